@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Helpers of the bats files: `load helpers` at the top. A file that needs a setup or
+# teardown of its own calls common_setup and common_teardown in them.
+#
+#	fsn [-s STATUS] [-t SEC] ARG...	 run funcsnoop; then $output, $stderr, $status, $lines
+#	capture [-s STATUS] [-t SEC] CMD...	 the same for any command
+#	assert_*, refute_*		 what they compare stands in the failure's message
+#	start_bg NAME CMD...		 a fixture in the background; its input is `tell NAME`
+#	wait_line NAME REGEX, wait_ready NAME, bg_pid NAME, bg_out NAME, wait_bg NAME
+#	poll_until [-t SEC] CMD...	 until CMD succeeds
+#	need_*				 skip, with the reason, where something is missing
+#
+# shellcheck shell=bash disable=SC2034	# $lines and others are for the tests
+
+bats_require_minimum_version 1.8.0
+
+: "${O:?run tests/run}" "${FUNCSNOOP:?run tests/run}"
+FIX=$O/tests/fixtures
+
+# --- running -------------------------------------------------------------------
+
+# Runs CMD with a time limit and nothing to read. STATUS may be `any`. Files, not pipes,
+# take the output: a process left behind must not keep the test waiting.
+capture() {
+	local want=0 limit=${FSN_TIMEOUT:-60} out=$BATS_TEST_TMPDIR/.out err=$BATS_TEST_TMPDIR/.err
+
+	while [[ ${1-} == -[st] ]]; do
+		if [[ $1 == -s ]]; then want=$2; else limit=$2; fi
+		shift 2
+	done
+	status=0
+	timeout -k 5 "$limit" "$@" >"$out" 2>"$err" </dev/null 3>&- || status=$?
+	output=$(tr -d '\0' <"$out")
+	stderr=$(tr -d '\0' <"$err")
+	mapfile -t lines <"$out"
+	log_command "$@"
+	[[ $want == any || $status == "$want" ]] && return
+	fail "status $status, expected $want$([[ $status != 124 ]] || echo "; limit $limit s")"
+}
+
+# bats shows this only when the test fails.
+log_command() {
+	printf '$'
+	printf ' %q' "$@"
+	printf '\n'
+	[[ -z $output ]] || head -n 200 <<<"$output"
+	[[ -z $stderr ]] || printf 'stderr: %s\n' "${stderr//$'\n'/$'\nstderr: '}"
+	[[ $status == 0 ]] || echo "status $status"
+} >&2
+
+fsn() {
+	local opts=()
+
+	while [[ ${1-} == -[st] ]]; do
+		opts+=("$1" "$2")
+		shift 2
+	done
+	capture "${opts[@]}" "$FUNCSNOOP" "$@"
+}
+
+fail() {
+	printf 'FAILED: %s\n' "$*" >&2
+	return 1
+}
+
+# --- assertions ------------------------------------------------------------------
+
+differs() {
+	printf -- '-- %s\nexpected: %s\nactual:   %s\n' "$1" "$2" "$3" >&2
+	return 1
+}
+
+assert_eq() { # ACTUAL EXPECTED [WHAT]
+	[[ $1 == "$2" ]] || differs "${3:-not equal}" "$2" "$1"
+}
+
+assert_between() { # ACTUAL LOW HIGH [WHAT]: whole numbers, ends included
+	[[ $1 =~ ^-?[0-9]+$ && $1 -ge $2 && $1 -le $3 ]] ||
+		differs "${4:-out of bounds}" "$2 .. $3" "$1"
+}
+
+assert_output() { # TEXT: the whole standard output
+	[[ $output == "$1" ]] && return
+	diff -u --label expected --label actual <(printf '%s\n' "$1") \
+		<(printf '%s\n' "$output") >&2
+	return 1
+}
+
+assert_stderr() { # TEXT: the whole standard error
+	assert_eq "$stderr" "$1" "standard error"
+}
+
+assert_output_line() { # LINE: one line is exactly this
+	grep -qxF -e "$1" <<<"$output" || differs "no such line" "$1" "$output"
+}
+
+assert_output_match() { # REGEX: some line matches
+	grep -qE -e "$1" <<<"$output" || differs "no line matches" "$1" "$output"
+}
+
+refute_output_match() { # REGEX
+	! grep -qE -e "$1" <<<"$output" || differs "a line matches" "none with $1" "$output"
+}
+
+assert_stderr_match() { # REGEX
+	grep -qE -e "$1" <<<"$stderr" || differs "no line of stderr matches" "$1" "$stderr"
+}
+
+refute_stderr_match() { # REGEX
+	! grep -qE -e "$1" <<<"$stderr" || differs "stderr matches" "none with $1" "$stderr"
+}
+
+# Strings are compared without quotes, objects and arrays as one line with sorted keys.
+json() { # [JQ-OPTION...] EXPR: of $output
+	jq -rcS "$@" <<<"$output"
+}
+
+assert_json() { # EXPR EXPECTED
+	local got
+
+	got=$(json "$1") || differs "jq failed on $1" "$2" "$output"
+	assert_eq "$got" "$2" "$1"
+}
+
+assert_json_true() { # EXPR
+	jq -e "$1" <<<"$output" >/dev/null || differs "not true" "$1" "$output"
+}
+
+# --- programs in the background ------------------------------------------------------
+
+declare -gA BG_PID=() BG_FD=()
+
+start_bg() { # NAME CMD...: output in $(bg_out NAME), input by tell
+	local name=$1 fifo=$BATS_TEST_TMPDIR/$1.in fd
+
+	shift
+	[[ -z ${BG_PID[$name]-} ]] || fail "'$name' runs already"
+	rm -f "$fifo"
+	mkfifo "$fifo"
+	exec {fd}<>"$fifo"
+	"$@" <"$fifo" >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err" \
+		3>&- {fd}>&- &
+	BG_PID[$name]=$!
+	BG_FD[$name]=$fd
+}
+
+bg_pid() {
+	echo "${BG_PID[$1]}"
+}
+
+bg_out() {
+	echo "$BATS_TEST_TMPDIR/$1.out"
+}
+
+bg_err() {
+	echo "$BATS_TEST_TMPDIR/$1.err"
+}
+
+tell() { # NAME [LINE]: what a fixture that waits goes on by
+	echo "${2-}" >&"${BG_FD[$1]}"
+}
+
+bg_ended() { # NAME
+	local stat
+
+	read -r stat 2>/dev/null <"/proc/${BG_PID[$1]}/stat" || return 0
+	[[ ${stat##*) } == Z* ]]
+}
+
+bg_says() { # NAME REGEX
+	grep -qE -e "$2" "$BATS_TEST_TMPDIR/$1.out"
+}
+
+bg_says_or_ended() {
+	bg_says "$@" || bg_ended "$1"
+}
+
+wait_line() { # [-t SEC] NAME REGEX: until a line of its output matches
+	local opts=()
+
+	if [[ $1 == -t ]]; then
+		opts=(-t "$2")
+		shift 2
+	fi
+	poll_until "${opts[@]}" bg_says_or_ended "$1" "$2" && bg_says "$1" "$2" && return
+	cat "$(bg_out "$1")" "$(bg_err "$1")" >&2
+	fail "'$1' did not say $2"
+}
+
+wait_ready() { # NAME: --wait of the fixtures; the first call comes after `tell NAME`
+	wait_line "$1" '^ready '
+}
+
+wait_bg() { # [-s STATUS] [-t SEC] NAME: until it ends; $output and $stderr are its own
+	local want=0 limit=${FSN_TIMEOUT:-60}
+
+	while [[ $1 == -[st] ]]; do
+		if [[ $1 == -s ]]; then want=$2; else limit=$2; fi
+		shift 2
+	done
+	poll_until -t "$limit" bg_ended "$1" || return
+	bg_reap "$1"
+	output=$(tr -d '\0' <"$(bg_out "$1")")
+	stderr=$(tr -d '\0' <"$(bg_err "$1")")
+	mapfile -t lines <"$(bg_out "$1")"
+	log_command "$1"
+	[[ $want == any || $status == "$want" ]] || fail "'$1': status $status, expected $want"
+}
+
+stop_bg() { # [-SIGNAL] NAME: sends TERM or the signal, and waits; $status is the result
+	local sig=-TERM
+
+	if [[ $1 == -* ]]; then
+		sig=$1
+		shift
+	fi
+	kill "$sig" "${BG_PID[$1]}" 2>/dev/null || true
+	wait_bg -s any "$1"
+}
+
+# Collects the status of a program that has ended.
+bg_reap() {
+	local fd=${BG_FD[$1]}
+
+	status=0
+	wait "${BG_PID[$1]}" || status=$?
+	exec {fd}>&-
+	unset "BG_PID[$1]" "BG_FD[$1]"
+}
+
+poll_until() { # [-t SEC] CMD...
+	local limit=${FSN_POLL:-20} end
+
+	if [[ $1 == -t ]]; then
+		limit=$2
+		shift 2
+	fi
+	end=$((SECONDS + limit + 1))
+	until "$@"; do
+		((SECONDS < end)) || fail "not within $limit s: $*" || return
+		sleep 0.02
+	done
+}
+
+# --- what is needed --------------------------------------------------------------------
+
+need_root() {
+	((EUID == 0)) || skip "needs root"
+}
+
+need_bpf() {
+	need_root
+	[[ -z ${FSN_NO_BPF-} ]] || skip "needs BPF: $FSN_NO_BPF"
+}
+
+need_tool() { # TOOL...
+	local tool
+
+	for tool; do
+		command -v "$tool" >/dev/null || skip "needs $tool"
+	done
+}
+
+need_fixture() { # NAME...: of those that are built only where a compiler is
+	local name
+
+	for name; do
+		[[ -e $FIX/$name ]] || skip "fixture $name is not built here"
+	done
+}
+
+need_arch() { # x86_64 or aarch64
+	[[ $(uname -m) == "$1" ]] || skip "needs $1"
+}
+
+# Sets CUDART to a libcudart of this machine.
+need_cuda() {
+	local f
+
+	for f in "${FSN_CUDART-}" /usr/local/cuda/lib64/libcudart.so.* \
+		/usr/local/cuda-*/lib64/libcudart.so.* /usr/lib/*/libcudart.so.*; do
+		[[ -n $f && -r $f ]] || continue
+		CUDART=$(realpath "$f")
+		return
+	done
+	skip "no libcudart on this machine"
+}
+
+# MODE is session, multi or perf. The answer is kept for the whole run.
+need_link() {
+	local known=$BATS_RUN_TMPDIR/link-$1
+
+	need_bpf
+	if [[ ! -e $known ]]; then
+		echo n >"$known"
+		if timeout 60 "$FUNCSNOOP" attach --link "$1" --dry-run needlink fix_add \
+			--lib "$FIX/libfix.so" >"$known.out" 2>&1 </dev/null; then
+			echo y >"$known"
+		fi
+	fi
+	[[ $(<"$known") == y ]] || skip "this kernel has no $1 links"
+}
+
+# --- nothing is left behind -----------------------------------------------------------
+
+# Ids of our programs and maps, as `kind id name` lines.
+bpf_objects() {
+	local kind
+
+	((EUID == 0)) && command -v bpftool >/dev/null || return 0
+	for kind in prog map; do
+		bpftool -j "$kind" show 2>/dev/null | jq -r --arg kind "$kind" '.[]
+			| select((.name // "") | startswith("fsn_")) | "\($kind) \(.id) \(.name)"'
+	done | sort
+}
+
+bpf_objects_new() {
+	comm -13 "$BATS_TEST_TMPDIR/.objects" <(bpf_objects)
+}
+
+no_new_objects() {
+	[[ -z $(bpf_objects_new) ]]
+}
+
+# Processes that a test started, directly or not: they carry its mark in the environment.
+test_processes() {
+	local file pid
+
+	grep -lzxF "FSN_TEST_MARK=$FSN_TEST_MARK" /proc/[0-9]*/environ 2>/dev/null |
+		while IFS=/ read -r _ _ pid file; do
+			[[ ! -e /proc/$pid ]] || echo "$pid $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+		done 2>/dev/null || true
+}
+
+no_test_processes() {
+	[[ -z $(test_processes) ]]
+}
+
+check_processes() {
+	poll_until -t 2 no_test_processes 2>/dev/null && return
+	echo "LEFT BEHIND, processes:" >&2
+	test_processes >&2
+	test_processes | while read -r pid _; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+	return 1
+}
+
+# The groups' own folder may stay, empty.
+check_pins() {
+	local left
+
+	left=$(find "$FUNCSNOOP_BPFFS" -mindepth 1 ! -path "$FUNCSNOOP_BPFFS/funcsnoop" \
+		! -name '*.debug' 2>/dev/null)
+	[[ -n $left ]] || return 0
+	printf 'LEFT BEHIND, pins:\n%s\n' "$left" >&2
+	find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 -depth -delete 2>/dev/null || true
+	return 1
+}
+
+# FSN_SHARED=1 is for a machine on which others use funcsnoop at the same time.
+check_objects() {
+	[[ -z ${FSN_SHARED-} ]] || return 0
+	poll_until -t 10 no_new_objects 2>/dev/null && return
+	echo "LEFT BEHIND, BPF objects:" >&2
+	bpf_objects_new >&2
+	return 1
+}
+
+common_setup() {
+	export FSN_TEST_MARK=$$-$BATS_SUITE_TEST_NUMBER-$RANDOM
+	BG_PID=() BG_FD=()
+	bpf_objects >"$BATS_TEST_TMPDIR/.objects"
+}
+
+common_teardown() {
+	local name bad=0
+
+	for name in "${!BG_PID[@]}"; do
+		kill -KILL "${BG_PID[$name]}" 2>/dev/null || true
+		bg_reap "$name" 2>/dev/null || true
+	done
+	check_processes || bad=1
+	# A test that failed or was skipped half-way has not detached; the next one starts clean.
+	if [[ -z ${BATS_TEST_COMPLETED-} && -d $FUNCSNOOP_BPFFS/funcsnoop ]]; then
+		timeout 60 "$FUNCSNOOP" detach --all >/dev/null 2>&1 </dev/null || true
+	fi
+	check_pins || bad=1
+	check_objects || bad=1
+	return $bad
+}
+
+setup() {
+	common_setup
+}
+
+teardown() {
+	common_teardown
+}
