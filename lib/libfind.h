@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "elf.h"
+#include "elf_file.h"
 #include "err.h"
 #include "util.h"
 

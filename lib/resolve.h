@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "elf.h"
+#include "elf_file.h"
 #include "err.h"
 #include "libfind.h"
 #include "util.h"

@@ -5,8 +5,8 @@
  * or in fewer symbols, with bounded memory. (It is mapped, so a file that somebody cuts
  * short while it is being read ends the process with SIGBUS, as with every such tool.)
  */
-#ifndef FUNCSNOOP_ELF_H
-#define FUNCSNOOP_ELF_H
+#ifndef FUNCSNOOP_ELF_FILE_H
+#define FUNCSNOOP_ELF_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
