@@ -21,9 +21,10 @@ enum preset_kind {
 	PRESET_INT, /* .size bytes, .is_signed; with .type and its codes an enum */
 	PRESET_BOOL,
 	PRESET_POINTER,
-	PRESET_STRING, /* pointer to text that ends with a zero byte */
-	PRESET_FLOAT,  /* .size 4, 8 or 16 */
-	PRESET_STRUCT, /* by value, .size bytes */
+	PRESET_STRING,  /* pointer to text that ends with a zero byte */
+	PRESET_FLOAT,   /* .size 4, 8 or 16 */
+	PRESET_COMPLEX, /* float _Complex or double _Complex, .size 8 or 16 */
+	PRESET_STRUCT,  /* by value, .size bytes */
 };
 
 enum preset_judge_kind {

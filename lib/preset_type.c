@@ -69,35 +69,11 @@ static const char *skip_ident(const char *p)
 	}
 }
 
-static const char *const qualifiers[] = {
-	"const",
-	"volatile",
-	"restrict",
-	"__restrict",
-	"__restrict__",
-	"struct",
-	"enum",
-	"union",
-	"class",
-	"typename",
-	"_Atomic",
-	NULL,
-};
+static const char *const qualifiers[] = { "const", "volatile", "restrict", "__restrict",
+	"__restrict__", "struct", "enum", "union", "class", "typename", "_Atomic", NULL };
 
-static const char *const type_words[] = {
-	"void",
-	"char",
-	"short",
-	"int",
-	"long",
-	"signed",
-	"unsigned",
-	"float",
-	"double",
-	"bool",
-	"_Bool",
-	NULL,
-};
+static const char *const type_words[] = { "void", "char", "short", "int", "long",
+	"signed", "unsigned", "float", "double", "bool", "_Bool", "_Complex", NULL };
 
 static int scan_word(struct scan *s)
 {
@@ -106,6 +82,10 @@ static int scan_word(struct scan *s)
 
 	if (!end) {
 		s->why = "a '<' is not closed";
+		return -EINVAL;
+	}
+	if (end == start) {
+		s->why = "an unexpected character";
 		return -EINVAL;
 	}
 	s->p = end;
@@ -261,13 +241,21 @@ static bool basic_integer(const struct scan *s, struct preset_value *ret)
 	return true;
 }
 
+static bool words_are(const struct scan *s, const char *first, const char *second)
+{
+	return s->word_cnt == 2 && word_is(s->words[0], s->lens[0], first) &&
+		word_is(s->words[1], s->lens[1], second);
+}
+
 static bool basic_type(const struct scan *s, struct preset_value *ret)
 {
-	if (s->word_cnt == 2 && word_is(s->words[0], s->lens[0], "long") &&
-		word_is(s->words[1], s->lens[1], "double")) {
-		*ret = (struct preset_value) {
-			.kind = PRESET_FLOAT, .size = 16, .is_signed = true
-		};
+	if (words_are(s, "long", "double")) {
+		*ret = (struct preset_value) { PRESET_FLOAT, 16, true, NULL };
+		return true;
+	}
+	if (words_are(s, "float", "_Complex") || words_are(s, "double", "_Complex")) {
+		*ret = (struct preset_value) { PRESET_COMPLEX,
+			*s->words[0] == 'f' ? 8 : 16, true, NULL };
 		return true;
 	}
 	for (size_t i = 0; s->word_cnt == 1 && i < ARRAY_SIZE(basics); i++) {
@@ -322,42 +310,73 @@ static int resolve(
 	return 0;
 }
 
-static void place_one(struct preset_arg *arg, uint32_t *regs, uint32_t *floats,
-	uint32_t *stack, enum preset_abi abi)
+/* How far the arguments before have used up what the convention has. */
+struct places {
+	enum preset_abi abi;
+	uint32_t regs, floats, stack;
+};
+
+static void place_stack(struct places *p, struct preset_arg *arg, uint32_t words)
+{
+	arg->place.where = PRESET_STACK;
+	arg->place.index = p->stack;
+	arg->place.words = words;
+	p->stack += words;
+}
+
+/* Floating point registers can't be read by BPF: such an argument is nowhere. */
+static void place_float(struct places *p, struct preset_arg *arg)
 {
 	const struct preset_value *v = &arg->value;
-	uint32_t reg_max = abi == PRESET_ABI_ARM64 ? 8 : 6;
-	uint32_t words = v->size > 8 ? (v->size + 7) / 8 : 1;
-	bool big = v->kind == PRESET_STRUCT && v->size > 16;
-	/* x86-64 passes long double in memory, arm64 in a floating point register. */
-	bool in_float =
-		v->kind == PRESET_FLOAT && (abi == PRESET_ABI_ARM64 || v->size <= 8);
+	bool arm = p->abi == PRESET_ABI_ARM64;
+	bool is_long_double = v->kind == PRESET_FLOAT && v->size == 16;
+	/* A complex number is two arguments on arm64, packed by eight bytes on x86-64. */
+	uint32_t words = v->size > 8 ? 2 : 1, regs = words;
 
-	arg->place = (struct preset_place) { .where = PRESET_NOWHERE };
-	if (in_float && *floats < 8) {
-		(*floats)++;
+	if (v->kind == PRESET_COMPLEX && arm)
+		regs = 2;
+	else if (is_long_double)
+		regs = arm ? 1 : 8 + 1; /* always in memory on x86-64 */
+	if (p->floats + regs <= 8) {
+		p->floats += regs;
 		return;
 	}
-	if (big && abi == PRESET_ABI_ARM64) {
+	/* AAPCS64 C.3: once one went to the stack, no later one takes a register. */
+	if (arm)
+		p->floats = 8;
+	if (is_long_double)
+		p->stack += p->stack & 1;
+	place_stack(p, arg, words);
+}
+
+static void place_one(struct places *p, struct preset_arg *arg)
+{
+	const struct preset_value *v = &arg->value;
+	bool arm = p->abi == PRESET_ABI_ARM64;
+	uint32_t words = v->size > 8 ? (v->size + 7) / 8 : 1;
+	bool big = v->kind == PRESET_STRUCT && v->size > 16;
+
+	arg->place = (struct preset_place) { .where = PRESET_NOWHERE };
+	if (v->kind == PRESET_FLOAT || v->kind == PRESET_COMPLEX) {
+		place_float(p, arg);
+		return;
+	}
+	if (big && arm) {
 		arg->place.by_ref = true;
 		words = 1;
 		big = false;
 	}
-	arg->place.words = words;
-	if (v->kind != PRESET_FLOAT && !big && *regs + words <= reg_max) {
-		arg->place.where = PRESET_REG;
-		arg->place.index = *regs;
-		*regs += words;
+	if (big || p->regs + words > (arm ? 8 : 6)) {
+		/* AAPCS64 C.13, as C.3; x86-64 gives what is left to a later argument. */
+		if (arm)
+			p->regs = 8;
+		place_stack(p, arg, words);
 		return;
 	}
-	/* AAPCS64 C.13: once one went to the stack, no later one takes a register. */
-	if (abi == PRESET_ABI_ARM64 && v->kind != PRESET_FLOAT)
-		*regs = reg_max;
-	if (v->kind == PRESET_FLOAT && v->size == 16)
-		*stack += *stack & 1;
-	arg->place.where = PRESET_STACK;
-	arg->place.index = *stack;
-	*stack += words;
+	arg->place.where = PRESET_REG;
+	arg->place.index = p->regs;
+	arg->place.words = words;
+	p->regs += words;
 }
 
 int declaration_parse(const char *text, bool with_name, type_lookup_fn *lookup, void *ctx,
@@ -400,11 +419,11 @@ int declaration_parse(const char *text, bool with_name, type_lookup_fn *lookup, 
 void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *ret,
 	enum preset_abi abi)
 {
-	uint32_t regs = 0, floats = 0, stack = 0;
+	struct places p = { .abi = abi };
 
 	/* x86-64 passes the address of a result of over 16 bytes first; arm64 in x8. */
 	if (abi == PRESET_ABI_X86_64 && ret->kind == PRESET_STRUCT && ret->size > 16)
-		regs = 1;
+		p.regs = 1;
 	for (size_t i = 0; i < cnt; i++)
-		place_one(&args[i], &regs, &floats, &stack, abi);
+		place_one(&p, &args[i]);
 }
