@@ -78,7 +78,7 @@ void suggest_offer(struct suggest *s, const char *name, const char *where)
 
 size_t suggest_text(const struct suggest *s, char *buf, size_t size)
 {
-	size_t len = 0;
+	size_t len = 0, cnt = s->cnt;
 
 	if (size)
 		buf[0] = '\0';
