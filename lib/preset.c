@@ -247,14 +247,11 @@ void preset_list_free(struct preset_entry *entries, size_t cnt)
 static int not_found(const char *name, struct err *err)
 {
 	const char *names[ARRAY_SIZE(builtins) + 1] = { NULL };
-	const char *near;
 	int rc = err_set(err, -ENOENT, "no preset '%s'", name);
 
 	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
 		names[i] = builtins[i].name;
-	near = nearest_word(name, names);
-	if (near)
-		err_hint(err, "did you mean '%s'?", near);
+	hint_nearest(err, name, names);
 	return rc;
 }
 

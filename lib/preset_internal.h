@@ -69,8 +69,11 @@ enum preset_abi {
 void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *ret,
 	enum preset_abi abi);
 
-/* The one of @words (ends with NULL) that @word was perhaps meant to be, or NULL. */
-const char *nearest_word(const char *word, const char *const *words);
+/*
+ * Sets the hint to those of @words (ends with NULL) that @wanted was perhaps meant to be;
+ * false when none is near.
+ */
+bool hint_nearest(struct err *err, const char *wanted, const char *const *words);
 
 /* --- the reader ---------------------------------------------------------------------- */
 

@@ -129,7 +129,7 @@ static int read_libs(struct reader *r, struct json_object *obj)
 {
 	const char *names[64 + 1] = { NULL };
 	struct json_object *val;
-	const char *key, *near;
+	const char *key;
 	int rc = reader_want(
 		r, obj, "libs", json_type_object, "an object of group and library");
 
@@ -143,11 +143,9 @@ static int read_libs(struct reader *r, struct json_object *obj)
 		if (!group) {
 			for (size_t i = 0; i < r->set->pub.group_cnt && i < 64; i++)
 				names[i] = r->set->pub.groups[i].name;
-			near = nearest_word(key, names);
 			rc = json_err(&r->doc, val, JSON_AT_KEY, r->err,
 				"'libs' names group '%s', which isn't there", key);
-			if (near)
-				err_hint(r->err, "did you mean '%s'?", near);
+			hint_nearest(r->err, key, names);
 			return rc;
 		}
 		rc = reader_texts(r, val, key, &group->libs, &group->lib_cnt);
@@ -177,7 +175,7 @@ static int check_keys(struct reader *r)
 		if (file_keys[i] || group_name_len(key) >= 0)
 			continue;
 		rc = reader_unknown_key(r, val, key, file_keys, "the file");
-		if (r->err && !r->err->hint[0])
+		if (!hint_nearest(r->err, key, file_keys))
 			err_hint(r->err, "the key of a group ends in _func_sym or _sym");
 		return rc;
 	}

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "suggest.h"
+
 #define CHUNK_BYTES (64u << 10)
 
 struct arena_chunk {
@@ -59,50 +61,16 @@ void arena_done(struct arena *a)
 	}
 }
 
-#define WORD_MAX 64
-
-/* Letters to insert, drop or change to get from @a to @b; both shorter than WORD_MAX. */
-static size_t distance(const char *a, const char *b)
+bool hint_nearest(struct err *err, const char *wanted, const char *const *words)
 {
-	size_t row[WORD_MAX + 1], len = strlen(b);
+	struct suggest s;
+	char text[256];
 
-	for (size_t j = 0; j <= len; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= len; j++) {
-			size_t best = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[len];
-}
-
-const char *nearest_word(const char *word, const char *const *words)
-{
-	const char *best = NULL;
-	size_t len = strlen(word), best_distance = len / 3 + 2;
-
-	if (len >= WORD_MAX)
-		return NULL;
-	for (; *words; words++) {
-		size_t d;
-
-		if (strlen(*words) >= WORD_MAX)
-			continue;
-		d = distance(word, *words);
-		if (d < best_distance && d < strlen(*words)) {
-			best_distance = d;
-			best = *words;
-		}
-	}
-	return best;
+	suggest_init(&s, wanted);
+	for (; *words; words++)
+		suggest_offer(&s, *words, NULL);
+	if (!suggest_text(&s, text, sizeof(text)))
+		return false;
+	err_hint(err, "%s", text);
+	return true;
 }

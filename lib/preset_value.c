@@ -91,12 +91,10 @@ int reader_texts(struct reader *r, struct json_object *val, const char *name,
 int reader_unknown_key(struct reader *r, struct json_object *val, const char *key,
 	const char *const *keys, const char *where)
 {
-	const char *near = nearest_word(key, keys);
 	int rc = json_err(
 		&r->doc, val, JSON_AT_KEY, r->err, "unknown key '%s' in %s", key, where);
 
-	if (near)
-		err_hint(r->err, "did you mean '%s'?", near);
+	hint_nearest(r->err, key, keys);
 	return rc;
 }
 
@@ -133,7 +131,7 @@ int reader_error(struct reader *r, struct json_object *val,
 		NULL };
 	bool number = value->kind == PRESET_INT || value->kind == PRESET_BOOL;
 	bool pointer = value->kind == PRESET_POINTER || value->kind == PRESET_STRING;
-	const char *s, *near;
+	const char *s;
 	uint8_t kind;
 	int rc = reader_want(r, val, "error", json_type_string, "a string");
 
@@ -143,11 +141,9 @@ int reader_error(struct reader *r, struct json_object *val,
 	for (kind = 0; names[kind] && strcmp(s, names[kind]); kind++)
 		;
 	if (!names[kind]) {
-		near = nearest_word(s, names);
 		rc = json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 			"'error' is none, nonzero, negative or null, not '%s'", s);
-		if (near)
-			err_hint(r->err, "did you mean '%s'?", near);
+		hint_nearest(r->err, s, names);
 		return rc;
 	}
 	if ((kind == PRESET_JUDGE_NULL && !pointer) ||
