@@ -29,10 +29,11 @@ struct plan_image {
 	enum plan_arch arch;
 	const struct plan_text *texts; /* executable segments, sorted, not overlapping */
 	size_t text_cnt;
-	const uint64_t *starts; /* addresses at which code symbols begin (all tables),
-				   sorted, unique */
+	const uint64_t
+		*starts; /* addresses at which code symbols begin (all tables), without
+				   those that plan_name_is_cold() tells; sorted, unique */
 	size_t start_cnt;
-	const struct plan_range *fdes; /* .eh_frame, sorted by start */
+	const struct plan_range *fdes; /* .eh_frame, sorted by start; 0 may be left out */
 	size_t fde_cnt;
 };
 
@@ -56,20 +57,21 @@ struct plan_rules {
 };
 
 struct plan_request {
-	const char *name;  /* a name of the function, or NULL; for the list of names that
+	const char *name; /* a name of the function, or NULL; for the list of names that
 			      are never followed (unwinder, setjmp, vfork, ...) */
-	uint64_t addr;     /* its first instruction */
-	uint64_t size;     /* of its symbol; 0: unknown, taken from .eh_frame or the next
+	uint64_t addr;    /* its first instruction */
+	uint64_t size;    /* of its symbol; 0: unknown, taken from .eh_frame or the next
 			      symbol */
-	const char *return_why; /* why return probes are safe for it ("preset cuda declares
+	const char
+		*return_why; /* why return probes are safe for it ("preset cuda declares
 				   nothrow"), or NULL when nobody vouches */
 };
 
 enum plan_exit_kind {
-	PLAN_END_RET,      /* a ret instruction */
-	PLAN_END_JMP,      /* an unconditional jump that leaves the function */
-	PLAN_END_JCC,      /* a conditional jump that leaves when its condition holds */
-	PLAN_END_JMP_REG,  /* jmp *%reg or br: leaves when the target is outside ranges[] */
+	PLAN_END_RET,     /* a ret instruction */
+	PLAN_END_JMP,     /* an unconditional jump that leaves the function */
+	PLAN_END_JCC,     /* a conditional jump that leaves when its condition holds */
+	PLAN_END_JMP_REG, /* jmp *%reg or br: leaves when the target is outside ranges[] */
 };
 
 /* A place at which a call of the function ends. */
@@ -82,11 +84,11 @@ struct plan_end {
 	 * and the cbz family with reg, bit and width below.
 	 */
 	uint8_t cond;
-	uint8_t reg;   /* JMP_REG: x86-64 hardware number (0 rax .. 15 r15), arm64 0..30;
+	uint8_t reg; /* JMP_REG: x86-64 hardware number (0 rax .. 15 r15), arm64 0..30;
 			  arm64 cbz/tbz: the register tested */
-	uint8_t bit;   /* arm64 tbz/tbnz: bit; cbz/cbnz: 32 or 64 is the width in .width */
+	uint8_t bit; /* arm64 tbz/tbnz: bit; cbz/cbnz: 32 or 64 is the width in .width */
 	uint8_t width; /* arm64 cbz/cbnz: 32 or 64 */
-	bool restart;  /* a jump to the function's own entry after its frame was taken down:
+	bool restart; /* a jump to the function's own entry after its frame was taken down:
 			  an end and a new call (the entry probe sees that one) */
 };
 
@@ -106,16 +108,34 @@ struct plan {
 	uint64_t addr, size;        /* as found; size without cold parts */
 	uint64_t site;              /* where the entry probe goes */
 	char site_why[PLAN_WHY_LEN];
-	char insn[PLAN_INSN_LEN];   /* the instruction at the site, AT&T syntax */
-	bool site_emulated;         /* the kernel emulates it: no single step */
+	char insn[PLAN_INSN_LEN]; /* the instruction at the site, AT&T syntax */
+	bool site_emulated;       /* the kernel emulates it: no single step */
 	enum plan_exit exit;
 	char exit_why[PLAN_WHY_LEN];
-	struct plan_range *ranges;  /* the function's own code: itself, then cold parts */
+	struct plan_range *ranges; /* the function's own code: itself, then cold parts */
 	size_t range_cnt;
-	struct plan_end *ends;      /* exit == PLAN_EXIT_RET: sorted by addr, unique */
+	struct plan_end *ends; /* exit == PLAN_EXIT_RET: sorted by addr, unique */
 	size_t end_cnt;
-	bool site_is_end;           /* entry site and end are one instruction (forwarder) */
+	bool site_is_end; /* entry site and end are one instruction (forwarder) */
 };
+
+/* "return", "ret" or "none". */
+const char *plan_exit_text(enum plan_exit exit);
+
+/*
+ * Whether a symbol is a compiler's name for a cold part of a function (NAME.cold,
+ * NAME.cold.N, NAME.__part.N): such a symbol begins no function.
+ */
+bool plan_name_is_cold(const char *name);
+
+/*
+ * Whether a probe on the instruction at @bytes, of which @len follow, is accepted by the
+ * kernel and does the traced program no harm. Returns 0, -EILSEQ when no instruction is
+ * there, -ENOTSUP when it must not be probed, or -ENOMEM; all but 0 with the reason in @why
+ * of @size bytes.
+ */
+int plan_insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
+	const struct plan_rules *rules, char *why, size_t size);
 
 struct planner;
 
