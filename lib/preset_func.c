@@ -215,7 +215,7 @@ static int read_func_object(
 	static const char *const keys[] = { "symbol", "lib", "slow", "ret", "args",
 		"error", "no_error", "nothrow", "optional", NULL };
 	struct json_object *val;
-	bool nothrow;
+	bool nothrow = false;
 	char where[160];
 	int rc;
 

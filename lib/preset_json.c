@@ -254,10 +254,10 @@ static int parse_tree(struct json_doc *doc, struct err *err)
 		return err_at(doc, doc->len, err, "the file ends too early");
 	if (status == json_tokener_error_depth)
 		return err_at(doc, stop, err, "nested too deep");
-	if (status != json_tokener_success)
-		return err_at(doc, stop, err, json_tokener_error_desc(status));
 	while (stop < doc->len && is_blank(doc->text[stop]))
 		stop++;
+	if (status != json_tokener_success)
+		return err_at(doc, stop, err, json_tokener_error_desc(status));
 	if (stop < doc->len)
 		return err_at(doc, stop, err, "something follows the object");
 	return 0;
