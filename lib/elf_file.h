@@ -58,7 +58,8 @@ struct elf_name {
 	uint32_t func;       /* index of its function */
 	uint32_t next;       /* for elf_name_next() */
 	uint8_t table;       /* enum elf_table: the first that has it */
-	uint8_t bind;        /* STB_GLOBAL, STB_WEAK, STB_LOCAL, ... */
+	bool is_local;       /* STB_LOCAL: of one object file only */
+	bool is_weak;        /* STB_WEAK */
 	bool is_default; /* unversioned, or "name@@VERSION": what a linker takes now */
 	bool piece;      /* .cold, .part.N, .isra.N, .constprop.N: made by a compiler */
 };

@@ -44,7 +44,7 @@ static unsigned int name_rank(const struct elf_name *n)
 {
 	if (n->table == ELF_TABLE_DYNSYM)
 		return n->is_default ? 0 : 1;
-	if (n->bind != STB_LOCAL)
+	if (!n->is_local)
 		return 2;
 	return n->piece ? 4 : 3;
 }
@@ -71,8 +71,8 @@ static int by_rank(const void *a, const void *b)
 
 	if (p != q)
 		return p < q ? -1 : 1;
-	if ((x->bind == STB_GLOBAL) != (y->bind == STB_GLOBAL))
-		return x->bind == STB_GLOBAL ? -1 : 1;
+	if (x->is_weak != y->is_weak)
+		return x->is_weak ? 1 : -1;
 	if (x->len != y->len)
 		return x->len < y->len ? -1 : 1;
 	return by_spelling(a, b);

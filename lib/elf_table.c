@@ -303,7 +303,8 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 		return add_nameless(raw, sym.st_value) ? no_memory(t->f, err) : 0;
 	s.addr = sym.st_value;
 	s.size = sym.st_size;
-	s.name.bind = GELF_ST_BIND(sym.st_info);
+	s.name.is_local = GELF_ST_BIND(sym.st_info) == STB_LOCAL;
+	s.name.is_weak = GELF_ST_BIND(sym.st_info) == STB_WEAK;
 	if (name_version(t, i, &s.name))
 		return no_memory(t->f, err);
 	s.name.piece = name_is_piece(s.name.name, s.name.len);

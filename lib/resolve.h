@@ -49,7 +49,6 @@ struct resolve_target {
 	const char *refused; /* why it can't be probed, or NULL; only if .from_pattern */
 };
 
-/* An optional request that found nothing, by index. */
 struct resolution {
 	struct resolve_target
 		*targets;  /* in the order of requests, libraries, addresses */
@@ -57,6 +56,8 @@ struct resolution {
 	size_t refused_cnt;
 	size_t *missing; /* indices of optional requests that found nothing */
 	size_t missing_cnt;
+	char **strings; /* what the targets point to; private */
+	size_t string_cnt;
 };
 
 /*

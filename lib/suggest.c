@@ -60,9 +60,8 @@ void suggest_offer(struct suggest *s, const char *name, const char *where)
 	if (at == SUGGEST_MAX)
 		return;
 	for (size_t i = at; i < s->cnt; i++) {
-		if (strcmp(s->names[i], name) == 0) { /* again, but nearer: can't be */
-			return;
-		}
+		if (strcmp(s->names[i], name) == 0)
+			return; /* the same name has the same score */
 	}
 	if (s->cnt < SUGGEST_MAX)
 		s->cnt++;
@@ -79,16 +78,20 @@ void suggest_offer(struct suggest *s, const char *name, const char *where)
 size_t suggest_text(const struct suggest *s, char *buf, size_t size)
 {
 	size_t len = 0, cnt = s->cnt;
+	int n;
 
 	if (size)
 		buf[0] = '\0';
-	for (size_t i = 0; i < s->cnt && len < size; i++) {
-		const char *before = !i  ? "did you mean "
-			: i + 1 < s->cnt ? ", "
-					 : " or ";
-		int n = snprintf(buf + len, size - len, "%s'%s'%s%s", before, s->names[i],
-			s->where[i] ? " in " : "", s->where[i] ? s->where[i] : "");
+	/* far ones say nothing beside a near one */
+	while (cnt > 1 && s->score[cnt - 1] > s->score[0] + s->score[0] / 2)
+		cnt--;
+	for (size_t i = 0; i < cnt && len < size; i++) {
+		const char *before = i + 1 < cnt ? ", " : " or ";
 
+		if (!i)
+			before = "did you mean ";
+		n = snprintf(buf + len, size - len, "%s'%s'%s%s", before, s->names[i],
+			s->where[i] ? " in " : "", s->where[i] ? s->where[i] : "");
 		if (n < 0)
 			break;
 		len += n;
