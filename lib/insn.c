@@ -10,12 +10,19 @@
 #include "insn_arch.h"
 #include "util.h"
 
+#define CACHE_CNT 4096
+#define NO_INSN   255
+
 struct insn_decoder {
 	enum plan_arch arch;
 	csh fast; /* for lengths */
 	csh text; /* for people */
 	cs_insn *fast_insn;
 	cs_insn *text_insn;
+	struct remembered {
+		uint32_t key;
+		uint8_t tail; /* bytes behind the opcode, or NO_INSN */
+	} cache[CACHE_CNT];
 };
 
 void insn_close(struct insn_decoder *dec)
@@ -38,8 +45,7 @@ static void cleanup_dec(struct insn_decoder **dec)
 	insn_close(*dec);
 }
 
-static size_t x86_decode_length(
-	struct insn_decoder *dec, const uint8_t *bytes, size_t len)
+static size_t ask_capstone(struct insn_decoder *dec, const uint8_t *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
 	uint64_t addr = 0;
@@ -49,6 +55,47 @@ static size_t x86_decode_length(
 	if (cs_disasm_iter(dec->fast, &p, &len, &addr, dec->fast_insn))
 		return p - bytes;
 	return x86_length(bytes, len);
+}
+
+/*
+ * All that decides about the length behind the opcode: prefixes, opcode, ModRM, and of SIB
+ * whether a displacement follows. Never 0.
+ */
+static uint32_t length_key(const struct x86 *x)
+{
+	uint8_t sib = x->bytes[x->op_at + 2];
+	uint32_t key = x->op | x->modrm << 8 | (uint32_t)x->prefix << 16 | 1u << 31;
+
+	if ((x->modrm & 0xc7) == 4 && (sib & 7) == 5)
+		key |= 1u << 24;
+	if (x->rex)
+		key |= x->rex & 8 ? 3u << 25 : 1u << 25;
+	return key | (uint32_t)x->map << 27;
+}
+
+/*
+ * The length of the instruction at @bytes, 0 when there is none. Capstone also prints what
+ * it decodes, which takes most of a plan's time, so its answers are remembered.
+ */
+static size_t x86_decode_length(struct insn_decoder *dec, const struct x86 *x)
+{
+	uint32_t key, slot;
+	size_t len;
+
+	if (x->map == X86_MAP_VEC || x->op_at + 11u > x->len)
+		return ask_capstone(dec, x->bytes, x->len);
+	key = length_key(x);
+	slot = (key ^ key >> 12) * 0x9e3779b1u >> 20;
+	if (dec->cache[slot].key == key)
+		return dec->cache[slot].tail == NO_INSN
+			? 0
+			: x->op_at + 1u + dec->cache[slot].tail;
+	len = ask_capstone(dec, x->bytes, x->len);
+	dec->cache[slot] = (struct remembered) {
+		.key = key,
+		.tail = len ? len - x->op_at - 1 : NO_INSN,
+	};
+	return len;
 }
 
 bool insn_decode(struct insn_decoder *dec, const uint8_t *bytes, size_t len,
@@ -61,8 +108,10 @@ bool insn_decode(struct insn_decoder *dec, const uint8_t *bytes, size_t len,
 		if (len < 4 || !a64_classify(a64_word(bytes), addr, &insn))
 			return false;
 	} else {
-		len = x86_decode_length(dec, bytes, len < 15 ? len : 15);
-		if (!len || !x86_split(bytes, len, &x) || !x86_classify(&x, addr, &insn))
+		if (!x86_split(bytes, len < 15 ? len : 15, &x))
+			return false;
+		x.len = x86_decode_length(dec, &x);
+		if (!x.len || !x86_classify(&x, addr, &insn))
 			return false;
 	}
 	*ret_insn = insn;

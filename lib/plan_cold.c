@@ -57,8 +57,9 @@ struct scan {
 	const struct plan_image *img;
 	struct cold_index *c;
 	const struct plan_text *text;
-	uint64_t *begins; /* a bit a byte of the text: an FDE or a symbol begins here */
-	uint32_t fde;     /* that holds the place being looked at, or NO_FDE */
+	/* a bit a byte of the text: an FDE or a symbol begins here; a nameless FDE does */
+	uint64_t *begins, *nameless;
+	uint32_t fde; /* that holds the place being looked at, or NO_FDE */
 };
 
 static uint32_t fde_index(const struct plan_image *img, uint64_t addr)
@@ -68,12 +69,17 @@ static uint32_t fde_index(const struct plan_image *img, uint64_t addr)
 	return r ? r - img->fdes : NO_FDE;
 }
 
-static void mark_begin(struct scan *s, uint64_t addr)
+static bool get_bit(const uint64_t *bits, size_t i)
+{
+	return bits[i / 64] >> (i % 64) & 1;
+}
+
+static void mark(const struct scan *s, uint64_t *bits, uint64_t addr)
 {
 	uint64_t off = addr - s->text->addr;
 
 	if (addr >= s->text->addr && off < s->text->size)
-		s->begins[off / 64] |= 1ull << (off % 64);
+		bits[off / 64] |= 1ull << (off % 64);
 }
 
 /* Something refers to the start of an FDE: by a call, its address, or a jump. */
@@ -99,25 +105,28 @@ static bool in_fde(const struct scan *s, uint64_t addr)
 	return addr >= r->start && addr < r->end;
 }
 
-static int note(struct scan *s, uint64_t from, uint64_t target, bool jump)
+/* A jump, or else a call or the like, from one offset of the text to another. */
+static int note(struct scan *s, size_t from, uint64_t to, bool jump)
 {
-	uint64_t off = target - s->text->addr;
+	uint64_t base = s->text->addr;
 	struct jump *mem;
 
-	if (target < s->text->addr || off >= s->text->size)
+	if (to >= s->text->size)
 		return 0;
-	if (s->begins[off / 64] >> (off % 64) & 1) {
-		note_start(s, target, jump);
+	if (get_bit(s->begins, to)) {
+		if (get_bit(s->nameless, to))
+			note_start(s, base + to, jump);
 		return 0;
 	}
 	if (!jump || s->fde == NO_FDE || !(s->c->flags[s->fde] & FDE_NAMELESS) ||
-		in_fde(s, target) || s->c->jump_cnt == MAX_JUMPS)
+		in_fde(s, base + to) || s->c->jump_cnt == MAX_JUMPS)
 		return 0;
 	mem = array_grow(s->c->jumps, s->c->jump_cnt, sizeof(*mem));
 	if (!mem)
 		return -ENOMEM;
 	s->c->jumps = mem;
-	mem[s->c->jump_cnt++] = (struct jump) { .target = target, .from = from };
+	mem[s->c->jump_cnt++] =
+		(struct jump) { .target = base + to, .from = base + from };
 	return 0;
 }
 
@@ -129,57 +138,75 @@ static int32_t rel32(const uint8_t *b)
 	return v;
 }
 
-/* Short jumps out of nameless code: only near its ends can they leave it. */
-static bool near_end(const struct scan *s, uint64_t addr)
+/* What reads like a direct jump, call or lea of an address at @b: its length, or 0. */
+static inline size_t looks_direct(const uint8_t *b)
 {
-	const struct plan_range *r;
-
-	if (s->fde == NO_FDE || !(s->c->flags[s->fde] & FDE_NAMELESS))
-		return false;
-	r = &s->img->fdes[s->fde];
-	return addr - r->start < 130 || r->end - addr < 130;
+	switch (b[0]) {
+	case 0xe8:
+	case 0xe9:
+		return 5;
+	case 0x0f:
+		return (b[1] & 0xf0) == 0x80 ? 6 : 0;
+	case 0x8d:
+		return (b[1] & 0xc7) == 0x05 ? 6 : 0;
+	}
+	return 0;
 }
 
-/* call, jmp, jcc, lea of an address: what reads like one at @off of the text. */
-static int scan_x86_at(struct scan *s, size_t off)
-{
-	const uint8_t *b = s->text->bytes + off;
-	size_t len = s->text->size - off;
-	uint64_t addr = s->text->addr + off;
-
-	if (b[0] == 0xe8 || b[0] == 0xe9)
-		return len < 5 ? 0 : note(s, addr, addr + 5 + rel32(b + 1), b[0] == 0xe9);
-	if (b[0] == 0x0f)
-		return len < 6 || (b[1] & 0xf0) != 0x80
-			? 0
-			: note(s, addr, addr + 6 + rel32(b + 2), true);
-	if (b[0] == 0x8d)
-		return len < 6 || (b[1] & 0xc7) != 0x05
-			? 0
-			: note(s, addr, addr + 6 + rel32(b + 2), false);
-	if (len < 2 || !near_end(s, addr))
-		return 0;
-	return note(s, addr, addr + 2 + (int8_t)b[1], true);
-}
-
-static int scan_range(struct scan *s, size_t off, size_t end)
+static int scan_near(struct scan *s, size_t off, size_t end)
 {
 	static const bool begins_one[256] = {
 		[0xe8] = true,
 		[0xe9] = true,
 		[0x0f] = true,
 		[0x8d] = true,
-		[0xeb] = true,
-		[0x70 ... 0x7f] = true,
-		[0xe3] = true,
 	};
 	const uint8_t *b = s->text->bytes;
+	size_t size = s->text->size, len, target;
 	int ret = 0;
 
-	for (; off < end && !ret; off++)
-		if (begins_one[b[off]])
-			ret = scan_x86_at(s, off);
+	if (size < 6)
+		return 0;
+	if (end > size - 6)
+		end = size - 6;
+	for (; off < end && !ret; off++) {
+		if (!begins_one[b[off]])
+			continue;
+		len = looks_direct(b + off);
+		target = off + len + rel32(b + off + len - 4);
+		if (len && target < size)
+			ret = note(s, off, target, b[off] == 0xe9 || b[off] == 0x0f);
+	}
 	return ret;
+}
+
+static int scan_short(struct scan *s, size_t off, size_t end)
+{
+	const uint8_t *b = s->text->bytes;
+	size_t target;
+	int ret = 0;
+
+	for (; off + 2 <= end && !ret; off++) {
+		if ((b[off] & 0xf0) != 0x70 && b[off] != 0xeb && b[off] != 0xe3)
+			continue;
+		target = off + 2 + (int8_t)b[off + 1];
+		if (target < s->text->size)
+			ret = note(s, off, target, true);
+	}
+	return ret;
+}
+
+static int scan_x86(struct scan *s, size_t off, size_t end)
+{
+	int ret = scan_near(s, off, end);
+
+	/* short jumps leave nameless code only near its ends */
+	if (ret || s->fde == NO_FDE || !(s->c->flags[s->fde] & FDE_NAMELESS))
+		return ret;
+	if (end - off <= 260)
+		return scan_short(s, off, end);
+	ret = scan_short(s, off, off + 130);
+	return ret ? ret : scan_short(s, end - 130, end);
 }
 
 static int scan_a64_range(struct scan *s, size_t off, size_t end)
@@ -197,7 +224,8 @@ static int scan_a64_range(struct scan *s, size_t off, size_t end)
 		insn = (struct insn) { 0 };
 		if (a64_classify(a64_word(b), s->text->addr + off, &insn) &&
 			insn.has_target)
-			ret = note(s, insn.addr, insn.target, insn.flow != INSN_CALL);
+			ret = note(s, off, insn.target - s->text->addr,
+				insn.flow != INSN_CALL);
 	}
 	return ret;
 }
@@ -208,7 +236,7 @@ static int scan_part(struct scan *s, uint64_t from, uint64_t to)
 
 	if (s->img->arch == PLAN_ARM64)
 		return scan_a64_range(s, off, end);
-	return scan_range(s, off, end);
+	return scan_x86(s, off, end);
 }
 
 /*
@@ -257,17 +285,22 @@ static int scan_text(struct scan *s)
 	return ret;
 }
 
-static int scan_begins(struct scan *s)
+static int scan_marked(struct scan *s)
 {
-	_cleanup_free_ uint64_t *begins = calloc(s->text->size / 64 + 1, sizeof(*begins));
+	size_t words = s->text->size / 64 + 1;
+	_cleanup_free_ uint64_t *bits = calloc(words, 2 * sizeof(*bits));
 
-	if (!begins)
+	if (!bits)
 		return -ENOMEM;
-	s->begins = begins;
-	for (size_t i = 0; i < s->img->fde_cnt; i++)
-		mark_begin(s, s->img->fdes[i].start);
+	s->begins = bits;
+	s->nameless = bits + words;
+	for (size_t i = 0; i < s->img->fde_cnt; i++) {
+		mark(s, s->begins, s->img->fdes[i].start);
+		if (s->c->flags[i] & FDE_NAMELESS)
+			mark(s, s->nameless, s->img->fdes[i].start);
+	}
 	for (size_t i = 0; i < s->img->start_cnt; i++)
-		mark_begin(s, s->img->starts[i]);
+		mark(s, s->begins, s->img->starts[i]);
 	return scan_text(s);
 }
 
@@ -304,7 +337,7 @@ static int cold_new(const struct plan_image *img, struct cold_index **ret_cold)
 	s.c = c;
 	for (size_t i = 0; img->fde_cnt && i < img->text_cnt; i++) {
 		s.text = &img->texts[i];
-		ret = scan_begins(&s);
+		ret = scan_marked(&s);
 		if (ret)
 			return ret;
 	}
@@ -336,17 +369,44 @@ static size_t jumps_below(const struct cold_index *c, uint64_t target)
 	return lo;
 }
 
-int cold_first_jump(struct planner *p, uint64_t from, uint64_t to, uint64_t *ret_addr)
+/* Whether jump @j, which was seen in bytes, is one: its FDE decoded has it. */
+static int confirm_jump(struct func *f, const struct jump *j)
 {
-	int ret = cold_get(p);
-	size_t i;
+	const struct plan_range *fde = image_fde(&f->p->img, j->from);
+	const struct insn *insn;
+	int ret;
+
+	if (!fde)
+		return 0;
+	if (func_range(f, j->from))
+		insn = func_insn(f, j->from);
+	else {
+		ret = func_add_range(f, fde->start, fde->end);
+		if (ret)
+			return ret == -E2BIG ? 1 : ret;
+		insn = func_insn(f, j->from);
+		func_drop_range(f);
+	}
+	return insn && insn->has_target && insn->target == j->target;
+}
+
+int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr)
+{
+	struct cold_index *c;
+	int ret = cold_get(f->p);
 
 	if (ret)
 		return ret;
-	i = jumps_below(p->cold, from + 1);
-	*ret_addr = i < p->cold->jump_cnt && p->cold->jumps[i].target < to
-		? p->cold->jumps[i].target
-		: to;
+	c = f->p->cold;
+	*ret_addr = to;
+	for (size_t i = jumps_below(c, from + 1);
+		i < c->jump_cnt && c->jumps[i].target < to; i++) {
+		ret = confirm_jump(f, &c->jumps[i]);
+		if (ret > 0)
+			*ret_addr = c->jumps[i].target;
+		if (ret)
+			return ret < 0 ? ret : 0;
+	}
 	return 0;
 }
 

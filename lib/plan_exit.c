@@ -14,14 +14,14 @@ struct trouble {
 };
 
 __attribute__((format(printf, 3, 4))) static void trouble(
-	struct trouble *t, uint64_t offset, const char *fmt, ...)
+	struct trouble *t, uint64_t addr, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
 
 	if (t->text[0])
 		return;
-	n = snprintf(t->text, sizeof(t->text), "+0x%llx: ", (unsigned long long)offset);
+	n = snprintf(t->text, sizeof(t->text), "at 0x%llx: ", (unsigned long long)addr);
 	va_start(ap, fmt);
 	vsnprintf(t->text + n, sizeof(t->text) - n, fmt, ap);
 	va_end(ap);
@@ -72,7 +72,7 @@ static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
 	};
 	if (!insn_probe_ok(f->p->img.arch, func_bytes(f, insn), insn->len, &f->p->rules,
 		    why, sizeof(why)))
-		trouble(t, insn->addr - f->entry, "a call ends here, but %s", why);
+		trouble(t, insn->addr, "a call ends here, but %s", why);
 	return 0;
 }
 
@@ -93,15 +93,14 @@ static void check_inner(struct func *f, const struct insn *insn, struct trouble 
 	const struct code_range *r = func_range(f, insn->target);
 
 	if (r && (!r->bad || insn->target < r->bad_addr) && !is_boundary(f, insn->target))
-		trouble(t, insn->addr - f->entry,
-			"a jump into the middle of an instruction");
+		trouble(t, insn->addr, "a jump into the middle of an instruction");
 }
 
 static int direct_end(
 	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
 {
 	const struct flow_state *s = func_state(f, insn);
-	uint64_t offset = insn->addr - f->entry;
+	uint64_t at = insn->addr;
 	size_t len;
 
 	if (insn->target != f->entry) {
@@ -110,15 +109,15 @@ static int direct_end(
 			return 0;
 		}
 		if (!image_code(&f->p->img, insn->target, &len)) {
-			trouble(t, offset, "a jump out of all code: this is data");
+			trouble(t, at, "a jump out of all code: this is data");
 			return 0;
 		}
 		if (s->seen && s->level == FLOW_SURE && s->depth_known && s->depth)
-			trouble(t, offset,
+			trouble(t, at,
 				"a jump out of the function with its frame still up");
 	}
 	if (insn->cond == INSN_COND_NONE)
-		trouble(t, offset,
+		trouble(t, at,
 			"a jump that leaves on a condition that can't be evaluated");
 	return add_end(
 		f, plan, insn, insn->flow == INSN_JMP ? PLAN_END_JMP : PLAN_END_JCC, t);
@@ -135,7 +134,7 @@ static int indirect_end(
 	if (insn->flow == INSN_JMP_REG)
 		return add_end(f, plan, insn, PLAN_END_JMP_REG, t);
 	if (insn->indexed)
-		trouble(t, insn->addr - f->entry,
+		trouble(t, insn->addr,
 			"a jump through an array: a jump table or a tail call, nothing tells");
 	return add_end(f, plan, insn, PLAN_END_JMP, t);
 }
@@ -144,7 +143,7 @@ static int insn_end(
 	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
 {
 	const struct flow_state *s = func_state(f, insn);
-	uint64_t offset = insn->addr - f->entry;
+	uint64_t at = insn->addr;
 	size_t len;
 
 	switch (insn->flow) {
@@ -154,22 +153,21 @@ static int insn_end(
 	case INSN_JMP_REG:
 	case INSN_JMP_MEM:
 		if (!f->bounded)
-			trouble(t, offset, "its size is unknown, and a jump may lead on");
+			trouble(t, at, "its size is unknown, and a jump may lead on");
 		return indirect_end(f, plan, insn, t);
 	case INSN_TABLE:
 		if (!f->bounded)
-			trouble(t, offset,
-				"its size is unknown, and a jump table leads on");
+			trouble(t, at, "its size is unknown, and a jump table leads on");
 		return 0;
 	case INSN_RET:
 	case INSN_RET_AUTH:
 		return add_end(f, plan, insn, PLAN_END_RET, t);
 	case INSN_FAR:
-		trouble(t, offset, "a far jump or a return from an interrupt");
+		trouble(t, at, "a far jump or a return from an interrupt");
 		return 0;
 	case INSN_CALL:
 		if (insn->has_target && !image_code(&f->p->img, insn->target, &len))
-			trouble(t, offset, "a call out of all code: this is data");
+			trouble(t, at, "a call out of all code: this is data");
 		else if (insn->has_target && insn->target != f->entry &&
 			func_range(f, insn->target))
 			check_inner(f, insn, t);
@@ -204,9 +202,9 @@ static bool runs_over(const struct func *f, const struct code_range *r)
 static void check_range(struct func *f, const struct code_range *r, struct trouble *t)
 {
 	if (r->bad && f->bounded)
-		trouble(t, r->bad_addr - f->entry, "not an instruction that can be told");
+		trouble(t, r->bad_addr, "not an instruction that can be told");
 	else if (runs_over(f, r))
-		trouble(t, r->end - f->entry, "its code runs over its end");
+		trouble(t, r->end, "its code runs over its end");
 }
 
 static int compare_ends(const void *a, const void *b)

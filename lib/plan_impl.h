@@ -105,7 +105,7 @@ void cold_free(struct cold_index *cold);
 /* Finds the parts of @f that lie elsewhere and adds them as ranges. -ENOMEM. */
 int func_add_cold(struct func *f);
 /* The lowest address in (@from, @to) to which nameless code jumps, or @to. -ENOMEM. */
-int cold_first_jump(struct planner *p, uint64_t from, uint64_t to, uint64_t *ret_addr);
+int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr);
 
 /* plan_names.c */
 

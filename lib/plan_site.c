@@ -70,7 +70,7 @@ static int find_limit(struct site *s)
 	for (uint32_t i = 0; i < f->range_cnt; i++)
 		if (f->ranges[i].bad || f->too_big)
 			lower_limit(s, f->entry + 1, "its code can't be disassembled");
-	ret = cold_first_jump(f->p, f->entry, s->limit, &addr);
+	ret = cold_first_jump(f, f->entry, s->limit, &addr);
 	if (ret)
 		return ret;
 	lower_limit(s, addr, "code elsewhere jumps behind the entry");
