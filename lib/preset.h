@@ -25,6 +25,7 @@ enum preset_kind {
 	PRESET_FLOAT,   /* .size 4, 8 or 16 */
 	PRESET_COMPLEX, /* float _Complex or double _Complex, .size 8 or 16 */
 	PRESET_STRUCT,  /* by value, .size bytes */
+	PRESET_CLASS,   /* C++ object that isn't trivial: by value means by its address */
 };
 
 enum preset_judge_kind {

@@ -361,7 +361,7 @@ static void place_one(struct places *p, struct preset_arg *arg)
 		place_float(p, arg);
 		return;
 	}
-	if (big && arm) {
+	if ((big && arm) || v->kind == PRESET_CLASS) {
 		arg->place.by_ref = true;
 		words = 1;
 		big = false;
@@ -421,8 +421,10 @@ void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *
 {
 	struct places p = { .abi = abi };
 
-	/* x86-64 passes the address of a result of over 16 bytes first; arm64 in x8. */
-	if (abi == PRESET_ABI_X86_64 && ret->kind == PRESET_STRUCT && ret->size > 16)
+	/* x86-64 passes the address of a result in memory first; arm64 passes it in x8. */
+	if (abi == PRESET_ABI_X86_64 &&
+		(ret->kind == PRESET_CLASS ||
+			(ret->kind == PRESET_STRUCT && ret->size > 16)))
 		p.regs = 1;
 	for (size_t i = 0; i < cnt; i++)
 		place_one(&p, &args[i]);

@@ -264,19 +264,21 @@ static int read_base(struct reader *r, struct json_object *obj, struct preset_ty
 
 	if (base && (rc = reader_text(r, base, "base", &text)))
 		return rc;
-	if (!strcmp(text, "struct")) {
-		decl.value = (struct preset_value) { .kind = PRESET_STRUCT };
-		if (!size)
+	if (!strcmp(text, "struct") || !strcmp(text, "class")) {
+		decl.value = (struct preset_value) {
+			.kind = *text == 's' ? PRESET_STRUCT : PRESET_CLASS,
+		};
+		if (!size && *text == 's')
 			return json_err(&r->doc, base, JSON_AT_VALUE, r->err,
 				"a struct needs its 'size' in bytes");
 	} else if (declaration_parse(text, false, NULL, NULL, &decl, &why) ||
 		decl.value.kind == PRESET_VOID) {
 		return json_err(&r->doc, base, JSON_AT_VALUE, r->err,
-			"'base' is a basic C type, a pointer or \"struct\", not '%s'",
+			"'base' is a basic C type, a pointer, \"struct\" or \"class\", not '%s'",
 			text);
 	} else if (size) {
-		return json_err(
-			&r->doc, size, JSON_AT_KEY, r->err, "'size' is for a struct");
+		return json_err(&r->doc, size, JSON_AT_KEY, r->err,
+			"'size' is for a struct or class");
 	}
 	if (size) {
 		rc = reader_want(r, size, "size", json_type_int, "a number of bytes");
