@@ -74,7 +74,9 @@ static int plan_function(struct func *f, struct plan *plan)
 
 	if (ret || plan->refused[0])
 		return ret;
-	ret = func_add_cold(f);
+	flow_run(f);
+	if (func_wants_ends(f))
+		ret = func_add_cold(f);
 	if (!ret)
 		ret = fill_ranges(f, plan);
 	if (!ret)

@@ -23,8 +23,18 @@
 
 #define NO_FDE UINT32_MAX
 
+/* Bytes decoded to tell jumps from bytes that look like them, for all plans together. */
+#define CONFIRM_BYTES (64u << 20)
+
+enum jump_kind {
+	JUMP_LIKELY, /* seen in bytes only */
+	JUMP_REAL,
+	JUMP_FALSE,
+};
+
 struct jump {
 	uint64_t target, from;
+	enum jump_kind kind;
 };
 
 struct cold_index {
@@ -34,6 +44,7 @@ struct cold_index {
 	struct jump
 		*jumps; /* from nameless code into the middle of other code, by target */
 	size_t jump_cnt;
+	size_t confirm_bytes; /* spent of CONFIRM_BYTES */
 };
 
 void cold_free(struct cold_index *c)
@@ -369,44 +380,45 @@ static size_t jumps_below(const struct cold_index *c, uint64_t target)
 	return lo;
 }
 
-/* Whether jump @j, which was seen in bytes, is one: its FDE decoded has it. */
-static int confirm_jump(struct func *f, const struct jump *j)
+/* Decodes the nameless code of jump @j to see whether it is one. 0 or -ENOMEM. */
+static int confirm_jump(struct func *f, struct jump *j)
 {
 	const struct plan_range *fde = image_fde(&f->p->img, j->from);
+	struct func other = { .p = f->p, .insn_cnt = f->insn_cnt };
+	struct cold_index *c = f->p->cold;
 	const struct insn *insn;
 	int ret;
 
-	if (!fde)
+	if (j->kind != JUMP_LIKELY || !fde || c->confirm_bytes > CONFIRM_BYTES)
 		return 0;
-	if (func_range(f, j->from))
-		insn = func_insn(f, j->from);
-	else {
-		ret = func_add_range(f, fde->start, fde->end);
-		if (ret)
-			return ret == -E2BIG ? 1 : ret;
-		insn = func_insn(f, j->from);
-		func_drop_range(f);
-	}
-	return insn && insn->has_target && insn->target == j->target;
+	c->confirm_bytes += fde->end - fde->start;
+	/* its instructions lie behind those of @f, for a moment */
+	ret = func_add_range(&other, fde->start, fde->end);
+	if (ret)
+		return ret == -E2BIG ? 0 : ret;
+	insn = func_insn(&other, j->from);
+	j->kind = insn && insn->has_target && insn->target == j->target ? JUMP_REAL
+									: JUMP_FALSE;
+	return 0;
 }
 
 int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr)
 {
-	struct cold_index *c;
 	int ret = cold_get(f->p);
+	struct jump *j, *end;
 
 	if (ret)
 		return ret;
-	c = f->p->cold;
-	*ret_addr = to;
-	for (size_t i = jumps_below(c, from + 1);
-		i < c->jump_cnt && c->jumps[i].target < to; i++) {
-		ret = confirm_jump(f, &c->jumps[i]);
-		if (ret > 0)
-			*ret_addr = c->jumps[i].target;
+	j = f->p->cold->jumps + jumps_below(f->p->cold, from + 1);
+	end = f->p->cold->jumps + f->p->cold->jump_cnt;
+	for (; j < end && j->target < to; j++) {
+		ret = confirm_jump(f, j);
 		if (ret)
-			return ret < 0 ? ret : 0;
+			return ret;
+		if (j->kind != JUMP_FALSE)
+			break;
 	}
+	*ret_addr = j < end && j->target < to ? j->target : to;
 	return 0;
 }
 
@@ -421,36 +433,25 @@ static int add_fde(struct func *f, const struct plan_range *fde)
 	return ret == -E2BIG ? 0 : ret < 0 ? ret : 1;
 }
 
-/* Adds nameless code that jumps into the middle of @f: a real jump at that very place. */
+/* Adds nameless code that jumps into the middle of @f. 1 when there was some, or -ENOMEM. */
 static int add_jumpers(struct func *f)
 {
 	struct cold_index *c = f->p->cold;
 	int ret, added = 0;
 
 	for (uint32_t r = 0; r < f->range_cnt; r++) {
-		uint64_t start = f->ranges[r].start, end = f->ranges[r].end;
+		struct jump *j = c->jumps + jumps_below(c, f->ranges[r].start + 1);
+		uint64_t end = f->ranges[r].end;
 
-		for (size_t i = jumps_below(c, start + 1);
-			i < c->jump_cnt && c->jumps[i].target < end; i++) {
-			const struct plan_range *fde =
-				image_fde(&f->p->img, c->jumps[i].from);
-			const struct insn *insn;
-
-			if (!fde || func_range(f, fde->start))
+		for (; j < c->jumps + c->jump_cnt && j->target < end; j++) {
+			if (func_range(f, j->from) || !func_insn(f, j->target))
 				continue;
-			ret = add_fde(f, fde);
-			if (ret <= 0) {
-				if (ret)
-					return ret;
-				continue;
-			}
-			insn = func_insn(f, c->jumps[i].from);
-			if (insn && insn->has_target &&
-				insn->target == c->jumps[i].target &&
-				func_insn(f, insn->target))
-				added = 1;
-			else
-				func_drop_range(f);
+			ret = confirm_jump(f, j);
+			if (!ret && j->kind == JUMP_REAL)
+				ret = add_fde(f, image_fde(&f->p->img, j->from));
+			if (ret < 0)
+				return ret;
+			added |= ret;
 		}
 	}
 	return added;
@@ -516,17 +517,14 @@ int func_add_cold(struct func *f)
 
 	/* each round adds a range, of which there are few */
 	while (!ret) {
-		int jumpers, targets;
+		int targets = add_targets(f),
+		    jumpers = targets < 0 ? targets : add_jumpers(f);
 
-		flow_run(f);
-		targets = add_targets(f);
-		if (targets < 0)
-			return targets;
-		jumpers = add_jumpers(f);
 		if (jumpers < 0)
 			return jumpers;
 		if (!targets && !jumpers)
 			break;
+		flow_run(f);
 	}
 	return ret;
 }

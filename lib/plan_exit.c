@@ -235,16 +235,22 @@ static int collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 
 /* --- the decision ---------------------------------------------------------------- */
 
-/* What its caller pushed is popped: no return address lies where calls are told apart. */
-static const struct insn *pops_caller(const struct func *f)
+static const char forced[] =
+	"--exit return: an exception, a cancelled thread or a fiber that "
+	"switches in a call of it can end the process";
+static const char forced_unsafe[] =
+	"--exit return, although return probes are unsafe on this "
+	"kernel: calling it can end the process";
+
+static bool pops_caller(const struct func *f)
 {
 	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		const struct flow_state *s = &f->p->states[i];
 
 		if (s->seen && s->level == FLOW_SURE && s->depth_known && s->depth < 0)
-			return &f->p->insns[i];
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 __attribute__((format(printf, 3, 4))) static int decide(
@@ -268,7 +274,8 @@ static int decide_ret(struct func *f, struct plan *plan)
 {
 	const struct plan_rules *rules = &f->p->rules;
 	struct trouble t = { "" };
-	size_t rets = 0;
+	const char *why = "a return probe is not known to be safe";
+	size_t rets = 0, jumps;
 	int ret;
 
 	if (f->too_big)
@@ -281,38 +288,55 @@ static int decide_ret(struct func *f, struct plan *plan)
 		return decide(plan, PLAN_EXIT_NONE, "%s", t.text);
 	for (size_t i = 0; i < plan->end_cnt; i++)
 		rets += plan->ends[i].kind == PLAN_END_RET;
-	return decide(plan, PLAN_EXIT_RET, "%s: %zu ret, %zu jumps that leave",
-		rules->exit == PLAN_MODE_RET ? "--exit ret"
-			: f->req->return_why
-			? "return probes are unsafe on this kernel"
-			: "nothing may unwind through a return probe",
-		rets, plan->end_cnt - rets);
+	jumps = plan->end_cnt - rets;
+	if (rules->exit == PLAN_MODE_RET)
+		why = "--exit ret";
+	else if (f->req->return_why)
+		why = "return probes are unsafe on this kernel";
+	return decide(plan, PLAN_EXIT_RET, "%s; %zu ret, %zu jump%s that leave%s", why,
+		rets, jumps, jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
+}
+
+/*
+ * What settles the exit before the ends are looked for. Returns the reason, or NULL. A word
+ * taken off the stack that the caller put there: no return address lies where calls are told
+ * apart, and a return probe would overwrite what is no such address.
+ */
+static const char *settled(const struct func *f, enum plan_exit *ret_exit)
+{
+	const struct plan_rules *rules = &f->p->rules;
+	const char *why = name_not_followed(f->req->name);
+
+	*ret_exit = PLAN_EXIT_NONE;
+	if (rules->count_only)
+		return "--count";
+	if (rules->exit == PLAN_MODE_NONE)
+		return "--exit none";
+	if (why)
+		return why;
+	if (!f->at_start)
+		return "not the start of a function";
+	if (pops_caller(f))
+		return "it takes off the stack what its caller put there";
+	*ret_exit = PLAN_EXIT_RETURN;
+	if (rules->exit == PLAN_MODE_RETURN)
+		return rules->return_unsafe ? forced_unsafe : forced;
+	if (rules->exit == PLAN_MODE_AUTO && !rules->return_unsafe)
+		return f->req->return_why;
+	return NULL;
+}
+
+bool func_wants_ends(const struct func *f)
+{
+	enum plan_exit exit;
+
+	return !settled(f, &exit);
 }
 
 int func_exit(struct func *f, struct plan *plan)
 {
-	const struct plan_rules *rules = &f->p->rules;
-	const char *why = name_not_followed(f->req->name);
-	const struct insn *insn;
+	enum plan_exit exit;
+	const char *why = settled(f, &exit);
 
-	if (rules->count_only)
-		return decide(plan, PLAN_EXIT_NONE, "--count");
-	if (rules->exit == PLAN_MODE_NONE)
-		return decide(plan, PLAN_EXIT_NONE, "--exit none");
-	if (why)
-		return decide(plan, PLAN_EXIT_NONE, "%s", why);
-	if (!f->at_start)
-		return decide(plan, PLAN_EXIT_NONE, "not the start of a function");
-	insn = pops_caller(f);
-	if (insn)
-		return decide(plan, PLAN_EXIT_NONE,
-			"+0x%llx: what its caller pushed is taken off the stack",
-			(unsigned long long)(insn->addr - f->entry));
-	if (rules->exit == PLAN_MODE_RETURN)
-		return decide(plan, PLAN_EXIT_RETURN,
-			"--exit return%s: exceptions, thread exit and fibers through a call of it can end the process",
-			rules->return_unsafe ? ", unsafe on this kernel" : "");
-	if (rules->exit == PLAN_MODE_AUTO && f->req->return_why && !rules->return_unsafe)
-		return decide(plan, PLAN_EXIT_RETURN, "%s", f->req->return_why);
-	return decide_ret(f, plan);
+	return why ? decide(plan, exit, "%s", why) : decide_ret(f, plan);
 }

@@ -102,7 +102,10 @@ bool insn_leaves(const struct func *f, const struct insn *insn);
 /* plan_cold.c */
 
 void cold_free(struct cold_index *cold);
-/* Finds the parts of @f that lie elsewhere and adds them as ranges. -ENOMEM. */
+/*
+ * Finds the parts of @f that lie elsewhere, adds them as ranges and follows control through
+ * them, too. The states must be filled. -ENOMEM.
+ */
 int func_add_cold(struct func *f);
 /* The lowest address in (@from, @to) to which nameless code jumps, or @to. -ENOMEM. */
 int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr);
@@ -114,6 +117,8 @@ const char *name_not_followed(const char *name);
 
 /* plan_exit.c */
 
+/* Whether its ends are to be found: nothing else settles how they are seen. */
+bool func_wants_ends(const struct func *f);
 /* Decides plan->exit and fills the ends. -ENOMEM. */
 int func_exit(struct func *f, struct plan *plan);
 /* An instruction that jumps to the entry, without having taken a frame down; or NULL. */

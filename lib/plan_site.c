@@ -177,6 +177,7 @@ static int choose_site(struct site *s)
 	ret = find_limit(s);
 	if (ret)
 		return ret;
+	entry = f->p->insns; /* the array may have moved */
 	insn = find_landing(s, ok, &stay);
 	if (insn && insn != entry)
 		set_site(s, insn,
