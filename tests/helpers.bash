@@ -303,14 +303,14 @@ need_link() {
 
 # --- nothing is left behind -----------------------------------------------------------
 
-# Ids of our programs and maps, as `kind id name` lines.
+# Our programs and maps, a line each: kind, id, type and name. Not by JSON and jq: this runs
+# twice a test, also where each program takes a second to start.
 bpf_objects() {
 	local kind
 
 	((EUID == 0)) && command -v bpftool >/dev/null || return 0
 	for kind in prog map; do
-		bpftool -j "$kind" show 2>/dev/null | jq -r --arg kind "$kind" '.[]
-			| select((.name // "") | startswith("fsn_")) | "\($kind) \(.id) \(.name)"'
+		bpftool "$kind" show 2>/dev/null | sed -En "s/^([0-9]+: .* name fsn_[^ ]*).*/$kind \\1/p"
 	done | sort
 }
 
@@ -324,10 +324,10 @@ no_new_objects() {
 
 # Processes that a test started, directly or not: they carry its mark in the environment.
 test_processes() {
-	local file pid
+	local pid files=(/proc/[0-9]*/environ) # listed here: grep itself carries the mark
 
-	grep -lzxF "FSN_TEST_MARK=$FSN_TEST_MARK" /proc/[0-9]*/environ 2>/dev/null |
-		while IFS=/ read -r _ _ pid file; do
+	grep -lzxF "FSN_TEST_MARK=$FSN_TEST_MARK" "${files[@]}" 2>/dev/null |
+		while IFS=/ read -r _ _ pid _; do
 			[[ ! -e /proc/$pid ]] || echo "$pid $(tr '\0' ' ' <"/proc/$pid/cmdline")"
 		done 2>/dev/null || true
 }
