@@ -61,23 +61,25 @@ bool demangle_is_mangled(const char *name)
 	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }
 
-size_t demangle_into(const char *symbol, bool with_args, char **buf, size_t *cap)
+size_t demangle_into(const char *symbol, enum demangle_form form, char **buf, size_t *cap)
 {
 	struct sink s = { .buf = buf, .cap = cap };
-	int options = with_args ? DMGL_PARAMS | DMGL_ANSI : 0;
+	int options = form == DEMANGLE_NAME ? 0 : DMGL_PARAMS | DMGL_ANSI;
 
+	if (form == DEMANGLE_VERBOSE)
+		options |= DMGL_VERBOSE;
 	if (!demangle_is_mangled(symbol) ||
 		strnlen(symbol, DEMANGLE_MAX_IN + 1) > DEMANGLE_MAX_IN)
 		return 0;
 	return run(&s, symbol, options) ? s.len : 0;
 }
 
-char *demangle(const char *symbol, bool with_args)
+char *demangle(const char *symbol, enum demangle_form form)
 {
 	char *buf = NULL;
 	size_t cap = 0;
 
-	if (!demangle_into(symbol, with_args, &buf, &cap)) {
+	if (!demangle_into(symbol, form, &buf, &cap)) {
 		free(buf);
 		return NULL;
 	}

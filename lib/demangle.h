@@ -13,17 +13,23 @@
 /* Whether @name looks mangled: _Z or _R in front. */
 bool demangle_is_mangled(const char *name);
 
+enum demangle_form {
+	DEMANGLE_NAME,    /* the qualified name, template arguments included */
+	DEMANGLE_ARGS,    /* with arguments, and the result type where it is known */
+	DEMANGLE_VERBOSE, /* the same with std::ostream and the like written out (c++filt) */
+};
+
 /*
- * @symbol as written in the source: with arguments, or only the qualified name (template
- * arguments included). A malloc'ed string, or NULL when it is not a mangled name, is too
- * long, or memory is out.
+ * @symbol as written in the source. A malloc'ed string, or NULL when it is not a mangled
+ * name, is too long, or memory is out.
  */
-char *demangle(const char *symbol, bool with_args);
+char *demangle(const char *symbol, enum demangle_form form);
 
 /*
  * The same into a buffer that is grown (*buf malloc'ed or NULL, *cap its size), for loops
  * over many symbols. The length, or 0 as above.
  */
-size_t demangle_into(const char *symbol, bool with_args, char **buf, size_t *cap);
+size_t demangle_into(
+	const char *symbol, enum demangle_form form, char **buf, size_t *cap);
 
 #endif

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "demangle.h"
 #include "resolve_priv.h"
 
 static void resolver_done(struct resolver *r)
@@ -280,40 +281,67 @@ static bool shown_alike(struct resolve_target *const *t, size_t i, size_t cnt)
 		(i + 1 < cnt && !by_shown(&t[i], &t[i + 1]));
 }
 
+/* Ever longer ways to show a function, the last of which is unique in its file. */
+enum shown_form { SHOWN_TEMPLATE, SHOWN_ARGS, SHOWN_OFFSET };
+
+/* *ret_name is NULL when that form is not to be had. */
+static int shown_form(struct resolver *r, const struct resolve_target *t,
+	enum shown_form form, const char **ret_name)
+{
+	_cleanup_free_ char *text = NULL;
+
+	*ret_name = form == SHOWN_ARGS ? t->demangled : NULL;
+	if (form == SHOWN_ARGS || (form == SHOWN_TEMPLATE && !t->demangled))
+		return 0;
+	if (form == SHOWN_TEMPLATE)
+		text = demangle(t->symbol, DEMANGLE_NAME);
+	else if (asprintf(&text, "%s@0x%" PRIx64, t->name, t->offset) < 0)
+		text = NULL;
+	*ret_name = text ? pool_copy(r->res, text) : NULL;
+	return *ret_name ? 0 : -ENOMEM;
+}
+
 /*
- * Gives different names to different functions of a file: first with arguments, then
- * with the file offset, in a form that is understood as a FUNCTION.
+ * Gives different names to different functions of a file: first with template arguments,
+ * then with arguments, then with the file offset, in a form that FUNCTION understands.
  */
-static int tell_apart(struct resolver *r, bool by_args)
+static int tell_apart(struct resolver *r, enum shown_form form)
 {
 	size_t cnt = r->res->target_cnt;
 	_cleanup_free_ struct resolve_target **t = malloc((cnt + 1) * sizeof(*t));
 	_cleanup_free_ bool *alike = calloc(cnt + 1, 1);
 
 	if (!t || !alike)
-		return resolve_no_memory(r);
+		return -ENOMEM;
 	for (size_t i = 0; i < cnt; i++)
 		t[i] = &r->res->targets[i];
 	qsort(t, cnt, sizeof(*t), by_shown);
 	for (size_t i = 0; i < cnt; i++)
 		alike[i] = shown_alike(t, i, cnt);
 	for (size_t i = 0; i < cnt; i++) {
-		char *name = NULL;
+		const char *name;
 
-		if (!alike[i] || (by_args && !t[i]->demangled))
+		if (!alike[i])
 			continue;
-		if (by_args) {
-			t[i]->name = t[i]->demangled;
-			continue;
-		}
-		if (asprintf(&name, "%s@0x%" PRIx64, t[i]->name, t[i]->offset) < 0)
-			return resolve_no_memory(r);
-		t[i]->name = pool_copy(r->res, name);
-		free(name);
-		if (!t[i]->name)
-			return resolve_no_memory(r);
+		if (shown_form(r, t[i], form, &name))
+			return -ENOMEM;
+		if (name)
+			t[i]->name = name;
 	}
 	return 0;
+}
+
+/* A name among the others that has become the shown one. */
+static void drop_shown(struct resolve_target *t)
+{
+	const char **also = (const char **)t->also;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->also_cnt; i++) {
+		if (strcmp(also[i], t->name) != 0)
+			also[kept++] = also[i];
+	}
+	t->also_cnt = kept;
 }
 
 static int resolve_all(struct resolver *r, const struct lib_file *const *libs,
@@ -338,8 +366,12 @@ static int resolve_all(struct resolver *r, const struct lib_file *const *libs,
 	if (ret)
 		return ret;
 	qsort(r->res->targets, r->res->target_cnt, sizeof(*r->res->targets), by_place);
-	ret = tell_apart(r, true);
-	return ret ? ret : tell_apart(r, false);
+	if (tell_apart(r, SHOWN_TEMPLATE) || tell_apart(r, SHOWN_ARGS) ||
+		tell_apart(r, SHOWN_OFFSET))
+		return resolve_no_memory(r);
+	for (size_t i = 0; i < r->res->target_cnt; i++)
+		drop_shown(&r->res->targets[i]);
+	return 0;
 }
 
 int resolve_functions(struct libfind *finder, const struct lib_file *const *libs,

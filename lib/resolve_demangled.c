@@ -197,27 +197,14 @@ static int text_room(struct batch *b, size_t len)
 	return 0;
 }
 
-/* The forms with arguments: as the demangler writes them, and without result type. */
-static int offer_full(struct batch *b, const struct match *m)
+/* One text with arguments, and the same without what a method says after them. */
+static int offer_text(struct batch *b, const struct match *m, const char *text)
 {
-	const char *at;
-	size_t len = demangle_into(m->name->name, true, &b->full, &b->full_cap);
 	int ret;
 
-	if (!len)
-		return 0;
-	if (text_room(b, len))
+	if (text_room(b, strlen(text)))
 		return resolve_no_memory(b->r);
-	text_normalize(b->full, b->text);
-	ret = offer(b, m, b->text);
-	if (ret)
-		return ret;
-	text_drop_qualifiers(b->text);
-	ret = offer(b, m, b->text);
-	at = strstr(b->full, b->q);
-	if (ret || !at || at == b->full)
-		return ret;
-	text_normalize(at, b->text);
+	text_normalize(text, b->text);
 	ret = offer(b, m, b->text);
 	if (ret)
 		return ret;
@@ -225,9 +212,42 @@ static int offer_full(struct batch *b, const struct match *m)
 	return offer(b, m, b->text);
 }
 
+/* The forms with arguments: as the demangler writes them, and without result type. */
+static int offer_args(struct batch *b, const struct match *m, enum demangle_form form)
+{
+	const char *at;
+	int ret;
+
+	if (!demangle_into(m->name->name, form, &b->full, &b->full_cap))
+		return 0;
+	ret = offer_text(b, m, b->full);
+	at = strstr(b->full, b->q);
+	return ret || !at || at == b->full ? ret : offer_text(b, m, at);
+}
+
+/* Whether the mangled name may have one of the abbreviations that c++filt writes out. */
+static bool has_abbreviation(const struct elf_name *n)
+{
+	const char *p = n->name;
+
+	while ((p = strchr(p, 'S'))) {
+		p++;
+		if (*p == 'o' || *p == 'i' || *p == 'd' || *p == 's')
+			return true;
+	}
+	return false;
+}
+
+static int offer_full(struct batch *b, const struct match *m)
+{
+	if (b->verbose)
+		return has_abbreviation(m->name) ? offer_args(b, m, DEMANGLE_VERBOSE) : 0;
+	return offer_args(b, m, DEMANGLE_ARGS);
+}
+
 static int offer_forms(struct batch *b, const struct match *m)
 {
-	size_t len = demangle_into(m->name->name, false, &b->q, &b->q_cap);
+	size_t len = demangle_into(m->name->name, DEMANGLE_NAME, &b->q, &b->q_cap);
 	int ret;
 
 	if (!len)
@@ -299,10 +319,13 @@ static void lib_set_done(struct lib_set *set)
 	free(set->libs);
 }
 
-/* All open names to the letter, globs included: "operator[]" is one as well. */
-static int find_letters(struct resolver *r)
+/*
+ * All open names to the letter, globs included: "operator[]" is one as well. Few people
+ * write out what std::ostream stands for, so that form has a pass of its own.
+ */
+static int find_letters(struct resolver *r, bool verbose)
 {
-	__cleanup(batch_done) struct batch b = { .r = r };
+	__cleanup(batch_done) struct batch b = { .r = r, .verbose = verbose };
 	__cleanup(lib_set_done) struct lib_set set = { 0 };
 	int ret;
 
@@ -311,7 +334,8 @@ static int find_letters(struct resolver *r)
 	for (size_t i = 0; i < r->arg_cnt; i++) {
 		struct arg *a = &r->args[i];
 
-		if (!arg_is_open(a) || a->regex || !*a->name)
+		if (!arg_is_open(a) || a->regex || !*a->name ||
+			(verbose && !text_has_args(a->name)))
 			continue;
 		if (want_add(&b, a) || lib_set_add(&set, a))
 			return resolve_no_memory(r);
@@ -342,7 +366,8 @@ static void search_done(struct search *s)
 
 static bool search_text(struct search *s, const char *symbol, bool full)
 {
-	size_t len = demangle_into(symbol, full, &s->buf, &s->cap);
+	size_t len = demangle_into(
+		symbol, full ? DEMANGLE_ARGS : DEMANGLE_NAME, &s->buf, &s->cap);
 	char *grown;
 
 	if (!len)
@@ -375,7 +400,7 @@ static int search_name(void *ctx, const struct match *m)
 	if (!search_text(s, m->name->name, s->full) &&
 		!(s->arg->regex && search_text(s, m->name->name, true)))
 		return 0;
-	if (!demangle_into(m->name->name, false, &s->buf, &s->cap))
+	if (!demangle_into(m->name->name, DEMANGLE_NAME, &s->buf, &s->cap))
 		return 0;
 	found.shown = s->buf;
 	return take(s->r, s->arg, &found);
@@ -406,7 +431,9 @@ static int find_patterns(struct resolver *r)
 
 int resolve_demangled(struct resolver *r)
 {
-	int ret = find_letters(r);
+	int ret = find_letters(r, false);
 
+	if (!ret)
+		ret = find_letters(r, true);
 	return ret ? ret : find_patterns(r);
 }

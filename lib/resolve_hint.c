@@ -39,7 +39,7 @@ static void offer_demangled(
 
 	if (n->cnt >= SHOWN_MAX)
 		return;
-	text = demangle(name->name, false);
+	text = demangle(name->name, DEMANGLE_NAME);
 	grown = text ? array_grow(n->strings, n->cnt, sizeof(*grown)) : NULL;
 	if (!grown) {
 		free(text);
@@ -80,13 +80,15 @@ static void offer_lib(struct near *n, const struct arg *a, const struct lib_file
 	for (size_t i = 0; i < cnt; i++) {
 		for (uint32_t k = 0; k < funcs[i].name_cnt; k++) {
 			const struct elf_name *name = &funcs[i].names[k];
+			bool mangled = demangle_is_mangled(name->name);
 
 			if (name->piece && !strchr(a->name, '.') &&
 				strncmp(name->name, a->name, strlen(a->name)) != 0)
 				continue;
-			if (!a->qualified)
+
+			if (!a->qualified && mangled == demangle_is_mangled(a->name))
 				suggest_offer(&n->s, name->name, where);
-			if (demangle_is_mangled(name->name) && id.len >= 3 &&
+			if (mangled && id.len >= 3 &&
 				memmem(name->name, name->len, id.p, id.len))
 				offer_demangled(n, name, a->qualified, where);
 		}
@@ -157,7 +159,8 @@ static size_t list_implementations(const struct arg *a, char *buf, size_t size)
 
 		p += 2 * (strncmp(p, "__", 2) == 0);
 		if (funcs[i].kind != ELF_FUNC || strncmp(p, a->name, len) != 0 ||
-			(p[len] != '_' && p[len] != '.') || funcs[i].names[0].piece)
+			(p[len] != '_' && p[len] != '.') || funcs[i].names[0].piece ||
+			strncmp(p + len, "_chk", 4) == 0)
 			continue;
 		if (found++ < 6 && at < size)
 			at += snprintf(buf + at, size - at, "%s%s", at ? ", " : "", name);

@@ -112,7 +112,7 @@ static const char *refusal(const struct arg *a, const struct match *m)
 		return "not in an executable segment of the file";
 	if (m->name && m->name->piece && strstr(m->name->name, ".cold"))
 		return "a cold part of a function, not a function";
-	if (a->has_plus && m->func->size && a->plus >= m->func->size)
+	if (a->has_plus && *a->name && m->func->size && a->plus >= m->func->size)
 		return "the offset is beyond the function's end";
 	return NULL;
 }
@@ -127,7 +127,7 @@ static int set_names(struct resolver *r, const struct arg *a, const struct match
 		t->symbol = m->name->name;
 		t->version = m->name->version;
 		if (demangle_is_mangled(t->symbol)) {
-			char *d = demangle(t->symbol, true);
+			char *d = demangle(t->symbol, DEMANGLE_ARGS);
 
 			t->demangled = d ? pool_copy(r->res, d) : NULL;
 			free(d);

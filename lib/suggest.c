@@ -22,7 +22,7 @@ static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 static unsigned int score_of(const struct suggest *s, const char *name)
 {
 	size_t len = strlen(name);
-	unsigned int limit = s->len / 3 + 1, best = s->cnt ? s->score[s->cnt - 1] : ~0u;
+	unsigned int limit = s->len / 4 + 1, best = s->cnt ? s->score[s->cnt - 1] : ~0u;
 	unsigned int d;
 
 	if (s->cnt < SUGGEST_MAX || best > limit)
@@ -33,7 +33,7 @@ static unsigned int score_of(const struct suggest *s, const char *name)
 			return d;
 	}
 	/* one inside the other, for names long enough to mean something */
-	if (s->len >= 4 && len > s->len && strcasestr(name, s->wanted))
+	if (s->len >= 3 && len > s->len && strcasestr(name, s->wanted))
 		return limit + 1 + (len - s->len > 64 ? 64 : len - s->len);
 	if (len >= 6 && s->len > len && strcasestr(s->wanted, name))
 		return limit + 1 + (s->len - len > 64 ? 64 : s->len - len);
