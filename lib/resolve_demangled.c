@@ -32,6 +32,7 @@ struct batch {
 	bool lens[IDENT_MAX + 1]; /* lengths of identifiers that there are */
 	bool all;                 /* some want has no identifier to go by */
 	bool args;                /* some want has arguments */
+	bool verbose;             /* with std::ostream and the like written out */
 	/* the name under examination */
 	char *q, *full, *text;
 	size_t q_cap, full_cap, text_cap;
