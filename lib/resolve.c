@@ -197,7 +197,8 @@ static int find_symbols(struct resolver *r, struct arg *a)
 	if (!a->glob || a->patterned || !arg_is_open(a))
 		return 0;
 	a->patterned = true; /* not there to the letter */
-	return find_symbols(r, a);
+	/* no symbol has what makes a demangled name one */
+	return a->qualified ? 0 : find_symbols(r, a);
 }
 
 static int find_libs(struct resolver *r, struct arg *a,

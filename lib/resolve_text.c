@@ -46,7 +46,7 @@ void text_normalize(const char *text, char *out)
 	char last = '\0';
 
 	while (*p) {
-		if (strncmp(p, "[abi:", 5) == 0 && (end = strchr(p, ']'))) {
+		if (*p == '[' && strncmp(p, "[abi:", 5) == 0 && (end = strchr(p, ']'))) {
 			p = end + 1;
 			continue;
 		}
