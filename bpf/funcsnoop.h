@@ -101,12 +101,10 @@ struct fsn_base {
 /* --- per function, written by the command --------------------------------------------------- */
 
 enum fsn_judge {
-	FSN_JUDGE_NONE,       /* the result says nothing of success */
-	FSN_JUDGE_NONZERO32,  /* a 32-bit code, 0 is success */
-	FSN_JUDGE_NONZERO64,
-	FSN_JUDGE_NEGATIVE32, /* negative is failure */
-	FSN_JUDGE_NEGATIVE64,
-	FSN_JUDGE_NULL,       /* a null pointer is failure */
+	FSN_JUDGE_NONE,     /* the result says nothing of success */
+	FSN_JUDGE_NONZERO,  /* 0 is success */
+	FSN_JUDGE_NEGATIVE, /* negative is failure */
+	FSN_JUDGE_NULL,     /* a null pointer is failure */
 };
 
 #define FSN_OK_CODES 4
@@ -114,11 +112,12 @@ enum fsn_judge {
 
 struct fsn_conf {
 	unsigned long long slow_ns; /* at or over this a call is slow; FSN_NO_SLOW: never */
-	unsigned int row;           /* in fsn_hist */
+	unsigned int row;           /* in fsn_hists */
 	unsigned char judge;        /* enum fsn_judge */
+	unsigned char width;        /* bits of the result; the rest is undefined */
 	unsigned char ok_cnt;       /* codes that are no error */
-	unsigned short pad;
-	int ok[FSN_OK_CODES];
+	unsigned char pad;
+	long long ok[FSN_OK_CODES];
 };
 
 /* --- calls in progress --------------------------------------------------------------------- */
@@ -146,14 +145,15 @@ struct fsn_conf {
 #define FSN_SET_BITS  13
 #define FSN_SET_CNT   (1 << FSN_SET_BITS)
 #define FSN_SLOT_CNT  (FSN_SET_CNT * FSN_WAYS)
-#define FSN_NO_PROC   (~0U)
+#define FSN_NO_PROC   0x7fffffffU
+#define FSN_HAS_ARGS  0x80000000U /* its arguments were kept */
 
 struct fsn_set {
 	unsigned long long key[FSN_WAYS];
 	unsigned long long sp[FSN_WAYS];    /* where the return address is */
 	unsigned long long start[FSN_WAYS]; /* CLOCK_MONOTONIC, ns */
 	unsigned int tid[FSN_WAYS];
-	unsigned int proc[FSN_WAYS];        /* in fsn_procs, or FSN_NO_PROC */
+	unsigned int proc[FSN_WAYS];        /* in fsn_procs or FSN_NO_PROC, FSN_HAS_ARGS */
 };
 
 #define FSN_ARGS 6
@@ -242,11 +242,9 @@ struct fsn_ctl {
 #define FSN_NAME_LEN 33
 #define FSN_TEXT_LEN 4096 /* a piece of fsn_text; offsets count through all pieces */
 
-enum fsn_link { FSN_LINK_SESSION = 1, FSN_LINK_MULTI = 2, FSN_LINK_PERF = 4 }; /* a mask */
-
 struct fsn_meta {
 	unsigned int layout; /* stays first in every layout */
-	unsigned int links;  /* mask of enum fsn_link */
+	unsigned int links;  /* mask of enum link_mode (lib/link.h) */
 	unsigned long long attached_ns; /* CLOCK_REALTIME */
 	unsigned int fn_cnt, timed_cnt, lib_cnt;
 	unsigned int stat_shards, hist_shards;
@@ -254,7 +252,6 @@ struct fsn_meta {
 	unsigned int probes;  /* of all kinds */
 	unsigned int sample;  /* 0 or 1: every call is timed */
 	unsigned int options; /* FSN_OPT_... */
-	unsigned long long boot_ns; /* unused by programs: CLOCK_BOOTTIME at attach */
 	char name[FSN_NAME_LEN + 3];
 	char version[20];     /* of the command that attached */
 };

@@ -63,54 +63,26 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 	return yes != (cond & 1);
 }
 
+/* By the processor's numbers. A context may only be read at constant offsets: copied. */
 static __always_inline __u64 reg_value(const struct pt_regs *ctx, __u32 reg)
 {
-	switch (reg) { /* the processor's numbers */
-	case 0:
-		return ctx->ax;
-	case 1:
-		return ctx->cx;
-	case 2:
-		return ctx->dx;
-	case 3:
-		return ctx->bx;
-	case 4:
-		return ctx->sp;
-	case 5:
-		return ctx->bp;
-	case 6:
-		return ctx->si;
-	case 7:
-		return ctx->di;
-	case 8:
-		return ctx->r8;
-	case 9:
-		return ctx->r9;
-	case 10:
-		return ctx->r10;
-	case 11:
-		return ctx->r11;
-	case 12:
-		return ctx->r12;
-	case 13:
-		return ctx->r13;
-	case 14:
-		return ctx->r14;
-	default:
-		return ctx->r15;
-	}
+	volatile __u64 value[16] = { ctx->ax, ctx->cx, ctx->dx, ctx->bx, ctx->sp, ctx->bp,
+		ctx->si, ctx->di, ctx->r8, ctx->r9, ctx->r10, ctx->r11, ctx->r12, ctx->r13,
+		ctx->r14, ctx->r15 };
+
+	return value[reg & 15];
 }
 #else
+/* A context may only be read at constant offsets: copied. */
 static __always_inline __u64 reg_value(const struct pt_regs *ctx, __u32 reg)
 {
-	__u64 value = 0;
+	volatile __u64 value[32];
 
-	/* A context may only be read at constant offsets. */
 #pragma unroll
 	for (int i = 0; i < 31; i++)
-		if (reg == i)
-			value = ctx->regs[i];
-	return value;
+		value[i] = ctx->regs[i];
+	value[31] = 0; /* xzr */
+	return value[reg & 31];
 }
 
 /* Arm ARM C1.2.4: conditions, on N Z C V in bits 31 to 28 of pstate. */

@@ -209,7 +209,8 @@ static void take_jump(struct walk *w, uint64_t target, const struct flow_state *
 	struct insn *to = func_insn(w->f, target);
 	uint32_t idx;
 
-	if (!to)
+	/* a jump to the entry begins another call, or another round of a loop */
+	if (!to || target == w->f->entry)
 		return;
 	idx = to - w->f->p->insns;
 	if (join(w, idx, s, FLOW_SURE))

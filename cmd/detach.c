@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop detach: remove probes and pins.
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "json.h"
+#include "util.h"
+
+struct options {
+	struct globals *g;
+	bool all;
+	char **names;
+	size_t name_cnt;
+};
+
+static const struct argp_option options[] = {
+	{ "all", 'a', NULL, 0, "All groups", 1 }, { 0 }
+};
+
+static const char help[] = "Remove groups: when the command ends, no probe of theirs fires.\v"
+			  "Examples:\n"
+			  "  funcsnoop detach cuda\n"
+			  "  funcsnoop detach --all";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = o->g;
+		return 0;
+	case 'a':
+		o->all = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		o->names = state->argv + state->next;
+		o->name_cnt = state->argc - state->next;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void show_progress(size_t done, size_t total, void *arg)
+{
+	const struct globals *g = arg;
+
+	if (!g->quiet && total >= 10 && isatty(STDERR_FILENO))
+		fprintf(stderr, "\rdetached %zu of %zu links%s", done, total,
+			done == total ? "\n" : "");
+}
+
+static int detach(const struct globals *g, struct bpffs *fs, const char *name, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	int code;
+
+	code = bpffs_open_group(fs, name, &fd, err);
+	if (!code)
+		code = bpffs_retire(fs, name, err);
+	if (!code)
+		code = bpffs_remove(fs, name, show_progress, (void *)g, err);
+	return code;
+}
+
+static int run_parsed(const struct options *o)
+{
+	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
+	_cleanup_names_ char **all = NULL;
+	char **names = o->names;
+	size_t cnt = o->name_cnt;
+	struct err err = {};
+	int code;
+
+	code = bpffs_open(o->g->bpffs, false, &fs, &err);
+	if (!code)
+		code = bpffs_lock(&fs, &err);
+	if (!code && o->all)
+		code = bpffs_groups(&fs, &all, &cnt, &err);
+	if (o->all)
+		names = all;
+	/* One that is not there must not leave the others half done. */
+	for (size_t i = 0; !code && i < cnt; i++) {
+		_cleanup_close_ int fd = -1;
+
+		code = bpffs_open_group(&fs, names[i], &fd, &err);
+	}
+	for (size_t i = 0; !code && i < cnt; i++)
+		code = detach(o->g, &fs, names[i], &err);
+	if (code)
+		return cmd_fail(o->g, &err);
+	return o->g->json ? json_print(o->g, json_array()) : EXIT_DONE;
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = { options, parse, "GROUP...\n--all", help, children, NULL,
+		NULL };
+	struct options o = { .g = g };
+
+	cmd_parse(g, &argp, argc, argv, &o);
+	if (o.all == (o.name_cnt > 0))
+		return cmd_usage(g, "needs either groups or --all");
+	return run_parsed(&o);
+}
+
+const struct command cmd_detach = { "detach", "GROUP... | --all", "remove probes and pins", run };

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What list, stats, reset and set have in common: finding their groups.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "groups.h"
+#include "slots.h"
+
+/* Reading needs less than sweeping does: whoever may only read does without. */
+static int open_group(const struct bpffs *fs, const char *name, enum groups_mode mode,
+	struct group **ret_group, struct err *err)
+{
+	size_t swept;
+	int code;
+
+	code = group_open(fs, name, true, ret_group, err);
+	if ((code == -EACCES || code == -EPERM) && mode != GROUPS_CHANGE) {
+		group_free(*ret_group);
+		return group_open(fs, name, false, ret_group, err);
+	}
+	return code ? code : slots_sweep(*ret_group, &swept, err);
+}
+
+static int add_group(struct groups *groups, const char *name, enum groups_mode mode,
+	struct err *err)
+{
+	struct group *group = NULL;
+	int code;
+
+	code = open_group(&groups->fs, name, mode, &group, err);
+	/* One that a detach removes meanwhile is not there. */
+	if (code == -ENOENT && mode == GROUPS_LIST) {
+		group_free(group);
+		return 0;
+	}
+	if (code && (mode != GROUPS_LIST || !group)) {
+		group_free(group);
+		return code;
+	}
+	if (code)
+		groups->error[groups->cnt] = strdup(err->msg);
+	groups->group[groups->cnt++] = group;
+	return 0;
+}
+
+int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
+	enum groups_mode mode, struct groups *ret_groups, struct err *err)
+{
+	_cleanup_names_ char **all = NULL;
+	int code;
+
+	code = bpffs_open(g->bpffs, false, &ret_groups->fs, err);
+	if (!code && mode == GROUPS_CHANGE)
+		code = bpffs_lock(&ret_groups->fs, err);
+	else if (!code)
+		bpffs_tidy(&ret_groups->fs);
+	if (!code && !name_cnt) {
+		code = bpffs_groups(&ret_groups->fs, &all, &name_cnt, err);
+		names = all;
+	}
+	if (code)
+		return code;
+	ret_groups->group = calloc(name_cnt + 1, sizeof(*ret_groups->group));
+	ret_groups->error = calloc(name_cnt + 1, sizeof(*ret_groups->error));
+	if (!ret_groups->group || !ret_groups->error)
+		return err_sys(err, -ENOMEM, "cannot open groups");
+	for (size_t i = 0; !code && i < name_cnt; i++)
+		code = add_group(ret_groups, names[i], mode, err);
+	return code;
+}
+
+void groups_done(struct groups *groups)
+{
+	for (size_t i = 0; i < groups->cnt; i++) {
+		group_free(groups->group[i]);
+		free(groups->error[i]);
+	}
+	free(groups->group);
+	free(groups->error);
+	bpffs_close(&groups->fs);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening the groups that a command's line names, or all. */
+#ifndef FUNCSNOOP_CMD_GROUPS_H
+#define FUNCSNOOP_CMD_GROUPS_H
+
+#include "cmd.h"
+#include "group.h"
+
+struct groups {
+	struct bpffs fs;
+	struct group **group;
+	char **error; /* of a group that can't be read: why; else NULL */
+	size_t cnt;
+};
+
+#define GROUPS_NONE { .fs = BPFFS_NONE }
+
+enum groups_mode {
+	GROUPS_READ,   /* for reading; swept of dead calls where permitted */
+	GROUPS_CHANGE, /* for writing, with the lock held */
+	GROUPS_LIST,   /* like GROUPS_READ, and one that can't be read is kept with its error */
+};
+
+/*
+ * Opens @names, or all groups when there are none. All must be there; else the error of
+ * the first that isn't. End with groups_done().
+ */
+int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
+	enum groups_mode mode, struct groups *ret_groups, struct err *err);
+void groups_done(struct groups *groups);
+
+#define _cleanup_groups_ __cleanup(groups_done)
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Every JSON document that the command prints; the only user of json-c here. */
+#ifndef FUNCSNOOP_CMD_JSON_H
+#define FUNCSNOOP_CMD_JSON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cmd.h"
+#include "group.h"
+#include "preset.h"
+#include "slots.h"
+#include "stats.h"
+#include "target.h"
+
+/*
+ * A document is an array that grows group by group and is printed at the end. Memory that
+ * runs out shows when it is printed: EXIT_FAILED. json_print() frees it.
+ */
+struct json_object;
+struct json_object *json_array(void);
+int json_print(const struct globals *g, struct json_object *doc);
+
+/* {"error": "..."} on stdout. */
+void json_error(const struct globals *g, const char *message);
+
+/* {"version": ..., "libbpf": ...} */
+int json_version(const struct globals *g, const char *version, const char *libbpf);
+
+/* attach, attach --dry-run. */
+void json_add_target(struct json_object *doc, const struct target *t);
+
+/* list functions: the same shape, from a group that is attached. */
+void json_add_functions(struct json_object *doc, const struct group *group);
+
+/* list. @calls and @stale as found by the caller; @error for a group of another layout. */
+struct json_list_row {
+	const struct group *group;
+	uint64_t since_ns, calls, memory_bytes;
+	bool stale;
+	const char *error;
+};
+void json_add_list(struct json_object *doc, const struct json_list_row *row);
+
+/* list inflight. */
+void json_add_call(struct json_object *doc, const struct group *group,
+	const struct slot_call *call);
+
+/* list presets. */
+void json_add_preset(struct json_object *doc, const struct preset_entry *preset);
+
+/* stats, with these functions in this order; @slow NULL unless slow calls are asked for. */
+void json_add_stats(struct json_object *doc, const struct stats *stats,
+	const struct stats_func *const *funcs, size_t func_cnt, const struct stats_slow *slow,
+	size_t slow_cnt);
+
+#endif

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop list: groups, their functions, presets, calls that have not come back.
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "duration.h"
+#include "groups.h"
+#include "json.h"
+#include "link.h"
+#include "slots.h"
+#include "text.h"
+
+struct options {
+	struct globals *g;
+	char **words;
+	size_t word_cnt;
+	uint64_t older_ns;
+	bool all, has_older;
+};
+
+enum { KEY_OLDER = 0x100 };
+
+static const struct argp_option options[] = {
+	{ "older-than", KEY_OLDER, "DUR", 0, "inflight: only calls of this age or more", 1 },
+	{ "all", 'a', NULL, 0, "inflight: stale ones too", 1 }, { 0 }
+};
+
+static const char help[] =
+	"Show what is attached, the functions of a group, the presets, or the calls that have\n"
+	"not returned.\v"
+	"A call in flight is stale, and hidden without --all, when its thread's stack pointer\n"
+	"shows that it can't be running any more (longjmp, recursion deeper than 64).\n"
+	"\n"
+	"Examples:\n"
+	"  funcsnoop list\n"
+	"  funcsnoop list functions cuda\n"
+	"  funcsnoop list inflight --older-than 10s";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	struct err err = {};
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = o->g;
+		return 0;
+	case KEY_OLDER:
+		if (duration_parse(arg, &o->older_ns, &err))
+			argp_error(state, "--older-than: %s", err.msg);
+		o->has_older = true;
+		return 0;
+	case 'a':
+		o->all = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		o->words = state->argv + state->next;
+		o->word_cnt = state->argc - state->next;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* --- groups --------------------------------------------------------------------------------- */
+
+static int read_row(const struct group *group, const char *error, struct json_list_row *row,
+	struct err *err)
+{
+	struct group_info info = group_info(group);
+	int code;
+
+	row->group = group;
+	row->error = error;
+	if (error)
+		return 0;
+	code = group_since(group, &row->since_ns, err);
+	if (!code)
+		code = stats_calls(group, &row->calls, err);
+	row->memory_bytes = group_memory(group);
+	for (uint32_t i = 0; i < info.lib_cnt; i++)
+		row->stale |= group_lib_stale(group, i);
+	return code;
+}
+
+static void print_row(struct table *table, const struct json_list_row *row)
+{
+	struct group_info info = group_info(row->group);
+	char exits[64], since[TEXT_NUM_LEN], bytes[TEXT_NUM_LEN];
+
+	table_cell(table, "%s", info.name);
+	if (row->error) {
+		table_cell(table, "(%s)", row->error);
+		for (int i = 0; i < 7; i++)
+			table_cell(table, "-");
+		return;
+	}
+	if (info.lib_cnt > 1)
+		table_cell(table, "%s%s and %u more", row->stale ? "STALE " : "",
+			group_lib(row->group, 0), info.lib_cnt - 1);
+	else
+		table_cell(table, "%s%s", row->stale ? "STALE " : "", group_lib(row->group, 0));
+	table_cell(table, "%u", info.fn_cnt);
+	table_cell(table, "%s", link_mode_name(info.links));
+	table_cell(table, "%s", text_exits(info.exits, exits, sizeof(exits)));
+	table_cell(table, "%s", text_time(row->since_ns, since));
+	table_cell(table, "%llu", (unsigned long long)row->calls);
+	table_cell(table, "%s", text_bytes(row->memory_bytes, bytes));
+	table_cell(table, "-");
+}
+
+static int list_groups(const struct options *o)
+{
+	static const struct table_column columns[] = { { "NAME", TABLE_LEFT, false },
+		{ "LIBRARY", TABLE_LEFT, true }, { "FUNCTIONS", TABLE_RIGHT, false },
+		{ "LINK", TABLE_LEFT, false }, { "EXITS", TABLE_LEFT, false },
+		{ "SINCE", TABLE_LEFT, false }, { "CALLS", TABLE_RIGHT, false },
+		{ "MEMORY", TABLE_RIGHT, false }, { "COST", TABLE_RIGHT, false } };
+	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	struct json_object *doc = o->g->json ? json_array() : NULL;
+	struct err err = {};
+	int code;
+
+	code = groups_open(o->g, o->words, o->word_cnt, GROUPS_LIST, &groups, &err);
+	for (size_t i = 0; !code && i < groups.cnt; i++) {
+		struct json_list_row row = {};
+
+		code = read_row(groups.group[i], groups.error[i], &row, &err);
+		if (code)
+			break;
+		if (doc)
+			json_add_list(doc, &row);
+		else
+			print_row(table, &row);
+	}
+	if (code)
+		return cmd_fail(o->g, &err);
+	if (doc)
+		return json_print(o->g, doc);
+	if (groups.cnt)
+		table_print(table, o->g, stdout);
+	else
+		cmd_note(o->g, "nothing is attached");
+	return EXIT_DONE;
+}
+
+/* --- functions ------------------------------------------------------------------------------ */
+
+static void print_functions(const struct globals *g, const struct group *group)
+{
+	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, true },
+		{ "LIBRARY", TABLE_LEFT, true }, { "OFFSET", TABLE_RIGHT, false },
+		{ "SITE", TABLE_LEFT, false }, { "INSTRUCTION", TABLE_LEFT, true },
+		{ "EXIT", TABLE_LEFT, false }, { "WHY", TABLE_LEFT, true } };
+	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	struct group_info info = group_info(group);
+
+	for (uint32_t i = 0; i < info.fn_cnt; i++) {
+		struct group_func f = group_func(group, i);
+
+		table_cell(table, "%s", f.demangled ? f.demangled : f.name);
+		table_cell(table, "%s", f.library);
+		table_cell(table, "%#llx", (unsigned long long)f.offset);
+		table_cell(table, "+%llu", (unsigned long long)(f.site_offset - f.offset));
+		table_cell(table, "%s", f.insn);
+		table_cell(table, "%s", text_exit(f.exit));
+		table_cell(table, "%s", f.exit_why);
+	}
+	table_print(table, g, stdout);
+}
+
+static int list_functions(const struct options *o)
+{
+	struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	struct err err = {};
+
+	if (o->word_cnt < 2)
+		return cmd_usage(o->g, "functions of which group?");
+	if (groups_open(o->g, o->words + 1, o->word_cnt - 1, GROUPS_READ, &groups, &err))
+		return cmd_fail(o->g, &err);
+	for (size_t i = 0; i < groups.cnt; i++)
+		if (doc)
+			json_add_functions(doc, groups.group[i]);
+		else
+			print_functions(o->g, groups.group[i]);
+	return doc ? json_print(o->g, doc) : EXIT_DONE;
+}
+
+/* --- presets -------------------------------------------------------------------------------- */
+
+static int list_presets(const struct options *o)
+{
+	static const struct table_column columns[] = { { "NAME", TABLE_LEFT, false },
+		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FROM", TABLE_LEFT, false },
+		{ "DESCRIPTION", TABLE_LEFT, true } };
+	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	struct json_object *doc = o->g->json ? json_array() : NULL;
+	struct preset_entry *entries;
+	struct err err = {};
+	size_t cnt;
+
+	if (o->word_cnt > 1)
+		return cmd_usage(o->g, "'list presets' takes no further words");
+	if (preset_list(&entries, &cnt, &err))
+		return cmd_fail(o->g, &err);
+	for (size_t i = 0; i < cnt; i++) {
+		const struct preset_entry *e = &entries[i];
+
+		if (doc) {
+			json_add_preset(doc, e);
+			continue;
+		}
+		table_cell(table, "%s", e->name);
+		table_cell(table, e->error ? "-" : "%zu", e->func_cnt);
+		table_cell(table, "%s", e->origin);
+		table_cell(table, "%s", e->error ? e->error : e->description ? e->description : "");
+	}
+	preset_list_free(entries, cnt);
+	if (doc)
+		return json_print(o->g, doc);
+	table_print(table, o->g, stdout);
+	return EXIT_DONE;
+}
+
+/* --- calls in flight ------------------------------------------------------------------------ */
+
+struct flight {
+	const struct options *o;
+	struct json_object *doc;
+	struct table *table;
+	size_t shown, hidden;
+};
+
+static int add_calls(struct flight *flight, const struct group *group, struct err *err)
+{
+	_cleanup_free_ struct slot_call *calls = NULL;
+	const struct options *o = flight->o;
+	char age[TEXT_NUM_LEN];
+	size_t cnt;
+	int code;
+
+	code = slots_read(group, &calls, &cnt, err);
+	for (size_t i = 0; !code && i < cnt; i++) {
+		if (o->has_older && calls[i].age_ns < o->older_ns)
+			continue;
+		if (calls[i].stale && !o->all) {
+			flight->hidden++;
+			continue;
+		}
+		flight->shown++;
+		if (flight->doc) {
+			json_add_call(flight->doc, group, &calls[i]);
+			continue;
+		}
+		table_cell(flight->table, "%s", group_info(group).name);
+		table_cell(flight->table, "%d", calls[i].pid);
+		table_cell(flight->table, "%d", calls[i].tid);
+		table_cell(flight->table, "%s", calls[i].comm);
+		table_cell(flight->table, "%s", text_duration(calls[i].age_ns, age));
+		table_cell(flight->table, "%s%s", group_func_name(group, calls[i].fn),
+			calls[i].stale ? " (stale)" : "");
+	}
+	return code;
+}
+
+static int list_inflight(const struct options *o)
+{
+	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },
+		{ "PID", TABLE_RIGHT, false }, { "TID", TABLE_RIGHT, false },
+		{ "COMMAND", TABLE_LEFT, false }, { "AGE", TABLE_RIGHT, false },
+		{ "FUNCTION", TABLE_LEFT, true } };
+	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	struct flight flight = { o, o->g->json ? json_array() : NULL, table, 0, 0 };
+	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	struct err err = {};
+
+	if (groups_open(o->g, o->words + 1, o->word_cnt - 1, GROUPS_READ, &groups, &err))
+		return cmd_fail(o->g, &err);
+	for (size_t i = 0; i < groups.cnt; i++)
+		if (add_calls(&flight, groups.group[i], &err))
+			return cmd_fail(o->g, &err);
+	if (flight.doc)
+		return json_print(o->g, flight.doc);
+	if (flight.shown)
+		table_print(table, o->g, stdout);
+	else
+		cmd_note(o->g, "no call is in flight");
+	if (flight.hidden)
+		cmd_note(o->g, "%zu stale calls are hidden; --all shows them", flight.hidden);
+	return EXIT_DONE;
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = { options, parse,
+		"[GROUP...]\nfunctions GROUP...\npresets\ninflight [GROUP...]", help, children,
+		NULL, NULL };
+	struct options o = { .g = g };
+	const char *what;
+
+	cmd_parse(g, &argp, argc, argv, &o);
+	what = o.word_cnt ? o.words[0] : "";
+	if (!strcmp(what, "inflight"))
+		return list_inflight(&o);
+	if (o.all || o.has_older)
+		return cmd_usage(g, "--all and --older-than go with 'list inflight'");
+	if (!strcmp(what, "functions"))
+		return list_functions(&o);
+	if (!strcmp(what, "presets"))
+		return list_presets(&o);
+	return list_groups(&o);
+}
+
+const struct command cmd_list = { "list", "[functions|presets|inflight]",
+	"what is attached, and what it holds", run };

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop set: change a running group.
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "duration.h"
+#include "groups.h"
+#include "json.h"
+
+#define SLOW_MAX 64
+
+struct slow {
+	char *func; /* NULL: all */
+	uint64_t ns;
+	bool off;
+};
+
+struct options {
+	struct globals *g;
+	char *group;
+	struct slow slow[SLOW_MAX];
+	size_t slow_cnt;
+};
+
+enum { KEY_SLOW = 0x100 };
+
+static const struct argp_option options[] = {
+	{ "slow", KEY_SLOW, "[FUNC=]DUR", 0,
+		"Calls of this length or more are slow and remembered; 'off' ends that", 1 },
+	{ 0 }
+};
+
+static const char help[] = "Change a group while its probes stay attached.\v"
+			  "Examples:\n"
+			  "  funcsnoop set cuda --slow 10ms\n"
+			  "  funcsnoop set cuda --slow 'cudaMemcpy*=100us' --slow cudaFree=off";
+
+static void parse_slow(struct options *o, const char *arg, struct argp_state *state)
+{
+	const char *eq = strrchr(arg, '='), *dur = eq ? eq + 1 : arg;
+	struct slow *slow = &o->slow[o->slow_cnt];
+	struct err err = {};
+
+	if (o->slow_cnt == SLOW_MAX)
+		argp_error(state, "--slow more than %d times", SLOW_MAX);
+	slow->off = !strcmp(dur, "off");
+	if (!slow->off && duration_parse(dur, &slow->ns, &err))
+		argp_error(state, "--slow: %s", err.msg);
+	if (eq)
+		slow->func = strndup(arg, eq - arg);
+	o->slow_cnt++;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = o->g;
+		return 0;
+	case KEY_SLOW:
+		parse_slow(o, arg, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->group)
+			argp_error(state, "one group at a time, not also '%s'", arg);
+		o->group = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int set(const struct options *o)
+{
+	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	struct err err = {};
+
+	if (groups_open(o->g, &o->group, 1, GROUPS_CHANGE, &groups, &err))
+		return cmd_fail(o->g, &err);
+	for (size_t i = 0; i < o->slow_cnt; i++)
+		if (group_set_slow(groups.group[0], o->slow[i].func, o->slow[i].off,
+			    o->slow[i].ns, &err))
+			return cmd_fail(o->g, &err);
+	return o->g->json ? json_print(o->g, json_array()) : EXIT_DONE;
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = { options, parse, "GROUP", help, children, NULL, NULL };
+	struct options o = { .g = g };
+	int status;
+
+	cmd_parse(g, &argp, argc, argv, &o);
+	if (!o.group)
+		status = cmd_usage(g, "no group given");
+	else if (!o.slow_cnt)
+		status = cmd_usage(g, "nothing to change: give --slow");
+	else
+		status = set(&o);
+	for (size_t i = 0; i < o.slow_cnt; i++)
+		free(o.slow[i].func);
+	return status;
+}
+
+const struct command cmd_set = { "set", "GROUP [--slow DUR]", "change a running group", run };

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// From a target to pinned links: ends first, then entries, then the switch, then the name.
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "attach.h"
+#include "describe.h"
+#include "engine.h"
+#include "probes.h"
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct err *err)
+{
+	int code;
+
+	if (asked == LINK_AUTO)
+		return link_mode_best(ret_mode, err);
+	code = link_mode_probe(asked);
+	if (code == -EPERM) {
+		err_sys(err, code, "cannot load programs into the kernel");
+		return err_hint(err, "needs CAP_BPF and CAP_PERFMON; try with sudo");
+	}
+	if (code) {
+		err_set(err, -EOPNOTSUPP, "this kernel has no %s links", link_mode_name(asked));
+		return err_hint(err, "without --link the best that it has is used");
+	}
+	*ret_mode = asked;
+	return 0;
+}
+
+static int check_absent(const struct bpffs *fs, const char *name, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (bpffs_open_group(fs, name, &fd, NULL))
+		return 0;
+	err_set(err, -EEXIST, "group '%s' is attached already", name);
+	return err_hint(err, "--replace takes its place, --name pins under another name");
+}
+
+static void fill_meta(struct fsn_meta *meta, const struct target *t,
+	const struct attach_opts *opts, const struct engine *e)
+{
+	meta->layout = FSN_LAYOUT;
+	meta->links = engine_links(e);
+	meta->attached_ns = realtime_ns();
+	meta->fn_cnt = t->probed_cnt;
+	meta->timed_cnt = t->timed_cnt;
+	meta->lib_cnt = t->lib_cnt;
+	meta->stat_shards = engine_stat_shards(e);
+	meta->hist_shards = engine_hist_shards(e);
+	meta->probes = engine_probe_cnt(e);
+	meta->sample = opts->sample;
+	meta->options = opts->processes ? FSN_OPT_PROCESSES : 0;
+	snprintf(meta->name, sizeof(meta->name), "%s", t->name);
+	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
+}
+
+struct progress {
+	const struct attach_opts *opts;
+	const char *what;
+	size_t before, total;
+};
+
+static void on_progress(size_t done, size_t total, void *arg)
+{
+	const struct progress *p = arg;
+
+	if (p->opts->progress)
+		p->opts->progress(p->what, p->before + done, p->total ? p->total : total,
+			p->opts->progress_arg);
+}
+
+static int attach_all(struct engine *e, const struct probes *probes,
+	const struct attach_opts *opts, int dir_fd, struct err *err)
+{
+	struct progress progress = { opts, "attached", 0, probes->total };
+	int code;
+
+	for (size_t i = 0; i < probes->jump_cnt; i++) {
+		code = engine_set_jump(e, i, &probes->jumps[i], err);
+		if (code)
+			return code;
+	}
+	/* In the order of enum engine_prog: an end is watched before a call can begin. */
+	for (size_t i = 0; i < probes->list_cnt; i++) {
+		const struct probe_list *list = &probes->lists[i];
+
+		code = engine_attach(e, list->prog, &list->probes, dir_fd, on_progress,
+			&progress, err);
+		if (code)
+			return err_wrap(err, "%s", list->path);
+		progress.before += list->probes.cnt;
+	}
+	return 0;
+}
+
+/* Everything in GROUP~, working, without a name yet. */
+static int build(const struct target *t, const struct attach_opts *opts, int dir_fd,
+	struct attach_report *ret_report, struct err *err)
+{
+	__cleanup(description_done) struct description desc = {};
+	__cleanup(probes_done) struct probes probes = {};
+	_cleanup_engine_ struct engine *e = NULL;
+	struct fsn_meta meta = {};
+	struct engine_spec spec = {
+		.fn_cnt = t->probed_cnt,
+		.timed_cnt = t->timed_cnt,
+		.lib_cnt = t->lib_cnt,
+		.processes = opts->processes,
+		.sample = opts->sample,
+	};
+	int code;
+
+	code = choose_mode(opts->link, &spec.mode, err);
+	if (!code)
+		code = description_new(t, &desc, err);
+	if (!code)
+		code = probes_new(t, spec.mode, &probes, err);
+	if (code)
+		return code;
+	spec.text_bytes = desc.text.len;
+	spec.jump_cnt = probes.jump_cnt;
+	code = engine_new(&spec, &e, err);
+	if (!code)
+		code = attach_all(e, &probes, opts, dir_fd, err);
+	if (code)
+		return code;
+	fill_meta(&meta, t, opts, e);
+	code = description_write(&desc, t, e, &meta, err);
+	if (!code)
+		code = engine_pin_maps(e, dir_fd, err);
+	if (code)
+		return code;
+	engine_arm(e, meta.attached_ns, desc.save_args);
+	ret_report->links = meta.links;
+	ret_report->probe_cnt = meta.probes;
+	return 0;
+}
+
+int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+	struct attach_report *ret_report, struct err *err)
+{
+	struct progress removing = { .opts = opts, .what = "detached" };
+	_cleanup_close_ int dir_fd = -1;
+	struct attach_report report;
+	int code;
+
+	code = bpffs_lock(fs, err);
+	if (!code && !opts->replace)
+		code = check_absent(fs, t->name, err);
+	if (!code)
+		code = bpffs_stage(fs, t->name, &dir_fd, err);
+	if (code)
+		return code;
+	code = build(t, opts, dir_fd, &report, err);
+	if (!code)
+		code = bpffs_publish(fs, t->name, opts->replace, err);
+	/* What is staged now is a failed group or a replaced one. */
+	if (code || opts->replace)
+		bpffs_remove(fs, t->name, on_progress, &removing, NULL);
+	if (code)
+		return code;
+	*ret_report = report;
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making a group real: programs loaded, links and maps pinned, all or nothing. */
+#ifndef FUNCSNOOP_ATTACH_H
+#define FUNCSNOOP_ATTACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpffs.h"
+#include "err.h"
+#include "link.h"
+#include "target.h"
+
+struct attach_opts {
+	enum link_mode link;
+	bool processes;   /* statistics per process */
+	uint32_t sample;  /* time one call of so many; 0 and 1: all */
+	bool replace;     /* take the place of a group of that name */
+	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
+	void (*progress)(const char *what, size_t done, size_t total, void *arg);
+	void *progress_arg;
+};
+
+struct attach_report {
+	unsigned int links; /* mask of enum link_mode */
+	size_t probe_cnt;
+};
+
+/*
+ * Attaches @t as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless
+ * .replace), -EPERM without privilege, -EOPNOTSUPP when the kernel lacks the kind of link,
+ * -EBUSY when the lock is held too long. On failure nothing is left behind.
+ */
+int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+	struct attach_report *ret_report, struct err *err);
+
+#endif

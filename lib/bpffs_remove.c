@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Removing a group: when it returns, its probes are gone.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+
+#include "bpffs.h"
+
+#define POLL_MS 2
+
+/* Ids of links and programs that are to vanish. */
+struct idlist {
+	__u32 *id;
+	size_t cnt;
+};
+
+static void idlist_done(struct idlist *list)
+{
+	free(list->id);
+}
+
+static int idlist_add(struct idlist *list, __u32 id)
+{
+	__u32 *more;
+
+	for (size_t i = list->cnt > 8 ? list->cnt - 8 : 0; i < list->cnt; i++)
+		if (list->id[i] == id)
+			return 0;
+	more = array_grow(list->id, list->cnt, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	list->id = more;
+	list->id[list->cnt++] = id;
+	return 0;
+}
+
+/* Forgets the ids that are gone. Their list needs CAP_SYS_ADMIN; without, all count as gone. */
+static void idlist_prune(struct idlist *list, int (*next)(__u32 start, __u32 *id))
+{
+	size_t kept = 0;
+	__u32 id;
+
+	for (size_t i = 0; i < list->cnt; i++)
+		if (next(list->id[i] - 1, &id) == 0 && id == list->id[i])
+			list->id[kept++] = id;
+	list->cnt = kept;
+}
+
+/* Unpins one link and remembers what to wait for. */
+static int unpin_link(int dir_fd, const char *name, struct idlist *links,
+	struct idlist *progs)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
+	struct bpf_link_info info = {};
+	__u32 len = sizeof(info);
+
+	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0 &&
+		(idlist_add(links, info.id) || idlist_add(progs, info.prog_id)))
+		return -ENOMEM;
+	return unlinkat(dir_fd, name, 0) ? -errno : 0;
+}
+
+typedef int (*pin_fn)(int dir_fd, const char *name, void *arg);
+
+/* Calls @fn for each pin whose name begins with @prefix; stops at the first failure. */
+static int for_each_pin(int dir_fd, const char *prefix, pin_fn fn, void *arg)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir)
+		return -errno;
+	while (!code && (d = readdir(dir)))
+		if (d->d_type != DT_DIR && !strncmp(d->d_name, prefix, strlen(prefix)))
+			code = fn(dir_fd, d->d_name, arg);
+	return code;
+}
+
+struct removal {
+	struct idlist links, progs;
+};
+
+static int unpin_link_fn(int dir_fd, const char *name, void *arg)
+{
+	struct removal *r = arg;
+
+	return unpin_link(dir_fd, name, &r->links, &r->progs);
+}
+
+static int unlink_fn(int dir_fd, const char *name, void *arg)
+{
+	(void)arg;
+	return unlinkat(dir_fd, name, 0) ? -errno : 0;
+}
+
+/*
+ * A link's id goes before its probes do (bpf_link_free: id, release, program), the
+ * program's after: so the last program's id tells that nothing fires any more.
+ */
+static void removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
+{
+	struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
+	size_t total = r->links.cnt;
+
+	for (;;) {
+		idlist_prune(&r->links, bpf_link_get_next_id);
+		if (progress)
+			progress(total - r->links.cnt, total, arg);
+		if (!r->links.cnt)
+			idlist_prune(&r->progs, bpf_prog_get_next_id);
+		if (!r->links.cnt && !r->progs.cnt)
+			return;
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void removal_done(struct removal *r)
+{
+	idlist_done(&r->links);
+	idlist_done(&r->progs);
+}
+
+int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress, void *arg,
+	struct err *err)
+{
+	__cleanup(removal_done) struct removal removal = {};
+	char stage[GROUP_NAME_MAX + 3];
+	_cleanup_close_ int fd = -1;
+	int code;
+
+	snprintf(stage, sizeof(stage), "%s~", name);
+	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
+	code = for_each_pin(fd, "link_", unpin_link_fn, &removal);
+	if (!code)
+		code = for_each_pin(fd, "", unlink_fn, NULL);
+	if (!code && unlinkat(fs->fd, stage, AT_REMOVEDIR))
+		code = -errno;
+	removal_wait(&removal, progress, arg);
+	if (code)
+		return err_sys(err, code, "cannot remove '%s/%s'", fs->path, stage);
+	return 0;
+}

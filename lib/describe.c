@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Turning a target into the records that later commands read.
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "describe.h"
+
+_Static_assert((int)FSN_JUDGE_NONZERO == PRESET_JUDGE_NONZERO, "judges are numbered alike");
+_Static_assert((int)FSN_JUDGE_NEGATIVE == PRESET_JUDGE_NEGATIVE, "judges are numbered alike");
+_Static_assert((int)FSN_JUDGE_NULL == PRESET_JUDGE_NULL, "judges are numbered alike");
+_Static_assert(FSN_OK_CODES >= PRESET_OK_MAX, "all codes that are no error fit");
+_Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
+_Static_assert(sizeof(struct fsn_set) == 256, "four cache lines");
+
+/* "NAME\nCODE NAME\n...": the type of a result and its codes, for readers of the maps. */
+static int add_ret_type(struct text *text, const struct preset_func *pf, uint32_t *ret_offset,
+	struct err *err)
+{
+	const struct preset_type *type = pf->ret.type;
+	_cleanup_free_ char *buf = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	if (!type)
+		return text_add(text, pf->ret_text, ret_offset, err);
+	f = open_memstream(&buf, &size);
+	if (!f)
+		return err_sys(err, -ENOMEM, "cannot keep names");
+	fprintf(f, "%s", type->name);
+	for (size_t i = 0; i < type->code_cnt; i++)
+		fprintf(f, "\n%lld %s", (long long)type->codes[i].code, type->codes[i].name);
+	if (fclose(f))
+		return err_sys(err, -ENOMEM, "cannot keep names");
+	return text_add(text, buf, ret_offset, err);
+}
+
+static int add_args(struct text *text, const struct preset_func *pf, uint32_t *ret_offset,
+	struct err *err)
+{
+	_cleanup_free_ char *buf = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	f = open_memstream(&buf, &size);
+	if (!f)
+		return err_sys(err, -ENOMEM, "cannot keep names");
+	for (size_t i = 0; i < pf->arg_cnt; i++)
+		fprintf(f, "%s%s", i ? "\n" : "", pf->args[i].text);
+	if (fclose(f))
+		return err_sys(err, -ENOMEM, "cannot keep names");
+	return text_add(text, buf, ret_offset, err);
+}
+
+static int describe_func(struct description *d, const struct target_func *f,
+	struct fsn_func *func, struct err *err)
+{
+	const struct {
+		const char *str;
+		unsigned int *offset;
+	} strings[] = {
+		{ f->name, &func->name },
+		{ f->symbol, &func->symbol },
+		{ f->demangled, &func->demangled },
+		{ f->plan.insn, &func->insn },
+		{ f->plan.site_why, &func->site_why },
+		{ f->plan.exit_why, &func->exit_why },
+	};
+	int code = 0;
+
+	snprintf(func->label, sizeof(func->label), "%.*s", FSN_LABEL_LEN - 1, f->name);
+	func->offset = f->offset;
+	func->site_offset = f->site_offset;
+	func->lib = f->lib_index;
+	func->exit = target_func_shown(f).exit;
+	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
+		code = text_add(&d->text, strings[i].str, strings[i].offset, err);
+	if (!code && f->preset && f->preset->ret_text)
+		code = add_ret_type(&d->text, f->preset, &func->ret_type, err);
+	if (!code && f->preset && f->preset->arg_cnt)
+		code = add_args(&d->text, f->preset, &func->args, err);
+	return code;
+}
+
+static void describe_conf(const struct target_func *f, uint32_t row, struct fsn_conf *conf)
+{
+	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
+	conf->row = row;
+	if (!f->preset)
+		return;
+	conf->judge = f->preset->judge.kind;
+	conf->width = f->preset->judge.width;
+	conf->ok_cnt = f->preset->judge.ok_cnt;
+	for (int i = 0; i < conf->ok_cnt; i++)
+		conf->ok[i] = f->preset->judge.ok[i];
+}
+
+static int describe_lib(struct description *d, const struct lib_file *lib,
+	struct fsn_lib *ret_lib, struct err *err)
+{
+	const struct elf_info *info = elf_file_info(lib->elf);
+	struct stat st;
+	int code;
+
+	if (fstat(elf_file_fd(lib->elf), &st))
+		return err_sys(err, -errno, "cannot read '%s'", lib->path);
+	ret_lib->dev = st.st_dev;
+	ret_lib->ino = st.st_ino;
+	ret_lib->size = st.st_size;
+	ret_lib->mtime_ns = st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec;
+	code = text_add(&d->text, lib->path, &ret_lib->path, err);
+	return code ? code : text_add(&d->text, info->build_id, &ret_lib->build_id, err);
+}
+
+int description_new(const struct target *t, struct description *ret_desc, struct err *err)
+{
+	__cleanup(description_done) struct description d = {
+		.funcs = calloc(t->probed_cnt, sizeof(*d.funcs)),
+		.confs = calloc(t->probed_cnt, sizeof(*d.confs)),
+		.libs = calloc(t->lib_cnt, sizeof(*d.libs)),
+	};
+	int code = 0;
+
+	if (!d.funcs || !d.confs || !d.libs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	for (size_t i = 0; !code && i < t->probed_cnt; i++) {
+		code = describe_func(&d, &t->funcs[i], &d.funcs[i], err);
+		describe_conf(&t->funcs[i], i, &d.confs[i]);
+		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
+	}
+	for (size_t i = 0; !code && i < t->lib_cnt; i++)
+		code = describe_lib(&d, t->libs[i], &d.libs[i], err);
+	if (code)
+		return code;
+	*ret_desc = d;
+	memset(&d, 0, sizeof(d));
+	return 0;
+}
+
+void description_done(struct description *d)
+{
+	free(d->funcs);
+	free(d->confs);
+	free(d->libs);
+	text_done(&d->text);
+}
+
+static int write_rows(int fd, const void *rows, size_t size, size_t cnt, struct err *err)
+{
+	int code = map_write(fd, 0, cnt, size, rows);
+
+	return code ? err_sys(err, code, "cannot write the group's description") : 0;
+}
+
+static int write_text(int fd, const struct text *text, struct err *err)
+{
+	size_t cnt = (text->len + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN;
+	_cleanup_free_ char *pieces = calloc(cnt, FSN_TEXT_LEN);
+
+	if (!pieces)
+		return err_sys(err, -ENOMEM, "cannot write the group's description");
+	memcpy(pieces, text->buf, text->len);
+	return write_rows(fd, pieces, FSN_TEXT_LEN, cnt, err);
+}
+
+int description_write(const struct description *d, const struct target *t, struct engine *e,
+	struct fsn_meta *meta, struct err *err)
+{
+	int code;
+
+	meta->text_bytes = d->text.len;
+	code = write_rows(engine_map_fd(e, MAPID_FUNCS), d->funcs, sizeof(*d->funcs),
+		t->probed_cnt, err);
+	if (!code)
+		code = write_rows(engine_map_fd(e, MAPID_CONFS), d->confs, sizeof(*d->confs),
+			t->probed_cnt, err);
+	if (!code)
+		code = write_rows(engine_map_fd(e, MAPID_LIBS), d->libs, sizeof(*d->libs),
+			t->lib_cnt, err);
+	if (!code)
+		code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
+	if (!code)
+		code = write_rows(engine_map_fd(e, MAPID_META), meta, sizeof(*meta), 1, err);
+	return code;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Opening, sizing, loading and attaching the programs.
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "bpffs.h"
+#include "engine.h"
+#include "funcsnoop.h"
+#include "funcsnoop.skel.h"
+#include "log.h"
+
+/*
+ * Shards trade memory for CPUs that don't meet on one cache line: 2,000 functions stay
+ * below 64 MB with these, however many CPUs there are.
+ */
+#define STAT_SHARDS_MAX 32
+#define HIST_SHARDS_MAX 4
+#define PROC_MIN        (1U << 15)
+#define PROC_MAX        (1U << 16)
+#define PROC_PER_FUNC   32
+
+struct engine {
+	struct fsn_bpf *skel;
+	enum link_mode mode;
+	uint32_t stat_shards, hist_shards;
+	unsigned int links;
+	size_t link_cnt, probe_cnt;
+};
+
+static uint32_t power_of_two(uint64_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n && p < 1U << 30)
+		p <<= 1;
+	return p;
+}
+
+static uint32_t shards(uint32_t most)
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint32_t n = power_of_two(cpus > 0 ? cpus : 1);
+
+	return n < most ? n : most;
+}
+
+static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
+{
+	const struct fsn_bpf *skel = e->skel;
+	struct bpf_map *const map[] = {
+#define X(map_id, pin, name) [map_id] = skel->maps.name,
+		MAPS(X)
+#undef X
+	};
+
+	return map[id];
+}
+
+static struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog)
+{
+	const struct fsn_bpf *skel = e->skel;
+	struct bpf_program *const progs[] = {
+		[ENGINE_END] = skel->progs.fsn_end,
+		[ENGINE_RETURN] = skel->progs.fsn_return,
+		[ENGINE_COUNT] = skel->progs.fsn_count,
+		[ENGINE_ENTRY] = skel->progs.fsn_entry,
+		[ENGINE_SESSION] = skel->progs.fsn_session,
+	};
+
+	return progs[prog];
+}
+
+static void engine_size(struct engine *e, const struct engine_spec *spec)
+{
+	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
+	const struct {
+		enum map_id id;
+		size_t cnt;
+	} sizes[] = {
+		{ MAPID_STATS, e->stat_shards * spec->fn_cnt },
+		{ MAPID_HISTS, e->hist_shards * spec->timed_cnt },
+		{ MAPID_CONFS, spec->fn_cnt },
+		{ MAPID_BASE0, spec->fn_cnt },
+		{ MAPID_BASE1, spec->fn_cnt },
+		{ MAPID_BASE_HIST0, spec->timed_cnt },
+		{ MAPID_BASE_HIST1, spec->timed_cnt },
+		{ MAPID_FUNCS, spec->fn_cnt },
+		{ MAPID_LIBS, spec->lib_cnt },
+		{ MAPID_TEXT, (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		bpf_map__set_max_entries(engine_map(e, sizes[i].id),
+			sizes[i].cnt ? sizes[i].cnt : 1);
+	bpf_map__set_max_entries(e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
+	if (procs < PROC_MIN)
+		procs = PROC_MIN;
+	if (procs > PROC_MAX)
+		procs = PROC_MAX;
+	if (!spec->processes)
+		procs = 1;
+	bpf_map__set_max_entries(e->skel->maps.fsn_procs, procs);
+	e->skel->rodata->fsn_proc_mask = procs - 1;
+	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
+	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;
+	e->skel->rodata->fsn_stat_mask = e->stat_shards - 1;
+	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
+	e->skel->rodata->fsn_processes = spec->processes;
+	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
+	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
+	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
+}
+
+/* Programs are loaded for the kind of link that they will have. */
+static void engine_choose(struct engine *e)
+{
+	unsigned int type = e->mode == LINK_PERF ? 0 : LINK_TYPE_UPROBE_MULTI;
+
+	for (int i = 0; i < ENGINE_PROG_CNT; i++)
+		bpf_program__set_expected_attach_type(engine_program(e, i), type);
+	if (e->mode == LINK_SESSION) {
+		bpf_program__set_expected_attach_type(e->skel->progs.fsn_session,
+			LINK_TYPE_UPROBE_SESSION);
+		bpf_program__set_autoload(e->skel->progs.fsn_return, false);
+	} else {
+		bpf_program__set_autoload(e->skel->progs.fsn_session, false);
+	}
+}
+
+int engine_new(const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
+{
+	_cleanup_engine_ struct engine *e = calloc(1, sizeof(*e));
+	int code;
+
+	if (!e)
+		return err_sys(err, -ENOMEM, "cannot load programs");
+	e->mode = spec->mode;
+	e->stat_shards = shards(STAT_SHARDS_MAX);
+	e->hist_shards = shards(HIST_SHARDS_MAX);
+	e->skel = fsn_bpf__open();
+	if (!e->skel)
+		return err_sys(err, -errno, "cannot open programs");
+	engine_size(e, spec);
+	engine_choose(e);
+	code = fsn_bpf__load(e->skel);
+	if (code) {
+		err_sys(err, code, "cannot load programs");
+		if (code == -EPERM || code == -EACCES)
+			err_hint(err, "needs CAP_BPF and CAP_PERFMON; try with sudo");
+		else if (*log_tail())
+			err_hint(err, "%s", log_tail());
+		return code;
+	}
+	*ret_engine = TAKE_PTR(e);
+	return 0;
+}
+
+void engine_free(struct engine *e)
+{
+	if (!e)
+		return;
+	fsn_bpf__destroy(e->skel);
+	free(e);
+}
+
+uint32_t engine_stat_shards(const struct engine *e)
+{
+	return e->stat_shards;
+}
+
+uint32_t engine_hist_shards(const struct engine *e)
+{
+	return e->hist_shards;
+}
+
+int engine_map_fd(const struct engine *e, enum map_id id)
+{
+	return bpf_map__fd(engine_map(e, id));
+}
+
+int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump, struct err *err)
+{
+	if (bpf_map_update_elem(bpf_map__fd(e->skel->maps.fsn_jumps), &i, jump, 0))
+		return err_sys(err, -errno, "cannot write code ranges");
+	return 0;
+}
+
+/* --- attaching ------------------------------------------------------------------------------ */
+
+/* Each probe takes a descriptor for a moment: two, with its event. */
+static void raise_nofile(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim))
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
+static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
+{
+	char name[32];
+	int code;
+
+	snprintf(name, sizeof(name), "link_%zu", e->link_cnt);
+	code = bpffs_pin(dir_fd, name, fd, err);
+	if (code)
+		return code;
+	e->link_cnt++;
+	return 0;
+}
+
+static int attach_perf(struct engine *e, int prog_fd, bool is_return,
+	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
+	struct err *err)
+{
+	int code;
+
+	raise_nofile();
+	for (size_t i = 0; i < probes->cnt; i++) {
+		_cleanup_close_ int fd = -1;
+
+		code = link_perf(prog_fd, is_return, probes, i, &fd, err);
+		if (!code)
+			code = pin_link(e, dir_fd, fd, err);
+		if (code)
+			return code;
+		if (progress)
+			progress(i + 1, probes->cnt, arg);
+	}
+	e->links |= LINK_PERF;
+	return 0;
+}
+
+int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	int dir_fd, engine_progress_fn progress, void *arg, struct err *err)
+{
+	int prog_fd = bpf_program__fd(engine_program(e, prog)), code;
+	bool session = prog == ENGINE_SESSION, is_return = prog == ENGINE_RETURN;
+	_cleanup_close_ int fd = -1;
+
+	if (!probes->cnt)
+		return 0;
+	if (e->mode == LINK_PERF) {
+		code = attach_perf(e, prog_fd, is_return, probes, dir_fd, progress, arg, err);
+	} else {
+		code = link_multi(prog_fd,
+			session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
+			probes, &fd, err);
+		if (!code)
+			code = pin_link(e, dir_fd, fd, err);
+		if (!code)
+			e->links |= session ? LINK_SESSION : LINK_MULTI;
+	}
+	if (code)
+		return code;
+	e->probe_cnt += probes->cnt;
+	return 0;
+}
+
+unsigned int engine_links(const struct engine *e)
+{
+	return e->links;
+}
+
+size_t engine_probe_cnt(const struct engine *e)
+{
+	return e->probe_cnt;
+}
+
+int engine_pin_maps(struct engine *e, int dir_fd, struct err *err)
+{
+	int code;
+
+	for (int i = 0; i < MAPID_CNT; i++) {
+		code = bpffs_pin(dir_fd, map_pin_name(i), engine_map_fd(e, i), err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+void engine_arm(struct engine *e, uint64_t since_ns, bool save_args)
+{
+	struct fsn_ctl *ctl = &e->skel->bss->ctl;
+
+	ctl->since_ns[FSN_BASE_INDEX(ctl->base)] = since_ns;
+	ctl->save_args = save_args;
+	__atomic_store_n(&ctl->armed, 1, __ATOMIC_SEQ_CST);
+}

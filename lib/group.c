@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Reading what a group says of itself.
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <bpf/bpf.h>
+
+#include "group_priv.h"
+#include "pattern.h"
+#include "text.h"
+
+static int open_maps(struct group *g, int dir_fd, struct err *err)
+{
+	for (int i = 0; i < MAPID_CNT; i++) {
+		g->fd[i] = bpffs_get(dir_fd, map_pin_name(i), g->write ? 0 : BPF_F_RDONLY);
+		if (g->fd[i] >= 0)
+			continue;
+		err_sys(err, g->fd[i], "cannot open map '%s' of group '%s'", map_pin_name(i),
+			g->name);
+		if (g->fd[i] == -EPERM || g->fd[i] == -EACCES)
+			err_hint(err, "needs root, or read access to the pinned maps");
+		return g->fd[i];
+	}
+	return 0;
+}
+
+/* Only the first word of meta is the same in every layout. */
+static int check_layout(struct group *g, int dir_fd, struct err *err)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_META), BPF_F_RDONLY);
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info), zero = 0;
+	_cleanup_free_ char *value = NULL;
+
+	if (fd < 0) {
+		err_sys(err, fd, "cannot open group '%s'", g->name);
+		if (fd == -EPERM || fd == -EACCES)
+			err_hint(err, "needs root, or read access to the pinned maps");
+		return fd;
+	}
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return err_sys(err, -errno, "cannot read group '%s'", g->name);
+	value = calloc(1, info.value_size + sizeof(g->meta));
+	if (!value)
+		return err_sys(err, -ENOMEM, "cannot read group '%s'", g->name);
+	if (bpf_map_lookup_elem(fd, &zero, value))
+		return err_sys(err, -errno, "cannot read group '%s'", g->name);
+	memcpy(&g->meta, value, sizeof(g->meta));
+	if (g->meta.layout == FSN_LAYOUT && info.value_size == sizeof(g->meta))
+		return 0;
+	err_set(err, -EPROTO, "group '%s' has layout %u, this command reads layout %u",
+		g->name, g->meta.layout, FSN_LAYOUT);
+	return err_hint(err, "read it with the version that attached it, or detach it");
+}
+
+static int read_description(struct group *g, struct err *err)
+{
+	size_t pieces = (g->meta.text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN;
+	int code;
+
+	g->funcs = calloc(g->meta.fn_cnt + 1, sizeof(*g->funcs));
+	g->libs = calloc(g->meta.lib_cnt + 1, sizeof(*g->libs));
+	g->text = calloc(pieces + 1, FSN_TEXT_LEN);
+	if (!g->funcs || !g->libs || !g->text)
+		return err_sys(err, -ENOMEM, "cannot read group '%s'", g->name);
+	code = map_read(g->fd[MAPID_FUNCS], 0, g->meta.fn_cnt, sizeof(*g->funcs), g->funcs);
+	if (!code)
+		code = map_read(g->fd[MAPID_LIBS], 0, g->meta.lib_cnt, sizeof(*g->libs), g->libs);
+	if (!code)
+		code = map_read(g->fd[MAPID_TEXT], 0, pieces, FSN_TEXT_LEN, g->text);
+	if (code)
+		return err_sys(err, code, "cannot read group '%s'", g->name);
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
+		if (g->funcs[i].lib >= g->meta.lib_cnt)
+			return err_set(err, -EPROTO, "group '%s' is damaged", g->name);
+	return 0;
+}
+
+int group_open(const struct bpffs *fs, const char *name, bool write,
+	struct group **ret_group, struct err *err)
+{
+	_cleanup_group_ struct group *g = calloc(1, sizeof(*g));
+	_cleanup_close_ int dir_fd = -1;
+	int code;
+
+	*ret_group = NULL;
+	if (!g)
+		return err_sys(err, -ENOMEM, "cannot open group '%s'", name);
+	for (int i = 0; i < MAPID_CNT; i++)
+		g->fd[i] = -1;
+	g->write = write;
+	code = bpffs_open_group(fs, name, &dir_fd, err);
+	if (code)
+		return code;
+	snprintf(g->name, sizeof(g->name), "%s", name);
+	code = check_layout(g, dir_fd, err);
+	if (!code)
+		code = open_maps(g, dir_fd, err);
+	if (!code)
+		code = read_description(g, err);
+	*ret_group = TAKE_PTR(g);
+	return code;
+}
+
+void group_free(struct group *g)
+{
+	if (!g)
+		return;
+	for (int i = 0; i < MAPID_CNT; i++)
+		close_fd(g->fd[i]);
+	free(g->funcs);
+	free(g->libs);
+	free(g->text);
+	free(g);
+}
+
+const char *group_text(const struct group *g, uint32_t offset)
+{
+	return text_at(g->text, g->meta.text_bytes, offset);
+}
+
+static const char *text_or_null(const struct group *g, uint32_t offset)
+{
+	return offset ? group_text(g, offset) : NULL;
+}
+
+_Static_assert((int)FSN_EXIT_RETURN == GROUP_EXIT_RETURN, "exits are numbered alike");
+_Static_assert((int)FSN_EXIT_RET == GROUP_EXIT_RET, "exits are numbered alike");
+_Static_assert((int)FSN_EXIT_SAME == GROUP_EXIT_SAME, "exits are numbered alike");
+
+struct group_info group_info(const struct group *g)
+{
+	struct group_info info = {
+		.name = g->name,
+		.version = g->meta.version,
+		.layout = g->meta.layout,
+		.attached_ns = g->meta.attached_ns,
+		.links = g->meta.links,
+		.fn_cnt = g->meta.fn_cnt,
+		.lib_cnt = g->meta.lib_cnt,
+		.probe_cnt = g->meta.probes,
+		.sample = g->meta.sample > 1 ? g->meta.sample : 1,
+		.processes = g->meta.options & FSN_OPT_PROCESSES,
+	};
+
+	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++)
+		info.exits |= 1U << g->funcs[i].exit;
+	return info;
+}
+
+struct group_func group_func(const struct group *g, uint32_t fn)
+{
+	const struct fsn_func *f = &g->funcs[fn];
+	const struct fsn_lib *lib = &g->libs[f->lib];
+
+	return (struct group_func){
+		.name = group_text(g, f->name),
+		.symbol = text_or_null(g, f->symbol),
+		.demangled = text_or_null(g, f->demangled),
+		.library = group_text(g, lib->path),
+		.build_id = group_text(g, lib->build_id),
+		.offset = f->offset,
+		.site_offset = f->site_offset,
+		.site_why = group_text(g, f->site_why),
+		.insn = group_text(g, f->insn),
+		.exit = (enum group_exit)f->exit,
+		.exit_why = group_text(g, f->exit_why),
+	};
+}
+
+const char *group_func_name(const struct group *g, uint32_t fn)
+{
+	return group_text(g, g->funcs[fn].name);
+}
+
+const char *group_lib(const struct group *g, uint32_t lib)
+{
+	return group_text(g, g->libs[lib].path);
+}
+
+int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info), zero = 0;
+	_cleanup_free_ char *value = NULL;
+
+	if (bpf_obj_get_info_by_fd(g->fd[MAPID_CTL], &info, &len))
+		return err_sys(err, -errno, "cannot read group '%s'", g->name);
+	if (info.value_size < sizeof(*ret_ctl))
+		return err_set(err, -EPROTO, "group '%s' is damaged", g->name);
+	value = malloc(info.value_size);
+	if (!value)
+		return err_sys(err, -ENOMEM, "cannot read group '%s'", g->name);
+	if (bpf_map_lookup_elem(g->fd[MAPID_CTL], &zero, value))
+		return err_sys(err, -errno, "cannot read group '%s'", g->name);
+	memcpy(ret_ctl, value, sizeof(*ret_ctl));
+	return 0;
+}
+
+int group_since(const struct group *g, uint64_t *ret_ns, struct err *err)
+{
+	struct fsn_ctl ctl;
+	int code = group_ctl(g, &ctl, err);
+
+	if (code)
+		return code;
+	*ret_ns = ctl.since_ns[FSN_BASE_INDEX(ctl.base)];
+	return 0;
+}
+
+uint64_t group_memory(const struct group *g)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < MAPID_CNT; i++)
+		sum += map_memory(g->fd[i]);
+	return sum;
+}
+
+bool group_lib_stale(const struct group *g, uint32_t lib)
+{
+	const struct fsn_lib *l = &g->libs[lib];
+	struct stat st;
+
+	/* A path of another mount namespace can't be looked at from here. */
+	if (strstr(group_text(g, l->path), " (pid "))
+		return false;
+	return stat(group_text(g, l->path), &st) || st.st_ino != l->ino ||
+	       st.st_dev != l->dev || (uint64_t)st.st_size != l->size ||
+	       st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec != l->mtime_ns;
+}
+
+/* --- thresholds ----------------------------------------------------------------------------- */
+
+int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_t ns,
+	struct err *err)
+{
+	_cleanup_mapping_ struct map_mapping map = {};
+	struct fsn_conf conf;
+	size_t matched = 0;
+	struct fsn_ctl *ctl;
+	int code;
+
+	code = map_mmap(g->fd[MAPID_CTL], sizeof(*ctl), &map);
+	if (code)
+		return err_sys(err, code, "cannot change group '%s'", g->name);
+	ctl = map.addr;
+	/* Arguments are kept before the first call can be slow, so that none lacks them. */
+	if (!off)
+		__atomic_store_n(&ctl->save_args, 1, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < g->meta.timed_cnt; i++) {
+		if (pattern && !pattern_glob(pattern, group_func_name(g, i)))
+			continue;
+		matched++;
+		if (bpf_map_lookup_elem(g->fd[MAPID_CONFS], &i, &conf))
+			return err_sys(err, -errno, "cannot change group '%s'", g->name);
+		conf.slow_ns = off ? FSN_NO_SLOW : ns;
+		if (bpf_map_update_elem(g->fd[MAPID_CONFS], &i, &conf, 0))
+			return err_sys(err, -errno, "cannot change group '%s'", g->name);
+	}
+	if (!matched && pattern)
+		return err_set(err, -ENOENT, "no timed function '%s' in group '%s'", pattern,
+			g->name);
+	return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A group that is attached, opened by any later command. */
+#ifndef FUNCSNOOP_GROUP_H
+#define FUNCSNOOP_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpffs.h"
+#include "err.h"
+#include "util.h"
+
+struct group;
+
+enum group_exit {
+	GROUP_EXIT_NONE,   /* only counted */
+	GROUP_EXIT_RETURN, /* a return probe sees the end */
+	GROUP_EXIT_RET,    /* probes on its ret instructions do */
+	GROUP_EXIT_SAME,   /* entry and end are one instruction: counted as both, no times */
+};
+
+/* Strings belong to the group. */
+struct group_info {
+	const char *name;
+	const char *version;  /* of the command that attached it */
+	uint32_t layout;
+	uint64_t attached_ns; /* CLOCK_REALTIME */
+	unsigned int links;   /* mask of enum link_mode (link.h) */
+	unsigned int exits;   /* mask of 1 << enum group_exit */
+	uint32_t fn_cnt, lib_cnt, probe_cnt;
+	uint32_t sample;      /* one call of so many is timed; 1: all */
+	bool processes;       /* there are statistics per process */
+};
+
+struct group_func {
+	const char *name;
+	const char *symbol, *demangled; /* NULL when there is none */
+	const char *library, *build_id;
+	uint64_t offset, site_offset;   /* in the file: function, entry probe */
+	const char *site_why, *insn;
+	enum group_exit exit;
+	const char *exit_why;
+};
+
+/*
+ * Opens group @name; with @write its maps can be changed. -ENOENT when there is none,
+ * -EPROTO when another version of the command laid it out (ret_group is then good for
+ * group_info()'s .name and .layout only), -EACCES or -EPERM when it may not be read.
+ * Free with group_free() whatever is returned.
+ */
+int group_open(const struct bpffs *fs, const char *name, bool write,
+	struct group **ret_group, struct err *err);
+void group_free(struct group *g);
+
+struct group_info group_info(const struct group *g);
+
+/* Function @fn, below group_info().fn_cnt. */
+struct group_func group_func(const struct group *g, uint32_t fn);
+
+/* Name by which people know function @fn. */
+const char *group_func_name(const struct group *g, uint32_t fn);
+
+/* Path of library @lib, below group_info().lib_cnt. */
+const char *group_lib(const struct group *g, uint32_t lib);
+
+/* Whether another file, or none, lies now where library @lib was. */
+bool group_lib_stale(const struct group *g, uint32_t lib);
+
+/* CLOCK_REALTIME of the last reset, or of the attach. */
+int group_since(const struct group *g, uint64_t *ret_ns, struct err *err);
+
+/* Bytes of kernel memory that all of the group's maps take. */
+uint64_t group_memory(const struct group *g);
+
+/*
+ * From which duration on calls are slow and remembered, for the functions that @pattern (a
+ * glob; NULL: all) names; no threshold with @off. -ENOENT when no timed function matches.
+ * @g must be open for writing and the lock of its bpffs held.
+ */
+int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_t ns,
+	struct err *err);
+
+static inline void cleanup_group(struct group **g)
+{
+	group_free(*g);
+}
+#define _cleanup_group_ __cleanup(cleanup_group)
+
+#endif

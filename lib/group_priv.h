@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A group from inside the library: descriptors and records. */
+#ifndef FUNCSNOOP_GROUP_PRIV_H
+#define FUNCSNOOP_GROUP_PRIV_H
+
+#include "funcsnoop.h"
+#include "group.h"
+#include "maps.h"
+
+struct group {
+	char name[GROUP_NAME_MAX + 1];
+	struct fsn_meta meta;
+	struct fsn_func *funcs; /* meta.fn_cnt of them; the first meta.timed_cnt are timed */
+	struct fsn_lib *libs;
+	char *text;             /* group_text() */
+	bool write;
+	int fd[MAPID_CNT];
+};
+
+/* A string of the group's text; "" for offset 0. It belongs to the group. */
+const char *group_text(const struct group *g, uint32_t offset);
+
+/* The switches as they are now. */
+int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);
+
+#endif

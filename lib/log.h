@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What libbpf says: handed to a sink, and its last lines kept for error messages. */
+#ifndef FUNCSNOOP_LOG_H
+#define FUNCSNOOP_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef void (*log_sink_fn)(const char *line);
+
+/* Takes libbpf's log over. @sink gets every line as it comes, or is NULL. */
+void log_init(log_sink_fn sink);
+
+/* The last lines of warnings since log_init(), joined by "; ", or "". Static storage. */
+const char *log_tail(void);
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Array maps, many elements at a time.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <bpf/bpf.h>
+
+#include "maps.h"
+#include "util.h"
+
+const char *map_pin_name(enum map_id id)
+{
+	static const char *const pins[] = {
+#define X(map_id, pin, map) [map_id] = pin,
+		MAPS(X)
+#undef X
+	};
+
+	return pins[id];
+}
+
+int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
+{
+	_cleanup_free_ uint32_t *keys = malloc(cnt * sizeof(*keys) + 1);
+	uint32_t from = first - 1, next, done = 0, n;
+
+	if (!keys)
+		return -ENOMEM;
+	while (done < cnt) {
+		/* A batch begins behind the key that it is given; none stands for the start. */
+		from = first + done - 1;
+		n = cnt - done;
+		if (bpf_map_lookup_batch(fd, first + done ? &from : NULL, &next, keys,
+			    (char *)buf + done * size, &n, NULL) &&
+			errno != ENOENT)
+			return -errno;
+		if (!n)
+			return -ENOENT;
+		done += n;
+	}
+	return 0;
+}
+
+int map_write(int fd, uint32_t first, uint32_t cnt, size_t size, const void *buf)
+{
+	_cleanup_free_ uint32_t *keys = malloc(cnt * sizeof(*keys) + 1);
+	uint32_t done = 0, n;
+
+	if (!keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cnt; i++)
+		keys[i] = first + i;
+	while (done < cnt) {
+		n = cnt - done;
+		if (bpf_map_update_batch(fd, keys + done, (const char *)buf + done * size, &n,
+			    NULL))
+			return -errno;
+		done += n;
+	}
+	return 0;
+}
+
+int map_mmap(int fd, size_t size, struct map_mapping *ret_mapping)
+{
+	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (addr == MAP_FAILED)
+		return -errno;
+	ret_mapping->addr = addr;
+	ret_mapping->size = size;
+	return 0;
+}
+
+void map_munmap(struct map_mapping *m)
+{
+	if (m->addr)
+		munmap(m->addr, m->size);
+	m->addr = NULL;
+}
+
+uint64_t map_memory(int fd)
+{
+	unsigned long long bytes;
+	char path[64], line[128];
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			return bytes;
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What reading and resetting share. */
+#ifndef FUNCSNOOP_STATS_PRIV_H
+#define FUNCSNOOP_STATS_PRIV_H
+
+#include "group_priv.h"
+#include "stats.h"
+
+_Static_assert(STATS_BUCKETS == FSN_HIST_CNT, "the header without the kernel's");
+_Static_assert(STATS_ARGS == FSN_ARGS, "the header without the kernel's");
+
+/* What of the maps counts: since which baseline, and of which epochs. */
+struct stats_view {
+	struct fsn_ctl ctl;
+	uint32_t first, last; /* epochs, both included; they wrap at FSN_EPOCH_MAX */
+};
+
+static inline bool view_has(const struct stats_view *v, uint32_t epoch)
+{
+	return ((epoch - v->first) & FSN_EPOCH_MAX) <= ((v->last - v->first) & FSN_EPOCH_MAX);
+}
+
+/* Counters since the group was attached, over all shards: what a baseline is made of. */
+struct stats_raw {
+	struct fsn_base *total; /* of each function; .carried is what is in flight now */
+	struct fsn_hist *hist;  /* of each timed function with returns, packed */
+	uint32_t *hist_of;      /* function -> index in hist + 1; 0: none */
+	size_t hist_cnt;
+};
+
+void stats_raw_done(struct stats_raw *raw);
+
+/* Reads all of the group as @view has it; @ret_raw may be NULL. */
+int stats_collect(const struct group *g, const struct stats_view *view,
+	struct stats **ret_stats, struct stats_raw *ret_raw, struct err *err);
+
+#endif
