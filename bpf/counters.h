@@ -44,20 +44,22 @@ static __always_inline __u32 log2_u64(__u64 v)
 	return r + (v >> 1);
 }
 
-static __always_inline void count_bucket(__u32 row, __u64 ns, __u32 cpu)
+/* Not static, so that its many paths are verified once, on their own. */
+__noinline int count_bucket(__u32 row, __u64 ns, __u32 cpu)
 {
 	__u32 i = (cpu & fsn_hist_mask) * fsn_timed_cnt + row;
 	struct fsn_hist *hist = bpf_map_lookup_elem(&fsn_hists, &i);
 	__u32 bucket = ns, octave;
 
 	if (!hist)
-		return;
+		return 0;
 	if (ns >= FSN_HIST_STEPS) {
 		octave = log2_u64(ns) - FSN_HIST_STEP_BITS;
 		bucket = octave * FSN_HIST_STEPS + (ns >> octave);
 	}
 	if (bucket < FSN_HIST_CNT)
 		add(&hist->bucket[bucket], 1);
+	return 0;
 }
 
 /*

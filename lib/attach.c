@@ -129,6 +129,9 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 		return code;
 	spec.text_bytes = desc.text.len;
 	spec.jump_cnt = probes.jump_cnt;
+	for (size_t i = 0; i < probes.list_cnt; i++)
+		if (probes.lists[i].probes.cnt)
+			spec.progs |= 1U << probes.lists[i].prog;
 	code = engine_new(&spec, &e, err);
 	if (!code)
 		code = attach_all(e, &probes, opts, dir_fd, err);

@@ -11,8 +11,9 @@
 #include "bpffs.h"
 
 #define POLL_MS 2
+#define HELD_MS 2000
 
-/* Ids of links and programs that are to vanish. */
+/* Ids of links, programs or maps that are to vanish. */
 struct idlist {
 	__u32 *id;
 	size_t cnt;
@@ -82,7 +83,7 @@ static int for_each_pin(int dir_fd, const char *prefix, pin_fn fn, void *arg)
 }
 
 struct removal {
-	struct idlist links, progs;
+	struct idlist links, progs, maps;
 };
 
 static int unpin_link_fn(int dir_fd, const char *name, void *arg)
@@ -92,28 +93,39 @@ static int unpin_link_fn(int dir_fd, const char *name, void *arg)
 	return unpin_link(dir_fd, name, &r->links, &r->progs);
 }
 
-static int unlink_fn(int dir_fd, const char *name, void *arg)
+static int unpin_map_fn(int dir_fd, const char *name, void *arg)
 {
-	(void)arg;
+	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+	struct removal *r = arg;
+
+	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0 &&
+		idlist_add(&r->maps, info.id))
+		return -ENOMEM;
 	return unlinkat(dir_fd, name, 0) ? -errno : 0;
 }
 
 /*
  * A link's id goes before its probes do (bpf_link_free: id, release, program), the
- * program's after: so the last program's id tells that nothing fires any more.
+ * program's after: so the last program's id tells that nothing fires any more. Maps go
+ * last. Programs and maps that somebody else holds open are not waited for long.
  */
 static void removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
 {
 	struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 	size_t total = r->links.cnt;
 
-	for (;;) {
+	for (int held_ms = 0; held_ms < HELD_MS;) {
 		idlist_prune(&r->links, bpf_link_get_next_id);
 		if (progress)
 			progress(total - r->links.cnt, total, arg);
-		if (!r->links.cnt)
+		if (!r->links.cnt) {
 			idlist_prune(&r->progs, bpf_prog_get_next_id);
-		if (!r->links.cnt && !r->progs.cnt)
+			idlist_prune(&r->maps, bpf_map_get_next_id);
+			held_ms += POLL_MS;
+		}
+		if (!r->links.cnt && !r->progs.cnt && !r->maps.cnt)
 			return;
 		nanosleep(&pause, NULL);
 	}
@@ -123,6 +135,7 @@ static void removal_done(struct removal *r)
 {
 	idlist_done(&r->links);
 	idlist_done(&r->progs);
+	idlist_done(&r->maps);
 }
 
 int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress, void *arg,
@@ -139,7 +152,7 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
 	code = for_each_pin(fd, "link_", unpin_link_fn, &removal);
 	if (!code)
-		code = for_each_pin(fd, "", unlink_fn, NULL);
+		code = for_each_pin(fd, "", unpin_map_fn, &removal);
 	if (!code && unlinkat(fs->fd, stage, AT_REMOVEDIR))
 		code = -errno;
 	removal_wait(&removal, progress, arg);

@@ -115,19 +115,17 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
 }
 
-/* Programs are loaded for the kind of link that they will have. */
-static void engine_choose(struct engine *e)
+/* Programs are loaded for the kind of link that they will have, and only if they have one. */
+static void engine_choose(struct engine *e, unsigned int progs)
 {
 	unsigned int type = e->mode == LINK_PERF ? 0 : LINK_TYPE_UPROBE_MULTI;
 
-	for (int i = 0; i < ENGINE_PROG_CNT; i++)
-		bpf_program__set_expected_attach_type(engine_program(e, i), type);
-	if (e->mode == LINK_SESSION) {
-		bpf_program__set_expected_attach_type(e->skel->progs.fsn_session,
-			LINK_TYPE_UPROBE_SESSION);
-		bpf_program__set_autoload(e->skel->progs.fsn_return, false);
-	} else {
-		bpf_program__set_autoload(e->skel->progs.fsn_session, false);
+	for (int i = 0; i < ENGINE_PROG_CNT; i++) {
+		struct bpf_program *prog = engine_program(e, i);
+
+		bpf_program__set_expected_attach_type(prog,
+			i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
+		bpf_program__set_autoload(prog, progs & 1U << i);
 	}
 }
 
@@ -145,7 +143,7 @@ int engine_new(const struct engine_spec *spec, struct engine **ret_engine, struc
 	if (!e->skel)
 		return err_sys(err, -errno, "cannot open programs");
 	engine_size(e, spec);
-	engine_choose(e);
+	engine_choose(e, spec->progs);
 	code = fsn_bpf__load(e->skel);
 	if (code) {
 		err_sys(err, code, "cannot load programs");

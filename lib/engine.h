@@ -12,6 +12,16 @@
 #include "maps.h"
 #include "util.h"
 
+/* Which program a probe runs. */
+enum engine_prog {
+	ENGINE_END,     /* on ret instructions and leaving jumps */
+	ENGINE_RETURN,  /* return probe */
+	ENGINE_COUNT,   /* entry, counted only */
+	ENGINE_ENTRY,   /* entry */
+	ENGINE_SESSION, /* entry and return */
+	ENGINE_PROG_CNT
+};
+
 struct engine;
 
 struct engine_spec {
@@ -21,6 +31,7 @@ struct engine_spec {
 	size_t jump_cnt;  /* indirect jumps to be compared with code ranges */
 	size_t text_bytes;
 	enum link_mode mode; /* not LINK_AUTO */
+	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;
 	uint32_t sample;
 };
@@ -44,16 +55,6 @@ int engine_map_fd(const struct engine *e, enum map_id id);
 struct fsn_jump;
 int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
 	struct err *err);
-
-/* Which program a probe runs. */
-enum engine_prog {
-	ENGINE_END,     /* on ret instructions and leaving jumps */
-	ENGINE_RETURN,  /* return probe */
-	ENGINE_COUNT,   /* entry, counted only */
-	ENGINE_ENTRY,   /* entry */
-	ENGINE_SESSION, /* entry and return */
-	ENGINE_PROG_CNT
-};
 
 /* Told how many probes of @total are attached; may be NULL. */
 typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
