@@ -103,8 +103,8 @@ bool x86_probe_ok(const uint8_t *bytes, size_t len, const struct plan_rules *rul
 	if (x.prefix & (X86_P_CS | X86_P_DS))
 		return refuse(why, size, "the kernel refuses to probe a segment prefix");
 	if (x.prefix & X86_P_66 && is_branch(&x))
-		return refuse(
-			why, size, "the kernel refuses to probe a branch of 16 bits");
+		return refuse(why, size,
+			"the kernel refuses to probe a branch with a 66 prefix");
 	if (rules->nop5_unsafe && is_nop5(&x))
 		return refuse(
 			why, size, "this kernel turns a probed 5-byte nop into a call");
