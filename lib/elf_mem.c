@@ -179,7 +179,11 @@ int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *
 		return err_set(err, -EINVAL, "'%s' is not a regular file", shown);
 	if (st.st_size < EI_NIDENT)
 		return err_set(err, -ENOEXEC, "'%s' is not an ELF file", shown);
-	map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	/*
+	 * Shared, so that the file's own bytes are seen: uprobes of others put breakpoints into
+	 * private mappings, even those that are only read (valid_vma, kernel/events/uprobes.c).
+	 */
+	map = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return err_sys(err, -errno, "cannot map '%s'", shown);
 	mem.bytes = map;
