@@ -50,7 +50,7 @@ void suggest_offer(struct suggest *s, const char *name, const char *where)
 	unsigned int score = score_of(s, name);
 	size_t at = 0;
 
-	if (score == ~0u)
+	if (score == ~0u || strcmp(name, s->wanted) == 0)
 		return;
 	while (at < s->cnt && s->score[at] <= score) {
 		if (strcmp(s->names[at], name) == 0)

@@ -21,7 +21,7 @@ void suggest_init(struct suggest *s, const char *wanted);
 /*
  * Offers a name: kept when it is among the nearest so far and near enough (edit distance
  * of at most a quarter of the length and one, letters' case aside; or one contains the other).
- * @where is shown as "NAME in WHERE", or is NULL.
+ * The wanted name itself is passed over. @where is shown as "NAME in WHERE", or is NULL.
  */
 void suggest_offer(struct suggest *s, const char *name, const char *where);
 
