@@ -391,6 +391,10 @@ static int target_count(struct target *t, struct err *err)
 	int code;
 
 	qsort(t->funcs, t->func_cnt, sizeof(*t->funcs), compare_funcs);
+	/* A plan's own reason has moved with it. */
+	for (size_t i = 0; i < t->func_cnt; i++)
+		if (t->funcs[i].refused && t->funcs[i].plan.refused[0])
+			t->funcs[i].refused = t->funcs[i].plan.refused;
 	for (size_t i = 0; i < t->func_cnt; i++) {
 		struct target_func *f = &t->funcs[i];
 
