@@ -176,16 +176,14 @@ static int scan_near(struct scan *s, size_t off, size_t end)
 	size_t size = s->text->size, len, target;
 	int ret = 0;
 
-	if (size < 6)
-		return 0;
-	if (end > size - 6)
-		end = size - 6;
-	for (; off < end && !ret; off++) {
+	for (; off < end && off + 5 <= size && !ret; off++) {
 		if (!begins_one[b[off]])
 			continue;
 		len = looks_direct(b + off);
+		if (!len || off + len > size)
+			continue;
 		target = off + len + rel32(b + off + len - 4);
-		if (len && target < size)
+		if (target < size)
 			ret = note(s, off, target, b[off] == 0xe9 || b[off] == 0x0f);
 	}
 	return ret;
@@ -274,7 +272,7 @@ static int scan_text(struct scan *s)
 	for (size_t i = 0; i < s->img->fde_cnt && at < end && !ret; i++) {
 		uint64_t to = f[i].end < end ? f[i].end : end;
 
-		if (to <= at || f[i].start >= end)
+		if (f[i].end <= f[i].start || to <= at || f[i].start >= end)
 			continue;
 		if (f[i].start > at) {
 			s->fde = NO_FDE;
@@ -404,21 +402,23 @@ static int confirm_jump(struct func *f, struct jump *j)
 
 int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr)
 {
+	struct cold_index *c;
 	int ret = cold_get(f->p);
-	struct jump *j, *end;
 
 	if (ret)
 		return ret;
-	j = f->p->cold->jumps + jumps_below(f->p->cold, from + 1);
-	end = f->p->cold->jumps + f->p->cold->jump_cnt;
-	for (; j < end && j->target < to; j++) {
-		ret = confirm_jump(f, j);
+	c = f->p->cold;
+	*ret_addr = to;
+	for (size_t i = jumps_below(c, from + 1);
+		i < c->jump_cnt && c->jumps[i].target < to; i++) {
+		ret = confirm_jump(f, &c->jumps[i]);
 		if (ret)
 			return ret;
-		if (j->kind != JUMP_FALSE)
-			break;
+		if (c->jumps[i].kind == JUMP_FALSE)
+			continue;
+		*ret_addr = c->jumps[i].target;
+		break;
 	}
-	*ret_addr = j < end && j->target < to ? j->target : to;
 	return 0;
 }
 
@@ -440,10 +440,12 @@ static int add_jumpers(struct func *f)
 	int ret, added = 0;
 
 	for (uint32_t r = 0; r < f->range_cnt; r++) {
-		struct jump *j = c->jumps + jumps_below(c, f->ranges[r].start + 1);
 		uint64_t end = f->ranges[r].end;
 
-		for (; j < c->jumps + c->jump_cnt && j->target < end; j++) {
+		for (size_t i = jumps_below(c, f->ranges[r].start + 1);
+			i < c->jump_cnt && c->jumps[i].target < end; i++) {
+			struct jump *j = &c->jumps[i];
+
 			if (func_range(f, j->from) || !func_insn(f, j->target))
 				continue;
 			ret = confirm_jump(f, j);

@@ -132,6 +132,8 @@ struct walk {
 	uint32_t queued
 		[2]; /* [0]: reached for sure; [1]: behind calls, taken when [0] is empty */
 	uint8_t floor; /* no edge is surer than this */
+	const struct flow_state
+		*table; /* what the targets of jump tables find, or NULL */
 };
 
 /* What the instruction leaves behind of what it found. */
@@ -230,6 +232,20 @@ static void take_call(struct walk *w, const struct insn *insn, const struct flow
 	take_jump(w, insn->target, &in);
 }
 
+/*
+ * Behind a call. One that never returns may stand in front of a jump table's target, which
+ * finds another depth then: where the two differ, nothing is known.
+ */
+static void step_behind_call(struct walk *w, uint32_t idx, const struct flow_state *s)
+{
+	struct flow_state in = *s;
+
+	if (w->table && w->table->depth_known && w->table->depth != in.depth)
+		in.depth_known = false;
+	if (join(w, idx, &in, FLOW_CALL))
+		enqueue(w, idx, 1);
+}
+
 static bool falls_through(const struct insn *insn)
 {
 	return insn->flow == INSN_PLAIN || insn->flow == INSN_JCC ||
@@ -259,8 +275,7 @@ static void walk_from(struct walk *w, uint32_t idx)
 		}
 		idx++;
 		if (insn->flow == INSN_CALL) {
-			if (join(w, idx, &s, FLOW_CALL))
-				enqueue(w, idx, 1);
+			step_behind_call(w, idx, &s);
 			return;
 		}
 		if (!join(w, idx, &s, FLOW_SURE))
@@ -305,26 +320,49 @@ static struct flow_state table_state(const struct func *f)
 	return found;
 }
 
-void flow_run(struct func *f)
+static void follow_entry(struct func *f, const struct flow_state *table)
 {
-	struct walk w = { .f = f };
+	struct walk w = { .f = f, .table = table };
 	struct flow_state start = { .depth_known = true };
 
-	if (!f->insn_cnt)
-		return;
 	memset(f->p->states, 0, f->insn_cnt * sizeof(*f->p->states));
 	join(&w, 0, &start, FLOW_SURE);
 	enqueue(&w, 0, 0);
 	drain(&w);
-	if (!f->bounded)
-		return;
-	start = table_state(f);
-	w.floor = FLOW_SEED;
+}
+
+/* What nothing reached: the targets of jump tables, and the unwinder's. */
+static void follow_rest(struct func *f, const struct flow_state *table)
+{
+	struct walk w = { .f = f, .table = table, .floor = FLOW_SEED };
+
 	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		if (f->p->states[i].seen || f->p->insns[i].nop)
 			continue;
-		join(&w, i, &start, FLOW_SEED);
+		join(&w, i, table, FLOW_SEED);
 		enqueue(&w, i, 0);
 		drain(&w);
 	}
+}
+
+void flow_run(struct func *f)
+{
+	static const struct flow_state unknown;
+	struct flow_state table, again;
+
+	if (!f->insn_cnt)
+		return;
+	follow_entry(f, NULL);
+	if (!f->bounded)
+		return;
+	table = table_state(f);
+	if (table.depth_known)
+		follow_entry(f, &table);
+	follow_rest(f, &table);
+	again = table_state(f);
+	if (!table.depth_known || (again.depth_known && again.depth == table.depth))
+		return;
+	/* behind one table another is used, at another depth */
+	follow_entry(f, NULL);
+	follow_rest(f, &unknown);
 }
