@@ -103,6 +103,28 @@ static void test_tail_calls(void)
 	fde(0x1000, 0x1007);
 	make_plan(0x1000, 7);
 	is_plan("site+0 ret jmp:+2", "1000-1007", "code without an FDE is tail-called");
+	plan_cold("53 5b e9 f9 0f 00 00", "f3 0f 1e fa f2 ff 25 00 10 00 00");
+	is_plan("site+0 ret jmp:+2", "1000-1007", "a stub behind endbr64 is one, too");
+	begin_cold("85 ff 0f 84 f8 0f 00 00 c3", "31 c0 c3");
+	code(0x1800, "74 00 0f 84 f8 07 00 00"); /* je 0x2000 */
+	make_plan(0x1000, 9);
+	is_plan("site+0 ret jcc4:+2 ret:+8", "1000-1009",
+		"code that unknown code enters as well is tail-called");
+	begin_cold("85 ff 0f 84 f8 0f 00 00 c3", "31 c0 74 fe e8 f7 ff ff ff c3");
+	make_plan(0x1000, 9);
+	is_plan("site+2 ret ret:+8 ret:+4105", "1000-1009 2000-200a",
+		"that it calls itself does not count");
+}
+
+/* Two functions may share one cold part, when a linker folds what is alike. */
+static void test_shared(void)
+{
+	begin_cold("53 0f 84 f9 0f 00 00 5b c3", "5b c3");
+	code(0x1800, "0f 84 fa 07 00 00"); /* je 0x2000 */
+	symbol(0x1800);
+	make_plan(0x1000, 9);
+	is_plan("site+0 ret ret:+8 ret:+4097", "1000-1009 2000-2002",
+		"a jump in mid-frame enters a cold part, whoever enters it as well");
 }
 
 /* One cold part leads to the next. */
@@ -217,6 +239,63 @@ static void test_names(void)
 			cases[i].cold ? "" : "not ");
 }
 
+/* A cold part in front of its function, as linkers place them. */
+static void test_order(void)
+{
+	begin(PLAN_X86_64);
+	code(0x1000, "5b c3");
+	code(0x2000, "53 0f 84 f9 ef ff ff 5b c3"); /* je 0x1000 */
+	symbol(0x2000);
+	fde(0x1000, 0x1002);
+	fde(0x2000, 0x2009);
+	make_plan(0x2000, 9);
+	is_plan("site+0 ret ret:-4095 ret:+8", "2000-2009 1000-1002",
+		"ends come in the order of addresses, the function's own range first");
+}
+
+/* The nameless code at @off jumps back to 0x1001, in a file of @size bytes of code. */
+static size_t ranges_of_big(uint8_t *bytes, size_t size, uint64_t off, uint64_t neighbour)
+{
+	int32_t rel = 0x1001 - (int32_t)(off + 5);
+
+	begin(PLAN_X86_64);
+	tc.text = (struct plan_text) { 0, bytes, size };
+	memcpy(bytes + 0x1000, "\x55\x5d\xc3", 3);
+	bytes[off] = 0xe9;
+	memcpy(bytes + off + 1, &rel, 4);
+	symbol(0x1000);
+	fde(0x1000, 0x1003);
+	fde(off, off + 5);
+	fde(neighbour, neighbour + 8);
+	return make_plan(0x1000, 3)->range_cnt;
+}
+
+/* So much code that only what looks like .text.unlikely is searched for jumps. */
+static void test_big_files(void)
+{
+	size_t size = 65 << 20;
+	_cleanup_free_ uint8_t *bytes = calloc(1, size);
+
+	is_int(ranges_of_big(bytes, size, 0x20001, 0x20010), 2,
+		"in a big file, cold parts that are not aligned are found");
+	is_int(ranges_of_big(bytes, size, 0x20010, 0x20021), 2,
+		"and those with a neighbour that is not");
+	is_int(ranges_of_big(bytes, size, 0x20010, 0x20020), 1,
+		"what looks like any function is not searched");
+	is_int(ranges_of_big(bytes, size - (2 << 20), 0x20010, 0x20020), 2,
+		"in a smaller file it is");
+	begin(PLAN_X86_64);
+	tc.text = (struct plan_text) { 0, bytes, size };
+	memcpy(bytes + 0x1000, "\x85\xff\x0f\x84\xf8\x0f\x00\x00\xc3", 9);
+	memcpy(bytes + 0x2000, "\x31\xc0\xc3", 3);
+	symbol(0x1000);
+	fde(0x1000, 0x1009);
+	fde(0x2000, 0x2003);
+	make_plan(0x1000, 9);
+	is_plan("site+0 ret jcc4:+2 ret:+8", "1000-1009",
+		"who else enters nameless code is not known there: it is tail-called");
+}
+
 /* More code than is ever decoded; the text must be larger for that. */
 static void test_too_big(void)
 {
@@ -236,10 +315,13 @@ int main(void)
 {
 	test_cold_parts();
 	test_tail_calls();
+	test_shared();
 	test_chain();
 	test_bounds();
 	test_offsets_within();
 	test_names();
+	test_order();
+	test_big_files();
 	test_too_big();
 	plan_done(&tc.plan);
 	return tap_done();

@@ -91,6 +91,9 @@ static void test_never(void)
 		{ "0f 05", SYSTEM },
 		{ "0f 0b", SYSTEM },
 		{ "0f 34", SYSTEM },
+		{ "0f 07", SYSTEM },
+		{ "0f 35", SYSTEM },
+		{ "0f b9 c0", SYSTEM },
 		{ "66 66 48 e8 00 00 00 01",
 			"the kernel refuses to probe a branch with a 66 prefix" },
 		{ "06", NONE },
@@ -173,6 +176,36 @@ static void test_refused(void)
 	}
 }
 
+/* Nops as the kernel writes them are emulated, where it knows them at all. */
+static void test_nops(void)
+{
+	static const struct {
+		const char *code;
+		bool emulated;
+	} nops[] = {
+		{ "0f 1f 00", true },
+		{ "0f 1f 40 00", true },
+		{ "0f 1f 44 00 00", true },
+		{ "66 0f 1f 44 00 00", true },
+		{ "0f 1f 80 00 00 00 00", true },
+		{ "0f 1f 84 00 00 00 00 00", true },
+		{ "66 0f 1f 00", false },
+		{ "0f 1f 03", false },
+		{ "66 0f 1f 84 00 00 00 00 00", false },
+	};
+	char buf[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(nops); i++) {
+		snprintf(buf, sizeof(buf), "%s c3", nops[i].code);
+		plan_code(PLAN_X86_64, buf);
+		ok(tc.plan.site_emulated == nops[i].emulated, "%s is %s", nops[i].code,
+			nops[i].emulated ? "emulated" : "stepped");
+		tc.rules.multinop_emulated = false;
+		ok(!make_plan(CASE_BASE, (strlen(buf) + 1) / 3)->site_emulated,
+			"and stepped by a kernel that knows none");
+	}
+}
+
 /* What old releases of Capstone do not know is measured, so that code behind it is found. */
 static void test_lengths(void)
 {
@@ -188,6 +221,16 @@ static void test_lengths(void)
 		"66 0f 3a ce c1 05",                /* gf2p8affineqb */
 		"0f 01 e8",                         /* serialize */
 		"67 c4 e2 75 50 04 25 00 00 00 00", /* no base */
+		"f3 48 0f ae e8",                   /* incsspq */
+		"f3 0f c7 f8",                      /* rdpid */
+		"0f 38 f9 07",                      /* movdiri */
+		"c4 e2 73 5e c2",                   /* tdpbssd */
+		"62 f5 74 48 58 c2",                /* vaddph, map 5 */
+		"62 f1 7c 48 c2 c1 05", /* vcmpps, with an immediate in map 1 */
+		"62 f1 7c 48 c6 c1 05", /* vshufps */
+		"c5 fc 77",             /* vzeroall */
+		"c5 f9 70 c1 1b",       /* vpshufd */
+		"62 f2 7d 48 18 40 01", /* vbroadcastss, one byte of displacement */
 	};
 	char buf[80];
 
@@ -209,6 +252,7 @@ int main(void)
 	test_ends();
 	test_by_rules();
 	test_refused();
+	test_nops();
 	test_lengths();
 	plan_done(&tc.plan);
 	return tap_done();

@@ -66,6 +66,9 @@ static void test_stepping_over(void)
 		"48 0f bf c7",                   /* movswq */
 		"48 63 c7",                      /* movslq %edi,%rax */
 		"48 8d 47 08",                   /* lea 8(%rdi),%rax */
+		"48 8d 04 87",                   /* lea (%rdi,%rax,4),%rax */
+		"4a 8d 44 a0 08",                /* lea 8(%rax,%r12,4),%rax */
+		"49 8d 04 24",                   /* lea (%r12),%rax */
 		"48 8d 05 00 01 00 00",          /* lea x(%rip),%rax */
 		"31 c0",                         /* xor */
 		"48 09 f8",                      /* or %rdi,%rax */
