@@ -164,6 +164,7 @@ static int read_slow(struct reader *r, struct json_object *val, struct preset_fu
 static int read_signature(
 	struct reader *r, struct json_object *obj, struct preset_func *func)
 {
+	struct preset_arg *args;
 	struct json_object *val;
 	int rc = 0;
 
@@ -177,10 +178,17 @@ static int read_signature(
 		rc = reader_no_error(r, val, &func->judge);
 	if (!rc && (val = obj_member(obj, "args")))
 		rc = read_args(r, val, func);
-	if (!rc && func->has_args && val)
-		args_place((struct preset_arg *)func->args, func->arg_cnt, &func->ret,
-			PRESET_ABI_HOST);
-	return rc;
+	if (rc || !func->has_args || (!val && !obj_member(obj, "ret")))
+		return rc;
+	/* Arguments of the parent's lie elsewhere, perhaps, with another return type. */
+	args = arena_alloc(&r->set->arena, func->arg_cnt * sizeof(*args));
+	if (!args)
+		return reader_no_memory(r);
+	for (size_t i = 0; i < func->arg_cnt; i++)
+		args[i] = func->args[i];
+	args_place(args, func->arg_cnt, &func->ret, PRESET_ABI_HOST);
+	func->args = args;
+	return 0;
 }
 
 static int symbol_cmp(const void *a, const void *b)
@@ -203,6 +211,8 @@ static void inherit(struct reader *r, struct preset_func *func)
 	*func = **found;
 	func->name = name;
 	func->symbol = symbol;
+	if (r->nothrow_off)
+		func->nothrow_why = NULL;
 	if (r->own_libs) {
 		func->libs = NULL;
 		func->lib_cnt = 0;

@@ -7,7 +7,8 @@
 #include "util.h"
 
 #define CONFIG_SIZE_MAX   (4u << 20)
-#define CONFIG_FUNCS_MAX  65536
+#define CONFIG_GROUPS_MAX 256
+#define CONFIG_FUNCS_MAX  65536 /* of a file */
 #define CONFIG_ARGS_MAX   64
 #define CONFIG_NAME_MAX   4096
 #define CONFIG_STRUCT_MAX 65536

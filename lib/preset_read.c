@@ -32,14 +32,68 @@ static ssize_t group_name_len(const char *key)
 	return -1;
 }
 
-static int read_group(struct reader *r, const char *key, size_t name_len,
-	struct json_object *obj, struct preset_group *group)
+/* A function with where it stands in the file. */
+struct placed {
+	const struct preset_func *func;
+	struct json_object *val;
+};
+
+static int placed_cmp(const void *a, const void *b)
 {
-	struct err why = { 0 };
+	const struct placed *x = a, *y = b;
+	int cmp = strcmp(x->func->symbol, y->func->symbol);
+
+	return cmp ? cmp : x->func < y->func ? -1 : x->func > y->func;
+}
+
+/* One symbol under two names would be one function that is shown under one of them. */
+static int check_symbols(struct reader *r, struct placed *placed, size_t cnt)
+{
+	qsort(placed, cnt, sizeof(*placed), placed_cmp);
+	for (size_t i = 1; i < cnt; i++) {
+		const struct preset_func *a = placed[i - 1].func, *b = placed[i].func;
+
+		if (!strcmp(a->symbol, b->symbol) && !a->lib_cnt && !b->lib_cnt)
+			return json_err(&r->doc, placed[i].val, JSON_AT_KEY, r->err,
+				"symbol '%.128s' is there already, as '%.128s'",
+				b->symbol, a->name);
+	}
+	return 0;
+}
+
+static int read_funcs(
+	struct reader *r, struct json_object *obj, struct preset_group *group)
+{
+	_cleanup_free_ struct placed *placed = calloc(group->func_cnt, sizeof(*placed));
 	struct preset_func *funcs;
 	struct json_object *val;
 	const char *name;
 	size_t n = 0;
+	int rc;
+
+	funcs = arena_alloc(&r->set->arena, group->func_cnt * sizeof(*funcs));
+	if (!funcs || !placed)
+		return reader_no_memory(r);
+	obj_foreach(obj, name, val)
+	{
+		placed[n] = (struct placed) { &funcs[n], val };
+		rc = reader_func(r, name, val, &funcs[n++]);
+		if (rc)
+			return rc;
+	}
+	rc = check_symbols(r, placed, n);
+	if (rc)
+		return rc;
+	qsort(funcs, n, sizeof(*funcs), func_cmp);
+	group->funcs = funcs;
+	return 0;
+}
+
+static int read_group(struct reader *r, const char *key, size_t name_len,
+	struct json_object *obj, struct preset_group *group)
+{
+	struct err why = { 0 };
+	struct json_object *val;
 	int rc;
 
 	group->name = arena_strndup(&r->set->arena, key, name_len);
@@ -64,17 +118,9 @@ static int read_group(struct reader *r, const char *key, size_t name_len,
 	if (r->func_cnt > CONFIG_FUNCS_MAX)
 		return json_err(&r->doc, obj, JSON_AT_VALUE, r->err,
 			"more than %d functions", CONFIG_FUNCS_MAX);
-	funcs = arena_alloc(&r->set->arena, group->func_cnt * sizeof(*funcs));
-	if (!funcs)
-		return reader_no_memory(r);
-	obj_foreach(obj, name, val)
-	{
-		rc = reader_func(r, name, val, &funcs[n++]);
-		if (rc)
-			return rc;
-	}
-	qsort(funcs, n, sizeof(*funcs), func_cmp);
-	group->funcs = funcs;
+	rc = read_funcs(r, obj, group);
+	if (rc)
+		return rc;
 	group->origin = r->origin;
 	group->description = r->description ? r->description
 		: r->parent                 ? r->parent->description
@@ -102,6 +148,9 @@ static int read_groups(struct reader *r)
 
 		if (name_len < 0)
 			continue;
+		if (n == CONFIG_GROUPS_MAX)
+			return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+				"more than %d groups", CONFIG_GROUPS_MAX);
 		rc = read_group(r, key, (size_t)name_len, val, &groups[n]);
 		if (rc)
 			return rc;
@@ -204,6 +253,7 @@ static int read_file(struct reader *r)
 		rc = reader_texts(r, val, "lib", &r->libs, &r->lib_cnt);
 	if (!rc && (val = obj_member(root, "types")))
 		rc = reader_types(r, val);
+	r->nothrow_off = obj_member(root, "nothrow") && !nothrow;
 	r->nothrow_why = nothrow ? r->nothrow_text : NULL;
 	if (!rc)
 		rc = read_groups(r);

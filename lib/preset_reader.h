@@ -17,6 +17,7 @@ struct reader {
 	const char *nothrow_text; /* "... declares nothrow" */
 	const char
 		*nothrow_why; /* the same if the file says "nothrow": true, else NULL */
+	bool nothrow_off;     /* the file says "nothrow": false, also of a parent's */
 	const char *const *libs; /* "lib" of the file */
 	size_t lib_cnt;
 	size_t func_cnt;    /* of all groups so far */

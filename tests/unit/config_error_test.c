@@ -33,6 +33,8 @@ static const struct {
 		"t.json:1:24: \"\\u0066\" is used twice, or has a zero byte", "" },
 	{ "{ \"a_sym\": { \"f\": \"f\" },\n  \"a_func_sym\": { \"g\": \"g\" } }",
 		"t.json:2:3: group 'a' is there already", "" },
+	{ "{ \"a_sym\": { \"f\": \"s\", \"h\": \"h\",\n \"g\": \"s\" } }",
+		"t.json:2:2: symbol 's' is there already, as 'f'", "" },
 	{ "{ \"libz\": {}" FIRST, "t.json:1:3: unknown key 'libz' in the file",
 		"did you mean 'lib' or 'libs'" },
 	{ "{ \"functions\": {}" FIRST, "t.json:1:3: unknown key 'functions' in the file",
@@ -129,8 +131,8 @@ static const struct {
 		"" },
 	{ TYPE("\"base\": \"struct\", \"size\": 0"),
 		"t.json:2:29: 'size' must be 1 to 65536 bytes", "" },
-	{ TYPE("\"base\": \"int\", \"size\": 4"), "t.json:2:18: 'size' is for a struct or class",
-		"" },
+	{ TYPE("\"base\": \"int\", \"size\": 4"),
+		"t.json:2:18: 'size' is for a struct or class", "" },
 	{ TYPE("\"base\": \"wide\""),
 		"t.json:2:11: 'base' is a basic C type, a pointer, \"struct\" or \"class\", not 'wide'",
 		"" },
@@ -179,8 +181,17 @@ static void test_limits(void)
 	struct preset_set *set = NULL;
 	struct err err = { 0 };
 
+	config_parse("t.json", "{ \"a\xc2\x9bz\x7f\": 1 }", 14, &set, &err);
+	is_str(err.msg, "t.json:1:3: unknown key 'a\?\?z\?' in the file",
+		"control characters don't reach a terminal");
 	strcpy(deep, "{ \"a_sym\": ");
 	memset(deep + strlen(deep), '[', 100);
+	for (size_t i = 0, n = 0; i <= CONFIG_GROUPS_MAX; i++)
+		n += (size_t)sprintf(big + n, "%s\"g%zu_sym\": { \"f\": \"f\" }%s",
+			i ? ",\n" : "{", i, i < CONFIG_GROUPS_MAX ? "" : "}");
+	is_int(config_parse("t.json", big, strlen(big), &set, &err), -EINVAL,
+		"very many groups are refused");
+	is_str(err.msg, "t.json:257:1: more than 256 groups", "at the first too many");
 	ok(config_parse("t.json", deep, strlen(deep), &set, &err) == -EINVAL &&
 			strstr(err.msg, "nested too deep"),
 		"deep nesting is refused");

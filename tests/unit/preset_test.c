@@ -143,6 +143,37 @@ static void test_extras(void)
 	is_str(func_of(set, "b", "f")->symbol, "g", "a plain symbol beside");
 }
 
+static void test_override(void)
+{
+	static const char text[] =
+		"{ \"nothrow\": false, \"lib\": \"mine\",\n"
+		"  \"types\": { \"big\": { \"base\": \"struct\", \"size\": 40 } },\n"
+		"  \"cuda_sym\": {\n"
+		"    \"free\": { \"symbol\": \"cudaFree\", \"slow\": \"1ms\", \"no_error\": [1] },\n"
+		"    \"cudaMalloc\": { \"ret\": \"big\" },\n"
+		"    \"cudaMemset\": { \"args\": [] } } }";
+	_cleanup_set_ struct preset_set *set = parse(text);
+	const struct preset_func *f;
+
+	if (!ok(set, "a file that says other things than the preset is read"))
+		return;
+	is_str(preset_set_group(set, "cuda")->libs[0], "mine", "its library counts");
+	f = func_of(set, "cuda", "free");
+	is_str(f->name, "free", "its names count");
+	ok(f->arg_cnt == 1 && f->has_slow && f->judge.ok_cnt == 2,
+		"what it adds is added");
+	ok(!f->nothrow_why, "\"nothrow\": false counts");
+	f = func_of(set, "cuda", "cudaMalloc");
+	ok(f->arg_cnt == 2 && f->judge.kind == PRESET_JUDGE_NONE,
+		"another return type counts");
+#ifdef __x86_64__
+	is_int(f->args[0].place.index, 1, "and moves the preset's arguments");
+#endif
+	f = func_of(set, "cuda", "cudaMemset");
+	ok(f->has_args && !f->arg_cnt && f->judge.kind == PRESET_JUDGE_NONZERO,
+		"other arguments count");
+}
+
 static void test_judge(void)
 {
 	const struct preset_judge nonzero = { PRESET_JUDGE_NONZERO, 32, 2, { 600, -1 } };
@@ -291,6 +322,7 @@ int main(void)
 	setenv("XDG_CONFIG_HOME", home, 1);
 	test_design();
 	test_extras();
+	test_override();
 	test_judge();
 	test_builtin();
 	test_user_presets(home);
