@@ -1,0 +1,181 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# bash completion, driven as bash drives it.
+
+# shellcheck disable=SC2016	nothing is to be expanded here
+
+load helpers
+
+# Completes the last of WORDS; one reply a line, sorted. Words are given as bash splits
+# them: --color=a is --color, = and a.
+complete_words() { # WORD...
+	capture bash --norc -c '
+		set -u
+		. "$1" || exit
+		shift
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+		COMP_TYPE=9 COMP_KEY=9
+		_funcsnoop "$1" "${!#}" "${*: -2:1}"
+		((!${#COMPREPLY[@]})) || printf "%s\n" "${COMPREPLY[@]}" | sort
+	' bash "$BATS_TEST_DIRNAME/../completions/funcsnoop" "$FUNCSNOOP" "$@"
+	assert_stderr ""
+}
+
+assert_words() { # WORD...: exactly these
+	assert_output "$(printf '%s\n' "$@" | sort)"
+}
+
+@test "bash registers it for funcsnoop" {
+	capture bash --norc -c '. "$1" && complete -p funcsnoop' bash \
+		"$BATS_TEST_DIRNAME/../completions/funcsnoop"
+	assert_output "complete -F _funcsnoop funcsnoop"
+	[[ -z $stderr ]]
+}
+
+@test "commands come first, and after global options with their values" {
+	complete_words ""
+	assert_words attach list stats reset set detach help version
+	complete_words st
+	assert_words stats
+	complete_words --json --bpffs /nowhere de
+	assert_words detach
+	complete_words --color = never -p rese
+	assert_words reset
+	complete_words help se
+	assert_words set
+	complete_words help stats ""
+	assert_output ""
+}
+
+@test "options are those of the command, before and after its arguments" {
+	complete_words --v
+	assert_words --version
+	complete_words stats --to
+	assert_words --top
+	complete_words stats cuda --s
+	assert_words --slow --sort
+	complete_words detach --s
+	assert_output ""
+	complete_words attach cuda --lib x --no
+	assert_words --no-processes
+	complete_words list inflight --ol
+	assert_words --older-than
+	complete_words reset cuda --pre
+	assert_words --pretty
+}
+
+@test "after -- nothing is an option" {
+	complete_words stats -- --s
+	assert_output ""
+}
+
+@test "values of options: separate, after =, and where = splits no word" {
+	complete_words attach cuda --exit ""
+	assert_words auto return ret none
+	complete_words attach cuda --exit = re
+	assert_words return ret
+	complete_words attach cuda --exit =
+	assert_words auto return ret none
+	complete_words attach cuda --exit=re
+	assert_words --exit=return --exit=ret
+	complete_words attach --site ""
+	assert_words auto entry
+	complete_words attach --link ""
+	assert_words auto session multi perf
+	complete_words --color ""
+	assert_words auto always never
+	complete_words stats --color = a
+	assert_words auto always
+	complete_words stats --sort ""
+	assert_words total calls avg max p99 errors slow name
+	complete_words stats --top ""
+	assert_output ""
+}
+
+@test "-p is an option without value before the command, and a process after attach" {
+	complete_words -p atta
+	assert_words attach
+	complete_words attach -p "$$"
+	assert_output_line "$$"
+}
+
+@test "presets after attach, the user's own too" {
+	mkdir -p "$XDG_CONFIG_HOME/funcsnoop/presets"
+	echo '{ "zzmine_sym": { "f": "f" }, "lib": "c" }' \
+		>"$XDG_CONFIG_HOME/funcsnoop/presets/zzmine.json"
+	complete_words attach ""
+	for name in cuda cuda-driver cublas cublaslt cudnn nccl libtorch zzmine; do
+		assert_output_line "$name"
+	done
+	complete_words attach zz
+	assert_words zzmine
+	complete_words attach --lib x cuda-
+	assert_words cuda-driver
+	complete_words attach cuda cu
+	assert_output ""
+	rm -r "$XDG_CONFIG_HOME/funcsnoop"
+}
+
+@test "libraries: files of a folder, and sonames and stems of the linker's cache" {
+	need_tool ldconfig
+	mkdir "$BATS_TEST_TMPDIR/libs"
+	touch "$BATS_TEST_TMPDIR/libs/"{libone.so.1,"lib two.so",other}
+	complete_words attach my f --lib "$BATS_TEST_TMPDIR/libs/lib"
+	assert_words "$BATS_TEST_TMPDIR/libs/libone.so.1" "$BATS_TEST_TMPDIR/libs/lib two.so"
+	complete_words attach my f -l "$BATS_TEST_TMPDIR/libs/o"
+	assert_words "$BATS_TEST_TMPDIR/libs/other"
+	cd "$BATS_TEST_TMPDIR/libs"
+	complete_words attach my f --lib libc.so
+	assert_words "$(ldconfig -p | awk '$1 ~ /^libc\.so/ { print $1 }' | sort -u)"
+	complete_words attach my f --lib = libone
+	assert_output_line libone.so.1
+	complete_words attach my f --lib c
+	assert_output_line c
+}
+
+@test "file names that a shell would run are only names" {
+	mkdir "$BATS_TEST_TMPDIR/evil"
+	cd "$BATS_TEST_TMPDIR/evil"
+	touch '$(touch gotcha)' 'a;touch gotcha'
+	complete_words attach my f --lib '$'
+	assert_output_line '$(touch gotcha)'
+	complete_words attach my f --config ""
+	[[ ! -e gotcha ]]
+}
+
+@test "groups that are pinned, in this bpffs or another" {
+	need_bpf
+	fsn attach one fix_add --lib "$FIX/libfix.so"
+	fsn attach two-2 fix_add --lib "$FIX/libfix.so"
+	complete_words stats ""
+	assert_words one two-2
+	complete_words detach one tw
+	assert_words two-2
+	complete_words set ""
+	assert_words one two-2
+	complete_words set one ""
+	assert_output ""
+	complete_words list ""
+	assert_words functions presets inflight one two-2
+	complete_words list functions o
+	assert_words one
+	complete_words list presets ""
+	assert_output ""
+	export FUNCSNOOP_BPFFS_OLD=$FUNCSNOOP_BPFFS
+	FUNCSNOOP_BPFFS=/sys/fs/bpf complete_words --bpffs "$FUNCSNOOP_BPFFS_OLD" reset ""
+	assert_words one two-2
+	FUNCSNOOP_BPFFS=/sys/fs/bpf complete_words reset --bpffs = "$FUNCSNOOP_BPFFS_OLD" ""
+	assert_words one two-2
+	fsn detach --all
+	complete_words stats ""
+	assert_output ""
+}
+
+@test "without privilege, or without the program, it is silent" {
+	complete_words --bpffs /nowhere stats ""
+	assert_output ""
+	FUNCSNOOP=/nowhere/funcsnoop complete_words stats ""
+	assert_output ""
+	FUNCSNOOP=/nowhere/funcsnoop complete_words sta
+	assert_words stats
+}
