@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 
+#include "link.h"
 #include "stats_detail.h"
 #include "stats_priv.h"
 
@@ -127,7 +128,6 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	f->abandoned = now->abandoned - base->abandoned;
 	f->no_slot = now->no_slot - base->no_slot;
 	f->sampled_out = now->sampled_out - base->sampled_out;
-	f->unmatched = now->unmatched - base->unmatched;
 	f->errors = now->errors - base->errors;
 	f->slow = now->slow - base->slow;
 	f->total_ns = now->total_ns - base->total_ns;
@@ -156,11 +156,25 @@ static int func_buckets(const struct group *g, const struct stats_view *view,
 	return 0;
 }
 
+/*
+ * Ends without their call, but for calls that were not followed on purpose: with a session
+ * link those have no end, with others it is seen. One of these that never returns hides
+ * one of the others.
+ */
+static uint64_t unmatched(const struct group *g, uint32_t fn, const struct fsn_base *t)
+{
+	bool session = g->meta.links & LINK_SESSION && g->funcs[fn].exit == FSN_EXIT_RETURN;
+	uint64_t known = session ? 0 : t->no_slot + t->sampled_out;
+
+	return t->unmatched > known ? t->unmatched - known : 0;
+}
+
 static int funcs_make(const struct group *g, const struct stats_view *view,
 	const struct stats_raw *raw, struct stats *s)
 {
 	uint32_t index = FSN_BASE_INDEX(view->ctl.base);
 	_cleanup_free_ struct fsn_base *base = calloc(g->meta.fn_cnt, sizeof(*base));
+	uint64_t before;
 	int code;
 
 	if (!base)
@@ -174,6 +188,9 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 		f->timed = i < g->meta.timed_cnt;
 		f->same = g->funcs[i].exit == FSN_EXIT_SAME;
 		func_subtract(f, &raw->total[i], &base[i]);
+		before = unmatched(g, i, &base[i]);
+		f->unmatched = unmatched(g, i, &raw->total[i]);
+		f->unmatched -= f->unmatched > before ? before : f->unmatched;
 		if (!f->timed) {
 			f->returns = f->same ? f->calls : 0;
 			f->in_flight = 0;
