@@ -28,6 +28,8 @@ static void sink_put(const char *piece, size_t size, void *opaque)
 	struct sink *s = opaque;
 	size_t need = s->len + size + 1;
 
+	if (!size) /* with a null piece, sometimes */
+		return;
 	if (need > DEMANGLE_MAX_OUT)
 		longjmp(s->full, 1);
 	if (need > *s->cap) {

@@ -19,7 +19,7 @@ static bool after_operator(const char *start, const char *end)
 	while (end > start && strchr("<>=-+!~^&|*/%,([", end[-1]))
 		end--;
 	return (size_t)(end - start) >= len && memcmp(end - len, word, len) == 0 &&
-		((size_t)(end - start) == len || !is_word(end[-len - 1]));
+		((size_t)(end - start) == len || !is_word(*(end - len - 1)));
 }
 
 /* Past the bracket that closes the one at @p, or NULL. */

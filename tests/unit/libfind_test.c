@@ -286,13 +286,14 @@ static void test_processes(void)
 static void test_proc_self(void)
 {
 	_cleanup_proc_maps_ struct proc_maps maps = { 0 };
+	_cleanup_free_ char *self = realpath("/proc/self/exe", NULL);
 	bool found = false, once = true;
 	struct err err;
 
 	is_int(proc_maps_read("/proc", getpid(), &maps, &err), 0,
 		"own mappings are read");
 	for (size_t i = 0; i < maps.cnt; i++) {
-		if (strstr(maps.maps[i].path, "libfind_test"))
+		if (strcmp(maps.maps[i].path, self) == 0)
 			found = maps.maps[i].exec;
 		for (size_t k = 0; k < i; k++)
 			once &= maps.maps[i].ino != maps.maps[k].ino;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Fuzzing what compares names: globs, expressions, demangling, suggestions, FUNCTION text.
+#include "pattern.h"
+
+#include <fnmatch.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "demangle.h"
+#include "resolve_priv.h"
+#include "suggest.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void try_demangle(const char *name)
+{
+	for (int form = DEMANGLE_NAME; form <= DEMANGLE_VERBOSE; form++) {
+		char *text = demangle(name, form);
+
+		if (text && strlen(text) >= DEMANGLE_MAX_OUT)
+			abort();
+		free(text);
+	}
+}
+
+static void try_texts(const char *text)
+{
+	char *a = malloc(strlen(text) + 1), *b = malloc(strlen(text) + 1);
+	struct ident id;
+
+	if (!a || !b)
+		abort();
+	text_normalize(text, a);
+	text_normalize(a, b);
+	if (strlen(a) > strlen(text) || strlen(b) > strlen(a))
+		abort();
+	text_drop_templates(text, b);
+	text_drop_qualifiers(b);
+	text_has_args(text);
+	for (int i = 0; i < 4; i++) {
+		id = text_ident(text, i & 1, i & 2);
+		if (id.len && (id.p < text || id.p + id.len > text + strlen(text)))
+			abort();
+	}
+	free(a);
+	free(b);
+}
+
+static void try_arg(const char *text, bool regex)
+{
+	struct resolve_req req = { .func = text, .regex = regex };
+	struct err err;
+	struct arg a;
+
+	if (arg_parse(&req, 0, &a, &err) == 0)
+		arg_done(&a);
+}
+
+/* fnmatch agrees where both have the same idea: no sets, no backslashes, no bytes over 127. */
+static void try_glob(const char *glob, const char *name)
+{
+	bool match = pattern_glob(glob, name);
+
+	for (const char *p = glob; *p; p++) {
+		if (strchr("[]\\", *p) || (*p & 0x80))
+			return;
+	}
+	for (const char *p = name; *p; p++) {
+		if (*p & 0x80)
+			return;
+	}
+	if (match != (fnmatch(glob, name, 0) == 0))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text, *name;
+	struct pattern p;
+	struct suggest s;
+	struct err err;
+	char buf[100];
+
+	if (size > 400)
+		return 0;
+	text = calloc(1, size + 2); /* two texts with a zero byte between, or one */
+	if (!text)
+		abort();
+	memcpy(text, data, size);
+	name = text + strlen(text) + 1;
+	if (name > text + size)
+		name = text;
+	try_glob(text, name);
+	if (strlen(text) < 32 && !strpbrk(text, "{\\") &&
+		pattern_init(&p, PATTERN_REGEX, text, &err) == 0) {
+		pattern_match(&p, name);
+		pattern_done(&p);
+	}
+	try_demangle(text);
+	try_texts(text);
+	try_arg(text, false);
+	if (strlen(text) < 32 && !strpbrk(text, "{\\"))
+		try_arg(text, true);
+	suggest_init(&s, text);
+	suggest_offer(&s, name, NULL);
+	suggest_offer(&s, text, name);
+	suggest_text(&s, buf, sizeof(buf));
+	free(text);
+	return 0;
+}
