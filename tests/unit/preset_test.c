@@ -25,7 +25,7 @@ static const char extras[] =
 	"  \"lib\": [\"one\", \"libtwo.so.3\"],\n"
 	"  \"libs\": { \"b\": \"/opt/b\" },\n"
 	"  \"types\": {\n"
-	"    \"status_t\": { \"error\": \"nonzero\", \"no_error\": [7, -1],\n"
+	"    \"status_t\": { \"error\": \"nonzero\", \"no_error\": [7, 4294967295],\n"
 	"                  \"codes\": { \"0\": \"OK\", \"7\": \"LATER\", \"-1\": \"NEVER\" } },\n"
 	"    \"flags_t\": { \"base\": \"unsigned int\", \"codes\": { \"4294967295\": \"ALL\" } },\n"
 	"    \"vec_t\": { \"base\": \"struct\", \"size\": 24 }\n"
@@ -37,7 +37,7 @@ static const char extras[] =
 	"    \"alloc\": { \"ret\": \"void *\", \"error\": \"null\", \"optional\": true, \"nothrow\": true },\n"
 	"    \"quiet\": { \"ret\": \"status_t\", \"error\": \"none\" }\n"
 	"  },\n"
-	"  \"b_func_sym\": { \"f\": \"g\" }\n"
+	"  \"b_func_sym\": { \"f\": \"g\", \"wrap\": { \"ret\": \"ncclResult_t\" } }\n"
 	"}\n";
 
 static struct preset_set *parse(const char *text)
@@ -115,6 +115,8 @@ static void test_extras(void)
 	ok(f->judge.kind == PRESET_JUDGE_NONZERO && f->judge.width == 32 &&
 			f->judge.ok_cnt == 2,
 		"the type says how to judge");
+	ok(!preset_failed(&f->judge, 0xffffffff) && preset_failed(&f->judge, 0xfffffffe),
+		"a code may be written without its sign");
 	ok(f->ret.kind == PRESET_INT && f->ret.size == 4 && f->ret.is_signed &&
 			f->ret.type,
 		"an error type is an int unless it says otherwise");
@@ -141,6 +143,9 @@ static void test_extras(void)
 	ok(func_of(set, "a", "quiet")->judge.kind == PRESET_JUDGE_NONE,
 		"\"error\": \"none\" goes before the type's");
 	is_str(func_of(set, "b", "f")->symbol, "g", "a plain symbol beside");
+	f = func_of(set, "b", "wrap");
+	is_str(preset_code_name(f->ret.type, 1), "ncclUnhandledCudaError",
+		"a type of a built-in preset is known in every file");
 }
 
 static void test_override(void)

@@ -100,6 +100,7 @@ static void test_places(void)
 		" \"mixed\": { \"args\": [\"int a\", \"double d\", \"large l\", \"float _Complex c\", \"int b\", \"long double e\", \"char k\"] },\n"
 		" \"spill\": { \"args\": [\"int a\", \"int b\", \"int c\", \"int d\", \"int e\", \"two t\", \"int g\", \"int h\", \"int i\", \"two u\", \"int j\"] },\n"
 		" \"floats\": { \"args\": [\"double _Complex a\", \"double _Complex b\", \"double _Complex c\", \"double d\", \"double _Complex e\", \"double f\", \"double g\", \"int h\", \"int i\"] },\n"
+		" \"odd\": { \"args\": [\"long a\", \"long b\", \"long c\", \"long d\", \"long e\", \"long f\", \"long g\", \"long double h\", \"long i\"] },\n"
 		" \"result\": { \"ret\": \"large\", \"args\": [\"int a\"] }\n"
 		"} }";
 	_cleanup_set_ struct preset_set *set = parse(text);
@@ -155,6 +156,12 @@ static void test_places(void)
 		memcpy(&first, &(uint64_t) { at_place(&a[4]) }, sizeof(first));
 		ok(first == 5, "the one that found no register is on the stack");
 	}
+	a = func_of(set, "p", "odd")->args;
+	((void (*)(long, long, long, long, long, long, long, long double, long))called)(
+		1, 2, 3, 4, 5, 6, 7, 8.0L, 9);
+	ok(at_place(&a[6]) == 7 && at_place(&a[8]) == 9,
+		"a long double stands at an even word of the stack");
+
 	a = func_of(set, "p", "result")->args;
 	((struct large(*)(int))called)(42);
 	ok((int)at_place(&a[0]) == 42,
