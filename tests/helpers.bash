@@ -397,3 +397,51 @@ setup() {
 teardown() {
 	common_teardown
 }
+
+# --- numbers ---------------------------------------------------------------------------
+
+# NAME CALLS CARRIED RETURNS IN_FLIGHT ABANDONED UNTIMED for each function that was called,
+# then what of the group's health is not 0. Null is `-`.
+NUMBERS='def numbers: .[0]
+	| (.functions | sort_by(.name, .library) | .[]
+		| [.name, .calls, .carried, .returns, .in_flight, .abandoned, .untimed]
+		| map(. // "-" | tostring) | join(" ")),
+	(.health | to_entries[] | select(.value > 0) | "\(.key) \(.value)");'
+
+# A line for each function of which something is wrong that is true of every reading; at
+# rest what is broken down adds up, too.
+SOUND='def unsound: .[].functions[]
+	| select(.calls + .carried != (.returns // 0) + .in_flight + .abandoned + .untimed)
+	| "\(.name): calls + carried is not returns + in_flight + abandoned + untimed";
+def unsound_at_rest: .[] as $g | $g.functions[]
+	| if .histogram != [] and ([.histogram[].count] | add) != .returns
+		then "\(.name): histogram" else empty end,
+	if .total_ns != null and (.min_ns > .avg_ns or .avg_ns > .max_ns or .min_ns > .p50_ns
+		or .p50_ns > .p90_ns or .p90_ns > .p99_ns or .p99_ns > .p999_ns
+		or .p999_ns > .max_ns or .total_ns < .avg_ns * .returns
+		or .total_ns > .max_ns * .returns)
+		then "\(.name): times" else empty end,
+	if .errors != null and $g.health.lost_codes == 0
+		and ([.return_codes[].count] | add // 0) != .errors
+		then "\(.name): return_codes" else empty end,
+	if .processes != [] and $g.health.lost_processes == 0
+		and ([.processes[].calls] | add) != .calls
+		then "\(.name): processes" else empty end;'
+
+assert_sound() { # of $output, a reading while calls are made
+	assert_eq "$(json "$SOUND unsound")" "" "what is true of every reading"
+}
+
+# Reads the statistics of GROUP at rest and compares all its counts with TEXT. The calls in
+# flight are as many as `list inflight --all` shows.
+assert_numbers() { # GROUP TEXT
+	local calls got
+
+	fsn list inflight "$1" --all --json
+	calls=$output
+	fsn stats "$1" --json
+	got=$(json --argjson calls "$calls" "$NUMBERS $SOUND numbers, unsound, unsound_at_rest,
+		([.[].functions[].in_flight] | add // 0 | select(. != (\$calls | length))
+			| \"\(.) in flight, \(\$calls | length) shown\")")
+	assert_eq "$got" "$2" "counts of '$1'"
+}

@@ -1,0 +1,618 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Every way in which a call can end, with every kind of link and both ways to see ends.
+# Under ret, session and multi are the same: both use multi links.
+# bats file_tags=bpf
+
+load helpers
+
+attach_engine() { # MODE EXIT FUNCTION...
+	need_link "$1"
+	fsn attach g "${@:3}" --lib "$FIX/libengine.so" --link "$1" --exit "$2"
+}
+
+# Probes FUNCTIONS of libengine, lets `engine CASE` run, and compares the counts.
+engine_case() { # MODE EXIT FUNCTIONS CASE TEXT
+	local functions case
+
+	read -ra functions <<<"$3"
+	read -ra case <<<"$4"
+	attach_engine "$1" "$2" "${functions[@]}"
+	capture "$FIX/engine" "${case[@]}"
+	assert_output "result ${case[0]} calls=${case[1]} sum=${case[1]}"
+	assert_numbers g "$5"
+	fsn detach g
+}
+
+# The same where what is expected differs: TEXT under return, TEXT under ret.
+engine_case2() { # MODE EXIT FUNCTIONS CASE TEXT TEXT
+	local text=$5
+
+	[[ $2 == return ]] || text=$6
+	engine_case "$1" "$2" "$3" "$4" "$text"
+}
+
+# --- calls that return -----------------------------------------------------
+
+case_leaf() {
+	engine_case "$1" "$2" eng_leaf "leaf 1000" "eng_leaf 1000 0 1000 0 0 0"
+}
+
+@test "calls are counted and return (session, return)" {
+	case_leaf session return
+}
+@test "calls are counted and return (multi, return)" {
+	case_leaf multi return
+}
+@test "calls are counted and return (perf, return)" {
+	case_leaf perf return
+}
+@test "calls are counted and return (multi, ret)" {
+	case_leaf multi ret
+}
+@test "calls are counted and return (perf, ret)" {
+	case_leaf perf ret
+}
+
+case_threads() {
+	engine_case "$1" "$2" eng_leaf "threads 500 16" "eng_leaf 8000 0 8000 0 0 0"
+}
+
+@test "sixteen threads at once lose no call (session, return)" {
+	case_threads session return
+}
+@test "sixteen threads at once lose no call (multi, return)" {
+	case_threads multi return
+}
+@test "sixteen threads at once lose no call (perf, return)" {
+	case_threads perf return
+}
+@test "sixteen threads at once lose no call (multi, ret)" {
+	case_threads multi ret
+}
+@test "sixteen threads at once lose no call (perf, ret)" {
+	case_threads perf ret
+}
+
+case_tail() {
+	engine_case "$1" "$2" "eng_outer eng_inner" "tail 100" \
+		"eng_inner 100 0 100 0 0 0
+eng_outer 100 0 100 0 0 0"
+}
+
+@test "a tail call ends the caller's call once, and the callee's (session, return)" {
+	case_tail session return
+}
+@test "a tail call ends the caller's call once, and the callee's (multi, return)" {
+	case_tail multi return
+}
+@test "a tail call ends the caller's call once, and the callee's (perf, return)" {
+	case_tail perf return
+}
+@test "a tail call ends the caller's call once, and the callee's (multi, ret)" {
+	case_tail multi ret
+}
+@test "a tail call ends the caller's call once, and the callee's (perf, ret)" {
+	case_tail perf ret
+}
+
+# Twelve functions, each called by the one before in a tail call. With return probes all
+# twelve live at one stack pointer, where there is room for eight.
+case_chain() {
+	local n early late
+
+	early=$(for n in 1 10 11 12 2 3 4 5 6 7 8 9; do
+		((n < 9)) && echo "eng_tail_$n 10 0 10 0 0 0" || echo "eng_tail_$n 10 0 0 0 0 10"
+	done)
+	late=$(for n in 1 10 11 12 2 3 4 5 6 7 8 9; do echo "eng_tail_$n 10 0 10 0 0 0"; done)
+	engine_case2 "$1" "$2" "eng_tail_*" "chain 10" "$early
+no_slot 40" "$late"
+}
+
+@test "a chain of twelve tail calls is counted whole (session, return)" {
+	case_chain session return
+}
+@test "a chain of twelve tail calls is counted whole (multi, return)" {
+	case_chain multi return
+}
+@test "a chain of twelve tail calls is counted whole (perf, return)" {
+	case_chain perf return
+}
+@test "a chain of twelve tail calls is counted whole (multi, ret)" {
+	case_chain multi ret
+}
+@test "a chain of twelve tail calls is counted whole (perf, ret)" {
+	case_chain perf ret
+}
+
+# The kernel follows 64 nested calls of a thread under return. The others are stale: they
+# show in flight only with --all, and are given up when the thread is gone.
+case_recurse() {
+	local stale=0
+
+	[[ $2 == ret ]] || stale=136
+	attach_engine "$1" "$2" eng_recurse
+	start_bg engine "$FIX/engine" recurse 1 200 --wait-end
+	wait_line engine "^done "
+	assert_numbers g "eng_recurse 200 0 $((200 - stale)) $stale 0 0"
+	fsn list inflight g --json
+	assert_output "[]"
+	fsn list inflight g --all --json
+	assert_json "[length, (map(select(.stale)) | length)]" "[$stale,$stale]"
+	tell engine
+	wait_bg engine
+	assert_numbers g "eng_recurse 200 0 $((200 - stale)) 0 $stale 0"
+	fsn detach g
+}
+
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (session, return)" {
+	case_recurse session return
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (multi, return)" {
+	case_recurse multi return
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (perf, return)" {
+	case_recurse perf return
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (multi, ret)" {
+	case_recurse multi ret
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (perf, ret)" {
+	case_recurse perf ret
+}
+
+# Calls left behind by a recursion are taken over by the next at the same place.
+case_recurse_again() {
+	engine_case2 "$1" "$2" eng_recurse "recurse 10 200" "eng_recurse 2000 0 640 0 1360 0" \
+		"eng_recurse 2000 0 2000 0 0 0"
+}
+
+@test "ten recursions 200 deep make 2,000 calls (session, return)" {
+	case_recurse_again session return
+}
+@test "ten recursions 200 deep make 2,000 calls (multi, return)" {
+	case_recurse_again multi return
+}
+@test "ten recursions 200 deep make 2,000 calls (perf, return)" {
+	case_recurse_again perf return
+}
+@test "ten recursions 200 deep make 2,000 calls (multi, ret)" {
+	case_recurse_again multi ret
+}
+@test "ten recursions 200 deep make 2,000 calls (perf, ret)" {
+	case_recurse_again perf ret
+}
+
+# --- calls that do not return ----------------------------------------------
+
+case_longjmp() {
+	engine_case "$1" "$2" eng_longjmp "longjmp 50" "eng_longjmp 50 0 0 0 50 0"
+}
+
+@test "a call left by longjmp is abandoned (session, return)" {
+	case_longjmp session return
+}
+@test "a call left by longjmp is abandoned (multi, return)" {
+	case_longjmp multi return
+}
+@test "a call left by longjmp is abandoned (perf, return)" {
+	case_longjmp perf return
+}
+@test "a call left by longjmp is abandoned (multi, ret)" {
+	case_longjmp multi ret
+}
+@test "a call left by longjmp is abandoned (perf, ret)" {
+	case_longjmp perf ret
+}
+
+case_longjmp_leaf() {
+	engine_case "$1" "$2" "eng_longjmp eng_leaf" "longjmp_leaf 50" \
+		"eng_leaf 50 0 50 0 0 0
+eng_longjmp 50 0 0 0 50 0"
+}
+
+@test "a call at the place of one left by longjmp returns (session, return)" {
+	case_longjmp_leaf session return
+}
+@test "a call at the place of one left by longjmp returns (multi, return)" {
+	case_longjmp_leaf multi return
+}
+@test "a call at the place of one left by longjmp returns (perf, return)" {
+	case_longjmp_leaf perf return
+}
+@test "a call at the place of one left by longjmp returns (multi, ret)" {
+	case_longjmp_leaf multi ret
+}
+@test "a call at the place of one left by longjmp returns (perf, ret)" {
+	case_longjmp_leaf perf ret
+}
+
+case_thread_exit() {
+	engine_case "$1" "$2" eng_thread_exit "thread_exit 5" "eng_thread_exit 5 0 0 0 5 0"
+}
+
+@test "a call in which its thread exits is abandoned (session, return)" {
+	case_thread_exit session return
+}
+@test "a call in which its thread exits is abandoned (multi, return)" {
+	case_thread_exit multi return
+}
+@test "a call in which its thread exits is abandoned (perf, return)" {
+	case_thread_exit perf return
+}
+@test "a call in which its thread exits is abandoned (multi, ret)" {
+	case_thread_exit multi ret
+}
+@test "a call in which its thread exits is abandoned (perf, ret)" {
+	case_thread_exit perf ret
+}
+
+# eng_exit has no ret instruction: under ret it is only counted.
+case_exit() {
+	engine_case2 "$1" "$2" eng_exit "exit 5" "eng_exit 5 0 0 0 5 0" "eng_exit 5 0 - 0 0 5"
+}
+
+@test "a call in which its process exits is counted and not in flight (session, return)" {
+	case_exit session return
+}
+@test "a call in which its process exits is counted and not in flight (multi, return)" {
+	case_exit multi return
+}
+@test "a call in which its process exits is counted and not in flight (perf, return)" {
+	case_exit perf return
+}
+@test "a call in which its process exits is counted and not in flight (multi, ret)" {
+	case_exit multi ret
+}
+@test "a call in which its process exits is counted and not in flight (perf, ret)" {
+	case_exit perf ret
+}
+
+case_kill() {
+	engine_case "$1" "$2" eng_block "kill 5" "eng_block 5 0 0 0 5 0"
+}
+
+@test "calls of a process that is killed are abandoned (session, return)" {
+	case_kill session return
+}
+@test "calls of a process that is killed are abandoned (multi, return)" {
+	case_kill multi return
+}
+@test "calls of a process that is killed are abandoned (perf, return)" {
+	case_kill perf return
+}
+@test "calls of a process that is killed are abandoned (multi, ret)" {
+	case_kill multi ret
+}
+@test "calls of a process that is killed are abandoned (perf, ret)" {
+	case_kill perf ret
+}
+
+case_exec() {
+	engine_case "$1" "$2" eng_exec "exec 5" "eng_exec 5 0 0 0 5 0"
+}
+
+@test "a call that becomes another program is abandoned (session, return)" {
+	case_exec session return
+}
+@test "a call that becomes another program is abandoned (multi, return)" {
+	case_exec multi return
+}
+@test "a call that becomes another program is abandoned (perf, return)" {
+	case_exec perf return
+}
+@test "a call that becomes another program is abandoned (multi, ret)" {
+	case_exec multi ret
+}
+@test "a call that becomes another program is abandoned (perf, ret)" {
+	case_exec perf ret
+}
+
+# The process lives on under its pid; its other threads and their calls do not.
+case_exec_blocked() {
+	attach_engine "$1" "$2" eng_block
+	start_bg engine "$FIX/engine" exec_blocked 3
+	wait_line engine "^blocked "
+	assert_numbers g "eng_block 3 0 0 3 0 0"
+	tell engine
+	wait_ready engine
+	assert_numbers g "eng_block 3 0 0 0 3 0"
+	tell engine
+	wait_bg engine
+	assert_numbers g "eng_block 3 0 0 0 3 0"
+	fsn detach g
+}
+
+@test "calls of threads that an exec ends are abandoned (session, return)" {
+	case_exec_blocked session return
+}
+@test "calls of threads that an exec ends are abandoned (multi, return)" {
+	case_exec_blocked multi return
+}
+@test "calls of threads that an exec ends are abandoned (perf, return)" {
+	case_exec_blocked perf return
+}
+@test "calls of threads that an exec ends are abandoned (multi, ret)" {
+	case_exec_blocked multi ret
+}
+@test "calls of threads that an exec ends are abandoned (perf, ret)" {
+	case_exec_blocked perf ret
+}
+
+# --- two processes of one call ---------------------------------------------
+
+case_fork() {
+	engine_case "$1" "$2" eng_fork "fork 10" "eng_fork 10 0 10 0 0 0
+unmatched_returns 10"
+}
+
+@test "a forked child that returns from its parent's call ends nothing (session, return)" {
+	case_fork session return
+}
+@test "a forked child that returns from its parent's call ends nothing (multi, return)" {
+	case_fork multi return
+}
+@test "a forked child that returns from its parent's call ends nothing (perf, return)" {
+	case_fork perf return
+}
+@test "a forked child that returns from its parent's call ends nothing (multi, ret)" {
+	case_fork multi ret
+}
+@test "a forked child that returns from its parent's call ends nothing (perf, ret)" {
+	case_fork perf ret
+}
+
+case_vfork() {
+	engine_case "$1" "$2" "eng_vfork eng_leaf" "vfork 10" "eng_leaf 10 0 10 0 0 0
+eng_vfork 10 0 10 0 0 0"
+}
+
+@test "calls of a child that shares the memory are its own (session, return)" {
+	case_vfork session return
+}
+@test "calls of a child that shares the memory are its own (multi, return)" {
+	case_vfork multi return
+}
+@test "calls of a child that shares the memory are its own (perf, return)" {
+	case_vfork perf return
+}
+@test "calls of a child that shares the memory are its own (multi, ret)" {
+	case_vfork multi ret
+}
+@test "calls of a child that shares the memory are its own (perf, ret)" {
+	case_vfork perf ret
+}
+
+case_manyprocs() {
+	need_link "$1"
+	fsn attach g fix_add --lib "$FIX/libfix.so" --link "$1" --exit "$2"
+	capture "$FIX/call" --manyprocs 1000 add 2
+	assert_output_match "calls=2000 .* wrong=0$"
+	assert_numbers g "fix_add 2000 0 2000 0 0 0"
+	assert_json ".[0].functions[0].processes | length" 1000
+	assert_json "[.[0].functions[0].processes[] | [.calls, .returns]] | unique" "[[2,2]]"
+	fsn detach g
+}
+
+@test "a thousand short processes are told apart (session, return)" {
+	case_manyprocs session return
+}
+@test "a thousand short processes are told apart (multi, return)" {
+	case_manyprocs multi return
+}
+@test "a thousand short processes are told apart (perf, return)" {
+	case_manyprocs perf return
+}
+@test "a thousand short processes are told apart (multi, ret)" {
+	case_manyprocs multi ret
+}
+@test "a thousand short processes are told apart (perf, ret)" {
+	case_manyprocs perf ret
+}
+
+# --- calls in progress -----------------------------------------------------
+
+case_block() {
+	local pid
+
+	attach_engine "$1" "$2" eng_block
+	start_bg engine "$FIX/engine" block 4
+	wait_line engine "^blocked "
+	pid=$(bg_pid engine)
+	assert_numbers g "eng_block 4 0 0 4 0 0"
+	fsn list inflight g --json
+	assert_json ".[] | [.group, .function, .pid, .comm, .stale, .tid] | tojson" \
+		"$(threads_of "$pid" | sed "1d; s/.*/[\"g\",\"eng_block\",$pid,\"engine\",false,&]/")"
+	tell engine
+	wait_bg engine
+	assert_numbers g "eng_block 4 0 4 0 0 0"
+	fsn detach g
+}
+
+threads_of() { # PID: sorted, the first is the main thread
+	ls "/proc/$1/task" | sort -n
+}
+
+@test "blocked calls are in flight until they return (session, return)" {
+	case_block session return
+}
+@test "blocked calls are in flight until they return (multi, return)" {
+	case_block multi return
+}
+@test "blocked calls are in flight until they return (perf, return)" {
+	case_block perf return
+}
+@test "blocked calls are in flight until they return (multi, ret)" {
+	case_block multi ret
+}
+@test "blocked calls are in flight until they return (perf, ret)" {
+	case_block perf ret
+}
+
+case_deep_block() {
+	attach_engine "$1" "$2" eng_deep_block
+	start_bg engine "$FIX/engine" deep_block 3 8
+	wait_line engine "^blocked "
+	assert_numbers g "eng_deep_block 24 0 0 24 0 0"
+	fsn list inflight --json
+	assert_json "map(select(.stale | not)) | length" 24
+	tell engine
+	wait_bg engine
+	assert_numbers g "eng_deep_block 24 0 24 0 0 0"
+	fsn detach g
+}
+
+@test "every level of a blocked recursion is in flight (session, return)" {
+	case_deep_block session return
+}
+@test "every level of a blocked recursion is in flight (multi, return)" {
+	case_deep_block multi return
+}
+@test "every level of a blocked recursion is in flight (perf, return)" {
+	case_deep_block perf return
+}
+@test "every level of a blocked recursion is in flight (multi, ret)" {
+	case_deep_block multi ret
+}
+@test "every level of a blocked recursion is in flight (perf, ret)" {
+	case_deep_block perf ret
+}
+
+case_attach_mid() {
+	local unmatched=
+
+	need_link "$1"
+	[[ $2 == return ]] || unmatched="eng_block 0 0 0 0 0 0
+unmatched_returns 3"
+	start_bg engine "$FIX/engine" block 3
+	wait_line engine "^blocked "
+	attach_engine "$1" "$2" eng_block
+	assert_numbers g ""
+	tell engine
+	wait_bg engine
+	assert_numbers g "$unmatched"
+	fsn detach g
+}
+
+@test "calls that began before attach are no calls (session, return)" {
+	case_attach_mid session return
+}
+@test "calls that began before attach are no calls (multi, return)" {
+	case_attach_mid multi return
+}
+@test "calls that began before attach are no calls (perf, return)" {
+	case_attach_mid perf return
+}
+@test "calls that began before attach are no calls (multi, ret)" {
+	case_attach_mid multi ret
+}
+@test "calls that began before attach are no calls (perf, ret)" {
+	case_attach_mid perf ret
+}
+
+case_detach_mid() {
+	attach_engine "$1" "$2" eng_block eng_deep_block
+	start_bg engine "$FIX/engine" block 3
+	start_bg deep "$FIX/engine" deep_block 3 8
+	wait_line engine "^blocked "
+	wait_line deep "^blocked "
+	assert_numbers g "eng_block 3 0 0 3 0 0
+eng_deep_block 24 0 0 24 0 0"
+	fsn detach g
+	tell engine
+	wait_bg engine
+	assert_output_match "^result block calls=3 sum=3$"
+	tell deep
+	wait_bg deep
+	assert_output_match "^result deep_block calls=3 sum=3$"
+}
+
+@test "a program goes on when its calls in progress are detached (session, return)" {
+	case_detach_mid session return
+}
+@test "a program goes on when its calls in progress are detached (multi, return)" {
+	case_detach_mid multi return
+}
+@test "a program goes on when its calls in progress are detached (perf, return)" {
+	case_detach_mid perf return
+}
+@test "a program goes on when its calls in progress are detached (multi, ret)" {
+	case_detach_mid multi ret
+}
+@test "a program goes on when its calls in progress are detached (perf, ret)" {
+	case_detach_mid perf ret
+}
+
+case_reset_mid() {
+	attach_engine "$1" "$2" eng_block
+	start_bg engine "$FIX/engine" block 3
+	wait_line engine "^blocked "
+	fsn reset g
+	assert_numbers g "eng_block 0 3 0 3 0 0"
+	tell engine
+	wait_bg engine
+	assert_numbers g "eng_block 0 3 3 0 0 0"
+	fsn reset g
+	assert_numbers g ""
+	fsn detach g
+}
+
+@test "calls in progress at a reset are carried over (session, return)" {
+	case_reset_mid session return
+}
+@test "calls in progress at a reset are carried over (multi, return)" {
+	case_reset_mid multi return
+}
+@test "calls in progress at a reset are carried over (perf, return)" {
+	case_reset_mid perf return
+}
+@test "calls in progress at a reset are carried over (multi, ret)" {
+	case_reset_mid multi ret
+}
+@test "calls in progress at a reset are carried over (perf, ret)" {
+	case_reset_mid perf ret
+}
+
+case_sample() {
+	need_link "$1"
+	fsn attach g fix_add --lib "$FIX/libfix.so" --link "$1" --exit "$2" --sample 10
+	capture "$FIX/call" --cpu 0 add 1000
+	assert_numbers g "fix_add 1000 0 100 0 0 900
+sampled_out 900"
+	fsn detach g
+}
+
+@test "of sampled calls one in ten is timed, and all are counted (session, return)" {
+	case_sample session return
+}
+@test "of sampled calls one in ten is timed, and all are counted (multi, return)" {
+	case_sample multi return
+}
+@test "of sampled calls one in ten is timed, and all are counted (perf, return)" {
+	case_sample perf return
+}
+@test "of sampled calls one in ten is timed, and all are counted (multi, ret)" {
+	case_sample multi ret
+}
+@test "of sampled calls one in ten is timed, and all are counted (perf, ret)" {
+	case_sample perf ret
+}
+
+# --- both ways in one group -----------------------------------------------------------
+
+@test "one group has functions with return probes and with ret probes" {
+	need_link session
+	cat >"$BATS_TEST_TMPDIR/both.json" <<-END
+	{ "both_sym": { "eng_outer": { "symbol": "eng_outer", "nothrow": true },
+	                "eng_inner": "eng_inner", "eng_block": "eng_block" },
+	  "lib": "$FIX/libengine.so" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/both.json"
+	assert_output "both: 3 functions of $FIX/libengine.so; link session+multi, exits return+ret"
+	capture "$FIX/engine" tail 100
+	assert_numbers both "eng_inner 100 0 100 0 0 0
+eng_outer 100 0 100 0 0 0"
+	fsn list functions both --json
+	assert_json "[.[0].functions[] | [.name, .exit]] | sort" \
+		'[["eng_block","ret"],["eng_inner","ret"],["eng_outer","return"]]'
+	fsn detach both
+}
