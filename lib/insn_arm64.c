@@ -127,7 +127,7 @@ static void classify_sp(uint32_t w, struct insn *insn)
 
 	if (classify_writeback(w, insn))
 		return;
-	if (is(w, 0xbf800000, 0x91000000) || is(w, 0xbf800000, 0x91000000)) {
+	if (is(w, 0xbf800000, 0x91000000)) {
 		/* add or sub (immediate) of 64 bits, flags left alone */
 		if (w >> 30 & 1)
 			imm = -imm;

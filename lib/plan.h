@@ -112,11 +112,13 @@ struct plan {
 	bool site_emulated;       /* the kernel emulates it: no single step */
 	enum plan_exit exit;
 	char exit_why[PLAN_WHY_LEN];
-	struct plan_range *ranges; /* the function's own code: itself, then cold parts */
+	struct plan_range *ranges; /* the function's own code: itself, then, when its
+				      ends were looked for, its cold parts */
 	size_t range_cnt;
 	struct plan_end *ends; /* exit == PLAN_EXIT_RET: sorted by addr, unique */
 	size_t end_cnt;
-	bool site_is_end; /* entry site and end are one instruction (forwarder) */
+	bool site_is_end; /* entry site and end are one instruction (forwarder): a PLAN_END_RET
+			     or PLAN_END_JMP, which is always taken, and is in ends[], too */
 };
 
 /* "return", "ret" or "none". */
@@ -149,7 +151,9 @@ void planner_free(struct planner *p);
 
 /*
  * Plans one function. A function that can't be probed is no error: the plan says why in
- * .refused. Fails only with -ENOMEM. End with plan_done().
+ * .refused, and has no ranges and no ends. At an address that begins neither a symbol nor
+ * an FDE the plan is a probe on that very instruction, which is only counted. Fails only with
+ * -ENOMEM. End with plan_done(). One thread at a time uses a planner.
  */
 int planner_plan(struct planner *p, const struct plan_request *req, struct plan *ret_plan,
 	struct err *err);
