@@ -22,6 +22,12 @@
 // An end counts only when it takes the slot away, by compare-and-exchange on a word that
 // has a generation in it: with whom it races (a sweep), one wins. Programs are preemptible
 // (6.0 and later) and run at once on many CPUs: each counter is added to atomically.
+//
+// The stack: from 6.13 on the kernel gives a program or subprogram of this type that uses
+// 64 bytes or more (rounded up to 16) a stack that all tasks on a CPU share
+// (BPF_PRIV_STACK_MIN_SIZE, kernel/bpf/verifier.c), on the ground that it can't be
+// preempted. As a uprobe it can, and then two tasks overwrite each other's variables: seen
+// on 7.2, where calls lost their ends. So every function here uses at most 48 bytes.
 #include "core.h"
 #include "counters.h"
 #include "funcsnoop.h"
@@ -33,53 +39,77 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* --- a call begins -------------------------------------------------------------------------- */
 
-/* Follows a call. False when its end is not to be looked for. */
-static __always_inline bool call_begin(struct pt_regs *ctx, __u64 cookie, __u64 byret)
+/*
+ * What follows is cut into functions that are not static and take numbers: each is verified
+ * once, on its own, and its stack stays small (see above).
+ */
+
+/* Counts a call in its process. Returns the record, or FSN_NO_PROC. */
+__noinline __u32 count_in_process(__u32 fn)
 {
-	__u32 fn = cookie & FSN_FN_MASK, cpu = bpf_get_smp_processor_id();
-	__u32 index, tgid, slot, proc = FSN_NO_PROC;
-	__u64 id, key, sp = REG_SP(ctx), nth;
-	struct fsn_proc *record;
+	__u32 index = proc_find(fn, bpf_get_current_pid_tgid() >> 32, bpf_get_smp_processor_id());
+	struct fsn_proc *proc = proc_at(index);
+
+	if (proc)
+		add(&proc->calls, 1);
+	return index;
+}
+
+/* Counts a call. Whether it is to be followed: one of so many, if only samples are. */
+__noinline int count_call(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 nth;
+
+	if (!stat)
+		return 0;
+	if (!fsn_sample) {
+		add(&stat->calls, 1);
+		return 1;
+	}
+	nth = __sync_fetch_and_add(&stat->calls, 1);
+	if (nth % fsn_sample == 0)
+		return 1;
+	add(&stat->sampled_out, 1);
+	return 0;
+}
+
+static __noinline int count_no_slot(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->no_slot, 1);
+	return 0;
+}
+
+/* Follows a call. False when its end is not to be looked for. */
+static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byret)
+{
+	__u64 id = bpf_get_current_pid_tgid(), sp = REG_SP(ctx);
+	__u32 slot, tgid = id >> 32, proc = FSN_NO_PROC;
 	struct fsn_args *args;
-	struct fsn_stat *stat;
 	struct fsn_set *set;
 	int way;
 
 	if (!READ(ctl.armed))
 		return false;
-	stat = stat_of(fn, cpu);
-	if (!stat)
+	if (fsn_processes)
+		proc = count_in_process(fn);
+	if (!count_call(fn))
 		return false;
-	id = bpf_get_current_pid_tgid();
-	tgid = id >> 32;
-	if (fsn_processes) {
-		proc = proc_find(fn, tgid, cpu);
-		record = proc_at(proc);
-		if (record)
-			add(&record->calls, 1);
-	}
-	if (fsn_sample) {
-		nth = __sync_fetch_and_add(&stat->calls, 1);
-		if (nth % fsn_sample) {
-			add(&stat->sampled_out, 1);
-			return false;
-		}
-	} else {
-		add(&stat->calls, 1);
-	}
-	index = set_index(tgid, sp);
-	set = bpf_map_lookup_elem(&fsn_slots, &index);
+	slot = set_index(tgid, sp);
+	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
 		return false;
-	key = call_key(fn, tgid) | byret;
-	way = slot_claim(set, key, sp, cpu);
+	way = slot_claim(set, call_key(fn, tgid) | byret, sp);
 	if (way < 0) {
-		add(&stat->no_slot, 1);
+		count_no_slot(fn);
 		return false;
 	}
 	way &= FSN_WAYS - 1;
 	if (READ(ctl.save_args)) {
-		slot = index * FSN_WAYS + way;
+		slot = slot * FSN_WAYS + way;
 		args = bpf_map_lookup_elem(&fsn_args, &slot);
 		if (args) {
 			regs_args(ctx, args->arg);
@@ -90,50 +120,13 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u64 cookie, __u64 
 	set->tid[way] = id;
 	set->proc[way] = proc;
 	set->start[way] = bpf_ktime_get_ns();
-	slot_publish(set, way, key);
+	slot_publish(set, way, call_key(fn, tgid) | byret);
 	return true;
 }
 
-/* --- ends ---------------------------------------------------------------------------------- */
+/* --- a call ends ---------------------------------------------------------------------------- */
 
-struct end {
-	__u64 start, ns, result;
-	__u32 fn, tgid, tid, cpu, slot;
-	bool known, failed; /* the result */
-	bool has_args;
-};
-
-static __always_inline bool result_fails(const struct fsn_conf *conf, __u64 result,
-	__s64 *ret_code)
-{
-	__u32 unused = (64 - conf->width) & 63;
-	__s64 code = (__s64)(result << unused) >> unused;
-
-	switch (conf->judge) {
-	case FSN_JUDGE_NONZERO:
-		if (!code)
-			return false;
-		break;
-	case FSN_JUDGE_NEGATIVE:
-		if (code >= 0)
-			return false;
-		break;
-	case FSN_JUDGE_NULL:
-		if (code)
-			return false;
-		break;
-	default:
-		return false;
-	}
-#pragma unroll
-	for (int i = 0; i < FSN_OK_CODES; i++)
-		if (i < conf->ok_cnt && code == conf->ok[i])
-			return false;
-	*ret_code = code;
-	return true;
-}
-
-static __noinline int count_code(__u32 fn, __s64 code)
+__noinline int count_code(__u32 fn, __s64 code)
 {
 	struct fsn_code key = { .fn = fn, .epoch = READ(ctl.epoch), .code = code };
 	__u64 none = 0, *count = bpf_map_lookup_elem(&fsn_codes, &key);
@@ -149,109 +142,137 @@ static __noinline int count_code(__u32 fn, __s64 code)
 	return 0;
 }
 
-static __noinline int remember_slow(struct end *end)
+/* Whether a call that returned @result failed; then it is counted by its code. */
+__noinline int judge(__u32 fn, __u64 result)
 {
-	__u64 seq = __sync_fetch_and_add(&ctl.slow_head, 1);
-	__u32 i = seq % FSN_SLOW_CNT, slot;
-	struct fsn_slow *slow;
-	struct fsn_args *args;
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	__u32 unused;
+	__s64 code;
 
-	slot = end->slot;
-	slow = bpf_map_lookup_elem(&fsn_slow, &i);
-	args = bpf_map_lookup_elem(&fsn_args, &slot);
-	if (!slow || !args)
+	if (!conf)
+		return 0;
+	unused = (64 - conf->width) & 63;
+	code = (__s64)(result << unused) >> unused;
+	if ((conf->judge == FSN_JUDGE_NONZERO && !code) ||
+		(conf->judge == FSN_JUDGE_NEGATIVE && code >= 0) ||
+		(conf->judge == FSN_JUDGE_NULL && code))
+		return 0;
+#pragma unroll
+	for (int i = 0; i < FSN_OK_CODES; i++)
+		if (i < conf->ok_cnt && code == conf->ok[i])
+			return 0;
+	count_code(fn, code);
+	return 1;
+}
+
+/* Remembers a slow call. Its slot is still locked, so that its arguments are there. */
+__noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 result)
+{
+	__u64 seq = __sync_fetch_and_add(&ctl.slow_head, 1), id = bpf_get_current_pid_tgid();
+	__u32 i = seq % FSN_SLOW_CNT;
+	struct fsn_slow *slow = bpf_map_lookup_elem(&fsn_slow, &i);
+	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
+	struct fsn_set *set;
+
+	i = slot / FSN_WAYS;
+	set = bpf_map_lookup_elem(&fsn_slots, &i);
+	if (!slow || !args || !set)
 		return 0;
 	(void)__sync_lock_test_and_set(&slow->seq, 0);
-	slow->start = end->start;
-	slow->duration = end->ns;
-	slow->result = end->result;
-	slow->fn = end->fn;
-	slow->pid = end->tgid;
-	slow->tid = end->tid;
-	slow->flags = (end->known ? 0 : FSN_SLOW_NO_RESULT) |
-		      (end->failed ? FSN_SLOW_FAILED : 0) |
-		      (end->has_args ? 0 : FSN_SLOW_NO_ARGS);
+	slow->start = set->start[slot % FSN_WAYS];
+	slow->duration = ns;
+	slow->result = result;
+	slow->fn = fn;
+	slow->pid = id >> 32;
+	slow->tid = id;
+	slow->flags = flags;
 	__builtin_memcpy(slow->arg, args->arg, sizeof(slow->arg));
 	bpf_get_current_comm(slow->comm, sizeof(slow->comm));
 	(void)__sync_lock_test_and_set(&slow->seq, seq + 1);
 	return 0;
 }
 
-static __always_inline void call_count(struct end *end, __u32 proc_index)
-{
-	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &end->fn);
-	struct fsn_stat *stat = stat_of(end->fn, end->cpu);
-	struct fsn_proc *proc;
-	__s64 code = 0;
-	bool slow;
+#define END_FAILED 1
+#define END_SLOW   2
 
-	if (!conf || !stat)
-		return;
-	add(&stat->total_ns, end->ns);
-	add(&stat->returns, 1);
-	count_bucket(conf->row, end->ns, end->cpu);
-	raise_extremes(stat, end->ns);
-	end->failed = end->known && result_fails(conf, end->result, &code);
-	if (end->failed) {
-		add(&stat->errors, 1);
-		count_code(end->fn, code);
-	}
-	slow = end->ns >= READ(conf->slow_ns);
-	if (slow) {
-		add(&stat->slow, 1);
-		remember_slow(end);
-	}
-	if (!fsn_processes)
-		return;
-	proc = proc_again(proc_index, end->fn, end->tgid, end->cpu);
+/* The end in the process's record, which entry found as @index. */
+__noinline int end_in_process(__u32 fn, __u32 index, __u64 ns, __u32 how)
+{
+	struct fsn_proc *proc = proc_again(index, fn, bpf_get_current_pid_tgid() >> 32,
+		bpf_get_smp_processor_id());
+
 	if (!proc)
-		return;
+		return 0;
 	add(&proc->returns, 1);
-	add(&proc->total_ns, end->ns);
-	raise(&proc->max_ns, end->ns);
-	if (end->failed)
+	add(&proc->total_ns, ns);
+	raise(&proc->max_ns, ns);
+	if (how & END_FAILED)
 		add(&proc->errors, 1);
-	if (slow)
+	if (how & END_SLOW)
 		add(&proc->slow, 1);
+	return 0;
 }
 
-static __always_inline void call_end(struct pt_regs *ctx, __u64 cookie, __u64 sp, bool known)
+/* The end in the function's record. @flags are FSN_SLOW_...; returns END_FAILED, END_SLOW. */
+__noinline int end_in_function(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 result)
 {
-	__u64 now = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
-	struct end end = {
-		.fn = cookie & FSN_FN_MASK,
-		.tgid = id >> 32,
-		.tid = id,
-		.cpu = bpf_get_smp_processor_id(),
-	};
-	__u32 index = set_index(end.tgid, sp);
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	int how = 0;
+
+	if (!conf || !stat)
+		return 0;
+	add(&stat->total_ns, ns);
+	add(&stat->returns, 1);
+	count_bucket(conf->row, ns, bpf_get_smp_processor_id());
+	raise_extremes(stat, ns);
+	if (conf->judge && !(flags & FSN_SLOW_NO_RESULT) && judge(fn, result)) {
+		add(&stat->errors, 1);
+		flags |= FSN_SLOW_FAILED;
+		how = END_FAILED;
+	}
+	if (ns >= READ(conf->slow_ns)) {
+		add(&stat->slow, 1);
+		remember_slow(fn, slot, flags, ns, result);
+		how |= END_SLOW;
+	}
+	return how;
+}
+
+/* Counts the end of a call if it has a slot. @flags: FSN_SLOW_NO_RESULT or 0. */
+__noinline int call_end(__u32 fn, __u64 sp, __u64 result, __u32 flags)
+{
+	__u64 ns = bpf_ktime_get_ns(), start;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, index = set_index(tgid, sp), proc;
 	struct fsn_stat *stat;
 	struct fsn_set *set;
-	int way;
+	int way, how;
 
 	if (!READ(ctl.armed))
-		return;
+		return 0;
 	set = bpf_map_lookup_elem(&fsn_slots, &index);
 	if (!set)
-		return;
-	way = slot_take(set, call_key(end.fn, end.tgid), sp);
+		return 0;
+	way = slot_take(set, call_key(fn, tgid), sp);
 	if (way < 0) {
-		stat = stat_of(end.fn, end.cpu);
+		stat = stat_of(fn, bpf_get_smp_processor_id());
 		if (stat)
 			add(&stat->unmatched, 1);
-		return;
+		return 0;
 	}
 	way &= FSN_WAYS - 1;
-	end.start = set->start[way];
-	end.slot = index * FSN_WAYS + way;
-	end.ns = now > end.start ? now - end.start : 0;
-	if (end.ns > FSN_NS_MASK)
-		end.ns = FSN_NS_MASK;
-	end.result = REG_RESULT(ctx);
-	end.known = known;
-	end.has_args = set->proc[way] & FSN_HAS_ARGS;
-	call_count(&end, set->proc[way] & ~FSN_HAS_ARGS);
+	start = set->start[way];
+	ns = ns > start ? ns - start : 0;
+	if (ns > FSN_NS_MASK)
+		ns = FSN_NS_MASK;
+	proc = set->proc[way];
+	if (!(proc & FSN_HAS_ARGS))
+		flags |= FSN_SLOW_NO_ARGS;
+	how = end_in_function(fn, index * FSN_WAYS + way, flags, ns, result);
+	if (fsn_processes)
+		end_in_process(fn, proc & ~FSN_HAS_ARGS, ns, how);
 	slot_publish(set, way, 0);
+	return 0;
 }
 
 /* --- programs ------------------------------------------------------------------------------ */
@@ -267,8 +288,8 @@ int fsn_session(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
-		return !call_begin(ctx, cookie, 0);
-	call_end(ctx, cookie, RETURN_SP(ctx), true);
+		return !call_begin(ctx, cookie & FSN_FN_MASK, 0);
+	call_end(cookie & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx), 0);
 	return 0;
 }
 
@@ -278,34 +299,27 @@ int fsn_entry(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 
-	call_begin(ctx, cookie, kind == FSN_ENTRY_RET ? FSN_KEY_BYRET : 0);
+	call_begin(ctx, cookie & FSN_FN_MASK, kind == FSN_ENTRY_RET ? FSN_KEY_BYRET : 0);
 	return 0;
 }
 
 SEC("uprobe")
 int fsn_count(struct pt_regs *ctx)
 {
-	__u32 fn = bpf_get_attach_cookie(ctx) & FSN_FN_MASK, cpu = bpf_get_smp_processor_id();
-	struct fsn_stat *stat;
-	struct fsn_proc *proc;
+	__u32 fn = bpf_get_attach_cookie(ctx) & FSN_FN_MASK;
 
 	if (!READ(ctl.armed))
 		return 0;
-	stat = stat_of(fn, cpu);
-	if (stat)
-		add(&stat->calls, 1);
-	if (fsn_processes) {
-		proc = proc_at(proc_find(fn, bpf_get_current_pid_tgid() >> 32, cpu));
-		if (proc)
-			add(&proc->calls, 1);
-	}
+	count_call(fn);
+	if (fsn_processes)
+		count_in_process(fn);
 	return 0;
 }
 
 SEC("uretprobe")
 int fsn_return(struct pt_regs *ctx)
 {
-	call_end(ctx, bpf_get_attach_cookie(ctx), RETURN_SP(ctx), true);
+	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx), 0);
 	return 0;
 }
 
@@ -320,6 +334,7 @@ int fsn_end(struct pt_regs *ctx)
 		return 0;
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))
 		return 0;
-	call_end(ctx, cookie, REG_SP(ctx), kind == FSN_END);
+	call_end(cookie & FSN_FN_MASK, REG_SP(ctx), REG_RESULT(ctx),
+		kind == FSN_END ? 0 : FSN_SLOW_NO_RESULT);
 	return 0;
 }

@@ -22,6 +22,19 @@ struct {
 #define COND_TBNZ 21
 #define COND_B    32
 
+/*
+ * A context may only be read at constant offsets: each register is read by itself, and
+ * kept from being merged into one read at a computed place.
+ */
+#define PICK(n, r)                                                                            \
+	do {                                                                                  \
+		__u64 _v = READ_REG(ctx, r);                                                  \
+		asm volatile("" : "+r"(_v));                                                  \
+		if (reg == (n))                                                               \
+			value = _v;                                                           \
+	} while (0)
+#define READ_REG(ctx, r) (*(const volatile unsigned long *)&(ctx)->r)
+
 #if defined(__TARGET_ARCH_x86)
 #define FLAG(n) (flags >> (n) & 1)
 
@@ -63,26 +76,38 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 	return yes != (cond & 1);
 }
 
-/* By the processor's numbers. A context may only be read at constant offsets: copied. */
+/* By the processor's numbers. */
 static __always_inline __u64 reg_value(const struct pt_regs *ctx, __u32 reg)
 {
-	volatile __u64 value[16] = { ctx->ax, ctx->cx, ctx->dx, ctx->bx, ctx->sp, ctx->bp,
-		ctx->si, ctx->di, ctx->r8, ctx->r9, ctx->r10, ctx->r11, ctx->r12, ctx->r13,
-		ctx->r14, ctx->r15 };
+	__u64 value = 0;
 
-	return value[reg & 15];
+	PICK(0, ax);
+	PICK(1, cx);
+	PICK(2, dx);
+	PICK(3, bx);
+	PICK(4, sp);
+	PICK(5, bp);
+	PICK(6, si);
+	PICK(7, di);
+	PICK(8, r8);
+	PICK(9, r9);
+	PICK(10, r10);
+	PICK(11, r11);
+	PICK(12, r12);
+	PICK(13, r13);
+	PICK(14, r14);
+	PICK(15, r15);
+	return value;
 }
 #else
-/* A context may only be read at constant offsets: copied. */
 static __always_inline __u64 reg_value(const struct pt_regs *ctx, __u32 reg)
 {
-	volatile __u64 value[32];
+	__u64 value = 0; /* 31 is xzr */
 
 #pragma unroll
 	for (int i = 0; i < 31; i++)
-		value[i] = ctx->regs[i];
-	value[31] = 0; /* xzr */
-	return value[reg & 31];
+		PICK(i, regs[i]);
+	return value;
 }
 
 /* Arm ARM C1.2.4: conditions, on N Z C V in bits 31 to 28 of pstate. */

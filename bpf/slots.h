@@ -20,12 +20,13 @@ static __always_inline __u64 next_gen(__u64 key)
 	return (key & FSN_KEY_GEN_MASK) + FSN_KEY_GEN;
 }
 
-static __always_inline void count_abandoned(__u64 key, __u32 cpu)
+static __noinline int count_abandoned(__u64 key)
 {
-	struct fsn_stat *stat = stat_of((key & FSN_KEY_FN_MASK) - 1, cpu);
+	struct fsn_stat *stat = stat_of((key & FSN_KEY_FN_MASK) - 1, bpf_get_smp_processor_id());
 
 	if (stat)
 		add(&stat->abandoned, 1);
+	return 0;
 }
 
 /*
@@ -33,7 +34,7 @@ static __always_inline void count_abandoned(__u64 key, __u32 cpu)
  * pointer that can't be live any more are given up on the way. Returns the way or -1.
  * Not static, so that it is verified once, on its own.
  */
-__noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp, __u32 cpu)
+__noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 {
 	__u64 seen, gen;
 	int mine = -1;
@@ -55,7 +56,7 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp, __u32 cpu)
 			continue;
 		if (!swap(&set->key[i], seen, mine < 0 ? gen | FSN_KEY_LOCKED : gen))
 			continue;
-		count_abandoned(seen, cpu);
+		count_abandoned(seen);
 		if (mine < 0)
 			mine = i;
 	}

@@ -23,6 +23,8 @@
 #define PROC_MAX        (1U << 16)
 #define PROC_PER_FUNC   32
 
+#define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
+
 struct engine {
 	struct fsn_bpf *skel;
 	enum link_mode mode;
@@ -131,6 +133,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 
 int engine_new(const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, opts,
+		.kernel_log_level = log_wanted() ? VERIFIER_STATS : 0);
 	_cleanup_engine_ struct engine *e = calloc(1, sizeof(*e));
 	int code;
 
@@ -139,7 +143,7 @@ int engine_new(const struct engine_spec *spec, struct engine **ret_engine, struc
 	e->mode = spec->mode;
 	e->stat_shards = shards(STAT_SHARDS_MAX);
 	e->hist_shards = shards(HIST_SHARDS_MAX);
-	e->skel = fsn_bpf__open();
+	e->skel = fsn_bpf__open_opts(&opts);
 	if (!e->skel)
 		return err_sys(err, -errno, "cannot open programs");
 	engine_size(e, spec);

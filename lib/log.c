@@ -54,6 +54,11 @@ void log_init(log_sink_fn sink)
 	libbpf_set_print(log_print);
 }
 
+bool log_wanted(void)
+{
+	return log_sink;
+}
+
 const char *log_tail(void)
 {
 	static char text[KEPT * LINE_LEN + 8];

@@ -361,7 +361,8 @@ static int target_fill(struct target *t, const struct requests *r,
 	if (!t->funcs || !t->missing)
 		return err_sys(err, -ENOMEM, "cannot list functions");
 	for (size_t i = 0; i < found->missing_cnt; i++)
-		t->missing[t->missing_cnt++] = r->req[found->missing[i]].name;
+		if (!r->preset[found->missing[i]]->optional)
+			t->missing[t->missing_cnt++] = r->req[found->missing[i]].name;
 	for (size_t i = 0; i < found->target_cnt; i++) {
 		const struct resolve_target *rt = &found->targets[i];
 		struct target_func *f = &t->funcs[t->func_cnt++];
