@@ -96,7 +96,8 @@ static void build_root(void)
 
 	scratch_run(
 		"mkdir -p root/etc root/opt/a root/usr/lib root/usr/local/cuda-9/lib64 "
-		"root/usr/bin && cp libone.so.1.2.3 root/opt/a/ && "
+		"root/usr/bin root/opt/b && cp libone.so.1.2.3 root/opt/a/ && "
+		"cp libone.so.1.2.3 root/opt/b/libone.so.1 && "
 		"ln -s libone.so.1.2.3 root/opt/a/libone.so.1 && "
 		"ln -s ../../opt/a/libone.so.1 root/usr/lib/libone.so && "
 		"cp libone.so.2 root/usr/local/cuda-9/lib64/ && "
@@ -283,6 +284,23 @@ static void test_processes(void)
 		"without a process, all processes' copies are found");
 }
 
+/* Nothing but a regular file is opened: to open a device can have effects. */
+static void test_special_files(void)
+{
+	pid_t pid = 13;
+	_cleanup_close_ int root = proc_open_root(scratch("proc"), pid, NULL);
+	_cleanup_close_ int fd = -1;
+	struct err err;
+
+	is_int(proc_open_in_root(root, "/lib/libpipe.so", &err), -EINVAL,
+		"a FIFO is not opened");
+	is_int(proc_open_in_root(root, "/lib", &err), -EINVAL, "nor is a folder");
+	is_int(proc_open_in_root(root, "/../../../etc/passwd", &err), -ENOENT,
+		"'..' does not leave the root");
+	fd = proc_open_in_root(root, "../lib/libswap.so", &err);
+	ok(fd >= 0, "a regular file is opened");
+}
+
 static void test_proc_self(void)
 {
 	_cleanup_proc_maps_ struct proc_maps maps = { 0 };
@@ -315,6 +333,7 @@ int main(void)
 	test_bad_cache();
 	build_procs();
 	test_processes();
+	test_special_files();
 	test_proc_self();
 	return tap_done();
 }
