@@ -39,6 +39,15 @@ static int open_path(struct libfind *lf, const char *path, const char *how,
 	return ret ? no_memory(path, err) : 0;
 }
 
+/* Whether a file that could not be used may be the one that was meant. */
+static bool worth_a_word(int code, bool program, const struct err *why)
+{
+	if (program) /* folders of PATH are often closed, and hold scripts */
+		return code == -ENOEXEC || code == -EBADMSG;
+	/* a linker script beside its library is everyday */
+	return code != -ENOENT && !strstr(why->msg, "linker script");
+}
+
 /* As above for a file met in a search: what can't be used is remembered, no error. */
 static int try_path(struct libfind *lf, const char *dir, const char *base,
 	const char *how, bool program, struct lib_found *found)
@@ -52,8 +61,7 @@ static int try_path(struct libfind *lf, const char *dir, const char *base,
 	ret = open_path(lf, path, how, &file, &why);
 	if (ret == -ENOMEM)
 		return ret;
-	/* a linker script beside its library is everyday, not worth a word */
-	if (ret && ret != -ENOENT && !(ret == -ENOEXEC && strstr(why.msg, "script")))
+	if (ret && worth_a_word(ret, program, &why))
 		found->unusable = why;
 	if (ret || elf_file_info(file->elf)->arch != NATIVE_ARCH ||
 		(program && !elf_file_info(file->elf)->executable))

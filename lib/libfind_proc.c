@@ -145,6 +145,8 @@ static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 		lf->denied += ret == -EACCES || ret == -EPERM;
 		return 0;
 	}
+	if (ret == -EACCES || ret == -EPERM)
+		err_hint(err, "other users' processes need root or CAP_SYS_PTRACE");
 	if (ret)
 		return ret;
 	grown = array_grow(lf->procs, lf->proc_cnt, sizeof(*grown));
