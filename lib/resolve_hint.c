@@ -119,6 +119,19 @@ static int set_missing(struct resolver *r, const struct arg *a, size_t more)
 		others, a->libs[0]->path, where);
 }
 
+/* Whether any of the libraries has a function by name. */
+static bool has_names(const struct arg *a)
+{
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	for (size_t i = 0; i < a->lib_cnt; i++) {
+		if (elf_file_funcs(a->libs[i]->elf, &funcs, &cnt, NULL) || cnt)
+			return true;
+	}
+	return false;
+}
+
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
 	__cleanup(near_done) struct near n = { 0 };
@@ -134,6 +147,10 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 		return -ENOENT;
 	}
 	set_missing(r, a, more);
+	if (!has_names(a))
+		err_hint(r->err,
+			"it has no symbols: debug symbols, or +0xOFFSET in the file, "
+			"would do");
 	if (a->regex || a->patterned || !r->err)
 		return -ENOENT;
 	suggest_init(&n.s, a->name);
