@@ -1,0 +1,301 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# The table of commands, their --help, the man pages, the completion and the README say the
+# same: each command or option that is forgotten in one of them fails here.
+
+# shellcheck disable=SC2016,SC2154,SC2317,SC2046,SC2086
+
+load helpers
+
+ROOT=$BATS_TEST_DIRNAME/..
+README=$ROOT/README.md
+# Lines of --help long enough for one option each.
+export ARGP_HELP_FMT=rmargin=250
+
+# --- what each of them says, a word a line, sorted ------------------------------------
+
+# `funcsnoop help`: the commands, of which some have options of their own.
+commands() {
+	"$FUNCSNOOP" help | sed -En '/^  -/q; s/^  ([a-z]+) .*/\1/p' | sort
+}
+
+commands_with_page() {
+	commands | grep -vxE 'help|version'
+}
+
+# Long options of `help [COMMAND]`; with -s "x long" for those that have a short form.
+help_long() { # [COMMAND]
+	"$FUNCSNOOP" help "$@" | sed -En 's/^ +(-., )?--([a-z-]+).*/\2/p' | sort
+}
+
+help_short() { # [COMMAND]
+	"$FUNCSNOOP" help "$@" | sed -En 's/^ +-([A-Za-z]), --([a-z-]+).*/\1 \2/p' | sort
+}
+
+# Options that every command has: all that `reset` has, which has none of its own.
+shared_long() {
+	help_long reset
+}
+
+own_long() { # COMMAND
+	comm -23 <(help_long "$1") <(shared_long)
+}
+
+own_short() { # COMMAND
+	comm -23 <(help_short "$1") <(help_short reset)
+}
+
+man_long() { # PAGE
+	sed -En 's/^\.It Fl (. , )?-([a-z-]+).*/\2/p' "$ROOT/man/$1" | sort
+}
+
+man_short() { # PAGE
+	sed -En 's/^\.It Fl (.) , -([a-z-]+).*/\1 \2/p' "$ROOT/man/$1" | sort
+}
+
+completed() { # WORD...: the last one is what is typed
+	bash --norc -c '. "$1" && shift && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) &&
+		_funcsnoop && printf "%s\n" "${COMPREPLY[@]}"' bash \
+		"$ROOT/completions/funcsnoop" "$FUNCSNOOP" "$@" | sort
+}
+
+# The README's row of a command: "| `funcsnoop COMMAND ...` | what | options |".
+readme_row() { # COMMAND
+	grep -E "^\| *\`funcsnoop $1[ \`]" "$README"
+}
+
+# Values of an option, as the description in --help ends: "...: a, b or c".
+help_values() { # COMMAND OPTION
+	"$FUNCSNOOP" help "$1" | sed -En "s/^ +(-., )?--$2=[A-Z]+ +.*(: |by )//p" |
+		sed 's/, \| or /\n/g' | sort
+}
+
+same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
+	[[ -n $2 && $2 == "$3" ]] && return
+	echo "-- $1: expected (-), found (+)" >&2
+	diff -U0 <(echo "$2") <(echo "$3") | tail -n +4 >&2
+	return 1
+}
+
+# --- commands -------------------------------------------------------------------------
+
+@test "every command has help, which begins with its usage" {
+	local c
+
+	for c in $(commands); do
+		fsn help "$c"
+		[[ $stderr == '' ]]
+		assert_output_match '^Usage: funcsnoop '
+		fsn "$c" --help
+		assert_output_match '^Usage: funcsnoop '
+	done
+	for c in $(commands_with_page); do
+		fsn help "$c"
+		assert_output_match "^Usage: funcsnoop $c \[OPTION...\]"
+	done
+}
+
+@test "every command has a file, a man page, and no page is left over" {
+	same "man pages" "$(commands_with_page)" \
+		"$(cd "$ROOT/man" && printf '%s\n' funcsnoop-*.8 | sed 's/^funcsnoop-//; s/\.8$//' | sort)"
+	for c in $(commands_with_page); do
+		[[ -f $ROOT/cmd/$c.c ]] || fail "no cmd/$c.c"
+	done
+}
+
+@test "funcsnoop(8) has every command, and refers to every page" {
+	same "commands" "$(commands)" \
+		"$(sed -n '/^\.Sh COMMANDS/,/^\.Sh OPTIONS/p' "$ROOT/man/funcsnoop.8" |
+			sed -En 's/^\.It Cm ([a-z]+).*/\1/p' | sort)"
+	same "SEE ALSO" "$(cd "$ROOT/man" && printf '%s\n' *.[58] | grep -vx funcsnoop.8)" \
+		"$(sed -n '/^\.Sh SEE ALSO/,/^\.Sh CAV/p' "$ROOT/man/funcsnoop.8" |
+			sed -En 's/^\.Xr (funcsnoop[a-z-]*) ([58]).*/\1.\2/p' | sort)"
+}
+
+@test "the completion has every command" {
+	same "commands" "$(commands)" "$(completed "")"
+	same "commands after help" "$(commands)" "$(completed help "")"
+}
+
+@test "the README has a row for every command" {
+	same "rows" "$(commands)" \
+		"$(sed -En 's/^\| *`funcsnoop ([a-z]+)[^|]*\|.*/\1/p' "$README" | sort -u)"
+}
+
+# --- options ---------------------------------------------------------------------------
+
+@test "every option of a command is in its man page, with its short form" {
+	local c bad=0
+
+	for c in $(commands_with_page); do
+		[[ "$(own_long "$c")$(man_long "funcsnoop-$c.8")" == '' ]] ||
+			same "options in funcsnoop-$c.8" "$(own_long "$c")" \
+				"$(man_long "funcsnoop-$c.8")" || bad=1
+		[[ "$(own_short "$c")$(man_short "funcsnoop-$c.8")" == '' ]] ||
+			same "short options in funcsnoop-$c.8" "$(own_short "$c")" \
+				"$(man_short "funcsnoop-$c.8")" || bad=1
+	done
+	return $bad
+}
+
+@test "every global option is in funcsnoop(8), and after every command" {
+	local c
+
+	same "options before a command and in funcsnoop(8)" \
+		"$(sort -u <(help_long) <(shared_long))" "$(man_long funcsnoop.8)"
+	same "short options" "$(help_short)" "$(man_short funcsnoop.8)"
+	for c in $(commands_with_page); do
+		[[ -z $(comm -23 <(shared_long) <(help_long "$c")) ]] ||
+			fail "$c lacks global options"
+	done
+	same "options that only stand before a command" version \
+		"$(comm -23 <(help_long) <(shared_long))"
+}
+
+@test "every option is completed, with its short form" {
+	local c bad=0
+
+	for c in '' $(commands_with_page); do
+		same "completed options of '$c'" "$(help_long $c)" \
+			"$(completed $c - | sed -n 's/^--//p')" || bad=1
+		same "completed short options of '$c'" \
+			"$(help_short $c | sed 's/ .*//; $a h' | sort -u)" \
+			"$(completed $c - | sed -n 's/^-\(.\)$/\1/p' | sort -u)" || bad=1
+	done
+	return $bad
+}
+
+@test "every option of a command is in the README's row" {
+	local c bad=0
+
+	for c in $(commands_with_page); do
+		[[ -z $(own_long "$c") ]] || same "options in the row of $c" "$(own_long "$c")" \
+			"$(readme_row "$c" | grep -oE -- '--[a-z-]+' | sed 's/^--//' | sort -u)" || bad=1
+	done
+	return $bad
+}
+
+@test "the values of options are completed, and in the man page" {
+	local c o word
+
+	while read -r c o; do
+		same "values of $c --$o" "$(help_values "$c" "$o")" "$(completed "$c" "--$o" "")"
+		for word in $(help_values "$c" "$o"); do
+			sed -n "/^\.It Fl .*-$o /,/^\.It /p" "$ROOT/man/funcsnoop-$c.8" |
+				grep -qE "^\.Cm (.* )?$word( |$)" || fail "no $word of --$o in the page"
+		done
+	done <<-END
+		attach exit
+		attach site
+		attach link
+		stats sort
+	END
+	same "values of --color" "$(help_values stats color)" "$(completed --color "")"
+}
+
+# --- pages -------------------------------------------------------------------------------
+
+@test "the man pages are clean" {
+	need_tool mandoc
+	capture mandoc -T lint -W warning "$ROOT"/man/*.[58]
+	assert_output ""
+}
+
+@test "files and make targets that the README names are there" {
+	local name
+
+	while read -r name; do
+		[[ -e $ROOT/$name ]] || fail "README.md: no $name"
+	done < <(grep -oE '[`(](cmd|lib|bpf|man|tests|completions)/[A-Za-z0-9_./-]*' "$README" |
+		cut -c 2- | grep -v NAME | sort -u)
+	while read -r name; do
+		grep -qE "^$name:|^\.PHONY:.* $name( |$)" "$ROOT/GNUmakefile" ||
+			fail "README.md: no make $name"
+	done < <(grep -oE '(\bsudo|`|^)( ?)make [a-z-]+' "$README" | sed 's/.*make //' | sort -u)
+}
+
+@test "the README's first screen says how to begin, and what is not seen" {
+	capture head -40 "$README"
+	assert_output_line "sudo make demo"
+	assert_output_line "sudo make check"
+	assert_output_match '^\$ sudo funcsnoop attach '
+	assert_output_match 'not .*GPU|GPU.* not '
+}
+
+# --- JSON ----------------------------------------------------------------------------------
+
+# Keys of one document of funcsnoop-json(5).
+page_keys() { # SECTION
+	awk -v want=".Ss $1" '/^\.S[sh]/ { on = $0 == want } on && /^\.It Va/' \
+		"$ROOT/man/funcsnoop-json.5" | sed 's/^\.It Va //; s/ , /\n/g' | sort -u
+}
+
+# Of all documents in stdin.
+json_keys() {
+	jq -rn '[inputs | paths | map(strings)[]] | unique[]' | sort
+}
+
+same_keys() { # SECTION DOCUMENT...
+	same "keys of $1" "$(page_keys "$1")" "$(printf '%s\n' "${@:2}" | json_keys)"
+}
+
+@test "funcsnoop-json(5) has every key of documents that need no privilege, and no other" {
+	need_tool jq
+	fsn version --json
+	same_keys version "$output"
+	fsn list presets --json
+	same_keys "list presets" "$output"
+	fsn -s 1 stats nosuch --json --bpffs /nowhere
+	same_keys error "$output"
+	fsn attach j fix_add --lib "$FIX/libfix.so" --dry-run --json
+	same_keys "attach and list functions" "$output"
+}
+
+@test "funcsnoop-json(5) has every key of documents on groups, and no other" {
+	local meta
+
+	need_bpf
+	need_tool jq bpftool
+	cat >"$BATS_TEST_TMPDIR/j.json" <<-END
+		{ "j_sym": { "fix_fail": { "symbol": "fix_fail", "ret": "int", "error": "nonzero",
+		                           "slow": "1ns" }, "fix_hang": "fix_hang" },
+		  "lib": "$FIX/libfix.so" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/j.json" --json
+	same_keys "attach and list functions" "$output"
+	fsn list functions j --json
+	same_keys "attach and list functions" "$output"
+	capture "$FIX/call" --arg 7 fail 3
+	fsn stats --slow --json
+	assert_json '.[0].slow_calls | length' 3
+	same_keys stats "$output"
+
+	start_bg hang "$FIX/call" hang 1
+	wait_line hang '^blocked '
+	fsn list inflight --json
+	same_keys "list inflight" "$output"
+	tell hang
+	wait_bg hang
+	fsn list --json
+	assert_eq "$(json_keys <<<"$output")" "$(page_keys list | grep -vx error)"
+	fsn detach j
+}
+
+# A group as another version of the command might have laid it out.
+@test "list --json has the key error for a group that cannot be read, and detach removes it" {
+	local meta=$FUNCSNOOP_BPFFS/funcsnoop/k/meta
+
+	need_bpf
+	need_tool jq bpftool
+	fsn attach k fix_add --lib "$FIX/libfix.so"
+	# The value is a word a byte; the layout is its first word.
+	bpftool map update pinned "$meta" key 0 0 0 0 value $(
+		bpftool -j map lookup pinned "$meta" key 0 0 0 0 | jq -r '.value[]' |
+			sed '1s/.*/0xfe/')
+	fsn list --json
+	assert_json '.[0] | [.name, .libraries, .functions, .calls, .stale]' \
+		'["k",[],null,null,null]'
+	assert_json '.[0].error' "group 'k' has layout 254, this command reads layout 1"
+	same_keys list "$output"
+	fsn detach k
+}
