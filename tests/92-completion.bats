@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # bash completion, driven as bash drives it.
 
-# shellcheck disable=SC2016	nothing is to be expanded here
+# shellcheck disable=SC2016 # nothing is to be expanded here
 
 load helpers
 
