@@ -420,7 +420,7 @@ case_block() {
 	pid=$(bg_pid engine)
 	assert_numbers g "eng_block 4 0 0 4 0 0"
 	fsn list inflight g --json
-	assert_json ".[] | [.group, .function, .pid, .comm, .stale, .tid] | tojson" \
+	assert_json "sort_by(.tid)[] | [.group, .function, .pid, .comm, .stale, .tid] | tojson" \
 		"$(threads_of "$pid" | sed "1d; s/.*/[\"g\",\"eng_block\",$pid,\"engine\",false,&]/")"
 	tell engine
 	wait_bg engine

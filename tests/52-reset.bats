@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Resets lose no call and count none twice, at any load, and when they are killed.
+# bats file_tags=bpf
+
+load helpers
+
+calls_of() { # FILE...: sum over readings
+	cat "$@" | jq -s '[.[][].functions[].calls] | add // 0'
+}
+
+result_calls() { # of the last fixture's $output
+	sed -nE 's/^result .* calls=([0-9]+) .* wrong=0$/\1/p' <<<"$output"
+}
+
+# --- at rest ------------------------------------------------------------------------
+
+@test "after a reset everything begins at zero" {
+	need_bpf
+	fsn attach g fix_add fix_fail --lib "$FIX/libfix.so" --slow 1ns
+	capture "$FIX/call" add 100
+	capture "$FIX/call" --arg 0,-1 fail 10
+	assert_numbers g "fix_add 100 0 100 0 0 0
+fix_fail 10 0 10 0 0 0"
+	fsn reset g
+	assert_output ""
+	assert_stderr ""
+	fsn stats g --slow --all --json
+	assert_json '.[0].slow_calls' "[]"
+	assert_json '.[0].functions[] | [.calls, .carried, .returns, .slow, .total_ns, .min_ns,
+		.max_ns, .p50_ns, .return_codes, .histogram, .processes] | tojson' \
+		'[0,0,0,0,null,null,null,null,[],[],[]]
+[0,0,0,0,null,null,null,null,[],[],[]]'
+	fsn stats g
+	assert_output_line "no function of it was called since"
+	capture "$FIX/call" add 7
+	assert_numbers g "fix_add 7 0 7 0 0 0"
+	fsn detach g
+}
+
+@test "a reset moves since and not attached_at" {
+	local before after
+
+	need_bpf
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	fsn stats g --json
+	before=$(json '.[0] | [.attached_at, .since]')
+	assert_json '.[0] | .attached_at == .since' true
+	since_moves() {
+		fsn reset g
+		fsn stats g --json
+		after=$(json '.[0] | [.attached_at, .since]')
+		[[ $after != "$before" ]]
+	}
+	poll_until since_moves # times are in seconds
+	assert_json ".[0].attached_at" "$(jq -r '.[0]' <<<"$before")"
+	assert_json '.[0] | .since > .attached_at' true
+	fsn detach g
+}
+
+@test "a reset of one group leaves the others, and one without a name takes all" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	fsn attach b fix_add --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 10
+	fsn reset a --json
+	assert_output "[]"
+	assert_numbers a ""
+	assert_numbers b "fix_add 10 0 10 0 0 0"
+	capture "$FIX/call" add 5
+	fsn reset
+	assert_numbers a ""
+	assert_numbers b ""
+	fsn detach a b
+}
+
+@test "a reset of an unknown group is an error and resets none" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 10
+	fsn -s 1 reset a nosuch
+	assert_stderr "funcsnoop reset: no group 'nosuch' is attached
+hint: 'funcsnoop list' shows what is attached"
+	assert_numbers a "fix_add 10 0 10 0 0 0"
+	fsn detach a
+}
+
+@test "stats --reset shows what it resets, of all groups" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	fsn attach b fix_add fix_ret --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 10
+	capture "$FIX/call" ret 3
+	fsn stats --reset --json
+	assert_json '.[] | [.group, (.functions[] | .name, .calls)] | tojson' \
+		'["a","fix_add",10]
+["b","fix_add",10,"fix_ret",3]'
+	fsn stats --reset --json
+	assert_json '[.[] | .functions] | tojson' '[[],[]]'
+	fsn detach a b
+}
+
+@test "a reading that cannot be written resets nothing" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	fsn attach b fix_add --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 10
+	capture -s 1 bash -c '"$0" stats --reset --json >/dev/full' "$FUNCSNOOP"
+	assert_stderr_match 'No space left on device'
+	capture -s 1 bash -c '"$0" stats --reset >/dev/full' "$FUNCSNOOP"
+	assert_numbers a "fix_add 10 0 10 0 0 0"
+	assert_numbers b "fix_add 10 0 10 0 0 0"
+	fsn detach a b
+}
+
+# The switch between baselines goes to and fro, and epochs are numbered in 16 bits.
+@test "readings are right when the numbers of epochs begin anew" {
+	local ctl i
+
+	need_bpf
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl
+	capture bpftool -j map dump pinned "$ctl"
+	# Epoch and base (bpf/funcsnoop.h, struct fsn_ctl) are 0xfffd.
+	read -ra i < <(json '.[0].value | .[8] = "0xfd" | .[9] = "0xff" | .[16] = "0xfd"
+		| .[17] = "0xff" | join(" ")')
+	capture bpftool map update pinned "$ctl" key 0 0 0 0 value "${i[@]}"
+	for i in 1 2 3 4 5 6 7; do
+		capture "$FIX/call" add "$i"
+		assert_numbers g "fix_add $i 0 $i 0 0 0"
+		assert_json '.[0].functions[0] | .min_ns > 0 and .max_ns >= .min_ns' true
+		fsn reset g
+		assert_numbers g ""
+	done
+	fsn detach g
+}
+
+# --- under load -----------------------------------------------------------------------
+
+# Eight threads call until told; meanwhile COUNT readings reset.
+readings_add_up() { # MODE EXIT COUNT
+	local i
+
+	need_link "$1"
+	fsn attach g fix_add --lib "$FIX/libfix.so" --link "$1" --exit "$2"
+	start_bg call "$FIX/call" --threads 8 --until-line add
+	wait_line call "^running "
+	for ((i = 0; i < $3; i++)); do
+		fsn stats g --reset --json
+		cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/reading.$i"
+	done
+	tell call
+	wait_bg call
+	i=$(result_calls)
+	fsn stats g --json
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/reading.end"
+	assert_eq "$(calls_of "$BATS_TEST_TMPDIR"/reading.*)" "$i" "calls made, and counted"
+	assert_eq "$(cat "$BATS_TEST_TMPDIR"/reading.* | jq -cr "$SOUND unsound")" ""
+	# What one reading leaves in flight the next one carries.
+	assert_eq "$(cat $(ls -v "$BATS_TEST_TMPDIR"/reading.*) |
+		jq -sc 'map(.[0].functions[0] // {carried: 0, in_flight: 0}) as $f
+			| [range(1; length) | select($f[.].carried != $f[. - 1].in_flight)]')" \
+		"[]" "in_flight of a reading, and carried of the next"
+	# Each call is in one bucket of one reading; extremes lie in the outermost ones.
+	assert_eq "$(cat "$BATS_TEST_TMPDIR"/reading.* | jq -s --argjson calls "$i" '
+		[.[][0].functions[]] as $f | [$f[].histogram[]] as $h
+		| ([$f[].min_ns | values] | min) as $min | ([$f[].max_ns | values] | max) as $max
+		| [([$h[].count] | add) == $calls, ([$f[].returns] | add) == $calls,
+		  $min >= ([$h[].ge_ns] | min), $min < ([$h[].lt_ns] | min),
+		  $max >= ([$h[].ge_ns] | max), $max < ([$h[].lt_ns] | max)] | all')" true \
+		"buckets and extremes"
+	fsn detach g
+}
+
+# bats test_tags=slow
+@test "eight threads and 50 resets: each call is in one reading (session, return)" {
+	readings_add_up session return 50
+}
+
+# bats test_tags=slow
+@test "eight threads and 20 resets: each call is in one reading (multi, return)" {
+	readings_add_up multi return 20
+}
+
+# bats test_tags=slow
+@test "eight threads and 20 resets: each call is in one reading (perf, return)" {
+	readings_add_up perf return 20
+}
+
+# bats test_tags=slow
+@test "eight threads and 50 resets: each call is in one reading (multi, ret)" {
+	readings_add_up multi ret 50
+}
+
+# bats test_tags=slow
+@test "eight threads and 20 resets: each call is in one reading (perf, ret)" {
+	readings_add_up perf ret 20
+}
+
+# Threads sleep 50 ms all the time. One call is much longer and one much shorter: they are
+# the extremes of the reading that follows, and of no other.
+@test "the longest and the shortest call are in one reading each" {
+	local round
+
+	need_bpf
+	fsn attach g fix_sleep_us --lib "$FIX/libfix.so"
+	start_bg call "$FIX/call" --threads 4 --until-line --arg 50000 sleep_us
+	wait_line call "^running "
+	fsn reset g
+	for round in 1 2 3; do
+		capture "$FIX/call" --arg 700000 sleep_us 1
+		fsn stats g --reset --json
+		assert_json_true '.[0].functions[0] | .min_ns >= 50000000 and .max_ns >= 700000000'
+		capture "$FIX/call" --arg 1 sleep_us 1
+		fsn stats g --reset --json
+		assert_json_true '.[0].functions[0] | .min_ns < 50000000 and .max_ns < 700000000'
+	done
+	tell call
+	wait_bg call
+	fsn detach g
+}
+
+@test "readers meet resets and see numbers that fit together" {
+	local i
+
+	need_bpf
+	fsn attach g fix_add fix_ret --lib "$FIX/libfix.so"
+	start_bg add "$FIX/call" --threads 4 --until-line add
+	start_bg ret "$FIX/call" --threads 4 --until-line ret
+	wait_line add "^running "
+	wait_line ret "^running "
+	start_bg resets bash -c 'for i in {1..25}; do "$0" reset g || exit; done' "$FUNCSNOOP"
+	while ! bg_ended resets; do
+		fsn stats g --json
+		cat "$BATS_TEST_TMPDIR/.out" >>"$BATS_TEST_TMPDIR/readings"
+	done
+	wait_bg resets
+	assert_eq "$(jq -cr "$SOUND unsound" "$BATS_TEST_TMPDIR/readings")" ""
+	tell add
+	tell ret
+	wait_bg add
+	wait_bg ret
+	fsn detach g
+}
+
+# --- killed ---------------------------------------------------------------------------
+
+raw_base() { # which baseline is used, and from which epoch (struct fsn_ctl)
+	bpftool -j map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/g/ctl" |
+		jq -c '.[0].value[16:20]'
+}
+
+# Runs CMD and kills it at a random moment of the time that it takes.
+killed_within() { # MS CMD...
+	local us=$((RANDOM * 32768 + RANDOM))
+
+	us=$((us % ($1 * 1100)))
+	timeout -s KILL "$(printf '%d.%06d' $((us / 1000000)) $((us % 1000000)))" "${@:2}" || true
+} 2>/dev/null
+
+ms_of() { # CMD...: how long it takes
+	local begin=${EPOCHREALTIME/./}
+
+	"$@" >/dev/null
+	echo $(((${EPOCHREALTIME/./} - begin) / 1000 + 1))
+}
+
+@test "a reset that is killed at any moment has happened or not" {
+	local i before pending=0 span
+
+	need_bpf
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	span=$(ms_of "$FUNCSNOOP" reset g)
+	for ((i = 1; i <= 25; i++)); do
+		capture "$FIX/call" add "$i"
+		((pending += i))
+		before=$(raw_base)
+		killed_within "$span" "$FUNCSNOOP" reset g
+		[[ $(raw_base) == "$before" ]] || pending=0
+		fsn stats g --json
+		assert_sound
+		assert_eq "$(json '[.[].functions[] | .calls, .returns, ([.histogram[].count] | add),
+			([.processes[].calls] | add), (.max_ns != null)]')" \
+			"$( ((pending == 0)) && echo "[]" ||
+				echo "[$pending,$pending,$pending,$pending,true]")" "round $i"
+	done
+	fsn detach g
+}
+
+@test "readings of killed resets that happened, and of the others, add up to all calls" {
+	local i before span
+
+	need_bpf
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	fsn attach h fix_add --lib "$FIX/libfix.so"
+	start_bg call "$FIX/call" --threads 4 --until-line add
+	wait_line call "^running "
+	span=$(ms_of "$FUNCSNOOP" reset h)
+	for ((i = 0; i < 25; i++)); do
+		before=$(raw_base)
+		killed_within "$span" "$FUNCSNOOP" stats g --reset --json \
+			>"$BATS_TEST_TMPDIR/reading.$i" || true
+		# One that did not happen says nothing, whatever it has printed.
+		[[ $(raw_base) != "$before" ]] || rm "$BATS_TEST_TMPDIR/reading.$i"
+	done
+	tell call
+	wait_bg call
+	i=$(result_calls)
+	fsn stats g --json
+	assert_sound
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/reading.end"
+	assert_eq "$(calls_of "$BATS_TEST_TMPDIR"/reading.*)" "$i" "calls made, and counted"
+	fsn detach g h
+}
