@@ -30,6 +30,7 @@
 // on 7.2, where calls lost their ends. So every function here uses at most 48 bytes.
 #include "core.h"
 #include "counters.h"
+#include "filter.h"
 #include "funcsnoop.h"
 #include "jumps.h"
 #include "procs.h"
@@ -92,7 +93,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 	struct fsn_set *set;
 	int way;
 
-	if (!READ(ctl.armed))
+	if (!is_on())
 		return false;
 	if (fsn_processes)
 		proc = count_in_process(fn);
@@ -239,25 +240,30 @@ __noinline int end_in_function(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u6
 	return how;
 }
 
+/* An end without a slot: its call began before, or in a parent, or was not followed. */
+static __noinline int count_unmatched(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat && is_on())
+		add(&stat->unmatched, 1);
+	return 0;
+}
+
 /* Counts the end of a call if it has a slot. @flags: FSN_SLOW_NO_RESULT or 0. */
 __noinline int call_end(__u32 fn, __u64 sp, __u64 result, __u32 flags)
 {
 	__u64 ns = bpf_ktime_get_ns(), start;
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, index = set_index(tgid, sp), proc;
-	struct fsn_stat *stat;
 	struct fsn_set *set;
 	int way, how;
 
-	if (!READ(ctl.armed))
-		return 0;
 	set = bpf_map_lookup_elem(&fsn_slots, &index);
 	if (!set)
 		return 0;
 	way = slot_take(set, call_key(fn, tgid), sp);
 	if (way < 0) {
-		stat = stat_of(fn, bpf_get_smp_processor_id());
-		if (stat)
-			add(&stat->unmatched, 1);
+		count_unmatched(fn);
 		return 0;
 	}
 	way &= FSN_WAYS - 1;
@@ -308,7 +314,7 @@ int fsn_count(struct pt_regs *ctx)
 {
 	__u32 fn = bpf_get_attach_cookie(ctx) & FSN_FN_MASK;
 
-	if (!READ(ctl.armed))
+	if (!is_on())
 		return 0;
 	count_call(fn);
 	if (fsn_processes)

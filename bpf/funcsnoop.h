@@ -219,8 +219,23 @@ struct fsn_slow {
  * In .bss, pinned as "ctl". A reset opens an epoch, waits, reads, writes the idle baseline
  * and then switches to it with one store to .base: killed at any moment, it changed nothing.
  */
+#define FSN_ON            1U
+#define FSN_FILTER_PID    2U /* only what fsn_pids has; and so on */
+#define FSN_FILTER_COMM   4U
+#define FSN_FILTER_CPU    8U
+#define FSN_FILTER_CGROUP 16U
+
+#define FSN_PIDS_MAX    1024
+#define FSN_COMMS_MAX   64
+#define FSN_CPUS_MAX    4096
+#define FSN_CGROUPS_MAX 8
+
+struct fsn_comm {
+	char comm[FSN_COMM_LEN]; /* of the thread, as in /proc/PID/task/TID/comm */
+};
+
 struct fsn_ctl {
-	unsigned int armed;     /* entry probes count */
+	unsigned int on;        /* FSN_ON once probes count, and FSN_FILTER_... */
 	unsigned int save_args; /* some function remembers slow calls */
 	unsigned int epoch;     /* that programs write minimum, maximum, processes under */
 	unsigned int sync;      /* counts what a reset waited for; see fsn_sync */
@@ -257,7 +272,7 @@ struct fsn_meta {
 };
 
 #define FSN_OPT_PROCESSES 1U
-#define FSN_OPT_FILTERED  2U
+#define FSN_OPT_LINK_PID  2U /* other processes have no breakpoints: --pid stays as it is */
 
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;

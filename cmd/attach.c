@@ -10,6 +10,7 @@
 #include "duration.h"
 #include "feature.h"
 #include "json.h"
+#include "mappers.h"
 #include "text.h"
 
 struct options {
@@ -21,6 +22,8 @@ struct options {
 	size_t word_cnt;
 	const char **libs;
 	pid_t *pids;
+	const char **comms, **cgroups;
+	uint32_t *cpus;
 	struct target_slow *slow;
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;
@@ -29,6 +32,8 @@ struct options {
 
 enum {
 	KEY_NAME = 0x100,
+	KEY_COMM,
+	KEY_CGROUP,
 	KEY_SLOW,
 	KEY_COUNT,
 	KEY_NO_PROCESSES,
@@ -43,10 +48,13 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "lib", 'l', "LIB", 0, "Library or executable: path, soname or stem; repeatable", 1 },
-	{ "pid", 'p', "PID", 0, "Look the library up in this process; repeatable", 1 },
+	{ "pid", 'p', "PID", 0, "Only this process, which tells the library; repeatable", 1 },
 	{ "config", KEY_CONFIG, "FILE", 0, "Groups from a JSON file", 1 },
 	{ "name", KEY_NAME, "NAME", 0, "Pin under another name than the preset's", 1 },
 	{ "regex", 'r', NULL, 0, "FUNCTIONs are regular expressions", 1 },
+	{ "comm", KEY_COMM, "NAME", 0, "Only threads of this command name; repeatable", 2 },
+	{ "cgroup", KEY_CGROUP, "PATH", 0, "Only this cgroup v2 and all below; repeatable", 2 },
+	{ "cpu", 'c', "N", 0, "Only this CPU; repeatable", 2 },
 	{ "slow", KEY_SLOW, "[FUNC=]DUR", 0, "Calls of this length or more are slow, remembered",
 		2 },
 	{ "count", KEY_COUNT, NULL, 0, "Count entries only: cheapest, harmless on all", 2 },
@@ -100,16 +108,16 @@ static void parse_slow(struct options *o, const char *arg, struct argp_state *st
 	o->slow[o->target.slow_cnt++] = slow;
 }
 
-static unsigned long parse_number(const char *what, const char *arg, unsigned long max,
-	struct argp_state *state)
+static unsigned long parse_number(const char *what, const char *arg, unsigned long min,
+	unsigned long max, struct argp_state *state)
 {
 	unsigned long n;
 	char *end;
 
 	errno = 0;
 	n = strtoul(arg, &end, 10);
-	if (errno || end == arg || *end || arg[0] == '-' || !n || n > max)
-		argp_error(state, "%s '%s' is not a number from 1 to %lu", what, arg, max);
+	if (errno || end == arg || *end || arg[0] == '-' || n < min || n > max)
+		argp_error(state, "%s '%s' is not a number from %lu to %lu", what, arg, min, max);
 	return n;
 }
 
@@ -144,6 +152,8 @@ static void parse_how(struct options *o, int key, const char *arg, struct argp_s
 
 static void parse_list(struct options *o, int key, char *arg, struct argp_state *state)
 {
+	struct filter *f = &o->attach.filter;
+
 	switch (key) {
 	case 'l':
 		o->libs = grow(state, o->libs, o->target.lib_cnt, sizeof(*o->libs));
@@ -151,7 +161,19 @@ static void parse_list(struct options *o, int key, char *arg, struct argp_state 
 		break;
 	case 'p':
 		o->pids = grow(state, o->pids, o->target.pid_cnt, sizeof(*o->pids));
-		o->pids[o->target.pid_cnt++] = parse_number("--pid", arg, 1U << 22, state);
+		o->pids[o->target.pid_cnt++] = parse_number("--pid", arg, 1, 1U << 22, state);
+		break;
+	case 'c':
+		o->cpus = grow(state, o->cpus, f->cpu_cnt, sizeof(*o->cpus));
+		o->cpus[f->cpu_cnt++] = parse_number("--cpu", arg, 0, 1U << 20, state);
+		break;
+	case KEY_COMM:
+		o->comms = grow(state, o->comms, f->comm_cnt, sizeof(*o->comms));
+		o->comms[f->comm_cnt++] = arg;
+		break;
+	case KEY_CGROUP:
+		o->cgroups = grow(state, o->cgroups, f->cgroup_cnt, sizeof(*o->cgroups));
+		o->cgroups[f->cgroup_cnt++] = arg;
 		break;
 	default:
 		o->words = grow(state, o->words, o->word_cnt, sizeof(*o->words));
@@ -169,6 +191,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'l':
 	case 'p':
+	case 'c':
+	case KEY_COMM:
+	case KEY_CGROUP:
 	case ARGP_KEY_ARG:
 		parse_list(o, key, arg, state);
 		break;
@@ -199,7 +224,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		parse_how(o, key, arg, state);
 		break;
 	case KEY_SAMPLE:
-		o->attach.sample = parse_number("--sample", arg, 1U << 31, state);
+		o->attach.sample = parse_number("--sample", arg, 1, 1U << 31, state);
 		break;
 	case KEY_REPLACE:
 		o->attach.replace = true;
@@ -265,7 +290,8 @@ static void print_target(const struct options *o, const struct target *t)
 	table_print(table, o->g, stdout);
 }
 
-static void print_attached(const struct target *t, const struct attach_report *report)
+static void print_attached(const struct target *t, const struct attach_report *report,
+	size_t processes)
 {
 	char text[64];
 	unsigned int exits = 0;
@@ -277,11 +303,31 @@ static void print_attached(const struct target *t, const struct attach_report *r
 		printf("%s%s", i ? ", " : "", t->libs[i]->path);
 	if (t->lib_cnt > 3)
 		printf(" and %zu more", t->lib_cnt - 3);
-	printf("; link %s, exits %s\n", link_mode_name(report->links),
+	printf(", mapped by %zu process%s; link %s, exits %s\n", processes,
+		processes == 1 ? "" : "es", link_mode_name(report->links),
 		text_exits(exits, text, sizeof(text)));
 	if (t->timed_cnt < t->probed_cnt)
 		printf("%s: %zu of them are only counted; 'funcsnoop list functions %s' says why\n",
 			t->name, t->probed_cnt - t->timed_cnt, t->name);
+}
+
+/* Above so many processes times functions --force is wanted: each pays for pages and time. */
+#define HITS_MAX (64 * 500)
+
+static int check_hits(const struct options *o, const struct target *t, size_t *ret_processes,
+	struct err *err)
+{
+	size_t processes = o->target.pid_cnt;
+	int code = 0;
+
+	if (!processes)
+		code = mappers_count(t, &processes, err);
+	*ret_processes = processes;
+	if (code || o->force || processes * t->probed_cnt <= HITS_MAX)
+		return code;
+	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
+		t->probed_cnt, processes);
+	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");
 }
 
 /* --- attaching ------------------------------------------------------------------------------ */
@@ -291,6 +337,7 @@ static int attach_group(struct options *o, const struct preset_group *preset, bo
 {
 	_cleanup_target_ struct target *t = NULL;
 	struct attach_report report;
+	size_t processes = 0;
 	int code;
 
 	o->target.preset = preset;
@@ -300,7 +347,8 @@ static int attach_group(struct options *o, const struct preset_group *preset, bo
 		return code;
 	note_left_out(o, t);
 	if (!o->dry_run) {
-		if (fs->fd < 0)
+		code = check_hits(o, t, &processes, err);
+		if (!code && fs->fd < 0)
 			code = bpffs_open(o->g->bpffs, true, fs, err);
 		if (!code)
 			code = attach_target(t, &o->attach, fs, &report, err);
@@ -312,7 +360,7 @@ static int attach_group(struct options *o, const struct preset_group *preset, bo
 	else if (o->dry_run)
 		print_target(o, t);
 	else if (!o->g->quiet)
-		print_attached(t, &report);
+		print_attached(t, &report, processes);
 	return 0;
 }
 
@@ -369,6 +417,11 @@ static int run_parsed(struct options *o)
 	o->target.libs = o->libs;
 	o->target.pids = o->pids;
 	o->target.slow = o->slow;
+	o->attach.filter.pids = o->pids;
+	o->attach.filter.pid_cnt = o->target.pid_cnt;
+	o->attach.filter.comms = o->comms;
+	o->attach.filter.cpus = o->cpus;
+	o->attach.filter.cgroups = o->cgroups;
 	feature_rules(&o->target.rules);
 	if (o->target.rules.count_only)
 		o->target.rules.exit = PLAN_MODE_NONE;
@@ -401,6 +454,9 @@ static int run(struct globals *g, int argc, char **argv)
 	free(o.words);
 	free(o.libs);
 	free(o.pids);
+	free(o.comms);
+	free(o.cpus);
+	free(o.cgroups);
 	free(o.slow);
 	return status;
 }

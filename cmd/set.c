@@ -5,10 +5,12 @@
 
 #include "cmd.h"
 #include "duration.h"
+#include "filter.h"
 #include "groups.h"
 #include "json.h"
 
-#define SLOW_MAX 64
+#define SLOW_MAX   64
+#define FILTER_MAX 64
 
 struct slow {
 	char *func; /* NULL: all */
@@ -21,20 +23,28 @@ struct options {
 	char *group;
 	struct slow slow[SLOW_MAX];
 	size_t slow_cnt;
+	pid_t pids[FILTER_MAX];
+	const char *comms[FILTER_MAX];
+	struct filter filter;
+	bool set_pids, set_comms;
 };
 
-enum { KEY_SLOW = 0x100 };
+enum { KEY_SLOW = 0x100, KEY_COMM };
 
 static const struct argp_option options[] = {
 	{ "slow", KEY_SLOW, "[FUNC=]DUR", 0,
 		"Calls of this length or more are slow and remembered; 'off' ends that", 1 },
+	{ "pid", 'p', "PID", 0, "Only this process from now on, repeatable; 'all': every one", 1 },
+	{ "comm", KEY_COMM, "NAME", 0,
+		"Only threads of this command name, repeatable; 'all': every one", 1 },
 	{ 0 }
 };
 
 static const char help[] = "Change a group while its probes stay attached.\v"
 			  "Examples:\n"
 			  "  funcsnoop set cuda --slow 10ms\n"
-			  "  funcsnoop set cuda --slow 'cudaMemcpy*=100us' --slow cudaFree=off";
+			  "  funcsnoop set cuda --slow 'cudaMemcpy*=100us' --slow cudaFree=off\n"
+			  "  funcsnoop set cuda --pid 4711 --comm all";
 
 static void parse_slow(struct options *o, const char *arg, struct argp_state *state)
 {
@@ -52,6 +62,32 @@ static void parse_slow(struct options *o, const char *arg, struct argp_state *st
 	o->slow_cnt++;
 }
 
+static void parse_pid(struct options *o, const char *arg, struct argp_state *state)
+{
+	unsigned long pid;
+	char *end;
+
+	o->set_pids = true;
+	if (!strcmp(arg, "all"))
+		return;
+	pid = strtoul(arg, &end, 10);
+	if (!pid || *end || arg[0] == '-' || pid > 1U << 22)
+		argp_error(state, "--pid '%s' is no process id", arg);
+	if (o->filter.pid_cnt == FILTER_MAX)
+		argp_error(state, "--pid more than %d times", FILTER_MAX);
+	o->pids[o->filter.pid_cnt++] = pid;
+}
+
+static void parse_comm(struct options *o, const char *arg, struct argp_state *state)
+{
+	o->set_comms = true;
+	if (!strcmp(arg, "all"))
+		return;
+	if (o->filter.comm_cnt == FILTER_MAX)
+		argp_error(state, "--comm more than %d times", FILTER_MAX);
+	o->comms[o->filter.comm_cnt++] = arg;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -62,6 +98,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_SLOW:
 		parse_slow(o, arg, state);
+		return 0;
+	case 'p':
+		parse_pid(o, arg, state);
+		return 0;
+	case KEY_COMM:
+		parse_comm(o, arg, state);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->group)
@@ -84,6 +126,9 @@ static int set(const struct options *o)
 		if (group_set_slow(groups.group[0], o->slow[i].func, o->slow[i].off,
 			    o->slow[i].ns, &err))
 			return cmd_fail(o->g, &err);
+	if ((o->set_pids || o->set_comms) && group_set_filter(groups.group[0], &o->filter,
+						     o->set_pids, o->set_comms, &err))
+		return cmd_fail(o->g, &err);
 	return o->g->json ? json_print(o->g, json_array()) : EXIT_DONE;
 }
 
@@ -95,10 +140,12 @@ static int run(struct globals *g, int argc, char **argv)
 	int status;
 
 	cmd_parse(g, &argp, argc, argv, &o);
+	o.filter.pids = o.pids;
+	o.filter.comms = o.comms;
 	if (!o.group)
 		status = cmd_usage(g, "no group given");
-	else if (!o.slow_cnt)
-		status = cmd_usage(g, "nothing to change: give --slow");
+	else if (!o.slow_cnt && !o.set_pids && !o.set_comms)
+		status = cmd_usage(g, "nothing to change: give --slow, --pid or --comm");
 	else
 		status = set(&o);
 	for (size_t i = 0; i < o.slow_cnt; i++)
@@ -106,4 +153,4 @@ static int run(struct globals *g, int argc, char **argv)
 	return status;
 }
 
-const struct command cmd_set = { "set", "GROUP [--slow DUR]", "change a running group", run };
+const struct command cmd_set = { "set", "GROUP [--slow DUR] [--pid PID]", "change a running group", run };

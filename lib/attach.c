@@ -46,8 +46,21 @@ static int check_absent(const struct bpffs *fs, const char *name, struct err *er
 	return err_hint(err, "--replace takes its place, --name pins under another name");
 }
 
+#define LINK_PIDS_MAX 16 /* above that, one link for all and the filter in the program */
+
+/*
+ * Whether processes that are not asked for are to have no breakpoints: a link for each
+ * process. The programs filter all the same, as children share their parent's.
+ */
+static bool link_by_pid(const struct attach_opts *opts, enum link_mode mode)
+{
+	size_t cnt = opts->filter.pid_cnt;
+
+	return cnt && cnt <= LINK_PIDS_MAX && (mode == LINK_PERF || link_multi_pid_works());
+}
+
 static void fill_meta(struct fsn_meta *meta, const struct target *t,
-	const struct attach_opts *opts, const struct engine *e)
+	const struct attach_opts *opts, const struct engine *e, bool by_pid)
 {
 	meta->layout = FSN_LAYOUT;
 	meta->links = engine_links(e);
@@ -59,7 +72,8 @@ static void fill_meta(struct fsn_meta *meta, const struct target *t,
 	meta->hist_shards = engine_hist_shards(e);
 	meta->probes = engine_probe_cnt(e);
 	meta->sample = opts->sample;
-	meta->options = opts->processes ? FSN_OPT_PROCESSES : 0;
+	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
+			(by_pid ? FSN_OPT_LINK_PID : 0);
 	snprintf(meta->name, sizeof(meta->name), "%s", t->name);
 	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
 }
@@ -79,28 +93,40 @@ static void on_progress(size_t done, size_t total, void *arg)
 			p->opts->progress_arg);
 }
 
-static int attach_all(struct engine *e, const struct probes *probes,
-	const struct attach_opts *opts, int dir_fd, struct err *err)
+/* One list of probes: a link for all processes, or one for each that is asked for. */
+static int attach_list(struct engine *e, const struct probe_list *list,
+	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
+	struct err *err)
 {
-	struct progress progress = { opts, "attached", 0, probes->total };
-	int code;
+	size_t links = by_pid ? opts->filter.pid_cnt : 1;
 
-	for (size_t i = 0; i < probes->jump_cnt; i++) {
-		code = engine_set_jump(e, i, &probes->jumps[i], err);
-		if (code)
-			return code;
-	}
-	/* In the order of enum engine_prog: an end is watched before a call can begin. */
-	for (size_t i = 0; i < probes->list_cnt; i++) {
-		const struct probe_list *list = &probes->lists[i];
+	for (size_t i = 0; i < links; i++) {
+		pid_t pid = by_pid ? opts->filter.pids[i] : 0;
+		int code = engine_attach(e, list->prog, &list->probes, pid, dir_fd,
+			on_progress, progress, err);
 
-		code = engine_attach(e, list->prog, &list->probes, dir_fd, on_progress,
-			&progress, err);
+		if (code == -ESRCH)
+			err_set(err, code, "there is no process %d", pid);
 		if (code)
-			return err_wrap(err, "%s", list->path);
-		progress.before += list->probes.cnt;
+			return by_pid ? code : err_wrap(err, "%s", list->path);
+		progress->before += list->probes.cnt;
 	}
 	return 0;
+}
+
+static int attach_all(struct engine *e, const struct probes *probes,
+	const struct attach_opts *opts, bool by_pid, int dir_fd, struct err *err)
+{
+	size_t links = by_pid ? opts->filter.pid_cnt : 1;
+	struct progress progress = { opts, "attached", 0, probes->total * links };
+	int code = 0;
+
+	for (size_t i = 0; !code && i < probes->jump_cnt; i++)
+		code = engine_set_jump(e, i, &probes->jumps[i], err);
+	/* In the order of enum engine_prog: an end is watched before a call can begin. */
+	for (size_t i = 0; !code && i < probes->list_cnt; i++)
+		code = attach_list(e, &probes->lists[i], opts, by_pid, dir_fd, &progress, err);
+	return code;
 }
 
 /* Everything in GROUP~, working, without a name yet. */
@@ -118,6 +144,7 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 		.processes = opts->processes,
 		.sample = opts->sample,
 	};
+	bool by_pid;
 	int code;
 
 	code = choose_mode(opts->link, &spec.mode, err);
@@ -132,12 +159,15 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 	for (size_t i = 0; i < probes.list_cnt; i++)
 		if (probes.lists[i].probes.cnt)
 			spec.progs |= 1U << probes.lists[i].prog;
+	by_pid = link_by_pid(opts, spec.mode);
 	code = engine_new(&spec, &e, err);
 	if (!code)
-		code = attach_all(e, &probes, opts, dir_fd, err);
+		code = engine_set_filter(e, &opts->filter, err);
+	if (!code)
+		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	if (code)
 		return code;
-	fill_meta(&meta, t, opts, e);
+	fill_meta(&meta, t, opts, e, by_pid);
 	code = description_write(&desc, t, e, &meta, err);
 	if (!code)
 		code = engine_pin_maps(e, dir_fd, err);

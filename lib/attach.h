@@ -9,6 +9,7 @@
 
 #include "bpffs.h"
 #include "err.h"
+#include "filter.h"
 #include "link.h"
 #include "target.h"
 
@@ -16,6 +17,7 @@ struct attach_opts {
 	enum link_mode link;
 	bool processes;   /* statistics per process */
 	uint32_t sample;  /* time one call of so many; 0 and 1: all */
+	struct filter filter; /* only these calls count */
 	bool replace;     /* take the place of a group of that name */
 	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
 	void (*progress)(const char *what, size_t done, size_t total, void *arg);

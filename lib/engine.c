@@ -30,6 +30,7 @@ struct engine {
 	enum link_mode mode;
 	uint32_t stat_shards, hist_shards;
 	unsigned int links;
+	uint32_t filters; /* mask of FSN_FILTER_... */
 	size_t link_cnt, probe_cnt;
 };
 
@@ -218,7 +219,7 @@ static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
 }
 
 static int attach_perf(struct engine *e, int prog_fd, bool is_return,
-	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
+	const struct link_probes *probes, pid_t pid, int dir_fd, engine_progress_fn progress, void *arg,
 	struct err *err)
 {
 	int code;
@@ -227,7 +228,7 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 	for (size_t i = 0; i < probes->cnt; i++) {
 		_cleanup_close_ int fd = -1;
 
-		code = link_perf(prog_fd, is_return, probes, i, &fd, err);
+		code = link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
 		if (!code)
 			code = pin_link(e, dir_fd, fd, err);
 		if (code)
@@ -240,7 +241,7 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 }
 
 int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
-	int dir_fd, engine_progress_fn progress, void *arg, struct err *err)
+	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err)
 {
 	int prog_fd = bpf_program__fd(engine_program(e, prog)), code;
 	bool session = prog == ENGINE_SESSION, is_return = prog == ENGINE_RETURN;
@@ -249,11 +250,11 @@ int engine_attach(struct engine *e, enum engine_prog prog, const struct link_pro
 	if (!probes->cnt)
 		return 0;
 	if (e->mode == LINK_PERF) {
-		code = attach_perf(e, prog_fd, is_return, probes, dir_fd, progress, arg, err);
+		code = attach_perf(e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
 	} else {
 		code = link_multi(prog_fd,
 			session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
-			probes, &fd, err);
+			probes, pid, &fd, err);
 		if (!code)
 			code = pin_link(e, dir_fd, fd, err);
 		if (!code)
@@ -287,11 +288,23 @@ int engine_pin_maps(struct engine *e, int dir_fd, struct err *err)
 	return 0;
 }
 
+int engine_set_filter(struct engine *e, const struct filter *filter, struct err *err)
+{
+	const struct filter_maps maps = {
+		.pids = bpf_map__fd(e->skel->maps.fsn_pids),
+		.comms = bpf_map__fd(e->skel->maps.fsn_comms),
+		.cpus = bpf_map__fd(e->skel->maps.fsn_cpus),
+		.cgroups = bpf_map__fd(e->skel->maps.fsn_cgroups),
+	};
+
+	return filter_write(filter, &maps, &e->filters, err);
+}
+
 void engine_arm(struct engine *e, uint64_t since_ns, bool save_args)
 {
 	struct fsn_ctl *ctl = &e->skel->bss->ctl;
 
 	ctl->since_ns[FSN_BASE_INDEX(ctl->base)] = since_ns;
 	ctl->save_args = save_args;
-	__atomic_store_n(&ctl->armed, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ctl->on, FSN_ON | e->filters, __ATOMIC_SEQ_CST);
 }

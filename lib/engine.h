@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "filter.h"
 #include "link.h"
 #include "maps.h"
 #include "util.h"
@@ -62,10 +63,11 @@ typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
 /*
  * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... One
  * link for all in session and multi mode, one each in perf mode (whose limit of open files
- * is raised as far as it goes). The probes do nothing until engine_arm().
+ * is raised as far as it goes). Only process @pid gets breakpoints, or all if it is 0. The
+ * probes do nothing until engine_arm().
  */
 int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
-	int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
+	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
 
 /* Mask of enum link_mode used so far, and the number of probes. */
 unsigned int engine_links(const struct engine *e);
@@ -73,6 +75,9 @@ size_t engine_probe_cnt(const struct engine *e);
 
 /* Pins all maps in @dir_fd. */
 int engine_pin_maps(struct engine *e, int dir_fd, struct err *err);
+
+/* Which calls are to count; before engine_arm(). Errors as of filter_write(). */
+int engine_set_filter(struct engine *e, const struct filter *filter, struct err *err);
 
 /* From here on calls count: one store. @since_ns is CLOCK_REALTIME. */
 void engine_arm(struct engine *e, uint64_t since_ns, bool save_args);

@@ -27,7 +27,7 @@ const char *err_text(int code)
 	return strerror_r(n, buf, sizeof(buf));
 }
 
-static void err_fill(struct err *e, int code, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void err_fill(struct err *e, int code, const char *fmt, va_list ap)
 {
 	e->code = code;
 	e->hint[0] = '\0';

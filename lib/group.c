@@ -6,6 +6,7 @@
 
 #include <bpf/bpf.h>
 
+#include "filter.h"
 #include "group_priv.h"
 #include "pattern.h"
 #include "text.h"
@@ -262,5 +263,49 @@ int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_
 	if (!matched && pattern)
 		return err_set(err, -ENOENT, "no timed function '%s' in group '%s'", pattern,
 			g->name);
+	return 0;
+}
+
+/* --- filters -------------------------------------------------------------------------------- */
+
+static int clear_map(int fd, size_t key_size)
+{
+	_cleanup_free_ void *key = calloc(1, key_size);
+
+	if (!key)
+		return -ENOMEM;
+	while (!bpf_map_get_next_key(fd, NULL, key))
+		if (bpf_map_delete_elem(fd, key))
+			return -errno;
+	return 0;
+}
+
+int group_set_filter(const struct group *g, const struct filter *filter, bool set_pids,
+	bool set_comms, struct err *err)
+{
+	const struct filter_maps maps = { g->fd[MAPID_PIDS], g->fd[MAPID_COMMS], -1, -1 };
+	uint32_t change = (set_pids ? FSN_FILTER_PID : 0) | (set_comms ? FSN_FILTER_COMM : 0);
+	_cleanup_mapping_ struct map_mapping map = {};
+	struct fsn_ctl *ctl;
+	uint32_t mask = 0;
+	int code;
+
+	if (set_pids && g->meta.options & FSN_OPT_LINK_PID) {
+		err_set(err, -EBUSY, "group '%s' has probes in the processes of --pid only",
+			g->name);
+		return err_hint(err, "attach it again with --replace");
+	}
+	code = map_mmap(g->fd[MAPID_CTL], sizeof(*ctl), &map);
+	if (!code && set_pids)
+		code = clear_map(maps.pids, sizeof(uint32_t));
+	if (!code && set_comms)
+		code = clear_map(maps.comms, sizeof(struct fsn_comm));
+	if (code)
+		return err_sys(err, code, "cannot change group '%s'", g->name);
+	code = filter_write(filter, &maps, &mask, err);
+	if (code)
+		return code;
+	ctl = map.addr;
+	__atomic_store_n(&ctl->on, (ctl->on & ~change) | mask, __ATOMIC_SEQ_CST);
 	return 0;
 }

@@ -81,6 +81,16 @@ uint64_t group_memory(const struct group *g);
 int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_t ns,
 	struct err *err);
 
+/*
+ * Which processes and threads' commands count from now on: each list replaces the old one,
+ * and an empty one with its flag ends that filter. Between two lists calls may pass both
+ * or neither. -EBUSY for processes when others have no breakpoints (attached with --pid).
+ * As group_set_slow() it needs writing and the lock.
+ */
+struct filter;
+int group_set_filter(const struct group *g, const struct filter *filter, bool set_pids,
+	bool set_comms, struct err *err);
+
 static inline void cleanup_group(struct group **g)
 {
 	group_free(*g);

@@ -75,7 +75,7 @@ static int load_trivial(unsigned int type)
  * A kernel that knows the type looks at the path and finds a directory (EBADF,
  * bpf_uprobe_multi_link_attach); one that doesn't says EINVAL or, at load, EACCES.
  */
-static int probe_multi(unsigned int type)
+static int probe_multi(unsigned int type, uint32_t pid)
 {
 	_cleanup_close_ int prog = load_trivial(type);
 	unsigned long offset = 0;
@@ -84,6 +84,7 @@ static int probe_multi(unsigned int type)
 		.path = (uintptr_t) "/",
 		.offsets = (uintptr_t)&offset,
 		.cnt = 1,
+		.pid = pid,
 	};
 	int fd;
 
@@ -112,9 +113,9 @@ int link_mode_probe(enum link_mode mode)
 
 	switch (mode) {
 	case LINK_SESSION:
-		return probe_multi(LINK_TYPE_UPROBE_SESSION);
+		return probe_multi(LINK_TYPE_UPROBE_SESSION, 0);
 	case LINK_MULTI:
-		return probe_multi(LINK_TYPE_UPROBE_MULTI);
+		return probe_multi(LINK_TYPE_UPROBE_MULTI, 0);
 	case LINK_PERF:
 		code = load_trivial(0);
 		if (code < 0)
@@ -125,6 +126,11 @@ int link_mode_probe(enum link_mode mode)
 	default:
 		return -EINVAL;
 	}
+}
+
+bool link_multi_pid_works(void)
+{
+	return probe_multi(LINK_TYPE_UPROBE_MULTI, (uint32_t)-1) == -EINVAL;
 }
 
 int link_mode_best(enum link_mode *ret_mode, struct err *err)
@@ -154,7 +160,7 @@ static void self_path(char *buf, size_t size, int fd)
 }
 
 int link_multi(int prog_fd, unsigned int type, bool is_return,
-	const struct link_probes *probes, int *ret_fd, struct err *err)
+	const struct link_probes *probes, pid_t pid, int *ret_fd, struct err *err)
 {
 	char path[32];
 	struct link_create_multi attr = {
@@ -164,6 +170,7 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 		.offsets = (uintptr_t)probes->offsets,
 		.cookies = (uintptr_t)probes->cookies,
 		.cnt = probes->cnt,
+		.pid = pid,
 		.multi_flags = is_return ? MULTI_RETURN : 0,
 	};
 	int fd;
@@ -177,7 +184,7 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 }
 
 int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
-	int *ret_fd, struct err *err)
+	pid_t pid, int *ret_fd, struct err *err)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = probes->cookies[i]);
 	struct perf_event_attr attr = { .size = sizeof(attr), .config = is_return };
@@ -191,7 +198,8 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 	attr.type = type;
 	attr.uprobe_path = (uintptr_t)path;
 	attr.probe_offset = probes->offsets[i];
-	event = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	event = syscall(__NR_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
+		PERF_FLAG_FD_CLOEXEC);
 	if (event < 0)
 		return err_sys(err, -errno, "cannot make a probe at offset %#lx",
 			probes->offsets[i]);

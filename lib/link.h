@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "err.h"
 
@@ -34,6 +35,12 @@ int link_mode_probe(enum link_mode mode);
 /* The best mode there is, or -errno: the code of the last that was tried. */
 int link_mode_best(enum link_mode *ret_mode, struct err *err);
 
+/*
+ * Whether a multi link for one process means all of its threads. From 6.6 to 6.9 it means
+ * one thread (fixed by 46ba0e49b642, which also refuses a negative pid: that tells).
+ */
+bool link_multi_pid_works(void);
+
 struct link_probes {
 	int file_fd; /* the ELF file; the kernel finds it as /proc/self/fd/N */
 	const unsigned long *offsets; /* in the file */
@@ -42,14 +49,17 @@ struct link_probes {
 };
 
 /*
+ * In both, only process @pid (a thread group's leader) gets breakpoints, or all processes
+ * if it is 0. Its later children are not told apart by the kernel: filter in the program.
+ *
  * One link for all of @probes: @type is LINK_TYPE_UPROBE_MULTI or _SESSION, the
  * program's expected_attach_type. The caller closes *@ret_fd.
  */
 int link_multi(int prog_fd, unsigned int type, bool is_return,
-	const struct link_probes *probes, int *ret_fd, struct err *err);
+	const struct link_probes *probes, pid_t pid, int *ret_fd, struct err *err);
 
 /* A perf event and its link for probe @i of @probes. */
 int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
-	int *ret_fd, struct err *err);
+	pid_t pid, int *ret_fd, struct err *err);
 
 #endif

@@ -28,7 +28,8 @@ static void keep(const char *text)
 	}
 }
 
-static int log_print(enum libbpf_print_level level, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static int log_print(
+	enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len;

@@ -25,6 +25,8 @@
 	X(MAPID_PROCS, "procs", fsn_procs)                                                      \
 	X(MAPID_CODES, "codes", fsn_codes)                                                      \
 	X(MAPID_SLOW, "slow", fsn_slow)                                                         \
+	X(MAPID_PIDS, "pids", fsn_pids)                                                       \
+	X(MAPID_COMMS, "comms", fsn_comms)                                                    \
 	X(MAPID_SYNC, "sync", fsn_sync)
 
 enum map_id {

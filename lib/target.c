@@ -218,6 +218,12 @@ static int libs_find(struct libs *l, struct libfind *finder, const struct target
 
 /* --- plans ---------------------------------------------------------------------------------- */
 
+#ifdef __aarch64__
+#define HOST_ARCH PLAN_ARM64
+#else
+#define HOST_ARCH PLAN_X86_64
+#endif
+
 /* One planner for each file. */
 struct planned {
 	const struct lib_file *lib;
@@ -249,6 +255,8 @@ static int planner_of(struct planners *p, const struct lib_file *lib,
 			*ret_planned = &p->of[i];
 			return 0;
 		}
+	if (elf_file_info(lib->elf)->arch != HOST_ARCH)
+		return err_set(err, -ENOEXEC, "'%s' is for another architecture", lib->path);
 	code = safe_return_why(lib->elf, &new.return_why, err);
 	if (!code)
 		code = elf_file_image(lib->elf, &image, err);
