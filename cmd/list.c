@@ -27,10 +27,11 @@ static const struct argp_option options[] = {
 };
 
 static const char help[] =
-	"Show what is attached, the functions of a group, the presets, or the calls that have\n"
-	"not returned.\v"
-	"A call in flight is stale, and hidden without --all, when its thread's stack pointer\n"
-	"shows that it can't be running any more (longjmp, recursion deeper than 64).\n"
+	"Show what is attached, the functions of groups, the presets, or the calls\n"
+	"that have not returned.\v"
+	"A call in flight is stale, and hidden without --all, when the stack pointer\n"
+	"of its thread shows that it can't be running any more: after longjmp, or in\n"
+	"recursion deeper than return probes see (64).\n"
 	"\n"
 	"Examples:\n"
 	"  funcsnoop list\n"
