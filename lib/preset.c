@@ -113,14 +113,17 @@ static int file_find(
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	_cleanup_free_ char *text = NULL;
+	int rc, code = -errno;
 	struct stat st;
 	size_t len;
-	int rc;
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+	if (fd < 0 && (code == -ENOENT || code == -ENOTDIR))
+		return -ENOENT;
+	/* HOME may be another user's (sudo -u, setpriv): a folder closed to us has nothing. */
+	if (fd < 0 && code == -EACCES && stat(path, &st) && errno == EACCES)
 		return -ENOENT;
 	if (fd < 0)
-		return err_sys(err, -errno, "cannot open preset '%s'", path);
+		return err_sys(err, code, "cannot open preset '%s'", path);
 	if (fstat(fd, &st))
 		return err_sys(err, -errno, "cannot stat preset '%s'", path);
 	if (!S_ISREG(st.st_mode))
