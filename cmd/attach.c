@@ -348,6 +348,9 @@ static int attach_group(struct options *o, const struct preset_group *preset, bo
 	note_left_out(o, t);
 	if (!o->dry_run) {
 		code = check_hits(o, t, &processes, err);
+		/* A user who can't attach must not make the folder: root would refuse it. */
+		if (!code && fs->fd < 0)
+			code = attach_choose_link(&o->attach, err);
 		if (!code && fs->fd < 0)
 			code = bpffs_open(o->g->bpffs, true, fs, err);
 		if (!code)

@@ -179,6 +179,11 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 	return 0;
 }
 
+int attach_choose_link(struct attach_opts *opts, struct err *err)
+{
+	return choose_mode(opts->link, &opts->link, err);
+}
+
 int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
 	struct attach_report *ret_report, struct err *err)
 {

@@ -30,6 +30,12 @@ struct attach_report {
 };
 
 /*
+ * Replaces LINK_AUTO by the best kind of link that there is. Fails as attach_target() would
+ * for want of privilege or of a link, before anything has been made.
+ */
+_must_check_ int attach_choose_link(struct attach_opts *opts, struct err *err);
+
+/*
  * Attaches @t as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless
  * .replace), -EPERM without privilege, -EOPNOTSUPP when the kernel lacks the kind of link,
  * -EBUSY when the lock is held too long. On failure nothing is left behind.
