@@ -90,6 +90,16 @@ assert_words() { # WORD...: exactly these
 	assert_words total calls avg max p99 errors slow name
 	complete_words stats --top ""
 	assert_output ""
+	complete_words attach -c 0
+	assert_output_line 0
+	complete_words set my --comm ""
+	assert_words all
+	complete_words set my --pid al
+	assert_words all
+	complete_words set my --pid 1 --comm all --sl
+	assert_words --slow
+	complete_words attach my --cgroup /sys/fs/cgrou
+	assert_words /sys/fs/cgroup
 }
 
 @test "-p is an option without value before the command, and a process after attach" {
