@@ -307,7 +307,7 @@ static void print_attached(const struct target *t, const struct attach_report *r
 		processes == 1 ? "" : "es", link_mode_name(report->links),
 		text_exits(exits, text, sizeof(text)));
 	if (t->timed_cnt < t->probed_cnt)
-		printf("%s: %zu of them are only counted; 'funcsnoop list functions %s' says why\n",
+		printf("%s: %zu of them have no times; 'funcsnoop list functions %s' says why\n",
 			t->name, t->probed_cnt - t->timed_cnt, t->name);
 }
 

@@ -10,8 +10,10 @@
 
 #include "bpffs.h"
 
-#define POLL_MS 2
-#define HELD_MS 2000
+#define POLL_MS     2
+#define POLL_MAX_MS 128
+#define MANY_LINKS  32
+#define HELD_MS     2000
 
 /* Ids of links, programs or maps that are to vanish. */
 struct idlist {
@@ -113,21 +115,26 @@ static int unpin_map_fn(int dir_fd, const char *name, void *arg)
  */
 static void removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
 {
-	struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
+	long pause_ms = POLL_MS, held_ms = 0;
 	size_t total = r->links.cnt;
 
-	for (int held_ms = 0; held_ms < HELD_MS;) {
+	while (held_ms < HELD_MS) {
 		idlist_prune(&r->links, bpf_link_get_next_id);
 		if (progress)
 			progress(total - r->links.cnt, total, arg);
 		if (!r->links.cnt) {
 			idlist_prune(&r->progs, bpf_prog_get_next_id);
 			idlist_prune(&r->maps, bpf_map_get_next_id);
-			held_ms += POLL_MS;
+			held_ms += pause_ms;
 		}
 		if (!r->links.cnt && !r->progs.cnt && !r->maps.cnt)
 			return;
-		nanosleep(&pause, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000L }, NULL);
+		/* A link each takes the kernel minutes: looking must not cost as much. */
+		if (r->links.cnt > MANY_LINKS && pause_ms < POLL_MAX_MS)
+			pause_ms *= 2;
+		else if (r->links.cnt <= MANY_LINKS)
+			pause_ms = POLL_MS;
 	}
 }
 
