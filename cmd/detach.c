@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "groups.h"
 #include "json.h"
 #include "util.h"
 
@@ -89,7 +90,8 @@ static int run_parsed(const struct options *o)
 		code = bpffs_open_group(&fs, names[i], &fd, &err);
 	}
 	for (size_t i = 0; !code && i < cnt; i++)
-		code = detach(o->g, &fs, names[i], &err);
+		if (!groups_named_before(names, i))
+			code = detach(o->g, &fs, names[i], &err);
 	if (code)
 		return cmd_fail(o->g, &err);
 	return o->g->json ? json_print(o->g, json_array()) : EXIT_DONE;

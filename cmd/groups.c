@@ -44,6 +44,14 @@ static int add_group(struct groups *groups, const char *name, enum groups_mode m
 	return 0;
 }
 
+bool groups_named_before(char *const *names, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(names[k], names[i]))
+			return true;
+	return false;
+}
+
 int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
 	enum groups_mode mode, struct groups *ret_groups, struct err *err)
 {
@@ -66,7 +74,8 @@ int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
 	if (!ret_groups->group || !ret_groups->error)
 		return err_sys(err, -ENOMEM, "cannot open groups");
 	for (size_t i = 0; !code && i < name_cnt; i++)
-		code = add_group(ret_groups, names[i], mode, err);
+		if (!groups_named_before(names, i))
+			code = add_group(ret_groups, names[i], mode, err);
 	return code;
 }
 

@@ -27,6 +27,9 @@ enum groups_mode {
  */
 int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
 	enum groups_mode mode, struct groups *ret_groups, struct err *err);
+/* Is names[i] one of those before it? A group named twice is meant once. */
+bool groups_named_before(char *const *names, size_t i);
+
 void groups_done(struct groups *groups);
 
 #define _cleanup_groups_ __cleanup(groups_done)
