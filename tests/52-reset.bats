@@ -99,6 +99,20 @@ hint: 'funcsnoop list' shows what is attached"
 	fsn detach a b
 }
 
+@test "a group named twice is read and reset once" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 10
+	fsn stats a a --json
+	assert_json 'map(.group)' '["a"]'
+	fsn stats a a --reset --json
+	assert_json '[.[] | .group, .functions[].calls]' '["a",10]'
+	capture "$FIX/call" add 5
+	fsn reset a a
+	assert_numbers a ""
+	fsn detach a
+}
+
 @test "a reading that cannot be written resets nothing" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"

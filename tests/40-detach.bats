@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop detach: when it ends nothing is left and nothing fires.
+# bats file_tags=bpf
+
+load helpers
+
+groups() { # names, space between them
+	"$FUNCSNOOP" list --json | jq -r 'map(.name) | join(" ")'
+}
+
+@test "detach removes the groups that are named, silently" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	fsn attach b fix_add --lib "$FIX/libfix.so"
+	fsn attach c fix_add --lib "$FIX/libfix.so"
+	fsn detach c a
+	assert_output ""
+	assert_stderr ""
+	assert_eq "$(groups)" "b"
+	capture "$FIX/call" add 10
+	assert_numbers b "fix_add 10 0 10 0 0 0"
+	fsn detach b --json
+	assert_output "[]"
+	fsn list --json
+	assert_output "[]"
+}
+
+@test "detach --all removes all, also when there is none" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	fsn attach b eng_leaf --lib "$FIX/libengine.so"
+	fsn detach --all
+	assert_output ""
+	assert_eq "$(groups)" ""
+	fsn detach --all
+	assert_output ""
+	assert_stderr ""
+	fsn detach -a --json
+	assert_output "[]"
+}
+
+@test "detach of an unknown group removes none of the others named" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	fsn attach b fix_add --lib "$FIX/libfix.so"
+	fsn -s 1 detach a nosuch b
+	assert_stderr "funcsnoop detach: no group 'nosuch' is attached
+hint: 'funcsnoop list' shows what is attached"
+	assert_eq "$(groups)" "a b"
+	fsn -s 1 detach nosuch --json
+	assert_output '{"error":"no group '\''nosuch'\'' is attached"}'
+	fsn detach a b
+}
+
+@test "the same group named twice is detached once" {
+	need_bpf
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	fsn detach a a
+	assert_eq "$(groups)" ""
+}
+
+@test "detach needs groups or --all, and not both" {
+	fsn -s 2 detach
+	assert_output ""
+	assert_stderr "funcsnoop detach: needs either groups or --all
+hint: 'funcsnoop help detach' shows the usage"
+	fsn -s 2 detach --all a
+	fsn -s 2 detach --json
+	assert_output '{"error":"needs either groups or --all"}'
+}
+
+@test "names that are no group's are errors and touch nothing outside the folder" {
+	need_bpf
+	mkdir "$FUNCSNOOP_BPFFS/outside"
+	fsn attach a fix_add --lib "$FIX/libfix.so"
+	fsn -s 1 detach ../outside
+	fsn -s 1 detach .
+	fsn -s 1 detach ""
+	fsn -s 1 detach 'a~'
+	assert_eq "$(groups)" "a"
+	rmdir "$FUNCSNOOP_BPFFS/outside"
+	fsn detach a
+}
+
+# The counters are pinned at another place too, and outlive the group: no late hit changes
+# them, however many calls are under way.
+nothing_fires() { # MODE EXIT
+	local kept=$FUNCSNOOP_BPFFS/kept first
+
+	need_link "$1"
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so" --link "$1" --exit "$2"
+	start_bg call "$FIX/call" --threads 4 --until-line add
+	wait_line call "^running "
+	some_calls() {
+		fsn list g --json
+		[[ $(json '.[0].calls') -gt 500 ]]
+	}
+	poll_until some_calls
+	capture bpftool -j map show pinned "$FUNCSNOOP_BPFFS/funcsnoop/g/stats"
+	capture bpftool map pin id "$(json .id)" "$kept"
+	fsn detach g
+	capture bpftool -j map dump pinned "$kept"
+	first=$output
+	fsn list --json
+	assert_output "[]"
+	capture bpftool -j map dump pinned "$kept"
+	assert_output "$first"
+	rm "$kept"
+	tell call
+	wait_bg call
+	assert_output_match "wrong=0$"
+	# With the last pin the last map goes.
+	if [[ -z ${FSN_SHARED-} ]]; then
+		poll_until no_new_objects
+	fi
+}
+
+@test "after detach nothing fires, at full load (session, return)" {
+	nothing_fires session return
+}
+
+@test "after detach nothing fires, at full load (multi, ret)" {
+	nothing_fires multi ret
+}
+
+@test "after detach nothing fires, at full load (perf, return)" {
+	nothing_fires perf return
+}
+
+@test "after detach nothing fires, at full load (perf, ret)" {
+	nothing_fires perf ret
+}
+
+@test "detach leaves no link, program, map or pin of the group" {
+	local pin ids=() kind
+
+	need_bpf
+	need_tool bpftool
+	fsn attach g fix_add fix_ret --lib "$FIX/libfix.so"
+	for pin in "$FUNCSNOOP_BPFFS"/funcsnoop/g/*; do
+		kind=map
+		[[ ${pin##*/} != link_* ]] || kind=link
+		capture bpftool -j "$kind" show pinned "$pin"
+		ids+=("$kind $(json .id)")
+		[[ $kind != link ]] || ids+=("prog $(json .prog_id)")
+	done
+	((${#ids[@]} > 10)) || fail "few objects: ${ids[*]}"
+	fsn detach g
+	for pin in "${ids[@]}"; do
+		read -r kind pin <<<"$pin"
+		! bpftool "$kind" show id "$pin" >/dev/null 2>&1 || fail "$kind $pin is left"
+	done
+	assert_eq "$(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1)" ""
+}
