@@ -257,8 +257,8 @@ static void note_left_out(const struct options *o, const struct target *t)
 	const struct target_func *first = &t->funcs[t->probed_cnt];
 
 	if (t->missing_cnt)
-		cmd_note(o->g, "%zu functions of preset '%s' are not in the library",
-			t->missing_cnt, t->name);
+		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'", t->missing_cnt,
+			o->target.preset->name, t->missing[0]);
 	if (refused == 1)
 		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
 	else if (refused)
@@ -298,7 +298,7 @@ static void print_attached(const struct target *t, const struct attach_report *r
 
 	for (size_t i = 0; i < t->probed_cnt; i++)
 		exits |= 1U << target_func_shown(&t->funcs[i]).exit;
-	printf("%s: %zu functions of ", t->name, t->probed_cnt);
+	printf("%s: %zu function%s of ", t->name, t->probed_cnt, t->probed_cnt == 1 ? "" : "s");
 	for (size_t i = 0; i < t->lib_cnt && i < 3; i++)
 		printf("%s%s", i ? ", " : "", t->libs[i]->path);
 	if (t->lib_cnt > 3)
@@ -307,7 +307,7 @@ static void print_attached(const struct target *t, const struct attach_report *r
 		processes == 1 ? "" : "es", link_mode_name(report->links),
 		text_exits(exits, text, sizeof(text)));
 	if (t->timed_cnt < t->probed_cnt)
-		printf("%s: %zu of them have no times; 'funcsnoop list functions %s' says why\n",
+		printf("%s: %zu without times; 'funcsnoop list functions %s' says why\n",
 			t->name, t->probed_cnt - t->timed_cnt, t->name);
 }
 
@@ -380,7 +380,9 @@ static int attach_one(struct options *o, struct bpffs *fs, struct json_object *d
 	if (code == -ENOENT && o->target.function_cnt)
 		code = 0;
 	else if (code)
-		return code;
+		return err->hint[0] ? code :
+				      err_hint(err, "'funcsnoop list presets' shows them; or give "
+						    "FUNCTIONs and --lib to name a group yourself");
 	o->target.name = o->name ? o->name : o->group;
 	code = group_name_check(o->target.name, err);
 	if (!code)

@@ -22,7 +22,7 @@ static int open_group(const struct bpffs *fs, const char *name, enum groups_mode
 	return code ? code : slots_sweep(*ret_group, &swept, err);
 }
 
-static int add_group(struct groups *groups, const char *name, enum groups_mode mode,
+static int add_group(struct groups *groups, const char *name, bool named, enum groups_mode mode,
 	struct err *err)
 {
 	struct group *group = NULL;
@@ -30,7 +30,7 @@ static int add_group(struct groups *groups, const char *name, enum groups_mode m
 
 	code = open_group(&groups->fs, name, mode, &group, err);
 	/* One that a detach removes meanwhile is not there. */
-	if (code == -ENOENT && mode == GROUPS_LIST) {
+	if (code == -ENOENT && !named) {
 		group_free(group);
 		return 0;
 	}
@@ -56,6 +56,7 @@ int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
 	enum groups_mode mode, struct groups *ret_groups, struct err *err)
 {
 	_cleanup_names_ char **all = NULL;
+	bool named = name_cnt;
 	int code;
 
 	code = bpffs_open(g->bpffs, false, &ret_groups->fs, err);
@@ -75,7 +76,7 @@ int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
 		return err_sys(err, -ENOMEM, "cannot open groups");
 	for (size_t i = 0; !code && i < name_cnt; i++)
 		if (!groups_named_before(names, i))
-			code = add_group(ret_groups, names[i], mode, err);
+			code = add_group(ret_groups, names[i], named, mode, err);
 	return code;
 }
 

@@ -140,7 +140,7 @@ void json_add_list(struct json_object *doc, const struct json_list_row *row)
 	struct group_info info = group_info(row->group);
 	char exits[64];
 
-	for (uint32_t i = 0; i < info.lib_cnt; i++)
+	for (uint32_t i = 0; !row->error && i < info.lib_cnt; i++)
 		json_object_array_add(libs, json_object_new_string(group_lib(row->group, i)));
 	add_str(obj, "name", info.name);
 	add(obj, "libraries", libs);

@@ -55,6 +55,8 @@ static const struct argp_option before_options[] = {
 	{ "pretty", 'p', NULL, 0, "Print JSON with line breaks", 90 },
 	{ "debug", 'd', NULL, 0, "Show libbpf's and the verifier's messages", 90 },
 	{ "version", 'V', NULL, 0, "Print the version", 91 },
+	{ "usage", 'h', NULL, OPTION_HIDDEN, NULL, 91 },
+	{ "help", 'h', NULL, OPTION_HIDDEN, NULL, 91 },
 	{ 0 }
 };
 
@@ -111,14 +113,38 @@ static error_t parse_global(int key, char *arg, struct argp_state *state)
 
 const struct argp globals_argp = { .options = after_options, .parser = parse_global };
 
+/* Whether JSON is wanted by whoever wrote this line, wrong as it is. */
+static bool asks_for_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "-j") || !strcmp(argv[i], "--json") ||
+			!strcmp(argv[i], "--pretty"))
+			return true;
+	return false;
+}
+
+/* argp leaves the process where it finds wrong usage: then a JSON reader is still told. */
+static struct globals *parsing;
+
+static void tell_wrong_usage(int status, void *arg)
+{
+	if (parsing && status == EXIT_USAGE)
+		json_error(parsing, "wrong usage; stderr says what");
+}
+
 void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "funcsnoop %s", g->command);
 	argv[0] = name;
+	if (g->json || asks_for_json(argc, argv)) {
+		parsing = g;
+		on_exit(tell_wrong_usage, NULL);
+	}
 	if (argp_parse(argp, argc, argv, 0, NULL, input))
 		exit(EXIT_USAGE);
+	parsing = NULL;
 	argv[0] = "";
 }
 
@@ -223,8 +249,10 @@ static int run_help(struct globals *g, int argc, char **argv)
 		return EXIT_DONE;
 	}
 	command = find_command(argv[1]);
-	if (!command)
+	if (!command) {
+		g->command = NULL;
 		return unknown_command(g, argv[1]);
+	}
 	if (command == &cmd_help || command == &cmd_version) {
 		print_usage(stdout);
 		return EXIT_DONE;

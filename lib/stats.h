@@ -70,7 +70,7 @@ struct stats_slow {
 	uint64_t start_ns, duration_ns;
 	uint64_t start_realtime_ns; /* CLOCK_REALTIME, by the clocks' difference now */
 	uint64_t arg[STATS_ARGS];
-	uint64_t result;
+	int64_t result; /* cut to its type where one is declared */
 	bool has_args, has_result, failed;
 	char *result_name; /* of a return code, or NULL */
 };

@@ -186,6 +186,14 @@ static uint64_t clock_ns(clockid_t id)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
+/* The result as its type has it: the rest of the register is undefined. */
+static int64_t result_value(const struct fsn_conf *confs, uint32_t fn, uint64_t raw)
+{
+	unsigned int unused = confs[fn].width ? 64 - confs[fn].width : 0;
+
+	return (int64_t)(raw << unused) >> unused;
+}
+
 static int compare_slow(const void *a, const void *b)
 {
 	const struct stats_slow *x = a, *y = b;
@@ -198,6 +206,7 @@ int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls, size_
 {
 	_cleanup_free_ struct fsn_slow *rec = calloc(FSN_SLOW_CNT, sizeof(*rec));
 	_cleanup_free_ struct stats_slow *calls = calloc(FSN_SLOW_CNT, sizeof(*calls));
+	_cleanup_free_ struct fsn_conf *confs = calloc(g->meta.fn_cnt, sizeof(*confs));
 	uint64_t ahead = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	struct fsn_ctl ctl;
 	size_t cnt = 0;
@@ -206,9 +215,11 @@ int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls, size_
 	code = group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = rec && calls ?
+	code = rec && calls && confs ?
 		       map_read(g->fd[MAPID_SLOW], 0, FSN_SLOW_CNT, sizeof(*rec), rec) :
 		       -ENOMEM;
+	if (!code)
+		code = map_read(g->fd[MAPID_CONFS], 0, g->meta.fn_cnt, sizeof(*confs), confs);
 	if (code)
 		return err_sys(err, code, "cannot read slow calls of group '%s'", g->name);
 	for (size_t i = 0; i < FSN_SLOW_CNT; i++) {
@@ -223,14 +234,14 @@ int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls, size_
 			.start_ns = rec[i].start,
 			.start_realtime_ns = rec[i].start + ahead,
 			.duration_ns = rec[i].duration,
-			.result = rec[i].result,
+			.result = result_value(confs, rec[i].fn, rec[i].result),
 			.has_args = !(rec[i].flags & FSN_SLOW_NO_ARGS),
 			.has_result = !(rec[i].flags & FSN_SLOW_NO_RESULT),
 			.failed = rec[i].flags & FSN_SLOW_FAILED,
 		};
 		if (calls[cnt].has_result)
 			calls[cnt].result_name =
-				code_name(g, rec[i].fn, (int32_t)rec[i].result);
+				code_name(g, rec[i].fn, calls[cnt].result);
 		memcpy(calls[cnt].arg, rec[i].arg, sizeof(rec[i].arg));
 		memcpy(calls[cnt++].comm, rec[i].comm, sizeof(rec[i].comm));
 	}
