@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What tracing costs: `make bench`, B=REGEX for some rows, BENCH='--json --rounds N'.
+# Included by the GNUmakefile.
+
+B     ?=
+BENCH ?=
+BENCH_DIR := $(O)/tests/bench
+BENCH_BIN := $(addprefix $(BENCH_DIR)/,work floor rounds summary hold spend)
+
+# The workload is built like a user's program: without sanitizers, and with symbols.
+$(BENCH_DIR)/work: tests/bench/work.c GNUmakefile
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FIX_CFLAGS) -Ilib -MT $@ $< -lpthread -o $@
+
+$(BENCH_DIR)/%: tests/bench/%.c $(LIB) GNUmakefile
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LIB_INC) -MMD -MP -MT $@ $< $(LIB) $(LDFLAGS) \
+		$(PKG_LIBS) -lm -o $@
+
+.PHONY: bench
+bench: $(PROG) $(BENCH_BIN)
+	$(Q)O=$(O) tests/bench/run $(if $(B),--rows '$(B)') $(BENCH)

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What any tracer of this kind pays: a program that does nothing, on the same function.
+//
+//	floor FILE FUNCTION session|entry	says "ready", attached until its input ends
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "elf_file.h"
+#include "err.h"
+#include "link.h"
+
+/* return 0: at a session's entry that asks for the return, too. */
+static int load_empty(unsigned int type)
+{
+	struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
+
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "fsn_floor", "GPL", insns,
+		ARRAY_SIZE(insns), &opts);
+}
+
+static int attach(const char *path, const char *function, bool session, int *ret_fd,
+	struct err *err)
+{
+	unsigned int type = session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI;
+	_cleanup_elf_file_ struct elf_file *file = NULL;
+	_cleanup_close_ int prog = -1;
+	const struct elf_func *funcs;
+	const struct elf_name *name;
+	unsigned long offset;
+	uint64_t cookie = 0;
+	struct link_probes probes = { .offsets = &offset, .cookies = &cookie, .cnt = 1 };
+	size_t cnt;
+	int code;
+
+	code = elf_file_open(path, &file, err);
+	if (!code)
+		code = elf_file_funcs(file, &funcs, &cnt, err);
+	if (code)
+		return code;
+	name = elf_file_lookup(file, function, strlen(function));
+	if (!name)
+		return err_set(err, -1, "no function '%s' in %s", function, path);
+	offset = funcs[name->func].offset;
+	prog = load_empty(type);
+	if (prog < 0)
+		return err_sys(err, prog, "cannot load an empty program");
+	probes.file_fd = elf_file_fd(file);
+	return link_multi(prog, type, false, &probes, 0, ret_fd, err);
+}
+
+int main(int argc, char **argv)
+{
+	_cleanup_close_ int link = -1;
+	struct err err = {};
+
+	if (argc != 4)
+		die("usage: floor FILE FUNCTION session|entry");
+	if (attach(argv[1], argv[2], !strcmp(argv[3], "session"), &link, &err))
+		die("%s", err.msg);
+	puts("ready");
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+	return 0;
+}

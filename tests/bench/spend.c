@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What something costs: "WALL_MS SYSTEM_MS PEAK_KB" on descriptor 3.
+//
+//	spend cpu			a loop of arithmetic: no system call, no probe
+//	spend exec COUNT CMD...		COUNT times fork, exec, wait
+//	spend run CMD...		CMD once; its status is the result
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define LOOPS 40000000UL
+
+static double now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
+}
+
+static void spin(void)
+{
+	for (uint64_t i = 0, x = 1; i < LOOPS; i++) {
+		x = x * 6364136223846793005ULL + 1;
+		asm volatile("" : "+r"(x));
+	}
+}
+
+static int run(char **argv)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		die_errno("cannot fork");
+	if (!pid) {
+		execvp(argv[0], argv);
+		die_errno("cannot run %s", argv[0]);
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		die_errno("cannot wait for %s", argv[0]);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+int main(int argc, char **argv)
+{
+	double start = now_ms();
+	struct rusage use;
+	int code = 0;
+
+	if (argc == 2 && !strcmp(argv[1], "cpu")) {
+		spin();
+	} else if (argc > 3 && !strcmp(argv[1], "exec")) {
+		for (int i = atoi(argv[2]); i > 0 && !code; i--)
+			code = run(argv + 3);
+	} else if (argc > 2 && !strcmp(argv[1], "run")) {
+		code = run(argv + 2);
+	} else {
+		die("usage: spend cpu | exec COUNT CMD... | run CMD...");
+	}
+	start = now_ms() - start;
+	getrusage(RUSAGE_CHILDREN, &use);
+	dprintf(3, "%.3f %.3f %ld\n", start,
+		use.ru_stime.tv_sec * 1e3 + use.ru_stime.tv_usec / 1e3, use.ru_maxrss);
+	return code;
+}
