@@ -22,6 +22,13 @@ static int open_group(const struct bpffs *fs, const char *name, enum groups_mode
 	return code ? code : slots_sweep(*ret_group, &swept, err);
 }
 
+static bool is_gone(const struct bpffs *fs, const char *name)
+{
+	_cleanup_close_ int fd = -1;
+
+	return bpffs_open_group(fs, name, &fd, NULL) == -ENOENT;
+}
+
 static int add_group(struct groups *groups, const char *name, bool named, enum groups_mode mode,
 	struct err *err)
 {
@@ -30,7 +37,7 @@ static int add_group(struct groups *groups, const char *name, bool named, enum g
 
 	code = open_group(&groups->fs, name, mode, &group, err);
 	/* One that a detach removes meanwhile is not there. */
-	if (code == -ENOENT && !named) {
+	if (code == -ENOENT && !named && is_gone(&groups->fs, name)) {
 		group_free(group);
 		return 0;
 	}
