@@ -445,3 +445,24 @@ assert_numbers() { # GROUP TEXT
 			| \"\(.) in flight, \(\$calls | length) shown\")")
 	assert_eq "$got" "$2" "counts of '$1'"
 }
+
+# --- killed ----------------------------------------------------------------------------
+
+ms_of() { # CMD...: how long it takes
+	local begin=${EPOCHREALTIME/./}
+
+	"$@" >/dev/null
+	echo $(((${EPOCHREALTIME/./} - begin) / 1000 + 1))
+}
+
+# Runs CMD and kills it at a random moment of MS milliseconds and a few more. When this ends
+# CMD is dead, its locks and descriptors given back.
+killed_within() { # MS CMD...
+	local us=$(((RANDOM * 32768 + RANDOM) % ($1 * 1100))) pid
+
+	"${@:2}" </dev/null 3>&- 2>/dev/null &
+	pid=$!
+	sleep "$(printf '%d.%06d' $((us / 1000000)) $((us % 1000000)))"
+	kill -KILL "$pid" 2>/dev/null || true
+	wait "$pid" 2>/dev/null || true
+}

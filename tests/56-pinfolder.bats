@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The pin folder: whom it is trusted from, its lock, and commands that are killed.
+# bats file_tags=bpf
+
+load helpers
+
+FOLDER=$FUNCSNOOP_BPFFS/funcsnoop
+
+groups() { # names, space between them
+	"$FUNCSNOOP" list --json | jq -r 'map(.name) | join(" ")'
+}
+
+# Each command that reads or writes the folder says no, with TEXT.
+refused() { # TEXT
+	local command
+
+	for command in "list" "stats" "list inflight" "list functions g" "reset" "detach g" \
+		"detach --all" "set g --slow 1ms" "attach g fix_add --lib $FIX/libfix.so"; do
+		# shellcheck disable=SC2086	# several words
+		fsn -s 1 $command
+		assert_eq "$output" ""
+		grep -qF -e "$1" <<<"${stderr%%$'\n'*}" || fail "'$command' did not say: $1"
+	done
+	fsn -s 1 list --json
+	assert_json 'keys' '["error"]'
+}
+
+fresh_folder() {
+	need_bpf
+	rm -rf "$FOLDER"
+	[[ ! -e $FOLDER ]] || rmdir "$FOLDER"
+}
+
+@test "the folder is made by attach with mode 0700, and may stay empty" {
+	fresh_folder
+	fsn list --json
+	assert_output "[]"
+	fsn detach --all
+	[[ ! -e $FOLDER ]] || fail "a reading command made $FOLDER"
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	assert_eq "$(stat -c '%a %u' "$FOLDER" "$FOLDER/g")" "700 0
+700 0"
+	fsn detach g
+	assert_eq "$(find "$FOLDER")" "$FOLDER"
+}
+
+@test "a folder of another user is refused" {
+	fresh_folder
+	mkdir -m 0700 "$FOLDER"
+	chown 65534 "$FOLDER"
+	refused "'$FOLDER' belongs to user 65534"
+	rmdir "$FOLDER"
+}
+
+@test "a folder that others can write is refused" {
+	fresh_folder
+	mkdir "$FOLDER"
+	chmod 0777 "$FOLDER"
+	refused "'$FOLDER' can be written by others (mode 0777)"
+	chmod 0720 "$FOLDER"
+	refused "'$FOLDER' can be written by others (mode 0720)"
+	chmod 0755 "$FOLDER"
+	fsn list --json
+	assert_output "[]"
+	rmdir "$FOLDER"
+}
+
+@test "a symbolic link in the folder's place is refused" {
+	fresh_folder
+	mkdir "$FUNCSNOOP_BPFFS/elsewhere"
+	ln -s elsewhere "$FOLDER"
+	refused "'$FOLDER' is not a directory"
+	assert_eq "$(find "$FUNCSNOOP_BPFFS/elsewhere" -mindepth 1)" ""
+	rm "$FOLDER"
+	rmdir "$FUNCSNOOP_BPFFS/elsewhere"
+}
+
+@test "a pinned object in the folder's place is refused" {
+	need_tool bpftool
+	fresh_folder
+	capture bpftool map create "$FOLDER" type array key 4 value 4 entries 1 name other
+	refused "'$FOLDER' is not a directory"
+	rm "$FOLDER"
+}
+
+@test "a folder that is no bpffs is refused, and so is one that is not there" {
+	need_root
+	mkdir "$BATS_TEST_TMPDIR/plain"
+	FUNCSNOOP_BPFFS=$BATS_TEST_TMPDIR/plain refused "'$BATS_TEST_TMPDIR/plain' is not a bpffs"
+	assert_eq "$(find "$BATS_TEST_TMPDIR/plain" -mindepth 1)" ""
+	FUNCSNOOP_BPFFS=$BATS_TEST_TMPDIR/nosuch refused "'$BATS_TEST_TMPDIR/nosuch'"
+	ln -s "$FUNCSNOOP_BPFFS" "$BATS_TEST_TMPDIR/link"
+	FUNCSNOOP_BPFFS=$BATS_TEST_TMPDIR/link refused "'$BATS_TEST_TMPDIR/link'"
+}
+
+@test "--bpffs names the bpffs, before and after the command, and goes before the environment" {
+	need_bpf
+	FUNCSNOOP_BPFFS=/nosuch fsn --bpffs "$FUNCSNOOP_BPFFS" list --json
+	assert_output "[]"
+	FUNCSNOOP_BPFFS=/nosuch fsn list --json --bpffs "$FUNCSNOOP_BPFFS"
+	assert_output "[]"
+	FUNCSNOOP_BPFFS=/nosuch fsn list --json "--bpffs=$FUNCSNOOP_BPFFS"
+	assert_output "[]"
+	fsn -s 1 --bpffs /nosuch list
+	assert_stderr_match "^funcsnoop list: cannot open bpffs folder '/nosuch': No such file"
+}
+
+@test "what is no group in the folder is not listed and not touched" {
+	need_bpf
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	mkdir "$FOLDER/+other"
+	capture bpftool map create "$FOLDER/+map" type array key 4 value 4 entries 1 name other
+	assert_eq "$(groups)" "g"
+	fsn detach --all
+	assert_eq "$(ls "$FOLDER")" "+map
++other"
+	rm "$FOLDER/+map"
+	rmdir "$FOLDER/+other"
+}
+
+# --- the lock -------------------------------------------------------------------------
+
+@test "a writer waits for the lock and goes on when it is free" {
+	need_bpf
+	need_tool flock
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	start_bg holder flock "$FOLDER" bash -c 'echo held; read -r _'
+	wait_line holder "^held$"
+	start_bg detach "$FUNCSNOOP" detach g
+	waits() { # in the loop of the lock, or it has ended
+		bg_ended detach || [[ $(cat "/proc/$(bg_pid detach)/wchan") == *nanosleep* ]]
+	}
+	poll_until waits
+	bg_ended detach && fail "detach did not wait"
+	# Readers take no lock.
+	assert_eq "$(groups)" "g"
+	fsn stats g
+	fsn list inflight
+	tell holder
+	wait_bg holder
+	wait_bg detach
+	assert_eq "$(groups)" ""
+}
+
+# bats test_tags=bpf,slow
+@test "a writer waits five seconds for the lock and then names its holder" {
+	local begin
+
+	need_bpf
+	need_tool flock
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	start_bg holder flock "$FOLDER" bash -c 'echo held; read -r _'
+	wait_line holder "^held$"
+	begin=$SECONDS
+	fsn -s 1 detach g
+	assert_between $((SECONDS - begin)) 4 30 "seconds waited"
+	assert_stderr "funcsnoop detach: '$FOLDER' is locked by process $(bg_pid holder) (flock)"
+	assert_eq "$(groups)" "g"
+	start_bg attach "$FUNCSNOOP" --json attach h fix_add --lib "$FIX/libfix.so"
+	start_bg reset "$FUNCSNOOP" --json reset g
+	start_bg set "$FUNCSNOOP" --json set g --slow 1ms
+	start_bg stats "$FUNCSNOOP" --json stats --reset
+	for begin in attach reset set stats; do
+		wait_bg -s 1 "$begin"
+		assert_json '.error | test("is locked by process")' true
+	done
+	assert_eq "$(groups)" "g"
+	tell holder
+	wait_bg holder
+	fsn detach g
+}
+
+@test "commands at the same time leave whole groups" {
+	local i
+
+	need_bpf
+	for i in 1 2 3 4 5 6; do
+		start_bg "attach$i" "$FUNCSNOOP" attach "g$i" fix_add --lib "$FIX/libfix.so"
+	done
+	for i in 1 2 3 4 5 6; do
+		wait_bg "attach$i"
+	done
+	assert_eq "$(groups)" "g1 g2 g3 g4 g5 g6"
+	capture "$FIX/call" add 20
+	for i in 1 2 3 4 5 6; do
+		start_bg "detach$i" "$FUNCSNOOP" detach "g$i"
+		fsn list --json
+		assert_json_true 'all(.[]; .calls == 20 and (has("error") | not))'
+	done
+	for i in 1 2 3 4 5 6; do
+		wait_bg "detach$i"
+	done
+	assert_eq "$(groups)" ""
+}
+
+@test "of several attaches of one name one succeeds" {
+	local i good=0
+
+	need_bpf
+	for i in 1 2 3 4; do
+		start_bg "attach$i" "$FUNCSNOOP" attach g fix_add --lib "$FIX/libfix.so"
+	done
+	for i in 1 2 3 4; do
+		wait_bg -s any "attach$i"
+		((status)) || ((++good))
+		((status == 0)) || assert_stderr_match "group 'g' is attached already"
+	done
+	assert_eq "$good" 1
+	fsn detach g
+}
+
+# --- killed commands ------------------------------------------------------------------
+
+# Whether the next command finds the group whole, or nothing.
+whole_or_nothing() {
+	case $(groups) in
+	g)
+		capture "$FIX/call" add 10
+		capture "$FIX/call" ret 5
+		assert_numbers g "fix_add 10 0 10 0 0 0
+fix_ret 5 0 5 0 0 0"
+		;;
+	"")
+		assert_eq "$(find "$FOLDER" -mindepth 1)" "" "after the next command"
+		;;
+	*)
+		fail "groups: $(groups)"
+		;;
+	esac
+}
+
+attach_killed() { # MODE
+	local attach=("$FUNCSNOOP" attach g fix_add fix_ret --lib "$FIX/libfix.so" --link "$1")
+	local i span whole=0
+
+	need_link "$1"
+	span=$(ms_of "${attach[@]}")
+	fsn detach g
+	for ((i = 0; i < 20; i++)); do
+		killed_within "$span" "${attach[@]}" >/dev/null
+		whole_or_nothing
+		[[ ! -d $FOLDER/g ]] || fsn detach g
+	done
+	[[ -n ${FSN_SHARED-} ]] || poll_until no_new_objects
+}
+
+@test "an attach that is killed at any moment leaves a whole group or nothing (session)" {
+	attach_killed session
+}
+
+@test "an attach that is killed at any moment leaves a whole group or nothing (perf)" {
+	attach_killed perf
+}
+
+detach_killed() { # MODE
+	local i span
+
+	need_link "$1"
+	for ((i = 0; i < 20; i++)); do
+		[[ -d $FOLDER/g ]] ||
+			fsn attach g fix_add fix_ret --lib "$FIX/libfix.so" --link "$1"
+		if ((i == 0)); then
+			span=$(ms_of "$FUNCSNOOP" detach g)
+			continue
+		fi
+		killed_within "$span" "$FUNCSNOOP" detach g
+		fsn reset
+		whole_or_nothing
+	done
+	fsn detach --all
+	[[ -n ${FSN_SHARED-} ]] || poll_until no_new_objects
+}
+
+@test "a detach that is killed at any moment leaves a whole group or nothing (session)" {
+	detach_killed session
+}
+
+@test "a detach that is killed at any moment leaves a whole group or nothing (perf)" {
+	detach_killed perf
+}
+
+@test "an attach --replace that is killed leaves the old group or the new one, whole" {
+	local replace=("$FUNCSNOOP" attach g fix_ret --replace --lib "$FIX/libfix.so")
+	local i span old new
+
+	need_bpf
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	span=$(ms_of "${replace[@]}")
+	for ((i = 0; i < 12; i++)); do
+		fsn attach g fix_add --replace --lib "$FIX/libfix.so"
+		killed_within "$span" "${replace[@]}" >/dev/null
+		assert_eq "$(groups)" "g" "round $i"
+		capture "$FIX/call" add 10
+		capture "$FIX/call" ret 5
+		fsn stats g --json
+		[[ $(json '.[0].functions[] | "\(.name) \(.calls)"') =~ ^(fix_add\ 10|fix_ret\ 5)$ ]] ||
+			fail "neither group is there whole"
+		assert_eq "$(ls "$FOLDER")" "g"
+	done
+	fsn detach g
+	[[ -n ${FSN_SHARED-} ]] || poll_until no_new_objects
+}
+
+# --- other layouts --------------------------------------------------------------------
+
+@test "a group of another layout is listed and detached, and its numbers are not guessed" {
+	local bytes
+
+	need_bpf
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	fsn attach h fix_add --lib "$FIX/libfix.so"
+	capture bpftool -j map dump pinned "$FOLDER/g/meta"
+	read -ra bytes < <(json '.[0].value | .[0] = "0x63" | join(" ")')
+	capture bpftool map update pinned "$FOLDER/g/meta" key 0 0 0 0 value "${bytes[@]}"
+	fsn -s 1 stats g
+	assert_output ""
+	assert_stderr_match "^funcsnoop stats: group 'g' has layout 99, this command reads layout [0-9]+$"
+	assert_stderr_match "^hint: "
+	fsn -s 1 reset g
+	fsn -s 1 set g --slow 1ms
+	fsn -s 1 list inflight g
+	fsn -s 1 list functions g
+	fsn -s 1 stats g --json
+	assert_json '.error | startswith("group '\''g'\'' has layout 99")' true
+	fsn list --json
+	assert_json 'map([.name, .functions, .calls, .stale, (.error // "" | test("layout 99"))])' \
+		'[["g",null,null,null,true],["h",1,0,false,false]]'
+	fsn list
+	assert_output_match "^g +\(group 'g' has layout 99"
+	assert_output_match "^h "
+	fsn stats h --json
+	fsn -s 1 attach g fix_add --lib "$FIX/libfix.so"
+	fsn attach g fix_add --replace --lib "$FIX/libfix.so"
+	assert_numbers g ""
+	capture bpftool map update pinned "$FOLDER/g/meta" key 0 0 0 0 value "${bytes[@]}"
+	fsn detach g h
+	assert_eq "$(groups)" ""
+}
+
+@test "a folder with a group's name and nothing in it is listed with its error and detached" {
+	need_bpf
+	fsn attach h fix_add --lib "$FIX/libfix.so"
+	mkdir "$FOLDER/empty"
+	fsn list --json
+	assert_json 'map([.name, has("error")])' '[["empty",true],["h",false]]'
+	fsn -s 1 stats empty
+	fsn detach empty
+	assert_eq "$(groups)" "h"
+	fsn detach h
+}
