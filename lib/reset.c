@@ -138,21 +138,30 @@ static int open_epoch(struct reset *r)
 	return 0;
 }
 
-/* Steps 4 and 5. */
-static int switch_baseline(struct reset *r, const struct stats_raw *raw)
+/* Buckets of the next baseline: of the one in use, and what has come since. */
+static int write_buckets(const struct group *g, uint32_t in_use, const struct stats_func *f)
 {
-	uint32_t idle = !FSN_BASE_INDEX(r->ctl->base);
+	struct fsn_hist hist;
+
+	if (bpf_map_lookup_elem(base_hist_fd(g, in_use), &f->fn, &hist))
+		return -errno;
+	for (int b = 0; b < FSN_HIST_CNT; b++)
+		hist.bucket[b] += f->bucket[b];
+	return bpf_map_update_elem(base_hist_fd(g, !in_use), &f->fn, &hist, 0) ? -errno : 0;
+}
+
+/* Steps 4 and 5. */
+static int switch_baseline(struct reset *r, const struct stats *s, const struct stats_raw *raw)
+{
+	uint32_t in_use = FSN_BASE_INDEX(r->ctl->base), idle = !in_use;
 	const struct group *g = r->g;
 	struct timespec now;
 	int code;
 
-	code = map_write(g->fd[idle ? MAPID_BASE1 : MAPID_BASE0], 0, g->meta.fn_cnt,
-		sizeof(*raw->total), raw->total);
+	code = map_write(base_fd(g, idle), 0, g->meta.fn_cnt, sizeof(*raw->total), raw->total);
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
-		if (raw->hist_of[i] &&
-			bpf_map_update_elem(g->fd[idle ? MAPID_BASE_HIST1 : MAPID_BASE_HIST0],
-				&i, &raw->hist[raw->hist_of[i] - 1], 0))
-			code = -errno;
+		if (s->funcs[i].bucket)
+			code = write_buckets(g, in_use, &s->funcs[i]);
 	if (code)
 		return code;
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -213,7 +222,7 @@ int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, voi
 		code = deliver(stats, arg);
 	if (code)
 		return code;
-	code = switch_baseline(&r, &raw);
+	code = switch_baseline(&r, stats, &raw);
 	if (code)
 		return err_sys(err, code, "cannot reset group '%s'", g->name);
 	drop_old(&r);

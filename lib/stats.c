@@ -75,45 +75,27 @@ static void add_extremes(struct stats_func *f, const struct fsn_stat *stat,
 
 /* --- buckets -------------------------------------------------------------------------------- */
 
-static int read_hist(const struct group *g, uint32_t row, struct fsn_hist *sum)
+static int read_hist(const struct group *g, struct stats_func *f)
 {
 	struct fsn_hist hist;
 
+	f->bucket = calloc(FSN_HIST_CNT, sizeof(*f->bucket));
+	if (!f->bucket)
+		return -ENOMEM;
 	for (uint32_t shard = 0; shard < g->meta.hist_shards; shard++) {
-		uint32_t i = shard * g->meta.timed_cnt + row;
+		uint32_t i = shard * g->meta.timed_cnt + f->fn;
 
 		if (bpf_map_lookup_elem(g->fd[MAPID_HISTS], &i, &hist))
 			return -errno;
 		for (int b = 0; b < FSN_HIST_CNT; b++)
-			sum->bucket[b] += hist.bucket[b];
+			f->bucket[b] += hist.bucket[b];
 	}
 	return 0;
-}
-
-static int read_hists(const struct group *g, struct stats_raw *raw)
-{
-	size_t with = 0;
-	int code = 0;
-
-	for (uint32_t i = 0; i < g->meta.timed_cnt; i++)
-		with += raw->total[i].returns != 0;
-	raw->hist = calloc(with + 1, sizeof(*raw->hist));
-	raw->hist_of = calloc(g->meta.fn_cnt + 1, sizeof(*raw->hist_of));
-	if (!raw->hist || !raw->hist_of)
-		return -ENOMEM;
-	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
-		if (raw->total[i].returns) {
-			code = read_hist(g, i, &raw->hist[raw->hist_cnt]);
-			raw->hist_of[i] = ++raw->hist_cnt;
-		}
-	return code;
 }
 
 void stats_raw_done(struct stats_raw *raw)
 {
 	free(raw->total);
-	free(raw->hist);
-	free(raw->hist_of);
 }
 
 /* --- since the baseline --------------------------------------------------------------------- */
@@ -136,23 +118,14 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	f->in_flight = f->calls + f->carried > ends ? f->calls + f->carried - ends : 0;
 }
 
-static int func_buckets(const struct group *g, const struct stats_view *view,
-	const struct stats_raw *raw, struct stats_func *f)
+static int subtract_buckets(const struct group *g, uint32_t index, struct stats_func *f)
 {
-	uint32_t fn = f->fn, idle = FSN_BASE_INDEX(view->ctl.base);
-	const struct fsn_hist *now;
 	struct fsn_hist base;
 
-	if (!f->timed || !raw->hist_of[fn])
-		return 0;
-	now = &raw->hist[raw->hist_of[fn] - 1];
-	if (bpf_map_lookup_elem(g->fd[idle ? MAPID_BASE_HIST1 : MAPID_BASE_HIST0], &fn, &base))
+	if (bpf_map_lookup_elem(base_hist_fd(g, index), &f->fn, &base))
 		return -errno;
-	f->bucket = calloc(FSN_HIST_CNT, sizeof(*f->bucket));
-	if (!f->bucket)
-		return -ENOMEM;
 	for (int b = 0; b < FSN_HIST_CNT; b++)
-		f->bucket[b] = now->bucket[b] - base.bucket[b];
+		f->bucket[b] -= base.bucket[b];
 	return 0;
 }
 
@@ -179,8 +152,7 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 
 	if (!base)
 		return -ENOMEM;
-	code = map_read(g->fd[index ? MAPID_BASE1 : MAPID_BASE0], 0, g->meta.fn_cnt,
-		sizeof(*base), base);
+	code = map_read(base_fd(g, index), 0, g->meta.fn_cnt, sizeof(*base), base);
 	for (uint32_t i = 0; !code && i < g->meta.fn_cnt; i++) {
 		struct stats_func *f = &s->funcs[i];
 
@@ -195,7 +167,8 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 			f->returns = f->same ? f->calls : 0;
 			f->in_flight = 0;
 		}
-		code = func_buckets(g, view, raw, f);
+		if (f->bucket)
+			code = subtract_buckets(g, index, f);
 	}
 	return code;
 }
@@ -219,8 +192,11 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 		add_ends(&raw->total[i % cnt], &c.stat[i]);
 		add_extremes(&s->funcs[i % cnt], &c.stat[i], view);
 	}
-	if (!code)
-		code = read_hists(g, raw);
+	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++) {
+		s->funcs[i].fn = i;
+		if (raw->total[i].returns)
+			code = read_hist(g, &s->funcs[i]);
+	}
 	if (!code)
 		code = counters_read(g, &c);
 	for (size_t i = 0; !code && i < c.cnt; i++)
@@ -329,8 +305,8 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
 	code = group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = base ? map_read(g->fd[FSN_BASE_INDEX(ctl.base) ? MAPID_BASE1 : MAPID_BASE0], 0,
-			      g->meta.fn_cnt, sizeof(*base), base) :
+	code = base ? map_read(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0, g->meta.fn_cnt,
+			      sizeof(*base), base) :
 		      -ENOMEM;
 	if (!code)
 		code = counters_read(g, &c);

@@ -20,15 +20,26 @@ static inline bool view_has(const struct stats_view *v, uint32_t epoch)
 	return ((epoch - v->first) & FSN_EPOCH_MAX) <= ((v->last - v->first) & FSN_EPOCH_MAX);
 }
 
-/* Counters since the group was attached, over all shards: what a baseline is made of. */
+/*
+ * Counters of each function since the group was attached, over all shards: what a baseline
+ * is made of; .carried is what is in flight now.
+ */
 struct stats_raw {
-	struct fsn_base *total; /* of each function; .carried is what is in flight now */
-	struct fsn_hist *hist;  /* of each timed function with returns, packed */
-	uint32_t *hist_of;      /* function -> index in hist + 1; 0: none */
-	size_t hist_cnt;
+	struct fsn_base *total;
 };
 
 void stats_raw_done(struct stats_raw *raw);
+
+/* The map that holds the buckets of the baseline in use, or of the idle one. */
+static inline int base_hist_fd(const struct group *g, uint32_t index)
+{
+	return g->fd[index ? MAPID_BASE_HIST1 : MAPID_BASE_HIST0];
+}
+
+static inline int base_fd(const struct group *g, uint32_t index)
+{
+	return g->fd[index ? MAPID_BASE1 : MAPID_BASE0];
+}
 
 /* Reads all of the group as @view has it; @ret_raw may be NULL. */
 int stats_collect(const struct group *g, const struct stats_view *view,
