@@ -293,9 +293,10 @@ need_link() {
 	need_bpf
 	if [[ ! -e $known ]]; then
 		echo n >"$known"
-		if timeout 60 "$FUNCSNOOP" attach --link "$1" --dry-run needlink fix_add \
+		if timeout 60 "$FUNCSNOOP" attach --link "$1" --exit return needlink fix_add \
 			--lib "$FIX/libfix.so" >"$known.out" 2>&1 </dev/null; then
 			echo y >"$known"
+			timeout 60 "$FUNCSNOOP" detach needlink
 		fi
 	fi
 	[[ $(<"$known") == y ]] || skip "this kernel has no $1 links"
