@@ -175,7 +175,7 @@ static void calibrate(struct worker *w)
 	bool programs = opt.programs;
 
 	opt.programs = false;
-	w->calls = 64;
+	w->calls = 64 * opt.threads;
 	while ((ns = turn(w, w->calls)) < most / 2 && w->calls < 1UL << 22)
 		w->calls *= 2;
 	w->calls = w->calls * most / (ns ? ns : 1);
@@ -192,7 +192,7 @@ static void run(void)
 	for (unsigned long r = 0; r < opt.rounds; r++)
 		for (int i = 0; i < worker_cnt; i++) {
 			w = &workers[r & 1 ? worker_cnt - 1 - i : i];
-			turn(w, w->calls / 16 + 1);
+			turn(w, w->calls / 16 + 64 * opt.threads);
 			ns = turn(w, w->calls);
 			printf("%lu %s %.3f\n", r, w->name, (double)ns / w->calls);
 		}

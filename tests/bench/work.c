@@ -15,6 +15,7 @@
 #include "bench.h"
 
 #define THREADS_MAX 64
+#define WARM_UP     8 /* calls of each thread */
 
 /* A frame like a compiler's, so that entry, ret and chosen site are what is usual. */
 #if defined(__x86_64__)
@@ -40,7 +41,8 @@ FUNCTION(bench_endbr, MARK);
 struct job {
 	int (*fn)(int);
 	unsigned long calls;
-	pthread_barrier_t *start;
+	pthread_barrier_t *barrier;
+	uint64_t start_ns, end_ns, cpu_ns;
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -55,33 +57,51 @@ static void *run(void *arg)
 {
 	const struct job *job = arg;
 
-	if (job->start)
-		pthread_barrier_wait(job->start);
 	for (unsigned long i = 0; i < job->calls; i++)
 		job->fn(i);
 	return NULL;
 }
 
+/* The first calls are not timed: the kernel prepares the thread. Nor is the thread's end. */
+static void *run_thread(void *arg)
+{
+	struct job *job = arg;
+
+	for (int i = 0; i < WARM_UP; i++)
+		job->fn(i);
+	pthread_barrier_wait(job->barrier);
+	job->start_ns = now_ns(CLOCK_MONOTONIC);
+	job->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	run(job);
+	job->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - job->cpu_ns;
+	job->end_ns = now_ns(CLOCK_MONOTONIC);
+	return NULL;
+}
+
+/* From the first thread's start to the last one's end: the main thread may wake up late. */
 static void run_threads(struct job job, unsigned int threads)
 {
+	uint64_t cpu = 0, first = UINT64_MAX, last = 0;
 	pthread_t thread[THREADS_MAX];
-	pthread_barrier_t start;
-	uint64_t cpu, wall;
+	struct job jobs[THREADS_MAX];
+	pthread_barrier_t barrier;
 
-	pthread_barrier_init(&start, NULL, threads + 1);
-	job.start = &start;
-	job.calls /= threads;
-	for (unsigned int i = 0; i < threads; i++)
-		if (pthread_create(&thread[i], NULL, run, &job))
+	pthread_barrier_init(&barrier, NULL, threads);
+	job.barrier = &barrier;
+	job.calls = job.calls / threads - WARM_UP;
+	for (unsigned int i = 0; i < threads; i++) {
+		jobs[i] = job;
+		if (pthread_create(&thread[i], NULL, run_thread, &jobs[i]))
 			die("cannot make threads");
-	cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
-	wall = now_ns(CLOCK_MONOTONIC);
-	pthread_barrier_wait(&start);
-	for (unsigned int i = 0; i < threads; i++)
+	}
+	for (unsigned int i = 0; i < threads; i++) {
 		pthread_join(thread[i], NULL);
-	printf("%lu %lu\n", now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu,
-		now_ns(CLOCK_MONOTONIC) - wall);
-	pthread_barrier_destroy(&start);
+		cpu += jobs[i].cpu_ns;
+		first = jobs[i].start_ns < first ? jobs[i].start_ns : first;
+		last = jobs[i].end_ns > last ? jobs[i].end_ns : last;
+	}
+	pthread_barrier_destroy(&barrier);
+	printf("%lu %lu\n", cpu, last - first);
 }
 
 static void run_one(struct job job)
@@ -107,8 +127,8 @@ int main(int argc, char **argv)
 			die_errno("cannot run on CPU %s", argv[1]);
 	}
 	while (scanf("%31s %u %lu", name, &threads, &job.calls) == 3) {
-		if (!threads || threads > THREADS_MAX)
-			die("%u threads: 1 to %d", threads, THREADS_MAX);
+		if (!threads || threads > THREADS_MAX || job.calls / threads <= WARM_UP)
+			die("%u threads, %lu calls", threads, job.calls);
 		job.fn = strcmp(name, "bench_endbr") ? bench_call : bench_endbr;
 		if (threads == 1)
 			run_one(job);
