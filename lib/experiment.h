@@ -32,9 +32,10 @@ struct experiment_result {
  * Makes all experiments, those of a kind at the same time. Needs CAP_BPF and CAP_PERFMON
  * (or CAP_SYS_ADMIN); without them what needs a probe stays unknown. Does nothing to the
  * caller, and neither process nor probe is left when it returns. Children are killed after
- * EXPERIMENT_LIMIT_S; none dumps core.
+ * EXPERIMENT_LIMIT_S; none dumps core. Returns whether all that this kernel can be asked was
+ * answered, and would be again: worth keeping until the next boot.
  */
 #define EXPERIMENT_LIMIT_S 5
-void experiments_run(struct experiment_result results[EXPERIMENT_CNT]);
+bool experiments_run(struct experiment_result results[EXPERIMENT_CNT]);
 
 #endif
