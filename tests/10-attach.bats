@@ -1,0 +1,554 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop attach: which functions, of which files, and that their calls are counted.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+REAL=$FIX/libfix.so.1 # what that is a link to
+
+names() { # functions of the group that $output tells of
+	json '[.[0].functions[] | select(.refused | not) | .name] | sort | join(" ")'
+}
+
+# --- how functions are named ----------------------------------------------------------
+
+@test "functions by name are counted, each for itself" {
+	need_bpf
+	fsn attach g fix_add fix_ret fix_void --lib "$LIB"
+	assert_stderr ""
+	assert_output_match "^g: 3 functions of $REAL"
+	capture "$FIX/call" add 100
+	capture "$FIX/call" ret 10
+	capture "$FIX/call" fail 7
+	assert_numbers g "fix_add 100 0 100 0 0 0
+fix_ret 10 0 10 0 0 0"
+	fsn detach g
+}
+
+@test "a glob takes what it matches and says what of it is left out" {
+	need_bpf
+	fsn attach g 'fix_[ai]*' --lib "$LIB" --json
+	assert_stderr_match "^funcsnoop attach: left out: 'fix_ifunc': an IFUNC"
+	assert_eq "$(names)" "fix_add fix_alias_a fix_args6"
+	assert_json '[.[0].functions[] | select(.refused) | .name]' '["fix_ifunc"]'
+	assert_json '.[0].functions[] | select(.refused) | .refused | length > 10' true
+	capture "$FIX/call" add 3
+	assert_numbers g "fix_add 3 0 3 0 0 0"
+	fsn detach g
+	fsn attach g 'fix_[ai]*' --lib "$LIB" --quiet
+	assert_output ""
+	assert_stderr ""
+	fsn detach g
+}
+
+@test "--regex takes what the expression finds" {
+	need_bpf
+	fsn attach g -r '^fix_(add|ret)$' --lib "$LIB" --json
+	assert_eq "$(names)" "fix_add fix_ret"
+	fsn detach g
+	fsn attach g --regex 'ret' 'sl[e]+p' --lib "$LIB" --json
+	assert_eq "$(names)" "fix_ret fix_sleep_us"
+	fsn detach g
+	fsn -s 1 attach g -r 'fix_(' --lib "$LIB"
+	assert_stderr_match "fix_\("
+}
+
+@test "two names of one function are one function, counted once a call" {
+	need_bpf
+	fsn attach g fix_alias_b fix_alias_a 'fix_alias*' --lib "$LIB"
+	capture "$FIX/call" alias_a 10
+	capture "$FIX/call" alias_b 5
+	fsn stats g --json
+	assert_json '.[0].functions | map([.calls, .returns])' '[[15,15]]'
+	fsn detach g
+}
+
+@test "versions of a symbol are told apart" {
+	need_bpf
+	fsn attach g 'fix_ver*' --lib "$LIB" --json
+	assert_eq "$(names)" "fix_ver fix_ver@FIX_1"
+	capture "$FIX/call" ver 10
+	capture "$FIX/call" ver_old 3
+	assert_numbers g "fix_ver 10 0 10 0 0 0
+fix_ver@FIX_1 3 0 3 0 0 0"
+	fsn detach g
+	fsn attach g fix_ver@FIX_1 --lib "$LIB"
+	capture "$FIX/call" ver 10
+	capture "$FIX/call" ver_old 3
+	assert_numbers g "fix_ver@FIX_1 3 0 3 0 0 0"
+	fsn detach g
+	fsn attach g fix_ver --lib "$LIB"
+	capture "$FIX/call" ver 10
+	capture "$FIX/call" ver_old 3
+	assert_numbers g "fix_ver 10 0 10 0 0 0"
+	fsn detach g
+}
+
+@test "name+0x0 and a file offset mean the function that begins there" {
+	local offset
+
+	need_bpf
+	fsn attach g fix_add+0x0 --lib "$LIB" --json
+	offset=$(json '.[0].functions[0].offset')
+	capture "$FIX/call" add 10
+	fsn stats g --json
+	assert_json '.[0].functions | map([.symbol, .calls, .returns])' '[["fix_add",10,10]]'
+	fsn detach g
+	fsn attach g "$(printf '+0x%x' "$offset")" --lib "$LIB" --json
+	assert_eq "$(names)" "fix_add"
+	capture "$FIX/call" add 10
+	assert_numbers g "fix_add 10 0 10 0 0 0"
+	fsn detach g
+}
+
+@test "name+0xOFF at an instruction inside is only counted, and between two it is refused" {
+	need_bpf
+	need_arch x86_64
+	fsn attach g fix_add+0x3 --lib "$LIB" --json
+	assert_json '.[0].functions[0].exit' none
+	capture "$FIX/call" add 10
+	assert_numbers g "fix_add+0x3 10 0 - 0 0 10"
+	fsn detach g
+	fsn -s 1 attach g fix_add+0x1 --lib "$LIB"
+	assert_stderr_match "^funcsnoop attach: cannot probe 'fix_add\+0x1' .*middle of an instruction"
+}
+
+@test "funccount's notation names the library with the function" {
+	need_bpf
+	fsn attach g "$LIB:fix_add" "p:$FIX/libengine.so:eng_leaf" --json
+	assert_eq "$(names)" "eng_leaf fix_add"
+	capture "$FIX/call" add 10
+	capture "$FIX/engine" leaf 5
+	assert_numbers g "eng_leaf 5 0 5 0 0 0
+fix_add 10 0 10 0 0 0"
+	fsn detach g
+}
+
+@test "C++ names select functions, with and without arguments" {
+	need_bpf
+	fsn attach g 'hz::over' 'hz::Linear::forward(double)' --lib "$FIX/libhazcxx.so" --json
+	assert_json '[.[0].functions[] | [.symbol, (.demangled | startswith("hz::"))]]
+		| map(.[1]) | all' true
+	assert_json '.[0].functions | length' 3
+	capture "$FIX/hazcxx" names 10
+	fsn stats g --json
+	assert_sound
+	assert_json '.[0].functions | map([.calls, .returns]) | unique' '[[10,10]]'
+	assert_json '.[0].functions | length' 3
+	fsn detach g
+}
+
+# --- how libraries are named ----------------------------------------------------------
+
+@test "a library is found by path, soname and stem" {
+	local lib
+
+	need_bpf
+	export LD_LIBRARY_PATH=$FIX
+	for lib in "$LIB" "$REAL" libfix.so.1 libfix.so libfix fix; do
+		fsn attach g fix_add --lib "$lib" --json
+		assert_json '.[0].functions[0].library' "$REAL"
+		fsn detach g
+	done
+	fsn -s 1 attach g fix_add --lib libfix.so.2
+	fsn -s 1 attach g fix_add --lib libfi
+}
+
+@test "a library that only a running process has is found in its mappings" {
+	need_bpf
+	start_bg call "$FIX/call" --wait add 10
+	wait_ready call
+	fsn attach g fix_add --lib fix --pid "$(bg_pid call)" --json
+	assert_json '.[0].functions[0].library' "$REAL"
+	fsn attach all-of-them fix_add --lib libfix.so.1 --json
+	assert_json '.[0].functions[0].library' "$REAL"
+	tell call
+	wait_bg call
+	assert_numbers g "fix_add 10 0 10 0 0 0"
+	assert_numbers all-of-them "fix_add 10 0 10 0 0 0"
+	fsn detach --all
+}
+
+@test "different files are probed each, the same file once" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB" --lib "$REAL" --lib "$FIX/stripped/libfix.so.1" --json
+	assert_json '.[0].functions | map([.name, .library])' \
+		"[[\"fix_add\",\"$REAL\"],[\"fix_add\",\"$FIX/stripped/libfix.so.1\"]]"
+	capture "$FIX/call" add 10
+	LD_LIBRARY_PATH=$FIX/stripped capture "$FIX/call" add 4
+	fsn stats g --json
+	assert_json '.[0].functions | sort_by(.calls) | map([.calls, .library])' \
+		"[[4,\"$FIX/stripped/libfix.so.1\"],[10,\"$REAL\"]]"
+	fsn detach g
+}
+
+@test "functions of a static executable are probed in it" {
+	need_bpf
+	fsn attach g fix_add fix_nested --lib "$FIX/call-static"
+	capture "$FIX/call-static" add 100
+	capture "$FIX/call-static" --arg 5 nested 4
+	assert_numbers g "fix_add 120 0 120 0 0 0
+fix_nested 4 0 4 0 0 0"
+	fsn detach g
+}
+
+@test "a stripped library has its exported functions, a debug file brings back the others" {
+	local kind
+
+	need_bpf
+	for kind in debuglink minidebug; do
+		fsn attach g fix_local fix_add --lib "$FIX/$kind/libfix.so.1"
+		LD_LIBRARY_PATH=$FIX/$kind capture "$FIX/call" --arg 5 local_call 2
+		LD_LIBRARY_PATH=$FIX/$kind capture "$FIX/call" add 3
+		assert_numbers g "fix_add 3 0 3 0 0 0
+fix_local 10 0 10 0 0 0"
+		fsn detach g
+	done
+	fsn attach g fix_add --lib "$FIX/stripped/libfix.so.1"
+	LD_LIBRARY_PATH=$FIX/stripped capture "$FIX/call" add 3
+	assert_numbers g "fix_add 3 0 3 0 0 0"
+	fsn detach g
+	fsn -s 1 attach g fix_local --lib "$FIX/stripped/libfix.so.1"
+	assert_stderr_match "^funcsnoop attach: no function 'fix_local' in "
+}
+
+@test "a library that is loaded and unloaded again is counted each time" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	capture "$FIX/dlcall" "$REAL" fix_add 10 5
+	assert_numbers g "fix_add 50 0 50 0 0 0"
+	fsn detach g
+}
+
+# --- which processes ------------------------------------------------------------------
+
+@test "a process that runs already and one that comes later are both counted" {
+	need_bpf
+	start_bg early "$FIX/call" --wait --threads 2 add 100
+	wait_ready early
+	fsn attach g fix_add --lib "$LIB"
+	tell early
+	wait_bg early
+	capture "$FIX/call" add 11
+	assert_numbers g "fix_add 211 0 211 0 0 0"
+	assert_json '.[0].functions[0].processes | map(.calls) | sort' '[11,200]'
+	fsn detach g
+}
+
+@test "sixteen threads of four processes at once lose no call" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	capture "$FIX/call" --procs 4 --threads 16 add 100
+	assert_output_match "calls=6400 .*wrong=0$"
+	assert_numbers g "fix_add 6400 0 6400 0 0 0"
+	assert_json '.[0].functions[0].processes | map([.calls, .returns])' \
+		'[[1600,1600],[1600,1600],[1600,1600],[1600,1600]]'
+	fsn detach g
+}
+
+@test "children by fork, vfork and posix_spawn are counted" {
+	local how
+
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	for how in fork vfork spawn; do
+		capture "$FIX/call" --manyprocs 5 --spawn $how add 20
+		assert_numbers g "fix_add 100 0 100 0 0 0"
+		assert_json '.[0].functions[0].processes | length' 5
+		fsn reset g
+	done
+	fsn detach g
+}
+
+# --- how ----------------------------------------------------------------------------------
+
+@test "--count counts entries and times none" {
+	need_bpf
+	fsn attach g fix_add fix_fail --lib "$LIB" --count
+	assert_output_match "exits none"
+	capture "$FIX/call" add 100
+	capture "$FIX/call" --arg -1 fail 10
+	assert_numbers g "fix_add 100 0 - 0 0 100
+fix_fail 10 0 - 0 0 10"
+	assert_json '.[0].functions[0] | [.errors, .slow, .total_ns, .min_ns, .avg_ns, .max_ns,
+		.p50_ns, .p90_ns, .p99_ns, .p999_ns, .return_codes, .histogram]' \
+		'[null,null,null,null,null,null,null,null,null,null,[],[]]'
+	assert_json '.[0].functions[0].processes | map([.calls, .returns, .total_ns, .max_ns,
+		.errors, .slow])' '[[100,null,null,null,null,null]]'
+	fsn detach g
+}
+
+@test "--exit none is the same for functions that are followed otherwise" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB" --exit none --json
+	assert_json '.[0].functions[0].exit' none
+	capture "$FIX/call" add 100
+	assert_numbers g "fix_add 100 0 - 0 0 100"
+	fsn detach g
+}
+
+@test "--exit return says what it can do to the program" {
+	fsn attach g fix_add --lib "$LIB" --exit return --dry-run --json
+	assert_json '.[0].functions[0] | [.exit, (.exit_why | test("exception"))]' '["return",true]'
+	fsn attach g fix_add --lib "$LIB" --dry-run --json
+	assert_json '.[0].functions[0].exit' ret
+}
+
+@test "--site entry leaves the probe at the entry" {
+	need_arch x86_64
+	fsn attach g asm_endbr_push --lib "$FIX/libinsn.so" --dry-run --json
+	assert_json '.[0].functions[0] | .site_offset - .offset' 4
+	fsn attach g asm_endbr_push --lib "$FIX/libinsn.so" --dry-run --json --site entry
+	assert_json '.[0].functions[0] | .site_offset - .offset' 0
+	need_bpf
+	fsn attach g asm_endbr_push --lib "$FIX/libinsn.so" --site entry
+	capture "$FIX/asmcall" asm_endbr_push 20
+	assert_numbers g "asm_endbr_push 20 0 20 0 0 0"
+	fsn detach g
+}
+
+@test "--no-processes keeps no statistics of processes" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB" --no-processes
+	capture "$FIX/call" --procs 2 add 10
+	assert_numbers g "fix_add 20 0 20 0 0 0"
+	assert_json '.[0].functions[0].processes' '[]'
+	assert_json '.[0].health.lost_processes' 0
+	fsn detach g
+}
+
+@test "--slow marks calls by a length for all and by one for each function" {
+	need_bpf
+	fsn attach g fix_add fix_sleep_us fix_ret --lib "$LIB" --slow 3600s --slow fix_sleep_us=20ms \
+		--slow 'fix_r*=1ns'
+	capture "$FIX/call" add 10
+	capture "$FIX/call" ret 10
+	capture "$FIX/call" --arg 20000 sleep_us 3
+	fsn stats g --json
+	assert_json '.[0].functions | sort_by(.name) | map([.name, .slow])' \
+		'[["fix_add",0],["fix_ret",10],["fix_sleep_us",3]]'
+	fsn detach g
+	fsn -s 1 attach g fix_add --lib "$LIB" --slow nosuch=1ms
+	assert_stderr "funcsnoop attach: --slow: no function 'nosuch' in the group"
+}
+
+@test "--link chooses the kind of link, and list says which" {
+	local mode
+
+	need_link session
+	for mode in session multi perf; do
+		fsn attach $mode fix_add --lib "$LIB" --link $mode --exit return
+	done
+	fsn list --json
+	assert_json 'map([.name, .link])' \
+		'[["multi","multi"],["perf","perf"],["session","session"]]'
+	capture "$FIX/call" add 10
+	for mode in session multi perf; do
+		assert_numbers $mode "fix_add 10 0 10 0 0 0"
+	done
+	fsn detach --all
+}
+
+# --- groups' names ----------------------------------------------------------------------
+
+@test "a second group of the same name is refused and changes nothing" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	capture "$FIX/call" add 10
+	fsn -s 1 attach g fix_ret --lib "$LIB"
+	assert_output ""
+	assert_stderr_match "^funcsnoop attach: .*group 'g' is attached already$"
+	assert_stderr_match "^hint: --replace takes its place, --name pins under another name$"
+	assert_numbers g "fix_add 10 0 10 0 0 0"
+	fsn detach g
+}
+
+@test "--replace takes the place of a group, or of none" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB" --replace
+	capture "$FIX/call" add 10
+	fsn attach g fix_ret --lib "$LIB" --replace
+	capture "$FIX/call" add 10
+	capture "$FIX/call" ret 3
+	assert_numbers g "fix_ret 3 0 3 0 0 0"
+	fsn list --json
+	assert_json 'map(.name)' '["g"]'
+	# An attempt that fails leaves the old one.
+	fsn -s 1 attach g nosuch --lib "$LIB" --replace
+	assert_numbers g "fix_ret 3 0 3 0 0 0"
+	fsn detach g
+}
+
+@test "--name pins under another name" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB" --name other --json
+	assert_json '.[0].group' other
+	fsn list --json
+	assert_json 'map(.name)' '["other"]'
+	fsn -s 1 attach g fix_add --lib "$LIB" --name list~
+	fsn detach other
+}
+
+@test "groups count on their own, also on one function" {
+	need_bpf
+	fsn attach a fix_add --lib "$LIB"
+	capture "$FIX/call" add 5
+	fsn attach b fix_add --lib "$LIB"
+	capture "$FIX/call" add 10
+	assert_numbers a "fix_add 15 0 15 0 0 0"
+	assert_numbers b "fix_add 10 0 10 0 0 0"
+	fsn detach a
+	capture "$FIX/call" add 1
+	assert_numbers b "fix_add 11 0 11 0 0 0"
+	fsn detach b
+}
+
+# --- --dry-run ----------------------------------------------------------------------------
+
+@test "--dry-run explains, attaches nothing and needs no privilege" {
+	local as_nobody=()
+
+	((EUID != 0)) || as_nobody=(setpriv --reuid=65534 --clear-groups)
+	capture "${as_nobody[@]}" "$FUNCSNOOP" attach g fix_add fix_ret --lib "$LIB" --dry-run --json
+	assert_json 'map([.group, (.functions | map(.name))])' '[["g",["fix_add","fix_ret"]]]'
+	assert_stderr ""
+	capture "${as_nobody[@]}" "$FUNCSNOOP" attach g fix_add -n --lib "$LIB"
+	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" \
+		"FUNCTION LIBRARY OFFSET SITE INSTRUCTION EXIT WHY"
+	assert_output_match "^fix_add +$REAL +0x[0-9a-f]+ +\+0 "
+	[[ ! -e $FUNCSNOOP_BPFFS/funcsnoop/g ]]
+}
+
+@test "what attach, --dry-run and list functions say of a function has one shape" {
+	local dry attached listed
+
+	need_bpf
+	fsn attach g fix_add fix_ret --lib "$LIB" --dry-run --json
+	dry=$output
+	assert_json '.[0].functions[0] | keys_unsorted' \
+		'["name","symbol","demangled","library","build_id","offset","site_offset","site_why","instruction","exit","exit_why","refused"]'
+	assert_json '.[0].functions[0] | [.name, .symbol, .demangled, .library, .refused]' \
+		"[\"fix_add\",\"fix_add\",null,\"$REAL\",null]"
+	assert_json '.[0].functions[0] | map_values(type) | [.build_id, .offset, .site_offset,
+		.site_why, .instruction, .exit, .exit_why] | join(" ")' \
+		"string number number string string string string"
+	assert_json '.[0].functions[0].build_id' "$(readelf -n "$REAL" | sed -n 's/.*Build ID: //p')"
+	fsn attach g fix_add fix_ret --lib "$LIB" --json
+	attached=$output
+	fsn list functions g --json
+	listed=$output
+	assert_eq "$attached" "$dry"
+	assert_eq "$listed" "$dry"
+	fsn detach g
+}
+
+# --- --config ------------------------------------------------------------------------------
+
+# The file of the manual, with the fixtures' functions.
+write_config() {
+	cat >"$BATS_TEST_TMPDIR/config.json" <<-END
+	{ "fix_func_sym":   { "plus": "fix_add", "minus": "fix_fail" },
+	  "custom_sym":     { "leaf": "eng_leaf" },
+	  "hz_func_sym":    { "outer": { "symbol": "hzx_outer", "slow": "1ns", "ret": "long" } },
+	  "lib":            "$LIB",
+	  "libs":           { "custom": "$FIX/libengine.so", "hz": "$FIX/libhazcxx.so" } }
+	END
+}
+
+@test "--config attaches the groups of a file, or those that are named" {
+	need_bpf
+	write_config
+	fsn attach --config "$BATS_TEST_TMPDIR/config.json" --json
+	assert_json 'map([.group, (.functions | map(.name))]) | sort' \
+		'[["custom",["leaf"]],["fix",["minus","plus"]],["hz",["outer"]]]'
+	capture "$FIX/call" add 10
+	capture "$FIX/call" --arg 5 fail 3
+	capture "$FIX/engine" leaf 7
+	capture "$FIX/hazcxx" throw 4
+	assert_numbers fix "minus 3 0 3 0 0 0
+plus 10 0 10 0 0 0"
+	assert_numbers custom "leaf 7 0 7 0 0 0"
+	fsn stats hz --json
+	assert_json '.[0].functions[0] | [.name, .symbol, .calls, .returns, .slow]' \
+		'["outer","hzx_outer",4,2,2]'
+	fsn detach --all
+	fsn attach --config "$BATS_TEST_TMPDIR/config.json" custom
+	fsn list --json
+	assert_json 'map(.name)' '["custom"]'
+	fsn detach custom
+	fsn attach --config "$BATS_TEST_TMPDIR/config.json" custom --name mine
+	fsn detach mine
+}
+
+@test "errors of a configuration are refused with line and column, and nothing is attached" {
+	need_bpf
+	write_config
+	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/config.json" nosuch
+	assert_stderr_match "^funcsnoop attach: no group 'nosuch' in "
+	fsn -s 2 attach --config "$BATS_TEST_TMPDIR/config.json" --name x
+	fsn -s 1 attach --config /nosuch.json
+	assert_stderr_match "^funcsnoop attach: .*'?/nosuch.json'?: No such file or directory$"
+	printf '{ "a_sym": {\n  "x": "fix_add",\n  "y": }\n}\n' >"$BATS_TEST_TMPDIR/bad.json"
+	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/bad.json" --json
+	assert_stderr_match "^funcsnoop attach: .*bad\.json:3:8: "
+	assert_json '.error | test("bad.json:3:8: ")' true
+	printf '{ "a_sym": { "x": 5 } }\n' >"$BATS_TEST_TMPDIR/type.json"
+	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/type.json"
+	assert_stderr_match "type\.json:1:[0-9]+: "
+	fsn list --json
+	assert_output "[]"
+}
+
+# One of several groups that cannot be attached: none of a file stays behind.
+@test "a configuration of which one group fails attaches none" {
+	need_bpf
+	cat >"$BATS_TEST_TMPDIR/half.json" <<-END
+	{ "a_sym": { "plus": "fix_add" }, "b_sym": { "none": "nosuch" }, "lib": "$LIB" }
+	END
+	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/half.json"
+	assert_stderr_match "^funcsnoop attach: .*'?nosuch"
+	fsn list --json
+	assert_output "[]"
+}
+
+# --- a real library ------------------------------------------------------------------------
+
+@test "the cuda preset counts a real runtime's calls, and its errors by name" {
+	local code
+
+	need_bpf
+	need_cuda
+	fsn attach cuda --lib "$CUDART" --json
+	assert_json '.[0].group' cuda
+	assert_json_true '.[0].functions | map(select(.refused | not)) | length > 200'
+	assert_json '[.[0].functions[] | select(.refused | not) | .exit] | unique | index("none")' null
+	capture "$FIX/cudacall" "$CUDART" 100
+	code=$(sed -n 's/^cudaMalloc \([0-9]*\) x100$/\1/p' <<<"$output")
+	fsn stats cuda --json
+	assert_sound
+	assert_json '.[0].functions[] | select(.name == "cudaMalloc") | [.calls, .returns]' '[100,100]'
+	if [[ $code == 35 ]]; then
+		assert_json '.[0].functions[] | select(.name == "cudaMalloc")
+			| [.errors, .return_codes]' \
+			'[100,[{"code":35,"count":100,"name":"cudaErrorInsufficientDriver"}]]'
+	fi
+	assert_json '[.[0].functions[] | select(.name == "cudaDeviceSynchronize"
+		or .name == "cudaGetDeviceCount") | .calls]' '[1,1]'
+	fsn detach cuda
+}
+
+# Bounds that only a broken program misses; how long it takes is shown with -x.
+@test "attaching and reading a whole library takes less than two seconds each" {
+	local ms
+
+	need_bpf
+	need_cuda
+	ms=$(ms_of "$FUNCSNOOP" attach cuda --lib "$CUDART")
+	echo "# attach of the cuda preset: $ms ms"
+	assert_between "$ms" 0 2000 "attach, ms"
+	ms=$(ms_of "$FUNCSNOOP" stats cuda --json)
+	echo "# stats: $ms ms"
+	assert_between "$ms" 0 2000 "stats, ms"
+	fsn detach cuda
+}
