@@ -17,7 +17,7 @@ struct options {
 	struct globals *g;
 	struct target_opts target;
 	struct attach_opts attach;
-	const char *group, *name, *config;
+	const char *name, *config;
 	const char **words; /* GROUP is taken off; FUNCTIONs or, with --config, groups */
 	size_t word_cnt;
 	const char **libs;
@@ -332,19 +332,21 @@ static int check_hits(const struct options *o, const struct target *t, size_t *r
 
 /* --- attaching ------------------------------------------------------------------------------ */
 
-static int attach_group(struct options *o, const struct preset_group *preset, bool lenient,
-	struct bpffs *fs, struct json_object *doc, struct err *err)
+static int choose_group(struct options *o, const struct preset_group *preset, bool lenient,
+	struct target **ret_target, struct err *err)
 {
-	_cleanup_target_ struct target *t = NULL;
-	struct attach_report report;
-	size_t processes = 0;
-	int code;
-
 	o->target.preset = preset;
 	o->target.lenient = lenient;
-	code = target_new(&o->target, &t, err);
-	if (code)
-		return code;
+	return target_new(&o->target, ret_target, err);
+}
+
+static int attach_group(struct options *o, const struct target *t, struct bpffs *fs,
+	struct json_object *doc, struct err *err)
+{
+	struct attach_report report;
+	size_t processes = 0;
+	int code = 0;
+
 	note_left_out(o, t);
 	if (!o->dry_run) {
 		code = check_hits(o, t, &processes, err);
@@ -370,24 +372,41 @@ static int attach_group(struct options *o, const struct preset_group *preset, bo
 static int attach_one(struct options *o, struct bpffs *fs, struct json_object *doc,
 	struct err *err)
 {
+	_cleanup_target_ struct target *t = NULL;
 	struct preset_set *set = NULL;
 	int code;
 
-	o->group = o->words[0];
 	o->target.functions = o->words + 1;
 	o->target.function_cnt = o->word_cnt - 1;
-	code = preset_find(o->group, &set, err);
+	code = preset_find(o->words[0], &set, err);
 	if (code == -ENOENT && o->target.function_cnt)
 		code = 0;
 	else if (code)
 		return err->hint[0] ? code :
 				      err_hint(err, "'funcsnoop list presets' shows them; or give "
 						    "FUNCTIONs and --lib to name a group yourself");
-	o->target.name = o->name ? o->name : o->group;
+	o->target.name = o->name ? o->name : o->words[0];
 	code = group_name_check(o->target.name, err);
 	if (!code)
-		code = attach_group(o, set ? &set->groups[0] : NULL, true, fs, doc, err);
+		code = choose_group(o, set ? &set->groups[0] : NULL, true, &t, err);
+	if (!code)
+		code = attach_group(o, t, fs, doc, err);
 	preset_set_free(set);
+	return code;
+}
+
+/* All groups of a file or none: what can be known is known before the first is attached. */
+static int attach_all(struct options *o, struct target **targets, size_t cnt, struct bpffs *fs,
+	struct json_object *doc, struct err *err)
+{
+	size_t done = 0;
+	int code = 0;
+
+	for (; !code && done < cnt; done += !code)
+		code = attach_group(o, targets[done], fs, doc, err);
+	while (code && !o->dry_run && !o->attach.replace && done--)
+		if (!bpffs_retire(fs, targets[done]->name, NULL))
+			bpffs_remove(fs, targets[done]->name, NULL, NULL, NULL);
 	return code;
 }
 
@@ -396,18 +415,28 @@ static int attach_config(struct options *o, struct bpffs *fs, struct json_object
 {
 	const struct preset_group *group;
 	struct preset_set *set = NULL;
-	int code;
+	int code = config_load(o->config, &set, err);
+	struct target **targets;
+	size_t cnt = 0, wanted;
 
-	code = config_load(o->config, &set, err);
 	for (size_t i = 0; !code && i < o->word_cnt; i++)
 		if (!preset_set_group(set, o->words[i]))
 			code = err_set(err, -ENOENT, "no group '%s' in %s", o->words[i],
 				o->config);
-	for (size_t i = 0; !code && i < (o->word_cnt ? o->word_cnt : set->group_cnt); i++) {
-		group = o->word_cnt ? preset_set_group(set, o->words[i]) : &set->groups[i];
+	wanted = o->word_cnt ? o->word_cnt : code ? 0 : set->group_cnt;
+	targets = calloc(wanted + 1, sizeof(struct target *));
+	if (!code && !targets)
+		code = err_sys(err, -ENOMEM, "cannot read '%s'", o->config);
+	for (; !code && cnt < wanted; cnt += !code) {
+		group = o->word_cnt ? preset_set_group(set, o->words[cnt]) : &set->groups[cnt];
 		o->target.name = o->name ? o->name : group->name;
-		code = attach_group(o, group, false, fs, doc, err);
+		code = choose_group(o, group, false, &targets[cnt], err);
 	}
+	if (!code)
+		code = attach_all(o, targets, cnt, fs, doc, err);
+	while (cnt)
+		target_free(targets[--cnt]);
+	free(targets);
 	preset_set_free(set);
 	return code;
 }

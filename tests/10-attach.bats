@@ -552,3 +552,14 @@ plus 10 0 10 0 0 0"
 	assert_between "$ms" 0 2000 "stats, ms"
 	fsn detach cuda
 }
+
+@test "a configuration of which one group is attached already attaches none" {
+	need_bpf
+	write_config
+	fsn attach hz fix_add --lib "$LIB"
+	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/config.json"
+	assert_stderr_match "group 'hz' is attached already$"
+	fsn list --json
+	assert_json 'map([.name, .libraries[0]])' "[[\"hz\",\"$REAL\"]]"
+	fsn detach hz
+}
