@@ -155,7 +155,7 @@ void json_add_list(struct json_object *doc, const struct json_list_row *row)
 		add_time(obj, "since", row->since_ns);
 	}
 	add_u64_if(obj, "calls", !row->error, row->calls);
-	add_str(obj, "cost_ns_per_s", NULL);
+	add_u64_if(obj, "cost_ns_per_s", row->cost_known, row->cost_ns_per_s);
 	add_u64_if(obj, "memory_bytes", !row->error, row->memory_bytes);
 	add(obj, "stale", row->error ? NULL : json_object_new_boolean(row->stale));
 	if (row->error)

@@ -37,6 +37,8 @@ void json_add_functions(struct json_object *doc, const struct group *group);
 struct json_list_row {
 	const struct group *group;
 	uint64_t since_ns, calls, memory_bytes;
+	bool cost_known;
+	uint64_t cost_ns_per_s;
 	bool stale;
 	const char *error;
 };

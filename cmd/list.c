@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop list: groups, their functions, presets, calls that have not come back.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cmd.h"
+#include "cost.h"
 #include "duration.h"
 #include "groups.h"
 #include "json.h"
@@ -88,7 +91,7 @@ static int read_row(const struct group *group, const char *error, struct json_li
 static void print_row(struct table *table, const struct json_list_row *row)
 {
 	struct group_info info = group_info(row->group);
-	char exits[64], since[TEXT_NUM_LEN], bytes[TEXT_NUM_LEN];
+	char exits[64], since[TEXT_NUM_LEN], bytes[TEXT_NUM_LEN], cost[TEXT_NUM_LEN];
 
 	table_cell(table, "%s", info.name);
 	if (row->error) {
@@ -108,7 +111,40 @@ static void print_row(struct table *table, const struct json_list_row *row)
 	table_cell(table, "%s", text_time(row->since_ns, since));
 	table_cell(table, "%llu", (unsigned long long)row->calls);
 	table_cell(table, "%s", text_bytes(row->memory_bytes, bytes));
-	table_cell(table, "-");
+	if (row->cost_known)
+		table_cell(table, "%s/s", text_duration(row->cost_ns_per_s, cost));
+	else
+		table_cell(table, "-");
+}
+
+/* How long the kernel's accounting is watched to tell what programs take now. */
+#define COST_WINDOW_MS 50
+
+/*
+ * What each group's programs take now. Where the kernel does not account for them there is
+ * nothing to wait for.
+ */
+static void read_costs(const struct groups *groups, struct json_list_row *rows)
+{
+	_cleanup_free_ struct cost_reading *before = calloc(groups->cnt, sizeof(*before));
+	struct timespec window = { .tv_nsec = COST_WINDOW_MS * 1000000L };
+	struct cost_reading after;
+	bool any = false;
+
+	for (size_t i = 0; before && i < groups->cnt; i++) {
+		cost_read(&groups->fs, group_info(groups->group[i]).name, &before[i]);
+		any |= before[i].known;
+	}
+	if (!any)
+		return;
+	nanosleep(&window, NULL);
+	for (size_t i = 0; i < groups->cnt; i++) {
+		if (!before[i].known)
+			continue;
+		cost_read(&groups->fs, group_info(groups->group[i]).name, &after);
+		rows[i].cost_known = after.known;
+		rows[i].cost_ns_per_s = after.known ? cost_rate(&before[i], &after) : 0;
+	}
 }
 
 static int list_groups(const struct options *o)
@@ -120,24 +156,26 @@ static int list_groups(const struct options *o)
 		{ "MEMORY", TABLE_RIGHT, false }, { "COST", TABLE_RIGHT, false } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	_cleanup_free_ struct json_list_row *rows = NULL;
 	struct json_object *doc = o->g->json ? json_array() : NULL;
 	struct err err = {};
 	int code;
 
 	code = groups_open(o->g, o->words, o->word_cnt, GROUPS_LIST, &groups, &err);
-	for (size_t i = 0; !code && i < groups.cnt; i++) {
-		struct json_list_row row = {};
-
-		code = read_row(groups.group[i], groups.error[i], &row, &err);
-		if (code)
-			break;
-		if (doc)
-			json_add_list(doc, &row);
-		else
-			print_row(table, &row);
-	}
+	if (!code)
+		rows = calloc(groups.cnt + 1, sizeof(*rows));
+	if (!code && !rows)
+		code = err_sys(&err, -ENOMEM, "cannot list groups");
+	for (size_t i = 0; !code && i < groups.cnt; i++)
+		code = read_row(groups.group[i], groups.error[i], &rows[i], &err);
 	if (code)
 		return cmd_fail(o->g, &err);
+	read_costs(&groups, rows);
+	for (size_t i = 0; i < groups.cnt; i++)
+		if (doc)
+			json_add_list(doc, &rows[i]);
+		else
+			print_row(table, &rows[i]);
 	if (doc)
 		return json_print(o->g, doc);
 	if (groups.cnt)

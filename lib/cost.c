@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The kernel's accounting of a group's programs.
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+
+#include "cost.h"
+
+#define PROGS_MAX 8 /* a group has one of each kind */
+
+static bool accounting_is_on(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
+
+	return f && fgetc(f) == '1';
+}
+
+struct progs {
+	__u32 id[PROGS_MAX];
+	size_t cnt;
+};
+
+static void add_prog_of(struct progs *progs, int dir_fd, const char *name)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
+	struct bpf_link_info info = {};
+	__u32 len = sizeof(info);
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
+		return;
+	for (size_t i = 0; i < progs->cnt; i++)
+		if (progs->id[i] == info.prog_id)
+			return;
+	if (progs->cnt < PROGS_MAX)
+		progs->id[progs->cnt++] = info.prog_id;
+}
+
+static void find_progs(struct progs *progs, int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		if (!strncmp(d->d_name, "link_", 5))
+			add_prog_of(progs, dir_fd, d->d_name);
+}
+
+static bool add_run_time(__u32 id, struct cost_reading *reading)
+{
+	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
+		return false;
+	reading->run_ns += info.run_time_ns;
+	reading->runs += info.run_cnt;
+	return true;
+}
+
+void cost_read(const struct bpffs *fs, const char *group, struct cost_reading *ret_reading)
+{
+	struct cost_reading reading = {};
+	_cleanup_close_ int dir_fd = -1;
+	struct progs progs = {};
+	struct timespec now;
+
+	*ret_reading = reading;
+	if (!accounting_is_on() || bpffs_open_group(fs, group, &dir_fd, NULL))
+		return;
+	find_progs(&progs, dir_fd);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	reading.at_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	for (size_t i = 0; i < progs.cnt; i++)
+		if (!add_run_time(progs.id[i], &reading))
+			return;
+	reading.known = progs.cnt;
+	*ret_reading = reading;
+}
+
+uint64_t cost_rate(const struct cost_reading *before, const struct cost_reading *after)
+{
+	uint64_t ns = after->at_ns - before->at_ns;
+
+	return ns ? (uint64_t)((__uint128_t)(after->run_ns - before->run_ns) * 1000000000 / ns) :
+		    0;
+}
