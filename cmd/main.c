@@ -21,7 +21,7 @@ static const struct command cmd_version = { "version", "", "versions of funcsnoo
 	run_version };
 
 const struct command *const commands[] = { &cmd_attach, &cmd_list, &cmd_stats, &cmd_reset,
-	&cmd_set, &cmd_detach, &cmd_help, &cmd_version, NULL };
+	&cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
 
 static const struct command *find_command(const char *name)
 {

@@ -3,9 +3,73 @@
 #ifndef FUNCSNOOP_FEATURE_H
 #define FUNCSNOOP_FEATURE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "experiment.h"
+#include "link.h"
 #include "plan.h"
 
-/* Fills in what the kernel allows; leaves what the user chose. */
+/* Where root keeps the answers until the next boot. */
+#define FEATURE_CACHE_DIR  "/run/funcsnoop"
+#define FEATURE_CACHE_FILE "feature"
+
+/*
+ * Fills in what the kernel allows; leaves what the user chose. What could not be tried is
+ * taken to be unsafe, but for return probes as such: that they work at all shows when they
+ * are attached.
+ */
 void feature_rules(struct plan_rules *rules);
+
+/*
+ * The experiments' answers: those of this boot that are in the cache, or new ones, always
+ * with @fresh. Returns whether they were in the cache.
+ */
+bool feature_experiments(bool fresh, struct experiment_result results[EXPERIMENT_CNT]);
+
+struct feature_link {
+	enum link_mode mode;
+	bool available;
+	char why[128]; /* what was found, or the kernel's error */
+};
+
+/* Why something needs a capability(7), and whether the caller has it. */
+struct feature_cap {
+	const char *name, *purpose;
+	bool effective;
+	bool needed; /* for attach; the others are for some targets only */
+};
+
+#define FEATURE_LINK_CNT 3
+#define FEATURE_CAP_CNT  6
+#define FEATURE_HINT_CNT 8
+#define FEATURE_UNKNOWN  INT64_MIN /* a setting that can't be read */
+
+struct feature_report {
+	char release[65], machine[65];
+	bool btf;
+	struct feature_link links[FEATURE_LINK_CNT]; /* best first */
+	enum link_mode link; /* what attach uses; LINK_AUTO: none */
+	bool func_ip;        /* bpf_get_func_ip() in a program of that kind */
+	struct experiment_result experiments[EXPERIMENT_CNT];
+	bool cached;
+	uint64_t experiments_ns; /* how long they took, now or the look into the cache */
+	struct plan_rules rules; /* what follows from them */
+	int64_t jit, unprivileged_bpf_disabled, perf_event_paranoid, bpf_stats_enabled;
+	char bpffs[4096]; /* the folder of the groups */
+	bool bpffs_mounted, bpffs_usable;
+	char bpffs_why[256]; /* why not usable, or "" */
+	struct feature_cap caps[FEATURE_CAP_CNT];
+	uint64_t nofile, nofile_max, memlock; /* RLIMIT_*; UINT64_MAX: none */
+	char hints[FEATURE_HINT_CNT][256];    /* what to do about what is missing */
+	size_t hint_cnt;
+};
+
+/*
+ * Looks at everything. @bpffs as of bpffs_open(). What can't be found out is reported as
+ * that, never an error; nothing is changed but the cache.
+ */
+void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_report);
 
 #endif

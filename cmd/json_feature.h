@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The JSON document of `funcsnoop feature`. */
+#ifndef FUNCSNOOP_CMD_JSON_FEATURE_H
+#define FUNCSNOOP_CMD_JSON_FEATURE_H
+
+#include "cmd.h"
+#include "feature.h"
+
+/* Prints it; the command's exit status. */
+int json_feature(const struct globals *g, const struct feature_report *report);
+
+#endif

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The report of `funcsnoop feature`: kernel, links, settings, bpffs, privileges, limits.
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "bpffs.h"
+#include "feature.h"
+#include "feature_priv.h"
+#include "util.h"
+
+__attribute__((format(printf, 2, 3))) static void hint(
+	struct feature_report *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (r->hint_cnt == FEATURE_HINT_CNT)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(r->hints[r->hint_cnt++], sizeof(r->hints[0]), fmt, ap);
+	va_end(ap);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* --- settings ------------------------------------------------------------------------------- */
+
+static int64_t read_setting(const char *path)
+{
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	int64_t value;
+
+	return f && fscanf(f, "%" SCNd64, &value) == 1 ? value : FEATURE_UNKNOWN;
+}
+
+static void look_at_kernel(struct feature_report *r)
+{
+	struct utsname name;
+
+	if (!uname(&name)) {
+		snprintf(r->release, sizeof(r->release), "%s", name.release);
+		snprintf(r->machine, sizeof(r->machine), "%s", name.machine);
+	}
+	r->btf = !access("/sys/kernel/btf/vmlinux", R_OK);
+	r->jit = read_setting("/proc/sys/net/core/bpf_jit_enable");
+	r->unprivileged_bpf_disabled =
+		read_setting("/proc/sys/kernel/unprivileged_bpf_disabled");
+	r->perf_event_paranoid = read_setting("/proc/sys/kernel/perf_event_paranoid");
+	r->bpf_stats_enabled = read_setting("/proc/sys/kernel/bpf_stats_enabled");
+}
+
+static void look_at_limits(struct feature_report *r)
+{
+	struct rlimit lim;
+
+	if (!getrlimit(RLIMIT_NOFILE, &lim)) {
+		r->nofile = lim.rlim_cur;
+		r->nofile_max = lim.rlim_max;
+	}
+	if (!getrlimit(RLIMIT_MEMLOCK, &lim))
+		r->memlock = lim.rlim_cur;
+}
+
+/* --- privileges ----------------------------------------------------------------------------- */
+
+static uint64_t effective_caps(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
+	uint64_t caps = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %" SCNx64, &caps) == 1)
+			break;
+	return caps;
+}
+
+static void look_at_caps(struct feature_report *r)
+{
+	static const struct {
+		unsigned int number;
+		bool needed;
+		const char *name, *purpose;
+	} known[FEATURE_CAP_CNT] = {
+		{ CAP_BPF, true, "CAP_BPF", "programs and maps" },
+		{ CAP_PERFMON, true, "CAP_PERFMON", "probes" },
+		{ CAP_SYS_ADMIN, false, "CAP_SYS_ADMIN",
+			"mounting bpffs; waiting for probes to go; files mapped in containers" },
+		{ CAP_SYS_PTRACE, false, "CAP_SYS_PTRACE",
+			"libraries of other users' processes and containers" },
+		{ CAP_DAC_OVERRIDE, false, "CAP_DAC_OVERRIDE",
+			"root's groups, for users that are not root" },
+		{ CAP_DAC_READ_SEARCH, false, "CAP_DAC_READ_SEARCH",
+			"libraries that only their owner can read" },
+	};
+	uint64_t caps = effective_caps();
+
+	for (size_t i = 0; i < FEATURE_CAP_CNT; i++)
+		r->caps[i] = (struct feature_cap) {
+			.name = known[i].name,
+			.purpose = known[i].purpose,
+			.needed = known[i].needed,
+			/* CAP_SYS_ADMIN stands for both (bpf_capable, perfmon_capable). */
+			.effective = caps >> known[i].number & 1 ||
+				(known[i].needed && caps >> CAP_SYS_ADMIN & 1),
+		};
+}
+
+static void hint_caps(struct feature_report *r)
+{
+	char missing[64] = "";
+
+	for (size_t i = 0; i < FEATURE_CAP_CNT; i++)
+		if (r->caps[i].needed && !r->caps[i].effective) {
+			if (missing[0])
+				strcat(missing, " and ");
+			strncat(missing, r->caps[i].name, 24);
+		}
+	if (missing[0])
+		hint(r, "attaching needs %s; try with sudo", missing);
+}
+
+/* --- links ---------------------------------------------------------------------------------- */
+
+/* bpf_get_func_ip(): in uprobe programs since 6.6 (multi), 6.7 (perf), 6.13 (session). */
+static bool has_func_ip(enum link_mode mode)
+{
+	struct bpf_insn insns[] = {
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_func_ip },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		.expected_attach_type = mode == LINK_SESSION ? LINK_TYPE_UPROBE_SESSION
+			: mode == LINK_MULTI                 ? LINK_TYPE_UPROBE_MULTI
+							     : 0);
+	_cleanup_close_ int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "fsn_experiment",
+		"GPL", insns, ARRAY_SIZE(insns), &opts);
+
+	return fd >= 0;
+}
+
+static void look_at_links(struct feature_report *r)
+{
+	static const struct {
+		enum link_mode mode;
+		const char *gives, *since;
+	} known[FEATURE_LINK_CNT] = {
+		{ LINK_SESSION, "one link for entries and returns", "6.13" },
+		{ LINK_MULTI, "one link for all entries, one for all returns", "6.6" },
+		{ LINK_PERF, "one link for each probe: slow to detach", "5.15" },
+	};
+
+	for (size_t i = 0; i < FEATURE_LINK_CNT; i++) {
+		struct feature_link *l = &r->links[i];
+		int code = link_mode_probe(known[i].mode);
+
+		l->mode = known[i].mode;
+		l->available = !code;
+		if (!code && !r->link)
+			r->link = l->mode;
+		if (!code)
+			snprintf(l->why, sizeof(l->why), "%s", known[i].gives);
+		else if (code == -EPERM || code == -EACCES)
+			snprintf(l->why, sizeof(l->why), "not tried: %s", err_text(code));
+		else
+			snprintf(l->why, sizeof(l->why),
+				"not in this kernel (%s): since %s", err_text(code),
+				known[i].since);
+	}
+	r->func_ip = r->link && has_func_ip(r->link);
+}
+
+/* --- bpffs ---------------------------------------------------------------------------------- */
+
+static bool can_write(int dir_fd, const char *path)
+{
+	return !faccessat(dir_fd, path, W_OK | X_OK, AT_EACCESS);
+}
+
+static void look_at_bpffs(struct feature_report *r, const char *dir)
+{
+	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
+	struct err err = {};
+	struct statfs st;
+	char *slash;
+	int code;
+
+	code = bpffs_open(dir, false, &fs, &err);
+	snprintf(r->bpffs, sizeof(r->bpffs), "%s", fs.path);
+	slash = strrchr(fs.path, '/');
+	if (slash)
+		*slash = '\0';
+	r->bpffs_mounted =
+		!statfs(fs.path, &st) && (unsigned long)st.f_type == BPF_FS_MAGIC;
+	if (code) {
+		snprintf(r->bpffs_why, sizeof(r->bpffs_why), "%.255s", err.msg);
+		if (err.hint[0])
+			hint(r, "%.255s", err.hint);
+	} else if (!r->bpffs_mounted && geteuid()) {
+		snprintf(r->bpffs_why, sizeof(r->bpffs_why),
+			"not mounted, which needs root");
+	} else if (r->bpffs_mounted &&
+		!(fs.fd >= 0 ? can_write(fs.fd, ".") : can_write(AT_FDCWD, fs.path))) {
+		snprintf(
+			r->bpffs_why, sizeof(r->bpffs_why), "no permission to pin there");
+	}
+	r->bpffs_usable = !r->bpffs_why[0];
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+static void hint_rest(struct feature_report *r)
+{
+	hint_caps(r);
+	if (!r->btf)
+		hint(r, "without CONFIG_DEBUG_INFO_BTF there are no session links");
+	if (r->jit == 0)
+		hint(r,
+			"the JIT is off, which makes probes slow: sysctl "
+			"net.core.bpf_jit_enable=1");
+	if (r->rules.return_unsafe)
+		hint(r,
+			"ends of calls are seen by probes on ret instructions here; "
+			"'--exit return' can kill processes");
+	if (r->link == LINK_PERF && r->nofile_max < 4096)
+		hint(r,
+			"each probe takes a file descriptor, at most %" PRIu64
+			": ulimit -n",
+			r->nofile_max);
+}
+
+void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_report)
+{
+	struct feature_report *r = ret_report;
+	uint64_t start;
+
+	memset(r, 0, sizeof(*r));
+	look_at_kernel(r);
+	look_at_limits(r);
+	look_at_caps(r);
+	look_at_links(r);
+	start = now_ns();
+	r->cached = feature_experiments(fresh, r->experiments);
+	r->experiments_ns = now_ns() - start;
+	feature_set_rules(&r->rules, r->experiments);
+	hint_rest(r);
+	look_at_bpffs(r, bpffs);
+}
