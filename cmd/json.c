@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reports as JSON. Keys only ever grow: scripts depend on them (funcsnoop-json(5)).
+#include <errno.h>
 #include <string.h>
 
 #include <json-c/json.h>
 
 #include "json.h"
 #include "link.h"
+#include "stats_report.h"
 #include "text.h"
 
 static void add(struct json_object *obj, const char *key, struct json_object *value)
@@ -46,16 +48,21 @@ struct json_object *json_array(void)
 	return json_object_new_array();
 }
 
-int json_print(const struct globals *g, struct json_object *doc)
+int json_write(const struct globals *g, struct json_object *doc, FILE *f)
 {
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE |
 		    (g->pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : 0);
 	const char *text = json_object_to_json_string_ext(doc, flags);
 
 	if (text)
-		puts(text);
+		fprintf(f, "%s\n", text);
 	json_object_put(doc);
-	return text ? EXIT_DONE : EXIT_FAILED;
+	return text ? 0 : -ENOMEM;
+}
+
+int json_print(const struct globals *g, struct json_object *doc)
+{
+	return json_write(g, doc, stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
 void json_error(const struct globals *g, const char *message)
@@ -237,7 +244,7 @@ static struct json_object *procs_of(const struct stats_func *f)
 		add_u64(obj, "calls", p->calls);
 		add_u64_if(obj, "returns", f->timed || f->same, f->same ? p->calls : p->returns);
 		add_u64_if(obj, "total_ns", f->timed && p->returns, p->total_ns);
-		add_u64_if(obj, "max_ns", f->timed && p->returns, p->max_ns);
+		add_u64_if(obj, "max_ns", f->timed && p->max_ns, p->max_ns);
 		add_u64_if(obj, "errors", f->timed, p->errors);
 		add_u64_if(obj, "slow", f->timed, p->slow);
 		json_object_array_add(list, obj);
@@ -355,5 +362,47 @@ void json_add_stats(struct json_object *doc, const struct stats *s,
 			json_object_array_add(list, slow_call_of(s, &slow[i]));
 		add(obj, "slow_calls", list);
 	}
+	json_object_array_add(doc, obj);
+}
+
+static struct json_object *changed_function(const struct diff_func *d)
+{
+	const struct saved_func *f = d->after ? d->after : d->before;
+	struct json_object *obj = json_object_new_object(), *values;
+	char percent[40];
+	double change;
+
+	add_str(obj, "name", f->name);
+	add_str(obj, "library", f->library);
+	add_str(obj, "status", diff_status(d));
+	for (int i = 0; i < DIFF_METRICS; i++) {
+		enum saved_metric m = diff_metrics[i];
+
+		values = json_object_new_object();
+		add_u64_if(values, "before", d->before && d->before->known[m],
+			d->before ? d->before->value[m] : 0);
+		add_u64_if(values, "after", d->after && d->after->known[m],
+			d->after ? d->after->value[m] : 0);
+		if (diff_change(d, m, &change)) {
+			snprintf(percent, sizeof(percent), "%.3f", change);
+			add(values, "change_percent", json_object_new_double_s(change, percent));
+		} else {
+			add(values, "change_percent", NULL);
+		}
+		add(obj, saved_metric_key(m), values);
+	}
+	return obj;
+}
+
+void json_add_diff(struct json_object *doc, const struct report_group *group)
+{
+	struct json_object *obj = json_object_new_object(), *list = json_object_new_array();
+
+	add_str(obj, "group", group_info(group->s->group).name);
+	add_str(obj, "before_since", group->before ? group->before->since : NULL);
+	add_time(obj, "since", group->s->since_ns);
+	for (size_t i = 0; i < group->diff_cnt; i++)
+		json_object_array_add(list, changed_function(&group->diff[i]));
+	add(obj, "functions", list);
 	json_object_array_add(doc, obj);
 }

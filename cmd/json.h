@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "cmd.h"
 #include "group.h"
@@ -20,6 +21,9 @@
 struct json_object;
 struct json_object *json_array(void);
 int json_print(const struct globals *g, struct json_object *doc);
+
+/* The same to @f; 0 or -ENOMEM. */
+int json_write(const struct globals *g, struct json_object *doc, FILE *f);
 
 /* {"error": "..."} on stdout. */
 void json_error(const struct globals *g, const char *message);
@@ -55,5 +59,9 @@ void json_add_preset(struct json_object *doc, const struct preset_entry *preset)
 void json_add_stats(struct json_object *doc, const struct stats *stats,
 	const struct stats_func *const *funcs, size_t func_cnt, const struct stats_slow *slow,
 	size_t slow_cnt);
+
+/* stats --diff: @group's .diff and .before. */
+struct report_group;
+void json_add_diff(struct json_object *doc, const struct report_group *group);
 
 #endif

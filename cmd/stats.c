@@ -1,34 +1,52 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop stats: the statistics that the kernel keeps.
-#include <errno.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd.h"
-#include "groups.h"
-#include "json.h"
-#include "stats_view.h"
+#include "duration.h"
+#include "stats_output.h"
 #include "text.h"
 
-struct options {
-	struct globals *g;
-	char **names;
-	size_t name_cnt;
-	struct stats_choice choice;
-	bool slow, errors, reset;
+enum {
+	KEY_SORT = 0x100,
+	KEY_TOP,
+	KEY_BY,
+	KEY_HIST,
+	KEY_ERRORS,
+	KEY_SLOW,
+	KEY_RESET,
+	KEY_FORMAT,
+	KEY_OUTPUT,
+	KEY_SAVE,
+	KEY_DIFF,
+	KEY_FAIL_IF,
+	KEY_WATCH,
 };
 
-enum { KEY_SORT = 0x100, KEY_TOP, KEY_ERRORS, KEY_SLOW, KEY_RESET };
-
-static const struct argp_option options[] = {
-	{ "all", 'a', NULL, 0, "Functions never called, too", 1 },
+static const struct argp_option options[] = { { "all", 'a', NULL, 0,
+						      "Functions never called, too", 1 },
 	{ "sort", KEY_SORT, "KEY", 0, "Order by " STATS_SORT_KEYS, 1 },
 	{ "top", KEY_TOP, "N", 0, "Only the first N", 1 },
+	{ "by", KEY_BY, "WHAT", 0, "A row for each: function, process or library", 2 },
+	{ "hist", KEY_HIST, NULL, 0, "A histogram for each function", 2 },
 	{ "errors", KEY_ERRORS, NULL, 0, "Failed calls by return code", 2 },
 	{ "slow", KEY_SLOW, NULL, 0, "The remembered slow calls", 2 },
-	{ "reset", KEY_RESET, NULL, 0, "Start afresh after reading, no call lost or twice", 2 },
-	{ 0 }
-};
+	{ "diff", KEY_DIFF, "FILE", 0, "What has changed since FILE was saved", 2 },
+	{ "interval", 'i', "SEC", 0, "What came in each interval, until Ctrl-C", 3 },
+	{ "duration", 'd', "SEC", 0, "End after so long", 3 },
+	{ "timestamp", 'T', NULL, 0, "Say when each table was made", 3 },
+	{ "watch", KEY_WATCH, NULL, 0, "Rates, redrawn in place", 3 },
+	{ "format", KEY_FORMAT, "FORMAT", 0,
+		"Print as: table, json, csv, prometheus or openmetrics", 4 },
+	{ "output", KEY_OUTPUT, "FILE", 0, "Write to FILE, which appears whole", 4 },
+	{ "save", KEY_SAVE, "FILE", 0, "Write the JSON document to FILE, too", 4 },
+	{ "fail-if", KEY_FAIL_IF, "COND", 0,
+		"Status 3 if it holds for a function, as p99>5ms, errors>0, or p99>10% with --diff",
+		5 },
+	{ "reset", KEY_RESET, NULL, 0,
+		"Start afresh after reading, no call lost or twice", 5 },
+	{ 0 } };
 
 static const char help[] =
 	"Show statistics of groups; without GROUP, of all.\v"
@@ -36,12 +54,114 @@ static const char help[] =
 	"\n"
 	"Examples:\n"
 	"  funcsnoop stats cuda --top 10\n"
+	"  funcsnoop stats cuda --hist\n"
+	"  funcsnoop stats -i 1\n"
 	"  funcsnoop stats --json | jq '.[].functions[] | {name, calls, errors}'\n"
-	"  funcsnoop stats cuda --errors";
+	"  funcsnoop stats --format prometheus --output /var/lib/node_exporter/funcsnoop.prom\n"
+	"  funcsnoop stats --diff before.json --fail-if 'p99>25%'";
+
+/* --- options -------------------------------------------------------------------------------- */
+
+static void set_view(
+	struct argp_state *state, struct stats_options *o, enum stats_view view)
+{
+	if (o->view_set && o->view != view)
+		argp_error(state,
+			"--by, --hist, --errors, --slow and --diff exclude each other");
+	o->view = view;
+	o->view_set = true;
+}
+
+static void parse_by(struct argp_state *state, struct stats_options *o, const char *arg)
+{
+	static const struct {
+		const char *name;
+		enum stats_view view;
+	} views[] = { { "function", VIEW_FUNCTION }, { "process", VIEW_PROCESS },
+		{ "library", VIEW_LIBRARY } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
+		if (!strcmp(views[i].name, arg)) {
+			set_view(state, o, views[i].view);
+			return;
+		}
+	argp_error(state, "--by is function, process or library, not '%s'", arg);
+}
+
+/* "2", "0.5", or a duration with its unit. */
+static void parse_seconds(
+	struct argp_state *state, const char *option, const char *arg, uint64_t *ret_ns)
+{
+	char text[64];
+	size_t len = strlen(arg);
+	bool bare = len && (isdigit((unsigned char)arg[len - 1]) || arg[len - 1] == '.');
+
+	snprintf(text, sizeof(text), "%s%s", arg, bare ? "s" : "");
+	if (len > 32 || duration_parse(text, ret_ns, NULL))
+		argp_error(state, "%s '%s' is not a number of seconds", option, arg);
+	else if (*ret_ns < 1000000 || *ret_ns > 1000000000000000ULL)
+		argp_error(state, "%s '%s' is not between 1 ms and 11 days", option, arg);
+}
+
+static void add_check(struct argp_state *state, struct stats_options *o, const char *arg)
+{
+	struct check *checks = array_grow(o->checks, o->check_cnt, sizeof(*checks));
+	struct err err = {};
+
+	if (!checks) {
+		argp_failure(state, EXIT_FAILED, 0, "out of memory");
+		return;
+	}
+	o->checks = checks;
+	if (check_parse(arg, &checks[o->check_cnt++], &err))
+		argp_error(state, "%s%s%s", err.msg, err.hint[0] ? "; known are " : "",
+			err.hint);
+}
+
+static error_t parse_delivery(int key, char *arg, struct argp_state *state)
+{
+	struct stats_options *o = state->input;
+
+	switch (key) {
+	case 'i':
+		parse_seconds(state, "--interval", arg, &o->interval_ns);
+		return 0;
+	case 'd':
+		parse_seconds(state, "--duration", arg, &o->duration_ns);
+		return 0;
+	case 'T':
+		o->timestamps = true;
+		return 0;
+	case KEY_WATCH:
+		o->watch = true;
+		return 0;
+	case KEY_FORMAT:
+		o->format = stats_format_find(arg);
+		if (!o->format)
+			argp_error(state,
+				"--format is table, json, csv, prometheus or openmetrics, not '%s'",
+				arg);
+		return 0;
+	case KEY_OUTPUT:
+		o->output = strcmp(arg, "-") ? arg : NULL;
+		return 0;
+	case KEY_SAVE:
+		o->save = arg;
+		return 0;
+	case KEY_FAIL_IF:
+		add_check(state, o, arg);
+		return 0;
+	case KEY_RESET:
+		o->reset = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct options *o = state->input;
+	struct stats_options *o = state->input;
 	char *end;
 
 	switch (key) {
@@ -57,122 +177,104 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_TOP:
 		o->choice.top = strtoul(arg, &end, 10);
-		if (!o->choice.top || *end || arg[0] == '-')
+		if (!o->choice.top || *end || !isdigit((unsigned char)arg[0]))
 			argp_error(state, "--top '%s' is not a number from 1 on", arg);
 		return 0;
+	case KEY_BY:
+		parse_by(state, o, arg);
+		return 0;
+	case KEY_HIST:
+		set_view(state, o, VIEW_HIST);
+		return 0;
 	case KEY_ERRORS:
-		o->errors = true;
+		set_view(state, o, VIEW_ERRORS);
 		return 0;
 	case KEY_SLOW:
+		set_view(state, o, VIEW_SLOW);
 		o->slow = true;
 		return 0;
-	case KEY_RESET:
-		o->reset = true;
+	case KEY_DIFF:
+		set_view(state, o, VIEW_DIFF);
+		o->diff_path = arg;
 		return 0;
 	case ARGP_KEY_ARGS:
 		o->names = state->argv + state->next;
 		o->name_cnt = state->argc - state->next;
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_delivery(key, arg, state);
 	}
 }
 
-struct show {
-	const struct options *o;
-	const struct groups *groups;
-	size_t at; /* the group whose turn it is */
-	struct json_object *doc;
-	struct err *err;
-};
-
-static int show_from(struct show *show);
-
-static int show_one(const struct show *show, const struct stats *s)
+/* Options that make no sense together: why, or NULL. */
+static const char *contradiction(const struct stats_options *o)
 {
-	const struct options *o = show->o;
-	const struct stats_func **funcs;
-	struct stats_slow *slow = NULL;
-	size_t cnt, slow_cnt = 0;
-	int code = 0;
+	bool loop = o->interval_ns || o->duration_ns;
 
-	funcs = stats_choose(s, &o->choice, &cnt);
-	if (!funcs)
-		return err_sys(show->err, -ENOMEM, "cannot show statistics");
-	if (o->slow)
-		code = stats_slow_calls(show->groups->group[show->at], &slow, &slow_cnt,
-			show->err);
-	if (!code && show->doc)
-		json_add_stats(show->doc, s, funcs, cnt, slow, slow_cnt);
-	else if (!code && o->slow)
-		stats_print_slow(o->g, s, slow, slow_cnt);
-	else if (!code && o->errors)
-		stats_print_errors(o->g, s, funcs, cnt);
-	else if (!code)
-		stats_print(o->g, s, funcs, cnt);
-	stats_slow_free(slow, slow_cnt);
-	free(funcs);
-	return code;
+	if (o->g->json && o->format && o->format != &format_json)
+		return "--json and another --format exclude each other";
+	if (o->view_set && o->format && !o->format->every_view &&
+		o->view != VIEW_FUNCTION)
+		return "metrics are of functions: no --by, --hist, --errors, --slow or --diff";
+	if (loop && o->format && o->format->cumulative && !o->output)
+		return "metrics with --interval need --output, which is written anew each time";
+	if (o->reset && o->format && o->format->cumulative)
+		return "metrics are counted on from one reading to the next: no --reset";
+	if (o->watch &&
+		(o->format || o->g->json || o->output || o->save || o->view_set ||
+			o->reset || o->check_cnt))
+		return "--watch goes with --interval, --duration, --sort, --top and --all only";
+	if (loop && (o->save || o->diff_path))
+		return "--save and --diff do not go with --interval or --duration";
+	for (size_t i = 0; i < o->check_cnt; i++)
+		if (o->checks[i].relative && !o->diff_path)
+			return "--fail-if with percent needs --diff";
+	return NULL;
 }
 
-/*
- * Called with one group's statistics, with --reset between reading and resetting them: the
- * other groups' turn comes inside, so that nothing is reset before all has been printed.
- */
-static int deliver(const struct stats *s, void *arg)
-{
-	struct show *show = arg;
-	int code;
+/* --- running -------------------------------------------------------------------------------- */
 
-	code = show_one(show, s);
-	if (code)
-		return code;
-	show->at++;
-	if (show->at < show->groups->cnt)
-		return show_from(show);
-	if (show->doc && json_print(show->o->g, show->doc))
-		return err_sys(show->err, -ENOMEM, "cannot show statistics");
-	show->doc = NULL;
-	if (fflush(stdout) || ferror(stdout))
-		return err_sys(show->err, -errno, "cannot write statistics");
-	return 0;
+static void options_done(struct stats_options *o)
+{
+	saved_free(o->before);
+	free(o->checks);
 }
 
-static int show_from(struct show *show)
+static int run_once(const struct stats_options *o)
 {
-	const struct group *group = show->groups->group[show->at];
-	_cleanup_stats_ struct stats *s = NULL;
-	int code;
+	_cleanup_reading_ struct reading now = READING_NONE;
+	struct stats_run run = { .o = o };
+	struct err err = {};
 
-	if (show->o->reset)
-		return stats_reset(group, deliver, show, show->err);
-	code = stats_read(group, &s, show->err);
-	return code ? code : deliver(s, show);
+	if (stats_report(&run, &now, NULL, &err))
+		return cmd_fail(o->g, &err);
+	return run.held ? EXIT_CONDITION : EXIT_DONE;
 }
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = { options, parse, "[GROUP...]", help, children, NULL, NULL };
-	_cleanup_groups_ struct groups groups = GROUPS_NONE;
-	struct options o = { .g = g };
+	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 },
+		{ 0 } };
+	static const struct argp argp = { options, parse, "[GROUP...]", help, children,
+		NULL, NULL };
+	__cleanup(options_done) struct stats_options o = { .g = g };
+	const char *wrong;
 	struct err err = {};
-	struct show show = { .o = &o, .groups = &groups, .err = &err };
 
 	cmd_parse(g, &argp, argc, argv, &o);
-	if (groups_open(g, o.names, o.name_cnt, o.reset ? GROUPS_CHANGE : GROUPS_READ, &groups,
-		    &err))
+	wrong = contradiction(&o);
+	if (wrong)
+		return cmd_usage(g, "%s", wrong);
+	if (!o.format)
+		o.format = g->json ? &format_json : &format_table;
+	/* Errors are told in JSON, too. */
+	g->json = o.format == &format_json;
+	if (o.diff_path && saved_read(o.diff_path, &o.before, &err))
 		return cmd_fail(g, &err);
-	if (!groups.cnt) {
-		if (g->json)
-			return json_print(g, json_array());
-		cmd_note(g, "nothing is attached");
-		return EXIT_DONE;
-	}
-	show.doc = g->json ? json_array() : NULL;
-	if (show_from(&show))
-		return cmd_fail(g, &err);
-	return EXIT_DONE;
+	if (o.watch)
+		return stats_watch(&o);
+	return o.interval_ns || o.duration_ns ? stats_loop(&o) : run_once(&o);
 }
 
-const struct command cmd_stats = { "stats", "[GROUP...]", "statistics kept by the kernel", run };
+const struct command cmd_stats = { "stats", "[GROUP...]", "statistics kept by the kernel",
+	run };

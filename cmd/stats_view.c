@@ -1,250 +1,343 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Choosing, ordering and printing functions' statistics.
+// Views of functions, libraries, return codes, slow calls and rates.
 #include <stdlib.h>
 #include <string.h>
 
 #include "stats_view.h"
-#include "text.h"
 
-/* --- choosing ------------------------------------------------------------------------------- */
+#define RED    "31"
+#define YELLOW "33"
+#define BOLD   "1"
 
-static const char *const sort_names[] = { "total", "calls", "avg", "max", "p99", "errors", "slow",
-	"name" };
+static const unsigned int permille[] = { 500, 900, 990, 999 };
 
-bool stats_sort_parse(const char *name, enum stats_sort *ret_sort)
+static uint64_t time_of_all(const struct stats *s)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(sort_names); i++)
-		if (!strcmp(name, sort_names[i])) {
-			*ret_sort = (enum stats_sort)i;
-			return true;
-		}
-	return false;
-}
-
-static uint64_t sort_value(const struct stats_func *f, enum stats_sort sort)
-{
-	switch (sort) {
-	case STATS_BY_TOTAL:
-		return f->timed ? f->total_ns : 0;
-	case STATS_BY_CALLS:
-		return f->calls;
-	case STATS_BY_AVG:
-		return f->timed && f->returns ? f->total_ns / f->returns : 0;
-	case STATS_BY_MAX:
-		return f->max_ns;
-	case STATS_BY_P99:
-		return stats_func_samples(f) ? stats_func_percentile(f, 990) : 0;
-	case STATS_BY_ERRORS:
-		return f->errors;
-	case STATS_BY_SLOW:
-		return f->slow;
-	default:
-		return 0;
-	}
-}
-
-struct order {
-	const struct stats *s;
-	enum stats_sort sort;
-};
-
-static int compare_funcs(const void *a, const void *b, void *arg)
-{
-	const struct stats_func *x = *(const struct stats_func *const *)a;
-	const struct stats_func *y = *(const struct stats_func *const *)b;
-	const struct order *order = arg;
-	uint64_t vx = sort_value(x, order->sort), vy = sort_value(y, order->sort);
-	int by_name;
-
-	if (vx != vy)
-		return vx > vy ? -1 : 1;
-	if (order->sort == STATS_BY_TOTAL && x->calls != y->calls)
-		return x->calls > y->calls ? -1 : 1;
-	by_name = strcmp(group_func_name(order->s->group, x->fn),
-		group_func_name(order->s->group, y->fn));
-	return by_name ? by_name : (x->fn > y->fn) - (x->fn < y->fn);
-}
-
-const struct stats_func **stats_choose(const struct stats *s, const struct stats_choice *choice,
-	size_t *ret_cnt)
-{
-	const struct stats_func **funcs = calloc(s->func_cnt + 1, sizeof(*funcs));
-	struct order order = { s, choice->sort };
-	size_t cnt = 0;
-
-	if (!funcs)
-		return NULL;
-	for (size_t i = 0; i < s->func_cnt; i++)
-		if (choice->all || stats_func_called(&s->funcs[i]))
-			funcs[cnt++] = &s->funcs[i];
-	qsort_r(funcs, cnt, sizeof(*funcs), compare_funcs, &order);
-	*ret_cnt = choice->top && choice->top < cnt ? choice->top : cnt;
-	return funcs;
-}
-
-/* --- the table ------------------------------------------------------------------------------ */
-
-static void cell_duration(struct table *table, bool known, uint64_t ns)
-{
-	char buf[TEXT_NUM_LEN];
-
-	table_cell(table, "%s", known ? text_duration(ns, buf) : "-");
-}
-
-static void cell_count(struct table *table, bool known, uint64_t count)
-{
-	if (known)
-		table_cell(table, "%llu", (unsigned long long)count);
-	else
-		table_cell(table, "-");
-}
-
-static void print_func(struct table *table, const struct stats *s, const struct stats_func *f,
-	uint64_t total_ns)
-{
-	bool times = f->timed && f->returns, spread = times && stats_func_samples(f);
-	static const unsigned int permille[] = { 500, 900, 990 };
-
-	table_cell(table, "%s", group_func_name(s->group, f->fn));
-	cell_count(table, true, f->calls);
-	table_cell(table, times && total_ns ? "%.1f" : "-",
-		total_ns ? 100.0 * f->total_ns / total_ns : 0.0);
-	cell_duration(table, times, f->total_ns);
-	cell_duration(table, times, times ? f->total_ns / f->returns : 0);
-	cell_duration(table, f->has_extremes, f->min_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(permille); i++)
-		cell_duration(table, spread, spread ? stats_func_percentile(f, permille[i]) : 0);
-	cell_duration(table, f->has_extremes, f->max_ns);
-	cell_count(table, f->timed, f->slow);
-	cell_count(table, f->timed, f->errors);
-	if (f->errors)
-		table_mark(table, "31");
-	else if (f->slow)
-		table_mark(table, "33");
-}
-
-static void print_head(const struct stats *s)
-{
-	char since[TEXT_NUM_LEN];
-
-	printf("%s since %s\n", group_info(s->group).name, text_time(s->since_ns, since));
-}
-
-/* What makes a number doubtful, or is not in the table's columns. */
-static void print_notes(const struct globals *g, const struct stats *s)
-{
-	uint64_t no_slot = 0, unmatched = 0, in_flight = 0, abandoned = 0;
-	const char *name = group_info(s->group).name;
-
-	for (size_t i = 0; i < s->func_cnt; i++) {
-		no_slot += s->funcs[i].no_slot;
-		unmatched += s->funcs[i].unmatched;
-		in_flight += s->funcs[i].in_flight;
-		abandoned += s->funcs[i].abandoned;
-	}
-	if (in_flight)
-		printf("in flight: %llu calls; 'funcsnoop list inflight %s' shows them\n",
-			(unsigned long long)in_flight, name);
-	if (abandoned)
-		printf("abandoned: %llu calls can't return any more\n",
-			(unsigned long long)abandoned);
-	if (no_slot)
-		cmd_note(g, "%llu calls were counted but not timed: too many in flight",
-			(unsigned long long)no_slot);
-	if (unmatched)
-		cmd_note(g, "%llu returns without their call: it began before, or in a parent",
-			(unsigned long long)unmatched);
-	if (s->lost_codes)
-		cmd_note(g, "%llu failed calls are missing by return code: too many codes",
-			(unsigned long long)s->lost_codes);
-	if (s->lost_processes)
-		cmd_note(g, "%llu calls are missing by process: too many processes",
-			(unsigned long long)s->lost_processes);
-}
-
-void stats_print(const struct globals *g, const struct stats *s,
-	const struct stats_func *const *funcs, size_t cnt)
-{
-	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, true },
-		{ "CALLS", TABLE_RIGHT, false }, { "TIME%", TABLE_RIGHT, false },
-		{ "TOTAL", TABLE_RIGHT, false }, { "AVG", TABLE_RIGHT, false },
-		{ "MIN", TABLE_RIGHT, false }, { "P50", TABLE_RIGHT, false },
-		{ "P90", TABLE_RIGHT, false }, { "P99", TABLE_RIGHT, false },
-		{ "MAX", TABLE_RIGHT, false }, { "SLOW", TABLE_RIGHT, false },
-		{ "ERRORS", TABLE_RIGHT, false } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	uint64_t total_ns = 0;
 
-	print_head(s);
 	for (size_t i = 0; i < s->func_cnt; i++)
 		total_ns += s->funcs[i].timed ? s->funcs[i].total_ns : 0;
-	for (size_t i = 0; i < cnt; i++)
-		print_func(table, s, funcs[i], total_ns);
-	if (cnt)
-		table_print(table, g, stdout);
-	else
-		printf("no function of it was called since\n");
-	print_notes(g, s);
+	return total_ns;
 }
 
-void stats_print_errors(const struct globals *g, const struct stats *s,
-	const struct stats_func *const *funcs, size_t cnt)
+static void mark_trouble(struct grid *grid, uint64_t errors, uint64_t slow)
 {
-	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, true },
-		{ "COUNT", TABLE_RIGHT, false }, { "CODE", TABLE_RIGHT, false },
-		{ "NAME", TABLE_LEFT, false } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	size_t rows = 0;
+	if (errors)
+		grid_mark(grid, RED);
+	else if (slow)
+		grid_mark(grid, YELLOW);
+}
 
-	print_head(s);
-	for (size_t i = 0; i < cnt; i++)
-		for (size_t k = 0; k < funcs[i]->code_cnt; k++, rows++) {
-			const struct stats_code *code = &funcs[i]->codes[k];
+/* --- by function and library ---------------------------------------------------------------- */
 
-			table_cell(table, "%s", group_func_name(s->group, funcs[i]->fn));
-			table_cell(table, "%llu", (unsigned long long)code->count);
-			table_cell(table, "%lld", (long long)code->code);
-			table_cell(table, "%s", code->name ? code->name : "-");
+#define COUNT_COLUMNS                                                          \
+	{ "CALLS", "calls", TABLE_RIGHT, false, GRID_BOTH, 0 },                \
+		{ NULL, "returns", TABLE_RIGHT, false, GRID_CSV, 0 },          \
+		{ NULL, "in_flight", TABLE_RIGHT, false, GRID_CSV, 0 },        \
+		{ NULL, "abandoned", TABLE_RIGHT, false, GRID_CSV, 0 },        \
+		{ NULL, "untimed", TABLE_RIGHT, false, GRID_CSV, 0 },          \
+		{ "TIME%", "time_percent", TABLE_RIGHT, false, GRID_BOTH, 2 }, \
+		{ "TOTAL", "total_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },     \
+		{ "AVG", "avg_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },         \
+		{ "MIN", "min_ns", TABLE_RIGHT, false, GRID_BOTH, 6 },         \
+		{ "P50", "p50_ns", TABLE_RIGHT, false, GRID_BOTH, 3 },         \
+		{ "P90", "p90_ns", TABLE_RIGHT, false, GRID_BOTH, 5 },         \
+		{ "P99", "p99_ns", TABLE_RIGHT, false, GRID_BOTH, 1 },         \
+		{ NULL, "p999_ns", TABLE_RIGHT, false, GRID_CSV, 0 },          \
+		{ "MAX", "max_ns", TABLE_RIGHT, false, GRID_BOTH, 4 },         \
+		{ "SLOW", "slow", TABLE_RIGHT, false, GRID_BOTH, 7 },          \
+	{                                                                      \
+		"ERRORS", "errors", TABLE_RIGHT, false, GRID_BOTH, 0           \
+	}
+
+static const struct grid_column function_columns[] = {
+	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
+	{ NULL, "library", TABLE_LEFT, false, GRID_CSV, 0 }, COUNT_COLUMNS
+};
+
+static const struct grid_column library_columns[] = { { "LIBRARY", "library", TABLE_LEFT,
+							      true, GRID_BOTH, 0 },
+	{ "FUNCTIONS", "functions", TABLE_RIGHT, false, GRID_BOTH, 8 }, COUNT_COLUMNS };
+
+static void fill_counts(struct grid *grid, const struct stats_func *f, uint64_t all_ns)
+{
+	bool times = f->timed && f->returns, spread = times && stats_func_samples(f);
+
+	grid_count(grid, true, f->calls);
+	grid_count(grid, f->timed || f->same, f->returns);
+	grid_count(grid, true, f->in_flight);
+	grid_count(grid, true, f->abandoned);
+	grid_count(grid, true, stats_func_untimed(f));
+	grid_real(grid, CELL_PERCENT, times && all_ns,
+		all_ns ? 100.0 * f->total_ns / all_ns : 0);
+	grid_ns(grid, times, f->total_ns);
+	grid_ns(grid, times, times ? f->total_ns / f->returns : 0);
+	grid_ns(grid, f->has_extremes, f->min_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(permille); i++)
+		grid_ns(grid, spread, spread ? stats_func_percentile(f, permille[i]) : 0);
+	grid_ns(grid, f->has_extremes, f->max_ns);
+	grid_count(grid, f->timed, f->slow);
+	grid_count(grid, f->timed, f->errors);
+	mark_trouble(grid, f->errors, f->slow);
+}
+
+void stats_sum_add(struct stats_func *sum, const struct stats_func *f)
+{
+	sum->timed |= f->timed;
+	sum->calls += f->calls;
+	sum->carried += f->carried;
+	sum->in_flight += f->in_flight;
+	sum->abandoned += f->abandoned;
+	sum->unmatched += f->unmatched;
+	sum->no_slot += stats_func_untimed(f);
+	/* Others have no times, so their returns would spoil the average. */
+	if (!f->timed)
+		return;
+	sum->returns += f->returns;
+	sum->errors += f->errors;
+	sum->slow += f->slow;
+	sum->total_ns += f->total_ns;
+	if (f->has_extremes) {
+		if (!sum->has_extremes || f->min_ns < sum->min_ns)
+			sum->min_ns = f->min_ns;
+		if (!sum->has_extremes || f->max_ns > sum->max_ns)
+			sum->max_ns = f->max_ns;
+		sum->has_extremes = true;
+	}
+	if (f->bucket && !sum->bucket)
+		sum->bucket = calloc(STATS_BUCKETS, sizeof(*sum->bucket));
+	for (int i = 0; f->bucket && sum->bucket && i < STATS_BUCKETS; i++)
+		sum->bucket[i] += f->bucket[i];
+}
+
+void stats_sum_done(struct stats_func *sum)
+{
+	free(sum->bucket);
+}
+
+static void fill_function(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	uint64_t all_ns = time_of_all(rg->s);
+	struct stats_func sum = {};
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		struct group_func func = group_func(rg->s->group, rg->funcs[i]->fn);
+
+		grid_text(grid, func.name);
+		grid_text(grid, func.library);
+		fill_counts(grid, rg->funcs[i], all_ns);
+	}
+	if (rg->func_cnt < 2)
+		return;
+	for (size_t i = 0; i < rg->s->func_cnt; i++)
+		stats_sum_add(&sum, &rg->s->funcs[i]);
+	grid_text(grid, "total");
+	grid_none(grid);
+	fill_counts(grid, &sum, all_ns);
+	grid_mark(grid, BOLD);
+	grid->total_rows = 1;
+	stats_sum_done(&sum);
+}
+
+struct library {
+	const char *path;
+	size_t called;
+	struct stats_func sum;
+};
+
+static int compare_libraries(const void *a, const void *b)
+{
+	const struct library *x = a, *y = b;
+
+	if (x->sum.total_ns != y->sum.total_ns)
+		return x->sum.total_ns > y->sum.total_ns ? -1 : 1;
+	if (x->sum.calls != y->sum.calls)
+		return x->sum.calls > y->sum.calls ? -1 : 1;
+	return strcmp(x->path, y->path);
+}
+
+static void fill_library(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	uint32_t cnt = group_info(rg->s->group).lib_cnt, k;
+	struct library *libs = calloc(cnt + 1, sizeof(*libs));
+	uint64_t all_ns = time_of_all(rg->s);
+
+	grid->failed |= !libs;
+	for (k = 0; libs && k < cnt; k++)
+		libs[k].path = group_lib(rg->s->group, k);
+	for (size_t i = 0; libs && i < rg->s->func_cnt; i++) {
+		const char *path = group_func(rg->s->group, (uint32_t)i).library;
+
+		for (k = 0; k < cnt && strcmp(libs[k].path, path); k++)
+			;
+		stats_sum_add(&libs[k].sum, &rg->s->funcs[i]);
+		libs[k].called += stats_func_called(&rg->whole->funcs[i]);
+	}
+	if (libs)
+		qsort(libs, cnt, sizeof(*libs), compare_libraries);
+	for (k = 0; libs && k < cnt; k++) {
+		if (!r->choice->top || grid->row_cnt < r->choice->top) {
+			if (libs[k].called || r->choice->all) {
+				grid_text(grid, libs[k].path);
+				grid_count(grid, true, libs[k].called);
+				fill_counts(grid, &libs[k].sum, all_ns);
+			}
 		}
-	if (rows)
-		table_print(table, g, stdout);
-	else
-		printf("no call has failed\n");
+		stats_sum_done(&libs[k].sum);
+	}
+	free(libs);
 }
 
-void stats_print_slow(const struct globals *g, const struct stats *s,
-	const struct stats_slow *slow, size_t cnt)
-{
-	static const struct table_column columns[] = { { "TIME", TABLE_LEFT, false },
-		{ "COMMAND", TABLE_LEFT, false }, { "PID/TID", TABLE_LEFT, false },
-		{ "DURATION", TABLE_RIGHT, false }, { "RESULT", TABLE_LEFT, false },
-		{ "CALL", TABLE_LEFT, true } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	char buf[TEXT_NUM_LEN], args[256];
+/* --- return codes and slow calls ------------------------------------------------------------ */
 
-	print_head(s);
-	for (size_t i = 0; i < cnt; i++) {
-		const struct stats_slow *c = &slow[i];
+static const struct grid_column error_columns[] = {
+	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
+	{ NULL, "library", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ "COUNT", "count", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "CODE", "code", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "NAME", "code_name", TABLE_LEFT, false, GRID_BOTH, 0 },
+};
+
+static void fill_errors(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *f = rg->funcs[i];
+		struct group_func func = group_func(rg->s->group, f->fn);
+
+		for (size_t k = 0; k < f->code_cnt; k++) {
+			grid_text(grid, func.name);
+			grid_text(grid, func.library);
+			grid_count(grid, true, f->codes[k].count);
+			grid_number(grid, f->codes[k].code);
+			grid_text(grid, f->codes[k].name);
+		}
+	}
+}
+
+static const struct grid_column slow_columns[] = {
+	{ "TIME", "time", TABLE_LEFT, false, GRID_TABLE, 0 },
+	{ NULL, "call_time", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ "COMMAND", "comm", TABLE_LEFT, false, GRID_BOTH, 0 },
+	{ "PID/TID", NULL, TABLE_LEFT, false, GRID_TABLE, 0 },
+	{ NULL, "pid", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "tid", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ "DURATION", "duration_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "RESULT", "result", TABLE_LEFT, false, GRID_BOTH, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ NULL, "arguments", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+};
+
+static void fill_slow(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	char args[256];
+
+	for (size_t i = 0; i < rg->slow_cnt; i++) {
+		const struct stats_slow *c = &rg->slow[i];
+		const char *name = group_func_name(rg->s->group, c->fn);
 		size_t len = 0;
 
 		args[0] = '\0';
 		for (int a = 0; c->has_args && a < STATS_ARGS; a++)
-			len += snprintf(args + len, sizeof(args) - len, "%s%#llx", a ? ", " : "",
-				(unsigned long long)c->arg[a]);
-		table_cell(table, "%s", text_time(c->start_realtime_ns, buf));
-		table_cell(table, "%s", c->comm);
-		table_cell(table, "%d/%d", c->pid, c->tid);
-		table_cell(table, "%s", text_duration(c->duration_ns, buf));
-		if (c->result_name)
-			table_cell(table, "%s", c->result_name);
+			len += snprintf(args + len, sizeof(args) - len, "%s%#llx",
+				a ? ", " : "", (unsigned long long)c->arg[a]);
+		grid_time(grid, c->start_realtime_ns);
+		grid_time(grid, c->start_realtime_ns);
+		grid_text(grid, c->comm);
+		grid_textf(grid, "%d/%d", c->pid, c->tid);
+		grid_number(grid, c->pid);
+		grid_number(grid, c->tid);
+		grid_ns(grid, true, c->duration_ns);
+		if (c->result_name || !c->has_result)
+			grid_text(grid, c->result_name);
 		else
-			table_cell(table, c->has_result ? "%#llx" : "-",
-				(unsigned long long)c->result);
-		table_cell(table, "%s(%s)", group_func_name(s->group, c->fn),
-			c->has_args ? args : "...");
+			grid_textf(grid, "%#llx", (unsigned long long)c->result);
+		grid_text(grid, name);
+		grid_text(grid, c->has_args ? args : NULL);
+		grid_textf(grid, "%s(%s)", name, c->has_args ? args : "...");
 	}
-	if (cnt)
-		table_print(table, g, stdout);
-	else
-		printf("no slow call is remembered\n");
+}
+
+/* --- rates ---------------------------------------------------------------------------------- */
+
+static const struct grid_column rate_columns[] = {
+	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
+	{ "CALLS/S", "calls_per_s", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "BUSY", "busy", TABLE_RIGHT, false, GRID_BOTH, 3 },
+	{ "AVG", "avg_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "P50", "p50_ns", TABLE_RIGHT, false, GRID_BOTH, 5 },
+	{ "P99", "p99_ns", TABLE_RIGHT, false, GRID_BOTH, 2 },
+	{ "MAX", "max_ns", TABLE_RIGHT, false, GRID_BOTH, 4 },
+	{ "SLOW/S", "slow_per_s", TABLE_RIGHT, false, GRID_BOTH, 7 },
+	{ "ERRORS/S", "errors_per_s", TABLE_RIGHT, false, GRID_BOTH, 1 },
+	{ "IN FLIGHT", "in_flight", TABLE_RIGHT, false, GRID_BOTH, 6 },
+	{ "CALLS", "calls", TABLE_RIGHT, false, GRID_BOTH, 8 },
+};
+
+/* BUSY is how many threads were in the function, on average. */
+static void fill_rates(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	double seconds = r->interval_ns / 1e9;
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *f = rg->funcs[i];
+		bool times = f->timed && f->returns,
+		     spread = times && stats_func_samples(f);
+		bool rates = seconds > 0;
+
+		grid_text(grid, group_func_name(rg->s->group, f->fn));
+		grid_real(grid, CELL_RATE, rates, rates ? f->calls / seconds : 0);
+		grid_real(grid, CELL_RATE, rates && f->timed,
+			rates ? f->total_ns / 1e9 / seconds : 0);
+		grid_ns(grid, times, times ? f->total_ns / f->returns : 0);
+		grid_ns(grid, spread, spread ? stats_func_percentile(f, 500) : 0);
+		grid_ns(grid, spread, spread ? stats_func_percentile(f, 990) : 0);
+		grid_ns(grid, f->has_extremes, f->max_ns);
+		grid_real(grid, CELL_RATE, rates && f->timed,
+			rates ? f->slow / seconds : 0);
+		grid_real(grid, CELL_RATE, rates && f->timed,
+			rates ? f->errors / seconds : 0);
+		grid_count(grid, f->timed, f->in_flight);
+		grid_count(grid, true, rg->whole->funcs[f->fn].calls);
+		mark_trouble(grid, f->errors, f->slow);
+	}
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
+#define VIEW(columns, fill, none)                              \
+	{                                                      \
+		columns, ARRAY_SIZE(columns), fill, none, NULL \
+	}
+
+static const char not_called[] = "no function of it was called since";
+
+static const struct view view_function =
+	VIEW(function_columns, fill_function, not_called);
+static const struct view view_library = VIEW(library_columns, fill_library, not_called);
+static const struct view view_errors =
+	VIEW(error_columns, fill_errors, "no call has failed");
+static const struct view view_slow =
+	VIEW(slow_columns, fill_slow, "no slow call is remembered");
+static const struct view view_rates = VIEW(rate_columns, fill_rates, not_called);
+
+const struct view *view_get(enum stats_view view)
+{
+	static const struct view *const views[VIEW_CNT] = {
+		[VIEW_FUNCTION] = &view_function,
+		[VIEW_PROCESS] = &view_process,
+		[VIEW_LIBRARY] = &view_library,
+		[VIEW_HIST] = &view_hist,
+		[VIEW_ERRORS] = &view_errors,
+		[VIEW_SLOW] = &view_slow,
+		[VIEW_DIFF] = &view_diff,
+		[VIEW_RATES] = &view_rates,
+	};
+
+	return views[view];
 }

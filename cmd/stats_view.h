@@ -1,42 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Statistics as tables: which functions, in which order, and how they look. */
+/* The views of `stats`: which columns each has, and how they are filled. */
 #ifndef FUNCSNOOP_CMD_STATS_VIEW_H
 #define FUNCSNOOP_CMD_STATS_VIEW_H
 
-#include "cmd.h"
-#include "stats.h"
+#include "stats_grid.h"
+#include "stats_report.h"
 
-#define STATS_SORT_KEYS "total, calls, avg, max, p99, errors, slow or name"
-
-enum stats_sort {
-	STATS_BY_TOTAL,
-	STATS_BY_CALLS,
-	STATS_BY_AVG,
-	STATS_BY_MAX,
-	STATS_BY_P99,
-	STATS_BY_ERRORS,
-	STATS_BY_SLOW,
-	STATS_BY_NAME,
+struct view {
+	const struct grid_column *columns;
+	size_t column_cnt;
+	void (*fill)(
+		struct grid *grid, const struct report *r, const struct report_group *rg);
+	const char *none; /* what is said when there is no row */
+	/* Its own form for readers, or NULL: a table of the grid. */
+	void (*text)(const struct report *r, const struct report_group *rg, FILE *f);
 };
 
-struct stats_choice {
-	bool all;   /* functions never called, too */
-	size_t top; /* 0: no limit */
-	enum stats_sort sort;
-};
+/* One for each enum stats_view. */
+const struct view *view_get(enum stats_view view);
 
-/* False when @name is no key. */
-bool stats_sort_parse(const char *name, enum stats_sort *ret_sort);
+/* A function's, library's or all functions' statistics added up; stats_sum_done() it. */
+void stats_sum_add(struct stats_func *sum, const struct stats_func *f);
+void stats_sum_done(struct stats_func *sum);
 
-/* The functions chosen, in order: an array to be freed, NULL when memory is out. */
-const struct stats_func **stats_choose(const struct stats *s, const struct stats_choice *choice,
-	size_t *ret_cnt);
+extern const struct view view_process, view_diff, view_hist; /* of files of their own */
 
-void stats_print(const struct globals *g, const struct stats *s,
-	const struct stats_func *const *funcs, size_t cnt);
-void stats_print_errors(const struct globals *g, const struct stats *s,
-	const struct stats_func *const *funcs, size_t cnt);
-void stats_print_slow(const struct globals *g, const struct stats *s,
-	const struct stats_slow *slow, size_t cnt);
+/* --diff: compares, and fills @rg's .diff. 0 or -ENOMEM. */
+int diff_make(struct report_group *rg, const struct saved_group *before,
+	const struct saved_group *after, size_t top);
+
+/* The values of all functions that were called, sorted by name. NULL: no memory. */
+struct saved *stats_snapshot(const struct stats *s);
+
+/* after over before in percent; what was 0 has grown infinitely. */
+double diff_percent(uint64_t before, uint64_t after);
 
 #endif

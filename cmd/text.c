@@ -135,6 +135,7 @@ struct table {
 	const char **marks; /* of rows */
 	size_t row_cnt;
 	bool failed; /* memory ran out: nothing is printed but an error */
+	bool wide;
 };
 
 struct table *table_new(const struct table_column *columns, size_t cnt)
@@ -192,6 +193,12 @@ void table_mark(struct table *t, const char *sgr)
 		t->marks[t->row_cnt - 1] = sgr;
 }
 
+void table_wide(struct table *t)
+{
+	if (t)
+		t->wide = true;
+}
+
 /* Columns that a string takes: characters, of which each takes one here. */
 static size_t columns_of(const char *s)
 {
@@ -232,7 +239,7 @@ static void print_cell(const struct table *t, size_t column, const char *s, size
 /* Widths that fit the terminal: elastic columns give way. */
 static void table_widths(const struct table *t, size_t *width)
 {
-	size_t total = 0, elastic = 0, limit = text_width(), wide, n;
+	size_t total = 0, elastic = 0, limit = t->wide ? 0 : text_width(), wide, n;
 
 	for (size_t c = 0; c < t->column_cnt; c++) {
 		width[c] = columns_of(t->columns[c].name);

@@ -55,6 +55,7 @@ struct table_column {
 struct table *table_new(const struct table_column *columns, size_t cnt);
 __attribute__((format(printf, 2, 3))) void table_cell(struct table *t, const char *fmt, ...);
 void table_mark(struct table *t, const char *sgr); /* colour of the row begun last */
+void table_wide(struct table *t); /* for a file: never cut, whatever stdout is */
 void table_print(const struct table *t, const struct globals *g, FILE *f);
 void table_free(struct table *t);
 

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// stats --interval: a report for each interval, until a signal or the end.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+#include "stats_output.h"
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int sig)
+{
+	stop = 1;
+}
+
+/* Signals arrive only while waiting: no report is left half-way. */
+static void signals_begin(sigset_t *ret_waiting)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		sigaddset(&blocked, signals[i]);
+		sigaction(signals[i], &action, NULL);
+	}
+	sigprocmask(SIG_BLOCK, &blocked, ret_waiting);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static void wait_until(uint64_t at_ns, const sigset_t *waiting)
+{
+	while (!stop) {
+		uint64_t now = now_ns(), left = at_ns > now ? at_ns - now : 0;
+		struct timespec ts = { left / 1000000000, left % 1000000000 };
+
+		if (ppoll(NULL, 0, &ts, waiting) == 0 && now_ns() >= at_ns)
+			return;
+	}
+}
+
+/* The next multiple of the interval that is still to come, or the end. */
+static uint64_t next_tick(const struct stats_options *o, uint64_t start, uint64_t last)
+{
+	uint64_t now = now_ns(),
+		 end = o->duration_ns ? start + o->duration_ns : UINT64_MAX;
+	uint64_t step = o->interval_ns ? o->interval_ns : o->duration_ns,
+		 next = last + step;
+
+	if (next <= now)
+		next = start + ((now - start) / step + 1) * step;
+	return next < end ? next : end;
+}
+
+int stats_loop(const struct stats_options *o)
+{
+	struct reading readings[2] = { READING_NONE, READING_NONE };
+	struct stats_run run = { .o = o };
+	uint64_t start = now_ns(), tick = start;
+	struct err err = {};
+	sigset_t waiting;
+	bool last = false;
+	int code, at = 1;
+
+	signals_begin(&waiting);
+	/* With --reset the kernel keeps what intervals begin with. */
+	code = o->reset ? 0 : reading_take(o, &readings[0], &err);
+	while (!code && !last && !run.held) {
+		tick = next_tick(o, start, tick);
+		wait_until(tick, &waiting);
+		last = stop || (o->duration_ns && tick >= start + o->duration_ns);
+		code = stats_report(
+			&run, &readings[at], o->reset ? NULL : &readings[!at], &err);
+		at = !at;
+		reading_done(&readings[at]);
+		readings[at] = (struct reading)READING_NONE;
+	}
+	reading_done(&readings[!at]);
+	if (code)
+		return cmd_fail(o->g, &err);
+	return run.held ? EXIT_CONDITION : EXIT_DONE;
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Reading groups, making a report of what was read, and delivering it.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "stats_output.h"
+#include "stats_view.h"
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static int reading_open(
+	const struct stats_options *o, struct reading *now, struct err *err)
+{
+	int code;
+
+	code = groups_open(o->g, o->names, o->name_cnt,
+		o->reset ? GROUPS_CHANGE : GROUPS_READ, &now->groups, err);
+	if (code)
+		return code;
+	now->group = calloc(now->groups.cnt + 1, sizeof(*now->group));
+	if (!now->group)
+		return err_sys(err, -ENOMEM, "cannot read statistics");
+	now->time_ns = clock_ns(CLOCK_REALTIME);
+	now->mono_ns = clock_ns(CLOCK_MONOTONIC);
+	return 0;
+}
+
+static int read_slow(
+	const struct stats_options *o, struct reading *now, size_t i, struct err *err)
+{
+	struct reading_group *rg = &now->group[i];
+
+	if (!o->slow)
+		return 0;
+	return stats_slow_calls(now->groups.group[i], &rg->slow, &rg->slow_cnt, err);
+}
+
+int reading_take(const struct stats_options *o, struct reading *now, struct err *err)
+{
+	int code;
+
+	code = reading_open(o, now, err);
+	for (size_t i = 0; !code && i < now->groups.cnt; i++) {
+		struct reading_group *rg = &now->group[i];
+
+		code = stats_read(now->groups.group[i], &rg->owned, err);
+		rg->s = rg->owned;
+		if (!code)
+			code = read_slow(o, now, i, err);
+	}
+	return code;
+}
+
+void reading_done(struct reading *r)
+{
+	for (size_t i = 0; r->group && i < r->groups.cnt; i++) {
+		stats_free(r->group[i].owned);
+		stats_slow_free(r->group[i].slow, r->group[i].slow_cnt);
+	}
+	free(r->group);
+	groups_done(&r->groups);
+}
+
+/* --- the report ----------------------------------------------------------------------------- */
+
+/* The same group in an earlier reading; NULL when it is new or was reset since. */
+static const struct reading_group *earlier(
+	const struct reading *before, const struct stats *s)
+{
+	for (size_t i = 0; before && i < before->groups.cnt; i++) {
+		const struct stats *was = before->group[i].s;
+
+		if (was && was->attached_ns == s->attached_ns &&
+			was->since_ns == s->since_ns && was->func_cnt == s->func_cnt &&
+			!strcmp(group_info(was->group).name, group_info(s->group).name))
+			return &before->group[i];
+	}
+	return NULL;
+}
+
+/* Slow calls that the earlier reading did not have. */
+static void add_slow(struct report_group *rg, const struct reading_group *now,
+	const struct reading_group *was)
+{
+	size_t skip = 0;
+
+	if (was && was->slow_cnt)
+		while (skip < now->slow_cnt &&
+			now->slow[skip].seq <= was->slow[was->slow_cnt - 1].seq)
+			skip++;
+	rg->slow = now->slow ? now->slow + skip : NULL;
+	rg->slow_cnt = now->slow_cnt - skip;
+}
+
+static int add_group(const struct stats_options *o, const struct reading_group *now,
+	const struct reading *before, struct report_group *rg)
+{
+	const struct reading_group *was = earlier(before, now->s);
+
+	rg->s = rg->whole = now->s;
+	if (before) {
+		rg->owned = stats_delta(now->s, was ? was->s : NULL, before->time_ns);
+		if (!rg->owned)
+			return -ENOMEM;
+		rg->s = rg->owned;
+	}
+	add_slow(rg, now, was);
+	if (o->before || o->check_cnt) {
+		rg->after = stats_snapshot(rg->s);
+		if (!rg->after)
+			return -ENOMEM;
+	}
+	return report_choose(rg, &o->choice, o->view == VIEW_RATES);
+}
+
+int report_make(const struct stats_options *o, const struct reading *now,
+	const struct reading *before, struct report *ret_report, struct err *err)
+{
+	struct report *r = ret_report;
+	int code = 0;
+
+	*r = (struct report) {
+		.g = o->g,
+		.choice = &o->choice,
+		.view = o->view,
+		.timestamps = o->timestamps,
+		.first = true,
+		.plain = o->output != NULL,
+		.time_ns = now->time_ns,
+		.interval_ns = before ? now->mono_ns - before->mono_ns : 0,
+	};
+	r->group = calloc(now->groups.cnt + 1, sizeof(*r->group));
+	if (!r->group)
+		return err_sys(err, -ENOMEM, "cannot show statistics");
+	for (; !code && r->cnt < now->groups.cnt; r->cnt++) {
+		struct report_group *rg = &r->group[r->cnt];
+
+		code = add_group(o, &now->group[r->cnt], before, rg);
+		if (code || !o->before)
+			continue;
+		rg->before = saved_group_find(
+			o->before, group_info(rg->s->group).name, now->groups.cnt == 1);
+		code = diff_make(rg, rg->before, &rg->after->groups[0], o->choice.top);
+	}
+	return code ? err_sys(err, code, "cannot show statistics") : 0;
+}
+
+void report_done(struct report *r)
+{
+	for (size_t i = 0; i < r->cnt; i++)
+		report_group_done(&r->group[i]);
+	free(r->group);
+}
+
+/* --- delivering ----------------------------------------------------------------------------- */
+
+static int to_stdout(
+	const struct stats_options *o, const struct report *r, struct err *err)
+{
+	int code;
+
+	if (!r->cnt && o->format == &format_table) {
+		cmd_note(r->g, "nothing is attached");
+		return 0;
+	}
+	code = o->format->print(r, stdout);
+	if (code)
+		return err_sys(err, code, "cannot show statistics");
+	if (fflush(stdout) || ferror(stdout))
+		return err_sys(err, -errno, "cannot write statistics");
+	return 0;
+}
+
+static int to_file(const struct stats_format *format, const struct report *r,
+	const char *path, struct err *err)
+{
+	_cleanup_free_ char *buf = NULL;
+	struct globals g = *r->g;
+	struct report plain = *r;
+	size_t size = 0;
+	FILE *f = open_memstream(&buf, &size);
+	int code;
+
+	if (!f)
+		return err_sys(err, -errno, "cannot write '%s'", path);
+	if (g.color == COLOR_AUTO)
+		g.color = COLOR_NEVER;
+	plain.g = &g;
+	code = format->print(&plain, f);
+	if (fclose(f) && !code)
+		code = -errno;
+	return code ? err_sys(err, code, "cannot write '%s'", path)
+		    : saved_write(path, buf, size, err);
+}
+
+/* The whole document, whatever is shown. */
+static int save(const struct stats_options *o, const struct reading *now, struct err *err)
+{
+	_cleanup_report_ struct report all = {};
+	struct stats_options whole = *o;
+	struct globals g = *o->g;
+	int code;
+
+	g.pretty = false;
+	whole.g = &g;
+	whole.view = VIEW_FUNCTION;
+	whole.choice = (struct stats_choice) { .sort = STATS_BY_NAME };
+	whole.before = NULL;
+	whole.check_cnt = 0;
+	code = report_make(&whole, now, NULL, &all, err);
+	return code ? code : to_file(&format_json, &all, o->save, err);
+}
+
+static int deliver(struct stats_run *run, const struct reading *now,
+	const struct reading *before, struct err *err)
+{
+	const struct stats_options *o = run->o;
+	_cleanup_report_ struct report r = {};
+	int code;
+
+	code = report_make(
+		o, now, o->reset || o->format->cumulative ? NULL : before, &r, err);
+	if (code)
+		return code;
+	r.first = !run->more || o->output;
+	run->more = true;
+	code = o->output ? to_file(o->format, &r, o->output, err) : to_stdout(o, &r, err);
+	if (!code && o->save)
+		code = save(o, now, err);
+	for (size_t i = 0; !code && o->check_cnt && i < r.cnt; i++)
+		run->held |= check_group(o->g, o->checks, o->check_cnt, r.group[i].before,
+			&r.group[i].after->groups[0]);
+	return code;
+}
+
+struct nested {
+	struct stats_run *run;
+	struct reading *now;
+	const struct reading *before;
+	size_t at; /* the group whose turn it is */
+	struct err *err;
+};
+
+static int reset_next(struct nested *n);
+
+/* Between reading one group and resetting it the others' turn comes. */
+static int got_one(const struct stats *s, void *arg)
+{
+	struct nested *n = arg;
+	int code;
+
+	n->now->group[n->at].s = s;
+	code = read_slow(n->run->o, n->now, n->at, n->err);
+	if (code)
+		return code;
+	n->at++;
+	return reset_next(n);
+}
+
+static int reset_next(struct nested *n)
+{
+	if (n->at == n->now->groups.cnt)
+		return deliver(n->run, n->now, n->before, n->err);
+	return stats_reset(n->now->groups.group[n->at], got_one, n, n->err);
+}
+
+int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,
+	struct err *err)
+{
+	struct nested n = { run, now, before, 0, err };
+	int code;
+
+	if (!run->o->reset) {
+		code = reading_take(run->o, now, err);
+		return code ? code : deliver(run, now, before, err);
+	}
+	code = reading_open(run->o, now, err);
+	return code ? code : reset_next(&n);
+}

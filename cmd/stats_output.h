@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading groups, making a report of them, and delivering it. */
+#ifndef FUNCSNOOP_CMD_STATS_OUTPUT_H
+#define FUNCSNOOP_CMD_STATS_OUTPUT_H
+
+#include "groups.h"
+#include "stats_check.h"
+#include "stats_report.h"
+
+struct stats_options {
+	struct globals *g;
+	char **names;
+	size_t name_cnt;
+	struct stats_choice choice;
+	enum stats_view view;
+	bool view_set, slow, reset, timestamps, watch;
+	uint64_t interval_ns, duration_ns;
+	const struct stats_format *format;
+	const char *output, *save;
+	const char *diff_path;
+	struct saved *before; /* of diff_path */
+	struct check *checks;
+	size_t check_cnt;
+};
+
+/* One reading of all groups. Begin with READING_NONE, end with reading_done(). */
+struct reading_group {
+	const struct stats *s;
+	struct stats *owned;     /* @s, when it is to be freed */
+	struct stats_slow *slow; /* with --slow */
+	size_t slow_cnt;
+};
+struct reading {
+	struct groups groups;
+	struct reading_group *group; /* one for each of groups */
+	uint64_t time_ns, mono_ns;   /* CLOCK_REALTIME, CLOCK_MONOTONIC */
+};
+#define READING_NONE                  \
+	{                             \
+		.groups = GROUPS_NONE \
+	}
+
+int reading_take(const struct stats_options *o, struct reading *now, struct err *err);
+void reading_done(struct reading *r);
+#define _cleanup_reading_ __cleanup(reading_done)
+
+/*
+ * Makes a report of @now, which must outlive it: of what came since @before, or with NULL
+ * of everything since the reset. End with report_done(), also after an error.
+ */
+int report_make(const struct stats_options *o, const struct reading *now,
+	const struct reading *before, struct report *ret_report, struct err *err);
+void report_done(struct report *r);
+#define _cleanup_report_ __cleanup(report_done)
+
+/* What lasts from one report to the next. */
+struct stats_run {
+	const struct stats_options *o;
+	bool more; /* something has been printed */
+	bool held; /* a condition has */
+};
+
+/*
+ * Reads all groups into @now and delivers a report of what came since @before (NULL: of
+ * everything). With --reset all is delivered before any group is reset.
+ */
+int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,
+	struct err *err);
+
+/* stats --interval, --duration: an exit status. */
+int stats_loop(const struct stats_options *o);
+
+/* stats --watch: an exit status. */
+int stats_watch(struct stats_options *o);
+
+#endif

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// stats --watch: rates, redrawn in place, ordered by the keyboard.
+//
+// Every way out goes through screen_end(): signals are taken only while waiting, and what
+// ends the command otherwise returns.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+
+#include "stats_output.h"
+#include "text.h"
+
+/* Sequences that every terminal since the VT100, or its emulation, understands. */
+#define ENTER    "\033[?1049h\033[?25l\033[?7l" /* other screen, no cursor, no wrapping */
+#define LEAVE    "\033[?7h\033[?25h\033[?1049l"
+#define HOME     "\033[H"
+#define LINE_END "\033[K\r\n" /* clears what the last frame had here */
+#define REST     "\033[J"
+
+struct screen {
+	struct termios old;
+	bool on, keys; /* keys: stdin is a terminal */
+	sigset_t waiting;
+};
+
+static volatile sig_atomic_t got; /* the last signal, 0 when it has been seen to */
+
+static void on_signal(int sig)
+{
+	/* A new size must not hide a wish to end. */
+	if (sig != SIGWINCH || !got)
+		got = sig;
+}
+
+static void put(const char *text)
+{
+	fputs(text, stdout);
+	fflush(stdout);
+}
+
+static void screen_begin(struct screen *s)
+{
+	struct termios raw;
+
+	s->keys = isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &s->old);
+	if (s->keys) {
+		raw = s->old;
+		raw.c_lflag &= ~(ICANON | ECHO);
+		raw.c_cc[VMIN] = 0;
+		raw.c_cc[VTIME] = 0;
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+	}
+	s->on = true;
+	put(ENTER);
+}
+
+static void screen_end(struct screen *s)
+{
+	if (!s->on)
+		return;
+	s->on = false;
+	put(LEAVE);
+	if (s->keys)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &s->old);
+}
+
+static void signals_begin(struct screen *s)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP,
+		SIGWINCH };
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		sigaddset(&blocked, signals[i]);
+		sigaction(signals[i], &action, NULL);
+	}
+	sigprocmask(SIG_BLOCK, &blocked, &s->waiting);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* --- drawing -------------------------------------------------------------------------------- */
+
+static const struct sort_key {
+	char key;
+	enum stats_sort sort;
+	const char *name;
+} sort_keys[] = { { 't', STATS_BY_TOTAL, "total" }, { 'c', STATS_BY_CALLS, "calls" },
+	{ 'a', STATS_BY_AVG, "avg" }, { 'm', STATS_BY_MAX, "max" },
+	{ 'p', STATS_BY_P99, "p99" }, { 'e', STATS_BY_ERRORS, "errors" },
+	{ 's', STATS_BY_SLOW, "slow" }, { 'n', STATS_BY_NAME, "name" } };
+
+static void print_title(const struct stats_options *o, const struct report *r, FILE *f)
+{
+	char when[TEXT_NUM_LEN], every[TEXT_NUM_LEN];
+
+	fprintf(f, "funcsnoop %s  every %s  sort", text_time(r->time_ns, when),
+		text_duration(o->interval_ns, every));
+	for (size_t i = 0; i < ARRAY_SIZE(sort_keys); i++)
+		fprintf(f, o->choice.sort == sort_keys[i].sort ? " [%s]" : " %s",
+			sort_keys[i].name);
+	fprintf(f, "  q quit\n");
+	if (!r->cnt)
+		fprintf(f, "nothing is attached\n");
+}
+
+/* As many lines of @text as the terminal has. */
+static void put_frame(const char *text)
+{
+	struct winsize size = {};
+	unsigned int rows = 24;
+
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row)
+		rows = size.ws_row;
+	fputs(HOME, stdout);
+	while (*text && rows-- > 1) {
+		size_t len = strcspn(text, "\n");
+
+		fwrite(text, 1, len, stdout);
+		fputs(LINE_END, stdout);
+		text += len + (text[len] == '\n');
+	}
+	put(REST);
+}
+
+static int draw(const struct stats_options *o, const struct reading *now,
+	const struct reading *before, struct err *err)
+{
+	_cleanup_report_ struct report r = {};
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *f;
+	int code;
+
+	code = report_make(o, now, before, &r, err);
+	if (code)
+		return code;
+	f = open_memstream(&text, &size);
+	if (!f)
+		return err_sys(err, -errno, "cannot show statistics");
+	print_title(o, &r, f);
+	r.first = false;
+	code = format_table.print(&r, f);
+	if (fclose(f) || code)
+		return err_sys(err, code ? code : -errno, "cannot show statistics");
+	put_frame(text);
+	return ferror(stdout) ? err_sys(err, -EIO, "cannot write to the terminal") : 0;
+}
+
+/* --- keys and signals ----------------------------------------------------------------------- */
+
+enum wish { WISH_NONE, WISH_DRAW, WISH_READ, WISH_END };
+
+static enum wish key_wish(struct stats_options *o, char key)
+{
+	if (key == 'q' || key == 'Q')
+		return WISH_END;
+	if (key == ' ')
+		return WISH_READ;
+	for (size_t i = 0; i < ARRAY_SIZE(sort_keys); i++)
+		if (sort_keys[i].key == key) {
+			o->choice.sort = sort_keys[i].sort;
+			return WISH_DRAW;
+		}
+	return WISH_NONE;
+}
+
+/* Ctrl-Z: the shell gets its terminal back, and the frame is drawn anew afterwards. */
+static void suspend(struct screen *s)
+{
+	screen_end(s);
+	raise(SIGSTOP);
+	screen_begin(s);
+}
+
+static enum wish signal_wish(struct screen *s)
+{
+	int sig = got;
+
+	got = 0;
+	if (sig == SIGTSTP)
+		suspend(s);
+	return !sig                                 ? WISH_NONE
+		: sig == SIGTSTP || sig == SIGWINCH ? WISH_DRAW
+						    : WISH_END;
+}
+
+static enum wish wait_for_wish(
+	struct screen *s, struct stats_options *o, uint64_t until_ns)
+{
+	struct pollfd fd = { .fd = s->keys ? STDIN_FILENO : -1, .events = POLLIN };
+	enum wish wish = WISH_NONE;
+	char key;
+
+	while (wish == WISH_NONE) {
+		uint64_t now = now_ns(), left = until_ns > now ? until_ns - now : 0;
+		struct timespec ts = { left / 1000000000, left % 1000000000 };
+		int n;
+
+		if (!left)
+			return WISH_READ;
+		n = ppoll(&fd, 1, &ts, &s->waiting);
+		if (n < 0)
+			wish = signal_wish(s);
+		else if (n && read(STDIN_FILENO, &key, 1) == 1)
+			wish = key_wish(o, key);
+		else if (n)
+			s->keys = false, fd.fd = -1; /* hung up */
+	}
+	return wish;
+}
+
+static int watch(struct screen *s, struct stats_options *o, struct err *err)
+{
+	struct reading readings[2] = { READING_NONE, READING_NONE };
+	uint64_t next = now_ns(),
+		 end = o->duration_ns ? next + o->duration_ns : UINT64_MAX;
+	enum wish wish = WISH_READ;
+	bool any = false;
+	int code = 0, at = 0;
+
+	while (!code && wish != WISH_END && now_ns() < end) {
+		if (wish == WISH_READ) {
+			at = !at;
+			reading_done(&readings[at]);
+			readings[at] = (struct reading)READING_NONE;
+			code = reading_take(o, &readings[at], err);
+			next = now_ns() + o->interval_ns;
+		}
+		if (!code)
+			code = draw(o, &readings[at], any ? &readings[!at] : NULL, err);
+		if (!code)
+			wish = wait_for_wish(s, o, next < end ? next : end);
+		any |= wish == WISH_READ;
+	}
+	reading_done(&readings[0]);
+	reading_done(&readings[1]);
+	return code;
+}
+
+int stats_watch(struct stats_options *o)
+{
+	const char *term = getenv("TERM");
+	struct screen screen = {};
+	struct err err = {};
+	int code;
+
+	if (!o->interval_ns)
+		o->interval_ns = 1000000000;
+	o->view = VIEW_RATES;
+	if (!isatty(STDOUT_FILENO) || !term || !*term || !strcmp(term, "dumb"))
+		return stats_loop(o);
+	signals_begin(&screen);
+	screen_begin(&screen);
+	code = watch(&screen, o, &err);
+	screen_end(&screen);
+	return code ? cmd_fail(o->g, &err) : EXIT_DONE;
+}
