@@ -30,7 +30,7 @@ struct {
 	do {                                                                                  \
 		__u64 _v = READ_REG(ctx, r);                                                  \
 		asm volatile("" : "+r"(_v));                                                  \
-		if (reg == (n))                                                               \
+		if (reg == (__u32)(n))                                                               \
 			value = _v;                                                           \
 	} while (0)
 #define READ_REG(ctx, r) (*(const volatile unsigned long *)&(ctx)->r)
