@@ -122,6 +122,11 @@ static int set(const struct options *o)
 
 	if (groups_open(o->g, &o->group, 1, GROUPS_CHANGE, &groups, &err))
 		return cmd_fail(o->g, &err);
+	/* A misspelt name must not leave the others half done. */
+	for (size_t i = 0; i < o->slow_cnt; i++)
+		if (o->slow[i].func &&
+			group_check_timed(groups.group[0], o->slow[i].func, &err))
+			return cmd_fail(o->g, &err);
 	for (size_t i = 0; i < o->slow_cnt; i++)
 		if (group_set_slow(groups.group[0], o->slow[i].func, o->slow[i].off,
 			    o->slow[i].ns, &err))

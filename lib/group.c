@@ -234,15 +234,25 @@ bool group_lib_stale(const struct group *g, uint32_t lib)
 
 /* --- thresholds ----------------------------------------------------------------------------- */
 
+int group_check_timed(const struct group *g, const char *pattern, struct err *err)
+{
+	for (uint32_t i = 0; i < g->meta.timed_cnt; i++)
+		if (pattern_glob(pattern, group_func_name(g, i)))
+			return 0;
+	return err_set(err, -ENOENT, "no timed function '%s' in group '%s'", pattern, g->name);
+}
+
 int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_t ns,
 	struct err *err)
 {
 	_cleanup_mapping_ struct map_mapping map = {};
 	struct fsn_conf conf;
-	size_t matched = 0;
 	struct fsn_ctl *ctl;
 	int code;
 
+	code = pattern ? group_check_timed(g, pattern, err) : 0;
+	if (code)
+		return code;
 	code = map_mmap(g->fd[MAPID_CTL], sizeof(*ctl), &map);
 	if (code)
 		return err_sys(err, code, "cannot change group '%s'", g->name);
@@ -253,16 +263,12 @@ int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_
 	for (uint32_t i = 0; i < g->meta.timed_cnt; i++) {
 		if (pattern && !pattern_glob(pattern, group_func_name(g, i)))
 			continue;
-		matched++;
 		if (bpf_map_lookup_elem(g->fd[MAPID_CONFS], &i, &conf))
 			return err_sys(err, -errno, "cannot change group '%s'", g->name);
 		conf.slow_ns = off ? FSN_NO_SLOW : ns;
 		if (bpf_map_update_elem(g->fd[MAPID_CONFS], &i, &conf, 0))
 			return err_sys(err, -errno, "cannot change group '%s'", g->name);
 	}
-	if (!matched && pattern)
-		return err_set(err, -ENOENT, "no timed function '%s' in group '%s'", pattern,
-			g->name);
 	return 0;
 }
 
