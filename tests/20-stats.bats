@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop stats and set: the numbers, their JSON, the table, errors and slow calls.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+
+# fix_fail's codes have names, 7 is no error; fix_ptr fails with null, fix_ret if negative.
+attach_fails() {
+	cat >"$BATS_TEST_TMPDIR/fails.json" <<-END
+	{ "fails_sym": {
+	    "fix_fail": { "symbol": "fix_fail", "ret": "fail_t" },
+	    "fix_ptr":  { "symbol": "fix_ptr", "ret": "void *", "error": "null" },
+	    "fix_ret":  { "symbol": "fix_ret", "ret": "long", "error": "negative" },
+	    "fix_add":  "fix_add" },
+	  "types": { "fail_t": { "base": "int", "error": "nonzero", "no_error": [7],
+	    "codes": { "2": "failMemory", "-1": "failOther", "7": "failNotReady" } } },
+	  "lib": "$LIB" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/fails.json"
+}
+
+# --- JSON -------------------------------------------------------------------------------
+
+@test "the JSON document has every key, with its type, in its order" {
+	need_bpf
+	attach_fails
+	capture "$FIX/call" --arg 0,2 fail 10
+	fsn stats fails --json
+	assert_json 'length' 1
+	assert_json '.[0] | keys_unsorted' \
+		'["group","attached_at","since","health","functions"]'
+	assert_json '.[0].health | keys_unsorted' '["no_slot","sampled_out","unmatched_returns","lost_codes","lost_processes","lost_slow"]'
+	assert_json '.[0].functions[0] | keys_unsorted' '["id","name","symbol","library","calls","carried","returns","in_flight","abandoned","untimed","errors","slow","total_ns","min_ns","avg_ns","max_ns","p50_ns","p90_ns","p99_ns","p999_ns","return_codes","histogram","processes"]'
+	assert_json '.[0].functions[0] | map_values(type) | [.[]] | join(" ")' "number string string string number number number number number number number number number number number number number number number number array array array"
+	assert_json '.[0].functions[0] | (.return_codes[0], .histogram[0], .processes[0])
+		| keys_unsorted' '["code","name","count"]
+["ge_ns","lt_ns","count"]
+["pid","comm","calls","returns","total_ns","max_ns","errors","slow"]'
+	assert_json '.[0] | [.attached_at, .since]
+		| all(test("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"))' true
+	assert_json '.[0].health | add' 0
+	fsn detach fails
+}
+
+@test "times of calls that never happened are null" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	fsn stats g --json
+	assert_json '.[0].functions' '[]'
+	fsn stats g --all --json
+	assert_json '.[0].functions[0] | [.calls, .returns, .in_flight, .errors, .slow, .total_ns,
+		.min_ns, .avg_ns, .max_ns, .p50_ns, .p90_ns, .p99_ns, .p999_ns, .return_codes,
+		.histogram, .processes]' \
+		'[0,0,0,0,0,null,null,null,null,null,null,null,null,[],[],[]]'
+	fsn detach g
+}
+
+@test "nothing attached is an empty array, and a remark without --json" {
+	need_bpf
+	fsn stats --json
+	assert_output "[]"
+	assert_stderr ""
+	fsn stats
+	assert_output ""
+	assert_stderr "funcsnoop stats: nothing is attached"
+	fsn stats --quiet
+	assert_stderr ""
+	fsn stats --pretty
+	assert_json . "[]"
+}
+
+@test "groups come in order of their names, or as they are named" {
+	need_bpf
+	fsn attach b fix_add --lib "$LIB"
+	fsn attach a fix_add --lib "$LIB"
+	fsn stats --json
+	assert_json 'map(.group)' '["a","b"]'
+	fsn stats b a --json
+	assert_json 'map(.group)' '["b","a"]'
+	fsn stats b --json
+	assert_json 'map(.group)' '["b"]'
+	fsn detach a b
+}
+
+# --- times -------------------------------------------------------------------------------
+
+# A spinning call lasts at least what it is told, and less than 5 times that, but for what
+# the scheduler takes away: of the minimum that is next to nothing.
+@test "minimum, percentiles and total follow known durations" {
+	need_bpf
+	fsn attach g fix_spin_ns --lib "$LIB"
+	capture "$FIX/call" --arg 2000000 spin_ns 60
+	capture "$FIX/call" --arg 20000000 spin_ns 40
+	assert_numbers g "fix_spin_ns 100 0 100 0 0 0"
+	assert_json_true '.[0].functions[0]
+		| .min_ns >= 2000000 and .min_ns < 10000000
+		and .p50_ns >= 2000000 * 0.9375 and .p50_ns < 20000000 * 0.9375
+		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 20000000
+		and .total_ns >= 60 * 2000000 + 40 * 20000000
+		and .avg_ns == (.total_ns / .returns | floor)'
+	# Each bucket is an eighth of an octave wide; none has a call that it cannot have.
+	assert_json_true '.[0].functions[0].histogram | all(.[]; .lt_ns <= .ge_ns * 1.125)
+		and (map(select(.lt_ns <= 2000000)) == [])
+		and (map(select(.lt_ns > 20000000) | .count) | add) >= 40
+		and (map(select(.lt_ns <= 20000000) | .count) | add) <= 60'
+	fsn detach g
+}
+
+# The middle of a bucket is at most 6.25 % off; the lowest and highest are known exactly.
+@test "percentiles lie in the buckets that the histogram says" {
+	local p
+
+	need_bpf
+	fsn attach g fix_spin_ns --lib "$LIB"
+	capture "$FIX/call" --arg 10000,20000,40000,80000,160000,320000 spin_ns 600
+	fsn stats g --json
+	for p in 50:500 90:900 99:990 999:999; do
+		assert_json_true ".[0].functions[0] | .p${p%:*}_ns as \$p | .max_ns as \$max
+			| (.returns * ${p#*:} / 1000 | ceil) as \$nth
+			| (reduce .histogram[] as \$b ([0, null];
+				if .[1] == null and .[0] + \$b.count >= \$nth
+				then [.[0], \$b] else [.[0] + \$b.count, .[1]] end))[1]
+			| (\$p >= .ge_ns and \$p <= .lt_ns) or \$p == \$max"
+	done
+	fsn detach g
+}
+
+@test "buckets add up to returns, and processes to calls" {
+	need_bpf
+	fsn attach g fix_add fix_ret --lib "$LIB"
+	capture "$FIX/call" --procs 3 --threads 4 add 50
+	capture "$FIX/call" ret 50
+	fsn stats g --json
+	assert_json '.[0].functions | sort_by(.name) | map([.calls, ([.histogram[].count] | add),
+		([.processes[].calls] | add), ([.processes[].returns] | add),
+		(.processes | length), ([.processes[].total_ns] | add) == .total_ns,
+		([.processes[].max_ns] | max) == .max_ns])' \
+		'[[600,600,600,600,3,true,true],[50,50,50,50,1,true,true]]'
+	fsn detach g
+}
+
+# --- errors ------------------------------------------------------------------------------
+
+@test "failed calls are counted by code, with its name" {
+	need_bpf
+	attach_fails
+	capture "$FIX/call" --arg 0,2,2,-1,7,9 fail 600
+	capture "$FIX/call" --arg 0,1,1 ptr 30
+	capture "$FIX/call" --arg -5,0,5,-5000000000 ret 40
+	capture "$FIX/call" add 10
+	fsn stats fails --json
+	assert_sound
+	assert_json '.[0].functions | sort_by(.name)[] | [.name, .calls, .errors, .return_codes]
+		| tojson' '["fix_add",10,0,[]]
+["fix_fail",600,400,[{"code":-1,"name":"failOther","count":100},{"code":2,"name":"failMemory","count":200},{"code":9,"name":null,"count":100}]]
+["fix_ptr",30,10,[{"code":0,"name":null,"count":10}]]
+["fix_ret",40,20,[{"code":-5000000000,"name":null,"count":10},{"code":-5,"name":null,"count":10}]]'
+	assert_json '.[0].functions[] | select(.name == "fix_fail").processes | map(.errors)' '[400]'
+	fsn detach fails
+}
+
+@test "--errors shows codes and names in a table" {
+	need_bpf
+	attach_fails
+	fsn stats fails --errors
+	assert_output_line "no call has failed"
+	capture "$FIX/call" --arg 0,2,2,-1,9 fail 500
+	fsn stats fails --errors
+	assert_eq "$(sed 1d <<<"$output" | tr -s ' ' | sed 's/ *$//')" "FUNCTION COUNT CODE NAME
+fix_fail 100 -1 failOther
+fix_fail 200 2 failMemory
+fix_fail 100 9 -"
+	fsn detach fails
+}
+
+@test "the result of a plain function is not judged" {
+	need_bpf
+	fsn attach g fix_fail --lib "$LIB"
+	capture "$FIX/call" --arg 1,-1 fail 10
+	fsn stats g --json
+	assert_json '.[0].functions[0] | [.calls, .errors, .return_codes]' '[10,0,[]]'
+	fsn detach g
+}
+
+# There is room for 8,192 codes.
+@test "more different codes than there is room for are counted as lost" {
+	local from
+
+	need_bpf
+	attach_fails
+	# 64 arguments at a time: -1 .. -64, -65 .. -128, ...
+	for ((from = 1; from <= 8256; from += 64)); do
+		"$FIX/call" --quiet --arg "$(seq -s, "-$from" -1 "-$((from + 63))")" ret 64
+	done
+	fsn stats fails --json
+	assert_sound
+	assert_json '.[0].functions[0] | [.name, .errors, (.return_codes | length)]' \
+		'["fix_ret",8256,8192]'
+	assert_json '.[0].health.lost_codes' 64
+	assert_json '[.[0].functions[0].return_codes[].count] | add' 8192
+	fsn detach fails
+}
+
+# --- slow calls --------------------------------------------------------------------------
+
+@test "a slow call is remembered with its arguments, result and duration" {
+	need_bpf
+	fsn attach g fix_args6 fix_sleep_us --lib "$LIB"
+	capture "$FIX/call" --arg 9 args6 1
+	fsn stats g --slow --json
+	assert_json '.[0].slow_calls' '[]'
+	fsn set g --slow 1ns
+	assert_output ""
+	assert_stderr ""
+	capture "$FIX/call" --arg 7 --comm slowpoke args6 1
+	fsn stats g --slow --json
+	assert_json '.[0].slow_calls | length' 1
+	assert_json '.[0].slow_calls[0] | keys_unsorted' '["type","ts_ns","time","group","function","pid","tid","comm","args","ret","ret_name","duration_ns","slow","failed","cookie"]'
+	assert_json '.[0].slow_calls[0] | [.type, .group, .function, .comm, .ret, .ret_name, .slow,
+		.failed, .pid == .tid]' \
+		'["call","g","fix_args6","slowpoke",637,null,true,false,true]'
+	assert_json '.[0].slow_calls[0].args | [.[]]' '[7,14,21,28,35,42]'
+	assert_json '.[0].slow_calls[0].pid == .[0].functions[0].processes[-1].pid' true
+	capture "$FIX/call" --arg 30000 sleep_us 1
+	fsn stats g --slow --json
+	assert_json '.[0].slow_calls[1] | [.function, .args.arg1, .duration_ns >= 30000000]' \
+		'["fix_sleep_us",30000,true]'
+	assert_json '.[0].functions | map([.name, .slow]) | sort' \
+		'[["fix_args6",1],["fix_sleep_us",1]]'
+	fsn detach g
+}
+
+@test "calls as long as the limit are slow, and shorter ones are not" {
+	need_bpf
+	fsn attach g fix_sleep_us --lib "$LIB" --slow 100ms
+	capture "$FIX/call" --arg 1000,100000 sleep_us 6
+	fsn stats g --slow --json
+	assert_json '.[0].functions[0] | [.calls, .slow]' '[6,3]'
+	assert_json '.[0].slow_calls | map(.duration_ns >= 100000000) | [length, all]' '[3,true]'
+	assert_json '.[0].slow_calls | map(.ts_ns) | . == sort' true
+	fsn stats g --json
+	assert_json '.[0] | has("slow_calls")' false
+	fsn detach g
+}
+
+@test "the last 1,024 slow calls are remembered, the others counted" {
+	need_bpf
+	fsn attach g fix_ret --lib "$LIB" --slow 1ns
+	capture "$FIX/call" --arg "$(seq -s, 1 60)" ret 1500
+	fsn stats g --slow --json
+	assert_sound
+	assert_json '.[0] | [.functions[0].slow, (.slow_calls | length), .health.lost_slow]' \
+		'[1500,1024,476]'
+	# Call n (from 0) has the argument n % 60 + 1: these are the last ones, in order.
+	assert_json '.[0].slow_calls | map(.ret) == [range(476; 1500) | . % 60 + 1]' true
+	assert_json '.[0].slow_calls | map(.args.arg1 == .ret) | all' true
+	fsn reset g
+	fsn stats g --slow --json
+	assert_json '.[0] | [(.slow_calls | length), .health.lost_slow]' '[0,0]'
+	capture "$FIX/call" --arg 5 ret 3
+	fsn stats g --slow --json
+	assert_json '.[0].slow_calls | map(.ret)' '[5,5,5]'
+	fsn detach g
+}
+
+@test "the table of slow calls has its columns" {
+	need_bpf
+	fsn attach g fix_args6 --lib "$LIB" --slow 1ns
+	fsn stats g --slow
+	assert_output_line "no slow call is remembered"
+	capture "$FIX/call" --arg 1 args6 1
+	fsn stats g --slow
+	assert_eq "$(sed -n 2p <<<"$output" | tr -s ' ')" "TIME COMMAND PID/TID DURATION RESULT CALL"
+	assert_output_match "^[0-9-]+T[0-9:]+Z +call +[0-9]+/[0-9]+ .*(91|0x5b) +fix_args6\("
+	fsn detach g
+}
+
+@test "set --slow changes one function, several, and none at all" {
+	need_bpf
+	fsn attach g fix_add fix_ret fix_fail --lib "$LIB"
+	fsn set g --slow 'fix_[ar]*=1ns'
+	capture "$FIX/call" add 4
+	capture "$FIX/call" ret 3
+	capture "$FIX/call" fail 2
+	fsn set g --slow 1ns --slow fix_ret=off --json
+	assert_output "[]"
+	capture "$FIX/call" add 4
+	capture "$FIX/call" ret 3
+	capture "$FIX/call" fail 2
+	fsn set g --slow off
+	capture "$FIX/call" add 4
+	fsn stats g --json
+	assert_json '.[0].functions | sort_by(.name) | map([.name, .calls, .slow])' \
+		'[["fix_add",12,8],["fix_fail",4,2],["fix_ret",6,3]]'
+	fsn detach g
+}
+
+@test "set refuses what it cannot do and changes nothing" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	fsn -s 1 set g --slow nosuch=1ns
+	assert_stderr "funcsnoop set: no timed function 'nosuch' in group 'g'"
+	fsn -s 1 set g --slow 1ns --slow nosuch=1ns
+	capture "$FIX/call" add 5
+	fsn stats g --json
+	assert_json '.[0].functions[0].slow' 0
+	fsn -s 2 set g
+	assert_stderr_match "^funcsnoop set: nothing to change"
+	fsn -s 2 set
+	fsn -s 2 set g h --slow 1ms
+	fsn -s 2 set g --slow 5
+	fsn -s 1 set nosuch --slow 1ms
+	assert_stderr_match "^funcsnoop set: no group 'nosuch' is attached$"
+	fsn detach g
+}
+
+# --- the table ---------------------------------------------------------------------------
+
+@test "the table has its columns in order, and a row for each function that was called" {
+	need_bpf
+	fsn attach g fix_add fix_ret --lib "$LIB"
+	fsn stats g
+	assert_output_line "no function of it was called since"
+	capture "$FIX/call" add 10
+	fsn stats g
+	assert_output_match "^g since [0-9]{4}-"
+	assert_eq "$(sed -n 2p <<<"$output" | tr -s ' ')" \
+		"FUNCTION CALLS TIME% TOTAL AVG MIN P50 P90 P99 MAX SLOW ERRORS"
+	assert_output_match "^fix_add +10 +100\.0 "
+	refute_output_match "^fix_ret"
+	refute_output_match $'\e'
+	fsn stats g --all
+	assert_output_match "^fix_ret +0 +- +- +- +- +- +- +- +- +0 +0$"
+	fsn stats g -a --color always
+	assert_output_match "fix_ret"
+	fsn detach g
+}
+
+@test "functions come by total time, and by what --sort says" {
+	need_bpf
+	attach_fails
+	fsn attach g fix_sleep_us fix_add fix_ret --lib "$LIB" --slow fix_ret=1ns
+	capture "$FIX/call" --arg 50000 sleep_us 2
+	capture "$FIX/call" add 30
+	capture "$FIX/call" ret 10
+	order() { # [OPTION...]
+		fsn stats g --json "$@"
+		json '.[0].functions | map(.name) | join(" ")'
+	}
+	[[ $(order) == "fix_sleep_us "* ]]
+	assert_eq "$(order)" "$(order --sort total)"
+	assert_eq "$(order --sort calls)" "fix_add fix_ret fix_sleep_us"
+	assert_eq "$(order --sort name)" "fix_add fix_ret fix_sleep_us"
+	[[ $(order --sort avg) == "fix_sleep_us "* ]]
+	[[ $(order --sort max) == "fix_sleep_us "* ]]
+	[[ $(order --sort p99) == "fix_sleep_us "* ]]
+	assert_eq "$(order --sort slow)" "fix_ret fix_add fix_sleep_us"
+	assert_eq "$(order --sort calls --top 2)" "fix_add fix_ret"
+	assert_eq "$(order --sort calls --top 1)" "fix_add"
+	assert_eq "$(order --top 100 | wc -w)" 3
+	fsn detach g
+	capture "$FIX/call" --arg 2 fail 5
+	capture "$FIX/call" add 50
+	fsn stats fails --json --sort errors
+	assert_json '.[0].functions[0].name' fix_fail
+	fsn detach fails
+}
+
+@test "wrong values of --sort and --top are wrong usage" {
+	fsn -s 2 stats --sort nosuch
+	assert_stderr_match "^funcsnoop stats: --sort is .*, not 'nosuch'$"
+	fsn -s 2 stats --top 0
+	assert_stderr_match "^funcsnoop stats: --top '0' is not a number"
+	fsn -s 2 stats --top -1
+	fsn -s 2 stats --top x
+	fsn -s 2 stats --top
+}
+
+# --- processes ---------------------------------------------------------------------------
+
+@test "processes are told apart and stay when they have ended" {
+	local a b
+
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	start_bg a "$FIX/call" --comm alpha add 10 --wait-end
+	start_bg b "$FIX/call" --comm beta add 20 --wait-end
+	wait_line a "^done "
+	wait_line b "^done "
+	a=$(bg_pid a)
+	b=$(bg_pid b)
+	tell a
+	wait_bg a
+	fsn stats g --json
+	assert_json '.[0].functions[0].processes | sort_by(.calls) | map([.pid, .comm, .calls])' \
+		"[[$a,\"alpha\",10],[$b,\"beta\",20]]"
+	tell b
+	wait_bg b
+	fsn stats g --json
+	assert_json '.[0].functions[0].processes | length' 2
+	fsn detach g
+}
+
+@test "a pid that is used again is another process" {
+	local pid
+
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	start_bg first "$FIX/call" --comm first add 10 --wait-end
+	wait_line first "^done "
+	pid=$(bg_pid first)
+	tell first
+	wait_bg first
+	capture "$FIX/pidreuse" "$pid" "$FIX/call" --comm second add 20
+	fsn stats g --json
+	assert_sound
+	assert_json '.[0].functions[0].processes | sort_by(.calls)
+		| map([.pid, .comm, .calls, .returns])' \
+		"[[$pid,\"first\",10,10],[$pid,\"second\",20,20]]"
+	fsn detach g
+}
+
+@test "a program's name in the document is valid JSON whatever it is" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	capture "$FIX/call" --comm $'a"\\\n\e[1m\xff' add 10
+	fsn stats g --json
+	assert_json '.[0].functions[0].processes[0].comm | startswith("a\"\\\n\u001b[1m")' true
+	iconv -f UTF-8 -t UTF-8 <<<"$output" >/dev/null
+	fsn detach g
+}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop list: groups, functions and presets.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+REAL=$FIX/libfix.so.1
+
+@test "list shows each group with its columns in order" {
+	need_link session
+	fsn list
+	assert_output ""
+	assert_stderr "funcsnoop list: nothing is attached"
+	fsn attach b fix_add fix_ret --lib "$LIB"
+	fsn attach a eng_leaf --lib "$FIX/libengine.so" --exit return
+	capture "$FIX/call" add 12
+	fsn list
+	assert_stderr ""
+	assert_eq "$(tr -s ' ' <<<"${lines[0]}" | sed 's/ MEMORY//')" \
+		"NAME LIBRARY FUNCTIONS LINK EXITS SINCE CALLS COST"
+	assert_output_match "^a +$FIX/libengine.so +1 +session +return +[0-9-]+T[0-9:]+Z +0 "
+	assert_output_match "^b +$REAL +2 +multi +ret +[0-9-]+T[0-9:]+Z +12 "
+	assert_eq "${lines[1]%% *} ${lines[2]%% *}" "a b"
+	fsn list b
+	assert_eq "${#lines[@]}" 2
+	fsn detach a b
+}
+
+@test "list --json has every key, with its type" {
+	need_bpf
+	fsn list --json
+	assert_output "[]"
+	fsn attach g fix_add fix_ret --lib "$LIB" --lib "$FIX/stripped/libfix.so.1"
+	capture "$FIX/call" add 12
+	fsn list --json
+	assert_json '.[0] | keys_unsorted' '["name","libraries","functions","link","exits","attached_at","since","calls","cost_ns_per_s","memory_bytes","stale"]'
+	assert_json '.[0] | [.name, .libraries, .functions, .exits, .calls, .stale]' \
+		"[\"g\",[\"$REAL\",\"$FIX/stripped/libfix.so.1\"],4,\"ret\",12,false]"
+	assert_json '.[0] | [.attached_at, .since, .memory_bytes, .link, .cost_ns_per_s]
+		| map(type) | .[4] |= (. == "null" or . == "number")' \
+		'["string","string","number","string",true]'
+	assert_json '.[0].memory_bytes > 1000000' true
+	fsn -s 1 list nosuch --json
+	assert_output '{"error":"no group '\''nosuch'\'' is attached"}'
+	fsn detach g
+}
+
+# --- a library that was replaced ---------------------------------------------------------
+
+@test "a library that another file has replaced is stale, its calls are counted no more" {
+	local lib=$BATS_TEST_TMPDIR/libcopy.so
+
+	need_bpf
+	cp "$REAL" "$lib"
+	fsn attach g fix_add --lib "$lib"
+	fsn attach other fix_add --lib "$LIB"
+	start_bg old "$FIX/dlcall" "$lib" fix_add 10 --wait
+	wait_ready old
+	capture "$FIX/dlcall" "$lib" fix_add 10
+	fsn list --json
+	assert_json 'map([.name, .stale])' '[["g",false],["other",false]]'
+	cp "$REAL" "$lib.new"
+	mv "$lib.new" "$lib"
+	fsn list --json
+	assert_json 'map([.name, .stale, .calls])' '[["g",true,10],["other",false,0]]'
+	fsn list
+	assert_output_match "^g +STALE "
+	refute_output_match "^other +STALE"
+	capture "$FIX/dlcall" "$lib" fix_add 10
+	assert_numbers g "fix_add 10 0 10 0 0 0"
+	fsn attach g fix_add --lib "$lib" --replace
+	capture "$FIX/dlcall" "$lib" fix_add 3
+	assert_numbers g "fix_add 3 0 3 0 0 0"
+	fsn list g --json
+	assert_json '.[0].stale' false
+	tell old
+	wait_bg old
+	rm "$lib"
+	fsn list g --json
+	assert_json '.[0].stale' true
+	fsn detach g other
+}
+
+@test "a program that keeps the old file open is counted by the old group" {
+	local lib=$BATS_TEST_TMPDIR/libcopy.so
+
+	need_bpf
+	cp "$REAL" "$lib"
+	start_bg old "$FIX/dlcall" "$lib" fix_add 10 3 --fifo "$BATS_TEST_TMPDIR/old.in" --wait
+	wait_ready old
+	fsn attach g fix_add --lib "$lib"
+	tell old
+	wait_bg old
+	assert_output_match "^result fix_add calls=30 "
+	assert_numbers g "fix_add 30 0 30 0 0 0"
+	fsn detach g
+}
+
+# --- functions ---------------------------------------------------------------------------
+
+@test "list functions shows what is probed, where and why" {
+	need_bpf
+	fsn attach g fix_add fix_ret --lib "$LIB"
+	fsn list functions g
+	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" \
+		"FUNCTION LIBRARY OFFSET SITE INSTRUCTION EXIT WHY"
+	assert_output_match "^fix_add +$REAL +0x[0-9a-f]+ +\+0 .* ret +[a-z]"
+	assert_eq "${#lines[@]}" 3
+	fsn list functions g --json
+	assert_json 'map([.group, (.functions | map(.name))])' '[["g",["fix_add","fix_ret"]]]'
+	assert_json '.[0].functions[0] | [.offset, .site_offset] | map(type)' '["number","number"]'
+	fsn -s 1 list functions nosuch
+	fsn -s 2 list functions
+	assert_stderr_match "^funcsnoop list: functions of which group\?$"
+	fsn detach g
+}
+
+@test "list functions says why a function is only counted" {
+	need_bpf
+	fsn attach g eng_exit eng_leaf --lib "$FIX/libengine.so"
+	fsn list functions g --json
+	assert_json '.[0].functions | map([.name, .exit]) | sort' \
+		'[["eng_exit","none"],["eng_leaf","ret"]]'
+	assert_json '.[0].functions[] | select(.name == "eng_exit").exit_why | length > 10' true
+	fsn detach g
+}
+
+# --- presets -----------------------------------------------------------------------------
+
+# bats test_tags=
+@test "list presets shows those that are built in" {
+	fsn list presets --json
+	assert_json 'map(.name)' \
+		'["cublas","cublaslt","cuda","cuda-driver","cudnn","libtorch","nccl"]'
+	assert_json '.[0] | keys_unsorted' '["name","description","origin","functions","error"]'
+	assert_json 'map(.functions > 20 and .origin == "built in" and .error == null) | all' true
+	fsn list presets
+	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" "NAME FUNCTIONS FROM DESCRIPTION"
+	assert_output_match "^cuda +[0-9]+ +built in +"
+	assert_eq "${#lines[@]}" 8
+	fsn -s 2 list presets x
+}
+
+@test "a preset of the user's comes before the one built in, and a broken one is shown" {
+	local dir=$XDG_CONFIG_HOME/funcsnoop/presets
+
+	mkdir -p "$dir"
+	echo '{ "mine_sym": { "fix_add": "fix_add" }, "description": "my own" }' >"$dir/mine.json"
+	echo '{ "nccl_sym": { "ncclSend": "ncclSend" } }' >"$dir/nccl.json"
+	echo '{ nonsense' >"$dir/broken.json"
+	fsn list presets --json
+	assert_json '.[] | select(.name == "mine") | [.functions, .description, .origin, .error]' \
+		"[1,\"my own\",\"$dir/mine.json\",null]"
+	assert_json '.[] | select(.name == "nccl") | [.functions, .origin]' "[1,\"$dir/nccl.json\"]"
+	assert_json '.[] | select(.name == "broken") | [.functions, (.error | type)]' \
+		'[null,"string"]'
+	fsn attach mine --dry-run --lib "$LIB" --json
+	assert_json '.[0] | [.group, .functions[0].name]' '["mine","fix_add"]'
+	rm -r "$dir"
+}
