@@ -101,6 +101,15 @@ static int compare_u64(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+/* Whether all names of a symbol's code say that it is part of another function. */
+static bool is_cold(const struct elf_func *func)
+{
+	for (size_t i = 0; i < func->name_cnt; i++)
+		if (!plan_name_is_cold(func->names[i].name))
+			return false;
+	return true;
+}
+
 /* Functions are sorted already; the nameless ones are few. */
 static int collect_starts(struct elf_file *f)
 {
@@ -114,10 +123,13 @@ static int collect_starts(struct elf_file *f)
 		qsort(f->nameless, f->nameless_cnt, sizeof(*f->nameless), compare_u64);
 	while (i < f->func_cnt || j < f->nameless_cnt) {
 		if (j >= f->nameless_cnt ||
-			(i < f->func_cnt && f->funcs[i].addr <= f->nameless[j]))
-			addr = f->funcs[i++].addr;
-		else
+			(i < f->func_cnt && f->funcs[i].addr <= f->nameless[j])) {
+			if (is_cold(&f->funcs[i++]))
+				continue;
+			addr = f->funcs[i - 1].addr;
+		} else {
 			addr = f->nameless[j++];
+		}
 		if (elf_file_addr_to_offset(f, addr, &offset))
 			continue;
 		if (!f->start_cnt || f->starts[f->start_cnt - 1] != addr)
