@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "calibrate.h"
 #include "cmd.h"
 #include "feature.h"
 #include "json_feature.h"
@@ -10,13 +11,15 @@
 
 struct options {
 	struct globals *g;
-	bool fresh;
+	bool fresh, calibrate;
 };
 
-enum { KEY_FRESH = 0x100 };
+enum { KEY_FRESH = 0x100, KEY_CALIBRATE };
 
 static const struct argp_option options[] = {
 	{ "fresh", KEY_FRESH, NULL, 0, "Make the experiments again", 1 },
+	{ "calibrate", KEY_CALIBRATE, NULL, 0,
+		"Measure what a probed call costs here, for 'list'", 1 },
 	{ 0 },
 };
 
@@ -35,6 +38,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FRESH:
 		o->fresh = true;
+		return 0;
+	case KEY_CALIBRATE:
+		o->calibrate = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "takes no argument '%s'", arg);
@@ -97,20 +103,20 @@ static void kernel_lines(struct table *t, const struct feature_report *r)
 	char what[64];
 
 	line(t, "kernel", r->release, r->machine);
-	line(t, "BTF", r->btf ? "yes" : "no", "");
+	line(t, "BTF", r->btf ? "yes" : "no", "/sys/kernel/btf/vmlinux");
 	table_cell(t, "JIT");
 	table_cell(t, "%s",
 		r->jit == FEATURE_UNKNOWN ? "not known"
 			: r->jit          ? "on"
 					  : "off");
-	table_cell(t, "%s", "");
+	table_cell(t, "net.core.bpf_jit_enable");
 	for (size_t i = 0; i < FEATURE_LINK_CNT; i++) {
 		snprintf(
 			what, sizeof(what), "%s links", link_mode_name(r->links[i].mode));
-		line(t, what, r->links[i].available ? "yes" : "no", r->links[i].why);
+		line(t, what, word(r->links[i].available, "yes", "no"), r->links[i].why);
 	}
-	line(t, "bpf_get_func_ip()", r->func_ip ? "yes" : "no",
-		"in programs of the best link");
+	line(t, "bpf_get_func_ip()", word(r->func_ip, "yes", "no"),
+		"in programs of session and multi links");
 }
 
 static void caller_lines(struct table *t, const struct feature_report *r)
@@ -145,7 +151,7 @@ static void print_report(const struct globals *g, const struct feature_report *r
 	caller_lines(t, r);
 	table_print(t, g, stdout);
 	printf("\nattach uses %s%s; return probes %s; 5-byte nops %s\n",
-		r->link ? link_mode_name(r->link) : "nothing: no program can be loaded",
+		r->link ? link_mode_name(r->link) : "nothing: it cannot attach",
 		r->link ? " links" : "",
 		r->rules.return_unsafe ? "only with --exit return"
 				       : "where a function is known to be safe",
@@ -157,6 +163,29 @@ static void print_report(const struct globals *g, const struct feature_report *r
 		printf("hint: %s\n", r->hints[i]);
 }
 
+static void print_calibration(void)
+{
+	char counted[TEXT_NUM_LEN], by_return[TEXT_NUM_LEN], by_ret[TEXT_NUM_LEN];
+	struct calibration c;
+
+	if (!calibration_read(&c))
+		return;
+	printf("a probed call takes longer by %s if counted, %s with a return probe, %s with ret probes\n",
+		text_duration(c.ns[GROUP_EXIT_NONE], counted),
+		text_duration(c.ns[GROUP_EXIT_RETURN], by_return),
+		text_duration(c.ns[GROUP_EXIT_RET], by_ret));
+}
+
+static int run_calibration(const struct globals *g, struct err *err)
+{
+	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
+	struct calibration c;
+	int code;
+
+	code = bpffs_open(g->bpffs, true, &fs, err);
+	return code ? code : calibrate(&fs, &c, err);
+}
+
 static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 },
@@ -165,12 +194,16 @@ static int run(struct globals *g, int argc, char **argv)
 		NULL };
 	struct options o = { .g = g };
 	struct feature_report report;
+	struct err err = {};
 
 	cmd_parse(g, &argp, argc, argv, &o);
+	if (o.calibrate && run_calibration(g, &err))
+		return cmd_fail(g, &err);
 	feature_report(g->bpffs, o.fresh, &report);
 	if (g->json)
 		return json_feature(g, &report);
 	print_report(g, &report);
+	print_calibration();
 	return EXIT_DONE;
 }
 

@@ -144,6 +144,10 @@ void json_add_functions(struct json_object *doc, const struct group *group)
 void json_add_list(struct json_object *doc, const struct json_list_row *row)
 {
 	struct json_object *obj = json_object_new_object(), *libs = json_object_new_array();
+	static const char *const sources[] = {
+		[COST_ACCOUNTED] = "kernel",
+		[COST_CALIBRATED] = "calibration",
+	};
 	struct group_info info = group_info(row->group);
 	char exits[64];
 
@@ -162,7 +166,8 @@ void json_add_list(struct json_object *doc, const struct json_list_row *row)
 		add_time(obj, "since", row->since_ns);
 	}
 	add_u64_if(obj, "calls", !row->error, row->calls);
-	add_u64_if(obj, "cost_ns_per_s", row->cost_known, row->cost_ns_per_s);
+	add_u64_if(obj, "cost_ns_per_s", row->cost_source != COST_UNKNOWN, row->cost_ns_per_s);
+	add_str(obj, "cost_source", sources[row->cost_source]);
 	add_u64_if(obj, "memory_bytes", !row->error, row->memory_bytes);
 	add(obj, "stale", row->error ? NULL : json_object_new_boolean(row->stale));
 	if (row->error)

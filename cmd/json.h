@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "cmd.h"
+#include "cost.h"
 #include "group.h"
 #include "preset.h"
 #include "slots.h"
@@ -41,7 +42,7 @@ void json_add_functions(struct json_object *doc, const struct group *group);
 struct json_list_row {
 	const struct group *group;
 	uint64_t since_ns, calls, memory_bytes;
-	bool cost_known;
+	enum cost_source cost_source;
 	uint64_t cost_ns_per_s;
 	bool stale;
 	const char *error;

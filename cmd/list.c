@@ -73,6 +73,7 @@ static int read_row(const struct group *group, const char *error, struct json_li
 	struct err *err)
 {
 	struct group_info info = group_info(group);
+	uint64_t calls[STATS_EXITS];
 	int code;
 
 	row->group = group;
@@ -81,7 +82,9 @@ static int read_row(const struct group *group, const char *error, struct json_li
 		return 0;
 	code = group_since(group, &row->since_ns, err);
 	if (!code)
-		code = stats_calls(group, &row->calls, err);
+		code = stats_calls(group, calls, err);
+	for (int i = 0; !code && i < STATS_EXITS; i++)
+		row->calls += calls[i];
 	row->memory_bytes = group_memory(group);
 	for (uint32_t i = 0; i < info.lib_cnt; i++)
 		row->stale |= group_lib_stale(group, i);
@@ -111,8 +114,10 @@ static void print_row(struct table *table, const struct json_list_row *row)
 	table_cell(table, "%s", text_time(row->since_ns, since));
 	table_cell(table, "%llu", (unsigned long long)row->calls);
 	table_cell(table, "%s", text_bytes(row->memory_bytes, bytes));
-	if (row->cost_known)
-		table_cell(table, "%s/s", text_duration(row->cost_ns_per_s, cost));
+	/* An estimate is marked as one. */
+	if (row->cost_source != COST_UNKNOWN)
+		table_cell(table, "%s%s/s", row->cost_source == COST_CALIBRATED ? "~" : "",
+			text_duration(row->cost_ns_per_s, cost));
 	else
 		table_cell(table, "-");
 }
@@ -132,18 +137,22 @@ static void read_costs(const struct groups *groups, struct json_list_row *rows)
 	bool any = false;
 
 	for (size_t i = 0; before && i < groups->cnt; i++) {
-		cost_read(&groups->fs, group_info(groups->group[i]).name, &before[i]);
-		any |= before[i].known;
+		if (rows[i].error)
+			continue;
+		cost_read(&groups->fs, groups->group[i], &before[i]);
+		any |= before[i].source != COST_UNKNOWN;
 	}
 	if (!any)
 		return;
 	nanosleep(&window, NULL);
 	for (size_t i = 0; i < groups->cnt; i++) {
-		if (!before[i].known)
+		if (before[i].source == COST_UNKNOWN)
 			continue;
-		cost_read(&groups->fs, group_info(groups->group[i]).name, &after);
-		rows[i].cost_known = after.known;
-		rows[i].cost_ns_per_s = after.known ? cost_rate(&before[i], &after) : 0;
+		cost_read(&groups->fs, groups->group[i], &after);
+		if (after.source != before[i].source)
+			continue;
+		rows[i].cost_source = after.source;
+		rows[i].cost_ns_per_s = cost_rate(&before[i], &after);
 	}
 }
 

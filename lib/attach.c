@@ -210,3 +210,22 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 	*ret_report = report;
 	return 0;
 }
+
+int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+	int (*measure)(void *arg), void *arg, struct err *err)
+{
+	_cleanup_close_ int dir_fd = -1;
+	struct attach_report report;
+	int code;
+
+	code = bpffs_lock(fs, err);
+	if (!code)
+		code = bpffs_stage(fs, t->name, &dir_fd, err);
+	if (code)
+		return code;
+	code = build(t, opts, dir_fd, &report, err);
+	if (!code)
+		code = measure(arg);
+	bpffs_remove(fs, t->name, NULL, NULL, NULL);
+	return code;
+}

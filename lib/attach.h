@@ -43,4 +43,11 @@ _must_check_ int attach_choose_link(struct attach_opts *opts, struct err *err);
 int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
 	struct attach_report *ret_report, struct err *err);
 
+/*
+ * Attaches @t without giving it a name, calls @measure, and removes it again. Its result is
+ * that of @measure, or an error as above.
+ */
+int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+	int (*measure)(void *arg), void *arg, struct err *err);
+
 #endif

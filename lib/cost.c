@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The kernel's accounting of a group's programs.
+// What a group's programs take: accounted for by the kernel, or estimated.
 #include <fcntl.h>
 #include <string.h>
 #include <time.h>
 
 #include <bpf/bpf.h>
 
+#include "calibrate.h"
 #include "cost.h"
+#include "stats.h"
 
 #define PROGS_MAX 8 /* a group has one of each kind */
 
@@ -48,7 +50,7 @@ static void find_progs(struct progs *progs, int dir_fd)
 			add_prog_of(progs, dir_fd, d->d_name);
 }
 
-static bool add_run_time(__u32 id, struct cost_reading *reading)
+static bool add_run_time(__u32 id, uint64_t *ns)
 {
 	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
 	struct bpf_prog_info info = {};
@@ -56,28 +58,51 @@ static bool add_run_time(__u32 id, struct cost_reading *reading)
 
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
 		return false;
-	reading->run_ns += info.run_time_ns;
-	reading->runs += info.run_cnt;
+	*ns += info.run_time_ns;
 	return true;
 }
 
-void cost_read(const struct bpffs *fs, const char *group, struct cost_reading *ret_reading)
+static bool read_accounted(const struct bpffs *fs, const struct group *group, uint64_t *ns)
 {
-	struct cost_reading reading = {};
 	_cleanup_close_ int dir_fd = -1;
 	struct progs progs = {};
+
+	if (!accounting_is_on() ||
+		bpffs_open_group(fs, group_info(group).name, &dir_fd, NULL))
+		return false;
+	find_progs(&progs, dir_fd);
+	for (size_t i = 0; i < progs.cnt; i++)
+		if (!add_run_time(progs.id[i], ns))
+			return false;
+	return progs.cnt;
+}
+
+_Static_assert(CALIBRATION_CNT == STATS_EXITS, "both are by enum group_exit");
+
+static bool read_calibrated(const struct group *group, uint64_t *ns)
+{
+	uint64_t calls[STATS_EXITS];
+	struct calibration c;
+
+	if (!calibration_read(&c) || stats_calls(group, calls, NULL))
+		return false;
+	for (int i = 0; i < STATS_EXITS; i++)
+		*ns += calls[i] * c.ns[i];
+	return true;
+}
+
+void cost_read(const struct bpffs *fs, const struct group *group,
+	struct cost_reading *ret_reading)
+{
+	struct cost_reading reading = {};
 	struct timespec now;
 
-	*ret_reading = reading;
-	if (!accounting_is_on() || bpffs_open_group(fs, group, &dir_fd, NULL))
-		return;
-	find_progs(&progs, dir_fd);
+	if (read_accounted(fs, group, &reading.ns))
+		reading.source = COST_ACCOUNTED;
+	else if (reading.ns = 0, read_calibrated(group, &reading.ns))
+		reading.source = COST_CALIBRATED;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	reading.at_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
-	for (size_t i = 0; i < progs.cnt; i++)
-		if (!add_run_time(progs.id[i], &reading))
-			return;
-	reading.known = progs.cnt;
 	*ret_reading = reading;
 }
 
@@ -85,6 +110,8 @@ uint64_t cost_rate(const struct cost_reading *before, const struct cost_reading 
 {
 	uint64_t ns = after->at_ns - before->at_ns;
 
-	return ns ? (uint64_t)((__uint128_t)(after->run_ns - before->run_ns) * 1000000000 / ns) :
-		    0;
+	/* A reset in between makes the calls start from 0. */
+	if (!ns || after->ns < before->ns)
+		return 0;
+	return (__uint128_t)(after->ns - before->ns) * 1000000000 / ns;
 }

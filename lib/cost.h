@@ -11,21 +11,23 @@
 #include "group.h"
 
 /*
- * A reading of the kernel's own accounting: run time of the group's programs, without the
- * trap into the kernel. It counts only while kernel.bpf_stats_enabled is 1 (sysctl), and
- * reading it needs CAP_SYS_ADMIN (BPF_PROG_GET_FD_BY_ID).
+ * Where a number comes from: the kernel's own accounting of the programs' run time, without
+ * the traps (only while kernel.bpf_stats_enabled is 1, and for CAP_SYS_ADMIN), else the rate
+ * of calls times what one costs on this machine, traps included (calibrate.h).
  */
+enum cost_source { COST_UNKNOWN, COST_ACCOUNTED, COST_CALIBRATED };
+
 struct cost_reading {
-	bool known;
-	uint64_t at_ns;  /* CLOCK_MONOTONIC */
-	uint64_t run_ns; /* of all programs, ever */
-	uint64_t runs;
+	enum cost_source source;
+	uint64_t at_ns; /* CLOCK_MONOTONIC */
+	uint64_t ns;    /* taken since some moment in the past */
 };
 
-/* Never fails: what can't be read is not known. */
-void cost_read(const struct bpffs *fs, const char *group, struct cost_reading *ret_reading);
+/* Never fails: what can't be read is unknown. */
+void cost_read(const struct bpffs *fs, const struct group *group,
+	struct cost_reading *ret_reading);
 
-/* Time that the programs took between two readings, ns in each second; both must be known. */
+/* ns in each second between two readings of one source. */
 uint64_t cost_rate(const struct cost_reading *before, const struct cost_reading *after);
 
 #endif

@@ -11,8 +11,7 @@
 #include "link.h"
 #include "plan.h"
 
-/* Where root keeps the answers until the next boot. */
-#define FEATURE_CACHE_DIR  "/run/funcsnoop"
+/* Name under which the answers are kept until the next boot (bootcache.h). */
 #define FEATURE_CACHE_FILE "feature"
 
 /*
@@ -30,8 +29,8 @@ bool feature_experiments(bool fresh, struct experiment_result results[EXPERIMENT
 
 struct feature_link {
 	enum link_mode mode;
-	bool available;
-	char why[128]; /* what was found, or the kernel's error */
+	enum answer available; /* unknown: the caller may not try */
+	char why[128];         /* what was found, or the kernel's error */
 };
 
 /* Why something needs a capability(7), and whether the caller has it. */
@@ -51,10 +50,10 @@ struct feature_report {
 	bool btf;
 	struct feature_link links[FEATURE_LINK_CNT]; /* best first */
 	enum link_mode link; /* what attach uses; LINK_AUTO: none */
-	bool func_ip;        /* bpf_get_func_ip() in a program of that kind */
+	enum answer func_ip; /* bpf_get_func_ip() in programs of that kind */
 	struct experiment_result experiments[EXPERIMENT_CNT];
 	bool cached;
-	uint64_t experiments_ns; /* how long they took, now or the look into the cache */
+	uint64_t experiments_ns; /* how long they took; 0 when they were in the cache */
 	struct plan_rules rules; /* what follows from them */
 	int64_t jit, unprivileged_bpf_disabled, perf_event_paranoid, bpf_stats_enabled;
 	char bpffs[4096]; /* the folder of the groups */

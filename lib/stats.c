@@ -298,8 +298,8 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
 {
 	_cleanup_free_ struct fsn_base *base = calloc(g->meta.fn_cnt, sizeof(*base));
 	__cleanup(counters_done) struct counters c = {};
+	uint64_t calls[STATS_EXITS] = {};
 	struct fsn_ctl ctl;
-	uint64_t calls = 0;
 	int code;
 
 	code = group_ctl(g, &ctl, err);
@@ -313,9 +313,9 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
 	for (size_t i = 0; i < c.cnt; i++)
-		calls += c.stat[i].calls;
+		calls[g->funcs[i % g->meta.fn_cnt].exit % STATS_EXITS] += c.stat[i].calls;
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
-		calls -= base[i].calls;
-	*ret_calls = calls;
+		calls[g->funcs[i].exit % STATS_EXITS] -= base[i].calls;
+	memcpy(ret_calls, calls, sizeof(calls));
 	return 0;
 }

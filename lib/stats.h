@@ -79,7 +79,11 @@ struct stats_slow {
 int stats_read(const struct group *g, struct stats **ret_stats, struct err *err);
 void stats_free(struct stats *s);
 
-/* Only the calls of all functions since the last reset, for `list`. */
+/*
+ * Only the calls of all functions since the last reset, for `list`: added up for each enum
+ * group_exit in ret_calls[STATS_EXITS].
+ */
+#define STATS_EXITS 4
 int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err);
 
 /* The remembered slow calls since the last reset, oldest first; stats_slow_free() them. */
