@@ -37,6 +37,13 @@ static void add_setting(struct json_object *obj, const char *key, int64_t value)
 }
 
 /* What is not known is null, neither true nor false. */
+static void add_answer(struct json_object *obj, const char *key, enum answer answer)
+{
+	json_object_object_add(obj, key,
+		answer == ANSWER_UNKNOWN ? NULL
+					 : json_object_new_boolean(answer == ANSWER_YES));
+}
+
 static void add_experiment(struct json_object *obj, const char *key, const char *property,
 	const struct experiment_result *r)
 {
@@ -57,7 +64,7 @@ static void add_links(struct json_object *obj, const struct feature_report *r)
 	for (size_t i = 0; i < FEATURE_LINK_CNT; i++) {
 		link = json_object_new_object();
 		add_str(link, "name", link_mode_name(r->links[i].mode));
-		add_bool(link, "available", r->links[i].available);
+		add_answer(link, "available", r->links[i].available);
 		add_str(link, "why", r->links[i].why);
 		json_object_array_add(list, link);
 	}
@@ -114,7 +121,7 @@ int json_feature(const struct globals *g, const struct feature_report *r)
 	add_bool(doc, "btf", r->btf);
 	add_setting(doc, "bpf_jit_enable", r->jit);
 	add_links(doc, r);
-	add_bool(doc, "func_ip", r->func_ip);
+	add_answer(doc, "func_ip", r->func_ip);
 	add_experiment(doc, "return_probes", "safe", &e[EXPERIMENT_RETURN]);
 	add_experiment(doc, "return_probes_seccomp", "safe", &e[EXPERIMENT_SECCOMP]);
 	add_experiment(doc, "return_probes_shadow_stack", "safe", &e[EXPERIMENT_SHADOW]);
@@ -122,7 +129,10 @@ int json_feature(const struct globals *g, const struct feature_report *r)
 	add_experiment(doc, "nop5", "safe", &e[EXPERIMENT_NOP5]);
 	add_experiment(doc, "multibyte_nops", "emulated", &e[EXPERIMENT_MULTINOP]);
 	add_bool(doc, "cached", r->cached);
-	add_u64(doc, "experiments_ns", r->experiments_ns);
+	if (r->cached)
+		add_str(doc, "experiments_ns", NULL);
+	else
+		add_u64(doc, "experiments_ns", r->experiments_ns);
 	add_bpffs(doc, r);
 	add_capabilities(doc, r);
 	add_setting(doc, "unprivileged_bpf_disabled", r->unprivileged_bpf_disabled);

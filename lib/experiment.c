@@ -40,8 +40,10 @@ static void say_unknown(struct experiment_result *r, const struct lab *lab, int 
 		[END_NO_FILTER] = "no seccomp filter could be set",
 	};
 
-	if (lab->code == -EPERM || lab->code == -EACCES)
+	if (lab->code == -EPERM)
 		say(r, ANSWER_UNKNOWN, "not tried: needs CAP_BPF and CAP_PERFMON");
+	else if (lab->code == -EACCES) /* perf_event_open(2) */
+		say(r, ANSWER_UNKNOWN, "not tried: perf links need CAP_SYS_ADMIN");
 	else if (lab->code)
 		say(r, ANSWER_UNKNOWN, "not tried: no probe: %s", err_text(lab->code));
 	else if (end >= CHILD_LOST)

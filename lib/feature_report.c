@@ -5,10 +5,12 @@
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
+#include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -103,7 +105,7 @@ static void look_at_caps(struct feature_report *r)
 		{ CAP_BPF, true, "CAP_BPF", "programs and maps" },
 		{ CAP_PERFMON, true, "CAP_PERFMON", "probes" },
 		{ CAP_SYS_ADMIN, false, "CAP_SYS_ADMIN",
-			"mounting bpffs; waiting for probes to go; files mapped in containers" },
+			"perf links; mounting bpffs; waiting until probes are gone" },
 		{ CAP_SYS_PTRACE, false, "CAP_SYS_PTRACE",
 			"libraries of other users' processes and containers" },
 		{ CAP_DAC_OVERRIDE, false, "CAP_DAC_OVERRIDE",
@@ -136,11 +138,22 @@ static void hint_caps(struct feature_report *r)
 		}
 	if (missing[0])
 		hint(r, "attaching needs %s; try with sudo", missing);
+	else if (!r->link && r->links[FEATURE_LINK_CNT - 1].available == ANSWER_UNKNOWN)
+		hint(r,
+			"this kernel has perf links alone, which need CAP_SYS_ADMIN; "
+			"try with sudo");
+	else if (!r->link)
+		hint(r,
+			"this kernel has no links for probes: it needs CONFIG_UPROBES, "
+			"CONFIG_BPF_EVENTS and 5.15 or later");
 }
 
 /* --- links ---------------------------------------------------------------------------------- */
 
-/* bpf_get_func_ip(): in uprobe programs since 6.6 (multi), 6.7 (perf), 6.13 (session). */
+/*
+ * bpf_get_func_ip(): that a program with it loads tells something only of these two kinds;
+ * with perf links it loads on kernels where it gives 0.
+ */
 static bool has_func_ip(enum link_mode mode)
 {
 	struct bpf_insn insns[] = {
@@ -150,12 +163,54 @@ static bool has_func_ip(enum link_mode mode)
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts,
 		.expected_attach_type = mode == LINK_SESSION ? LINK_TYPE_UPROBE_SESSION
-			: mode == LINK_MULTI                 ? LINK_TYPE_UPROBE_MULTI
-							     : 0);
+							     : LINK_TYPE_UPROBE_MULTI);
 	_cleanup_close_ int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "fsn_experiment",
 		"GPL", insns, ARRAY_SIZE(insns), &opts);
 
 	return fd >= 0;
+}
+
+/*
+ * Whether perf events for probes are forbidden: with CAP_PERFMON alone, too (seen on 6.1,
+ * 6.18 and 7.2). The path is that of a directory: no event comes to be.
+ */
+static bool perf_is_forbidden(void)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr),
+		.config1 = (uintptr_t) "/" };
+	int64_t type = read_setting("/sys/bus/event_source/devices/uprobe/type");
+	int fd;
+
+	attr.type = type;
+	fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && (errno == EACCES || errno == EPERM);
+}
+
+/*
+ * EPERM comes before a kernel looks at anything; one without sessions or multi links says
+ * EINVAL or EACCES.
+ */
+static void look_at_link(struct feature_link *l, const char *gives, const char *since)
+{
+	int code = link_mode_probe(l->mode);
+
+	if (code == -EPERM) {
+		l->available = ANSWER_UNKNOWN;
+		snprintf(l->why, sizeof(l->why),
+			"not tried: needs CAP_BPF and CAP_PERFMON");
+	} else if (code) {
+		l->available = ANSWER_NO;
+		snprintf(l->why, sizeof(l->why), "not in this kernel (%s): since %s",
+			err_text(code), since);
+	} else if (l->mode == LINK_PERF && perf_is_forbidden()) {
+		l->available = ANSWER_UNKNOWN;
+		snprintf(l->why, sizeof(l->why), "not tried: needs CAP_SYS_ADMIN");
+	} else {
+		l->available = ANSWER_YES;
+		snprintf(l->why, sizeof(l->why), "%s", gives);
+	}
 }
 
 static void look_at_links(struct feature_report *r)
@@ -170,23 +225,13 @@ static void look_at_links(struct feature_report *r)
 	};
 
 	for (size_t i = 0; i < FEATURE_LINK_CNT; i++) {
-		struct feature_link *l = &r->links[i];
-		int code = link_mode_probe(known[i].mode);
-
-		l->mode = known[i].mode;
-		l->available = !code;
-		if (!code && !r->link)
-			r->link = l->mode;
-		if (!code)
-			snprintf(l->why, sizeof(l->why), "%s", known[i].gives);
-		else if (code == -EPERM || code == -EACCES)
-			snprintf(l->why, sizeof(l->why), "not tried: %s", err_text(code));
-		else
-			snprintf(l->why, sizeof(l->why),
-				"not in this kernel (%s): since %s", err_text(code),
-				known[i].since);
+		r->links[i].mode = known[i].mode;
+		look_at_link(&r->links[i], known[i].gives, known[i].since);
+		if (r->links[i].available == ANSWER_YES && !r->link)
+			r->link = r->links[i].mode;
 	}
-	r->func_ip = r->link && has_func_ip(r->link);
+	if (r->link == LINK_SESSION || r->link == LINK_MULTI)
+		r->func_ip = has_func_ip(r->link) ? ANSWER_YES : ANSWER_NO;
 }
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
@@ -213,7 +258,8 @@ static void look_at_bpffs(struct feature_report *r, const char *dir)
 		!statfs(fs.path, &st) && (unsigned long)st.f_type == BPF_FS_MAGIC;
 	if (code) {
 		snprintf(r->bpffs_why, sizeof(r->bpffs_why), "%.255s", err.msg);
-		if (err.hint[0])
+		/* What a missing privilege is good for has been said. */
+		if (err.hint[0] && !r->hint_cnt)
 			hint(r, "%.255s", err.hint);
 	} else if (!r->bpffs_mounted && geteuid()) {
 		snprintf(r->bpffs_why, sizeof(r->bpffs_why),
@@ -260,7 +306,7 @@ void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_re
 	look_at_links(r);
 	start = now_ns();
 	r->cached = feature_experiments(fresh, r->experiments);
-	r->experiments_ns = now_ns() - start;
+	r->experiments_ns = r->cached ? 0 : now_ns() - start;
 	feature_set_rules(&r->rules, r->experiments);
 	hint_rest(r);
 	look_at_bpffs(r, bpffs);
