@@ -5,215 +5,22 @@
 
 #include "pattern.h"
 #include "safe.h"
-#include "suggest.h"
-#include "target.h"
-
-/* --- which functions ------------------------------------------------------------------------ */
-
-struct requests {
-	struct resolve_req *req;
-	const struct preset_func **preset; /* beside it, NULL for a plain FUNCTION */
-	const struct lib_file ***own_libs; /* arrays that requests point to */
-	size_t cnt, own_cnt;
-};
-
-static void requests_done(struct requests *r)
-{
-	for (size_t i = 0; i < r->own_cnt; i++)
-		free(r->own_libs[i]);
-	free(r->own_libs);
-	free(r->req);
-	free(r->preset);
-}
-
-static int request_add(struct requests *r, const struct resolve_req *req,
-	const struct preset_func *preset, struct err *err)
-{
-	const struct preset_func **presets;
-	struct resolve_req *reqs;
-
-	reqs = array_grow(r->req, r->cnt, sizeof(*reqs));
-	if (reqs)
-		r->req = reqs;
-	presets = array_grow(r->preset, r->cnt, sizeof(*presets));
-	if (presets)
-		r->preset = presets;
-	if (!reqs || !presets)
-		return err_sys(err, -ENOMEM, "cannot list functions");
-	r->req[r->cnt] = *req;
-	r->preset[r->cnt++] = preset;
-	return 0;
-}
-
-/* The libraries that a preset names for one function, as far as they are there. */
-static int own_libs(struct requests *r, struct libfind *finder, const struct preset_func *pf,
-	struct resolve_req *req, struct err *err)
-{
-	const struct lib_file **all = NULL, **some, **more;
-	size_t cnt = 0, some_cnt;
-	int code = 0;
-
-	for (size_t i = 0; i < pf->lib_cnt; i++) {
-		code = libfind_get(finder, pf->libs[i], &some, &some_cnt, err);
-		if (code == -ENOENT && req->optional)
-			continue;
-		if (code)
-			break;
-		more = reallocarray(all, cnt + some_cnt + 1, sizeof(*all));
-		if (more) {
-			all = more;
-			memcpy(all + cnt, some, some_cnt * sizeof(*all));
-			cnt += some_cnt;
-		}
-		free(some);
-		if (!more) {
-			code = err_sys(err, -ENOMEM, "cannot list libraries");
-			break;
-		}
-	}
-	if (code && !(code == -ENOENT && req->optional)) {
-		free(all);
-		return code;
-	}
-	more = NULL;
-	const struct lib_file ***owned =
-		reallocarray(r->own_libs, r->own_cnt + 1, sizeof(*owned));
-	if (!owned) {
-		free(all);
-		return err_sys(err, -ENOMEM, "cannot list libraries");
-	}
-	r->own_libs = owned;
-	r->own_libs[r->own_cnt++] = all;
-	req->libs = all;
-	req->lib_cnt = cnt;
-	return 0;
-}
-
-/* Asks for one function of a preset. One whose own library is not there is left out. */
-static int request_preset(struct requests *r, struct libfind *finder,
-	const struct target_opts *opts, const struct preset_func *pf, struct err *err)
-{
-	struct resolve_req req = {
-		.func = pf->symbol,
-		.name = pf->name,
-		.literal = true,
-		.optional = opts->lenient || pf->optional,
-	};
-	int code;
-
-	if (pf->lib_cnt && !opts->lib_cnt) {
-		code = own_libs(r, finder, pf, &req, err);
-		if (code)
-			return code;
-		if (!req.lib_cnt)
-			return 0;
-	}
-	return request_add(r, &req, pf, err);
-}
-
-/* The functions of the preset that one FUNCTION argument means. */
-static int choose_preset(struct requests *r, struct libfind *finder,
-	const struct target_opts *opts, const char *text, struct err *err)
-{
-	const struct preset_group *group = opts->preset;
-	_cleanup_pattern_ struct pattern pattern = {};
-	size_t before = r->cnt;
-	struct suggest near;
-	char hint[ERR_HINT_LEN];
-	int code;
-
-	code = pattern_init(&pattern, opts->regex ? PATTERN_REGEX : PATTERN_GLOB, text, err);
-	if (code)
-		return code;
-	suggest_init(&near, text);
-	for (size_t i = 0; i < group->func_cnt; i++) {
-		const struct preset_func *pf = &group->funcs[i];
-
-		suggest_offer(&near, pf->name, NULL);
-		if (!pattern_match(&pattern, pf->name) && !pattern_match(&pattern, pf->symbol))
-			continue;
-		code = request_preset(r, finder, opts, pf, err);
-		if (code)
-			return code;
-		if (!opts->regex && !pattern_is_glob(text) && r->cnt > before)
-			r->req[r->cnt - 1].optional = false;
-	}
-	if (r->cnt > before)
-		return 0;
-	err_set(err, -ENOENT, "no function '%s' in preset %s", text, group->name);
-	if (suggest_text(&near, hint, sizeof(hint)))
-		err_hint(err, "%s", hint);
-	return -ENOENT;
-}
-
-static int requests_make(struct requests *r, struct libfind *finder,
-	const struct target_opts *opts, struct err *err)
-{
-	int code = 0;
-
-	for (size_t i = 0; !code && i < opts->function_cnt; i++) {
-		struct resolve_req req = { .func = opts->functions[i], .regex = opts->regex };
-
-		code = opts->preset ? choose_preset(r, finder, opts, opts->functions[i], err) :
-				      request_add(r, &req, NULL, err);
-	}
-	if (opts->preset && !opts->function_cnt)
-		for (size_t i = 0; !code && i < opts->preset->func_cnt; i++)
-			code = request_preset(r, finder, opts, &opts->preset->funcs[i], err);
-	return code;
-}
+#include "target_requests.h"
 
 /* --- in which libraries --------------------------------------------------------------------- */
 
-struct libs {
-	const struct lib_file **lib;
-	size_t cnt;
-};
-
-static void libs_done(struct libs *l)
-{
-	free(l->lib);
-}
-
-static int libs_add(struct libs *l, const struct lib_file *lib, struct err *err)
-{
-	const struct lib_file **more;
-
-	for (size_t i = 0; i < l->cnt; i++)
-		if (l->lib[i] == lib)
-			return 0;
-	more = reallocarray(l->lib, l->cnt + 1, sizeof(*more));
-	if (!more)
-		return err_sys(err, -ENOMEM, "cannot list libraries");
-	l->lib = more;
-	l->lib[l->cnt++] = lib;
-	return 0;
-}
-
 /* Those of --lib, all of which must be found; or those of the preset, one of which must. */
-static int libs_find(struct libs *l, struct libfind *finder, const struct target_opts *opts,
+static int find_libs(struct libs *l, struct libfind *finder, const struct target_opts *opts,
 	struct err *err)
 {
 	const struct preset_group *preset = opts->preset;
-	bool given = opts->lib_cnt, lenient = !given && opts->lenient;
-	const char *const *names = given ? opts->libs : preset ? preset->libs : NULL;
-	size_t name_cnt = given ? opts->lib_cnt : preset ? preset->lib_cnt : 0, cnt;
-	const struct lib_file **found;
-	int code = 0;
 
-	for (size_t i = 0; i < name_cnt; i++) {
-		code = libfind_get(finder, names[i], &found, &cnt, err);
-		if (code == -ENOENT && lenient && (l->cnt || i + 1 < name_cnt))
-			continue;
-		if (code)
-			return code;
-		for (size_t k = 0; !code && k < cnt; k++)
-			code = libs_add(l, found[k], err);
-		free(found);
-		if (code)
-			return code;
-	}
-	return 0;
+	if (opts->lib_cnt)
+		return libs_find(l, finder, opts->libs, opts->lib_cnt, LIBS_ALL, err);
+	if (!preset)
+		return 0;
+	return libs_find(l, finder, preset->libs, preset->lib_cnt,
+		opts->lenient ? LIBS_ONE : LIBS_ALL, err);
 }
 
 /* --- plans ---------------------------------------------------------------------------------- */
@@ -445,7 +252,7 @@ int target_new(const struct target_opts *opts, struct target **ret_target, struc
 		find.pids = NULL;
 	code = libfind_new(&find, &t->finder, err);
 	if (!code)
-		code = libs_find(&libs, t->finder, opts, err);
+		code = find_libs(&libs, t->finder, opts, err);
 	if (!code)
 		code = requests_make(&requests, t->finder, opts, err);
 	if (!code)
