@@ -538,17 +538,17 @@ plus 10 0 10 0 0 0"
 	fsn detach cuda
 }
 
-# Bounds that only a broken program misses; how long it takes is shown with -x.
+# Bounds that only a broken program misses.
 @test "attaching and reading a whole library takes less than two seconds each" {
 	local ms
 
 	need_bpf
 	need_cuda
 	ms=$(ms_of "$FUNCSNOOP" attach cuda --lib "$CUDART")
-	echo "# attach of the cuda preset: $ms ms"
+	echo "# attach of the cuda preset: $ms ms" >&3
 	assert_between "$ms" 0 2000 "attach, ms"
 	ms=$(ms_of "$FUNCSNOOP" stats cuda --json)
-	echo "# stats: $ms ms"
+	echo "# stats of the cuda preset: $ms ms" >&3
 	assert_between "$ms" 0 2000 "stats, ms"
 	fsn detach cuda
 }

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Programs that a replaced return address kills: under --exit auto they live and give the
+# same results as without probes, and their calls are counted exactly.
+# bats file_tags=bpf
+
+load helpers
+
+# Attaches FUNCTIONs of LIB with what `auto` chooses, runs CMD with and without probes.
+unharmed() { # LIB FUNCTIONS TEXT CMD...
+	local functions plain
+
+	need_bpf
+	read -ra functions <<<"$2"
+	capture "${@:4}"
+	plain=$output
+	fsn attach g "${functions[@]}" --lib "$1"
+	capture "${@:4}"
+	assert_output "$plain"
+	assert_numbers g "$3"
+	fsn detach g
+}
+
+hazard() { # CASE FUNCTIONS TEXT
+	unharmed "$FIX/libhazard.so" "$2" "$3" "$FIX/hazard" "$1" 20
+}
+
+@test "fibers by swapcontext live in the middle of calls" {
+	hazard fiber_uc "hz_yield_uc hz_leaf" "hz_leaf 20 0 20 0 0 0
+hz_yield_uc 20 0 20 0 0 0"
+}
+
+@test "fibers that switch stacks by hand live in the middle of calls" {
+	hazard fiber_asm "hz_yield_asm hz_leaf" "hz_leaf 20 0 20 0 0 0
+hz_yield_asm 20 0 20 0 0 0"
+}
+
+@test "a call that ends in another thread than it began in is one call that returned" {
+	hazard fiber_migrate "hz_yield_asm" "hz_yield_asm 20 0 20 0 0 0"
+}
+
+@test "a signal in a call does no harm" {
+	hazard signal "hz_raise hz_leaf" "hz_leaf 20 0 20 0 0 0
+hz_raise 20 0 20 0 0 0"
+}
+
+@test "a signal on another stack does no harm" {
+	hazard altstack "hz_raise hz_leaf" "hz_leaf 20 0 20 0 0 0
+hz_raise 20 0 20 0 0 0"
+}
+
+@test "a cancelled thread runs its outer cleanups, its call is abandoned" {
+	hazard cancel "hz_pause" "hz_pause 20 0 0 0 20 0"
+}
+
+@test "a thread that exits in a call runs its outer cleanups, the call is abandoned" {
+	hazard thread_exit "hz_thread_exit" "hz_thread_exit 20 0 0 0 20 0"
+}
+
+@test "a backtrace through a probed function is whole" {
+	hazard backtrace "hz_backtrace" "hz_backtrace 20 0 20 0 0 0"
+}
+
+# libc is everybody's: only this process's calls are known.
+@test "a thread cancelled in libc's own sleep runs its outer cleanups" {
+	local pid
+
+	need_bpf
+	fsn attach g sleep --lib c
+	start_bg hazard "$FIX/hazard" cancel_sleep 20 --wait-end
+	pid=$(bg_pid hazard)
+	wait_line hazard "^done "
+	assert_eq "$(head -n 1 "$(bg_out hazard)")" "result cancel_sleep calls=20 sum=20"
+	fsn stats g --json
+	assert_sound
+	assert_json "[.[0].functions[] | .processes[] | select(.pid == $pid) | [.calls, .returns]]" \
+		'[[20,0]]'
+	tell hazard
+	wait_bg hazard
+	fsn list inflight g --all --json
+	assert_json "map(select(.pid == $pid))" "[]"
+	fsn detach g
+}
+
+# --- C++ ------------------------------------------------------------------------------------
+
+hazcxx() { # FIXTURE CASE TEXT
+	local dir=$FIX
+
+	[[ $1 == plain ]] || dir=$FIX/$1
+	LD_LIBRARY_PATH=$dir unharmed "$dir/libhazcxx.so" "hzx_outer hzx_inner hzx_catch" "$3" \
+		"$FIX/hazcxx" "$2" 20
+}
+
+# Half of the calls are left by an exception.
+CXX_THROW="hzx_inner 20 0 10 0 10 0
+hzx_outer 20 0 10 0 10 0"
+CXX_CATCH="hzx_catch 20 0 20 0 0 0
+$CXX_THROW"
+
+@test "exceptions pass through probed functions, their calls are abandoned" {
+	hazcxx plain throw "$CXX_THROW"
+}
+
+@test "a probed function that catches returns" {
+	hazcxx plain catch "$CXX_CATCH"
+}
+
+@test "exceptions in four threads at once do no harm" {
+	hazcxx plain threads "hzx_inner 80 0 40 0 40 0
+hzx_outer 80 0 40 0 40 0"
+}
+
+@test "an exception that another thread throws again does no harm" {
+	hazcxx plain pass_on "hzx_inner 20 0 0 0 20 0
+hzx_outer 20 0 0 0 20 0"
+}
+
+@test "exceptions pass through functions of a stripped library, too" {
+	hazcxx stripped throw "$CXX_THROW"
+}
+
+@test "a throwing function that catches in a stripped library returns" {
+	hazcxx stripped catch "$CXX_CATCH"
+}
+
+@test "C++ functions of one name are told apart, and counted each" {
+	need_bpf
+	fsn attach g 'hz::*' --lib "$FIX/libhazcxx.so" --json
+	assert_json '[.[0].functions[] | select(.refused)]' '[]'
+	capture "$FIX/hazcxx" names 20
+	fsn stats g --json
+	assert_sound
+	# Linear's constructor and destructor run once more.
+	assert_json '.[0].functions | map(.calls) | group_by(.) | map([.[0], length])' \
+		'[[20,7],[21,2]]'
+	assert_json '.[0].functions | map(.calls == .returns) | all' true
+	assert_json '.[0].functions | map(.name) | length == (unique | length)' true
+	fsn detach g
+}
+
+# --- other languages --------------------------------------------------------------------
+
+@test "a Rust panic passes through probed functions" {
+	need_fixture hazrust
+	unharmed "$FIX/hazrust" "hzr_outer hzr_inner" "hzr_inner 20 0 10 0 10 0
+hzr_outer 20 0 10 0 10 0" "$FIX/hazrust" 20
+}
+
+# Goroutines move between threads. When a stack has to grow it is copied, and the function
+# begins again: the branch to its entry is why it is refused without --site entry.
+@test "a Go function that begins again when the stack has grown is refused" {
+	need_fixture hazgo
+	fsn -s 1 attach g main.yield --lib "$FIX/hazgo" --dry-run
+	assert_stderr_match "^funcsnoop attach: cannot probe 'main.yield' .*--site entry does it anyway$"
+}
+
+@test "a Go program lives, and its calls are counted" {
+	local plain
+
+	need_bpf
+	need_fixture hazgo
+	capture "$FIX/hazgo" 20
+	plain=$output
+	fsn attach g main.yield main.grow --lib "$FIX/hazgo" --site entry
+	capture "$FIX/hazgo" 20
+	assert_output "$plain"
+	fsn stats g --json
+	assert_sound
+	assert_json '.[0].functions[] | select(.name == "main.yield") | [.calls, .returns]' '[80,80]'
+	assert_json_true '.[0].functions[] | select(.name == "main.grow") | .calls >= 2000'
+	fsn detach g
+}
+
+@test "a Go program lives when its functions are only counted" {
+	need_bpf
+	need_fixture hazgo
+	fsn attach g main.yield --lib "$FIX/hazgo" --site entry --count
+	capture "$FIX/hazgo" 20
+	assert_numbers g "main.yield 80 0 - 0 0 80"
+	fsn detach g
+}
+
+# --- filters of system calls --------------------------------------------------------------
+
+# Some kernels make a system call of their own for a return probe.
+@test "a program that may not make the probes' system calls lives" {
+	need_bpf
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	capture "$FIX/call" --seccomp add 20
+	assert_numbers g "fix_add 20 0 20 0 0 0"
+	fsn detach g
+	fsn attach g fix_add --lib "$FIX/call-static"
+	capture "$FIX/call-static" --seccomp add 20
+	assert_numbers g "fix_add 20 0 20 0 0 0"
+	fsn detach g
+}
+
+# --- every instruction ----------------------------------------------------------------------
+
+# What asmcall said, and how often each function is entered (tests/fixtures/README).
+asm_expected() { # N: from $output, NAME CALLS, sorted
+	awk -v n="$1" '
+		/ skipped$/ { next }
+		/^[a-z]/ {
+			calls[$1] += n
+			taken = 0
+			if (match($0, /taken=[0-9]+/))
+				taken = substr($0, RSTART + 6, RLENGTH - 6)
+			if ($1 ~ /^asm_selftail/)
+				calls[$1] += 3 * n
+			else if ($1 == "asm_jmp" || $1 ~ /^asm_itail_(reg|rip|mem)$/)
+				calls["asm_target"] += n
+			else if ($1 == "asm_itail_both")
+				calls["asm_target"] += n / 2
+			else if ($1 ~ /^asm_cc_/ || $1 == "asm_cold_tail")
+				calls["asm_target"] += taken
+			else if ($1 == "asm_jrcxz")
+				calls["asm_near"] += taken
+			else if ($1 == "asm_alt")
+				calls["asm_alt_in"] += n
+			else if ($1 == "asm_fall")
+				calls["asm_fall_next"] += n
+			else if ($1 == "c_tail" || $1 == "c_itail")
+				calls["c_target"] += n
+			else if ($1 == "cf_tail" || $1 == "cf_itail")
+				calls["cf_target"] += n
+		}
+		END { for (f in calls) print f, calls[f] }' <<<"$output" | sort
+}
+
+every_instruction() { # FILE PROGRAM FLAGS...
+	local expected plain refused
+
+	need_bpf
+	need_arch x86_64
+	capture "$2" all 90
+	plain=$output
+	expected=$(asm_expected 90)
+	fsn attach g 'asm_*' 'c_*' 'cf_*' --lib "$1" --json "${@:3}"
+	refused=$(json '.[0].functions[] | select(.refused) | .name')
+	assert_json '[.[0].functions[] | .refused | values | length > 10] | all' true
+	capture "$2" all 90
+	assert_output "$plain"
+	fsn stats g --json
+	assert_sound
+	# c_switch goes on to c_target in one case of nine.
+	assert_eq "$(json '.[0].functions[] | "\(.name) \(.calls)"' | grep -v '_target ' | sort)" \
+		"$(grep -v '_target ' <<<"$expected" | grep -vxE "($(paste -sd'|' <<<"$refused")) [0-9]+" | sort)"
+	assert_json '.[0].functions[] | select(.name == "asm_target").calls' \
+		"$(sed -n 's/^asm_target //p' <<<"$expected")"
+	# asm_alt runs into another function, which takes its place; two have no end that can
+	# be seen. All other calls return.
+	[[ ${*:3} == *--count* ]] ||
+		assert_json '[.[0].functions[] | select(.calls != .returns) | .name] | sort' \
+			'["asm_alt","asm_fall","asm_undecodable"]'
+	fsn detach g
+}
+
+@test "functions of all kinds of instructions give the same results, and exact counts" {
+	every_instruction "$FIX/libinsn.so" "$FIX/asmcall"
+}
+
+@test "the same with probes on the entries only" {
+	every_instruction "$FIX/libinsn.so" "$FIX/asmcall" --count
+}
+
+@test "the same with perf links" {
+	need_link perf
+	every_instruction "$FIX/libinsn.so" "$FIX/asmcall" --link perf
+}
+
+@test "the same in a stripped library" {
+	LD_LIBRARY_PATH=$FIX/stripped every_instruction "$FIX/stripped/libinsn.so" "$FIX/asmcall"
+}
+
+@test "functions of an executable at a fixed address give the same results" {
+	local plain
+
+	need_bpf
+	need_arch x86_64
+	capture "$FIX/asmcall-nopie" all 90
+	plain=$output
+	fsn attach g 'asm_*' 'c_*' --lib "$FIX/asmcall-nopie" --exit ret
+	capture "$FIX/asmcall-nopie" all 90
+	assert_output "$plain"
+	fsn stats g --json
+	assert_sound
+	assert_json '.[0].functions[] | select(.name == "asm_switch_abs") | [.calls, .returns]' '[90,90]'
+	fsn detach g
+}
+
+@test "a child that is forked while probes are there lives, whatever the instruction" {
+	need_bpf
+	need_arch x86_64
+	fsn attach g 'asm_*' 'c_*' 'cf_*' --lib "$FIX/libinsn.so" --quiet
+	capture "$FIX/asmcall" --fork all 10
+	assert_output_line "child ok"
+	fsn stats g --json
+	assert_sound
+	assert_json '.[0].functions[] | select(.name == "asm_nop5") | [.calls, .returns]' '[20,20]'
+	fsn detach g
+}

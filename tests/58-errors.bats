@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Wrong usage, files that are no libraries, missing privileges; help, version and the global
+# options in both places.
+
+load helpers
+
+LIB=$FIX/libfix.so
+
+# --- usage ------------------------------------------------------------------------------
+
+@test "without a command the usage goes to stderr, with status 2" {
+	fsn -s 2
+	assert_output ""
+	assert_stderr_match "^Usage: funcsnoop \[OPTION\.\.\.\] COMMAND"
+}
+
+@test "help that was asked for goes to stdout, with status 0" {
+	local args first
+
+	fsn help
+	assert_stderr ""
+	first=$output
+	assert_output_match "^Usage: funcsnoop \[OPTION\.\.\.\] COMMAND"
+	for args in --help -h "-j --help"; do
+		# shellcheck disable=SC2086	# several words
+		fsn $args
+		assert_output "$first"
+		assert_stderr ""
+	done
+}
+
+@test "help shows every command, and each has a page of its own" {
+	local command page
+
+	fsn help
+	for command in attach list stats stream reset set detach feature help version; do
+		assert_output_match "^  $command +"
+	done
+	for command in attach list stats stream reset set detach feature; do
+		fsn help $command
+		assert_output_match "^Usage: funcsnoop $command"
+		assert_stderr ""
+		page=$output
+		fsn $command --help
+		assert_output "$page"
+		fsn $command -h
+		assert_output "$page"
+	done
+}
+
+@test "version is told in three ways" {
+	fsn version
+	assert_output_match "^funcsnoop [0-9]+\.[0-9]+"
+	assert_output_match "^using libbpf v?[0-9]+\.[0-9]+"
+	fsn --version
+	assert_output_match "^funcsnoop [0-9]"
+	fsn -V
+	assert_output_match "^funcsnoop [0-9]"
+	fsn --json version
+	assert_json 'keys_unsorted' '["version","libbpf"]'
+	fsn version --json
+	assert_json '.version | test("^[0-9]+[.][0-9]+")' true
+	fsn -s 2 version x
+}
+
+@test "an unknown command is wrong usage, and one near it is named" {
+	fsn -s 2 atach
+	assert_output ""
+	assert_stderr "funcsnoop: unknown command 'atach'; did you mean 'attach'?
+hint: 'funcsnoop help' shows the usage"
+	fsn -s 2 xyzzy
+	assert_stderr "funcsnoop: unknown command 'xyzzy'
+hint: 'funcsnoop help' shows the usage"
+	fsn -s 2 --json stat
+	assert_output '{"error":"unknown command '\''stat'\''; did you mean '\''stats'\''?"}'
+	fsn -s 2 help xyzzy
+	assert_stderr_match "unknown command 'xyzzy'"
+	assert_stderr_match "^hint: 'funcsnoop help' shows the usage$"
+}
+
+@test "an unknown option is wrong usage, for every command" {
+	local command
+
+	for command in "" attach list stats reset set detach version; do
+		# shellcheck disable=SC2086	# no word for none
+		fsn -s 2 $command --nosuch
+		assert_output ""
+		assert_stderr_match "^funcsnoop( $command)?: .*--nosuch"
+		# shellcheck disable=SC2086
+		fsn -s 2 --json $command --nosuch
+		[[ -z $command ]] || assert_json 'keys' '["error"]'
+	done
+}
+
+@test "wrong values of options are wrong usage and say what is right" {
+	fsn -s 2 attach g f --link nosuch
+	assert_stderr_match "^funcsnoop attach: --link is auto, session, multi or perf, not 'nosuch'$"
+	fsn -s 2 attach g f --exit nosuch
+	assert_stderr_match "^funcsnoop attach: --exit is auto, return, ret or none, not 'nosuch'$"
+	fsn -s 2 attach g f --site nosuch
+	assert_stderr_match "^funcsnoop attach: --site is auto or entry, not 'nosuch'$"
+	fsn -s 2 attach g f --slow 5
+	assert_stderr_match "^funcsnoop attach: --slow: '5' has no unit"
+	fsn -s 2 attach g f --slow 5parsecs
+	fsn -s 2 attach g f --sample 0
+	fsn -s 2 attach g f --sample -3
+	fsn -s 2 attach g f --pid 0
+	fsn -s 2 attach g f --pid x
+	fsn -s 2 --color nosuch list
+	assert_stderr_match "^funcsnoop: --color is auto, always or never, not 'nosuch'$"
+	fsn -s 2 list --color nosuch
+	fsn -s 2 attach
+	assert_stderr "funcsnoop attach: no group given
+hint: 'funcsnoop help attach' shows the usage"
+	fsn -s 2 attach --json
+	assert_output '{"error":"no group given"}'
+}
+
+# --- global options ---------------------------------------------------------------------
+
+# bats test_tags=bpf
+@test "global options stand before the command or after it" {
+	need_bpf
+	fsn -j list
+	assert_output "[]"
+	fsn list -j
+	assert_output "[]"
+	fsn --json list
+	assert_output "[]"
+	fsn list --json
+	assert_output "[]"
+	fsn -q list
+	assert_stderr ""
+	fsn list --quiet
+	assert_stderr ""
+	fsn list
+	assert_stderr "funcsnoop list: nothing is attached"
+}
+
+@test "-p is --pretty before the command and --pid after it" {
+	fsn -p list presets
+	assert_json 'length' 7
+	((${#lines[@]} > 20))
+	fsn list presets --pretty
+	assert_json 'length' 7
+	((${#lines[@]} > 20))
+	fsn list presets --json
+	assert_eq "${#lines[@]}" 1
+	fsn -p version
+	assert_json 'has("version")' true
+	fsn -s 2 attach g fix_add --lib "$LIB" -n -p list
+	assert_stderr_match "^funcsnoop attach: --pid 'list' is not a number"
+	fsn -s 1 attach g fix_add --lib fix -n -p 4194304
+	assert_stderr_match "no process 4194304"
+}
+
+@test "-d is --debug before the command" {
+	fsn -d version
+	fsn --debug version
+	fsn version --debug
+}
+
+# --- files ------------------------------------------------------------------------------
+
+# Says what is wrong with FILE in one line that begins so, and attaches nothing.
+no_library() { # FILE REGEX
+	fsn -s 1 attach g fix_add --lib "$1" --dry-run
+	assert_output ""
+	grep -qE -e "^funcsnoop attach: .*$2" <<<"${stderr%%$'\n'*}" ||
+		fail "about '$1' was not said: $2"
+	fsn -s 1 attach g fix_add --lib "$1" --dry-run --json
+	assert_json 'keys' '["error"]'
+}
+
+@test "a library that is not there is named, and names near it" {
+	no_library /nosuch.so "'/nosuch.so'.*No such file or directory"
+	no_library nosuchlibrary "no library or program 'nosuchlibrary'"
+	export LD_LIBRARY_PATH=$FIX
+	fsn -s 1 attach g fix_add --lib libfxi.so --dry-run
+	assert_stderr_match "^hint: .*'libfix\.so'"
+}
+
+@test "a file that is no library is refused with its reason" {
+	local dir=$BATS_TEST_TMPDIR
+
+	no_library /etc/passwd "'/etc/passwd' is not an ELF file"
+	: >"$dir/empty"
+	no_library "$dir/empty" "'$dir/empty'.*(is not an ELF file|empty|truncated)"
+	mkdir "$dir/folder"
+	no_library "$dir/folder" "'$dir/folder'"
+	mkfifo "$dir/fifo"
+	no_library "$dir/fifo" "'$dir/fifo'"
+	no_library /dev/zero "'/dev/zero'"
+	ln -s nowhere "$dir/dangling"
+	no_library "$dir/dangling" "'$dir/dangling'.*No such file"
+	ln -s loop "$dir/loop"
+	no_library "$dir/loop" "'$dir/loop'"
+}
+
+@test "a file that was cut anywhere is refused or probed, and never crashes" {
+	local size cut=$BATS_TEST_TMPDIR/cut.so whole
+
+	whole=$(stat -Lc %s "$LIB")
+	for size in 1 16 63 64 100 500 1000 4000 $((whole / 2)) $((whole - 1000)) $((whole - 1)); do
+		head -c "$size" "$LIB" >"$cut"
+		fsn -s any attach g fix_add --lib "$cut" --dry-run --json
+		[[ $status == [01] ]] || fail "status $status of $size bytes"
+		if ((status)); then assert_json 'keys' '["error"]'; fi
+	done
+	head -c 100 "$LIB" >"$cut"
+	no_library "$cut" "truncated"
+}
+
+@test "a 32-bit library is refused by name" {
+	printf '\x7fELF\x01\x01\x01' >"$BATS_TEST_TMPDIR/small.so"
+	head -c 200 /dev/zero >>"$BATS_TEST_TMPDIR/small.so"
+	no_library "$BATS_TEST_TMPDIR/small.so" "32"
+	if echo 'int f(void) { return 1; }' |
+		cc -m32 -shared -nostdlib -x c - -o "$BATS_TEST_TMPDIR/real.so" 2>/dev/null; then
+		no_library "$BATS_TEST_TMPDIR/real.so" "32"
+	fi
+}
+
+@test "a library of another machine is refused by name" {
+	# e_machine, at byte 18, says PowerPC.
+	cp "$FIX/libfix.so.1" "$BATS_TEST_TMPDIR/other.so"
+	printf '\x15\x00' | dd of="$BATS_TEST_TMPDIR/other.so" bs=1 seek=18 conv=notrunc status=none
+	no_library "$BATS_TEST_TMPDIR/other.so" "other\.so"
+}
+
+# --- functions --------------------------------------------------------------------------
+
+@test "a function that is not there is named, with names near it" {
+	fsn -s 1 attach g fix_ad --lib "$LIB" --dry-run
+	assert_output ""
+	assert_stderr "funcsnoop attach: no function 'fix_ad' in $FIX/libfix.so.1
+hint: did you mean 'fix_add'"
+	fsn -s 1 attach g fix_add nosuchfunction --lib "$LIB" --dry-run --json
+	assert_output "{\"error\":\"no function 'nosuchfunction' in $FIX/libfix.so.1\"}"
+	fsn -s 1 attach g 'nosuch*' --lib "$LIB" --dry-run
+	assert_stderr_match "'nosuch\*'"
+}
+
+@test "an IFUNC is refused by its name, with the reason" {
+	fsn -s 1 attach g fix_ifunc --lib "$LIB" --dry-run
+	assert_stderr_match "^funcsnoop attach: function 'fix_ifunc' in .* can't be probed: an IFUNC: "
+	fsn -s 1 attach g fix_add fix_ifunc --lib "$LIB" --dry-run --json
+	assert_json '.error | test("fix_ifunc.*IFUNC")' true
+}
+
+@test "instructions that must not be probed are refused by the function's name" {
+	local f
+
+	need_arch x86_64
+	for f in asm_vmovq asm_vzeroupper asm_4190 asm_4990 asm_lock asm_loop asm_spin; do
+		fsn -s 1 attach g $f --lib "$FIX/libinsn.so" --dry-run
+		assert_stderr_match "^funcsnoop attach: cannot probe '$f' in .*libinsn\.so: [a-z]"
+	done
+	# A glob leaves them out, with a reason each.
+	fsn attach g 'asm_*' --lib "$FIX/libinsn.so" --dry-run --json
+	assert_json '[.[0].functions[] | select(.refused) | [.name, (.refused | length > 10)]]
+		| map(.[1]) | all' true
+	assert_json '.[0].functions | map(select(.refused) | .name) | index("asm_vmovq") != null' true
+}
+
+@test "a group of one's own needs functions, and functions need a library" {
+	fsn -s 1 attach g --lib "$LIB" --dry-run
+	assert_stderr_match "^funcsnoop attach: no preset 'g'"
+	fsn -s 1 attach g fix_add --dry-run
+	assert_stderr_match "^funcsnoop attach: no library"
+}
+
+@test "names that are no group's are refused" {
+	local name
+
+	for name in functions presets inflight help all -x .x ../x a/b 'a b' 'a~' ä '' \
+		aaaaaaaaaabbbbbbbbbbccccccccccddd; do
+		fsn -s 1 attach --lib "$LIB" --dry-run -- "$name" fix_add
+		assert_output ""
+		assert_stderr_match "^funcsnoop attach: "
+		fsn -s 1 attach --name "$name" --lib "$LIB" --dry-run g fix_add
+	done
+	for name in a A 0 list a-b_c aaaaaaaaaabbbbbbbbbbccccccccccdd; do
+		fsn attach --lib "$LIB" --dry-run "$name" fix_add
+	done
+}
+
+@test "a pid that is no process is an error" {
+	fsn -s 1 attach g fix_add --lib fix --pid 4194304 --dry-run
+	assert_stderr "funcsnoop attach: no process 4194304"
+}
+
+# --- privileges ---------------------------------------------------------------------------
+
+as_nobody() { # ARG...
+	capture -s 1 setpriv --reuid=65534 --clear-groups --inh-caps=-all "$FUNCSNOOP" "$@"
+}
+
+# bats test_tags=bpf
+@test "without privilege attach says what is needed, and leaves nothing" {
+	need_bpf
+	need_tool setpriv
+	as_nobody attach g fix_add --lib "$LIB"
+	assert_output ""
+	assert_stderr_match "^funcsnoop attach: cannot attach group 'g': .*(not permitted|denied)$"
+	assert_stderr_match "^hint: needs .*sudo"
+	as_nobody attach g fix_add --lib "$LIB" --json
+	assert_json 'keys' '["error"]'
+	[[ ! -d $FUNCSNOOP_BPFFS/funcsnoop/g ]]
+	assert_eq "$(stat -c %u "$FUNCSNOOP_BPFFS/funcsnoop" 2>/dev/null || echo 0)" 0
+}
+
+# bats test_tags=bpf
+@test "without privilege the groups of others are not read, and nothing is changed" {
+	local command
+
+	need_bpf
+	need_tool setpriv
+	fsn attach g fix_add --lib "$LIB"
+	for command in list stats "list inflight" "list functions g" reset "set g --slow 1ms" \
+		"detach g" "detach --all"; do
+		# shellcheck disable=SC2086	# several words
+		as_nobody $command
+		assert_output ""
+		assert_stderr_match "^funcsnoop ${command%% *}: .*Permission denied$"
+		assert_stderr_match "^hint: "
+	done
+	as_nobody stats --json
+	assert_json 'keys' '["error"]'
+	fsn list --json
+	assert_json 'map(.name)' '["g"]'
+	fsn detach g
+}
+
+# --- output -------------------------------------------------------------------------------
+
+@test "output that cannot be written is an error" {
+	capture -s 1 bash -c '"$0" list presets >/dev/full' "$FUNCSNOOP"
+	assert_stderr_match "^funcsnoop list: cannot write output: No space left on device$"
+	capture -s 1 bash -c '"$0" help >/dev/full' "$FUNCSNOOP"
+	capture -s 1 bash -c '"$0" --json version >/dev/full' "$FUNCSNOOP"
+}
+
+@test "colours go to terminals only, and where they are asked for" {
+	fsn list presets
+	refute_output_match $'\e'
+	NO_COLOR=1 fsn list presets
+	refute_output_match $'\e'
+}
