@@ -80,7 +80,8 @@ int stats_loop(const struct stats_options *o)
 		last = stop || (o->duration_ns && tick >= start + o->duration_ns);
 		code = stats_report(
 			&run, &readings[at], o->reset ? NULL : &readings[!at], &err);
-		at = !at;
+		/* Nor may the lock of a reset be held until the next. */
+		at = o->reset ? at : !at;
 		reading_done(&readings[at]);
 		readings[at] = (struct reading)READING_NONE;
 	}

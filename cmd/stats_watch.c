@@ -108,12 +108,12 @@ static void print_title(const struct stats_options *o, const struct report *r, F
 {
 	char when[TEXT_NUM_LEN], every[TEXT_NUM_LEN];
 
-	fprintf(f, "funcsnoop %s  every %s  sort", text_time(r->time_ns, when),
+	fprintf(f, "%s  every %s  q quit  sort", text_time(r->time_ns, when),
 		text_duration(o->interval_ns, every));
 	for (size_t i = 0; i < ARRAY_SIZE(sort_keys); i++)
 		fprintf(f, o->choice.sort == sort_keys[i].sort ? " [%s]" : " %s",
 			sort_keys[i].name);
-	fprintf(f, "  q quit\n");
+	fputc('\n', f);
 	if (!r->cnt)
 		fprintf(f, "nothing is attached\n");
 }

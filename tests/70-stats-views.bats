@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop stats: what --by, --hist, --diff, --fail-if and the terminal's width show.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+
+attach_fix() { # FUNCTION...
+	need_bpf
+	fsn attach g "$@" --lib "$LIB"
+}
+
+# --- empty results ---------------------------------------------------------------------
+
+@test "an empty result says since when, and that no process has the library" {
+	local copy=$BATS_TEST_TMPDIR/libcopy.so
+
+	need_bpf
+	cp "$LIB" "$copy"
+	fsn attach g fix_add --lib "$copy"
+	fsn stats g
+	assert_output_line "no function of it was called since"
+	assert_output_match '^attached since 20..-..-..T..:..:..Z$'
+	assert_output_line "no process maps $copy"
+	fsn detach g
+}
+
+@test "an empty result says which process has the library and has not called" {
+	attach_fix fix_ret
+	start_bg idle "$FIX/call" --wait add 1
+	wait_ready idle
+	fsn stats g
+	assert_output_match "^process $(bg_pid idle) maps .*libfix.so.* and has not called$"
+	tell idle
+	wait_bg idle
+	fsn detach g
+}
+
+# --- by process and library ------------------------------------------------------------
+
+@test "processes have exact counts, and those that have ended say so" {
+	attach_fix fix_add
+	start_bg one "$FIX/call" --wait-end --comm one add 70
+	wait_line one '^done '
+	capture "$FIX/call" --comm two add 30
+	fsn stats g --by process
+	assert_output_match "^ *$(bg_pid one)  one +runs +70 "
+	assert_output_match "^ *[0-9]+  two +ended +30 "
+	fsn stats g --by process --format csv --sort calls
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, 'NR > 1 { print $5, $7, $8 }')" \
+		"runs 70 70
+ended 30 30"
+	tell one
+	wait_bg one
+	fsn detach g
+}
+
+@test "a pid that was used again is two processes" {
+	attach_fix fix_add
+	capture "$FIX/call" --wait-end add 5
+	capture "$FIX/pidreuse" 31999 "$FIX/call" add 11
+	capture "$FIX/pidreuse" 31999 "$FIX/call" add 22
+	fsn stats g --by process --sort calls
+	assert_eq "$(awk '$1 == 31999 { print $3, $4 }' <<<"$output")" "ended 22
+ended 11"
+	fsn detach g
+}
+
+@test "the table by library adds its functions up" {
+	attach_fix fix_add fix_ret
+	capture "$FIX/call" add 40
+	capture "$FIX/call" ret 2
+	fsn stats g --by library
+	assert_eq "$(awk 'NR == 3 { print $2, $3 }' <<<"$output")" "2 42"
+	assert_eq "${#lines[@]}" 3
+	fsn detach g
+}
+
+# --- histograms --------------------------------------------------------------------------
+
+@test "the rows of --hist add up to the returns, and percentiles stand at their rows" {
+	attach_fix fix_sleep_us
+	# 95 of 100 take 1 ms or more, 5 take 20 ms or more: P50 and P90 below, P99 above.
+	capture "$FIX/call" --arg "$(printf '1000,%.0s' {1..19})20000" sleep_us 100
+	fsn stats g --hist
+	assert_output_line "Function = fix_sleep_us"
+	assert_output_match '^ *nsecs +: count +distribution$'
+	assert_eq "$(awk '$2 == "->" { n += $5 } END { print n }' <<<"$output")" 100 "sum of rows"
+	assert_output_match '^ *1048576 -> 2097151 .*\|\*{40}\| P50 1\.[0-9]+ ms'
+	assert_output_match '^ *16777216 -> 33554431 .* P99 [0-9.]+ ms'
+	assert_eq "$(grep -o 'P[0-9][0-9]' <<<"$output" | sort)" "P50
+P90
+P99"
+	fsn detach g
+}
+
+# --- total row, width --------------------------------------------------------------------
+
+@test "a row of totals stands below several functions, and not in CSV" {
+	attach_fix fix_add fix_ret
+	capture "$FIX/call" add 40
+	fsn stats g
+	refute_output_match '^total '
+	capture "$FIX/call" ret 2
+	fsn stats g
+	assert_output_match '^total +42 +100\.0 '
+	fsn stats g --format csv
+	refute_output_match 'total,'
+	fsn detach g
+}
+
+@test "the table fits a narrow terminal, and colours are for terminals only" {
+	local width
+
+	need_tool script
+	attach_fix fix_add fix_ret
+	capture "$FIX/call" add 1000
+	capture "$FIX/call" ret 2
+	for width in 60 80 100; do
+		capture script -qec "stty cols $width; '$FUNCSNOOP' stats g --color never" /dev/null
+		assert_between "$(tr -d '\r' <<<"$output" | awk 'length > m { m = length }
+			END { print m }')" 40 "$width" "longest line at $width columns"
+		assert_output_match '^FUNCTION +CALLS .*TOTAL +AVG.* ERRORS'
+	done
+	capture env TERM=xterm script -qec "'$FUNCSNOOP' stats g" /dev/null
+	[[ $output == *$'\e['* ]] || fail "no colours on a terminal"
+	capture env TERM=dumb script -qec "'$FUNCSNOOP' stats g" /dev/null
+	[[ $output != *$'\e['* ]] || fail "colours on a dumb terminal"
+	fsn stats g
+	[[ $output != *$'\e['* ]] || fail "colours without a terminal"
+	fsn detach g
+}
+
+# --- comparing ---------------------------------------------------------------------------
+
+@test "--diff shows before and after, what is new and what has vanished" {
+	local saved=$BATS_TEST_TMPDIR/before.json
+
+	attach_fix fix_sleep_us fix_add fix_ret
+	capture "$FIX/call" --arg 1000 sleep_us 20
+	capture "$FIX/call" add 10
+	fsn stats g --save "$saved" --top 1
+	assert_eq "$(stat -c %a "$saved")" 644
+	assert_eq "$(jq -c '[.[0].functions[].name]' "$saved")" '["fix_add","fix_sleep_us"]'
+	fsn reset g
+	capture "$FIX/call" --arg 3000 sleep_us 40
+	capture "$FIX/call" ret 3
+
+	fsn stats g --diff "$saved"
+	assert_output_match '^fix_sleep_us +calls +20 +40 +\+100\.0 %$'
+	assert_output_match '^fix_sleep_us +p50 +1\.[0-9]+ ms +3\.[0-9]+ ms +\+[0-9.]+ %$'
+	assert_output_match '^fix_ret +calls +- +3 +new$'
+	assert_output_match '^fix_add +calls +10 +- +vanished$'
+	fsn stats g --diff "$saved" --json
+	assert_json '.[0].functions[] | select(.name == "fix_sleep_us")
+		| [.status, .calls.before, .calls.after, .calls.change_percent]' \
+		'["both",20,40,100]'
+	assert_json '[.[0].functions[] | select(.status != "both") | [.name, .status]]' \
+		'[["fix_add","vanished"],["fix_ret","new"]]'
+	fsn detach g
+}
+
+@test "any document of stats --json can be compared, also from a pipe" {
+	attach_fix fix_add
+	capture "$FIX/call" add 10
+	capture bash -c '"$0" stats g --diff <("$0" stats --pretty) --json' "$FUNCSNOOP"
+	assert_json '.[0].functions[0].status' both
+	fsn stats g --json
+	printf '%s' "$output" >"$BATS_TEST_TMPDIR/a.json"
+	fsn stats g --diff "$BATS_TEST_TMPDIR/a.json" --json
+	assert_json '.[0].functions[0] | [.name, .calls.change_percent]' '["fix_add",0]'
+	fsn detach g
+}
+
+@test "a file that is no document of stats is an error that says so" {
+	attach_fix fix_add
+	for text in '' '{' '[1]' '[{"group":"g"}]' '[{"group":"g","functions":[{"name":1}]}]' \
+		'[{"group":"g","functions":[{"name":"a","calls":-1}]}]' '[] x'; do
+		echo "$text" >"$BATS_TEST_TMPDIR/bad.json"
+		fsn -s 1 stats g --diff "$BATS_TEST_TMPDIR/bad.json"
+		assert_stderr_match 'is no document of .funcsnoop stats --json.$'
+	done
+	fsn -s 1 stats g --diff /nowhere.json
+	assert_stderr "funcsnoop stats: cannot open '/nowhere.json': No such file or directory"
+	fsn detach g
+}
+
+# --- conditions --------------------------------------------------------------------------
+
+@test "--fail-if is status 3 and names function and values when it holds" {
+	attach_fix fix_sleep_us fix_add
+	capture "$FIX/call" --arg 2000 sleep_us 10
+	capture "$FIX/call" add 10
+	fsn stats g --fail-if 'p99>1s' --fail-if 'errors>0' --fail-if 'in_flight != 0'
+	assert_stderr ""
+	fsn -s 3 stats g --fail-if 'p99>1s' --fail-if 'min>=2ms'
+	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: min is 2\.[0-9]+ms \(min>=2ms\)$'
+	refute_stderr_match fix_add
+	assert_output_match '^fix_sleep_us '
+	fsn -s 3 stats g --fail-if 'calls=10' --json
+	assert_eq "$(wc -l <<<"$stderr")" 2
+	assert_json 'length' 1
+	fsn detach g
+}
+
+@test "--fail-if with percent judges growth since --diff" {
+	attach_fix fix_sleep_us
+	capture "$FIX/call" --arg 1000 sleep_us 20
+	fsn stats g --save "$BATS_TEST_TMPDIR/a.json"
+	fsn stats g --diff "$BATS_TEST_TMPDIR/a.json" --fail-if 'avg>0%' --fail-if 'p99>0%'
+	fsn reset g
+	capture "$FIX/call" --arg 2000 sleep_us 20
+	fsn -s 3 stats g --diff "$BATS_TEST_TMPDIR/a.json" --fail-if 'p50>50%'
+	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: p50 was 1\.[0-9]+ms, is 2\.[0-9]+ms, \+[0-9.]+ % \(p50>50%\)$'
+	fsn stats g --diff "$BATS_TEST_TMPDIR/a.json" --fail-if 'p50>5000%'
+	fsn -s 3 stats g --diff "$BATS_TEST_TMPDIR/a.json" --fail-if 'p50>50%' --json
+	fsn detach g
+}
+
+@test "wrong conditions and options that exclude each other are wrong usage" {
+	local cond
+
+	for cond in '' p99 'p99>' 'p99>5' 'errors>x' 'errors>-1' 'foo>1' '>1' 'p99~5ms' \
+		'errors>1.5' 'p99>5ms ' 'p99>%' 'p99>x%'; do
+		fsn -s 2 stats --fail-if "$cond"
+	done
+	fsn -s 2 stats --fail-if 'p99>10%'
+	assert_stderr_match 'needs --diff'
+	for cond in '--hist --errors' '--by process --slow' '--by cpu' '--format xml' \
+		'--json --format csv' '--format prometheus --hist' '--format prometheus -i 1' \
+		'--format openmetrics --reset' '--watch --json' '-i 0' '-i x' '-d -1' '-i 1 --save x'; do
+		# shellcheck disable=SC2086 # options
+		fsn -s 2 stats $cond
+	done
+}

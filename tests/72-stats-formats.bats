@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop stats --format and --output, read by programs that are not ours.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+
+# fix_fail with names of codes, under a display name that needs quotes everywhere.
+attach_named() {
+	need_bpf
+	cat >"$BATS_TEST_TMPDIR/n.json" <<-'END'
+	{ "n_sym": {
+	    "say \"a\\b\", c": { "symbol": "fix_fail", "ret": "fail_t" },
+	    "fix_add": "fix_add", "fix_sleep_us": "fix_sleep_us" },
+	  "types": { "fail_t": { "base": "int", "error": "nonzero", "codes": { "2": "failMemory" } } },
+	  "lib": "LIB" }
+	END
+	sed -i "s|\"LIB\"|\"$LIB\"|" "$BATS_TEST_TMPDIR/n.json"
+	fsn attach --config "$BATS_TEST_TMPDIR/n.json"
+	capture "$FIX/call" --arg 0,2,2,9 fail 40
+	capture "$FIX/call" add 123
+	capture "$FIX/call" --arg 1500 sleep_us 7
+}
+
+@test "CSV is read by Python's csv with the numbers of the JSON document" {
+	need_tool python3
+	attach_named
+	fsn stats n --json --sort name
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.json"
+	fsn stats n --format csv --sort name
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.csv"
+	capture python3 -c '
+import csv, json, sys
+functions = json.load(open(sys.argv[1]))[0]["functions"]
+raw = open(sys.argv[2], newline="").read()
+assert raw.count("\r\n") == raw.count("\n") == 4, raw
+rows = list(csv.DictReader(raw.splitlines(), strict=True))
+assert len(rows) == len(functions) == 3
+for row, f in zip(rows, functions):
+    assert row["function"] == f["name"] and row["group"] == "n", row
+    for key in row:
+        if key in f:
+            want = "" if f[key] is None else str(f[key])
+            assert row[key] == want, (key, row[key], want)
+print([r["function"] for r in rows])' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.csv"
+	assert_output "['fix_add', 'fix_sleep_us', 'say \"a\\\\b\", c']"
+	fsn stats n --format csv --errors
+	assert_output_match '^20..-.*Z,n,"say ""a\\b"", c",.*,20,2,failMemory.$'
+	fsn stats n --format csv --hist
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, '/fix_add/ { n += $NF } END { print n }')" 123
+	fsn detach n
+}
+
+@test "promtool takes the Prometheus format, and finds nothing to remark" {
+	need_tool promtool
+	attach_named
+	fsn stats n --format prometheus
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.prom"
+	capture bash -c 'promtool check metrics <"$0"' "$BATS_TEST_TMPDIR/a.prom"
+	assert_output ""
+	assert_stderr ""
+	# promtool reads 0.0.4 only.
+	fsn stats n --format openmetrics
+	assert_eq "${lines[-1]}" "# EOF"
+	assert_output_line "# TYPE funcsnoop_calls counter"
+	assert_output_line "# UNIT funcsnoop_duration_seconds seconds"
+	fsn detach n
+}
+
+@test "cumulative buckets are exact sums of the histogram" {
+	need_tool python3
+	attach_named
+	fsn stats n --json
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.json"
+	fsn stats n --format prometheus
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.prom"
+	capture python3 -c '
+import json, re, sys
+n = 0
+text = open(sys.argv[2]).read()
+for f in json.load(open(sys.argv[1]))[0]["functions"]:
+    label = "function=\"" + f["name"].replace("\\", "\\\\").replace("\"", "\\\"") + "\","
+    lines = [l for l in text.splitlines() if label in l]
+    les = [(re.search(r"le=\"([^\"]*)\"", l).group(1), int(l.split()[-1]))
+           for l in lines if "_bucket{" in l]
+    assert les[-1] == ("+Inf", f["returns"]), (les[-1], f["returns"])
+    for le, count in les[:-1]:
+        ns = round(float(le) * 1e9)
+        want = sum(b["count"] for b in f["histogram"] if b["lt_ns"] <= ns)
+        inside = [b for b in f["histogram"] if b["ge_ns"] < ns < b["lt_ns"]]
+        assert not inside and count == want, (le, count, want)
+        n += 1
+    value = lambda name: [float(l.split()[-1]) for l in lines if l.startswith(name + "{")]
+    assert value("funcsnoop_duration_seconds_count") == [f["returns"]]
+    assert abs(value("funcsnoop_duration_seconds_sum")[0] * 1e9 - f["total_ns"]) < 1
+    assert value("funcsnoop_calls_total") == [f["calls"]]
+    assert sum(value("funcsnoop_errors_total")) == f["errors"]
+print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
+	assert_output 75
+	assert_eq "$(grep -c '^funcsnoop_errors_total{.*code="failMemory"} 20$' "$BATS_TEST_TMPDIR/a.prom")" 1
+	assert_eq "$(grep -c '^funcsnoop_errors_total{.*code="9"} 10$' "$BATS_TEST_TMPDIR/a.prom")" 1
+	fsn detach n
+}
+
+@test "two groups in one exposition keep each metric together" {
+	need_tool promtool
+	need_bpf
+	fsn attach a fix_add --lib "$LIB"
+	fsn attach b fix_add fix_ret --count --lib "$LIB"
+	capture "$FIX/call" add 5
+	fsn stats --format prometheus --all
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.prom"
+	capture bash -c 'promtool check metrics <"$0"' "$BATS_TEST_TMPDIR/a.prom"
+	assert_eq "$(grep -c '^funcsnoop_calls_total{group="[ab]",function="fix_add".*} 5$' \
+		"$BATS_TEST_TMPDIR/a.prom")" 2
+	# Of what is only counted nothing else is known.
+	assert_eq "$(grep -c 'group="b"' "$BATS_TEST_TMPDIR/a.prom")" 2
+	fsn detach a b
+}
+
+# --- files ---------------------------------------------------------------------------------
+
+@test "--output writes a whole file, mode 0644, and nothing else" {
+	local dir=$BATS_TEST_TMPDIR/out
+
+	attach_named
+	mkdir "$dir"
+	echo old >"$dir/a.prom"
+	chmod 600 "$dir/a.prom"
+	fsn stats n --format prometheus --output "$dir/a.prom"
+	assert_output ""
+	assert_eq "$(ls -A "$dir")" a.prom
+	assert_eq "$(stat -c %a "$dir/a.prom")" 644
+	assert_eq "$(grep -c '^funcsnoop_calls_total' "$dir/a.prom")" 3
+	fsn -s 1 stats n --output "$dir/none/a.prom"
+	assert_stderr_match "cannot write '.*/none/a.prom': No such file or directory"
+	fsn -s 1 stats n --output /dev/full
+	assert_stderr "funcsnoop stats: cannot write '/dev/full': No space left on device"
+	[[ -c /dev/full ]] || fail "a device was replaced"
+	fsn detach n
+}
+
+@test "a full standard output is status 1 in every format, and resets nothing" {
+	local format
+
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	capture "$FIX/call" add 10
+	for format in table json csv prometheus openmetrics; do
+		capture -s 1 bash -c '"$0" stats --format "$1" >/dev/full' "$FUNCSNOOP" $format
+		assert_stderr_match 'No space left on device'
+	done
+	for format in table json csv; do
+		capture -s 1 bash -c '"$0" stats --reset --format "$1" >/dev/full' "$FUNCSNOOP" $format
+		fsn -s 1 stats --reset --format $format --output /dev/full
+		fsn -s 1 stats --reset --format $format --save /nowhere/x
+	done
+	assert_numbers g "fix_add 10 0 10 0 0 0"
+	fsn stats g --reset --format csv --output "$BATS_TEST_TMPDIR/a.csv"
+	assert_eq "$(awk -F, 'NR == 2 { print $5 }' "$BATS_TEST_TMPDIR/a.csv")" 10
+	assert_numbers g ""
+	fsn detach g
+}
+
+# --- the real ones ------------------------------------------------------------------------
+
+free_port() {
+	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+get() { # URL
+	python3 -c 'import sys, urllib.request
+print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())' "$1" 2>/dev/null
+}
+
+query() { # PORT PROMQL
+	get "http://127.0.0.1:$1/api/v1/query?query=$(jq -rn --arg q "$2" '$q | @uri')" |
+		jq -r '.data.result[0].value[1] // empty'
+}
+
+query_is() {
+	[[ $(query "$1" "$2") == "$3" ]]
+}
+
+@test "node_exporter and Prometheus show the right numbers" {
+	local dir=$BATS_TEST_TMPDIR/prom node web
+
+	need_tool prometheus prometheus-node-exporter python3 jq
+	attach_named
+	mkdir -p "$dir/text" "$dir/data"
+	fsn stats n --format prometheus --output "$dir/text/funcsnoop.prom"
+	node=$(free_port)
+	start_bg node prometheus-node-exporter --web.listen-address="127.0.0.1:$node" \
+		--collector.disable-defaults --collector.textfile \
+		--collector.textfile.directory="$dir/text"
+	web=$(free_port)
+	cat >"$dir/p.yml" <<-END
+	global: { scrape_interval: 1s }
+	scrape_configs:
+	  - job_name: n
+	    static_configs: [ { targets: [ "127.0.0.1:$node" ] } ]
+	END
+	start_bg prometheus prometheus --config.file="$dir/p.yml" --storage.tsdb.path="$dir/data" \
+		--web.listen-address="127.0.0.1:$web" --log.level=error
+	poll_until -t 30 query_is "$web" 'funcsnoop_calls_total{function="fix_add"}' 123
+	assert_eq "$(query "$web" 'node_textfile_scrape_error')" 0
+	assert_eq "$(query "$web" 'sum(funcsnoop_errors_total{code="failMemory"})')" 20
+	assert_eq "$(query "$web" 'funcsnoop_duration_seconds_count{function="fix_sleep_us"}')" 7
+	# 7 calls of 1.5 ms and more: the bucket from 1.05 to 2.1 ms, where no load delays them.
+	assert_eq "$(query "$web" 'histogram_quantile(0.01, funcsnoop_duration_seconds_bucket{function="fix_sleep_us"}) > bool 0.001')" 1
+	capture "$FIX/call" add 77
+	fsn stats n --format prometheus --output "$dir/text/funcsnoop.prom"
+	poll_until -t 30 query_is "$web" 'funcsnoop_calls_total{function="fix_add"}' 200
+	stop_bg prometheus
+	stop_bg node
+	fsn detach n
+}
+
+@test "Prometheus takes the OpenMetrics format over HTTP" {
+	local dir=$BATS_TEST_TMPDIR/prom port web
+
+	need_tool prometheus python3 jq
+	attach_named
+	mkdir -p "$dir/data"
+	fsn stats n --format openmetrics --output "$dir/metrics"
+	port=$(free_port)
+	start_bg web python3 -c '
+import http.server, sys
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(open(sys.argv[2], "rb").read())
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), H).serve_forever()' "$port" "$dir/metrics"
+	web=$(free_port)
+	cat >"$dir/p.yml" <<-END
+	global: { scrape_interval: 1s }
+	scrape_configs:
+	  - job_name: n
+	    static_configs: [ { targets: [ "127.0.0.1:$port" ] } ]
+	END
+	start_bg prometheus prometheus --config.file="$dir/p.yml" --storage.tsdb.path="$dir/data" \
+		--web.listen-address="127.0.0.1:$web" --log.level=error
+	poll_until -t 30 query_is "$web" 'funcsnoop_calls_total{function="fix_add"}' 123
+	assert_eq "$(query "$web" 'up')" 1
+	assert_eq "$(query "$web" 'funcsnoop_calls_total{function="say \"a\\b\", c"}')" 40
+	stop_bg prometheus
+	stop_bg web
+	fsn detach n
+}

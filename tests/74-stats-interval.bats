@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop stats --interval and --watch.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+
+attach_add() {
+	need_bpf
+	fsn attach g fix_add fix_ret --lib "$LIB"
+}
+
+# Calls of all documents in a file, whole lines only.
+sum_calls() { # FILE
+	jq -s '[.[][].functions[].calls] | add // 0' "$1"
+}
+
+documents() { # NAME CNT: that many lines so far
+	(($(wc -l <"$(bg_out "$1")") >= $2))
+}
+
+# --- intervals ---------------------------------------------------------------------------
+
+@test "the intervals add up to the calls made while they ran" {
+	need_tool jq
+	attach_add
+	capture "$FIX/call" add 500 # before: in no interval
+	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --json
+	start_bg calls "$FIX/call" --wait --until-line --threads 4 add
+	wait_ready calls
+	poll_until documents stats 1 # the first reading is made
+	tell calls
+	wait_line calls '^running '
+	poll_until documents stats 8
+	tell calls
+	wait_bg calls
+	local made
+	made=$(sed -nE 's/^result .* calls=([0-9]+) .*/\1/p' <<<"$output")
+	stop_bg -INT stats
+	assert_eq "$status" 0
+	assert_between "$made" 100 1000000000
+	assert_eq "$(sum_calls "$(bg_out stats)")" "$made" "sum of intervals"
+	# Of everything else, too; and what is true of every reading is true of intervals.
+	capture cat "$(bg_out stats)"
+	fsn reset g
+	while read -r line; do
+		output=$line
+		assert_eq "$(json "$SOUND unsound")" ""
+	done <"$(bg_out stats)"
+	assert_eq "$(jq -s '[.[][].functions[] | .histogram[].count] | add' "$(bg_out stats)")" \
+		"$(jq -s '[.[][].functions[].returns] | add' "$(bg_out stats)")" "histograms"
+	assert_eq "$(jq -s '[.[][].functions[] | .processes[].calls] | add' "$(bg_out stats)")" \
+		"$made" "processes"
+	fsn detach g
+}
+
+@test "--duration ends by itself, the last interval being shorter" {
+	attach_add
+	start_bg calls "$FIX/call" --until-line add
+	wait_line calls '^running '
+	fsn stats g -i 0.4 -d 1 -T
+	assert_eq "$(grep -cE '^20[0-9T:-]+Z g in 40[0-9] ms$' <<<"$output")" 2
+	assert_eq "$(grep -cE '^20[0-9T:-]+Z g in 2[0-9]{2} ms$' <<<"$output")" 1
+	fsn stats g -d 0.2 --format csv
+	assert_eq "${#lines[@]}" 2
+	tell calls
+	wait_bg calls
+	fsn stats g -i 0.1 -d 0.2 --format csv
+	assert_eq "${#lines[@]}" 1 # the header: nobody called
+	fsn detach g
+}
+
+@test "with --reset each call is in exactly one interval" {
+	local made
+
+	need_tool jq
+	attach_add
+	capture "$FIX/call" add 500
+	start_bg calls "$FIX/call" --until-line add
+	wait_line calls '^running '
+	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --reset --json
+	poll_until documents stats 5
+	tell calls
+	wait_bg calls
+	made=$(sed -nE 's/^result .* calls=([0-9]+) .*/\1/p' <<<"$output")
+	stop_bg stats
+	assert_eq "$status" 0
+	assert_eq "$(sum_calls "$(bg_out stats)")" "$((500 + made))"
+	assert_numbers g ""
+	fsn detach g
+}
+
+@test "a reset between two readings is no negative number" {
+	need_tool jq
+	attach_add
+	capture "$FIX/call" add 500
+	start_bg stats "$FUNCSNOOP" stats g -i 0.2 --json
+	poll_until documents stats 1
+	fsn reset g
+	capture "$FIX/call" add 7
+	poll_until documents stats "$(($(wc -l <"$(bg_out stats)") + 2))"
+	stop_bg -INT stats
+	assert_eq "$(sum_calls "$(bg_out stats)")" 7
+	fsn detach g
+}
+
+@test "metrics with --interval are counted on, and the file is always whole" {
+	local file=$BATS_TEST_TMPDIR/m.prom i
+
+	need_tool promtool
+	attach_add
+	start_bg calls "$FIX/call" --until-line add
+	wait_line calls '^running '
+	start_bg stats "$FUNCSNOOP" stats g -i 0.02 --format openmetrics --output "$file"
+	poll_until test -e "$file"
+	for ((i = 0; i < 100; i++)); do
+		[[ $(tail -n 1 "$file") == '# EOF' ]] || fail "half a file"
+	done
+	tell calls
+	wait_bg calls
+	stop_bg stats
+	assert_eq "$status" 0
+	assert_eq "$(sed -nE 's/^funcsnoop_calls_total\{.*"fix_add".* //p' "$file")" \
+		"$(sed -nE 's/^result .* calls=([0-9]+) .*/\1/p' "$(bg_out calls)")"
+	assert_eq "$(find "$BATS_TEST_TMPDIR" -name '.m.prom.*')" ""
+	fsn detach g
+}
+
+@test "--fail-if ends the intervals with the first in which it holds" {
+	attach_add
+	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --fail-if 'calls>=5' --json
+	poll_until documents stats 2
+	capture "$FIX/call" add 5
+	wait_bg -s 3 stats
+	assert_stderr_match '^funcsnoop stats: fix_add of g: calls is 5 '
+	fsn detach g
+}
+
+@test "a group that is detached ends the intervals with an error" {
+	attach_add
+	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --json
+	poll_until documents stats 1
+	fsn detach g
+	wait_bg -s 1 stats
+	assert_stderr_match "no group 'g' is attached"
+}
+
+# --- watching ------------------------------------------------------------------------------
+
+tm() {
+	tmux -S "$BATS_TEST_TMPDIR/tmux" "$@"
+}
+
+screen() {
+	tm capture-pane -p -t w
+}
+
+screen_has() { # REGEX
+	screen | grep -qE -e "$1"
+}
+
+start_watch() { # COLUMNS ROWS ARG...
+	need_tool tmux
+	tm -f /dev/null new-session -d -s w -x "$1" -y "$2" bash --norc
+	tm send-keys -t w "stty -a | tail -n +2 >$BATS_TEST_TMPDIR/before; PS1='prompt> '; $FUNCSNOOP stats ${*:3}; echo status \$?" Enter
+}
+
+screen_is_back() {
+	[[ $(tm display -p -t w '#{alternate_on}') == 0 ]]
+}
+
+end_tmux() {
+	tm kill-server 2>/dev/null || true
+	poll_until -t 5 no_tmux
+}
+
+no_tmux() {
+	! tm list-sessions >/dev/null 2>&1
+}
+
+teardown() {
+	[[ ! -S $BATS_TEST_TMPDIR/tmux ]] || tm kill-server 2>/dev/null || true
+	common_teardown
+}
+
+@test "--watch shows rates in place, sorts by key, follows the size, and restores all" {
+	attach_add
+	start_bg calls "$FIX/call" --until-line add
+	wait_line calls '^running '
+	capture "$FIX/call" ret 3
+	start_watch 100 20 g --watch -i 0.2
+	poll_until screen_has '^fix_add +[0-9]{2,}'
+	screen_has '^FUNCTION +CALLS/S' || fail "$(screen)"
+	screen_has '\[total\]' || fail "$(screen)"
+	assert_eq "$(screen | grep -c ^FUNCTION)" 1 "one table: it is redrawn"
+	screen_has '^fix_ret +0\.0' || fail "what was called before stays: $(screen)"
+	tm send-keys -t w n
+	poll_until screen_has '\[name\]'
+	# Smaller: the lines fit, none is wrapped.
+	tm resize-window -t w -x 50 -y 10
+	poll_until screen_has '^FUNCTION +CALLS/S.{0,30}$'
+	assert_eq "$(screen | grep -c ^fix_add)" 1
+	tm resize-window -t w -x 100 -y 20
+	tm send-keys -t w q
+	poll_until screen_has '^status 0$'
+	refute_on_screen() { ! screen_has '^FUNCTION'; }
+	refute_on_screen || fail "the frame stays: $(screen)"
+	tm send-keys -t w "stty -a | tail -n +2 | diff - $BATS_TEST_TMPDIR/before && echo same" Enter
+	poll_until screen_has '^same$'
+	assert_eq "$(tm display -p -t w '#{cursor_flag} #{alternate_on} #{wrap_flag}')" "1 0 1"
+	end_tmux
+	tell calls
+	wait_bg calls
+	fsn detach g
+}
+
+@test "--watch restores the terminal on Ctrl-C, SIGTERM, Ctrl-Z and errors" {
+	local pid
+
+	attach_add
+	start_watch 90 20 g --watch -i 0.2
+	poll_until screen_has 'no function of it was called'
+	tm send-keys -t w C-z
+	poll_until screen_has 'Stopped'
+	assert_eq "$(tm display -p -t w '#{cursor_flag} #{alternate_on}')" "1 0"
+	tm send-keys -t w fg Enter
+	poll_until screen_has 'no function of it was called'
+	tm send-keys -t w C-c
+	poll_until screen_is_back
+	assert_eq "$(tm display -p -t w '#{cursor_flag}')" 1
+	tm send-keys -t w "clear; $FUNCSNOOP stats g --watch -i 0.2; echo st=\$?" Enter
+	poll_until screen_has 'no function of it was called'
+	pid=$(pgrep -f -- "^$FUNCSNOOP stats g --watch -i 0.2")
+	kill -TERM "$pid"
+	poll_until screen_has '^st=0$'
+	tm send-keys -t w "clear; $FUNCSNOOP stats g --watch -i 0.2; echo st=\$?" Enter
+	poll_until screen_has 'no function of it was called'
+	fsn detach g
+	poll_until screen_has '^st=1$'
+	screen_has "no group 'g' is attached" || fail "$(screen)"
+	tm send-keys -t w "stty -a | tail -n +2 | diff - $BATS_TEST_TMPDIR/before && echo same" Enter
+	poll_until screen_has '^same$'
+	end_tmux
+}
+
+@test "--watch on a dumb terminal, or none, prints one table after the other" {
+	attach_add
+	start_bg calls "$FIX/call" --until-line add
+	wait_line calls '^running '
+	fsn stats g --watch -i 0.1 -d 0.35
+	assert_between "$(grep -c '^FUNCTION  CALLS/S' <<<"$output")" 3 4
+	[[ $output != *$'\e'* ]] || fail "escape sequences"
+	need_tool script
+	capture env TERM=dumb script -qec "'$FUNCSNOOP' stats g --watch -i 0.1 -d 0.35" /dev/null
+	[[ $output != *$'\e'* ]] || fail "escape sequences on a dumb terminal"
+	assert_output_match '^fix_add +[0-9]+'
+	tell calls
+	wait_bg calls
+	fsn detach g
+}
