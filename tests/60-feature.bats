@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What the kernel is found to do, by experiment, and how long that is believed.
+# bats file_tags=bpf
+
+load helpers
+
+CACHE=/run/funcsnoop/feature
+
+# The tests have a mount namespace of their own, and here a /run/funcsnoop of their own.
+setup() {
+	common_setup
+	[[ $EUID == 0 && -z ${FSN_NO_BPF-} ]] || return 0
+	mkdir -p -m 700 /run/funcsnoop
+	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
+}
+
+teardown() {
+	[[ $EUID != 0 || -n ${FSN_NO_BPF-} ]] || umount /run/funcsnoop
+	common_teardown
+}
+
+as_nobody() { # CMD...: without any capability
+	capture setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all "$@"
+}
+
+experiments='[.return_probes, .return_probes_seccomp, .return_probes_shadow_stack, .call,
+	.nop5, .multibyte_nops]'
+
+experiment_objects() {
+	bpftool prog show 2>/dev/null | grep -c ' name fsn_experiment ' || true
+}
+
+no_experiment_objects() {
+	[[ $(experiment_objects) == 0 ]]
+}
+
+refute_cached() { # WHAT
+	fsn feature --json
+	assert_eq "$(json .cached)" false "$1"
+	refute_output_match MARKED
+}
+
+# --- answers --------------------------------------------------------------------------
+
+@test "answers are those known of this kernel" {
+	local nop5 multi
+
+	need_bpf
+	need_arch x86_64
+	case $(uname -r) in
+	6.1.*) nop5=true multi=null ;;
+	6.12.*) nop5=true multi=false ;;
+	6.18.*) nop5=false multi=true ;;
+	7.2.12*) nop5=true multi=true ;; # has the form for 10-byte nops
+	*) skip "nobody has noted what $(uname -r) does" ;;
+	esac
+	fsn feature --json
+	assert_stderr ""
+	assert_json '[.return_probes.safe, .return_probes_seccomp.safe, .nop5.safe,
+		.multibyte_nops.emulated]' "[true,true,$nop5,$multi]"
+	assert_json '.attach | [.return_probes, .nop5_sites, .multibyte_nop_sites]' \
+		"[true,$nop5,${multi/null/false}]"
+	assert_json '.kernel' "$(uname -r)"
+	assert_json '.hints' '[]'
+}
+
+@test "the best link that is there is used, and each says why it is there or not" {
+	local link
+
+	need_bpf
+	fsn feature --json
+	assert_json '[.links[].name]' '["session","multi","perf"]'
+	assert_json '[.links[] | .why | length > 0] | all' true
+	link=$(json '[.links[] | select(.available)][0].name')
+	assert_json .attach.link "$link"
+	fsn attach --link auto g fix_add --lib "$FIX/libfix.so" --exit none
+	fsn attach --link "$link" h fix_add --lib "$FIX/libfix.so" --exit none
+	fsn detach g h
+}
+
+@test "the text says the same in a line each" {
+	need_bpf
+	fsn feature
+	assert_stderr ""
+	assert_output_match "^kernel +$(uname -r) +$(uname -m)$"
+	assert_output_match '^return probes +safe  '
+	assert_output_match '^CAP_PERFMON +yes  '
+	assert_output_match '^attach uses (session|multi|perf) links; '
+	assert_output_match '^experiments [0-9.]+ ms$'
+	refute_output_match '^hint:'
+	fsn feature
+	assert_output_match '^experiments made before'
+}
+
+@test "funcsnoop-json(5) has every key of the document, and no other" {
+	need_bpf
+	fsn feature --json
+	assert_eq "$(jq -rn '[inputs | paths | map(strings)[]] | unique[]' <<<"$output" | sort)" \
+		"$(awk '/^\.S[sh]/ { on = $0 == ".Ss feature" } on && /^\.It Va/' \
+			"$BATS_TEST_DIRNAME/../man/funcsnoop-json.5" |
+			sed 's/^\.It Va //; s/ , /\n/g' | sort -u)"
+}
+
+@test "an argument is wrong usage" {
+	fsn -s 2 feature kernel
+	assert_stderr_match "takes no argument 'kernel'"
+}
+
+@test "answers come also when the parent ignores the end of children" {
+	need_bpf
+	capture bash -c 'trap "" CHLD; exec "$0" feature --json' "$FUNCSNOOP"
+	assert_json '.return_probes.safe' true
+}
+
+# --- without privilege -----------------------------------------------------------------
+
+@test "without privilege the status is 0, and what was not tried says what it needs" {
+	need_root
+	need_tool setpriv
+	as_nobody "$FUNCSNOOP" feature --json
+	assert_json '.return_probes | [.safe, .why]' \
+		'[null,"not tried: needs CAP_BPF and CAP_PERFMON"]'
+	assert_json '[.links[].available] | unique' '[null]'
+	assert_json '.attach | [.link, .multibyte_nop_sites]' '[null,false]'
+	assert_json '[.capabilities[].effective] | any' false
+	assert_json '.bpffs.usable' false
+	assert_json '.hints[0]' "attaching needs CAP_BPF and CAP_PERFMON; try with sudo"
+	# What needs no probe is known all the same.
+	assert_json '.return_probes_seccomp.safe != null' true
+	[[ ! -e $CACHE ]] || fail "$CACHE was written"
+}
+
+@test "without privilege a dry run plans with care" {
+	need_root
+	need_tool setpriv
+	as_nobody "$FUNCSNOOP" attach g fix_add --lib "$FIX/libfix.so" --dry-run --json
+	assert_json '.[0].functions[0].refused' null
+}
+
+@test "CAP_BPF and CAP_PERFMON are enough for the experiments, but with perf links" {
+	local caps=-all,+bpf,+perfmon
+
+	need_bpf
+	need_tool setpriv
+	capture setpriv --reuid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
+		--bounding-set "$caps" "$FUNCSNOOP" feature --json
+	assert_json '.links[2] | [.available, .why]' '[null,"not tried: needs CAP_SYS_ADMIN"]'
+	assert_json '[.capabilities[] | select(.required) | .effective]' '[true,true]'
+	if [[ $(json '[.links[].available] | any') == true ]]; then
+		assert_json '.return_probes.safe' true
+	else
+		assert_json '.return_probes.why' "not tried: perf links need CAP_SYS_ADMIN"
+		assert_json '.hints[0] | test("CAP_SYS_ADMIN")' true
+	fi
+}
+
+# --- the cache ---------------------------------------------------------------------------
+
+@test "answers are kept, used by the next command, and made again with --fresh" {
+	local answers
+
+	need_bpf
+	fsn feature --json
+	assert_json '[.cached, .experiments_ns > 0]' '[false,true]'
+	answers=$(json "$experiments")
+	assert_eq "$(stat -c '%a %u' /run/funcsnoop "$CACHE")" $'700 0\n600 0'
+	fsn feature --json
+	assert_json '[.cached, .experiments_ns]' '[true,null]'
+	assert_json "$experiments" "$answers"
+	sed -i 's/^0 y .*/0 y MARKED/' "$CACHE"
+	fsn feature --json
+	assert_json '.return_probes.why' MARKED
+	fsn feature --json --fresh
+	assert_json '.cached' false
+	assert_json "$experiments" "$answers"
+	fsn feature --json
+	assert_json '.return_probes.why != "MARKED"' true
+	assert_eq "$(ls /run/funcsnoop)" feature
+}
+
+@test "attach plans by the kept answers" {
+	need_bpf
+	fsn feature
+	sed -i 's/^1 . .*/1 n MARKED/' "$CACHE"
+	fsn feature --json
+	assert_json '[.return_probes_seccomp.safe, .attach.return_probes]' '[false,false]'
+	assert_json '.hints | length' 1
+	fsn attach g fix_add --lib "$FIX/libfix.so" --exit return --dry-run --json
+	assert_json '.[0].functions[0].exit_why | test("unsafe")' true
+	fsn feature --fresh
+	fsn attach g fix_add --lib "$FIX/libfix.so" --exit return --dry-run --json
+	assert_json '.[0].functions[0].exit_why | test("unsafe")' false
+}
+
+@test "a cache that others could have written, or of another boot, is not believed" {
+	local good=$BATS_TEST_TMPDIR/good
+
+	need_bpf
+	fsn feature
+	sed 's/^0 y .*/0 y MARKED/' "$CACHE" >"$good"
+	renew() {
+		rm -rf "$CACHE"
+		cp "$good" "$CACHE"
+		chmod 600 "$CACHE"
+	}
+	renew
+	fsn feature --json
+	assert_json .cached true
+	renew && chown 65534 "$CACHE"
+	refute_cached "owner"
+	renew && chmod 620 "$CACHE"
+	refute_cached "mode"
+	renew && ln "$CACHE" /run/funcsnoop/second
+	refute_cached "two names"
+	renew && mv "$CACHE" /run/funcsnoop/other && ln -s other "$CACHE"
+	refute_cached "symbolic link"
+	renew && sed -i '1s/boot [0-9a-f]/boot x/' "$CACHE"
+	refute_cached "boot"
+	renew && sed -i '1s/funcsnoop [0-9.]*/funcsnoop 0.0.1/' "$CACHE"
+	refute_cached "version"
+	renew && sed -i '$d' "$CACHE"
+	refute_cached "a line missing"
+	renew && echo "6 y MARKED" >>"$CACHE"
+	refute_cached "a line more"
+	renew && sed -i '2s/ y / x /' "$CACHE"
+	refute_cached "no such answer"
+	renew && printf '\033[2J' >>"$CACHE"
+	refute_cached "control characters"
+	renew && truncate -s 0 "$CACHE"
+	refute_cached "empty"
+	rm "$CACHE" && mkfifo "$CACHE"
+	fsn -t 10 feature --json
+	assert_json .cached false
+	renew && chmod 777 /run/funcsnoop
+	refute_cached "folder"
+	chmod 700 /run/funcsnoop
+	fsn feature --json
+	assert_json .cached true
+}
+
+@test "where nothing can be kept the experiments are made each time" {
+	need_bpf
+	mount -o remount,ro /run/funcsnoop
+	fsn feature --json
+	assert_json '[.cached, .return_probes.safe]' '[false,true]'
+	fsn feature --json
+	assert_json '[.cached, .return_probes.safe]' '[false,true]'
+	assert_stderr ""
+}
+
+# --- nothing is left -----------------------------------------------------------------------
+
+@test "the experiments leave nothing behind" {
+	need_bpf
+	need_tool bpftool
+	fsn feature --fresh
+	poll_until -t 5 no_experiment_objects
+	no_test_processes
+}
+
+@test "killed at any moment, they leave nothing behind" {
+	local ms killed=0
+
+	need_bpf
+	need_tool bpftool
+	for ms in {1..60..3}; do
+		timeout -s KILL "0.0$((ms / 10))$((ms % 10))" "$FUNCSNOOP" feature --fresh \
+			>/dev/null 2>&1 || ((++killed))
+	done
+	poll_until -t 10 no_experiment_objects
+	poll_until -t 10 no_test_processes
+	((killed > 0)) || skip "nothing was slow enough to be killed"
+}
