@@ -10,7 +10,7 @@ CACHE=/run/funcsnoop/feature
 setup() {
 	common_setup
 	[[ $EUID == 0 && -z ${FSN_NO_BPF-} ]] || return 0
-	mkdir -p -m 700 /run/funcsnoop
+	[[ -d /run/funcsnoop ]] || mkdir -m 700 /run/funcsnoop
 	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
 }
 
