@@ -65,7 +65,7 @@ int stats_loop(const struct stats_options *o)
 {
 	struct reading readings[2] = { READING_NONE, READING_NONE };
 	struct stats_run run = { .o = o };
-	uint64_t start = now_ns(), tick = start;
+	uint64_t start, tick;
 	struct err err = {};
 	sigset_t waiting;
 	bool last = false;
@@ -74,6 +74,7 @@ int stats_loop(const struct stats_options *o)
 	signals_begin(&waiting);
 	/* With --reset the kernel keeps what intervals begin with. */
 	code = o->reset ? 0 : reading_take(o, &readings[0], &err);
+	start = tick = o->reset || code ? now_ns() : readings[0].mono_ns;
 	while (!code && !last && !run.held) {
 		tick = next_tick(o, start, tick);
 		wait_until(tick, &waiting);

@@ -73,6 +73,16 @@ static int compare_ranked(const void *a, const void *b)
 	return by_name ? by_name : (x->f->fn > y->f->fn) - (x->f->fn < y->f->fn);
 }
 
+/*
+ * What is kept by key is read after the counters: an interval may have the first call of a
+ * function in its processes and not yet in its counters, and all intervals must add up.
+ */
+static bool is_shown(const struct stats_func *f)
+{
+	return stats_func_called(f) || f->proc_cnt || f->code_cnt ||
+		stats_func_samples(f);
+}
+
 int report_choose(struct report_group *rg, const struct stats_choice *choice, bool ever)
 {
 	const struct stats *s = rg->s, *since = ever ? rg->whole : rg->s;
@@ -86,7 +96,7 @@ int report_choose(struct report_group *rg, const struct stats_choice *choice, bo
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
 
-		if (!choice->all && !stats_func_called(&since->funcs[i]))
+		if (!choice->all && !is_shown(&since->funcs[i]))
 			continue;
 		ranked[cnt++] = (struct ranked) {
 			.f = f,

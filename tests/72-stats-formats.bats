@@ -250,3 +250,24 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), H).serve_forever()' "$po
 	stop_bg web
 	fsn detach n
 }
+
+# --- examples ------------------------------------------------------------------------------
+
+@test "the dashboard asks for metrics that are there, in queries that Prometheus reads" {
+	local dir=$BATS_TEST_DIRNAME/../man/examples rules=$BATS_TEST_TMPDIR/rules.yml
+
+	need_tool promtool jq
+	attach_named
+	fsn stats n --format prometheus
+	sed -nE 's/^(funcsnoop_[a-z_]+)\{.*/\1/p' <<<"$output" | sort -u >"$BATS_TEST_TMPDIR/names"
+	jq -r '.. | .expr? // empty' "$dir/funcsnoop-grafana.json" |
+		sed 's/\$__rate_interval/1m/g' >"$BATS_TEST_TMPDIR/queries"
+	assert_eq "$(wc -l <"$BATS_TEST_TMPDIR/queries")" 8
+	assert_eq "$(grep -oE 'funcsnoop_[a-z_]+' "$BATS_TEST_TMPDIR/queries" | sort -u |
+		comm -23 - "$BATS_TEST_TMPDIR/names")" ""
+	jq -Rn '{groups: [{name: "q", rules: [inputs | {record: "r", expr: .}]}]}' \
+		"$BATS_TEST_TMPDIR/queries" >"$rules"
+	capture promtool check rules --lint=none "$rules"
+	assert_output_match 'SUCCESS: 8 rules found'
+	fsn detach n
+}
