@@ -15,9 +15,42 @@ static void add(struct json_object *obj, const char *key, struct json_object *va
 	json_object_object_add(obj, key, value);
 }
 
+/* Length of the UTF-8 character at @s, which ends with a zero byte; 0 when it is none. */
+static size_t utf8_len(const unsigned char *s)
+{
+	size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 :
+		     s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+		(s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+/* A JSON text is UTF-8 (RFC 8259): bytes of names that are not become U+FFFD. */
+static struct json_object *new_str(const char *value)
+{
+	const unsigned char *s = (const unsigned char *)value;
+	_cleanup_free_ char *out = malloc(strlen(value) * 3 + 1);
+	size_t at = 0, len;
+
+	if (!out)
+		return NULL;
+	for (; *s; s += len ? len : 1) {
+		len = utf8_len(s);
+		memcpy(out + at, len ? (const char *)s : "\xef\xbf\xbd", len ? len : 3);
+		at += len ? len : 3;
+	}
+	return json_object_new_string_len(out, (int)at);
+}
+
 static void add_str(struct json_object *obj, const char *key, const char *value)
 {
-	add(obj, key, value ? json_object_new_string(value) : NULL);
+	add(obj, key, value ? new_str(value) : NULL);
 }
 
 static void add_u64(struct json_object *obj, const char *key, uint64_t value)
@@ -152,7 +185,7 @@ void json_add_list(struct json_object *doc, const struct json_list_row *row)
 	char exits[64];
 
 	for (uint32_t i = 0; !row->error && i < info.lib_cnt; i++)
-		json_object_array_add(libs, json_object_new_string(group_lib(row->group, i)));
+		json_object_array_add(libs, new_str(group_lib(row->group, i)));
 	add_str(obj, "name", info.name);
 	add(obj, "libraries", libs);
 	add_u64_if(obj, "functions", !row->error, info.fn_cnt);
