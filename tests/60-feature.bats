@@ -82,7 +82,7 @@ refute_cached() { # WHAT
 	need_bpf
 	fsn feature
 	assert_stderr ""
-	assert_output_match "^kernel +$(uname -r) +$(uname -m)$"
+	assert_eq "$(awk '$1 == "kernel" { print $2, $3 }' <<<"$output")" "$(uname -r) $(uname -m)"
 	assert_output_match '^return probes +safe  '
 	assert_output_match '^CAP_PERFMON +yes  '
 	assert_output_match '^attach uses (session|multi|perf) links; '
