@@ -44,8 +44,7 @@ static __always_inline __u32 log2_u64(__u64 v)
 	return r + (v >> 1);
 }
 
-/* Not static, so that its many paths are verified once, on their own. */
-__noinline int count_bucket(__u32 row, __u64 ns, __u32 cpu)
+static __always_inline int count_bucket(__u32 row, __u64 ns, __u32 cpu)
 {
 	__u32 i = (cpu & fsn_hist_mask) * fsn_timed_cnt + row;
 	struct fsn_hist *hist = bpf_map_lookup_elem(&fsn_hists, &i);

@@ -46,9 +46,9 @@ char LICENSE[] SEC("license") = "GPL";
  */
 
 /* Counts a call in its process. Returns the record, or FSN_NO_PROC. */
-__noinline __u32 count_in_process(__u32 fn)
+__noinline __u32 count_in_process(__u32 fn, __u32 tgid)
 {
-	__u32 index = proc_find(fn, bpf_get_current_pid_tgid() >> 32, bpf_get_smp_processor_id());
+	__u32 index = proc_find(fn, tgid, bpf_get_smp_processor_id());
 	struct fsn_proc *proc = proc_at(index);
 
 	if (proc)
@@ -57,7 +57,7 @@ __noinline __u32 count_in_process(__u32 fn)
 }
 
 /* Counts a call. Whether it is to be followed: one of so many, if only samples are. */
-__noinline int count_call(__u32 fn)
+static __always_inline int count_call(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	__u64 nth;
@@ -96,14 +96,14 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 	if (!is_on())
 		return false;
 	if (fsn_processes)
-		proc = count_in_process(fn);
+		proc = count_in_process(fn, tgid);
 	if (!count_call(fn))
 		return false;
 	slot = set_index(tgid, sp);
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
 		return false;
-	way = slot_claim(set, call_key(fn, tgid) | byret, sp);
+	way = slot_claim_first(set, call_key(fn, tgid) | byret, sp);
 	if (way < 0) {
 		count_no_slot(fn);
 		return false;
@@ -166,6 +166,18 @@ __noinline int judge(__u32 fn, __u64 result)
 	return 1;
 }
 
+/* What is known of a call whose slot is locked: FSN_SLOW_NO_RESULT, FSN_SLOW_NO_ARGS. */
+static __noinline __u32 slot_flags(__u32 slot)
+{
+	__u32 index = slot / FSN_WAYS, way = slot % FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+
+	if (!set)
+		return FSN_SLOW_NO_RESULT | FSN_SLOW_NO_ARGS;
+	return (set->sp[way] ? 0 : FSN_SLOW_NO_RESULT) |
+		(set->proc[way] & FSN_HAS_ARGS ? 0 : FSN_SLOW_NO_ARGS);
+}
+
 /* Remembers a slow call. Its slot is still locked, so that its arguments are there. */
 __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 result)
 {
@@ -196,12 +208,17 @@ __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 
 #define END_FAILED 1
 #define END_SLOW   2
 
-/* The end in the process's record, which entry found as @index. */
-__noinline int end_in_process(__u32 fn, __u32 index, __u64 ns, __u32 how)
+/* The end in the process's record, which entry found. */
+__noinline int end_in_process(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u32 tgid)
 {
-	struct fsn_proc *proc = proc_again(index, fn, bpf_get_current_pid_tgid() >> 32,
-		bpf_get_smp_processor_id());
+	__u32 index = slot / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+	struct fsn_proc *proc;
 
+	if (!set)
+		return 0;
+	index = set->proc[slot % FSN_WAYS] & ~FSN_HAS_ARGS;
+	proc = proc_again(index, fn, tgid, bpf_get_smp_processor_id());
 	if (!proc)
 		return 0;
 	add(&proc->returns, 1);
@@ -214,19 +231,16 @@ __noinline int end_in_process(__u32 fn, __u32 index, __u64 ns, __u32 how)
 	return 0;
 }
 
-/* The end in the function's record. @flags are FSN_SLOW_...; returns END_FAILED, END_SLOW. */
-__noinline int end_in_function(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 result)
+/* What few ends need: a failure, a slow call. */
+__noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	__u32 flags = slot_flags(slot);
 	int how = 0;
 
 	if (!conf || !stat)
 		return 0;
-	add(&stat->total_ns, ns);
-	add(&stat->returns, 1);
-	count_bucket(conf->row, ns, bpf_get_smp_processor_id());
-	raise_extremes(stat, ns);
 	if (conf->judge && !(flags & FSN_SLOW_NO_RESULT) && judge(fn, result)) {
 		add(&stat->errors, 1);
 		flags |= FSN_SLOW_FAILED;
@@ -240,6 +254,34 @@ __noinline int end_in_function(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u6
 	return how;
 }
 
+/* Whether end_unusual() may have something to do. */
+static __always_inline bool is_unusual(const struct fsn_conf *conf, __u64 ns, __u64 result)
+{
+	if (ns >= READ(conf->slow_ns))
+		return true;
+	if (conf->judge == FSN_JUDGE_NONZERO)
+		return result << ((64 - conf->width) & 63);
+	return conf->judge;
+}
+
+/* The end in the function's record. Returns END_FAILED, END_SLOW. */
+static __always_inline int end_in_function(__u32 fn, __u32 slot, __u64 ns, __u64 result)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct fsn_conf *conf;
+
+	if (!stat)
+		return 0;
+	add(&stat->total_ns, ns);
+	add(&stat->returns, 1);
+	raise_extremes(stat, ns);
+	count_bucket(fn, ns, bpf_get_smp_processor_id());
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	if (conf && is_unusual(conf, ns, result))
+		return end_unusual(fn, slot, ns, result);
+	return 0;
+}
+
 /* An end without a slot: its call began before, or in a parent, or was not followed. */
 static __noinline int count_unmatched(__u32 fn)
 {
@@ -250,34 +292,48 @@ static __noinline int count_unmatched(__u32 fn)
 	return 0;
 }
 
-/* Counts the end of a call if it has a slot. @flags: FSN_SLOW_NO_RESULT or 0. */
-__noinline int call_end(__u32 fn, __u64 sp, __u64 result, __u32 flags)
+/* Gives a locked slot back. */
+static __always_inline void slot_leave(__u32 slot)
+{
+	__u32 index = slot / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+
+	if (set)
+		slot_publish(set, slot % FSN_WAYS, 0);
+}
+
+/*
+ * Counts the end of a call if it has a slot. The set is looked up twice: a lookup costs
+ * less than keeping more values than there are registers, and that the result is not known
+ * is kept in the slot, as a stack pointer of 0.
+ */
+__noinline int call_end(__u32 fn, __u64 sp, __u64 result, bool has_result)
 {
 	__u64 ns = bpf_ktime_get_ns(), start;
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32, index = set_index(tgid, sp), proc;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, slot = set_index(tgid, sp);
 	struct fsn_set *set;
 	int way, how;
 
-	set = bpf_map_lookup_elem(&fsn_slots, &index);
+	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
 		return 0;
-	way = slot_take(set, call_key(fn, tgid), sp);
+	way = slot_take_first(set, call_key(fn, tgid), sp);
 	if (way < 0) {
 		count_unmatched(fn);
 		return 0;
 	}
 	way &= FSN_WAYS - 1;
+	if (!has_result)
+		set->sp[way] = 0;
 	start = set->start[way];
+	slot = slot * FSN_WAYS + way;
 	ns = ns > start ? ns - start : 0;
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
-	proc = set->proc[way];
-	if (!(proc & FSN_HAS_ARGS))
-		flags |= FSN_SLOW_NO_ARGS;
-	how = end_in_function(fn, index * FSN_WAYS + way, flags, ns, result);
+	how = end_in_function(fn, slot, ns, result);
 	if (fsn_processes)
-		end_in_process(fn, proc & ~FSN_HAS_ARGS, ns, how);
-	slot_publish(set, way, 0);
+		end_in_process(fn, slot, ns, how, tgid);
+	slot_leave(slot);
 	return 0;
 }
 
@@ -295,7 +351,7 @@ int fsn_session(struct pt_regs *ctx)
 
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
 		return !call_begin(ctx, cookie & FSN_FN_MASK, 0);
-	call_end(cookie & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx), 0);
+	call_end(cookie & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx), true);
 	return 0;
 }
 
@@ -318,14 +374,15 @@ int fsn_count(struct pt_regs *ctx)
 		return 0;
 	count_call(fn);
 	if (fsn_processes)
-		count_in_process(fn);
+		count_in_process(fn, bpf_get_current_pid_tgid() >> 32);
 	return 0;
 }
 
 SEC("uretprobe")
 int fsn_return(struct pt_regs *ctx)
 {
-	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx), 0);
+	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx),
+		true);
 	return 0;
 }
 
@@ -340,7 +397,6 @@ int fsn_end(struct pt_regs *ctx)
 		return 0;
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))
 		return 0;
-	call_end(cookie & FSN_FN_MASK, REG_SP(ctx), REG_RESULT(ctx),
-		kind == FSN_END ? 0 : FSN_SLOW_NO_RESULT);
+	call_end(cookie & FSN_FN_MASK, REG_SP(ctx), REG_RESULT(ctx), kind == FSN_END);
 	return 0;
 }

@@ -84,6 +84,34 @@ __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 sp)
 	return -1;
 }
 
+/*
+ * The usual case, without a call: nobody is in the set, so that nothing can be given up in
+ * it either, and the first way is free.
+ */
+static __always_inline int slot_claim_first(struct fsn_set *set, __u64 key, __u64 sp)
+{
+	__u64 first = READ(set->key[0]), used = first;
+
+#pragma unroll
+	for (int i = 1; i < FSN_WAYS; i++)
+		used |= READ(set->key[i]);
+	if (!(used & FSN_KEY_USED_MASK) &&
+		swap(&set->key[0], first, next_gen(first) | FSN_KEY_LOCKED))
+		return 0;
+	return slot_claim(set, key, sp);
+}
+
+/* The same for the end of a call. */
+static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64 sp)
+{
+	__u64 seen = READ(set->key[0]);
+
+	if (!((seen ^ key) & FSN_KEY_CALL_MASK) && READ(set->sp[0]) == sp &&
+		swap(&set->key[0], seen, next_gen(seen) | FSN_KEY_LOCKED))
+		return 0;
+	return slot_take(set, key, sp);
+}
+
 /* A locked slot gets its key, or none; it keeps its generation. */
 static __always_inline void slot_publish(struct fsn_set *set, int way, __u64 key)
 {
