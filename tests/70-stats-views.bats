@@ -67,6 +67,30 @@ ended 11"
 	fsn detach g
 }
 
+# The kernel's table has room for tens of thousands of records. Here 30 calls more are put
+# into the counters than the processes have, and counted as lost.
+@test "calls of processes that found no room are the row others" {
+	local pins=$FUNCSNOOP_BPFFS/funcsnoop/g value
+
+	need_tool bpftool jq
+	attach_fix fix_add
+	capture "$FIX/call" --cpu 0 add 12
+	set_bytes() { # MAP JQ
+		value=$(bpftool -j map lookup pinned "$pins/$1" key 0 0 0 0 |
+			jq -r ".value | $2 | join(\" \")")
+		# shellcheck disable=SC2086 # a word a byte
+		bpftool map update pinned "$pins/$1" key 0 0 0 0 value $value
+	}
+	# bpf/funcsnoop.h: fsn_stat's returns and calls, fsn_ctl's lost_procs.
+	set_bytes stats '.[24] = "0x2a" | .[56] = "0x2a"'
+	set_bytes ctl '.[88] = "0x1e"'
+	fsn stats g --by process
+	assert_output_match '^ *[0-9]+  call +ended +12 '
+	assert_output_match '^ *-  others +- +30 '
+	assert_stderr "funcsnoop stats: 30 calls are missing by process: too many processes"
+	fsn detach g
+}
+
 @test "the table by library adds its functions up" {
 	attach_fix fix_add fix_ret
 	capture "$FIX/call" add 40
