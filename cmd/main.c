@@ -321,15 +321,15 @@ static error_t parse_first(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* A full disk or a closed pipe must not pass for success. */
+/* A full disk or a closed pipe must not pass for success. A command that failed said why. */
 static int check_stdout(const struct globals *g, int status)
 {
 	struct err err = {};
 
-	if (!fflush(stdout) && !ferror(stdout))
+	if ((!fflush(stdout) && !ferror(stdout)) || status)
 		return status;
 	if (errno == EPIPE)
-		return status ? status : EXIT_FAILED;
+		return EXIT_FAILED;
 	err_sys(&err, -errno, "cannot write output");
 	print_message(g, err.msg);
 	return EXIT_FAILED;

@@ -21,7 +21,7 @@
  * Begins with a push, which the kernel emulates: the fast kind of site. Its size must not
  * change with the compiler's mood, so it does nothing else.
  */
-__attribute__((noinline, noipa)) static int probed_call(int n)
+__attribute__((noinline)) static int probed_call(int n)
 {
 	__asm__ volatile("" ::: "memory",
 #if defined(__x86_64__)

@@ -34,7 +34,7 @@ assert_words() { # WORD...: exactly these
 
 @test "commands come first, and after global options with their values" {
 	complete_words ""
-	assert_words attach list stats reset set detach help version
+	assert_words attach list stats reset set detach feature help version
 	complete_words st
 	assert_words stats
 	complete_words --json --bpffs /nowhere de
@@ -53,7 +53,7 @@ assert_words() { # WORD...: exactly these
 	complete_words stats --to
 	assert_words --top
 	complete_words stats cuda --s
-	assert_words --slow --sort
+	assert_words --save --slow --sort
 	complete_words detach --s
 	assert_output ""
 	complete_words attach cuda --lib x --no
