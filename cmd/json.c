@@ -381,26 +381,71 @@ static struct json_object *slow_call_of(const struct stats *s, const struct stat
 	return obj;
 }
 
-void json_add_stats(struct json_object *doc, const struct stats *s,
-	const struct stats_func *const *funcs, size_t func_cnt, const struct stats_slow *slow,
-	size_t slow_cnt)
+static struct json_object *stats_head(const struct stats *s)
 {
-	struct json_object *obj = json_object_new_object(), *list = json_object_new_array();
+	struct json_object *obj = json_object_new_object();
 
 	add_str(obj, "group", group_info(s->group).name);
 	add_time(obj, "attached_at", s->attached_ns);
 	add_time(obj, "since", s->since_ns);
 	add(obj, "health", health_of(s));
+	return obj;
+}
+
+static struct json_object *slow_calls_of(const struct stats *s, const struct stats_slow *slow,
+	size_t cnt)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < cnt; i++)
+		json_object_array_add(list, slow_call_of(s, &slow[i]));
+	return list;
+}
+
+void json_add_stats(struct json_object *doc, const struct stats *s,
+	const struct stats_func *const *funcs, size_t func_cnt, const struct stats_slow *slow,
+	size_t slow_cnt)
+{
+	struct json_object *obj = stats_head(s), *list = json_object_new_array();
+
 	for (size_t i = 0; i < func_cnt; i++)
 		json_object_array_add(list, function_of(s, funcs[i]));
 	add(obj, "functions", list);
-	if (slow) {
-		list = json_object_new_array();
-		for (size_t i = 0; i < slow_cnt; i++)
-			json_object_array_add(list, slow_call_of(s, &slow[i]));
-		add(obj, "slow_calls", list);
-	}
+	if (slow)
+		add(obj, "slow_calls", slow_calls_of(s, slow, slow_cnt));
 	json_object_array_add(doc, obj);
+}
+
+/* Writes an object, or without its last bracket, so that more can follow; frees it. */
+static int write_part(struct json_object *obj, bool open, FILE *f)
+{
+	const char *text = json_object_to_json_string_ext(obj, JSON_C_TO_STRING_NOSLASHESCAPE);
+	int code = text ? 0 : -ENOMEM;
+
+	if (text)
+		fprintf(f, "%.*s", (int)strlen(text) - open, text);
+	json_object_put(obj);
+	return code;
+}
+
+int json_write_stats(const struct stats *s, const struct stats_func *const *funcs,
+	size_t func_cnt, const struct stats_slow *slow, size_t slow_cnt, FILE *f)
+{
+	int code = write_part(stats_head(s), true, f);
+
+	fputs(",\"functions\":[", f);
+	for (size_t i = 0; !code && i < func_cnt; i++) {
+		if (i)
+			fputc(',', f);
+		code = write_part(function_of(s, funcs[i]), false, f);
+	}
+	fputc(']', f);
+	if (slow && !code) {
+		fputs(",\"slow_calls\":", f);
+		code = write_part(slow_calls_of(s, slow, slow_cnt), false, f);
+	}
+	fputc('}', f);
+	return code;
 }
 
 static struct json_object *changed_function(const struct diff_func *d)

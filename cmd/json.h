@@ -61,6 +61,13 @@ void json_add_stats(struct json_object *doc, const struct stats *stats,
 	const struct stats_func *const *funcs, size_t func_cnt, const struct stats_slow *slow,
 	size_t slow_cnt);
 
+/*
+ * The same element of the document without line breaks, written function by function: the
+ * whole of thousands would take more memory than reading them. 0 or -ENOMEM.
+ */
+int json_write_stats(const struct stats *stats, const struct stats_func *const *funcs,
+	size_t func_cnt, const struct stats_slow *slow, size_t slow_cnt, FILE *f);
+
 /* stats --diff: @group's .diff and .before. */
 struct report_group;
 void json_add_diff(struct json_object *doc, const struct report_group *group);

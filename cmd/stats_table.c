@@ -192,9 +192,30 @@ const struct stats_format format_csv = { "csv", false, true, print_csv };
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
+/* The statistics of many functions: not as one document in memory. */
+static int write_groups(const struct report *r, FILE *f)
+{
+	int code = 0;
+
+	fputc('[', f);
+	for (size_t i = 0; !code && i < r->cnt; i++) {
+		const struct report_group *rg = &r->group[i];
+
+		if (i)
+			fputc(',', f);
+		code = json_write_stats(rg->s, rg->funcs, rg->func_cnt, rg->slow, rg->slow_cnt, f);
+	}
+	fputs("]\n", f);
+	return code;
+}
+
 static int print_json(const struct report *r, FILE *f)
 {
-	struct json_object *doc = json_array();
+	struct json_object *doc;
+
+	if (r->view != VIEW_DIFF && !r->g->pretty)
+		return write_groups(r, f);
+	doc = json_array();
 
 	for (size_t i = 0; i < r->cnt; i++) {
 		const struct report_group *rg = &r->group[i];
