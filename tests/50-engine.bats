@@ -605,11 +605,6 @@ sampled_out 900"
 	engine_case session return eng_leaf "threads 20000 16" "eng_leaf 320000 0 320000 0 0 0"
 }
 
-# bats test_tags=bpf,slow
-@test "320,000 calls of sixteen threads are counted to the last (multi, ret)" {
-	engine_case multi ret eng_leaf "threads 20000 16" "eng_leaf 320000 0 320000 0 0 0"
-}
-
 # --- both ways in one group -----------------------------------------------------------
 
 @test "one group has functions with return probes and with ret probes" {

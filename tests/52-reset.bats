@@ -186,27 +186,27 @@ readings_add_up() { # MODE EXIT COUNT
 	fsn detach g
 }
 
-# bats test_tags=slow
+# bats test_tags=bpf,slow
 @test "eight threads and 30 resets: each call is in one reading (session, return)" {
 	readings_add_up session return 30
 }
 
-# bats test_tags=slow
+# bats test_tags=bpf,slow
 @test "eight threads and 10 resets: each call is in one reading (multi, return)" {
 	readings_add_up multi return 10
 }
 
-# bats test_tags=slow
+# bats test_tags=bpf,slow
 @test "eight threads and 10 resets: each call is in one reading (perf, return)" {
 	readings_add_up perf return 10
 }
 
-# bats test_tags=slow
-@test "eight threads and 50 resets: each call is in one reading (multi, ret)" {
-	readings_add_up multi ret 50
+# bats test_tags=bpf,slow
+@test "eight threads and 30 resets: each call is in one reading (multi, ret)" {
+	readings_add_up multi ret 30
 }
 
-# bats test_tags=slow
+# bats test_tags=bpf,slow
 @test "eight threads and 10 resets: each call is in one reading (perf, ret)" {
 	readings_add_up perf ret 10
 }
@@ -250,7 +250,7 @@ readings_add_up() { # MODE EXIT COUNT
 	start_bg ret "$FIX/call" --threads 4 --until-line ret
 	wait_line add "^running "
 	wait_line ret "^running "
-	start_bg resets bash -c 'for i in {1..25}; do "$0" reset g || exit; done' "$FUNCSNOOP"
+	start_bg resets bash -c 'for i in {1..15}; do "$0" reset g || exit; done' "$FUNCSNOOP"
 	while ! bg_ended resets; do
 		fsn stats g --json
 		cat "$BATS_TEST_TMPDIR/.out" >>"$BATS_TEST_TMPDIR/readings"
@@ -278,7 +278,7 @@ raw_base() { # which baseline is used, and from which epoch (struct fsn_ctl)
 	need_tool bpftool
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	span=$(ms_of "$FUNCSNOOP" reset g)
-	for ((i = 1; i <= 25; i++)); do
+	for ((i = 1; i <= 20; i++)); do
 		capture "$FIX/call" add "$i"
 		((pending += i))
 		before=$(raw_base)
@@ -304,7 +304,7 @@ raw_base() { # which baseline is used, and from which epoch (struct fsn_ctl)
 	start_bg call "$FIX/call" --threads 4 --until-line add
 	wait_line call "^running "
 	span=$(ms_of "$FUNCSNOOP" reset h)
-	for ((i = 0; i < 25; i++)); do
+	for ((i = 0; i < 20; i++)); do
 		before=$(raw_base)
 		killed_within "$span" "$FUNCSNOOP" stats g --reset --json \
 			>"$BATS_TEST_TMPDIR/reading.$i"

@@ -230,14 +230,14 @@ fix_ret 5 0 5 0 0 0"
 	esac
 }
 
-attach_killed() { # MODE
+attach_killed() { # MODE TIMES
 	local attach=("$FUNCSNOOP" attach g fix_add fix_ret --lib "$FIX/libfix.so" --link "$1")
 	local i span whole=0
 
 	need_link "$1"
 	span=$(ms_of "${attach[@]}")
 	fsn detach g
-	for ((i = 0; i < 20; i++)); do
+	for ((i = 0; i < $2; i++)); do
 		killed_within "$span" "${attach[@]}" >/dev/null
 		whole_or_nothing
 		[[ ! -d $FOLDER/g ]] || fsn detach g
@@ -246,18 +246,18 @@ attach_killed() { # MODE
 }
 
 @test "an attach that is killed at any moment leaves a whole group or nothing (session)" {
-	attach_killed session
+	attach_killed session 20
 }
 
 @test "an attach that is killed at any moment leaves a whole group or nothing (perf)" {
-	attach_killed perf
+	attach_killed perf 10
 }
 
-detach_killed() { # MODE
+detach_killed() { # MODE TIMES
 	local i span
 
 	need_link "$1"
-	for ((i = 0; i < 20; i++)); do
+	for ((i = 0; i <= $2; i++)); do
 		[[ -d $FOLDER/g ]] ||
 			fsn attach g fix_add fix_ret --lib "$FIX/libfix.so" --link "$1"
 		if ((i == 0)); then
@@ -273,11 +273,11 @@ detach_killed() { # MODE
 }
 
 @test "a detach that is killed at any moment leaves a whole group or nothing (session)" {
-	detach_killed session
+	detach_killed session 20
 }
 
 @test "a detach that is killed at any moment leaves a whole group or nothing (perf)" {
-	detach_killed perf
+	detach_killed perf 10
 }
 
 @test "an attach --replace that is killed leaves the old group or the new one, whole" {
