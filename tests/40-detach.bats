@@ -140,7 +140,7 @@ nothing_fires() { # MODE EXIT
 	fsn attach g fix_add fix_ret --lib "$FIX/libfix.so"
 	for pin in "$FUNCSNOOP_BPFFS"/funcsnoop/g/*; do
 		kind=map
-		[[ ${pin##*/} != link_* ]] || kind=link
+		[[ ${pin##*/} != link_* ]] || kind='link'
 		capture bpftool -j "$kind" show pinned "$pin"
 		ids+=("$kind $(json .id)")
 		[[ $kind != link ]] || ids+=("prog $(json .prog_id)")

@@ -5,7 +5,7 @@
 load helpers
 
 calls_of() { # FILE...: sum over readings
-	cat "$@" | jq -s '[.[][].functions[].calls] | add // 0'
+	jq -s '[.[][].functions[].calls] | add // 0' "$@"
 }
 
 result_calls() { # of the last fixture's $output
@@ -153,36 +153,36 @@ hint: 'funcsnoop list' shows what is attached"
 
 # Eight threads call until told; meanwhile COUNT readings reset.
 readings_add_up() { # MODE EXIT COUNT
-	local i
+	local i calls readings=()
 
 	need_link "$1"
 	fsn attach g fix_add --lib "$FIX/libfix.so" --link "$1" --exit "$2"
 	start_bg call "$FIX/call" --threads 8 --until-line add
 	wait_line call "^running "
-	for ((i = 0; i < $3; i++)); do
+	for ((i = 0; i <= $3; i++)); do
+		if ((i == $3)); then
+			tell call
+			wait_bg call
+			calls=$(result_calls)
+		fi
 		fsn stats g --reset --json
-		cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/reading.$i"
+		readings+=("$BATS_TEST_TMPDIR/reading.$i")
+		cp "$BATS_TEST_TMPDIR/.out" "${readings[i]}"
 	done
-	tell call
-	wait_bg call
-	i=$(result_calls)
-	fsn stats g --json
-	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/reading.end"
-	assert_eq "$(calls_of "$BATS_TEST_TMPDIR"/reading.*)" "$i" "calls made, and counted"
-	assert_eq "$(cat "$BATS_TEST_TMPDIR"/reading.* | jq -cr "$SOUND unsound")" ""
+	assert_eq "$(calls_of "${readings[@]}")" "$calls" "calls made, and counted"
+	assert_eq "$(jq -cr "$SOUND unsound" "${readings[@]}")" ""
 	# What one reading leaves in flight the next one carries.
-	assert_eq "$(cat $(ls -v "$BATS_TEST_TMPDIR"/reading.*) |
-		jq -sc 'map(.[0].functions[0] // {carried: 0, in_flight: 0}) as $f
-			| [range(1; length) | select($f[.].carried != $f[. - 1].in_flight)]')" \
-		"[]" "in_flight of a reading, and carried of the next"
+	assert_eq "$(jq -sc 'map(.[0].functions[0] // {carried: 0, in_flight: 0}) as $f
+		| [range(1; length) | select($f[.].carried != $f[. - 1].in_flight)]' \
+		"${readings[@]}")" "[]" "in_flight of a reading, and carried of the next"
 	# Each call is in one bucket of one reading; extremes lie in the outermost ones.
-	assert_eq "$(cat "$BATS_TEST_TMPDIR"/reading.* | jq -s --argjson calls "$i" '
+	assert_eq "$(jq -s --argjson calls "$calls" '
 		[.[][0].functions[]] as $f | [$f[].histogram[]] as $h
 		| ([$f[].min_ns | values] | min) as $min | ([$f[].max_ns | values] | max) as $max
 		| [([$h[].count] | add) == $calls, ([$f[].returns] | add) == $calls,
 		  $min >= ([$h[].ge_ns] | min), $min < ([$h[].lt_ns] | min),
-		  $max >= ([$h[].ge_ns] | max), $max < ([$h[].lt_ns] | max)] | all')" true \
-		"buckets and extremes"
+		  $max >= ([$h[].ge_ns] | max), $max < ([$h[].lt_ns] | max)] | all' \
+		"${readings[@]}")" true "buckets and extremes"
 	fsn detach g
 }
 
