@@ -33,10 +33,10 @@ LIB=$FIX/libfix.so
 	local command page
 
 	fsn help
-	for command in attach list stats stream reset set detach feature help version; do
+	for command in attach list stats reset set detach feature help version; do
 		assert_output_match "^  $command +"
 	done
-	for command in attach list stats stream reset set detach feature; do
+	for command in attach list stats reset set detach feature; do
 		fsn help $command
 		assert_output_match "^Usage: funcsnoop $command"
 		assert_stderr ""
