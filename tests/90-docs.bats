@@ -209,7 +209,8 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	done < <(grep -oE '[`(](cmd|lib|bpf|man|tests|completions)/[A-Za-z0-9_./-]*' "$README" |
 		cut -c 2- | grep -v NAME | sort -u)
 	while read -r name; do
-		grep -qE "^$name:|^\.PHONY:.* $name( |$)" "$ROOT/GNUmakefile" ||
+		grep -qE "^$name:|^\.PHONY:.* $name( |$)" "$ROOT/GNUmakefile" \
+			"$ROOT"/tests/*/*.mk ||
 			fail "README.md: no make $name"
 	done < <(grep -oE '(\bsudo|`|^)( ?)make [a-z-]+' "$README" | sed 's/.*make //' | sort -u)
 }
