@@ -74,7 +74,7 @@ struct fsn_stat {
 
 /*
  * Log-linear buckets, 8 to an octave: below 8 ns one for each nanosecond, then
- * [2^o + s * 2^(o-3), + 2^(o-3)) for octave o and step s. Index: shard * timed_cnt + row.
+ * [2^o + s * 2^(o-3), + 2^(o-3)) for octave o and step s. Index: shard * timed_cnt + function.
  */
 #define FSN_HIST_STEP_BITS 3
 #define FSN_HIST_STEPS     (1 << FSN_HIST_STEP_BITS)
@@ -112,11 +112,10 @@ enum fsn_judge {
 
 struct fsn_conf {
 	unsigned long long slow_ns; /* at or over this a call is slow; FSN_NO_SLOW: never */
-	unsigned int row;           /* in fsn_hists */
 	unsigned char judge;        /* enum fsn_judge */
 	unsigned char width;        /* bits of the result; the rest is undefined */
 	unsigned char ok_cnt;       /* codes that are no error */
-	unsigned char pad;
+	unsigned char pad[5];
 	long long ok[FSN_OK_CODES];
 };
 
@@ -238,7 +237,7 @@ struct fsn_ctl {
 	unsigned int on;        /* FSN_ON once probes count, and FSN_FILTER_... */
 	unsigned int save_args; /* some function remembers slow calls */
 	unsigned int epoch;     /* that programs write minimum, maximum, processes under */
-	unsigned int sync;      /* counts what a reset waited for; see fsn_sync */
+	unsigned int reserved;
 	/* What readers start from: first epoch (16 bits), baseline in use (bit 16). */
 	unsigned int base;
 	unsigned int pad;

@@ -82,10 +82,9 @@ static int describe_func(struct description *d, const struct target_func *f,
 	return code;
 }
 
-static void describe_conf(const struct target_func *f, uint32_t row, struct fsn_conf *conf)
+static void describe_conf(const struct target_func *f, struct fsn_conf *conf)
 {
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
-	conf->row = row;
 	if (!f->preset)
 		return;
 	conf->judge = f->preset->judge.kind;
@@ -125,7 +124,7 @@ int description_new(const struct target *t, struct description *ret_desc, struct
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = 0; !code && i < t->probed_cnt; i++) {
 		code = describe_func(&d, &t->funcs[i], &d.funcs[i], err);
-		describe_conf(&t->funcs[i], i, &d.confs[i]);
+		describe_conf(&t->funcs[i], &d.confs[i]);
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 	}
 	for (size_t i = 0; !code && i < t->lib_cnt; i++)
