@@ -9,6 +9,7 @@
 #include "cmd.h"
 #include "duration.h"
 #include "feature.h"
+#include "functions.h"
 #include "json.h"
 #include "mappers.h"
 #include "text.h"
@@ -268,24 +269,12 @@ static void note_left_out(const struct options *o, const struct target *t)
 
 static void print_target(const struct options *o, const struct target *t)
 {
-	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, true },
-		{ "LIBRARY", TABLE_LEFT, true }, { "OFFSET", TABLE_RIGHT, false },
-		{ "SITE", TABLE_LEFT, false }, { "INSTRUCTION", TABLE_LEFT, true },
-		{ "EXIT", TABLE_LEFT, false }, { "WHY", TABLE_LEFT, true } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct table *table = functions_table();
 
 	for (size_t i = 0; i < t->func_cnt; i++) {
-		const struct target_func *f = &t->funcs[i];
-		struct group_func shown = target_func_shown(f);
+		struct group_func shown = target_func_shown(&t->funcs[i]);
 
-		table_cell(table, "%s", f->demangled ? f->demangled : f->name);
-		table_cell(table, "%s", f->lib->path);
-		table_cell(table, "%#llx", (unsigned long long)f->offset);
-		table_cell(table, f->refused ? "-" : "+%llu",
-			(unsigned long long)(f->site_offset - f->offset));
-		table_cell(table, "%s", f->refused ? "-" : shown.insn);
-		table_cell(table, "%s", f->refused ? "refused" : text_exit(shown.exit));
-		table_cell(table, "%s", f->refused ? f->refused : shown.exit_why);
+		functions_add(table, &shown, t->funcs[i].refused);
 	}
 	table_print(table, o->g, stdout);
 }

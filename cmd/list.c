@@ -8,6 +8,7 @@
 #include "cmd.h"
 #include "cost.h"
 #include "duration.h"
+#include "functions.h"
 #include "groups.h"
 #include "json.h"
 #include "link.h"
@@ -198,23 +199,13 @@ static int list_groups(const struct options *o)
 
 static void print_functions(const struct globals *g, const struct group *group)
 {
-	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, true },
-		{ "LIBRARY", TABLE_LEFT, true }, { "OFFSET", TABLE_RIGHT, false },
-		{ "SITE", TABLE_LEFT, false }, { "INSTRUCTION", TABLE_LEFT, true },
-		{ "EXIT", TABLE_LEFT, false }, { "WHY", TABLE_LEFT, true } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_table_ struct table *table = functions_table();
 	struct group_info info = group_info(group);
 
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
 		struct group_func f = group_func(group, i);
 
-		table_cell(table, "%s", f.demangled ? f.demangled : f.name);
-		table_cell(table, "%s", f.library);
-		table_cell(table, "%#llx", (unsigned long long)f.offset);
-		table_cell(table, "+%llu", (unsigned long long)(f.site_offset - f.offset));
-		table_cell(table, "%s", f.insn);
-		table_cell(table, "%s", text_exit(f.exit));
-		table_cell(table, "%s", f.exit_why);
+		functions_add(table, &f, NULL);
 	}
 	table_print(table, g, stdout);
 }

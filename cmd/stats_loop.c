@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "stats_output.h"
+#include "util.h"
 
 static volatile sig_atomic_t stop;
 
@@ -29,21 +30,13 @@ static void signals_begin(sigset_t *ret_waiting)
 	sigprocmask(SIG_BLOCK, &blocked, ret_waiting);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 static void wait_until(uint64_t at_ns, const sigset_t *waiting)
 {
 	while (!stop) {
-		uint64_t now = now_ns(), left = at_ns > now ? at_ns - now : 0;
+		uint64_t now = clock_ns(CLOCK_MONOTONIC), left = at_ns > now ? at_ns - now : 0;
 		struct timespec ts = { left / 1000000000, left % 1000000000 };
 
-		if (ppoll(NULL, 0, &ts, waiting) == 0 && now_ns() >= at_ns)
+		if (ppoll(NULL, 0, &ts, waiting) == 0 && clock_ns(CLOCK_MONOTONIC) >= at_ns)
 			return;
 	}
 }
@@ -51,7 +44,7 @@ static void wait_until(uint64_t at_ns, const sigset_t *waiting)
 /* The next multiple of the interval that is still to come, or the end. */
 static uint64_t next_tick(const struct stats_options *o, uint64_t start, uint64_t last)
 {
-	uint64_t now = now_ns(),
+	uint64_t now = clock_ns(CLOCK_MONOTONIC),
 		 end = o->duration_ns ? start + o->duration_ns : UINT64_MAX;
 	uint64_t step = o->interval_ns ? o->interval_ns : o->duration_ns,
 		 next = last + step;
@@ -74,7 +67,7 @@ int stats_loop(const struct stats_options *o)
 	signals_begin(&waiting);
 	/* With --reset the kernel keeps what intervals begin with. */
 	code = o->reset ? 0 : reading_take(o, &readings[0], &err);
-	start = tick = o->reset || code ? now_ns() : readings[0].mono_ns;
+	start = tick = o->reset || code ? clock_ns(CLOCK_MONOTONIC) : readings[0].mono_ns;
 	while (!code && !last && !run.held) {
 		tick = next_tick(o, start, tick);
 		wait_until(tick, &waiting);

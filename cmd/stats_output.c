@@ -7,16 +7,9 @@
 
 #include "stats_output.h"
 #include "stats_view.h"
+#include "util.h"
 
 /* --- reading -------------------------------------------------------------------------------- */
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 static int reading_open(
 	const struct stats_options *o, struct reading *now, struct err *err)

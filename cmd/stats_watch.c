@@ -14,6 +14,7 @@
 
 #include "stats_output.h"
 #include "text.h"
+#include "util.h"
 
 /* Sequences that every terminal since the VT100, or its emulation, understands. */
 #define ENTER    "\033[?1049h\033[?25l\033[?7l" /* other screen, no cursor, no wrapping */
@@ -83,14 +84,6 @@ static void signals_begin(struct screen *s)
 	}
 	sigprocmask(SIG_BLOCK, &blocked, &s->waiting);
 	signal(SIGPIPE, SIG_IGN);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
 /* --- drawing -------------------------------------------------------------------------------- */
@@ -207,7 +200,7 @@ static enum wish wait_for_wish(
 	char key;
 
 	while (wish == WISH_NONE) {
-		uint64_t now = now_ns(), left = until_ns > now ? until_ns - now : 0;
+		uint64_t now = clock_ns(CLOCK_MONOTONIC), left = until_ns > now ? until_ns - now : 0;
 		struct timespec ts = { left / 1000000000, left % 1000000000 };
 		int n;
 
@@ -227,19 +220,19 @@ static enum wish wait_for_wish(
 static int watch(struct screen *s, struct stats_options *o, struct err *err)
 {
 	struct reading readings[2] = { READING_NONE, READING_NONE };
-	uint64_t next = now_ns(),
+	uint64_t next = clock_ns(CLOCK_MONOTONIC),
 		 end = o->duration_ns ? next + o->duration_ns : UINT64_MAX;
 	enum wish wish = WISH_READ;
 	bool any = false;
 	int code = 0, at = 0;
 
-	while (!code && wish != WISH_END && now_ns() < end) {
+	while (!code && wish != WISH_END && clock_ns(CLOCK_MONOTONIC) < end) {
 		if (wish == WISH_READ) {
 			at = !at;
 			reading_done(&readings[at]);
 			readings[at] = (struct reading)READING_NONE;
 			code = reading_take(o, &readings[at], err);
-			next = now_ns() + o->interval_ns;
+			next = clock_ns(CLOCK_MONOTONIC) + o->interval_ns;
 		}
 		if (!code)
 			code = draw(o, &readings[at], any ? &readings[!at] : NULL, err);

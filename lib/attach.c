@@ -8,14 +8,7 @@
 #include "describe.h"
 #include "engine.h"
 #include "probes.h"
-
-static uint64_t realtime_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
+#include "util.h"
 
 static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct err *err)
 {
@@ -64,7 +57,7 @@ static void fill_meta(struct fsn_meta *meta, const struct target *t,
 {
 	meta->layout = FSN_LAYOUT;
 	meta->links = engine_links(e);
-	meta->attached_ns = realtime_ns();
+	meta->attached_ns = clock_ns(CLOCK_REALTIME);
 	meta->fn_cnt = t->probed_cnt;
 	meta->timed_cnt = t->timed_cnt;
 	meta->lib_cnt = t->lib_cnt;

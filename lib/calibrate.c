@@ -11,6 +11,7 @@
 #include "calibrate.h"
 #include "feature.h"
 #include "target.h"
+#include "util.h"
 
 #define CACHE_NAME "calibration"
 #define GROUP_NAME "calibration"
@@ -33,14 +34,6 @@ __attribute__((noinline)) static int probed_call(int n)
 	return n + 1;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 /* ns for one call, the best of some rounds: what disturbs only ever adds. */
 static uint64_t time_calls(void)
 {
@@ -48,10 +41,10 @@ static uint64_t time_calls(void)
 	uint64_t best = UINT64_MAX, start, took;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		start = now_ns();
+		start = clock_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < CALLS; i++)
 			call(i);
-		took = now_ns() - start;
+		took = clock_ns(CLOCK_MONOTONIC) - start;
 		if (took < best)
 			best = took;
 	}

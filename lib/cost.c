@@ -95,14 +95,12 @@ void cost_read(const struct bpffs *fs, const struct group *group,
 	struct cost_reading *ret_reading)
 {
 	struct cost_reading reading = {};
-	struct timespec now;
 
 	if (read_accounted(fs, group, &reading.ns))
 		reading.source = COST_ACCOUNTED;
 	else if (reading.ns = 0, read_calibrated(group, &reading.ns))
 		reading.source = COST_CALIBRATED;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	reading.at_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	reading.at_ns = clock_ns(CLOCK_MONOTONIC);
 	*ret_reading = reading;
 }
 

@@ -35,14 +35,6 @@ __attribute__((format(printf, 2, 3))) static void hint(
 	va_end(ap);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 /* --- settings ------------------------------------------------------------------------------- */
 
 static int64_t read_setting(const char *path)
@@ -304,9 +296,9 @@ void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_re
 	look_at_limits(r);
 	look_at_caps(r);
 	look_at_links(r);
-	start = now_ns();
+	start = clock_ns(CLOCK_MONOTONIC);
 	r->cached = feature_experiments(fresh, r->experiments);
-	r->experiments_ns = r->cached ? 0 : now_ns() - start;
+	r->experiments_ns = r->cached ? 0 : clock_ns(CLOCK_MONOTONIC) - start;
 	feature_set_rules(&r->rules, r->experiments);
 	hint_rest(r);
 	look_at_bpffs(r, bpffs);

@@ -224,6 +224,31 @@ int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *e
 	return 0;
 }
 
+int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
+	uint64_t *ret_start_ticks)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[PATH_MAX], line[1024];
+	const char *rest;
+
+	if (tid)
+		snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, pid, tid);
+	else
+		snprintf(path, sizeof(path), "%s/%d/stat", proc, pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return -ESRCH;
+	/* State is field 3, the start field 22; the command before them may hold anything. */
+	rest = strrchr(line, ')');
+	if (!rest ||
+		sscanf(rest + 1,
+			" %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+			" %*s %*s %*s %" SCNu64,
+			ret_state, ret_start_ticks) != 2)
+		return -EINVAL;
+	return 0;
+}
+
 int proc_open_root(const char *proc, pid_t pid, struct err *err)
 {
 	char path[PATH_MAX];

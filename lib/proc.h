@@ -41,6 +41,14 @@ void proc_maps_done(struct proc_maps *maps);
 _must_check_ int proc_pids(
 	const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *err);
 
+/*
+ * State (proc(5): R, S, Z, ...) and start of thread @tid of process @pid; @tid 0 is the
+ * process. The start is CLOCK_BOOTTIME in ticks of sysconf(_SC_CLK_TCK). -ESRCH when it is
+ * not there, -EINVAL when it can't be read.
+ */
+_must_check_ int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
+	uint64_t *ret_start_ticks);
+
 /* The root folder of @pid's mount namespace, O_PATH; the descriptor or an error. */
 _must_check_ int proc_open_root(const char *proc, pid_t pid, struct err *err);
 

@@ -155,7 +155,6 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 {
 	uint32_t in_use = FSN_BASE_INDEX(r->ctl->base), idle = !in_use;
 	const struct group *g = r->g;
-	struct timespec now;
 	int code;
 
 	code = map_write(base_fd(g, idle), 0, g->meta.fn_cnt, sizeof(*raw->total), raw->total);
@@ -164,8 +163,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 			code = write_buckets(g, in_use, &s->funcs[i]);
 	if (code)
 		return code;
-	clock_gettime(CLOCK_REALTIME, &now);
-	r->ctl->since_ns[idle] = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	r->ctl->since_ns[idle] = clock_ns(CLOCK_REALTIME);
 	r->ctl->slow_base[idle] = r->view.ctl.slow_head;
 	r->ctl->lost_codes_base[idle] = r->view.ctl.lost_codes;
 	r->ctl->lost_procs_base[idle] = r->view.ctl.lost_procs;

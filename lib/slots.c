@@ -9,18 +9,12 @@
 #include <time.h>
 
 #include "group_priv.h"
+#include "proc.h"
 #include "slots.h"
+#include "util.h"
 
 /* Inode of the first pid namespace: PROC_PID_INIT_INO, include/linux/proc_ns.h. */
 #define INIT_PID_NS 0xeffffffcU
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 static uint32_t key_fn(uint64_t key)
 {
@@ -57,22 +51,11 @@ static FILE *open_task(pid_t pid, pid_t tid, const char *file)
 static enum thread_state thread_state(pid_t pid, pid_t tid, uint64_t start_ns)
 {
 	uint64_t ticks, begun_ns, boot_ns;
-	_cleanup_fclose_ FILE *f = NULL;
-	char line[1024], state;
-	const char *rest;
+	char state;
 
 	if (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH)
 		return THREAD_GONE;
-	f = open_task(pid, tid, "stat");
-	if (!f || !fgets(line, sizeof(line), f))
-		return THREAD_UNKNOWN;
-	/* proc(5): state is field 3, start time field 22 in ticks since boot; the command
-	 * before them may hold anything. */
-	rest = strrchr(line, ')');
-	if (!rest ||
-		sscanf(rest + 1,
-			" %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-			&state, &ticks) != 2)
+	if (proc_read_stat("/proc", pid, tid, &state, &ticks))
 		return THREAD_UNKNOWN;
 	if (state == 'Z' || state == 'X')
 		return THREAD_GONE;

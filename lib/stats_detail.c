@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 
 #include "stats_detail.h"
+#include "util.h"
 
 #define CHUNK 1024
 
@@ -177,14 +178,6 @@ int stats_read_procs(const struct group *g, const struct stats_view *view, struc
 }
 
 /* --- slow calls ----------------------------------------------------------------------------- */
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 /* The result as its type has it: the rest of the register is undefined. */
 static int64_t result_value(const struct fsn_conf *confs, uint32_t fn, uint64_t raw)

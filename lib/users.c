@@ -55,21 +55,9 @@ int users_of_file(const char *proc, const char *path, size_t *ret_cnt, pid_t *re
 
 bool users_alive(const char *proc, pid_t pid, uint64_t start_ns)
 {
-	_cleanup_fclose_ FILE *f = NULL;
 	uint64_t ticks, hz = sysconf(_SC_CLK_TCK);
-	char path[64], line[1024], state, *end;
+	char state;
 
-	snprintf(path, sizeof(path), "%s/%d/stat", proc, pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(line, sizeof(line), f))
-		return false;
-	/* proc(5): state is field 3, the start field 22, in ticks; the name may have blanks. */
-	end = strrchr(line, ')');
-	if (!end ||
-		sscanf(end + 1,
-			" %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-			" %*s %*s %*s %" SCNu64,
-			&state, &ticks) != 2)
-		return false;
-	return state != 'Z' && state != 'X' && start_ns / (1000000000 / hz) == ticks;
+	return !proc_read_stat(proc, pid, 0, &state, &ticks) && state != 'Z' && state != 'X' &&
+	       start_ns / (1000000000 / hz) == ticks;
 }

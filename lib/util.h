@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -59,6 +60,15 @@ static inline void cleanup_closedir(DIR **d)
 #define _cleanup_close_    __cleanup(cleanup_close)
 #define _cleanup_fclose_   __cleanup(cleanup_fclose)
 #define _cleanup_closedir_ __cleanup(cleanup_closedir)
+
+/* A clock's time, ns. */
+static inline uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
 
 static inline int close_fd(int fd)
 {
