@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every JSON document that the command prints; the only user of json-c here. */
+/* JSON documents: what all share, and those of attach and list. */
 #ifndef FUNCSNOOP_CMD_JSON_H
 #define FUNCSNOOP_CMD_JSON_H
 
@@ -12,7 +12,6 @@
 #include "group.h"
 #include "preset.h"
 #include "slots.h"
-#include "stats.h"
 #include "target.h"
 
 /*
@@ -50,26 +49,10 @@ struct json_list_row {
 void json_add_list(struct json_object *doc, const struct json_list_row *row);
 
 /* list inflight. */
-void json_add_call(struct json_object *doc, const struct group *group,
-	const struct slot_call *call);
+void json_add_call(
+	struct json_object *doc, const struct group *group, const struct slot_call *call);
 
 /* list presets. */
 void json_add_preset(struct json_object *doc, const struct preset_entry *preset);
-
-/* stats, with these functions in this order; @slow NULL unless slow calls are asked for. */
-void json_add_stats(struct json_object *doc, const struct stats *stats,
-	const struct stats_func *const *funcs, size_t func_cnt, const struct stats_slow *slow,
-	size_t slow_cnt);
-
-/*
- * The same element of the document without line breaks, written function by function: the
- * whole of thousands would take more memory than reading them. 0 or -ENOMEM.
- */
-int json_write_stats(const struct stats *stats, const struct stats_func *const *funcs,
-	size_t func_cnt, const struct stats_slow *slow, size_t slow_cnt, FILE *f);
-
-/* stats --diff: @group's .diff and .before. */
-struct report_group;
-void json_add_diff(struct json_object *doc, const struct report_group *group);
 
 #endif

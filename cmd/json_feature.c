@@ -1,45 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What the kernel can do as JSON. Keys only ever grow (funcsnoop-json(5)).
-#include <json-c/json.h>
-
 #include "json.h"
 #include "json_feature.h"
-
-static void add_str(struct json_object *obj, const char *key, const char *value)
-{
-	json_object_object_add(obj, key, value ? json_object_new_string(value) : NULL);
-}
-
-static void add_bool(struct json_object *obj, const char *key, bool value)
-{
-	json_object_object_add(obj, key, json_object_new_boolean(value));
-}
-
-static void add_u64(struct json_object *obj, const char *key, uint64_t value)
-{
-	json_object_object_add(obj, key, json_object_new_uint64(value));
-}
+#include "json_set.h"
 
 /* No limit is null. */
 static void add_limit(struct json_object *obj, const char *key, uint64_t value)
 {
 	if (value == UINT64_MAX)
-		add_str(obj, key, NULL);
+		json_set_str(obj, key, NULL);
 	else
-		add_u64(obj, key, value);
+		json_set_u64(obj, key, value);
 }
 
 /* What can't be read is null. */
 static void add_setting(struct json_object *obj, const char *key, int64_t value)
 {
-	json_object_object_add(
+	json_set(
 		obj, key, value == FEATURE_UNKNOWN ? NULL : json_object_new_int64(value));
 }
 
 /* What is not known is null, neither true nor false. */
 static void add_answer(struct json_object *obj, const char *key, enum answer answer)
 {
-	json_object_object_add(obj, key,
+	json_set(obj, key,
 		answer == ANSWER_UNKNOWN ? NULL
 					 : json_object_new_boolean(answer == ANSWER_YES));
 }
@@ -49,12 +33,12 @@ static void add_experiment(struct json_object *obj, const char *key, const char 
 {
 	struct json_object *value = json_object_new_object();
 
-	json_object_object_add(value, property,
+	json_set(value, property,
 		r->answer == ANSWER_UNKNOWN
 			? NULL
 			: json_object_new_boolean(r->answer == ANSWER_YES));
-	add_str(value, "why", r->why);
-	json_object_object_add(obj, key, value);
+	json_set_str(value, "why", r->why);
+	json_set(obj, key, value);
 }
 
 static void add_links(struct json_object *obj, const struct feature_report *r)
@@ -63,12 +47,12 @@ static void add_links(struct json_object *obj, const struct feature_report *r)
 
 	for (size_t i = 0; i < FEATURE_LINK_CNT; i++) {
 		link = json_object_new_object();
-		add_str(link, "name", link_mode_name(r->links[i].mode));
+		json_set_str(link, "name", link_mode_name(r->links[i].mode));
 		add_answer(link, "available", r->links[i].available);
-		add_str(link, "why", r->links[i].why);
+		json_set_str(link, "why", r->links[i].why);
 		json_object_array_add(list, link);
 	}
-	json_object_object_add(obj, "links", list);
+	json_set(obj, "links", list);
 }
 
 static void add_capabilities(struct json_object *obj, const struct feature_report *r)
@@ -77,24 +61,24 @@ static void add_capabilities(struct json_object *obj, const struct feature_repor
 
 	for (size_t i = 0; i < FEATURE_CAP_CNT; i++) {
 		cap = json_object_new_object();
-		add_str(cap, "name", r->caps[i].name);
-		add_bool(cap, "effective", r->caps[i].effective);
-		add_bool(cap, "required", r->caps[i].needed);
-		add_str(cap, "purpose", r->caps[i].purpose);
+		json_set_str(cap, "name", r->caps[i].name);
+		json_set_bool(cap, "effective", r->caps[i].effective);
+		json_set_bool(cap, "required", r->caps[i].needed);
+		json_set_str(cap, "purpose", r->caps[i].purpose);
 		json_object_array_add(list, cap);
 	}
-	json_object_object_add(obj, "capabilities", list);
+	json_set(obj, "capabilities", list);
 }
 
 static void add_bpffs(struct json_object *obj, const struct feature_report *r)
 {
 	struct json_object *bpffs = json_object_new_object();
 
-	add_str(bpffs, "path", r->bpffs);
-	add_bool(bpffs, "mounted", r->bpffs_mounted);
-	add_bool(bpffs, "usable", r->bpffs_usable);
-	add_str(bpffs, "why", r->bpffs_why[0] ? r->bpffs_why : NULL);
-	json_object_object_add(obj, "bpffs", bpffs);
+	json_set_str(bpffs, "path", r->bpffs);
+	json_set_bool(bpffs, "mounted", r->bpffs_mounted);
+	json_set_bool(bpffs, "usable", r->bpffs_usable);
+	json_set_str(bpffs, "why", r->bpffs_why[0] ? r->bpffs_why : NULL);
+	json_set(obj, "bpffs", bpffs);
 }
 
 /* What attach makes of it all. */
@@ -102,12 +86,12 @@ static void add_attach(struct json_object *obj, const struct feature_report *r)
 {
 	struct json_object *attach = json_object_new_object();
 
-	add_str(attach, "link", r->link ? link_mode_name(r->link) : NULL);
-	add_bool(attach, "return_probes", !r->rules.return_unsafe);
-	add_bool(attach, "nop5_sites", !r->rules.nop5_unsafe);
-	add_bool(attach, "call_sites", !r->rules.call_unsafe);
-	add_bool(attach, "multibyte_nop_sites", r->rules.multinop_emulated);
-	json_object_object_add(obj, "attach", attach);
+	json_set_str(attach, "link", r->link ? link_mode_name(r->link) : NULL);
+	json_set_bool(attach, "return_probes", !r->rules.return_unsafe);
+	json_set_bool(attach, "nop5_sites", !r->rules.nop5_unsafe);
+	json_set_bool(attach, "call_sites", !r->rules.call_unsafe);
+	json_set_bool(attach, "multibyte_nop_sites", r->rules.multinop_emulated);
+	json_set(obj, "attach", attach);
 }
 
 int json_feature(const struct globals *g, const struct feature_report *r)
@@ -116,9 +100,9 @@ int json_feature(const struct globals *g, const struct feature_report *r)
 			   *hints = json_object_new_array();
 	const struct experiment_result *e = r->experiments;
 
-	add_str(doc, "kernel", r->release);
-	add_str(doc, "machine", r->machine);
-	add_bool(doc, "btf", r->btf);
+	json_set_str(doc, "kernel", r->release);
+	json_set_str(doc, "machine", r->machine);
+	json_set_bool(doc, "btf", r->btf);
 	add_setting(doc, "bpf_jit_enable", r->jit);
 	add_links(doc, r);
 	add_answer(doc, "func_ip", r->func_ip);
@@ -128,11 +112,11 @@ int json_feature(const struct globals *g, const struct feature_report *r)
 	add_experiment(doc, "call", "safe", &e[EXPERIMENT_CALL]);
 	add_experiment(doc, "nop5", "safe", &e[EXPERIMENT_NOP5]);
 	add_experiment(doc, "multibyte_nops", "emulated", &e[EXPERIMENT_MULTINOP]);
-	add_bool(doc, "cached", r->cached);
+	json_set_bool(doc, "cached", r->cached);
 	if (r->cached)
-		add_str(doc, "experiments_ns", NULL);
+		json_set_str(doc, "experiments_ns", NULL);
 	else
-		add_u64(doc, "experiments_ns", r->experiments_ns);
+		json_set_u64(doc, "experiments_ns", r->experiments_ns);
 	add_bpffs(doc, r);
 	add_capabilities(doc, r);
 	add_setting(doc, "unprivileged_bpf_disabled", r->unprivileged_bpf_disabled);
@@ -143,7 +127,7 @@ int json_feature(const struct globals *g, const struct feature_report *r)
 	add_limit(doc, "locked_memory_bytes", r->memlock);
 	add_attach(doc, r);
 	for (size_t i = 0; i < r->hint_cnt; i++)
-		json_object_array_add(hints, json_object_new_string(r->hints[i]));
-	json_object_object_add(doc, "hints", hints);
+		json_object_array_add(hints, json_str(r->hints[i]));
+	json_set(doc, "hints", hints);
 	return json_print(g, doc);
 }

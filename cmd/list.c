@@ -13,6 +13,7 @@
 #include "json.h"
 #include "link.h"
 #include "slots.h"
+#include "stats.h"
 #include "text.h"
 
 struct options {

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "json.h"
+#include "json_stats.h"
 #include "stats_view.h"
 #include "users.h"
 

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// attach and list as JSON. Keys only ever grow: scripts depend on them (funcsnoop-json(5)).
+#include "json.h"
+#include "json_set.h"
+#include "link.h"
+#include "text.h"
+
+/* --- functions ------------------------------------------------------------------------------ */
+
+static void add_function(
+	struct json_object *list, const struct group_func *f, const char *refused)
+{
+	struct json_object *obj = json_object_new_object();
+
+	json_set_str(obj, "name", f->name);
+	json_set_str(obj, "symbol", f->symbol);
+	json_set_str(obj, "demangled", f->demangled);
+	json_set_str(obj, "library", f->library);
+	json_set_str(obj, "build_id", f->build_id && *f->build_id ? f->build_id : NULL);
+	json_set_u64(obj, "offset", f->offset);
+	json_set_u64_if(obj, "site_offset", !refused, f->site_offset);
+	json_set_str(obj, "site_why", refused ? NULL : f->site_why);
+	json_set_str(obj, "instruction", refused ? NULL : f->insn);
+	json_set_str(obj, "exit", refused ? NULL : text_exit(f->exit));
+	json_set_str(obj, "exit_why", refused ? NULL : f->exit_why);
+	json_set_str(obj, "refused", refused);
+	json_object_array_add(list, obj);
+}
+
+static struct json_object *add_group(struct json_object *doc, const char *name)
+{
+	struct json_object *obj = json_object_new_object();
+	struct json_object *functions = json_object_new_array();
+
+	json_set_str(obj, "group", name);
+	json_set(obj, "functions", functions);
+	json_object_array_add(doc, obj);
+	return functions;
+}
+
+void json_add_target(struct json_object *doc, const struct target *t)
+{
+	struct json_object *functions = add_group(doc, t->name);
+
+	for (size_t i = 0; i < t->func_cnt; i++) {
+		const struct target_func *f = &t->funcs[i];
+		struct group_func shown = target_func_shown(f);
+
+		add_function(functions, &shown, f->refused);
+	}
+}
+
+void json_add_functions(struct json_object *doc, const struct group *group)
+{
+	struct group_info info = group_info(group);
+	struct json_object *functions = add_group(doc, info.name);
+
+	for (uint32_t i = 0; i < info.fn_cnt; i++) {
+		struct group_func f = group_func(group, i);
+
+		add_function(functions, &f, NULL);
+	}
+}
+
+/* --- list ----------------------------------------------------------------------------------- */
+
+void json_add_list(struct json_object *doc, const struct json_list_row *row)
+{
+	struct json_object *obj = json_object_new_object(),
+			   *libs = json_object_new_array();
+	static const char *const sources[] = {
+		[COST_ACCOUNTED] = "kernel",
+		[COST_CALIBRATED] = "calibration",
+	};
+	struct group_info info = group_info(row->group);
+	char exits[64];
+
+	for (uint32_t i = 0; !row->error && i < info.lib_cnt; i++)
+		json_object_array_add(libs, json_str(group_lib(row->group, i)));
+	json_set_str(obj, "name", info.name);
+	json_set(obj, "libraries", libs);
+	json_set_u64_if(obj, "functions", !row->error, info.fn_cnt);
+	json_set_str(obj, "link", row->error ? NULL : link_mode_name(info.links));
+	json_set_str(obj, "exits",
+		row->error ? NULL : text_exits(info.exits, exits, sizeof(exits)));
+	if (row->error) {
+		json_set_str(obj, "attached_at", NULL);
+		json_set_str(obj, "since", NULL);
+	} else {
+		json_set_time(obj, "attached_at", info.attached_ns);
+		json_set_time(obj, "since", row->since_ns);
+	}
+	json_set_u64_if(obj, "calls", !row->error, row->calls);
+	json_set_u64_if(obj, "cost_ns_per_s", row->cost_source != COST_UNKNOWN,
+		row->cost_ns_per_s);
+	json_set_str(obj, "cost_source", sources[row->cost_source]);
+	json_set_u64_if(obj, "memory_bytes", !row->error, row->memory_bytes);
+	json_set(obj, "stale", row->error ? NULL : json_object_new_boolean(row->stale));
+	if (row->error)
+		json_set_str(obj, "error", row->error);
+	json_object_array_add(doc, obj);
+}
+
+void json_add_call(
+	struct json_object *doc, const struct group *group, const struct slot_call *call)
+{
+	struct json_object *obj = json_object_new_object();
+
+	json_set_str(obj, "group", group_info(group).name);
+	json_set_str(obj, "function", group_func_name(group, call->fn));
+	json_set_u64(obj, "pid", call->pid);
+	json_set_u64(obj, "tid", call->tid);
+	json_set_str(obj, "comm", call->comm);
+	json_set_u64(obj, "age_ns", call->age_ns);
+	json_set_bool(obj, "stale", call->stale);
+	json_object_array_add(doc, obj);
+}
+
+void json_add_preset(struct json_object *doc, const struct preset_entry *preset)
+{
+	struct json_object *obj = json_object_new_object();
+
+	json_set_str(obj, "name", preset->name);
+	json_set_str(obj, "description", preset->description);
+	json_set_str(obj, "origin", preset->origin);
+	json_set_u64_if(obj, "functions", !preset->error, preset->func_cnt);
+	json_set_str(obj, "error", preset->error);
+	json_object_array_add(doc, obj);
+}

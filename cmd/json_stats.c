@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Statistics as JSON. Keys only ever grow: scripts depend on them (funcsnoop-json(5)).
+#include <errno.h>
+#include <string.h>
+
+#include "json_set.h"
+#include "json_stats.h"
+#include "text.h"
+
+static struct json_object *codes_of(const struct stats_func *f)
+{
+	struct json_object *list = json_object_new_array(), *obj;
+
+	for (size_t i = 0; i < f->code_cnt; i++) {
+		obj = json_object_new_object();
+		json_set(obj, "code", json_object_new_int64(f->codes[i].code));
+		json_set_str(obj, "name", f->codes[i].name);
+		json_set_u64(obj, "count", f->codes[i].count);
+		json_object_array_add(list, obj);
+	}
+	return list;
+}
+
+static struct json_object *histogram_of(const struct stats_func *f)
+{
+	struct json_object *list = json_object_new_array(), *obj;
+	uint64_t ge, lt;
+
+	for (unsigned int i = 0; f->bucket && i < STATS_BUCKETS; i++) {
+		if (!f->bucket[i])
+			continue;
+		hist_bounds(i, &ge, &lt);
+		obj = json_object_new_object();
+		json_set_u64(obj, "ge_ns", ge);
+		json_set_u64(obj, "lt_ns", lt);
+		json_set_u64(obj, "count", f->bucket[i]);
+		json_object_array_add(list, obj);
+	}
+	return list;
+}
+
+static struct json_object *procs_of(const struct stats_func *f)
+{
+	struct json_object *list = json_object_new_array(), *obj;
+
+	for (size_t i = 0; i < f->proc_cnt; i++) {
+		const struct stats_proc *p = &f->procs[i];
+
+		obj = json_object_new_object();
+		json_set_u64(obj, "pid", p->pid);
+		json_set_str(obj, "comm", p->comm);
+		json_set_u64(obj, "calls", p->calls);
+		json_set_u64_if(obj, "returns", f->timed || f->same,
+			f->same ? p->calls : p->returns);
+		json_set_u64_if(obj, "total_ns", f->timed && p->returns, p->total_ns);
+		json_set_u64_if(obj, "max_ns", f->timed && p->max_ns, p->max_ns);
+		json_set_u64_if(obj, "errors", f->timed, p->errors);
+		json_set_u64_if(obj, "slow", f->timed, p->slow);
+		json_object_array_add(list, obj);
+	}
+	return list;
+}
+
+static void add_times(struct json_object *obj, const struct stats_func *f)
+{
+	static const struct {
+		const char *key;
+		unsigned int permille;
+	} percentiles[] = { { "p50_ns", 500 }, { "p90_ns", 900 }, { "p99_ns", 990 },
+		{ "p999_ns", 999 } };
+	bool known = f->timed && f->returns, spread = known && stats_func_samples(f);
+
+	json_set_u64_if(obj, "total_ns", known, f->total_ns);
+	json_set_u64_if(obj, "min_ns", f->timed && f->has_extremes, f->min_ns);
+	json_set_u64_if(obj, "avg_ns", known, known ? f->total_ns / f->returns : 0);
+	json_set_u64_if(obj, "max_ns", f->timed && f->has_extremes, f->max_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(percentiles); i++)
+		json_set_u64_if(obj, percentiles[i].key, spread,
+			spread ? stats_func_percentile(f, percentiles[i].permille) : 0);
+}
+
+static struct json_object *function_of(const struct stats *s, const struct stats_func *f)
+{
+	struct group_func func = group_func(s->group, f->fn);
+	struct json_object *obj = json_object_new_object();
+
+	json_set_u64(obj, "id", f->fn);
+	json_set_str(obj, "name", func.name);
+	json_set_str(obj, "symbol", func.symbol);
+	json_set_str(obj, "library", func.library);
+	json_set_u64(obj, "calls", f->calls);
+	json_set_u64(obj, "carried", f->carried);
+	json_set_u64_if(obj, "returns", f->timed || f->same, f->returns);
+	json_set_u64(obj, "in_flight", f->in_flight);
+	json_set_u64(obj, "abandoned", f->abandoned);
+	json_set_u64(obj, "untimed", stats_func_untimed(f));
+	json_set_u64_if(obj, "errors", f->timed, f->errors);
+	json_set_u64_if(obj, "slow", f->timed, f->slow);
+	add_times(obj, f);
+	json_set(obj, "return_codes", codes_of(f));
+	json_set(obj, "histogram", histogram_of(f));
+	json_set(obj, "processes", procs_of(f));
+	return obj;
+}
+
+static struct json_object *health_of(const struct stats *s)
+{
+	struct json_object *obj = json_object_new_object();
+	uint64_t no_slot = 0, sampled_out = 0, unmatched = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		no_slot += s->funcs[i].no_slot;
+		sampled_out += s->funcs[i].sampled_out;
+		unmatched += s->funcs[i].unmatched;
+	}
+	json_set_u64(obj, "no_slot", no_slot);
+	json_set_u64(obj, "sampled_out", sampled_out);
+	json_set_u64(obj, "unmatched_returns", unmatched);
+	json_set_u64(obj, "lost_codes", s->lost_codes);
+	json_set_u64(obj, "lost_processes", s->lost_processes);
+	json_set_u64(obj, "lost_slow", s->lost_slow);
+	return obj;
+}
+
+static struct json_object *slow_call_of(
+	const struct stats *s, const struct stats_slow *call)
+{
+	struct json_object *obj = json_object_new_object(), *args = NULL;
+	char name[16];
+
+	if (call->has_args) {
+		args = json_object_new_object();
+		for (int i = 0; i < STATS_ARGS; i++) {
+			snprintf(name, sizeof(name), "arg%d", i + 1);
+			json_set_u64(args, name, call->arg[i]);
+		}
+	}
+	json_set_str(obj, "type", "call");
+	json_set_u64(obj, "ts_ns", call->start_ns);
+	json_set_time(obj, "time", call->start_realtime_ns);
+	json_set_str(obj, "group", group_info(s->group).name);
+	json_set_str(obj, "function", group_func_name(s->group, call->fn));
+	json_set_u64(obj, "pid", call->pid);
+	json_set_u64(obj, "tid", call->tid);
+	json_set_str(obj, "comm", call->comm);
+	json_set(obj, "args", args);
+	json_set(obj, "ret",
+		call->has_result ? json_object_new_int64(call->result) : NULL);
+	json_set_str(obj, "ret_name", call->result_name);
+	json_set_u64(obj, "duration_ns", call->duration_ns);
+	json_set_bool(obj, "slow", true);
+	json_set_bool(obj, "failed", call->failed);
+	json_set_u64(obj, "cookie", call->fn);
+	return obj;
+}
+
+static struct json_object *stats_head(const struct stats *s)
+{
+	struct json_object *obj = json_object_new_object();
+
+	json_set_str(obj, "group", group_info(s->group).name);
+	json_set_time(obj, "attached_at", s->attached_ns);
+	json_set_time(obj, "since", s->since_ns);
+	json_set(obj, "health", health_of(s));
+	return obj;
+}
+
+static struct json_object *slow_calls_of(
+	const struct stats *s, const struct stats_slow *slow, size_t cnt)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < cnt; i++)
+		json_object_array_add(list, slow_call_of(s, &slow[i]));
+	return list;
+}
+
+void json_add_stats(struct json_object *doc, const struct stats *s,
+	const struct stats_func *const *funcs, size_t func_cnt,
+	const struct stats_slow *slow, size_t slow_cnt)
+{
+	struct json_object *obj = stats_head(s), *list = json_object_new_array();
+
+	for (size_t i = 0; i < func_cnt; i++)
+		json_object_array_add(list, function_of(s, funcs[i]));
+	json_set(obj, "functions", list);
+	if (slow)
+		json_set(obj, "slow_calls", slow_calls_of(s, slow, slow_cnt));
+	json_object_array_add(doc, obj);
+}
+
+/* Writes an object, or without its last bracket, so that more can follow; frees it. */
+static int write_part(struct json_object *obj, bool open, FILE *f)
+{
+	const char *text =
+		json_object_to_json_string_ext(obj, JSON_C_TO_STRING_NOSLASHESCAPE);
+	int code = text ? 0 : -ENOMEM;
+
+	if (text)
+		fprintf(f, "%.*s", (int)strlen(text) - open, text);
+	json_object_put(obj);
+	return code;
+}
+
+int json_write_stats(const struct stats *s, const struct stats_func *const *funcs,
+	size_t func_cnt, const struct stats_slow *slow, size_t slow_cnt, FILE *f)
+{
+	int code = write_part(stats_head(s), true, f);
+
+	fputs(",\"functions\":[", f);
+	for (size_t i = 0; !code && i < func_cnt; i++) {
+		if (i)
+			fputc(',', f);
+		code = write_part(function_of(s, funcs[i]), false, f);
+	}
+	fputc(']', f);
+	if (slow && !code) {
+		fputs(",\"slow_calls\":", f);
+		code = write_part(slow_calls_of(s, slow, slow_cnt), false, f);
+	}
+	fputc('}', f);
+	return code;
+}
+
+static struct json_object *changed_function(const struct diff_func *d)
+{
+	const struct saved_func *f = d->after ? d->after : d->before;
+	struct json_object *obj = json_object_new_object(), *values;
+	char percent[40];
+	double change;
+
+	json_set_str(obj, "name", f->name);
+	json_set_str(obj, "library", f->library);
+	json_set_str(obj, "status", diff_status(d));
+	for (int i = 0; i < DIFF_METRICS; i++) {
+		enum saved_metric m = diff_metrics[i];
+
+		values = json_object_new_object();
+		json_set_u64_if(values, "before", d->before && d->before->known[m],
+			d->before ? d->before->value[m] : 0);
+		json_set_u64_if(values, "after", d->after && d->after->known[m],
+			d->after ? d->after->value[m] : 0);
+		if (diff_change(d, m, &change)) {
+			snprintf(percent, sizeof(percent), "%.3f", change);
+			json_set(values, "change_percent",
+				json_object_new_double_s(change, percent));
+		} else {
+			json_set(values, "change_percent", NULL);
+		}
+		json_set(obj, saved_metric_key(m), values);
+	}
+	return obj;
+}
+
+void json_add_diff(struct json_object *doc, const struct report_group *group)
+{
+	struct json_object *obj = json_object_new_object(),
+			   *list = json_object_new_array();
+
+	json_set_str(obj, "group", group_info(group->s->group).name);
+	json_set_str(obj, "before_since", group->before ? group->before->since : NULL);
+	json_set_time(obj, "since", group->s->since_ns);
+	for (size_t i = 0; i < group->diff_cnt; i++)
+		json_object_array_add(list, changed_function(&group->diff[i]));
+	json_set(obj, "functions", list);
+	json_object_array_add(doc, obj);
+}
