@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The options of funcsnoop attach.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach_options.h"
+#include "duration.h"
+
+enum {
+	KEY_NAME = 0x100,
+	KEY_COMM,
+	KEY_CGROUP,
+	KEY_SLOW,
+	KEY_COUNT,
+	KEY_NO_PROCESSES,
+	KEY_EXIT,
+	KEY_SITE,
+	KEY_LINK,
+	KEY_SAMPLE,
+	KEY_REPLACE,
+	KEY_CONFIG,
+	KEY_FORCE,
+};
+
+static const struct argp_option options[] = {
+	{ "lib", 'l', "LIB", 0, "Library or executable: path, soname or stem; repeatable",
+		1 },
+	{ "pid", 'p', "PID", 0, "Only this process, which tells the library; repeatable",
+		1 },
+	{ "config", KEY_CONFIG, "FILE", 0, "Groups from a JSON file", 1 },
+	{ "name", KEY_NAME, "NAME", 0, "Pin under another name than the preset's", 1 },
+	{ "regex", 'r', NULL, 0, "FUNCTIONs are regular expressions", 1 },
+	{ "comm", KEY_COMM, "NAME", 0, "Only threads of this command name; repeatable",
+		2 },
+	{ "cgroup", KEY_CGROUP, "PATH", 0,
+		"Only this cgroup v2 and all below; repeatable", 2 },
+	{ "cpu", 'c', "N", 0, "Only this CPU; repeatable", 2 },
+	{ "slow", KEY_SLOW, "[FUNC=]DUR", 0,
+		"Calls of this length or more are slow, remembered", 2 },
+	{ "count", KEY_COUNT, NULL, 0, "Count entries only: cheapest, harmless on all",
+		2 },
+	{ "sample", KEY_SAMPLE, "N", 0, "Time one call of N; all are counted", 2 },
+	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, "No statistics per process", 2 },
+	{ "exit", KEY_EXIT, "HOW", 0, "How ends are seen: auto, return, ret or none", 3 },
+	{ "site", KEY_SITE, "WHERE", 0, "Where entry probes go: auto or entry", 3 },
+	{ "link", KEY_LINK, "KIND", 0, "Kernel link: auto, session, multi or perf", 3 },
+	{ "dry-run", 'n', NULL, 0, "Resolve and explain; attach nothing", 4 },
+	{ "replace", KEY_REPLACE, NULL, 0, "Take the place of a group of that name", 4 },
+	{ "force", KEY_FORCE, NULL, 0, "Do it although very much is hit", 4 }, { 0 }
+};
+
+static const char help[] =
+	"Probe functions; the command ends and the kernel keeps counting.\v"
+	"GROUP is a preset ('funcsnoop list presets') or a name of your own, then with\n"
+	"FUNCTIONs: names, globs, C++ names, name+0xOFF, LIB:func. DUR has ns, us, ms or s.\n"
+	"\n"
+	"Examples:\n"
+	"  funcsnoop attach cuda --lib libcudart.so\n"
+	"  funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms\n"
+	"  funcsnoop attach cuda --dry-run";
+
+static void *grow(struct argp_state *state, void *array, size_t cnt, size_t size)
+{
+	void *more = array_grow(array, cnt, size);
+
+	if (!more)
+		argp_failure(state, EXIT_FAILED, ENOMEM, "cannot read options");
+	return more;
+}
+
+static void parse_slow(
+	struct attach_options *o, const char *arg, struct argp_state *state)
+{
+	const char *eq = strrchr(arg, '=');
+	struct target_slow slow = {};
+	struct err err = {};
+
+	if (duration_parse(eq ? eq + 1 : arg, &slow.ns, &err))
+		argp_error(state, "--slow: %s", err.msg);
+	if (eq) {
+		o->owned = grow(state, o->owned, o->owned_cnt, sizeof(*o->owned));
+		slow.func = o->owned[o->owned_cnt++] = strndup(arg, eq - arg);
+		if (!slow.func)
+			argp_failure(state, EXIT_FAILED, ENOMEM, "cannot read options");
+	}
+	o->slow = grow(state, o->slow, o->target.slow_cnt, sizeof(*o->slow));
+	o->slow[o->target.slow_cnt++] = slow;
+}
+
+static unsigned long parse_number(const char *what, const char *arg, unsigned long min,
+	unsigned long max, struct argp_state *state)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(arg, &end, 10);
+	if (errno || end == arg || *end || arg[0] == '-' || n < min || n > max)
+		argp_error(state, "%s '%s' is not a number from %lu to %lu", what, arg,
+			min, max);
+	return n;
+}
+
+static void parse_exit(
+	struct attach_options *o, const char *arg, struct argp_state *state)
+{
+	static const struct {
+		const char *name;
+		enum plan_exit_mode mode;
+	} modes[] = { { "auto", PLAN_MODE_AUTO }, { "return", PLAN_MODE_RETURN },
+		{ "ret", PLAN_MODE_RET }, { "none", PLAN_MODE_NONE } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (!strcmp(arg, modes[i].name)) {
+			o->target.rules.exit = modes[i].mode;
+			return;
+		}
+	argp_error(state, "--exit is auto, return, ret or none, not '%s'", arg);
+}
+
+static void parse_how(
+	struct attach_options *o, int key, const char *arg, struct argp_state *state)
+{
+	if (key == KEY_EXIT) {
+		parse_exit(o, arg, state);
+	} else if (key == KEY_SITE) {
+		if (strcmp(arg, "auto") && strcmp(arg, "entry"))
+			argp_error(state, "--site is auto or entry, not '%s'", arg);
+		o->target.rules.site_entry = !strcmp(arg, "entry");
+	} else if (link_mode_parse(arg, &o->attach.link)) {
+		argp_error(
+			state, "--link is auto, session, multi or perf, not '%s'", arg);
+	}
+}
+
+static void parse_list(
+	struct attach_options *o, int key, char *arg, struct argp_state *state)
+{
+	struct filter *f = &o->attach.filter;
+
+	switch (key) {
+	case 'l':
+		o->libs = grow(state, o->libs, o->target.lib_cnt, sizeof(*o->libs));
+		o->libs[o->target.lib_cnt++] = arg;
+		break;
+	case 'p':
+		o->pids = grow(state, o->pids, o->target.pid_cnt, sizeof(*o->pids));
+		o->pids[o->target.pid_cnt++] =
+			parse_number("--pid", arg, 1, 1U << 22, state);
+		break;
+	case 'c':
+		o->cpus = grow(state, o->cpus, f->cpu_cnt, sizeof(*o->cpus));
+		o->cpus[f->cpu_cnt++] = parse_number("--cpu", arg, 0, 1U << 20, state);
+		break;
+	case KEY_COMM:
+		o->comms = grow(state, o->comms, f->comm_cnt, sizeof(*o->comms));
+		o->comms[f->comm_cnt++] = arg;
+		break;
+	case KEY_CGROUP:
+		o->cgroups = grow(state, o->cgroups, f->cgroup_cnt, sizeof(*o->cgroups));
+		o->cgroups[f->cgroup_cnt++] = arg;
+		break;
+	default:
+		o->words = grow(state, o->words, o->word_cnt, sizeof(*o->words));
+		o->words[o->word_cnt++] = arg;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct attach_options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = o->g;
+		break;
+	case 'l':
+	case 'p':
+	case 'c':
+	case KEY_COMM:
+	case KEY_CGROUP:
+	case ARGP_KEY_ARG:
+		parse_list(o, key, arg, state);
+		break;
+	case 'r':
+		o->target.regex = true;
+		break;
+	case 'n':
+		o->dry_run = true;
+		break;
+	case KEY_CONFIG:
+		o->config = arg;
+		break;
+	case KEY_NAME:
+		o->name = arg;
+		break;
+	case KEY_SLOW:
+		parse_slow(o, arg, state);
+		break;
+	case KEY_COUNT:
+		o->target.rules.count_only = true;
+		break;
+	case KEY_NO_PROCESSES:
+		o->attach.processes = false;
+		break;
+	case KEY_EXIT:
+	case KEY_SITE:
+	case KEY_LINK:
+		parse_how(o, key, arg, state);
+		break;
+	case KEY_SAMPLE:
+		o->attach.sample = parse_number("--sample", arg, 1, 1U << 31, state);
+		break;
+	case KEY_REPLACE:
+		o->attach.replace = true;
+		break;
+	case KEY_FORCE:
+		o->force = true;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+bool attach_options_parse(struct attach_options *o, int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 },
+		{ 0 } };
+	static const struct argp argp = { options, parse,
+		"GROUP [FUNCTION...]\n--config FILE [GROUP...]", help, children, NULL,
+		NULL };
+
+	cmd_parse(o->g, &argp, argc, argv, o);
+	o->target.libs = o->libs;
+	o->target.pids = o->pids;
+	o->target.slow = o->slow;
+	o->attach.filter.pids = o->pids;
+	o->attach.filter.pid_cnt = o->target.pid_cnt;
+	o->attach.filter.comms = o->comms;
+	o->attach.filter.cpus = o->cpus;
+	o->attach.filter.cgroups = o->cgroups;
+	if (o->target.rules.count_only)
+		o->target.rules.exit = PLAN_MODE_NONE;
+	if (!o->config && !o->word_cnt)
+		cmd_usage(o->g, "no group given");
+	else if (o->config && o->name && o->word_cnt != 1)
+		cmd_usage(o->g, "--name with --config needs exactly one group");
+	else
+		return true;
+	return false;
+}
+
+void attach_options_done(struct attach_options *o)
+{
+	for (size_t i = 0; i < o->owned_cnt; i++)
+		free(o->owned[i]);
+	free(o->owned);
+	free(o->words);
+	free(o->libs);
+	free(o->pids);
+	free(o->comms);
+	free(o->cpus);
+	free(o->cgroups);
+	free(o->slow);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What funcsnoop attach says.
+#include <unistd.h>
+
+#include "attach_options.h"
+#include "functions.h"
+#include "text.h"
+
+void attach_show_progress(const char *what, size_t done, size_t total, void *arg)
+{
+	const struct globals *g = arg;
+
+	if (g->quiet || total < 100 || !isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r%s %zu of %zu probes%s", what, done, total,
+		done == total ? "\n" : "");
+}
+
+void attach_note_left_out(const struct attach_options *o, const struct target *t)
+{
+	size_t refused = t->func_cnt - t->probed_cnt;
+	const struct target_func *first = &t->funcs[t->probed_cnt];
+
+	if (t->missing_cnt)
+		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
+			t->missing_cnt, o->target.preset->name, t->missing[0]);
+	if (refused == 1)
+		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
+	else if (refused)
+		cmd_note(o->g,
+			"left out: %zu functions that can't be probed, '%s': %s, ...",
+			refused, first->name, first->refused);
+}
+
+void attach_print_target(const struct attach_options *o, const struct target *t)
+{
+	_cleanup_table_ struct table *table = functions_table();
+
+	for (size_t i = 0; i < t->func_cnt; i++) {
+		struct group_func shown = target_func_shown(&t->funcs[i]);
+
+		functions_add(table, &shown, t->funcs[i].refused);
+	}
+	table_print(table, o->g, stdout);
+}
+
+void attach_print_done(
+	const struct target *t, const struct attach_report *report, size_t processes)
+{
+	char text[64];
+	unsigned int exits = 0;
+
+	for (size_t i = 0; i < t->probed_cnt; i++)
+		exits |= 1U << target_func_shown(&t->funcs[i]).exit;
+	printf("%s: %zu function%s of ", t->name, t->probed_cnt,
+		t->probed_cnt == 1 ? "" : "s");
+	for (size_t i = 0; i < t->lib_cnt && i < 3; i++)
+		printf("%s%s", i ? ", " : "", t->libs[i]->path);
+	if (t->lib_cnt > 3)
+		printf(" and %zu more", t->lib_cnt - 3);
+	printf(", mapped by %zu process%s; link %s, exits %s\n", processes,
+		processes == 1 ? "" : "es", link_mode_name(report->links),
+		text_exits(exits, text, sizeof(text)));
+	if (t->timed_cnt < t->probed_cnt)
+		printf("%s: %zu without times; 'funcsnoop list functions %s' says why\n",
+			t->name, t->probed_cnt - t->timed_cnt, t->name);
+}
