@@ -78,6 +78,13 @@ void json_set_time(struct json_object *obj, const char *key, uint64_t realtime_n
 	json_set_str(obj, key, text_time(realtime_ns, buf));
 }
 
+void json_set_cost(struct json_object *obj, const struct cost *cost)
+{
+	json_set_u64_if(
+		obj, "cost_ns_per_s", cost->source != COST_UNKNOWN, cost->ns_per_s);
+	json_set_str(obj, "cost_source", cost_source_name(cost->source));
+}
+
 struct json_object *json_array(void)
 {
 	return json_object_new_array();

@@ -41,8 +41,7 @@ void json_add_functions(struct json_object *doc, const struct group *group);
 struct json_list_row {
 	const struct group *group;
 	uint64_t since_ns, calls, memory_bytes;
-	enum cost_source cost_source;
-	uint64_t cost_ns_per_s;
+	struct cost cost;
 	bool stale;
 	const char *error;
 };

@@ -68,10 +68,6 @@ void json_add_list(struct json_object *doc, const struct json_list_row *row)
 {
 	struct json_object *obj = json_object_new_object(),
 			   *libs = json_object_new_array();
-	static const char *const sources[] = {
-		[COST_ACCOUNTED] = "kernel",
-		[COST_CALIBRATED] = "calibration",
-	};
 	struct group_info info = group_info(row->group);
 	char exits[64];
 
@@ -91,9 +87,7 @@ void json_add_list(struct json_object *doc, const struct json_list_row *row)
 		json_set_time(obj, "since", row->since_ns);
 	}
 	json_set_u64_if(obj, "calls", !row->error, row->calls);
-	json_set_u64_if(obj, "cost_ns_per_s", row->cost_source != COST_UNKNOWN,
-		row->cost_ns_per_s);
-	json_set_str(obj, "cost_source", sources[row->cost_source]);
+	json_set_cost(obj, &row->cost);
 	json_set_u64_if(obj, "memory_bytes", !row->error, row->memory_bytes);
 	json_set(obj, "stale", row->error ? NULL : json_object_new_boolean(row->stale));
 	if (row->error)

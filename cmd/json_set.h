@@ -8,6 +8,8 @@
 
 #include <json-c/json.h>
 
+#include "cost.h"
+
 /* Each gives @obj a key; a @value of NULL is null. Memory that runs out leaves null. */
 void json_set(struct json_object *obj, const char *key, struct json_object *value);
 void json_set_str(struct json_object *obj, const char *key, const char *value);
@@ -20,6 +22,9 @@ void json_set_u64_if(
 
 /* A time of day, ns of CLOCK_REALTIME, as a string. */
 void json_set_time(struct json_object *obj, const char *key, uint64_t realtime_ns);
+
+/* "cost_ns_per_s" and "cost_source". */
+void json_set_cost(struct json_object *obj, const struct cost *cost);
 
 /* A string; bytes that are no UTF-8 become U+FFFD. */
 struct json_object *json_str(const char *value);

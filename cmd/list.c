@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cmd.h"
 #include "cost.h"
@@ -117,45 +116,26 @@ static void print_row(struct table *table, const struct json_list_row *row)
 	table_cell(table, "%llu", (unsigned long long)row->calls);
 	table_cell(table, "%s", text_bytes(row->memory_bytes, bytes));
 	/* An estimate is marked as one. */
-	if (row->cost_source != COST_UNKNOWN)
-		table_cell(table, "%s%s/s", row->cost_source == COST_CALIBRATED ? "~" : "",
-			text_duration(row->cost_ns_per_s, cost));
+	if (row->cost.source != COST_UNKNOWN)
+		table_cell(table, "%s%s/s", row->cost.source == COST_CALIBRATED ? "~" : "",
+			text_duration(row->cost.ns_per_s, cost));
 	else
 		table_cell(table, "-");
 }
 
-/* How long the kernel's accounting is watched to tell what programs take now. */
-#define COST_WINDOW_MS 50
-
-/*
- * What each group's programs take now. Where the kernel does not account for them there is
- * nothing to wait for.
- */
+/* What each group's programs take now; of one that can't be read that is not known. */
 static void read_costs(const struct groups *groups, struct json_list_row *rows)
 {
-	_cleanup_free_ struct cost_reading *before = calloc(groups->cnt, sizeof(*before));
-	struct timespec window = { .tv_nsec = COST_WINDOW_MS * 1000000L };
-	struct cost_reading after;
-	bool any = false;
+	_cleanup_free_ struct group **readable = calloc(groups->cnt + 1, sizeof(*readable));
+	_cleanup_free_ struct cost *costs = calloc(groups->cnt + 1, sizeof(*costs));
 
-	for (size_t i = 0; before && i < groups->cnt; i++) {
-		if (rows[i].error)
-			continue;
-		cost_read(&groups->fs, groups->group[i], &before[i]);
-		any |= before[i].source != COST_UNKNOWN;
-	}
-	if (!any)
+	if (!readable || !costs)
 		return;
-	nanosleep(&window, NULL);
-	for (size_t i = 0; i < groups->cnt; i++) {
-		if (before[i].source == COST_UNKNOWN)
-			continue;
-		cost_read(&groups->fs, groups->group[i], &after);
-		if (after.source != before[i].source)
-			continue;
-		rows[i].cost_source = after.source;
-		rows[i].cost_ns_per_s = cost_rate(&before[i], &after);
-	}
+	for (size_t i = 0; i < groups->cnt; i++)
+		readable[i] = rows[i].error ? NULL : groups->group[i];
+	cost_watch(&groups->fs, readable, groups->cnt, costs);
+	for (size_t i = 0; i < groups->cnt; i++)
+		rows[i].cost = costs[i];
 }
 
 static int list_groups(const struct options *o)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a group's programs take: accounted for by the kernel, or estimated.
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <time.h>
@@ -104,12 +105,51 @@ void cost_read(const struct bpffs *fs, const struct group *group,
 	*ret_reading = reading;
 }
 
-uint64_t cost_rate(const struct cost_reading *before, const struct cost_reading *after)
+struct cost cost_between(const struct cost_reading *before, const struct cost_reading *after)
 {
 	uint64_t ns = after->at_ns - before->at_ns;
+	struct cost cost = { .source = after->source };
 
 	/* A reset in between makes the calls start from 0. */
-	if (!ns || after->ns < before->ns)
-		return 0;
-	return (__uint128_t)(after->ns - before->ns) * 1000000000 / ns;
+	if (before->source != after->source || !ns || after->ns < before->ns)
+		return (struct cost){};
+	if (cost.source != COST_UNKNOWN)
+		cost.ns_per_s = (__uint128_t)(after->ns - before->ns) * 1000000000 / ns;
+	return cost;
+}
+
+void cost_watch(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	struct cost *ret_costs)
+{
+	_cleanup_free_ struct cost_reading *before = calloc(cnt + 1, sizeof(*before));
+	struct timespec window = { .tv_nsec = COST_WINDOW_MS * 1000000L };
+	struct cost_reading after;
+	bool any = false;
+
+	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
+	for (size_t i = 0; before && i < cnt; i++) {
+		if (groups[i])
+			cost_read(fs, groups[i], &before[i]);
+		any |= before[i].source != COST_UNKNOWN;
+	}
+	if (!any)
+		return;
+	while (nanosleep(&window, &window) && errno == EINTR)
+		;
+	for (size_t i = 0; i < cnt; i++) {
+		if (before[i].source == COST_UNKNOWN)
+			continue;
+		cost_read(fs, groups[i], &after);
+		ret_costs[i] = cost_between(&before[i], &after);
+	}
+}
+
+const char *cost_source_name(enum cost_source source)
+{
+	static const char *const names[] = {
+		[COST_ACCOUNTED] = "kernel",
+		[COST_CALIBRATED] = "calibration",
+	};
+
+	return names[source];
 }

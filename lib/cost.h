@@ -27,7 +27,24 @@ struct cost_reading {
 void cost_read(const struct bpffs *fs, const struct group *group,
 	struct cost_reading *ret_reading);
 
-/* ns in each second between two readings of one source. */
-uint64_t cost_rate(const struct cost_reading *before, const struct cost_reading *after);
+/* What programs take, in ns of each second. */
+struct cost {
+	enum cost_source source; /* COST_UNKNOWN: not known */
+	uint64_t ns_per_s;
+};
+
+/* Between two readings; not known if their sources differ, or a reset came between. */
+struct cost cost_between(const struct cost_reading *before, const struct cost_reading *after);
+
+/*
+ * What the programs of @cnt groups take now: they are watched for COST_WINDOW_MS, unless of
+ * none anything is known. A group that is NULL is passed over, its cost not known.
+ */
+#define COST_WINDOW_MS 50
+void cost_watch(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	struct cost *ret_costs);
+
+/* "kernel", "calibration" or NULL: the word of JSON documents. */
+const char *cost_source_name(enum cost_source source);
 
 #endif
