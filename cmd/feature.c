@@ -19,7 +19,7 @@ enum { KEY_FRESH = 0x100, KEY_CALIBRATE };
 static const struct argp_option options[] = {
 	{ "fresh", KEY_FRESH, NULL, 0, "Make the experiments again", 1 },
 	{ "calibrate", KEY_CALIBRATE, NULL, 0,
-		"Measure what a probed call costs here, for 'list'", 1 },
+		"Measure what a probed call costs here, for 'list' and 'stats'", 1 },
 	{ 0 },
 };
 
@@ -163,17 +163,20 @@ static void print_report(const struct globals *g, const struct feature_report *r
 		printf("hint: %s\n", r->hints[i]);
 }
 
-static void print_calibration(void)
+static void print_calibration(const struct calibration *c)
 {
 	char counted[TEXT_NUM_LEN], by_return[TEXT_NUM_LEN], by_ret[TEXT_NUM_LEN];
-	struct calibration c;
+	char when[TEXT_NUM_LEN];
 
-	if (!calibration_read(&c))
+	if (!c) {
+		printf("not calibrated; --calibrate measures what a probed call takes here\n");
 		return;
-	printf("a probed call takes longer by %s if counted, %s with a return probe, %s with ret probes\n",
-		text_duration(c.ns[GROUP_EXIT_NONE], counted),
-		text_duration(c.ns[GROUP_EXIT_RETURN], by_return),
-		text_duration(c.ns[GROUP_EXIT_RET], by_ret));
+	}
+	printf("calibrated %s: a probed call takes %s longer if counted,\n"
+	       "%s with a return probe, %s with ret probes\n",
+		text_time(c->at_ns, when), text_duration(c->ns[GROUP_EXIT_NONE], counted),
+		text_duration(c->ns[GROUP_EXIT_RETURN], by_return),
+		text_duration(c->ns[GROUP_EXIT_RET], by_ret));
 }
 
 static int run_calibration(const struct globals *g, struct err *err)
@@ -194,16 +197,19 @@ static int run(struct globals *g, int argc, char **argv)
 		NULL };
 	struct options o = { .g = g };
 	struct feature_report report;
+	struct calibration calibration;
 	struct err err = {};
+	bool calibrated;
 
 	cmd_parse(g, &argp, argc, argv, &o);
 	if (o.calibrate && run_calibration(g, &err))
 		return cmd_fail(g, &err);
+	calibrated = calibration_read(&calibration);
 	feature_report(g->bpffs, o.fresh, &report);
 	if (g->json)
-		return json_feature(g, &report);
+		return json_feature(g, &report, calibrated ? &calibration : NULL);
 	print_report(g, &report);
-	print_calibration();
+	print_calibration(calibrated ? &calibration : NULL);
 	return EXIT_DONE;
 }
 

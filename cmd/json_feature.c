@@ -94,7 +94,20 @@ static void add_attach(struct json_object *obj, const struct feature_report *r)
 	json_set(obj, "attach", attach);
 }
 
-int json_feature(const struct globals *g, const struct feature_report *r)
+/* What a probed call takes longer, by how its end is seen. */
+static struct json_object *calibration_of(const struct calibration *c)
+{
+	struct json_object *obj = json_object_new_object();
+
+	json_set_time(obj, "measured_at", c->at_ns);
+	json_set_u64(obj, "none_ns", c->ns[GROUP_EXIT_NONE]);
+	json_set_u64(obj, "return_ns", c->ns[GROUP_EXIT_RETURN]);
+	json_set_u64(obj, "ret_ns", c->ns[GROUP_EXIT_RET]);
+	return obj;
+}
+
+int json_feature(const struct globals *g, const struct feature_report *r,
+	const struct calibration *calibration)
 {
 	struct json_object *doc = json_object_new_object(),
 			   *hints = json_object_new_array();
@@ -126,6 +139,7 @@ int json_feature(const struct globals *g, const struct feature_report *r)
 	add_limit(doc, "open_files_max", r->nofile_max);
 	add_limit(doc, "locked_memory_bytes", r->memlock);
 	add_attach(doc, r);
+	json_set(doc, "calibration", calibration ? calibration_of(calibration) : NULL);
 	for (size_t i = 0; i < r->hint_cnt; i++)
 		json_object_array_add(hints, json_str(r->hints[i]));
 	json_set(doc, "hints", hints);

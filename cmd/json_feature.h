@@ -3,10 +3,12 @@
 #ifndef FUNCSNOOP_CMD_JSON_FEATURE_H
 #define FUNCSNOOP_CMD_JSON_FEATURE_H
 
+#include "calibrate.h"
 #include "cmd.h"
 #include "feature.h"
 
-/* Prints it; the command's exit status. */
-int json_feature(const struct globals *g, const struct feature_report *report);
+/* Prints it; @calibration is NULL when there was none. The command's exit status. */
+int json_feature(const struct globals *g, const struct feature_report *report,
+	const struct calibration *calibration);
 
 #endif

@@ -124,7 +124,9 @@ int calibrate(struct bpffs *fs, struct calibration *ret_calibration, struct err 
 			return code;
 	}
 	c.ns[GROUP_EXIT_SAME] = c.ns[GROUP_EXIT_NONE];
-	snprintf(text, sizeof(text), "none %" PRIu64 " return %" PRIu64 " ret %" PRIu64 "\n",
+	c.at_ns = clock_ns(CLOCK_REALTIME);
+	snprintf(text, sizeof(text),
+		"at %" PRIu64 " none %" PRIu64 " return %" PRIu64 " ret %" PRIu64 "\n", c.at_ns,
 		c.ns[GROUP_EXIT_NONE], c.ns[GROUP_EXIT_RETURN], c.ns[GROUP_EXIT_RET]);
 	bootcache_write(CACHE_NAME, text);
 	*ret_calibration = c;
@@ -137,9 +139,9 @@ bool calibration_read(struct calibration *ret_calibration)
 	struct calibration c = {};
 
 	if (!bootcache_read(CACHE_NAME, text) ||
-		sscanf(text, "none %" SCNu64 " return %" SCNu64 " ret %" SCNu64,
-			&c.ns[GROUP_EXIT_NONE], &c.ns[GROUP_EXIT_RETURN],
-			&c.ns[GROUP_EXIT_RET]) != 3)
+		sscanf(text, "at %" SCNu64 " none %" SCNu64 " return %" SCNu64 " ret %" SCNu64,
+			&c.at_ns, &c.ns[GROUP_EXIT_NONE], &c.ns[GROUP_EXIT_RETURN],
+			&c.ns[GROUP_EXIT_RET]) != 4)
 		return false;
 	c.ns[GROUP_EXIT_SAME] = c.ns[GROUP_EXIT_NONE];
 	*ret_calibration = c;

@@ -16,6 +16,7 @@
  */
 #define CALIBRATION_CNT 4
 struct calibration {
+	uint64_t at_ns; /* CLOCK_REALTIME of the measurement */
 	uint64_t ns[CALIBRATION_CNT];
 };
 

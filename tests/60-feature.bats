@@ -94,11 +94,34 @@ refute_cached() { # WHAT
 
 @test "funcsnoop-json(5) has every key of the document, and no other" {
 	need_bpf
-	fsn feature --json
+	fsn feature --calibrate --json
 	assert_eq "$(jq -rn '[inputs | paths | map(strings)[]] | unique[]' <<<"$output" | sort)" \
 		"$(awk '/^\.S[sh]/ { on = $0 == ".Ss feature" } on && /^\.It Va/' \
 			"$BATS_TEST_DIRNAME/../man/funcsnoop-json.5" |
 			sed 's/^\.It Va //; s/ , /\n/g' | sort -u)"
+}
+
+@test "what a probed call takes is null until it is measured, and kept then" {
+	local began kept
+
+	need_bpf
+	fsn feature --json
+	assert_json '[has("calibration"), .calibration]' '[true,null]'
+	fsn feature
+	assert_output_match '^not calibrated; --calibrate measures '
+	began=$(date -u +%FT%TZ)
+	fsn feature --calibrate --json
+	kept=$(json .calibration)
+	assert_json '.calibration | [.none_ns, .return_ns, .ret_ns] | min > 0' true
+	assert_json ".calibration.measured_at | . >= \"$began\" and . <= \"$(date -u +%FT%TZ)\"" true
+	fsn feature --json
+	assert_json .calibration "$kept"
+	fsn feature
+	assert_output_match "^calibrated $(jq -r .measured_at <<<"$kept"): a probed call takes "
+	# Figures that don't say when they are from are none.
+	sed -i 's/^at [0-9]* //' /run/funcsnoop/calibration
+	fsn feature --json
+	assert_json .calibration null
 }
 
 @test "an argument is wrong usage" {
