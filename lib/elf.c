@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Opening an ELF file, and what its headers and .dynamic say.
+// Opening an ELF file, and what its headers say.
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
 
 #include "elf_priv.h"
-
-struct dynamic_facts {
-	uint64_t strings, strings_size; /* virtual address, bytes */
-	uint64_t soname;
-	bool has_soname, pie;
-	uint64_t needed[ELF_MAX_NEEDED];
-	size_t needed_cnt;
-};
 
 static int segments_read(struct elf_file *f, struct err *err)
 {
@@ -54,111 +45,6 @@ static int segments_read(struct elf_file *f, struct err *err)
 			.exec = ph.p_flags & PF_X,
 		};
 	}
-	return 0;
-}
-
-static void dynamic_entry(struct dynamic_facts *d, const Elf64_Dyn *dyn)
-{
-	switch (dyn->d_tag) {
-	case DT_STRTAB:
-		d->strings = dyn->d_un.d_ptr;
-		break;
-	case DT_STRSZ:
-		d->strings_size = dyn->d_un.d_val;
-		break;
-	case DT_SONAME:
-		d->soname = dyn->d_un.d_val;
-		d->has_soname = true;
-		break;
-	case DT_NEEDED:
-		if (d->needed_cnt < ELF_MAX_NEEDED)
-			d->needed[d->needed_cnt++] = dyn->d_un.d_val;
-		break;
-	case DT_FLAGS_1:
-		d->pie = dyn->d_un.d_val & DF_1_PIE;
-		break;
-	default:
-		break;
-	}
-}
-
-/* What the dynamic linker would read: by program headers, not by sections. */
-static bool dynamic_scan(const struct elf_file *f, struct dynamic_facts *d)
-{
-	size_t cnt = 0;
-	bool interp = false;
-	Elf64_Dyn dyn;
-	GElf_Phdr ph;
-
-	elf_getphdrnum(f->mem.elf, &cnt);
-	for (size_t i = 0; i < cnt; i++) {
-		if (!gelf_getphdr(f->mem.elf, i, &ph))
-			continue;
-		if (ph.p_type == PT_INTERP)
-			interp = true;
-		if (ph.p_type != PT_DYNAMIC || ph.p_offset > f->mem.size ||
-			ph.p_filesz > f->mem.size - ph.p_offset)
-			continue;
-		for (uint64_t at = 0; ph.p_filesz - at >= sizeof(dyn);
-			at += sizeof(dyn)) {
-			memcpy(&dyn, f->mem.bytes + ph.p_offset + at, sizeof(dyn));
-			if (dyn.d_tag == DT_NULL)
-				break;
-			dynamic_entry(d, &dyn);
-		}
-	}
-	return interp;
-}
-
-/* A string of .dynamic, or NULL when there is none or it is not fit to be shown. */
-static char *dynamic_string(
-	const struct elf_file *f, const struct dynamic_facts *d, uint64_t at)
-{
-	const char *bytes, *end;
-	size_t left;
-
-	bytes = (const char *)elf_file_bytes(f, d->strings, &left);
-	if (!bytes)
-		return NULL;
-	if (left > d->strings_size)
-		left = d->strings_size;
-	if (at >= left)
-		return NULL;
-	bytes += at;
-	left -= at;
-	end = memchr(bytes, '\0', left < PATH_MAX ? left : PATH_MAX);
-	if (!end || !elf_name_is_clean(bytes, end - bytes))
-		return NULL;
-	return strdup(bytes);
-}
-
-static int dynamic_read(struct elf_file *f, struct err *err)
-{
-	_cleanup_free_ struct dynamic_facts *d = calloc(1, sizeof(*d));
-	bool interp;
-	Elf64_Ehdr eh;
-
-	if (!d)
-		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
-	interp = dynamic_scan(f, d);
-	if (d->has_soname)
-		f->soname = dynamic_string(f, d, d->soname);
-	f->info.soname = f->soname ? f->soname : "";
-	f->needed = calloc(d->needed_cnt ? d->needed_cnt : 1, sizeof(*f->needed));
-	if (!f->needed)
-		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
-	for (size_t i = 0; i < d->needed_cnt; i++) {
-		char *s = dynamic_string(f, d, d->needed[i]);
-
-		if (s)
-			f->needed[f->info.needed_cnt++] = s;
-	}
-	f->info.needed = (const char *const *)f->needed;
-	memcpy(&eh, f->mem.bytes, sizeof(eh));
-	f->info.arch = eh.e_machine == EM_AARCH64 ? PLAN_ARM64 : PLAN_X86_64;
-	/* libc.so.6 has an interpreter, too, so that it can be run: it is a library */
-	f->info.executable = eh.e_type == ET_EXEC || d->pie || (interp && !d->has_soname);
-	f->info.is_static = f->info.executable && !interp && !d->needed_cnt;
 	return 0;
 }
 
@@ -208,7 +94,7 @@ static int file_begin(struct elf_file *f, const char *shown, int root_fd, const 
 	ret = segments_read(f, err);
 	if (ret)
 		return ret;
-	ret = dynamic_read(f, err);
+	ret = elf_dynamic_read(f, err);
 	if (ret)
 		return ret;
 	return info_read(f, err);

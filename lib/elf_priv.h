@@ -57,7 +57,7 @@ struct elf_file {
 	size_t segment_cnt;
 	uint64_t eh_frame_hdr, eh_frame_hdr_size; /* file offset; size 0: none */
 
-	bool has_syms, has_symtab;
+	bool has_syms, has_dynsym, has_symtab;
 	struct elf_mem debug, debugdata;
 	char **versions; /* by version index */
 	size_t version_cnt;
@@ -104,6 +104,25 @@ void elf_mem_notes(
 
 /* Whether @len bytes are UTF-8 without control characters. */
 bool elf_name_is_clean(const char *name, size_t len);
+
+/*
+ * Where a symbol table and what belongs to it lie: .syms is NULL when there is none, .versym
+ * and .verdef when that is missing. All of them are bytes of an image, and may be anything.
+ */
+struct elf_syms_at {
+	const uint8_t *syms; /* Elf64_Sym, unaligned */
+	size_t cnt;
+	const char *strings;
+	size_t strings_size;
+	const uint8_t *versym, *verdef;
+	size_t versym_size, verdef_size;
+	uint64_t verdef_cnt;
+};
+
+/* elf_dynamic.c: names, needed libraries, kind of file into f->info. */
+int elf_dynamic_read(struct elf_file *f, struct err *err);
+/* The dynamic symbol table as the dynamic linker finds it, without sections. -ENOMEM only. */
+int elf_dynamic_syms(const struct elf_file *f, struct elf_syms_at *ret_at, struct err *err);
 
 /* elf_table.c: symbol tables into raw symbols. */
 struct elf_raw {

@@ -9,13 +9,9 @@ struct table {
 	struct elf_file *f;
 	const struct elf_mem *mem;
 	enum elf_table which;
-	Elf_Data *syms;
-	size_t cnt;
-	const char *strings;
-	size_t strings_size;
-	Elf_Data *versym; /* or NULL */
+	struct elf_syms_at at;
 	bool *code_section;
-	size_t section_cnt;
+	size_t section_cnt;   /* 0: the file has none */
 	uint64_t name_budget; /* bytes of names that may still be looked at */
 };
 
@@ -48,81 +44,123 @@ static int sections_read(struct table *t, struct err *err)
 	return 0;
 }
 
-/* A section's data as libelf gives it (aligned), when all of it lies in the file. */
-static Elf_Data *section_data(
-	const struct elf_mem *mem, Elf_Scn *scn, const GElf_Shdr *sh)
+/* What lies in the first section of @type; NULL when there is none, or not all of it. */
+static const uint8_t *section_bytes(
+	const struct elf_mem *mem, uint32_t type, size_t *ret_size, uint64_t *ret_info)
 {
-	return elf_mem_bytes(mem, sh) ? elf_getdata(scn, NULL) : NULL;
+	GElf_Shdr sh;
+
+	if (!elf_mem_section(mem, type, NULL, &sh))
+		return NULL;
+	*ret_size = sh.sh_size;
+	*ret_info = sh.sh_info;
+	return elf_mem_bytes(mem, &sh);
 }
 
-/* *ret_found is false, with no error, when there is no such table. */
-static int table_open(struct table *t, bool *ret_found, struct err *err)
+/* A table as its section header has it; t->at.syms is NULL when there is no such section. */
+static int table_by_section(struct table *t, struct err *err)
 {
 	bool dynamic = t->which == ELF_TABLE_DYNSYM;
 	GElf_Shdr sh, str_sh;
-	Elf_Scn *scn, *str;
+	uint64_t unused;
+	Elf_Scn *str;
 
-	*ret_found = false;
-	scn = elf_mem_section(t->mem, dynamic ? SHT_DYNSYM : SHT_SYMTAB, NULL, &sh);
-	if (!scn || !sh.sh_size || sh.sh_type == SHT_NOBITS)
+	if (!elf_mem_section(t->mem, dynamic ? SHT_DYNSYM : SHT_SYMTAB, NULL, &sh) ||
+		!sh.sh_size)
 		return 0;
-	if (sh.sh_size / sizeof(Elf64_Sym) > ELF_MAX_SYMBOLS)
-		return damaged(t->f, err, "too many symbols");
 	if (sh.sh_entsize != sizeof(Elf64_Sym))
 		return damaged(t->f, err, "symbols of an unknown size");
 	str = elf_getscn(t->mem->elf, sh.sh_link);
 	if (!str || !gelf_getshdr(str, &str_sh) || str_sh.sh_type != SHT_STRTAB)
 		return damaged(t->f, err, "a symbol table without names");
-	t->strings = (const char *)elf_mem_bytes(t->mem, &str_sh);
-	t->strings_size = str_sh.sh_size;
-	t->syms = section_data(t->mem, scn, &sh);
-	if (!t->strings || !t->syms)
+	t->at.strings = (const char *)elf_mem_bytes(t->mem, &str_sh);
+	t->at.strings_size = str_sh.sh_size;
+	t->at.syms = elf_mem_bytes(t->mem, &sh);
+	if (!t->at.strings || !t->at.syms)
 		return damaged(t->f, err, "a symbol table that is not all there");
-	t->cnt = t->syms->d_size / sizeof(Elf64_Sym);
+	t->at.cnt = sh.sh_size / sizeof(Elf64_Sym);
+	if (!dynamic)
+		return 0;
+	t->at.versym = section_bytes(t->mem, SHT_GNU_versym, &t->at.versym_size, &unused);
+	t->at.verdef = section_bytes(
+		t->mem, SHT_GNU_verdef, &t->at.verdef_size, &t->at.verdef_cnt);
+	return 0;
+}
+
+/* *ret_found is false, with no error, when there is no such table. */
+static int table_open(struct table *t, bool *ret_found, struct err *err)
+{
+	int ret = table_by_section(t, err);
+
+	if (!ret && !t->at.syms && t->which == ELF_TABLE_DYNSYM)
+		ret = elf_dynamic_syms(t->f, &t->at, err);
+	*ret_found = t->at.syms;
+	if (ret || !t->at.syms)
+		return ret;
+	if (t->at.cnt > ELF_MAX_SYMBOLS)
+		return damaged(t->f, err, "too many symbols");
 	/* names may share their ends; far more than that is an attack on our time */
-	t->name_budget = 16ull * t->strings_size + (1u << 20);
-	scn = dynamic ? elf_mem_section(t->mem, SHT_GNU_versym, NULL, &sh) : NULL;
-	if (scn)
-		t->versym = section_data(t->mem, scn, &sh);
-	*ret_found = true;
+	t->name_budget = 16ull * t->at.strings_size + (1u << 20);
 	return sections_read(t, err);
 }
 
-/* Names of version indices, from the definitions (.gnu.version_d). */
-static int versions_read(struct elf_file *f, const struct elf_mem *mem, struct err *err)
+/* The name of version @ndx, unless it has one. */
+static int version_add(struct elf_file *f, size_t ndx, const char *name)
 {
-	GElf_Verdaux aux;
-	GElf_Verdef def;
-	GElf_Shdr sh;
-	Elf_Scn *scn = elf_mem_section(mem, SHT_GNU_verdef, NULL, &sh);
-	Elf_Data *data = scn ? section_data(mem, scn, &sh) : NULL;
-	size_t at = 0, cap = 0;
+	if (ndx >= f->version_cnt) {
+		char **grown = realloc(f->versions, (ndx + 64) * sizeof(*grown));
 
-	if (!data || data->d_size > INT32_MAX)
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + f->version_cnt, 0,
+			(ndx + 64 - f->version_cnt) * sizeof(*grown));
+		f->versions = grown;
+		f->version_cnt = ndx + 64;
+	}
+	if (f->versions[ndx])
 		return 0;
-	for (size_t n = 0; n < sh.sh_info && gelf_getverdef(data, at, &def); n++) {
-		size_t ndx = def.vd_ndx & 0x7fff;
-		const char *name = NULL;
+	f->versions[ndx] = strdup(name);
+	return f->versions[ndx] ? 0 : -ENOMEM;
+}
 
-		if (def.vd_cnt && !(def.vd_flags & VER_FLG_BASE) &&
-			def.vd_aux <= data->d_size - at &&
-			gelf_getverdaux(data, at + def.vd_aux, &aux))
-			name = elf_strptr(mem->elf, sh.sh_link, aux.vda_name);
-		if (name && ndx >= cap) {
-			char **grown = realloc(f->versions, (ndx + 64) * sizeof(*grown));
+/* The first name of the definition at @at; NULL when there is none that can be shown. */
+static const char *version_name(
+	const struct elf_syms_at *t, size_t at, const Elf64_Verdef *def)
+{
+	const char *name;
+	Elf64_Verdaux aux;
 
-			if (!grown)
-				return no_memory(f, err);
-			memset(grown + cap, 0, (ndx + 64 - cap) * sizeof(*grown));
-			f->versions = grown;
-			f->version_cnt = cap = ndx + 64;
-		}
-		if (name && !f->versions[ndx] && elf_name_is_clean(name, strlen(name))) {
-			f->versions[ndx] = strdup(name);
-			if (!f->versions[ndx])
-				return no_memory(f, err);
-		}
-		if (!def.vd_next || def.vd_next > data->d_size - at)
+	if (!def->vd_cnt || (def->vd_flags & VER_FLG_BASE) ||
+		t->verdef_size - at < sizeof(aux) ||
+		def->vd_aux > t->verdef_size - at - sizeof(aux))
+		return NULL;
+	memcpy(&aux, t->verdef + at + def->vd_aux, sizeof(aux));
+	if (aux.vda_name >= t->strings_size)
+		return NULL;
+	name = t->strings + aux.vda_name;
+	if (!memchr(name, '\0', t->strings_size - aux.vda_name) ||
+		!elf_name_is_clean(name, strlen(name)))
+		return NULL;
+	return name;
+}
+
+/* Names of version indices, from the definitions. They only lead forwards, so this ends. */
+static int versions_read(struct table *t, struct err *err)
+{
+	const struct elf_syms_at *v = &t->at;
+	Elf64_Verdef def;
+	size_t at = 0;
+
+	for (uint64_t n = 0; v->verdef && n < v->verdef_cnt; n++) {
+		const char *name;
+
+		if (v->verdef_size - at < sizeof(def))
+			break;
+		memcpy(&def, v->verdef + at, sizeof(def));
+		name = version_name(v, at, &def);
+		if (name && version_add(t->f, def.vd_ndx & 0x7fff, name))
+			return no_memory(t->f, err);
+		if (!def.vd_next || def.vd_next > v->verdef_size - at)
 			break;
 		at += def.vd_next;
 	}
@@ -159,10 +197,10 @@ static int name_at(struct table *t, uint32_t at, const char **ret_name, uint32_t
 	*ret_name = "";
 	if (!at)
 		return 0;
-	if (at >= t->strings_size)
+	if (at >= t->at.strings_size)
 		return damaged(t->f, err, "a symbol's name lies outside the names");
-	name = t->strings + at;
-	max = t->strings_size - at;
+	name = t->at.strings + at;
+	max = t->at.strings_size - at;
 	if (max > ELF_MAX_NAME)
 		max = ELF_MAX_NAME;
 	end = memchr(name, '\0', max);
@@ -170,7 +208,7 @@ static int name_at(struct table *t, uint32_t at, const char **ret_name, uint32_t
 		return damaged(t->f, err, "symbols' names are without end");
 	t->name_budget -= end ? (size_t)(end - name) : max;
 	if (!end) {
-		if (max == t->strings_size - at)
+		if (max == t->at.strings_size - at)
 			return damaged(t->f, err, "the last name has no end");
 		return 0;
 	}
@@ -208,13 +246,14 @@ static int name_split(struct elf_file *f, struct elf_name *n)
 
 static int name_version(const struct table *t, size_t i, struct elf_name *n)
 {
-	GElf_Versym ver;
+	uint16_t ver;
 
 	n->is_default = true;
 	if (t->which != ELF_TABLE_DYNSYM)
 		return name_split(t->f, n);
-	if (!t->versym || !gelf_getversym(t->versym, i, &ver))
+	if (!t->at.versym || i >= t->at.versym_size / sizeof(ver))
 		return 0;
+	memcpy(&ver, t->at.versym + i * sizeof(ver), sizeof(ver));
 	if ((ver & 0x7fff) < t->f->version_cnt)
 		n->version = t->f->versions[ver & 0x7fff];
 	n->is_default = !(ver & 0x8000) || !n->version;
@@ -256,10 +295,21 @@ static int add_sym(struct elf_raw *raw, const struct elf_raw_sym *sym)
 	return 0;
 }
 
-/* Whether a defined symbol names code, and which kind; false for data. */
-static bool sym_kind(const struct table *t, const GElf_Sym *sym, uint8_t *ret_kind)
+/* By its section, or where there are none by its address. */
+static bool label_is_code(const struct table *t, const Elf64_Sym *sym)
 {
-	switch (GELF_ST_TYPE(sym->st_info)) {
+	uint64_t offset;
+
+	if (t->section_cnt)
+		return sym->st_shndx < t->section_cnt && t->code_section[sym->st_shndx];
+	return sym->st_shndx < SHN_LORESERVE &&
+		elf_file_addr_to_offset(t->f, sym->st_value, &offset) == 0;
+}
+
+/* Whether a defined symbol names code, and which kind; false for data. */
+static bool sym_kind(const struct table *t, const Elf64_Sym *sym, uint8_t *ret_kind)
+{
+	switch (ELF64_ST_TYPE(sym->st_info)) {
 	case STT_FUNC:
 		*ret_kind = ELF_FUNC;
 		return true;
@@ -268,7 +318,7 @@ static bool sym_kind(const struct table *t, const GElf_Sym *sym, uint8_t *ret_ki
 		return true;
 	case STT_NOTYPE:
 		*ret_kind = ELF_LABEL;
-		return sym->st_shndx < t->section_cnt && t->code_section[sym->st_shndx];
+		return label_is_code(t, sym);
 	default:
 		return false;
 	}
@@ -278,11 +328,10 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 {
 	struct elf_raw_sym s = { .name.table = t->which };
 	uint32_t len;
-	GElf_Sym sym;
+	Elf64_Sym sym;
 	int ret;
 
-	if (!gelf_getsym(t->syms, i, &sym))
-		return damaged(t->f, err, elf_errmsg(-1));
+	memcpy(&sym, t->at.syms + i * sizeof(sym), sizeof(sym));
 	if (sym.st_shndx == SHN_UNDEF) {
 		if (t->which != ELF_TABLE_DYNSYM)
 			return 0;
@@ -303,8 +352,8 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 		return add_nameless(raw, sym.st_value) ? no_memory(t->f, err) : 0;
 	s.addr = sym.st_value;
 	s.size = sym.st_size;
-	s.name.is_local = GELF_ST_BIND(sym.st_info) == STB_LOCAL;
-	s.name.is_weak = GELF_ST_BIND(sym.st_info) == STB_WEAK;
+	s.name.is_local = ELF64_ST_BIND(sym.st_info) == STB_LOCAL;
+	s.name.is_weak = ELF64_ST_BIND(sym.st_info) == STB_WEAK;
 	if (name_version(t, i, &s.name))
 		return no_memory(t->f, err);
 	s.name.piece = name_is_piece(s.name.name, s.name.len);
@@ -327,16 +376,18 @@ int elf_table_read(struct elf_file *f, const struct elf_mem *mem, enum elf_table
 	if (ret || !found)
 		return ret;
 	if (table == ELF_TABLE_DYNSYM) {
-		ret = versions_read(f, mem, err);
+		ret = versions_read(&t, err);
 		if (ret)
 			return ret;
 	}
-	for (size_t i = 1; i < t.cnt; i++) {
+	for (size_t i = 1; i < t.at.cnt; i++) {
 		ret = read_sym(&t, raw, i, err);
 		if (ret)
 			return ret;
 	}
-	if (table != ELF_TABLE_DYNSYM)
+	if (table == ELF_TABLE_DYNSYM)
+		f->has_dynsym = true;
+	else
 		f->has_symtab = true;
 	return 0;
 }

@@ -41,8 +41,7 @@ int safe_return_why(struct elf_file *elf, const char **ret_why, struct err *err)
 	code = elf_file_funcs(elf, &funcs, &cnt, err);
 	if (code)
 		return code;
-	/* A static program's names are in .symtab only: without it nothing is known. */
-	if (info->is_static && !elf_file_has_symtab(elf))
+	if (!elf_file_names_known(elf))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(hazards); i++) {
 		code = elf_file_names_symbol(elf, hazards[i], err);

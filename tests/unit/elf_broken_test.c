@@ -20,7 +20,7 @@ static void build(void)
 	scratch_file("b.c", source, strlen(source));
 	scratch_file("b.map", "V1 { global: *; };\n", 19);
 	scratch_run("cc -g0 -O1 -fPIC -shared -Wl,-soname,libb.so,--version-script=b.map "
-		    "-Wl,--build-id=sha1 b.c -o libb.so");
+		    "-Wl,--build-id=sha1,--hash-style=both b.c -o libb.so");
 	good = scratch_read(scratch("libb.so"), &good_size);
 }
 
@@ -191,6 +191,26 @@ static void test_spoiled(void)
 	}
 }
 
+/* The same where only .dynamic leads to the tables. */
+static void test_spoiled_dynamic(void)
+{
+	static const char *const sections[] = { ".dynamic", ".dynsym", ".gnu.hash", ".hash",
+		".gnu.version", ".gnu.version_d", ".rela.plt", ".rela.dyn" };
+	Elf64_Ehdr *eh = (Elf64_Ehdr *)good;
+	const Elf64_Shdr *sh = (const Elf64_Shdr *)(good + eh->e_shoff);
+	const char *names = (const char *)good + sh[eh->e_shstrndx].sh_offset;
+	const Elf64_Ehdr kept = *eh;
+
+	eh->e_shoff = eh->e_shnum = eh->e_shstrndx = 0;
+	for (size_t i = 0; i < kept.e_shnum; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(sections); k++)
+			if (strcmp(names + sh[i].sh_name, sections[k]) == 0)
+				ok(spoil(sh[i].sh_offset, sh[i].sh_size, 4),
+					"without sections, a spoiled %s does no harm",
+					sections[k]);
+	*eh = kept;
+}
+
 /* Bytes at random, by a fixed sequence. */
 static void test_noise(void)
 {
@@ -294,6 +314,7 @@ int main(void)
 	test_errors();
 	test_cuts();
 	test_spoiled();
+	test_spoiled_dynamic();
 	test_noise();
 	test_names();
 	test_sparse();
