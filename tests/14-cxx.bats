@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# C++: functions by demangled names, and calls that an exception ends.
+# bats file_tags=bpf
+
+load helpers
+
+CART=$FIX/libcart.so
+FORWARD=torch::nn::LinearImpl::forward
+
+need_cart() {
+	need_bpf
+	need_fixture cartcall
+}
+
+dry_names() { # FUNCTION...: the names that these are found under, a line each
+	fsn attach g "$@" --lib "$CART" --dry-run --json
+	output=$(json '.[0].functions | map(.name) | sort[]')
+}
+
+@test "C++ names may leave out arguments, template arguments and both" {
+	need_fixture cartcall
+	dry_names shop::Cart::total
+	assert_output "shop::Cart::total"
+	dry_names 'shop::Cart::total() const'
+	assert_output "shop::Cart::total() const"
+	dry_names 'shop::Cart::add(long)'
+	assert_output "shop::Cart::add(long)"
+	dry_names shop::Cart::add_all
+	assert_output "shop::Cart::add_all<int>
+shop::Cart::add_all<short>"
+	dry_names 'shop::Cart::add_all<short>'
+	assert_output "shop::Cart::add_all<short>"
+	fsn attach g shop::Cart::add --lib "$CART" --dry-run --json
+	assert_json '.[0].functions | map(.demangled) | sort | map(sub("std::__cxx11::"; "")
+		| sub("basic_string<.*> const&"; "string const&"))' \
+		'["shop::Cart::add(long)","shop::Cart::add(string const&, long)"]'
+}
+
+@test "a glob takes all methods of a class, each symbol of one function once" {
+	need_fixture cartcall
+	fsn attach g 'shop::Cart::*' --lib "$CART" --dry-run --json
+	assert_json '.[0].functions | length' 7
+	assert_json '.[0].functions | map(.offset) | unique | length' 7
+	assert_json '.[0].functions | map(.name) | unique | length' 7
+	fsn attach g -r '^shop::Cart::(add|total)\(' --lib "$CART" --dry-run --json
+	assert_json '.[0].functions | length' 3
+}
+
+@test "every method of a class is counted, each for itself" {
+	need_cart
+	fsn attach g 'shop::Cart::*' --lib "$CART"
+	capture "$FIX/cartcall" plain 40
+	assert_output "result plain calls=40 returned=40 thrown=0 total=right"
+	fsn stats g --json --all
+	assert_sound
+	assert_json '.[0].functions | map(.calls) | sort' '[1,1,1,1,1,1,41]'
+	assert_json '.[0].functions[] | select(.calls == 41) | .symbol' _ZN4shop4Cart3addEl
+	fsn detach g
+}
+
+@test "a method that 50 of 200 calls leave by an exception: 200 calls, 150 returns" {
+	local link lib
+
+	need_cart
+	for lib in "$CART" "$FIX/stripped/libcart.so"; do
+		for link in auto perf; do
+			fsn attach g 'shop::Cart::add(long)' --lib "$lib" --link $link
+			assert_output_match "exits ret$"
+			LD_LIBRARY_PATH=${lib%/*} capture "$FIX/cartcall" throw 200
+			assert_output "result throw calls=200 returned=150 thrown=50 total=right"
+			assert_numbers g "shop::Cart::add(long) 201 0 151 0 50 0"
+			fsn detach g
+		done
+	done
+	fsn attach g 'shop::Cart::add(long)' --lib "$CART"
+	capture "$FIX/cartcall" plain 200
+	assert_output "result plain calls=200 returned=200 thrown=0 total=right"
+	assert_numbers g "shop::Cart::add(long) 201 0 201 0 0 0"
+	fsn detach g
+}
+
+@test "a misspelled method is answered with the nearest ones" {
+	need_fixture cartcall
+	fsn -s 1 attach g shop::Cart::totl --lib "$CART" --dry-run
+	assert_stderr "funcsnoop attach: no function 'shop::Cart::totl' in $CART
+hint: did you mean 'shop::Cart::total'"
+}
+
+# --- libtorch ------------------------------------------------------------------------------
+
+need_torch() {
+	need_bpf
+	[[ -e $FIX/torchcall ]] || skip "no libtorch with headers here (Debian: libtorch-dev)"
+}
+
+torch_numbers() {
+	fsn stats g --json
+	assert_sound
+	assert_json '.[0].functions | map([.name, .calls, .returns, .abandoned, .in_flight,
+		.untimed])' "$1"
+}
+
+@test "torch's LinearImpl::forward of which 50 of 200 calls throw is counted right" {
+	need_torch
+	fsn attach g $FORWARD --lib torch_cpu
+	assert_output_match "exits ret$"
+	capture "$FIX/torchcall" throw 200
+	assert_output "result throw calls=200 returned=150 thrown=50"
+	torch_numbers "[[\"$FORWARD\",200,150,50,0,0]]"
+	fsn reset g
+	capture "$FIX/torchcall" plain 200
+	assert_output "result plain calls=200 returned=200 thrown=0"
+	torch_numbers "[[\"$FORWARD\",200,200,0,0,0]]"
+	fsn detach g
+}
+
+@test "the libtorch preset counts it, too, with what it calls" {
+	need_torch
+	fsn attach libtorch --name g
+	capture "$FIX/torchcall" throw 200
+	assert_output "result throw calls=200 returned=150 thrown=50"
+	fsn stats g --json
+	assert_sound
+	assert_json ".[0].functions[] | select(.name == \"$FORWARD\")
+		| [.calls, .returns, .abandoned]" "[200,150,50]"
+	assert_json_true '.[0].functions | map(select(.calls > 0)) | length > 2'
+	fsn detach g
+}
