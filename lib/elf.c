@@ -202,12 +202,14 @@ bool elf_file_same(const struct elf_file *a, const struct elf_file *b)
 {
 	const struct elf_info *x = &a->info, *y = &b->info;
 
-	if (x->ino != y->ino || x->size != y->size)
+	if (x->size != y->size)
 		return false;
-	if (x->dev == y->dev)
+	if (x->dev == y->dev && x->ino == y->ino)
 		return true;
-	return (x->overlay || y->overlay) && x->ctime_ns == y->ctime_ns &&
-		x->build_id[0] && strcmp(x->build_id, y->build_id) == 0;
+	/* the upper half may have the layer's number: "xino" in overlayfs.rst */
+	return (x->overlay || y->overlay) && (uint32_t)x->ino == (uint32_t)y->ino &&
+		x->ctime_ns == y->ctime_ns && x->build_id[0] &&
+		strcmp(x->build_id, y->build_id) == 0;
 }
 
 int elf_file_addr_to_offset(const struct elf_file *f, uint64_t addr, uint64_t *ret_offset)

@@ -102,8 +102,8 @@ int elf_file_fd(const struct elf_file *f);
 
 /*
  * Whether both are one file to the kernel, so that a probe on one is a probe on the other:
- * device and inode, or, since every overlayfs mount shows another device for one lower
- * file, inode, size, change time and build id on overlayfs.
+ * device and inode, or, since overlayfs mounts show other devices and perhaps other inodes for
+ * one lower file, there the inode's lower half, size, change time and build id.
  */
 bool elf_file_same(const struct elf_file *a, const struct elf_file *b);
 

@@ -6,8 +6,8 @@
 
 #include "libfind_priv.h"
 
-/* auditwheel puts 8 hexadecimal digits of a checksum there; leave room for more. */
-#define HASH_MIN 8
+/* auditwheel puts 8 hexadecimal digits of a checksum there; others have more or fewer. */
+#define HASH_MIN 6
 #define HASH_MAX 64
 
 /* Steps over "-HASH" of a wheel's library. */

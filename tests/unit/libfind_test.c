@@ -19,6 +19,7 @@ static void test_names(void)
 		{ "cudart", "libcudart.so.13.0.48", true },
 		{ "cudart", "libcudart-80664282.so.10.2", true },
 		{ "cudart", "libcudart-80664282.so", true },
+		{ "cudart", "libcudart-3ab2c1.so.12", true },
 		{ "libcudart", "libcudart.so.13", true },
 		{ "libcudart.so", "libcudart.so.13", true },
 		{ "libcudart.so", "libcudart-80664282.so.13", true },
