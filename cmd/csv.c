@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "stats_grid.h"
+#include "stats_report.h"
 
 void csv_field(FILE *f, const char *text)
 {
@@ -37,8 +38,10 @@ static void print_cell(const struct cell *cell, FILE *f)
 		break;
 	case CELL_PERCENT:
 	case CELL_CHANGE:
-	case CELL_RATE:
 		fprintf(f, "%.3f", cell->x);
+		break;
+	case CELL_RATE:
+		fprintf(f, "%.*f", rate_digits(cell->x), cell->x);
 		break;
 	case CELL_TIME:
 		fputs(text_time(cell->n, buf), f);

@@ -8,7 +8,7 @@
 #include "slots.h"
 
 /* Reading needs less than sweeping does: whoever may only read does without. */
-static int open_group(const struct bpffs *fs, const char *name, enum groups_mode mode,
+static int open_group(const struct bpffs *fs, const char *name, unsigned int mode,
 	struct group **ret_group, struct err *err)
 {
 	size_t swept;
@@ -29,13 +29,24 @@ static bool is_gone(const struct bpffs *fs, const char *name)
 	return bpffs_open_group(fs, name, &fd, NULL) == -ENOENT;
 }
 
-static int add_group(struct groups *groups, const char *name, bool named, enum groups_mode mode,
+static int leave_out(struct groups *groups, const struct err *why, struct err *err)
+{
+	struct err *left = array_grow(groups->left, groups->left_cnt, sizeof(*left));
+
+	if (!left)
+		return err_sys(err, -ENOMEM, "cannot open groups");
+	groups->left = left;
+	left[groups->left_cnt++] = *why;
+	return 0;
+}
+
+static int add_group(struct groups *groups, const char *name, bool named, unsigned int mode,
 	struct err *err)
 {
 	struct group *group = NULL;
 	int code;
 
-	code = open_group(&groups->fs, name, mode, &group, err);
+	code = open_group(&groups->fs, name, mode & ~GROUPS_REST, &group, err);
 	/* One that a detach removes meanwhile is not there. */
 	if (code == -ENOENT && !named && is_gone(&groups->fs, name)) {
 		group_free(group);
@@ -43,7 +54,8 @@ static int add_group(struct groups *groups, const char *name, bool named, enum g
 	}
 	if (code && (mode != GROUPS_LIST || !group)) {
 		group_free(group);
-		return code;
+		return mode & GROUPS_REST && !named && code != -ENOMEM
+			? leave_out(groups, err, err) : code;
 	}
 	if (code)
 		groups->error[groups->cnt] = strdup(err->msg);
@@ -60,14 +72,14 @@ bool groups_named_before(char *const *names, size_t i)
 }
 
 int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
-	enum groups_mode mode, struct groups *ret_groups, struct err *err)
+	unsigned int mode, struct groups *ret_groups, struct err *err)
 {
 	_cleanup_names_ char **all = NULL;
 	bool named = name_cnt;
 	int code;
 
 	code = bpffs_open(g->bpffs, false, &ret_groups->fs, err);
-	if (!code && mode == GROUPS_CHANGE)
+	if (!code && mode & GROUPS_CHANGE)
 		code = bpffs_lock(&ret_groups->fs, err);
 	else if (!code)
 		bpffs_tidy(&ret_groups->fs);
@@ -84,7 +96,20 @@ int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
 	for (size_t i = 0; !code && i < name_cnt; i++)
 		if (!groups_named_before(names, i))
 			code = add_group(ret_groups, names[i], named, mode, err);
+	if (!code && !ret_groups->cnt && ret_groups->left_cnt) {
+		*err = ret_groups->left[0];
+		code = err->code;
+	}
 	return code;
+}
+
+void groups_tell_left(const struct globals *g, const struct groups *groups)
+{
+	struct globals text_only = *g;
+
+	text_only.json = false;
+	for (size_t i = 0; i < groups->left_cnt; i++)
+		cmd_fail(&text_only, &groups->left[i]);
 }
 
 void groups_done(struct groups *groups)
@@ -95,5 +120,6 @@ void groups_done(struct groups *groups)
 	}
 	free(groups->group);
 	free(groups->error);
+	free(groups->left);
 	bpffs_close(&groups->fs);
 }

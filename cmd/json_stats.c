@@ -79,8 +79,24 @@ static void add_times(struct json_object *obj, const struct stats_func *f)
 			spread ? stats_func_percentile(f, percentiles[i].permille) : 0);
 }
 
-static struct json_object *function_of(const struct stats *s, const struct stats_func *f)
+/* How often @cnt calls came; null when no time has passed. */
+static void add_rate(struct json_object *obj, const struct report_group *rg, uint64_t cnt)
 {
+	struct json_object *rate = NULL;
+	char text[40];
+	double per_s;
+
+	if (report_rate(rg, cnt, &per_s)) {
+		snprintf(text, sizeof(text), "%.*f", rate_digits(per_s), per_s);
+		rate = json_object_new_double_s(per_s, text);
+	}
+	json_set(obj, "calls_per_s", rate);
+}
+
+static struct json_object *function_of(
+	const struct report_group *rg, const struct stats_func *f)
+{
+	const struct stats *s = rg->s;
 	struct group_func func = group_func(s->group, f->fn);
 	struct json_object *obj = json_object_new_object();
 
@@ -89,6 +105,7 @@ static struct json_object *function_of(const struct stats *s, const struct stats
 	json_set_str(obj, "symbol", func.symbol);
 	json_set_str(obj, "library", func.library);
 	json_set_u64(obj, "calls", f->calls);
+	add_rate(obj, rg, f->calls);
 	json_set_u64(obj, "carried", f->carried);
 	json_set_u64_if(obj, "returns", f->timed || f->same, f->returns);
 	json_set_u64(obj, "in_flight", f->in_flight);
@@ -154,38 +171,38 @@ static struct json_object *slow_call_of(
 	return obj;
 }
 
-static struct json_object *stats_head(const struct stats *s)
+static struct json_object *stats_head(const struct report_group *rg)
 {
+	const struct stats *s = rg->s;
 	struct json_object *obj = json_object_new_object();
 
 	json_set_str(obj, "group", group_info(s->group).name);
 	json_set_time(obj, "attached_at", s->attached_ns);
 	json_set_time(obj, "since", s->since_ns);
+	add_rate(obj, rg, stats_all_calls(s));
+	json_set_cost(obj, &rg->cost);
 	json_set(obj, "health", health_of(s));
 	return obj;
 }
 
-static struct json_object *slow_calls_of(
-	const struct stats *s, const struct stats_slow *slow, size_t cnt)
+static struct json_object *slow_calls_of(const struct report_group *rg)
 {
 	struct json_object *list = json_object_new_array();
 
-	for (size_t i = 0; i < cnt; i++)
-		json_object_array_add(list, slow_call_of(s, &slow[i]));
+	for (size_t i = 0; i < rg->slow_cnt; i++)
+		json_object_array_add(list, slow_call_of(rg->s, &rg->slow[i]));
 	return list;
 }
 
-void json_add_stats(struct json_object *doc, const struct stats *s,
-	const struct stats_func *const *funcs, size_t func_cnt,
-	const struct stats_slow *slow, size_t slow_cnt)
+void json_add_stats(struct json_object *doc, const struct report_group *rg)
 {
-	struct json_object *obj = stats_head(s), *list = json_object_new_array();
+	struct json_object *obj = stats_head(rg), *list = json_object_new_array();
 
-	for (size_t i = 0; i < func_cnt; i++)
-		json_object_array_add(list, function_of(s, funcs[i]));
+	for (size_t i = 0; i < rg->func_cnt; i++)
+		json_object_array_add(list, function_of(rg, rg->funcs[i]));
 	json_set(obj, "functions", list);
-	if (slow)
-		json_set(obj, "slow_calls", slow_calls_of(s, slow, slow_cnt));
+	if (rg->slow)
+		json_set(obj, "slow_calls", slow_calls_of(rg));
 	json_object_array_add(doc, obj);
 }
 
@@ -202,21 +219,20 @@ static int write_part(struct json_object *obj, bool open, FILE *f)
 	return code;
 }
 
-int json_write_stats(const struct stats *s, const struct stats_func *const *funcs,
-	size_t func_cnt, const struct stats_slow *slow, size_t slow_cnt, FILE *f)
+int json_write_stats(const struct report_group *rg, FILE *f)
 {
-	int code = write_part(stats_head(s), true, f);
+	int code = write_part(stats_head(rg), true, f);
 
 	fputs(",\"functions\":[", f);
-	for (size_t i = 0; !code && i < func_cnt; i++) {
+	for (size_t i = 0; !code && i < rg->func_cnt; i++) {
 		if (i)
 			fputc(',', f);
-		code = write_part(function_of(s, funcs[i]), false, f);
+		code = write_part(function_of(rg, rg->funcs[i]), false, f);
 	}
 	fputc(']', f);
-	if (slow && !code) {
+	if (rg->slow && !code) {
 		fputs(",\"slow_calls\":", f);
-		code = write_part(slow_calls_of(s, slow, slow_cnt), false, f);
+		code = write_part(slow_calls_of(rg), false, f);
 	}
 	fputc('}', f);
 	return code;

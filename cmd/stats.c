@@ -248,7 +248,7 @@ static int run_once(const struct stats_options *o)
 
 	if (stats_report(&run, &now, NULL, &err))
 		return cmd_fail(o->g, &err);
-	return run.held ? EXIT_CONDITION : EXIT_DONE;
+	return stats_status(&run);
 }
 
 static int run(struct globals *g, int argc, char **argv)

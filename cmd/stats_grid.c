@@ -113,6 +113,15 @@ void grid_done(struct grid *grid)
 
 #define CELL_LEN 48
 
+const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN])
+{
+	/* What happens is never shown as what does not. */
+	if (per_s > 0 && per_s < 0.05)
+		return "<0.1";
+	snprintf(buf, TEXT_NUM_LEN, per_s < 99.95 ? "%.1f" : "%.0f", per_s);
+	return buf;
+}
+
 /* What a reader sees; text itself, or @buf. */
 static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 {
@@ -134,8 +143,7 @@ static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 		snprintf(buf, CELL_LEN, "%+.1f %%", cell->x);
 		return buf;
 	case CELL_RATE:
-		snprintf(buf, CELL_LEN, cell->x < 99.95 ? "%.1f" : "%.0f", cell->x);
-		return buf;
+		return grid_rate(cell->x, buf);
 	case CELL_TIME:
 		return text_time(cell->n, buf);
 	default:

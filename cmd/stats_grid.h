@@ -63,6 +63,8 @@ void grid_number(struct grid *grid, int64_t n);
 void grid_ns(struct grid *grid, bool known, uint64_t ns);
 void grid_time(struct grid *grid, uint64_t realtime_ns);
 void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
+/* "<0.1", "3.2", "1204": per second, for a reader. */
+const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN]);
 void grid_mark(struct grid *grid, const char *sgr); /* of the row begun last */
 void grid_done(struct grid *grid);
 

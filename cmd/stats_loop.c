@@ -82,5 +82,5 @@ int stats_loop(const struct stats_options *o)
 	reading_done(&readings[!at]);
 	if (code)
 		return cmd_fail(o->g, &err);
-	return run.held ? EXIT_CONDITION : EXIT_DONE;
+	return stats_status(&run);
 }

@@ -11,21 +11,67 @@
 
 /* --- reading -------------------------------------------------------------------------------- */
 
+/* Readings of one command follow each other, and nothing is reset between them. */
+static bool has_intervals(const struct stats_options *o)
+{
+	return (o->interval_ns || o->duration_ns || o->watch) && !o->reset;
+}
+
+static bool shows_cost(const struct stats_options *o)
+{
+	if (o->save)
+		return true;
+	if (o->format == &format_json)
+		return o->view != VIEW_DIFF;
+	return o->format == &format_table &&
+		(o->view == VIEW_FUNCTION || o->view == VIEW_RATES);
+}
+
+/* Before the statistics, so that watching delays none of a reset's steps. */
+static int read_costs(const struct stats_options *o, struct reading *now)
+{
+	const struct groups *groups = &now->groups;
+	_cleanup_free_ struct cost *costs = NULL;
+
+	if (!shows_cost(o))
+		return 0;
+	if (has_intervals(o)) {
+		for (size_t i = 0; i < groups->cnt; i++)
+			cost_read(&groups->fs, groups->group[i], &now->group[i].spent);
+		return 0;
+	}
+	costs = calloc(groups->cnt + 1, sizeof(*costs));
+	if (!costs)
+		return -ENOMEM;
+	cost_watch(&groups->fs, groups->group, groups->cnt, costs);
+	for (size_t i = 0; i < groups->cnt; i++)
+		now->group[i].cost = costs[i];
+	return 0;
+}
+
 static int reading_open(
 	const struct stats_options *o, struct reading *now, struct err *err)
 {
 	int code;
 
 	code = groups_open(o->g, o->names, o->name_cnt,
-		o->reset ? GROUPS_CHANGE : GROUPS_READ, &now->groups, err);
+		GROUPS_REST | (o->reset ? GROUPS_CHANGE : GROUPS_READ), &now->groups,
+		err);
 	if (code)
 		return code;
 	now->group = calloc(now->groups.cnt + 1, sizeof(*now->group));
-	if (!now->group)
+	if (!now->group || read_costs(o, now))
 		return err_sys(err, -ENOMEM, "cannot read statistics");
 	now->time_ns = clock_ns(CLOCK_REALTIME);
 	now->mono_ns = clock_ns(CLOCK_MONOTONIC);
 	return 0;
+}
+
+/* The counters are what is read first. */
+static void reading_begins(struct reading_group *rg)
+{
+	rg->time_ns = clock_ns(CLOCK_REALTIME);
+	rg->mono_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 static int read_slow(
@@ -46,6 +92,7 @@ int reading_take(const struct stats_options *o, struct reading *now, struct err 
 	for (size_t i = 0; !code && i < now->groups.cnt; i++) {
 		struct reading_group *rg = &now->group[i];
 
+		reading_begins(rg);
 		code = stats_read(now->groups.group[i], &rg->owned, err);
 		rg->s = rg->owned;
 		if (!code)
@@ -95,6 +142,19 @@ static void add_slow(struct report_group *rg, const struct reading_group *now,
 	rg->slow_cnt = now->slow_cnt - skip;
 }
 
+/* What a group's numbers are to be divided by, and what they cost. */
+static void add_pace(const struct reading_group *now, const struct reading_group *was,
+	struct report_group *rg)
+{
+	rg->cost = now->cost;
+	if (was) {
+		rg->elapsed_ns = now->mono_ns - was->mono_ns;
+		rg->cost = cost_between(&was->spent, &now->spent);
+	} else if (now->time_ns > now->s->since_ns) {
+		rg->elapsed_ns = now->time_ns - now->s->since_ns;
+	}
+}
+
 static int add_group(const struct stats_options *o, const struct reading_group *now,
 	const struct reading *before, struct report_group *rg)
 {
@@ -107,6 +167,7 @@ static int add_group(const struct stats_options *o, const struct reading_group *
 			return -ENOMEM;
 		rg->s = rg->owned;
 	}
+	add_pace(now, was, rg);
 	add_slow(rg, now, was);
 	if (o->before || o->check_cnt) {
 		rg->after = stats_snapshot(rg->s);
@@ -264,7 +325,16 @@ static int reset_next(struct nested *n)
 {
 	if (n->at == n->now->groups.cnt)
 		return deliver(n->run, n->now, n->before, n->err);
+	reading_begins(&n->now->group[n->at]);
 	return stats_reset(n->now->groups.group[n->at], got_one, n, n->err);
+}
+
+/* One group that can't be read does not hide the others. */
+static void tell_left(struct stats_run *run, const struct reading *now)
+{
+	if (!run->left)
+		groups_tell_left(run->o->g, &now->groups);
+	run->left |= now->groups.left_cnt;
 }
 
 int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,
@@ -273,10 +343,15 @@ int stats_report(struct stats_run *run, struct reading *now, const struct readin
 	struct nested n = { run, now, before, 0, err };
 	int code;
 
-	if (!run->o->reset) {
-		code = reading_take(run->o, now, err);
-		return code ? code : deliver(run, now, before, err);
-	}
-	code = reading_open(run->o, now, err);
-	return code ? code : reset_next(&n);
+	code = run->o->reset ? reading_open(run->o, now, err)
+			     : reading_take(run->o, now, err);
+	if (code)
+		return code;
+	tell_left(run, now);
+	return run->o->reset ? reset_next(&n) : deliver(run, now, before, err);
+}
+
+int stats_status(const struct stats_run *run)
+{
+	return run->held ? EXIT_CONDITION : run->left ? EXIT_FAILED : EXIT_DONE;
 }

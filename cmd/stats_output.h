@@ -29,11 +29,14 @@ struct reading_group {
 	struct stats *owned;     /* @s, when it is to be freed */
 	struct stats_slow *slow; /* with --slow */
 	size_t slow_cnt;
+	uint64_t time_ns, mono_ns; /* of reading @s: CLOCK_REALTIME, CLOCK_MONOTONIC */
+	struct cost cost;          /* now */
+	struct cost_reading spent; /* or what an interval's cost is made of */
 };
 struct reading {
 	struct groups groups;
 	struct reading_group *group; /* one for each of groups */
-	uint64_t time_ns, mono_ns;   /* CLOCK_REALTIME, CLOCK_MONOTONIC */
+	uint64_t time_ns, mono_ns;   /* when it began */
 };
 #define READING_NONE                  \
 	{                             \
@@ -58,6 +61,7 @@ struct stats_run {
 	const struct stats_options *o;
 	bool more; /* something has been printed */
 	bool held; /* a condition has */
+	bool left; /* groups were left out, which has been told */
 };
 
 /*
@@ -66,6 +70,9 @@ struct stats_run {
  */
 int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,
 	struct err *err);
+
+/* How a run ends in which nothing failed as a whole. */
+int stats_status(const struct stats_run *run);
 
 /* stats --interval, --duration: an exit status. */
 int stats_loop(const struct stats_options *o);

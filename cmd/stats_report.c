@@ -114,6 +114,23 @@ int report_choose(struct report_group *rg, const struct stats_choice *choice, bo
 	return 0;
 }
 
+bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s)
+{
+	if (!rg->elapsed_ns)
+		return false;
+	*ret_per_s = cnt * 1e9 / rg->elapsed_ns;
+	return true;
+}
+
+uint64_t stats_all_calls(const struct stats *s)
+{
+	uint64_t calls = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		calls += s->funcs[i].calls;
+	return calls;
+}
+
 void report_group_done(struct report_group *rg)
 {
 	free(rg->funcs);

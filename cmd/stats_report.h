@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cmd.h"
+#include "cost.h"
 #include "saved.h"
 #include "stats.h"
 
@@ -43,6 +44,8 @@ enum stats_view {
 struct report_group {
 	const struct stats *s;           /* since the reset, or of the interval */
 	const struct stats *whole;       /* since the reset */
+	uint64_t elapsed_ns;             /* in which @s came; 0: not known */
+	struct cost cost;                /* of the interval, or now */
 	const struct stats_func **funcs; /* of @s: chosen, in order */
 	size_t func_cnt;
 	const struct stats_slow *slow; /* NULL unless asked for */
@@ -53,6 +56,18 @@ struct report_group {
 	struct saved *after;              /* @s as one group, with --diff and --fail-if */
 	struct stats *owned;              /* @s, when it is an interval's */
 };
+
+/* So many in the time of @rg, a second; false when no time has passed. */
+bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s);
+
+/* Calls of all functions of @s. */
+uint64_t stats_all_calls(const struct stats *s);
+
+/* Digits after the point of a rate in documents: something rare is not 0. */
+static inline int rate_digits(double per_s)
+{
+	return per_s > 0 && per_s < 1 ? 9 : 3;
+}
 
 struct report {
 	const struct globals *g;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "json_stats.h"
 #include "stats_view.h"
@@ -12,19 +13,24 @@
 
 static void print_head(const struct report *r, const struct report_group *rg, FILE *f)
 {
-	char when[TEXT_NUM_LEN];
+	uint64_t calls = stats_all_calls(rg->s);
+	char when[TEXT_NUM_LEN], rate[TEXT_NUM_LEN];
+	double per_s;
 
 	if (r->timestamps)
 		fprintf(f, "%s ", text_time(r->time_ns, when));
 	if (r->interval_ns)
-		fprintf(f, "%s in %s\n", group_info(rg->s->group).name,
+		fprintf(f, "%s in %s", group_info(rg->s->group).name,
 			text_duration(r->interval_ns, when));
 	else if (rg->diff)
-		fprintf(f, "%s since %s, compared\n", group_info(rg->s->group).name,
+		fprintf(f, "%s since %s, compared", group_info(rg->s->group).name,
 			text_time(rg->s->since_ns, when));
 	else
-		fprintf(f, "%s since %s\n", group_info(rg->s->group).name,
+		fprintf(f, "%s since %s", group_info(rg->s->group).name,
 			text_time(rg->s->since_ns, when));
+	if (calls && report_rate(rg, calls, &per_s))
+		fprintf(f, ", %s calls/s", grid_rate(per_s, rate));
+	fputc('\n', f);
 }
 
 /* Why nothing was counted: nobody has the library, or those who do have not called. */
@@ -51,6 +57,27 @@ static void explain_empty(const struct stats *s, FILE *f)
 			fprintf(f, "%zu processes map %s and have not called\n", cnt,
 				path);
 	}
+}
+
+/* What the programs take; an estimate is marked as one. */
+static void print_cost(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	bool estimate = rg->cost.source == COST_CALIBRATED;
+	char cost[TEXT_NUM_LEN], share[TEXT_NUM_LEN] = "";
+
+	if (rg->cost.source == COST_UNKNOWN) {
+		/* Root alone keeps figures, and reads them. */
+		if (!r->interval_ns && r->view != VIEW_RATES)
+			fprintf(f, "cost: not known%s\n",
+				geteuid() ? "" : "; 'funcsnoop feature --calibrate' helps");
+		return;
+	}
+	if (rg->cost.ns_per_s >= 100000)
+		snprintf(share, sizeof(share), ", %.3g %% of a CPU", rg->cost.ns_per_s / 1e7);
+	fprintf(f, "cost: %s%s/s%s%s; %s\n", estimate ? "~" : "",
+		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now", share,
+		estimate ? "estimated from 'feature --calibrate'"
+			 : "counted by the kernel, without traps");
 }
 
 /* What is not in the table's columns. */
@@ -145,6 +172,8 @@ static int table_group(const struct report *r, const struct report_group *rg, FI
 	}
 	if (r->view == VIEW_FUNCTION)
 		print_foot(rg, f);
+	if (grid.row_cnt && (r->view == VIEW_FUNCTION || r->view == VIEW_RATES))
+		print_cost(r, rg, f);
 	print_health(r, rg, f);
 	return code;
 }
@@ -203,7 +232,7 @@ static int write_groups(const struct report *r, FILE *f)
 
 		if (i)
 			fputc(',', f);
-		code = json_write_stats(rg->s, rg->funcs, rg->func_cnt, rg->slow, rg->slow_cnt, f);
+		code = json_write_stats(rg, f);
 	}
 	fputs("]\n", f);
 	return code;
@@ -223,8 +252,7 @@ static int print_json(const struct report *r, FILE *f)
 		if (r->view == VIEW_DIFF)
 			json_add_diff(doc, rg);
 		else
-			json_add_stats(doc, rg->s, rg->funcs, rg->func_cnt, rg->slow,
-				rg->slow_cnt);
+			json_add_stats(doc, rg);
 	}
 	return json_write(r->g, doc, f);
 }

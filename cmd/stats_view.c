@@ -39,15 +39,16 @@ static void mark_trouble(struct grid *grid, uint64_t errors, uint64_t slow)
 		{ "TIME%", "time_percent", TABLE_RIGHT, false, GRID_BOTH, 2 }, \
 		{ "TOTAL", "total_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },     \
 		{ "AVG", "avg_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },         \
-		{ "MIN", "min_ns", TABLE_RIGHT, false, GRID_BOTH, 6 },         \
+		{ "MIN", "min_ns", TABLE_RIGHT, false, GRID_BOTH, 7 },         \
 		{ "P50", "p50_ns", TABLE_RIGHT, false, GRID_BOTH, 3 },         \
-		{ "P90", "p90_ns", TABLE_RIGHT, false, GRID_BOTH, 5 },         \
+		{ "P90", "p90_ns", TABLE_RIGHT, false, GRID_BOTH, 6 },         \
 		{ "P99", "p99_ns", TABLE_RIGHT, false, GRID_BOTH, 1 },         \
 		{ NULL, "p999_ns", TABLE_RIGHT, false, GRID_CSV, 0 },          \
 		{ "MAX", "max_ns", TABLE_RIGHT, false, GRID_BOTH, 4 },         \
-		{ "SLOW", "slow", TABLE_RIGHT, false, GRID_BOTH, 7 },          \
+		{ "SLOW", "slow", TABLE_RIGHT, false, GRID_BOTH, 8 },          \
+		{ "ERRORS", "errors", TABLE_RIGHT, false, GRID_BOTH, 0 },      \
 	{                                                                      \
-		"ERRORS", "errors", TABLE_RIGHT, false, GRID_BOTH, 0           \
+		"CALLS/S", "calls_per_s", TABLE_RIGHT, false, GRID_BOTH, 5     \
 	}
 
 static const struct grid_column function_columns[] = {
@@ -57,11 +58,14 @@ static const struct grid_column function_columns[] = {
 
 static const struct grid_column library_columns[] = { { "LIBRARY", "library", TABLE_LEFT,
 							      true, GRID_BOTH, 0 },
-	{ "FUNCTIONS", "functions", TABLE_RIGHT, false, GRID_BOTH, 8 }, COUNT_COLUMNS };
+	{ "FUNCTIONS", "functions", TABLE_RIGHT, false, GRID_BOTH, 9 }, COUNT_COLUMNS };
 
-static void fill_counts(struct grid *grid, const struct stats_func *f, uint64_t all_ns)
+static void fill_counts(struct grid *grid, const struct report_group *rg,
+	const struct stats_func *f, uint64_t all_ns)
 {
 	bool times = f->timed && f->returns, spread = times && stats_func_samples(f);
+	double rate = 0;
+	bool paced = report_rate(rg, f->calls, &rate);
 
 	grid_count(grid, true, f->calls);
 	grid_count(grid, f->timed || f->same, f->returns);
@@ -78,6 +82,7 @@ static void fill_counts(struct grid *grid, const struct stats_func *f, uint64_t 
 	grid_ns(grid, f->has_extremes, f->max_ns);
 	grid_count(grid, f->timed, f->slow);
 	grid_count(grid, f->timed, f->errors);
+	grid_real(grid, CELL_RATE, paced, rate);
 	mark_trouble(grid, f->errors, f->slow);
 }
 
@@ -126,7 +131,7 @@ static void fill_function(
 
 		grid_text(grid, func.name);
 		grid_text(grid, func.library);
-		fill_counts(grid, rg->funcs[i], all_ns);
+		fill_counts(grid, rg, rg->funcs[i], all_ns);
 	}
 	if (rg->func_cnt < 2)
 		return;
@@ -134,7 +139,7 @@ static void fill_function(
 		stats_sum_add(&sum, &rg->s->funcs[i]);
 	grid_text(grid, "total");
 	grid_none(grid);
-	fill_counts(grid, &sum, all_ns);
+	fill_counts(grid, rg, &sum, all_ns);
 	grid_mark(grid, BOLD);
 	grid->total_rows = 1;
 	stats_sum_done(&sum);
@@ -182,7 +187,7 @@ static void fill_library(
 			if (libs[k].called || r->choice->all) {
 				grid_text(grid, libs[k].path);
 				grid_count(grid, true, libs[k].called);
-				fill_counts(grid, &libs[k].sum, all_ns);
+				fill_counts(grid, rg, &libs[k].sum, all_ns);
 			}
 		}
 		stats_sum_done(&libs[k].sum);
@@ -282,7 +287,8 @@ static const struct grid_column rate_columns[] = {
 static void fill_rates(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
-	double seconds = r->interval_ns / 1e9;
+	/* Not of the first table: what came before is no rate of now. */
+	double seconds = r->interval_ns ? rg->elapsed_ns / 1e9 : 0;
 
 	for (size_t i = 0; i < rg->func_cnt; i++) {
 		const struct stats_func *f = rg->funcs[i];

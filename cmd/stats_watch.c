@@ -97,7 +97,8 @@ static const struct sort_key {
 	{ 'p', STATS_BY_P99, "p99" }, { 'e', STATS_BY_ERRORS, "errors" },
 	{ 's', STATS_BY_SLOW, "slow" }, { 'n', STATS_BY_NAME, "name" } };
 
-static void print_title(const struct stats_options *o, const struct report *r, FILE *f)
+static void print_title(const struct stats_options *o, const struct report *r,
+	const struct groups *groups, FILE *f)
 {
 	char when[TEXT_NUM_LEN], every[TEXT_NUM_LEN];
 
@@ -109,6 +110,11 @@ static void print_title(const struct stats_options *o, const struct report *r, F
 	fputc('\n', f);
 	if (!r->cnt)
 		fprintf(f, "nothing is attached\n");
+	for (size_t i = 0; i < groups->left_cnt; i++) {
+		_cleanup_free_ char *safe = text_escape(groups->left[i].msg);
+
+		fprintf(f, "%s\n", safe ? safe : "");
+	}
 }
 
 /* As many lines of @text as the terminal has. */
@@ -145,7 +151,7 @@ static int draw(const struct stats_options *o, const struct reading *now,
 	f = open_memstream(&text, &size);
 	if (!f)
 		return err_sys(err, -errno, "cannot show statistics");
-	print_title(o, &r, f);
+	print_title(o, &r, &now->groups, f);
 	r.first = false;
 	code = format_table.print(&r, f);
 	if (fclose(f) || code)
@@ -217,7 +223,8 @@ static enum wish wait_for_wish(
 	return wish;
 }
 
-static int watch(struct screen *s, struct stats_options *o, struct err *err)
+static int watch(struct screen *s, struct stats_options *o, struct stats_run *run,
+	struct err *err)
 {
 	struct reading readings[2] = { READING_NONE, READING_NONE };
 	uint64_t next = clock_ns(CLOCK_MONOTONIC),
@@ -233,6 +240,7 @@ static int watch(struct screen *s, struct stats_options *o, struct err *err)
 			readings[at] = (struct reading)READING_NONE;
 			code = reading_take(o, &readings[at], err);
 			next = clock_ns(CLOCK_MONOTONIC) + o->interval_ns;
+			run->left |= readings[at].groups.left_cnt;
 		}
 		if (!code)
 			code = draw(o, &readings[at], any ? &readings[!at] : NULL, err);
@@ -248,6 +256,7 @@ static int watch(struct screen *s, struct stats_options *o, struct err *err)
 int stats_watch(struct stats_options *o)
 {
 	const char *term = getenv("TERM");
+	struct stats_run run = { .o = o };
 	struct screen screen = {};
 	struct err err = {};
 	int code;
@@ -259,7 +268,7 @@ int stats_watch(struct stats_options *o)
 		return stats_loop(o);
 	signals_begin(&screen);
 	screen_begin(&screen);
-	code = watch(&screen, o, &err);
+	code = watch(&screen, o, &run, &err);
 	screen_end(&screen);
-	return code ? cmd_fail(o->g, &err) : EXIT_DONE;
+	return code ? cmd_fail(o->g, &err) : stats_status(&run);
 }

@@ -30,10 +30,10 @@ attach_fails() {
 	fsn stats fails --json
 	assert_json 'length' 1
 	assert_json '.[0] | keys_unsorted' \
-		'["group","attached_at","since","health","functions"]'
+		'["group","attached_at","since","calls_per_s","cost_ns_per_s","cost_source","health","functions"]'
 	assert_json '.[0].health | keys_unsorted' '["no_slot","sampled_out","unmatched_returns","lost_codes","lost_processes","lost_slow"]'
-	assert_json '.[0].functions[0] | keys_unsorted' '["id","name","symbol","library","calls","carried","returns","in_flight","abandoned","untimed","errors","slow","total_ns","min_ns","avg_ns","max_ns","p50_ns","p90_ns","p99_ns","p999_ns","return_codes","histogram","processes"]'
-	assert_json '.[0].functions[0] | map_values(type) | [.[]] | join(" ")' "number string string string number number number number number number number number number number number number number number number number array array array"
+	assert_json '.[0].functions[0] | keys_unsorted' '["id","name","symbol","library","calls","calls_per_s","carried","returns","in_flight","abandoned","untimed","errors","slow","total_ns","min_ns","avg_ns","max_ns","p50_ns","p90_ns","p99_ns","p999_ns","return_codes","histogram","processes"]'
+	assert_json '.[0].functions[0] | map_values(type) | [.[]] | join(" ")' "number string string string number number number number number number number number number number number number number number number number number array array array"
 	assert_json '.[0].functions[0] | (.return_codes[0], .histogram[0], .processes[0])
 		| keys_unsorted' '["code","name","count"]
 ["ge_ns","lt_ns","count"]
@@ -327,12 +327,12 @@ fix_fail 100 9 -"
 	fsn stats g
 	assert_output_match "^g since [0-9]{4}-"
 	assert_eq "$(sed -n 2p <<<"$output" | tr -s ' ')" \
-		"FUNCTION CALLS TIME% TOTAL AVG MIN P50 P90 P99 MAX SLOW ERRORS"
+		"FUNCTION CALLS TIME% TOTAL AVG MIN P50 P90 P99 MAX SLOW ERRORS CALLS/S"
 	assert_output_match "^fix_add +10 +100\.0 "
 	refute_output_match "^fix_ret"
 	refute_output_match $'\e'
 	fsn stats g --all
-	assert_output_match "^fix_ret +0 +- +- +- +- +- +- +- +- +0 +0$"
+	assert_output_match "^fix_ret +0 +- +- +- +- +- +- +- +- +0 +0 +0\.0$"
 	fsn stats g -a --color always
 	assert_output_match "fix_ret"
 	fsn detach g

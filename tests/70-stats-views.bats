@@ -156,6 +156,222 @@ P99"
 	fsn detach g
 }
 
+# --- rates and cost ----------------------------------------------------------------------
+
+@test "calls per second are calls over the time since the reset" {
+	local before after began ended
+
+	before=$(date +%s%N)
+	attach_fix fix_add fix_ret
+	after=$(date +%s%N)
+	capture "$FIX/call" add 5000
+	capture "$FIX/call" ret 1
+	began=$(date +%s%N)
+	fsn stats g --json
+	ended=$(date +%s%N)
+	# Neither earlier nor later than it can have been.
+	assert_between "$(json '.[0].functions[0] | (.calls / .calls_per_s * 1e9 | round)')" \
+		"$((began - after))" "$((ended - before))" "ns"
+	assert_json '.[0] | (.calls_per_s * 5000 / 5001 / .functions[0].calls_per_s
+		| . > 0.999 and . < 1.001)' true
+	fsn stats g --by library --format csv
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, 'NR == 2 { print $5, ($NF > 0) }')" "5001 1"
+	fsn stats g
+	assert_output_match '^g since 20.*Z, [0-9]+ calls/s$'
+	assert_output_match '^FUNCTION +CALLS +TIME% .* ERRORS +CALLS/S$'
+	fsn detach g
+}
+
+@test "what was rare is not shown as never, and where no time has passed there is no rate" {
+	local ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl bytes
+
+	need_tool bpftool jq
+	attach_fix fix_add
+	capture "$FIX/call" add 1
+	# bpf/funcsnoop.h: the highest byte of fsn_ctl's since_ns[0].
+	set_since() {
+		bytes=$(bpftool -j map lookup pinned "$ctl" key 0 0 0 0 |
+			jq -r ".value | .[31] = \"$1\" | join(\" \")")
+		# shellcheck disable=SC2086 # a word a byte
+		bpftool map update pinned "$ctl" key 0 0 0 0 value $bytes
+	}
+	set_since 0x17 # two years ago
+	fsn stats g
+	assert_output_match '^g since 20.*Z, <0\.1 calls/s$'
+	fsn stats g --json
+	assert_json '.[0].functions[0].calls_per_s | . > 1e-8 and . < 2e-8' true
+	set_since 0x20 # in the future: somebody has set the clock
+	fsn stats g
+	assert_output_match '^g since 20[^,]*$'
+	assert_output_match '^fix_add +1 .* 0 +-$'
+	fsn stats g --json
+	assert_json '.[0] | [.calls_per_s, .functions[0].calls_per_s]' '[null,null]'
+	fsn detach g
+}
+
+# The tests have a mount namespace of their own. The kernel's accounting is everybody's.
+own_figures() {
+	need_bpf
+	[[ -d /run/funcsnoop ]] || mkdir -m 700 /run/funcsnoop
+	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
+	cat /proc/sys/kernel/bpf_stats_enabled >"$BATS_TEST_TMPDIR/accounting"
+}
+
+accounting() { # 0 or 1
+	echo "$1" >/proc/sys/kernel/bpf_stats_enabled
+}
+
+teardown() {
+	if [[ -e $BATS_TEST_TMPDIR/accounting ]]; then
+		accounting "$(<"$BATS_TEST_TMPDIR/accounting")"
+		umount /run/funcsnoop
+	fi
+	common_teardown
+}
+
+@test "the cost is not known until it is measured, and an idle group costs nothing" {
+	own_figures
+	accounting 0
+	attach_fix fix_add
+	capture "$FIX/call" add 10
+	fsn stats g
+	assert_output_line "cost: not known; 'funcsnoop feature --calibrate' helps"
+	fsn stats g --json
+	assert_json '.[0] | [.cost_ns_per_s, .cost_source]' '[null,null]'
+	fsn feature --calibrate
+	fsn stats g
+	assert_output_line "cost: ~0 ns/s now; estimated from 'feature --calibrate'"
+	fsn stats g --pretty
+	assert_json '.[0] | [.cost_ns_per_s, .cost_source]' '[0,"calibration"]'
+	fsn stats g --save "$BATS_TEST_TMPDIR/a.json" --format csv
+	assert_eq "$(jq -c '.[0] | [.cost_ns_per_s, .cost_source]' "$BATS_TEST_TMPDIR/a.json")" \
+		'[0,"calibration"]'
+	fsn detach g
+}
+
+@test "the cost of an interval is its calls times what was calibrated" {
+	local docs cnt
+
+	need_tool jq
+	own_figures
+	accounting 0
+	attach_fix --exit ret fix_add
+	fsn feature --calibrate
+	sed -i -E 's/ ret [0-9]+/ ret 1000000/' /run/funcsnoop/calibration
+	docs() { [[ $(wc -l <"$(bg_out stats)") -ge $1 ]]; }
+	start_bg stats "$FUNCSNOOP" stats g -i 0.3 --json
+	poll_until docs 1
+	capture "$FIX/call" add 500
+	cnt=$(wc -l <"$(bg_out stats)")
+	poll_until docs $((cnt + 2))
+	stop_bg -INT stats
+	assert_eq "$(jq -s 'map(.[0].cost_source) | unique | tojson' -r "$(bg_out stats)")" \
+		'["calibration"]'
+	# 500 calls of 1 ms, by the length of intervals; a busy machine makes them longer.
+	assert_between "$(jq -s 'map(.[0].cost_ns_per_s) | add * 0.3 | floor' "$(bg_out stats)")" \
+		200000000 600000000
+	fsn stats g -d 0.1
+	refute_output_match '^cost' # nobody has called
+	fsn detach g
+}
+
+@test "the kernel's accounting comes before the estimate, and says so" {
+	own_figures
+	attach_fix fix_add
+	fsn feature --calibrate
+	accounting 1
+	start_bg calls "$FIX/call" --until-line add
+	wait_line calls '^running '
+	fsn stats g --json
+	assert_json '.[0] | [.cost_ns_per_s > 0, .cost_source]' '[true,"kernel"]'
+	fsn stats g
+	assert_output_match '^cost: [0-9.]+ [mu]s/s now.*; counted by the kernel, without traps$'
+	fsn stats g --watch -i 0.2 -d 0.2
+	assert_output_match '^cost: [0-9.]+ [mu]s/s.*; counted by the kernel, without traps$'
+	fsn list g --json
+	assert_json '.[0] | [.cost_ns_per_s > 0, .cost_source]' '[true,"kernel"]'
+	tell calls
+	wait_bg calls
+	fsn detach g
+}
+
+# --- groups that can't be read -------------------------------------------------------------
+
+spoil() { # GROUP...: as another version of the command might have laid it out
+	local meta group
+
+	for group; do
+		meta=$FUNCSNOOP_BPFFS/funcsnoop/$group/meta
+		# shellcheck disable=SC2046 # a word a byte; the layout is the first
+		bpftool map update pinned "$meta" key 0 0 0 0 value $(
+			bpftool -j map lookup pinned "$meta" key 0 0 0 0 |
+				jq -r '.value | .[0] = "0x63" | join(" ")')
+	done
+}
+
+attach_three() {
+	local group
+
+	need_bpf
+	need_tool bpftool jq
+	for group in a b c; do
+		fsn attach $group fix_add --lib "$LIB"
+	done
+	capture "$FIX/call" add 10
+	spoil b
+}
+
+LEFT_OUT="funcsnoop stats: group 'b' has layout 99, this command reads layout 1
+hint: read it with the version that attached it, or detach it"
+
+@test "a group of another layout does not hide the others, and the status is 1" {
+	attach_three
+	fsn -s 1 stats
+	assert_stderr "$LEFT_OUT"
+	assert_eq "$(awk '/ since / { print $1 } /^fix_add/ { print $2 }' <<<"$output")" "a
+10
+c
+10"
+	fsn -s 1 stats --json
+	assert_stderr "$LEFT_OUT"
+	assert_json 'map([.group, .functions[0].calls])' '[["a",10],["c",10]]'
+	fsn -s 1 stats --format prometheus --output "$BATS_TEST_TMPDIR/a.prom"
+	assert_eq "$(grep -c '^funcsnoop_calls_total' "$BATS_TEST_TMPDIR/a.prom")" 2
+	fsn -s 3 stats --fail-if 'calls>5' --json
+	fsn -s 1 stats --fail-if 'calls>10' --json
+	# By name it is all or nothing.
+	fsn -s 1 stats a b --json
+	assert_stderr "$LEFT_OUT"
+	assert_json 'keys' '["error"]'
+	fsn detach --all
+}
+
+@test "stats --reset resets those groups that can be read" {
+	attach_three
+	fsn -s 1 stats --reset --json
+	assert_stderr "$LEFT_OUT"
+	assert_json 'map([.group, .functions[0].calls])' '[["a",10],["c",10]]'
+	assert_numbers a ""
+	assert_numbers c ""
+	spoil a c
+	fsn -s 1 stats --json
+	assert_json .error "group 'a' has layout 99, this command reads layout 1"
+	fsn detach --all
+}
+
+@test "with --interval and --watch a group that can't be read is told once" {
+	attach_three
+	start_bg stats "$FUNCSNOOP" stats -i 0.1 -d 0.35 --json
+	wait_bg -s 1 stats
+	assert_stderr "$LEFT_OUT"
+	assert_json 'map(.group)' "$(for _ in "${lines[@]}"; do echo '["a","c"]'; done)"
+	assert_between "${#lines[@]}" 1 4
+	need_tool script
+	capture -s 1 env TERM=xterm script -qec "'$FUNCSNOOP' stats --watch -i 0.1 -d 0.3" /dev/null
+	assert_output_match "^group 'b' has layout 99"
+	fsn detach --all
+}
+
 # --- comparing ---------------------------------------------------------------------------
 
 @test "--diff shows before and after, what is new and what has vanished" {

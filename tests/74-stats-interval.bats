@@ -55,6 +55,30 @@ documents() { # NAME CNT: that many lines so far
 	fsn detach g
 }
 
+@test "calls per second are those of the interval" {
+	local began took
+
+	attach_add
+	capture "$FIX/call" add 500 # before: in no interval
+	start_bg calls "$FIX/call" --until-line add
+	wait_line calls '^running '
+	began=$(date +%s%N)
+	fsn stats g -d 0.5 --json
+	took=$(($(date +%s%N) - began))
+	assert_json '.[0] | .calls_per_s == .functions[0].calls_per_s' true
+	# What the calls were divided by: the interval, which the command was up for.
+	assert_between "$(json '.[0] | (.functions[0].calls / .calls_per_s * 1e9 | floor)')" \
+		500000000 "$took"
+	fsn stats g -d 0.2
+	assert_output_match '^g in 2[0-9]{2} ms, [0-9]+ calls/s$'
+	assert_output_match '^fix_add +[0-9]+ +100\.0 .* 0 +[0-9]+$'
+	tell calls
+	wait_bg calls
+	fsn stats g -d 0.1 --json --all
+	assert_json '.[0] | [.calls_per_s, .functions[].calls_per_s] | add' 0
+	fsn detach g
+}
+
 @test "--duration ends by itself, the last interval being shorter" {
 	local began=$SECONDS
 
@@ -63,7 +87,7 @@ documents() { # NAME CNT: that many lines so far
 	wait_line calls '^running '
 	# As many as fit, or less where the machine is busy; together as long as was asked for.
 	fsn stats g -i 0.4 -d 1 -T
-	assert_between "$(grep -cE '^20[0-9T:-]+Z g in [0-9.]+ m?s$' <<<"$output")" 1 3
+	assert_between "$(grep -cE '^20[0-9T:-]+Z g in [0-9.]+ m?s, [0-9]+ calls/s$' <<<"$output")" 1 3
 	fsn stats g -i 0.4 -d 1 --json
 	assert_between "$(wc -l <<<"$output")" 1 3
 	((SECONDS - began >= 2)) || fail "it did not wait"
