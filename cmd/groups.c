@@ -40,8 +40,8 @@ static int leave_out(struct groups *groups, const struct err *why, struct err *e
 	return 0;
 }
 
-static int add_group(struct groups *groups, const char *name, bool named, unsigned int mode,
-	struct err *err)
+static int add_group(struct groups *groups, const char *name, bool named,
+	unsigned int mode, struct err *err)
 {
 	struct group *group = NULL;
 	int code;
@@ -55,7 +55,8 @@ static int add_group(struct groups *groups, const char *name, bool named, unsign
 	if (code && (mode != GROUPS_LIST || !group)) {
 		group_free(group);
 		return mode & GROUPS_REST && !named && code != -ENOMEM
-			? leave_out(groups, err, err) : code;
+			? leave_out(groups, err, err)
+			: code;
 	}
 	if (code)
 		groups->error[groups->cnt] = strdup(err->msg);

@@ -27,26 +27,19 @@ static bool shows_cost(const struct stats_options *o)
 		(o->view == VIEW_FUNCTION || o->view == VIEW_RATES);
 }
 
-/* Before the statistics, so that watching delays none of a reset's steps. */
-static int read_costs(const struct stats_options *o, struct reading *now)
+/* Intervals take what came between two readings; else the programs are watched. */
+static void costs_begin(const struct stats_options *o, struct reading *now)
 {
-	const struct groups *groups = &now->groups;
-	_cleanup_free_ struct cost *costs = NULL;
+	if (shows_cost(o))
+		cost_watch_begin(
+			&now->groups.fs, now->groups.group, now->groups.cnt, now->spent);
+}
 
-	if (!shows_cost(o))
-		return 0;
-	if (has_intervals(o)) {
-		for (size_t i = 0; i < groups->cnt; i++)
-			cost_read(&groups->fs, groups->group[i], &now->group[i].spent);
-		return 0;
-	}
-	costs = calloc(groups->cnt + 1, sizeof(*costs));
-	if (!costs)
-		return -ENOMEM;
-	cost_watch(&groups->fs, groups->group, groups->cnt, costs);
-	for (size_t i = 0; i < groups->cnt; i++)
-		now->group[i].cost = costs[i];
-	return 0;
+static void costs_end(const struct stats_options *o, struct reading *now)
+{
+	if (shows_cost(o) && !has_intervals(o))
+		cost_watch_end(&now->groups.fs, now->groups.group, now->groups.cnt,
+			now->spent, now->cost);
 }
 
 static int reading_open(
@@ -60,10 +53,13 @@ static int reading_open(
 	if (code)
 		return code;
 	now->group = calloc(now->groups.cnt + 1, sizeof(*now->group));
-	if (!now->group || read_costs(o, now))
+	now->spent = calloc(now->groups.cnt + 1, sizeof(*now->spent));
+	now->cost = calloc(now->groups.cnt + 1, sizeof(*now->cost));
+	if (!now->group || !now->spent || !now->cost)
 		return err_sys(err, -ENOMEM, "cannot read statistics");
 	now->time_ns = clock_ns(CLOCK_REALTIME);
 	now->mono_ns = clock_ns(CLOCK_MONOTONIC);
+	costs_begin(o, now);
 	return 0;
 }
 
@@ -98,6 +94,8 @@ int reading_take(const struct stats_options *o, struct reading *now, struct err 
 		if (!code)
 			code = read_slow(o, now, i, err);
 	}
+	if (!code)
+		costs_end(o, now);
 	return code;
 }
 
@@ -108,14 +106,15 @@ void reading_done(struct reading *r)
 		stats_slow_free(r->group[i].slow, r->group[i].slow_cnt);
 	}
 	free(r->group);
+	free(r->spent);
+	free(r->cost);
 	groups_done(&r->groups);
 }
 
 /* --- the report ----------------------------------------------------------------------------- */
 
-/* The same group in an earlier reading; NULL when it is new or was reset since. */
-static const struct reading_group *earlier(
-	const struct reading *before, const struct stats *s)
+/* The same group's place in an earlier reading; -1 when it is new or was reset since. */
+static ssize_t earlier(const struct reading *before, const struct stats *s)
 {
 	for (size_t i = 0; before && i < before->groups.cnt; i++) {
 		const struct stats *was = before->group[i].s;
@@ -123,9 +122,9 @@ static const struct reading_group *earlier(
 		if (was && was->attached_ns == s->attached_ns &&
 			was->since_ns == s->since_ns && was->func_cnt == s->func_cnt &&
 			!strcmp(group_info(was->group).name, group_info(s->group).name))
-			return &before->group[i];
+			return (ssize_t)i;
 	}
-	return NULL;
+	return -1;
 }
 
 /* Slow calls that the earlier reading did not have. */
@@ -142,24 +141,21 @@ static void add_slow(struct report_group *rg, const struct reading_group *now,
 	rg->slow_cnt = now->slow_cnt - skip;
 }
 
-/* What a group's numbers are to be divided by, and what they cost. */
-static void add_pace(const struct reading_group *now, const struct reading_group *was,
-	struct report_group *rg)
+/* What a group's numbers are to be divided by. */
+static uint64_t elapsed(const struct reading_group *now, const struct reading_group *was)
 {
-	rg->cost = now->cost;
-	if (was) {
-		rg->elapsed_ns = now->mono_ns - was->mono_ns;
-		rg->cost = cost_between(&was->spent, &now->spent);
-	} else if (now->time_ns > now->s->since_ns) {
-		rg->elapsed_ns = now->time_ns - now->s->since_ns;
-	}
+	if (was)
+		return now->mono_ns - was->mono_ns;
+	return now->time_ns > now->s->since_ns ? now->time_ns - now->s->since_ns : 0;
 }
 
-static int add_group(const struct stats_options *o, const struct reading_group *now,
-	const struct reading *before, struct report_group *rg)
+static int add_group(const struct stats_options *o, const struct reading *reading,
+	size_t i, const struct reading *before, struct report_group *rg)
 {
-	const struct reading_group *was = earlier(before, now->s);
+	const struct reading_group *now = &reading->group[i], *was;
+	ssize_t k = earlier(before, now->s);
 
+	was = k < 0 ? NULL : &before->group[k];
 	rg->s = rg->whole = now->s;
 	if (before) {
 		rg->owned = stats_delta(now->s, was ? was->s : NULL, before->time_ns);
@@ -167,7 +163,9 @@ static int add_group(const struct stats_options *o, const struct reading_group *
 			return -ENOMEM;
 		rg->s = rg->owned;
 	}
-	add_pace(now, was, rg);
+	rg->elapsed_ns = elapsed(now, was);
+	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
+		       : reading->cost[i];
 	add_slow(rg, now, was);
 	if (o->before || o->check_cnt) {
 		rg->after = stats_snapshot(rg->s);
@@ -199,7 +197,7 @@ int report_make(const struct stats_options *o, const struct reading *now,
 	for (; !code && r->cnt < now->groups.cnt; r->cnt++) {
 		struct report_group *rg = &r->group[r->cnt];
 
-		code = add_group(o, &now->group[r->cnt], before, rg);
+		code = add_group(o, now, r->cnt, before, rg);
 		if (code || !o->before)
 			continue;
 		rg->before = saved_group_find(
@@ -348,6 +346,8 @@ int stats_report(struct stats_run *run, struct reading *now, const struct readin
 	if (code)
 		return code;
 	tell_left(run, now);
+	if (run->o->reset) /* before, so that it delays none of a reset's steps */
+		costs_end(run->o, now);
 	return run->o->reset ? reset_next(&n) : deliver(run, now, before, err);
 }
 

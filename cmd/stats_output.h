@@ -30,12 +30,12 @@ struct reading_group {
 	struct stats_slow *slow; /* with --slow */
 	size_t slow_cnt;
 	uint64_t time_ns, mono_ns; /* of reading @s: CLOCK_REALTIME, CLOCK_MONOTONIC */
-	struct cost cost;          /* now */
-	struct cost_reading spent; /* or what an interval's cost is made of */
 };
 struct reading {
 	struct groups groups;
 	struct reading_group *group; /* one for each of groups */
+	struct cost_reading *spent;  /* by each of groups, for intervals */
+	struct cost *cost;           /* of each now, without intervals */
 	uint64_t time_ns, mono_ns;   /* when it began */
 };
 #define READING_NONE                  \

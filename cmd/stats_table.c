@@ -69,13 +69,16 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 		/* Root alone keeps figures, and reads them. */
 		if (!r->interval_ns && r->view != VIEW_RATES)
 			fprintf(f, "cost: not known%s\n",
-				geteuid() ? "" : "; 'funcsnoop feature --calibrate' helps");
+				geteuid() ? ""
+					  : "; 'funcsnoop feature --calibrate' helps");
 		return;
 	}
 	if (rg->cost.ns_per_s >= 100000)
-		snprintf(share, sizeof(share), ", %.3g %% of a CPU", rg->cost.ns_per_s / 1e7);
+		snprintf(share, sizeof(share), ", %.3g %% of a CPU",
+			rg->cost.ns_per_s / 1e7);
 	fprintf(f, "cost: %s%s/s%s%s; %s\n", estimate ? "~" : "",
-		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now", share,
+		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now",
+		share,
 		estimate ? "estimated from 'feature --calibrate'"
 			 : "counted by the kernel, without traps");
 }

@@ -206,7 +206,8 @@ static enum wish wait_for_wish(
 	char key;
 
 	while (wish == WISH_NONE) {
-		uint64_t now = clock_ns(CLOCK_MONOTONIC), left = until_ns > now ? until_ns - now : 0;
+		uint64_t now = clock_ns(CLOCK_MONOTONIC),
+			 left = until_ns > now ? until_ns - now : 0;
 		struct timespec ts = { left / 1000000000, left % 1000000000 };
 		int n;
 
@@ -223,8 +224,8 @@ static enum wish wait_for_wish(
 	return wish;
 }
 
-static int watch(struct screen *s, struct stats_options *o, struct stats_run *run,
-	struct err *err)
+static int watch(
+	struct screen *s, struct stats_options *o, struct stats_run *run, struct err *err)
 {
 	struct reading readings[2] = { READING_NONE, READING_NONE };
 	uint64_t next = clock_ns(CLOCK_MONOTONIC),

@@ -63,7 +63,8 @@ static bool add_run_time(__u32 id, uint64_t *ns)
 	return true;
 }
 
-static bool read_accounted(const struct bpffs *fs, const struct group *group, uint64_t *ns)
+static bool read_accounted(
+	const struct bpffs *fs, const struct group *group, uint64_t *ns)
 {
 	_cleanup_close_ int dir_fd = -1;
 	struct progs progs = {};
@@ -105,43 +106,68 @@ void cost_read(const struct bpffs *fs, const struct group *group,
 	*ret_reading = reading;
 }
 
-struct cost cost_between(const struct cost_reading *before, const struct cost_reading *after)
+struct cost cost_between(
+	const struct cost_reading *before, const struct cost_reading *after)
 {
 	uint64_t ns = after->at_ns - before->at_ns;
 	struct cost cost = { .source = after->source };
 
 	/* A reset in between makes the calls start from 0. */
 	if (before->source != after->source || !ns || after->ns < before->ns)
-		return (struct cost){};
+		return (struct cost) {};
 	if (cost.source != COST_UNKNOWN)
 		cost.ns_per_s = (__uint128_t)(after->ns - before->ns) * 1000000000 / ns;
 	return cost;
 }
 
-void cost_watch(const struct bpffs *fs, struct group *const *groups, size_t cnt,
-	struct cost *ret_costs)
+void cost_watch_begin(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	struct cost_reading *ret_before)
 {
-	_cleanup_free_ struct cost_reading *before = calloc(cnt + 1, sizeof(*before));
-	struct timespec window = { .tv_nsec = COST_WINDOW_MS * 1000000L };
+	memset(ret_before, 0, cnt * sizeof(*ret_before));
+	for (size_t i = 0; i < cnt; i++)
+		if (groups[i])
+			cost_read(fs, groups[i], &ret_before[i]);
+}
+
+/* Until the last of @before is as old as the window. */
+static void wait_for_window(const struct cost_reading *before, size_t cnt)
+{
+	uint64_t end = 0;
+	struct timespec ts;
+
+	for (size_t i = 0; i < cnt; i++)
+		if (before[i].source != COST_UNKNOWN)
+			end = before[i].at_ns + COST_WINDOW_MS * 1000000ULL;
+	ts = (struct timespec) { end / 1000000000, end % 1000000000 };
+	while (end && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+void cost_watch_end(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	const struct cost_reading *before, struct cost *ret_costs)
+{
 	struct cost_reading after;
-	bool any = false;
 
 	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
-	for (size_t i = 0; before && i < cnt; i++) {
-		if (groups[i])
-			cost_read(fs, groups[i], &before[i]);
-		any |= before[i].source != COST_UNKNOWN;
-	}
-	if (!any)
-		return;
-	while (nanosleep(&window, &window) && errno == EINTR)
-		;
+	wait_for_window(before, cnt);
 	for (size_t i = 0; i < cnt; i++) {
 		if (before[i].source == COST_UNKNOWN)
 			continue;
 		cost_read(fs, groups[i], &after);
 		ret_costs[i] = cost_between(&before[i], &after);
 	}
+}
+
+void cost_watch(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	struct cost *ret_costs)
+{
+	_cleanup_free_ struct cost_reading *before = calloc(cnt + 1, sizeof(*before));
+
+	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
+	if (!before)
+		return;
+	cost_watch_begin(fs, groups, cnt, before);
+	cost_watch_end(fs, groups, cnt, before, ret_costs);
 }
 
 const char *cost_source_name(enum cost_source source)

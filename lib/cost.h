@@ -38,11 +38,16 @@ struct cost cost_between(const struct cost_reading *before, const struct cost_re
 
 /*
  * What the programs of @cnt groups take now: they are watched for COST_WINDOW_MS, unless of
- * none anything is known. A group that is NULL is passed over, its cost not known.
+ * none anything is known. A group that is NULL is passed over, its cost not known. Between
+ * begin and end the caller may do other things, for which the watch does not wait longer.
  */
 #define COST_WINDOW_MS 50
 void cost_watch(const struct bpffs *fs, struct group *const *groups, size_t cnt,
 	struct cost *ret_costs);
+void cost_watch_begin(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	struct cost_reading *ret_before);
+void cost_watch_end(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	const struct cost_reading *before, struct cost *ret_costs);
 
 /* "kernel", "calibration" or NULL: the word of JSON documents. */
 const char *cost_source_name(enum cost_source source);
