@@ -55,6 +55,8 @@ static int attach_group(struct attach_options *o, const struct target *t,
 		if (code)
 			return err_wrap(err, "cannot attach group '%s'", t->name);
 	}
+	if (!o->dry_run)
+		attach_note_closed(o, fs);
 	if (doc)
 		json_add_target(doc, t);
 	else if (o->dry_run)
@@ -159,6 +161,7 @@ static int run(struct globals *g, int argc, char **argv)
 	__cleanup(attach_options_done) struct attach_options o = { .g = g };
 
 	o.attach.processes = true;
+	o.attach.access = (struct access)ACCESS_PRIVATE;
 	o.attach.progress = attach_show_progress;
 	o.attach.progress_arg = g;
 	return attach_options_parse(&o, argc, argv) ? run_parsed(&o) : EXIT_USAGE;

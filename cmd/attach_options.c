@@ -21,6 +21,9 @@ enum {
 	KEY_REPLACE,
 	KEY_CONFIG,
 	KEY_FORCE,
+	KEY_MODE,
+	KEY_OWNER,
+	KEY_MODE_ALL,
 };
 
 static const struct argp_option options[] = {
@@ -47,7 +50,13 @@ static const struct argp_option options[] = {
 	{ "link", KEY_LINK, "KIND", 0, "Kernel link: auto, session, multi or perf", 3 },
 	{ "dry-run", 'n', NULL, 0, "Resolve and explain; attach nothing", 4 },
 	{ "replace", KEY_REPLACE, NULL, 0, "Take the place of a group of that name", 4 },
-	{ "force", KEY_FORCE, NULL, 0, "Do it although very much is hit", 4 }, { 0 }
+	{ "force", KEY_FORCE, NULL, 0, "Do it although very much is hit", 4 },
+	{ "mode", KEY_MODE, "MODE", 0, "Who may read the counters: octal, as 0640", 5 },
+	{ "owner", KEY_OWNER, "USER:GROUP", 0,
+		"Whose they are; with a group mode is 0640", 5 },
+	{ "mode-all", KEY_MODE_ALL, NULL, 0,
+		"Slow calls, arguments, calls in flight, too", 5 },
+	{ 0 }
 };
 
 static const char help[] =
@@ -167,6 +176,24 @@ static void parse_list(
 	}
 }
 
+static void parse_access(
+	struct attach_options *o, int key, const char *arg, struct argp_state *state)
+{
+	struct access *access = &o->attach.access;
+	struct err err = {};
+
+	if (key == KEY_MODE_ALL) {
+		access->all = true;
+	} else if (key == KEY_OWNER) {
+		if (access_parse_owner(arg, &access->uid, &access->gid, &err))
+			argp_error(state, "--owner: %s", err.msg);
+	} else {
+		if (access_parse_mode(arg, &access->mode, &err))
+			argp_error(state, "--mode: %s", err.msg);
+		o->has_mode = true;
+	}
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct attach_options *o = state->input;
@@ -218,6 +245,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_FORCE:
 		o->force = true;
 		break;
+	case KEY_MODE:
+	case KEY_OWNER:
+	case KEY_MODE_ALL:
+		parse_access(o, key, arg, state);
+		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -232,6 +264,8 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		"GROUP [FUNCTION...]\n--config FILE [GROUP...]", help, children, NULL,
 		NULL };
 
+	struct access *access = &o->attach.access;
+
 	cmd_parse(o->g, &argp, argc, argv, o);
 	o->target.libs = o->libs;
 	o->target.pids = o->pids;
@@ -243,10 +277,15 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	o->attach.filter.cgroups = o->cgroups;
 	if (o->target.rules.count_only)
 		o->target.rules.exit = PLAN_MODE_NONE;
+	/* A group is named so that it may read. */
+	if (!o->has_mode && access->gid != (gid_t)-1)
+		access->mode = 0640;
 	if (!o->config && !o->word_cnt)
 		cmd_usage(o->g, "no group given");
 	else if (o->config && o->name && o->word_cnt != 1)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
+	else if (access->all && access_is_private(access))
+		cmd_usage(o->g, "--mode-all needs --mode or --owner");
 	else
 		return true;
 	return false;

@@ -21,7 +21,7 @@ struct attach_options {
 	struct target_slow *slow;
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;
-	bool dry_run, force;
+	bool dry_run, force, has_mode;
 };
 
 /*
@@ -36,6 +36,9 @@ void attach_show_progress(const char *what, size_t done, size_t total, void *arg
 
 /* What of a preset or pattern is left out, in a line or two on stderr. */
 void attach_note_left_out(const struct attach_options *o, const struct target *t);
+
+/* What still keeps those out whom --mode and --owner let in. */
+void attach_note_closed(const struct attach_options *o, const struct bpffs *fs);
 
 /* The table of --dry-run. */
 void attach_print_target(const struct attach_options *o, const struct target *t);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What funcsnoop attach says.
+#include <string.h>
 #include <unistd.h>
 
 #include "attach_options.h"
@@ -30,6 +31,17 @@ void attach_note_left_out(const struct attach_options *o, const struct target *t
 		cmd_note(o->g,
 			"left out: %zu functions that can't be probed, '%s': %s, ...",
 			refused, first->name, first->refused);
+}
+
+void attach_note_closed(const struct attach_options *o, const struct bpffs *fs)
+{
+	int len = strrchr(fs->path, '/') - fs->path;
+	mode_t mode;
+
+	if (access_is_blocked(fs, &o->attach.access, &mode))
+		cmd_note(o->g,
+			"'%.*s' lets nobody else pass (mode %04o): 'chmod o+x %.*s' does",
+			len, fs->path, mode, len, fs->path);
 }
 
 void attach_print_target(const struct attach_options *o, const struct target *t)

@@ -88,7 +88,7 @@ void json_add_list(struct json_object *doc, const struct json_list_row *row)
 	}
 	json_set_u64_if(obj, "calls", !row->error, row->calls);
 	json_set_cost(obj, &row->cost);
-	json_set_u64_if(obj, "memory_bytes", !row->error, row->memory_bytes);
+	json_set_u64_if(obj, "memory_bytes", row->memory_bytes, row->memory_bytes);
 	json_set(obj, "stale", row->error ? NULL : json_object_new_boolean(row->stale));
 	if (row->error)
 		json_set_str(obj, "error", row->error);

@@ -114,7 +114,8 @@ static void print_row(struct table *table, const struct json_list_row *row)
 	table_cell(table, "%s", text_exits(info.exits, exits, sizeof(exits)));
 	table_cell(table, "%s", text_time(row->since_ns, since));
 	table_cell(table, "%llu", (unsigned long long)row->calls);
-	table_cell(table, "%s", text_bytes(row->memory_bytes, bytes));
+	table_cell(table, "%s",
+		row->memory_bytes ? text_bytes(row->memory_bytes, bytes) : "-");
 	/* An estimate is marked as one. */
 	if (row->cost.source != COST_UNKNOWN)
 		table_cell(table, "%s%s/s", row->cost.source == COST_CALIBRATED ? "~" : "",

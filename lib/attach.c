@@ -194,6 +194,8 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 		return code;
 	code = build(t, opts, dir_fd, &report, err);
 	if (!code)
+		code = access_grant(fs, dir_fd, &opts->access, err);
+	if (!code)
 		code = bpffs_publish(fs, t->name, opts->replace, err);
 	/* What is staged now is a failed group or a replaced one. */
 	if (code || opts->replace)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "access.h"
 #include "bpffs.h"
 #include "err.h"
 #include "filter.h"
@@ -18,6 +19,7 @@ struct attach_opts {
 	bool processes;   /* statistics per process */
 	uint32_t sample;  /* time one call of so many; 0 and 1: all */
 	struct filter filter; /* only these calls count */
+	struct access access; /* who may read the counters */
 	bool replace;     /* take the place of a group of that name */
 	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
 	void (*progress)(const char *what, size_t done, size_t total, void *arg);

@@ -19,6 +19,7 @@
 #define FOLDER       "funcsnoop"
 #define LOCK_WAIT_MS 5000
 #define LOCK_POLL_MS 20
+#define PATH_FLAGS   (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DIR_FLAGS    (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static bool fd_is_bpffs(int fd)
@@ -31,7 +32,8 @@ static bool fd_is_bpffs(int fd)
 /* The directory that stands for bpffs, mounted if it is the default and @create says so. */
 static int open_mount(const char *dir, bool create, struct err *err)
 {
-	_cleanup_close_ int fd = open(dir, DIR_FLAGS);
+	/* Passing is enough: readers of a group need not see what else is pinned. */
+	_cleanup_close_ int fd = open(dir, PATH_FLAGS);
 	int code;
 
 	if (fd < 0) {
@@ -56,7 +58,7 @@ static int open_mount(const char *dir, bool create, struct err *err)
 		return code;
 	}
 	fd = close_fd(fd);
-	fd = open(dir, DIR_FLAGS);
+	fd = open(dir, PATH_FLAGS);
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open bpffs folder '%s'", dir);
 	return TAKE_FD(fd);
@@ -111,9 +113,8 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
 		return err_set(err, -ENOTDIR, "'%s' is not a directory", ret_fs->path);
 	if (fd < 0) {
-		code = err_sys(err, -errno, "cannot open '%s'", ret_fs->path);
-		err_hint(err, "needs root; try with sudo");
-		return code;
+		err_sys(err, -errno, "cannot open '%s'", ret_fs->path);
+		return err_hint(err, BPFFS_HINT_READERS);
 	}
 	code = folder_check(fd, ret_fs->path, err);
 	if (code)
@@ -219,7 +220,8 @@ int bpffs_lock(struct bpffs *fs, struct err *err)
 
 void bpffs_tidy(struct bpffs *fs)
 {
-	if (fs->fd < 0 || fs->locked || flock(fs->fd, LOCK_EX | LOCK_NB))
+	if (fs->fd < 0 || fs->locked || faccessat(fs->fd, ".", W_OK, AT_EACCESS) ||
+		flock(fs->fd, LOCK_EX | LOCK_NB))
 		return;
 	remove_leftovers(fs);
 	flock(fs->fd, LOCK_UN);
@@ -292,8 +294,10 @@ int bpffs_open_group(const struct bpffs *fs, const char *name, int *ret_fd, stru
 		err_set(err, -ENOENT, "no group '%s' is attached", name);
 		return err_hint(err, "'funcsnoop list' shows what is attached");
 	}
-	if (fd < 0)
-		return err_sys(err, -errno, "cannot open group '%s'", name);
+	if (fd < 0) {
+		err_sys(err, -errno, "cannot open group '%s'", name);
+		return err_hint(err, BPFFS_HINT_READERS);
+	}
 	*ret_fd = fd;
 	return 0;
 }
@@ -340,10 +344,15 @@ int bpffs_publish(struct bpffs *fs, const char *name, bool replace, struct err *
 int bpffs_retire(struct bpffs *fs, const char *name, struct err *err)
 {
 	char stage[GROUP_NAME_MAX + 2];
+	int code;
 
 	staged_name(stage, name);
-	if (renameat2(fs->fd, name, fs->fd, stage, 0))
-		return err_sys(err, -errno, "cannot remove group '%s'", name);
+	if (renameat2(fs->fd, name, fs->fd, stage, 0)) {
+		code = err_sys(err, -errno, "cannot remove group '%s'", name);
+		if (code == -EACCES || code == -EPERM)
+			err_hint(err, "only root and the owner of '%s' may", fs->path);
+		return code;
+	}
 	return 0;
 }
 

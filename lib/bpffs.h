@@ -21,6 +21,9 @@ struct bpffs {
 	char path[4096]; /* DIR/funcsnoop, for messages */
 };
 
+/* What to do about a group, or a folder of groups, that may not be read. */
+#define BPFFS_HINT_READERS "needs root, or a group attached with --mode: funcsnoop-attach(8)"
+
 #define BPFFS_NONE { .fd = -1 }
 
 /*

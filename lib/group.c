@@ -11,17 +11,32 @@
 #include "pattern.h"
 #include "text.h"
 
+/* Adds what to do about a failure of rights; returns @code. */
+static int hint_access(int code, bool write, struct err *err)
+{
+	if ((code == -EPERM || code == -EACCES) && write)
+		err_hint(err, "only the group's owner and root may change it");
+	else if (code == -EACCES)
+		err_hint(err, BPFFS_HINT_READERS);
+	else if (code == -EPERM) /* bpf(2) as a whole, before c8644cd0efe7 */
+		err_hint(err, "before Linux 5.19 reading takes CAP_BPF, or "
+			      "kernel.unprivileged_bpf_disabled=0");
+	return code;
+}
+
 static int open_maps(struct group *g, int dir_fd, struct err *err)
 {
 	for (int i = 0; i < MAPID_CNT; i++) {
 		g->fd[i] = bpffs_get(dir_fd, map_pin_name(i), g->write ? 0 : BPF_F_RDONLY);
 		if (g->fd[i] >= 0)
 			continue;
+		/* Who may read the counters reads them: group_map_fd() tells of the rest. */
+		if (!g->write && !map_is_counter(i) &&
+			(g->fd[i] == -EPERM || g->fd[i] == -EACCES))
+			continue;
 		err_sys(err, g->fd[i], "cannot open map '%s' of group '%s'", map_pin_name(i),
 			g->name);
-		if (g->fd[i] == -EPERM || g->fd[i] == -EACCES)
-			err_hint(err, "needs root, or read access to the pinned maps");
-		return g->fd[i];
+		return hint_access(g->fd[i], g->write, err);
 	}
 	return 0;
 }
@@ -36,9 +51,7 @@ static int check_layout(struct group *g, int dir_fd, struct err *err)
 
 	if (fd < 0) {
 		err_sys(err, fd, "cannot open group '%s'", g->name);
-		if (fd == -EPERM || fd == -EACCES)
-			err_hint(err, "needs root, or read access to the pinned maps");
-		return fd;
+		return hint_access(fd, g->write, err);
 	}
 	if (bpf_obj_get_info_by_fd(fd, &info, &len))
 		return err_sys(err, -errno, "cannot read group '%s'", g->name);
@@ -91,11 +104,12 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 	for (int i = 0; i < MAPID_CNT; i++)
 		g->fd[i] = -1;
 	g->write = write;
-	code = bpffs_open_group(fs, name, &dir_fd, err);
-	if (code)
-		return code;
 	snprintf(g->name, sizeof(g->name), "%s", name);
-	code = check_layout(g, dir_fd, err);
+	code = bpffs_open_group(fs, name, &dir_fd, err);
+	if (code && code != -EACCES)
+		return code;
+	if (!code)
+		code = check_layout(g, dir_fd, err);
 	if (!code)
 		code = open_maps(g, dir_fd, err);
 	if (!code)
@@ -114,6 +128,14 @@ void group_free(struct group *g)
 	free(g->libs);
 	free(g->text);
 	free(g);
+}
+
+int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err)
+{
+	if (g->fd[id] >= 0)
+		return g->fd[id];
+	err_set(err, g->fd[id], "%s of group '%s' are for its owner only", what, g->name);
+	return err_hint(err, "'funcsnoop attach --mode-all' shares them, too");
 }
 
 const char *group_text(const struct group *g, uint32_t offset)
@@ -214,8 +236,11 @@ uint64_t group_memory(const struct group *g)
 {
 	uint64_t sum = 0;
 
-	for (int i = 0; i < MAPID_CNT; i++)
+	for (int i = 0; i < MAPID_CNT; i++) {
+		if (g->fd[i] < 0)
+			return 0;
 		sum += map_memory(g->fd[i]);
+	}
 	return sum;
 }
 
@@ -227,7 +252,9 @@ bool group_lib_stale(const struct group *g, uint32_t lib)
 	/* A path of another mount namespace can't be looked at from here. */
 	if (strstr(group_text(g, l->path), " (pid "))
 		return false;
-	return stat(group_text(g, l->path), &st) || st.st_ino != l->ino ||
+	if (stat(group_text(g, l->path), &st))
+		return errno != EACCES;
+	return st.st_ino != l->ino ||
 	       st.st_dev != l->dev || (uint64_t)st.st_size != l->size ||
 	       st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec != l->mtime_ns;
 }

@@ -45,8 +45,8 @@ struct group_func {
 
 /*
  * Opens group @name; with @write its maps can be changed. -ENOENT when there is none,
- * -EPROTO when another version of the command laid it out (ret_group is then good for
- * group_info()'s .name and .layout only), -EACCES or -EPERM when it may not be read.
+ * -EPROTO when another version of the command laid it out, -EACCES or -EPERM when it may not
+ * be read (ret_group is then good for group_info()'s .name and .layout only).
  * Free with group_free() whatever is returned.
  */
 int group_open(const struct bpffs *fs, const char *name, bool write,
@@ -70,7 +70,7 @@ bool group_lib_stale(const struct group *g, uint32_t lib);
 /* CLOCK_REALTIME of the last reset, or of the attach. */
 int group_since(const struct group *g, uint64_t *ret_ns, struct err *err);
 
-/* Bytes of kernel memory that all of the group's maps take. */
+/* Bytes of kernel memory that all of the group's maps take; 0 when not all can be read. */
 uint64_t group_memory(const struct group *g);
 
 /* 0, or -ENOENT when @pattern (a glob) matches none of the functions that are timed. */

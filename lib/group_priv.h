@@ -17,6 +17,12 @@ struct group {
 	int fd[MAPID_CNT];
 };
 
+/*
+ * The descriptor of a map that not every reader may read, or -EACCES, -EPERM: "@what of group
+ * ... are for its owner only".
+ */
+int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err);
+
 /* A string of the group's text; "" for offset 0. It belongs to the group. */
 const char *group_text(const struct group *g, uint32_t offset);
 

@@ -21,6 +21,29 @@ const char *map_pin_name(enum map_id id)
 	return pins[id];
 }
 
+bool map_is_counter(enum map_id id)
+{
+	switch (id) {
+	case MAPID_CTL:
+	case MAPID_META:
+	case MAPID_LIBS:
+	case MAPID_FUNCS:
+	case MAPID_TEXT:
+	case MAPID_CONFS:
+	case MAPID_STATS:
+	case MAPID_HISTS:
+	case MAPID_BASE0:
+	case MAPID_BASE1:
+	case MAPID_BASE_HIST0:
+	case MAPID_BASE_HIST1:
+	case MAPID_PROCS:
+	case MAPID_CODES:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 {
 	_cleanup_free_ uint32_t *keys = malloc(cnt * sizeof(*keys) + 1);

@@ -3,6 +3,7 @@
 #ifndef FUNCSNOOP_MAPS_H
 #define FUNCSNOOP_MAPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,12 @@ enum map_id {
 
 /* Name of the pin; static storage. */
 const char *map_pin_name(enum map_id id);
+
+/*
+ * Whether the map has only what readers of statistics are to see: no arguments, no results,
+ * no addresses, and nothing that only a writer needs.
+ */
+bool map_is_counter(enum map_id id);
 
 /*
  * Reads elements @first to @first + @cnt - 1 of an array map whose values have @size bytes

@@ -213,8 +213,10 @@ int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, voi
 	code = reset_open(g, &r);
 	if (!code)
 		code = open_epoch(&r);
-	if (code)
-		return err_sys(err, code, "cannot reset group '%s'", g->name);
+	if (code) {
+		err_sys(err, code, "cannot reset group '%s'", g->name);
+		return code == -EPERM ? err_hint(err, "resetting needs CAP_BPF, too") : code;
+	}
 	code = stats_collect(g, &r.view, &stats, &raw, err);
 	if (!code && deliver)
 		code = deliver(stats, arg);

@@ -148,12 +148,14 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 {
 	_cleanup_free_ struct fsn_set *sets = calloc(FSN_SET_CNT, sizeof(*sets));
 	_cleanup_free_ struct slot_call *calls = NULL;
+	int code, fd = group_map_fd(g, MAPID_SLOTS, "calls in flight", err);
 	size_t cnt = 0;
-	int code;
 
+	if (fd < 0)
+		return fd;
 	if (!sets)
 		return err_sys(err, -ENOMEM, "cannot read calls in progress");
-	code = map_read(g->fd[MAPID_SLOTS], 0, FSN_SET_CNT, sizeof(*sets), sets);
+	code = map_read(fd, 0, FSN_SET_CNT, sizeof(*sets), sets);
 	for (size_t i = 0; !code && i < FSN_SET_CNT; i++)
 		for (int way = 0; !code && way < FSN_WAYS; way++)
 			if (key_is_call(sets[i].key[way]) &&

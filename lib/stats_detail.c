@@ -201,15 +201,15 @@ int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls, size_
 	_cleanup_free_ struct stats_slow *calls = calloc(FSN_SLOW_CNT, sizeof(*calls));
 	_cleanup_free_ struct fsn_conf *confs = calloc(g->meta.fn_cnt, sizeof(*confs));
 	uint64_t ahead = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	int code, fd = group_map_fd(g, MAPID_SLOW, "slow calls", err);
 	struct fsn_ctl ctl;
 	size_t cnt = 0;
-	int code;
 
-	code = group_ctl(g, &ctl, err);
+	code = fd < 0 ? fd : group_ctl(g, &ctl, err);
 	if (code)
 		return code;
 	code = rec && calls && confs ?
-		       map_read(g->fd[MAPID_SLOW], 0, FSN_SLOW_CNT, sizeof(*rec), rec) :
+		       map_read(fd, 0, FSN_SLOW_CNT, sizeof(*rec), rec) :
 		       -ENOMEM;
 	if (!code)
 		code = map_read(g->fd[MAPID_CONFS], 0, g->meta.fn_cnt, sizeof(*confs), confs);

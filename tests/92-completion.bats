@@ -94,6 +94,16 @@ assert_words() { # WORD...: exactly these
 	assert_output_line 0
 	complete_words set my --comm ""
 	assert_words all
+	complete_words attach my --owner roo
+	assert_words root
+	complete_words attach my --owner root : dae
+	assert_words daemon
+	complete_words attach my --owner : dae
+	assert_words daemon
+	complete_words attach my --owner : daemon --mode 06
+	assert_words 0600 0640 0644
+	complete_words attach my --owner root : daemon --rep
+	assert_words --replace
 	complete_words set my --pid al
 	assert_words all
 	complete_words set my --pid 1 --comm all --sl

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# --mode, --owner and --mode-all: what a group of users reads without privilege, and what
+# nobody but the owner reads or changes.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+GID=64321 # nobody's: only processes that are given it have it
+FOLDER=$FUNCSNOOP_BPFFS/funcsnoop
+
+# A command as user 65534 whose only group is GID, without any capability.
+as_reader() { # [-s STATUS] CMD...
+	local opts=()
+
+	if [[ $1 == -s ]]; then
+		opts=(-s "$2")
+		shift 2
+	fi
+	capture "${opts[@]}" setpriv --reuid 65534 --regid "${READER_GID:-$GID}" \
+		--clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs "$@"
+}
+
+read_as() { # [-s STATUS] ARG...: funcsnoop as the reader
+	if [[ $1 == -s ]]; then
+		as_reader -s "$2" "$FUNCSNOOP" "${@:3}"
+	else
+		as_reader "$FUNCSNOOP" "$@"
+	fi
+}
+
+# BPF_OBJ_GET by itself, as the reader; the status is its errno. FLAGS as of map creation:
+# 8 BPF_F_RDONLY, 16 BPF_F_WRONLY, 0 both.
+obj_get() { # [-s STATUS] PATH FLAGS
+	local want=0
+
+	if [[ $1 == -s ]]; then
+		want=$2
+		shift 2
+	fi
+	need_tool perl
+	# shellcheck disable=SC2016	# perl's own
+	as_reader -s "$want" perl -e '
+		my ($path, $flags, $machine) = @ARGV;
+		my $attr = pack("p L L", "$path\0", 0, $flags);
+		my $fd = syscall($machine eq "aarch64" ? 280 : 321, 7, $attr, length $attr);
+		exit($fd < 0 ? 0 + $! : 0)' "$1" "$2" "$(uname -m)"
+}
+
+need_readers() {
+	need_bpf
+	need_tool setpriv
+	# The way to the bpffs of the tests.
+	chmod o+x "${FUNCSNOOP_BPFFS%/*}"
+	chmod o+x "$FUNCSNOOP_BPFFS"
+	[[ ! -e $FOLDER ]] || rmdir "$FOLDER"
+	as_reader test -x "$FUNCSNOOP_BPFFS" || skip "users cannot reach $FUNCSNOOP_BPFFS"
+	as_reader test -x "$FUNCSNOOP" || skip "users cannot run $FUNCSNOOP"
+}
+
+# What two readings at rest have in common: rates and the clock go on.
+counters() {
+	json 'walk(if type == "object" then del(.time, .calls_per_s) | with_entries(
+		select(.key | startswith("cost_") | not)) else . end)'
+}
+
+# Mode, owner and group of files below the folder, a line each.
+modes() { # NAME...
+	(cd "$FOLDER" && stat -c '%n %a %u %g' "$@")
+}
+
+@test "without the options a group is for its owner alone" {
+	need_readers
+	fsn attach g fix_add --lib "$LIB"
+	assert_eq "$(modes . g g/stats g/slow)" ". 700 0 0
+g 700 0 0
+g/stats 600 0 0
+g/slow 600 0 0"
+	read_as -s 1 stats g
+	assert_output ""
+	assert_stderr "funcsnoop stats: cannot open '$FOLDER': Permission denied
+hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
+	read_as -s 1 list --json
+	assert_output "{\"error\":\"cannot open '$FOLDER': Permission denied\"}"
+	fsn detach g
+}
+
+@test "a group of users reads exact statistics without privilege" {
+	local mine
+
+	need_readers
+	fsn attach g fix_add fix_fail fix_nested --lib "$LIB" --mode 0640 --owner ":$GID"
+	assert_stderr ""
+	assert_eq "$(find "$FOLDER" -perm /022)" "" "what others may write"
+	capture "$FIX/call" nested 7 # fix_add 7 times
+	capture "$FIX/call" --arg 3 fail 40
+	fsn stats g --json
+	mine=$(counters)
+	assert_json '[.[].functions[] | [.name, .calls, .returns]] | sort' \
+		'[["fix_add",7,7],["fix_fail",40,40],["fix_nested",7,7]]'
+	read_as stats g --json
+	assert_stderr ""
+	assert_eq "$(counters)" "$mine"
+	read_as stats --json
+	assert_eq "$(counters)" "$mine"
+	fsn stats g --hist
+	mine=$(tail -n +2 <<<"$output")
+	read_as stats g --hist
+	assert_eq "$(tail -n +2 <<<"$output")" "$mine"
+	fsn stats g --format openmetrics
+	mine=$output
+	read_as stats g --format openmetrics
+	assert_output "$mine"
+	fsn list functions g
+	mine=$output
+	read_as list functions g
+	assert_output "$mine"
+	read_as list --json
+	assert_stderr ""
+	assert_json '.[] | [.name, .functions, .calls, .stale, .memory_bytes]' \
+		'["g",3,54,false,null]'
+	read_as stats g --save "/dev/null"
+	fsn detach g
+}
+
+@test "statistics go on while a reader reads them" {
+	need_readers
+	fsn attach g fix_add --lib "$LIB" --owner ":$GID"
+	start_bg calls "$FIX/call" --wait-end add 30000
+	until grep -q '^done ' "$(bg_out calls)"; do
+		read_as stats g --json
+		assert_sound
+	done
+	read_as stats g --json
+	assert_json '.[0].functions[0] | [.calls, .returns, .in_flight]' '[30000,30000,0]'
+	tell calls
+	wait_bg calls
+	fsn detach g
+}
+
+@test "slow calls, arguments and calls in flight are not for readers" {
+	local map
+
+	need_readers
+	fsn attach g fix_add fix_hang --lib "$LIB" --owner ":$GID" --slow 1ns
+	capture "$FIX/call" --arg 4242 add 3
+	start_bg hang "$FIX/call" hang 1
+	wait_line hang '^blocked '
+	read_as -s 1 stats g --slow
+	assert_output ""
+	assert_stderr "funcsnoop stats: slow calls of group 'g' are for its owner only
+hint: 'funcsnoop attach --mode-all' shares them, too"
+	read_as -s 1 list inflight g
+	assert_stderr "funcsnoop list: calls in flight of group 'g' are for its owner only
+hint: 'funcsnoop attach --mode-all' shares them, too"
+	read_as -s 1 list inflight g --json
+	assert_output "{\"error\":\"calls in flight of group 'g' are for its owner only\"}"
+	assert_eq "$(cd "$FOLDER/g" && find . ! -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
+		"args comms link_0 link_1 pids slots slow sync" "what only the owner has"
+	for map in args slots slow comms; do
+		obj_get -s 13 "$FOLDER/g/$map" 8
+	done
+	obj_get "$FOLDER/g/stats" 8
+	# How many they are is a counter.
+	read_as stats g --json
+	assert_json '[.[].functions[] | [.name, .slow, .in_flight]]' \
+		'[["fix_add",3,0],["fix_hang",0,1]]'
+	tell hang
+	wait_bg hang
+	fsn detach g
+}
+
+@test "--mode-all shares them, too" {
+	local mine
+
+	need_readers
+	fsn attach g fix_add fix_hang --lib "$LIB" --owner ":$GID" --mode-all --slow 1ns
+	capture "$FIX/call" --arg 4242 add 3
+	start_bg hang "$FIX/call" hang 1
+	wait_line hang '^blocked '
+	fsn stats g --slow --json
+	mine=$(counters)
+	assert_json '.[0].slow_calls | map(.args.arg1)' '[4242,4242,4242]'
+	read_as stats g --slow --json
+	assert_eq "$(counters)" "$mine"
+	read_as list inflight g --json
+	assert_json '.[] | [.function, .pid]' "[\"fix_hang\",$(bg_pid hang)]"
+	assert_eq "$(find "$FOLDER" -perm /022)" "" "what others may write"
+	read_as list --json
+	assert_json '.[0].memory_bytes > 0' true
+	tell hang
+	wait_bg hang
+	fsn detach g
+}
+
+@test "readers change nothing" {
+	local before file
+
+	need_readers
+	fsn attach g fix_add --lib "$LIB" --owner ":$GID" --mode-all
+	capture "$FIX/call" add 5
+	fsn stats g --json
+	before=$output
+	read_as -s 1 reset g
+	assert_stderr_match "^funcsnoop reset: cannot open map 'ctl' of group 'g': Permission denied$"
+	assert_stderr_match "^hint: only the group's owner and root may change it$"
+	read_as -s 1 stats g --reset
+	read_as -s 1 set g --slow 1s
+	read_as -s 1 detach g
+	assert_stderr "funcsnoop detach: cannot remove group 'g': Permission denied
+hint: only root and the owner of '$FOLDER' may"
+	read_as -s 1 detach --all
+	read_as -s 1 attach q fix_add --lib "$LIB"
+	read_as -s 1 attach g fix_add --lib "$LIB" --replace
+	for file in "$FOLDER"/g/*; do
+		as_reader -s any rm -f "$file"
+		[[ -e $file ]] || fail "a reader removed $file"
+	done
+	as_reader -s any mkdir "$FOLDER/h" "$FOLDER/g/h"
+	[[ ! -e $FOLDER/h && ! -e $FOLDER/g/h ]] || fail "a reader made a directory"
+	# A descriptor that may write is not given, neither of a map nor of a link.
+	for file in "$FOLDER"/g/*; do
+		obj_get -s 13 "$file" 0
+		obj_get -s 13 "$file" 16
+	done
+	capture "$FIX/call" add 1
+	fsn stats g --json
+	assert_json '.[0].functions[0] | [.calls, .slow]' '[6,0]'
+	assert_eq "$(json '.[0].since')" "$(output=$before json '.[0].since')"
+	fsn detach g
+}
+
+@test "other users than the group's read nothing, unless the mode is for all" {
+	need_readers
+	fsn attach g fix_add --lib "$LIB" --owner ":$GID"
+	READER_GID=64322 read_as -s 1 stats g
+	assert_stderr_match "^funcsnoop stats: cannot open '$FOLDER': Permission denied$"
+	fsn attach g fix_add --lib "$LIB" --mode 0644 --replace
+	READER_GID=64322 read_as stats g --json
+	assert_json '.[0].group' g
+	# --replace gives what this line says, not what the last one said.
+	fsn attach g fix_add --lib "$LIB" --replace
+	READER_GID=64322 read_as -s 1 stats g
+	assert_stderr "funcsnoop stats: cannot open group 'g': Permission denied
+hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
+	fsn detach g
+}
+
+@test "two groups of users, and groups that one of them may not read" {
+	need_readers
+	fsn attach one fix_add --lib "$LIB" --owner ":$GID"
+	assert_eq "$(modes . one)" ". 750 0 $GID
+one 750 0 $GID"
+	fsn attach two fix_add --lib "$LIB" --owner ":64322"
+	assert_eq "$(modes . one two)" ". 755 0 $GID
+one 750 0 $GID
+two 750 0 64322"
+	read_as stats one --json
+	READER_GID=64322 read_as stats two --json
+	READER_GID=64322 read_as -s 1 stats one
+	assert_stderr_match "cannot open group 'one': Permission denied"
+	read_as list --json
+	assert_json '.[] | [.name, .functions, .error]' '["one",1,null]
+["two",null,"cannot open group '\''two'\'': Permission denied"]'
+	fsn detach --all
+}
+
+@test "an owner reads and changes the group, and the group's folder stays the attacher's" {
+	need_readers
+	fsn attach g fix_add --lib "$LIB" --owner 65534 --slow 1ns
+	assert_eq "$(modes g g/stats g/slow g/link_0)" "g 755 0 0
+g/stats 600 65534 0
+g/slow 600 65534 0
+g/link_0 600 0 0"
+	capture "$FIX/call" add 5
+	READER_GID=64322 read_as stats g --slow --json
+	assert_json '.[0] | [.functions[0].calls, (.slow_calls | length)]' '[5,5]'
+	READER_GID=64322 read_as set g --slow off
+	capture "$FIX/call" add 2
+	READER_GID=64322 read_as stats g --json
+	assert_json '.[0].functions[0] | [.calls, .slow]' '[7,5]'
+	# A reset waits for the programs with a map of its own, which takes a capability.
+	READER_GID=64322 read_as -s 1 reset g
+	assert_stderr "funcsnoop reset: cannot reset group 'g': Operation not permitted
+hint: resetting needs CAP_BPF, too"
+	READER_GID=64322 read_as -s 1 detach g
+	fsn detach g
+}
+
+@test "a bpffs that nobody else may pass is named" {
+	need_readers
+	chmod 0700 "$FUNCSNOOP_BPFFS"
+	fsn attach g fix_add --lib "$LIB" --owner ":$GID"
+	assert_stderr "funcsnoop attach: '$FUNCSNOOP_BPFFS' lets nobody else pass (mode 0700): \
+'chmod o+x $FUNCSNOOP_BPFFS' does"
+	read_as -s 1 stats g
+	assert_stderr_match "cannot open .*: Permission denied"
+	chmod o+x "$FUNCSNOOP_BPFFS"
+	read_as stats g
+	# Searching is enough; nobody needs to see what else is pinned there.
+	assert_eq "$(stat -c %a "$FUNCSNOOP_BPFFS")" 701
+	fsn detach g
+}
+
+@test "modes that let others write, and names that nobody has, are wrong usage" {
+	local mode
+
+	for mode in 0660 0666 0602 0750 0641 4644 644x rw "" -1; do
+		fsn -s 2 attach g fix_add --lib "$LIB" --mode "$mode" --dry-run
+		assert_stderr_match "^funcsnoop attach: --mode: '$mode' is no mode|^funcsnoop attach: --mode: mode '$mode' gives more than the right to read$"
+	done
+	for mode in 0600 0640 644 0444 0; do
+		fsn attach g fix_add --lib "$LIB" --mode "$mode" --dry-run
+	done
+	fsn -s 2 attach g fix_add --lib "$LIB" --owner nosuchuser --dry-run
+	assert_stderr_match "^funcsnoop attach: --owner: there is no user 'nosuchuser'$"
+	fsn -s 2 attach g fix_add --lib "$LIB" --owner root:nosuchgroup --dry-run
+	assert_stderr_match "^funcsnoop attach: --owner: there is no group 'nosuchgroup'$"
+	fsn -s 2 attach g fix_add --lib "$LIB" --owner : --dry-run
+	fsn -s 2 attach g fix_add --lib "$LIB" --mode-all --dry-run
+	assert_stderr_match "^funcsnoop attach: --mode-all needs --mode or --owner$"
+}
+
+@test "an owner that may not be given leaves nothing attached" {
+	need_readers
+	# All that attaching needs, but not the right to give away.
+	capture -s 1 setpriv --bounding-set -chown "$FUNCSNOOP" attach g fix_add --lib "$LIB" \
+		--owner 65534
+	assert_stderr_match "^funcsnoop attach: cannot attach group 'g': cannot give others access: "
+	assert_stderr_match "CAP_CHOWN"
+	fsn list --json
+	assert_output "[]"
+	assert_eq "$(find "$FOLDER" -mindepth 1)" ""
+}
