@@ -60,6 +60,7 @@ documents() { # NAME CNT: that many lines so far
 
 	attach_add
 	capture "$FIX/call" add 500 # before: in no interval
+	capture "$FIX/call" --arg 500000 sleep_us 2 # since the attach it is a second more
 	start_bg calls "$FIX/call" --until-line add
 	wait_line calls '^running '
 	began=$(date +%s%N)
