@@ -66,8 +66,11 @@ void attach_print_done(
 		exits |= 1U << target_func_shown(&t->funcs[i]).exit;
 	printf("%s: %zu function%s of ", t->name, t->probed_cnt,
 		t->probed_cnt == 1 ? "" : "s");
-	for (size_t i = 0; i < t->lib_cnt && i < 3; i++)
-		printf("%s%s", i ? ", " : "", t->libs[i]->path);
+	for (size_t i = 0; i < t->lib_cnt && i < 3; i++) {
+		_cleanup_free_ char *path = text_escape(t->libs[i]->path);
+
+		printf("%s%s", i ? ", " : "", path ? path : "?");
+	}
 	if (t->lib_cnt > 3)
 		printf(" and %zu more", t->lib_cnt - 3);
 	printf(", mapped by %zu process%s; link %s, exits %s\n", processes,

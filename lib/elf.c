@@ -172,6 +172,7 @@ void elf_file_free(struct elf_file *f)
 	free(f->path);
 	free(f->dir);
 	free(f->soname);
+	free(f->runpath);
 	free(f->build_id);
 	free(f->needed);
 	free(f->segments);

@@ -10,7 +10,7 @@ struct dynamic_facts {
 	uint64_t strings, strings_size;
 	uint64_t syms, hash, gnu_hash, versym, verdef, verdef_cnt;
 	uint64_t rela, rela_size, plt_rela, plt_rela_size;
-	uint64_t soname;
+	uint64_t soname, rpath, runpath;
 	bool has_soname, pie;
 	uint64_t needed[ELF_MAX_NEEDED];
 	size_t needed_cnt;
@@ -33,6 +33,8 @@ static const struct {
 	{ DT_RELASZ, offsetof(struct dynamic_facts, rela_size) },
 	{ DT_JMPREL, offsetof(struct dynamic_facts, plt_rela) },
 	{ DT_PLTRELSZ, offsetof(struct dynamic_facts, plt_rela_size) },
+	{ DT_RPATH, offsetof(struct dynamic_facts, rpath) },
+	{ DT_RUNPATH, offsetof(struct dynamic_facts, runpath) },
 };
 
 static void dynamic_entry(struct dynamic_facts *d, const Elf64_Dyn *dyn)
@@ -222,6 +224,10 @@ int elf_dynamic_read(struct elf_file *f, struct err *err)
 	if (d->has_soname)
 		f->soname = dynamic_string(f, d, d->soname);
 	f->info.soname = f->soname ? f->soname : "";
+	/* offset 0 of the names is the empty one (gABI, "String Table") */
+	if (d->runpath || d->rpath)
+		f->runpath = dynamic_string(f, d, d->runpath ? d->runpath : d->rpath);
+	f->info.runpath = f->runpath ? f->runpath : "";
 	f->needed = calloc(d->needed_cnt ? d->needed_cnt : 1, sizeof(*f->needed));
 	if (!f->needed)
 		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);

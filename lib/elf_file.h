@@ -30,6 +30,7 @@ struct elf_info {
 	bool overlay;              /* lies on overlayfs */
 	const char *build_id;      /* hexadecimal, "" when it has none */
 	const char *soname;        /* DT_SONAME or "" */
+	const char *runpath;       /* DT_RUNPATH or DT_RPATH, or "" */
 	const char *const *needed; /* DT_NEEDED, in the file's order */
 	size_t needed_cnt;
 	bool executable; /* ET_EXEC, or ET_DYN with an interpreter or DF_1_PIE */
@@ -148,6 +149,9 @@ _must_check_ int elf_file_names_symbol(
 
 /* Whether .dynsym imports @name as a function of another file. elf_file_funcs() first. */
 bool elf_file_imports(const struct elf_file *f, const char *name, size_t len);
+
+/* The @ndx'th name that .dynsym imports, functions and data, sorted; NULL after the last. */
+const char *elf_file_import(const struct elf_file *f, size_t ndx);
 
 /*
  * Addresses and file offsets by the program headers. They succeed only inside the bytes

@@ -126,6 +126,7 @@ static int mem_begin(struct elf_mem *mem, const char *shown, struct err *err)
 struct note_scan {
 	char *hex;
 	bool go;
+	size_t budget; /* bytes that may still be looked at */
 };
 
 static void note_seen(
@@ -149,6 +150,9 @@ static void notes_scan(struct note_scan *s, const uint8_t *b, size_t size, uint6
 	GElf_Nhdr nh;
 	size_t at = 0;
 
+	if (size > s->budget)
+		size = s->budget;
+	s->budget -= size;
 	while (size - at >= sizeof(nh)) {
 		uint64_t name, desc, end;
 
@@ -259,7 +263,7 @@ const uint8_t *elf_mem_bytes(const struct elf_mem *mem, const GElf_Shdr *shdr)
 void elf_mem_notes(
 	const struct elf_mem *mem, char hex[2 * ELF_MAX_BUILD_ID + 1], bool *ret_go)
 {
-	struct note_scan s = { .hex = hex };
+	struct note_scan s = { .hex = hex, .budget = ELF_MAX_NOTES };
 	Elf_Scn *scn = NULL;
 	size_t cnt = 0;
 	GElf_Shdr sh;

@@ -19,6 +19,7 @@
 #define ELF_MAX_NEEDED    4096u
 #define ELF_MAX_FDES      (8u << 20)
 #define ELF_MAX_BUILD_ID  64u /* bytes */
+#define ELF_MAX_NOTES     (32u << 20) /* bytes, in all sections and segments */
 #define ELF_MAX_DEBUGDATA (128u << 20)
 
 /* An ELF image in memory: a mapped file or an unpacked .gnu_debugdata. */
@@ -50,7 +51,7 @@ struct elf_file {
 	struct elf_info info;
 	int fd;
 	int root_fd;
-	char *path, *dir, *soname, *build_id;
+	char *path, *dir, *soname, *runpath, *build_id;
 	char **needed;
 	struct elf_mem mem;
 	struct elf_segment *segments; /* PT_LOAD, in the file's order */

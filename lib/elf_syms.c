@@ -368,3 +368,8 @@ bool elf_file_imports(const struct elf_file *f, const char *name, size_t len)
 	return f->import_cnt &&
 		bsearch(&key, f->imports, f->import_cnt, sizeof(key), by_import);
 }
+
+const char *elf_file_import(const struct elf_file *f, size_t ndx)
+{
+	return ndx < f->import_cnt ? f->imports[ndx].name : NULL;
+}

@@ -77,6 +77,9 @@ static void offer_lib(struct near *n, const struct arg *a, const struct lib_file
 
 	if (elf_file_funcs(lib->elf, &funcs, &cnt, NULL))
 		return;
+	/* asked for, an imported one is answered with the library that has it */
+	for (size_t i = 0; !a->qualified && elf_file_import(lib->elf, i); i++)
+		suggest_offer(&n->s, elf_file_import(lib->elf, i), where);
 	for (size_t i = 0; i < cnt; i++) {
 		for (uint32_t k = 0; k < funcs[i].name_cnt; k++) {
 			const struct elf_name *name = &funcs[i].names[k];
@@ -95,13 +98,41 @@ static void offer_lib(struct near *n, const struct arg *a, const struct lib_file
 	}
 }
 
-static const struct lib_file *importer(const struct arg *a)
+static bool name_fits(const struct arg *a, const char *name)
 {
-	for (size_t i = 0; i < a->lib_cnt; i++) {
-		if (elf_file_imports(a->libs[i]->elf, a->name, strlen(a->name)))
-			return a->libs[i];
-	}
-	return NULL;
+	if (a->regex || a->patterned)
+		return pattern_match(&a->pattern, name);
+	return strcmp(name, a->name) == 0;
+}
+
+/* Whether an imported name, or what it is demangled, is what was asked for. */
+static bool import_fits(const struct arg *a, const char *name)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (name_fits(a, name))
+		return true;
+	if (!demangle_is_mangled(name))
+		return false;
+	text = demangle(name, text_has_args(a->name) ? DEMANGLE_ARGS : DEMANGLE_NAME);
+	return text && name_fits(a, text);
+}
+
+/* How many imported names fit, the first of them, and the file that imports it. */
+static size_t imports_that_fit(
+	const struct arg *a, const struct lib_file **ret_importer, const char **ret_name)
+{
+	const char *name;
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < a->lib_cnt && !cnt; i++)
+		for (size_t k = 0; (name = elf_file_import(a->libs[i]->elf, k)); k++) {
+			if (!import_fits(a, name) || cnt++)
+				continue;
+			*ret_importer = a->libs[i];
+			*ret_name = name;
+		}
+	return cnt;
 }
 
 /* "x", or "x (and 3 more names)", and where it was looked for. */
@@ -132,26 +163,68 @@ static bool has_names(const struct arg *a)
 	return false;
 }
 
+static int fail_imported(struct resolver *r, const struct arg *a,
+	const struct lib_file *importer, const char *name)
+{
+	const struct lib_file *definer = resolve_definer(r->finder, importer, name);
+
+	err_set(r->err, -ENOENT, "'%s' is only imported by %s: %s defines it", a->name,
+		importer->path, definer ? definer->path : "another library");
+	return err_hint(r->err, "name that library with --lib, or as %s:%s",
+		definer ? definer->path : "LIB", a->name);
+}
+
+static int hint_imported(
+	struct resolver *r, const struct lib_file *importer, const char *name, size_t cnt)
+{
+	const struct lib_file *definer = resolve_definer(r->finder, importer, name);
+
+	return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: --lib %s",
+		cnt, cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are",
+		definer ? definer->path : "with the library that defines them");
+}
+
+/* "name@VERSION" where the name is there: which versions are? */
+static bool hint_versions(struct resolver *r, const struct arg *a)
+{
+	char list[ERR_HINT_LEN / 2] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; a->version && i < a->lib_cnt; i++) {
+		const struct elf_name *n =
+			elf_file_lookup(a->libs[i]->elf, a->name, strlen(a->name));
+
+		for (; n && at < sizeof(list); n = elf_name_next(a->libs[i]->elf, n))
+			if (n->version)
+				at += snprintf(list + at, sizeof(list) - at, "%s%s@%s",
+					at ? ", " : "", n->name, n->version);
+	}
+	if (at)
+		err_hint(r->err, "there is %s", list);
+	return at;
+}
+
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
 	__cleanup(near_done) struct near n = { 0 };
-	const struct lib_file *imports = importer(a);
+	const struct lib_file *importer = NULL;
 	char text[ERR_HINT_LEN];
+	const char *name = NULL;
+	size_t imported;
 
-	if (imports) {
-		err_set(r->err, -ENOENT,
-			"'%s' is only imported by %s: another library "
-			"defines it",
-			a->name, imports->path);
-		err_hint(r->err, "name that library with --lib, or as LIB:%s", a->name);
-		return -ENOENT;
-	}
+	imported = imports_that_fit(a, &importer, &name);
+	if (imported && !a->regex && !a->patterned)
+		return fail_imported(r, a, importer, name);
 	set_missing(r, a, more);
 	if (!has_names(a))
 		err_hint(r->err,
 			"it has no symbols: debug symbols, or +0xOFFSET in the file, "
 			"would do");
-	if (a->regex || a->patterned || !r->err)
+	if (!r->err || hint_versions(r, a))
+		return -ENOENT;
+	if (imported)
+		return hint_imported(r, importer, name, imported);
+	if (a->regex || a->patterned)
 		return -ENOENT;
 	suggest_init(&n.s, a->name);
 	for (size_t i = 0; i < a->lib_cnt; i++)

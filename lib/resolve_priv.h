@@ -114,6 +114,15 @@ int resolve_no_memory(struct resolver *r);
 /* Looks for open arguments among demangled names. */
 _must_check_ int resolve_demangled(struct resolver *r);
 
+/* --- resolve_import.c ----------------------------------------------------------- */
+
+/*
+ * The library among those that @importer needs, directly or not, that exports @name; NULL
+ * when it can't be told, or @finder is NULL.
+ */
+const struct lib_file *resolve_definer(
+	struct libfind *finder, const struct lib_file *importer, const char *name);
+
 /* --- resolve_hint.c ------------------------------------------------------------- */
 
 /* The error for arguments that found nothing: what, where, and what is near. */

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# How functions are found in files: tables, versions, aliases, what is only imported, files
+# that are odd or hostile.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+REAL=$FIX/libfix.so.1
+
+dry() { # [-s STATUS] ARG...: attach --dry-run of group g
+	local opts=()
+
+	if [[ $1 == -s ]]; then
+		opts=(-s "$2")
+		shift 2
+	fi
+	fsn "${opts[@]}" attach g "$@" --dry-run
+}
+
+# Bytes of a file are changed in place, so the words must have the same length.
+patch_file() { # FILE OLD NEW
+	python3 - "$@" <<-'END'
+	import os, sys
+	path, old, new = (os.fsencode(arg) for arg in sys.argv[1:])
+	data = open(path, 'rb').read()
+	assert old in data and len(old) == len(new)
+	open(path, 'wb').write(data.replace(old, new))
+	END
+}
+
+drop_sections() { # FROM TO: a copy without section headers
+	python3 - "$@" <<-'END'
+	import struct, sys
+	data = bytearray(open(sys.argv[1], 'rb').read())
+	struct.pack_into('<Q', data, 40, 0)
+	struct.pack_into('<HH', data, 60, 0, 0)
+	open(sys.argv[2], 'wb').write(data)
+	END
+	chmod +x "$2"
+}
+
+assert_clean() { # no byte that steers a terminal, and valid UTF-8
+	iconv -f UTF-8 -t UTF-8 "$1" >/dev/null || fail "$1 is not UTF-8"
+	! LC_ALL=C grep -q $'[\001-\010\013-\037\177]' "$1" || fail "$1 has control characters"
+}
+
+# --- names ------------------------------------------------------------------------------------
+
+@test "a version that is not there is answered with those that are" {
+	dry -s 1 fix_ver@FIX_9 --lib "$LIB"
+	assert_stderr "funcsnoop attach: no function 'fix_ver@FIX_9' in $REAL
+hint: there is fix_ver@FIX_2, fix_ver@FIX_1"
+}
+
+@test "an IFUNC is refused by name, and what it may stand for is suggested" {
+	dry -s 1 fix_ifunc --lib "$LIB"
+	assert_stderr "funcsnoop attach: function 'fix_ifunc' in $REAL can't be probed: an IFUNC: which implementation runs is decided by each process
+hint: its implementations have no names here: debug symbols of the library give them"
+	dry -s 1 c:memcpy
+	assert_stderr_match "^funcsnoop attach: function 'c:memcpy' in .* an IFUNC: "
+	assert_stderr_match "^hint: its implementations(:| have no names)"
+}
+
+@test "the nearest names are suggested, those that are imported too" {
+	dry -s 1 fix_ad --lib "$LIB"
+	assert_stderr_match "^hint: did you mean 'fix_add'"
+	dry -s 1 FIX_RECURS --lib "$LIB"
+	assert_stderr_match "^hint: did you mean 'fix_recurse'"
+	dry -s 1 fix_recrse --lib "$FIX/call"
+	assert_stderr "funcsnoop attach: no function 'fix_recrse' in $FIX/call
+hint: did you mean 'fix_recurse'"
+	dry -s 1 qqqqqqqqqq --lib "$LIB"
+	assert_stderr "funcsnoop attach: no function 'qqqqqqqqqq' in $REAL"
+}
+
+@test "what a file only imports is answered with the library that defines it" {
+	dry -s 1 fix_add --lib "$FIX/call"
+	assert_stderr "funcsnoop attach: 'fix_add' is only imported by $FIX/call: $REAL defines it
+hint: name that library with --lib, or as $REAL:fix_add"
+	dry -s 1 fix_add@plt --lib "$FIX/call"
+	assert_stderr_match "'fix_add' is only imported by $FIX/call: $REAL defines it$"
+	dry -s 1 'fix_r*' --lib "$FIX/call"
+	assert_stderr "funcsnoop attach: no function matches 'fix_r*' in $FIX/call
+hint: 2 names, such as 'fix_recurse', are only imported: --lib $REAL"
+	need_fixture cartcall
+	dry -s 1 shop::Cart::total --lib "$FIX/cartcall"
+	assert_stderr_match "'shop::Cart::total' is only imported by .*: $FIX/libcart.so defines it$"
+}
+
+@test "a function whose symbol has no size is probed all the same" {
+	need_bpf
+	need_arch x86_64
+	fsn attach g asm_size0 --lib "$FIX/libinsn.so" --json
+	assert_json '.[0].functions | map([.name, .refused])' '[["asm_size0",null]]'
+	capture "$FIX/asmcall" asm_size0 20
+	assert_numbers g "asm_size0 20 0 20 0 0 0"
+	fsn detach g
+}
+
+@test "the compilers' pieces and PLT stubs are no functions of a glob" {
+	need_fixture hazcxx
+	dry '*' --lib "$FIX/call" --json
+	assert_json '.[0].functions | map(select(.name | test("@plt|[.]cold|[.]part"))) | length' 0
+}
+
+@test "funccount's notation, in all its forms" {
+	local text lib=$BATS_TEST_TMPDIR/libonlyhere.so
+
+	cp "$REAL" "$lib"
+	export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR
+	for text in "onlyhere:fix_add" "p:onlyhere:fix_add" "$lib:fix_add" "p:$lib:fix_add" \
+		"libonlyhere.so:fix_add" "onlyhere:fix_a[d]d"; do
+		dry "$text" --json
+		assert_json '.[0].functions | map([.name, .library])' "[[\"fix_add\",\"$lib\"]]"
+	done
+	dry -r 'onlyhere:^fix_add$' --json
+	assert_json '.[0].functions | map(.name)' '["fix_add"]'
+	for text in "r:onlyhere:fix_add" "nosuch:fix_add" "onlyhere:"; do
+		dry -s 1 "$text"
+		assert_stderr_match "^funcsnoop attach: "
+	done
+}
+
+# --- files without sections ---------------------------------------------------------------------
+
+@test "a library without section headers has its exported functions" {
+	local lib=$BATS_TEST_TMPDIR/libfix.so.1 want
+
+	dry 'fix_*' --lib "$FIX/stripped/libfix.so.1" --json
+	want=$(json '.[0].functions | map([.name, .offset, .site_offset, .refused])')
+	drop_sections "$FIX/stripped/libfix.so.1" "$lib"
+	dry 'fix_*' --lib "$lib" --json
+	assert_json '.[0].functions | map([.name, .offset, .site_offset, .refused])' "$want"
+	need_bpf
+	fsn attach g fix_add fix_ver@FIX_1 --lib "$lib"
+	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR capture "$FIX/call" add 10
+	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR capture "$FIX/call" ver_old 3
+	assert_numbers g "fix_add 10 0 10 0 0 0
+fix_ver@FIX_1 3 0 3 0 0 0"
+	fsn detach g
+}
+
+# It imports longjmp's kin: that must be seen without sections, too.
+@test "a program without section headers gets no return probes where one with them has none" {
+	local prog=$BATS_TEST_TMPDIR/prog
+
+	need_tool cc
+	cat >"$prog.c" <<-'END'
+	#include <ucontext.h>
+	__attribute__((noinline, visibility("default"))) int exported(int a) { return a + 1; }
+	int main(int argc, char **argv)
+	{
+		ucontext_t u;
+
+		return exported(argc) > 5 ? swapcontext(&u, &u) : 0;
+	}
+	END
+	capture cc -O1 -rdynamic -o "$prog" "$prog.c"
+	drop_sections "$prog" "$prog.bare"
+	dry exported --lib "$prog.bare" --json
+	assert_json '.[0].functions | map([.name, .exit])' '[["exported","ret"]]'
+	sed -i '/swapcontext/s/swapcontext(&u, &u)/getcontext(\&u)/' "$prog.c"
+	capture cc -O1 -rdynamic -o "$prog" "$prog.c"
+	drop_sections "$prog" "$prog.bare"
+	dry exported --lib "$prog.bare" --json
+	assert_json '.[0].functions | map([.name, .exit])' '[["exported","return"]]'
+}
+
+# --- separate symbols -----------------------------------------------------------------------------
+
+@test "a debug file by build id gives back what was stripped" {
+	local lib=$BATS_TEST_TMPDIR/libfix.so.1 id dir
+
+	need_root
+	[[ -d /usr/lib/debug ]] || skip "no folder /usr/lib/debug to put a mount on"
+	id=$(readelf -n "$REAL" | sed -n 's/.*Build ID: //p')
+	cp "$FIX/stripped/libfix.so.1" "$lib"
+	dry -s 1 fix_local --lib "$lib"
+	mount -t tmpfs tmpfs /usr/lib/debug
+	dir=/usr/lib/debug/.build-id/${id:0:2}
+	mkdir -p "$dir"
+	objcopy --only-keep-debug "$REAL" "$dir/${id:2}.debug"
+	fsn -s any attach g fix_local --lib "$lib" --dry-run --json
+	umount /usr/lib/debug
+	assert_eq "$status" 0
+	assert_json '.[0].functions | map(.name)' '["fix_local"]'
+}
+
+@test "a debug file of another build is not believed" {
+	local dir=$BATS_TEST_TMPDIR
+
+	need_tool objcopy
+	cp "$FIX/debuglink/libfix.so.1" "$dir/"
+	cp "$FIX/debuglink/libfix.so.1.debug" "$dir/"
+	dry fix_local --lib "$dir/libfix.so.1" --json
+	assert_json '.[0].functions | map(.name)' '["fix_local"]'
+	printf 'x' >>"$dir/libfix.so.1.debug" # the link's checksum is another now
+	dry -s 1 fix_local --lib "$dir/libfix.so.1"
+}
+
+# --- hostile files ---------------------------------------------------------------------------------
+
+@test "names that are no text reach neither the terminal nor a JSON document raw" {
+	local dir=$BATS_TEST_TMPDIR lib
+
+	need_tool iconv
+	lib=$dir/$(printf 'lib\377\033[31m.so')
+	cp "$FIX/stripped/libfix.so.1" "$lib"
+	patch_file "$lib" fix_args6 "$(printf 'fix_\377\033[7m')"
+	patch_file "$lib" fix_recurse "$(printf 'fix_r\302\233urse')"
+	patch_file "$lib" libfix.so.1 "$(printf 'lib\033[5m.so\376')"
+	fsn attach g 'fix_*' --lib "$lib" --dry-run
+	assert_clean "$BATS_TEST_TMPDIR/.out"
+	assert_clean "$BATS_TEST_TMPDIR/.err"
+	assert_output_match "^fix_add "
+	fsn attach g 'fix_*' --lib "$lib" --dry-run --json
+	assert_clean "$BATS_TEST_TMPDIR/.out"
+	assert_json_true '.[0].functions | map(.name) | index("fix_add") != null
+		and all(test("^[a-zA-Z_0-9@]+$"))'
+	fsn -s 1 attach g nosuch --lib "$lib" --dry-run --json
+	assert_clean "$BATS_TEST_TMPDIR/.out"
+	assert_clean "$BATS_TEST_TMPDIR/.err"
+	fsn -s 1 attach g "$(printf 'a\377\033[1m')" --lib "$lib" --dry-run --json
+	assert_clean "$BATS_TEST_TMPDIR/.out"
+	assert_clean "$BATS_TEST_TMPDIR/.err"
+	need_bpf
+	fsn attach g fix_add --lib "$lib"
+	assert_clean "$BATS_TEST_TMPDIR/.out"
+	fsn list
+	assert_clean "$BATS_TEST_TMPDIR/.out"
+	fsn list functions g --json
+	assert_clean "$BATS_TEST_TMPDIR/.out"
+	assert_json '.[0].functions | map(.name)' '["fix_add"]'
+	fsn detach g
+}
+
+@test "a file with millions of claimed symbols, sections or notes ends in an error, soon" {
+	local dir=$BATS_TEST_TMPDIR kind
+
+	python3 - "$FIX/stripped/libfix.so.1" "$dir" <<-'END'
+	import struct, sys
+	good = open(sys.argv[1], 'rb').read()
+	shoff = struct.unpack_from('<Q', good, 40)[0]
+	shnum = struct.unpack_from('<H', good, 60)[0]
+	def write(name, change):
+	    data = bytearray(good)
+	    change(data)
+	    with open(f'{sys.argv[2]}/{name}', 'wb') as f:
+	        f.write(data)
+	        f.truncate(1 << 33)
+	def each(data, wanted, field, value):
+	    for i in range(shnum):
+	        at = shoff + 64 * i
+	        if struct.unpack_from('<I', data, at + 4)[0] == wanted:
+	            struct.pack_into('<Q', data, at + field, value)
+	write('symbols', lambda d: each(d, 11, 32, 24 << 27))
+	write('strings', lambda d: each(d, 3, 32, 1 << 32))
+	write('notes', lambda d: each(d, 7, 32, 1 << 32))
+	write('sections', lambda d: (struct.pack_into('<H', d, 60, 0),
+	                             struct.pack_into('<Q', d, shoff + 32, 1 << 24)))
+	END
+	for kind in symbols strings notes sections; do
+		# 512 MB of data: the need of memory is bounded, too
+		capture -s any -t 5 bash -c 'ulimit -d 524288; exec "$@"' - \
+			"$FUNCSNOOP" attach g fix_add --lib "$dir/$kind" --dry-run
+		[[ $status == [01] ]] || fail "status $status of $kind"
+		[[ $status == 0 ]] || assert_stderr_match "^funcsnoop attach: .*damaged|truncated"
+	done
+}
