@@ -33,9 +33,11 @@ struct pt_regs {
 #define REG_SP(ctx)     ((ctx)->sp)
 #define REG_RESULT(ctx) ((ctx)->ax)
 /* A return probe runs after ret took the return address off the stack. */
-#define RETURN_SP(ctx)  ((ctx)->sp - 8)
+#define RETURN_SP(ctx) ((ctx)->sp - 8)
+/* The first argument on the stack lies above the return address. */
+#define STACK_ARGS(sp) ((sp) + 8)
 /* Stores are seen in their order. */
-#define publish(p, v)   (*(volatile __u64 *)(p) = (v))
+#define publish(p, v) (*(volatile __u64 *)(p) = (v))
 
 static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 {
@@ -57,6 +59,7 @@ struct pt_regs {
 #define REG_RESULT(ctx) ((ctx)->regs[0])
 /* The return address is in a register: the stack pointer is the same at both ends. */
 #define RETURN_SP(ctx)  ((ctx)->sp)
+#define STACK_ARGS(sp)  (sp)
 #define publish(p, v)   ((void)__sync_lock_test_and_set((p), (v)))
 
 static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
@@ -67,6 +70,8 @@ static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 	arg[3] = ctx->regs[3];
 	arg[4] = ctx->regs[4];
 	arg[5] = ctx->regs[5];
+	arg[6] = ctx->regs[6];
+	arg[7] = ctx->regs[7];
 }
 #else
 #error "unknown architecture"

@@ -35,6 +35,7 @@
 #include "jumps.h"
 #include "procs.h"
 #include "slots.h"
+#include "stream.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -114,6 +115,8 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 		args = bpf_map_lookup_elem(&fsn_args, &slot);
 		if (args) {
 			regs_args(ctx, args->arg);
+			if (fsn_has_more)
+				keep_more(fn, slot, sp);
 			proc |= FSN_HAS_ARGS;
 		}
 	}
@@ -121,6 +124,8 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 	set->tid[way] = id;
 	set->proc[way] = proc;
 	set->start[way] = bpf_ktime_get_ns();
+	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
+		stream_entries(ctx, fn, slot, set->start[way], FSN_CALL_ENTRY);
 	slot_publish(set, way, call_key(fn, tgid) | byret);
 	return true;
 }
@@ -166,22 +171,20 @@ __noinline int judge(__u32 fn, __u64 result)
 	return 1;
 }
 
-/* What is known of a call whose slot is locked: FSN_SLOW_NO_RESULT, FSN_SLOW_NO_ARGS. */
-static __noinline __u32 slot_flags(__u32 slot)
+static __noinline int slow_more(struct fsn_slow *slow, __u32 slot)
 {
-	__u32 index = slot / FSN_WAYS, way = slot % FSN_WAYS;
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
 
-	if (!set)
-		return FSN_SLOW_NO_RESULT | FSN_SLOW_NO_ARGS;
-	return (set->sp[way] ? 0 : FSN_SLOW_NO_RESULT) |
-		(set->proc[way] & FSN_HAS_ARGS ? 0 : FSN_SLOW_NO_ARGS);
+	if (more)
+		__builtin_memcpy(&slow->more, more, sizeof(*more));
+	return 0;
 }
 
 /* Remembers a slow call. Its slot is still locked, so that its arguments are there. */
 __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 result)
 {
-	__u64 seq = __sync_fetch_and_add(&ctl.slow_head, 1), id = bpf_get_current_pid_tgid();
+	__u64 seq = __sync_fetch_and_add(&ctl.slow_head, 1),
+	      id = bpf_get_current_pid_tgid();
 	__u32 i = seq % FSN_SLOW_CNT;
 	struct fsn_slow *slow = bpf_map_lookup_elem(&fsn_slow, &i);
 	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
@@ -199,35 +202,11 @@ __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 
 	slow->pid = id >> 32;
 	slow->tid = id;
 	slow->flags = flags;
-	__builtin_memcpy(slow->arg, args->arg, sizeof(slow->arg));
+	__builtin_memcpy(&slow->args, args, sizeof(*args));
+	if (fsn_has_more)
+		slow_more(slow, slot);
 	bpf_get_current_comm(slow->comm, sizeof(slow->comm));
 	(void)__sync_lock_test_and_set(&slow->seq, seq + 1);
-	return 0;
-}
-
-#define END_FAILED 1
-#define END_SLOW   2
-
-/* The end in the process's record, which entry found. */
-__noinline int end_in_process(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u32 tgid)
-{
-	__u32 index = slot / FSN_WAYS;
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
-	struct fsn_proc *proc;
-
-	if (!set)
-		return 0;
-	index = set->proc[slot % FSN_WAYS] & ~FSN_HAS_ARGS;
-	proc = proc_again(index, fn, tgid, bpf_get_smp_processor_id());
-	if (!proc)
-		return 0;
-	add(&proc->returns, 1);
-	add(&proc->total_ns, ns);
-	raise(&proc->max_ns, ns);
-	if (how & END_FAILED)
-		add(&proc->errors, 1);
-	if (how & END_SLOW)
-		add(&proc->slow, 1);
 	return 0;
 }
 
@@ -241,21 +220,22 @@ __noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 
 	if (!conf || !stat)
 		return 0;
-	if (conf->judge && !(flags & FSN_SLOW_NO_RESULT) && judge(fn, result)) {
+	if (conf->judge && !(flags & FSN_CALL_NO_RESULT) && judge(fn, result)) {
 		add(&stat->errors, 1);
-		flags |= FSN_SLOW_FAILED;
-		how = END_FAILED;
+		flags |= FSN_CALL_FAILED;
+		how = FSN_CALL_FAILED;
 	}
 	if (ns >= READ(conf->slow_ns)) {
 		add(&stat->slow, 1);
 		remember_slow(fn, slot, flags, ns, result);
-		how |= END_SLOW;
+		how |= FSN_CALL_SLOW;
 	}
 	return how;
 }
 
 /* Whether end_unusual() may have something to do. */
-static __always_inline bool is_unusual(const struct fsn_conf *conf, __u64 ns, __u64 result)
+static __always_inline bool is_unusual(
+	const struct fsn_conf *conf, __u64 ns, __u64 result)
 {
 	if (ns >= READ(conf->slow_ns))
 		return true;
@@ -264,7 +244,7 @@ static __always_inline bool is_unusual(const struct fsn_conf *conf, __u64 ns, __
 	return conf->judge;
 }
 
-/* The end in the function's record. Returns END_FAILED, END_SLOW. */
+/* The end in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. */
 static __always_inline int end_in_function(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -279,6 +259,38 @@ static __always_inline int end_in_function(__u32 fn, __u32 slot, __u64 ns, __u64
 	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	if (conf && is_unusual(conf, ns, result))
 		return end_unusual(fn, slot, ns, result);
+	return 0;
+}
+
+/* The end in the process's record, which entry found. */
+static __always_inline void end_in_process(__u32 fn, __u32 slot, __u64 ns, __u32 how)
+{
+	__u32 index = slot / FSN_WAYS, tgid = bpf_get_current_pid_tgid() >> 32;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+	struct fsn_proc *proc;
+
+	if (!set)
+		return;
+	index = set->proc[slot % FSN_WAYS] & ~FSN_HAS_ARGS;
+	proc = proc_again(index, fn, tgid, bpf_get_smp_processor_id());
+	if (!proc)
+		return;
+	add(&proc->returns, 1);
+	add(&proc->total_ns, ns);
+	raise(&proc->max_ns, ns);
+	if (how & FSN_CALL_FAILED)
+		add(&proc->errors, 1);
+	if (how & FSN_CALL_SLOW)
+		add(&proc->slow, 1);
+}
+
+/* Who else is told of an end: its process, and those who look on. */
+__noinline int end_elsewhere(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u64 result)
+{
+	if (READ(ctl.streams))
+		stream_ends(fn, slot, ns, how, result);
+	if (fsn_processes)
+		end_in_process(fn, slot, ns, how);
 	return 0;
 }
 
@@ -331,8 +343,8 @@ __noinline int call_end(__u32 fn, __u64 sp, __u64 result, bool has_result)
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
 	how = end_in_function(fn, slot, ns, result);
-	if (fsn_processes)
-		end_in_process(fn, slot, ns, how, tgid);
+	if (fsn_processes || READ(ctl.streams))
+		end_elsewhere(fn, slot, ns, how, result);
 	slot_leave(slot);
 	return 0;
 }
@@ -368,21 +380,25 @@ int fsn_entry(struct pt_regs *ctx)
 SEC("uprobe")
 int fsn_count(struct pt_regs *ctx)
 {
-	__u32 fn = bpf_get_attach_cookie(ctx) & FSN_FN_MASK;
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 fn = cookie & FSN_FN_MASK;
 
 	if (!is_on())
 		return 0;
 	count_call(fn);
 	if (fsn_processes)
 		count_in_process(fn, bpf_get_current_pid_tgid() >> 32);
+	if (READ(ctl.streams))
+		stream_counted(
+			ctx, fn, (cookie >> FSN_COOKIE_KIND_SHIFT & 15) == FSN_SAME);
 	return 0;
 }
 
 SEC("uretprobe")
 int fsn_return(struct pt_regs *ctx)
 {
-	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx),
-		true);
+	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, RETURN_SP(ctx),
+		REG_RESULT(ctx), true);
 	return 0;
 }
 

@@ -6,13 +6,13 @@
 #ifndef FUNCSNOOP_BPF_H
 #define FUNCSNOOP_BPF_H
 
-#define FSN_LAYOUT 1
+#define FSN_LAYOUT 2
 
 /* --- attach cookies: which function, and what kind of probe ----------------------------- */
 
-#define FSN_FN_BITS  20 /* as many as one uprobe_multi link takes (MAX_UPROBE_MULTI_CNT) */
-#define FSN_FN_MAX   ((1U << FSN_FN_BITS) - 2)
-#define FSN_FN_MASK  ((1ULL << FSN_FN_BITS) - 1)
+#define FSN_FN_BITS 20 /* as many as one uprobe_multi link takes (MAX_UPROBE_MULTI_CNT) */
+#define FSN_FN_MAX  ((1U << FSN_FN_BITS) - 2)
+#define FSN_FN_MASK ((1ULL << FSN_FN_BITS) - 1)
 
 enum fsn_kind {
 	FSN_ENTRY,     /* a call that is followed, its end seen by a return probe */
@@ -23,16 +23,17 @@ enum fsn_kind {
 	FSN_END_JUMP,  /* end: a jump that leaves the function; the result is not known */
 	FSN_END_JCC,   /* the same, when the condition holds */
 	FSN_END_REG,   /* the same, when the target lies outside the function */
+	FSN_SAME,      /* a call that is only counted; its entry is its end */
 };
 
 /* Bits of the cookie above the function's number. */
-#define FSN_COOKIE_KIND_SHIFT  20 /* 4 bits, enum fsn_kind */
-#define FSN_COOKIE_COND_SHIFT  24 /* 8 bits: FSN_END_JCC, condition as in lib/plan.h */
-#define FSN_COOKIE_REG_SHIFT   32 /* 5 bits: register that is tested or jumped through */
-#define FSN_COOKIE_BIT_SHIFT   40 /* 6 bits: arm64 tbz/tbnz, the bit tested */
-#define FSN_COOKIE_WIDE_SHIFT  46 /* 1 bit: arm64 cbz/cbnz of 64 bits */
-#define FSN_COOKIE_JUMP_SHIFT  48 /* 16 bits: FSN_END_REG, index into fsn_jumps */
-#define FSN_JUMPS_MAX          65535
+#define FSN_COOKIE_KIND_SHIFT 20 /* 4 bits, enum fsn_kind */
+#define FSN_COOKIE_COND_SHIFT 24 /* 8 bits: FSN_END_JCC, condition as in lib/plan.h */
+#define FSN_COOKIE_REG_SHIFT  32 /* 5 bits: register that is tested or jumped through */
+#define FSN_COOKIE_BIT_SHIFT  40 /* 6 bits: arm64 tbz/tbnz, the bit tested */
+#define FSN_COOKIE_WIDE_SHIFT 46 /* 1 bit: arm64 cbz/cbnz of 64 bits */
+#define FSN_COOKIE_JUMP_SHIFT 48 /* 16 bits: FSN_END_REG, index into fsn_jumps */
+#define FSN_JUMPS_MAX         65535
 
 #define FSN_JUMP_RANGES 4
 /* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
@@ -63,13 +64,13 @@ struct fsn_stat {
 	 */
 	unsigned long long max[2];
 	unsigned long long min[2];
-	unsigned long long unmatched;   /* ends without their call */
+	unsigned long long unmatched; /* ends without their call */
 	unsigned long long pad[3];
 };
 
-#define FSN_NS_BITS    48
-#define FSN_NS_MASK    ((1ULL << FSN_NS_BITS) - 1) /* 78 hours; longer calls read as that */
-#define FSN_EPOCH_MAX  0xffffU
+#define FSN_NS_BITS     48
+#define FSN_NS_MASK     ((1ULL << FSN_NS_BITS) - 1) /* 78 hours; longer calls read as that */
+#define FSN_EPOCH_MAX   0xffffU
 #define FSN_EPOCH_FIRST 1U
 
 /*
@@ -107,15 +108,23 @@ enum fsn_judge {
 	FSN_JUDGE_NULL,     /* a null pointer is failure */
 };
 
+#define FSN_STRINGS   2
+#define FSN_STR_STACK 128
+
 #define FSN_OK_CODES 4
 #define FSN_NO_SLOW  (~0ULL)
 
 struct fsn_conf {
-	unsigned long long slow_ns; /* at or over this a call is slow; FSN_NO_SLOW: never */
-	unsigned char judge;        /* enum fsn_judge */
-	unsigned char width;        /* bits of the result; the rest is undefined */
-	unsigned char ok_cnt;       /* codes that are no error */
-	unsigned char pad[5];
+	unsigned long long
+		slow_ns;         /* at or over this a call is slow; FSN_NO_SLOW: never */
+	unsigned char judge;     /* enum fsn_judge */
+	unsigned char width;     /* bits of the result; the rest is undefined */
+	unsigned char ok_cnt;    /* codes that are no error */
+	unsigned char streams;   /* mask of the streams that want its calls */
+	unsigned char stack_cnt; /* argument words on the stack that are kept */
+	/* Arguments whose text is kept: 1 + register, FSN_STR_STACK + word; 0: none. */
+	unsigned char str[FSN_STRINGS];
+	unsigned char no_args; /* code before the probe may have changed them */
 	long long ok[FSN_OK_CODES];
 };
 
@@ -140,24 +149,40 @@ struct fsn_conf {
 #define FSN_KEY_GEN_MASK   (~FSN_KEY_USED_MASK)
 #define FSN_KEY_LOCKED     FSN_KEY_FN_MASK
 
-#define FSN_WAYS      8
-#define FSN_SET_BITS  13
-#define FSN_SET_CNT   (1 << FSN_SET_BITS)
-#define FSN_SLOT_CNT  (FSN_SET_CNT * FSN_WAYS)
-#define FSN_NO_PROC   0x7fffffffU
-#define FSN_HAS_ARGS  0x80000000U /* its arguments were kept */
+#define FSN_WAYS     8
+#define FSN_SET_BITS 13
+#define FSN_SET_CNT  (1 << FSN_SET_BITS)
+#define FSN_SLOT_CNT (FSN_SET_CNT * FSN_WAYS)
+#define FSN_NO_PROC  0x7fffffffU
+#define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */
 
 struct fsn_set {
 	unsigned long long key[FSN_WAYS];
 	unsigned long long sp[FSN_WAYS];    /* where the return address is */
 	unsigned long long start[FSN_WAYS]; /* CLOCK_MONOTONIC, ns */
 	unsigned int tid[FSN_WAYS];
-	unsigned int proc[FSN_WAYS];        /* in fsn_procs or FSN_NO_PROC, FSN_HAS_ARGS */
+	unsigned int proc[FSN_WAYS]; /* in fsn_procs or FSN_NO_PROC, FSN_HAS_ARGS */
 };
 
+/* Integer arguments that the calling convention passes in registers. */
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define FSN_ARGS 8
+#else
 #define FSN_ARGS 6
+#endif
 struct fsn_args {
 	unsigned long long arg[FSN_ARGS];
+};
+
+/*
+ * Arguments beyond the registers, of groups that have functions with some: words on the
+ * stack, and text that an argument points to, cut. One text has all the room, two share it.
+ */
+#define FSN_STACK_WORDS 20
+#define FSN_STR_BYTES   96
+struct fsn_more {
+	unsigned long long stack[FSN_STACK_WORDS];
+	char str[FSN_STR_BYTES];
 };
 
 /* --- processes ----------------------------------------------------------------------------- */
@@ -197,18 +222,63 @@ struct fsn_code {
 
 #define FSN_CODE_CNT 8192
 
+#define FSN_CALL_NO_RESULT 1U /* it ended in a tail jump */
+#define FSN_CALL_NO_ARGS   2U /* it began before arguments were asked for */
+#define FSN_CALL_FAILED    4U
+#define FSN_CALL_SLOW      8U
+#define FSN_CALL_ENTRY     16U /* it has just begun: no duration, no result */
+#define FSN_CALL_UNTIMED   32U /* entry and end are one instruction: no duration */
+#define FSN_CALL_MORE      64U /* a struct fsn_more follows */
+
 #define FSN_SLOW_CNT 1024
-#define FSN_SLOW_NO_RESULT 1U /* it ended in a tail jump */
-#define FSN_SLOW_NO_ARGS   2U /* it began before slow calls were asked for */
-#define FSN_SLOW_FAILED    4U
 
 struct fsn_slow {
 	unsigned long long seq; /* its number + 1; 0 while it is being written */
 	unsigned long long start;
 	unsigned long long duration;
 	unsigned long long result;
-	unsigned long long arg[FSN_ARGS];
+	struct fsn_args args;
+	struct fsn_more more;
 	unsigned int fn, pid, tid, flags;
+	char comm[FSN_COMM_LEN];
+};
+
+/* --- streams --------------------------------------------------------------------------------- */
+
+/*
+ * Whoever wants to see calls as they happen takes a place in fsn_streams, puts a ring
+ * buffer of its own at the same place of fsn_rings, sets its bit in the .streams of the
+ * functions it wants, and then its bit in ctl.streams. It renews the lease; the first call
+ * after that has run out clears the bit in ctl.
+ */
+#define FSN_STREAMS_MAX 8 /* as many as struct fsn_conf has bits for */
+#define FSN_STREAM_PIDS 16
+
+#define FSN_STREAM_ENDS    1U /* records of finished calls */
+#define FSN_STREAM_ENTRIES 2U /* records of entries */
+#define FSN_STREAM_SLOW    4U /* only slow calls, only failed ones, either if both */
+#define FSN_STREAM_FAILED  8U
+
+struct fsn_stream {
+	unsigned long long lease_ns; /* CLOCK_MONOTONIC; 0: the place is free */
+	unsigned long long min_ns;   /* only calls at least as long */
+	unsigned long long lost;     /* records for which there was no room */
+	unsigned long long passed;   /* records that passed the filters above .sample */
+	unsigned int flags;
+	unsigned int sample; /* one record of so many; 0: all */
+	unsigned int tag;    /* goes into each record */
+	unsigned int pid_cnt;
+	unsigned int pid[FSN_STREAM_PIDS]; /* only these processes, if there are any */
+};
+
+struct fsn_event {
+	unsigned long long start; /* CLOCK_MONOTONIC, ns */
+	unsigned long long duration;
+	unsigned long long result;
+	struct fsn_args args;
+	unsigned int fn, pid, tid, flags; /* FSN_CALL_... */
+	unsigned int tag;
+	unsigned int lost; /* low bits of the stream's .lost when this was written */
 	char comm[FSN_COMM_LEN];
 };
 
@@ -224,6 +294,9 @@ struct fsn_slow {
 #define FSN_FILTER_CPU    8U
 #define FSN_FILTER_CGROUP 16U
 
+#define FSN_SAVE_SLOW      1U /* some function remembers slow calls */
+#define FSN_SAVE_STREAM(i) (256U << (i))
+
 #define FSN_PIDS_MAX    1024
 #define FSN_COMMS_MAX   64
 #define FSN_CPUS_MAX    4096
@@ -235,20 +308,20 @@ struct fsn_comm {
 
 struct fsn_ctl {
 	unsigned int on;        /* FSN_ON once probes count, and FSN_FILTER_... */
-	unsigned int save_args; /* some function remembers slow calls */
-	unsigned int epoch;     /* that programs write minimum, maximum, processes under */
-	unsigned int reserved;
+	unsigned int save_args; /* who needs arguments: FSN_SAVE_... */
+	unsigned int epoch;   /* that programs write minimum, maximum, processes under */
+	unsigned int streams; /* mask of the streams that run */
 	/* What readers start from: first epoch (16 bits), baseline in use (bit 16). */
 	unsigned int base;
 	unsigned int pad;
-	unsigned long long since_ns[2];  /* CLOCK_REALTIME, of each baseline */
-	unsigned long long slow_head;    /* slow calls ever */
+	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
+	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];
 	unsigned long long lost_codes, lost_codes_base[2];
 	unsigned long long lost_procs, lost_procs_base[2];
 };
 
-#define FSN_BASE_EPOCH(b) ((b) & FSN_EPOCH_MAX)
+#define FSN_BASE_EPOCH(b) ((b)&FSN_EPOCH_MAX)
 #define FSN_BASE_INDEX(b) ((b) >> 16 & 1)
 
 /* --- what the group is ---------------------------------------------------------------------- */
@@ -257,8 +330,8 @@ struct fsn_ctl {
 #define FSN_TEXT_LEN 4096 /* a piece of fsn_text; offsets count through all pieces */
 
 struct fsn_meta {
-	unsigned int layout; /* stays first in every layout */
-	unsigned int links;  /* mask of enum link_mode (lib/link.h) */
+	unsigned int layout;            /* stays first in every layout */
+	unsigned int links;             /* mask of enum link_mode (lib/link.h) */
 	unsigned long long attached_ns; /* CLOCK_REALTIME */
 	unsigned int fn_cnt, timed_cnt, lib_cnt;
 	unsigned int stat_shards, hist_shards;
@@ -267,11 +340,12 @@ struct fsn_meta {
 	unsigned int sample;  /* 0 or 1: every call is timed */
 	unsigned int options; /* FSN_OPT_... */
 	char name[FSN_NAME_LEN + 3];
-	char version[20];     /* of the command that attached */
+	char version[20]; /* of the command that attached */
 };
 
 #define FSN_OPT_PROCESSES 1U
-#define FSN_OPT_LINK_PID  2U /* other processes have no breakpoints: --pid stays as it is */
+#define FSN_OPT_LINK_PID \
+	2U /* other processes have no breakpoints: --pid stays as it is */
 
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;
@@ -290,8 +364,8 @@ struct fsn_func {
 	unsigned int exit; /* enum fsn_exit; SAME: one instruction is entry and end */
 	unsigned int name, symbol, demangled;
 	unsigned int insn, site_why, exit_why;
-	unsigned int ret_type; /* "NAME\nCODE NAME\n..." or "" */
-	unsigned int args;     /* "TYPE NAME\n..." or "" */
+	unsigned int ret;  /* type of the result, as lib/types.h writes it, or "" */
+	unsigned int args; /* types of the arguments, or "" */
 };
 
 #endif

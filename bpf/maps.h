@@ -13,7 +13,8 @@ const volatile __u32 fsn_stat_mask = 0; /* shards - 1; a power of two */
 const volatile __u32 fsn_hist_mask = 0;
 const volatile __u32 fsn_proc_mask = 0; /* records - 1; a power of two */
 const volatile bool fsn_processes = true;
-const volatile __u32 fsn_sample = 0; /* follow one call of so many; 0: all */
+const volatile bool fsn_has_more = false; /* some function has arguments for fsn_more */
+const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all */
 
 struct fsn_ctl ctl;
 
@@ -34,6 +35,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct fsn_conf);
@@ -53,6 +55,34 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fsn_args);
 } fsn_args SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fsn_more);
+} fsn_more SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, FSN_STREAMS_MAX);
+	__type(key, __u32);
+	__type(value, struct fsn_stream);
+} fsn_streams SEC(".maps");
+
+/* Rings of any size may take a place: bpf_map_meta_equal() doesn't compare it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, FSN_STREAMS_MAX);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_RINGBUF);
+			__uint(max_entries,
+				65536); /* whole pages of every architecture */
+		});
+} fsn_rings SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -78,12 +108,12 @@ struct {
 
 /* --- kept for the command; no program reads them ------------------------------------------ */
 
-#define BASE_MAP(name, type_)                                                                 \
-	struct {                                                                              \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                                             \
-		__uint(max_entries, 1);                                                       \
-		__type(key, __u32);                                                           \
-		__type(value, struct type_);                                                  \
+#define BASE_MAP(name, type_)                     \
+	struct {                                  \
+		__uint(type, BPF_MAP_TYPE_ARRAY); \
+		__uint(max_entries, 1);           \
+		__type(key, __u32);               \
+		__type(value, struct type_);      \
 	} name SEC(".maps")
 
 BASE_MAP(fsn_base0, fsn_base);
@@ -105,12 +135,13 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_ARRAY);
-		__uint(max_entries, 1);
-		__type(key, __u32);
-		__type(value, __u32);
-	});
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(max_entries, 1);
+			__type(key, __u32);
+			__type(value, __u32);
+		});
 } fsn_sync SEC(".maps");
 
 #endif

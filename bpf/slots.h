@@ -22,7 +22,8 @@ static __always_inline __u64 next_gen(__u64 key)
 
 static __noinline int count_abandoned(__u64 key)
 {
-	struct fsn_stat *stat = stat_of((key & FSN_KEY_FN_MASK) - 1, bpf_get_smp_processor_id());
+	struct fsn_stat *stat =
+		stat_of((key & FSN_KEY_FN_MASK) - 1, bpf_get_smp_processor_id());
 
 	if (stat)
 		add(&stat->abandoned, 1);
@@ -116,6 +117,18 @@ static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64
 static __always_inline void slot_publish(struct fsn_set *set, int way, __u64 key)
 {
 	publish(&set->key[way], (set->key[way] & FSN_KEY_GEN_MASK) | key);
+}
+
+/* What is known of a call whose slot is locked: FSN_CALL_NO_RESULT, FSN_CALL_NO_ARGS. */
+static __noinline __u32 slot_flags(__u32 slot)
+{
+	__u32 index = slot / FSN_WAYS, way = slot % FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+
+	if (!set)
+		return FSN_CALL_NO_RESULT | FSN_CALL_NO_ARGS;
+	return (set->sp[way] ? 0 : FSN_CALL_NO_RESULT) |
+		(set->proc[way] & FSN_HAS_ARGS ? 0 : FSN_CALL_NO_ARGS);
 }
 
 #endif

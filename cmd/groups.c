@@ -6,9 +6,10 @@
 
 #include "groups.h"
 #include "slots.h"
+#include "stream.h"
 
 /* Reading needs less than sweeping does: whoever may only read does without. */
-static int open_group(const struct bpffs *fs, const char *name, unsigned int mode,
+static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
 	struct group **ret_group, struct err *err)
 {
 	size_t swept;
@@ -19,7 +20,10 @@ static int open_group(const struct bpffs *fs, const char *name, unsigned int mod
 		group_free(*ret_group);
 		return group_open(fs, name, false, ret_group, err);
 	}
-	return code ? code : slots_sweep(*ret_group, &swept, err);
+	if (code)
+		return code;
+	streams_sweep(fs, *ret_group);
+	return slots_sweep(*ret_group, &swept, err);
 }
 
 static bool is_gone(const struct bpffs *fs, const char *name)

@@ -148,6 +148,7 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 	if (code)
 		return code;
 	spec.text_bytes = desc.text.len;
+	spec.has_more = desc.has_more;
 	spec.jump_cnt = probes.jump_cnt;
 	for (size_t i = 0; i < probes.list_cnt; i++)
 		if (probes.lists[i].probes.cnt)

@@ -218,13 +218,30 @@ int bpffs_lock(struct bpffs *fs, struct err *err)
 	return 0;
 }
 
+bool bpffs_try_lock(struct bpffs *fs)
+{
+	if (fs->locked)
+		return true;
+	if (fs->fd < 0 || faccessat(fs->fd, ".", W_OK, AT_EACCESS) ||
+		flock(fs->fd, LOCK_EX | LOCK_NB))
+		return false;
+	fs->locked = true;
+	return true;
+}
+
+void bpffs_unlock(struct bpffs *fs)
+{
+	if (fs->locked)
+		flock(fs->fd, LOCK_UN);
+	fs->locked = false;
+}
+
 void bpffs_tidy(struct bpffs *fs)
 {
-	if (fs->fd < 0 || fs->locked || faccessat(fs->fd, ".", W_OK, AT_EACCESS) ||
-		flock(fs->fd, LOCK_EX | LOCK_NB))
+	if (fs->locked || !bpffs_try_lock(fs))
 		return;
 	remove_leftovers(fs);
-	flock(fs->fd, LOCK_UN);
+	bpffs_unlock(fs);
 }
 
 /* --- groups --------------------------------------------------------------------------------- */

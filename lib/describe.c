@@ -5,52 +5,16 @@
 #include <sys/stat.h>
 
 #include "describe.h"
+#include "types.h"
 
-_Static_assert((int)FSN_JUDGE_NONZERO == PRESET_JUDGE_NONZERO, "judges are numbered alike");
-_Static_assert((int)FSN_JUDGE_NEGATIVE == PRESET_JUDGE_NEGATIVE, "judges are numbered alike");
+_Static_assert(
+	(int)FSN_JUDGE_NONZERO == PRESET_JUDGE_NONZERO, "judges are numbered alike");
+_Static_assert(
+	(int)FSN_JUDGE_NEGATIVE == PRESET_JUDGE_NEGATIVE, "judges are numbered alike");
 _Static_assert((int)FSN_JUDGE_NULL == PRESET_JUDGE_NULL, "judges are numbered alike");
 _Static_assert(FSN_OK_CODES >= PRESET_OK_MAX, "all codes that are no error fit");
 _Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
 _Static_assert(sizeof(struct fsn_set) == 256, "four cache lines");
-
-/* "NAME\nCODE NAME\n...": the type of a result and its codes, for readers of the maps. */
-static int add_ret_type(struct text *text, const struct preset_func *pf, uint32_t *ret_offset,
-	struct err *err)
-{
-	const struct preset_type *type = pf->ret.type;
-	_cleanup_free_ char *buf = NULL;
-	size_t size = 0;
-	FILE *f;
-
-	if (!type)
-		return text_add(text, pf->ret_text, ret_offset, err);
-	f = open_memstream(&buf, &size);
-	if (!f)
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	fprintf(f, "%s", type->name);
-	for (size_t i = 0; i < type->code_cnt; i++)
-		fprintf(f, "\n%lld %s", (long long)type->codes[i].code, type->codes[i].name);
-	if (fclose(f))
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	return text_add(text, buf, ret_offset, err);
-}
-
-static int add_args(struct text *text, const struct preset_func *pf, uint32_t *ret_offset,
-	struct err *err)
-{
-	_cleanup_free_ char *buf = NULL;
-	size_t size = 0;
-	FILE *f;
-
-	f = open_memstream(&buf, &size);
-	if (!f)
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	for (size_t i = 0; i < pf->arg_cnt; i++)
-		fprintf(f, "%s%s", i ? "\n" : "", pf->args[i].text);
-	if (fclose(f))
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	return text_add(text, buf, ret_offset, err);
-}
 
 static int describe_func(struct description *d, const struct target_func *f,
 	struct fsn_func *func, struct err *err)
@@ -75,18 +39,40 @@ static int describe_func(struct description *d, const struct target_func *f,
 	func->exit = target_func_shown(f).exit;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
 		code = text_add(&d->text, strings[i].str, strings[i].offset, err);
-	if (!code && f->preset && f->preset->ret_text)
-		code = add_ret_type(&d->text, f->preset, &func->ret_type, err);
-	if (!code && f->preset && f->preset->arg_cnt)
-		code = add_args(&d->text, f->preset, &func->args, err);
+	if (!code && f->preset)
+		code = types_write_ret(&d->text, f->preset, &func->ret, err);
+	if (!code && f->preset)
+		code = types_write_args(&d->text, f->preset, &func->args, err);
 	return code;
+}
+
+/* Where the text of argument @i is to be found: 0 for none. */
+static unsigned char string_place(const struct preset_arg *args, int i)
+{
+	if (i < 0)
+		return 0;
+	if (args[i].place.where == PRESET_STACK)
+		return FSN_STR_STACK + args[i].place.index;
+	return 1 + args[i].place.index;
+}
+
+static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
+{
+	struct types_kept kept = types_kept(pf->args, pf->arg_cnt);
+
+	conf->stack_cnt = kept.stack_cnt;
+	for (int i = 0; i < FSN_STRINGS; i++)
+		conf->str[i] = string_place(pf->args, kept.strings[i]);
 }
 
 static void describe_conf(const struct target_func *f, struct fsn_conf *conf)
 {
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
+	/* Counting alone steps over code that writes argument registers. */
+	conf->no_args = f->plan.exit == PLAN_EXIT_NONE && f->site_offset != f->offset;
 	if (!f->preset)
 		return;
+	describe_kept(f->preset, conf);
 	conf->judge = f->preset->judge.kind;
 	conf->width = f->preset->judge.width;
 	conf->ok_cnt = f->preset->judge.ok_cnt;
@@ -126,6 +112,7 @@ int description_new(const struct target *t, struct description *ret_desc, struct
 		code = describe_func(&d, &t->funcs[i], &d.funcs[i], err);
 		describe_conf(&t->funcs[i], &d.confs[i]);
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
+		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
 	}
 	for (size_t i = 0; !code && i < t->lib_cnt; i++)
 		code = describe_lib(&d, t->libs[i], &d.libs[i], err);
@@ -162,8 +149,8 @@ static int write_text(int fd, const struct text *text, struct err *err)
 	return write_rows(fd, pieces, FSN_TEXT_LEN, cnt, err);
 }
 
-int description_write(const struct description *d, const struct target *t, struct engine *e,
-	struct fsn_meta *meta, struct err *err)
+int description_write(const struct description *d, const struct target *t,
+	struct engine *e, struct fsn_meta *meta, struct err *err)
 {
 	int code;
 
@@ -171,14 +158,15 @@ int description_write(const struct description *d, const struct target *t, struc
 	code = write_rows(engine_map_fd(e, MAPID_FUNCS), d->funcs, sizeof(*d->funcs),
 		t->probed_cnt, err);
 	if (!code)
-		code = write_rows(engine_map_fd(e, MAPID_CONFS), d->confs, sizeof(*d->confs),
-			t->probed_cnt, err);
+		code = write_rows(engine_map_fd(e, MAPID_CONFS), d->confs,
+			sizeof(*d->confs), t->probed_cnt, err);
 	if (!code)
 		code = write_rows(engine_map_fd(e, MAPID_LIBS), d->libs, sizeof(*d->libs),
 			t->lib_cnt, err);
 	if (!code)
 		code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
 	if (!code)
-		code = write_rows(engine_map_fd(e, MAPID_META), meta, sizeof(*meta), 1, err);
+		code = write_rows(
+			engine_map_fd(e, MAPID_META), meta, sizeof(*meta), 1, err);
 	return code;
 }

@@ -14,6 +14,7 @@ struct description {
 	struct fsn_lib *libs;
 	struct text text;
 	bool save_args; /* some function remembers slow calls */
+	bool has_more;  /* some function has arguments that registers don't hold */
 };
 
 int description_new(const struct target *t, struct description *ret_desc, struct err *err);

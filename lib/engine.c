@@ -19,6 +19,7 @@
  */
 #define STAT_SHARDS_MAX 32
 #define HIST_SHARDS_MAX 4
+#define MEMORY_MAX      (62U << 20)
 #define PROC_MIN        (1U << 15)
 #define PROC_MAX        (1U << 16)
 #define PROC_PER_FUNC   32
@@ -49,6 +50,21 @@ static uint32_t shards(uint32_t most)
 	uint32_t n = power_of_two(cpus > 0 ? cpus : 1);
 
 	return n < most ? n : most;
+}
+
+/* As many shards of the histograms as the budget has room for beside all else. */
+static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
+{
+	uint64_t hist = spec->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
+	uint64_t used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
+		PROC_MAX * sizeof(struct fsn_proc) + FSN_SET_CNT * sizeof(struct fsn_set) +
+		FSN_SLOT_CNT * sizeof(struct fsn_args) +
+		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0);
+	uint32_t n = shards(HIST_SHARDS_MAX);
+
+	while (n > 1 && used + n * hist > most)
+		n /= 2;
+	return n;
 }
 
 static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
@@ -93,13 +109,15 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		{ MAPID_BASE_HIST1, spec->timed_cnt },
 		{ MAPID_FUNCS, spec->fn_cnt },
 		{ MAPID_LIBS, spec->lib_cnt },
+		{ MAPID_MORE, spec->has_more ? FSN_SLOT_CNT : 1 },
 		{ MAPID_TEXT, (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
-		bpf_map__set_max_entries(engine_map(e, sizes[i].id),
-			sizes[i].cnt ? sizes[i].cnt : 1);
-	bpf_map__set_max_entries(e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
+		bpf_map__set_max_entries(
+			engine_map(e, sizes[i].id), sizes[i].cnt ? sizes[i].cnt : 1);
+	bpf_map__set_max_entries(
+		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
 	if (procs < PROC_MIN)
 		procs = PROC_MIN;
 	if (procs > PROC_MAX)
@@ -113,6 +131,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_stat_mask = e->stat_shards - 1;
 	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
 	e->skel->rodata->fsn_processes = spec->processes;
+	e->skel->rodata->fsn_has_more = spec->has_more;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
@@ -126,13 +145,14 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	for (int i = 0; i < ENGINE_PROG_CNT; i++) {
 		struct bpf_program *prog = engine_program(e, i);
 
-		bpf_program__set_expected_attach_type(prog,
-			i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
+		bpf_program__set_expected_attach_type(
+			prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
 		bpf_program__set_autoload(prog, progs & 1U << i);
 	}
 }
 
-int engine_new(const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
+int engine_new(
+	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts,
 		.kernel_log_level = log_wanted() ? VERIFIER_STATS : 0);
@@ -143,7 +163,7 @@ int engine_new(const struct engine_spec *spec, struct engine **ret_engine, struc
 		return err_sys(err, -ENOMEM, "cannot load programs");
 	e->mode = spec->mode;
 	e->stat_shards = shards(STAT_SHARDS_MAX);
-	e->hist_shards = shards(HIST_SHARDS_MAX);
+	e->hist_shards = hist_shards(spec, e->stat_shards);
 	e->skel = fsn_bpf__open_opts(&opts);
 	if (!e->skel)
 		return err_sys(err, -errno, "cannot open programs");
@@ -185,7 +205,8 @@ int engine_map_fd(const struct engine *e, enum map_id id)
 	return bpf_map__fd(engine_map(e, id));
 }
 
-int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump, struct err *err)
+int engine_set_jump(
+	struct engine *e, uint32_t i, const struct fsn_jump *jump, struct err *err)
 {
 	if (bpf_map_update_elem(bpf_map__fd(e->skel->maps.fsn_jumps), &i, jump, 0))
 		return err_sys(err, -errno, "cannot write code ranges");
@@ -219,8 +240,8 @@ static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
 }
 
 static int attach_perf(struct engine *e, int prog_fd, bool is_return,
-	const struct link_probes *probes, pid_t pid, int dir_fd, engine_progress_fn progress, void *arg,
-	struct err *err)
+	const struct link_probes *probes, pid_t pid, int dir_fd,
+	engine_progress_fn progress, void *arg, struct err *err)
 {
 	int code;
 
@@ -240,8 +261,9 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 	return 0;
 }
 
-int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
-	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err)
+int engine_attach(struct engine *e, enum engine_prog prog,
+	const struct link_probes *probes, pid_t pid, int dir_fd,
+	engine_progress_fn progress, void *arg, struct err *err)
 {
 	int prog_fd = bpf_program__fd(engine_program(e, prog)), code;
 	bool session = prog == ENGINE_SESSION, is_return = prog == ENGINE_RETURN;
@@ -250,11 +272,12 @@ int engine_attach(struct engine *e, enum engine_prog prog, const struct link_pro
 	if (!probes->cnt)
 		return 0;
 	if (e->mode == LINK_PERF) {
-		code = attach_perf(e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
+		code = attach_perf(
+			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
 	} else {
 		code = link_multi(prog_fd,
-			session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
-			probes, pid, &fd, err);
+			session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI,
+			is_return, probes, pid, &fd, err);
 		if (!code)
 			code = pin_link(e, dir_fd, fd, err);
 		if (!code)
@@ -305,6 +328,6 @@ void engine_arm(struct engine *e, uint64_t since_ns, bool save_args)
 	struct fsn_ctl *ctl = &e->skel->bss->ctl;
 
 	ctl->since_ns[FSN_BASE_INDEX(ctl->base)] = since_ns;
-	ctl->save_args = save_args;
+	ctl->save_args = save_args ? FSN_SAVE_SLOW : 0;
 	__atomic_store_n(&ctl->on, FSN_ON | e->filters, __ATOMIC_SEQ_CST);
 }

@@ -34,6 +34,7 @@ struct engine_spec {
 	enum link_mode mode; /* not LINK_AUTO */
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;
+	bool has_more; /* arguments on the stack or text are kept */
 	uint32_t sample;
 };
 

@@ -221,6 +221,16 @@ int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err)
 	return 0;
 }
 
+int group_wait_for_programs(const struct group *g)
+{
+	_cleanup_close_ int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fsn_sync", 4, 4, 1, NULL);
+	uint32_t zero = 0;
+
+	if (inner < 0)
+		return -errno;
+	return bpf_map_update_elem(g->fd[MAPID_SYNC], &zero, &inner, 0) ? -errno : 0;
+}
+
 int group_since(const struct group *g, uint64_t *ret_ns, struct err *err)
 {
 	struct fsn_ctl ctl;
@@ -272,8 +282,8 @@ int group_check_timed(const struct group *g, const char *pattern, struct err *er
 int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_t ns,
 	struct err *err)
 {
-	_cleanup_mapping_ struct map_mapping map = {};
-	struct fsn_conf conf;
+	_cleanup_mapping_ struct map_mapping map = {}, map_conf = {};
+	struct fsn_conf *confs;
 	struct fsn_ctl *ctl;
 	int code;
 
@@ -281,21 +291,19 @@ int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_
 	if (code)
 		return code;
 	code = map_mmap(g->fd[MAPID_CTL], sizeof(*ctl), &map);
+	if (!code)
+		code = map_mmap(g->fd[MAPID_CONFS], g->meta.fn_cnt * sizeof(*confs), &map_conf);
 	if (code)
 		return err_sys(err, code, "cannot change group '%s'", g->name);
 	ctl = map.addr;
+	confs = map_conf.addr;
 	/* Arguments are kept before the first call can be slow, so that none lacks them. */
 	if (!off)
-		__atomic_store_n(&ctl->save_args, 1, __ATOMIC_SEQ_CST);
-	for (uint32_t i = 0; i < g->meta.timed_cnt; i++) {
-		if (pattern && !pattern_glob(pattern, group_func_name(g, i)))
-			continue;
-		if (bpf_map_lookup_elem(g->fd[MAPID_CONFS], &i, &conf))
-			return err_sys(err, -errno, "cannot change group '%s'", g->name);
-		conf.slow_ns = off ? FSN_NO_SLOW : ns;
-		if (bpf_map_update_elem(g->fd[MAPID_CONFS], &i, &conf, 0))
-			return err_sys(err, -errno, "cannot change group '%s'", g->name);
-	}
+		__atomic_fetch_or(&ctl->save_args, FSN_SAVE_SLOW, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < g->meta.timed_cnt; i++)
+		if (!pattern || pattern_glob(pattern, group_func_name(g, i)))
+			__atomic_store_n(&confs[i].slow_ns, off ? FSN_NO_SLOW : ns,
+				__ATOMIC_SEQ_CST);
 	return 0;
 }
 

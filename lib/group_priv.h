@@ -29,4 +29,7 @@ const char *group_text(const struct group *g, uint32_t offset);
 /* The switches as they are now. */
 int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);
 
+/* Returns when all programs that were running have ended: see fsn_sync. -EPERM. */
+int group_wait_for_programs(const struct group *g);
+
 #endif

@@ -23,6 +23,9 @@
 	X(MAPID_BASE_HIST1, "base_hist1", fsn_base_hist1)                                       \
 	X(MAPID_SLOTS, "slots", fsn_slots)                                                      \
 	X(MAPID_ARGS, "args", fsn_args)                                                         \
+	X(MAPID_MORE, "more", fsn_more)                                                       \
+	X(MAPID_STREAMS, "streams", fsn_streams)                                              \
+	X(MAPID_RINGS, "rings", fsn_rings)                                                    \
 	X(MAPID_PROCS, "procs", fsn_procs)                                                      \
 	X(MAPID_CODES, "codes", fsn_codes)                                                      \
 	X(MAPID_SLOW, "slow", fsn_slow)                                                         \

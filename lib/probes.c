@@ -5,15 +5,17 @@
 
 #include "probes.h"
 
-static struct probe_list *list_of(struct probes *p, const struct target *t, uint32_t lib,
-	enum engine_prog prog)
+static struct probe_list *list_of(
+	struct probes *p, const struct target *t, uint32_t lib, enum engine_prog prog)
 {
 	return &p->lists[prog * t->lib_cnt + lib];
 }
 
-static int list_add(struct probes *p, struct probe_list *list, uint64_t offset, uint64_t cookie)
+static int list_add(
+	struct probes *p, struct probe_list *list, uint64_t offset, uint64_t cookie)
 {
-	unsigned long *offsets = array_grow(list->offsets, list->probes.cnt, sizeof(*offsets));
+	unsigned long *offsets =
+		array_grow(list->offsets, list->probes.cnt, sizeof(*offsets));
 	uint64_t *cookies;
 
 	if (offsets)
@@ -35,7 +37,8 @@ static uint64_t cookie_of(uint32_t fn, enum fsn_kind kind)
 }
 
 /* The function's code, seen from an indirect jump in it. */
-static int add_jump(struct probes *p, const struct plan *plan, uint64_t at, uint64_t *cookie)
+static int add_jump(
+	struct probes *p, const struct plan *plan, uint64_t at, uint64_t *cookie)
 {
 	struct fsn_jump *more;
 
@@ -77,7 +80,8 @@ static int add_end(struct probes *p, struct probe_list *list, const struct targe
 	return code ? code : list_add(p, list, offset, cookie);
 }
 
-static int add_func(struct probes *p, const struct target *t, uint32_t fn, enum link_mode mode)
+static int add_func(
+	struct probes *p, const struct target *t, uint32_t fn, enum link_mode mode)
 {
 	const struct target_func *f = &t->funcs[fn];
 	uint32_t lib = f->lib_index;
@@ -85,21 +89,22 @@ static int add_func(struct probes *p, const struct target *t, uint32_t fn, enum 
 
 	if (f->plan.exit == PLAN_EXIT_NONE || f->plan.site_is_end)
 		return list_add(p, list_of(p, t, lib, ENGINE_COUNT), f->site_offset,
-			cookie_of(fn, FSN_COUNT));
+			cookie_of(fn, f->plan.site_is_end ? FSN_SAME : FSN_COUNT));
 	if (f->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION)
 		return list_add(p, list_of(p, t, lib, ENGINE_SESSION), f->site_offset,
 			cookie_of(fn, FSN_ENTRY));
 	if (f->plan.exit == PLAN_EXIT_RETURN) {
 		code = list_add(p, list_of(p, t, lib, ENGINE_RETURN), f->site_offset,
 			cookie_of(fn, FSN_RETURN));
-		return code ? code :
-			      list_add(p, list_of(p, t, lib, ENGINE_ENTRY), f->site_offset,
-				      cookie_of(fn, FSN_ENTRY));
+		return code ? code
+			    : list_add(p, list_of(p, t, lib, ENGINE_ENTRY),
+				      f->site_offset, cookie_of(fn, FSN_ENTRY));
 	}
 	for (size_t i = 0; !code && i < f->plan.end_cnt; i++)
-		code = add_end(p, list_of(p, t, lib, ENGINE_END), f, fn, &f->plan.ends[i]);
-	return code ? code :
-		      list_add(p, list_of(p, t, lib, ENGINE_ENTRY), f->site_offset,
+		code = add_end(
+			p, list_of(p, t, lib, ENGINE_END), f, fn, &f->plan.ends[i]);
+	return code ? code
+		    : list_add(p, list_of(p, t, lib, ENGINE_ENTRY), f->site_offset,
 			      cookie_of(fn, FSN_ENTRY_RET));
 }
 

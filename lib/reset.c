@@ -62,17 +62,6 @@ static int reset_open(const struct group *g, struct reset *r)
 	return code;
 }
 
-/* Returns when all programs that were running have ended: see fsn_sync. */
-static int wait_for_programs(const struct group *g)
-{
-	_cleanup_close_ int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fsn_sync", 4, 4, 1, NULL);
-	uint32_t zero = 0;
-
-	if (inner < 0)
-		return -errno;
-	return bpf_map_update_elem(g->fd[MAPID_SYNC], &zero, &inner, 0) ? -errno : 0;
-}
-
 static void raise_word(unsigned long long *word, uint64_t value)
 {
 	unsigned long long seen = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -122,7 +111,7 @@ static int open_epoch(struct reset *r)
 	int code;
 
 	if (r->ctl->epoch != FSN_BASE_EPOCH(r->ctl->base)) {
-		code = wait_for_programs(r->g);
+		code = group_wait_for_programs(r->g);
 		if (code)
 			return code;
 		fold_extremes(r);
@@ -131,7 +120,7 @@ static int open_epoch(struct reset *r)
 	r->view.last = r->ctl->epoch;
 	clear_idle_words(r);
 	__atomic_store_n(&r->ctl->epoch, next_epoch(r->ctl->epoch), __ATOMIC_SEQ_CST);
-	code = wait_for_programs(r->g);
+	code = group_wait_for_programs(r->g);
 	if (code)
 		return code;
 	r->view.ctl = *r->ctl;

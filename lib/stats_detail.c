@@ -7,27 +7,12 @@
 #include <bpf/bpf.h>
 
 #include "stats_detail.h"
+#include "types.h"
 #include "util.h"
 
 #define CHUNK 1024
 
 /* --- return codes --------------------------------------------------------------------------- */
-
-/* Name of @code in the function's "TYPE\nCODE NAME\n...", copied; NULL when it has none. */
-static char *code_name(const struct group *g, uint32_t fn, int64_t code)
-{
-	const char *line = group_text(g, g->funcs[fn].ret_type), *space;
-	char *end;
-
-	while ((line = strchr(line, '\n'))) {
-		line++;
-		if (strtoll(line, &end, 10) != code || *end != ' ')
-			continue;
-		space = end + 1;
-		return strndup(space, strcspn(space, "\n"));
-	}
-	return NULL;
-}
 
 static int compare_codes(const void *a, const void *b)
 {
@@ -50,7 +35,7 @@ static int add_code(const struct group *g, struct stats_func *f, int64_t code, u
 		return -ENOMEM;
 	f->codes = more;
 	more[f->code_cnt].code = code;
-	more[f->code_cnt].name = code_name(g, f->fn, code);
+	more[f->code_cnt].name = types_code_name(g, f->fn, code);
 	more[f->code_cnt++].count = count;
 	return 0;
 }
@@ -228,14 +213,14 @@ int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls, size_
 			.start_realtime_ns = rec[i].start + ahead,
 			.duration_ns = rec[i].duration,
 			.result = result_value(confs, rec[i].fn, rec[i].result),
-			.has_args = !(rec[i].flags & FSN_SLOW_NO_ARGS),
-			.has_result = !(rec[i].flags & FSN_SLOW_NO_RESULT),
-			.failed = rec[i].flags & FSN_SLOW_FAILED,
+			.has_args = !(rec[i].flags & FSN_CALL_NO_ARGS),
+			.has_result = !(rec[i].flags & FSN_CALL_NO_RESULT),
+			.failed = rec[i].flags & FSN_CALL_FAILED,
 		};
 		if (calls[cnt].has_result)
 			calls[cnt].result_name =
-				code_name(g, rec[i].fn, calls[cnt].result);
-		memcpy(calls[cnt].arg, rec[i].arg, sizeof(rec[i].arg));
+				types_code_name(g, rec[i].fn, calls[cnt].result);
+		memcpy(calls[cnt].arg, rec[i].args.arg, sizeof(calls[cnt].arg));
 		memcpy(calls[cnt++].comm, rec[i].comm, sizeof(rec[i].comm));
 	}
 	qsort(calls, cnt, sizeof(*calls), compare_slow);
