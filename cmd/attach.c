@@ -6,7 +6,7 @@
 #include "attach_options.h"
 #include "feature.h"
 #include "json.h"
-#include "mappers.h"
+#include "users.h"
 
 /* Above so many processes times functions --force is wanted: each pays for pages and time. */
 #define HITS_MAX (64 * 500)
@@ -18,7 +18,7 @@ static int check_hits(const struct attach_options *o, const struct target *t,
 	int code = 0;
 
 	if (!processes)
-		code = mappers_count(t, &processes, err);
+		code = users_of_target(t, &processes, err);
 	*ret_processes = processes;
 	if (code || o->force || processes * t->probed_cnt <= HITS_MAX)
 		return code;

@@ -43,11 +43,11 @@ static void explain_empty(const struct stats *s, FILE *f)
 		_cleanup_free_ char *path = text_escape(group_lib(s->group, i));
 		size_t cnt = 0;
 		pid_t pid = 0;
-		int code = users_of_file("/proc", group_lib(s->group, i), &cnt, &pid);
+		int code = users_of_lib(s->group, i, &cnt, &pid, NULL);
 
 		if (!path)
 			continue;
-		if (code == -ENOENT || (!code && group_lib_stale(s->group, i)))
+		if (group_lib_stale(s->group, i))
 			fprintf(f, "%s is another file now: attach again\n", path);
 		else if (!code && !cnt)
 			fprintf(f, "no process maps %s\n", path);

@@ -1,56 +1,92 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Processes by what they map and by when they began.
-#include "users.h"
-
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "group_priv.h"
 #include "proc.h"
+#include "users.h"
 
-/* On overlayfs and btrfs a mapping's device is not that of stat: then the name decides. */
-static bool same_file(const struct proc_map *map, const struct stat *st, const char *path)
+/* Whether @path, perhaps with a remark behind it, ends in the name that @mapped ends in. */
+static bool same_name(const char *mapped, const char *path)
 {
-	const char *a = strrchr(map->path, '/'), *b = strrchr(path, '/');
+	const char *a = strrchr(mapped, '/'), *b = strstr(path, " (");
+	size_t len;
 
-	if (map->ino != st->st_ino || map->deleted)
+	if (!a)
 		return false;
-	if (map->dev_major == major(st->st_dev) && map->dev_minor == minor(st->st_dev))
-		return true;
-	return a && b && !strcmp(a, b);
+	len = strlen(a);
+	b = b ? b : path + strlen(path);
+	return (size_t)(b - path) >= len && memcmp(b - len, a, len) == 0;
 }
 
-int users_of_file(const char *proc, const char *path, size_t *ret_cnt, pid_t *ret_pid)
+static bool same_file(const struct proc_map *map, const struct users_file *f)
+{
+	if ((uint32_t)map->ino != (uint32_t)f->ino)
+		return false;
+	if (map->dev_major == major(f->dev) && map->dev_minor == minor(f->dev))
+		return map->ino == f->ino;
+	return same_name(map->path, f->path);
+}
+
+static bool maps_one(
+	const struct proc_maps *maps, const struct users_file *files, size_t cnt)
+{
+	for (size_t i = 0; i < maps->cnt; i++)
+		for (size_t k = 0; k < cnt; k++)
+			if (same_file(&maps->maps[i], &files[k]))
+				return true;
+	return false;
+}
+
+int users_count(const char *proc, const struct users_file *files, size_t cnt,
+	size_t *ret_cnt, pid_t *ret_pid, struct err *err)
 {
 	_cleanup_free_ pid_t *pids = NULL;
-	size_t cnt, found = 0;
-	struct stat st;
+	size_t pid_cnt, found = 0;
 	int code;
 
-	if (stat(path, &st))
-		return -errno;
-	code = proc_pids(proc, &pids, &cnt, NULL);
+	code = proc_pids(proc, &pids, &pid_cnt, err);
 	if (code)
 		return code;
-	for (size_t i = 0; i < cnt; i++) {
+	for (size_t i = 0; i < pid_cnt; i++) {
 		_cleanup_proc_maps_ struct proc_maps maps = {};
 
-		if (proc_maps_read(proc, pids[i], &maps, NULL))
+		if (pids[i] == getpid() || proc_maps_read(proc, pids[i], &maps, NULL) ||
+			!maps_one(&maps, files, cnt))
 			continue;
-		for (size_t k = 0; k < maps.cnt; k++)
-			if (same_file(&maps.maps[k], &st, path)) {
-				if (!found++)
-					*ret_pid = pids[i];
-				break;
-			}
+		if (!found++)
+			*ret_pid = pids[i];
 	}
 	*ret_cnt = found;
 	return 0;
+}
+
+int users_of_target(const struct target *t, size_t *ret_cnt, struct err *err)
+{
+	_cleanup_free_ struct users_file *files = calloc(t->lib_cnt + 1, sizeof(*files));
+	pid_t pid;
+
+	if (!files)
+		return err_sys(err, -ENOMEM, "cannot look for processes");
+	for (size_t i = 0; i < t->lib_cnt; i++) {
+		const struct elf_info *info = elf_file_info(t->libs[i]->elf);
+
+		files[i] = (struct users_file) { info->dev, info->ino, t->libs[i]->path };
+	}
+	return users_count("/proc", files, t->lib_cnt, ret_cnt, &pid, err);
+}
+
+int users_of_lib(const struct group *g, uint32_t lib, size_t *ret_cnt, pid_t *ret_pid,
+	struct err *err)
+{
+	const struct users_file file = { g->libs[lib].dev, g->libs[lib].ino,
+		group_lib(g, lib) };
+
+	return users_count("/proc", &file, 1, ret_cnt, ret_pid, err);
 }
 
 bool users_alive(const char *proc, pid_t pid, uint64_t start_ns)
@@ -58,6 +94,6 @@ bool users_alive(const char *proc, pid_t pid, uint64_t start_ns)
 	uint64_t ticks, hz = sysconf(_SC_CLK_TCK);
 	char state;
 
-	return !proc_read_stat(proc, pid, 0, &state, &ticks) && state != 'Z' && state != 'X' &&
-	       start_ns / (1000000000 / hz) == ticks;
+	return !proc_read_stat(proc, pid, 0, &state, &ticks) && state != 'Z' &&
+		state != 'X' && start_ns / (1000000000 / hz) == ticks;
 }

@@ -8,12 +8,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "err.h"
+#include "group.h"
+#include "target.h"
+
+/* A file: stat's numbers, and its path, perhaps with a remark as struct lib_file has it. */
+struct users_file {
+	dev_t dev;
+	uint64_t ino;
+	const char *path;
+};
+
 /*
- * Processes that map the file at @path, as far as the caller may see; -ENOENT when there
- * is no such file, or another error. @ret_pid is one of them. @proc is "/proc" or, for
- * tests, another folder.
+ * Processes, but not this one, that map one of @files, as far as they may be looked at;
+ * *ret_pid is the first of them. Where a file system shows other devices and perhaps other
+ * inodes in /proc/PID/maps than by stat(2), as overlayfs and btrfs do, the inode's lower
+ * half and the name decide. @proc is "/proc" or, for tests, another folder.
  */
-int users_of_file(const char *proc, const char *path, size_t *ret_cnt, pid_t *ret_pid);
+_must_check_ int users_count(const char *proc, const struct users_file *files, size_t cnt,
+	size_t *ret_cnt, pid_t *ret_pid, struct err *err);
+
+/* The same for all files that a group is to have, and for one that it has. */
+_must_check_ int users_of_target(const struct target *t, size_t *ret_cnt, struct err *err);
+_must_check_ int users_of_lib(const struct group *g, uint32_t lib, size_t *ret_cnt,
+	pid_t *ret_pid, struct err *err);
 
 /*
  * Whether process @pid runs that began at @start_ns (CLOCK_BOOTTIME): one that began at
