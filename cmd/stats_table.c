@@ -13,6 +13,8 @@
 
 static void print_head(const struct report *r, const struct report_group *rg, FILE *f)
 {
+	bool of_calls =
+		r->view != VIEW_ERRORS && r->view != VIEW_SLOW && r->view != VIEW_DIFF;
 	uint64_t calls = stats_all_calls(rg->s);
 	char when[TEXT_NUM_LEN], rate[TEXT_NUM_LEN];
 	double per_s;
@@ -28,7 +30,7 @@ static void print_head(const struct report *r, const struct report_group *rg, FI
 	else
 		fprintf(f, "%s since %s", group_info(rg->s->group).name,
 			text_time(rg->s->since_ns, when));
-	if (calls && report_rate(rg, calls, &per_s))
+	if (of_calls && calls && report_rate(rg, calls, &per_s))
 		fprintf(f, ", %s calls/s", grid_rate(per_s, rate));
 	fputc('\n', f);
 }
