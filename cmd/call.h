@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One call, its arguments and its result by their types: for stream, and stats --slow. */
+#ifndef FUNCSNOOP_CMD_CALL_H
+#define FUNCSNOOP_CMD_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "out.h"
+#include "types.h"
+
+struct call {
+	const char *group, *function;
+	uint32_t fn;
+	pid_t pid, tid;
+	const char *comm;
+	uint64_t start_ns, start_realtime_ns, duration_ns;
+	const struct func_types *types;
+	struct call_args args;
+	uint64_t result;   /* the register */
+	bool has_args, has_result;
+	bool timed;        /* .duration_ns is known */
+	bool slow, failed;
+};
+
+enum call_form { CALL_WHOLE, CALL_ENTRY, CALL_EXIT };
+
+/*
+ * "size=1024, kind=cudaMemcpyHostToDevice": integers with their sign and width, pointers in
+ * hex, enumerators by name, text in quotes, escaped, "..." behind it when it is cut; without
+ * types six registers in hex. "?" when they are not known.
+ */
+void call_args_text(struct out *o, const struct call *c);
+
+/* "35 cudaErrorInsufficientDriver", "0x7f00", "12"; "?" when it is not known; nothing for void. */
+void call_result_text(struct out *o, const struct call *c);
+
+/*
+ * The object of funcsnoop-json(5) in one line, without a newline: {"type":"call",...}. An
+ * entry has no result, no duration, no judgement; the ts_ns of an exit is that of the exit.
+ */
+void call_json(struct out *o, const struct call *c, enum call_form form);
+
+/* The "args" object, or null. */
+void call_args_json(struct out *o, const struct call *c);
+
+#endif
