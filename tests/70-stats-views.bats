@@ -322,19 +322,22 @@ attach_three() {
 	spoil b
 }
 
-LEFT_OUT="funcsnoop stats: group 'b' has layout 99, this command reads layout 1
+assert_left_out() { # all that stands on stderr
+	assert_eq "$(sed 's/reads layout [0-9]*$/reads layout N/' <<<"$stderr")" \
+		"funcsnoop stats: group 'b' has layout 99, this command reads layout N
 hint: read it with the version that attached it, or detach it"
+}
 
 @test "a group of another layout does not hide the others, and the status is 1" {
 	attach_three
 	fsn -s 1 stats
-	assert_stderr "$LEFT_OUT"
+	assert_left_out
 	assert_eq "$(awk '/ since / { print $1 } /^fix_add/ { print $2 }' <<<"$output")" "a
 10
 c
 10"
 	fsn -s 1 stats --json
-	assert_stderr "$LEFT_OUT"
+	assert_left_out
 	assert_json 'map([.group, .functions[0].calls])' '[["a",10],["c",10]]'
 	fsn -s 1 stats --format prometheus --output "$BATS_TEST_TMPDIR/a.prom"
 	assert_eq "$(grep -c '^funcsnoop_calls_total' "$BATS_TEST_TMPDIR/a.prom")" 2
@@ -342,7 +345,7 @@ c
 	fsn -s 1 stats --fail-if 'calls>10' --json
 	# By name it is all or nothing.
 	fsn -s 1 stats a b --json
-	assert_stderr "$LEFT_OUT"
+	assert_left_out
 	assert_json 'keys' '["error"]'
 	fsn detach --all
 }
@@ -350,13 +353,13 @@ c
 @test "stats --reset resets those groups that can be read" {
 	attach_three
 	fsn -s 1 stats --reset --json
-	assert_stderr "$LEFT_OUT"
+	assert_left_out
 	assert_json 'map([.group, .functions[0].calls])' '[["a",10],["c",10]]'
 	assert_numbers a ""
 	assert_numbers c ""
 	spoil a c
 	fsn -s 1 stats --json
-	assert_json .error "group 'a' has layout 99, this command reads layout 1"
+	assert_json '.error | test("^group .a. has layout 99, ")' true
 	fsn detach --all
 }
 
@@ -364,7 +367,7 @@ c
 	attach_three
 	start_bg stats "$FUNCSNOOP" stats -i 0.1 -d 0.35 --json
 	wait_bg -s 1 stats
-	assert_stderr "$LEFT_OUT"
+	assert_left_out
 	assert_json 'map(.group)' "$(for _ in "${lines[@]}"; do echo '["a","c"]'; done)"
 	assert_between "${#lines[@]}" 1 4
 	need_tool script
