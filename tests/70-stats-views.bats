@@ -251,7 +251,7 @@ teardown() {
 }
 
 @test "the cost of an interval is its calls times what was calibrated" {
-	local docs cnt
+	local cnt
 
 	need_tool jq
 	own_figures
