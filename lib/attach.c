@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "attach.h"
+#include "caps.h"
 #include "describe.h"
 #include "engine.h"
 #include "probes.h"
@@ -19,7 +20,7 @@ static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct er
 	code = link_mode_probe(asked);
 	if (code == -EPERM) {
 		err_sys(err, code, "cannot load programs into the kernel");
-		return err_hint(err, "needs CAP_BPF and CAP_PERFMON; try with sudo");
+		return caps_hint(code, CAPS_ATTACH, err);
 	}
 	if (code) {
 		err_set(err, -EOPNOTSUPP, "this kernel has no %s links", link_mode_name(asked));

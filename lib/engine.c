@@ -8,6 +8,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpffs.h"
+#include "caps.h"
 #include "engine.h"
 #include "funcsnoop.h"
 #include "funcsnoop.skel.h"
@@ -172,11 +173,10 @@ int engine_new(
 	code = fsn_bpf__load(e->skel);
 	if (code) {
 		err_sys(err, code, "cannot load programs");
-		if (code == -EPERM || code == -EACCES)
-			err_hint(err, "needs CAP_BPF and CAP_PERFMON; try with sudo");
-		else if (*log_tail())
-			err_hint(err, "%s", log_tail());
-		return code;
+		/* The verifier's no may be EACCES, and its log says why. */
+		if (code != -EPERM && *log_tail())
+			return err_hint(err, "%s", log_tail());
+		return caps_hint(code, CAPS_ATTACH, err);
 	}
 	*ret_engine = TAKE_PTR(e);
 	return 0;

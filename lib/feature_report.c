@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/capability.h>
 #include <linux/magic.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
@@ -19,6 +18,7 @@
 #include <bpf/bpf.h>
 
 #include "bpffs.h"
+#include "caps.h"
 #include "feature.h"
 #include "feature_priv.h"
 #include "util.h"
@@ -75,18 +75,6 @@ static void look_at_limits(struct feature_report *r)
 
 /* --- privileges ----------------------------------------------------------------------------- */
 
-static uint64_t effective_caps(void)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
-	uint64_t caps = 0;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %" SCNx64, &caps) == 1)
-			break;
-	return caps;
-}
-
 static void look_at_caps(struct feature_report *r)
 {
 	static const struct {
@@ -105,31 +93,29 @@ static void look_at_caps(struct feature_report *r)
 		{ CAP_DAC_READ_SEARCH, false, "CAP_DAC_READ_SEARCH",
 			"libraries that only their owner can read" },
 	};
-	uint64_t caps = effective_caps();
+	uint64_t caps = caps_effective();
 
 	for (size_t i = 0; i < FEATURE_CAP_CNT; i++)
 		r->caps[i] = (struct feature_cap) {
 			.name = known[i].name,
 			.purpose = known[i].purpose,
 			.needed = known[i].needed,
-			/* CAP_SYS_ADMIN stands for both (bpf_capable, perfmon_capable). */
-			.effective = caps >> known[i].number & 1 ||
-				(known[i].needed && caps >> CAP_SYS_ADMIN & 1),
+			.effective = caps & CAPS_BIT(known[i].number),
 		};
 }
 
 static void hint_caps(struct feature_report *r)
 {
-	char missing[64] = "";
+	uint64_t missing = CAPS_ATTACH & ~caps_effective();
+	char names[64];
 
-	for (size_t i = 0; i < FEATURE_CAP_CNT; i++)
-		if (r->caps[i].needed && !r->caps[i].effective) {
-			if (missing[0])
-				strcat(missing, " and ");
-			strncat(missing, r->caps[i].name, 24);
-		}
-	if (missing[0])
-		hint(r, "attaching needs %s; try with sudo", missing);
+	if (caps_in_user_namespace())
+		hint(r,
+			"attaching needs capabilities of the host: those of a container's "
+			"user namespace are not enough");
+	else if (missing)
+		hint(r, "attaching needs %s; try with sudo",
+			caps_names(missing, names, sizeof(names)));
 	else if (!r->link && r->links[FEATURE_LINK_CNT - 1].available == ANSWER_UNKNOWN)
 		hint(r,
 			"this kernel has perf links alone, which need CAP_SYS_ADMIN; "

@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "caps.h"
 #include "link.h"
 #include "util.h"
 
@@ -147,9 +148,7 @@ int link_mode_best(enum link_mode *ret_mode, struct err *err)
 			break;
 	}
 	err_sys(err, code, "cannot load programs into the kernel");
-	if (code == -EPERM)
-		err_hint(err, "needs CAP_BPF and CAP_PERFMON; try with sudo");
-	return code;
+	return code == -EPERM ? caps_hint(code, CAPS_ATTACH, err) : code;
 }
 
 /* --- links ---------------------------------------------------------------------------------- */
@@ -189,7 +188,7 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = probes->cookies[i]);
 	struct perf_event_attr attr = { .size = sizeof(attr), .config = is_return };
 	_cleanup_close_ int event = -1;
-	int type = perf_type(), fd;
+	int type = perf_type(), fd, code;
 	char path[32];
 
 	if (type < 0)
@@ -200,9 +199,11 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 	attr.probe_offset = probes->offsets[i];
 	event = syscall(__NR_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
 		PERF_FLAG_FD_CLOEXEC);
-	if (event < 0)
-		return err_sys(err, -errno, "cannot make a probe at offset %#lx",
+	if (event < 0) {
+		code = err_sys(err, -errno, "cannot make a probe at offset %#lx",
 			probes->offsets[i]);
+		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
+	}
 	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &opts);
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot attach a probe at offset %#lx",

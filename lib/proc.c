@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
+#include "caps.h"
 #include "proc.h"
 
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
@@ -258,8 +259,10 @@ int proc_open_root(const char *proc, pid_t pid, struct err *err)
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return err_set(err, -ESRCH, "no process %d", pid);
-	return fd < 0 ? err_sys(err, -errno, "cannot enter the root of process %d", pid)
-		      : fd;
+	if (fd >= 0)
+		return fd;
+	fd = err_sys(err, -errno, "cannot enter the root of process %d", pid);
+	return caps_hint(fd, CAPS_BIT(CAP_SYS_PTRACE), err);
 }
 
 int proc_open_in_root(int root_fd, const char *path, struct err *err)

@@ -296,7 +296,7 @@ same_keys() { # SECTION DOCUMENT...
 	fsn list --json
 	assert_json '.[0] | [.name, .libraries, .functions, .calls, .stale]' \
 		'["k",[],null,null,null]'
-	assert_json '.[0].error' "group 'k' has layout 254, this command reads layout 1"
+	assert_json ".[0].error | test(\"^group 'k' has layout 254, this command reads layout [1-9]\")" true
 	same_keys list "$output"
 	fsn detach k
 }
