@@ -18,9 +18,9 @@ struct call {
 	uint64_t start_ns, start_realtime_ns, duration_ns;
 	const struct func_types *types;
 	struct call_args args;
-	uint64_t result;   /* the register */
+	uint64_t result; /* the register */
 	bool has_args, has_result;
-	bool timed;        /* .duration_ns is known */
+	bool timed; /* .duration_ns is known */
 	bool slow, failed;
 };
 
@@ -28,17 +28,22 @@ enum call_form { CALL_WHOLE, CALL_ENTRY, CALL_EXIT };
 
 /*
  * "size=1024, kind=cudaMemcpyHostToDevice": integers with their sign and width, pointers in
- * hex, enumerators by name, text in quotes, escaped, "..." behind it when it is cut; without
- * types six registers in hex. "?" when they are not known.
+ * hex or NULL, enumerators by name, text in quotes, escaped, "..." behind it when it is cut;
+ * without types six registers in hex. What can't be seen is "?", as all is when it is not
+ * known.
  */
 void call_args_text(struct out *o, const struct call *c);
 
-/* "35 cudaErrorInsufficientDriver", "0x7f00", "12"; "?" when it is not known; nothing for void. */
+/*
+ * "35 cudaErrorInsufficientDriver", "0x7f00", "12"; "?" when it is not known; nothing for
+ * void. Without types the register, in hex when it is no small number.
+ */
 void call_result_text(struct out *o, const struct call *c);
 
 /*
  * The object of funcsnoop-json(5) in one line, without a newline: {"type":"call",...}. An
- * entry has no result, no duration, no judgement; the ts_ns of an exit is that of the exit.
+ * entry has no "ret", "ret_name", "duration_ns", "slow" and "failed"; "ts_ns" and "time" of
+ * an exit are those of the exit.
  */
 void call_json(struct out *o, const struct call *c, enum call_form form);
 
