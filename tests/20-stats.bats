@@ -143,6 +143,7 @@ attach_fails() {
 
 # --- errors ------------------------------------------------------------------------------
 
+# bats test_tags=core
 @test "failed calls are counted by code, with its name" {
 	need_bpf
 	attach_fails

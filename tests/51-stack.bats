@@ -26,6 +26,7 @@ fsn() {
 	[[ $* != *attach* ]] || printf '%s\n' "$stderr" >"$BATS_TEST_TMPDIR/.err.attach"
 }
 
+# bats test_tags=core
 @test "programs of a session link have small stacks" {
 	need_link session
 	small_stacks 'asm_*' --exit return --slow 1ms

@@ -29,6 +29,7 @@ hazard() { # CASE FUNCTIONS TEXT
 hz_yield_uc 20 0 20 0 0 0"
 }
 
+# bats test_tags=core
 @test "fibers that switch stacks by hand live in the middle of calls" {
 	hazard fiber_asm "hz_yield_asm hz_leaf" "hz_leaf 20 0 20 0 0 0
 hz_yield_asm 20 0 20 0 0 0"
@@ -97,6 +98,7 @@ hzx_outer 20 0 10 0 10 0"
 CXX_CATCH="hzx_catch 20 0 20 0 0 0
 $CXX_THROW"
 
+# bats test_tags=core
 @test "exceptions pass through probed functions, their calls are abandoned" {
 	hazcxx plain throw "$CXX_THROW"
 }
@@ -183,6 +185,7 @@ hzr_outer 20 0 10 0 10 0" "$FIX/hazrust" 20
 # --- filters of system calls --------------------------------------------------------------
 
 # Some kernels make a system call of their own for a return probe.
+# bats test_tags=core
 @test "a program that may not make the probes' system calls lives" {
 	need_bpf
 	fsn attach g fix_add --lib "$FIX/libfix.so"
@@ -256,6 +259,7 @@ every_instruction() { # FILE PROGRAM FLAGS...
 	fsn detach g
 }
 
+# bats test_tags=core
 @test "functions of all kinds of instructions give the same results, and exact counts" {
 	every_instruction "$FIX/libinsn.so" "$FIX/asmcall"
 }

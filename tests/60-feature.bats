@@ -42,6 +42,7 @@ refute_cached() { # WHAT
 
 # --- answers --------------------------------------------------------------------------
 
+# bats test_tags=core
 @test "answers are those known of this kernel" {
 	local nop5 multi
 
