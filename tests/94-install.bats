@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# make install and uninstall, and the Debian package in a root that holds nothing but what
+# the package depends on.
+
+# shellcheck disable=SC2030,SC2031 # each test has its own
+
+load helpers
+
+SRC=$BATS_TEST_DIRNAME/..
+
+# Without the variables of the make that runs the tests.
+in_source() { # [-t SEC] ARG...
+	local opts=()
+
+	if [[ $1 == -t ]]; then
+		opts=(-t "$2")
+		shift 2
+	fi
+	capture "${opts[@]}" env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -C "$SRC" O="$O" \
+		--no-print-directory "$@"
+}
+
+files_of() { # DIR
+	(cd "$1" && find . ! -type d | sort)
+}
+
+pages() {
+	(cd "$SRC/man" && printf '%s\n' *.[58])
+}
+
+# What an installation has below PREFIX; pages end with SUFFIX.
+expected_files() { # PREFIX [SUFFIX]
+	local page
+
+	{
+		printf '%s\n' "$1/bin/funcsnoop" \
+			"$1/share/bash-completion/completions/funcsnoop" \
+			"$1/share/doc/funcsnoop/README.md"
+		(cd "$SRC/man" && printf "$1/share/doc/funcsnoop/%s\n" examples/*)
+		for page in $(pages); do
+			echo "$1/share/man/man${page##*.}/$page${2-}"
+		done
+	} | sort
+}
+
+@test "make install puts program, pages and completion below DESTDIR and PREFIX" {
+	local root=$BATS_TEST_TMPDIR/root
+
+	in_source install DESTDIR="$root"
+	assert_eq "$(files_of "$root")" "$(expected_files ./usr/local)"
+	assert_eq "$(stat -c %a "$root/usr/local/bin/funcsnoop")" 755
+	assert_eq "$(find "$root" -type f ! -path '*/bin/*' ! -perm 0644)" "" "not mode 0644"
+	cmp "$FUNCSNOOP" "$root/usr/local/bin/funcsnoop"
+	capture "$root/usr/local/bin/funcsnoop" version
+	assert_output_match "^funcsnoop [0-9]"
+	# What it installs names the program where it is.
+	capture grep -h ExecStart= "$root"/usr/local/share/doc/funcsnoop/examples/*.service
+	assert_output_match "^ExecStart=/usr/local/bin/funcsnoop "
+}
+
+@test "make uninstall leaves nothing, and what others have put there" {
+	local root=$BATS_TEST_TMPDIR/root
+
+	in_source install DESTDIR="$root" PREFIX=/opt/fsn
+	assert_eq "$(files_of "$root")" "$(expected_files ./opt/fsn)"
+	touch "$root/opt/fsn/bin/other" "$root/opt/fsn/share/man/man8/other.8"
+	in_source uninstall DESTDIR="$root" PREFIX=/opt/fsn
+	assert_eq "$(files_of "$root")" "./opt/fsn/bin/other
+./opt/fsn/share/man/man8/other.8"
+	[[ ! -d $root/opt/fsn/share/doc/funcsnoop ]] || fail "an empty folder is left"
+	# Twice is no error.
+	in_source uninstall DESTDIR="$root" PREFIX=/opt/fsn
+}
+
+@test "folders with other names are taken for programs and pages" {
+	local root=$BATS_TEST_TMPDIR/root
+
+	in_source install DESTDIR="$root" PREFIX=/usr BINDIR=/usr/sbin MANDIR=/man
+	[[ -x $root/usr/sbin/funcsnoop && -e $root/man/man8/funcsnoop.8 ]]
+	in_source uninstall DESTDIR="$root" PREFIX=/usr BINDIR=/usr/sbin MANDIR=/man
+	assert_eq "$(files_of "$root")" ""
+}
+
+# --- the package ------------------------------------------------------------------------
+
+# Sets DEB; it is made once.
+need_deb() {
+	need_tool dpkg-deb dpkg-shlibdeps dpkg-buildflags dpkg strip
+	[[ -e /var/lib/dpkg/status ]] || skip "no Debian system"
+	if [[ ! -e $BATS_FILE_TMPDIR/deb ]]; then
+		in_source -t 170 deb
+		tail -n 1 <<<"$output" >"$BATS_FILE_TMPDIR/deb"
+	fi
+	DEB=$(<"$BATS_FILE_TMPDIR/deb")
+	[[ -s $DEB ]] || fail "no package $DEB"
+}
+
+field() { # NAME
+	dpkg-deb -f "$DEB" "$1"
+}
+
+# Names of the packages that those named depend on, and so on; installed ones.
+closure() { # PACKAGE...
+	local todo=("$@") seen=' ' name dep
+
+	while ((${#todo[@]})); do
+		name=${todo[0]}
+		todo=("${todo[@]:1}")
+		[[ $seen != *" $name "* ]] || continue
+		seen+="$name "
+		while read -r dep; do
+			todo+=("$dep")
+		done < <(dpkg-query -W -f '${Pre-Depends}, ${Depends}\n' "$name" 2>/dev/null |
+			tr ',' '\n' | sed -n 's/^ *\([a-z0-9.+-]\+\).*/\1/p')
+	done
+	# shellcheck disable=SC2086	# several words
+	printf '%s\n' $seen
+}
+
+@test "the Debian package has every file in its place" {
+	local root=$BATS_TEST_TMPDIR/root page
+
+	need_deb
+	dpkg-deb -x "$DEB" "$root"
+	assert_eq "$(files_of "$root")" "$({
+		expected_files ./usr .gz
+		printf '%s\n' ./usr/share/doc/funcsnoop/{changelog.gz,copyright}
+	} | sort)"
+	assert_eq "$(dpkg-deb -c "$DEB" | awk '$2 != "root/root"')" "" "not root's"
+	assert_eq "$(dpkg-deb -c "$DEB" | awk '$1 ~ /^.....w|^........w|^...s|^......s/')" "" \
+		"modes"
+	for page in $(pages); do
+		gzip -dc "$root/usr/share/man/man${page##*.}/$page.gz" | cmp - "$SRC/man/$page"
+	done
+	capture grep -h ExecStart= "$root"/usr/share/doc/funcsnoop/examples/*.service
+	assert_output_match "^ExecStart=/usr/bin/funcsnoop "
+	dpkg-deb -e "$DEB" "$BATS_TEST_TMPDIR/control"
+	(cd "$root" && md5sum -c --quiet "$BATS_TEST_TMPDIR/control/md5sums")
+	assert_eq "$(wc -l <"$BATS_TEST_TMPDIR/control/md5sums")" "$(files_of "$root" | wc -l)"
+}
+
+@test "the Debian package says what it is, in the version of the source" {
+	need_deb
+	fsn version --json
+	assert_eq "$(field Version)" "$(json .version)"
+	assert_eq "$(field Package)" funcsnoop
+	assert_eq "$(field Architecture)" "$(dpkg --print-architecture)"
+	[[ $(field Maintainer) =~ ^.+\ \<.+@.+\>$ ]]
+	[[ $(field Depends) =~ libbpf1\ .*libc6\ .*libcapstone4.*libelf1.*libjson-c5.*liblzma5 ]]
+	if command -v lintian >/dev/null; then
+		capture -s any -t 120 lintian --fail-on error,warning "$DEB"
+		assert_output ""
+		assert_eq "$status" 0
+	fi
+}
+
+# A root with the files of the packages that DEB depends on, and their state: installed.
+make_root() { # DIR
+	local dir name pkgs
+
+	mkdir -p "$1"/{usr/{bin,lib,lib64},var/lib/dpkg/{info,updates,triggers}}
+	for dir in bin lib lib64; do
+		ln -s "usr/$dir" "$1/$dir"
+	done
+	: >"$1/var/lib/dpkg/status"
+	pkgs=$(field Depends | tr ',' '\n' | sed -n 's/^ *\([a-z0-9.+-]\+\).*/\1/p')
+	# shellcheck disable=SC2086	# several words
+	for name in $(closure $pkgs); do
+		dpkg-query -s "$name" >>"$1/var/lib/dpkg/status" 2>/dev/null || continue
+		echo >>"$1/var/lib/dpkg/status"
+		dpkg-query -L "$name" | grep -E '^(/usr)?/lib(64)?/.*\.so(\.[0-9.]+)?$' |
+			while read -r file; do
+				mkdir -p "$1$(dirname "$file")"
+				cp -d --preserve=mode "$file" "$1$file"
+			done
+	done
+}
+
+@test "the package is installed into a clean root, runs there, and is removed" {
+	local root=$BATS_TEST_TMPDIR/root before c
+
+	need_root
+	need_deb
+	make_root "$root"
+	before=$(files_of "$root")
+	# Without --force: every dependency must be there.
+	capture dpkg --root="$root" --no-triggers --log=/dev/null -i "$DEB"
+	capture dpkg --root="$root" -s funcsnoop
+	assert_output_line "Status: install ok installed"
+	capture dpkg --root="$root" -L funcsnoop
+	assert_output_line /usr/bin/funcsnoop
+
+	capture chroot "$root" /usr/bin/funcsnoop --help
+	assert_output_match "^Usage: funcsnoop "
+	for c in attach list stats reset set detach feature; do
+		capture chroot "$root" /usr/bin/funcsnoop $c --help
+		assert_output_match "^Usage: funcsnoop $c"
+	done
+	capture chroot "$root" /usr/bin/funcsnoop version
+	assert_output_match "^funcsnoop $(field Version)$"
+	capture chroot "$root" /usr/bin/funcsnoop list presets
+	assert_output_match "^cuda "
+	# The library, its symbols and the disassembler.
+	capture chroot "$root" /usr/bin/funcsnoop attach my getpid --count --dry-run --lib \
+		"$(cd "$root" && find usr/lib -name libc.so.6 -printf '/%p')"
+	assert_output_match "^getpid "
+	# Its completion, in a shell that knows nothing else of it.
+	# shellcheck disable=SC2016	# the other bash's
+	capture bash --norc -c '. "$1" && complete -p funcsnoop' bash \
+		"$root/usr/share/bash-completion/completions/funcsnoop"
+	assert_output "complete -F _funcsnoop funcsnoop"
+
+	capture dpkg --root="$root" --no-triggers --log=/dev/null --purge funcsnoop
+	assert_eq "$(files_of "$root" | grep -v '/var/lib/dpkg/')" \
+		"$(grep -v '/var/lib/dpkg/' <<<"$before")" "what is left after the removal"
+	[[ ! -d $root/usr/share/doc/funcsnoop ]]
+}
+
+@test "a package whose dependencies are not there is not installed" {
+	local root=$BATS_TEST_TMPDIR/root
+
+	need_root
+	need_deb
+	mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
+	: >"$root/var/lib/dpkg/status"
+	capture -s any dpkg --root="$root" --no-triggers --log=/dev/null -i "$DEB"
+	[[ $status != 0 ]] || fail "no dependency is asked for"
+	assert_stderr_match "depends on libbpf1"
+}
