@@ -35,6 +35,21 @@ static int choose_group(struct attach_options *o, const struct preset_group *pre
 	return target_new(&o->target, ret_target, err);
 }
 
+/* All that is known; the error is the one that attaching would have. */
+static int explain_group(const struct attach_options *o, const struct target *t,
+	struct json_object *doc, struct err *err)
+{
+	if (!t->failure.code)
+		attach_note_left_out(o, t);
+	if (doc)
+		json_explain_target(doc, t);
+	else
+		attach_print_target(o, t);
+	if (t->failure.code)
+		*err = t->failure;
+	return t->failure.code;
+}
+
 static int attach_group(struct attach_options *o, const struct target *t,
 	struct bpffs *fs, struct json_object *doc, struct err *err)
 {
@@ -42,25 +57,22 @@ static int attach_group(struct attach_options *o, const struct target *t,
 	size_t processes = 0;
 	int code = 0;
 
+	if (o->dry_run)
+		return explain_group(o, t, doc, err);
 	attach_note_left_out(o, t);
-	if (!o->dry_run) {
-		code = check_hits(o, t, &processes, err);
-		/* A user who can't attach must not make the folder: root would refuse it. */
-		if (!code && fs->fd < 0)
-			code = attach_choose_link(&o->attach, err);
-		if (!code && fs->fd < 0)
-			code = bpffs_open(o->g->bpffs, true, fs, err);
-		if (!code)
-			code = attach_target(t, &o->attach, fs, &report, err);
-		if (code)
-			return err_wrap(err, "cannot attach group '%s'", t->name);
-	}
-	if (!o->dry_run)
-		attach_note_closed(o, fs);
+	code = check_hits(o, t, &processes, err);
+	/* A user who can't attach must not make the folder: root would refuse it. */
+	if (!code && fs->fd < 0)
+		code = attach_choose_link(&o->attach, err);
+	if (!code && fs->fd < 0)
+		code = bpffs_open(o->g->bpffs, true, fs, err);
+	if (!code)
+		code = attach_target(t, &o->attach, fs, &report, err);
+	if (code)
+		return err_wrap(err, "cannot attach group '%s'", t->name);
+	attach_note_closed(o, fs);
 	if (doc)
 		json_add_target(doc, t);
-	else if (o->dry_run)
-		attach_print_target(o, t);
 	else if (!o->g->quiet)
 		attach_print_done(t, &report, processes);
 	return 0;
@@ -103,6 +115,8 @@ static int attach_all(struct attach_options *o, struct target **targets, size_t 
 
 	for (; !code && done < cnt; done += !code)
 		code = attach_group(o, targets[done], fs, doc, err);
+	for (size_t i = done + 1; code && o->dry_run && i < cnt; i++)
+		explain_group(o, targets[i], doc, &(struct err) { 0 });
 	while (code && !o->dry_run && !o->attach.replace && done--)
 		if (!bpffs_retire(fs, targets[done]->name, NULL))
 			bpffs_remove(fs, targets[done]->name, NULL, NULL, NULL);
@@ -149,8 +163,14 @@ static int run_parsed(struct attach_options *o)
 	int code;
 
 	feature_rules(&o->target.rules);
+	o->target.explain = o->dry_run;
 	code = o->config ? attach_config(o, &fs, doc, &err)
 			 : attach_one(o, &fs, doc, &err);
+	if (code && doc && o->dry_run) {
+		cmd_show_error(o->g, &err);
+		json_error_groups(o->g, err.msg, doc);
+		return EXIT_FAILED;
+	}
 	if (code)
 		return cmd_fail(o->g, &err);
 	return doc ? json_print(o->g, doc) : EXIT_DONE;

@@ -44,16 +44,73 @@ void attach_note_closed(const struct attach_options *o, const struct bpffs *fs)
 			len, fs->path, mode, len, fs->path);
 }
 
+/* "read (__read, __libc_read)" */
+static const char *with_aliases(const struct target_func *f, char *buf, size_t size)
+{
+	const char *alias = target_func_alias(f, 0);
+	size_t len = snprintf(buf, size, "%s", f->name);
+
+	if (!alias)
+		return f->name;
+	for (size_t i = 0; len < size && (alias = target_func_alias(f, i)); i++)
+		len += snprintf(buf + len, size - len, "%s%s", i ? ", " : " (", alias);
+	if (len < size)
+		snprintf(buf + len, size - len, ")");
+	return buf;
+}
+
+/* Each file that was looked at: how it was found, and why it is not probed. */
+static void print_libraries(const struct attach_options *o, const struct target *t)
+{
+	static const struct table_column columns[] = { { "LIBRARY", TABLE_LEFT, true },
+		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FOUND", TABLE_LEFT, false },
+		{ "WHY NOT", TABLE_LEFT, true } };
+	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	const struct lib_seen *seen;
+	size_t cnt;
+
+	for (size_t i = 0; i < t->looked_cnt; i++) {
+		size_t funcs = target_lib_funcs(t, t->looked[i]);
+
+		table_cell(table, "%s", t->looked[i]->path);
+		table_cell(table, "%zu", funcs);
+		table_cell(table, "%s", t->looked[i]->found_how);
+		table_cell(table, "%s", funcs ? "" : "no function of it can be probed");
+	}
+	seen = libfind_seen(t->finder, &cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		table_cell(table, "%s", seen[i].path);
+		table_cell(table, "-");
+		table_cell(table, "-");
+		table_cell(table, "%s%s", seen[i].file ? "the same file as " : "",
+			seen[i].file ? seen[i].file->path : seen[i].why);
+	}
+	table_print(table, o->g, stdout);
+}
+
 void attach_print_target(const struct attach_options *o, const struct target *t)
 {
 	_cleanup_table_ struct table *table = functions_table();
 
 	for (size_t i = 0; i < t->func_cnt; i++) {
 		struct group_func shown = target_func_shown(&t->funcs[i]);
+		char name[512];
 
+		shown.name = with_aliases(&t->funcs[i], name, sizeof(name));
 		functions_add(table, &shown, t->funcs[i].refused);
 	}
+	for (size_t i = 0; i < t->missing_cnt; i++)
+		functions_add_missing(table, t->missing[i]);
+	if (libfind_denied(t->finder))
+		cmd_note(o->g, "processes that may not be looked at: %zu",
+			libfind_denied(t->finder));
+	if (o->config)
+		printf("%s:\n", t->name);
 	table_print(table, o->g, stdout);
+	putchar('\n');
+	print_libraries(o, t);
+	if (o->config)
+		putchar('\n');
 }
 
 void attach_print_done(

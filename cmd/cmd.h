@@ -45,7 +45,10 @@ extern const struct argp globals_argp;
  */
 void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input);
 
-/* Prints "funcsnoop COMMAND: what: cause", its hint, and with --json {"error"}; EXIT_FAILED. */
+/* Prints "funcsnoop COMMAND: what: cause" and its hint, on stderr. */
+void cmd_show_error(const struct globals *g, const struct err *err);
+
+/* The same, and with --json {"error"}; EXIT_FAILED. */
 int cmd_fail(const struct globals *g, const struct err *err);
 
 /* The same for a message of the command's own; wrong usage gives EXIT_USAGE. */

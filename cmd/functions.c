@@ -24,3 +24,13 @@ void functions_add(struct table *table, const struct group_func *f, const char *
 	table_cell(table, "%s", refused ? "refused" : text_exit(f->exit));
 	table_cell(table, "%s", refused ? refused : f->exit_why);
 }
+
+void functions_add_missing(struct table *table, const char *name)
+{
+	static const char *const rest[] = { "-", "-", "-", "-", "missing",
+		"no such symbol" };
+
+	table_cell(table, "%s", name);
+	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
+		table_cell(table, "%s", rest[i]);
+}

@@ -12,4 +12,7 @@ struct table *functions_table(void);
 /* A row; @refused says why it can't be probed, or is NULL. */
 void functions_add(struct table *table, const struct group_func *f, const char *refused);
 
+/* A row for a name that is in no library. */
+void functions_add_missing(struct table *table, const char *name);
+
 #endif

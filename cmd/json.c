@@ -115,6 +115,19 @@ void json_error(const struct globals *g, const char *message)
 	json_print(g, doc);
 }
 
+void json_error_groups(
+	const struct globals *g, const char *message, struct json_object *groups)
+{
+	struct json_object *doc = json_object_new_object();
+
+	json_set_str(doc, "error", message);
+	if (json_object_array_length(groups))
+		json_set(doc, "groups", groups);
+	else
+		json_object_put(groups);
+	json_print(g, doc);
+}
+
 int json_version(const struct globals *g, const char *version, const char *libbpf)
 {
 	struct json_object *doc = json_object_new_object();

@@ -28,11 +28,16 @@ int json_write(const struct globals *g, struct json_object *doc, FILE *f);
 /* {"error": "..."} on stdout. */
 void json_error(const struct globals *g, const char *message);
 
+/* {"error": "...", "groups": @groups}, those only if there are any; @groups is taken over. */
+void json_error_groups(
+	const struct globals *g, const char *message, struct json_object *groups);
+
 /* {"version": ..., "libbpf": ...} */
 int json_version(const struct globals *g, const char *version, const char *libbpf);
 
-/* attach, attach --dry-run. */
+/* attach; with what else --dry-run tells. */
 void json_add_target(struct json_object *doc, const struct target *t);
+void json_explain_target(struct json_object *doc, const struct target *t);
 
 /* list functions: the same shape, from a group that is attached. */
 void json_add_functions(struct json_object *doc, const struct group *group);

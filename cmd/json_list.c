@@ -50,6 +50,73 @@ void json_add_target(struct json_object *doc, const struct target *t)
 	}
 }
 
+/* What of the look-ups is not among the functions. */
+static void explain_libraries(struct json_object *list, const struct target *t)
+{
+	const struct lib_seen *seen;
+	struct json_object *obj;
+	size_t cnt;
+
+	for (size_t i = 0; i < t->looked_cnt; i++) {
+		const struct lib_file *lib = t->looked[i];
+
+		obj = json_object_new_object();
+		json_set_str(obj, "path", lib->path);
+		json_set_str(obj, "found", lib->found_how);
+		json_set_u64(obj, "functions", target_lib_funcs(t, lib));
+		json_set_str(obj, "same_as", NULL);
+		json_set_str(obj, "refused", NULL);
+		json_object_array_add(list, obj);
+	}
+	seen = libfind_seen(t->finder, &cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		obj = json_object_new_object();
+		json_set_str(obj, "path", seen[i].path);
+		json_set_str(obj, "found", NULL);
+		json_set_u64(obj, "functions", 0);
+		json_set_str(obj, "same_as", seen[i].file ? seen[i].file->path : NULL);
+		json_set_str(obj, "refused", seen[i].why);
+		json_object_array_add(list, obj);
+	}
+}
+
+/* Which functions have other names, too. */
+static struct json_object *explain_aliases(const struct target *t)
+{
+	struct json_object *aliases = json_object_new_array();
+
+	for (size_t i = 0; i < t->func_cnt; i++) {
+		struct json_object *obj, *also;
+		const char *alias;
+
+		if (!target_func_alias(&t->funcs[i], 0))
+			continue;
+		obj = json_object_new_object();
+		also = json_object_new_array();
+		for (size_t k = 0; (alias = target_func_alias(&t->funcs[i], k)); k++)
+			json_object_array_add(also, json_str(alias));
+		json_set_str(obj, "name", t->funcs[i].name);
+		json_set(obj, "also", also);
+		json_object_array_add(aliases, obj);
+	}
+	return aliases;
+}
+
+void json_explain_target(struct json_object *doc, const struct target *t)
+{
+	struct json_object *libraries = json_object_new_array();
+	struct json_object *missing = json_object_new_array(), *obj;
+
+	json_add_target(doc, t);
+	obj = json_object_array_get_idx(doc, json_object_array_length(doc) - 1);
+	explain_libraries(libraries, t);
+	for (size_t i = 0; i < t->missing_cnt; i++)
+		json_object_array_add(missing, json_str(t->missing[i]));
+	json_set(obj, "libraries", libraries);
+	json_set(obj, "missing", missing);
+	json_set(obj, "aliases", explain_aliases(t));
+}
+
 void json_add_functions(struct json_object *doc, const struct group *group)
 {
 	struct group_info info = group_info(group);

@@ -159,11 +159,18 @@ static void print_message(const struct globals *g, const char *message)
 	free(safe);
 }
 
+void cmd_show_error(const struct globals *g, const struct err *err)
+{
+	_cleanup_free_ char *hint = text_escape(err->hint);
+
+	print_message(g, err->msg);
+	if (hint && *hint)
+		fprintf(stderr, "hint: %s\n", hint);
+}
+
 int cmd_fail(const struct globals *g, const struct err *err)
 {
-	print_message(g, err->msg);
-	if (err->hint[0])
-		fprintf(stderr, "hint: %s\n", err->hint);
+	cmd_show_error(g, err);
 	if (g->json)
 		json_error(g, err->msg);
 	return EXIT_FAILED;

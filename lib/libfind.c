@@ -61,11 +61,14 @@ static int try_path(struct libfind *lf, const char *dir, const char *base,
 	ret = open_path(lf, path, how, &file, &why);
 	if (ret == -ENOMEM)
 		return ret;
-	if (ret && worth_a_word(ret, program, &why))
+	if (ret && worth_a_word(ret, program, &why)) {
 		found->unusable = why;
-	if (ret || elf_file_info(file->elf)->arch != NATIVE_ARCH ||
-		(program && !elf_file_info(file->elf)->executable))
+		return libfind_see(lf, path, NULL, why.msg);
+	}
+	if (ret || (program && !elf_file_info(file->elf)->executable))
 		return 0;
+	if (elf_file_info(file->elf)->arch != NATIVE_ARCH)
+		return libfind_see(lf, path, NULL, "for another architecture");
 	return lib_found_add(found, file);
 }
 
@@ -229,7 +232,9 @@ int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	for (size_t i = 0; i < lf->file_cnt; i++) {
 		if (elf_file_same(lf->files[i]->elf, elf)) {
 			*ret_file = lf->files[i];
-			return 0;
+			return strcmp(path, (*ret_file)->path)
+				? libfind_see(lf, path, *ret_file, NULL)
+				: 0;
 		}
 	}
 	grown = array_grow(lf->files, lf->file_cnt, sizeof(*grown));
@@ -282,6 +287,7 @@ void libfind_free(struct libfind *lf)
 	for (size_t i = 0; i < lf->proc_cnt; i++)
 		proc_maps_done(&lf->procs[i].maps);
 	lib_places_done(&lf->places);
+	libfind_seen_done(lf);
 	free(lf->files);
 	free(lf->procs);
 	free(lf->opened);

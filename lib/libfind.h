@@ -52,6 +52,18 @@ _must_check_ int libfind_get(struct libfind *lf, const char *lib,
  */
 bool libfind_name_matches(const char *lib, const char *file_name);
 
+/*
+ * What else the look-ups so far came by, in no order: a file under another path than its
+ * own (.file is that file), or one that can't be used (.file is NULL, .why says why). Files
+ * that were answered are not among them.
+ */
+struct lib_seen {
+	const char *path;
+	const struct lib_file *file;
+	const char *why;
+};
+const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt);
+
 /* Processes passed over because they may not be looked at, during all look-ups so far. */
 size_t libfind_denied(const struct libfind *lf);
 

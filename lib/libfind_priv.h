@@ -75,6 +75,8 @@ struct libfind {
 	size_t proc_cnt;
 	struct lib_opened *opened;
 	size_t opened_cnt;
+	struct lib_seen *seen;
+	size_t seen_cnt;
 	size_t denied;
 };
 
@@ -94,6 +96,11 @@ int lib_found_add(struct lib_found *found, const struct lib_file *file);
  */
 int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	const char *how, pid_t pid, const struct lib_file **ret_file);
+
+/* libfind_seen.c: remembers what was not used, and where; -ENOMEM only. */
+int libfind_see(
+	struct libfind *lf, const char *path, const struct lib_file *file, const char *why);
+void libfind_seen_done(struct libfind *lf);
 
 /* libfind_proc.c: reads the processes' mappings, once. */
 int libfind_read_procs(struct libfind *lf, struct err *err);

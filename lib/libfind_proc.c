@@ -80,6 +80,11 @@ static int open_new(struct libfind *lf, const struct lib_proc *p,
 		return err_sys(err, -ENOMEM, "cannot open '%s'", map->path);
 	}
 	fd = proc_open_mapped(lf->proc, p->pid, map, err);
+	if (fd < 0 && fd != -ENOMEM && map->deleted) {
+		err_set(err, fd, "'%s' is deleted, but process %d still has it mapped",
+			map->path, p->pid);
+		return err_hint(err, "to open such a file needs root (CAP_SYS_ADMIN)");
+	}
 	if (fd < 0)
 		return fd;
 	if (!p->same_ns)
@@ -209,6 +214,10 @@ int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 			if (!map->exec || !name_fits(q, programs, base))
 				continue;
 			ret = open_mapping(lf, p, map, &file, &found->unusable);
+			if (ret && ret != -ENOMEM && !programs &&
+				lib_query_matches(q, base) &&
+				libfind_see(lf, map->path, NULL, found->unusable.msg))
+				ret = -ENOMEM;
 			if (ret == -ENOMEM)
 				return err_sys(err, ret, "cannot look for '%s'", q->text);
 			if (ret || !file_fits(q, programs, base, file))
@@ -271,15 +280,20 @@ static int find_in_proc(struct libfind *lf, const struct lib_proc *p, const char
 	bool must_be_mapped, const struct lib_file **ret_file, struct err *err)
 {
 	_cleanup_free_ char *real = p->same_ns ? realpath(path, NULL) : NULL;
+	struct err mapped = { 0 };
+	int ret;
 
 	if (real)
 		path = real;
 	for (size_t i = 0; i < p->maps.cnt; i++) {
 		if (strcmp(p->maps.maps[i].path, path) == 0 &&
-			open_mapping(lf, p, &p->maps.maps[i], ret_file, err) == 0)
+			open_mapping(lf, p, &p->maps.maps[i], ret_file, &mapped) == 0)
 			return 0;
 	}
-	return open_seen(lf, p, path, must_be_mapped, ret_file, err);
+	ret = open_seen(lf, p, path, must_be_mapped, ret_file, err);
+	if (ret && mapped.code && err)
+		*err = mapped; /* says more than that nothing lies there */
+	return ret && err ? err->code : ret;
 }
 
 int libfind_path_in_procs(struct libfind *lf, const char *path, bool must_be_mapped,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "demangle.h"
 #include "pattern.h"
 #include "safe.h"
 #include "target_requests.h"
@@ -164,6 +165,17 @@ static int compare_funcs(const void *a, const void *b)
 	return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
+/* Whether to go on after an error that is to be told, and the first is kept. */
+static bool forgive(
+	struct target *t, const struct target_opts *opts, int code, const struct err *err)
+{
+	if (!opts->explain || (code != -ENOENT && code != -EOPNOTSUPP))
+		return false;
+	if (!t->failure.code)
+		t->failure = *err;
+	return true;
+}
+
 static int target_fill(struct target *t, const struct requests *r,
 	const struct target_opts *opts, struct err *err)
 {
@@ -175,9 +187,13 @@ static int target_fill(struct target *t, const struct requests *r,
 	t->missing = calloc(found->missing_cnt + 1, sizeof(*t->missing));
 	if (!t->funcs || !t->missing)
 		return err_sys(err, -ENOMEM, "cannot list functions");
-	for (size_t i = 0; i < found->missing_cnt; i++)
-		if (!r->preset[found->missing[i]]->optional)
-			t->missing[t->missing_cnt++] = r->req[found->missing[i]].name;
+	for (size_t i = 0; i < found->missing_cnt; i++) {
+		const struct resolve_req *req = &r->req[found->missing[i]];
+		const struct preset_func *pf = r->preset[found->missing[i]];
+
+		if (!pf || !pf->optional)
+			t->missing[t->missing_cnt++] = pf ? req->name : req->func;
+	}
 	for (size_t i = 0; i < found->target_cnt; i++) {
 		const struct resolve_target *rt = &found->targets[i];
 		struct target_func *f = &t->funcs[t->func_cnt++];
@@ -193,15 +209,18 @@ static int target_fill(struct target *t, const struct requests *r,
 		code = f->refused ? 0 : func_plan(f, &planners, opts, err);
 		if (code)
 			return code;
-		if (f->refused && !rt->from_pattern)
-			return err_set(err, -EOPNOTSUPP, "cannot probe '%s' in %s: %s", f->name,
+		if (f->refused && !rt->from_pattern) {
+			code = err_set(err, -EOPNOTSUPP, "cannot probe '%s' in %s: %s", f->name,
 				f->lib->path, f->refused);
+			if (!forgive(t, opts, code, err))
+				return code;
+		}
 		func_slow(f, opts);
 	}
 	return 0;
 }
 
-static int target_count(struct target *t, struct err *err)
+static int target_count(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	struct libs libs = {};
 	int code;
@@ -232,9 +251,27 @@ static int target_count(struct target *t, struct err *err)
 	if (t->probed_cnt)
 		return 0;
 	if (t->func_cnt)
-		return err_set(err, -EOPNOTSUPP, "no function can be probed: '%s': %s",
+		code = err_set(err, -EOPNOTSUPP, "no function can be probed: '%s': %s",
 			t->funcs[0].name, t->funcs[0].refused);
-	return err_set(err, -ENOENT, "no function of group '%s' was found", t->name);
+	else
+		code = err_set(err, -ENOENT, "no function of group '%s' was found", t->name);
+	return forgive(t, opts, code, err) ? 0 : code;
+}
+
+/* The functions; to explain, also those of a group that fails. */
+static int target_resolve(struct target *t, const struct libs *libs, struct requests *r,
+	const struct target_opts *opts, struct err *err)
+{
+	int code;
+
+	code = resolve_functions(
+		t->finder, libs->lib, libs->cnt, r->req, r->cnt, &t->resolution, err);
+	if (!code || !forgive(t, opts, code, err))
+		return code;
+	for (size_t i = 0; i < r->cnt; i++)
+		r->req[i].optional = true;
+	return resolve_functions(
+		t->finder, libs->lib, libs->cnt, r->req, r->cnt, &t->resolution, err);
 }
 
 int target_new(const struct target_opts *opts, struct target **ret_target, struct err *err)
@@ -256,16 +293,19 @@ int target_new(const struct target_opts *opts, struct target **ret_target, struc
 	if (!code)
 		code = requests_make(&requests, t->finder, opts, err);
 	if (!code)
-		code = resolve_functions(t->finder, libs.lib, libs.cnt, requests.req,
-			requests.cnt, &t->resolution, err);
+		code = target_resolve(t, &libs, &requests, opts, err);
 	if (!code)
 		code = target_fill(t, &requests, opts, err);
 	if (!code)
-		code = target_count(t, err);
+		code = target_count(t, opts, err);
 	if (!code)
 		code = slow_check(t, opts, err);
+	for (size_t i = 0; !code && i < t->func_cnt; i++)
+		code = libs_add(&libs, t->funcs[i].lib, err);
 	if (code)
 		return code;
+	t->looked = TAKE_PTR(libs.lib);
+	t->looked_cnt = libs.cnt;
 	*ret_target = TAKE_PTR(t);
 	return 0;
 }
@@ -293,6 +333,31 @@ struct group_func target_func_shown(const struct target_func *f)
 	};
 }
 
+const char *target_func_alias(const struct target_func *f, size_t ndx)
+{
+	const struct elf_func *func = f->found->func;
+
+	for (uint32_t i = 0; func && !f->found->inside && i < func->name_cnt; i++) {
+		const char *name = func->names[i].name;
+
+		if (demangle_is_mangled(name) || strcmp(name, f->name) == 0 ||
+			strcmp(name, f->symbol) == 0)
+			continue;
+		if (!ndx--)
+			return name;
+	}
+	return NULL;
+}
+
+size_t target_lib_funcs(const struct target *t, const struct lib_file *lib)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < t->probed_cnt; i++)
+		cnt += t->funcs[i].lib == lib;
+	return cnt;
+}
+
 void target_free(struct target *t)
 {
 	if (!t)
@@ -301,6 +366,7 @@ void target_free(struct target *t)
 		plan_done(&t->funcs[i].plan);
 	free(t->funcs);
 	free(t->libs);
+	free(t->looked);
 	free(t->missing);
 	resolution_free(t->resolution);
 	libfind_free(t->finder);

@@ -36,6 +36,7 @@ struct target_opts {
 	bool regex;
 	const struct target_slow *slow;
 	size_t slow_cnt;
+	bool explain;            /* what can't be done is told, not an error */
 	struct plan_rules rules; /* --exit, --site, --count, and what the kernel allows */
 };
 
@@ -60,17 +61,30 @@ struct target {
 	size_t probed_cnt, timed_cnt; /* timed ones come first */
 	const struct lib_file **libs; /* with at least one probed function */
 	size_t lib_cnt;
-	const char **missing;         /* names of a preset that no library has */
+	const struct lib_file **looked; /* where functions were looked for, or found */
+	size_t looked_cnt;
+	const char **missing;         /* names asked for, as preset or so, that no library has */
 	size_t missing_cnt;
+	struct err failure;           /* why it can't be attached; only with .explain */
 	/* owned */
 	struct libfind *finder;
 	struct resolution *resolution;
 };
 
 /*
+ * The @ndx'th other name of the one function that @f probes, or NULL after the last. Names
+ * that are demangled alike (constructors have two) are one.
+ */
+const char *target_func_alias(const struct target_func *f, size_t ndx);
+
+/* Functions of @lib that are to be probed. */
+size_t target_lib_funcs(const struct target *t, const struct lib_file *lib);
+
+/*
  * Resolves and plans. What was asked for by name and can't be probed is an error (-ENOENT,
- * -EOPNOTSUPP), as is a group without any function that can. @opts and its presets must
- * outlive the target. Free with target_free().
+ * -EOPNOTSUPP), as is a group without any function that can; with @opts->explain that is
+ * t->failure, and what is missing or refused stands among the others. @opts and its presets
+ * must outlive the target. Free with target_free().
  */
 int target_new(const struct target_opts *opts, struct target **ret_target, struct err *err);
 void target_free(struct target *t);

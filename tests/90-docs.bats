@@ -248,8 +248,13 @@ same_keys() { # SECTION DOCUMENT...
 	same_keys "list presets" "$output"
 	fsn -s 1 stats nosuch --json --bpffs /nowhere
 	same_keys error "$output"
-	fsn attach j fix_add --lib "$FIX/libfix.so" --dry-run --json
-	same_keys "attach and list functions" "$output"
+	fsn attach j 'fix_a*' --lib "$FIX/libfix.so" --dry-run --json
+	assert_eq "$(json_keys <<<"$output")" \
+		"$({ page_keys "attach and list functions"; page_keys "attach --dry-run"; } |
+			grep -vx groups | sort -u)"
+	fsn -s 1 attach j nosuch --lib "$FIX/libfix.so" --dry-run --json
+	assert_json '[keys, (.groups[0] | keys)]' \
+		'[["error","groups"],["aliases","functions","group","libraries","missing"]]'
 }
 
 @test "funcsnoop-json(5) has every key of documents on groups, and no other" {

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# attach --dry-run: for each function and file, where and how it would be probed, or why not.
+
+load helpers
+
+LIB=$FIX/libfix.so
+REAL=$FIX/libfix.so.1
+
+setup() {
+	common_setup
+	HERE=$BATS_TEST_TMPDIR
+	NOBODY=()
+	((EUID != 0)) || NOBODY=(setpriv --reuid=65534 --clear-groups)
+}
+
+# As a user who may attach nothing.
+dry() { # [-s STATUS] ARG...
+	local opts=()
+
+	if [[ $1 == -s ]]; then
+		opts=(-s "$2")
+		shift 2
+	fi
+	capture "${opts[@]}" "${NOBODY[@]}" "$FUNCSNOOP" attach g "$@" --dry-run
+}
+
+# The table of files, columns parted by one space.
+files_table() {
+	sed -n '/^$/,$p' <<<"$output" | tail -n +2 | tr -s ' ' | sed 's/ $//'
+}
+
+need_unprivileged() { # FILE...: that somebody without privilege can read
+	local f
+
+	for f; do
+		"${NOBODY[@]}" test -r "$f" || skip "an unprivileged user can't read $f"
+	done
+}
+
+@test "what would be probed is shown with its file, without privilege" {
+	need_unprivileged "$REAL"
+	dry fix_add fix_alias_b --lib "$LIB"
+	assert_stderr ""
+	assert_output_match "^fix_add +$REAL +0x[0-9a-f]+ +\+[0-9]+ .* ret "
+	assert_output_match "^fix_alias_b \(fix_alias_a\) +$REAL "
+	assert_eq "$(files_table)" "LIBRARY FUNCTIONS FOUND WHY NOT
+$REAL 2 path"
+	dry 'fix_a*' --lib "$LIB" --json
+	assert_json '.[0] | [.libraries, .missing, .aliases]' \
+		"[[{\"found\":\"path\",\"functions\":3,\"path\":\"$REAL\",\"refused\":null,\"same_as\":null}],[],[{\"also\":[\"fix_alias_b\"],\"name\":\"fix_alias_a\"}]]"
+}
+
+@test "functions that are missing or refused stand beside the others, and the status is 1" {
+	need_unprivileged "$REAL"
+	dry -s 1 fix_add nosuch fix_ifunc --lib "$LIB"
+	assert_output_match "^fix_add +$REAL .* ret "
+	assert_output_match "^nosuch +- +- +- +- +missing +no such symbol$"
+	assert_output_match "^fix_ifunc .* refused +an IFUNC: "
+	assert_stderr_match "^funcsnoop attach: function 'fix_ifunc' in .* can't be probed: an IFUNC"
+	dry -s 1 fix_add nosuch fix_ifunc --lib "$LIB" --json
+	assert_json '.groups[0] | [.missing, (.functions | map([.name, (.refused | . and
+		test("IFUNC"))]))]' '[["nosuch"],[["fix_add",false],["fix_ifunc",true]]]'
+	assert_json_true '.error | test("IFUNC")'
+	dry -s 1 nosuch --lib "$LIB" --json
+	assert_json '[.groups[0].functions, .groups[0].missing]' '[[],["nosuch"]]'
+	assert_json '.error' "no function 'nosuch' in $REAL"
+}
+
+@test "an instruction that no probe may be on is told" {
+	need_arch x86_64
+	need_unprivileged "$FIX/libinsn.so"
+	dry -s 1 asm_lock+0x0 asm_ret fix_nosuch --lib "$FIX/libinsn.so" --site entry
+	assert_output_match "^asm_ret "
+	assert_output_match "^asm_lock[+]0x0 .* refused .*lock prefix"
+	dry asm_ret 'asm_l*' --lib "$FIX/libinsn.so" --site entry --json
+	assert_json_true '.[0].functions | map(select(.refused)) | map(.name) | index("asm_lock")
+		!= null'
+}
+
+@test "one file under two paths is told as one, two files as two" {
+	ln "$REAL" "$HERE/libhard.so" 2>/dev/null || cp "$REAL" "$HERE/libhard.so"
+	[[ $REAL -ef $HERE/libhard.so ]] || skip "no hard links between these folders"
+	cp "$REAL" "$HERE/libcopy.so"
+	fsn attach g fix_add --lib "$REAL" --lib "$HERE/libhard.so" --lib "$HERE/libcopy.so" -n
+	assert_eq "$(files_table | sort)" "$(sort <<-END
+	LIBRARY FUNCTIONS FOUND WHY NOT
+	$REAL 1 path
+	$HERE/libcopy.so 1 path
+	$HERE/libhard.so - - the same file as $REAL
+	END
+	)"
+	fsn attach g fix_add --lib "$REAL" --lib "$HERE/libhard.so" -n --json
+	assert_json '.[0].libraries | map([.path, .same_as, .functions])' \
+		"[[\"$REAL\",null,1],[\"$HERE/libhard.so\",\"$REAL\",0]]"
+}
+
+@test "a file of a fitting name that is no library is told, and the others are used" {
+	cp "$REAL" "$HERE/libonlyhere.so.1"
+	head -c 1000 "$REAL" >"$HERE/libonlyhere.so.2"
+	echo hello >"$HERE/libonlyhere.so.3"
+	mkfifo "$HERE/libonlyhere.so.4"
+	LD_LIBRARY_PATH=$HERE fsn attach g fix_add --lib onlyhere --dry-run --json
+	assert_json '.[0].libraries | map(.path | sub(".*/"; "")) | sort' \
+		'["libonlyhere.so.1","libonlyhere.so.2","libonlyhere.so.3","libonlyhere.so.4"]'
+	assert_json '.[0].libraries | map(select(.refused)) | sort_by(.path) | map(.refused
+		| sub("^.*libonlyhere"; ""))' \
+		"[\".so.2' is truncated: 1000 bytes, section headers at $(
+			od -An -t u8 -j 40 -N 8 "$REAL" | tr -d ' ')\",\".so.3' is not an ELF file\",\".so.4' is not a regular file\"]"
+}
+
+@test "without privilege a process's own files are explained, and what hides a file is told" {
+	local lib=$HERE/libonlyhere.so.1 pid
+
+	need_root
+	need_unprivileged "$FIX/call" "$REAL"
+	"${NOBODY[@]}" test -x "$HERE" || chmod a+x "$HERE" "${HERE%/*}" "${HERE%/*/*}"
+	cp "$REAL" "$lib"
+	need_unprivileged "$lib"
+	start_bg c "${NOBODY[@]}" env LD_PRELOAD="$lib" "$FIX/call" --wait add 10
+	wait_ready c
+	pid=$(bg_pid c)
+	dry fix_add --lib onlyhere --pid "$pid" --json
+	assert_json '.[0].libraries | map([.path, .found, .functions])' \
+		"[[\"$lib\",\"mapped by pid $pid\",1]]"
+	dry fix_add --lib onlyhere
+	assert_stderr_match "^funcsnoop attach: processes that may not be looked at: [0-9]+$"
+	rm "$lib"
+	dry -s 1 fix_add --lib onlyhere --pid "$pid"
+	assert_stderr "funcsnoop attach: no library 'onlyhere' that can be used: '$lib' is deleted, but process $pid still has it mapped
+hint: to open such a file needs root (CAP_SYS_ADMIN)"
+	dry -s 1 fix_add --lib "$lib" --pid "$pid"
+	assert_stderr_match "'$lib' is deleted, but process $pid still has it mapped$"
+	fsn attach g fix_add --lib onlyhere --pid "$pid" --dry-run --json
+	assert_json '.[0].libraries | map([.path, .functions])' \
+		"[[\"$lib (deleted, mapped by pid $pid)\",1]]"
+	dry -s 1 fix_add --lib onlyhere --pid $$
+	assert_stderr "funcsnoop attach: cannot see mappings of process $$: Permission denied
+hint: other users' processes need root or CAP_SYS_PTRACE"
+	run_end c
+}
+
+run_end() { # NAME
+	tell "$1"
+	wait_bg "$1"
+}
+
+@test "each group of a configuration is explained, also where one would fail" {
+	cat >"$HERE/groups.json" <<-END
+	{ "a_sym": { "plus": "fix_add" }, "b_sym": { "none": "nosuch" },
+	  "c_sym": { "ret": "fix_ret" }, "lib": "$LIB" }
+	END
+	fsn attach --config "$HERE/groups.json" --dry-run a c
+	assert_output_line "a:"
+	assert_output_match "^plus +$REAL "
+	assert_output_line "c:"
+	fsn -s 1 attach --config "$HERE/groups.json" --dry-run
+	assert_output_match "^plus +$REAL "
+	assert_output_match "^ret +$REAL "
+	assert_output_match "^none +- .* missing +no such symbol$"
+	fsn -s 1 attach --config "$HERE/groups.json" --dry-run --json
+	assert_json '.groups | map([.group, (.functions | map(.name)), .missing])' \
+		'[["a",["plus"],[]],["b",[],["none"]],["c",["ret"],[]]]'
+}
+
+@test "a preset's functions that the library lacks are missing, and the status is 0" {
+	need_cuda
+	fsn attach cuda --lib "$CUDART" --dry-run --json
+	assert_json_true '.[0] | (.missing | length) + (.functions | length) > 400'
+	cat >"$HERE/few.json" <<-END
+	{ "few_func_sym": { "a": "cudaMalloc", "b": "cudaNoSuch" }, "lib": "$CUDART" }
+	END
+	mkdir -p "$XDG_CONFIG_HOME/funcsnoop/presets"
+	cp "$HERE/few.json" "$XDG_CONFIG_HOME/funcsnoop/presets/few.json"
+	fsn -s any attach few --dry-run --json
+	rm "$XDG_CONFIG_HOME/funcsnoop/presets/few.json"
+	assert_eq "$status" 0
+	assert_json '.[0] | [(.functions | map(.name)), .missing]' '[["a"],["b"]]'
+}
