@@ -131,9 +131,81 @@ assert_words() { # WORD...: exactly these
 	assert_words zzmine
 	complete_words attach --lib x cuda-
 	assert_words cuda-driver
-	complete_words attach cuda cu
+	complete_words attach zzmine zz
 	assert_output ""
 	rm -r "$XDG_CONFIG_HOME/funcsnoop"
+}
+
+@test "functions of the library that the line names, before or behind the cursor" {
+	local lib=$FIX/libfix.so
+
+	complete_words attach my --lib "$lib" fix_al
+	assert_words fix_alias_a
+	complete_words attach my -l "$lib" fix_add fix_n
+	assert_words fix_nested
+	complete_words attach my --lib = "$lib" fix_n
+	assert_words fix_nested
+	complete_words attach my --lib="$lib" fix_n
+	assert_words fix_nested
+	complete_words attach my -l "$lib" -l "$FIX/libengine.so" eng_le
+	assert_words eng_leaf
+	complete_words attach my --lib "$lib" ""
+	assert_output_line fix_add
+	assert_output_line fix_recurse
+	complete_words attach my --lib "$lib" nosuch
+	assert_output ""
+	complete_words attach my --lib /nonexistent fix_
+	assert_output ""
+	complete_words attach my fix_
+	assert_output ""
+	# The word under the cursor is not the last one.
+	capture bash --norc -c '. "$1"; COMP_WORDS=("$2" attach my fix_n --lib "$3") COMP_CWORD=3
+		COMP_LINE="$2 attach my fix_n" COMP_POINT=${#COMP_LINE} COMP_LINE+=" --lib $3"
+		_funcsnoop && echo "${COMPREPLY[*]}"' bash \
+		"$BATS_TEST_DIRNAME/../completions/funcsnoop" "$FUNCSNOOP" "$lib"
+	assert_output fix_nested
+}
+
+# Replies to LINE, with its words as bash splits them.
+complete_line() { # LINE
+	capture bash --norc -c '. "$1"; COMP_LINE="$2 $3" COMP_POINT=${#COMP_LINE}
+		words=${3//::/ @@ } words=${words//:/ : } words=${words//@@/::}
+		read -ra COMP_WORDS <<<"$2 $words"
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_funcsnoop && printf "%s\n" "${COMPREPLY[@]}" | sort' bash \
+		"$BATS_TEST_DIRNAME/../completions/funcsnoop" "$FUNCSNOOP" "$1"
+	assert_stderr ""
+}
+
+@test "C++ names and LIB:FUNCTION, of which bash replaces what follows the colon" {
+	complete_line "attach my $FIX/libfix.so:fix_al"
+	assert_words fix_alias_a
+	need_fixture libhazcxx.so
+	complete_line "attach my --lib $FIX/libhazcxx.so hz::Linear::ma"
+	assert_words make
+	complete_line "attach my --lib $FIX/libhazcxx.so hz::Lin"
+	assert_words Linear::Linear Linear::make
+	complete_line "attach my --lib $FIX/libhazcxx.so hz::"
+	assert_words Linear::Linear Linear::make
+}
+
+@test "functions of a preset" {
+	need_cuda
+	complete_words attach cuda --lib "$CUDART" cudaGetDeviceC
+	assert_words cudaGetDeviceCount
+}
+
+@test "functions of a large library come within the two seconds that are given to them" {
+	local lib ms
+
+	for lib in /usr/local/cuda/lib64/libcublas.so.* /usr/local/cuda-*/lib/libcublas.so.*; do
+		[[ -r $lib ]] && break
+	done
+	[[ -r $lib ]] || skip "no libcublas on this machine"
+	ms=$(ms_of complete_words attach my --lib "$lib" cublasSg)
+	echo "# cublasSg<TAB>: $ms ms" >&3
+	complete_words attach my --lib "$lib" cublasSg
+	assert_output_line cublasSgemm_v2
 }
 
 @test "libraries: files of a folder, and sonames and stems of the linker's cache" {
