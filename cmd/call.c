@@ -372,3 +372,27 @@ void call_json(struct out *o, const struct call *c, enum call_form form)
 	out_u64(o, c->fn);
 	out_char(o, '}');
 }
+
+void call_of_slow(const struct group *g, const struct types *types,
+	const struct stats_slow *slow, struct call *ret_call)
+{
+	*ret_call = (struct call) {
+		.group = group_info(g).name,
+		.function = group_func_name(g, slow->fn),
+		.fn = slow->fn,
+		.pid = slow->pid,
+		.tid = slow->tid,
+		.comm = slow->comm,
+		.start_ns = slow->start_ns,
+		.start_realtime_ns = slow->start_realtime_ns,
+		.duration_ns = slow->duration_ns,
+		.types = types_of(types, slow->fn),
+		.args = { .reg = slow->reg, .stack = slow->stack, .str = slow->str },
+		.result = slow->result,
+		.has_args = slow->has_args,
+		.has_result = slow->has_result,
+		.timed = true,
+		.slow = true,
+		.failed = slow->failed,
+	};
+}

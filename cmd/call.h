@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "out.h"
+#include "stats.h"
 #include "types.h"
 
 struct call {
@@ -46,6 +47,10 @@ void call_result_text(struct out *o, const struct call *c);
  * an exit are those of the exit.
  */
 void call_json(struct out *o, const struct call *c, enum call_form form);
+
+/* A slow call of @g, whose types are @types; all three outlive *@ret_call. */
+void call_of_slow(const struct group *g, const struct types *types,
+	const struct stats_slow *slow, struct call *ret_call);
 
 /* The "args" object, or null. */
 void call_args_json(struct out *o, const struct call *c);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "call.h"
 #include "json_set.h"
 #include "json_stats.h"
 #include "text.h"
@@ -139,38 +140,6 @@ static struct json_object *health_of(const struct stats *s)
 	return obj;
 }
 
-static struct json_object *slow_call_of(
-	const struct stats *s, const struct stats_slow *call)
-{
-	struct json_object *obj = json_object_new_object(), *args = NULL;
-	char name[16];
-
-	if (call->has_args) {
-		args = json_object_new_object();
-		for (int i = 0; i < STATS_ARGS; i++) {
-			snprintf(name, sizeof(name), "arg%d", i + 1);
-			json_set_u64(args, name, call->arg[i]);
-		}
-	}
-	json_set_str(obj, "type", "call");
-	json_set_u64(obj, "ts_ns", call->start_ns);
-	json_set_time(obj, "time", call->start_realtime_ns);
-	json_set_str(obj, "group", group_info(s->group).name);
-	json_set_str(obj, "function", group_func_name(s->group, call->fn));
-	json_set_u64(obj, "pid", call->pid);
-	json_set_u64(obj, "tid", call->tid);
-	json_set_str(obj, "comm", call->comm);
-	json_set(obj, "args", args);
-	json_set(obj, "ret",
-		call->has_result ? json_object_new_int64(call->result) : NULL);
-	json_set_str(obj, "ret_name", call->result_name);
-	json_set_u64(obj, "duration_ns", call->duration_ns);
-	json_set_bool(obj, "slow", true);
-	json_set_bool(obj, "failed", call->failed);
-	json_set_u64(obj, "cookie", call->fn);
-	return obj;
-}
-
 static struct json_object *stats_head(const struct report_group *rg)
 {
 	const struct stats *s = rg->s;
@@ -185,12 +154,26 @@ static struct json_object *stats_head(const struct report_group *rg)
 	return obj;
 }
 
+/* Each as a line of `stream` has it. */
 static struct json_object *slow_calls_of(const struct report_group *rg)
 {
+	const struct group *g = rg->s->group;
 	struct json_object *list = json_object_new_array();
+	_cleanup_types_ struct types *types = NULL;
+	struct out line = {};
+	struct call call;
 
-	for (size_t i = 0; i < rg->slow_cnt; i++)
-		json_object_array_add(list, slow_call_of(rg->s, &rg->slow[i]));
+	if (types_read(g, &types, NULL))
+		return NULL;
+	for (size_t i = 0; i < rg->slow_cnt; i++) {
+		call_of_slow(g, types, &rg->slow[i], &call);
+		line.len = 0;
+		call_json(&line, &call, CALL_WHOLE);
+		out_char(&line, '\0');
+		json_object_array_add(
+			list, line.failed ? NULL : json_tokener_parse(line.buf));
+	}
+	out_done(&line);
 	return list;
 }
 

@@ -103,7 +103,7 @@ void reading_done(struct reading *r)
 {
 	for (size_t i = 0; r->group && i < r->groups.cnt; i++) {
 		stats_free(r->group[i].owned);
-		stats_slow_free(r->group[i].slow, r->group[i].slow_cnt);
+		free(r->group[i].slow);
 	}
 	free(r->group);
 	free(r->spent);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call.h"
 #include "stats_view.h"
 
 #define RED    "31"
@@ -236,35 +237,46 @@ static const struct grid_column slow_columns[] = {
 	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
 };
 
+static void fill_slow_call(struct grid *grid, const struct call *c, struct out *args,
+	struct out *result)
+{
+	args->len = 0;
+	call_args_text(args, c);
+	out_char(args, '\0');
+	result->len = 0;
+	call_result_text(result, c);
+	out_char(result, '\0');
+	if (args->failed || result->failed) {
+		grid->failed = true;
+		return;
+	}
+	grid_time(grid, c->start_realtime_ns);
+	grid_time(grid, c->start_realtime_ns);
+	grid_text(grid, c->comm);
+	grid_textf(grid, "%d/%d", c->pid, c->tid);
+	grid_number(grid, c->pid);
+	grid_number(grid, c->tid);
+	grid_ns(grid, true, c->duration_ns);
+	grid_text(grid, *result->buf && strcmp(result->buf, "?") ? result->buf : NULL);
+	grid_text(grid, c->function);
+	grid_text(grid, c->has_args ? args->buf : NULL);
+	grid_textf(grid, "%s(%s)", c->function, args->buf);
+}
+
 static void fill_slow(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
-	char args[256];
+	_cleanup_types_ struct types *types = NULL;
+	struct out args = {}, result = {};
+	struct call call;
 
-	for (size_t i = 0; i < rg->slow_cnt; i++) {
-		const struct stats_slow *c = &rg->slow[i];
-		const char *name = group_func_name(rg->s->group, c->fn);
-		size_t len = 0;
-
-		args[0] = '\0';
-		for (int a = 0; c->has_args && a < STATS_ARGS; a++)
-			len += snprintf(args + len, sizeof(args) - len, "%s%#llx",
-				a ? ", " : "", (unsigned long long)c->arg[a]);
-		grid_time(grid, c->start_realtime_ns);
-		grid_time(grid, c->start_realtime_ns);
-		grid_text(grid, c->comm);
-		grid_textf(grid, "%d/%d", c->pid, c->tid);
-		grid_number(grid, c->pid);
-		grid_number(grid, c->tid);
-		grid_ns(grid, true, c->duration_ns);
-		if (c->result_name || !c->has_result)
-			grid_text(grid, c->result_name);
-		else
-			grid_textf(grid, "%#llx", (unsigned long long)c->result);
-		grid_text(grid, name);
-		grid_text(grid, c->has_args ? args : NULL);
-		grid_textf(grid, "%s(%s)", name, c->has_args ? args : "...");
+	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
+	for (size_t i = 0; !grid->failed && i < rg->slow_cnt; i++) {
+		call_of_slow(rg->s->group, types, &rg->slow[i], &call);
+		fill_slow_call(grid, &call, &args, &result);
 	}
+	out_done(&args);
+	out_done(&result);
 }
 
 /* --- rates ---------------------------------------------------------------------------------- */

@@ -10,10 +10,12 @@
 
 #include "err.h"
 #include "group.h"
+#include "types.h"
 
 /* Log-linear buckets, 8 to an octave of nanoseconds: hist_bounds(). */
-#define STATS_BUCKETS 368
-#define STATS_ARGS    6 /* integer argument registers that are kept */
+#define STATS_BUCKETS   368
+#define STATS_REGS      8  /* at most so many registers pass integer arguments */
+#define STATS_STR_BYTES 96 /* of texts that arguments point to */
 
 struct stats_code {
 	int64_t code;
@@ -23,8 +25,9 @@ struct stats_code {
 
 struct stats_proc {
 	pid_t pid;
-	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME: a reused pid is another one */
-	char comm[16];     /* at its first call */
+	uint64_t
+		start_ns; /* of the process, CLOCK_BOOTTIME: a reused pid is another one */
+	char comm[16];    /* at its first call */
 	uint64_t calls, returns, total_ns, max_ns, errors, slow;
 };
 
@@ -35,13 +38,13 @@ struct stats_proc {
 struct stats_func {
 	uint32_t fn;
 	bool timed;
-	bool same;    /* one instruction is entry and end: returns = calls, no times */
-	uint64_t calls;   /* entries since the reset */
+	bool same;      /* one instruction is entry and end: returns = calls, no times */
+	uint64_t calls; /* entries since the reset */
 	uint64_t carried; /* calls in flight at the reset */
 	uint64_t returns; /* ends that took their slot */
 	uint64_t in_flight, abandoned;
 	uint64_t no_slot, sampled_out; /* not followed */
-	uint64_t unmatched; /* ends without their call; outside the sum */
+	uint64_t unmatched;            /* ends without their call; outside the sum */
 	uint64_t errors, slow, total_ns;
 	bool has_extremes;
 	uint64_t min_ns, max_ns;
@@ -53,9 +56,9 @@ struct stats_func {
 };
 
 struct stats {
-	const struct group *group; /* outlives this */
+	const struct group *group;      /* outlives this */
 	uint64_t attached_ns, since_ns; /* CLOCK_REALTIME */
-	struct stats_func *funcs;  /* all of the group, by number */
+	struct stats_func *funcs;       /* all of the group, by number */
 	size_t func_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
 	uint64_t slow_total;
@@ -69,10 +72,12 @@ struct stats_slow {
 	char comm[16];
 	uint64_t start_ns, duration_ns;
 	uint64_t start_realtime_ns; /* CLOCK_REALTIME, by the clocks' difference now */
-	uint64_t arg[STATS_ARGS];
-	int64_t result; /* cut to its type where one is declared */
+	uint64_t result; /* the register; types.h knows how much of it counts */
 	bool has_args, has_result, failed;
-	char *result_name; /* of a return code, or NULL */
+	/* What struct call_args points to. */
+	uint64_t reg[STATS_REGS];
+	uint64_t stack[TYPES_STACK_WORDS];
+	char str[STATS_STR_BYTES];
 };
 
 /* Reads everything. Free with stats_free(). */
@@ -86,10 +91,9 @@ void stats_free(struct stats *s);
 #define STATS_EXITS 4
 int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err);
 
-/* The remembered slow calls since the last reset, oldest first; stats_slow_free() them. */
-int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls, size_t *ret_cnt,
-	struct err *err);
-void stats_slow_free(struct stats_slow *calls, size_t cnt);
+/* The remembered slow calls since the last reset, oldest first; free() them. */
+int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls,
+	size_t *ret_cnt, struct err *err);
 
 /* Calls whose end is not followed. */
 uint64_t stats_func_untimed(const struct stats_func *f);
@@ -117,8 +121,8 @@ void hist_bounds(unsigned int i, uint64_t *ret_ge, uint64_t *ret_lt);
  * The duration below which @permille of all calls in @bucket are: the middle of its bucket,
  * kept within [min, max]; at most 6.25 % off. There must be at least one call.
  */
-uint64_t hist_percentile(const uint64_t *bucket, unsigned int permille, uint64_t min_ns,
-	uint64_t max_ns);
+uint64_t hist_percentile(
+	const uint64_t *bucket, unsigned int permille, uint64_t min_ns, uint64_t max_ns);
 
 static inline void cleanup_stats(struct stats **s)
 {

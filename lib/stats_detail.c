@@ -21,7 +21,8 @@ static int compare_codes(const void *a, const void *b)
 	return (x->code > y->code) - (x->code < y->code);
 }
 
-static int add_code(const struct group *g, struct stats_func *f, int64_t code, uint64_t count)
+static int add_code(
+	const struct group *g, struct stats_func *f, int64_t code, uint64_t count)
 {
 	struct stats_code *more;
 
@@ -40,7 +41,8 @@ static int add_code(const struct group *g, struct stats_func *f, int64_t code, u
 	return 0;
 }
 
-int stats_read_codes(const struct group *g, const struct stats_view *view, struct stats *s)
+int stats_read_codes(
+	const struct group *g, const struct stats_view *view, struct stats *s)
 {
 	int fd = g->fd[MAPID_CODES], code;
 	struct fsn_code key, *from = NULL;
@@ -83,7 +85,7 @@ static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 		return -ENOMEM;
 	f->procs = more;
 	proc = &more[f->proc_cnt++];
-	*proc = (struct stats_proc){
+	*proc = (struct stats_proc) {
 		.pid = pid,
 		.start_ns = p->start,
 		.calls = p->calls,
@@ -132,7 +134,8 @@ static int procs_max(int fd, uint32_t *ret_cnt)
 	return 0;
 }
 
-int stats_read_procs(const struct group *g, const struct stats_view *view, struct stats *s)
+int stats_read_procs(
+	const struct group *g, const struct stats_view *view, struct stats *s)
 {
 	_cleanup_free_ struct fsn_proc *chunk = calloc(CHUNK, sizeof(*chunk));
 	uint32_t cnt = 0, n, fn;
@@ -149,7 +152,8 @@ int stats_read_procs(const struct group *g, const struct stats_view *view, struc
 		for (uint32_t i = 0; !code && i < n; i++) {
 			if (!chunk[i].key || chunk[i].key & FSN_PROC_LOCKED ||
 				!view_has(view,
-					chunk[i].key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX))
+					chunk[i].key >> FSN_PROC_EPOCH_SHIFT &
+						FSN_EPOCH_MAX))
 				continue;
 			fn = (chunk[i].key & FSN_FN_MASK) - 1;
 			if (fn < s->func_cnt)
@@ -164,14 +168,6 @@ int stats_read_procs(const struct group *g, const struct stats_view *view, struc
 
 /* --- slow calls ----------------------------------------------------------------------------- */
 
-/* The result as its type has it: the rest of the register is undefined. */
-static int64_t result_value(const struct fsn_conf *confs, uint32_t fn, uint64_t raw)
-{
-	unsigned int unused = confs[fn].width ? 64 - confs[fn].width : 0;
-
-	return (int64_t)(raw << unused) >> unused;
-}
-
 static int compare_slow(const void *a, const void *b)
 {
 	const struct stats_slow *x = a, *y = b;
@@ -179,13 +175,34 @@ static int compare_slow(const void *a, const void *b)
 	return (x->seq > y->seq) - (x->seq < y->seq);
 }
 
-int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls, size_t *ret_cnt,
-	struct err *err)
+static void slow_call(
+	const struct fsn_slow *rec, uint64_t ahead_ns, struct stats_slow *ret)
+{
+	*ret = (struct stats_slow) {
+		.seq = rec->seq - 1,
+		.fn = rec->fn,
+		.pid = rec->pid,
+		.tid = rec->tid,
+		.start_ns = rec->start,
+		.start_realtime_ns = rec->start + ahead_ns,
+		.duration_ns = rec->duration,
+		.result = rec->result,
+		.has_args = !(rec->flags & FSN_CALL_NO_ARGS),
+		.has_result = !(rec->flags & FSN_CALL_NO_RESULT),
+		.failed = rec->flags & FSN_CALL_FAILED,
+	};
+	memcpy(ret->reg, rec->args.arg, sizeof(rec->args.arg));
+	memcpy(ret->stack, rec->more.stack, sizeof(ret->stack));
+	memcpy(ret->str, rec->more.str, sizeof(ret->str));
+	memcpy(ret->comm, rec->comm, sizeof(ret->comm) - 1);
+}
+
+int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls,
+	size_t *ret_cnt, struct err *err)
 {
 	_cleanup_free_ struct fsn_slow *rec = calloc(FSN_SLOW_CNT, sizeof(*rec));
 	_cleanup_free_ struct stats_slow *calls = calloc(FSN_SLOW_CNT, sizeof(*calls));
-	_cleanup_free_ struct fsn_conf *confs = calloc(g->meta.fn_cnt, sizeof(*confs));
-	uint64_t ahead = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	uint64_t ahead_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	int code, fd = group_map_fd(g, MAPID_SLOW, "slow calls", err);
 	struct fsn_ctl ctl;
 	size_t cnt = 0;
@@ -193,45 +210,16 @@ int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls, size_
 	code = fd < 0 ? fd : group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = rec && calls && confs ?
-		       map_read(fd, 0, FSN_SLOW_CNT, sizeof(*rec), rec) :
-		       -ENOMEM;
-	if (!code)
-		code = map_read(g->fd[MAPID_CONFS], 0, g->meta.fn_cnt, sizeof(*confs), confs);
+	code = rec && calls ? map_read(fd, 0, FSN_SLOW_CNT, sizeof(*rec), rec) : -ENOMEM;
 	if (code)
-		return err_sys(err, code, "cannot read slow calls of group '%s'", g->name);
-	for (size_t i = 0; i < FSN_SLOW_CNT; i++) {
-		if (!rec[i].seq || rec[i].seq - 1 < ctl.slow_base[FSN_BASE_INDEX(ctl.base)] ||
-			rec[i].fn >= g->meta.fn_cnt)
-			continue;
-		calls[cnt] = (struct stats_slow){
-			.seq = rec[i].seq - 1,
-			.fn = rec[i].fn,
-			.pid = rec[i].pid,
-			.tid = rec[i].tid,
-			.start_ns = rec[i].start,
-			.start_realtime_ns = rec[i].start + ahead,
-			.duration_ns = rec[i].duration,
-			.result = result_value(confs, rec[i].fn, rec[i].result),
-			.has_args = !(rec[i].flags & FSN_CALL_NO_ARGS),
-			.has_result = !(rec[i].flags & FSN_CALL_NO_RESULT),
-			.failed = rec[i].flags & FSN_CALL_FAILED,
-		};
-		if (calls[cnt].has_result)
-			calls[cnt].result_name =
-				types_code_name(g, rec[i].fn, calls[cnt].result);
-		memcpy(calls[cnt].arg, rec[i].args.arg, sizeof(calls[cnt].arg));
-		memcpy(calls[cnt++].comm, rec[i].comm, sizeof(rec[i].comm));
-	}
+		return err_sys(
+			err, code, "cannot read slow calls of group '%s'", g->name);
+	for (size_t i = 0; i < FSN_SLOW_CNT; i++)
+		if (rec[i].seq && rec[i].fn < g->meta.fn_cnt &&
+			rec[i].seq - 1 >= ctl.slow_base[FSN_BASE_INDEX(ctl.base)])
+			slow_call(&rec[i], ahead_ns, &calls[cnt++]);
 	qsort(calls, cnt, sizeof(*calls), compare_slow);
 	*ret_calls = TAKE_PTR(calls);
 	*ret_cnt = cnt;
 	return 0;
-}
-
-void stats_slow_free(struct stats_slow *calls, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++)
-		free(calls[i].result_name);
-	free(calls);
 }

@@ -7,7 +7,8 @@
 #include "stats.h"
 
 _Static_assert(STATS_BUCKETS == FSN_HIST_CNT, "the header without the kernel's");
-_Static_assert(STATS_ARGS <= FSN_ARGS, "the header without the kernel's");
+_Static_assert(STATS_REGS >= FSN_ARGS, "the header without the kernel's");
+_Static_assert(STATS_STR_BYTES == FSN_STR_BYTES, "the header without the kernel's");
 
 /* What of the maps counts: since which baseline, and of which epochs. */
 struct stats_view {
@@ -17,7 +18,8 @@ struct stats_view {
 
 static inline bool view_has(const struct stats_view *v, uint32_t epoch)
 {
-	return ((epoch - v->first) & FSN_EPOCH_MAX) <= ((v->last - v->first) & FSN_EPOCH_MAX);
+	return ((epoch - v->first) & FSN_EPOCH_MAX) <=
+		((v->last - v->first) & FSN_EPOCH_MAX);
 }
 
 /*

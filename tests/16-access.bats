@@ -180,7 +180,7 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 	wait_line hang '^blocked '
 	fsn stats g --slow --json
 	mine=$(counters)
-	assert_json '.[0].slow_calls | map(.args.arg1)' '[4242,4242,4242]'
+	assert_json '.[0].slow_calls | map(.args.arg1)' '["0x1092","0x1092","0x1092"]'
 	read_as stats g --slow --json
 	assert_eq "$(counters)" "$mine"
 	read_as list inflight g --json

@@ -222,12 +222,13 @@ fix_fail 100 9 -"
 	assert_json '.[0].slow_calls[0] | [.type, .group, .function, .comm, .ret, .ret_name, .slow,
 		.failed, .pid == .tid]' \
 		'["call","g","fix_args6","slowpoke",637,null,true,false,true]'
-	assert_json '.[0].slow_calls[0].args | [.[]]' '[7,14,21,28,35,42]'
+	assert_json '.[0].slow_calls[0].args' \
+		'{"arg1":"0x7","arg2":"0xe","arg3":"0x15","arg4":"0x1c","arg5":"0x23","arg6":"0x2a"}'
 	assert_json '.[0].slow_calls[0].pid == .[0].functions[0].processes[-1].pid' true
 	capture "$FIX/call" --arg 30000 sleep_us 1
 	fsn stats g --slow --json
 	assert_json '.[0].slow_calls[1] | [.function, .args.arg1, .duration_ns >= 30000000]' \
-		'["fix_sleep_us",30000,true]'
+		'["fix_sleep_us","0x7530",true]'
 	assert_json '.[0].functions | map([.name, .slow]) | sort' \
 		'[["fix_args6",1],["fix_sleep_us",1]]'
 	fsn detach g
@@ -256,7 +257,8 @@ fix_fail 100 9 -"
 		'[1500,1024,476]'
 	# Call n (from 0) has the argument n % 60 + 1: these are the last ones, in order.
 	assert_json '.[0].slow_calls | map(.ret) == [range(476; 1500) | . % 60 + 1]' true
-	assert_json '.[0].slow_calls | map(.args.arg1 == .ret) | all' true
+	assert_json "[$(printf '"0x%x",' {0..59})\"0x3c\"] as \$hex |
+		.[0].slow_calls | map(.args.arg1 == \$hex[.ret]) | all" true
 	fsn reset g
 	fsn stats g --slow --json
 	assert_json '.[0] | [(.slow_calls | length), .health.lost_slow]' '[0,0]'
@@ -274,7 +276,7 @@ fix_fail 100 9 -"
 	capture "$FIX/call" --arg 1 args6 1
 	fsn stats g --slow
 	assert_eq "$(sed -n 2p <<<"$output" | tr -s ' ')" "TIME COMMAND PID/TID DURATION RESULT CALL"
-	assert_output_match "^[0-9-]+T[0-9:]+Z +call +[0-9]+/[0-9]+ .*(91|0x5b) +fix_args6\("
+	assert_output_match "^[0-9-]+T[0-9:]+Z +call +[0-9]+/[0-9]+ .* 91 +fix_args6\(0x1, 0x2, 0x3, 0x4, 0x5, 0x6\)$"
 	fsn detach g
 }
 
