@@ -3,6 +3,7 @@
 #include "elf_file.h"
 
 #include <elf.h>
+#include <sys/mman.h>
 
 #include "scratch.h"
 #include "tap.h"
@@ -57,16 +58,26 @@ static bool is_sound(struct elf_file *f)
 	return sum != UINT64_MAX && elf_file_names_symbol(f, "f*", NULL) >= 0;
 }
 
-/* Writes @size bytes to a file and opens that; the error's code and text, or 0. */
+/* A file in memory: there are thousands of them, and a disk would be the slow part. */
+static int open_bytes(
+	const uint8_t *bytes, size_t size, struct elf_file **ret_file, struct err *err)
+{
+	int fd = memfd_create("try", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
+		scratch_die("memfd");
+	return elf_file_open_fd(fd, "try", -1, NULL, ret_file, err);
+}
+
+/* Opens a file of @size bytes; the error's code and text, or 0. */
 static int try_bytes(const uint8_t *bytes, size_t size, bool *ret_sound, struct err *err)
 {
 	_cleanup_elf_file_ struct elf_file *f = NULL;
-	const char *path = scratch_file("try", bytes, size);
 	int ret;
 
 	*err = (struct err) { 0 };
 	*ret_sound = true;
-	ret = elf_file_open(path, &f, err);
+	ret = open_bytes(bytes, size, &f, err);
 	if (!ret)
 		*ret_sound = is_sound(f);
 	return ret;
@@ -194,8 +205,8 @@ static void test_spoiled(void)
 /* The same where only .dynamic leads to the tables. */
 static void test_spoiled_dynamic(void)
 {
-	static const char *const sections[] = { ".dynamic", ".dynsym", ".gnu.hash", ".hash",
-		".gnu.version", ".gnu.version_d", ".rela.plt", ".rela.dyn" };
+	static const char *const sections[] = { ".dynamic", ".dynsym", ".gnu.hash",
+		".hash", ".gnu.version", ".gnu.version_d", ".rela.plt", ".rela.dyn" };
 	Elf64_Ehdr *eh = (Elf64_Ehdr *)good;
 	const Elf64_Shdr *sh = (const Elf64_Shdr *)(good + eh->e_shoff);
 	const char *names = (const char *)good + sh[eh->e_shstrndx].sh_offset;
@@ -281,6 +292,108 @@ static void test_names(void)
 	ok(addr && nameless, "and its function is still a start of code");
 }
 
+static Elf64_Shdr *section_of(uint8_t *b, uint32_t type, size_t *ret_ndx)
+{
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)b;
+	Elf64_Shdr *sh = (Elf64_Shdr *)(b + eh->e_shoff);
+	size_t i = 0;
+
+	while (sh[i].sh_type != type)
+		i++;
+	*ret_ndx = i;
+	return &sh[i];
+}
+
+/* The error of reading the functions of a file, or of opening it. */
+static int read_funcs(const uint8_t *bytes, size_t size, struct err *err)
+{
+	_cleanup_elf_file_ struct elf_file *f = NULL;
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	*err = (struct err) { 0 };
+	if (!open_bytes(bytes, size, &f, err))
+		return elf_file_funcs(f, &funcs, &cnt, err);
+	return err->code;
+}
+
+static void expect_funcs(
+	const uint8_t *bytes, size_t size, int code, const char *text, const char *what)
+{
+	struct err err;
+	int ret = read_funcs(bytes, size, &err);
+
+	if (!ok(ret == code && strstr(err.msg, text), "%s", what))
+		printf("# got %d: %s\n", ret, err.msg);
+}
+
+static void test_links(void)
+{
+	_cleanup_free_ uint8_t *b = copy_good();
+	Elf64_Ehdr *eh = (Elf64_Ehdr *)b;
+	Elf64_Phdr *ph = (Elf64_Phdr *)(b + eh->e_phoff);
+	Elf64_Shdr *dynsym;
+	struct err err;
+	size_t ndx = 0, load = 0;
+	bool sound;
+
+	dynsym = section_of(b, SHT_DYNSYM, &ndx);
+	dynsym->sh_link = ndx;
+	expect_funcs(b, good_size, -EBADMSG, "without names",
+		"a symbol table that is its own table of names is refused");
+	memcpy(b, good, good_size);
+	section_of(b, SHT_GNU_versym, &ndx)->sh_link = ndx;
+	section_of(b, SHT_GNU_verdef, &ndx)->sh_link = ndx;
+	expect_funcs(
+		b, good_size, 0, "", "links that lead in circles elsewhere do no harm");
+	memcpy(b, good, good_size);
+	section_of(b, SHT_GNU_verdef, &ndx)->sh_info = UINT32_MAX;
+	expect_funcs(
+		b, good_size, 0, "", "four billion versions are no more than there are");
+	memcpy(b, good, good_size);
+	while (ph[load].p_type != PT_LOAD)
+		load++;
+	for (size_t i = 0; i < eh->e_phnum; i++)
+		ph[i] = ph[load];
+	ph[0].p_flags |= PF_X;
+	ok(!try_bytes(b, good_size, &sound, &err) && sound,
+		"segments that all lie over each other do no harm");
+}
+
+/* Symbols of which each has a name of 60 kB, all the same one: terabytes to be read. */
+static void test_endless_names(void)
+{
+	const size_t cnt = 100000, name_len = 60000;
+	size_t at = (good_size + 4095) & ~4095ul, size, ndx, str_ndx;
+	_cleanup_free_ uint8_t *b = NULL;
+	Elf64_Shdr *dynsym, *strtab;
+	Elf64_Sym *syms;
+
+	size = at + cnt * sizeof(*syms) + name_len + 2;
+	b = calloc(1, size);
+	memcpy(b, good, good_size);
+	dynsym = section_of(b, SHT_DYNSYM, &ndx);
+	str_ndx = dynsym->sh_link;
+	strtab = dynsym - ndx + str_ndx;
+	syms = (Elf64_Sym *)(b + at);
+	for (size_t i = 1; i < cnt; i++)
+		syms[i] = (Elf64_Sym) { .st_name = 1 + i % 8,
+			.st_info = STT_FUNC,
+			.st_shndx = 1,
+			.st_value = i };
+	dynsym->sh_offset = at;
+	dynsym->sh_size = cnt * sizeof(*syms);
+	strtab->sh_offset = at + dynsym->sh_size;
+	strtab->sh_size = name_len + 2;
+	memset(b + strtab->sh_offset + 1, 'a', name_len);
+	expect_funcs(b, size, -EBADMSG, "names are without end",
+		"a hundred thousand names of 60 kB are refused");
+	b[size - 1] = 'a';
+	dynsym->sh_size = 2 * sizeof(*syms);
+	strtab->sh_size = 100;
+	expect_funcs(b, size, -EBADMSG, "has no end", "a name without end is refused");
+}
+
 /* A sparse file that claims a table of a terabyte. */
 static void test_sparse(void)
 {
@@ -317,6 +430,8 @@ int main(void)
 	test_spoiled_dynamic();
 	test_noise();
 	test_names();
+	test_links();
+	test_endless_names();
 	test_sparse();
 	free(good);
 	return tap_done();
