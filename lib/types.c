@@ -152,6 +152,11 @@ struct types {
 	size_t table_cnt;
 };
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 static int compare_codes(const void *a, const void *b)
 {
 	const struct type_code *x = a, *y = b;
@@ -159,20 +164,32 @@ static int compare_codes(const void *a, const void *b)
 	return (x->code > y->code) - (x->code < y->code);
 }
 
+/* The number that a line begins with, or NULL; strtoll() alone goes on to the next line. */
+static const char *read_code(const char *line, int64_t *ret_code)
+{
+	char *end;
+
+	if (*line != '-' && !is_digit(*line))
+		return NULL;
+	*ret_code = strtoll(line, &end, 10);
+	return *end == ' ' ? end + 1 : NULL;
+}
+
 static int add_code(struct type_codes *codes, const char *line, const char *end)
 {
 	struct type_code *more =
 		array_grow((void *)codes->code, codes->cnt, sizeof(*more));
-	char *space;
+	struct type_code *c;
 
 	if (!more)
 		return -ENOMEM;
 	codes->code = more;
-	more[codes->cnt].code = strtoll(line, &space, 10);
-	if (*space != ' ')
+	c = &more[codes->cnt];
+	c->name = read_code(line, &c->code);
+	if (!c->name)
 		return -EPROTO;
-	more[codes->cnt].name = space + 1;
-	more[codes->cnt++].len = end - (space + 1);
+	c->len = end - c->name;
+	codes->cnt++;
 	return 0;
 }
 
@@ -213,12 +230,15 @@ static int codes_at(struct types *t, const struct group *g, uint32_t offset,
 	return code;
 }
 
-/* A number at *@p, which is moved behind it. */
+/* A number at *@p, which is moved behind it; 0 where none begins. */
 static uint32_t number(const char **p)
 {
 	char *end;
-	unsigned long n = strtoul(*p, &end, 10);
+	unsigned long n;
 
+	if (!is_digit(**p))
+		return 0;
+	n = strtoul(*p, &end, 10);
 	*p = end;
 	return n;
 }
@@ -379,17 +399,30 @@ const struct func_types *types_of(const struct types *t, uint32_t fn)
 	return &t->funcs[fn];
 }
 
-unsigned int call_arg_words(const struct func_types *f, size_t i, const struct call_args *args,
-	uint64_t ret_words[2])
+const uint64_t *call_arg_at(const struct func_types *f, size_t i,
+	const struct call_args *args, unsigned int *ret_cnt)
 {
 	const struct preset_place *p = &f->args[i].place;
 	const uint64_t *from = p->where == PRESET_REG ? args->reg : args->stack;
 	uint32_t most = p->where == PRESET_REG ? FSN_ARGS : FSN_STACK_WORDS;
-	unsigned int cnt = p->words < 2 ? p->words : 2;
 
-	if (p->where == PRESET_NOWHERE || !from || p->index >= most || cnt > most - p->index)
+	if (p->where == PRESET_NOWHERE || !from || !p->words || p->index >= most ||
+		p->words > most - p->index)
+		return NULL;
+	*ret_cnt = p->words;
+	return from + p->index;
+}
+
+unsigned int call_arg_words(const struct func_types *f, size_t i, const struct call_args *args,
+	uint64_t ret_words[2])
+{
+	unsigned int cnt;
+	const uint64_t *from = call_arg_at(f, i, args, &cnt);
+
+	if (!from)
 		return 0;
-	memcpy(ret_words, from + p->index, cnt * sizeof(*from));
+	cnt = cnt < 2 ? cnt : 2;
+	memcpy(ret_words, from, cnt * sizeof(*from));
 	return cnt;
 }
 
@@ -406,7 +439,7 @@ const char *call_arg_string(const struct func_types *f, size_t i, const struct c
 	else if (f->kept.strings[1] < 0)
 		room = FSN_STR_BYTES;
 	len = strnlen(str, room);
-	if (len == room || (!len && str[1] == -1))
+	if (len == room || (!len && (unsigned char)str[1] == 0xff))
 		return NULL;
 	*ret_cut = len == room - 1;
 	return str;
@@ -424,17 +457,17 @@ const struct type_code *type_code_find(const struct type_codes *codes, int64_t c
 
 char *types_code_name(const struct group *g, uint32_t fn, int64_t code)
 {
-	const char *p = group_text(g, g->funcs[fn].ret), *line;
+	const char *p = group_text(g, g->funcs[fn].ret), *line, *name;
 	struct preset_value value;
-	char *end;
+	int64_t got;
 
 	if (!read_kind(&p, &value))
 		return NULL;
 	line = group_text(g, number(&p));
 	while ((line = strchr(line, '\n'))) {
-		line++;
-		if (strtoll(line, &end, 10) == code && *end == ' ')
-			return strndup(end + 1, strcspn(end + 1, "\n"));
+		name = read_code(++line, &got);
+		if (name && got == code)
+			return strndup(name, strcspn(name, "\n"));
 	}
 	return NULL;
 }
