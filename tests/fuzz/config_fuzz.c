@@ -5,9 +5,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
+#include "group_priv.h"
+#include "types.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What is said of types goes into a group's maps as text: later commands read the same. */
+static void check_types(const struct preset_func *f)
+{
+	struct fsn_func func = { 0 };
+	struct text text = { 0 };
+	struct err err;
+	struct types *t;
+	const struct func_types *got;
+	struct group g = { .name = "fuzz", .funcs = &func, .meta.fn_cnt = 1 };
+
+	if (types_write_ret(&text, f, &func.ret, &err) ||
+		types_write_args(&text, f, &func.args, &err))
+		abort();
+	g.text = text.buf;
+	g.meta.text_bytes = text.len;
+	if (types_read(&g, &t, &err))
+		abort();
+	got = types_of(t, 0);
+	if (got->has_args != f->has_args || got->arg_cnt != f->arg_cnt ||
+		got->has_ret != (f->ret_text != NULL) || got->ret.kind != f->ret.kind)
+		abort();
+	for (size_t i = 0; i < f->arg_cnt; i++)
+		if (strcmp(got->args[i].name, f->args[i].name) != 0 ||
+			strcmp(got->args[i].text, f->args[i].text) != 0 ||
+			memcmp(&got->args[i].place, &f->args[i].place,
+				sizeof(f->args[i].place)) != 0)
+			abort();
+	for (size_t i = 0; f->ret.type && i < f->ret.type->code_cnt; i++) {
+		const struct preset_code *c = &f->ret.type->codes[i];
+		const struct type_code *n = type_code_find(got->ret_codes, c->code);
+
+		if (!n || n->len != strlen(c->name) ||
+			strncmp(n->name, c->name, n->len) != 0)
+			abort();
+	}
+	types_free(t);
+	text_done(&text);
+}
 
 /* Reads all of what was handed out, so that a bad pointer is noticed. */
 static size_t touch(const struct preset_set *set)
@@ -34,6 +74,7 @@ static size_t touch(const struct preset_set *set)
 			for (size_t k = 0; f->ret.type && k < f->ret.type->code_cnt; k++)
 				sum += strlen(preset_code_name(
 					f->ret.type, f->ret.type->codes[k].code));
+			check_types(f);
 			sum += preset_failed(&f->judge, 0x8000000080000000);
 		}
 	}
@@ -44,8 +85,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct preset_set *set = NULL;
 	struct err err = { 0 };
-	char buf[DURATION_LEN];
-	uint64_t ns;
 	char *text;
 	int rc;
 
@@ -62,8 +101,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else if (!err.msg[0] || err.code != rc)
 		abort();
 	preset_set_free(set);
-	if (!duration_parse(text, &ns, NULL))
-		duration_format(ns, buf);
 	free(text);
 	return 0;
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Reading the types of a group's functions: the input is the text of its maps, and every
+ * string in it is taken for a function's result and for its arguments.
+ */
+#include "types.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "group_priv.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MOST_FUNCS 16
+
+static void check(bool good)
+{
+	if (!good)
+		abort();
+}
+
+static size_t touch(const char *p, size_t len)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < len; i++)
+		sum += (unsigned char)p[i];
+	return sum;
+}
+
+static size_t touch_codes(const struct type_codes *codes)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; codes && i < codes->cnt; i++) {
+		const struct type_code *c = type_code_find(codes, codes->code[i].code);
+
+		check(c && c->code == codes->code[i].code);
+		check(!i || c[-(c > codes->code)].code <= c->code);
+		sum += touch(codes->code[i].name, codes->code[i].len);
+		check(!memchr(codes->code[i].name, '\n', codes->code[i].len));
+	}
+	check(!type_code_find(NULL, 0));
+	return sum;
+}
+
+/* In memory of their exact sizes, so that a word too many is noticed. */
+static size_t touch_args(const struct func_types *f, const struct call_args *args)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < f->arg_cnt; i++) {
+		uint64_t words[2];
+		const char *str;
+		bool cut;
+
+		check(call_arg_words(f, i, args, words) <= 2);
+		str = call_arg_string(f, i, args, &cut);
+		sum += str ? strlen(str) : 0;
+		sum += strlen(f->args[i].name) + strlen(f->args[i].text);
+		sum += touch_codes(f->arg_codes[i]);
+	}
+	check(f->kept.stack_cnt <= TYPES_STACK_WORDS);
+	return sum;
+}
+
+static size_t touch_func(const struct func_types *f, const uint8_t *data, size_t size)
+{
+	uint64_t *reg = calloc(FSN_ARGS, sizeof(*reg));
+	uint64_t *stack = calloc(FSN_STACK_WORDS, sizeof(*stack));
+	char *str = calloc(FSN_STR_BYTES, 1);
+	const struct call_args args = { .reg = reg, .stack = stack, .str = str };
+	size_t sum;
+
+	check(reg && stack && str);
+	memcpy(str, data, size < FSN_STR_BYTES ? size : FSN_STR_BYTES);
+	str[FSN_STR_BYTES - 1] = str[FSN_STR_BYTES / FSN_STRINGS - 1] = '\0';
+	sum = touch_args(f, &args) + touch_codes(f->ret_codes);
+	free(reg);
+	free(stack);
+	free(str);
+	return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fsn_func funcs[MOST_FUNCS] = { 0 };
+	struct group g = { .name = "fuzz", .funcs = funcs };
+	struct types *t = NULL;
+	struct err err = { 0 };
+	size_t sum = 0;
+	int rc;
+
+	g.text = calloc(1, size + 2);
+	check(g.text);
+	memcpy(g.text + 1, data, size);
+	g.meta.text_bytes = size + 2;
+	for (size_t at = 1; at <= size && g.meta.fn_cnt < MOST_FUNCS;
+		at += strlen(g.text + at) + 1) {
+		funcs[g.meta.fn_cnt].ret = g.meta.fn_cnt & 1 ? 0 : at;
+		funcs[g.meta.fn_cnt].args = g.meta.fn_cnt & 1 ? at : 0;
+		g.meta.fn_cnt++;
+	}
+	rc = types_read(&g, &t, &err);
+	check(rc ? !t && err.msg[0] && err.code == rc : t != NULL);
+	for (uint32_t i = 0; i < g.meta.fn_cnt; i++) {
+		char *name = types_code_name(&g, i, i & 1 ? 0 : INT64_MIN);
+
+		sum += name ? strlen(name) : 0;
+		free(name);
+		if (t)
+			sum += touch_func(types_of(t, i), data, size);
+	}
+	types_free(t);
+	free(g.text);
+	return sum == SIZE_MAX;
+}
