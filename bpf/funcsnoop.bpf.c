@@ -263,18 +263,18 @@ static __always_inline int end_in_function(__u32 fn, __u32 slot, __u64 ns, __u64
 }
 
 /* The end in the process's record, which entry found. */
-static __always_inline void end_in_process(__u32 fn, __u32 slot, __u64 ns, __u32 how)
+__noinline int end_in_process(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u32 tgid)
 {
-	__u32 index = slot / FSN_WAYS, tgid = bpf_get_current_pid_tgid() >> 32;
+	__u32 index = slot / FSN_WAYS;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
 	struct fsn_proc *proc;
 
 	if (!set)
-		return;
+		return 0;
 	index = set->proc[slot % FSN_WAYS] & ~FSN_HAS_ARGS;
 	proc = proc_again(index, fn, tgid, bpf_get_smp_processor_id());
 	if (!proc)
-		return;
+		return 0;
 	add(&proc->returns, 1);
 	add(&proc->total_ns, ns);
 	raise(&proc->max_ns, ns);
@@ -282,15 +282,15 @@ static __always_inline void end_in_process(__u32 fn, __u32 slot, __u64 ns, __u32
 		add(&proc->errors, 1);
 	if (how & FSN_CALL_SLOW)
 		add(&proc->slow, 1);
+	return 0;
 }
 
-/* Who else is told of an end: its process, and those who look on. */
-__noinline int end_elsewhere(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u64 result)
+/* The same, and those who look on are told. */
+__noinline int end_in_streams(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u64 result)
 {
-	if (READ(ctl.streams))
-		stream_ends(fn, slot, ns, how, result);
+	stream_ends(fn, slot, ns, how, result);
 	if (fsn_processes)
-		end_in_process(fn, slot, ns, how);
+		end_in_process(fn, slot, ns, how, bpf_get_current_pid_tgid() >> 32);
 	return 0;
 }
 
@@ -319,7 +319,8 @@ static __always_inline void slot_leave(__u32 slot)
  * less than keeping more values than there are registers, and that the result is not known
  * is kept in the slot, as a stack pointer of 0.
  */
-__noinline int call_end(__u32 fn, __u64 sp, __u64 result, bool has_result)
+static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool has_result,
+	bool streamed)
 {
 	__u64 ns = bpf_ktime_get_ns(), start;
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, slot = set_index(tgid, sp);
@@ -343,10 +344,31 @@ __noinline int call_end(__u32 fn, __u64 sp, __u64 result, bool has_result)
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
 	how = end_in_function(fn, slot, ns, result);
-	if (fsn_processes || READ(ctl.streams))
-		end_elsewhere(fn, slot, ns, how, result);
+	if (streamed)
+		end_in_streams(fn, slot, ns, how, result);
+	else if (fsn_processes)
+		end_in_process(fn, slot, ns, how, tgid);
 	slot_leave(slot);
 	return 0;
+}
+
+__noinline int end_counted(__u32 fn, __u64 sp, __u64 result, bool has_result)
+{
+	return end_call(fn, sp, result, has_result, false);
+}
+
+__noinline int end_streamed(__u32 fn, __u64 sp, __u64 result, bool has_result)
+{
+	return end_call(fn, sp, result, has_result, true);
+}
+
+/* While nobody looks on, the result need not be kept until the end is counted. */
+static __always_inline void call_end(__u32 fn, __u64 sp, __u64 result, bool has_result)
+{
+	if (READ(ctl.streams))
+		end_streamed(fn, sp, result, has_result);
+	else
+		end_counted(fn, sp, result, has_result);
 }
 
 /* --- programs ------------------------------------------------------------------------------ */

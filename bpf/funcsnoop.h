@@ -256,8 +256,8 @@ struct fsn_slow {
 
 #define FSN_STREAM_ENDS    1U /* records of finished calls */
 #define FSN_STREAM_ENTRIES 2U /* records of entries */
-#define FSN_STREAM_SLOW    4U /* only slow calls, only failed ones, either if both */
-#define FSN_STREAM_FAILED  8U
+#define FSN_STREAM_SLOW    4U /* only slow calls */
+#define FSN_STREAM_FAILED  8U /* only failed ones */
 
 struct fsn_stream {
 	unsigned long long lease_ns; /* CLOCK_MONOTONIC; 0: the place is free */

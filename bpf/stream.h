@@ -42,17 +42,18 @@ __noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
 	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
-	__u32 cnt, where;
-	__u64 text;
+	__u32 where;
+	__u64 text, size;
 	char *to;
 	long len;
 
 	if (!conf || !args || !more)
 		return 0;
-	cnt = conf->stack_cnt;
-	if (cnt && cnt <= FSN_STACK_WORDS)
-		bpf_probe_read_user(
-			more->stack, cnt * sizeof(*more->stack), (void *)STACK_ARGS(sp));
+	size = conf->stack_cnt * sizeof(*more->stack);
+	/* The value that is tested is the one that is used. */
+	asm volatile("" : "+r"(size));
+	if (size && size <= sizeof(more->stack))
+		bpf_probe_read_user(more->stack, size, (void *)STACK_ARGS(sp));
 #pragma unroll
 	for (int i = 0; i < FSN_STRINGS; i++) {
 		where = conf->str[i];
@@ -103,9 +104,9 @@ __noinline int stream_wants(__u32 i, __u32 flags, __u64 now, __u64 ns)
 		n = s->flags & FSN_STREAM_ENDS;
 	if (!n || ns < s->min_ns)
 		return 0;
-	if (s->flags & (FSN_STREAM_SLOW | FSN_STREAM_FAILED) &&
-		!(s->flags & FSN_STREAM_SLOW && flags & FSN_CALL_SLOW) &&
-		!(s->flags & FSN_STREAM_FAILED && flags & FSN_CALL_FAILED))
+	if (s->flags & FSN_STREAM_SLOW && !(flags & FSN_CALL_SLOW))
+		return 0;
+	if (s->flags & FSN_STREAM_FAILED && !(flags & FSN_CALL_FAILED))
 		return 0;
 	if (s->pid_cnt) {
 		for (n = 0; n < FSN_STREAM_PIDS; n++)

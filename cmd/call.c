@@ -308,13 +308,13 @@ void call_result_text(struct out *o, const struct call *c)
 	}
 }
 
-static void ret_json(struct out *o, const struct call *c)
+void call_result_json(struct out *o, const struct call *c)
 {
 	const struct form f = { .o = o, .json = true };
 	const struct preset_value *v = ret_type(c);
 	const struct type_code *code = ret_code(c, v);
 
-	out_str(o, ",\"ret\":");
+	out_str(o, "\"ret\":");
 	if (!ret_is_seen(c, v))
 		write_unknown(&f);
 	else if (ret_is_pointer(v))
@@ -332,7 +332,8 @@ static void ret_json(struct out *o, const struct call *c)
 
 static void end_json(struct out *o, const struct call *c)
 {
-	ret_json(o, c);
+	out_char(o, ',');
+	call_result_json(o, c);
 	out_str(o, ",\"duration_ns\":");
 	if (c->timed)
 		out_u64(o, c->duration_ns);

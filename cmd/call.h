@@ -55,4 +55,7 @@ void call_of_slow(const struct group *g, const struct types *types,
 /* The "args" object, or null. */
 void call_args_json(struct out *o, const struct call *c);
 
+/* The members "ret":...,"ret_name":... */
+void call_result_json(struct out *o, const struct call *c);
+
 #endif

@@ -30,8 +30,8 @@ struct command {
 	int (*run)(struct globals *g, int argc, char **argv);
 };
 
-extern const struct command cmd_attach, cmd_list, cmd_stats, cmd_reset, cmd_set, cmd_detach,
-	cmd_feature;
+extern const struct command cmd_attach, cmd_list, cmd_stats, cmd_stream, cmd_reset, cmd_set,
+	cmd_detach, cmd_feature;
 
 /* All commands; ends with NULL. */
 extern const struct command *const commands[];

@@ -20,8 +20,8 @@ static const struct command cmd_help = { "help", "[COMMAND]", "help on a command
 static const struct command cmd_version = { "version", "", "versions of funcsnoop and libbpf",
 	run_version };
 
-const struct command *const commands[] = { &cmd_attach, &cmd_list, &cmd_stats, &cmd_reset,
-	&cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
+const struct command *const commands[] = { &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
+	&cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
 
 static const struct command *find_command(const char *name)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
+#include "seconds.h"
 #include "stats_output.h"
 #include "text.h"
 
@@ -88,21 +88,6 @@ static void parse_by(struct argp_state *state, struct stats_options *o, const ch
 	argp_error(state, "--by is function, process or library, not '%s'", arg);
 }
 
-/* "2", "0.5", or a duration with its unit. */
-static void parse_seconds(
-	struct argp_state *state, const char *option, const char *arg, uint64_t *ret_ns)
-{
-	char text[64];
-	size_t len = strlen(arg);
-	bool bare = len && (isdigit((unsigned char)arg[len - 1]) || arg[len - 1] == '.');
-
-	snprintf(text, sizeof(text), "%s%s", arg, bare ? "s" : "");
-	if (len > 32 || duration_parse(text, ret_ns, NULL))
-		argp_error(state, "%s '%s' is not a number of seconds", option, arg);
-	else if (*ret_ns < 1000000 || *ret_ns > 1000000000000000ULL)
-		argp_error(state, "%s '%s' is not between 1 ms and 11 days", option, arg);
-}
-
 static void add_check(struct argp_state *state, struct stats_options *o, const char *arg)
 {
 	struct check *checks = array_grow(o->checks, o->check_cnt, sizeof(*checks));
@@ -124,10 +109,10 @@ static error_t parse_delivery(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'i':
-		parse_seconds(state, "--interval", arg, &o->interval_ns);
+		o->interval_ns = seconds_parse(state, "--interval", arg);
 		return 0;
 	case 'd':
-		parse_seconds(state, "--duration", arg, &o->duration_ns);
+		o->duration_ns = seconds_parse(state, "--duration", arg);
 		return 0;
 	case 'T':
 		o->timestamps = true;

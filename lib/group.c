@@ -271,6 +271,18 @@ bool group_lib_stale(const struct group *g, uint32_t lib)
 
 /* --- thresholds ----------------------------------------------------------------------------- */
 
+bool group_has_slow(const struct group *g)
+{
+	_cleanup_free_ struct fsn_conf *confs = calloc(g->meta.fn_cnt + 1, sizeof(*confs));
+
+	if (!confs || map_read(g->fd[MAPID_CONFS], 0, g->meta.fn_cnt, sizeof(*confs), confs))
+		return true;
+	for (uint32_t i = 0; i < g->meta.timed_cnt; i++)
+		if (confs[i].slow_ns != FSN_NO_SLOW)
+			return true;
+	return false;
+}
+
 int group_check_timed(const struct group *g, const char *pattern, struct err *err)
 {
 	for (uint32_t i = 0; i < g->meta.timed_cnt; i++)

@@ -73,6 +73,9 @@ int group_since(const struct group *g, uint64_t *ret_ns, struct err *err);
 /* Bytes of kernel memory that all of the group's maps take; 0 when not all can be read. */
 uint64_t group_memory(const struct group *g);
 
+/* Whether any function has a duration from which on its calls are slow. */
+bool group_has_slow(const struct group *g);
+
 /* 0, or -ENOENT when @pattern (a glob) matches none of the functions that are timed. */
 int group_check_timed(const struct group *g, const char *pattern, struct err *err);
 

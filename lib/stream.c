@@ -54,7 +54,8 @@ struct stream {
 	int ring_fd;
 	size_t ring_bytes;
 	struct ring_buffer *ring;
-	bool running; /* the programs write */
+	size_t func_cnt; /* functions watched */
+	bool running;    /* the programs write */
 
 	char *arena;
 	size_t arena_len, arena_size;
@@ -279,8 +280,10 @@ static int member_join(struct stream *s, size_t tag, const struct stream_filter 
 	if (bpf_map_update_elem(m->g->fd[MAPID_RINGS], &place, &s->ring_fd, 0))
 		return err_sys(err, -errno, "cannot stream group '%s'", m->g->name);
 	for (uint32_t fn = 0; fn < m->g->meta.fn_cnt; fn++)
-		if (wants(m->g, fn, filter))
+		if (wants(m->g, fn, filter)) {
 			__atomic_fetch_or(&conf[fn].streams, 1U << place, __ATOMIC_SEQ_CST);
+			s->func_cnt++;
+		}
 	return 0;
 }
 
@@ -540,6 +543,11 @@ int stream_read(struct stream *s, stream_fn fn, void *arg, struct err *err)
 unsigned int stream_fill(const struct stream *s)
 {
 	return s->fill;
+}
+
+size_t stream_func_cnt(const struct stream *s)
+{
+	return s->func_cnt;
 }
 
 bool stream_is_over(const struct stream *s)

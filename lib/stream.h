@@ -21,7 +21,7 @@
 /* Which calls are wanted: decided in the kernel. */
 struct stream_filter {
 	bool ends, entries;   /* records of finished calls, of entries; one of the two */
-	bool slow, failed;    /* only slow calls, only failed ones, either if both */
+	bool slow, failed;    /* only slow calls, only failed ones */
 	uint64_t min_ns;      /* only calls at least as long */
 	const pid_t *pids;    /* only these processes, at most STREAM_PIDS_MAX; or none */
 	size_t pid_cnt;
@@ -83,6 +83,9 @@ int stream_read(struct stream *s, stream_fn fn, void *arg, struct err *err);
  * sooner.
  */
 unsigned int stream_fill(const struct stream *s);
+
+/* How many functions are watched, in all groups. */
+size_t stream_func_cnt(const struct stream *s);
 
 /* Whether all of its groups are detached, so that nothing will come any more. */
 bool stream_is_over(const struct stream *s);

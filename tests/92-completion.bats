@@ -34,9 +34,9 @@ assert_words() { # WORD...: exactly these
 
 @test "commands come first, and after global options with their values" {
 	complete_words ""
-	assert_words attach list stats reset set detach feature help version
+	assert_words attach list stats stream reset set detach feature help version
 	complete_words st
-	assert_words stats
+	assert_words stats stream
 	complete_words --json --bpffs /nowhere de
 	assert_words detach
 	complete_words --color = never -p rese

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Writing in whole lines, whatever happens in between.
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sink.h"
+#include "util.h"
+
+int sink_open(const char *path, struct sink *s, struct err *err)
+{
+	struct stat st;
+
+	s->name = path ? path : "output";
+	s->fd = STDOUT_FILENO;
+	if (path) {
+		/* Arguments are for the owner's eyes, as the maps that they come from. */
+		s->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+		if (s->fd < 0)
+			return err_sys(err, -errno, "cannot open '%s'", path);
+		s->owned = true;
+	}
+	if (fstat(s->fd, &st))
+		return err_sys(err, -errno, "cannot write '%s'", s->name);
+	s->seekable = S_ISREG(st.st_mode) && !(fcntl(s->fd, F_GETFL) & O_APPEND);
+	return 0;
+}
+
+int sink_begin(struct sink *s, struct err *err)
+{
+	if (!s->seekable)
+		return 0;
+	if (s->owned && ftruncate(s->fd, 0))
+		return err_sys(err, -errno, "cannot write '%s'", s->name);
+	s->at = lseek(s->fd, 0, SEEK_CUR);
+	return 0;
+}
+
+/* Pipes take up to PIPE_BUF bytes whole or not at all (pipe(7)): as many lines as that. */
+static size_t piece(const char *buf, size_t len)
+{
+	const char *end;
+
+	if (len <= PIPE_BUF)
+		return len;
+	end = memrchr(buf, '\n', PIPE_BUF);
+	if (!end)
+		end = memchr(buf, '\n', len);
+	return end ? (size_t)(end + 1 - buf) : len;
+}
+
+static int write_all(const struct sink *s, const char *buf, size_t len)
+{
+	while (len) {
+		ssize_t n = write(s->fd, buf, len);
+
+		if (n < 0 && errno == EINTR) {
+			if (s->give_up && s->give_up())
+				return -EINTR;
+			continue;
+		}
+		if (n < 0)
+			return -errno;
+		buf += n;
+		len -= n;
+	}
+	return 0;
+}
+
+/* What is written in one go, the trailer behind it. A write that fails is undone. */
+static int write_file(struct sink *s)
+{
+	size_t body = s->out.len, tail = s->trailer ? strlen(s->trailer) : 0;
+	int code;
+
+	if (tail)
+		out_str(&s->out, s->trailer);
+	code = write_all(s, s->out.buf, s->out.len);
+	s->out.len = body;
+	if (!code) {
+		s->at += body;
+		/* Others may have the same file open: the position is theirs, too. */
+		return lseek(s->fd, s->at, SEEK_SET) < 0 ? -errno : 0;
+	}
+	if (lseek(s->fd, s->at, SEEK_SET) == s->at && tail)
+		write_all(s, s->trailer, tail);
+	if (ftruncate(s->fd, s->at + tail))
+		return code;
+	return code;
+}
+
+static int write_pieces(struct sink *s)
+{
+	const char *buf = s->out.buf;
+	size_t len = s->out.len, n;
+	int code = 0;
+
+	for (; !code && len; buf += n, len -= n) {
+		n = piece(buf, len);
+		code = write_all(s, buf, n);
+	}
+	return code;
+}
+
+int sink_flush(struct sink *s, struct err *err)
+{
+	int code;
+
+	if (s->out.failed)
+		return err_sys(err, -ENOMEM, "cannot write '%s'", s->name);
+	if (!s->out.len)
+		return 0;
+	code = s->seekable ? write_file(s) : write_pieces(s);
+	s->bytes += s->out.len;
+	s->out.len = 0;
+	return code ? err_sys(err, code, "cannot write '%s'", s->name) : 0;
+}
+
+int sink_end(struct sink *s, struct err *err)
+{
+	if (!s->trailer)
+		return sink_flush(s, err);
+	out_str(&s->out, s->trailer);
+	s->trailer = NULL;
+	return sink_flush(s, err);
+}
+
+void sink_done(struct sink *s)
+{
+	out_done(&s->out);
+	if (s->owned)
+		close_fd(s->fd);
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop stream: calls as they happen.
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "duration.h"
+#include "seconds.h"
+#include "stream_run.h"
+
+enum {
+	KEY_SLOW = 0x100,
+	KEY_FAILED,
+	KEY_MIN,
+	KEY_SAMPLE,
+	KEY_EVENTS,
+	KEY_FORMAT,
+	KEY_ALERT,
+	KEY_BUFFER,
+};
+
+static const struct argp_option options[] = {
+	{ "slow", KEY_SLOW, NULL, 0, "Only slow calls", 1 },
+	{ "failed", KEY_FAILED, NULL, 0, "Only calls that failed", 1 },
+	{ "min", KEY_MIN, "DUR", 0, "Only calls that took so long or longer", 1 },
+	{ "pid", 'p', "PID", 0, "Only this process; repeatable", 1 },
+	{ "function", 'f', "FUNCTION", 0, "Only this function, or a glob; repeatable", 1 },
+	{ "sample", KEY_SAMPLE, "N", 0, "Only one call of N", 1 },
+	{ "number", 'n', "N", 0, "End after N calls", 2 },
+	{ "duration", 'd', "SEC", 0, "End after so long", 2 },
+	{ "events", KEY_EVENTS, "WHAT", 0, "Show: call (when it is over), entry, exit or all", 3 },
+	{ "format", KEY_FORMAT, "FORMAT", 0, "Print as: text, json or chrome", 3 },
+	{ "output", 'o', "FILE", 0, "Write to FILE", 3 },
+	{ "alert", KEY_ALERT, NULL, 0, "Slow calls to syslog, too, as warnings", 3 },
+	{ "buffer", KEY_BUFFER, "SIZE", 0, "Room for calls not yet read, as 64M (default 16M)", 4 },
+	{ 0 }
+};
+
+static const char help[] =
+	"Show calls of groups as they happen; without GROUP, of all.\v"
+	"Filters work in the kernel. Calls for which there is no room are counted and told.\n"
+	"\n"
+	"Examples:\n"
+	"  funcsnoop stream cuda --slow\n"
+	"  funcsnoop stream cuda --failed --json | jq .ret_name\n"
+	"  funcsnoop stream nccl -p 1234 -f 'ncclAll*' -d 10\n"
+	"  funcsnoop stream --format chrome -o trace.json      (open it in ui.perfetto.dev)";
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static uint64_t parse_number(struct argp_state *state, const char *option, const char *arg,
+	uint64_t most)
+{
+	char *end;
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(arg, &end, 10);
+	if (!isdigit((unsigned char)arg[0]) || *end || errno || !n || n > most)
+		argp_error(state, "%s '%s' is not a number from 1 to %llu", option, arg,
+			(unsigned long long)most);
+	return n;
+}
+
+/* "64M", "512K", "4096". */
+static uint64_t parse_size(struct argp_state *state, const char *arg)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	uint64_t n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(arg, &end, 10);
+	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (unit && !end[1] && n < 1ULL << 32)
+		n <<= 10 * (unit - units + 1);
+	else if (*end)
+		n = 0;
+	if (!isdigit((unsigned char)arg[0]) || errno || n < STREAM_BUFFER_MIN ||
+		n > STREAM_BUFFER_MAX)
+		argp_error(state, "--buffer '%s' is not a size from 4K to 1G", arg);
+	return n;
+}
+
+static void parse_events(struct argp_state *state, struct stream_options *o, const char *arg)
+{
+	bool all = !strcmp(arg, "all");
+
+	o->calls = all || !strcmp(arg, "call");
+	o->entries = all || !strcmp(arg, "entry");
+	o->exits = all || !strcmp(arg, "exit");
+	if (!o->calls && !o->entries && !o->exits)
+		argp_error(state, "--events is call, entry, exit or all, not '%s'", arg);
+}
+
+static void add_pid(struct argp_state *state, struct stream_options *o, const char *arg)
+{
+	if (o->filter.pid_cnt == STREAM_PIDS_MAX)
+		argp_error(state, "at most %d processes can be chosen", STREAM_PIDS_MAX);
+	else
+		o->pid[o->filter.pid_cnt++] = parse_number(state, "--pid", arg, INT_MAX);
+}
+
+static void add_func(struct argp_state *state, struct stream_options *o, const char *arg)
+{
+	const char **more = array_grow(o->func, o->filter.func_cnt, sizeof(*more));
+
+	if (!more) {
+		argp_failure(state, EXIT_FAILED, 0, "out of memory");
+		return;
+	}
+	o->func = more;
+	more[o->filter.func_cnt++] = arg;
+}
+
+static error_t parse_filter(int key, char *arg, struct argp_state *state)
+{
+	struct stream_options *o = state->input;
+	struct err err = {};
+
+	switch (key) {
+	case KEY_SLOW:
+		o->filter.slow = true;
+		return 0;
+	case KEY_FAILED:
+		o->filter.failed = true;
+		return 0;
+	case KEY_MIN:
+		if (duration_parse(arg, &o->filter.min_ns, &err))
+			argp_error(state, "--min: %s", err.msg);
+		return 0;
+	case 'p':
+		add_pid(state, o, arg);
+		return 0;
+	case 'f':
+		add_func(state, o, arg);
+		return 0;
+	case KEY_SAMPLE:
+		o->filter.sample = parse_number(state, "--sample", arg, UINT32_MAX);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct stream_options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = o->g;
+		return 0;
+	case 'n':
+		o->max_calls = parse_number(state, "--number", arg, INT64_MAX);
+		return 0;
+	case 'd':
+		o->duration_ns = seconds_parse(state, "--duration", arg);
+		return 0;
+	case KEY_EVENTS:
+		parse_events(state, o, arg);
+		return 0;
+	case KEY_FORMAT:
+		o->format = stream_format_find(arg);
+		if (!o->format)
+			argp_error(state, "--format is text, json or chrome, not '%s'", arg);
+		return 0;
+	case 'o':
+		o->output = strcmp(arg, "-") ? arg : NULL;
+		return 0;
+	case KEY_ALERT:
+		o->alert = true;
+		return 0;
+	case KEY_BUFFER:
+		o->buffer_bytes = parse_size(state, arg);
+		return 0;
+	case ARGP_KEY_ARGS:
+		o->names = state->argv + state->next;
+		o->name_cnt = state->argc - state->next;
+		return 0;
+	default:
+		return parse_filter(key, arg, state);
+	}
+}
+
+/* Options that make no sense together: why, or NULL. */
+static const char *contradiction(const struct stream_options *o)
+{
+	const struct stream_filter *f = &o->filter;
+
+	if (o->g->json && o->format && o->format != &stream_json)
+		return "--json and another --format exclude each other";
+	if (o->format && o->format->calls_only && (o->entries || o->exits))
+		return "a trace is made of calls: no --events with --format chrome";
+	if (o->entries && (f->slow || f->failed || f->min_ns))
+		return "at an entry nothing is known of the call: no --slow, --failed or --min";
+	if (o->entries && o->calls && f->sample)
+		return "--sample would choose other entries than calls: not with --events all";
+	if (o->alert && !o->calls)
+		return "--alert is about calls: not with --events entry or exit";
+	return NULL;
+}
+
+static void options_done(struct stream_options *o)
+{
+	free(o->func);
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
+	static const struct argp argp = { options, parse, "[GROUP...]", help, children, NULL,
+		NULL };
+	__cleanup(options_done) struct stream_options o = {
+		.g = g,
+		.calls = true,
+		.buffer_bytes = STREAM_BUFFER_DEFAULT,
+	};
+	const char *wrong;
+
+	cmd_parse(g, &argp, argc, argv, &o);
+	wrong = contradiction(&o);
+	if (wrong)
+		return cmd_usage(g, "%s", wrong);
+	if (!o.format)
+		o.format = g->json ? &stream_json : &stream_text;
+	/* Errors are told in JSON, too. */
+	g->json = o.format == &stream_json;
+	o.filter.ends = o.calls || o.exits;
+	o.filter.entries = o.entries;
+	o.filter.pids = o.pid;
+	o.filter.funcs = o.func;
+	return stream_run(&o);
+}
+
+const struct command cmd_stream = { "stream", "[GROUP...]", "calls as they happen", run };

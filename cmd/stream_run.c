@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop stream, at work: reading by time, writing, and ending well.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "groups.h"
+#include "sink.h"
+#include "stream_run.h"
+#include "text.h"
+
+/* How often the buffer is read: latency is at most this, STREAM_SETTLE_NS and the writing. */
+#define TICK_NS      30000000ULL
+#define TICK_FULL_NS 2000000ULL
+#define FULL_PERCENT 20
+#define LOOK_NS      500000000ULL /* between looks for the groups and lines of progress */
+#define FLUSH_BYTES  (256U << 10)
+
+#define ENOUGH 1 /* what a stream_fn returns when all that was asked for has come */
+
+/* A second signal doesn't wait for whoever reads the output. */
+static volatile sig_atomic_t signals_seen;
+
+struct run {
+	const struct stream_options *o;
+	struct groups groups;
+	struct types **types; /* of each group */
+	struct stream *stream;
+	struct sink sink;
+	struct stream_page page;
+	struct out alert;
+	uint64_t ahead_ns; /* of CLOCK_REALTIME before CLOCK_MONOTONIC */
+	uint64_t calls, start_ns, looked_ns;
+	struct err err; /* of the sink, inside a stream_fn */
+	bool progress, progress_shown;
+};
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+/*
+ * A write that waits is interrupted, and so is one that begins just now: by the timer.
+ */
+static void on_signal(int sig)
+{
+	const struct itimerval soon = { { 0, 200000 }, { 0, 200000 } };
+
+	if (sig == SIGALRM)
+		return;
+	signals_seen++;
+	setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+static void signals_begin(void)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM };
+	struct sigaction action = { .sa_handler = on_signal };
+
+	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
+		sigaction(caught[i], &action, NULL);
+	/* Whoever closes the pipe is told of by write(2). */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void signals_end(void)
+{
+	const struct itimerval never = {};
+
+	setitimer(ITIMER_REAL, &never, NULL);
+}
+
+/* Pipes that nobody has emptied for a while after the first signal are given up. */
+static bool give_up(void)
+{
+	static uint64_t since;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!signals_seen)
+		return false;
+	if (!since)
+		since = now;
+	return signals_seen > 1 || now - since > 1000000000ULL;
+}
+
+static void wait_ns(uint64_t ns)
+{
+	const struct timespec ts = { ns / 1000000000, ns % 1000000000 };
+
+	/* A signal between the test and the sleep is seen one tick later. */
+	if (!signals_seen)
+		nanosleep(&ts, NULL);
+}
+
+/* --- one record ------------------------------------------------------------------------------- */
+
+static const char *group_name(const struct run *r, size_t group)
+{
+	return group_info(r->groups.group[group]).name;
+}
+
+static struct call call_of(const struct run *r, const struct stream_record *rec)
+{
+	return (struct call) {
+		.group = group_name(r, rec->group),
+		.function = group_func_name(r->groups.group[rec->group], rec->fn),
+		.fn = rec->fn,
+		.pid = rec->pid,
+		.tid = rec->tid,
+		.comm = rec->comm,
+		.start_ns = rec->start_ns,
+		.start_realtime_ns = rec->start_ns + r->ahead_ns,
+		.duration_ns = rec->duration_ns,
+		.types = types_of(r->types[rec->group], rec->fn),
+		.args = rec->args,
+		.result = rec->result,
+		.has_args = rec->has_args,
+		.has_result = rec->has_result,
+		.timed = rec->timed,
+		.slow = rec->slow,
+		.failed = rec->failed,
+	};
+}
+
+static void alert(struct run *r, const struct call *c)
+{
+	if (!r->o->alert || !c->slow)
+		return;
+	r->alert.len = 0;
+	stream_line(&r->alert, c, CALL_WHOLE);
+	out_char(&r->alert, '\0');
+	if (r->alert.failed)
+		return;
+	syslog(LOG_WARNING, "%s[%d/%d] %s", c->comm, c->pid, c->tid, r->alert.buf);
+}
+
+static void write_call(struct run *r, const struct stream_record *rec)
+{
+	const struct stream_options *o = r->o;
+	struct call c = call_of(r, rec);
+
+	if (rec->kind == STREAM_ENTRY) {
+		o->format->call(&r->page, &c, CALL_ENTRY);
+		return;
+	}
+	if (o->exits)
+		o->format->call(&r->page, &c, CALL_EXIT);
+	if (o->calls)
+		o->format->call(&r->page, &c, CALL_WHOLE);
+	alert(r, &c);
+}
+
+static int on_record(const struct stream_record *rec, void *arg)
+{
+	struct run *r = arg;
+	const struct stream_format *format = r->o->format;
+
+	switch (rec->kind) {
+	case STREAM_LOST:
+		format->lost(&r->page, group_name(r, rec->group), rec->count);
+		return 0;
+	case STREAM_GAP:
+		format->gap(&r->page, group_name(r, rec->group), rec->duration_ns,
+			clock_ns(CLOCK_MONOTONIC));
+		return 0;
+	case STREAM_ENTRY:
+	case STREAM_END:
+		write_call(r, rec);
+		break;
+	}
+	r->calls++;
+	if (r->sink.out.len >= FLUSH_BYTES && sink_flush(&r->sink, &r->err))
+		return r->err.code;
+	return r->calls == r->o->max_calls ? ENOUGH : 0;
+}
+
+/* --- progress --------------------------------------------------------------------------------- */
+
+static void clear_progress(struct run *r)
+{
+	if (r->progress_shown)
+		fputs("\r\033[K", stderr);
+	r->progress_shown = false;
+}
+
+static void show_progress(struct run *r)
+{
+	double seconds = (clock_ns(CLOCK_MONOTONIC) - r->start_ns) / 1e9;
+	char bytes[TEXT_NUM_LEN];
+
+	if (!r->progress)
+		return;
+	fprintf(stderr, "\r\033[K%llu calls, %.0f/s, %llu lost, %s written; Ctrl-C ends",
+		(unsigned long long)r->calls, seconds > 0 ? r->calls / seconds : 0,
+		(unsigned long long)stream_lost(r->stream), text_bytes(r->sink.bytes, bytes));
+	fflush(stderr);
+	r->progress_shown = true;
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+static bool is_time(const struct run *r)
+{
+	return r->o->duration_ns &&
+		clock_ns(CLOCK_MONOTONIC) - r->start_ns >= r->o->duration_ns;
+}
+
+static uint64_t next_wait(const struct run *r)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), end = r->start_ns + r->o->duration_ns;
+	uint64_t wait = stream_fill(r->stream) >= FULL_PERCENT ? TICK_FULL_NS : TICK_NS;
+
+	if (r->o->duration_ns && end < now + wait)
+		wait = end > now ? end - now : 0;
+	return wait;
+}
+
+/* Whether the groups are still there; now and then. */
+static bool is_over(struct run *r)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (now - r->looked_ns < LOOK_NS)
+		return false;
+	r->looked_ns = now;
+	show_progress(r);
+	if (!stream_is_over(r->stream))
+		return false;
+	clear_progress(r);
+	cmd_note(r->o->g, "all groups were detached");
+	return true;
+}
+
+static int read_some(struct run *r, struct err *err)
+{
+	int code;
+
+	r->ahead_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	code = stream_read(r->stream, on_record, r, err);
+	if (code == r->err.code && code)
+		*err = r->err;
+	if (!code || code == ENOUGH)
+		return sink_flush(&r->sink, err) ?: code;
+	return code;
+}
+
+/* 0, or what went wrong; the stream's end is not that of the world: it is closed in order. */
+static int loop(struct run *r, struct err *err)
+{
+	int code = 0;
+
+	while (!code && !signals_seen && !is_time(r) && !is_over(r)) {
+		wait_ns(next_wait(r));
+		code = read_some(r, err);
+	}
+	if (code == ENOUGH)
+		return stream_close(r->stream, NULL, NULL, err);
+	if (code)
+		return code;
+	code = stream_close(r->stream, on_record, r, err);
+	if (code == r->err.code && code)
+		*err = r->err;
+	return code == ENOUGH ? 0 : code;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+static int open_groups(struct run *r, struct err *err)
+{
+	const struct stream_options *o = r->o;
+	int code;
+
+	code = groups_open(o->g, o->names, o->name_cnt, GROUPS_CHANGE | GROUPS_REST,
+		&r->groups, err);
+	if (code)
+		return code;
+	groups_tell_left(o->g, &r->groups);
+	if (!r->groups.cnt) {
+		err_set(err, -ENOENT, "nothing is attached");
+		return err_hint(err, "'funcsnoop attach' comes first");
+	}
+	r->types = calloc(r->groups.cnt, sizeof(*r->types));
+	if (!r->types)
+		return err_sys(err, -ENOMEM, "cannot stream");
+	for (size_t i = 0; !code && i < r->groups.cnt; i++)
+		code = types_read(r->groups.group[i], &r->types[i], err);
+	return code;
+}
+
+/* Why nothing may come, though calls are made. */
+static void tell_of_silence(const struct run *r)
+{
+	for (size_t i = 0; i < r->groups.cnt; i++) {
+		const struct group *g = r->groups.group[i];
+
+		if (!r->o->entries && group_info(g).exits == 1U << GROUP_EXIT_NONE)
+			cmd_note(r->o->g,
+				"functions of group '%s' are only counted: --events entry shows "
+				"their calls",
+				group_info(g).name);
+		else if ((r->o->filter.slow || r->o->alert) && !group_has_slow(g))
+			cmd_note(r->o->g,
+				"no call of group '%s' is slow: 'funcsnoop set %s --slow DUR' says "
+				"from when on",
+				group_info(g).name, group_info(g).name);
+	}
+}
+
+static int begin(struct run *r, struct err *err)
+{
+	const struct stream_options *o = r->o;
+	size_t funcs;
+	int code;
+
+	code = open_groups(r, err);
+	if (!code)
+		code = sink_open(o->output, &r->sink, err);
+	if (!code)
+		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &o->filter,
+			o->buffer_bytes, &r->stream, err);
+	bpffs_unlock(&r->groups.fs);
+	if (!code)
+		code = sink_begin(&r->sink, err);
+	if (code)
+		return code;
+	tell_of_silence(r);
+	funcs = stream_func_cnt(r->stream);
+	cmd_note(o->g, "watching %zu function%s of %zu group%s", funcs, funcs == 1 ? "" : "s",
+		r->groups.cnt, r->groups.cnt == 1 ? "" : "s");
+	r->sink.trailer = o->format->trailer;
+	r->sink.give_up = give_up;
+	r->page.out = &r->sink.out;
+	r->page.color = !o->output && text_color(o->g);
+	r->progress = (o->output || !isatty(STDOUT_FILENO)) && isatty(STDERR_FILENO) &&
+		!o->g->quiet;
+	if (o->alert)
+		openlog("funcsnoop", LOG_PID | LOG_NDELAY, LOG_DAEMON);
+	if (o->format->begin)
+		o->format->begin(&r->page);
+	r->start_ns = r->looked_ns = clock_ns(CLOCK_MONOTONIC);
+	return sink_flush(&r->sink, err);
+}
+
+static void run_done(struct run *r)
+{
+	stream_free(r->stream);
+	for (size_t i = 0; r->types && i < r->groups.cnt; i++)
+		types_free(r->types[i]);
+	free(r->types);
+	stream_page_done(&r->page);
+	out_done(&r->alert);
+	sink_done(&r->sink);
+	groups_done(&r->groups);
+}
+
+/* Readers that go away and writes that are given up are ends like any other. */
+static bool is_end(int code)
+{
+	return !code || code == -EPIPE || (code == -EINTR && signals_seen);
+}
+
+int stream_run(const struct stream_options *o)
+{
+	__cleanup(run_done) struct run r = {
+		.o = o,
+		.groups = GROUPS_NONE,
+		.sink = SINK_NONE,
+	};
+	struct err err = {};
+	uint64_t lost = 0;
+	int code;
+
+	signals_begin();
+	code = begin(&r, &err);
+	if (!code)
+		code = loop(&r, &err);
+	if (!code)
+		code = sink_end(&r.sink, &err);
+	clear_progress(&r);
+	if (r.stream)
+		lost = stream_lost(r.stream);
+	if (lost)
+		cmd_note(o->g, "%llu call%s lost: --buffer makes more room, filters less to write",
+			(unsigned long long)lost, lost == 1 ? " was" : "s were");
+	signals_end();
+	return is_end(code) ? EXIT_DONE : cmd_fail(o->g, &err);
+}

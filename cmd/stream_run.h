@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Running a stream, once its options are known. */
+#ifndef FUNCSNOOP_CMD_STREAM_RUN_H
+#define FUNCSNOOP_CMD_STREAM_RUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cmd.h"
+#include "stream.h"
+#include "stream_format.h"
+
+struct stream_options {
+	struct globals *g;
+	char **names;
+	size_t name_cnt;
+	struct stream_filter filter;
+	pid_t pid[STREAM_PIDS_MAX];
+	const char **func;
+	bool calls, entries, exits; /* which of the events are shown */
+	const struct stream_format *format;
+	const char *output;
+	uint64_t max_calls;   /* end after so many; 0: no end */
+	uint64_t duration_ns; /* end after so long; 0: no end */
+	uint64_t buffer_bytes;
+	bool alert;
+};
+
+/* Until a signal, the end that was asked for, or that of the groups. Returns the status. */
+int stream_run(const struct stream_options *o);
+
+#endif
