@@ -128,9 +128,9 @@ calls_in_progress() { # MODE EXIT
 
 # --- readings and detach under load ---------------------------------------------------------
 
-# Four threads call 500 times a second each, which leaves a slow machine time for the rest.
+# Four threads call 100 times a second each, which leaves a slow machine time for the rest.
 start_calls() {
-	start_bg call "$FIX/call" --threads 4 --arg 2000 --until-line sleep_us
+	start_bg call "$FIX/call" --threads 4 --arg 10000 --until-line sleep_us
 	wait_line call "^running "
 }
 
@@ -251,8 +251,8 @@ preempted() { # MODE EXIT
 
 	need_preempt full
 	attach_engine "$1" "$2" eng_leaf
-	run_engine threads 20000 "$threads"
-	assert_numbers g "eng_leaf $((threads * 20000)) 0 $((threads * 20000)) 0 0 0"
+	run_engine threads 3000 "$threads"
+	assert_numbers g "eng_leaf $((threads * 3000)) 0 $((threads * 3000)) 0 0 0"
 	fsn detach g
 }
 
