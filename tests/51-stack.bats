@@ -7,9 +7,13 @@ load helpers
 
 # Attaches with OPTIONS and looks at what the verifier says of every program.
 small_stacks() { # FUNCTIONS OPTIONS...
+	attach_has_small_stacks g "$1" --lib "$FIX/libinsn.so" "${@:2}"
+}
+
+attach_has_small_stacks() { # ARG... of attach, of a group g
 	local depths depth seen=0
 
-	fsn --debug attach g "$1" --lib "$FIX/libinsn.so" "${@:2}"
+	fsn --debug attach "$@"
 	fsn detach g
 	while read -r depths; do
 		for depth in ${depths//+/ }; do
@@ -45,4 +49,20 @@ fsn() {
 @test "programs that only count have small stacks" {
 	need_bpf
 	small_stacks '*' --count --comm nobody --cpu 0
+}
+
+@test "programs that keep arguments on the stack and text have small stacks" {
+	local config=$BATS_TEST_TMPDIR/c.json exit
+
+	need_bpf
+	cat >"$config" <<-EOF
+		{ "g_func_sym": { "fix_add": { "symbol": "fix_add", "slow": "1ms", "args": [
+			"int a", "int b", "int c", "int d", "int e", "const char *f", "long g",
+			"const char *h" ] } },
+		  "lib": "$FIX/libfix.so" }
+	EOF
+	for exit in return ret; do
+		attach_has_small_stacks --config "$config" --exit "$exit"
+		attach_has_small_stacks --config "$config" --exit "$exit" --no-processes
+	done
 }
