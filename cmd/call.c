@@ -67,8 +67,8 @@ static void write_float(const struct form *f, uint32_t size, const uint64_t *wor
 {
 	long double big;
 	double d = NAN;
-	float single;
-	char buf[40];
+	float single = 0;
+	char buf[40] = "";
 
 	if (size == sizeof(single)) {
 		memcpy(&single, words, sizeof(single));
@@ -87,7 +87,14 @@ static void write_float(const struct form *f, uint32_t size, const uint64_t *wor
 					   : "inf");
 		return;
 	}
-	out_mem(f->o, buf, snprintf(buf, sizeof(buf), "%.*g", size == 4 ? 9 : 17, d));
+	/* As few digits as tell it from its neighbours. */
+	for (int digits = 6; digits <= 17; digits++) {
+		snprintf(buf, sizeof(buf), "%.*g", digits, d);
+		if (size == sizeof(single) ? strtof(buf, NULL) == single
+					   : strtod(buf, NULL) == d)
+			break;
+	}
+	out_str(f->o, buf);
 }
 
 /* By its words, the last one without what lies behind the structure. */
@@ -145,10 +152,10 @@ static void write_arg(const struct form *f, const struct call *c, size_t i)
 	const struct preset_value *v = &a->value;
 	bool cut = false;
 	const char *str;
-	uint64_t words[2];
-	unsigned int cnt = call_arg_words(c->types, i, &c->args, words);
+	unsigned int cnt;
+	const uint64_t *words = call_arg_at(c->types, i, &c->args, &cnt);
 
-	if (!cnt) {
+	if (!words) {
 		write_unknown(f);
 		return;
 	}

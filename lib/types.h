@@ -67,6 +67,10 @@ struct call_args {
 	const char *str;       /* texts of .kept.strings, or NULL */
 };
 
+/* The words of argument @i, *@ret_cnt of them, in @args; NULL when it can't be seen. */
+const uint64_t *call_arg_at(const struct func_types *f, size_t i,
+	const struct call_args *args, unsigned int *ret_cnt);
+
 /*
  * The words of argument @i, which has up to 2 when it lies in registers; more are cut.
  * Returns how many, 0 when it can't be seen.
