@@ -15,13 +15,17 @@ static int find_libs(struct libs *l, struct libfind *finder, const struct target
 	struct err *err)
 {
 	const struct preset_group *preset = opts->preset;
+	int code;
 
 	if (opts->lib_cnt)
 		return libs_find(l, finder, opts->libs, opts->lib_cnt, LIBS_ALL, err);
 	if (!preset)
 		return 0;
-	return libs_find(l, finder, preset->libs, preset->lib_cnt,
+	code = libs_find(l, finder, preset->libs, preset->lib_cnt,
 		opts->lenient ? LIBS_ONE : LIBS_ALL, err);
+	if (code == -ENOENT)
+		target_hint_static(finder, opts, err);
+	return code;
 }
 
 /* --- plans ---------------------------------------------------------------------------------- */

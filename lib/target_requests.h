@@ -24,6 +24,13 @@ enum libs_needed {
 int libs_find(struct libs *l, struct libfind *finder, const char *const *names, size_t cnt,
 	enum libs_needed needed, struct err *err);
 
+/*
+ * After the libraries of a preset were not found: says in the hint of @err which program
+ * of @opts' processes has them linked in.
+ */
+void target_hint_static(
+	struct libfind *finder, const struct target_opts *opts, struct err *err);
+
 struct requests {
 	struct resolve_req *req;
 	const struct preset_func **preset; /* beside each, NULL for a plain FUNCTION */

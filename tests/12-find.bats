@@ -170,6 +170,8 @@ $HERE/two/libonlyhere.so.1"
 	assert_eq "$(libraries)" "$shown"
 	fsn attach by-name fix_add --lib libonlyhere.so.1 --json
 	assert_eq "$(libraries)" "$shown"
+	fsn stats by-pid
+	assert_output_match "^process $pid maps .*libonlyhere.* and has not called$"
 	run_on c
 	for g in by-pid by-path by-name; do
 		assert_numbers $g "fix_add 10 0 10 0 0 0"
@@ -342,13 +344,16 @@ $lib (deleted, mapped by pid $(bg_pid old))"
 	static=$(compgen -G '/usr/local/cuda*/lib64/libcudart_static.a' | head -n 1) ||
 		skip "no libcudart_static.a on this machine"
 	cat >"$HERE/main.c" <<-'END'
-	#include <stddef.h>
+	#include <stdio.h>
 	extern int cudaMalloc(void **ptr, size_t size), cudaGetDeviceCount(int *cnt);
 	int main(void)
 	{
 		void *ptr;
 		int cnt;
 
+		puts("ready ");
+		fflush(stdout);
+		getchar();
 		cudaGetDeviceCount(&cnt);
 		for (int i = 0; i < 10; i++)
 			cudaMalloc(&ptr, 1 << 20);
@@ -359,10 +364,19 @@ $lib (deleted, mapped by pid $(bg_pid old))"
 	fsn attach cuda --lib "$HERE/onlyhere" --json
 	assert_json '.[0].functions | map(.library) | unique' "[\"$HERE/onlyhere\"]"
 	assert_json_true '.[0].functions | map(select(.refused | not)) | length > 200'
-	capture "$HERE/onlyhere"
+	start_bg c "$HERE/onlyhere"
+	wait_ready c
+	fsn -s 1 attach cuda --pid "$(bg_pid c)" --name by-pid
+	assert_stderr "funcsnoop attach: process $(bg_pid c) has no library 'cudart' mapped
+hint: the program has it linked in: --lib $HERE/onlyhere"
+	fsn attach cuda --pid "$(bg_pid c)" --name by-pid --lib "$HERE/onlyhere"
+	tell c
+	wait_bg c
+	fsn stats by-pid --json
+	assert_json '.[0].functions | map(.calls) | add' 11
 	fsn stats cuda --json
 	assert_sound
 	assert_json '.[0].functions | map(select(.calls > 0) | [.name, .calls, .returns]) | sort' \
 		'[["cudaGetDeviceCount",1,1],["cudaMalloc",10,10]]'
-	fsn detach cuda
+	fsn detach cuda by-pid
 }
