@@ -223,7 +223,6 @@ fix_local 10 0 10 0 0 0"
 
 # --- which processes ------------------------------------------------------------------
 
-# bats test_tags=core
 @test "a process that runs already and one that comes later are both counted" {
 	need_bpf
 	start_bg early "$FIX/call" --wait --threads 2 add 100

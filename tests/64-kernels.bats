@@ -113,12 +113,6 @@ calls_in_progress() { # MODE EXIT
 @test "calls in progress live through a reset and a detach (session, return)" {
 	calls_in_progress session return
 }
-@test "calls in progress live through a reset and a detach (multi, return)" {
-	calls_in_progress multi return
-}
-@test "calls in progress live through a reset and a detach (perf, return)" {
-	calls_in_progress perf return
-}
 @test "calls in progress live through a reset and a detach (multi, ret)" {
 	calls_in_progress multi ret
 }
@@ -184,17 +178,11 @@ load() { # MODE EXIT
 @test "each call is in one reading, and after detach nothing fires (session, return)" {
 	load session return
 }
-@test "each call is in one reading, and after detach nothing fires (multi, return)" {
-	load multi return
-}
 @test "each call is in one reading, and after detach nothing fires (perf, return)" {
 	load perf return
 }
 @test "each call is in one reading, and after detach nothing fires (multi, ret)" {
 	load multi ret
-}
-@test "each call is in one reading, and after detach nothing fires (perf, ret)" {
-	load perf ret
 }
 
 # --- instructions that kernels get wrong ------------------------------------------------------
