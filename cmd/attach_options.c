@@ -6,6 +6,7 @@
 
 #include "attach_options.h"
 #include "duration.h"
+#include "usage.h"
 
 enum {
 	KEY_NAME = 0x100,
@@ -27,43 +28,36 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "lib", 'l', "LIB", 0, "Library or executable: path, soname or stem; repeatable",
-		1 },
-	{ "pid", 'p', "PID", 0, "Only this process, which tells the library; repeatable",
-		1 },
+	{ "lib", 'l', "LIB", 0, "Library, program: path, soname, stem; repeatable", 1 },
+	{ "pid", 'p', "PID", 0, "Only this process; it tells the library", 1 },
 	{ "config", KEY_CONFIG, "FILE", 0, "Groups from a JSON file", 1 },
-	{ "name", KEY_NAME, "NAME", 0, "Pin under another name than the preset's", 1 },
-	{ "regex", 'r', NULL, 0, "FUNCTIONs are regular expressions", 1 },
-	{ "comm", KEY_COMM, "NAME", 0, "Only threads of this command name; repeatable",
-		2 },
-	{ "cgroup", KEY_CGROUP, "PATH", 0,
-		"Only this cgroup v2 and all below; repeatable", 2 },
-	{ "cpu", 'c', "N", 0, "Only this CPU; repeatable", 2 },
 	{ "slow", KEY_SLOW, "[FUNC=]DUR", 0,
-		"Calls of this length or more are slow, remembered", 2 },
+		"Calls of this length or more are remembered", 1 },
 	{ "count", KEY_COUNT, NULL, 0, "Count entries only: cheapest, harmless on all",
-		2 },
-	{ "sample", KEY_SAMPLE, "N", 0, "Time one call of N; all are counted", 2 },
-	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, "No statistics per process", 2 },
-	{ "exit", KEY_EXIT, "HOW", 0, "How ends are seen: auto, return, ret or none", 3 },
-	{ "site", KEY_SITE, "WHERE", 0, "Where entry probes go: auto or entry", 3 },
-	{ "link", KEY_LINK, "KIND", 0, "Kernel link: auto, session, multi or perf", 3 },
-	{ "dry-run", 'n', NULL, 0, "Resolve and explain; attach nothing", 4 },
-	{ "replace", KEY_REPLACE, NULL, 0, "Take the place of a group of that name", 4 },
-	{ "force", KEY_FORCE, NULL, 0, "Do it although very much is hit", 4 },
-	{ "mode", KEY_MODE, "MODE", 0, "Who may read the counters: octal, as 0640", 5 },
+		1 },
+	{ "dry-run", 'n', NULL, 0, "Resolve and explain; attach nothing", 1 },
+	{ "replace", KEY_REPLACE, NULL, 0, "Take the place of a group of that name", 1 },
+	{ "mode", KEY_MODE, "MODE", 0, "Who may read the counters: octal, as 0640", 1 },
 	{ "owner", KEY_OWNER, "USER:GROUP", 0,
-		"Whose they are; with a group mode is 0640", 5 },
-	{ "mode-all", KEY_MODE_ALL, NULL, 0,
-		"Slow calls, arguments, calls in flight, too", 5 },
-	{ 0 }
+		"Whose they are; with a group mode is 0640", 1 },
+	{ "name", KEY_NAME, "NAME", 0, NULL, USAGE_MORE },
+	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
+	{ "comm", KEY_COMM, "NAME", 0, NULL, USAGE_MORE },
+	{ "cgroup", KEY_CGROUP, "PATH", 0, NULL, USAGE_MORE },
+	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
+	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
+	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, NULL, USAGE_MORE },
+	{ "exit", KEY_EXIT, "auto|return|ret|none", 0, NULL, USAGE_MORE },
+	{ "site", KEY_SITE, "auto|entry", 0, NULL, USAGE_MORE },
+	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },
+	{ "force", KEY_FORCE, NULL, 0, NULL, USAGE_MORE },
+	{ "mode-all", KEY_MODE_ALL, NULL, 0, NULL, USAGE_MORE }, { 0 }
 };
 
 static const char help[] =
 	"Probe functions; the command ends and the kernel keeps counting.\v"
 	"GROUP is a preset ('funcsnoop list presets') or a name of your own, then with\n"
-	"FUNCTIONs: names, globs, C++ names, name+0xOFF, LIB:func. DUR has ns, us, ms or s.\n"
-	"\n"
+	"FUNCTIONs: names, globs, C++ names, name+0xOFF, LIB:func. DUR has ns, us, ms, s.\n"
 	"Examples:\n"
 	"  funcsnoop attach cuda --lib libcudart.so\n"
 	"  funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms\n"

@@ -26,7 +26,10 @@ static const struct argp_option options[] = {
 static const char help[] =
 	"What this kernel can do, what is safe on it, and what attach will use.\v"
 	"Safety is found by experiment, in processes of its own, once after each boot.\n"
-	"The status is 0 also when something is missing.";
+	"The status is 0 also when something is missing.\n"
+	"Examples:\n"
+	"  funcsnoop feature\n"
+	"  funcsnoop feature --json | jq .hints";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {

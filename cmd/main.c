@@ -11,6 +11,7 @@
 #include "log.h"
 #include "suggest.h"
 #include "text.h"
+#include "usage.h"
 #include "version.h"
 
 static int run_help(struct globals *g, int argc, char **argv);
@@ -33,32 +34,27 @@ static const struct command *find_command(const char *name)
 
 /* --- global options ------------------------------------------------------------------------- */
 
-enum { KEY_BPFFS = 0x1000, KEY_COLOR, KEY_PRETTY, KEY_DEBUG };
+enum { KEY_BPFFS = 0x1000, KEY_COLOR, KEY_PRETTY, KEY_DEBUG, KEY_USAGE };
 
 /* -p and -d have these meanings before the command only: after it they are its own. */
 #define GLOBAL_OPTIONS                                                                        \
-	{ "json", 'j', NULL, 0, "Print JSON", 90 },                                           \
-	{ "bpffs", KEY_BPFFS, "DIR", 0, "Use this bpffs (default /sys/fs/bpf)", 90 },         \
-	{ "quiet", 'q', NULL, 0, "No remarks on stderr", 90 },                                \
-	{ "color", KEY_COLOR, "WHEN", 0, "Colours: auto, always or never", 90 },              \
-	{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, 90 }
+	{ "json", 'j', NULL, 0, NULL, USAGE_GLOBAL },                                         \
+	{ "bpffs", KEY_BPFFS, "DIR", 0, NULL, USAGE_GLOBAL },                                 \
+	{ "quiet", 'q', NULL, 0, NULL, USAGE_GLOBAL },                                        \
+	{ "color", KEY_COLOR, "auto|always|never", 0, NULL, USAGE_GLOBAL },                   \
+	{ "help", 'h', NULL, 0, NULL, USAGE_GLOBAL },                                         \
+	{ NULL, '?', NULL, OPTION_HIDDEN, NULL, USAGE_GLOBAL }
 
-static const struct argp_option after_options[] = {
-	GLOBAL_OPTIONS,
-	{ "pretty", KEY_PRETTY, NULL, 0, "Print JSON with line breaks", 90 },
-	{ "debug", KEY_DEBUG, NULL, 0, "Show libbpf's and the verifier's messages", 90 },
-	{ 0 }
-};
+static const struct argp_option after_options[] = { GLOBAL_OPTIONS,
+	{ "pretty", KEY_PRETTY, NULL, 0, NULL, USAGE_GLOBAL },
+	{ "debug", KEY_DEBUG, NULL, 0, NULL, USAGE_GLOBAL },
+	{ "usage", KEY_USAGE, NULL, 0, NULL, USAGE_GLOBAL }, { 0 } };
 
-static const struct argp_option before_options[] = {
-	GLOBAL_OPTIONS,
-	{ "pretty", 'p', NULL, 0, "Print JSON with line breaks", 90 },
-	{ "debug", 'd', NULL, 0, "Show libbpf's and the verifier's messages", 90 },
-	{ "version", 'V', NULL, 0, "Print the version", 91 },
-	{ "usage", 'h', NULL, OPTION_HIDDEN, NULL, 91 },
-	{ "help", 'h', NULL, OPTION_HIDDEN, NULL, 91 },
-	{ 0 }
-};
+static const struct argp_option before_options[] = { GLOBAL_OPTIONS,
+	{ "pretty", 'p', NULL, 0, NULL, USAGE_GLOBAL },
+	{ "debug", 'd', NULL, 0, NULL, USAGE_GLOBAL },
+	{ "version", 'V', NULL, 0, NULL, USAGE_GLOBAL },
+	{ "usage", KEY_USAGE, NULL, OPTION_HIDDEN, NULL, USAGE_GLOBAL }, { 0 } };
 
 static void print_log(const char *line)
 {
@@ -104,7 +100,13 @@ static error_t parse_global(int key, char *arg, struct argp_state *state)
 	case KEY_COLOR:
 		return parse_color(arg, state, g);
 	case 'h':
-		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+	case '?':
+		usage_help(state->root_argp, g->command);
+	case KEY_USAGE:
+		argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+		return 0;
+	case ARGP_KEY_INIT:
+		usage_capture(state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -113,39 +115,9 @@ static error_t parse_global(int key, char *arg, struct argp_state *state)
 
 const struct argp globals_argp = { .options = after_options, .parser = parse_global };
 
-/* Whether JSON is wanted by whoever wrote this line, wrong as it is. */
-static bool asks_for_json(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], "-j") || !strcmp(argv[i], "--json") ||
-			!strcmp(argv[i], "--pretty"))
-			return true;
-	return false;
-}
-
-/* argp leaves the process where it finds wrong usage: then a JSON reader is still told. */
-static struct globals *parsing;
-
-static void tell_wrong_usage(int status, void *arg)
-{
-	if (parsing && status == EXIT_USAGE)
-		json_error(parsing, "wrong usage; stderr says what");
-}
-
 void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input)
 {
-	char name[64];
-
-	snprintf(name, sizeof(name), "funcsnoop %s", g->command);
-	argv[0] = name;
-	if (g->json || asks_for_json(argc, argv)) {
-		parsing = g;
-		on_exit(tell_wrong_usage, NULL);
-	}
-	if (argp_parse(argp, argc, argv, 0, NULL, input))
-		exit(EXIT_USAGE);
-	parsing = NULL;
-	argv[0] = "";
+	usage_parse(g, argp, 0, argc, argv, input);
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
@@ -215,20 +187,16 @@ static void print_usage(FILE *f)
 		fprintf(f, "  %-8s %-28s %s\n", commands[i]->name, commands[i]->args,
 			commands[i]->summary);
 	fprintf(f, "\n"
-		   "  -j, --json         print JSON\n"
-		   "  -p, --pretty       print JSON with line breaks\n"
-		   "      --bpffs DIR    use this bpffs (default /sys/fs/bpf)\n"
-		   "  -d, --debug        show libbpf's and the verifier's messages\n"
-		   "  -q, --quiet        no remarks on stderr\n"
-		   "      --color WHEN   auto, always or never\n"
-		   "  -V, --version      print the version\n"
+		   "  -j, --json         print JSON, also of errors\n"
+		   "      --bpffs=DIR    use this bpffs (default /sys/fs/bpf)\n"
 		   "  -h, --help         this text; 'funcsnoop help COMMAND' says more\n"
+		   "Also: -p|--pretty, -q|--quiet, -d|--debug, --color=auto|always|never,\n"
+		   "  -V|--version\n"
 		   "\n"
 		   "Examples:\n"
-		   "  funcsnoop attach cuda            probe the CUDA runtime; the command ends\n"
-		   "  funcsnoop stats                  what was called since, how often, how long\n"
-		   "  funcsnoop list inflight          calls that have not come back\n"
-		   "  funcsnoop detach cuda            remove every trace of it\n");
+		   "  funcsnoop attach cuda     probe the CUDA runtime; the command ends\n"
+		   "  funcsnoop stats           what was called since, how often, how long\n"
+		   "  funcsnoop detach cuda     remove every trace of it\n");
 }
 
 static int unknown_command(const struct globals *g, const char *name)
@@ -314,6 +282,8 @@ static error_t parse_first(int key, char *arg, struct argp_state *state)
 		first->version = true;
 		return 0;
 	case 'h':
+	case '?':
+	case KEY_USAGE:
 		print_usage(stdout);
 		exit(EXIT_DONE);
 	case ARGP_KEY_ARG:
@@ -351,13 +321,7 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_USAGE;
 	log_init(NULL);
-	if (argc > 1 && !strcmp(argv[1], "--help")) {
-		print_usage(stdout);
-		return check_stdout(&g, EXIT_DONE);
-	}
-	argv[0] = "funcsnoop";
-	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &first))
-		return EXIT_USAGE;
+	usage_parse(&g, &argp, ARGP_IN_ORDER, argc, argv, &first);
 	if (first.version) {
 		char *version_argv[] = { "version", NULL };
 

@@ -13,7 +13,9 @@ struct options {
 
 static const char help[] = "Start the statistics of groups afresh; without GROUP, of all.\v"
 			  "Probes stay attached, and no call is lost or counted twice. 'funcsnoop\n"
-			  "stats --reset' reads and resets in one step.";
+			  "stats --reset' reads and resets in one step.\n"
+			  "Examples:\n"
+			  "  funcsnoop reset cuda";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {

@@ -7,6 +7,7 @@
 #include "seconds.h"
 #include "stats_output.h"
 #include "text.h"
+#include "usage.h"
 
 enum {
 	KEY_SORT = 0x100,
@@ -24,40 +25,33 @@ enum {
 	KEY_WATCH,
 };
 
-static const struct argp_option options[] = { { "all", 'a', NULL, 0,
-						      "Functions never called, too", 1 },
+static const struct argp_option options[] = {
 	{ "sort", KEY_SORT, "KEY", 0, "Order by " STATS_SORT_KEYS, 1 },
 	{ "top", KEY_TOP, "N", 0, "Only the first N", 1 },
-	{ "by", KEY_BY, "WHAT", 0, "A row for each: function, process or library", 2 },
-	{ "hist", KEY_HIST, NULL, 0, "A histogram for each function", 2 },
-	{ "errors", KEY_ERRORS, NULL, 0, "Failed calls by return code", 2 },
-	{ "slow", KEY_SLOW, NULL, 0, "The remembered slow calls", 2 },
-	{ "diff", KEY_DIFF, "FILE", 0, "What has changed since FILE was saved", 2 },
-	{ "interval", 'i', "SEC", 0, "What came in each interval, until Ctrl-C", 3 },
-	{ "duration", 'd', "SEC", 0, "End after so long", 3 },
-	{ "timestamp", 'T', NULL, 0, "Say when each table was made", 3 },
-	{ "watch", KEY_WATCH, NULL, 0, "Rates, redrawn in place", 3 },
-	{ "format", KEY_FORMAT, "FORMAT", 0,
-		"Print as: table, json, csv, prometheus or openmetrics", 4 },
-	{ "output", KEY_OUTPUT, "FILE", 0, "Write to FILE, which appears whole", 4 },
-	{ "save", KEY_SAVE, "FILE", 0, "Write the JSON document to FILE, too", 4 },
-	{ "fail-if", KEY_FAIL_IF, "COND", 0,
-		"Status 3 if it holds for a function, as p99>5ms, errors>0, or p99>10% with --diff",
-		5 },
-	{ "reset", KEY_RESET, NULL, 0,
-		"Start afresh after reading, no call lost or twice", 5 },
-	{ 0 } };
+	{ "hist", KEY_HIST, NULL, 0, "A histogram for each function", 1 },
+	{ "errors", KEY_ERRORS, NULL, 0, "Failed calls by return code", 1 },
+	{ "slow", KEY_SLOW, NULL, 0, "The remembered slow calls", 1 },
+	{ "interval", 'i', "SEC", 0, "What came in each interval, until Ctrl-C", 1 },
+	{ "watch", KEY_WATCH, NULL, 0, "Rates, redrawn in place", 1 },
+	{ "fail-if", KEY_FAIL_IF, "COND", 0, "Status 3 if it holds: p99>5ms, errors>0, ...", 1 },
+	{ "reset", KEY_RESET, NULL, 0, "Start afresh after reading, no call lost or twice", 1 },
+	{ "all", 'a', NULL, 0, NULL, USAGE_MORE },
+	{ "by", KEY_BY, "function|process|library", 0, NULL, USAGE_MORE },
+	{ "diff", KEY_DIFF, "FILE", 0, NULL, USAGE_MORE },
+	{ "duration", 'd', "SEC", 0, NULL, USAGE_MORE },
+	{ "timestamp", 'T', NULL, 0, NULL, USAGE_MORE },
+	{ "output", KEY_OUTPUT, "FILE", 0, NULL, USAGE_MORE },
+	{ "save", KEY_SAVE, "FILE", 0, NULL, USAGE_MORE },
+	{ "format", KEY_FORMAT, "table|json|csv|prometheus|openmetrics", 0, NULL, USAGE_MORE },
+	{ 0 }
+};
 
 static const char help[] =
 	"Show statistics of groups; without GROUP, of all.\v"
-	"Percentiles are at most 6.25 % off: buckets are an eighth of an octave wide.\n"
-	"\n"
 	"Examples:\n"
 	"  funcsnoop stats cuda --top 10\n"
-	"  funcsnoop stats cuda --hist\n"
 	"  funcsnoop stats -i 1\n"
-	"  funcsnoop stats --json | jq '.[].functions[] | {name, calls, errors}'\n"
-	"  funcsnoop stats --format prometheus --output /var/lib/node_exporter/funcsnoop.prom\n"
+	"  funcsnoop stats --format prometheus --output /var/lib/node_exporter/fsn.prom\n"
 	"  funcsnoop stats --diff before.json --fail-if 'p99>25%'";
 
 /* --- options -------------------------------------------------------------------------------- */

@@ -40,13 +40,12 @@ static const struct argp_option options[] = {
 
 static const char help[] =
 	"Show calls of groups as they happen; without GROUP, of all.\v"
-	"Filters work in the kernel. Calls for which there is no room are counted and told.\n"
-	"\n"
+	"Filters work in the kernel. Calls without room are counted, and told.\n"
 	"Examples:\n"
 	"  funcsnoop stream cuda --slow\n"
 	"  funcsnoop stream cuda --failed --json | jq .ret_name\n"
 	"  funcsnoop stream nccl -p 1234 -f 'ncclAll*' -d 10\n"
-	"  funcsnoop stream --format chrome -o trace.json      (open it in ui.perfetto.dev)";
+	"  funcsnoop stream --format chrome -o trace.json   (open it in ui.perfetto.dev)";
 
 /* --- options ---------------------------------------------------------------------------------- */
 

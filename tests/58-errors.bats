@@ -2,6 +2,8 @@
 # Wrong usage, files that are no libraries, missing privileges; help, version and the global
 # options in both places.
 
+# shellcheck disable=SC2154,SC2016
+
 load helpers
 
 LIB=$FIX/libfix.so
@@ -114,6 +116,112 @@ hint: 'funcsnoop help' shows the usage"
 hint: 'funcsnoop help attach' shows the usage"
 	fsn -s 2 attach --json
 	assert_output '{"error":"no group given"}'
+}
+
+@test "options near an unknown one are named, and messages have one form" {
+	local line
+
+	# Arguments, then the message.
+	while IFS='|' read -r args line; do
+		# shellcheck disable=SC2086	# several words
+		fsn -s 2 $args
+		assert_output ""
+		assert_stderr "$line
+hint: 'funcsnoop help${args:+ ${args%% *}}' shows the usage"
+	done <<-'END'
+		stats --srot x|funcsnoop stats: unknown option '--srot'; did you mean '--sort'?
+		stats --intervall=1|funcsnoop stats: unknown option '--intervall'; did you mean '--interval'?
+		attach g f --dryrun|funcsnoop attach: unknown option '--dryrun'; did you mean '--dry-run'?
+		set g --slwo 1ms|funcsnoop set: unknown option '--slwo'; did you mean '--slow'?
+		detach --al1|funcsnoop detach: unknown option '--al1'; did you mean '--all'?
+		list --jsno|funcsnoop list: unknown option '--jsno'; did you mean '--json'?
+		attach g -Z|funcsnoop attach: unknown option '-Z'
+		stats --s|funcsnoop stats: option '--s' is ambiguous
+		attach g f --lib|funcsnoop attach: option '--lib' needs a value
+		attach g f -l|funcsnoop attach: option '-l' needs a value
+		reset --json=1|funcsnoop reset: option '--json' takes no value
+		stats --top 0|funcsnoop stats: --top '0' is not a number from 1 on
+		version x|funcsnoop version: takes no argument 'x'
+	END
+	fsn -s 2 --jsno list
+	assert_stderr "funcsnoop: unknown option '--jsno'; did you mean '--json'?
+hint: 'funcsnoop help' shows the usage"
+	# Values that look like options are values, and unambiguous beginnings are options.
+	fsn attach g fix_add --lib "$LIB" --name --x --dry-run --quie ||
+		assert_stderr_match "^funcsnoop attach: .*'--x'"
+	fsn list presets --pret
+	# After -- nothing is an option.
+	fsn -s 1 stats -- --nosuch
+	assert_stderr_match "'--nosuch'"
+}
+
+# Each kind of failure of each command: the standard output is one JSON object with the key
+# error, whose text stands on the standard error, too.
+@test "with --json every failure of every command is one valid JSON object" {
+	local args bad=$BATS_TEST_TMPDIR/bad.json none=$BATS_TEST_TMPDIR/nobpffs commands c cnt=0
+
+	need_tool jq
+	mkdir "$none"
+	echo '{ broken' >"$bad"
+	commands=$("$FUNCSNOOP" help | sed -En '/^  -/q; s/^  ([a-z]+) .*/\1/p')
+	{
+		for c in $commands; do
+			[[ $c == help ]] || echo "2 $c --nosuch"
+			[[ $c == help ]] || echo "2 $c --bpffs"
+		done
+		for c in list stats reset "set g --slow 1ms" "detach g" \
+			"attach g fix_add --lib $LIB" "list inflight" "list functions g"; do
+			echo "1 $c --bpffs $none"
+			echo "1 $c --bpffs /nowhere"
+		done
+		for c in stats reset "set --slow 1ms" detach "list functions" "list inflight" list; do
+			[[ -n ${FSN_NO_BPF-} ]] || echo "1 $c nosuch"
+			[[ -n ${FSN_NO_BPF-} ]] || echo "1 $c bad/name"
+		done
+		cat <<-END
+			2 attach
+			2 attach g f --exit nosuch
+			2 attach g f --mode 0666
+			2 attach g f --owner :nosuchgroup
+			1 attach nosuch
+			1 attach g nosuch --lib $LIB
+			1 attach g f --lib /nonexistent
+			1 attach g f --lib $bad
+			1 attach --config $bad
+			1 attach --config /nonexistent
+			1 attach g f --pid 4194304
+			1 attach g [ --regex --lib $LIB
+			2 list presets x
+			2 list --older-than 5
+			2 list functions
+			2 stats --sort nosuch
+			2 stats --fail-if nosuch
+			2 stats --top x
+			1 stats --diff /nonexistent
+			1 stats --diff $bad
+			2 stats --by process --hist
+			2 set
+			2 set g
+			2 detach
+			2 detach g --all
+			2 feature x
+			2 version x
+			2 nosuch
+			2 --nosuch list
+			2 --color nosuch list
+			2 help nosuch
+		END
+	} >"$BATS_TEST_TMPDIR/failures"
+	while read -r want args; do
+		# shellcheck disable=SC2086	# several words
+		fsn -s "$want" --json $args
+		assert_eq "$(jq -c 'keys' <<<"$output")" '["error"]' "standard output of --json $args"
+		[[ $stderr == *"$(json .error)"* ]] ||
+			fail "stderr of '$args' does not have the message: $(json .error)"
+		[[ $stderr == "funcsnoop"* ]]
+		((++cnt))
+	done <"$BATS_TEST_TMPDIR/failures"
+	echo "# $cnt failures" >&3
 }
 
 # --- global options ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ load helpers
 ROOT=$BATS_TEST_DIRNAME/..
 README=$ROOT/README.md
 # Lines of --help long enough for one option each.
-export ARGP_HELP_FMT=rmargin=250
+export COLUMNS=250
 
 # --- what each of them says, a word a line, sorted ------------------------------------
 
@@ -23,13 +23,31 @@ commands_with_page() {
 	commands | grep -vxE 'help|version'
 }
 
-# Long options of `help [COMMAND]`; with -s "x long" for those that have a short form.
-help_long() { # [COMMAND]
-	"$FUNCSNOOP" help "$@" | sed -En 's/^ +(-., )?--([a-z-]+).*/\2/p' | sort
+# Options of `help [COMMAND]`, a line each as "-x, --long" or "--long": those with a line of
+# their own, and those that are only named, as "-x|--long".
+help_options() { # [COMMAND]
+	"$FUNCSNOOP" help "$@" | awk '
+		/^Examples/ { exit }
+		more || sub(/^(Also|Everywhere): /, "") {
+			more = /,$/
+			gsub(/\|--/, ", --")
+			n = split($0, item, /, /)
+			for (i = 1; i <= n; i++)
+				if (item[i] ~ /^ *-.$/)
+					printf "%s, ", item[i]
+				else
+					print item[i]
+			next
+		}
+		/^ +(-., )?--/' | sed -E 's/^ +//; s/(--[a-z-]+).*/\1/'
 }
 
-help_short() { # [COMMAND]
-	"$FUNCSNOOP" help "$@" | sed -En 's/^ +-([A-Za-z]), --([a-z-]+).*/\1 \2/p' | sort
+help_long() { # [COMMAND]
+	help_options "$@" | sed 's/.*--//' | sort -u
+}
+
+help_short() { # [COMMAND]: "x long"
+	help_options "$@" | sed -n 's/^-\(.\), --/\1 /p' | sort -u
 }
 
 # Options that every command has: all that `reset` has, which has none of its own.
@@ -64,8 +82,14 @@ readme_row() { # COMMAND
 	grep -E "^\| *\`funcsnoop $1[ \`]" "$README"
 }
 
-# Values of an option, as the description in --help ends: "...: a, b or c".
+# Values of an option: "--option=a|b", or as the description ends: "by a, b or c".
 help_values() { # COMMAND OPTION
+	local values
+
+	values=$("$FUNCSNOOP" help "$1" | tr ' ' '\n' |
+		sed -n "s/^--$2=\([a-z]*|[a-z|]*\),*$/\1/p" | tr '|' '\n' | sort)
+	[[ -z $values ]] || echo "$values"
+	[[ -z $values ]] || return 0
 	"$FUNCSNOOP" help "$1" | sed -En "s/^ +(-., )?--$2=[A-Z]+ +.*(: |by )//p" |
 		sed 's/, \| or /\n/g' | sort
 }
@@ -92,6 +116,19 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	for c in $(commands_with_page); do
 		fsn help "$c"
 		assert_output_match "^Usage: funcsnoop $c \[OPTION...\]"
+	done
+}
+
+@test "the help of every command fits a screen of 24 lines of 80, with examples" {
+	local c
+
+	unset COLUMNS
+	for c in help $(commands_with_page); do
+		fsn "$c" --help
+		assert_between "${#lines[@]}" 8 24 "lines of $c --help"
+		assert_eq "$(awk 'length > 80' <<<"$output")" "" "lines of $c --help that are too long"
+		assert_output_match '^Examples:$'
+		assert_output_match "^  funcsnoop $([[ $c == help ]] || echo "$c")"
 	done
 }
 
@@ -189,6 +226,8 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 		attach site
 		attach link
 		stats sort
+		stats by
+		stats format
 	END
 	same "values of --color" "$(help_values stats color)" "$(completed --color "")"
 }
