@@ -50,9 +50,12 @@ __noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
 	if (!conf || !args || !more)
 		return 0;
 	size = conf->stack_cnt * sizeof(*more->stack);
-	/* The value that is tested is the one that is used. */
+	/* Two tests of the value that is used: verifiers before 6.13 don't follow one of size - 1. */
 	asm volatile("" : "+r"(size));
-	if (size && size <= sizeof(more->stack))
+	if (size > sizeof(more->stack))
+		return 0;
+	asm volatile("" : "+r"(size));
+	if (size)
 		bpf_probe_read_user(more->stack, size, (void *)STACK_ARGS(sp));
 #pragma unroll
 	for (int i = 0; i < FSN_STRINGS; i++) {

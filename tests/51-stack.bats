@@ -51,6 +51,7 @@ fsn() {
 	small_stacks '*' --count --comm nobody --cpu 0
 }
 
+# bats test_tags=core
 @test "programs that keep arguments on the stack and text have small stacks" {
 	local config=$BATS_TEST_TMPDIR/c.json exit
 

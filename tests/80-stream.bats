@@ -18,6 +18,7 @@ start_stream() { # NAME ARG...
 	poll_until grep -q watching "$(bg_err "$1")"
 }
 
+# bats test_tags=core
 @test "each call is one JSON object, and there are as many as calls" {
 	attach_fix fix_add
 	start_stream s g --json
