@@ -101,7 +101,7 @@ void attach_print_target(const struct attach_options *o, const struct target *t)
 	}
 	for (size_t i = 0; i < t->missing_cnt; i++)
 		functions_add_missing(table, t->missing[i]);
-	if (libfind_denied(t->finder))
+	if (!t->failure.code && libfind_denied(t->finder))
 		cmd_note(o->g, "processes that may not be looked at: %zu",
 			libfind_denied(t->finder));
 	if (o->config)

@@ -366,7 +366,9 @@ static int resolve_all(struct resolver *r, const struct lib_file *const *libs,
 		ret = judge(r);
 	if (ret)
 		return ret;
-	qsort(r->res->targets, r->res->target_cnt, sizeof(*r->res->targets), by_place);
+	if (r->res->target_cnt)
+		qsort(r->res->targets, r->res->target_cnt, sizeof(*r->res->targets),
+			by_place);
 	if (tell_apart(r, SHOWN_TEMPLATE) || tell_apart(r, SHOWN_ARGS) ||
 		tell_apart(r, SHOWN_OFFSET))
 		return resolve_no_memory(r);
