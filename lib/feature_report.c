@@ -242,10 +242,14 @@ static void look_at_bpffs(struct feature_report *r, const char *dir)
 	} else if (!r->bpffs_mounted && geteuid()) {
 		snprintf(r->bpffs_why, sizeof(r->bpffs_why),
 			"not mounted, which needs root");
+		hint(r, "to mount a bpffs: sudo mount -t bpf bpf %s", fs.path);
 	} else if (r->bpffs_mounted &&
 		!(fs.fd >= 0 ? can_write(fs.fd, ".") : can_write(AT_FDCWD, fs.path))) {
 		snprintf(
 			r->bpffs_why, sizeof(r->bpffs_why), "no permission to pin there");
+		hint(r,
+			"a bpffs of your own, named with --bpffs, can be pinned to: "
+			"PRIVILEGES in funcsnoop(8)");
 	}
 	r->bpffs_usable = !r->bpffs_why[0];
 }
