@@ -254,18 +254,19 @@ $stderr") || true
 	done
 }
 
-@test "files and make targets that the README names are there" {
-	local name
+@test "files and make targets that README and CONTRIBUTING name are there" {
+	local doc name
 
-	while read -r name; do
-		[[ -e $ROOT/$name ]] || fail "README.md: no $name"
-	done < <(grep -oE '[`(](cmd|lib|bpf|man|tests|completions)/[A-Za-z0-9_./-]*' "$README" |
-		cut -c 2- | grep -v NAME | sort -u)
-	while read -r name; do
-		grep -qE "^$name:|^\.PHONY:.* $name( |$)" "$ROOT/GNUmakefile" \
-			"$ROOT"/tests/*/*.mk ||
-			fail "README.md: no make $name"
-	done < <(grep -oE '(\bsudo|`|^)( ?)make [a-z-]+' "$README" | sed 's/.*make //' | sort -u)
+	for doc in "$README" "$ROOT/.github/CONTRIBUTING.md"; do
+		while read -r name; do
+			[[ -e $ROOT/$name ]] || fail "$doc: no $name"
+		done < <(grep -oE '[`(](cmd|lib|bpf|man|tests|completions|\.github)/[A-Za-z0-9_./-]*' \
+			"$doc" | cut -c 2- | grep -v NAME | sort -u)
+		while read -r name; do
+			grep -qE "^$name:|^\.PHONY:.* $name( |$)" "$ROOT/GNUmakefile" \
+				"$ROOT"/tests/*/*.mk || fail "$doc: no make $name"
+		done < <(grep -oE '(\bsudo|`|^)( ?)make [a-z-]+' "$doc" | sed 's/.*make //' | sort -u)
+	done
 }
 
 @test "the README's first screen says how to begin, and what is not seen" {
