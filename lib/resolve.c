@@ -217,10 +217,12 @@ static int find_libs(struct resolver *r, struct arg *a,
 			return ret;
 		a->libs = a->own_libs;
 	}
-	if (!a->lib_cnt)
-		return err_set(
-			r->err, -EINVAL, "no library is given for '%s'", a->req->func);
-	return 0;
+	if (a->lib_cnt)
+		return 0;
+	err_set(r->err, -EINVAL, "no library is given for '%s'", a->req->func);
+	err_hint(r->err,
+		"--lib LIB does that, and in a configuration the key \"lib\" or \"libs\"");
+	return -EINVAL;
 }
 
 /* Which requests found nothing, and what that means. */

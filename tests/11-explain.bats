@@ -176,3 +176,12 @@ run_end() { # NAME
 	assert_eq "$status" 0
 	assert_json '.[0] | [(.functions | map(.name)), .missing]' '[["a"],["b"]]'
 }
+
+@test "a group of a configuration without a library is told how to get one" {
+	cat >"$HERE/groups.json" <<-END
+	{ "cuda_func_sym": { "cudaMalloc": "cudaMalloc" }, "custom_sym": { "vectorAdd": "vectorAdd" } }
+	END
+	fsn -s 1 attach --config "$HERE/groups.json" custom --dry-run
+	assert_stderr "funcsnoop attach: no library is given for 'vectorAdd'
+hint: --lib LIB does that, and in a configuration the key \"lib\" or \"libs\""
+}

@@ -270,3 +270,57 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 		[[ $status == 0 ]] || assert_stderr_match "^funcsnoop attach: .*damaged|truncated"
 	done
 }
+
+# --- large files -------------------------------------------------------------------------------------
+
+pages_cached() { # FILE: in the page cache
+	python3 - "$1" <<-'END'
+	import ctypes, mmap, os, sys
+	size = os.path.getsize(sys.argv[1])
+	m = mmap.mmap(os.open(sys.argv[1], os.O_RDONLY), size, access=mmap.ACCESS_COPY)
+	vec = (ctypes.c_ubyte * ((size + mmap.PAGESIZE - 1) // mmap.PAGESIZE))()
+	at = ctypes.addressof(ctypes.c_char.from_buffer(m))
+	assert not ctypes.CDLL(None).mincore(ctypes.c_void_p(at), ctypes.c_size_t(size), vec)
+	print(sum(v & 1 for v in vec))
+	END
+}
+
+# What GPU libraries are: half a gigabyte of data, and code and names in a few megabytes.
+@test "a library of 500 MB is not read whole" {
+	local lib=$BATS_TEST_TMPDIR/libbig.so pages
+
+	need_tool cc python3
+	cat >"$BATS_TEST_TMPDIR/big.c" <<-'END'
+	int big_one(int a) { return a + 1; }
+	__asm__(".section .rodata\n.globl big_data\nbig_data:\n.zero 500000000\n.text");
+	END
+	capture cc -O1 -g0 -fPIC -shared -o "$BATS_TEST_TMPDIR/full.so" "$BATS_TEST_TMPDIR/big.c"
+	cp --sparse=always "$BATS_TEST_TMPDIR/full.so" "$lib"
+	rm "$BATS_TEST_TMPDIR/full.so"
+	capture dd if="$lib" iflag=nocache count=0 status=none
+	assert_between "$(pages_cached "$lib")" 0 2000 "pages cached before"
+	dry big_one --lib "$lib" --json
+	assert_json '.[0].functions | map(.name)' '["big_one"]'
+	pages=$(pages_cached "$lib")
+	rm "$lib"
+	assert_between "$pages" 1 10000 "pages read of 122000"
+}
+
+# Far more than it takes: what grows with the square of the number would miss it.
+@test "five thousand functions take their time, and no more" {
+	local lib=$BATS_TEST_TMPDIR/libmany.so user sys
+
+	need_tool cc
+	for ((i = 0; i < 5000; i++)); do
+		echo "int many_$i(int a) { return a + $i; }"
+	done >"$BATS_TEST_TMPDIR/many.c"
+	capture cc -O1 -g0 -fPIC -shared -o "$lib" "$BATS_TEST_TMPDIR/many.c"
+	# shellcheck disable=SC2016
+	capture bash -c 'TIMEFORMAT="%3U %3S"; time "$@" >"$0"' "$BATS_TEST_TMPDIR/many.json" \
+		"$FUNCSNOOP" attach g 'many_*' --lib "$lib" --dry-run --json
+	# shellcheck disable=SC2154
+	read -r user sys <<<"${stderr//./}"
+	assert_eq "$(jq '.[0].functions | length' "$BATS_TEST_TMPDIR/many.json")" 5000
+	echo "# 5,000 functions: $((10#$user + 10#$sys)) ms of the processor" >&3
+	assert_between $((10#$user + 10#$sys)) 1 10000 "ms of the processor"
+}
