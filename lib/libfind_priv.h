@@ -98,8 +98,8 @@ int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	const char *how, pid_t pid, const struct lib_file **ret_file);
 
 /* libfind_seen.c: remembers what was not used, and where; -ENOMEM only. */
-int libfind_see(
-	struct libfind *lf, const char *path, const struct lib_file *file, const char *why);
+int libfind_see(struct libfind *lf, const char *path, const struct lib_file *file,
+	const char *why);
 void libfind_seen_done(struct libfind *lf);
 
 /* libfind_proc.c: reads the processes' mappings, once. */

@@ -29,7 +29,8 @@ _must_check_ int users_count(const char *proc, const struct users_file *files, s
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err);
 
 /* The same for all files that a group is to have, and for one that it has. */
-_must_check_ int users_of_target(const struct target *t, size_t *ret_cnt, struct err *err);
+_must_check_ int users_of_target(
+	const struct target *t, size_t *ret_cnt, struct err *err);
 _must_check_ int users_of_lib(const struct group *g, uint32_t lib, size_t *ret_cnt,
 	pid_t *ret_pid, struct err *err);
 

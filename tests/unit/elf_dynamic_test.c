@@ -26,6 +26,8 @@ static const char map_source[] =
 	"V2 { global: f; mark; twin*; chosen; use; data; local: *; } V1;\n";
 
 static const char prog_source[] = "#include <ucontext.h>\n#include <stdio.h>\n"
+				  "#include <signal.h>\n"
+				  "void *const kept = (void *)sigaltstack;\n"
 				  "int main(void) { ucontext_t a; puts(\"\");\n"
 				  "return getcontext(&a) || swapcontext(&a, &a); }\n";
 
@@ -84,6 +86,7 @@ static void same_functions(const char *with, const char *without, const char *st
 			x[i].size == y[i].size && x[i].name_cnt == y[i].name_cnt;
 		for (uint32_t k = 0; same && k < x[i].name_cnt; k++)
 			same &= !strcmp(x[i].names[k].name, y[i].names[k].name) &&
+				x[i].names[k].version && y[i].names[k].version &&
 				!strcmp(x[i].names[k].version, y[i].names[k].version);
 	}
 	ok(same, "with their names and versions");
@@ -138,6 +141,8 @@ static void test_program(void)
 	}
 	is_int(elf_file_names_symbol(f, "swapcontext", NULL), 1,
 		"a program's imports are known by its relocations");
+	is_int(elf_file_names_symbol(f, "sigaltstack", NULL), 1,
+		"one whose address is in data by those of data");
 	ok(elf_file_names_known(f), "and known to be all");
 	ok(!elf_file_names_known(blind), "where nothing leads to them, they are not");
 }
