@@ -155,8 +155,10 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 hint: 'funcsnoop attach --mode-all' shares them, too"
 	read_as -s 1 list inflight g --json
 	assert_output "{\"error\":\"calls in flight of group 'g' are for its owner only\"}"
-	assert_eq "$(cd "$FOLDER/g" && find . ! -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
-		"args comms link_0 link_1 pids slots slow sync" "what only the owner has"
+	assert_eq "$(cd "$FOLDER/g" && find . -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
+		"base0 base1 base_hist0 base_hist1 codes confs ctl funcs hists libs meta procs stats text" \
+		"what readers may read"
+	assert_eq "$(find "$FOLDER/g" ! -perm 0640 ! -perm 0600 -type f)" "" "other modes"
 	for map in args slots slow comms; do
 		obj_get -s 13 "$FOLDER/g/$map" 8
 	done
@@ -206,6 +208,9 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 	assert_stderr_match "^hint: only the group's owner and root may change it$"
 	read_as -s 1 stats g --reset
 	read_as -s 1 set g --slow 1s
+	read_as -s 1 stream g
+	assert_output ""
+	assert_stderr_match "^funcsnoop stream: .*(Permission denied|Operation not permitted)"
 	read_as -s 1 detach g
 	assert_stderr "funcsnoop detach: cannot remove group 'g': Permission denied
 hint: only root and the owner of '$FOLDER' may"
