@@ -60,7 +60,8 @@ static void build(void)
 	scratch_file("s.cc", cpp_source, strlen(cpp_source));
 	scratch_run(
 		"mkdir proc && "
-		"cc -g0 -O1 -fPIC -shared -Wl,--version-script=m.map c.c -o libc1.so && "
+		"cc -g0 -O1 -fPIC -shared -Wl,--version-script=m.map,-z,separate-code "
+		"c.c -o libc1.so && "
 		"c++ -g0 -O1 -no-pie s.cc -o shop && strip -o bare shop");
 	if (libfind_new(&opts, &finder, NULL))
 		scratch_die("finder");

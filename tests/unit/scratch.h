@@ -7,12 +7,16 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "tap.h"
 
 static char scratch_dir[PATH_MAX];
 
@@ -88,6 +92,22 @@ __attribute__((format(printf, 1, 2), unused)) static void scratch_run(
 	va_end(ap);
 	if (system(line) != 0)
 		scratch_die(line);
+}
+
+/*
+ * Whether files can be reached through another process's root. An emulator of system calls
+ * may have no openat2(2): then that is said in @what's place.
+ */
+__attribute__((unused)) static bool scratch_has_openat2(const char *what)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC };
+	int fd = syscall(SYS_openat2, AT_FDCWD, scratch_dir, &how, sizeof(how));
+
+	if (fd >= 0)
+		close(fd);
+	else if (errno == ENOSYS)
+		ok(true, "%s # SKIP needs openat2(2)", what);
+	return fd >= 0 || errno != ENOSYS;
 }
 
 /* All of a file; free() it. */
