@@ -178,6 +178,10 @@ int engine_new(
 			return err_hint(err, "%s", log_tail());
 		return caps_hint(code, CAPS_ATTACH, err);
 	}
+	/* libbpf goes on without, if its trial of a map that can be mapped has failed. */
+	if (!e->skel->bss)
+		return err_set(
+			err, -ENOMEM, "cannot load programs: cannot map their switches");
 	*ret_engine = TAKE_PTR(e);
 	return 0;
 }
