@@ -23,11 +23,13 @@
 // has a generation in it: with whom it races (a sweep), one wins. Programs are preemptible
 // (6.0 and later) and run at once on many CPUs: each counter is added to atomically.
 //
-// The stack: from 6.13 on the kernel gives a program or subprogram of this type that uses
-// 64 bytes or more (rounded up to 16) a stack that all tasks on a CPU share
-// (BPF_PRIV_STACK_MIN_SIZE, kernel/bpf/verifier.c), on the ground that it can't be
-// preempted. As a uprobe it can, and then two tasks overwrite each other's variables: seen
-// on 7.2, where calls lost their ends. So every function here uses at most 48 bytes.
+// The stack: from 6.13 on (a76ab5731e32) the kernel gives a program or subprogram of this
+// type whose stack, rounded up to 16, has BPF_PRIV_STACK_MIN_SIZE = 64 bytes or more, one that
+// all tasks on a CPU share (check_max_stack_depth_subprog, kernel/bpf/verifier.c), on the
+// ground that such programs don't run again on a CPU on which they run. Uprobe programs do:
+// they have no such check, and since 6.0 (8c7dcb84e3b7) they can be preempted. Then two tasks
+// overwrite each other's variables: seen on 7.2, where calls lost their ends. So every
+// function here uses at most 48 bytes.
 #include "core.h"
 #include "counters.h"
 #include "filter.h"

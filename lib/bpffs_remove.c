@@ -14,6 +14,8 @@
 #define POLL_MAX_MS 128
 #define MANY_LINKS  32
 #define HELD_MS     2000
+#define WORKERS     256 /* WQ_DFL_ACTIVE, include/linux/workqueue.h */
+#define LINK_MS     150 /* what a release takes at most, one after the other */
 
 /* Ids of links, programs or maps that are to vanish. */
 struct idlist {
@@ -53,17 +55,29 @@ static void idlist_prune(struct idlist *list, int (*next)(__u32 start, __u32 *id
 	list->cnt = kept;
 }
 
-/* Unpins one link and remembers what to wait for. */
-static int unpin_link(int dir_fd, const char *name, struct idlist *links,
-	struct idlist *progs)
+struct removal {
+	struct idlist links, progs, maps;
+	bool can_watch; /* ids can be listed: CAP_SYS_ADMIN */
+};
+
+/*
+ * Unpins one link and remembers what to wait for. A link whose last reference is its pin is
+ * released by a worker of the kernel (bpf_link_put, kernel/bpf/syscall.c), all of them at
+ * the same time; one that is closed last, here, while we wait for it: 20 to 150 ms each.
+ * That is for those who can't see when the workers are done.
+ */
+static int unpin_link(int dir_fd, const char *name, struct removal *r)
 {
 	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
 	struct bpf_link_info info = {};
 	__u32 len = sizeof(info);
 
-	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0 &&
-		(idlist_add(links, info.id) || idlist_add(progs, info.prog_id)))
-		return -ENOMEM;
+	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0) {
+		if (idlist_add(&r->links, info.id) || idlist_add(&r->progs, info.prog_id))
+			return -ENOMEM;
+		if (r->can_watch)
+			close_fd(TAKE_FD(fd));
+	}
 	return unlinkat(dir_fd, name, 0) ? -errno : 0;
 }
 
@@ -84,15 +98,9 @@ static int for_each_pin(int dir_fd, const char *prefix, pin_fn fn, void *arg)
 	return code;
 }
 
-struct removal {
-	struct idlist links, progs, maps;
-};
-
 static int unpin_link_fn(int dir_fd, const char *name, void *arg)
 {
-	struct removal *r = arg;
-
-	return unpin_link(dir_fd, name, &r->links, &r->progs);
+	return unpin_link(dir_fd, name, arg);
 }
 
 static int unpin_map_fn(int dir_fd, const char *name, void *arg)
@@ -111,14 +119,16 @@ static int unpin_map_fn(int dir_fd, const char *name, void *arg)
 /*
  * A link's id goes before its probes do (bpf_link_free: id, release, program), the
  * program's after: so the last program's id tells that nothing fires any more. Maps go
- * last. Programs and maps that somebody else holds open are not waited for long.
+ * last. Programs and maps that somebody else holds open are not waited for longer than
+ * workers may still be at work when the last link has lost its id.
  */
 static void removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
 {
 	long pause_ms = POLL_MS, held_ms = 0;
 	size_t total = r->links.cnt;
+	long most_ms = HELD_MS + LINK_MS * (long)(total < WORKERS ? total : WORKERS);
 
-	while (held_ms < HELD_MS) {
+	while (held_ms < most_ms) {
 		idlist_prune(&r->links, bpf_link_get_next_id);
 		if (progress)
 			progress(total - r->links.cnt, total, arg);
@@ -151,12 +161,14 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 	__cleanup(removal_done) struct removal removal = {};
 	char stage[GROUP_NAME_MAX + 3];
 	_cleanup_close_ int fd = -1;
+	__u32 id;
 	int code;
 
 	snprintf(stage, sizeof(stage), "%s~", name);
 	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
+	removal.can_watch = !bpf_link_get_next_id(0, &id) || errno == ENOENT;
 	code = for_each_pin(fd, "link_", unpin_link_fn, &removal);
 	if (!code)
 		code = for_each_pin(fd, "", unpin_map_fn, &removal);
