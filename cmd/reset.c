@@ -43,12 +43,15 @@ static int run(struct globals *g, int argc, char **argv)
 	struct err err = {};
 
 	cmd_parse(g, &argp, argc, argv, &o);
-	if (groups_open(g, o.names, o.name_cnt, GROUPS_CHANGE, &groups, &err))
+	if (groups_open(g, o.names, o.name_cnt, GROUPS_CHANGE | GROUPS_REST, &groups, &err))
 		return cmd_fail(g, &err);
+	groups_tell_left(g, &groups);
 	for (size_t i = 0; i < groups.cnt; i++)
 		if (stats_reset(groups.group[i], NULL, NULL, &err))
 			return cmd_fail(g, &err);
-	return g->json ? json_print(g, json_array()) : EXIT_DONE;
+	if (g->json && json_print(g, json_array()) != EXIT_DONE)
+		return EXIT_FAILED;
+	return groups.left_cnt ? EXIT_FAILED : EXIT_DONE;
 }
 
 const struct command cmd_reset = { "reset", "[GROUP...]", "start the statistics afresh", run };

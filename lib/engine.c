@@ -2,7 +2,9 @@
 // Opening, sizing, loading and attaching the programs.
 #include <errno.h>
 #include <string.h>
+#include <stdio.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -152,6 +154,16 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	}
 }
 
+/* What attaching needs came with 5.15: cookies and links of perf events (7adfc6c9b315). */
+static bool kernel_is_older(void)
+{
+	struct utsname name;
+	unsigned int major, minor;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+		(major < 5 || (major == 5 && minor < 15));
+}
+
 int engine_new(
 	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
 {
@@ -173,6 +185,8 @@ int engine_new(
 	code = fsn_bpf__load(e->skel);
 	if (code) {
 		err_sys(err, code, "cannot load programs");
+		if (code == -EINVAL && kernel_is_older())
+			return err_hint(err, "this kernel is older than Linux 5.15");
 		/* The verifier's no may be EACCES, and its log says why. */
 		if (code != -EPERM && *log_tail())
 			return err_hint(err, "%s", log_tail());

@@ -322,9 +322,9 @@ attach_three() {
 	spoil b
 }
 
-assert_left_out() { # all that stands on stderr
+assert_left_out() { # [COMMAND]: all that stands on stderr
 	assert_eq "$(sed 's/reads layout [0-9]*$/reads layout N/' <<<"$stderr")" \
-		"funcsnoop stats: group 'b' has layout 99, this command reads layout N
+		"funcsnoop ${1-stats}: group 'b' has layout 99, this command reads layout N
 hint: read it with the version that attached it, or detach it"
 }
 
@@ -343,6 +343,10 @@ c
 	assert_eq "$(grep -c '^funcsnoop_calls_total' "$BATS_TEST_TMPDIR/a.prom")" 2
 	fsn -s 3 stats --fail-if 'calls>5' --json
 	fsn -s 1 stats --fail-if 'calls>10' --json
+	fsn -s 1 reset
+	assert_left_out reset
+	fsn -s 1 stats --all --json
+	assert_json 'map([.group, .functions[0].calls])' '[["a",0],["c",0]]'
 	# By name it is all or nothing.
 	fsn -s 1 stats a b --json
 	assert_left_out
