@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,19 +11,32 @@
 #include "sink.h"
 #include "util.h"
 
+/* Arguments are for the owner's eyes, as the maps that they come from. */
+static int open_file(const char *path, struct sink *s, struct err *err)
+{
+	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
+
+	s->fd = open(path, flags | O_EXCL, 0600);
+	if (s->fd >= 0)
+		s->created = path;
+	else if (errno == EEXIST)
+		s->fd = open(path, flags, 0600);
+	if (s->fd < 0)
+		return err_sys(err, -errno, "cannot open '%s'", path);
+	s->owned = true;
+	return 0;
+}
+
 int sink_open(const char *path, struct sink *s, struct err *err)
 {
 	struct stat st;
+	int code;
 
 	s->name = path ? path : "output";
 	s->fd = STDOUT_FILENO;
-	if (path) {
-		/* Arguments are for the owner's eyes, as the maps that they come from. */
-		s->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-		if (s->fd < 0)
-			return err_sys(err, -errno, "cannot open '%s'", path);
-		s->owned = true;
-	}
+	code = path ? open_file(path, s, err) : 0;
+	if (code)
+		return code;
 	if (fstat(s->fd, &st))
 		return err_sys(err, -errno, "cannot write '%s'", s->name);
 	s->seekable = S_ISREG(st.st_mode) && !(fcntl(s->fd, F_GETFL) & O_APPEND);
@@ -31,6 +45,7 @@ int sink_open(const char *path, struct sink *s, struct err *err)
 
 int sink_begin(struct sink *s, struct err *err)
 {
+	s->created = NULL;
 	if (!s->seekable)
 		return 0;
 	if (s->owned && ftruncate(s->fd, 0))
@@ -52,18 +67,28 @@ static size_t piece(const char *buf, size_t len)
 	return end ? (size_t)(end + 1 - buf) : len;
 }
 
+/* Whoever has the other end may have made it one that doesn't wait (O_NONBLOCK). */
+static void wait_for_room(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	poll(&p, 1, 100);
+}
+
 static int write_all(const struct sink *s, const char *buf, size_t len)
 {
 	while (len) {
 		ssize_t n = write(s->fd, buf, len);
 
-		if (n < 0 && errno == EINTR) {
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (n < 0) {
 			if (s->give_up && s->give_up())
 				return -EINTR;
+			if (errno == EAGAIN)
+				wait_for_room(s->fd);
 			continue;
 		}
-		if (n < 0)
-			return -errno;
 		buf += n;
 		len -= n;
 	}
@@ -131,6 +156,8 @@ int sink_end(struct sink *s, struct err *err)
 void sink_done(struct sink *s)
 {
 	out_done(&s->out);
+	if (s->created)
+		unlink(s->created);
 	if (s->owned)
 		close_fd(s->fd);
 }

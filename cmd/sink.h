@@ -16,6 +16,7 @@ struct sink {
 	int fd;
 	bool owned;          /* fd is to be closed */
 	bool seekable;       /* a file: what went wrong can be cut off */
+	const char *created; /* the file that sink_open() made, until sink_begin() */
 	off_t at;            /* of a file: where the next line goes */
 	uint64_t bytes;      /* written */
 	/* A file ends with this after each write, and the next one takes its place. */
@@ -26,7 +27,11 @@ struct sink {
 
 #define SINK_NONE { .fd = -1 }
 
-/* @path or, with NULL, stdout. The file is made 0600, or kept as it is until sink_begin(). */
+/*
+ * @path or, with NULL, stdout. The file is made 0600, or kept as it is until sink_begin();
+ * one that was made is removed by sink_done() if it never comes to that. Waits, as open(2)
+ * does, for whoever reads a pipe with a name. @path outlives the sink.
+ */
 int sink_open(const char *path, struct sink *ret_sink, struct err *err);
 
 /* From here on the file's old contents are gone. */

@@ -58,9 +58,12 @@ static void on_signal(int sig)
 
 static void signals_begin(void)
 {
-	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM };
-	struct sigaction action = { .sa_handler = on_signal };
+	static const int caught[] = { SIGINT, SIGTERM, SIGALRM };
+	struct sigaction action = { .sa_handler = on_signal }, before;
 
+	/* As nohup(1) has it. */
+	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
 		sigaction(caught[i], &action, NULL);
 	/* Whoever closes the pipe is told of by write(2). */
@@ -126,31 +129,50 @@ static struct call call_of(const struct run *r, const struct stream_record *rec)
 	};
 }
 
+/* What a thread calls itself is nothing that a log should take for its own. */
 static void alert(struct run *r, const struct call *c)
 {
 	if (!r->o->alert || !c->slow)
 		return;
 	r->alert.len = 0;
+	out_escaped(&r->alert, c->comm, strlen(c->comm));
+	out_char(&r->alert, '[');
+	out_u64(&r->alert, c->pid);
+	out_char(&r->alert, '/');
+	out_u64(&r->alert, c->tid);
+	out_str(&r->alert, "] ");
 	stream_line(&r->alert, c, CALL_WHOLE);
 	out_char(&r->alert, '\0');
 	if (r->alert.failed)
 		return;
-	syslog(LOG_WARNING, "%s[%d/%d] %s", c->comm, c->pid, c->tid, r->alert.buf);
+	syslog(LOG_WARNING, "%s", r->alert.buf);
+}
+
+static bool is_enough(const struct run *r)
+{
+	return r->o->max_calls && r->calls >= r->o->max_calls;
+}
+
+static void write_event(struct run *r, const struct call *c, enum call_form form)
+{
+	if (is_enough(r))
+		return;
+	r->o->format->call(&r->page, c, form);
+	r->calls++;
 }
 
 static void write_call(struct run *r, const struct stream_record *rec)
 {
-	const struct stream_options *o = r->o;
 	struct call c = call_of(r, rec);
 
 	if (rec->kind == STREAM_ENTRY) {
-		o->format->call(&r->page, &c, CALL_ENTRY);
+		write_event(r, &c, CALL_ENTRY);
 		return;
 	}
-	if (o->exits)
-		o->format->call(&r->page, &c, CALL_EXIT);
-	if (o->calls)
-		o->format->call(&r->page, &c, CALL_WHOLE);
+	if (r->o->exits)
+		write_event(r, &c, CALL_EXIT);
+	if (r->o->calls)
+		write_event(r, &c, CALL_WHOLE);
 	alert(r, &c);
 }
 
@@ -172,10 +194,9 @@ static int on_record(const struct stream_record *rec, void *arg)
 		write_call(r, rec);
 		break;
 	}
-	r->calls++;
 	if (r->sink.out.len >= FLUSH_BYTES && sink_flush(&r->sink, &r->err))
 		return r->err.code;
-	return r->calls == r->o->max_calls ? ENOUGH : 0;
+	return is_enough(r) ? ENOUGH : 0;
 }
 
 /* --- progress --------------------------------------------------------------------------------- */
@@ -316,9 +337,10 @@ static int begin(struct run *r, struct err *err)
 	size_t funcs;
 	int code;
 
-	code = open_groups(r, err);
+	/* It may wait for a reader: not with the groups' lock held. */
+	code = sink_open(o->output, &r->sink, err);
 	if (!code)
-		code = sink_open(o->output, &r->sink, err);
+		code = open_groups(r, err);
 	if (!code)
 		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &o->filter,
 			o->buffer_bytes, &r->stream, err);

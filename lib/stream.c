@@ -98,8 +98,12 @@ static void member_renew(struct member *m)
 	m->lease = now + LEASE_NS;
 	if (old < now)
 		__atomic_fetch_add(&m->gap_ns, now - old, __ATOMIC_SEQ_CST);
-	if (!(__atomic_load_n(&m->ctl->streams, __ATOMIC_SEQ_CST) & 1U << m->place))
-		member_switch_on(m);
+	if (__atomic_load_n(&m->ctl->streams, __ATOMIC_SEQ_CST) & 1U << m->place)
+		return;
+	/* A program that saw the old lease just before it was renewed. */
+	if (old >= now)
+		__atomic_fetch_add(&m->gap_ns, now + LEASE_NS - old, __ATOMIC_SEQ_CST);
+	member_switch_on(m);
 }
 
 /* In a thread of its own: a reader that waits for a slow terminal goes on losing records,
@@ -367,13 +371,14 @@ int stream_open(const struct bpffs *fs, struct group *const *groups, size_t grou
 		s->member[s->cnt].g = groups[s->cnt];
 		code = member_join(s, s->cnt, filter, err);
 	}
-	if (!code)
-		code = keeper_start(s, err);
 	if (code)
 		return code;
+	s->running = true;
 	for (size_t i = 0; i < s->cnt; i++)
 		member_switch_on(&s->member[i]);
-	s->running = true;
+	code = keeper_start(s, err);
+	if (code)
+		return code;
 	*ret_stream = TAKE_PTR(s);
 	return 0;
 }
@@ -610,7 +615,8 @@ uint64_t stream_lost(const struct stream *s)
 	uint64_t lost = s->lost;
 
 	for (size_t i = 0; i < s->cnt; i++)
-		if (s->member[i].place != NO_PLACE)
+		if (s->member[i].place != NO_PLACE &&
+			!__atomic_load_n(&s->member[i].evicted, __ATOMIC_SEQ_CST))
 			lost += __atomic_load_n(&s->member[i].conf->lost, __ATOMIC_RELAXED);
 	return lost;
 }

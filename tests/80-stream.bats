@@ -1,31 +1,535 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-2-Clause
-# funcsnoop stream: each call once, filters, two at a time, and what is lost is counted.
+# funcsnoop stream: each call once, filters, several at a time, what is lost is counted, and
+# what a stream that is killed or stopped leaves.
 # bats file_tags=bpf
 
 load helpers
+load stream
 
-LIB=$FIX/libfix.so
+# --- each call once -----------------------------------------------------------------------
 
-attach_fix() { # FUNCTION...
-	need_bpf
-	fsn attach g "$@" --lib "$LIB"
-}
-
-# A stream in the background, once it watches.
-start_stream() { # NAME ARG...
-	start_bg "$1" "$FUNCSNOOP" stream "${@:2}"
-	poll_until grep -q watching "$(bg_err "$1")"
-}
-
-# bats test_tags=core
+# bats test_tags=bpf,core
 @test "each call is one JSON object, and there are as many as calls" {
-	attach_fix fix_add
+	need_bpf
+	need_tool jq
+	fsn attach g fix_add --lib "$LIB"
 	start_stream s g --json
 	capture "$FIX/call" add 1234
-	stop_bg -INT s
-	assert_eq "$status" 0
+	stop_stream s
 	assert_eq "$(jq -c 'select(.type == "call" and .function == "fix_add")' <<<"$output" | wc -l)" 1234
 	assert_eq "$(wc -l <<<"$output")" 1234
+	assert_free g
+	fsn detach g
+}
+
+@test "calls of threads and of processes are each shown once, with whose they are" {
+	attach_fix fix_ret
+	start_stream s g --json
+	capture "$FIX/call" --threads 4 --procs 3 --comm caller ret 100
+	local pids
+	pids=$(sed -n 's/^child //p' <<<"$output" | sort)
+	stop_stream s
+	assert_events "call fix_ret 1200"
+	assert_eq "$(jq .pid <<<"$output" | sort -u)" "$pids"
+	assert_eq "$(jq -s 'group_by(.tid) | map(length) | unique' -c <<<"$output")" "[100]"
+	assert_eq "$(jq -s 'group_by(.pid) | map(map(.tid) | unique | length)' -c <<<"$output")" "[4,4,4]"
+	fsn detach g
+}
+
+each_link() { # EXIT: the same numbers with each kind of link
+	local link
+
+	need_bpf
+	need_tool jq
+	for link in session multi perf; do
+		(need_link "$link") >/dev/null 2>&1 || continue
+		fsn attach g fix_add fix_nested fix_recurse --lib "$LIB" --exit "$1" --link "$link"
+		start_stream s g --json
+		capture "$FIX/call" --arg 5 nested 20
+		capture "$FIX/call" --arg 30 recurse 2
+		stop_stream s
+		assert_events "call fix_add 100
+call fix_nested 20
+call fix_recurse 60" || fail "with $link links"
+		assert_eq "$(jq -r 'select(.function == "fix_recurse").ret' <<<"$output" | sort -n | uniq -c |
+			awk '$1 != 2' | wc -l)" 0 "each depth twice, with $link links"
+		fsn detach g
+	done
+}
+
+@test "every kind of link shows the same calls, with return probes" {
+	each_link return
+}
+
+@test "every kind of link shows the same calls, with ends seen at ret instructions" {
+	each_link ret
+}
+
+@test "recursion of 200 calls is 200 events where ends are seen at ret instructions" {
+	need_bpf
+	need_tool jq
+	fsn attach g fix_recurse --lib "$LIB" --exit ret
+	start_stream s g --json
+	capture "$FIX/call" --arg 200 recurse 2
+	stop_stream s
+	assert_events "call fix_recurse 400"
+	assert_eq "$(jq -s '[.[].ret] | add' <<<"$output")" $((2 * 200 * 201 / 2))
+	fsn detach g
+}
+
+@test "a call that ends in a jump to another function has an unknown result" {
+	need_bpf
+	need_tool jq
+	fsn attach g eng_outer eng_inner --lib "$FIX/libengine.so" --exit ret
+	start_stream s g --json
+	capture "$FIX/engine" tail 50
+	stop_stream s
+	assert_events "call eng_inner 50
+call eng_outer 50"
+	assert_eq "$(jq -c 'select(.function == "eng_outer").ret' <<<"$output" | sort -u)" null
+	assert_eq "$(jq -c 'select(.function == "eng_inner").ret' <<<"$output" | grep -c null)" 0
+	fsn detach g
+}
+
+@test "a function whose entry is its end has events without a duration" {
+	need_arch x86_64
+	need_bpf
+	need_tool jq
+	fsn attach g asm_jmp asm_ret --lib "$FIX/libinsn.so" --site entry
+	start_stream s g --json --events all
+	capture "$FIX/asmcall" asm_jmp 30
+	capture "$FIX/asmcall" asm_ret 20
+	stop_stream s
+	assert_events "call asm_jmp 30
+call asm_ret 20
+entry asm_jmp 30
+entry asm_ret 20
+exit asm_jmp 30
+exit asm_ret 20"
+	assert_eq "$(jq -c 'select(.type != "entry").duration_ns' <<<"$output" | sort -u)" null
+	fsn detach g
+}
+
+@test "functions that are only counted have entries" {
+	need_bpf
+	need_tool jq
+	fsn attach g fix_add --lib "$LIB" --count
+	start_stream s g --json --events entry
+	start_stream t g --json
+	capture "$FIX/call" --arg 7 add 40
+	stop_stream t
+	assert_eq "$output" ""
+	assert_stderr_match "functions of group 'g' are only counted: --events entry shows their calls"
+	stop_stream s
+	assert_events "entry fix_add 40"
+	assert_eq "$(jq -c '[.args.arg1, .ret, .duration_ns]' <<<"$output" | sort -u)" '["0x7",null,null]'
+	fsn detach g
+}
+
+@test "--events: entries, exits, calls, or all, in the order in which they were" {
+	attach_fix fix_nested fix_add
+	start_stream e g --json --events entry
+	start_stream x g --json --events exit
+	start_stream a g --json --events all
+	capture "$FIX/call" --arg 2 nested 10
+	stop_stream e
+	assert_events "entry fix_add 20
+entry fix_nested 10"
+	stop_stream x
+	assert_events "exit fix_add 20
+exit fix_nested 10"
+	stop_stream a
+	assert_eq "$(jq -r '"\(.type) \(.function)"' <<<"$output" | head -n 8 | paste -sd,)" \
+		"entry fix_nested,entry fix_add,exit fix_add,call fix_add,entry fix_add,exit fix_add,call fix_add,exit fix_nested"
+	assert_eq "$(wc -l <<<"$output")" 90
+	fsn detach g
+}
+
+@test "a call that began before the stream has no arguments, but its duration and result" {
+	attach_fix fix_hang
+	start_bg c "$FIX/call" hang 1
+	wait_line c '^blocked'
+	start_stream s g --json
+	tell c
+	wait_bg c
+	stop_stream s
+	assert_events "call fix_hang 1"
+	assert_json '[.args, .ret, .duration_ns > 0]' '[null,0,true]'
+	fsn detach g
+}
+
+# --- filters ------------------------------------------------------------------------------
+
+@test "--slow, --min and --failed show those calls and no others" {
+	attach_typed --slow 20ms
+	start_stream slow g --json --slow
+	start_stream min g --json --min 20ms
+	start_stream failed g --json --failed
+	capture "$FIX/call" --arg 1,30000,1 sleep_us 9
+	capture "$FIX/call" --arg 0,2,0,7 fail 8
+	stop_stream slow
+	assert_events "call sleep 3"
+	assert_eq "$(jq -c '[.args.us, .slow, .failed]' <<<"$output" | sort -u)" '[30000,true,false]'
+	stop_stream min
+	assert_events "call sleep 3"
+	stop_stream failed
+	assert_events "call fail 4"
+	assert_eq "$(jq -c '[.ret, .ret_name, .slow, .failed]' <<<"$output" | sort | uniq -c | tr -s ' ')" \
+		' 2 [2,"fixBad",false,true]
+ 2 [7,null,false,true]'
+	fsn detach g
+}
+
+@test "--pid shows the calls of these processes" {
+	attach_fix fix_add
+	start_bg c "$FIX/call" --wait --procs 3 add 50
+	wait_ready c
+	local pids
+	mapfile -t pids < <(sed -n 's/^child //p' "$(bg_out c)")
+	start_stream one g --json -p "${pids[1]}"
+	start_stream two g --json -p "${pids[0]}" -p "${pids[2]}"
+	tell c
+	wait_bg c
+	stop_stream one
+	assert_eq "$(jq .pid <<<"$output" | sort | uniq -c | tr -s ' ')" " 50 ${pids[1]}"
+	stop_stream two
+	assert_eq "$(jq .pid <<<"$output" | sort | uniq -c | tr -s ' ' | sort)" \
+		"$(printf ' 50 %s\n' "${pids[0]}" "${pids[2]}" | sort)"
+	fsn detach g
+}
+
+@test "--function takes names and globs" {
+	attach_fix fix_add fix_ret fix_nested
+	start_stream name g --json -f fix_add
+	start_stream glob g --json -f 'fix_[rn]*'
+	start_stream both g --json -f fix_ret -f '*_add'
+	assert_eq "$(<"$(bg_err both)")" "funcsnoop stream: watching 2 functions of 1 group"
+	capture "$FIX/call" --arg 2 nested 10
+	capture "$FIX/call" ret 7
+	stop_stream name
+	assert_events "call fix_add 20"
+	stop_stream glob
+	assert_events "call fix_nested 10
+call fix_ret 7"
+	stop_stream both
+	assert_events "call fix_add 20
+call fix_ret 7"
+	fsn detach g
+}
+
+@test "--sample shows one of N, rounded up" {
+	attach_fix fix_add
+	start_stream three g --json --sample 3
+	start_stream seven g --json --sample 7
+	start_stream one g --json --sample 1
+	capture "$FIX/call" add 100
+	stop_stream three
+	assert_events "call fix_add 34"
+	stop_stream seven
+	assert_events "call fix_add 15"
+	stop_stream one
+	assert_events "call fix_add 100"
+	fsn detach g
+}
+
+@test "several filters: what passes all, and --sample counts what passed the others" {
+	attach_typed --slow 10ms
+	start_bg c "$FIX/call" --wait --procs 2 --arg 2,0 fail 20
+	wait_ready c
+	local pid
+	pid=$(sed -n 's/^child //p' "$(bg_out c)" | head -n 1)
+	start_stream s g --json --failed -p "$pid" -f fa* --sample 4
+	start_stream none g --json --failed --slow
+	tell c
+	wait_bg c
+	stop_stream s
+	assert_events "call fail 3"
+	assert_eq "$(jq -c '[.pid, .failed]' <<<"$output" | sort -u)" "[$pid,true]"
+	stop_stream none
+	assert_eq "$output" ""
+	fsn detach g
+}
+
+@test "--number ends after so many events, exactly" {
+	attach_fix fix_add
+	start_stream n g --json -n 17
+	start_stream all g --json -n 8 --events all
+	start_stream one g --json --events exit -n 1
+	capture "$FIX/call" add 100
+	wait_bg n
+	assert_events "call fix_add 17"
+	wait_bg all
+	assert_events "call fix_add 2
+entry fix_add 3
+exit fix_add 3"
+	wait_bg one
+	assert_events "exit fix_add 1"
+	assert_free g
+	fsn detach g
+}
+
+@test "--duration ends after so long, with all calls made until then" {
+	attach_fix fix_add
+	start_stream d g --json -d 1
+	capture "$FIX/call" add 100
+	wait_bg d
+	assert_events "call fix_add 100"
+	local ms
+	ms=$(ms_of "$FUNCSNOOP" stream g -d 300ms)
+	assert_between "$ms" 300 3000
+	fsn detach g
+}
+
+# --- several ------------------------------------------------------------------------------
+
+@test "eight streams of a group, each exact; the ninth is refused, and one that ends makes room" {
+	attach_fix fix_add
+	local i
+	for i in 1 2 3 4 5 6 7 8; do
+		start_stream "s$i" g --json --sample "$i"
+	done
+	fsn -s 1 stream g
+	assert_stderr "funcsnoop stream: group 'g' has 8 streams already
+hint: end one; what a killed one leaves goes after 5 s"
+	capture "$FIX/call" add 840
+	stop_stream s3
+	assert_events "call fix_add 280"
+	start_stream again g --json
+	capture "$FIX/call" add 10
+	stop_stream again
+	assert_events "call fix_add 10"
+	for i in 1 2 4 5 6 7 8; do
+		stop_stream "s$i"
+		assert_events "call fix_add $(((850 + i - 1) / i))"
+	done
+	assert_free g
+	fsn detach g
+}
+
+@test "one stream of several groups, or of all; a group named twice is meant once" {
+	attach_fix fix_add
+	fsn attach h fix_ret fix_add --lib "$LIB" --exit return
+	start_stream two h g --json
+	start_stream all --json
+	start_stream twice g g --json
+	start_stream glob --json -f '*_ret'
+	assert_eq "$(<"$(bg_err two)")" "funcsnoop stream: watching 3 functions of 2 groups"
+	capture "$FIX/call" add 30
+	capture "$FIX/call" ret 20
+	local want='["g","fix_add"] 30
+["h","fix_add"] 30
+["h","fix_ret"] 20' name
+	for name in two all; do
+		stop_stream "$name"
+		assert_eq "$(jq -c '[.group, .function]' <<<"$output" | sort | uniq -c |
+			awk '{ print $2, $1 }')" "$want"
+	done
+	stop_stream twice
+	assert_events "call fix_add 30"
+	stop_stream glob
+	assert_events "call fix_ret 20"
+	assert_free g
+	assert_free h
+	fsn detach g h
+}
+
+# --- killed, stopped ------------------------------------------------------------------------
+
+lease_ended() { # GROUP: of all its streams
+	local now
+
+	now=$(awk '{ printf "%d", $1 * 1000 }' /proc/uptime)
+	[[ $(map_of "$1" streams |
+		jq "[.. | objects | .lease_ns? // empty | select(. / 1000000 >= $now)] | length") == 0 ]]
+}
+
+@test "kill -9: recording ends by itself, the next command frees the place, counts are exact" {
+	need_tool bpftool
+	attach_fix fix_add
+	start_stream s g --json
+	start_stream t g --json -o "$BATS_TEST_TMPDIR/t.json"
+	stop_bg -KILL s
+	stop_bg -KILL t
+	assert_eq "$(rings g)" 2
+	poll_until lease_ended g
+	capture "$FIX/call" add 10
+	assert_eq "$(switches g)" "[0,0]" "after a call when the lease has ended"
+	assert_eq "$(rings g)" 2 "swept by a call"
+	fsn list
+	assert_free g
+	start_stream s g --json
+	capture "$FIX/call" add 25
+	stop_stream s
+	assert_events "call fix_add 25"
+	assert_numbers g "fix_add 35 0 35 0 0 0"
+	fsn detach g
+}
+
+@test "a stream that was stopped says for how long nothing was recorded, and goes on" {
+	need_tool bpftool
+	attach_fix fix_add
+	start_stream s g --json
+	start_stream t g
+	kill -STOP "$(bg_pid s)" "$(bg_pid t)"
+	capture "$FIX/call" add 10
+	poll_until lease_ended g
+	capture "$FIX/call" add 20
+	assert_eq "$(switches g)" "[0,0]"
+	kill -CONT "$(bg_pid s)" "$(bg_pid t)"
+	poll_until grep -q '"gap"' "$(bg_out s)"
+	poll_until grep -q -- '-- stopped' "$(bg_out t)"
+	capture "$FIX/call" add 5
+	stop_stream s
+	assert_events "call fix_add 15
+gap - 1"
+	assert_eq "$(jq -r .type <<<"$output" | uniq -c | tr -s ' ' | paste -sd,)" " 10 call, 1 gap, 5 call"
+	assert_between "$(jq 'select(.type == "gap").duration_ns' <<<"$output")" 1000 20000000000
+	stop_stream t
+	assert_output_match '^-- stopped: nothing of g was recorded for [0-9.]+ m?s --$'
+	assert_eq "$(grep -c fix_add <<<"$output")" 15
+	fsn detach g
+}
+
+@test "a stream that was stopped until its place was given away ends with an error" {
+	need_tool bpftool
+	attach_fix fix_add
+	start_stream s g --json
+	kill -STOP "$(bg_pid s)"
+	poll_until lease_ended g
+	start_stream t g --json
+	assert_eq "$(rings g)" 1
+	capture "$FIX/call" add 5
+	kill -CONT "$(bg_pid s)"
+	wait_bg -s 1 s
+	assert_stderr_match "this process was stopped for so long that its place in group 'g' was given away"
+	assert_json 'select(.error).error' \
+		"this process was stopped for so long that its place in group 'g' was given away"
+	capture "$FIX/call" add 5
+	stop_stream t
+	assert_events "call fix_add 10"
+	assert_free g
+	fsn detach g
+}
+
+# --- lost ---------------------------------------------------------------------------------
+
+# Calls delivered, the sum of what is said to be lost, and what stderr says.
+assert_all_accounted() { # CALLS
+	local got lost
+
+	got=$(jq -s '[.[] | select(.type == "call")] | length' <<<"$output")
+	lost=$(jq -s '[.[] | select(.type == "lost").count] | add // 0' <<<"$output")
+	assert_eq $((got + lost)) "$1" "delivered $got and lost $lost"
+	((got > 0 && lost > 0)) || fail "delivered $got and lost $lost"
+	assert_stderr_match "^funcsnoop stream: $lost calls were lost: --buffer makes more room, filters less to write$"
+}
+
+@test "calls that find no room are counted: of a reader that is stopped" {
+	attach_fix fix_add
+	start_stream s g --json --buffer 4K
+	kill -STOP "$(bg_pid s)"
+	capture "$FIX/call" --threads 3 add 400
+	kill -CONT "$(bg_pid s)"
+	poll_until has_lines s 10
+	capture "$FIX/call" add 3
+	stop_stream s
+	assert_all_accounted 1203
+	assert_eq "$(jq -c '[.group, .type]' <<<"$output" | grep -c lost)" 1 "told once, where it was"
+	assert_eq "$(tail -n 4 <<<"$output" | jq -r .type | paste -sd,)" "lost,call,call,call"
+	assert_free g
+	fsn detach g
+}
+
+@test "calls that find no room are counted: several threads, a full pipe, several groups" {
+	attach_fix fix_add
+	fsn attach h fix_add --lib "$LIB" --exit return
+	mkfifo "$BATS_TEST_TMPDIR/pipe"
+	exec 8<>"$BATS_TEST_TMPDIR/pipe"
+	start_stream s --json --buffer 4K -o "$BATS_TEST_TMPDIR/pipe" 8>&-
+	capture "$FIX/call" --threads 4 add 1000
+	start_bg reader cat "$BATS_TEST_TMPDIR/pipe" 8>&-
+	poll_until has_open reader "$BATS_TEST_TMPDIR/pipe"
+	exec 8>&-
+	capture "$FIX/call" --threads 4 add 500
+	kill -INT "$(bg_pid s)"
+	wait_bg s
+	local note=$stderr
+	wait_bg reader
+	stderr=$note
+	assert_all_accounted 12000
+	local g
+	for g in g h; do
+		assert_eq "$(jq -s "[.[] | select(.group == \"$g\") | .count // 1] | add" <<<"$output")" 6000
+	done
+	assert_numbers g "fix_add 6000 0 6000 0 0 0"
+	fsn detach g h
+}
+
+# --- order --------------------------------------------------------------------------------
+
+@test "events of many threads come in the order of their ends" {
+	attach_fix fix_add fix_nested
+	start_stream s g --json
+	capture "$FIX/call" --threads 8 --arg 3 nested 500
+	stop_stream s
+	assert_events "call fix_add 12000
+call fix_nested 4000"
+	assert_eq "$(jq -s '[.[] | .ts_ns + .duration_ns] as $t | [range(1; $t | length)
+		| select($t[.] < $t[. - 1])] | length' <<<"$output")" 0 "out of order"
+	assert_eq "$(jq -s 'length as $n | (map({ts_ns, tid, function}) | unique | length) == $n' <<<"$output")" true
+	fsn detach g
+}
+
+# --- what else happens to the group -----------------------------------------------------------
+
+@test "detach while streaming: all calls are shown, and the stream ends" {
+	attach_fix fix_add
+	start_stream s g --json
+	capture "$FIX/call" add 30
+	fsn detach g
+	wait_bg -t 5 s
+	assert_events "call fix_add 30"
+	assert_stderr "funcsnoop stream: watching 1 function of 1 group
+funcsnoop stream: all groups were detached"
+}
+
+@test "detach of one of two groups: the stream goes on with the other" {
+	attach_fix fix_add
+	fsn attach h fix_ret --lib "$LIB" --exit return
+	start_stream s --json
+	fsn detach g
+	capture "$FIX/call" ret 4
+	capture "$FIX/call" add 4
+	poll_until has_lines s 4
+	kill -0 "$(bg_pid s)"
+	stop_stream s
+	assert_events "call fix_ret 4"
+	fsn detach h
+}
+
+@test "attach --replace while streaming ends the stream of the old group" {
+	attach_fix fix_add
+	start_stream s g --json
+	capture "$FIX/call" add 3
+	fsn attach g fix_add --lib "$LIB" --exit return --replace
+	capture "$FIX/call" add 3
+	wait_bg -t 5 s
+	assert_events "call fix_add 3"
+	assert_stderr_match "all groups were detached"
+	assert_free g
+	fsn detach g
+}
+
+@test "reset and set while streaming change no event" {
+	attach_fix fix_add
+	start_stream s g --json
+	capture "$FIX/call" add 10
+	fsn reset g
+	fsn set g --slow 1ns
+	capture "$FIX/call" add 10
+	stop_stream s
+	assert_events "call fix_add 20"
+	assert_eq "$(jq -c .slow <<<"$output" | uniq -c | tr -s ' ' | paste -sd,)" " 10 false, 10 true"
 	fsn detach g
 }
