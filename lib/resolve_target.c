@@ -43,9 +43,12 @@ static uint32_t *table_slot(struct resolver *r, const struct lib_file *lib, uint
 
 	for (;; at++) {
 		uint32_t *slot = &r->table[at & mask];
-		const struct resolve_target *t = &r->res->targets[*slot - 1];
+		const struct resolve_target *t;
 
-		if (!*slot || (t->lib == lib && t->addr == addr))
+		if (!*slot)
+			return slot;
+		t = &r->res->targets[*slot - 1];
+		if (t->lib == lib && t->addr == addr)
 			return slot;
 	}
 }
