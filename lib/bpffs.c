@@ -57,7 +57,7 @@ static int open_mount(const char *dir, bool create, struct err *err)
 		err_hint(err, "needs root; try with sudo, or name a mounted one with --bpffs");
 		return code;
 	}
-	fd = close_fd(fd);
+	close(fd);
 	fd = open(dir, PATH_FLAGS);
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open bpffs folder '%s'", dir);

@@ -38,7 +38,7 @@ uint64_t caps_effective(void)
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "CapEff: %" SCNx64, &caps) == 1)
 			break;
-	return caps & CAPS_BIT(CAP_SYS_ADMIN) ? caps | CAPS_ATTACH : caps;
+	return (caps & CAPS_BIT(CAP_SYS_ADMIN)) ? caps | CAPS_ATTACH : caps;
 }
 
 const char *caps_names(uint64_t caps, char *buf, unsigned int size)

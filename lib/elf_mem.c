@@ -156,6 +156,7 @@ static void notes_scan(struct note_scan *s, const uint8_t *b, size_t size, uint6
 	while (size - at >= sizeof(nh)) {
 		uint64_t name, desc, end;
 
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not of a size */
 		memcpy(&nh, b + at, sizeof(nh));
 		name = at + sizeof(nh);
 		desc = (name + nh.n_namesz + mask) & ~mask;

@@ -13,7 +13,7 @@
 const char *map_pin_name(enum map_id id)
 {
 	static const char *const pins[] = {
-#define X(map_id, pin, map) [map_id] = pin,
+#define X(map_id, pin, map) [map_id] = (pin),
 		MAPS(X)
 #undef X
 	};
@@ -47,7 +47,7 @@ bool map_is_counter(enum map_id id)
 int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 {
 	_cleanup_free_ uint32_t *keys = malloc(cnt * sizeof(*keys) + 1);
-	uint32_t from = first - 1, next, done = 0, n;
+	uint32_t from, next, done = 0, n;
 
 	if (!keys)
 		return -ENOMEM;
@@ -55,7 +55,7 @@ int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 		/* A batch begins behind the key that it is given; none stands for the start. */
 		from = first + done - 1;
 		n = cnt - done;
-		if (bpf_map_lookup_batch(fd, first + done ? &from : NULL, &next, keys,
+		if (bpf_map_lookup_batch(fd, (first + done) ? &from : NULL, &next, keys,
 			    (char *)buf + done * size, &n, NULL) &&
 			errno != ENOENT)
 			return -errno;

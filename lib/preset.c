@@ -155,7 +155,6 @@ static int list_add(struct list *l, const char *name, const char *origin, struct
 	_cleanup_set_ struct preset_set *set = NULL;
 	struct preset_entry *grown, *e;
 	struct err why = { 0 };
-	int rc;
 
 	if (list_has(l, name))
 		return 0;
@@ -166,14 +165,14 @@ static int list_add(struct list *l, const char *name, const char *origin, struct
 	e = &l->entries[l->cnt];
 	*e = (struct preset_entry) { .name = strdup(name) };
 	l->cnt++;
-	rc = preset_find(name, &set, &why);
-	e->origin = strdup(rc ? origin : set->groups[0].origin);
-	if (rc)
+	preset_find(name, &set, &why);
+	e->origin = strdup(set ? set->groups[0].origin : origin);
+	if (!set)
 		e->error = strdup(why.msg);
 	else if (set->groups[0].description)
 		e->description = strdup(set->groups[0].description);
-	e->func_cnt = rc ? 0 : set->groups[0].func_cnt;
-	return e->name && e->origin && (!rc || e->error)
+	e->func_cnt = set ? set->groups[0].func_cnt : 0;
+	return e->name && e->origin && (set || e->error)
 		? 0
 		: err_sys(err, -ENOMEM, "cannot list presets");
 }

@@ -32,8 +32,8 @@ struct reader {
 	for (struct json_object_iterator _i = json_object_iter_begin(obj), \
 					 _e = json_object_iter_end(obj);   \
 		!json_object_iter_equal(&_i, &_e) &&                       \
-		(name = json_object_iter_peek_name(&_i),                   \
-		val = json_object_iter_peek_value(&_i), true);             \
+		((name) = json_object_iter_peek_name(&_i),                 \
+		(val) = json_object_iter_peek_value(&_i), true);           \
 		json_object_iter_next(&_i))
 
 /* A member, or NULL. */
@@ -71,10 +71,10 @@ int reader_no_error(
 int reader_types(struct reader *r, struct json_object *obj);
 
 /*
- * Looks for the preset of the name of a configuration file's group, so that r->parent and
- * r->symbols are set, or NULL. Fails when there is one with errors.
+ * Looks for the preset that a configuration file's group @name is named like, so that
+ * r->parent and r->symbols are set, or NULL. Fails when there is one with errors.
  */
-int reader_parent(struct reader *r, const char *group);
+int reader_parent(struct reader *r, const char *name);
 
 /* One function of a group, from a string or an object, on top of what r->parent knows. */
 int reader_func(struct reader *r, const char *name, struct json_object *val,

@@ -411,6 +411,7 @@ NUMBERS='def numbers: .[0]
 
 # A line for each function of which something is wrong that is true of every reading; at
 # rest what is broken down adds up, too.
+# shellcheck disable=SC2016	# jq has variables of its own
 SOUND='def unsound: .[].functions[]
 	| select(.calls + .carried != (.returns // 0) + .in_flight + .abandoned + .untimed)
 	| "\(.name): calls + carried is not returns + in_flight + abandoned + untimed";
