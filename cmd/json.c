@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What all JSON documents share: keys, strings that are UTF-8, writing, and errors.
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <json-c/json.h>
@@ -9,9 +9,54 @@
 #include "json_set.h"
 #include "text.h"
 
+static void out_of_memory(void)
+{
+	fprintf(stderr, "funcsnoop: out of memory\n");
+	exit(EXIT_FAILED);
+}
+
+static struct json_object *made(struct json_object *value)
+{
+	if (!value)
+		out_of_memory();
+	return value;
+}
+
+struct json_object *json_new(void)
+{
+	return made(json_object_new_object());
+}
+
+struct json_object *json_array(void)
+{
+	return made(json_object_new_array());
+}
+
+struct json_object *json_int(int64_t value)
+{
+	return made(json_object_new_int64(value));
+}
+
+struct json_object *json_flag(bool value)
+{
+	return made(json_object_new_boolean(value));
+}
+
+struct json_object *json_double(double value, const char *text)
+{
+	return made(json_object_new_double_s(value, text));
+}
+
+void json_add(struct json_object *array, struct json_object *value)
+{
+	if (json_object_array_add(array, value))
+		out_of_memory();
+}
+
 void json_set(struct json_object *obj, const char *key, struct json_object *value)
 {
-	json_object_object_add(obj, key, value);
+	if (json_object_object_add(obj, key, value))
+		out_of_memory();
 }
 
 /* Length of the UTF-8 character at @s, which ends with a zero byte; 0 when it is none. */
@@ -41,13 +86,13 @@ struct json_object *json_str(const char *value)
 	size_t at = 0, len;
 
 	if (!out)
-		return NULL;
+		out_of_memory();
 	for (; *s; s += len ? len : 1) {
 		len = utf8_len(s);
 		memcpy(out + at, len ? (const char *)s : "\xef\xbf\xbd", len ? len : 3);
 		at += len ? len : 3;
 	}
-	return json_object_new_string_len(out, (int)at);
+	return made(json_object_new_string_len(out, (int)at));
 }
 
 void json_set_str(struct json_object *obj, const char *key, const char *value)
@@ -57,18 +102,18 @@ void json_set_str(struct json_object *obj, const char *key, const char *value)
 
 void json_set_u64(struct json_object *obj, const char *key, uint64_t value)
 {
-	json_set(obj, key, json_object_new_uint64(value));
+	json_set(obj, key, made(json_object_new_uint64(value)));
 }
 
 /* What is not known is null, not 0. */
 void json_set_u64_if(struct json_object *obj, const char *key, bool known, uint64_t value)
 {
-	json_set(obj, key, known ? json_object_new_uint64(value) : NULL);
+	json_set(obj, key, known ? made(json_object_new_uint64(value)) : NULL);
 }
 
 void json_set_bool(struct json_object *obj, const char *key, bool value)
 {
-	json_set(obj, key, json_object_new_boolean(value));
+	json_set(obj, key, json_flag(value));
 }
 
 void json_set_time(struct json_object *obj, const char *key, uint64_t realtime_ns)
@@ -85,21 +130,17 @@ void json_set_cost(struct json_object *obj, const struct cost *cost)
 	json_set_str(obj, "cost_source", cost_source_name(cost->source));
 }
 
-struct json_object *json_array(void)
-{
-	return json_object_new_array();
-}
-
 int json_write(const struct globals *g, struct json_object *doc, FILE *f)
 {
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE |
 		(g->pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : 0);
 	const char *text = json_object_to_json_string_ext(doc, flags);
 
-	if (text)
-		fprintf(f, "%s\n", text);
+	if (!text)
+		out_of_memory();
+	fprintf(f, "%s\n", text);
 	json_object_put(doc);
-	return text ? 0 : -ENOMEM;
+	return 0;
 }
 
 int json_print(const struct globals *g, struct json_object *doc)
@@ -109,7 +150,7 @@ int json_print(const struct globals *g, struct json_object *doc)
 
 void json_error(const struct globals *g, const char *message)
 {
-	struct json_object *doc = json_object_new_object();
+	struct json_object *doc = json_new();
 
 	json_set_str(doc, "error", message);
 	json_print(g, doc);
@@ -118,7 +159,7 @@ void json_error(const struct globals *g, const char *message)
 void json_error_groups(
 	const struct globals *g, const char *message, struct json_object *groups)
 {
-	struct json_object *doc = json_object_new_object();
+	struct json_object *doc = json_new();
 
 	json_set_str(doc, "error", message);
 	if (json_object_array_length(groups))
@@ -130,7 +171,7 @@ void json_error_groups(
 
 int json_version(const struct globals *g, const char *version, const char *libbpf)
 {
-	struct json_object *doc = json_object_new_object();
+	struct json_object *doc = json_new();
 
 	json_set_str(doc, "version", version);
 	json_set_str(doc, "libbpf", libbpf);

@@ -16,63 +16,59 @@ static void add_limit(struct json_object *obj, const char *key, uint64_t value)
 /* What can't be read is null. */
 static void add_setting(struct json_object *obj, const char *key, int64_t value)
 {
-	json_set(
-		obj, key, value == FEATURE_UNKNOWN ? NULL : json_object_new_int64(value));
+	json_set(obj, key, value == FEATURE_UNKNOWN ? NULL : json_int(value));
 }
 
 /* What is not known is null, neither true nor false. */
 static void add_answer(struct json_object *obj, const char *key, enum answer answer)
 {
 	json_set(obj, key,
-		answer == ANSWER_UNKNOWN ? NULL
-					 : json_object_new_boolean(answer == ANSWER_YES));
+		answer == ANSWER_UNKNOWN ? NULL : json_flag(answer == ANSWER_YES));
 }
 
 static void add_experiment(struct json_object *obj, const char *key, const char *property,
 	const struct experiment_result *r)
 {
-	struct json_object *value = json_object_new_object();
+	struct json_object *value = json_new();
 
 	json_set(value, property,
-		r->answer == ANSWER_UNKNOWN
-			? NULL
-			: json_object_new_boolean(r->answer == ANSWER_YES));
+		r->answer == ANSWER_UNKNOWN ? NULL : json_flag(r->answer == ANSWER_YES));
 	json_set_str(value, "why", r->why);
 	json_set(obj, key, value);
 }
 
 static void add_links(struct json_object *obj, const struct feature_report *r)
 {
-	struct json_object *list = json_object_new_array(), *link;
+	struct json_object *list = json_array(), *link;
 
 	for (size_t i = 0; i < FEATURE_LINK_CNT; i++) {
-		link = json_object_new_object();
+		link = json_new();
 		json_set_str(link, "name", link_mode_name(r->links[i].mode));
 		add_answer(link, "available", r->links[i].available);
 		json_set_str(link, "why", r->links[i].why);
-		json_object_array_add(list, link);
+		json_add(list, link);
 	}
 	json_set(obj, "links", list);
 }
 
 static void add_capabilities(struct json_object *obj, const struct feature_report *r)
 {
-	struct json_object *list = json_object_new_array(), *cap;
+	struct json_object *list = json_array(), *cap;
 
 	for (size_t i = 0; i < FEATURE_CAP_CNT; i++) {
-		cap = json_object_new_object();
+		cap = json_new();
 		json_set_str(cap, "name", r->caps[i].name);
 		json_set_bool(cap, "effective", r->caps[i].effective);
 		json_set_bool(cap, "required", r->caps[i].needed);
 		json_set_str(cap, "purpose", r->caps[i].purpose);
-		json_object_array_add(list, cap);
+		json_add(list, cap);
 	}
 	json_set(obj, "capabilities", list);
 }
 
 static void add_bpffs(struct json_object *obj, const struct feature_report *r)
 {
-	struct json_object *bpffs = json_object_new_object();
+	struct json_object *bpffs = json_new();
 
 	json_set_str(bpffs, "path", r->bpffs);
 	json_set_bool(bpffs, "mounted", r->bpffs_mounted);
@@ -84,7 +80,7 @@ static void add_bpffs(struct json_object *obj, const struct feature_report *r)
 /* What attach makes of it all. */
 static void add_attach(struct json_object *obj, const struct feature_report *r)
 {
-	struct json_object *attach = json_object_new_object();
+	struct json_object *attach = json_new();
 
 	json_set_str(attach, "link", r->link ? link_mode_name(r->link) : NULL);
 	json_set_bool(attach, "return_probes", !r->rules.return_unsafe);
@@ -97,7 +93,7 @@ static void add_attach(struct json_object *obj, const struct feature_report *r)
 /* What a probed call takes longer, by how its end is seen. */
 static struct json_object *calibration_of(const struct calibration *c)
 {
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = json_new();
 
 	json_set_time(obj, "measured_at", c->at_ns);
 	json_set_u64(obj, "none_ns", c->ns[GROUP_EXIT_NONE]);
@@ -109,8 +105,7 @@ static struct json_object *calibration_of(const struct calibration *c)
 int json_feature(const struct globals *g, const struct feature_report *r,
 	const struct calibration *calibration)
 {
-	struct json_object *doc = json_object_new_object(),
-			   *hints = json_object_new_array();
+	struct json_object *doc = json_new(), *hints = json_array();
 	const struct experiment_result *e = r->experiments;
 
 	json_set_str(doc, "kernel", r->release);
@@ -141,7 +136,7 @@ int json_feature(const struct globals *g, const struct feature_report *r,
 	add_attach(doc, r);
 	json_set(doc, "calibration", calibration ? calibration_of(calibration) : NULL);
 	for (size_t i = 0; i < r->hint_cnt; i++)
-		json_object_array_add(hints, json_str(r->hints[i]));
+		json_add(hints, json_str(r->hints[i]));
 	json_set(doc, "hints", hints);
 	return json_print(g, doc);
 }

@@ -10,7 +10,7 @@
 static void add_function(
 	struct json_object *list, const struct group_func *f, const char *refused)
 {
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = json_new();
 
 	json_set_str(obj, "name", f->name);
 	json_set_str(obj, "symbol", f->symbol);
@@ -24,17 +24,17 @@ static void add_function(
 	json_set_str(obj, "exit", refused ? NULL : text_exit(f->exit));
 	json_set_str(obj, "exit_why", refused ? NULL : f->exit_why);
 	json_set_str(obj, "refused", refused);
-	json_object_array_add(list, obj);
+	json_add(list, obj);
 }
 
 static struct json_object *add_group(struct json_object *doc, const char *name)
 {
-	struct json_object *obj = json_object_new_object();
-	struct json_object *functions = json_object_new_array();
+	struct json_object *obj = json_new();
+	struct json_object *functions = json_array();
 
 	json_set_str(obj, "group", name);
 	json_set(obj, "functions", functions);
-	json_object_array_add(doc, obj);
+	json_add(doc, obj);
 	return functions;
 }
 
@@ -60,30 +60,30 @@ static void explain_libraries(struct json_object *list, const struct target *t)
 	for (size_t i = 0; i < t->looked_cnt; i++) {
 		const struct lib_file *lib = t->looked[i];
 
-		obj = json_object_new_object();
+		obj = json_new();
 		json_set_str(obj, "path", lib->path);
 		json_set_str(obj, "found", lib->found_how);
 		json_set_u64(obj, "functions", target_lib_funcs(t, lib));
 		json_set_str(obj, "same_as", NULL);
 		json_set_str(obj, "refused", NULL);
-		json_object_array_add(list, obj);
+		json_add(list, obj);
 	}
 	seen = libfind_seen(t->finder, &cnt);
 	for (size_t i = 0; i < cnt; i++) {
-		obj = json_object_new_object();
+		obj = json_new();
 		json_set_str(obj, "path", seen[i].path);
 		json_set_str(obj, "found", NULL);
 		json_set_u64(obj, "functions", 0);
 		json_set_str(obj, "same_as", seen[i].file ? seen[i].file->path : NULL);
 		json_set_str(obj, "refused", seen[i].why);
-		json_object_array_add(list, obj);
+		json_add(list, obj);
 	}
 }
 
 /* Which functions have other names, too. */
 static struct json_object *explain_aliases(const struct target *t)
 {
-	struct json_object *aliases = json_object_new_array();
+	struct json_object *aliases = json_array();
 
 	for (size_t i = 0; i < t->func_cnt; i++) {
 		struct json_object *obj, *also;
@@ -91,27 +91,27 @@ static struct json_object *explain_aliases(const struct target *t)
 
 		if (!target_func_alias(&t->funcs[i], 0))
 			continue;
-		obj = json_object_new_object();
-		also = json_object_new_array();
+		obj = json_new();
+		also = json_array();
 		for (size_t k = 0; (alias = target_func_alias(&t->funcs[i], k)); k++)
-			json_object_array_add(also, json_str(alias));
+			json_add(also, json_str(alias));
 		json_set_str(obj, "name", t->funcs[i].name);
 		json_set(obj, "also", also);
-		json_object_array_add(aliases, obj);
+		json_add(aliases, obj);
 	}
 	return aliases;
 }
 
 void json_explain_target(struct json_object *doc, const struct target *t)
 {
-	struct json_object *libraries = json_object_new_array();
-	struct json_object *missing = json_object_new_array(), *obj;
+	struct json_object *libraries = json_array();
+	struct json_object *missing = json_array(), *obj;
 
 	json_add_target(doc, t);
 	obj = json_object_array_get_idx(doc, json_object_array_length(doc) - 1);
 	explain_libraries(libraries, t);
 	for (size_t i = 0; i < t->missing_cnt; i++)
-		json_object_array_add(missing, json_str(t->missing[i]));
+		json_add(missing, json_str(t->missing[i]));
 	json_set(obj, "libraries", libraries);
 	json_set(obj, "missing", missing);
 	json_set(obj, "aliases", explain_aliases(t));
@@ -133,13 +133,12 @@ void json_add_functions(struct json_object *doc, const struct group *group)
 
 void json_add_list(struct json_object *doc, const struct json_list_row *row)
 {
-	struct json_object *obj = json_object_new_object(),
-			   *libs = json_object_new_array();
+	struct json_object *obj = json_new(), *libs = json_array();
 	struct group_info info = group_info(row->group);
 	char exits[64];
 
 	for (uint32_t i = 0; !row->error && i < info.lib_cnt; i++)
-		json_object_array_add(libs, json_str(group_lib(row->group, i)));
+		json_add(libs, json_str(group_lib(row->group, i)));
 	json_set_str(obj, "name", info.name);
 	json_set(obj, "libraries", libs);
 	json_set_u64_if(obj, "functions", !row->error, info.fn_cnt);
@@ -156,16 +155,16 @@ void json_add_list(struct json_object *doc, const struct json_list_row *row)
 	json_set_u64_if(obj, "calls", !row->error, row->calls);
 	json_set_cost(obj, &row->cost);
 	json_set_u64_if(obj, "memory_bytes", row->memory_bytes, row->memory_bytes);
-	json_set(obj, "stale", row->error ? NULL : json_object_new_boolean(row->stale));
+	json_set(obj, "stale", row->error ? NULL : json_flag(row->stale));
 	if (row->error)
 		json_set_str(obj, "error", row->error);
-	json_object_array_add(doc, obj);
+	json_add(doc, obj);
 }
 
 void json_add_call(
 	struct json_object *doc, const struct group *group, const struct slot_call *call)
 {
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = json_new();
 
 	json_set_str(obj, "group", group_info(group).name);
 	json_set_str(obj, "function", group_func_name(group, call->fn));
@@ -174,17 +173,17 @@ void json_add_call(
 	json_set_str(obj, "comm", call->comm);
 	json_set_u64(obj, "age_ns", call->age_ns);
 	json_set_bool(obj, "stale", call->stale);
-	json_object_array_add(doc, obj);
+	json_add(doc, obj);
 }
 
 void json_add_preset(struct json_object *doc, const struct preset_entry *preset)
 {
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = json_new();
 
 	json_set_str(obj, "name", preset->name);
 	json_set_str(obj, "description", preset->description);
 	json_set_str(obj, "origin", preset->origin);
 	json_set_u64_if(obj, "functions", !preset->error, preset->func_cnt);
 	json_set_str(obj, "error", preset->error);
-	json_object_array_add(doc, obj);
+	json_add(doc, obj);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys of JSON objects, for the files that make documents. */
+/*
+ * Values and keys of JSON documents, for the files that make them. Where memory runs out the
+ * program ends, with a message and EXIT_FAILED: half a document is worse than none.
+ */
 #ifndef FUNCSNOOP_CMD_JSON_SET_H
 #define FUNCSNOOP_CMD_JSON_SET_H
 
@@ -10,7 +13,13 @@
 
 #include "cost.h"
 
-/* Each gives @obj a key; a @value of NULL is null. Memory that runs out leaves null. */
+struct json_object *json_new(void);
+struct json_object *json_int(int64_t value);
+struct json_object *json_flag(bool value);
+struct json_object *json_double(double value, const char *text); /* written as @text */
+void json_add(struct json_object *array, struct json_object *value);
+
+/* Each gives @obj a key; a @value of NULL is null. */
 void json_set(struct json_object *obj, const char *key, struct json_object *value);
 void json_set_str(struct json_object *obj, const char *key, const char *value);
 void json_set_bool(struct json_object *obj, const char *key, bool value);

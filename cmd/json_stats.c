@@ -10,44 +10,44 @@
 
 static struct json_object *codes_of(const struct stats_func *f)
 {
-	struct json_object *list = json_object_new_array(), *obj;
+	struct json_object *list = json_array(), *obj;
 
 	for (size_t i = 0; i < f->code_cnt; i++) {
-		obj = json_object_new_object();
-		json_set(obj, "code", json_object_new_int64(f->codes[i].code));
+		obj = json_new();
+		json_set(obj, "code", json_int(f->codes[i].code));
 		json_set_str(obj, "name", f->codes[i].name);
 		json_set_u64(obj, "count", f->codes[i].count);
-		json_object_array_add(list, obj);
+		json_add(list, obj);
 	}
 	return list;
 }
 
 static struct json_object *histogram_of(const struct stats_func *f)
 {
-	struct json_object *list = json_object_new_array(), *obj;
+	struct json_object *list = json_array(), *obj;
 	uint64_t ge, lt;
 
 	for (unsigned int i = 0; f->bucket && i < STATS_BUCKETS; i++) {
 		if (!f->bucket[i])
 			continue;
 		hist_bounds(i, &ge, &lt);
-		obj = json_object_new_object();
+		obj = json_new();
 		json_set_u64(obj, "ge_ns", ge);
 		json_set_u64(obj, "lt_ns", lt);
 		json_set_u64(obj, "count", f->bucket[i]);
-		json_object_array_add(list, obj);
+		json_add(list, obj);
 	}
 	return list;
 }
 
 static struct json_object *procs_of(const struct stats_func *f)
 {
-	struct json_object *list = json_object_new_array(), *obj;
+	struct json_object *list = json_array(), *obj;
 
 	for (size_t i = 0; i < f->proc_cnt; i++) {
 		const struct stats_proc *p = &f->procs[i];
 
-		obj = json_object_new_object();
+		obj = json_new();
 		json_set_u64(obj, "pid", p->pid);
 		json_set_str(obj, "comm", p->comm);
 		json_set_u64(obj, "calls", p->calls);
@@ -57,7 +57,7 @@ static struct json_object *procs_of(const struct stats_func *f)
 		json_set_u64_if(obj, "max_ns", f->timed && p->max_ns, p->max_ns);
 		json_set_u64_if(obj, "errors", f->timed, p->errors);
 		json_set_u64_if(obj, "slow", f->timed, p->slow);
-		json_object_array_add(list, obj);
+		json_add(list, obj);
 	}
 	return list;
 }
@@ -89,7 +89,7 @@ static void add_rate(struct json_object *obj, const struct report_group *rg, uin
 
 	if (report_rate(rg, cnt, &per_s)) {
 		snprintf(text, sizeof(text), "%.*f", rate_digits(per_s), per_s);
-		rate = json_object_new_double_s(per_s, text);
+		rate = json_double(per_s, text);
 	}
 	json_set(obj, "calls_per_s", rate);
 }
@@ -99,7 +99,7 @@ static struct json_object *function_of(
 {
 	const struct stats *s = rg->s;
 	struct group_func func = group_func(s->group, f->fn);
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = json_new();
 
 	json_set_u64(obj, "id", f->fn);
 	json_set_str(obj, "name", func.name);
@@ -123,7 +123,7 @@ static struct json_object *function_of(
 
 static struct json_object *health_of(const struct stats *s)
 {
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = json_new();
 	uint64_t no_slot = 0, sampled_out = 0, unmatched = 0;
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
@@ -143,7 +143,7 @@ static struct json_object *health_of(const struct stats *s)
 static struct json_object *stats_head(const struct report_group *rg)
 {
 	const struct stats *s = rg->s;
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = json_new();
 
 	json_set_str(obj, "group", group_info(s->group).name);
 	json_set_time(obj, "attached_at", s->attached_ns);
@@ -158,7 +158,7 @@ static struct json_object *stats_head(const struct report_group *rg)
 static struct json_object *slow_calls_of(const struct report_group *rg)
 {
 	const struct group *g = rg->s->group;
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = json_array();
 	_cleanup_types_ struct types *types = NULL;
 	struct out line = {};
 	struct call call;
@@ -170,8 +170,7 @@ static struct json_object *slow_calls_of(const struct report_group *rg)
 		line.len = 0;
 		call_json(&line, &call, CALL_WHOLE);
 		out_char(&line, '\0');
-		json_object_array_add(
-			list, line.failed ? NULL : json_tokener_parse(line.buf));
+		json_add(list, line.failed ? NULL : json_tokener_parse(line.buf));
 	}
 	out_done(&line);
 	return list;
@@ -179,14 +178,14 @@ static struct json_object *slow_calls_of(const struct report_group *rg)
 
 void json_add_stats(struct json_object *doc, const struct report_group *rg)
 {
-	struct json_object *obj = stats_head(rg), *list = json_object_new_array();
+	struct json_object *obj = stats_head(rg), *list = json_array();
 
 	for (size_t i = 0; i < rg->func_cnt; i++)
-		json_object_array_add(list, function_of(rg, rg->funcs[i]));
+		json_add(list, function_of(rg, rg->funcs[i]));
 	json_set(obj, "functions", list);
 	if (rg->slow)
 		json_set(obj, "slow_calls", slow_calls_of(rg));
-	json_object_array_add(doc, obj);
+	json_add(doc, obj);
 }
 
 /* Writes an object, or without its last bracket, so that more can follow; frees it. */
@@ -224,7 +223,7 @@ int json_write_stats(const struct report_group *rg, FILE *f)
 static struct json_object *changed_function(const struct diff_func *d)
 {
 	const struct saved_func *f = d->after ? d->after : d->before;
-	struct json_object *obj = json_object_new_object(), *values;
+	struct json_object *obj = json_new(), *values;
 	char percent[40];
 	double change;
 
@@ -234,15 +233,14 @@ static struct json_object *changed_function(const struct diff_func *d)
 	for (int i = 0; i < DIFF_METRICS; i++) {
 		enum saved_metric m = diff_metrics[i];
 
-		values = json_object_new_object();
+		values = json_new();
 		json_set_u64_if(values, "before", d->before && d->before->known[m],
 			d->before ? d->before->value[m] : 0);
 		json_set_u64_if(values, "after", d->after && d->after->known[m],
 			d->after ? d->after->value[m] : 0);
 		if (diff_change(d, m, &change)) {
 			snprintf(percent, sizeof(percent), "%.3f", change);
-			json_set(values, "change_percent",
-				json_object_new_double_s(change, percent));
+			json_set(values, "change_percent", json_double(change, percent));
 		} else {
 			json_set(values, "change_percent", NULL);
 		}
@@ -253,14 +251,13 @@ static struct json_object *changed_function(const struct diff_func *d)
 
 void json_add_diff(struct json_object *doc, const struct report_group *group)
 {
-	struct json_object *obj = json_object_new_object(),
-			   *list = json_object_new_array();
+	struct json_object *obj = json_new(), *list = json_array();
 
 	json_set_str(obj, "group", group_info(group->s->group).name);
 	json_set_str(obj, "before_since", group->before ? group->before->since : NULL);
 	json_set_time(obj, "since", group->s->since_ns);
 	for (size_t i = 0; i < group->diff_cnt; i++)
-		json_object_array_add(list, changed_function(&group->diff[i]));
+		json_add(list, changed_function(&group->diff[i]));
 	json_set(obj, "functions", list);
-	json_object_array_add(doc, obj);
+	json_add(doc, obj);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Wrong usage in the words of this program, for people and for readers of JSON.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,7 +193,13 @@ void usage_parse(struct globals *g, const struct argp *argp, unsigned int flags,
 	told.g = &told_g;
 	told.stream = open_memstream(&told.text, &told.len);
 	on_exit(tell, NULL);
-	if (argp_parse(argp, argc, argv, flags | ARGP_NO_HELP, NULL, input))
+	status = argp_parse(argp, argc, argv, flags | ARGP_NO_HELP, NULL, input);
+	if (status == ENOMEM) {
+		told.g = NULL;
+		fprintf(stderr, "%s: out of memory\n", name);
+		exit(EXIT_FAILED);
+	}
+	if (status)
 		exit(EXIT_USAGE);
 	told.g = NULL;
 	if (told.stream)
