@@ -71,14 +71,17 @@ static int unpin_link(int dir_fd, const char *name, struct removal *r)
 	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
 	struct bpf_link_info info = {};
 	__u32 len = sizeof(info);
+	bool known = fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0;
 
-	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0) {
-		if (idlist_add(&r->links, info.id) || idlist_add(&r->progs, info.prog_id))
-			return -ENOMEM;
-		if (r->can_watch)
-			close_fd(TAKE_FD(fd));
-	}
-	return unlinkat(dir_fd, name, 0) ? -errno : 0;
+	if (known && r->can_watch)
+		close_fd(TAKE_FD(fd));
+	/* What stays pinned is not waited for. */
+	if (unlinkat(dir_fd, name, 0))
+		return -errno;
+	if (known &&
+		(idlist_add(&r->links, info.id) || idlist_add(&r->progs, info.prog_id)))
+		return -ENOMEM;
+	return 0;
 }
 
 typedef int (*pin_fn)(int dir_fd, const char *name, void *arg);
@@ -109,11 +112,11 @@ static int unpin_map_fn(int dir_fd, const char *name, void *arg)
 	struct bpf_map_info info = {};
 	__u32 len = sizeof(info);
 	struct removal *r = arg;
+	bool known = fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0;
 
-	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0 &&
-		idlist_add(&r->maps, info.id))
-		return -ENOMEM;
-	return unlinkat(dir_fd, name, 0) ? -errno : 0;
+	if (unlinkat(dir_fd, name, 0))
+		return -errno;
+	return known && idlist_add(&r->maps, info.id) ? -ENOMEM : 0;
 }
 
 /*
