@@ -264,7 +264,7 @@ $stderr") || true
 			"$doc" | cut -c 2- | grep -v NAME | sort -u)
 		while read -r name; do
 			grep -qE "^$name:|^\.PHONY:.* $name( |$)" "$ROOT/GNUmakefile" \
-				"$ROOT"/tests/*/*.mk || fail "$doc: no make $name"
+				"$ROOT"/tests/*.mk "$ROOT"/tests/*/*.mk || fail "$doc: no make $name"
 		done < <(grep -oE '(\bsudo|`|^)( ?)make [a-z-]+' "$doc" | sed 's/.*make //' | sort -u)
 	done
 }
