@@ -2,8 +2,9 @@
 /*
  * The planner's own parts. A plan is made in this order: where the function begins and ends
  * (plan_bounds.c); its instructions and what each of them finds on the stack (plan_flow.c);
- * parts of it that lie elsewhere (plan_cold.c), which are decoded in turn; where calls end
- * (plan_exit.c); where the entry probe goes (plan_site.c).
+ * parts of it that lie elsewhere (plan_cold.c), which are decoded in turn and found by what
+ * plan_scan.c makes of the file; where calls end (plan_exit.c); where the entry probe goes
+ * (plan_site.c).
  */
 #ifndef FUNCSNOOP_PLAN_IMPL_H
 #define FUNCSNOOP_PLAN_IMPL_H
