@@ -75,10 +75,11 @@ static void wait_for_room(int fd)
 	poll(&p, 1, 100);
 }
 
-static int write_all(const struct sink *s, const char *buf, size_t len)
+/* *@done counts what was written, also when the rest was not. */
+static int write_all(const struct sink *s, const char *buf, size_t len, size_t *done)
 {
-	while (len) {
-		ssize_t n = write(s->fd, buf, len);
+	for (*done = 0; *done < len;) {
+		ssize_t n = write(s->fd, buf + *done, len - *done);
 
 		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
@@ -89,8 +90,7 @@ static int write_all(const struct sink *s, const char *buf, size_t len)
 				wait_for_room(s->fd);
 			continue;
 		}
-		buf += n;
-		len -= n;
+		*done += n;
 	}
 	return 0;
 }
@@ -98,35 +98,51 @@ static int write_all(const struct sink *s, const char *buf, size_t len)
 /* What is written in one go, the trailer behind it. A write that fails is undone. */
 static int write_file(struct sink *s)
 {
-	size_t body = s->out.len, tail = s->trailer ? strlen(s->trailer) : 0;
+	size_t body = s->out.len, tail = s->trailer ? strlen(s->trailer) : 0, done;
 	int code;
 
 	if (tail)
 		out_str(&s->out, s->trailer);
-	code = write_all(s, s->out.buf, s->out.len);
+	code = write_all(s, s->out.buf, s->out.len, &done);
 	s->out.len = body;
 	if (!code) {
 		s->at += body;
 		/* Others may have the same file open: the position is theirs, too. */
 		return lseek(s->fd, s->at, SEEK_SET) < 0 ? -errno : 0;
 	}
+	/* A document that has not begun does not end. */
+	if (!s->at)
+		tail = 0;
 	if (lseek(s->fd, s->at, SEEK_SET) == s->at && tail)
-		write_all(s, s->trailer, tail);
+		write_all(s, s->trailer, tail, &done);
 	if (ftruncate(s->fd, s->at + tail))
 		return code;
 	return code;
 }
 
+/* Takes back the beginning of a line, unless others have appended to the file since. */
+static void cut_file(const struct sink *s, size_t len)
+{
+	off_t end = lseek(s->fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (len && !fstat(s->fd, &st) && S_ISREG(st.st_mode) && st.st_size == end &&
+		ftruncate(s->fd, end - (off_t)len))
+		return;
+}
+
 static int write_pieces(struct sink *s)
 {
 	const char *buf = s->out.buf;
-	size_t len = s->out.len, n;
+	size_t len = s->out.len, n, done = 0;
 	int code = 0;
 
 	for (; !code && len; buf += n, len -= n) {
 		n = piece(buf, len);
-		code = write_all(s, buf, n);
+		code = write_all(s, buf, n, &done);
 	}
+	if (code)
+		cut_file(s, done);
 	return code;
 }
 

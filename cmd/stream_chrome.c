@@ -8,9 +8,9 @@
 #include "stream_format.h"
 #include "util.h"
 
-/* A thread that has its name in the trace. */
+/* A thread that has its name in the trace, or a process. */
 struct seen {
-	pid_t tid; /* 0: free */
+	pid_t tid; /* of a process: -pid; 0: free */
 	pid_t pid;
 	char comm[16];
 };
@@ -100,9 +100,9 @@ static void name_process(struct stream_page *p, const struct call *c)
 
 static void name_thread(struct stream_page *p, const struct call *c)
 {
-	struct seen *seen;
+	struct seen *seen, *process;
 
-	if (p->seen_cnt * 2 >= p->seen_size && !grow_seen(p)) {
+	if (p->seen_cnt * 2 + 4 >= p->seen_size && !grow_seen(p)) {
 		p->out->failed = true;
 		return;
 	}
@@ -110,9 +110,13 @@ static void name_thread(struct stream_page *p, const struct call *c)
 	if (seen->tid && seen->pid == c->pid && !strcmp(seen->comm, c->comm))
 		return;
 	p->seen_cnt += !seen->tid;
-	if (seen->pid != c->pid)
-		name_process(p, c);
 	seen->tid = c->tid;
+	process = find_seen(p, -c->pid);
+	if (!process->tid) {
+		p->seen_cnt++;
+		process->tid = -c->pid;
+		name_process(p, c);
+	}
 	seen->pid = c->pid;
 	snprintf(seen->comm, sizeof(seen->comm), "%s", c->comm);
 	put_name(p, "thread_name", c->pid, c->tid, c->comm);

@@ -256,11 +256,33 @@ static bool is_over(struct run *r)
 	return true;
 }
 
+/*
+ * The wall clock's distance, as it is set and slewed. This process may have to wait between
+ * two readings of clocks: what is known within less than a microsecond stays.
+ */
+static void look_at_clocks(struct run *r)
+{
+	uint64_t before, wall, after, ahead, off;
+
+	for (int i = 0; i < 10; i++) {
+		before = clock_ns(CLOCK_MONOTONIC);
+		wall = clock_ns(CLOCK_REALTIME);
+		after = clock_ns(CLOCK_MONOTONIC);
+		ahead = wall - before - (after - before) / 2;
+		off = ahead > r->ahead_ns ? ahead - r->ahead_ns : r->ahead_ns - ahead;
+		if (off <= after - before + 1000)
+			return;
+		if (after - before < 1000)
+			break;
+	}
+	r->ahead_ns = ahead;
+}
+
 static int read_some(struct run *r, struct err *err)
 {
 	int code;
 
-	r->ahead_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	look_at_clocks(r);
 	code = stream_read(r->stream, on_record, r, err);
 	if (code == r->err.code && code)
 		*err = r->err;
@@ -363,6 +385,7 @@ static int begin(struct run *r, struct err *err)
 		openlog("funcsnoop", LOG_PID | LOG_NDELAY, LOG_DAEMON);
 	if (o->format->begin)
 		o->format->begin(&r->page);
+	look_at_clocks(r);
 	r->start_ns = r->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	return sink_flush(&r->sink, err);
 }

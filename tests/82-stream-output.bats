@@ -1,0 +1,558 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# What funcsnoop stream writes, where to, and how it ends: formats, escapes, files, pipes,
+# terminals, signals, full disks, syslog.
+# bats file_tags=bpf
+
+load helpers
+load stream
+
+OUT=
+
+setup() {
+	common_setup
+	OUT=$BATS_TEST_TMPDIR/out
+}
+
+# --- JSON ---------------------------------------------------------------------------------
+
+@test "JSON: an object a line, with these members" {
+	attach_typed
+	start_stream s g --json --events all
+	capture "$FIX/call" --arg 2 --comm caller fail 1
+	stop_stream s
+	assert_eq "$(jq -c 'keys_unsorted' <<<"$output" | sed -n 1p)" \
+		'["type","ts_ns","time","group","function","pid","tid","comm","args","cookie"]'
+	assert_eq "$(jq -c 'keys_unsorted' <<<"$output" | sed -n 2,3p | sort -u)" \
+		'["type","ts_ns","time","group","function","pid","tid","comm","args","ret","ret_name","duration_ns","slow","failed","cookie"]'
+	assert_eq "$(jq -c 'select(.type == "call") |
+		[.group, .function, .comm, .args, .ret, .ret_name, .slow, .failed]' <<<"$output")" \
+		'["g","fail","caller",{"code":"fixBad"},2,"fixBad",false,true]'
+	fsn detach g
+}
+
+@test "times: the wall clock's and CLOCK_MONOTONIC's" {
+	attach_fix fix_sleep_us
+	local before after mono
+	before=$(date +%s%N)
+	mono=$(awk '{ printf "%.0f", $1 * 1e9 }' /proc/uptime)
+	start_stream s g --json
+	capture "$FIX/call" --arg 50000 sleep_us 1
+	after=$(date +%s%N)
+	stop_stream s
+	local at
+	at=$(date -d "$(jq -r .time <<<"$output")" +%s%N)
+	assert_between "$at" "$before" "$after"
+	assert_between "$(jq .duration_ns <<<"$output")" 50000000 $((after - at))
+	# /proc/uptime has hundredths; it counts suspend, as the other does not.
+	assert_between "$(jq .ts_ns <<<"$output")" $((mono - 20000000)) $((mono + after - before + 20000000))
+	fsn detach g
+}
+
+# --- text ---------------------------------------------------------------------------------
+
+@test "text: a line a call, its columns aligned" {
+	attach_typed --slow sleep=1ms
+	start_stream s g
+	capture "$FIX/call" --comm a add 1
+	capture "$FIX/call" --comm abcdefghijklmno --arg 2 fail 1
+	capture "$FIX/call" --comm b --arg 4000 sleep_us 1
+	capture "$FIX/call" --comm b --arg 'it "is" \ me' str 1
+	stop_stream s
+	assert_eq "${lines[0]}" "TIME            COMMAND PID/TID CALL"
+	local time='[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{6}'
+	assert_output_match "^$time a       [0-9]+/[0-9]+ add\\(a=1, b=0\\) = 1 <[0-9.]+ [mnu]?s>$"
+	assert_output_match "^$time abcdefghijklmno [0-9]+/[0-9]+ fail\\(code=fixBad\\) = 2 fixBad <[0-9.]+ [mnu]?s> FAILED$"
+	assert_output_match "^$time b               [0-9]+/[0-9]+ sleep\\(us=4000\\) = 0 <[0-9.]+ ms> SLOW$"
+	assert_output_match "^$time b               [0-9]+/[0-9]+ text\\(text=\"it \\\\\"is\\\\\" \\\\\\\\ me\"\\) = 12 <[0-9.]+ [mnu]?s>$"
+	assert_eq "${#lines[@]}" 5
+	fsn detach g
+}
+
+@test "text: colours on a terminal alone, for what is slow or failed" {
+	need_tool script
+	attach_typed --slow sleep=1ms
+	local esc=$'\e'
+	start_bg s env TERM=xterm script -qec "'$FUNCSNOOP' stream g -n 4" /dev/null
+	start_bg p env TERM=xterm script -qec "'$FUNCSNOOP' stream g -n 4 --color never" /dev/null
+	start_stream f g
+	start_stream c g --color always
+	poll_until grep -q watching "$(bg_out s)"
+	poll_until grep -q watching "$(bg_out p)"
+	capture "$FIX/call" --arg 0,2 fail 3
+	capture "$FIX/call" --arg 4000 sleep_us 1
+	wait_bg s
+	assert_output_match "${esc}\[31mfail\(code=fixBad\) = 2 fixBad <[^>]*> FAILED${esc}\[0m"
+	assert_output_match "${esc}\[33msleep\(us=4000\) = 0 <[^>]*> SLOW${esc}\[0m"
+	assert_eq "$(grep -c "$esc\[3" <<<"$output")" 2
+	wait_bg p
+	refute_output_match "$esc"
+	assert_eq "$(grep -c FAILED <<<"$output")" 1
+	stop_stream f
+	refute_output_match "$esc"
+	assert_eq "$(grep -c SLOW <<<"$output")" 1
+	stop_stream c
+	assert_eq "$(grep -c "$esc\[3" <<<"$output")" 2
+	fsn detach g
+}
+
+# --- escapes ------------------------------------------------------------------------------
+
+@test "control characters, ESC and broken UTF-8 in names and texts are escaped everywhere" {
+	attach_typed --slow 1ns
+	local nasty=$'\e[2J"\\\n\xff\xc2\x9b\xe2\x82'
+	start_stream t g
+	start_stream j g --json
+	start_stream c g --format chrome
+	capture "$FIX/call" --comm "$nasty" --arg "$nasty" str 1
+	stop_stream t
+	assert_eq "$(LC_ALL=C tr -d '\n -~' <<<"$output" | wc -c)" 0 "bytes that are not ASCII"
+	assert_eq "${#lines[@]}" 2
+	assert_output_match ' \\x1b\[2J"\\\\x0a\\xff\\xc2\\x9b\\xe2\\x82 '
+	assert_output_match '\(text="\\x1b\[2J\\"\\\\\\x0a\\xff\\xc2\\x9b\\xe2\\x82"\)'
+	stop_stream j
+	local want='"\u001b[2J\"\\\n'$'\xef\xbf\xbd\xc2\x9b\xef\xbf\xbd'
+	assert_eq "$(grep -c . <<<"$output")" 1
+	assert_eq "$(grep -cP '[\x00-\x1f\x7f]' <<<"$output")" 0
+	assert_eq "$(jq -r '.comm == .args.text' <<<"$output")" true
+	assert_eq "$(jq -c '.comm | explode' <<<"$output")" \
+		'[27,91,50,74,34,92,10,65533,155,65533,65533]'
+	stop_stream c
+	assert_eq "$(jq -c '.[] | select(.ph == "X") | .args.args.text | explode' <<<"$output")" \
+		'[27,91,50,74,34,92,10,65533,155,65533,65533]'
+	assert_eq "$(jq -c '.[] | select(.name == "thread_name") | .args.name | explode' <<<"$output")" \
+		'[27,91,50,74,34,92,10,65533,155,65533,65533]'
+	fsn detach g
+}
+
+# --- chrome -------------------------------------------------------------------------------
+
+# Of $output: events that are not in one that is open in their thread, nor after it.
+assert_nested() {
+	assert_eq "$(jq -c '[.[] | select(.ph == "X")] | group_by(.tid) | map(
+		sort_by(.ts, -.dur) | reduce .[] as $e ({ open: [], bad: 0 };
+			.open |= map(select(.end > $e.ts)) |
+			if (.open | length) > 0 and .open[-1].end < $e.ts + $e.dur - 0.001
+			then .bad += 1 else . end |
+			.open += [{ end: ($e.ts + $e.dur) }]) | .bad) | add' <<<"$output")" 0 "not nested"
+}
+
+@test "chrome: a trace with names of processes and threads, in which calls nest" {
+	attach_fix fix_nested fix_add
+	start_stream s g --format chrome
+	capture "$FIX/call" --comm caller --threads 3 --procs 2 --arg 4 nested 10
+	local pids
+	pids=$(sed -n 's/^child //p' <<<"$output" | sort)
+	stop_stream s
+	assert_eq "$(jq -r '.[] | select(.ph == "X").name' <<<"$output" | sort | uniq -c | tr -s ' ')" \
+		" 240 fix_add
+ 60 fix_nested"
+	assert_nested
+	assert_eq "$(jq -c '[.[] | select(.name == "fix_nested")] | length as $n |
+		(map([.pid, .tid, .cat] | tojson) | unique | length)' <<<"$output")" 6
+	assert_eq "$(jq -c '.[] | select(.ph == "X") | keys_unsorted' <<<"$output" | sort -u)" \
+		'["ph","name","cat","pid","tid","ts","dur","args"]'
+	assert_eq "$(jq '.[] | select(.name == "process_name" and .pid != 0).pid' <<<"$output" | sort)" "$pids"
+	assert_eq "$(jq '.[] | select(.name == "thread_name").tid' <<<"$output" | sort)" \
+		"$(jq '.[] | select(.ph == "X").tid' <<<"$output" | sort -u)"
+	assert_eq "$(jq -r '.[] | select(.name == "thread_name").args.name' <<<"$output" | sort -u)" caller
+	fsn detach g
+}
+
+@test "chrome: what failed or was slow has a category and a colour; a thread's new name is told" {
+	attach_typed --slow sleep=1ms
+	start_stream s g --format chrome
+	capture "$FIX/call" --arg 0,2 fail 2
+	capture "$FIX/call" --arg 4000 sleep_us 1
+	stop_stream s
+	assert_eq "$(jq -c '.[] | select(.ph == "X") | [.name, .cat, .cname, .args.ret_name]' <<<"$output")" \
+		'["fail","g",null,"fixOk"]
+["fail","g,failed","terrible","fixBad"]
+["sleep","g,slow","bad",null]'
+	fsn detach g
+}
+
+@test "chrome: a file is whole at any moment, also when the stream is killed" {
+	attach_fix fix_add
+	local sig
+	for sig in INT TERM KILL; do
+		start_stream s g --format chrome -o "$OUT"
+		assert_eq "$(jq -c 'map(.ph)' "$OUT")" '["M"]' "empty"
+		capture "$FIX/call" add 20
+		poll_until grep -q fix_add "$OUT"
+		assert_eq "$(jq -r '.[].ph' "$OUT" | grep -c X)" 20
+		capture "$FIX/call" add 20
+		poll_until eval '[[ $(grep -c fix_add "$OUT") == 40 ]]'
+		stop_bg "-$sig" s
+		assert_eq "$(jq -r '.[].ph' "$OUT" | grep -c X)" 40 "after $sig"
+	done
+	start_stream s g --format chrome -o "$OUT"
+	stop_bg -KILL s
+	assert_eq "$(jq -c 'map(.ph)' "$OUT")" '["M"]' "empty, killed"
+	fsn detach g
+}
+
+@test "chrome: a pipe gets a whole trace, also an empty one" {
+	attach_fix fix_add
+	start_stream s g --format chrome
+	start_bg t bash -c '"$0" stream g --format chrome | cat' "$FUNCSNOOP"
+	stop_stream s
+	assert_eq "$(json -c 'map(.args.name)')" '["funcsnoop"]'
+	poll_until grep -q watching "$(bg_err t)"
+	capture "$FIX/call" add 3
+	fsn detach g
+	wait_bg t
+	assert_eq "$(jq -c 'map(.name)' <<<"$output")" \
+		'["funcsnoop","process_name","thread_name","fix_add","fix_add","fix_add"]' ||
+		assert_eq "$(jq -c 'map(.name)' <<<"$output")" \
+			'["process_name","process_name","thread_name","fix_add","fix_add","fix_add"]'
+}
+
+# --- files --------------------------------------------------------------------------------
+
+@test "-o: for its owner alone; a file that is there is replaced when the stream begins" {
+	attach_fix fix_add
+	umask 000
+	start_stream s g --json -o "$OUT"
+	assert_eq "$(stat -c %a "$OUT")" 600
+	capture "$FIX/call" add 10
+	stop_stream s
+	assert_eq "$output" ""
+	assert_eq "$(jq -s length "$OUT")" 10
+	fsn -s 1 stream nosuch -o "$OUT"
+	fsn -s 1 stream g -f nosuch -o "$OUT"
+	assert_eq "$(jq -s length "$OUT")" 10
+	start_stream s g --json -o "$OUT"
+	assert_eq "$(stat -c %s "$OUT")" 0
+	stop_stream s
+	fsn -s 1 stream nosuch -o "$OUT.new"
+	[[ ! -e $OUT.new ]] || fail "a file is left of a stream that never began"
+	fsn -s 1 stream g -o "$BATS_TEST_TMPDIR"
+	assert_stderr "funcsnoop stream: cannot open '$BATS_TEST_TMPDIR': Is a directory"
+	fsn -s 1 stream g -o "$BATS_TEST_TMPDIR/none/x"
+	assert_stderr "funcsnoop stream: cannot open '$BATS_TEST_TMPDIR/none/x': No such file or directory"
+	fsn detach g
+}
+
+@test "-o: while a pipe with a name waits for its reader, other commands go on" {
+	attach_fix fix_add
+	mkfifo "$OUT"
+	start_bg s "$FUNCSNOOP" stream g -o "$OUT" --json
+	poll_until grep -qE "wait_for_partner|fifo_open" "/proc/$(bg_pid s)/wchan" || poll_until -t 1 bg_ended s || true
+	fsn -t 4 reset g
+	start_bg reader cat "$OUT"
+	poll_until grep -q watching "$(bg_err s)"
+	capture "$FIX/call" add 3
+	stop_bg -INT s
+	assert_eq "$status" 0
+	wait_bg reader
+	assert_eq "$(jq -s length <<<"$output")" 3
+	start_bg s "$FUNCSNOOP" stream g -o "$OUT" --json
+	poll_until grep -qE "wait_for_partner|fifo_open" "/proc/$(bg_pid s)/wchan" || true
+	stop_bg -INT s
+	assert_eq "$status" 0 "Ctrl-C while it waits for a reader"
+	fsn detach g
+}
+
+@test "standard output may be a file that others write, too" {
+	attach_fix fix_add
+	echo before >"$OUT"
+	start_bg s bash -c '"$0" stream g --format chrome -n 2 >>"$1"; echo after >>"$1"' "$FUNCSNOOP" "$OUT"
+	start_bg t bash -c '{ echo before; "$0" stream g --format chrome -n 2; echo after; } >"$1"' "$FUNCSNOOP" "$OUT.t"
+	poll_until grep -q watching "$(bg_err s)"
+	poll_until grep -q watching "$(bg_err t)"
+	capture "$FIX/call" add 2
+	wait_bg s
+	wait_bg t
+	local f
+	for f in "$OUT" "$OUT.t"; do
+		assert_eq "$(sed -n '1p;$p' "$f" | paste -sd,)" before,after
+		assert_eq "$(sed '1d;$d' "$f" | jq -r '.[].ph' | grep -c X)" 2
+	done
+	fsn detach g
+}
+
+# --- ends ---------------------------------------------------------------------------------
+
+@test "a reader that has enough ends the stream: status 0, and nothing is said" {
+	attach_fix fix_add
+	local format
+	for format in text json chrome; do
+		start_bg s bash -c 'set -o pipefail; "$0" stream g --format "$1" | head -n 3' "$FUNCSNOOP" "$format"
+		poll_until watches s
+		capture "$FIX/call" add 100
+		poll_until has_lines s 3
+		capture "$FIX/call" add 100
+		wait_bg s
+		assert_eq "${#lines[@]}" 3
+		assert_stderr "funcsnoop stream: watching 1 function of 1 group"
+		assert_free g
+	done
+	fsn detach g
+}
+
+@test "INT, TERM and HUP end a stream in the middle of calls: whole lines, status 0" {
+	attach_fix fix_add
+	start_bg c "$FIX/call" --threads 2 --until-line add
+	local sig
+	for sig in INT TERM HUP; do
+		start_stream s g --json
+		poll_until has_lines s 100
+		stop_bg "-$sig" s
+		assert_eq "$status" 0 "after $sig"
+		jq -e .ts_ns <"$(bg_out s)" >/dev/null
+		assert_free g
+	done
+	tell c
+	wait_bg c
+	fsn detach g
+}
+
+@test "nohup: HUP does not end it" {
+	attach_fix fix_add
+	start_stream s g --json
+	start_bg n nohup "$FUNCSNOOP" stream g --json
+	poll_until grep -q watching "$(bg_err n)"
+	kill -HUP "$(bg_pid n)" "$(bg_pid s)"
+	wait_bg s
+	capture "$FIX/call" add 3
+	stop_stream n
+	assert_events "call fix_add 3"
+	fsn detach g
+}
+
+@test "a reader that never reads: Ctrl-C ends the stream soon" {
+	attach_fix fix_add
+	mkfifo "$OUT"
+	exec 8<>"$OUT"
+	start_stream s g --json -o "$OUT" 8>&-
+	capture "$FIX/call" add 2000
+	poll_until eval 'grep -q pipe_write "/proc/$(bg_pid s)/wchan"'
+	local begin=${EPOCHREALTIME/./}
+	stop_bg -INT s
+	assert_eq "$status" 0
+	assert_between $(((${EPOCHREALTIME/./} - begin) / 1000)) 0 3000
+	assert_free g
+	exec 8>&-
+	fsn detach g
+}
+
+@test "a pipe that its other end made non-blocking gets every line" {
+	attach_fix fix_add
+	start_bg s bash -c 'set -o pipefail; "$1" nonblock "$0" stream g --json | (sleep 1; cat)' \
+		"$FUNCSNOOP" "$FIX/surround"
+	poll_until watches s
+	capture "$FIX/call" add 1000
+	fsn detach g
+	wait_bg s
+	assert_events "call fix_add 1000"
+}
+
+@test "a full disk: whole lines, status 1, a message, and nothing is left" {
+	attach_fix fix_add
+	mkdir "$BATS_TEST_TMPDIR/small"
+	mount -t tmpfs -o size=64k t "$BATS_TEST_TMPDIR/small"
+	local small=$BATS_TEST_TMPDIR/small/out
+	start_stream j g --json -o "$small"
+	capture "$FIX/call" add 100
+	poll_until grep -q fix_add "$small"
+	capture "$FIX/call" add 1000
+	wait_bg -s 1 j
+	assert_stderr_match "^funcsnoop stream: cannot write '$small': No space left on device$"
+	assert_json .error "cannot write '$small': No space left on device"
+	assert_between "$(jq -s length "$small")" 100 300
+	assert_free g
+	rm "$small"
+	start_stream c g --format chrome -o "$small"
+	capture "$FIX/call" add 100
+	poll_until grep -q fix_add "$small"
+	capture "$FIX/call" add 1000
+	wait_bg -s 1 c
+	assert_between "$(jq length "$small")" 100 300
+	rm "$small"
+	start_bg a bash -c '"$0" stream g --json >>"$1"' "$FUNCSNOOP" "$small"
+	poll_until grep -q watching "$(bg_err a)"
+	capture "$FIX/call" add 1000
+	wait_bg -s 1 a
+	assert_between "$(jq -s length "$small")" 100 300
+	head -c 1000000 /dev/zero >"$small" 2>/dev/null || true
+	fsn -s 1 stream g --format chrome -o "$small.full"
+	assert_eq "$(stat -c %s "$small.full")" 0
+	assert_free g
+	umount "$BATS_TEST_TMPDIR/small"
+	start_bg f bash -c 'exec "$0" stream g --json >/dev/full' "$FUNCSNOOP"
+	poll_until watches f
+	capture "$FIX/call" add 1
+	wait_bg -s 1 f
+	assert_stderr_match "^funcsnoop stream: cannot write 'output': No space left on device$"
+	assert_free g
+	fsn detach g
+}
+
+@test "a terminal that is closed ends the stream, and nothing is left" {
+	need_tool script
+	attach_fix fix_add
+	start_bg c "$FIX/call" --until-line add
+	start_bg t script -qec "echo \$\$ >'$OUT'; exec '$FUNCSNOOP' stream g" /dev/null
+	poll_until grep -q fix_add "$(bg_out t)"
+	stop_bg -KILL t
+	poll_until eval '[[ ! -e /proc/$(<"$OUT") ]]'
+	assert_free g
+	tell c
+	wait_bg c
+	fsn detach g
+}
+
+@test "progress: on a terminal's stderr, when the calls go to a file" {
+	need_tool script
+	attach_fix fix_add
+	start_bg t script -qec "'$FUNCSNOOP' stream g --json -o '$OUT' -d 2" /dev/null
+	poll_until grep -q watching "$(bg_out t)"
+	capture "$FIX/call" add 12
+	wait_bg t
+	assert_output_match $'\r\e\[K12 calls, [0-9]+/s, 0 lost, [0-9.]+ [KkMi]*B written; Ctrl-C ends'
+	assert_eq "$(jq -s length "$OUT")" 12
+	fsn -q stream g -o "$OUT" -d 0.7
+	assert_stderr ""
+	capture script -qec "'$FUNCSNOOP' -q stream g -o '$OUT' -d 0.7" /dev/null
+	assert_eq "$output" ""
+	fsn detach g
+}
+
+# --- syslog -------------------------------------------------------------------------------
+
+@test "--alert: slow calls go to syslog, as warnings, escaped" {
+	attach_typed --slow sleep=1ms
+	local dev=$BATS_TEST_TMPDIR/dev
+	mkdir "$dev"
+	start_bg log "$FIX/surround" log "$dev/log"
+	wait_ready log
+	# shellcheck disable=SC2016
+	start_bg s unshare --mount --propagation private bash -c '
+		touch "$0/null" && mount --bind /dev/null "$0/null" && mount --rbind "$0" /dev &&
+			exec "$@"' "$dev" "$FUNCSNOOP" stream g --alert --json
+	poll_until grep -q watching "$(bg_err s)"
+	capture "$FIX/call" --comm $'x\n\e%s' --arg 4000 sleep_us 2
+	capture "$FIX/call" --arg 2 fail 4
+	poll_until has_lines log 3
+	stop_stream s
+	assert_eq "$(grep -c . <<<"$output")" 6
+	stop_bg log
+	assert_eq "$(sed 1d <<<"$output" | sed -E 's/^<28>.{15} funcsnoop\[[0-9]+\]: //; s/[0-9]+\/[0-9]+/P/; s/<[0-9.]+ ms>/<T>/' | sort | uniq -c | tr -s ' ')" \
+		' 2 x\x0a\x1b%s[P] sleep(us=4000) = 0 <T> SLOW'
+	fsn detach g
+}
+
+# --- time ---------------------------------------------------------------------------------
+
+@test "a call's line comes within a tenth of a second" {
+	attach_fix fix_sleep_us
+	mkfifo "$OUT"
+	# shellcheck disable=SC2016
+	start_bg r bash -c 'while read -r line; do echo "$EPOCHREALTIME $line"; done <"$0"' "$OUT"
+	start_stream s g --json -o "$OUT"
+	capture "$FIX/call" --arg 47000 sleep_us 31
+	stop_stream s
+	wait_bg r
+	local median
+	# Of many calls, as the machine may do other things for a while.
+	median=$(sed 's/ /\n/' <<<"$output" | jq -s '[range(0; length; 2) as $i | .[$i + 1] as $c |
+		(.[$i] * 1000) - (($c.time | sub("\\..*"; "Z") | fromdate) * 1000 +
+			($c.time | capture("\\.(?<ns>[0-9]+)Z").ns | tonumber) / 1e6 +
+			$c.duration_ns / 1e6)] | sort | .[length / 2 | floor] | round')
+	assert_between "$median" 1 100 "ms, the median"
+	fsn detach g
+}
+
+ticks() { # PID: of processor time
+	awk '{ print $14 + $15 }' "/proc/$1/stat"
+}
+
+@test "an idle stream takes next to no processor time" {
+	attach_fix fix_add
+	start_stream s g --json
+	local before
+	before=$(ticks "$(bg_pid s)")
+	sleep 2
+	assert_between $(($(ticks "$(bg_pid s)") - before)) 0 $(($(getconf CLK_TCK) * 2 * 3 / 100))
+	stop_stream s
+	fsn detach g
+}
+
+# --- wrong usage ----------------------------------------------------------------------------
+
+refused() { # MESSAGE ARG...: wrong usage
+	fsn -s 2 --json stream g "${@:2}"
+	assert_stderr "funcsnoop stream: $1
+hint: 'funcsnoop help stream' shows the usage"
+	assert_json .error "$1"
+}
+
+@test "wrong values and contradictions are wrong usage" {
+	need_tool jq
+	local i many=()
+	refused "--min: 'x' is no duration (a number with ns, us, ms or s)" --min x
+	refused "--number '0' is not a number from 1 to 9223372036854775807" -n 0
+	refused "--number '-1' is not a number from 1 to 9223372036854775807" -n -1
+	refused "--duration 'x' is not a number of seconds" -d x
+	refused "--pid '0' is not a number from 1 to 2147483647" -p 0
+	refused "--pid '1x' is not a number from 1 to 2147483647" -p 1x
+	refused "--sample '0' is not a number from 1 to 4294967295" --sample 0
+	refused "--events is call, entry, exit or all, not 'x'" --events x
+	refused "--format is text, json or chrome, not 'x'" --format x
+	refused "--buffer '4095' is not a size from 4K to 1G" --buffer 4095
+	refused "--buffer '2G' is not a size from 4K to 1G" --buffer 2G
+	refused "--buffer '4KB' is not a size from 4K to 1G" --buffer 4KB
+	for i in {1..17}; do
+		many+=(-p "$i")
+	done
+	refused "at most 16 processes can be chosen" "${many[@]}"
+	refused "at an entry nothing is known of the call: no --slow, --failed or --min" --events entry --slow
+	refused "at an entry nothing is known of the call: no --slow, --failed or --min" --events all --min 1ms
+	refused "--sample would choose other entries than calls: not with --events all" --events all --sample 2
+	refused "--alert is about calls: not with --events entry or exit" --alert --events exit
+	fsn -s 2 stream g --format chrome --events entry
+	assert_stderr "funcsnoop stream: a trace is made of calls: no --events with --format chrome
+hint: 'funcsnoop help stream' shows the usage"
+	fsn -s 2 stream g --json --format chrome
+	assert_json .error "--json and another --format exclude each other"
+}
+
+@test "no group, an unknown group or function: status 1, and what to do" {
+	need_bpf
+	need_tool jq
+	fsn -s 1 stream
+	assert_stderr "funcsnoop stream: nothing is attached
+hint: 'funcsnoop attach' comes first"
+	fsn -s 1 stream --format json
+	assert_json .error "nothing is attached"
+	attach_fix fix_add
+	fsn -s 1 stream g nosuch
+	assert_stderr "funcsnoop stream: no group 'nosuch' is attached
+hint: 'funcsnoop list' shows what is attached"
+	fsn -s 1 stream -f fix_add -f 'nosuch*'
+	assert_stderr "funcsnoop stream: no function 'nosuch*' in group 'g'
+hint: 'funcsnoop list functions g' names them"
+	capture -s 1 bash -c 'exec "$0" stream g >&-' "$FUNCSNOOP"
+	assert_stderr "funcsnoop stream: cannot write 'output': Bad file descriptor"
+	assert_free g
+	fsn detach g
+}
+
+@test "without privilege: a clear refusal, and no file" {
+	attach_fix fix_add
+	need_tool setpriv
+	mkdir -m 777 "$BATS_TEST_TMPDIR/open"
+	capture -s 1 setpriv --reuid=65534 --clear-groups "$FUNCSNOOP" stream g -o "$BATS_TEST_TMPDIR/open/x"
+	assert_stderr_match "Permission denied"
+	[[ ! -e $BATS_TEST_TMPDIR/open/x ]] || fail "a file is left"
+	fsn detach g
+}
+
+@test "no slow calls to be expected: a note says so" {
+	attach_fix fix_add
+	fsn stream g --slow -d 0.1
+	assert_stderr "funcsnoop stream: no call of group 'g' is slow: 'funcsnoop set g --slow DUR' says from when on
+funcsnoop stream: watching 1 function of 1 group"
+	fsn detach g
+}
