@@ -1,110 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Watching calls: places in groups, leases, and records in the order of time.
-//
-// One ring serves all groups of a stream. Its records lie in the order in which programs
-// reserved them, which is nearly that of time: a program can be interrupted between reading
-// the clock and reserving. So records are held back for a moment and sorted.
+// Watching calls: opening a stream, keeping its leases, ending it.
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
-#include "group_priv.h"
 #include "pattern.h"
-#include "stream.h"
+#include "stream_priv.h"
 #include "util.h"
 
-_Static_assert(STREAM_PIDS_MAX == FSN_STREAM_PIDS, "the header without the kernel's");
+#define RENEW_NS 1000000000ULL
 
-#define LEASE_NS  5000000000ULL
-#define RENEW_NS  1000000000ULL
-#define NO_PLACE  (~0U)
-#define LEASE_SWEPT 1ULL
-#define HELD_MAX  (64U << 20) /* bytes of records taken out at a time */
-
-/* The stream's place in one group. */
-struct member {
-	struct group *g;
-	ino_t ino; /* of the group's directory */
-	uint32_t place;
-	struct map_mapping ctl_map, streams_map, confs_map;
-	struct fsn_ctl *ctl;
-	struct fsn_stream *conf;
-	uint64_t lease;       /* as last written: another value is another stream's */
-	uint32_t told_lost;   /* low bits of what the reader was told of */
-	uint64_t gap_ns;      /* not yet told; written by the keeper, as the next */
-	bool evicted;         /* the lease ran out, and the place was given away */
-};
-
-/* A record held back: when it happened, and where it lies in the arena. */
-struct held {
-	uint64_t at;
-	size_t offset;
-};
-
-struct stream {
-	const struct bpffs *fs;
-	struct member *member;
-	size_t cnt;
-	int ring_fd;
-	size_t ring_bytes;
-	struct ring_buffer *ring;
-	size_t func_cnt; /* functions watched */
-	bool running;    /* the programs write */
-
-	char *arena;
-	size_t arena_len, arena_size;
-	struct held *held;
-	size_t held_cnt;
-	unsigned int fill;
-	bool more;     /* there was more in the ring than was taken out */
-	uint64_t lost; /* of members that are closed */
-
-	pthread_t keeper;
-	pthread_mutex_t lock;
-	pthread_cond_t quit;
-	bool has_keeper, quitting;
-};
-
-/* --- leases ----------------------------------------------------------------------------------- */
-
-static void member_switch_on(struct member *m)
-{
-	__atomic_fetch_or(&m->ctl->save_args, FSN_SAVE_STREAM(m->place), __ATOMIC_SEQ_CST);
-	__atomic_fetch_or(&m->ctl->streams, 1U << m->place, __ATOMIC_SEQ_CST);
-}
-
-/*
- * Renews the lease. If it had run out, for the process was stopped, programs have switched
- * the stream off: from then on until now nothing was recorded or counted.
- */
-static void member_renew(struct member *m)
-{
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), old = m->lease;
-	unsigned long long expected = old;
-
-	if (m->evicted)
-		return;
-	if (!__atomic_compare_exchange_n(&m->conf->lease_ns, &expected, now + LEASE_NS, false,
-		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-		__atomic_store_n(&m->evicted, true, __ATOMIC_SEQ_CST);
-		return;
-	}
-	m->lease = now + LEASE_NS;
-	if (old < now)
-		__atomic_fetch_add(&m->gap_ns, now - old, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&m->ctl->streams, __ATOMIC_SEQ_CST) & 1U << m->place)
-		return;
-	/* A program that saw the old lease just before it was renewed. */
-	if (old >= now)
-		__atomic_fetch_add(&m->gap_ns, now + LEASE_NS - old, __ATOMIC_SEQ_CST);
-	member_switch_on(m);
-}
+/* --- leases ---------------------------------------------------------------------------------- */
 
 /* In a thread of its own: a reader that waits for a slow terminal goes on losing records,
  * and counts them. */
@@ -153,145 +63,7 @@ static void keeper_stop(struct stream *s)
 	s->has_keeper = false;
 }
 
-/* --- a place in a group ----------------------------------------------------------------------- */
-
-static int map_group(const struct group *g, struct member *m)
-{
-	int code;
-
-	code = map_mmap(g->fd[MAPID_CTL], sizeof(*m->ctl), &m->ctl_map);
-	if (!code)
-		code = map_mmap(g->fd[MAPID_STREAMS],
-			FSN_STREAMS_MAX * sizeof(struct fsn_stream), &m->streams_map);
-	if (!code)
-		code = map_mmap(g->fd[MAPID_CONFS], g->meta.fn_cnt * sizeof(struct fsn_conf),
-			&m->confs_map);
-	m->ctl = m->ctl_map.addr;
-	return code;
-}
-
-static void unmap_group(struct member *m)
-{
-	map_munmap(&m->ctl_map);
-	map_munmap(&m->streams_map);
-	map_munmap(&m->confs_map);
-}
-
-/* Nothing is recorded for @place from here on, but by programs that run now. */
-static void place_switch_off(struct member *m, uint32_t place)
-{
-	struct fsn_conf *conf = m->confs_map.addr;
-
-	__atomic_fetch_and(&m->ctl->streams, ~(1U << place), __ATOMIC_SEQ_CST);
-	__atomic_fetch_and(&m->ctl->save_args, ~FSN_SAVE_STREAM(place), __ATOMIC_SEQ_CST);
-	for (uint32_t fn = 0; fn < m->g->meta.fn_cnt; fn++)
-		__atomic_fetch_and(&conf[fn].streams, ~(1U << place), __ATOMIC_SEQ_CST);
-}
-
-static void place_free(struct member *m, uint32_t place)
-{
-	struct fsn_stream *all = m->streams_map.addr;
-
-	place_switch_off(m, place);
-	bpf_map_delete_elem(m->g->fd[MAPID_RINGS], &place);
-	__atomic_store_n(&all[place].lease_ns, 0, __ATOMIC_SEQ_CST);
-}
-
-static void sweep(struct member *m)
-{
-	struct fsn_stream *all = m->streams_map.addr;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
-	for (uint32_t i = 0; i < FSN_STREAMS_MAX; i++) {
-		unsigned long long lease = __atomic_load_n(&all[i].lease_ns, __ATOMIC_SEQ_CST);
-
-		/* Its reader may wake up just now, and renew it: one of the two wins. */
-		if (lease && lease < now &&
-			__atomic_compare_exchange_n(&all[i].lease_ns, &lease, LEASE_SWEPT,
-				false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-			place_free(m, i);
-	}
-}
-
-static bool wants(const struct group *g, uint32_t fn, const struct stream_filter *filter)
-{
-	const char *name = group_func_name(g, fn);
-
-	for (size_t i = 0; i < filter->func_cnt; i++)
-		if (pattern_glob(filter->funcs[i], name))
-			return true;
-	return !filter->func_cnt;
-}
-
-static void fill_conf(struct fsn_stream *conf, const struct stream_filter *filter, uint32_t tag)
-{
-	conf->min_ns = filter->min_ns;
-	conf->lost = 0;
-	conf->passed = 0;
-	conf->flags = (filter->ends ? FSN_STREAM_ENDS : 0) |
-		(filter->entries ? FSN_STREAM_ENTRIES : 0) |
-		(filter->slow ? FSN_STREAM_SLOW : 0) | (filter->failed ? FSN_STREAM_FAILED : 0);
-	conf->sample = filter->sample > 1 ? filter->sample : 0;
-	conf->tag = tag;
-	conf->pid_cnt = filter->pid_cnt;
-	for (size_t i = 0; i < filter->pid_cnt; i++)
-		conf->pid[i] = filter->pids[i];
-}
-
-static int group_inode(const struct bpffs *fs, const struct group *g, ino_t *ret_ino)
-{
-	_cleanup_close_ int fd = -1;
-	struct stat st;
-	int code = bpffs_open_group(fs, g->name, &fd, NULL);
-
-	if (code)
-		return code;
-	if (fstat(fd, &st))
-		return -errno;
-	*ret_ino = st.st_ino;
-	return 0;
-}
-
-static int member_join(struct stream *s, size_t tag, const struct stream_filter *filter,
-	struct err *err)
-{
-	struct member *m = &s->member[tag];
-	struct fsn_stream *all;
-	struct fsn_conf *conf;
-	uint32_t place = 0;
-	int code;
-
-	code = map_group(m->g, m);
-	if (!code)
-		code = group_inode(s->fs, m->g, &m->ino);
-	if (code)
-		return err_sys(err, code, "cannot stream group '%s'", m->g->name);
-	all = m->streams_map.addr;
-	conf = m->confs_map.addr;
-	sweep(m);
-	while (place < FSN_STREAMS_MAX && all[place].lease_ns)
-		place++;
-	if (place == FSN_STREAMS_MAX) {
-		err_set(err, -EBUSY, "group '%s' has %d streams already", m->g->name,
-			FSN_STREAMS_MAX);
-		return err_hint(err, "end one; what a killed one leaves goes after 5 s");
-	}
-	fill_conf(&all[place], filter, tag);
-	m->place = place;
-	m->conf = &all[place];
-	m->lease = clock_ns(CLOCK_MONOTONIC) + LEASE_NS;
-	__atomic_store_n(&m->conf->lease_ns, m->lease, __ATOMIC_SEQ_CST);
-	if (bpf_map_update_elem(m->g->fd[MAPID_RINGS], &place, &s->ring_fd, 0))
-		return err_sys(err, -errno, "cannot stream group '%s'", m->g->name);
-	for (uint32_t fn = 0; fn < m->g->meta.fn_cnt; fn++)
-		if (wants(m->g, fn, filter)) {
-			__atomic_fetch_or(&conf[fn].streams, 1U << place, __ATOMIC_SEQ_CST);
-			s->func_cnt++;
-		}
-	return 0;
-}
-
-/* --- opening ---------------------------------------------------------------------------------- */
+/* --- opening --------------------------------------------------------------------------------- */
 
 /* Every glob must match something; the nearest thing to a typing error that can be told. */
 static int check_funcs(struct group *const *groups, size_t cnt,
@@ -302,14 +74,15 @@ static int check_funcs(struct group *const *groups, size_t cnt,
 
 		for (size_t k = 0; !found && k < cnt; k++)
 			for (uint32_t fn = 0; !found && fn < groups[k]->meta.fn_cnt; fn++)
-				found = pattern_glob(filter->funcs[i],
-					group_func_name(groups[k], fn));
+				found = pattern_glob(
+					filter->funcs[i], group_func_name(groups[k], fn));
 		if (found)
 			continue;
-		err_set(err, -ENOENT, "no function '%s' in group '%s'%s", filter->funcs[i],
-			groups[0]->name, cnt > 1 ? " or the others" : "");
-		return err_hint(err, "'funcsnoop list functions %s' names them",
-			groups[0]->name);
+		err_set(err, -ENOENT, "no function '%s' in group '%s'%s",
+			filter->funcs[i], groups[0]->name,
+			cnt > 1 ? " or the others" : "");
+		return err_hint(
+			err, "'funcsnoop list functions %s' names them", groups[0]->name);
 	}
 	return 0;
 }
@@ -326,8 +99,6 @@ static int ring_new(struct stream *s, size_t bytes, struct err *err)
 	s->ring_bytes = size;
 	return 0;
 }
-
-static int on_record(void *ctx, void *data, size_t size);
 
 static struct stream *stream_alloc(size_t cnt)
 {
@@ -349,8 +120,8 @@ static struct stream *stream_alloc(size_t cnt)
 }
 
 int stream_open(const struct bpffs *fs, struct group *const *groups, size_t group_cnt,
-	const struct stream_filter *filter, size_t buffer_bytes, struct stream **ret_stream,
-	struct err *err)
+	const struct stream_filter *filter, size_t buffer_bytes,
+	struct stream **ret_stream, struct err *err)
 {
 	_cleanup_stream_ struct stream *s = NULL;
 	int code = check_funcs(groups, group_cnt, filter, err);
@@ -364,7 +135,7 @@ int stream_open(const struct bpffs *fs, struct group *const *groups, size_t grou
 	code = ring_new(s, buffer_bytes, err);
 	if (code)
 		return code;
-	s->ring = ring_buffer__new(s->ring_fd, on_record, s, NULL);
+	s->ring = ring_buffer__new(s->ring_fd, stream_take, s, NULL);
 	if (!s->ring)
 		return err_sys(err, -errno, "cannot map the buffer");
 	for (; !code && s->cnt < group_cnt; s->cnt++) {
@@ -383,173 +154,6 @@ int stream_open(const struct bpffs *fs, struct group *const *groups, size_t grou
 	return 0;
 }
 
-/* --- reading ---------------------------------------------------------------------------------- */
-
-static uint64_t event_time(const struct fsn_event *e)
-{
-	return e->start + e->duration;
-}
-
-static int arena_grow(struct stream *s, size_t size)
-{
-	size_t room = s->arena_size ? s->arena_size * 2 : 1U << 20;
-	char *more;
-
-	while (room < s->arena_len + size)
-		room *= 2;
-	more = realloc(s->arena, room);
-	if (!more)
-		return -ENOMEM;
-	s->arena = more;
-	s->arena_size = room;
-	return 0;
-}
-
-/* Takes a record out of the ring, which libbpf does also when this returns an error. */
-static int on_record(void *ctx, void *data, size_t size)
-{
-	struct stream *s = ctx;
-	struct held *more;
-
-	size = (size + 7) & ~7UL;
-	if (s->arena_len + size > s->arena_size && arena_grow(s, size))
-		return -ENOMEM;
-	more = array_grow(s->held, s->held_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	s->held = more;
-	memcpy(s->arena + s->arena_len, data, size);
-	more[s->held_cnt++] = (struct held){ event_time(data), s->arena_len };
-	s->arena_len += size;
-	return s->arena_len < HELD_MAX ? 0 : -EAGAIN;
-}
-
-/* Almost sorted already: each record moves past the few that are later than it. */
-static void sort_held(struct held *held, size_t cnt)
-{
-	for (size_t i = 1; i < cnt; i++) {
-		struct held h = held[i];
-		size_t to = i;
-
-		for (; to && held[to - 1].at > h.at; to--)
-			held[to] = held[to - 1];
-		held[to] = h;
-	}
-}
-
-static int tell_gap(struct stream *s, stream_fn fn, void *arg)
-{
-	for (size_t i = 0; i < s->cnt; i++) {
-		struct stream_record r = {
-			.kind = STREAM_GAP,
-			.group = i,
-			.duration_ns = __atomic_exchange_n(&s->member[i].gap_ns, 0,
-				__ATOMIC_SEQ_CST),
-		};
-		int code = r.duration_ns ? fn(&r, arg) : 0;
-
-		if (code)
-			return code;
-	}
-	return 0;
-}
-
-static int tell_lost(struct stream *s, size_t i, uint32_t lost, stream_fn fn, void *arg)
-{
-	struct member *m = &s->member[i];
-	int32_t more = lost - m->told_lost;
-	struct stream_record r = { .kind = STREAM_LOST, .group = i, .count = more };
-
-	if (more <= 0)
-		return 0;
-	m->told_lost = lost;
-	return fn(&r, arg);
-}
-
-static int tell(struct stream *s, const struct fsn_event *e, stream_fn fn, void *arg)
-{
-	const struct fsn_more *more = (const void *)(e + 1);
-	bool entry = e->flags & FSN_CALL_ENTRY;
-	struct stream_record r = {
-		.kind = entry ? STREAM_ENTRY : STREAM_END,
-		.group = e->tag,
-		.fn = e->fn,
-		.pid = e->pid,
-		.tid = e->tid,
-		.comm = e->comm,
-		.start_ns = e->start,
-		.duration_ns = e->duration,
-		.result = e->result,
-		.args = { .reg = (const uint64_t *)e->args.arg },
-		.has_args = !(e->flags & FSN_CALL_NO_ARGS),
-		.has_result = !entry && !(e->flags & FSN_CALL_NO_RESULT),
-		.timed = !entry && !(e->flags & FSN_CALL_UNTIMED),
-		.slow = e->flags & FSN_CALL_SLOW,
-		.failed = e->flags & FSN_CALL_FAILED,
-	};
-	int code;
-
-	if (e->tag >= s->cnt || e->fn >= s->member[e->tag].g->meta.fn_cnt)
-		return 0;
-	if (e->flags & FSN_CALL_MORE) {
-		r.args.stack = (const uint64_t *)more->stack;
-		r.args.str = more->str;
-	}
-	code = tell_lost(s, e->tag, e->lost, fn, arg);
-	return code ? code : fn(&r, arg);
-}
-
-/* Drops the first @cnt held records: what is left moves to the front. */
-static void drop_held(struct stream *s, size_t cnt)
-{
-	size_t from = s->arena_len;
-
-	memmove(s->held, s->held + cnt, (s->held_cnt - cnt) * sizeof(*s->held));
-	s->held_cnt -= cnt;
-	for (size_t i = 0; i < s->held_cnt; i++)
-		if (s->held[i].offset < from)
-			from = s->held[i].offset;
-	memmove(s->arena, s->arena + from, s->arena_len - from);
-	s->arena_len -= from;
-	for (size_t i = 0; i < s->held_cnt; i++)
-		s->held[i].offset -= from;
-}
-
-static int read_until(struct stream *s, uint64_t until, stream_fn fn, void *arg,
-	struct err *err)
-{
-	size_t before = s->arena_len, done = 0;
-	int code = ring_buffer__consume(s->ring);
-
-	if (code < 0 && code != -EAGAIN)
-		return err_sys(err, code, "cannot read calls");
-	for (size_t i = 0; i < s->cnt; i++)
-		if (__atomic_load_n(&s->member[i].evicted, __ATOMIC_SEQ_CST))
-			return err_set(err, -ESTALE,
-				"this process was stopped for so long that its place in "
-				"group '%s' was given away",
-				s->member[i].g->name);
-	s->fill = (s->arena_len - before) * 100 / s->ring_bytes;
-	s->more = code == -EAGAIN;
-	sort_held(s->held, s->held_cnt);
-	code = 0;
-	while (!code && done < s->held_cnt && s->held[done].at <= until)
-		code = tell(s, (const void *)(s->arena + s->held[done++].offset), fn, arg);
-	if (done)
-		drop_held(s, done);
-	return code ? code : tell_gap(s, fn, arg);
-}
-
-int stream_read(struct stream *s, stream_fn fn, void *arg, struct err *err)
-{
-	return read_until(s, clock_ns(CLOCK_MONOTONIC) - STREAM_SETTLE_NS, fn, arg, err);
-}
-
-unsigned int stream_fill(const struct stream *s)
-{
-	return s->fill;
-}
-
 size_t stream_func_cnt(const struct stream *s)
 {
 	return s->func_cnt;
@@ -557,15 +161,13 @@ size_t stream_func_cnt(const struct stream *s)
 
 bool stream_is_over(const struct stream *s)
 {
-	ino_t ino;
-
 	for (size_t i = 0; i < s->cnt; i++)
-		if (!group_inode(s->fs, s->member[i].g, &ino) && ino == s->member[i].ino)
+		if (member_is_attached(s->fs, &s->member[i]))
 			return false;
 	return true;
 }
 
-/* --- closing ---------------------------------------------------------------------------------- */
+/* --- closing --------------------------------------------------------------------------------- */
 
 static void stop(struct stream *s)
 {
@@ -574,8 +176,7 @@ static void stop(struct stream *s)
 		if (s->member[i].evicted)
 			s->member[i].place = NO_PLACE;
 	for (size_t i = 0; i < s->cnt; i++)
-		if (s->member[i].place != NO_PLACE)
-			place_switch_off(&s->member[i], s->member[i].place);
+		member_switch_off(&s->member[i]);
 	for (size_t i = 0; i < s->cnt; i++)
 		if (s->member[i].place != NO_PLACE)
 			group_wait_for_programs(s->member[i].g);
@@ -590,8 +191,7 @@ static void leave(struct stream *s)
 		if (m->place == NO_PLACE)
 			continue;
 		s->lost += m->conf->lost;
-		place_free(m, m->place);
-		m->place = NO_PLACE;
+		member_leave(m);
 	}
 }
 
@@ -601,11 +201,11 @@ int stream_close(struct stream *s, stream_fn fn, void *arg, struct err *err)
 
 	stop(s);
 	do
-		code = fn ? read_until(s, UINT64_MAX, fn, arg, err) : 0;
+		code = fn ? stream_read_until(s, UINT64_MAX, fn, arg, err) : 0;
 	while (!code && fn && s->more);
 	for (size_t i = 0; !code && fn && i < s->cnt; i++)
 		if (s->member[i].place != NO_PLACE)
-			code = tell_lost(s, i, s->member[i].conf->lost, fn, arg);
+			code = stream_tell_lost(s, i, s->member[i].conf->lost, fn, arg);
 	leave(s);
 	return code;
 }
@@ -617,7 +217,8 @@ uint64_t stream_lost(const struct stream *s)
 	for (size_t i = 0; i < s->cnt; i++)
 		if (s->member[i].place != NO_PLACE &&
 			!__atomic_load_n(&s->member[i].evicted, __ATOMIC_SEQ_CST))
-			lost += __atomic_load_n(&s->member[i].conf->lost, __ATOMIC_RELAXED);
+			lost += __atomic_load_n(
+				&s->member[i].conf->lost, __ATOMIC_RELAXED);
 	return lost;
 }
 
@@ -629,7 +230,7 @@ void stream_free(struct stream *s)
 		stop(s);
 	leave(s);
 	for (size_t i = 0; i < s->cnt; i++)
-		unmap_group(&s->member[i]);
+		member_unmap(&s->member[i]);
 	ring_buffer__free(s->ring);
 	close_fd(s->ring_fd);
 	pthread_cond_destroy(&s->quit);
@@ -638,24 +239,4 @@ void stream_free(struct stream *s)
 	free(s->held);
 	free(s->member);
 	free(s);
-}
-
-void streams_sweep(struct bpffs *fs, const struct group *g)
-{
-	bool had_lock = fs->locked, left = false;
-	struct fsn_stream all[FSN_STREAMS_MAX];
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct member m = { .g = (struct group *)g };
-
-	if (map_read(g->fd[MAPID_STREAMS], 0, FSN_STREAMS_MAX, sizeof(*all), all))
-		return;
-	for (uint32_t i = 0; i < FSN_STREAMS_MAX; i++)
-		left |= all[i].lease_ns && all[i].lease_ns < now;
-	if (!left || !bpffs_try_lock(fs))
-		return;
-	if (!map_group(g, &m))
-		sweep(&m);
-	unmap_group(&m);
-	if (!had_lock)
-		bpffs_unlock(fs);
 }
