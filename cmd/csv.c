@@ -6,8 +6,12 @@
 #include "stats_grid.h"
 #include "stats_report.h"
 
-void csv_field(FILE *f, const char *text)
+/* A path may be of any bytes, and a table of values ends on terminals, too. */
+void csv_field(FILE *f, const char *raw)
 {
+	_cleanup_free_ char *safe = text_escape(raw);
+	const char *text = safe ? safe : "";
+
 	if (!text[strcspn(text, ",\"\r\n")]) {
 		fputs(text, f);
 		return;

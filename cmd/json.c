@@ -130,6 +130,25 @@ void json_set_cost(struct json_object *obj, const struct cost *cost)
 	json_set_str(obj, "cost_source", cost_source_name(cost->source));
 }
 
+void json_write_text(const char *text, size_t len, FILE *f)
+{
+	const unsigned char *s = (const unsigned char *)text, *end = s + len, *plain = s;
+
+	while (s < end) {
+		size_t c1 = end - s > 1 && s[0] == 0xc2 && s[1] < 0xa0;
+
+		if (*s != 0x7f && !c1) {
+			s++;
+			continue;
+		}
+		fwrite(plain, 1, s - plain, f);
+		fprintf(f, "\\u%04x", s[c1]);
+		s += 1 + c1;
+		plain = s;
+	}
+	fwrite(plain, 1, s - plain, f);
+}
+
 int json_write(const struct globals *g, struct json_object *doc, FILE *f)
 {
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE |
@@ -138,7 +157,8 @@ int json_write(const struct globals *g, struct json_object *doc, FILE *f)
 
 	if (!text)
 		out_of_memory();
-	fprintf(f, "%s\n", text);
+	json_write_text(text, strlen(text), f);
+	fputc('\n', f);
 	json_object_put(doc);
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <json-c/json.h>
 
@@ -37,5 +38,12 @@ void json_set_cost(struct json_object *obj, const struct cost *cost);
 
 /* A string; bytes that are no UTF-8 become U+FFFD. */
 struct json_object *json_str(const char *value);
+
+/*
+ * Writes @len bytes of a document as json-c gives them. It leaves DEL and the C1 controls
+ * (U+0080 to U+009F) in strings as they are, and U+009B begins a terminal's commands: they
+ * become escapes.
+ */
+void json_write_text(const char *text, size_t len, FILE *f);
 
 #endif

@@ -196,7 +196,7 @@ static int write_part(struct json_object *obj, bool open, FILE *f)
 	int code = text ? 0 : -ENOMEM;
 
 	if (text)
-		fprintf(f, "%.*s", (int)strlen(text) - open, text);
+		json_write_text(text, strlen(text) - open, f);
 	json_object_put(obj);
 	return code;
 }

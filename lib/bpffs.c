@@ -270,7 +270,7 @@ int bpffs_groups(const struct bpffs *fs, char ***ret_names, size_t *ret_cnt, str
 			return err_sys(err, -errno, "cannot list '%s'", fs->path);
 	}
 	while (dir && (d = readdir(dir))) {
-		if (group_name_check(d->d_name, NULL))
+		if (d->d_type != DT_DIR || group_name_check(d->d_name, NULL))
 			continue;
 		more = reallocarray(names, cnt + 2, sizeof(*names));
 		if (!more)
@@ -394,9 +394,15 @@ int bpffs_pin(int dir_fd, const char *name, int fd, struct err *err)
 int bpffs_get(int dir_fd, const char *name, unsigned int flags)
 {
 	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = flags);
+	struct stat st;
 	char path[128];
 	int fd;
 
+	/* BPF_OBJ_GET follows symbolic links */
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (S_ISLNK(st.st_mode))
+		return -ELOOP;
 	pin_path(path, sizeof(path), dir_fd, name);
 	fd = bpf_obj_get_opts(path, &opts);
 	return fd < 0 ? -errno : fd;

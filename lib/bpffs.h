@@ -93,7 +93,7 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 int bpffs_pin(int dir_fd, const char *name, int fd, struct err *err);
 
 /* Opens what is pinned as @name in @dir_fd; @flags as of BPF_OBJ_GET. Returns an fd or
- * a negative errno. */
+ * a negative errno, -ELOOP for a symbolic link. */
 int bpffs_get(int dir_fd, const char *name, unsigned int flags);
 
 static inline void cleanup_bpffs(struct bpffs *fs)

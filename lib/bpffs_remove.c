@@ -169,6 +169,9 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 
 	snprintf(stage, sizeof(stage), "%s~", name);
 	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* what is no directory, a symbolic link above all, is no group: only its name goes */
+	if (fd < 0 && errno == ENOTDIR && !unlinkat(fs->fd, stage, 0))
+		return 0;
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
 	removal.can_watch = !bpf_link_get_next_id(0, &id) || errno == ENOENT;

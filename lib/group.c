@@ -28,8 +28,11 @@ static int open_maps(struct group *g, int dir_fd, struct err *err)
 {
 	for (int i = 0; i < MAPID_CNT; i++) {
 		g->fd[i] = bpffs_get(dir_fd, map_pin_name(i), g->write ? 0 : BPF_F_RDONLY);
-		if (g->fd[i] >= 0)
+		if (g->fd[i] >= 0 && !map_check(g->fd[i], i))
 			continue;
+		if (g->fd[i] >= 0)
+			return err_set(err, -EPROTO, "group '%s' is damaged: map '%s'",
+				g->name, map_pin_name(i));
 		/* Who may read the counters reads them: group_map_fd() tells of the rest. */
 		if (!g->write && !map_is_counter(i) &&
 			(g->fd[i] == -EPERM || g->fd[i] == -EACCES))

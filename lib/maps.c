@@ -7,6 +7,7 @@
 
 #include <bpf/bpf.h>
 
+#include "funcsnoop.h"
 #include "maps.h"
 #include "util.h"
 
@@ -19,6 +20,59 @@ const char *map_pin_name(enum map_id id)
 	};
 
 	return pins[id];
+}
+
+int map_check(int fd, enum map_id id)
+{
+#define ARRAY(size)                                        \
+	{                                                  \
+		BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), size \
+	}
+#define MAP_OF_MAPS                                                            \
+	{                                                                      \
+		BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(uint32_t), sizeof(uint32_t) \
+	}
+	static const struct shape {
+		uint32_t type, key_bytes, value_bytes;
+	} shapes[] = {
+		[MAPID_CTL] = ARRAY(sizeof(struct fsn_ctl)),
+		[MAPID_META] = ARRAY(sizeof(struct fsn_meta)),
+		[MAPID_LIBS] = ARRAY(sizeof(struct fsn_lib)),
+		[MAPID_FUNCS] = ARRAY(sizeof(struct fsn_func)),
+		[MAPID_TEXT] = ARRAY(FSN_TEXT_LEN),
+		[MAPID_CONFS] = ARRAY(sizeof(struct fsn_conf)),
+		[MAPID_STATS] = ARRAY(sizeof(struct fsn_stat)),
+		[MAPID_HISTS] = ARRAY(sizeof(struct fsn_hist)),
+		[MAPID_BASE0] = ARRAY(sizeof(struct fsn_base)),
+		[MAPID_BASE1] = ARRAY(sizeof(struct fsn_base)),
+		[MAPID_BASE_HIST0] = ARRAY(sizeof(struct fsn_hist)),
+		[MAPID_BASE_HIST1] = ARRAY(sizeof(struct fsn_hist)),
+		[MAPID_SLOTS] = ARRAY(sizeof(struct fsn_set)),
+		[MAPID_ARGS] = ARRAY(sizeof(struct fsn_args)),
+		[MAPID_MORE] = ARRAY(sizeof(struct fsn_more)),
+		[MAPID_STREAMS] = ARRAY(sizeof(struct fsn_stream)),
+		[MAPID_RINGS] = MAP_OF_MAPS,
+		[MAPID_PROCS] = ARRAY(sizeof(struct fsn_proc)),
+		[MAPID_CODES] = { BPF_MAP_TYPE_HASH, sizeof(struct fsn_code),
+			sizeof(uint64_t) },
+		[MAPID_SLOW] = ARRAY(sizeof(struct fsn_slow)),
+		[MAPID_PIDS] = { BPF_MAP_TYPE_HASH, sizeof(uint32_t), sizeof(uint32_t) },
+		[MAPID_COMMS] = { BPF_MAP_TYPE_HASH, FSN_COMM_LEN, sizeof(uint32_t) },
+		[MAPID_SYNC] = MAP_OF_MAPS,
+	};
+#undef ARRAY
+#undef MAP_OF_MAPS
+	const struct shape *shape = &shapes[id];
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	_Static_assert(ARRAY_SIZE(shapes) == MAPID_CNT, "one for each map");
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	return info.type == shape->type && info.key_size == shape->key_bytes &&
+			info.value_size == shape->value_bytes
+		? 0
+		: -EPROTO;
 }
 
 bool map_is_counter(enum map_id id)
@@ -77,8 +131,8 @@ int map_write(int fd, uint32_t first, uint32_t cnt, size_t size, const void *buf
 		keys[i] = first + i;
 	while (done < cnt) {
 		n = cnt - done;
-		if (bpf_map_update_batch(fd, keys + done, (const char *)buf + done * size, &n,
-			    NULL))
+		if (bpf_map_update_batch(
+			    fd, keys + done, (const char *)buf + done * size, &n, NULL))
 			return -errno;
 		done += n;
 	}

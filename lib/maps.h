@@ -44,6 +44,13 @@ enum map_id {
 const char *map_pin_name(enum map_id id);
 
 /*
+ * Whether @fd is a map of the kind and with the sizes of key and value that @id has: a read
+ * from another one would write past the end of what it reads into. 0, -EPROTO or what
+ * bpf(2) gives.
+ */
+int map_check(int fd, enum map_id id);
+
+/*
  * Whether the map has only what readers of statistics are to see: no arguments, no results,
  * no addresses, and nothing that only a writer needs.
  */

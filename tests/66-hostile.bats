@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What others name and plant: nothing of it reaches a terminal raw, leaves the pin folder, or
+# is followed out of it.
+# bats file_tags=bpf
+
+# shellcheck disable=SC2030,SC2031	# each test has a $status of its own
+
+load helpers
+
+FOLDER=$FUNCSNOOP_BPFFS/funcsnoop
+ELSEWHERE=$FUNCSNOOP_BPFFS/elsewhere
+
+# Colours, titles, bells, a C1 control in UTF-8 (a CSI to some terminals), broken UTF-8.
+COMM=$'\e]\a\r\xc2\x9b\b\xff\x7f\ny'
+NAME=$'\e[31m\a\r\xc2\x9b7m\xff\xfe\x7f'
+
+setup() {
+	common_setup
+	need_bpf
+}
+
+teardown() {
+	rm -rf "$ELSEWHERE" 2>/dev/null || true
+	find "$FOLDER" "$ELSEWHERE" -mindepth 1 -maxdepth 1 -type l -delete 2>/dev/null || true
+	common_teardown
+}
+
+# Whether FILE has nothing that steers a terminal: C0 but for line ends (of terminals and CSV:
+# CR LF) and tabs, DEL, C1; and whether it is UTF-8.
+is_clean() { # FILE
+	iconv -f UTF-8 -t UTF-8 "$1" >/dev/null 2>&1 && ! sed 's/\r$//' "$1" |
+		LC_ALL=C grep -qaP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]'
+}
+
+# fsn, and all that it says is clean.
+clean() { # [-s STATUS] ARG...
+	local file
+
+	fsn "$@"
+	for file in out err; do
+		is_clean "$BATS_TEST_TMPDIR/.$file" ||
+			fail "std$file of '${*@Q}' is raw: $(cat -v "$BATS_TEST_TMPDIR/.$file")"
+	done
+}
+
+# The same where the output is a terminal.
+clean_terminal() { # ARG...
+	local command
+
+	command=$(printf '%q ' "$FUNCSNOOP" --color never "$@")
+	capture -s any script -qec "stty cols 200; $command" /dev/null
+	[[ -n $output ]] || fail "'$command' said nothing"
+	# A terminal makes CR LF of LF, so CR CR LF of a table's ends.
+	sed -i 's/\r\r$/\r/' "$BATS_TEST_TMPDIR/.out"
+	is_clean "$BATS_TEST_TMPDIR/.out" ||
+		fail "'$command' is raw on a terminal: $(cat -v "$BATS_TEST_TMPDIR/.out")"
+}
+
+# --- names ----------------------------------------------------------------------------
+
+@test "what is clean is told from what is not" {
+	local text file=$BATS_TEST_TMPDIR/text
+
+	printf 'plain \\x1b\tcaf\xc3\xa9 \xe2\x82\xac\n' >"$file"
+	is_clean "$file"
+	for text in '\0033[31m' '\a' '\r' '\0302\0233' '\0377' '\0177' 'x\by'; do
+		printf 'a%bb\n' "$text" >"$file"
+		! is_clean "$file" || fail "$text seems clean"
+	done
+}
+
+@test "the name of a program steers no terminal, whatever shows it" {
+	local view format
+
+	need_tool script
+	fsn attach g fix_hang fix_add --lib "$FIX/libfix.so" --slow 1ns
+	start_bg call "$FIX/call" --threads 1 --comm "$COMM" hang 1
+	wait_line call "^blocked "
+	capture "$FIX/call" --threads 1 --comm "$COMM" add 5
+	for view in "stats g --by process" "stats g --slow" "stats g --all" "list inflight" \
+		"list inflight g --all" "list"; do
+		# shellcheck disable=SC2086	# several words
+		{
+			clean $view
+			clean $view --json
+			clean_terminal $view
+		}
+	done
+	for format in table json csv prometheus openmetrics; do
+		clean stats g --format "$format"
+	done
+	# The name is there, in a form that can be told from others.
+	fsn list inflight
+	assert_output_match '\\x1b\]\\x07\\x0d\\xc2\\x9b\\x08\\xff\\x7f'
+	fsn stats g --by process
+	assert_output_match '\\x1b\]\\x07\\x0d\\xc2\\x9b'
+	tell call
+	wait_bg call
+	fsn detach g
+}
+
+@test "a stream shows the names of programs without what steers a terminal" {
+	"$FUNCSNOOP" help stream >/dev/null 2>&1 || skip "no stream here"
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	start_bg text "$FUNCSNOOP" stream g --number 3
+	start_bg json "$FUNCSNOOP" stream g --number 3 --json
+	calls() {
+		"$FIX/call" --threads 1 --comm "$COMM" add 3 >/dev/null
+		bg_ended text && bg_ended json
+	}
+	poll_until calls
+	wait_bg text
+	is_clean "$(bg_out text)" || fail "raw: $(cat -v "$(bg_out text)")"
+	assert_output_match '\\x1b\]\\x07\\x0d\\xc2\\x9b'
+	wait_bg json
+	is_clean "$(bg_out json)" || fail "raw: $(cat -v "$(bg_out json)")"
+	fsn detach g
+}
+
+@test "a library's path steers no terminal, whatever shows it" {
+	local lib=$BATS_TEST_TMPDIR/$NAME/lib$NAME.so view
+
+	need_tool script
+	mkdir "${lib%/*}"
+	cp "$FIX/libfix.so.1" "$lib"
+	clean attach g fix_add fix_ret --lib "$lib"
+	LD_PRELOAD=$lib capture "$FIX/call" add 5
+	for view in list "list functions g" "stats g" "stats g --by library" "stats g --hist" \
+		"stats g --format csv" "stats g --format prometheus" \
+		"stats g --format openmetrics"; do
+		# shellcheck disable=SC2086	# several words
+		clean $view
+		# shellcheck disable=SC2086
+		[[ $view == *--format* ]] || clean $view --json
+		# shellcheck disable=SC2086
+		clean_terminal $view
+	done
+	fsn stats g
+	assert_output_match "^fix_add +5 "
+	clean -s 1 attach h nosuch --lib "$lib"
+	clean -s 1 attach h nosuch --lib "$lib" --json
+	clean_terminal attach h nosuch --lib "$lib"
+	rm "$lib"
+	clean list
+	clean -s 1 attach h fix_add --lib "$lib"
+	clean_terminal attach h fix_add --lib "$lib"
+	fsn detach g
+}
+
+@test "what users write in options and files comes back without what steers a terminal" {
+	local dir=$BATS_TEST_TMPDIR/config/funcsnoop/presets file=$BATS_TEST_TMPDIR/$NAME.json
+	local args
+
+	need_tool script
+	mkdir -p "$dir"
+	printf '{"description":"d\\u001b[31m\\u009b\\u0007","lib":"x","%s_sym":{"f":"f"}}' mine \
+		>"$dir/mine.json"
+	printf '{"%s_sym":{"f":"f"}}' other >"$dir/$NAME.json"
+	export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/config
+	clean -s any list presets
+	clean -s any list presets --json
+	clean_terminal list presets
+	printf '{"lib":"%s","a\\u001b_sym":{"f\\u001b[1m":"f"}}' "$FIX/libfix.so" >"$file"
+	for args in "attach|--config|$file" "attach|--config|$file$NAME" "attach|$NAME|f" \
+		"attach|g|$NAME|--lib|$FIX/libfix.so" "attach|g|f|--lib|$NAME" "$NAME" \
+		"detach|$NAME" "stats|$NAME" "reset|$NAME" "list|$NAME" "list|functions|$NAME" \
+		"set|$NAME|--slow|1ms" "set|g|--slow|$NAME" "list|--bpffs|/tmp/$NAME" \
+		"stats|--sort|$NAME" "stats|--diff|$NAME" "stats|--save|/nosuch/$NAME" \
+		"list|--color|$NAME" "--$NAME" "help|$NAME"; do
+		IFS='|' read -ra args <<<"${args//$'\n'/ }"
+		clean -s any "${args[@]}"
+		((status == 1 || status == 2)) || fail "status $status: ${args[*]@Q}"
+		[[ -n $stderr ]] || fail "nothing said: ${args[*]@Q}"
+		clean -s any "${args[@]}" --json
+		clean_terminal "${args[@]}"
+	done
+}
+
+# --- the folder -----------------------------------------------------------------------
+
+# What lies beside the groups' folder, with the ids of what is pinned.
+outside() {
+	find "$FUNCSNOOP_BPFFS" -path "$FOLDER" -prune -o -printf '%p %i %y %m %U\n' | sort
+}
+
+# A whole group that lies outside of the folder.
+group_elsewhere() {
+	fsn attach away fix_add --lib "$FIX/libfix.so"
+	mv "$FOLDER/away" "$ELSEWHERE"
+}
+
+remove_elsewhere() {
+	mv "$ELSEWHERE" "$FOLDER/away"
+	fsn detach away
+}
+
+@test "no name of a group leads out of the folder, with any command" {
+	local name before
+
+	group_elsewhere
+	before=$(outside)
+	for name in .. . ../elsewhere "$ELSEWHERE" a/../../elsewhere '' '~' 'away~' '+x'; do
+		fsn -s 1 attach --lib "$FIX/libfix.so" -- "$name" fix_add
+		fsn -s 1 attach --lib "$FIX/libfix.so" --replace -- "$name" fix_add
+		fsn -s 1 attach --lib "$FIX/libfix.so" --name "$name" g fix_add
+		fsn -s 1 detach -- "$name"
+		fsn -s 1 stats -- "$name"
+		fsn -s 1 stats --reset -- "$name"
+		fsn -s 1 reset -- "$name"
+		fsn -s 1 list -- "$name"
+		fsn -s 1 list functions -- "$name"
+		fsn -s 1 list inflight -- "$name"
+		fsn -s 1 set --slow 1ms -- "$name"
+		assert_output ""
+	done
+	assert_eq "$(outside)" "$before"
+	assert_eq "$(ls -A "$FOLDER")" ""
+	remove_elsewhere
+}
+
+@test "a configuration file makes no group outside of the folder" {
+	local name before file=$BATS_TEST_TMPDIR/c.json
+
+	group_elsewhere
+	before=$(outside)
+	for name in ../elsewhere .. a/b '' '+x' 'x~'; do
+		jq -n --arg key "${name}_sym" --arg lib "$FIX/libfix.so" \
+			'{lib: $lib, ($key): {fix_add: "fix_add"}}' >"$file"
+		fsn -s 1 attach --config "$file"
+		fsn -s 1 attach --config "$file" --replace
+	done
+	assert_eq "$(outside)" "$before"
+	assert_eq "$(ls -A "$FOLDER")" ""
+	remove_elsewhere
+}
+
+@test "a symbolic link in a group's place is no group, and what it names stays" {
+	local before
+
+	group_elsewhere
+	ln -s ../elsewhere "$FOLDER/g"
+	ln -s "$ELSEWHERE" "$FOLDER/h"
+	before=$(outside)
+	for command in "stats g" "stats h" "stats --reset g" "reset g" "list functions g" \
+		"list inflight g" "set g --slow 1ms"; do
+		# shellcheck disable=SC2086	# several words
+		fsn -s 1 $command
+		assert_output ""
+	done
+	fsn list --json
+	assert_output "[]"
+	fsn -s 1 detach g
+	fsn detach --all
+	fsn -s 1 attach g fix_add --lib "$FIX/libfix.so"
+	fsn attach g fix_add --lib "$FIX/libfix.so" --replace
+	assert_eq "$(ls -A "$FOLDER")" "g
+h"
+	fsn detach g
+	assert_eq "$(ls -A "$FOLDER")" "h"
+	assert_eq "$(outside)" "$before"
+	rm "$FOLDER/h"
+	remove_elsewhere
+}
+
+@test "a symbolic link where a group is to be built is not built into" {
+	local before
+
+	group_elsewhere
+	ln -s ../elsewhere "$FOLDER/g~"
+	before=$(outside)
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	assert_eq "$(ls -A "$FOLDER")" "g"
+	ln -s ../elsewhere "$FOLDER/h~"
+	fsn detach g
+	assert_eq "$(ls -A "$FOLDER")" ""
+	assert_eq "$(outside)" "$before"
+	remove_elsewhere
+}
+
+@test "a symbolic link in a map's place is not followed" {
+	local map
+
+	need_tool bpftool
+	fsn attach away fix_add --lib "$FIX/libfix.so"
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 5
+	mkdir "$ELSEWHERE"
+	for map in meta funcs text stats ctl; do
+		[[ -e $FOLDER/g/$map ]] || fail "no map $map"
+		mv "$FOLDER/g/$map" "$ELSEWHERE/$map"
+		ln -s "../../elsewhere/$map" "$FOLDER/g/$map"
+		fsn -s 1 stats g
+		assert_output ""
+		fsn -s 1 reset g
+		rm "$FOLDER/g/$map"
+		mv "$ELSEWHERE/$map" "$FOLDER/g/$map"
+	done
+	assert_numbers g "fix_add 5 0 5 0 0 0"
+	ln -s ../away/meta "$FOLDER/g/extra"
+	fsn detach g
+	assert_numbers away "fix_add 5 0 5 0 0 0"
+	fsn detach away
+	rmdir "$ELSEWHERE"
+}
+
+# --- planted objects ------------------------------------------------------------------
+
+# Commands that read or write end with a status of their own, not by a signal.
+no_crash() { # WHAT
+	local command
+
+	for command in "stats g --slow" "reset g" "list"; do
+		# shellcheck disable=SC2086	# several words
+		fsn -s any $command
+		((status <= 1)) || fail "$1: '$command' ended with status $status"
+	done
+}
+
+@test "a group whose maps are others than its own ends in an error, not in a crash" {
+	local pin kind
+
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	mkdir "$ELSEWHERE"
+	for pin in "$FOLDER"/g/*; do
+		pin=${pin##*/}
+		mv "$FOLDER/g/$pin" "$ELSEWHERE/$pin"
+		for kind in "array key 4 value 8192 entries 3" "hash key 64 value 8 entries 2"; do
+			# shellcheck disable=SC2086	# several words
+			capture bpftool map create "$FOLDER/g/$pin" type $kind name other
+			no_crash "$pin: $kind"
+			rm "$FOLDER/g/$pin"
+		done
+		no_crash "no $pin"
+		mv "$ELSEWHERE/$pin" "$FOLDER/g/$pin"
+	done
+	assert_numbers g ""
+	fsn detach g
+	rmdir "$ELSEWHERE"
+}
