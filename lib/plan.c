@@ -74,6 +74,7 @@ static int plan_function(struct func *f, struct plan *plan)
 
 	if (ret || plan->refused[0])
 		return ret;
+	func_find_go(f);
 	flow_run(f);
 	if (func_wants_ends(f))
 		ret = func_add_cold(f);

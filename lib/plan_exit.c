@@ -41,7 +41,7 @@ const struct insn *func_loop_to_entry(const struct func *f)
 		const struct insn *insn = &f->p->insns[i];
 
 		if ((insn->flow == INSN_JMP || insn->flow == INSN_JCC) &&
-			insn->target == f->entry &&
+			insn->target == f->entry && insn->addr != f->go_jump &&
 			(f->bounded || f->p->states[i].seen) &&
 			!is_restart(&f->p->states[i]))
 			return insn;
@@ -316,6 +316,9 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 		return why;
 	if (!f->at_start)
 		return "not the start of a function";
+	/* where a call is known by its place on the stack, and returns to where it was */
+	if (f->go_behind)
+		return "Go moves its stack when that grows: ends of calls can't be told";
 	if (pops_caller(f))
 		return "it takes off the stack what its caller put there";
 	*ret_exit = PLAN_EXIT_RETURN;

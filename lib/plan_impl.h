@@ -4,7 +4,7 @@
  * (plan_bounds.c); its instructions and what each of them finds on the stack (plan_flow.c);
  * parts of it that lie elsewhere (plan_cold.c), which are decoded in turn and found by what
  * plan_scan.c makes of the file; where calls end (plan_exit.c); where the entry probe goes
- * (plan_site.c).
+ * (plan_site.c). Go functions are known by their first instructions (plan_go.c).
  */
 #ifndef FUNCSNOOP_PLAN_IMPL_H
 #define FUNCSNOOP_PLAN_IMPL_H
@@ -67,6 +67,9 @@ struct func {
 	bool too_big;
 	struct code_range ranges[PLAN_MAX_RANGES];
 	uint32_t range_cnt, insn_cnt, byte_cnt;
+	/* of a Go function that begins again once its stack has grown; else 0 */
+	uint64_t go_behind; /* the first instruction that runs once a call */
+	uint64_t go_jump;   /* the jump back to the entry */
 };
 
 /* plan_bounds.c */
@@ -111,6 +114,11 @@ int func_add_cold(struct func *f);
 /* The lowest address in (@from, @to) to which nameless code jumps, or @to. -ENOMEM. */
 int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr);
 
+/* plan_go.c */
+
+/* Sets go_behind and go_jump. The first range must be there. */
+void func_find_go(struct func *f);
+
 /* plan_names.c */
 
 /* Why calls of a function of this name are never followed, or NULL. */
@@ -122,7 +130,10 @@ const char *name_not_followed(const char *name);
 bool func_wants_ends(const struct func *f);
 /* Decides plan->exit and fills the ends. -ENOMEM. */
 int func_exit(struct func *f, struct plan *plan);
-/* An instruction that jumps to the entry, without having taken a frame down; or NULL. */
+/*
+ * An instruction that jumps to the entry, without having taken a frame down; or NULL. Go's
+ * own jump back, when its stack has grown, is none.
+ */
 const struct insn *func_loop_to_entry(const struct func *f);
 
 /* plan_site.c */

@@ -12,6 +12,8 @@
 struct site {
 	struct func *f;
 	struct plan *plan;
+	uint32_t first; /* the instruction that runs once a call: the entry, or behind
+			   Go's check of the stack */
 	uint64_t limit; /* the site must lie below */
 	const char *limit_why;
 	bool endbr_only; /* a jump that is not resolved may lead anywhere */
@@ -98,19 +100,20 @@ static bool is_fast_landing(const struct site *s, const struct insn *insn)
 }
 
 /*
- * Walks from the entry. Returns the instruction to land on: a fast one, or else, when the
- * entry can't be probed itself, the first that can. NULL: none, and @ret_why says what
+ * Walks from where a call begins. Returns the instruction to land on: a fast one, or else,
+ * when that one can't be probed itself, the first that can. NULL: none, and @ret_why says what
  * ended the walk.
  */
 static const struct insn *find_landing(
 	const struct site *s, bool entry_ok, const char **ret_why)
 {
 	struct func *f = s->f;
-	const struct insn *insn = f->p->insns, *second = NULL;
+	const struct insn *insn = f->p->insns + s->first, *second = NULL;
+	const struct insn *end = f->p->insns + f->ranges[0].cnt;
 	char why[PLAN_WHY_LEN];
 
 	*ret_why = "nothing behind it is faster";
-	for (uint32_t i = 0; i < MAX_STEPS && i < f->ranges[0].cnt; i++, insn++) {
+	for (uint32_t i = 0; i < MAX_STEPS && insn < end; i++, insn++) {
 		const uint8_t *bytes = func_bytes(f, insn);
 		bool ok = may_probe(s, insn, why, sizeof(why));
 
@@ -132,10 +135,14 @@ static const struct insn *find_landing(
 	return entry_ok ? NULL : second;
 }
 
+static const char behind_go[] =
+	"behind Go's check of the stack, which is made again when that has grown";
+
 static void set_site(struct site *s, const struct insn *insn, const char *why)
 {
 	struct plan *plan = s->plan;
 	struct func *f = s->f;
+	ptrdiff_t steps = insn - f->p->insns - s->first;
 
 	plan->site = insn->addr;
 	plan->site_emulated = insn_emulated(
@@ -145,10 +152,13 @@ static void set_site(struct site *s, const struct insn *insn, const char *why)
 	if (insn == f->p->insns)
 		snprintf(plan->site_why, sizeof(plan->site_why), "entry%s%s",
 			why ? ": " : "", why ? why : "");
+	else if (steps == 0)
+		snprintf(plan->site_why, sizeof(plan->site_why), "%s%s%s", behind_go,
+			why ? ": " : "", why ? why : "");
 	else
 		snprintf(plan->site_why, sizeof(plan->site_why),
-			"behind %td instruction%s%s", insn - f->p->insns,
-			insn - f->p->insns > 1 ? "s" : "", why);
+			"%s%s%td instruction%s%s", s->first ? behind_go : "behind ",
+			s->first ? ", and " : "", steps, steps > 1 ? "s" : "", why);
 }
 
 static void refuse(struct plan *plan, const char *what, const char *why)
@@ -159,17 +169,17 @@ static void refuse(struct plan *plan, const char *what, const char *why)
 static int choose_site(struct site *s)
 {
 	struct func *f = s->f;
-	const struct insn *entry = f->p->insns, *insn;
+	const struct insn *first = f->p->insns + s->first, *insn;
 	bool fixed =
 		f->p->img.arch == PLAN_ARM64 || f->p->rules.site_entry || !f->at_start;
 	char why[PLAN_WHY_LEN] = "";
-	bool ok = may_probe(s, entry, why, sizeof(why));
+	bool ok = may_probe(s, first, why, sizeof(why));
 	const char *stay;
 	int ret;
 
-	if (fixed || (ok && is_fast_landing(s, entry))) {
+	if (fixed || (ok && is_fast_landing(s, first))) {
 		if (ok)
-			set_site(s, entry, NULL);
+			set_site(s, first, NULL);
 		else
 			refuse(s->plan, "its first instruction can't be probed: ", why);
 		return 0;
@@ -177,14 +187,14 @@ static int choose_site(struct site *s)
 	ret = find_limit(s);
 	if (ret)
 		return ret;
-	entry = f->p->insns; /* the array may have moved */
+	first = f->p->insns + s->first; /* the array may have moved */
 	insn = find_landing(s, ok, &stay);
-	if (insn && insn != entry)
+	if (insn && insn != first)
 		set_site(s, insn,
 			ok ? ", the kernel emulates this one"
 			   : ", the entry can't be probed");
 	else if (ok)
-		set_site(s, entry, stay);
+		set_site(s, first, stay);
 	else
 		refuse(s->plan, "its first instruction can't be probed: ", why);
 	return 0;
@@ -199,6 +209,8 @@ int func_site(struct func *f, struct plan *plan)
 		refuse(plan, "its first instruction can't be disassembled", "");
 		return 0;
 	}
+	if (f->go_behind && !f->p->rules.site_entry)
+		s.first = func_insn(f, f->go_behind) - f->p->insns;
 	loop = func_loop_to_entry(f);
 	if (loop && f->at_start && !f->p->rules.site_entry) {
 		snprintf(plan->refused, sizeof(plan->refused),

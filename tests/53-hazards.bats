@@ -148,37 +148,80 @@ hzx_outer 20 0 0 0 20 0"
 hzr_outer 20 0 10 0 10 0" "$FIX/hazrust" 20
 }
 
-# Goroutines move between threads. When a stack has to grow it is copied, and the function
-# begins again: the branch to its entry is why it is refused without --site entry.
-@test "a Go function that begins again when the stack has grown is refused" {
+# Goroutines move between threads, and their stacks are copied when they grow: the function
+# then begins again at its entry, which is counted behind the check that led there.
+@test "a Go function is counted behind the check of its stack, and why is said" {
 	need_fixture hazgo
-	fsn -s 1 attach g main.yield --lib "$FIX/hazgo" --dry-run
-	assert_stderr_match "^funcsnoop attach: cannot probe 'main.yield' .*--site entry does it anyway$"
+	fsn attach g main.yield main.grow main.deep main.huge --lib "$FIX/hazgo" --dry-run --json
+	assert_json '[.[0].functions[] | .refused, .exit] | unique' '[null,"none"]'
+	assert_json '[.[0].functions[] | .exit_why] | unique' \
+		'["Go moves its stack when that grows: ends of calls can'"'"'t be told"]'
+	assert_json '[.[0].functions[] | .site_why | startswith("behind Go'"'"'s check of the stack")] | unique' \
+		'[true]'
+	assert_json '[.[0].functions[] | select(.site_offset <= .offset)]' '[]'
 }
 
-@test "a Go program lives, and its calls are counted" {
+GO_COUNTS="main.deep 10000 0 - 0 0 10000
+main.grow 2000 0 - 0 0 2000
+main.huge 200 0 - 0 0 200
+main.yield 80 0 - 0 0 80"
+
+go_unharmed() { # TEXT ATTACH-OPTION...
 	local plain
 
 	need_bpf
 	need_fixture hazgo
 	capture "$FIX/hazgo" 20
 	plain=$output
-	fsn attach g main.yield main.grow --lib "$FIX/hazgo" --site entry
+	fsn attach g main.yield main.grow main.deep main.huge --lib "$FIX/hazgo" "${@:2}"
 	capture "$FIX/hazgo" 20
 	assert_output "$plain"
-	fsn stats g --json
-	assert_sound
-	assert_json '.[0].functions[] | select(.name == "main.yield") | [.calls, .returns]' '[80,80]'
-	assert_json_true '.[0].functions[] | select(.name == "main.grow") | .calls >= 2000'
+	[[ -z $1 ]] || assert_numbers g "$1"
+}
+
+@test "calls of Go functions are counted once, whether or not their stack grows" {
+	go_unharmed "$GO_COUNTS"
 	fsn detach g
 }
 
-@test "a Go program lives when its functions are only counted" {
+@test "calls of Go functions are counted once by --count" {
+	go_unharmed "$GO_COUNTS" --count
+	fsn detach g
+}
+
+@test "Go functions are only counted when return probes are asked for" {
+	go_unharmed "$GO_COUNTS" --exit return
+	fsn detach g
+}
+
+@test "Go functions are only counted when probes on ret are asked for" {
+	go_unharmed "$GO_COUNTS" --exit ret
+	fsn detach g
+}
+
+@test "by --site entry the entries of Go functions are counted, grown stacks included" {
+	go_unharmed "" --site entry
+	fsn stats g --json
+	assert_sound
+	assert_json '.[0].functions[] | select(.name == "main.yield") | .calls' 80
+	assert_json '[.[0].functions[] | .calls - .untimed] | unique' '[0]'
+	assert_json_true '.[0].functions[] | select(.name == "main.huge") | .calls > 200'
+	fsn detach g
+}
+
+@test "a Go program lives with probes on all of its functions and of its runtime's" {
+	local plain
+
 	need_bpf
 	need_fixture hazgo
-	fsn attach g main.yield --lib "$FIX/hazgo" --site entry --count
-	capture "$FIX/hazgo" 20
-	assert_numbers g "main.yield 80 0 - 0 0 80"
+	capture "$FIX/hazgo" 5
+	plain=$output
+	fsn attach g '*' --lib "$FIX/hazgo" --quiet
+	capture "$FIX/hazgo" 5
+	assert_output "$plain"
+	fsn stats g --json
+	assert_json '[.[0].functions[] | select(.name | test("^main\\.(yield|grow|deep|huge)$")) | [.name, .calls]]
+		| sort' '[["main.deep",2500],["main.grow",500],["main.huge",50],["main.yield",20]]'
 	fsn detach g
 }
 

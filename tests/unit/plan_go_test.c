@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Functions of Go's compiler, whose entry is run again when their stack has grown. */
+#include "plan_case.h"
+
+#define MOVES "none (Go moves its stack when that grows: ends of calls can't be told)"
+#define LOOP                                                                          \
+	"a loop begins at its entry (jump at +0x%llx): rounds would count as calls; " \
+	"--site entry does it anyway"
+
+/* The parts of a function; what is NULL is left out. */
+struct parts {
+	const char *wraps; /* in front of a first jump, that the frame wraps around */
+	const char *check; /* in front of the jump that the stack is too small */
+	const char *body;
+	const char
+		*grow; /* where both jumps lead; behind it lies the jump to the entry */
+};
+
+/* Offsets from the entry. */
+static struct {
+	uint64_t behind, grow, jump;
+} at;
+
+static void put_jump(uint64_t addr, uint64_t target, uint8_t cc)
+{
+	int32_t rel;
+
+	if (tc.img.arch == PLAN_ARM64) {
+		uint32_t word = cc == 0xff ? 0x14000000 : 0x54000000 | cc;
+
+		rel = (int32_t)(target - addr) / 4;
+		word |= cc == 0xff ? (uint32_t)rel & 0x3ffffff : (rel & 0x7ffff) << 5;
+		memcpy(tc.bytes + (addr - CASE_BASE), &word, 4);
+		return;
+	}
+	rel = (int32_t)(target - addr - (cc == 0xff ? 5 : 6));
+	code(addr, cc == 0xff ? "e9" : "0f");
+	if (cc != 0xff)
+		tc.bytes[addr + 1 - CASE_BASE] = 0x80 | cc;
+	memcpy(tc.bytes + (addr - CASE_BASE) + (cc == 0xff ? 1 : 2), &rel, 4);
+}
+
+/* Puts it together at CASE_BASE and plans it. */
+static const struct plan *plan_parts(
+	enum plan_arch arch, const struct parts *p, const struct plan_rules *rules)
+{
+	bool a64 = arch == PLAN_ARM64;
+	uint64_t (*put)(uint64_t, const char *) = a64 ? words : code;
+	size_t jcc = a64 ? 4 : 6;
+	uint64_t addr = CASE_BASE, wraps = 0, check;
+
+	begin(arch);
+	if (rules)
+		tc.rules = *rules;
+	if (p->wraps) {
+		wraps = put(addr, p->wraps);
+		addr = wraps + jcc;
+	}
+	check = put(addr, p->check);
+	at.behind = check + jcc - CASE_BASE;
+	at.grow = put(check + jcc, p->body) - CASE_BASE;
+	if (wraps)
+		put_jump(wraps, CASE_BASE + at.grow, a64 ? 3 : 2);
+	put_jump(check, CASE_BASE + at.grow, a64 ? 9 : 6);
+	addr = put(CASE_BASE + at.grow, p->grow);
+	at.jump = addr - CASE_BASE;
+	put_jump(addr, CASE_BASE, 0xff);
+	symbol(CASE_BASE);
+	return make_plan(CASE_BASE, addr + (a64 ? 4 : 5) - CASE_BASE);
+}
+
+static void is_counted(const char *what)
+{
+	char want[160];
+
+	snprintf(want, sizeof(want), "site+%llu " MOVES, (unsigned long long)at.behind);
+	is_str(plan_text(&tc.plan), want, what);
+}
+
+static void is_loop(const char *what)
+{
+	char want[256];
+
+	snprintf(want, sizeof(want), "refused: " LOOP, (unsigned long long)at.jump);
+	is_str(plan_text(&tc.plan), want, what);
+}
+
+#define CMP  "49 3b 66 10"
+#define LEA  "4c 8d 64 24 f0 4d 3b 66 10"
+#define LEA4 "4c 8d a4 24 00 ff ff ff 4d 3b 66 10"
+#define WRAP "49 89 e4 49 81 ec a8 1f 00 00"
+#define CMPR "4d 3b 66 10"
+#define FS   "64 4c 8b 34 25 f8 ff ff ff"
+#define BODY "48 83 ec 10 48 83 c4 10 c3"
+#define GROW "48 89 44 24 08 e8 00 02 00 00 48 8b 44 24 08"
+
+static void test_checks(void)
+{
+	static const struct {
+		const char *what;
+		struct parts parts;
+	} cases[] = {
+		{ "a small frame", { NULL, CMP, BODY, GROW } },
+		{ "a frame of some size", { NULL, LEA, BODY, GROW } },
+		{ "a frame of more than 128 bytes", { NULL, LEA4, BODY, GROW } },
+		{ "a frame that may wrap around", { WRAP, CMPR, BODY, GROW } },
+		{ "g loaded first", { NULL, FS " " CMP, BODY, GROW } },
+		{ "g loaded first, a large frame", { FS " " WRAP, CMPR, BODY, GROW } },
+		{ "the system's stack", { NULL, "49 3b 66 18", BODY, GROW } },
+		{ "nothing to spill", { NULL, CMP, BODY, "e8 00 02 00 00" } },
+		{ "floating-point arguments spilled",
+			{ NULL, CMP, BODY,
+				"f2 0f 11 44 24 08 e8 00 02 00 00 f2 0f 10 44 24 08" } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		plan_parts(PLAN_X86_64, &cases[i].parts, NULL);
+		is_counted(cases[i].what);
+	}
+}
+
+static void test_site(void)
+{
+	struct parts p = { NULL, CMP, BODY, GROW };
+
+	plan_parts(PLAN_X86_64, &p, NULL);
+	is_str(tc.plan.site_why,
+		"behind Go's check of the stack, which is made again when that has grown: nothing behind it is faster",
+		"the site's reason");
+	p.body = "55 5d c3";
+	plan_parts(PLAN_X86_64, &p, NULL);
+	is_counted("a push behind the check");
+	is_str(tc.plan.site_why,
+		"behind Go's check of the stack, which is made again when that has grown",
+		"is taken at once");
+	p.body = "31 c0 55 5d c3";
+	plan_parts(PLAN_X86_64, &p, NULL);
+	is_int(tc.plan.site, CASE_BASE + at.behind + 2, "or one instruction on");
+	is_str(tc.plan.site_why,
+		"behind Go's check of the stack, which is made again when that has grown, and 1 instruction, the kernel emulates this one",
+		"and that is said");
+	/* a loop begins at the second instruction behind the check: jmp -5 */
+	p.body = "31 c0 55 5d eb fc c3";
+	plan_parts(PLAN_X86_64, &p, NULL);
+	is_counted("but not where a loop begins");
+	/* vzeroupper: the kernel gets it wrong */
+	p.body = "c5 f8 77 48 83 ec 10 c3";
+	plan_parts(PLAN_X86_64, &p, NULL);
+	ok(tc.plan.refused[0] && strstr(tc.plan.refused, "can't be probed"),
+		"nothing that can be probed behind the check: %s", plan_text(&tc.plan));
+}
+
+static void test_rules(void)
+{
+	struct parts p = { NULL, CMP, BODY, GROW };
+	struct plan_rules rules = { .multinop_emulated = true };
+
+	rules.exit = PLAN_MODE_RET;
+	plan_parts(PLAN_X86_64, &p, &rules);
+	is_counted("--exit ret");
+	rules.exit = PLAN_MODE_RETURN;
+	plan_parts(PLAN_X86_64, &p, &rules);
+	is_counted("--exit return");
+	rules.exit = PLAN_MODE_AUTO;
+	rules.site_entry = true;
+	plan_parts(PLAN_X86_64, &p, &rules);
+	is_str(plan_text(&tc.plan), "site+0 " MOVES, "--site entry");
+	rules.site_entry = false;
+	rules.count_only = true;
+	plan_parts(PLAN_X86_64, &p, &rules);
+	is_int(tc.plan.site, CASE_BASE + at.behind, "--count");
+	is_str(tc.plan.exit_why, "--count", "and its reason");
+}
+
+/* What is like it, but another thing. */
+static void test_others(void)
+{
+	static const struct {
+		const char *what;
+		struct parts parts;
+	} cases[] = {
+		{ "another register", { NULL, "49 3b 67 10", BODY, GROW } },
+		{ "another word", { NULL, "49 3b 66 20", BODY, GROW } },
+		{ "a check without its first part", { NULL, CMPR, BODY, GROW } },
+		{ "nothing is called", { NULL, CMP, BODY, "90" } },
+		{ "two are called",
+			{ NULL, CMP, BODY, "e8 00 02 00 00 e8 00 02 00 00" } },
+		{ "a call of its own code", { NULL, CMP, BODY, "e8 f8 ff ff ff" } },
+		{ "a call through a register", { NULL, CMP, BODY, "ff d0" } },
+		{ "a branch on the way", { NULL, CMP, BODY, "74 05 e8 00 02 00 00" } },
+		{ "a loop behind the check", { NULL, CMP, "ff c8 75 fc c3", GROW } },
+		{ "a loop into the check", { NULL, CMP, "ff c8 75 f6 c3", GROW } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		plan_parts(PLAN_X86_64, &cases[i].parts, NULL);
+		is_loop(cases[i].what);
+	}
+}
+
+static void test_more_jumps(void)
+{
+	struct parts p = { NULL, CMP, "ff c8 75 f2 c3", GROW };
+
+	plan_parts(PLAN_X86_64, &p, NULL);
+	at.jump = at.behind + 2;
+	is_loop("another jump to the entry is a loop");
+	/* jbe behind the frame's end, as C would have it: to its own ret */
+	plan_code(PLAN_X86_64, CMP " 76 08 " BODY " e8 00 02 00 00 eb ea");
+	is_str(plan_text(&tc.plan),
+		"refused: a loop begins at its entry (jump at +0x14): rounds would count as calls; --site entry does it anyway",
+		"the check leads to something else");
+	p = (struct parts) { NULL, CMP, BODY, "50 e8 00 02 00 00 5a" };
+	plan_parts(PLAN_X86_64, &p, NULL);
+	is_str(plan_text(&tc.plan), "site+0 ret ret:+18 rejmp:+26",
+		"a jump back from another stack pointer is a call of itself");
+	p = (struct parts) { NULL, CMP, BODY, GROW };
+	plan_parts(PLAN_X86_64, &p, NULL);
+	symbol(CASE_BASE + at.behind);
+	make_plan(CASE_BASE, at.jump + 5);
+	is_loop("a symbol behind the check");
+	plan_parts(PLAN_X86_64, &p, NULL);
+	make_plan(CASE_BASE, 5);
+	ok(tc.plan.site == CASE_BASE, "a function cut off in its check");
+}
+
+#define A_LDR  "f9400b90"
+#define A_BODY "f81e0ffe f84207fe d65f03c0"
+#define A_GROW "f90007e0 aa1e03e3 94000100 f94007e0"
+
+static void test_arm64(void)
+{
+	static const struct {
+		const char *what;
+		struct parts parts;
+	} cases[] = {
+		{ "arm64, a small frame", { NULL, A_LDR " eb3063ff", A_BODY, A_GROW } },
+		{ "arm64, a frame of some size",
+			{ NULL, A_LDR " d10043f1 eb10023f", A_BODY, A_GROW } },
+		{ "arm64, a frame of many pages",
+			{ NULL, A_LDR " d14043f1 eb10023f", A_BODY, A_GROW } },
+		{ "arm64, a frame that may wrap around",
+			{ A_LDR " f13e43f1", "eb10023f", A_BODY, A_GROW } },
+		{ "arm64, its size in a register",
+			{ A_LDR " d283f61b eb3b63f1", "eb10023f", A_BODY, A_GROW } },
+		{ "arm64, its size in two instructions",
+			{ A_LDR " d29ff21b f2a0003b eb3b63f1", "eb10023f", A_BODY,
+				A_GROW } },
+		{ "arm64, its size as a mask",
+			{ A_LDR " b27303fb eb3b63f1", "eb10023f", A_BODY, A_GROW } },
+		{ "arm64, the system's stack",
+			{ NULL, "f9400f90 eb3063ff", A_BODY, A_GROW } },
+	};
+	struct parts p = { NULL, A_LDR " eb30603f", A_BODY, A_GROW };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		plan_parts(PLAN_ARM64, &cases[i].parts, NULL);
+		is_counted(cases[i].what);
+	}
+	plan_parts(PLAN_ARM64, &p, NULL);
+	is_loop("arm64, another register is compared");
+	p = (struct parts) { NULL, A_LDR " eb3063ff", A_BODY, "d503201f" };
+	plan_parts(PLAN_ARM64, &p, NULL);
+	is_loop("arm64, nothing is called");
+}
+
+int main(void)
+{
+	test_checks();
+	test_site();
+	test_rules();
+	test_others();
+	test_more_jumps();
+	test_arm64();
+	plan_done(&tc.plan);
+	return tap_done();
+}
