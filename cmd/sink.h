@@ -28,9 +28,9 @@ struct sink {
 #define SINK_NONE { .fd = -1 }
 
 /*
- * Opens @path or, with NULL, stdout. The file is made 0600, or kept as it is until sink_begin();
- * one that was made is removed by sink_done() if it never comes to that. Waits, as open(2)
- * does, for whoever reads a pipe with a name. @path outlives the sink.
+ * Opens @path or, with NULL, stdout. The file is made 0600, or kept as it is until
+ * sink_begin(); one that was made is removed by sink_done() if it never comes to that. Waits,
+ * as open(2) does, for whoever reads a pipe with a name. @path outlives the sink.
  */
 int sink_open(const char *path, struct sink *s, struct err *err);
 
