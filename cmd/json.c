@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What all JSON documents share: keys, strings that are UTF-8, writing, and errors.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,14 +150,24 @@ void json_write_text(const char *text, size_t len, FILE *f)
 	fwrite(plain, 1, s - plain, f);
 }
 
+/* json-c leaves out what its buffer has no room for, without a word. */
+const char *json_text(struct json_object *doc, int flags)
+{
+	const char *text;
+
+	errno = 0;
+	text = json_object_to_json_string_ext(doc, flags);
+	if (!text || errno == ENOMEM)
+		out_of_memory();
+	return text;
+}
+
 int json_write(const struct globals *g, struct json_object *doc, FILE *f)
 {
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE |
 		(g->pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : 0);
-	const char *text = json_object_to_json_string_ext(doc, flags);
+	const char *text = json_text(doc, flags);
 
-	if (!text)
-		out_of_memory();
 	json_write_text(text, strlen(text), f);
 	fputc('\n', f);
 	json_object_put(doc);

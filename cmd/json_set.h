@@ -20,6 +20,9 @@ struct json_object *json_flag(bool value);
 struct json_object *json_double(double value, const char *text); /* written as @text */
 void json_add(struct json_object *array, struct json_object *value);
 
+/* What @doc owns until it changes; @flags are json-c's. */
+const char *json_text(struct json_object *doc, int flags);
+
 /* Each gives @obj a key; a @value of NULL is null. */
 void json_set(struct json_object *obj, const char *key, struct json_object *value);
 void json_set_str(struct json_object *obj, const char *key, const char *value);

@@ -24,9 +24,14 @@ static void tell(int status, void *arg)
 	char *message, *end;
 
 	told.g = NULL;
-	if (!g || status != EXIT_USAGE || !told.stream)
+	if (!g || !told.stream)
 		return;
 	fclose(told.stream);
+	/* A failure in reading the line: argp_failure(3). */
+	if (status != EXIT_USAGE && told.text)
+		fputs(told.text, stderr);
+	if (status != EXIT_USAGE || !told.text)
+		return;
 	/* "funcsnoop COMMAND: MESSAGE\nTry `...": argp_error(3). */
 	message = strstr(told.text, ": ");
 	if (message) {
