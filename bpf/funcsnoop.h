@@ -366,6 +366,7 @@ struct fsn_func {
 	unsigned int insn, site_why, exit_why;
 	unsigned int ret;  /* type of the result, as lib/types.h writes it, or "" */
 	unsigned int args; /* types of the arguments, or "" */
+	unsigned int aliases; /* its other names, a newline behind each */
 };
 
 #endif

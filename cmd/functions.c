@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A row for each function: where its probe is, how its end is seen, and why.
+#include <string.h>
+
 #include "functions.h"
 #include "util.h"
 
@@ -13,9 +15,31 @@ struct table *functions_table(void)
 	return table_new(columns, ARRAY_SIZE(columns));
 }
 
+/* "read (__read, __libc_read)" */
+static const char *with_aliases(const struct group_func *f, char *buf, size_t size)
+{
+	size_t len = snprintf(buf, size, "%s (", f->name);
+
+	for (const char *at = f->aliases; *at && len < size;) {
+		size_t n = strcspn(at, "\n");
+
+		len += snprintf(buf + len, size - len, "%s%.*s",
+			at == f->aliases ? "" : ", ", (int)n, at);
+		at += at[n] ? n + 1 : n;
+	}
+	if (len < size)
+		snprintf(buf + len, size - len, ")");
+	return buf;
+}
+
 void functions_add(struct table *table, const struct group_func *f, const char *refused)
 {
-	table_cell(table, "%s", f->demangled ? f->demangled : f->name);
+	char names[512];
+
+	table_cell(table, "%s",
+		f->demangled         ? f->demangled
+			: f->aliases ? with_aliases(f, names, sizeof(names))
+				     : f->name);
 	table_cell(table, "%s", f->library);
 	table_cell(table, "%#llx", (unsigned long long)f->offset);
 	table_cell(table, refused ? "-" : "+%llu",

@@ -80,20 +80,25 @@ static size_t utf8_len(const unsigned char *s)
 }
 
 /* A JSON text is UTF-8 (RFC 8259): bytes of names that are not become U+FFFD. */
-struct json_object *json_str(const char *value)
+struct json_object *json_str_len(const char *value, size_t size)
 {
-	const unsigned char *s = (const unsigned char *)value;
-	_cleanup_free_ char *out = malloc(strlen(value) * 3 + 1);
+	const unsigned char *s = (const unsigned char *)value, *end = s + size;
+	_cleanup_free_ char *out = malloc(size * 3 + 1);
 	size_t at = 0, len;
 
 	if (!out)
 		out_of_memory();
-	for (; *s; s += len ? len : 1) {
+	for (; s < end; s += len ? len : 1) {
 		len = utf8_len(s);
 		memcpy(out + at, len ? (const char *)s : "\xef\xbf\xbd", len ? len : 3);
 		at += len ? len : 3;
 	}
 	return made(json_object_new_string_len(out, (int)at));
+}
+
+struct json_object *json_str(const char *value)
+{
+	return json_str_len(value, strlen(value));
 }
 
 void json_set_str(struct json_object *obj, const char *key, const char *value)

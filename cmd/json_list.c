@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // attach and list as JSON. Keys only ever grow: scripts depend on them (funcsnoop-json(5)).
+#include <string.h>
+
 #include "json.h"
 #include "json_set.h"
 #include "link.h"
@@ -27,26 +29,46 @@ static void add_function(
 	json_add(list, obj);
 }
 
-static struct json_object *add_group(struct json_object *doc, const char *name)
+/* A group and its functions, of which those with other names come into the second array. */
+static void add_group(struct json_object *doc, const char *name,
+	struct json_object **ret_functions, struct json_object **ret_aliases)
 {
 	struct json_object *obj = json_new();
-	struct json_object *functions = json_array();
 
+	*ret_functions = json_array();
+	*ret_aliases = json_array();
 	json_set_str(obj, "group", name);
-	json_set(obj, "functions", functions);
+	json_set(obj, "functions", *ret_functions);
+	json_set(obj, "aliases", *ret_aliases);
 	json_add(doc, obj);
-	return functions;
+}
+
+static struct json_object *add_also(struct json_object *aliases, const char *name)
+{
+	struct json_object *obj = json_new(), *also = json_array();
+
+	json_set_str(obj, "name", name);
+	json_set(obj, "also", also);
+	json_add(aliases, obj);
+	return also;
 }
 
 void json_add_target(struct json_object *doc, const struct target *t)
 {
-	struct json_object *functions = add_group(doc, t->name);
+	struct json_object *functions, *aliases, *also;
 
+	add_group(doc, t->name, &functions, &aliases);
 	for (size_t i = 0; i < t->func_cnt; i++) {
 		const struct target_func *f = &t->funcs[i];
 		struct group_func shown = target_func_shown(f);
+		const char *alias;
 
 		add_function(functions, &shown, f->refused);
+		if (!target_func_alias(f, 0))
+			continue;
+		also = add_also(aliases, f->name);
+		for (size_t k = 0; (alias = target_func_alias(f, k)); k++)
+			json_add(also, json_str(alias));
 	}
 }
 
@@ -80,28 +102,6 @@ static void explain_libraries(struct json_object *list, const struct target *t)
 	}
 }
 
-/* Which functions have other names, too. */
-static struct json_object *explain_aliases(const struct target *t)
-{
-	struct json_object *aliases = json_array();
-
-	for (size_t i = 0; i < t->func_cnt; i++) {
-		struct json_object *obj, *also;
-		const char *alias;
-
-		if (!target_func_alias(&t->funcs[i], 0))
-			continue;
-		obj = json_new();
-		also = json_array();
-		for (size_t k = 0; (alias = target_func_alias(&t->funcs[i], k)); k++)
-			json_add(also, json_str(alias));
-		json_set_str(obj, "name", t->funcs[i].name);
-		json_set(obj, "also", also);
-		json_add(aliases, obj);
-	}
-	return aliases;
-}
-
 void json_explain_target(struct json_object *doc, const struct target *t)
 {
 	struct json_object *libraries = json_array();
@@ -114,18 +114,32 @@ void json_explain_target(struct json_object *doc, const struct target *t)
 		json_add(missing, json_str(t->missing[i]));
 	json_set(obj, "libraries", libraries);
 	json_set(obj, "missing", missing);
-	json_set(obj, "aliases", explain_aliases(t));
+}
+
+/* @names has a newline behind each. */
+static void add_names(struct json_object *array, const char *names)
+{
+	while (*names) {
+		size_t len = strcspn(names, "\n");
+
+		json_add(array, json_str_len(names, len));
+		names += names[len] ? len + 1 : len;
+	}
 }
 
 void json_add_functions(struct json_object *doc, const struct group *group)
 {
+	struct json_object *functions, *aliases;
 	struct group_info info = group_info(group);
-	struct json_object *functions = add_group(doc, info.name);
 
+	add_group(doc, info.name, &functions, &aliases);
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
 		struct group_func f = group_func(group, i);
 
 		add_function(functions, &f, NULL);
+		if (!f.aliases)
+			continue;
+		add_names(add_also(aliases, f.name), f.aliases);
 	}
 }
 

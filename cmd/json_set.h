@@ -41,6 +41,8 @@ void json_set_cost(struct json_object *obj, const struct cost *cost);
 
 /* A string; bytes that are no UTF-8 become U+FFFD. */
 struct json_object *json_str(const char *value);
+/* Its first @size bytes, behind which lies a zero or another character that ends it. */
+struct json_object *json_str_len(const char *value, size_t size);
 
 /*
  * Writes @len bytes of a document as json-c gives them. It leaves DEL and the C1 controls

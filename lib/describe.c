@@ -16,6 +16,29 @@ _Static_assert(FSN_OK_CODES >= PRESET_OK_MAX, "all codes that are no error fit")
 _Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
 _Static_assert(sizeof(struct fsn_set) == 256, "four cache lines");
 
+/* The other names of @f, a newline behind each. */
+static int describe_aliases(struct description *d, const struct target_func *f,
+	unsigned int *ret_offset, struct err *err)
+{
+	_cleanup_free_ char *names = NULL;
+	const char *alias;
+	size_t len = 0;
+
+	for (size_t i = 0; (alias = target_func_alias(f, i)); i++) {
+		size_t n = strlen(alias);
+		char *grown = realloc(names, len + n + 2);
+
+		if (!grown)
+			return err_sys(err, -ENOMEM, "cannot describe the group");
+		names = grown;
+		memcpy(names + len, alias, n);
+		len += n;
+		names[len++] = '\n';
+		names[len] = '\0';
+	}
+	return text_add(&d->text, names, ret_offset, err);
+}
+
 static int describe_func(struct description *d, const struct target_func *f,
 	struct fsn_func *func, struct err *err)
 {
@@ -39,6 +62,8 @@ static int describe_func(struct description *d, const struct target_func *f,
 	func->exit = target_func_shown(f).exit;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
 		code = text_add(&d->text, strings[i].str, strings[i].offset, err);
+	if (!code)
+		code = describe_aliases(d, f, &func->aliases, err);
 	if (!code && f->preset)
 		code = types_write_ret(&d->text, f->preset, &func->ret, err);
 	if (!code && f->preset)

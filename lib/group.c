@@ -71,11 +71,32 @@ static int check_layout(struct group *g, int dir_fd, struct err *err)
 	return err_hint(err, "read it with the version that attached it, or detach it");
 }
 
+static uint64_t entries_of(const struct group *g, enum map_id id)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(g->fd[id], &info, &len) ? 0 : info.max_entries;
+}
+
+/* Whether there is as much as is said: sizes are reckoned with these counts. */
+static bool counts_fit(const struct group *g)
+{
+	return g->meta.timed_cnt <= g->meta.fn_cnt &&
+		g->meta.fn_cnt <= entries_of(g, MAPID_FUNCS) &&
+		g->meta.lib_cnt <= entries_of(g, MAPID_LIBS) &&
+		g->meta.text_bytes <= entries_of(g, MAPID_TEXT) * FSN_TEXT_LEN;
+}
+
 static int read_description(struct group *g, struct err *err)
 {
-	size_t pieces = (g->meta.text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN;
+	size_t pieces = ((size_t)g->meta.text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN;
 	int code;
 
+	if (!counts_fit(g)) {
+		g->meta.fn_cnt = g->meta.lib_cnt = 0;
+		return err_set(err, -EPROTO, "group '%s' is damaged: its counts", g->name);
+	}
 	g->funcs = calloc(g->meta.fn_cnt + 1, sizeof(*g->funcs));
 	g->libs = calloc(g->meta.lib_cnt + 1, sizeof(*g->libs));
 	g->text = calloc(pieces + 1, FSN_TEXT_LEN);
@@ -192,6 +213,7 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.insn = group_text(g, f->insn),
 		.exit = (enum group_exit)f->exit,
 		.exit_why = group_text(g, f->exit_why),
+		.aliases = text_or_null(g, f->aliases),
 	};
 }
 

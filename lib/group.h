@@ -41,6 +41,7 @@ struct group_func {
 	const char *site_why, *insn;
 	enum group_exit exit;
 	const char *exit_why;
+	const char *aliases; /* its other names, a newline behind each; NULL when there are none */
 };
 
 /*

@@ -117,6 +117,24 @@ REAL=$FIX/libfix.so.1
 	fsn detach g
 }
 
+@test "list functions shows a function's other names" {
+	local aliases='[{"also":["fix_alias_b"],"name":"fix_alias_a"}]'
+
+	need_bpf
+	fsn attach g fix_add fix_alias_a --lib "$LIB" --json
+	assert_json '.[0].aliases' "$aliases"
+	fsn list functions g --json
+	assert_json '.[0].aliases' "$aliases"
+	fsn list functions g
+	assert_output_match "^fix_add +$REAL "
+	assert_output_match "^fix_alias_a \(fix_alias_b\) +$REAL "
+	fsn detach g
+	fsn attach g fix_add --lib "$LIB"
+	fsn list functions g --json
+	assert_json '.[0].aliases' '[]'
+	fsn detach g
+}
+
 @test "list functions says why a function is only counted" {
 	need_bpf
 	fsn attach g eng_exit eng_leaf --lib "$FIX/libengine.so"
