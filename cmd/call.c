@@ -97,11 +97,25 @@ static void write_float(const struct form *f, uint32_t size, const uint64_t *wor
 	out_str(f->o, buf);
 }
 
+/* By its members, if they are known, each of @member bytes. */
+static void write_members(
+	const struct form *f, uint32_t size, uint32_t member, const uint64_t *words)
+{
+	unsigned int in_word = 8 / member, shift;
+
+	for (uint32_t i = 0; i < size / member; i++) {
+		shift = 64 - member * 8;
+		if (i)
+			out_char(f->o, ',');
+		out_u64(f->o,
+			words[i / in_word] >> i % in_word * member * 8 << shift >> shift);
+	}
+}
+
 /* By its words, the last one without what lies behind the structure. */
-static void write_struct(
+static void write_words(
 	const struct form *f, uint32_t size, const uint64_t *words, unsigned int cnt)
 {
-	out_char(f->o, f->json ? '[' : '{');
 	for (unsigned int i = 0; i < cnt; i++) {
 		uint32_t left = size - i * 8;
 
@@ -109,6 +123,16 @@ static void write_struct(
 			out_char(f->o, ',');
 		write_word(f, left < 8 ? words[i] & ((1ULL << left * 8) - 1) : words[i]);
 	}
+}
+
+static void write_struct(const struct form *f, const struct preset_arg *a,
+	const uint64_t *words, unsigned int cnt)
+{
+	out_char(f->o, f->json ? '[' : '{');
+	if (a->member_size)
+		write_members(f, a->value.size, a->member_size, words);
+	else
+		write_words(f, a->value.size, words, cnt);
 	out_char(f->o, f->json ? ']' : '}');
 }
 
@@ -163,6 +187,11 @@ static void write_arg(const struct form *f, const struct call *c, size_t i)
 		write_pointer(f, words[0]);
 		return;
 	}
+	/* Another's text may say anything; ours has as many words as it takes. */
+	if (v->size > cnt * sizeof(*words)) {
+		write_unknown(f);
+		return;
+	}
 	switch (v->kind) {
 	case PRESET_INT:
 	case PRESET_BOOL:
@@ -182,7 +211,7 @@ static void write_arg(const struct form *f, const struct call *c, size_t i)
 		write_pointer(f, words[0]);
 		break;
 	case PRESET_STRUCT:
-		write_struct(f, v->size, words, cnt);
+		write_struct(f, a, words, cnt);
 		break;
 	case PRESET_FLOAT:
 		write_float(f, v->size, words);

@@ -60,6 +60,7 @@ struct preset_type {
 	enum preset_kind kind;
 	uint32_t size;
 	bool is_signed;
+	uint8_t member_size; /* of a struct of unsigned integers of one size, else 0 */
 	struct preset_judge judge;       /* of functions that return it */
 	const struct preset_code *codes; /* sorted by code, unique */
 	size_t code_cnt;
@@ -99,6 +100,7 @@ struct preset_arg {
 	const char *name; /* "devPtr", or "" */
 	struct preset_value value;
 	struct preset_place place;
+	uint8_t member_size; /* as of its type */
 };
 
 struct preset_func {

@@ -118,6 +118,8 @@ static int read_args(struct reader *r, struct json_object *val, struct preset_fu
 			return json_err(&r->doc, item, JSON_AT_VALUE, r->err,
 				"an argument can't be void; no arguments are []");
 		args[n].value = decl.value;
+		if (decl.value.type)
+			args[n].member_size = decl.value.type->member_size;
 		args[n].name = arena_strndup(
 			&r->set->arena, decl.name ? decl.name : "", decl.name_len);
 		if (!args[n++].name)

@@ -296,11 +296,36 @@ static int read_base(struct reader *r, struct json_object *obj, struct preset_ty
 	return 0;
 }
 
+/* What a struct is made of, where all its members are alike. */
+static int read_members(
+	struct reader *r, struct json_object *val, struct preset_type *type)
+{
+	struct declaration decl;
+	const char *text, *why;
+	int rc = reader_text(r, val, "members", &text);
+
+	if (rc)
+		return rc;
+	if (type->kind != PRESET_STRUCT)
+		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+			"'members' of a type that is no struct");
+	if (declaration_parse(text, false, NULL, NULL, &decl, &why) ||
+		decl.value.kind != PRESET_INT || decl.value.is_signed)
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'members' is an unsigned integer type, not '%s'", text);
+	if (type->size % decl.value.size)
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'members' of %u bytes do not fill %u bytes", decl.value.size,
+			type->size);
+	type->member_size = (uint8_t)decl.value.size;
+	return 0;
+}
+
 static int read_type(struct reader *r, const char *name, struct json_object *obj,
 	struct preset_type *type)
 {
-	static const char *const keys[] = { "base", "size", "error", "no_error", "codes",
-		NULL };
+	static const char *const keys[] = { "base", "size", "members", "error",
+		"no_error", "codes", NULL };
 	struct json_object *val;
 	char where[96];
 	int rc = reader_want(r, obj, name, json_type_object, "an object");
@@ -315,6 +340,8 @@ static int read_type(struct reader *r, const char *name, struct json_object *obj
 	if (!type->name)
 		return reader_no_memory(r);
 	rc = read_base(r, obj, type);
+	if (!rc && (val = obj_member(obj, "members")))
+		rc = read_members(r, val, type);
 	if (!rc && (val = obj_member(obj, "error")))
 		rc = reader_error(r, val,
 			&(struct preset_value) { .kind = type->kind, .size = type->size },

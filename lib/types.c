@@ -105,7 +105,8 @@ int types_write_args(struct text *text, const struct preset_func *pf,
 		const struct preset_arg *a = &pf->args[i];
 
 		code = write_codes(text, a->value.type, &codes, err);
-		fprintf(f, "%c%u ", letter_of(&a->value), a->value.size);
+		fprintf(f, "%c%u", letter_of(&a->value), a->value.size);
+		fprintf(f, a->member_size ? "/%u " : " ", a->member_size);
 		write_place(f, &a->place);
 		fprintf(f, " %u %s\t%s\n", codes, a->name, a->text);
 	}
@@ -270,7 +271,22 @@ static bool read_kind(const char **p, struct preset_value *v)
 	}
 	++*p;
 	v->size = number(p);
-	return skip(p, ' ');
+	return true;
+}
+
+/* "/4" of a structure, or nothing. */
+static bool read_members(const char **p, struct preset_arg *arg)
+{
+	uint32_t size;
+
+	if (!skip(p, '/'))
+		return true;
+	size = number(p);
+	if ((size != 1 && size != 2 && size != 4 && size != 8) ||
+		arg->value.kind != PRESET_STRUCT || arg->value.size % size)
+		return false;
+	arg->member_size = (uint8_t)size;
+	return true;
 }
 
 static bool read_place(const char **p, struct preset_place *place)
@@ -293,7 +309,7 @@ static int read_ret(
 	if (!*p)
 		return 0;
 	f->has_ret = true;
-	if (!read_kind(&p, &f->ret))
+	if (!read_kind(&p, &f->ret) || !skip(&p, ' '))
 		return -EPROTO;
 	return codes_at(t, g, number(&p), &f->ret_codes);
 }
@@ -305,7 +321,8 @@ static int read_arg(struct types *t, const struct group *g, const char *p,
 	const char *tab;
 	int code;
 
-	if (!read_kind(&p, &arg->value) || !read_place(&p, &arg->place))
+	if (!read_kind(&p, &arg->value) || !read_members(&p, arg) || !skip(&p, ' ') ||
+		!read_place(&p, &arg->place))
 		return -EPROTO;
 	code = codes_at(t, g, number(&p), ret_codes);
 	if (code)
@@ -413,19 +430,6 @@ const uint64_t *call_arg_at(const struct func_types *f, size_t i,
 	return from + p->index;
 }
 
-unsigned int call_arg_words(const struct func_types *f, size_t i, const struct call_args *args,
-	uint64_t ret_words[2])
-{
-	unsigned int cnt;
-	const uint64_t *from = call_arg_at(f, i, args, &cnt);
-
-	if (!from)
-		return 0;
-	cnt = cnt < 2 ? cnt : 2;
-	memcpy(ret_words, from, cnt * sizeof(*from));
-	return cnt;
-}
-
 const char *call_arg_string(const struct func_types *f, size_t i, const struct call_args *args,
 	bool *ret_cut)
 {
@@ -461,7 +465,7 @@ char *types_code_name(const struct group *g, uint32_t fn, int64_t code)
 	struct preset_value value;
 	int64_t got;
 
-	if (!read_kind(&p, &value))
+	if (!read_kind(&p, &value) || !skip(&p, ' '))
 		return NULL;
 	line = group_text(g, number(&p));
 	while ((line = strchr(line, '\n'))) {

@@ -18,10 +18,11 @@
  * The text forms, for people who dump the maps, too. Of a result "KIND CODES NAME"; of
  * arguments a line for each, "KIND PLACE CODES NAME<tab>DECLARATION". KIND is a letter and
  * a size in bytes: i signed, u unsigned, b bool, p pointer, s string, f float, z complex, t
- * structure, o object by its address, v void, ? unknown. PLACE is r and the number of a
- * register, s and that of a word on the stack, +N when it takes N words, & when the word is
- * an address, or - when it can't be seen. CODES is the offset in the group's text of
- * "TYPE\nCODE NAME\n...", or 0. Both are 0, the empty text, when nothing is declared.
+ * structure (with /N one of unsigned members of N bytes), o object by its address, v void, ?
+ * unknown. PLACE is r and the number of a register, s and that of a word on the stack, +N when
+ * it takes N words, & when the word is an address, or - when it can't be seen. CODES is the
+ * offset in the group's text of "TYPE\nCODE NAME\n...", or 0. Both are 0, the empty text, when
+ * nothing is declared.
  */
 int types_write_ret(struct text *text, const struct preset_func *pf, uint32_t *ret_offset,
 	struct err *err);
@@ -70,13 +71,6 @@ struct call_args {
 /* The words of argument @i, *@ret_cnt of them, in @args; NULL when it can't be seen. */
 const uint64_t *call_arg_at(const struct func_types *f, size_t i,
 	const struct call_args *args, unsigned int *ret_cnt);
-
-/*
- * The words of argument @i, which has up to 2 when it lies in registers; more are cut.
- * Returns how many, 0 when it can't be seen.
- */
-unsigned int call_arg_words(const struct func_types *f, size_t i,
-	const struct call_args *args, uint64_t ret_words[2]);
 
 /*
  * The text that argument @i, a string, points to, or NULL when it was not kept or could not

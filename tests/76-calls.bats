@@ -18,7 +18,8 @@ write_config() {
 			"code_t":  { "base": "int", "error": "nonzero", "no_error": [3],
 				"codes": { "0": "tyOk", "2": "tyBad", "3": "tyNotReady", "-1": "tyNegative" } },
 			"enum_t":  { "base": "unsigned char", "codes": { "1": "tyOne", "200": "tyTwoHundred" } },
-			"dim_t":   { "base": "struct", "size": 12 },
+			"dim_t":   { "base": "struct", "size": 12, "members": "uint32_t" },
+			"bytes_t": { "base": "struct", "size": 12, "members": "unsigned char" },
 			"pair_t":  { "base": "struct", "size": 12 },
 			"big_t":   { "base": "struct", "size": 24 },
 			"words_t": { "base": "struct", "size": 144 },
@@ -66,7 +67,7 @@ write_config() {
 		"ty_dims":    { "symbol": "ty_dims", "ret": "unsigned", "args": ["const void *func", "dim_t grid",
 			"dim_t block", "void **args", "size_t shared", "void *stream"] },
 		"ty_struct":  { "symbol": "ty_struct", "ret": "long",
-			"args": ["pair_t pair", "big_t big", "dim_t dim", "int n"] },
+			"args": ["pair_t pair", "big_t big", "bytes_t dim", "int n"] },
 		"ty_double":  { "symbol": "ty_double", "ret": "double", "args": ["double x"] },
 		"ty_make":    { "symbol": "ty_make", "ret": "dim_t", "args": ["unsigned x"] } },
 		END
@@ -291,9 +292,9 @@ ty_text(text=\"${x93}é\"...)"
 	for exit in "${EXITS[@]}" "ret --link perf" "return --link perf"; do
 		attach_typed "$exit"
 		typed ty_stack ty_deep
-		assert_eq "$(json_calls)" 'ty_stack {"a":1,"arg2":2,"c":3,"d":4,"e":5,"f":6,"small":-123,"code":"tyBad","text":"on the stack","dim":["0x800000007","0x9"],"last":18364758544493064720} 18364758544493064720 null false
+		assert_eq "$(json_calls)" 'ty_stack {"a":1,"arg2":2,"c":3,"d":4,"e":5,"f":6,"small":-123,"code":"tyBad","text":"on the stack","dim":[7,8,9],"last":18364758544493064720} 18364758544493064720 null false
 ty_deep {"a":null,"b":2,"c":3,"d":4,"e":5,"f":6,"s0":["'"${words//,/\",\"}"'"],"s18":118,"s19":"the last","s20":null,"s21":null} 118 null false' "$exit"
-		assert_eq "$(table_calls)" '18364758544493064720|ty_stack(a=1, 2, c=3, d=4, e=5, f=6, small=-123, code=tyBad, text="on the stack", dim={0x800000007,0x9}, last=18364758544493064720)
+		assert_eq "$(table_calls)" '18364758544493064720|ty_stack(a=1, 2, c=3, d=4, e=5, f=6, small=-123, code=tyBad, text="on the stack", dim={7,8,9}, last=18364758544493064720)
 118|ty_deep(a=NULL, b=2, c=3, d=4, e=5, f=6, s0={'"$words"'}, s18=118, s19="the last", s20=?, s21=?)' "$exit"
 		fsn detach typed
 	done
@@ -318,9 +319,9 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 	typed ty_dims ty_struct
 	fsn stats typed --slow --json
 	assert_json '.[0].slow_calls[0].args | del(.func)' \
-		'{"args":null,"block":["0x100000100","0xffffffff"],"grid":["0x200000001","0x3"],"shared":1024,"stream":null}'
+		'{"args":null,"block":[256,1,4294967295],"grid":[1,2,3],"shared":1024,"stream":null}'
 	assert_json '.[0].slow_calls[1].args' \
-		'{"big":["0xaaaa","0xbbbb","0xcccc"],"dim":["0x500000004","0x6"],"n":-3,"pair":["0x1122334455667788","0x9"]}'
+		'{"big":["0xaaaa","0xbbbb","0xcccc"],"dim":[4,0,0,0,5,0,0,0,6,0,0,0],"n":-3,"pair":["0x1122334455667788","0x9"]}'
 	fsn detach typed
 }
 
@@ -371,6 +372,6 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 	assert_json '.[0].slow_calls[1].args | [.count, .kind, (.src | test("^0x"))]' \
 		'[4096,"cudaMemcpyHostToDevice",true]'
 	assert_json '.[0].slow_calls[2].args | [.gridDim, .blockDim, .args, .sharedMem, .stream]' \
-		'[["0x200000001","0x3"],["0x100000020","0x1"],null,512,null]'
+		'[[1,2,3],[32,1,1],null,512,null]'
 	fsn detach cuda
 }

@@ -51,11 +51,14 @@ static size_t touch_args(const struct func_types *f, const struct call_args *arg
 	size_t sum = 0;
 
 	for (size_t i = 0; i < f->arg_cnt; i++) {
-		uint64_t words[2];
+		const uint64_t *words;
+		unsigned int cnt;
 		const char *str;
 		bool cut;
 
-		check(call_arg_words(f, i, args, words) <= 2);
+		words = call_arg_at(f, i, args, &cnt);
+		for (unsigned int w = 0; words && w < cnt; w++)
+			sum += words[w];
 		str = call_arg_string(f, i, args, &cut);
 		sum += str ? strlen(str) : 0;
 		sum += strlen(f->args[i].name) + strlen(f->args[i].text);
