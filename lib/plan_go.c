@@ -55,7 +55,7 @@ void func_find_go(struct func *f)
 		return;
 	len = insn_go_check(f->p->img.arch, r->bytes, r->end - r->start, f->entry, &grow);
 	behind = f->entry + len;
-	if (!len || grow <= behind || !func_insn(f, behind) || !falls_to(f, behind))
+	if (!len || !func_insn(f, behind) || !falls_to(f, behind))
 		return;
 	jump = grow_jump(f, grow);
 	if (!jump)

@@ -70,6 +70,11 @@ static void test_cold_parts(void)
 
 static void test_tail_calls(void)
 {
+	begin_cold("55 90 5d c3", "31 c0 e9 fa ef ff ff"); /* jmp 0x1001 */
+	symbol(0x1001);
+	make_plan(0x1000, 4);
+	is_plan("site+0 ret ret:+3", "1000-1004",
+		"code that jumps to a name within the function is another's");
 	begin_cold("85 ff 0f 84 f8 0f 00 00 c3", "31 c0 c3");
 	symbol(0x2000);
 	make_plan(0x1000, 9);

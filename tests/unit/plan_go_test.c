@@ -210,6 +210,16 @@ static void test_more_jumps(void)
 	is_str(plan_text(&tc.plan),
 		"refused: a loop begins at its entry (jump at +0x14): rounds would count as calls; --site entry does it anyway",
 		"the check leads to something else");
+	/* jb to the call, jbe to the spill before it */
+	plan_code(PLAN_X86_64,
+		WRAP " 72 14 " CMPR " 76 09 " BODY
+		     " 48 89 44 24 08 e8 00 02 00 00 eb d9");
+	ok(strstr(tc.plan.refused, "a loop begins at its entry"),
+		"two jumps to different places: %s", plan_text(&tc.plan));
+	plan_code(PLAN_X86_64,
+		WRAP " 72 0f " CMPR " 76 09 " BODY
+		     " 48 89 44 24 08 e8 00 02 00 00 eb d9");
+	is_str(plan_text(&tc.plan), "site+18 " MOVES, "two short jumps to one place");
 	p = (struct parts) { NULL, CMP, BODY, "50 e8 00 02 00 00 5a" };
 	plan_parts(PLAN_X86_64, &p, NULL);
 	is_str(plan_text(&tc.plan), "site+0 ret ret:+18 rejmp:+26",
