@@ -72,7 +72,7 @@ void grid_done(struct grid *grid);
 int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f);
 
 /* As records of RFC 4180, each after @prefix; the header likewise after @prefix. */
-void csv_field(FILE *f, const char *text);
+void csv_field(FILE *f, const char *raw);
 void csv_header(
 	const struct grid_column *columns, size_t cnt, const char *prefix, FILE *f);
 int csv_rows(const struct grid *grid, const char *prefix, FILE *f);

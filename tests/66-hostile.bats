@@ -309,7 +309,7 @@ h"
 no_crash() { # WHAT
 	local command
 
-	for command in "stats g --slow" "reset g" "list"; do
+	for command in "stats g --slow" "reset g"; do
 		# shellcheck disable=SC2086	# several words
 		fsn -s any $command
 		((status <= 1)) || fail "$1: '$command' ended with status $status"
@@ -337,4 +337,27 @@ no_crash() { # WHAT
 	assert_numbers g ""
 	fsn detach g
 	rmdir "$ELSEWHERE"
+}
+
+@test "a group that says it has more than it has ends in an error, not in a crash" {
+	local bytes changed at value
+
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	capture bpftool -j map dump pinned "$FOLDER/g/meta"
+	read -ra bytes < <(json '.[0].value | join(" ")')
+	# The first word is the layout.
+	for ((at = 4; at < ${#bytes[@]}; at += 4)); do
+		for value in 0xff; do
+			changed=("${bytes[@]}")
+			changed[at]=$value changed[at + 1]=$value
+			changed[at + 2]=$value changed[at + 3]=$value
+			capture bpftool map update pinned "$FOLDER/g/meta" key 0 0 0 0 \
+				value "${changed[@]}"
+			no_crash "word $((at / 4)): $value"
+		done
+	done
+	capture bpftool map update pinned "$FOLDER/g/meta" key 0 0 0 0 value "${bytes[@]}"
+	assert_numbers g ""
+	fsn detach g
 }
