@@ -608,16 +608,21 @@ teardown() {
 
 # A group takes about 9 MB of the kernel's memory.
 @test "many groups are listed, read and detached" {
-	local i n=${FSN_GROUPS:-24} free
+	local i n=${FSN_GROUPS:-24} free dir
 
 	need_bpf
 	free=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)
 	((n * 12 < free / 2)) || n=$((free / 24))
 	((n > 2)) || skip "only $free MB of memory are free"
-	jq -n --argjson n "$n" '[range($n) | {"\("m\(.)")_sym": {"a": "fix_add"}}] | add' \
-		>"$BATS_TEST_TMPDIR/many.json"
-	fsn -t 900 attach --config "$BATS_TEST_TMPDIR/many.json" --lib "$FIX/libfix.so" --quiet
-	capture "$FIX/call" add 20
+	private_copy
+	# A configuration has at most 256.
+	for ((i = 0; i < n; i += 200)); do
+		jq -n --argjson from "$i" --argjson to "$((i + 200 < n ? i + 200 : n))" \
+			'[range($from; $to) | {"m\(.)_sym": {"a": "fix_add"}}] | add' \
+			>"$BATS_TEST_TMPDIR/many.json"
+		fsn -t 900 attach --config "$BATS_TEST_TMPDIR/many.json" --lib "$dir/libfix.so.1" --quiet
+	done
+	capture "$dir/call" add 20
 	echo "# $n groups: list $(ms_of "$FUNCSNOOP" list) ms, stats $(ms_of "$FUNCSNOOP" stats) ms" >&3
 	fsn -t 600 list --json
 	assert_json 'length' "$n"
@@ -681,8 +686,10 @@ teardown() {
 	need_tool strace
 	capture -t 170 tests/inject -O "$O" --every 61 --errors ENOMEM,EINTR attach replace
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
-	capture -t 170 tests/inject -O "$O" --every 37 --errors EPERM,KILL detach set reset \
+	capture -t 170 tests/inject -O "$O" --every 37 --errors EPERM detach set reset \
 		stats stats-reset list stream
+	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
+	capture -t 170 tests/inject -O "$O" --every 31 --errors KILL attach replace detach
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
 }
 
