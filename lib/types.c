@@ -349,8 +349,8 @@ static int read_args(
 	f->has_args = true;
 	for (const char *p = text; (p = strchr(p, '\n')); p++)
 		cnt++;
-	args = calloc(cnt, sizeof(*args));
-	codes = calloc(cnt, sizeof(*codes));
+	args = calloc(cnt + 1, sizeof(*args));
+	codes = calloc(cnt + 1, sizeof(*codes));
 	f->args = args;
 	f->arg_codes = (const struct type_codes *const *)codes;
 	if (!args || !codes)
