@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Output put together in memory: numbers, times, and names that are escaped.
+#include <endian.h>
 #include <stdlib.h>
 
 #include "out.h"
@@ -44,6 +45,22 @@ static char *put_digits(char *to, uint32_t v, int cnt)
 	return to + cnt;
 }
 
+#define EACH_BYTE(c) (0x0101010101010101ULL * (c))
+
+/* Eight hexadecimal digits at @to: one in each byte, all at once. */
+static void put_hex(char *to, uint32_t v)
+{
+	uint64_t x = v;
+
+	x = (x << 16 | x) & 0x0000ffff0000ffffULL;
+	x = (x << 8 | x) & 0x00ff00ff00ff00ffULL;
+	x = (x << 4 | x) & EACH_BYTE(0x0f);
+	/* 10 and above are letters: adding 6 carries. */
+	x += EACH_BYTE('0') + ((x + EACH_BYTE(6)) >> 4 & EACH_BYTE(1)) * ('a' - '0' - 10);
+	x = htobe64(x);
+	memcpy(to, &x, sizeof(x));
+}
+
 /* --- escaping ------------------------------------------------------------------------------- */
 
 /* Length of the UTF-8 character at @s (Unicode 15, table 3-7); 0 when it is none. */
@@ -82,11 +99,26 @@ static char *put_hex_byte(char *to, unsigned char c)
 	return to;
 }
 
+/* Not 0 when a byte of @x is. */
+static uint64_t zero_bytes(uint64_t x)
+{
+	return (x - EACH_BYTE(1)) & ~x & EACH_BYTE(0x80);
+}
+
 /* Bytes at the beginning of @s that need no second look. */
 static size_t plain_len(const unsigned char *s, size_t len)
 {
 	size_t i = 0;
+	uint64_t x;
 
+	for (; len - i >= sizeof(x); i += sizeof(x)) {
+		memcpy(&x, s + i, sizeof(x));
+		/* Below 0x20, 0x7f, above 0x7f; and what JSON has a use for. */
+		if ((((x - EACH_BYTE(0x20)) | (x + EACH_BYTE(1)) | x) &
+			    EACH_BYTE(0x80)) ||
+			zero_bytes(x ^ EACH_BYTE('"')) || zero_bytes(x ^ EACH_BYTE('\\')))
+			break;
+	}
 	while (i < len && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' && s[i] != '\\')
 		i++;
 	return i;
@@ -150,10 +182,10 @@ void out_hex(struct out *o, uint64_t v)
 
 	if (!to)
 		return;
-	to[0] = '0';
-	to[1] = 'x';
-	for (int i = cnt + 1; i > 1; i--, v >>= 4)
-		to[i] = "0123456789abcdef"[v & 15];
+	v <<= 64 - cnt * 4;
+	memcpy(to, "0x", 2);
+	put_hex(to + 2, v >> 32);
+	put_hex(to + 10, (uint32_t)v);
 	o->len += 2 + cnt;
 }
 

@@ -142,6 +142,34 @@ static void test_names(void)
 	out_done(&o);
 }
 
+/* Names are looked at by eight bytes at once: each byte in each place. */
+static void test_bytes(void)
+{
+	char name[20], one[8], want[40];
+	struct out o = {};
+	bool good = true;
+
+	for (int c = 1; c < 256; c++)
+		for (size_t at = 0; at < sizeof(name) - 1; at++) {
+			memset(name, 'x', sizeof(name) - 1);
+			name[sizeof(name) - 1] = '\0';
+			name[at] = (char)c;
+			if (c < 0x20 || c == 0x7f)
+				snprintf(one, sizeof(one), "\\u%04x", (unsigned int)c);
+			else if (c > 0x7f)
+				strcpy(one, "\xef\xbf\xbd");
+			else
+				snprintf(one, sizeof(one), "%s%c",
+					c == '"' || c == '\\' ? "\\" : "", c);
+			snprintf(want, sizeof(want), "\"%.*s%s%s\"", (int)at, name, one,
+				name + at + 1);
+			out_json(&o, name, SIZE_MAX);
+			good &= same(&o, want);
+		}
+	ok(good, "a byte is escaped wherever it stands");
+	out_done(&o);
+}
+
 static void test_buffer(void)
 {
 	struct out o = {};
@@ -256,11 +284,11 @@ static void time_lines(const char *what, const struct func_types *types)
 	struct call c = malloc_call();
 	struct out o = {};
 	uint64_t start_ns, ns, best_ns = UINT64_MAX;
-	const int cnt = 20000;
+	const int cnt = 500;
 	size_t bytes = 0;
 
 	c.types = types;
-	for (int round = 0; round < 20; round++) {
+	for (int round = 0; round < 400; round++) {
 		start_ns = clock_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < cnt; i++) {
 			c.start_ns += 1000;
@@ -285,6 +313,7 @@ int main(void)
 	test_numbers();
 	test_times();
 	test_names();
+	test_bytes();
 	test_buffer();
 	test_forms();
 	time_lines("two arguments with types", &malloc_types);
