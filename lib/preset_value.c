@@ -309,6 +309,7 @@ static int read_members(
 	if (type->kind != PRESET_STRUCT)
 		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
 			"'members' of a type that is no struct");
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): reader_text() has set it */
 	if (declaration_parse(text, false, NULL, NULL, &decl, &why) ||
 		decl.value.kind != PRESET_INT || decl.value.is_signed)
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
