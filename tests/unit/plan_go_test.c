@@ -29,7 +29,8 @@ static void put_jump(uint64_t addr, uint64_t target, uint8_t cc)
 		uint32_t word = cc == 0xff ? 0x14000000 : 0x54000000 | cc;
 
 		rel = (int32_t)(target - addr) / 4;
-		word |= cc == 0xff ? (uint32_t)rel & 0x3ffffff : (rel & 0x7ffff) << 5;
+		word |= cc == 0xff ? (uint32_t)rel & 0x3ffffff
+				   : ((uint32_t)rel & 0x7ffff) << 5;
 		memcpy(tc.bytes + (addr - CASE_BASE), &word, 4);
 		return;
 	}
