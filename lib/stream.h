@@ -75,7 +75,7 @@ typedef int (*stream_fn)(const struct stream_record *r, void *arg);
  * Hands over what has been recorded until STREAM_SETTLE_NS ago, in the order of time: of
  * ends that of the end. Returns what @fn did, or a negative errno.
  */
-#define STREAM_SETTLE_NS 20000000
+#define STREAM_SETTLE_NS 40000000
 int stream_read(struct stream *s, stream_fn fn, void *arg, struct err *err);
 
 /*
