@@ -4,6 +4,8 @@
 #
 #	FSN_KILLS=100	 how often each command is killed (3)
 #	FSN_SEED=N	 at which moments (57)
+#	FSN_HOTPLUG=1	 also with FSN_SHARED=1 a processor goes and comes back
+#	FSN_STEP=1	 every allocation fails once, not one of nine
 #	FSN_GROUPS=1000	 how many groups at once, where memory is free (24)
 #
 # bats file_tags=bpf
@@ -585,7 +587,7 @@ teardown() {
 
 @test "a processor that goes and comes back takes no count with it" {
 	need_bpf
-	[[ -z ${FSN_SHARED-} ]] || skip "others use this machine"
+	[[ -z ${FSN_SHARED-} || -n ${FSN_HOTPLUG-} ]] || skip "others use this machine"
 	[[ -w $ONLINE && $(<$ONLINE) == 1 ]] || skip "cpu1 can't be switched off: no $ONLINE"
 	have_group
 	capture "$FIX/call" --cpu 1 add 20
