@@ -272,9 +272,11 @@ uint64_t group_memory(const struct group *g)
 	uint64_t sum = 0;
 
 	for (int i = 0; i < MAPID_CNT; i++) {
-		if (g->fd[i] < 0)
+		uint64_t bytes = g->fd[i] < 0 ? 0 : map_memory(g->fd[i]);
+
+		if (!bytes)
 			return 0;
-		sum += map_memory(g->fd[i]);
+		sum += bytes;
 	}
 	return sum;
 }
@@ -288,7 +290,7 @@ bool group_lib_stale(const struct group *g, uint32_t lib)
 	if (strstr(group_text(g, l->path), " (pid "))
 		return false;
 	if (stat(group_text(g, l->path), &st))
-		return errno != EACCES;
+		return errno == ENOENT || errno == ENOTDIR;
 	return st.st_ino != l->ino ||
 	       st.st_dev != l->dev || (uint64_t)st.st_size != l->size ||
 	       st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec != l->mtime_ns;
