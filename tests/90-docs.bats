@@ -265,7 +265,7 @@ $stderr") || true
 		while read -r name; do
 			grep -qE "^$name:|^\.PHONY:.* $name( |$)" "$ROOT/GNUmakefile" \
 				"$ROOT"/tests/*.mk "$ROOT"/tests/*/*.mk || fail "$doc: no make $name"
-		done < <(grep -oE '(\bsudo|`|^)( ?)make [a-z-]+' "$doc" | sed 's/.*make //' | sort -u)
+		done < <(grep -oE '(\bsudo|`|^)( ?)make [a-z0-9-]+' "$doc" | sed 's/.*make //' | sort -u)
 	done
 }
 
