@@ -686,12 +686,12 @@ teardown() {
 @test "system calls that fail end in right numbers or a clear error" {
 	need_bpf
 	need_tool strace
-	capture -t 170 tests/inject -O "$O" --every 61 --errors ENOMEM,EINTR attach replace
+	capture -t 170 tests/inject -O "$O" --every 127 --errors ENOMEM,EINTR attach replace
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
-	capture -t 170 tests/inject -O "$O" --every 37 --errors EPERM detach set reset \
+	capture -t 170 tests/inject -O "$O" --every 61 --errors EPERM detach set reset \
 		stats stats-reset list stream
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
-	capture -t 170 tests/inject -O "$O" --every 31 --errors KILL attach replace detach
+	capture -t 170 tests/inject -O "$O" --every 67 --errors KILL attach replace detach
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
 }
 
