@@ -137,7 +137,7 @@ static int write_pieces(struct sink *s)
 	size_t len = s->out.len, n, done = 0;
 	int code = 0;
 
-	for (; !code && len; buf += n, len -= n) {
+	for (; !code && buf && len; buf += n, len -= n) {
 		n = piece(buf, len);
 		code = write_all(s, buf, n, &done);
 	}

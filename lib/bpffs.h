@@ -84,7 +84,8 @@ typedef void (*bpffs_progress_fn)(size_t done, size_t total, void *arg);
 /*
  * Removes GROUP~ with all that is pinned in it and returns when no probe of it fires any
  * more: each link is opened, unpinned and closed, and its id waited for until it is gone
- * (a removed pin alone detaches later, from a work queue).
+ * (a removed pin alone detaches later, from a work queue). -EBUSY when links don't go for
+ * 10 s, as somebody else holds them.
  */
 int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress, void *arg,
 	struct err *err);

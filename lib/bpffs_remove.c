@@ -14,6 +14,7 @@
 #define POLL_MAX_MS 128
 #define MANY_LINKS  32
 #define HELD_MS     2000
+#define STUCK_MS    10000
 #define WORKERS     256 /* WQ_DFL_ACTIVE, include/linux/workqueue.h */
 #define LINK_MS     150 /* what a release takes at most, one after the other */
 
@@ -123,16 +124,21 @@ static int unpin_map_fn(int dir_fd, const char *name, void *arg)
  * A link's id goes before its probes do (bpf_link_free: id, release, program), the
  * program's after: so the last program's id tells that nothing fires any more. Maps go
  * last. Programs and maps that somebody else holds open are not waited for longer than
- * workers may still be at work when the last link has lost its id.
+ * workers may still be at work when the last link has lost its id. Links that somebody
+ * holds open are given up when none has gone for a while: -EBUSY.
  */
-static void removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
+static int removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
 {
-	long pause_ms = POLL_MS, held_ms = 0;
-	size_t total = r->links.cnt;
+	long pause_ms = POLL_MS, held_ms = 0, stuck_ms = 0;
+	size_t total = r->links.cnt, before;
 	long most_ms = HELD_MS + LINK_MS * (long)(total < WORKERS ? total : WORKERS);
 
 	while (held_ms < most_ms) {
+		before = r->links.cnt;
 		idlist_prune(&r->links, bpf_link_get_next_id);
+		stuck_ms = r->links.cnt && r->links.cnt == before ? stuck_ms + pause_ms : 0;
+		if (stuck_ms >= STUCK_MS)
+			return -EBUSY;
 		if (progress)
 			progress(total - r->links.cnt, total, arg);
 		if (!r->links.cnt) {
@@ -141,7 +147,7 @@ static void removal_wait(struct removal *r, bpffs_progress_fn progress, void *ar
 			held_ms += pause_ms;
 		}
 		if (!r->links.cnt && !r->progs.cnt && !r->maps.cnt)
-			return;
+			return 0;
 		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000L }, NULL);
 		/* A link each takes the kernel minutes: looking must not cost as much. */
 		if (r->links.cnt > MANY_LINKS && pause_ms < POLL_MAX_MS)
@@ -149,6 +155,7 @@ static void removal_wait(struct removal *r, bpffs_progress_fn progress, void *ar
 		else if (r->links.cnt <= MANY_LINKS)
 			pause_ms = POLL_MS;
 	}
+	return 0;
 }
 
 static void removal_done(struct removal *r)
@@ -164,8 +171,8 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 	__cleanup(removal_done) struct removal removal = {};
 	char stage[GROUP_NAME_MAX + 3];
 	_cleanup_close_ int fd = -1;
+	int code, held;
 	__u32 id;
-	int code;
 
 	snprintf(stage, sizeof(stage), "%s~", name);
 	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -180,8 +187,15 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 		code = for_each_pin(fd, "", unpin_map_fn, &removal);
 	if (!code && unlinkat(fs->fd, stage, AT_REMOVEDIR))
 		code = -errno;
-	removal_wait(&removal, progress, arg);
+	held = removal_wait(&removal, progress, arg);
 	if (code)
 		return err_sys(err, code, "cannot remove '%s/%s'", fs->path, stage);
+	if (held) {
+		err_set(err, held, "%zu of the probes' links of '%s' are held by somebody else",
+			removal.links.cnt, name);
+		return err_hint(err, "'bpftool link show id %u' names who; until it ends they count "
+				     "on",
+			removal.links.id[0]);
+	}
 	return 0;
 }

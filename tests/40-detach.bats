@@ -153,3 +153,19 @@ nothing_fires() { # MODE EXIT
 	done
 	assert_eq "$(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1)" ""
 }
+
+@test "a link that somebody else holds is told, and not waited for without end" {
+	local kept=$FUNCSNOOP_BPFFS/kept
+
+	need_bpf
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so" --exit none
+	bpftool link pin pinned "$FUNCSNOOP_BPFFS/funcsnoop/g/link_0" "$kept"
+	fsn -s 1 detach g
+	assert_eq "$(sed 's/id [0-9]*/id N/' <<<"$stderr")" \
+		"funcsnoop detach: 1 of the probes' links of 'g' are held by somebody else
+hint: 'bpftool link show id N' names who; until it ends they count on"
+	rm "$kept"
+	fsn list --json
+	assert_output '[]'
+}
