@@ -278,6 +278,38 @@ static void test_forms(void)
 	out_done(&o);
 }
 
+/* A structure of two words, the last of which are the 20th and 21st of the stack. */
+static void test_places(void)
+{
+	static const uint64_t stack[TYPES_STACK_WORDS + 1] = { [18] = 18, 19, 20 };
+	struct preset_arg arg = { .name = "s",
+		.value = { PRESET_STRUCT, 16, false, NULL },
+		.place = { PRESET_STACK, 18, 2, false } };
+	static const struct type_codes *const no_codes[1];
+	const struct func_types types = {
+		.has_args = true, .args = &arg, .arg_codes = no_codes, .arg_cnt = 1
+	};
+	struct call c = malloc_call();
+	struct out o = {};
+
+	c.types = &types;
+	c.args.stack = stack;
+	call_args_text(&o, &c);
+	ok(same(&o, "s={0x12,0x13}"), "the last words of the stack that are kept");
+	arg.place.index = 19;
+	call_args_text(&o, &c);
+	ok(same(&o, "s=?"), "a structure that is not kept whole is not seen");
+	/* Never written so, but by another's text in a group's map. */
+	arg.place.index = 18;
+	arg.value.size = 24;
+	call_args_text(&o, &c);
+	ok(same(&o, "s=?"), "nor is one that is larger than its place");
+	c.args.stack = NULL;
+	call_args_json(&o, &c);
+	ok(same(&o, "{\"s\":null}"), "nor anything of a stack that was not kept");
+	out_done(&o);
+}
+
 /* Printed for the reader: nothing depends on it, as the machine may be busy. */
 static void time_lines(const char *what, const struct func_types *types)
 {
@@ -316,6 +348,7 @@ int main(void)
 	test_bytes();
 	test_buffer();
 	test_forms();
+	test_places();
 	time_lines("two arguments with types", &malloc_types);
 	time_lines("six registers", NULL);
 	return tap_done();
