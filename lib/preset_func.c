@@ -87,6 +87,15 @@ static int declaration_err(struct reader *r, struct json_object *val, const char
 	return rc;
 }
 
+/* Names are the keys of a call's arguments in JSON. */
+static bool is_named_before(const struct preset_arg *args, size_t n)
+{
+	for (size_t i = 0; *args[n].name && i < n; i++)
+		if (!strcmp(args[i].name, args[n].name))
+			return true;
+	return false;
+}
+
 static int read_args(struct reader *r, struct json_object *val, struct preset_func *func)
 {
 	size_t cnt, n = 0;
@@ -122,8 +131,12 @@ static int read_args(struct reader *r, struct json_object *val, struct preset_fu
 			args[n].member_size = decl.value.type->member_size;
 		args[n].name = arena_strndup(
 			&r->set->arena, decl.name ? decl.name : "", decl.name_len);
-		if (!args[n++].name)
+		if (!args[n].name)
 			return reader_no_memory(r);
+		if (is_named_before(args, n))
+			return json_err(&r->doc, item, JSON_AT_VALUE, r->err,
+				"two arguments are called '%s'", args[n].name);
+		n++;
 	}
 	func->args = args;
 	func->arg_cnt = n;

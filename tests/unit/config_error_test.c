@@ -111,6 +111,8 @@ static const struct {
 	{ FUNC("\"args\": [\"int @\"]"), "t.json:2:12: 'int @': an unexpected character",
 		"" },
 	{ FUNC("\"args\": [\"const\"]"), "t.json:2:12: 'const': no type", "" },
+	{ FUNC("\"args\": [\"int a\", \"long a\"]"),
+		"t.json:2:21: two arguments are called 'a'", "" },
 	{ FUNC("\"args\": [\"unsigned float a\"]"),
 		"t.json:2:12: 'unsigned float a': no type that is known here", "" },
 	{ FUNC("\"error\": \"nonzero\""),
