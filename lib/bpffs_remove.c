@@ -2,6 +2,8 @@
 // Removing a group: when it returns, its probes are gone.
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -15,8 +17,6 @@
 #define MANY_LINKS  32
 #define HELD_MS     2000
 #define STUCK_MS    10000
-#define WORKERS     256 /* WQ_DFL_ACTIVE, include/linux/workqueue.h */
-#define LINK_MS     150 /* what a release takes at most, one after the other */
 
 /* Ids of links, programs or maps that are to vanish. */
 struct idlist {
@@ -58,32 +58,7 @@ static void idlist_prune(struct idlist *list, int (*next)(__u32 start, __u32 *id
 
 struct removal {
 	struct idlist links, progs, maps;
-	bool can_watch; /* ids can be listed: CAP_SYS_ADMIN */
 };
-
-/*
- * Unpins one link and remembers what to wait for. A link whose last reference is its pin is
- * released by a worker of the kernel (bpf_link_put, kernel/bpf/syscall.c), all of them at
- * the same time; one that is closed last, here, while we wait for it: 20 to 150 ms each.
- * That is for those who can't see when the workers are done.
- */
-static int unpin_link(int dir_fd, const char *name, struct removal *r)
-{
-	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
-	struct bpf_link_info info = {};
-	__u32 len = sizeof(info);
-	bool known = fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0;
-
-	if (known && r->can_watch)
-		close_fd(TAKE_FD(fd));
-	/* What stays pinned is not waited for. */
-	if (unlinkat(dir_fd, name, 0))
-		return -errno;
-	if (known &&
-		(idlist_add(&r->links, info.id) || idlist_add(&r->progs, info.prog_id)))
-		return -ENOMEM;
-	return 0;
-}
 
 typedef int (*pin_fn)(int dir_fd, const char *name, void *arg);
 
@@ -102,11 +77,6 @@ static int for_each_pin(int dir_fd, const char *prefix, pin_fn fn, void *arg)
 	return code;
 }
 
-static int unpin_link_fn(int dir_fd, const char *name, void *arg)
-{
-	return unpin_link(dir_fd, name, arg);
-}
-
 static int unpin_map_fn(int dir_fd, const char *name, void *arg)
 {
 	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
@@ -120,20 +90,122 @@ static int unpin_map_fn(int dir_fd, const char *name, void *arg)
 	return known && idlist_add(&r->maps, info.id) ? -ENOMEM : 0;
 }
 
+/* --- links ----------------------------------------------------------------------------------- */
+
+/*
+ * Whoever closes a link last waits until its probes are gone, 20 to 150 ms; a pin that goes
+ * last leaves that to workers of the kernel, of whom nobody can tell when they are done: the
+ * file of a perf event is closed by yet another one, after the program's id has gone. So
+ * each link is opened, unpinned and closed, many at a time. (Perf events wait for each other
+ * all the same.)
+ */
+#define CLOSERS 16
+
+struct closing {
+	int dir_fd;
+	char **name;
+	size_t cnt, next, done; /* the last two are atomic */
+	pthread_mutex_t lock;   /* of what follows */
+	struct removal *removal;
+	int code;
+};
+
+static int unpin_link(struct closing *c, const char *name)
+{
+	_cleanup_close_ int fd = bpffs_get(c->dir_fd, name, 0);
+	struct bpf_link_info info = {};
+	__u32 len = sizeof(info);
+	bool known = fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0;
+	struct removal *r = c->removal;
+	int code = 0;
+
+	/* What stays pinned is not waited for. */
+	if (unlinkat(c->dir_fd, name, 0))
+		return -errno;
+	pthread_mutex_lock(&c->lock);
+	if (known &&
+		(idlist_add(&r->links, info.id) || idlist_add(&r->progs, info.prog_id)))
+		code = -ENOMEM;
+	pthread_mutex_unlock(&c->lock);
+	return code;
+}
+
+static void *closer(void *arg)
+{
+	struct closing *c = arg;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_SEQ_CST)) < c->cnt) {
+		int code = unpin_link(c, c->name[i]);
+
+		if (code)
+			__atomic_store_n(&c->code, code, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&c->done, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static int add_name(int dir_fd, const char *name, void *arg)
+{
+	struct closing *c = arg;
+	char **more = array_grow(c->name, c->cnt, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	c->name = more;
+	more[c->cnt] = strdup(name);
+	return more[c->cnt] ? (c->cnt++, 0) : -ENOMEM;
+}
+
+/* Threads take no signal: those are for the command. Without threads it is done here. */
+static void close_all(struct closing *c, bpffs_progress_fn progress, void *arg)
+{
+	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
+	size_t most = c->cnt < CLOSERS ? c->cnt : CLOSERS, started = 0;
+	pthread_t thread[CLOSERS];
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < most && !pthread_create(&thread[started], NULL, closer, c))
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!started)
+		closer(c);
+	while (__atomic_load_n(&c->done, __ATOMIC_SEQ_CST) < c->cnt) {
+		if (progress)
+			progress(c->done, c->cnt, arg);
+		nanosleep(&pause, NULL);
+	}
+	while (started)
+		pthread_join(thread[--started], NULL);
+}
+
+static int unpin_links(int dir_fd, struct removal *r, bpffs_progress_fn progress, void *arg)
+{
+	struct closing c = { .dir_fd = dir_fd, .removal = r, .lock = PTHREAD_MUTEX_INITIALIZER };
+	int code = for_each_pin(dir_fd, "link_", add_name, &c);
+
+	if (!code && c.cnt)
+		close_all(&c, progress, arg);
+	while (c.cnt)
+		free(c.name[--c.cnt]);
+	free(c.name);
+	return code ? code : c.code;
+}
+
 /*
  * A link's id goes before its probes do (bpf_link_free: id, release, program), the
  * program's after: so the last program's id tells that nothing fires any more. Maps go
- * last. Programs and maps that somebody else holds open are not waited for longer than
- * workers may still be at work when the last link has lost its id. Links that somebody
- * holds open are given up when none has gone for a while: -EBUSY.
+ * last. Programs and maps that somebody else holds open are not waited for long. Links that
+ * somebody holds open are given up when none has gone for a while: -EBUSY.
  */
 static int removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
 {
 	long pause_ms = POLL_MS, held_ms = 0, stuck_ms = 0;
 	size_t total = r->links.cnt, before;
-	long most_ms = HELD_MS + LINK_MS * (long)(total < WORKERS ? total : WORKERS);
 
-	while (held_ms < most_ms) {
+	while (held_ms < HELD_MS) {
 		before = r->links.cnt;
 		idlist_prune(&r->links, bpf_link_get_next_id);
 		stuck_ms = r->links.cnt && r->links.cnt == before ? stuck_ms + pause_ms : 0;
@@ -172,7 +244,6 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 	char stage[GROUP_NAME_MAX + 3];
 	_cleanup_close_ int fd = -1;
 	int code, held;
-	__u32 id;
 
 	snprintf(stage, sizeof(stage), "%s~", name);
 	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -181,8 +252,7 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 		return 0;
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
-	removal.can_watch = !bpf_link_get_next_id(0, &id) || errno == ENOENT;
-	code = for_each_pin(fd, "link_", unpin_link_fn, &removal);
+	code = unpin_links(fd, &removal, progress, arg);
 	if (!code)
 		code = for_each_pin(fd, "", unpin_map_fn, &removal);
 	if (!code && unlinkat(fs->fd, stage, AT_REMOVEDIR))
