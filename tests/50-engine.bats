@@ -144,6 +144,20 @@ case_recurse() {
 	fsn detach g
 }
 
+# Three calls to each set of slots: they are told apart by their stack pointers alone.
+@test "a recursion 20,000 deep makes 20,000 calls, and each returns (multi, ret)" {
+	attach_engine multi ret eng_recurse
+	capture "$FIX/engine" recurse 1 20000
+	assert_numbers g "eng_recurse 20000 0 20000 0 0 0"
+	fsn detach g
+}
+@test "a recursion 20,000 deep makes 20,000 calls, and each returns (perf, ret)" {
+	attach_engine perf ret eng_recurse
+	capture "$FIX/engine" recurse 1 20000
+	assert_numbers g "eng_recurse 20000 0 20000 0 0 0"
+	fsn detach g
+}
+
 @test "a recursion 200 deep makes 200 calls, none of which seems to hang (session, return)" {
 	case_recurse session return
 }
