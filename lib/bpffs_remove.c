@@ -161,14 +161,15 @@ static int add_name(int dir_fd, const char *name, void *arg)
 static void close_all(struct closing *c, bpffs_progress_fn progress, void *arg)
 {
 	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
-	size_t most = c->cnt < CLOSERS ? c->cnt : CLOSERS, started = 0;
 	pthread_t thread[CLOSERS];
+	size_t started = 0;
 	sigset_t all, before;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started < most && !pthread_create(&thread[started], NULL, closer, c))
-		started++;
+	for (; started < ARRAY_SIZE(thread) && started < c->cnt; started++)
+		if (pthread_create(&thread[started], NULL, closer, c))
+			break;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!started)
 		closer(c);

@@ -205,7 +205,7 @@ void member_leave(struct member *m)
 
 bool member_is_attached(const struct bpffs *fs, const struct member *m)
 {
-	ino_t ino;
+	ino_t ino = 0;
 
 	return !group_inode(fs, m->g, &ino) && ino == m->ino;
 }
