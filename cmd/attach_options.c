@@ -6,6 +6,7 @@
 
 #include "attach_options.h"
 #include "duration.h"
+#include "numbers.h"
 #include "usage.h"
 
 enum {
@@ -91,20 +92,6 @@ static void parse_slow(
 	o->slow[o->target.slow_cnt++] = slow;
 }
 
-static unsigned long parse_number(const char *what, const char *arg, unsigned long min,
-	unsigned long max, struct argp_state *state)
-{
-	unsigned long n;
-	char *end;
-
-	errno = 0;
-	n = strtoul(arg, &end, 10);
-	if (errno || end == arg || *end || arg[0] == '-' || n < min || n > max)
-		argp_error(state, "%s '%s' is not a number from %lu to %lu", what, arg,
-			min, max);
-	return n;
-}
-
 static void parse_exit(
 	struct attach_options *o, const char *arg, struct argp_state *state)
 {
@@ -150,11 +137,11 @@ static void parse_list(
 	case 'p':
 		o->pids = grow(state, o->pids, o->target.pid_cnt, sizeof(*o->pids));
 		o->pids[o->target.pid_cnt++] =
-			parse_number("--pid", arg, 1, 1U << 22, state);
+			number_parse(state, "--pid", arg, 1, 1U << 22);
 		break;
 	case 'c':
 		o->cpus = grow(state, o->cpus, f->cpu_cnt, sizeof(*o->cpus));
-		o->cpus[f->cpu_cnt++] = parse_number("--cpu", arg, 0, 1U << 20, state);
+		o->cpus[f->cpu_cnt++] = number_parse(state, "--cpu", arg, 0, 1U << 20);
 		break;
 	case KEY_COMM:
 		o->comms = grow(state, o->comms, f->comm_cnt, sizeof(*o->comms));
@@ -231,7 +218,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		parse_how(o, key, arg, state);
 		break;
 	case KEY_SAMPLE:
-		o->attach.sample = parse_number("--sample", arg, 1, 1U << 31, state);
+		o->attach.sample = number_parse(state, "--sample", arg, 1, 1U << 31);
 		break;
 	case KEY_REPLACE:
 		o->attach.replace = true;

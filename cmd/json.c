@@ -8,6 +8,7 @@
 
 #include "json.h"
 #include "json_set.h"
+#include "out.h"
 #include "text.h"
 
 static void out_of_memory(void)
@@ -60,25 +61,6 @@ void json_set(struct json_object *obj, const char *key, struct json_object *valu
 		out_of_memory();
 }
 
-/* Length of the UTF-8 character at @s, which ends with a zero byte; 0 when it is none. */
-static size_t utf8_len(const unsigned char *s)
-{
-	size_t len = s[0] < 0x80              ? 1
-		: s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-		: s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		: s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-					      : 0;
-
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-		(s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return len;
-}
-
 /* A JSON text is UTF-8 (RFC 8259): bytes of names that are not become U+FFFD. */
 struct json_object *json_str_len(const char *value, size_t size)
 {
@@ -89,7 +71,7 @@ struct json_object *json_str_len(const char *value, size_t size)
 	if (!out)
 		out_of_memory();
 	for (; s < end; s += len ? len : 1) {
-		len = utf8_len(s);
+		len = out_utf8_len(s, end - s);
 		memcpy(out + at, len ? (const char *)s : "\xef\xbf\xbd", len ? len : 3);
 		at += len ? len : 3;
 	}

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "seconds.h"
+#include "numbers.h"
 #include "stats_output.h"
 #include "text.h"
 #include "usage.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "duration.h"
-#include "seconds.h"
+#include "numbers.h"
 #include "stream_run.h"
 
 enum {
@@ -49,20 +49,6 @@ static const char help[] =
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static uint64_t parse_number(struct argp_state *state, const char *option, const char *arg,
-	uint64_t most)
-{
-	char *end;
-	unsigned long long n;
-
-	errno = 0;
-	n = strtoull(arg, &end, 10);
-	if (!isdigit((unsigned char)arg[0]) || *end || errno || !n || n > most)
-		argp_error(state, "%s '%s' is not a number from 1 to %llu", option, arg,
-			(unsigned long long)most);
-	return n;
-}
-
 /* "64M", "512K", "4096". */
 static uint64_t parse_size(struct argp_state *state, const char *arg)
 {
@@ -100,7 +86,7 @@ static void add_pid(struct argp_state *state, struct stream_options *o, const ch
 	if (o->filter.pid_cnt == STREAM_PIDS_MAX)
 		argp_error(state, "at most %d processes can be chosen", STREAM_PIDS_MAX);
 	else
-		o->pid[o->filter.pid_cnt++] = parse_number(state, "--pid", arg, INT_MAX);
+		o->pid[o->filter.pid_cnt++] = number_parse(state, "--pid", arg, 1, INT_MAX);
 }
 
 static void add_func(struct argp_state *state, struct stream_options *o, const char *arg)
@@ -138,7 +124,7 @@ static error_t parse_filter(int key, char *arg, struct argp_state *state)
 		add_func(state, o, arg);
 		return 0;
 	case KEY_SAMPLE:
-		o->filter.sample = parse_number(state, "--sample", arg, UINT32_MAX);
+		o->filter.sample = number_parse(state, "--sample", arg, 1, UINT32_MAX);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -154,7 +140,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = o->g;
 		return 0;
 	case 'n':
-		o->max_calls = parse_number(state, "--number", arg, INT64_MAX);
+		o->max_calls = number_parse(state, "--number", arg, 1, INT64_MAX);
 		return 0;
 	case 'd':
 		o->duration_ns = seconds_parse(state, "--duration", arg);

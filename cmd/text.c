@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "group.h"
+#include "out.h"
 #include "text.h"
 #include "util.h"
 
@@ -29,40 +30,15 @@ unsigned int text_width(void)
 	return size.ws_col;
 }
 
-/* Length of the valid UTF-8 character at @s, 0 when there is none. */
-static size_t utf8_len(const unsigned char *s)
-{
-	size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 :
-		     s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* U+0080 to U+009F are control characters to some terminals. */
-	if (len == 2 && s[0] == 0xc2 && s[1] < 0xa0)
-		return 0;
-	return len;
-}
-
 char *text_escape(const char *str)
 {
-	const unsigned char *s = (const unsigned char *)str;
-	char *out = malloc(strlen(str) * 4 + 1), *p = out;
-	size_t len;
+	struct out o = {};
 
-	while (out && *s) {
-		len = utf8_len(s);
-		if (!len || *s < 0x20 || *s == 0x7f) {
-			p += sprintf(p, "\\x%02x", *s++);
-			continue;
-		}
-		memcpy(p, s, len);
-		p += len;
-		s += len;
-	}
-	if (out)
-		*p = '\0';
-	return out;
+	out_escaped(&o, str, SIZE_MAX);
+	out_char(&o, '\0');
+	if (o.failed)
+		out_done(&o);
+	return o.buf;
 }
 
 const char *text_duration(uint64_t ns, char buf[TEXT_NUM_LEN])

@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Seconds on the command line.
+// Numbers and seconds on the command line.
 #include <ctype.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "duration.h"
-#include "seconds.h"
+#include "numbers.h"
+
+uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
+	uint64_t min, uint64_t max)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(arg, &end, 10);
+	if (!isdigit((unsigned char)arg[0]) || *end || errno || n < min || n > max)
+		argp_error(state, "%s '%s' is not a number from %llu to %llu", option, arg,
+			(unsigned long long)min, (unsigned long long)max);
+	return n;
+}
 
 uint64_t seconds_parse(struct argp_state *state, const char *option, const char *arg)
 {
