@@ -91,7 +91,7 @@ hint: 'funcsnoop list' shows what is attached"
 	capture "$FIX/call" add 10
 	capture "$FIX/call" ret 3
 	fsn stats --reset --json
-	assert_json '.[] | [.group, (.functions[] | .name, .calls)] | tojson' \
+	assert_json '.[] | [.group, (.functions | sort_by(.name)[] | .name, .calls)] | tojson' \
 		'["a","fix_add",10]
 ["b","fix_add",10,"fix_ret",3]'
 	fsn stats --reset --json
