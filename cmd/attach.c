@@ -85,16 +85,16 @@ static int attach_one(struct attach_options *o, struct bpffs *fs, struct json_ob
 	struct preset_set *set = NULL;
 	int code;
 
-	o->target.functions = o->words + 1;
-	o->target.function_cnt = o->word_cnt - 1;
-	code = preset_find(o->words[0], &set, err);
+	o->target.functions = (const char *const *)o->words.word + 1;
+	o->target.function_cnt = o->words.cnt - 1;
+	code = preset_find(o->words.word[0], &set, err);
 	if (code && (code != -ENOENT || !o->target.function_cnt))
 		return err->hint[0]
 			? code
 			: err_hint(err,
 				  "'funcsnoop list presets' shows them; or give "
 				  "FUNCTIONs and --lib to name a group yourself");
-	o->target.name = o->name ? o->name : o->words[0];
+	o->target.name = o->name ? o->name : o->words.word[0];
 	code = group_name_check(o->target.name, err);
 	if (!code)
 		code = choose_group(o, set ? &set->groups[0] : NULL, true, &t, err);
@@ -130,16 +130,16 @@ static int attach_config(struct attach_options *o, struct bpffs *fs,
 	struct target **targets;
 	size_t cnt = 0, wanted;
 
-	for (size_t i = 0; !code && i < o->word_cnt; i++)
-		if (!preset_set_group(set, o->words[i]))
-			code = err_set(err, -ENOENT, "no group '%s' in %s", o->words[i],
+	for (size_t i = 0; !code && i < o->words.cnt; i++)
+		if (!preset_set_group(set, o->words.word[i]))
+			code = err_set(err, -ENOENT, "no group '%s' in %s", o->words.word[i],
 				o->config);
-	wanted = o->word_cnt ? o->word_cnt : code ? 0 : set->group_cnt;
+	wanted = o->words.cnt ? o->words.cnt : code ? 0 : set->group_cnt;
 	targets = calloc(wanted + 1, sizeof(struct target *));
 	if (!code && !targets)
 		code = err_sys(err, -ENOMEM, "cannot read '%s'", o->config);
 	for (; !code && cnt < wanted; cnt += !code) {
-		group = o->word_cnt ? preset_set_group(set, o->words[cnt])
+		group = o->words.cnt ? preset_set_group(set, o->words.word[cnt])
 				    : &set->groups[cnt];
 		o->target.name = o->name ? o->name : group->name;
 		code = choose_group(o, group, false, &targets[cnt], err);

@@ -147,13 +147,10 @@ static void parse_list(
 		o->comms = grow(state, o->comms, f->comm_cnt, sizeof(*o->comms));
 		o->comms[f->comm_cnt++] = arg;
 		break;
-	case KEY_CGROUP:
+	default:
 		o->cgroups = grow(state, o->cgroups, f->cgroup_cnt, sizeof(*o->cgroups));
 		o->cgroups[f->cgroup_cnt++] = arg;
 		break;
-	default:
-		o->words = grow(state, o->words, o->word_cnt, sizeof(*o->words));
-		o->words[o->word_cnt++] = arg;
 	}
 }
 
@@ -180,15 +177,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct attach_options *o = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = o->g;
-		break;
 	case 'l':
 	case 'p':
 	case 'c':
 	case KEY_COMM:
 	case KEY_CGROUP:
-	case ARGP_KEY_ARG:
 		parse_list(o, key, arg, state);
 		break;
 	case 'r':
@@ -239,15 +232,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 },
-		{ 0 } };
 	static const struct argp argp = { options, parse,
-		"GROUP [FUNCTION...]\n--config FILE [GROUP...]", help, children, NULL,
-		NULL };
-
+		.args_doc = "GROUP [FUNCTION...]\n--config FILE [GROUP...]", .doc = help };
 	struct access *access = &o->attach.access;
 
-	cmd_parse(o->g, &argp, argc, argv, o);
+	cmd_parse(o->g, &argp, argc, argv, o, &o->words);
 	o->target.libs = o->libs;
 	o->target.pids = o->pids;
 	o->target.slow = o->slow;
@@ -261,9 +250,9 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	/* A group is named so that it may read. */
 	if (!o->has_mode && access->gid != (gid_t)-1)
 		access->mode = 0640;
-	if (!o->config && !o->word_cnt)
+	if (!o->config && !o->words.cnt)
 		cmd_usage(o->g, "no group given");
-	else if (o->config && o->name && o->word_cnt != 1)
+	else if (o->config && o->name && o->words.cnt != 1)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
 	else if (access->all && access_is_private(access))
 		cmd_usage(o->g, "--mode-all needs --mode or --owner");
@@ -277,7 +266,6 @@ void attach_options_done(struct attach_options *o)
 	for (size_t i = 0; i < o->owned_cnt; i++)
 		free(o->owned[i]);
 	free(o->owned);
-	free(o->words);
 	free(o->libs);
 	free(o->pids);
 	free(o->comms);

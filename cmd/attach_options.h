@@ -12,8 +12,7 @@ struct attach_options {
 	struct target_opts target;
 	struct attach_opts attach;
 	const char *name, *config;
-	const char **words; /* GROUP, FUNCTIONs or, with --config, groups */
-	size_t word_cnt;
+	struct words words; /* GROUP, FUNCTIONs or, with --config, groups */
 	const char **libs;
 	pid_t *pids;
 	const char **comms, **cgroups;

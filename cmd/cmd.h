@@ -36,14 +36,19 @@ extern const struct command cmd_attach, cmd_list, cmd_stats, cmd_stream, cmd_res
 /* All commands; ends with NULL. */
 extern const struct command *const commands[];
 
-/* Global options for a command's parser: a child whose input is the struct globals. */
-extern const struct argp globals_argp;
+/* What stands on a command's line besides options; of argv, which is reordered. */
+struct words {
+	char **word;
+	size_t cnt;
+};
 
 /*
- * Parses a command's own line. @argp's .children must have globals_argp first; its input is
- * set to @g. Leaves the process with status 2 on wrong usage, and after --help.
+ * Parses a command's line: its own options, which go with @input to @argp's parser, and the
+ * global ones. @ret_words: NULL when no words may stand there. Leaves the process with
+ * status 2 on wrong usage, and after --help.
  */
-void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input);
+void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input,
+	struct words *ret_words);
 
 /* Prints "funcsnoop COMMAND: what: cause" and its hint, on stderr. */
 void cmd_show_error(const struct globals *g, const struct err *err);

@@ -12,8 +12,7 @@
 struct options {
 	struct globals *g;
 	bool all;
-	char **names;
-	size_t name_cnt;
+	struct words names;
 };
 
 static const struct argp_option options[] = {
@@ -30,15 +29,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = o->g;
-		return 0;
 	case 'a':
 		o->all = true;
-		return 0;
-	case ARGP_KEY_ARGS:
-		o->names = state->argv + state->next;
-		o->name_cnt = state->argc - state->next;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -71,8 +63,8 @@ static int run_parsed(const struct options *o)
 {
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	_cleanup_names_ char **all = NULL;
-	char **names = o->names;
-	size_t cnt = o->name_cnt;
+	char **names = o->names.word;
+	size_t cnt = o->names.cnt;
 	struct err err = {};
 	int code;
 
@@ -99,13 +91,12 @@ static int run_parsed(const struct options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = { options, parse, "GROUP...\n--all", help, children, NULL,
-		NULL };
+	static const struct argp argp = { options, parse, .args_doc = "GROUP...\n--all",
+		.doc = help };
 	struct options o = { .g = g };
 
-	cmd_parse(g, &argp, argc, argv, &o);
-	if (o.all == (o.name_cnt > 0))
+	cmd_parse(g, &argp, argc, argv, &o, &o.names);
+	if (o.all == (o.names.cnt > 0))
 		return cmd_usage(g, "needs either groups or --all");
 	return run_parsed(&o);
 }

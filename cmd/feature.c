@@ -10,7 +10,6 @@
 #include "text.h"
 
 struct options {
-	struct globals *g;
 	bool fresh, calibrate;
 };
 
@@ -36,18 +35,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = o->g;
-		return 0;
 	case KEY_FRESH:
 		o->fresh = true;
 		return 0;
 	case KEY_CALIBRATE:
 		o->calibrate = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "takes no argument '%s'", arg);
-		return EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -194,17 +187,14 @@ static int run_calibration(const struct globals *g, struct err *err)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 },
-		{ 0 } };
-	static const struct argp argp = { options, parse, "", help, children, NULL,
-		NULL };
-	struct options o = { .g = g };
+	static const struct argp argp = { options, parse, .doc = help };
+	struct options o = {};
 	struct feature_report report;
 	struct calibration calibration;
 	struct err err = {};
 	bool calibrated;
 
-	cmd_parse(g, &argp, argc, argv, &o);
+	cmd_parse(g, &argp, argc, argv, &o, NULL);
 	if (o.calibrate && run_calibration(g, &err))
 		return cmd_fail(g, &err);
 	calibrated = calibration_read(&calibration);

@@ -76,11 +76,13 @@ bool groups_named_before(char *const *names, size_t i)
 	return false;
 }
 
-int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
-	unsigned int mode, struct groups *ret_groups, struct err *err)
+int groups_open(const struct globals *g, const struct words *names, unsigned int mode,
+	struct groups *ret_groups, struct err *err)
 {
 	_cleanup_names_ char **all = NULL;
-	bool named = name_cnt;
+	char *const *name = names->word;
+	size_t cnt = names->cnt;
+	bool named = cnt;
 	int code;
 
 	code = bpffs_open(g->bpffs, false, &ret_groups->fs, err);
@@ -88,19 +90,19 @@ int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
 		code = bpffs_lock(&ret_groups->fs, err);
 	else if (!code)
 		bpffs_tidy(&ret_groups->fs);
-	if (!code && !name_cnt) {
-		code = bpffs_groups(&ret_groups->fs, &all, &name_cnt, err);
-		names = all;
+	if (!code && !named) {
+		code = bpffs_groups(&ret_groups->fs, &all, &cnt, err);
+		name = all;
 	}
 	if (code)
 		return code;
-	ret_groups->group = calloc(name_cnt + 1, sizeof(*ret_groups->group));
-	ret_groups->error = calloc(name_cnt + 1, sizeof(*ret_groups->error));
+	ret_groups->group = calloc(cnt + 1, sizeof(*ret_groups->group));
+	ret_groups->error = calloc(cnt + 1, sizeof(*ret_groups->error));
 	if (!ret_groups->group || !ret_groups->error)
 		return err_sys(err, -ENOMEM, "cannot open groups");
-	for (size_t i = 0; !code && i < name_cnt; i++)
-		if (!groups_named_before(names, i))
-			code = add_group(ret_groups, names[i], named, mode, err);
+	for (size_t i = 0; !code && i < cnt; i++)
+		if (!groups_named_before(name, i))
+			code = add_group(ret_groups, name[i], named, mode, err);
 	if (!code && !ret_groups->cnt && ret_groups->left_cnt) {
 		*err = ret_groups->left[0];
 		code = err->code;

@@ -32,8 +32,8 @@ enum groups_mode {
  * Opens @names, or all groups when there are none. All must be there; else the error of
  * the first that isn't. End with groups_done().
  */
-int groups_open(const struct globals *g, char *const *names, size_t name_cnt,
-	unsigned int mode, struct groups *ret_groups, struct err *err);
+int groups_open(const struct globals *g, const struct words *names, unsigned int mode,
+	struct groups *ret_groups, struct err *err);
 
 /* Says on stderr which groups were left out, and why. */
 void groups_tell_left(const struct globals *g, const struct groups *groups);

@@ -17,8 +17,7 @@
 
 struct options {
 	struct globals *g;
-	char **words;
-	size_t word_cnt;
+	struct words words;
 	uint64_t older_ns;
 	bool all, has_older;
 };
@@ -48,9 +47,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct err err = {};
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = o->g;
-		return 0;
 	case KEY_OLDER:
 		if (duration_parse(arg, &o->older_ns, &err))
 			argp_error(state, "--older-than: %s", err.msg);
@@ -58,10 +54,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'a':
 		o->all = true;
-		return 0;
-	case ARGP_KEY_ARGS:
-		o->words = state->argv + state->next;
-		o->word_cnt = state->argc - state->next;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -153,7 +145,7 @@ static int list_groups(const struct options *o)
 	struct err err = {};
 	int code;
 
-	code = groups_open(o->g, o->words, o->word_cnt, GROUPS_LIST, &groups, &err);
+	code = groups_open(o->g, &o->words, GROUPS_LIST, &groups, &err);
 	if (!code)
 		rows = calloc(groups.cnt + 1, sizeof(*rows));
 	if (!code && !rows)
@@ -194,13 +186,14 @@ static void print_functions(const struct globals *g, const struct group *group)
 
 static int list_functions(const struct options *o)
 {
+	const struct words names = { o->words.word + 1, o->words.cnt - 1 };
 	struct json_object *doc = o->g->json ? json_array() : NULL;
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
 
-	if (o->word_cnt < 2)
+	if (o->words.cnt < 2)
 		return cmd_usage(o->g, "functions of which group?");
-	if (groups_open(o->g, o->words + 1, o->word_cnt - 1, GROUPS_READ, &groups, &err))
+	if (groups_open(o->g, &names, GROUPS_READ, &groups, &err))
 		return cmd_fail(o->g, &err);
 	for (size_t i = 0; i < groups.cnt; i++)
 		if (doc)
@@ -223,7 +216,7 @@ static int list_presets(const struct options *o)
 	struct err err = {};
 	size_t cnt;
 
-	if (o->word_cnt > 1)
+	if (o->words.cnt > 1)
 		return cmd_usage(o->g, "'list presets' takes no further words");
 	if (preset_list(&entries, &cnt, &err))
 		return cmd_fail(o->g, &err);
@@ -289,6 +282,7 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 
 static int list_inflight(const struct options *o)
 {
+	const struct words names = { o->words.word + 1, o->words.cnt - 1 };
 	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },
 		{ "PID", TABLE_RIGHT, false }, { "TID", TABLE_RIGHT, false },
 		{ "COMMAND", TABLE_LEFT, false }, { "AGE", TABLE_RIGHT, false },
@@ -298,7 +292,7 @@ static int list_inflight(const struct options *o)
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
 
-	if (groups_open(o->g, o->words + 1, o->word_cnt - 1, GROUPS_READ, &groups, &err))
+	if (groups_open(o->g, &names, GROUPS_READ, &groups, &err))
 		return cmd_fail(o->g, &err);
 	for (size_t i = 0; i < groups.cnt; i++)
 		if (add_calls(&flight, groups.group[i], &err))
@@ -316,15 +310,14 @@ static int list_inflight(const struct options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
 	static const struct argp argp = { options, parse,
-		"[GROUP...]\nfunctions GROUP...\npresets\ninflight [GROUP...]", help, children,
-		NULL, NULL };
+		.args_doc = "[GROUP...]\nfunctions GROUP...\npresets\ninflight [GROUP...]",
+		.doc = help };
 	struct options o = { .g = g };
 	const char *what;
 
-	cmd_parse(g, &argp, argc, argv, &o);
-	what = o.word_cnt ? o.words[0] : "";
+	cmd_parse(g, &argp, argc, argv, &o, &o.words);
+	what = o.words.cnt ? o.words.word[0] : "";
 	if (!strcmp(what, "inflight"))
 		return list_inflight(&o);
 	if (o.all || o.has_older)

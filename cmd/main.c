@@ -113,11 +113,50 @@ static error_t parse_global(int key, char *arg, struct argp_state *state)
 	}
 }
 
-const struct argp globals_argp = { .options = after_options, .parser = parse_global };
+/* --- a command's line ----------------------------------------------------------------------- */
 
-void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input)
+struct line {
+	struct globals *g;
+	void *input;
+	struct words *words;
+};
+
+static error_t parse_line(int key, char *arg, struct argp_state *state)
 {
-	usage_parse(g, argp, 0, argc, argv, input);
+	struct line *line = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[USAGE_OWN] = line->input;
+		state->child_inputs[USAGE_EVERYWHERE] = line->g;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (line->words)
+			return ARGP_ERR_UNKNOWN;
+		argp_error(state, "takes no argument '%s'", arg);
+		return EINVAL;
+	case ARGP_KEY_ARGS:
+		*line->words = (struct words) { state->argv + state->next,
+			state->argc - state->next };
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input,
+	struct words *ret_words)
+{
+	static const struct argp globals = { .options = after_options,
+		.parser = parse_global };
+	const struct argp_child children[] = { [USAGE_OWN] = { .argp = argp },
+		[USAGE_EVERYWHERE] = { .argp = &globals }, {} };
+	const struct argp whole = { .parser = parse_line, .children = children };
+	struct line line = { g, input, ret_words };
+
+	if (ret_words)
+		*ret_words = (struct words) {};
+	usage_parse(g, &whole, 0, argc, argv, &line);
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
@@ -237,28 +276,11 @@ static int run_help(struct globals *g, int argc, char **argv)
 	return command->run(g, 2, help_argv);
 }
 
-static error_t parse_no_args(int key, char *arg, struct argp_state *state)
-{
-	struct globals *g = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = g;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "takes no argument '%s'", arg);
-		return EINVAL;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
 static int run_version(struct globals *g, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = { .parser = parse_no_args, .children = children };
+	static const struct argp argp = {};
 
-	cmd_parse(g, &argp, argc, argv, g);
+	cmd_parse(g, &argp, argc, argv, NULL, NULL);
 	if (g->json)
 		return json_version(g, FUNCSNOOP_VERSION, version_libbpf());
 	printf("funcsnoop %s\nusing libbpf %s\n", FUNCSNOOP_VERSION, version_libbpf());

@@ -8,6 +8,7 @@
 #include "filter.h"
 #include "groups.h"
 #include "json.h"
+#include "numbers.h"
 
 #define SLOW_MAX   64
 #define FILTER_MAX 64
@@ -20,7 +21,7 @@ struct slow {
 
 struct options {
 	struct globals *g;
-	char *group;
+	struct words group;
 	struct slow slow[SLOW_MAX];
 	size_t slow_cnt;
 	pid_t pids[FILTER_MAX];
@@ -64,18 +65,12 @@ static void parse_slow(struct options *o, const char *arg, struct argp_state *st
 
 static void parse_pid(struct options *o, const char *arg, struct argp_state *state)
 {
-	unsigned long pid;
-	char *end;
-
 	o->set_pids = true;
 	if (!strcmp(arg, "all"))
 		return;
-	pid = strtoul(arg, &end, 10);
-	if (!pid || *end || arg[0] == '-' || pid > 1U << 22)
-		argp_error(state, "--pid '%s' is no process id", arg);
 	if (o->filter.pid_cnt == FILTER_MAX)
 		argp_error(state, "--pid more than %d times", FILTER_MAX);
-	o->pids[o->filter.pid_cnt++] = pid;
+	o->pids[o->filter.pid_cnt++] = number_parse(state, "--pid", arg, 1, 1U << 22);
 }
 
 static void parse_comm(struct options *o, const char *arg, struct argp_state *state)
@@ -93,9 +88,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = o->g;
-		return 0;
 	case KEY_SLOW:
 		parse_slow(o, arg, state);
 		return 0;
@@ -104,11 +96,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_COMM:
 		parse_comm(o, arg, state);
-		return 0;
-	case ARGP_KEY_ARG:
-		if (o->group)
-			argp_error(state, "one group at a time, not also '%s'", arg);
-		o->group = arg;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -120,7 +107,7 @@ static int set(const struct options *o)
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
 
-	if (groups_open(o->g, &o->group, 1, GROUPS_CHANGE, &groups, &err))
+	if (groups_open(o->g, &o->group, GROUPS_CHANGE, &groups, &err))
 		return cmd_fail(o->g, &err);
 	/* A misspelt name must not leave the others half done. */
 	for (size_t i = 0; i < o->slow_cnt; i++)
@@ -139,16 +126,17 @@ static int set(const struct options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = { options, parse, "GROUP", help, children, NULL, NULL };
+	static const struct argp argp = { options, parse, .args_doc = "GROUP", .doc = help };
 	struct options o = { .g = g };
 	int status;
 
-	cmd_parse(g, &argp, argc, argv, &o);
+	cmd_parse(g, &argp, argc, argv, &o, &o.group);
 	o.filter.pids = o.pids;
 	o.filter.comms = o.comms;
-	if (!o.group)
+	if (!o.group.cnt)
 		status = cmd_usage(g, "no group given");
+	else if (o.group.cnt > 1)
+		status = cmd_usage(g, "one group at a time, not also '%s'", o.group.word[1]);
 	else if (!o.slow_cnt && !o.set_pids && !o.set_comms)
 		status = cmd_usage(g, "nothing to change: give --slow, --pid or --comm");
 	else

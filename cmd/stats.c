@@ -144,9 +144,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	char *end;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = o->g;
-		return 0;
 	case 'a':
 		o->choice.all = true;
 		return 0;
@@ -175,10 +172,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_DIFF:
 		set_view(state, o, VIEW_DIFF);
 		o->diff_path = arg;
-		return 0;
-	case ARGP_KEY_ARGS:
-		o->names = state->argv + state->next;
-		o->name_cnt = state->argc - state->next;
 		return 0;
 	default:
 		return parse_delivery(key, arg, state);
@@ -232,15 +225,13 @@ static int run_once(const struct stats_options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 },
-		{ 0 } };
-	static const struct argp argp = { options, parse, "[GROUP...]", help, children,
-		NULL, NULL };
+	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]",
+		.doc = help };
 	__cleanup(options_done) struct stats_options o = { .g = g };
 	const char *wrong;
 	struct err err = {};
 
-	cmd_parse(g, &argp, argc, argv, &o);
+	cmd_parse(g, &argp, argc, argv, &o, &o.names);
 	wrong = contradiction(&o);
 	if (wrong)
 		return cmd_usage(g, "%s", wrong);

@@ -47,7 +47,7 @@ static int reading_open(
 {
 	int code;
 
-	code = groups_open(o->g, o->names, o->name_cnt,
+	code = groups_open(o->g, &o->names,
 		GROUPS_REST | (o->reset ? GROUPS_CHANGE : GROUPS_READ), &now->groups,
 		err);
 	if (code)

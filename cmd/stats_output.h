@@ -9,8 +9,7 @@
 
 struct stats_options {
 	struct globals *g;
-	char **names;
-	size_t name_cnt;
+	struct words names;
 	struct stats_choice choice;
 	enum stats_view view;
 	bool view_set, slow, reset, timestamps, watch;

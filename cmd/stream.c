@@ -136,9 +136,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct stream_options *o = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = o->g;
-		return 0;
 	case 'n':
 		o->max_calls = number_parse(state, "--number", arg, 1, INT64_MAX);
 		return 0;
@@ -161,10 +158,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_BUFFER:
 		o->buffer_bytes = parse_size(state, arg);
-		return 0;
-	case ARGP_KEY_ARGS:
-		o->names = state->argv + state->next;
-		o->name_cnt = state->argc - state->next;
 		return 0;
 	default:
 		return parse_filter(key, arg, state);
@@ -196,9 +189,8 @@ static void options_done(struct stream_options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &globals_argp, 0, NULL, 0 }, { 0 } };
-	static const struct argp argp = { options, parse, "[GROUP...]", help, children, NULL,
-		NULL };
+	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]",
+		.doc = help };
 	__cleanup(options_done) struct stream_options o = {
 		.g = g,
 		.calls = true,
@@ -206,7 +198,7 @@ static int run(struct globals *g, int argc, char **argv)
 	};
 	const char *wrong;
 
-	cmd_parse(g, &argp, argc, argv, &o);
+	cmd_parse(g, &argp, argc, argv, &o, &o.names);
 	wrong = contradiction(&o);
 	if (wrong)
 		return cmd_usage(g, "%s", wrong);

@@ -317,7 +317,7 @@ static int open_groups(struct run *r, struct err *err)
 	const struct stream_options *o = r->o;
 	int code;
 
-	code = groups_open(o->g, o->names, o->name_cnt, GROUPS_CHANGE | GROUPS_REST,
+	code = groups_open(o->g, &o->names, GROUPS_CHANGE | GROUPS_REST,
 		&r->groups, err);
 	if (code)
 		return code;

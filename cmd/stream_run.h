@@ -12,8 +12,7 @@
 
 struct stream_options {
 	struct globals *g;
-	char **names;
-	size_t name_cnt;
+	struct words names;
 	struct stream_filter filter;
 	pid_t pid[STREAM_PIDS_MAX];
 	const char **func;

@@ -292,8 +292,9 @@ static void print_more(const char *head, const struct argp_option *options)
 		printf("\n");
 }
 
-void usage_help(const struct argp *argp, const char *command)
+void usage_help(const struct argp *line, const char *command)
 {
+	const struct argp *argp = line->children[USAGE_OWN].argp;
 	const char *args = argp->args_doc ? argp->args_doc : "", *text = argp->doc;
 	const char *rest = text ? strchr(text, '\v') : NULL;
 	const char *lead = "Usage:";
@@ -311,8 +312,7 @@ void usage_help(const struct argp *argp, const char *command)
 	printf("\n");
 	print_options(argp->options);
 	print_more("Also", argp->options);
-	for (const struct argp_child *c = argp->children; c && c->argp; c++)
-		print_more("Everywhere", c->argp->options);
+	print_more("Everywhere", line->children[USAGE_EVERYWHERE].argp->options);
 	if (rest)
 		printf("%s\n", rest + 1);
 	exit(fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE);

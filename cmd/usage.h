@@ -23,7 +23,10 @@ void usage_parse(struct globals *g, const struct argp *argp, unsigned int flags,
 /* For ARGP_KEY_INIT of the global options' parser: messages go where usage_parse() is. */
 void usage_capture(struct argp_state *state);
 
+/* The children of the argp of a command's line: its own, and the options of every command. */
+enum { USAGE_OWN, USAGE_EVERYWHERE };
+
 /* Prints the help of @command, which fits a screen, and ends the process. */
-__attribute__((noreturn)) void usage_help(const struct argp *argp, const char *command);
+__attribute__((noreturn)) void usage_help(const struct argp *line, const char *command);
 
 #endif
