@@ -63,13 +63,6 @@ static int reading_open(
 	return 0;
 }
 
-/* The counters are what is read first. */
-static void reading_begins(struct reading_group *rg)
-{
-	rg->time_ns = clock_ns(CLOCK_REALTIME);
-	rg->mono_ns = clock_ns(CLOCK_MONOTONIC);
-}
-
 static int read_slow(
 	const struct stats_options *o, struct reading *now, size_t i, struct err *err)
 {
@@ -88,8 +81,8 @@ int reading_take(const struct stats_options *o, struct reading *now, struct err 
 	for (size_t i = 0; !code && i < now->groups.cnt; i++) {
 		struct reading_group *rg = &now->group[i];
 
-		reading_begins(rg);
-		code = stats_read(now->groups.group[i], &rg->owned, err);
+		code = stats_read(
+			&now->groups.fs, now->groups.group[i], &rg->owned, err);
 		rg->s = rg->owned;
 		if (!code)
 			code = read_slow(o, now, i, err);
@@ -142,11 +135,11 @@ static void add_slow(struct report_group *rg, const struct reading_group *now,
 }
 
 /* What a group's numbers are to be divided by. */
-static uint64_t elapsed(const struct reading_group *now, const struct reading_group *was)
+static uint64_t elapsed(const struct stats *now, const struct stats *was)
 {
 	if (was)
-		return now->mono_ns - was->mono_ns;
-	return now->time_ns > now->s->since_ns ? now->time_ns - now->s->since_ns : 0;
+		return now->read_mono_ns - was->read_mono_ns;
+	return now->read_ns > now->since_ns ? now->read_ns - now->since_ns : 0;
 }
 
 static int add_group(const struct stats_options *o, const struct reading *reading,
@@ -163,7 +156,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 			return -ENOMEM;
 		rg->s = rg->owned;
 	}
-	rg->elapsed_ns = elapsed(now, was);
+	rg->elapsed_ns = elapsed(now->s, was ? was->s : NULL);
 	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
 		       : reading->cost[i];
 	add_slow(rg, now, was);
@@ -323,7 +316,6 @@ static int reset_next(struct nested *n)
 {
 	if (n->at == n->now->groups.cnt)
 		return deliver(n->run, n->now, n->before, n->err);
-	reading_begins(&n->now->group[n->at]);
 	return stats_reset(n->now->groups.group[n->at], got_one, n, n->err);
 }
 

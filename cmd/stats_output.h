@@ -28,7 +28,6 @@ struct reading_group {
 	struct stats *owned;     /* @s, when it is to be freed */
 	struct stats_slow *slow; /* with --slow */
 	size_t slow_cnt;
-	uint64_t time_ns, mono_ns; /* of reading @s: CLOCK_REALTIME, CLOCK_MONOTONIC */
 };
 struct reading {
 	struct groups groups;

@@ -198,14 +198,12 @@ static void remove_leftovers(struct bpffs *fs)
 	}
 }
 
-int bpffs_lock(struct bpffs *fs, struct err *err)
+static int take_lock(struct bpffs *fs, int how, struct err *err)
 {
 	struct timespec pause = { .tv_nsec = LOCK_POLL_MS * 1000000L };
 	int waited = 0;
 
-	if (fs->locked || fs->fd < 0)
-		return 0;
-	while (flock(fs->fd, LOCK_EX | LOCK_NB)) {
+	while (flock(fs->fd, how | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return err_sys(err, -errno, "cannot lock '%s'", fs->path);
 		if (waited >= LOCK_WAIT_MS)
@@ -214,8 +212,24 @@ int bpffs_lock(struct bpffs *fs, struct err *err)
 		waited += LOCK_POLL_MS;
 	}
 	fs->locked = true;
-	remove_leftovers(fs);
 	return 0;
+}
+
+int bpffs_lock(struct bpffs *fs, struct err *err)
+{
+	int code;
+
+	if (fs->locked || fs->fd < 0)
+		return 0;
+	code = take_lock(fs, LOCK_EX, err);
+	if (!code)
+		remove_leftovers(fs);
+	return code;
+}
+
+int bpffs_lock_shared(struct bpffs *fs, struct err *err)
+{
+	return fs->locked || fs->fd < 0 ? 0 : take_lock(fs, LOCK_SH, err);
 }
 
 bool bpffs_try_lock(struct bpffs *fs)

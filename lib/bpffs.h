@@ -45,6 +45,12 @@ void bpffs_close(struct bpffs *fs);
  */
 int bpffs_lock(struct bpffs *fs, struct err *err);
 
+/*
+ * The same for a reader who wants no writer at work meanwhile: needs no right to write, and
+ * several may hold it. To be given back at once.
+ */
+int bpffs_lock_shared(struct bpffs *fs, struct err *err);
+
 /* Takes the lock if it is free at once; true when it is held. */
 bool bpffs_try_lock(struct bpffs *fs);
 

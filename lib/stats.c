@@ -9,7 +9,7 @@
 #include "stats_detail.h"
 #include "stats_priv.h"
 
-#define RETRIES 16
+#define TRIES_WITHOUT_LOCK 4
 
 /* --- counters ------------------------------------------------------------------------------- */
 
@@ -232,6 +232,8 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	if (s && s->funcs) {
 		s->group = g;
 		s->func_cnt = g->meta.fn_cnt;
+		s->read_ns = clock_ns(CLOCK_REALTIME);
+		s->read_mono_ns = clock_ns(CLOCK_MONOTONIC);
 		code = raw_read(g, view, s, &raw);
 	}
 	if (!code)
@@ -251,32 +253,46 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	return 0;
 }
 
-int stats_read(const struct group *g, struct stats **ret_stats, struct err *err)
+/* -EAGAIN: a reset came in between. */
+static int read_once(const struct group *g, struct stats **ret_stats, struct err *err)
 {
+	_cleanup_stats_ struct stats *s = NULL;
 	struct stats_view view;
 	struct fsn_ctl after;
 	int code;
 
-	/* Readers take no lock: one who meets a reset begins again. */
-	for (int i = 0; i < RETRIES; i++) {
-		_cleanup_stats_ struct stats *s = NULL;
+	code = group_ctl(g, &view.ctl, err);
+	if (code)
+		return code;
+	view.first = FSN_BASE_EPOCH(view.ctl.base);
+	view.last = view.ctl.epoch;
+	code = stats_collect(g, &view, &s, NULL, err);
+	if (!code)
+		code = group_ctl(g, &after, err);
+	if (code)
+		return code;
+	if (after.base != view.ctl.base || after.epoch != view.ctl.epoch)
+		return err_set(err, -EAGAIN, "group '%s' is being reset", g->name);
+	*ret_stats = TAKE_PTR(s);
+	return 0;
+}
 
-		code = group_ctl(g, &view.ctl, err);
-		if (code)
-			return code;
-		view.first = FSN_BASE_EPOCH(view.ctl.base);
-		view.last = view.ctl.epoch;
-		code = stats_collect(g, &view, &s, NULL, err);
-		if (!code)
-			code = group_ctl(g, &after, err);
-		if (code)
-			return code;
-		if (after.base != view.ctl.base || after.epoch != view.ctl.epoch)
-			continue;
-		*ret_stats = TAKE_PTR(s);
-		return 0;
-	}
-	return err_set(err, -EBUSY, "group '%s' is being reset all the time", g->name);
+int stats_read(struct bpffs *fs, const struct group *g, struct stats **ret_stats,
+	struct err *err)
+{
+	bool was_locked = fs->locked;
+	int code = -EAGAIN;
+
+	for (int i = 0; code == -EAGAIN && i < TRIES_WITHOUT_LOCK; i++)
+		code = read_once(g, ret_stats, err);
+	if (code != -EAGAIN)
+		return code;
+	code = bpffs_lock_shared(fs, err);
+	if (!code)
+		code = read_once(g, ret_stats, err);
+	if (!was_locked)
+		bpffs_unlock(fs);
+	return code;
 }
 
 void stats_free(struct stats *s)

@@ -58,6 +58,7 @@ struct stats_func {
 struct stats {
 	const struct group *group;      /* outlives this */
 	uint64_t attached_ns, since_ns; /* CLOCK_REALTIME */
+	uint64_t read_ns, read_mono_ns; /* when reading began: CLOCK_REALTIME, _MONOTONIC */
 	struct stats_func *funcs;       /* all of the group, by number */
 	size_t func_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
@@ -80,8 +81,12 @@ struct stats_slow {
 	char str[STATS_STR_BYTES];
 };
 
-/* Reads everything. Free with stats_free(). */
-int stats_read(const struct group *g, struct stats **ret_stats, struct err *err);
+/*
+ * Reads everything. Free with stats_free(). Takes no lock, but to get past resets without
+ * end the shared one of @fs, the group's folder, for a moment.
+ */
+int stats_read(struct bpffs *fs, const struct group *g, struct stats **ret_stats,
+	struct err *err);
 void stats_free(struct stats *s);
 
 /*
