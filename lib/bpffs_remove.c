@@ -2,8 +2,6 @@
 // Removing a group: when it returns, its probes are gone.
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -11,6 +9,7 @@
 #include <bpf/bpf.h>
 
 #include "bpffs.h"
+#include "links_close.h"
 
 #define POLL_MS     2
 #define POLL_MAX_MS 128
@@ -92,107 +91,48 @@ static int unpin_map_fn(int dir_fd, const char *name, void *arg)
 
 /* --- links ----------------------------------------------------------------------------------- */
 
-/*
- * Whoever closes a link last waits until its probes are gone, 20 to 150 ms; a pin that goes
- * last leaves that to workers of the kernel, of whom nobody can tell when they are done: the
- * file of a perf event is closed by yet another one, after the program's id has gone. So
- * each link is opened, unpinned and closed, many at a time. (Perf events wait for each other
- * all the same.)
- */
-#define CLOSERS 16
-
-struct closing {
-	int dir_fd;
-	char **name;
-	size_t cnt, next, done; /* the last two are atomic */
-	pthread_mutex_t lock;   /* of what follows */
-	struct removal *removal;
-	int code;
+struct pins {
+	struct link_pin *pin;
+	size_t cnt;
 };
 
-static int unpin_link(struct closing *c, const char *name)
+static void pins_done(struct pins *pins)
 {
-	_cleanup_close_ int fd = bpffs_get(c->dir_fd, name, 0);
-	struct bpf_link_info info = {};
-	__u32 len = sizeof(info);
-	bool known = fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0;
-	struct removal *r = c->removal;
-	int code = 0;
-
-	/* What stays pinned is not waited for. */
-	if (unlinkat(c->dir_fd, name, 0))
-		return -errno;
-	pthread_mutex_lock(&c->lock);
-	if (known &&
-		(idlist_add(&r->links, info.id) || idlist_add(&r->progs, info.prog_id)))
-		code = -ENOMEM;
-	pthread_mutex_unlock(&c->lock);
-	return code;
+	while (pins->cnt)
+		free(pins->pin[--pins->cnt].name);
+	free(pins->pin);
 }
 
-static void *closer(void *arg)
+static int add_pin(int dir_fd, const char *name, void *arg)
 {
-	struct closing *c = arg;
-	size_t i;
+	struct pins *pins = arg;
+	struct link_pin *more = array_grow(pins->pin, pins->cnt, sizeof(*more));
 
-	while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_SEQ_CST)) < c->cnt) {
-		int code = unpin_link(c, c->name[i]);
-
-		if (code)
-			__atomic_store_n(&c->code, code, __ATOMIC_SEQ_CST);
-		__atomic_fetch_add(&c->done, 1, __ATOMIC_SEQ_CST);
-	}
-	return NULL;
-}
-
-static int add_name(int dir_fd, const char *name, void *arg)
-{
-	struct closing *c = arg;
-	char **more = array_grow(c->name, c->cnt, sizeof(*more));
-
+	(void)dir_fd;
 	if (!more)
 		return -ENOMEM;
-	c->name = more;
-	more[c->cnt] = strdup(name);
-	return more[c->cnt] ? (c->cnt++, 0) : -ENOMEM;
-}
-
-/* Threads take no signal: those are for the command. Without threads it is done here. */
-static void close_all(struct closing *c, bpffs_progress_fn progress, void *arg)
-{
-	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
-	pthread_t thread[CLOSERS];
-	size_t started = 0;
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (; started < ARRAY_SIZE(thread) && started < c->cnt; started++)
-		if (pthread_create(&thread[started], NULL, closer, c))
-			break;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!started)
-		closer(c);
-	while (__atomic_load_n(&c->done, __ATOMIC_SEQ_CST) < c->cnt) {
-		if (progress)
-			progress(c->done, c->cnt, arg);
-		nanosleep(&pause, NULL);
-	}
-	while (started)
-		pthread_join(thread[--started], NULL);
+	pins->pin = more;
+	more[pins->cnt] = (struct link_pin) { .name = strdup(name) };
+	return more[pins->cnt].name ? (pins->cnt++, 0) : -ENOMEM;
 }
 
 static int unpin_links(int dir_fd, struct removal *r, bpffs_progress_fn progress, void *arg)
 {
-	struct closing c = { .dir_fd = dir_fd, .removal = r, .lock = PTHREAD_MUTEX_INITIALIZER };
-	int code = for_each_pin(dir_fd, "link_", add_name, &c);
+	__cleanup(pins_done) struct pins pins = {};
+	int code = for_each_pin(dir_fd, "link_", add_pin, &pins);
 
-	if (!code && c.cnt)
-		close_all(&c, progress, arg);
-	while (c.cnt)
-		free(c.name[--c.cnt]);
-	free(c.name);
-	return code ? code : c.code;
+	if (!code && pins.cnt)
+		code = links_close(dir_fd, pins.pin, pins.cnt, progress, arg);
+	for (size_t i = 0; i < pins.cnt; i++) {
+		const struct link_pin *pin = &pins.pin[i];
+
+		/* What stays pinned is not waited for. */
+		if (pin->unpinned && pin->info.id &&
+			(idlist_add(&r->links, pin->info.id) ||
+				idlist_add(&r->progs, pin->info.prog_id)))
+			return -ENOMEM;
+	}
+	return code;
 }
 
 /*

@@ -12,6 +12,8 @@
 #include "link.h"
 #include "util.h"
 
+#define LINK_INFO_UPROBE_MULTI 12 /* BPF_LINK_TYPE_UPROBE_MULTI */
+
 /* As in union bpf_attr: link_create.uprobe_multi, since 6.6. */
 struct link_create_multi {
 	uint32_t prog_fd, target_fd, attach_type, flags;
@@ -209,5 +211,28 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 		return err_sys(err, -errno, "cannot attach a probe at offset %#lx",
 			probes->offsets[i]);
 	*ret_fd = fd;
+	return 0;
+}
+
+/* As in struct bpf_link_info: uprobe_multi, since 6.8. */
+struct info_multi {
+	__u32 type, id, prog_id, pad;
+	__u64 path, offsets, ref_ctr_offsets, cookies;
+	__u32 path_size, count, flags, pid;
+};
+
+int link_get_info(int fd, struct link_info *ret_info)
+{
+	union {
+		struct bpf_link_info known;
+		struct info_multi multi;
+	} info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	*ret_info = (struct link_info) { .id = info.multi.id, .prog_id = info.multi.prog_id };
+	if (info.multi.type == LINK_INFO_UPROBE_MULTI)
+		ret_info->probes = info.multi.count;
 	return 0;
 }

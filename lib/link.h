@@ -62,4 +62,12 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
 	pid_t pid, int *ret_fd, struct err *err);
 
+struct link_info {
+	uint32_t id, prog_id;
+	uint32_t probes; /* of a link for many; 0: of one, or the kernel doesn't tell (to 6.7) */
+};
+
+/* What the kernel says of a link. -errno. */
+int link_get_info(int fd, struct link_info *ret_info);
+
 #endif

@@ -169,3 +169,53 @@ hint: 'bpftool link show id N' names who; until it ends they count on"
 	fsn list --json
 	assert_output '[]'
 }
+
+# The bytes of its code, as it runs and as the file has them.
+code_is_whole() { # PID LIBRARY
+	local range offset from pages
+
+	read -r range _ offset _ < <(grep -F "r-xp" "/proc/$1/maps" | grep -F "$2")
+	from=$((16#${range%-*}))
+	pages=$(((16#${range#*-} - from) / 4096))
+	cmp <(dd "if=/proc/$1/mem" bs=4096 skip=$((from / 4096)) count=$pages 2>/dev/null) \
+		<(dd "if=$2" bs=4096 skip=$((16#$offset / 4096)) count=$pages 2>/dev/null)
+}
+
+# A process that dies while the kernel takes away breakpoints leaves them where they are.
+killed_while_closing() { # SIGNAL MODE EXIT ROUNDS
+	local lib=$BATS_TEST_TMPDIR/libfix.so.1 folder=$FUNCSNOOP_BPFFS/funcsnoop i
+
+	need_link "$2"
+	cp "$(realpath "$FIX/libfix.so")" "$lib"
+	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR start_bg call "$FIX/call" --wait-end add 1
+	wait_line call "^done "
+	for ((i = 0; i < $4; i++)); do
+		fsn attach g 'fix_*' --lib "$lib" --link "$2" --exit "$3"
+		! code_is_whole "$(bg_pid call)" "$lib" >/dev/null || fail "nothing is probed"
+		start_bg detach "$FUNCSNOOP" detach g
+		while [[ -e $folder/g/link_0 || -e $folder/g~/link_0 ]]; do :; done
+		kill "-$1" "$(bg_pid detach)"
+		wait_bg -s any detach
+		fsn reset # takes the lock, and goes on where detach stopped
+		code_is_whole "$(bg_pid call)" "$lib" || fail "probes are left in round $i"
+		assert_eq "$(ls "$folder")" ""
+	done
+	tell call
+	wait_bg call
+}
+
+@test "a detach that is killed while it takes probes away leaves none (session)" {
+	killed_while_closing KILL session return 10
+}
+
+@test "a detach that is killed while it takes probes away leaves none (multi)" {
+	killed_while_closing KILL multi ret 10
+}
+
+@test "a detach that is killed while it takes probes away leaves none (perf)" {
+	killed_while_closing KILL perf return 2
+}
+
+@test "a detach that is terminated while it takes probes away leaves none" {
+	killed_while_closing TERM session return 10
+}
