@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "apart.h"
 #include "attach.h"
 #include "caps.h"
 #include "describe.h"
@@ -53,8 +54,14 @@ static bool link_by_pid(const struct attach_opts *opts, enum link_mode mode)
 	return cnt && cnt <= LINK_PIDS_MAX && (mode == LINK_PERF || link_multi_pid_works());
 }
 
+static size_t link_cnt(const struct attach_opts *opts, bool by_pid)
+{
+	return by_pid ? opts->filter.pid_cnt : 1;
+}
+
 static void fill_meta(struct fsn_meta *meta, const struct target *t,
-	const struct attach_opts *opts, const struct engine *e, bool by_pid)
+	const struct attach_opts *opts, const struct engine *e, size_t probe_cnt,
+	bool by_pid)
 {
 	meta->layout = FSN_LAYOUT;
 	meta->links = engine_links(e);
@@ -64,7 +71,7 @@ static void fill_meta(struct fsn_meta *meta, const struct target *t,
 	meta->lib_cnt = t->lib_cnt;
 	meta->stat_shards = engine_stat_shards(e);
 	meta->hist_shards = engine_hist_shards(e);
-	meta->probes = engine_probe_cnt(e);
+	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
 	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
 			(by_pid ? FSN_OPT_LINK_PID : 0);
@@ -92,9 +99,7 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
 	struct err *err)
 {
-	size_t links = by_pid ? opts->filter.pid_cnt : 1;
-
-	for (size_t i = 0; i < links; i++) {
+	for (size_t i = 0; i < link_cnt(opts, by_pid); i++) {
 		pid_t pid = by_pid ? opts->filter.pids[i] : 0;
 		int code = engine_attach(e, list->prog, &list->probes, pid, dir_fd,
 			on_progress, progress, err);
@@ -108,18 +113,51 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	return 0;
 }
 
+struct attaching {
+	struct engine *e;
+	const struct probes *probes;
+	const struct attach_opts *opts;
+	bool by_pid;
+	int dir_fd;
+	size_t probe_cnt; /* of all links */
+	struct err err;
+};
+
+/* In the order of enum engine_prog: an end is watched before a call can begin. */
+static void attach_lists(void *arg)
+{
+	struct attaching *a = arg;
+	struct progress progress = { a->opts, "attached", 0, a->probe_cnt };
+	struct err err = {};
+	int code = 0;
+
+	for (size_t i = 0; !code && i < a->probes->list_cnt; i++)
+		code = attach_list(a->e, &a->probes->lists[i], a->opts, a->by_pid, a->dir_fd,
+			&progress, &err);
+	a->err = err;
+}
+
+/* Apart: a link that is not made to its end leaves breakpoints. */
 static int attach_all(struct engine *e, const struct probes *probes,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct err *err)
 {
-	size_t links = by_pid ? opts->filter.pid_cnt : 1;
-	struct progress progress = { opts, "attached", 0, probes->total * links };
+	struct attaching *a = apart_alloc(sizeof(*a));
 	int code = 0;
 
+	if (!a)
+		return err_sys(err, -errno, "cannot attach");
+	*a = (struct attaching) { e, probes, opts, by_pid, dir_fd,
+		probes->total * link_cnt(opts, by_pid), {} };
+	err_sys(&a->err, -EINTR, "cannot attach"); /* unless it says better */
 	for (size_t i = 0; !code && i < probes->jump_cnt; i++)
 		code = engine_set_jump(e, i, &probes->jumps[i], err);
-	/* In the order of enum engine_prog: an end is watched before a call can begin. */
-	for (size_t i = 0; !code && i < probes->list_cnt; i++)
-		code = attach_list(e, &probes->lists[i], opts, by_pid, dir_fd, &progress, err);
+	if (!code) {
+		apart_run(attach_lists, a, NULL, NULL);
+		code = a->err.code;
+		if (code)
+			*err = a->err;
+	}
+	apart_free(a, sizeof(*a));
 	return code;
 }
 
@@ -162,7 +200,7 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	if (code)
 		return code;
-	fill_meta(&meta, t, opts, e, by_pid);
+	fill_meta(&meta, t, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
 	code = description_write(&desc, t, e, &meta, err);
 	if (!code)
 		code = engine_pin_maps(e, dir_fd, err);

@@ -16,6 +16,7 @@
 #define MANY_LINKS  32
 #define HELD_MS     2000
 #define STUCK_MS    10000
+#define TRIES       3 /* when who closes the links is killed */
 
 /* Ids of links, programs or maps that are to vanish. */
 struct idlist {
@@ -184,7 +185,7 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 	__cleanup(removal_done) struct removal removal = {};
 	char stage[GROUP_NAME_MAX + 3];
 	_cleanup_close_ int fd = -1;
-	int code, held;
+	int code = -EINTR, held;
 
 	snprintf(stage, sizeof(stage), "%s~", name);
 	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -193,7 +194,8 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 		return 0;
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
-	code = unpin_links(fd, &removal, progress, arg);
+	for (int i = 0; code == -EINTR && i < TRIES; i++)
+		code = unpin_links(fd, &removal, progress, arg);
 	if (!code)
 		code = for_each_pin(fd, "", unpin_map_fn, &removal);
 	if (!code && unlinkat(fs->fd, stage, AT_REMOVEDIR))

@@ -11,6 +11,7 @@
 
 #include "bpffs.h"
 #include "caps.h"
+#include "apart.h"
 #include "engine.h"
 #include "funcsnoop.h"
 #include "funcsnoop.skel.h"
@@ -35,7 +36,7 @@ struct engine {
 	uint32_t stat_shards, hist_shards;
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
-	size_t link_cnt, probe_cnt;
+	size_t link_cnt;
 };
 
 static uint32_t power_of_two(uint64_t n)
@@ -164,6 +165,15 @@ static bool kernel_is_older(void)
 		(major < 5 || (major == 5 && minor < 15));
 }
 
+static unsigned int link_mask(const struct engine_spec *spec)
+{
+	unsigned int sessions = spec->progs & 1U << ENGINE_SESSION;
+
+	if (spec->mode == LINK_PERF)
+		return LINK_PERF;
+	return (sessions ? LINK_SESSION : 0) | (spec->progs & ~sessions ? LINK_MULTI : 0);
+}
+
 int engine_new(
 	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
 {
@@ -175,6 +185,7 @@ int engine_new(
 	if (!e)
 		return err_sys(err, -ENOMEM, "cannot load programs");
 	e->mode = spec->mode;
+	e->links = link_mask(spec);
 	e->stat_shards = shards(STAT_SHARDS_MAX);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
 	e->skel = fsn_bpf__open_opts(&opts);
@@ -267,6 +278,8 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 	for (size_t i = 0; i < probes->cnt; i++) {
 		_cleanup_close_ int fd = -1;
 
+		if (apart_stop())
+			return err_sys(err, -EINTR, "cannot attach");
 		code = link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
 		if (!code)
 			code = pin_link(e, dir_fd, fd, err);
@@ -275,7 +288,6 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 		if (progress)
 			progress(i + 1, probes->cnt, arg);
 	}
-	e->links |= LINK_PERF;
 	return 0;
 }
 
@@ -289,32 +301,20 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 
 	if (!probes->cnt)
 		return 0;
-	if (e->mode == LINK_PERF) {
-		code = attach_perf(
+	if (e->mode == LINK_PERF)
+		return attach_perf(
 			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
-	} else {
-		code = link_multi(prog_fd,
-			session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI,
-			is_return, probes, pid, &fd, err);
-		if (!code)
-			code = pin_link(e, dir_fd, fd, err);
-		if (!code)
-			e->links |= session ? LINK_SESSION : LINK_MULTI;
-	}
-	if (code)
-		return code;
-	e->probe_cnt += probes->cnt;
-	return 0;
+	if (apart_stop())
+		return err_sys(err, -EINTR, "cannot attach");
+	code = link_multi(prog_fd,
+		session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
+		probes, pid, &fd, err);
+	return code ? code : pin_link(e, dir_fd, fd, err);
 }
 
 unsigned int engine_links(const struct engine *e)
 {
 	return e->links;
-}
-
-size_t engine_probe_cnt(const struct engine *e)
-{
-	return e->probe_cnt;
 }
 
 int engine_pin_maps(struct engine *e, int dir_fd, struct err *err)

@@ -65,14 +65,13 @@ typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
  * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... One
  * link for all in session and multi mode, one each in perf mode (whose limit of open files
  * is raised as far as it goes). Only process @pid gets breakpoints, or all if it is 0. The
- * probes do nothing until engine_arm().
+ * probes do nothing until engine_arm(). To be run apart (apart.h); -EINTR when it is to stop.
  */
 int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
 	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
 
-/* Mask of enum link_mode used so far, and the number of probes. */
+/* Mask of enum link_mode: what its programs are linked by. */
 unsigned int engine_links(const struct engine *e);
-size_t engine_probe_cnt(const struct engine *e);
 
 /* Pins all maps in @dir_fd. */
 int engine_pin_maps(struct engine *e, int dir_fd, struct err *err);

@@ -170,17 +170,6 @@ hint: 'bpftool link show id N' names who; until it ends they count on"
 	assert_output '[]'
 }
 
-# The bytes of its code, as it runs and as the file has them.
-code_is_whole() { # PID LIBRARY
-	local range offset from pages
-
-	read -r range _ offset _ < <(grep -F "r-xp" "/proc/$1/maps" | grep -F "$2")
-	from=$((16#${range%-*}))
-	pages=$(((16#${range#*-} - from) / 4096))
-	cmp <(dd "if=/proc/$1/mem" bs=4096 skip=$((from / 4096)) count=$pages 2>/dev/null) \
-		<(dd "if=$2" bs=4096 skip=$((16#$offset / 4096)) count=$pages 2>/dev/null)
-}
-
 # A process that dies while the kernel takes away breakpoints leaves them where they are.
 killed_while_closing() { # SIGNAL MODE EXIT ROUNDS
 	local lib=$BATS_TEST_TMPDIR/libfix.so.1 folder=$FUNCSNOOP_BPFFS/funcsnoop i

@@ -457,8 +457,20 @@ ms_of() { # CMD...: how long it takes
 	echo $(((${EPOCHREALTIME/./} - begin) / 1000 + 1))
 }
 
+groups() { # names, space between them
+	"$FUNCSNOOP" list --json | jq -r 'map(.name) | join(" ")'
+}
+
+# The groups of the private bpffs, and nothing else. What a killed command left goes with the
+# next one, but not before what it had begun has ended: to be polled.
+holds_only() { # NAMES
+	[[ $(groups) == "$1" ]] &&
+		[[ $(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 -maxdepth 1 -printf '%f\n' \
+			2>/dev/null | sort | xargs) == "$1" ]]
+}
+
 # Runs CMD and kills it at a random moment of MS milliseconds and a few more. When this ends
-# CMD is dead, its locks and descriptors given back.
+# CMD is dead; what it did apart may still end a step.
 killed_within() { # MS CMD...
 	local us=$(((RANDOM * 32768 + RANDOM) % ($1 * 1100))) pid
 
@@ -467,4 +479,15 @@ killed_within() { # MS CMD...
 	sleep "$(printf '%d.%06d' $((us / 1000000)) $((us % 1000000)))"
 	kill -KILL "$pid" 2>/dev/null || true
 	wait "$pid" 2>/dev/null || true
+}
+
+# The bytes of its code, as it runs and as the file has them.
+code_is_whole() { # PID LIBRARY
+	local range offset from pages
+
+	read -r range _ offset _ < <(grep -F "r-xp" "/proc/$1/maps" | grep -F "$2")
+	from=$((16#${range%-*}))
+	pages=$(((16#${range#*-} - from) / 4096))
+	cmp <(dd "if=/proc/$1/mem" bs=4096 skip=$((from / 4096)) count=$pages 2>/dev/null) \
+		<(dd "if=$2" bs=4096 skip=$((16#$offset / 4096)) count=$pages 2>/dev/null)
 }
