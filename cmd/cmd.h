@@ -44,11 +44,11 @@ struct words {
 
 /*
  * Parses a command's line: its own options, which go with @input to @argp's parser, and the
- * global ones. @ret_words: NULL when no words may stand there. Leaves the process with
+ * global ones. @words, empty, takes the words, or is NULL when none may stand there. Leaves the process with
  * status 2 on wrong usage, and after --help.
  */
 void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input,
-	struct words *ret_words);
+	struct words *words);
 
 /* Prints "funcsnoop COMMAND: what: cause" and its hint, on stderr. */
 void cmd_show_error(const struct globals *g, const struct err *err);

@@ -145,17 +145,15 @@ static error_t parse_line(int key, char *arg, struct argp_state *state)
 }
 
 void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input,
-	struct words *ret_words)
+	struct words *words)
 {
 	static const struct argp globals = { .options = after_options,
 		.parser = parse_global };
 	const struct argp_child children[] = { [USAGE_OWN] = { .argp = argp },
 		[USAGE_EVERYWHERE] = { .argp = &globals }, {} };
 	const struct argp whole = { .parser = parse_line, .children = children };
-	struct line line = { g, input, ret_words };
+	struct line line = { g, input, words };
 
-	if (ret_words)
-		*ret_words = (struct words) {};
 	usage_parse(g, &whole, 0, argc, argv, &line);
 }
 

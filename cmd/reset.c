@@ -15,7 +15,7 @@ static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp argp = { .args_doc = "[GROUP...]", .doc = help };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
-	struct words names;
+	struct words names = {};
 	struct err err = {};
 
 	cmd_parse(g, &argp, argc, argv, NULL, &names);

@@ -171,7 +171,7 @@ static unsigned int link_mask(const struct engine_spec *spec)
 
 	if (spec->mode == LINK_PERF)
 		return LINK_PERF;
-	return (sessions ? LINK_SESSION : 0) | (spec->progs & ~sessions ? LINK_MULTI : 0);
+	return (sessions ? LINK_SESSION : 0) | ((spec->progs & ~sessions) ? LINK_MULTI : 0);
 }
 
 int engine_new(
