@@ -44,12 +44,13 @@ void apart_free(void *mem, size_t size)
 		munmap(mem, size);
 }
 
-/* All signals are blocked; the threads of @fn inherit that, and it is said to none of them. */
+/* All signals but that of the parent's death are blocked. */
 static void child_main(pid_t parent, void (*fn)(void *arg), void *arg)
 {
 	const struct sigaction action = { .sa_handler = on_parents_death };
 	sigset_t term;
 
+	stop = 0; /* it may be a child's child */
 	setsid();
 	prctl(PR_SET_NAME, "funcsnoop-apart");
 	sigaction(SIGTERM, &action, NULL);

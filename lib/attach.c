@@ -89,7 +89,7 @@ static void on_progress(size_t done, size_t total, void *arg)
 {
 	const struct progress *p = arg;
 
-	if (p->opts->progress)
+	if (p->opts->progress && !apart_stop())
 		p->opts->progress(p->what, p->before + done, p->total ? p->total : total,
 			p->opts->progress_arg);
 }
@@ -113,51 +113,18 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	return 0;
 }
 
-struct attaching {
-	struct engine *e;
-	const struct probes *probes;
-	const struct attach_opts *opts;
-	bool by_pid;
-	int dir_fd;
-	size_t probe_cnt; /* of all links */
-	struct err err;
-};
-
-/* In the order of enum engine_prog: an end is watched before a call can begin. */
-static void attach_lists(void *arg)
-{
-	struct attaching *a = arg;
-	struct progress progress = { a->opts, "attached", 0, a->probe_cnt };
-	struct err err = {};
-	int code = 0;
-
-	for (size_t i = 0; !code && i < a->probes->list_cnt; i++)
-		code = attach_list(a->e, &a->probes->lists[i], a->opts, a->by_pid, a->dir_fd,
-			&progress, &err);
-	a->err = err;
-}
-
-/* Apart: a link that is not made to its end leaves breakpoints. */
 static int attach_all(struct engine *e, const struct probes *probes,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct err *err)
 {
-	struct attaching *a = apart_alloc(sizeof(*a));
+	struct progress progress = { opts, "attached", 0,
+		probes->total * link_cnt(opts, by_pid) };
 	int code = 0;
 
-	if (!a)
-		return err_sys(err, -errno, "cannot attach");
-	*a = (struct attaching) { e, probes, opts, by_pid, dir_fd,
-		probes->total * link_cnt(opts, by_pid), {} };
-	err_sys(&a->err, -EINTR, "cannot attach"); /* unless it says better */
 	for (size_t i = 0; !code && i < probes->jump_cnt; i++)
 		code = engine_set_jump(e, i, &probes->jumps[i], err);
-	if (!code) {
-		apart_run(attach_lists, a, NULL, NULL);
-		code = a->err.code;
-		if (code)
-			*err = a->err;
-	}
-	apart_free(a, sizeof(*a));
+	/* In the order of enum engine_prog: an end is watched before a call can begin. */
+	for (size_t i = 0; !code && i < probes->list_cnt; i++)
+		code = attach_list(e, &probes->lists[i], opts, by_pid, dir_fd, &progress, err);
 	return code;
 }
 
@@ -217,12 +184,43 @@ int attach_choose_link(struct attach_opts *opts, struct err *err)
 	return choose_mode(opts->link, &opts->link, err);
 }
 
+struct making {
+	const struct target *target;
+	const struct attach_opts *opts;
+	struct bpffs *fs;
+	int dir_fd;
+	struct attach_report report;
+	struct err err;
+};
+
+/*
+ * Runs apart: a link that is not made to its end leaves breakpoints. Whoever dies waiting
+ * for it has no group, or a whole one, and nothing that is left to others.
+ */
+static void make_group(void *arg)
+{
+	struct making *m = arg;
+	struct progress removing = { .opts = m->opts, .what = "detached" };
+	struct err err = {};
+	int code = build(m->target, m->opts, m->dir_fd, &m->report, &err);
+
+	if (!code)
+		code = access_grant(m->fs, m->dir_fd, &m->opts->access, &err);
+	if (!code && apart_stop())
+		code = err_sys(&err, -EINTR, "cannot attach");
+	if (!code)
+		code = bpffs_publish(m->fs, m->target->name, m->opts->replace, &err);
+	m->err = err;
+	/* What is staged now is a failed group or a replaced one. */
+	if (code || m->opts->replace)
+		bpffs_remove(m->fs, m->target->name, on_progress, &removing, NULL);
+}
+
 int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
 	struct attach_report *ret_report, struct err *err)
 {
-	struct progress removing = { .opts = opts, .what = "detached" };
 	_cleanup_close_ int dir_fd = -1;
-	struct attach_report report;
+	struct making *m;
 	int code;
 
 	code = bpffs_lock(fs, err);
@@ -232,18 +230,23 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 		code = bpffs_stage(fs, t->name, &dir_fd, err);
 	if (code)
 		return code;
-	code = build(t, opts, dir_fd, &report, err);
-	if (!code)
-		code = access_grant(fs, dir_fd, &opts->access, err);
-	if (!code)
-		code = bpffs_publish(fs, t->name, opts->replace, err);
-	/* What is staged now is a failed group or a replaced one. */
-	if (code || opts->replace)
-		bpffs_remove(fs, t->name, on_progress, &removing, NULL);
+	m = apart_alloc(sizeof(*m));
+	if (!m) {
+		code = err_sys(err, -errno, "cannot attach");
+	} else {
+		*m = (struct making) { t, opts, fs, dir_fd, {}, {} };
+		err_sys(&m->err, -EINTR, "cannot attach"); /* until it is known better */
+		apart_run(make_group, m, NULL, NULL);
+		code = m->err.code;
+		if (code)
+			*err = m->err;
+		else
+			*ret_report = m->report;
+		apart_free(m, sizeof(*m));
+	}
 	if (code)
-		return code;
-	*ret_report = report;
-	return 0;
+		bpffs_remove(fs, t->name, NULL, NULL, NULL);
+	return code;
 }
 
 int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
