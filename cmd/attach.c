@@ -155,7 +155,7 @@ static int attach_config(struct attach_options *o, struct bpffs *fs,
 
 static int run_parsed(struct attach_options *o)
 {
-	struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	struct err err = {};
 	int code;
@@ -166,12 +166,12 @@ static int run_parsed(struct attach_options *o)
 			 : attach_one(o, &fs, doc, &err);
 	if (code && doc && o->dry_run) {
 		cmd_show_error(o->g, &err);
-		json_error_groups(o->g, err.msg, doc);
+		json_error_groups(o->g, err.msg, TAKE_PTR(doc));
 		return EXIT_FAILED;
 	}
 	if (code)
 		return cmd_fail(o->g, &err);
-	return doc ? json_print(o->g, doc) : EXIT_DONE;
+	return doc ? json_print(o->g, TAKE_PTR(doc)) : EXIT_DONE;
 }
 
 static int run(struct globals *g, int argc, char **argv)

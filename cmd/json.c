@@ -29,6 +29,11 @@ struct json_object *json_new(void)
 	return made(json_object_new_object());
 }
 
+void json_free(struct json_object **doc)
+{
+	json_object_put(*doc);
+}
+
 struct json_object *json_array(void)
 {
 	return made(json_object_new_array());

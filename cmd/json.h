@@ -16,11 +16,13 @@
 
 /*
  * A document is an array that grows group by group and is printed at the end. Memory that
- * runs out shows when it is printed: EXIT_FAILED. json_print() frees it.
+ * runs out shows when it is printed: EXIT_FAILED. json_print() frees it, else json_free().
  */
 struct json_object;
 struct json_object *json_array(void);
 int json_print(const struct globals *g, struct json_object *doc);
+void json_free(struct json_object **doc);
+#define _cleanup_json_ __cleanup(json_free)
 
 /* The same to @f; 0 or -ENOMEM. */
 int json_write(const struct globals *g, struct json_object *doc, FILE *f);

@@ -141,7 +141,7 @@ static int list_groups(const struct options *o)
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	_cleanup_free_ struct json_list_row *rows = NULL;
-	struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
 	struct err err = {};
 	int code;
 
@@ -161,7 +161,7 @@ static int list_groups(const struct options *o)
 		else
 			print_row(table, &rows[i]);
 	if (doc)
-		return json_print(o->g, doc);
+		return json_print(o->g, TAKE_PTR(doc));
 	if (groups.cnt)
 		table_print(table, o->g, stdout);
 	else
@@ -187,7 +187,7 @@ static void print_functions(const struct globals *g, const struct group *group)
 static int list_functions(const struct options *o)
 {
 	const struct words names = { o->words.word + 1, o->words.cnt - 1 };
-	struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
 
@@ -200,7 +200,7 @@ static int list_functions(const struct options *o)
 			json_add_functions(doc, groups.group[i]);
 		else
 			print_functions(o->g, groups.group[i]);
-	return doc ? json_print(o->g, doc) : EXIT_DONE;
+	return doc ? json_print(o->g, TAKE_PTR(doc)) : EXIT_DONE;
 }
 
 /* --- presets -------------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static int list_presets(const struct options *o)
 		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FROM", TABLE_LEFT, false },
 		{ "DESCRIPTION", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
 	struct preset_entry *entries;
 	struct err err = {};
 	size_t cnt;
@@ -234,7 +234,7 @@ static int list_presets(const struct options *o)
 	}
 	preset_list_free(entries, cnt);
 	if (doc)
-		return json_print(o->g, doc);
+		return json_print(o->g, TAKE_PTR(doc));
 	table_print(table, o->g, stdout);
 	return EXIT_DONE;
 }
@@ -288,7 +288,8 @@ static int list_inflight(const struct options *o)
 		{ "COMMAND", TABLE_LEFT, false }, { "AGE", TABLE_RIGHT, false },
 		{ "FUNCTION", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	struct flight flight = { o, o->g->json ? json_array() : NULL, table, 0, 0 };
+	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
+	struct flight flight = { o, doc, table, 0, 0 };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
 
@@ -297,8 +298,8 @@ static int list_inflight(const struct options *o)
 	for (size_t i = 0; i < groups.cnt; i++)
 		if (add_calls(&flight, groups.group[i], &err))
 			return cmd_fail(o->g, &err);
-	if (flight.doc)
-		return json_print(o->g, flight.doc);
+	if (doc)
+		return json_print(o->g, TAKE_PTR(doc));
 	if (flight.shown)
 		table_print(table, o->g, stdout);
 	else
