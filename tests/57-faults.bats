@@ -397,6 +397,7 @@ nobody_streams() {
 	local n limit bad=0
 
 	need_bpf
+	need_no_sanitizer
 	need_tool prlimit
 	have_group
 	capture "$FIX/call" add 20
@@ -705,6 +706,7 @@ teardown() {
 # A selection: `tests/inject` alone tries every call.
 @test "system calls that fail end in right numbers or a clear error" {
 	need_bpf
+	need_no_sanitizer
 	need_tool strace
 	capture -t 170 tests/inject -O "$O" --every 127 --errors ENOMEM,EINTR attach replace
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
@@ -739,6 +741,7 @@ allocations() { # STEP FILTER ARG...
 	local functions='.[0].functions | map([.name, .calls])'
 
 	need_bpf
+	need_no_sanitizer
 	need_fixture failalloc.so
 	RANDOM=${FSN_SEED:-57}
 	have_group

@@ -253,6 +253,11 @@ need_bpf() {
 	[[ -z ${FSN_NO_BPF-} ]] || skip "needs BPF: $FSN_NO_BPF"
 }
 
+# AddressSanitizer wants terabytes of addresses, its own malloc, and no other tracer.
+need_no_sanitizer() {
+	! grep -q __asan_init "$FUNCSNOOP" || skip "not with AddressSanitizer"
+}
+
 need_tool() { # TOOL...
 	local tool
 
