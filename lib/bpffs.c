@@ -316,21 +316,24 @@ static void staged_name(char *buf, const char *name)
 
 int bpffs_open_group(const struct bpffs *fs, const char *name, int *ret_fd, struct err *err)
 {
-	int fd;
+	int fd, code;
 
 	if (group_name_check(name, err))
 		return -EINVAL;
 	fd = fs->fd < 0 ? -1 : openat(fs->fd, name, DIR_FLAGS);
-	if (fs->fd < 0 || (fd < 0 && errno == ENOENT)) {
-		err_set(err, -ENOENT, "no group '%s' is attached", name);
-		return err_hint(err, "'funcsnoop list' shows what is attached");
+	if (fd >= 0) {
+		*ret_fd = fd;
+		return 0;
 	}
-	if (fd < 0) {
-		err_sys(err, -errno, "cannot open group '%s'", name);
-		return err_hint(err, BPFFS_HINT_READERS);
+	code = fs->fd < 0 ? -ENOENT : -errno;
+	if (code == -ENOENT) {
+		err_set(err, code, "no group '%s' is attached", name);
+		err_hint(err, "'funcsnoop list' shows what is attached");
+	} else {
+		err_sys(err, code, "cannot open group '%s'", name);
+		err_hint(err, BPFFS_HINT_READERS);
 	}
-	*ret_fd = fd;
-	return 0;
+	return code;
 }
 
 int bpffs_stage(struct bpffs *fs, const char *name, int *ret_fd, struct err *err)
