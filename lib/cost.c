@@ -9,6 +9,7 @@
 
 #include "calibrate.h"
 #include "cost.h"
+#include "link.h"
 #include "stats.h"
 
 #define PROGS_MAX 8 /* a group has one of each kind */
@@ -28,10 +29,9 @@ struct progs {
 static void add_prog_of(struct progs *progs, int dir_fd, const char *name)
 {
 	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
-	struct bpf_link_info info = {};
-	__u32 len = sizeof(info);
+	struct link_info info;
 
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
+	if (fd < 0 || link_get_info(fd, &info))
 		return;
 	for (size_t i = 0; i < progs->cnt; i++)
 		if (progs->id[i] == info.prog_id)
