@@ -30,14 +30,14 @@
 // they have no such check, and since 6.0 (8c7dcb84e3b7) they can be preempted. Then two tasks
 // overwrite each other's variables: seen on 7.2, where calls lost their ends. So every
 // function here uses at most 48 bytes.
-#include "core.h"
-#include "counters.h"
-#include "filter.h"
-#include "funcsnoop.h"
-#include "jumps.h"
-#include "procs.h"
-#include "slots.h"
-#include "stream.h"
+#include "core.bpf.h"
+#include "counters.bpf.h"
+#include "filter.bpf.h"
+#include "shared/layout.h"
+#include "jumps.bpf.h"
+#include "procs.bpf.h"
+#include "slots.bpf.h"
+#include "stream.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

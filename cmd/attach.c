@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "attach_options.h"
-#include "feature.h"
-#include "json.h"
-#include "users.h"
+#include "cli/attach_options.h"
+#include "kernel/rules.h"
+#include "show/json.h"
 
 /* Above so many processes times functions --force is wanted: each pays for pages and time. */
 #define HITS_MAX (64 * 500)
@@ -18,7 +17,7 @@ static int check_hits(const struct attach_options *o, const struct target *t,
 	int code = 0;
 
 	if (!processes)
-		code = users_of_target(t, &processes, err);
+		code = target_mappers(t, &processes, err);
 	*ret_processes = processes;
 	if (code || o->force || processes * t->probed_cnt <= HITS_MAX)
 		return code;
@@ -160,7 +159,7 @@ static int run_parsed(struct attach_options *o)
 	struct err err = {};
 	int code;
 
-	feature_rules(&o->target.rules);
+	kernel_rules(&o->target.rules);
 	o->target.explain = o->dry_run;
 	code = o->config ? attach_config(o, &fs, doc, &err)
 			 : attach_one(o, &fs, doc, &err);

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach_options.h"
-#include "functions.h"
-#include "text.h"
+#include "cli/attach_options.h"
+#include "show/functions.h"
+#include "show/text.h"
 
 void attach_show_progress(const char *what, size_t done, size_t total, void *arg)
 {

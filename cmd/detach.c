@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cmd.h"
-#include "groups.h"
-#include "json.h"
-#include "util.h"
+#include "base/util.h"
+#include "cli/cmd.h"
+#include "cli/groups.h"
+#include "show/json.h"
 
 struct options {
 	struct globals *g;

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "calibrate.h"
-#include "cmd.h"
-#include "feature.h"
-#include "json_feature.h"
-#include "text.h"
+#include "attach/calibrate.h"
+#include "attach/feature.h"
+#include "cli/cmd.h"
+#include "show/json_feature.h"
+#include "show/text.h"
 
 struct options {
 	bool fresh, calibrate;

@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd.h"
-#include "cost.h"
-#include "duration.h"
-#include "functions.h"
-#include "groups.h"
-#include "json.h"
-#include "link.h"
-#include "slots.h"
-#include "stats.h"
-#include "text.h"
+#include "base/duration.h"
+#include "cli/cmd.h"
+#include "cli/groups.h"
+#include "group/calls.h"
+#include "kernel/link.h"
+#include "show/functions.h"
+#include "show/json.h"
+#include "show/text.h"
+#include "stats/cost.h"
+#include "stats/stats.h"
 
 struct options {
 	struct globals *g;

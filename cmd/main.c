@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The dispatcher: global options, the table of commands, help and version.
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 
-#include "cmd.h"
-#include "json.h"
-#include "log.h"
-#include "suggest.h"
-#include "text.h"
-#include "usage.h"
-#include "version.h"
+#include "base/log.h"
+#include "base/suggest.h"
+#include "base/version.h"
+#include "cli/cmd.h"
+#include "cli/usage.h"
+#include "show/json.h"
+#include "show/text.h"
 
 static int run_help(struct globals *g, int argc, char **argv);
 static int run_version(struct globals *g, int argc, char **argv);
@@ -21,7 +19,7 @@ static const struct command cmd_help = { "help", "[COMMAND]", "help on a command
 static const struct command cmd_version = { "version", "", "versions of funcsnoop and libbpf",
 	run_version };
 
-const struct command *const commands[] = { &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
+static const struct command *const commands[] = { &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
 	&cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
 
 static const struct command *find_command(const char *name)
@@ -30,188 +28,6 @@ static const struct command *find_command(const char *name)
 		if (!strcmp(commands[i]->name, name))
 			return commands[i];
 	return NULL;
-}
-
-/* --- global options ------------------------------------------------------------------------- */
-
-enum { KEY_BPFFS = 0x1000, KEY_COLOR, KEY_PRETTY, KEY_DEBUG, KEY_USAGE };
-
-/* -p and -d have these meanings before the command only: after it they are its own. */
-#define GLOBAL_OPTIONS                                                                        \
-	{ "json", 'j', NULL, 0, NULL, USAGE_GLOBAL },                                         \
-	{ "bpffs", KEY_BPFFS, "DIR", 0, NULL, USAGE_GLOBAL },                                 \
-	{ "quiet", 'q', NULL, 0, NULL, USAGE_GLOBAL },                                        \
-	{ "color", KEY_COLOR, "auto|always|never", 0, NULL, USAGE_GLOBAL },                   \
-	{ "help", 'h', NULL, 0, NULL, USAGE_GLOBAL },                                         \
-	{ NULL, '?', NULL, OPTION_HIDDEN, NULL, USAGE_GLOBAL }
-
-static const struct argp_option after_options[] = { GLOBAL_OPTIONS,
-	{ "pretty", KEY_PRETTY, NULL, 0, NULL, USAGE_GLOBAL },
-	{ "debug", KEY_DEBUG, NULL, 0, NULL, USAGE_GLOBAL },
-	{ "usage", KEY_USAGE, NULL, 0, NULL, USAGE_GLOBAL }, { 0 } };
-
-static const struct argp_option before_options[] = { GLOBAL_OPTIONS,
-	{ "pretty", 'p', NULL, 0, NULL, USAGE_GLOBAL },
-	{ "debug", 'd', NULL, 0, NULL, USAGE_GLOBAL },
-	{ "version", 'V', NULL, 0, NULL, USAGE_GLOBAL },
-	{ "usage", KEY_USAGE, NULL, OPTION_HIDDEN, NULL, USAGE_GLOBAL }, { 0 } };
-
-static void print_log(const char *line)
-{
-	fprintf(stderr, "%s\n", line);
-}
-
-static error_t parse_color(const char *arg, struct argp_state *state, struct globals *g)
-{
-	static const char *const names[] = { "auto", "always", "never" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(arg, names[i])) {
-			g->color = (enum color)i;
-			return 0;
-		}
-	argp_error(state, "--color is auto, always or never, not '%s'", arg);
-	return EINVAL;
-}
-
-static error_t parse_global(int key, char *arg, struct argp_state *state)
-{
-	struct globals *g = state->input;
-
-	switch (key) {
-	case 'j':
-		g->json = true;
-		return 0;
-	case 'p':
-	case KEY_PRETTY:
-		g->json = g->pretty = true;
-		return 0;
-	case 'd':
-	case KEY_DEBUG:
-		g->debug = true;
-		log_init(print_log);
-		return 0;
-	case 'q':
-		g->quiet = true;
-		return 0;
-	case KEY_BPFFS:
-		g->bpffs = arg;
-		return 0;
-	case KEY_COLOR:
-		return parse_color(arg, state, g);
-	case 'h':
-	case '?':
-		usage_help(state->root_argp, g->command);
-	case KEY_USAGE:
-		argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
-		return 0;
-	case ARGP_KEY_INIT:
-		usage_capture(state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-/* --- a command's line ----------------------------------------------------------------------- */
-
-struct line {
-	struct globals *g;
-	void *input;
-	struct words *words;
-};
-
-static error_t parse_line(int key, char *arg, struct argp_state *state)
-{
-	struct line *line = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[USAGE_OWN] = line->input;
-		state->child_inputs[USAGE_EVERYWHERE] = line->g;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (line->words)
-			return ARGP_ERR_UNKNOWN;
-		argp_error(state, "takes no argument '%s'", arg);
-		return EINVAL;
-	case ARGP_KEY_ARGS:
-		*line->words = (struct words) { state->argv + state->next,
-			state->argc - state->next };
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input,
-	struct words *words)
-{
-	static const struct argp globals = { .options = after_options,
-		.parser = parse_global };
-	const struct argp_child children[] = { [USAGE_OWN] = { .argp = argp },
-		[USAGE_EVERYWHERE] = { .argp = &globals }, {} };
-	const struct argp whole = { .parser = parse_line, .children = children };
-	struct line line = { g, input, words };
-
-	usage_parse(g, &whole, 0, argc, argv, &line);
-}
-
-/* --- messages ------------------------------------------------------------------------------- */
-
-static void print_message(const struct globals *g, const char *message)
-{
-	char *safe = text_escape(message);
-
-	fprintf(stderr, "funcsnoop%s%s: %s\n", g->command ? " " : "",
-		g->command ? g->command : "", safe ? safe : "out of memory");
-	free(safe);
-}
-
-void cmd_show_error(const struct globals *g, const struct err *err)
-{
-	_cleanup_free_ char *hint = text_escape(err->hint);
-
-	print_message(g, err->msg);
-	if (hint && *hint)
-		fprintf(stderr, "hint: %s\n", hint);
-}
-
-int cmd_fail(const struct globals *g, const struct err *err)
-{
-	cmd_show_error(g, err);
-	if (g->json)
-		json_error(g, err->msg);
-	return EXIT_FAILED;
-}
-
-int cmd_usage(const struct globals *g, const char *fmt, ...)
-{
-	char message[ERR_MSG_LEN];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
-	va_end(ap);
-	print_message(g, message);
-	fprintf(stderr, "hint: 'funcsnoop help%s%s' shows the usage\n", g->command ? " " : "",
-		g->command ? g->command : "");
-	if (g->json)
-		json_error(g, message);
-	return EXIT_USAGE;
-}
-
-void cmd_note(const struct globals *g, const char *fmt, ...)
-{
-	char message[ERR_MSG_LEN];
-	va_list ap;
-
-	if (g->quiet)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
-	va_end(ap);
-	print_message(g, message);
 }
 
 /* --- help, version -------------------------------------------------------------------------- */
@@ -287,37 +103,6 @@ static int run_version(struct globals *g, int argc, char **argv)
 
 /* --- main ----------------------------------------------------------------------------------- */
 
-struct first {
-	struct globals *g;
-	int command; /* index in argv, or 0 */
-	bool version;
-};
-
-static error_t parse_first(int key, char *arg, struct argp_state *state)
-{
-	struct first *first = state->input;
-
-	switch (key) {
-	case 'V':
-		first->version = true;
-		return 0;
-	case 'h':
-	case '?':
-	case KEY_USAGE:
-		print_usage(stdout);
-		exit(EXIT_DONE);
-	case ARGP_KEY_ARG:
-		first->command = state->next - 1;
-		state->next = state->argc;
-		return 0;
-	default:
-		state->input = first->g;
-		key = parse_global(key, arg, state);
-		state->input = first;
-		return key;
-	}
-}
-
 /* A full disk or a closed pipe must not pass for success. A command that failed said why. */
 static int check_stdout(const struct globals *g, int status)
 {
@@ -328,20 +113,23 @@ static int check_stdout(const struct globals *g, int status)
 	if (errno == EPIPE)
 		return EXIT_FAILED;
 	err_sys(&err, -errno, "cannot write output");
-	print_message(g, err.msg);
+	cmd_show_error(g, &err);
 	return EXIT_FAILED;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = { .options = before_options, .parser = parse_first };
 	struct globals g = {};
-	struct first first = { .g = &g };
+	struct first_words first;
 	const struct command *command;
 
 	argp_err_exit_status = EXIT_USAGE;
 	log_init(NULL);
-	usage_parse(&g, &argp, ARGP_IN_ORDER, argc, argv, &first);
+	cmd_parse_first(&g, argc, argv, &first);
+	if (first.help) {
+		print_usage(stdout);
+		return check_stdout(&g, EXIT_DONE);
+	}
 	if (first.version) {
 		char *version_argv[] = { "version", NULL };
 

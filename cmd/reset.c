@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop reset: start the statistics afresh.
-#include "cmd.h"
-#include "groups.h"
-#include "json.h"
-#include "stats.h"
+#include "cli/cmd.h"
+#include "cli/groups.h"
+#include "show/json.h"
+#include "stats/stats.h"
 
 static const char help[] = "Start the statistics of groups afresh; without GROUP, of all.\v"
 			  "Probes stay attached, and no call is lost or counted twice. 'funcsnoop\n"

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd.h"
-#include "duration.h"
-#include "filter.h"
-#include "groups.h"
-#include "json.h"
-#include "numbers.h"
+#include "base/duration.h"
+#include "cli/cmd.h"
+#include "cli/groups.h"
+#include "cli/numbers.h"
+#include "group/filter.h"
+#include "show/json.h"
 
 #define SLOW_MAX   64
 #define FILTER_MAX 64

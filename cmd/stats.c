@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers.h"
+#include "cli/numbers.h"
+#include "cli/usage.h"
+#include "show/text.h"
 #include "stats_output.h"
-#include "text.h"
-#include "usage.h"
 
 enum {
 	KEY_SORT = 0x100,

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/util.h"
 #include "stats_output.h"
-#include "util.h"
 
 static volatile sig_atomic_t stop;
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/util.h"
+#include "show/stats_view.h"
 #include "stats_output.h"
-#include "stats_view.h"
-#include "util.h"
 
 /* --- reading -------------------------------------------------------------------------------- */
 

@@ -3,9 +3,9 @@
 #ifndef FUNCSNOOP_CMD_STATS_OUTPUT_H
 #define FUNCSNOOP_CMD_STATS_OUTPUT_H
 
-#include "groups.h"
-#include "stats_check.h"
-#include "stats_report.h"
+#include "cli/groups.h"
+#include "show/stats_check.h"
+#include "show/stats_report.h"
 
 struct stats_options {
 	struct globals *g;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
-#include "numbers.h"
+#include "base/duration.h"
+#include "cli/numbers.h"
 #include "stream_run.h"
 
 enum {

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd.h"
-#include "stream.h"
-#include "stream_format.h"
+#include "cli/cmd.h"
+#include "show/stream_format.h"
+#include "stream/stream.h"
 
 struct stream_options {
 	struct globals *g;

@@ -135,7 +135,7 @@ hint: 'funcsnoop list' shows what is attached"
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl
 	capture bpftool -j map dump pinned "$ctl"
-	# Epoch and base (bpf/funcsnoop.h, struct fsn_ctl) are 0xfffd.
+	# Epoch and base (bpf/shared/layout.h, struct fsn_ctl) are 0xfffd.
 	read -ra i < <(json '.[0].value | .[8] = "0xfd" | .[9] = "0xff" | .[16] = "0xfd"
 		| .[17] = "0xff" | join(" ")')
 	capture bpftool map update pinned "$ctl" key 0 0 0 0 value "${i[@]}"

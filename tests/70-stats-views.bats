@@ -81,7 +81,7 @@ ended 11"
 		# shellcheck disable=SC2086 # a word a byte
 		bpftool map update pinned "$pins/$1" key 0 0 0 0 value $value
 	}
-	# bpf/funcsnoop.h: fsn_stat's returns and calls, fsn_ctl's lost_procs.
+	# bpf/shared/layout.h: fsn_stat's returns and calls, fsn_ctl's lost_procs.
 	set_bytes stats '.[24] = "0x2a" | .[56] = "0x2a"'
 	set_bytes ctl '.[88] = "0x1e"'
 	fsn stats g --by process
@@ -190,7 +190,7 @@ P99"
 	need_tool bpftool jq
 	attach_fix fix_add
 	capture "$FIX/call" add 1
-	# bpf/funcsnoop.h: the highest byte of fsn_ctl's since_ns[0].
+	# bpf/shared/layout.h: the highest byte of fsn_ctl's since_ns[0].
 	set_since() {
 		bytes=$(bpftool -j map lookup pinned "$ctl" key 0 0 0 0 |
 			jq -r ".value | .[31] = \"$1\" | join(\" \")")

@@ -16,7 +16,7 @@ $(BENCH_DIR)/work: tests/bench/work.c GNUmakefile
 $(BENCH_DIR)/%: tests/bench/%.c $(LIB) GNUmakefile
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LIB_INC) -MMD -MP -MT $@ $< $(LIB) $(LDFLAGS) \
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(TEST_INC) -MMD -MP -MT $@ $< $(LIB) $(LDFLAGS) \
 		$(PKG_LIBS) -lm -o $@
 
 .PHONY: bench

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "elf_file.h"
-#include "err.h"
-#include "link.h"
+#include "elf/elf_file.h"
+#include "base/err.h"
+#include "kernel/link.h"
 
 /* return 0: at a session's entry that asks for the return, too. */
 static int load_empty(unsigned int type)

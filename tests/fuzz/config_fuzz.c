@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Fuzzing the configuration reader: hostile text must end in a set or in an error. */
-#include "preset.h"
+#include "preset/preset.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "group_priv.h"
-#include "types.h"
+#include "group/records.h"
+#include "group/types.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

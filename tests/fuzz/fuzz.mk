@@ -4,7 +4,7 @@
 #	make fuzz			every tests/fuzz/NAME_fuzz.c, FUZZ_SECONDS (60) each
 #	make fuzz FUZZ='elf plan'	some of them
 #
-# What is found is kept in tests/fuzz/found/NAME, and tests/unit/fuzz_NAME_test.c gives it to
+# What is found is kept in tests/fuzz/found/NAME, and tests/unit/*/fuzz_NAME_test.c gives it to
 # the target again in every `make check`.  The corpus begins with what tests/fuzz/seed makes
 # and with all findings; it grows in $(O)/fuzz/corpus/NAME.
 
@@ -25,7 +25,7 @@ fuzz-bins: $(FUZZ:%=$(O)/tests/fuzz/%_fuzz)
 $(O)/tests/fuzz/%_fuzz: tests/fuzz/%_fuzz.c $(LIB) GNUmakefile
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(LIB_INC) -MMD -MP -MT $@ $< $(LIB) \
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(TEST_INC) -MMD -MP -MT $@ $< $(LIB) \
 		$(LDFLAGS) $(PKG_LIBS) -lpthread -o $@
 
 # libFuzzer takes the first folder as its own and only reads the others.

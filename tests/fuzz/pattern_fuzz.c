@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Fuzzing what compares names: globs, expressions, demangling, suggestions, FUNCTION text.
-#include "pattern.h"
+#include "base/pattern.h"
 
 #include <fnmatch.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "demangle.h"
-#include "duration.h"
-#include "resolve_priv.h"
-#include "suggest.h"
+#include "elf/demangle.h"
+#include "base/duration.h"
+#include "find/internal.h"
+#include "base/suggest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

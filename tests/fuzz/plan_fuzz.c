@@ -3,12 +3,12 @@
  * The planner over a hostile file: the input's first bytes choose architecture, rules and
  * the function, then come symbols and FDEs of any shape, and the rest is code.
  */
-#include "plan.h"
+#include "code/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "util.h"
+#include "base/util.h"
 
 #define TEXT_ADDR 0x10000
 

@@ -3,12 +3,12 @@
  * Reading the types of a group's functions: the input is the text of its maps, and every
  * string in it is taken for a function's result and for its arguments.
  */
-#include "types.h"
+#include "group/types.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "group_priv.h"
+#include "group/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * What make lint tells clang-tidy of the code beforehand: no error's code is 0. Without it
  * each function that fails with `return err_sys(err, -errno, ...)` would seem to succeed.
  */
-#include "err.h"
+#include "base/err.h"
 
 #define LINT_ERR(fn, e, code, ...)                                                            \
 	({                                                                                    \

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The few kernel types that the programs use, relocated against the running kernel's BTF,
+ * and registers by name for the two architectures.
+ */
+#ifndef FUNCSNOOP_CORE_BPF_H
+#define FUNCSNOOP_CORE_BPF_H
+
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+
+#define __core __attribute__((preserve_access_index))
+
+struct task_struct {
+	int pid;
+	int tgid;
+	__u64 start_boottime; /* since 5.5 */
+	struct task_struct *group_leader;
+	char comm[16];
+} __core;
+
+/* The context of uprobe programs: registers, whose layout is the architecture's ABI. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long orig_ax, ip, cs, flags, sp, ss;
+};
+
+#define REG_IP(ctx)     ((ctx)->ip)
+#define REG_SP(ctx)     ((ctx)->sp)
+#define REG_RESULT(ctx) ((ctx)->ax)
+/* A return probe runs after ret took the return address off the stack. */
+#define RETURN_SP(ctx) ((ctx)->sp - 8)
+/* The first argument on the stack lies above the return address. */
+#define STACK_ARGS(sp) ((sp) + 8)
+/* Stores are seen in their order. */
+#define publish(p, v) (*(volatile __u64 *)(p) = (v))
+
+static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
+{
+	arg[0] = ctx->di;
+	arg[1] = ctx->si;
+	arg[2] = ctx->dx;
+	arg[3] = ctx->cx;
+	arg[4] = ctx->r8;
+	arg[5] = ctx->r9;
+}
+
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	unsigned long regs[31], sp, pc, pstate;
+};
+
+#define REG_IP(ctx)     ((ctx)->pc)
+#define REG_SP(ctx)     ((ctx)->sp)
+#define REG_RESULT(ctx) ((ctx)->regs[0])
+/* The return address is in a register: the stack pointer is the same at both ends. */
+#define RETURN_SP(ctx)  ((ctx)->sp)
+#define STACK_ARGS(sp)  (sp)
+#define publish(p, v)   ((void)__sync_lock_test_and_set((p), (v)))
+
+static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
+{
+	arg[0] = ctx->regs[0];
+	arg[1] = ctx->regs[1];
+	arg[2] = ctx->regs[2];
+	arg[3] = ctx->regs[3];
+	arg[4] = ctx->regs[4];
+	arg[5] = ctx->regs[5];
+	arg[6] = ctx->regs[6];
+	arg[7] = ctx->regs[7];
+}
+#else
+#error "unknown architecture"
+#endif
+
+#endif

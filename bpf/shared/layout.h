@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the programs in the kernel and the command share: the layout of every pinned map.
+ * A change here that an older command would misread raises FSN_LAYOUT.
+ */
+#ifndef FUNCSNOOP_SHARED_LAYOUT_H
+#define FUNCSNOOP_SHARED_LAYOUT_H
+
+#define FSN_LAYOUT 2
+
+/* --- attach cookies: which function, and what kind of probe ----------------------------- */
+
+#define FSN_FN_BITS 20 /* as many as one uprobe_multi link takes (MAX_UPROBE_MULTI_CNT) */
+#define FSN_FN_MAX  ((1U << FSN_FN_BITS) - 2)
+#define FSN_FN_MASK ((1ULL << FSN_FN_BITS) - 1)
+
+enum fsn_kind {
+	FSN_ENTRY,     /* a call that is followed, its end seen by a return probe */
+	FSN_ENTRY_RET, /* the same, its end seen by probes on its ret instructions */
+	FSN_COUNT,     /* a call that is only counted */
+	FSN_RETURN,    /* end, seen by a return probe */
+	FSN_END,       /* end: a ret instruction */
+	FSN_END_JUMP,  /* end: a jump that leaves the function; the result is not known */
+	FSN_END_JCC,   /* the same, when the condition holds */
+	FSN_END_REG,   /* the same, when the target lies outside the function */
+	FSN_SAME,      /* a call that is only counted; its entry is its end */
+};
+
+/* Bits of the cookie above the function's number. */
+#define FSN_COOKIE_KIND_SHIFT 20 /* 4 bits, enum fsn_kind */
+#define FSN_COOKIE_COND_SHIFT 24 /* 8 bits: FSN_END_JCC, condition as in lib/code/plan.h */
+#define FSN_COOKIE_REG_SHIFT  32 /* 5 bits: register that is tested or jumped through */
+#define FSN_COOKIE_BIT_SHIFT  40 /* 6 bits: arm64 tbz/tbnz, the bit tested */
+#define FSN_COOKIE_WIDE_SHIFT 46 /* 1 bit: arm64 cbz/cbnz of 64 bits */
+#define FSN_COOKIE_JUMP_SHIFT 48 /* 16 bits: FSN_END_REG, index into fsn_jumps */
+#define FSN_JUMPS_MAX         65535
+
+#define FSN_JUMP_RANGES 4
+/* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
+struct fsn_jump {
+	long long lo[FSN_JUMP_RANGES];
+	long long hi[FSN_JUMP_RANGES];
+};
+
+/* --- counters ------------------------------------------------------------------------------ */
+
+/*
+ * Counters of one function on one shard of the CPUs; they only grow. Index: shard *
+ * fn_cnt + function. The calls stand last, so that a reader who copies upwards never
+ * sees more ends than calls.
+ */
+struct fsn_stat {
+	unsigned long long total_ns;
+	unsigned long long errors;
+	unsigned long long slow;
+	unsigned long long returns;
+	unsigned long long abandoned;   /* can't return any more */
+	unsigned long long no_slot;     /* not followed: the set of slots was full */
+	unsigned long long sampled_out; /* not followed: not the one of N */
+	unsigned long long calls;
+	/*
+	 * Of each epoch parity: the epoch (16 bits) over nanoseconds (48 bits; of the
+	 * minimum its complement), raised by an atomic maximum. 0: none yet.
+	 */
+	unsigned long long max[2];
+	unsigned long long min[2];
+	unsigned long long unmatched; /* ends without their call */
+	unsigned long long pad[3];
+};
+
+#define FSN_NS_BITS     48
+#define FSN_NS_MASK     ((1ULL << FSN_NS_BITS) - 1) /* 78 hours; longer calls read as that */
+#define FSN_EPOCH_MAX   0xffffU
+#define FSN_EPOCH_FIRST 1U
+
+/*
+ * Log-linear buckets, 8 to an octave: below 8 ns one for each nanosecond, then
+ * [2^o + s * 2^(o-3), + 2^(o-3)) for octave o and step s. Index: shard * timed_cnt + function.
+ */
+#define FSN_HIST_STEP_BITS 3
+#define FSN_HIST_STEPS     (1 << FSN_HIST_STEP_BITS)
+#define FSN_HIST_CNT       ((FSN_NS_BITS - FSN_HIST_STEP_BITS + 1) * FSN_HIST_STEPS)
+
+struct fsn_hist {
+	unsigned long long bucket[FSN_HIST_CNT];
+};
+
+/* What a function's statistics were at the last reset, over all shards. */
+struct fsn_base {
+	unsigned long long calls;
+	unsigned long long carried; /* calls in flight at that moment */
+	unsigned long long total_ns;
+	unsigned long long errors;
+	unsigned long long slow;
+	unsigned long long returns;
+	unsigned long long abandoned;
+	unsigned long long no_slot;
+	unsigned long long sampled_out;
+	unsigned long long unmatched;
+};
+
+/* --- per function, written by the command --------------------------------------------------- */
+
+enum fsn_judge {
+	FSN_JUDGE_NONE,     /* the result says nothing of success */
+	FSN_JUDGE_NONZERO,  /* 0 is success */
+	FSN_JUDGE_NEGATIVE, /* negative is failure */
+	FSN_JUDGE_NULL,     /* a null pointer is failure */
+};
+
+#define FSN_STRINGS   2
+#define FSN_STR_STACK 128
+
+#define FSN_OK_CODES 4
+#define FSN_NO_SLOW  (~0ULL)
+
+struct fsn_conf {
+	unsigned long long
+		slow_ns;         /* at or over this a call is slow; FSN_NO_SLOW: never */
+	unsigned char judge;     /* enum fsn_judge */
+	unsigned char width;     /* bits of the result; the rest is undefined */
+	unsigned char ok_cnt;    /* codes that are no error */
+	unsigned char streams;   /* mask of the streams that want its calls */
+	unsigned char stack_cnt; /* argument words on the stack that are kept */
+	/* Arguments whose text is kept: 1 + register, FSN_STR_STACK + word; 0: none. */
+	unsigned char str[FSN_STRINGS];
+	unsigned char no_args; /* code before the probe may have changed them */
+	long long ok[FSN_OK_CODES];
+};
+
+/* --- calls in progress --------------------------------------------------------------------- */
+
+/*
+ * The key of a slot, one word that is claimed and given back by compare-and-exchange:
+ * generation (20 bits, so that a claim is never mistaken for an earlier one), by-ret (1),
+ * process (22 bits: PID_MAX_LIMIT of include/linux/threads.h), function + 1 (21 bits).
+ * The stack pointer stands beside it. A free slot has nothing below the generation; one
+ * that is being written has process 0 and all function bits.
+ */
+#define FSN_KEY_FN_BITS    21
+#define FSN_KEY_TGID_SHIFT FSN_KEY_FN_BITS
+#define FSN_KEY_TGID_BITS  22
+#define FSN_KEY_BYRET      (1ULL << 43)
+#define FSN_KEY_GEN        (1ULL << 44)
+#define FSN_KEY_FN_MASK    ((1ULL << FSN_KEY_FN_BITS) - 1)
+#define FSN_KEY_TGID_MASK  (((1ULL << FSN_KEY_TGID_BITS) - 1) << FSN_KEY_TGID_SHIFT)
+#define FSN_KEY_CALL_MASK  (FSN_KEY_FN_MASK | FSN_KEY_TGID_MASK)
+#define FSN_KEY_USED_MASK  (FSN_KEY_CALL_MASK | FSN_KEY_BYRET)
+#define FSN_KEY_GEN_MASK   (~FSN_KEY_USED_MASK)
+#define FSN_KEY_LOCKED     FSN_KEY_FN_MASK
+
+#define FSN_WAYS     8
+#define FSN_SET_BITS 13
+#define FSN_SET_CNT  (1 << FSN_SET_BITS)
+#define FSN_SLOT_CNT (FSN_SET_CNT * FSN_WAYS)
+#define FSN_NO_PROC  0x7fffffffU
+#define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */
+
+struct fsn_set {
+	unsigned long long key[FSN_WAYS];
+	unsigned long long sp[FSN_WAYS];    /* where the return address is */
+	unsigned long long start[FSN_WAYS]; /* CLOCK_MONOTONIC, ns */
+	unsigned int tid[FSN_WAYS];
+	unsigned int proc[FSN_WAYS]; /* in fsn_procs or FSN_NO_PROC, FSN_HAS_ARGS */
+};
+
+/* Integer arguments that the calling convention passes in registers. */
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define FSN_ARGS 8
+#else
+#define FSN_ARGS 6
+#endif
+struct fsn_args {
+	unsigned long long arg[FSN_ARGS];
+};
+
+/*
+ * Arguments beyond the registers, of groups that have functions with some: words on the
+ * stack, and text that an argument points to, cut. One text has all the room, two share it.
+ */
+#define FSN_STACK_WORDS 20
+#define FSN_STR_BYTES   96
+struct fsn_more {
+	unsigned long long stack[FSN_STACK_WORDS];
+	char str[FSN_STR_BYTES];
+};
+
+/* --- processes ----------------------------------------------------------------------------- */
+
+/*
+ * Statistics of one function in one process on one shard of the CPUs. Key: function + 1
+ * (20 bits), process (22), shard (4), epoch (16), and a bit while it is being written.
+ */
+#define FSN_PROC_TGID_SHIFT  20
+#define FSN_PROC_SHARD_SHIFT 42
+#define FSN_PROC_EPOCH_SHIFT 46
+#define FSN_PROC_SHARDS      4
+#define FSN_PROC_SHARD_MASK  (0xfULL << FSN_PROC_SHARD_SHIFT)
+#define FSN_PROC_LOCKED      (1ULL << 62)
+#define FSN_PROC_PROBES      16
+#define FSN_COMM_LEN         16
+
+struct fsn_proc {
+	unsigned long long key;
+	unsigned long long start; /* of the process: CLOCK_BOOTTIME, ns */
+	unsigned long long calls;
+	unsigned long long returns;
+	unsigned long long total_ns;
+	unsigned long long max_ns;
+	unsigned long long errors;
+	unsigned long long slow;
+	char comm[FSN_COMM_LEN];
+};
+
+/* --- return codes, slow calls --------------------------------------------------------------- */
+
+struct fsn_code {
+	unsigned int fn;
+	unsigned int epoch;
+	long long code;
+};
+
+#define FSN_CODE_CNT 8192
+
+#define FSN_CALL_NO_RESULT 1U /* it ended in a tail jump */
+#define FSN_CALL_NO_ARGS   2U /* it began before arguments were asked for */
+#define FSN_CALL_FAILED    4U
+#define FSN_CALL_SLOW      8U
+#define FSN_CALL_ENTRY     16U /* it has just begun: no duration, no result */
+#define FSN_CALL_UNTIMED   32U /* entry and end are one instruction: no duration */
+#define FSN_CALL_MORE      64U /* a struct fsn_more follows */
+
+#define FSN_SLOW_CNT 1024
+
+struct fsn_slow {
+	unsigned long long seq; /* its number + 1; 0 while it is being written */
+	unsigned long long start;
+	unsigned long long duration;
+	unsigned long long result;
+	struct fsn_args args;
+	struct fsn_more more;
+	unsigned int fn, pid, tid, flags;
+	char comm[FSN_COMM_LEN];
+};
+
+/* --- streams --------------------------------------------------------------------------------- */
+
+/*
+ * Whoever wants to see calls as they happen takes a place in fsn_streams, puts a ring
+ * buffer of its own at the same place of fsn_rings, sets its bit in the .streams of the
+ * functions it wants, and then its bit in ctl.streams. It renews the lease; the first call
+ * after that has run out clears the bit in ctl.
+ */
+#define FSN_STREAMS_MAX 8 /* as many as struct fsn_conf has bits for */
+#define FSN_STREAM_PIDS 16
+
+#define FSN_STREAM_ENDS    1U /* records of finished calls */
+#define FSN_STREAM_ENTRIES 2U /* records of entries */
+#define FSN_STREAM_SLOW    4U /* only slow calls */
+#define FSN_STREAM_FAILED  8U /* only failed ones */
+
+struct fsn_stream {
+	unsigned long long lease_ns; /* CLOCK_MONOTONIC; 0: the place is free */
+	unsigned long long min_ns;   /* only calls at least as long */
+	unsigned long long lost;     /* records for which there was no room */
+	unsigned long long passed;   /* records that passed the filters above .sample */
+	unsigned int flags;
+	unsigned int sample; /* one record of so many; 0: all */
+	unsigned int tag;    /* goes into each record */
+	unsigned int pid_cnt;
+	unsigned int pid[FSN_STREAM_PIDS]; /* only these processes, if there are any */
+};
+
+struct fsn_event {
+	unsigned long long start; /* CLOCK_MONOTONIC, ns */
+	unsigned long long duration;
+	unsigned long long result;
+	struct fsn_args args;
+	unsigned int fn, pid, tid, flags; /* FSN_CALL_... */
+	unsigned int tag;
+	unsigned int lost; /* low bits of the stream's .lost when this was written */
+	char comm[FSN_COMM_LEN];
+};
+
+/* --- the switches --------------------------------------------------------------------------- */
+
+/*
+ * In .bss, pinned as "ctl". A reset opens an epoch, waits, reads, writes the idle baseline
+ * and then switches to it with one store to .base: killed at any moment, it changed nothing.
+ */
+#define FSN_ON            1U
+#define FSN_FILTER_PID    2U /* only what fsn_pids has; and so on */
+#define FSN_FILTER_COMM   4U
+#define FSN_FILTER_CPU    8U
+#define FSN_FILTER_CGROUP 16U
+
+#define FSN_SAVE_SLOW      1U /* some function remembers slow calls */
+#define FSN_SAVE_STREAM(i) (256U << (i))
+
+#define FSN_PIDS_MAX    1024
+#define FSN_COMMS_MAX   64
+#define FSN_CPUS_MAX    4096
+#define FSN_CGROUPS_MAX 8
+
+struct fsn_comm {
+	char comm[FSN_COMM_LEN]; /* of the thread, as in /proc/PID/task/TID/comm */
+};
+
+struct fsn_ctl {
+	unsigned int on;        /* FSN_ON once probes count, and FSN_FILTER_... */
+	unsigned int save_args; /* who needs arguments: FSN_SAVE_... */
+	unsigned int epoch;   /* that programs write minimum, maximum, processes under */
+	unsigned int streams; /* mask of the streams that run */
+	/* What readers start from: first epoch (16 bits), baseline in use (bit 16). */
+	unsigned int base;
+	unsigned int pad;
+	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
+	unsigned long long slow_head;   /* slow calls ever */
+	unsigned long long slow_base[2];
+	unsigned long long lost_codes, lost_codes_base[2];
+	unsigned long long lost_procs, lost_procs_base[2];
+};
+
+#define FSN_BASE_EPOCH(b) ((b)&FSN_EPOCH_MAX)
+#define FSN_BASE_INDEX(b) ((b) >> 16 & 1)
+
+/* --- what the group is ---------------------------------------------------------------------- */
+
+#define FSN_NAME_LEN 33
+#define FSN_TEXT_LEN 4096 /* a piece of fsn_text; offsets count through all pieces */
+
+struct fsn_meta {
+	unsigned int layout;            /* stays first in every layout */
+	unsigned int links;             /* mask of enum link_mode (lib/kernel/link.h) */
+	unsigned long long attached_ns; /* CLOCK_REALTIME */
+	unsigned int fn_cnt, timed_cnt, lib_cnt;
+	unsigned int stat_shards, hist_shards;
+	unsigned int text_bytes;
+	unsigned int probes;  /* of all kinds */
+	unsigned int sample;  /* 0 or 1: every call is timed */
+	unsigned int options; /* FSN_OPT_... */
+	char name[FSN_NAME_LEN + 3];
+	char version[20]; /* of the command that attached */
+};
+
+#define FSN_OPT_PROCESSES 1U
+#define FSN_OPT_LINK_PID \
+	2U /* other processes have no breakpoints: --pid stays as it is */
+
+struct fsn_lib {
+	unsigned long long dev, ino, size, mtime_ns;
+	unsigned int path, build_id; /* offsets in fsn_text */
+};
+
+enum fsn_exit { FSN_EXIT_NONE, FSN_EXIT_RETURN, FSN_EXIT_RET, FSN_EXIT_SAME };
+
+#define FSN_LABEL_LEN 64
+
+/* Strings are offsets in fsn_text; offset 0 is the empty string. */
+struct fsn_func {
+	char label[FSN_LABEL_LEN]; /* its name, cut: for people who dump this map */
+	unsigned long long offset, site_offset;
+	unsigned int lib;
+	unsigned int exit; /* enum fsn_exit; SAME: one instruction is entry and end */
+	unsigned int name, symbol, demangled;
+	unsigned int insn, site_why, exit_why;
+	unsigned int ret;  /* type of the result, as lib/group/types.h writes it, or "" */
+	unsigned int args; /* types of the arguments, or "" */
+	unsigned int aliases; /* its other names, a newline behind each */
+};
+
+#endif

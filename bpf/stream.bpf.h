@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Handing calls to those who look on. Nobody is woken up: readers look by themselves, as a
+ * wake-up costs thirty times what a record does. What finds no room is counted.
+ */
+#ifndef FUNCSNOOP_STREAM_BPF_H
+#define FUNCSNOOP_STREAM_BPF_H
+
+#include "slots.bpf.h"
+
+#define NO_SLOT (~0U)
+
+struct event_more {
+	struct fsn_event event;
+	struct fsn_more more;
+};
+
+/* Which of the running streams want records of the function. */
+static __always_inline __u32 streams_of(__u32 fn)
+{
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+
+	return conf ? READ(ctl.streams) & READ(conf->streams) : 0;
+}
+
+static __always_inline bool has_more(__u32 fn)
+{
+	struct fsn_conf *conf;
+
+	if (!fsn_has_more)
+		return false;
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	return conf && (conf->stack_cnt || conf->str[0]);
+}
+
+/*
+ * Keeps what the registers don't hold of a call's arguments. Text that isn't there (never
+ * touched, swapped out) can't be waited for: it is marked by 0, -1.
+ */
+__noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
+{
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
+	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
+	__u32 where;
+	__u64 text, size;
+	char *to;
+	long len;
+
+	if (!conf || !args || !more)
+		return 0;
+	size = conf->stack_cnt * sizeof(*more->stack);
+	/* Two tests of the value that is used: verifiers before 6.13 don't follow one of size - 1. */
+	asm volatile("" : "+r"(size));
+	if (size > sizeof(more->stack))
+		return 0;
+	asm volatile("" : "+r"(size));
+	if (size)
+		bpf_probe_read_user(more->stack, size, (void *)STACK_ARGS(sp));
+#pragma unroll
+	for (int i = 0; i < FSN_STRINGS; i++) {
+		where = conf->str[i];
+		if (!where)
+			break;
+		if (where >= FSN_STR_STACK) {
+			where -= FSN_STR_STACK;
+			text = where < FSN_STACK_WORDS ? more->stack[where] : 0;
+		} else {
+			where--;
+			text = where < FSN_ARGS ? args->arg[where] : 0;
+		}
+		to = more->str + i * (FSN_STR_BYTES / FSN_STRINGS);
+		if (i == 0 && !conf->str[1])
+			len = bpf_probe_read_user_str(to, FSN_STR_BYTES, (void *)text);
+		else
+			len = bpf_probe_read_user_str(
+				to, FSN_STR_BYTES / FSN_STRINGS, (void *)text);
+		if (len <= 1) {
+			to[0] = 0;
+			to[1] = len == 1 ? 0 : -1;
+		}
+	}
+	return 0;
+}
+
+/* Its reader is gone: from here on the stream costs nothing. */
+static __noinline int stream_lapse(__u32 i)
+{
+	(void)__sync_fetch_and_and(&ctl.streams, ~(1U << (i & 31)));
+	(void)__sync_fetch_and_and(&ctl.save_args, ~(FSN_SAVE_STREAM(i & 7)));
+	return 0;
+}
+
+/* Whether stream @i wants a record with these flags. */
+__noinline int stream_wants(__u32 i, __u32 flags, __u64 now, __u64 ns)
+{
+	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
+	__u32 pid = bpf_get_current_pid_tgid() >> 32, n = 0;
+
+	if (!s)
+		return 0;
+	if (READ(s->lease_ns) < now)
+		return stream_lapse(i);
+	if (flags & FSN_CALL_ENTRY)
+		n = s->flags & FSN_STREAM_ENTRIES;
+	else
+		n = s->flags & FSN_STREAM_ENDS;
+	if (!n || ns < s->min_ns)
+		return 0;
+	if (s->flags & FSN_STREAM_SLOW && !(flags & FSN_CALL_SLOW))
+		return 0;
+	if (s->flags & FSN_STREAM_FAILED && !(flags & FSN_CALL_FAILED))
+		return 0;
+	if (s->pid_cnt) {
+		for (n = 0; n < FSN_STREAM_PIDS; n++)
+			if (n < s->pid_cnt && s->pid[n] == pid)
+				break;
+		if (n == FSN_STREAM_PIDS)
+			return 0;
+	}
+	return !s->sample || __sync_fetch_and_add(&s->passed, 1) % s->sample == 0;
+}
+
+static __noinline int stream_lost(__u32 i)
+{
+	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
+
+	if (s)
+		add(&s->lost, 1);
+	return 0;
+}
+
+/* What records have in common; @i is the stream's number. */
+static __noinline int event_fill(struct fsn_event *event, __u32 i, __u32 fn, __u32 flags)
+{
+	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
+	__u64 id = bpf_get_current_pid_tgid();
+
+	event->fn = fn;
+	event->pid = id >> 32;
+	event->tid = id;
+	event->flags = flags;
+	event->tag = s ? s->tag : 0;
+	event->lost = s ? READ(s->lost) : 0;
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	return 0;
+}
+
+/*
+ * Room for a record in the ring of stream @i, with what stands in @slot beyond registers.
+ * Inlined, as the verifier follows the reservation.
+ */
+static __always_inline struct fsn_event *event_reserve(
+	__u32 i, __u32 fn, __u32 slot, __u32 *flags)
+{
+	void *ring = bpf_map_lookup_elem(&fsn_rings, &i);
+	struct event_more *big;
+	struct fsn_more *more;
+
+	if (!ring)
+		return NULL;
+	if (slot == NO_SLOT || !has_more(fn))
+		return bpf_ringbuf_reserve(ring, sizeof(struct fsn_event), 0);
+	big = bpf_ringbuf_reserve(ring, sizeof(*big), 0);
+	if (!big)
+		return NULL;
+	more = bpf_map_lookup_elem(&fsn_more, &slot);
+	if (more)
+		__builtin_memcpy(&big->more, more, sizeof(*more));
+	*flags |= FSN_CALL_MORE;
+	return &big->event;
+}
+
+static __noinline __u64 slot_start(__u32 slot)
+{
+	__u32 index = slot / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+
+	return set ? set->start[slot % FSN_WAYS] : 0;
+}
+
+static __noinline int event_args(struct fsn_event *event, __u32 slot)
+{
+	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
+
+	if (args)
+		__builtin_memcpy(&event->args, args, sizeof(*args));
+	return 0;
+}
+
+/* The end of the call in @slot, which is locked, for one stream. @how: stream, flags << 8. */
+__noinline int stream_end(__u32 how, __u32 fn, __u32 slot, __u64 ns, __u64 result)
+{
+	__u32 flags = how >> 8;
+	struct fsn_event *event = event_reserve(how & 0xff, fn, slot, &flags);
+
+	if (!event)
+		return stream_lost(how & 0xff);
+	event->start = slot_start(slot);
+	event->duration = ns;
+	event->result = result;
+	event_args(event, slot);
+	event_fill(event, how & 0xff, fn, flags);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* The same for all streams that want it. @flags: FSN_CALL_... */
+__noinline int stream_ends(__u32 fn, __u32 slot, __u64 ns, __u32 flags, __u64 result)
+{
+	__u32 streams = streams_of(fn);
+
+	if (streams)
+		flags |= slot_flags(slot);
+	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
+		if (streams & 1U << i &&
+			stream_wants(i, flags, slot_start(slot) + ns, ns))
+			stream_end(i | flags << 8, fn, slot, ns, result);
+	return 0;
+}
+
+/* An entry, or a call that is over with it, for one stream. */
+static __noinline int stream_entry(
+	struct pt_regs *ctx, __u32 how, __u32 fn, __u32 slot, __u64 now)
+{
+	__u32 flags = how >> 8;
+	struct fsn_event *event = event_reserve(how & 0xff, fn, slot, &flags);
+
+	if (!event)
+		return stream_lost(how & 0xff);
+	event->start = now;
+	event->duration = 0;
+	event->result = 0;
+	regs_args(ctx, event->args.arg);
+	event_fill(event, how & 0xff, fn, flags);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* The same for all streams that want it. */
+static __noinline int stream_entries(
+	struct pt_regs *ctx, __u32 fn, __u32 slot, __u64 now, __u32 flags)
+{
+	__u32 streams = streams_of(fn);
+
+	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
+		if (streams & 1U << i && stream_wants(i, flags, now, 0))
+			stream_entry(ctx, i | flags << 8, fn, slot, now);
+	return 0;
+}
+
+/* A call of a function that is only counted. */
+static __noinline int stream_counted(struct pt_regs *ctx, __u32 fn, bool same)
+{
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	__u32 flags = conf && conf->no_args ? FSN_CALL_NO_ARGS : 0;
+	__u64 now = bpf_ktime_get_ns();
+
+	stream_entries(ctx, fn, NO_SLOT, now, flags | FSN_CALL_ENTRY);
+	if (same)
+		stream_entries(ctx, fn, NO_SLOT, now,
+			flags | FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT);
+	return 0;
+}
+
+#endif

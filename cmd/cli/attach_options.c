@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The options of funcsnoop attach.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "cli/attach_options.h"
+#include "cli/numbers.h"
+#include "cli/usage.h"
+
+enum {
+	KEY_NAME = 0x100,
+	KEY_COMM,
+	KEY_CGROUP,
+	KEY_SLOW,
+	KEY_COUNT,
+	KEY_NO_PROCESSES,
+	KEY_EXIT,
+	KEY_SITE,
+	KEY_LINK,
+	KEY_SAMPLE,
+	KEY_REPLACE,
+	KEY_CONFIG,
+	KEY_FORCE,
+	KEY_MODE,
+	KEY_OWNER,
+	KEY_MODE_ALL,
+};
+
+static const struct argp_option options[] = {
+	{ "lib", 'l', "LIB", 0, "Library, program: path, soname, stem; repeatable", 1 },
+	{ "pid", 'p', "PID", 0, "Only this process; it tells the library", 1 },
+	{ "config", KEY_CONFIG, "FILE", 0, "Groups from a JSON file", 1 },
+	{ "slow", KEY_SLOW, "[FUNC=]DUR", 0,
+		"Calls of this length or more are remembered", 1 },
+	{ "count", KEY_COUNT, NULL, 0, "Count entries only: cheapest, harmless on all",
+		1 },
+	{ "dry-run", 'n', NULL, 0, "Resolve and explain; attach nothing", 1 },
+	{ "replace", KEY_REPLACE, NULL, 0, "Take the place of a group of that name", 1 },
+	{ "mode", KEY_MODE, "MODE", 0, "Who may read the counters: octal, as 0640", 1 },
+	{ "owner", KEY_OWNER, "USER:GROUP", 0,
+		"Whose they are; with a group mode is 0640", 1 },
+	{ "name", KEY_NAME, "NAME", 0, NULL, USAGE_MORE },
+	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
+	{ "comm", KEY_COMM, "NAME", 0, NULL, USAGE_MORE },
+	{ "cgroup", KEY_CGROUP, "PATH", 0, NULL, USAGE_MORE },
+	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
+	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
+	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, NULL, USAGE_MORE },
+	{ "exit", KEY_EXIT, "auto|return|ret|none", 0, NULL, USAGE_MORE },
+	{ "site", KEY_SITE, "auto|entry", 0, NULL, USAGE_MORE },
+	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },
+	{ "force", KEY_FORCE, NULL, 0, NULL, USAGE_MORE },
+	{ "mode-all", KEY_MODE_ALL, NULL, 0, NULL, USAGE_MORE }, { 0 }
+};
+
+static const char help[] =
+	"Probe functions; the command ends and the kernel keeps counting.\v"
+	"GROUP is a preset ('funcsnoop list presets') or a name of your own, then with\n"
+	"FUNCTIONs: names, globs, C++ names, name+0xOFF, LIB:func. DUR has ns, us, ms, s.\n"
+	"Examples:\n"
+	"  funcsnoop attach cuda --lib libcudart.so\n"
+	"  funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms\n"
+	"  funcsnoop attach cuda --dry-run";
+
+static void *grow(struct argp_state *state, void *array, size_t cnt, size_t size)
+{
+	void *more = array_grow(array, cnt, size);
+
+	if (!more)
+		argp_failure(state, EXIT_FAILED, ENOMEM, "cannot read options");
+	return more;
+}
+
+static void parse_slow(
+	struct attach_options *o, const char *arg, struct argp_state *state)
+{
+	const char *eq = strrchr(arg, '=');
+	struct target_slow slow = {};
+	struct err err = {};
+
+	if (duration_parse(eq ? eq + 1 : arg, &slow.ns, &err))
+		argp_error(state, "--slow: %s", err.msg);
+	if (eq) {
+		o->owned = grow(state, o->owned, o->owned_cnt, sizeof(*o->owned));
+		slow.func = o->owned[o->owned_cnt++] = strndup(arg, eq - arg);
+		if (!slow.func)
+			argp_failure(state, EXIT_FAILED, ENOMEM, "cannot read options");
+	}
+	o->slow = grow(state, o->slow, o->target.slow_cnt, sizeof(*o->slow));
+	o->slow[o->target.slow_cnt++] = slow;
+}
+
+static void parse_exit(
+	struct attach_options *o, const char *arg, struct argp_state *state)
+{
+	static const struct {
+		const char *name;
+		enum plan_exit_mode mode;
+	} modes[] = { { "auto", PLAN_MODE_AUTO }, { "return", PLAN_MODE_RETURN },
+		{ "ret", PLAN_MODE_RET }, { "none", PLAN_MODE_NONE } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (!strcmp(arg, modes[i].name)) {
+			o->target.rules.exit = modes[i].mode;
+			return;
+		}
+	argp_error(state, "--exit is auto, return, ret or none, not '%s'", arg);
+}
+
+static void parse_how(
+	struct attach_options *o, int key, const char *arg, struct argp_state *state)
+{
+	if (key == KEY_EXIT) {
+		parse_exit(o, arg, state);
+	} else if (key == KEY_SITE) {
+		if (strcmp(arg, "auto") && strcmp(arg, "entry"))
+			argp_error(state, "--site is auto or entry, not '%s'", arg);
+		o->target.rules.site_entry = !strcmp(arg, "entry");
+	} else if (link_mode_parse(arg, &o->attach.link)) {
+		argp_error(
+			state, "--link is auto, session, multi or perf, not '%s'", arg);
+	}
+}
+
+static void parse_list(
+	struct attach_options *o, int key, char *arg, struct argp_state *state)
+{
+	struct filter *f = &o->attach.filter;
+
+	switch (key) {
+	case 'l':
+		o->libs = grow(state, o->libs, o->target.lib_cnt, sizeof(*o->libs));
+		o->libs[o->target.lib_cnt++] = arg;
+		break;
+	case 'p':
+		o->pids = grow(state, o->pids, o->target.pid_cnt, sizeof(*o->pids));
+		o->pids[o->target.pid_cnt++] =
+			number_parse(state, "--pid", arg, 1, 1U << 22);
+		break;
+	case 'c':
+		o->cpus = grow(state, o->cpus, f->cpu_cnt, sizeof(*o->cpus));
+		o->cpus[f->cpu_cnt++] = number_parse(state, "--cpu", arg, 0, 1U << 20);
+		break;
+	case KEY_COMM:
+		o->comms = grow(state, o->comms, f->comm_cnt, sizeof(*o->comms));
+		o->comms[f->comm_cnt++] = arg;
+		break;
+	default:
+		o->cgroups = grow(state, o->cgroups, f->cgroup_cnt, sizeof(*o->cgroups));
+		o->cgroups[f->cgroup_cnt++] = arg;
+		break;
+	}
+}
+
+static void parse_access(
+	struct attach_options *o, int key, const char *arg, struct argp_state *state)
+{
+	struct access *access = &o->attach.access;
+	struct err err = {};
+
+	if (key == KEY_MODE_ALL) {
+		access->all = true;
+	} else if (key == KEY_OWNER) {
+		if (access_parse_owner(arg, &access->uid, &access->gid, &err))
+			argp_error(state, "--owner: %s", err.msg);
+	} else {
+		if (access_parse_mode(arg, &access->mode, &err))
+			argp_error(state, "--mode: %s", err.msg);
+		o->has_mode = true;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct attach_options *o = state->input;
+
+	switch (key) {
+	case 'l':
+	case 'p':
+	case 'c':
+	case KEY_COMM:
+	case KEY_CGROUP:
+		parse_list(o, key, arg, state);
+		break;
+	case 'r':
+		o->target.regex = true;
+		break;
+	case 'n':
+		o->dry_run = true;
+		break;
+	case KEY_CONFIG:
+		o->config = arg;
+		break;
+	case KEY_NAME:
+		o->name = arg;
+		break;
+	case KEY_SLOW:
+		parse_slow(o, arg, state);
+		break;
+	case KEY_COUNT:
+		o->target.rules.count_only = true;
+		break;
+	case KEY_NO_PROCESSES:
+		o->attach.processes = false;
+		break;
+	case KEY_EXIT:
+	case KEY_SITE:
+	case KEY_LINK:
+		parse_how(o, key, arg, state);
+		break;
+	case KEY_SAMPLE:
+		o->attach.sample = number_parse(state, "--sample", arg, 1, 1U << 31);
+		break;
+	case KEY_REPLACE:
+		o->attach.replace = true;
+		break;
+	case KEY_FORCE:
+		o->force = true;
+		break;
+	case KEY_MODE:
+	case KEY_OWNER:
+	case KEY_MODE_ALL:
+		parse_access(o, key, arg, state);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+bool attach_options_parse(struct attach_options *o, int argc, char **argv)
+{
+	static const struct argp argp = { options, parse,
+		.args_doc = "GROUP [FUNCTION...]\n--config FILE [GROUP...]", .doc = help };
+	struct access *access = &o->attach.access;
+
+	cmd_parse(o->g, &argp, argc, argv, o, &o->words);
+	o->target.libs = o->libs;
+	o->target.pids = o->pids;
+	o->target.slow = o->slow;
+	o->attach.filter.pids = o->pids;
+	o->attach.filter.pid_cnt = o->target.pid_cnt;
+	o->attach.filter.comms = o->comms;
+	o->attach.filter.cpus = o->cpus;
+	o->attach.filter.cgroups = o->cgroups;
+	if (o->target.rules.count_only)
+		o->target.rules.exit = PLAN_MODE_NONE;
+	/* A group is named so that it may read. */
+	if (!o->has_mode && access->gid != (gid_t)-1)
+		access->mode = 0640;
+	if (!o->config && !o->words.cnt)
+		cmd_usage(o->g, "no group given");
+	else if (o->config && o->name && o->words.cnt != 1)
+		cmd_usage(o->g, "--name with --config needs exactly one group");
+	else if (access->all && access_is_private(access))
+		cmd_usage(o->g, "--mode-all needs --mode or --owner");
+	else
+		return true;
+	return false;
+}
+
+void attach_options_done(struct attach_options *o)
+{
+	for (size_t i = 0; i < o->owned_cnt; i++)
+		free(o->owned[i]);
+	free(o->owned);
+	free(o->libs);
+	free(o->pids);
+	free(o->comms);
+	free(o->cpus);
+	free(o->cgroups);
+	free(o->slow);
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What list, stats, reset and set have in common: finding their groups.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/groups.h"
+#include "group/calls.h"
+#include "stream/stream.h"
+
+/* Reading needs less than sweeping does: whoever may only read does without. */
+static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
+	struct group **ret_group, struct err *err)
+{
+	size_t swept;
+	int code;
+
+	code = group_open(fs, name, true, ret_group, err);
+	if ((code == -EACCES || code == -EPERM) && mode != GROUPS_CHANGE) {
+		group_free(*ret_group);
+		return group_open(fs, name, false, ret_group, err);
+	}
+	if (code)
+		return code;
+	streams_sweep(fs, *ret_group);
+	return slots_sweep(*ret_group, &swept, err);
+}
+
+static bool is_gone(const struct bpffs *fs, const char *name)
+{
+	_cleanup_close_ int fd = -1;
+
+	return bpffs_open_group(fs, name, &fd, NULL) == -ENOENT;
+}
+
+static int leave_out(struct groups *groups, const struct err *why, struct err *err)
+{
+	struct err *left = array_grow(groups->left, groups->left_cnt, sizeof(*left));
+
+	if (!left)
+		return err_sys(err, -ENOMEM, "cannot open groups");
+	groups->left = left;
+	left[groups->left_cnt++] = *why;
+	return 0;
+}
+
+static int add_group(struct groups *groups, const char *name, bool named,
+	unsigned int mode, struct err *err)
+{
+	struct group *group = NULL;
+	int code;
+
+	code = open_group(&groups->fs, name, mode & ~GROUPS_REST, &group, err);
+	/* One that a detach removes meanwhile is not there. */
+	if (code == -ENOENT && !named && is_gone(&groups->fs, name)) {
+		group_free(group);
+		return 0;
+	}
+	if (code && (mode != GROUPS_LIST || !group)) {
+		group_free(group);
+		return mode & GROUPS_REST && !named && code != -ENOMEM
+			? leave_out(groups, err, err)
+			: code;
+	}
+	if (code)
+		groups->error[groups->cnt] = strdup(err->msg);
+	groups->group[groups->cnt++] = group;
+	return 0;
+}
+
+bool groups_named_before(char *const *names, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(names[k], names[i]))
+			return true;
+	return false;
+}
+
+int groups_open(const struct globals *g, const struct words *names, unsigned int mode,
+	struct groups *ret_groups, struct err *err)
+{
+	_cleanup_names_ char **all = NULL;
+	char *const *name = names->word;
+	size_t cnt = names->cnt;
+	bool named = cnt;
+	int code;
+
+	code = bpffs_open(g->bpffs, false, &ret_groups->fs, err);
+	if (!code && mode & GROUPS_CHANGE)
+		code = bpffs_lock(&ret_groups->fs, err);
+	else if (!code)
+		bpffs_tidy(&ret_groups->fs);
+	if (!code && !named) {
+		code = bpffs_groups(&ret_groups->fs, &all, &cnt, err);
+		name = all;
+	}
+	if (code)
+		return code;
+	ret_groups->group = calloc(cnt + 1, sizeof(*ret_groups->group));
+	ret_groups->error = calloc(cnt + 1, sizeof(*ret_groups->error));
+	if (!ret_groups->group || !ret_groups->error)
+		return err_sys(err, -ENOMEM, "cannot open groups");
+	for (size_t i = 0; !code && i < cnt; i++)
+		if (!groups_named_before(name, i))
+			code = add_group(ret_groups, name[i], named, mode, err);
+	if (!code && !ret_groups->cnt && ret_groups->left_cnt) {
+		*err = ret_groups->left[0];
+		code = err->code;
+	}
+	return code;
+}
+
+void groups_tell_left(const struct globals *g, const struct groups *groups)
+{
+	struct globals text_only = *g;
+
+	text_only.json = false;
+	for (size_t i = 0; i < groups->left_cnt; i++)
+		cmd_fail(&text_only, &groups->left[i]);
+}
+
+void groups_done(struct groups *groups)
+{
+	for (size_t i = 0; i < groups->cnt; i++) {
+		group_free(groups->group[i]);
+		free(groups->error[i]);
+	}
+	free(groups->group);
+	free(groups->error);
+	free(groups->left);
+	bpffs_close(&groups->fs);
+}

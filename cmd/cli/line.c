@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The options of every command, and the line of one: global options, its own, its words.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/cmd.h"
+#include "cli/usage.h"
+
+/* --- global options ------------------------------------------------------------------------- */
+
+enum { KEY_BPFFS = 0x1000, KEY_COLOR, KEY_PRETTY, KEY_DEBUG, KEY_USAGE };
+
+/* -p and -d have these meanings before the command only: after it they are its own. */
+#define GLOBAL_OPTIONS                                                                        \
+	{ "json", 'j', NULL, 0, NULL, USAGE_GLOBAL },                                         \
+	{ "bpffs", KEY_BPFFS, "DIR", 0, NULL, USAGE_GLOBAL },                                 \
+	{ "quiet", 'q', NULL, 0, NULL, USAGE_GLOBAL },                                        \
+	{ "color", KEY_COLOR, "auto|always|never", 0, NULL, USAGE_GLOBAL },                   \
+	{ "help", 'h', NULL, 0, NULL, USAGE_GLOBAL },                                         \
+	{ NULL, '?', NULL, OPTION_HIDDEN, NULL, USAGE_GLOBAL }
+
+static const struct argp_option after_options[] = { GLOBAL_OPTIONS,
+	{ "pretty", KEY_PRETTY, NULL, 0, NULL, USAGE_GLOBAL },
+	{ "debug", KEY_DEBUG, NULL, 0, NULL, USAGE_GLOBAL },
+	{ "usage", KEY_USAGE, NULL, 0, NULL, USAGE_GLOBAL }, { 0 } };
+
+static const struct argp_option before_options[] = { GLOBAL_OPTIONS,
+	{ "pretty", 'p', NULL, 0, NULL, USAGE_GLOBAL },
+	{ "debug", 'd', NULL, 0, NULL, USAGE_GLOBAL },
+	{ "version", 'V', NULL, 0, NULL, USAGE_GLOBAL },
+	{ "usage", KEY_USAGE, NULL, OPTION_HIDDEN, NULL, USAGE_GLOBAL }, { 0 } };
+
+static void print_log(const char *line)
+{
+	fprintf(stderr, "%s\n", line);
+}
+
+static error_t parse_color(const char *arg, struct argp_state *state, struct globals *g)
+{
+	static const char *const names[] = { "auto", "always", "never" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(arg, names[i])) {
+			g->color = (enum color)i;
+			return 0;
+		}
+	argp_error(state, "--color is auto, always or never, not '%s'", arg);
+	return EINVAL;
+}
+
+static error_t parse_global(int key, char *arg, struct argp_state *state)
+{
+	struct globals *g = state->input;
+
+	switch (key) {
+	case 'j':
+		g->json = true;
+		return 0;
+	case 'p':
+	case KEY_PRETTY:
+		g->json = g->pretty = true;
+		return 0;
+	case 'd':
+	case KEY_DEBUG:
+		g->debug = true;
+		log_init(print_log);
+		return 0;
+	case 'q':
+		g->quiet = true;
+		return 0;
+	case KEY_BPFFS:
+		g->bpffs = arg;
+		return 0;
+	case KEY_COLOR:
+		return parse_color(arg, state, g);
+	case 'h':
+	case '?':
+		usage_help(state->root_argp, g->command);
+	case KEY_USAGE:
+		argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+		return 0;
+	case ARGP_KEY_INIT:
+		usage_capture(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* --- a command's line ----------------------------------------------------------------------- */
+
+struct line {
+	struct globals *g;
+	void *input;
+	struct words *words;
+};
+
+static error_t parse_line(int key, char *arg, struct argp_state *state)
+{
+	struct line *line = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[USAGE_OWN] = line->input;
+		state->child_inputs[USAGE_EVERYWHERE] = line->g;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (line->words)
+			return ARGP_ERR_UNKNOWN;
+		argp_error(state, "takes no argument '%s'", arg);
+		return EINVAL;
+	case ARGP_KEY_ARGS:
+		*line->words = (struct words) { state->argv + state->next,
+			state->argc - state->next };
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input,
+	struct words *words)
+{
+	static const struct argp globals = { .options = after_options,
+		.parser = parse_global };
+	const struct argp_child children[] = { [USAGE_OWN] = { .argp = argp },
+		[USAGE_EVERYWHERE] = { .argp = &globals }, {} };
+	const struct argp whole = { .parser = parse_line, .children = children };
+	struct line line = { g, input, words };
+
+	usage_parse(g, &whole, 0, argc, argv, &line);
+}
+
+/* --- before the command --------------------------------------------------------------------- */
+
+struct first {
+	struct globals *g;
+	struct first_words *words;
+};
+
+static error_t parse_first(int key, char *arg, struct argp_state *state)
+{
+	struct first *first = state->input;
+
+	switch (key) {
+	case 'V':
+		first->words->version = true;
+		return 0;
+	case 'h':
+	case '?':
+	case KEY_USAGE:
+		first->words->help = true;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_ARG:
+		first->words->command = state->next - 1;
+		state->next = state->argc;
+		return 0;
+	default:
+		state->input = first->g;
+		key = parse_global(key, arg, state);
+		state->input = first;
+		return key;
+	}
+}
+
+void cmd_parse_first(struct globals *g, int argc, char **argv, struct first_words *ret_first)
+{
+	static const struct argp argp = { .options = before_options, .parser = parse_first };
+	struct first first = { g, ret_first };
+
+	*ret_first = (struct first_words) {};
+	usage_parse(g, &argp, ARGP_IN_ORDER, argc, argv, &first);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Numbers on the command line. */
+#ifndef FUNCSNOOP_CLI_NUMBERS_H
+#define FUNCSNOOP_CLI_NUMBERS_H
+
+#include <argp.h>
+#include <stdint.h>
+
+/* A whole number from @min to @max. Leaves by argp_error(), which names @option, otherwise. */
+uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
+	uint64_t min, uint64_t max);
+
+/*
+ * -d SEC, -i SEC: "2", "0.5", or a duration with its unit, in ns: between 1 ms and 11 days.
+ * Leaves by argp_error(), which names @option, for anything else.
+ */
+uint64_t seconds_parse(struct argp_state *state, const char *option, const char *arg);
+
+#endif

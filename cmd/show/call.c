@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One call as text and as JSON: its arguments and its result by their types.
+#include <math.h>
+#include <stdio.h>
+
+#include "base/util.h"
+#include "show/call.h"
+
+#define UNTYPED_ARGS 6 /* of a function of which nothing is declared */
+
+/* --- one value ------------------------------------------------------------------------------ */
+
+/* What both forms write: @json quotes what is no number, and says null. */
+struct form {
+	struct out *o;
+	bool json;
+};
+
+static void write_unknown(const struct form *f)
+{
+	out_str(f->o, f->json ? "null" : "?");
+}
+
+static void write_word(const struct form *f, uint64_t v)
+{
+	if (f->json)
+		out_char(f->o, '"');
+	out_hex(f->o, v);
+	if (f->json)
+		out_char(f->o, '"');
+}
+
+static void write_pointer(const struct form *f, uint64_t v)
+{
+	if (v)
+		write_word(f, v);
+	else
+		out_str(f->o, f->json ? "null" : "NULL");
+}
+
+static void write_number(const struct form *f, const struct preset_value *v, int64_t n)
+{
+	if (v->kind == PRESET_BOOL)
+		out_str(f->o, n ? "true" : "false");
+	else if (v->is_signed)
+		out_i64(f->o, n);
+	else
+		out_u64(f->o, (uint64_t)n);
+}
+
+static void write_int(const struct form *f, const struct preset_value *v,
+	const struct type_codes *codes, uint64_t word)
+{
+	int64_t n = preset_value_int(v, word);
+	const struct type_code *code = type_code_find(codes, n);
+
+	if (!code)
+		write_number(f, v, n);
+	else if (f->json)
+		out_json(f->o, code->name, code->len);
+	else
+		out_escaped(f->o, code->name, code->len);
+}
+
+/* One that lies on the stack: rare, so it may take its time. */
+static void write_float(const struct form *f, uint32_t size, const uint64_t *words)
+{
+	long double big;
+	double d = NAN;
+	float single = 0;
+	char buf[40] = "";
+
+	if (size == sizeof(single)) {
+		memcpy(&single, words, sizeof(single));
+		d = single;
+	} else if (size == sizeof(d)) {
+		memcpy(&d, words, sizeof(d));
+	} else if (size == sizeof(big)) {
+		memcpy(&big, words, sizeof(big));
+		d = (double)big;
+	}
+	if (!isfinite(d)) {
+		out_str(f->o,
+			f->json            ? "null"
+				: isnan(d) ? "nan"
+				: d < 0    ? "-inf"
+					   : "inf");
+		return;
+	}
+	/* As few digits as tell it from its neighbours. */
+	for (int digits = 6; digits <= 17; digits++) {
+		snprintf(buf, sizeof(buf), "%.*g", digits, d);
+		if (size == sizeof(single) ? strtof(buf, NULL) == single
+					   : strtod(buf, NULL) == d)
+			break;
+	}
+	out_str(f->o, buf);
+}
+
+/* By its members, if they are known, each of @member bytes. */
+static void write_members(
+	const struct form *f, uint32_t size, uint32_t member, const uint64_t *words)
+{
+	unsigned int in_word = 8 / member, shift;
+
+	for (uint32_t i = 0; i < size / member; i++) {
+		shift = 64 - member * 8;
+		if (i)
+			out_char(f->o, ',');
+		out_u64(f->o,
+			words[i / in_word] >> i % in_word * member * 8 << shift >> shift);
+	}
+}
+
+/* By its words, the last one without what lies behind the structure. */
+static void write_words(
+	const struct form *f, uint32_t size, const uint64_t *words, unsigned int cnt)
+{
+	for (unsigned int i = 0; i < cnt; i++) {
+		uint32_t left = size - i * 8;
+
+		if (i)
+			out_char(f->o, ',');
+		write_word(f, left < 8 ? words[i] & ((1ULL << left * 8) - 1) : words[i]);
+	}
+}
+
+static void write_struct(const struct form *f, const struct preset_arg *a,
+	const uint64_t *words, unsigned int cnt)
+{
+	out_char(f->o, f->json ? '[' : '{');
+	if (a->member_size)
+		write_members(f, a->value.size, a->member_size, words);
+	else
+		write_words(f, a->value.size, words, cnt);
+	out_char(f->o, f->json ? ']' : '}');
+}
+
+/* Text of the traced process in quotes, so that what is its and what is ours can be told. */
+static void write_quoted(struct out *o, const char *str, size_t len, bool cut)
+{
+	size_t part;
+
+	out_char(o, '"');
+	for (; len; str += part, len -= part) {
+		part = strcspn(str, "\"\\");
+		part = part < len ? part : len;
+		out_escaped(o, str, part);
+		if (part == len)
+			break;
+		out_char(o, '\\');
+		out_char(o, str[part++]);
+	}
+	out_str(o, cut ? "\"..." : "\"");
+}
+
+/* Without the beginning of a UTF-8 character that the cut left. */
+static size_t whole_len(const char *str)
+{
+	size_t len = strlen(str), back = 1;
+
+	while (back <= 3 && back < len && (str[len - back] & 0xc0) == 0x80)
+		back++;
+	if (back > len || (unsigned char)str[len - back] < 0xc0)
+		return len;
+	if (back < ((unsigned char)str[len - back] < 0xe0                  ? 2U
+				   : (unsigned char)str[len - back] < 0xf0 ? 3U
+									   : 4U))
+		return len - back;
+	return len;
+}
+
+static void write_arg(const struct form *f, const struct call *c, size_t i)
+{
+	const struct preset_arg *a = &c->types->args[i];
+	const struct preset_value *v = &a->value;
+	bool cut = false;
+	const char *str;
+	unsigned int cnt;
+	const uint64_t *words = call_arg_at(c->types, i, &c->args, &cnt);
+
+	if (!words) {
+		write_unknown(f);
+		return;
+	}
+	if (a->place.by_ref) {
+		write_pointer(f, words[0]);
+		return;
+	}
+	/* Another's text may say anything; ours has as many words as it takes. */
+	if (v->size > cnt * sizeof(*words)) {
+		write_unknown(f);
+		return;
+	}
+	switch (v->kind) {
+	case PRESET_INT:
+	case PRESET_BOOL:
+		write_int(f, v, c->types->arg_codes[i], words[0]);
+		break;
+	case PRESET_STRING:
+		str = words[0] ? call_arg_string(c->types, i, &c->args, &cut) : NULL;
+		if (!str)
+			write_pointer(f, words[0]);
+		else if (f->json)
+			out_json(f->o, str, cut ? whole_len(str) : strlen(str));
+		else
+			write_quoted(f->o, str, cut ? whole_len(str) : strlen(str), cut);
+		break;
+	case PRESET_POINTER:
+	case PRESET_CLASS:
+		write_pointer(f, words[0]);
+		break;
+	case PRESET_STRUCT:
+		write_struct(f, a, words, cnt);
+		break;
+	case PRESET_FLOAT:
+		write_float(f, v->size, words);
+		break;
+	case PRESET_UNKNOWN:
+		write_word(f, words[0]);
+		break;
+	case PRESET_VOID:
+	case PRESET_COMPLEX:
+		write_unknown(f);
+	}
+}
+
+/* --- arguments ------------------------------------------------------------------------------ */
+
+static bool args_typed(const struct call *c)
+{
+	return c->types && c->types->has_args;
+}
+
+static void write_name(const struct form *f, const char *name, size_t i)
+{
+	if (f->json) {
+		out_char(f->o, '"');
+		if (*name) {
+			out_str(f->o, name);
+		} else {
+			out_str(f->o, "arg");
+			out_u64(f->o, i + 1);
+		}
+		out_str(f->o, "\":");
+	} else if (*name) {
+		out_str(f->o, name);
+		out_char(f->o, '=');
+	}
+}
+
+static void write_args(const struct form *f, const struct call *c)
+{
+	size_t cnt = args_typed(c) ? c->types->arg_cnt : UNTYPED_ARGS;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (i)
+			out_str(f->o, f->json ? "," : ", ");
+		write_name(f, args_typed(c) ? c->types->args[i].name : "", i);
+		if (args_typed(c))
+			write_arg(f, c, i);
+		else
+			write_word(f, c->args.reg[i]);
+	}
+}
+
+void call_args_text(struct out *o, const struct call *c)
+{
+	const struct form f = { .o = o };
+
+	if (c->has_args)
+		write_args(&f, c);
+	else
+		out_char(o, '?');
+}
+
+void call_args_json(struct out *o, const struct call *c)
+{
+	const struct form f = { .o = o, .json = true };
+
+	if (!c->has_args) {
+		out_str(o, "null");
+		return;
+	}
+	out_char(o, '{');
+	write_args(&f, c);
+	out_char(o, '}');
+}
+
+/* --- the result ----------------------------------------------------------------------------- */
+
+/* Of which the whole register is shown. */
+static const struct preset_value undeclared = {
+	.kind = PRESET_INT, .size = 8, .is_signed = true
+};
+
+static const struct preset_value *ret_type(const struct call *c)
+{
+	if (!c->types || !c->types->has_ret || c->types->ret.kind == PRESET_UNKNOWN)
+		return &undeclared;
+	return &c->types->ret;
+}
+
+static bool ret_is_pointer(const struct preset_value *v)
+{
+	return v->kind == PRESET_POINTER || v->kind == PRESET_STRING ||
+		v->kind == PRESET_CLASS;
+}
+
+/* Other registers than the first for integers are not kept. */
+static bool ret_is_seen(const struct call *c, const struct preset_value *v)
+{
+	return c->has_result &&
+		(v->kind == PRESET_INT || v->kind == PRESET_BOOL || ret_is_pointer(v));
+}
+
+static const struct type_code *ret_code(
+	const struct call *c, const struct preset_value *v)
+{
+	if (!c->types || v->kind != PRESET_INT || !ret_is_seen(c, v))
+		return NULL;
+	return type_code_find(c->types->ret_codes, preset_value_int(v, c->result));
+}
+
+void call_result_text(struct out *o, const struct call *c)
+{
+	const struct form f = { .o = o };
+	const struct preset_value *v = ret_type(c);
+	const struct type_code *code = ret_code(c, v);
+
+	if (v->kind == PRESET_VOID)
+		return;
+	if (!ret_is_seen(c, v))
+		write_unknown(&f);
+	else if (ret_is_pointer(v))
+		write_pointer(&f, c->result);
+	else if (v == &undeclared && c->result > INT32_MAX)
+		out_hex(o, c->result); /* a pointer, as likely as not */
+	else
+		write_number(&f, v, preset_value_int(v, c->result));
+	if (code) {
+		out_char(o, ' ');
+		out_escaped(o, code->name, code->len);
+	}
+}
+
+void call_result_json(struct out *o, const struct call *c)
+{
+	const struct form f = { .o = o, .json = true };
+	const struct preset_value *v = ret_type(c);
+	const struct type_code *code = ret_code(c, v);
+
+	out_str(o, "\"ret\":");
+	if (!ret_is_seen(c, v))
+		write_unknown(&f);
+	else if (ret_is_pointer(v))
+		write_pointer(&f, c->result);
+	else
+		write_number(&f, v, preset_value_int(v, c->result));
+	out_str(o, ",\"ret_name\":");
+	if (code)
+		out_json(o, code->name, code->len);
+	else
+		out_str(o, "null");
+}
+
+/* --- the call ------------------------------------------------------------------------------- */
+
+static void end_json(struct out *o, const struct call *c)
+{
+	out_char(o, ',');
+	call_result_json(o, c);
+	out_str(o, ",\"duration_ns\":");
+	if (c->timed)
+		out_u64(o, c->duration_ns);
+	else
+		out_str(o, "null");
+	out_str(o, c->slow ? ",\"slow\":true" : ",\"slow\":false");
+	out_str(o, c->failed ? ",\"failed\":true" : ",\"failed\":false");
+}
+
+void call_json(struct out *o, const struct call *c, enum call_form form)
+{
+	static const char *const heads[] = { [CALL_WHOLE] =
+						     "{\"type\":\"call\",\"ts_ns\":",
+		[CALL_ENTRY] = "{\"type\":\"entry\",\"ts_ns\":",
+		[CALL_EXIT] = "{\"type\":\"exit\",\"ts_ns\":" };
+	uint64_t later_ns = form == CALL_EXIT && c->timed ? c->duration_ns : 0;
+
+	out_str(o, heads[form]);
+	out_u64(o, c->start_ns + later_ns);
+	out_str(o, ",\"time\":\"");
+	out_time(o, c->start_realtime_ns + later_ns);
+	out_str(o, "\",\"group\":");
+	out_json(o, c->group, SIZE_MAX);
+	out_str(o, ",\"function\":");
+	out_json(o, c->function, SIZE_MAX);
+	out_str(o, ",\"pid\":");
+	out_u64(o, c->pid);
+	out_str(o, ",\"tid\":");
+	out_u64(o, c->tid);
+	out_str(o, ",\"comm\":");
+	out_json(o, c->comm, SIZE_MAX);
+	out_str(o, ",\"args\":");
+	call_args_json(o, c);
+	if (form != CALL_ENTRY)
+		end_json(o, c);
+	out_str(o, ",\"cookie\":");
+	out_u64(o, c->fn);
+	out_char(o, '}');
+}
+
+void call_of_slow(const struct group *g, const struct types *types,
+	const struct stats_slow *slow, struct call *ret_call)
+{
+	*ret_call = (struct call) {
+		.group = group_info(g).name,
+		.function = group_func_name(g, slow->fn),
+		.fn = slow->fn,
+		.pid = slow->pid,
+		.tid = slow->tid,
+		.comm = slow->comm,
+		.start_ns = slow->start_ns,
+		.start_realtime_ns = slow->start_realtime_ns,
+		.duration_ns = slow->duration_ns,
+		.types = types_of(types, slow->fn),
+		.args = { .reg = slow->reg, .stack = slow->stack, .str = slow->str },
+		.result = slow->result,
+		.has_args = slow->has_args,
+		.has_result = slow->has_result,
+		.timed = true,
+		.slow = true,
+		.failed = slow->failed,
+	};
+}

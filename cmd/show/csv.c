@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Comma-separated values by RFC 4180: plain numbers, a header, lines that end in CR LF.
+#include <errno.h>
+#include <string.h>
+
+#include "show/stats_grid.h"
+#include "show/stats_report.h"
+
+/* A path may be of any bytes, and a table of values ends on terminals, too. */
+void csv_field(FILE *f, const char *raw)
+{
+	_cleanup_free_ char *safe = text_escape(raw);
+	const char *text = safe ? safe : "";
+
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		fputs(text, f);
+		return;
+	}
+	fputc('"', f);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', f);
+		fputc(*text, f);
+	}
+	fputc('"', f);
+}
+
+static void print_cell(const struct cell *cell, FILE *f)
+{
+	char buf[TEXT_NUM_LEN];
+
+	switch (cell->type) {
+	case CELL_TEXT:
+		csv_field(f, cell->text);
+		break;
+	case CELL_COUNT:
+	case CELL_NS:
+		fprintf(f, "%llu", (unsigned long long)cell->n);
+		break;
+	case CELL_NUMBER:
+		fprintf(f, "%lld", (long long)cell->n);
+		break;
+	case CELL_PERCENT:
+	case CELL_CHANGE:
+		fprintf(f, "%.3f", cell->x);
+		break;
+	case CELL_RATE:
+		fprintf(f, "%.*f", rate_digits(cell->x), cell->x);
+		break;
+	case CELL_TIME:
+		fputs(text_time(cell->n, buf), f);
+		break;
+	case CELL_NONE:
+		break;
+	}
+}
+
+void csv_header(
+	const struct grid_column *columns, size_t cnt, const char *prefix, FILE *f)
+{
+	fputs(prefix, f);
+	for (size_t c = 0; c < cnt; c++)
+		if (columns[c].where != GRID_TABLE)
+			fprintf(f, ",%s", columns[c].key);
+	fputs("\r\n", f);
+}
+
+int csv_rows(const struct grid *grid, const char *prefix, FILE *f)
+{
+	size_t cnt = grid->cell_cnt - grid->total_rows * grid->column_cnt;
+
+	if (grid->failed)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++) {
+		size_t c = i % grid->column_cnt;
+
+		if (!c)
+			fputs(prefix, f);
+		if (grid->columns[c].where != GRID_TABLE) {
+			fputc(',', f);
+			print_cell(&grid->cells[i], f);
+		}
+		if (c + 1 == grid->column_cnt)
+			fputs("\r\n", f);
+	}
+	return 0;
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Formats that show a view: the table for readers, CSV, and the JSON document.
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "show/json_stats.h"
+#include "show/message.h"
+#include "show/stats_view.h"
+
+/* --- the table ------------------------------------------------------------------------------ */
+
+static void print_head(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	bool of_calls =
+		r->view != VIEW_ERRORS && r->view != VIEW_SLOW && r->view != VIEW_DIFF;
+	uint64_t calls = stats_all_calls(rg->s);
+	char when[TEXT_NUM_LEN], rate[TEXT_NUM_LEN];
+	double per_s;
+
+	if (r->timestamps)
+		fprintf(f, "%s ", text_time(r->time_ns, when));
+	if (r->interval_ns)
+		fprintf(f, "%s in %s", group_info(rg->s->group).name,
+			text_duration(r->interval_ns, when));
+	else if (rg->diff)
+		fprintf(f, "%s since %s, compared", group_info(rg->s->group).name,
+			text_time(rg->s->since_ns, when));
+	else
+		fprintf(f, "%s since %s", group_info(rg->s->group).name,
+			text_time(rg->s->since_ns, when));
+	if (of_calls && calls && report_rate(rg, calls, &per_s))
+		fprintf(f, ", %s calls/s", grid_rate(per_s, rate));
+	fputc('\n', f);
+}
+
+/* Why nothing was counted: nobody has the library, or those who do have not called. */
+static void explain_empty(const struct stats *s, FILE *f)
+{
+	char when[TEXT_NUM_LEN];
+
+	fprintf(f, "attached since %s\n", text_time(s->attached_ns, when));
+	for (uint32_t i = 0; i < group_info(s->group).lib_cnt; i++) {
+		_cleanup_free_ char *path = text_escape(group_lib(s->group, i));
+		size_t cnt = 0;
+		pid_t pid = 0;
+		int code = group_lib_mappers(s->group, i, &cnt, &pid, NULL);
+
+		if (!path)
+			continue;
+		if (group_lib_stale(s->group, i))
+			fprintf(f, "%s is another file now: attach again\n", path);
+		else if (!code && !cnt)
+			fprintf(f, "no process maps %s\n", path);
+		else if (!code && cnt == 1)
+			fprintf(f, "process %d maps %s and has not called\n", pid, path);
+		else if (!code)
+			fprintf(f, "%zu processes map %s and have not called\n", cnt,
+				path);
+	}
+}
+
+/* What the programs take; an estimate is marked as one. */
+static void print_cost(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	bool estimate = rg->cost.source == COST_CALIBRATED;
+	char cost[TEXT_NUM_LEN], share[TEXT_NUM_LEN] = "";
+
+	if (rg->cost.source == COST_UNKNOWN) {
+		/* Root alone keeps figures, and reads them. */
+		if (!r->interval_ns && r->view != VIEW_RATES)
+			fprintf(f, "cost: not known%s\n",
+				geteuid() ? ""
+					  : "; 'funcsnoop feature --calibrate' helps");
+		return;
+	}
+	if (rg->cost.ns_per_s >= 100000)
+		snprintf(share, sizeof(share), ", %.3g %% of a CPU",
+			rg->cost.ns_per_s / 1e7);
+	fprintf(f, "cost: %s%s/s%s%s; %s\n", estimate ? "~" : "",
+		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now",
+		share,
+		estimate ? "estimated from 'feature --calibrate'"
+			 : "counted by the kernel, without traps");
+}
+
+/* What is not in the table's columns. */
+static void print_foot(const struct report_group *rg, FILE *f)
+{
+	uint64_t in_flight = 0, abandoned = 0;
+	const char *name = group_info(rg->s->group).name;
+
+	for (size_t i = 0; i < rg->s->func_cnt; i++) {
+		in_flight += rg->s->funcs[i].in_flight;
+		abandoned += rg->s->funcs[i].abandoned;
+	}
+	if (in_flight)
+		fprintf(f,
+			"in flight: %llu calls; 'funcsnoop list inflight %s' shows them\n",
+			(unsigned long long)in_flight, name);
+	if (abandoned)
+		fprintf(f, "abandoned: %llu calls can't return any more\n",
+			(unsigned long long)abandoned);
+}
+
+/* On stderr, but within the frame of --watch. */
+__attribute__((format(printf, 3, 4))) static void note(
+	const struct report *r, FILE *f, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (r->view == VIEW_RATES)
+		fprintf(f, "%s\n", text);
+	else
+		cmd_note(r->g, "%s", text);
+}
+
+/* What makes a number doubtful. */
+static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	const struct stats *s = rg->s;
+	uint64_t no_slot = 0, unmatched = 0, sampled = 0;
+	uint32_t sample = group_info(s->group).sample;
+
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		no_slot += s->funcs[i].no_slot;
+		unmatched += s->funcs[i].unmatched;
+		sampled += s->funcs[i].sampled_out;
+	}
+	if (sampled)
+		note(r, f, "one call of %u is timed: times and errors are of these",
+			sample);
+	if (no_slot)
+		note(r, f, "%llu calls were counted but not timed: too many in flight",
+			(unsigned long long)no_slot);
+	if (unmatched)
+		note(r, f,
+			"%llu returns without their call: it began before, or in a parent",
+			(unsigned long long)unmatched);
+	if (s->lost_codes)
+		note(r, f, "%llu failed calls are missing by return code: too many codes",
+			(unsigned long long)s->lost_codes);
+	if (s->lost_processes)
+		note(r, f, "%llu calls are missing by process: too many processes",
+			(unsigned long long)s->lost_processes);
+	if (s->lost_slow && rg->slow)
+		note(r, f, "%llu older slow calls were pushed out by newer ones",
+			(unsigned long long)s->lost_slow);
+}
+
+static int table_group(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	const struct view *view = view_get(r->view);
+	_cleanup_grid_ struct grid grid = {
+		.columns = view->columns,
+		.column_cnt = view->column_cnt,
+	};
+	int code = 0;
+
+	print_head(r, rg, f);
+	view->fill(&grid, r, rg);
+	if (grid.failed)
+		return -ENOMEM;
+	if (!grid.row_cnt) {
+		fprintf(f, "%s\n", view->none);
+		if (!rg->func_cnt && !r->interval_ns)
+			explain_empty(rg->whole, f);
+	} else if (view->text) {
+		view->text(r, rg, f);
+	} else {
+		code = grid_print(&grid, r->g, r->plain, f);
+	}
+	if (r->view == VIEW_FUNCTION)
+		print_foot(rg, f);
+	if (grid.row_cnt && (r->view == VIEW_FUNCTION || r->view == VIEW_RATES))
+		print_cost(r, rg, f);
+	print_health(r, rg, f);
+	return code;
+}
+
+static int print_table(const struct report *r, FILE *f)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < r->cnt; i++) {
+		if (i || !r->first)
+			fputc('\n', f);
+		code = table_group(r, &r->group[i], f);
+	}
+	return code;
+}
+
+const struct stats_format format_table = { "table", false, true, print_table };
+
+/* --- CSV ------------------------------------------------------------------------------------ */
+
+static int print_csv(const struct report *r, FILE *f)
+{
+	const struct view *view = view_get(r->view);
+	char prefix[TEXT_NUM_LEN * 3], when[TEXT_NUM_LEN];
+	int code = 0;
+
+	if (r->first)
+		csv_header(view->columns, view->column_cnt, "time,group", f);
+	for (size_t i = 0; !code && i < r->cnt; i++) {
+		_cleanup_grid_ struct grid grid = {
+			.columns = view->columns,
+			.column_cnt = view->column_cnt,
+		};
+
+		view->fill(&grid, r, &r->group[i]);
+		/* A group's name needs no quotes. */
+		snprintf(prefix, sizeof(prefix), "%s,%s", text_time(r->time_ns, when),
+			group_info(r->group[i].s->group).name);
+		code = csv_rows(&grid, prefix, f);
+	}
+	return code;
+}
+
+const struct stats_format format_csv = { "csv", false, true, print_csv };
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+/* The statistics of many functions: not as one document in memory. */
+static int write_groups(const struct report *r, FILE *f)
+{
+	int code = 0;
+
+	fputc('[', f);
+	for (size_t i = 0; !code && i < r->cnt; i++) {
+		const struct report_group *rg = &r->group[i];
+
+		if (i)
+			fputc(',', f);
+		code = json_write_stats(rg, f);
+	}
+	fputs("]\n", f);
+	return code;
+}
+
+static int print_json(const struct report *r, FILE *f)
+{
+	struct json_object *doc;
+
+	if (r->view != VIEW_DIFF && !r->g->pretty)
+		return write_groups(r, f);
+	doc = json_array();
+
+	for (size_t i = 0; i < r->cnt; i++) {
+		const struct report_group *rg = &r->group[i];
+
+		if (r->view == VIEW_DIFF)
+			json_add_diff(doc, rg);
+		else
+			json_add_stats(doc, rg);
+	}
+	return json_write(r->g, doc, f);
+}
+
+const struct stats_format format_json = { "json", false, true, print_json };

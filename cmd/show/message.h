@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What went wrong, in one form on stderr and, with --json, on stdout. */
+#ifndef FUNCSNOOP_SHOW_MESSAGE_H
+#define FUNCSNOOP_SHOW_MESSAGE_H
+
+#include "base/err.h"
+#include "show/globals.h"
+
+/* Prints "funcsnoop COMMAND: what: cause" and its hint, on stderr. */
+void cmd_show_error(const struct globals *g, const struct err *err);
+
+/* The same, and with --json {"error"}; EXIT_FAILED. */
+int cmd_fail(const struct globals *g, const struct err *err);
+
+/* The same for a message of the command's own; wrong usage gives EXIT_USAGE. */
+__attribute__((format(printf, 2, 3))) int cmd_usage(const struct globals *g, const char *fmt,
+	...);
+
+/* A remark on stderr, "funcsnoop COMMAND: text"; not with --quiet. */
+__attribute__((format(printf, 2, 3))) void cmd_note(const struct globals *g, const char *fmt,
+	...);
+
+#endif

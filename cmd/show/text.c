@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Tables and numbers as people read them.
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/util.h"
+#include "group/group.h"
+#include "show/text.h"
+
+bool text_color(const struct globals *g)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (g->color != COLOR_AUTO)
+		return g->color == COLOR_ALWAYS;
+	return !(no && *no) && !(term && !strcmp(term, "dumb")) && isatty(STDOUT_FILENO);
+}
+
+unsigned int text_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		return 0;
+	return size.ws_col;
+}
+
+char *text_escape(const char *str)
+{
+	struct out o = {};
+
+	out_escaped(&o, str, SIZE_MAX);
+	out_char(&o, '\0');
+	if (o.failed)
+		out_done(&o);
+	return o.buf;
+}
+
+const char *text_duration(uint64_t ns, char buf[TEXT_NUM_LEN])
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	double value = ns;
+	int unit = 0;
+
+	while (unit < 3 && value >= 999.5) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(buf, TEXT_NUM_LEN, "%.*f %s",
+		unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value, units[unit]);
+	return buf;
+}
+
+const char *text_time(uint64_t realtime_ns, char buf[TEXT_NUM_LEN])
+{
+	time_t t = realtime_ns / 1000000000ULL;
+	struct tm tm;
+
+	gmtime_r(&t, &tm);
+	strftime(buf, TEXT_NUM_LEN, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return buf;
+}
+
+const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN])
+{
+	static const char *const units[] = { "B", "kB", "MB", "GB" };
+	double value = bytes;
+	int unit = 0;
+
+	while (unit < 3 && value >= 1000) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(buf, TEXT_NUM_LEN, "%.*f %s", unit && value < 100 ? 1 : 0, value, units[unit]);
+	return buf;
+}
+
+const char *text_exit(unsigned int exit)
+{
+	static const char *const names[] = { "none", "return", "ret", "same" };
+
+	return exit < ARRAY_SIZE(names) ? names[exit] : "unknown";
+}
+
+const char *text_exits(unsigned int mask, char *buf, size_t size)
+{
+	static const unsigned int order[] = { GROUP_EXIT_RETURN, GROUP_EXIT_RET,
+		GROUP_EXIT_SAME, GROUP_EXIT_NONE };
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(order) && len < size; i++)
+		if (mask & 1U << order[i])
+			len += snprintf(buf + len, size - len, "%s%s", len ? "+" : "",
+				text_exit(order[i]));
+	return buf;
+}
+
+/* --- tables --------------------------------------------------------------------------------- */
+
+struct table {
+	const struct table_column *columns;
+	size_t column_cnt;
+	char **cells; /* row by row */
+	size_t cell_cnt;
+	const char **marks; /* of rows */
+	size_t row_cnt;
+	bool failed; /* memory ran out: nothing is printed but an error */
+	bool wide;
+};
+
+struct table *table_new(const struct table_column *columns, size_t cnt)
+{
+	struct table *t = calloc(1, sizeof(*t));
+
+	if (t) {
+		t->columns = columns;
+		t->column_cnt = cnt;
+	}
+	return t;
+}
+
+static void table_row(struct table *t)
+{
+	const char **marks = array_grow(t->marks, t->row_cnt, sizeof(*marks));
+
+	t->failed |= !marks;
+	if (!marks)
+		return;
+	t->marks = marks;
+	t->marks[t->row_cnt++] = NULL;
+}
+
+void table_cell(struct table *t, const char *fmt, ...)
+{
+	_cleanup_free_ char *raw = NULL;
+	char **cells;
+	va_list ap;
+	int len;
+
+	if (!t || t->failed)
+		return;
+	if (t->cell_cnt % t->column_cnt == 0)
+		table_row(t);
+	va_start(ap, fmt);
+	len = vasprintf(&raw, fmt, ap);
+	va_end(ap);
+	cells = array_grow(t->cells, t->cell_cnt, sizeof(*cells));
+	if (len < 0)
+		raw = NULL;
+	if (cells)
+		t->cells = cells;
+	if (!raw || !cells) {
+		t->failed = true;
+		return;
+	}
+	t->cells[t->cell_cnt] = text_escape(raw);
+	t->failed |= !t->cells[t->cell_cnt++];
+}
+
+void table_mark(struct table *t, const char *sgr)
+{
+	if (t && t->row_cnt)
+		t->marks[t->row_cnt - 1] = sgr;
+}
+
+void table_wide(struct table *t)
+{
+	if (t)
+		t->wide = true;
+}
+
+/* Columns that a string takes: characters, of which each takes one here. */
+static size_t columns_of(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += (*s & 0xc0) != 0x80;
+	return n;
+}
+
+static void print_cell(const struct table *t, size_t column, const char *s, size_t width,
+	FILE *f)
+{
+	size_t has = columns_of(s), shown = has < width ? has : width;
+	bool last = column + 1 == t->column_cnt;
+
+	if (t->columns[column].align == TABLE_RIGHT)
+		for (size_t i = shown; i < width; i++)
+			fputc(' ', f);
+	if (has > width && width > 1) {
+		/* The end of a path or a C++ name tells more than its beginning. */
+		size_t skip = has - width + 1;
+
+		while (skip) {
+			s++;
+			skip -= (*s & 0xc0) != 0x80;
+		}
+		fputs("\xe2\x80\xa6", f);
+	}
+	fputs(s, f);
+	if (t->columns[column].align == TABLE_LEFT && !last)
+		for (size_t i = shown; i < width; i++)
+			fputc(' ', f);
+	if (!last)
+		fputs("  ", f);
+}
+
+/* Widths that fit the terminal: elastic columns give way. */
+static void table_widths(const struct table *t, size_t *width)
+{
+	size_t total = 0, elastic = 0, limit = t->wide ? 0 : text_width(), wide, n;
+
+	for (size_t c = 0; c < t->column_cnt; c++) {
+		width[c] = columns_of(t->columns[c].name);
+		for (size_t i = c; i < t->cell_cnt; i += t->column_cnt) {
+			n = columns_of(t->cells[i]);
+			if (n > width[c])
+				width[c] = n;
+		}
+		total += width[c] + (c ? 2 : 0);
+		elastic += t->columns[c].elastic;
+	}
+	while (limit && elastic && total > limit) {
+		wide = t->column_cnt;
+		for (size_t c = 0; c < t->column_cnt; c++)
+			if (t->columns[c].elastic &&
+				(wide == t->column_cnt || width[c] > width[wide]))
+				wide = c;
+		if (width[wide] <= 12)
+			break;
+		width[wide]--;
+		total--;
+	}
+}
+
+void table_print(const struct table *t, const struct globals *g, FILE *f)
+{
+	bool color = text_color(g);
+	size_t *width;
+
+	if (!t || t->failed)
+		return;
+	width = calloc(t->column_cnt, sizeof(*width));
+	if (!width)
+		return;
+	table_widths(t, width);
+	if (color)
+		fputs("\033[1m", f);
+	for (size_t c = 0; c < t->column_cnt; c++)
+		print_cell(t, c, t->columns[c].name, width[c], f);
+	fputs(color ? "\033[0m\n" : "\n", f);
+	for (size_t i = 0; i < t->cell_cnt; i++) {
+		const char *mark = color ? t->marks[i / t->column_cnt] : NULL;
+		size_t c = i % t->column_cnt;
+
+		if (mark && !c)
+			fprintf(f, "\033[%sm", mark);
+		print_cell(t, c, t->cells[i], width[c], f);
+		if (c + 1 == t->column_cnt)
+			fputs(mark ? "\033[0m\n" : "\n", f);
+	}
+	free(width);
+}
+
+void table_free(struct table *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->cell_cnt; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	free(t->marks);
+	free(t);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// From a target to pinned links: ends first, then entries, then the switch, then the name.
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "attach/attach.h"
+#include "attach/describe.h"
+#include "attach/engine.h"
+#include "attach/probes.h"
+#include "base/apart.h"
+#include "base/util.h"
+#include "proc/caps.h"
+
+static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct err *err)
+{
+	int code;
+
+	if (asked == LINK_AUTO)
+		return link_mode_best(ret_mode, err);
+	code = link_mode_probe(asked);
+	if (code == -EPERM) {
+		err_sys(err, code, "cannot load programs into the kernel");
+		return caps_hint(code, CAPS_ATTACH, err);
+	}
+	if (code) {
+		err_set(err, -EOPNOTSUPP, "this kernel has no %s links", link_mode_name(asked));
+		return err_hint(err, "without --link the best that it has is used");
+	}
+	*ret_mode = asked;
+	return 0;
+}
+
+static int check_absent(const struct bpffs *fs, const char *name, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (bpffs_open_group(fs, name, &fd, NULL))
+		return 0;
+	err_set(err, -EEXIST, "group '%s' is attached already", name);
+	return err_hint(err, "--replace takes its place, --name pins under another name");
+}
+
+#define LINK_PIDS_MAX 16 /* above that, one link for all and the filter in the program */
+
+/*
+ * Whether processes that are not asked for are to have no breakpoints: a link for each
+ * process. The programs filter all the same, as children share their parent's.
+ */
+static bool link_by_pid(const struct attach_opts *opts, enum link_mode mode)
+{
+	size_t cnt = opts->filter.pid_cnt;
+
+	return cnt && cnt <= LINK_PIDS_MAX && (mode == LINK_PERF || link_multi_pid_works());
+}
+
+static size_t link_cnt(const struct attach_opts *opts, bool by_pid)
+{
+	return by_pid ? opts->filter.pid_cnt : 1;
+}
+
+static void fill_meta(struct fsn_meta *meta, const struct target *t,
+	const struct attach_opts *opts, const struct engine *e, size_t probe_cnt,
+	bool by_pid)
+{
+	meta->layout = FSN_LAYOUT;
+	meta->links = engine_links(e);
+	meta->attached_ns = clock_ns(CLOCK_REALTIME);
+	meta->fn_cnt = t->probed_cnt;
+	meta->timed_cnt = t->timed_cnt;
+	meta->lib_cnt = t->lib_cnt;
+	meta->stat_shards = engine_stat_shards(e);
+	meta->hist_shards = engine_hist_shards(e);
+	meta->probes = probe_cnt;
+	meta->sample = opts->sample;
+	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
+			(by_pid ? FSN_OPT_LINK_PID : 0);
+	snprintf(meta->name, sizeof(meta->name), "%s", t->name);
+	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
+}
+
+struct progress {
+	const struct attach_opts *opts;
+	const char *what;
+	size_t before, total;
+};
+
+static void on_progress(size_t done, size_t total, void *arg)
+{
+	const struct progress *p = arg;
+
+	if (p->opts->progress && !apart_stop())
+		p->opts->progress(p->what, p->before + done, p->total ? p->total : total,
+			p->opts->progress_arg);
+}
+
+/* One list of probes: a link for all processes, or one for each that is asked for. */
+static int attach_list(struct engine *e, const struct probe_list *list,
+	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
+	struct err *err)
+{
+	for (size_t i = 0; i < link_cnt(opts, by_pid); i++) {
+		pid_t pid = by_pid ? opts->filter.pids[i] : 0;
+		int code = engine_attach(e, list->prog, &list->probes, pid, dir_fd,
+			on_progress, progress, err);
+
+		if (code == -ESRCH)
+			err_set(err, code, "there is no process %d", pid);
+		if (code)
+			return by_pid ? code : err_wrap(err, "%s", list->path);
+		progress->before += list->probes.cnt;
+	}
+	return 0;
+}
+
+static int attach_all(struct engine *e, const struct probes *probes,
+	const struct attach_opts *opts, bool by_pid, int dir_fd, struct err *err)
+{
+	struct progress progress = { opts, "attached", 0,
+		probes->total * link_cnt(opts, by_pid) };
+	int code = 0;
+
+	for (size_t i = 0; !code && i < probes->jump_cnt; i++)
+		code = engine_set_jump(e, i, &probes->jumps[i], err);
+	/* In the order of enum engine_prog: an end is watched before a call can begin. */
+	for (size_t i = 0; !code && i < probes->list_cnt; i++)
+		code = attach_list(e, &probes->lists[i], opts, by_pid, dir_fd, &progress, err);
+	return code;
+}
+
+/* Everything in GROUP~, working, without a name yet. */
+static int build(const struct target *t, const struct attach_opts *opts, int dir_fd,
+	struct attach_report *ret_report, struct err *err)
+{
+	__cleanup(description_done) struct description desc = {};
+	__cleanup(probes_done) struct probes probes = {};
+	_cleanup_engine_ struct engine *e = NULL;
+	struct fsn_meta meta = {};
+	struct engine_spec spec = {
+		.fn_cnt = t->probed_cnt,
+		.timed_cnt = t->timed_cnt,
+		.lib_cnt = t->lib_cnt,
+		.processes = opts->processes,
+		.sample = opts->sample,
+	};
+	bool by_pid;
+	int code;
+
+	code = choose_mode(opts->link, &spec.mode, err);
+	if (!code)
+		code = description_new(t, &desc, err);
+	if (!code)
+		code = probes_new(t, spec.mode, &probes, err);
+	if (code)
+		return code;
+	spec.text_bytes = desc.text.len;
+	spec.has_more = desc.has_more;
+	spec.jump_cnt = probes.jump_cnt;
+	for (size_t i = 0; i < probes.list_cnt; i++)
+		if (probes.lists[i].probes.cnt)
+			spec.progs |= 1U << probes.lists[i].prog;
+	by_pid = link_by_pid(opts, spec.mode);
+	code = engine_new(&spec, &e, err);
+	if (!code)
+		code = engine_set_filter(e, &opts->filter, err);
+	if (!code)
+		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
+	if (code)
+		return code;
+	fill_meta(&meta, t, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
+	code = description_write(&desc, t, e, &meta, err);
+	if (!code)
+		code = engine_pin_maps(e, dir_fd, err);
+	if (code)
+		return code;
+	engine_arm(e, meta.attached_ns, desc.save_args);
+	ret_report->links = meta.links;
+	ret_report->probe_cnt = meta.probes;
+	return 0;
+}
+
+int attach_choose_link(struct attach_opts *opts, struct err *err)
+{
+	return choose_mode(opts->link, &opts->link, err);
+}
+
+struct making {
+	const struct target *target;
+	const struct attach_opts *opts;
+	struct bpffs *fs;
+	int dir_fd;
+	struct attach_report report;
+	struct err err;
+};
+
+/*
+ * Runs apart: a link that is not made to its end leaves breakpoints. Whoever dies waiting
+ * for it has no group, or a whole one, and nothing that is left to others.
+ */
+static void make_group(void *arg)
+{
+	struct making *m = arg;
+	struct progress removing = { .opts = m->opts, .what = "detached" };
+	struct err err = {};
+	int code = build(m->target, m->opts, m->dir_fd, &m->report, &err);
+
+	if (!code)
+		code = access_grant(m->fs, m->dir_fd, &m->opts->access, &err);
+	if (!code && apart_stop())
+		code = err_sys(&err, -EINTR, "cannot attach");
+	if (!code)
+		code = bpffs_publish(m->fs, m->target->name, m->opts->replace, &err);
+	m->err = err;
+	/* What is staged now is a failed group or a replaced one. */
+	if (code || m->opts->replace)
+		bpffs_remove(m->fs, m->target->name, on_progress, &removing, NULL);
+}
+
+int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+	struct attach_report *ret_report, struct err *err)
+{
+	_cleanup_close_ int dir_fd = -1;
+	struct making *m;
+	int code;
+
+	code = bpffs_lock(fs, err);
+	if (!code && !opts->replace)
+		code = check_absent(fs, t->name, err);
+	if (!code)
+		code = bpffs_stage(fs, t->name, &dir_fd, err);
+	if (code)
+		return code;
+	m = apart_alloc(sizeof(*m));
+	if (!m) {
+		code = err_sys(err, -errno, "cannot attach");
+	} else {
+		*m = (struct making) { t, opts, fs, dir_fd, {}, {} };
+		err_sys(&m->err, -EINTR, "cannot attach"); /* until it is known better */
+		apart_run(make_group, m, NULL, NULL);
+		code = m->err.code;
+		if (code)
+			*err = m->err;
+		else
+			*ret_report = m->report;
+		apart_free(m, sizeof(*m));
+	}
+	if (code)
+		bpffs_remove(fs, t->name, NULL, NULL, NULL);
+	return code;
+}
+
+int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+	int (*measure)(void *arg), void *arg, struct err *err)
+{
+	_cleanup_close_ int dir_fd = -1;
+	struct attach_report report;
+	int code;
+
+	code = bpffs_lock(fs, err);
+	if (!code)
+		code = bpffs_stage(fs, t->name, &dir_fd, err);
+	if (code)
+		return code;
+	code = build(t, opts, dir_fd, &report, err);
+	if (!code)
+		code = measure(arg);
+	bpffs_remove(fs, t->name, NULL, NULL, NULL);
+	return code;
+}

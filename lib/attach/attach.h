@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making a group real: programs loaded, links and maps pinned, all or nothing. */
+#ifndef FUNCSNOOP_ATTACH_ATTACH_H
+#define FUNCSNOOP_ATTACH_ATTACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "group/access.h"
+#include "group/filter.h"
+#include "kernel/link.h"
+#include "pins/bpffs.h"
+#include "target/draft.h"
+
+struct attach_opts {
+	enum link_mode link;
+	bool processes;   /* statistics per process */
+	uint32_t sample;  /* time one call of so many; 0 and 1: all */
+	struct filter filter; /* only these calls count */
+	struct access access; /* who may read the counters */
+	bool replace;     /* take the place of a group of that name */
+	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
+	void (*progress)(const char *what, size_t done, size_t total, void *arg);
+	void *progress_arg;
+};
+
+struct attach_report {
+	unsigned int links; /* mask of enum link_mode */
+	size_t probe_cnt;
+};
+
+/*
+ * Replaces LINK_AUTO by the best kind of link that there is. Fails as attach_target() would
+ * for want of privilege or of a link, before anything has been made.
+ */
+_must_check_ int attach_choose_link(struct attach_opts *opts, struct err *err);
+
+/*
+ * Attaches @t as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless
+ * .replace), -EPERM without privilege, -EOPNOTSUPP when the kernel lacks the kind of link,
+ * -EBUSY when the lock is held too long. On failure nothing is left behind.
+ */
+int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+	struct attach_report *ret_report, struct err *err);
+
+/*
+ * Attaches @t without giving it a name, calls @measure, and removes it again. Its result is
+ * that of @measure, or an error as above.
+ */
+int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+	int (*measure)(void *arg), void *arg, struct err *err);
+
+#endif

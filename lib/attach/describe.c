@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Turning a target into the records that later commands read.
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "attach/describe.h"
+#include "group/types.h"
+
+_Static_assert(
+	(int)FSN_JUDGE_NONZERO == PRESET_JUDGE_NONZERO, "judges are numbered alike");
+_Static_assert(
+	(int)FSN_JUDGE_NEGATIVE == PRESET_JUDGE_NEGATIVE, "judges are numbered alike");
+_Static_assert((int)FSN_JUDGE_NULL == PRESET_JUDGE_NULL, "judges are numbered alike");
+_Static_assert(FSN_OK_CODES >= PRESET_OK_MAX, "all codes that are no error fit");
+_Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
+_Static_assert(sizeof(struct fsn_set) == 256, "four cache lines");
+
+/* The other names of @f, a newline behind each. */
+static int describe_aliases(struct description *d, const struct target_func *f,
+	unsigned int *ret_offset, struct err *err)
+{
+	_cleanup_free_ char *names = NULL;
+	const char *alias;
+	size_t len = 0;
+
+	for (size_t i = 0; (alias = target_func_alias(f, i)); i++) {
+		size_t n = strlen(alias);
+		char *grown = realloc(names, len + n + 2);
+
+		if (!grown)
+			return err_sys(err, -ENOMEM, "cannot describe the group");
+		names = grown;
+		memcpy(names + len, alias, n);
+		len += n;
+		names[len++] = '\n';
+		names[len] = '\0';
+	}
+	return text_add(&d->text, names, ret_offset, err);
+}
+
+static int describe_func(struct description *d, const struct target_func *f,
+	struct fsn_func *func, struct err *err)
+{
+	const struct {
+		const char *str;
+		unsigned int *offset;
+	} strings[] = {
+		{ f->name, &func->name },
+		{ f->symbol, &func->symbol },
+		{ f->demangled, &func->demangled },
+		{ f->plan.insn, &func->insn },
+		{ f->plan.site_why, &func->site_why },
+		{ f->plan.exit_why, &func->exit_why },
+	};
+	int code = 0;
+
+	snprintf(func->label, sizeof(func->label), "%.*s", FSN_LABEL_LEN - 1, f->name);
+	func->offset = f->offset;
+	func->site_offset = f->site_offset;
+	func->lib = f->lib_index;
+	func->exit = target_func_shown(f).exit;
+	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
+		code = text_add(&d->text, strings[i].str, strings[i].offset, err);
+	if (!code)
+		code = describe_aliases(d, f, &func->aliases, err);
+	if (!code && f->preset)
+		code = types_write_ret(&d->text, f->preset, &func->ret, err);
+	if (!code && f->preset)
+		code = types_write_args(&d->text, f->preset, &func->args, err);
+	return code;
+}
+
+/* Where the text of argument @i is to be found: 0 for none. */
+static unsigned char string_place(const struct preset_arg *args, int i)
+{
+	if (i < 0)
+		return 0;
+	if (args[i].place.where == PRESET_STACK)
+		return FSN_STR_STACK + args[i].place.index;
+	return 1 + args[i].place.index;
+}
+
+static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
+{
+	struct types_kept kept = types_kept(pf->args, pf->arg_cnt);
+
+	conf->stack_cnt = kept.stack_cnt;
+	for (int i = 0; i < FSN_STRINGS; i++)
+		conf->str[i] = string_place(pf->args, kept.strings[i]);
+}
+
+static void describe_conf(const struct target_func *f, struct fsn_conf *conf)
+{
+	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
+	/* Counting alone steps over code that writes argument registers. */
+	conf->no_args = f->plan.exit == PLAN_EXIT_NONE && f->site_offset != f->offset;
+	if (!f->preset)
+		return;
+	describe_kept(f->preset, conf);
+	conf->judge = f->preset->judge.kind;
+	conf->width = f->preset->judge.width;
+	conf->ok_cnt = f->preset->judge.ok_cnt;
+	for (int i = 0; i < conf->ok_cnt; i++)
+		conf->ok[i] = f->preset->judge.ok[i];
+}
+
+static int describe_lib(struct description *d, const struct lib_file *lib,
+	struct fsn_lib *ret_lib, struct err *err)
+{
+	const struct elf_info *info = elf_file_info(lib->elf);
+	struct stat st;
+	int code;
+
+	if (fstat(elf_file_fd(lib->elf), &st))
+		return err_sys(err, -errno, "cannot read '%s'", lib->path);
+	ret_lib->dev = st.st_dev;
+	ret_lib->ino = st.st_ino;
+	ret_lib->size = st.st_size;
+	ret_lib->mtime_ns = st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec;
+	code = text_add(&d->text, lib->path, &ret_lib->path, err);
+	return code ? code : text_add(&d->text, info->build_id, &ret_lib->build_id, err);
+}
+
+int description_new(const struct target *t, struct description *ret_desc, struct err *err)
+{
+	__cleanup(description_done) struct description d = {
+		.funcs = calloc(t->probed_cnt, sizeof(*d.funcs)),
+		.confs = calloc(t->probed_cnt, sizeof(*d.confs)),
+		.libs = calloc(t->lib_cnt, sizeof(*d.libs)),
+	};
+	int code = 0;
+
+	if (!d.funcs || !d.confs || !d.libs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	for (size_t i = 0; !code && i < t->probed_cnt; i++) {
+		code = describe_func(&d, &t->funcs[i], &d.funcs[i], err);
+		describe_conf(&t->funcs[i], &d.confs[i]);
+		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
+		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
+	}
+	for (size_t i = 0; !code && i < t->lib_cnt; i++)
+		code = describe_lib(&d, t->libs[i], &d.libs[i], err);
+	if (code)
+		return code;
+	*ret_desc = d;
+	memset(&d, 0, sizeof(d));
+	return 0;
+}
+
+void description_done(struct description *d)
+{
+	free(d->funcs);
+	free(d->confs);
+	free(d->libs);
+	text_done(&d->text);
+}
+
+static int write_rows(int fd, const void *rows, size_t size, size_t cnt, struct err *err)
+{
+	int code = map_write(fd, 0, cnt, size, rows);
+
+	return code ? err_sys(err, code, "cannot write the group's description") : 0;
+}
+
+static int write_text(int fd, const struct text *text, struct err *err)
+{
+	size_t cnt = (text->len + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN;
+	_cleanup_free_ char *pieces = calloc(cnt, FSN_TEXT_LEN);
+
+	if (!pieces)
+		return err_sys(err, -ENOMEM, "cannot write the group's description");
+	memcpy(pieces, text->buf, text->len);
+	return write_rows(fd, pieces, FSN_TEXT_LEN, cnt, err);
+}
+
+int description_write(const struct description *d, const struct target *t,
+	struct engine *e, struct fsn_meta *meta, struct err *err)
+{
+	int code;
+
+	meta->text_bytes = d->text.len;
+	code = write_rows(engine_map_fd(e, MAPID_FUNCS), d->funcs, sizeof(*d->funcs),
+		t->probed_cnt, err);
+	if (!code)
+		code = write_rows(engine_map_fd(e, MAPID_CONFS), d->confs,
+			sizeof(*d->confs), t->probed_cnt, err);
+	if (!code)
+		code = write_rows(engine_map_fd(e, MAPID_LIBS), d->libs, sizeof(*d->libs),
+			t->lib_cnt, err);
+	if (!code)
+		code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
+	if (!code)
+		code = write_rows(
+			engine_map_fd(e, MAPID_META), meta, sizeof(*meta), 1, err);
+	return code;
+}

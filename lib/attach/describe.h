@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A group's own description of itself, as its maps keep it: made at attach. */
+#ifndef FUNCSNOOP_ATTACH_DESCRIBE_H
+#define FUNCSNOOP_ATTACH_DESCRIBE_H
+
+#include "attach/engine.h"
+#include "base/strtab.h"
+#include "shared/layout.h"
+#include "target/draft.h"
+
+struct description {
+	struct fsn_func *funcs; /* of the probed functions, in their order */
+	struct fsn_conf *confs;
+	struct fsn_lib *libs;
+	struct text text;
+	bool save_args; /* some function remembers slow calls */
+	bool has_more;  /* some function has arguments that registers don't hold */
+};
+
+int description_new(const struct target *t, struct description *ret_desc, struct err *err);
+void description_done(struct description *d);
+
+/* Writes it, and @meta with what it adds, into the engine's maps. */
+int description_write(const struct description *d, const struct target *t,
+	struct engine *e, struct fsn_meta *meta, struct err *err);
+
+#endif

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Opening, sizing, loading and attaching the programs.
+#include <errno.h>
+#include <string.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "attach/engine.h"
+#include "base/apart.h"
+#include "base/log.h"
+#include "pins/bpffs.h"
+#include "proc/caps.h"
+#include "shared/layout.h"
+#include "funcsnoop.skel.h"
+
+/*
+ * Shards trade memory for CPUs that don't meet on one cache line: 2,000 functions stay
+ * below 64 MB with these, however many CPUs there are.
+ */
+#define STAT_SHARDS_MAX 32
+#define HIST_SHARDS_MAX 4
+#define MEMORY_MAX      (62U << 20)
+#define PROC_MIN        (1U << 15)
+#define PROC_MAX        (1U << 16)
+#define PROC_PER_FUNC   32
+
+#define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
+
+struct engine {
+	struct fsn_bpf *skel;
+	enum link_mode mode;
+	uint32_t stat_shards, hist_shards;
+	unsigned int links;
+	uint32_t filters; /* mask of FSN_FILTER_... */
+	size_t link_cnt;
+};
+
+static uint32_t power_of_two(uint64_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n && p < 1U << 30)
+		p <<= 1;
+	return p;
+}
+
+static uint32_t shards(uint32_t most)
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint32_t n = power_of_two(cpus > 0 ? cpus : 1);
+
+	return n < most ? n : most;
+}
+
+/* As many shards of the histograms as the budget has room for beside all else. */
+static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
+{
+	uint64_t hist = spec->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
+	uint64_t used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
+		PROC_MAX * sizeof(struct fsn_proc) + FSN_SET_CNT * sizeof(struct fsn_set) +
+		FSN_SLOT_CNT * sizeof(struct fsn_args) +
+		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0);
+	uint32_t n = shards(HIST_SHARDS_MAX);
+
+	while (n > 1 && used + n * hist > most)
+		n /= 2;
+	return n;
+}
+
+static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
+{
+	const struct fsn_bpf *skel = e->skel;
+	struct bpf_map *const map[] = {
+#define X(map_id, pin, name) [map_id] = skel->maps.name,
+		MAPS(X)
+#undef X
+	};
+
+	return map[id];
+}
+
+static struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog)
+{
+	const struct fsn_bpf *skel = e->skel;
+	struct bpf_program *const progs[] = {
+		[ENGINE_END] = skel->progs.fsn_end,
+		[ENGINE_RETURN] = skel->progs.fsn_return,
+		[ENGINE_COUNT] = skel->progs.fsn_count,
+		[ENGINE_ENTRY] = skel->progs.fsn_entry,
+		[ENGINE_SESSION] = skel->progs.fsn_session,
+	};
+
+	return progs[prog];
+}
+
+static void engine_size(struct engine *e, const struct engine_spec *spec)
+{
+	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
+	const struct {
+		enum map_id id;
+		size_t cnt;
+	} sizes[] = {
+		{ MAPID_STATS, e->stat_shards * spec->fn_cnt },
+		{ MAPID_HISTS, e->hist_shards * spec->timed_cnt },
+		{ MAPID_CONFS, spec->fn_cnt },
+		{ MAPID_BASE0, spec->fn_cnt },
+		{ MAPID_BASE1, spec->fn_cnt },
+		{ MAPID_BASE_HIST0, spec->timed_cnt },
+		{ MAPID_BASE_HIST1, spec->timed_cnt },
+		{ MAPID_FUNCS, spec->fn_cnt },
+		{ MAPID_LIBS, spec->lib_cnt },
+		{ MAPID_MORE, spec->has_more ? FSN_SLOT_CNT : 1 },
+		{ MAPID_TEXT, (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		bpf_map__set_max_entries(
+			engine_map(e, sizes[i].id), sizes[i].cnt ? sizes[i].cnt : 1);
+	bpf_map__set_max_entries(
+		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
+	if (procs < PROC_MIN)
+		procs = PROC_MIN;
+	if (procs > PROC_MAX)
+		procs = PROC_MAX;
+	if (!spec->processes)
+		procs = 1;
+	bpf_map__set_max_entries(e->skel->maps.fsn_procs, procs);
+	e->skel->rodata->fsn_proc_mask = procs - 1;
+	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
+	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;
+	e->skel->rodata->fsn_stat_mask = e->stat_shards - 1;
+	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
+	e->skel->rodata->fsn_processes = spec->processes;
+	e->skel->rodata->fsn_has_more = spec->has_more;
+	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
+	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
+	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
+}
+
+/* Programs are loaded for the kind of link that they will have, and only if they have one. */
+static void engine_choose(struct engine *e, unsigned int progs)
+{
+	unsigned int type = e->mode == LINK_PERF ? 0 : LINK_TYPE_UPROBE_MULTI;
+
+	for (int i = 0; i < ENGINE_PROG_CNT; i++) {
+		struct bpf_program *prog = engine_program(e, i);
+
+		bpf_program__set_expected_attach_type(
+			prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
+		bpf_program__set_autoload(prog, progs & 1U << i);
+	}
+}
+
+/* What attaching needs came with 5.15: cookies and links of perf events (7adfc6c9b315). */
+static bool kernel_is_older(void)
+{
+	struct utsname name;
+	unsigned int major, minor;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+		(major < 5 || (major == 5 && minor < 15));
+}
+
+static unsigned int link_mask(const struct engine_spec *spec)
+{
+	unsigned int sessions = spec->progs & 1U << ENGINE_SESSION;
+
+	if (spec->mode == LINK_PERF)
+		return LINK_PERF;
+	return (sessions ? LINK_SESSION : 0) | ((spec->progs & ~sessions) ? LINK_MULTI : 0);
+}
+
+int engine_new(
+	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts,
+		.kernel_log_level = log_wanted() ? VERIFIER_STATS : 0);
+	_cleanup_engine_ struct engine *e = calloc(1, sizeof(*e));
+	int code;
+
+	if (!e)
+		return err_sys(err, -ENOMEM, "cannot load programs");
+	e->mode = spec->mode;
+	e->links = link_mask(spec);
+	e->stat_shards = shards(STAT_SHARDS_MAX);
+	e->hist_shards = hist_shards(spec, e->stat_shards);
+	e->skel = fsn_bpf__open_opts(&opts);
+	if (!e->skel)
+		return err_sys(err, -errno, "cannot open programs");
+	engine_size(e, spec);
+	engine_choose(e, spec->progs);
+	code = fsn_bpf__load(e->skel);
+	if (code) {
+		err_sys(err, code, "cannot load programs");
+		if (code == -EINVAL && kernel_is_older())
+			return err_hint(err, "this kernel is older than Linux 5.15");
+		/* The verifier's no may be EACCES, and its log says why. */
+		if (code != -EPERM && *log_tail())
+			return err_hint(err, "%s", log_tail());
+		return caps_hint(code, CAPS_ATTACH, err);
+	}
+	/* libbpf goes on without, if its trial of a map that can be mapped has failed. */
+	if (!e->skel->bss)
+		return err_set(
+			err, -ENOMEM, "cannot load programs: cannot map their switches");
+	*ret_engine = TAKE_PTR(e);
+	return 0;
+}
+
+void engine_free(struct engine *e)
+{
+	if (!e)
+		return;
+	fsn_bpf__destroy(e->skel);
+	free(e);
+}
+
+uint32_t engine_stat_shards(const struct engine *e)
+{
+	return e->stat_shards;
+}
+
+uint32_t engine_hist_shards(const struct engine *e)
+{
+	return e->hist_shards;
+}
+
+int engine_map_fd(const struct engine *e, enum map_id id)
+{
+	return bpf_map__fd(engine_map(e, id));
+}
+
+int engine_set_jump(
+	struct engine *e, uint32_t i, const struct fsn_jump *jump, struct err *err)
+{
+	if (bpf_map_update_elem(bpf_map__fd(e->skel->maps.fsn_jumps), &i, jump, 0))
+		return err_sys(err, -errno, "cannot write code ranges");
+	return 0;
+}
+
+/* --- attaching ------------------------------------------------------------------------------ */
+
+/* Each probe takes a descriptor for a moment: two, with its event. */
+static void raise_nofile(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim))
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
+static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
+{
+	char name[32];
+	int code;
+
+	snprintf(name, sizeof(name), "link_%zu", e->link_cnt);
+	code = bpffs_pin(dir_fd, name, fd, err);
+	if (code)
+		return code;
+	e->link_cnt++;
+	return 0;
+}
+
+static int attach_perf(struct engine *e, int prog_fd, bool is_return,
+	const struct link_probes *probes, pid_t pid, int dir_fd,
+	engine_progress_fn progress, void *arg, struct err *err)
+{
+	int code;
+
+	raise_nofile();
+	for (size_t i = 0; i < probes->cnt; i++) {
+		_cleanup_close_ int fd = -1;
+
+		if (apart_stop())
+			return err_sys(err, -EINTR, "cannot attach");
+		code = link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
+		if (!code)
+			code = pin_link(e, dir_fd, fd, err);
+		if (code)
+			return code;
+		if (progress)
+			progress(i + 1, probes->cnt, arg);
+	}
+	return 0;
+}
+
+int engine_attach(struct engine *e, enum engine_prog prog,
+	const struct link_probes *probes, pid_t pid, int dir_fd,
+	engine_progress_fn progress, void *arg, struct err *err)
+{
+	int prog_fd = bpf_program__fd(engine_program(e, prog)), code;
+	bool session = prog == ENGINE_SESSION, is_return = prog == ENGINE_RETURN;
+	_cleanup_close_ int fd = -1;
+
+	if (!probes->cnt)
+		return 0;
+	if (e->mode == LINK_PERF)
+		return attach_perf(
+			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
+	if (apart_stop())
+		return err_sys(err, -EINTR, "cannot attach");
+	code = link_multi(prog_fd,
+		session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
+		probes, pid, &fd, err);
+	return code ? code : pin_link(e, dir_fd, fd, err);
+}
+
+unsigned int engine_links(const struct engine *e)
+{
+	return e->links;
+}
+
+int engine_pin_maps(struct engine *e, int dir_fd, struct err *err)
+{
+	int code;
+
+	for (int i = 0; i < MAPID_CNT; i++) {
+		code = bpffs_pin(dir_fd, map_pin_name(i), engine_map_fd(e, i), err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+int engine_set_filter(struct engine *e, const struct filter *filter, struct err *err)
+{
+	const struct filter_maps maps = {
+		.pids = bpf_map__fd(e->skel->maps.fsn_pids),
+		.comms = bpf_map__fd(e->skel->maps.fsn_comms),
+		.cpus = bpf_map__fd(e->skel->maps.fsn_cpus),
+		.cgroups = bpf_map__fd(e->skel->maps.fsn_cgroups),
+	};
+
+	return filter_write(filter, &maps, &e->filters, err);
+}
+
+void engine_arm(struct engine *e, uint64_t since_ns, bool save_args)
+{
+	struct fsn_ctl *ctl = &e->skel->bss->ctl;
+
+	ctl->since_ns[FSN_BASE_INDEX(ctl->base)] = since_ns;
+	ctl->save_args = save_args ? FSN_SAVE_SLOW : 0;
+	__atomic_store_n(&ctl->on, FSN_ON | e->filters, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The programs and maps of one group while it is being made: the only user of the skeleton. */
+#ifndef FUNCSNOOP_ATTACH_ENGINE_H
+#define FUNCSNOOP_ATTACH_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/util.h"
+#include "group/filter.h"
+#include "kernel/link.h"
+#include "pins/maps.h"
+
+/* Which program a probe runs. */
+enum engine_prog {
+	ENGINE_END,     /* on ret instructions and leaving jumps */
+	ENGINE_RETURN,  /* return probe */
+	ENGINE_COUNT,   /* entry, counted only */
+	ENGINE_ENTRY,   /* entry */
+	ENGINE_SESSION, /* entry and return */
+	ENGINE_PROG_CNT
+};
+
+struct engine;
+
+struct engine_spec {
+	size_t fn_cnt;    /* functions */
+	size_t timed_cnt; /* of them those whose ends are followed; they come first */
+	size_t lib_cnt;
+	size_t jump_cnt;  /* indirect jumps to be compared with code ranges */
+	size_t text_bytes;
+	enum link_mode mode; /* not LINK_AUTO */
+	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
+	bool processes;
+	bool has_more; /* arguments on the stack or text are kept */
+	uint32_t sample;
+};
+
+/*
+ * Loads the programs and makes the maps, sized for @spec. -EPERM without CAP_BPF and
+ * CAP_PERFMON. Free with engine_free(), which leaves alone what is pinned.
+ */
+int engine_new(const struct engine_spec *spec, struct engine **ret_engine,
+	struct err *err);
+void engine_free(struct engine *e);
+
+/* Shards of fsn_stats and fsn_hists, powers of two. */
+uint32_t engine_stat_shards(const struct engine *e);
+uint32_t engine_hist_shards(const struct engine *e);
+
+/* A map's descriptor; it belongs to the engine. */
+int engine_map_fd(const struct engine *e, enum map_id id);
+
+/* Code ranges of indirect jump @i. @jump is a struct fsn_jump. */
+struct fsn_jump;
+int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
+	struct err *err);
+
+/* Told how many probes of @total are attached; may be NULL. */
+typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
+
+/*
+ * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... One
+ * link for all in session and multi mode, one each in perf mode (whose limit of open files
+ * is raised as far as it goes). Only process @pid gets breakpoints, or all if it is 0. The
+ * probes do nothing until engine_arm(). To be run apart (apart.h); -EINTR when it is to stop.
+ */
+int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
+
+/* Mask of enum link_mode: what its programs are linked by. */
+unsigned int engine_links(const struct engine *e);
+
+/* Pins all maps in @dir_fd. */
+int engine_pin_maps(struct engine *e, int dir_fd, struct err *err);
+
+/* Which calls are to count; before engine_arm(). Errors as of filter_write(). */
+int engine_set_filter(struct engine *e, const struct filter *filter, struct err *err);
+
+/* From here on calls count: one store. @since_ns is CLOCK_REALTIME. */
+void engine_arm(struct engine *e, uint64_t since_ns, bool save_args);
+
+static inline void cleanup_engine(struct engine **e)
+{
+	engine_free(*e);
+}
+#define _cleanup_engine_ __cleanup(cleanup_engine)
+
+#endif

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Offsets and cookies of every probe.
+#include <errno.h>
+#include <string.h>
+
+#include "attach/probes.h"
+
+static struct probe_list *list_of(
+	struct probes *p, const struct target *t, uint32_t lib, enum engine_prog prog)
+{
+	return &p->lists[prog * t->lib_cnt + lib];
+}
+
+static int list_add(
+	struct probes *p, struct probe_list *list, uint64_t offset, uint64_t cookie)
+{
+	unsigned long *offsets =
+		array_grow(list->offsets, list->probes.cnt, sizeof(*offsets));
+	uint64_t *cookies;
+
+	if (offsets)
+		list->offsets = offsets;
+	cookies = array_grow(list->cookies, list->probes.cnt, sizeof(*cookies));
+	if (cookies)
+		list->cookies = cookies;
+	if (!offsets || !cookies)
+		return -ENOMEM;
+	offsets[list->probes.cnt] = offset;
+	cookies[list->probes.cnt++] = cookie;
+	p->total++;
+	return 0;
+}
+
+static uint64_t cookie_of(uint32_t fn, enum fsn_kind kind)
+{
+	return fn | (uint64_t)kind << FSN_COOKIE_KIND_SHIFT;
+}
+
+/* The function's code, seen from an indirect jump in it. */
+static int add_jump(
+	struct probes *p, const struct plan *plan, uint64_t at, uint64_t *cookie)
+{
+	struct fsn_jump *more;
+
+	if (p->jump_cnt >= FSN_JUMPS_MAX || plan->range_cnt > FSN_JUMP_RANGES)
+		return -E2BIG;
+	more = array_grow(p->jumps, p->jump_cnt, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	p->jumps = more;
+	memset(&more[p->jump_cnt], 0, sizeof(*more));
+	for (size_t i = 0; i < plan->range_cnt; i++) {
+		more[p->jump_cnt].lo[i] = plan->ranges[i].start - at;
+		more[p->jump_cnt].hi[i] = plan->ranges[i].end - at;
+	}
+	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_JUMP_SHIFT;
+	return 0;
+}
+
+static int add_end(struct probes *p, struct probe_list *list, const struct target_func *f,
+	uint32_t fn, const struct plan_end *end)
+{
+	static const enum fsn_kind kinds[] = {
+		[PLAN_END_RET] = FSN_END,
+		[PLAN_END_JMP] = FSN_END_JUMP,
+		[PLAN_END_JCC] = FSN_END_JCC,
+		[PLAN_END_JMP_REG] = FSN_END_REG,
+	};
+	uint64_t offset, cookie = cookie_of(fn, kinds[end->kind]);
+	int code = 0;
+
+	if (elf_file_addr_to_offset(f->lib->elf, end->addr, &offset))
+		return -ERANGE;
+	cookie |= (uint64_t)end->cond << FSN_COOKIE_COND_SHIFT;
+	cookie |= (uint64_t)end->reg << FSN_COOKIE_REG_SHIFT;
+	cookie |= (uint64_t)(end->bit & 63) << FSN_COOKIE_BIT_SHIFT;
+	cookie |= (uint64_t)(end->width == 64) << FSN_COOKIE_WIDE_SHIFT;
+	if (end->kind == PLAN_END_JMP_REG)
+		code = add_jump(p, &f->plan, end->addr, &cookie);
+	return code ? code : list_add(p, list, offset, cookie);
+}
+
+static int add_func(
+	struct probes *p, const struct target *t, uint32_t fn, enum link_mode mode)
+{
+	const struct target_func *f = &t->funcs[fn];
+	uint32_t lib = f->lib_index;
+	int code = 0;
+
+	if (f->plan.exit == PLAN_EXIT_NONE || f->plan.site_is_end)
+		return list_add(p, list_of(p, t, lib, ENGINE_COUNT), f->site_offset,
+			cookie_of(fn, f->plan.site_is_end ? FSN_SAME : FSN_COUNT));
+	if (f->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION)
+		return list_add(p, list_of(p, t, lib, ENGINE_SESSION), f->site_offset,
+			cookie_of(fn, FSN_ENTRY));
+	if (f->plan.exit == PLAN_EXIT_RETURN) {
+		code = list_add(p, list_of(p, t, lib, ENGINE_RETURN), f->site_offset,
+			cookie_of(fn, FSN_RETURN));
+		return code ? code
+			    : list_add(p, list_of(p, t, lib, ENGINE_ENTRY),
+				      f->site_offset, cookie_of(fn, FSN_ENTRY));
+	}
+	for (size_t i = 0; !code && i < f->plan.end_cnt; i++)
+		code = add_end(
+			p, list_of(p, t, lib, ENGINE_END), f, fn, &f->plan.ends[i]);
+	return code ? code
+		    : list_add(p, list_of(p, t, lib, ENGINE_ENTRY), f->site_offset,
+			      cookie_of(fn, FSN_ENTRY_RET));
+}
+
+int probes_new(const struct target *t, enum link_mode mode, struct probes *ret_probes,
+	struct err *err)
+{
+	__cleanup(probes_done) struct probes p = {};
+	int code = t->probed_cnt > FSN_FN_MAX ? -E2BIG : 0;
+
+	p.lists = calloc(t->lib_cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
+	if (!p.lists)
+		return err_sys(err, -ENOMEM, "cannot list probes");
+	p.list_cnt = t->lib_cnt * ENGINE_PROG_CNT;
+	for (uint32_t fn = 0; !code && fn < t->probed_cnt; fn++) {
+		code = add_func(&p, t, fn, mode);
+		if (code)
+			return err_sys(err, code, "cannot list probes of '%s'",
+				t->funcs[fn].name);
+	}
+	if (code)
+		return err_sys(err, code, "cannot number %zu functions", t->probed_cnt);
+	for (size_t i = 0; i < p.list_cnt; i++) {
+		struct probe_list *list = &p.lists[i];
+
+		list->prog = i / t->lib_cnt;
+		list->path = t->libs[i % t->lib_cnt]->path;
+		list->probes.file_fd = elf_file_fd(t->libs[i % t->lib_cnt]->elf);
+		list->probes.offsets = list->offsets;
+		list->probes.cookies = list->cookies;
+	}
+	*ret_probes = p;
+	memset(&p, 0, sizeof(p));
+	return 0;
+}
+
+void probes_done(struct probes *p)
+{
+	for (size_t i = 0; i < p->list_cnt; i++) {
+		free(p->lists[i].offsets);
+		free(p->lists[i].cookies);
+	}
+	free(p->lists);
+	free(p->jumps);
+}

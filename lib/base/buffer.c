@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Output put together in memory: numbers, times, and names that are escaped.
+#include <endian.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+
+#define FIRST_SIZE 4096
+
+static const char two_digits[] = "00010203040506070809"
+				 "10111213141516171819"
+				 "20212223242526272829"
+				 "30313233343536373839"
+				 "40414243444546474849"
+				 "50515253545556575859"
+				 "60616263646566676869"
+				 "70717273747576777879"
+				 "80818283848586878889"
+				 "90919293949596979899";
+
+#define U64_DIGITS 20
+#define HEX_DIGITS 16
+
+/* Writes @v so that it ends before @end; returns where it begins. */
+static char *digits_before(char *end, uint64_t v)
+{
+	for (; v >= 100; v /= 100) {
+		end -= 2;
+		memcpy(end, two_digits + v % 100 * 2, 2);
+	}
+	if (v >= 10) {
+		end -= 2;
+		memcpy(end, two_digits + v * 2, 2);
+	} else {
+		*--end = (char)('0' + v);
+	}
+	return end;
+}
+
+/* @cnt digits, an even number of them, at @to. */
+static char *put_digits(char *to, uint32_t v, int cnt)
+{
+	for (int i = cnt - 2; i >= 0; i -= 2, v /= 100)
+		memcpy(to + i, two_digits + v % 100 * 2, 2);
+	return to + cnt;
+}
+
+#define EACH_BYTE(c) (0x0101010101010101ULL * (c))
+
+/* Eight hexadecimal digits at @to: one in each byte, all at once. */
+static void put_hex(char *to, uint32_t v)
+{
+	uint64_t x = v;
+
+	x = (x << 16 | x) & 0x0000ffff0000ffffULL;
+	x = (x << 8 | x) & 0x00ff00ff00ff00ffULL;
+	x = (x << 4 | x) & EACH_BYTE(0x0f);
+	/* 10 and above are letters: adding 6 carries. */
+	x += EACH_BYTE('0') + ((x + EACH_BYTE(6)) >> 4 & EACH_BYTE(1)) * ('a' - '0' - 10);
+	x = htobe64(x);
+	memcpy(to, &x, sizeof(x));
+}
+
+/* --- escaping ------------------------------------------------------------------------------- */
+
+/* ASCII's, and U+0080 to U+009F, which are control characters to some terminals. */
+static bool is_control(const unsigned char *s, size_t len)
+{
+	return len == 1 ? *s < 0x20 || *s == 0x7f : *s == 0xc2 && s[1] < 0xa0;
+}
+
+static char *put_hex_byte(char *to, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	*to++ = hex[c >> 4];
+	*to++ = hex[c & 15];
+	return to;
+}
+
+/* Not 0 when a byte of @x is. */
+static uint64_t zero_bytes(uint64_t x)
+{
+	return (x - EACH_BYTE(1)) & ~x & EACH_BYTE(0x80);
+}
+
+/* Bytes at the beginning of @s that need no second look. */
+static size_t plain_len(const unsigned char *s, size_t len)
+{
+	size_t i = 0;
+	uint64_t x;
+
+	for (; len - i >= sizeof(x); i += sizeof(x)) {
+		memcpy(&x, s + i, sizeof(x));
+		/* Below 0x20, 0x7f, above 0x7f; and what JSON has a use for. */
+		if ((((x - EACH_BYTE(0x20)) | (x + EACH_BYTE(1)) | x) &
+			    EACH_BYTE(0x80)) ||
+			zero_bytes(x ^ EACH_BYTE('"')) || zero_bytes(x ^ EACH_BYTE('\\')))
+			break;
+	}
+	while (i < len && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' && s[i] != '\\')
+		i++;
+	return i;
+}
+
+static char *json_char(char *to, const unsigned char *s, size_t len)
+{
+	if (!len) {
+		memcpy(to, "\xef\xbf\xbd", 3);
+		return to + 3;
+	}
+	if (is_control(s, len)) {
+		memcpy(to, "\\u00", 4);
+		return put_hex_byte(to + 4, s[len - 1]);
+	}
+	if (*s == '"' || *s == '\\')
+		*to++ = '\\';
+	memcpy(to, s, len);
+	return to + len;
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+size_t out_utf8_len(const unsigned char *s, size_t room)
+{
+	size_t len = s[0] < 0x80              ? 1
+		: s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		: s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		: s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+					      : 0;
+
+	if (len > room)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+		(s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+char *out_grow(struct out *o, size_t size)
+{
+	size_t want = o->size ? o->size : FIRST_SIZE;
+	char *more;
+
+	if (o->failed || size > SIZE_MAX / 4)
+		return NULL;
+	while (want - o->len < size)
+		want *= 2;
+	more = realloc(o->buf, want);
+	if (!more) {
+		o->failed = true;
+		return NULL;
+	}
+	o->buf = more;
+	o->size = want;
+	return more + o->len;
+}
+
+void out_u64(struct out *o, uint64_t v)
+{
+	char buf[U64_DIGITS], *at = digits_before(buf + sizeof(buf), v);
+
+	out_mem(o, at, buf + sizeof(buf) - at);
+}
+
+void out_i64(struct out *o, int64_t v)
+{
+	if (v < 0)
+		out_char(o, '-');
+	out_u64(o, v < 0 ? -(uint64_t)v : (uint64_t)v);
+}
+
+void out_hex(struct out *o, uint64_t v)
+{
+	int cnt = v ? (67 - __builtin_clzll(v)) / 4 : 1;
+	char *to = out_room(o, 2 + HEX_DIGITS);
+
+	if (!to)
+		return;
+	v <<= 64 - cnt * 4;
+	memcpy(to, "0x", 2);
+	put_hex(to + 2, v >> 32);
+	put_hex(to + 10, (uint32_t)v);
+	o->len += 2 + cnt;
+}
+
+void out_pad(struct out *o, size_t from, size_t width)
+{
+	size_t has = o->len - from, cnt = has < width ? width - has : 0;
+	char *to = out_room(o, cnt);
+
+	if (to) {
+		memset(to, ' ', cnt);
+		o->len += cnt;
+	}
+}
+
+/*
+ * The date in the Gregorian calendar, in years that begin with March, so that the leap day
+ * comes last: 146097 days are 400 years; day 0 of 1970 is 719468 days after March 1 of year
+ * 0. The days of the months from March on are 153 for each five.
+ */
+void out_time(struct out *o, uint64_t realtime_ns)
+{
+	uint64_t s = realtime_ns / 1000000000;
+	uint32_t ns = realtime_ns % 1000000000, day = s / 86400 + 719468,
+		 rest = s % 86400;
+	uint32_t of_era = day % 146097;
+	uint32_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+	uint32_t of_year = of_era - (365 * year + year / 4 - year / 100);
+	uint32_t month = (5 * of_year + 2) / 153;
+	char *to = out_room(o, sizeof("2026-11-20T12:00:00.000000001Z")), *start = to;
+
+	if (!to)
+		return;
+	year += day / 146097 * 400 + (month > 9);
+	to = put_digits(to, year, 4);
+	*to++ = '-';
+	to = put_digits(to, month < 10 ? month + 3 : month - 9, 2);
+	*to++ = '-';
+	to = put_digits(to, of_year - (153 * month + 2) / 5 + 1, 2);
+	*to++ = 'T';
+	to = put_digits(to, rest / 3600, 2);
+	*to++ = ':';
+	to = put_digits(to, rest / 60 % 60, 2);
+	*to++ = ':';
+	to = put_digits(to, rest % 60, 2);
+	*to++ = '.';
+	to = put_digits(to, ns / 10, 8);
+	*to++ = (char)('0' + ns % 10);
+	*to++ = 'Z';
+	o->len += to - start;
+}
+
+void out_escaped(struct out *o, const char *str, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)str;
+	size_t room = strnlen(str, len), one;
+	char *to = out_room(o, room * 4), *start = to;
+
+	if (!to)
+		return;
+	for (; room; s += one, room -= one) {
+		one = out_utf8_len(s, room);
+		if (one && !is_control(s, one)) {
+			memcpy(to, s, one);
+			to += one;
+			continue;
+		}
+		one = 1;
+		memcpy(to, "\\x", 2);
+		to = put_hex_byte(to + 2, *s);
+	}
+	o->len += to - start;
+}
+
+void out_json(struct out *o, const char *str, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)str;
+	size_t room = strnlen(str, len), one;
+	char *to = out_room(o, room * 6 + 2), *start = to;
+
+	if (!to)
+		return;
+	*to++ = '"';
+	while (room) {
+		one = plain_len(s, room);
+		memcpy(to, s, one);
+		to += one;
+		s += one;
+		room -= one;
+		if (!room)
+			break;
+		one = out_utf8_len(s, room);
+		to = json_char(to, s, one);
+		one = one ? one : 1;
+		s += one;
+		room -= one;
+	}
+	*to++ = '"';
+	o->len += to - start;
+}
+
+void out_done(struct out *o)
+{
+	free(o->buf);
+	*o = (struct out) {};
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The error object: filled where a thing fails, wrapped on the way up, printed once. */
+#ifndef FUNCSNOOP_BASE_ERR_H
+#define FUNCSNOOP_BASE_ERR_H
+
+#define ERR_MSG_LEN  1024
+#define ERR_HINT_LEN 512
+
+struct err {
+	int code;                /* negative errno, 0 while nothing has failed */
+	char msg[ERR_MSG_LEN];   /* "what: cause", lower case, no full stop */
+	char hint[ERR_HINT_LEN]; /* advice on a line of its own, or "" */
+};
+
+/*
+ * Each fills @e (which may be NULL) and returns @code, so that a caller fails in one line:
+ *	return err_set(e, -ENOENT, "no function '%s' in %s", name, path);
+ * A message is cut, never overrun. @code is a negative errno. The hint is cleared.
+ */
+__attribute__((format(printf, 3, 4))) int err_set(struct err *e, int code,
+	const char *fmt, ...);
+
+/* The same, with ": " and the text of @code appended (libbpf's own codes included). */
+__attribute__((format(printf, 3, 4))) int err_sys(struct err *e, int code,
+	const char *fmt, ...);
+
+/* Puts "formatted text: " before the message that @e holds; returns the code it holds. */
+__attribute__((format(printf, 2, 3))) int err_wrap(struct err *e, const char *fmt, ...);
+
+/* Sets the hint of a filled @e; returns the code it holds. */
+__attribute__((format(printf, 2, 3))) int err_hint(struct err *e, const char *fmt, ...);
+
+/* The text of a negative errno or libbpf code; the pointer is valid until the next call. */
+const char *err_text(int code);
+
+#endif

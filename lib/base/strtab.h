@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A table of strings, each held once: what the maps of a group refer to by offset. */
+#ifndef FUNCSNOOP_BASE_STRTAB_H
+#define FUNCSNOOP_BASE_STRTAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct text {
+	char *buf;     /* strings with their zero bytes, the empty one first */
+	size_t len;
+	uint32_t *slot; /* hash table of offsets + 1 */
+	size_t slot_cnt, used;
+};
+
+/* Offset of @str in the table, added if it is new; NULL counts as "". -ENOMEM. */
+int text_add(struct text *t, const char *str, uint32_t *ret_offset, struct err *err);
+void text_done(struct text *t);
+
+/* The string at @offset of @buf, or "" when it does not lie inside whole. */
+const char *text_at(const char *buf, size_t len, uint32_t offset);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The names nearest to one that was not found, for hints. */
+#ifndef FUNCSNOOP_BASE_SUGGEST_H
+#define FUNCSNOOP_BASE_SUGGEST_H
+
+#include <stddef.h>
+
+#define SUGGEST_MAX 3
+
+struct suggest {
+	const char *wanted;
+	size_t len;
+	const char *names[SUGGEST_MAX]; /* nearest first; they belong to the caller */
+	const char *where[SUGGEST_MAX]; /* a remark on each, or NULL */
+	unsigned int score[SUGGEST_MAX];
+	size_t cnt;
+};
+
+void suggest_init(struct suggest *s, const char *wanted);
+
+/*
+ * Offers a name: kept when it is among the nearest so far and near enough (edit distance
+ * of at most a quarter of the length and one, letters' case aside; or one contains the other).
+ * The wanted name itself is passed over. @where is shown as "NAME in WHERE", or is NULL.
+ */
+void suggest_offer(struct suggest *s, const char *name, const char *where);
+
+/* "did you mean 'a', 'b' in x or 'c'" into @buf; the length, 0 when there is none. */
+size_t suggest_text(const struct suggest *s, char *buf, size_t size);
+
+/*
+ * Edit distance of two names (insert, delete, replace, swap of neighbours), or @max + 1
+ * when it is over @max. Names over 255 bytes are @max + 1 apart.
+ */
+unsigned int suggest_distance(const char *a, const char *b, unsigned int max);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Cleanup attributes and the few helpers that every file of the library needs. */
+#ifndef FUNCSNOOP_BASE_UTIL_H
+#define FUNCSNOOP_BASE_UTIL_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define __cleanup(fn) __attribute__((cleanup(fn)))
+#define _must_check_  __attribute__((warn_unused_result))
+
+/*
+ * A local resource has its cleanup attribute and an empty value, is left by return, and
+ * is handed over with TAKE_PTR or TAKE_FD, which leave the empty value behind.
+ */
+#define TAKE_PTR(p)                                                                           \
+	({                                                                                    \
+		__typeof__(p) _taken = (p);                                                   \
+		(p) = NULL;                                                                   \
+		_taken;                                                                       \
+	})
+#define TAKE_FD(fd)                                                                           \
+	({                                                                                    \
+		int _taken = (fd);                                                            \
+		(fd) = -1;                                                                    \
+		_taken;                                                                       \
+	})
+
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_close(const int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static inline void cleanup_fclose(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+static inline void cleanup_closedir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+#define _cleanup_free_     __cleanup(cleanup_free)
+#define _cleanup_close_    __cleanup(cleanup_close)
+#define _cleanup_fclose_   __cleanup(cleanup_fclose)
+#define _cleanup_closedir_ __cleanup(cleanup_closedir)
+
+/* A clock's time, ns. */
+static inline uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static inline int close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/*
+ * Makes room for one more element in an array of @cnt elements of @size bytes whose
+ * capacity is a power of two (0 at first). Returns the array (moved, perhaps), or NULL
+ * with the old one untouched when memory is out.
+ */
+static inline void *array_grow(void *array, size_t cnt, size_t size)
+{
+	if (cnt & (cnt - 1))
+		return array;
+	return reallocarray(array, cnt ? cnt * 2 : 1, size);
+}
+
+#endif

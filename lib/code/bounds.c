@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where a function begins and ends, from symbols and FDEs.
+#include <errno.h>
+#include <stdio.h>
+
+#include "internal.h"
+
+const uint8_t *image_code(const struct plan_image *img, uint64_t addr, size_t *ret_len)
+{
+	for (size_t i = 0; i < img->text_cnt; i++) {
+		const struct plan_text *t = &img->texts[i];
+
+		if (addr >= t->addr && addr - t->addr < t->size) {
+			*ret_len = t->size - (addr - t->addr);
+			return t->bytes + (addr - t->addr);
+		}
+	}
+	return NULL;
+}
+
+/* The number of starts below @addr. */
+static size_t starts_below(const struct plan_image *img, uint64_t addr)
+{
+	size_t lo = 0, hi = img->start_cnt;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (img->starts[mid] < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* The number of FDEs that begin at or below @addr. */
+static size_t fdes_upto(const struct plan_image *img, uint64_t addr)
+{
+	size_t lo = 0, hi = img->fde_cnt;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (img->fdes[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+bool image_has_start(const struct plan_image *img, uint64_t from, uint64_t to)
+{
+	size_t i = starts_below(img, from);
+
+	return i < img->start_cnt && img->starts[i] < to;
+}
+
+const struct plan_range *image_fde(const struct plan_image *img, uint64_t addr)
+{
+	size_t n = fdes_upto(img, addr);
+
+	return n && addr < img->fdes[n - 1].end ? &img->fdes[n - 1] : NULL;
+}
+
+uint64_t image_next_start(const struct plan_image *img, uint64_t addr)
+{
+	size_t s, f = fdes_upto(img, addr);
+	uint64_t next = UINT64_MAX;
+
+	if (addr == UINT64_MAX)
+		return next;
+	s = starts_below(img, addr + 1);
+	if (s < img->start_cnt)
+		next = img->starts[s];
+	if (f < img->fde_cnt && img->fdes[f].start < next)
+		next = img->fdes[f].start;
+	return next;
+}
+
+bool image_is_start(const struct plan_image *img, uint64_t addr)
+{
+	size_t s = starts_below(img, addr), n = fdes_upto(img, addr);
+
+	return (s < img->start_cnt && img->starts[s] == addr) ||
+		(n && img->fdes[n - 1].start == addr);
+}
+
+static int refuse(struct plan *plan, const char *why)
+{
+	snprintf(plan->refused, sizeof(plan->refused), "%s", why);
+	return 0;
+}
+
+/*
+ * Is there an instruction at the entry? Decoded from where the code around it begins, since
+ * nothing else tells. Code that can't be decoded up to there leaves it open: then only a
+ * symbol or an FDE is believed. @len bytes of code follow the entry.
+ */
+static int check_boundary(struct func *f, size_t len, struct plan *plan)
+{
+	const struct plan_image *img = &f->p->img;
+	const struct plan_range *fde = image_fde(img, f->entry);
+	size_t s = starts_below(img, f->entry);
+	uint64_t base = fde ? fde->start : 0;
+	bool found, bad;
+	int ret;
+
+	if (!f->at_start && s && img->starts[s - 1] > base)
+		base = img->starts[s - 1];
+	if (base == f->entry)
+		return 0;
+	if (!base)
+		return f->at_start
+			? 0
+			: refuse(plan,
+				  "no symbol and no FDE tells where instructions begin");
+	if (f->entry - base > PLAN_MAX_BYTES - 16)
+		return f->at_start
+			? 0
+			: refuse(plan, "too far behind the start of its function");
+	ret = func_add_range(f, base, f->entry + (len < 16 ? len : 16));
+	if (ret)
+		return ret;
+	found = func_insn(f, f->entry);
+	bad = f->ranges[0].bad && f->ranges[0].bad_addr <= f->entry;
+	func_drop_range(f);
+	if (found || (bad && f->at_start))
+		return 0;
+	return refuse(plan,
+		bad ? "the code before it can't be disassembled"
+		    : "in the middle of an instruction");
+}
+
+/* An end for @f, whose code reaches to @limit at most. */
+static uint64_t find_end(struct func *f, uint64_t limit)
+{
+	const struct plan_image *img = &f->p->img;
+	const struct plan_range *fde = image_fde(img, f->entry);
+	uint64_t end = f->entry + f->req->size, next;
+
+	f->bounded = true;
+	if (fde && fde->end > limit)
+		fde = NULL;
+	if (f->req->size && end > f->entry && end <= limit) {
+		/* a size that was written by hand may leave the last instructions out */
+		if (fde && fde->start == f->entry && fde->end > end &&
+			!image_has_start(img, end, fde->end))
+			end = fde->end;
+		return end;
+	}
+	if (fde)
+		return fde->end;
+	f->bounded = false;
+	next = image_next_start(img, f->entry);
+	return next < limit ? next : limit;
+}
+
+int func_bounds(struct func *f, struct plan *plan)
+{
+	const struct plan_image *img = &f->p->img;
+	uint64_t end;
+	size_t len;
+	int ret;
+
+	f->entry = plan->addr = f->req->addr;
+	f->at_start = image_is_start(img, f->entry);
+	if (!image_code(img, f->entry, &len))
+		return refuse(plan, "not in the file's executable code");
+	if (img->arch == PLAN_ARM64 && f->entry & 3)
+		return refuse(plan, "not aligned as instructions are");
+	ret = check_boundary(f, len, plan);
+	if (ret || plan->refused[0])
+		return ret;
+	end = find_end(f, f->entry + len);
+	plan->size = end - f->entry;
+	if (plan->size > PLAN_MAX_BYTES) {
+		f->too_big = true;
+		end = f->entry + (len < 16 ? len : 16);
+	}
+	return func_add_range(f, f->entry, end);
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where calls of a function end, and how that is seen.
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* Why the ends can't be probed, or "". */
+struct trouble {
+	char text[PLAN_WHY_LEN];
+};
+
+__attribute__((format(printf, 3, 4))) static void trouble(
+	struct trouble *t, uint64_t addr, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (t->text[0])
+		return;
+	n = snprintf(t->text, sizeof(t->text), "at 0x%llx: ", (unsigned long long)addr);
+	va_start(ap, fmt);
+	vsnprintf(t->text + n, sizeof(t->text) - n, fmt, ap);
+	va_end(ap);
+}
+
+/* --- jumps to the function's own entry ---------------------------------------- */
+
+/* A frame was taken down before: what follows is a call of the function by itself. */
+static bool is_restart(const struct flow_state *s)
+{
+	return s->seen && s->moved && (!s->depth_known || s->depth == 0);
+}
+
+const struct insn *func_loop_to_entry(const struct func *f)
+{
+	for (uint32_t i = 0; i < f->insn_cnt; i++) {
+		const struct insn *insn = &f->p->insns[i];
+
+		if ((insn->flow == INSN_JMP || insn->flow == INSN_JCC) &&
+			insn->target == f->entry && insn->addr != f->go_jump &&
+			(f->bounded || f->p->states[i].seen) &&
+			!is_restart(&f->p->states[i]))
+			return insn;
+	}
+	return NULL;
+}
+
+/* --- the ends ------------------------------------------------------------------ */
+
+static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
+	enum plan_exit_kind kind, struct trouble *t)
+{
+	struct plan_end *end = array_grow(plan->ends, plan->end_cnt, sizeof(*end));
+	char why[PLAN_WHY_LEN];
+
+	if (!end)
+		return -ENOMEM;
+	plan->ends = end;
+	end += plan->end_cnt++;
+	*end = (struct plan_end) {
+		.addr = insn->addr,
+		.kind = kind,
+		.cond = insn->cond,
+		.reg = insn->reg,
+		.bit = insn->bit,
+		.width = insn->width,
+		.restart = insn->has_target && insn->target == f->entry,
+	};
+	if (!insn_probe_ok(f->p->img.arch, func_bytes(f, insn), insn->len, &f->p->rules,
+		    why, sizeof(why)))
+		trouble(t, insn->addr, "a call ends here, but %s", why);
+	return 0;
+}
+
+/* A branch may lead behind the lock prefix of the instruction there, and nowhere else. */
+static bool is_boundary(const struct func *f, uint64_t addr)
+{
+	const struct insn *insn = func_insn(f, addr);
+
+	if (insn)
+		return true;
+	insn = func_insn(f, addr - 1);
+	return insn && insn->lock;
+}
+
+/* A direct jump that stays: does it stay in what was decoded? */
+static void check_inner(struct func *f, const struct insn *insn, struct trouble *t)
+{
+	const struct code_range *r = func_range(f, insn->target);
+
+	if (r && (!r->bad || insn->target < r->bad_addr) && !is_boundary(f, insn->target))
+		trouble(t, insn->addr, "a jump into the middle of an instruction");
+}
+
+static int direct_end(
+	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
+{
+	const struct flow_state *s = func_state(f, insn);
+	uint64_t at = insn->addr;
+	size_t len;
+
+	if (insn->target != f->entry) {
+		if (func_range(f, insn->target)) {
+			check_inner(f, insn, t);
+			return 0;
+		}
+		if (!image_code(&f->p->img, insn->target, &len)) {
+			trouble(t, at, "a jump out of all code: this is data");
+			return 0;
+		}
+		if (s->seen && s->level == FLOW_SURE && s->depth_known && s->depth)
+			trouble(t, at,
+				"a jump out of the function with its frame still up");
+	}
+	if (insn->cond == INSN_COND_NONE)
+		trouble(t, at,
+			"a jump that leaves on a condition that can't be evaluated");
+	return add_end(
+		f, plan, insn, insn->flow == INSN_JMP ? PLAN_END_JMP : PLAN_END_JCC, t);
+}
+
+static int indirect_end(
+	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
+{
+	const struct flow_state *s = func_state(f, insn);
+
+	/* with the frame up it is no tail call: a jump table or a computed goto */
+	if (s->seen && s->depth_known && s->depth > 0)
+		return 0;
+	if (insn->flow == INSN_JMP_REG)
+		return add_end(f, plan, insn, PLAN_END_JMP_REG, t);
+	if (insn->indexed)
+		trouble(t, insn->addr,
+			"a jump through an array: a jump table or a tail call, nothing tells");
+	return add_end(f, plan, insn, PLAN_END_JMP, t);
+}
+
+static int insn_end(
+	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
+{
+	const struct flow_state *s = func_state(f, insn);
+	uint64_t at = insn->addr;
+	size_t len;
+
+	switch (insn->flow) {
+	case INSN_JMP:
+	case INSN_JCC:
+		return direct_end(f, plan, insn, t);
+	case INSN_JMP_REG:
+	case INSN_JMP_MEM:
+		if (!f->bounded)
+			trouble(t, at, "its size is unknown, and a jump may lead on");
+		return indirect_end(f, plan, insn, t);
+	case INSN_TABLE:
+		if (!f->bounded)
+			trouble(t, at, "its size is unknown, and a jump table leads on");
+		return 0;
+	case INSN_RET:
+	case INSN_RET_AUTH:
+		return add_end(f, plan, insn, PLAN_END_RET, t);
+	case INSN_FAR:
+		trouble(t, at, "a far jump or a return from an interrupt");
+		return 0;
+	case INSN_CALL:
+		if (insn->has_target && !image_code(&f->p->img, insn->target, &len))
+			trouble(t, at, "a call out of all code: this is data");
+		else if (insn->has_target && insn->target != f->entry &&
+			func_range(f, insn->target))
+			check_inner(f, insn, t);
+		return 0;
+	}
+	(void)s;
+	return 0;
+}
+
+/* Control runs over the end of range @r: its last instruction goes on behind itself. */
+static bool runs_over(const struct func *f, const struct code_range *r)
+{
+	const struct insn *insn = f->p->insns + r->first + r->cnt;
+	const struct flow_state *s = f->p->states + r->first + r->cnt;
+	uint64_t behind = r->end;
+
+	for (uint32_t i = 0; i < r->cnt; i++) {
+		insn--;
+		s--;
+		if (insn->addr + insn->len != behind || func_range(f, r->end))
+			return false;
+		behind = insn->addr;
+		if (insn->nop && !(s->seen && s->level == FLOW_SURE))
+			continue; /* padding */
+		if (!f->bounded && !s->seen)
+			return false;
+		return insn->flow == INSN_PLAIN || insn->flow == INSN_JCC;
+	}
+	return false;
+}
+
+static void check_range(struct func *f, const struct code_range *r, struct trouble *t)
+{
+	if (r->bad && f->bounded)
+		trouble(t, r->bad_addr, "not an instruction that can be told");
+	else if (runs_over(f, r))
+		trouble(t, r->end, "its code runs over its end");
+}
+
+static int compare_ends(const void *a, const void *b)
+{
+	const struct plan_end *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int collect_ends(struct func *f, struct plan *plan, struct trouble *t)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < f->range_cnt; i++)
+		check_range(f, &f->ranges[i], t);
+	for (uint32_t i = 0; i < f->insn_cnt && !ret; i++)
+		if (f->bounded || f->p->states[i].seen)
+			ret = insn_end(f, plan, &f->p->insns[i], t);
+	if (ret)
+		return ret;
+	if (plan->end_cnt)
+		qsort(plan->ends, plan->end_cnt, sizeof(*plan->ends), compare_ends);
+	else if (!t->text[0])
+		snprintf(t->text, sizeof(t->text),
+			"it has no ret and no jump that leaves: it never returns");
+	return 0;
+}
+
+/* --- the decision ---------------------------------------------------------------- */
+
+static const char forced[] =
+	"--exit return: an exception, a cancelled thread or a fiber that "
+	"switches in a call of it can end the process";
+static const char forced_unsafe[] =
+	"--exit return, although return probes are unsafe on this "
+	"kernel: calling it can end the process";
+
+static bool pops_caller(const struct func *f)
+{
+	for (uint32_t i = 0; i < f->insn_cnt; i++) {
+		const struct flow_state *s = &f->p->states[i];
+
+		if (s->seen && s->level == FLOW_SURE && s->depth_known && s->depth < 0)
+			return true;
+	}
+	return false;
+}
+
+__attribute__((format(printf, 3, 4))) static int decide(
+	struct plan *plan, enum plan_exit exit, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (exit != PLAN_EXIT_RET) {
+		free(plan->ends);
+		plan->ends = NULL;
+		plan->end_cnt = 0;
+	}
+	plan->exit = exit;
+	va_start(ap, fmt);
+	vsnprintf(plan->exit_why, sizeof(plan->exit_why), fmt, ap);
+	va_end(ap);
+	return 0;
+}
+
+static int decide_ret(struct func *f, struct plan *plan)
+{
+	const struct plan_rules *rules = &f->p->rules;
+	struct trouble t = { "" };
+	const char *why = "a return probe is not known to be safe";
+	size_t rets = 0, jumps;
+	int ret;
+
+	if (f->too_big)
+		return decide(plan, PLAN_EXIT_NONE, "more than %u kB of code",
+			PLAN_MAX_BYTES / 1024);
+	ret = collect_ends(f, plan, &t);
+	if (ret)
+		return ret;
+	if (t.text[0])
+		return decide(plan, PLAN_EXIT_NONE, "%s", t.text);
+	for (size_t i = 0; i < plan->end_cnt; i++)
+		rets += plan->ends[i].kind == PLAN_END_RET;
+	jumps = plan->end_cnt - rets;
+	if (rules->exit == PLAN_MODE_RET)
+		why = "--exit ret";
+	else if (f->req->return_why)
+		why = "return probes are unsafe on this kernel";
+	return decide(plan, PLAN_EXIT_RET, "%s; %zu ret, %zu jump%s that leave%s", why,
+		rets, jumps, jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
+}
+
+/*
+ * What settles the exit before the ends are looked for. Returns the reason, or NULL. A word
+ * taken off the stack that the caller put there: no return address lies where calls are told
+ * apart, and a return probe would overwrite what is no such address.
+ */
+static const char *settled(const struct func *f, enum plan_exit *ret_exit)
+{
+	const struct plan_rules *rules = &f->p->rules;
+	const char *why = name_not_followed(f->req->name);
+
+	*ret_exit = PLAN_EXIT_NONE;
+	if (rules->count_only)
+		return "--count";
+	if (rules->exit == PLAN_MODE_NONE)
+		return "--exit none";
+	if (why)
+		return why;
+	if (!f->at_start)
+		return "not the start of a function";
+	/* where a call is known by its place on the stack, and returns to where it was */
+	if (f->go_behind)
+		return "Go moves its stack when that grows: ends of calls can't be told";
+	if (pops_caller(f))
+		return "it takes off the stack what its caller put there";
+	*ret_exit = PLAN_EXIT_RETURN;
+	if (rules->exit == PLAN_MODE_RETURN)
+		return rules->return_unsafe ? forced_unsafe : forced;
+	if (rules->exit == PLAN_MODE_AUTO && !rules->return_unsafe)
+		return f->req->return_why;
+	return NULL;
+}
+
+bool func_wants_ends(const struct func *f)
+{
+	enum plan_exit exit;
+
+	return !settled(f, &exit);
+}
+
+int func_exit(struct func *f, struct plan *plan)
+{
+	enum plan_exit exit;
+	const char *why = settled(f, &exit);
+
+	return why ? decide(plan, exit, "%s", why) : decide_ret(f, plan);
+}

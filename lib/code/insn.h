@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One instruction at a time: how long it is, where control goes, what it does to the stack
+ * pointer, and whether the kernel may probe it. The disassembler is behind this header.
+ *
+ * Lengths and validity come from Capstone on x86-64; what an instruction means is read
+ * from its opcode, so that releases of Capstone that name things differently agree. arm64
+ * instructions are words of fixed meaning, Capstone gives only their text.
+ */
+#ifndef FUNCSNOOP_CODE_INSN_H
+#define FUNCSNOOP_CODE_INSN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "code/plan.h"
+
+enum insn_flow {
+	INSN_PLAIN,    /* goes on behind itself */
+	INSN_JMP,      /* to .target */
+	INSN_JCC,      /* to .target when .cond holds, else on */
+	INSN_CALL,     /* to .target, if has_target, and usually back */
+	INSN_RET,      /* to its caller, by the plain instruction */
+	INSN_RET_AUTH, /* arm64 retaa and retab: the same, but they can't be probed */
+	INSN_JMP_REG,  /* to where .reg points */
+	INSN_JMP_MEM,  /* to the address in a memory word */
+	INSN_TABLE,    /* a jump that only a jump table uses: stays in the function */
+	INSN_STOP,     /* ud2, hlt, int3, brk: nothing behind it is reached from here */
+	INSN_FAR,      /* far jumps, interrupt and system returns: not to be followed */
+};
+
+/* What is done to the stack pointer, sp, and to the frame pointer, fp. */
+enum insn_sp {
+	INSN_SP_KEEP,
+	INSN_SP_ADD,     /* sp += .sp_arg */
+	INSN_SP_TO_FP,   /* fp = sp + .sp_arg */
+	INSN_SP_FROM_FP, /* sp = fp + .sp_arg */
+	INSN_SP_LOST,    /* sp = something else */
+};
+
+#define INSN_COND_NONE 255 /* a condition that a program can't evaluate: loop, xbegin */
+
+struct insn {
+	uint64_t addr;
+	uint64_t target; /* of a direct jump or call */
+	int32_t sp_arg;
+	uint8_t len;
+	uint8_t flow; /* enum insn_flow */
+	uint8_t sp;   /* enum insn_sp */
+	uint8_t cond; /* as in struct plan_end */
+	uint8_t reg, bit, width;
+	bool has_target : 1;
+	bool nop : 1;  /* padding: a nop of any length, or a word of zeros */
+	bool lock : 1; /* x86-64: begins with a lock prefix, which some code jumps over */
+	bool indexed : 1; /* JMP_MEM: the address has an index register */
+};
+
+struct insn_decoder;
+
+/* -ENOMEM, or -ENOTSUP when Capstone lacks the architecture. Close with insn_close(). */
+int insn_open(enum plan_arch arch, struct insn_decoder **ret_dec, struct err *err);
+void insn_close(struct insn_decoder *dec);
+
+/*
+ * Decodes the instruction at @bytes, of which @len follow, that lies at @addr. False when
+ * there is none, or when processors disagree about it.
+ */
+bool insn_decode(struct insn_decoder *dec, const uint8_t *bytes, size_t len,
+	uint64_t addr, struct insn *ret_insn);
+
+/*
+ * Whether @insn, decoded from @bytes, is the jump that ends a jump table's dispatch, by the
+ * instructions before it: @prev of them lie before @insn in the same array, and @bytes points
+ * at @insn's own, with those of the others in front.
+ */
+bool insn_is_dispatch(
+	enum plan_arch arch, const struct insn *insn, size_t prev, const uint8_t *bytes);
+
+/*
+ * Whether the kernel may put a probe on the instruction of @len bytes at @bytes, and does it
+ * right. Else a text in @why of @size bytes.
+ */
+bool insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
+	const struct plan_rules *rules, char *why, size_t size);
+
+/* Whether the kernel emulates a probed instruction: no single step is needed. */
+bool insn_emulated(enum plan_arch arch, const uint8_t *bytes, size_t len,
+	const struct plan_rules *rules);
+
+/* x86-64: endbr64, which every function may be entered behind. */
+bool insn_is_endbr(const uint8_t *bytes, size_t len);
+
+/*
+ * x86-64: whether an entry probe may stand behind this instruction as well as before it: it
+ * leaves memory, the stack pointer and (unless @write_args) the registers that carry
+ * arguments alone.
+ */
+bool insn_step_over(const uint8_t *bytes, size_t len, bool write_args);
+
+/* x86-64: whether an entry probe is moved onto such an instruction. */
+enum insn_landing {
+	INSN_LAND_NO,
+	INSN_LAND_YES,    /* push, nop, call */
+	INSN_LAND_BRANCH, /* jmp, jcc */
+};
+enum insn_landing insn_landing(const uint8_t *bytes, size_t len);
+
+/*
+ * The length of the instructions by which a Go function checks its stack, when @bytes, of
+ * which @len follow and which lie at @addr, begin with them; else 0. Where they jump to when
+ * the stack is too small goes to @ret_grow.
+ */
+size_t insn_go_check(enum plan_arch arch, const uint8_t *bytes, size_t len, uint64_t addr,
+	uint64_t *ret_grow);
+
+/* A stub of the procedure linkage table begins at @bytes, of which @len follow. */
+bool insn_is_plt(enum plan_arch arch, const uint8_t *bytes, size_t len);
+
+/* Its text, AT&T syntax; "(bad)" when there is none. */
+void insn_text(struct insn_decoder *dec, const uint8_t *bytes, size_t len, uint64_t addr,
+	char *buf, size_t size);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Planning: where a function's entry probe goes and how the end of a call is seen. Pure:
+ * bytes, symbols and ranges in, a plan with its reasons out. Nothing is opened or read.
+ */
+#ifndef FUNCSNOOP_CODE_PLAN_H
+#define FUNCSNOOP_CODE_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "elf/image.h"
+
+enum plan_exit {
+	PLAN_EXIT_NONE,   /* only counted */
+	PLAN_EXIT_RETURN, /* session or uretprobe */
+	PLAN_EXIT_RET,    /* probes on every ret and on every jump that leaves */
+};
+
+enum plan_exit_mode { PLAN_MODE_AUTO, PLAN_MODE_RETURN, PLAN_MODE_RET, PLAN_MODE_NONE };
+
+/* What this kernel and the target allow; from experiments, not from versions. */
+struct plan_rules {
+	enum plan_exit_mode exit; /* --exit */
+	bool site_entry;          /* --site entry: never move the probe off the entry */
+	bool count_only;          /* --count: argument registers may be written before */
+	bool nop5_unsafe;         /* kernel turns a probed 5-byte nop into a call */
+	bool multinop_emulated;   /* kernel emulates multi-byte nops (6.16 and later) */
+	bool call_unsafe;         /* shadow stacks can be in use: don't land on a call */
+	bool return_unsafe;       /* return probes are unsafe on this kernel */
+};
+
+struct plan_request {
+	const char *name; /* a name of the function, or NULL; for the list of names that
+			      are never followed (unwinder, setjmp, vfork, ...) */
+	uint64_t addr;    /* its first instruction */
+	uint64_t size;    /* of its symbol; 0: unknown, taken from .eh_frame or the next
+			      symbol */
+	const char
+		*return_why; /* why return probes are safe for it ("preset cuda declares
+				   nothrow"), or NULL when nobody vouches */
+};
+
+enum plan_exit_kind {
+	PLAN_END_RET,     /* a ret instruction */
+	PLAN_END_JMP,     /* an unconditional jump that leaves the function */
+	PLAN_END_JCC,     /* a conditional jump that leaves when its condition holds */
+	PLAN_END_JMP_REG, /* jmp *%reg or br: leaves when the target is outside ranges[] */
+};
+
+/* A place at which a call of the function ends. */
+struct plan_end {
+	uint64_t addr;
+	enum plan_exit_kind kind;
+	/*
+	 * PLAN_END_JCC: the condition. x86-64: the low 4 bits of the opcode (0 o .. 15 g),
+	 * or PLAN_COND_CXZ (jrcxz) / PLAN_COND_ECXZ. arm64: PLAN_COND_B + cond for b.cond,
+	 * and the cbz family with reg, bit and width below.
+	 */
+	uint8_t cond;
+	uint8_t reg; /* JMP_REG: x86-64 hardware number (0 rax .. 15 r15), arm64 0..30;
+			  arm64 cbz/tbz: the register tested */
+	uint8_t bit; /* arm64 tbz/tbnz: bit; cbz/cbnz: 32 or 64 is the width in .width */
+	uint8_t width; /* arm64 cbz/cbnz: 32 or 64 */
+	bool restart; /* a jump to the function's own entry after its frame was taken down:
+			  an end and a new call (the entry probe sees that one) */
+};
+
+#define PLAN_COND_CXZ  16
+#define PLAN_COND_ECXZ 17
+#define PLAN_COND_CBZ  18 /* arm64 from here */
+#define PLAN_COND_CBNZ 19
+#define PLAN_COND_TBZ  20
+#define PLAN_COND_TBNZ 21
+#define PLAN_COND_B    32 /* + condition 0..15 */
+
+#define PLAN_INSN_LEN 64
+#define PLAN_WHY_LEN  160
+
+struct plan {
+	char refused[PLAN_WHY_LEN]; /* why it can't be probed at all, or "" */
+	uint64_t addr, size;        /* as found; size without cold parts */
+	uint64_t site;              /* where the entry probe goes */
+	char site_why[PLAN_WHY_LEN];
+	char insn[PLAN_INSN_LEN]; /* the instruction at the site, AT&T syntax */
+	bool site_emulated;       /* the kernel emulates it: no single step */
+	enum plan_exit exit;
+	char exit_why[PLAN_WHY_LEN];
+	struct plan_range *ranges; /* the function's own code: itself, then, when its
+				      ends were looked for, its cold parts */
+	size_t range_cnt;
+	struct plan_end *ends; /* exit == PLAN_EXIT_RET: sorted by addr, unique */
+	size_t end_cnt;
+	bool site_is_end; /* entry site and end are one instruction (forwarder): a PLAN_END_RET
+			     or PLAN_END_JMP, which is always taken, and is in ends[], too */
+};
+
+/* "return", "ret" or "none". */
+const char *plan_exit_text(enum plan_exit exit);
+
+/*
+ * Whether a probe on the instruction at @bytes, of which @len follow, is accepted by the
+ * kernel and does the traced program no harm. Returns 0, -EILSEQ when no instruction is
+ * there, -ENOTSUP when it must not be probed, or -ENOMEM; all but 0 with the reason in @why
+ * of @size bytes.
+ */
+int plan_insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
+	const struct plan_rules *rules, char *why, size_t size);
+
+struct planner;
+
+/*
+ * A planner for one image. -ENOMEM, or -ENOTSUP when the disassembler lacks the
+ * architecture. Close it with planner_free().
+ */
+int planner_new(const struct plan_image *img, const struct plan_rules *rules,
+	struct planner **ret_planner, struct err *err);
+void planner_free(struct planner *p);
+
+/*
+ * Plans one function. A function that can't be probed is no error: the plan says why in
+ * .refused, and has no ranges and no ends. At an address that begins neither a symbol nor
+ * an FDE the plan is a probe on that very instruction, which is only counted. Fails only with
+ * -ENOMEM. End with plan_done(). One thread at a time uses a planner.
+ */
+int planner_plan(struct planner *p, const struct plan_request *req, struct plan *ret_plan,
+	struct err *err);
+void plan_done(struct plan *plan);
+
+#endif

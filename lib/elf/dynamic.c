@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the dynamic linker would read of a file: names, needed libraries, the symbol table.
+#include <errno.h>
+#include <limits.h>
+
+#include "internal.h"
+
+/* Entries of PT_DYNAMIC. Addresses are virtual ones, 0 where there is none. */
+struct dynamic_facts {
+	uint64_t strings, strings_size;
+	uint64_t syms, hash, gnu_hash, versym, verdef, verdef_cnt;
+	uint64_t rela, rela_size, plt_rela, plt_rela_size;
+	uint64_t soname, rpath, runpath;
+	bool has_soname, pie;
+	uint64_t needed[ELF_MAX_NEEDED];
+	size_t needed_cnt;
+};
+
+/* Tags whose value is kept as it is. */
+static const struct {
+	int64_t tag;
+	size_t member;
+} plain_tags[] = {
+	{ DT_STRTAB, offsetof(struct dynamic_facts, strings) },
+	{ DT_STRSZ, offsetof(struct dynamic_facts, strings_size) },
+	{ DT_SYMTAB, offsetof(struct dynamic_facts, syms) },
+	{ DT_HASH, offsetof(struct dynamic_facts, hash) },
+	{ DT_GNU_HASH, offsetof(struct dynamic_facts, gnu_hash) },
+	{ DT_VERSYM, offsetof(struct dynamic_facts, versym) },
+	{ DT_VERDEF, offsetof(struct dynamic_facts, verdef) },
+	{ DT_VERDEFNUM, offsetof(struct dynamic_facts, verdef_cnt) },
+	{ DT_RELA, offsetof(struct dynamic_facts, rela) },
+	{ DT_RELASZ, offsetof(struct dynamic_facts, rela_size) },
+	{ DT_JMPREL, offsetof(struct dynamic_facts, plt_rela) },
+	{ DT_PLTRELSZ, offsetof(struct dynamic_facts, plt_rela_size) },
+	{ DT_RPATH, offsetof(struct dynamic_facts, rpath) },
+	{ DT_RUNPATH, offsetof(struct dynamic_facts, runpath) },
+};
+
+static void dynamic_entry(struct dynamic_facts *d, const Elf64_Dyn *dyn)
+{
+	uint64_t value = dyn->d_un.d_val;
+
+	for (size_t i = 0; i < ARRAY_SIZE(plain_tags); i++)
+		if (plain_tags[i].tag == dyn->d_tag)
+			memcpy((char *)d + plain_tags[i].member, &value, sizeof(value));
+	switch (dyn->d_tag) {
+	case DT_SONAME:
+		d->soname = value;
+		d->has_soname = true;
+		break;
+	case DT_NEEDED:
+		if (d->needed_cnt < ELF_MAX_NEEDED)
+			d->needed[d->needed_cnt++] = value;
+		break;
+	case DT_FLAGS_1:
+		d->pie = value & DF_1_PIE;
+		break;
+	default:
+		break;
+	}
+}
+
+/* By program headers, not by sections; whether there is an interpreter. */
+static bool dynamic_scan(const struct elf_file *f, struct dynamic_facts *d)
+{
+	size_t cnt = 0;
+	bool interp = false;
+	Elf64_Dyn dyn;
+	GElf_Phdr ph;
+
+	elf_getphdrnum(f->mem.elf, &cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!gelf_getphdr(f->mem.elf, i, &ph))
+			continue;
+		if (ph.p_type == PT_INTERP)
+			interp = true;
+		if (ph.p_type != PT_DYNAMIC || ph.p_offset > f->mem.size ||
+			ph.p_filesz > f->mem.size - ph.p_offset)
+			continue;
+		for (uint64_t at = 0; ph.p_filesz - at >= sizeof(dyn);
+			at += sizeof(dyn)) {
+			memcpy(&dyn, f->mem.bytes + ph.p_offset + at, sizeof(dyn));
+			if (dyn.d_tag == DT_NULL)
+				break;
+			dynamic_entry(d, &dyn);
+		}
+	}
+	return interp;
+}
+
+/* The bytes of a table; address 0, which may well lie in a segment, stands for none. */
+static const uint8_t *table_bytes(
+	const struct elf_file *f, uint64_t addr, size_t *ret_size)
+{
+	return addr ? elf_file_bytes(f, addr, ret_size) : NULL;
+}
+
+/* The names, as far as they are there; NULL when there are none. */
+static const char *dynamic_strings(
+	const struct elf_file *f, const struct dynamic_facts *d, size_t *ret_size)
+{
+	size_t left;
+	const char *bytes = (const char *)table_bytes(f, d->strings, &left);
+
+	if (!bytes)
+		return NULL;
+	*ret_size = left < d->strings_size ? left : d->strings_size;
+	return bytes;
+}
+
+/* One of them, or NULL when there is none or it is not fit to be shown. */
+static char *dynamic_string(
+	const struct elf_file *f, const struct dynamic_facts *d, uint64_t at)
+{
+	const char *bytes, *end;
+	size_t left;
+
+	bytes = dynamic_strings(f, d, &left);
+	if (!bytes || at >= left)
+		return NULL;
+	bytes += at;
+	left -= at;
+	end = memchr(bytes, '\0', left < PATH_MAX ? left : PATH_MAX);
+	if (!end || !elf_name_is_clean(bytes, end - bytes))
+		return NULL;
+	return strdup(bytes);
+}
+
+/* --- how many symbols there are ------------------------------------------------------- */
+
+/*
+ * .dynamic does not say it. DT_HASH has one chain entry for each symbol (gABI, "Hash
+ * Table"); DT_GNU_HASH leads to the last symbol that is exported; what is only imported
+ * may lie behind neither, but some relocation mentions it.
+ */
+
+static uint32_t word_at(const uint8_t *bytes, size_t ndx)
+{
+	uint32_t v;
+
+	memcpy(&v, bytes + ndx * sizeof(v), sizeof(v));
+	return v;
+}
+
+static uint64_t count_hash(const struct elf_file *f, uint64_t addr)
+{
+	size_t left;
+	const uint8_t *b = table_bytes(f, addr, &left);
+
+	/* nbucket, nchain */
+	return b && left >= 2 * sizeof(uint32_t) ? word_at(b, 1) : 0;
+}
+
+/* Header, Bloom filter, buckets, chains whose last word is odd (glibc's dl-lookup.c). */
+static uint64_t count_gnu_hash(const struct elf_file *f, uint64_t addr)
+{
+	size_t left, words;
+	const uint8_t *b = table_bytes(f, addr, &left);
+	uint64_t buckets, base, last = 0, chains, at;
+
+	words = b ? left / sizeof(uint32_t) : 0;
+	if (words < 4)
+		return 0;
+	buckets = 4 + 2ull * word_at(b, 2);
+	base = word_at(b, 1);
+	chains = buckets + word_at(b, 0);
+	if (chains > words)
+		return 0;
+	for (at = buckets; at < chains; at++)
+		last = word_at(b, at) > last ? word_at(b, at) : last;
+	if (last < base || !last)
+		return base;
+	for (at = chains + (last - base); at < words; at++, last++)
+		if (word_at(b, at) & 1)
+			return last + 1;
+	return 0;
+}
+
+static uint64_t count_rela(const struct elf_file *f, uint64_t addr, uint64_t size)
+{
+	size_t left;
+	const uint8_t *b = table_bytes(f, addr, &left);
+	uint64_t cnt = 0;
+
+	if (!b)
+		return 0;
+	if (left > size)
+		left = size;
+	for (; left >= sizeof(Elf64_Rela);
+		b += sizeof(Elf64_Rela), left -= sizeof(Elf64_Rela)) {
+		Elf64_Rela r;
+
+		memcpy(&r, b, sizeof(r));
+		if (ELF64_R_SYM(r.r_info) >= cnt)
+			cnt = ELF64_R_SYM(r.r_info) + 1ull;
+	}
+	return cnt;
+}
+
+static uint64_t count_syms(const struct elf_file *f, const struct dynamic_facts *d)
+{
+	const uint64_t counts[] = { count_hash(f, d->hash),
+		count_gnu_hash(f, d->gnu_hash), count_rela(f, d->rela, d->rela_size),
+		count_rela(f, d->plt_rela, d->plt_rela_size) };
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		most = counts[i] > most ? counts[i] : most;
+	return most;
+}
+
+/* --- for the other files -------------------------------------------------------------- */
+
+int elf_dynamic_read(struct elf_file *f, struct err *err)
+{
+	_cleanup_free_ struct dynamic_facts *d = calloc(1, sizeof(*d));
+	bool interp;
+	Elf64_Ehdr eh;
+
+	if (!d)
+		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
+	interp = dynamic_scan(f, d);
+	if (d->has_soname)
+		f->soname = dynamic_string(f, d, d->soname);
+	f->info.soname = f->soname ? f->soname : "";
+	/* offset 0 of the names is the empty one (gABI, "String Table") */
+	if (d->runpath || d->rpath)
+		f->runpath = dynamic_string(f, d, d->runpath ? d->runpath : d->rpath);
+	f->info.runpath = f->runpath ? f->runpath : "";
+	f->needed = calloc(d->needed_cnt ? d->needed_cnt : 1, sizeof(*f->needed));
+	if (!f->needed)
+		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
+	for (size_t i = 0; i < d->needed_cnt; i++) {
+		char *s = dynamic_string(f, d, d->needed[i]);
+
+		if (s)
+			f->needed[f->info.needed_cnt++] = s;
+	}
+	f->info.needed = (const char *const *)f->needed;
+	memcpy(&eh, f->mem.bytes, sizeof(eh));
+	f->info.arch = eh.e_machine == EM_AARCH64 ? PLAN_ARM64 : PLAN_X86_64;
+	/* libc.so.6 has an interpreter, too, so that it can be run: it is a library */
+	f->info.executable = eh.e_type == ET_EXEC || d->pie || (interp && !d->has_soname);
+	f->info.is_static = f->info.executable && !interp && !d->needed_cnt;
+	return 0;
+}
+
+int elf_dynamic_syms(
+	const struct elf_file *f, struct elf_syms_at *ret_at, struct err *err)
+{
+	_cleanup_free_ struct dynamic_facts *d = calloc(1, sizeof(*d));
+	struct elf_syms_at at = { 0 };
+	size_t left;
+
+	if (!d)
+		return err_sys(err, -ENOMEM, "cannot read symbols of '%s'", f->path);
+	dynamic_scan(f, d);
+	at.strings = dynamic_strings(f, d, &at.strings_size);
+	at.syms = table_bytes(f, d->syms, &left);
+	at.cnt = count_syms(f, d);
+	if (!at.syms || !at.strings || !at.cnt) {
+		*ret_at = (struct elf_syms_at) { 0 };
+		return 0;
+	}
+	if (at.cnt > left / sizeof(Elf64_Sym))
+		at.cnt = left / sizeof(Elf64_Sym);
+	at.versym = table_bytes(f, d->versym, &at.versym_size);
+	at.verdef = table_bytes(f, d->verdef, &at.verdef_size);
+	at.verdef_cnt = d->verdef_cnt;
+	*ret_at = at;
+	return 0;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One ELF file, opened once: what it is, its functions by all symbol tables, and what the
+ * planner needs of its code. The file may be hostile: whatever it holds ends in an error
+ * or in fewer symbols, with bounded memory. (It is mapped, so a file that somebody cuts
+ * short while it is being read ends the process with SIGBUS, as with every such tool.)
+ */
+#ifndef FUNCSNOOP_ELF_ELF_FILE_H
+#define FUNCSNOOP_ELF_ELF_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/util.h"
+#include "elf/image.h"
+
+struct elf_file;
+
+/* Facts of a file, all known once it is open. Strings live as long as the file. */
+struct elf_info {
+	const char *path; /* as given to elf_file_open() */
+	enum plan_arch arch;
+	dev_t dev; /* stat's; on overlayfs not what /proc/PID/maps shows */
+	ino_t ino;
+	uint64_t size;             /* bytes */
+	uint64_t ctime_ns;         /* changes with every write, chmod, link and copy-up */
+	bool overlay;              /* lies on overlayfs */
+	const char *build_id;      /* hexadecimal, "" when it has none */
+	const char *soname;        /* DT_SONAME or "" */
+	const char *runpath;       /* DT_RUNPATH or DT_RPATH, or "" */
+	const char *const *needed; /* DT_NEEDED, in the file's order */
+	size_t needed_cnt;
+	bool executable; /* ET_EXEC, or ET_DYN with an interpreter or DF_1_PIE */
+	bool is_static;  /* an executable without interpreter and NEEDED */
+	bool go;         /* made by the Go compiler (.gopclntab, .note.go.buildid) */
+};
+
+enum elf_table {
+	ELF_TABLE_DYNSYM,    /* what the dynamic linker sees */
+	ELF_TABLE_SYMTAB,    /* .symtab of the file itself */
+	ELF_TABLE_DEBUG,     /* .symtab of its separate debug file */
+	ELF_TABLE_DEBUGDATA, /* .symtab inside .gnu_debugdata */
+};
+
+enum elf_kind {
+	ELF_FUNC,  /* STT_FUNC */
+	ELF_IFUNC, /* STT_GNU_IFUNC: the address is the resolver's, not the function's */
+	ELF_LABEL, /* STT_NOTYPE in code: an assembler's label, perhaps a function */
+};
+
+/* A name of a function. Names are valid UTF-8 without control characters. */
+struct elf_name {
+	const char *name;    /* without version */
+	const char *version; /* of "name@VERSION", or NULL */
+	uint32_t len;        /* strlen(name) */
+	uint32_t func;       /* index of its function */
+	uint32_t next;       /* for elf_name_next() */
+	uint8_t table;       /* enum elf_table: the first that has it */
+	bool is_local;       /* STB_LOCAL: of one object file only */
+	bool is_weak;        /* STB_WEAK */
+	bool is_default; /* unversioned, or "name@@VERSION": what a linker takes now */
+	bool piece;      /* .cold, .part.N, .isra.N, .constprop.N: made by a compiler */
+};
+
+/* A function: an address in code, with every name it has. */
+struct elf_func {
+	uint64_t addr;                /* virtual address in the file */
+	uint64_t size;                /* bytes, the largest of its symbols; 0 unknown */
+	uint64_t offset;              /* in the file; only where .in_code */
+	const struct elf_name *names; /* best first: exported, default version, global */
+	uint32_t name_cnt;            /* at least 1 */
+	uint8_t kind;                 /* enum elf_kind */
+	bool in_code;                 /* lies in an executable segment, with file bytes */
+	bool exported;                /* one of its names is in .dynsym */
+};
+
+/*
+ * Opens @path (O_CLOEXEC|O_NONBLOCK|O_NOCTTY). A regular file that is a 64-bit ELF file
+ * for x86-64 or arm64 is needed: -ENOEXEC when it is something else, -EBADMSG when it is
+ * damaged, -EINVAL when it is no regular file, or open's error. *ret_file is freed by
+ * elf_file_free().
+ */
+_must_check_ int elf_file_open(
+	const char *path, struct elf_file **ret_file, struct err *err);
+
+/*
+ * The same with a descriptor that is open for reading; it is taken over in any case.
+ * @shown is the path for messages; @root_fd is a directory below which separate debug
+ * files are looked for as well as below "/" (another mount namespace's root), or -1; it
+ * is duplicated. @dir is the file's folder in there, or NULL when unknown.
+ */
+_must_check_ int elf_file_open_fd(int fd, const char *shown, int root_fd, const char *dir,
+	struct elf_file **ret_file, struct err *err);
+void elf_file_free(struct elf_file *f);
+
+const struct elf_info *elf_file_info(const struct elf_file *f);
+
+/* The descriptor, to attach through /proc/self/fd/N. It belongs to the file. */
+int elf_file_fd(const struct elf_file *f);
+
+/*
+ * Whether both are one file to the kernel, so that a probe on one is a probe on the other:
+ * device and inode, or, since overlayfs mounts show other devices and perhaps other inodes for
+ * one lower file, there the inode's lower half, size, change time and build id.
+ */
+bool elf_file_same(const struct elf_file *a, const struct elf_file *b);
+
+/*
+ * Whether the file was written or replaced under @path since it was opened is not told
+ * here: compare .dev, .ino, .ctime_ns.
+ *
+ * Functions of all tables, sorted by address, one per address. Read on the first call:
+ * -EBADMSG for a damaged .dynsym or .symtab (a damaged debug file is passed over),
+ * -ENOMEM. A file without any table gives 0 functions and no error.
+ */
+_must_check_ int elf_file_funcs(struct elf_file *f, const struct elf_func **ret_funcs,
+	size_t *ret_cnt, struct err *err);
+
+/* Whether a table beyond .dynsym was found (valid after elf_file_funcs()). */
+bool elf_file_has_symtab(const struct elf_file *f);
+
+/*
+ * Whether all that the file defines and imports by name is known: a dynamic one's .dynsym
+ * was found, a static one's .symtab (valid after elf_file_funcs()).
+ */
+bool elf_file_names_known(const struct elf_file *f);
+
+/*
+ * Names spelled @name (its first @len bytes), best first; NULL when there is none. Walk on
+ * with elf_name_next(). elf_file_funcs() must have succeeded before. The function of a
+ * name is funcs[name->func].
+ */
+const struct elf_name *elf_file_lookup(struct elf_file *f, const char *name, size_t len);
+const struct elf_name *elf_name_next(const struct elf_file *f, const struct elf_name *n);
+
+/* The function whose symbol covers @addr, or NULL. elf_file_funcs() first. */
+const struct elf_func *elf_file_func_at(const struct elf_file *f, uint64_t addr);
+
+/*
+ * Whether .dynsym defines or imports @name, or another table defines it; a name that ends
+ * in '*' stands for all that begin so ("_Unwind_*"). 1, 0, or a negative error as from
+ * elf_file_funcs().
+ */
+_must_check_ int elf_file_names_symbol(
+	struct elf_file *f, const char *name, struct err *err);
+
+/* Whether .dynsym imports @name as a function of another file. elf_file_funcs() first. */
+bool elf_file_imports(const struct elf_file *f, const char *name, size_t len);
+
+/* The @ndx'th name that .dynsym imports, functions and data, sorted; NULL after the last. */
+const char *elf_file_import(const struct elf_file *f, size_t ndx);
+
+/*
+ * Addresses and file offsets by the program headers. They succeed only inside the bytes
+ * that an executable segment has in the file: -ERANGE otherwise.
+ */
+_must_check_ int elf_file_addr_to_offset(
+	const struct elf_file *f, uint64_t addr, uint64_t *ret_offset);
+_must_check_ int elf_file_offset_to_addr(
+	const struct elf_file *f, uint64_t offset, uint64_t *ret_addr);
+
+/*
+ * What planner_new() needs: code (executable sections; segments where there are no
+ * sections), starts of code symbols of all tables, FDEs of .eh_frame. Everything belongs
+ * to the file. Made on the first call; errors as from elf_file_funcs(). A damaged
+ * .eh_frame gives the FDEs before the damage.
+ */
+_must_check_ int elf_file_image(
+	struct elf_file *f, struct plan_image *ret_image, struct err *err);
+
+static inline void cleanup_elf_file(struct elf_file **f)
+{
+	elf_file_free(*f);
+}
+#define _cleanup_elf_file_ __cleanup(cleanup_elf_file)
+
+#endif

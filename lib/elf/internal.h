@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the ELF reader share; nobody else includes this. */
+#ifndef FUNCSNOOP_ELF_INTERNAL_H
+#define FUNCSNOOP_ELF_INTERNAL_H
+
+#include <gelf.h>
+#include <string.h>
+
+#include "elf/elf_file.h"
+
+/*
+ * Bounds against hostile files. The largest symbol tables known (browsers with debug
+ * symbols) have two million symbols; names of C++ templates reach some ten kilobytes.
+ */
+#define ELF_MAX_SECTIONS  (1u << 17)
+#define ELF_MAX_SEGMENTS  256u
+#define ELF_MAX_SYMBOLS   (8u << 20)
+#define ELF_MAX_NAME      (64u << 10)
+#define ELF_MAX_NEEDED    4096u
+#define ELF_MAX_FDES      (8u << 20)
+#define ELF_MAX_BUILD_ID  64u /* bytes */
+#define ELF_MAX_NOTES     (32u << 20) /* bytes, in all sections and segments */
+#define ELF_MAX_DEBUGDATA (128u << 20)
+
+/* An ELF image in memory: a mapped file or an unpacked .gnu_debugdata. */
+struct elf_mem {
+	const uint8_t *bytes;
+	size_t size;
+	bool mapped; /* munmap, not free */
+	Elf *elf;
+};
+
+struct elf_segment {
+	uint64_t addr, offset, size; /* size: bytes in the file */
+	bool exec;
+};
+
+/* A symbol while the tables are being read. */
+struct elf_raw_sym {
+	uint64_t addr, size;
+	struct elf_name name; /* .func and .next unset */
+	uint8_t kind;
+};
+
+struct elf_import {
+	const char *name;
+	uint32_t len;
+};
+
+struct elf_file {
+	struct elf_info info;
+	int fd;
+	int root_fd;
+	char *path, *dir, *soname, *runpath, *build_id;
+	char **needed;
+	struct elf_mem mem;
+	struct elf_segment *segments; /* PT_LOAD, in the file's order */
+	size_t segment_cnt;
+	uint64_t eh_frame_hdr, eh_frame_hdr_size; /* file offset; size 0: none */
+
+	bool has_syms, has_dynsym, has_symtab;
+	struct elf_mem debug, debugdata;
+	char **versions; /* by version index */
+	size_t version_cnt;
+	char **copies; /* names that had their version cut off */
+	size_t copy_cnt;
+	struct elf_func *funcs; /* sorted by address */
+	size_t func_cnt;
+	struct elf_name *names; /* in the order of functions */
+	size_t name_cnt;
+	struct elf_import *imports; /* sorted by name */
+	size_t import_cnt;
+	uint64_t *nameless; /* starts of code symbols whose names are unusable */
+	size_t nameless_cnt;
+	uint32_t *buckets; /* index + 1 of the first name, 0 none */
+	uint32_t bucket_mask;
+
+	bool has_image;
+	struct plan_text *texts;
+	size_t text_cnt;
+	uint64_t *starts;
+	size_t start_cnt;
+	struct plan_range *fdes;
+	size_t fde_cnt;
+};
+
+/* memory.c: images, sections, notes. */
+
+/* Maps the file at @fd (kept by the caller), checks its header; errors name @shown. */
+int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
+/* The same for bytes in memory, which are taken over in any case. */
+int elf_mem_take(uint8_t *bytes, size_t size, const char *shown, struct elf_mem *ret_mem,
+	struct err *err);
+void elf_mem_done(struct elf_mem *mem);
+
+/* The first section of @type (0: any) and @name (NULL: any), or NULL. */
+Elf_Scn *elf_mem_section(
+	const struct elf_mem *mem, uint32_t type, const char *name, GElf_Shdr *ret_shdr);
+/* The bytes of a section in the file; NULL when it has none or they are not all there. */
+const uint8_t *elf_mem_bytes(const struct elf_mem *mem, const GElf_Shdr *shdr);
+
+/* Build id as lower-case hexadecimal into @hex, "" when there is none; *ret_go if Go's. */
+void elf_mem_notes(
+	const struct elf_mem *mem, char hex[2 * ELF_MAX_BUILD_ID + 1], bool *ret_go);
+
+/* Whether @len bytes are UTF-8 without control characters. */
+bool elf_name_is_clean(const char *name, size_t len);
+
+/*
+ * Where a symbol table and what belongs to it lie: .syms is NULL when there is none, .versym
+ * and .verdef when that is missing. All of them are bytes of an image, and may be anything.
+ */
+struct elf_syms_at {
+	const uint8_t *syms; /* Elf64_Sym, unaligned */
+	size_t cnt;
+	const char *strings;
+	size_t strings_size;
+	const uint8_t *versym, *verdef;
+	size_t versym_size, verdef_size;
+	uint64_t verdef_cnt;
+};
+
+/* dynamic.c: names, needed libraries, kind of file into f->info. */
+int elf_dynamic_read(struct elf_file *f, struct err *err);
+/* The dynamic symbol table as the dynamic linker finds it, without sections. -ENOMEM only. */
+int elf_dynamic_syms(const struct elf_file *f, struct elf_syms_at *ret_at, struct err *err);
+
+/* table.c: symbol tables into raw symbols. */
+struct elf_raw {
+	struct elf_raw_sym *syms;
+	size_t cnt;
+	uint64_t *nameless;
+	size_t nameless_cnt;
+	struct elf_import *imports;
+	size_t import_cnt;
+};
+int elf_table_read(struct elf_file *f, const struct elf_mem *mem, enum elf_table table,
+	struct elf_raw *raw, struct err *err);
+void elf_raw_done(struct elf_raw *raw);
+
+/* debug.c: finds the separate debug file or .gnu_debugdata; false when none. */
+bool elf_debug_open(
+	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem);
+
+/* frame.c: .eh_frame. -ENOMEM only. */
+int elf_frame_read(struct elf_file *f, struct err *err);
+
+/* elf_file.c: the bytes at a virtual address in any segment, *ret_size left in it, or NULL. */
+const uint8_t *elf_file_bytes(const struct elf_file *f, uint64_t addr, size_t *ret_size);
+
+#endif

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// ELF images in memory: the header's checks, sections, notes.
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "internal.h"
+
+static pthread_once_t libelf_once = PTHREAD_ONCE_INIT;
+
+static void libelf_start(void)
+{
+	elf_version(EV_CURRENT);
+}
+
+static int check_ident(const uint8_t *b, size_t size, const char *shown, struct err *err)
+{
+	static const char script[] = "/* GNU ld script";
+
+	if (size < EI_NIDENT || memcmp(b, ELFMAG, SELFMAG) != 0) {
+		if (size >= sizeof(script) && memcmp(b, script, sizeof(script) - 1) == 0)
+			return err_set(err, -ENOEXEC,
+				"'%s' is not an ELF file: a linker script", shown);
+		return err_set(err, -ENOEXEC, "'%s' is not an ELF file", shown);
+	}
+	if (b[EI_CLASS] != ELFCLASS64)
+		return err_set(err, -ENOEXEC,
+			"'%s' is a 32-bit ELF file: only 64-bit ones can be probed",
+			shown);
+	if (b[EI_DATA] != ELFDATA2LSB)
+		return err_set(err, -ENOEXEC, "'%s' is a big-endian ELF file", shown);
+	if (size < sizeof(Elf64_Ehdr))
+		return err_set(
+			err, -EBADMSG, "'%s' is truncated: %zu bytes", shown, size);
+	return 0;
+}
+
+/* The header table of @cnt entries at @offset must lie in the file. */
+static bool table_fits(uint64_t offset, uint64_t cnt, size_t entry, size_t size)
+{
+	return offset <= size && cnt <= (size - offset) / entry;
+}
+
+static int check_sections(const Elf64_Ehdr *eh, const uint8_t *bytes, size_t size,
+	const char *shown, struct err *err)
+{
+	uint64_t cnt = eh->e_shnum;
+	Elf64_Shdr first;
+
+	if (!eh->e_shoff)
+		return 0;
+	if (eh->e_shentsize != sizeof(Elf64_Shdr))
+		return err_set(err, -EBADMSG,
+			"'%s' is damaged: section headers of %u bytes", shown,
+			eh->e_shentsize);
+	if (!table_fits(eh->e_shoff, 1, sizeof(Elf64_Shdr), size))
+		return err_set(err, -EBADMSG,
+			"'%s' is truncated: %zu bytes, section headers at %llu", shown,
+			size, (unsigned long long)eh->e_shoff);
+	if (!cnt) { /* too many for the field: the first header has the number (gABI) */
+		memcpy(&first, bytes + eh->e_shoff, sizeof(first));
+		cnt = first.sh_size;
+	}
+	if (cnt > ELF_MAX_SECTIONS)
+		return err_set(err, -EBADMSG, "'%s' is damaged: %llu sections", shown,
+			(unsigned long long)cnt);
+	if (!table_fits(eh->e_shoff, cnt, sizeof(Elf64_Shdr), size))
+		return err_set(err, -EBADMSG,
+			"'%s' is truncated: %zu bytes, section headers at %llu", shown,
+			size, (unsigned long long)eh->e_shoff);
+	return 0;
+}
+
+static int check_header(const struct elf_mem *mem, const char *shown, struct err *err)
+{
+	Elf64_Ehdr eh;
+	int ret;
+
+	ret = check_ident(mem->bytes, mem->size, shown, err);
+	if (ret)
+		return ret;
+	memcpy(&eh, mem->bytes, sizeof(eh));
+	if (eh.e_machine != EM_X86_64 && eh.e_machine != EM_AARCH64)
+		return err_set(err, -ENOEXEC,
+			"'%s' is for another machine (ELF number %u): x86-64 or arm64 needed",
+			shown, eh.e_machine);
+	if (eh.e_type == ET_REL)
+		return err_set(
+			err, -ENOEXEC, "'%s' is an object file, not linked", shown);
+	if (eh.e_type == ET_CORE)
+		return err_set(err, -ENOEXEC, "'%s' is a core dump", shown);
+	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
+		return err_set(err, -ENOEXEC,
+			"'%s' is not a library or program: ELF type %u", shown,
+			eh.e_type);
+	if (eh.e_phnum > ELF_MAX_SEGMENTS ||
+		(eh.e_phnum && eh.e_phentsize != sizeof(Elf64_Phdr)))
+		return err_set(err, -EBADMSG,
+			"'%s' is damaged: %u program headers of %u bytes", shown,
+			eh.e_phnum, eh.e_phentsize);
+	if (!table_fits(eh.e_phoff, eh.e_phnum, sizeof(Elf64_Phdr), mem->size))
+		return err_set(err, -EBADMSG,
+			"'%s' is truncated: %zu bytes, program headers at "
+			"%llu",
+			shown, mem->size, (unsigned long long)eh.e_phoff);
+	return check_sections(&eh, mem->bytes, mem->size, shown, err);
+}
+
+static int mem_begin(struct elf_mem *mem, const char *shown, struct err *err)
+{
+	int ret;
+
+	ret = check_header(mem, shown, err);
+	if (ret)
+		return ret;
+	pthread_once(&libelf_once, libelf_start);
+	/* libelf takes a char * and only reads */
+	mem->elf = elf_memory((char *)(uintptr_t)mem->bytes, mem->size);
+	if (!mem->elf || elf_kind(mem->elf) != ELF_K_ELF)
+		return err_set(
+			err, -EBADMSG, "'%s' is damaged: %s", shown, elf_errmsg(-1));
+	return 0;
+}
+
+struct note_scan {
+	char *hex;
+	bool go;
+	size_t budget; /* bytes that may still be looked at */
+};
+
+static void note_seen(
+	struct note_scan *s, const GElf_Nhdr *nh, const char *name, const uint8_t *desc)
+{
+	if (nh->n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
+		nh->n_type == NT_GNU_BUILD_ID && !s->hex[0] && nh->n_descsz &&
+		nh->n_descsz <= ELF_MAX_BUILD_ID) {
+		for (uint32_t i = 0; i < nh->n_descsz; i++)
+			sprintf(s->hex + 2 * i, "%02x", desc[i]);
+	}
+	/* src/cmd/link/internal/ld/elf.go: name "Go", type 4 is the build id */
+	if (nh->n_namesz == 4 && memcmp(name, "Go\0", 4) == 0 && nh->n_type == 4)
+		s->go = true;
+}
+
+/* Notes are padded to 4 bytes, or to 8 where their section or segment is so aligned. */
+static void notes_scan(struct note_scan *s, const uint8_t *b, size_t size, uint64_t align)
+{
+	uint64_t mask = align == 8 ? 7 : 3;
+	GElf_Nhdr nh;
+	size_t at = 0;
+
+	if (size > s->budget)
+		size = s->budget;
+	s->budget -= size;
+	while (size - at >= sizeof(nh)) {
+		uint64_t name, desc, end;
+
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not of a size */
+		memcpy(&nh, b + at, sizeof(nh));
+		name = at + sizeof(nh);
+		desc = (name + nh.n_namesz + mask) & ~mask;
+		end = desc + nh.n_descsz;
+		if (end > size)
+			return;
+		note_seen(s, &nh, (const char *)b + name, b + desc);
+		end = (end + mask) & ~mask;
+		if (end >= size)
+			return;
+		at = end;
+	}
+}
+
+int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err)
+{
+	struct elf_mem mem = { .mapped = true };
+	struct stat st;
+	void *map;
+	int ret;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, -errno, "cannot read '%s'", shown);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "'%s' is not a regular file", shown);
+	if (st.st_size < EI_NIDENT)
+		return err_set(err, -ENOEXEC, "'%s' is not an ELF file", shown);
+	/*
+	 * Shared, so that the file's own bytes are seen: uprobes of others put breakpoints into
+	 * private mappings, even those that are only read (valid_vma, kernel/events/uprobes.c).
+	 */
+	map = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return err_sys(err, -errno, "cannot map '%s'", shown);
+	mem.bytes = map;
+	mem.size = st.st_size;
+	ret = mem_begin(&mem, shown, err);
+	if (ret) {
+		elf_mem_done(&mem);
+		return ret;
+	}
+	*ret_mem = mem;
+	return 0;
+}
+
+int elf_mem_take(uint8_t *bytes, size_t size, const char *shown, struct elf_mem *ret_mem,
+	struct err *err)
+{
+	struct elf_mem mem = { .bytes = bytes, .size = size };
+	int ret;
+
+	ret = mem_begin(&mem, shown, err);
+	if (ret) {
+		elf_mem_done(&mem);
+		return ret;
+	}
+	*ret_mem = mem;
+	return 0;
+}
+
+void elf_mem_done(struct elf_mem *mem)
+{
+	if (mem->elf)
+		elf_end(mem->elf);
+	if (mem->mapped && mem->bytes)
+		munmap((void *)(uintptr_t)mem->bytes, mem->size);
+	else
+		free((void *)(uintptr_t)mem->bytes);
+	memset(mem, 0, sizeof(*mem));
+}
+
+Elf_Scn *elf_mem_section(
+	const struct elf_mem *mem, uint32_t type, const char *name, GElf_Shdr *ret_shdr)
+{
+	Elf_Scn *scn = NULL;
+	size_t strings = 0;
+	GElf_Shdr sh;
+
+	if (name && elf_getshdrstrndx(mem->elf, &strings) < 0)
+		return NULL;
+	while ((scn = elf_nextscn(mem->elf, scn))) {
+		const char *found;
+
+		if (!gelf_getshdr(scn, &sh) || (type && sh.sh_type != type))
+			continue;
+		if (name) {
+			found = elf_strptr(mem->elf, strings, sh.sh_name);
+			if (!found || strcmp(found, name) != 0)
+				continue;
+		}
+		*ret_shdr = sh;
+		return scn;
+	}
+	return NULL;
+}
+
+const uint8_t *elf_mem_bytes(const struct elf_mem *mem, const GElf_Shdr *shdr)
+{
+	if (shdr->sh_type == SHT_NOBITS || shdr->sh_offset > mem->size ||
+		shdr->sh_size > mem->size - shdr->sh_offset || !shdr->sh_size)
+		return NULL;
+	return mem->bytes + shdr->sh_offset;
+}
+
+void elf_mem_notes(
+	const struct elf_mem *mem, char hex[2 * ELF_MAX_BUILD_ID + 1], bool *ret_go)
+{
+	struct note_scan s = { .hex = hex, .budget = ELF_MAX_NOTES };
+	Elf_Scn *scn = NULL;
+	size_t cnt = 0;
+	GElf_Shdr sh;
+	GElf_Phdr ph;
+
+	hex[0] = '\0';
+	/* sections first: in a separate debug file the segments' offsets lead nowhere */
+	while ((scn = elf_nextscn(mem->elf, scn))) {
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_NOTE)
+			continue;
+		if (elf_mem_bytes(mem, &sh))
+			notes_scan(
+				&s, elf_mem_bytes(mem, &sh), sh.sh_size, sh.sh_addralign);
+	}
+	elf_getphdrnum(mem->elf, &cnt);
+	for (size_t i = 0; i < cnt && !hex[0]; i++) {
+		if (!gelf_getphdr(mem->elf, i, &ph) || ph.p_type != PT_NOTE)
+			continue;
+		if (ph.p_offset <= mem->size && ph.p_filesz <= mem->size - ph.p_offset)
+			notes_scan(&s, mem->bytes + ph.p_offset, ph.p_filesz, ph.p_align);
+	}
+	*ret_go = s.go;
+}
+
+/* Length of the UTF-8 sequence that a byte begins, 0 for none (RFC 3629). */
+static size_t utf8_length(unsigned char c)
+{
+	if (c < 0x80)
+		return 1;
+	if (c >= 0xc2 && c <= 0xdf)
+		return 2;
+	if ((c & 0xf0) == 0xe0)
+		return 3;
+	if (c >= 0xf0 && c <= 0xf4)
+		return 4;
+	return 0;
+}
+
+static bool utf8_char_ok(const unsigned char *p, size_t n)
+{
+	uint32_t c = p[0] & (0x7f >> n);
+
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return false;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (n == 3 && (c < 0x800 || (c >= 0xd800 && c <= 0xdfff)))
+		return false;
+	if (n == 4 && (c < 0x10000 || c > 0x10ffff))
+		return false;
+	return c >= 0xa0; /* C1 control characters steer terminals, too */
+}
+
+bool elf_name_is_clean(const char *name, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)name;
+
+	for (size_t i = 0, n; i < len; i += n) {
+		if (p[i] > 0x20 && p[i] < 0x7f) {
+			n = 1;
+			continue;
+		}
+		n = utf8_length(p[i]);
+		if (n < 2 || n > len - i || !utf8_char_ok(p + i, n))
+			return false;
+	}
+	return len > 0;
+}

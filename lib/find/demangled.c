@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Finding functions by demangled names.
+//
+// Demangling all of a large library takes seconds, so it is done only for names that can
+// match: a mangled name contains every identifier of what it stands for, as itself with
+// its length in front. One identifier is chosen of each name that is looked for, and all
+// names to the letter are looked for in one pass over a library's symbols.
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "elf/demangle.h"
+#include "internal.h"
+
+#define IDENT_MAX 255
+
+/* A name that is looked for to the letter. */
+struct want {
+	struct arg *arg;
+	char *text; /* normalized */
+	uint32_t next;
+};
+
+struct batch {
+	struct resolver *r;
+	struct want *wants;
+	size_t want_cnt;
+	uint32_t *buckets;        /* by text: index + 1 of the first want */
+	struct ident *idents;     /* open addressing */
+	size_t mask;              /* of both tables */
+	bool lens[IDENT_MAX + 1]; /* lengths of identifiers that there are */
+	bool all;                 /* some want has no identifier to go by */
+	bool args;                /* some want has arguments */
+	bool verbose;             /* with std::ostream and the like written out */
+	/* the name under examination */
+	char *q, *full, *text;
+	size_t q_cap, full_cap, text_cap;
+};
+
+static void batch_done(struct batch *b)
+{
+	for (size_t i = 0; i < b->want_cnt; i++)
+		free(b->wants[i].text);
+	free(b->wants);
+	free(b->buckets);
+	free(b->idents);
+	free(b->q);
+	free(b->full);
+	free(b->text);
+}
+
+static size_t hash_text(const char *p, size_t len)
+{
+	uint64_t h = len;
+
+	while (len--)
+		h = (h ^ (unsigned char)*p++) * 0x100000001b3ull;
+	return h ^ h >> 32;
+}
+
+static void ident_add(struct batch *b, struct ident id)
+{
+	size_t at = hash_text(id.p, id.len);
+
+	if (!id.len || id.len > IDENT_MAX) {
+		b->all = true;
+		return;
+	}
+	b->lens[id.len] = true;
+	while (b->idents[at & b->mask].len)
+		at++;
+	b->idents[at & b->mask] = id;
+}
+
+static bool ident_wanted(const struct batch *b, const char *p, size_t len)
+{
+	size_t at = hash_text(p, len);
+
+	for (;; at++) {
+		const struct ident *id = &b->idents[at & b->mask];
+
+		if (!id->len)
+			return false;
+		if (id->len == len && memcmp(id->p, p, len) == 0)
+			return true;
+	}
+}
+
+/*
+ * Whether a mangled name has one of the identifiers. Every digit may begin a length: an
+ * identifier that ends in a digit runs into the length of the next.
+ */
+static bool name_hits(const struct batch *b, const struct elf_name *n)
+{
+	const char *end = n->name + n->len;
+
+	if (b->all)
+		return true;
+	for (const char *p = n->name + 2; p < end; p++) {
+		const char *q = p;
+		size_t len = 0;
+
+		if (*p < '1' || *p > '9')
+			continue;
+		while (q < end && isdigit((unsigned char)*q) && len <= IDENT_MAX)
+			len = 10 * len + (*q++ - '0');
+		if (len > IDENT_MAX || !b->lens[len])
+			continue;
+		if (len <= (size_t)(end - q) && ident_wanted(b, q, len))
+			return true;
+		/* Rust parts the two by '_' where they would run together */
+		if (q < end && *q == '_' && len < (size_t)(end - q) &&
+			ident_wanted(b, q + 1, len))
+			return true;
+	}
+	return false;
+}
+
+static int batch_size(struct batch *b, size_t arg_cnt)
+{
+	size_t size = 16;
+
+	while (size < 2 * arg_cnt)
+		size *= 2;
+	b->mask = size - 1;
+	b->wants = calloc(arg_cnt + 1, sizeof(*b->wants));
+	b->buckets = calloc(size, sizeof(*b->buckets));
+	b->idents = calloc(size, sizeof(*b->idents));
+	return b->wants && b->buckets && b->idents ? 0 : -ENOMEM;
+}
+
+static int want_add(struct batch *b, struct arg *a)
+{
+	struct want *w = &b->wants[b->want_cnt];
+	uint32_t *bucket;
+
+	w->text = malloc(strlen(a->name) + 1);
+	if (!w->text)
+		return -ENOMEM;
+	text_normalize(a->name, w->text);
+	w->arg = a;
+	bucket = &b->buckets[hash_text(w->text, strlen(w->text)) & b->mask];
+	w->next = *bucket;
+	*bucket = ++b->want_cnt;
+	b->args |= text_has_args(w->text);
+	ident_add(b, text_ident(a->name, false, true));
+	return 0;
+}
+
+static int take(struct resolver *r, struct arg *a, const struct match *found)
+{
+	struct match m = *found;
+	char buf[1024];
+
+	if (!arg_version_fits(a, m.func, m.name))
+		return 0;
+	m.addr = m.func->addr + (a->has_plus ? a->plus : 0);
+	if (a->has_plus &&
+		snprintf(buf, sizeof(buf), "%s+0x%" PRIx64, m.shown, a->plus) <
+			(int)sizeof(buf))
+		m.shown = buf;
+	return match_add(r, a, &m);
+}
+
+/* Hands a function to all who want a name of this text. */
+static int offer(struct batch *b, const struct match *m, const char *text)
+{
+	uint32_t at = b->buckets[hash_text(text, strlen(text)) & b->mask];
+	int ret;
+
+	for (; at; at = b->wants[at - 1].next) {
+		struct want *w = &b->wants[at - 1];
+		struct match found = *m;
+
+		if (strcmp(w->text, text) != 0 || !arg_has_lib(w->arg, m->lib))
+			continue;
+		w->arg->patterned = false; /* there to the letter, after all */
+		found.shown = w->arg->name;
+		ret = take(b->r, w->arg, &found);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int text_room(struct batch *b, size_t len)
+{
+	char *grown;
+
+	if (len < b->text_cap)
+		return 0;
+	grown = realloc(b->text, 2 * len + 64);
+	if (!grown)
+		return -ENOMEM;
+	b->text = grown;
+	b->text_cap = 2 * len + 64;
+	return 0;
+}
+
+/* One text with arguments, and the same without what a method says after them. */
+static int offer_text(struct batch *b, const struct match *m, const char *text)
+{
+	int ret;
+
+	if (text_room(b, strlen(text)))
+		return resolve_no_memory(b->r);
+	text_normalize(text, b->text);
+	ret = offer(b, m, b->text);
+	if (ret)
+		return ret;
+	text_drop_qualifiers(b->text);
+	return offer(b, m, b->text);
+}
+
+/* The forms with arguments: as the demangler writes them, and without result type. */
+static int offer_args(struct batch *b, const struct match *m, enum demangle_form form)
+{
+	const char *at;
+	int ret;
+
+	if (!demangle_into(m->name->name, form, &b->full, &b->full_cap))
+		return 0;
+	ret = offer_text(b, m, b->full);
+	at = strstr(b->full, b->q);
+	return ret || !at || at == b->full ? ret : offer_text(b, m, at);
+}
+
+/* Whether the mangled name may have one of the abbreviations that c++filt writes out. */
+static bool has_abbreviation(const struct elf_name *n)
+{
+	const char *p = n->name;
+
+	while ((p = strchr(p, 'S'))) {
+		p++;
+		if (*p == 'o' || *p == 'i' || *p == 'd' || *p == 's')
+			return true;
+	}
+	return false;
+}
+
+static int offer_full(struct batch *b, const struct match *m)
+{
+	if (b->verbose)
+		return has_abbreviation(m->name) ? offer_args(b, m, DEMANGLE_VERBOSE) : 0;
+	return offer_args(b, m, DEMANGLE_ARGS);
+}
+
+static int offer_forms(struct batch *b, const struct match *m)
+{
+	size_t len = demangle_into(m->name->name, DEMANGLE_NAME, &b->q, &b->q_cap);
+	int ret;
+
+	if (!len)
+		return 0;
+	if (text_room(b, len))
+		return resolve_no_memory(b->r);
+	text_normalize(b->q, b->text);
+	ret = offer(b, m, b->text);
+	if (!ret && text_drop_templates(b->text, b->text))
+		ret = offer(b, m, b->text);
+	return ret || !b->args ? ret : offer_full(b, m);
+}
+
+/* Calls back for every mangled name of a function of @lib. */
+static int each_mangled(struct resolver *r, const struct lib_file *lib,
+	int (*fn)(void *ctx, const struct match *m), void *ctx)
+{
+	const struct elf_func *funcs;
+	size_t cnt;
+	int ret;
+
+	ret = elf_file_funcs(lib->elf, &funcs, &cnt, r->err);
+	for (size_t i = 0; !ret && i < cnt; i++) {
+		for (uint32_t k = 0; !ret && k < funcs[i].name_cnt; k++) {
+			const struct elf_name *n = &funcs[i].names[k];
+			struct match m = { .lib = lib, .func = &funcs[i], .name = n };
+
+			if (!n->piece && demangle_is_mangled(n->name))
+				ret = fn(ctx, &m);
+		}
+	}
+	return ret;
+}
+
+static int batch_name(void *ctx, const struct match *m)
+{
+	struct batch *b = ctx;
+
+	return name_hits(b, m->name) ? offer_forms(b, m) : 0;
+}
+
+/* Libraries of arguments that are still open, each once. */
+struct lib_set {
+	const struct lib_file **libs;
+	size_t cnt;
+};
+
+static int lib_set_add(struct lib_set *set, const struct arg *a)
+{
+	for (size_t i = 0; i < a->lib_cnt; i++) {
+		const struct lib_file **grown;
+		size_t k = 0;
+
+		while (k < set->cnt && set->libs[k] != a->libs[i])
+			k++;
+		if (k < set->cnt)
+			continue;
+		grown = array_grow(set->libs, set->cnt, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		set->libs = grown;
+		set->libs[set->cnt++] = a->libs[i];
+	}
+	return 0;
+}
+
+static void lib_set_done(struct lib_set *set)
+{
+	free(set->libs);
+}
+
+/*
+ * All open names to the letter, globs included: "operator[]" is one as well. Few people
+ * write out what std::ostream stands for, so that form has a pass of its own.
+ */
+static int find_letters(struct resolver *r, bool verbose)
+{
+	__cleanup(batch_done) struct batch b = { .r = r, .verbose = verbose };
+	__cleanup(lib_set_done) struct lib_set set = { 0 };
+	int ret;
+
+	if (batch_size(&b, r->arg_cnt))
+		return resolve_no_memory(r);
+	for (size_t i = 0; i < r->arg_cnt; i++) {
+		struct arg *a = &r->args[i];
+
+		if (!arg_is_open(a) || a->regex || !*a->name ||
+			(verbose && !text_has_args(a->name)))
+			continue;
+		if (want_add(&b, a) || lib_set_add(&set, a))
+			return resolve_no_memory(r);
+	}
+	for (size_t i = 0; b.want_cnt && i < set.cnt; i++) {
+		ret = each_mangled(r, set.libs[i], batch_name, &b);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* A pattern on its way through a library. */
+struct search {
+	struct resolver *r;
+	struct arg *arg;
+	struct ident ident;
+	bool full; /* with arguments */
+	char *buf, *text;
+	size_t cap, text_cap;
+};
+
+static void search_done(struct search *s)
+{
+	free(s->buf);
+	free(s->text);
+}
+
+static bool search_text(struct search *s, const char *symbol, bool full)
+{
+	size_t len = demangle_into(
+		symbol, full ? DEMANGLE_ARGS : DEMANGLE_NAME, &s->buf, &s->cap);
+	char *grown;
+
+	if (!len)
+		return false;
+	if (s->arg->regex) /* it may count on the demangler's spaces */
+		return pattern_match(&s->arg->pattern, s->buf);
+	if (len >= s->text_cap) {
+		grown = realloc(s->text, 2 * len + 64);
+		if (!grown)
+			return false;
+		s->text = grown;
+		s->text_cap = 2 * len + 64;
+	}
+	text_normalize(s->buf, s->text);
+	if (pattern_match(&s->arg->pattern, s->text))
+		return true;
+	return text_drop_templates(s->text, s->text) &&
+		pattern_match(&s->arg->pattern, s->text);
+}
+
+static int search_name(void *ctx, const struct match *m)
+{
+	struct search *s = ctx;
+	struct match found = *m;
+
+	if (m->func->kind == ELF_LABEL ||
+		(s->ident.len &&
+			!memmem(m->name->name, m->name->len, s->ident.p, s->ident.len)))
+		return 0;
+	if (!search_text(s, m->name->name, s->full) &&
+		!(s->arg->regex && search_text(s, m->name->name, true)))
+		return 0;
+	if (!demangle_into(m->name->name, DEMANGLE_NAME, &s->buf, &s->cap))
+		return 0;
+	found.shown = s->buf;
+	return take(s->r, s->arg, &found);
+}
+
+static int find_patterns(struct resolver *r)
+{
+	for (size_t i = 0; i < r->arg_cnt; i++) {
+		struct arg *a = &r->args[i];
+		__cleanup(search_done) struct search s = {
+			.r = r,
+			.arg = a,
+			.full = !a->regex && text_has_args(a->name),
+		};
+
+		if (!arg_is_open(a) || (!a->regex && !a->patterned))
+			continue;
+		s.ident = text_ident(a->name, a->regex, false);
+		for (size_t k = 0; k < a->lib_cnt; k++) {
+			int ret = each_mangled(r, a->libs[k], search_name, &s);
+
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+int resolve_demangled(struct resolver *r)
+{
+	int ret = find_letters(r, false);
+
+	if (!ret)
+		ret = find_letters(r, true);
+	return ret ? ret : find_patterns(r);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Errors of the resolver, and the names that were perhaps meant.
+#include <errno.h>
+#include <string.h>
+
+#include "elf/demangle.h"
+#include "internal.h"
+
+/* Demangled names that may be shown, until the hint is written. */
+#define SHOWN_MAX 4096
+
+struct near {
+	struct suggest s;
+	char **strings;
+	size_t cnt;
+};
+
+static void near_done(struct near *n)
+{
+	for (size_t i = 0; i < n->cnt; i++)
+		free(n->strings[i]);
+	free(n->strings);
+}
+
+static const char *last_part(const char *name)
+{
+	const char *p = name, *next;
+
+	while ((next = strstr(p, "::")))
+		p = next + 2;
+	return p;
+}
+
+/* A demangled name, for something demangled or for the last part of one. */
+static void offer_demangled(
+	struct near *n, const struct elf_name *name, bool qualified, const char *where)
+{
+	char **grown, *text;
+
+	if (n->cnt >= SHOWN_MAX)
+		return;
+	text = demangle(name->name, DEMANGLE_NAME);
+	grown = text ? array_grow(n->strings, n->cnt, sizeof(*grown)) : NULL;
+	if (!grown) {
+		free(text);
+		return;
+	}
+	n->strings = grown;
+	n->strings[n->cnt++] = text;
+	if (qualified || strcmp(last_part(text), n->s.wanted) == 0)
+		suggest_offer(&n->s, text, where);
+}
+
+/* The identifier that a near name most likely shares: of "a::b::c" rather b than c. */
+static struct ident shared_ident(const char *wanted)
+{
+	const char *last = last_part(wanted);
+	char scope[256];
+	struct ident id = { 0 };
+
+	if (last == wanted || (size_t)(last - wanted) >= sizeof(scope))
+		return text_ident(wanted, false, false);
+	memcpy(scope, wanted, last - wanted);
+	scope[last - wanted] = '\0';
+	id = text_ident(scope, false, false);
+	if (id.len)
+		id.p = wanted + (id.p - scope);
+	return id;
+}
+
+static void offer_lib(struct near *n, const struct arg *a, const struct lib_file *lib,
+	const char *where)
+{
+	struct ident id = shared_ident(a->name);
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	if (elf_file_funcs(lib->elf, &funcs, &cnt, NULL))
+		return;
+	/* asked for, an imported one is answered with the library that has it */
+	for (size_t i = 0; !a->qualified && elf_file_import(lib->elf, i); i++)
+		suggest_offer(&n->s, elf_file_import(lib->elf, i), where);
+	for (size_t i = 0; i < cnt; i++) {
+		for (uint32_t k = 0; k < funcs[i].name_cnt; k++) {
+			const struct elf_name *name = &funcs[i].names[k];
+			bool mangled = demangle_is_mangled(name->name);
+
+			if (name->piece && !strchr(a->name, '.') &&
+				strncmp(name->name, a->name, strlen(a->name)) != 0)
+				continue;
+
+			if (!a->qualified && mangled == demangle_is_mangled(a->name))
+				suggest_offer(&n->s, name->name, where);
+			if (mangled && id.len >= 3 &&
+				memmem(name->name, name->len, id.p, id.len))
+				offer_demangled(n, name, a->qualified, where);
+		}
+	}
+}
+
+static bool name_fits(const struct arg *a, const char *name)
+{
+	if (a->regex || a->patterned)
+		return pattern_match(&a->pattern, name);
+	return strcmp(name, a->name) == 0;
+}
+
+/* Whether an imported name, or what it is demangled, is what was asked for. */
+static bool import_fits(const struct arg *a, const char *name)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (name_fits(a, name))
+		return true;
+	if (!demangle_is_mangled(name))
+		return false;
+	text = demangle(name, text_has_args(a->name) ? DEMANGLE_ARGS : DEMANGLE_NAME);
+	return text && name_fits(a, text);
+}
+
+/* How many imported names fit, the first of them, and the file that imports it. */
+static size_t imports_that_fit(
+	const struct arg *a, const struct lib_file **ret_importer, const char **ret_name)
+{
+	const char *name;
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < a->lib_cnt && !cnt; i++)
+		for (size_t k = 0; (name = elf_file_import(a->libs[i]->elf, k)); k++) {
+			if (!import_fits(a, name) || cnt++)
+				continue;
+			*ret_importer = a->libs[i];
+			*ret_name = name;
+		}
+	return cnt;
+}
+
+/* "x", or "x (and 3 more names)", and where it was looked for. */
+static int set_missing(struct resolver *r, const struct arg *a, size_t more)
+{
+	const char *kind = a->regex || a->patterned ? "function matches" : "function";
+	char others[64] = "", where[256] = "";
+
+	if (more)
+		snprintf(others, sizeof(others), " (and %zu more name%s)", more,
+			more == 1 ? "" : "s");
+	if (a->lib_cnt > 1)
+		snprintf(where, sizeof(where), " and %zu more", a->lib_cnt - 1);
+	return err_set(r->err, -ENOENT, "no %s '%s'%s in %s%s", kind, a->req->func,
+		others, a->libs[0]->path, where);
+}
+
+/* Whether any of the libraries has a function by name. */
+static bool has_names(const struct arg *a)
+{
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	for (size_t i = 0; i < a->lib_cnt; i++) {
+		if (elf_file_funcs(a->libs[i]->elf, &funcs, &cnt, NULL) || cnt)
+			return true;
+	}
+	return false;
+}
+
+static int fail_imported(struct resolver *r, const struct arg *a,
+	const struct lib_file *importer, const char *name)
+{
+	const struct lib_file *definer = resolve_definer(r->finder, importer, name);
+
+	err_set(r->err, -ENOENT, "'%s' is only imported by %s: %s defines it", a->name,
+		importer->path, definer ? definer->path : "another library");
+	return err_hint(r->err, "name that library with --lib, or as %s:%s",
+		definer ? definer->path : "LIB", a->name);
+}
+
+static int hint_imported(
+	struct resolver *r, const struct lib_file *importer, const char *name, size_t cnt)
+{
+	const struct lib_file *definer = resolve_definer(r->finder, importer, name);
+
+	return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: --lib %s",
+		cnt, cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are",
+		definer ? definer->path : "with the library that defines them");
+}
+
+/* "name@VERSION" where the name is there: which versions are? */
+static bool hint_versions(struct resolver *r, const struct arg *a)
+{
+	char list[ERR_HINT_LEN / 2] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; a->version && i < a->lib_cnt; i++) {
+		const struct elf_name *n =
+			elf_file_lookup(a->libs[i]->elf, a->name, strlen(a->name));
+
+		for (; n && at < sizeof(list); n = elf_name_next(a->libs[i]->elf, n))
+			if (n->version)
+				at += snprintf(list + at, sizeof(list) - at, "%s%s@%s",
+					at ? ", " : "", n->name, n->version);
+	}
+	if (at)
+		err_hint(r->err, "there is %s", list);
+	return at;
+}
+
+int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
+{
+	__cleanup(near_done) struct near n = { 0 };
+	const struct lib_file *importer = NULL;
+	char text[ERR_HINT_LEN];
+	const char *name = NULL;
+	size_t imported;
+
+	imported = imports_that_fit(a, &importer, &name);
+	if (imported && !a->regex && !a->patterned)
+		return fail_imported(r, a, importer, name);
+	set_missing(r, a, more);
+	if (!has_names(a))
+		err_hint(r->err,
+			"it has no symbols: debug symbols, or +0xOFFSET in the file, "
+			"would do");
+	if (!r->err || hint_versions(r, a))
+		return -ENOENT;
+	if (imported)
+		return hint_imported(r, importer, name, imported);
+	if (a->regex || a->patterned)
+		return -ENOENT;
+	suggest_init(&n.s, a->name);
+	for (size_t i = 0; i < a->lib_cnt; i++)
+		offer_lib(&n, a, a->libs[i], a->lib_cnt > 1 ? a->libs[i]->path : NULL);
+	if (suggest_text(&n.s, text, sizeof(text)))
+		err_hint(r->err, "%s", text);
+	return -ENOENT;
+}
+
+/* Functions that look like implementations behind an IFUNC: "__memcpy_avx_unaligned". */
+static size_t list_implementations(const struct arg *a, char *buf, size_t size)
+{
+	const struct elf_func *funcs;
+	size_t cnt, found = 0, at = 0;
+
+	buf[0] = '\0';
+	if (elf_file_funcs(a->why_lib->elf, &funcs, &cnt, NULL))
+		return 0;
+	for (size_t i = 0; i < cnt; i++) {
+		const char *name = funcs[i].names[0].name, *p = name;
+		size_t len = strlen(a->name);
+
+		p += 2 * (strncmp(p, "__", 2) == 0);
+		if (funcs[i].kind != ELF_FUNC || strncmp(p, a->name, len) != 0 ||
+			(p[len] != '_' && p[len] != '.') || funcs[i].names[0].piece ||
+			strncmp(p + len, "_chk", 4) == 0)
+			continue;
+		if (found++ < 6 && at < size)
+			at += snprintf(buf + at, size - at, "%s%s", at ? ", " : "", name);
+	}
+	return found;
+}
+
+int resolve_fail_refused(struct resolver *r, const struct arg *a)
+{
+	char list[ERR_HINT_LEN / 2];
+	size_t cnt;
+
+	err_set(r->err, -EOPNOTSUPP, "function '%s' in %s can't be probed: %s",
+		a->req->func, a->why_lib->path, a->why);
+	if (!strstr(a->why, "IFUNC"))
+		return -EOPNOTSUPP;
+	cnt = list_implementations(a, list, sizeof(list));
+	if (cnt)
+		err_hint(r->err, "its implementations: %s%s", list,
+			cnt > 6 ? ", ..." : "");
+	else
+		err_hint(r->err,
+			"its implementations have no names here: debug symbols of "
+			"the library give them");
+	return -EOPNOTSUPP;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From what a user calls a library ("cudart", a soname, a path) to files. */
+#ifndef FUNCSNOOP_FIND_LIBRARY_H
+#define FUNCSNOOP_FIND_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/util.h"
+#include "elf/elf_file.h"
+
+/* A file that was found. It and its strings belong to the finder. */
+struct lib_file {
+	const char *path; /* real path; "PATH (pid N's namespace)" when it is not a path
+				 of this mount namespace: show it, don't open it */
+	struct elf_file *elf;
+	const char *found_how; /* "path", "ld.so.cache", "mapped by pid 12", ... */
+	pid_t pid;             /* a process that maps it, or 0 when that was not asked */
+};
+
+struct libfind_opts {
+	const pid_t *pids; /* look in these processes only; NULL: on this system */
+	size_t pid_cnt;
+	const char *root; /* of the file system, for tests; NULL is "" */
+	const char *proc; /* NULL is "/proc" */
+};
+
+struct libfind;
+
+/* A finder; it opens every distinct file once. @opts is copied. -ENOMEM. */
+_must_check_ int libfind_new(
+	const struct libfind_opts *opts, struct libfind **ret_finder, struct err *err);
+void libfind_free(struct libfind *lf);
+
+/*
+ * Finds @lib: a path (has a '/'), a soname (libcudart.so.13), a stem (cudart, libcudart,
+ * libcudart.so: libcudart.so, libcudart.so.N... and a wheel's libcudart-HASH.so.N, nothing
+ * longer), or the name of an executable in PATH. All different files that match are
+ * returned, sorted by path; *ret_files is an array to be freed with free(), its elements
+ * belong to the finder and are the same pointers when asked again.
+ * -ENOENT (near names in the hint), -ESRCH when a given process is gone, -EACCES when it
+ * may not be looked at, and elf_file_open()'s errors when @lib is a path.
+ */
+_must_check_ int libfind_get(struct libfind *lf, const char *lib,
+	const struct lib_file ***ret_files, size_t *ret_cnt, struct err *err);
+
+/*
+ * Whether a file name (no folder) is what @lib means, by name alone: exposed for
+ * matching in `list` and tests.
+ */
+bool libfind_name_matches(const char *lib, const char *file_name);
+
+/*
+ * What else the look-ups so far came by, in no order: a file under another path than its
+ * own (.file is that file), or one that can't be used (.file is NULL, .why says why). Files
+ * that were answered are not among them.
+ */
+struct lib_seen {
+	const char *path;
+	const struct lib_file *file;
+	const char *why;
+};
+const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt);
+
+/* Processes passed over because they may not be looked at, during all look-ups so far. */
+size_t libfind_denied(const struct libfind *lf);
+
+static inline void cleanup_libfind(struct libfind **lf)
+{
+	libfind_free(*lf);
+}
+#define _cleanup_libfind_ __cleanup(cleanup_libfind)
+
+#endif

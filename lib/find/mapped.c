@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Libraries by the mappings of processes, through their mount namespaces.
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "library_internal.h"
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The path to be shown for a mapped file, and the folder for its debug file. */
+static int mapped_names(const struct lib_proc *p, const struct proc_map *map,
+	char **ret_path, char **ret_dir)
+{
+	const char *base = base_of(map->path);
+	int n;
+
+	if (map->deleted)
+		n = asprintf(
+			ret_path, "%s (deleted, mapped by pid %d)", map->path, p->pid);
+	else if (!p->same_ns)
+		n = asprintf(ret_path, "%s (pid %d's namespace)", map->path, p->pid);
+	else
+		n = asprintf(ret_path, "%s", map->path);
+	if (n < 0) {
+		*ret_path = NULL;
+		return -ENOMEM;
+	}
+	*ret_dir = strndup(map->path, base > map->path + 1 ? base - map->path - 1 : 1);
+	return *ret_dir ? 0 : -ENOMEM;
+}
+
+static struct lib_opened *opened_find(struct libfind *lf, const struct proc_map *map)
+{
+	for (size_t i = 0; i < lf->opened_cnt; i++) {
+		struct lib_opened *o = &lf->opened[i];
+
+		if (o->ino == map->ino && o->dev_major == map->dev_major &&
+			o->dev_minor == map->dev_minor)
+			return o;
+	}
+	return NULL;
+}
+
+static int opened_add(
+	struct libfind *lf, const struct proc_map *map, const struct lib_file *file)
+{
+	struct lib_opened *grown = array_grow(lf->opened, lf->opened_cnt, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	lf->opened = grown;
+	lf->opened[lf->opened_cnt++] = (struct lib_opened) {
+		.dev_major = map->dev_major,
+		.dev_minor = map->dev_minor,
+		.ino = map->ino,
+		.file = file,
+	};
+	return 0;
+}
+
+/* Opens a mapped file that was not opened before. */
+static int open_new(struct libfind *lf, const struct lib_proc *p,
+	const struct proc_map *map, const struct lib_file **ret_file, struct err *err)
+{
+	_cleanup_free_ char *path = NULL, *dir = NULL, *how = NULL;
+	_cleanup_close_ int root = -1;
+	struct elf_file *elf;
+	int fd, ret;
+
+	if (mapped_names(p, map, &path, &dir) ||
+		asprintf(&how, "mapped by pid %d", p->pid) < 0) {
+		how = NULL;
+		return err_sys(err, -ENOMEM, "cannot open '%s'", map->path);
+	}
+	fd = proc_open_mapped(lf->proc, p->pid, map, err);
+	if (fd < 0 && fd != -ENOMEM && map->deleted) {
+		err_set(err, fd, "'%s' is deleted, but process %d still has it mapped",
+			map->path, p->pid);
+		return err_hint(err, "to open such a file needs root (CAP_SYS_ADMIN)");
+	}
+	if (fd < 0)
+		return fd;
+	if (!p->same_ns)
+		root = proc_open_root(lf->proc, p->pid, NULL);
+	ret = elf_file_open_fd(fd, path, root >= 0 ? root : -1,
+		p->same_ns || root >= 0 ? dir : NULL, &elf, err);
+	if (ret)
+		return ret;
+	ret = libfind_register(lf, elf, path, how, p->pid, ret_file);
+	return ret ? err_sys(err, ret, "cannot open '%s'", map->path) : 0;
+}
+
+/* The file of a mapping, opened once; -ENOEXEC and such when it is none for us. */
+static int open_mapping(struct libfind *lf, const struct lib_proc *p,
+	const struct proc_map *map, const struct lib_file **ret_file, struct err *err)
+{
+	struct lib_opened *known = opened_find(lf, map);
+	const struct lib_file *file = NULL;
+	int ret;
+
+	if (known) {
+		*ret_file = known->file;
+		return known->file
+			? 0
+			: err_set(err, -ENOEXEC, "'%s' can't be used", map->path);
+	}
+	ret = open_new(lf, p, map, &file, err);
+	if (ret == -ENOMEM)
+		return ret;
+	/* another process may be allowed to open it where this one is not */
+	if ((!ret || ret == -ENOEXEC || ret == -EBADMSG || ret == -EINVAL) &&
+		opened_add(lf, map, file))
+		return err_sys(err, -ENOMEM, "cannot open '%s'", map->path);
+	*ret_file = file;
+	return ret;
+}
+
+/* Whether a mapping's name makes it worth opening, and the opened file's word on it. */
+static bool name_fits(const struct lib_query *q, bool programs, const char *base)
+{
+	if (programs)
+		return strcmp(base, q->text) == 0;
+	return lib_query_matches(q, base) || lib_query_may_match(q, base);
+}
+
+static bool file_fits(const struct lib_query *q, bool programs, const char *base,
+	const struct lib_file *file)
+{
+	const struct elf_info *info = elf_file_info(file->elf);
+
+	if (programs)
+		return info->executable;
+	return lib_query_matches(q, base) || lib_query_matches(q, info->soname);
+}
+
+static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
+{
+	struct lib_proc *grown, p = { .pid = pid };
+	int ret;
+
+	ret = proc_maps_read(lf->proc, pid, &p.maps, err);
+	if (ret && !must && ret != -ENOMEM) {
+		lf->denied += ret == -EACCES || ret == -EPERM;
+		return 0;
+	}
+	if (ret == -EACCES || ret == -EPERM)
+		err_hint(err, "other users' processes need root or CAP_SYS_PTRACE");
+	if (ret)
+		return ret;
+	grown = array_grow(lf->procs, lf->proc_cnt, sizeof(*grown));
+	if (!grown) {
+		proc_maps_done(&p.maps);
+		return err_sys(err, -ENOMEM, "cannot see mappings of process %d", pid);
+	}
+	lf->procs = grown;
+	p.same_ns = proc_same_mnt_ns(lf->proc, pid);
+	lf->procs[lf->proc_cnt++] = p;
+	return 0;
+}
+
+static void drop_procs(struct libfind *lf)
+{
+	for (size_t i = 0; i < lf->proc_cnt; i++)
+		proc_maps_done(&lf->procs[i].maps);
+	free(TAKE_PTR(lf->procs));
+	lf->proc_cnt = 0;
+}
+
+int libfind_read_procs(struct libfind *lf, struct err *err)
+{
+	_cleanup_free_ pid_t *all = NULL;
+	pid_t *pids = lf->pids;
+	size_t cnt = lf->pid_cnt;
+	int ret;
+
+	if (lf->has_procs)
+		return 0;
+	if (!cnt) {
+		ret = proc_pids(lf->proc, &all, &cnt, err);
+		if (ret)
+			return ret;
+		pids = all;
+	}
+	for (size_t i = 0; i < cnt; i++) {
+		ret = read_proc(lf, pids[i], lf->pid_cnt, err);
+		if (ret) {
+			drop_procs(lf);
+			return ret;
+		}
+	}
+	lf->has_procs = true;
+	return 0;
+}
+
+int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
+	struct lib_found *found, struct err *err)
+{
+	for (size_t i = 0; i < lf->proc_cnt; i++) {
+		const struct lib_proc *p = &lf->procs[i];
+
+		for (size_t k = 0; k < p->maps.cnt; k++) {
+			const struct proc_map *map = &p->maps.maps[k];
+			const char *base = base_of(map->path);
+			const struct lib_file *file;
+			int ret;
+
+			if (!map->exec || !name_fits(q, programs, base))
+				continue;
+			ret = open_mapping(lf, p, map, &file, &found->unusable);
+			if (ret && ret != -ENOMEM && !programs &&
+				lib_query_matches(q, base) &&
+				libfind_see(lf, map->path, NULL, found->unusable.msg))
+				ret = -ENOMEM;
+			if (ret == -ENOMEM)
+				return err_sys(err, ret, "cannot look for '%s'", q->text);
+			if (ret || !file_fits(q, programs, base, file))
+				continue;
+			if (lib_found_add(found, file))
+				return err_sys(
+					err, -ENOMEM, "cannot look for '%s'", q->text);
+		}
+	}
+	return 0;
+}
+
+static bool is_mapped(const struct lib_proc *p, const struct elf_info *info)
+{
+	for (size_t i = 0; i < p->maps.cnt; i++) {
+		const struct proc_map *m = &p->maps.maps[i];
+
+		if (m->ino == info->ino &&
+			(info->overlay ||
+				(m->dev_major == major(info->dev) &&
+					m->dev_minor == minor(info->dev))))
+			return true;
+	}
+	return false;
+}
+
+/* What one process sees at @path. */
+static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *path,
+	bool must_be_mapped, const struct lib_file **ret_file, struct err *err)
+{
+	_cleanup_free_ char *name = strdup(path), *shown = NULL, *dir = NULL;
+	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	struct proc_map map = { .path = name };
+	_cleanup_close_ int root = -1;
+	bool mapped;
+	int fd, ret;
+
+	if (!name || mapped_names(p, &map, &shown, &dir))
+		return err_sys(err, -ENOMEM, "cannot open '%s'", path);
+	root = proc_open_root(lf->proc, p->pid, err);
+	if (root < 0)
+		return root;
+	fd = proc_open_in_root(root, path, err);
+	if (fd < 0)
+		return fd;
+	ret = elf_file_open_fd(fd, shown, p->same_ns ? -1 : root, dir, &elf, err);
+	if (ret)
+		return ret;
+	mapped = is_mapped(p, elf_file_info(elf));
+	if (must_be_mapped && !mapped)
+		return err_set(
+			err, -ENOENT, "process %d has not mapped '%s'", p->pid, path);
+	ret = libfind_register(lf, TAKE_PTR(elf), shown,
+		mapped ? "path, mapped" : "path, not mapped yet", p->pid, ret_file);
+	return ret ? err_sys(err, ret, "cannot open '%s'", path) : 0;
+}
+
+/* The mapped file of that path, which may have been replaced there, or what lies there. */
+static int find_in_proc(struct libfind *lf, const struct lib_proc *p, const char *path,
+	bool must_be_mapped, const struct lib_file **ret_file, struct err *err)
+{
+	_cleanup_free_ char *real = p->same_ns ? realpath(path, NULL) : NULL;
+	struct err mapped = { 0 };
+	int ret;
+
+	if (real)
+		path = real;
+	for (size_t i = 0; i < p->maps.cnt; i++) {
+		if (strcmp(p->maps.maps[i].path, path) == 0 &&
+			open_mapping(lf, p, &p->maps.maps[i], ret_file, &mapped) == 0)
+			return 0;
+	}
+	ret = open_seen(lf, p, path, must_be_mapped, ret_file, err);
+	if (ret && mapped.code && err)
+		*err = mapped; /* says more than that nothing lies there */
+	return ret && err ? err->code : ret;
+}
+
+int libfind_path_in_procs(struct libfind *lf, const char *path, bool must_be_mapped,
+	struct lib_found *found, struct err *err)
+{
+	struct err first = { 0 }, why;
+
+	for (size_t i = 0; i < lf->proc_cnt; i++) {
+		const struct lib_file *file = NULL;
+		int ret;
+
+		ret = find_in_proc(lf, &lf->procs[i], path, must_be_mapped, &file, &why);
+		if (ret && !first.code)
+			first = why;
+		if (ret == -ENOMEM || (!ret && lib_found_add(found, file)))
+			return err_sys(err, -ENOMEM, "cannot look for '%s'", path);
+	}
+	if (found->cnt)
+		return 0;
+	if (err)
+		*err = first;
+	return first.code;
+}

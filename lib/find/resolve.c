@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The resolver: requests to functions by symbols; then what is left by demangled names.
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "elf/demangle.h"
+#include "internal.h"
+
+static void resolver_done(struct resolver *r)
+{
+	for (size_t i = 0; i < r->arg_cnt; i++)
+		arg_done(&r->args[i]);
+	free(r->args);
+	free(r->table);
+}
+
+int resolve_no_memory(struct resolver *r)
+{
+	return err_sys(r->err, -ENOMEM, "cannot look for functions");
+}
+
+/* What an exact name stands for: the default version, else any, else local ones. */
+static unsigned int rank_of(const struct elf_func *fn, const struct elf_name *n)
+{
+	unsigned int label = fn->kind == ELF_LABEL ? 4 : 0;
+
+	if (n->table == ELF_TABLE_DYNSYM)
+		return label + (n->is_default ? 0 : 1);
+	return label + (n->is_local ? 3 : 2);
+}
+
+/* The name to be shown when a request gave none. */
+static const char *shown_name(
+	const struct arg *a, const struct elf_name *n, char *buf, size_t size)
+{
+	int len = 0;
+
+	if (a->has_plus)
+		len = snprintf(buf, size, "%s+0x%" PRIx64, n->name, a->plus);
+	else if (n->version && (a->version || !n->is_default))
+		len = snprintf(buf, size, "%s@%s", n->name, n->version);
+	return len > 0 && (size_t)len < size ? buf : NULL;
+}
+
+static int add_name(struct resolver *r, struct arg *a, const struct lib_file *lib,
+	const struct elf_func *fn, const struct elf_name *n)
+{
+	char buf[1024];
+	struct match m = {
+		.lib = lib,
+		.func = fn,
+		.name = n,
+		.addr = fn->addr + (a->has_plus ? a->plus : 0),
+		.shown = shown_name(a, n, buf, sizeof(buf)),
+	};
+
+	return match_add(r, a, &m);
+}
+
+/* A name to the letter, in one library. */
+static int find_exact(struct resolver *r, struct arg *a, const struct lib_file *lib,
+	const struct elf_func *funcs)
+{
+	const struct elf_name *first, *n;
+	unsigned int best = ~0u, rank;
+	int ret;
+
+	first = elf_file_lookup(lib->elf, a->name, strlen(a->name));
+	for (n = first; n; n = elf_name_next(lib->elf, n)) {
+		rank = rank_of(&funcs[n->func], n);
+		if (arg_version_fits(a, &funcs[n->func], n) && rank < best)
+			best = rank;
+	}
+	for (n = first; n; n = elf_name_next(lib->elf, n)) {
+		const struct elf_func *fn = &funcs[n->func];
+
+		if (!arg_version_fits(a, fn, n))
+			continue;
+		if (rank_of(fn, n) != best && !a->version && !a->has_at)
+			continue;
+		ret = add_name(r, a, lib, fn, n);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* The first of a function's names, best first, that a pattern matches; or NULL. */
+static const struct elf_name *match_names(const struct arg *a, const struct elf_func *fn)
+{
+	for (uint32_t i = 0; i < fn->name_cnt; i++) {
+		const struct elf_name *n = &fn->names[i];
+
+		if (!n->piece && arg_version_fits(a, fn, n) &&
+			pattern_match(&a->pattern, n->name))
+			return n;
+	}
+	return NULL;
+}
+
+static int find_pattern(struct resolver *r, struct arg *a, const struct lib_file *lib,
+	const struct elf_func *funcs, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		const struct elf_name *n;
+		int ret;
+
+		if (funcs[i].kind == ELF_LABEL)
+			continue;
+		n = match_names(a, &funcs[i]);
+		ret = n ? add_name(r, a, lib, &funcs[i], n) : 0;
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* Whether a frame begins at @addr, which says as much as a symbol. */
+static int begins_frame(const struct lib_file *lib, uint64_t addr, struct err *err)
+{
+	struct plan_image image;
+	size_t low = 0, high;
+	int ret;
+
+	ret = elf_file_image(lib->elf, &image, err);
+	if (ret)
+		return ret;
+	high = image.fde_cnt;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (image.fdes[mid].start < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < image.fde_cnt && image.fdes[low].start == addr;
+}
+
+/* "+0xOFF": a place in the file. */
+static int find_offset(struct resolver *r, struct arg *a, const struct lib_file *lib)
+{
+	struct match m = { .lib = lib };
+	char buf[1024];
+	int ret;
+
+	if (a->lib_cnt > 1)
+		return err_set(r->err, -EINVAL,
+			"'%s' is an offset in one file, but %zu libraries are meant",
+			a->req->func, a->lib_cnt);
+	if (elf_file_offset_to_addr(lib->elf, a->plus, &m.addr))
+		return err_set(r->err, -EINVAL,
+			"file offset 0x%" PRIx64 " is not in an executable segment of %s",
+			a->plus, lib->path);
+	m.func = elf_file_func_at(lib->elf, m.addr);
+	if (m.func) {
+		m.name = &m.func->names[0];
+		snprintf(buf, sizeof(buf), "%s+0x%" PRIx64, m.name->name,
+			m.addr - m.func->addr);
+		if (m.addr != m.func->addr && strlen(buf) + 1 < sizeof(buf))
+			m.shown = buf;
+		return match_add(r, a, &m);
+	}
+	ret = begins_frame(lib, m.addr, r->err);
+	if (ret < 0)
+		return ret;
+	m.inside = !ret;
+	return match_add(r, a, &m);
+}
+
+static int find_in_lib(struct resolver *r, struct arg *a, const struct lib_file *lib)
+{
+	const struct elf_func *funcs;
+	size_t cnt;
+	int ret;
+
+	ret = elf_file_funcs(lib->elf, &funcs, &cnt, r->err);
+	if (ret)
+		return ret;
+	if (a->has_plus && !*a->name)
+		return find_offset(r, a, lib);
+	if (a->regex || a->patterned)
+		return find_pattern(r, a, lib, funcs, cnt);
+	return find_exact(r, a, lib, funcs);
+}
+
+static int find_symbols(struct resolver *r, struct arg *a)
+{
+	int ret;
+
+	for (size_t i = 0; i < a->lib_cnt; i++) {
+		ret = find_in_lib(r, a, a->libs[i]);
+		if (ret)
+			return ret;
+	}
+	if (!a->glob || a->patterned || !arg_is_open(a))
+		return 0;
+	a->patterned = true; /* not there to the letter */
+	/* no symbol has what makes a demangled name one */
+	return a->qualified ? 0 : find_symbols(r, a);
+}
+
+static int find_libs(struct resolver *r, struct arg *a,
+	const struct lib_file *const *libs, size_t lib_cnt)
+{
+	int ret;
+
+	a->libs = a->req->libs ? a->req->libs : libs;
+	a->lib_cnt = a->req->libs ? a->req->lib_cnt : lib_cnt;
+	if (a->lib) {
+		if (!r->finder)
+			return err_set(r->err, -EINVAL,
+				"'%s': a library is not looked up here", a->req->func);
+		ret = libfind_get(r->finder, a->lib, &a->own_libs, &a->lib_cnt, r->err);
+		if (ret)
+			return ret;
+		a->libs = a->own_libs;
+	}
+	if (a->lib_cnt)
+		return 0;
+	err_set(r->err, -EINVAL, "no library is given for '%s'", a->req->func);
+	err_hint(r->err,
+		"--lib LIB does that, and in a configuration the key \"lib\" or \"libs\"");
+	return -EINVAL;
+}
+
+/* Which requests found nothing, and what that means. */
+static int judge(struct resolver *r)
+{
+	const struct arg *missing = NULL;
+	size_t missing_cnt = 0;
+
+	r->res->missing = calloc(r->arg_cnt + 1, sizeof(*r->res->missing));
+	if (!r->res->missing)
+		return resolve_no_memory(r);
+	for (size_t i = 0; i < r->arg_cnt; i++) {
+		const struct arg *a = &r->args[i];
+
+		if (a->hits)
+			continue;
+		if (a->req->optional) {
+			if (!a->refused)
+				r->res->missing[r->res->missing_cnt++] = i;
+			continue;
+		}
+		if (a->why)
+			return resolve_fail_refused(r, a);
+		if (a->refused)
+			continue; /* the caller sees the reasons */
+		if (!missing)
+			missing = a;
+		missing_cnt++;
+	}
+	return missing ? resolve_fail_missing(r, missing, missing_cnt - 1) : 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct resolve_target *x = a, *y = b;
+	int ret;
+
+	if (x->req != y->req)
+		return x->req < y->req ? -1 : 1;
+	ret = strcmp(x->lib->path, y->lib->path);
+	if (ret)
+		return ret;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int by_shown(const void *a, const void *b)
+{
+	const struct resolve_target *x = *(struct resolve_target *const *)a;
+	const struct resolve_target *y = *(struct resolve_target *const *)b;
+
+	if (x->lib != y->lib)
+		return x->lib < y->lib ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static bool shown_alike(struct resolve_target *const *t, size_t i, size_t cnt)
+{
+	return (i && !by_shown(&t[i - 1], &t[i])) ||
+		(i + 1 < cnt && !by_shown(&t[i], &t[i + 1]));
+}
+
+/* Ever longer ways to show a function, the last of which is unique in its file. */
+enum shown_form { SHOWN_TEMPLATE, SHOWN_ARGS, SHOWN_OFFSET };
+
+/* *ret_name is NULL when that form is not to be had. */
+static int shown_form(struct resolver *r, const struct resolve_target *t,
+	enum shown_form form, const char **ret_name)
+{
+	_cleanup_free_ char *text = NULL;
+
+	*ret_name = form == SHOWN_ARGS ? t->demangled : NULL;
+	if (form == SHOWN_ARGS || (form == SHOWN_TEMPLATE && !t->demangled))
+		return 0;
+	if (form == SHOWN_TEMPLATE)
+		text = demangle(t->symbol, DEMANGLE_NAME);
+	else if (asprintf(&text, "%s@0x%" PRIx64, t->name, t->offset) < 0)
+		text = NULL;
+	*ret_name = text ? pool_copy(r->res, text) : NULL;
+	return *ret_name ? 0 : -ENOMEM;
+}
+
+/*
+ * Gives different names to different functions of a file: first with template arguments,
+ * then with arguments, then with the file offset, in a form that FUNCTION understands.
+ */
+static int tell_apart(struct resolver *r, enum shown_form form)
+{
+	size_t cnt = r->res->target_cnt;
+	_cleanup_free_ struct resolve_target **t = malloc((cnt + 1) * sizeof(*t));
+	_cleanup_free_ bool *alike = calloc(cnt + 1, 1);
+
+	if (!t || !alike)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++)
+		t[i] = &r->res->targets[i];
+	qsort(t, cnt, sizeof(*t), by_shown);
+	for (size_t i = 0; i < cnt; i++)
+		alike[i] = shown_alike(t, i, cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		const char *name;
+
+		if (!alike[i])
+			continue;
+		if (shown_form(r, t[i], form, &name))
+			return -ENOMEM;
+		if (name)
+			t[i]->name = name;
+	}
+	return 0;
+}
+
+/* A name among the others that has become the shown one. */
+static void drop_shown(struct resolve_target *t)
+{
+	const char **also = (const char **)t->also;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->also_cnt; i++) {
+		if (strcmp(also[i], t->name) != 0)
+			also[kept++] = also[i];
+	}
+	t->also_cnt = kept;
+}
+
+static int resolve_all(struct resolver *r, const struct lib_file *const *libs,
+	size_t lib_cnt, const struct resolve_req *reqs, size_t req_cnt)
+{
+	int ret;
+
+	for (size_t i = 0; i < req_cnt; i++) {
+		ret = arg_parse(&reqs[i], i, &r->args[i], r->err);
+		if (ret)
+			return ret;
+		r->arg_cnt++;
+		ret = find_libs(r, &r->args[i], libs, lib_cnt);
+		if (!ret)
+			ret = find_symbols(r, &r->args[i]);
+		if (ret)
+			return ret;
+	}
+	ret = resolve_demangled(r);
+	if (!ret)
+		ret = judge(r);
+	if (ret)
+		return ret;
+	if (r->res->target_cnt)
+		qsort(r->res->targets, r->res->target_cnt, sizeof(*r->res->targets),
+			by_place);
+	if (tell_apart(r, SHOWN_TEMPLATE) || tell_apart(r, SHOWN_ARGS) ||
+		tell_apart(r, SHOWN_OFFSET))
+		return resolve_no_memory(r);
+	for (size_t i = 0; i < r->res->target_cnt; i++)
+		drop_shown(&r->res->targets[i]);
+	return 0;
+}
+
+int resolve_functions(struct libfind *finder, const struct lib_file *const *libs,
+	size_t lib_cnt, const struct resolve_req *reqs, size_t req_cnt,
+	struct resolution **ret_resolution, struct err *err)
+{
+	_cleanup_resolution_ struct resolution *res = calloc(1, sizeof(*res));
+	__cleanup(resolver_done) struct resolver r = { .finder = finder, .err = err };
+	int ret;
+
+	r.res = res;
+	r.args = calloc(req_cnt + 1, sizeof(*r.args));
+	if (!res || !r.args)
+		return resolve_no_memory(&r);
+	ret = resolve_all(&r, libs, lib_cnt, reqs, req_cnt);
+	if (ret)
+		return ret;
+	*ret_resolution = TAKE_PTR(res);
+	return 0;
+}
+
+void resolution_free(struct resolution *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->target_cnt; i++)
+		free((void *)r->targets[i].also);
+	for (size_t i = 0; i < r->string_cnt; i++)
+		free(r->strings[i]);
+	free(r->targets);
+	free(r->strings);
+	free(r->missing);
+	free(r);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A group that is attached, opened by any later command. */
+#ifndef FUNCSNOOP_GROUP_GROUP_H
+#define FUNCSNOOP_GROUP_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/util.h"
+#include "pins/bpffs.h"
+
+struct group;
+
+enum group_exit {
+	GROUP_EXIT_NONE,   /* only counted */
+	GROUP_EXIT_RETURN, /* a return probe sees the end */
+	GROUP_EXIT_RET,    /* probes on its ret instructions do */
+	GROUP_EXIT_SAME,   /* entry and end are one instruction: counted as both, no times */
+};
+
+/* Strings belong to the group. */
+struct group_info {
+	const char *name;
+	const char *version;  /* of the command that attached it */
+	uint32_t layout;
+	uint64_t attached_ns; /* CLOCK_REALTIME */
+	unsigned int links;   /* mask of enum link_mode (link.h) */
+	unsigned int exits;   /* mask of 1 << enum group_exit */
+	uint32_t fn_cnt, lib_cnt, probe_cnt;
+	uint32_t sample;      /* one call of so many is timed; 1: all */
+	bool processes;       /* there are statistics per process */
+};
+
+struct group_func {
+	const char *name;
+	const char *symbol, *demangled; /* NULL when there is none */
+	const char *library, *build_id;
+	uint64_t offset, site_offset;   /* in the file: function, entry probe */
+	const char *site_why, *insn;
+	enum group_exit exit;
+	const char *exit_why;
+	const char *aliases; /* its other names, a newline behind each; NULL when there are none */
+};
+
+/*
+ * Opens group @name; with @write its maps can be changed. -ENOENT when there is none,
+ * -EPROTO when another version of the command laid it out, -EACCES or -EPERM when it may not
+ * be read (ret_group is then good for group_info()'s .name and .layout only).
+ * Free with group_free() whatever is returned.
+ */
+int group_open(const struct bpffs *fs, const char *name, bool write,
+	struct group **ret_group, struct err *err);
+void group_free(struct group *g);
+
+struct group_info group_info(const struct group *g);
+
+/* Function @fn, below group_info().fn_cnt. */
+struct group_func group_func(const struct group *g, uint32_t fn);
+
+/* Name by which people know function @fn. */
+const char *group_func_name(const struct group *g, uint32_t fn);
+
+/* Path of library @lib, below group_info().lib_cnt. */
+const char *group_lib(const struct group *g, uint32_t lib);
+
+/* Whether another file, or none, lies now where library @lib was. */
+bool group_lib_stale(const struct group *g, uint32_t lib);
+
+/* CLOCK_REALTIME of the last reset, or of the attach. */
+int group_since(const struct group *g, uint64_t *ret_ns, struct err *err);
+
+/* Bytes of kernel memory that all of the group's maps take; 0 when not all can be read. */
+uint64_t group_memory(const struct group *g);
+
+/* Whether any function has a duration from which on its calls are slow. */
+bool group_has_slow(const struct group *g);
+
+/* How many processes map library @lib now, and the first of them: proc/mappers.h. */
+_must_check_ int group_lib_mappers(const struct group *g, uint32_t lib, size_t *ret_cnt,
+	pid_t *ret_pid, struct err *err);
+
+/* 0, or -ENOENT when @pattern (a glob) matches none of the functions that are timed. */
+int group_check_timed(const struct group *g, const char *pattern, struct err *err);
+
+/*
+ * From which duration on calls are slow and remembered, for the functions that @pattern (a
+ * glob; NULL: all) names; no threshold with @off. -ENOENT when no timed function matches.
+ * @g must be open for writing and the lock of its bpffs held.
+ */
+int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_t ns,
+	struct err *err);
+
+/*
+ * Which processes and threads' commands count from now on: each list replaces the old one,
+ * and an empty one with its flag ends that filter. Between two lists calls may pass both
+ * or neither. -EBUSY for processes when others have no breakpoints (attached with --pid).
+ * As group_set_slow() it needs writing and the lock.
+ */
+struct filter;
+int group_set_filter(const struct group *g, const struct filter *filter, bool set_pids,
+	bool set_comms, struct err *err);
+
+static inline void cleanup_group(struct group **g)
+{
+	group_free(*g);
+}
+#define _cleanup_group_ __cleanup(cleanup_group)
+
+#endif

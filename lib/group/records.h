@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A group from inside the library: descriptors and records. */
+#ifndef FUNCSNOOP_GROUP_RECORDS_H
+#define FUNCSNOOP_GROUP_RECORDS_H
+
+#include "group/group.h"
+#include "pins/maps.h"
+#include "shared/layout.h"
+
+struct group {
+	char name[GROUP_NAME_MAX + 1];
+	struct fsn_meta meta;
+	struct fsn_func *funcs; /* meta.fn_cnt of them; the first meta.timed_cnt are timed */
+	struct fsn_lib *libs;
+	char *text;             /* group_text() */
+	bool write;
+	int fd[MAPID_CNT];
+};
+
+/*
+ * The descriptor of a map that not every reader may read, or -EACCES, -EPERM: "@what of group
+ * ... are for its owner only".
+ */
+int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err);
+
+/* A string of the group's text; "" for offset 0. It belongs to the group. */
+const char *group_text(const struct group *g, uint32_t offset);
+
+/* The switches as they are now. */
+int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);
+
+/* Returns when all programs that were running have ended: see fsn_sync. -EPERM. */
+int group_wait_for_programs(const struct group *g);
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The page of code in a memfd, and the probes on it.
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <bpf/bpf.h>
+
+#include "base/util.h"
+#include "experiment_code.h"
+#include "internal.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U /* of the file's mode; it can be mapped all the same */
+#endif
+
+static int make_text(int *ret_fd)
+{
+	_cleanup_close_ int fd = memfd_create("funcsnoop", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	uint8_t page[CODE_PAGE];
+
+	if (fd < 0 && errno == EINVAL) /* before 6.3 */
+		fd = memfd_create("funcsnoop", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	code_write(page);
+	if (write(fd, page, sizeof(page)) != sizeof(page))
+		return -EIO;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/*
+ * A program that gives the cookie's lowest bit back. To a session it says with 1 at the
+ * entry that the end of this call is of no interest, and no return probe comes to be; other
+ * links do not care.
+ */
+static int load_program(unsigned int type)
+{
+	struct bpf_insn insns[] = {
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_attach_cookie },
+		{ .code = BPF_ALU64 | BPF_AND | BPF_K, .dst_reg = BPF_REG_0, .imm = 1 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "fsn_experiment", "GPL", insns,
+		ARRAY_SIZE(insns), &opts);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* What is probed; the first two are all that a kernel with slow links is asked about. */
+static const enum code_func probed[] = { CODE_RETURN, CODE_NOP5, CODE_STEP, CODE_CALL,
+	CODE_NOPS, CODE_NOPS + 1, CODE_NOPS + 2, CODE_NOPS + 3, CODE_NOPS + 4 };
+
+struct probed_list {
+	unsigned long offsets[ARRAY_SIZE(probed)];
+	uint64_t cookies[ARRAY_SIZE(probed)]; /* 1: an entry probe alone */
+	size_t cnt;
+};
+
+static void list_probes(struct probed_list *list)
+{
+	list->cnt = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(probed); i++) {
+		if (!code_has(probed[i]))
+			continue;
+		list->offsets[list->cnt] = code_probe(probed[i]);
+		list->cookies[list->cnt++] = probed[i] != CODE_RETURN;
+	}
+}
+
+/* Probes @first to @first + @cnt - 1; perf links are one for each. */
+static int attach_some(struct lab *lab, enum link_mode mode, int prog,
+	struct probed_list *list, size_t first, size_t cnt)
+{
+	const struct link_probes probes = { lab->text_fd, list->offsets + first,
+		list->cookies + first, cnt };
+	bool is_return = !list->cookies[first] && mode != LINK_SESSION;
+	int *fd = &lab->links[lab->link_cnt], code;
+
+	if (!cnt)
+		return 0;
+	code = mode == LINK_PERF ? link_perf(prog, is_return, &probes, 0, 0, fd, NULL)
+				 : link_multi(prog,
+					   mode == LINK_SESSION ? LINK_TYPE_UPROBE_SESSION
+								: LINK_TYPE_UPROBE_MULTI,
+					   is_return, &probes, 0, fd, NULL);
+	lab->link_cnt += !code;
+	return code;
+}
+
+/*
+ * Each link takes tens of milliseconds to go. A perf link is one for each probe, and kernels
+ * that have no others are asked only what could do harm.
+ */
+static int attach_probes(struct lab *lab, enum link_mode mode)
+{
+	unsigned int type = mode == LINK_SESSION ? LINK_TYPE_UPROBE_SESSION
+		: mode == LINK_MULTI             ? LINK_TYPE_UPROBE_MULTI
+						 : 0;
+	_cleanup_close_ int prog = load_program(type);
+	struct probed_list list;
+	int code;
+
+	if (prog < 0)
+		return prog;
+	list_probes(&list);
+	if (mode == LINK_SESSION)
+		return attach_some(lab, mode, prog, &list, 0, list.cnt);
+	code = attach_some(lab, mode, prog, &list, 0, 1);
+	if (code)
+		return code;
+	return attach_some(lab, mode, prog, &list, 1,
+		mode == LINK_PERF && list.cnt > 1 ? 1 : list.cnt - 1);
+}
+
+static void remove_probes(struct lab *lab)
+{
+	while (lab->link_cnt)
+		close(lab->links[--lab->link_cnt]);
+}
+
+void lab_open(struct lab *lab)
+{
+	static const enum link_mode modes[] = { LINK_SESSION, LINK_MULTI, LINK_PERF };
+
+	lab->code = make_text(&lab->text_fd);
+	if (lab->code)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		lab->mode = modes[i];
+		lab->code = attach_probes(lab, modes[i]);
+		if (!lab->code || lab->code == -EPERM)
+			return;
+		remove_probes(lab);
+	}
+}
+
+void lab_close(struct lab *lab)
+{
+	remove_probes(lab);
+	close_fd(lab->text_fd);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Links by bpf(2) itself where libbpf 1.1 has no call for them.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include <bpf/bpf.h>
+
+#include "base/util.h"
+#include "kernel/link.h"
+#include "proc/caps.h"
+
+#define LINK_INFO_UPROBE_MULTI 12 /* BPF_LINK_TYPE_UPROBE_MULTI */
+
+/* As in union bpf_attr: link_create.uprobe_multi, since 6.6. */
+struct link_create_multi {
+	uint32_t prog_fd, target_fd, attach_type, flags;
+	uint64_t path, offsets, ref_ctr_offsets, cookies;
+	uint32_t cnt, multi_flags, pid, path_fd;
+};
+
+#define MULTI_RETURN 1U /* BPF_F_UPROBE_MULTI_RETURN */
+
+static const struct {
+	enum link_mode mode;
+	const char *name;
+} modes[] = { /* best first */
+	{ LINK_SESSION, "session" }, { LINK_MULTI, "multi" }, { LINK_PERF, "perf" }
+};
+
+const char *link_mode_name(unsigned int mask)
+{
+	static const char *const names[] = { "none", "session", "multi", "session+multi",
+		"perf" };
+
+	return mask < ARRAY_SIZE(names) ? names[mask] : "mixed";
+}
+
+int link_mode_parse(const char *name, enum link_mode *ret_mode)
+{
+	if (!strcmp(name, "auto")) {
+		*ret_mode = LINK_AUTO;
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (!strcmp(name, modes[i].name)) {
+			*ret_mode = modes[i].mode;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int link_create(struct link_create_multi *attr)
+{
+	int fd = syscall(__NR_bpf, BPF_LINK_CREATE, attr, sizeof(*attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* --- what the kernel offers ----------------------------------------------------------------- */
+
+static int load_trivial(unsigned int type)
+{
+	struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "fsn_probe", "GPL", insns,
+		ARRAY_SIZE(insns), &opts);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * A kernel that knows the type looks at the path and finds a directory (EBADF,
+ * bpf_uprobe_multi_link_attach); one that doesn't says EINVAL or, at load, EACCES.
+ */
+static int probe_multi(unsigned int type, uint32_t pid)
+{
+	_cleanup_close_ int prog = load_trivial(type);
+	unsigned long offset = 0;
+	struct link_create_multi attr = {
+		.attach_type = type,
+		.path = (uintptr_t) "/",
+		.offsets = (uintptr_t)&offset,
+		.cnt = 1,
+		.pid = pid,
+	};
+	int fd;
+
+	if (prog < 0)
+		return prog;
+	attr.prog_fd = prog;
+	fd = link_create(&attr);
+	if (fd >= 0)
+		close(fd);
+	return fd == -EBADF ? 0 : fd < 0 ? fd : -EINVAL;
+}
+
+static int perf_type(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
+	int type;
+
+	if (!f)
+		return -errno;
+	return fscanf(f, "%d", &type) == 1 ? type : -EINVAL;
+}
+
+int link_mode_probe(enum link_mode mode)
+{
+	int code;
+
+	switch (mode) {
+	case LINK_SESSION:
+		return probe_multi(LINK_TYPE_UPROBE_SESSION, 0);
+	case LINK_MULTI:
+		return probe_multi(LINK_TYPE_UPROBE_MULTI, 0);
+	case LINK_PERF:
+		code = load_trivial(0);
+		if (code < 0)
+			return code;
+		close(code);
+		code = perf_type();
+		return code < 0 ? code : 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+bool link_multi_pid_works(void)
+{
+	return probe_multi(LINK_TYPE_UPROBE_MULTI, (uint32_t)-1) == -EINVAL;
+}
+
+int link_mode_best(enum link_mode *ret_mode, struct err *err)
+{
+	int code = -EINVAL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		code = link_mode_probe(modes[i].mode);
+		if (!code) {
+			*ret_mode = modes[i].mode;
+			return 0;
+		}
+		if (code == -EPERM)
+			break;
+	}
+	err_sys(err, code, "cannot load programs into the kernel");
+	return code == -EPERM ? caps_hint(code, CAPS_ATTACH, err) : code;
+}
+
+/* --- links ---------------------------------------------------------------------------------- */
+
+static void self_path(char *buf, size_t size, int fd)
+{
+	snprintf(buf, size, "/proc/self/fd/%d", fd);
+}
+
+int link_multi(int prog_fd, unsigned int type, bool is_return,
+	const struct link_probes *probes, pid_t pid, int *ret_fd, struct err *err)
+{
+	char path[32];
+	struct link_create_multi attr = {
+		.prog_fd = prog_fd,
+		.attach_type = type,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)probes->offsets,
+		.cookies = (uintptr_t)probes->cookies,
+		.cnt = probes->cnt,
+		.pid = pid,
+		.multi_flags = is_return ? MULTI_RETURN : 0,
+	};
+	int fd;
+
+	self_path(path, sizeof(path), probes->file_fd);
+	fd = link_create(&attr);
+	if (fd < 0)
+		return err_sys(err, fd, "cannot attach %zu probes", probes->cnt);
+	*ret_fd = fd;
+	return 0;
+}
+
+int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
+	pid_t pid, int *ret_fd, struct err *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = probes->cookies[i]);
+	struct perf_event_attr attr = { .size = sizeof(attr), .config = is_return };
+	_cleanup_close_ int event = -1;
+	int type = perf_type(), fd, code;
+	char path[32];
+
+	if (type < 0)
+		return err_sys(err, type, "cannot use uprobe events");
+	self_path(path, sizeof(path), probes->file_fd);
+	attr.type = type;
+	attr.uprobe_path = (uintptr_t)path;
+	attr.probe_offset = probes->offsets[i];
+	event = syscall(__NR_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
+		PERF_FLAG_FD_CLOEXEC);
+	if (event < 0) {
+		code = err_sys(err, -errno, "cannot make a probe at offset %#lx",
+			probes->offsets[i]);
+		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
+	}
+	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &opts);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot attach a probe at offset %#lx",
+			probes->offsets[i]);
+	*ret_fd = fd;
+	return 0;
+}
+
+/* As in struct bpf_link_info: uprobe_multi, since 6.8. */
+struct info_multi {
+	__u32 type, id, prog_id, pad;
+	__u64 path, offsets, ref_ctr_offsets, cookies;
+	__u32 path_size, count, flags, pid;
+};
+
+int link_get_info(int fd, struct link_info *ret_info)
+{
+	union {
+		struct bpf_link_info known;
+		struct info_multi multi;
+	} info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	*ret_info = (struct link_info) { .id = info.multi.id, .prog_id = info.multi.prog_id };
+	if (info.multi.type == LINK_INFO_UPROBE_MULTI)
+		ret_info->probes = info.multi.count;
+	return 0;
+}

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The pin folder: opening it safely, locking, staging and publishing groups.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+
+#include "pins/bpffs.h"
+
+#define FOLDER       "funcsnoop"
+#define LOCK_WAIT_MS 5000
+#define LOCK_POLL_MS 20
+#define PATH_FLAGS   (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define DIR_FLAGS    (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static bool fd_is_bpffs(int fd)
+{
+	struct statfs st;
+
+	return fstatfs(fd, &st) == 0 && (unsigned long)st.f_type == BPF_FS_MAGIC;
+}
+
+/* The directory that stands for bpffs, mounted if it is the default and @create says so. */
+static int open_mount(const char *dir, bool create, struct err *err)
+{
+	/* Passing is enough: readers of a group need not see what else is pinned. */
+	_cleanup_close_ int fd = open(dir, PATH_FLAGS);
+	int code;
+
+	if (fd < 0) {
+		code = -errno;
+		err_sys(err, code, "cannot open bpffs folder '%s'", dir);
+		if (code == -EACCES)
+			err_hint(err, "needs root; try with sudo");
+		return code;
+	}
+	if (fd_is_bpffs(fd))
+		return TAKE_FD(fd);
+	if (strcmp(dir, BPFFS_DEFAULT) || !create) {
+		err_set(err, -ENOTDIR, "'%s' is not a bpffs", dir);
+		err_hint(err, "mount one: mount -t bpf bpf %s", dir);
+		return -ENOTDIR;
+	}
+	if (mount("bpf", dir, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RELATIME,
+		    "mode=0700")) {
+		code = -errno;
+		err_sys(err, code, "cannot mount bpffs on '%s'", dir);
+		err_hint(err, "needs root; try with sudo, or name a mounted one with --bpffs");
+		return code;
+	}
+	close(fd);
+	fd = open(dir, PATH_FLAGS);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open bpffs folder '%s'", dir);
+	return TAKE_FD(fd);
+}
+
+static int folder_check(int fd, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return err_sys(err, -errno, "cannot read '%s'", path);
+	if (st.st_uid != 0 && st.st_uid != geteuid()) {
+		err_set(err, -EPERM, "'%s' belongs to user %u", path, st.st_uid);
+		return err_hint(err, "only root's folder or your own is used; "
+				     "remove it, or choose another bpffs with --bpffs");
+	}
+	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+		err_set(err, -EPERM, "'%s' can be written by others (mode %04o)", path,
+			st.st_mode & 07777);
+		return err_hint(err, "look at what it holds, then: chmod go-w %s", path);
+	}
+	return 0;
+}
+
+int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *err)
+{
+	_cleanup_close_ int mount_fd = -1, fd = -1;
+	int code;
+
+	if (!dir)
+		dir = secure_getenv("FUNCSNOOP_BPFFS");
+	if (!dir || !*dir)
+		dir = BPFFS_DEFAULT;
+	snprintf(ret_fs->path, sizeof(ret_fs->path), "%s/" FOLDER, dir);
+	ret_fs->fd = -1;
+	ret_fs->locked = false;
+	mount_fd = open_mount(dir, create, err);
+	if (mount_fd < 0) {
+		/* Nobody has mounted the default one: so nothing is attached. */
+		if (mount_fd == -ENOTDIR && !create && !strcmp(dir, BPFFS_DEFAULT))
+			return 0;
+		return mount_fd;
+	}
+	if (create && mkdirat(mount_fd, FOLDER, 0700) && errno != EEXIST) {
+		code = err_sys(err, -errno, "cannot make '%s'", ret_fs->path);
+		err_hint(err, "needs root; try with sudo");
+		return code;
+	}
+	fd = openat(mount_fd, FOLDER, DIR_FLAGS);
+	if (fd < 0 && errno == ENOENT && !create)
+		return 0;
+	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return err_set(err, -ENOTDIR, "'%s' is not a directory", ret_fs->path);
+	if (fd < 0) {
+		err_sys(err, -errno, "cannot open '%s'", ret_fs->path);
+		return err_hint(err, BPFFS_HINT_READERS);
+	}
+	code = folder_check(fd, ret_fs->path, err);
+	if (code)
+		return code;
+	ret_fs->fd = TAKE_FD(fd);
+	return 0;
+}
+
+void bpffs_close(struct bpffs *fs)
+{
+	fs->fd = close_fd(fs->fd);
+	fs->locked = false;
+}
+
+/* --- the lock ------------------------------------------------------------------------------- */
+
+/* Who holds a flock on @fd: proc_locks(5). 0 when nobody is found. */
+static int lock_holder(int fd)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/locks", "re");
+	unsigned int major, minor;
+	unsigned long long ino;
+	struct stat st;
+	char line[256];
+	int pid;
+
+	if (!f || fstat(fd, &st))
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major, &minor,
+			    &ino) == 4 &&
+			ino == st.st_ino && makedev(major, minor) == st.st_dev)
+			return pid;
+	return 0;
+}
+
+static int err_locked(const struct bpffs *fs, struct err *err)
+{
+	char path[64], comm[32] = "";
+	int pid = lock_holder(fs->fd);
+	FILE *f;
+
+	if (!pid)
+		return err_set(err, -EBUSY, "'%s' is locked by another command", fs->path);
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (f) {
+		if (fgets(comm, sizeof(comm), f))
+			comm[strcspn(comm, "\n")] = '\0';
+		fclose(f);
+	}
+	return err_set(err, -EBUSY, "'%s' is locked by process %d (%s)", fs->path, pid, comm);
+}
+
+/* Is @name that of a group which a writer has staged or retired? */
+static bool is_staged(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 1 && name[len - 1] == '~';
+}
+
+static void remove_leftovers(struct bpffs *fs)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	char names[64][GROUP_NAME_MAX + 2];
+	struct dirent *d;
+	size_t cnt = 0;
+	int fd;
+
+	fd = openat(fs->fd, ".", DIR_FLAGS);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return;
+	while (cnt < ARRAY_SIZE(names) && (d = readdir(dir)))
+		if (is_staged(d->d_name) && strlen(d->d_name) <= GROUP_NAME_MAX + 1)
+			strcpy(names[cnt++], d->d_name);
+	while (cnt--) {
+		names[cnt][strlen(names[cnt]) - 1] = '\0';
+		bpffs_remove(fs, names[cnt], NULL, NULL, NULL);
+	}
+}
+
+static int take_lock(struct bpffs *fs, int how, struct err *err)
+{
+	struct timespec pause = { .tv_nsec = LOCK_POLL_MS * 1000000L };
+	int waited = 0;
+
+	while (flock(fs->fd, how | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return err_sys(err, -errno, "cannot lock '%s'", fs->path);
+		if (waited >= LOCK_WAIT_MS)
+			return err_locked(fs, err);
+		nanosleep(&pause, NULL);
+		waited += LOCK_POLL_MS;
+	}
+	fs->locked = true;
+	return 0;
+}
+
+int bpffs_lock(struct bpffs *fs, struct err *err)
+{
+	int code;
+
+	if (fs->locked || fs->fd < 0)
+		return 0;
+	code = take_lock(fs, LOCK_EX, err);
+	if (!code)
+		remove_leftovers(fs);
+	return code;
+}
+
+int bpffs_lock_shared(struct bpffs *fs, struct err *err)
+{
+	return fs->locked || fs->fd < 0 ? 0 : take_lock(fs, LOCK_SH, err);
+}
+
+bool bpffs_try_lock(struct bpffs *fs)
+{
+	if (fs->locked)
+		return true;
+	if (fs->fd < 0 || faccessat(fs->fd, ".", W_OK, AT_EACCESS) ||
+		flock(fs->fd, LOCK_EX | LOCK_NB))
+		return false;
+	fs->locked = true;
+	return true;
+}
+
+void bpffs_unlock(struct bpffs *fs)
+{
+	if (fs->locked)
+		flock(fs->fd, LOCK_UN);
+	fs->locked = false;
+}
+
+void bpffs_tidy(struct bpffs *fs)
+{
+	if (fs->locked || !bpffs_try_lock(fs))
+		return;
+	remove_leftovers(fs);
+	bpffs_unlock(fs);
+}
+
+/* --- groups --------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int bpffs_groups(const struct bpffs *fs, char ***ret_names, size_t *ret_cnt, struct err *err)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	_cleanup_names_ char **names = NULL;
+	struct dirent *d;
+	size_t cnt = 0;
+	char **more;
+	int fd;
+
+	names = calloc(1, sizeof(*names));
+	if (!names)
+		return err_sys(err, -ENOMEM, "cannot list '%s'", fs->path);
+	if (fs->fd >= 0) {
+		fd = openat(fs->fd, ".", DIR_FLAGS);
+		dir = fd < 0 ? NULL : fdopendir(fd);
+		if (!dir)
+			return err_sys(err, -errno, "cannot list '%s'", fs->path);
+	}
+	while (dir && (d = readdir(dir))) {
+		if (d->d_type != DT_DIR || group_name_check(d->d_name, NULL))
+			continue;
+		more = reallocarray(names, cnt + 2, sizeof(*names));
+		if (!more)
+			return err_sys(err, -ENOMEM, "cannot list '%s'", fs->path);
+		names = more;
+		names[cnt + 1] = NULL;
+		names[cnt] = strdup(d->d_name);
+		if (!names[cnt])
+			return err_sys(err, -ENOMEM, "cannot list '%s'", fs->path);
+		cnt++;
+	}
+	qsort(names, cnt, sizeof(*names), compare_names);
+	*ret_names = TAKE_PTR(names);
+	*ret_cnt = cnt;
+	return 0;
+}
+
+void names_free(char **names)
+{
+	for (char **n = names; n && *n; n++)
+		free(*n);
+	free(names);
+}
+
+static void staged_name(char *buf, const char *name)
+{
+	snprintf(buf, GROUP_NAME_MAX + 2, "%s~", name);
+}
+
+int bpffs_open_group(const struct bpffs *fs, const char *name, int *ret_fd, struct err *err)
+{
+	int fd, code;
+
+	if (group_name_check(name, err))
+		return -EINVAL;
+	fd = fs->fd < 0 ? -1 : openat(fs->fd, name, DIR_FLAGS);
+	if (fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	code = fs->fd < 0 ? -ENOENT : -errno;
+	if (code == -ENOENT) {
+		err_set(err, code, "no group '%s' is attached", name);
+		err_hint(err, "'funcsnoop list' shows what is attached");
+	} else {
+		err_sys(err, code, "cannot open group '%s'", name);
+		err_hint(err, BPFFS_HINT_READERS);
+	}
+	return code;
+}
+
+int bpffs_stage(struct bpffs *fs, const char *name, int *ret_fd, struct err *err)
+{
+	char stage[GROUP_NAME_MAX + 2];
+	int fd;
+
+	staged_name(stage, name);
+	if (mkdirat(fs->fd, stage, 0700))
+		return err_sys(err, -errno, "cannot make '%s/%s'", fs->path, stage);
+	fd = openat(fs->fd, stage, DIR_FLAGS);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
+	*ret_fd = fd;
+	return 0;
+}
+
+int bpffs_publish(struct bpffs *fs, const char *name, bool replace, struct err *err)
+{
+	char stage[GROUP_NAME_MAX + 2], old[GROUP_NAME_MAX + 3];
+
+	staged_name(stage, name);
+	if (renameat2(fs->fd, stage, fs->fd, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return err_sys(err, -errno, "cannot name group '%s'", name);
+	if (!replace)
+		return err_set(err, -EEXIST, "group '%s' is attached already", name);
+	if (renameat2(fs->fd, stage, fs->fd, name, RENAME_EXCHANGE) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return err_sys(err, -errno, "cannot replace group '%s'", name);
+	/* Before 5.16 (3871cb8cf741) bpffs can't exchange. */
+	snprintf(old, sizeof(old), "%s~", stage);
+	if (renameat2(fs->fd, name, fs->fd, old, 0) ||
+		renameat2(fs->fd, stage, fs->fd, name, RENAME_NOREPLACE) ||
+		renameat2(fs->fd, old, fs->fd, stage, 0))
+		return err_sys(err, -errno, "cannot replace group '%s'", name);
+	return 0;
+}
+
+int bpffs_retire(struct bpffs *fs, const char *name, struct err *err)
+{
+	char stage[GROUP_NAME_MAX + 2];
+	int code;
+
+	staged_name(stage, name);
+	if (renameat2(fs->fd, name, fs->fd, stage, 0)) {
+		code = err_sys(err, -errno, "cannot remove group '%s'", name);
+		if (code == -EACCES || code == -EPERM)
+			err_hint(err, "only root and the owner of '%s' may", fs->path);
+		return code;
+	}
+	return 0;
+}
+
+/* --- pins ----------------------------------------------------------------------------------- */
+
+/* bpf(2) takes paths only (until BPF_F_PATH_FD, 6.5): through the descriptor. */
+static void pin_path(char *buf, size_t size, int dir_fd, const char *name)
+{
+	snprintf(buf, size, "/proc/self/fd/%d/%s", dir_fd, name);
+}
+
+int bpffs_pin(int dir_fd, const char *name, int fd, struct err *err)
+{
+	char path[128];
+
+	pin_path(path, sizeof(path), dir_fd, name);
+	if (bpf_obj_pin(fd, path))
+		return err_sys(err, -errno, "cannot pin '%s'", name);
+	return 0;
+}
+
+int bpffs_get(int dir_fd, const char *name, unsigned int flags)
+{
+	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = flags);
+	struct stat st;
+	char path[128];
+	int fd;
+
+	/* BPF_OBJ_GET follows symbolic links */
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (S_ISLNK(st.st_mode))
+		return -ELOOP;
+	pin_path(path, sizeof(path), dir_fd, name);
+	fd = bpf_obj_get_opts(path, &opts);
+	return fd < 0 ? -errno : fd;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The pin folder DIR/funcsnoop in bpffs: opened safely, locked, listed, staged, removed.
+ * Everything below it is reached relative to its descriptor, never by path again.
+ */
+#ifndef FUNCSNOOP_PINS_BPFFS_H
+#define FUNCSNOOP_PINS_BPFFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/name.h"
+#include "base/util.h"
+
+#define BPFFS_DEFAULT "/sys/fs/bpf"
+
+struct bpffs {
+	int fd;          /* DIR/funcsnoop, or -1 when it does not exist */
+	bool locked;
+	char path[4096]; /* DIR/funcsnoop, for messages */
+};
+
+/* What to do about a group, or a folder of groups, that may not be read. */
+#define BPFFS_HINT_READERS "needs root, or a group attached with --mode: funcsnoop-attach(8)"
+
+#define BPFFS_NONE { .fd = -1 }
+
+/*
+ * Opens DIR/funcsnoop. @dir NULL stands for $FUNCSNOOP_BPFFS or /sys/fs/bpf. With @create
+ * the folder is made (0700), and bpffs is mounted on /sys/fs/bpf if nothing is; without,
+ * a missing folder is no error and leaves fd -1.
+ * DIR must be a bpffs (BPF_FS_MAGIC, linux/magic.h). The folder is accepted only as a
+ * directory that root or the caller owns and nobody else can write: a fresh bpffs is mode
+ * 1777, so anybody could have made it first. Symbolic links are not followed.
+ * Errors: -ENOTDIR, -ENOENT, -EPERM and what open(2) gives. Close with bpffs_close().
+ */
+int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *err);
+void bpffs_close(struct bpffs *fs);
+
+/*
+ * Takes the writers' lock; waits up to 5 s and then fails with -EBUSY, naming the holder.
+ * What a killed writer has left half-made is removed. Held until bpffs_unlock() or
+ * bpffs_close().
+ */
+int bpffs_lock(struct bpffs *fs, struct err *err);
+
+/*
+ * The same for a reader who wants no writer at work meanwhile: needs no right to write, and
+ * several may hold it. To be given back at once.
+ */
+int bpffs_lock_shared(struct bpffs *fs, struct err *err);
+
+/* Takes the lock if it is free at once; true when it is held. */
+bool bpffs_try_lock(struct bpffs *fs);
+
+/* Gives it back early; fine when it isn't held. */
+void bpffs_unlock(struct bpffs *fs);
+
+/* Removes what killed writers left, if the lock is free at once. Never fails. */
+void bpffs_tidy(struct bpffs *fs);
+
+/*
+ * The names of all whole groups, sorted; *@ret_names is an array that ends with NULL, to be
+ * freed with names_free(). fd -1 gives an empty array.
+ */
+int bpffs_groups(const struct bpffs *fs, char ***ret_names, size_t *ret_cnt,
+	struct err *err);
+void names_free(char **names);
+
+/* Opens the directory of group @name; -ENOENT when there is none. The caller closes. */
+int bpffs_open_group(const struct bpffs *fs, const char *name, int *ret_fd,
+	struct err *err);
+
+/*
+ * Makes GROUP~, empty, for a group to be built in; needs the lock. bpffs_publish() then
+ * gives it its name in one step: -EEXIST when GROUP exists, unless @replace, which leaves
+ * the old group in GROUP~ (RENAME_EXCHANGE; before 5.16 the old one is moved away first,
+ * and a reader may for a moment see none).
+ */
+int bpffs_stage(struct bpffs *fs, const char *name, int *ret_fd, struct err *err);
+int bpffs_publish(struct bpffs *fs, const char *name, bool replace, struct err *err);
+
+/* Hides a group from readers: from now on it is GROUP~, which is removed if we are killed. */
+int bpffs_retire(struct bpffs *fs, const char *name, struct err *err);
+
+/* Told how many links of @total are gone while a removal waits; may be NULL. */
+typedef void (*bpffs_progress_fn)(size_t done, size_t total, void *arg);
+
+/*
+ * Removes GROUP~ with all that is pinned in it and returns when no probe of it fires any
+ * more: each link is opened, unpinned and closed, and its id waited for until it is gone
+ * (a removed pin alone detaches later, from a work queue). -EBUSY when links don't go for
+ * 10 s, as somebody else holds them.
+ */
+int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress, void *arg,
+	struct err *err);
+
+/* Pins the BPF object @fd as @name in the directory @dir_fd. */
+int bpffs_pin(int dir_fd, const char *name, int fd, struct err *err);
+
+/* Opens what is pinned as @name in @dir_fd; @flags as of BPF_OBJ_GET. Returns an fd or
+ * a negative errno, -ELOOP for a symbolic link. */
+int bpffs_get(int dir_fd, const char *name, unsigned int flags);
+
+static inline void cleanup_bpffs(struct bpffs *fs)
+{
+	bpffs_close(fs);
+}
+
+static inline void cleanup_names(char ***names)
+{
+	names_free(*names);
+}
+
+#define _cleanup_bpffs_ __cleanup(cleanup_bpffs)
+#define _cleanup_names_ __cleanup(cleanup_names)
+
+#endif

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Array maps, many elements at a time.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <bpf/bpf.h>
+
+#include "base/util.h"
+#include "pins/maps.h"
+#include "shared/layout.h"
+
+const char *map_pin_name(enum map_id id)
+{
+	static const char *const pins[] = {
+#define X(map_id, pin, map) [map_id] = (pin),
+		MAPS(X)
+#undef X
+	};
+
+	return pins[id];
+}
+
+int map_check(int fd, enum map_id id)
+{
+#define ARRAY(size)                                        \
+	{                                                  \
+		BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), size \
+	}
+#define MAP_OF_MAPS                                                            \
+	{                                                                      \
+		BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(uint32_t), sizeof(uint32_t) \
+	}
+	static const struct shape {
+		uint32_t type, key_bytes, value_bytes;
+	} shapes[] = {
+		[MAPID_CTL] = ARRAY(sizeof(struct fsn_ctl)),
+		[MAPID_META] = ARRAY(sizeof(struct fsn_meta)),
+		[MAPID_LIBS] = ARRAY(sizeof(struct fsn_lib)),
+		[MAPID_FUNCS] = ARRAY(sizeof(struct fsn_func)),
+		[MAPID_TEXT] = ARRAY(FSN_TEXT_LEN),
+		[MAPID_CONFS] = ARRAY(sizeof(struct fsn_conf)),
+		[MAPID_STATS] = ARRAY(sizeof(struct fsn_stat)),
+		[MAPID_HISTS] = ARRAY(sizeof(struct fsn_hist)),
+		[MAPID_BASE0] = ARRAY(sizeof(struct fsn_base)),
+		[MAPID_BASE1] = ARRAY(sizeof(struct fsn_base)),
+		[MAPID_BASE_HIST0] = ARRAY(sizeof(struct fsn_hist)),
+		[MAPID_BASE_HIST1] = ARRAY(sizeof(struct fsn_hist)),
+		[MAPID_SLOTS] = ARRAY(sizeof(struct fsn_set)),
+		[MAPID_ARGS] = ARRAY(sizeof(struct fsn_args)),
+		[MAPID_MORE] = ARRAY(sizeof(struct fsn_more)),
+		[MAPID_STREAMS] = ARRAY(sizeof(struct fsn_stream)),
+		[MAPID_RINGS] = MAP_OF_MAPS,
+		[MAPID_PROCS] = ARRAY(sizeof(struct fsn_proc)),
+		[MAPID_CODES] = { BPF_MAP_TYPE_HASH, sizeof(struct fsn_code),
+			sizeof(uint64_t) },
+		[MAPID_SLOW] = ARRAY(sizeof(struct fsn_slow)),
+		[MAPID_PIDS] = { BPF_MAP_TYPE_HASH, sizeof(uint32_t), sizeof(uint32_t) },
+		[MAPID_COMMS] = { BPF_MAP_TYPE_HASH, FSN_COMM_LEN, sizeof(uint32_t) },
+		[MAPID_SYNC] = MAP_OF_MAPS,
+	};
+#undef ARRAY
+#undef MAP_OF_MAPS
+	const struct shape *shape = &shapes[id];
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	_Static_assert(ARRAY_SIZE(shapes) == MAPID_CNT, "one for each map");
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	return info.type == shape->type && info.key_size == shape->key_bytes &&
+			info.value_size == shape->value_bytes
+		? 0
+		: -EPROTO;
+}
+
+bool map_is_counter(enum map_id id)
+{
+	switch (id) {
+	case MAPID_CTL:
+	case MAPID_META:
+	case MAPID_LIBS:
+	case MAPID_FUNCS:
+	case MAPID_TEXT:
+	case MAPID_CONFS:
+	case MAPID_STATS:
+	case MAPID_HISTS:
+	case MAPID_BASE0:
+	case MAPID_BASE1:
+	case MAPID_BASE_HIST0:
+	case MAPID_BASE_HIST1:
+	case MAPID_PROCS:
+	case MAPID_CODES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
+{
+	_cleanup_free_ uint32_t *keys = malloc(cnt * sizeof(*keys) + 1);
+	uint32_t from, next, done = 0, n;
+
+	if (!keys)
+		return -ENOMEM;
+	while (done < cnt) {
+		/* A batch begins behind the key that it is given; none stands for the start. */
+		from = first + done - 1;
+		n = cnt - done;
+		if (bpf_map_lookup_batch(fd, (first + done) ? &from : NULL, &next, keys,
+			    (char *)buf + done * size, &n, NULL) &&
+			errno != ENOENT)
+			return -errno;
+		if (!n)
+			return -ENOENT;
+		done += n;
+	}
+	return 0;
+}
+
+int map_write(int fd, uint32_t first, uint32_t cnt, size_t size, const void *buf)
+{
+	_cleanup_free_ uint32_t *keys = malloc(cnt * sizeof(*keys) + 1);
+	uint32_t done = 0, n;
+
+	if (!keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cnt; i++)
+		keys[i] = first + i;
+	while (done < cnt) {
+		n = cnt - done;
+		if (bpf_map_update_batch(
+			    fd, keys + done, (const char *)buf + done * size, &n, NULL))
+			return -errno;
+		done += n;
+	}
+	return 0;
+}
+
+int map_mmap(int fd, size_t size, struct map_mapping *ret_mapping)
+{
+	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (addr == MAP_FAILED)
+		return -errno;
+	ret_mapping->addr = addr;
+	ret_mapping->size = size;
+	return 0;
+}
+
+void map_munmap(struct map_mapping *m)
+{
+	if (m->addr)
+		munmap(m->addr, m->size);
+	m->addr = NULL;
+}
+
+uint64_t map_memory(int fd)
+{
+	unsigned long long bytes;
+	char path[64], line[128];
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			return bytes;
+	return 0;
+}

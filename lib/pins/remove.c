@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Removing a group: when it returns, its probes are gone.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+
+#include "pins/bpffs.h"
+#include "pins/links_close.h"
+
+#define POLL_MS     2
+#define POLL_MAX_MS 128
+#define MANY_LINKS  32
+#define HELD_MS     2000
+#define STUCK_MS    10000
+#define TRIES       3 /* when who closes the links is killed */
+
+/* Ids of links, programs or maps that are to vanish. */
+struct idlist {
+	__u32 *id;
+	size_t cnt;
+};
+
+static void idlist_done(struct idlist *list)
+{
+	free(list->id);
+}
+
+static int idlist_add(struct idlist *list, __u32 id)
+{
+	__u32 *more;
+
+	for (size_t i = list->cnt > 8 ? list->cnt - 8 : 0; i < list->cnt; i++)
+		if (list->id[i] == id)
+			return 0;
+	more = array_grow(list->id, list->cnt, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	list->id = more;
+	list->id[list->cnt++] = id;
+	return 0;
+}
+
+/* Forgets the ids that are gone. Their list needs CAP_SYS_ADMIN; without, all count as gone. */
+static void idlist_prune(struct idlist *list, int (*next)(__u32 start, __u32 *id))
+{
+	size_t kept = 0;
+	__u32 id;
+
+	for (size_t i = 0; i < list->cnt; i++)
+		if (next(list->id[i] - 1, &id) == 0 && id == list->id[i])
+			list->id[kept++] = id;
+	list->cnt = kept;
+}
+
+struct removal {
+	struct idlist links, progs, maps;
+};
+
+typedef int (*pin_fn)(int dir_fd, const char *name, void *arg);
+
+/* Calls @fn for each pin whose name begins with @prefix; stops at the first failure. */
+static int for_each_pin(int dir_fd, const char *prefix, pin_fn fn, void *arg)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = 0;
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir)
+		return -errno;
+	while (!code && (d = readdir(dir)))
+		if (d->d_type != DT_DIR && !strncmp(d->d_name, prefix, strlen(prefix)))
+			code = fn(dir_fd, d->d_name, arg);
+	return code;
+}
+
+static int unpin_map_fn(int dir_fd, const char *name, void *arg)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+	struct removal *r = arg;
+	bool known = fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0;
+
+	if (unlinkat(dir_fd, name, 0))
+		return -errno;
+	return known && idlist_add(&r->maps, info.id) ? -ENOMEM : 0;
+}
+
+/* --- links ----------------------------------------------------------------------------------- */
+
+struct pins {
+	struct link_pin *pin;
+	size_t cnt;
+};
+
+static void pins_done(struct pins *pins)
+{
+	while (pins->cnt)
+		free(pins->pin[--pins->cnt].name);
+	free(pins->pin);
+}
+
+static int add_pin(int dir_fd, const char *name, void *arg)
+{
+	struct pins *pins = arg;
+	struct link_pin *more = array_grow(pins->pin, pins->cnt, sizeof(*more));
+
+	(void)dir_fd;
+	if (!more)
+		return -ENOMEM;
+	pins->pin = more;
+	more[pins->cnt] = (struct link_pin) { .name = strdup(name) };
+	return more[pins->cnt].name ? (pins->cnt++, 0) : -ENOMEM;
+}
+
+static int unpin_links(int dir_fd, struct removal *r, bpffs_progress_fn progress, void *arg)
+{
+	__cleanup(pins_done) struct pins pins = {};
+	int code = for_each_pin(dir_fd, "link_", add_pin, &pins);
+
+	if (!code && pins.cnt)
+		code = links_close(dir_fd, pins.pin, pins.cnt, progress, arg);
+	for (size_t i = 0; i < pins.cnt; i++) {
+		const struct link_pin *pin = &pins.pin[i];
+
+		/* What stays pinned is not waited for. */
+		if (pin->unpinned && pin->info.id &&
+			(idlist_add(&r->links, pin->info.id) ||
+				idlist_add(&r->progs, pin->info.prog_id)))
+			return -ENOMEM;
+	}
+	return code;
+}
+
+/*
+ * A link's id goes before its probes do (bpf_link_free: id, release, program), the
+ * program's after: so the last program's id tells that nothing fires any more. Maps go
+ * last. Programs and maps that somebody else holds open are not waited for long. Links that
+ * somebody holds open are given up when none has gone for a while: -EBUSY.
+ */
+static int removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
+{
+	long pause_ms = POLL_MS, held_ms = 0, stuck_ms = 0;
+	size_t total = r->links.cnt, before;
+
+	while (held_ms < HELD_MS) {
+		before = r->links.cnt;
+		idlist_prune(&r->links, bpf_link_get_next_id);
+		stuck_ms = r->links.cnt && r->links.cnt == before ? stuck_ms + pause_ms : 0;
+		if (stuck_ms >= STUCK_MS)
+			return -EBUSY;
+		if (progress)
+			progress(total - r->links.cnt, total, arg);
+		if (!r->links.cnt) {
+			idlist_prune(&r->progs, bpf_prog_get_next_id);
+			idlist_prune(&r->maps, bpf_map_get_next_id);
+			held_ms += pause_ms;
+		}
+		if (!r->links.cnt && !r->progs.cnt && !r->maps.cnt)
+			return 0;
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000L }, NULL);
+		/* A link each takes the kernel minutes: looking must not cost as much. */
+		if (r->links.cnt > MANY_LINKS && pause_ms < POLL_MAX_MS)
+			pause_ms *= 2;
+		else if (r->links.cnt <= MANY_LINKS)
+			pause_ms = POLL_MS;
+	}
+	return 0;
+}
+
+static void removal_done(struct removal *r)
+{
+	idlist_done(&r->links);
+	idlist_done(&r->progs);
+	idlist_done(&r->maps);
+}
+
+int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress, void *arg,
+	struct err *err)
+{
+	__cleanup(removal_done) struct removal removal = {};
+	char stage[GROUP_NAME_MAX + 3];
+	_cleanup_close_ int fd = -1;
+	int code = -EINTR, held;
+
+	snprintf(stage, sizeof(stage), "%s~", name);
+	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* what is no directory, a symbolic link above all, is no group: only its name goes */
+	if (fd < 0 && errno == ENOTDIR && !unlinkat(fs->fd, stage, 0))
+		return 0;
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
+	for (int i = 0; code == -EINTR && i < TRIES; i++)
+		code = unpin_links(fd, &removal, progress, arg);
+	if (!code)
+		code = for_each_pin(fd, "", unpin_map_fn, &removal);
+	if (!code && unlinkat(fs->fd, stage, AT_REMOVEDIR))
+		code = -errno;
+	held = removal_wait(&removal, progress, arg);
+	if (code)
+		return err_sys(err, code, "cannot remove '%s/%s'", fs->path, stage);
+	if (held) {
+		err_set(err, held, "%zu of the probes' links of '%s' are held by somebody else",
+			removal.links.cnt, name);
+		return err_hint(err, "'bpftool link show id %u' names who; until it ends they count "
+				     "on",
+			removal.links.id[0]);
+	}
+	return 0;
+}

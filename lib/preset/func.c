@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* From the JSON of a preset or a configuration file: one function, and what it builds on. */
+#include "reader.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+
+/* --- types by name ------------------------------------------------------------------- */
+
+static const struct preset_type *set_type(const struct preset_set *set, const char *name)
+{
+	const struct set_impl *impl = (const struct set_impl *)set;
+	size_t lo = 0, hi = impl->type_cnt;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		int cmp = strcmp(name, impl->types[mid].name);
+
+		if (!cmp)
+			return &impl->types[mid];
+		if (cmp < 0)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return NULL;
+}
+
+static int add_parent(struct reader *r, struct preset_set *parent)
+{
+	struct set_impl *set = r->set;
+	struct preset_set **grown =
+		array_grow(set->parents, set->parent_cnt, sizeof(*grown));
+
+	if (!grown) {
+		preset_set_free(parent);
+		return reader_no_memory(r);
+	}
+	set->parents = grown;
+	set->parents[set->parent_cnt++] = parent;
+	return 0;
+}
+
+/*
+ * A type of the file, else of the presets that its groups are named after, else of any
+ * built-in preset: "ret": "cudaError_t" works in every file.
+ */
+static const struct preset_type *reader_type(void *ctx, const char *name)
+{
+	struct reader *r = ctx;
+	const struct preset_type *type = set_type(&r->set->pub, name);
+	const char *preset;
+
+	for (size_t i = 0; !type && i < r->set->parent_cnt; i++)
+		type = set_type(r->set->parents[i], name);
+	if (type || r->source == SOURCE_BUILTIN || r->builtin_tried)
+		return type;
+	r->builtin_tried = true;
+	for (size_t i = 0; (preset = builtin_name(i)); i++) {
+		struct preset_set *set;
+
+		if (builtin_find(preset, &set, NULL) || add_parent(r, set))
+			continue;
+		if (!type)
+			type = set_type(set, name);
+	}
+	return type;
+}
+
+/* --- functions ----------------------------------------------------------------------- */
+
+static int declaration_err(struct reader *r, struct json_object *val, const char *text,
+	const struct declaration *decl, const char *why)
+{
+	int rc;
+
+	if (why)
+		return json_err(
+			&r->doc, val, JSON_AT_VALUE, r->err, "'%s': %s", text, why);
+	rc = json_err(&r->doc, val, JSON_AT_VALUE, r->err, "'%s': unknown type '%s'",
+		text, decl->unknown);
+	err_hint(r->err,
+		"declare it: \"types\": { \"%s\": { \"base\": \"unsigned int\" } }",
+		decl->unknown);
+	return rc;
+}
+
+/* Names are the keys of a call's arguments in JSON. */
+static bool is_named_before(const struct preset_arg *args, size_t n)
+{
+	for (size_t i = 0; *args[n].name && i < n; i++)
+		if (!strcmp(args[i].name, args[n].name))
+			return true;
+	return false;
+}
+
+static int read_args(struct reader *r, struct json_object *val, struct preset_func *func)
+{
+	size_t cnt, n = 0;
+	struct preset_arg *args;
+	int rc = reader_want(r, val, "args", json_type_array, "an array of strings");
+
+	if (rc)
+		return rc;
+	cnt = json_object_array_length(val);
+	if (cnt > CONFIG_ARGS_MAX)
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'%s' has more than %d arguments", func->name, CONFIG_ARGS_MAX);
+	args = arena_alloc(&r->set->arena, cnt * sizeof(*args));
+	if (!args)
+		return reader_no_memory(r);
+	for (size_t i = 0; i < cnt; i++) {
+		struct json_object *item = json_object_array_get_idx(val, i);
+		struct declaration decl;
+		const char *why;
+
+		rc = reader_text(r, item, "args", &args[n].text);
+		if (rc)
+			return rc;
+		if (i + 1 == cnt && !strcmp(args[n].text, "..."))
+			break;
+		if (declaration_parse(args[n].text, true, reader_type, r, &decl, &why))
+			return declaration_err(r, item, args[n].text, &decl, why);
+		if (decl.value.kind == PRESET_VOID)
+			return json_err(&r->doc, item, JSON_AT_VALUE, r->err,
+				"an argument can't be void; no arguments are []");
+		args[n].value = decl.value;
+		if (decl.value.type)
+			args[n].member_size = decl.value.type->member_size;
+		args[n].name = arena_strndup(
+			&r->set->arena, decl.name ? decl.name : "", decl.name_len);
+		if (!args[n].name)
+			return reader_no_memory(r);
+		if (is_named_before(args, n))
+			return json_err(&r->doc, item, JSON_AT_VALUE, r->err,
+				"two arguments are called '%s'", args[n].name);
+		n++;
+	}
+	func->args = args;
+	func->arg_cnt = n;
+	func->has_args = true;
+	return 0;
+}
+
+static int read_ret(struct reader *r, struct json_object *val, struct preset_func *func)
+{
+	struct declaration decl;
+	const char *why;
+	int rc = reader_text(r, val, "ret", &func->ret_text);
+
+	if (rc)
+		return rc;
+	if (declaration_parse(func->ret_text, false, reader_type, r, &decl, &why))
+		return declaration_err(r, val, func->ret_text, &decl, why);
+	func->ret = decl.value;
+	func->judge =
+		decl.value.type ? decl.value.type->judge : (struct preset_judge) { 0 };
+	return 0;
+}
+
+static int read_slow(struct reader *r, struct json_object *val, struct preset_func *func)
+{
+	struct err why = { 0 };
+	const char *text;
+	int rc = reader_text(r, val, "slow", &text);
+
+	if (rc)
+		return rc;
+	if (duration_parse(text, &func->slow_ns, &why))
+		return json_err(
+			&r->doc, val, JSON_AT_VALUE, r->err, "'slow': %s", why.msg);
+	func->has_slow = true;
+	return 0;
+}
+
+/* "ret", "error", "no_error", "args": what the calling convention says. */
+static int read_signature(
+	struct reader *r, struct json_object *obj, struct preset_func *func)
+{
+	struct preset_arg *args;
+	struct json_object *val;
+	int rc = 0;
+
+	if ((val = obj_member(obj, "ret")))
+		rc = read_ret(r, val, func);
+	if (!rc && (val = obj_member(obj, "error"))) {
+		func->judge = (struct preset_judge) { 0 };
+		rc = reader_error(r, val, &func->ret, &func->judge);
+	}
+	if (!rc && (val = obj_member(obj, "no_error")))
+		rc = reader_no_error(r, val, &func->judge);
+	if (!rc && (val = obj_member(obj, "args")))
+		rc = read_args(r, val, func);
+	if (rc || !func->has_args || (!val && !obj_member(obj, "ret")))
+		return rc;
+	/* Arguments of the parent's lie elsewhere, perhaps, with another return type. */
+	args = arena_alloc(&r->set->arena, func->arg_cnt * sizeof(*args));
+	if (!args)
+		return reader_no_memory(r);
+	for (size_t i = 0; i < func->arg_cnt; i++)
+		args[i] = func->args[i];
+	args_place(args, func->arg_cnt, &func->ret, PRESET_ABI_HOST);
+	func->args = args;
+	return 0;
+}
+
+static int symbol_cmp(const void *a, const void *b)
+{
+	return strcmp((*(const struct preset_func *const *)a)->symbol,
+		(*(const struct preset_func *const *)b)->symbol);
+}
+
+/* Begins @func with what the preset of the group's name knows of its symbol. */
+static void inherit(struct reader *r, struct preset_func *func)
+{
+	const struct preset_func *key = func, **found;
+	const char *name = func->name, *symbol = func->symbol;
+
+	found = r->parent ? bsearch(&key, r->symbols, r->parent->func_cnt,
+				    sizeof(*r->symbols), symbol_cmp)
+			  : NULL;
+	if (!found)
+		return;
+	*func = **found;
+	func->name = name;
+	func->symbol = symbol;
+	if (r->nothrow_off)
+		func->nothrow_why = NULL;
+	if (r->own_libs) {
+		func->libs = NULL;
+		func->lib_cnt = 0;
+	}
+}
+
+static int read_func_object(
+	struct reader *r, struct json_object *obj, struct preset_func *func)
+{
+	static const char *const keys[] = { "symbol", "lib", "slow", "ret", "args",
+		"error", "no_error", "nothrow", "optional", NULL };
+	struct json_object *val;
+	bool nothrow = false;
+	char where[160];
+	int rc;
+
+	snprintf(where, sizeof(where), "function '%.128s'", func->name);
+	rc = reader_keys(r, obj, keys, where);
+	if (!rc && (val = obj_member(obj, "symbol")))
+		rc = reader_text(r, val, "symbol", &func->symbol);
+	if (rc)
+		return rc;
+	inherit(r, func);
+	if ((val = obj_member(obj, "lib")))
+		rc = reader_texts(r, val, "lib", &func->libs, &func->lib_cnt);
+	if (!rc && (val = obj_member(obj, "slow")))
+		rc = read_slow(r, val, func);
+	if (!rc && (val = obj_member(obj, "optional")))
+		rc = reader_bool(r, val, "optional", &func->optional);
+	if (!rc && (val = obj_member(obj, "nothrow"))) {
+		rc = reader_bool(r, val, "nothrow", &nothrow);
+		func->nothrow_why = nothrow ? r->nothrow_text : NULL;
+	}
+	return rc ? rc : read_signature(r, obj, func);
+}
+
+int reader_func(struct reader *r, const char *name, struct json_object *val,
+	struct preset_func *func)
+{
+	int rc;
+
+	if (!*name || strlen(name) > CONFIG_NAME_MAX)
+		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+			"a function's name has 1 to %d bytes", CONFIG_NAME_MAX);
+	for (const char *p = name; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+				"a function's name has a control character");
+	func->name = arena_strdup(&r->set->arena, name);
+	func->symbol = func->name;
+	func->nothrow_why = r->nothrow_why;
+	if (!func->name)
+		return reader_no_memory(r);
+	if (json_object_is_type(val, json_type_object))
+		return read_func_object(r, val, func);
+	if (!json_object_is_type(val, json_type_string))
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"function '%.128s' must be a symbol or an object", name);
+	rc = reader_text(r, val, "symbol", &func->symbol);
+	if (!rc)
+		inherit(r, func);
+	return rc;
+}
+
+/* The preset of a configuration group's name, if there is one. */
+int reader_parent(struct reader *r, const char *name)
+{
+	struct err why = { 0 };
+	struct preset_set *set;
+	int rc;
+
+	r->parent = NULL;
+	r->symbols = NULL;
+	if (r->source != SOURCE_CONFIG)
+		return 0;
+	rc = preset_find(name, &set, &why);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc) {
+		err_set(r->err, rc, "%s", why.msg);
+		err_hint(r->err,
+			"group '%s' of %s takes what it doesn't say from that preset",
+			name, r->doc.label);
+		return rc;
+	}
+	rc = add_parent(r, set);
+	if (rc)
+		return rc;
+	r->parent = &set->groups[0];
+	r->symbols =
+		arena_alloc(&r->set->arena, r->parent->func_cnt * sizeof(*r->symbols));
+	if (!r->symbols)
+		return reader_no_memory(r);
+	for (size_t i = 0; i < r->parent->func_cnt; i++)
+		r->symbols[i] = &r->parent->funcs[i];
+	qsort(r->symbols, r->parent->func_cnt, sizeof(*r->symbols), symbol_cmp);
+	return 0;
+}

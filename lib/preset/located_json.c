@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A JSON text with a place for every value, so that an error can name line and column. */
+#include "preset/located_json.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "internal.h"
+
+/*
+ * json-c parses, but keeps no places, and silently lets the last of two members of one
+ * name win. So the text is walked once more beside the tree: members stand in the tree in
+ * the order of their first appearance, so the n-th name of the text that is not the n-th of
+ * the tree is a name used twice. Each value's place goes into its user data: the offsets
+ * of its name (of itself in an array) and of itself, 32 bits each. A text that json-c
+ * accepted can't lead the walk astray; if it ever did, the walk ends with an error.
+ */
+
+#define JSON_DEPTH 16
+
+struct walk {
+	struct json_doc *doc;
+	const char *p, *end;
+	struct err *err;
+};
+
+/*
+ * The length of the character at @p, 1 for a byte that begins none; C1 control characters,
+ * which some terminals obey, count as none.
+ */
+static size_t utf8_len(const char *p)
+{
+	unsigned char c = (unsigned char)*p;
+	size_t len = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
+
+	for (size_t i = 1; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 1;
+	return c == 0xc2 && (unsigned char)p[1] < 0xa0 ? 1 : len;
+}
+
+/* Copies @msg, cut and cleaned: a name of the file may have been cut within a character. */
+static void clean_text(const char *msg, char *out, size_t size)
+{
+	size_t n = 0;
+
+	while (*msg) {
+		size_t len = utf8_len(msg);
+		bool bad = len == 1 &&
+			((unsigned char)*msg < 0x20 || *msg & 0x80 || *msg == 0x7f);
+
+		if (n + len >= size)
+			break;
+		memcpy(out + n, bad ? "?" : msg, len);
+		n += len;
+		msg += len;
+	}
+	out[n] = '\0';
+}
+
+static int err_at(
+	const struct json_doc *doc, size_t offset, struct err *err, const char *msg)
+{
+	const char *p = doc->text,
+		   *end = doc->text + (offset < doc->len ? offset : doc->len);
+	unsigned int line = 1, column = 1;
+	char clean[512];
+
+	for (; p < end; p++) {
+		if (*p == '\n') {
+			line++;
+			column = 1;
+		} else if ((*p & 0xc0) != 0x80) {
+			column++;
+		}
+	}
+	clean_text(msg, clean, sizeof(clean));
+	return err_set(err, -EINVAL, "%s:%u:%u: %s", doc->label, line, column, clean);
+}
+
+static int walk_err(struct walk *w, const char *at, const char *msg)
+{
+	return err_at(w->doc, (size_t)(at - w->doc->text), w->err, msg);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static void skip_blank(struct walk *w)
+{
+	while (w->p < w->end && is_blank(*w->p))
+		w->p++;
+}
+
+/* Past the string that begins at @p. */
+static const char *string_end(const char *p, const char *end)
+{
+	for (p++; p < end && *p != '"'; p++)
+		if (*p == '\\')
+			p++;
+	return p < end ? p + 1 : end;
+}
+
+/* Past the value at @p, whatever it is. */
+static const char *value_end(const char *p, const char *end)
+{
+	unsigned int depth = 0;
+
+	while (p < end) {
+		if (*p == '"') {
+			p = string_end(p, end);
+		} else if (*p == '{' || *p == '[') {
+			depth++;
+			p++;
+		} else if (*p == '}' || *p == ']') {
+			if (!depth)
+				return p;
+			depth--;
+			p++;
+		} else if (!depth && (*p == ',' || is_blank(*p))) {
+			return p;
+		} else {
+			p++;
+			continue;
+		}
+		if (!depth)
+			return p;
+	}
+	return p;
+}
+
+/* Whether the string literal [p, end) of the text says @key. */
+static bool literal_is(const char *p, const char *end, const char *key)
+{
+	_cleanup_free_ char *copy = NULL;
+	struct json_object *decoded;
+	bool same;
+
+	if (!memchr(p, '\\', (size_t)(end - p)))
+		return (size_t)(end - p) == strlen(key) + 2 &&
+			!memcmp(p + 1, key, strlen(key));
+	copy = strndup(p, (size_t)(end - p));
+	decoded = copy ? json_tokener_parse(copy) : NULL;
+	same = decoded && !strcmp(json_object_get_string(decoded), key) &&
+		(size_t)json_object_get_string_len(decoded) == strlen(key);
+	json_object_put(decoded);
+	return same;
+}
+
+static int walk_value(struct walk *w, struct json_object *obj, const char *key_at);
+
+/* Compares the names of the object at w->p with the tree's; leaves w->p alone. */
+static int walk_names(struct walk *w, struct json_object *obj)
+{
+	struct json_object_iterator it = json_object_iter_begin(obj);
+	struct json_object_iterator last = json_object_iter_end(obj);
+	const char *start = w->p, *key, *end;
+	char msg[256];
+
+	w->p++;
+	for (skip_blank(w); w->p < w->end && *w->p == '"'; skip_blank(w)) {
+		key = w->p;
+		end = string_end(key, w->end);
+		if (json_object_iter_equal(&it, &last) ||
+			!literal_is(key, end, json_object_iter_peek_name(&it))) {
+			snprintf(msg, sizeof(msg),
+				"%.*s is used twice, or has a zero byte",
+				(int)(end - key < 128 ? end - key : 128), key);
+			return walk_err(w, key, msg);
+		}
+		json_object_iter_next(&it);
+		w->p = end;
+		skip_blank(w);
+		w->p++; /* the colon */
+		skip_blank(w);
+		w->p = value_end(w->p, w->end);
+		skip_blank(w);
+		if (w->p < w->end && *w->p == ',')
+			w->p++;
+	}
+	w->p = start;
+	return 0;
+}
+
+static int walk_object(struct walk *w, struct json_object *obj)
+{
+	struct json_object_iterator it = json_object_iter_begin(obj);
+	const char *key;
+	int rc = walk_names(w, obj);
+
+	if (rc)
+		return rc;
+	w->p++;
+	for (skip_blank(w); w->p < w->end && *w->p == '"'; skip_blank(w)) {
+		key = w->p;
+		w->p = string_end(key, w->end);
+		skip_blank(w);
+		w->p++;
+		skip_blank(w);
+		rc = walk_value(w, json_object_iter_peek_value(&it), key);
+		if (rc)
+			return rc;
+		json_object_iter_next(&it);
+		skip_blank(w);
+		if (w->p < w->end && *w->p == ',')
+			w->p++;
+	}
+	if (w->p >= w->end || *w->p != '}')
+		return walk_err(w, w->p, "this object can't be followed");
+	w->p++;
+	return 0;
+}
+
+static int walk_array(struct walk *w, struct json_object *obj)
+{
+	size_t cnt = json_object_array_length(obj);
+	int rc;
+
+	w->p++;
+	for (size_t i = 0; i < cnt; i++) {
+		skip_blank(w);
+		rc = walk_value(w, json_object_array_get_idx(obj, i), w->p);
+		if (rc)
+			return rc;
+		skip_blank(w);
+		if (w->p < w->end && *w->p == ',')
+			w->p++;
+	}
+	skip_blank(w);
+	if (w->p >= w->end || *w->p != ']')
+		return walk_err(w, w->p, "this array can't be followed");
+	w->p++;
+	return 0;
+}
+
+static int walk_value(struct walk *w, struct json_object *obj, const char *key_at)
+{
+	uintptr_t place = (uintptr_t)(key_at - w->doc->text) << 32 |
+		(uintptr_t)(w->p - w->doc->text);
+
+	if (!obj)
+		return walk_err(w, w->p, "null says nothing here; leave the name out");
+	if (json_object_is_type(obj, json_type_double))
+		return walk_err(w, w->p, "a number with a fraction has no meaning here");
+	json_object_set_userdata(obj, (void *)place, NULL);
+	switch (json_object_get_type(obj)) {
+	case json_type_object:
+		if (*w->p == '{')
+			return walk_object(w, obj);
+		break;
+	case json_type_array:
+		if (*w->p == '[')
+			return walk_array(w, obj);
+		break;
+	case json_type_string:
+		if (strlen(json_object_get_string(obj)) !=
+			(size_t)json_object_get_string_len(obj))
+			return walk_err(w, w->p, "a string with a zero byte");
+		/* fall through */
+	default:
+		w->p = value_end(w->p, w->end);
+		return 0;
+	}
+	return walk_err(w, w->p, "this value can't be followed");
+}
+
+/* The tree of the text, or the tokener's own words and place. */
+static int parse_tree(struct json_doc *doc, struct err *err)
+{
+	struct json_tokener *tok = json_tokener_new_ex(JSON_DEPTH);
+	enum json_tokener_error status;
+	size_t stop;
+
+	if (!tok)
+		return err_sys(err, -ENOMEM, "%s", doc->label);
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	doc->root = json_tokener_parse_ex(tok, doc->text, (int)doc->len);
+	status = json_tokener_get_error(tok);
+	stop = json_tokener_get_parse_end(tok);
+	json_tokener_free(tok);
+	if (status == json_tokener_continue)
+		return err_at(doc, doc->len, err, "the file ends too early");
+	if (status == json_tokener_error_depth)
+		return err_at(doc, stop, err, "nested too deep");
+	while (stop < doc->len && is_blank(doc->text[stop]))
+		stop++;
+	if (status != json_tokener_success)
+		return err_at(doc, stop, err, json_tokener_error_desc(status));
+	if (stop < doc->len)
+		return err_at(doc, stop, err, "something follows the object");
+	return 0;
+}
+
+int json_err(const struct json_doc *doc, const struct json_object *at,
+	enum json_side side, struct err *err, const char *fmt, ...)
+{
+	uintptr_t place = (uintptr_t)json_object_get_userdata((struct json_object *)at);
+	char msg[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	return err_at(
+		doc, side == JSON_AT_KEY ? place >> 32 : place & 0xffffffff, err, msg);
+}
+
+void json_doc_done(struct json_doc *doc)
+{
+	json_object_put(doc->root);
+	doc->root = NULL;
+}
+
+int json_doc_parse(struct json_doc *doc, const char *label, const char *text, size_t len,
+	struct err *err)
+{
+	struct walk w = { .doc = doc, .p = text, .end = text + len, .err = err };
+	int rc;
+
+	*doc = (struct json_doc) { .label = label, .text = text, .len = len };
+	if (len > CONFIG_SIZE_MAX)
+		return err_set(err, -EFBIG, "%s: larger than %u MiB", label,
+			CONFIG_SIZE_MAX >> 20);
+	if (memchr(text, '\0', len))
+		return err_at(doc, strlen(text), err, "a zero byte");
+	rc = parse_tree(doc, err);
+	if (rc)
+		return rc;
+	skip_blank(&w);
+	if (!json_object_is_type(doc->root, json_type_object))
+		return err_at(
+			doc, (size_t)(w.p - text), err, "an object '{...}' is needed");
+	return walk_value(&w, doc->root, w.p);
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Presets: those built in, those of the administrator and the user, and what they say. */
+#include "preset/preset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "internal.h"
+
+/* --- built in ------------------------------------------------------------------------ */
+
+/* The files' bytes, between two symbols each; gen/presets.inc comes from lib/presets. */
+#define PRESET(name, ident, path)            \
+	__asm__(".pushsection .rodata\n"     \
+		"preset_" #ident "_start:\n" \
+		".incbin \"" path "\"\n"     \
+		"preset_" #ident "_end:\n"   \
+		".byte 0\n"                  \
+		".popsection\n");            \
+	extern const char preset_##ident##_start[], preset_##ident##_end[];
+#include "presets.inc"
+#undef PRESET
+
+static const struct builtin {
+	const char *name, *start, *end;
+} builtins[] = {
+#define PRESET(name, ident, path) { name, preset_##ident##_start, preset_##ident##_end },
+#include "presets.inc"
+#undef PRESET
+};
+
+const char *builtin_name(size_t index)
+{
+	return index < ARRAY_SIZE(builtins) ? builtins[index].name : NULL;
+}
+
+int builtin_find(const char *name, struct preset_set **ret_set, struct err *err)
+{
+	char label[GROUP_NAME_MAX + 32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++) {
+		const struct builtin *b = &builtins[i];
+
+		if (strcmp(b->name, name))
+			continue;
+		snprintf(label, sizeof(label), "preset '%s', built in", name);
+		return source_read(SOURCE_BUILTIN, name, label, b->start,
+			(size_t)(b->end - b->start), ret_set, err);
+	}
+	return err_set(err, -ENOENT, "no preset '%s'", name);
+}
+
+/* --- files ---------------------------------------------------------------------------- */
+
+/* Reads all of @fd, with a zero byte after it; the caller frees *ret_text. */
+static int read_all(
+	int fd, const char *path, char **ret_text, size_t *ret_len, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0, room = 0;
+	ssize_t n;
+
+	do {
+		if (len + 1 >= room) {
+			char *grown = realloc(text, room = room ? room * 2 : 16384);
+
+			if (!grown)
+				return err_sys(err, -ENOMEM, "cannot read '%s'", path);
+			text = grown;
+		}
+		n = read(fd, text + len, room - len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, -errno, "cannot read '%s'", path);
+		len += (size_t)n;
+		if (len > CONFIG_SIZE_MAX)
+			return err_set(err, -EFBIG, "'%s' is larger than %u MiB", path,
+				CONFIG_SIZE_MAX >> 20);
+	} while (n);
+	text[len] = '\0';
+	*ret_text = TAKE_PTR(text);
+	*ret_len = len;
+	return 0;
+}
+
+/* The folder of presets @index: the user's, then the administrator's; NULL: none. */
+static char *preset_dir(size_t index)
+{
+	const char *base, *home;
+	char *path = NULL;
+
+	if (index)
+		return strdup("/etc/funcsnoop/presets");
+	base = secure_getenv("XDG_CONFIG_HOME");
+	home = secure_getenv("HOME");
+	/* A relative path is to be ignored: XDG Base Directory Specification. */
+	if (base && *base == '/')
+		return asprintf(&path, "%s/funcsnoop/presets", base) < 0 ? NULL : path;
+	if (home && *home == '/')
+		return asprintf(&path, "%s/.config/funcsnoop/presets", home) < 0 ? NULL
+										 : path;
+	return NULL;
+}
+
+#define PRESET_DIRS 2
+
+/* The preset @name of the file @path; -ENOENT when there is no such file. */
+static int file_find(
+	const char *path, const char *name, struct preset_set **ret_set, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_free_ char *text = NULL;
+	int rc, code = -errno;
+	struct stat st;
+	size_t len;
+
+	if (fd < 0 && (code == -ENOENT || code == -ENOTDIR))
+		return -ENOENT;
+	/* HOME may be another user's (sudo -u, setpriv): a folder closed to us has nothing. */
+	if (fd < 0 && code == -EACCES && stat(path, &st) && errno == EACCES)
+		return -ENOENT;
+	if (fd < 0)
+		return err_sys(err, code, "cannot open preset '%s'", path);
+	if (fstat(fd, &st))
+		return err_sys(err, -errno, "cannot stat preset '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "preset '%s' is no regular file", path);
+	rc = read_all(fd, path, &text, &len, err);
+	if (rc)
+		return rc;
+	return source_read(SOURCE_USER, name, path, text, len, ret_set, err);
+}
+
+/* --- the list ------------------------------------------------------------------------- */
+
+struct list {
+	struct preset_entry *entries;
+	size_t cnt;
+};
+
+static bool list_has(const struct list *l, const char *name)
+{
+	for (size_t i = 0; i < l->cnt; i++)
+		if (!strcmp(l->entries[i].name, name))
+			return true;
+	return false;
+}
+
+/* Adds what preset_find() says of @name, unless it's there. */
+static int list_add(struct list *l, const char *name, const char *origin, struct err *err)
+{
+	_cleanup_set_ struct preset_set *set = NULL;
+	struct preset_entry *grown, *e;
+	struct err why = { 0 };
+
+	if (list_has(l, name))
+		return 0;
+	grown = array_grow(l->entries, l->cnt, sizeof(*grown));
+	if (!grown)
+		return err_sys(err, -ENOMEM, "cannot list presets");
+	l->entries = grown;
+	e = &l->entries[l->cnt];
+	*e = (struct preset_entry) { .name = strdup(name) };
+	l->cnt++;
+	preset_find(name, &set, &why);
+	e->origin = strdup(set ? set->groups[0].origin : origin);
+	if (!set)
+		e->error = strdup(why.msg);
+	else if (set->groups[0].description)
+		e->description = strdup(set->groups[0].description);
+	e->func_cnt = set ? set->groups[0].func_cnt : 0;
+	return e->name && e->origin && (set || e->error)
+		? 0
+		: err_sys(err, -ENOMEM, "cannot list presets");
+}
+
+static int list_dir(struct list *l, const char *path, struct err *err)
+{
+	_cleanup_closedir_ DIR *dir = opendir(path);
+	struct dirent *de;
+	int rc = 0;
+
+	/* A folder that can't be read has no presets that preset_find() could open. */
+	while (!rc && dir && (de = readdir(dir))) {
+		_cleanup_free_ char *origin = NULL;
+		char name[GROUP_NAME_MAX + 1];
+		size_t len = strlen(de->d_name);
+
+		if (len < 6 || len - 5 > GROUP_NAME_MAX ||
+			strcmp(de->d_name + len - 5, ".json"))
+			continue;
+		memcpy(name, de->d_name, len - 5);
+		name[len - 5] = '\0';
+		if (group_name_check(name, NULL))
+			continue;
+		if (asprintf(&origin, "%s/%s", path, de->d_name) < 0)
+			return err_sys(err, -ENOMEM, "cannot list presets");
+		rc = list_add(l, name, origin, err);
+	}
+	return rc;
+}
+
+static int entry_cmp(const void *a, const void *b)
+{
+	return strcmp(((const struct preset_entry *)a)->name,
+		((const struct preset_entry *)b)->name);
+}
+
+int preset_list(struct preset_entry **ret_entries, size_t *ret_cnt, struct err *err)
+{
+	struct list l = { NULL, 0 };
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < PRESET_DIRS; i++) {
+		_cleanup_free_ char *dir = preset_dir(i);
+
+		if (dir)
+			rc = list_dir(&l, dir, err);
+	}
+	for (size_t i = 0; !rc && i < ARRAY_SIZE(builtins); i++)
+		rc = list_add(&l, builtins[i].name, "built in", err);
+	if (rc) {
+		preset_list_free(l.entries, l.cnt);
+		return rc;
+	}
+	qsort(l.entries, l.cnt, sizeof(*l.entries), entry_cmp);
+	*ret_entries = l.entries;
+	*ret_cnt = l.cnt;
+	return 0;
+}
+
+void preset_list_free(struct preset_entry *entries, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		free(entries[i].name);
+		free(entries[i].origin);
+		free(entries[i].description);
+		free(entries[i].error);
+	}
+	free(entries);
+}
+
+/* --- finding and loading ---------------------------------------------------------------- */
+
+/* -ENOENT, with the nearest name there is as the hint. */
+static int not_found(const char *name, struct err *err)
+{
+	const char *names[ARRAY_SIZE(builtins) + 1] = { NULL };
+	int rc = err_set(err, -ENOENT, "no preset '%s'", name);
+
+	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
+		names[i] = builtins[i].name;
+	hint_nearest(err, name, names);
+	return rc;
+}
+
+int preset_find(const char *name, struct preset_set **ret_set, struct err *err)
+{
+	int rc = -ENOENT;
+
+	/* A name that no group can have is no preset's either, and never a path. */
+	if (group_name_check(name, NULL))
+		return not_found(name, err);
+	for (size_t i = 0; rc == -ENOENT && i < PRESET_DIRS; i++) {
+		_cleanup_free_ char *dir = preset_dir(i), *path = NULL;
+
+		if (!dir)
+			continue;
+		if (asprintf(&path, "%s/%s.json", dir, name) < 0)
+			return err_sys(err, -ENOMEM, "cannot look for preset '%s'", name);
+		rc = file_find(path, name, ret_set, err);
+	}
+	if (rc == -ENOENT)
+		rc = builtin_find(name, ret_set, err);
+	return rc == -ENOENT ? not_found(name, err) : rc;
+}
+
+int config_parse(const char *label, const char *text, size_t len,
+	struct preset_set **ret_set, struct err *err)
+{
+	return source_read(SOURCE_CONFIG, NULL, label, text, len, ret_set, err);
+}
+
+int config_load(const char *path, struct preset_set **ret_set, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	_cleanup_free_ char *text = NULL;
+	size_t len;
+	int rc;
+
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open '%s'", path);
+	rc = read_all(fd, path, &text, &len, err);
+	return rc ? rc : config_parse(path, text, len, ret_set, err);
+}
+
+void preset_set_free(struct preset_set *set)
+{
+	struct set_impl *impl = (struct set_impl *)set;
+
+	if (!impl)
+		return;
+	for (size_t i = 0; i < impl->parent_cnt; i++)
+		preset_set_free(impl->parents[i]);
+	free(impl->parents);
+	arena_done(&impl->arena);
+	free(impl);
+}
+
+/* --- asking ------------------------------------------------------------------------------ */
+
+static int group_name_cmp(const void *key, const void *group)
+{
+	return strcmp(key, ((const struct preset_group *)group)->name);
+}
+
+static int func_name_cmp(const void *key, const void *func)
+{
+	return strcmp(key, ((const struct preset_func *)func)->name);
+}
+
+static int code_key_cmp(const void *key, const void *code)
+{
+	int64_t a = *(const int64_t *)key, b = ((const struct preset_code *)code)->code;
+
+	return a < b ? -1 : a > b;
+}
+
+const struct preset_group *preset_set_group(
+	const struct preset_set *set, const char *name)
+{
+	return set->group_cnt ? bsearch(name, set->groups, set->group_cnt,
+					sizeof(*set->groups), group_name_cmp)
+			      : NULL;
+}
+
+const struct preset_func *preset_group_func(
+	const struct preset_group *group, const char *name)
+{
+	return bsearch(name, group->funcs, group->func_cnt, sizeof(*group->funcs),
+		func_name_cmp);
+}
+
+const char *preset_code_name(const struct preset_type *type, int64_t code)
+{
+	const struct preset_code *found = type && type->code_cnt
+		? bsearch(&code, type->codes, type->code_cnt, sizeof(*type->codes),
+			  code_key_cmp)
+		: NULL;
+
+	return found ? found->name : NULL;
+}
+
+int64_t preset_value_int(const struct preset_value *value, uint64_t raw)
+{
+	unsigned int cut = value->size && value->size < 8 ? 64 - value->size * 8 : 0;
+
+	if (value->kind == PRESET_BOOL)
+		return (raw & 0xff) != 0;
+	return value->is_signed ? (int64_t)(raw << cut) >> cut
+				: (int64_t)(raw << cut >> cut);
+}
+
+bool preset_failed(const struct preset_judge *judge, uint64_t raw)
+{
+	unsigned int cut = judge->width ? 64u - judge->width : 0;
+	int64_t code = (int64_t)(raw << cut) >> cut;
+
+	for (size_t i = 0; i < judge->ok_cnt; i++)
+		if (judge->ok[i] == code)
+			return false;
+	switch (judge->kind) {
+	case PRESET_JUDGE_NONZERO:
+		return code != 0;
+	case PRESET_JUDGE_NEGATIVE:
+		return code < 0;
+	case PRESET_JUDGE_NULL:
+		return !raw;
+	default:
+		return false;
+	}
+}

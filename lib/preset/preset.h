@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is known of functions before any library is opened: presets, and the groups of a
+ * configuration file, which have one form (funcsnoop-config(5)). Everything handed out is
+ * const, belongs to its set, and is valid until preset_set_free().
+ */
+#ifndef FUNCSNOOP_PRESET_PRESET_H
+#define FUNCSNOOP_PRESET_PRESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/name.h"
+
+enum preset_kind {
+	PRESET_UNKNOWN, /* nothing was declared: a word */
+	PRESET_VOID,
+	PRESET_INT, /* .size bytes, .is_signed; with .type and its codes an enum */
+	PRESET_BOOL,
+	PRESET_POINTER,
+	PRESET_STRING,  /* pointer to text that ends with a zero byte */
+	PRESET_FLOAT,   /* .size 4, 8 or 16 */
+	PRESET_COMPLEX, /* float _Complex or double _Complex, .size 8 or 16 */
+	PRESET_STRUCT,  /* by value, .size bytes */
+	PRESET_CLASS,   /* C++ object that isn't trivial: by value means by its address */
+};
+
+enum preset_judge_kind {
+	PRESET_JUDGE_NONE,     /* no return value is an error */
+	PRESET_JUDGE_NONZERO,  /* every value but 0 */
+	PRESET_JUDGE_NEGATIVE, /* values below 0, read as signed */
+	PRESET_JUDGE_NULL,     /* a null pointer */
+};
+
+#define PRESET_OK_MAX 4
+
+/*
+ * How a program in the kernel tells a failed call: take the low .width bits of the return
+ * register (the rest is undefined), compare with ok[] (sign-extended from .width), then
+ * judge by .kind. preset_failed() is the same in words of C.
+ */
+struct preset_judge {
+	uint8_t kind;   /* enum preset_judge_kind */
+	uint8_t width;  /* 8, 16, 32 or 64; of PRESET_JUDGE_NULL always 64 */
+	uint8_t ok_cnt; /* codes that are no error */
+	int64_t ok[PRESET_OK_MAX];
+};
+
+struct preset_code {
+	int64_t code;
+	const char *name;
+};
+
+/* A named type: an error type, an enumeration, a handle, a structure. */
+struct preset_type {
+	const char *name;
+	enum preset_kind kind;
+	uint32_t size;
+	bool is_signed;
+	uint8_t member_size; /* of a struct of unsigned integers of one size, else 0 */
+	struct preset_judge judge;       /* of functions that return it */
+	const struct preset_code *codes; /* sorted by code, unique */
+	size_t code_cnt;
+};
+
+struct preset_value {
+	enum preset_kind kind;
+	uint32_t size; /* bytes; 0 for void */
+	bool is_signed;
+	const struct preset_type *type; /* the named type, or NULL */
+};
+
+/*
+ * Where an argument lies when the function's first instruction runs, by the calling
+ * convention of this machine (System V x86-64, AAPCS64). A structure of up to 16 bytes
+ * takes as many words as it is long; what goes by floating point registers, which BPF
+ * can't read, is PRESET_NOWHERE.
+ */
+enum preset_where {
+	PRESET_NOWHERE,
+	PRESET_REG,   /* integer argument registers .index .. .index + .words - 1 (0 the
+			 first: rdi or x0) */
+	PRESET_STACK, /* 8-byte word .index of the arguments on the stack: at
+			 sp + 8 * (1 + .index) on x86-64 (above the return address), at
+			 sp + 8 * .index on arm64 */
+};
+
+struct preset_place {
+	enum preset_where where;
+	uint32_t index;
+	uint32_t words; /* of 8 bytes */
+	bool by_ref; /* the word is a pointer to the structure (arm64, above 16 bytes) */
+};
+
+struct preset_arg {
+	const char *text; /* as declared: "void **devPtr" */
+	const char *name; /* "devPtr", or "" */
+	struct preset_value value;
+	struct preset_place place;
+	uint8_t member_size; /* as of its type */
+};
+
+struct preset_func {
+	const char *name;        /* for people */
+	const char *symbol;      /* as in the file's symbol table */
+	const char *const *libs; /* its own libraries; lib_cnt 0: the group's */
+	size_t lib_cnt;
+	bool has_slow;
+	uint64_t slow_ns;
+	bool optional; /* not in every version of the library: silent if absent */
+	const char *nothrow_why; /* "preset cuda declares nothrow", or NULL */
+	const char *ret_text;    /* "cudaError_t", or NULL */
+	struct preset_value ret; /* kind PRESET_UNKNOWN when ret_text is NULL */
+	struct preset_judge judge;
+	const struct preset_arg *args;
+	size_t arg_cnt;
+	bool has_args; /* they were declared, be it as none */
+};
+
+struct preset_group {
+	const char *name;
+	const char *description; /* or NULL */
+	const char *origin;      /* path of its file, or "built in" */
+	const char *const *libs; /* stems, sonames or paths, as --lib takes them; all are
+				    meant, not alternatives */
+	size_t lib_cnt;          /* 0: the file names none */
+	const struct preset_func *funcs; /* sorted by name, unique, at least one */
+	size_t func_cnt;
+};
+
+struct preset_set {
+	const struct preset_group *groups; /* sorted by name, unique */
+	size_t group_cnt;
+};
+
+/*
+ * The preset @name: from $XDG_CONFIG_HOME/funcsnoop/presets (or ~/.config/...), then
+ * /etc/funcsnoop/presets, then built in; the first NAME.json counts, and one that can't
+ * be read is an error, not passed over. In secure mode (AT_SECURE) the user's own folder
+ * is not looked at. The set has one group, named @name. -ENOENT: no such preset (the hint
+ * names the nearest); -EINVAL: the file is wrong, "FILE:LINE:COLUMN: ..." says where.
+ */
+int preset_find(const char *name, struct preset_set **ret_set, struct err *err);
+
+/*
+ * The groups of the configuration file @path. A group named like a preset takes that
+ * preset's libraries if the file names none, and what it knows of functions by symbol.
+ * Errors as of preset_find(), and those of opening and reading; -EFBIG above 4 MiB.
+ */
+int config_load(const char *path, struct preset_set **ret_set, struct err *err);
+
+/* The same from memory; @label stands for the file's name in messages and .origin. */
+int config_parse(const char *label, const char *text, size_t len,
+	struct preset_set **ret_set, struct err *err);
+
+/* NULL is fine. */
+void preset_set_free(struct preset_set *set);
+
+/* NULL when there is none of that name. */
+const struct preset_group *preset_set_group(
+	const struct preset_set *set, const char *name);
+const struct preset_func *preset_group_func(
+	const struct preset_group *group, const char *name);
+
+struct preset_entry {
+	char *name;
+	char *origin;      /* path, or "built in" */
+	char *description; /* or NULL */
+	char *error;       /* why the file can't be used, or NULL */
+	size_t func_cnt;
+};
+
+/* Every preset that preset_find() finds, sorted by name. Free with preset_list_free(). */
+int preset_list(struct preset_entry **ret_entries, size_t *ret_cnt, struct err *err);
+void preset_list_free(struct preset_entry *entries, size_t cnt);
+
+/* Name of a return code or enumerator, or NULL; @type may be NULL. */
+const char *preset_code_name(const struct preset_type *type, int64_t code);
+
+/* A register's content as the number that @value declares: cut to its size, extended. */
+int64_t preset_value_int(const struct preset_value *value, uint64_t raw);
+
+/* Whether a call that returned @raw failed. */
+bool preset_failed(const struct preset_judge *judge, uint64_t raw);
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Capabilities of this process, by name.
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+#include "proc/caps.h"
+
+/* Inode of the first user namespace: PROC_USER_INIT_INO, include/linux/proc_ns.h. */
+#define INIT_USER_NS 0xeffffffdU
+
+static const struct {
+	unsigned int cap;
+	const char *name;
+} known[] = { { CAP_BPF, "CAP_BPF" }, { CAP_PERFMON, "CAP_PERFMON" },
+	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN" }, { CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
+	{ CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE" },
+	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH" } };
+
+bool caps_in_user_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/user", &st) && st.st_ino != INIT_USER_NS;
+}
+
+uint64_t caps_effective(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
+	uint64_t caps = 0;
+	char line[256];
+
+	if (caps_in_user_namespace())
+		return 0;
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %" SCNx64, &caps) == 1)
+			break;
+	return (caps & CAPS_BIT(CAP_SYS_ADMIN)) ? caps | CAPS_ATTACH : caps;
+}
+
+const char *caps_names(uint64_t caps, char *buf, unsigned int size)
+{
+	unsigned int len = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (caps & CAPS_BIT(known[i].cap) && len < size)
+			len += snprintf(buf + len, size - len, "%s%s", len ? " and " : "",
+				known[i].name);
+	return buf;
+}
+
+int caps_hint(int code, uint64_t needed, struct err *err)
+{
+	uint64_t missing = needed & ~caps_effective();
+	char names[128];
+
+	if (!err || (code != -EPERM && code != -EACCES))
+		return code;
+	if (caps_in_user_namespace())
+		err_hint(err, "needs %s of the host, not of a container's user namespace",
+			caps_names(needed, names, sizeof(names)));
+	else if (missing)
+		err_hint(err, "needs %s; try with sudo",
+			caps_names(missing, names, sizeof(names)));
+	else
+		err_hint(err,
+			"not for want of capabilities: lockdown, a container's seccomp "
+			"filter or a security module forbids it");
+	return code;
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// /proc: processes, their mappings, and files of other mount namespaces, safely opened.
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "proc/caps.h"
+#include "proc/proc.h"
+
+#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+#define HEAD_SIZE  4096
+
+#ifndef BTRFS_SUPER_MAGIC
+#define BTRFS_SUPER_MAGIC 0x9123683E
+#endif
+
+/* Undoes "\012", the only escape in maps (fs/proc/task_mmu.c), and " (deleted)". */
+static void path_tidy(struct proc_map *m)
+{
+	static const char deleted[] = " (deleted)";
+	size_t len;
+	char *p = m->path;
+
+	while ((p = strstr(p, "\\012"))) {
+		*p++ = '\n';
+		memmove(p, p + 3, strlen(p + 3) + 1);
+	}
+	len = strlen(m->path);
+	if (len < sizeof(deleted) ||
+		strcmp(m->path + len - sizeof(deleted) + 1, deleted) != 0)
+		return;
+	m->path[len - sizeof(deleted) + 1] = '\0';
+	m->deleted = true;
+}
+
+/* One line of maps: false when it is not one of a file. */
+static bool line_parse(char *line, struct proc_map *m)
+{
+	char perms[5];
+	int at = 0;
+
+	memset(m, 0, sizeof(*m));
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		    &m->start, &m->end, perms, &m->offset, &m->dev_major, &m->dev_minor,
+		    &m->ino, &at) < 7 ||
+		!at || line[at] != '/' || !m->ino)
+		return false;
+	m->exec = strchr(perms, 'x');
+	m->path = line + at;
+	return true;
+}
+
+static struct proc_map *same_file(struct proc_maps *maps, const struct proc_map *m)
+{
+	for (size_t i = maps->cnt; i--;) {
+		struct proc_map *k = &maps->maps[i];
+
+		if (k->ino == m->ino && k->dev_major == m->dev_major &&
+			k->dev_minor == m->dev_minor)
+			return k;
+	}
+	return NULL;
+}
+
+static int map_add(struct proc_maps *maps, struct proc_map *m)
+{
+	struct proc_map *known = same_file(maps, m), *grown;
+
+	if (known) {
+		if (m->exec && !known->exec) {
+			known->start = m->start;
+			known->end = m->end;
+			known->offset = m->offset;
+			known->exec = true;
+		}
+		if (!m->offset && !known->head)
+			known->head = m->start;
+		return 0;
+	}
+	grown = array_grow(maps->maps, maps->cnt, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	maps->maps = grown;
+	m->path = strdup(m->path);
+	if (!m->path)
+		return -ENOMEM;
+	m->head = m->offset ? 0 : m->start;
+	path_tidy(m);
+	maps->maps[maps->cnt++] = *m;
+	return 0;
+}
+
+/* Opens what an O_PATH descriptor stands for, if that is a regular file. */
+static int reopen_regular(int path_fd, const char *shown, struct err *err)
+{
+	char self[64];
+	struct stat st;
+	int fd;
+
+	if (fstat(path_fd, &st) < 0)
+		return err_sys(err, -errno, "cannot open '%s'", shown);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "'%s' is not a regular file", shown);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	fd = open(self, OPEN_FLAGS);
+	return fd < 0 ? err_sys(err, -errno, "cannot open '%s'", shown) : fd;
+}
+
+/* Whether a process's memory begins with the bytes that the file begins with. */
+static bool same_head(const char *proc, pid_t pid, const struct proc_map *map, int fd)
+{
+	_cleanup_free_ char *bytes = malloc(2 * HEAD_SIZE);
+	_cleanup_close_ int mem = -1;
+	char path[PATH_MAX];
+
+	if (!bytes || !map->head || map->head > INT64_MAX)
+		return false;
+	snprintf(path, sizeof(path), "%s/%d/mem", proc, pid);
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	return mem >= 0 && pread(fd, bytes, HEAD_SIZE, 0) == HEAD_SIZE &&
+		pread(mem, bytes + HEAD_SIZE, HEAD_SIZE, (off_t)map->head) == HEAD_SIZE &&
+		memcmp(bytes, bytes + HEAD_SIZE, HEAD_SIZE) == 0;
+}
+
+/* Whether the opened file is the mapped one. */
+static bool is_mapped(const char *proc, pid_t pid, const struct proc_map *map, int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || st.st_ino != map->ino)
+		return false;
+	if (major(st.st_dev) == map->dev_major && minor(st.st_dev) == map->dev_minor)
+		return true;
+	/* these two report another device by stat than in maps */
+	if (fstatfs(fd, &fs) < 0 ||
+		(fs.f_type != OVERLAYFS_SUPER_MAGIC &&
+			fs.f_type != (__typeof__(fs.f_type))BTRFS_SUPER_MAGIC))
+		return false;
+	return same_head(proc, pid, map, fd);
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	const pid_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+int proc_maps_read(
+	const char *proc, pid_t pid, struct proc_maps *ret_maps, struct err *err)
+{
+	_cleanup_proc_maps_ struct proc_maps maps = { 0 };
+	_cleanup_fclose_ FILE *file = NULL;
+	_cleanup_free_ char *line = NULL;
+	char path[PATH_MAX];
+	struct proc_map m;
+	size_t cap = 0;
+
+	snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
+	file = fopen(path, "re");
+	if (!file && errno == ENOENT)
+		return err_set(err, -ESRCH, "no process %d", pid);
+	if (!file)
+		return err_sys(err, -errno, "cannot see mappings of process %d", pid);
+	while (getline(&line, &cap, file) > 0) {
+		if (line_parse(line, &m) && map_add(&maps, &m))
+			return err_sys(
+				err, -ENOMEM, "cannot see mappings of process %d", pid);
+	}
+	if (ferror(file))
+		return err_sys(err, -errno, "cannot see mappings of process %d", pid);
+	*ret_maps = maps;
+	maps = (struct proc_maps) { 0 };
+	return 0;
+}
+
+void proc_maps_done(struct proc_maps *maps)
+{
+	for (size_t i = 0; i < maps->cnt; i++)
+		free(maps->maps[i].path);
+	free(maps->maps);
+	*maps = (struct proc_maps) { 0 };
+}
+
+int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *err)
+{
+	_cleanup_closedir_ DIR *dir = opendir(proc);
+	_cleanup_free_ pid_t *pids = NULL;
+	struct dirent *entry;
+	size_t cnt = 0;
+
+	if (!dir)
+		return err_sys(err, -errno, "cannot read '%s'", proc);
+	while ((entry = readdir(dir))) {
+		char *end;
+		long pid;
+		pid_t *grown;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		pid = strtol(entry->d_name, &end, 10);
+		if (*end || pid <= 0 || pid > INT_MAX)
+			continue;
+		grown = array_grow(pids, cnt, sizeof(*grown));
+		if (!grown)
+			return err_sys(err, -ENOMEM, "cannot read '%s'", proc);
+		pids = grown;
+		pids[cnt++] = pid;
+	}
+	if (cnt)
+		qsort(pids, cnt, sizeof(*pids), compare_pids);
+	*ret_pids = TAKE_PTR(pids);
+	*ret_cnt = cnt;
+	return 0;
+}
+
+int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
+	uint64_t *ret_start_ticks)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[PATH_MAX], line[1024];
+	const char *rest;
+
+	if (tid)
+		snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, pid, tid);
+	else
+		snprintf(path, sizeof(path), "%s/%d/stat", proc, pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return -ESRCH;
+	/* State is field 3, the start field 22; the command before them may hold anything. */
+	rest = strrchr(line, ')');
+	if (!rest ||
+		sscanf(rest + 1,
+			" %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+			" %*s %*s %*s %" SCNu64,
+			ret_state, ret_start_ticks) != 2)
+		return -EINVAL;
+	return 0;
+}
+
+int proc_open_root(const char *proc, pid_t pid, struct err *err)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%d/root", proc, pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return err_set(err, -ESRCH, "no process %d", pid);
+	if (fd >= 0)
+		return fd;
+	fd = err_sys(err, -errno, "cannot enter the root of process %d", pid);
+	return caps_hint(fd, CAPS_BIT(CAP_SYS_PTRACE), err);
+}
+
+int proc_open_in_root(int root_fd, const char *path, struct err *err)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_close_ int fd = -1;
+
+	/* EAGAIN: something was renamed on the way (openat2(2)) */
+	for (int tries = 0; fd < 0 && tries < 16; tries++) {
+		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+		if (fd < 0 && errno != EAGAIN)
+			break;
+	}
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open '%s'", path);
+	return reopen_regular(fd, path, err);
+}
+
+int proc_open_mapped(
+	const char *proc, pid_t pid, const struct proc_map *map, struct err *err)
+{
+	_cleanup_close_ int path_fd = -1, root = -1, fd = -1;
+	char link[PATH_MAX];
+
+	/* needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (fs/proc/base.c) */
+	snprintf(link, sizeof(link), "%s/%d/map_files/%" PRIx64 "-%" PRIx64, proc, pid,
+		map->start, map->end);
+	path_fd = open(link, O_PATH | O_CLOEXEC);
+	if (path_fd >= 0) {
+		fd = reopen_regular(path_fd, map->path, NULL);
+		if (fd >= 0)
+			return TAKE_FD(fd);
+	}
+	root = proc_open_root(proc, pid, err);
+	if (root < 0)
+		return root;
+	fd = proc_open_in_root(root, map->path, err);
+	if (fd < 0)
+		return fd;
+	if (!is_mapped(proc, pid, map, fd))
+		return err_set(err, -ESTALE,
+			"'%s' is not the file that process %d has mapped (replaced since)",
+			map->path, pid);
+	return TAKE_FD(fd);
+}
+
+bool proc_same_mnt_ns(const char *proc, pid_t pid)
+{
+	struct stat own, its;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%d/ns/mnt", proc, pid);
+	if (stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &own) == 0 &&
+		(its.st_ino != own.st_ino || its.st_dev != own.st_dev))
+		return false;
+	snprintf(path, sizeof(path), "%s/%d/root/", proc, pid);
+	if (stat(path, &its) == 0 && stat("/", &own) == 0)
+		return its.st_ino == own.st_ino && its.st_dev == own.st_dev;
+	return true;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* /proc: processes, their mappings, and files of other mount namespaces, safely opened. */
+#ifndef FUNCSNOOP_PROC_PROC_H
+#define FUNCSNOOP_PROC_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/util.h"
+
+/* A file that a process maps: the mappings of one file are one entry. */
+struct proc_map {
+	uint64_t start, end; /* its first executable mapping, or its first mapping */
+	uint64_t offset;     /* in the file, of that mapping */
+	uint32_t dev_major, dev_minor;
+	uint64_t ino;
+	uint64_t head; /* address at which file offset 0 is mapped, or 0 */
+	bool exec;     /* some mapping of it is executable */
+	bool deleted;  /* the path ended in " (deleted)", which was taken off */
+	char *path;    /* in the process's mount namespace */
+};
+
+struct proc_maps {
+	struct proc_map *maps;
+	size_t cnt;
+};
+
+/*
+ * Mapped files of @pid in the order of their addresses, without anonymous and special
+ * ones. @proc is "/proc" or, for tests, another folder. -ESRCH when there is no such
+ * process, -EACCES. Empty the result with proc_maps_done().
+ */
+_must_check_ int proc_maps_read(
+	const char *proc, pid_t pid, struct proc_maps *ret_maps, struct err *err);
+void proc_maps_done(struct proc_maps *maps);
+
+/* All processes (thread group leaders) seen in @proc, sorted; free() the array. */
+_must_check_ int proc_pids(
+	const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *err);
+
+/*
+ * State (proc(5): R, S, Z, ...) and start of thread @tid of process @pid; @tid 0 is the
+ * process. The start is CLOCK_BOOTTIME in ticks of sysconf(_SC_CLK_TCK). -ESRCH when it is
+ * not there, -EINVAL when it can't be read.
+ */
+_must_check_ int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
+	uint64_t *ret_start_ticks);
+
+/* The root folder of @pid's mount namespace, O_PATH; the descriptor or an error. */
+_must_check_ int proc_open_root(const char *proc, pid_t pid, struct err *err);
+
+/*
+ * Opens @path below @root_fd for reading, as a process with that root sees it: links stay
+ * below the root, /proc's magic links are not followed, a FIFO or device is not waited
+ * for, and only a regular file is accepted. The descriptor, -EINVAL when it is something
+ * else, or openat2's error.
+ */
+_must_check_ int proc_open_in_root(int root_fd, const char *path, struct err *err);
+
+/*
+ * Opens the file behind a mapping: by /proc/PID/map_files where that is permitted, else by
+ * its path in the process's namespace, and then only when it is the mapped file: the same
+ * device and inode, or (overlayfs and btrfs report another device there) the same inode
+ * and first page. The descriptor, -ESTALE when another file lies at that path, or an
+ * error.
+ */
+_must_check_ int proc_open_mapped(
+	const char *proc, pid_t pid, const struct proc_map *map, struct err *err);
+
+/* Whether @pid has the mount namespace of the caller; true when that can't be told. */
+bool proc_same_mnt_ns(const char *proc, pid_t pid);
+
+static inline void cleanup_proc_maps(struct proc_maps *maps)
+{
+	proc_maps_done(maps);
+}
+#define _cleanup_proc_maps_ __cleanup(cleanup_proc_maps)
+
+#endif

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a group's programs take: accounted for by the kernel, or estimated.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+
+#include "kernel/link.h"
+#include "stats/calibration.h"
+#include "stats/cost.h"
+#include "stats/stats.h"
+
+#define PROGS_MAX 8 /* a group has one of each kind */
+
+static bool accounting_is_on(void)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
+
+	return f && fgetc(f) == '1';
+}
+
+struct progs {
+	__u32 id[PROGS_MAX];
+	size_t cnt;
+};
+
+static void add_prog_of(struct progs *progs, int dir_fd, const char *name)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
+	struct link_info info;
+
+	if (fd < 0 || link_get_info(fd, &info))
+		return;
+	for (size_t i = 0; i < progs->cnt; i++)
+		if (progs->id[i] == info.prog_id)
+			return;
+	if (progs->cnt < PROGS_MAX)
+		progs->id[progs->cnt++] = info.prog_id;
+}
+
+static void find_progs(struct progs *progs, int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		if (!strncmp(d->d_name, "link_", 5))
+			add_prog_of(progs, dir_fd, d->d_name);
+}
+
+static bool add_run_time(__u32 id, uint64_t *ns)
+{
+	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
+		return false;
+	*ns += info.run_time_ns;
+	return true;
+}
+
+static bool read_accounted(
+	const struct bpffs *fs, const struct group *group, uint64_t *ns)
+{
+	_cleanup_close_ int dir_fd = -1;
+	struct progs progs = {};
+
+	if (!accounting_is_on() ||
+		bpffs_open_group(fs, group_info(group).name, &dir_fd, NULL))
+		return false;
+	find_progs(&progs, dir_fd);
+	for (size_t i = 0; i < progs.cnt; i++)
+		if (!add_run_time(progs.id[i], ns))
+			return false;
+	return progs.cnt;
+}
+
+_Static_assert(CALIBRATION_CNT == STATS_EXITS, "both are by enum group_exit");
+
+static bool read_calibrated(const struct group *group, uint64_t *ns)
+{
+	uint64_t calls[STATS_EXITS];
+	struct calibration c;
+
+	if (!calibration_read(&c) || stats_calls(group, calls, NULL))
+		return false;
+	for (int i = 0; i < STATS_EXITS; i++)
+		*ns += calls[i] * c.ns[i];
+	return true;
+}
+
+void cost_read(const struct bpffs *fs, const struct group *group,
+	struct cost_reading *ret_reading)
+{
+	struct cost_reading reading = {};
+
+	if (read_accounted(fs, group, &reading.ns))
+		reading.source = COST_ACCOUNTED;
+	else if (reading.ns = 0, read_calibrated(group, &reading.ns))
+		reading.source = COST_CALIBRATED;
+	reading.at_ns = clock_ns(CLOCK_MONOTONIC);
+	*ret_reading = reading;
+}
+
+struct cost cost_between(
+	const struct cost_reading *before, const struct cost_reading *after)
+{
+	uint64_t ns = after->at_ns - before->at_ns;
+	struct cost cost = { .source = after->source };
+
+	/* A reset in between makes the calls start from 0. */
+	if (before->source != after->source || !ns || after->ns < before->ns)
+		return (struct cost) {};
+	if (cost.source != COST_UNKNOWN)
+		cost.ns_per_s = (__uint128_t)(after->ns - before->ns) * 1000000000 / ns;
+	return cost;
+}
+
+void cost_watch_begin(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	struct cost_reading *ret_before)
+{
+	memset(ret_before, 0, cnt * sizeof(*ret_before));
+	for (size_t i = 0; i < cnt; i++)
+		if (groups[i])
+			cost_read(fs, groups[i], &ret_before[i]);
+}
+
+/* Until the last of @before is as old as the window. */
+static void wait_for_window(const struct cost_reading *before, size_t cnt)
+{
+	uint64_t end = 0;
+	struct timespec ts;
+
+	for (size_t i = 0; i < cnt; i++)
+		if (before[i].source != COST_UNKNOWN)
+			end = before[i].at_ns + COST_WINDOW_MS * 1000000ULL;
+	ts = (struct timespec) { end / 1000000000, end % 1000000000 };
+	while (end && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+void cost_watch_end(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	const struct cost_reading *before, struct cost *ret_costs)
+{
+	struct cost_reading after;
+
+	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
+	wait_for_window(before, cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		if (before[i].source == COST_UNKNOWN)
+			continue;
+		cost_read(fs, groups[i], &after);
+		ret_costs[i] = cost_between(&before[i], &after);
+	}
+}
+
+void cost_watch(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+	struct cost *ret_costs)
+{
+	_cleanup_free_ struct cost_reading *before = calloc(cnt + 1, sizeof(*before));
+
+	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
+	if (!before)
+		return;
+	cost_watch_begin(fs, groups, cnt, before);
+	cost_watch_end(fs, groups, cnt, before, ret_costs);
+}
+
+const char *cost_source_name(enum cost_source source)
+{
+	static const char *const names[] = {
+		[COST_ACCOUNTED] = "kernel",
+		[COST_CALIBRATED] = "calibration",
+	};
+
+	return names[source];
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Return codes, processes and slow calls: records found by key.
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+
+#include "base/util.h"
+#include "group/types.h"
+#include "detail.h"
+
+#define CHUNK 1024
+
+/* --- return codes --------------------------------------------------------------------------- */
+
+static int compare_codes(const void *a, const void *b)
+{
+	const struct stats_code *x = a, *y = b;
+
+	return (x->code > y->code) - (x->code < y->code);
+}
+
+static int add_code(
+	const struct group *g, struct stats_func *f, int64_t code, uint64_t count)
+{
+	struct stats_code *more;
+
+	for (size_t i = 0; i < f->code_cnt; i++)
+		if (f->codes[i].code == code) {
+			f->codes[i].count += count;
+			return 0;
+		}
+	more = array_grow(f->codes, f->code_cnt, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	f->codes = more;
+	more[f->code_cnt].code = code;
+	more[f->code_cnt].name = types_code_name(g, f->fn, code);
+	more[f->code_cnt++].count = count;
+	return 0;
+}
+
+int stats_read_codes(
+	const struct group *g, const struct stats_view *view, struct stats *s)
+{
+	int fd = g->fd[MAPID_CODES], code;
+	struct fsn_code key, *from = NULL;
+	uint64_t count;
+
+	while (bpf_map_get_next_key(fd, from, &key) == 0) {
+		from = &key;
+		if (key.fn >= s->func_cnt || !view_has(view, key.epoch) ||
+			bpf_map_lookup_elem(fd, &key, &count))
+			continue;
+		code = add_code(g, &s->funcs[key.fn], key.code, count);
+		if (code)
+			return code;
+	}
+	for (size_t i = 0; i < s->func_cnt; i++)
+		if (s->funcs[i].code_cnt)
+			qsort(s->funcs[i].codes, s->funcs[i].code_cnt,
+				sizeof(*s->funcs[i].codes), compare_codes);
+	return 0;
+}
+
+/* --- processes ------------------------------------------------------------------------------ */
+
+static int compare_procs(const void *a, const void *b)
+{
+	const struct stats_proc *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int add_proc(struct stats_func *f, const struct fsn_proc *p)
+{
+	pid_t pid = p->key >> FSN_PROC_TGID_SHIFT & ((1U << FSN_KEY_TGID_BITS) - 1);
+	struct stats_proc *more = array_grow(f->procs, f->proc_cnt, sizeof(*more));
+	struct stats_proc *proc;
+
+	if (!more)
+		return -ENOMEM;
+	f->procs = more;
+	proc = &more[f->proc_cnt++];
+	*proc = (struct stats_proc) {
+		.pid = pid,
+		.start_ns = p->start,
+		.calls = p->calls,
+		.returns = p->returns,
+		.total_ns = p->total_ns,
+		.max_ns = p->max_ns,
+		.errors = p->errors,
+		.slow = p->slow,
+	};
+	memcpy(proc->comm, p->comm, sizeof(p->comm) - 1);
+	return 0;
+}
+
+/* A process has a record for each shard of the CPUs, and each epoch. */
+static void merge_procs(struct stats_func *f)
+{
+	size_t kept = 0;
+
+	qsort(f->procs, f->proc_cnt, sizeof(*f->procs), compare_procs);
+	for (size_t i = 1; i < f->proc_cnt; i++) {
+		struct stats_proc *to = &f->procs[kept], *from = &f->procs[i];
+
+		if (compare_procs(to, from)) {
+			f->procs[++kept] = *from;
+			continue;
+		}
+		to->calls += from->calls;
+		to->returns += from->returns;
+		to->total_ns += from->total_ns;
+		to->errors += from->errors;
+		to->slow += from->slow;
+		if (from->max_ns > to->max_ns)
+			to->max_ns = from->max_ns;
+	}
+	f->proc_cnt = kept + 1;
+}
+
+static int procs_max(int fd, uint32_t *ret_cnt)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	*ret_cnt = info.max_entries;
+	return 0;
+}
+
+int stats_read_procs(
+	const struct group *g, const struct stats_view *view, struct stats *s)
+{
+	_cleanup_free_ struct fsn_proc *chunk = calloc(CHUNK, sizeof(*chunk));
+	uint32_t cnt = 0, n, fn;
+	int code;
+
+	if (!chunk)
+		return -ENOMEM;
+	if (!(g->meta.options & FSN_OPT_PROCESSES))
+		return 0;
+	code = procs_max(g->fd[MAPID_PROCS], &cnt);
+	for (uint32_t at = 0; !code && at < cnt; at += n) {
+		n = cnt - at < CHUNK ? cnt - at : CHUNK;
+		code = map_read(g->fd[MAPID_PROCS], at, n, sizeof(*chunk), chunk);
+		for (uint32_t i = 0; !code && i < n; i++) {
+			if (!chunk[i].key || chunk[i].key & FSN_PROC_LOCKED ||
+				!view_has(view,
+					chunk[i].key >> FSN_PROC_EPOCH_SHIFT &
+						FSN_EPOCH_MAX))
+				continue;
+			fn = (chunk[i].key & FSN_FN_MASK) - 1;
+			if (fn < s->func_cnt)
+				code = add_proc(&s->funcs[fn], &chunk[i]);
+		}
+	}
+	for (size_t i = 0; !code && i < s->func_cnt; i++)
+		if (s->funcs[i].proc_cnt)
+			merge_procs(&s->funcs[i]);
+	return code;
+}
+
+/* --- slow calls ----------------------------------------------------------------------------- */
+
+static int compare_slow(const void *a, const void *b)
+{
+	const struct stats_slow *x = a, *y = b;
+
+	return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static void slow_call(
+	const struct fsn_slow *rec, uint64_t ahead_ns, struct stats_slow *ret)
+{
+	*ret = (struct stats_slow) {
+		.seq = rec->seq - 1,
+		.fn = rec->fn,
+		.pid = rec->pid,
+		.tid = rec->tid,
+		.start_ns = rec->start,
+		.start_realtime_ns = rec->start + ahead_ns,
+		.duration_ns = rec->duration,
+		.result = rec->result,
+		.has_args = !(rec->flags & FSN_CALL_NO_ARGS),
+		.has_result = !(rec->flags & FSN_CALL_NO_RESULT),
+		.failed = rec->flags & FSN_CALL_FAILED,
+	};
+	memcpy(ret->reg, rec->args.arg, sizeof(rec->args.arg));
+	memcpy(ret->stack, rec->more.stack, sizeof(ret->stack));
+	memcpy(ret->str, rec->more.str, sizeof(ret->str));
+	memcpy(ret->comm, rec->comm, sizeof(ret->comm) - 1);
+}
+
+int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls,
+	size_t *ret_cnt, struct err *err)
+{
+	_cleanup_free_ struct fsn_slow *rec = calloc(FSN_SLOW_CNT, sizeof(*rec));
+	_cleanup_free_ struct stats_slow *calls = calloc(FSN_SLOW_CNT, sizeof(*calls));
+	uint64_t ahead_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	int code, fd = group_map_fd(g, MAPID_SLOW, "slow calls", err);
+	struct fsn_ctl ctl;
+	size_t cnt = 0;
+
+	code = fd < 0 ? fd : group_ctl(g, &ctl, err);
+	if (code)
+		return code;
+	code = rec && calls ? map_read(fd, 0, FSN_SLOW_CNT, sizeof(*rec), rec) : -ENOMEM;
+	if (code)
+		return err_sys(
+			err, code, "cannot read slow calls of group '%s'", g->name);
+	for (size_t i = 0; i < FSN_SLOW_CNT; i++)
+		if (rec[i].seq && rec[i].fn < g->meta.fn_cnt &&
+			rec[i].seq - 1 >= ctl.slow_base[FSN_BASE_INDEX(ctl.base)])
+			slow_call(&rec[i], ahead_ns, &calls[cnt++]);
+	qsort(calls, cnt, sizeof(*calls), compare_slow);
+	*ret_calls = TAKE_PTR(calls);
+	*ret_cnt = cnt;
+	return 0;
+}

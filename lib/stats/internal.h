@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What reading and resetting share. */
+#ifndef FUNCSNOOP_STATS_INTERNAL_H
+#define FUNCSNOOP_STATS_INTERNAL_H
+
+#include "group/records.h"
+#include "stats/stats.h"
+
+_Static_assert(STATS_BUCKETS == FSN_HIST_CNT, "the header without the kernel's");
+_Static_assert(STATS_REGS >= FSN_ARGS, "the header without the kernel's");
+_Static_assert(STATS_STR_BYTES == FSN_STR_BYTES, "the header without the kernel's");
+
+/* What of the maps counts: since which baseline, and of which epochs. */
+struct stats_view {
+	struct fsn_ctl ctl;
+	uint32_t first, last; /* epochs, both included; they wrap at FSN_EPOCH_MAX */
+};
+
+static inline bool view_has(const struct stats_view *v, uint32_t epoch)
+{
+	return ((epoch - v->first) & FSN_EPOCH_MAX) <=
+		((v->last - v->first) & FSN_EPOCH_MAX);
+}
+
+/*
+ * Counters of each function since the group was attached, over all shards: what a baseline
+ * is made of; .carried is what is in flight now.
+ */
+struct stats_raw {
+	struct fsn_base *total;
+};
+
+void stats_raw_done(struct stats_raw *raw);
+
+/* The map that holds the buckets of the baseline in use, or of the idle one. */
+static inline int base_hist_fd(const struct group *g, uint32_t index)
+{
+	return g->fd[index ? MAPID_BASE_HIST1 : MAPID_BASE_HIST0];
+}
+
+static inline int base_fd(const struct group *g, uint32_t index)
+{
+	return g->fd[index ? MAPID_BASE1 : MAPID_BASE0];
+}
+
+/* Reads all of the group as @view has it; @ret_raw may be NULL. */
+int stats_collect(const struct group *g, const struct stats_view *view,
+	struct stats **ret_stats, struct stats_raw *ret_raw, struct err *err);
+
+#endif

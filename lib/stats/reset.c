@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Beginning statistics anew, without losing or doubling a call.
+//
+// Counters only grow; a reset remembers what they were. What can't be subtracted (extremes,
+// processes, return codes) is kept by epoch. The order:
+//
+//	1. open the next epoch, having cleared the idle words of the extremes
+//	2. wait until every program that ran under the old one has ended: what was kept
+//	   under it is now final
+//	3. read everything, and hand the statistics over
+//	4. write the idle baseline
+//	5. one store switches to it, and to the new epoch: this is the reset
+//	6. drop the records of the old epochs
+//
+// Killed before 5, nothing has changed but that two epochs count together: readers add
+// them up, and the next reset first folds the extremes of the first into the second, so
+// that their words are idle again. Killed in 6, dead records stay until the next reset.
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+
+#include "internal.h"
+
+struct reset {
+	const struct group *g;
+	struct fsn_ctl *ctl;
+	struct map_mapping ctl_map, stats_map, procs_map;
+	struct stats_view view; /* what ends now */
+};
+
+static void reset_done(struct reset *r)
+{
+	map_munmap(&r->ctl_map);
+	map_munmap(&r->stats_map);
+	map_munmap(&r->procs_map);
+}
+
+static uint32_t procs_cnt(const struct group *g)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(g->fd[MAPID_PROCS], &info, &len) ? 0 : info.max_entries;
+}
+
+static int reset_open(const struct group *g, struct reset *r)
+{
+	size_t stats_size = (size_t)g->meta.stat_shards * g->meta.fn_cnt *
+			    sizeof(struct fsn_stat);
+	int code;
+
+	r->g = g;
+	code = map_mmap(g->fd[MAPID_CTL], sizeof(*r->ctl), &r->ctl_map);
+	if (!code)
+		code = map_mmap(g->fd[MAPID_STATS], stats_size, &r->stats_map);
+	if (!code)
+		code = map_mmap(g->fd[MAPID_PROCS], procs_cnt(g) * sizeof(struct fsn_proc),
+			&r->procs_map);
+	r->ctl = r->ctl_map.addr;
+	return code;
+}
+
+static void raise_word(unsigned long long *word, uint64_t value)
+{
+	unsigned long long seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	while (seen < value && !__atomic_compare_exchange_n(word, &seen, value, false,
+				       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
+/* Moves what an unfinished reset left under the epoch before the open one into that. */
+static void fold_extremes(struct reset *r)
+{
+	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
+	uint64_t epoch = r->ctl->epoch, tag = epoch << FSN_NS_BITS;
+	struct fsn_stat *stat = r->stats_map.addr;
+	int from = !(epoch & 1), to = epoch & 1;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (stat[i].max[from])
+			raise_word(&stat[i].max[to], tag | (stat[i].max[from] & FSN_NS_MASK));
+		if (stat[i].min[from])
+			raise_word(&stat[i].min[to], tag | (stat[i].min[from] & FSN_NS_MASK));
+	}
+}
+
+/* Epochs go round, past 0, so that a word that is 0 is no value; parity alternates. */
+static uint32_t next_epoch(uint32_t epoch)
+{
+	return epoch == FSN_EPOCH_MAX ? 2 : epoch + 1;
+}
+
+static void clear_idle_words(struct reset *r)
+{
+	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
+	struct fsn_stat *stat = r->stats_map.addr;
+	int idle = !(r->ctl->epoch & 1);
+
+	for (size_t i = 0; i < cnt; i++) {
+		__atomic_store_n(&stat[i].max[idle], 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&stat[i].min[idle], 0, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* Steps 1 and 2. */
+static int open_epoch(struct reset *r)
+{
+	int code;
+
+	if (r->ctl->epoch != FSN_BASE_EPOCH(r->ctl->base)) {
+		code = group_wait_for_programs(r->g);
+		if (code)
+			return code;
+		fold_extremes(r);
+	}
+	r->view.first = FSN_BASE_EPOCH(r->ctl->base);
+	r->view.last = r->ctl->epoch;
+	clear_idle_words(r);
+	__atomic_store_n(&r->ctl->epoch, next_epoch(r->ctl->epoch), __ATOMIC_SEQ_CST);
+	code = group_wait_for_programs(r->g);
+	if (code)
+		return code;
+	r->view.ctl = *r->ctl;
+	return 0;
+}
+
+/* Buckets of the next baseline: of the one in use, and what has come since. */
+static int write_buckets(const struct group *g, uint32_t in_use, const struct stats_func *f)
+{
+	struct fsn_hist hist;
+
+	if (bpf_map_lookup_elem(base_hist_fd(g, in_use), &f->fn, &hist))
+		return -errno;
+	for (int b = 0; b < FSN_HIST_CNT; b++)
+		hist.bucket[b] += f->bucket[b];
+	return bpf_map_update_elem(base_hist_fd(g, !in_use), &f->fn, &hist, 0) ? -errno : 0;
+}
+
+/* Steps 4 and 5. */
+static int switch_baseline(struct reset *r, const struct stats *s, const struct stats_raw *raw)
+{
+	uint32_t in_use = FSN_BASE_INDEX(r->ctl->base), idle = !in_use;
+	const struct group *g = r->g;
+	int code;
+
+	code = map_write(base_fd(g, idle), 0, g->meta.fn_cnt, sizeof(*raw->total), raw->total);
+	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
+		if (s->funcs[i].bucket)
+			code = write_buckets(g, in_use, &s->funcs[i]);
+	if (code)
+		return code;
+	r->ctl->since_ns[idle] = clock_ns(CLOCK_REALTIME);
+	r->ctl->slow_base[idle] = r->view.ctl.slow_head;
+	r->ctl->lost_codes_base[idle] = r->view.ctl.lost_codes;
+	r->ctl->lost_procs_base[idle] = r->view.ctl.lost_procs;
+	__atomic_store_n(&r->ctl->base, r->ctl->epoch | idle << 16, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static bool is_current(const struct reset *r, uint32_t epoch)
+{
+	return epoch == r->ctl->epoch;
+}
+
+/* Step 6. No program touches these any more: it would look under the open epoch. */
+static void drop_old(struct reset *r)
+{
+	struct fsn_proc *proc = r->procs_map.addr;
+	size_t cnt = r->procs_map.size / sizeof(*proc);
+	struct fsn_code key, next;
+	int fd = r->g->fd[MAPID_CODES];
+	bool more;
+
+	for (size_t i = 0; i < cnt; i++) {
+		uint64_t old = __atomic_load_n(&proc[i].key, __ATOMIC_ACQUIRE);
+
+		if (!old || old & FSN_PROC_LOCKED ||
+			is_current(r, old >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX))
+			continue;
+		memset((char *)&proc[i] + sizeof(proc[i].key), 0,
+			sizeof(proc[i]) - sizeof(proc[i].key));
+		__atomic_store_n(&proc[i].key, 0, __ATOMIC_RELEASE);
+	}
+	for (more = !bpf_map_get_next_key(fd, NULL, &key); more; key = next) {
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (!is_current(r, key.epoch))
+			bpf_map_delete_elem(fd, &key);
+	}
+}
+
+int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, void *arg),
+	void *arg, struct err *err)
+{
+	__cleanup(stats_raw_done) struct stats_raw raw = {};
+	__cleanup(reset_done) struct reset r = {};
+	_cleanup_stats_ struct stats *stats = NULL;
+	int code;
+
+	code = reset_open(g, &r);
+	if (!code)
+		code = open_epoch(&r);
+	if (code) {
+		err_sys(err, code, "cannot reset group '%s'", g->name);
+		return code == -EPERM ? err_hint(err, "resetting needs CAP_BPF, too") : code;
+	}
+	code = stats_collect(g, &r.view, &stats, &raw, err);
+	if (!code && deliver)
+		code = deliver(stats, arg);
+	if (code)
+		return code;
+	code = switch_baseline(&r, stats, &raw);
+	if (code)
+		return err_sys(err, code, "cannot reset group '%s'", g->name);
+	drop_old(&r);
+	return 0;
+}

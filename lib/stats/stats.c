@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Reading counters, buckets and extremes, and subtracting the baseline.
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "kernel/link.h"
+#include "detail.h"
+#include "internal.h"
+
+#define TRIES_WITHOUT_LOCK 4
+
+/* --- counters ------------------------------------------------------------------------------- */
+
+struct counters {
+	struct fsn_stat *stat; /* shard * fn_cnt + function */
+	size_t cnt;
+};
+
+static void counters_done(struct counters *c)
+{
+	free(c->stat);
+}
+
+static int counters_read(const struct group *g, struct counters *c)
+{
+	c->cnt = (size_t)g->meta.stat_shards * g->meta.fn_cnt;
+	if (!c->stat)
+		c->stat = calloc(c->cnt, sizeof(*c->stat));
+	if (!c->stat)
+		return -ENOMEM;
+	return map_read(g->fd[MAPID_STATS], 0, c->cnt, sizeof(*c->stat), c->stat);
+}
+
+static void add_ends(struct fsn_base *total, const struct fsn_stat *stat)
+{
+	total->total_ns += stat->total_ns;
+	total->errors += stat->errors;
+	total->slow += stat->slow;
+	total->returns += stat->returns;
+	total->abandoned += stat->abandoned;
+	total->no_slot += stat->no_slot;
+	total->sampled_out += stat->sampled_out;
+	total->unmatched += stat->unmatched;
+}
+
+static uint64_t raw_in_flight(const struct fsn_base *t)
+{
+	return t->calls - t->returns - t->abandoned - t->no_slot - t->sampled_out;
+}
+
+/* Words of epochs that count. */
+static void add_extremes(struct stats_func *f, const struct fsn_stat *stat,
+	const struct stats_view *view)
+{
+	for (int p = 0; p < 2; p++) {
+		uint64_t max = stat->max[p], min = stat->min[p];
+
+		if (max && view_has(view, max >> FSN_NS_BITS)) {
+			max &= FSN_NS_MASK;
+			if (!f->has_extremes || max > f->max_ns)
+				f->max_ns = max;
+			if (!f->has_extremes)
+				f->min_ns = FSN_NS_MASK;
+			f->has_extremes = true;
+		}
+		if (f->has_extremes && min && view_has(view, min >> FSN_NS_BITS)) {
+			min = FSN_NS_MASK - (min & FSN_NS_MASK);
+			if (min < f->min_ns)
+				f->min_ns = min;
+		}
+	}
+}
+
+/* --- buckets -------------------------------------------------------------------------------- */
+
+static int read_hist(const struct group *g, struct stats_func *f)
+{
+	struct fsn_hist hist;
+
+	f->bucket = calloc(FSN_HIST_CNT, sizeof(*f->bucket));
+	if (!f->bucket)
+		return -ENOMEM;
+	for (uint32_t shard = 0; shard < g->meta.hist_shards; shard++) {
+		uint32_t i = shard * g->meta.timed_cnt + f->fn;
+
+		if (bpf_map_lookup_elem(g->fd[MAPID_HISTS], &i, &hist))
+			return -errno;
+		for (int b = 0; b < FSN_HIST_CNT; b++)
+			f->bucket[b] += hist.bucket[b];
+	}
+	return 0;
+}
+
+void stats_raw_done(struct stats_raw *raw)
+{
+	free(raw->total);
+}
+
+/* --- since the baseline --------------------------------------------------------------------- */
+
+static void func_subtract(struct stats_func *f, const struct fsn_base *now,
+	const struct fsn_base *base)
+{
+	uint64_t ends;
+
+	f->calls = now->calls - base->calls;
+	f->returns = now->returns - base->returns;
+	f->abandoned = now->abandoned - base->abandoned;
+	f->no_slot = now->no_slot - base->no_slot;
+	f->sampled_out = now->sampled_out - base->sampled_out;
+	f->errors = now->errors - base->errors;
+	f->slow = now->slow - base->slow;
+	f->total_ns = now->total_ns - base->total_ns;
+	f->carried = base->carried;
+	ends = f->returns + f->abandoned + f->no_slot + f->sampled_out;
+	f->in_flight = f->calls + f->carried > ends ? f->calls + f->carried - ends : 0;
+}
+
+static int subtract_buckets(const struct group *g, uint32_t index, struct stats_func *f)
+{
+	struct fsn_hist base;
+
+	if (bpf_map_lookup_elem(base_hist_fd(g, index), &f->fn, &base))
+		return -errno;
+	for (int b = 0; b < FSN_HIST_CNT; b++)
+		f->bucket[b] -= base.bucket[b];
+	return 0;
+}
+
+/*
+ * Ends without their call, but for calls that were not followed on purpose: with a session
+ * link those have no end, with others it is seen. One of these that never returns hides
+ * one of the others.
+ */
+static uint64_t unmatched(const struct group *g, uint32_t fn, const struct fsn_base *t)
+{
+	bool session = g->meta.links & LINK_SESSION && g->funcs[fn].exit == FSN_EXIT_RETURN;
+	uint64_t known = session ? 0 : t->no_slot + t->sampled_out;
+
+	return t->unmatched > known ? t->unmatched - known : 0;
+}
+
+static int funcs_make(const struct group *g, const struct stats_view *view,
+	const struct stats_raw *raw, struct stats *s)
+{
+	uint32_t index = FSN_BASE_INDEX(view->ctl.base);
+	_cleanup_free_ struct fsn_base *base = calloc(g->meta.fn_cnt, sizeof(*base));
+	uint64_t before;
+	int code;
+
+	if (!base)
+		return -ENOMEM;
+	code = map_read(base_fd(g, index), 0, g->meta.fn_cnt, sizeof(*base), base);
+	for (uint32_t i = 0; !code && i < g->meta.fn_cnt; i++) {
+		struct stats_func *f = &s->funcs[i];
+
+		f->fn = i;
+		f->timed = i < g->meta.timed_cnt;
+		f->same = g->funcs[i].exit == FSN_EXIT_SAME;
+		func_subtract(f, &raw->total[i], &base[i]);
+		before = unmatched(g, i, &base[i]);
+		f->unmatched = unmatched(g, i, &raw->total[i]);
+		f->unmatched -= f->unmatched > before ? before : f->unmatched;
+		if (!f->timed) {
+			f->returns = f->same ? f->calls : 0;
+			f->in_flight = 0;
+		}
+		if (f->bucket)
+			code = subtract_buckets(g, index, f);
+	}
+	return code;
+}
+
+/*
+ * Ends are read before buckets, buckets before calls: a call that is counted as ended is
+ * counted as begun, so that nothing is in flight less than zero times, at any load.
+ */
+static int raw_read(const struct group *g, const struct stats_view *view, struct stats *s,
+	struct stats_raw *raw)
+{
+	__cleanup(counters_done) struct counters c = {};
+	uint32_t cnt = g->meta.fn_cnt;
+	int code;
+
+	raw->total = calloc(cnt, sizeof(*raw->total));
+	if (!raw->total)
+		return -ENOMEM;
+	code = counters_read(g, &c);
+	for (size_t i = 0; !code && i < c.cnt; i++) {
+		add_ends(&raw->total[i % cnt], &c.stat[i]);
+		add_extremes(&s->funcs[i % cnt], &c.stat[i], view);
+	}
+	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++) {
+		s->funcs[i].fn = i;
+		if (raw->total[i].returns)
+			code = read_hist(g, &s->funcs[i]);
+	}
+	if (!code)
+		code = counters_read(g, &c);
+	for (size_t i = 0; !code && i < c.cnt; i++)
+		raw->total[i % cnt].calls += c.stat[i].calls;
+	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
+		raw->total[i].carried = raw_in_flight(&raw->total[i]);
+	return code;
+}
+
+static void health_make(const struct stats_view *view, struct stats *s)
+{
+	const struct fsn_ctl *ctl = &view->ctl;
+	uint32_t index = FSN_BASE_INDEX(ctl->base);
+
+	s->since_ns = ctl->since_ns[index];
+	s->attached_ns = s->group->meta.attached_ns;
+	s->lost_codes = ctl->lost_codes - ctl->lost_codes_base[index];
+	s->lost_processes = ctl->lost_procs - ctl->lost_procs_base[index];
+	s->slow_total = ctl->slow_head - ctl->slow_base[index];
+	if (s->slow_total > FSN_SLOW_CNT)
+		s->lost_slow = s->slow_total - FSN_SLOW_CNT;
+}
+
+int stats_collect(const struct group *g, const struct stats_view *view,
+	struct stats **ret_stats, struct stats_raw *ret_raw, struct err *err)
+{
+	_cleanup_stats_ struct stats *s = calloc(1, sizeof(*s));
+	__cleanup(stats_raw_done) struct stats_raw raw = {};
+	int code = -ENOMEM;
+
+	if (s)
+		s->funcs = calloc(g->meta.fn_cnt, sizeof(*s->funcs));
+	if (s && s->funcs) {
+		s->group = g;
+		s->func_cnt = g->meta.fn_cnt;
+		s->read_ns = clock_ns(CLOCK_REALTIME);
+		s->read_mono_ns = clock_ns(CLOCK_MONOTONIC);
+		code = raw_read(g, view, s, &raw);
+	}
+	if (!code)
+		code = funcs_make(g, view, &raw, s);
+	if (!code)
+		code = stats_read_codes(g, view, s);
+	if (!code)
+		code = stats_read_procs(g, view, s);
+	if (code)
+		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
+	health_make(view, s);
+	*ret_stats = TAKE_PTR(s);
+	if (ret_raw) {
+		*ret_raw = raw;
+		memset(&raw, 0, sizeof(raw));
+	}
+	return 0;
+}
+
+/* -EAGAIN: a reset came in between. */
+static int read_once(const struct group *g, struct stats **ret_stats, struct err *err)
+{
+	_cleanup_stats_ struct stats *s = NULL;
+	struct stats_view view;
+	struct fsn_ctl after;
+	int code;
+
+	code = group_ctl(g, &view.ctl, err);
+	if (code)
+		return code;
+	view.first = FSN_BASE_EPOCH(view.ctl.base);
+	view.last = view.ctl.epoch;
+	code = stats_collect(g, &view, &s, NULL, err);
+	if (!code)
+		code = group_ctl(g, &after, err);
+	if (code)
+		return code;
+	if (after.base != view.ctl.base || after.epoch != view.ctl.epoch)
+		return err_set(err, -EAGAIN, "group '%s' is being reset", g->name);
+	*ret_stats = TAKE_PTR(s);
+	return 0;
+}
+
+int stats_read(struct bpffs *fs, const struct group *g, struct stats **ret_stats,
+	struct err *err)
+{
+	bool was_locked = fs->locked;
+	int code = -EAGAIN;
+
+	for (int i = 0; code == -EAGAIN && i < TRIES_WITHOUT_LOCK; i++)
+		code = read_once(g, ret_stats, err);
+	if (code != -EAGAIN)
+		return code;
+	code = bpffs_lock_shared(fs, err);
+	if (!code)
+		code = read_once(g, ret_stats, err);
+	if (!was_locked)
+		bpffs_unlock(fs);
+	return code;
+}
+
+void stats_free(struct stats *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		for (size_t c = 0; c < s->funcs[i].code_cnt; c++)
+			free(s->funcs[i].codes[c].name);
+		free(s->funcs[i].bucket);
+		free(s->funcs[i].codes);
+		free(s->funcs[i].procs);
+	}
+	free(s->funcs);
+	free(s);
+}
+
+int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
+{
+	_cleanup_free_ struct fsn_base *base = calloc(g->meta.fn_cnt, sizeof(*base));
+	__cleanup(counters_done) struct counters c = {};
+	uint64_t calls[STATS_EXITS] = {};
+	struct fsn_ctl ctl;
+	int code;
+
+	code = group_ctl(g, &ctl, err);
+	if (code)
+		return code;
+	code = base ? map_read(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0, g->meta.fn_cnt,
+			      sizeof(*base), base) :
+		      -ENOMEM;
+	if (!code)
+		code = counters_read(g, &c);
+	if (code)
+		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
+	for (size_t i = 0; i < c.cnt; i++)
+		calls[g->funcs[i % g->meta.fn_cnt].exit % STATS_EXITS] += c.stat[i].calls;
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
+		calls[g->funcs[i].exit % STATS_EXITS] -= base[i].calls;
+	memcpy(ret_calls, calls, sizeof(calls));
+	return 0;
+}

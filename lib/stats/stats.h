@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The statistics of a group since its last reset, as the kernel keeps them now. */
+#ifndef FUNCSNOOP_STATS_STATS_H
+#define FUNCSNOOP_STATS_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "group/group.h"
+#include "group/types.h"
+
+/* Log-linear buckets, 8 to an octave of nanoseconds: hist_bounds(). */
+#define STATS_BUCKETS   368
+#define STATS_REGS      8  /* at most so many registers pass integer arguments */
+#define STATS_STR_BYTES 96 /* of texts that arguments point to */
+
+struct stats_code {
+	int64_t code;
+	char *name; /* or NULL */
+	uint64_t count;
+};
+
+struct stats_proc {
+	pid_t pid;
+	uint64_t
+		start_ns; /* of the process, CLOCK_BOOTTIME: a reused pid is another one */
+	char comm[16];    /* at its first call */
+	uint64_t calls, returns, total_ns, max_ns, errors, slow;
+};
+
+/*
+ * calls + carried = returns + in_flight + abandoned + no_slot + sampled_out for functions
+ * that are timed; for others returns and times mean nothing and all calls are untimed.
+ */
+struct stats_func {
+	uint32_t fn;
+	bool timed;
+	bool same;      /* one instruction is entry and end: returns = calls, no times */
+	uint64_t calls; /* entries since the reset */
+	uint64_t carried; /* calls in flight at the reset */
+	uint64_t returns; /* ends that took their slot */
+	uint64_t in_flight, abandoned;
+	uint64_t no_slot, sampled_out; /* not followed */
+	uint64_t unmatched;            /* ends without their call; outside the sum */
+	uint64_t errors, slow, total_ns;
+	bool has_extremes;
+	uint64_t min_ns, max_ns;
+	uint64_t *bucket; /* STATS_BUCKETS of them, or NULL when there is no return */
+	struct stats_code *codes; /* sorted by code */
+	size_t code_cnt;
+	struct stats_proc *procs; /* sorted by pid, start */
+	size_t proc_cnt;
+};
+
+struct stats {
+	const struct group *group;      /* outlives this */
+	uint64_t attached_ns, since_ns; /* CLOCK_REALTIME */
+	uint64_t read_ns, read_mono_ns; /* when reading began: CLOCK_REALTIME, _MONOTONIC */
+	struct stats_func *funcs;       /* all of the group, by number */
+	size_t func_cnt;
+	uint64_t lost_codes, lost_processes, lost_slow;
+	uint64_t slow_total;
+};
+
+/* A call that was slow. Times are CLOCK_MONOTONIC. */
+struct stats_slow {
+	uint64_t seq;
+	uint32_t fn;
+	pid_t pid, tid;
+	char comm[16];
+	uint64_t start_ns, duration_ns;
+	uint64_t start_realtime_ns; /* CLOCK_REALTIME, by the clocks' difference now */
+	uint64_t result; /* the register; group/types.h knows how much of it counts */
+	bool has_args, has_result, failed;
+	/* What struct call_args points to. */
+	uint64_t reg[STATS_REGS];
+	uint64_t stack[TYPES_STACK_WORDS];
+	char str[STATS_STR_BYTES];
+};
+
+/*
+ * Reads everything. Free with stats_free(). Takes no lock, but to get past resets without
+ * end the shared one of @fs, the group's folder, for a moment.
+ */
+int stats_read(struct bpffs *fs, const struct group *g, struct stats **ret_stats,
+	struct err *err);
+void stats_free(struct stats *s);
+
+/*
+ * Only the calls of all functions since the last reset, for `list`: added up for each enum
+ * group_exit in ret_calls[STATS_EXITS].
+ */
+#define STATS_EXITS 4
+int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err);
+
+/* The remembered slow calls since the last reset, oldest first; free() them. */
+int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls,
+	size_t *ret_cnt, struct err *err);
+
+/* Calls whose end is not followed. */
+uint64_t stats_func_untimed(const struct stats_func *f);
+
+/* Whether anything is known of the function: a call, or an end. */
+bool stats_func_called(const struct stats_func *f);
+
+/* Whether there are durations, and hist_percentile() of them. */
+bool stats_func_samples(const struct stats_func *f);
+uint64_t stats_func_percentile(const struct stats_func *f, unsigned int permille);
+
+/*
+ * Reads the statistics and begins new ones. Between the two @deliver is called with what
+ * was read; only if it returns 0 does the reset take place, so that what could not be
+ * delivered is not lost. Each call and each minimum and maximum is in exactly one reading.
+ * @deliver may be NULL. @g must be open for writing and the lock of its bpffs held.
+ */
+int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, void *arg),
+	void *arg, struct err *err);
+
+/* Bounds of bucket @i: [*ret_ge, *ret_lt) ns. */
+void hist_bounds(unsigned int i, uint64_t *ret_ge, uint64_t *ret_lt);
+
+/*
+ * The duration below which @permille of all calls in @bucket are: the middle of its bucket,
+ * kept within [min, max]; at most 6.25 % off. There must be at least one call.
+ */
+uint64_t hist_percentile(
+	const uint64_t *bucket, unsigned int permille, uint64_t min_ns, uint64_t max_ns);
+
+static inline void cleanup_stats(struct stats **s)
+{
+	stats_free(*s);
+}
+#define _cleanup_stats_ __cleanup(cleanup_stats)
+
+#endif

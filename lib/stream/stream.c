@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Watching calls: opening a stream, keeping its leases, ending it.
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/pattern.h"
+#include "base/util.h"
+#include "internal.h"
+
+#define RENEW_NS 1000000000ULL
+
+/* --- leases ---------------------------------------------------------------------------------- */
+
+/* In a thread of its own: a reader that waits for a slow terminal goes on losing records,
+ * and counts them. */
+static void *keeper(void *arg)
+{
+	struct stream *s = arg;
+	struct timespec at;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->quitting) {
+		for (size_t i = 0; i < s->cnt; i++)
+			member_renew(&s->member[i]);
+		clock_gettime(CLOCK_MONOTONIC, &at);
+		at.tv_sec += RENEW_NS / 1000000000;
+		pthread_cond_timedwait(&s->quit, &s->lock, &at);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static int keeper_start(struct stream *s, struct err *err)
+{
+	sigset_t all, before;
+	int code;
+
+	/* Signals are the reader's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = pthread_create(&s->keeper, NULL, keeper, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (code)
+		return err_sys(err, -code, "cannot start a thread");
+	s->has_keeper = true;
+	return 0;
+}
+
+static void keeper_stop(struct stream *s)
+{
+	if (!s->has_keeper)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->quitting = true;
+	pthread_cond_signal(&s->quit);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->keeper, NULL);
+	s->has_keeper = false;
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* Every glob must match something; the nearest thing to a typing error that can be told. */
+static int check_funcs(struct group *const *groups, size_t cnt,
+	const struct stream_filter *filter, struct err *err)
+{
+	for (size_t i = 0; i < filter->func_cnt; i++) {
+		bool found = false;
+
+		for (size_t k = 0; !found && k < cnt; k++)
+			for (uint32_t fn = 0; !found && fn < groups[k]->meta.fn_cnt; fn++)
+				found = pattern_glob(
+					filter->funcs[i], group_func_name(groups[k], fn));
+		if (found)
+			continue;
+		err_set(err, -ENOENT, "no function '%s' in group '%s'%s",
+			filter->funcs[i], groups[0]->name,
+			cnt > 1 ? " or the others" : "");
+		return err_hint(
+			err, "'funcsnoop list functions %s' names them", groups[0]->name);
+	}
+	return 0;
+}
+
+static int ring_new(struct stream *s, size_t bytes, struct err *err)
+{
+	size_t page = sysconf(_SC_PAGESIZE), size = page;
+
+	while (size < bytes)
+		size *= 2;
+	s->ring_fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "fsn_ring", 0, 0, size, NULL);
+	if (s->ring_fd < 0)
+		return err_sys(err, -errno, "cannot make a buffer of %zu bytes", size);
+	s->ring_bytes = size;
+	return 0;
+}
+
+static struct stream *stream_alloc(size_t cnt)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
+
+	if (!s)
+		return NULL;
+	s->ring_fd = -1;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->quit, &attr);
+	pthread_condattr_destroy(&attr);
+	s->member = calloc(cnt, sizeof(*s->member));
+	for (size_t i = 0; s->member && i < cnt; i++)
+		s->member[i].place = NO_PLACE;
+	return s;
+}
+
+int stream_open(const struct bpffs *fs, struct group *const *groups, size_t group_cnt,
+	const struct stream_filter *filter, size_t buffer_bytes,
+	struct stream **ret_stream, struct err *err)
+{
+	_cleanup_stream_ struct stream *s = NULL;
+	int code = check_funcs(groups, group_cnt, filter, err);
+
+	if (code)
+		return code;
+	s = stream_alloc(group_cnt);
+	if (!s || !s->member)
+		return err_sys(err, -ENOMEM, "cannot stream");
+	s->fs = fs;
+	code = ring_new(s, buffer_bytes, err);
+	if (code)
+		return code;
+	s->ring = ring_buffer__new(s->ring_fd, stream_take, s, NULL);
+	if (!s->ring)
+		return err_sys(err, -errno, "cannot map the buffer");
+	for (; !code && s->cnt < group_cnt; s->cnt++) {
+		s->member[s->cnt].g = groups[s->cnt];
+		code = member_join(s, s->cnt, filter, err);
+	}
+	if (code)
+		return code;
+	s->running = true;
+	for (size_t i = 0; i < s->cnt; i++)
+		member_switch_on(&s->member[i]);
+	code = keeper_start(s, err);
+	if (code)
+		return code;
+	*ret_stream = TAKE_PTR(s);
+	return 0;
+}
+
+size_t stream_func_cnt(const struct stream *s)
+{
+	return s->func_cnt;
+}
+
+bool stream_is_over(const struct stream *s)
+{
+	for (size_t i = 0; i < s->cnt; i++)
+		if (member_is_attached(s->fs, &s->member[i]))
+			return false;
+	return true;
+}
+
+/* --- closing --------------------------------------------------------------------------------- */
+
+static void stop(struct stream *s)
+{
+	keeper_stop(s);
+	for (size_t i = 0; i < s->cnt; i++)
+		if (s->member[i].evicted)
+			s->member[i].place = NO_PLACE;
+	for (size_t i = 0; i < s->cnt; i++)
+		member_switch_off(&s->member[i]);
+	for (size_t i = 0; i < s->cnt; i++)
+		if (s->member[i].place != NO_PLACE)
+			group_wait_for_programs(s->member[i].g);
+	s->running = false;
+}
+
+static void leave(struct stream *s)
+{
+	for (size_t i = 0; i < s->cnt; i++) {
+		struct member *m = &s->member[i];
+
+		if (m->place == NO_PLACE)
+			continue;
+		s->lost += m->conf->lost;
+		member_leave(m);
+	}
+}
+
+int stream_close(struct stream *s, stream_fn fn, void *arg, struct err *err)
+{
+	int code = 0;
+
+	stop(s);
+	do
+		code = fn ? stream_read_until(s, UINT64_MAX, fn, arg, err) : 0;
+	while (!code && fn && s->more);
+	for (size_t i = 0; !code && fn && i < s->cnt; i++)
+		if (s->member[i].place != NO_PLACE)
+			code = stream_tell_lost(s, i, s->member[i].conf->lost, fn, arg);
+	leave(s);
+	return code;
+}
+
+uint64_t stream_lost(const struct stream *s)
+{
+	uint64_t lost = s->lost;
+
+	for (size_t i = 0; i < s->cnt; i++)
+		if (s->member[i].place != NO_PLACE &&
+			!__atomic_load_n(&s->member[i].evicted, __ATOMIC_SEQ_CST))
+			lost += __atomic_load_n(
+				&s->member[i].conf->lost, __ATOMIC_RELAXED);
+	return lost;
+}
+
+void stream_free(struct stream *s)
+{
+	if (!s)
+		return;
+	if (s->running || s->has_keeper)
+		stop(s);
+	leave(s);
+	for (size_t i = 0; i < s->cnt; i++)
+		member_unmap(&s->member[i]);
+	ring_buffer__free(s->ring);
+	close_fd(s->ring_fd);
+	pthread_cond_destroy(&s->quit);
+	pthread_mutex_destroy(&s->lock);
+	free(s->arena);
+	free(s->held);
+	free(s->member);
+	free(s);
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Choosing the functions of a group and planning their probes.
+#include <errno.h>
+#include <string.h>
+
+#include "base/pattern.h"
+#include "elf/demangle.h"
+#include "proc/mappers.h"
+#include "target/requests.h"
+#include "target/safe.h"
+
+/* --- in which libraries --------------------------------------------------------------------- */
+
+/* Those of --lib, all of which must be found; or those of the preset, one of which must. */
+static int find_libs(struct libs *l, struct libfind *finder, const struct target_opts *opts,
+	struct err *err)
+{
+	const struct preset_group *preset = opts->preset;
+	int code;
+
+	if (opts->lib_cnt)
+		return libs_find(l, finder, opts->libs, opts->lib_cnt, LIBS_ALL, err);
+	if (!preset)
+		return 0;
+	code = libs_find(l, finder, preset->libs, preset->lib_cnt,
+		opts->lenient ? LIBS_ONE : LIBS_ALL, err);
+	if (code == -ENOENT)
+		target_hint_static(finder, opts, err);
+	return code;
+}
+
+/* --- plans ---------------------------------------------------------------------------------- */
+
+#ifdef __aarch64__
+#define HOST_ARCH PLAN_ARM64
+#else
+#define HOST_ARCH PLAN_X86_64
+#endif
+
+/* One planner for each file. */
+struct planned {
+	const struct lib_file *lib;
+	struct planner *planner;
+	const char *return_why;
+};
+
+struct planners {
+	struct planned *of;
+	size_t cnt;
+};
+
+static void planners_done(struct planners *p)
+{
+	for (size_t i = 0; i < p->cnt; i++)
+		planner_free(p->of[i].planner);
+	free(p->of);
+}
+
+static int planner_of(struct planners *p, const struct lib_file *lib,
+	const struct plan_rules *rules, struct planned **ret_planned, struct err *err)
+{
+	struct plan_image image;
+	struct planned *more, new = { .lib = lib };
+	int code;
+
+	for (size_t i = 0; i < p->cnt; i++)
+		if (p->of[i].lib == lib) {
+			*ret_planned = &p->of[i];
+			return 0;
+		}
+	if (elf_file_info(lib->elf)->arch != HOST_ARCH)
+		return err_set(err, -ENOEXEC, "'%s' is for another architecture", lib->path);
+	code = safe_return_why(lib->elf, &new.return_why, err);
+	if (!code)
+		code = elf_file_image(lib->elf, &image, err);
+	if (code)
+		return code;
+	more = reallocarray(p->of, p->cnt + 1, sizeof(*more));
+	if (!more)
+		return err_sys(err, -ENOMEM, "cannot plan probes");
+	p->of = more;
+	code = planner_new(&image, rules, &new.planner, err);
+	if (code)
+		return code;
+	p->of[p->cnt] = new;
+	*ret_planned = &p->of[p->cnt++];
+	return 0;
+}
+
+static int func_plan(struct target_func *f, struct planners *planners,
+	const struct target_opts *opts, struct err *err)
+{
+	const struct resolve_target *found = f->found;
+	struct planned *planned = NULL;
+	struct plan_request req = {
+		.name = found->symbol,
+		.addr = found->addr,
+		.size = found->func && !found->inside ? found->func->size : 0,
+	};
+	int code;
+
+	code = planner_of(planners, f->lib, &opts->rules, &planned, err);
+	if (code)
+		return code;
+	req.return_why = f->preset && f->preset->nothrow_why ? f->preset->nothrow_why :
+							       planned->return_why;
+	code = planner_plan(planned->planner, &req, &f->plan, err);
+	if (code)
+		return code;
+	if (f->plan.refused[0]) {
+		f->refused = f->plan.refused;
+		return 0;
+	}
+	if (elf_file_addr_to_offset(f->lib->elf, f->plan.site, &f->site_offset))
+		return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
+			f->name);
+	return 0;
+}
+
+/* The last --slow that names the function, else its own from a configuration. */
+static void func_slow(struct target_func *f, const struct target_opts *opts)
+{
+	if (f->preset && f->preset->has_slow) {
+		f->has_slow = true;
+		f->slow_ns = f->preset->slow_ns;
+	}
+	for (int named = 0; named <= 1; named++)
+		for (size_t i = 0; i < opts->slow_cnt; i++) {
+			const char *func = opts->slow[i].func;
+
+			if (!func != !named || (func && !pattern_glob(func, f->name)))
+				continue;
+			f->has_slow = true;
+			f->slow_ns = opts->slow[i].ns;
+		}
+}
+
+/* A --slow FUNCTION=DUR that names none of the functions is a typing error. */
+static int slow_check(const struct target *t, const struct target_opts *opts, struct err *err)
+{
+	for (size_t i = 0; i < opts->slow_cnt; i++) {
+		size_t k = 0;
+
+		while (opts->slow[i].func && k < t->func_cnt &&
+			!pattern_glob(opts->slow[i].func, t->funcs[k].name))
+			k++;
+		if (opts->slow[i].func && k == t->func_cnt)
+			return err_set(err, -ENOENT, "--slow: no function '%s' in the group",
+				opts->slow[i].func);
+	}
+	return 0;
+}
+
+/* --- the target ----------------------------------------------------------------------------- */
+
+static int order_of(const struct target_func *f)
+{
+	return f->refused ? 2 : f->plan.exit == PLAN_EXIT_NONE || f->plan.site_is_end;
+}
+
+static int compare_funcs(const void *a, const void *b)
+{
+	const struct target_func *x = a, *y = b;
+	int order = order_of(x) - order_of(y);
+
+	if (!order)
+		order = strcmp(x->name, y->name);
+	if (!order)
+		order = strcmp(x->lib->path, y->lib->path);
+	return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Whether to go on after an error that is to be told, and the first is kept. */
+static bool forgive(
+	struct target *t, const struct target_opts *opts, int code, const struct err *err)
+{
+	if (!opts->explain || (code != -ENOENT && code != -EOPNOTSUPP))
+		return false;
+	if (!t->failure.code)
+		t->failure = *err;
+	return true;
+}
+
+static int target_fill(struct target *t, const struct requests *r,
+	const struct target_opts *opts, struct err *err)
+{
+	__cleanup(planners_done) struct planners planners = {};
+	const struct resolution *found = t->resolution;
+	int code;
+
+	t->funcs = calloc(found->target_cnt + 1, sizeof(*t->funcs));
+	t->missing = calloc(found->missing_cnt + 1, sizeof(*t->missing));
+	if (!t->funcs || !t->missing)
+		return err_sys(err, -ENOMEM, "cannot list functions");
+	for (size_t i = 0; i < found->missing_cnt; i++) {
+		const struct resolve_req *req = &r->req[found->missing[i]];
+		const struct preset_func *pf = r->preset[found->missing[i]];
+
+		if (!pf || !pf->optional)
+			t->missing[t->missing_cnt++] = pf ? req->name : req->func;
+	}
+	for (size_t i = 0; i < found->target_cnt; i++) {
+		const struct resolve_target *rt = &found->targets[i];
+		struct target_func *f = &t->funcs[t->func_cnt++];
+
+		f->found = rt;
+		f->name = rt->name;
+		f->symbol = rt->symbol;
+		f->demangled = rt->demangled;
+		f->lib = rt->lib;
+		f->offset = f->site_offset = rt->offset;
+		f->refused = rt->refused;
+		f->preset = r->preset[rt->req];
+		code = f->refused ? 0 : func_plan(f, &planners, opts, err);
+		if (code)
+			return code;
+		if (f->refused && !rt->from_pattern) {
+			code = err_set(err, -EOPNOTSUPP, "cannot probe '%s' in %s: %s", f->name,
+				f->lib->path, f->refused);
+			if (!forgive(t, opts, code, err))
+				return code;
+		}
+		func_slow(f, opts);
+	}
+	return 0;
+}
+
+static int target_count(struct target *t, const struct target_opts *opts, struct err *err)
+{
+	struct libs libs = {};
+	int code;
+
+	qsort(t->funcs, t->func_cnt, sizeof(*t->funcs), compare_funcs);
+	/* A plan's own reason has moved with it. */
+	for (size_t i = 0; i < t->func_cnt; i++)
+		if (t->funcs[i].refused && t->funcs[i].plan.refused[0])
+			t->funcs[i].refused = t->funcs[i].plan.refused;
+	for (size_t i = 0; i < t->func_cnt; i++) {
+		struct target_func *f = &t->funcs[i];
+
+		if (f->refused)
+			break;
+		t->probed_cnt++;
+		if (order_of(f) == 0)
+			t->timed_cnt++;
+		code = libs_add(&libs, f->lib, err);
+		if (code) {
+			libs_done(&libs);
+			return code;
+		}
+		for (f->lib_index = 0; libs.lib[f->lib_index] != f->lib;)
+			f->lib_index++;
+	}
+	t->libs = libs.lib;
+	t->lib_cnt = libs.cnt;
+	if (t->probed_cnt)
+		return 0;
+	if (t->func_cnt)
+		code = err_set(err, -EOPNOTSUPP, "no function can be probed: '%s': %s",
+			t->funcs[0].name, t->funcs[0].refused);
+	else
+		code = err_set(err, -ENOENT, "no function of group '%s' was found", t->name);
+	return forgive(t, opts, code, err) ? 0 : code;
+}
+
+/* The functions; to explain, also those of a group that fails. */
+static int target_resolve(struct target *t, const struct libs *libs, struct requests *r,
+	const struct target_opts *opts, struct err *err)
+{
+	int code;
+
+	code = resolve_functions(
+		t->finder, libs->lib, libs->cnt, r->req, r->cnt, &t->resolution, err);
+	if (!code || !forgive(t, opts, code, err))
+		return code;
+	for (size_t i = 0; i < r->cnt; i++)
+		r->req[i].optional = true;
+	return resolve_functions(
+		t->finder, libs->lib, libs->cnt, r->req, r->cnt, &t->resolution, err);
+}
+
+int target_new(const struct target_opts *opts, struct target **ret_target, struct err *err)
+{
+	struct libfind_opts find = { .pids = opts->pids, .pid_cnt = opts->pid_cnt };
+	__cleanup(requests_done) struct requests requests = {};
+	_cleanup_target_ struct target *t = calloc(1, sizeof(*t));
+	__cleanup(libs_done) struct libs libs = {};
+	int code;
+
+	if (!t)
+		return err_sys(err, -ENOMEM, "cannot list functions");
+	snprintf(t->name, sizeof(t->name), "%s", opts->name);
+	if (!opts->pid_cnt)
+		find.pids = NULL;
+	code = libfind_new(&find, &t->finder, err);
+	if (!code)
+		code = find_libs(&libs, t->finder, opts, err);
+	if (!code)
+		code = requests_make(&requests, t->finder, opts, err);
+	if (!code)
+		code = target_resolve(t, &libs, &requests, opts, err);
+	if (!code)
+		code = target_fill(t, &requests, opts, err);
+	if (!code)
+		code = target_count(t, opts, err);
+	if (!code)
+		code = slow_check(t, opts, err);
+	for (size_t i = 0; !code && i < t->func_cnt; i++)
+		code = libs_add(&libs, t->funcs[i].lib, err);
+	if (code)
+		return code;
+	t->looked = TAKE_PTR(libs.lib);
+	t->looked_cnt = libs.cnt;
+	*ret_target = TAKE_PTR(t);
+	return 0;
+}
+
+struct group_func target_func_shown(const struct target_func *f)
+{
+	static const enum group_exit exits[] = {
+		[PLAN_EXIT_NONE] = GROUP_EXIT_NONE,
+		[PLAN_EXIT_RETURN] = GROUP_EXIT_RETURN,
+		[PLAN_EXIT_RET] = GROUP_EXIT_RET,
+	};
+
+	return (struct group_func){
+		.name = f->name,
+		.symbol = f->symbol,
+		.demangled = f->demangled,
+		.library = f->lib->path,
+		.build_id = elf_file_info(f->lib->elf)->build_id,
+		.offset = f->offset,
+		.site_offset = f->site_offset,
+		.site_why = f->plan.site_why,
+		.insn = f->plan.insn,
+		.exit = f->plan.site_is_end ? GROUP_EXIT_SAME : exits[f->plan.exit],
+		.exit_why = f->plan.exit_why,
+	};
+}
+
+const char *target_func_alias(const struct target_func *f, size_t ndx)
+{
+	const struct elf_func *func = f->found->func;
+
+	for (uint32_t i = 0; func && !f->found->inside && i < func->name_cnt; i++) {
+		const char *name = func->names[i].name;
+
+		if (demangle_is_mangled(name) || strcmp(name, f->name) == 0 ||
+			strcmp(name, f->symbol) == 0)
+			continue;
+		if (!ndx--)
+			return name;
+	}
+	return NULL;
+}
+
+size_t target_lib_funcs(const struct target *t, const struct lib_file *lib)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < t->probed_cnt; i++)
+		cnt += t->funcs[i].lib == lib;
+	return cnt;
+}
+
+void target_free(struct target *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->func_cnt; i++)
+		plan_done(&t->funcs[i].plan);
+	free(t->funcs);
+	free(t->libs);
+	free(t->looked);
+	free(t->missing);
+	resolution_free(t->resolution);
+	libfind_free(t->finder);
+	free(t);
+}
+
+int target_mappers(const struct target *t, size_t *ret_cnt, struct err *err)
+{
+	_cleanup_free_ struct mappers_file *files = calloc(t->lib_cnt + 1, sizeof(*files));
+	pid_t pid;
+
+	if (!files)
+		return err_sys(err, -ENOMEM, "cannot look for processes");
+	for (size_t i = 0; i < t->lib_cnt; i++) {
+		const struct elf_info *info = elf_file_info(t->libs[i]->elf);
+
+		files[i] = (struct mappers_file) { info->dev, info->ino, t->libs[i]->path };
+	}
+	return mappers_count("/proc", files, t->lib_cnt, ret_cnt, &pid, err);
+}

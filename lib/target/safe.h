@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who vouches that a return probe can't harm the functions of a file. */
+#ifndef FUNCSNOOP_TARGET_SAFE_H
+#define FUNCSNOOP_TARGET_SAFE_H
+
+#include "base/err.h"
+#include "elf/elf_file.h"
+
+/*
+ * Why return probes are safe on every function of @elf, as a sentence in static storage,
+ * or NULL when nothing says so. Safe is an executable that needs only the C library family
+ * and names nothing that unwinds, switches stacks or loads further code: then no exception,
+ * fiber, alternate signal stack or cancellation can pass a frame of it. Never a library:
+ * who uses it is not known.
+ * Fails only as elf_file_names_symbol() does.
+ */
+int safe_return_why(struct elf_file *elf, const char **ret_why, struct err *err);
+
+#endif

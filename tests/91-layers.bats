@@ -1,0 +1,112 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# The folders of the source: who sees whom runs one way, and the build keeps it so.
+
+# shellcheck disable=SC2154
+
+load helpers
+
+ROOT=$BATS_TEST_DIRNAME/..
+
+# "FOLDER FOLDER": who may see whom; the folders in their order are seen[].
+allowed() {
+	make -s -C "$ROOT" layers | awk -F: '{ n = split($2, low, " ")
+		for (i = 1; i <= n; i++) print $1, low[i] }' | sort -u
+}
+
+folders() {
+	make -s -C "$ROOT" layers | cut -d: -f1
+}
+
+# A source file's folder as the makefile calls it: lib/elf/table.c is elf, cmd/main.c cmd.
+room() {
+	sed -E 's,^(lib|cmd)/([a-z]+)/[^/]*$,\2,; s,^(cmd|bpf)/[^/]*$,\1,; s,^bpf/(shared)/.*,\1,'
+}
+
+# What is compiled of a copy of the source, with one line more in FILE.
+compile_with() { # FILE LINE
+	local copy=$BATS_TEST_TMPDIR/copy
+
+	mkdir -p "$copy"
+	cp -r "$ROOT"/{GNUmakefile,bpf,cmd,lib,tests} "$copy"
+	sed -i "0,/^#include \"/s,,$2\n&," "$copy/$1"
+	grep -qxF "$2" "$copy/$1" || fail "$1 has no place for an include"
+	capture -s any make -C "$copy" O="$BATS_TEST_TMPDIR/o" \
+		"$BATS_TEST_TMPDIR/o/${1%.c}.o"
+	rm -rf "$copy" "$BATS_TEST_TMPDIR/o"
+}
+
+@test "each folder sees only folders that stand before it, so that there is no circle" {
+	local who low
+	local -A before=([shared]=1)
+
+	while IFS=: read -r who low; do
+		for low in $low; do
+			[[ -n ${before[$low]-} ]] || fail "$who sees $low, which comes later"
+		done
+		before[$who]=1
+	done < <(make -s -C "$ROOT" layers)
+	[[ ${#before[@]} -ge 15 ]] || fail "only ${#before[@]} folders"
+}
+
+@test "every include of the source names a folder that its own may see, or its own folder" {
+	local uses
+
+	uses=$( (cd "$ROOT" && grep -rHoE '^#include "[a-z]+/' lib cmd --include='*.[ch]') |
+		sed -E 's,:#include "([a-z]+)/$, \1,' |
+		while read -r file low; do echo "$(room <<<"$file") $low"; done |
+		awk '$1 != $2' | sort -u)
+	[[ $(wc -l <<<"$uses") -ge 60 ]] || fail "too few includes were read: $uses"
+	assert_eq "$(comm -23 <(echo "$uses") <(allowed))" "" "includes that go up"
+}
+
+@test "every symbol that a folder's objects take from another is one of a folder below it" {
+	local edges
+
+	[[ -d $O/lib/base && -d $O/cmd/show ]] || skip "no objects in $O"
+	edges=$(cd "$O" && for object in $(cd "$ROOT" && ls cmd/*.c {lib,cmd}/*/*.c); do
+		nm -A "${object%.c}.o"
+	done | awk '
+		function room(object,  p) {
+			n = split(object, p, "/")
+			return n > 2 ? p[2] : p[1]
+		}
+		{ split($1, at, ":"); name = $NF; kind = $(NF - 1) }
+		kind ~ /^[TDBRVWC]$/ { home[name] = room(at[1]) }
+		kind == "U" { taken[room(at[1]) " " name] = 1 }
+		END {
+			for (t in taken) {
+				split(t, part, " ")
+				if (part[2] in home && home[part[2]] != part[1])
+					print part[1], home[part[2]]
+			}
+		}' | sort -u)
+	[[ $(wc -l <<<"$edges") -ge 50 ]] || fail "too few symbols were read: $edges"
+	assert_eq "$(comm -23 <(echo "$edges") <(allowed))" "" "symbols from above"
+}
+
+@test "an include that goes up does not compile, and one that goes down does" {
+	need_tool make
+	compile_with lib/base/err.c '#include "elf/elf_file.h"'
+	[[ $status != 0 && $stderr == *"elf/elf_file.h: No such file"* ]] ||
+		fail "base sees elf"
+	compile_with lib/group/access.c '#include "stats/stats.h"'
+	[[ $status != 0 && $stderr == *"stats/stats.h: No such file"* ]] ||
+		fail "group sees stats"
+	compile_with lib/group/access.c '#include "base/duration.h"'
+	assert_eq "$status" 0
+}
+
+@test "internal.h is seen by its own folder alone" {
+	need_tool make
+	compile_with lib/find/places.c '#include "elf/internal.h"'
+	[[ $status != 0 && $stderr == *"elf/internal.h: No such file"* ]] ||
+		fail "find sees elf's inside"
+}
+
+@test "cmd sees nothing of the pinned maps' layout" {
+	need_tool make
+	compile_with cmd/show/text.c '#include "shared/layout.h"'
+	[[ $status != 0 && $stderr == *"shared/layout.h: No such file"* ]] ||
+		fail "cmd sees the layout"
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Presets and configuration files: what is read from them, and how errors name the place. */
+#include "preset/preset.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "preset/internal.h"
+#include "tap.h"
+
+/* --- a good file ---------------------------------------------------------------------- */
+
+static const char design[] =
+	"{ \"cuda_func_sym\":   { \"cudaMalloc\": \"cudaMalloc\", \"cudaFree\": \"cudaFree\" },\n"
+	"  \"custom_sym\":      { \"vectorAdd\": \"vectorAdd\" },\n"
+	"  \"libtorch_func_sym\": { \"linear_forward\": \"_ZN5torch2nn10LinearImpl7forwardERKN2at6TensorE\" },\n"
+	"  \"cudnn_func_sym\":  { \"cudnnConvolutionForward\": \"cudnnConvolutionForward\" },\n"
+	"  \"nccl_func_sym\":   { \"ncclAllReduce\": \"ncclAllReduce\" },\n"
+	"  \"libs\": { \"custom\": \"/path/app\" } }\n";
+
+static const char extras[] =
+	"{\n"
+	"  \"description\": \"ours\",\n"
+	"  \"lib\": [\"one\", \"libtwo.so.3\"],\n"
+	"  \"libs\": { \"b\": \"/opt/b\" },\n"
+	"  \"types\": {\n"
+	"    \"status_t\": { \"error\": \"nonzero\", \"no_error\": [7, 4294967295],\n"
+	"                  \"codes\": { \"0\": \"OK\", \"7\": \"LATER\", \"-1\": \"NEVER\" } },\n"
+	"    \"flags_t\": { \"base\": \"unsigned int\", \"codes\": { \"4294967295\": \"ALL\" } },\n"
+	"    \"vec_t\": { \"base\": \"struct\", \"size\": 24 }\n"
+	"  },\n"
+	"  \"a_sym\": {\n"
+	"    \"z\": { \"symbol\": \"z_impl\", \"lib\": \"three\", \"slow\": \"1.5ms\", \"ret\": \"status_t\",\n"
+	"           \"args\": [\"const char *name\", \"vec_t v\", \"size_t n\", \"flags_t\"] },\n"
+	"    \"open\": { \"ret\": \"int\", \"error\": \"negative\", \"args\": [] },\n"
+	"    \"alloc\": { \"ret\": \"void *\", \"error\": \"null\", \"optional\": true, \"nothrow\": true },\n"
+	"    \"quiet\": { \"ret\": \"status_t\", \"error\": \"none\" }\n"
+	"  },\n"
+	"  \"b_func_sym\": { \"f\": \"g\", \"wrap\": { \"ret\": \"ncclResult_t\" } }\n"
+	"}\n";
+
+static struct preset_set *parse(const char *text)
+{
+	struct preset_set *set = NULL;
+	struct err err = { 0 };
+
+	if (config_parse("t.json", text, strlen(text), &set, &err))
+		printf("# %s\n", err.msg);
+	return set;
+}
+
+static const struct preset_func *func_of(
+	const struct preset_set *set, const char *group, const char *func)
+{
+	const struct preset_group *g = set ? preset_set_group(set, group) : NULL;
+
+	return g ? preset_group_func(g, func) : NULL;
+}
+
+static void test_design(void)
+{
+	_cleanup_set_ struct preset_set *set = parse(design);
+	const struct preset_func *f;
+	const struct preset_group *g;
+
+	if (!ok(set && set->group_cnt == 5,
+		    "the file of the documentation has five groups"))
+		return;
+	is_str(set->groups[0].name, "cuda", "groups are sorted by name");
+	is_str(set->groups[4].name, "nccl", "to the last");
+	is_str(set->groups[0].origin, "t.json", "a group knows its file");
+	g = preset_set_group(set, "custom");
+	is_str(g->lib_cnt == 1 ? g->libs[0] : NULL, "/path/app",
+		"\"libs\" names a group's library");
+	g = preset_set_group(set, "cuda");
+	is_str(g->lib_cnt == 1 ? g->libs[0] : NULL, "cudart",
+		"a group named like a preset takes the preset's library");
+	is_str(g->funcs[0].name, "cudaFree", "functions are sorted by name");
+	f = func_of(set, "cuda", "cudaMalloc");
+	is_str(f->ret_text, "cudaError_t", "and what the preset knows of a symbol");
+	is_str(f->nothrow_why, "preset cuda declares nothrow",
+		"nothrow among it, with its source");
+	is_str(f->arg_cnt == 2 ? f->args[1].name : NULL, "size", "and the arguments");
+	is_str(preset_code_name(f->ret.type, 2), "cudaErrorMemoryAllocation",
+		"and the codes");
+	f = func_of(set, "custom", "vectorAdd");
+	ok(!f->nothrow_why && !f->ret_text && !f->has_args &&
+			f->ret.kind == PRESET_UNKNOWN,
+		"nothing is known of a plain symbol");
+	is_str(func_of(set, "libtorch", "linear_forward")->symbol,
+		"_ZN5torch2nn10LinearImpl7forwardERKN2at6TensorE",
+		"a mangled symbol is kept");
+	ok(!preset_set_group(set, "cublas"), "a group that isn't there is not found");
+	ok(!func_of(set, "cuda", "cudaNothing"), "nor is a function");
+}
+
+static void test_extras(void)
+{
+	_cleanup_set_ struct preset_set *set = parse(extras);
+	const struct preset_func *f;
+	const struct preset_group *g;
+
+	if (!ok(set && set->group_cnt == 2, "a file with every key is read"))
+		return;
+	g = preset_set_group(set, "a");
+	is_str(g->description, "ours", "description");
+	is_str(g->lib_cnt == 2 ? g->libs[1] : NULL, "libtwo.so.3", "several libraries");
+	is_str(preset_set_group(set, "b")->libs[0], "/opt/b",
+		"\"libs\" goes before \"lib\"");
+	f = func_of(set, "a", "z");
+	is_str(f->symbol, "z_impl", "symbol");
+	is_str(f->lib_cnt == 1 ? f->libs[0] : NULL, "three", "library of one function");
+	ok(f->has_slow && f->slow_ns == 1500000, "slow");
+	ok(f->judge.kind == PRESET_JUDGE_NONZERO && f->judge.width == 32 &&
+			f->judge.ok_cnt == 2,
+		"the type says how to judge");
+	ok(!preset_failed(&f->judge, 0xffffffff) && preset_failed(&f->judge, 0xfffffffe),
+		"a code may be written without its sign");
+	ok(f->ret.kind == PRESET_INT && f->ret.size == 4 && f->ret.is_signed &&
+			f->ret.type,
+		"an error type is an int unless it says otherwise");
+	is_str(preset_code_name(f->ret.type, -1), "NEVER",
+		"a negative code has its name");
+	is_str(preset_code_name(f->ret.type, 1), NULL, "an unknown code has none");
+	is_str(preset_code_name(NULL, 1), NULL, "nor has a code of no type");
+	is_int((int64_t)f->arg_cnt, 4, "arguments");
+	ok(f->args[0].value.kind == PRESET_STRING, "const char * is a string");
+	ok(f->args[1].value.kind == PRESET_STRUCT && f->args[1].value.size == 24,
+		"a structure");
+	is_str(f->args[3].name, "", "an argument without a name");
+	is_str(preset_code_name(f->args[3].value.type,
+		       preset_value_int(&f->args[3].value, 0xabcdffffffffull)),
+		"ALL", "an unsigned code is found by the register's low half");
+	f = func_of(set, "a", "open");
+	ok(f->judge.kind == PRESET_JUDGE_NEGATIVE && f->has_args && !f->arg_cnt,
+		"a function can say what an error is, and that it takes nothing");
+	f = func_of(set, "a", "alloc");
+	ok(f->judge.kind == PRESET_JUDGE_NULL && f->judge.width == 64,
+		"null is an error");
+	ok(f->optional, "optional");
+	is_str(f->nothrow_why, "t.json declares nothrow", "nothrow of one function");
+	ok(func_of(set, "a", "quiet")->judge.kind == PRESET_JUDGE_NONE,
+		"\"error\": \"none\" goes before the type's");
+	is_str(func_of(set, "b", "f")->symbol, "g", "a plain symbol beside");
+	f = func_of(set, "b", "wrap");
+	is_str(preset_code_name(f->ret.type, 1), "ncclUnhandledCudaError",
+		"a type of a built-in preset is known in every file");
+}
+
+static void test_override(void)
+{
+	static const char text[] =
+		"{ \"nothrow\": false, \"lib\": \"mine\",\n"
+		"  \"types\": { \"big\": { \"base\": \"struct\", \"size\": 40 } },\n"
+		"  \"cuda_sym\": {\n"
+		"    \"free\": { \"symbol\": \"cudaFree\", \"slow\": \"1ms\", \"no_error\": [1] },\n"
+		"    \"cudaMalloc\": { \"ret\": \"big\" },\n"
+		"    \"cudaMemset\": { \"args\": [] } } }";
+	_cleanup_set_ struct preset_set *set = parse(text);
+	const struct preset_func *f;
+
+	if (!ok(set, "a file that says other things than the preset is read"))
+		return;
+	is_str(preset_set_group(set, "cuda")->libs[0], "mine", "its library counts");
+	f = func_of(set, "cuda", "free");
+	is_str(f->name, "free", "its names count");
+	ok(f->arg_cnt == 1 && f->has_slow && f->judge.ok_cnt == 2,
+		"what it adds is added");
+	ok(!f->nothrow_why, "\"nothrow\": false counts");
+	f = func_of(set, "cuda", "cudaMalloc");
+	ok(f->arg_cnt == 2 && f->judge.kind == PRESET_JUDGE_NONE,
+		"another return type counts");
+#ifdef __x86_64__
+	is_int(f->args[0].place.index, 1, "and moves the preset's arguments");
+#endif
+	f = func_of(set, "cuda", "cudaMemset");
+	ok(f->has_args && !f->arg_cnt && f->judge.kind == PRESET_JUDGE_NONZERO,
+		"other arguments count");
+}
+
+static void test_judge(void)
+{
+	const struct preset_judge nonzero = { PRESET_JUDGE_NONZERO, 32, 2, { 600, -1 } };
+	const struct preset_judge negative = { PRESET_JUDGE_NEGATIVE, 32, 0, { 0 } };
+	const struct preset_judge wide = { PRESET_JUDGE_NEGATIVE, 64, 0, { 0 } };
+	const struct preset_judge null = { PRESET_JUDGE_NULL, 64, 0, { 0 } };
+	const struct preset_judge none = { 0 };
+
+	ok(!preset_failed(&nonzero, 0xffffffff00000000),
+		"the upper half is no part of an int");
+	ok(preset_failed(&nonzero, 2), "not zero is an error");
+	ok(!preset_failed(&nonzero, 600), "a code that is no error is none");
+	ok(!preset_failed(&nonzero, 0xffffffff), "nor is a negative one");
+	ok(preset_failed(&negative, 0xfffffff3), "below zero by 32 bits is an error");
+	ok(!preset_failed(&wide, 0xfffffff3), "by 64 bits it is not");
+	ok(!preset_failed(&negative, 3), "above zero is no error");
+	ok(preset_failed(&null, 0) && !preset_failed(&null, 1), "null is an error");
+	ok(!preset_failed(&none, 5), "without a judge nothing is");
+}
+
+/* --- presets -------------------------------------------------------------------------- */
+
+static void put_file(const char *dir, const char *name, const char *text)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_fclose_ FILE *f = NULL;
+
+	if (asprintf(&path, "%s/%s", dir, name) >= 0 && (f = fopen(path, "w")))
+		fputs(text, f);
+}
+
+static const struct preset_entry *entry_of(
+	const struct preset_entry *e, size_t cnt, const char *name)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(e[i].name, name))
+			return &e[i];
+	return NULL;
+}
+
+static void test_user_presets(const char *home)
+{
+	struct preset_entry *entries = NULL;
+	const struct preset_entry *e;
+	struct preset_set *set = NULL;
+	char dir[512], want[600];
+	struct err err = { 0 };
+	size_t cnt = 0;
+
+	snprintf(dir, sizeof(dir), "%s/funcsnoop", home);
+	mkdir(dir, 0700);
+	snprintf(dir, sizeof(dir), "%s/funcsnoop/presets", home);
+	mkdir(dir, 0700);
+	put_file(dir, "mine.json",
+		"{ \"lib\": \"m\", \"nothrow\": true, \"mine_sym\": { \"f\": \"f\" } }");
+	put_file(dir, "nccl.json",
+		"{ \"lib\": \"other\", \"nccl_sym\": { \"f\": \"f\" } }");
+	put_file(dir, "wrong.json", "{ \"right_sym\": { \"f\": \"f\" } }");
+	put_file(dir, "all.json", "{ \"all_sym\": { \"f\": \"f\" } }");
+
+	ok(!preset_find("mine", &set, &err), "a user's preset is found");
+	is_str(set ? set->groups[0].funcs[0].nothrow_why : NULL,
+		"preset mine declares nothrow", "with its nothrow");
+	snprintf(want, sizeof(want), "%s/mine.json", dir);
+	is_str(set ? set->groups[0].origin : NULL, want, "and its path");
+	preset_set_free(set);
+	set = NULL;
+	ok(!preset_find("nccl", &set, &err), "one of a built-in preset's name");
+	is_str(set ? set->groups[0].libs[0] : NULL, "other", "comes before that");
+	preset_set_free(set);
+	set = NULL;
+	snprintf(want, sizeof(want),
+		"%s/wrong.json:1:3: preset 'wrong' can't define group 'right'", dir);
+	is_int(preset_find("wrong", &set, &err), -EINVAL,
+		"one that defines another group is wrong");
+	is_str(err.msg, want, "and the error names it");
+	is_int(preset_find("../presets/mine", &set, &err), -ENOENT,
+		"a path is no preset's name");
+	is_int(preset_find("cudart", &set, &err), -ENOENT, "an unknown preset");
+	is_str(err.msg, "no preset 'cudart'", "is named");
+
+	ok(!preset_list(&entries, &cnt, &err), "presets can be listed");
+	e = entry_of(entries, cnt, "wrong");
+	is_str(e ? e->error : NULL, want, "a wrong one with its error");
+	e = entry_of(entries, cnt, "cuda");
+	is_str(e ? e->origin : NULL, "built in", "a built-in one");
+	ok(e && e->func_cnt > 400 && e->description && !e->error, "with what it has");
+	ok(!entry_of(entries, cnt, "all"), "a name that no group can have is left out");
+	for (size_t i = 1; i < cnt; i++)
+		if (strcmp(entries[i - 1].name, entries[i].name) >= 0)
+			ok(false, "%s before %s", entries[i - 1].name, entries[i].name);
+	preset_list_free(entries, cnt);
+
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const names[] = { "mine", "nccl", "wrong", "all" };
+
+		snprintf(want, sizeof(want), "%s/%s.json", dir, names[i]);
+		unlink(want);
+	}
+	rmdir(dir);
+	snprintf(dir, sizeof(dir), "%s/funcsnoop", home);
+	rmdir(dir);
+}
+
+static void test_builtin(void)
+{
+	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
+		"cudnn", "nccl", "libtorch" };
+	const struct preset_func *f;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_set_ struct preset_set *set = NULL;
+		struct err err = { 0 };
+		bool throws = !strcmp(names[i], "libtorch");
+		size_t good = 0;
+
+		if (!ok(!builtin_find(names[i], &set, &err), "preset %s is built in",
+			    names[i])) {
+			printf("# %s\n", err.msg);
+			continue;
+		}
+		for (size_t j = 0; j < set->groups[0].func_cnt; j++) {
+			f = &set->groups[0].funcs[j];
+			good += !f->nothrow_why == throws && f->ret_text && f->has_args;
+		}
+		ok(good == set->groups[0].func_cnt && set->groups[0].lib_cnt,
+			"preset %s has a library, all arguments and results", names[i]);
+	}
+	for (size_t i = 0; builtin_name(i); i++) {
+		bool known = false;
+
+		for (size_t j = 0; j < ARRAY_SIZE(names); j++)
+			known |= !strcmp(names[j], builtin_name(i));
+		ok(known, "preset %s is one that the documentation names",
+			builtin_name(i));
+	}
+}
+
+int main(void)
+{
+	char home[] = "/tmp/preset-test.XXXXXX";
+
+	if (!mkdtemp(home))
+		return 1;
+	/* The user's own presets must not change what is tested. */
+	setenv("XDG_CONFIG_HOME", home, 1);
+	test_design();
+	test_extras();
+	test_override();
+	test_judge();
+	test_builtin();
+	test_user_presets(home);
+	rmdir(home);
+	return tap_done();
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* What a call is written with: numbers, times, escaped names; and how long a line takes. */
+#include "show/call.h"
+
+#include <time.h>
+
+#include "base/util.h"
+#include "tap.h"
+
+/* --- against the C library --------------------------------------------------------------- */
+
+static uint64_t random_word(void)
+{
+	static uint64_t state = 88172645463325252ULL;
+
+	/* Marsaglia's xorshift; the shift makes short numbers as likely as long ones. */
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state >> (state & 63);
+}
+
+static bool same(struct out *o, const char *want)
+{
+	bool good;
+
+	out_char(o, '\0');
+	good = !o->failed && !strcmp(o->buf, want);
+	if (!good)
+		printf("# got:  %s\n# want: %s\n", o->buf, want);
+	o->len = 0;
+	return good;
+}
+
+static bool numbers_right(uint64_t v)
+{
+	struct out o = {};
+	char want[100];
+	bool good;
+
+	out_u64(&o, v);
+	out_char(&o, ' ');
+	out_i64(&o, (int64_t)v);
+	out_char(&o, ' ');
+	out_hex(&o, v);
+	snprintf(want, sizeof(want), "%llu %lld 0x%llx", (unsigned long long)v,
+		(long long)v, (unsigned long long)v);
+	good = same(&o, want);
+	out_done(&o);
+	return good;
+}
+
+static void test_numbers(void)
+{
+	bool good = numbers_right(0) && numbers_right(UINT64_MAX) &&
+		numbers_right(1ULL << 63);
+
+	for (int bit = 0; good && bit < 64; bit++)
+		good = numbers_right(1ULL << bit) && numbers_right((1ULL << bit) - 1);
+	for (uint64_t v = 1; good && v <= 1000000000000000000ULL; v *= 10)
+		good = numbers_right(v) && numbers_right(v - 1) && numbers_right(-v);
+	for (int i = 0; good && i < 200000; i++)
+		good = numbers_right(random_word());
+	ok(good, "numbers are those of printf");
+}
+
+static bool time_right(uint64_t ns)
+{
+	time_t s = (time_t)(ns / 1000000000);
+	struct out o = {};
+	char date[40], want[80];
+	struct tm tm;
+	bool good;
+
+	gmtime_r(&s, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(want, sizeof(want), "%s.%09uZ", date, (unsigned int)(ns % 1000000000));
+	out_time(&o, ns);
+	good = same(&o, want);
+	out_done(&o);
+	return good;
+}
+
+static void test_times(void)
+{
+	const uint64_t day_ns = 86400000000000;
+	bool good = time_right(UINT64_MAX);
+
+	/* Each day until 2261, its first and last moment: leap years, 2000, 2100, 2200. */
+	for (uint64_t day = 0; good && day < 106300; day++)
+		good = time_right(day * day_ns) && time_right(day * day_ns + day_ns - 1);
+	for (int i = 0; good && i < 100000; i++)
+		good = time_right(random_word());
+	ok(good, "times are those of gmtime and strftime");
+}
+
+/* --- names ------------------------------------------------------------------------------- */
+
+static void test_names(void)
+{
+	static const struct {
+		const char *name, *text, *json;
+	} cases[] = {
+		{ "", "", "\"\"" },
+		{ "cudaMalloc", "cudaMalloc", "\"cudaMalloc\"" },
+		{ "12345678\"", "12345678\"", "\"12345678\\\"\"" },
+		{ "a\\b/c", "a\\b/c", "\"a\\\\b/c\"" },
+		{ "\x01\t\n\x1b[m\x7f", "\\x01\\x09\\x0a\\x1b[m\\x7f",
+			"\"\\u0001\\u0009\\u000a\\u001b[m\\u007f\"" },
+		{ "caf\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
+			"caf\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
+			"\"caf\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"" },
+		/* A control character of two bytes; one that is not. */
+		{ "\xc2\x9b \xc2\xa0", "\\xc2\\x9b \xc2\xa0", "\"\\u009b \xc2\xa0\"" },
+		/* Bytes alone, cut, overlong, a surrogate, beyond U+10FFFF. */
+		{ "\x80\xff", "\\x80\\xff", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ "\xe2\x82", "\\xe2\\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ "\xc0\xaf", "\\xc0\\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ "\xe0\x80\xaf", "\\xe0\\x80\\xaf",
+			"\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ "\xed\xa0\x80", "\\xed\\xa0\\x80",
+			"\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
+		{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80",
+			"\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"" },
+	};
+	struct out o = {};
+	bool text = true, json = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		out_escaped(&o, cases[i].name, SIZE_MAX);
+		text &= same(&o, cases[i].text);
+		out_json(&o, cases[i].name, SIZE_MAX);
+		json &= same(&o, cases[i].json);
+	}
+	ok(text, "a terminal gets no control character and no broken UTF-8");
+	ok(json, "names are JSON strings of valid UTF-8");
+	out_json(&o, "caf\xc3\xa9", 4);
+	out_escaped(&o, "caf\xc3\xa9", 4);
+	out_escaped(&o, "ab\0cd", 5);
+	ok(same(&o, "\"caf\xef\xbf\xbd\"caf\\xc3ab"),
+		"a name ends at its length or a zero byte");
+	out_done(&o);
+}
+
+/* Names are looked at by eight bytes at once: each byte in each place. */
+static void test_bytes(void)
+{
+	char name[20], one[8], want[40];
+	struct out o = {};
+	bool good = true;
+
+	for (int c = 1; c < 256; c++)
+		for (size_t at = 0; at < sizeof(name) - 1; at++) {
+			memset(name, 'x', sizeof(name) - 1);
+			name[sizeof(name) - 1] = '\0';
+			name[at] = (char)c;
+			if (c < 0x20 || c == 0x7f)
+				snprintf(one, sizeof(one), "\\u%04x", (unsigned int)c);
+			else if (c > 0x7f)
+				strcpy(one, "\xef\xbf\xbd");
+			else
+				snprintf(one, sizeof(one), "%s%c",
+					c == '"' || c == '\\' ? "\\" : "", c);
+			snprintf(want, sizeof(want), "\"%.*s%s%s\"", (int)at, name, one,
+				name + at + 1);
+			out_json(&o, name, SIZE_MAX);
+			good &= same(&o, want);
+		}
+	ok(good, "a byte is escaped wherever it stands");
+	out_done(&o);
+}
+
+static void test_buffer(void)
+{
+	struct out o = {};
+	bool good = true;
+
+	for (int i = 0; i < 100000; i++)
+		out_char(&o, (char)('a' + i % 26));
+	for (size_t i = 0; i < o.len; i++)
+		good &= o.buf[i] == (char)('a' + i % 26);
+	ok(good && o.len == 100000 && o.size >= o.len, "a buffer grows");
+	o.len = 0;
+	out_str(&o, "ab");
+	out_pad(&o, 0, 4);
+	out_pad(&o, 0, 3);
+	out_pad(&o, 3, 4);
+	ok(same(&o, "ab     "), "padding is added up to a width");
+	ok(!out_room(&o, SIZE_MAX) && !out_grow(&o, SIZE_MAX / 2),
+		"no room is no overflow");
+	out_done(&o);
+	ok(!o.buf && !o.len && !o.size, "a buffer is empty when it is done");
+}
+
+/* --- the whole line ---------------------------------------------------------------------- */
+
+static const struct type_code codes[] = { { 0, "cudaSuccess", 11 },
+	{ 2, "cudaErrorMemoryAllocation", 25 },
+	{ 35, "cudaErrorInsufficientDriver", 27 } };
+static const struct type_codes error_codes = { codes, ARRAY_SIZE(codes) };
+static const struct preset_arg malloc_args[] = {
+	{ .name = "devPtr",
+		.value = { PRESET_POINTER, 8, false, NULL },
+		.place = { PRESET_REG, 0, 1, false } },
+	{ .name = "size",
+		.value = { PRESET_INT, 8, false, NULL },
+		.place = { PRESET_REG, 1, 1, false } },
+};
+static const struct type_codes *const malloc_codes[2];
+static const struct func_types malloc_types = { .has_args = true,
+	.has_ret = true,
+	.ret = { PRESET_INT, 4, true, NULL },
+	.ret_codes = &error_codes,
+	.args = malloc_args,
+	.arg_codes = malloc_codes,
+	.arg_cnt = 2 };
+
+#define CALL_WORDS \
+	"\"group\":\"cuda\",\"function\":\"cudaMalloc\",\"pid\":28501,\"tid\":28502,\"comm\":\"python3\","
+#define CALL_ARGS "\"args\":{\"devPtr\":\"0x7fff13573ae4\",\"size\":1048576}"
+#define CALL_END \
+	"\"ret\":35,\"ret_name\":\"cudaErrorInsufficientDriver\",\"duration_ns\":147000,\"slow\":false,\"failed\":true,"
+
+static struct call malloc_call(void)
+{
+	static const uint64_t regs[8] = { 0x7fff13573ae4, 1048576, 1, 0, 0x7f0c5a200000,
+		6 };
+
+	return (struct call) { .group = "cuda",
+		.function = "cudaMalloc",
+		.fn = 17,
+		.pid = 28501,
+		.tid = 28502,
+		.comm = "python3",
+		.start_ns = 14139233523853,
+		.start_realtime_ns = 1795237831521573649,
+		.duration_ns = 147000,
+		.types = &malloc_types,
+		.args = { .reg = regs },
+		.result = 0xdeadbeef00000023,
+		.has_args = true,
+		.has_result = true,
+		.timed = true,
+		.failed = true };
+}
+
+static void test_forms(void)
+{
+	struct call c = malloc_call();
+	struct out o = {};
+
+	call_json(&o, &c, CALL_WHOLE);
+	ok(same(&o,
+		   "{\"type\":\"call\",\"ts_ns\":14139233523853,\"time\":\"2026-11-21T05:10:31.521573649Z\"," CALL_WORDS
+			   CALL_ARGS "," CALL_END "\"cookie\":17}"),
+		"a call");
+	call_json(&o, &c, CALL_ENTRY);
+	ok(same(&o,
+		   "{\"type\":\"entry\",\"ts_ns\":14139233523853,\"time\":\"2026-11-21T05:10:31.521573649Z\"," CALL_WORDS
+			   CALL_ARGS ",\"cookie\":17}"),
+		"an entry has nothing of the end");
+	call_json(&o, &c, CALL_EXIT);
+	ok(same(&o,
+		   "{\"type\":\"exit\",\"ts_ns\":14139233670853,\"time\":\"2026-11-21T05:10:31.521720649Z\"," CALL_WORDS
+			   CALL_ARGS "," CALL_END "\"cookie\":17}"),
+		"an exit has its own time");
+	c.timed = c.has_result = c.has_args = c.failed = false;
+	c.slow = true;
+	call_json(&o, &c, CALL_EXIT);
+	ok(same(&o,
+		   "{\"type\":\"exit\",\"ts_ns\":14139233523853,\"time\":\"2026-11-21T05:10:31.521573649Z\"," CALL_WORDS
+		   "\"args\":null,\"ret\":null,\"ret_name\":null,\"duration_ns\":null,"
+		   "\"slow\":true,\"failed\":false,\"cookie\":17}"),
+		"what is not known is null");
+	call_args_text(&o, &c);
+	call_result_text(&o, &c);
+	ok(same(&o, "??"), "and a question mark");
+	out_done(&o);
+}
+
+/* A structure of two words, the last of which are the 20th and 21st of the stack. */
+static void test_places(void)
+{
+	static const uint64_t stack[TYPES_STACK_WORDS + 1] = { [18] = 18, 19, 20 };
+	struct preset_arg arg = { .name = "s",
+		.value = { PRESET_STRUCT, 16, false, NULL },
+		.place = { PRESET_STACK, 18, 2, false } };
+	static const struct type_codes *const no_codes[1];
+	const struct func_types types = {
+		.has_args = true, .args = &arg, .arg_codes = no_codes, .arg_cnt = 1
+	};
+	struct call c = malloc_call();
+	struct out o = {};
+
+	c.types = &types;
+	c.args.stack = stack;
+	call_args_text(&o, &c);
+	ok(same(&o, "s={0x12,0x13}"), "the last words of the stack that are kept");
+	arg.place.index = 19;
+	call_args_text(&o, &c);
+	ok(same(&o, "s=?"), "a structure that is not kept whole is not seen");
+	/* Never written so, but by another's text in a group's map. */
+	arg.place.index = 18;
+	arg.value.size = 24;
+	call_args_text(&o, &c);
+	ok(same(&o, "s=?"), "nor is one that is larger than its place");
+	c.args.stack = NULL;
+	call_args_json(&o, &c);
+	ok(same(&o, "{\"s\":null}"), "nor anything of a stack that was not kept");
+	out_done(&o);
+}
+
+/* Printed for the reader: nothing depends on it, as the machine may be busy. */
+static void time_lines(const char *what, const struct func_types *types)
+{
+	struct call c = malloc_call();
+	struct out o = {};
+	uint64_t start_ns, ns, best_ns = UINT64_MAX;
+	const int cnt = 500;
+	size_t bytes = 0;
+
+	c.types = types;
+	for (int round = 0; round < 400; round++) {
+		start_ns = clock_ns(CLOCK_MONOTONIC);
+		for (int i = 0; i < cnt; i++) {
+			c.start_ns += 1000;
+			c.start_realtime_ns += 1000;
+			c.duration_ns = 147000 + (uint64_t)i % 1000;
+			if (o.len > 1 << 16)
+				o.len = 0;
+			bytes = o.len;
+			call_json(&o, &c, CALL_WHOLE);
+			bytes = o.len - bytes;
+		}
+		ns = clock_ns(CLOCK_MONOTONIC) - start_ns;
+		best_ns = ns < best_ns ? ns : best_ns;
+	}
+	printf("# a line of %zu bytes, %s: %.0f ns\n", bytes, what,
+		(double)best_ns / cnt);
+	out_done(&o);
+}
+
+int main(void)
+{
+	test_numbers();
+	test_times();
+	test_names();
+	test_bytes();
+	test_buffer();
+	test_forms();
+	test_places();
+	time_lines("two arguments with types", &malloc_types);
+	time_lines("six registers", NULL);
+	return tap_done();
+}
