@@ -103,11 +103,13 @@ static int read_description(struct group *g, struct err *err)
 	g->text = calloc(pieces + 1, FSN_TEXT_LEN);
 	if (!g->funcs || !g->libs || !g->text)
 		return err_sys(err, -ENOMEM, "cannot read group '%s'", g->name);
-	code = map_read(g->fd[MAPID_FUNCS], 0, g->meta.fn_cnt, sizeof(*g->funcs), g->funcs);
+	code = map_read_fixed(
+		g->fd[MAPID_FUNCS], 0, g->meta.fn_cnt, sizeof(*g->funcs), g->funcs);
 	if (!code)
-		code = map_read(g->fd[MAPID_LIBS], 0, g->meta.lib_cnt, sizeof(*g->libs), g->libs);
+		code = map_read_fixed(
+			g->fd[MAPID_LIBS], 0, g->meta.lib_cnt, sizeof(*g->libs), g->libs);
 	if (!code)
-		code = map_read(g->fd[MAPID_TEXT], 0, pieces, FSN_TEXT_LEN, g->text);
+		code = map_read_fixed(g->fd[MAPID_TEXT], 0, pieces, FSN_TEXT_LEN, g->text);
 	if (code)
 		return err_sys(err, code, "cannot read group '%s'", g->name);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -98,7 +99,51 @@ bool map_is_counter(enum map_id id)
 	}
 }
 
+/*
+ * Reads a mappable array where it lies: no call for each element. A descriptor that is only
+ * for reading can't be mapped: mmap(2) takes VM_SHARED away from it, bpf_map_mmap() wants it.
+ */
+static int read_mapped(int fd, uint32_t first, uint32_t cnt, size_t size, uint64_t *buf)
+{
+	size_t page = sysconf(_SC_PAGESIZE), begin = first * size, end = begin + cnt * size;
+	size_t from = begin / page * page;
+	uint64_t *words;
+	char *addr;
+
+	addr = mmap(NULL, end - from, PROT_READ, MAP_SHARED, fd, (off_t)from);
+	if (addr == MAP_FAILED)
+		return -errno;
+	words = (uint64_t *)(addr + (begin - from));
+	for (size_t i = 0; i < cnt * size / sizeof(*words); i++)
+		buf[i] = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+	munmap(addr, end - from);
+	return 0;
+}
+
 int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
+{
+	uint32_t last = first + cnt - 1;
+
+	if (!cnt)
+		return 0;
+	/* The last page that is mapped may be longer than the map. */
+	if (bpf_map_lookup_elem(fd, &last, buf))
+		return -errno;
+	if (!read_mapped(fd, first, cnt, size, buf))
+		return 0;
+	/* Not a batch: it copies words in halves, see map_read_fixed(). */
+	for (uint32_t i = 0, key = first; i < cnt; i++, key++)
+		if (bpf_map_lookup_elem(fd, &key, (char *)buf + i * size))
+			return -errno;
+	return 0;
+}
+
+/*
+ * A batch has each value 4 bytes from where words are aligned (behind its key, in
+ * generic_map_lookup_batch(), kernel/bpf/syscall.c), and copies that come in bytes there
+ * (rep movsb, on processors with FSRM) see words half old, half new.
+ */
+int map_read_fixed(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 {
 	_cleanup_free_ uint32_t *keys = malloc(cnt * sizeof(*keys) + 1);
 	uint32_t from, next, done = 0, n;

@@ -152,7 +152,7 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 
 	if (!base)
 		return -ENOMEM;
-	code = map_read(base_fd(g, index), 0, g->meta.fn_cnt, sizeof(*base), base);
+	code = map_read_fixed(base_fd(g, index), 0, g->meta.fn_cnt, sizeof(*base), base);
 	for (uint32_t i = 0; !code && i < g->meta.fn_cnt; i++) {
 		struct stats_func *f = &s->funcs[i];
 
@@ -321,8 +321,8 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
 	code = group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = base ? map_read(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0, g->meta.fn_cnt,
-			      sizeof(*base), base) :
+	code = base ? map_read_fixed(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0,
+			      g->meta.fn_cnt, sizeof(*base), base) :
 		      -ENOMEM;
 	if (!code)
 		code = counters_read(g, &c);
