@@ -359,6 +359,7 @@ static int begin(struct run *r, struct err *err)
 	size_t funcs;
 	int code;
 
+	r->sink.trailer = o->format->trailer;
 	/* It may wait for a reader: not with the groups' lock held. */
 	code = sink_open(o->output, &r->sink, err);
 	if (!code)
@@ -375,7 +376,6 @@ static int begin(struct run *r, struct err *err)
 	funcs = stream_func_cnt(r->stream);
 	cmd_note(o->g, "watching %zu function%s of %zu group%s", funcs, funcs == 1 ? "" : "s",
 		r->groups.cnt, r->groups.cnt == 1 ? "" : "s");
-	r->sink.trailer = o->format->trailer;
 	r->sink.give_up = give_up;
 	r->page.out = &r->sink.out;
 	r->page.color = !o->output && text_color(o->g);

@@ -272,6 +272,47 @@ assert_nested() {
 	fsn detach g
 }
 
+@test "streams in one redirection with others: every line is there" {
+	attach_fix fix_add
+	: >"$OUT"
+	# Their standard errors are the file, too, and so is what the shell says meanwhile.
+	start_bg s bash -c 'exec >"$1" 2>&1
+		"$0" stream g --json -n 720 & "$0" stream g -n 720 &
+		for _ in {1..9}; do read -r line; echo "said $line"; done
+		wait' "$FUNCSNOOP" "$OUT"
+	poll_until eval '[[ $(grep -c watching "$OUT") == 2 ]]'
+	local i
+	for i in {1..9}; do
+		capture "$FIX/call" --comm caller add 80
+		tell s "$i"
+		poll_until eval 'grep -q "^said $i" "$OUT"'
+	done
+	wait_bg s
+	assert_eq "$(tr -dc '\0' <"$OUT" | wc -c)" 0 "holes"
+	assert_eq "$(grep -c watching "$OUT")" 2 "notes"
+	assert_eq "$(grep -c '^said [1-9]$' "$OUT")" 9 "lines of others"
+	assert_eq "$(grep '^{"type"' "$OUT" | jq -c .type | sort | uniq -c | tr -s ' ')" ' 720 "call"'
+	assert_eq "$(grep -cE '^[0-9:.]+ caller +[0-9]+/[0-9]+ fix_add\(.*\) = .*>$' "$OUT")" 720 "lines of text"
+	fsn detach g
+}
+
+@test "-o: a file that others write to or empty gets its lines at the end" {
+	attach_fix fix_add
+	start_stream s g --json -o "$OUT"
+	capture "$FIX/call" add 3
+	poll_until eval '[[ $(grep -c fix_add "$OUT") == 3 ]]'
+	echo '"theirs"' >>"$OUT"
+	capture "$FIX/call" add 3
+	poll_until eval '[[ $(grep -c fix_add "$OUT") == 6 ]]'
+	assert_eq "$(jq -r '.function? // .' "$OUT" | uniq -c | tr -s ' ' | paste -sd,)" \
+		" 3 fix_add, 1 theirs, 3 fix_add"
+	: >"$OUT"
+	capture "$FIX/call" add 2
+	stop_stream s
+	assert_eq "$(jq -s length "$OUT")" 2
+	fsn detach g
+}
+
 # --- ends ---------------------------------------------------------------------------------
 
 @test "a reader that has enough ends the stream: status 0, and nothing is said" {

@@ -11,10 +11,14 @@
 #include "base/util.h"
 #include "show/sink.h"
 
-/* Arguments are for the owner's eyes, as the maps that they come from. */
+/*
+ * Arguments are for the owner's eyes, as the maps that they come from. Lines go to the end,
+ * wherever that is by then: a file may be emptied by others meanwhile.
+ */
 static int open_file(const char *path, struct sink *s, struct err *err)
 {
-	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
+	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY |
+		(s->trailer ? 0 : O_APPEND);
 
 	s->fd = open(path, flags | O_EXCL, 0600);
 	if (s->fd >= 0)
@@ -39,18 +43,15 @@ int sink_open(const char *path, struct sink *s, struct err *err)
 		return code;
 	if (fstat(s->fd, &st))
 		return err_sys(err, -errno, "cannot write '%s'", s->name);
-	s->seekable = S_ISREG(st.st_mode) && !(fcntl(s->fd, F_GETFL) & O_APPEND);
+	s->regular = s->owned && S_ISREG(st.st_mode);
 	return 0;
 }
 
 int sink_begin(struct sink *s, struct err *err)
 {
 	s->created = NULL;
-	if (!s->seekable)
-		return 0;
-	if (s->owned && ftruncate(s->fd, 0))
+	if (s->regular && ftruncate(s->fd, 0))
 		return err_sys(err, -errno, "cannot write '%s'", s->name);
-	s->at = lseek(s->fd, 0, SEEK_CUR);
 	return 0;
 }
 
@@ -95,19 +96,17 @@ static int write_all(const struct sink *s, const char *buf, size_t len, size_t *
 	return 0;
 }
 
-/* What is written in one go, the trailer behind it. A write that fails is undone. */
-static int write_file(struct sink *s)
+/* A document, its trailer behind it in one go. A write that fails is undone. */
+static int write_document(struct sink *s)
 {
-	size_t body = s->out.len, tail = s->trailer ? strlen(s->trailer) : 0, done;
+	size_t body = s->out.len, tail = strlen(s->trailer), done;
 	int code;
 
-	if (tail)
-		out_str(&s->out, s->trailer);
+	out_str(&s->out, s->trailer);
 	code = write_all(s, s->out.buf, s->out.len, &done);
 	s->out.len = body;
 	if (!code) {
 		s->at += body;
-		/* Others may have the same file open: the position is theirs, too. */
 		return lseek(s->fd, s->at, SEEK_SET) < 0 ? -errno : 0;
 	}
 	/* A document that has not begun does not end. */
@@ -127,10 +126,11 @@ static void cut_file(const struct sink *s, size_t len)
 	struct stat st;
 
 	if (len && !fstat(s->fd, &st) && S_ISREG(st.st_mode) && st.st_size == end &&
-		ftruncate(s->fd, end - (off_t)len))
-		return;
+		!ftruncate(s->fd, end - (off_t)len))
+		lseek(s->fd, end - (off_t)len, SEEK_SET);
 }
 
+/* Others may write to what is open, too: at the end, as everybody does. */
 static int write_pieces(struct sink *s)
 {
 	const char *buf = s->out.buf;
@@ -154,7 +154,7 @@ int sink_flush(struct sink *s, struct err *err)
 		return err_sys(err, -ENOMEM, "cannot write '%s'", s->name);
 	if (!s->out.len)
 		return 0;
-	code = s->seekable ? write_file(s) : write_pieces(s);
+	code = s->regular && s->trailer ? write_document(s) : write_pieces(s);
 	s->bytes += s->out.len;
 	s->out.len = 0;
 	return code ? err_sys(err, code, "cannot write '%s'", s->name) : 0;

@@ -15,11 +15,14 @@ struct sink {
 	const char *name;    /* for messages */
 	int fd;
 	bool owned;          /* fd is to be closed */
-	bool seekable;       /* a file: what went wrong can be cut off */
+	bool regular;        /* fd is a file of its own, not one that others write, too */
 	const char *created; /* the file that sink_open() made, until sink_begin() */
-	off_t at;            /* of a file: where the next line goes */
+	off_t at;            /* of a document: where the next line goes */
 	uint64_t bytes;      /* written */
-	/* A file ends with this after each write, and the next one takes its place. */
+	/*
+	 * Ends a document; set before sink_open(), or NULL. A file of its own ends with it
+	 * after each write, and the next one takes its place.
+	 */
 	const char *trailer;
 	/* Whether to give up a write that waits: a pipe that nobody reads, a stopped terminal. */
 	bool (*give_up)(void);
