@@ -54,6 +54,31 @@ print([r["function"] for r in rows])' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMP
 	fsn detach n
 }
 
+@test "CSV: what a spreadsheet would run as a formula is text for it, a number stays one" {
+	need_bpf
+	cat >"$BATS_TEST_TMPDIR/n.json" <<-END
+	{ "n_sym": {
+	    "=cmd|' /C calc'!A1": { "symbol": "fix_fail", "ret": "int" },
+	    "@sum": "fix_add", "+1+1": "fix_nested", "-2+3": "fix_sleep_us" },
+	  "lib": "$LIB" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/n.json" --slow 1ns
+	capture "$FIX/call" --comm "=1+1" --arg -5 fail 1
+	fsn stats n --format csv --all --sort name
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, 'NR > 1 { print $3 }')" \
+		"\"'+1+1\"
+\"'-2+3\"
+\"'=cmd|' /C calc'!A1\"
+\"'@sum\""
+	fsn stats n --format csv --by process
+	assert_output_match ",\"'=1\\+1\","
+	fsn stats n --format csv --slow
+	assert_output_match ",\"'=1\\+1\",.*,-5,\"'=cmd"
+	fsn stats n --json
+	assert_json '.[0].functions[0].name' "=cmd|' /C calc'!A1"
+	fsn detach n
+}
+
 @test "promtool takes the Prometheus format, and finds nothing to remark" {
 	need_tool promtool
 	attach_named

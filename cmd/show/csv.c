@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Comma-separated values by RFC 4180: plain numbers, a header, lines that end in CR LF.
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "show/stats_grid.h"
 #include "show/stats_report.h"
+
+/* What a spreadsheet would work out: names and arguments are others' words. */
+static bool is_formula(const char *text)
+{
+	char *end;
+
+	if (!*text || !strchr("=+-@", *text))
+		return false;
+	if (!isdigit((unsigned char)text[1]))
+		return true;
+	strtod(text, &end);
+	return *end;
+}
 
 /* A path may be of any bytes, and a table of values ends on terminals, too. */
 void csv_field(FILE *f, const char *raw)
 {
 	_cleanup_free_ char *safe = text_escape(raw);
 	const char *text = safe ? safe : "";
+	bool formula = is_formula(text);
 
-	if (!text[strcspn(text, ",\"\r\n")]) {
+	if (!formula && !text[strcspn(text, ",\"\r\n")]) {
 		fputs(text, f);
 		return;
 	}
-	fputc('"', f);
+	/* Quotes alone don't make a text of it, an apostrophe before it does. */
+	fputs(formula ? "\"'" : "\"", f);
 	for (; *text; text++) {
 		if (*text == '"')
 			fputc('"', f);
