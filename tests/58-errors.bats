@@ -405,6 +405,39 @@ as_nobody() { # ARG...
 }
 
 # bats test_tags=bpf
+@test "without /proc each command that needs it names that cause" {
+	need_bpf
+	need_no_sanitizer
+	fsn attach g fix_add --lib "$LIB"
+	local args bare=(unshare --mount --propagation private bash -c
+		'mount -t tmpfs t /proc && exec "$@"' bash "$FUNCSNOOP")
+	while read -r args; do
+		# shellcheck disable=SC2086	# several words
+		capture -s 1 "${bare[@]}" $args
+		assert_stderr_match ": /proc is not mounted$"
+		refute_stderr_match "^hint:"
+	done <<-END
+		attach h fix_add --lib $LIB
+		attach h fix_add --lib $LIB --link perf
+		attach h fix_add --lib $LIB --pid 1
+		attach h fix_add --lib libnosuch
+		list functions g
+		list inflight g
+		stats g
+		stream g -d 0.1
+		set g --slow 1ms
+		reset g
+	END
+	capture "${bare[@]}" list
+	assert_output_match "cannot open group 'g': /proc is not mounted"
+	capture "${bare[@]}" feature
+	refute_output_match "No such file"
+	refute_output_match "CAP_BPF +no"
+	capture "${bare[@]}" detach g
+	fsn list --json
+	assert_json length 0
+}
+
 @test "without privilege attach says what is needed, and leaves nothing" {
 	need_bpf
 	need_tool setpriv

@@ -20,6 +20,8 @@ const char *err_text(int code)
 
 	if (n == KERNEL_ENOTSUPP)
 		return "Operation not supported by the kernel (524)";
+	if (n == ERR_NO_PROC)
+		return "/proc is not mounted";
 	if (n >= __LIBBPF_ERRNO__START) {
 		libbpf_strerror(-n, buf, sizeof(buf));
 		return buf;

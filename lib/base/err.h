@@ -6,6 +6,9 @@
 #define ERR_MSG_LEN  1024
 #define ERR_HINT_LEN 512
 
+/* A code of its own, beside errno's and libbpf's: what is looked for is below /proc. */
+#define ERR_NO_PROC 600
+
 struct err {
 	int code;                /* negative errno, 0 while nothing has failed */
 	char msg[ERR_MSG_LEN];   /* "what: cause", lower case, no full stop */

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "kernel/link.h"
 #include "proc/caps.h"
+#include "proc/proc.h"
 
 #define LINK_INFO_UPROBE_MULTI 12 /* BPF_LINK_TYPE_UPROBE_MULTI */
 
@@ -179,7 +180,7 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 	self_path(path, sizeof(path), probes->file_fd);
 	fd = link_create(&attr);
 	if (fd < 0)
-		return err_sys(err, fd, "cannot attach %zu probes", probes->cnt);
+		return err_sys(err, proc_cause(fd), "cannot attach %zu probes", probes->cnt);
 	*ret_fd = fd;
 	return 0;
 }
@@ -202,7 +203,7 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 	event = syscall(__NR_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
 		PERF_FLAG_FD_CLOEXEC);
 	if (event < 0) {
-		code = err_sys(err, -errno, "cannot make a probe at offset %#lx",
+		code = err_sys(err, proc_cause(-errno), "cannot make a probe at offset %#lx",
 			probes->offsets[i]);
 		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
 	}

@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 
 #include "pins/bpffs.h"
+#include "proc/proc.h"
 
 #define FOLDER       "funcsnoop"
 #define LOCK_WAIT_MS 5000
@@ -403,7 +404,7 @@ int bpffs_pin(int dir_fd, const char *name, int fd, struct err *err)
 
 	pin_path(path, sizeof(path), dir_fd, name);
 	if (bpf_obj_pin(fd, path))
-		return err_sys(err, -errno, "cannot pin '%s'", name);
+		return err_sys(err, proc_cause(-errno), "cannot pin '%s'", name);
 	return 0;
 }
 
@@ -421,5 +422,5 @@ int bpffs_get(int dir_fd, const char *name, unsigned int flags)
 		return -ELOOP;
 	pin_path(path, sizeof(path), dir_fd, name);
 	fd = bpf_obj_get_opts(path, &opts);
-	return fd < 0 ? -errno : fd;
+	return fd < 0 ? proc_cause(-errno) : fd;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Capabilities of this process, by name.
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "proc/caps.h"
@@ -29,15 +29,13 @@ bool caps_in_user_namespace(void)
 
 uint64_t caps_effective(void)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
-	uint64_t caps = 0;
-	char line[256];
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+	uint64_t caps;
 
-	if (caps_in_user_namespace())
+	if (caps_in_user_namespace() || syscall(SYS_capget, &header, data))
 		return 0;
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %" SCNx64, &caps) == 1)
-			break;
+	caps = (uint64_t)data[1].effective << 32 | data[0].effective;
 	return (caps & CAPS_BIT(CAP_SYS_ADMIN)) ? caps | CAPS_ATTACH : caps;
 }
 

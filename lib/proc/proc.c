@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "proc/caps.h"
 #include "proc/proc.h"
@@ -22,6 +23,11 @@
 #ifndef BTRFS_SUPER_MAGIC
 #define BTRFS_SUPER_MAGIC 0x9123683E
 #endif
+
+int proc_cause(int code)
+{
+	return code == -ENOENT && access("/proc/self", F_OK) ? -ERR_NO_PROC : code;
+}
 
 /* Undoes "\012", the only escape in maps (fs/proc/task_mmu.c), and " (deleted)". */
 static void path_tidy(struct proc_map *m)
@@ -113,7 +119,7 @@ static int reopen_regular(int path_fd, const char *shown, struct err *err)
 		return err_set(err, -EINVAL, "'%s' is not a regular file", shown);
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
 	fd = open(self, OPEN_FLAGS);
-	return fd < 0 ? err_sys(err, -errno, "cannot open '%s'", shown) : fd;
+	return fd < 0 ? err_sys(err, proc_cause(-errno), "cannot open '%s'", shown) : fd;
 }
 
 /* Whether a process's memory begins with the bytes that the file begins with. */
@@ -166,13 +172,15 @@ int proc_maps_read(
 	char path[PATH_MAX];
 	struct proc_map m;
 	size_t cap = 0;
+	int code;
 
 	snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
 	file = fopen(path, "re");
-	if (!file && errno == ENOENT)
+	code = file ? 0 : proc_cause(-errno);
+	if (code == -ENOENT)
 		return err_set(err, -ESRCH, "no process %d", pid);
-	if (!file)
-		return err_sys(err, -errno, "cannot see mappings of process %d", pid);
+	if (code)
+		return err_sys(err, code, "cannot see mappings of process %d", pid);
 	while (getline(&line, &cap, file) > 0) {
 		if (line_parse(line, &m) && map_add(&maps, &m))
 			return err_sys(
@@ -201,7 +209,7 @@ int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *e
 	size_t cnt = 0;
 
 	if (!dir)
-		return err_sys(err, -errno, "cannot read '%s'", proc);
+		return err_sys(err, proc_cause(-errno), "cannot read '%s'", proc);
 	while ((entry = readdir(dir))) {
 		char *end;
 		long pid;
@@ -218,6 +226,9 @@ int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *e
 		pids = grown;
 		pids[cnt++] = pid;
 	}
+	/* This process would be there. */
+	if (!cnt && proc_cause(-ENOENT) != -ENOENT)
+		return err_sys(err, -ERR_NO_PROC, "cannot list processes");
 	if (cnt)
 		qsort(pids, cnt, sizeof(*pids), compare_pids);
 	*ret_pids = TAKE_PTR(pids);
@@ -257,11 +268,12 @@ int proc_open_root(const char *proc, pid_t pid, struct err *err)
 
 	snprintf(path, sizeof(path), "%s/%d/root", proc, pid);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return err_set(err, -ESRCH, "no process %d", pid);
 	if (fd >= 0)
 		return fd;
-	fd = err_sys(err, -errno, "cannot enter the root of process %d", pid);
+	fd = proc_cause(-errno);
+	if (fd == -ENOENT)
+		return err_set(err, -ESRCH, "no process %d", pid);
+	err_sys(err, fd, "cannot enter the root of process %d", pid);
 	return caps_hint(fd, CAPS_BIT(CAP_SYS_PTRACE), err);
 }
 

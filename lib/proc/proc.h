@@ -11,6 +11,12 @@
 #include "base/err.h"
 #include "base/util.h"
 
+/*
+ * Why a path below /proc could not be opened, by the code that this gave: -ENOENT, or
+ * -ERR_NO_PROC where nothing is found there.
+ */
+int proc_cause(int code);
+
 /* A file that a process maps: the mappings of one file are one entry. */
 struct proc_map {
 	uint64_t start, end; /* its first executable mapping, or its first mapping */
