@@ -109,7 +109,9 @@ static int set(const struct options *o)
 
 	if (groups_open(o->g, &o->group, GROUPS_CHANGE, &groups, &err))
 		return cmd_fail(o->g, &err);
-	/* A misspelt name must not leave the others half done. */
+	/* What is refused must not leave the rest half done. */
+	if (group_check_filter(groups.group[0], &o->filter, o->set_pids, &err))
+		return cmd_fail(o->g, &err);
 	for (size_t i = 0; i < o->slow_cnt; i++)
 		if (o->slow[i].func &&
 			group_check_timed(groups.group[0], o->slow[i].func, &err))

@@ -23,15 +23,22 @@ static int put(int fd, const void *key, const char *what, struct err *err)
 	return err_sys(err, -errno, "cannot filter by %s", what);
 }
 
+static int comm_key(const char *name, struct fsn_comm *ret_comm, struct err *err)
+{
+	*ret_comm = (struct fsn_comm) {};
+	if (!*name || strlen(name) >= sizeof(ret_comm->comm))
+		return err_set(err, -EINVAL, "command '%s' has not 1 to %zu bytes", name,
+			sizeof(ret_comm->comm) - 1);
+	memcpy(ret_comm->comm, name, strlen(name));
+	return 0;
+}
+
 static int put_comm(int fd, const char *name, struct err *err)
 {
-	struct fsn_comm comm = {};
+	struct fsn_comm comm;
+	int code = comm_key(name, &comm, err);
 
-	if (!*name || strlen(name) >= sizeof(comm.comm))
-		return err_set(err, -EINVAL, "command '%s' has not 1 to %zu bytes", name,
-			sizeof(comm.comm) - 1);
-	memcpy(comm.comm, name, strlen(name));
-	return put(fd, &comm, "command", err);
+	return code ? code : put(fd, &comm, "command", err);
 }
 
 static int put_cgroup(int map_fd, uint32_t i, const char *path, struct err *err)
@@ -71,4 +78,194 @@ int filter_write(const struct filter *f, const struct filter_maps *maps, uint32_
 		    (f->cpu_cnt ? FSN_FILTER_CPU : 0) |
 		    (f->cgroup_cnt ? FSN_FILTER_CGROUP : 0);
 	return 0;
+}
+
+/* --- replacing ------------------------------------------------------------------------------ */
+
+/* The keys of a map, or those that it is to have. */
+struct list {
+	int fd;
+	const char *what;
+	size_t key_bytes, cnt;
+	uint32_t flag, room;
+	char *keys;
+};
+
+struct lists {
+	struct list of[2]; /* processes, commands */
+};
+
+static void list_done(struct list *l)
+{
+	free(l->keys);
+}
+
+static void lists_done(struct lists *lists)
+{
+	list_done(&lists->of[0]);
+	list_done(&lists->of[1]);
+}
+
+static char *list_key(const struct list *l, size_t i)
+{
+	return l->keys + i * l->key_bytes;
+}
+
+static bool list_has(const struct list *l, const void *key)
+{
+	for (size_t i = 0; i < l->cnt; i++)
+		if (!memcmp(list_key(l, i), key, l->key_bytes))
+			return true;
+	return false;
+}
+
+/* What the map of @like has. */
+static int list_read(const struct list *like, struct list *ret_list, struct err *err)
+{
+	struct list l = *like;
+	const void *from = NULL;
+
+	l.cnt = 0;
+	l.keys = calloc(l.room + 1, l.key_bytes);
+	if (!l.keys)
+		return err_sys(err, -ENOMEM, "cannot filter by %s", l.what);
+	while (l.cnt < l.room && !bpf_map_get_next_key(l.fd, from, list_key(&l, l.cnt)))
+		from = list_key(&l, l.cnt++);
+	if (l.cnt < l.room && errno != ENOENT) {
+		free(l.keys);
+		return err_sys(err, -errno, "cannot read the filter by %s", l.what);
+	}
+	*ret_list = l;
+	return 0;
+}
+
+/* Adds to the map that has @old the keys that are in @l only. */
+static int list_add(const struct list *l, const struct list *old, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < l->cnt; i++)
+		if (!list_has(old, list_key(l, i)))
+			code = put(l->fd, list_key(l, i), l->what, err);
+	return code;
+}
+
+/* Takes from it the keys that are in @old only. */
+static int list_drop(const struct list *l, const struct list *old, struct err *err)
+{
+	for (size_t i = 0; i < old->cnt; i++)
+		if (!list_has(l, list_key(old, i)) &&
+			bpf_map_delete_elem(l->fd, list_key(old, i)) && errno != ENOENT)
+			return err_sys(err, -errno, "cannot filter by %s", l->what);
+	return 0;
+}
+
+/* What is in both stays throughout; the new comes first where there is room for both. */
+static int list_change(const struct list *l, const struct list *old, struct err *err)
+{
+	size_t added = 0;
+	int code;
+
+	for (size_t i = 0; i < l->cnt; i++)
+		added += !list_has(old, list_key(l, i));
+	if (old->cnt + added <= l->room) {
+		code = list_add(l, old, err);
+		return code ? code : list_drop(l, old, err);
+	}
+	code = list_drop(l, old, err);
+	return code ? code : list_add(l, old, err);
+}
+
+/* The map is @l's, or as it was. */
+static int list_write(const struct list *l, const struct list *old, struct err *err)
+{
+	int code = list_change(l, old, err);
+	struct list now;
+
+	if (code && !list_read(l, &now, NULL)) {
+		list_change(old, &now, NULL);
+		list_done(&now);
+	}
+	return code;
+}
+
+static int list_of_pids(const struct filter *f, struct list *l, struct err *err)
+{
+	*l = (struct list) { .what = "process", .key_bytes = sizeof(uint32_t),
+		.flag = FSN_FILTER_PID, .room = FSN_PIDS_MAX };
+	l->keys = calloc(f->pid_cnt + 1, l->key_bytes);
+	if (!l->keys)
+		return err_sys(err, -ENOMEM, "cannot filter by %s", l->what);
+	for (size_t i = 0; i < f->pid_cnt; i++)
+		if (!list_has(l, &f->pids[i]))
+			memcpy(list_key(l, l->cnt++), &f->pids[i], l->key_bytes);
+	return l->cnt > l->room ? err_set(err, -E2BIG, "too many filters by %s", l->what) : 0;
+}
+
+static int list_of_comms(const struct filter *f, struct list *l, struct err *err)
+{
+	struct fsn_comm comm;
+	int code;
+
+	*l = (struct list) { .what = "command", .key_bytes = sizeof(comm),
+		.flag = FSN_FILTER_COMM, .room = FSN_COMMS_MAX };
+	l->keys = calloc(f->comm_cnt + 1, l->key_bytes);
+	if (!l->keys)
+		return err_sys(err, -ENOMEM, "cannot filter by %s", l->what);
+	for (size_t i = 0; i < f->comm_cnt; i++) {
+		code = comm_key(f->comms[i], &comm, err);
+		if (code)
+			return code;
+		if (!list_has(l, &comm))
+			memcpy(list_key(l, l->cnt++), &comm, l->key_bytes);
+	}
+	return l->cnt > l->room ? err_set(err, -E2BIG, "too many filters by %s", l->what) : 0;
+}
+
+int filter_check(const struct filter *f, struct err *err)
+{
+	__cleanup(list_done) struct list pids = {}, comms = {};
+	int code = list_of_pids(f, &pids, err);
+
+	return code ? code : list_of_comms(f, &comms, err);
+}
+
+/* Lists that begin or go on are whole before they are looked up, others end before they go. */
+static int lists_replace(const struct list *lists, const struct list *old, uint32_t change,
+	uint32_t *on, struct err *err)
+{
+	uint32_t mask = 0;
+	int code = 0;
+
+	for (int i = 0; !code && i < 2; i++) {
+		if (!(change & lists[i].flag) || !lists[i].cnt)
+			continue;
+		mask |= lists[i].flag;
+		code = list_write(&lists[i], &old[i], err);
+		if (code && i && mask & lists[0].flag)
+			list_write(&old[0], &lists[0], NULL);
+	}
+	if (code)
+		return code;
+	__atomic_store_n(on, (*on & ~change) | mask, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < 2; i++) /* what stays in a map that is not looked up is no harm */
+		if (change & lists[i].flag && !lists[i].cnt)
+			list_drop(&lists[i], &old[i], NULL);
+	return 0;
+}
+
+int filter_replace(const struct filter *f, const struct filter_maps *maps, uint32_t change,
+	uint32_t *on, struct err *err)
+{
+	__cleanup(lists_done) struct lists new = {}, old = {};
+	int code;
+
+	code = list_of_pids(f, &new.of[0], err);
+	if (!code)
+		code = list_of_comms(f, &new.of[1], err);
+	new.of[0].fd = maps->pids;
+	new.of[1].fd = maps->comms;
+	for (int i = 0; !code && i < 2; i++)
+		code = list_read(&new.of[i], &old.of[i], err);
+	return code ? code : lists_replace(new.of, old.of, change, on, err);
 }

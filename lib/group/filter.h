@@ -34,4 +34,19 @@ struct filter_maps {
 int filter_write(const struct filter *f, const struct filter_maps *maps, uint32_t *ret_mask,
 	struct err *err);
 
+/*
+ * Whether the lists of processes and commands could be written: -EINVAL and -E2BIG as above,
+ * before anything has changed.
+ */
+int filter_check(const struct filter *f, struct err *err);
+
+/*
+ * Replaces the lists of @change, FSN_FILTER_PID and FSN_FILTER_COMM, while programs look them
+ * up by the switches *@on, which are set; an empty list ends its filter. Calls that pass the
+ * old and the new lists pass meanwhile. On failure all is as before, as far as the kernel
+ * lets it. Nobody else may write these maps at the time.
+ */
+int filter_replace(const struct filter *f, const struct filter_maps *maps, uint32_t change,
+	uint32_t *on, struct err *err);
+
 #endif

@@ -351,16 +351,15 @@ int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_
 
 /* --- filters -------------------------------------------------------------------------------- */
 
-static int clear_map(int fd, size_t key_size)
+int group_check_filter(const struct group *g, const struct filter *filter, bool set_pids,
+	struct err *err)
 {
-	_cleanup_free_ void *key = calloc(1, key_size);
-
-	if (!key)
-		return -ENOMEM;
-	while (!bpf_map_get_next_key(fd, NULL, key))
-		if (bpf_map_delete_elem(fd, key))
-			return -errno;
-	return 0;
+	if (set_pids && g->meta.options & FSN_OPT_LINK_PID) {
+		err_set(err, -EBUSY, "group '%s' has probes in the processes of --pid only",
+			g->name);
+		return err_hint(err, "attach it again with --replace");
+	}
+	return filter_check(filter, err);
 }
 
 int group_set_filter(const struct group *g, const struct filter *filter, bool set_pids,
@@ -370,27 +369,15 @@ int group_set_filter(const struct group *g, const struct filter *filter, bool se
 	uint32_t change = (set_pids ? FSN_FILTER_PID : 0) | (set_comms ? FSN_FILTER_COMM : 0);
 	_cleanup_mapping_ struct map_mapping map = {};
 	struct fsn_ctl *ctl;
-	uint32_t mask = 0;
-	int code;
+	int code = group_check_filter(g, filter, set_pids, err);
 
-	if (set_pids && g->meta.options & FSN_OPT_LINK_PID) {
-		err_set(err, -EBUSY, "group '%s' has probes in the processes of --pid only",
-			g->name);
-		return err_hint(err, "attach it again with --replace");
-	}
-	code = map_mmap(g->fd[MAPID_CTL], sizeof(*ctl), &map);
-	if (!code && set_pids)
-		code = clear_map(maps.pids, sizeof(uint32_t));
-	if (!code && set_comms)
-		code = clear_map(maps.comms, sizeof(struct fsn_comm));
-	if (code)
-		return err_sys(err, code, "cannot change group '%s'", g->name);
-	code = filter_write(filter, &maps, &mask, err);
 	if (code)
 		return code;
+	code = map_mmap(g->fd[MAPID_CTL], sizeof(*ctl), &map);
+	if (code)
+		return err_sys(err, code, "cannot change group '%s'", g->name);
 	ctl = map.addr;
-	__atomic_store_n(&ctl->on, (ctl->on & ~change) | mask, __ATOMIC_SEQ_CST);
-	return 0;
+	return filter_replace(filter, &maps, change, &ctl->on, err);
 }
 
 int group_lib_mappers(const struct group *g, uint32_t lib, size_t *ret_cnt, pid_t *ret_pid,

@@ -95,11 +95,14 @@ int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_
 
 /*
  * Which processes and threads' commands count from now on: each list replaces the old one,
- * and an empty one with its flag ends that filter. Between two lists calls may pass both
- * or neither. -EBUSY for processes when others have no breakpoints (attached with --pid).
- * As group_set_slow() it needs writing and the lock.
+ * and an empty one with its flag ends that filter. Calls that pass the old and the new lists
+ * count meanwhile, too. On failure nothing has changed; -EBUSY for processes when others
+ * have no breakpoints (attached with --pid). As group_set_slow() it needs writing and the
+ * lock. group_check_filter() tells beforehand what would be refused.
  */
 struct filter;
+int group_check_filter(const struct group *g, const struct filter *filter, bool set_pids,
+	struct err *err);
 int group_set_filter(const struct group *g, const struct filter *filter, bool set_pids,
 	bool set_comms, struct err *err);
 
