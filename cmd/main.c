@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "cli/cmd.h"
 #include "cli/usage.h"
+#include "pins/breaks.h"
 #include "show/json.h"
 #include "show/text.h"
 
@@ -28,6 +29,15 @@ static const struct command *find_command(const char *name)
 		if (!strcmp(commands[i]->name, name))
 			return commands[i];
 	return NULL;
+}
+
+/* Breakpoints that a killed command left, and that can't be taken away. */
+static void tell_breaks(const struct err *what, void *arg)
+{
+	const struct globals *g = arg;
+
+	if (!g->quiet)
+		cmd_show_error(g, what);
 }
 
 /* --- help, version -------------------------------------------------------------------------- */
@@ -125,6 +135,7 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_USAGE;
 	log_init(NULL);
+	breaks_init(tell_breaks, &g);
 	cmd_parse_first(&g, argc, argv, &first);
 	if (first.help) {
 		print_usage(stdout);

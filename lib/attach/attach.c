@@ -164,6 +164,8 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 	if (!code)
 		code = engine_set_filter(e, &opts->filter, err);
 	if (!code)
+		code = probes_write_down(&probes, t, dir_fd, err);
+	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	if (code)
 		return code;
@@ -244,8 +246,8 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 			*ret_report = m->report;
 		apart_free(m, sizeof(*m));
 	}
-	if (code)
-		bpffs_remove(fs, t->name, NULL, NULL, NULL);
+	if (code) /* what is still there was left by a child that was killed */
+		bpffs_remove_dead(fs, t->name, NULL);
 	return code;
 }
 

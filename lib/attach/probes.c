@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attach/probes.h"
+#include "pins/breaks.h"
 
 static struct probe_list *list_of(
 	struct probes *p, const struct target *t, uint32_t lib, enum engine_prog prog)
@@ -148,4 +149,57 @@ void probes_done(struct probes *p)
 	}
 	free(p->lists);
 	free(p->jumps);
+}
+
+/* --- written down ---------------------------------------------------------------------------- */
+
+static int compare_offsets(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* All offsets of library @lib, each once: two programs may share a place. */
+static int offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
+	uint64_t **ret_offsets, size_t *ret_cnt)
+{
+	uint64_t *offsets = calloc(probes->total + 1, sizeof(*offsets));
+	size_t cnt = 0, kept = 0;
+
+	if (!offsets)
+		return -ENOMEM;
+	for (size_t i = lib; i < probes->list_cnt; i += lib_cnt)
+		for (size_t k = 0; k < probes->lists[i].probes.cnt; k++)
+			offsets[cnt++] = probes->lists[i].offsets[k];
+	qsort(offsets, cnt, sizeof(*offsets), compare_offsets);
+	for (size_t i = 0; i < cnt; i++)
+		if (!kept || offsets[kept - 1] != offsets[i])
+			offsets[kept++] = offsets[i];
+	*ret_offsets = offsets;
+	*ret_cnt = kept;
+	return 0;
+}
+
+int probes_write_down(const struct probes *p, const struct target *t, int dir_fd,
+	struct err *err)
+{
+	_cleanup_free_ struct breaks_file *files = calloc(t->lib_cnt + 1, sizeof(*files));
+	int code = files ? 0 : err_sys(err, -ENOMEM, "cannot write down the probes");
+
+	for (size_t i = 0; !code && i < t->lib_cnt; i++) {
+		const struct elf_info *info = elf_file_info(t->libs[i]->elf);
+		uint64_t *offsets = NULL;
+		size_t cnt = 0;
+
+		if (offsets_of(p, i, t->lib_cnt, &offsets, &cnt))
+			code = err_sys(err, -ENOMEM, "cannot write down the probes");
+		files[i] = (struct breaks_file) { info->dev, info->ino, info->size,
+			info->ctime_ns, info->overlay, t->libs[i]->path, offsets, cnt };
+	}
+	if (!code)
+		code = breaks_write(files, t->lib_cnt, dir_fd, err);
+	for (size_t i = 0; files && i < t->lib_cnt; i++)
+		free((void *)files[i].offsets);
+	return code;
 }

@@ -30,4 +30,8 @@ int probes_new(const struct target *t, enum link_mode mode, struct probes *ret_p
 	struct err *err);
 void probes_done(struct probes *p);
 
+/* Pins in the folder @dir_fd where the probes go: pins/breaks.h. Before the first link. */
+_must_check_ int probes_write_down(const struct probes *p, const struct target *t, int dir_fd,
+	struct err *err);
+
 #endif

@@ -4,7 +4,8 @@
 // A process that dies while the kernel puts its link's probes into running processes, or takes
 // them away, leaves breakpoints there: the kernel changes no page for one that has a deadly
 // signal ("failed to unregister, leaking uprobe", kernel/events/uprobes.c). They count nothing
-// and break nothing, but each costs its process a trap at every call until it ends.
+// and break nothing, but each costs its process a trap at every call until it ends, or until
+// breaks_heal(): whoever kills this process, too, by its cgroup, leaves it to the next command.
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

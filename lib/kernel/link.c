@@ -188,7 +188,8 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
 	pid_t pid, int *ret_fd, struct err *err)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = probes->cookies[i]);
+	LIBBPF_OPTS(bpf_link_create_opts, opts,
+		.perf_event.bpf_cookie = probes->cookies ? probes->cookies[i] : 0);
 	struct perf_event_attr attr = { .size = sizeof(attr), .config = is_return };
 	_cleanup_close_ int event = -1;
 	int type = perf_type(), fd, code;
@@ -213,6 +214,21 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 			probes->offsets[i]);
 	*ret_fd = fd;
 	return 0;
+}
+
+int link_pass(const struct link_probes *probes)
+{
+	bool multi = !link_mode_probe(LINK_MULTI);
+	_cleanup_close_ int prog = load_trivial(multi ? LINK_TYPE_UPROBE_MULTI : 0);
+	int fd = -1, code = prog < 0 ? prog : 0;
+
+	for (size_t i = 0; !code && i < (multi ? 1 : probes->cnt); i++) {
+		code = multi ? link_multi(prog, LINK_TYPE_UPROBE_MULTI, false, probes, 0, &fd,
+				       NULL)
+			     : link_perf(prog, false, probes, i, 0, &fd, NULL);
+		fd = close_fd(fd);
+	}
+	return code;
 }
 
 /* As in struct bpf_link_info: uprobe_multi, since 6.8. */

@@ -62,6 +62,13 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
 	pid_t pid, int *ret_fd, struct err *err);
 
+/*
+ * Attaches a program that does nothing to all of @probes (whose cookies may be NULL), for all
+ * processes, and detaches it: breakpoints that nobody owns go with it. -errno. To be run
+ * apart (apart.h).
+ */
+int link_pass(const struct link_probes *probes);
+
 struct link_info {
 	uint32_t id, prog_id;
 	uint32_t probes; /* of a link for many; 0: of one, or the kernel doesn't tell (to 6.7) */

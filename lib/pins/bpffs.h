@@ -40,7 +40,7 @@ void bpffs_close(struct bpffs *fs);
 
 /*
  * Takes the writers' lock; waits up to 5 s and then fails with -EBUSY, naming the holder.
- * What a killed writer has left half-made is removed. Held until bpffs_unlock() or
+ * What a killed writer has left half-made is removed, breakpoints included. Held until bpffs_unlock() or
  * bpffs_close().
  */
 int bpffs_lock(struct bpffs *fs, struct err *err);
@@ -95,6 +95,12 @@ typedef void (*bpffs_progress_fn)(size_t done, size_t total, void *arg);
  */
 int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress, void *arg,
 	struct err *err);
+
+/*
+ * The same for what a killed writer left: breakpoints that it left in processes go, too
+ * (breaks.h). -EPERM where the caller may not do that, and all stays.
+ */
+int bpffs_remove_dead(struct bpffs *fs, const char *name, struct err *err);
 
 /* Pins the BPF object @fd as @name in the directory @dir_fd. */
 int bpffs_pin(int dir_fd, const char *name, int fd, struct err *err);

@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 
 #include "pins/bpffs.h"
+#include "pins/breaks.h"
 #include "pins/links_close.h"
 
 #define POLL_MS     2
@@ -179,13 +180,31 @@ static void removal_done(struct removal *r)
 	idlist_done(&r->maps);
 }
 
-int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress, void *arg,
-	struct err *err)
+/* Who closes links may be killed, and then leaves breakpoints, as the @dead that came before. */
+static int remove_links(int dir_fd, bool dead, struct removal *r, bpffs_progress_fn progress,
+	void *arg)
+{
+	int code = -EINTR;
+
+	for (int i = 0; code == -EINTR && i < TRIES; i++) {
+		code = unpin_links(dir_fd, r, progress, arg);
+		dead |= code == -EINTR;
+	}
+	if (code || !dead)
+		return code;
+	code = -EINTR;
+	for (int i = 0; code == -EINTR && i < TRIES; i++)
+		code = breaks_heal(dir_fd);
+	return code;
+}
+
+static int remove_stage(struct bpffs *fs, const char *name, bool dead,
+	bpffs_progress_fn progress, void *arg, struct err *err)
 {
 	__cleanup(removal_done) struct removal removal = {};
 	char stage[GROUP_NAME_MAX + 3];
 	_cleanup_close_ int fd = -1;
-	int code = -EINTR, held;
+	int code, held;
 
 	snprintf(stage, sizeof(stage), "%s~", name);
 	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -194,8 +213,7 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 		return 0;
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s/%s'", fs->path, stage);
-	for (int i = 0; code == -EINTR && i < TRIES; i++)
-		code = unpin_links(fd, &removal, progress, arg);
+	code = remove_links(fd, dead, &removal, progress, arg);
 	if (!code)
 		code = for_each_pin(fd, "", unpin_map_fn, &removal);
 	if (!code && unlinkat(fs->fd, stage, AT_REMOVEDIR))
@@ -211,4 +229,15 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 			removal.links.id[0]);
 	}
 	return 0;
+}
+
+int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress, void *arg,
+	struct err *err)
+{
+	return remove_stage(fs, name, false, progress, arg, err);
+}
+
+int bpffs_remove_dead(struct bpffs *fs, const char *name, struct err *err)
+{
+	return remove_stage(fs, name, true, NULL, NULL, err);
 }

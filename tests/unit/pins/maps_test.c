@@ -7,10 +7,10 @@
 
 #include <bpf/bpf.h>
 
-#include "funcsnoop.h"
-#include "maps.h"
+#include "base/util.h"
+#include "pins/maps.h"
+#include "shared/layout.h"
 #include "tap.h"
-#include "util.h"
 
 #define RECORDS  16
 #define READINGS 20000

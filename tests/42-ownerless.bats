@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Breakpoints without an owner: whoever is killed together with the process that makes or
+# closes its links leaves them behind, and the next command takes them away.
+# bats file_tags=bpf
+
+load helpers
+
+FOLDER=$FUNCSNOOP_BPFFS/funcsnoop
+PROCS=16
+ROUNDS=60
+
+setup() {
+	common_setup
+	need_bpf
+	LIB=$BATS_TEST_TMPDIR/libstdc++.so.6
+	cp "$(realpath "$(c++ -print-file-name=libstdc++.so.6)")" "$LIB"
+}
+
+# Processes that have the library and do nothing; CALLED is the pid of the last.
+start_called() {
+	LD_PRELOAD=$LIB start_bg call "$FIX/call" --wait --procs $PROCS --quiet add 1
+	wait_ready call
+	CALLED=$(sed -n 's/^child //p' "$(bg_out call)" | tail -n 1)
+}
+
+end_called() {
+	tell call
+	wait_bg call
+}
+
+# Whether no process has a breakpoint: each has the code that the file has.
+all_whole() {
+	local pid
+
+	for pid in $(sed -n 's/^child //p' "$(bg_out call)"); do
+		code_is_whole "$pid" "$LIB" >/dev/null || return
+	done
+}
+
+# The processes that NAME's command has made to do its work apart.
+apart_of() { # NAME
+	sed -n "s/^\([0-9]*\) (funcsnoop-apart) . $(bg_pid "$1") .*/\1/p" /proc/[0-9]*/stat 2>/dev/null || true
+}
+
+# All at once, as the end of a container or a cgroup does it.
+kill_all() { # NAME
+	local apart
+
+	apart=$(apart_of "$1")
+	# shellcheck disable=SC2086	# perhaps none
+	kill -KILL "$(bg_pid "$1")" $apart 2>/dev/null || true
+	wait_bg -s any "$1"
+	# shellcheck disable=SC2086
+	poll_until dead $apart
+}
+
+dead() { # PID...
+	local pid
+
+	for pid; do
+		[[ ! -e /proc/$pid ]] || return
+	done
+}
+
+# Kills an attach while it probes, until it has left breakpoints behind: not each time does.
+leave_of_attach() { # OPTION...
+	local i
+
+	for ((i = 0; i < ROUNDS; i++)); do
+		start_bg attach "$FUNCSNOOP" attach g '*' --force --lib "$LIB" "$@"
+		until [[ -n $(apart_of attach) ]] || bg_ended attach; do :; done
+		while code_is_whole "$CALLED" "$LIB" >/dev/null; do
+			! bg_ended attach || break
+		done
+		kill_all attach
+		[[ ! -d $FOLDER/g ]] && ! all_whole && return
+		fsn detach --all
+	done
+	skip "in $ROUNDS rounds no breakpoint was left"
+}
+
+# The same for a detach, once the link is out of its folder.
+leave_of_detach() { # OPTION...
+	local i
+
+	for ((i = 0; i < ROUNDS; i++)); do
+		fsn attach g '*' --force --lib "$LIB" "$@"
+		start_bg detach "$FUNCSNOOP" detach g
+		while [[ -e $FOLDER/g/link_0 || -e $FOLDER/g~/link_0 ]]; do :; done
+		kill_all detach
+		! all_whole && return
+		fsn detach --all
+	done
+	skip "in $ROUNDS rounds no breakpoint was left"
+}
+
+@test "an attach that is killed with all its processes leaves no breakpoint to the next command" {
+	start_called
+	leave_of_attach
+	fsn list
+	all_whole || fail "breakpoints are left"
+	assert_stderr "funcsnoop list: nothing is attached"
+	assert_eq "$(ls "$FOLDER")" ""
+	end_called
+}
+
+@test "a detach that is killed with all its processes leaves no breakpoint to the next command" {
+	start_called
+	leave_of_detach
+	fsn stats
+	all_whole || fail "breakpoints are left"
+	assert_eq "$(ls "$FOLDER")" ""
+	end_called
+}
+
+@test "breakpoints without an owner go although their file is no more" {
+	start_called
+	leave_of_attach
+	mv "$LIB" "$LIB.kept"
+	cp "$LIB.kept" "$LIB.copy"
+	rm "$LIB.kept"
+	fsn list
+	mv "$LIB.copy" "$LIB" # to be compared with
+	all_whole || fail "breakpoints are left"
+	end_called
+}
+
+# Without the right to load programs nothing can be done, but who can finds it all there.
+@test "breakpoints without an owner stay for a command that may take them away" {
+	need_tool setpriv
+	start_called
+	leave_of_attach
+	capture setpriv --bounding-set -bpf,-sys_admin,-perfmon --inh-caps -all \
+		"$FUNCSNOOP" list
+	! all_whole || fail "nothing is left: what did it?"
+	fsn list
+	all_whole || fail "breakpoints are left"
+	assert_eq "$(ls "$FOLDER")" ""
+	end_called
+}
+
+# A file that lies nowhere is opened through a process that has it, which takes privilege.
+@test "breakpoints that can't be taken away are told, and who has them" {
+	need_tool setpriv
+	start_called
+	leave_of_attach
+	rm "$LIB"
+	capture setpriv --bounding-set -sys_admin,-checkpoint_restore --inh-caps -all \
+		"$FUNCSNOOP" list
+	assert_stderr_match \
+		"^funcsnoop list: process $CALLED \(call\) has [1-9][0-9]* breakpoints without an owner\$"
+	assert_stderr_match "^hint: a command was killed while it changed probes"
+	assert_eq "$(ls "$FOLDER")" ""
+	end_called
+}
+
+@test "breakpoints of a group that lives stay when those of a dead one go" {
+	start_called
+	fsn attach lives '*' --force --lib "$LIB" --count
+	start_bg attach "$FUNCSNOOP" attach g '*' --force --lib "$LIB"
+	until [[ -n $(apart_of attach) ]] || bg_ended attach; do :; done
+	poll_until stage_has_breaks
+	kill_all attach
+	fsn list --json
+	assert_json 'map(.name) - ["g"]' '["lives"]'
+	! code_is_whole "$CALLED" "$LIB" >/dev/null || fail "the group's breakpoints are gone"
+	fsn detach --all
+	all_whole || fail "breakpoints are left"
+	end_called
+}
+
+stage_has_breaks() {
+	[[ -e $FOLDER/g~/breaks || -e $FOLDER/g/breaks ]] || bg_ended attach
+}
