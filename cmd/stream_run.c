@@ -367,7 +367,7 @@ static int begin(struct run *r, struct err *err)
 	if (!code)
 		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &o->filter,
 			o->buffer_bytes, &r->stream, err);
-	bpffs_unlock(&r->groups.fs);
+	groups_unlock(&r->groups);
 	if (!code)
 		code = sink_begin(&r->sink, err);
 	if (code)

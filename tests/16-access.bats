@@ -212,7 +212,7 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 	assert_output ""
 	assert_stderr_match "^funcsnoop stream: .*(Permission denied|Operation not permitted)"
 	read_as -s 1 detach g
-	assert_stderr "funcsnoop detach: cannot remove group 'g': Permission denied
+	assert_stderr "funcsnoop detach: cannot lock '$FOLDER': Permission denied
 hint: only root and the owner of '$FOLDER' may"
 	read_as -s 1 detach --all
 	read_as -s 1 attach q fix_add --lib "$LIB"

@@ -121,7 +121,8 @@ fresh_folder() {
 	need_bpf
 	need_tool flock
 	fsn attach g fix_add --lib "$FIX/libfix.so"
-	start_bg holder flock "$FOLDER" bash -c 'echo held; read -r _'
+	mkdir "$FOLDER/~lock"
+	start_bg holder flock "$FOLDER/~lock" bash -c 'echo held; read -r _'
 	wait_line holder "^held$"
 	start_bg detach "$FUNCSNOOP" detach g
 	waits() { # in the loop of the lock, or it has ended
@@ -139,6 +140,48 @@ fresh_folder() {
 	assert_eq "$(groups)" ""
 }
 
+@test "the lock is in a folder that only its owner can open, while it is held" {
+	need_bpf
+	need_tool setpriv
+	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
+	fsn attach g fix_add --lib "$FIX/libfix.so" --mode 0644
+	assert_eq "$(stat -c %a "$FOLDER")" 755
+	start_bg holder setpriv --reuid 65534 --regid 65534 --clear-groups flock "$FOLDER" \
+		bash -c 'echo held; read -r _'
+	wait_line holder "^held$"
+	fsn -t 4 set g --slow 1ms
+	fsn -t 4 reset g
+	assert_eq "$(ls "$FOLDER")" g
+	tell holder
+	wait_bg holder
+	# One that a killed writer left is taken over, and goes.
+	mkdir -m 0700 "$FOLDER/~lock"
+	fsn list
+	assert_eq "$(ls "$FOLDER")" g
+	mkdir -m 0700 "$FOLDER/~lock"
+	fsn detach g
+	assert_eq "$(ls "$FOLDER")" ""
+}
+
+@test "the owner of a group, who may not lock the folder, excludes its other writers" {
+	need_bpf
+	need_tool flock setpriv
+	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
+	fsn attach g fix_add --lib "$FIX/libfix.so" --owner 65534
+	fsn attach h fix_add --lib "$FIX/libfix.so"
+	start_bg holder setpriv --reuid 65534 --regid 65534 --clear-groups flock \
+		"$FOLDER/g/~lock" bash -c 'echo held; read -r _'
+	wait_line holder "^held$"
+	fsn -s 1 set g --slow 1ms
+	assert_stderr "funcsnoop set: 'g' is locked by process $(bg_pid holder) (flock)"
+	fsn set h --slow 1ms
+	tell holder
+	wait_bg holder
+	fsn set g --slow 1ms
+	fsn detach g h
+	assert_eq "$(ls "$FOLDER")" ""
+}
+
 # bats test_tags=bpf,slow
 @test "a writer waits five seconds for the lock and then names its holder" {
 	local begin
@@ -146,7 +189,8 @@ fresh_folder() {
 	need_bpf
 	need_tool flock
 	fsn attach g fix_add --lib "$FIX/libfix.so"
-	start_bg holder flock "$FOLDER" bash -c 'echo held; read -r _'
+	mkdir "$FOLDER/~lock"
+	start_bg holder flock "$FOLDER/~lock" bash -c 'echo held; read -r _'
 	wait_line holder "^held$"
 	begin=$SECONDS
 	fsn -s 1 detach g

@@ -20,6 +20,8 @@ static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
 		group_free(*ret_group);
 		return group_open(fs, name, false, ret_group, err);
 	}
+	if (!code && mode == GROUPS_CHANGE)
+		code = group_lock(*ret_group, fs, err);
 	if (code)
 		return code;
 	streams_sweep(fs, *ret_group);
@@ -76,6 +78,14 @@ bool groups_named_before(char *const *names, size_t i)
 	return false;
 }
 
+/* Who owns a group, but not the folder, has that group's lock only. */
+static int lock_folder(struct bpffs *fs, struct err *err)
+{
+	int code = bpffs_lock(fs, err);
+
+	return code == -EACCES || code == -EPERM ? 0 : code;
+}
+
 int groups_open(const struct globals *g, const struct words *names, unsigned int mode,
 	struct groups *ret_groups, struct err *err)
 {
@@ -87,7 +97,7 @@ int groups_open(const struct globals *g, const struct words *names, unsigned int
 
 	code = bpffs_open(g->bpffs, false, &ret_groups->fs, err);
 	if (!code && mode & GROUPS_CHANGE)
-		code = bpffs_lock(&ret_groups->fs, err);
+		code = lock_folder(&ret_groups->fs, err);
 	else if (!code)
 		bpffs_tidy(&ret_groups->fs);
 	if (!code && !named) {
@@ -117,6 +127,13 @@ void groups_tell_left(const struct globals *g, const struct groups *groups)
 	text_only.json = false;
 	for (size_t i = 0; i < groups->left_cnt; i++)
 		cmd_fail(&text_only, &groups->left[i]);
+}
+
+void groups_unlock(struct groups *groups)
+{
+	for (size_t i = 0; i < groups->cnt; i++)
+		group_unlock(groups->group[i]);
+	bpffs_unlock(&groups->fs);
 }
 
 void groups_done(struct groups *groups)

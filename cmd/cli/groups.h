@@ -41,6 +41,9 @@ void groups_tell_left(const struct globals *g, const struct groups *groups);
 /* Is names[i] one of those before it? A group named twice is meant once. */
 bool groups_named_before(char *const *names, size_t i);
 
+/* Lets other writers in again, when opened with GROUPS_CHANGE. */
+void groups_unlock(struct groups *groups);
+
 void groups_done(struct groups *groups);
 
 #define _cleanup_groups_ __cleanup(groups_done)

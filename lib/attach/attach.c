@@ -216,6 +216,8 @@ static void make_group(void *arg)
 	/* What is staged now is a failed group or a replaced one. */
 	if (code || m->opts->replace)
 		bpffs_remove(m->fs, m->target->name, on_progress, &removing, NULL);
+	if (apart_orphaned()) /* its lock is nobody else's now */
+		bpffs_unlock(m->fs);
 }
 
 int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,

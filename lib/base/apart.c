@@ -20,6 +20,7 @@
 #define POLL_MS 2
 
 static volatile sig_atomic_t stop;
+static pid_t parent_pid; /* 0: not apart */
 
 static void on_parents_death(int sig)
 {
@@ -30,6 +31,11 @@ static void on_parents_death(int sig)
 bool apart_stop(void)
 {
 	return stop;
+}
+
+bool apart_orphaned(void)
+{
+	return parent_pid && getppid() != parent_pid;
 }
 
 void *apart_alloc(size_t size)
@@ -52,6 +58,7 @@ static void child_main(pid_t parent, void (*fn)(void *arg), void *arg)
 	sigset_t term;
 
 	stop = 0; /* it may be a child's child */
+	parent_pid = parent;
 	setsid();
 	prctl(PR_SET_NAME, "funcsnoop-apart");
 	sigaction(SIGTERM, &action, NULL);

@@ -19,6 +19,9 @@ void apart_run(void (*fn)(void *arg), void *arg, void (*tick)(void *arg), void *
 /* In @fn: whether to return now. */
 bool apart_stop(void);
 
+/* In @fn: whether the command is dead. */
+bool apart_orphaned(void);
+
 /* Zeroed memory that both see, or NULL with errno. apart_free() needs the same @size. */
 void *apart_alloc(size_t size);
 void apart_free(void *mem, size_t size);

@@ -134,6 +134,8 @@ int access_grant(
 	if (access_is_private(access))
 		return 0;
 	code = grant_maps(dir_fd, access);
+	if (!code && access->uid != (uid_t)-1)
+		code = bpffs_give_lock(dir_fd, access->uid);
 	if (!code)
 		code = open_folder(dir_fd, access);
 	if (!code)

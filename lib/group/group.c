@@ -16,7 +16,7 @@
 static int hint_access(int code, bool write, struct err *err)
 {
 	if ((code == -EPERM || code == -EACCES) && write)
-		err_hint(err, "only the group's owner and root may change it");
+		err_hint(err, BPFFS_HINT_WRITERS);
 	else if (code == -EACCES)
 		err_hint(err, BPFFS_HINT_READERS);
 	else if (code == -EPERM) /* bpf(2) as a whole, before c8644cd0efe7 */
@@ -130,6 +130,7 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 		return err_sys(err, -ENOMEM, "cannot open group '%s'", name);
 	for (int i = 0; i < MAPID_CNT; i++)
 		g->fd[i] = -1;
+	g->lock_fd = -1;
 	g->write = write;
 	snprintf(g->name, sizeof(g->name), "%s", name);
 	code = bpffs_open_group(fs, name, &dir_fd, err);
@@ -145,12 +146,33 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 	return code;
 }
 
+int group_lock(struct group *g, const struct bpffs *fs, struct err *err)
+{
+	_cleanup_close_ int dir_fd = -1;
+	int code = bpffs_open_group(fs, g->name, &dir_fd, err);
+
+	if (code)
+		return code;
+	if (bpffs_has_lock(dir_fd))
+		return bpffs_lock_group(dir_fd, g->name, &g->lock_fd, err);
+	if (fs->locked)
+		return 0;
+	err_set(err, -EACCES, "cannot lock group '%s'", g->name);
+	return hint_access(-EACCES, true, err);
+}
+
+void group_unlock(struct group *g)
+{
+	g->lock_fd = close_fd(g->lock_fd);
+}
+
 void group_free(struct group *g)
 {
 	if (!g)
 		return;
 	for (int i = 0; i < MAPID_CNT; i++)
 		close_fd(g->fd[i]);
+	group_unlock(g);
 	free(g->funcs);
 	free(g->libs);
 	free(g->text);

@@ -55,6 +55,14 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 	struct group **ret_group, struct err *err);
 void group_free(struct group *g);
 
+/*
+ * Keeps other writers of this group away, until group_unlock() or group_free(): by the lock of
+ * @fs, which is held where it may be, and by that of a group that is another user's. -EBUSY
+ * as bpffs_lock(), -EACCES for who may have neither.
+ */
+int group_lock(struct group *g, const struct bpffs *fs, struct err *err);
+void group_unlock(struct group *g);
+
 struct group_info group_info(const struct group *g);
 
 /* Function @fn, below group_info().fn_cnt. */

@@ -14,6 +14,7 @@ struct group {
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
 	bool write;
+	int lock_fd; /* group_lock(), or -1 */
 	int fd[MAPID_CNT];
 };
 

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The pin folder: opening it safely, locking, staging and publishing groups.
+// The pin folder: opening it safely, staging and publishing groups.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <time.h>
 
 #include <bpf/bpf.h>
 
 #include "pins/bpffs.h"
 #include "proc/proc.h"
 
-#define FOLDER       "funcsnoop"
-#define LOCK_WAIT_MS 5000
-#define LOCK_POLL_MS 20
-#define PATH_FLAGS   (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define DIR_FLAGS    (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define FOLDER     "funcsnoop"
+#define PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static bool fd_is_bpffs(int fd)
 {
@@ -93,7 +88,7 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 	if (!dir || !*dir)
 		dir = BPFFS_DEFAULT;
 	snprintf(ret_fs->path, sizeof(ret_fs->path), "%s/" FOLDER, dir);
-	ret_fs->fd = -1;
+	ret_fs->fd = ret_fs->lock_fd = -1;
 	ret_fs->locked = false;
 	mount_fd = open_mount(dir, create, err);
 	if (mount_fd < 0) {
@@ -125,137 +120,8 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 
 void bpffs_close(struct bpffs *fs)
 {
-	fs->fd = close_fd(fs->fd);
-	fs->locked = false;
-}
-
-/* --- the lock ------------------------------------------------------------------------------- */
-
-/* Who holds a flock on @fd: proc_locks(5). 0 when nobody is found. */
-static int lock_holder(int fd)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/locks", "re");
-	unsigned int major, minor;
-	unsigned long long ino;
-	struct stat st;
-	char line[256];
-	int pid;
-
-	if (!f || fstat(fd, &st))
-		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major, &minor,
-			    &ino) == 4 &&
-			ino == st.st_ino && makedev(major, minor) == st.st_dev)
-			return pid;
-	return 0;
-}
-
-static int err_locked(const struct bpffs *fs, struct err *err)
-{
-	char path[64], comm[32] = "";
-	int pid = lock_holder(fs->fd);
-	FILE *f;
-
-	if (!pid)
-		return err_set(err, -EBUSY, "'%s' is locked by another command", fs->path);
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
-	if (f) {
-		if (fgets(comm, sizeof(comm), f))
-			comm[strcspn(comm, "\n")] = '\0';
-		fclose(f);
-	}
-	return err_set(err, -EBUSY, "'%s' is locked by process %d (%s)", fs->path, pid, comm);
-}
-
-/* Is @name that of a group which a writer has staged or retired? */
-static bool is_staged(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len > 1 && name[len - 1] == '~';
-}
-
-static void remove_leftovers(struct bpffs *fs)
-{
-	_cleanup_closedir_ DIR *dir = NULL;
-	char names[64][GROUP_NAME_MAX + 2];
-	struct dirent *d;
-	size_t cnt = 0;
-	int fd;
-
-	fd = openat(fs->fd, ".", DIR_FLAGS);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir)
-		return;
-	while (cnt < ARRAY_SIZE(names) && (d = readdir(dir)))
-		if (is_staged(d->d_name) && strlen(d->d_name) <= GROUP_NAME_MAX + 1)
-			strcpy(names[cnt++], d->d_name);
-	while (cnt--) {
-		names[cnt][strlen(names[cnt]) - 1] = '\0';
-		bpffs_remove_dead(fs, names[cnt], NULL);
-	}
-}
-
-static int take_lock(struct bpffs *fs, int how, struct err *err)
-{
-	struct timespec pause = { .tv_nsec = LOCK_POLL_MS * 1000000L };
-	int waited = 0;
-
-	while (flock(fs->fd, how | LOCK_NB)) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return err_sys(err, -errno, "cannot lock '%s'", fs->path);
-		if (waited >= LOCK_WAIT_MS)
-			return err_locked(fs, err);
-		nanosleep(&pause, NULL);
-		waited += LOCK_POLL_MS;
-	}
-	fs->locked = true;
-	return 0;
-}
-
-int bpffs_lock(struct bpffs *fs, struct err *err)
-{
-	int code;
-
-	if (fs->locked || fs->fd < 0)
-		return 0;
-	code = take_lock(fs, LOCK_EX, err);
-	if (!code)
-		remove_leftovers(fs);
-	return code;
-}
-
-int bpffs_lock_shared(struct bpffs *fs, struct err *err)
-{
-	return fs->locked || fs->fd < 0 ? 0 : take_lock(fs, LOCK_SH, err);
-}
-
-bool bpffs_try_lock(struct bpffs *fs)
-{
-	if (fs->locked)
-		return true;
-	if (fs->fd < 0 || faccessat(fs->fd, ".", W_OK, AT_EACCESS) ||
-		flock(fs->fd, LOCK_EX | LOCK_NB))
-		return false;
-	fs->locked = true;
-	return true;
-}
-
-void bpffs_unlock(struct bpffs *fs)
-{
-	if (fs->locked)
-		flock(fs->fd, LOCK_UN);
-	fs->locked = false;
-}
-
-void bpffs_tidy(struct bpffs *fs)
-{
-	if (fs->locked || !bpffs_try_lock(fs))
-		return;
-	remove_leftovers(fs);
 	bpffs_unlock(fs);
+	fs->fd = close_fd(fs->fd);
 }
 
 /* --- groups --------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/name.h"
@@ -17,6 +18,7 @@
 
 struct bpffs {
 	int fd;          /* DIR/funcsnoop, or -1 when it does not exist */
+	int lock_fd;     /* what is locked, or -1 */
 	bool locked;
 	char path[4096]; /* DIR/funcsnoop, for messages */
 };
@@ -24,7 +26,9 @@ struct bpffs {
 /* What to do about a group, or a folder of groups, that may not be read. */
 #define BPFFS_HINT_READERS "needs root, or a group attached with --mode: funcsnoop-attach(8)"
 
-#define BPFFS_NONE { .fd = -1 }
+#define BPFFS_HINT_WRITERS "only the group's owner and root may change it"
+
+#define BPFFS_NONE { .fd = -1, .lock_fd = -1 }
 
 /*
  * Opens DIR/funcsnoop. @dir NULL stands for $FUNCSNOOP_BPFFS or /sys/fs/bpf. With @create
@@ -46,10 +50,22 @@ void bpffs_close(struct bpffs *fs);
 int bpffs_lock(struct bpffs *fs, struct err *err);
 
 /*
- * The same for a reader who wants no writer at work meanwhile: needs no right to write, and
- * several may hold it. To be given back at once.
+ * The same for a reader who wants no writer at work meanwhile: several may hold it. To be
+ * given back at once. Whoever may not write the folder can't have it: -EACCES, as of the
+ * above.
  */
 int bpffs_lock_shared(struct bpffs *fs, struct err *err);
+
+/*
+ * The lock of the group in @dir_fd, which is another user's (bpffs_has_lock()): a second one
+ * for who may change all groups, and the only one for its owner. Waits as bpffs_lock() does.
+ * It ends with the descriptor. bpffs_give_lock() makes it and gives it to @uid,
+ * bpffs_drop_lock() takes it away. -errno.
+ */
+int bpffs_lock_group(int dir_fd, const char *name, int *ret_fd, struct err *err);
+bool bpffs_has_lock(int dir_fd);
+int bpffs_give_lock(int dir_fd, uid_t uid);
+int bpffs_drop_lock(int dir_fd);
 
 /* Takes the lock if it is free at once; true when it is held. */
 bool bpffs_try_lock(struct bpffs *fs);

@@ -216,6 +216,8 @@ static int remove_stage(struct bpffs *fs, const char *name, bool dead,
 	code = remove_links(fd, dead, &removal, progress, arg);
 	if (!code)
 		code = for_each_pin(fd, "", unpin_map_fn, &removal);
+	if (!code)
+		code = bpffs_drop_lock(fd);
 	if (!code && unlinkat(fs->fd, stage, AT_REMOVEDIR))
 		code = -errno;
 	held = removal_wait(&removal, progress, arg);
