@@ -37,7 +37,7 @@ static __noinline __u32 proc_claim(__u64 key, __u64 start, __u32 first)
 		return i;
 	}
 	add(&ctl.lost_procs, 1);
-	return FSN_NO_PROC;
+	return FSN_NO_PROC | (key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX);
 }
 
 static __always_inline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
@@ -58,7 +58,10 @@ static __always_inline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 	return proc_claim(key, start, first);
 }
 
-/* The record at @i if it still is this process's in this epoch, else the right one. */
+/*
+ * The record at @i if it still is this process's in this epoch, else the right one. A call
+ * that found no room in this epoch has been counted as lost, and its end is lost with it.
+ */
 static __always_inline struct fsn_proc *proc_again(__u32 i, __u32 fn, __u32 tgid,
 	__u32 cpu)
 {
@@ -66,6 +69,8 @@ static __always_inline struct fsn_proc *proc_again(__u32 i, __u32 fn, __u32 tgid
 
 	if (proc && !((READ(proc->key) ^ proc_key(fn, tgid, 0)) & ~FSN_PROC_SHARD_MASK))
 		return proc;
+	if (i == (FSN_NO_PROC | READ(ctl.epoch)))
+		return NULL;
 	return proc_at(proc_find(fn, tgid, cpu));
 }
 

@@ -153,7 +153,7 @@ struct fsn_conf {
 #define FSN_SET_BITS 13
 #define FSN_SET_CNT  (1 << FSN_SET_BITS)
 #define FSN_SLOT_CNT (FSN_SET_CNT * FSN_WAYS)
-#define FSN_NO_PROC  0x7fffffffU
+#define FSN_NO_PROC  0x40000000U /* beside it the epoch in which there was no room */
 #define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */
 
 struct fsn_set {
@@ -161,7 +161,7 @@ struct fsn_set {
 	unsigned long long sp[FSN_WAYS];    /* where the return address is */
 	unsigned long long start[FSN_WAYS]; /* CLOCK_MONOTONIC, ns */
 	unsigned int tid[FSN_WAYS];
-	unsigned int proc[FSN_WAYS]; /* in fsn_procs or FSN_NO_PROC, FSN_HAS_ARGS */
+	unsigned int proc[FSN_WAYS]; /* in fsn_procs or FSN_NO_PROC; FSN_HAS_ARGS */
 };
 
 /* Integer arguments that the calling convention passes in registers. */
