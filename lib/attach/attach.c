@@ -11,6 +11,7 @@
 #include "base/apart.h"
 #include "base/util.h"
 #include "proc/caps.h"
+#include "proc/proc.h"
 
 static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct err *err)
 {
@@ -43,6 +44,14 @@ static int check_absent(const struct bpffs *fs, const char *name, struct err *er
 
 #define LINK_PIDS_MAX 16 /* above that, one link for all and the filter in the program */
 
+/* The kernel tells a process by its main thread's memory, which goes before the others'. */
+static bool main_thread_ended(pid_t pid)
+{
+	pid_t tid = proc_thread("/proc", pid);
+
+	return tid && tid != pid;
+}
+
 /*
  * Whether processes that are not asked for are to have no breakpoints: a link for each
  * process. The programs filter all the same, as children share their parent's.
@@ -51,7 +60,12 @@ static bool link_by_pid(const struct attach_opts *opts, enum link_mode mode)
 {
 	size_t cnt = opts->filter.pid_cnt;
 
-	return cnt && cnt <= LINK_PIDS_MAX && (mode == LINK_PERF || link_multi_pid_works());
+	if (!cnt || cnt > LINK_PIDS_MAX || (mode != LINK_PERF && !link_multi_pid_works()))
+		return false;
+	for (size_t i = 0; i < cnt; i++)
+		if (main_thread_ended(opts->filter.pids[i]))
+			return false;
+	return true;
 }
 
 static size_t link_cnt(const struct attach_opts *opts, bool by_pid)

@@ -69,6 +69,6 @@ bool proc_alive(const char *proc, pid_t pid, uint64_t start_ns)
 	uint64_t ticks, hz = sysconf(_SC_CLK_TCK);
 	char state;
 
-	return !proc_read_stat(proc, pid, 0, &state, &ticks) && state != 'Z' &&
-		state != 'X' && start_ns / (1000000000 / hz) == ticks;
+	return !proc_read_stat(proc, pid, 0, &state, &ticks) &&
+		start_ns / (1000000000 / hz) == ticks && proc_thread(proc, pid);
 }

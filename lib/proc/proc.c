@@ -29,6 +29,74 @@ int proc_cause(int code)
 	return code == -ENOENT && access("/proc/self", F_OK) ? -ERR_NO_PROC : code;
 }
 
+/* --- threads -------------------------------------------------------------------------------- */
+
+int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
+	uint64_t *ret_start_ticks)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[PATH_MAX], line[1024];
+	const char *rest;
+
+	if (tid)
+		snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, pid, tid);
+	else
+		snprintf(path, sizeof(path), "%s/%d/stat", proc, pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof(line), f))
+		return -ESRCH;
+	/* State is field 3, the start field 22; the command before them may hold anything. */
+	rest = strrchr(line, ')');
+	if (!rest ||
+		sscanf(rest + 1,
+			" %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+			" %*s %*s %*s %" SCNu64,
+			ret_state, ret_start_ticks) != 2)
+		return -EINVAL;
+	return 0;
+}
+
+static bool thread_runs(const char *proc, pid_t pid, pid_t tid)
+{
+	uint64_t start;
+	char state;
+
+	return !proc_read_stat(proc, pid, tid, &state, &start) && state != 'Z' &&
+		state != 'X';
+}
+
+pid_t proc_thread(const char *proc, pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char path[PATH_MAX];
+
+	if (thread_runs(proc, pid, 0))
+		return pid;
+	snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && thread_runs(proc, pid, tid))
+			return tid;
+	}
+	return 0;
+}
+
+/*
+ * The path of what @proc has of @pid. Memory, root and namespaces go with a thread that
+ * ends: without its main thread a process has them in its others only.
+ */
+static void path_of(char path[PATH_MAX], const char *proc, pid_t pid, const char *what)
+{
+	pid_t tid = proc_thread(proc, pid);
+
+	snprintf(path, PATH_MAX, "%s/%d/%s", proc, tid ? tid : pid, what);
+}
+
+/* --- mappings and files --------------------------------------------------------------------- */
+
 /* Undoes "\012", the only escape in maps (fs/proc/task_mmu.c), and " (deleted)". */
 static void path_tidy(struct proc_map *m)
 {
@@ -131,7 +199,7 @@ static bool same_head(const char *proc, pid_t pid, const struct proc_map *map, i
 
 	if (!bytes || !map->head || map->head > INT64_MAX)
 		return false;
-	snprintf(path, sizeof(path), "%s/%d/mem", proc, pid);
+	path_of(path, proc, pid, "mem");
 	mem = open(path, O_RDONLY | O_CLOEXEC);
 	return mem >= 0 && pread(fd, bytes, HEAD_SIZE, 0) == HEAD_SIZE &&
 		pread(mem, bytes + HEAD_SIZE, HEAD_SIZE, (off_t)map->head) == HEAD_SIZE &&
@@ -163,31 +231,40 @@ static int compare_pids(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+/* 0 or a negative errno. */
+static int maps_read(const char *path, struct proc_maps *maps)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	_cleanup_free_ char *line = NULL;
+	struct proc_map m;
+	size_t cap = 0;
+
+	if (!file)
+		return proc_cause(-errno);
+	while (getline(&line, &cap, file) > 0)
+		if (line_parse(line, &m) && map_add(maps, &m))
+			return -ENOMEM;
+	return ferror(file) ? -errno : 0;
+}
+
 int proc_maps_read(
 	const char *proc, pid_t pid, struct proc_maps *ret_maps, struct err *err)
 {
 	_cleanup_proc_maps_ struct proc_maps maps = { 0 };
-	_cleanup_fclose_ FILE *file = NULL;
-	_cleanup_free_ char *line = NULL;
 	char path[PATH_MAX];
-	struct proc_map m;
-	size_t cap = 0;
 	int code;
 
 	snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
-	file = fopen(path, "re");
-	code = file ? 0 : proc_cause(-errno);
-	if (code == -ENOENT)
+	code = maps_read(path, &maps);
+	/* Without its main thread: none, since 6.15 ESRCH (proc_mem_open, fs/proc/base.c). */
+	if ((!code && !maps.cnt) || code == -ESRCH) {
+		path_of(path, proc, pid, "maps");
+		code = maps_read(path, &maps);
+	}
+	if (code == -ENOENT || code == -ESRCH)
 		return err_set(err, -ESRCH, "no process %d", pid);
 	if (code)
 		return err_sys(err, code, "cannot see mappings of process %d", pid);
-	while (getline(&line, &cap, file) > 0) {
-		if (line_parse(line, &m) && map_add(&maps, &m))
-			return err_sys(
-				err, -ENOMEM, "cannot see mappings of process %d", pid);
-	}
-	if (ferror(file))
-		return err_sys(err, -errno, "cannot see mappings of process %d", pid);
 	*ret_maps = maps;
 	maps = (struct proc_maps) { 0 };
 	return 0;
@@ -236,37 +313,12 @@ int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *e
 	return 0;
 }
 
-int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
-	uint64_t *ret_start_ticks)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[PATH_MAX], line[1024];
-	const char *rest;
-
-	if (tid)
-		snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, pid, tid);
-	else
-		snprintf(path, sizeof(path), "%s/%d/stat", proc, pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(line, sizeof(line), f))
-		return -ESRCH;
-	/* State is field 3, the start field 22; the command before them may hold anything. */
-	rest = strrchr(line, ')');
-	if (!rest ||
-		sscanf(rest + 1,
-			" %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-			" %*s %*s %*s %" SCNu64,
-			ret_state, ret_start_ticks) != 2)
-		return -EINVAL;
-	return 0;
-}
-
 int proc_open_root(const char *proc, pid_t pid, struct err *err)
 {
 	char path[PATH_MAX];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%d/root", proc, pid);
+	path_of(path, proc, pid, "root");
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
@@ -300,11 +352,12 @@ int proc_open_mapped(
 	const char *proc, pid_t pid, const struct proc_map *map, struct err *err)
 {
 	_cleanup_close_ int path_fd = -1, root = -1, fd = -1;
-	char link[PATH_MAX];
+	char link[PATH_MAX], range[64];
 
 	/* needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (fs/proc/base.c) */
-	snprintf(link, sizeof(link), "%s/%d/map_files/%" PRIx64 "-%" PRIx64, proc, pid,
-		map->start, map->end);
+	snprintf(range, sizeof(range), "map_files/%" PRIx64 "-%" PRIx64, map->start,
+		map->end);
+	path_of(link, proc, pid, range);
 	path_fd = open(link, O_PATH | O_CLOEXEC);
 	if (path_fd >= 0) {
 		fd = reopen_regular(path_fd, map->path, NULL);
@@ -329,11 +382,11 @@ bool proc_same_mnt_ns(const char *proc, pid_t pid)
 	struct stat own, its;
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%d/ns/mnt", proc, pid);
+	path_of(path, proc, pid, "ns/mnt");
 	if (stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &own) == 0 &&
 		(its.st_ino != own.st_ino || its.st_dev != own.st_dev))
 		return false;
-	snprintf(path, sizeof(path), "%s/%d/root/", proc, pid);
+	path_of(path, proc, pid, "root/");
 	if (stat(path, &its) == 0 && stat("/", &own) == 0)
 		return its.st_ino == own.st_ino && its.st_dev == own.st_dev;
 	return true;

@@ -36,7 +36,7 @@ struct proc_maps {
 
 /*
  * Mapped files of @pid in the order of their addresses, without anonymous and special
- * ones. @proc is "/proc" or, for tests, another folder. -ESRCH when there is no such
+ * ones, also when its main thread has ended. @proc is "/proc" or, for tests, another folder. -ESRCH when there is no such
  * process, -EACCES. Empty the result with proc_maps_done().
  */
 _must_check_ int proc_maps_read(
@@ -54,6 +54,13 @@ _must_check_ int proc_pids(
  */
 _must_check_ int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
 	uint64_t *ret_start_ticks);
+
+/*
+ * A thread of process @pid that runs: its main thread if that does, else any other, by
+ * whose number @proc shows the memory and the root of the process, too. 0 when there is
+ * none: the process has ended.
+ */
+pid_t proc_thread(const char *proc, pid_t pid);
 
 /* The root folder of @pid's mount namespace, O_PATH; the descriptor or an error. */
 _must_check_ int proc_open_root(const char *proc, pid_t pid, struct err *err);
