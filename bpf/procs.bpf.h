@@ -12,6 +12,12 @@ static __always_inline __u64 proc_key(__u32 fn, __u32 tgid, __u32 cpu)
 	       (__u64)READ(ctl.epoch) << FSN_PROC_EPOCH_SHIFT;
 }
 
+/* Steps that grow: neighbours in a row would be full long before the table is. */
+static __always_inline __u32 proc_place(__u32 first, __u32 n)
+{
+	return (first + n * (n + 1) / 2) & fsn_proc_mask;
+}
+
 static __always_inline struct fsn_proc *proc_at(__u32 i)
 {
 	return bpf_map_lookup_elem(&fsn_procs, &i);
@@ -25,7 +31,7 @@ static __noinline __u32 proc_claim(__u64 key, __u64 start, __u32 first)
 	__u32 i;
 
 	for (int n = 0; n < FSN_PROC_PROBES; n++) {
-		i = (first + n) & fsn_proc_mask;
+		i = proc_place(first, n);
 		proc = proc_at(i);
 		if (!proc)
 			break;
@@ -48,7 +54,7 @@ static __always_inline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 	struct fsn_proc *proc;
 
 	for (int n = 0; n < FSN_PROC_PROBES; n++) {
-		i = (first + n) & fsn_proc_mask;
+		i = proc_place(first, n);
 		proc = proc_at(i);
 		if (!proc)
 			break;

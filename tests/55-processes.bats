@@ -17,7 +17,7 @@ attach_chain() { # ARG...
 # What the functions of g have in common: CALLS RETURNS, of their processes together, of the
 # ended ones, and how many are lost in all. A difference between them would show as a list.
 sums() {
-	"$FUNCSNOOP" stats g --json >"$BATS_TEST_TMPDIR/sums.json"
+	"$FUNCSNOOP" stats g --all --json >"$BATS_TEST_TMPDIR/sums.json"
 	jq -rc '.[0] | [([.functions[] | [.calls, .returns]] | unique[] | map(tostring) | join(" ")),
 		([.functions[] | .processes[].calls] | add // 0),
 		([.functions[] | .processes[].returns] | add // 0),
@@ -28,17 +28,121 @@ sums() {
 
 # --- more processes than there is room for -----------------------------------------------
 
+assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
+	local calls returns seen back ended_back
+
+	read -r calls returns seen back ended ended_back lost < <(sums)
+	assert_eq "$calls $returns" "$1 $1" "calls and returns of each function"
+	assert_eq "$((seen + ended + lost)) $((back + ended_back + lost))" \
+		"$((12 * $1)) $((12 * $1))" "calls and returns by process, ended and lost"
+}
+
 @test "each call that finds no room by process is counted as lost once" {
-	local calls returns seen back ended ended_back lost
+	local ended lost
 
 	attach_chain
 	capture "$FIX/engine" children "$MANY"
-	read -r calls returns seen back ended ended_back lost < <(sums)
-	assert_eq "$calls $returns" "$MANY $MANY"
-	assert_between "$lost" 1 $((12 * MANY))
-	assert_eq "$((seen + ended + lost)) $((back + ended_back + lost))" \
-		"$((12 * MANY)) $((12 * MANY))"
+	assert_sums "$MANY"
+	assert_between "$lost" 1 "$((12 * MANY))"
 	fsn detach g
+}
+
+@test "records of processes that have ended make room, those of one that runs stay" {
+	local ended lost before
+
+	attach_chain
+	start_bg runs "$FIX/engine" chain 5 --wait-end
+	wait_line runs "^done "
+	capture "$FIX/engine" children "$MANY"
+	assert_sums "$((MANY + 5))"
+	assert_between "$ended" 1 "$((12 * MANY))"
+	before=$lost
+	capture "$FIX/engine" children 500
+	assert_sums "$((MANY + 505))"
+	assert_eq "$lost" "$before" "lost"
+	fsn stats g --by process --sort calls --format csv
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, 'NR == 2 { print $3, $5, $7, $15 }')" \
+		"$(bg_pid runs) runs 60 12"
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, '$4 == "ended" { print $3, $5, $7, $15 }')" \
+		"  $ended 12"
+	assert_eq "$(awk -F, 'NR > 1 { calls += $7; returns += $8 } END { print calls, returns }' \
+		<<<"$output")" "$((12 * (MANY + 505))) $((12 * (MANY + 505)))"
+	fsn stats g --by process --top 1
+	assert_output_match "^ *-  ended +- +$ended "
+	tell runs
+	wait_bg runs
+	fsn detach g
+}
+
+@test "what processes had that have ended goes with a reset" {
+	local ended lost
+
+	attach_chain
+	for _ in 1 2; do
+		capture "$FIX/engine" children "$MANY"
+		assert_sums "$MANY"
+		assert_between "$ended" 1 "$((12 * MANY))"
+		fsn reset g
+		assert_sums 0
+		assert_eq "$ended $lost" "0 0"
+		capture "$FIX/engine" children 10
+		assert_sums 10
+		assert_eq "$ended $lost" "0 0"
+		fsn stats g --reset --json
+		assert_json '[.[0].functions[] | [.calls, .ended]] | unique' '[[10,null]]'
+	done
+	fsn detach g
+}
+
+# Whoever may only read sees a full table as it is, and rows that its owner has made.
+@test "a reader without the right to change the table has the same sums" {
+	local ended lost FUNCSNOOP=$FUNCSNOOP reader=$BATS_TEST_TMPDIR/reader
+
+	need_bpf
+	need_tool setpriv
+	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
+	[[ ! -e $FUNCSNOOP_BPFFS/funcsnoop ]] || rmdir "$FUNCSNOOP_BPFFS/funcsnoop"
+	attach_chain --mode 444
+	printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "%s" "$@"\n' \
+		"$FUNCSNOOP" >"$reader"
+	chmod 755 "$reader"
+	capture "$FIX/engine" children "$MANY"
+	FUNCSNOOP=$reader assert_sums "$MANY"
+	assert_eq "$ended" 0
+	fsn list
+	FUNCSNOOP=$reader assert_sums "$MANY"
+	assert_between "$ended" 1 "$((12 * MANY))"
+	fsn detach g
+}
+
+@test "commands that are killed at any moment lose and double no process" {
+	local ended lost
+
+	attach_chain
+	start_bg engine "$FIX/engine" children "$((3 * MANY))"
+	while ! bg_ended engine; do
+		killed_within 30 "$FUNCSNOOP" stats g >/dev/null
+	done
+	wait_bg engine
+	assert_sums "$((3 * MANY))"
+	assert_between "$ended" 1 "$((36 * MANY))"
+	fsn detach g
+}
+
+@test "intervals add up to all calls while processes are given up" {
+	attach_chain
+	start_bg stats "$FUNCSNOOP" stats g --json --interval 100ms
+	poll_until test -s "$(bg_out stats)" # the first reading is made
+	capture "$FIX/engine" children "$((2 * MANY))"
+	poll_until adds_up
+	stop_bg -INT stats
+	fsn detach g
+}
+
+# All documents so far, one for each interval.
+adds_up() {
+	[[ $(jq -cs '[.[][0] | ([.functions[].processes[].calls, .functions[].ended.calls] | add // 0)
+		+ .health.lost_processes] | add' "$(bg_out stats)" 2>/dev/null) == "$((24 * MANY))" ]]
 }
 
 # --- a process whose main thread has ended -------------------------------------------------

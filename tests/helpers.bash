@@ -432,7 +432,7 @@ def unsound_at_rest: .[] as $g | $g.functions[]
 		and ([.return_codes[].count] | add // 0) != .errors
 		then "\(.name): return_codes" else empty end,
 	if .processes != [] and $g.health.lost_processes == 0
-		and ([.processes[].calls] | add) != .calls
+		and ([.processes[].calls, .ended.calls] | add) != .calls
 		then "\(.name): processes" else empty end;'
 
 assert_sound() { # of $output, a reading while calls are made

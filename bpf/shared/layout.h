@@ -6,7 +6,7 @@
 #ifndef FUNCSNOOP_SHARED_LAYOUT_H
 #define FUNCSNOOP_SHARED_LAYOUT_H
 
-#define FSN_LAYOUT 2
+#define FSN_LAYOUT 3
 
 /* --- attach cookies: which function, and what kind of probe ----------------------------- */
 
@@ -190,6 +190,11 @@ struct fsn_more {
 /*
  * Statistics of one function in one process on one shard of the CPUs. Key: function + 1
  * (20 bits), process (22), shard (4), epoch (16), and a bit while it is being written.
+ *
+ * Behind the records stand two rows for each function, which only commands touch: what
+ * processes together had that have ended, and whose records were given up. By ctl.fold's
+ * last bit one row counts, and the records that are marked with that bit don't any more:
+ * they are in it (lib/procs.c). A row has no process, and the epoch of the baseline.
  */
 #define FSN_PROC_TGID_SHIFT  20
 #define FSN_PROC_SHARD_SHIFT 42
@@ -197,6 +202,8 @@ struct fsn_more {
 #define FSN_PROC_SHARDS      4
 #define FSN_PROC_SHARD_MASK  (0xfULL << FSN_PROC_SHARD_SHIFT)
 #define FSN_PROC_LOCKED      (1ULL << 62)
+#define FSN_PROC_FOLDED      (1ULL << 63)
+#define FSN_PROC_MARK(fold)  (FSN_PROC_FOLDED | ((fold)&1ULL) << 62)
 #define FSN_PROC_PROBES      16
 #define FSN_COMM_LEN         16
 
@@ -313,7 +320,7 @@ struct fsn_ctl {
 	unsigned int streams; /* mask of the streams that run */
 	/* What readers start from: first epoch (16 bits), baseline in use (bit 16). */
 	unsigned int base;
-	unsigned int pad;
+	unsigned int fold; /* how often records of ended processes were folded */
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];

@@ -6,6 +6,7 @@
 
 #include "cli/groups.h"
 #include "group/calls.h"
+#include "stats/procs.h"
 #include "stream/stream.h"
 
 /* Reading needs less than sweeping does: whoever may only read does without. */
@@ -25,7 +26,8 @@ static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
 	if (code)
 		return code;
 	streams_sweep(fs, *ret_group);
-	return slots_sweep(*ret_group, &swept, err);
+	code = slots_sweep(*ret_group, &swept, err);
+	return code ? code : procs_fold(fs, *ret_group, err);
 }
 
 static bool is_gone(const struct bpffs *fs, const char *name)

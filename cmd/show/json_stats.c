@@ -40,6 +40,18 @@ static struct json_object *histogram_of(const struct stats_func *f)
 	return list;
 }
 
+static void add_figures(
+	struct json_object *obj, const struct stats_func *f, const struct stats_proc *p)
+{
+	json_set_u64(obj, "calls", p->calls);
+	json_set_u64_if(obj, "returns", f->timed || f->same,
+		f->same ? p->calls : p->returns);
+	json_set_u64_if(obj, "total_ns", f->timed && p->returns, p->total_ns);
+	json_set_u64_if(obj, "max_ns", f->timed && p->max_ns, p->max_ns);
+	json_set_u64_if(obj, "errors", f->timed, p->errors);
+	json_set_u64_if(obj, "slow", f->timed, p->slow);
+}
+
 static struct json_object *procs_of(const struct stats_func *f)
 {
 	struct json_object *list = json_array(), *obj;
@@ -50,16 +62,23 @@ static struct json_object *procs_of(const struct stats_func *f)
 		obj = json_new();
 		json_set_u64(obj, "pid", p->pid);
 		json_set_str(obj, "comm", p->comm);
-		json_set_u64(obj, "calls", p->calls);
-		json_set_u64_if(obj, "returns", f->timed || f->same,
-			f->same ? p->calls : p->returns);
-		json_set_u64_if(obj, "total_ns", f->timed && p->returns, p->total_ns);
-		json_set_u64_if(obj, "max_ns", f->timed && p->max_ns, p->max_ns);
-		json_set_u64_if(obj, "errors", f->timed, p->errors);
-		json_set_u64_if(obj, "slow", f->timed, p->slow);
+		add_figures(obj, f, p);
 		json_add(list, obj);
 	}
 	return list;
+}
+
+/* What processes had whose records were given up; null when there is none. */
+static struct json_object *ended_of(const struct stats_func *f)
+{
+	const struct stats_proc *p = &f->ended;
+	struct json_object *obj;
+
+	if (!p->calls && !p->returns)
+		return NULL;
+	obj = json_new();
+	add_figures(obj, f, p);
+	return obj;
 }
 
 static void add_times(struct json_object *obj, const struct stats_func *f)
@@ -118,6 +137,7 @@ static struct json_object *function_of(
 	json_set(obj, "return_codes", codes_of(f));
 	json_set(obj, "histogram", histogram_of(f));
 	json_set(obj, "processes", procs_of(f));
+	json_set(obj, "ended", ended_of(f));
 	return obj;
 }
 

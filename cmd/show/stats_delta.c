@@ -41,6 +41,41 @@ static int proc_order(const struct stats_proc *x, const struct stats_proc *y)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
+/* @p is what came since @was. */
+static void subtract(struct stats_proc *p, const struct stats_proc *was)
+{
+	p->calls = less(p->calls, was->calls);
+	p->returns = less(p->returns, was->returns);
+	p->total_ns = less(p->total_ns, was->total_ns);
+	p->errors = less(p->errors, was->errors);
+	p->slow = less(p->slow, was->slow);
+	if (p->max_ns <= was->max_ns)
+		p->max_ns = 0; /* not known of this interval */
+}
+
+/*
+ * A process that is there no more has been given up meanwhile: what it had before is among
+ * the ended now.
+ */
+static void delta_ended(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	size_t k = 0;
+
+	d->ended = now->ended;
+	if (!before)
+		return;
+	subtract(&d->ended, &before->ended);
+	for (size_t i = 0; i < before->proc_cnt; i++) {
+		const struct stats_proc *was = &before->procs[i];
+
+		while (k < now->proc_cnt && proc_order(&now->procs[k], was) < 0)
+			k++;
+		if (k == now->proc_cnt || proc_order(&now->procs[k], was))
+			subtract(&d->ended, was);
+	}
+}
+
 static int delta_procs(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
@@ -56,17 +91,8 @@ static int delta_procs(struct stats_func *d, const struct stats_func *now,
 			proc_order(&before->procs[k], &p) < 0)
 			k++;
 		if (before && k < before->proc_cnt &&
-			!proc_order(&before->procs[k], &p)) {
-			const struct stats_proc *was = &before->procs[k];
-
-			p.calls = less(p.calls, was->calls);
-			p.returns = less(p.returns, was->returns);
-			p.total_ns = less(p.total_ns, was->total_ns);
-			p.errors = less(p.errors, was->errors);
-			p.slow = less(p.slow, was->slow);
-			if (p.max_ns <= was->max_ns)
-				p.max_ns = 0; /* not known of this interval */
-		}
+			!proc_order(&before->procs[k], &p))
+			subtract(&p, &before->procs[k]);
 		if (p.calls || p.returns)
 			d->procs[d->proc_cnt++] = p;
 	}
@@ -122,6 +148,7 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 			d->bucket[i] = less(now->bucket[i], b->bucket ? b->bucket[i] : 0);
 	}
 	delta_extremes(d, now, before);
+	delta_ended(d, now, before);
 	return delta_codes(d, now, before) || delta_procs(d, now, before) ? -1 : 0;
 }
 

@@ -130,40 +130,58 @@ static void fill_numbers(struct grid *grid, const struct stats_proc *p, uint64_t
 	grid_count(grid, true, p->errors);
 }
 
+/* A row that is of no process. */
+static void fill_rest(struct grid *grid, const char *what, const struct process *rest,
+	uint64_t all_ns)
+{
+	grid_none(grid);
+	grid_text(grid, what);
+	grid_none(grid);
+	grid_none(grid);
+	fill_numbers(grid, &rest->p, all_ns);
+	grid_count(grid, rest->functions, rest->functions);
+}
+
+/* Processes that have ended, and whose records others have now. */
+static struct process collect_ended(const struct stats *s)
+{
+	struct process ended = {};
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		if (s->funcs[i].ended.calls || s->funcs[i].ended.returns)
+			process_add(&ended, &s->funcs[i].ended, s->funcs[i].timed);
+	return ended;
+}
+
 /* What the kernel counted and had no room to tell by process. */
 static void fill_others(struct grid *grid, const struct stats *s,
 	const struct stats_proc *seen, uint64_t all_ns)
 {
-	struct stats_proc rest = {};
+	struct process rest = {};
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
 
-		rest.calls += f->calls;
+		rest.p.calls += f->calls;
 		if (!f->timed)
 			continue;
-		rest.returns += f->returns;
-		rest.total_ns += f->total_ns;
-		rest.slow += f->slow;
-		rest.errors += f->errors;
+		rest.p.returns += f->returns;
+		rest.p.total_ns += f->total_ns;
+		rest.p.slow += f->slow;
+		rest.p.errors += f->errors;
 	}
-	rest.calls -= rest.calls < seen->calls ? rest.calls : seen->calls;
-	rest.returns -= rest.returns < seen->returns ? rest.returns : seen->returns;
-	rest.total_ns -= rest.total_ns < seen->total_ns ? rest.total_ns : seen->total_ns;
-	rest.slow -= rest.slow < seen->slow ? rest.slow : seen->slow;
-	rest.errors -= rest.errors < seen->errors ? rest.errors : seen->errors;
-	grid_none(grid);
-	grid_text(grid, "others");
-	grid_none(grid);
-	grid_none(grid);
-	fill_numbers(grid, &rest, all_ns);
-	grid_none(grid);
+	rest.p.calls -= rest.p.calls < seen->calls ? rest.p.calls : seen->calls;
+	rest.p.returns -= rest.p.returns < seen->returns ? rest.p.returns : seen->returns;
+	rest.p.total_ns -= rest.p.total_ns < seen->total_ns ? rest.p.total_ns : seen->total_ns;
+	rest.p.slow -= rest.p.slow < seen->slow ? rest.p.slow : seen->slow;
+	rest.p.errors -= rest.p.errors < seen->errors ? rest.p.errors : seen->errors;
+	fill_rest(grid, "others", &rest, all_ns);
 }
 
 static void fill(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	_cleanup_free_ struct process *all = NULL;
-	struct process sum = {};
+	struct process ended = collect_ended(rg->s), sum = {};
 	uint64_t all_ns = 0;
 	size_t cnt = 0;
 
@@ -192,6 +210,10 @@ static void fill(struct grid *grid, const struct report *r, const struct report_
 			grid_mark(grid, "31");
 		else if (p->slow)
 			grid_mark(grid, "33");
+	}
+	if (ended.functions) {
+		fill_rest(grid, "ended", &ended, all_ns);
+		process_add(&sum, &ended.p, true);
 	}
 	if (rg->s->lost_processes)
 		fill_others(grid, rg->s, &sum.p, all_ns);

@@ -79,7 +79,7 @@ static int compare_ranked(const void *a, const void *b)
  */
 static bool is_shown(const struct stats_func *f)
 {
-	return stats_func_called(f) || f->proc_cnt || f->code_cnt ||
+	return stats_func_called(f) || f->proc_cnt || f->ended.calls || f->code_cnt ||
 		stats_func_samples(f);
 }
 

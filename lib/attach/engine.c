@@ -61,7 +61,8 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 {
 	uint64_t hist = spec->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
 	uint64_t used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
-		PROC_MAX * sizeof(struct fsn_proc) + FSN_SET_CNT * sizeof(struct fsn_set) +
+		(PROC_MAX + 2 * spec->fn_cnt) * sizeof(struct fsn_proc) +
+		FSN_SET_CNT * sizeof(struct fsn_set) +
 		FSN_SLOT_CNT * sizeof(struct fsn_args) +
 		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0);
 	uint32_t n = shards(HIST_SHARDS_MAX);
@@ -128,7 +129,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		procs = PROC_MAX;
 	if (!spec->processes)
 		procs = 1;
-	bpf_map__set_max_entries(e->skel->maps.fsn_procs, procs);
+	bpf_map__set_max_entries(e->skel->maps.fsn_procs, procs + 2 * spec->fn_cnt);
 	e->skel->rodata->fsn_proc_mask = procs - 1;
 	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
 	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Processes by what they map and by when they began.
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -64,11 +65,27 @@ int mappers_count(const char *proc, const struct mappers_file *files, size_t cnt
 	return 0;
 }
 
+static bool same_start(uint64_t start_ns, uint64_t ticks)
+{
+	return start_ns / (1000000000 / sysconf(_SC_CLK_TCK)) == ticks;
+}
+
 bool proc_alive(const char *proc, pid_t pid, uint64_t start_ns)
 {
-	uint64_t ticks, hz = sysconf(_SC_CLK_TCK);
+	uint64_t ticks;
 	char state;
 
 	return !proc_read_stat(proc, pid, 0, &state, &ticks) &&
-		start_ns / (1000000000 / hz) == ticks && proc_thread(proc, pid);
+		same_start(start_ns, ticks) && proc_thread(proc, pid);
+}
+
+bool proc_ended(pid_t pid, uint64_t start_ns)
+{
+	uint64_t ticks;
+	char state;
+
+	if (kill(pid, 0) && errno == ESRCH)
+		return true;
+	return !proc_read_stat("/proc", pid, 0, &state, &ticks) &&
+		!same_start(start_ns, ticks);
 }

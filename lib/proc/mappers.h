@@ -33,4 +33,11 @@ _must_check_ int mappers_count(const char *proc, const struct mappers_file *file
  */
 bool proc_alive(const char *proc, pid_t pid, uint64_t start_ns);
 
+/*
+ * Whether it certainly has ended, with all its threads: nobody has its number, or one that
+ * began at another time. False where that can't be told, and while nobody waited for it.
+ * Numbers and times are those of the first namespaces: proc_is_first_ns().
+ */
+bool proc_ended(pid_t pid, uint64_t start_ns);
+
 #endif

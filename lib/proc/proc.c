@@ -20,6 +20,10 @@
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 #define HEAD_SIZE  4096
 
+/* Inodes of the first namespaces: PROC_PID_INIT_INO, ..., include/linux/proc_ns.h. */
+#define FIRST_PID_NS  0xeffffffcU
+#define FIRST_TIME_NS 0xeffffffaU
+
 #ifndef BTRFS_SUPER_MAGIC
 #define BTRFS_SUPER_MAGIC 0x9123683E
 #endif
@@ -390,4 +394,14 @@ bool proc_same_mnt_ns(const char *proc, pid_t pid)
 	if (stat(path, &its) == 0 && stat("/", &own) == 0)
 		return its.st_ino == own.st_ino && its.st_dev == own.st_dev;
 	return true;
+}
+
+bool proc_is_first_ns(void)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino != FIRST_PID_NS)
+		return false;
+	/* A kernel without time namespaces has no other. */
+	return stat("/proc/self/ns/time", &st) ? errno == ENOENT : st.st_ino == FIRST_TIME_NS;
 }

@@ -86,6 +86,12 @@ _must_check_ int proc_open_mapped(
 /* Whether @pid has the mount namespace of the caller; true when that can't be told. */
 bool proc_same_mnt_ns(const char *proc, pid_t pid);
 
+/*
+ * Whether the caller has the first pid and time namespaces: elsewhere processes have other
+ * numbers and other times than the kernel's programs see.
+ */
+bool proc_is_first_ns(void);
+
 static inline void cleanup_proc_maps(struct proc_maps *maps)
 {
 	proc_maps_done(maps);

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "group/types.h"
 #include "detail.h"
+#include "procs_internal.h"
 
 #define CHUNK 1024
 
@@ -75,9 +76,19 @@ static int compare_procs(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
+static void add_figures(struct stats_proc *to, const struct fsn_proc *p)
+{
+	to->calls += p->calls;
+	to->returns += p->returns;
+	to->total_ns += p->total_ns;
+	to->errors += p->errors;
+	to->slow += p->slow;
+	if (p->max_ns > to->max_ns)
+		to->max_ns = p->max_ns;
+}
+
 static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 {
-	pid_t pid = p->key >> FSN_PROC_TGID_SHIFT & ((1U << FSN_KEY_TGID_BITS) - 1);
 	struct stats_proc *more = array_grow(f->procs, f->proc_cnt, sizeof(*more));
 	struct stats_proc *proc;
 
@@ -85,16 +96,8 @@ static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 		return -ENOMEM;
 	f->procs = more;
 	proc = &more[f->proc_cnt++];
-	*proc = (struct stats_proc) {
-		.pid = pid,
-		.start_ns = p->start,
-		.calls = p->calls,
-		.returns = p->returns,
-		.total_ns = p->total_ns,
-		.max_ns = p->max_ns,
-		.errors = p->errors,
-		.slow = p->slow,
-	};
+	*proc = (struct stats_proc) { .pid = procs_pid(p->key), .start_ns = p->start };
+	add_figures(proc, p);
 	memcpy(proc->comm, p->comm, sizeof(p->comm) - 1);
 	return 0;
 }
@@ -123,43 +126,50 @@ static void merge_procs(struct stats_func *f)
 	f->proc_cnt = kept + 1;
 }
 
-static int procs_max(int fd, uint32_t *ret_cnt)
+/* A record, or, if it has no process, the row of those that have ended. */
+static int take_proc(const struct stats_view *view, struct stats *s, const struct fsn_proc *p)
 {
-	struct bpf_map_info info = {};
-	__u32 len = sizeof(info);
+	uint32_t fn = procs_fn(p->key);
 
-	if (bpf_obj_get_info_by_fd(fd, &info, &len))
-		return -errno;
-	*ret_cnt = info.max_entries;
+	if (!procs_counts(view, p->key) || fn >= s->func_cnt)
+		return 0;
+	if (procs_pid(p->key))
+		return add_proc(&s->funcs[fn], p);
+	add_figures(&s->funcs[fn].ended, p);
 	return 0;
+}
+
+static int take_procs(const struct group *g, const struct stats_view *view, struct stats *s,
+	uint32_t first, uint32_t cnt)
+{
+	_cleanup_free_ struct fsn_proc *chunk = calloc(CHUNK, sizeof(*chunk));
+	uint32_t n;
+	int code = 0;
+
+	if (!chunk)
+		return -ENOMEM;
+	for (uint32_t at = 0; !code && at < cnt; at += n) {
+		n = cnt - at < CHUNK ? cnt - at : CHUNK;
+		code = map_read(g->fd[MAPID_PROCS], first + at, n, sizeof(*chunk), chunk);
+		for (uint32_t i = 0; !code && i < n; i++)
+			code = take_proc(view, s, &chunk[i]);
+	}
+	return code;
 }
 
 int stats_read_procs(
 	const struct group *g, const struct stats_view *view, struct stats *s)
 {
-	_cleanup_free_ struct fsn_proc *chunk = calloc(CHUNK, sizeof(*chunk));
-	uint32_t cnt = 0, n, fn;
+	uint32_t cnt, fn_cnt = g->meta.fn_cnt;
 	int code;
 
-	if (!chunk)
-		return -ENOMEM;
 	if (!(g->meta.options & FSN_OPT_PROCESSES))
 		return 0;
-	code = procs_max(g->fd[MAPID_PROCS], &cnt);
-	for (uint32_t at = 0; !code && at < cnt; at += n) {
-		n = cnt - at < CHUNK ? cnt - at : CHUNK;
-		code = map_read(g->fd[MAPID_PROCS], at, n, sizeof(*chunk), chunk);
-		for (uint32_t i = 0; !code && i < n; i++) {
-			if (!chunk[i].key || chunk[i].key & FSN_PROC_LOCKED ||
-				!view_has(view,
-					chunk[i].key >> FSN_PROC_EPOCH_SHIFT &
-						FSN_EPOCH_MAX))
-				continue;
-			fn = (chunk[i].key & FSN_FN_MASK) - 1;
-			if (fn < s->func_cnt)
-				code = add_proc(&s->funcs[fn], &chunk[i]);
-		}
-	}
+	code = procs_cnt(g, &cnt);
+	if (!code)
+		code = take_procs(g, view, s, 0, cnt);
+	if (!code)
+		code = take_procs(g, view, s, cnt + (view->ctl.fold & 1) * fn_cnt, fn_cnt);
 	for (size_t i = 0; !code && i < s->func_cnt; i++)
 		if (s->funcs[i].proc_cnt)
 			merge_procs(&s->funcs[i]);

@@ -22,6 +22,7 @@
 #include <bpf/bpf.h>
 
 #include "internal.h"
+#include "procs_internal.h"
 
 struct reset {
 	const struct group *g;
@@ -37,18 +38,11 @@ static void reset_done(struct reset *r)
 	map_munmap(&r->procs_map);
 }
 
-static uint32_t procs_cnt(const struct group *g)
-{
-	struct bpf_map_info info = {};
-	__u32 len = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(g->fd[MAPID_PROCS], &info, &len) ? 0 : info.max_entries;
-}
-
 static int reset_open(const struct group *g, struct reset *r)
 {
 	size_t stats_size = (size_t)g->meta.stat_shards * g->meta.fn_cnt *
 			    sizeof(struct fsn_stat);
+	uint32_t procs = 0;
 	int code;
 
 	r->g = g;
@@ -56,7 +50,10 @@ static int reset_open(const struct group *g, struct reset *r)
 	if (!code)
 		code = map_mmap(g->fd[MAPID_STATS], stats_size, &r->stats_map);
 	if (!code)
-		code = map_mmap(g->fd[MAPID_PROCS], procs_cnt(g) * sizeof(struct fsn_proc),
+		code = procs_cnt(g, &procs);
+	if (!code)
+		code = map_mmap(g->fd[MAPID_PROCS],
+			(procs + 2 * (size_t)g->meta.fn_cnt) * sizeof(struct fsn_proc),
 			&r->procs_map);
 	r->ctl = r->ctl_map.addr;
 	return code;
@@ -177,7 +174,7 @@ static void drop_old(struct reset *r)
 	for (size_t i = 0; i < cnt; i++) {
 		uint64_t old = __atomic_load_n(&proc[i].key, __ATOMIC_ACQUIRE);
 
-		if (!old || old & FSN_PROC_LOCKED ||
+		if (!old || old == FSN_PROC_LOCKED ||
 			is_current(r, old >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX))
 			continue;
 		memset((char *)&proc[i] + sizeof(proc[i].key), 0,

@@ -254,7 +254,7 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	return 0;
 }
 
-/* -EAGAIN: a reset came in between. */
+/* -EAGAIN: a reset came in between, or a fold of ended processes (lib/procs.c). */
 static int read_once(const struct group *g, struct stats **ret_stats, struct err *err)
 {
 	_cleanup_stats_ struct stats *s = NULL;
@@ -272,8 +272,9 @@ static int read_once(const struct group *g, struct stats **ret_stats, struct err
 		code = group_ctl(g, &after, err);
 	if (code)
 		return code;
-	if (after.base != view.ctl.base || after.epoch != view.ctl.epoch)
-		return err_set(err, -EAGAIN, "group '%s' is being reset", g->name);
+	if (after.base != view.ctl.base || after.epoch != view.ctl.epoch ||
+		after.fold != view.ctl.fold)
+		return err_set(err, -EAGAIN, "group '%s' is being changed", g->name);
 	*ret_stats = TAKE_PTR(s);
 	return 0;
 }

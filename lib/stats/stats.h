@@ -53,6 +53,7 @@ struct stats_func {
 	size_t code_cnt;
 	struct stats_proc *procs; /* sorted by pid, start */
 	size_t proc_cnt;
+	struct stats_proc ended; /* of those whose records were given up; no pid */
 };
 
 struct stats {
