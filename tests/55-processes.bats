@@ -180,6 +180,23 @@ case_headless() { # MODE
 	headless_counts "$1" --pid
 }
 
+# Its main thread ends when the group is there.
+case_beheaded() { # MODE
+	local exit=ret
+
+	[[ $1 != session ]] || exit=return
+	need_link "$1"
+	start_bg engine "$FIX/engine" headless 1000 --wait
+	wait_ready engine
+	fsn attach g eng_leaf --lib "$LIB" --link "$1" --exit "$exit" --pid "$(bg_pid engine)"
+	tell engine
+	poll_until bg_says engine "^headless "
+	tell engine
+	wait_bg engine
+	assert_numbers g "eng_leaf 1000 0 1000 0 0 0"
+	fsn detach g
+}
+
 @test "a process whose main thread has ended is probed and counted (session)" {
 	case_headless session
 }
@@ -188,4 +205,38 @@ case_headless() { # MODE
 }
 @test "a process whose main thread has ended is probed and counted (perf)" {
 	case_headless perf
+}
+
+@test "a process whose main thread ends is counted on (session)" {
+	case_beheaded session
+}
+@test "a process whose main thread ends is counted on (multi)" {
+	case_beheaded multi
+}
+@test "a process whose main thread ends is counted on (perf)" {
+	case_beheaded perf
+}
+
+# Nothing in it ends threads, so that the kernel filters.
+@test "perf links of a process that keeps its main thread leave others alone" {
+	need_link perf
+	start_bg asked "$FIX/call" --wait --wait-end add 10
+	start_bg other "$FIX/call" --wait --wait-end add 10
+	wait_ready asked
+	wait_ready other
+	fsn attach g fix_add --lib "$FIX/libfix.so" --link perf --pid "$(bg_pid asked)"
+	code_is_whole "$(bg_pid other)" "$(realpath "$FIX/libfix.so")"
+	if code_is_whole "$(bg_pid asked)" "$(realpath "$FIX/libfix.so")"; then
+		fail "no breakpoint in the process that was asked for"
+	fi
+	tell asked
+	tell other
+	wait_line asked "^done "
+	wait_line other "^done "
+	assert_numbers g "fix_add 10 0 10 0 0 0"
+	fsn detach g
+	tell asked
+	tell other
+	wait_bg asked
+	wait_bg other
 }

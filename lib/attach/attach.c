@@ -7,11 +7,11 @@
 #include "attach/attach.h"
 #include "attach/describe.h"
 #include "attach/engine.h"
+#include "attach/main_thread.h"
 #include "attach/probes.h"
 #include "base/apart.h"
 #include "base/util.h"
 #include "proc/caps.h"
-#include "proc/proc.h"
 
 static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct err *err)
 {
@@ -44,12 +44,14 @@ static int check_absent(const struct bpffs *fs, const char *name, struct err *er
 
 #define LINK_PIDS_MAX 16 /* above that, one link for all and the filter in the program */
 
-/* The kernel tells a process by its main thread's memory, which goes before the others'. */
-static bool main_thread_ended(pid_t pid)
+/*
+ * The kernel tells a process by its main thread's memory. When that thread has ended a new
+ * link finds nothing; one of a perf event, which looks at every call, finds nothing more
+ * (uprobe_perf_filter, kernel/trace/trace_uprobe.c).
+ */
+static bool is_known_by_pid(pid_t pid, enum link_mode mode)
 {
-	pid_t tid = proc_thread("/proc", pid);
-
-	return tid && tid != pid;
+	return mode == LINK_PERF ? !main_thread_may_end(pid) : !main_thread_ended(pid);
 }
 
 /*
@@ -63,7 +65,7 @@ static bool link_by_pid(const struct attach_opts *opts, enum link_mode mode)
 	if (!cnt || cnt > LINK_PIDS_MAX || (mode != LINK_PERF && !link_multi_pid_works()))
 		return false;
 	for (size_t i = 0; i < cnt; i++)
-		if (main_thread_ended(opts->filter.pids[i]))
+		if (!is_known_by_pid(opts->filter.pids[i], mode))
 			return false;
 	return true;
 }
