@@ -158,19 +158,26 @@ headless_counts() { # MODE [--pid]
 
 	[[ $1 != session ]] || exit=return
 	need_link "$1"
-	start_headless 1000
+	start_headless 5
 	[[ -z ${2-} ]] || pid=("$2" "$(bg_pid engine)")
-	fsn attach g eng_leaf --lib libengine.so --link "$1" --exit "$exit" "${pid[@]}"
+	fsn attach g eng_leaf eng_block --lib libengine.so --link "$1" --exit "$exit" "${pid[@]}"
 	assert_output_match ", mapped by 1 process; link $1, exits $exit"
 	tell engine
-	poll_until bg_says engine "^done "
-	assert_numbers g "eng_leaf 1000 0 1000 0 0 0"
+	poll_until bg_says engine "^blocked "
+	assert_numbers g "eng_block 5 0 0 5 0 0
+eng_leaf 5 0 5 0 0 0"
+	fsn list inflight g --json
+	assert_json 'map(.stale) | tojson' "[false,false,false,false,false]"
 	fsn stats g --by process
-	assert_output_match "^ *$(bg_pid engine)  engine +runs +1000 "
+	assert_output_match "^ *$(bg_pid engine)  engine +runs +10 "
+	tell engine
+	poll_until bg_says engine "^done "
 	tell engine
 	wait_bg engine
+	assert_numbers g "eng_block 5 0 5 0 0 0
+eng_leaf 5 0 5 0 0 0"
 	fsn stats g --by process
-	assert_output_match "^ *[0-9]+  engine +ended +1000 "
+	assert_output_match "^ *[0-9]+  engine +ended +10 "
 	fsn detach g
 }
 
@@ -186,14 +193,16 @@ case_beheaded() { # MODE
 
 	[[ $1 != session ]] || exit=return
 	need_link "$1"
-	start_bg engine "$FIX/engine" headless 1000 --wait
+	start_bg engine "$FIX/engine" headless 100 --wait
 	wait_ready engine
 	fsn attach g eng_leaf --lib "$LIB" --link "$1" --exit "$exit" --pid "$(bg_pid engine)"
 	tell engine
 	poll_until bg_says engine "^headless "
 	tell engine
+	poll_until bg_says engine "^blocked "
+	tell engine
 	wait_bg engine
-	assert_numbers g "eng_leaf 1000 0 1000 0 0 0"
+	assert_numbers g "eng_leaf 100 0 100 0 0 0"
 	fsn detach g
 }
 

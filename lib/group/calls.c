@@ -64,15 +64,14 @@ static enum thread_state thread_state(pid_t pid, pid_t tid, uint64_t start_ns)
 	return begun_ns > boot_ns ? THREAD_GONE : THREAD_HERE;
 }
 
-/* Where in the process's memory @addr lies; false when nothing is mapped there. */
-static bool find_mapping(pid_t pid, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end)
+/* Where in the thread's memory @addr lies; false when nothing is mapped there. */
+static bool find_mapping(
+	pid_t pid, pid_t tid, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end)
 {
-	char path[64], line[512];
-	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_fclose_ FILE *f = open_task(pid, tid, "maps");
 	uint64_t start, end;
+	char line[512];
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && addr >= start &&
 			addr < end) {
@@ -100,7 +99,7 @@ static bool call_is_stale(pid_t pid, pid_t tid, uint64_t call_sp)
 	words = strrchr(line, ' ');
 	if (!words || sscanf(words, " %" SCNx64, &sp) != 1)
 		return false;
-	if (!find_mapping(pid, call_sp, &start, &end))
+	if (!find_mapping(pid, tid, call_sp, &start, &end))
 		return true;
 	return sp > call_sp && sp >= start && sp < end;
 }
