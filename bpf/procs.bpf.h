@@ -12,26 +12,26 @@ static __always_inline __u64 proc_key(__u32 fn, __u32 tgid, __u32 cpu)
 	       (__u64)READ(ctl.epoch) << FSN_PROC_EPOCH_SHIFT;
 }
 
-/* Steps that grow: neighbours in a row would be full long before the table is. */
-static __always_inline __u32 proc_place(__u32 first, __u32 n)
-{
-	return (first + n * (n + 1) / 2) & fsn_proc_mask;
-}
-
 static __always_inline struct fsn_proc *proc_at(__u32 i)
 {
 	return bpf_map_lookup_elem(&fsn_procs, &i);
 }
+
+/*
+ * Where a key may be, from place @i on: in steps that grow. In a row, neighbours are all
+ * taken long before the table is full.
+ */
+#define for_each_place(n, i) for (__u32 n = 0; n < FSN_PROC_PROBES; (i) += ++(n))
 
 /* Claims a record for a process that has none. Two CPUs may both do so: readers add up. */
 static __noinline __u32 proc_claim(__u64 key, __u64 start, __u32 first)
 {
 	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
 	struct fsn_proc *proc;
-	__u32 i;
+	__u32 at = first, i;
 
-	for (int n = 0; n < FSN_PROC_PROBES; n++) {
-		i = proc_place(first, n);
+	for_each_place(n, at) {
+		i = at & fsn_proc_mask;
 		proc = proc_at(i);
 		if (!proc)
 			break;
@@ -50,11 +50,11 @@ static __always_inline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 {
 	__u64 start = bpf_get_current_task_btf()->group_leader->start_boottime;
 	__u64 key = proc_key(fn, tgid, cpu);
-	__u32 first = ((key ^ start) * 0x9e3779b97f4a7c15ULL) >> 32, i;
+	__u32 first = ((key ^ start) * 0x9e3779b97f4a7c15ULL) >> 32, at = first, i;
 	struct fsn_proc *proc;
 
-	for (int n = 0; n < FSN_PROC_PROBES; n++) {
-		i = proc_place(first, n);
+	for_each_place(n, at) {
+		i = at & fsn_proc_mask;
 		proc = proc_at(i);
 		if (!proc)
 			break;
@@ -65,9 +65,15 @@ static __always_inline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 }
 
 /*
- * The record at @i if it still is this process's in this epoch, else the right one. A call
- * that found no room in this epoch has been counted as lost, and its end is lost with it.
+ * The same at the end of a call whose entry was in another epoch, or found no room. If it
+ * found none in this epoch, it has been counted as lost, and its end is lost with it.
  */
+static __noinline __u32 proc_find_late(__u32 i, __u32 fn, __u32 tgid, __u32 cpu)
+{
+	return i == (FSN_NO_PROC | READ(ctl.epoch)) ? i : proc_find(fn, tgid, cpu);
+}
+
+/* The record at @i if it still is this process's in this epoch, else the right one. */
 static __always_inline struct fsn_proc *proc_again(__u32 i, __u32 fn, __u32 tgid,
 	__u32 cpu)
 {
@@ -75,9 +81,7 @@ static __always_inline struct fsn_proc *proc_again(__u32 i, __u32 fn, __u32 tgid
 
 	if (proc && !((READ(proc->key) ^ proc_key(fn, tgid, 0)) & ~FSN_PROC_SHARD_MASK))
 		return proc;
-	if (i == (FSN_NO_PROC | READ(ctl.epoch)))
-		return NULL;
-	return proc_at(proc_find(fn, tgid, cpu));
+	return proc_at(proc_find_late(i, fn, tgid, cpu));
 }
 
 #endif
