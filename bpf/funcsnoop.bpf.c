@@ -22,21 +22,14 @@
 // An end counts only when it takes the slot away, by compare-and-exchange on a word that
 // has a generation in it: with whom it races (a sweep), one wins. Programs are preemptible
 // (6.0 and later) and run at once on many CPUs: each counter is added to atomically.
-//
-// The stack: from 6.13 on (a76ab5731e32) the kernel gives a program or subprogram of this
-// type whose stack, rounded up to 16, has BPF_PRIV_STACK_MIN_SIZE = 64 bytes or more, one that
-// all tasks on a CPU share (check_max_stack_depth_subprog, kernel/bpf/verifier.c), on the
-// ground that such programs don't run again on a CPU on which they run. Uprobe programs do:
-// they have no such check, and since 6.0 (8c7dcb84e3b7) they can be preempted. Then two tasks
-// overwrite each other's variables: seen on 7.2, where calls lost their ends. So every
-// function here uses at most 48 bytes.
 #include "core.bpf.h"
 #include "counters.bpf.h"
 #include "filter.bpf.h"
-#include "shared/layout.h"
 #include "jumps.bpf.h"
 #include "procs.bpf.h"
+#include "shared/layout.h"
 #include "slots.bpf.h"
+#include "stack.bpf.h"
 #include "stream.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -44,20 +37,9 @@ char LICENSE[] SEC("license") = "GPL";
 /* --- a call begins -------------------------------------------------------------------------- */
 
 /*
- * What follows is cut into functions that are not static and take numbers: each is verified
- * once, on its own, and its stack stays small (see above).
+ * What few calls need is in functions that are not static and take numbers: each is verified
+ * once, on its own. What all need is inlined.
  */
-
-/* Counts a call in its process. Returns the record, or FSN_NO_PROC. */
-__noinline __u32 count_in_process(__u32 fn, __u32 tgid)
-{
-	__u32 index = proc_find(fn, tgid, bpf_get_smp_processor_id());
-	struct fsn_proc *proc = proc_at(index);
-
-	if (proc)
-		add(&proc->calls, 1);
-	return index;
-}
 
 /* Counts a call. Whether it is to be followed: one of so many, if only samples are. */
 static __always_inline int count_call(__u32 fn)
@@ -90,8 +72,9 @@ static __noinline int count_no_slot(__u32 fn)
 /* Follows a call. False when its end is not to be looked for. */
 static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byret)
 {
-	__u64 id = bpf_get_current_pid_tgid(), sp = REG_SP(ctx);
-	__u32 slot, tgid = id >> 32, proc = FSN_NO_PROC;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
+	__u64 sp = REG_SP(ctx);
 	struct fsn_args *args;
 	struct fsn_set *set;
 	int way;
@@ -99,7 +82,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 	if (!is_on())
 		return false;
 	if (fsn_processes)
-		proc = count_in_process(fn, tgid);
+		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (!count_call(fn))
 		return false;
 	slot = set_index(tgid, sp);
@@ -123,7 +106,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 		}
 	}
 	set->sp[way] = sp;
-	set->tid[way] = id;
+	set->tid[way] = task->pid;
 	set->proc[way] = proc;
 	set->start[way] = bpf_ktime_get_ns();
 	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
@@ -264,19 +247,14 @@ static __always_inline int end_in_function(__u32 fn, __u32 slot, __u64 ns, __u64
 	return 0;
 }
 
-/* The end in the process's record, which entry found. */
-__noinline int end_in_process(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u32 tgid)
+/* The end in the process's record, which the entry found at @i. */
+static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __u64 ns, int how)
 {
-	__u32 index = slot / FSN_WAYS;
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
-	struct fsn_proc *proc;
+	struct fsn_proc *proc =
+		proc_again(i & ~FSN_HAS_ARGS, fn, tgid, bpf_get_smp_processor_id());
 
-	if (!set)
-		return 0;
-	index = set->proc[slot % FSN_WAYS] & ~FSN_HAS_ARGS;
-	proc = proc_again(index, fn, tgid, bpf_get_smp_processor_id());
 	if (!proc)
-		return 0;
+		return;
 	add(&proc->returns, 1);
 	add(&proc->total_ns, ns);
 	raise(&proc->max_ns, ns);
@@ -284,16 +262,6 @@ __noinline int end_in_process(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u32 t
 		add(&proc->errors, 1);
 	if (how & FSN_CALL_SLOW)
 		add(&proc->slow, 1);
-	return 0;
-}
-
-/* The same, and those who look on are told. */
-__noinline int end_in_streams(__u32 fn, __u32 slot, __u64 ns, __u32 how, __u64 result)
-{
-	stream_ends(fn, slot, ns, how, result);
-	if (fsn_processes)
-		end_in_process(fn, slot, ns, how, bpf_get_current_pid_tgid() >> 32);
-	return 0;
 }
 
 /* An end without a slot: its call began before, or in a parent, or was not followed. */
@@ -306,26 +274,15 @@ static __noinline int count_unmatched(__u32 fn)
 	return 0;
 }
 
-/* Gives a locked slot back. */
-static __always_inline void slot_leave(__u32 slot)
-{
-	__u32 index = slot / FSN_WAYS;
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
-
-	if (set)
-		slot_publish(set, slot % FSN_WAYS, 0);
-}
-
 /*
- * Counts the end of a call if it has a slot. The set is looked up twice: a lookup costs
- * less than keeping more values than there are registers, and that the result is not known
- * is kept in the slot, as a stack pointer of 0.
+ * Counts the end of a call if it has a slot. That its result is not known is kept in the
+ * slot, as a stack pointer of 0.
  */
 static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool has_result,
 	bool streamed)
 {
 	__u64 ns = bpf_ktime_get_ns(), start;
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32, slot = set_index(tgid, sp);
+	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, sp);
 	struct fsn_set *set;
 	int way, how;
 
@@ -347,30 +304,25 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool has_r
 		ns = FSN_NS_MASK;
 	how = end_in_function(fn, slot, ns, result);
 	if (streamed)
-		end_in_streams(fn, slot, ns, how, result);
-	else if (fsn_processes)
-		end_in_process(fn, slot, ns, how, tgid);
-	slot_leave(slot);
+		stream_ends(fn, slot, ns, how, result);
+	if (fsn_processes)
+		end_in_process(set->proc[way], fn, tgid, ns, how);
+	slot_publish(set, way, 0);
 	return 0;
 }
 
-__noinline int end_counted(__u32 fn, __u64 sp, __u64 result, bool has_result)
-{
-	return end_call(fn, sp, result, has_result, false);
-}
-
+/* While somebody looks on; the usual end is inlined. */
 __noinline int end_streamed(__u32 fn, __u64 sp, __u64 result, bool has_result)
 {
 	return end_call(fn, sp, result, has_result, true);
 }
 
-/* While nobody looks on, the result need not be kept until the end is counted. */
 static __always_inline void call_end(__u32 fn, __u64 sp, __u64 result, bool has_result)
 {
 	if (READ(ctl.streams))
 		end_streamed(fn, sp, result, has_result);
 	else
-		end_counted(fn, sp, result, has_result);
+		end_call(fn, sp, result, has_result, false);
 }
 
 /* --- programs ------------------------------------------------------------------------------ */
@@ -385,6 +337,7 @@ int fsn_session(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 
+	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
 		return !call_begin(ctx, cookie & FSN_FN_MASK, 0);
 	call_end(cookie & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx), true);
@@ -397,6 +350,7 @@ int fsn_entry(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 
+	own_stack(ctx);
 	call_begin(ctx, cookie & FSN_FN_MASK, kind == FSN_ENTRY_RET ? FSN_KEY_BYRET : 0);
 	return 0;
 }
@@ -407,11 +361,15 @@ int fsn_count(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u32 fn = cookie & FSN_FN_MASK;
 
+	own_stack(ctx);
 	if (!is_on())
 		return 0;
 	count_call(fn);
-	if (fsn_processes)
-		count_in_process(fn, bpf_get_current_pid_tgid() >> 32);
+	if (fsn_processes) {
+		struct task_struct *task = bpf_get_current_task_btf();
+
+		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
+	}
 	if (READ(ctl.streams))
 		stream_counted(
 			ctx, fn, (cookie >> FSN_COOKIE_KIND_SHIFT & 15) == FSN_SAME);
@@ -421,6 +379,7 @@ int fsn_count(struct pt_regs *ctx)
 SEC("uretprobe")
 int fsn_return(struct pt_regs *ctx)
 {
+	own_stack(ctx);
 	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, RETURN_SP(ctx),
 		REG_RESULT(ctx), true);
 	return 0;
@@ -433,6 +392,7 @@ int fsn_end(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 
+	own_stack(ctx);
 	if (kind == FSN_END_JCC && !jcc_taken(ctx, cookie))
 		return 0;
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))

@@ -46,11 +46,17 @@ static __noinline __u32 proc_claim(__u64 key, __u64 start, __u32 first)
 	return FSN_NO_PROC | (key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX);
 }
 
-static __always_inline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
+static __always_inline __u32 proc_first(__u64 key, __u64 start)
+{
+	return ((key ^ start) * 0x9e3779b97f4a7c15ULL) >> 32;
+}
+
+/* The record's number, or FSN_NO_PROC. Not static, so that it is verified once, on its own. */
+__noinline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 {
 	__u64 start = bpf_get_current_task_btf()->group_leader->start_boottime;
 	__u64 key = proc_key(fn, tgid, cpu);
-	__u32 first = ((key ^ start) * 0x9e3779b97f4a7c15ULL) >> 32, at = first, i;
+	__u32 first = proc_first(key, start), at = first, i;
 	struct fsn_proc *proc;
 
 	for_each_place(n, at) {
@@ -71,6 +77,25 @@ static __always_inline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 static __noinline __u32 proc_find_late(__u32 i, __u32 fn, __u32 tgid, __u32 cpu)
 {
 	return i == (FSN_NO_PROC | READ(ctl.epoch)) ? i : proc_find(fn, tgid, cpu);
+}
+
+/* Counts a call in its process: most records stand where they are looked for first. */
+static __always_inline __u32 proc_count(struct task_struct *task, __u32 fn, __u32 tgid,
+	__u32 cpu)
+{
+	__u64 start = task->group_leader->start_boottime, key = proc_key(fn, tgid, cpu);
+	__u32 i = proc_first(key, start) & fsn_proc_mask;
+	struct fsn_proc *proc = proc_at(i);
+
+	if (!proc)
+		return FSN_NO_PROC;
+	if (READ(proc->key) != key || proc->start != start) {
+		i = proc_find(fn, tgid, cpu);
+		proc = proc_at(i);
+	}
+	if (proc)
+		add(&proc->calls, 1);
+	return i;
 }
 
 /* The record at @i if it still is this process's in this epoch, else the right one. */
