@@ -69,6 +69,22 @@ static __noinline int count_no_slot(__u32 fn)
 	return 0;
 }
 
+/* A call that is not followed, though its end may be seen. */
+static __always_inline void call_left_out(__u32 fn, __u32 tgid, __u64 sp)
+{
+	__u32 i = set_index(tgid, sp);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	__u64 used = 0;
+
+	if (!set)
+		return;
+#pragma unroll
+	for (int way = 0; way < FSN_WAYS; way++)
+		used |= READ(set->key[way]);
+	if (used & FSN_KEY_USED_MASK)
+		slot_clear(set, call_key(fn, tgid), sp);
+}
+
 /* Follows a call. False when its end is not to be looked for. */
 static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byret)
 {
@@ -351,7 +367,10 @@ int fsn_entry(struct pt_regs *ctx)
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 
 	own_stack(ctx);
-	call_begin(ctx, cookie & FSN_FN_MASK, kind == FSN_ENTRY_RET ? FSN_KEY_BYRET : 0);
+	if (!call_begin(ctx, cookie & FSN_FN_MASK,
+		    kind == FSN_ENTRY_RET ? FSN_KEY_BYRET : 0))
+		call_left_out(cookie & FSN_FN_MASK, bpf_get_current_pid_tgid() >> 32,
+			REG_SP(ctx));
 	return 0;
 }
 

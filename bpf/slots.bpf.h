@@ -113,6 +113,28 @@ static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64
 	return slot_take(set, key, sp);
 }
 
+/*
+ * Gives up what stands under the key of a call that is not followed: its end may be seen all
+ * the same, and would be taken for that of the older one. A second try is for what a sweep
+ * has changed in between.
+ */
+__noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 sp)
+{
+	__u64 seen;
+
+	if (!set)
+		return 0;
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS * 2; i++) {
+		seen = READ(set->key[i % FSN_WAYS]);
+		if (((seen ^ key) & FSN_KEY_CALL_MASK) || READ(set->sp[i % FSN_WAYS]) != sp)
+			continue;
+		if (swap(&set->key[i % FSN_WAYS], seen, next_gen(seen)))
+			count_abandoned(seen);
+	}
+	return 0;
+}
+
 /* A locked slot gets its key, or none; it keeps its generation. */
 static __always_inline void slot_publish(struct fsn_set *set, int way, __u64 key)
 {

@@ -240,6 +240,68 @@ eng_longjmp 50 0 0 0 50 0"
 	case_longjmp_leaf perf ret
 }
 
+# The call that is left is one of the sample, the next at its place is not: with a session
+# link its end is not seen, else it ends nothing. Which of so many is taken is told by CPU.
+case_longjmp_sample() {
+	local abandoned=50 in_flight=0
+
+	[[ $1 != session ]] || abandoned=49 in_flight=1
+	need_link "$1"
+	fsn attach g eng_longjmp --lib "$FIX/libengine.so" --link "$1" --exit "$2" --sample 2
+	start_bg engine taskset -c 0 "$FIX/engine" longjmp_return 50 --wait-end
+	wait_line engine "^done "
+	assert_numbers g "eng_longjmp 100 0 0 $in_flight $abandoned 50
+sampled_out 50"
+	tell engine
+	wait_bg engine
+	fsn detach g
+}
+
+@test "a call left out of the sample ends no older one at its place (session, return)" {
+	case_longjmp_sample session return
+}
+@test "a call left out of the sample ends no older one at its place (multi, return)" {
+	case_longjmp_sample multi return
+}
+@test "a call left out of the sample ends no older one at its place (perf, return)" {
+	case_longjmp_sample perf return
+}
+@test "a call left out of the sample ends no older one at its place (multi, ret)" {
+	case_longjmp_sample multi ret
+}
+@test "a call left out of the sample ends no older one at its place (perf, ret)" {
+	case_longjmp_sample perf ret
+}
+
+case_longjmp_filter() {
+	attach_engine "$1" "$2" eng_longjmp
+	start_bg engine "$FIX/engine" longjmp_wait 50 --wait-end
+	wait_line engine "^left "
+	assert_numbers g "eng_longjmp 50 0 0 1 49 0"
+	fsn set g --comm nobody
+	tell engine
+	wait_line engine "^done "
+	fsn set g --comm all
+	fsn stats g --json
+	assert_json '.[0].functions[] | [.calls, .returns, .abandoned]' '[50,0,50]'
+	tell engine
+	wait_bg engine
+	fsn detach g
+}
+
+@test "a call left out by a filter ends no older one at its place (multi, return)" {
+	case_longjmp_filter multi return
+}
+@test "a call left out by a filter ends no older one at its place (perf, return)" {
+	case_longjmp_filter perf return
+}
+@test "a call left out by a filter ends no older one at its place (multi, ret)" {
+	case_longjmp_filter multi ret
+}
+@test "a call left out by a filter ends no older one at its place (perf, ret)" {
+	case_longjmp_filter perf ret
+}
+
 case_thread_exit() {
 	engine_case "$1" "$2" eng_thread_exit "thread_exit 5" "eng_thread_exit 5 0 0 0 5 0"
 }
