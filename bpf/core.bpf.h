@@ -17,7 +17,9 @@
 struct task_struct {
 	int pid;
 	int tgid;
+	__u64 start_time;     /* CLOCK_MONOTONIC, ns */
 	__u64 start_boottime; /* since 5.5 */
+	int exit_state;
 	struct task_struct *group_leader;
 	char comm[16];
 } __core;
@@ -38,6 +40,8 @@ struct pt_regs {
 #define STACK_ARGS(sp) ((sp) + 8)
 /* Stores are seen in their order. */
 #define publish(p, v) (*(volatile __u64 *)(p) = (v))
+/* Loads are done in their order. */
+#define AFTER(seen, i) (i)
 
 static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 {
@@ -61,6 +65,17 @@ struct pt_regs {
 #define RETURN_SP(ctx)  ((ctx)->sp)
 #define STACK_ARGS(sp)  (sp)
 #define publish(p, v)   ((void)__sync_lock_test_and_set((p), (v)))
+/*
+ * @i, such that what is read at it is read after @seen: a branch does not order loads, that
+ * the address of one depends on the other does.
+ */
+#define AFTER(seen, i)                           \
+	({                                       \
+		__u64 _none = (seen);            \
+		asm volatile("%0 &= 0"           \
+			     : "+r"(_none));     \
+		(i) + _none;                     \
+	})
 
 static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 {

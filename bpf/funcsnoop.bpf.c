@@ -9,13 +9,13 @@
 // match exactly. What does not come back:
 //
 //   longjmp, exception, fiber thrown away: the next call of the same function at the same
-//	place finds its own key taken, and takes it over: the old call is abandoned. So
-//	does a call of another function there if the old one's end is seen by ret probes (a
-//	live tail caller would have ended by its jump); if it ends by return probe it may
+//	place finds the old one there and gives it up: it is abandoned, a ghost (slots.h).
+//	So does a call of another function there if the old one's end is seen by ret probes
+//	(a live tail caller would have ended by its jump); if it ends by return probe it may
 //	be a live tail caller and stays.
 //   recursion deeper than 64 under return probes: the kernel does not follow those calls
-//	(MAX_URETPROBE_DEPTH); their slots are taken over or swept like the above.
-//   thread exit, exec, kill: the slot stays until a command sees that the thread is gone.
+//	(MAX_URETPROBE_DEPTH); they are given up or swept like the above.
+//   thread exit, exec, kill: the call stays until a command sees that the thread is gone.
 //   fork: the child has another process id, so that its return from the parent's call
 //	finds no slot, and is counted as unmatched; the parent's call is not touched.
 //
@@ -92,6 +92,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
 	__u64 sp = REG_SP(ctx);
 	struct fsn_args *args;
+	struct fsn_call *call;
 	struct fsn_set *set;
 	int way;
 
@@ -121,12 +122,14 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 			proc |= FSN_HAS_ARGS;
 		}
 	}
-	set->sp[way] = sp;
-	set->tid[way] = task->pid;
-	set->proc[way] = proc;
-	set->start[way] = bpf_ktime_get_ns();
+	call = &set->call[way];
+	call->sp = sp;
+	call->task = (__u64)task;
+	call->tid = task->pid;
+	call->proc = proc;
+	call->start = bpf_ktime_get_ns();
 	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
-		stream_entries(ctx, fn, slot, set->start[way], FSN_CALL_ENTRY);
+		stream_entries(ctx, fn, slot, call->start, FSN_CALL_ENTRY);
 	slot_publish(set, way, call_key(fn, tgid) | byret);
 	return true;
 }
@@ -196,7 +199,7 @@ __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 
 	if (!slow || !args || !set)
 		return 0;
 	(void)__sync_lock_test_and_set(&slow->seq, 0);
-	slow->start = set->start[slot % FSN_WAYS];
+	slow->start = set->call[slot % FSN_WAYS].start;
 	slow->duration = ns;
 	slow->result = result;
 	slow->fn = fn;
@@ -312,8 +315,8 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool has_r
 	}
 	way &= FSN_WAYS - 1;
 	if (!has_result)
-		set->sp[way] = 0;
-	start = set->start[way];
+		set->call[way].sp = 0;
+	start = set->call[way].start;
 	slot = slot * FSN_WAYS + way;
 	ns = ns > start ? ns - start : 0;
 	if (ns > FSN_NS_MASK)
@@ -322,7 +325,7 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool has_r
 	if (streamed)
 		stream_ends(fn, slot, ns, how, result);
 	if (fsn_processes)
-		end_in_process(set->proc[way], fn, tgid, ns, how);
+		end_in_process(set->call[way].proc, fn, tgid, ns, how);
 	slot_publish(set, way, 0);
 	return 0;
 }

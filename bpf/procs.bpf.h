@@ -58,13 +58,15 @@ __noinline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 	__u64 key = proc_key(fn, tgid, cpu);
 	__u32 first = proc_first(key, start), at = first, i;
 	struct fsn_proc *proc;
+	__u64 seen;
 
 	for_each_place(n, at) {
 		i = at & fsn_proc_mask;
 		proc = proc_at(i);
 		if (!proc)
 			break;
-		if (READ(proc->key) == key && proc->start == start)
+		seen = READ(proc->key);
+		if (seen == key && READ(proc[AFTER(seen, 0)].start) == start)
 			return i;
 	}
 	return proc_claim(key, start, first);
@@ -86,10 +88,12 @@ static __always_inline __u32 proc_count(struct task_struct *task, __u32 fn, __u3
 	__u64 start = task->group_leader->start_boottime, key = proc_key(fn, tgid, cpu);
 	__u32 i = proc_first(key, start) & fsn_proc_mask;
 	struct fsn_proc *proc = proc_at(i);
+	__u64 seen;
 
 	if (!proc)
 		return FSN_NO_PROC;
-	if (READ(proc->key) != key || proc->start != start) {
+	seen = READ(proc->key);
+	if (seen != key || READ(proc[AFTER(seen, 0)].start) != start) {
 		i = proc_find(fn, tgid, cpu);
 		proc = proc_at(i);
 	}

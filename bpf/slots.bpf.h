@@ -1,5 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Places of calls in progress. */
+/*
+ * Places of calls in progress: free, locked by who writes or reads one, a call, or a ghost.
+ *
+ *	free -> locked -> call		an entry (slot_claim, slot_publish)
+ *	call, ghost -> locked -> free	an end (slot_take, slot_publish)
+ *	call -> ghost			given up by a later entry here or by a sweep, which
+ *					count it as abandoned
+ *	ghost -> locked			an entry that finds no free place
+ *	call, ghost -> free		given up, and no end may have it (slot_clear)
+ *
+ * Each step from one that is not locked is a compare-and-exchange of the key, whose
+ * generation it raises; who wins counts. What stands beside the key is read after it, so
+ * that it is what belongs to this key or to a later one, with which the exchange fails.
+ *
+ * Why ghosts: that a call can't end any more is not known for certain. A fiber whose
+ * thread has ended goes on in another one. Coroutines that copy their stacks are at one place
+ * with many calls: the first end takes the call, each later one a ghost, so that the sum of
+ * their times is right, if not whose is which. An end takes a ghost only where no call is,
+ * and finds none that was left there before: the entry of a call which is not followed
+ * has cleared the place.
+ *
+ * An end counts "revived" before it counts as a return, and readers look at it last: what
+ * they miss of the two makes a call seem in flight, never twice ended. Who gives up counts
+ * after the exchange, so that for a moment there may be more revived than abandoned.
+ */
 #ifndef FUNCSNOOP_SLOTS_BPF_H
 #define FUNCSNOOP_SLOTS_BPF_H
 
@@ -20,14 +44,60 @@ static __always_inline __u64 next_gen(__u64 key)
 	return (key & FSN_KEY_GEN_MASK) + FSN_KEY_GEN;
 }
 
+static __always_inline struct fsn_stat *stat_of_key(__u64 key)
+{
+	return stat_of((key & FSN_KEY_FN_MASK) - 1, bpf_get_smp_processor_id());
+}
+
 static __noinline int count_abandoned(__u64 key)
 {
-	struct fsn_stat *stat =
-		stat_of((key & FSN_KEY_FN_MASK) - 1, bpf_get_smp_processor_id());
+	struct fsn_stat *stat = stat_of_key(key);
 
 	if (stat)
 		add(&stat->abandoned, 1);
 	return 0;
+}
+
+static __noinline int count_revived(__u64 key)
+{
+	struct fsn_stat *stat = stat_of_key(key);
+
+	if (stat)
+		add(&stat->revived, 1);
+	return 0;
+}
+
+/* Whether the slot whose key is @seen is of this process and stack pointer. */
+static __always_inline bool is_here(
+	const struct fsn_set *set, int way, __u64 seen, __u64 key, __u64 sp)
+{
+	return !((seen ^ key) & FSN_KEY_TGID_MASK) &&
+	       READ(set->call[AFTER(seen, way)].sp) == sp;
+}
+
+/* Takes the place of the oldest ghost. Returns the way or -1. */
+__noinline int slot_claim_ghost(struct fsn_set *set)
+{
+	__u64 seen, start, oldest_key = 0, oldest = ~0ULL;
+	int way = -1;
+
+	if (!set)
+		return -1;
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		start = READ(set->call[AFTER(seen, i)].start);
+		if (seen & FSN_KEY_GHOST && start < oldest) {
+			oldest = start;
+			oldest_key = seen;
+			way = i;
+		}
+	}
+	if (way < 0)
+		return -1;
+	way &= FSN_WAYS - 1;
+	return swap(&set->key[way], oldest_key, next_gen(oldest_key) | FSN_KEY_LOCKED) ? way
+										       : -1;
 }
 
 /*
@@ -37,7 +107,7 @@ static __noinline int count_abandoned(__u64 key)
  */
 __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 {
-	__u64 seen, gen;
+	__u64 seen;
 	int mine = -1;
 
 	if (!set)
@@ -45,44 +115,78 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 #pragma unroll
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
-		gen = next_gen(seen);
 		if (!(seen & FSN_KEY_USED_MASK)) {
-			if (mine < 0 && swap(&set->key[i], seen, gen | FSN_KEY_LOCKED))
+			if (mine < 0 &&
+				swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
 				mine = i;
 			continue;
 		}
-		if (((seen ^ key) & FSN_KEY_TGID_MASK) || READ(set->sp[i]) != sp)
+		if (seen & FSN_KEY_GHOST || !is_here(set, i, seen, key, sp))
 			continue;
 		if (((seen ^ key) & FSN_KEY_FN_MASK) && !(seen & FSN_KEY_BYRET))
 			continue;
-		if (!swap(&set->key[i], seen, mine < 0 ? gen | FSN_KEY_LOCKED : gen))
-			continue;
-		count_abandoned(seen);
-		if (mine < 0)
-			mine = i;
+		if (swap(&set->key[i], seen,
+			    next_gen(seen) | (seen & FSN_KEY_USED_MASK) | FSN_KEY_GHOST))
+			count_abandoned(seen);
 	}
-	return mine;
+	return mine < 0 ? slot_claim_ghost(set) : mine;
 }
 
-/*
- * Takes the slot of a call at this place away and leaves it locked, so that its contents
- * stay until it is given back with slot_free(). Returns the way, or -1: there is none.
- */
-__noinline int slot_take(struct fsn_set *set, __u64 key, __u64 sp)
+/* The youngest ghost under this key. Returns the way or -1. */
+__noinline int slot_find_ghost(struct fsn_set *set, __u64 key, __u64 sp)
 {
-	__u64 seen;
+	__u64 seen, start, youngest = 0;
+	int way = -1;
 
 	if (!set)
 		return -1;
 #pragma unroll
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
-		if (((seen ^ key) & FSN_KEY_CALL_MASK) || READ(set->sp[i]) != sp)
+		if (!(seen & FSN_KEY_GHOST) || ((seen ^ key) & FSN_KEY_FN_MASK) ||
+			!is_here(set, i, seen, key, sp))
+			continue;
+		start = READ(set->call[AFTER(seen, i)].start);
+		if (start >= youngest) {
+			youngest = start;
+			way = i;
+		}
+	}
+	return way;
+}
+
+/*
+ * Takes the slot of a call at this place away, or of one that was given up, and leaves it
+ * locked, so that its contents stay until it is given back with slot_publish(). Returns the
+ * way, or -1: there is none.
+ */
+__noinline int slot_take(struct fsn_set *set, __u64 key, __u64 sp)
+{
+	__u64 seen;
+	int way;
+
+	if (!set)
+		return -1;
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if ((seen ^ key) & (FSN_KEY_FN_MASK | FSN_KEY_GHOST) ||
+			!is_here(set, i, seen, key, sp))
 			continue;
 		if (swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
 			return i;
 	}
-	return -1;
+	way = slot_find_ghost(set, key, sp);
+	if (way < 0)
+		return -1;
+	way &= FSN_WAYS - 1;
+	seen = READ(set->key[way]);
+	if (!(seen & FSN_KEY_GHOST) || ((seen ^ key) & FSN_KEY_FN_MASK) ||
+		!is_here(set, way, seen, key, sp) ||
+		!swap(&set->key[way], seen, next_gen(seen) | FSN_KEY_LOCKED))
+		return -1;
+	count_revived(seen);
+	return way;
 }
 
 /*
@@ -107,7 +211,8 @@ static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64
 {
 	__u64 seen = READ(set->key[0]);
 
-	if (!((seen ^ key) & FSN_KEY_CALL_MASK) && READ(set->sp[0]) == sp &&
+	if (!((seen ^ key) & (FSN_KEY_CALL_MASK | FSN_KEY_GHOST)) &&
+		READ(set->call[AFTER(seen, 0)].sp) == sp &&
 		swap(&set->key[0], seen, next_gen(seen) | FSN_KEY_LOCKED))
 		return 0;
 	return slot_take(set, key, sp);
@@ -115,21 +220,23 @@ static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64
 
 /*
  * Gives up what stands under the key of a call that is not followed: its end may be seen all
- * the same, and would be taken for that of the older one. A second try is for what a sweep
- * has changed in between.
+ * the same, and would be taken for that of the older one, also if that is a ghost. A second
+ * try is for what a sweep has changed in between.
  */
 __noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 sp)
 {
 	__u64 seen;
+	int way;
 
 	if (!set)
 		return 0;
 #pragma unroll
 	for (int i = 0; i < FSN_WAYS * 2; i++) {
-		seen = READ(set->key[i % FSN_WAYS]);
-		if (((seen ^ key) & FSN_KEY_CALL_MASK) || READ(set->sp[i % FSN_WAYS]) != sp)
+		way = i % FSN_WAYS;
+		seen = READ(set->key[way]);
+		if (((seen ^ key) & FSN_KEY_FN_MASK) || !is_here(set, way, seen, key, sp))
 			continue;
-		if (swap(&set->key[i % FSN_WAYS], seen, next_gen(seen)))
+		if (swap(&set->key[way], seen, next_gen(seen)) && !(seen & FSN_KEY_GHOST))
 			count_abandoned(seen);
 	}
 	return 0;
@@ -144,13 +251,15 @@ static __always_inline void slot_publish(struct fsn_set *set, int way, __u64 key
 /* What is known of a call whose slot is locked: FSN_CALL_NO_RESULT, FSN_CALL_NO_ARGS. */
 static __noinline __u32 slot_flags(__u32 slot)
 {
-	__u32 index = slot / FSN_WAYS, way = slot % FSN_WAYS;
+	__u32 index = slot / FSN_WAYS;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+	struct fsn_call *call;
 
 	if (!set)
 		return FSN_CALL_NO_RESULT | FSN_CALL_NO_ARGS;
-	return (set->sp[way] ? 0 : FSN_CALL_NO_RESULT) |
-		(set->proc[way] & FSN_HAS_ARGS ? 0 : FSN_CALL_NO_ARGS);
+	call = &set->call[slot % FSN_WAYS];
+	return (call->sp ? 0 : FSN_CALL_NO_RESULT) |
+		(call->proc & FSN_HAS_ARGS ? 0 : FSN_CALL_NO_ARGS);
 }
 
 #endif

@@ -176,7 +176,7 @@ static __noinline __u64 slot_start(__u32 slot)
 	__u32 index = slot / FSN_WAYS;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
 
-	return set ? set->start[slot % FSN_WAYS] : 0;
+	return set ? set->call[slot % FSN_WAYS].start : 0;
 }
 
 static __noinline int event_args(struct fsn_event *event, __u32 slot)

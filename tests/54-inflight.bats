@@ -211,3 +211,129 @@ fix_hang 1 0 0 0 1 0"
 	assert_numbers g "fix_hang 400 0 400 0 0 0"
 	fsn detach g
 }
+
+# --- what a reading must not give up ----------------------------------------------------
+
+# Between the readings of two clocks any time may pass.
+@test "a young call is in flight, however long the reader is kept from its processor" {
+	need_bpf
+	fsn attach g fix_hang --lib "$FIX/libfix.so"
+	start_bg call "$FIX/call" --threads 4 hang 1
+	wait_line call "^blocked "
+	capture env LD_PRELOAD="$FIX/slowclock.so" "$FUNCSNOOP" stats g --json
+	assert_json '.[0].functions[0] | [.calls, .in_flight, .abandoned]' '[4,4,0]'
+	tell call
+	wait_bg call
+	assert_numbers g "fix_hang 4 0 4 0 0 0"
+	fsn detach g
+}
+
+@test "who reads with other clocks gives no call up" {
+	need_bpf
+	capture -s any unshare --time --monotonic 100000 true
+	[[ $status == 0 ]] || skip "no time namespace can be made here"
+	fsn attach g fix_hang --lib "$FIX/libfix.so"
+	start_bg call "$FIX/call" --threads 4 hang 1
+	wait_line call "^blocked "
+	capture unshare --fork --time --monotonic 100000 "$FUNCSNOOP" stats g --json
+	assert_json '.[0].functions[0] | [.calls, .in_flight, .abandoned]' '[4,4,0]'
+	capture unshare --fork --time --monotonic -10 --boottime 100000 "$FUNCSNOOP" stats g --json
+	assert_json '.[0].functions[0] | [.calls, .in_flight, .abandoned]' '[4,4,0]'
+	tell call
+	wait_bg call
+	assert_numbers g "fix_hang 4 0 4 0 0 0"
+	fsn detach g
+}
+
+# --- calls that come back ---------------------------------------------------------------
+
+attach_orphan() { # starts a call whose thread has ended, on a stack that lives on
+	need_bpf
+	fsn attach g hz_yield_asm --lib "$FIX/libhazard.so"
+	start_bg hazard "$FIX/hazard" fiber_orphan 1 --wait-end
+	wait_line hazard "^left "
+}
+
+end_orphan() { # TEXT: counts when the call has returned
+	tell hazard
+	wait_line hazard "^done "
+	assert_numbers g "$1"
+	tell hazard
+	wait_bg hazard
+	assert_numbers g "$1"
+	fsn detach g
+}
+
+# bats test_tags=core
+@test "a call that was given up with its thread and comes back has returned" {
+	attach_orphan
+	assert_numbers g "hz_yield_asm 1 0 0 0 1 0"
+	end_orphan "hz_yield_asm 1 0 1 0 0 0"
+}
+
+@test "a call that was given up before a reset and comes back after it is carried" {
+	attach_orphan
+	assert_numbers g "hz_yield_asm 1 0 0 0 1 0"
+	fsn reset g
+	assert_numbers g ""
+	end_orphan "hz_yield_asm 0 1 1 0 0 0"
+}
+
+@test "intervals add up when a call that was given up comes back" {
+	attach_orphan
+	fsn stats g --json
+	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --json --all
+	readings() { (($(wc -l <"$(bg_out stats)") >= $1)); }
+	poll_until readings 1
+	tell hazard
+	wait_line hazard "^done "
+	returned() { grep -q '"returns":1,' "$(bg_out stats)"; }
+	poll_until returned
+	stop_bg -INT stats
+	assert_eq "$(jq -cr "$SOUND unsound" "$(bg_out stats)")" ""
+	assert_eq "$(jq -s '[.[][0].functions[0].returns] | add' "$(bg_out stats)")" 1
+	assert_numbers g "hz_yield_asm 1 0 1 0 0 0"
+	tell hazard
+	wait_bg hazard
+	fsn detach g
+}
+
+# bats test_tags=core
+@test "coroutines that copy their stack return from as many calls as there is room for" {
+	need_bpf
+	fsn attach g hz_yield_asm --lib "$FIX/libhazard.so" --exit ret
+	start_bg hazard "$FIX/hazard" fiber_copy 7 --wait-end
+	wait_line hazard "^left "
+	assert_numbers g "hz_yield_asm 7 0 0 1 6 0"
+	tell hazard
+	wait_line hazard "^done "
+	assert_numbers g "hz_yield_asm 7 0 7 0 0 0"
+	tell hazard
+	wait_bg hazard
+	fsn reset g
+	start_bg hazard "$FIX/hazard" fiber_copy 50 --wait-end
+	wait_line hazard "^left "
+	tell hazard
+	wait_line hazard "^done "
+	assert_numbers g "hz_yield_asm 50 0 8 0 42 0
+unmatched_returns 42"
+	fsn stats g
+	assert_stderr_match "coroutines"
+	tell hazard
+	wait_bg hazard
+	fsn detach g
+}
+
+# The process and its first thread live on; the stack that the call was on does not.
+@test "a call that has become another program is abandoned while that runs" {
+	need_bpf
+	[[ $(</proc/sys/kernel/randomize_va_space) != 0 ]] || skip "stacks are not randomized"
+	fsn attach g eng_exec --lib "$FIX/libengine.so" --exit ret
+	start_bg engine "$FIX/engine" exec_stay 1
+	wait_ready engine
+	assert_numbers g "eng_exec 1 0 0 0 1 0"
+	tell engine
+	wait_bg engine
+	assert_numbers g "eng_exec 1 0 0 0 1 0"
+	fsn detach g
+}

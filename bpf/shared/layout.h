@@ -54,7 +54,7 @@ struct fsn_stat {
 	unsigned long long errors;
 	unsigned long long slow;
 	unsigned long long returns;
-	unsigned long long abandoned;   /* can't return any more */
+	unsigned long long abandoned;   /* given up: can't return any more */
 	unsigned long long no_slot;     /* not followed: the set of slots was full */
 	unsigned long long sampled_out; /* not followed: not the one of N */
 	unsigned long long calls;
@@ -65,7 +65,8 @@ struct fsn_stat {
 	unsigned long long max[2];
 	unsigned long long min[2];
 	unsigned long long unmatched; /* ends without their call */
-	unsigned long long pad[3];
+	unsigned long long revived;   /* given up, and have returned all the same */
+	unsigned long long pad[2];
 };
 
 #define FSN_NS_BITS     48
@@ -97,6 +98,7 @@ struct fsn_base {
 	unsigned long long no_slot;
 	unsigned long long sampled_out;
 	unsigned long long unmatched;
+	unsigned long long revived;
 };
 
 /* --- per function, written by the command --------------------------------------------------- */
@@ -132,20 +134,25 @@ struct fsn_conf {
 
 /*
  * The key of a slot, one word that is claimed and given back by compare-and-exchange:
- * generation (20 bits, so that a claim is never mistaken for an earlier one), by-ret (1),
- * process (22 bits: PID_MAX_LIMIT of include/linux/threads.h), function + 1 (21 bits).
- * The stack pointer stands beside it. A free slot has nothing below the generation; one
- * that is being written has process 0 and all function bits.
+ * generation (19 bits, so that a claim is never mistaken for an earlier one), ghost (1),
+ * by-ret (1), process (22 bits: PID_MAX_LIMIT of include/linux/threads.h), function + 1
+ * (21 bits). The stack pointer stands beside it. A free slot has nothing below the
+ * generation; one that is being written has process 0 and all function bits.
+ *
+ * A ghost is a call that was given up: it is counted as abandoned, and its place is anybody's
+ * who finds no free one. Until then an end that fits takes it, and counts as revived: what
+ * is abandoned is abandoned - revived, and both only grow.
  */
 #define FSN_KEY_FN_BITS    21
 #define FSN_KEY_TGID_SHIFT FSN_KEY_FN_BITS
 #define FSN_KEY_TGID_BITS  22
 #define FSN_KEY_BYRET      (1ULL << 43)
-#define FSN_KEY_GEN        (1ULL << 44)
+#define FSN_KEY_GHOST      (1ULL << 44)
+#define FSN_KEY_GEN        (1ULL << 45)
 #define FSN_KEY_FN_MASK    ((1ULL << FSN_KEY_FN_BITS) - 1)
 #define FSN_KEY_TGID_MASK  (((1ULL << FSN_KEY_TGID_BITS) - 1) << FSN_KEY_TGID_SHIFT)
 #define FSN_KEY_CALL_MASK  (FSN_KEY_FN_MASK | FSN_KEY_TGID_MASK)
-#define FSN_KEY_USED_MASK  (FSN_KEY_CALL_MASK | FSN_KEY_BYRET)
+#define FSN_KEY_USED_MASK  (FSN_KEY_CALL_MASK | FSN_KEY_BYRET | FSN_KEY_GHOST)
 #define FSN_KEY_GEN_MASK   (~FSN_KEY_USED_MASK)
 #define FSN_KEY_LOCKED     FSN_KEY_FN_MASK
 
@@ -156,12 +163,18 @@ struct fsn_conf {
 #define FSN_NO_PROC  0x40000000U /* beside it the epoch in which there was no room */
 #define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */
 
+/* What is known of a call. Those of one place are on one cache line, the keys on another. */
+struct fsn_call {
+	unsigned long long sp;    /* where the return address is */
+	unsigned long long start; /* CLOCK_MONOTONIC, ns */
+	unsigned long long task;  /* address of the thread's task_struct */
+	unsigned int tid;
+	unsigned int proc; /* in fsn_procs or FSN_NO_PROC; FSN_HAS_ARGS */
+};
+
 struct fsn_set {
 	unsigned long long key[FSN_WAYS];
-	unsigned long long sp[FSN_WAYS];    /* where the return address is */
-	unsigned long long start[FSN_WAYS]; /* CLOCK_MONOTONIC, ns */
-	unsigned int tid[FSN_WAYS];
-	unsigned int proc[FSN_WAYS]; /* in fsn_procs or FSN_NO_PROC; FSN_HAS_ARGS */
+	struct fsn_call call[FSN_WAYS];
 };
 
 /* Integer arguments that the calling convention passes in registers. */

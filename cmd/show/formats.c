@@ -124,12 +124,13 @@ __attribute__((format(printf, 3, 4))) static void note(
 static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	const struct stats *s = rg->s;
-	uint64_t no_slot = 0, unmatched = 0, sampled = 0;
+	uint64_t no_slot = 0, unmatched = 0, sampled = 0, abandoned = 0;
 	uint32_t sample = group_info(s->group).sample;
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		no_slot += s->funcs[i].no_slot;
 		unmatched += s->funcs[i].unmatched;
+		abandoned += s->funcs[i].abandoned;
 		sampled += s->funcs[i].sampled_out;
 	}
 	if (sampled)
@@ -140,8 +141,11 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 			(unsigned long long)no_slot);
 	if (unmatched)
 		note(r, f,
-			"%llu returns without their call: it began before, or in a parent",
-			(unsigned long long)unmatched);
+			"%llu returns without their call: it began before, or in a parent%s",
+			(unsigned long long)unmatched,
+			abandoned ? "; or coroutines copy their stack: some of the "
+				    "calls given up have returned, too" :
+				    "");
 	if (s->lost_codes)
 		note(r, f, "%llu failed calls are missing by return code: too many codes",
 			(unsigned long long)s->lost_codes);

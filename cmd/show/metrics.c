@@ -133,7 +133,7 @@ static void metrics_done(struct metrics *m)
 
 /* --- counters ------------------------------------------------------------------------------- */
 
-enum source { CALLS, RETURNS, ERRORS, SLOW, ABANDONED, IN_FLIGHT };
+enum source { CALLS, RETURNS, ERRORS, SLOW, ABANDONED, REVIVED, IN_FLIGHT };
 
 static const struct family {
 	const char *name, *help;
@@ -146,7 +146,9 @@ static const struct family {
 		false },
 	{ "funcsnoop_slow", "Returns at or over the threshold for slow calls.", SLOW,
 		false },
-	{ "funcsnoop_abandoned", "Calls that can't return any more.", ABANDONED, false },
+	{ "funcsnoop_abandoned", "Calls that were given up.", ABANDONED, false },
+	{ "funcsnoop_revived", "Calls that were given up and have returned.", REVIVED,
+		false },
 	{ "funcsnoop_in_flight", "Calls that have not returned.", IN_FLIGHT, true },
 };
 
@@ -173,7 +175,10 @@ static bool sample_of(const struct stats_func *f, enum source source, uint64_t *
 		*ret_value = f->slow;
 		return f->timed;
 	case ABANDONED:
-		*ret_value = f->abandoned;
+		*ret_value = f->given_up;
+		return f->timed;
+	case REVIVED:
+		*ret_value = f->revived;
 		return f->timed;
 	case IN_FLIGHT:
 		*ret_value = f->in_flight;

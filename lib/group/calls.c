@@ -1,40 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table of calls in progress, seen from outside.
+// The table of calls in progress, as it is listed.
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
 
 #include "base/util.h"
-#include "group/calls.h"
 #include "group/records.h"
-#include "proc/proc.h"
-
-/* Inode of the first pid namespace: PROC_PID_INIT_INO, include/linux/proc_ns.h. */
-#define INIT_PID_NS 0xeffffffcU
-
-static uint32_t key_fn(uint64_t key)
-{
-	return (key & FSN_KEY_FN_MASK) - 1;
-}
-
-static pid_t key_tgid(uint64_t key)
-{
-	return (key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT;
-}
-
-/* Free places have nothing set, those being written no process. */
-static bool key_is_call(uint64_t key)
-{
-	return key_tgid(key) != 0;
-}
-
-/* --- threads -------------------------------------------------------------------------------- */
-
-enum thread_state { THREAD_GONE, THREAD_HERE, THREAD_UNKNOWN };
+#include "internal.h"
 
 static FILE *open_task(pid_t pid, pid_t tid, const char *file)
 {
@@ -44,64 +16,72 @@ static FILE *open_task(pid_t pid, pid_t tid, const char *file)
 	return fopen(path, "re");
 }
 
-/*
- * Whether the thread that began a call at @start_ns can still end it. A thread that is
- * dead but not yet reaped can't; one that began later has only the number in common.
- */
-static enum thread_state thread_state(pid_t pid, pid_t tid, uint64_t start_ns)
-{
-	uint64_t ticks, begun_ns, boot_ns;
-	char state;
+/* --- where a thread is ----------------------------------------------------------------------- */
 
-	if (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH)
-		return THREAD_GONE;
-	if (proc_read_stat("/proc", pid, tid, &state, &ticks))
-		return THREAD_UNKNOWN;
-	if (state == 'Z' || state == 'X')
-		return THREAD_GONE;
-	begun_ns = ticks * (1000000000ULL / sysconf(_SC_CLK_TCK));
-	boot_ns = start_ns + (clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC));
-	return begun_ns > boot_ns ? THREAD_GONE : THREAD_HERE;
-}
-
-/* Where in the thread's memory @addr lies; false when nothing is mapped there. */
-static bool find_mapping(
-	pid_t pid, pid_t tid, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end)
+bool slots_find_mapping(pid_t pid, pid_t tid, uint64_t addr, struct slot_mapping *m)
 {
-	_cleanup_fclose_ FILE *f = open_task(pid, tid, "maps");
+	_cleanup_fclose_ FILE *f = NULL;
 	uint64_t start, end;
 	char line[512];
 
+	if (addr >= m->start && addr < m->end)
+		return true;
+	f = open_task(pid, tid, "maps");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && addr >= start &&
 			addr < end) {
-			*ret_start = start;
-			*ret_end = end;
+			*m = (struct slot_mapping) { start, end };
 			return true;
 		}
-	return !f;
+	/* An empty file, as of a process that is ending, says nothing. */
+	return !f || ftell(f) <= 0;
 }
 
-static bool call_is_stale(pid_t pid, pid_t tid, uint64_t call_sp)
+/* What is asked once for all calls of a thread. */
+struct thread {
+	pid_t pid, tid;
+	char comm[16];
+	bool has_sp;
+	uint64_t sp;
+	struct slot_mapping stack;
+};
+
+static void read_sp(struct thread *t)
 {
-	_cleanup_fclose_ FILE *f = open_task(pid, tid, "syscall");
-	uint64_t sp, start = 0, end = 0;
+	_cleanup_fclose_ FILE *f = open_task(t->pid, t->tid, "syscall");
 	char line[256];
 	char *words;
 
 	if (!f || !fgets(line, sizeof(line), f))
-		return false;
+		return;
 	/* "NR ARGS... SP PC", "-1 SP PC", or "running". */
 	words = strrchr(line, ' ');
 	if (!words)
-		return false;
+		return;
 	*words = '\0';
 	words = strrchr(line, ' ');
-	if (!words || sscanf(words, " %" SCNx64, &sp) != 1)
+	t->has_sp = words && sscanf(words, " %" SCNx64, &t->sp) == 1;
+}
+
+static void thread_read(struct thread *t, pid_t pid, pid_t tid)
+{
+	_cleanup_fclose_ FILE *f = open_task(pid, tid, "comm");
+
+	memset(t, 0, sizeof(*t));
+	t->pid = pid;
+	t->tid = tid;
+	if (f && fgets(t->comm, sizeof(t->comm), f))
+		t->comm[strcspn(t->comm, "\n")] = '\0';
+	read_sp(t);
+}
+
+static bool call_is_stale(struct thread *t, uint64_t call_sp)
+{
+	if (!t->has_sp)
 		return false;
-	if (!find_mapping(pid, tid, call_sp, &start, &end))
+	if (!slots_find_mapping(t->pid, t->tid, call_sp, &t->stack))
 		return true;
-	return sp > call_sp && sp >= start && sp < end;
+	return t->sp > call_sp && t->sp >= t->stack.start && t->sp < t->stack.end;
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -115,12 +95,11 @@ static int compare_calls(const void *a, const void *b)
 	return x->tid - y->tid;
 }
 
-static void read_comm(struct slot_call *call)
+static int compare_threads(const void *a, const void *b)
 {
-	_cleanup_fclose_ FILE *f = open_task(call->pid, call->tid, "comm");
+	const struct slot_call *x = a, *y = b;
 
-	if (f && fgets(call->comm, sizeof(call->comm), f))
-		call->comm[strcspn(call->comm, "\n")] = '\0';
+	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
 }
 
 static int add_call(struct slot_call **calls, size_t *cnt, const struct fsn_set *set, int way)
@@ -132,14 +111,27 @@ static int add_call(struct slot_call **calls, size_t *cnt, const struct fsn_set 
 	*calls = more;
 	call = &more[(*cnt)++];
 	memset(call, 0, sizeof(*call));
-	call->fn = key_fn(set->key[way]);
-	call->pid = key_tgid(set->key[way]);
-	call->tid = set->tid[way];
-	call->start_ns = set->start[way];
+	call->fn = slot_fn(set->key[way]);
+	call->pid = slot_tgid(set->key[way]);
+	call->tid = set->call[way].tid;
+	call->start_ns = set->call[way].start;
 	call->age_ns = clock_ns(CLOCK_MONOTONIC) - call->start_ns;
-	read_comm(call);
-	call->stale = call_is_stale(call->pid, call->tid, set->sp[way]);
+	call->sp = set->call[way].sp;
 	return 0;
+}
+
+static void calls_describe(struct slot_call *calls, size_t cnt)
+{
+	struct thread thread = {};
+
+	qsort(calls, cnt, sizeof(*calls), compare_threads);
+	for (size_t i = 0; i < cnt; i++) {
+		if (calls[i].pid != thread.pid || calls[i].tid != thread.tid)
+			thread_read(&thread, calls[i].pid, calls[i].tid);
+		memcpy(calls[i].comm, thread.comm, sizeof(calls[i].comm));
+		calls[i].stale = call_is_stale(&thread, calls[i].sp);
+	}
+	qsort(calls, cnt, sizeof(*calls), compare_calls);
 }
 
 int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
@@ -157,67 +149,15 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 	code = map_read(fd, 0, FSN_SET_CNT, sizeof(*sets), sets);
 	for (size_t i = 0; !code && i < FSN_SET_CNT; i++)
 		for (int way = 0; !code && way < FSN_WAYS; way++)
-			if (key_is_call(sets[i].key[way]) &&
-				key_fn(sets[i].key[way]) < g->meta.fn_cnt)
+			if (slot_is_call(sets[i].key[way]) &&
+				slot_fn(sets[i].key[way]) < g->meta.fn_cnt)
 				code = add_call(&calls, &cnt, &sets[i], way);
 	if (code)
 		return err_sys(err, code, "cannot read calls in progress of group '%s'",
 			g->name);
 	if (cnt)
-		qsort(calls, cnt, sizeof(*calls), compare_calls);
+		calls_describe(calls, cnt);
 	*ret_calls = TAKE_PTR(calls);
 	*ret_cnt = cnt;
-	return 0;
-}
-
-/* --- sweeping ------------------------------------------------------------------------------- */
-
-static bool in_first_pid_ns(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == INIT_PID_NS;
-}
-
-static bool give_up(struct fsn_set *set, int way, uint64_t key, struct fsn_stat *stats)
-{
-	unsigned long long expected = key;
-	uint64_t next = (key & FSN_KEY_GEN_MASK) + FSN_KEY_GEN;
-
-	/* Whoever takes the key away counts the call: the program at its end, or this. */
-	if (!__atomic_compare_exchange_n(&set->key[way], &expected, next, false,
-		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		return false;
-	__atomic_fetch_add(&stats[key_fn(key)].abandoned, 1, __ATOMIC_SEQ_CST);
-	return true;
-}
-
-int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
-{
-	_cleanup_mapping_ struct map_mapping slots = {}, stats = {};
-	struct fsn_set *sets;
-	int code;
-
-	*ret_cnt = 0;
-	if (!in_first_pid_ns())
-		return 0;
-	code = map_mmap(g->fd[MAPID_SLOTS], FSN_SET_CNT * sizeof(*sets), &slots);
-	if (!code)
-		code = map_mmap(g->fd[MAPID_STATS], g->meta.fn_cnt * sizeof(struct fsn_stat),
-			&stats);
-	if (code)
-		return err_sys(err, code, "cannot sweep group '%s'", g->name);
-	sets = slots.addr;
-	for (size_t i = 0; i < FSN_SET_CNT; i++)
-		for (int way = 0; way < FSN_WAYS; way++) {
-			uint64_t key = __atomic_load_n(&sets[i].key[way], __ATOMIC_ACQUIRE);
-			pid_t tid = sets[i].tid[way];
-			uint64_t start = sets[i].start[way];
-
-			if (key_is_call(key) && key_fn(key) < g->meta.fn_cnt &&
-				thread_state(key_tgid(key), tid, start) == THREAD_GONE &&
-				give_up(&sets[i], way, key, stats.addr))
-				++*ret_cnt;
-		}
 	return 0;
 }

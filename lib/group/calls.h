@@ -16,6 +16,7 @@ struct slot_call {
 	pid_t pid, tid;
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t age_ns;
+	uint64_t sp;       /* where its return address is */
 	char comm[16];     /* the thread's, "" when it is gone */
 	bool stale;        /* its thread's stack pointer is above: it can't be running */
 };
@@ -29,10 +30,11 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 	struct err *err);
 
 /*
- * Gives up calls whose thread is gone, or is another one that began later: they are
- * counted as abandoned and their slots freed, each by compare-and-exchange, so that a
- * call that ends meanwhile counts once. Does nothing outside the first pid namespace,
- * where threads can't be told. @g must be open for writing. Returns their number.
+ * Gives up calls whose thread is gone, or is another one that began later, or has become
+ * another program: they are counted as abandoned, each by compare-and-exchange, so that a
+ * call that ends meanwhile counts once. One that ends later is no longer abandoned then.
+ * Does nothing outside the first pid and time namespaces, where threads can't be told. @g
+ * must be open for writing. Returns their number.
  */
 int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err);
 

@@ -48,7 +48,8 @@ static void add_ends(struct fsn_base *total, const struct fsn_stat *stat)
 
 static uint64_t raw_in_flight(const struct fsn_base *t)
 {
-	return t->calls - t->returns - t->abandoned - t->no_slot - t->sampled_out;
+	return t->calls + t->revived - t->returns - t->abandoned - t->no_slot -
+		t->sampled_out;
 }
 
 /* Words of epochs that count. */
@@ -108,13 +109,19 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 
 	f->calls = now->calls - base->calls;
 	f->returns = now->returns - base->returns;
-	f->abandoned = now->abandoned - base->abandoned;
+	f->given_up = now->abandoned - base->abandoned;
+	f->revived = now->revived - base->revived;
 	f->no_slot = now->no_slot - base->no_slot;
 	f->sampled_out = now->sampled_out - base->sampled_out;
 	f->errors = now->errors - base->errors;
 	f->slow = now->slow - base->slow;
 	f->total_ns = now->total_ns - base->total_ns;
 	f->carried = base->carried;
+	/* What was given up before the reset and came back after it was in flight all along. */
+	if (f->revived > f->given_up)
+		f->carried += f->revived - f->given_up;
+	else
+		f->abandoned = f->given_up - f->revived;
 	ends = f->returns + f->abandoned + f->no_slot + f->sampled_out;
 	f->in_flight = f->calls + f->carried > ends ? f->calls + f->carried - ends : 0;
 }
@@ -176,7 +183,8 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 
 /*
  * Ends are read before buckets, buckets before calls: a call that is counted as ended is
- * counted as begun, so that nothing is in flight less than zero times, at any load.
+ * counted as begun, so that nothing is in flight less than zero times, at any load. With
+ * the calls comes what has been revived, which is counted before the end that it is.
  */
 static int raw_read(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct stats_raw *raw)
@@ -200,8 +208,10 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 	}
 	if (!code)
 		code = counters_read(g, &c);
-	for (size_t i = 0; !code && i < c.cnt; i++)
+	for (size_t i = 0; !code && i < c.cnt; i++) {
 		raw->total[i % cnt].calls += c.stat[i].calls;
+		raw->total[i % cnt].revived += c.stat[i].revived;
+	}
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
 		raw->total[i].carried = raw_in_flight(&raw->total[i]);
 	return code;

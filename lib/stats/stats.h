@@ -40,9 +40,10 @@ struct stats_func {
 	bool timed;
 	bool same;      /* one instruction is entry and end: returns = calls, no times */
 	uint64_t calls; /* entries since the reset */
-	uint64_t carried; /* calls in flight at the reset */
+	uint64_t carried; /* calls in flight at the reset, or given up too early before it */
 	uint64_t returns; /* ends that took their slot */
 	uint64_t in_flight, abandoned;
+	uint64_t given_up, revived; /* abandoned is the difference; these only grow */
 	uint64_t no_slot, sampled_out; /* not followed */
 	uint64_t unmatched;            /* ends without their call; outside the sum */
 	uint64_t errors, slow, total_ns;
