@@ -14,6 +14,10 @@
 
 #define __core __attribute__((preserve_access_index))
 
+struct mm_struct {
+	unsigned long start_stack;
+} __core;
+
 struct task_struct {
 	int pid;
 	int tgid;
@@ -21,6 +25,7 @@ struct task_struct {
 	__u64 start_boottime; /* since 5.5 */
 	int exit_state;
 	struct task_struct *group_leader;
+	struct mm_struct *mm;
 	char comm[16];
 } __core;
 

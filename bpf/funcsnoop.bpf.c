@@ -60,10 +60,14 @@ static __always_inline int count_call(__u32 fn)
 	return 0;
 }
 
-static __noinline int count_no_slot(__u32 fn)
+static __noinline int count_no_slot(__u32 fn, int why)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
+	if (why == SLOT_CROWD) {
+		add(&ctl.crowded, 1);
+		ctl.crowd_pid = bpf_get_current_pid_tgid() >> 32;
+	}
 	if (stat)
 		add(&stat->no_slot, 1);
 	return 0;
@@ -108,7 +112,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 		return false;
 	way = slot_claim_first(set, call_key(fn, tgid) | byret, sp);
 	if (way < 0) {
-		count_no_slot(fn);
+		count_no_slot(fn, way);
 		return false;
 	}
 	way &= FSN_WAYS - 1;

@@ -7,6 +7,7 @@
  *	call -> ghost			given up by a later entry here or by a sweep, which
  *					count it as abandoned
  *	ghost -> locked			an entry that finds no free place
+ *	call -> locked			the same, if the call's thread is dead (slot_claim_over)
  *	call, ghost -> free		given up, and no end may have it (slot_clear)
  *
  * Each step from one that is not locked is a compare-and-exchange of the key, whose
@@ -75,6 +76,107 @@ static __always_inline bool is_here(
 	       READ(set->call[AFTER(seen, way)].sp) == sp;
 }
 
+/* --- who has how many ----------------------------------------------------------------------- */
+
+/*
+ * One process must not take all places. What is counted are those beyond the first of a set:
+ * the usual call has a first one, and costs nothing here.
+ */
+static __always_inline __u32 *held_by(__u64 key)
+{
+	__u32 none = 0;
+	struct fsn_held *held = bpf_map_lookup_elem(&fsn_held, &none);
+
+	if (!held)
+		return NULL;
+	return &held->cnt[(key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT & (FSN_HELD_CNT - 1)];
+}
+
+static __noinline int held_add(__u64 key, int way, __u32 n)
+{
+	__u32 *held = way ? held_by(key) : NULL;
+
+	if (held)
+		add(held, n);
+	return 0;
+}
+
+static __always_inline bool is_crowd(__u64 key)
+{
+	__u32 *held = held_by(key);
+
+	return held && (__s32)READ(*held) >= FSN_HELD_MAX;
+}
+
+/* --- places whose call is over ---------------------------------------------------------------- */
+
+/*
+ * Whether the thread of a call is gone. Its task_struct may be anything by now: it is read as
+ * such, and is another one's unless all agrees.
+ */
+static __always_inline bool is_dead(const struct fsn_call *call, __u64 key)
+{
+	struct task_struct *task = (struct task_struct *)call->task;
+	__u32 tgid = (key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT;
+	__u64 begun = 0;
+	__u32 id = 0;
+
+	if (bpf_probe_read_kernel(&id, sizeof(id), &task->tgid) || id != tgid)
+		return true;
+	if (bpf_probe_read_kernel(&id, sizeof(id), &task->pid) || id != call->tid)
+		return true;
+	if (bpf_probe_read_kernel(&id, sizeof(id), &task->exit_state) || id)
+		return true;
+	return bpf_probe_read_kernel(&begun, sizeof(begun), &task->start_time) ||
+		begun > call->start;
+}
+
+/* The kernel leaves at least that much room for it (MIN_GAP, arch/.../mmap.c). */
+#define FIRST_STACK (128ULL << 20)
+
+/*
+ * Whether @sp, below the stack pointer of a call that begins, was left: both on the stack
+ * of the process's first thread, which that thread runs on. Where another thread's stack ends,
+ * and a fiber's begins, can't be told.
+ */
+static __always_inline bool is_left(
+	struct task_struct *task, const struct fsn_call *call, __u64 sp)
+{
+	__u64 top;
+
+	if (call->task != (__u64)task || task->pid != task->tgid || !task->mm)
+		return false;
+	top = task->mm->start_stack;
+	return call->sp < sp && sp <= top && call->sp > top - FIRST_STACK;
+}
+
+/* Takes the place of a call that is over. Returns the way or -1. */
+__noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 sp)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fsn_call *call;
+	__u64 seen;
+
+	if (!set)
+		return -1;
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		call = &set->call[AFTER(seen, i)];
+		if (!(seen & FSN_KEY_TGID_MASK) || seen & FSN_KEY_GHOST)
+			continue;
+		if (!is_left(task, call, sp) && !is_dead(call, seen))
+			continue;
+		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
+			continue;
+		count_abandoned(seen);
+		held_add(seen, i, -1);
+		held_add(key, i, 1);
+		return i;
+	}
+	return -1;
+}
+
 /* Takes the place of the oldest ghost. Returns the way or -1. */
 __noinline int slot_claim_ghost(struct fsn_set *set)
 {
@@ -100,15 +202,18 @@ __noinline int slot_claim_ghost(struct fsn_set *set)
 										       : -1;
 }
 
+#define SLOT_CROWD (-2)
+
 /*
  * Takes a place in the set for a call and leaves it locked. Older calls at the same stack
- * pointer that can't be live any more are given up on the way. Returns the way or -1.
- * Not static, so that it is verified once, on its own.
+ * pointer that can't be live any more are given up on the way. Returns the way, -1 or
+ * SLOT_CROWD. Not static, so that it is verified once, on its own.
  */
 __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 {
 	__u64 seen;
 	int mine = -1;
+	bool crowd = is_crowd(key);
 
 	if (!set)
 		return -1;
@@ -116,7 +221,7 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
 		if (!(seen & FSN_KEY_USED_MASK)) {
-			if (mine < 0 &&
+			if (mine < 0 && !(crowd && i) &&
 				swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
 				mine = i;
 			continue;
@@ -125,11 +230,20 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 			continue;
 		if (((seen ^ key) & FSN_KEY_FN_MASK) && !(seen & FSN_KEY_BYRET))
 			continue;
-		if (swap(&set->key[i], seen,
+		if (!swap(&set->key[i], seen,
 			    next_gen(seen) | (seen & FSN_KEY_USED_MASK) | FSN_KEY_GHOST))
-			count_abandoned(seen);
+			continue;
+		count_abandoned(seen);
+		held_add(seen, i, -1);
 	}
-	return mine < 0 ? slot_claim_ghost(set) : mine;
+	if (mine < 0 && !crowd)
+		mine = slot_claim_ghost(set);
+	if (mine >= 0) {
+		held_add(key, mine, 1);
+		return mine;
+	}
+	mine = slot_claim_over(set, key, sp);
+	return mine < 0 && crowd ? SLOT_CROWD : mine;
 }
 
 /* The youngest ghost under this key. Returns the way or -1. */
@@ -173,8 +287,10 @@ __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 sp)
 		if ((seen ^ key) & (FSN_KEY_FN_MASK | FSN_KEY_GHOST) ||
 			!is_here(set, i, seen, key, sp))
 			continue;
-		if (swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
+		if (swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED)) {
+			held_add(seen, i, -1);
 			return i;
+		}
 	}
 	way = slot_find_ghost(set, key, sp);
 	if (way < 0)
@@ -236,8 +352,10 @@ __noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 sp)
 		seen = READ(set->key[way]);
 		if (((seen ^ key) & FSN_KEY_FN_MASK) || !is_here(set, way, seen, key, sp))
 			continue;
-		if (swap(&set->key[way], seen, next_gen(seen)) && !(seen & FSN_KEY_GHOST))
-			count_abandoned(seen);
+		if (!swap(&set->key[way], seen, next_gen(seen)) || seen & FSN_KEY_GHOST)
+			continue;
+		count_abandoned(seen);
+		held_add(seen, way, -1);
 	}
 	return 0;
 }

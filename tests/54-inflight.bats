@@ -337,3 +337,65 @@ unmatched_returns 42"
 	assert_numbers g "eng_exec 1 0 0 0 1 0"
 	fsn detach g
 }
+
+# --- a table that fills -----------------------------------------------------------------
+
+# 100,000 calls that are left behind would take each of the 65,536 places.
+# bats test_tags=bpf,slow
+@test "a process that leaves very many calls takes no place that others need" {
+	need_bpf
+	fsn attach g eng_deep_longjmp eng_leaf --lib "$FIX/libengine.so" --exit ret
+	start_bg deep "$FIX/engine" deep_longjmp 1 100000 --wait-end
+	wait_line deep "^done "
+	capture "$FIX/engine" threads 500 16
+	fsn stats g --json
+	assert_json '.[0].functions | map(select(.name == "eng_leaf"))[0] | [.calls, .returns]' \
+		'[8001,8001]'
+	assert_json '.[0].functions | map(select(.name == "eng_deep_longjmp"))[0]
+		| [.calls, .in_flight + .abandoned + .untimed]' '[100000,100000]'
+	assert_json_true '.[0].health | .crowded > 0 and .crowded == .no_slot'
+	assert_sound
+	fsn stats g
+	assert_stderr_match "not timed: too many of process $(bg_pid deep) in flight"
+	tell deep
+	wait_bg deep
+	fsn detach g
+}
+
+# On the first thread's stack what lies below a call that begins was left.
+# bats test_tags=bpf,slow
+@test "a process that has left very many calls gets places for its next ones" {
+	need_bpf
+	fsn attach g eng_deep_longjmp eng_leaf --lib "$FIX/libengine.so" --exit ret
+	capture "$FIX/engine" deep_longjmp 3 100000
+	fsn stats g --json
+	assert_json '.[0].functions | map(select(.name == "eng_leaf"))[0] | [.calls, .returns]' '[3,3]'
+	assert_json '.[0].functions | map(select(.name == "eng_deep_longjmp"))[0]
+		| [.calls, .in_flight, .abandoned + .untimed]' '[300000,0,300000]'
+	fsn detach g
+}
+
+# Nobody reads the group while they are there: so that nothing is swept.
+# bats test_tags=bpf,slow
+@test "calls of killed processes that no command has swept leave room for others" {
+	local i
+
+	need_bpf
+	fsn attach g eng_deep_block eng_leaf --lib "$FIX/libengine.so" --exit ret
+	for i in 1 2 3 4; do
+		start_bg "block$i" "$FIX/engine" deep_block 1 30000
+		wait_line "block$i" "^blocked "
+	done
+	for i in 1 2 3 4; do
+		stop_bg -KILL "block$i"
+	done
+	capture "$FIX/engine" threads 500 16
+	capture "$FIX/engine" leaf 1000
+	fsn stats g --json
+	assert_json '.[0].functions | map(select(.name == "eng_leaf"))[0] | [.calls, .returns]' \
+		'[9000,9000]'
+	assert_json '.[0].functions | map(select(.name == "eng_deep_block"))[0]
+		| [.calls, .in_flight, .abandoned + .untimed]' '[120000,0,120000]'
+	assert_sound
+	fsn detach g
+}

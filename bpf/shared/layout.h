@@ -161,6 +161,17 @@ struct fsn_conf {
 #define FSN_SET_CNT  (1 << FSN_SET_BITS)
 #define FSN_SLOT_CNT (FSN_SET_CNT * FSN_WAYS)
 #define FSN_NO_PROC  0x40000000U /* beside it the epoch in which there was no room */
+
+/*
+ * How many places a process has beyond the first ones of their sets, of which at most
+ * FSN_HELD_MAX: with all first ones three eighths of the table. By process number, cut.
+ */
+#define FSN_HELD_CNT 16384
+#define FSN_HELD_MAX (FSN_SLOT_CNT / 4)
+struct fsn_held {
+	unsigned int cnt[FSN_HELD_CNT];
+};
+
 #define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */
 
 /* What is known of a call. Those of one place are on one cache line, the keys on another. */
@@ -334,11 +345,14 @@ struct fsn_ctl {
 	/* What readers start from: first epoch (16 bits), baseline in use (bit 16). */
 	unsigned int base;
 	unsigned int fold; /* how often records of ended processes were folded */
+	unsigned int crowd_pid; /* the last process that had too many places */
+	unsigned int pad;
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];
 	unsigned long long lost_codes, lost_codes_base[2];
 	unsigned long long lost_procs, lost_procs_base[2];
+	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
 };
 
 #define FSN_BASE_EPOCH(b) ((b)&FSN_EPOCH_MAX)

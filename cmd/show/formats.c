@@ -136,9 +136,14 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	if (sampled)
 		note(r, f, "one call of %u is timed: times and errors are of these",
 			sample);
-	if (no_slot)
-		note(r, f, "%llu calls were counted but not timed: too many in flight",
-			(unsigned long long)no_slot);
+	if (s->crowded)
+		note(r, f,
+			"%llu calls were counted but not timed: too many of process %d in flight",
+			(unsigned long long)s->crowded, s->crowd_pid);
+	if (no_slot > s->crowded)
+		note(r, f,
+			"%llu calls were counted but not timed: no place for one more in flight",
+			(unsigned long long)(no_slot - s->crowded));
 	if (unmatched)
 		note(r, f,
 			"%llu returns without their call: it began before, or in a parent%s",

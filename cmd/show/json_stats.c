@@ -152,6 +152,7 @@ static struct json_object *health_of(const struct stats *s)
 		unmatched += s->funcs[i].unmatched;
 	}
 	json_set_u64(obj, "no_slot", no_slot);
+	json_set_u64(obj, "crowded", s->crowded);
 	json_set_u64(obj, "sampled_out", sampled_out);
 	json_set_u64(obj, "unmatched_returns", unmatched);
 	json_set_u64(obj, "lost_codes", s->lost_codes);

@@ -173,6 +173,7 @@ struct stats *stats_delta(
 		d->lost_codes = less(now->lost_codes, before->lost_codes);
 		d->lost_processes = less(now->lost_processes, before->lost_processes);
 		d->lost_slow = less(now->lost_slow, before->lost_slow);
+		d->crowded = less(now->crowded, before->crowded);
 		d->slow_total = less(now->slow_total, before->slow_total);
 	}
 	for (size_t i = 0; i < now->func_cnt; i++) {

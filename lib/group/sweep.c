@@ -30,7 +30,7 @@ struct entry {
 
 struct sweep {
 	const struct group *g;
-	struct map_mapping slots, stats;
+	struct map_mapping slots, held, stats;
 	uint64_t boot_offset_ns; /* CLOCK_BOOTTIME is at most so much ahead of _MONOTONIC */
 	uint64_t tick_ns;
 	struct entry *entry; /* by process and thread */
@@ -40,6 +40,7 @@ struct sweep {
 static void sweep_done(struct sweep *s)
 {
 	map_munmap(&s->slots);
+	map_munmap(&s->held);
 	map_munmap(&s->stats);
 	free(s->entry);
 }
@@ -132,6 +133,7 @@ static void give_up(struct sweep *s, const struct entry *e, bool as_ghost)
 	unsigned long long expected = e->key, next = (e->key & FSN_KEY_GEN_MASK) + FSN_KEY_GEN;
 	struct fsn_set *set = (struct fsn_set *)s->slots.addr + e->set;
 	struct fsn_stat *stats = s->stats.addr;
+	struct fsn_held *held = s->held.addr;
 
 	if (as_ghost)
 		next |= (e->key & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
@@ -139,6 +141,8 @@ static void give_up(struct sweep *s, const struct entry *e, bool as_ghost)
 		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
 	__atomic_fetch_add(&stats[slot_fn(e->key)].abandoned, 1, __ATOMIC_SEQ_CST);
+	if (e->way)
+		__atomic_fetch_sub(&held->cnt[e->pid & (FSN_HELD_CNT - 1)], 1, __ATOMIC_SEQ_CST);
 	s->given_up++;
 }
 
@@ -178,6 +182,8 @@ int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 		return 0;
 	s.tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
 	code = map_mmap(g->fd[MAPID_SLOTS], FSN_SET_CNT * sizeof(struct fsn_set), &s.slots);
+	if (!code)
+		code = map_mmap(g->fd[MAPID_HELD], sizeof(struct fsn_held), &s.held);
 	if (!code)
 		code = map_mmap(g->fd[MAPID_STATS], g->meta.fn_cnt * sizeof(struct fsn_stat),
 			&s.stats);

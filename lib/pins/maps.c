@@ -49,6 +49,7 @@ int map_check(int fd, enum map_id id)
 		[MAPID_BASE_HIST0] = ARRAY(sizeof(struct fsn_hist)),
 		[MAPID_BASE_HIST1] = ARRAY(sizeof(struct fsn_hist)),
 		[MAPID_SLOTS] = ARRAY(sizeof(struct fsn_set)),
+		[MAPID_HELD] = ARRAY(sizeof(struct fsn_held)),
 		[MAPID_ARGS] = ARRAY(sizeof(struct fsn_args)),
 		[MAPID_MORE] = ARRAY(sizeof(struct fsn_more)),
 		[MAPID_STREAMS] = ARRAY(sizeof(struct fsn_stream)),

@@ -22,6 +22,7 @@
 	X(MAPID_BASE_HIST0, "base_hist0", fsn_base_hist0)                                       \
 	X(MAPID_BASE_HIST1, "base_hist1", fsn_base_hist1)                                       \
 	X(MAPID_SLOTS, "slots", fsn_slots)                                                      \
+	X(MAPID_HELD, "held", fsn_held)                                                        \
 	X(MAPID_ARGS, "args", fsn_args)                                                         \
 	X(MAPID_MORE, "more", fsn_more)                                                       \
 	X(MAPID_STREAMS, "streams", fsn_streams)                                              \

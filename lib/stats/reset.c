@@ -153,6 +153,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	r->ctl->slow_base[idle] = r->view.ctl.slow_head;
 	r->ctl->lost_codes_base[idle] = r->view.ctl.lost_codes;
 	r->ctl->lost_procs_base[idle] = r->view.ctl.lost_procs;
+	r->ctl->crowded_base[idle] = r->view.ctl.crowded;
 	__atomic_store_n(&r->ctl->base, r->ctl->epoch | idle << 16, __ATOMIC_SEQ_CST);
 	return 0;
 }

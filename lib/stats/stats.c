@@ -226,6 +226,8 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->attached_ns = s->group->meta.attached_ns;
 	s->lost_codes = ctl->lost_codes - ctl->lost_codes_base[index];
 	s->lost_processes = ctl->lost_procs - ctl->lost_procs_base[index];
+	s->crowded = ctl->crowded - ctl->crowded_base[index];
+	s->crowd_pid = s->crowded ? (pid_t)ctl->crowd_pid : 0;
 	s->slow_total = ctl->slow_head - ctl->slow_base[index];
 	if (s->slow_total > FSN_SLOW_CNT)
 		s->lost_slow = s->slow_total - FSN_SLOW_CNT;

@@ -64,6 +64,8 @@ struct stats {
 	struct stats_func *funcs;       /* all of the group, by number */
 	size_t func_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
+	uint64_t crowded; /* of no_slot: their process had too many calls in flight */
+	pid_t crowd_pid;  /* the last such process */
 	uint64_t slow_total;
 };
 
