@@ -361,3 +361,29 @@ no_crash() { # WHAT
 	assert_numbers g ""
 	fsn detach g
 }
+
+# --- files that change ------------------------------------------------------------------
+
+mapped_or_ended() { # FILE NAME
+	grep -qsF "$1" /proc/[0-9]*/maps || bg_ended "$2"
+}
+
+# It is cut while the command waits, after it was mapped and before its code is read.
+@test "a library that is cut short while it is read is refused, and does not end attach" {
+	local lib=$BATS_TEST_TMPDIR/libcut.so how
+
+	need_tool strace
+	need_no_sanitizer
+	for how in "truncate -s 4096" "truncate -s 0" "touch -d 2001-01-01"; do
+		rm -f "$lib"
+		cp "$FIX/libfix.so" "$lib"
+		start_bg attach strace -f -qq -o "$BATS_TEST_TMPDIR/trace" -P "$lib" -e trace=fstatfs \
+			-e inject=fstatfs:delay_enter=3000000 "$FUNCSNOOP" attach g '*' --lib "$lib"
+		poll_until mapped_or_ended "$lib" attach
+		$how "$lib"
+		wait_bg -s 1 attach
+		assert_stderr_match "^funcsnoop attach: .*'$lib' changed while it was read\$"
+		fsn list --json
+		assert_output '[]'
+	done
+}

@@ -167,6 +167,8 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 		code = description_new(t, &desc, err);
 	if (!code)
 		code = probes_new(t, spec.mode, &probes, err);
+	for (size_t i = 0; !code && i < t->lib_cnt; i++)
+		code = elf_file_check(t->libs[i]->elf, err);
 	if (code)
 		return code;
 	spec.text_bytes = desc.text.len;

@@ -90,6 +90,7 @@ void apart_run(void (*fn)(void *arg), void *arg, void (*tick)(void *arg), void *
 	sigset_t all, before;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS); /* of its own doing: blocked, it ends the process */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	child = fork();
 	if (!child)

@@ -48,6 +48,11 @@ static int segments_read(struct elf_file *f, struct err *err)
 	return 0;
 }
 
+static uint64_t mtime_of(const struct stat *st)
+{
+	return st->st_mtim.tv_sec * 1000000000ull + st->st_mtim.tv_nsec;
+}
+
 static int info_read(struct elf_file *f, struct err *err)
 {
 	char hex[2 * ELF_MAX_BUILD_ID + 1];
@@ -59,7 +64,6 @@ static int info_read(struct elf_file *f, struct err *err)
 		return err_sys(err, -errno, "cannot read '%s'", f->path);
 	f->info.dev = st.st_dev;
 	f->info.ino = st.st_ino;
-	f->info.size = st.st_size;
 	f->info.ctime_ns = st.st_ctim.tv_sec * 1000000000ull + st.st_ctim.tv_nsec;
 	f->info.overlay = fstatfs(f->fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
 	elf_mem_notes(&f->mem, hex, &f->info.go);
@@ -76,6 +80,7 @@ static int info_read(struct elf_file *f, struct err *err)
 static int file_begin(struct elf_file *f, const char *shown, int root_fd, const char *dir,
 	struct err *err)
 {
+	struct stat st;
 	int ret;
 
 	f->path = strdup(shown);
@@ -88,16 +93,36 @@ static int file_begin(struct elf_file *f, const char *shown, int root_fd, const 
 		if (f->root_fd < 0)
 			return err_sys(err, -errno, "cannot read '%s'", shown);
 	}
+	if (fstat(f->fd, &st) < 0)
+		return err_sys(err, -errno, "cannot read '%s'", shown);
+	f->mtime_ns = mtime_of(&st);
 	ret = elf_mem_map(f->fd, shown, &f->mem, err);
 	if (ret)
 		return ret;
+	f->info.size = f->mem.size;
 	ret = segments_read(f, err);
 	if (ret)
 		return ret;
 	ret = elf_dynamic_read(f, err);
 	if (ret)
 		return ret;
-	return info_read(f, err);
+	ret = info_read(f, err);
+	return ret ? ret : elf_file_check(f, err);
+}
+
+static bool is_cut(const struct elf_mem *mem)
+{
+	return mem->watch && mem->watch->cut;
+}
+
+int elf_file_check(const struct elf_file *f, struct err *err)
+{
+	struct stat st;
+
+	if (is_cut(&f->mem) || is_cut(&f->debug) || fstat(f->fd, &st) ||
+		(uint64_t)st.st_size != f->info.size || mtime_of(&st) != f->mtime_ns)
+		return err_set(err, -EBADMSG, "'%s' changed while it was read", f->path);
+	return 0;
 }
 
 static const struct elf_segment *segment_of(const struct elf_file *f, uint64_t addr)

@@ -2,8 +2,8 @@
 /*
  * One ELF file, opened once: what it is, its functions by all symbol tables, and what the
  * planner needs of its code. The file may be hostile: whatever it holds ends in an error
- * or in fewer symbols, with bounded memory. (It is mapped, so a file that somebody cuts
- * short while it is being read ends the process with SIGBUS, as with every such tool.)
+ * or in fewer symbols, with bounded memory. It is mapped; one that somebody cuts short or
+ * writes while it is read is refused as changed: elf_file_check().
  */
 #ifndef FUNCSNOOP_ELF_ELF_FILE_H
 #define FUNCSNOOP_ELF_ELF_FILE_H
@@ -109,9 +109,13 @@ int elf_file_fd(const struct elf_file *f);
 bool elf_file_same(const struct elf_file *a, const struct elf_file *b);
 
 /*
- * Whether the file was written or replaced under @path since it was opened is not told
- * here: compare .dev, .ino, .ctime_ns.
- *
+ * Whether what was read is what the file has: -EBADMSG when it was written or cut short since
+ * it was opened. Whether another file lies at its path now is not told here. To be asked
+ * once more after the last that is read, before anything is done with it.
+ */
+_must_check_ int elf_file_check(const struct elf_file *f, struct err *err);
+
+/*
  * Functions of all tables, sorted by address, one per address. Read on the first call:
  * -EBADMSG for a damaged .dynsym or .symtab (a damaged debug file is passed over),
  * -ENOMEM. A file without any table gives 0 functions and no error.

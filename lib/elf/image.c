@@ -174,6 +174,8 @@ int elf_file_image(struct elf_file *f, struct plan_image *ret_image, struct err 
 		return ret;
 	if (!f->has_image) {
 		ret = image_make(f, err);
+		if (!ret)
+			ret = elf_file_check(f, err);
 		if (ret) {
 			image_drop(f);
 			return ret;

@@ -4,6 +4,7 @@
 #define FUNCSNOOP_ELF_INTERNAL_H
 
 #include <gelf.h>
+#include <signal.h>
 #include <string.h>
 
 #include "elf/elf_file.h"
@@ -22,11 +23,24 @@
 #define ELF_MAX_NOTES     (32u << 20) /* bytes, in all sections and segments */
 #define ELF_MAX_DEBUGDATA (128u << 20)
 
+/*
+ * A mapped file that may be cut short meanwhile: what is missing is then read as zeros, and
+ * .cut is set. NULL when memory is out.
+ */
+struct elf_watch {
+	const uint8_t *bytes;
+	size_t size;
+	volatile sig_atomic_t cut;
+	struct elf_watch *next;
+};
+struct elf_watch *elf_watch_new(const uint8_t *bytes, size_t size);
+void elf_watch_free(struct elf_watch *watch);
+
 /* An ELF image in memory: a mapped file or an unpacked .gnu_debugdata. */
 struct elf_mem {
 	const uint8_t *bytes;
 	size_t size;
-	bool mapped; /* munmap, not free */
+	struct elf_watch *watch; /* mapped: munmap, not free */
 	Elf *elf;
 };
 
@@ -51,6 +65,7 @@ struct elf_file {
 	struct elf_info info;
 	int fd;
 	int root_fd;
+	uint64_t mtime_ns; /* when it was opened */
 	char *path, *dir, *soname, *runpath, *build_id;
 	char **needed;
 	struct elf_mem mem;

@@ -173,7 +173,7 @@ static void notes_scan(struct note_scan *s, const uint8_t *b, size_t size, uint6
 
 int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err)
 {
-	struct elf_mem mem = { .mapped = true };
+	struct elf_mem mem = {};
 	struct stat st;
 	void *map;
 	int ret;
@@ -191,6 +191,11 @@ int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *
 	map = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return err_sys(err, -errno, "cannot map '%s'", shown);
+	mem.watch = elf_watch_new(map, st.st_size);
+	if (!mem.watch) {
+		munmap(map, st.st_size);
+		return err_sys(err, -ENOMEM, "cannot map '%s'", shown);
+	}
 	mem.bytes = map;
 	mem.size = st.st_size;
 	ret = mem_begin(&mem, shown, err);
@@ -221,10 +226,11 @@ void elf_mem_done(struct elf_mem *mem)
 {
 	if (mem->elf)
 		elf_end(mem->elf);
-	if (mem->mapped && mem->bytes)
+	if (mem->watch)
 		munmap((void *)(uintptr_t)mem->bytes, mem->size);
 	else
 		free((void *)(uintptr_t)mem->bytes);
+	elf_watch_free(mem->watch);
 	memset(mem, 0, sizeof(*mem));
 }
 

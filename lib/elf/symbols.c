@@ -283,6 +283,8 @@ int elf_file_funcs(struct elf_file *f, const struct elf_func **ret_funcs, size_t
 
 	if (!f->has_syms) {
 		ret = syms_read(f, err);
+		if (!ret)
+			ret = elf_file_check(f, err);
 		if (ret) {
 			free(TAKE_PTR(f->names));
 			free(TAKE_PTR(f->funcs));

@@ -307,6 +307,8 @@ int target_new(const struct target_opts *opts, struct target **ret_target, struc
 		code = slow_check(t, opts, err);
 	for (size_t i = 0; !code && i < t->func_cnt; i++)
 		code = libs_add(&libs, t->funcs[i].lib, err);
+	for (size_t i = 0; !code && i < t->lib_cnt; i++)
+		code = elf_file_check(t->libs[i]->elf, err);
 	if (code)
 		return code;
 	t->looked = TAKE_PTR(libs.lib);

@@ -420,10 +420,45 @@ static void test_sparse(void)
 	printf("# %s\n", err.msg);
 }
 
+/* Cut to @size bytes at different steps of being read: each ends in an error, and lives. */
+static void test_cut_meanwhile(size_t size)
+{
+	struct elf_file *f[3] = {};
+	const struct elf_func *funcs;
+	struct plan_image img;
+	struct err err = {};
+	uint64_t sum = 0;
+	size_t cnt;
+
+	for (int i = 0; i < 3; i++) {
+		const char *path = scratch_file("cut.so", good, good_size);
+
+		ok(!elf_file_open(path, &f[i], &err) && !elf_file_check(f[i], &err),
+			"a file is opened, step %d: %s", i, err.msg);
+		ok(i < 1 || !elf_file_funcs(f[i], &funcs, &cnt, &err), "it has functions");
+		ok(i < 2 || !elf_file_image(f[i], &img, &err), "it has code");
+		ok(!truncate(path, size), "it is cut to %zu bytes", size);
+		if (i == 0)
+			is_int(elf_file_funcs(f[i], &funcs, &cnt, &err), -EBADMSG, "functions");
+		else if (i == 1)
+			is_int(elf_file_image(f[i], &img, &err), -EBADMSG, "code");
+		for (size_t k = 0; i == 2 && k < img.text_cnt; k++)
+			for (size_t b = 0; b < img.texts[k].size; b++)
+				sum += img.texts[k].bytes[b];
+		is_int(elf_file_check(f[i], &err), -EBADMSG, "it has changed");
+		ok(strstr(err.msg, "cut.so' changed while it was read") != NULL, "%s",
+			err.msg);
+		elf_file_free(f[i]);
+	}
+	ok(sum != UINT64_MAX, "all of the code was read");
+}
+
 int main(void)
 {
 	scratch_begin();
 	build();
+	test_cut_meanwhile(0);
+	test_cut_meanwhile(4096);
 	test_errors();
 	test_cuts();
 	test_spoiled();
