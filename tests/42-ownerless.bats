@@ -9,15 +9,18 @@ FOLDER=$FUNCSNOOP_BPFFS/funcsnoop
 PROCS=16
 ROUNDS=60
 
+# Thousands of probes in one link, so that there is a middle to be killed in.
 setup() {
 	common_setup
 	need_bpf
 	LIB=$BATS_TEST_TMPDIR/libstdc++.so.6
 	cp "$(realpath "$(c++ -print-file-name=libstdc++.so.6)")" "$LIB"
+	MODE=multi
 }
 
 # Processes that have the library and do nothing; CALLED is the pid of the last.
 start_called() {
+	need_link "$MODE"
 	LD_PRELOAD=$LIB start_bg call "$FIX/call" --wait --procs $PROCS --quiet add 1
 	wait_ready call
 	CALLED=$(sed -n 's/^child //p' "$(bg_out call)" | tail -n 1)
@@ -63,11 +66,11 @@ dead() { # PID...
 }
 
 # Kills an attach while it probes, until it has left breakpoints behind: not each time does.
-leave_of_attach() { # OPTION...
+leave_of_attach() {
 	local i
 
 	for ((i = 0; i < ROUNDS; i++)); do
-		start_bg attach "$FUNCSNOOP" attach g '*' --force --lib "$LIB" "$@"
+		start_bg attach "$FUNCSNOOP" attach g '*' --force --lib "$LIB" --link "$MODE"
 		until [[ -n $(apart_of attach) ]] || bg_ended attach; do :; done
 		while code_is_whole "$CALLED" "$LIB" >/dev/null; do
 			! bg_ended attach || break
@@ -80,11 +83,11 @@ leave_of_attach() { # OPTION...
 }
 
 # The same for a detach, once the link is out of its folder.
-leave_of_detach() { # OPTION...
+leave_of_detach() {
 	local i
 
 	for ((i = 0; i < ROUNDS; i++)); do
-		fsn attach g '*' --force --lib "$LIB" "$@"
+		fsn attach g '*' --force --lib "$LIB" --link "$MODE"
 		start_bg detach "$FUNCSNOOP" detach g
 		while [[ -e $FOLDER/g/link_0 || -e $FOLDER/g~/link_0 ]]; do :; done
 		kill_all detach
@@ -105,6 +108,19 @@ leave_of_detach() { # OPTION...
 }
 
 @test "a detach that is killed with all its processes leaves no breakpoint to the next command" {
+	start_called
+	leave_of_detach
+	fsn stats
+	all_whole || fail "breakpoints are left"
+	assert_eq "$(ls "$FOLDER")" ""
+	end_called
+}
+
+# A link for each probe: the kernel takes long for each, and some are still pinned.
+@test "a detach of many links that is killed with all its processes leaves none (perf)" {
+	MODE=perf
+	LIB=$BATS_TEST_TMPDIR/libfix.so.1
+	cp "$(realpath "$FIX/libfix.so")" "$LIB"
 	start_called
 	leave_of_detach
 	fsn stats
@@ -156,7 +172,7 @@ leave_of_detach() { # OPTION...
 
 @test "breakpoints of a group that lives stay when those of a dead one go" {
 	start_called
-	fsn attach lives '*' --force --lib "$LIB" --count
+	fsn attach lives '*' --force --lib "$LIB" --count --link multi
 	start_bg attach "$FUNCSNOOP" attach g '*' --force --lib "$LIB"
 	until [[ -n $(apart_of attach) ]] || bg_ended attach; do :; done
 	poll_until stage_has_breaks
