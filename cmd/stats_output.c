@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reading groups, making a report of what was read, and delivering it.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/util.h"
@@ -209,21 +212,72 @@ void report_done(struct report *r)
 
 /* --- delivering ----------------------------------------------------------------------------- */
 
-static int to_stdout(
-	const struct stats_options *o, const struct report *r, struct err *err)
+static int put_out(const char *text, size_t size, struct err *err)
 {
+	fwrite(text, 1, size, stdout);
+	if (fflush(stdout) || ferror(stdout))
+		return err_sys(err, -errno, "cannot write statistics");
+	return 0;
+}
+
+static int render(const struct stats_format *format, const struct report *r, char **ret_text,
+	size_t *ret_size)
+{
+	FILE *f = open_memstream(ret_text, ret_size);
+	int code = f ? format->print(r, f) : -errno;
+
+	if (f && fclose(f) && !code)
+		code = -errno;
+	return code;
+}
+
+/* Whether so much can be written without waiting for who reads it. */
+static bool stdout_has_room(size_t size)
+{
+	struct stat st;
+	int pending;
+
+	if (fstat(STDOUT_FILENO, &st))
+		return true;
+	if (S_ISFIFO(st.st_mode))
+		return !ioctl(STDOUT_FILENO, FIONREAD, &pending) && !pending &&
+			(long)size <= fcntl(STDOUT_FILENO, F_GETPIPE_SZ);
+	return S_ISREG(st.st_mode) || (S_ISCHR(st.st_mode) && !isatty(STDOUT_FILENO));
+}
+
+/*
+ * What resets holds the lock of all groups: a reader who takes its time (a pager) gets its
+ * text when that is over. What can be written at once is written before, so that a full disk
+ * resets nothing.
+ */
+static int to_stdout_of_reset(struct stats_run *run, const struct report *r, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int code = render(run->o->format, r, &text, &size);
+
+	if (code)
+		return err_sys(err, code, "cannot show statistics");
+	if (stdout_has_room(size))
+		return put_out(text, size, err);
+	run->late = TAKE_PTR(text);
+	run->late_size = size;
+	return 0;
+}
+
+static int to_stdout(struct stats_run *run, const struct report *r, struct err *err)
+{
+	const struct stats_options *o = run->o;
 	int code;
 
 	if (!r->cnt && o->format == &format_table) {
 		cmd_note(r->g, "nothing is attached");
 		return 0;
 	}
+	if (o->reset)
+		return to_stdout_of_reset(run, r, err);
 	code = o->format->print(r, stdout);
-	if (code)
-		return err_sys(err, code, "cannot show statistics");
-	if (fflush(stdout) || ferror(stdout))
-		return err_sys(err, -errno, "cannot write statistics");
-	return 0;
+	return code ? err_sys(err, code, "cannot show statistics") : put_out("", 0, err);
 }
 
 static int to_file(const struct stats_format *format, const struct report *r,
@@ -233,17 +287,12 @@ static int to_file(const struct stats_format *format, const struct report *r,
 	struct globals g = *r->g;
 	struct report plain = *r;
 	size_t size = 0;
-	FILE *f = open_memstream(&buf, &size);
 	int code;
 
-	if (!f)
-		return err_sys(err, -errno, "cannot write '%s'", path);
 	if (g.color == COLOR_AUTO)
 		g.color = COLOR_NEVER;
 	plain.g = &g;
-	code = format->print(&plain, f);
-	if (fclose(f) && !code)
-		code = -errno;
+	code = render(format, &plain, &buf, &size);
 	return code ? err_sys(err, code, "cannot write '%s'", path)
 		    : saved_write(path, buf, size, err);
 }
@@ -279,7 +328,7 @@ static int deliver(struct stats_run *run, const struct reading *now,
 		return code;
 	r.first = !run->more || o->output;
 	run->more = true;
-	code = o->output ? to_file(o->format, &r, o->output, err) : to_stdout(o, &r, err);
+	code = o->output ? to_file(o->format, &r, o->output, err) : to_stdout(run, &r, err);
 	if (!code && o->save)
 		code = save(o, now, err);
 	for (size_t i = 0; !code && o->check_cnt && i < r.cnt; i++)
@@ -340,7 +389,14 @@ int stats_report(struct stats_run *run, struct reading *now, const struct readin
 	tell_left(run, now);
 	if (run->o->reset) /* before, so that it delays none of a reset's steps */
 		costs_end(run->o, now);
-	return run->o->reset ? reset_next(&n) : deliver(run, now, before, err);
+	if (!run->o->reset)
+		return deliver(run, now, before, err);
+	code = reset_next(&n);
+	groups_unlock(&now->groups);
+	if (!code && run->late)
+		code = put_out(run->late, run->late_size, err);
+	free(TAKE_PTR(run->late));
+	return code;
 }
 
 int stats_status(const struct stats_run *run)

@@ -60,11 +60,14 @@ struct stats_run {
 	bool more; /* something has been printed */
 	bool held; /* a condition has */
 	bool left; /* groups were left out, which has been told */
+	char *late; /* what is printed when nothing is locked any more, or NULL */
+	size_t late_size;
 };
 
 /*
  * Reads all groups into @now and delivers a report of what came since @before (NULL: of
- * everything). With --reset all is delivered before any group is reset.
+ * everything). With --reset all is delivered before any group is reset, but for a standard
+ * output that may keep the groups locked: that gets it afterwards.
  */
 int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,
 	struct err *err);

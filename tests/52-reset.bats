@@ -113,6 +113,35 @@ hint: 'funcsnoop list' shows what is attached"
 	fsn detach a
 }
 
+pipe_is_full() { # NAME: of a command that says its pid
+	grep -q pipe_write "/proc/$(sed -n 's/^pid //p' "$(bg_err "$1")")/wchan" 2>/dev/null
+}
+
+@test "a reader who takes its time keeps no other command waiting" {
+	local lib=$BATS_TEST_TMPDIR/libstdc++.so.6
+
+	need_bpf
+	cp "$(realpath "$(c++ -print-file-name=libstdc++.so.6)")" "$lib"
+	fsn attach big '*' --lib "$lib" --exit none
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 7
+	# More than a pipe takes.
+	# shellcheck disable=SC2016	# the inner shell's
+	start_bg slow bash -c 'exec 5<&0; (echo "pid $BASHPID" >&2
+		exec "$0" stats --reset --all --json) | { read -r _ <&5; cat; }' "$FUNCSNOOP"
+	poll_until pipe_is_full slow
+	fsn -t 4 set g --slow 1s
+	fsn -t 4 stats g --reset --json
+	assert_json '[.[].functions[].calls]' '[]'
+	capture "$FIX/call" add 2
+	tell slow
+	wait_bg slow
+	assert_json '[.[] | select(.group == "g") | .functions[].calls]' '[7]'
+	fsn stats g --json
+	assert_json '[.[].functions[].calls]' '[2]'
+	fsn detach --all
+}
+
 @test "a reading that cannot be written resets nothing" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"
