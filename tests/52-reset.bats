@@ -178,6 +178,43 @@ pipe_is_full() { # NAME: of a command that says its pid
 	fsn detach g
 }
 
+@test "resets that fail use no epochs up, however many" {
+	local ctl calls=0 i
+
+	need_bpf
+	need_tool bpftool
+	cat >"$BATS_TEST_TMPDIR/g.json" <<-END
+	{ "g_sym": { "fix_fail": { "symbol": "fix_fail", "ret": "cudaError_t" } },
+	  "lib": "$FIX/libfix.so" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/g.json"
+	capture "$FIX/call" --arg 2 fail 5
+	calls=5
+	ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl
+	capture bpftool -j map dump pinned "$ctl"
+	# As if so many had failed: the epoch is 0xfffb, the base is where it was.
+	read -ra i < <(json '.[0].value | .[8] = "0xfb" | .[9] = "0xff" | join(" ")')
+	capture bpftool map update pinned "$ctl" key 0 0 0 0 value "${i[@]}"
+	for i in 1 2 3 4 5 6 7 8 9; do
+		capture "$FIX/call" --arg 2 fail "$i"
+		calls=$((calls + i))
+		capture -s 1 bash -c '"$0" stats g --reset --json >/dev/full' "$FUNCSNOOP"
+		fsn stats g --json
+		assert_json '.[0].functions[0] | [.calls, ([.return_codes[].count] | add),
+			([.processes[].calls] | add)]' "[$calls,$calls,$calls]"
+		assert_json '.[0].functions[0] | .min_ns > 0 and .max_ns >= .min_ns' true
+	done
+	fsn stats g --reset --json
+	assert_json '.[0].functions[0] | [.calls, ([.return_codes[].count] | add),
+		([.processes[].calls] | add)]' "[$calls,$calls,$calls]"
+	assert_numbers g ""
+	capture "$FIX/call" --arg 2 fail 3
+	fsn stats g --json
+	assert_json '.[0].functions[0] | [.calls, ([.return_codes[].count] | add),
+		([.processes[].calls] | add)]' "[3,3,3]"
+	fsn detach g
+}
+
 # --- under load -----------------------------------------------------------------------
 
 # Eight threads call until told; meanwhile COUNT readings reset.

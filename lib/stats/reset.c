@@ -14,7 +14,8 @@
 //
 // Killed before 5, nothing has changed but that two epochs count together: readers add
 // them up, and the next reset first folds the extremes of the first into the second, so
-// that their words are idle again. Killed in 6, dead records stay until the next reset.
+// that their words are idle again. (Where so many have failed that the numbers of epochs
+// would run out, what is over is gathered under one.) Killed in 6, dead records stay until the next reset.
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -23,6 +24,8 @@
 
 #include "internal.h"
 #include "procs_internal.h"
+
+#define FOLD_EPOCHS 1024 /* far from all that there are */
 
 struct reset {
 	const struct group *g;
@@ -90,6 +93,90 @@ static uint32_t next_epoch(uint32_t epoch)
 	return epoch == FSN_EPOCH_MAX ? 2 : epoch + 1;
 }
 
+static uint32_t epoch_before(uint32_t epoch)
+{
+	return epoch == 2 ? FSN_EPOCH_MAX : epoch - 1;
+}
+
+/* Whether records of @epoch are final: it counts, and no program writes under it any more. */
+static bool is_final(const struct reset *r, uint32_t epoch)
+{
+	const struct stats_view view = { .first = FSN_BASE_EPOCH(r->ctl->base),
+		.last = epoch_before(r->ctl->epoch) };
+
+	return view_has(&view, epoch);
+}
+
+static void fold_procs(struct reset *r, uint64_t to)
+{
+	const uint64_t mask = (uint64_t)FSN_EPOCH_MAX << FSN_PROC_EPOCH_SHIFT;
+	struct fsn_proc *proc = r->procs_map.addr;
+
+	/* Readers add up what a process has in several records. */
+	for (size_t i = 0; i < r->procs_map.size / sizeof(*proc); i++) {
+		uint64_t key = __atomic_load_n(&proc[i].key, __ATOMIC_ACQUIRE);
+
+		if (key && !(key & FSN_PROC_LOCKED) &&
+			is_final(r, key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX))
+			__atomic_store_n(&proc[i].key,
+				(key & ~mask) | to << FSN_PROC_EPOCH_SHIFT, __ATOMIC_RELEASE);
+	}
+}
+
+static int fold_code(int fd, const struct fsn_code *key, uint32_t to)
+{
+	struct fsn_code sum_key = *key;
+	uint64_t sum = 0, count;
+
+	sum_key.epoch = to;
+	if (bpf_map_lookup_elem(fd, key, &count))
+		return -errno;
+	if (bpf_map_lookup_elem(fd, &sum_key, &sum) && errno != ENOENT)
+		return -errno;
+	sum += count;
+	/* First what goes, for the map may be full. */
+	if (bpf_map_delete_elem(fd, key) || bpf_map_update_elem(fd, &sum_key, &sum, 0))
+		return -errno;
+	return 0;
+}
+
+static int fold_codes(struct reset *r, uint32_t to)
+{
+	int fd = r->g->fd[MAPID_CODES], code = 0;
+	_cleanup_free_ struct fsn_code *keys = calloc(FSN_CODE_CNT, sizeof(*keys));
+	size_t cnt = 0;
+
+	if (!keys)
+		return -ENOMEM;
+	while (cnt < FSN_CODE_CNT &&
+		!bpf_map_get_next_key(fd, cnt ? &keys[cnt - 1] : NULL, &keys[cnt]))
+		cnt++;
+	for (size_t i = 0; !code && i < cnt; i++)
+		if (keys[i].epoch != to && is_final(r, keys[i].epoch))
+			code = fold_code(fd, &keys[i], to);
+	return code;
+}
+
+/*
+ * Each reset that fails after it opened an epoch leaves one more that counts. Before they
+ * come round to where they began, those that are over are made one, with the number that
+ * was the last of them.
+ */
+static int fold_epochs(struct reset *r)
+{
+	uint32_t base = r->ctl->base, to = epoch_before(r->ctl->epoch);
+	int code;
+
+	if (((to - FSN_BASE_EPOCH(base)) & FSN_EPOCH_MAX) < FOLD_EPOCHS)
+		return 0;
+	fold_procs(r, to);
+	code = fold_codes(r, to);
+	if (!code)
+		__atomic_store_n(&r->ctl->base, (base & ~FSN_EPOCH_MAX) | to,
+			__ATOMIC_SEQ_CST);
+	return code;
+}
+
 static void clear_idle_words(struct reset *r)
 {
 	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
@@ -112,6 +199,9 @@ static int open_epoch(struct reset *r)
 		if (code)
 			return code;
 		fold_extremes(r);
+		code = fold_epochs(r);
+		if (code)
+			return code;
 	}
 	r->view.first = FSN_BASE_EPOCH(r->ctl->base);
 	r->view.last = r->ctl->epoch;
