@@ -22,6 +22,11 @@ void attach_note_left_out(const struct attach_options *o, const struct target *t
 	size_t refused = t->func_cnt - t->probed_cnt;
 	const struct target_func *first = &t->funcs[t->probed_cnt];
 
+	if (libfind_crowd(t->finder))
+		cmd_note(o->g,
+			"left out: %zu more mapped files of such names, as users map more than %d; "
+			"--pid or a path takes them",
+			libfind_crowd(t->finder), LIBFIND_OF_USER);
 	if (t->missing_cnt)
 		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
 			t->missing_cnt, o->target.preset->name, t->missing[0]);

@@ -387,3 +387,37 @@ mapped_or_ended() { # FILE NAME
 		assert_output '[]'
 	done
 }
+
+# Each is a file of its own: it would be opened, read and probed.
+@test "a user who maps very many copies of a library keeps nobody from probing it" {
+	local dir=$BATS_TEST_TMPDIR/copies good=$BATS_TEST_TMPDIR/good i
+
+	need_tool perl setpriv
+	mkdir "$good" "$dir"
+	chmod o+x "$BATS_RUN_TMPDIR" "${BATS_TEST_TMPDIR%/*}" "$BATS_TEST_TMPDIR"
+	cp "$FIX/libfix.so" "$good/libcopied.so.13"
+	mkdir "$dir"/{0..1499}
+	for i in "$dir"/*; do
+		cp "$FIX/libfix.so" "$i/libcopied.so.13"
+	done
+	# shellcheck disable=SC2016	# perl's own
+	start_bg user setpriv --reuid 65534 --regid 65534 --clear-groups perl -e '
+		my ($dir, $machine) = @ARGV;
+		for my $i (0 .. 1499) {
+			open(my $f, "<", "$dir/$i/libcopied.so.13") or die;
+			syscall($machine eq "aarch64" ? 222 : 9, 0, 4096, 5, 2, fileno($f), 0);
+		}
+		$| = 1;
+		print "mapped\n";
+		<STDIN>' "$dir" "$(uname -m)"
+	wait_line user "^mapped$"
+	LD_LIBRARY_PATH=$good fsn attach g fix_add --lib copied
+	assert_output_match "^g: 33 functions of "
+	assert_stderr "funcsnoop attach: left out: 1468 more mapped files of such names, as users \
+map more than 32; --pid or a path takes them"
+	fsn detach g
+	fsn attach g fix_add --lib "$dir/1499/libcopied.so.13"
+	fsn detach g
+	tell user
+	wait_bg user
+}

@@ -320,6 +320,11 @@ int libfind_get(struct libfind *lf, const char *lib, const struct lib_file ***re
 	return 0;
 }
 
+size_t libfind_crowd(const struct libfind *lf)
+{
+	return lf->crowd;
+}
+
 size_t libfind_denied(const struct libfind *lf)
 {
 	return lf->denied;

@@ -67,6 +67,14 @@ const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt);
 /* Processes passed over because they may not be looked at, during all look-ups so far. */
 size_t libfind_denied(const struct libfind *lf);
 
+/*
+ * Mappings whose names fit, but whose files were not opened, as their users map too many of
+ * such names: whoever can run a program could else keep all others from probing.
+ */
+#define LIBFIND_OF_USER 32
+#define LIBFIND_OF_ALL  64
+size_t libfind_crowd(const struct libfind *lf);
+
 static inline void cleanup_libfind(struct libfind **lf)
 {
 	libfind_free(*lf);

@@ -52,6 +52,7 @@ int lib_cache_read(const char *root, struct lib_places *places);
 /* A process and what it maps; .maps is empty when it may not be looked at. */
 struct lib_proc {
 	pid_t pid;
+	uid_t uid;
 	bool same_ns;
 	struct proc_maps maps;
 };
@@ -77,7 +78,7 @@ struct libfind {
 	size_t opened_cnt;
 	struct lib_seen *seen;
 	size_t seen_cnt;
-	size_t denied;
+	size_t denied, crowd;
 };
 
 /* The answer to one libfind_get(), while it is being made. */
@@ -102,7 +103,7 @@ int libfind_see(struct libfind *lf, const char *path, const struct lib_file *fil
 	const char *why);
 void libfind_seen_done(struct libfind *lf);
 
-/* mapped.c: reads the processes' mappings, once. */
+/* mapped.c: reads the processes' mappings, once; sorted by user and number. */
 int libfind_read_procs(struct libfind *lf, struct err *err);
 /* Adds mapped libraries that match, or, with @programs, executables of just that name. */
 int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,

@@ -140,6 +140,31 @@ static bool file_fits(const struct lib_query *q, bool programs, const char *base
 	return lib_query_matches(q, base) || lib_query_matches(q, info->soname);
 }
 
+/* Users in the order of their numbers: those of containers and namespaces come last. */
+static int compare_users(const void *a, const void *b)
+{
+	const struct lib_proc *x = a, *y = b;
+
+	if (x->uid != y->uid)
+		return x->uid < y->uid ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* By its status: the folder is root's where the process may not be dumped. */
+static uid_t user_of(const struct libfind *lf, pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[PATH_MAX], line[256];
+	unsigned int uid;
+
+	snprintf(path, sizeof(path), "%s/%d/status", lf->proc, pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Uid: %u", &uid) == 1)
+			return uid;
+	return (uid_t)-1;
+}
+
 static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 {
 	struct lib_proc *grown, p = { .pid = pid };
@@ -160,6 +185,7 @@ static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 		return err_sys(err, -ENOMEM, "cannot see mappings of process %d", pid);
 	}
 	lf->procs = grown;
+	p.uid = user_of(lf, pid);
 	p.same_ns = proc_same_mnt_ns(lf->proc, pid);
 	lf->procs[lf->proc_cnt++] = p;
 	return 0;
@@ -195,13 +221,40 @@ int libfind_read_procs(struct libfind *lf, struct err *err)
 			return ret;
 		}
 	}
+	if (!lf->pid_cnt && lf->proc_cnt)
+		qsort(lf->procs, lf->proc_cnt, sizeof(*lf->procs), compare_users);
 	lf->has_procs = true;
 	return 0;
+}
+
+/* How many files of fitting names were opened, of this user and of all. */
+struct crowd {
+	uid_t uid;
+	size_t of_user, of_all;
+};
+
+/* Whether a mapping's file is one too many; never in processes that were asked for. */
+static bool is_crowded(struct libfind *lf, struct crowd *c, const struct lib_proc *p,
+	const struct proc_map *map)
+{
+	if (p->uid != c->uid)
+		*c = (struct crowd) { p->uid, 0, c->of_all };
+	if (lf->pid_cnt || opened_find(lf, map))
+		return false;
+	if (c->of_user < LIBFIND_OF_USER && c->of_all < LIBFIND_OF_ALL) {
+		c->of_user++;
+		c->of_all++;
+		return false;
+	}
+	lf->crowd++;
+	return true;
 }
 
 int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 	struct lib_found *found, struct err *err)
 {
+	struct crowd crowd = { (uid_t)-1, 0, 0 };
+
 	for (size_t i = 0; i < lf->proc_cnt; i++) {
 		const struct lib_proc *p = &lf->procs[i];
 
@@ -211,7 +264,8 @@ int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 			const struct lib_file *file;
 			int ret;
 
-			if (!map->exec || !name_fits(q, programs, base))
+			if (!map->exec || !name_fits(q, programs, base) ||
+				is_crowded(lf, &crowd, p, map))
 				continue;
 			ret = open_mapping(lf, p, map, &file, &found->unusable);
 			if (ret && ret != -ENOMEM && !programs &&
