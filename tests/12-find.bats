@@ -17,16 +17,6 @@ setup() {
 	mkdir "$HERE"
 }
 
-teardown() {
-	local bad=0 m
-
-	common_teardown || bad=1
-	while read -r m; do
-		umount -l "$m" || bad=1
-	done < <(awk -v dir="$HERE" 'index($5, dir) == 1 { print $5 }' /proc/self/mountinfo | tac)
-	return $bad
-}
-
 # A program that waits with libonlyhere mapped; it makes N calls of fix_add after `tell`.
 start_with() { # NAME LIBRARY N [WRAPPER...]
 	start_bg "$1" "${@:4}" env LD_PRELOAD="$2" "$FIX/call" --wait add "$3"

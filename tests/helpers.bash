@@ -128,7 +128,7 @@ assert_json_true() { # EXPR
 
 # --- programs in the background ------------------------------------------------------
 
-declare -gA BG_PID=() BG_FD=()
+declare -gA BG_PID=() BG_FD=() MOUNTS=()
 
 start_bg() { # NAME CMD...: output in $(bg_out NAME), input by tell
 	local name=$1 fifo=$BATS_TEST_TMPDIR/$1.in fd
@@ -349,6 +349,7 @@ check_processes() {
 	test_processes | while read -r pid _; do
 		kill -KILL "$pid" 2>/dev/null || true
 	done
+	poll_until no_test_processes
 	return 1
 }
 
@@ -360,8 +361,29 @@ check_pins() {
 		! -name '*.debug' 2>/dev/null)
 	[[ -n $left ]] || return 0
 	printf 'LEFT BEHIND, pins:\n%s\n' "$left" >&2
-	find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 -depth -delete 2>/dev/null || true
+	fresh_bpffs
 	return 1
+}
+
+# With no pin, no mode and no owner that a test has left.
+fresh_bpffs() {
+	[[ $FSN_IN_RUN == mounts && -z ${FSN_NO_BPF-} ]] || return 0
+	find "$FUNCSNOOP_BPFFS" -mindepth 1 -depth ! -name '*.debug' -delete 2>/dev/null || true
+	umount -l "$FUNCSNOOP_BPFFS"
+	mount -t bpf bpf "$FUNCSNOOP_BPFFS"
+}
+
+# Mounts go with the test that made them, the last one first.
+drop_mounts() {
+	local id at new=()
+
+	[[ $FSN_IN_RUN == mounts ]] || return 0
+	while read -r id _ _ _ at _; do
+		[[ -n ${MOUNTS[$id $at]-} ]] || new=("$(printf %b "$at")" "${new[@]}")
+	done </proc/self/mountinfo
+	for at in "${new[@]}"; do
+		umount -l "$at" 2>/dev/null || true
+	done
 }
 
 # FSN_SHARED=1 is for a machine on which others use funcsnoop at the same time.
@@ -374,8 +396,14 @@ check_objects() {
 }
 
 common_setup() {
+	local id at
+
 	export FSN_TEST_MARK=$$-$BATS_SUITE_TEST_NUMBER-$RANDOM
+	export HOME=$BATS_TEST_TMPDIR XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/config
 	BG_PID=() BG_FD=()
+	while read -r id _ _ _ at _; do
+		MOUNTS[$id $at]=1
+	done </proc/self/mountinfo
 	bpf_objects >"$BATS_TEST_TMPDIR/.objects"
 }
 
@@ -387,9 +415,12 @@ common_teardown() {
 		bg_reap "$name" 2>/dev/null || true
 	done
 	check_processes || bad=1
+	drop_mounts
 	# A test that failed or was skipped half-way has not detached; the next one starts clean.
 	if [[ -z ${BATS_TEST_COMPLETED-} && -d $FUNCSNOOP_BPFFS/funcsnoop ]]; then
 		timeout 60 "$FUNCSNOOP" detach --all >/dev/null 2>&1 </dev/null || true
+		check_pins || bad=1
+		fresh_bpffs
 	fi
 	check_pins || bad=1
 	check_objects || bad=1

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The suite itself: a test sees the same however it was started, and whatever failed before.
+
+# shellcheck disable=SC2154,SC2016
+
+load helpers
+
+# Runs its input as a suite of its own, in which `case` is what begins a test.
+suite() { # [-s STATUS]
+	{
+		echo "load $BATS_TEST_DIRNAME/helpers"
+		sed 's/^case /@test /'
+	} >"$BATS_TEST_TMPDIR/a.bats"
+	capture "$@" env -i PATH="${PATH#"$BATS_LIBEXEC":}" O="$O" FUNCSNOOP="$FUNCSNOOP" \
+		TMPDIR="$BATS_TEST_TMPDIR" FSN_SHARED="${FSN_SHARED-}" \
+		"$BATS_TEST_DIRNAME/run" "$BATS_TEST_TMPDIR/a.bats"
+}
+
+@test "tests have signals and a mask of files as after a login, under nohup, too" {
+	trap '' HUP INT QUIT USR1
+	umask 077
+	suite <<-END
+	case "a" {
+		assert_eq "\$(grep -E '^Sig(Ign|Blk)' /proc/self/status | tr -d '\t')" \
+			'SigBlk:0000000000000000
+	SigIgn:0000000000000000'
+		assert_eq "\$(umask)" 0022
+	}
+	END
+	assert_eq "${lines[-1]}" "1 passed, 0 failed, 0 skipped"
+}
+
+@test "what a test that failed has left is not met by the next one" {
+	need_bpf
+	suite -s 1 <<-END
+	case "a" {
+		fsn attach g fix_add --lib "$FIX/libfix.so"
+		mkdir "\$FUNCSNOOP_BPFFS/else" "\$FUNCSNOOP_BPFFS/else/where"
+		chmod 0777 "\$FUNCSNOOP_BPFFS/funcsnoop"
+		chown 65534 "\$FUNCSNOOP_BPFFS/funcsnoop"
+		mkdir -p "\$XDG_CONFIG_HOME/funcsnoop/presets"
+		echo '{ nonsense' >"\$XDG_CONFIG_HOME/funcsnoop/presets/broken.json"
+		mount -t tmpfs t "$BATS_TEST_DIRNAME"
+		start_bg c "$FIX/call" --until-line add
+		setsid "$FIX/call" --until-line add &
+		false
+	}
+	case "b" {
+		[[ -e $BATS_TEST_DIRNAME/helpers.bash ]]
+		no_test_processes
+		fsn list presets --json
+		assert_eq "\$(json '.[].error // empty')" ""
+		[[ ! -e \$FUNCSNOOP_BPFFS/else && ! -e \$FUNCSNOOP_BPFFS/funcsnoop ]]
+		fsn attach g fix_add --lib "$FIX/libfix.so"
+		fsn detach g
+	}
+	case "c" {
+		mkdir "\$FUNCSNOOP_BPFFS/else"
+	}
+	case "d" {
+		[[ ! -e \$FUNCSNOOP_BPFFS/else ]]
+	}
+	END
+	assert_output_match "^not ok 1 a"
+	assert_output_match "^ok 2 b"
+	assert_output_match "^not ok 3 c"
+	assert_output_match "^ok 4 d"
+}
