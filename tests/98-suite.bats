@@ -30,6 +30,35 @@ suite() { # [-s STATUS]
 	assert_eq "${lines[-1]}" "1 passed, 0 failed, 0 skipped"
 }
 
+# Stands for funcsnoop: says which class of file it is to attach, and refuses.
+refusing() {
+	cat >"$BATS_TEST_TMPDIR/refusing" <<-'END'
+	#!/bin/bash
+	for file; do
+		[[ $file != *.so ]] || echo "class $(od -An -tx1 -j4 -N1 "$file")" >&2
+	done
+	exit 1
+	END
+	chmod +x "$BATS_TEST_TMPDIR/refusing"
+}
+
+@test "make bench: a command that fails gives no figure, a 32-bit library is passed over" {
+	need_bpf
+	need_tool jq taskset
+	[[ -x $O/tests/bench/spend ]] || skip "the benchmark is not built"
+	refusing
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	{ head -c 4 "$FIX/libfix.so.1" && printf '\1' && tail -c +6 "$FIX/libfix.so.1"; } \
+		>"$BATS_TEST_TMPDIR/lib32.so"
+	printf '%s\n' '#!/bin/sh' "echo 'libc.so.6 (libc6) => $BATS_TEST_TMPDIR/lib32.so'" \
+		"echo 'libc.so.6 (libc6,x86-64) => $FIX/libfix.so.1'" >"$BATS_TEST_TMPDIR/bin/ldconfig"
+	chmod +x "$BATS_TEST_TMPDIR/bin/ldconfig"
+	FUNCSNOOP=$BATS_TEST_TMPDIR/refusing PATH=$BATS_TEST_TMPDIR/bin:$PATH \
+		capture -s 1 "$BATS_TEST_DIRNAME/bench/run" --rows files --rounds 1
+	refute_output_match ' ms '
+	assert_stderr_match '^bench: .*attach files .*: status 1: class +02$'
+}
+
 @test "what a test that failed has left is not met by the next one" {
 	need_bpf
 	suite -s 1 <<-END
