@@ -280,8 +280,14 @@ static int to_stdout(struct stats_run *run, const struct report *r, struct err *
 	return code ? err_sys(err, code, "cannot show statistics") : put_out("", 0, err);
 }
 
-static int to_file(const struct stats_format *format, const struct report *r,
-	const char *path, struct err *err)
+/* Collectors of other users read numbers; arguments are for the owner's eyes. */
+static mode_t file_mode(const struct stats_options *o)
+{
+	return o->slow ? 0600 : 0644;
+}
+
+static int to_file(const struct stats_options *o, const struct stats_format *format,
+	const struct report *r, const char *path, struct err *err)
 {
 	_cleanup_free_ char *buf = NULL;
 	struct globals g = *r->g;
@@ -294,7 +300,7 @@ static int to_file(const struct stats_format *format, const struct report *r,
 	plain.g = &g;
 	code = render(format, &plain, &buf, &size);
 	return code ? err_sys(err, code, "cannot write '%s'", path)
-		    : saved_write(path, buf, size, err);
+		    : saved_write(path, file_mode(o), buf, size, err);
 }
 
 /* The whole document, whatever is shown. */
@@ -312,7 +318,7 @@ static int save(const struct stats_options *o, const struct reading *now, struct
 	whole.before = NULL;
 	whole.check_cnt = 0;
 	code = report_make(&whole, now, NULL, &all, err);
-	return code ? code : to_file(&format_json, &all, o->save, err);
+	return code ? code : to_file(o, &format_json, &all, o->save, err);
 }
 
 static int deliver(struct stats_run *run, const struct reading *now,
@@ -328,7 +334,7 @@ static int deliver(struct stats_run *run, const struct reading *now,
 		return code;
 	r.first = !run->more || o->output;
 	run->more = true;
-	code = o->output ? to_file(o->format, &r, o->output, err) : to_stdout(run, &r, err);
+	code = o->output ? to_file(o, o->format, &r, o->output, err) : to_stdout(run, &r, err);
 	if (!code && o->save)
 		code = save(o, now, err);
 	for (size_t i = 0; !code && o->check_cnt && i < r.cnt; i++)

@@ -168,6 +168,29 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	fsn detach n
 }
 
+@test "--output and --save: a file with arguments is for its owner alone, whatever the umask" {
+	local dir=$BATS_TEST_TMPDIR mask format
+
+	attach_named
+	fsn set n --slow 1ns
+	capture "$FIX/call" --arg 2 fail 1
+	for mask in 000 022 077; do
+		umask "$mask"
+		for format in table json csv; do
+			fsn stats n --slow --format "$format" --output "$dir/a" --save "$dir/b"
+			assert_eq "$(stat -c %a "$dir/a" "$dir/b")" $'600\n600' "$mask $format"
+			fsn stats n --format "$format" --output "$dir/a" --save "$dir/b"
+			assert_eq "$(stat -c %a "$dir/a" "$dir/b")" $'644\n644' "$mask $format"
+		done
+	done
+	fsn stats n --slow --json --output "$dir/a" --save "$dir/b"
+	assert_eq "$(jq -c '.[0].slow_calls[0].args | length' "$dir/a" "$dir/b" | sort -u | wc -l)" 1
+	fsn stats n --json --save "$dir/b"
+	assert_eq "$(jq -c '.[0].slow_calls // "none"' "$dir/b")" '"none"'
+	umask 022
+	fsn detach n
+}
+
 @test "a full standard output is status 1 in every format, and resets nothing" {
 	local format
 

@@ -284,7 +284,7 @@ static char *temp_name(const char *path)
 	return asprintf(&name, "%.*s.%s.XXXXXX", dir, path, path + dir) < 0 ? NULL : name;
 }
 
-int saved_write(const char *path, const char *buf, size_t len, struct err *err)
+int saved_write(const char *path, mode_t mode, const char *buf, size_t len, struct err *err)
 {
 	_cleanup_free_ char *temp = temp_name(path);
 	struct stat st;
@@ -298,7 +298,7 @@ int saved_write(const char *path, const char *buf, size_t len, struct err *err)
 	if (fd < 0)
 		return err_sys(err, temp ? -errno : -ENOMEM, "cannot write '%s'", path);
 	code = write_all(fd, buf, len);
-	if (!code && fchmod(fd, 0644))
+	if (!code && fchmod(fd, mode))
 		code = -errno;
 	if (close(fd) && !code)
 		code = -errno;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/util.h"
@@ -74,10 +75,11 @@ const struct saved_func *saved_func_find(
 	const struct saved_group *group, const char *name, const char *library);
 
 /*
- * Writes @len bytes to @path: a file of that name appears whole, mode 0644, by rename in
- * its folder; what is there and no regular file (a device, a pipe) is written to.
+ * Writes @len bytes to @path: a file of that name appears whole, with @mode whatever the
+ * umask, by rename in its folder; what is there and no regular file (a device, a pipe) is
+ * written to.
  */
-int saved_write(const char *path, const char *buf, size_t len, struct err *err);
+int saved_write(const char *path, mode_t mode, const char *buf, size_t len, struct err *err);
 
 static inline void cleanup_saved(struct saved **saved)
 {
