@@ -292,21 +292,24 @@ static int list_inflight(const struct options *o)
 	struct flight flight = { o, doc, table, 0, 0 };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
+	int status;
 
-	if (groups_open(o->g, &names, GROUPS_READ, &groups, &err))
+	if (groups_open(o->g, &names, GROUPS_READ | GROUPS_REST, &groups, &err))
 		return cmd_fail(o->g, &err);
+	groups_tell_left(o->g, &groups);
 	for (size_t i = 0; i < groups.cnt; i++)
 		if (add_calls(&flight, groups.group[i], &err))
 			return cmd_fail(o->g, &err);
+	status = groups.failed_cnt ? EXIT_FAILED : EXIT_DONE;
 	if (doc)
-		return json_print(o->g, TAKE_PTR(doc));
+		return json_print(o->g, TAKE_PTR(doc)) ?: status;
 	if (flight.shown)
 		table_print(table, o->g, stdout);
 	else
 		cmd_note(o->g, "no call is in flight");
 	if (flight.hidden)
 		cmd_note(o->g, "%zu stale calls are hidden; --all shows them", flight.hidden);
-	return EXIT_DONE;
+	return status;
 }
 
 static int run(struct globals *g, int argc, char **argv)

@@ -377,9 +377,10 @@ static int reset_next(struct nested *n)
 /* One group that can't be read does not hide the others. */
 static void tell_left(struct stats_run *run, const struct reading *now)
 {
-	if (!run->left)
+	if (!run->told)
 		groups_tell_left(run->o->g, &now->groups);
-	run->left |= now->groups.left_cnt;
+	run->told |= now->groups.left_cnt;
+	run->left |= now->groups.failed_cnt;
 }
 
 int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,

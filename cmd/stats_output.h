@@ -59,9 +59,10 @@ struct stats_run {
 	const struct stats_options *o;
 	bool more; /* something has been printed */
 	bool held; /* a condition has */
-	bool left; /* groups were left out, which has been told */
 	char *late; /* what is printed when nothing is locked any more, or NULL */
 	size_t late_size;
+	bool left; /* groups could not be read */
+	bool told; /* which groups are left out */
 };
 
 /*

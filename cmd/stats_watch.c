@@ -111,7 +111,7 @@ static void print_title(const struct stats_options *o, const struct report *r,
 	if (!r->cnt)
 		fprintf(f, "nothing is attached\n");
 	for (size_t i = 0; i < groups->left_cnt; i++) {
-		_cleanup_free_ char *safe = text_escape(groups->left[i].msg);
+		_cleanup_free_ char *safe = text_escape(groups->left[i].why.msg);
 
 		fprintf(f, "%s\n", safe ? safe : "");
 	}
@@ -241,7 +241,7 @@ static int watch(
 			readings[at] = (struct reading)READING_NONE;
 			code = reading_take(o, &readings[at], err);
 			next = clock_ns(CLOCK_MONOTONIC) + o->interval_ns;
-			run->left |= readings[at].groups.left_cnt;
+			run->left |= readings[at].groups.failed_cnt;
 		}
 		if (!code)
 			code = draw(o, &readings[at], any ? &readings[!at] : NULL, err);

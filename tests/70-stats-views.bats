@@ -329,24 +329,33 @@ assert_left_out() { # [COMMAND]: all that stands on stderr
 hint: read it with the version that attached it, or detach it"
 }
 
-@test "a group of another layout does not hide the others, and the status is 1" {
+@test "a group of another layout does not hide the others: a note, and status 0" {
 	attach_three
-	fsn -s 1 stats
+	fsn stats
 	assert_left_out
 	assert_eq "$(awk '/ since / { print $1 } /^fix_add/ { print $2 }' <<<"$output")" "a
 10
 c
 10"
-	fsn -s 1 stats --json
+	fsn stats --json
 	assert_left_out
 	assert_json 'map([.group, .functions[0].calls])' '[["a",10],["c",10]]'
-	fsn -s 1 stats --format prometheus --output "$BATS_TEST_TMPDIR/a.prom"
+	fsn -q stats --json
+	assert_stderr ""
+	fsn list inflight --json
+	assert_left_out list
+	assert_output "[]"
+	fsn stream -d 0.1 --json
+	assert_stderr_match "^funcsnoop stream: group 'b' has layout 99, "
+	assert_stderr_match "watching 2 functions of 2 groups$"
+	fsn stats --format prometheus --output "$BATS_TEST_TMPDIR/a.prom"
 	assert_eq "$(grep -c '^funcsnoop_calls_total' "$BATS_TEST_TMPDIR/a.prom")" 2
 	fsn -s 3 stats --fail-if 'calls>5' --json
-	fsn -s 1 stats --fail-if 'calls>10' --json
+	fsn stats --fail-if 'calls>10' --json
+	# What is to be changed is not.
 	fsn -s 1 reset
 	assert_left_out reset
-	fsn -s 1 stats --all --json
+	fsn stats --all --json
 	assert_json 'map([.group, .functions[0].calls])' '[["a",0],["c",0]]'
 	# By name it is all or nothing.
 	fsn -s 1 stats a b --json
@@ -371,12 +380,12 @@ c
 @test "with --interval and --watch a group that can't be read is told once" {
 	attach_three
 	start_bg stats "$FUNCSNOOP" stats -i 0.1 -d 0.35 --json
-	wait_bg -s 1 stats
+	wait_bg stats
 	assert_left_out
 	assert_json 'map(.group)' "$(for _ in "${lines[@]}"; do echo '["a","c"]'; done)"
 	assert_between "${#lines[@]}" 1 4
 	need_tool script
-	capture -s 1 env TERM=xterm script -qec "'$FUNCSNOOP' stats --watch -i 0.1 -d 0.3" /dev/null
+	capture env TERM=xterm script -qec "'$FUNCSNOOP' stats --watch -i 0.1 -d 0.3" /dev/null
 	assert_output_match "^group 'b' has layout 99"
 	fsn detach --all
 }

@@ -37,14 +37,15 @@ static bool is_gone(const struct bpffs *fs, const char *name)
 	return bpffs_open_group(fs, name, &fd, NULL) == -ENOENT;
 }
 
-static int leave_out(struct groups *groups, const struct err *why, struct err *err)
+static int leave_out(struct groups *groups, bool foreign, struct err *err)
 {
-	struct err *left = array_grow(groups->left, groups->left_cnt, sizeof(*left));
+	struct groups_left *left = array_grow(groups->left, groups->left_cnt, sizeof(*left));
 
 	if (!left)
 		return err_sys(err, -ENOMEM, "cannot open groups");
 	groups->left = left;
-	left[groups->left_cnt++] = *why;
+	left[groups->left_cnt++] = (struct groups_left) { *err, foreign };
+	groups->failed_cnt += !foreign;
 	return 0;
 }
 
@@ -52,6 +53,7 @@ static int add_group(struct groups *groups, const char *name, bool named,
 	unsigned int mode, struct err *err)
 {
 	struct group *group = NULL;
+	bool foreign;
 	int code;
 
 	code = open_group(&groups->fs, name, mode & ~GROUPS_REST, &group, err);
@@ -61,9 +63,10 @@ static int add_group(struct groups *groups, const char *name, bool named,
 		return 0;
 	}
 	if (code && (mode != GROUPS_LIST || !group)) {
+		foreign = group && group_is_foreign(group) && !(mode & GROUPS_CHANGE);
 		group_free(group);
 		return mode & GROUPS_REST && !named && code != -ENOMEM
-			? leave_out(groups, err, err)
+			? leave_out(groups, foreign, err)
 			: code;
 	}
 	if (code)
@@ -116,7 +119,7 @@ int groups_open(const struct globals *g, const struct words *names, unsigned int
 		if (!groups_named_before(name, i))
 			code = add_group(ret_groups, name[i], named, mode, err);
 	if (!code && !ret_groups->cnt && ret_groups->left_cnt) {
-		*err = ret_groups->left[0];
+		*err = ret_groups->left[0].why;
 		code = err->code;
 	}
 	return code;
@@ -128,7 +131,8 @@ void groups_tell_left(const struct globals *g, const struct groups *groups)
 
 	text_only.json = false;
 	for (size_t i = 0; i < groups->left_cnt; i++)
-		cmd_fail(&text_only, &groups->left[i]);
+		if (!groups->left[i].foreign || !g->quiet)
+			cmd_fail(&text_only, &groups->left[i].why);
 }
 
 void groups_unlock(struct groups *groups)

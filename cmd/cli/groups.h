@@ -11,8 +11,12 @@ struct groups {
 	struct group **group;
 	char **error; /* of a group that can't be read: why; else NULL */
 	size_t cnt;
-	struct err *left; /* why each group was left out, with GROUPS_REST */
+	struct groups_left {
+		struct err why;
+		bool foreign; /* no failure of a reader's: another version attached it */
+	} *left; /* each group that was left out, with GROUPS_REST */
 	size_t left_cnt;
+	size_t failed_cnt; /* of them, those that make a failure of the whole */
 };
 
 #define GROUPS_NONE { .fs = BPFFS_NONE }
@@ -23,7 +27,7 @@ enum groups_mode {
 	GROUPS_LIST,   /* like GROUPS_READ, and one that can't be read is kept with its error */
 	/*
 	 * A flag for GROUPS_READ and GROUPS_CHANGE: when no names are given, groups that can't
-	 * be opened are left out, unless all are.
+	 * be opened are left out, unless all are. To readers one of another layout is no failure.
 	 */
 	GROUPS_REST = 0x100,
 };
@@ -35,7 +39,7 @@ enum groups_mode {
 int groups_open(const struct globals *g, const struct words *names, unsigned int mode,
 	struct groups *ret_groups, struct err *err);
 
-/* Says on stderr which groups were left out, and why. */
+/* Says on stderr which groups were left out, and why: failures, and notes. */
 void groups_tell_left(const struct globals *g, const struct groups *groups);
 
 /* Is names[i] one of those before it? A group named twice is meant once. */

@@ -65,7 +65,8 @@ static int check_layout(struct group *g, int dir_fd, struct err *err)
 	if (bpf_map_lookup_elem(fd, &zero, value))
 		return err_sys(err, -errno, "cannot read group '%s'", g->name);
 	memcpy(&g->meta, value, sizeof(g->meta));
-	if (g->meta.layout == FSN_LAYOUT && info.value_size == sizeof(g->meta))
+	g->foreign = g->meta.layout != FSN_LAYOUT || info.value_size != sizeof(g->meta);
+	if (!g->foreign)
 		return 0;
 	err_set(err, -EPROTO, "group '%s' has layout %u, this command reads layout %u",
 		g->name, g->meta.layout, FSN_LAYOUT);
@@ -200,6 +201,11 @@ static const char *text_or_null(const struct group *g, uint32_t offset)
 _Static_assert((int)FSN_EXIT_RETURN == GROUP_EXIT_RETURN, "exits are numbered alike");
 _Static_assert((int)FSN_EXIT_RET == GROUP_EXIT_RET, "exits are numbered alike");
 _Static_assert((int)FSN_EXIT_SAME == GROUP_EXIT_SAME, "exits are numbered alike");
+
+bool group_is_foreign(const struct group *g)
+{
+	return g->foreign;
+}
 
 struct group_info group_info(const struct group *g)
 {

@@ -63,6 +63,9 @@ void group_free(struct group *g);
 int group_lock(struct group *g, const struct bpffs *fs, struct err *err);
 void group_unlock(struct group *g);
 
+/* Whether group_open() refused @g as another version of the command laid it out. */
+bool group_is_foreign(const struct group *g);
+
 struct group_info group_info(const struct group *g);
 
 /* Function @fn, below group_info().fn_cnt. */

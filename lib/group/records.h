@@ -13,7 +13,7 @@ struct group {
 	struct fsn_func *funcs; /* meta.fn_cnt of them; the first meta.timed_cnt are timed */
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
-	bool write;
+	bool write, foreign;
 	int lock_fd; /* group_lock(), or -1 */
 	int fd[MAPID_CNT];
 };
