@@ -375,3 +375,18 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 		'[[1,2,3],[32,1,1],null,512,null]'
 	fsn detach cuda
 }
+
+@test "cuda: a failure is one of the call that failed, not of those that tell of it" {
+	need_bpf
+	need_cuda
+	fsn attach cuda cudaLaunchKernel cudaPeekAtLastError cudaGetLastError --lib "$CUDART" --slow 1ns
+	capture "$FIX/cudacall" "$CUDART" typed
+	assert_eq "$(sed -n 's/^cuda[A-Z][a-zA-Z]* \([0-9]*\) x1$/\1/p' <<<"$output" | tail -n 3 |
+		grep -c '^[1-9]')" 3 "calls that returned an error"
+	fsn stats cuda --slow --json
+	assert_json '.[0].functions | sort_by(.name) | map([.name, .calls, .errors])' \
+		'[["cudaGetLastError",1,0],["cudaLaunchKernel",1,1],["cudaPeekAtLastError",1,0]]'
+	assert_json '.[0].slow_calls | map([.failed, (.ret_name | test("^cudaError"))])' \
+		'[[true,true],[false,true],[false,true]]'
+	fsn detach cuda
+}

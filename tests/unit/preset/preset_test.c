@@ -317,6 +317,28 @@ static void test_builtin(void)
 	}
 }
 
+/* What another call failed with is handed out, and counted where it failed. */
+static void test_reporters(void)
+{
+	static const struct {
+		const char *preset, *func;
+	} reporters[] = { { "cuda", "cudaGetLastError" }, { "cuda", "cudaPeekAtLastError" },
+		{ "cublas", "cublasGetError" }, { "nccl", "ncclGetLastError" },
+		{ "cudnn", "cudnnGetLastErrorString" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(reporters); i++) {
+		_cleanup_set_ struct preset_set *set = NULL;
+		struct err err = { 0 };
+
+		if (!ok(!builtin_find(reporters[i].preset, &set, &err), "%s",
+			    reporters[i].preset))
+			continue;
+		ok(func_of(set, reporters[i].preset, reporters[i].func)->judge.kind ==
+				PRESET_JUDGE_NONE,
+			"%s has no errors of its own", reporters[i].func);
+	}
+}
+
 int main(void)
 {
 	char home[] = "/tmp/preset-test.XXXXXX";
@@ -330,6 +352,7 @@ int main(void)
 	test_override();
 	test_judge();
 	test_builtin();
+	test_reporters();
 	test_user_presets(home);
 	rmdir(home);
 	return tap_done();
