@@ -39,7 +39,8 @@ static bool is_gone(const struct bpffs *fs, const char *name)
 
 static int leave_out(struct groups *groups, bool foreign, struct err *err)
 {
-	struct groups_left *left = array_grow(groups->left, groups->left_cnt, sizeof(*left));
+	struct groups_left *left =
+		array_grow(groups->left, groups->left_cnt, sizeof(*left));
 
 	if (!left)
 		return err_sys(err, -ENOMEM, "cannot open groups");

@@ -12,8 +12,8 @@
 #include "show/sink.h"
 
 /*
- * Arguments are for the owner's eyes, as the maps that they come from. Lines go to the end,
- * wherever that is by then: a file may be emptied by others meanwhile.
+ * Arguments are for the owner's eyes, as the maps that they come from. Lines go to the
+ * end, wherever that is by then: a file may be emptied by others meanwhile.
  */
 static int open_file(const char *path, struct sink *s, struct err *err)
 {

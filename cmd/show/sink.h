@@ -20,8 +20,8 @@ struct sink {
 	off_t at;            /* of a document: where the next line goes */
 	uint64_t bytes;      /* written */
 	/*
-	 * Ends a document; set before sink_open(), or NULL. A file of its own ends with it
-	 * after each write, and the next one takes its place.
+	 * Ends a document; set before sink_open(), or NULL. A file of its own ends with
+	 * it after each write, and the next one takes its place.
 	 */
 	const char *trailer;
 	/* Whether to give up a write that waits: a pipe that nobody reads, a stopped terminal. */

@@ -110,7 +110,8 @@ static int read_description(struct group *g, struct err *err)
 		code = map_read_fixed(
 			g->fd[MAPID_LIBS], 0, g->meta.lib_cnt, sizeof(*g->libs), g->libs);
 	if (!code)
-		code = map_read_fixed(g->fd[MAPID_TEXT], 0, pieces, FSN_TEXT_LEN, g->text);
+		code = map_read_fixed(
+			g->fd[MAPID_TEXT], 0, pieces, FSN_TEXT_LEN, g->text);
 	if (code)
 		return err_sys(err, code, "cannot read group '%s'", g->name);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)

@@ -180,7 +180,8 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 	self_path(path, sizeof(path), probes->file_fd);
 	fd = link_create(&attr);
 	if (fd < 0)
-		return err_sys(err, proc_cause(fd), "cannot attach %zu probes", probes->cnt);
+		return err_sys(
+			err, proc_cause(fd), "cannot attach %zu probes", probes->cnt);
 	*ret_fd = fd;
 	return 0;
 }
@@ -204,8 +205,8 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 	event = syscall(__NR_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
 		PERF_FLAG_FD_CLOEXEC);
 	if (event < 0) {
-		code = err_sys(err, proc_cause(-errno), "cannot make a probe at offset %#lx",
-			probes->offsets[i]);
+		code = err_sys(err, proc_cause(-errno),
+			"cannot make a probe at offset %#lx", probes->offsets[i]);
 		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
 	}
 	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &opts);

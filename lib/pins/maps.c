@@ -101,13 +101,14 @@ bool map_is_counter(enum map_id id)
 }
 
 /*
- * Reads a mappable array where it lies: no call for each element. A descriptor that is only
- * for reading can't be mapped: mmap(2) takes VM_SHARED away from it, bpf_map_mmap() wants it.
+ * Reads a mappable array where it lies: no call for each element. A descriptor that is
+ * only for reading can't be mapped: mmap(2) takes VM_SHARED away from it, and
+ * bpf_map_mmap() wants it.
  */
 static int read_mapped(int fd, uint32_t first, uint32_t cnt, size_t size, uint64_t *buf)
 {
-	size_t page = sysconf(_SC_PAGESIZE), begin = first * size, end = begin + cnt * size;
-	size_t from = begin / page * page;
+	size_t page = sysconf(_SC_PAGESIZE), begin = first * size;
+	size_t end = begin + cnt * size, from = begin / page * page;
 	uint64_t *words;
 	char *addr;
 

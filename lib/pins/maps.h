@@ -59,15 +59,16 @@ bool map_is_counter(enum map_id id);
 
 /*
  * Reads elements @first to @first + @cnt - 1 of an array map whose values have @size bytes
- * (a multiple of 8) into @buf, which is aligned to 8 bytes. Each 8-byte word is read whole;
- * a value's words are read upwards, one after the other, while programs go on. One call for
- * all where @fd may write and the map is BPF_F_MMAPABLE, else one each. 0 or a negative errno.
+ * (a multiple of 8) into @buf, which is aligned to 8 bytes. Each 8-byte word is read
+ * whole; a value's words are read upwards, one after the other, while programs go on. One
+ * call for all where @fd may write and the map is BPF_F_MMAPABLE, else one each. 0 or a
+ * negative errno.
  */
 int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf);
 
 /*
- * The same in fewer calls for what nobody writes meanwhile, or where it is found out and all
- * is read again: of what is written, halves of words may be seen.
+ * The same in fewer calls for what nobody writes meanwhile, or where it is found out and
+ * all is read again: of what is written, halves of words may be seen.
  */
 int map_read_fixed(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf);
 

@@ -29,7 +29,7 @@ bool caps_in_user_namespace(void)
 
 uint64_t caps_effective(void)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
 	uint64_t caps;
 

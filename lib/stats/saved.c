@@ -284,7 +284,8 @@ static char *temp_name(const char *path)
 	return asprintf(&name, "%.*s.%s.XXXXXX", dir, path, path + dir) < 0 ? NULL : name;
 }
 
-int saved_write(const char *path, mode_t mode, const char *buf, size_t len, struct err *err)
+int saved_write(const char *path, mode_t mode, const char *buf, size_t len,
+	struct err *err)
 {
 	_cleanup_free_ char *temp = temp_name(path);
 	struct stat st;

@@ -79,7 +79,8 @@ const struct saved_func *saved_func_find(
  * umask, by rename in its folder; what is there and no regular file (a device, a pipe) is
  * written to.
  */
-int saved_write(const char *path, mode_t mode, const char *buf, size_t len, struct err *err);
+int saved_write(const char *path, mode_t mode, const char *buf, size_t len,
+	struct err *err);
 
 static inline void cleanup_saved(struct saved **saved)
 {

@@ -26,7 +26,9 @@ static void *write_words(void *arg)
 {
 	struct words *w = arg;
 
-	for (uint64_t value = 0; !__atomic_load_n(&w->over, __ATOMIC_RELAXED); value = ~value)
+	uint64_t value = 0;
+
+	for (; !__atomic_load_n(&w->over, __ATOMIC_RELAXED); value = ~value)
 		for (size_t i = 0; i < w->cnt; i++)
 			__atomic_store_n(&w->word[i], value, __ATOMIC_RELAXED);
 	return NULL;
@@ -109,7 +111,8 @@ static void test_range(bool mapped)
 	ok(!map_read(fd, 70001, 3, sizeof(*word), buf) && buf[0] == 70001 &&
 			buf[2] == 70003 && !buf[3],
 		"those in the middle are read, and no more");
-	ok(!map_read(fd, 99999, 1, sizeof(*word), buf) && buf[0] == 99999, "the last one");
+	ok(!map_read(fd, 99999, 1, sizeof(*word), buf) && buf[0] == 99999,
+		"the last one");
 	ok(!map_read(fd, 5, 0, sizeof(*word), buf) && buf[0] == 99999, "none");
 	is_int(map_read(fd, 99999, 2, sizeof(*word), buf), -ENOENT, "one too many");
 	allow_mapping(true);

@@ -322,8 +322,8 @@ static void test_reporters(void)
 {
 	static const struct {
 		const char *preset, *func;
-	} reporters[] = { { "cuda", "cudaGetLastError" }, { "cuda", "cudaPeekAtLastError" },
-		{ "cublas", "cublasGetError" }, { "nccl", "ncclGetLastError" },
+	} reporters[] = { { "cuda", "cudaGetLastError" },
+		{ "cuda", "cudaPeekAtLastError" }, { "cublas", "cublasGetError" }, { "nccl", "ncclGetLastError" },
 		{ "cudnn", "cudnnGetLastErrorString" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(reporters); i++) {
