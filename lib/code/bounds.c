@@ -57,7 +57,7 @@ bool image_has_start(const struct plan_image *img, uint64_t from, uint64_t to)
 	return i < img->start_cnt && img->starts[i] < to;
 }
 
-const struct plan_range *image_fde(const struct plan_image *img, uint64_t addr)
+const struct plan_fde *image_fde(const struct plan_image *img, uint64_t addr)
 {
 	size_t n = fdes_upto(img, addr);
 
@@ -101,7 +101,7 @@ static int refuse(struct plan *plan, const char *why)
 static int check_boundary(struct func *f, size_t len, struct plan *plan)
 {
 	const struct plan_image *img = &f->p->img;
-	const struct plan_range *fde = image_fde(img, f->entry);
+	const struct plan_fde *fde = image_fde(img, f->entry);
 	size_t s = starts_below(img, f->entry);
 	uint64_t base = fde ? fde->start : 0;
 	bool found, bad;
@@ -126,7 +126,7 @@ static int check_boundary(struct func *f, size_t len, struct plan *plan)
 	found = func_insn(f, f->entry);
 	bad = f->ranges[0].bad && f->ranges[0].bad_addr <= f->entry;
 	func_drop_range(f);
-	if (found || (bad && f->at_start))
+	if ((found && !bad) || (bad && f->at_start))
 		return 0;
 	return refuse(plan,
 		bad ? "the code before it can't be disassembled"
@@ -137,7 +137,7 @@ static int check_boundary(struct func *f, size_t len, struct plan *plan)
 static uint64_t find_end(struct func *f, uint64_t limit)
 {
 	const struct plan_image *img = &f->p->img;
-	const struct plan_range *fde = image_fde(img, f->entry);
+	const struct plan_fde *fde = image_fde(img, f->entry);
 	uint64_t end = f->entry + f->req->size, next;
 
 	f->bounded = true;

@@ -35,7 +35,7 @@ static size_t jumps_below(const struct cold_index *c, uint64_t target)
 /* Decodes the nameless code of jump @j to see whether it is one. 0 or -ENOMEM. */
 static int confirm_jump(struct func *f, struct jump *j)
 {
-	const struct plan_range *fde = image_fde(&f->p->img, j->from);
+	const struct plan_fde *fde = image_fde(&f->p->img, j->from);
 	struct func other = { .p = f->p, .insn_cnt = f->insn_cnt };
 	struct cold_index *c = f->p->cold;
 	const struct insn *insn;
@@ -77,7 +77,7 @@ int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_ad
 }
 
 /* Adds FDE @fde; 1 when it was, 0 when it is code that can't be taken in. */
-static int add_fde(struct func *f, const struct plan_range *fde)
+static int add_fde(struct func *f, const struct plan_fde *fde)
 {
 	int ret;
 
@@ -153,7 +153,15 @@ static int add_targets(struct func *f)
 	uint32_t cnt = f->insn_cnt;
 	int ret, added = 0;
 
+	for (uint32_t i = 0; i < f->far_cnt; i++) {
+		ret = add_fde(f, f->far[i]);
+		if (ret < 0)
+			return ret;
+		added |= ret;
+	}
 	for (uint32_t i = 0; i < cnt; i++) {
+		if (!f->p->states[i].seen)
+			continue;
 		/* the array moves when it grows */
 		struct insn insn = f->p->insns[i];
 

@@ -38,7 +38,7 @@ struct cold_index {
 /* The number of the FDE that holds @addr, or NO_FDE. */
 static inline uint32_t fde_index(const struct plan_image *img, uint64_t addr)
 {
-	const struct plan_range *r = image_fde(img, addr);
+	const struct plan_fde *r = image_fde(img, addr);
 
 	return r ? r - img->fdes : NO_FDE;
 }

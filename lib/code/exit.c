@@ -42,7 +42,7 @@ const struct insn *func_loop_to_entry(const struct func *f)
 
 		if ((insn->flow == INSN_JMP || insn->flow == INSN_JCC) &&
 			insn->target == f->entry && insn->addr != f->go_jump &&
-			(f->bounded || f->p->states[i].seen) &&
+			(f->open || f->p->states[i].seen) &&
 			!is_restart(&f->p->states[i]))
 			return insn;
 	}
@@ -90,9 +90,7 @@ static bool is_boundary(const struct func *f, uint64_t addr)
 /* A direct jump that stays: does it stay in what was decoded? */
 static void check_inner(struct func *f, const struct insn *insn, struct trouble *t)
 {
-	const struct code_range *r = func_range(f, insn->target);
-
-	if (r && (!r->bad || insn->target < r->bad_addr) && !is_boundary(f, insn->target))
+	if (func_range(f, insn->target) && !is_boundary(f, insn->target))
 		trouble(t, insn->addr, "a jump into the middle of an instruction");
 }
 
@@ -142,7 +140,6 @@ static int indirect_end(
 static int insn_end(
 	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
 {
-	const struct flow_state *s = func_state(f, insn);
 	uint64_t at = insn->addr;
 	size_t len;
 
@@ -162,6 +159,9 @@ static int insn_end(
 	case INSN_RET:
 	case INSN_RET_AUTH:
 		return add_end(f, plan, insn, PLAN_END_RET, t);
+	case INSN_BAD:
+		trouble(t, at, "not an instruction that can be told");
+		return 0;
 	case INSN_FAR:
 		trouble(t, at, "a far jump or a return from an interrupt");
 		return 0;
@@ -173,7 +173,6 @@ static int insn_end(
 			check_inner(f, insn, t);
 		return 0;
 	}
-	(void)s;
 	return 0;
 }
 
@@ -192,19 +191,47 @@ static bool runs_over(const struct func *f, const struct code_range *r)
 		behind = insn->addr;
 		if (insn->nop && !(s->seen && s->level == FLOW_SURE))
 			continue; /* padding */
-		if (!f->bounded && !s->seen)
-			return false;
-		return insn->flow == INSN_PLAIN || insn->flow == INSN_JCC;
+		return s->seen && (insn->flow == INSN_PLAIN || insn->flow == INSN_JCC);
 	}
 	return false;
 }
 
-static void check_range(struct func *f, const struct code_range *r, struct trouble *t)
+/* What would be an end if control came there, or hides what would be one. */
+static bool is_way_out(const struct func *f, const struct insn *insn)
 {
-	if (r->bad && f->bounded)
-		trouble(t, r->bad_addr, "not an instruction that can be told");
-	else if (runs_over(f, r))
-		trouble(t, r->end, "its code runs over its end");
+	switch (insn->flow) {
+	case INSN_PLAIN:
+	case INSN_CALL:
+	case INSN_STOP:
+		return false;
+	}
+	return !insn->has_target || insn->target == f->entry || insn_leaves(f, insn);
+}
+
+/* Nothing leads to @insn: it is data, or the function is one that can't be followed. */
+static void check_unreached(struct func *f, const struct insn *insn, struct trouble *t)
+{
+	if (f->open && is_way_out(f, insn))
+		trouble(t, f->open_at, "%s, and 0x%llx may be code or data", f->open,
+			(unsigned long long)insn->addr);
+}
+
+/* Control comes to bytes that the function itself takes for data, or for neither. */
+static void check_data(struct func *f, const struct insn *insn, struct trouble *t)
+{
+	const struct insn *at;
+	const struct flow_state *s;
+
+	if (!insn->has_data || insn->data == f->entry || insn->nop)
+		return;
+	at = func_insn_over(f, insn->data);
+	s = at ? func_state(f, at) : NULL;
+	if (!s || !s->seen)
+		return;
+	if (!insn->takes_addr)
+		trouble(t, insn->addr, "it reads its own code");
+	else if (s->level == FLOW_CALL || at->addr != insn->data)
+		trouble(t, insn->data, "behind a call lies what may be code or data");
 }
 
 static int compare_ends(const void *a, const void *b)
@@ -219,10 +246,18 @@ static int collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 	int ret = 0;
 
 	for (uint32_t i = 0; i < f->range_cnt; i++)
-		check_range(f, &f->ranges[i], t);
-	for (uint32_t i = 0; i < f->insn_cnt && !ret; i++)
-		if (f->bounded || f->p->states[i].seen)
-			ret = insn_end(f, plan, &f->p->insns[i], t);
+		if (runs_over(f, &f->ranges[i]))
+			trouble(t, f->ranges[i].end, "its code runs over its end");
+	for (uint32_t i = 0; i < f->insn_cnt && !ret; i++) {
+		const struct insn *insn = &f->p->insns[i];
+
+		if (!f->p->states[i].seen) {
+			check_unreached(f, insn, t);
+			continue;
+		}
+		check_data(f, insn, t);
+		ret = insn_end(f, plan, insn, t);
+	}
 	if (ret)
 		return ret;
 	if (plan->end_cnt)

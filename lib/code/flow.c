@@ -53,9 +53,11 @@ int func_add_range(struct func *f, uint64_t start, uint64_t end)
 		insn = &p->insns[r->first + r->cnt];
 		if (!insn_decode(
 			    p->dec, r->bytes + (addr - start), end - addr, addr, insn)) {
+			*insn = (struct insn) { .addr = addr, .flow = INSN_BAD };
+			insn->len = p->img.arch == PLAN_ARM64 && end - addr >= 4 ? 4 : 1;
+			if (!r->bad)
+				r->bad_addr = addr;
 			r->bad = true;
-			r->bad_addr = addr;
-			break;
 		}
 		if (insn->flow == INSN_JMP_REG &&
 			insn_is_dispatch(
@@ -86,7 +88,7 @@ const struct code_range *func_range(const struct func *f, uint64_t addr)
 	return NULL;
 }
 
-struct insn *func_insn(const struct func *f, uint64_t addr)
+struct insn *func_insn_over(const struct func *f, uint64_t addr)
 {
 	const struct code_range *r = func_range(f, addr);
 	struct insn *base;
@@ -99,12 +101,19 @@ struct insn *func_insn(const struct func *f, uint64_t addr)
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (base[mid].addr < addr)
+		if (base[mid].addr <= addr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < r->cnt && base[lo].addr == addr ? base + lo : NULL;
+	return lo ? base + lo - 1 : NULL;
+}
+
+struct insn *func_insn(const struct func *f, uint64_t addr)
+{
+	struct insn *insn = func_insn_over(f, addr);
+
+	return insn && insn->addr == addr ? insn : NULL;
 }
 
 const uint8_t *func_bytes(const struct func *f, const struct insn *insn)
@@ -246,6 +255,15 @@ static void step_behind_call(struct walk *w, uint32_t idx, const struct flow_sta
 		enqueue(w, idx, 1);
 }
 
+/* A call of the very next code, which takes the return address for the address of data. */
+static bool takes_return(const struct walk *w, const struct insn *call)
+{
+	const struct insn *to = call->has_target ? func_insn(w->f, call->target) : NULL;
+
+	return to && call->target != w->f->entry && to->sp == INSN_SP_ADD &&
+		to->sp_arg > 0 && w->f->p->img.arch == PLAN_X86_64;
+}
+
 static bool falls_through(const struct insn *insn)
 {
 	return insn->flow == INSN_PLAIN || insn->flow == INSN_JCC ||
@@ -265,7 +283,8 @@ static void walk_from(struct walk *w, uint32_t idx)
 			take_call(w, insn, &s);
 		else if (insn->has_target)
 			take_jump(w, insn->target, &s);
-		if (!falls_through(insn))
+		if (!falls_through(insn) ||
+			(insn->flow == INSN_CALL && takes_return(w, insn)))
 			return;
 		if (idx + 1 >= w->f->insn_cnt ||
 			p->insns[idx + 1].addr != insn->addr + insn->len) {
@@ -278,7 +297,7 @@ static void walk_from(struct walk *w, uint32_t idx)
 			step_behind_call(w, idx, &s);
 			return;
 		}
-		if (!join(w, idx, &s, FLOW_SURE))
+		if (!join(w, idx, &s, insn->nop ? p->states[idx - 1].level : FLOW_SURE))
 			return;
 	}
 }
@@ -331,18 +350,21 @@ static void follow_entry(struct func *f, const struct flow_state *table)
 	drain(&w);
 }
 
-/* What nothing reached: the targets of jump tables, and the unwinder's. */
-static void follow_rest(struct func *f, const struct flow_state *table)
+/* What the entry alone does not reach: the targets of jump tables, and the unwinder's. */
+static void follow_landings(struct func *f, const struct flow_state *table)
 {
-	struct walk w = { .f = f, .table = table, .floor = FLOW_SEED };
+	struct walk w = { .f = f, .table = table, .floor = FLOW_LAND };
 
-	for (uint32_t i = 0; i < f->insn_cnt; i++) {
-		if (f->p->states[i].seen || f->p->insns[i].nop)
-			continue;
-		join(&w, i, table, FLOW_SEED);
-		enqueue(&w, i, 0);
-		drain(&w);
-	}
+	func_forget_landings(f);
+	do {
+		for (uint32_t i = 0; i < f->insn_cnt; i++) {
+			if (!f->p->insns[i].lands || f->p->states[i].seen)
+				continue;
+			join(&w, i, table, FLOW_LAND);
+			enqueue(&w, i, 0);
+			drain(&w);
+		}
+	} while (func_find_landings(f));
 }
 
 void flow_run(struct func *f)
@@ -358,11 +380,11 @@ void flow_run(struct func *f)
 	table = table_state(f);
 	if (table.depth_known)
 		follow_entry(f, &table);
-	follow_rest(f, &table);
+	follow_landings(f, &table);
 	again = table_state(f);
 	if (!table.depth_known || (again.depth_known && again.depth == table.depth))
 		return;
 	/* behind one table another is used, at another depth */
 	follow_entry(f, NULL);
-	follow_rest(f, &unknown);
+	follow_landings(f, &unknown);
 }

@@ -126,6 +126,20 @@ bool insn_is_dispatch(
 	return x86_is_dispatch(insn, prev, bytes);
 }
 
+bool insn_table(enum plan_arch arch, const struct insn *insn, size_t prev,
+	const uint8_t *bytes, struct insn_table *ret_table)
+{
+	return arch == PLAN_ARM64 ? a64_table(insn, prev, bytes, ret_table)
+				  : x86_table(insn, prev, bytes, ret_table);
+}
+
+bool insn_index_bound(enum plan_arch arch, const struct insn *insn, const uint8_t *bytes,
+	const struct insn *jcc, uint64_t *ret_cnt)
+{
+	return arch == PLAN_ARM64 ? a64_index_bound(insn, bytes, jcc, ret_cnt)
+				  : x86_index_bound(insn, bytes, jcc, ret_cnt);
+}
+
 bool insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
 	const struct plan_rules *rules, char *why, size_t size)
 {

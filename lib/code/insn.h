@@ -27,6 +27,7 @@ enum insn_flow {
 	INSN_JMP_MEM,  /* to the address in a memory word */
 	INSN_TABLE,    /* a jump that only a jump table uses: stays in the function */
 	INSN_STOP,     /* ud2, hlt, int3, brk: nothing behind it is reached from here */
+	INSN_BAD,      /* no instruction that can be told; one byte, or an arm64 word */
 	INSN_FAR,      /* far jumps, interrupt and system returns: not to be followed */
 };
 
@@ -44,6 +45,7 @@ enum insn_sp {
 struct insn {
 	uint64_t addr;
 	uint64_t target; /* of a direct jump or call */
+	uint64_t data;   /* an address that it names and reads from, or takes */
 	int32_t sp_arg;
 	uint8_t len;
 	uint8_t flow; /* enum insn_flow */
@@ -54,7 +56,31 @@ struct insn {
 	bool nop : 1;  /* padding: a nop of any length, or a word of zeros */
 	bool lock : 1; /* x86-64: begins with a lock prefix, which some code jumps over */
 	bool indexed : 1; /* JMP_MEM: the address has an index register */
+	bool has_data : 1;
+	bool takes_addr : 1; /* .data is not read: lea, adr */
+	/* the planner's */
+	bool lands : 1; /* a jump table or the unwinder leads here */
+	bool table_read : 1;
 };
+
+/* How a jump finds its targets. */
+enum insn_table_form {
+	INSN_TABLE_REL32, /* table + a 32-bit difference */
+	INSN_TABLE_ABS64, /* 64-bit addresses */
+	INSN_TABLE_REL,   /* arm64: .anchor + a difference of .width bytes times .scale */
+};
+
+struct insn_table {
+	enum insn_table_form form;
+	uint64_t base;    /* where the table lies, or 0: what .base_reg holds */
+	uint8_t base_reg; /* x86-64 */
+	uint64_t anchor;
+	uint8_t width, scale;
+	bool is_signed;
+};
+
+/* Instructions in front of a jump among which its table is looked for. */
+#define INSN_TABLE_LOOK 24
 
 struct insn_decoder;
 
@@ -76,6 +102,24 @@ bool insn_decode(struct insn_decoder *dec, const uint8_t *bytes, size_t len,
  */
 bool insn_is_dispatch(
 	enum plan_arch arch, const struct insn *insn, size_t prev, const uint8_t *bytes);
+
+/*
+ * Which table the indirect jump @insn takes its targets from; arguments as above. False when
+ * that can't be told.
+ */
+bool insn_table(enum plan_arch arch, const struct insn *insn, size_t prev,
+	const uint8_t *bytes, struct insn_table *ret_table);
+
+/* x86-64: @insn is lea ADDRESS(%rip), %reg. */
+bool x86_loads_addr(const struct insn *insn, const uint8_t *bytes, uint8_t reg);
+
+/*
+ * Whether @insn bounds an index: it compares with a number, and @jcc, the conditional jump
+ * behind it, leaves out what is larger; or it masks. How many values are left goes to
+ * @ret_cnt.
+ */
+bool insn_index_bound(enum plan_arch arch, const struct insn *insn, const uint8_t *bytes,
+	const struct insn *jcc, uint64_t *ret_cnt);
 
 /*
  * Whether the kernel may put a probe on the instruction of @len bytes at @bytes, and does it

@@ -58,6 +58,16 @@ bool x86_emulated(const struct x86 *x, const struct plan_rules *rules);
 bool x86_step_over(const struct x86 *x, bool write_args);
 bool x86_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes);
 
+void x86_find_data(const struct x86 *x, struct insn *insn);
+bool x86_table(const struct insn *insn, size_t prev, const uint8_t *bytes,
+	struct insn_table *t);
+bool x86_index_bound(const struct insn *insn, const uint8_t *bytes, const struct insn *jcc,
+	uint64_t *ret_cnt);
+
+bool a64_table(const struct insn *insn, size_t prev, const uint8_t *bytes,
+	struct insn_table *t);
+bool a64_index_bound(const struct insn *insn, const uint8_t *bytes, const struct insn *jcc,
+	uint64_t *ret_cnt);
 bool a64_classify(uint32_t word, uint64_t addr, struct insn *insn);
 bool a64_probe_ok(uint32_t word, char *why, size_t size);
 bool a64_emulated(uint32_t word);

@@ -8,6 +8,9 @@
 #define SP 31
 #define FP 29
 
+/* Words before a jump among which its table's address is looked for. */
+#define A64_TABLE_LOOK 64
+
 static bool is(uint32_t w, uint32_t mask, uint32_t value)
 {
 	return (w & mask) == value;
@@ -149,6 +152,18 @@ static void classify_sp(uint32_t w, struct insn *insn)
 		set_sp(insn, INSN_SP_LOST, 0);
 }
 
+/* ldr (literal), of vector registers, too, and adr. */
+static void find_data(uint32_t w, struct insn *insn)
+{
+	if (is(w, 0x3b000000, 0x18000000)) {
+		insn->has_data = true;
+		insn->data = insn->addr + offset(w, 5, 19);
+	} else if (is(w, 0x9f000000, 0x10000000)) {
+		insn->has_data = insn->takes_addr = true;
+		insn->data = insn->addr + offset(w, 5, 19) + (w >> 29 & 3);
+	}
+}
+
 bool a64_classify(uint32_t w, uint64_t addr, struct insn *insn)
 {
 	uint32_t op0 = w >> 25 & 15;
@@ -161,6 +176,7 @@ bool a64_classify(uint32_t w, uint64_t addr, struct insn *insn)
 		return false;
 	if (!classify_branch(w, insn))
 		classify_sp(w, insn);
+	find_data(w, insn);
 	return true;
 }
 
@@ -250,6 +266,97 @@ bool a64_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes)
 			is(w, 0xffe0fc00, 0x8b000800);
 	}
 	return false;
+}
+
+/* The word that last wrote @reg, among @max before @bytes; its distance, or 0. */
+static size_t last_write(const uint8_t *bytes, size_t from, size_t max, uint8_t reg)
+{
+	for (size_t i = from; i <= max; i++) {
+		uint32_t w = a64_word(bytes - 4 * i);
+
+		/* loads, and data processing by immediates and registers, write bits 0-4 */
+		if (field(w, 0) == reg && ((w >> 25 & 5) == 4 || (w >> 26 & 7) == 4 ||
+						  (w >> 25 & 7) == 5))
+			return i;
+	}
+	return 0;
+}
+
+/* adrp and add, or adr, whose sum the instruction at distance @i leaves. */
+static bool address_of(const struct insn *insn, size_t i, size_t max, const uint8_t *bytes,
+	uint64_t *ret_addr)
+{
+	uint32_t w = a64_word(bytes - 4 * i), page;
+	size_t k;
+
+	if (insn[-(ptrdiff_t)i].has_data && insn[-(ptrdiff_t)i].takes_addr) {
+		*ret_addr = insn[-(ptrdiff_t)i].data;
+		return true;
+	}
+	if (!is(w, 0xff800000, 0x91000000))
+		return false;
+	k = last_write(bytes, i + 1, max, field(w, 5));
+	page = k ? a64_word(bytes - 4 * k) : 0;
+	if (!is(page, 0x9f000000, 0x90000000))
+		return false;
+	*ret_addr = ((insn->addr - 4 * k) & ~0xfffull) +
+		(offset(page, 5, 19) + (page >> 29 & 3)) * 4096 +
+		((w >> 10 & 0xfff) << (w >> 22 & 1 ? 12 : 0));
+	return true;
+}
+
+/* Loads with an index: ldrb ldrh ldrsb ldrsh of 32 bits, ldrsw, ldr. */
+static bool load_form(uint32_t w, struct insn_table *t)
+{
+	if ((w & 0x3f200c00) != 0x38200800)
+		return false;
+	t->width = 1 << (w >> 30);
+	t->is_signed = w >> 23 & 1;
+	return (w >> 22 & 3) != 0;
+}
+
+/*
+ * A difference is loaded from an array, and an address is added: br Xsum; add Xsum, Xanchor,
+ * Xdiff; ldr Xdiff, [Xtable, Xindex].
+ */
+bool a64_table(const struct insn *insn, size_t prev, const uint8_t *bytes,
+	struct insn_table *t)
+{
+	size_t max = prev < A64_TABLE_LOOK ? prev : A64_TABLE_LOOK;
+	size_t add = last_write(bytes, 1, max, insn->reg), load, base, anchor;
+	uint32_t w = add ? a64_word(bytes - 4 * add) : 0;
+	bool extended = is(w, 0xffe00000, 0x8b200000);
+
+	*t = (struct insn_table) { .form = INSN_TABLE_REL };
+	if (!extended && !is(w, 0xff200000, 0x8b000000))
+		return false;
+	t->scale = 1 << (w >> 10 & (extended ? 7 : 63));
+	load = last_write(bytes, add + 1, max, field(w, 16));
+	anchor = last_write(bytes, add + 1, max, field(w, 5));
+	if (!load || !anchor || !load_form(a64_word(bytes - 4 * load), t))
+		return false;
+	/* the extension of the sum tells the sign of what was loaded without one */
+	if (extended)
+		t->is_signed |= (w >> 13 & 7) >= 4 && 1 << (w >> 13 & 3) == t->width;
+	base = last_write(bytes, load + 1, max, field(a64_word(bytes - 4 * load), 5));
+	return base && address_of(insn, base, max, bytes, &t->base) &&
+		address_of(insn, anchor, max, bytes, &t->anchor);
+}
+
+/* cmp Wn, #imm; b.hi or its like. */
+bool a64_index_bound(const struct insn *insn, const uint8_t *bytes, const struct insn *jcc,
+	uint64_t *ret_cnt)
+{
+	uint32_t w = a64_word(bytes);
+	uint8_t cond = jcc ? jcc->cond - PLAN_COND_B : 0;
+
+	(void)insn;
+	if (!is(w, 0x7f80001f, 0x7100001f) || !jcc)
+		return false;
+	if (jcc->cond < PLAN_COND_B || (cond != 2 && cond != 3 && cond != 8 && cond != 9))
+		return false;
+	*ret_cnt = ((w >> 10 & 0xfff) << (w >> 22 & 1 ? 12 : 0)) + (cond >= 8);
+	return true;
 }
 
 /* adrp x16; ldr x17, [x16, ...]; add x16, x16, ...; br x17 -- after a bti c, perhaps. */

@@ -404,6 +404,7 @@ bool x86_classify(const struct x86 *x, uint64_t addr, struct insn *insn)
 	insn->len = x->len;
 	insn->nop = x86_is_nop(x) || (x->len == 2 && !x->bytes[0] && !x->bytes[1]);
 	insn->lock = x->bytes[0] == 0xf0;
+	x86_find_data(x, insn);
 	if (x->map == X86_MAP_1)
 		return classify_one_byte(x, insn);
 	if (x->map != X86_MAP_0F)

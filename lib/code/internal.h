@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The planner's own parts. A plan is made in this order: where the function begins and ends
- * (bounds.c); its instructions and what each of them finds on the stack (flow.c);
- * parts of it that lie elsewhere (cold.c), which are decoded in turn and found by what
- * scan.c makes of the file; where calls end (exit.c); where the entry probe goes
- * (site.c). Go functions are known by their first instructions (go.c).
+ * (bounds.c); its instructions and what each of them finds on the stack (flow.c), with what
+ * jump tables and the unwinder lead to (land.c); parts of it that lie elsewhere (cold.c), which
+ * are decoded in turn and found by what scan.c makes of the file; where calls end (exit.c);
+ * where the entry probe goes (site.c). Go functions are known by their first instructions (go.c).
  */
 #ifndef FUNCSNOOP_CODE_INTERNAL_H
 #define FUNCSNOOP_CODE_INTERNAL_H
@@ -24,7 +24,7 @@
 enum flow_level {
 	FLOW_SURE, /* reached by falling through or a direct jump */
 	FLOW_CALL, /* behind a call, which may not return */
-	FLOW_SEED, /* not reached: by a jump table or the unwinder, if at all */
+	FLOW_LAND, /* by a jump table or the unwinder, as the file has it */
 };
 
 struct flow_state {
@@ -42,7 +42,7 @@ struct code_range {
 	uint64_t start, end;
 	const uint8_t *bytes;
 	uint32_t first, cnt; /* its instructions, in planner.insns */
-	bool bad;            /* they stop at something that is none, at .bad_addr */
+	bool bad;            /* something is none, the first of it at .bad_addr */
 	uint64_t bad_addr;
 };
 
@@ -67,6 +67,13 @@ struct func {
 	bool too_big;
 	struct code_range ranges[PLAN_MAX_RANGES];
 	uint32_t range_cnt, insn_cnt, byte_cnt;
+	/* why control may arrive where nothing is known to lead, and by what; or NULL */
+	const char *open;
+	uint64_t open_at;
+	uint64_t work; /* spent on finding where it arrives */
+	/* parts that lie elsewhere, found so */
+	const struct plan_fde *far[PLAN_MAX_RANGES];
+	uint32_t far_cnt;
 	/* of a Go function that begins again once its stack has grown; else 0 */
 	uint64_t go_behind; /* the first instruction that runs once a call */
 	uint64_t go_jump;   /* the jump back to the entry */
@@ -79,7 +86,7 @@ const uint8_t *image_code(const struct plan_image *img, uint64_t addr, size_t *r
 /* Whether a code symbol begins in [@from, @to). */
 bool image_has_start(const struct plan_image *img, uint64_t from, uint64_t to);
 /* The last FDE that begins at or before @addr and holds it, or NULL. */
-const struct plan_range *image_fde(const struct plan_image *img, uint64_t addr);
+const struct plan_fde *image_fde(const struct plan_image *img, uint64_t addr);
 /* The first address behind @addr at which a code symbol or an FDE begins, or UINT64_MAX. */
 uint64_t image_next_start(const struct plan_image *img, uint64_t addr);
 bool image_is_start(const struct plan_image *img, uint64_t addr);
@@ -96,12 +103,21 @@ void func_drop_range(struct func *f);
 const struct code_range *func_range(const struct func *f, uint64_t addr);
 /* The instruction at @addr, or NULL. */
 struct insn *func_insn(const struct func *f, uint64_t addr);
+/* The instruction that holds @addr, or NULL. */
+struct insn *func_insn_over(const struct func *f, uint64_t addr);
 const uint8_t *func_bytes(const struct func *f, const struct insn *insn);
 struct flow_state *func_state(const struct func *f, const struct insn *insn);
-/* Follows control through all ranges and fills the states. */
+/* Follows control through all ranges and fills the states of what it reaches. */
 void flow_run(struct func *f);
 /* The instruction leaves by a direct jump: its target is in no range. */
 bool insn_leaves(const struct func *f, const struct insn *insn);
+
+/* land.c */
+
+/* Finds out afresh where control lands but by jump tables, and marks it in .lands. */
+void func_forget_landings(struct func *f);
+/* Reads the jump tables of what was reached so far; whether they lead to more. */
+bool func_find_landings(struct func *f);
 
 /* cold.c */
 

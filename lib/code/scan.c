@@ -71,7 +71,7 @@ static bool note_start(struct scan *s, uint64_t target, bool jump)
 
 static bool in_fde(const struct scan *s, uint64_t addr)
 {
-	const struct plan_range *r = &s->img->fdes[s->fde];
+	const struct plan_fde *r = &s->img->fdes[s->fde];
 
 	return addr >= r->start && addr < r->end;
 }
@@ -212,7 +212,7 @@ static int scan_part(struct scan *s, uint64_t from, uint64_t to)
  */
 static bool looks_cold(const struct scan *s, size_t i)
 {
-	const struct plan_range *f = s->img->fdes;
+	const struct plan_fde *f = s->img->fdes;
 
 	if (!(s->c->flags[i] & FDE_NAMELESS))
 		return false;
@@ -222,7 +222,7 @@ static bool looks_cold(const struct scan *s, size_t i)
 
 static int scan_text(struct scan *s)
 {
-	const struct plan_range *f = s->img->fdes;
+	const struct plan_fde *f = s->img->fdes;
 	uint64_t at = s->text->addr, end = at + s->text->size;
 	size_t cold_bytes = 0;
 	int ret = 0;
@@ -271,7 +271,7 @@ static void flag_nameless(const struct plan_image *img, struct cold_index *c)
 	size_t at = 0; /* the first symbol that begins no lower than the FDE */
 
 	for (size_t i = 0; i < img->fde_cnt; i++) {
-		const struct plan_range *fde = &img->fdes[i];
+		const struct plan_fde *fde = &img->fdes[i];
 
 		c->jumper[i] = NO_FDE;
 		while (at < img->start_cnt && img->starts[at] < fde->start)

@@ -205,7 +205,7 @@ int func_site(struct func *f, struct plan *plan)
 	struct site s = { .f = f, .plan = plan };
 	const struct insn *loop;
 
-	if (!f->ranges[0].cnt) {
+	if (!f->ranges[0].cnt || f->p->insns[0].flow == INSN_BAD) {
 		refuse(plan, "its first instruction can't be disassembled", "");
 		return 0;
 	}

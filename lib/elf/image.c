@@ -140,11 +140,26 @@ static int collect_starts(struct elf_file *f)
 	return 0;
 }
 
+static int collect_loaded(struct elf_file *f)
+{
+	f->loaded = calloc(f->segment_cnt + 1, sizeof(*f->loaded));
+	if (!f->loaded)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->segment_cnt; i++)
+		f->loaded[i] = (struct plan_text) {
+			.addr = f->segments[i].addr,
+			.bytes = f->mem.bytes + f->segments[i].offset,
+			.size = f->segments[i].size,
+		};
+	return 0;
+}
+
 static void image_drop(struct elf_file *f)
 {
 	free(TAKE_PTR(f->texts));
 	free(TAKE_PTR(f->starts));
 	free(TAKE_PTR(f->fdes));
+	free(TAKE_PTR(f->loaded));
 	f->text_cnt = f->start_cnt = f->fde_cnt = 0;
 }
 
@@ -157,6 +172,8 @@ static int image_make(struct elf_file *f, struct err *err)
 		ret = segment_texts(f);
 	if (!ret)
 		ret = collect_starts(f);
+	if (!ret)
+		ret = collect_loaded(f);
 	if (ret)
 		return err_sys(err, ret, "cannot read code of '%s'", f->path);
 	tidy_texts(f);
@@ -190,6 +207,8 @@ int elf_file_image(struct elf_file *f, struct plan_image *ret_image, struct err 
 		.start_cnt = f->start_cnt,
 		.fdes = f->fdes,
 		.fde_cnt = f->fde_cnt,
+		.segments = f->loaded,
+		.segment_cnt = f->segment_cnt,
 	};
 	return 0;
 }

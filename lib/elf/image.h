@@ -13,6 +13,14 @@ struct plan_range {
 	uint64_t start, end; /* [start, end), virtual addresses of the file */
 };
 
+/* A range that an FDE of .eh_frame describes. */
+struct plan_fde {
+	uint64_t start, end;
+	uint64_t lsda; /* where its table of landing pads lies; 0: it has none */
+};
+
+#define PLAN_LSDA_UNREADABLE UINT64_MAX /* it has one, nobody knows where */
+
 struct plan_text {
 	uint64_t addr; /* virtual address of bytes[0] */
 	const uint8_t *bytes;
@@ -28,8 +36,11 @@ struct plan_image {
 		*starts; /* addresses at which code symbols begin (all tables), without
 				   those that plan_name_is_cold() tells; sorted, unique */
 	size_t start_cnt;
-	const struct plan_range *fdes; /* .eh_frame, sorted by start; 0 may be left out */
+	const struct plan_fde *fdes; /* .eh_frame, sorted by start; 0 may be left out */
 	size_t fde_cnt;
+	const struct plan_text *segments; /* all that is loaded: jump tables and landing
+					     pads are read there; in any order */
+	size_t segment_cnt;
 };
 
 /*

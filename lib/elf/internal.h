@@ -95,8 +95,9 @@ struct elf_file {
 	size_t text_cnt;
 	uint64_t *starts;
 	size_t start_cnt;
-	struct plan_range *fdes;
+	struct plan_fde *fdes;
 	size_t fde_cnt;
+	struct plan_text *loaded; /* the segments, for the planner */
 };
 
 /* memory.c: images, sections, notes. */

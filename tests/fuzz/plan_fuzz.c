@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct plan_rules rules = take_rules(&in);
 	struct plan_request req = { .addr = take_addr(&in), .size = take(&in, 2) };
 	size_t start_cnt = take(&in, 1) % 8, fde_cnt = take(&in, 1) % 8;
-	struct plan_range fdes[8];
+	struct plan_fde fdes[8];
 	uint64_t starts[8];
 	struct plan_text text = { .addr = TEXT_ADDR };
 	struct plan_image img = {
@@ -136,6 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.start_cnt = start_cnt,
 		.fdes = fdes,
 		.fde_cnt = fde_cnt,
+		.segments = &text,
+		.segment_cnt = 1,
 	};
 
 	req.return_why = head & 2 ? "vouched" : NULL;
@@ -145,6 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		starts[i] = take_addr(&in);
 	for (size_t i = 0; i < fde_cnt; i++) {
 		fdes[i].start = take_addr(&in);
+		fdes[i].lsda = head & 16 ? take_addr(&in) : 0;
 		fdes[i].end = head & 8 ? take_addr(&in) : fdes[i].start + take(&in, 1);
 	}
 	qsort(starts, start_cnt, sizeof(*starts), compare_addrs);

@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
+#include "base/util.h"
 #include "code/plan.h"
 #include "tap.h"
-#include "base/util.h"
 
 #define CASE_BASE 0x1000
 #define CASE_SIZE 0x4000
@@ -17,7 +17,7 @@ static struct {
 	uint8_t bytes[CASE_SIZE];
 	struct plan_text text;
 	uint64_t starts[16];
-	struct plan_range fdes[16];
+	struct plan_fde fdes[16];
 	struct plan_image img;
 	struct plan_rules rules;
 	struct plan_request req;
@@ -37,6 +37,8 @@ __attribute__((unused)) static void begin(enum plan_arch arch)
 		.text_cnt = 1,
 		.starts = tc.starts,
 		.fdes = tc.fdes,
+		.segments = &tc.text,
+		.segment_cnt = 1,
 	};
 	tc.rules.multinop_emulated = true;
 }
@@ -76,7 +78,7 @@ __attribute__((unused)) static void symbol(uint64_t addr)
 
 __attribute__((unused)) static void fde(uint64_t start, uint64_t end)
 {
-	tc.fdes[tc.img.fde_cnt++] = (struct plan_range) { start, end };
+	tc.fdes[tc.img.fde_cnt++] = (struct plan_fde) { start, end, 0 };
 }
 
 /* Plans the function of @size bytes at @addr with what was set up. */

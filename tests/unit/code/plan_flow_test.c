@@ -156,36 +156,63 @@ static void test_arm64(void)
 	is_str(leave(PLAN_ARM64, "910043ff"), popped, "add sp, sp, #16");
 }
 
-/* What control is not seen to reach. */
-static void test_unreached(void)
+/* Through the table at 0x2000 or 0x2100, which has one entry or two. */
+#define TABLE1  "83 e0 00 ff 24 c5 00 20 00 00 "
+#define TABLE2  "83 e0 01 ff 24 c5 00 20 00 00 "
+#define SECOND2 "83 e0 01 ff 24 c5 00 21 00 00 "
+
+static void write_entry(uint64_t at, uint64_t offset)
+{
+	uint64_t target = offset ? CASE_BASE + offset : 0;
+
+	memcpy(tc.bytes + (at - CASE_BASE), &target, 8);
+}
+
+/* What the entry alone does not reach. */
+static void test_tables(void)
 {
 	static const struct {
-		const char *what, *code, *plan;
+		const char *what, *code;
+		uint16_t first[2], second[2]; /* offsets in the tables */
+		const char *plan;
 	} lines[] = {
 		{ "the targets of a jump table find its frame: no computed goto is an end",
-			"53 89 f8 3e ff e0 31 c0 ff e0 5b c3", "site+0 ret ret:+11" },
+			"53 " TABLE2 "31 c0 ff e0 5b c3", { 11, 15 }, { 0 },
+			"site+0 ret ret:+16" },
 		{ "a table without a frame: jmp *%rax may be a tail call",
-			"89 f8 3e ff e0 31 c0 ff e0 c3", "site+0 ret reg0:+7 ret:+9" },
+			TABLE2 "31 c0 ff e0 c3", { 10, 14 }, { 0 },
+			"site+0 ret reg0:+12 ret:+14" },
 		{ "two tables of different depth: nothing is known",
-			"53 3e ff e0 5b 3e ff e0 53 ff e0 c3",
-			"site+0 ret reg0:+9 ret:+11" },
+			"53 " TABLE1 "5b " SECOND2 "53 ff e0 c3", { 11 }, { 22, 25 },
+			"site+0 ret reg0:+23 ret:+25" },
 		{ "a call that never returns does not spoil a table's next target",
-			"89 f8 3e ff e0 48 83 ec 08 e8 00 02 00 00 ff 25 00 10 00 00",
-			"site+0 ret jmp:+14" },
+			TABLE2 "48 83 ec 08 e8 00 02 00 00 ff 25 00 10 00 00",
+			{ 10, 19 }, { 0 }, "site+0 ret jmp:+19" },
 		{ "code behind a call keeps its depth otherwise",
-			"53 e8 00 02 00 00 31 c0 ff e0 5b c3", "site+0 ret ret:+11" },
+			"53 e8 00 02 00 00 74 04 31 c0 ff e0 5b c3", { 0 }, { 0 },
+			"site+0 ret ret:+13" },
 		{ "code that is reached surely does not mind a call in front of it",
-			"53 74 07 50 50 e8 00 02 00 00 5b 53 ff e0 5b c3",
-			"site+0 ret ret:+15" },
+			"53 74 07 50 50 e8 00 02 00 00 5b 53 74 02 ff e0 5b c3", { 0 },
+			{ 0 }, "site+0 ret ret:+17" },
 		{ "padding in front of it does no harm either",
-			"53 74 04 5b c3 66 90 ff e0 5b c3", "site+0 ret ret:+4 ret:+10" },
+			"53 74 04 5b c3 66 90 74 02 ff e0 5b c3", { 0 }, { 0 },
+			"site+0 ret ret:+4 ret:+12" },
 		{ "a subroutine within the function has a frame of its own",
-			"53 e8 02 00 00 00 5b c3 ff e0", "site+0 ret ret:+7" },
+			"53 e8 02 00 00 00 5b c3 74 02 ff e0 5b c3", { 0 }, { 0 },
+			"site+0 ret ret:+7 ret:+13" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		is_str(plan_text(plan_code(PLAN_X86_64, lines[i].code)), lines[i].plan,
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		size_t size = (strlen(lines[i].code) + 1) / 3;
+
+		plan_code(PLAN_X86_64, lines[i].code);
+		for (size_t k = 0; k < 2; k++) {
+			write_entry(0x2000 + 8 * k, lines[i].first[k]);
+			write_entry(0x2100 + 8 * k, lines[i].second[k]);
+		}
+		is_str(plan_text(make_plan(CASE_BASE, size)), lines[i].plan,
 			lines[i].what);
+	}
 }
 
 int main(void)
@@ -193,7 +220,7 @@ int main(void)
 	test_balanced();
 	test_lost();
 	test_arm64();
-	test_unreached();
+	test_tables();
 	plan_done(&tc.plan);
 	return tap_done();
 }

@@ -215,7 +215,7 @@ static void test_lengths(void)
 		"62 f2 fd 48 55 c1",                /* vpopcntq */
 		"c4 e1 fb 92 c8",                   /* kmovq */
 		"62 f1 fd 48 6f 84 24 40 00 00 00", /* vmovdqa64 from the stack */
-		"62 f1 7d 48 70 05 00 00 00 00 1b", /* vpshufd from the code, and an immediate */
+		"62 f1 7d 48 70 05 00 01 00 00 1b", /* vpshufd from the code, and an immediate */
 		"c4 e2 75 50 44 c8 08",             /* vpdpbusd, SIB and a byte */
 		"66 0f 38 cf c1",                   /* gf2p8mulb */
 		"66 0f 3a ce c1 05",                /* gf2p8affineqb */

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What an instruction reads at an address that it names itself, and by which table a jump
+// finds its targets.
+#include <string.h>
+
+#include "insn_arch.h"
+
+#define RSP 4
+#define RBP 5
+
+/* One bit an opcode, 1 where a ModRM byte follows (Intel SDM vol. 2, appendix A). */
+static const uint16_t modrm_1[16] = {
+	[0x0] = 0x0f0f,
+	[0x1] = 0x0f0f,
+	[0x2] = 0x0f0f,
+	[0x3] = 0x0f0f,
+	[0x6] = 0x0a08,
+	[0x8] = 0xffff,
+	[0xc] = 0x00c3,
+	[0xd] = 0xff0f,
+	[0xf] = 0xc0c0,
+};
+static const uint16_t no_modrm_0f[16] = {
+	[0x0] = 0x4be0, /* syscall, clts, sysret, invd, wbinvd, ud2, femms */
+	[0x3] = 0x00ff, /* wrmsr to getsec */
+	[0x7] = 0x0080, /* emms */
+	[0x8] = 0xffff, /* jcc */
+	[0xa] = 0x0707, /* push, pop, cpuid, rsm */
+	[0xc] = 0xff00, /* bswap */
+};
+
+/* The offset of the ModRM byte, or 0. */
+static size_t modrm_at(const struct x86 *x)
+{
+	bool has = true;
+	size_t at = x->op_at + 1u;
+
+	if (x->map == X86_MAP_1)
+		has = modrm_1[x->op >> 4] >> (x->op & 15) & 1;
+	else if (x->map == X86_MAP_0F)
+		has = !(no_modrm_0f[x->op >> 4] >> (x->op & 15) & 1);
+	else if (x->map == X86_MAP_VEC) /* behind 1, 2 or 3 bytes and the opcode */
+		at += x->op == 0xc5 ? 2 : x->op == 0x62 ? 4 : 3;
+	return has && at < x->len ? at : 0;
+}
+
+static int32_t disp32(const uint8_t *b)
+{
+	int32_t v;
+
+	memcpy(&v, b, 4);
+	return v;
+}
+
+void x86_find_data(const struct x86 *x, struct insn *insn)
+{
+	size_t at = modrm_at(x);
+	const uint8_t *b = x->bytes + at;
+
+	if (!at || b[0] >> 6 || at + 5 > x->len)
+		return;
+	if ((b[0] & 7) == RBP)
+		insn->data = insn->addr + insn->len + (int64_t)disp32(b + 1);
+	else if ((b[0] & 7) == RSP && (b[1] & 7) == RBP && at + 6 <= x->len)
+		insn->data = (int64_t)disp32(b + 2); /* table(,%reg,8) */
+	else
+		return;
+	insn->has_data = true;
+	insn->takes_addr = (x->map == X86_MAP_1 && x->op == 0x8d) || x86_is_nop(x);
+}
+
+/* --- jump tables ------------------------------------------------------------------- */
+
+/* A memory operand with an index: its base goes to @ret_base, 255 when it has none. */
+static bool indexed(const struct x86 *x, uint8_t *ret_base)
+{
+	uint8_t sib = x->bytes[x->op_at + 2];
+
+	if (x86_mod(x) == 3 || (x->modrm & 7) != RSP || x->op_at + 2u >= x->len)
+		return false;
+	*ret_base = (sib & 7) | (x->rex & 1 ? 8 : 0);
+	if (x86_mod(x) == 0 && (sib & 7) == RBP)
+		*ret_base = 255;
+	return (sib >> 3 & 7) != RSP || x->rex & 2;
+}
+
+/* jmp *table(,%r,8), jmp *(%base,%r,8), and the same by a mov to the register. */
+static bool take_array(const struct insn *insn, const struct x86 *x, struct insn_table *t)
+{
+	if (!indexed(x, &t->base_reg) || x->bytes[x->op_at + 2] >> 6 != 3)
+		return false;
+	t->form = INSN_TABLE_ABS64;
+	t->base = t->base_reg == 255 && insn->has_data ? insn->data : 0;
+	return t->base || t->base_reg != 255;
+}
+
+static bool writes_reg(const struct x86 *x, uint8_t op, uint8_t reg)
+{
+	return x->map == X86_MAP_1 && x->op == op && x->rex & 8 && x86_reg_no(x) == reg;
+}
+
+bool x86_table(const struct insn *insn, size_t prev, const uint8_t *bytes,
+	struct insn_table *t)
+{
+	size_t max = prev < INSN_TABLE_LOOK ? prev : INSN_TABLE_LOOK;
+	uint8_t reg = insn->reg, other = 255, base;
+	struct x86 x;
+
+	*t = (struct insn_table) { 0 };
+	if (!x86_split(bytes, insn->len, &x))
+		return false;
+	if (x86_mod(&x) != 3)
+		return take_array(insn, &x, t);
+	reg = x86_rm_no(&x);
+	for (size_t i = 1; i <= max; i++) {
+		const struct insn *p = insn - i;
+
+		if (p->flow == INSN_CALL || p->flow == INSN_BAD ||
+			!x86_split(bytes - (insn->addr - p->addr), p->len, &x))
+			return false;
+		if (x.map != X86_MAP_1 || !(x.rex & 8))
+			continue;
+		if (x.op == 0x01 && x86_mod(&x) == 3 && x86_rm_no(&x) == reg)
+			other = x86_reg_no(&x);
+		else if (writes_reg(&x, 0x03, reg) && x86_mod(&x) == 3)
+			other = x86_rm_no(&x);
+		else if (other == 255 && writes_reg(&x, 0x8b, reg))
+			return take_array(p, &x, t);
+		else if (other != 255 && x.op == 0x63 && indexed(&x, &base) &&
+			(x86_reg_no(&x) == reg || x86_reg_no(&x) == other)) {
+			t->form = INSN_TABLE_REL32;
+			t->base_reg = base;
+			/* what is added is the table's own address, not another */
+			return base == (x86_reg_no(&x) == reg ? other : reg);
+		}
+	}
+	return false;
+}
+
+bool x86_loads_addr(const struct insn *insn, const uint8_t *bytes, uint8_t reg)
+{
+	struct x86 x;
+
+	return insn->has_data && insn->takes_addr && !insn->nop &&
+		x86_split(bytes, insn->len, &x) && writes_reg(&x, 0x8d, reg);
+}
+
+/* cmp $imm or and $imm: the largest index that is left, for the jump behind a cmp. */
+bool x86_index_bound(const struct insn *insn, const uint8_t *bytes, const struct insn *jcc,
+	uint64_t *ret_cnt)
+{
+	struct x86 x;
+	int64_t imm;
+
+	if (!x86_split(bytes, insn->len, &x) || x.map != X86_MAP_1)
+		return false;
+	if (x.op == 0x3d || x.op == 0x81)
+		imm = disp32(bytes + insn->len - 4);
+	else if (x.op == 0x3c || x.op == 0x80 || x.op == 0x83)
+		imm = (int8_t)bytes[insn->len - 1];
+	else
+		return false;
+	if (x.op == 0x3c || x.op == 0x80)
+		imm &= 0xff;
+	if (imm < 0)
+		return false;
+	if ((x.op & 0xfc) == 0x80 && x86_digit(&x) == 4) {
+		*ret_cnt = imm + 1; /* and */
+		return true;
+	}
+	if ((x.op & 0xfc) == 0x80 && x86_digit(&x) != 7)
+		return false;
+	if (!jcc || jcc->cond < 2 || jcc->cond > 7 || jcc->cond == 4 || jcc->cond == 5)
+		return false;
+	*ret_cnt = imm + (jcc->cond >= 6); /* jb jae, or jbe ja */
+	return true;
+}
