@@ -294,11 +294,11 @@ every_instruction() { # FILE PROGRAM FLAGS...
 		"$(grep -v '_target ' <<<"$expected" | grep -vxE "($(paste -sd'|' <<<"$refused")) [0-9]+" | sort)"
 	assert_json '.[0].functions[] | select(.name == "asm_target").calls' \
 		"$(sed -n 's/^asm_target //p' <<<"$expected")"
-	# Two have no end that can be seen. All other calls return, also those of asm_alt, which
+	# One has no end that can be seen. All other calls return, also those of asm_alt, which
 	# runs into another function: they are given up there, and end with it.
 	[[ ${*:3} == *--count* ]] ||
 		assert_json '[.[0].functions[] | select(.calls != .returns) | .name] | sort' \
-			'["asm_fall","asm_undecodable"]'
+			'["asm_fall"]'
 	fsn detach g
 }
 
@@ -309,6 +309,37 @@ every_instruction() { # FILE PROGRAM FLAGS...
 
 @test "the same with probes on the entries only" {
 	every_instruction "$FIX/libinsn.so" "$FIX/asmcall" --count
+}
+
+# bats test_tags=core
+@test "a table behind the code of a function keeps its bytes, and the function its sums" {
+	local plain
+
+	need_bpf
+	capture "$FIX/asmcall" asm_data 100
+	plain=$output
+	fsn attach g asm_data --lib "$FIX/libinsn.so" --exit ret --json
+	assert_json '.[0].functions[0].exit_why' '"--exit ret; 1 ret, 0 jumps that leave"'
+	capture "$FIX/asmcall" asm_data 100
+	assert_output "$plain"
+	assert_numbers g "asm_data 100 0 100 0 0 0"
+	fsn detach g
+}
+
+@test "a table that calls itself a function is left out of a glob, with the reason" {
+	local plain
+
+	need_bpf
+	need_arch x86_64
+	capture "$FIX/asmcall" asm_data_far 100
+	plain=$output
+	fsn attach g 'asm_bytes*' 'asm_data_far' --lib "$FIX/libinsn.so" --json
+	assert_json '[.[0].functions[] | select(.refused) | [.name, .refused]]' \
+		'[["asm_bytes","nothing calls it, and what lies there can'"'"'t begin a function: data"]]'
+	capture "$FIX/asmcall" asm_data_far 100
+	assert_output "$plain"
+	assert_numbers g "asm_data_far 100 0 100 0 0 0"
+	fsn detach g
 }
 
 # Closing hundreds of perf links takes half a minute: only those that end by jumps.

@@ -133,6 +133,16 @@ bool insn_table(enum plan_arch arch, const struct insn *insn, size_t prev,
 				  : x86_table(insn, prev, bytes, ret_table);
 }
 
+bool insn_can_begin(enum plan_arch arch, const struct insn *insn, const uint8_t *bytes)
+{
+	if (insn->flow == INSN_BAD || insn->flow == INSN_FAR)
+		return false;
+	if (arch == PLAN_ARM64) /* udf, b.cond */
+		return a64_word(bytes) >> 16 &&
+			!(insn->flow == INSN_JCC && insn->cond >= PLAN_COND_B);
+	return x86_can_begin(insn, bytes);
+}
+
 bool insn_index_bound(enum plan_arch arch, const struct insn *insn, const uint8_t *bytes,
 	const struct insn *jcc, uint64_t *ret_cnt)
 {

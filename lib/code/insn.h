@@ -132,6 +132,12 @@ bool insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
 bool insn_emulated(enum plan_arch arch, const uint8_t *bytes, size_t len,
 	const struct plan_rules *rules);
 
+/*
+ * Whether a function may begin with @insn: no instruction, a privileged one, a word of zeros
+ * and one that reads flags which nobody has set yet can't be its first.
+ */
+bool insn_can_begin(enum plan_arch arch, const struct insn *insn, const uint8_t *bytes);
+
 /* x86-64: endbr64, which every function may be entered behind. */
 bool insn_is_endbr(const uint8_t *bytes, size_t len);
 

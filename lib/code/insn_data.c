@@ -175,3 +175,40 @@ bool x86_index_bound(const struct insn *insn, const uint8_t *bytes, const struct
 	*ret_cnt = imm + (jcc->cond >= 6); /* jb jae, or jbe ja */
 	return true;
 }
+
+/* Opcodes of in, out, hlt, cli, sti and their like; 0 of one byte, 0f in front of the other. */
+static bool is_privileged(const struct x86 *x)
+{
+	if (x->map == X86_MAP_0F)
+		return x->op <= 0x0a || (x->op >= 0x20 && x->op <= 0x23) || x->op == 0x30 ||
+			x->op == 0x32;
+	return x->map == X86_MAP_1 &&
+		((x->op >= 0x6c && x->op <= 0x6f) || (x->op >= 0xe4 && x->op <= 0xe7) ||
+			(x->op >= 0xec && x->op <= 0xef) || x->op == 0xf4 || x->op == 0xfa ||
+			x->op == 0xfb);
+}
+
+/* jcc, setcc, cmovcc, adc, sbb of two registers, cmc. */
+static bool reads_flags(const struct x86 *x)
+{
+	if (x->map == X86_MAP_0F)
+		return (x->op & 0xf0) == 0x40 || (x->op & 0xf0) == 0x80 ||
+			(x->op & 0xf0) == 0x90;
+	if (x->map != X86_MAP_1)
+		return false;
+	if (x->op >= 0x10 && x->op <= 0x1d && (x->op & 7) < 6)
+		return !(x->op >= 0x18 && x86_mod(x) == 3 && x86_reg_no(x) == x86_rm_no(x));
+	return (x->op & 0xf0) == 0x70 || x->op == 0xf5;
+}
+
+bool x86_can_begin(const struct insn *insn, const uint8_t *bytes)
+{
+	struct x86 x;
+
+	if (!x86_split(bytes, insn->len, &x))
+		return false;
+	/* add %al,(%rax) is two zeros */
+	if (x.map == X86_MAP_1 && x.op == 0 && x86_mod(&x) != 3)
+		return false;
+	return !is_privileged(&x) && !reads_flags(&x);
+}

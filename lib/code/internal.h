@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The planner's own parts. A plan is made in this order: where the function begins and ends
- * (bounds.c); its instructions and what each of them finds on the stack (flow.c), with what
- * jump tables and the unwinder lead to (land.c); parts of it that lie elsewhere (cold.c), which
- * are decoded in turn and found by what scan.c makes of the file; where calls end (exit.c);
- * where the entry probe goes (site.c). Go functions are known by their first instructions (go.c).
+ * (bounds.c), and whether it is one (entry.c); its instructions and what each of them finds on
+ * the stack (flow.c), with what jump tables and the unwinder lead to (land.c); parts of it that
+ * lie elsewhere (cold.c), which are decoded in turn and found by what scan.c makes of the file;
+ * where calls end (exit.c); where the entry probe goes (site.c). Go functions are known by their
+ * first instructions (go.c).
  */
 #ifndef FUNCSNOOP_CODE_INTERNAL_H
 #define FUNCSNOOP_CODE_INTERNAL_H
@@ -51,6 +52,7 @@ struct planner {
 	struct plan_rules rules;
 	struct insn_decoder *dec;
 	struct cold_index *cold; /* made when first needed */
+	uint64_t caller_bytes;   /* looked through by func_is_data() */
 	/* of the function being planned */
 	struct insn *insns;
 	struct flow_state *states;
@@ -92,6 +94,11 @@ uint64_t image_next_start(const struct plan_image *img, uint64_t addr);
 bool image_is_start(const struct plan_image *img, uint64_t addr);
 /* Sets entry, at_start, bounded and the first range; else why not in plan->refused. */
 int func_bounds(struct func *f, struct plan *plan);
+
+/* entry.c */
+
+/* Nothing calls it, and what is there can't begin a function. The first range must be there. */
+bool func_is_data(struct func *f);
 
 /* flow.c */
 

@@ -74,6 +74,11 @@ static int plan_function(struct func *f, struct plan *plan)
 
 	if (ret || plan->refused[0])
 		return ret;
+	if (func_is_data(f)) {
+		snprintf(plan->refused, sizeof(plan->refused),
+			"nothing calls it, and what lies there can't begin a function: data");
+		return 0;
+	}
 	func_find_go(f);
 	flow_run(f);
 	if (func_wants_ends(f))

@@ -102,7 +102,7 @@ __attribute__((unused)) static const struct plan *make_plan(uint64_t addr, uint6
 	return &tc.plan;
 }
 
-/* The function alone in its file, at CASE_BASE. */
+/* The function alone in its file, at CASE_BASE, with an FDE. */
 __attribute__((unused)) static const struct plan *plan_code(
 	enum plan_arch arch, const char *hex)
 {
@@ -111,6 +111,7 @@ __attribute__((unused)) static const struct plan *plan_code(
 	begin(arch);
 	end = arch == PLAN_ARM64 ? words(CASE_BASE, hex) : code(CASE_BASE, hex);
 	symbol(CASE_BASE);
+	fde(CASE_BASE, end);
 	return make_plan(CASE_BASE, end - CASE_BASE);
 }
 

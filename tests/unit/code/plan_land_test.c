@@ -119,7 +119,6 @@ static void test_far_case(void)
 
 	plan_code(PLAN_X86_64, cases);
 	code(0x1800, "31 c0 5b c3");
-	fde(CASE_BASE, CASE_BASE + 29);
 	fde(0x1800, 0x1804);
 	differences(0x2000, far, 3);
 	is_str(plan_again(cases), "site+0 ret ret:+26 ret:+28 ret:+2051",
@@ -152,7 +151,6 @@ static void test_pads(void)
 	static const char body[] = "53 e8 00 02 00 00 5b c3 31 c0 5b c3 c3 c3";
 
 	plan_code(PLAN_X86_64, body);
-	fde(CASE_BASE, CASE_BASE + 14);
 	tc.fdes[0].lsda = 0x3000;
 	put(0x3000, lsda, sizeof(lsda));
 	is_str(plan_again(body), "site+0 ret ret:+7 ret:+11",
@@ -172,6 +170,49 @@ static void test_pads(void)
 		"one that lies nobody knows where");
 }
 
+/* --- entries --------------------------------------------------------------------------- */
+
+static void test_entries(void)
+{
+	static const char refused[] =
+		"refused: nothing calls it, and what lies there can't begin a function: data";
+	static const struct {
+		const char *what, *code;
+		enum plan_arch arch;
+	} lines[] = {
+		{ "zeros", "00 00 00 00", PLAN_X86_64 },
+		{ "what is no instruction", "06 00 00 00", PLAN_X86_64 },
+		{ "out", "e7 10 c3", PLAN_X86_64 },
+		{ "hlt", "f4 c3", PLAN_X86_64 },
+		{ "a return from an interrupt", "48 cf", PLAN_X86_64 },
+		{ "a condition that nobody made", "74 01 53 5b c3", PLAN_X86_64 },
+		{ "setcc", "0f 94 c0 c3", PLAN_X86_64 },
+		{ "adc", "48 11 f8 c3", PLAN_X86_64 },
+		{ "arm64: zeros", "00000000 d65f03c0", PLAN_ARM64 },
+		{ "arm64: b.eq", "54000040 d65f03c0 d65f03c0", PLAN_ARM64 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		size_t size = strlen(lines[i].code) / 3 + 1;
+
+		plan_code(lines[i].arch, lines[i].code);
+		ok(strcmp(plan_text(&tc.plan), refused) != 0,
+			"believed where a frame is described: %s", plan_text(&tc.plan));
+		tc.img.fde_cnt = 0;
+		make_plan(CASE_BASE, size);
+		is_str(plan_text(&tc.plan), refused, lines[i].what);
+		if (lines[i].arch == PLAN_ARM64)
+			words(0x1100, "97ffffc0"); /* bl */
+		else
+			code(0x1100, "e8 fb fe ff ff"); /* call */
+		make_plan(CASE_BASE, size);
+		ok(strcmp(plan_text(&tc.plan), refused) != 0,
+			"and where something calls it: %s", plan_text(&tc.plan));
+	}
+	is_str(plan_text(plan_code(PLAN_X86_64, "19 c0 c3")), "site+0 ret ret:+2",
+		"sbb %%eax,%%eax may begin one");
+}
+
 int main(void)
 {
 	test_data();
@@ -180,6 +221,7 @@ int main(void)
 	test_far_case();
 	test_arm64();
 	test_pads();
+	test_entries();
 	plan_done(&tc.plan);
 	return tap_done();
 }
