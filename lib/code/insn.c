@@ -133,6 +133,13 @@ bool insn_table(enum plan_arch arch, const struct insn *insn, size_t prev,
 				  : x86_table(insn, prev, bytes, ret_table);
 }
 
+bool insn_switches_stack(
+	enum plan_arch arch, const struct insn *insn, const uint8_t *bytes, size_t left)
+{
+	return arch == PLAN_ARM64 ? a64_switches_stack(insn, a64_word(bytes))
+				  : x86_switches_stack(insn, bytes, left);
+}
+
 bool insn_can_begin(enum plan_arch arch, const struct insn *insn, const uint8_t *bytes)
 {
 	if (insn->flow == INSN_BAD || insn->flow == INSN_FAR)

@@ -138,6 +138,15 @@ bool insn_emulated(enum plan_arch arch, const uint8_t *bytes, size_t len,
  */
 bool insn_can_begin(enum plan_arch arch, const struct insn *insn, const uint8_t *bytes);
 
+/*
+ * Whether @insn, with @left bytes from its own first on, may move the stack pointer to another
+ * stack: it is written from memory, from a number, or from a register other than the frame
+ * pointer. What compilers do to align it, to enlarge the frame and to undo the former is not
+ * meant.
+ */
+bool insn_switches_stack(
+	enum plan_arch arch, const struct insn *insn, const uint8_t *bytes, size_t left);
+
 /* x86-64: endbr64, which every function may be entered behind. */
 bool insn_is_endbr(const uint8_t *bytes, size_t len);
 

@@ -359,6 +359,15 @@ bool a64_index_bound(const struct insn *insn, const uint8_t *bytes, const struct
 	return true;
 }
 
+/* mov sp, Xn is add sp, Xn, #0: of the frame pointer it is known; and sp, ... aligns. */
+bool a64_switches_stack(const struct insn *insn, uint32_t word)
+{
+	if (insn->flow == INSN_FAR)
+		return true;
+	return insn->sp == INSN_SP_LOST && !is(word, 0x1f800000, 0x12000000) &&
+		!(is(word, 0x7fe00000, 0x4b200000) && field(word, 5) == SP);
+}
+
 /* adrp x16; ldr x17, [x16, ...]; add x16, x16, ...; br x17 -- after a bti c, perhaps. */
 bool a64_is_plt(const uint8_t *bytes, size_t len)
 {

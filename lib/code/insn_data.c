@@ -176,6 +176,44 @@ bool x86_index_bound(const struct insn *insn, const uint8_t *bytes, const struct
 	return true;
 }
 
+/* lea -8(%r10),%rsp; ret: what undoes the alignment of a frame. Or with %r13, or another 8. */
+static bool is_realign_end(const struct x86 *x, const uint8_t *bytes, size_t left)
+{
+	uint8_t base = x86_rm_no(x);
+	int8_t disp = x->bytes[x->op_at + 2];
+
+	return x86_mod(x) == 1 && (base == 10 || base == 13) && disp < 0 && disp >= -16 &&
+		left > x->len && bytes[x->len] == 0xc3;
+}
+
+bool x86_switches_stack(const struct insn *insn, const uint8_t *bytes, size_t left)
+{
+	struct x86 x;
+
+	if (insn->flow == INSN_FAR)
+		return true;
+	if (insn->sp != INSN_SP_LOST && bytes[0] != 0x8f && (bytes[0] & 0xf0) != 0x40)
+		return false;
+	if (!x86_split(bytes, insn->len, &x) || x.map != X86_MAP_1)
+		return false;
+	if (x.op == 0x8f)
+		return x86_mod(&x) == 3 && x86_rm_no(&x) == RSP;
+	if (insn->sp != INSN_SP_LOST)
+		return false;
+	switch (x.op) {
+	case 0x81:
+	case 0x83: /* and $-16,%rsp */
+		return x86_digit(&x) != 4;
+	case 0x29:
+	case 0x2b: /* sub %rax,%rsp: alloca */
+	case 0xc8: /* enter */
+		return false;
+	case 0x8d:
+		return !is_realign_end(&x, bytes, left);
+	}
+	return !(x.op >= 0x50 && x.op <= 0x5f && x.op != 0x5c); /* push and pop of 16 bits */
+}
+
 /* Opcodes of in, out, hlt, cli, sti and their like; 0 of one byte, 0f in front of the other. */
 static bool is_privileged(const struct x86 *x)
 {

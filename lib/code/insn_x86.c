@@ -288,8 +288,8 @@ static void classify_sp(const struct x86 *x, struct insn *insn)
 			set_sp(insn, INSN_SP_LOST, 0);
 		else
 			set_sp(insn, INSN_SP_ADD, x->op < 0x58 ? -8 : 8);
-	} else if (x->op == 0xbc && !(x->rex & 1)) {
-		set_sp(insn, INSN_SP_LOST, 0);
+	} else if ((x->op == 0xbc || x->op == 0x94) && !(x->rex & 1)) {
+		set_sp(insn, INSN_SP_LOST, 0); /* mov $imm, xchg %rax */
 	} else if (x->op == 0x68 || x->op == 0x6a || x->op == 0x9c ||
 		(x->op == 0xff && x86_digit(x) == 6)) {
 		set_sp(insn, INSN_SP_ADD, -8);

@@ -109,6 +109,12 @@ const char *plan_exit_text(enum plan_exit exit);
 int plan_insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
 	const struct plan_rules *rules, char *why, size_t size);
 
+/*
+ * Whether no instruction of the file's code moves the stack pointer to another stack. False,
+ * too, when it can't be told: something is no instruction, or there are more than @max_bytes.
+ */
+bool plan_stays_on_stack(const struct plan_image *img, size_t max_bytes);
+
 struct planner;
 
 /*

@@ -42,6 +42,7 @@ struct planned {
 	const struct lib_file *lib;
 	struct planner *planner;
 	const char *return_why;
+	const char *refused; /* why none of its functions can be probed, or NULL */
 };
 
 struct planners {
@@ -71,6 +72,8 @@ static int planner_of(struct planners *p, const struct lib_file *lib,
 	if (elf_file_info(lib->elf)->arch != HOST_ARCH)
 		return err_set(err, -ENOEXEC, "'%s' is for another architecture", lib->path);
 	code = safe_return_why(lib->elf, &new.return_why, err);
+	if (!code)
+		code = safe_refused_why(lib->elf, &new.refused, err);
 	if (!code)
 		code = elf_file_image(lib->elf, &image, err);
 	if (code)
@@ -102,6 +105,9 @@ static int func_plan(struct target_func *f, struct planners *planners,
 	code = planner_of(planners, f->lib, &opts->rules, &planned, err);
 	if (code)
 		return code;
+	f->refused = planned->refused;
+	if (f->refused)
+		return 0;
 	req.return_why = f->preset && f->preset->nothrow_why ? f->preset->nothrow_why :
 							       planned->return_why;
 	code = planner_plan(planned->planner, &req, &f->plan, err);

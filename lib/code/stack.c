@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whether a program has code that goes to another stack.
+#include <errno.h>
+
+#include "internal.h"
+
+static void cleanup_decoder(struct insn_decoder **dec)
+{
+	insn_close(*dec);
+}
+
+/* Decodes [@addr, @end) of @t; false when an instruction goes elsewhere, or is none. */
+static bool part_stays(const struct plan_image *img, struct insn_decoder *dec,
+	const struct plan_text *t, uint64_t addr, uint64_t end)
+{
+	while (addr < end) {
+		const uint8_t *bytes = t->bytes + (addr - t->addr);
+		struct insn insn;
+
+		/* between sections lie zeros, of any number */
+		if (end - addr > 1 && !bytes[0] && !bytes[1]) {
+			while (addr < end && !t->bytes[addr - t->addr])
+				addr++;
+			continue;
+		}
+		if (!insn_decode(dec, bytes, end - addr, addr, &insn) ||
+			insn_switches_stack(img->arch, &insn, bytes, end - addr))
+			return false;
+		addr += insn.len;
+	}
+	return true;
+}
+
+bool plan_stays_on_stack(const struct plan_image *img, size_t max_bytes)
+{
+	struct insn_decoder *dec __cleanup(cleanup_decoder) = NULL;
+	size_t bytes = 0;
+	struct err err;
+
+	for (size_t i = 0; i < img->text_cnt; i++)
+		bytes += img->texts[i].size;
+	if (bytes > max_bytes || insn_open(img->arch, &dec, &err))
+		return false;
+	for (size_t i = 0; i < img->text_cnt; i++) {
+		const struct plan_text *t = &img->texts[i];
+		uint64_t addr = t->addr, end = addr + t->size;
+
+		/* what is told of the starts of code keeps the decoder in step */
+		while (addr < end) {
+			uint64_t next = image_next_start(img, addr);
+
+			if (next > end)
+				next = end;
+			if (!part_stays(img, dec, t, addr, next))
+				return false;
+			addr = next;
+		}
+	}
+	return true;
+}
