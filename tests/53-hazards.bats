@@ -35,6 +35,41 @@ hz_yield_uc 20 0 20 0 0 0"
 hz_yield_asm 20 0 20 0 0 0"
 }
 
+# bats test_tags=core
+@test "a plain C program that switches stacks by code of its own lives" {
+	unharmed "$FIX/switch" "work again" "again 20 0 20 0 0 0
+work 40 0 39 0 1 0" "$FIX/switch" 20
+}
+
+@test "all functions of such a program are probed and it lives" {
+	local plain
+
+	need_bpf
+	capture "$FIX/switch" 20
+	plain=$output
+	fsn attach g '*' --lib "$FIX/switch"
+	capture "$FIX/switch" 20
+	assert_output "$plain"
+	fsn stats g --json
+	assert_json '[.[0].functions[] | select(.name | IN("keep_place", "swap_over", "work")) | [.name, .calls]] | sort' \
+		'[["keep_place",20],["swap_over",42],["work",40]]'
+	fsn detach g
+}
+
+@test "no return probe is forced on a function that keeps its own return address" {
+	need_bpf
+	fsn attach g keep_place --lib "$FIX/switch" --exit return --json
+	assert_json '.[0].functions[0] | [.exit, .exit_why]' \
+		'["none","it looks at its own return address, which a return probe replaces"]'
+	fsn detach g
+}
+
+@test "a file with a module that hashes its own code is refused, with the reason" {
+	need_bpf
+	fsn -s 1 attach g fix_add --lib "$FIX/hashed/libfix.so.1"
+	assert_stderr_match "cannot probe 'fix_add' .* FIPS module, which hashes its own code"
+}
+
 @test "a call that ends in another thread than it began in is one call that returned" {
 	hazard fiber_migrate "hz_yield_asm" "hz_yield_asm 20 0 20 0 0 0"
 }

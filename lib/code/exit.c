@@ -277,12 +277,37 @@ static const char forced_unsafe[] =
 	"--exit return, although return probes are unsafe on this "
 	"kernel: calling it can end the process";
 
+static const char own_address[] =
+	"it looks at its own return address, which a return probe replaces";
+
 static bool pops_caller(const struct func *f)
 {
 	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		const struct flow_state *s = &f->p->states[i];
 
 		if (s->seen && s->level == FLOW_SURE && s->depth_known && s->depth < 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * It looks at its own return address, as what returns twice does: a return probe would have
+ * its trampoline kept, and jumped to when nothing waits for it.
+ */
+static bool takes_return(const struct func *f)
+{
+	for (uint32_t i = 0; i < f->insn_cnt; i++) {
+		const struct insn *insn = &f->p->insns[i];
+		const struct flow_state *s = &f->p->states[i];
+
+		if (!s->seen)
+			continue;
+		if (insn->stack == INSN_STACK_SAVES_LR ||
+			(insn->stack == INSN_STACK_SP && s->depth_known &&
+				insn->stack_at == s->depth) ||
+			(insn->stack == INSN_STACK_FP && s->fp_known &&
+				insn->stack_at == s->fp))
 			return true;
 	}
 	return false;
@@ -327,7 +352,8 @@ static int decide_ret(struct func *f, struct plan *plan)
 	if (rules->exit == PLAN_MODE_RET)
 		why = "--exit ret";
 	else if (f->req->return_why)
-		why = "return probes are unsafe on this kernel";
+		why = rules->return_unsafe ? "return probes are unsafe on this kernel"
+					   : own_address;
 	return decide(plan, PLAN_EXIT_RET, "%s; %zu ret, %zu jump%s that leave%s", why,
 		rets, jumps, jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
 }
@@ -356,11 +382,13 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 		return "Go moves its stack when that grows: ends of calls can't be told";
 	if (pops_caller(f))
 		return "it takes off the stack what its caller put there";
+	if (rules->exit == PLAN_MODE_RETURN && takes_return(f))
+		return own_address;
 	*ret_exit = PLAN_EXIT_RETURN;
 	if (rules->exit == PLAN_MODE_RETURN)
 		return rules->return_unsafe ? forced_unsafe : forced;
-	if (rules->exit == PLAN_MODE_AUTO && !rules->return_unsafe)
-		return f->req->return_why;
+	if (rules->exit == PLAN_MODE_AUTO && !rules->return_unsafe && f->req->return_why)
+		return takes_return(f) ? NULL : f->req->return_why;
 	return NULL;
 }
 

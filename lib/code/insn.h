@@ -40,6 +40,14 @@ enum insn_sp {
 	INSN_SP_LOST,    /* sp = something else */
 };
 
+/* Whether something is loaded from the stack, or arm64's return address stored elsewhere. */
+enum insn_stack {
+	INSN_STACK_NONE,
+	INSN_STACK_SP,
+	INSN_STACK_FP,
+	INSN_STACK_SAVES_LR,
+};
+
 #define INSN_COND_NONE 255 /* a condition that a program can't evaluate: loop, xbegin */
 
 struct insn {
@@ -47,6 +55,7 @@ struct insn {
 	uint64_t target; /* of a direct jump or call */
 	uint64_t data;   /* an address that it names and reads from, or takes */
 	int32_t sp_arg;
+	int32_t stack_at; /* .stack: what it is added to, and is loaded from */
 	uint8_t len;
 	uint8_t flow; /* enum insn_flow */
 	uint8_t sp;   /* enum insn_sp */
@@ -56,6 +65,7 @@ struct insn {
 	bool nop : 1;  /* padding: a nop of any length, or a word of zeros */
 	bool lock : 1; /* x86-64: begins with a lock prefix, which some code jumps over */
 	bool indexed : 1; /* JMP_MEM: the address has an index register */
+	uint8_t stack : 2; /* enum insn_stack */
 	bool has_data : 1;
 	bool takes_addr : 1; /* .data is not read: lea, adr */
 	/* the planner's */

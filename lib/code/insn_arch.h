@@ -58,7 +58,10 @@ bool x86_emulated(const struct x86 *x, const struct plan_rules *rules);
 bool x86_step_over(const struct x86 *x, bool write_args);
 bool x86_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes);
 
+/* The displacement of a ModRM whose base is @base alone; false when it is another form. */
+bool x86_base_disp(const struct x86 *x, uint8_t base, int32_t *ret_disp);
 void x86_find_data(const struct x86 *x, struct insn *insn);
+void x86_find_stack(const struct x86 *x, struct insn *insn);
 bool x86_table(const struct insn *insn, size_t prev, const uint8_t *bytes,
 	struct insn_table *t);
 bool x86_switches_stack(const struct insn *insn, const uint8_t *bytes, size_t left);

@@ -152,6 +152,18 @@ static void classify_sp(uint32_t w, struct insn *insn)
 		set_sp(insn, INSN_SP_LOST, 0);
 }
 
+/* str or stp of x30 to where another register than sp and the frame pointer points. */
+static void find_stack(uint32_t w, struct insn *insn)
+{
+	bool pair = is(w, 0xfe400000, 0xa8000000);
+	bool one = is(w, 0xffc00000, 0xf9000000) || is(w, 0xffe00000, 0xf8000000);
+
+	if ((one && field(w, 0) == 30) ||
+		(pair && (field(w, 0) == 30 || field(w, 10) == 30)))
+		if (field(w, 5) != SP && field(w, 5) != FP)
+			insn->stack = INSN_STACK_SAVES_LR;
+}
+
 /* ldr (literal), of vector registers, too, and adr. */
 static void find_data(uint32_t w, struct insn *insn)
 {
@@ -177,6 +189,7 @@ bool a64_classify(uint32_t w, uint64_t addr, struct insn *insn)
 	if (!classify_branch(w, insn))
 		classify_sp(w, insn);
 	find_data(w, insn);
+	find_stack(w, insn);
 	return true;
 }
 

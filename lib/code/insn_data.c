@@ -69,6 +69,18 @@ void x86_find_data(const struct x86 *x, struct insn *insn)
 	insn->takes_addr = (x->map == X86_MAP_1 && x->op == 0x8d) || x86_is_nop(x);
 }
 
+void x86_find_stack(const struct x86 *x, struct insn *insn)
+{
+	/* mov and push */
+	if (x->map != X86_MAP_1 ||
+		!(x->op == 0x8b || (x->op == 0xff && x86_digit(x) == 6)))
+		return;
+	if (x86_base_disp(x, RSP, &insn->stack_at))
+		insn->stack = INSN_STACK_SP;
+	else if (x86_base_disp(x, RBP, &insn->stack_at))
+		insn->stack = INSN_STACK_FP;
+}
+
 /* --- jump tables ------------------------------------------------------------------- */
 
 /* A memory operand with an index: its base goes to @ret_base, 255 when it has none. */

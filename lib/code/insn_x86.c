@@ -186,7 +186,7 @@ static int32_t imm32(const struct x86 *x)
 }
 
 /* The displacement of a ModRM whose base is @base alone; false when it is another form. */
-static bool base_disp(const struct x86 *x, uint8_t base, int32_t *ret_disp)
+bool x86_base_disp(const struct x86 *x, uint8_t base, int32_t *ret_disp)
 {
 	const uint8_t *b = x->bytes + x->op_at + 2;
 
@@ -254,13 +254,13 @@ static void classify_sp_op(const struct x86 *x, struct insn *insn)
 		return;
 	case 0x8d:
 		if (x86_reg_no(x) == RSP) {
-			if (wide && base_disp(x, RSP, &disp))
+			if (wide && x86_base_disp(x, RSP, &disp))
 				set_sp(insn, INSN_SP_ADD, disp);
-			else if (wide && base_disp(x, RBP, &disp))
+			else if (wide && x86_base_disp(x, RBP, &disp))
 				set_sp(insn, INSN_SP_FROM_FP, disp);
 			else
 				set_sp(insn, INSN_SP_LOST, 0);
-		} else if (wide && x86_reg_no(x) == RBP && base_disp(x, RSP, &disp)) {
+		} else if (wide && x86_reg_no(x) == RBP && x86_base_disp(x, RSP, &disp)) {
 			set_sp(insn, INSN_SP_TO_FP, disp);
 		}
 		return;
@@ -405,6 +405,7 @@ bool x86_classify(const struct x86 *x, uint64_t addr, struct insn *insn)
 	insn->nop = x86_is_nop(x) || (x->len == 2 && !x->bytes[0] && !x->bytes[1]);
 	insn->lock = x->bytes[0] == 0xf0;
 	x86_find_data(x, insn);
+	x86_find_stack(x, insn);
 	if (x->map == X86_MAP_1)
 		return classify_one_byte(x, insn);
 	if (x->map != X86_MAP_0F)

@@ -6,7 +6,7 @@
 
 static const struct {
 	const char *why;
-	const char *names[16]; /* whole names */
+	const char *names[20]; /* whole names */
 	const char *prefixes[8];
 	const char *suffixes[4];
 } groups[] = {
@@ -25,7 +25,8 @@ static const struct {
 		{ "setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "longjmp",
 			"_longjmp", "__longjmp", "siglongjmp", "__longjmp_chk",
 			"____longjmp_chk", "__libc_longjmp", "__libc_siglongjmp",
-			"__sigsetjmp_cancel", "__sigjmp_save" },
+			"__sigsetjmp_cancel", "__sigjmp_save", "FPC_SETJMP",
+			"FPC_LONGJMP" },
 		{ NULL },
 		{ NULL },
 	},

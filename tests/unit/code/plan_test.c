@@ -291,6 +291,21 @@ static void test_modes(void)
 /* A return probe needs no ends, but a return address where it looks for one. */
 static void test_return_probes(void)
 {
+	static const struct {
+		const char *what, *code;
+		size_t size;
+		enum plan_arch arch;
+	} own[] = {
+		{ "mov (%rsp),%rax", "48 8b 04 24 48 89 07 c3", 8, PLAN_X86_64 },
+		{ "mov 8(%rsp),%rdx behind a push", "53 48 8b 54 24 08 5b c3", 8,
+			PLAN_X86_64 },
+		{ "mov 8(%rbp),%rdx", "55 48 89 e5 53 48 8b 55 08 5b 5d c3", 12,
+			PLAN_X86_64 },
+		{ "push (%rsp)", "ff 34 24 5b c3", 5, PLAN_X86_64 },
+		{ "stp x29, x30, [x0]", "a9007c1d a900781d d65f03c0", 12, PLAN_ARM64 },
+		{ "str x30, [x1, #8]", "f900043e d65f03c0", 8, PLAN_ARM64 },
+	};
+
 	plan_code(PLAN_X86_64, "55 5d c3 06");
 	tc.req.return_why = "vouched";
 	is_str(plan_text(make_plan(CASE_BASE, 4)), "site+0 return (vouched)",
@@ -300,6 +315,23 @@ static void test_return_probes(void)
 	is_str(plan_text(make_plan(CASE_BASE, 4)),
 		"site+0 none (it takes off the stack what its caller put there)",
 		"a return probe is not forced on code that has no return address");
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		plan_code(own[i].arch, own[i].code);
+		tc.req.return_why = "vouched";
+		make_plan(CASE_BASE, own[i].size);
+		ok(strstr(tc.plan.exit_why, "its own return address") &&
+				tc.plan.exit == PLAN_EXIT_RET,
+			"%s: no return probe: %s", own[i].what, plan_text(&tc.plan));
+		tc.rules.exit = PLAN_MODE_RETURN;
+		make_plan(CASE_BASE, own[i].size);
+		ok(strstr(tc.plan.exit_why, "its own return address") &&
+				tc.plan.exit == PLAN_EXIT_NONE,
+			"nor when one is forced: %s", plan_text(&tc.plan));
+	}
+	plan_code(PLAN_X86_64, "53 48 8b 04 24 5b c3");
+	tc.req.return_why = "vouched";
+	is_str(plan_text(make_plan(CASE_BASE, 7)), "site+0 return (vouched)",
+		"what it pushed itself it may look at");
 	is_str(plan_exit_text(PLAN_EXIT_RETURN), "return", "the word for return");
 	is_str(plan_exit_text(PLAN_EXIT_RET), "ret", "the word for ret");
 	is_str(plan_exit_text(PLAN_EXIT_NONE), "none", "the word for none");
