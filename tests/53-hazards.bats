@@ -291,7 +291,7 @@ asm_expected() { # N: from $output, NAME CALLS, sorted
 				calls[$1] += 3 * n
 			else if ($1 == "asm_jmp" || $1 ~ /^asm_itail_(reg|rip|mem)$/)
 				calls["asm_target"] += n
-			else if ($1 == "asm_itail_both")
+			else if ($1 == "asm_itail_both" || $1 == "asm_parts")
 				calls["asm_target"] += n / 2
 			else if ($1 ~ /^asm_cc_/ || $1 == "asm_cold_tail")
 				calls["asm_target"] += taken

@@ -35,7 +35,7 @@ enum fsn_kind {
 #define FSN_COOKIE_JUMP_SHIFT 48 /* 16 bits: FSN_END_REG, index into fsn_jumps */
 #define FSN_JUMPS_MAX         65535
 
-#define FSN_JUMP_RANGES 4
+#define FSN_JUMP_RANGES 32 /* all that the planner follows */
 /* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
 struct fsn_jump {
 	long long lo[FSN_JUMP_RANGES];

@@ -14,9 +14,8 @@
 #include "code/insn.h"
 #include "code/plan.h"
 
-/* More code than this in one function, or more parts: it is counted only. */
-#define PLAN_MAX_BYTES  (512 * 1024)
-#define PLAN_MAX_RANGES 32
+/* More code than this in one function: it is counted only. */
+#define PLAN_MAX_BYTES (512 * 1024)
 
 /*
  * What an instruction finds when control reaches it. States of an edge that is more certain
