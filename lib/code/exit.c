@@ -230,7 +230,7 @@ static void check_data(struct func *f, const struct insn *insn, struct trouble *
 		return;
 	if (!insn->takes_addr)
 		trouble(t, insn->addr, "it reads its own code");
-	else if (s->level == FLOW_CALL || at->addr != insn->data)
+	else if (s->behind_call || at->addr != insn->data)
 		trouble(t, insn->data, "behind a call lies what may be code or data");
 }
 

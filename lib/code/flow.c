@@ -183,6 +183,7 @@ static bool join(struct walk *w, uint32_t to, const struct flow_state *in, uint8
 	struct flow_state *s = &w->f->p->states[to];
 	bool queued = s->queued;
 	struct flow_state old = *s;
+	bool behind_call = level == FLOW_CALL && (!s->seen || s->behind_call);
 
 	if (level < w->floor)
 		level = w->floor;
@@ -191,8 +192,10 @@ static bool join(struct walk *w, uint32_t to, const struct flow_state *in, uint8
 		s->seen = true;
 		s->level = level;
 		s->queued = queued;
+		s->behind_call = behind_call;
 		return true;
 	}
+	s->behind_call = behind_call;
 	if (level > s->level)
 		return false;
 	if (s->depth_known && (!in->depth_known || in->depth != s->depth))
@@ -201,7 +204,7 @@ static bool join(struct walk *w, uint32_t to, const struct flow_state *in, uint8
 		s->fp_known = false;
 	if (!in->moved)
 		s->moved = false;
-	return s->depth_known != old.depth_known || s->fp_known != old.fp_known ||
+	return s->behind_call != old.behind_call || s->depth_known != old.depth_known || s->fp_known != old.fp_known ||
 		s->moved != old.moved;
 }
 
@@ -278,6 +281,7 @@ static void walk_from(struct walk *w, uint32_t idx)
 	for (;;) {
 		const struct insn *insn = &p->insns[idx];
 		struct flow_state s = apply(insn, &p->states[idx]);
+		uint8_t through = insn->nop && s.behind_call ? FLOW_CALL : FLOW_SURE;
 
 		if (insn->has_target && insn->flow == INSN_CALL)
 			take_call(w, insn, &s);
@@ -297,7 +301,7 @@ static void walk_from(struct walk *w, uint32_t idx)
 			step_behind_call(w, idx, &s);
 			return;
 		}
-		if (!join(w, idx, &s, insn->nop ? p->states[idx - 1].level : FLOW_SURE))
+		if (!join(w, idx, &s, through))
 			return;
 	}
 }

@@ -36,6 +36,7 @@ struct flow_state {
 	bool fp_known : 1;
 	bool moved : 1; /* the stack pointer was moved on every way here */
 	bool queued : 1;
+	bool behind_call : 1; /* no other way leads here, or only through padding */
 };
 
 struct code_range {
