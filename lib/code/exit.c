@@ -211,7 +211,7 @@ static bool is_way_out(const struct func *f, const struct insn *insn)
 /* Nothing leads to @insn: it is data, or the function is one that can't be followed. */
 static void check_unreached(struct func *f, const struct insn *insn, struct trouble *t)
 {
-	if (f->open && is_way_out(f, insn))
+	if (f->open && (insn->astray || is_way_out(f, insn)))
 		trouble(t, f->open_at, "%s, and 0x%llx may be code or data", f->open,
 			(unsigned long long)insn->addr);
 }

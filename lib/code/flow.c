@@ -204,8 +204,8 @@ static bool join(struct walk *w, uint32_t to, const struct flow_state *in, uint8
 		s->fp_known = false;
 	if (!in->moved)
 		s->moved = false;
-	return s->behind_call != old.behind_call || s->depth_known != old.depth_known || s->fp_known != old.fp_known ||
-		s->moved != old.moved;
+	return s->behind_call != old.behind_call || s->depth_known != old.depth_known ||
+		s->fp_known != old.fp_known || s->moved != old.moved;
 }
 
 static void enqueue(struct walk *w, uint32_t idx, int which)

@@ -64,13 +64,14 @@ struct insn {
 	bool has_target : 1;
 	bool nop : 1;  /* padding: a nop of any length, or a word of zeros */
 	bool lock : 1; /* x86-64: begins with a lock prefix, which some code jumps over */
-	bool indexed : 1; /* JMP_MEM: the address has an index register */
+	bool indexed : 1;  /* JMP_MEM: the address has an index register */
 	uint8_t stack : 2; /* enum insn_stack */
 	bool has_data : 1;
 	bool takes_addr : 1; /* .data is not read: lea, adr */
 	/* the planner's */
 	bool lands : 1; /* a jump table or the unwinder leads here */
 	bool table_read : 1;
+	bool astray : 1; /* something leads into its middle: if nothing leads to it, it is none */
 };
 
 /* How a jump finds its targets. */

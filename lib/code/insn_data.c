@@ -111,8 +111,8 @@ static bool writes_reg(const struct x86 *x, uint8_t op, uint8_t reg)
 	return x->map == X86_MAP_1 && x->op == op && x->rex & 8 && x86_reg_no(x) == reg;
 }
 
-bool x86_table(const struct insn *insn, size_t prev, const uint8_t *bytes,
-	struct insn_table *t)
+bool x86_table(
+	const struct insn *insn, size_t prev, const uint8_t *bytes, struct insn_table *t)
 {
 	size_t max = prev < INSN_TABLE_LOOK ? prev : INSN_TABLE_LOOK;
 	uint8_t reg = insn->reg, other = 255, base;
@@ -158,8 +158,8 @@ bool x86_loads_addr(const struct insn *insn, const uint8_t *bytes, uint8_t reg)
 }
 
 /* cmp $imm or and $imm: the largest index that is left, for the jump behind a cmp. */
-bool x86_index_bound(const struct insn *insn, const uint8_t *bytes, const struct insn *jcc,
-	uint64_t *ret_cnt)
+bool x86_index_bound(const struct insn *insn, const uint8_t *bytes,
+	const struct insn *jcc, uint64_t *ret_cnt)
 {
 	struct x86 x;
 	int64_t imm;
@@ -223,19 +223,20 @@ bool x86_switches_stack(const struct insn *insn, const uint8_t *bytes, size_t le
 	case 0x8d:
 		return !is_realign_end(&x, bytes, left);
 	}
-	return !(x.op >= 0x50 && x.op <= 0x5f && x.op != 0x5c); /* push and pop of 16 bits */
+	return !(x.op >= 0x50 && x.op <= 0x5f &&
+		x.op != 0x5c); /* push and pop of 16 bits */
 }
 
 /* Opcodes of in, out, hlt, cli, sti and their like; 0 of one byte, 0f in front of the other. */
 static bool is_privileged(const struct x86 *x)
 {
 	if (x->map == X86_MAP_0F)
-		return x->op <= 0x0a || (x->op >= 0x20 && x->op <= 0x23) || x->op == 0x30 ||
-			x->op == 0x32;
+		return x->op <= 0x0a || (x->op >= 0x20 && x->op <= 0x23) ||
+			x->op == 0x30 || x->op == 0x32;
 	return x->map == X86_MAP_1 &&
 		((x->op >= 0x6c && x->op <= 0x6f) || (x->op >= 0xe4 && x->op <= 0xe7) ||
-			(x->op >= 0xec && x->op <= 0xef) || x->op == 0xf4 || x->op == 0xfa ||
-			x->op == 0xfb);
+			(x->op >= 0xec && x->op <= 0xef) || x->op == 0xf4 ||
+			x->op == 0xfa || x->op == 0xfb);
 }
 
 /* jcc, setcc, cmovcc, adc, sbb of two registers, cmc. */
@@ -247,7 +248,8 @@ static bool reads_flags(const struct x86 *x)
 	if (x->map != X86_MAP_1)
 		return false;
 	if (x->op >= 0x10 && x->op <= 0x1d && (x->op & 7) < 6)
-		return !(x->op >= 0x18 && x86_mod(x) == 3 && x86_reg_no(x) == x86_rm_no(x));
+		return !(x->op >= 0x18 && x86_mod(x) == 3 &&
+			x86_reg_no(x) == x86_rm_no(x));
 	return (x->op & 0xf0) == 0x70 || x->op == 0xf5;
 }
 

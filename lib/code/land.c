@@ -55,6 +55,14 @@ static size_t land(struct insn *insn)
 	return 1;
 }
 
+static void go_astray(struct func *f, uint64_t target)
+{
+	struct insn *insn = func_insn_over(f, target);
+
+	if (insn)
+		insn->astray = true;
+}
+
 /* Right behind the function lies what a compiler knows is not reached. */
 static bool is_behind(const struct func *f, uint64_t target)
 {
@@ -108,8 +116,8 @@ static bool lsda_head(struct eh_reader *r, const struct plan_fde *fde, uint64_t 
 }
 
 /* Each call site: where it begins, how long it is, its landing pad or 0, and an action. */
-static bool lsda_pads(struct func *f, const struct plan_fde *fde, struct eh_reader r,
-	size_t *found)
+static bool lsda_pads(
+	struct func *f, const struct plan_fde *fde, struct eh_reader r, size_t *found)
 {
 	uint8_t encoding;
 	uint64_t base;
@@ -128,8 +136,10 @@ static bool lsda_pads(struct func *f, const struct plan_fde *fde, struct eh_read
 		if (!pad)
 			continue;
 		pad += base;
-		if (!func_insn(f, pad) && (func_range(f, pad) || !land_far(f, pad)))
+		if (!func_insn(f, pad) && (func_range(f, pad) || !land_far(f, pad))) {
+			go_astray(f, pad);
 			return false;
+		}
 		*found += land(func_insn(f, pad));
 	}
 	return true;
@@ -163,9 +173,9 @@ static size_t find_pads(struct func *f, const struct code_range *range)
 /* The target of entry @i, or 0 when the file has none. */
 static uint64_t table_entry(const struct func *f, const struct insn_table *t, size_t i)
 {
-	size_t width = t->form == INSN_TABLE_ABS64   ? 8
-		: t->form == INSN_TABLE_REL32 ? 4
-						     : t->width;
+	size_t width = t->form == INSN_TABLE_ABS64 ? 8
+		: t->form == INSN_TABLE_REL32      ? 4
+						   : t->width;
 	const uint8_t *b;
 	uint64_t v = 0;
 	size_t len;
@@ -238,8 +248,8 @@ static uint64_t index_bound(const struct func *f, const struct insn *jump)
 
 		if (insn->flow == INSN_JCC)
 			jcc = insn;
-		else if (insn_index_bound(f->p->img.arch, insn, func_bytes(f, insn), jcc,
-				 &cnt))
+		else if (insn_index_bound(
+				 f->p->img.arch, insn, func_bytes(f, insn), jcc, &cnt))
 			return cnt;
 	}
 	return 0;
@@ -280,6 +290,8 @@ static size_t read_table(struct func *f, const struct insn *jump)
 	cnt = table_length(f, &t, bound, true);
 	/* the bound of something else, perhaps: then all that leads into the function counts */
 	if (!bound || cnt < bound || func_insn(f, table_entry(f, &t, cnt))) {
+		if (cnt < bound)
+			go_astray(f, table_entry(f, &t, cnt));
 		cnt = table_length(f, &t, MAX_ENTRIES, false);
 		set_open(f, jump->addr, unknown);
 	}
@@ -313,7 +325,8 @@ void func_forget_landings(struct func *f)
 	f->open = NULL;
 	f->work = f->far_cnt = 0;
 	for (uint32_t i = 0; i < f->insn_cnt; i++)
-		f->p->insns[i].lands = f->p->insns[i].table_read = false;
+		f->p->insns[i].lands = f->p->insns[i].table_read = f->p->insns[i].astray =
+			false;
 	for (uint32_t i = 0; i < f->range_cnt; i++) {
 		if (i && f->ranges[i].cnt)
 			land(&f->p->insns[f->ranges[i].first]);

@@ -82,7 +82,7 @@ static int add_fde(struct elf_file *f, uint64_t start, uint64_t size, uint64_t l
 
 struct entry {
 	struct eh_reader body; /* after the CIE pointer */
-	uint64_t id;        /* 0: a CIE; else distance back to its CIE */
+	uint64_t id;           /* 0: a CIE; else distance back to its CIE */
 	const uint8_t *id_at;
 };
 

@@ -6,8 +6,9 @@
 #include "target/safe.h"
 
 /* glibc's own libraries; what they need is among them. */
-static const char *const c_family[] = { "libc.so.", "libm.so.", "libpthread.so.", "libdl.so.",
-	"librt.so.", "libutil.so.", "libresolv.so.", "libanl.so.", "libmvec.so.", "ld-linux" };
+static const char *const c_family[] = { "libc.so.", "libm.so.", "libpthread.so.",
+	"libdl.so.", "librt.so.", "libutil.so.", "libresolv.so.", "libanl.so.",
+	"libmvec.so.", "ld-linux" };
 
 /*
  * What takes frames away or moves to another stack. With dlopen, code that does so may
@@ -62,7 +63,8 @@ int safe_return_why(struct elf_file *elf, const char **ret_why, struct err *err)
 	if (code)
 		return code;
 	if (plan_stays_on_stack(&image, MAX_CODE_BYTES))
-		*ret_why = "executable of the C library alone, without unwinding or other stacks";
+		*ret_why =
+			"executable of the C library alone, without unwinding or other stacks";
 	return 0;
 }
 
@@ -91,6 +93,7 @@ int safe_refused_why(struct elf_file *elf, const char **ret_why, struct err *err
 		return code;
 	for (size_t i = 0; i < cnt && !*ret_why; i++)
 		if (ends_hashed(&funcs[i]))
-			*ret_why = "its file has a FIPS module, which hashes its own code and ends the process";
+			*ret_why =
+				"its file has a FIPS module, which hashes its own code and ends the process";
 	return 0;
 }

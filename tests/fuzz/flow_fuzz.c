@@ -30,8 +30,8 @@ enum part_kind {
 	PART_LEAVE_JCC,
 	PART_RET,
 	PART_CALL,
-	PART_CALL_PAD, /* may come back at a landing pad */
-	PART_OVER,     /* a call over data, which pops the address of that */
+	PART_CALL_PAD,  /* may come back at a landing pad */
+	PART_OVER,      /* a call over data, which pops the address of that */
 	PART_LAST_CALL, /* never comes back; data that was named lies behind it */
 	PART_SWITCH,
 	PART_DATA_LEA,
@@ -47,7 +47,7 @@ struct part {
 	uint64_t addr, end; /* of its code, without data in it */
 	uint64_t last;      /* its last instruction */
 	uint8_t to[4];      /* numbers of other parts */
-	uint64_t patch;     /* where the distance to to[0] or the table is written, or 0 */
+	uint64_t patch; /* where the distance to to[0] or the table is written, or 0 */
 	bool reached;
 };
 
@@ -409,8 +409,9 @@ static void check_plan(const struct plan *plan)
 	for (size_t i = 0; plan->exit == PLAN_EXIT_RET && i < fn.cnt; i++) {
 		const struct part *p = &fn.parts[i];
 
-		if (p->reached && (p->kind == PART_RET || p->kind == PART_LEAVE ||
-					  p->kind == PART_LEAVE_JCC))
+		if (p->reached &&
+			(p->kind == PART_RET || p->kind == PART_LEAVE ||
+				p->kind == PART_LEAVE_JCC))
 			check(is_end(plan, p->last));
 	}
 	if (!plan->refused[0])

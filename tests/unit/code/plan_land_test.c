@@ -25,8 +25,8 @@ static void test_data(void)
 		{ "a table of rets behind the code is none, when lea takes its address",
 			"53 48 8d 0d 06 00 00 00 0f b6 04 39 5b c3 c3 c3 c3",
 			"site+0 ret ret:+13" },
-		{ "nor when it is read directly", "53 8b 05 02 00 00 00 5b c3 c3 e9 c3 c3",
-			"site+0 ret ret:+8" },
+		{ "nor when it is read directly",
+			"53 8b 05 02 00 00 00 5b c3 c3 e9 c3 c3", "site+0 ret ret:+8" },
 		{ "nor when nothing names it", "53 5b c3 c3 e9 00 01 00 00 c3",
 			"site+0 ret ret:+2" },
 		{ "nor between code and a jump over it", "53 eb 04 c3 c3 c3 c3 5b c3",
@@ -53,7 +53,8 @@ static void test_data(void)
 			lines[i].what);
 	is_str(plan_text(plan_code(PLAN_ARM64, "d503201f 18000049 d65f03c0 d65f03c0")),
 		"site+0 ret ret:+8", "arm64: a word in a literal pool is none");
-	is_str(plan_text(plan_code(PLAN_ARM64, "a9bf7bfd 14000002 d65f03c0 a8c17bfd d65f03c0")),
+	is_str(plan_text(plan_code(
+		       PLAN_ARM64, "a9bf7bfd 14000002 d65f03c0 a8c17bfd d65f03c0")),
 		"site+0 ret ret:+16", "nor in the middle of the code");
 }
 
@@ -77,7 +78,8 @@ static const char whole[] = BOUND SWITCH CASES;
 
 static void test_differences(void)
 {
-	static const int32_t three[] = { 21, 24, 27, 0x2000 }, short_one[] = { 21, 24, 0x2000 },
+	static const int32_t three[] = { 21, 24, 27, 0x2000 },
+			     short_one[] = { 21, 24, 0x2000 },
 			     longer[] = { 21, 24, 27, 30, 0x2000 },
 			     middle[] = { 21, 25, 24, 0x2000 };
 
@@ -95,7 +97,7 @@ static void test_differences(void)
 		"nor one that is longer");
 	differences(0x2000, middle, 4);
 	is_str(plan_again(whole),
-		"site+0 none (at 0x1013: a jump whose targets are not known, and 0x101c may be code or data)",
+		"site+0 none (at 0x1013: a jump whose targets are not known, and 0x1018 may be code or data)",
 		"nor one that leads into the middle of an instruction");
 }
 
@@ -103,7 +105,8 @@ static void test_differences(void)
 static void test_behind(void)
 {
 	static const int32_t behind[] = { 21, 27, 24, 32 };
-	static const char cases[] = "83 e7 03 90 90 " SWITCH "31 c0 c3 b0 01 c3 90 c3 5b 5b 5b";
+	static const char cases[] =
+		"83 e7 03 90 90 " SWITCH "31 c0 c3 b0 01 c3 90 c3 5b 5b 5b";
 
 	plan_code(PLAN_X86_64, cases);
 	differences(0x2000, behind, 4);
@@ -157,7 +160,7 @@ static void test_pads(void)
 		"a landing pad is code, what lies behind it is not");
 	put(0x3000, middle, sizeof(middle));
 	is_str(plan_again(body),
-		"site+0 none (at 0x1000: its landing pads can't be read, and 0x100b may be code or data)",
+		"site+0 none (at 0x1000: its landing pads can't be read, and 0x1008 may be code or data)",
 		"a landing pad in the middle of an instruction is none");
 	put(0x3000, cut, sizeof(cut));
 	tc.text.size = 0x2008;
