@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "code/plan.h"
 #include "target/safe.h"
 
 /* glibc's own libraries; what they need is among them. */
