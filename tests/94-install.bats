@@ -9,13 +9,13 @@ load helpers
 SRC=$BATS_TEST_DIRNAME/..
 
 # Without the variables of the make that runs the tests.
-in_source() { # [-t SEC] ARG...
+in_source() { # [-s STATUS] [-t SEC] ARG...
 	local opts=()
 
-	if [[ $1 == -t ]]; then
-		opts=(-t "$2")
+	while [[ $1 == -[st] ]]; do
+		opts+=("$1" "$2")
 		shift 2
-	fi
+	done
 	capture "${opts[@]}" env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -C "$SRC" O="$O" \
 		--no-print-directory "$@"
 }
@@ -41,6 +41,27 @@ expected_files() { # PREFIX [SUFFIX]
 			echo "$1/share/man/man${page##*.}/$page${2-}"
 		done
 	} | sort
+}
+
+# As on a machine that has make and nothing else to build with.
+@test "what installs a compiler needs none, and what builds says how to get one" {
+	local none=(CC=nosuch CXX=nosuch CLANG=nosuch PKG_CONFIG=nosuch BPFTOOL=nosuch) target
+
+	for target in help 'clean -n' 'deps -n' 'deps-extra -n' 'check-distros -n'; do
+		# shellcheck disable=SC2086	# two words
+		in_source $target "${none[@]}"
+		assert_stderr ""
+	done
+	# With -n the make within runs, too, and misses what tests/deps has not installed.
+	for target in demo check; do
+		in_source -s 2 -n $target "${none[@]}"
+		assert_output_match "^tests/deps --check .*\|\| tests/deps$"
+		assert_stderr_match "no compiler: 'nosuch' is not there\. On Debian .* apt install gcc,"
+	done
+	in_source -s 2 all PKG_CONFIG=nosuch
+	assert_stderr_match "missing libraries: .* apt install pkg-config .*libbpf-dev .*liblzma-dev,"
+	in_source -s 2 all CLANG=nosuch
+	assert_stderr_match "missing tools: nosuch\. On Debian: apt install clang"
 }
 
 @test "make install puts program, pages and completion below DESTDIR and PREFIX" {
