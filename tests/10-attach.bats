@@ -409,6 +409,7 @@ fix_fail 10 0 - 0 0 10"
 @test "--dry-run explains, attaches nothing and needs no privilege" {
 	local as_nobody=()
 
+	need_unprivileged "$REAL"
 	((EUID != 0)) || as_nobody=(setpriv --reuid=65534 --clear-groups)
 	capture "${as_nobody[@]}" "$FUNCSNOOP" attach g fix_add fix_ret --lib "$LIB" --dry-run --json
 	assert_json 'map([.group, (.functions | map(.name))])' '[["g",["fix_add","fix_ret"]]]'

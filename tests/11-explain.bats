@@ -29,14 +29,6 @@ files_table() {
 	sed -n '/^$/,$p' <<<"$output" | tail -n +2 | tr -s ' ' | sed 's/ $//'
 }
 
-need_unprivileged() { # FILE...: that somebody without privilege can read
-	local f
-
-	for f; do
-		"${NOBODY[@]}" test -r "$f" || skip "an unprivileged user can't read $f"
-	done
-}
-
 @test "what would be probed is shown with its file, without privilege" {
 	need_unprivileged "$REAL"
 	dry fix_add fix_alias_b --lib "$LIB"

@@ -331,8 +331,8 @@ $lib (deleted, mapped by pid $(bg_pid old))"
 
 	need_bpf
 	need_tool cc
-	static=$(compgen -G '/usr/local/cuda*/lib64/libcudart_static.a' | head -n 1) ||
-		skip "no libcudart_static.a on this machine"
+	static=$(compgen -G '/usr/local/cuda*/lib64/libcudart_static.a' | head -n 1)
+	[[ -n $static ]] || skip "no libcudart_static.a on this machine"
 	cat >"$HERE/main.c" <<-'END'
 	#include <stdio.h>
 	extern int cudaMalloc(void **ptr, size_t size), cudaGetDeviceCount(int *cnt);

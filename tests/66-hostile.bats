@@ -72,7 +72,7 @@ clean_terminal() { # ARG...
 @test "the name of a program steers no terminal, whatever shows it" {
 	local view format
 
-	need_tool script
+	need_terminal
 	fsn attach g fix_hang fix_add --lib "$FIX/libfix.so" --slow 1ns
 	start_bg call "$FIX/call" --threads 1 --comm "$COMM" hang 1
 	wait_line call "^blocked "
@@ -120,7 +120,7 @@ clean_terminal() { # ARG...
 @test "a library's path steers no terminal, whatever shows it" {
 	local lib=$BATS_TEST_TMPDIR/$NAME/lib$NAME.so view
 
-	need_tool script
+	need_terminal
 	mkdir "${lib%/*}"
 	cp "$FIX/libfix.so.1" "$lib"
 	clean attach g fix_add fix_ret --lib "$lib"
@@ -151,7 +151,7 @@ clean_terminal() { # ARG...
 	local dir=$BATS_TEST_TMPDIR/config/funcsnoop/presets file=$BATS_TEST_TMPDIR/$NAME.json
 	local args
 
-	need_tool script
+	need_terminal
 	mkdir -p "$dir"
 	printf '{"description":"d\\u001b[31m\\u009b\\u0007","lib":"x","%s_sym":{"f":"f"}}' mine \
 		>"$dir/mine.json"

@@ -137,7 +137,7 @@ P99"
 @test "the table fits a narrow terminal, and colours are for terminals only" {
 	local width
 
-	need_tool script
+	need_terminal
 	attach_fix fix_add fix_ret
 	capture "$FIX/call" add 1000
 	capture "$FIX/call" ret 2
@@ -384,7 +384,7 @@ c
 	assert_left_out
 	assert_json 'map(.group)' "$(for _ in "${lines[@]}"; do echo '["a","c"]'; done)"
 	assert_between "${#lines[@]}" 1 4
-	need_tool script
+	need_terminal
 	capture env TERM=xterm script -qec "'$FUNCSNOOP' stats --watch -i 0.1 -d 0.3" /dev/null
 	assert_output_match "^group 'b' has layout 99"
 	fsn detach --all

@@ -281,7 +281,7 @@ teardown() {
 	fsn stats g --watch -i 0.1 -d 0.35
 	assert_between "$(grep -c '^FUNCTION  CALLS/S' <<<"$output")" 1 4
 	[[ $output != *$'\e'* ]] || fail "escape sequences"
-	need_tool script
+	need_terminal
 	capture env TERM=dumb script -qec "'$FUNCSNOOP' stats g --watch -i 0.1 -d 0.35" /dev/null
 	[[ $output != *$'\e'* ]] || fail "escape sequences on a dumb terminal"
 	assert_output_match '^fix_add +[0-9]+'

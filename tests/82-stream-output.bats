@@ -70,7 +70,7 @@ setup() {
 }
 
 @test "text: colours on a terminal alone, for what is slow or failed" {
-	need_tool script
+	need_terminal
 	attach_typed --slow sleep=1ms
 	local esc=$'\e'
 	start_bg s env TERM=xterm script -qec "'$FUNCSNOOP' stream g -n 4" /dev/null
@@ -431,7 +431,7 @@ assert_nested() {
 }
 
 @test "a terminal that is closed ends the stream, and nothing is left" {
-	need_tool script
+	need_terminal
 	attach_fix fix_add
 	start_bg c "$FIX/call" --until-line add
 	start_bg t script -qec "echo \$\$ >'$OUT'; exec '$FUNCSNOOP' stream g" /dev/null
@@ -445,7 +445,7 @@ assert_nested() {
 }
 
 @test "progress: on a terminal's stderr, when the calls go to a file" {
-	need_tool script
+	need_terminal
 	attach_fix fix_add
 	start_bg t script -qec "'$FUNCSNOOP' stream g --json -o '$OUT' -d 2" /dev/null
 	poll_until grep -q watching "$(bg_out t)"

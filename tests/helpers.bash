@@ -8,7 +8,7 @@
 #	start_bg NAME CMD...		 a fixture in the background; its input is `tell NAME`
 #	wait_line NAME REGEX, wait_ready NAME, bg_pid NAME, bg_out NAME, wait_bg NAME
 #	poll_until [-t SEC] CMD...	 until CMD succeeds
-#	need_*				 skip, with the reason, where something is missing
+#	need_*				 skip, with the reason (tests/needs.bash)
 #
 # shellcheck shell=bash disable=SC2034	# $lines and others are for the tests
 
@@ -16,6 +16,8 @@ bats_require_minimum_version 1.8.0
 
 : "${O:?run tests/run}" "${FUNCSNOOP:?run tests/run}"
 FIX=$O/tests/fixtures
+
+load needs
 
 # --- running -------------------------------------------------------------------
 
@@ -240,71 +242,6 @@ poll_until() { # [-t SEC] CMD...
 		((SECONDS < end)) || fail "not within $limit s: $*" || return
 		sleep 0.02
 	done
-}
-
-# --- what is needed --------------------------------------------------------------------
-
-need_root() {
-	((EUID == 0)) || skip "needs root"
-}
-
-need_bpf() {
-	need_root
-	[[ -z ${FSN_NO_BPF-} ]] || skip "needs BPF: $FSN_NO_BPF"
-}
-
-# AddressSanitizer wants terabytes of addresses, its own malloc, and no other tracer.
-need_no_sanitizer() {
-	! grep -q __asan_init "$FUNCSNOOP" || skip "not with AddressSanitizer"
-}
-
-need_tool() { # TOOL...
-	local tool
-
-	for tool; do
-		command -v "$tool" >/dev/null || skip "needs $tool"
-	done
-}
-
-need_fixture() { # NAME...: of those that are built only where a compiler is
-	local name
-
-	for name; do
-		[[ -e $FIX/$name ]] || skip "fixture $name is not built here"
-	done
-}
-
-need_arch() { # x86_64 or aarch64
-	[[ $(uname -m) == "$1" ]] || skip "needs $1"
-}
-
-# Sets CUDART to a libcudart of this machine.
-need_cuda() {
-	local f
-
-	for f in "${FSN_CUDART-}" /usr/local/cuda/lib64/libcudart.so.* \
-		/usr/local/cuda-*/lib64/libcudart.so.* /usr/lib/*/libcudart.so.*; do
-		[[ -n $f && -r $f ]] || continue
-		CUDART=$(realpath "$f")
-		return
-	done
-	skip "no libcudart on this machine"
-}
-
-# MODE is session, multi or perf. The answer is kept for the whole run.
-need_link() {
-	local known=$BATS_RUN_TMPDIR/link-$1
-
-	need_bpf
-	if [[ ! -e $known ]]; then
-		echo n >"$known"
-		if timeout 60 "$FUNCSNOOP" attach --link "$1" --exit return needlink fix_add \
-			--lib "$FIX/libfix.so" >"$known.out" 2>&1 </dev/null; then
-			echo y >"$known"
-			timeout 60 "$FUNCSNOOP" detach needlink
-		fi
-	fi
-	[[ $(<"$known") == y ]] || skip "this kernel has no $1 links"
 }
 
 # --- nothing is left behind -----------------------------------------------------------

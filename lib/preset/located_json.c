@@ -2,8 +2,10 @@
 /* A JSON text with a place for every value, so that an error can name line and column. */
 #include "preset/located_json.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -132,6 +134,19 @@ static const char *value_end(const char *p, const char *end)
 	return p;
 }
 
+/* Whether 64 bits hold the number [p, end), should it be a whole one. */
+static bool number_fits(const char *p, const char *end)
+{
+	char *stop;
+
+	errno = 0;
+	if (*p == '-')
+		strtoll(p, &stop, 10);
+	else
+		strtoull(p, &stop, 10);
+	return stop != end || errno != ERANGE;
+}
+
 /* Whether the string literal [p, end) of the text says @key. */
 static bool literal_is(const char *p, const char *end, const char *key)
 {
@@ -240,6 +255,7 @@ static int walk_value(struct walk *w, struct json_object *obj, const char *key_a
 {
 	uintptr_t place = (uintptr_t)(key_at - w->doc->text) << 32 |
 		(uintptr_t)(w->p - w->doc->text);
+	const char *end;
 
 	if (!obj)
 		return walk_err(w, w->p, "null says nothing here; leave the name out");
@@ -261,17 +277,34 @@ static int walk_value(struct walk *w, struct json_object *obj, const char *key_a
 			return walk_err(w, w->p, "a string with a zero byte");
 		/* fall through */
 	default:
-		w->p = value_end(w->p, w->end);
+		end = value_end(w->p, w->end);
+		if (json_object_is_type(obj, json_type_int) && !number_fits(w->p, end))
+			return walk_err(w, w->p, "number out of range");
+		w->p = end;
 		return 0;
 	}
 	return walk_err(w, w->p, "this value can't be followed");
 }
 
-/* The tree of the text, or the tokener's own words and place. */
+/* Where the number begins that ends at @stop and is too large, or NULL. */
+static const char *find_large(const struct json_doc *doc, size_t stop)
+{
+	const char *p = doc->text + stop;
+
+	while (p > doc->text && (isdigit((unsigned char)p[-1]) || p[-1] == '-'))
+		p--;
+	return number_fits(p, doc->text + stop) ? NULL : p;
+}
+
+/*
+ * The tree of the text, or the tokener's own words and place. Of a number that is too large
+ * json-c before 0.18 makes the nearest that it has, which the walk finds.
+ */
 static int parse_tree(struct json_doc *doc, struct err *err)
 {
 	struct json_tokener *tok = json_tokener_new_ex(JSON_DEPTH);
 	enum json_tokener_error status;
+	const char *large;
 	size_t stop;
 
 	if (!tok)
@@ -285,6 +318,9 @@ static int parse_tree(struct json_doc *doc, struct err *err)
 		return err_at(doc, doc->len, err, "the file ends too early");
 	if (status == json_tokener_error_depth)
 		return err_at(doc, stop, err, "nested too deep");
+	large = status == json_tokener_error_parse_number ? find_large(doc, stop) : NULL;
+	if (large)
+		return err_at(doc, (size_t)(large - doc->text), err, "number out of range");
 	while (stop < doc->len && is_blank(doc->text[stop]))
 		stop++;
 	if (status != json_tokener_success)

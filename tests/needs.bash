@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What a test needs: each skips it, with the reason, where that is missing. Loaded by
+# helpers.bash.
+#
+# shellcheck shell=bash disable=SC2034	# $CUDART and others are for the tests
+
+need_root() {
+	((EUID == 0)) || skip "needs root"
+}
+
+need_bpf() {
+	need_root
+	[[ -z ${FSN_NO_BPF-} ]] || skip "needs BPF: $FSN_NO_BPF"
+}
+
+# AddressSanitizer wants terabytes of addresses, its own malloc, and no other tracer.
+need_no_sanitizer() {
+	! grep -q __asan_init "$FUNCSNOOP" || skip "not with AddressSanitizer"
+}
+
+need_tool() { # TOOL...
+	local tool
+
+	for tool; do
+		command -v "$tool" >/dev/null || skip "needs $tool"
+	done
+}
+
+need_fixture() { # NAME...: of those that are built only where a compiler is
+	local name
+
+	for name; do
+		[[ -e $FIX/$name ]] || skip "fixture $name is not built here"
+	done
+}
+
+need_arch() { # x86_64 or aarch64
+	[[ $(uname -m) == "$1" ]] || skip "needs $1"
+}
+
+# Sets CUDART to a libcudart of this machine.
+need_cuda() {
+	local f
+
+	for f in "${FSN_CUDART-}" /usr/local/cuda/lib64/libcudart.so.* \
+		/usr/local/cuda-*/lib64/libcudart.so.* /usr/lib/*/libcudart.so.*; do
+		[[ -n $f && -r $f ]] || continue
+		CUDART=$(realpath "$f")
+		return
+	done
+	skip "no libcudart on this machine"
+}
+
+# MODE is session, multi or perf. The answer is kept for the whole run.
+need_link() {
+	local known=$BATS_RUN_TMPDIR/link-$1
+
+	need_bpf
+	if [[ ! -e $known ]]; then
+		echo n >"$known"
+		if timeout 60 "$FUNCSNOOP" attach --link "$1" --exit return needlink fix_add \
+			--lib "$FIX/libfix.so" >"$known.out" 2>&1 </dev/null; then
+			echo y >"$known"
+			timeout 60 "$FUNCSNOOP" detach needlink
+		fi
+	fi
+	[[ $(<"$known") == y ]] || skip "this kernel has no $1 links"
+}
+
+need_unprivileged() { # FILE...: that somebody without privilege can read
+	local f
+
+	((EUID == 0)) || return 0
+	need_tool setpriv
+	for f; do
+		setpriv --reuid=65534 --clear-groups test -r "$f" ||
+			skip "an unprivileged user can't read $f"
+	done
+}
+
+# script makes one, which takes a /dev/pts that gives some out.
+need_terminal() {
+	need_tool script
+	timeout 10 script -qec true /dev/null >/dev/null 2>&1 </dev/null ||
+		skip "no terminal can be made: $(script -qec true /dev/null 2>&1 </dev/null | head -n 1)"
+}
