@@ -122,9 +122,10 @@ holds_nothing() {
 	for ((i = 0; i < 6; i++)); do
 		start_bg attach "$FUNCSNOOP" attach g '*' --lib "$lib"
 		while code_is_whole "$(bg_pid call)" "$lib" >/dev/null; do :; done
+		# It may have been quicker.
 		kill -KILL "$(bg_pid attach)" 2>/dev/null || true
 		wait_bg -s any attach
-		have_none # it may have been quicker
+		have_none
 		poll_until holds_nothing
 		code_is_whole "$(bg_pid call)" "$lib" || fail "probes are left in round $i"
 	done

@@ -440,7 +440,7 @@ as_nobody() { # ARG...
 
 @test "without privilege attach says what is needed, and leaves nothing" {
 	need_bpf
-	need_tool setpriv
+	need_unprivileged "$LIB"
 	as_nobody attach g fix_add --lib "$LIB"
 	assert_output ""
 	assert_stderr_match "^funcsnoop attach: cannot attach group 'g': .*(not permitted|denied)$"

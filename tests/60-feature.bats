@@ -156,7 +156,7 @@ refute_cached() { # WHAT
 
 @test "without privilege a dry run plans with care" {
 	need_root
-	need_tool setpriv
+	need_unprivileged "$FIX/libfix.so"
 	as_nobody "$FUNCSNOOP" attach g fix_add --lib "$FIX/libfix.so" --dry-run --json
 	assert_json '.[0].functions[0].refused' null
 }

@@ -354,7 +354,9 @@ common_teardown() {
 	check_processes || bad=1
 	drop_mounts
 	# A test that failed or was skipped half-way has not detached; the next one starts clean.
-	if [[ -z ${BATS_TEST_COMPLETED-} && -d $FUNCSNOOP_BPFFS/funcsnoop ]]; then
+	# To later bats one that was skipped is complete.
+	if [[ (-z ${BATS_TEST_COMPLETED-} || -n ${BATS_TEST_SKIPPED-}) &&
+		-d $FUNCSNOOP_BPFFS/funcsnoop ]]; then
 		timeout 60 "$FUNCSNOOP" detach --all >/dev/null 2>&1 </dev/null || true
 		check_pins || bad=1
 		fresh_bpffs

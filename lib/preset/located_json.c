@@ -320,7 +320,8 @@ static int parse_tree(struct json_doc *doc, struct err *err)
 		return err_at(doc, stop, err, "nested too deep");
 	large = status == json_tokener_error_parse_number ? find_large(doc, stop) : NULL;
 	if (large)
-		return err_at(doc, (size_t)(large - doc->text), err, "number out of range");
+		return err_at(
+			doc, (size_t)(large - doc->text), err, "number out of range");
 	while (stop < doc->len && is_blank(doc->text[stop]))
 		stop++;
 	if (status != json_tokener_success)
