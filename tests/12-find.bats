@@ -222,7 +222,8 @@ $HERE/two/libonlyhere.so.1"
 
 	need_bpf
 	for link in session multi perf; do
-		(need_link $link) || continue
+		# To be skipped is no failure of a subshell.
+		(need_link $link >/dev/null && echo y) | grep -q y || continue
 		cp "$REAL" "$lib"
 		start_with d "$lib" 10
 		rm "$lib"

@@ -293,7 +293,7 @@ asm_expected() { # N: from $output, NAME CALLS, sorted
 				calls["asm_target"] += n
 			else if ($1 == "asm_itail_both" || $1 == "asm_parts")
 				calls["asm_target"] += n / 2
-			else if ($1 ~ /^asm_cc_/ || $1 == "asm_cold_tail")
+			else if ($1 ~ /^asm_(cc_.*|cbz|tbnz|cold_tail)$/)
 				calls["asm_target"] += taken
 			else if ($1 == "asm_jrcxz")
 				calls["asm_near"] += taken
@@ -309,11 +309,15 @@ asm_expected() { # N: from $output, NAME CALLS, sorted
 		END { for (f in calls) print f, calls[f] }' <<<"$output" | sort
 }
 
+# NAME or the counterpart that this architecture has.
+asm_name() { # X86-NAME ARM64-NAME
+	[[ $(uname -m) == x86_64 ]] && echo "$1" || echo "$2"
+}
+
 every_instruction() { # FILE PROGRAM FLAGS...
 	local expected plain refused
 
 	need_bpf
-	need_arch x86_64
 	capture "$2" all 90
 	plain=$output
 	expected=$(asm_expected 90)
@@ -379,15 +383,18 @@ every_instruction() { # FILE PROGRAM FLAGS...
 
 # Closing hundreds of perf links takes half a minute: only those that end by jumps.
 @test "calls that end by jumps of all kinds are seen by perf links" {
+	local jumps=asm_cold_tail
+
 	need_link perf
-	need_arch x86_64
+	[[ $(uname -m) == x86_64 ]] || jumps="asm_cbz asm_tbnz"
 	capture "$FIX/asmcall" all 90
-	fsn attach g asm_target asm_itail_reg asm_itail_both asm_cc_e asm_cc_le asm_cold_tail \
+	# shellcheck disable=SC2086
+	fsn attach g asm_target asm_itail_reg asm_itail_both asm_cc_e asm_cc_le $jumps \
 		asm_selftail --lib "$FIX/libinsn.so" --link perf
 	assert_numbers g ""
 	capture "$FIX/asmcall" all 90
-	output=$(asm_expected 90 | awk '
-		$1 ~ /^asm_(target|itail_reg|itail_both|cc_e|cc_le|cold_tail|selftail)$/ {
+	output=$(asm_expected 90 | awk -v jumps="${jumps// /|}" '
+		$1 ~ "^(asm_(target|itail_reg|itail_both|cc_e|cc_le|selftail)|" jumps ")$" {
 			print $1, $2, 0, $2, 0, 0, 0 }')
 	assert_numbers g "$output"
 	fsn detach g
@@ -398,10 +405,10 @@ every_instruction() { # FILE PROGRAM FLAGS...
 }
 
 @test "functions of an executable at a fixed address give the same results" {
-	local plain
+	local plain name
 
 	need_bpf
-	need_arch x86_64
+	name=$(asm_name asm_switch_abs asm_switch)
 	capture "$FIX/asmcall-nopie" all 90
 	plain=$output
 	fsn attach g 'asm_*' 'c_*' --lib "$FIX/asmcall-nopie" --exit ret
@@ -409,18 +416,20 @@ every_instruction() { # FILE PROGRAM FLAGS...
 	assert_output "$plain"
 	fsn stats g --json
 	assert_sound
-	assert_json '.[0].functions[] | select(.name == "asm_switch_abs") | [.calls, .returns]' '[90,90]'
+	assert_json ".[0].functions[] | select(.name == \"$name\") | [.calls, .returns]" '[90,90]'
 	fsn detach g
 }
 
 @test "a child that is forked while probes are there lives, whatever the instruction" {
+	local name
+
 	need_bpf
-	need_arch x86_64
+	name=$(asm_name asm_nop5 asm_bti)
 	fsn attach g 'asm_*' 'c_*' 'cf_*' --lib "$FIX/libinsn.so" --quiet
 	capture "$FIX/asmcall" --fork all 10
 	assert_output_line "child ok"
 	fsn stats g --json
 	assert_sound
-	assert_json '.[0].functions[] | select(.name == "asm_nop5") | [.calls, .returns]' '[20,20]'
+	assert_json ".[0].functions[] | select(.name == \"$name\") | [.calls, .returns]" '[20,20]'
 	fsn detach g
 }

@@ -179,13 +179,13 @@ load() {
 
 # --- instructions that kernels get wrong ------------------------------------------------------
 
-@test "a child that is forked lives, with probes on and beside long nops" {
-	local name
+@test "a child that is forked lives, with probes on nops and what else needs care" {
+	local name names=(asm_nop5 asm_nop9 asm_nop10 asm_redzone asm_endbr_push)
 
 	need_bpf
-	need_arch x86_64
-	fsn attach g asm_nop5 asm_nop9 asm_nop10 asm_redzone asm_endbr_push --lib "$FIX/libinsn.so"
-	for name in asm_nop5 asm_nop9 asm_nop10 asm_redzone asm_endbr_push; do
+	[[ $(uname -m) == x86_64 ]] || names=(asm_bti asm_pac asm_adr asm_cbz asm_jmp)
+	fsn attach g "${names[@]}" --lib "$FIX/libinsn.so"
+	for name in "${names[@]}"; do
 		capture "$FIX/asmcall" --fork "$name" 10
 		assert_output_line "child ok"
 	done
