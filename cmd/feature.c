@@ -2,6 +2,7 @@
 // funcsnoop feature: what this kernel and this user can do, and what attach will use.
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "attach/calibrate.h"
 #include "attach/feature.h"
@@ -75,23 +76,33 @@ static void limit_line(struct table *t, const char *name, uint64_t value, const 
 	table_cell(t, "%s", why);
 }
 
+static bool has_long_nops(const struct feature_report *r)
+{
+	return !strcmp(r->machine, "x86_64");
+}
+
 static void experiment_lines(struct table *t, const struct feature_report *r)
 {
 	static const struct {
 		const char *what, *yes, *no;
+		bool x86;
 	} rows[EXPERIMENT_CNT] = {
 		[EXPERIMENT_RETURN] = { "return probes", "safe", "unsafe" },
 		[EXPERIMENT_SECCOMP] = { "  under seccomp", "safe", "unsafe" },
 		[EXPERIMENT_SHADOW] = { "  with shadow stacks", "safe", "unsafe" },
 		[EXPERIMENT_CALL] = { "probes on a call", "safe", "unsafe" },
-		[EXPERIMENT_NOP5] = { "probes on a 5-byte nop", "safe", "unsafe" },
-		[EXPERIMENT_MULTINOP] = { "multi-byte nops", "emulated", "stepped" },
+		[EXPERIMENT_NOP5] = { "probes on a 5-byte nop", "safe", "unsafe", true },
+		[EXPERIMENT_MULTINOP] = { "multi-byte nops", "emulated", "stepped",
+			true },
 	};
 
-	for (size_t i = 0; i < EXPERIMENT_CNT; i++)
+	for (size_t i = 0; i < EXPERIMENT_CNT; i++) {
+		if (rows[i].x86 && !has_long_nops(r))
+			continue;
 		line(t, rows[i].what,
 			word(r->experiments[i].answer, rows[i].yes, rows[i].no),
 			r->experiments[i].why);
+	}
 }
 
 static void kernel_lines(struct table *t, const struct feature_report *r)
@@ -146,12 +157,14 @@ static void print_report(const struct globals *g, const struct feature_report *r
 	experiment_lines(t, r);
 	caller_lines(t, r);
 	table_print(t, g, stdout);
-	printf("\nattach uses %s%s; return probes %s; 5-byte nops %s\n",
+	printf("\nattach uses %s%s; return probes %s%s\n",
 		r->link ? link_mode_name(r->link) : "nothing: it cannot attach",
 		r->link ? " links" : "",
 		r->rules.return_unsafe ? "only with --exit return"
 				       : "where a function is known to be safe",
-		r->rules.nop5_unsafe ? "are stepped over" : "are probed");
+		!has_long_nops(r)              ? ""
+			: r->rules.nop5_unsafe ? "; 5-byte nops are stepped over"
+					       : "; 5-byte nops are probed");
 	printf("experiments %s\n",
 		r->cached ? "made before, since the last boot; --fresh makes them again"
 			  : text_duration(r->experiments_ns, took));

@@ -93,6 +93,19 @@ refute_cached() { # WHAT
 	assert_output_match '^experiments made before'
 }
 
+@test "nops of five bytes are told of where there are such" {
+	need_bpf
+	fsn feature
+	if [[ $(uname -m) == x86_64 ]]; then
+		assert_output_match '^probes on a 5-byte nop +(safe|unsafe|unknown) '
+		assert_output_match '^multi-byte nops +(emulated|stepped|unknown) '
+		assert_output_match '; 5-byte nops are '
+	else
+		refute_output_match 'nop'
+		refute_output_match 'no shadow stacks on this machine'
+	fi
+}
+
 @test "funcsnoop-json(5) has every key of the document, and no other" {
 	need_bpf
 	fsn feature --calibrate --json

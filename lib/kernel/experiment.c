@@ -91,11 +91,9 @@ static void judge_seccomp(
 static void judge_shadow(
 	struct experiment_result *results, const struct lab *lab, const int *ends)
 {
-	static const char none[] = "no shadow stacks on this machine";
-
 	if (ends[JOB_SHADOW] == END_NO_SHADOW) {
-		say(&results[EXPERIMENT_SHADOW], ANSWER_YES, none);
-		say(&results[EXPERIMENT_CALL], ANSWER_YES, none);
+		say(&results[EXPERIMENT_SHADOW], ANSWER_YES, "%s", code_unshadowed);
+		say(&results[EXPERIMENT_CALL], ANSWER_YES, "%s", code_unshadowed);
 	} else if (ends[JOB_SHADOW] != END_FINE) {
 		say(&results[EXPERIMENT_SHADOW], ANSWER_UNKNOWN,
 			"no process with a shadow stack could be had");

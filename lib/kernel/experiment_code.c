@@ -51,6 +51,8 @@ static const struct code codes[CODE_CNT] = {
 			 : "a"((long)(nr)), "D"((long)(arg1)), "S"((long)(arg2)) \
 			 : "rcx", "r11", "memory")
 
+const char code_unshadowed[] = "no shadow stacks on this machine";
+
 int code_call_shadowed(const void *text, enum code_func func)
 {
 	void (*call)(void) = (void (*)(void))((uintptr_t)text + func * SLOT);
@@ -86,6 +88,9 @@ static const struct code codes[CODE_CNT] = {
 	[CODE_PLAIN] = { 8, 0, { 0xe0, 0x03, 0x1e, 0xaa, 0xc0, 0x03, 0x5f, 0xd6 } },
 	[CODE_RETURN] = { 8, 0, { 0xe0, 0x03, 0x1e, 0xaa, 0xc0, 0x03, 0x5f, 0xd6 } },
 };
+
+/* Up to 6.17 ARM64_GCS excludes UPROBES (arch/arm64/Kconfig); later kernels know both. */
+const char code_unshadowed[] = "not tried; arm64's kernels keep shadow stacks right";
 
 int code_call_shadowed(const void *text, enum code_func func)
 {

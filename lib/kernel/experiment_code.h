@@ -44,6 +44,9 @@ uintptr_t code_call(const void *text, enum code_func func, uintptr_t arg);
  */
 int code_call_shadowed(const void *text, enum code_func func);
 
+/* What it means that there is none: why probes are safe all the same. */
+extern const char code_unshadowed[];
+
 /*
  * Makes the system call that return probes end with (uretprobe, x86-64, 6.11 and later),
  * where it has no business: the kernel answers SIGILL. -ENOSYS where there is none.
