@@ -75,9 +75,10 @@ __noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
 		else
 			len = bpf_probe_read_user_str(
 				to, FSN_STR_BYTES / FSN_STRINGS, (void *)text);
+		/* Of an empty text some kernels (6.12) count no zero byte. */
 		if (len <= 1) {
 			to[0] = 0;
-			to[1] = len == 1 ? 0 : -1;
+			to[1] = len < 0 ? -1 : 0;
 		}
 	}
 	return 0;
