@@ -8,8 +8,6 @@
 
 #include "base/util.h"
 #include "kernel/experiment.h"
-#include "experiment_child.h"
-#include "experiment_code.h"
 #include "internal.h"
 
 __attribute__((format(printf, 3, 4))) static void say(

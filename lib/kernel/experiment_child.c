@@ -11,7 +11,7 @@
 
 #include "base/util.h"
 #include "kernel/experiment.h"
-#include "experiment_child.h"
+#include "internal.h"
 
 _Noreturn void child_exit(int code)
 {

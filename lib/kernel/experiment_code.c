@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "experiment_child.h"
-#include "experiment_code.h"
+#include "internal.h"
 
 #define SLOT 64 /* bytes for a function: no probe comes near the end of the page */
 

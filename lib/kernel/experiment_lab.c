@@ -6,7 +6,6 @@
 #include <bpf/bpf.h>
 
 #include "base/util.h"
-#include "experiment_code.h"
 #include "internal.h"
 
 #ifndef MFD_NOEXEC_SEAL

@@ -9,8 +9,6 @@
 #include <sys/syscall.h>
 
 #include "base/util.h"
-#include "experiment_child.h"
-#include "experiment_code.h"
 #include "internal.h"
 
 static const void *map_text(const struct lab *lab)
