@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 #include "group/types.h"
-#include "detail.h"
+#include "internal.h"
 #include "procs_internal.h"
 
 #define CHUNK 1024

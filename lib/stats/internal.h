@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reading and resetting share. */
+/* What the parts of reading, and resetting, share. */
 #ifndef FUNCSNOOP_STATS_INTERNAL_H
 #define FUNCSNOOP_STATS_INTERNAL_H
 
@@ -42,6 +42,10 @@ static inline int base_fd(const struct group *g, uint32_t index)
 {
 	return g->fd[index ? MAPID_BASE1 : MAPID_BASE0];
 }
+
+/* detail.c: fill in .codes and .procs of all functions. 0 or a negative errno. */
+int stats_read_codes(const struct group *g, const struct stats_view *view, struct stats *s);
+int stats_read_procs(const struct group *g, const struct stats_view *view, struct stats *s);
 
 /* Reads all of the group as @view has it; @ret_raw may be NULL. */
 int stats_collect(const struct group *g, const struct stats_view *view,

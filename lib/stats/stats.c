@@ -6,7 +6,6 @@
 #include <bpf/bpf.h>
 
 #include "kernel/link.h"
-#include "detail.h"
 #include "internal.h"
 
 #define TRIES_WITHOUT_LOCK 4
