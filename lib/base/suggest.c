@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The names nearest to one that was not found.
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +96,20 @@ size_t suggest_text(const struct suggest *s, char *buf, size_t size)
 		len += n;
 	}
 	return len < size ? len : size ? size - 1 : 0;
+}
+
+bool suggest_hint(struct err *err, const char *wanted, const char *const *words)
+{
+	struct suggest s;
+	char text[ERR_HINT_LEN];
+
+	suggest_init(&s, wanted);
+	for (; *words; words++)
+		suggest_offer(&s, *words, NULL);
+	if (!suggest_text(&s, text, sizeof(text)))
+		return false;
+	err_hint(err, "%s", text);
+	return true;
 }
 
 unsigned int suggest_distance(const char *a, const char *b, unsigned int max)

@@ -3,7 +3,10 @@
 #ifndef FUNCSNOOP_BASE_SUGGEST_H
 #define FUNCSNOOP_BASE_SUGGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "base/err.h"
 
 #define SUGGEST_MAX 3
 
@@ -27,6 +30,12 @@ void suggest_offer(struct suggest *s, const char *name, const char *where);
 
 /* "did you mean 'a', 'b' in x or 'c'" into @buf; the length, 0 when there is none. */
 size_t suggest_text(const struct suggest *s, char *buf, size_t size);
+
+/*
+ * Sets the hint to those of @words (ends with NULL) that @wanted was perhaps meant to be;
+ * false when none is near.
+ */
+bool suggest_hint(struct err *err, const char *wanted, const char *const *words);
 
 /*
  * Edit distance of two names (insert, delete, replace, swap of neighbours), or @max + 1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* From the JSON of a preset or a configuration file: one function, and what it builds on. */
-#include "reader.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <string.h>

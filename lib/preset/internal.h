@@ -4,6 +4,7 @@
 #define FUNCSNOOP_PRESET_INTERNAL_H
 
 #include "base/util.h"
+#include "preset/located_json.h"
 #include "preset/preset.h"
 
 #define CONFIG_SIZE_MAX   (4u << 20)
@@ -70,12 +71,6 @@ enum preset_abi {
 void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *ret,
 	enum preset_abi abi);
 
-/*
- * Sets the hint to those of @words (ends with NULL) that @wanted was perhaps meant to be;
- * false when none is near.
- */
-bool hint_nearest(struct err *err, const char *wanted, const char *const *words);
-
 /* --- the reader ---------------------------------------------------------------------- */
 
 enum source { SOURCE_CONFIG, SOURCE_USER, SOURCE_BUILTIN };
@@ -96,5 +91,80 @@ static inline void cleanup_set(struct preset_set **set)
 	preset_set_free(*set);
 }
 #define _cleanup_set_ __cleanup(cleanup_set)
+
+/* One preset or configuration file being read: what read.c, value.c and func.c share. */
+struct reader {
+	struct json_doc doc;
+	struct set_impl *set;
+	struct err *err;
+	enum source source;
+	const char *preset; /* the preset's name, or NULL */
+	const char *origin;
+	const char *description;
+	const char *nothrow_text; /* "... declares nothrow" */
+	const char
+		*nothrow_why; /* the same if the file says "nothrow": true, else NULL */
+	bool nothrow_off;     /* the file says "nothrow": false, also of a parent's */
+	const char *const *libs; /* "lib" of the file */
+	size_t lib_cnt;
+	size_t func_cnt;    /* of all groups so far */
+	bool builtin_tried; /* types were looked up in the built-in presets */
+	/* of the group being read: */
+	const struct preset_group *parent; /* the preset of its name, or NULL */
+	bool own_libs; /* the file names its libraries: the parent's are of no interest */
+	const struct preset_func **symbols; /* the parent's functions, sorted by symbol */
+};
+
+#define obj_foreach(obj, name, val)                                        \
+	for (struct json_object_iterator _i = json_object_iter_begin(obj), \
+					 _e = json_object_iter_end(obj);   \
+		!json_object_iter_equal(&_i, &_e) &&                       \
+		((name) = json_object_iter_peek_name(&_i),                 \
+		(val) = json_object_iter_peek_value(&_i), true);           \
+		json_object_iter_next(&_i))
+
+/* A member, or NULL. */
+struct json_object *obj_member(struct json_object *obj, const char *name);
+
+/* -ENOMEM with the file's name. */
+int reader_no_memory(struct reader *r);
+
+/*
+ * Each takes a value and its key's @name, checks the type and fails with the place. Texts
+ * are not empty, have no control characters, and live in the set.
+ */
+int reader_want(struct reader *r, struct json_object *val, const char *name,
+	enum json_type type, const char *what);
+int reader_bool(struct reader *r, struct json_object *val, const char *name, bool *ret);
+int reader_text(
+	struct reader *r, struct json_object *val, const char *name, const char **ret);
+/* A string, or an array of at least one. */
+int reader_texts(struct reader *r, struct json_object *val, const char *name,
+	const char *const **ret, size_t *ret_cnt);
+
+/* Fails for the first key of @obj that isn't in @keys (ends with NULL), naming it. */
+int reader_keys(struct reader *r, struct json_object *obj, const char *const *keys,
+	const char *where);
+int reader_unknown_key(struct reader *r, struct json_object *val, const char *key,
+	const char *const *keys, const char *where);
+
+/* "error" and "no_error" of a type or a function whose return value is @value. */
+int reader_error(struct reader *r, struct json_object *val,
+	const struct preset_value *value, struct preset_judge *judge);
+int reader_no_error(
+	struct reader *r, struct json_object *val, struct preset_judge *judge);
+
+/* "types" of the file, into r->set. */
+int reader_types(struct reader *r, struct json_object *obj);
+
+/*
+ * Looks for the preset that a configuration file's group @name is named like, so that
+ * r->parent and r->symbols are set, or NULL. Fails when there is one with errors.
+ */
+int reader_parent(struct reader *r, const char *name);
+
+/* One function of a group, from a string or an object, on top of what r->parent knows. */
+int reader_func(struct reader *r, const char *name, struct json_object *val,
+	struct preset_func *func);
 
 #endif

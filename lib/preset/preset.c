@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/suggest.h"
 #include "internal.h"
 
 /* --- built in ------------------------------------------------------------------------ */
@@ -253,7 +254,7 @@ static int not_found(const char *name, struct err *err)
 
 	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
 		names[i] = builtins[i].name;
-	hint_nearest(err, name, names);
+	suggest_hint(err, name, names);
 	return rc;
 }
 
@@ -295,6 +296,63 @@ int config_load(const char *path, struct preset_set **ret_set, struct err *err)
 		return err_sys(err, -errno, "cannot open '%s'", path);
 	rc = read_all(fd, path, &text, &len, err);
 	return rc ? rc : config_parse(path, text, len, ret_set, err);
+}
+
+/* --- memory ------------------------------------------------------------------------------ */
+
+#define CHUNK_BYTES (64u << 10)
+
+struct arena_chunk {
+	struct arena_chunk *next;
+	size_t used, size;
+	_Alignas(16) unsigned char bytes[];
+};
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+	struct arena_chunk *c = a->chunks;
+	void *p;
+
+	if (size > SIZE_MAX / 2)
+		return NULL;
+	size = size ? (size + 15) & ~(size_t)15 : 16;
+	if (!c || c->size - c->used < size) {
+		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+
+		c = calloc(1, sizeof(*c) + room);
+		if (!c)
+			return NULL;
+		c->size = room;
+		c->next = a->chunks;
+		a->chunks = c;
+	}
+	p = c->bytes + c->used;
+	c->used += size;
+	return p;
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t len)
+{
+	char *copy = arena_alloc(a, len + 1);
+
+	if (copy)
+		memcpy(copy, s, len);
+	return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *s)
+{
+	return arena_strndup(a, s, strlen(s));
+}
+
+void arena_done(struct arena *a)
+{
+	while (a->chunks) {
+		struct arena_chunk *next = a->chunks->next;
+
+		free(a->chunks);
+		a->chunks = next;
+	}
 }
 
 void preset_set_free(struct preset_set *set)

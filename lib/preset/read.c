@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* From the JSON of a preset or a configuration file: functions, groups, the whole file. */
-#include "reader.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "base/suggest.h"
 
 static int func_cmp(const void *a, const void *b)
 {
@@ -194,7 +196,7 @@ static int read_libs(struct reader *r, struct json_object *obj)
 				names[i] = r->set->pub.groups[i].name;
 			rc = json_err(&r->doc, val, JSON_AT_KEY, r->err,
 				"'libs' names group '%s', which isn't there", key);
-			hint_nearest(r->err, key, names);
+			suggest_hint(r->err, key, names);
 			return rc;
 		}
 		rc = reader_texts(r, val, key, &group->libs, &group->lib_cnt);
@@ -224,7 +226,7 @@ static int check_keys(struct reader *r)
 		if (file_keys[i] || group_name_len(key) >= 0)
 			continue;
 		rc = reader_unknown_key(r, val, key, file_keys, "the file");
-		if (!hint_nearest(r->err, key, file_keys))
+		if (!suggest_hint(r->err, key, file_keys))
 			err_hint(r->err, "the key of a group ends in _func_sym or _sym");
 		return rc;
 	}

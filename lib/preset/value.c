@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* From the JSON of a preset or a configuration file: single values, and types. */
-#include "reader.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "base/suggest.h"
 
 int reader_no_memory(struct reader *r)
 {
@@ -94,7 +96,7 @@ int reader_unknown_key(struct reader *r, struct json_object *val, const char *ke
 	int rc = json_err(
 		&r->doc, val, JSON_AT_KEY, r->err, "unknown key '%s' in %s", key, where);
 
-	hint_nearest(r->err, key, keys);
+	suggest_hint(r->err, key, keys);
 	return rc;
 }
 
@@ -143,7 +145,7 @@ int reader_error(struct reader *r, struct json_object *val,
 	if (!names[kind]) {
 		rc = json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 			"'error' is none, nonzero, negative or null, not '%s'", s);
-		hint_nearest(r->err, s, names);
+		suggest_hint(r->err, s, names);
 		return rc;
 	}
 	if ((kind == PRESET_JUDGE_NULL && !pointer) ||
