@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Errors of the resolver, and the names that were perhaps meant.
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "elf/demangle.h"
 #include "internal.h"
+
+/* --- names that are near ------------------------------------------------------------------- */
 
 /* Demangled names that may be shown, until the hint is written. */
 #define SHOWN_MAX 4096
@@ -98,6 +101,115 @@ static void offer_lib(struct near *n, const struct arg *a, const struct lib_file
 	}
 }
 
+/* --- names that a file only imports: which library of those it needs defines them ----------- */
+
+/* Enough for any program; what comes later is seldom where a function is. */
+#define CLOSURE_MAX 256
+
+/* Libraries needed, in the dynamic linker's order: breadth first. */
+struct closure {
+	const struct lib_file *files[CLOSURE_MAX];
+	size_t cnt;
+};
+
+static void closure_add(struct closure *c, const struct lib_file *file)
+{
+	for (size_t i = 0; i < c->cnt; i++)
+		if (c->files[i] == file)
+			return;
+	if (c->cnt < CLOSURE_MAX)
+		c->files[c->cnt++] = file;
+}
+
+/* The file that @lib names for us; a library that has several is told by none of them. */
+static const struct lib_file *only_file(struct libfind *finder, const char *lib)
+{
+	_cleanup_free_ const struct lib_file **found = NULL;
+	size_t cnt = 0;
+
+	return libfind_get(finder, lib, &found, &cnt, NULL) == 0 && cnt == 1 ? found[0]
+									     : NULL;
+}
+
+/* Below a folder of @file's DT_RUNPATH, where "$ORIGIN" is its own (ld.so(8)). */
+static const struct lib_file *by_runpath(
+	struct libfind *finder, const struct lib_file *file, const char *soname)
+{
+	const char *list = elf_file_info(file->elf)->runpath,
+		   *slash = strrchr(file->path, '/');
+	char path[PATH_MAX];
+
+	for (; *list; list += strspn(list, ":")) {
+		size_t len = strcspn(list, ":"), skip = 0;
+		const struct lib_file *found;
+
+		if (strncmp(list, "$ORIGIN", 7) == 0)
+			skip = 7;
+		else if (strncmp(list, "${ORIGIN}", 9) == 0)
+			skip = 9;
+		if (snprintf(path, sizeof(path), "%.*s%.*s/%s",
+			    skip && slash ? (int)(slash - file->path) : 0, file->path,
+			    (int)(len - skip), list + skip, soname) < (int)sizeof(path) &&
+			path[0] == '/') {
+			found = only_file(finder, path);
+			if (found)
+				return found;
+		}
+		list += len;
+	}
+	return NULL;
+}
+
+static void add_needed(
+	struct closure *c, struct libfind *finder, const struct lib_file *file)
+{
+	const struct elf_info *info = elf_file_info(file->elf);
+
+	for (size_t i = 0; i < info->needed_cnt && c->cnt < CLOSURE_MAX; i++) {
+		const struct lib_file *found = by_runpath(finder, file, info->needed[i]);
+
+		if (!found)
+			found = only_file(finder, info->needed[i]);
+		if (found)
+			closure_add(c, found);
+	}
+}
+
+static bool defines(const struct lib_file *file, const char *name)
+{
+	const struct elf_func *funcs;
+	const struct elf_name *n;
+	size_t cnt;
+
+	if (elf_file_funcs(file->elf, &funcs, &cnt, NULL))
+		return false;
+	for (n = elf_file_lookup(file->elf, name, strlen(name)); n;
+		n = elf_name_next(file->elf, n))
+		if (n->table == ELF_TABLE_DYNSYM)
+			return true;
+	return false;
+}
+
+/*
+ * The library among those that @importer needs, directly or not, that exports @name; NULL
+ * when it can't be told, or @finder is NULL.
+ */
+static const struct lib_file *definer_of(
+	struct libfind *finder, const struct lib_file *importer, const char *name)
+{
+	struct closure c = { .cnt = 0 };
+
+	if (!finder)
+		return NULL;
+	add_needed(&c, finder, importer);
+	for (size_t i = 0; i < c.cnt; i++) {
+		if (defines(c.files[i], name))
+			return c.files[i];
+		add_needed(&c, finder, c.files[i]);
+	}
+	return NULL;
+}
+
 static bool name_fits(const struct arg *a, const char *name)
 {
 	if (a->regex || a->patterned)
@@ -135,6 +247,8 @@ static size_t imports_that_fit(
 	return cnt;
 }
 
+/* --- errors ---------------------------------------------------------------------------------- */
+
 /* "x", or "x (and 3 more names)", and where it was looked for. */
 static int set_missing(struct resolver *r, const struct arg *a, size_t more)
 {
@@ -166,7 +280,7 @@ static bool has_names(const struct arg *a)
 static int fail_imported(struct resolver *r, const struct arg *a,
 	const struct lib_file *importer, const char *name)
 {
-	const struct lib_file *definer = resolve_definer(r->finder, importer, name);
+	const struct lib_file *definer = definer_of(r->finder, importer, name);
 
 	err_set(r->err, -ENOENT, "'%s' is only imported by %s: %s defines it", a->name,
 		importer->path, definer ? definer->path : "another library");
@@ -177,7 +291,7 @@ static int fail_imported(struct resolver *r, const struct arg *a,
 static int hint_imported(
 	struct resolver *r, const struct lib_file *importer, const char *name, size_t cnt)
 {
-	const struct lib_file *definer = resolve_definer(r->finder, importer, name);
+	const struct lib_file *definer = definer_of(r->finder, importer, name);
 
 	return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: --lib %s",
 		cnt, cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are",

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "library_internal.h"
+#include "internal.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -200,6 +200,56 @@ static int find_by_name(
 	return found->cnt ? 0 : not_found(lf, &q, found, err);
 }
 
+/* --- files of fitting names that look-ups came by, and what became of each ------------------ */
+
+static bool seen_before(
+	const struct libfind *lf, const char *path, const struct lib_file *file)
+{
+	for (size_t i = 0; i < lf->seen_cnt; i++)
+		if (lf->seen[i].file == file && strcmp(lf->seen[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+int libfind_see(struct libfind *lf, const char *path, const struct lib_file *file,
+	const char *why)
+{
+	struct lib_seen *grown;
+
+	if (seen_before(lf, path, file))
+		return 0;
+	grown = array_grow(lf->seen, lf->seen_cnt, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	lf->seen = grown;
+	grown[lf->seen_cnt] = (struct lib_seen) {
+		.path = strdup(path),
+		.file = file,
+		.why = why ? strdup(why) : NULL,
+	};
+	lf->seen_cnt++;
+	return grown[lf->seen_cnt - 1].path && (!why || grown[lf->seen_cnt - 1].why)
+		? 0
+		: -ENOMEM;
+}
+
+static void seen_done(struct libfind *lf)
+{
+	for (size_t i = 0; i < lf->seen_cnt; i++) {
+		free((char *)lf->seen[i].path);
+		free((char *)lf->seen[i].why);
+	}
+	free(lf->seen);
+}
+
+const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt)
+{
+	*ret_cnt = lf->seen_cnt;
+	return lf->seen;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
 static int by_path(const void *a, const void *b)
 {
 	const struct lib_file *const *x = a, *const *y = b;
@@ -287,7 +337,7 @@ void libfind_free(struct libfind *lf)
 	for (size_t i = 0; i < lf->proc_cnt; i++)
 		proc_maps_done(&lf->procs[i].maps);
 	lib_places_done(&lf->places);
-	libfind_seen_done(lf);
+	seen_done(lf);
 	free(lf->files);
 	free(lf->procs);
 	free(lf->opened);

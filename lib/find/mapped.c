@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "library_internal.h"
+#include "internal.h"
 
 static const char *base_of(const char *path)
 {
