@@ -36,7 +36,7 @@ static int describe_aliases(struct description *d, const struct target_func *f,
 		names[len++] = '\n';
 		names[len] = '\0';
 	}
-	return text_add(&d->text, names, ret_offset, err);
+	return strtab_add(&d->text, names, ret_offset, err);
 }
 
 static int describe_func(struct description *d, const struct target_func *f,
@@ -61,7 +61,7 @@ static int describe_func(struct description *d, const struct target_func *f,
 	func->lib = f->lib_index;
 	func->exit = target_func_shown(f).exit;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
-		code = text_add(&d->text, strings[i].str, strings[i].offset, err);
+		code = strtab_add(&d->text, strings[i].str, strings[i].offset, err);
 	if (!code)
 		code = describe_aliases(d, f, &func->aliases, err);
 	if (!code && f->preset)
@@ -118,8 +118,8 @@ static int describe_lib(struct description *d, const struct lib_file *lib,
 	ret_lib->ino = st.st_ino;
 	ret_lib->size = st.st_size;
 	ret_lib->mtime_ns = st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec;
-	code = text_add(&d->text, lib->path, &ret_lib->path, err);
-	return code ? code : text_add(&d->text, info->build_id, &ret_lib->build_id, err);
+	code = strtab_add(&d->text, lib->path, &ret_lib->path, err);
+	return code ? code : strtab_add(&d->text, info->build_id, &ret_lib->build_id, err);
 }
 
 int description_new(const struct target *t, struct description *ret_desc, struct err *err)
@@ -153,7 +153,7 @@ void description_done(struct description *d)
 	free(d->funcs);
 	free(d->confs);
 	free(d->libs);
-	text_done(&d->text);
+	strtab_done(&d->text);
 }
 
 static int write_rows(int fd, const void *rows, size_t size, size_t cnt, struct err *err)
@@ -163,7 +163,7 @@ static int write_rows(int fd, const void *rows, size_t size, size_t cnt, struct 
 	return code ? err_sys(err, code, "cannot write the group's description") : 0;
 }
 
-static int write_text(int fd, const struct text *text, struct err *err)
+static int write_text(int fd, const struct strtab *text, struct err *err)
 {
 	size_t cnt = (text->len + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN;
 	_cleanup_free_ char *pieces = calloc(cnt, FSN_TEXT_LEN);

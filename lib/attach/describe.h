@@ -12,7 +12,7 @@ struct description {
 	struct fsn_func *funcs; /* of the probed functions, in their order */
 	struct fsn_conf *confs;
 	struct fsn_lib *libs;
-	struct text text;
+	struct strtab text;
 	bool save_args; /* some function remembers slow calls */
 	bool has_more;  /* some function has arguments that registers don't hold */
 };

@@ -19,7 +19,7 @@ static size_t hash(const char *str)
 	return h ^ h >> 32;
 }
 
-static uint32_t *find(const struct text *t, const char *str)
+static uint32_t *find(const struct strtab *t, const char *str)
 {
 	size_t i = hash(str) & (t->slot_cnt - 1);
 
@@ -28,10 +28,10 @@ static uint32_t *find(const struct text *t, const char *str)
 	return &t->slot[i];
 }
 
-static int grow_slots(struct text *t)
+static int grow_slots(struct strtab *t)
 {
 	size_t cnt = t->slot_cnt ? t->slot_cnt * 2 : FIRST_SLOTS;
-	struct text bigger = { .buf = t->buf, .slot_cnt = cnt };
+	struct strtab bigger = { .buf = t->buf, .slot_cnt = cnt };
 
 	bigger.slot = calloc(cnt, sizeof(*bigger.slot));
 	if (!bigger.slot)
@@ -45,7 +45,7 @@ static int grow_slots(struct text *t)
 	return 0;
 }
 
-static int append(struct text *t, const char *str, uint32_t *ret_offset)
+static int append(struct strtab *t, const char *str, uint32_t *ret_offset)
 {
 	size_t size = strlen(str) + 1;
 	char *more;
@@ -67,7 +67,7 @@ static int append(struct text *t, const char *str, uint32_t *ret_offset)
 	return 0;
 }
 
-int text_add(struct text *t, const char *str, uint32_t *ret_offset, struct err *err)
+int strtab_add(struct strtab *t, const char *str, uint32_t *ret_offset, struct err *err)
 {
 	uint32_t offset = 0, *slot;
 
@@ -90,14 +90,14 @@ int text_add(struct text *t, const char *str, uint32_t *ret_offset, struct err *
 	return 0;
 }
 
-void text_done(struct text *t)
+void strtab_done(struct strtab *t)
 {
 	free(t->buf);
 	free(t->slot);
 	memset(t, 0, sizeof(*t));
 }
 
-const char *text_at(const char *buf, size_t len, uint32_t offset)
+const char *strtab_at(const char *buf, size_t len, uint32_t offset)
 {
 	if (offset >= len || !memchr(buf + offset, '\0', len - offset))
 		return "";

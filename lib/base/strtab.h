@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-struct text {
+struct strtab {
 	char *buf;     /* strings with their zero bytes, the empty one first */
 	size_t len;
 	uint32_t *slot; /* hash table of offsets + 1 */
@@ -16,10 +16,10 @@ struct text {
 };
 
 /* Offset of @str in the table, added if it is new; NULL counts as "". -ENOMEM. */
-int text_add(struct text *t, const char *str, uint32_t *ret_offset, struct err *err);
-void text_done(struct text *t);
+int strtab_add(struct strtab *t, const char *str, uint32_t *ret_offset, struct err *err);
+void strtab_done(struct strtab *t);
 
 /* The string at @offset of @buf, or "" when it does not lie inside whole. */
-const char *text_at(const char *buf, size_t len, uint32_t offset);
+const char *strtab_at(const char *buf, size_t len, uint32_t offset);
 
 #endif

@@ -191,7 +191,7 @@ int group_map_fd(const struct group *g, enum map_id id, const char *what, struct
 
 const char *group_text(const struct group *g, uint32_t offset)
 {
-	return text_at(g->text, g->meta.text_bytes, offset);
+	return strtab_at(g->text, g->meta.text_bytes, offset);
 }
 
 static const char *text_or_null(const struct group *g, uint32_t offset)

@@ -32,7 +32,7 @@ static char letter_of(const struct preset_value *v)
 }
 
 /* "TYPE\nCODE NAME\n...", held once however many functions have it. */
-static int write_codes(struct text *text, const struct preset_type *type,
+static int write_codes(struct strtab *text, const struct preset_type *type,
 	uint32_t *ret_offset, struct err *err)
 {
 	_cleanup_free_ char *buf = NULL;
@@ -50,10 +50,10 @@ static int write_codes(struct text *text, const struct preset_type *type,
 		fprintf(f, "\n%" PRId64 " %s", type->codes[i].code, type->codes[i].name);
 	if (fclose(f))
 		return err_sys(err, -ENOMEM, "cannot keep names");
-	return text_add(text, buf, ret_offset, err);
+	return strtab_add(text, buf, ret_offset, err);
 }
 
-int types_write_ret(struct text *text, const struct preset_func *pf, uint32_t *ret_offset,
+int types_write_ret(struct strtab *text, const struct preset_func *pf, uint32_t *ret_offset,
 	struct err *err)
 {
 	_cleanup_free_ char *buf = NULL;
@@ -69,7 +69,7 @@ int types_write_ret(struct text *text, const struct preset_func *pf, uint32_t *r
 	if (asprintf(&buf, "%c%u %u %s", letter_of(&pf->ret), pf->ret.size, codes,
 		    pf->ret_text) < 0)
 		return err_sys(err, -ENOMEM, "cannot keep names");
-	return text_add(text, buf, ret_offset, err);
+	return strtab_add(text, buf, ret_offset, err);
 }
 
 static void write_place(FILE *f, const struct preset_place *p)
@@ -85,7 +85,7 @@ static void write_place(FILE *f, const struct preset_place *p)
 		fputc('&', f);
 }
 
-int types_write_args(struct text *text, const struct preset_func *pf,
+int types_write_args(struct strtab *text, const struct preset_func *pf,
 	uint32_t *ret_offset, struct err *err)
 {
 	_cleanup_free_ char *buf = NULL;
@@ -114,7 +114,7 @@ int types_write_args(struct text *text, const struct preset_func *pf,
 		fputc('\n', f);
 	if (fclose(f))
 		return err_sys(err, -ENOMEM, "cannot keep names");
-	return code ? code : text_add(text, buf, ret_offset, err);
+	return code ? code : strtab_add(text, buf, ret_offset, err);
 }
 
 struct types_kept types_kept(const struct preset_arg *args, size_t cnt)

@@ -24,9 +24,9 @@
  * offset in the group's text of "TYPE\nCODE NAME\n...", or 0. Both are 0, the empty text, when
  * nothing is declared.
  */
-int types_write_ret(struct text *text, const struct preset_func *pf, uint32_t *ret_offset,
+int types_write_ret(struct strtab *text, const struct preset_func *pf, uint32_t *ret_offset,
 	struct err *err);
-int types_write_args(struct text *text, const struct preset_func *pf,
+int types_write_args(struct strtab *text, const struct preset_func *pf,
 	uint32_t *ret_offset, struct err *err);
 
 /* What the programs have to keep of a call's arguments beside the registers. */

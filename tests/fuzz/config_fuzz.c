@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_types(const struct preset_func *f)
 {
 	struct fsn_func func = { 0 };
-	struct text text = { 0 };
+	struct strtab text = { 0 };
 	struct err err;
 	struct types *t;
 	const struct func_types *got;
@@ -46,7 +46,7 @@ static void check_types(const struct preset_func *f)
 			abort();
 	}
 	types_free(t);
-	text_done(&text);
+	strtab_done(&text);
 }
 
 /* Reads all of what was handed out, so that a bad pointer is noticed. */
