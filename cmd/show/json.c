@@ -6,7 +6,7 @@
 
 #include <json-c/json.h>
 
-#include "base/buffer.h"
+#include "base/utf8.h"
 #include "show/json.h"
 #include "show/json_set.h"
 #include "show/text.h"
@@ -76,7 +76,7 @@ struct json_object *json_str_len(const char *value, size_t size)
 	if (!out)
 		out_of_memory();
 	for (; s < end; s += len ? len : 1) {
-		len = out_utf8_len(s, end - s);
+		len = utf8_len(s, end - s);
 		memcpy(out + at, len ? (const char *)s : "\xef\xbf\xbd", len ? len : 3);
 		at += len ? len : 3;
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/utf8.h"
 
 #define FIRST_SIZE 4096
 
@@ -63,12 +64,6 @@ static void put_hex(char *to, uint32_t v)
 
 /* --- escaping ------------------------------------------------------------------------------- */
 
-/* ASCII's, and U+0080 to U+009F, which are control characters to some terminals. */
-static bool is_control(const unsigned char *s, size_t len)
-{
-	return len == 1 ? *s < 0x20 || *s == 0x7f : *s == 0xc2 && s[1] < 0xa0;
-}
-
 static char *put_hex_byte(char *to, unsigned char c)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -109,7 +104,7 @@ static char *json_char(char *to, const unsigned char *s, size_t len)
 		memcpy(to, "\xef\xbf\xbd", 3);
 		return to + 3;
 	}
-	if (is_control(s, len)) {
+	if (utf8_is_control(s, len)) {
 		memcpy(to, "\\u00", 4);
 		return put_hex_byte(to + 4, s[len - 1]);
 	}
@@ -120,26 +115,6 @@ static char *json_char(char *to, const unsigned char *s, size_t len)
 }
 
 /* --- public --------------------------------------------------------------------------------- */
-
-size_t out_utf8_len(const unsigned char *s, size_t room)
-{
-	size_t len = s[0] < 0x80              ? 1
-		: s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-		: s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		: s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-					      : 0;
-
-	if (len > room)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-		(s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return len;
-}
 
 char *out_grow(struct out *o, size_t size)
 {
@@ -245,8 +220,8 @@ void out_escaped(struct out *o, const char *str, size_t len)
 	if (!to)
 		return;
 	for (; room; s += one, room -= one) {
-		one = out_utf8_len(s, room);
-		if (one && !is_control(s, one)) {
+		one = utf8_len(s, room);
+		if (one && !utf8_is_control(s, one)) {
 			memcpy(to, s, one);
 			to += one;
 			continue;
@@ -275,7 +250,7 @@ void out_json(struct out *o, const char *str, size_t len)
 		room -= one;
 		if (!room)
 			break;
-		one = out_utf8_len(s, room);
+		one = utf8_len(s, room);
 		to = json_char(to, s, one);
 		one = one ? one : 1;
 		s += one;

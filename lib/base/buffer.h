@@ -66,12 +66,6 @@ void out_escaped(struct out *o, const char *str, size_t len);
  */
 void out_json(struct out *o, const char *str, size_t len);
 
-/*
- * Length of the UTF-8 character at @s (Unicode 15, table 3-7), of which @room bytes may be
- * read; 0 when it is none.
- */
-size_t out_utf8_len(const unsigned char *s, size_t room);
-
 void out_done(struct out *o);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "internal.h"
 
 /*
@@ -27,31 +28,16 @@ struct walk {
 	struct err *err;
 };
 
-/*
- * The length of the character at @p, 1 for a byte that begins none; C1 control characters,
- * which some terminals obey, count as none.
- */
-static size_t utf8_len(const char *p)
-{
-	unsigned char c = (unsigned char)*p;
-	size_t len = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
-
-	for (size_t i = 1; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 1;
-	return c == 0xc2 && (unsigned char)p[1] < 0xa0 ? 1 : len;
-}
-
 /* Copies @msg, cut and cleaned: a name of the file may have been cut within a character. */
 static void clean_text(const char *msg, char *out, size_t size)
 {
 	size_t n = 0;
 
 	while (*msg) {
-		size_t len = utf8_len(msg);
-		bool bad = len == 1 &&
-			((unsigned char)*msg < 0x20 || *msg & 0x80 || *msg == 0x7f);
+		size_t len = utf8_len(msg, strnlen(msg, 4));
+		bool bad = !len || utf8_is_control(msg, len);
 
+		len = bad ? 1 : len;
 		if (n + len >= size)
 			break;
 		memcpy(out + n, bad ? "?" : msg, len);
