@@ -33,10 +33,9 @@ static void signals_begin(sigset_t *ret_waiting)
 static void wait_until(uint64_t at_ns, const sigset_t *waiting)
 {
 	while (!stop) {
-		uint64_t now = clock_ns(CLOCK_MONOTONIC), left = at_ns > now ? at_ns - now : 0;
-		struct timespec ts = { left / 1000000000, left % 1000000000 };
+		struct timespec ts = timespec_of(ns_until(at_ns));
 
-		if (ppoll(NULL, 0, &ts, waiting) == 0 && clock_ns(CLOCK_MONOTONIC) >= at_ns)
+		if (ppoll(NULL, 0, &ts, waiting) == 0 && !ns_until(at_ns))
 			return;
 	}
 }

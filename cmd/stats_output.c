@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/util.h"
 #include "show/stats_view.h"
 #include "stats_output.h"
@@ -299,8 +300,9 @@ static int to_file(const struct stats_options *o, const struct stats_format *for
 		g.color = COLOR_NEVER;
 	plain.g = &g;
 	code = render(format, &plain, &buf, &size);
-	return code ? err_sys(err, code, "cannot write '%s'", path)
-		    : saved_write(path, file_mode(o), buf, size, err);
+	if (!code)
+		code = file_replace(path, file_mode(o), buf, size);
+	return code ? err_sys(err, code, "cannot write '%s'", path) : 0;
 }
 
 /* The whole document, whatever is shown. */

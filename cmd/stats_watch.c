@@ -206,9 +206,8 @@ static enum wish wait_for_wish(
 	char key;
 
 	while (wish == WISH_NONE) {
-		uint64_t now = clock_ns(CLOCK_MONOTONIC),
-			 left = until_ns > now ? until_ns - now : 0;
-		struct timespec ts = { left / 1000000000, left % 1000000000 };
+		uint64_t left = ns_until(until_ns);
+		struct timespec ts = timespec_of(left);
 		int n;
 
 		if (!left)

@@ -92,11 +92,9 @@ static bool give_up(void)
 
 static void wait_ns(uint64_t ns)
 {
-	const struct timespec ts = { ns / 1000000000, ns % 1000000000 };
-
 	/* A signal between the test and the sleep is seen one tick later. */
 	if (!signals_seen)
-		nanosleep(&ts, NULL);
+		sleep_ns(ns);
 }
 
 /* --- one record ------------------------------------------------------------------------------- */

@@ -82,10 +82,7 @@ int engine_set_filter(struct engine *e, const struct filter *filter, struct err 
 /* From here on calls count: one store. @since_ns is CLOCK_REALTIME. */
 void engine_arm(struct engine *e, uint64_t since_ns, bool save_args);
 
-static inline void cleanup_engine(struct engine **e)
-{
-	engine_free(*e);
-}
+DEFINE_CLEANUP(engine, struct engine *, engine_free)
 #define _cleanup_engine_ __cleanup(cleanup_engine)
 
 #endif

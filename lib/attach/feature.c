@@ -18,6 +18,7 @@
 #include <bpf/bpf.h>
 
 #include "attach/feature.h"
+#include "base/file.h"
 #include "base/util.h"
 #include "kernel/rules.h"
 #include "pins/bpffs.h"
@@ -39,10 +40,9 @@ __attribute__((format(printf, 2, 3))) static void hint(
 
 static int64_t read_setting(const char *path)
 {
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
 	int64_t value;
 
-	return f && fscanf(f, "%" SCNd64, &value) == 1 ? value : FEATURE_UNKNOWN;
+	return file_read_number(path, &value) ? FEATURE_UNKNOWN : value;
 }
 
 static void look_at_kernel(struct feature_report *r)

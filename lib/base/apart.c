@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/apart.h"
+#include "base/util.h"
 
 #define POLL_MS 2
 
@@ -73,14 +73,13 @@ static void child_main(pid_t parent, void (*fn)(void *arg), void *arg)
 
 static void wait_for(pid_t child, void (*tick)(void *arg), void *arg)
 {
-	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 	pid_t pid;
 
 	/* ECHILD: who ignores SIGCHLD has no child to wait for, but only after its end. */
 	while ((pid = waitpid(child, NULL, WNOHANG)) == 0 || (pid < 0 && errno == EINTR)) {
 		if (tick)
 			tick(arg);
-		nanosleep(&pause, NULL);
+		sleep_ms(POLL_MS);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/bootcache.h"
+#include "base/file.h"
 #include "base/util.h"
 #include "base/version.h"
 
@@ -23,67 +24,52 @@ static bool is_trusted(int fd, mode_t type)
 		(type == S_IFDIR || st.st_nlink == 1);
 }
 
-static ssize_t read_all(int fd, char *buf, size_t size)
-{
-	size_t len = 0;
-	ssize_t n;
-
-	while (len < size - 1) {
-		n = read(fd, buf + len, size - 1 - len);
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		len += n;
-	}
-	buf[len] = '\0';
-	return len;
-}
-
 /* The first line of a cache of this boot. */
 static int head_line(char *buf, size_t size)
 {
 	_cleanup_close_ int fd =
 		open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	char boot[64];
+	_cleanup_free_ char *boot = NULL;
+	size_t len;
 
-	if (fd < 0 || read_all(fd, boot, sizeof(boot)) <= 0)
+	if (fd < 0 || file_read(fd, 63, &boot, &len))
 		return -ENOENT;
 	boot[strcspn(boot, "\n")] = '\0';
 	snprintf(buf, size, "funcsnoop %s boot %s\n", FUNCSNOOP_VERSION, boot);
 	return 0;
 }
 
-bool bootcache_read(const char *name, char *buf)
+char *bootcache_read(const char *name)
 {
 	_cleanup_close_ int dir = open(BOOTCACHE_DIR, DIR_FLAGS);
+	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int fd = -1;
 	char head[256];
+	size_t len;
 
 	if (dir < 0 || !is_trusted(dir, S_IFDIR))
-		return false;
+		return NULL;
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || !is_trusted(fd, S_IFREG) || read_all(fd, buf, BOOTCACHE_MAX) <= 0)
-		return false;
-	if (head_line(head, sizeof(head)) || strncmp(buf, head, strlen(head)) != 0)
-		return false;
-	memmove(buf, buf + strlen(head), strlen(buf + strlen(head)) + 1);
-	return true;
+	if (fd < 0 || !is_trusted(fd, S_IFREG) ||
+		file_read(fd, BOOTCACHE_MAX, &text, &len))
+		return NULL;
+	if (head_line(head, sizeof(head)) || strncmp(text, head, strlen(head)) != 0)
+		return NULL;
+	memmove(text, text + strlen(head), len + 1 - strlen(head));
+	return TAKE_PTR(text);
 }
 
 static int write_text(int fd, const char *text)
 {
-	char whole[BOOTCACHE_MAX];
-	size_t len;
+	char head[256];
+	int code;
 
-	if (head_line(whole, sizeof(whole)))
+	if (head_line(head, sizeof(head)))
 		return -ENOENT;
-	len = strlen(whole);
-	if (len + strlen(text) >= sizeof(whole))
+	if (strlen(head) + strlen(text) > BOOTCACHE_MAX)
 		return -E2BIG;
-	strcpy(whole + len, text);
-	len = strlen(whole);
-	return write(fd, whole, len) == (ssize_t)len ? 0 : -EIO;
+	code = file_write(fd, head, strlen(head));
+	return code ? code : file_write(fd, text, strlen(text));
 }
 
 void bootcache_write(const char *name, const char *text)

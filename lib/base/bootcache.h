@@ -3,18 +3,14 @@
 #ifndef FUNCSNOOP_BASE_BOOTCACHE_H
 #define FUNCSNOOP_BASE_BOOTCACHE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #define BOOTCACHE_DIR "/run/funcsnoop"
 #define BOOTCACHE_MAX 4096 /* bytes of a text, with a head line */
 
 /*
- * Reads the text kept as @name into @buf of BOOTCACHE_MAX bytes. False unless it is of this
- * boot and this version, and it and its folder belong to root and can be written by nobody
- * else. Links are not followed.
+ * The text kept as @name, to be freed. NULL unless it is of this boot and this version, and
+ * it and its folder belong to root and can be written by nobody else. Links are not followed.
  */
-bool bootcache_read(const char *name, char *buf);
+char *bootcache_read(const char *name);
 
 /*
  * Keeps @text as @name, as root only; where that can't be done nothing is kept. Renamed

@@ -33,6 +33,16 @@
 		_taken;                                                                       \
 	})
 
+/*
+ * Defines cleanup_NAME() for variables of @type, by @fn, which takes the empty value, too;
+ * beside it _cleanup_NAME_ is defined.
+ */
+#define DEFINE_CLEANUP(name, type, fn)                                                        \
+	static inline void cleanup_##name(type *p)                                            \
+	{                                                                                     \
+		fn(*p);                                                                       \
+	}
+
 static inline void cleanup_free(void *p)
 {
 	free(*(void **)p);
@@ -70,6 +80,29 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
+static inline struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec) { ns / 1000000000, ns % 1000000000 };
+}
+
+/* How long it is until @at_ns of CLOCK_MONOTONIC, ns: 0 when that has passed. */
+static inline uint64_t ns_until(uint64_t at_ns)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	return at_ns > now ? at_ns - now : 0;
+}
+
+/* Less when a signal comes. */
+static inline void sleep_ns(uint64_t ns)
+{
+	struct timespec ts = timespec_of(ns);
+
+	nanosleep(&ts, NULL);
+}
+
+#define sleep_ms(ms) sleep_ns((ms) * 1000000ULL)
+
 static inline int close_fd(int fd)
 {
 	if (fd >= 0)
@@ -88,5 +121,22 @@ static inline void *array_grow(void *array, size_t cnt, size_t size)
 		return array;
 	return reallocarray(array, cnt ? cnt * 2 : 1, size);
 }
+
+/*
+ * The first index below @cnt for which @cond holds, or @cnt. @cond, of @i, holds for all that
+ * follow one for which it does: of sorted elements, those at or behind a place.
+ */
+#define FIRST_WHERE(cnt, i, cond)                                                             \
+	({                                                                                    \
+		size_t _low = 0, _high = (cnt);                                               \
+		while (_low < _high) {                                                        \
+			size_t i = _low + (_high - _low) / 2;                                 \
+			if (cond)                                                             \
+				_high = i;                                                    \
+			else                                                                  \
+				_low = i + 1;                                                 \
+		}                                                                             \
+		_low;                                                                         \
+	})
 
 #endif

@@ -75,10 +75,7 @@ size_t libfind_denied(const struct libfind *lf);
 #define LIBFIND_OF_ALL  64
 size_t libfind_crowd(const struct libfind *lf);
 
-static inline void cleanup_libfind(struct libfind **lf)
-{
-	libfind_free(*lf);
-}
+DEFINE_CLEANUP(libfind, struct libfind *, libfind_free)
 #define _cleanup_libfind_ __cleanup(cleanup_libfind)
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "internal.h"
 
 #if defined(__x86_64__)
@@ -78,28 +79,16 @@ struct cache_entry {
 };
 
 /* The whole file; NULL when it can't be read or is too large. */
-static char *slurp(const char *path, size_t *ret_size)
+static char *read_cache_file(const char *path, size_t *ret_size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	_cleanup_free_ char *bytes = NULL;
 	struct stat st;
-	size_t got = 0;
+	char *bytes;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
-		st.st_size > CACHE_MAX_SIZE)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+		file_read(fd, CACHE_MAX_SIZE, &bytes, ret_size))
 		return NULL;
-	bytes = malloc(st.st_size + 1);
-	while (bytes && got < (size_t)st.st_size) {
-		ssize_t n = read(fd, bytes + got, st.st_size - got);
-
-		if (n <= 0)
-			return NULL;
-		got += n;
-	}
-	if (bytes)
-		bytes[got] = '\0'; /* so that no string runs over the end */
-	*ret_size = got;
-	return TAKE_PTR(bytes);
+	return bytes;
 }
 
 static uint32_t word_at(const char *p)
@@ -155,7 +144,7 @@ static int read_cache(const char *root, struct lib_places *places)
 	int ret;
 
 	snprintf(path, sizeof(path), "%s/etc/ld.so.cache", root);
-	bytes = slurp(path, &size);
+	bytes = read_cache_file(path, &size);
 	part = bytes ? new_part(bytes, size, &size) : NULL;
 	if (!part)
 		return 0;

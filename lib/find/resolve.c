@@ -120,22 +120,14 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct lib_file
 static int begins_frame(const struct lib_file *lib, uint64_t addr, struct err *err)
 {
 	struct plan_image image;
-	size_t low = 0, high;
+	size_t at;
 	int ret;
 
 	ret = elf_file_image(lib->elf, &image, err);
 	if (ret)
 		return ret;
-	high = image.fde_cnt;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (image.fdes[mid].start < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < image.fde_cnt && image.fdes[low].start == addr;
+	at = FIRST_WHERE(image.fde_cnt, i, image.fdes[i].start >= addr);
+	return at < image.fde_cnt && image.fdes[at].start == addr;
 }
 
 /* "+0xOFF": a place in the file. */

@@ -74,10 +74,7 @@ _must_check_ int resolve_functions(struct libfind *finder,
 	struct resolution **ret_resolution, struct err *err);
 void resolution_free(struct resolution *r);
 
-static inline void cleanup_resolution(struct resolution **r)
-{
-	resolution_free(*r);
-}
+DEFINE_CLEANUP(resolution, struct resolution *, resolution_free)
 #define _cleanup_resolution_ __cleanup(cleanup_resolution)
 
 #endif

@@ -117,10 +117,7 @@ int group_check_filter(const struct group *g, const struct filter *filter, bool 
 int group_set_filter(const struct group *g, const struct filter *filter, bool set_pids,
 	bool set_comms, struct err *err);
 
-static inline void cleanup_group(struct group **g)
-{
-	group_free(*g);
-}
+DEFINE_CLEANUP(group, struct group *, group_free)
 #define _cleanup_group_ __cleanup(cleanup_group)
 
 #endif

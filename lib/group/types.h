@@ -92,10 +92,7 @@ const struct type_code *type_code_find(const struct type_codes *codes, int64_t c
 /* A copy of what the result @code of function @fn is called, or NULL. No need of types_read(). */
 char *types_code_name(const struct group *g, uint32_t fn, int64_t code);
 
-static inline void cleanup_types(struct types **t)
-{
-	types_free(*t);
-}
+DEFINE_CLEANUP(types, struct types *, types_free)
 #define _cleanup_types_ __cleanup(cleanup_types)
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/file.h"
 #include "base/util.h"
 #include "kernel/link.h"
 #include "proc/caps.h"
@@ -103,12 +104,10 @@ static int probe_multi(unsigned int type, uint32_t pid)
 
 static int perf_type(void)
 {
-	_cleanup_fclose_ FILE *f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
-	int type;
+	int64_t type;
+	int code = file_read_number("/sys/bus/event_source/devices/uprobe/type", &type);
 
-	if (!f)
-		return -errno;
-	return fscanf(f, "%d", &type) == 1 ? type : -EINVAL;
+	return code ? code : (int)type;
 }
 
 int link_mode_probe(enum link_mode mode)

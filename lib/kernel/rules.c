@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bootcache.h"
+#include "base/util.h"
 #include "kernel/rules.h"
 
 #define CACHE_FILE "feature"
@@ -54,9 +55,9 @@ static bool take_text(char *text, struct experiment_result results[EXPERIMENT_CN
 
 static bool cache_read(struct experiment_result results[EXPERIMENT_CNT])
 {
-	char text[BOOTCACHE_MAX];
+	_cleanup_free_ char *text = bootcache_read(CACHE_FILE);
 
-	return bootcache_read(CACHE_FILE, text) && take_text(text, results);
+	return text && take_text(text, results);
 }
 
 static void cache_write(const struct experiment_result results[EXPERIMENT_CNT])

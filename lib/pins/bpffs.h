@@ -130,10 +130,7 @@ static inline void cleanup_bpffs(struct bpffs *fs)
 	bpffs_close(fs);
 }
 
-static inline void cleanup_names(char ***names)
-{
-	names_free(*names);
-}
+DEFINE_CLEANUP(names, char **, names_free)
 
 #define _cleanup_bpffs_ __cleanup(cleanup_bpffs)
 #define _cleanup_names_ __cleanup(cleanup_names)

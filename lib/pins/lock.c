@@ -100,11 +100,10 @@ static int lock_try(int dir_fd, int how)
 
 static int lock_wait(int dir_fd, int how)
 {
-	struct timespec pause = { .tv_nsec = LOCK_POLL_MS * 1000000L };
 	int fd = lock_try(dir_fd, how);
 
 	for (int ms = 0; fd == -EWOULDBLOCK && ms < LOCK_WAIT_MS; ms += LOCK_POLL_MS) {
-		nanosleep(&pause, NULL);
+		sleep_ms(LOCK_POLL_MS);
 		fd = lock_try(dir_fd, how);
 	}
 	return fd;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <bpf/bpf.h>
 
@@ -163,7 +162,7 @@ static int removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg
 		}
 		if (!r->links.cnt && !r->progs.cnt && !r->maps.cnt)
 			return 0;
-		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000L }, NULL);
+		sleep_ms(pause_ms);
 		/* A link each takes the kernel minutes: looking must not cost as much. */
 		if (r->links.cnt > MANY_LINKS && pause_ms < POLL_MAX_MS)
 			pause_ms *= 2;

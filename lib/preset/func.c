@@ -12,20 +12,12 @@
 static const struct preset_type *set_type(const struct preset_set *set, const char *name)
 {
 	const struct set_impl *impl = (const struct set_impl *)set;
-	size_t lo = 0, hi = impl->type_cnt;
+	size_t at = FIRST_WHERE(
+		impl->type_cnt, i, strcmp(impl->types[i].name, name) >= 0);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int cmp = strcmp(name, impl->types[mid].name);
-
-		if (!cmp)
-			return &impl->types[mid];
-		if (cmp < 0)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return NULL;
+	return at < impl->type_cnt && !strcmp(impl->types[at].name, name)
+		? &impl->types[at]
+		: NULL;
 }
 
 static int add_parent(struct reader *r, struct preset_set *parent)

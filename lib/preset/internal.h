@@ -86,10 +86,7 @@ int source_read(enum source source, const char *preset, const char *label,
 int builtin_find(const char *name, struct preset_set **ret_set, struct err *err);
 const char *builtin_name(size_t index);
 
-static inline void cleanup_set(struct preset_set **set)
-{
-	preset_set_free(*set);
-}
+DEFINE_CLEANUP(set, struct preset_set *, preset_set_free)
 #define _cleanup_set_ __cleanup(cleanup_set)
 
 /* One preset or configuration file being read: what read.c, value.c and func.c share. */

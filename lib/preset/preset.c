@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/suggest.h"
 #include "internal.h"
 
@@ -59,32 +60,12 @@ int builtin_find(const char *name, struct preset_set **ret_set, struct err *err)
 static int read_all(
 	int fd, const char *path, char **ret_text, size_t *ret_len, struct err *err)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t len = 0, room = 0;
-	ssize_t n;
+	int code = file_read(fd, CONFIG_SIZE_MAX, ret_text, ret_len);
 
-	do {
-		if (len + 1 >= room) {
-			char *grown = realloc(text, room = room ? room * 2 : 16384);
-
-			if (!grown)
-				return err_sys(err, -ENOMEM, "cannot read '%s'", path);
-			text = grown;
-		}
-		n = read(fd, text + len, room - len - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, -errno, "cannot read '%s'", path);
-		len += (size_t)n;
-		if (len > CONFIG_SIZE_MAX)
-			return err_set(err, -EFBIG, "'%s' is larger than %u MiB", path,
-				CONFIG_SIZE_MAX >> 20);
-	} while (n);
-	text[len] = '\0';
-	*ret_text = TAKE_PTR(text);
-	*ret_len = len;
-	return 0;
+	if (code == -EFBIG)
+		return err_set(err, code, "'%s' is larger than %u MiB", path,
+			CONFIG_SIZE_MAX >> 20);
+	return code ? err_sys(err, code, "cannot read '%s'", path) : 0;
 }
 
 /* The folder of presets @index: the user's, then the administrator's; NULL: none. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/bootcache.h"
+#include "base/util.h"
 #include "group/group.h"
 #include "stats/calibration.h"
 
@@ -20,10 +21,10 @@ void calibration_write(const struct calibration *calibration)
 
 bool calibration_read(struct calibration *ret_calibration)
 {
-	char text[BOOTCACHE_MAX];
+	_cleanup_free_ char *text = bootcache_read(CALIBRATION_CACHE);
 	struct calibration c = {};
 
-	if (!bootcache_read(CALIBRATION_CACHE, text) ||
+	if (!text ||
 		sscanf(text, "at %" SCNu64 " none %" SCNu64 " return %" SCNu64 " ret %" SCNu64,
 			&c.at_ns, &c.ns[GROUP_EXIT_NONE], &c.ns[GROUP_EXIT_RETURN],
 			&c.ns[GROUP_EXIT_RET]) != 4)

@@ -138,7 +138,7 @@ static void wait_for_window(const struct cost_reading *before, size_t cnt)
 	for (size_t i = 0; i < cnt; i++)
 		if (before[i].source != COST_UNKNOWN)
 			end = before[i].at_ns + COST_WINDOW_MS * 1000000ULL;
-	ts = (struct timespec) { end / 1000000000, end % 1000000000 };
+	ts = timespec_of(end);
 	while (end && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
 		;
 }

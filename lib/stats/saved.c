@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Saved documents of `stats --json`, and files that appear whole or not at all.
+// Saved documents of `stats --json`.
 #include "stats/saved.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <json-c/json.h>
+
+#include "base/file.h"
 
 #define SAVED_MAX (512U << 20) /* bytes; a million functions take less */
 
@@ -36,10 +37,7 @@ bool saved_metric_is_duration(enum saved_metric m)
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-static void cleanup_object(struct json_object **obj)
-{
-	json_object_put(*obj);
-}
+DEFINE_CLEANUP(object, struct json_object *, json_object_put)
 
 static void cleanup_tokener(struct json_tokener **tok)
 {
@@ -51,33 +49,14 @@ static void cleanup_tokener(struct json_tokener **tok)
 static int read_all(const char *path, char **ret_text, size_t *ret_len, struct err *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	_cleanup_free_ char *text = NULL;
-	size_t len = 0, size = 0;
-	ssize_t n = 1;
+	int code;
 
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s'", path);
-	while (n > 0) {
-		if (len == size) {
-			char *more = size < SAVED_MAX
-				? realloc(text, size = size ? size * 2 : 65536)
-				: NULL;
-
-			if (!more)
-				return err_set(err, -EFBIG, "'%s' is too big", path);
-			text = more;
-		}
-		n = read(fd, text + len, size - len);
-		if (n < 0 && errno == EINTR)
-			n = 1;
-		else if (n < 0)
-			return err_sys(err, -errno, "cannot read '%s'", path);
-		else
-			len += n;
-	}
-	*ret_text = TAKE_PTR(text);
-	*ret_len = len;
-	return 0;
+	code = file_read(fd, SAVED_MAX, ret_text, ret_len);
+	if (code == -EFBIG)
+		return err_set(err, code, "'%s' is too big", path);
+	return code ? err_sys(err, code, "cannot read '%s'", path) : 0;
 }
 
 static const char *str_of(struct json_object *obj, const char *key)
@@ -232,81 +211,13 @@ const struct saved_group *saved_group_find(
 const struct saved_func *saved_func_find(
 	const struct saved_group *group, const char *name, const char *library)
 {
-	size_t low = 0, high = group->func_cnt, mid, first;
+	const struct saved_func *funcs = group->funcs;
+	size_t first = FIRST_WHERE(
+		group->func_cnt, i, strcmp(funcs[i].name, name) >= 0);
+	size_t at = first;
 
-	/* The first of that name; they are sorted. */
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (strcmp(group->funcs[mid].name, name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	first = low;
-	for (; low < group->func_cnt && !strcmp(group->funcs[low].name, name); low++)
-		if (library && group->funcs[low].library &&
-			!strcmp(group->funcs[low].library, library))
-			return &group->funcs[low];
-	return low - first == 1 ? &group->funcs[first] : NULL;
-}
-
-/* --- writing -------------------------------------------------------------------------------- */
-
-static int write_all(int fd, const char *buf, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, buf, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		buf += n;
-		len -= n;
-	}
-	return 0;
-}
-
-static int write_special(const char *path, const char *buf, size_t len)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-
-	return fd < 0 ? -errno : write_all(fd, buf, len);
-}
-
-/* A hidden name that no collector of *.prom reads. */
-static char *temp_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	int dir = slash ? (int)(slash + 1 - path) : 0;
-	char *name;
-
-	return asprintf(&name, "%.*s.%s.XXXXXX", dir, path, path + dir) < 0 ? NULL : name;
-}
-
-int saved_write(const char *path, mode_t mode, const char *buf, size_t len,
-	struct err *err)
-{
-	_cleanup_free_ char *temp = temp_name(path);
-	struct stat st;
-	int fd, code;
-
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		code = write_special(path, buf, len);
-		return code ? err_sys(err, code, "cannot write '%s'", path) : 0;
-	}
-	fd = temp ? mkostemp(temp, O_CLOEXEC) : -1;
-	if (fd < 0)
-		return err_sys(err, temp ? -errno : -ENOMEM, "cannot write '%s'", path);
-	code = write_all(fd, buf, len);
-	if (!code && fchmod(fd, mode))
-		code = -errno;
-	if (close(fd) && !code)
-		code = -errno;
-	if (!code && rename(temp, path))
-		code = -errno;
-	if (!code)
-		return 0;
-	unlink(temp);
-	return err_sys(err, code, "cannot write '%s'", path);
+	for (; at < group->func_cnt && !strcmp(funcs[at].name, name); at++)
+		if (library && funcs[at].library && !strcmp(funcs[at].library, library))
+			return &funcs[at];
+	return at - first == 1 ? &funcs[first] : NULL;
 }

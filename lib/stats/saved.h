@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Documents of `stats --json` read back, for comparing, and files written whole. */
+/* Documents of `stats --json` read back, for comparing. */
 #ifndef FUNCSNOOP_STATS_SAVED_H
 #define FUNCSNOOP_STATS_SAVED_H
 
@@ -74,18 +74,7 @@ const struct saved_group *saved_group_find(
 const struct saved_func *saved_func_find(
 	const struct saved_group *group, const char *name, const char *library);
 
-/*
- * Writes @len bytes to @path: a file of that name appears whole, with @mode whatever the
- * umask, by rename in its folder; what is there and no regular file (a device, a pipe) is
- * written to.
- */
-int saved_write(const char *path, mode_t mode, const char *buf, size_t len,
-	struct err *err);
-
-static inline void cleanup_saved(struct saved **saved)
-{
-	saved_free(*saved);
-}
+DEFINE_CLEANUP(saved, struct saved *, saved_free)
 #define _cleanup_saved_ __cleanup(cleanup_saved)
 
 #endif

@@ -133,10 +133,7 @@ void hist_bounds(unsigned int i, uint64_t *ret_ge, uint64_t *ret_lt);
 uint64_t hist_percentile(
 	const uint64_t *bucket, unsigned int permille, uint64_t min_ns, uint64_t max_ns);
 
-static inline void cleanup_stats(struct stats **s)
-{
-	stats_free(*s);
-}
+DEFINE_CLEANUP(stats, struct stats *, stats_free)
 #define _cleanup_stats_ __cleanup(cleanup_stats)
 
 #endif

@@ -108,10 +108,7 @@ void stream_free(struct stream *s);
  */
 void streams_sweep(struct bpffs *fs, const struct group *g);
 
-static inline void cleanup_stream(struct stream **s)
-{
-	stream_free(*s);
-}
+DEFINE_CLEANUP(stream, struct stream *, stream_free)
 #define _cleanup_stream_ __cleanup(cleanup_stream)
 
 #endif

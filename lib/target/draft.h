@@ -95,10 +95,7 @@ _must_check_ int target_mappers(const struct target *t, size_t *ret_cnt, struct 
 /* A function as it will be shown once it is attached. */
 struct group_func target_func_shown(const struct target_func *f);
 
-static inline void cleanup_target(struct target **t)
-{
-	target_free(*t);
-}
+DEFINE_CLEANUP(target, struct target *, target_free)
 #define _cleanup_target_ __cleanup(cleanup_target)
 
 #endif

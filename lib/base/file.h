@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Files as a whole: read, written, replaced. */
+#ifndef FUNCSNOOP_BASE_FILE_H
+#define FUNCSNOOP_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/util.h"
+
+/*
+ * Reads @fd, a file or a pipe, to its end. *ret_bytes, which the caller frees, has a zero
+ * byte behind it. -EFBIG when there are more than @max bytes, -ENOMEM, or read(2)'s error.
+ */
+_must_check_ int file_read(int fd, size_t max, char **ret_bytes, size_t *ret_len);
+
+/* Reads the number that @path, a setting of the kernel, begins with; -EINVAL: it has none. */
+_must_check_ int file_read_number(const char *path, int64_t *ret_number);
+
+/* Writes all of @bytes; 0 or write(2)'s error. */
+_must_check_ int file_write(int fd, const void *bytes, size_t len);
+
+/*
+ * Writes @path: a file of that name appears whole, with @mode whatever the umask, by rename in
+ * its folder; what is there and no regular file (a device, a pipe) is written to. 0 or a
+ * negative errno.
+ */
+_must_check_ int file_replace(const char *path, mode_t mode, const void *bytes, size_t len);
+
+#endif
