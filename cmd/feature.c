@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop feature: what this kernel and this user can do, and what attach will use.
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
 #include "attach/calibrate.h"
 #include "attach/feature.h"
 #include "cli/cmd.h"
-#include "show/json_feature.h"
+#include "show/json.h"
+#include "show/json_set.h"
 #include "show/text.h"
 
 struct options {
@@ -49,125 +46,33 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* --- text ----------------------------------------------------------------------------------- */
 
-static const char *word(enum answer answer, const char *yes, const char *no)
-{
-	return answer == ANSWER_YES ? yes : answer == ANSWER_NO ? no : "not known";
-}
-
-static void line(struct table *t, const char *what, const char *state, const char *why)
-{
-	table_cell(t, "%s", what);
-	table_cell(t, "%s", state);
-	table_cell(t, "%s", why);
-}
-
-static void setting_line(
-	struct table *t, const char *name, int64_t value, const char *why)
-{
-	table_cell(t, "%s", name);
-	table_cell(t, value == FEATURE_UNKNOWN ? "not known" : "%" PRId64, value);
-	table_cell(t, "%s", why);
-}
-
-static void limit_line(struct table *t, const char *name, uint64_t value, const char *why)
-{
-	table_cell(t, "%s", name);
-	table_cell(t, value == UINT64_MAX ? "unlimited" : "%" PRIu64, value);
-	table_cell(t, "%s", why);
-}
-
-static bool has_long_nops(const struct feature_report *r)
-{
-	return !strcmp(r->machine, "x86_64");
-}
-
-static void experiment_lines(struct table *t, const struct feature_report *r)
-{
-	static const struct {
-		const char *what, *yes, *no;
-		bool x86;
-	} rows[EXPERIMENT_CNT] = {
-		[EXPERIMENT_RETURN] = { "return probes", "safe", "unsafe" },
-		[EXPERIMENT_SECCOMP] = { "  under seccomp", "safe", "unsafe" },
-		[EXPERIMENT_SHADOW] = { "  with shadow stacks", "safe", "unsafe" },
-		[EXPERIMENT_CALL] = { "probes on a call", "safe", "unsafe" },
-		[EXPERIMENT_NOP5] = { "probes on a 5-byte nop", "safe", "unsafe", true },
-		[EXPERIMENT_MULTINOP] = { "multi-byte nops", "emulated", "stepped",
-			true },
-	};
-
-	for (size_t i = 0; i < EXPERIMENT_CNT; i++) {
-		if (rows[i].x86 && !has_long_nops(r))
-			continue;
-		line(t, rows[i].what,
-			word(r->experiments[i].answer, rows[i].yes, rows[i].no),
-			r->experiments[i].why);
-	}
-}
-
-static void kernel_lines(struct table *t, const struct feature_report *r)
-{
-	char what[64];
-
-	line(t, "kernel", r->release, r->machine);
-	line(t, "BTF", r->btf ? "yes" : "no", "/sys/kernel/btf/vmlinux");
-	table_cell(t, "JIT");
-	table_cell(t, "%s",
-		r->jit == FEATURE_UNKNOWN ? "not known"
-			: r->jit          ? "on"
-					  : "off");
-	table_cell(t, "net.core.bpf_jit_enable");
-	for (size_t i = 0; i < FEATURE_LINK_CNT; i++) {
-		snprintf(
-			what, sizeof(what), "%s links", link_mode_name(r->links[i].mode));
-		line(t, what, word(r->links[i].available, "yes", "no"), r->links[i].why);
-	}
-	line(t, "bpf_get_func_ip()", word(r->func_ip, "yes", "no"),
-		"in programs of session and multi links");
-}
-
-static void caller_lines(struct table *t, const struct feature_report *r)
-{
-	line(t, "bpffs", r->bpffs_usable ? "usable" : "not usable",
-		r->bpffs_why[0]            ? r->bpffs_why
-			: r->bpffs_mounted ? r->bpffs
-					   : "attach will mount it");
-	for (size_t i = 0; i < FEATURE_CAP_CNT; i++)
-		line(t, r->caps[i].name, r->caps[i].effective ? "yes" : "no",
-			r->caps[i].purpose);
-	setting_line(t, "unprivileged_bpf_disabled", r->unprivileged_bpf_disabled,
-		"0: every user may load some programs, not these");
-	setting_line(t, "perf_event_paranoid", r->perf_event_paranoid,
-		"CAP_PERFMON overrides it");
-	setting_line(t, "bpf_stats_enabled", r->bpf_stats_enabled,
-		"1: the kernel measures programs, which costs a little");
-	limit_line(t, "open files", r->nofile, "ulimit -n; raised as far as allowed");
-	limit_line(t, "locked memory", r->memlock,
-		"ulimit -l, in bytes; not used since 5.11");
-}
-
 static void print_report(const struct globals *g, const struct feature_report *r)
 {
 	static const struct table_column columns[] = { { "FEATURE", TABLE_LEFT, false },
 		{ "STATE", TABLE_LEFT, false }, { "REMARK", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *t = table_new(columns, ARRAY_SIZE(columns));
-	char took[TEXT_NUM_LEN];
+	int64_t took_ns = r->facts[FEATURE_EXPERIMENTS_NS].number;
+	char state[FEATURE_STATE_LEN], took[TEXT_NUM_LEN];
 
-	kernel_lines(t, r);
-	experiment_lines(t, r);
-	caller_lines(t, r);
+	for (const struct feature_fact *f = r->facts; f < r->facts + FEATURE_CNT; f++)
+		if (f->title) {
+			table_cell(t, "%s", f->title);
+			table_cell(t, "%s", feature_state(f, state));
+			table_cell(t, "%s", f->why);
+		}
 	table_print(t, g, stdout);
 	printf("\nattach uses %s%s; return probes %s%s\n",
 		r->link ? link_mode_name(r->link) : "nothing: it cannot attach",
 		r->link ? " links" : "",
 		r->rules.return_unsafe ? "only with --exit return"
 				       : "where a function is known to be safe",
-		!has_long_nops(r)              ? ""
+		!r->facts[FEATURE_EXPERIMENTS + EXPERIMENT_NOP5].title ? ""
 			: r->rules.nop5_unsafe ? "; 5-byte nops are stepped over"
 					       : "; 5-byte nops are probed");
 	printf("experiments %s\n",
-		r->cached ? "made before, since the last boot; --fresh makes them again"
-			  : text_duration(r->experiments_ns, took));
+		took_ns == FEATURE_UNKNOWN
+			? "made before, since the last boot; --fresh makes them again"
+			: text_duration(took_ns, took));
 	for (size_t i = 0; i < r->hint_cnt; i++)
 		printf("hint: %s\n", r->hints[i]);
 }
@@ -187,6 +92,111 @@ static void print_calibration(const struct calibration *c)
 		text_duration(c->ns[GROUP_EXIT_RETURN], by_return),
 		text_duration(c->ns[GROUP_EXIT_RET], by_ret));
 }
+
+/* --- JSON: keys only ever grow (funcsnoop-json(5)) ------------------------------------------ */
+
+/* What is not known is null, neither true nor false. */
+static struct json_object *json_answer(enum answer answer)
+{
+	return answer == ANSWER_UNKNOWN ? NULL : json_flag(answer == ANSWER_YES);
+}
+
+/* The array that @list is, made with the first of its elements. */
+static struct json_object *add_to(
+	struct json_object *doc, const char *list, const struct feature_fact *f)
+{
+	struct json_object *array, *element = json_new();
+
+	if (!json_object_object_get_ex(doc, list, &array))
+		json_set(doc, list, array = json_array());
+	json_add(array, element);
+	json_set_str(element, "name", f->key);
+	return element;
+}
+
+static void add_fact(struct json_object *doc, const struct feature_fact *f,
+	const struct feature_report *r)
+{
+	struct json_object *obj;
+
+	switch (f->form) {
+	case FEATURE_TEXT:
+		json_set_str(doc, f->key, f->text);
+		break;
+	case FEATURE_ANSWER:
+		json_set(doc, f->key, json_answer(f->answer));
+		break;
+	case FEATURE_NUMBER:
+		json_set(doc, f->key,
+			f->number == FEATURE_UNKNOWN ? NULL : json_int(f->number));
+		break;
+	case FEATURE_TRIED:
+		json_set(doc, f->key, obj = json_new());
+		json_set(obj, f->words[ANSWER_YES], json_answer(f->answer));
+		json_set_str(obj, "why", f->why);
+		break;
+	case FEATURE_FOLDER:
+		json_set(doc, f->key, obj = json_new());
+		json_set_str(obj, "path", r->bpffs);
+		json_set_bool(obj, "mounted", r->bpffs_mounted);
+		json_set(obj, f->words[ANSWER_YES], json_answer(f->answer));
+		json_set_str(obj, "why", f->answer == ANSWER_YES ? NULL : f->why);
+		break;
+	case FEATURE_LINK:
+		obj = add_to(doc, "links", f);
+		json_set(obj, "available", json_answer(f->answer));
+		json_set_str(obj, "why", f->why);
+		break;
+	case FEATURE_CAP:
+		obj = add_to(doc, "capabilities", f);
+		json_set(obj, "effective", json_answer(f->answer));
+		json_set_bool(obj, "required", f->required);
+		json_set_str(obj, "purpose", f->why);
+		break;
+	}
+}
+
+/* What attach makes of it all. */
+static struct json_object *json_attach(const struct feature_report *r)
+{
+	struct json_object *attach = json_new();
+
+	json_set_str(attach, "link", r->link ? link_mode_name(r->link) : NULL);
+	json_set_bool(attach, "return_probes", !r->rules.return_unsafe);
+	json_set_bool(attach, "nop5_sites", !r->rules.nop5_unsafe);
+	json_set_bool(attach, "call_sites", !r->rules.call_unsafe);
+	json_set_bool(attach, "multibyte_nop_sites", r->rules.multinop_emulated);
+	return attach;
+}
+
+/* What a probed call takes longer, by how its end is seen. */
+static struct json_object *json_calibration(const struct calibration *c)
+{
+	struct json_object *obj = json_new();
+
+	json_set_time(obj, "measured_at", c->at_ns);
+	json_set_u64(obj, "none_ns", c->ns[GROUP_EXIT_NONE]);
+	json_set_u64(obj, "return_ns", c->ns[GROUP_EXIT_RETURN]);
+	json_set_u64(obj, "ret_ns", c->ns[GROUP_EXIT_RET]);
+	return obj;
+}
+
+static int print_json(const struct globals *g, const struct feature_report *r,
+	const struct calibration *calibration)
+{
+	struct json_object *doc = json_new(), *hints = json_array();
+
+	for (size_t i = 0; i < FEATURE_CNT; i++)
+		add_fact(doc, &r->facts[i], r);
+	json_set(doc, "attach", json_attach(r));
+	json_set(doc, "calibration", calibration ? json_calibration(calibration) : NULL);
+	for (size_t i = 0; i < r->hint_cnt; i++)
+		json_add(hints, json_str(r->hints[i]));
+	json_set(doc, "hints", hints);
+	return json_print(g, doc);
+}
+
+/* --- the command ----------------------------------------------------------------------------- */
 
 static int run_calibration(const struct globals *g, struct err *err)
 {
@@ -213,7 +223,7 @@ static int run(struct globals *g, int argc, char **argv)
 	calibrated = calibration_read(&calibration);
 	feature_report(g->bpffs, o.fresh, &report);
 	if (g->json)
-		return json_feature(g, &report, calibrated ? &calibration : NULL);
+		return print_json(g, &report, calibrated ? &calibration : NULL);
 	print_report(g, &report);
 	print_calibration(calibrated ? &calibration : NULL);
 	return EXIT_DONE;

@@ -106,6 +106,26 @@ refute_cached() { # WHAT
 	fi
 }
 
+@test "each link, experiment and capability has the same state and remark in text and JSON" {
+	local text told
+
+	need_bpf
+	fsn feature
+	text=$(sed -nE 's/^(.*\S)  +(\S.*\S)  +(\S.*)$/\1|\2|\3/p' <<<"$output")
+	fsn feature --json
+	told=$(jq -r 'def state(yes; no): if . == null then "not known" elif . then yes else no end;
+		(.links[] | "\(.name) links|\(.available | state("yes"; "no"))|\(.why)"),
+		("return probes|\(.return_probes.safe | state("safe"; "unsafe"))|\(.return_probes.why)"),
+		("probes on a call|\(.call.safe | state("safe"; "unsafe"))|\(.call.why)"),
+		("multi-byte nops|\(.multibyte_nops.emulated | state("emulated"; "stepped"))|\(.multibyte_nops.why)"),
+		(.capabilities[] | "\(.name)|\(.effective | state("yes"; "no"))|\(.purpose)")' <<<"$output")
+	assert_eq "$(wc -l <<<"$told")" 12 "facts that are looked at"
+	[[ $(uname -m) == x86_64 ]] || told=$(grep -v nops <<<"$told")
+	while IFS= read -r line; do
+		grep -qxF -- "$line" <<<"$text" || fail "not in the text: $line"
+	done <<<"$told"
+}
+
 @test "funcsnoop-json(5) has every key of the document, and no other" {
 	need_bpf
 	fsn feature --calibrate --json

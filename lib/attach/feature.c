@@ -24,6 +24,88 @@
 #include "pins/bpffs.h"
 #include "proc/caps.h"
 
+/* --- the facts, before they are known ------------------------------------------------------- */
+
+#define YES_NO { "not known", "no", "yes" }
+#define SAFE   { "not known", "unsafe", "safe" }
+#define NUMBER { "not known" }
+#define LIMIT  { "unlimited" }
+
+#define LINK(key) { key, key " links", FEATURE_LINK, YES_NO }
+#define CAP(name, is_required, purpose)                                                       \
+	{ name, name, FEATURE_CAP, YES_NO, purpose, .required = is_required }
+
+static const struct feature_fact unknown_facts[FEATURE_CNT] = {
+	[FEATURE_KERNEL] = { "kernel", "kernel", FEATURE_TEXT },
+	[FEATURE_MACHINE] = { "machine", NULL, FEATURE_TEXT },
+	[FEATURE_BTF] = { "btf", "BTF", FEATURE_ANSWER, YES_NO, "/sys/kernel/btf/vmlinux" },
+	[FEATURE_JIT] = { "bpf_jit_enable", "JIT", FEATURE_NUMBER,
+		{ "not known", "off", "on" }, "net.core.bpf_jit_enable" },
+	[FEATURE_LINKS] = LINK("session"),
+	[FEATURE_LINKS + 1] = LINK("multi"),
+	[FEATURE_LINKS + 2] = LINK("perf"),
+	[FEATURE_FUNC_IP] = { "func_ip", "bpf_get_func_ip()", FEATURE_ANSWER, YES_NO,
+		"in programs of session and multi links" },
+	[FEATURE_EXPERIMENTS + EXPERIMENT_RETURN] = { "return_probes", "return probes",
+		FEATURE_TRIED, SAFE },
+	[FEATURE_EXPERIMENTS + EXPERIMENT_SECCOMP] = { "return_probes_seccomp",
+		"  under seccomp", FEATURE_TRIED, SAFE },
+	[FEATURE_EXPERIMENTS + EXPERIMENT_SHADOW] = { "return_probes_shadow_stack",
+		"  with shadow stacks", FEATURE_TRIED, SAFE },
+	[FEATURE_EXPERIMENTS + EXPERIMENT_CALL] = { "call", "probes on a call",
+		FEATURE_TRIED, SAFE },
+	[FEATURE_EXPERIMENTS + EXPERIMENT_NOP5] = { "nop5", "probes on a 5-byte nop",
+		FEATURE_TRIED, SAFE },
+	[FEATURE_EXPERIMENTS + EXPERIMENT_MULTINOP] = { "multibyte_nops",
+		"multi-byte nops", FEATURE_TRIED,
+		{ "not known", "stepped", "emulated" } },
+	[FEATURE_CACHED] = { "cached", NULL, FEATURE_ANSWER, YES_NO },
+	[FEATURE_EXPERIMENTS_NS] = { "experiments_ns", NULL, FEATURE_NUMBER, NUMBER },
+	[FEATURE_BPFFS] = { "bpffs", "bpffs", FEATURE_FOLDER,
+		{ "not known", "not usable", "usable" } },
+	[FEATURE_CAPS] = CAP("CAP_BPF", true, "programs and maps"),
+	[FEATURE_CAPS + 1] = CAP("CAP_PERFMON", true, "probes"),
+	[FEATURE_CAPS + 2] = CAP("CAP_SYS_ADMIN", false,
+		"perf links; mounting bpffs; waiting until probes are gone"),
+	[FEATURE_CAPS + 3] = CAP("CAP_SYS_PTRACE", false,
+		"libraries of other users' processes and containers"),
+	[FEATURE_CAPS + 4] = CAP("CAP_DAC_OVERRIDE", false,
+		"root's groups, for users that are not root"),
+	[FEATURE_CAPS + 5] = CAP("CAP_DAC_READ_SEARCH", false,
+		"libraries that only their owner can read"),
+	[FEATURE_UNPRIVILEGED] = { "unprivileged_bpf_disabled",
+		"unprivileged_bpf_disabled", FEATURE_NUMBER, NUMBER,
+		"0: every user may load some programs, not these" },
+	[FEATURE_PARANOID] = { "perf_event_paranoid", "perf_event_paranoid",
+		FEATURE_NUMBER, NUMBER, "CAP_PERFMON overrides it" },
+	[FEATURE_BPF_STATS] = { "bpf_stats_enabled", "bpf_stats_enabled", FEATURE_NUMBER,
+		NUMBER, "1: the kernel measures programs, which costs a little" },
+	[FEATURE_FILES] = { "open_files", "open files", FEATURE_NUMBER, LIMIT,
+		"ulimit -n; raised as far as allowed" },
+	[FEATURE_FILES_MAX] = { "open_files_max", NULL, FEATURE_NUMBER, LIMIT },
+	[FEATURE_MEMLOCK] = { "locked_memory_bytes", "locked memory", FEATURE_NUMBER, LIMIT,
+		"ulimit -l, in bytes; not used since 5.11" },
+};
+
+const char *feature_state(const struct feature_fact *f, char buf[FEATURE_STATE_LEN])
+{
+	if (f->form == FEATURE_TEXT)
+		return f->text;
+	if (f->form != FEATURE_NUMBER)
+		return f->words[f->answer];
+	if (f->number == FEATURE_UNKNOWN)
+		return f->words[0];
+	if (f->words[1])
+		return f->words[f->number ? 2 : 1];
+	snprintf(buf, FEATURE_STATE_LEN, "%" PRId64, f->number);
+	return buf;
+}
+
+static enum answer answer_of(bool yes)
+{
+	return yes ? ANSWER_YES : ANSWER_NO;
+}
+
 __attribute__((format(printf, 2, 3))) static void hint(
 	struct feature_report *r, const char *fmt, ...)
 {
@@ -47,18 +129,35 @@ static int64_t read_setting(const char *path)
 
 static void look_at_kernel(struct feature_report *r)
 {
+	static const struct {
+		enum feature fact;
+		const char *path;
+	} settings[] = {
+		{ FEATURE_JIT, "/proc/sys/net/core/bpf_jit_enable" },
+		{ FEATURE_UNPRIVILEGED, "/proc/sys/kernel/unprivileged_bpf_disabled" },
+		{ FEATURE_PARANOID, "/proc/sys/kernel/perf_event_paranoid" },
+		{ FEATURE_BPF_STATS, "/proc/sys/kernel/bpf_stats_enabled" },
+	};
 	struct utsname name;
 
 	if (!uname(&name)) {
 		snprintf(r->release, sizeof(r->release), "%s", name.release);
 		snprintf(r->machine, sizeof(r->machine), "%s", name.machine);
 	}
-	r->btf = !access("/sys/kernel/btf/vmlinux", R_OK);
-	r->jit = read_setting("/proc/sys/net/core/bpf_jit_enable");
-	r->unprivileged_bpf_disabled =
-		read_setting("/proc/sys/kernel/unprivileged_bpf_disabled");
-	r->perf_event_paranoid = read_setting("/proc/sys/kernel/perf_event_paranoid");
-	r->bpf_stats_enabled = read_setting("/proc/sys/kernel/bpf_stats_enabled");
+	r->facts[FEATURE_KERNEL].text = r->release;
+	r->facts[FEATURE_KERNEL].why = r->facts[FEATURE_MACHINE].text = r->machine;
+	/* People are told of long nops only where there are such. */
+	if (strcmp(r->machine, "x86_64"))
+		r->facts[FEATURE_EXPERIMENTS + EXPERIMENT_NOP5].title =
+			r->facts[FEATURE_EXPERIMENTS + EXPERIMENT_MULTINOP].title = NULL;
+	r->facts[FEATURE_BTF].answer = answer_of(!access("/sys/kernel/btf/vmlinux", R_OK));
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+		r->facts[settings[i].fact].number = read_setting(settings[i].path);
+}
+
+static int64_t limit_of(rlim_t value)
+{
+	return value > INT64_MAX ? FEATURE_UNKNOWN : (int64_t)value;
 }
 
 static void look_at_limits(struct feature_report *r)
@@ -66,42 +165,24 @@ static void look_at_limits(struct feature_report *r)
 	struct rlimit lim;
 
 	if (!getrlimit(RLIMIT_NOFILE, &lim)) {
-		r->nofile = lim.rlim_cur;
-		r->nofile_max = lim.rlim_max;
+		r->facts[FEATURE_FILES].number = limit_of(lim.rlim_cur);
+		r->facts[FEATURE_FILES_MAX].number = limit_of(lim.rlim_max);
 	}
 	if (!getrlimit(RLIMIT_MEMLOCK, &lim))
-		r->memlock = lim.rlim_cur;
+		r->facts[FEATURE_MEMLOCK].number = limit_of(lim.rlim_cur);
 }
 
 /* --- privileges ----------------------------------------------------------------------------- */
 
 static void look_at_caps(struct feature_report *r)
 {
-	static const struct {
-		unsigned int number;
-		bool needed;
-		const char *name, *purpose;
-	} known[FEATURE_CAP_CNT] = {
-		{ CAP_BPF, true, "CAP_BPF", "programs and maps" },
-		{ CAP_PERFMON, true, "CAP_PERFMON", "probes" },
-		{ CAP_SYS_ADMIN, false, "CAP_SYS_ADMIN",
-			"perf links; mounting bpffs; waiting until probes are gone" },
-		{ CAP_SYS_PTRACE, false, "CAP_SYS_PTRACE",
-			"libraries of other users' processes and containers" },
-		{ CAP_DAC_OVERRIDE, false, "CAP_DAC_OVERRIDE",
-			"root's groups, for users that are not root" },
-		{ CAP_DAC_READ_SEARCH, false, "CAP_DAC_READ_SEARCH",
-			"libraries that only their owner can read" },
-	};
+	static const unsigned int numbers[FEATURE_CAP_CNT] = { CAP_BPF, CAP_PERFMON,
+		CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH };
 	uint64_t caps = caps_effective();
 
 	for (size_t i = 0; i < FEATURE_CAP_CNT; i++)
-		r->caps[i] = (struct feature_cap) {
-			.name = known[i].name,
-			.purpose = known[i].purpose,
-			.needed = known[i].needed,
-			.effective = caps & CAPS_BIT(known[i].number),
-		};
+		r->facts[FEATURE_CAPS + i].answer =
+			answer_of(caps & CAPS_BIT(numbers[i]));
 }
 
 static void hint_caps(struct feature_report *r)
@@ -116,7 +197,7 @@ static void hint_caps(struct feature_report *r)
 	else if (missing)
 		hint(r, "attaching needs %s; try with sudo",
 			caps_names(missing, names, sizeof(names)));
-	else if (!r->link && r->links[FEATURE_LINK_CNT - 1].available == ANSWER_UNKNOWN)
+	else if (!r->link && r->facts[FEATURE_FUNC_IP - 1].answer == ANSWER_UNKNOWN)
 		hint(r,
 			"this kernel has perf links alone, which need CAP_SYS_ADMIN; "
 			"try with sudo");
@@ -170,25 +251,26 @@ static bool perf_is_forbidden(void)
  * EPERM comes before a kernel looks at anything; one without sessions or multi links says
  * EINVAL or EACCES.
  */
-static void look_at_link(struct feature_link *l, const char *gives, const char *since)
+static enum answer look_at_link(
+	enum link_mode mode, const char *gives, const char *since, char why[128])
 {
-	int code = link_mode_probe(l->mode);
+	int code = link_mode_probe(mode);
 
 	if (code == -EPERM) {
-		l->available = ANSWER_UNKNOWN;
-		snprintf(l->why, sizeof(l->why),
-			"not tried: needs CAP_BPF and CAP_PERFMON");
-	} else if (code) {
-		l->available = ANSWER_NO;
-		snprintf(l->why, sizeof(l->why), "not in this kernel (%s): since %s",
-			err_text(code), since);
-	} else if (l->mode == LINK_PERF && perf_is_forbidden()) {
-		l->available = ANSWER_UNKNOWN;
-		snprintf(l->why, sizeof(l->why), "not tried: needs CAP_SYS_ADMIN");
-	} else {
-		l->available = ANSWER_YES;
-		snprintf(l->why, sizeof(l->why), "%s", gives);
+		strcpy(why, "not tried: needs CAP_BPF and CAP_PERFMON");
+		return ANSWER_UNKNOWN;
 	}
+	if (code) {
+		snprintf(why, 128, "not in this kernel (%s): since %s", err_text(code),
+			since);
+		return ANSWER_NO;
+	}
+	if (mode == LINK_PERF && perf_is_forbidden()) {
+		strcpy(why, "not tried: needs CAP_SYS_ADMIN");
+		return ANSWER_UNKNOWN;
+	}
+	strcpy(why, gives);
+	return ANSWER_YES;
 }
 
 static void look_at_links(struct feature_report *r)
@@ -203,13 +285,33 @@ static void look_at_links(struct feature_report *r)
 	};
 
 	for (size_t i = 0; i < FEATURE_LINK_CNT; i++) {
-		r->links[i].mode = known[i].mode;
-		look_at_link(&r->links[i], known[i].gives, known[i].since);
-		if (r->links[i].available == ANSWER_YES && !r->link)
-			r->link = r->links[i].mode;
+		struct feature_fact *f = &r->facts[FEATURE_LINKS + i];
+
+		f->why = r->link_why[i];
+		f->answer = look_at_link(known[i].mode, known[i].gives, known[i].since,
+			r->link_why[i]);
+		if (f->answer == ANSWER_YES && !r->link)
+			r->link = known[i].mode;
 	}
 	if (r->link == LINK_SESSION || r->link == LINK_MULTI)
-		r->func_ip = has_func_ip(r->link) ? ANSWER_YES : ANSWER_NO;
+		r->facts[FEATURE_FUNC_IP].answer = answer_of(has_func_ip(r->link));
+}
+
+/* --- experiments ----------------------------------------------------------------------------- */
+
+static void look_at_experiments(struct feature_report *r, bool fresh)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	bool cached = kernel_experiments(fresh, r->experiments);
+
+	r->facts[FEATURE_CACHED].answer = answer_of(cached);
+	r->facts[FEATURE_EXPERIMENTS_NS].number =
+		cached ? FEATURE_UNKNOWN : (int64_t)(clock_ns(CLOCK_MONOTONIC) - start);
+	for (size_t i = 0; i < EXPERIMENT_CNT; i++) {
+		r->facts[FEATURE_EXPERIMENTS + i].answer = r->experiments[i].answer;
+		r->facts[FEATURE_EXPERIMENTS + i].why = r->experiments[i].why;
+	}
+	kernel_rules_from(&r->rules, r->experiments);
 }
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
@@ -221,6 +323,7 @@ static bool can_write(int dir_fd, const char *path)
 
 static void look_at_bpffs(struct feature_report *r, const char *dir)
 {
+	struct feature_fact *f = &r->facts[FEATURE_BPFFS];
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	struct err err = {};
 	struct statfs st;
@@ -251,17 +354,23 @@ static void look_at_bpffs(struct feature_report *r, const char *dir)
 			"a bpffs of your own, named with --bpffs, can be pinned to: "
 			"PRIVILEGES in funcsnoop(8)");
 	}
-	r->bpffs_usable = !r->bpffs_why[0];
+	f->answer = answer_of(!r->bpffs_why[0]);
+	f->why = r->bpffs_why[0] ? r->bpffs_why
+		: r->bpffs_mounted
+		? r->bpffs
+		: "attach will mount it";
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
 static void hint_rest(struct feature_report *r)
 {
+	int64_t files = r->facts[FEATURE_FILES_MAX].number;
+
 	hint_caps(r);
-	if (!r->btf)
+	if (r->facts[FEATURE_BTF].answer == ANSWER_NO)
 		hint(r, "without CONFIG_DEBUG_INFO_BTF there are no session links");
-	if (r->jit == 0)
+	if (r->facts[FEATURE_JIT].number == 0)
 		hint(r,
 			"the JIT is off, which makes probes slow: sysctl "
 			"net.core.bpf_jit_enable=1");
@@ -269,27 +378,24 @@ static void hint_rest(struct feature_report *r)
 		hint(r,
 			"ends of calls are seen by probes on ret instructions here; "
 			"'--exit return' can kill processes");
-	if (r->link == LINK_PERF && r->nofile_max < 4096)
+	if (r->link == LINK_PERF && files != FEATURE_UNKNOWN && files < 4096)
 		hint(r,
-			"each probe takes a file descriptor, at most %" PRIu64
+			"each probe takes a file descriptor, at most %" PRId64
 			": ulimit -n",
-			r->nofile_max);
+			files);
 }
 
 void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_report)
 {
 	struct feature_report *r = ret_report;
-	uint64_t start;
 
 	memset(r, 0, sizeof(*r));
+	memcpy(r->facts, unknown_facts, sizeof(r->facts));
 	look_at_kernel(r);
 	look_at_limits(r);
 	look_at_caps(r);
 	look_at_links(r);
-	start = clock_ns(CLOCK_MONOTONIC);
-	r->cached = kernel_experiments(fresh, r->experiments);
-	r->experiments_ns = r->cached ? 0 : clock_ns(CLOCK_MONOTONIC) - start;
-	kernel_rules_from(&r->rules, r->experiments);
+	look_at_experiments(r, fresh);
 	hint_rest(r);
 	look_at_bpffs(r, bpffs);
 }
