@@ -7,7 +7,7 @@
 #include "cli/numbers.h"
 #include "cli/usage.h"
 #include "show/text.h"
-#include "stats_output.h"
+#include "stats_run.h"
 
 enum {
 	KEY_SORT = 0x100,

@@ -14,7 +14,7 @@
 
 #include "base/util.h"
 #include "show/text.h"
-#include "stats_output.h"
+#include "stats_run.h"
 
 /* Sequences that every terminal since the VT100, or its emulation, understands. */
 #define ENTER    "\033[?1049h\033[?25l\033[?7l" /* other screen, no cursor, no wrapping */

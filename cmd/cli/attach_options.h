@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What funcsnoop attach is asked for, and what it says of it. */
+/* What funcsnoop attach is asked for. */
 #ifndef FUNCSNOOP_CLI_ATTACH_OPTIONS_H
 #define FUNCSNOOP_CLI_ATTACH_OPTIONS_H
 
@@ -29,21 +29,5 @@ struct attach_options {
  */
 bool attach_options_parse(struct attach_options *o, int argc, char **argv);
 void attach_options_done(struct attach_options *o);
-
-/* For struct attach_opts .progress; @arg is the struct globals. */
-void attach_show_progress(const char *what, size_t done, size_t total, void *arg);
-
-/* What of a preset or pattern is left out, in a line or two on stderr. */
-void attach_note_left_out(const struct attach_options *o, const struct target *t);
-
-/* What still keeps those out whom --mode and --owner let in. */
-void attach_note_closed(const struct attach_options *o, const struct bpffs *fs);
-
-/* The table of --dry-run. */
-void attach_print_target(const struct attach_options *o, const struct target *t);
-
-/* The line or two that say what is attached; @processes map its files now. */
-void attach_print_done(
-	const struct target *t, const struct attach_report *report, size_t processes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading groups, making a report of them, and delivering it. */
-#ifndef FUNCSNOOP_CMD_STATS_OUTPUT_H
-#define FUNCSNOOP_CMD_STATS_OUTPUT_H
+/* Reading groups, making reports of them, and delivering those. */
+#ifndef FUNCSNOOP_CMD_STATS_RUN_H
+#define FUNCSNOOP_CMD_STATS_RUN_H
 
 #include "cli/groups.h"
 #include "show/stats_check.h"
