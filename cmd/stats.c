@@ -66,22 +66,6 @@ static void set_view(
 	o->view_set = true;
 }
 
-static void parse_by(struct argp_state *state, struct stats_options *o, const char *arg)
-{
-	static const struct {
-		const char *name;
-		enum stats_view view;
-	} views[] = { { "function", VIEW_FUNCTION }, { "process", VIEW_PROCESS },
-		{ "library", VIEW_LIBRARY } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
-		if (!strcmp(views[i].name, arg)) {
-			set_view(state, o, views[i].view);
-			return;
-		}
-	argp_error(state, "--by is function, process or library, not '%s'", arg);
-}
-
 static void add_check(struct argp_state *state, struct stats_options *o, const char *arg)
 {
 	struct check *checks = array_grow(o->checks, o->check_cnt, sizeof(*checks));
@@ -115,11 +99,8 @@ static error_t parse_delivery(int key, char *arg, struct argp_state *state)
 		o->watch = true;
 		return 0;
 	case KEY_FORMAT:
+		choice_parse(state, options, key, arg);
 		o->format = stats_format_find(arg);
-		if (!o->format)
-			argp_error(state,
-				"--format is table, json, csv, prometheus or openmetrics, not '%s'",
-				arg);
 		return 0;
 	case KEY_OUTPUT:
 		o->output = strcmp(arg, "-") ? arg : NULL;
@@ -140,6 +121,8 @@ static error_t parse_delivery(int key, char *arg, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
+	static const enum stats_view views[] = { VIEW_FUNCTION, VIEW_PROCESS,
+		VIEW_LIBRARY };
 	struct stats_options *o = state->input;
 	char *end;
 
@@ -157,7 +140,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--top '%s' is not a number from 1 on", arg);
 		return 0;
 	case KEY_BY:
-		parse_by(state, o, arg);
+		set_view(state, o, views[choice_parse(state, options, key, arg)]);
 		return 0;
 	case KEY_HIST:
 		set_view(state, o, VIEW_HIST);

@@ -72,13 +72,11 @@ static uint64_t parse_size(struct argp_state *state, const char *arg)
 
 static void parse_events(struct argp_state *state, struct stream_options *o, const char *arg)
 {
-	bool all = !strcmp(arg, "all");
+	enum { CALL, ENTRY, EXIT, ALL } which = choice_parse(state, options, KEY_EVENTS, arg);
 
-	o->calls = all || !strcmp(arg, "call");
-	o->entries = all || !strcmp(arg, "entry");
-	o->exits = all || !strcmp(arg, "exit");
-	if (!o->calls && !o->entries && !o->exits)
-		argp_error(state, "--events is call, entry, exit or all, not '%s'", arg);
+	o->calls = which == CALL || which == ALL;
+	o->entries = which == ENTRY || which == ALL;
+	o->exits = which == EXIT || which == ALL;
 }
 
 static void add_pid(struct argp_state *state, struct stream_options *o, const char *arg)
@@ -146,9 +144,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		parse_events(state, o, arg);
 		return 0;
 	case KEY_FORMAT:
+		choice_parse(state, options, key, arg);
 		o->format = stream_format_find(arg);
-		if (!o->format)
-			argp_error(state, "--format is text, json or chrome, not '%s'", arg);
 		return 0;
 	case 'o':
 		o->output = strcmp(arg, "-") ? arg : NULL;

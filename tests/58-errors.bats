@@ -118,6 +118,35 @@ hint: 'funcsnoop help attach' shows the usage"
 	assert_output '{"error":"no group given"}'
 }
 
+@test "an option takes each of the values that it is said to have, and no part of one" {
+	local option values value
+
+	# Command and option, then its values.
+	while IFS='|' read -r option values; do
+		# shellcheck disable=SC2086	# a command and its option
+		fsn -s 2 $option nosuch
+		assert_stderr_match "^funcsnoop ${option% *}: ${option#* } is $values, not 'nosuch'$"
+		for value in ${values//,/ }; do
+			[[ $value != or ]] || continue
+			# shellcheck disable=SC2086
+			fsn $option "$value" --usage
+			# shellcheck disable=SC2086
+			fsn -s 2 $option "${value%?}" --usage
+		done
+		# shellcheck disable=SC2086
+		fsn -s 2 $option "" --usage
+	done <<-'EOF'
+		attach --exit|auto, return, ret or none
+		attach --site|auto or entry
+		attach --link|auto, session, multi or perf
+		stats --by|function, process or library
+		stats --format|table, json, csv, prometheus or openmetrics
+		stream --events|call, entry, exit or all
+		stream --format|text, json or chrome
+		list --color|auto, always or never
+	EOF
+}
+
 @test "options near an unknown one are named, and messages have one form" {
 	local line
 

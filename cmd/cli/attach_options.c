@@ -92,36 +92,21 @@ static void parse_slow(
 	o->slow[o->target.slow_cnt++] = slow;
 }
 
-static void parse_exit(
-	struct attach_options *o, const char *arg, struct argp_state *state)
-{
-	static const struct {
-		const char *name;
-		enum plan_exit_mode mode;
-	} modes[] = { { "auto", PLAN_MODE_AUTO }, { "return", PLAN_MODE_RETURN },
-		{ "ret", PLAN_MODE_RET }, { "none", PLAN_MODE_NONE } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
-		if (!strcmp(arg, modes[i].name)) {
-			o->target.rules.exit = modes[i].mode;
-			return;
-		}
-	argp_error(state, "--exit is auto, return, ret or none, not '%s'", arg);
-}
-
 static void parse_how(
 	struct attach_options *o, int key, const char *arg, struct argp_state *state)
 {
-	if (key == KEY_EXIT) {
-		parse_exit(o, arg, state);
-	} else if (key == KEY_SITE) {
-		if (strcmp(arg, "auto") && strcmp(arg, "entry"))
-			argp_error(state, "--site is auto or entry, not '%s'", arg);
-		o->target.rules.site_entry = !strcmp(arg, "entry");
-	} else if (link_mode_parse(arg, &o->attach.link)) {
-		argp_error(
-			state, "--link is auto, session, multi or perf, not '%s'", arg);
-	}
+	static const enum plan_exit_mode exits[] = { PLAN_MODE_AUTO, PLAN_MODE_RETURN,
+		PLAN_MODE_RET, PLAN_MODE_NONE };
+	static const enum link_mode links[] = { LINK_AUTO, LINK_SESSION, LINK_MULTI,
+		LINK_PERF };
+	unsigned int choice = choice_parse(state, options, key, arg);
+
+	if (key == KEY_EXIT)
+		o->target.rules.exit = exits[choice];
+	else if (key == KEY_SITE)
+		o->target.rules.site_entry = choice;
+	else
+		o->attach.link = links[choice];
 }
 
 static void parse_list(

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/cmd.h"
+#include "cli/numbers.h"
 #include "cli/usage.h"
 
 /* --- global options ------------------------------------------------------------------------- */
@@ -38,19 +39,6 @@ static void print_log(const char *line)
 	fprintf(stderr, "%s\n", line);
 }
 
-static error_t parse_color(const char *arg, struct argp_state *state, struct globals *g)
-{
-	static const char *const names[] = { "auto", "always", "never" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(arg, names[i])) {
-			g->color = (enum color)i;
-			return 0;
-		}
-	argp_error(state, "--color is auto, always or never, not '%s'", arg);
-	return EINVAL;
-}
-
 static error_t parse_global(int key, char *arg, struct argp_state *state)
 {
 	struct globals *g = state->input;
@@ -75,7 +63,8 @@ static error_t parse_global(int key, char *arg, struct argp_state *state)
 		g->bpffs = arg;
 		return 0;
 	case KEY_COLOR:
-		return parse_color(arg, state, g);
+		g->color = (enum color)choice_parse(state, after_options, key, arg);
+		return 0;
 	case 'h':
 	case '?':
 		usage_help(state->root_argp, g->command);

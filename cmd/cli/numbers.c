@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Numbers and seconds on the command line.
+// Numbers, seconds and choices on the command line.
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -37,4 +37,56 @@ uint64_t seconds_parse(struct argp_state *state, const char *option, const char 
 	else if (ns < 1000000 || ns > 1000000000000000ULL)
 		argp_error(state, "%s '%s' is not between 1 ms and 11 days", option, arg);
 	return ns;
+}
+
+/* The value that stands at *@at of an option's text or behind it; NULL at the end. */
+static const char *next_value(const char **at, size_t *ret_len)
+{
+	const char *value = *at + strspn(*at, "|, ");
+
+	if (*value == '(') /* a remark on the one before */
+		value += strcspn(value, ")") + 1 + strlen(", ");
+	if (!strncmp(value, "or ", 3))
+		value += 3;
+	*ret_len = strcspn(value, "|, ");
+	*at = value + *ret_len;
+	return *ret_len ? value : NULL;
+}
+
+static void refuse_choice(
+	struct argp_state *state, const char *name, const char *values, const char *arg)
+{
+	const char *value, *next;
+	size_t len, next_len;
+	char text[256];
+	int at = 0;
+
+	value = next_value(&values, &len);
+	for (bool first = true; value; value = next, len = next_len, first = false) {
+		next = next_value(&values, &next_len);
+		at += snprintf(text + at, sizeof(text) - at, "%s%.*s",
+			first          ? ""
+				: next ? ", "
+				       : " or ",
+			(int)len, value);
+	}
+	argp_error(state, "--%s is %s, not '%s'", name, text, arg);
+}
+
+unsigned int choice_parse(struct argp_state *state, const struct argp_option *options,
+	int key, const char *arg)
+{
+	const struct argp_option *o = options;
+	const char *values, *at, *value;
+	unsigned int choice = 0;
+	size_t len;
+
+	while (o->key != key)
+		o++;
+	values = strchr(o->arg, '|') ? o->arg : strstr(o->doc, ": ") + 1;
+	for (at = values; (value = next_value(&at, &len)); choice++)
+		if (strlen(arg) == len && !memcmp(arg, value, len))
+			return choice;
+	refuse_choice(state, o->name, values, arg);
+	return 0;
 }

@@ -25,33 +25,12 @@ struct link_create_multi {
 
 #define MULTI_RETURN 1U /* BPF_F_UPROBE_MULTI_RETURN */
 
-static const struct {
-	enum link_mode mode;
-	const char *name;
-} modes[] = { /* best first */
-	{ LINK_SESSION, "session" }, { LINK_MULTI, "multi" }, { LINK_PERF, "perf" }
-};
-
 const char *link_mode_name(unsigned int mask)
 {
 	static const char *const names[] = { "none", "session", "multi", "session+multi",
 		"perf" };
 
 	return mask < ARRAY_SIZE(names) ? names[mask] : "mixed";
-}
-
-int link_mode_parse(const char *name, enum link_mode *ret_mode)
-{
-	if (!strcmp(name, "auto")) {
-		*ret_mode = LINK_AUTO;
-		return 0;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
-		if (!strcmp(name, modes[i].name)) {
-			*ret_mode = modes[i].mode;
-			return 0;
-		}
-	return -EINVAL;
 }
 
 static int link_create(struct link_create_multi *attr)
@@ -138,12 +117,13 @@ bool link_multi_pid_works(void)
 
 int link_mode_best(enum link_mode *ret_mode, struct err *err)
 {
+	static const enum link_mode best_first[] = { LINK_SESSION, LINK_MULTI, LINK_PERF };
 	int code = -EINVAL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
-		code = link_mode_probe(modes[i].mode);
+	for (size_t i = 0; i < ARRAY_SIZE(best_first); i++) {
+		code = link_mode_probe(best_first[i]);
 		if (!code) {
-			*ret_mode = modes[i].mode;
+			*ret_mode = best_first[i];
 			return 0;
 		}
 		if (code == -EPERM)

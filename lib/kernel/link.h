@@ -22,9 +22,6 @@ enum link_mode { LINK_AUTO = 0, LINK_SESSION = 1, LINK_MULTI = 2, LINK_PERF = 4 
 /* "session", "multi", "perf"; for a mask the names joined by +. Static storage. */
 const char *link_mode_name(unsigned int mask);
 
-/* 0, or -EINVAL for a name that isn't one of auto, session, multi, perf. */
-int link_mode_parse(const char *name, enum link_mode *ret_mode);
-
 /*
  * Does this kernel offer @mode? Found by trying (a program of two instructions, and a link
  * that cannot come to be), never by version. 0, or the negative errno that the kernel gave;
