@@ -162,6 +162,30 @@ attach_fails() {
 	fsn detach fails
 }
 
+# What the C compiler leaves in the upper half of the register is no part of an int.
+@test "a result is judged by the width of its type" {
+	local error want
+
+	need_bpf
+	while IFS='|' read -r error want; do
+		cat >"$BATS_TEST_TMPDIR/width.json" <<-END
+		{ "width_sym": { "fix_ret": { "ret": "int", $error } }, "lib": "$LIB" }
+		END
+		fsn attach --config "$BATS_TEST_TMPDIR/width.json"
+		# -13 and 3 of 32 bits, 0 and -1 below an upper half with something in it.
+		capture "$FIX/call" --arg 4294967283,3,-4294967296,8589934591 ret 40
+		fsn stats width --json
+		assert_json '.[0].functions[0] | [.calls, .errors,
+			(.return_codes | map([.code, .count]))]' "[40,$want]"
+		fsn detach width
+	done <<-'END'
+		"error": "negative"|20,[[-13,10],[-1,10]]
+		"error": "nonzero"|30,[[-13,10],[-1,10],[3,10]]
+		"error": "nonzero", "no_error": [3, -1]|10,[[-13,10]]
+		"error": "nonzero", "no_error": [4294967295]|20,[[-13,10],[3,10]]
+	END
+}
+
 @test "--errors shows codes and names in a table" {
 	need_bpf
 	attach_fails

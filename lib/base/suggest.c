@@ -17,6 +17,44 @@ static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 	return m < c ? m : c;
 }
 
+/*
+ * Edit distance of two names (insert, delete, replace, swap of neighbours), or @max + 1
+ * when it is over @max. Names over 255 bytes are @max + 1 apart.
+ */
+static unsigned int distance(const char *a, const char *b, unsigned int max)
+{
+	unsigned int rows[3][DISTANCE_MAX_LEN + 1];
+	size_t n = strnlen(a, DISTANCE_MAX_LEN + 1), m = strnlen(b, DISTANCE_MAX_LEN + 1);
+	unsigned int *before = rows[0], *prev = rows[1], *cur = rows[2], *t;
+
+	if (n > DISTANCE_MAX_LEN || m > DISTANCE_MAX_LEN || (n > m ? n - m : m - n) > max)
+		return max + 1;
+	for (size_t j = 0; j <= m; j++)
+		prev[j] = j;
+	for (size_t i = 1; i <= n; i++) {
+		unsigned int least = cur[0] = i;
+
+		for (size_t j = 1; j <= m; j++) {
+			bool same = tolower((unsigned char)a[i - 1]) ==
+				tolower((unsigned char)b[j - 1]);
+
+			cur[j] = min3(prev[j] + 1, cur[j - 1] + 1, prev[j - 1] + !same);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+				a[i - 2] == b[j - 1] && before[j - 2] + 1 < cur[j])
+				cur[j] = before[j - 2] + 1;
+			if (cur[j] < least)
+				least = cur[j];
+		}
+		if (least > max)
+			return max + 1;
+		t = before;
+		before = prev;
+		prev = cur;
+		cur = t;
+	}
+	return prev[m] > max ? max + 1 : prev[m];
+}
+
 /* How far @name is from what is wanted; over the limit for "not near". */
 static unsigned int score_of(const struct suggest *s, const char *name)
 {
@@ -27,7 +65,7 @@ static unsigned int score_of(const struct suggest *s, const char *name)
 	if (s->cnt < SUGGEST_MAX || best > limit)
 		best = limit;
 	if (len + limit >= s->len && len <= s->len + limit) {
-		d = suggest_distance(s->wanted, name, best);
+		d = distance(s->wanted, name, best);
 		if (d <= limit)
 			return d;
 	}
@@ -110,38 +148,4 @@ bool suggest_hint(struct err *err, const char *wanted, const char *const *words)
 		return false;
 	err_hint(err, "%s", text);
 	return true;
-}
-
-unsigned int suggest_distance(const char *a, const char *b, unsigned int max)
-{
-	unsigned int rows[3][DISTANCE_MAX_LEN + 1];
-	size_t n = strnlen(a, DISTANCE_MAX_LEN + 1), m = strnlen(b, DISTANCE_MAX_LEN + 1);
-	unsigned int *before = rows[0], *prev = rows[1], *cur = rows[2], *t;
-
-	if (n > DISTANCE_MAX_LEN || m > DISTANCE_MAX_LEN || (n > m ? n - m : m - n) > max)
-		return max + 1;
-	for (size_t j = 0; j <= m; j++)
-		prev[j] = j;
-	for (size_t i = 1; i <= n; i++) {
-		unsigned int least = cur[0] = i;
-
-		for (size_t j = 1; j <= m; j++) {
-			bool same = tolower((unsigned char)a[i - 1]) ==
-				tolower((unsigned char)b[j - 1]);
-
-			cur[j] = min3(prev[j] + 1, cur[j - 1] + 1, prev[j - 1] + !same);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-				a[i - 2] == b[j - 1] && before[j - 2] + 1 < cur[j])
-				cur[j] = before[j - 2] + 1;
-			if (cur[j] < least)
-				least = cur[j];
-		}
-		if (least > max)
-			return max + 1;
-		t = before;
-		before = prev;
-		prev = cur;
-		cur = t;
-	}
-	return prev[m] > max ? max + 1 : prev[m];
 }

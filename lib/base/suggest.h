@@ -37,10 +37,4 @@ size_t suggest_text(const struct suggest *s, char *buf, size_t size);
  */
 bool suggest_hint(struct err *err, const char *wanted, const char *const *words);
 
-/*
- * Edit distance of two names (insert, delete, replace, swap of neighbours), or @max + 1
- * when it is over @max. Names over 255 bytes are @max + 1 apart.
- */
-unsigned int suggest_distance(const char *a, const char *b, unsigned int max);
-
 #endif

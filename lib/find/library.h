@@ -47,12 +47,6 @@ _must_check_ int libfind_get(struct libfind *lf, const char *lib,
 	const struct lib_file ***ret_files, size_t *ret_cnt, struct err *err);
 
 /*
- * Whether a file name (no folder) is what @lib means, by name alone: exposed for
- * matching in `list` and tests.
- */
-bool libfind_name_matches(const char *lib, const char *file_name);
-
-/*
  * What else the look-ups so far came by, in no order: a file under another path than its
  * own (.file is that file), or one that can't be used (.file is NULL, .why says why). Files
  * that were answered are not among them.

@@ -81,13 +81,6 @@ bool lib_query_may_match(const struct lib_query *q, const char *name)
 	return strncmp(name, q->prefix, strlen(q->prefix)) == 0 && strstr(name, ".so");
 }
 
-bool libfind_name_matches(const char *lib, const char *file_name)
-{
-	__cleanup(lib_query_done) struct lib_query q = { 0 };
-
-	return lib_query_parse(lib, &q) == 0 && lib_query_matches(&q, file_name);
-}
-
 /* --- names near to one that was not found ---------------------------------------------------- */
 
 /* Stems against stems, so that versions and endings don't hide what is near. */

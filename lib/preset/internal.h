@@ -24,7 +24,6 @@ struct arena {
 void *arena_alloc(struct arena *a, size_t size);
 char *arena_strndup(struct arena *a, const char *s, size_t len);
 char *arena_strdup(struct arena *a, const char *s);
-void arena_done(struct arena *a);
 
 /* A set, and the sets whose types and functions it points into. */
 struct set_impl {

@@ -260,12 +260,6 @@ int preset_find(const char *name, struct preset_set **ret_set, struct err *err)
 	return rc == -ENOENT ? not_found(name, err) : rc;
 }
 
-int config_parse(const char *label, const char *text, size_t len,
-	struct preset_set **ret_set, struct err *err)
-{
-	return source_read(SOURCE_CONFIG, NULL, label, text, len, ret_set, err);
-}
-
 int config_load(const char *path, struct preset_set **ret_set, struct err *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -276,7 +270,9 @@ int config_load(const char *path, struct preset_set **ret_set, struct err *err)
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s'", path);
 	rc = read_all(fd, path, &text, &len, err);
-	return rc ? rc : config_parse(path, text, len, ret_set, err);
+	if (rc)
+		return rc;
+	return source_read(SOURCE_CONFIG, NULL, path, text, len, ret_set, err);
 }
 
 /* --- memory ------------------------------------------------------------------------------ */
@@ -326,7 +322,7 @@ char *arena_strdup(struct arena *a, const char *s)
 	return arena_strndup(a, s, strlen(s));
 }
 
-void arena_done(struct arena *a)
+static void arena_done(struct arena *a)
 {
 	while (a->chunks) {
 		struct arena_chunk *next = a->chunks->next;
@@ -356,41 +352,12 @@ static int group_name_cmp(const void *key, const void *group)
 	return strcmp(key, ((const struct preset_group *)group)->name);
 }
 
-static int func_name_cmp(const void *key, const void *func)
-{
-	return strcmp(key, ((const struct preset_func *)func)->name);
-}
-
-static int code_key_cmp(const void *key, const void *code)
-{
-	int64_t a = *(const int64_t *)key, b = ((const struct preset_code *)code)->code;
-
-	return a < b ? -1 : a > b;
-}
-
 const struct preset_group *preset_set_group(
 	const struct preset_set *set, const char *name)
 {
 	return set->group_cnt ? bsearch(name, set->groups, set->group_cnt,
 					sizeof(*set->groups), group_name_cmp)
 			      : NULL;
-}
-
-const struct preset_func *preset_group_func(
-	const struct preset_group *group, const char *name)
-{
-	return bsearch(name, group->funcs, group->func_cnt, sizeof(*group->funcs),
-		func_name_cmp);
-}
-
-const char *preset_code_name(const struct preset_type *type, int64_t code)
-{
-	const struct preset_code *found = type && type->code_cnt
-		? bsearch(&code, type->codes, type->code_cnt, sizeof(*type->codes),
-			  code_key_cmp)
-		: NULL;
-
-	return found ? found->name : NULL;
 }
 
 int64_t preset_value_int(const struct preset_value *value, uint64_t raw)
@@ -401,24 +368,4 @@ int64_t preset_value_int(const struct preset_value *value, uint64_t raw)
 		return (raw & 0xff) != 0;
 	return value->is_signed ? (int64_t)(raw << cut) >> cut
 				: (int64_t)(raw << cut >> cut);
-}
-
-bool preset_failed(const struct preset_judge *judge, uint64_t raw)
-{
-	unsigned int cut = judge->width ? 64u - judge->width : 0;
-	int64_t code = (int64_t)(raw << cut) >> cut;
-
-	for (size_t i = 0; i < judge->ok_cnt; i++)
-		if (judge->ok[i] == code)
-			return false;
-	switch (judge->kind) {
-	case PRESET_JUDGE_NONZERO:
-		return code != 0;
-	case PRESET_JUDGE_NEGATIVE:
-		return code < 0;
-	case PRESET_JUDGE_NULL:
-		return !raw;
-	default:
-		return false;
-	}
 }

@@ -39,7 +39,7 @@ enum preset_judge_kind {
 /*
  * How a program in the kernel tells a failed call: take the low .width bits of the return
  * register (the rest is undefined), compare with ok[] (sign-extended from .width), then
- * judge by .kind. preset_failed() is the same in words of C.
+ * judge by .kind.
  */
 struct preset_judge {
 	uint8_t kind;   /* enum preset_judge_kind */
@@ -151,18 +151,12 @@ int preset_find(const char *name, struct preset_set **ret_set, struct err *err);
  */
 int config_load(const char *path, struct preset_set **ret_set, struct err *err);
 
-/* The same from memory; @label stands for the file's name in messages and .origin. */
-int config_parse(const char *label, const char *text, size_t len,
-	struct preset_set **ret_set, struct err *err);
-
 /* NULL is fine. */
 void preset_set_free(struct preset_set *set);
 
 /* NULL when there is none of that name. */
 const struct preset_group *preset_set_group(
 	const struct preset_set *set, const char *name);
-const struct preset_func *preset_group_func(
-	const struct preset_group *group, const char *name);
 
 struct preset_entry {
 	char *name;
@@ -176,13 +170,7 @@ struct preset_entry {
 int preset_list(struct preset_entry **ret_entries, size_t *ret_cnt, struct err *err);
 void preset_list_free(struct preset_entry *entries, size_t cnt);
 
-/* Name of a return code or enumerator, or NULL; @type may be NULL. */
-const char *preset_code_name(const struct preset_type *type, int64_t code);
-
 /* A register's content as the number that @value declares: cut to its size, extended. */
 int64_t preset_value_int(const struct preset_value *value, uint64_t raw);
-
-/* Whether a call that returned @raw failed. */
-bool preset_failed(const struct preset_judge *judge, uint64_t raw);
 
 #endif

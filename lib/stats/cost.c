@@ -93,7 +93,8 @@ static bool read_calibrated(const struct group *group, uint64_t *ns)
 	return true;
 }
 
-void cost_read(const struct bpffs *fs, const struct group *group,
+/* What can't be read is unknown. */
+static void cost_read(const struct bpffs *fs, const struct group *group,
 	struct cost_reading *ret_reading)
 {
 	struct cost_reading reading = {};

@@ -23,10 +23,6 @@ struct cost_reading {
 	uint64_t ns;    /* taken since some moment in the past */
 };
 
-/* Never fails: what can't be read is unknown. */
-void cost_read(const struct bpffs *fs, const struct group *group,
-	struct cost_reading *ret_reading);
-
 /* What programs take, in ns of each second. */
 struct cost {
 	enum cost_source source; /* COST_UNKNOWN: not known */

@@ -101,6 +101,16 @@ static void test_regex(void)
 	pattern_done(&p);
 }
 
+/* What is said when @wanted is not found among @word alone. */
+static const char *suggestion(const char *wanted, const char *word)
+{
+	static struct err err;
+
+	err = (struct err) {};
+	suggest_hint(&err, wanted, (const char *const[]){ word, NULL });
+	return err.hint;
+}
+
 static void test_suggestions(void)
 {
 	static const char *const names[] = { "cudaMalloc", "cudaMallocHost", "cudaFree",
@@ -108,12 +118,16 @@ static void test_suggestions(void)
 	struct suggest s;
 	char text[256];
 
-	is_int(suggest_distance("kitten", "sitting", 9), 3, "distance of two words");
-	is_int(suggest_distance("abcd", "abdc", 9), 1,
+	/* A quarter of the length and one may differ; letters' case does not count. */
+	is_str(suggestion("kitten", "sitting"), "", "three letters of six are too many");
+	is_str(suggestion("cudaMalloc", "kudaMalok"), "did you mean 'kudaMalok'",
+		"three of ten are not: replaced, and left out");
+	is_str(suggestion("cudaMalloc", "kudaMalokz"), "", "but four are");
+	is_str(suggestion("abc", "acb"), "did you mean 'acb'",
 		"two swapped letters are one change");
-	is_int(suggest_distance("ab", "ab", 0), 0, "no distance to itself");
-	is_int(suggest_distance("abc", "xyz", 2), 3, "a distance over the limit");
-	is_int(suggest_distance("", "abc", 5), 3, "distance from nothing");
+	is_str(suggestion("ab", "AB"), "did you mean 'AB'", "capitals are no change");
+	is_str(suggestion("ab", "ab"), "", "the name itself is none");
+	is_str(suggestion("", "abc"), "", "nor is anything near nothing");
 	suggest_init(&s, "cudaMaloc");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		suggest_offer(&s, names[i], NULL);

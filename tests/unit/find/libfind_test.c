@@ -4,6 +4,7 @@
 
 #include <sys/sysmacros.h>
 
+#include "find/internal.h"
 #include "proc/proc.h"
 #include "scratch.h"
 #include "tap.h"
@@ -47,10 +48,15 @@ static void test_names(void)
 		{ "a.sock", "liba.sock.so", true },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		ok(libfind_name_matches(cases[i].lib, cases[i].file) == cases[i].match,
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct lib_query q;
+
+		ok(!lib_query_parse(cases[i].lib, &q) &&
+				lib_query_matches(&q, cases[i].file) == cases[i].match,
 			"'%s' %s %s", cases[i].lib,
 			cases[i].match ? "means" : "does not mean", cases[i].file);
+		lib_query_done(&q);
+	}
 }
 
 static void build(void)

@@ -172,7 +172,7 @@ static void test_bad_files(void)
 		struct preset_set *set = NULL;
 		struct err err = { 0 };
 		const char *text = bad_files[i].text;
-		int rc = config_parse("t.json", text, strlen(text), &set, &err);
+		int rc = source_read(SOURCE_CONFIG, NULL, "t.json", text, strlen(text), &set, &err);
 
 		snprintf(what, sizeof(what), "error at %s", bad_files[i].msg);
 		/* The parser's own words are json-c's: only the place is ours. */
@@ -193,7 +193,7 @@ static void test_limits(void)
 	struct preset_set *set = NULL;
 	struct err err = { 0 };
 
-	config_parse("t.json", "{ \"a\xc2\x9bz\x7f\": 1 }", 14, &set, &err);
+	source_read(SOURCE_CONFIG, NULL, "t.json", "{ \"a\xc2\x9bz\x7f\": 1 }", 14, &set, &err);
 	is_str(err.msg, "t.json:1:3: unknown key 'a\?\?z\?' in the file",
 		"control characters don't reach a terminal");
 	strcpy(deep, "{ \"a_sym\": ");
@@ -201,17 +201,17 @@ static void test_limits(void)
 	for (size_t i = 0, n = 0; i <= CONFIG_GROUPS_MAX; i++)
 		n += (size_t)sprintf(big + n, "%s\"g%zu_sym\": { \"f\": \"f\" }%s",
 			i ? ",\n" : "{", i, i < CONFIG_GROUPS_MAX ? "" : "}");
-	is_int(config_parse("t.json", big, strlen(big), &set, &err), -EINVAL,
+	is_int(source_read(SOURCE_CONFIG, NULL, "t.json", big, strlen(big), &set, &err), -EINVAL,
 		"very many groups are refused");
 	is_str(err.msg, "t.json:257:1: more than 256 groups", "at the first too many");
-	ok(config_parse("t.json", deep, strlen(deep), &set, &err) == -EINVAL &&
+	ok(source_read(SOURCE_CONFIG, NULL, "t.json", deep, strlen(deep), &set, &err) == -EINVAL &&
 			strstr(err.msg, "nested too deep"),
 		"deep nesting is refused");
 	memset(big, ' ', CONFIG_SIZE_MAX + 1);
-	is_int(config_parse("t.json", big, CONFIG_SIZE_MAX + 1, &set, &err), -EFBIG,
+	is_int(source_read(SOURCE_CONFIG, NULL, "t.json", big, CONFIG_SIZE_MAX + 1, &set, &err), -EFBIG,
 		"a huge file is refused");
 	is_str(err.msg, "t.json: larger than 4 MiB", "and the error says so");
-	is_int(config_parse("t.json", "{\0}", 3, &set, &err), -EINVAL,
+	is_int(source_read(SOURCE_CONFIG, NULL, "t.json", "{\0}", 3, &set, &err), -EINVAL,
 		"a zero byte is refused");
 	is_int(config_load("/nonexistent/file", &set, &err), -ENOENT,
 		"a missing file is named");

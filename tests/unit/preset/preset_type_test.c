@@ -10,7 +10,7 @@ static struct preset_set *parse(const char *text)
 	struct preset_set *set = NULL;
 	struct err err = { 0 };
 
-	if (config_parse("t.json", text, strlen(text), &set, &err))
+	if (source_read(SOURCE_CONFIG, NULL, "t.json", text, strlen(text), &set, &err))
 		printf("# %s\n", err.msg);
 	return set;
 }
@@ -20,7 +20,10 @@ static const struct preset_func *func_of(
 {
 	const struct preset_group *g = set ? preset_set_group(set, group) : NULL;
 
-	return g ? preset_group_func(g, func) : NULL;
+	for (size_t i = 0; g && i < g->func_cnt; i++)
+		if (!strcmp(g->funcs[i].name, func))
+			return &g->funcs[i];
+	return NULL;
 }
 
 /* The integer argument registers and the words of the stack, as a function finds them. */
