@@ -176,14 +176,6 @@ enum insn_landing {
 };
 enum insn_landing insn_landing(const uint8_t *bytes, size_t len);
 
-/*
- * The length of the instructions by which a Go function checks its stack, when @bytes, of
- * which @len follow and which lie at @addr, begin with them; else 0. Where they jump to when
- * the stack is too small goes to @ret_grow.
- */
-size_t insn_go_check(enum plan_arch arch, const uint8_t *bytes, size_t len, uint64_t addr,
-	uint64_t *ret_grow);
-
 /* A stub of the procedure linkage table begins at @bytes, of which @len follow. */
 bool insn_is_plt(enum plan_arch arch, const uint8_t *bytes, size_t len);
 

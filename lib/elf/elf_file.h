@@ -123,9 +123,6 @@ _must_check_ int elf_file_check(const struct elf_file *f, struct err *err);
 _must_check_ int elf_file_funcs(struct elf_file *f, const struct elf_func **ret_funcs,
 	size_t *ret_cnt, struct err *err);
 
-/* Whether a table beyond .dynsym was found (valid after elf_file_funcs()). */
-bool elf_file_has_symtab(const struct elf_file *f);
-
 /*
  * Whether all that the file defines and imports by name is known: a dynamic one's .dynsym
  * was found, a static one's .symtab (valid after elf_file_funcs()).

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/utf8.h"
 #include "internal.h"
 
 static pthread_once_t libelf_once = PTHREAD_ONCE_INIT;
@@ -295,47 +296,14 @@ void elf_mem_notes(
 	*ret_go = s.go;
 }
 
-/* Length of the UTF-8 sequence that a byte begins, 0 for none (RFC 3629). */
-static size_t utf8_length(unsigned char c)
-{
-	if (c < 0x80)
-		return 1;
-	if (c >= 0xc2 && c <= 0xdf)
-		return 2;
-	if ((c & 0xf0) == 0xe0)
-		return 3;
-	if (c >= 0xf0 && c <= 0xf4)
-		return 4;
-	return 0;
-}
-
-static bool utf8_char_ok(const unsigned char *p, size_t n)
-{
-	uint32_t c = p[0] & (0x7f >> n);
-
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return false;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (n == 3 && (c < 0x800 || (c >= 0xd800 && c <= 0xdfff)))
-		return false;
-	if (n == 4 && (c < 0x10000 || c > 0x10ffff))
-		return false;
-	return c >= 0xa0; /* C1 control characters steer terminals, too */
-}
-
 bool elf_name_is_clean(const char *name, size_t len)
 {
-	const unsigned char *p = (const unsigned char *)name;
-
 	for (size_t i = 0, n; i < len; i += n) {
-		if (p[i] > 0x20 && p[i] < 0x7f) {
-			n = 1;
+		n = 1;
+		if (name[i] > 0x20 && name[i] < 0x7f)
 			continue;
-		}
-		n = utf8_length(p[i]);
-		if (n < 2 || n > len - i || !utf8_char_ok(p + i, n))
+		n = utf8_len(name + i, len - i);
+		if (n < 2 || utf8_is_control(name + i, n))
 			return false;
 	}
 	return len > 0;

@@ -298,11 +298,6 @@ int elf_file_funcs(struct elf_file *f, const struct elf_func **ret_funcs, size_t
 	return 0;
 }
 
-bool elf_file_has_symtab(const struct elf_file *f)
-{
-	return f->has_symtab;
-}
-
 bool elf_file_names_known(const struct elf_file *f)
 {
 	return f->info.is_static ? f->has_symtab : f->has_dynsym;
@@ -323,18 +318,10 @@ const struct elf_name *elf_name_next(const struct elf_file *f, const struct elf_
 
 const struct elf_func *elf_file_func_at(const struct elf_file *f, uint64_t addr)
 {
-	size_t low = 0, high = f->func_cnt;
+	size_t above = FIRST_WHERE(f->func_cnt, i, f->funcs[i].addr > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (f->funcs[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	/* a label or a smaller function may lie inside a larger one: look back a little */
-	for (size_t i = low, tries = 16; i-- && tries--;) {
+	for (size_t i = above, tries = 16; i-- && tries--;) {
 		if (addr == f->funcs[i].addr ||
 			addr - f->funcs[i].addr < f->funcs[i].size)
 			return &f->funcs[i];
