@@ -9,7 +9,6 @@
 #include "base/util.h"
 #include "group/types.h"
 #include "internal.h"
-#include "procs_internal.h"
 
 #define CHUNK 1024
 

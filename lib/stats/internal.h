@@ -4,6 +4,7 @@
 #define FUNCSNOOP_STATS_INTERNAL_H
 
 #include "group/records.h"
+#include "stats/procs.h"
 #include "stats/stats.h"
 
 _Static_assert(STATS_BUCKETS == FSN_HIST_CNT, "the header without the kernel's");
@@ -50,5 +51,31 @@ int stats_read_procs(const struct group *g, const struct stats_view *view, struc
 /* Reads all of the group as @view has it; @ret_raw may be NULL. */
 int stats_collect(const struct group *g, const struct stats_view *view,
 	struct stats **ret_stats, struct stats_raw *ret_raw, struct err *err);
+
+/* --- the table of processes: which of its records count --------------------------------------- */
+
+static inline uint32_t procs_fn(uint64_t key)
+{
+	return (key & FSN_FN_MASK) - 1;
+}
+
+/* 0: it is a row of ended processes. */
+static inline pid_t procs_pid(uint64_t key)
+{
+	return key >> FSN_PROC_TGID_SHIFT & ((1U << FSN_KEY_TGID_BITS) - 1);
+}
+
+/* Whether a record or row with this key counts in @view. */
+static inline bool procs_counts(const struct stats_view *view, uint64_t key)
+{
+	uint64_t mark = FSN_PROC_MARK(view->ctl.fold);
+
+	if (!key || key == FSN_PROC_LOCKED || (key & FSN_PROC_MARK(1)) == mark)
+		return false;
+	return view_has(view, key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX);
+}
+
+/* How many records programs use; behind them stand the rows. -EPROTO, or what bpf(2) gives. */
+int procs_cnt(const struct group *g, uint32_t *ret_cnt);
 
 #endif

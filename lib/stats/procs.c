@@ -31,7 +31,7 @@
 
 #include "proc/mappers.h"
 #include "proc/proc.h"
-#include "procs_internal.h"
+#include "internal.h"
 
 int procs_cnt(const struct group *g, uint32_t *ret_cnt)
 {

@@ -23,7 +23,6 @@
 #include <bpf/bpf.h>
 
 #include "internal.h"
-#include "procs_internal.h"
 
 #define FOLD_EPOCHS 1024 /* far from all that there are */
 
