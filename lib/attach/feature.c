@@ -33,7 +33,7 @@
 
 #define LINK(key) { key, key " links", FEATURE_LINK, YES_NO }
 #define CAP(name, is_required, purpose)                                                       \
-	{ name, name, FEATURE_CAP, YES_NO, purpose, .required = is_required }
+	{ name, name, FEATURE_CAP, YES_NO, purpose, .required = (is_required) }
 
 static const struct feature_fact unknown_facts[FEATURE_CNT] = {
 	[FEATURE_KERNEL] = { "kernel", "kernel", FEATURE_TEXT },

@@ -38,7 +38,7 @@
  * beside it _cleanup_NAME_ is defined.
  */
 #define DEFINE_CLEANUP(name, type, fn)                                                        \
-	static inline void cleanup_##name(type *p)                                            \
+	static inline void cleanup_##name(__typeof__(type) *p)                                \
 	{                                                                                     \
 		fn(*p);                                                                       \
 	}
@@ -132,9 +132,9 @@ static inline void *array_grow(void *array, size_t cnt, size_t size)
 		while (_low < _high) {                                                        \
 			size_t i = _low + (_high - _low) / 2;                                 \
 			if (cond)                                                             \
-				_high = i;                                                    \
+				_high = (i);                                                  \
 			else                                                                  \
-				_low = i + 1;                                                 \
+				_low = (i) + 1;                                               \
 		}                                                                             \
 		_low;                                                                         \
 	})
