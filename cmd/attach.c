@@ -185,7 +185,7 @@ static int choose_group(struct attach_options *o, const struct preset_group *pre
 
 /* All that is known; the error is the one that attaching would have. */
 static int explain_group(const struct attach_options *o, const struct target *t,
-	struct json_object *doc, struct err *err)
+	struct json *doc, struct err *err)
 {
 	if (!t->failure.code)
 		note_left_out(o, t);
@@ -199,7 +199,7 @@ static int explain_group(const struct attach_options *o, const struct target *t,
 }
 
 static int attach_group(struct attach_options *o, const struct target *t,
-	struct bpffs *fs, struct json_object *doc, struct err *err)
+	struct bpffs *fs, struct json *doc, struct err *err)
 {
 	struct attach_report report;
 	size_t processes = 0;
@@ -226,7 +226,7 @@ static int attach_group(struct attach_options *o, const struct target *t,
 	return 0;
 }
 
-static int attach_one(struct attach_options *o, struct bpffs *fs, struct json_object *doc,
+static int attach_one(struct attach_options *o, struct bpffs *fs, struct json *doc,
 	struct err *err)
 {
 	_cleanup_target_ struct target *t = NULL;
@@ -254,7 +254,7 @@ static int attach_one(struct attach_options *o, struct bpffs *fs, struct json_ob
 
 /* All groups of a file or none: what can be known is known before the first is attached. */
 static int attach_all(struct attach_options *o, struct target **targets, size_t cnt,
-	struct bpffs *fs, struct json_object *doc, struct err *err)
+	struct bpffs *fs, struct json *doc, struct err *err)
 {
 	size_t done = 0;
 	int code = 0;
@@ -270,7 +270,7 @@ static int attach_all(struct attach_options *o, struct target **targets, size_t 
 }
 
 static int attach_config(struct attach_options *o, struct bpffs *fs,
-	struct json_object *doc, struct err *err)
+	struct json *doc, struct err *err)
 {
 	const struct preset_group *group;
 	struct preset_set *set = NULL;
@@ -303,7 +303,7 @@ static int attach_config(struct attach_options *o, struct bpffs *fs,
 
 static int run_parsed(struct attach_options *o)
 {
-	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	struct err err = {};
 	int code;
@@ -319,7 +319,7 @@ static int run_parsed(struct attach_options *o)
 	}
 	if (code)
 		return cmd_fail(o->g, &err);
-	return doc ? json_print(o->g, TAKE_PTR(doc)) : EXIT_DONE;
+	return doc ? json_print(TAKE_PTR(doc)) : EXIT_DONE;
 }
 
 static int run(struct globals *g, int argc, char **argv)

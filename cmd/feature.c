@@ -4,7 +4,6 @@
 #include "attach/feature.h"
 #include "cli/cmd.h"
 #include "show/json.h"
-#include "show/json_set.h"
 #include "show/text.h"
 
 struct options {
@@ -96,104 +95,119 @@ static void print_calibration(const struct calibration *c)
 /* --- JSON: keys only ever grow (funcsnoop-json(5)) ------------------------------------------ */
 
 /* What is not known is null, neither true nor false. */
-static struct json_object *json_answer(enum answer answer)
+static void add_answer(struct json *j, const char *key, enum answer answer)
 {
-	return answer == ANSWER_UNKNOWN ? NULL : json_flag(answer == ANSWER_YES);
+	if (answer == ANSWER_UNKNOWN)
+		json_set_null(j, key);
+	else
+		json_set_bool(j, key, answer == ANSWER_YES);
 }
 
-/* The array that @list is, made with the first of its elements. */
-static struct json_object *add_to(
-	struct json_object *doc, const char *list, const struct feature_fact *f)
+/* An element of the array that facts of one form are together. */
+static void add_element(struct json *j, const struct feature_fact *f)
 {
-	struct json_object *array, *element = json_new();
-
-	if (!json_object_object_get_ex(doc, list, &array))
-		json_set(doc, list, array = json_array());
-	json_add(array, element);
-	json_set_str(element, "name", f->key);
-	return element;
+	json_open(j, '{');
+	json_set_str(j, "name", f->key);
+	if (f->form == FEATURE_LINK) {
+		add_answer(j, "available", f->answer);
+		json_set_str(j, "why", f->why);
+	} else {
+		add_answer(j, "effective", f->answer);
+		json_set_bool(j, "required", f->required);
+		json_set_str(j, "purpose", f->why);
+	}
+	json_close(j, '}');
 }
 
-static void add_fact(struct json_object *doc, const struct feature_fact *f,
-	const struct feature_report *r)
+/* What is an object of its own. */
+static void add_object(
+	struct json *j, const struct feature_fact *f, const struct feature_report *r)
 {
-	struct json_object *obj;
+	bool folder = f->form == FEATURE_FOLDER;
 
+	json_set_open(j, f->key, '{');
+	if (folder) {
+		json_set_str(j, "path", r->bpffs);
+		json_set_bool(j, "mounted", r->bpffs_mounted);
+	}
+	add_answer(j, f->words[ANSWER_YES], f->answer);
+	json_set_str(j, "why", folder && f->answer == ANSWER_YES ? NULL : f->why);
+	json_close(j, '}');
+}
+
+static void add_fact(
+	struct json *j, const struct feature_fact *f, const struct feature_report *r)
+{
 	switch (f->form) {
 	case FEATURE_TEXT:
-		json_set_str(doc, f->key, f->text);
+		json_set_str(j, f->key, f->text);
 		break;
 	case FEATURE_ANSWER:
-		json_set(doc, f->key, json_answer(f->answer));
+		add_answer(j, f->key, f->answer);
 		break;
 	case FEATURE_NUMBER:
-		json_set(doc, f->key,
-			f->number == FEATURE_UNKNOWN ? NULL : json_int(f->number));
+		if (f->number == FEATURE_UNKNOWN)
+			json_set_null(j, f->key);
+		else
+			json_set_i64(j, f->key, f->number);
 		break;
 	case FEATURE_TRIED:
-		json_set(doc, f->key, obj = json_new());
-		json_set(obj, f->words[ANSWER_YES], json_answer(f->answer));
-		json_set_str(obj, "why", f->why);
-		break;
 	case FEATURE_FOLDER:
-		json_set(doc, f->key, obj = json_new());
-		json_set_str(obj, "path", r->bpffs);
-		json_set_bool(obj, "mounted", r->bpffs_mounted);
-		json_set(obj, f->words[ANSWER_YES], json_answer(f->answer));
-		json_set_str(obj, "why", f->answer == ANSWER_YES ? NULL : f->why);
+		add_object(j, f, r);
 		break;
 	case FEATURE_LINK:
-		obj = add_to(doc, "links", f);
-		json_set(obj, "available", json_answer(f->answer));
-		json_set_str(obj, "why", f->why);
-		break;
 	case FEATURE_CAP:
-		obj = add_to(doc, "capabilities", f);
-		json_set(obj, "effective", json_answer(f->answer));
-		json_set_bool(obj, "required", f->required);
-		json_set_str(obj, "purpose", f->why);
+		if (f[-1].form != f->form)
+			json_set_open(j, f->form == FEATURE_LINK ? "links" : "capabilities",
+				'[');
+		add_element(j, f);
+		if (f[1].form != f->form)
+			json_close(j, ']');
 		break;
 	}
 }
 
 /* What attach makes of it all. */
-static struct json_object *json_attach(const struct feature_report *r)
+static void add_attach(struct json *j, const struct feature_report *r)
 {
-	struct json_object *attach = json_new();
-
-	json_set_str(attach, "link", r->link ? link_mode_name(r->link) : NULL);
-	json_set_bool(attach, "return_probes", !r->rules.return_unsafe);
-	json_set_bool(attach, "nop5_sites", !r->rules.nop5_unsafe);
-	json_set_bool(attach, "call_sites", !r->rules.call_unsafe);
-	json_set_bool(attach, "multibyte_nop_sites", r->rules.multinop_emulated);
-	return attach;
+	json_set_open(j, "attach", '{');
+	json_set_str(j, "link", r->link ? link_mode_name(r->link) : NULL);
+	json_set_bool(j, "return_probes", !r->rules.return_unsafe);
+	json_set_bool(j, "nop5_sites", !r->rules.nop5_unsafe);
+	json_set_bool(j, "call_sites", !r->rules.call_unsafe);
+	json_set_bool(j, "multibyte_nop_sites", r->rules.multinop_emulated);
+	json_close(j, '}');
 }
 
 /* What a probed call takes longer, by how its end is seen. */
-static struct json_object *json_calibration(const struct calibration *c)
+static void add_calibration(struct json *j, const struct calibration *c)
 {
-	struct json_object *obj = json_new();
-
-	json_set_time(obj, "measured_at", c->at_ns);
-	json_set_u64(obj, "none_ns", c->ns[GROUP_EXIT_NONE]);
-	json_set_u64(obj, "return_ns", c->ns[GROUP_EXIT_RETURN]);
-	json_set_u64(obj, "ret_ns", c->ns[GROUP_EXIT_RET]);
-	return obj;
+	if (!c) {
+		json_set_null(j, "calibration");
+		return;
+	}
+	json_set_open(j, "calibration", '{');
+	json_set_time(j, "measured_at", c->at_ns);
+	json_set_u64(j, "none_ns", c->ns[GROUP_EXIT_NONE]);
+	json_set_u64(j, "return_ns", c->ns[GROUP_EXIT_RETURN]);
+	json_set_u64(j, "ret_ns", c->ns[GROUP_EXIT_RET]);
+	json_close(j, '}');
 }
 
 static int print_json(const struct globals *g, const struct feature_report *r,
 	const struct calibration *calibration)
 {
-	struct json_object *doc = json_new(), *hints = json_array();
+	struct json *j = json_object(g);
 
 	for (size_t i = 0; i < FEATURE_CNT; i++)
-		add_fact(doc, &r->facts[i], r);
-	json_set(doc, "attach", json_attach(r));
-	json_set(doc, "calibration", calibration ? json_calibration(calibration) : NULL);
+		add_fact(j, &r->facts[i], r);
+	add_attach(j, r);
+	add_calibration(j, calibration);
+	json_set_open(j, "hints", '[');
 	for (size_t i = 0; i < r->hint_cnt; i++)
-		json_add(hints, json_str(r->hints[i]));
-	json_set(doc, "hints", hints);
-	return json_print(g, doc);
+		json_str(j, r->hints[i]);
+	json_close(j, ']');
+	return json_print(j);
 }
 
 /* --- the command ----------------------------------------------------------------------------- */

@@ -141,7 +141,7 @@ static int list_groups(const struct options *o)
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	_cleanup_free_ struct json_list_row *rows = NULL;
-	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
 	struct err err = {};
 	int code;
 
@@ -161,7 +161,7 @@ static int list_groups(const struct options *o)
 		else
 			print_row(table, &rows[i]);
 	if (doc)
-		return json_print(o->g, TAKE_PTR(doc));
+		return json_print(TAKE_PTR(doc));
 	if (groups.cnt)
 		table_print(table, o->g, stdout);
 	else
@@ -187,7 +187,7 @@ static void print_functions(const struct globals *g, const struct group *group)
 static int list_functions(const struct options *o)
 {
 	const struct words names = { o->words.word + 1, o->words.cnt - 1 };
-	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
 
@@ -200,7 +200,7 @@ static int list_functions(const struct options *o)
 			json_add_functions(doc, groups.group[i]);
 		else
 			print_functions(o->g, groups.group[i]);
-	return doc ? json_print(o->g, TAKE_PTR(doc)) : EXIT_DONE;
+	return doc ? json_print(TAKE_PTR(doc)) : EXIT_DONE;
 }
 
 /* --- presets -------------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static int list_presets(const struct options *o)
 		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FROM", TABLE_LEFT, false },
 		{ "DESCRIPTION", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
 	struct preset_entry *entries;
 	struct err err = {};
 	size_t cnt;
@@ -234,7 +234,7 @@ static int list_presets(const struct options *o)
 	}
 	preset_list_free(entries, cnt);
 	if (doc)
-		return json_print(o->g, TAKE_PTR(doc));
+		return json_print(TAKE_PTR(doc));
 	table_print(table, o->g, stdout);
 	return EXIT_DONE;
 }
@@ -243,7 +243,7 @@ static int list_presets(const struct options *o)
 
 struct flight {
 	const struct options *o;
-	struct json_object *doc;
+	struct json *doc;
 	struct table *table;
 	size_t shown, hidden;
 };
@@ -288,7 +288,7 @@ static int list_inflight(const struct options *o)
 		{ "COMMAND", TABLE_LEFT, false }, { "AGE", TABLE_RIGHT, false },
 		{ "FUNCTION", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	_cleanup_json_ struct json_object *doc = o->g->json ? json_array() : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
 	struct flight flight = { o, doc, table, 0, 0 };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
@@ -302,7 +302,7 @@ static int list_inflight(const struct options *o)
 			return cmd_fail(o->g, &err);
 	status = groups.failed_cnt ? EXIT_FAILED : EXIT_DONE;
 	if (doc)
-		return json_print(o->g, TAKE_PTR(doc)) ?: status;
+		return json_print(TAKE_PTR(doc)) ?: status;
 	if (flight.shown)
 		table_print(table, o->g, stdout);
 	else

@@ -25,7 +25,7 @@ static int run(struct globals *g, int argc, char **argv)
 	for (size_t i = 0; i < groups.cnt; i++)
 		if (stats_reset(groups.group[i], NULL, NULL, &err))
 			return cmd_fail(g, &err);
-	if (g->json && json_print(g, json_array()) != EXIT_DONE)
+	if (g->json && json_print(json_array(g)) != EXIT_DONE)
 		return EXIT_FAILED;
 	return groups.left_cnt ? EXIT_FAILED : EXIT_DONE;
 }

@@ -123,7 +123,7 @@ static int set(const struct options *o)
 	if ((o->set_pids || o->set_comms) && group_set_filter(groups.group[0], &o->filter,
 						     o->set_pids, o->set_comms, &err))
 		return cmd_fail(o->g, &err);
-	return o->g->json ? json_print(o->g, json_array()) : EXIT_DONE;
+	return o->g->json ? json_print(json_array(o->g)) : EXIT_DONE;
 }
 
 static int run(struct globals *g, int argc, char **argv)

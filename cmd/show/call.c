@@ -10,19 +10,28 @@
 
 /* --- one value ------------------------------------------------------------------------------ */
 
-/* What both forms write: @json quotes what is no number, and says null. */
+/* What both forms write: JSON (or NULL) quotes what is no number, and says null. */
 struct form {
 	struct out *o;
-	bool json;
+	struct json *json;
 };
+
+/* Before whatever is written as it is. */
+static void begin_value(const struct form *f)
+{
+	if (f->json)
+		json_value(f->json);
+}
 
 static void write_unknown(const struct form *f)
 {
+	begin_value(f);
 	out_str(f->o, f->json ? "null" : "?");
 }
 
 static void write_word(const struct form *f, uint64_t v)
 {
+	begin_value(f);
 	if (f->json)
 		out_char(f->o, '"');
 	out_hex(f->o, v);
@@ -34,12 +43,15 @@ static void write_pointer(const struct form *f, uint64_t v)
 {
 	if (v)
 		write_word(f, v);
+	else if (f->json)
+		json_null(f->json);
 	else
-		out_str(f->o, f->json ? "null" : "NULL");
+		out_str(f->o, "NULL");
 }
 
 static void write_number(const struct form *f, const struct preset_value *v, int64_t n)
 {
+	begin_value(f);
 	if (v->kind == PRESET_BOOL)
 		out_str(f->o, n ? "true" : "false");
 	else if (v->is_signed)
@@ -57,7 +69,7 @@ static void write_int(const struct form *f, const struct preset_value *v,
 	if (!code)
 		write_number(f, v, n);
 	else if (f->json)
-		out_json(f->o, code->name, code->len);
+		json_str_len(f->json, code->name, code->len);
 	else
 		out_escaped(f->o, code->name, code->len);
 }
@@ -79,6 +91,7 @@ static void write_float(const struct form *f, uint32_t size, const uint64_t *wor
 		memcpy(&big, words, sizeof(big));
 		d = (double)big;
 	}
+	begin_value(f);
 	if (!isfinite(d)) {
 		out_str(f->o,
 			f->json            ? "null"
@@ -105,8 +118,9 @@ static void write_members(
 
 	for (uint32_t i = 0; i < size / member; i++) {
 		shift = 64 - member * 8;
-		if (i)
+		if (i && !f->json)
 			out_char(f->o, ',');
+		begin_value(f);
 		out_u64(f->o,
 			words[i / in_word] >> i % in_word * member * 8 << shift >> shift);
 	}
@@ -119,7 +133,7 @@ static void write_words(
 	for (unsigned int i = 0; i < cnt; i++) {
 		uint32_t left = size - i * 8;
 
-		if (i)
+		if (i && !f->json)
 			out_char(f->o, ',');
 		write_word(f, left < 8 ? words[i] & ((1ULL << left * 8) - 1) : words[i]);
 	}
@@ -128,12 +142,18 @@ static void write_words(
 static void write_struct(const struct form *f, const struct preset_arg *a,
 	const uint64_t *words, unsigned int cnt)
 {
-	out_char(f->o, f->json ? '[' : '{');
+	if (f->json)
+		json_open(f->json, '[');
+	else
+		out_char(f->o, '{');
 	if (a->member_size)
 		write_members(f, a->value.size, a->member_size, words);
 	else
 		write_words(f, a->value.size, words, cnt);
-	out_char(f->o, f->json ? ']' : '}');
+	if (f->json)
+		json_close(f->json, ']');
+	else
+		out_char(f->o, '}');
 }
 
 /* Text of the traced process in quotes, so that what is its and what is ours can be told. */
@@ -202,7 +222,7 @@ static void write_arg(const struct form *f, const struct call *c, size_t i)
 		if (!str)
 			write_pointer(f, words[0]);
 		else if (f->json)
-			out_json(f->o, str, cut ? whole_len(str) : strlen(str));
+			json_str_len(f->json, str, cut ? whole_len(str) : strlen(str));
 		else
 			write_quoted(f->o, str, cut ? whole_len(str) : strlen(str), cut);
 		break;
@@ -234,15 +254,15 @@ static bool args_typed(const struct call *c)
 
 static void write_name(const struct form *f, const char *name, size_t i)
 {
-	if (f->json) {
-		out_char(f->o, '"');
-		if (*name) {
-			out_str(f->o, name);
-		} else {
-			out_str(f->o, "arg");
-			out_u64(f->o, i + 1);
-		}
-		out_str(f->o, "\":");
+	char number[] = "arg00";
+	size_t nth = i + 1;
+
+	if (f->json && !*name) {
+		number[3] = (char)('0' + (nth < 10 ? nth : nth / 10 % 10));
+		number[4] = (char)(nth < 10 ? '\0' : '0' + nth % 10);
+		json_key(f->json, number);
+	} else if (f->json) {
+		json_key(f->json, name);
 	} else if (*name) {
 		out_str(f->o, name);
 		out_char(f->o, '=');
@@ -254,8 +274,8 @@ static void write_args(const struct form *f, const struct call *c)
 	size_t cnt = args_typed(c) ? c->types->arg_cnt : UNTYPED_ARGS;
 
 	for (size_t i = 0; i < cnt; i++) {
-		if (i)
-			out_str(f->o, f->json ? "," : ", ");
+		if (i && !f->json)
+			out_str(f->o, ", ");
 		write_name(f, args_typed(c) ? c->types->args[i].name : "", i);
 		if (args_typed(c))
 			write_arg(f, c, i);
@@ -274,17 +294,18 @@ void call_args_text(struct out *o, const struct call *c)
 		out_char(o, '?');
 }
 
-void call_args_json(struct out *o, const struct call *c)
+void call_args_json(struct json *j, const struct call *c)
 {
-	const struct form f = { .o = o, .json = true };
+	const struct form f = { .o = j->out, .json = j };
 
+	json_key(j, "args");
 	if (!c->has_args) {
-		out_str(o, "null");
+		json_null(j);
 		return;
 	}
-	out_char(o, '{');
+	json_open(j, '{');
 	write_args(&f, c);
-	out_char(o, '}');
+	json_close(j, '}');
 }
 
 /* --- the result ----------------------------------------------------------------------------- */
@@ -344,70 +365,71 @@ void call_result_text(struct out *o, const struct call *c)
 	}
 }
 
-void call_result_json(struct out *o, const struct call *c)
+void call_result_json(struct json *j, const struct call *c)
 {
-	const struct form f = { .o = o, .json = true };
+	const struct form f = { .o = j->out, .json = j };
 	const struct preset_value *v = ret_type(c);
 	const struct type_code *code = ret_code(c, v);
 
-	out_str(o, "\"ret\":");
+	json_key(j, "ret");
 	if (!ret_is_seen(c, v))
-		write_unknown(&f);
+		json_null(j);
 	else if (ret_is_pointer(v))
 		write_pointer(&f, c->result);
 	else
 		write_number(&f, v, preset_value_int(v, c->result));
-	out_str(o, ",\"ret_name\":");
+	json_key(j, "ret_name");
 	if (code)
-		out_json(o, code->name, code->len);
+		json_str_len(j, code->name, code->len);
 	else
-		out_str(o, "null");
+		json_null(j);
 }
 
 /* --- the call ------------------------------------------------------------------------------- */
 
-static void end_json(struct out *o, const struct call *c)
+void call_json(struct json *j, const struct call *c, enum call_form form)
 {
-	out_char(o, ',');
-	call_result_json(o, c);
-	out_str(o, ",\"duration_ns\":");
-	if (c->timed)
-		out_u64(o, c->duration_ns);
-	else
-		out_str(o, "null");
-	out_str(o, c->slow ? ",\"slow\":true" : ",\"slow\":false");
-	out_str(o, c->failed ? ",\"failed\":true" : ",\"failed\":false");
-}
-
-void call_json(struct out *o, const struct call *c, enum call_form form)
-{
-	static const char *const heads[] = { [CALL_WHOLE] =
-						     "{\"type\":\"call\",\"ts_ns\":",
-		[CALL_ENTRY] = "{\"type\":\"entry\",\"ts_ns\":",
-		[CALL_EXIT] = "{\"type\":\"exit\",\"ts_ns\":" };
+	static const char *const types[] = {
+		[CALL_WHOLE] = "call", [CALL_ENTRY] = "entry", [CALL_EXIT] = "exit"
+	};
 	uint64_t later_ns = form == CALL_EXIT && c->timed ? c->duration_ns : 0;
 
-	out_str(o, heads[form]);
-	out_u64(o, c->start_ns + later_ns);
-	out_str(o, ",\"time\":\"");
-	out_time(o, c->start_realtime_ns + later_ns);
-	out_str(o, "\",\"group\":");
-	out_json(o, c->group, SIZE_MAX);
-	out_str(o, ",\"function\":");
-	out_json(o, c->function, SIZE_MAX);
-	out_str(o, ",\"pid\":");
-	out_u64(o, c->pid);
-	out_str(o, ",\"tid\":");
-	out_u64(o, c->tid);
-	out_str(o, ",\"comm\":");
-	out_json(o, c->comm, SIZE_MAX);
-	out_str(o, ",\"args\":");
-	call_args_json(o, c);
-	if (form != CALL_ENTRY)
-		end_json(o, c);
-	out_str(o, ",\"cookie\":");
-	out_u64(o, c->fn);
-	out_char(o, '}');
+	json_open(j, '{');
+	json_key(j, "type");
+	json_str(j, types[form]);
+	json_key(j, "ts_ns");
+	json_u64(j, c->start_ns + later_ns);
+	json_key(j, "time");
+	json_value(j);
+	out_char(j->out, '"');
+	out_time(j->out, c->start_realtime_ns + later_ns);
+	out_char(j->out, '"');
+	json_key(j, "group");
+	json_str(j, c->group);
+	json_key(j, "function");
+	json_str(j, c->function);
+	json_key(j, "pid");
+	json_u64(j, c->pid);
+	json_key(j, "tid");
+	json_u64(j, c->tid);
+	json_key(j, "comm");
+	json_str(j, c->comm);
+	call_args_json(j, c);
+	if (form != CALL_ENTRY) {
+		call_result_json(j, c);
+		json_key(j, "duration_ns");
+		if (c->timed)
+			json_u64(j, c->duration_ns);
+		else
+			json_null(j);
+		json_key(j, "slow");
+		json_bool(j, c->slow);
+		json_key(j, "failed");
+		json_bool(j, c->failed);
+	}
+	json_key(j, "cookie");
+	json_u64(j, c->fn);
+	json_close(j, '}');
 }
 
 void call_of_slow(const struct group *g, const struct types *types,

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/buffer.h"
+#include "base/json.h"
 #include "group/types.h"
 #include "stats/stats.h"
 
@@ -42,20 +42,20 @@ void call_args_text(struct out *o, const struct call *c);
 void call_result_text(struct out *o, const struct call *c);
 
 /*
- * The object of funcsnoop-json(5) in one line, without a newline: {"type":"call",...}. An
+ * The object of funcsnoop-json(5): {"type":"call",...}. An
  * entry has no "ret", "ret_name", "duration_ns", "slow" and "failed"; "ts_ns" and "time" of
  * an exit are those of the exit.
  */
-void call_json(struct out *o, const struct call *c, enum call_form form);
+void call_json(struct json *j, const struct call *c, enum call_form form);
 
 /* A slow call of @g, whose types are @types; all three outlive *@ret_call. */
 void call_of_slow(const struct group *g, const struct types *types,
 	const struct stats_slow *slow, struct call *ret_call);
 
-/* The "args" object, or null. */
-void call_args_json(struct out *o, const struct call *c);
+/* The member "args": an object, or null. */
+void call_args_json(struct json *j, const struct call *c);
 
-/* The members "ret":...,"ret_name":... */
-void call_result_json(struct out *o, const struct call *c);
+/* The members "ret" and "ret_name". */
+void call_result_json(struct json *j, const struct call *c);
 
 #endif

@@ -235,40 +235,19 @@ const struct stats_format format_csv = { "csv", false, true, print_csv };
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* The statistics of many functions: not as one document in memory. */
-static int write_groups(const struct report *r, FILE *f)
-{
-	int code = 0;
-
-	fputc('[', f);
-	for (size_t i = 0; !code && i < r->cnt; i++) {
-		const struct report_group *rg = &r->group[i];
-
-		if (i)
-			fputc(',', f);
-		code = json_write_stats(rg, f);
-	}
-	fputs("]\n", f);
-	return code;
-}
-
 static int print_json(const struct report *r, FILE *f)
 {
-	struct json_object *doc;
+	__cleanup(out_done) struct out out = {};
+	struct json j = json_begin(r->g, &out);
+	int code = 0;
 
-	if (r->view != VIEW_DIFF && !r->g->pretty)
-		return write_groups(r, f);
-	doc = json_array();
-
-	for (size_t i = 0; i < r->cnt; i++) {
-		const struct report_group *rg = &r->group[i];
-
-		if (r->view == VIEW_DIFF)
-			json_add_diff(doc, rg);
-		else
-			json_add_stats(doc, rg);
-	}
-	return json_write(r->g, doc, f);
+	json_open(&j, '[');
+	for (size_t i = 0; !code && i < r->cnt; i++)
+		code = r->view == VIEW_DIFF ? json_write_diff(&j, &r->group[i], f)
+					    : json_write_stats(&j, &r->group[i], f);
+	json_close(&j, ']');
+	out_char(&out, '\n');
+	return code ? code : json_flush(&j, f);
 }
 
 const struct stats_format format_json = { "json", false, true, print_json };

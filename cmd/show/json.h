@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "group/calls.h"
 #include "group/group.h"
 #include "preset/preset.h"
@@ -15,34 +16,43 @@
 #include "target/draft.h"
 
 /*
- * A document is an array that grows group by group and is printed at the end. Memory that
- * runs out shows when it is printed: EXIT_FAILED. json_print() frees it, else json_free().
+ * A document is an array that grows group by group, or an object, and is printed at the
+ * end. Memory that runs out ends the program then, with EXIT_FAILED: half a document is
+ * worse than none. json_print() frees it, else json_free().
  */
-struct json_object;
-struct json_object *json_array(void);
-int json_print(const struct globals *g, struct json_object *doc);
-void json_free(struct json_object **doc);
+struct json *json_array(const struct globals *g);
+struct json *json_object(const struct globals *g);
+int json_print(struct json *doc);
+void json_free(struct json **doc);
 #define _cleanup_json_ __cleanup(json_free)
 
-/* The same to @f; 0 or -ENOMEM. */
-int json_write(const struct globals *g, struct json_object *doc, FILE *f);
+/* A document in @out as @g wants it, for who prints it piece by piece. */
+struct json json_begin(const struct globals *g, struct out *out);
+
+/* Writes what there is of it to @f, and goes on; 0 or -ENOMEM. */
+int json_flush(struct json *j, FILE *f);
+
+/* A time of day, ns of CLOCK_REALTIME, as a string. */
+void json_set_time(struct json *j, const char *key, uint64_t realtime_ns);
+
+/* "cost_ns_per_s" and "cost_source". */
+void json_set_cost(struct json *j, const struct cost *cost);
 
 /* {"error": "..."} on stdout. */
 void json_error(const struct globals *g, const char *message);
 
 /* {"error": "...", "groups": @groups}, those only if there are any; @groups is taken over. */
-void json_error_groups(
-	const struct globals *g, const char *message, struct json_object *groups);
+void json_error_groups(const struct globals *g, const char *message, struct json *groups);
 
 /* {"version": ..., "libbpf": ...} */
 int json_version(const struct globals *g, const char *version, const char *libbpf);
 
 /* attach; with what else --dry-run tells. */
-void json_add_target(struct json_object *doc, const struct target *t);
-void json_explain_target(struct json_object *doc, const struct target *t);
+void json_add_target(struct json *doc, const struct target *t);
+void json_explain_target(struct json *doc, const struct target *t);
 
 /* list functions: the same shape, from a group that is attached. */
-void json_add_functions(struct json_object *doc, const struct group *group);
+void json_add_functions(struct json *doc, const struct group *group);
 
 /* list. @calls and @stale as found by the caller; @error for a group of another layout. */
 struct json_list_row {
@@ -52,13 +62,13 @@ struct json_list_row {
 	bool stale;
 	const char *error;
 };
-void json_add_list(struct json_object *doc, const struct json_list_row *row);
+void json_add_list(struct json *doc, const struct json_list_row *row);
 
 /* list inflight. */
 void json_add_call(
-	struct json_object *doc, const struct group *group, const struct slot_call *call);
+	struct json *doc, const struct group *group, const struct slot_call *call);
 
 /* list presets. */
-void json_add_preset(struct json_object *doc, const struct preset_entry *preset);
+void json_add_preset(struct json *doc, const struct preset_entry *preset);
 
 #endif

@@ -4,200 +4,213 @@
 
 #include "kernel/link.h"
 #include "show/json.h"
-#include "show/json_set.h"
 #include "show/text.h"
 
 /* --- functions ------------------------------------------------------------------------------ */
 
-static void add_function(
-	struct json_object *list, const struct group_func *f, const char *refused)
+static void add_function(struct json *j, const struct group_func *f, const char *refused)
 {
-	struct json_object *obj = json_new();
-
-	json_set_str(obj, "name", f->name);
-	json_set_str(obj, "symbol", f->symbol);
-	json_set_str(obj, "demangled", f->demangled);
-	json_set_str(obj, "library", f->library);
-	json_set_str(obj, "build_id", f->build_id && *f->build_id ? f->build_id : NULL);
-	json_set_u64(obj, "offset", f->offset);
-	json_set_u64_if(obj, "site_offset", !refused, f->site_offset);
-	json_set_str(obj, "site_why", refused ? NULL : f->site_why);
-	json_set_str(obj, "instruction", refused ? NULL : f->insn);
-	json_set_str(obj, "exit", refused ? NULL : text_exit(f->exit));
-	json_set_str(obj, "exit_why", refused ? NULL : f->exit_why);
-	json_set_str(obj, "refused", refused);
-	json_add(list, obj);
+	json_open(j, '{');
+	json_set_str(j, "name", f->name);
+	json_set_str(j, "symbol", f->symbol);
+	json_set_str(j, "demangled", f->demangled);
+	json_set_str(j, "library", f->library);
+	json_set_str(j, "build_id", f->build_id && *f->build_id ? f->build_id : NULL);
+	json_set_u64(j, "offset", f->offset);
+	json_set_u64_if(j, "site_offset", !refused, f->site_offset);
+	json_set_str(j, "site_why", refused ? NULL : f->site_why);
+	json_set_str(j, "instruction", refused ? NULL : f->insn);
+	json_set_str(j, "exit", refused ? NULL : text_exit(f->exit));
+	json_set_str(j, "exit_why", refused ? NULL : f->exit_why);
+	json_set_str(j, "refused", refused);
+	json_close(j, '}');
 }
 
-/* A group and its functions, of which those with other names come into the second array. */
-static void add_group(struct json_object *doc, const char *name,
-	struct json_object **ret_functions, struct json_object **ret_aliases)
+static void begin_group(struct json *j, const char *name)
 {
-	struct json_object *obj = json_new();
-
-	*ret_functions = json_array();
-	*ret_aliases = json_array();
-	json_set_str(obj, "group", name);
-	json_set(obj, "functions", *ret_functions);
-	json_set(obj, "aliases", *ret_aliases);
-	json_add(doc, obj);
+	json_open(j, '{');
+	json_set_str(j, "group", name);
+	json_set_open(j, "functions", '[');
 }
 
-static struct json_object *add_also(struct json_object *aliases, const char *name)
+/* Behind its functions: those with other names. */
+static void begin_aliases(struct json *j)
 {
-	struct json_object *obj = json_new(), *also = json_array();
-
-	json_set_str(obj, "name", name);
-	json_set(obj, "also", also);
-	json_add(aliases, obj);
-	return also;
+	json_close(j, ']');
+	json_set_open(j, "aliases", '[');
 }
 
-void json_add_target(struct json_object *doc, const struct target *t)
+static void begin_also(struct json *j, const char *name)
 {
-	struct json_object *functions, *aliases, *also;
+	json_open(j, '{');
+	json_set_str(j, "name", name);
+	json_set_open(j, "also", '[');
+}
 
-	add_group(doc, t->name, &functions, &aliases);
+static void end_also(struct json *j)
+{
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+/* Without the end of the group. */
+static void add_target(struct json *j, const struct target *t)
+{
+	const char *alias;
+
+	begin_group(j, t->name);
 	for (size_t i = 0; i < t->func_cnt; i++) {
-		const struct target_func *f = &t->funcs[i];
-		struct group_func shown = target_func_shown(f);
-		const char *alias;
+		struct group_func shown = target_func_shown(&t->funcs[i]);
 
-		add_function(functions, &shown, f->refused);
-		if (!target_func_alias(f, 0))
-			continue;
-		also = add_also(aliases, f->name);
-		for (size_t k = 0; (alias = target_func_alias(f, k)); k++)
-			json_add(also, json_str(alias));
+		add_function(j, &shown, t->funcs[i].refused);
 	}
+	begin_aliases(j);
+	for (size_t i = 0; i < t->func_cnt; i++) {
+		if (!target_func_alias(&t->funcs[i], 0))
+			continue;
+		begin_also(j, t->funcs[i].name);
+		for (size_t k = 0; (alias = target_func_alias(&t->funcs[i], k)); k++)
+			json_str(j, alias);
+		end_also(j);
+	}
+	json_close(j, ']');
+}
+
+void json_add_target(struct json *doc, const struct target *t)
+{
+	add_target(doc, t);
+	json_close(doc, '}');
+}
+
+static void explain_library(struct json *j, const char *path, const char *found,
+	uint64_t functions, const char *same_as, const char *refused)
+{
+	json_open(j, '{');
+	json_set_str(j, "path", path);
+	json_set_str(j, "found", found);
+	json_set_u64(j, "functions", functions);
+	json_set_str(j, "same_as", same_as);
+	json_set_str(j, "refused", refused);
+	json_close(j, '}');
 }
 
 /* What of the look-ups is not among the functions. */
-static void explain_libraries(struct json_object *list, const struct target *t)
+static void explain_libraries(struct json *j, const struct target *t)
 {
 	const struct lib_seen *seen;
-	struct json_object *obj;
 	size_t cnt;
 
-	for (size_t i = 0; i < t->looked_cnt; i++) {
-		const struct lib_file *lib = t->looked[i];
-
-		obj = json_new();
-		json_set_str(obj, "path", lib->path);
-		json_set_str(obj, "found", lib->found_how);
-		json_set_u64(obj, "functions", target_lib_funcs(t, lib));
-		json_set_str(obj, "same_as", NULL);
-		json_set_str(obj, "refused", NULL);
-		json_add(list, obj);
-	}
+	for (size_t i = 0; i < t->looked_cnt; i++)
+		explain_library(j, t->looked[i]->path, t->looked[i]->found_how,
+			target_lib_funcs(t, t->looked[i]), NULL, NULL);
 	seen = libfind_seen(t->finder, &cnt);
-	for (size_t i = 0; i < cnt; i++) {
-		obj = json_new();
-		json_set_str(obj, "path", seen[i].path);
-		json_set_str(obj, "found", NULL);
-		json_set_u64(obj, "functions", 0);
-		json_set_str(obj, "same_as", seen[i].file ? seen[i].file->path : NULL);
-		json_set_str(obj, "refused", seen[i].why);
-		json_add(list, obj);
-	}
+	for (size_t i = 0; i < cnt; i++)
+		explain_library(j, seen[i].path, NULL, 0,
+			seen[i].file ? seen[i].file->path : NULL, seen[i].why);
 }
 
-void json_explain_target(struct json_object *doc, const struct target *t)
+void json_explain_target(struct json *doc, const struct target *t)
 {
-	struct json_object *libraries = json_array();
-	struct json_object *missing = json_array(), *obj;
-
-	json_add_target(doc, t);
-	obj = json_object_array_get_idx(doc, json_object_array_length(doc) - 1);
-	explain_libraries(libraries, t);
+	add_target(doc, t);
+	json_set_open(doc, "libraries", '[');
+	explain_libraries(doc, t);
+	json_close(doc, ']');
+	json_set_open(doc, "missing", '[');
 	for (size_t i = 0; i < t->missing_cnt; i++)
-		json_add(missing, json_str(t->missing[i]));
-	json_set(obj, "libraries", libraries);
-	json_set(obj, "missing", missing);
+		json_str(doc, t->missing[i]);
+	json_close(doc, ']');
+	json_close(doc, '}');
 }
 
 /* @names has a newline behind each. */
-static void add_names(struct json_object *array, const char *names)
+static void add_names(struct json *j, const char *names)
 {
 	while (*names) {
 		size_t len = strcspn(names, "\n");
 
-		json_add(array, json_str_len(names, len));
+		json_str_len(j, names, len);
 		names += names[len] ? len + 1 : len;
 	}
 }
 
-void json_add_functions(struct json_object *doc, const struct group *group)
+void json_add_functions(struct json *doc, const struct group *group)
 {
-	struct json_object *functions, *aliases;
 	struct group_info info = group_info(group);
+	struct group_func f;
 
-	add_group(doc, info.name, &functions, &aliases);
+	begin_group(doc, info.name);
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
-		struct group_func f = group_func(group, i);
-
-		add_function(functions, &f, NULL);
+		f = group_func(group, i);
+		add_function(doc, &f, NULL);
+	}
+	begin_aliases(doc);
+	for (uint32_t i = 0; i < info.fn_cnt; i++) {
+		f = group_func(group, i);
 		if (!f.aliases)
 			continue;
-		add_names(add_also(aliases, f.name), f.aliases);
+		begin_also(doc, f.name);
+		add_names(doc, f.aliases);
+		end_also(doc);
 	}
+	json_close(doc, ']');
+	json_close(doc, '}');
 }
 
 /* --- list ----------------------------------------------------------------------------------- */
 
-void json_add_list(struct json_object *doc, const struct json_list_row *row)
+void json_add_list(struct json *doc, const struct json_list_row *row)
 {
-	struct json_object *obj = json_new(), *libs = json_array();
 	struct group_info info = group_info(row->group);
-	char exits[64];
+	char exits[64], attached[TEXT_NUM_LEN], since[TEXT_NUM_LEN];
+	bool known = !row->error;
 
-	for (uint32_t i = 0; !row->error && i < info.lib_cnt; i++)
-		json_add(libs, json_str(group_lib(row->group, i)));
-	json_set_str(obj, "name", info.name);
-	json_set(obj, "libraries", libs);
-	json_set_u64_if(obj, "functions", !row->error, info.fn_cnt);
-	json_set_str(obj, "link", row->error ? NULL : link_mode_name(info.links));
-	json_set_str(obj, "exits",
-		row->error ? NULL : text_exits(info.exits, exits, sizeof(exits)));
-	if (row->error) {
-		json_set_str(obj, "attached_at", NULL);
-		json_set_str(obj, "since", NULL);
-	} else {
-		json_set_time(obj, "attached_at", info.attached_ns);
-		json_set_time(obj, "since", row->since_ns);
-	}
-	json_set_u64_if(obj, "calls", !row->error, row->calls);
-	json_set_cost(obj, &row->cost);
-	json_set_u64_if(obj, "memory_bytes", row->memory_bytes, row->memory_bytes);
-	json_set(obj, "stale", row->error ? NULL : json_flag(row->stale));
+	json_open(doc, '{');
+	json_set_str(doc, "name", info.name);
+	json_set_open(doc, "libraries", '[');
+	for (uint32_t i = 0; known && i < info.lib_cnt; i++)
+		json_str(doc, group_lib(row->group, i));
+	json_close(doc, ']');
+	json_set_u64_if(doc, "functions", known, info.fn_cnt);
+	json_set_str(doc, "link", known ? link_mode_name(info.links) : NULL);
+	json_set_str(doc, "exits",
+		known ? text_exits(info.exits, exits, sizeof(exits)) : NULL);
+	json_set_str(
+		doc, "attached_at", known ? text_time(info.attached_ns, attached) : NULL);
+	json_set_str(doc, "since", known ? text_time(row->since_ns, since) : NULL);
+	json_set_u64_if(doc, "calls", known, row->calls);
+	json_set_cost(doc, &row->cost);
+	json_set_u64_if(doc, "memory_bytes", row->memory_bytes, row->memory_bytes);
+	json_key(doc, "stale");
+	if (known)
+		json_bool(doc, row->stale);
+	else
+		json_null(doc);
 	if (row->error)
-		json_set_str(obj, "error", row->error);
-	json_add(doc, obj);
+		json_set_str(doc, "error", row->error);
+	json_close(doc, '}');
 }
 
 void json_add_call(
-	struct json_object *doc, const struct group *group, const struct slot_call *call)
+	struct json *doc, const struct group *group, const struct slot_call *call)
 {
-	struct json_object *obj = json_new();
-
-	json_set_str(obj, "group", group_info(group).name);
-	json_set_str(obj, "function", group_func_name(group, call->fn));
-	json_set_u64(obj, "pid", call->pid);
-	json_set_u64(obj, "tid", call->tid);
-	json_set_str(obj, "comm", call->comm);
-	json_set_u64(obj, "age_ns", call->age_ns);
-	json_set_bool(obj, "stale", call->stale);
-	json_add(doc, obj);
+	json_open(doc, '{');
+	json_set_str(doc, "group", group_info(group).name);
+	json_set_str(doc, "function", group_func_name(group, call->fn));
+	json_set_u64(doc, "pid", call->pid);
+	json_set_u64(doc, "tid", call->tid);
+	json_set_str(doc, "comm", call->comm);
+	json_set_u64(doc, "age_ns", call->age_ns);
+	json_set_bool(doc, "stale", call->stale);
+	json_close(doc, '}');
 }
 
-void json_add_preset(struct json_object *doc, const struct preset_entry *preset)
+void json_add_preset(struct json *doc, const struct preset_entry *preset)
 {
-	struct json_object *obj = json_new();
-
-	json_set_str(obj, "name", preset->name);
-	json_set_str(obj, "description", preset->description);
-	json_set_str(obj, "origin", preset->origin);
-	json_set_u64_if(obj, "functions", !preset->error, preset->func_cnt);
-	json_set_str(obj, "error", preset->error);
-	json_add(doc, obj);
+	json_open(doc, '{');
+	json_set_str(doc, "name", preset->name);
+	json_set_str(doc, "description", preset->description);
+	json_set_str(doc, "origin", preset->origin);
+	json_set_u64_if(doc, "functions", !preset->error, preset->func_cnt);
+	json_set_str(doc, "error", preset->error);
+	json_close(doc, '}');
 }

@@ -6,16 +6,14 @@
 #include "show/json.h"
 #include "show/stats_report.h"
 
-/* stats: @rg's .funcs in their order, and .slow unless it is NULL. */
-void json_add_stats(struct json_object *doc, const struct report_group *rg);
-
 /*
- * The same element of the document without line breaks, written function by function: the
- * whole of thousands would take more memory than reading them. 0 or -ENOMEM.
+ * stats: @rg's .funcs in their order, and .slow unless it is NULL. What is written goes to
+ * @f function by function: the whole of thousands would take more memory than reading them.
+ * 0 or -ENOMEM.
  */
-int json_write_stats(const struct report_group *rg, FILE *f);
+int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f);
 
-/* stats --diff: @group's .diff and .before. */
-void json_add_diff(struct json_object *doc, const struct report_group *group);
+/* stats --diff: @rg's .diff and .before. */
+int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f);
 
 #endif

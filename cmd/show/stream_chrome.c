@@ -15,17 +15,25 @@ struct seen {
 	char comm[16];
 };
 
-static void next_object(struct stream_page *p)
+/* On a line of its own: a trace that is cut off can be opened all the same. */
+static struct json next_object(struct stream_page *p)
 {
+	struct json j = { .out = p->out };
+
 	out_str(p->out, p->any ? ",\n" : "[\n");
 	p->any = true;
+	json_open(&j, '{');
+	return j;
 }
 
 /* Microseconds, with nanoseconds behind the point. */
-static void put_us(struct out *o, uint64_t ns)
+static void set_us(struct json *j, const char *key, uint64_t ns)
 {
+	struct out *o = j->out;
 	char *to;
 
+	json_key(j, key);
+	json_value(j);
 	out_u64(o, ns / 1000);
 	to = out_room(o, 4);
 	if (!to)
@@ -37,25 +45,24 @@ static void put_us(struct out *o, uint64_t ns)
 	o->len += 4;
 }
 
-static void put_ids(struct out *o, pid_t pid, pid_t tid)
+static void set_ids(struct json *j, pid_t pid, pid_t tid)
 {
-	out_str(o, "\"pid\":");
-	out_u64(o, pid);
-	out_str(o, ",\"tid\":");
-	out_u64(o, tid);
+	json_set_u64(j, "pid", pid);
+	json_set_u64(j, "tid", tid);
 }
 
 static void put_name(struct stream_page *p, const char *what, pid_t pid, pid_t tid,
 	const char *name)
 {
-	next_object(p);
-	out_str(p->out, "{\"ph\":\"M\",\"name\":\"");
-	out_str(p->out, what);
-	out_str(p->out, "\",");
-	put_ids(p->out, pid, tid);
-	out_str(p->out, ",\"args\":{\"name\":");
-	out_json(p->out, name, strlen(name));
-	out_str(p->out, "}}");
+	struct json j = next_object(p);
+
+	json_set_str(&j, "ph", "M");
+	json_set_str(&j, "name", what);
+	set_ids(&j, pid, tid);
+	json_set_open(&j, "args", '{');
+	json_set_str(&j, "name", name);
+	json_close(&j, '}');
+	json_close(&j, '}');
 }
 
 static struct seen *find_seen(const struct stream_page *p, pid_t tid)
@@ -127,55 +134,65 @@ static void chrome_begin(struct stream_page *p)
 	put_name(p, "process_name", 0, 0, "funcsnoop");
 }
 
+static void set_category(struct json *j, const struct call *c)
+{
+	json_key(j, "cat");
+	json_value(j);
+	out_char(j->out, '"');
+	out_str(j->out, c->group);
+	out_str(j->out, c->slow ? ",slow" : "");
+	out_str(j->out, c->failed ? ",failed\"" : "\"");
+}
+
 static void chrome_call(struct stream_page *p, const struct call *c, enum call_form form)
 {
-	struct out *o = p->out;
+	struct json j;
 
 	name_thread(p, c);
-	next_object(p);
-	out_str(o, "{\"ph\":\"X\",\"name\":");
-	out_json(o, c->function, strlen(c->function));
-	out_str(o, ",\"cat\":\"");
-	out_str(o, c->group);
-	out_str(o, c->slow ? ",slow" : "");
-	out_str(o, c->failed ? ",failed\"," : "\",");
-	put_ids(o, c->pid, c->tid);
-	out_str(o, ",\"ts\":");
-	put_us(o, c->start_ns);
-	out_str(o, ",\"dur\":");
-	put_us(o, c->duration_ns);
+	j = next_object(p);
+	json_set_str(&j, "ph", "X");
+	json_set_str(&j, "name", c->function);
+	set_category(&j, c);
+	set_ids(&j, c->pid, c->tid);
+	set_us(&j, "ts", c->start_ns);
+	set_us(&j, "dur", c->duration_ns);
 	/* Names of colours that the viewers have for what needs a look. */
 	if (c->failed || c->slow)
-		out_str(o, c->failed ? ",\"cname\":\"terrible\"" : ",\"cname\":\"bad\"");
-	out_str(o, ",\"args\":{\"args\":");
-	call_args_json(o, c);
-	out_char(o, ',');
-	call_result_json(o, c);
-	out_str(o, "}}");
+		json_set_str(&j, "cname", c->failed ? "terrible" : "bad");
+	json_set_open(&j, "args", '{');
+	call_args_json(&j, c);
+	call_result_json(&j, c);
+	json_close(&j, '}');
+	json_close(&j, '}');
 }
 
 static void chrome_lost(struct stream_page *p, const char *group, uint64_t cnt)
 {
-	next_object(p);
-	out_str(p->out, "{\"ph\":\"M\",\"name\":\"lost\",\"pid\":0,\"args\":{\"group\":\"");
-	out_str(p->out, group);
-	out_str(p->out, "\",\"count\":");
-	out_u64(p->out, cnt);
-	out_str(p->out, "}}");
+	struct json j = next_object(p);
+
+	json_set_str(&j, "ph", "M");
+	json_set_str(&j, "name", "lost");
+	json_set_u64(&j, "pid", 0);
+	json_set_open(&j, "args", '{');
+	json_set_str(&j, "group", group);
+	json_set_u64(&j, "count", cnt);
+	json_close(&j, '}');
+	json_close(&j, '}');
 }
 
 static void chrome_gap(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns)
 {
-	next_object(p);
-	out_str(p->out, "{\"ph\":\"X\",\"name\":\"nothing recorded: funcsnoop was stopped\",");
-	put_ids(p->out, 0, 0);
-	out_str(p->out, ",\"ts\":");
-	put_us(p->out, now_ns - ns);
-	out_str(p->out, ",\"dur\":");
-	put_us(p->out, ns);
-	out_str(p->out, ",\"args\":{\"group\":\"");
-	out_str(p->out, group);
-	out_str(p->out, "\"}}");
+	struct json j = next_object(p);
+
+	json_set_str(&j, "ph", "X");
+	json_set_str(&j, "name", "nothing recorded: funcsnoop was stopped");
+	set_ids(&j, 0, 0);
+	set_us(&j, "ts", now_ns - ns);
+	set_us(&j, "dur", ns);
+	json_set_open(&j, "args", '{');
+	json_set_str(&j, "group", group);
+	json_close(&j, '}');
+	json_close(&j, '}');
 }
 
 const struct stream_format stream_chrome = {

@@ -163,26 +163,33 @@ const struct stream_format stream_text = {
 
 static void json_call(struct stream_page *p, const struct call *c, enum call_form form)
 {
-	call_json(p->out, c, form);
+	struct json j = { .out = p->out };
+
+	call_json(&j, c, form);
+	out_char(p->out, '\n');
+}
+
+static void json_missing(struct stream_page *p, const char *type, const char *group,
+	const char *key, uint64_t value)
+{
+	struct json j = { .out = p->out };
+
+	json_open(&j, '{');
+	json_set_str(&j, "type", type);
+	json_set_str(&j, "group", group);
+	json_set_u64(&j, key, value);
+	json_close(&j, '}');
 	out_char(p->out, '\n');
 }
 
 static void json_lost(struct stream_page *p, const char *group, uint64_t cnt)
 {
-	out_str(p->out, "{\"type\":\"lost\",\"group\":\"");
-	out_str(p->out, group);
-	out_str(p->out, "\",\"count\":");
-	out_u64(p->out, cnt);
-	out_str(p->out, "}\n");
+	json_missing(p, "lost", group, "count", cnt);
 }
 
 static void json_gap(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns)
 {
-	out_str(p->out, "{\"type\":\"gap\",\"group\":\"");
-	out_str(p->out, group);
-	out_str(p->out, "\",\"duration_ns\":");
-	out_u64(p->out, ns);
-	out_str(p->out, "}\n");
+	json_missing(p, "gap", group, "duration_ns", ns);
 }
 
 const struct stream_format stream_json = {

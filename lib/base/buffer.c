@@ -98,11 +98,19 @@ static size_t plain_len(const unsigned char *s, size_t len)
 	return i;
 }
 
-static char *json_char(char *to, const unsigned char *s, size_t len)
+/* Control characters of which a letter is the name, from \b on. */
+static const char control_letters[] = "btn\0fr";
+
+static char *json_char(char *to, const unsigned char *s, size_t len, bool letters)
 {
 	if (!len) {
 		memcpy(to, "\xef\xbf\xbd", 3);
 		return to + 3;
+	}
+	if (letters && *s >= '\b' && *s <= '\r' && control_letters[*s - '\b']) {
+		*to++ = '\\';
+		*to++ = control_letters[*s - '\b'];
+		return to;
 	}
 	if (utf8_is_control(s, len)) {
 		memcpy(to, "\\u00", 4);
@@ -233,7 +241,7 @@ void out_escaped(struct out *o, const char *str, size_t len)
 	o->len += to - start;
 }
 
-void out_json(struct out *o, const char *str, size_t len)
+static void put_json(struct out *o, const char *str, size_t len, bool letters)
 {
 	const unsigned char *s = (const unsigned char *)str;
 	size_t room = strnlen(str, len), one;
@@ -251,13 +259,23 @@ void out_json(struct out *o, const char *str, size_t len)
 		if (!room)
 			break;
 		one = utf8_len(s, room);
-		to = json_char(to, s, one);
+		to = json_char(to, s, one, letters);
 		one = one ? one : 1;
 		s += one;
 		room -= one;
 	}
 	*to++ = '"';
 	o->len += to - start;
+}
+
+void out_json(struct out *o, const char *str, size_t len)
+{
+	put_json(o, str, len, false);
+}
+
+void out_json_letters(struct out *o, const char *str, size_t len)
+{
+	put_json(o, str, len, true);
 }
 
 void out_done(struct out *o)

@@ -66,6 +66,9 @@ void out_escaped(struct out *o, const char *str, size_t len);
  */
 void out_json(struct out *o, const char *str, size_t len);
 
+/* The same with "\n" for "\u000a", and so for all that have a letter. */
+void out_json_letters(struct out *o, const char *str, size_t len);
+
 void out_done(struct out *o);
 
 #endif

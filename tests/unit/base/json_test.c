@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* JSON as it is written: commas, lines and indentation, strings, and documents within others. */
+#include "base/json.h"
+
+#include "tap.h"
+
+static bool same(struct out *o, const char *want)
+{
+	bool good;
+
+	out_char(o, '\0');
+	good = !o->failed && !strcmp(o->buf, want);
+	if (!good)
+		printf("# got:  %s\n# want: %s\n", o->buf, want);
+	o->len = 0;
+	return good;
+}
+
+static void put_all(struct json *j)
+{
+	json_open(j, '[');
+	json_open(j, '{');
+	json_set_str(j, "name", "a\"b\n");
+	json_set_str(j, "none", NULL);
+	json_set_bool(j, "yes", true);
+	json_set_u64(j, "most", UINT64_MAX);
+	json_set_i64(j, "least", INT64_MIN);
+	json_set_u64_if(j, "unknown", false, 7);
+	json_key(j, "rate");
+	json_real(j, "%.3f", 0.25);
+	json_set_open(j, "empty", '[');
+	json_close(j, ']');
+	json_set_open(j, "nothing", '{');
+	json_close(j, '}');
+	json_set_open(j, "list", '[');
+	json_u64(j, 1);
+	json_str_len(j, "two more", 3);
+	json_null(j);
+	json_close(j, ']');
+	json_close(j, '}');
+	json_bool(j, false);
+	json_close(j, ']');
+}
+
+static void test_forms(void)
+{
+	struct out o = {};
+	struct json j = { .out = &o },
+		    pretty = { .out = &o, .pretty = true, .letters = true };
+
+	put_all(&j);
+	ok(same(&o,
+		   "[{\"name\":\"a\\\"b\\u000a\",\"none\":null,\"yes\":true,"
+		   "\"most\":18446744073709551615,\"least\":-9223372036854775808,"
+		   "\"unknown\":null,\"rate\":0.250,\"empty\":[],\"nothing\":{},"
+		   "\"list\":[1,\"two\",null]},false]"),
+		"a document in one line");
+	put_all(&pretty);
+	ok(same(&o,
+		   "[\n  {\n    \"name\": \"a\\\"b\\n\",\n    \"none\": null,\n"
+		   "    \"yes\": true,\n    \"most\": 18446744073709551615,\n"
+		   "    \"least\": -9223372036854775808,\n    \"unknown\": null,\n"
+		   "    \"rate\": 0.250,\n    \"empty\": [\n    ],\n    \"nothing\": {},\n"
+		   "    \"list\": [\n      1,\n      \"two\",\n      null\n    ]\n  },\n"
+		   "  false\n]"),
+		"the same with a line for each value");
+	out_done(&o);
+}
+
+/* What is embedded looks as if it had been written there. */
+static void test_embed(bool is_pretty)
+{
+	struct out inner = {}, outer = {}, whole = {};
+	struct json a = { .out = &inner, .pretty = is_pretty };
+	struct json b = { .out = &outer, .pretty = is_pretty };
+	struct json c = { .out = &whole, .pretty = is_pretty };
+
+	put_all(&a);
+	json_open(&b, '{');
+	json_key(&b, "in");
+	json_embed(&b, &inner);
+	json_close(&b, '}');
+	json_open(&c, '{');
+	json_key(&c, "in");
+	put_all(&c);
+	json_close(&c, '}');
+	out_char(&whole, '\0');
+	ok(same(&outer, whole.buf),
+		is_pretty ? "a document within another, indented"
+			  : "a document within another");
+	out_done(&inner);
+	out_done(&outer);
+	out_done(&whole);
+}
+
+static void test_letters(void)
+{
+	struct out o = {};
+	struct json j = { .out = &o, .letters = true };
+
+	json_str(&j, "\a\b\t\n\v\f\r\x1f\x7f\xc2\x9b/\xff");
+	ok(same(&o,
+		   "\"\\u0007\\b\\t\\n\\u000b\\f\\r\\u001f\\u007f\\u009b/\xef\xbf\xbd\""),
+		"control characters that have a letter are written as it");
+	out_done(&o);
+}
+
+int main(void)
+{
+	test_forms();
+	test_embed(false);
+	test_embed(true);
+	test_letters();
+	return tap_done();
+}
