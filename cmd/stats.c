@@ -25,8 +25,9 @@ enum {
 	KEY_WATCH,
 };
 
-static const struct argp_option options[] = {
-	{ "sort", KEY_SORT, "KEY", 0, "Order by " STATS_SORT_KEYS, 1 },
+/* What some take is known when the command runs: options_describe(). */
+static struct argp_option options[] = {
+	{ "sort", KEY_SORT, "KEY", 0, NULL, 1 },
 	{ "top", KEY_TOP, "N", 0, "Only the first N", 1 },
 	{ "hist", KEY_HIST, NULL, 0, "A histogram for each function", 1 },
 	{ "errors", KEY_ERRORS, NULL, 0, "Failed calls by return code", 1 },
@@ -36,13 +37,13 @@ static const struct argp_option options[] = {
 	{ "fail-if", KEY_FAIL_IF, "COND", 0, "Status 3 if it holds: p99>5ms, errors>0, ...", 1 },
 	{ "reset", KEY_RESET, NULL, 0, "Start afresh after reading, no call lost or twice", 1 },
 	{ "all", 'a', NULL, 0, NULL, USAGE_MORE },
-	{ "by", KEY_BY, "function|process|library", 0, NULL, USAGE_MORE },
+	{ "by", KEY_BY, NULL, 0, NULL, USAGE_MORE },
 	{ "diff", KEY_DIFF, "FILE", 0, NULL, USAGE_MORE },
 	{ "duration", 'd', "SEC", 0, NULL, USAGE_MORE },
 	{ "timestamp", 'T', NULL, 0, NULL, USAGE_MORE },
 	{ "output", KEY_OUTPUT, "FILE", 0, NULL, USAGE_MORE },
 	{ "save", KEY_SAVE, "FILE", 0, NULL, USAGE_MORE },
-	{ "format", KEY_FORMAT, "table|json|csv|prometheus|openmetrics", 0, NULL, USAGE_MORE },
+	{ "format", KEY_FORMAT, NULL, 0, NULL, USAGE_MORE },
 	{ 0 }
 };
 
@@ -56,14 +57,39 @@ static const char help[] =
 
 /* --- options -------------------------------------------------------------------------------- */
 
-static void set_view(
-	struct argp_state *state, struct stats_options *o, enum stats_view view)
+static void options_describe(void)
 {
+	static char sort[WORDS_LEN + 16], by[WORDS_LEN], format[WORDS_LEN];
+	char words[WORDS_LEN];
+
+	snprintf(sort, sizeof(sort), "Order by %s", stats_sort_words(words));
+	for (struct argp_option *o = options; o->name; o++) {
+		if (o->key == KEY_SORT)
+			o->doc = sort;
+		else if (o->key == KEY_BY)
+			o->arg = view_by_words(by);
+		else if (o->key == KEY_FORMAT)
+			o->arg = stats_format_words(format);
+	}
+}
+
+static void set_view(struct argp_state *state, struct stats_options *o, const char *name)
+{
+	const struct view *view = view_find(name);
+
 	if (o->view_set && o->view != view)
 		argp_error(state,
 			"--by, --hist, --errors, --slow and --diff exclude each other");
 	o->view = view;
 	o->view_set = true;
+}
+
+static void parse_sort(struct argp_state *state, struct stats_options *o, const char *arg)
+{
+	char words[WORDS_LEN];
+
+	if (!stats_sort_parse(arg, &o->choice.sort))
+		argp_error(state, "--sort is %s, not '%s'", stats_sort_words(words), arg);
 }
 
 static void add_check(struct argp_state *state, struct stats_options *o, const char *arg)
@@ -121,8 +147,6 @@ static error_t parse_delivery(int key, char *arg, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const enum stats_view views[] = { VIEW_FUNCTION, VIEW_PROCESS,
-		VIEW_LIBRARY };
 	struct stats_options *o = state->input;
 	char *end;
 
@@ -131,8 +155,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->choice.all = true;
 		return 0;
 	case KEY_SORT:
-		if (!stats_sort_parse(arg, &o->choice.sort))
-			argp_error(state, "--sort is " STATS_SORT_KEYS ", not '%s'", arg);
+		parse_sort(state, o, arg);
 		return 0;
 	case KEY_TOP:
 		o->choice.top = strtoul(arg, &end, 10);
@@ -140,20 +163,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--top '%s' is not a number from 1 on", arg);
 		return 0;
 	case KEY_BY:
-		set_view(state, o, views[choice_parse(state, options, key, arg)]);
+		choice_parse(state, options, key, arg);
+		set_view(state, o, arg);
 		return 0;
 	case KEY_HIST:
-		set_view(state, o, VIEW_HIST);
+		set_view(state, o, "hist");
 		return 0;
 	case KEY_ERRORS:
-		set_view(state, o, VIEW_ERRORS);
+		set_view(state, o, "errors");
 		return 0;
 	case KEY_SLOW:
-		set_view(state, o, VIEW_SLOW);
+		set_view(state, o, "slow");
 		o->slow = true;
 		return 0;
 	case KEY_DIFF:
-		set_view(state, o, VIEW_DIFF);
+		set_view(state, o, "diff");
 		o->diff_path = arg;
 		return 0;
 	default:
@@ -166,14 +190,14 @@ static const char *contradiction(const struct stats_options *o)
 {
 	bool loop = o->interval_ns || o->duration_ns;
 
-	if (o->g->json && o->format && o->format != &format_json)
+	if (o->g->json && o->format && !(o->format->flags & FORMAT_JSON))
 		return "--json and another --format exclude each other";
-	if (o->view_set && o->format && !o->format->every_view &&
-		o->view != VIEW_FUNCTION)
+	if (o->format && o->format->flags & FORMAT_METRICS &&
+		!(o->view->flags & VIEW_METRICS))
 		return "metrics are of functions: no --by, --hist, --errors, --slow or --diff";
-	if (loop && o->format && o->format->cumulative && !o->output)
+	if (loop && o->format && o->format->flags & FORMAT_CUMULATIVE && !o->output)
 		return "metrics with --interval need --output, which is written anew each time";
-	if (o->reset && o->format && o->format->cumulative)
+	if (o->reset && o->format && o->format->flags & FORMAT_CUMULATIVE)
 		return "metrics are counted on from one reading to the next: no --reset";
 	if (o->watch &&
 		(o->format || o->g->json || o->output || o->save || o->view_set ||
@@ -210,18 +234,20 @@ static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]",
 		.doc = help };
-	__cleanup(options_done) struct stats_options o = { .g = g };
+	__cleanup(options_done) struct stats_options o = {
+		.g = g, .choice.sort = FIGURE_TOTAL, .view = view_find("function")
+	};
 	const char *wrong;
 	struct err err = {};
 
+	options_describe();
 	cmd_parse(g, &argp, argc, argv, &o, &o.names);
 	wrong = contradiction(&o);
 	if (wrong)
 		return cmd_usage(g, "%s", wrong);
 	if (!o.format)
-		o.format = g->json ? &format_json : &format_table;
-	/* Errors are told in JSON, too. */
-	g->json = o.format == &format_json;
+		o.format = stats_format_default(g->json);
+	g->json = o.format->flags & FORMAT_JSON;
 	if (o.diff_path && saved_read(o.diff_path, &o.before, &err))
 		return cmd_fail(g, &err);
 	if (o.watch)

@@ -27,10 +27,9 @@ static bool shows_cost(const struct stats_options *o)
 {
 	if (o->save)
 		return true;
-	if (o->format == &format_json)
-		return o->view != VIEW_DIFF;
-	return o->format == &format_table &&
-		(o->view == VIEW_FUNCTION || o->view == VIEW_RATES);
+	if (o->format->flags & FORMAT_JSON)
+		return !(o->view->flags & VIEW_DIFF);
+	return o->format->flags & FORMAT_READERS && o->view->flags & VIEW_COST;
 }
 
 /* Intervals take what came between two readings; else the programs are watched. */
@@ -171,7 +170,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 		if (!rg->after)
 			return -ENOMEM;
 	}
-	return report_choose(rg, &o->choice, o->view == VIEW_RATES);
+	return report_choose(rg, &o->choice, o->view->flags & VIEW_FRAME);
 }
 
 int report_make(const struct stats_options *o, const struct reading *now,
@@ -273,7 +272,7 @@ static int to_stdout(struct stats_run *run, const struct report *r, struct err *
 	const struct stats_options *o = run->o;
 	int code;
 
-	if (!r->cnt && o->format == &format_table) {
+	if (!r->cnt && o->format->flags & FORMAT_READERS) {
 		cmd_note(r->g, "nothing is attached");
 		return 0;
 	}
@@ -317,12 +316,12 @@ static int save(const struct stats_options *o, const struct reading *now, struct
 
 	g.pretty = false;
 	whole.g = &g;
-	whole.view = VIEW_FUNCTION;
-	whole.choice = (struct stats_choice) { .sort = STATS_BY_NAME };
+	whole.view = view_find("function");
+	whole.choice = (struct stats_choice) { .sort = SORT_BY_NAME };
 	whole.before = NULL;
 	whole.check_cnt = 0;
 	code = report_make(&whole, now, NULL, &all, err);
-	return code ? code : to_file(o, &format_json, &all, o->save, err);
+	return code ? code : to_file(o, stats_format_default(true), &all, o->save, err);
 }
 
 static int deliver(struct stats_run *run, const struct reading *now,
@@ -333,7 +332,7 @@ static int deliver(struct stats_run *run, const struct reading *now,
 	int code;
 
 	code = report_make(
-		o, now, o->reset || o->format->cumulative ? NULL : before, &r, err);
+		o, now, o->reset || o->format->flags & FORMAT_CUMULATIVE ? NULL : before, &r, err);
 	if (code)
 		return code;
 	r.first = !run->more || o->output;

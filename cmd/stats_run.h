@@ -4,14 +4,15 @@
 #define FUNCSNOOP_CMD_STATS_RUN_H
 
 #include "cli/groups.h"
+#include "show/formats.h"
 #include "show/stats_check.h"
-#include "show/stats_report.h"
+#include "show/stats_view.h"
 
 struct stats_options {
 	struct globals *g;
 	struct words names;
 	struct stats_choice choice;
-	enum stats_view view;
+	const struct view *view;
 	bool view_set, slow, reset, timestamps, watch;
 	uint64_t interval_ns, duration_ns;
 	const struct stats_format *format;

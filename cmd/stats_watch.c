@@ -88,25 +88,37 @@ static void signals_begin(struct screen *s)
 
 /* --- drawing -------------------------------------------------------------------------------- */
 
-static const struct sort_key {
+/* What the keyboard orders by: a letter each, of figures theirs. */
+struct sort_key {
 	char key;
-	enum stats_sort sort;
+	enum figure_id sort;
 	const char *name;
-} sort_keys[] = { { 't', STATS_BY_TOTAL, "total" }, { 'c', STATS_BY_CALLS, "calls" },
-	{ 'a', STATS_BY_AVG, "avg" }, { 'm', STATS_BY_MAX, "max" },
-	{ 'p', STATS_BY_P99, "p99" }, { 'e', STATS_BY_ERRORS, "errors" },
-	{ 's', STATS_BY_SLOW, "slow" }, { 'n', STATS_BY_NAME, "name" } };
+};
+
+static size_t sort_keys(struct sort_key keys[FIGURE_CNT + 1])
+{
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(USE_SORT, ids);
+
+	for (size_t i = 0; i < cnt; i++)
+		keys[i] = (struct sort_key) { (char)figures[ids[i]].place[USE_SORT].extra,
+			ids[i], figures[ids[i]].word };
+	keys[cnt++] = (struct sort_key) { 'n', SORT_BY_NAME, "name" };
+	return cnt;
+}
 
 static void print_title(const struct stats_options *o, const struct report *r,
 	const struct groups *groups, FILE *f)
 {
 	char when[TEXT_NUM_LEN], every[TEXT_NUM_LEN];
+	struct sort_key keys[FIGURE_CNT + 1];
+	size_t cnt = sort_keys(keys);
 
 	fprintf(f, "%s  every %s  q quit  sort", text_time(r->time_ns, when),
 		text_duration(o->interval_ns, every));
-	for (size_t i = 0; i < ARRAY_SIZE(sort_keys); i++)
-		fprintf(f, o->choice.sort == sort_keys[i].sort ? " [%s]" : " %s",
-			sort_keys[i].name);
+	for (size_t i = 0; i < cnt; i++)
+		fprintf(f, o->choice.sort == keys[i].sort ? " [%s]" : " %s",
+			keys[i].name);
 	fputc('\n', f);
 	if (!r->cnt)
 		fprintf(f, "nothing is attached\n");
@@ -153,7 +165,7 @@ static int draw(const struct stats_options *o, const struct reading *now,
 		return err_sys(err, -errno, "cannot show statistics");
 	print_title(o, &r, &now->groups, f);
 	r.first = false;
-	code = format_table.print(&r, f);
+	code = o->format->print(&r, f);
 	if (fclose(f) || code)
 		return err_sys(err, code ? code : -errno, "cannot show statistics");
 	put_frame(text);
@@ -166,13 +178,16 @@ enum wish { WISH_NONE, WISH_DRAW, WISH_READ, WISH_END };
 
 static enum wish key_wish(struct stats_options *o, char key)
 {
+	struct sort_key keys[FIGURE_CNT + 1];
+	size_t cnt = sort_keys(keys);
+
 	if (key == 'q' || key == 'Q')
 		return WISH_END;
 	if (key == ' ')
 		return WISH_READ;
-	for (size_t i = 0; i < ARRAY_SIZE(sort_keys); i++)
-		if (sort_keys[i].key == key) {
-			o->choice.sort = sort_keys[i].sort;
+	for (size_t i = 0; i < cnt; i++)
+		if (keys[i].key == key) {
+			o->choice.sort = keys[i].sort;
 			return WISH_DRAW;
 		}
 	return WISH_NONE;
@@ -263,7 +278,7 @@ int stats_watch(struct stats_options *o)
 
 	if (!o->interval_ns)
 		o->interval_ns = 1000000000;
-	o->view = VIEW_RATES;
+	o->view = view_find("watch");
 	if (!isatty(STDOUT_FILENO) || !term || !*term || !strcmp(term, "dumb"))
 		return stats_loop(o);
 	signals_begin(&screen);

@@ -72,13 +72,12 @@ static void print_cell(const struct cell *cell, FILE *f)
 	}
 }
 
-void csv_header(
-	const struct grid_column *columns, size_t cnt, const char *prefix, FILE *f)
+void csv_header(const struct grid *grid, const char *prefix, FILE *f)
 {
 	fputs(prefix, f);
-	for (size_t c = 0; c < cnt; c++)
-		if (columns[c].where != GRID_TABLE)
-			fprintf(f, ",%s", columns[c].key);
+	for (size_t c = 0; c < grid->column_cnt; c++)
+		if (grid->columns[c].where != GRID_TABLE)
+			fprintf(f, ",%s", grid->columns[c].key);
 	fputs("\r\n", f);
 }
 

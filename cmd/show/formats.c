@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "show/json_stats.h"
+#include "show/formats.h"
+#include "show/json.h"
 #include "show/message.h"
 #include "show/stats_view.h"
 
@@ -13,8 +14,6 @@
 
 static void print_head(const struct report *r, const struct report_group *rg, FILE *f)
 {
-	bool of_calls =
-		r->view != VIEW_ERRORS && r->view != VIEW_SLOW && r->view != VIEW_DIFF;
 	uint64_t calls = stats_all_calls(rg->s);
 	char when[TEXT_NUM_LEN], rate[TEXT_NUM_LEN];
 	double per_s;
@@ -30,7 +29,7 @@ static void print_head(const struct report *r, const struct report_group *rg, FI
 	else
 		fprintf(f, "%s since %s", group_info(rg->s->group).name,
 			text_time(rg->s->since_ns, when));
-	if (of_calls && calls && report_rate(rg, calls, &per_s))
+	if (r->view->flags & VIEW_PACE && calls && report_rate(rg, calls, &per_s))
 		fprintf(f, ", %s calls/s", grid_rate(per_s, rate));
 	fputc('\n', f);
 }
@@ -69,7 +68,7 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 
 	if (rg->cost.source == COST_UNKNOWN) {
 		/* Root alone keeps figures, and reads them. */
-		if (!r->interval_ns && r->view != VIEW_RATES)
+		if (!r->interval_ns && !(r->view->flags & VIEW_FRAME))
 			fprintf(f, "cost: not known%s\n",
 				geteuid() ? ""
 					  : "; 'funcsnoop feature --calibrate' helps");
@@ -114,7 +113,7 @@ __attribute__((format(printf, 3, 4))) static void note(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (r->view == VIEW_RATES)
+	if (r->view->flags & VIEW_FRAME)
 		fprintf(f, "%s\n", text);
 	else
 		cmd_note(r->g, "%s", text);
@@ -164,13 +163,11 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 
 static int table_group(const struct report *r, const struct report_group *rg, FILE *f)
 {
-	const struct view *view = view_get(r->view);
-	_cleanup_grid_ struct grid grid = {
-		.columns = view->columns,
-		.column_cnt = view->column_cnt,
-	};
+	const struct view *view = r->view;
+	_cleanup_grid_ struct grid grid = {};
 	int code = 0;
 
+	grid_begin(&grid, view->labels, view->label_cnt, view->uses);
 	print_head(r, rg, f);
 	view->fill(&grid, r, rg);
 	if (grid.failed)
@@ -184,9 +181,9 @@ static int table_group(const struct report *r, const struct report_group *rg, FI
 	} else {
 		code = grid_print(&grid, r->g, r->plain, f);
 	}
-	if (r->view == VIEW_FUNCTION)
+	if (view->flags & VIEW_REST)
 		print_foot(rg, f);
-	if (grid.row_cnt && (r->view == VIEW_FUNCTION || r->view == VIEW_RATES))
+	if (grid.row_cnt && view->flags & VIEW_COST)
 		print_cost(r, rg, f);
 	print_health(r, rg, f);
 	return code;
@@ -204,23 +201,20 @@ static int print_table(const struct report *r, FILE *f)
 	return code;
 }
 
-const struct stats_format format_table = { "table", false, true, print_table };
-
 /* --- CSV ------------------------------------------------------------------------------------ */
 
 static int print_csv(const struct report *r, FILE *f)
 {
-	const struct view *view = view_get(r->view);
+	const struct view *view = r->view;
 	char prefix[TEXT_NUM_LEN * 3], when[TEXT_NUM_LEN];
+	struct grid head = {};
 	int code = 0;
 
+	grid_begin(&head, view->labels, view->label_cnt, view->uses);
 	if (r->first)
-		csv_header(view->columns, view->column_cnt, "time,group", f);
+		csv_header(&head, "time,group", f);
 	for (size_t i = 0; !code && i < r->cnt; i++) {
-		_cleanup_grid_ struct grid grid = {
-			.columns = view->columns,
-			.column_cnt = view->column_cnt,
-		};
+		_cleanup_grid_ struct grid grid = head;
 
 		view->fill(&grid, r, &r->group[i]);
 		/* A group's name needs no quotes. */
@@ -230,8 +224,6 @@ static int print_csv(const struct report *r, FILE *f)
 	}
 	return code;
 }
-
-const struct stats_format format_csv = { "csv", false, true, print_csv };
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
@@ -243,11 +235,44 @@ static int print_json(const struct report *r, FILE *f)
 
 	json_open(&j, '[');
 	for (size_t i = 0; !code && i < r->cnt; i++)
-		code = r->view == VIEW_DIFF ? json_write_diff(&j, &r->group[i], f)
-					    : json_write_stats(&j, &r->group[i], f);
+		code = r->view->json(&j, &r->group[i], f);
 	json_close(&j, ']');
 	out_char(&out, '\n');
 	return code ? code : json_flush(&j, f);
 }
 
-const struct stats_format format_json = { "json", false, true, print_json };
+/* --- all of them ---------------------------------------------------------------------------- */
+
+/* The first is the one without --format. */
+static const struct stats_format formats[] = {
+	{ "table", FORMAT_READERS, print_table },
+	{ "json", FORMAT_JSON, print_json },
+	{ "csv", 0, print_csv },
+	{ "prometheus", FORMAT_METRICS | FORMAT_CUMULATIVE, metrics_print_prometheus },
+	{ "openmetrics", FORMAT_METRICS | FORMAT_CUMULATIVE, metrics_print_openmetrics },
+};
+
+const struct stats_format *stats_format_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	return NULL;
+}
+
+const struct stats_format *stats_format_default(bool json)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (json == !!(formats[i].flags & FORMAT_JSON))
+			return &formats[i];
+	return NULL;
+}
+
+const char *stats_format_words(char buf[WORDS_LEN])
+{
+	const char *words[ARRAY_SIZE(formats)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		words[i] = formats[i].name;
+	return words_join(words, ARRAY_SIZE(formats), "|", "|", buf);
+}

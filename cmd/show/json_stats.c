@@ -37,28 +37,40 @@ static void add_histogram(struct json *j, const struct stats_func *f)
 	json_close(j, ']');
 }
 
-static void add_figures(
-	struct json *j, const struct stats_func *f, const struct stats_proc *p)
+static void add_real(struct json *j, enum figure_unit unit, double x)
 {
-	json_set_u64(j, "calls", p->calls);
-	json_set_u64_if(j, "returns", f->timed || f->same,
-		f->same ? p->calls : p->returns);
-	json_set_u64_if(j, "total_ns", f->timed && p->returns, p->total_ns);
-	json_set_u64_if(j, "max_ns", f->timed && p->max_ns, p->max_ns);
-	json_set_u64_if(j, "errors", f->timed, p->errors);
-	json_set_u64_if(j, "slow", f->timed, p->slow);
+	json_real(j, "%.*f", unit == UNIT_PERCENT ? 3 : rate_digits(x), x);
+}
+
+static void add_figures(struct json *j, enum figure_use use, const struct figures *f)
+{
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(use, ids);
+
+	for (size_t i = 0; i < cnt; i++) {
+		enum figure_id id = ids[i];
+
+		if (figure_is_real(id) && figure_known(f, id)) {
+			json_key(j, figures[id].key);
+			add_real(j, figures[id].unit, f->value[id].x);
+		} else {
+			json_set_u64_if(j, figures[id].key, figure_known(f, id),
+				figure_or_0(f, id));
+		}
+	}
 }
 
 static void add_processes(struct json *j, const struct stats_func *f)
 {
+	struct figures values;
+
 	json_set_open(j, "processes", '[');
 	for (size_t i = 0; i < f->proc_cnt; i++) {
-		const struct stats_proc *p = &f->procs[i];
-
 		json_open(j, '{');
-		json_set_u64(j, "pid", p->pid);
-		json_set_str(j, "comm", p->comm);
-		add_figures(j, f, p);
+		json_set_u64(j, "pid", f->procs[i].pid);
+		json_set_str(j, "comm", f->procs[i].comm);
+		figures_of_process(&f->procs[i], f->timed, f->same, NULL, &values);
+		add_figures(j, USE_PROCESS_DOCUMENT, &values);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -67,72 +79,50 @@ static void add_processes(struct json *j, const struct stats_func *f)
 /* What processes had whose records were given up; null when there is none. */
 static void add_ended(struct json *j, const struct stats_func *f)
 {
-	const struct stats_proc *p = &f->ended;
+	struct figures values;
 
-	if (!p->calls && !p->returns) {
+	if (!f->ended.calls && !f->ended.returns) {
 		json_set_null(j, "ended");
 		return;
 	}
 	json_set_open(j, "ended", '{');
-	add_figures(j, f, p);
+	figures_of_process(&f->ended, f->timed, f->same, NULL, &values);
+	add_figures(j, USE_PROCESS_DOCUMENT, &values);
 	json_close(j, '}');
-}
-
-static void add_times(struct json *j, const struct stats_func *f)
-{
-	static const struct {
-		const char *key;
-		unsigned int permille;
-	} percentiles[] = { { "p50_ns", 500 }, { "p90_ns", 900 }, { "p99_ns", 990 },
-		{ "p999_ns", 999 } };
-	bool known = f->timed && f->returns, spread = known && stats_func_samples(f);
-
-	json_set_u64_if(j, "total_ns", known, f->total_ns);
-	json_set_u64_if(j, "min_ns", f->timed && f->has_extremes, f->min_ns);
-	json_set_u64_if(j, "avg_ns", known, known ? f->total_ns / f->returns : 0);
-	json_set_u64_if(j, "max_ns", f->timed && f->has_extremes, f->max_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(percentiles); i++)
-		json_set_u64_if(j, percentiles[i].key, spread,
-			spread ? stats_func_percentile(f, percentiles[i].permille) : 0);
-}
-
-/* How often @cnt calls came; null when no time has passed. */
-static void add_rate(struct json *j, const struct report_group *rg, uint64_t cnt)
-{
-	double per_s;
-
-	json_key(j, "calls_per_s");
-	if (report_rate(rg, cnt, &per_s))
-		json_real(j, "%.*f", rate_digits(per_s), per_s);
-	else
-		json_null(j);
 }
 
 static void add_function(
 	struct json *j, const struct report_group *rg, const struct stats_func *f)
 {
+	const struct figure_scope scope = { rg->elapsed_ns, 0 };
 	struct group_func func = group_func(rg->s->group, f->fn);
+	struct figures values;
 
 	json_open(j, '{');
 	json_set_u64(j, "id", f->fn);
 	json_set_str(j, "name", func.name);
 	json_set_str(j, "symbol", func.symbol);
 	json_set_str(j, "library", func.library);
-	json_set_u64(j, "calls", f->calls);
-	add_rate(j, rg, f->calls);
-	json_set_u64(j, "carried", f->carried);
-	json_set_u64_if(j, "returns", f->timed || f->same, f->returns);
-	json_set_u64(j, "in_flight", f->in_flight);
-	json_set_u64(j, "abandoned", f->abandoned);
-	json_set_u64(j, "untimed", stats_func_untimed(f));
-	json_set_u64_if(j, "errors", f->timed, f->errors);
-	json_set_u64_if(j, "slow", f->timed, f->slow);
-	add_times(j, f);
+	figures_of(f, &scope, figure_mask(USE_DOCUMENT), &values);
+	add_figures(j, USE_DOCUMENT, &values);
 	add_codes(j, f);
 	add_histogram(j, f);
 	add_processes(j, f);
 	add_ended(j, f);
 	json_close(j, '}');
+}
+
+/* How often calls came; null when no time has passed. */
+static void add_rate(struct json *j, const struct report_group *rg, uint64_t cnt)
+{
+	double per_s;
+
+	if (report_rate(rg, cnt, &per_s)) {
+		json_key(j, figures[FIGURE_CALLS_RATE].key);
+		add_real(j, UNIT_RATE, per_s);
+	} else {
+		json_set_null(j, figures[FIGURE_CALLS_RATE].key);
+	}
 }
 
 static void add_health(struct json *j, const struct stats *s)
@@ -198,25 +188,32 @@ int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 	return code ? code : json_flush(doc, f);
 }
 
+static void add_value(
+	struct json *j, const char *key, const struct saved_func *f, enum figure_id id)
+{
+	json_set_u64_if(j, key, f && figure_known(&f->figures, id),
+		f ? figure_or_0(&f->figures, id) : 0);
+}
+
 static void add_changed(struct json *j, const struct diff_func *d)
 {
 	const struct saved_func *f = d->after ? d->after : d->before;
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(USE_DIFF, ids);
 	double change;
 
 	json_open(j, '{');
 	json_set_str(j, "name", f->name);
 	json_set_str(j, "library", f->library);
 	json_set_str(j, "status", diff_status(d));
-	for (int i = 0; i < DIFF_METRICS; i++) {
-		enum saved_metric m = diff_metrics[i];
+	for (size_t i = 0; i < cnt; i++) {
+		enum figure_id id = ids[i];
 
-		json_set_open(j, saved_metric_key(m), '{');
-		json_set_u64_if(j, "before", d->before && d->before->known[m],
-			d->before ? d->before->value[m] : 0);
-		json_set_u64_if(j, "after", d->after && d->after->known[m],
-			d->after ? d->after->value[m] : 0);
+		json_set_open(j, figures[id].key, '{');
+		add_value(j, "before", d->before, id);
+		add_value(j, "after", d->after, id);
 		json_key(j, "change_percent");
-		if (diff_change(d, m, &change))
+		if (diff_change(d, id, &change))
 			json_real(j, "%.3f", change);
 		else
 			json_null(j);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "show/stats_report.h"
+#include "show/formats.h"
 #include "show/text.h"
 
 struct labels {
@@ -133,25 +133,6 @@ static void metrics_done(struct metrics *m)
 
 /* --- counters ------------------------------------------------------------------------------- */
 
-enum source { CALLS, RETURNS, ERRORS, SLOW, ABANDONED, REVIVED, IN_FLIGHT };
-
-static const struct family {
-	const char *name, *help;
-	enum source source;
-	bool gauge;
-} families[] = {
-	{ "funcsnoop_calls", "Calls of a function.", CALLS, false },
-	{ "funcsnoop_returns", "Calls that have returned.", RETURNS, false },
-	{ "funcsnoop_errors", "Returns whose result is an error, by code.", ERRORS,
-		false },
-	{ "funcsnoop_slow", "Returns at or over the threshold for slow calls.", SLOW,
-		false },
-	{ "funcsnoop_abandoned", "Calls that were given up.", ABANDONED, false },
-	{ "funcsnoop_revived", "Calls that were given up and have returned.", REVIVED,
-		false },
-	{ "funcsnoop_in_flight", "Calls that have not returned.", IN_FLIGHT, true },
-};
-
 static void put_head(
 	const struct metrics *m, const char *name, const char *type, const char *help)
 {
@@ -159,33 +140,6 @@ static void put_head(
 
 	fprintf(m->f, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, total, help, name, total,
 		type);
-}
-
-/* What can't be known of a function has no sample. */
-static bool sample_of(const struct stats_func *f, enum source source, uint64_t *ret_value)
-{
-	switch (source) {
-	case CALLS:
-		*ret_value = f->calls;
-		return true;
-	case RETURNS:
-		*ret_value = f->returns;
-		return f->timed || f->same;
-	case SLOW:
-		*ret_value = f->slow;
-		return f->timed;
-	case ABANDONED:
-		*ret_value = f->given_up;
-		return f->timed;
-	case REVIVED:
-		*ret_value = f->revived;
-		return f->timed;
-	case IN_FLIGHT:
-		*ret_value = f->in_flight;
-		return f->timed;
-	default:
-		return false;
-	}
 }
 
 static bool name_taken(const struct stats_func *f, size_t until)
@@ -218,33 +172,6 @@ static void put_errors(const struct metrics *m, const struct labels *l)
 			(unsigned long long)rest);
 }
 
-static void put_family(const struct metrics *m, const struct family *family)
-{
-	uint64_t value;
-
-	put_head(m, family->name, family->gauge ? "gauge" : "counter", family->help);
-	for (size_t i = 0; i < m->cnt; i++) {
-		const struct labels *l = &m->labels[i];
-
-		if (family->source == ERRORS)
-			put_errors(m, l);
-		else if (sample_of(l->f, family->source, &value))
-			fprintf(m->f, "%s%s{%s} %llu\n", family->name,
-				family->gauge ? "" : "_total", l->text,
-				(unsigned long long)value);
-	}
-}
-
-/* --- durations ------------------------------------------------------------------------------ */
-
-/*
- * Bounds are powers of two nanoseconds, 1.024 us to 17.2 s, where buckets end: the counts
- * are exact. A duration is whole nanoseconds, cut: all below 1024 are those that took at
- * most 1.024 us.
- */
-#define LE_FIRST 10
-#define LE_LAST  34
-
 static void put_seconds(FILE *f, uint64_t ns)
 {
 	char buf[32];
@@ -256,6 +183,53 @@ static void put_seconds(FILE *f, uint64_t ns)
 		len--;
 	fprintf(f, "%.*s", len, buf);
 }
+
+static void put_sample(const struct metrics *m, const char *name, enum figure_id id,
+	const struct labels *l)
+{
+	struct figures f;
+
+	figures_of(l->f, NULL, FIGURE_BIT(id), &f);
+	/* What can't be known of a function has no sample. */
+	if (!figure_known(&f, id) || f.moot & FIGURE_BIT(id))
+		return;
+	fprintf(m->f, "%s%s{%s} ", name,
+		figures[id].place[USE_METRIC].extra == METRIC_GAUGE ? "" : "_total",
+		l->text);
+	if (figures[id].unit == UNIT_NS)
+		put_seconds(m->f, f.value[id].n);
+	else
+		fprintf(m->f, "%llu", (unsigned long long)f.value[id].n);
+	fputc('\n', m->f);
+}
+
+static void put_family(const struct metrics *m, enum figure_id id)
+{
+	const struct figure *figure = &figures[id];
+	unsigned int kind = figure->place[USE_METRIC].extra;
+	char name[64];
+
+	snprintf(name, sizeof(name), "funcsnoop_%s%s", figure->word,
+		figure->unit == UNIT_NS ? "_seconds" : "");
+	put_head(m, name, kind == METRIC_GAUGE ? "gauge" : "counter", figure->help);
+	if (m->open && figure->unit == UNIT_NS)
+		fprintf(m->f, "# UNIT %s seconds\n", name);
+	for (size_t i = 0; i < m->cnt; i++)
+		if (kind == METRIC_BY_CODE)
+			put_errors(m, &m->labels[i]);
+		else
+			put_sample(m, name, id, &m->labels[i]);
+}
+
+/* --- durations ------------------------------------------------------------------------------ */
+
+/*
+ * Bounds are powers of two nanoseconds, 1.024 us to 17.2 s, where buckets end: the counts
+ * are exact. A duration is whole nanoseconds, cut: all below 1024 are those that took at
+ * most 1.024 us.
+ */
+#define LE_FIRST 10
+#define LE_LAST  34
 
 static void put_histogram(const struct metrics *m, const struct labels *l)
 {
@@ -286,11 +260,13 @@ static void put_histogram(const struct metrics *m, const struct labels *l)
 static int print(const struct report *r, FILE *f, bool open)
 {
 	__cleanup(metrics_done) struct metrics m = { .open = open, .f = f };
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(USE_METRIC, ids);
 
 	if (collect(&m, r))
 		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-		put_family(&m, &families[i]);
+	for (size_t i = 0; i < cnt; i++)
+		put_family(&m, ids[i]);
 	put_head(&m, "funcsnoop_duration_seconds", "histogram",
 		"Durations of calls that have returned.");
 	if (open)
@@ -303,17 +279,12 @@ static int print(const struct report *r, FILE *f, bool open)
 	return 0;
 }
 
-static int print_prometheus(const struct report *r, FILE *f)
+int metrics_print_prometheus(const struct report *r, FILE *f)
 {
 	return print(r, f, false);
 }
 
-static int print_openmetrics(const struct report *r, FILE *f)
+int metrics_print_openmetrics(const struct report *r, FILE *f)
 {
 	return print(r, f, true);
 }
-
-const struct stats_format format_prometheus = { "prometheus", true, false,
-	print_prometheus };
-const struct stats_format format_openmetrics = { "openmetrics", true, false,
-	print_openmetrics };

@@ -18,20 +18,33 @@ static const struct {
 	{ "==", CHECK_EQ }, { ">", CHECK_GT }, { "<", CHECK_LT }, { "=", CHECK_EQ } };
 
 /* "p99" or "p99_ns". */
-static bool find_metric(const char *name, size_t len, enum saved_metric *ret_metric)
+static bool find_figure(const char *name, size_t len, enum figure_id *ret_id)
 {
-	for (enum saved_metric m = 0; m < SAVED_METRIC_CNT; m++) {
-		const char *key = saved_metric_key(m);
-		size_t key_len = strlen(key);
-		size_t short_len =
-			saved_metric_is_duration(m) ? key_len - strlen("_ns") : key_len;
+	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
+		const struct figure *f = &figures[id];
 
-		if ((len == key_len || len == short_len) && !strncmp(key, name, len)) {
-			*ret_metric = m;
+		if (f->place[USE_SAVED].at &&
+			((len == strlen(f->word) && !strncmp(f->word, name, len)) ||
+				(len == strlen(f->key) && !strncmp(f->key, name, len)))) {
+			*ret_id = id;
 			return true;
 		}
 	}
 	return false;
+}
+
+static int unknown_figure(const char *text, struct err *err)
+{
+	enum figure_id ids[FIGURE_CNT];
+	const char *words[FIGURE_CNT];
+	size_t cnt = figure_list(USE_SAVED, ids);
+	char buf[WORDS_LEN];
+
+	for (size_t i = 0; i < cnt; i++)
+		words[i] = figures[ids[i]].word;
+	err_set(err, -EINVAL, "--fail-if '%s' does not begin with what stats knows",
+		text);
+	return err_hint(err, "%s", words_join(words, cnt, ", ", " or ", buf));
 }
 
 static int parse_percent(
@@ -57,7 +70,7 @@ static int parse_value(const char *text, struct check *check, struct err *err)
 
 	if (len && text[len - 1] == '%')
 		return parse_percent(text, len - 1, check, err);
-	if (saved_metric_is_duration(check->metric))
+	if (figures[check->figure].unit == UNIT_NS)
 		return duration_parse(text, &check->value, err);
 	errno = 0;
 	check->value = strtoull(text, &end, 10);
@@ -73,13 +86,8 @@ int check_parse(const char *text, struct check *ret_check, struct err *err)
 	const char *rest = text + name_len;
 	int code;
 
-	if (!find_metric(text, name_len, &check.metric)) {
-		err_set(err, -EINVAL,
-			"--fail-if '%s' does not begin with what stats knows", text);
-		return err_hint(err,
-			"calls, returns, errors, slow, in_flight, abandoned, untimed, "
-			"total, avg, min, max, p50, p90, p99 or p999");
-	}
+	if (!find_figure(text, name_len, &check.figure))
+		return unknown_figure(text, err);
 	rest += strspn(rest, " ");
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
 		if (!strncmp(rest, ops[i].text, strlen(ops[i].text)))
@@ -120,30 +128,22 @@ static bool holds(enum check_op op, int order)
 static const char *value_text(
 	const struct check *c, uint64_t value, char buf[DURATION_LEN])
 {
-	if (saved_metric_is_duration(c->metric))
+	if (figures[c->figure].unit == UNIT_NS)
 		return duration_format(value, buf);
 	snprintf(buf, DURATION_LEN, "%llu", (unsigned long long)value);
 	return buf;
 }
 
-/* "p99", whatever its key's unit. */
-static int metric_len(enum saved_metric m)
-{
-	return (int)(strlen(saved_metric_key(m)) -
-		(saved_metric_is_duration(m) ? strlen("_ns") : 0));
-}
-
 static bool check_value(const struct globals *g, const struct check *c, const char *group,
 	const struct saved_func *now)
 {
-	uint64_t value = now->value[c->metric];
+	uint64_t value = now->figures.value[c->figure].n;
 	char is[DURATION_LEN];
 
 	if (!holds(c->op, (value > c->value) - (value < c->value)))
 		return false;
-	fprintf(stderr, "funcsnoop %s: %s of %s: %.*s is %s (%s)\n", g->command,
-		now->name, group, metric_len(c->metric), saved_metric_key(c->metric),
-		value_text(c, value, is), c->text);
+	fprintf(stderr, "funcsnoop %s: %s of %s: %s is %s (%s)\n", g->command, now->name,
+		group, figures[c->figure].word, value_text(c, value, is), c->text);
 	return true;
 }
 
@@ -151,18 +151,20 @@ static bool check_growth(const struct globals *g, const struct check *c,
 	const char *group, const struct saved_func *was, const struct saved_func *now)
 {
 	char from[DURATION_LEN], to[DURATION_LEN];
+	uint64_t before, after;
 	double change;
 
 	/* Of what is new there is no growth. */
-	if (!was || !was->known[c->metric])
+	if (!was || !figure_known(&was->figures, c->figure))
 		return false;
-	change = diff_percent(was->value[c->metric], now->value[c->metric]);
+	before = was->figures.value[c->figure].n;
+	after = now->figures.value[c->figure].n;
+	change = diff_percent(before, after);
 	if (!holds(c->op, (change > c->percent) - (change < c->percent)))
 		return false;
-	fprintf(stderr, "funcsnoop %s: %s of %s: %.*s was %s, is %s", g->command,
-		now->name, group, metric_len(c->metric), saved_metric_key(c->metric),
-		value_text(c, was->value[c->metric], from),
-		value_text(c, now->value[c->metric], to));
+	fprintf(stderr, "funcsnoop %s: %s of %s: %s was %s, is %s", g->command, now->name,
+		group, figures[c->figure].word, value_text(c, before, from),
+		value_text(c, after, to));
 	if (isfinite(change))
 		fprintf(stderr, ", %+.1f %%", change);
 	fprintf(stderr, " (%s)\n", c->text);
@@ -183,7 +185,7 @@ bool check_group(const struct globals *g, const struct check *checks, size_t cnt
 		for (size_t k = 0; k < cnt; k++) {
 			const struct check *c = &checks[k];
 
-			if (!now->known[c->metric])
+			if (!figure_known(&now->figures, c->figure))
 				continue;
 			if (!c->relative)
 				any |= check_value(g, c, after->name, &shown);

@@ -9,7 +9,7 @@ enum check_op { CHECK_GT, CHECK_GE, CHECK_LT, CHECK_LE, CHECK_EQ, CHECK_NE };
 
 struct check {
 	const char *text; /* as it was written */
-	enum saved_metric metric;
+	enum figure_id figure; /* of USE_SAVED */
 	enum check_op op;
 	bool relative; /* growth in percent, with --diff */
 	double percent;

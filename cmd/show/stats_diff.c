@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two readings diff_metrics, function by function.
+// Two readings compared, function by function.
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,35 +9,14 @@
 
 /* --- the present as if it had been saved ---------------------------------------------------- */
 
-static void set(struct saved_func *out, enum saved_metric m, bool known, uint64_t value)
-{
-	out->known[m] = known;
-	out->value[m] = known ? value : 0;
-}
-
 static int snapshot_func(
 	const struct stats *s, const struct stats_func *f, struct saved_func *out)
 {
-	static const unsigned int permille[] = { 500, 900, 990, 999 };
 	struct group_func func = group_func(s->group, f->fn);
-	bool times = f->timed && f->returns, spread = times && stats_func_samples(f);
 
 	out->name = strdup(func.name);
 	out->library = strdup(func.library);
-	set(out, SAVED_CALLS, true, f->calls);
-	set(out, SAVED_RETURNS, f->timed || f->same, f->returns);
-	set(out, SAVED_IN_FLIGHT, true, f->in_flight);
-	set(out, SAVED_ABANDONED, true, f->abandoned);
-	set(out, SAVED_UNTIMED, true, stats_func_untimed(f));
-	set(out, SAVED_ERRORS, f->timed, f->errors);
-	set(out, SAVED_SLOW, f->timed, f->slow);
-	set(out, SAVED_TOTAL, times, f->total_ns);
-	set(out, SAVED_AVG, times, times ? f->total_ns / f->returns : 0);
-	set(out, SAVED_MIN, f->has_extremes, f->min_ns);
-	set(out, SAVED_MAX, f->has_extremes, f->max_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(permille); i++)
-		set(out, SAVED_P50 + i, spread,
-			spread ? stats_func_percentile(f, permille[i]) : 0);
+	figures_of(f, NULL, figure_mask(USE_SAVED), &out->figures);
 	return out->name && out->library ? 0 : -ENOMEM;
 }
 
@@ -74,9 +53,6 @@ struct saved *stats_snapshot(const struct stats *s)
 
 /* --- comparing ------------------------------------------------------------------------------ */
 
-const enum saved_metric diff_metrics[DIFF_METRICS] = { SAVED_CALLS, SAVED_AVG, SAVED_P50,
-	SAVED_P90, SAVED_P99, SAVED_ERRORS };
-
 double diff_percent(uint64_t before, uint64_t after)
 {
 	if (before == after)
@@ -86,7 +62,22 @@ double diff_percent(uint64_t before, uint64_t after)
 
 static bool called(const struct saved_func *f)
 {
-	return f && (f->value[SAVED_CALLS] || f->value[SAVED_RETURNS]);
+	return f &&
+		(figure_or_0(&f->figures, FIGURE_CALLS) ||
+			figure_or_0(&f->figures, FIGURE_RETURNS));
+}
+
+/* Of both, and in which a change can be said. */
+static bool both_known(const struct diff_func *d, enum figure_id id)
+{
+	return d->before && d->after && figure_known(&d->before->figures, id) &&
+		figure_known(&d->after->figures, id);
+}
+
+static double percent_of(const struct diff_func *d, enum figure_id id)
+{
+	return diff_percent(
+		d->before->figures.value[id].n, d->after->figures.value[id].n);
 }
 
 /* The greatest change of a time in percent, either way; new and vanished ones come first. */
@@ -96,13 +87,11 @@ static double change_of(const struct diff_func *d)
 
 	if (!d->before || !d->after)
 		return (double)INFINITY;
-	for (size_t i = 0; i < ARRAY_SIZE(diff_metrics); i++) {
-		enum saved_metric m = diff_metrics[i];
-
-		if (!saved_metric_is_duration(m) || !d->before->known[m] ||
-			!d->after->known[m])
+	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
+		if (!figures[id].place[USE_DIFF].at || figures[id].unit != UNIT_NS ||
+			!both_known(d, id))
 			continue;
-		change = fabs(diff_percent(d->before->value[m], d->after->value[m]));
+		change = fabs(percent_of(d, id));
 		most = change > most ? change : most;
 	}
 	return most;
@@ -147,26 +136,15 @@ int diff_make(struct report_group *rg, const struct saved_group *before,
 
 /* --- the view ------------------------------------------------------------------------------- */
 
-static const struct grid_column columns[] = {
-	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
-	{ NULL, "library", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ "WHAT", NULL, TABLE_LEFT, false, GRID_TABLE, 0 },
-	{ NULL, "metric", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ "BEFORE", "before", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "AFTER", "after", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "CHANGE", NULL, TABLE_RIGHT, false, GRID_TABLE, 0 },
-	{ NULL, "change_percent", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ NULL, "status", TABLE_LEFT, false, GRID_CSV, 0 },
-};
-
-static void fill_value(struct grid *grid, const struct saved_func *f, enum saved_metric m)
+static void fill_value(struct grid *grid, const struct saved_func *f, enum figure_id id)
 {
-	bool known = f && f->known[m];
+	bool known = f && figure_known(&f->figures, id);
+	uint64_t value = known ? f->figures.value[id].n : 0;
 
-	if (saved_metric_is_duration(m))
-		grid_ns(grid, known, known ? f->value[m] : 0);
+	if (figures[id].unit == UNIT_NS)
+		grid_ns(grid, known, value);
 	else
-		grid_count(grid, known, known ? f->value[m] : 0);
+		grid_count(grid, known, value);
 }
 
 const char *diff_status(const struct diff_func *d)
@@ -174,57 +152,55 @@ const char *diff_status(const struct diff_func *d)
 	return !d->before ? "new" : !d->after ? "vanished" : "both";
 }
 
-bool diff_change(const struct diff_func *d, enum saved_metric m, double *ret_percent)
+bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_percent)
 {
-	if (!d->before || !d->after || !d->before->known[m] || !d->after->known[m])
+	if (!both_known(d, id))
 		return false;
-	*ret_percent = diff_percent(d->before->value[m], d->after->value[m]);
+	*ret_percent = percent_of(d, id);
 	return isfinite(*ret_percent);
 }
 
 /* Percentiles are known by eighths of an octave: within that they have not changed. */
 #define LOUD 12.5
 
-static void fill_metric(struct grid *grid, const struct diff_func *d, enum saved_metric m,
-	const char *word)
+static void fill_change(struct grid *grid, const struct diff_func *d, enum figure_id id)
 {
 	const struct saved_func *f = d->after ? d->after : d->before;
 	double change = 0;
-	bool both = diff_change(d, m, &change);
+	bool both = diff_change(d, id, &change);
 
 	grid_text(grid, f->name);
 	grid_text(grid, f->library);
-	grid_text(grid, word);
-	grid_text(grid, saved_metric_key(m));
-	fill_value(grid, d->before, m);
-	fill_value(grid, d->after, m);
+	grid_text(grid, figures[id].word);
+	grid_text(grid, figures[id].key);
+	fill_value(grid, d->before, id);
+	fill_value(grid, d->after, id);
 	if (!d->before || !d->after)
 		grid_text(grid, diff_status(d));
 	else
 		grid_real(grid, CELL_CHANGE, both, change);
 	grid_real(grid, CELL_CHANGE, both, change);
 	grid_text(grid, diff_status(d));
-	if (fabs(change) >= LOUD && m != SAVED_CALLS)
+	if (fabs(change) >= LOUD && id != FIGURE_CALLS)
 		grid_mark(grid, change > 0 ? "31" : "32");
 }
 
-static bool worth_a_row(const struct saved_func *f, enum saved_metric m)
+/* Times and calls always; of what is counted besides, only what has come. */
+static bool worth_a_row(const struct saved_func *f, enum figure_id id)
 {
-	return f && f->known[m] && (m != SAVED_ERRORS || f->value[m]);
+	return f && figure_known(&f->figures, id) &&
+		(figures[id].unit == UNIT_NS || id == FIGURE_CALLS ||
+			f->figures.value[id].n);
 }
 
-static void fill(struct grid *grid, const struct report *r, const struct report_group *rg)
+void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
-	static const char *const words[] = { "calls", "avg", "p50", "p90", "p99",
-		"errors" };
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(USE_DIFF, ids);
 
 	for (size_t i = 0; i < rg->diff_cnt; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(diff_metrics); k++)
-			if (worth_a_row(rg->diff[i].before, diff_metrics[k]) ||
-				worth_a_row(rg->diff[i].after, diff_metrics[k]))
-				fill_metric(
-					grid, &rg->diff[i], diff_metrics[k], words[k]);
+		for (size_t k = 0; k < cnt; k++)
+			if (worth_a_row(rg->diff[i].before, ids[k]) ||
+				worth_a_row(rg->diff[i].after, ids[k]))
+				fill_change(grid, &rg->diff[i], ids[k]);
 }
-
-const struct view view_diff = { columns, ARRAY_SIZE(columns), fill,
-	"no function was called before or after", NULL };

@@ -7,6 +7,37 @@
 
 #include "show/stats_grid.h"
 
+static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use)
+{
+	bool csv = figures[id].place[use].extra == COLUMN_CSV;
+
+	if (grid->column_cnt == GRID_COLUMNS)
+		return;
+	grid->figures[grid->figure_cnt++] = id;
+	grid->columns[grid->column_cnt++] = (struct grid_column) {
+		.title = figures[id].title,
+		.key = figures[id].key,
+		.align = TABLE_RIGHT,
+		.where = csv ? GRID_CSV : GRID_BOTH,
+		.drop = csv ? 0 : figures[id].place[use].extra,
+	};
+}
+
+void grid_begin(struct grid *grid, const struct grid_column *labels, size_t cnt,
+	const enum figure_use *uses)
+{
+	enum figure_id ids[FIGURE_CNT];
+
+	memcpy(grid->columns, labels, cnt * sizeof(*labels));
+	grid->column_cnt = cnt;
+	for (; *uses != USE_NONE; uses++) {
+		size_t figure_cnt = figure_list(*uses, ids);
+
+		for (size_t i = 0; i < figure_cnt; i++)
+			add_figure(grid, ids[i], *uses);
+	}
+}
+
 static struct cell *add_cell(struct grid *grid, enum cell_type type)
 {
 	struct cell *cells = array_grow(grid->cells, grid->cell_cnt, sizeof(*cells));
@@ -93,6 +124,39 @@ void grid_real(struct grid *grid, enum cell_type type, bool known, double x)
 
 	if (cell)
 		cell->x = x;
+}
+
+uint64_t grid_wanted(const struct grid *grid)
+{
+	uint64_t wanted = FIGURE_BIT(FIGURE_ERRORS) | FIGURE_BIT(FIGURE_SLOW);
+
+	for (size_t i = 0; i < grid->figure_cnt; i++)
+		wanted |= FIGURE_BIT(grid->figures[i]);
+	return wanted;
+}
+
+void grid_figures(struct grid *grid, const struct figures *f)
+{
+	static const enum cell_type types[] = { [UNIT_COUNT] = CELL_COUNT,
+		[UNIT_NS] = CELL_NS,
+		[UNIT_PERCENT] = CELL_PERCENT,
+		[UNIT_RATE] = CELL_RATE,
+		[UNIT_RATIO] = CELL_RATE };
+
+	for (size_t i = 0; i < grid->figure_cnt; i++) {
+		enum figure_id id = grid->figures[i];
+		bool known = figure_known(f, id);
+		enum cell_type type = types[figures[id].unit];
+
+		if (figure_is_real(id))
+			grid_real(grid, type, known, known ? f->value[id].x : 0);
+		else
+			add_n(grid, known ? type : CELL_NONE, known ? f->value[id].n : 0);
+	}
+	if (figure_or_0(f, FIGURE_ERRORS))
+		grid_mark(grid, "31"); /* red */
+	else if (figure_or_0(f, FIGURE_SLOW))
+		grid_mark(grid, "33"); /* yellow */
 }
 
 void grid_mark(struct grid *grid, const char *sgr)

@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "show/text.h"
+#include "stats/figures.h"
 
 enum cell_type {
 	CELL_NONE, /* not known: "-", in CSV nothing */
@@ -28,7 +29,7 @@ struct cell {
 	double x;
 };
 
-#define GRID_COLUMNS 24 /* at most */
+#define GRID_COLUMNS 48 /* at most */
 
 enum grid_where { GRID_BOTH, GRID_TABLE, GRID_CSV };
 
@@ -42,9 +43,12 @@ struct grid_column {
 	unsigned int drop;
 };
 
+/* Labels, and behind them figures. */
 struct grid {
-	const struct grid_column *columns;
+	struct grid_column columns[GRID_COLUMNS];
 	size_t column_cnt;
+	enum figure_id figures[GRID_COLUMNS];
+	size_t figure_cnt;
 	struct cell *cells; /* row by row */
 	size_t cell_cnt;
 	const char **marks; /* of rows: colours */
@@ -52,6 +56,10 @@ struct grid {
 	size_t total_rows; /* at the end: sums for readers, not in CSV */
 	bool failed;       /* memory ran out */
 };
+
+/* Begins a grid with @cnt columns of labels, and those of each of @uses up to USE_NONE. */
+void grid_begin(struct grid *grid, const struct grid_column *labels, size_t cnt,
+	const enum figure_use *uses);
 
 /* Cells fill row by row; a row begins with the first cell after a whole one. */
 void grid_none(struct grid *grid);
@@ -66,6 +74,11 @@ void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
 /* "<0.1", "3.2", "1204": per second, for a reader. */
 const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN]);
 void grid_mark(struct grid *grid, const char *sgr); /* of the row begun last */
+
+/* All that is behind the labels; what needs a look is marked. */
+void grid_figures(struct grid *grid, const struct figures *f);
+uint64_t grid_wanted(const struct grid *grid); /* bits of figures */
+
 void grid_done(struct grid *grid);
 
 /* As a table that fits the terminal, or @wide for a file; 0 or -ENOMEM. */
@@ -73,8 +86,7 @@ int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE
 
 /* As records of RFC 4180, each after @prefix; the header likewise after @prefix. */
 void csv_field(FILE *f, const char *raw);
-void csv_header(
-	const struct grid_column *columns, size_t cnt, const char *prefix, FILE *f);
+void csv_header(const struct grid *grid, const char *prefix, FILE *f);
 int csv_rows(const struct grid *grid, const char *prefix, FILE *f);
 
 #define _cleanup_grid_ __cleanup(grid_done)

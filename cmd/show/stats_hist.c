@@ -2,15 +2,7 @@
 // Histograms: powers of two with stars for readers, all buckets for programs.
 #include "show/stats_view.h"
 
-static const struct grid_column columns[] = {
-	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
-	{ NULL, "library", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ NULL, "ge_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ NULL, "lt_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ "COUNT", "count", TABLE_RIGHT, false, GRID_BOTH, 0 },
-};
-
-static void fill(struct grid *grid, const struct report *r, const struct report_group *rg)
+void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	uint64_t ge, lt;
 
@@ -101,7 +93,7 @@ static void print_func(const struct stats *s, const struct stats_func *f, FILE *
 	free(name);
 }
 
-static void text(const struct report *r, const struct report_group *rg, FILE *f)
+void print_hist(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	char avg[TEXT_NUM_LEN], total[TEXT_NUM_LEN];
 
@@ -119,6 +111,3 @@ static void text(const struct report *r, const struct report_group *rg, FILE *f)
 			(unsigned long long)func->returns);
 	}
 }
-
-const struct view view_hist = { columns, ARRAY_SIZE(columns), fill,
-	"no call has returned since", text };

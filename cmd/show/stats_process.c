@@ -6,22 +6,6 @@
 #include "proc/mappers.h"
 #include "show/stats_view.h"
 
-static const struct grid_column columns[] = {
-	{ "PID", "pid", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "COMMAND", "comm", TABLE_LEFT, true, GRID_BOTH, 0 },
-	{ "STATE", "state", TABLE_LEFT, false, GRID_BOTH, 0 },
-	{ NULL, "start_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ "CALLS", "calls", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ NULL, "returns", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ "TIME%", "time_percent", TABLE_RIGHT, false, GRID_BOTH, 3 },
-	{ "TOTAL", "total_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "AVG", "avg_ns", TABLE_RIGHT, false, GRID_BOTH, 2 },
-	{ "MAX", "max_ns", TABLE_RIGHT, false, GRID_BOTH, 1 },
-	{ "SLOW", "slow", TABLE_RIGHT, false, GRID_BOTH, 4 },
-	{ "ERRORS", "errors", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "FUNCTIONS", "functions", TABLE_RIGHT, false, GRID_BOTH, 5 },
-};
-
 struct process {
 	struct stats_proc p;
 	size_t functions;
@@ -84,25 +68,17 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 	return all;
 }
 
-static uint64_t sort_value(const struct stats_proc *p, enum stats_sort sort)
+/* Of processes not all is kept: the longest call stands for percentiles, time for the rest. */
+static uint64_t value_of(const struct stats_proc *p, enum figure_id sort)
 {
-	switch (sort) {
-	case STATS_BY_CALLS:
-		return p->calls;
-	case STATS_BY_AVG:
-		return p->returns ? p->total_ns / p->returns : 0;
-	case STATS_BY_MAX:
-	case STATS_BY_P99:
-		return p->max_ns;
-	case STATS_BY_ERRORS:
-		return p->errors;
-	case STATS_BY_SLOW:
-		return p->slow;
-	case STATS_BY_NAME:
-		return 0;
-	default:
-		return p->total_ns;
-	}
+	struct figures f;
+
+	if (sort == FIGURE_P99)
+		sort = FIGURE_MAX;
+	else if (sort != SORT_BY_NAME && !figures[sort].place[USE_PROCESS].at)
+		sort = FIGURE_TOTAL;
+	figures_of_process(p, true, false, NULL, &f);
+	return sort_value(&f, sort);
 }
 
 static int compare_values(const void *a, const void *b)
@@ -117,29 +93,20 @@ static int compare_values(const void *a, const void *b)
 	return by_name ? by_name : compare_ids(a, b);
 }
 
-static void fill_numbers(struct grid *grid, const struct stats_proc *p, uint64_t all_ns)
-{
-	grid_count(grid, true, p->calls);
-	grid_count(grid, true, p->returns);
-	grid_real(grid, CELL_PERCENT, p->returns && all_ns,
-		all_ns ? 100.0 * p->total_ns / all_ns : 0);
-	grid_ns(grid, p->returns, p->total_ns);
-	grid_ns(grid, p->returns, p->returns ? p->total_ns / p->returns : 0);
-	grid_ns(grid, p->max_ns, p->max_ns);
-	grid_count(grid, true, p->slow);
-	grid_count(grid, true, p->errors);
-}
-
 /* A row that is of no process. */
 static void fill_rest(struct grid *grid, const char *what, const struct process *rest,
-	uint64_t all_ns)
+	const struct figure_scope *scope)
 {
+	struct figures values;
+
 	grid_none(grid);
 	grid_text(grid, what);
 	grid_none(grid);
 	grid_none(grid);
-	fill_numbers(grid, &rest->p, all_ns);
-	grid_count(grid, rest->functions, rest->functions);
+	figures_of_process(&rest->p, true, false, scope, &values);
+	figure_set(&values, FIGURE_FUNCTIONS, rest->functions, rest->functions);
+	grid_figures(grid, &values);
+	grid_mark(grid, NULL); /* no process of it is to be looked at */
 }
 
 /* Processes that have ended, and whose records others have now. */
@@ -155,7 +122,7 @@ static struct process collect_ended(const struct stats *s)
 
 /* What the kernel counted and had no room to tell by process. */
 static void fill_others(struct grid *grid, const struct stats *s,
-	const struct stats_proc *seen, uint64_t all_ns)
+	const struct stats_proc *seen, const struct figure_scope *scope)
 {
 	struct process rest = {};
 
@@ -175,23 +142,25 @@ static void fill_others(struct grid *grid, const struct stats *s,
 	rest.p.total_ns -= rest.p.total_ns < seen->total_ns ? rest.p.total_ns : seen->total_ns;
 	rest.p.slow -= rest.p.slow < seen->slow ? rest.p.slow : seen->slow;
 	rest.p.errors -= rest.p.errors < seen->errors ? rest.p.errors : seen->errors;
-	fill_rest(grid, "others", &rest, all_ns);
+	fill_rest(grid, "others", &rest, scope);
 }
 
-static void fill(struct grid *grid, const struct report *r, const struct report_group *rg)
+void fill_process(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	_cleanup_free_ struct process *all = NULL;
+	struct figure_scope scope = {};
 	struct process ended = collect_ended(rg->s), sum = {};
-	uint64_t all_ns = 0;
+	struct figures values;
 	size_t cnt = 0;
 
 	all = collect(rg->s, &cnt);
 	grid->failed |= !all;
 	for (size_t i = 0; i < rg->s->func_cnt; i++)
-		all_ns += rg->s->funcs[i].timed ? rg->s->funcs[i].total_ns : 0;
+		scope.all_ns += rg->s->funcs[i].timed ? rg->s->funcs[i].total_ns : 0;
 	for (size_t i = 0; all && i < cnt; i++) {
 		process_add(&sum, &all[i].p, true);
-		all[i].value = sort_value(&all[i].p, r->choice->sort);
+		all[i].value = value_of(&all[i].p, r->choice->sort);
 	}
 	if (all)
 		qsort(all, cnt, sizeof(*all), compare_values);
@@ -204,20 +173,14 @@ static void fill(struct grid *grid, const struct report *r, const struct report_
 		grid_text(grid,
 			proc_alive("/proc", p->pid, p->start_ns) ? "runs" : "ended");
 		grid_count(grid, true, p->start_ns);
-		fill_numbers(grid, p, all_ns);
-		grid_count(grid, true, all[i].functions);
-		if (p->errors)
-			grid_mark(grid, "31");
-		else if (p->slow)
-			grid_mark(grid, "33");
+		figures_of_process(p, true, false, &scope, &values);
+		figure_set(&values, FIGURE_FUNCTIONS, true, all[i].functions);
+		grid_figures(grid, &values);
 	}
 	if (ended.functions) {
-		fill_rest(grid, "ended", &ended, all_ns);
+		fill_rest(grid, "ended", &ended, &scope);
 		process_add(&sum, &ended.p, true);
 	}
 	if (rg->s->lost_processes)
-		fill_others(grid, rg->s, &sum.p, all_ns);
+		fill_others(grid, rg->s, &sum.p, &scope);
 }
-
-const struct view view_process = { columns, ARRAY_SIZE(columns), fill,
-	"no process has called a function of it since", NULL };

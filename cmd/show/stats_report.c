@@ -6,51 +6,47 @@
 
 #include "show/stats_report.h"
 
-static const struct stats_format *const formats[] = { &format_table, &format_json,
-	&format_csv, &format_prometheus, &format_openmetrics };
+/* --- words ---------------------------------------------------------------------------------- */
 
-const struct stats_format *stats_format_find(const char *name)
+const char *words_join(const char *const *words, size_t cnt, const char *between,
+	const char *last, char buf[WORDS_LEN])
 {
-	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-		if (!strcmp(formats[i]->name, name))
-			return formats[i];
-	return NULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < cnt && len < WORDS_LEN; i++)
+		len += snprintf(buf + len, WORDS_LEN - len, "%s%s",
+			!i                    ? ""
+				: i + 1 < cnt ? between
+					      : last,
+			words[i]);
+	return buf;
 }
 
-static const char *const sort_names[] = { "total", "calls", "avg", "max", "p99", "errors",
-	"slow", "name" };
-
-bool stats_sort_parse(const char *name, enum stats_sort *ret_sort)
+const char *stats_sort_words(char buf[WORDS_LEN])
 {
-	for (size_t i = 0; i < ARRAY_SIZE(sort_names); i++)
-		if (!strcmp(name, sort_names[i])) {
-			*ret_sort = (enum stats_sort)i;
-			return true;
-		}
-	return false;
+	enum figure_id ids[FIGURE_CNT];
+	const char *words[FIGURE_CNT + 1];
+	size_t cnt = figure_list(USE_SORT, ids);
+
+	for (size_t i = 0; i < cnt; i++)
+		words[i] = figures[ids[i]].word;
+	words[cnt++] = "name";
+	return words_join(words, cnt, ", ", " or ", buf);
 }
 
-static uint64_t sort_value(const struct stats_func *f, enum stats_sort sort)
+bool stats_sort_parse(const char *name, enum figure_id *ret_sort)
 {
-	switch (sort) {
-	case STATS_BY_TOTAL:
-		return f->timed ? f->total_ns : 0;
-	case STATS_BY_CALLS:
-		return f->calls;
-	case STATS_BY_AVG:
-		return f->timed && f->returns ? f->total_ns / f->returns : 0;
-	case STATS_BY_MAX:
-		return f->max_ns;
-	case STATS_BY_P99:
-		return stats_func_samples(f) ? stats_func_percentile(f, 990) : 0;
-	case STATS_BY_ERRORS:
-		return f->errors;
-	case STATS_BY_SLOW:
-		return f->slow;
-	default:
-		return 0;
-	}
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(USE_SORT, ids);
+
+	*ret_sort = SORT_BY_NAME;
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(name, figures[ids[i]].word))
+			*ret_sort = ids[i];
+	return *ret_sort != SORT_BY_NAME || !strcmp(name, "name");
 }
+
+/* --- which, and in which order -------------------------------------------------------------- */
 
 /* A function with what it is ordered by: percentiles are dear. */
 struct ranked {
@@ -87,6 +83,8 @@ int report_choose(struct report_group *rg, const struct stats_choice *choice, bo
 {
 	const struct stats *s = rg->s, *since = ever ? rg->whole : rg->s;
 	_cleanup_free_ struct ranked *ranked = calloc(s->func_cnt + 1, sizeof(*ranked));
+	uint64_t wanted = choice->sort == SORT_BY_NAME ? 0 : FIGURE_BIT(choice->sort);
+	struct figures values;
 	size_t cnt = 0;
 
 	free(rg->funcs);
@@ -98,11 +96,12 @@ int report_choose(struct report_group *rg, const struct stats_choice *choice, bo
 
 		if (!choice->all && !is_shown(&since->funcs[i]))
 			continue;
+		figures_of(f, NULL, wanted, &values);
 		ranked[cnt++] = (struct ranked) {
 			.f = f,
 			.name = group_func_name(s->group, f->fn),
-			.value = sort_value(f, choice->sort),
-			.by_name = choice->sort == STATS_BY_NAME,
+			.value = sort_value(&values, choice->sort),
+			.by_name = choice->sort == SORT_BY_NAME,
 		};
 	}
 	qsort(ranked, cnt, sizeof(*ranked), compare_ranked);

@@ -7,38 +7,17 @@
 
 #include "show/globals.h"
 #include "stats/cost.h"
+#include "stats/figures.h"
 #include "stats/saved.h"
 #include "stats/stats.h"
 
-#define STATS_SORT_KEYS "total, calls, avg, max, p99, errors, slow or name"
-
-enum stats_sort {
-	STATS_BY_TOTAL,
-	STATS_BY_CALLS,
-	STATS_BY_AVG,
-	STATS_BY_MAX,
-	STATS_BY_P99,
-	STATS_BY_ERRORS,
-	STATS_BY_SLOW,
-	STATS_BY_NAME,
-};
+/* --sort by name instead of a figure. */
+#define SORT_BY_NAME FIGURE_CNT
 
 struct stats_choice {
 	bool all;   /* functions never called, too */
 	size_t top; /* 0: no limit */
-	enum stats_sort sort;
-};
-
-enum stats_view {
-	VIEW_FUNCTION,
-	VIEW_PROCESS,
-	VIEW_LIBRARY,
-	VIEW_HIST,
-	VIEW_ERRORS,
-	VIEW_SLOW,
-	VIEW_DIFF,
-	VIEW_RATES, /* of --watch */
-	VIEW_CNT,
+	enum figure_id sort; /* of USE_SORT, or SORT_BY_NAME */
 };
 
 struct report_group {
@@ -69,10 +48,12 @@ static inline int rate_digits(double per_s)
 	return per_s > 0 && per_s < 1 ? 9 : 3;
 }
 
+struct view;
+
 struct report {
 	const struct globals *g;
 	const struct stats_choice *choice;
-	enum stats_view view;
+	const struct view *view;
 	bool timestamps;
 	bool first;           /* of the reports on one output */
 	bool plain;           /* for a file: no terminal's width or colours */
@@ -87,32 +68,26 @@ struct diff_func {
 	const struct saved_func *before, *after;
 };
 
-/* What --diff shows, in this order. */
-#define DIFF_METRICS 6
-extern const enum saved_metric diff_metrics[DIFF_METRICS];
-
 /* "new", "vanished" or "both". */
 const char *diff_status(const struct diff_func *d);
 
 /* Growth in percent; false when it can't be said. */
-bool diff_change(const struct diff_func *d, enum saved_metric m, double *ret_percent);
+bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_percent);
 
-struct stats_format {
-	const char *name;
-	bool cumulative; /* since the reset, with --interval, too */
-	bool every_view; /* else only what funcsnoop_... metrics hold */
-	/* Writes all of it; 0 or a negative errno. @f's own errors are the caller's. */
-	int (*print)(const struct report *r, FILE *f);
-};
+/* Words with @between them, and @last before the last. */
+#define WORDS_LEN 400
+const char *words_join(const char *const *words, size_t cnt, const char *between,
+	const char *last, char buf[WORDS_LEN]);
 
-extern const struct stats_format format_table, format_json, format_csv, format_prometheus,
-	format_openmetrics;
+/* What --sort takes, and false when @name is none of it. */
+const char *stats_sort_words(char buf[WORDS_LEN]);
+bool stats_sort_parse(const char *name, enum figure_id *ret_sort);
 
-/* The format named so, or NULL. */
-const struct stats_format *stats_format_find(const char *name);
-
-/* False when @name is no key. */
-bool stats_sort_parse(const char *name, enum stats_sort *ret_sort);
+/* What a row is ordered by when it is ordered by @sort. */
+static inline uint64_t sort_value(const struct figures *f, enum figure_id sort)
+{
+	return sort == SORT_BY_NAME ? 0 : figure_or_0(f, sort);
+}
 
 /*
  * Fills @rg's functions from its @s: those called in it, with @ever all that were called

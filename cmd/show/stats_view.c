@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Views of functions, libraries, return codes, slow calls and rates.
+// The views of `stats`, and those of functions, libraries, return codes, slow calls, rates.
 #include <stdlib.h>
 #include <string.h>
 
 #include "show/call.h"
+#include "show/json_stats.h"
 #include "show/stats_view.h"
 
-#define RED    "31"
-#define YELLOW "33"
-#define BOLD   "1"
-
-static const unsigned int permille[] = { 500, 900, 990, 999 };
+#define BOLD "1"
 
 static uint64_t time_of_all(const struct stats *s)
 {
@@ -21,73 +18,15 @@ static uint64_t time_of_all(const struct stats *s)
 	return total_ns;
 }
 
-static void mark_trouble(struct grid *grid, uint64_t errors, uint64_t slow)
+static struct figure_scope scope_of(const struct report_group *rg)
 {
-	if (errors)
-		grid_mark(grid, RED);
-	else if (slow)
-		grid_mark(grid, YELLOW);
+	return (struct figure_scope) { rg->elapsed_ns, time_of_all(rg->s) };
 }
 
 /* --- by function and library ---------------------------------------------------------------- */
 
-#define COUNT_COLUMNS                                                          \
-	{ "CALLS", "calls", TABLE_RIGHT, false, GRID_BOTH, 0 },                \
-		{ NULL, "returns", TABLE_RIGHT, false, GRID_CSV, 0 },          \
-		{ NULL, "in_flight", TABLE_RIGHT, false, GRID_CSV, 0 },        \
-		{ NULL, "abandoned", TABLE_RIGHT, false, GRID_CSV, 0 },        \
-		{ NULL, "untimed", TABLE_RIGHT, false, GRID_CSV, 0 },          \
-		{ "TIME%", "time_percent", TABLE_RIGHT, false, GRID_BOTH, 2 }, \
-		{ "TOTAL", "total_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },     \
-		{ "AVG", "avg_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },         \
-		{ "MIN", "min_ns", TABLE_RIGHT, false, GRID_BOTH, 7 },         \
-		{ "P50", "p50_ns", TABLE_RIGHT, false, GRID_BOTH, 3 },         \
-		{ "P90", "p90_ns", TABLE_RIGHT, false, GRID_BOTH, 6 },         \
-		{ "P99", "p99_ns", TABLE_RIGHT, false, GRID_BOTH, 1 },         \
-		{ NULL, "p999_ns", TABLE_RIGHT, false, GRID_CSV, 0 },          \
-		{ "MAX", "max_ns", TABLE_RIGHT, false, GRID_BOTH, 4 },         \
-		{ "SLOW", "slow", TABLE_RIGHT, false, GRID_BOTH, 8 },          \
-		{ "ERRORS", "errors", TABLE_RIGHT, false, GRID_BOTH, 0 },      \
-	{                                                                      \
-		"CALLS/S", "calls_per_s", TABLE_RIGHT, false, GRID_BOTH, 5     \
-	}
-
-static const struct grid_column function_columns[] = {
-	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
-	{ NULL, "library", TABLE_LEFT, false, GRID_CSV, 0 }, COUNT_COLUMNS
-};
-
-static const struct grid_column library_columns[] = { { "LIBRARY", "library", TABLE_LEFT,
-							      true, GRID_BOTH, 0 },
-	{ "FUNCTIONS", "functions", TABLE_RIGHT, false, GRID_BOTH, 9 }, COUNT_COLUMNS };
-
-static void fill_counts(struct grid *grid, const struct report_group *rg,
-	const struct stats_func *f, uint64_t all_ns)
-{
-	bool times = f->timed && f->returns, spread = times && stats_func_samples(f);
-	double rate = 0;
-	bool paced = report_rate(rg, f->calls, &rate);
-
-	grid_count(grid, true, f->calls);
-	grid_count(grid, f->timed || f->same, f->returns);
-	grid_count(grid, true, f->in_flight);
-	grid_count(grid, true, f->abandoned);
-	grid_count(grid, true, stats_func_untimed(f));
-	grid_real(grid, CELL_PERCENT, times && all_ns,
-		all_ns ? 100.0 * f->total_ns / all_ns : 0);
-	grid_ns(grid, times, f->total_ns);
-	grid_ns(grid, times, times ? f->total_ns / f->returns : 0);
-	grid_ns(grid, f->has_extremes, f->min_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(permille); i++)
-		grid_ns(grid, spread, spread ? stats_func_percentile(f, permille[i]) : 0);
-	grid_ns(grid, f->has_extremes, f->max_ns);
-	grid_count(grid, f->timed, f->slow);
-	grid_count(grid, f->timed, f->errors);
-	grid_real(grid, CELL_RATE, paced, rate);
-	mark_trouble(grid, f->errors, f->slow);
-}
-
-void stats_sum_add(struct stats_func *sum, const struct stats_func *f)
+/* A library's or all functions' statistics added up; sum_done() it. */
+static void sum_add(struct stats_func *sum, const struct stats_func *f)
 {
 	sum->timed |= f->timed;
 	sum->calls += f->calls;
@@ -116,34 +55,44 @@ void stats_sum_add(struct stats_func *sum, const struct stats_func *f)
 		sum->bucket[i] += f->bucket[i];
 }
 
-void stats_sum_done(struct stats_func *sum)
+static void sum_done(struct stats_func *sum)
 {
 	free(sum->bucket);
+}
+
+static void fill_total(
+	struct grid *grid, const struct stats *s, const struct figure_scope *scope)
+{
+	struct stats_func sum = {};
+	struct figures f;
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		sum_add(&sum, &s->funcs[i]);
+	figures_of(&sum, scope, grid_wanted(grid), &f);
+	sum_done(&sum);
+	grid_text(grid, "total");
+	grid_none(grid);
+	grid_figures(grid, &f);
+	grid_mark(grid, BOLD);
+	grid->total_rows = 1;
 }
 
 static void fill_function(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
-	uint64_t all_ns = time_of_all(rg->s);
-	struct stats_func sum = {};
+	struct figure_scope scope = scope_of(rg);
+	struct figures f;
 
 	for (size_t i = 0; i < rg->func_cnt; i++) {
 		struct group_func func = group_func(rg->s->group, rg->funcs[i]->fn);
 
 		grid_text(grid, func.name);
 		grid_text(grid, func.library);
-		fill_counts(grid, rg, rg->funcs[i], all_ns);
+		figures_of(rg->funcs[i], &scope, grid_wanted(grid), &f);
+		grid_figures(grid, &f);
 	}
-	if (rg->func_cnt < 2)
-		return;
-	for (size_t i = 0; i < rg->s->func_cnt; i++)
-		stats_sum_add(&sum, &rg->s->funcs[i]);
-	grid_text(grid, "total");
-	grid_none(grid);
-	fill_counts(grid, rg, &sum, all_ns);
-	grid_mark(grid, BOLD);
-	grid->total_rows = 1;
-	stats_sum_done(&sum);
+	if (rg->func_cnt > 1)
+		fill_total(grid, rg->s, &scope);
 }
 
 struct library {
@@ -163,14 +112,12 @@ static int compare_libraries(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-static void fill_library(
-	struct grid *grid, const struct report *r, const struct report_group *rg)
+/* One for each library of the group, in order. */
+static struct library *libraries_of(const struct report_group *rg, uint32_t cnt)
 {
-	uint32_t cnt = group_info(rg->s->group).lib_cnt, k;
 	struct library *libs = calloc(cnt + 1, sizeof(*libs));
-	uint64_t all_ns = time_of_all(rg->s);
+	uint32_t k;
 
-	grid->failed |= !libs;
 	for (k = 0; libs && k < cnt; k++)
 		libs[k].path = group_lib(rg->s->group, k);
 	for (size_t i = 0; libs && i < rg->s->func_cnt; i++) {
@@ -178,33 +125,38 @@ static void fill_library(
 
 		for (k = 0; k < cnt && strcmp(libs[k].path, path); k++)
 			;
-		stats_sum_add(&libs[k].sum, &rg->s->funcs[i]);
+		sum_add(&libs[k].sum, &rg->s->funcs[i]);
 		libs[k].called += stats_func_called(&rg->whole->funcs[i]);
 	}
 	if (libs)
 		qsort(libs, cnt, sizeof(*libs), compare_libraries);
-	for (k = 0; libs && k < cnt; k++) {
-		if (!r->choice->top || grid->row_cnt < r->choice->top) {
-			if (libs[k].called || r->choice->all) {
-				grid_text(grid, libs[k].path);
-				grid_count(grid, true, libs[k].called);
-				fill_counts(grid, rg, &libs[k].sum, all_ns);
-			}
+	return libs;
+}
+
+static void fill_library(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	uint32_t cnt = group_info(rg->s->group).lib_cnt;
+	struct library *libs = libraries_of(rg, cnt);
+	struct figure_scope scope = scope_of(rg);
+	struct figures f;
+
+	grid->failed |= !libs;
+	for (uint32_t k = 0; libs && k < cnt; k++) {
+		bool room = !r->choice->top || grid->row_cnt < r->choice->top;
+
+		if (room && (libs[k].called || r->choice->all)) {
+			figures_of(&libs[k].sum, &scope, grid_wanted(grid), &f);
+			figure_set(&f, FIGURE_FUNCTIONS, true, libs[k].called);
+			grid_text(grid, libs[k].path);
+			grid_figures(grid, &f);
 		}
-		stats_sum_done(&libs[k].sum);
+		sum_done(&libs[k].sum);
 	}
 	free(libs);
 }
 
 /* --- return codes and slow calls ------------------------------------------------------------ */
-
-static const struct grid_column error_columns[] = {
-	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
-	{ NULL, "library", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ "COUNT", "count", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "CODE", "code", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "NAME", "code_name", TABLE_LEFT, false, GRID_BOTH, 0 },
-};
 
 static void fill_errors(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
@@ -223,22 +175,8 @@ static void fill_errors(
 	}
 }
 
-static const struct grid_column slow_columns[] = {
-	{ "TIME", "time", TABLE_LEFT, false, GRID_TABLE, 0 },
-	{ NULL, "call_time", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ "COMMAND", "comm", TABLE_LEFT, false, GRID_BOTH, 0 },
-	{ "PID/TID", NULL, TABLE_LEFT, false, GRID_TABLE, 0 },
-	{ NULL, "pid", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ NULL, "tid", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ "DURATION", "duration_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "RESULT", "result", TABLE_LEFT, false, GRID_BOTH, 0 },
-	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ NULL, "arguments", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
-};
-
-static void fill_slow_call(struct grid *grid, const struct call *c, struct out *args,
-	struct out *result)
+static void fill_slow_call(
+	struct grid *grid, const struct call *c, struct out *args, struct out *result)
 {
 	args->len = 0;
 	call_args_text(args, c);
@@ -281,81 +219,127 @@ static void fill_slow(
 
 /* --- rates ---------------------------------------------------------------------------------- */
 
-static const struct grid_column rate_columns[] = {
-	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
-	{ "CALLS/S", "calls_per_s", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "BUSY", "busy", TABLE_RIGHT, false, GRID_BOTH, 3 },
-	{ "AVG", "avg_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "P50", "p50_ns", TABLE_RIGHT, false, GRID_BOTH, 5 },
-	{ "P99", "p99_ns", TABLE_RIGHT, false, GRID_BOTH, 2 },
-	{ "MAX", "max_ns", TABLE_RIGHT, false, GRID_BOTH, 4 },
-	{ "SLOW/S", "slow_per_s", TABLE_RIGHT, false, GRID_BOTH, 7 },
-	{ "ERRORS/S", "errors_per_s", TABLE_RIGHT, false, GRID_BOTH, 1 },
-	{ "IN FLIGHT", "in_flight", TABLE_RIGHT, false, GRID_BOTH, 6 },
-	{ "CALLS", "calls", TABLE_RIGHT, false, GRID_BOTH, 8 },
-};
-
-/* BUSY is how many threads were in the function, on average. */
 static void fill_rates(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	/* Not of the first table: what came before is no rate of now. */
-	double seconds = r->interval_ns ? rg->elapsed_ns / 1e9 : 0;
+	struct figure_scope scope = { r->interval_ns ? rg->elapsed_ns : 0, 0 };
+	struct figures f;
 
 	for (size_t i = 0; i < rg->func_cnt; i++) {
-		const struct stats_func *f = rg->funcs[i];
-		bool times = f->timed && f->returns,
-		     spread = times && stats_func_samples(f);
-		bool rates = seconds > 0;
+		const struct stats_func *func = rg->funcs[i];
 
-		grid_text(grid, group_func_name(rg->s->group, f->fn));
-		grid_real(grid, CELL_RATE, rates, rates ? f->calls / seconds : 0);
-		grid_real(grid, CELL_RATE, rates && f->timed,
-			rates ? f->total_ns / 1e9 / seconds : 0);
-		grid_ns(grid, times, times ? f->total_ns / f->returns : 0);
-		grid_ns(grid, spread, spread ? stats_func_percentile(f, 500) : 0);
-		grid_ns(grid, spread, spread ? stats_func_percentile(f, 990) : 0);
-		grid_ns(grid, f->has_extremes, f->max_ns);
-		grid_real(grid, CELL_RATE, rates && f->timed,
-			rates ? f->slow / seconds : 0);
-		grid_real(grid, CELL_RATE, rates && f->timed,
-			rates ? f->errors / seconds : 0);
-		grid_count(grid, f->timed, f->in_flight);
-		grid_count(grid, true, rg->whole->funcs[f->fn].calls);
-		mark_trouble(grid, f->errors, f->slow);
+		figures_of(func, &scope, grid_wanted(grid), &f);
+		f.known &= ~f.moot;
+		/* Rates are of the interval, this one since the reset. */
+		f.value[FIGURE_CALLS].n = rg->whole->funcs[func->fn].calls;
+		grid_text(grid, group_func_name(rg->s->group, func->fn));
+		grid_none(grid);
+		grid_figures(grid, &f);
 	}
 }
 
 /* --- all of them ---------------------------------------------------------------------------- */
 
-#define VIEW(columns, fill, none)                              \
-	{                                                      \
-		columns, ARRAY_SIZE(columns), fill, none, NULL \
+#define FUNCTION_LABEL                                                 \
+	{                                                              \
+		"FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 \
 	}
+#define LIBRARY_LABEL                                           \
+	{                                                       \
+		NULL, "library", TABLE_LEFT, false, GRID_CSV, 0 \
+	}
+
+static const struct grid_column function_labels[] = { FUNCTION_LABEL, LIBRARY_LABEL };
+static const struct grid_column library_labels[] = {
+	{ "LIBRARY", "library", TABLE_LEFT, true, GRID_BOTH, 0 },
+};
+static const struct grid_column process_labels[] = {
+	{ "PID", "pid", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "COMMAND", "comm", TABLE_LEFT, true, GRID_BOTH, 0 },
+	{ "STATE", "state", TABLE_LEFT, false, GRID_BOTH, 0 },
+	{ NULL, "start_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+};
+static const struct grid_column hist_labels[] = {
+	FUNCTION_LABEL,
+	LIBRARY_LABEL,
+	{ NULL, "ge_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "lt_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ "COUNT", "count", TABLE_RIGHT, false, GRID_BOTH, 0 },
+};
+static const struct grid_column error_labels[] = {
+	FUNCTION_LABEL,
+	LIBRARY_LABEL,
+	{ "COUNT", "count", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "CODE", "code", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "NAME", "code_name", TABLE_LEFT, false, GRID_BOTH, 0 },
+};
+static const struct grid_column slow_labels[] = {
+	{ "TIME", "time", TABLE_LEFT, false, GRID_TABLE, 0 },
+	{ NULL, "call_time", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ "COMMAND", "comm", TABLE_LEFT, false, GRID_BOTH, 0 },
+	{ "PID/TID", NULL, TABLE_LEFT, false, GRID_TABLE, 0 },
+	{ NULL, "pid", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "tid", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ "DURATION", "duration_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "RESULT", "result", TABLE_LEFT, false, GRID_BOTH, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ NULL, "arguments", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+};
+static const struct grid_column diff_labels[] = {
+	FUNCTION_LABEL,
+	LIBRARY_LABEL,
+	{ "WHAT", NULL, TABLE_LEFT, false, GRID_TABLE, 0 },
+	{ NULL, "metric", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ "BEFORE", "before", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "AFTER", "after", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "CHANGE", NULL, TABLE_RIGHT, false, GRID_TABLE, 0 },
+	{ NULL, "change_percent", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "status", TABLE_LEFT, false, GRID_CSV, 0 },
+};
 
 static const char not_called[] = "no function of it was called since";
 
-static const struct view view_function =
-	VIEW(function_columns, fill_function, not_called);
-static const struct view view_library = VIEW(library_columns, fill_library, not_called);
-static const struct view view_errors =
-	VIEW(error_columns, fill_errors, "no call has failed");
-static const struct view view_slow =
-	VIEW(slow_columns, fill_slow, "no slow call is remembered");
-static const struct view view_rates = VIEW(rate_columns, fill_rates, not_called);
+#define LABELS(labels) labels, ARRAY_SIZE(labels)
 
-const struct view *view_get(enum stats_view view)
+static const struct view views[] = {
+	{ "function", VIEW_BY | VIEW_PACE | VIEW_REST | VIEW_COST | VIEW_METRICS,
+		LABELS(function_labels), { USE_TABLE }, fill_function, not_called, NULL,
+		json_write_stats },
+	{ "process", VIEW_BY | VIEW_PACE, LABELS(process_labels), { USE_PROCESS },
+		fill_process, "no process has called a function of it since", NULL,
+		json_write_stats },
+	{ "library", VIEW_BY | VIEW_PACE, LABELS(library_labels),
+		{ USE_LIBRARY, USE_TABLE }, fill_library, not_called, NULL,
+		json_write_stats },
+	{ "hist", VIEW_PACE, LABELS(hist_labels), {}, fill_hist,
+		"no call has returned since", print_hist, json_write_stats },
+	{ "errors", 0, LABELS(error_labels), {}, fill_errors, "no call has failed", NULL,
+		json_write_stats },
+	{ "slow", 0, LABELS(slow_labels), {}, fill_slow, "no slow call is remembered",
+		NULL, json_write_stats },
+	{ "diff", VIEW_DIFF, LABELS(diff_labels), {}, fill_diff,
+		"no function was called before or after", NULL, json_write_diff },
+	{ "watch", VIEW_PACE | VIEW_COST | VIEW_FRAME, LABELS(function_labels),
+		{ USE_RATES }, fill_rates, not_called, NULL, json_write_stats },
+};
+
+const struct view *view_find(const char *name)
 {
-	static const struct view *const views[VIEW_CNT] = {
-		[VIEW_FUNCTION] = &view_function,
-		[VIEW_PROCESS] = &view_process,
-		[VIEW_LIBRARY] = &view_library,
-		[VIEW_HIST] = &view_hist,
-		[VIEW_ERRORS] = &view_errors,
-		[VIEW_SLOW] = &view_slow,
-		[VIEW_DIFF] = &view_diff,
-		[VIEW_RATES] = &view_rates,
-	};
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
+		if (!strcmp(views[i].name, name))
+			return &views[i];
+	return NULL;
+}
 
-	return views[view];
+const char *view_by_words(char buf[WORDS_LEN])
+{
+	const char *words[ARRAY_SIZE(views)];
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
+		if (views[i].flags & VIEW_BY)
+			words[cnt++] = views[i].name;
+	return words_join(words, cnt, "|", "|", buf);
 }

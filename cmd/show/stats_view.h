@@ -3,27 +3,46 @@
 #ifndef FUNCSNOOP_SHOW_STATS_VIEW_H
 #define FUNCSNOOP_SHOW_STATS_VIEW_H
 
+#include "base/json.h"
 #include "show/stats_grid.h"
 #include "show/stats_report.h"
 
+enum {
+	VIEW_BY = 1,       /* --by NAME shows it, else --NAME */
+	VIEW_PACE = 2,     /* its head says how many calls a second */
+	VIEW_REST = 4,     /* its foot says what is in no column */
+	VIEW_COST = 8,     /* and what the programs take */
+	VIEW_METRICS = 16, /* metrics are of it */
+	VIEW_FRAME = 32,   /* drawn again and again: remarks are part of it */
+	VIEW_DIFF = 64,    /* of two readings */
+};
+
 struct view {
-	const struct grid_column *columns;
-	size_t column_cnt;
+	const char *name;
+	unsigned int flags; /* VIEW_... */
+	const struct grid_column *labels;
+	size_t label_cnt;
+	enum figure_use uses[3]; /* the figures behind the labels; USE_NONE ends them */
 	void (*fill)(
 		struct grid *grid, const struct report *r, const struct report_group *rg);
 	const char *none; /* what is said when there is no row */
 	/* Its own form for readers, or NULL: a table of the grid. */
 	void (*text)(const struct report *r, const struct report_group *rg, FILE *f);
+	/* Its element of the JSON document; 0 or -ENOMEM. */
+	int (*json)(struct json *doc, const struct report_group *rg, FILE *f);
 };
 
-/* One for each enum stats_view. */
-const struct view *view_get(enum stats_view view);
+/* The view named so, or NULL; "function" is the one without an option. */
+const struct view *view_find(const char *name);
 
-/* A function's, library's or all functions' statistics added up; stats_sum_done() it. */
-void stats_sum_add(struct stats_func *sum, const struct stats_func *f);
-void stats_sum_done(struct stats_func *sum);
+/* What --by takes: "function|process|library". */
+const char *view_by_words(char buf[WORDS_LEN]);
 
-extern const struct view view_process, view_diff, view_hist; /* of files of their own */
+/* Of files of their own. */
+void fill_process(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg);
+void print_hist(const struct report *r, const struct report_group *rg, FILE *f);
 
 /* --diff: compares, and fills @rg's .diff. 0 or -ENOMEM. */
 int diff_make(struct report_group *rg, const struct saved_group *before,

@@ -13,28 +13,6 @@
 
 #define SAVED_MAX (512U << 20) /* bytes; a million functions take less */
 
-static const char *const keys[] = {
-#define X(id, key, duration) key,
-	SAVED_METRICS(X)
-#undef X
-};
-
-static const bool durations[] = {
-#define X(id, key, duration) duration,
-	SAVED_METRICS(X)
-#undef X
-};
-
-const char *saved_metric_key(enum saved_metric m)
-{
-	return keys[m];
-}
-
-bool saved_metric_is_duration(enum saved_metric m)
-{
-	return durations[m];
-}
-
 /* --- reading -------------------------------------------------------------------------------- */
 
 DEFINE_CLEANUP(object, struct json_object *, json_object_put)
@@ -76,14 +54,14 @@ static int func_of(struct json_object *obj, struct saved_func *func)
 
 	if (!json_object_is_type(obj, json_type_object) || !name)
 		return -EINVAL;
-	for (int m = 0; m < SAVED_METRIC_CNT; m++) {
-		if (!json_object_object_get_ex(obj, keys[m], &value) || !value)
+	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
+		if (!figures[id].place[USE_SAVED].at ||
+			!json_object_object_get_ex(obj, figures[id].key, &value) || !value)
 			continue;
 		if (!json_object_is_type(value, json_type_int) ||
 			json_object_get_int64(value) < 0)
 			return -EINVAL;
-		func->known[m] = true;
-		func->value[m] = json_object_get_uint64(value);
+		figure_set(&func->figures, id, true, json_object_get_uint64(value));
 	}
 	func->name = strdup(name);
 	func->library = library ? strdup(library) : NULL;

@@ -10,39 +10,11 @@
 
 #include "base/err.h"
 #include "base/util.h"
-
-/* X(id, key of the document, whether it is a duration) */
-#define SAVED_METRICS(X)                       \
-	X(SAVED_CALLS, "calls", false)         \
-	X(SAVED_RETURNS, "returns", false)     \
-	X(SAVED_IN_FLIGHT, "in_flight", false) \
-	X(SAVED_ABANDONED, "abandoned", false) \
-	X(SAVED_UNTIMED, "untimed", false)     \
-	X(SAVED_ERRORS, "errors", false)       \
-	X(SAVED_SLOW, "slow", false)           \
-	X(SAVED_TOTAL, "total_ns", true)       \
-	X(SAVED_MIN, "min_ns", true)           \
-	X(SAVED_AVG, "avg_ns", true)           \
-	X(SAVED_MAX, "max_ns", true)           \
-	X(SAVED_P50, "p50_ns", true)           \
-	X(SAVED_P90, "p90_ns", true)           \
-	X(SAVED_P99, "p99_ns", true)           \
-	X(SAVED_P999, "p999_ns", true)
-
-enum saved_metric {
-#define X(id, key, duration) id,
-	SAVED_METRICS(X)
-#undef X
-		SAVED_METRIC_CNT
-};
-
-const char *saved_metric_key(enum saved_metric m);
-bool saved_metric_is_duration(enum saved_metric m);
+#include "stats/figures.h"
 
 struct saved_func {
-	char *name, *library;         /* library may be NULL */
-	bool known[SAVED_METRIC_CNT]; /* null in the document otherwise */
-	uint64_t value[SAVED_METRIC_CNT];
+	char *name, *library;   /* library may be NULL */
+	struct figures figures; /* of USE_SAVED; not known is null in the document */
 };
 
 struct saved_group {

@@ -15,8 +15,9 @@ static size_t touch_func(const struct saved_group *g, const struct saved_func *f
 	/* two of one name, neither with a library, are told apart by nothing */
 	if (found ? strcmp(found->name, f->name) != 0 : f->library != NULL)
 		abort();
-	for (int m = 0; m < SAVED_METRIC_CNT; m++)
-		sum += f->known[m] ? f->value[m] : strlen(saved_metric_key(m));
+	for (enum figure_id id = 0; id < FIGURE_CNT; id++)
+		sum += figure_known(&f->figures, id) ? f->figures.value[id].n
+						     : strlen(figures[id].key);
 	return sum + (saved_func_find(g, f->name, "/no/such") != NULL);
 }
 

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The numbers that are shown of a function, a library, a process: what each is called, in
+ * which unit it is, and where it is shown. All that shows numbers loops over FIGURES.
+ */
+#ifndef FUNCSNOOP_STATS_FIGURES_H
+#define FUNCSNOOP_STATS_FIGURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stats/stats.h"
+
+/* Where a figure may be shown. */
+enum figure_use {
+	USE_NONE,
+	USE_DOCUMENT, /* keys of a function in the JSON document */
+	USE_TABLE,    /* columns by function and by library */
+	USE_LIBRARY,  /* columns by library that stand before those */
+	USE_PROCESS,  /* columns by process */
+	USE_PROCESS_DOCUMENT,
+	USE_RATES,  /* columns of --watch */
+	USE_SORT,   /* --sort and, by a key each, --watch */
+	USE_SAVED,  /* read back from documents: --fail-if, --diff */
+	USE_DIFF,   /* rows of --diff */
+	USE_METRIC, /* metrics */
+	USE_CNT,
+};
+
+/* What else a place says of columns: on a narrow terminal the highest are left out first. */
+#define COLUMN_CSV 255 /* in CSV only */
+
+/* And of metrics. */
+enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_BY_CODE };
+
+/* Whole numbers, then fractions. */
+enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
+
+/* What stands behind a figure's word in its key. */
+#define UNIT_SUFFIX_COUNT   ""
+#define UNIT_SUFFIX_NS      "_ns"
+#define UNIT_SUFFIX_PERCENT "_percent"
+#define UNIT_SUFFIX_RATE    "_per_s"
+#define UNIT_SUFFIX_RATIO   ""
+
+/*
+ * One row a figure:
+ *
+ *	X(id, unit, word, title of columns, help of metrics,
+ *		when it is known of a function, its value,
+ *		AT(use, place, what else it says), ...)
+ *
+ * Places are the order within each use: without one a figure is not in it. The value of a
+ * function, f, is computed by figures_of(), which says what the words of the second line
+ * mean; no other place knows when a number is known.
+ */
+/* clang-format off */
+#define FIGURES(X) \
+	X(CALLS, COUNT, "calls", "CALLS", "Calls of a function.",                       \
+		true, f->calls,                                                         \
+		AT(DOCUMENT, 10), AT(TABLE, 10), AT(PROCESS, 10),                       \
+		AT(PROCESS_DOCUMENT, 10), AT(RATES, 100, 8), AT(SORT, 20, 'c'),         \
+		AT(SAVED, 10), AT(DIFF, 10), AT(METRIC, 10))                            \
+	X(CALLS_RATE, RATE, "calls", "CALLS/S", NULL,                                   \
+		paced, f->calls * 1e9 / scope->elapsed_ns,                              \
+		AT(DOCUMENT, 20), AT(TABLE, 170, 5), AT(RATES, 10))                     \
+	X(BUSY, RATIO, "busy", "BUSY", NULL,                                            \
+		paced && f->timed, f->total_ns / 1e9 / seconds,                         \
+		AT(RATES, 20, 3))                                                       \
+	X(CARRIED, COUNT, "carried", NULL, NULL,                                        \
+		true, f->carried,                                                       \
+		AT(DOCUMENT, 30))                                                       \
+	X(RETURNS, COUNT, "returns", "RETURNS", "Calls that have returned.",            \
+		f->timed || f->same, f->returns,                                        \
+		AT(DOCUMENT, 40), AT(TABLE, 20, COLUMN_CSV),                            \
+		AT(PROCESS, 20, COLUMN_CSV), AT(PROCESS_DOCUMENT, 20),                  \
+		AT(SAVED, 20), AT(METRIC, 20))                                          \
+	X(IN_FLIGHT, COUNT, "in_flight", "IN FLIGHT", "Calls that have not returned.",  \
+		true, f->in_flight,                                                     \
+		AT(DOCUMENT, 50), AT(TABLE, 30, COLUMN_CSV), AT(RATES, 90, 6),          \
+		AT(SAVED, 50), AT(METRIC, 60, METRIC_GAUGE))                            \
+	X(ABANDONED, COUNT, "abandoned", NULL, NULL,                                    \
+		true, f->abandoned,                                                     \
+		AT(DOCUMENT, 60), AT(TABLE, 40, COLUMN_CSV), AT(SAVED, 60))             \
+	X(GIVEN_UP, COUNT, "abandoned", NULL, "Calls that were given up.",              \
+		f->timed, f->given_up,                                                  \
+		AT(METRIC, 50))                                                         \
+	X(REVIVED, COUNT, "revived", NULL, "Calls that were given up and have returned.", \
+		f->timed, f->revived,                                                   \
+		AT(METRIC, 55))                                                         \
+	X(UNTIMED, COUNT, "untimed", NULL, NULL,                                        \
+		true, stats_func_untimed(f),                                            \
+		AT(DOCUMENT, 70), AT(TABLE, 50, COLUMN_CSV), AT(SAVED, 70))             \
+	X(ERRORS, COUNT, "errors", "ERRORS", "Returns whose result is an error, by code.", \
+		f->timed, f->errors,                                                    \
+		AT(DOCUMENT, 80), AT(TABLE, 160), AT(PROCESS, 80),                      \
+		AT(PROCESS_DOCUMENT, 50), AT(SORT, 60, 'e'), AT(SAVED, 30),             \
+		AT(DIFF, 60), AT(METRIC, 30, METRIC_BY_CODE))                           \
+	X(SLOW, COUNT, "slow", "SLOW", "Returns at or over the threshold for slow calls.", \
+		f->timed, f->slow,                                                      \
+		AT(DOCUMENT, 90), AT(TABLE, 150, 8), AT(PROCESS, 70, 4),                \
+		AT(PROCESS_DOCUMENT, 60), AT(SORT, 70, 's'), AT(SAVED, 40),             \
+		AT(METRIC, 40))                                                         \
+	X(ERRORS_RATE, RATE, "errors", "ERRORS/S", NULL,                                \
+		paced && f->timed, f->errors / seconds,                                 \
+		AT(RATES, 80, 1))                                                       \
+	X(SLOW_RATE, RATE, "slow", "SLOW/S", NULL,                                      \
+		paced && f->timed, f->slow / seconds,                                   \
+		AT(RATES, 70, 7))                                                       \
+	X(TIME, PERCENT, "time", "TIME%", NULL,                                         \
+		times && scope->all_ns, 100.0 * f->total_ns / scope->all_ns,            \
+		AT(TABLE, 60, 2), AT(PROCESS, 30, 3))                                   \
+	X(TOTAL, NS, "total", "TOTAL", NULL,                                            \
+		times, f->total_ns,                                                     \
+		AT(DOCUMENT, 100), AT(TABLE, 70), AT(PROCESS, 40),                      \
+		AT(PROCESS_DOCUMENT, 30), AT(SORT, 10, 't'), AT(SAVED, 80))             \
+	X(MIN, NS, "min", "MIN", NULL,                                                  \
+		f->timed && f->has_extremes, f->min_ns,                                 \
+		AT(DOCUMENT, 110), AT(TABLE, 90, 7), AT(SAVED, 100))                    \
+	X(AVG, NS, "avg", "AVG", NULL,                                                  \
+		times, f->total_ns / f->returns,                                        \
+		AT(DOCUMENT, 120), AT(TABLE, 80), AT(PROCESS, 50, 2), AT(RATES, 30),    \
+		AT(SORT, 30, 'a'), AT(SAVED, 90), AT(DIFF, 20))                         \
+	X(MAX, NS, "max", "MAX", NULL,                                                  \
+		f->timed && f->has_extremes, f->max_ns,                                 \
+		AT(DOCUMENT, 130), AT(TABLE, 140, 4), AT(PROCESS, 60, 1),               \
+		AT(PROCESS_DOCUMENT, 40), AT(RATES, 60, 4), AT(SORT, 40, 'm'),          \
+		AT(SAVED, 110))                                                         \
+	X(P50, NS, "p50", "P50", NULL,                                                  \
+		spread, stats_func_percentile(f, 500),                                  \
+		AT(DOCUMENT, 140), AT(TABLE, 100, 3), AT(RATES, 40, 5),                 \
+		AT(SAVED, 120), AT(DIFF, 30))                                           \
+	X(P90, NS, "p90", "P90", NULL,                                                  \
+		spread, stats_func_percentile(f, 900),                                  \
+		AT(DOCUMENT, 150), AT(TABLE, 110, 6), AT(SAVED, 130), AT(DIFF, 40))     \
+	X(P99, NS, "p99", "P99", NULL,                                                  \
+		spread, stats_func_percentile(f, 990),                                  \
+		AT(DOCUMENT, 160), AT(TABLE, 120, 1), AT(RATES, 50, 2),                 \
+		AT(SORT, 50, 'p'), AT(SAVED, 140), AT(DIFF, 50))                        \
+	X(P999, NS, "p999", NULL, NULL,                                                 \
+		spread, stats_func_percentile(f, 999),                                  \
+		AT(DOCUMENT, 170), AT(TABLE, 130, COLUMN_CSV), AT(SAVED, 150))          \
+	X(FUNCTIONS, COUNT, "functions", "FUNCTIONS", NULL,                             \
+		false, 0,                                                               \
+		AT(LIBRARY, 10, 9), AT(PROCESS, 90, 5))
+/* clang-format on */
+
+enum figure_id {
+#define X(id, ...) FIGURE_##id,
+	FIGURES(X)
+#undef X
+		FIGURE_CNT
+};
+
+struct figure {
+	const char *word, *key; /* "total", "total_ns" */
+	const char *title, *help;
+	enum figure_unit unit;
+	struct {
+		unsigned char at; /* 0: not there */
+		unsigned char extra;
+	} place[USE_CNT];
+};
+
+extern const struct figure figures[FIGURE_CNT];
+
+/* Those of a use, in its order: how many of @ret_ids. */
+size_t figure_list(enum figure_use use, enum figure_id ret_ids[FIGURE_CNT]);
+
+/* A bit for each of a use. */
+uint64_t figure_mask(enum figure_use use);
+#define FIGURE_BIT(id) (1ULL << (id))
+
+/* Values of a row, those that are known. */
+struct figures {
+	uint64_t known; /* bits */
+	/*
+	 * 0 because nothing of the kind is looked at: documents and CSV have them, so that the
+	 * sum of calls comes out, and no one else.
+	 */
+	uint64_t moot;
+	union {
+		uint64_t n;
+		double x; /* of percent, rates and ratios */
+	} value[FIGURE_CNT];
+};
+
+static inline bool figure_known(const struct figures *f, enum figure_id id)
+{
+	return f->known & FIGURE_BIT(id);
+}
+
+static inline uint64_t figure_or_0(const struct figures *f, enum figure_id id)
+{
+	return figure_known(f, id) ? f->value[id].n : 0;
+}
+
+void figure_set(struct figures *f, enum figure_id id, bool known, uint64_t n);
+
+static inline bool figure_is_real(enum figure_id id)
+{
+	return figures[id].unit >= UNIT_PERCENT;
+}
+
+/* What shares and rates are of; 0 where it is not known. */
+struct figure_scope {
+	uint64_t elapsed_ns; /* in which the calls came */
+	uint64_t all_ns;     /* time of all functions */
+};
+
+/*
+ * The figures of @wanted, bits, of a function or of several added up. Percentiles are dear.
+ * Without @scope no shares and rates are known.
+ */
+void figures_of(const struct stats_func *f, const struct figure_scope *scope,
+	uint64_t wanted, struct figures *ret);
+
+/* Of a process, in a function or in all: @timed, @same as of that function. */
+void figures_of_process(const struct stats_proc *p, bool timed, bool same,
+	const struct figure_scope *scope, struct figures *ret);
+
+#endif

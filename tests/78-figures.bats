@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# A number that stats shows is described once: a figure that is added is everywhere.
+# bats file_tags=bpf
+
+load helpers
+
+ROOT=$BATS_TEST_DIRNAME/..
+
+# A copy of the source in which functions have a figure more, half of their time: where it is
+# kept, where it is counted, and its row. Sets $half to the program.
+build_with_half() {
+	local copy=$BATS_TEST_TMPDIR/copy o=$BATS_TEST_TMPDIR/o
+
+	mkdir -p "$copy" "$o/gen"
+	cp -r "$ROOT"/{GNUmakefile,bpf,cmd,lib,tests} "$copy"
+	sed -i 's/^\tbool has_extremes;/\tuint64_t half_ns;\n&/' "$copy/lib/stats/stats.h"
+	sed -i 's,^\tf->total_ns = .*,&\n\tf->half_ns = f->total_ns / 2;,' "$copy/lib/stats/stats.c"
+	sed -i 's/^#define FIGURES(X) .*/&\n\tX(HALF, NS, "half", "HALF", "Half the time.", times, f->half_ns, \\\
+		AT(DOCUMENT, 105), AT(TABLE, 75), AT(RATES, 25), AT(SORT, 15, 104), \\\
+		AT(SAVED, 85), AT(DIFF, 15), AT(METRIC, 70)) \\/' "$copy/lib/stats/figures.h"
+	assert_eq "$(diff -rq "$ROOT/cmd" "$copy/cmd"; diff -rq "$ROOT/lib" "$copy/lib" | wc -l)" 3
+	# The programs in the kernel are as they were.
+	mkdir -p "$o/bpf"
+	cp "$O/bpf/funcsnoop.bpf.o" "$o/bpf"
+	cp "$O/gen/funcsnoop.skel.h" "$o/gen"
+	capture -t 600 make -C "$copy" O="$o" WERROR=1 CFLAGS=-O0 "$o/funcsnoop"
+	half=$o/funcsnoop
+}
+
+@test "a figure added in three files is in table, CSV, JSON, metrics, --sort, --fail-if and --diff" {
+	local half total
+
+	need_bpf
+	need_tool make jq
+	build_with_half
+	fsn attach g fix_add fix_ret --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 100
+	capture "$FIX/call" ret 10
+
+	capture "$half" stats g
+	assert_output_match '^FUNCTION +CALLS +TIME% +TOTAL +HALF +AVG '
+	capture "$half" stats g --json
+	total=$(jq '.[0].functions[0].total_ns' <<<"$output")
+	[[ $total -gt 1000 ]] || fail "total_ns is $total"
+	assert_json '.[0].functions[0].half_ns' "$((total / 2))"
+	assert_json '.[0].functions[0] | keys_unsorted | index("half_ns") - index("total_ns")' 1
+	capture "$half" stats g --format csv
+	assert_output_match ',total_ns,half_ns,avg_ns,'
+	assert_output_match ",fix_add,.*,$total,$((total / 2)),"
+	capture "$half" stats g --format openmetrics
+	assert_output_line "# HELP funcsnoop_half_seconds Half the time."
+	assert_output_line "# UNIT funcsnoop_half_seconds seconds"
+	assert_output_match '^funcsnoop_half_seconds_total\{group="g",function="fix_add",.* 0[.]0*[1-9]'
+
+	capture "$half" stats g --sort half --json
+	assert_json '.[0].functions | map(.half_ns) | . == (sort | reverse)' true
+	capture -s 2 "$half" stats g --sort third
+	assert_stderr_match "--sort is total, half, calls, .* or name, not 'third'"
+	capture "$half" help stats
+	assert_output_match 'Order by total, half, calls,'
+	capture -s 3 "$half" stats g --fail-if 'half>1ns'
+	assert_stderr_match "fix_add of g: half is .* \(half>1ns\)"
+	capture -s 2 "$half" stats g --fail-if 'third>1ns'
+	assert_stderr_match 'untimed, total, half, avg, '
+
+	capture "$half" stats g --save "$BATS_TEST_TMPDIR/saved.json"
+	capture "$half" stats g --diff "$BATS_TEST_TMPDIR/saved.json"
+	assert_output_match '^fix_add +half +'
+	capture -s 0 "$half" stats g --diff "$BATS_TEST_TMPDIR/saved.json" --fail-if 'half>1%'
+	capture "$half" stats g --watch -i 0.01 -d 0.03
+	assert_output_match '^FUNCTION +CALLS/S +BUSY +HALF +AVG '
+	fsn detach g
+}
