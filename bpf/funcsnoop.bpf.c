@@ -50,13 +50,13 @@ static __always_inline int count_call(__u32 fn)
 	if (!stat)
 		return 0;
 	if (!fsn_sample) {
-		add(&stat->calls, 1);
+		add(&stat->n.calls, 1);
 		return 1;
 	}
-	nth = __sync_fetch_and_add(&stat->calls, 1);
+	nth = __sync_fetch_and_add(&stat->n.calls, 1);
 	if (nth % fsn_sample == 0)
 		return 1;
-	add(&stat->sampled_out, 1);
+	add(&stat->n.sampled_out, 1);
 	return 0;
 }
 
@@ -69,7 +69,7 @@ static __noinline int count_no_slot(__u32 fn, int why)
 		ctl.crowd_pid = bpf_get_current_pid_tgid() >> 32;
 	}
 	if (stat)
-		add(&stat->no_slot, 1);
+		add(&stat->n.no_slot, 1);
 	return 0;
 }
 
@@ -229,12 +229,12 @@ __noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 	if (!conf || !stat)
 		return 0;
 	if (conf->judge && !(flags & FSN_CALL_NO_RESULT) && judge(fn, result)) {
-		add(&stat->errors, 1);
+		add(&stat->n.errors, 1);
 		flags |= FSN_CALL_FAILED;
 		how = FSN_CALL_FAILED;
 	}
 	if (ns >= READ(conf->slow_ns)) {
-		add(&stat->slow, 1);
+		add(&stat->n.slow, 1);
 		remember_slow(fn, slot, flags, ns, result);
 		how |= FSN_CALL_SLOW;
 	}
@@ -260,8 +260,8 @@ static __always_inline int end_in_function(__u32 fn, __u32 slot, __u64 ns, __u64
 
 	if (!stat)
 		return 0;
-	add(&stat->total_ns, ns);
-	add(&stat->returns, 1);
+	add(&stat->n.total_ns, ns);
+	add(&stat->n.returns, 1);
 	raise_extremes(stat, ns);
 	count_bucket(fn, ns, bpf_get_smp_processor_id());
 	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -293,7 +293,7 @@ static __noinline int count_unmatched(__u32 fn)
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
 	if (stat && is_on())
-		add(&stat->unmatched, 1);
+		add(&stat->n.unmatched, 1);
 	return 0;
 }
 

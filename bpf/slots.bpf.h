@@ -55,7 +55,7 @@ static __noinline int count_abandoned(__u64 key)
 	struct fsn_stat *stat = stat_of_key(key);
 
 	if (stat)
-		add(&stat->abandoned, 1);
+		add(&stat->n.abandoned, 1);
 	return 0;
 }
 
@@ -64,7 +64,7 @@ static __noinline int count_revived(__u64 key)
 	struct fsn_stat *stat = stat_of_key(key);
 
 	if (stat)
-		add(&stat->revived, 1);
+		add(&stat->n.revived, 1);
 	return 0;
 }
 

@@ -14,7 +14,7 @@ build_with_half() {
 	mkdir -p "$copy" "$o/gen"
 	cp -r "$ROOT"/{GNUmakefile,bpf,cmd,lib,tests} "$copy"
 	sed -i 's/^\tbool has_extremes;/\tuint64_t half_ns;\n&/' "$copy/lib/stats/stats.h"
-	sed -i 's,^\tf->total_ns = .*,&\n\tf->half_ns = f->total_ns / 2;,' "$copy/lib/stats/stats.c"
+	sed -i "s/^\tf->carried = .*/&\n\tf->half_ns = f->n.total_ns \/ 2;/" "$copy/lib/stats/stats.c"
 	sed -i 's/^#define FIGURES(X) .*/&\n\tX(HALF, NS, "half", "HALF", "Half the time.", times, f->half_ns, \\\
 		AT(DOCUMENT, 105), AT(TABLE, 75), AT(RATES, 25), AT(SORT, 15, 104), \\\
 		AT(SAVED, 85), AT(DIFF, 15), AT(METRIC, 70)) \\/' "$copy/lib/stats/figures.h"

@@ -6,7 +6,9 @@
 #ifndef FUNCSNOOP_SHARED_LAYOUT_H
 #define FUNCSNOOP_SHARED_LAYOUT_H
 
-#define FSN_LAYOUT 3
+#include "counts.h"
+
+#define FSN_LAYOUT 4
 
 /* --- attach cookies: which function, and what kind of probe ----------------------------- */
 
@@ -46,26 +48,17 @@ struct fsn_jump {
 
 /*
  * Counters of one function on one shard of the CPUs; they only grow. Index: shard *
- * fn_cnt + function. The calls stand last, so that a reader who copies upwards never
- * sees more ends than calls.
+ * fn_cnt + function. In .n the calls stand behind their ends, so that a reader who copies
+ * upwards never sees more ends than calls, and in one cache line with them.
  */
 struct fsn_stat {
-	unsigned long long total_ns;
-	unsigned long long errors;
-	unsigned long long slow;
-	unsigned long long returns;
-	unsigned long long abandoned;   /* given up: can't return any more */
-	unsigned long long no_slot;     /* not followed: the set of slots was full */
-	unsigned long long sampled_out; /* not followed: not the one of N */
-	unsigned long long calls;
+	struct fsn_counts n;
 	/*
 	 * Of each epoch parity: the epoch (16 bits) over nanoseconds (48 bits; of the
 	 * minimum its complement), raised by an atomic maximum. 0: none yet.
 	 */
 	unsigned long long max[2];
 	unsigned long long min[2];
-	unsigned long long unmatched; /* ends without their call */
-	unsigned long long revived;   /* given up, and have returned all the same */
 	unsigned long long pad[2];
 };
 
@@ -88,17 +81,8 @@ struct fsn_hist {
 
 /* What a function's statistics were at the last reset, over all shards. */
 struct fsn_base {
-	unsigned long long calls;
+	struct fsn_counts n;
 	unsigned long long carried; /* calls in flight at that moment */
-	unsigned long long total_ns;
-	unsigned long long errors;
-	unsigned long long slow;
-	unsigned long long returns;
-	unsigned long long abandoned;
-	unsigned long long no_slot;
-	unsigned long long sampled_out;
-	unsigned long long unmatched;
-	unsigned long long revived;
 };
 
 /* --- per function, written by the command --------------------------------------------------- */

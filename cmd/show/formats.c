@@ -127,10 +127,10 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	uint32_t sample = group_info(s->group).sample;
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
-		no_slot += s->funcs[i].no_slot;
-		unmatched += s->funcs[i].unmatched;
+		no_slot += s->funcs[i].n.no_slot;
+		unmatched += s->funcs[i].n.unmatched;
 		abandoned += s->funcs[i].abandoned;
-		sampled += s->funcs[i].sampled_out;
+		sampled += s->funcs[i].n.sampled_out;
 	}
 	if (sampled)
 		note(r, f, "one call of %u is timed: times and errors are of these",

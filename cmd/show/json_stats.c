@@ -130,9 +130,9 @@ static void add_health(struct json *j, const struct stats *s)
 	uint64_t no_slot = 0, sampled_out = 0, unmatched = 0;
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
-		no_slot += s->funcs[i].no_slot;
-		sampled_out += s->funcs[i].sampled_out;
-		unmatched += s->funcs[i].unmatched;
+		no_slot += s->funcs[i].n.no_slot;
+		sampled_out += s->funcs[i].n.sampled_out;
+		unmatched += s->funcs[i].n.unmatched;
 	}
 	json_set_open(j, "health", '{');
 	json_set_u64(j, "no_slot", no_slot);

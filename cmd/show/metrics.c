@@ -154,7 +154,7 @@ static bool name_taken(const struct stats_func *f, size_t until)
 static void put_errors(const struct metrics *m, const struct labels *l)
 {
 	const struct stats_func *f = l->f;
-	uint64_t rest = f->errors;
+	uint64_t rest = f->n.errors;
 
 	for (size_t i = 0; i < f->code_cnt; i++) {
 		const struct stats_code *c = &f->codes[i];
@@ -252,7 +252,7 @@ static void put_histogram(const struct metrics *m, const struct labels *l)
 	fprintf(m->f, "funcsnoop_duration_seconds_bucket{%s,le=\"+Inf\"} %llu\n", l->text,
 		(unsigned long long)seen);
 	fprintf(m->f, "funcsnoop_duration_seconds_sum{%s} ", l->text);
-	put_seconds(m->f, l->f->total_ns);
+	put_seconds(m->f, l->f->n.total_ns);
 	fprintf(m->f, "\nfuncsnoop_duration_seconds_count{%s} %llu\n", l->text,
 		(unsigned long long)seen);
 }

@@ -127,21 +127,12 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 	d->codes = NULL;
 	d->procs = NULL;
 	d->code_cnt = d->proc_cnt = 0;
-	d->calls = less(now->calls, b->calls);
+	counts_subtract(&d->n, &b->n);
+	d->abandoned = less(now->abandoned, b->abandoned);
 	/* What was abandoned and has come back is carried, as are calls from before a reset. */
 	if (before)
 		d->carried = before->in_flight + less(now->carried, before->carried) +
 			     less(before->abandoned, now->abandoned);
-	d->returns = less(now->returns, b->returns);
-	d->abandoned = less(now->abandoned, b->abandoned);
-	d->given_up = less(now->given_up, b->given_up);
-	d->revived = less(now->revived, b->revived);
-	d->no_slot = less(now->no_slot, b->no_slot);
-	d->sampled_out = less(now->sampled_out, b->sampled_out);
-	d->unmatched = less(now->unmatched, b->unmatched);
-	d->errors = less(now->errors, b->errors);
-	d->slow = less(now->slow, b->slow);
-	d->total_ns = less(now->total_ns, b->total_ns);
 	d->has_extremes = false;
 	d->min_ns = d->max_ns = 0;
 	if (now->bucket) {

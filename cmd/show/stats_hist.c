@@ -105,9 +105,9 @@ void print_hist(const struct report *r, const struct report_group *rg, FILE *f)
 		print_func(rg->s, func, f);
 		fprintf(f, "avg = %s, total = %s, count = %llu\n",
 			text_duration(
-				func->total_ns / (func->returns ? func->returns : 1),
+				func->n.total_ns / (func->n.returns ? func->n.returns : 1),
 				avg),
-			text_duration(func->total_ns, total),
-			(unsigned long long)func->returns);
+			text_duration(func->n.total_ns, total),
+			(unsigned long long)func->n.returns);
 	}
 }

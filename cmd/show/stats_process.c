@@ -129,13 +129,13 @@ static void fill_others(struct grid *grid, const struct stats *s,
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
 
-		rest.p.calls += f->calls;
+		rest.p.calls += f->n.calls;
 		if (!f->timed)
 			continue;
-		rest.p.returns += f->returns;
-		rest.p.total_ns += f->total_ns;
-		rest.p.slow += f->slow;
-		rest.p.errors += f->errors;
+		rest.p.returns += f->n.returns;
+		rest.p.total_ns += f->n.total_ns;
+		rest.p.slow += f->n.slow;
+		rest.p.errors += f->n.errors;
 	}
 	rest.p.calls -= rest.p.calls < seen->calls ? rest.p.calls : seen->calls;
 	rest.p.returns -= rest.p.returns < seen->returns ? rest.p.returns : seen->returns;
@@ -157,7 +157,7 @@ void fill_process(
 	all = collect(rg->s, &cnt);
 	grid->failed |= !all;
 	for (size_t i = 0; i < rg->s->func_cnt; i++)
-		scope.all_ns += rg->s->funcs[i].timed ? rg->s->funcs[i].total_ns : 0;
+		scope.all_ns += rg->s->funcs[i].timed ? rg->s->funcs[i].n.total_ns : 0;
 	for (size_t i = 0; all && i < cnt; i++) {
 		process_add(&sum, &all[i].p, true);
 		all[i].value = value_of(&all[i].p, r->choice->sort);

@@ -63,8 +63,8 @@ static int compare_ranked(const void *a, const void *b)
 
 	if (x->value != y->value)
 		return x->value > y->value ? -1 : 1;
-	if (!x->by_name && x->f->calls != y->f->calls)
-		return x->f->calls > y->f->calls ? -1 : 1;
+	if (!x->by_name && x->f->n.calls != y->f->n.calls)
+		return x->f->n.calls > y->f->n.calls ? -1 : 1;
 	by_name = strcmp(x->name, y->name);
 	return by_name ? by_name : (x->f->fn > y->f->fn) - (x->f->fn < y->f->fn);
 }
@@ -126,7 +126,7 @@ uint64_t stats_all_calls(const struct stats *s)
 	uint64_t calls = 0;
 
 	for (size_t i = 0; i < s->func_cnt; i++)
-		calls += s->funcs[i].calls;
+		calls += s->funcs[i].n.calls;
 	return calls;
 }
 

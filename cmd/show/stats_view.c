@@ -14,7 +14,7 @@ static uint64_t time_of_all(const struct stats *s)
 	uint64_t total_ns = 0;
 
 	for (size_t i = 0; i < s->func_cnt; i++)
-		total_ns += s->funcs[i].timed ? s->funcs[i].total_ns : 0;
+		total_ns += s->funcs[i].timed ? s->funcs[i].n.total_ns : 0;
 	return total_ns;
 }
 
@@ -28,20 +28,19 @@ static struct figure_scope scope_of(const struct report_group *rg)
 /* A library's or all functions' statistics added up; sum_done() it. */
 static void sum_add(struct stats_func *sum, const struct stats_func *f)
 {
-	sum->timed |= f->timed;
-	sum->calls += f->calls;
-	sum->carried += f->carried;
-	sum->in_flight += f->in_flight;
-	sum->abandoned += f->abandoned;
-	sum->unmatched += f->unmatched;
-	sum->no_slot += stats_func_untimed(f);
+	struct fsn_counts n = f->n;
+
+	n.no_slot = stats_func_untimed(f);
+	n.sampled_out = 0;
 	/* Others have no times, so their returns would spoil the average. */
 	if (!f->timed)
+		n.returns = n.errors = n.slow = n.total_ns = 0;
+	counts_add(&sum->n, &n);
+	sum->timed |= f->timed;
+	sum->carried += f->carried;
+	sum->in_flight += f->in_flight;
+	if (!f->timed)
 		return;
-	sum->returns += f->returns;
-	sum->errors += f->errors;
-	sum->slow += f->slow;
-	sum->total_ns += f->total_ns;
 	if (f->has_extremes) {
 		if (!sum->has_extremes || f->min_ns < sum->min_ns)
 			sum->min_ns = f->min_ns;
@@ -105,10 +104,10 @@ static int compare_libraries(const void *a, const void *b)
 {
 	const struct library *x = a, *y = b;
 
-	if (x->sum.total_ns != y->sum.total_ns)
-		return x->sum.total_ns > y->sum.total_ns ? -1 : 1;
-	if (x->sum.calls != y->sum.calls)
-		return x->sum.calls > y->sum.calls ? -1 : 1;
+	if (x->sum.n.total_ns != y->sum.n.total_ns)
+		return x->sum.n.total_ns > y->sum.n.total_ns ? -1 : 1;
+	if (x->sum.n.calls != y->sum.n.calls)
+		return x->sum.n.calls > y->sum.n.calls ? -1 : 1;
 	return strcmp(x->path, y->path);
 }
 
@@ -232,7 +231,7 @@ static void fill_rates(
 		figures_of(func, &scope, grid_wanted(grid), &f);
 		f.known &= ~f.moot;
 		/* Rates are of the interval, this one since the reset. */
-		f.value[FIGURE_CALLS].n = rg->whole->funcs[func->fn].calls;
+		f.value[FIGURE_CALLS].n = rg->whole->funcs[func->fn].n.calls;
 		grid_text(grid, group_func_name(rg->s->group, func->fn));
 		grid_none(grid);
 		grid_figures(grid, &f);

@@ -14,6 +14,7 @@ _Static_assert(
 _Static_assert((int)FSN_JUDGE_NULL == PRESET_JUDGE_NULL, "judges are numbered alike");
 _Static_assert(FSN_OK_CODES >= PRESET_OK_MAX, "all codes that are no error fit");
 _Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
+_Static_assert(offsetof(struct fsn_stat, n.unmatched) == 64, "what calls write is the first");
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");
 
 /* The other names of @f, a newline behind each. */

@@ -140,7 +140,7 @@ static void give_up(struct sweep *s, const struct entry *e, bool as_ghost)
 	if (!__atomic_compare_exchange_n(&set->key[e->way], &expected, next, false,
 		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
-	__atomic_fetch_add(&stats[slot_fn(e->key)].abandoned, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&stats[slot_fn(e->key)].n.abandoned, 1, __ATOMIC_SEQ_CST);
 	if (e->way)
 		__atomic_fetch_sub(&held->cnt[e->pid & (FSN_HELD_CNT - 1)], 1, __ATOMIC_SEQ_CST);
 	s->given_up++;

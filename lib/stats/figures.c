@@ -65,7 +65,7 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	uint64_t wanted, struct figures *ret)
 {
 	static const struct figure_scope none;
-	bool times = f->timed && f->returns, spread = times && stats_func_samples(f),
+	bool times = f->timed && f->n.returns, spread = times && stats_func_samples(f),
 	     paced;
 	double seconds;
 

@@ -58,21 +58,21 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 /* clang-format off */
 #define FIGURES(X) \
 	X(CALLS, COUNT, "calls", "CALLS", "Calls of a function.",                       \
-		true, f->calls,                                                         \
+		true, f->n.calls,                                                       \
 		AT(DOCUMENT, 10), AT(TABLE, 10), AT(PROCESS, 10),                       \
 		AT(PROCESS_DOCUMENT, 10), AT(RATES, 100, 8), AT(SORT, 20, 'c'),         \
 		AT(SAVED, 10), AT(DIFF, 10), AT(METRIC, 10))                            \
 	X(CALLS_RATE, RATE, "calls", "CALLS/S", NULL,                                   \
-		paced, f->calls * 1e9 / scope->elapsed_ns,                              \
+		paced, f->n.calls * 1e9 / scope->elapsed_ns,                            \
 		AT(DOCUMENT, 20), AT(TABLE, 170, 5), AT(RATES, 10))                     \
 	X(BUSY, RATIO, "busy", "BUSY", NULL,                                            \
-		paced && f->timed, f->total_ns / 1e9 / seconds,                         \
+		paced && f->timed, f->n.total_ns / 1e9 / seconds,                       \
 		AT(RATES, 20, 3))                                                       \
 	X(CARRIED, COUNT, "carried", NULL, NULL,                                        \
 		true, f->carried,                                                       \
 		AT(DOCUMENT, 30))                                                       \
 	X(RETURNS, COUNT, "returns", "RETURNS", "Calls that have returned.",            \
-		f->timed || f->same, f->returns,                                        \
+		f->timed || f->same, f->n.returns,                                      \
 		AT(DOCUMENT, 40), AT(TABLE, 20, COLUMN_CSV),                            \
 		AT(PROCESS, 20, COLUMN_CSV), AT(PROCESS_DOCUMENT, 20),                  \
 		AT(SAVED, 20), AT(METRIC, 20))                                          \
@@ -84,42 +84,42 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		true, f->abandoned,                                                     \
 		AT(DOCUMENT, 60), AT(TABLE, 40, COLUMN_CSV), AT(SAVED, 60))             \
 	X(GIVEN_UP, COUNT, "abandoned", NULL, "Calls that were given up.",              \
-		f->timed, f->given_up,                                                  \
+		f->timed, f->n.abandoned,                                               \
 		AT(METRIC, 50))                                                         \
 	X(REVIVED, COUNT, "revived", NULL, "Calls that were given up and have returned.", \
-		f->timed, f->revived,                                                   \
+		f->timed, f->n.revived,                                                 \
 		AT(METRIC, 55))                                                         \
 	X(UNTIMED, COUNT, "untimed", NULL, NULL,                                        \
 		true, stats_func_untimed(f),                                            \
 		AT(DOCUMENT, 70), AT(TABLE, 50, COLUMN_CSV), AT(SAVED, 70))             \
 	X(ERRORS, COUNT, "errors", "ERRORS", "Returns whose result is an error, by code.", \
-		f->timed, f->errors,                                                    \
+		f->timed, f->n.errors,                                                  \
 		AT(DOCUMENT, 80), AT(TABLE, 160), AT(PROCESS, 80),                      \
 		AT(PROCESS_DOCUMENT, 50), AT(SORT, 60, 'e'), AT(SAVED, 30),             \
 		AT(DIFF, 60), AT(METRIC, 30, METRIC_BY_CODE))                           \
 	X(SLOW, COUNT, "slow", "SLOW", "Returns at or over the threshold for slow calls.", \
-		f->timed, f->slow,                                                      \
+		f->timed, f->n.slow,                                                    \
 		AT(DOCUMENT, 90), AT(TABLE, 150, 8), AT(PROCESS, 70, 4),                \
 		AT(PROCESS_DOCUMENT, 60), AT(SORT, 70, 's'), AT(SAVED, 40),             \
 		AT(METRIC, 40))                                                         \
 	X(ERRORS_RATE, RATE, "errors", "ERRORS/S", NULL,                                \
-		paced && f->timed, f->errors / seconds,                                 \
+		paced && f->timed, f->n.errors / seconds,                               \
 		AT(RATES, 80, 1))                                                       \
 	X(SLOW_RATE, RATE, "slow", "SLOW/S", NULL,                                      \
-		paced && f->timed, f->slow / seconds,                                   \
+		paced && f->timed, f->n.slow / seconds,                                 \
 		AT(RATES, 70, 7))                                                       \
 	X(TIME, PERCENT, "time", "TIME%", NULL,                                         \
-		times && scope->all_ns, 100.0 * f->total_ns / scope->all_ns,            \
+		times && scope->all_ns, 100.0 * f->n.total_ns / scope->all_ns,          \
 		AT(TABLE, 60, 2), AT(PROCESS, 30, 3))                                   \
 	X(TOTAL, NS, "total", "TOTAL", NULL,                                            \
-		times, f->total_ns,                                                     \
+		times, f->n.total_ns,                                                   \
 		AT(DOCUMENT, 100), AT(TABLE, 70), AT(PROCESS, 40),                      \
 		AT(PROCESS_DOCUMENT, 30), AT(SORT, 10, 't'), AT(SAVED, 80))             \
 	X(MIN, NS, "min", "MIN", NULL,                                                  \
 		f->timed && f->has_extremes, f->min_ns,                                 \
 		AT(DOCUMENT, 110), AT(TABLE, 90, 7), AT(SAVED, 100))                    \
 	X(AVG, NS, "avg", "AVG", NULL,                                                  \
-		times, f->total_ns / f->returns,                                        \
+		times, f->n.total_ns / f->n.returns,                                    \
 		AT(DOCUMENT, 120), AT(TABLE, 80), AT(PROCESS, 50, 2), AT(RATES, 30),    \
 		AT(SORT, 30, 'a'), AT(SAVED, 90), AT(DIFF, 20))                         \
 	X(MAX, NS, "max", "MAX", NULL,                                                  \

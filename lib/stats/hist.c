@@ -60,10 +60,10 @@ uint64_t stats_func_untimed(const struct stats_func *f)
 {
 	if (f->same)
 		return 0;
-	return f->timed ? f->no_slot + f->sampled_out : f->calls;
+	return f->timed ? f->n.no_slot + f->n.sampled_out : f->n.calls;
 }
 
 bool stats_func_called(const struct stats_func *f)
 {
-	return f->calls || f->carried || f->returns || f->unmatched;
+	return f->n.calls || f->carried || f->n.returns || f->n.unmatched;
 }

@@ -33,22 +33,24 @@ static int counters_read(const struct group *g, struct counters *c)
 	return map_read(g->fd[MAPID_STATS], 0, c->cnt, sizeof(*c->stat), c->stat);
 }
 
-static void add_ends(struct fsn_base *total, const struct fsn_stat *stat)
+#define X(name) to->name += more->name;
+void counts_add(struct fsn_counts *to, const struct fsn_counts *more)
 {
-	total->total_ns += stat->total_ns;
-	total->errors += stat->errors;
-	total->slow += stat->slow;
-	total->returns += stat->returns;
-	total->abandoned += stat->abandoned;
-	total->no_slot += stat->no_slot;
-	total->sampled_out += stat->sampled_out;
-	total->unmatched += stat->unmatched;
+	FSN_COUNTS(X)
 }
+#undef X
 
-static uint64_t raw_in_flight(const struct fsn_base *t)
+#define X(name) from->name -= from->name < was->name ? from->name : was->name;
+void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was)
 {
-	return t->calls + t->revived - t->returns - t->abandoned - t->no_slot -
-		t->sampled_out;
+	FSN_COUNTS(X)
+}
+#undef X
+
+static uint64_t raw_in_flight(const struct fsn_counts *n)
+{
+	return n->calls + n->revived - n->returns - n->abandoned - n->no_slot -
+		n->sampled_out;
 }
 
 /* Words of epochs that count. */
@@ -106,23 +108,16 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 {
 	uint64_t ends;
 
-	f->calls = now->calls - base->calls;
-	f->returns = now->returns - base->returns;
-	f->given_up = now->abandoned - base->abandoned;
-	f->revived = now->revived - base->revived;
-	f->no_slot = now->no_slot - base->no_slot;
-	f->sampled_out = now->sampled_out - base->sampled_out;
-	f->errors = now->errors - base->errors;
-	f->slow = now->slow - base->slow;
-	f->total_ns = now->total_ns - base->total_ns;
+	f->n = now->n;
+	counts_subtract(&f->n, &base->n);
 	f->carried = base->carried;
 	/* What was given up before the reset and came back after it was in flight all along. */
-	if (f->revived > f->given_up)
-		f->carried += f->revived - f->given_up;
+	if (f->n.revived > f->n.abandoned)
+		f->carried += f->n.revived - f->n.abandoned;
 	else
-		f->abandoned = f->given_up - f->revived;
-	ends = f->returns + f->abandoned + f->no_slot + f->sampled_out;
-	f->in_flight = f->calls + f->carried > ends ? f->calls + f->carried - ends : 0;
+		f->abandoned = f->n.abandoned - f->n.revived;
+	ends = f->n.returns + f->abandoned + f->n.no_slot + f->n.sampled_out;
+	f->in_flight = f->n.calls + f->carried > ends ? f->n.calls + f->carried - ends : 0;
 }
 
 static int subtract_buckets(const struct group *g, uint32_t index, struct stats_func *f)
@@ -141,7 +136,7 @@ static int subtract_buckets(const struct group *g, uint32_t index, struct stats_
  * link those have no end, with others it is seen. One of these that never returns hides
  * one of the others.
  */
-static uint64_t unmatched(const struct group *g, uint32_t fn, const struct fsn_base *t)
+static uint64_t unmatched(const struct group *g, uint32_t fn, const struct fsn_counts *t)
 {
 	bool session = g->meta.links & LINK_SESSION && g->funcs[fn].exit == FSN_EXIT_RETURN;
 	uint64_t known = session ? 0 : t->no_slot + t->sampled_out;
@@ -167,11 +162,11 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 		f->timed = i < g->meta.timed_cnt;
 		f->same = g->funcs[i].exit == FSN_EXIT_SAME;
 		func_subtract(f, &raw->total[i], &base[i]);
-		before = unmatched(g, i, &base[i]);
-		f->unmatched = unmatched(g, i, &raw->total[i]);
-		f->unmatched -= f->unmatched > before ? before : f->unmatched;
+		before = unmatched(g, i, &base[i].n);
+		f->n.unmatched = unmatched(g, i, &raw->total[i].n);
+		f->n.unmatched -= f->n.unmatched > before ? before : f->n.unmatched;
 		if (!f->timed) {
-			f->returns = f->same ? f->calls : 0;
+			f->n.returns = f->same ? f->n.calls : 0;
 			f->in_flight = 0;
 		}
 		if (f->bucket)
@@ -197,22 +192,24 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 		return -ENOMEM;
 	code = counters_read(g, &c);
 	for (size_t i = 0; !code && i < c.cnt; i++) {
-		add_ends(&raw->total[i % cnt], &c.stat[i]);
+		counts_add(&raw->total[i % cnt].n, &c.stat[i].n);
 		add_extremes(&s->funcs[i % cnt], &c.stat[i], view);
 	}
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++) {
 		s->funcs[i].fn = i;
-		if (raw->total[i].returns)
+		if (raw->total[i].n.returns)
 			code = read_hist(g, &s->funcs[i]);
 	}
 	if (!code)
 		code = counters_read(g, &c);
+	for (uint32_t i = 0; i < cnt; i++)
+		raw->total[i].n.calls = raw->total[i].n.revived = 0;
 	for (size_t i = 0; !code && i < c.cnt; i++) {
-		raw->total[i % cnt].calls += c.stat[i].calls;
-		raw->total[i % cnt].revived += c.stat[i].revived;
+		raw->total[i % cnt].n.calls += c.stat[i].n.calls;
+		raw->total[i % cnt].n.revived += c.stat[i].n.revived;
 	}
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
-		raw->total[i].carried = raw_in_flight(&raw->total[i]);
+		raw->total[i].carried = raw_in_flight(&raw->total[i].n);
 	return code;
 }
 
@@ -356,9 +353,9 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
 	for (size_t i = 0; i < c.cnt; i++)
-		calls[g->funcs[i % g->meta.fn_cnt].exit % STATS_EXITS] += c.stat[i].calls;
+		calls[g->funcs[i % g->meta.fn_cnt].exit % STATS_EXITS] += c.stat[i].n.calls;
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
-		calls[g->funcs[i].exit % STATS_EXITS] -= base[i].calls;
+		calls[g->funcs[i].exit % STATS_EXITS] -= base[i].n.calls;
 	memcpy(ret_calls, calls, sizeof(calls));
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "group/group.h"
 #include "group/types.h"
+#include "shared/counts.h"
 
 /* Log-linear buckets, 8 to an octave of nanoseconds: hist_bounds(). */
 #define STATS_BUCKETS   368
@@ -31,22 +32,23 @@ struct stats_proc {
 	uint64_t calls, returns, total_ns, max_ns, errors, slow;
 };
 
+/* @to and @more; @from less @was, not below 0. */
+void counts_add(struct fsn_counts *to, const struct fsn_counts *more);
+void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was);
+
 /*
- * calls + carried = returns + in_flight + abandoned + no_slot + sampled_out for functions
- * that are timed; for others returns and times mean nothing and all calls are untimed.
+ * n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out for
+ * functions that are timed; for others returns and times mean nothing and all calls are
+ * untimed.
  */
 struct stats_func {
 	uint32_t fn;
 	bool timed;
-	bool same;      /* one instruction is entry and end: returns = calls, no times */
-	uint64_t calls; /* entries since the reset */
-	uint64_t carried; /* calls in flight at the reset, or given up too early before it */
-	uint64_t returns; /* ends that took their slot */
-	uint64_t in_flight, abandoned;
-	uint64_t given_up, revived; /* abandoned is the difference; these only grow */
-	uint64_t no_slot, sampled_out; /* not followed */
-	uint64_t unmatched;            /* ends without their call; outside the sum */
-	uint64_t errors, slow, total_ns;
+	bool same; /* one instruction is entry and end: returns = calls, no times */
+	struct fsn_counts n; /* since the reset */
+	uint64_t carried;    /* calls in flight at the reset, or given up too early before it */
+	uint64_t in_flight;
+	uint64_t abandoned; /* n.abandoned less n.revived; those only grow */
 	bool has_extremes;
 	uint64_t min_ns, max_ns;
 	uint64_t *bucket; /* STATS_BUCKETS of them, or NULL when there is no return */
