@@ -302,26 +302,27 @@ static const char not_called[] = "no function of it was called since";
 
 #define LABELS(labels) labels, ARRAY_SIZE(labels)
 
+/* clang-format off */
 static const struct view views[] = {
-	{ "function", VIEW_BY | VIEW_PACE | VIEW_REST | VIEW_COST | VIEW_METRICS,
-		LABELS(function_labels), { USE_TABLE }, fill_function, not_called, NULL,
-		json_write_stats },
-	{ "process", VIEW_BY | VIEW_PACE, LABELS(process_labels), { USE_PROCESS },
+	{ "function", LABELS(function_labels),
+		VIEW_BY | VIEW_PACE | VIEW_REST | VIEW_COST | VIEW_METRICS, { USE_TABLE },
+		fill_function, not_called, NULL, json_write_stats },
+	{ "process", LABELS(process_labels), VIEW_BY | VIEW_PACE, { USE_PROCESS },
 		fill_process, "no process has called a function of it since", NULL,
 		json_write_stats },
-	{ "library", VIEW_BY | VIEW_PACE, LABELS(library_labels),
-		{ USE_LIBRARY, USE_TABLE }, fill_library, not_called, NULL,
-		json_write_stats },
-	{ "hist", VIEW_PACE, LABELS(hist_labels), {}, fill_hist,
-		"no call has returned since", print_hist, json_write_stats },
-	{ "errors", 0, LABELS(error_labels), {}, fill_errors, "no call has failed", NULL,
-		json_write_stats },
-	{ "slow", 0, LABELS(slow_labels), {}, fill_slow, "no slow call is remembered",
-		NULL, json_write_stats },
-	{ "diff", VIEW_DIFF, LABELS(diff_labels), {}, fill_diff,
-		"no function was called before or after", NULL, json_write_diff },
-	{ "watch", VIEW_PACE | VIEW_COST | VIEW_FRAME, LABELS(function_labels),
-		{ USE_RATES }, fill_rates, not_called, NULL, json_write_stats },
+	{ "library", LABELS(library_labels), VIEW_BY | VIEW_PACE, { USE_LIBRARY, USE_TABLE },
+		fill_library, not_called, NULL, json_write_stats },
+	{ "hist", LABELS(hist_labels), VIEW_PACE, {},
+		fill_hist, "no call has returned since", print_hist, json_write_stats },
+	{ "errors", LABELS(error_labels), 0, {},
+		fill_errors, "no call has failed", NULL, json_write_stats },
+	{ "slow", LABELS(slow_labels), 0, {},
+		fill_slow, "no slow call is remembered", NULL, json_write_stats },
+	{ "diff", LABELS(diff_labels), VIEW_DIFF, {},
+		fill_diff, "no function was called before or after", NULL, json_write_diff },
+	{ "watch", LABELS(function_labels), VIEW_PACE | VIEW_COST | VIEW_FRAME, { USE_RATES },
+		fill_rates, not_called, NULL, json_write_stats },
+/* clang-format on */
 };
 
 const struct view *view_find(const char *name)

@@ -19,9 +19,9 @@ enum {
 
 struct view {
 	const char *name;
-	unsigned int flags; /* VIEW_... */
 	const struct grid_column *labels;
 	size_t label_cnt;
+	unsigned int flags; /* VIEW_... */
 	enum figure_use uses[3]; /* the figures behind the labels; USE_NONE ends them */
 	void (*fill)(
 		struct grid *grid, const struct report *r, const struct report_group *rg);
