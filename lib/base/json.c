@@ -22,8 +22,8 @@ void json_open(struct json *j, char bracket)
 void json_close(struct json *j, char bracket)
 {
 	j->depth--;
-	/* An empty array takes two lines: it has always been so. */
-	if (j->pretty && (j->place == JSON_NEXT || bracket == ']'))
+	/* What is empty takes two lines: it has always been so. */
+	if (j->pretty)
 		json_line(j);
 	out_char(j->out, bracket);
 	j->place = JSON_NEXT;

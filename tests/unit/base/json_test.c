@@ -60,7 +60,7 @@ static void test_forms(void)
 		   "[\n  {\n    \"name\": \"a\\\"b\\n\",\n    \"none\": null,\n"
 		   "    \"yes\": true,\n    \"most\": 18446744073709551615,\n"
 		   "    \"least\": -9223372036854775808,\n    \"unknown\": null,\n"
-		   "    \"rate\": 0.250,\n    \"empty\": [\n    ],\n    \"nothing\": {},\n"
+		   "    \"rate\": 0.250,\n    \"empty\": [\n    ],\n    \"nothing\": {\n    },\n"
 		   "    \"list\": [\n      1,\n      \"two\",\n      null\n    ]\n  },\n"
 		   "  false\n]"),
 		"the same with a line for each value");
