@@ -83,7 +83,7 @@ ended 11"
 	}
 	# bpf/shared/layout.h: fsn_stat's returns and calls, fsn_ctl's lost_procs.
 	set_bytes stats '.[24] = "0x2a" | .[56] = "0x2a"'
-	set_bytes ctl '.[88] = "0x1e"'
+	set_bytes ctl '.[96] = "0x1e"'
 	fsn stats g --by process
 	assert_output_match '^ *[0-9]+  call +ended +12 '
 	assert_output_match '^ *-  others +- +30 '
@@ -193,7 +193,7 @@ P99"
 	# bpf/shared/layout.h: the highest byte of fsn_ctl's since_ns[0].
 	set_since() {
 		bytes=$(bpftool -j map lookup pinned "$ctl" key 0 0 0 0 |
-			jq -r ".value | .[31] = \"$1\" | join(\" \")")
+			jq -r ".value | .[39] = \"$1\" | join(\" \")")
 		# shellcheck disable=SC2086 # a word a byte
 		bpftool map update pinned "$ctl" key 0 0 0 0 value $bytes
 	}
