@@ -167,6 +167,23 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	assert_json '.[0].functions | map([.name, .exit])' '[["exported","return"]]'
 }
 
+# Between its sections lie as many zeros as alignment wants: what is behind them is no less code.
+@test "a stripped program of the C library has return probes, wherever its code ends" {
+	local prog=$BATS_TEST_TMPDIR/prog n
+
+	need_tool cc
+	cat >"$prog.c" <<-'END'
+	__attribute__((noinline, visibility("default"))) int exported(int a) { return a + 1; }
+	__attribute__((section(".text.zz"), used)) static void last(void) { __asm__(PAD); }
+	int main(int argc, char **argv) { return exported(argc); }
+	END
+	for n in '' nop nop\;nop nop\;nop\;nop; do
+		capture cc -O1 -s -rdynamic -DPAD="\"$n\"" -o "$prog" "$prog.c"
+		dry exported --lib "$prog" --json
+		assert_json '.[0].functions | map([.name, .exit])' '[["exported","return"]]'
+	done
+}
+
 # --- separate symbols -----------------------------------------------------------------------------
 
 @test "a debug file by build id gives back what was stripped" {

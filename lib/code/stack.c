@@ -9,23 +9,36 @@ static void cleanup_decoder(struct insn_decoder **dec)
 	insn_close(*dec);
 }
 
+static size_t zeros(const uint8_t *bytes, size_t len)
+{
+	size_t cnt = 0;
+
+	while (cnt < len && !bytes[cnt])
+		cnt++;
+	return cnt;
+}
+
 /* Decodes [@addr, @end) of @t; false when an instruction goes elsewhere, or is none. */
 static bool part_stays(const struct plan_image *img, struct insn_decoder *dec,
 	const struct plan_text *t, uint64_t addr, uint64_t end)
 {
+	bool goes_on = false;
+
 	while (addr < end) {
 		const uint8_t *bytes = t->bytes + (addr - t->addr);
+		size_t padding = zeros(bytes, end - addr);
 		struct insn insn;
 
-		/* between sections lie zeros, of any number */
-		if (end - addr > 1 && !bytes[0] && !bytes[1]) {
-			while (addr < end && !t->bytes[addr - t->addr])
-				addr++;
+		/* between sections lie zeros; a single one, too, where nothing comes from above */
+		if (padding > 1 || (padding && !goes_on)) {
+			addr += padding;
 			continue;
 		}
 		if (!insn_decode(dec, bytes, end - addr, addr, &insn) ||
 			insn_switches_stack(img->arch, &insn, bytes, end - addr))
 			return false;
+		goes_on = insn.flow == INSN_PLAIN || insn.flow == INSN_JCC ||
+			insn.flow == INSN_CALL;
 		addr += insn.len;
 	}
 	return true;
