@@ -215,6 +215,41 @@ pipe_is_full() { # NAME: of a command that says its pid
 	fsn detach g
 }
 
+# A fold of processes that is killed leaves marks on records, which count as before.
+@test "resets that fail lose no process that a killed command was about to give up" {
+	local folder=$FUNCSNOOP_BPFFS/funcsnoop/g key value records
+
+	need_bpf
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	capture "$FIX/call" add 5
+	capture bpftool -j map dump pinned "$folder/procs"
+	records=$(json '.[] | select(.value[:8] | unique != ["0x00"])
+		| .value[7] |= (ltrimstr("0x") | {"0": "c", "1": "d", "2": "e", "3": "f"}[.[:1]]
+			+ .[1:] | "0x" + .)
+		| (.key | join(" ")) + "," + (.value | join(" "))')
+	[[ -n $records ]] || fail "no record of a process"
+	while IFS=, read -ra key; do
+		read -ra value <<<"${key[1]}"
+		read -ra key <<<"${key[0]}"
+		capture bpftool map update pinned "$folder/procs" \
+			key "${key[@]}" value "${value[@]}"
+	done <<<"$records"
+	fsn stats g --json
+	assert_json '[.[0].functions[0].processes[].calls] | add' 5
+	# As if so many had failed: the epoch is 0x0801, the base is where it was.
+	capture bpftool -j map dump pinned "$folder/ctl"
+	read -ra value < <(json '.[0].value | .[8] = "0x01" | .[9] = "0x08" | join(" ")')
+	capture bpftool map update pinned "$folder/ctl" key 0 0 0 0 value "${value[@]}"
+	capture -s 1 bash -c '"$0" stats g --reset --json >/dev/full' "$FUNCSNOOP"
+	fsn stats g --json
+	assert_json '.[0].functions[0] | [.calls, ([.processes[].calls] | add)]' "[5,5]"
+	fsn stats g --reset --json
+	assert_json '.[0].functions[0] | [.calls, ([.processes[].calls] | add)]' "[5,5]"
+	assert_numbers g ""
+	fsn detach g
+}
+
 # --- under load -----------------------------------------------------------------------
 
 # Eight threads call until told; meanwhile COUNT readings reset.

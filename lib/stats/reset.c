@@ -111,11 +111,11 @@ static void fold_procs(struct reset *r, uint64_t to)
 	const uint64_t mask = (uint64_t)FSN_EPOCH_MAX << FSN_PROC_EPOCH_SHIFT;
 	struct fsn_proc *proc = r->procs_map.addr;
 
-	/* Readers add up what a process has in several records. */
+	/* Readers add up what a process has in several records; marks stay as they are. */
 	for (size_t i = 0; i < r->procs_map.size / sizeof(*proc); i++) {
 		uint64_t key = __atomic_load_n(&proc[i].key, __ATOMIC_ACQUIRE);
 
-		if (key && !(key & FSN_PROC_LOCKED) &&
+		if (key && key != FSN_PROC_LOCKED &&
 			is_final(r, key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX))
 			__atomic_store_n(&proc[i].key,
 				(key & ~mask) | to << FSN_PROC_EPOCH_SHIFT, __ATOMIC_RELEASE);
