@@ -35,7 +35,7 @@ static void note_left_out(const struct attach_options *o, const struct target *t
 			"left out: %zu more mapped files of such names, as users map more than %d; "
 			"--pid or a path takes them",
 			libfind_crowd(t->finder), LIBFIND_OF_USER);
-	if (t->missing_cnt)
+	if (t->missing_cnt && o->target.preset)
 		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
 			t->missing_cnt, o->target.preset->name, t->missing[0]);
 	if (refused == 1)

@@ -294,7 +294,7 @@ static int list_inflight(const struct options *o)
 	struct err err = {};
 	int status;
 
-	if (groups_open(o->g, &names, GROUPS_READ | GROUPS_REST, &groups, &err))
+	if (groups_open(o->g, &names, GROUPS_REST, &groups, &err))
 		return cmd_fail(o->g, &err);
 	groups_tell_left(o->g, &groups);
 	for (size_t i = 0; i < groups.cnt; i++)

@@ -26,7 +26,7 @@ enum groups_mode {
 	GROUPS_CHANGE, /* for writing, with the lock held */
 	GROUPS_LIST,   /* like GROUPS_READ, and one that can't be read is kept with its error */
 	/*
-	 * A flag for GROUPS_READ and GROUPS_CHANGE: when no names are given, groups that
+	 * A flag for GROUPS_READ (alone: that) and GROUPS_CHANGE: when no names are given, groups that
 	 * can't be opened are left out, unless all are. To readers one of another layout is
 	 * no failure.
 	 */

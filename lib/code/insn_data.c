@@ -115,7 +115,7 @@ bool x86_table(
 	const struct insn *insn, size_t prev, const uint8_t *bytes, struct insn_table *t)
 {
 	size_t max = prev < INSN_TABLE_LOOK ? prev : INSN_TABLE_LOOK;
-	uint8_t reg = insn->reg, other = 255, base;
+	uint8_t reg, other = 255, base;
 	struct x86 x;
 
 	*t = (struct insn_table) { 0 };
