@@ -94,6 +94,29 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
+# As if so many resets had failed that what is over is gathered under one epoch.
+@test "resets that fail leave processes, ended or not, as they are" {
+	local ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl calls=0 ended lost value i
+
+	need_tool bpftool
+	attach_chain
+	for i in 1 2; do
+		capture "$FIX/engine" children "$MANY"
+		calls=$((calls + MANY))
+		assert_sums "$calls"
+		assert_between "$ended" 1 "$((12 * calls))"
+		capture bpftool -j map dump pinned "$ctl"
+		read -ra value < <(json ".[0].value | .[8] = \"0x0$i\" | .[9] = \"0x${i}8\" | join(\" \")")
+		capture bpftool map update pinned "$ctl" key 0 0 0 0 value "${value[@]}"
+		capture -s 1 bash -c '"$0" stats g --reset --json >/dev/full' "$FUNCSNOOP"
+		assert_sums "$calls"
+	done
+	fsn reset g
+	assert_sums 0
+	assert_eq "$ended $lost" "0 0"
+	fsn detach g
+}
+
 # Whoever may only read sees a full table as it is, and rows that its owner has made.
 @test "a reader without the right to change the table has the same sums" {
 	local ended lost FUNCSNOOP=$FUNCSNOOP reader=$BATS_TEST_TMPDIR/reader
