@@ -192,6 +192,7 @@ screen_has() { # REGEX
 
 start_watch() { # COLUMNS ROWS ARG...
 	need_tool tmux
+	need_terminal
 	tm -f /dev/null new-session -d -s w -x "$1" -y "$2" bash --norc
 	tm send-keys -t w "stty -a | tail -n +2 >$BATS_TEST_TMPDIR/before; PS1='prompt> '; $FUNCSNOOP stats ${*:3}; echo status \$?" Enter
 }

@@ -277,6 +277,13 @@ $stderr") || true
 	assert_output_match 'not .*GPU|GPU.* not '
 }
 
+@test "what README says of a fresh machine is what check-distros runs there" {
+	capture "$ROOT/tests/check-distros" --commands
+	assert_output "apt-get update && apt-get install -y sudo make
+sudo make demo
+sudo make check"
+}
+
 # --- JSON ----------------------------------------------------------------------------------
 
 # Keys of one document of funcsnoop-json(5).
