@@ -185,7 +185,7 @@ static int on_record(const struct stream_record *rec, void *arg)
 		return 0;
 	case STREAM_GAP:
 		format->gap(&r->page, group_name(r, rec->group), rec->duration_ns,
-			clock_ns(CLOCK_MONOTONIC));
+			clock_ns(CLOCK_MONOTONIC) + r->ahead_ns);
 		return 0;
 	case STREAM_ENTRY:
 	case STREAM_END:

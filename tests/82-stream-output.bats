@@ -127,12 +127,13 @@ setup() {
 
 # --- chrome -------------------------------------------------------------------------------
 
-# Of $output: events that are not in one that is open in their thread, nor after it.
+# Of $output: events that are not in one that is open in their thread, nor after it. Microseconds
+# since the epoch have a quarter of one left behind the point in jq's numbers.
 assert_nested() {
 	assert_eq "$(jq -c '[.[] | select(.ph == "X")] | group_by(.tid) | map(
 		sort_by(.ts, -.dur) | reduce .[] as $e ({ open: [], bad: 0 };
 			.open |= map(select(.end > $e.ts)) |
-			if (.open | length) > 0 and .open[-1].end < $e.ts + $e.dur - 0.001
+			if (.open | length) > 0 and .open[-1].end < $e.ts + $e.dur - 1
 			then .bad += 1 else . end |
 			.open += [{ end: ($e.ts + $e.dur) }]) | .bad) | add' <<<"$output")" 0 "not nested"
 }
@@ -156,6 +157,42 @@ assert_nested() {
 	assert_eq "$(jq '.[] | select(.name == "thread_name").tid' <<<"$output" | sort)" \
 		"$(jq '.[] | select(.ph == "X").tid' <<<"$output" | sort -u)"
 	assert_eq "$(jq -r '.[] | select(.name == "thread_name").args.name' <<<"$output" | sort -u)" caller
+	fsn detach g
+}
+
+@test "chrome: times are those of the wall clock, in microseconds since the epoch" {
+	local before after
+
+	attach_fix fix_add
+	start_stream s g --format chrome
+	before=$(date +%s%6N)
+	capture "$FIX/call" add 3
+	after=$(date +%s%6N)
+	stop_stream s
+	assert_eq "$(jq -c --argjson from $((before - 20000)) --argjson to $((after + 20000)) \
+		'[.[] | select(.ph == "X").ts | . >= $from and . <= $to]' <<<"$output")" \
+		'[true,true,true]'
+	fsn detach g
+}
+
+@test "a slow call has the same time in stream and in stats --slow: local, to the microsecond" {
+	local stream stats
+
+	need_bpf
+	export TZ=Asia/Kathmandu
+	fsn attach g fix_sleep_us --lib "$FIX/libfix.so.1" --slow 1ms
+	start_stream s g --slow
+	capture "$FIX/call" --arg 2000 sleep_us 1
+	fsn stats g --slow
+	stats=$(grep -oE '[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}' <<<"$output")
+	stop_stream s
+	stream=$(grep -oE '^[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}' <<<"$output")
+	assert_between $(($(date -d "1970-01-01 $stats" +%s%6N) - $(date -d "1970-01-01 $stream" +%s%6N))) \
+		-20000 20000 "$stats and $stream"
+	fsn stats g --slow --json
+	assert_json '.[0].slow_calls[0].time | test("^[-0-9]+T[:0-9]+\\.[0-9]+Z$")' true
+	assert_between $(($(date -d "$(jq -r '.[0].slow_calls[0].time' <<<"$output")" +%s%6N) -
+		$(date -d "$(date +%F) $stats" +%s%6N))) -20000 20000 "UTC in JSON"
 	fsn detach g
 }
 

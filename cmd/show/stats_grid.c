@@ -209,7 +209,7 @@ static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 	case CELL_RATE:
 		return grid_rate(cell->x, buf);
 	case CELL_TIME:
-		return text_time(cell->n, buf);
+		return text_moment(cell->n, buf);
 	default:
 		return "-";
 	}

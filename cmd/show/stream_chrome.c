@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A stream as a trace that Perfetto and chrome://tracing open: the "JSON array format" of the
-// trace event format, with complete events ("X"), whose nesting the viewer finds by time.
+// trace event format, with complete events ("X"), whose nesting the viewer finds by time. Times
+// are those of the wall clock, so that a trace can be laid over those of others.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +155,7 @@ static void chrome_call(struct stream_page *p, const struct call *c, enum call_f
 	json_set_str(&j, "name", c->function);
 	set_category(&j, c);
 	set_ids(&j, c->pid, c->tid);
-	set_us(&j, "ts", c->start_ns);
+	set_us(&j, "ts", c->start_realtime_ns);
 	set_us(&j, "dur", c->duration_ns);
 	/* Names of colours that the viewers have for what needs a look. */
 	if (c->failed || c->slow)

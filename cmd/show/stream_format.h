@@ -29,7 +29,8 @@ struct stream_format {
 	void (*call)(struct stream_page *p, const struct call *c, enum call_form form);
 	/* @cnt calls of the group are missing before the next. */
 	void (*lost)(struct stream_page *p, const char *group, uint64_t cnt);
-	/* For so long nothing was recorded, as this process was stopped; until @now_ns. */
+	/* For so long nothing was recorded, as this process was stopped; until @now_ns,
+	 * CLOCK_REALTIME. */
 	void (*gap)(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns);
 };
 

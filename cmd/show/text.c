@@ -66,6 +66,23 @@ const char *text_time(uint64_t realtime_ns, char buf[TEXT_NUM_LEN])
 	return buf;
 }
 
+const char *text_moment(uint64_t realtime_ns, char buf[TEXT_NUM_LEN])
+{
+	time_t t = realtime_ns / 1000000000ULL, now = time(NULL);
+	struct tm tm, today;
+	size_t len;
+
+	localtime_r(&t, &tm);
+	localtime_r(&now, &today);
+	len = strftime(buf, TEXT_NUM_LEN,
+		tm.tm_yday == today.tm_yday && tm.tm_year == today.tm_year ? "%H:%M:%S"
+									   : "%Y-%m-%d %H:%M:%S",
+		&tm);
+	snprintf(buf + len, TEXT_NUM_LEN - len, ".%06u",
+		(unsigned int)(realtime_ns / 1000 % 1000000));
+	return buf;
+}
+
 const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN])
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB" };

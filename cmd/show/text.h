@@ -30,6 +30,12 @@ const char *text_duration(uint64_t ns, char buf[TEXT_NUM_LEN]);
 /* RFC 3339 in UTC: "2026-11-20T12:00:00Z". */
 const char *text_time(uint64_t realtime_ns, char buf[TEXT_NUM_LEN]);
 
+/*
+ * When a call was, for people: the local time of day to the microsecond, with the date before
+ * it when it was on another day than today.
+ */
+const char *text_moment(uint64_t realtime_ns, char buf[TEXT_NUM_LEN]);
+
 /* "3.4 MB". */
 const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN]);
 
