@@ -300,7 +300,7 @@ fix_fail 100 9 -"
 	capture "$FIX/call" --arg 1 args6 1
 	fsn stats g --slow
 	assert_eq "$(sed -n 2p <<<"$output" | tr -s ' ')" "TIME COMMAND PID/TID DURATION RESULT CALL"
-	assert_output_match "^[0-9-]+T[0-9:]+Z +call +[0-9]+/[0-9]+ .* 91 +fix_args6\(0x1, 0x2, 0x3, 0x4, 0x5, 0x6\)$"
+	assert_output_match "^([0-9-]+ )?[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6} +call +[0-9]+/[0-9]+ .* 91 +fix_args6\(0x1, 0x2, 0x3, 0x4, 0x5, 0x6\)$"
 	fsn detach g
 }
 
