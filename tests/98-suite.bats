@@ -30,6 +30,25 @@ suite() { # [-s STATUS]
 	assert_eq "${lines[-1]}" "1 passed, 0 failed, 0 skipped"
 }
 
+# Stands for funcsnoop: says which signals are ignored, and fails.
+@test "soak and inject start programs with signals as after a login, under nohup, too" {
+	local told=$BATS_TEST_TMPDIR/told tool
+
+	need_root
+	printf '#!/bin/sh\ngrep SigIgn /proc/self/status >>"%s"\nexit 1\n' "$told" \
+		>"$BATS_TEST_TMPDIR/funcsnoop"
+	chmod +x "$BATS_TEST_TMPDIR/funcsnoop"
+	trap '' HUP INT QUIT USR1
+	for tool in soak inject; do
+		[[ $tool == soak ]] || need_tool strace
+		: >"$told"
+		capture -s 1 env -u FSN_IN_RUN -u BATS_RUN_TMPDIR FSN_SHARED=1 \
+			FUNCSNOOP="$BATS_TEST_TMPDIR/funcsnoop" \
+			"$BATS_TEST_DIRNAME/$tool" -O "$O" "$([[ $tool == soak ]] && echo 1 || echo reset)"
+		assert_eq "$tool: $(sort -u "$told" | tr -d '\t')" "$tool: SigIgn:0000000000000000"
+	done
+}
+
 # Stands for funcsnoop: says which class of file it is to attach, and refuses.
 refusing() {
 	cat >"$BATS_TEST_TMPDIR/refusing" <<-'END'
