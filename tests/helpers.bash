@@ -17,7 +17,9 @@ bats_require_minimum_version 1.8.0
 : "${O:?run tests/run}" "${FUNCSNOOP:?run tests/run}"
 FIX=$O/tests/fixtures
 
-load needs
+# Whoever loads this may lie in another folder.
+# shellcheck source=tests/needs.bash
+source "${BASH_SOURCE[0]%/*}/needs.bash"
 
 # --- running -------------------------------------------------------------------
 
