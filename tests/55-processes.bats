@@ -170,10 +170,9 @@ adds_up() {
 
 # --- a process whose main thread has ended -------------------------------------------------
 
-# bg_ended, and what asks it, take such a process for one that has ended.
 start_headless() { # CALLS
 	start_bg engine "$FIX/engine" headless "$1" --wait-end
-	poll_until bg_says engine "^headless " 2>/dev/null
+	wait_line engine "^headless "
 }
 
 headless_counts() { # MODE [--pid]

@@ -165,10 +165,12 @@ tell() { # NAME [LINE]: what a fixture that waits goes on by
 }
 
 bg_ended() { # NAME
-	local stat
+	local stat threads
 
+	# Of one whose main thread alone has ended, other threads run.
+	threads=("/proc/${BG_PID[$1]}/task"/*)
 	read -r stat 2>/dev/null <"/proc/${BG_PID[$1]}/stat" || return 0
-	[[ ${stat##*) } == Z* ]]
+	[[ ${stat##*) } == Z* ]] && ((${#threads[@]} == 1))
 }
 
 bg_says() { # NAME REGEX
