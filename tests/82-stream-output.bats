@@ -245,6 +245,17 @@ assert_nested() {
 			'["process_name","process_name","thread_name","fix_add","fix_add","fix_add"]'
 }
 
+@test "chrome: what it writes are lines, also before their document is whole" {
+	attach_fix fix_add
+	start_stream s g --format chrome
+	capture "$FIX/call" add 40
+	poll_until eval '[[ $(grep -c fix_add "$(bg_out s)") == 40 ]]'
+	stop_bg -KILL s
+	assert_eq "$(tail -c 1 "$(bg_out s)" | od -An -c | tr -d ' ')" '\n'
+	assert_eq "$(grep -vcE '^\[$|^,?\{.*\}$' "$(bg_out s)")" 0
+	fsn detach g
+}
+
 # --- files --------------------------------------------------------------------------------
 
 @test "-o: for its owner alone; a file that is there is replaced when the stream begins" {

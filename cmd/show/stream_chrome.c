@@ -16,15 +16,24 @@ struct seen {
 	char comm[16];
 };
 
-/* On a line of its own: a trace that is cut off can be opened all the same. */
+/*
+ * On a line of its own, which end_object() ends: a trace that is cut off can be opened all the
+ * same, and others may write to what is open, too.
+ */
 static struct json next_object(struct stream_page *p)
 {
 	struct json j = { .out = p->out };
 
-	out_str(p->out, p->any ? ",\n" : "[\n");
+	out_str(p->out, p->any ? "," : "[\n");
 	p->any = true;
 	json_open(&j, '{');
 	return j;
+}
+
+static void end_object(struct json *j)
+{
+	json_close(j, '}');
+	out_char(j->out, '\n');
 }
 
 /* Microseconds, with nanoseconds behind the point. */
@@ -63,7 +72,7 @@ static void put_name(struct stream_page *p, const char *what, pid_t pid, pid_t t
 	json_set_open(&j, "args", '{');
 	json_set_str(&j, "name", name);
 	json_close(&j, '}');
-	json_close(&j, '}');
+	end_object(&j);
 }
 
 static struct seen *find_seen(const struct stream_page *p, pid_t tid)
@@ -164,7 +173,7 @@ static void chrome_call(struct stream_page *p, const struct call *c, enum call_f
 	call_args_json(&j, c);
 	call_result_json(&j, c);
 	json_close(&j, '}');
-	json_close(&j, '}');
+	end_object(&j);
 }
 
 static void chrome_lost(struct stream_page *p, const char *group, uint64_t cnt)
@@ -178,7 +187,7 @@ static void chrome_lost(struct stream_page *p, const char *group, uint64_t cnt)
 	json_set_str(&j, "group", group);
 	json_set_u64(&j, "count", cnt);
 	json_close(&j, '}');
-	json_close(&j, '}');
+	end_object(&j);
 }
 
 static void chrome_gap(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns)
@@ -193,12 +202,12 @@ static void chrome_gap(struct stream_page *p, const char *group, uint64_t ns, ui
 	json_set_open(&j, "args", '{');
 	json_set_str(&j, "group", group);
 	json_close(&j, '}');
-	json_close(&j, '}');
+	end_object(&j);
 }
 
 const struct stream_format stream_chrome = {
 	.name = "chrome",
-	.trailer = "\n]\n",
+	.trailer = "]\n",
 	.calls_only = true,
 	.begin = chrome_begin,
 	.call = chrome_call,
