@@ -158,8 +158,8 @@ static void add_fact(
 	case FEATURE_LINK:
 	case FEATURE_CAP:
 		if (f[-1].form != f->form)
-			json_set_open(j, f->form == FEATURE_LINK ? "links" : "capabilities",
-				'[');
+			json_set_open(j,
+				f->form == FEATURE_LINK ? "links" : "capabilities", '[');
 		add_element(j, f);
 		if (f[1].form != f->form)
 			json_close(j, ']');

@@ -308,6 +308,10 @@ end_orphan() { # TEXT: counts when the call has returned
 	tell hazard
 	wait_line hazard "^done "
 	assert_numbers g "hz_yield_asm 7 0 7 0 0 0"
+	# Counters of metrics only grow: what is abandoned is the difference.
+	fsn stats g --format prometheus
+	assert_output_match '^funcsnoop_abandoned_total\{group="g",function="hz_yield_asm",.*\} 6$'
+	assert_output_match '^funcsnoop_revived_total\{group="g",function="hz_yield_asm",.*\} 6$'
 	tell hazard
 	wait_bg hazard
 	fsn reset g

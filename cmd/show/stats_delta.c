@@ -132,7 +132,7 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 	/* What was abandoned and has come back is carried, as are calls from before a reset. */
 	if (before)
 		d->carried = before->in_flight + less(now->carried, before->carried) +
-			     less(before->abandoned, now->abandoned);
+			less(before->abandoned, now->abandoned);
 	d->has_extremes = false;
 	d->min_ns = d->max_ns = 0;
 	if (now->bucket) {
