@@ -101,11 +101,16 @@ static __noinline int held_add(__u64 key, int way, __u32 n)
 	return 0;
 }
 
-static __always_inline bool is_crowd(__u64 key)
+/*
+ * How many of a set's free places a process may have. One that has many leaves the last to
+ * others: its own come together in some sets long before it has its share of the table.
+ */
+static __always_inline int ways_for(__u64 key)
 {
 	__u32 *held = held_by(key);
+	__s32 cnt = held ? READ(*held) : 0;
 
-	return held && (__s32)READ(*held) >= FSN_HELD_MAX;
+	return cnt >= FSN_HELD_MAX ? 1 : cnt >= FSN_HELD_MANY ? FSN_WAYS - 1 : FSN_WAYS;
 }
 
 /* --- places whose call is over ---------------------------------------------------------------- */
@@ -177,8 +182,8 @@ __noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 sp)
 	return -1;
 }
 
-/* Takes the place of the oldest ghost. Returns the way or -1. */
-__noinline int slot_claim_ghost(struct fsn_set *set)
+/* Takes the place of the oldest ghost of the first @ways. Returns the way or -1. */
+__noinline int slot_claim_ghost(struct fsn_set *set, int ways)
 {
 	__u64 seen, start, oldest_key = 0, oldest = ~0ULL;
 	int way = -1;
@@ -189,7 +194,7 @@ __noinline int slot_claim_ghost(struct fsn_set *set)
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
 		start = READ(set->call[AFTER(seen, i)].start);
-		if (seen & FSN_KEY_GHOST && start < oldest) {
+		if (i < ways && seen & FSN_KEY_GHOST && start < oldest) {
 			oldest = start;
 			oldest_key = seen;
 			way = i;
@@ -212,8 +217,7 @@ __noinline int slot_claim_ghost(struct fsn_set *set)
 __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 {
 	__u64 seen;
-	int mine = -1;
-	bool crowd = is_crowd(key);
+	int mine = -1, ways = ways_for(key);
 
 	if (!set)
 		return -1;
@@ -221,7 +225,7 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
 		if (!(seen & FSN_KEY_USED_MASK)) {
-			if (mine < 0 && !(crowd && i) &&
+			if (mine < 0 && i < ways &&
 				swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
 				mine = i;
 			continue;
@@ -236,14 +240,14 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 		count_abandoned(seen);
 		held_add(seen, i, -1);
 	}
-	if (mine < 0 && !crowd)
-		mine = slot_claim_ghost(set);
+	if (mine < 0)
+		mine = slot_claim_ghost(set, ways);
 	if (mine >= 0) {
 		held_add(key, mine, 1);
 		return mine;
 	}
 	mine = slot_claim_over(set, key, sp);
-	return mine < 0 && crowd ? SLOT_CROWD : mine;
+	return mine < 0 && ways < FSN_WAYS ? SLOT_CROWD : mine;
 }
 
 /* The youngest ghost under this key. Returns the way or -1. */

@@ -152,6 +152,7 @@ struct fsn_conf {
  */
 #define FSN_HELD_CNT 16384
 #define FSN_HELD_MAX (FSN_SLOT_CNT / 4)
+#define FSN_HELD_MANY (FSN_HELD_MAX / 8) /* it leaves one place of each set to others */
 struct fsn_held {
 	unsigned int cnt[FSN_HELD_CNT];
 };
