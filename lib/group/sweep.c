@@ -21,11 +21,14 @@
 
 #define BRACKETS 3
 
+enum verdict { KEEP, AS_GHOST, FOR_GOOD };
+
 struct entry {
 	uint64_t key, sp, start;
 	pid_t pid, tid;
 	uint32_t set;
 	int way;
+	enum verdict verdict;
 };
 
 struct sweep {
@@ -85,7 +88,7 @@ static int collect(struct sweep *s)
 				return -ENOMEM;
 			s->entry = more;
 			more[s->cnt++] = (struct entry) { key, call->sp, call->start,
-				slot_tgid(key), call->tid, i, way };
+				slot_tgid(key), call->tid, i, way, KEEP };
 		}
 	if (s->cnt)
 		qsort(s->entry, s->cnt, sizeof(*s->entry), compare_entries);
@@ -128,14 +131,14 @@ static bool process_is_gone(pid_t pid)
 	return kill(pid, 0) && errno == ESRCH;
 }
 
-static void give_up(struct sweep *s, const struct entry *e, bool as_ghost)
+static void give_up(struct sweep *s, const struct entry *e)
 {
 	unsigned long long expected = e->key, next = (e->key & FSN_KEY_GEN_MASK) + FSN_KEY_GEN;
 	struct fsn_set *set = (struct fsn_set *)s->slots.addr + e->set;
 	struct fsn_stat *stats = s->stats.addr;
 	struct fsn_held *held = s->held.addr;
 
-	if (as_ghost)
+	if (e->verdict == AS_GHOST)
 		next |= (e->key & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
 	if (!__atomic_compare_exchange_n(&set->key[e->way], &expected, next, false,
 		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -147,10 +150,26 @@ static void give_up(struct sweep *s, const struct entry *e, bool as_ghost)
 }
 
 /*
+ * All at once, and no signal comes between an exchange and its counts. Who is killed there
+ * (SIGKILL) leaves one call in flight for good, and one place of FSN_HELD_MAX counted in vain.
+ */
+static void give_up_all(struct sweep *s)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (size_t i = 0; i < s->cnt; i++)
+		if (s->entry[i].verdict != KEEP)
+			give_up(s, &s->entry[i]);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/*
  * The calls of one process. After an exec its first thread is there as before, but the stacks
  * are not: so the stack of its calls is looked for.
  */
-static void sweep_process(struct sweep *s, const struct entry *e, size_t cnt)
+static void judge_process(const struct sweep *s, struct entry *e, size_t cnt)
 {
 	struct look process = look_at(s, e->pid, e->pid), thread = {};
 	bool gone = process_is_gone(e->pid);
@@ -167,7 +186,7 @@ static void sweep_process(struct sweep *s, const struct entry *e, size_t cnt)
 		if (other || thread.gone || is_other(s, &thread, &e[i]) ||
 			(e[i].tid == e->pid && thread.known &&
 				!slots_find_mapping(e->pid, e[i].tid, e[i].sp, &stack)))
-			give_up(s, &e[i], !other);
+			e[i].verdict = other ? FOR_GOOD : AS_GHOST;
 	}
 }
 
@@ -196,8 +215,9 @@ int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 	for (size_t i = 0; i < s.cnt; i = end) {
 		for (end = i + 1; end < s.cnt && s.entry[end].pid == s.entry[i].pid;)
 			end++;
-		sweep_process(&s, &s.entry[i], end - i);
+		judge_process(&s, &s.entry[i], end - i);
 	}
+	give_up_all(&s);
 	*ret_cnt = s.given_up;
 	return 0;
 }
