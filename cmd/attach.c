@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/attach_options.h"
+#include "cli/attach_draft.h"
 #include "kernel/rules.h"
 #include "show/functions.h"
 #include "show/json.h"
@@ -22,28 +22,6 @@ static void show_progress(const char *what, size_t done, size_t total, void *arg
 		return;
 	fprintf(stderr, "\r%s %zu of %zu probes%s", what, done, total,
 		done == total ? "\n" : "");
-}
-
-/* What of a preset or pattern is left out, in a line or two on stderr. */
-static void note_left_out(const struct attach_options *o, const struct target *t)
-{
-	size_t refused = t->func_cnt - t->probed_cnt;
-	const struct target_func *first = &t->funcs[t->probed_cnt];
-
-	if (libfind_crowd(t->finder))
-		cmd_note(o->g,
-			"left out: %zu more mapped files of such names, as users map more than %d; "
-			"--pid or a path takes them",
-			libfind_crowd(t->finder), LIBFIND_OF_USER);
-	if (t->missing_cnt && o->target.preset)
-		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
-			t->missing_cnt, o->target.preset->name, t->missing[0]);
-	if (refused == 1)
-		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
-	else if (refused)
-		cmd_note(o->g,
-			"left out: %zu functions that can't be probed, '%s': %s, ...",
-			refused, first->name, first->refused);
 }
 
 /* What still keeps those out whom --mode and --owner let in. */
@@ -156,39 +134,12 @@ static void print_done(
 
 /* --- what it does ---------------------------------------------------------------------------- */
 
-/* Above so many processes times functions --force is wanted: each pays for pages and time. */
-#define HITS_MAX (64 * 500)
-
-static int check_hits(const struct attach_options *o, const struct target *t,
-	size_t *ret_processes, struct err *err)
-{
-	size_t processes = o->target.pid_cnt;
-	int code = 0;
-
-	if (!processes)
-		code = target_mappers(t, &processes, err);
-	*ret_processes = processes;
-	if (code || o->force || processes * t->probed_cnt <= HITS_MAX)
-		return code;
-	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
-		t->probed_cnt, processes);
-	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");
-}
-
-static int choose_group(struct attach_options *o, const struct preset_group *preset,
-	bool lenient, struct target **ret_target, struct err *err)
-{
-	o->target.preset = preset;
-	o->target.lenient = lenient;
-	return target_new(&o->target, ret_target, err);
-}
-
 /* All that is known; the error is the one that attaching would have. */
 static int explain_group(const struct attach_options *o, const struct target *t,
 	struct json *doc, struct err *err)
 {
 	if (!t->failure.code)
-		note_left_out(o, t);
+		draft_note_left_out(o, t);
 	if (doc)
 		json_explain_target(doc, t);
 	else
@@ -207,8 +158,8 @@ static int attach_group(struct attach_options *o, const struct target *t,
 
 	if (o->dry_run)
 		return explain_group(o, t, doc, err);
-	note_left_out(o, t);
-	code = check_hits(o, t, &processes, err);
+	draft_note_left_out(o, t);
+	code = draft_check_hits(o, t, &processes, err);
 	/* A user who can't attach must not make the folder: root would refuse it. */
 	if (!code && fs->fd < 0)
 		code = attach_choose_link(&o->attach, err);
@@ -233,21 +184,10 @@ static int attach_one(struct attach_options *o, struct bpffs *fs, struct json *d
 	struct preset_set *set = NULL;
 	int code;
 
-	o->target.functions = (const char *const *)o->words.word + 1;
-	o->target.function_cnt = o->words.cnt - 1;
-	code = preset_find(o->words.word[0], &set, err);
-	if (code && (code != -ENOENT || !o->target.function_cnt))
-		return err->hint[0]
-			? code
-			: err_hint(err,
-				  "'funcsnoop list presets' shows them; or give "
-				  "FUNCTIONs and --lib to name a group yourself");
-	o->target.name = o->name ? o->name : o->words.word[0];
-	code = group_name_check(o->target.name, err);
-	if (!code)
-		code = choose_group(o, set ? &set->groups[0] : NULL, true, &t, err);
+	code = draft_of_words(o, o->name ? o->name : o->words.word[0], &set, &t, err);
 	if (!code)
 		code = attach_group(o, t, fs, doc, err);
+	target_free(TAKE_PTR(t));
 	preset_set_free(set);
 	return code;
 }
@@ -290,7 +230,7 @@ static int attach_config(struct attach_options *o, struct bpffs *fs,
 		group = o->words.cnt ? preset_set_group(set, o->words.word[cnt])
 				    : &set->groups[cnt];
 		o->target.name = o->name ? o->name : group->name;
-		code = choose_group(o, group, false, &targets[cnt], err);
+		code = draft_group(o, group, false, &targets[cnt], err);
 	}
 	if (!code)
 		code = attach_all(o, targets, cnt, fs, doc, err);

@@ -213,7 +213,7 @@ static const char *contradiction(const struct stats_options *o)
 
 /* --- running -------------------------------------------------------------------------------- */
 
-static void options_done(struct stats_options *o)
+void stats_options_done(struct stats_options *o)
 {
 	saved_free(o->before);
 	free(o->checks);
@@ -230,29 +230,43 @@ static int run_once(const struct stats_options *o)
 	return stats_status(&run);
 }
 
-static int run(struct globals *g, int argc, char **argv)
+bool stats_options_parse(struct stats_options *o, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]",
 		.doc = help };
-	__cleanup(options_done) struct stats_options o = {
-		.g = g, .choice.sort = FIGURE_TOTAL, .view = view_find("function")
-	};
 	const char *wrong;
+
+	o->choice.sort = FIGURE_TOTAL;
+	o->view = view_find("function");
+	options_describe();
+	cmd_parse(o->g, &argp, argc, argv, o, &o->names);
+	wrong = contradiction(o);
+	if (wrong) {
+		cmd_usage(o->g, "%s", wrong);
+		return false;
+	}
+	if (!o->format)
+		o->format = stats_format_default(o->g->json);
+	o->g->json = o->format->flags & FORMAT_JSON;
+	return true;
+}
+
+int stats_options_run(struct stats_options *o)
+{
 	struct err err = {};
 
-	options_describe();
-	cmd_parse(g, &argp, argc, argv, &o, &o.names);
-	wrong = contradiction(&o);
-	if (wrong)
-		return cmd_usage(g, "%s", wrong);
-	if (!o.format)
-		o.format = stats_format_default(g->json);
-	g->json = o.format->flags & FORMAT_JSON;
-	if (o.diff_path && saved_read(o.diff_path, &o.before, &err))
-		return cmd_fail(g, &err);
-	if (o.watch)
-		return stats_watch(&o);
-	return o.interval_ns || o.duration_ns ? stats_loop(&o) : run_once(&o);
+	if (o->diff_path && saved_read(o->diff_path, &o->before, &err))
+		return cmd_fail(o->g, &err);
+	if (o->watch)
+		return stats_watch(o);
+	return o->interval_ns || o->duration_ns ? stats_loop(o) : run_once(o);
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	__cleanup(stats_options_done) struct stats_options o = { .g = g };
+
+	return stats_options_parse(&o, argc, argv) ? stats_options_run(&o) : EXIT_USAGE;
 }
 
 const struct command cmd_stats = { "stats", "[GROUP...]", "statistics kept by the kernel",

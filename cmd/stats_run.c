@@ -438,12 +438,17 @@ static void signals_begin(sigset_t *ret_waiting)
 	sigprocmask(SIG_BLOCK, &blocked, ret_waiting);
 }
 
-static void wait_until(uint64_t at_ns, const sigset_t *waiting)
+static void wait_until(const struct stats_options *o, uint64_t at_ns, const sigset_t *waiting)
 {
+	struct pollfd until = { .fd = o->until_fd, .events = POLLIN };
+
 	while (!stop) {
 		struct timespec ts = timespec_of(ns_until(at_ns));
+		int n = ppoll(&until, o->until_fd > 0, &ts, waiting);
 
-		if (ppoll(NULL, 0, &ts, waiting) == 0 && !ns_until(at_ns))
+		if (n > 0)
+			stop = 1;
+		if (!n && !ns_until(at_ns))
 			return;
 	}
 }
@@ -471,13 +476,18 @@ int stats_loop(const struct stats_options *o)
 	bool last = false;
 	int code, at = 1;
 
-	signals_begin(&waiting);
+	if (o->until_fd)
+		sigprocmask(SIG_SETMASK, NULL, &waiting);
+	else
+		signals_begin(&waiting);
 	/* With --reset the kernel keeps what intervals begin with. */
 	code = o->reset ? 0 : reading_take(o, &readings[0], &err);
 	start = tick = o->reset || code ? clock_ns(CLOCK_MONOTONIC) : readings[0].mono_ns;
+	if (!code && o->ready)
+		o->ready(o->ready_arg);
 	while (!code && !last && !run.held) {
 		tick = next_tick(o, start, tick);
-		wait_until(tick, &waiting);
+		wait_until(o, tick, &waiting);
 		last = stop || (o->duration_ns && tick >= start + o->duration_ns);
 		code = stats_report(
 			&run, &readings[at], o->reset ? NULL : &readings[!at], &err);

@@ -21,7 +21,19 @@ struct stats_options {
 	struct saved *before; /* of diff_path */
 	struct check *checks;
 	size_t check_cnt;
+	int until_fd; /* intervals end when it can be read, and not by signals; 0: none */
+	void (*ready)(void *arg); /* told when the first interval has begun; or NULL */
+	void *ready_arg;
 };
+
+/*
+ * Reads a line of options into @o, which holds .g; names of groups stand in .names. False
+ * when it makes no sense, which has been said: EXIT_USAGE. stats_options_run() then does
+ * what they say and returns the status. End with stats_options_done() in any case.
+ */
+bool stats_options_parse(struct stats_options *o, int argc, char **argv);
+int stats_options_run(struct stats_options *o);
+void stats_options_done(struct stats_options *o);
 
 /* One reading of all groups. Begin with READING_NONE, end with reading_done(). */
 struct reading_group {

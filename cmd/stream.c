@@ -179,35 +179,41 @@ static const char *contradiction(const struct stream_options *o)
 	return NULL;
 }
 
-static void options_done(struct stream_options *o)
+void stream_options_done(struct stream_options *o)
 {
 	free(o->func);
 }
 
-static int run(struct globals *g, int argc, char **argv)
+bool stream_options_parse(struct stream_options *o, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]",
 		.doc = help };
-	__cleanup(options_done) struct stream_options o = {
-		.g = g,
-		.calls = true,
-		.buffer_bytes = STREAM_BUFFER_DEFAULT,
-	};
 	const char *wrong;
 
-	cmd_parse(g, &argp, argc, argv, &o, &o.names);
-	wrong = contradiction(&o);
-	if (wrong)
-		return cmd_usage(g, "%s", wrong);
-	if (!o.format)
-		o.format = g->json ? &stream_json : &stream_text;
+	o->calls = true;
+	o->buffer_bytes = STREAM_BUFFER_DEFAULT;
+	cmd_parse(o->g, &argp, argc, argv, o, &o->names);
+	wrong = contradiction(o);
+	if (wrong) {
+		cmd_usage(o->g, "%s", wrong);
+		return false;
+	}
+	if (!o->format)
+		o->format = o->g->json ? &stream_json : &stream_text;
 	/* Errors are told in JSON, too. */
-	g->json = o.format == &stream_json;
-	o.filter.ends = o.calls || o.exits;
-	o.filter.entries = o.entries;
-	o.filter.pids = o.pid;
-	o.filter.funcs = o.func;
-	return stream_run(&o);
+	o->g->json = o->format == &stream_json;
+	o->filter.ends = o->calls || o->exits;
+	o->filter.entries = o->entries;
+	o->filter.pids = o->pid;
+	o->filter.funcs = o->func;
+	return true;
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	__cleanup(stream_options_done) struct stream_options o = { .g = g };
+
+	return stream_options_parse(&o, argc, argv) ? stream_run(&o) : EXIT_USAGE;
 }
 
 const struct command cmd_stream = { "stream", "[GROUP...]", "calls as they happen", run };

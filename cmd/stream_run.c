@@ -56,18 +56,20 @@ static void on_signal(int sig)
 	setitimer(ITIMER_REAL, &soon, NULL);
 }
 
-static void signals_begin(void)
+static void signals_begin(const struct stream_options *o)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGALRM };
 	struct sigaction action = { .sa_handler = on_signal }, before;
 
+	/* Whoever closes the pipe is told of by write(2). */
+	signal(SIGPIPE, SIG_IGN);
+	if (o->until_fd)
+		return;
 	/* As nohup(1) has it. */
 	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &action, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
 		sigaction(caught[i], &action, NULL);
-	/* Whoever closes the pipe is told of by write(2). */
-	signal(SIGPIPE, SIG_IGN);
 }
 
 static void signals_end(void)
@@ -224,6 +226,10 @@ static void show_progress(struct run *r)
 
 static bool is_time(const struct run *r)
 {
+	struct pollfd until = { .fd = r->o->until_fd, .events = POLLIN };
+
+	if (r->o->until_fd && poll(&until, 1, 0) > 0)
+		return true;
 	return r->o->duration_ns &&
 		clock_ns(CLOCK_MONOTONIC) - r->start_ns >= r->o->duration_ns;
 }
@@ -417,8 +423,10 @@ int stream_run(const struct stream_options *o)
 	uint64_t lost = 0;
 	int code;
 
-	signals_begin();
+	signals_begin(o);
 	code = begin(&r, &err);
+	if (!code && o->ready)
+		o->ready(o->ready_arg);
 	if (!code)
 		code = loop(&r, &err);
 	if (!code)

@@ -49,8 +49,10 @@ static int check_absent(const struct bpffs *fs, const char *name, struct err *er
  * link finds nothing; one of a perf event, which looks at every call, finds nothing more
  * (uprobe_perf_filter, kernel/trace/trace_uprobe.c).
  */
-static bool is_known_by_pid(pid_t pid, enum link_mode mode)
+static bool is_known_by_pid(const struct attach_opts *opts, pid_t pid, enum link_mode mode)
 {
+	if (opts->unborn) /* what it will map is not known */
+		return mode != LINK_PERF;
 	return mode == LINK_PERF ? !main_thread_may_end(pid) : !main_thread_ended(pid);
 }
 
@@ -65,7 +67,7 @@ static bool link_by_pid(const struct attach_opts *opts, enum link_mode mode)
 	if (!cnt || cnt > LINK_PIDS_MAX || (mode != LINK_PERF && !link_multi_pid_works()))
 		return false;
 	for (size_t i = 0; i < cnt; i++)
-		if (!is_known_by_pid(opts->filter.pids[i], mode))
+		if (!is_known_by_pid(opts, opts->filter.pids[i], mode))
 			return false;
 	return true;
 }
@@ -258,7 +260,7 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 	} else {
 		*m = (struct making) { t, opts, fs, dir_fd, {}, {} };
 		err_sys(&m->err, -EINTR, "cannot attach"); /* until it is known better */
-		apart_run(make_group, m, NULL, NULL);
+		apart_run(make_group, m, opts->tick, opts->tick_arg);
 		code = m->err.code;
 		if (code)
 			*err = m->err;

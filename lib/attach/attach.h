@@ -21,9 +21,12 @@ struct attach_opts {
 	struct filter filter; /* only these calls count */
 	struct access access; /* who may read the counters */
 	bool replace;     /* take the place of a group of that name */
+	bool unborn;      /* the processes of .filter are yet to become other programs */
 	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
 	void (*progress)(const char *what, size_t done, size_t total, void *arg);
 	void *progress_arg;
+	void (*tick)(void *arg); /* every 2 ms while it attaches, or NULL */
+	void *tick_arg;
 };
 
 struct attach_report {

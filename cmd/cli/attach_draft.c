@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// From what attach and run are asked for to a group that could be made: found, and judged.
+#include <errno.h>
+
+#include "cli/attach_draft.h"
+
+/* Processes times functions. */
+#define HITS_MAX (64 * 500)
+
+int draft_check_hits(const struct attach_options *o, const struct target *t,
+	size_t *ret_processes, struct err *err)
+{
+	size_t processes = o->target.pid_cnt;
+	int code = 0;
+
+	if (!processes)
+		code = target_mappers(t, &processes, err);
+	*ret_processes = processes;
+	if (code || o->force || processes * t->probed_cnt <= HITS_MAX)
+		return code;
+	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
+		t->probed_cnt, processes);
+	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");
+}
+
+int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
+	struct target **ret_target, struct err *err)
+{
+	o->target.preset = preset;
+	o->target.lenient = lenient;
+	return target_new(&o->target, ret_target, err);
+}
+
+int draft_of_words(struct attach_options *o, const char *name,
+	struct preset_set **ret_set, struct target **ret_target, struct err *err)
+{
+	int code;
+
+	o->target.functions = (const char *const *)o->words.word + 1;
+	o->target.function_cnt = o->words.cnt - 1;
+	code = preset_find(o->words.word[0], ret_set, err);
+	if (code && (code != -ENOENT || !o->target.function_cnt))
+		return err->hint[0]
+			? code
+			: err_hint(err,
+				  "'funcsnoop list presets' shows them; or give "
+				  "FUNCTIONs and --lib to name a group yourself");
+	o->target.name = name;
+	code = group_name_check(name, err);
+	return code ? code
+		    : draft_group(o, *ret_set ? &(*ret_set)->groups[0] : NULL, true,
+			      ret_target, err);
+}
+
+void draft_note_left_out(const struct attach_options *o, const struct target *t)
+{
+	size_t refused = t->func_cnt - t->probed_cnt;
+	const struct target_func *first = &t->funcs[t->probed_cnt];
+
+	if (libfind_crowd(t->finder))
+		cmd_note(o->g,
+			"left out: %zu more mapped files of such names, as users map more than %d; "
+			"--pid or a path takes them",
+			libfind_crowd(t->finder), LIBFIND_OF_USER);
+	if (t->missing_cnt && o->target.preset)
+		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
+			t->missing_cnt, o->target.preset->name, t->missing[0]);
+	if (refused == 1)
+		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
+	else if (refused)
+		cmd_note(o->g,
+			"left out: %zu functions that can't be probed, '%s': %s, ...",
+			refused, first->name, first->refused);
+}
