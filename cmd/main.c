@@ -20,7 +20,7 @@ static const struct command cmd_help = { "help", "[COMMAND]", "help on a command
 static const struct command cmd_version = { "version", "", "versions of funcsnoop and libbpf",
 	run_version };
 
-static const struct command *const commands[] = { &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
+static const struct command *const commands[] = { &cmd_run, &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
 	&cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
 
 static const struct command *find_command(const char *name)
@@ -55,11 +55,10 @@ static void print_usage(FILE *f)
 		   "  -h, --help         this text; 'funcsnoop help COMMAND' says more\n"
 		   "Also: -p|--pretty, -q|--quiet, -d|--debug, --color=auto|always|never,\n"
 		   "  -V|--version\n"
-		   "\n"
 		   "Examples:\n"
+		   "  funcsnoop run cuda -d 10  what the CUDA runtime was called for in 10 s\n"
 		   "  funcsnoop attach cuda     probe the CUDA runtime; the command ends\n"
-		   "  funcsnoop stats           what was called since, how often, how long\n"
-		   "  funcsnoop detach cuda     remove every trace of it\n");
+		   "  funcsnoop stats           what was called since, how often, how long\n");
 }
 
 static int unknown_command(const struct globals *g, const char *name)

@@ -16,7 +16,7 @@ struct command {
 	int (*run)(struct globals *g, int argc, char **argv);
 };
 
-extern const struct command cmd_attach, cmd_list, cmd_stats, cmd_stream, cmd_reset, cmd_set,
+extern const struct command cmd_run, cmd_attach, cmd_list, cmd_stats, cmd_stream, cmd_reset, cmd_set,
 	cmd_detach, cmd_feature;
 
 /* What stands on a command's line besides options; of argv, which is reordered. */

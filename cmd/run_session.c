@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop run at work: a group that lasts as long as somebody looks.
+//
+// From before there is a group until it is gone a keeper stands by: whenever this process
+// ends, it removes what is there.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/attach_draft.h"
+#include "kernel/rules.h"
+#include "pins/keeper.h"
+#include "proc/started.h"
+#include "run_session.h"
+
+#define SILENT_NS 1000000000ULL /* attaching that takes longer is told of */
+#define LOOK_NS   500000000ULL  /* between looks for the group */
+
+struct session {
+	struct run_options *o;
+	struct bpffs fs;
+	struct preset_set *set;
+	struct target *target;
+	struct keeper *keeper;
+	struct started child;
+	char *path;      /* of COMMAND */
+	pid_t *pids;     /* with COMMAND: it alone */
+	struct err born; /* why COMMAND could not begin */
+	uint64_t start_ns;
+	bool told;
+};
+
+/* --- what it says --------------------------------------------------------------------------- */
+
+static bool is_silent(const struct session *s)
+{
+	return s->o->g->quiet || !isatty(STDERR_FILENO) ||
+		clock_ns(CLOCK_MONOTONIC) - s->start_ns < SILENT_NS;
+}
+
+static void tell_attaching(void *arg)
+{
+	struct session *s = arg;
+
+	if (s->told || is_silent(s))
+		return;
+	s->told = true;
+	fprintf(stderr, "attaching to %zu function%s...\n", s->target->probed_cnt,
+		s->target->probed_cnt == 1 ? "" : "s");
+}
+
+/* In a process of its own: it knows nothing of what the other has told. */
+static void tell_progress(const char *what, size_t done, size_t total, void *arg)
+{
+	if (!is_silent(arg))
+		fprintf(stderr, "\r%s %zu of %zu probes%s", what, done, total,
+			done == total ? "\n" : "");
+}
+
+static void tell_attached(const struct session *s, size_t processes)
+{
+	const struct target *t = s->target;
+	const char *name = strrchr(t->libs[0]->path, '/');
+
+	cmd_note(s->o->g, "%zu function%s of %s%s, mapped by %zu process%s%s",
+		t->probed_cnt, t->probed_cnt == 1 ? "" : "s",
+		name ? name + 1 : t->libs[0]->path, t->lib_cnt > 1 ? " and others" : "",
+		processes, processes == 1 ? "" : "es",
+		s->o->duration_ns ? "" : "; Ctrl-C ends");
+}
+
+/* --- beginning ------------------------------------------------------------------------------ */
+
+static int draft_of_config(struct session *s, struct err *err)
+{
+	struct attach_options *a = &s->o->attach;
+	const struct preset_group *group;
+	int code = config_load(a->config, &s->set, err);
+
+	if (code)
+		return code;
+	if (!a->words.cnt && s->set->group_cnt != 1)
+		return err_set(err, -EINVAL, "%s has %zu groups: which one?", a->config,
+			s->set->group_cnt);
+	group = a->words.cnt ? preset_set_group(s->set, a->words.word[0])
+			     : &s->set->groups[0];
+	if (!group)
+		return err_set(
+			err, -ENOENT, "no group '%s' in %s", a->words.word[0], a->config);
+	a->target.name = s->o->name;
+	return draft_group(a, group, false, &s->target, err);
+}
+
+/* COMMAND waits, and only its calls will count. */
+static int start_command(struct session *s, struct err *err)
+{
+	struct attach_opts *a = &s->o->attach.attach;
+	int code;
+
+	if (!s->o->command)
+		return 0;
+	s->pids = calloc(1, sizeof(*s->pids));
+	if (!s->pids)
+		return err_sys(err, -ENOMEM, "cannot run '%s'", s->o->command[0]);
+	code = started_start(s->path, s->o->command, &s->child, err);
+	if (code)
+		return code;
+	s->pids[0] = s->child.pid;
+	a->filter.pids = s->pids;
+	a->filter.pid_cnt = 1;
+	a->unborn = true;
+	return 0;
+}
+
+/* Nothing of this touches the kernel. */
+static int prepare(struct session *s, size_t *ret_processes, struct err *err)
+{
+	struct attach_options *a = &s->o->attach;
+	int code;
+
+	kernel_rules(&a->target.rules);
+	code = a->config ? draft_of_config(s, err)
+			 : draft_of_words(a, s->o->name, &s->set, &s->target, err);
+	if (code)
+		return code;
+	draft_note_left_out(a, s->target);
+	return draft_check_hits(a, s->target, ret_processes, err);
+}
+
+static int begin(struct session *s, struct err *err)
+{
+	struct attach_options *a = &s->o->attach;
+	struct attach_report report;
+	size_t processes = 0;
+	int code;
+
+	/* Before any file is open that is to be probed: who maps those is told. */
+	code = keeper_start(s->o->g->bpffs, s->o->name, &s->keeper, err);
+	if (!code)
+		code = prepare(s, &processes, err);
+	/* A user who can't attach must not make the folder: root would refuse it. */
+	if (!code)
+		code = attach_choose_link(&a->attach, err);
+	if (!code)
+		code = bpffs_open(s->o->g->bpffs, true, &s->fs, err);
+	if (!code)
+		code = start_command(s, err);
+	if (!code)
+		code = attach_target(s->target, &a->attach, &s->fs, &report, err);
+	if (code)
+		return err_wrap(err, "cannot attach group '%s'", s->o->name);
+	bpffs_unlock(&s->fs);
+	if (!s->o->command)
+		tell_attached(s, processes);
+	return 0;
+}
+
+/* --- looking -------------------------------------------------------------------------------- */
+
+/* For stats and stream: their eyes are open. */
+static void let_command_go(void *arg)
+{
+	struct session *s = arg;
+
+	if (!s->child.pid)
+		return;
+	started_forward_signals(&s->child);
+	if (started_go(&s->child, &s->born))
+		started_ended(&s->child);
+}
+
+static bool is_detached(const struct session *s)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!bpffs_open_group(&s->fs, s->o->name, &fd, NULL))
+		return false;
+	cmd_note(s->o->g, "the group was detached");
+	return true;
+}
+
+static uint64_t time_left(uint64_t end_ns)
+{
+	uint64_t left = end_ns ? ns_until(end_ns) : LOOK_NS;
+
+	return left < LOOK_NS ? left : LOOK_NS;
+}
+
+/* Until a signal or the end that was asked for. Without COMMAND. */
+static bool wait_for_signal(const struct session *s, uint64_t end_ns)
+{
+	struct sigaction hup;
+	sigset_t set, before;
+	bool there = true;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	while (there && (!end_ns || ns_until(end_ns))) {
+		struct timespec ts = timespec_of(time_left(end_ns));
+
+		if (sigtimedwait(&set, NULL, &ts) > 0)
+			break;
+		there = !is_detached(s);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return there;
+}
+
+static bool wait_for_command(struct session *s, uint64_t end_ns)
+{
+	struct pollfd p = { .fd = s->child.fd, .events = POLLIN };
+	bool there = true;
+
+	let_command_go(s);
+	while (there && (!end_ns || ns_until(end_ns))) {
+		struct timespec ts = timespec_of(time_left(end_ns));
+
+		if (ppoll(&p, 1, &ts, NULL) > 0)
+			break;
+		there = !is_detached(s);
+	}
+	return there;
+}
+
+/* Calls as they come, or nothing, until the end; then what came. */
+static int look(struct session *s)
+{
+	struct run_options *o = s->o;
+	uint64_t end_ns = o->duration_ns ? clock_ns(CLOCK_MONOTONIC) + o->duration_ns : 0;
+	int status = EXIT_DONE, table;
+	bool there = true;
+
+	o->stats.until_fd = o->stream.until_fd = s->child.pid ? s->child.fd : 0;
+	o->stats.ready = o->stream.ready = let_command_go;
+	o->stats.ready_arg = o->stream.ready_arg = s;
+	o->stream.duration_ns = o->duration_ns;
+	if (o->streams)
+		status = stream_run(&o->stream);
+	else if (o->stats.interval_ns || o->stats.watch)
+		o->stats.duration_ns = o->duration_ns;
+	else if (s->child.pid)
+		there = wait_for_command(s, end_ns);
+	else
+		there = wait_for_signal(s, end_ns);
+	if (!there || s->born.code)
+		return status;
+	if (o->table_apart) {
+		fflush(stdout);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	}
+	table = stats_options_run(&o->stats);
+	return status ? status : table;
+}
+
+/* --- end ------------------------------------------------------------------------------------ */
+
+static void session_done(struct session *s)
+{
+	started_done(&s->child);
+	keeper_free(s->keeper);
+	target_free(s->target);
+	preset_set_free(s->set);
+	free(s->path);
+	free(s->pids);
+	bpffs_close(&s->fs);
+}
+
+static int fail(const struct session *s, const struct err *err)
+{
+	int status = cmd_fail(s->o->g, err);
+
+	return s->o->command ? EXIT_OWN_FAILURE : status;
+}
+
+/* What could not be run, as shells have it. */
+static int fail_to_run(const struct session *s, const struct err *err)
+{
+	cmd_fail(s->o->g, err);
+	return err->code == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+}
+
+/* The end of COMMAND, whose status is ours; but what was asked of us must not fail unseen. */
+static int end_of_command(struct session *s, int status)
+{
+	bool begun = !s->born.code;
+	int its = started_wait(&s->child);
+
+	if (begun || s->born.code == -ECHILD)
+		return its ? its : status;
+	return fail_to_run(s, &s->born);
+}
+
+int run_session(struct run_options *o)
+{
+	__cleanup(session_done) struct session s = { .o = o,
+		.fs = BPFFS_NONE,
+		.child = STARTED_NONE,
+		.start_ns = clock_ns(CLOCK_MONOTONIC) };
+	struct err err = {};
+	int status;
+
+	o->attach.attach.progress = tell_progress;
+	o->attach.attach.tick = tell_attaching;
+	o->attach.attach.progress_arg = o->attach.attach.tick_arg = &s;
+	signal(SIGCHLD, SIG_DFL);
+	if (o->command && started_find(o->command[0], &s.path, &err))
+		return fail_to_run(&s, &err);
+	if (begin(&s, &err))
+		return fail(&s, &err);
+	if (s.child.pid) { /* the standard output is COMMAND's */
+		fflush(stdout);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	}
+	status = look(&s);
+	if (keeper_finish(s.keeper, &err)) {
+		err_wrap(&err, "cannot detach group '%s'", o->name);
+		status = cmd_fail(o->g, &err);
+	}
+	return s.child.pid ? end_of_command(&s, status) : status;
+}

@@ -1,0 +1,254 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop run: attach, look and detach in one command; around COMMAND, whose first call
+# counts, whose status is the command's, and to whom signals go. Nothing is left.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+}
+
+nothing_left() {
+	holds_only ""
+}
+
+# Calls of FUNCTION by the table on stderr; "" when it has no row.
+calls_of() { # FUNCTION
+	sed -n "s/^$1  *\([0-9]*\) .*/\1/p" <<<"$stderr"
+}
+
+start_run() { # NAME ARG...: until it counts
+	start_bg "$1" "$FUNCSNOOP" run "${@:2}"
+	poll_until grep -q "$([[ " $* " == *" --stream "* ]] && echo watching || echo 'mapped by')" \
+		"$(bg_err "$1")"
+}
+
+# --- without COMMAND ------------------------------------------------------------------------
+
+# bats test_tags=bpf,core
+@test "run without COMMAND counts until Ctrl-C, shows the table, and leaves nothing" {
+	start_run r "$LIB:fix_add"
+	capture "$FIX/call" add 123
+	stop_bg -INT r
+	assert_eq "$status" 0
+	assert_output_match '^run-[0-9]+ since '
+	assert_output_match '^fix_add +123 '
+	nothing_left
+}
+
+@test "run -d ends by itself; the group has GROUP's name and the command's number" {
+	fsn run my fix_add --lib "$LIB" -d 0.2 --all --json
+	assert_json '[.[0].group | test("^my-[0-9]+$")]' '[true]'
+	assert_json '.[0].functions | map([.name, .calls])' '[["fix_add",0]]'
+	nothing_left
+}
+
+@test "while it runs its group is one like any other; it ends when that is detached" {
+	start_run r my fix_add --lib "$LIB"
+	capture "$FIX/call" add 7
+	fsn stats --json
+	assert_json '.[0].functions | map([.name, .calls])' '[["fix_add",7]]'
+	fsn detach --all
+	wait_bg r
+	assert_stderr_match 'the group was detached'
+	nothing_left
+}
+
+@test "a long name of a group is cut, not refused" {
+	local name=a234567890123456789012345678901
+
+	fsn run "$name" fix_add --lib "$LIB" -d 0.1 --json
+	assert_json '.[0].group | test("^a[0-9]+-[0-9]+$") and length == 32' true
+}
+
+@test "run -i shows each interval, and --output takes what is shown" {
+	fsn run "$LIB:fix_add" -i 0.1 -d 0.3 --format csv -o "$BATS_TEST_TMPDIR/out"
+	assert_output ""
+	assert_eq "$(grep -c , "$BATS_TEST_TMPDIR/out" | sed 's/^[1-9].*/some/')" some
+	nothing_left
+}
+
+@test "run --stream shows each call, then the table" {
+	start_run r "$LIB:fix_add" --stream --number 3
+	capture "$FIX/call" add 3
+	wait_bg r
+	assert_eq "$(grep -c ' fix_add(' <<<"$output")" 3
+	assert_output_match '^fix_add +3 '
+	nothing_left
+}
+
+@test "run --stream --json has calls only; the table goes to stderr" {
+	start_run r "$LIB:fix_add" --stream --json --number 3
+	capture "$FIX/call" add 3
+	wait_bg r
+	assert_eq "$(jq -r .function <<<"$output" | xargs)" "fix_add fix_add fix_add"
+	assert_eq "$(calls_of fix_add)" 3
+}
+
+# --- around COMMAND ---------------------------------------------------------------------------
+
+# bats test_tags=bpf,core
+@test "every call of COMMAND counts, the first one too; the table goes to stderr" {
+	fsn run "$LIB:fix_add" -- "$FIX/call" add 1
+	assert_output "result fix_add calls=1 sum=1 wrong=0"
+	assert_eq "$(calls_of fix_add)" 1
+	fsn run g fix_add --lib "$LIB" -- "$FIX/call" --threads 3 add 1000
+	assert_eq "$(calls_of fix_add)" 3000
+	nothing_left
+}
+
+@test "every kind of link counts all calls of COMMAND" {
+	local link
+
+	for link in session multi perf; do
+		(need_link "$link") >/dev/null 2>&1 || continue
+		fsn run g fix_add --lib "$LIB" --link "$link" -- "$FIX/call" add 17
+		assert_eq "$(calls_of fix_add)" 17 "with $link links"
+	done
+}
+
+@test "only COMMAND's calls count" {
+	start_bg other "$FIX/call" --until-line add
+	wait_line other '^running '
+	fsn run "$LIB:fix_add" -- "$FIX/call" add 5
+	assert_eq "$(calls_of fix_add)" 5
+	tell other
+	wait_bg other
+}
+
+@test "the calls of COMMAND that a stream shows begin with the first" {
+	fsn run "$LIB:fix_add" --stream -- "$FIX/call" add 3
+	assert_eq "$(grep -c ' fix_add(' <<<"$stderr")" 3
+	assert_eq "$(calls_of fix_add)" 3
+	assert_output "result fix_add calls=3 sum=6 wrong=0"
+}
+
+@test "intervals end with COMMAND, and hold all its calls" {
+	fsn run "$LIB:fix_add" -i 0.2 -- "$FIX/call" add 50
+	assert_eq "$(calls_of fix_add | awk '{ n += $1 } END { print n }')" 50
+}
+
+@test "JSON of a run with COMMAND goes to a file, and nowhere else" {
+	fsn -s 2 run "$LIB:fix_add" --json -- "$FIX/call" add 5
+	assert_json '.error | test("--output")' true
+	fsn run "$LIB:fix_add" --json -o "$BATS_TEST_TMPDIR/out" -- "$FIX/call" add 5
+	assert_output "result fix_add calls=5 sum=15 wrong=0"
+	output=$(<"$BATS_TEST_TMPDIR/out")
+	assert_json '.[0].functions | map([.name, .calls])' '[["fix_add",5]]'
+}
+
+@test "the status is COMMAND's: its own, or 128 and the signal" {
+	fsn -s 7 run "$LIB:fix_add" -- sh -c 'exit 7'
+	fsn -s 137 run "$LIB:fix_add" -- sh -c 'kill -9 $$'
+	fsn -s 143 run "$LIB:fix_add" -- sh -c 'kill -TERM $$'
+	nothing_left
+}
+
+@test "what is not there is 127, what can't be run 126, a failure of our own 125" {
+	fsn -s 127 run "$LIB:fix_add" -- /no/such/command
+	assert_stderr_match "cannot run '/no/such/command': No such file"
+	fsn -s 127 run "$LIB:fix_add" -- nosuchcommand
+	echo x >"$BATS_TEST_TMPDIR/file"
+	fsn -s 126 run "$LIB:fix_add" -- "$BATS_TEST_TMPDIR/file"
+	fsn -s 126 run "$LIB:fix_add" -- "$BATS_TEST_TMPDIR"
+	printf '#!/no/such/shell\n' >"$BATS_TEST_TMPDIR/script"
+	chmod +x "$BATS_TEST_TMPDIR/script"
+	fsn -s 127 run "$LIB:fix_add" -- "$BATS_TEST_TMPDIR/script"
+	fsn -s 125 run "$LIB:nosuch" -- touch "$BATS_TEST_TMPDIR/ran"
+	[[ ! -e $BATS_TEST_TMPDIR/ran ]]
+	nothing_left
+}
+
+@test "a script without a first line is the shell's, with its arguments" {
+	echo 'echo "$1-$2"; exit 3' >"$BATS_TEST_TMPDIR/script"
+	chmod +x "$BATS_TEST_TMPDIR/script"
+	fsn -s 3 run "$LIB:fix_add" -- "$BATS_TEST_TMPDIR/script" a 'b c'
+	assert_output "a-b c"
+}
+
+@test "a signal that run gets is COMMAND's, and then the table is shown" {
+	# A shell's jobs in the background ignore this one.
+	start_bg r env --default-signal=INT "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
+	wait_line r '^blocked '
+	stop_bg -INT r
+	assert_eq "$status" 130
+	assert_eq "$(calls_of fix_hang)" 1
+	nothing_left
+}
+
+@test "COMMAND has run's input, its signals as they were, and no descriptor of it" {
+	capture bash -c 'echo hello | "$@"' bash "$FUNCSNOOP" run "$LIB:fix_add" -- \
+		bash -c 'cat; grep -E "^Sig(Blk|Ign)" /proc/self/status; ls /proc/$$/fd | xargs'
+	assert_output "hello
+$(bash -c 'echo | bash -c '\''cat >/dev/null; grep -E "^Sig(Blk|Ign)" /proc/self/status'\''')
+$(bash -c 'echo | bash -c '\''cat >/dev/null; ls /proc/$$/fd | xargs'\'' 3>&-')"
+}
+
+@test "run -d around COMMAND shows the table then, and waits for COMMAND" {
+	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -d 0.1 -- "$FIX/call" hang 1
+	poll_until grep -q '^fix_hang ' "$(bg_err r)"
+	poll_until nothing_left
+	tell r
+	wait_bg r
+	assert_output_match '^result fix_hang calls=1 '
+}
+
+# --- killed ----------------------------------------------------------------------------------
+
+@test "run that is killed at any moment leaves nothing" {
+	local ms i
+
+	ms=$(ms_of "$FUNCSNOOP" run "$LIB:fix_add" -- "$FIX/call" add 10)
+	for ((i = 0; i < 12; i++)); do
+		killed_within "$ms" "$FUNCSNOOP" run "$LIB:fix_add" -- "$FIX/call" add 10 >/dev/null
+		poll_until no_groups
+		poll_until no_test_processes
+	done
+}
+
+# Without a command of ours, which would clear what is left.
+no_groups() {
+	[[ -z $(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1 2>/dev/null) ]]
+}
+
+@test "when run is killed its group goes, and COMMAND goes on" {
+	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
+	wait_line r '^blocked '
+	[[ -n $(find "$FUNCSNOOP_BPFFS/funcsnoop" -mindepth 1) ]]
+	kill -KILL "$(bg_pid r)"
+	poll_until no_groups
+	tell r
+	poll_until bg_says r '^result fix_hang calls=1 '
+	wait_bg -s 137 r
+}
+
+@test "when COMMAND is killed the table is shown, and nothing is left" {
+	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
+	wait_line r '^blocked '
+	kill -KILL "$(sed -n 's/^blocked //p' "$(bg_out r)")"
+	wait_bg -s 137 r
+	assert_eq "$(calls_of fix_hang)" 1
+	nothing_left
+}
+
+# --- wrong usage -------------------------------------------------------------------------------
+
+@test "what makes no sense together is wrong usage, before anything runs" {
+	local ran=$BATS_TEST_TMPDIR/ran
+
+	fsn -s 2 run "$LIB:fix_add" --
+	fsn -s 2 run -- touch "$ran"
+	fsn -s 2 run "$LIB:fix_add" -p 1 -- touch "$ran"
+	fsn -s 2 run "$LIB:fix_add" --number 3 -- touch "$ran"
+	assert_stderr_match 'goes with --stream only'
+	fsn -s 2 run "$LIB:fix_add" --sort nosuch -- touch "$ran"
+	fsn -s 2 run "$LIB:fix_add" --stream -i 1 -- touch "$ran"
+	fsn -s 2 run "$LIB:fix_add" --replace -- touch "$ran"
+	[[ ! -e $ran ]]
+}
