@@ -18,6 +18,12 @@ struct mm_struct {
 	unsigned long start_stack;
 } __core;
 
+struct signal_struct {
+	struct {
+		int counter;
+	} live; /* threads that have not ended */
+} __core;
+
 struct task_struct {
 	int pid;
 	int tgid;
@@ -26,6 +32,7 @@ struct task_struct {
 	int exit_state;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
+	struct signal_struct *signal;
 	char comm[16];
 } __core;
 

@@ -22,6 +22,7 @@
 // An end counts only when it takes the slot away, by compare-and-exchange on a word that
 // has a generation in it: with whom it races (a sweep), one wins. Programs are preemptible
 // (6.0 and later) and run at once on many CPUs: each counter is added to atomically.
+#include "children.bpf.h"
 #include "core.bpf.h"
 #include "counters.bpf.h"
 #include "filter.bpf.h"

@@ -31,15 +31,17 @@ static const struct argp_option options[] = {
 	{ "interval", 'i', "SEC", 0, "What came in each interval", 1 },
 	{ "stream", KEY_STREAM, NULL, 0, "Calls as they happen, then the table", 1 },
 	{ "hist", TO_STATS, NULL, 0, "A histogram for each function", 1 },
-	{ "errors", TO_STATS | 1, NULL, 0, "Failed calls by return code", 1 },
 	{ "slow", TO_ATTACH, "[FUNC=]DUR", 0, "Calls of this length or more are slow",
 		1 },
 	{ "output", 'o', "FILE", 0, "Write there, not on a screen", 1 },
 	/* attach's */
+	{ "slow", TO_ATTACH, "[FUNC=]DUR", 0, NULL, USAGE_MORE },
 	{ "count", TO_ATTACH | 1, NULL, 0, NULL, USAGE_MORE },
 	{ "config", TO_ATTACH | 2, "FILE", 0, NULL, USAGE_MORE },
 	{ "name", TO_ATTACH | 3, "NAME", 0, NULL, USAGE_MORE },
 	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
+	{ "children", TO_ATTACH | 12, NULL, 0, NULL, USAGE_MORE },
+	{ "no-children", KEY_NO_CHILDREN, NULL, 0, NULL, USAGE_MORE },
 	{ "comm", TO_ATTACH | 4, "NAME", 0, NULL, USAGE_MORE },
 	{ "cgroup", TO_ATTACH | 5, "PATH", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
@@ -51,6 +53,7 @@ static const struct argp_option options[] = {
 	{ "force", TO_ATTACH | 11, NULL, 0, NULL, USAGE_MORE },
 	/* stats' */
 	{ "all", 'a', NULL, 0, NULL, USAGE_MORE },
+	{ "errors", TO_STATS | 1, NULL, 0, NULL, USAGE_MORE },
 	{ "by", TO_STATS | 2, "WHAT", 0, NULL, USAGE_MORE },
 	{ "sort", TO_STATS | 3, "KEY", 0, NULL, USAGE_MORE },
 	{ "top", TO_STATS | 4, "N", 0, NULL, USAGE_MORE },
@@ -175,6 +178,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_STREAM:
 		r->o->streams = true;
 		return 0;
+	case KEY_NO_CHILDREN:
+		r->o->no_children = true;
+		return 0;
 	case KEY_FORMAT:
 		r->format = arg;
 		return 0;
@@ -199,6 +205,8 @@ static const char *contradiction(const struct reading_line *r)
 		return "--show-sample goes with --stream only";
 	if (o->streams && (o->stats.interval_ns || o->stats.watch))
 		return "--stream excludes --interval and --watch";
+	if (o->no_children && !o->command)
+		return "--no-children goes with COMMAND only";
 	if (o->command && o->stats.watch)
 		return "--watch needs the screen, which is COMMAND's";
 	if (o->attach.config && o->attach.words.cnt > 1)
@@ -321,7 +329,7 @@ static void options_done(struct run_options *o)
 static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse,
-		.args_doc = "GROUP|PRESET [FUNCTION...] [-- COMMAND [ARG...]]\n"
+		.args_doc = "GROUP [FUNCTION...] [-- COMMAND [ARG...]]\n"
 			    "LIB:FUNCTION... [-- COMMAND [ARG...]]",
 		.doc = help };
 	__cleanup(options_done) struct run_options o = { .g = g, .attach.g = g };

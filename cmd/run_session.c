@@ -123,6 +123,7 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	int code;
 
 	kernel_rules(&a->target.rules);
+	a->attach.children |= s->o->command && !s->o->no_children;
 	code = a->config ? draft_of_config(s, err)
 			 : draft_of_words(a, s->o->name, &s->set, &s->target, err);
 	if (code)
@@ -156,6 +157,11 @@ static int begin(struct session *s, struct err *err)
 	bpffs_unlock(&s->fs);
 	if (!s->o->command)
 		tell_attached(s, processes);
+	else if (a->attach.children && processes)
+		cmd_note(s->o->g,
+			"to follow children, %zu other process%s pay%s for breakpoints, too; "
+			"--no-children spares them",
+			processes, processes == 1 ? "" : "es", processes == 1 ? "s" : "");
 	return 0;
 }
 
@@ -230,6 +236,20 @@ static bool wait_for_command(struct session *s, uint64_t end_ns)
 	return there;
 }
 
+static void tell_lost_children(const struct session *s)
+{
+	_cleanup_close_ int fd = -1;
+	uint32_t lost;
+
+	if (bpffs_open_group(&s->fs, s->o->name, &fd, NULL))
+		return;
+	lost = filter_lost_children(fd);
+	if (lost)
+		cmd_note(s->o->g,
+			"calls of %u child%s are not counted: too many ran at once", lost,
+			lost == 1 ? "" : "ren");
+}
+
 /* Calls as they come, or nothing, until the end; then what came. */
 static int look(struct session *s)
 {
@@ -257,6 +277,7 @@ static int look(struct session *s)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	}
 	table = stats_options_run(&o->stats);
+	tell_lost_children(s);
 	return status ? status : table;
 }
 

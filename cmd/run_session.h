@@ -19,7 +19,7 @@ struct run_options {
 	char name[GROUP_NAME_MAX + 1];
 	char **command;       /* ends with NULL; or is NULL */
 	uint64_t duration_ns; /* 0: no end */
-	bool streams;
+	bool streams, no_children;
 	bool table_apart; /* calls go to stdout in a form of which the table is no part */
 };
 

@@ -199,6 +199,91 @@ $(bash -c 'echo | bash -c '\''cat >/dev/null; ls /proc/$$/fd | xargs'\'' 3>&-')"
 	assert_output_match '^result fix_hang calls=1 '
 }
 
+# --- children -----------------------------------------------------------------------------------
+
+# bats test_tags=bpf,core
+@test "what COMMAND starts is counted from its first call: 200 children that call once each" {
+	local spawn
+
+	for spawn in fork vfork spawn; do
+		fsn run "$LIB:fix_add" -- "$FIX/call" --manyprocs 200 --spawn "$spawn" add 1
+		assert_eq "$(calls_of fix_add)" 200 "children by $spawn"
+	done
+	nothing_left
+}
+
+@test "children count with every kind of link, at once and theirs, too" {
+	local link
+
+	for link in session multi perf; do
+		(need_link "$link") >/dev/null 2>&1 || continue
+		fsn run g fix_add --lib "$LIB" --link "$link" -- sh -c "'$FIX/call' --procs 8 add 100
+			('$FIX/call' add 3; sh -c \"'$FIX/call' add 4; :\"); exec '$FIX/call' add 5"
+		assert_eq "$(calls_of fix_add)" 812 "with $link links"
+	done
+}
+
+@test "each child is a process of its own in the statistics, and others are none" {
+	start_bg other "$FIX/call" --until-line add
+	wait_line other '^running '
+	fsn run "$LIB:fix_add" --json -o "$BATS_TEST_TMPDIR/out" -- "$FIX/call" --procs 5 add 2
+	tell other
+	wait_bg other
+	output=$(<"$BATS_TEST_TMPDIR/out")
+	assert_json '.[0].functions[0] | [.calls, (.processes | map(.calls))]' '[10,[2,2,2,2,2]]'
+}
+
+@test "a thread that ends, the main one too, does not end the process's place on the list" {
+	start_bg r "$FUNCSNOOP" run "$FIX/libengine.so:eng_leaf" -- "$FIX/engine" headless 10
+	wait_line r '^headless '
+	tell r
+	wait_line r '^blocked '
+	tell r
+	wait_bg r
+	assert_eq "$(calls_of eng_leaf)" 10
+}
+
+# The list has room for 32,768: what the program would have counted is written here.
+@test "children that had no room on the list are told of" {
+	need_tool bpftool
+	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
+	wait_line r '^blocked '
+	bpftool map update pinned "$(echo "$FUNCSNOOP_BPFFS"/funcsnoop/run-*/pids)" key 0 0 0 0 value 5 0 0 0
+	tell r
+	wait_bg r
+	assert_stderr_match 'calls of 5 children are not counted'
+}
+
+@test "--no-children keeps to COMMAND itself" {
+	fsn run "$LIB:fix_add" --no-children -- sh -c "'$FIX/call' add 3; exec '$FIX/call' add 5"
+	assert_eq "$(calls_of fix_add)" 5
+	nothing_left
+}
+
+@test "attach --children counts what a process starts from then on" {
+	start_bg w sh -c "read x; '$FIX/call' --manyprocs 20 add 1; read x"
+	fsn attach g fix_add --lib "$LIB" --pid "$(bg_pid w)" --children
+	tell w
+	wait_line w '^result '
+	fsn stats g --json
+	assert_json '.[0].functions | map([.name, .calls])' '[["fix_add",20]]'
+	tell w
+	wait_bg w
+	fsn detach g
+	fsn -s 2 attach g fix_add --lib "$LIB" --children
+	assert_stderr_match 'needs --pid'
+}
+
+@test "places on the list of those who ended are free again" {
+	fsn attach g fix_add --lib "$LIB" --pid $$ --children
+	for _ in {1..50}; do "$FIX/call" --manyprocs 20 --quiet add 1; done
+	need_tool bpftool
+	assert_between "$(bpftool -j map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/g/pids" | jq length)" 1 100
+	fsn stats g --json
+	assert_json '.[0].functions[0].calls' 1000
+	fsn detach g
+}
+
 # --- killed ----------------------------------------------------------------------------------
 
 @test "run that is killed at any moment leaves nothing" {

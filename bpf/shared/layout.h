@@ -314,6 +314,8 @@ struct fsn_event {
 #define FSN_SAVE_STREAM(i) (256U << (i))
 
 #define FSN_PIDS_MAX    1024
+#define FSN_CHILD_PIDS_MAX 32768 /* where children are followed */
+#define FSN_PID_NONE    0U       /* no process: its value is how many children had no room */
 #define FSN_COMMS_MAX   64
 #define FSN_CPUS_MAX    4096
 #define FSN_CGROUPS_MAX 8

@@ -4,20 +4,30 @@
 
 #include "cli/attach_draft.h"
 
-/* Processes times functions. */
-#define HITS_MAX (64 * 500)
+#define HITS_MAX       (64 * 500) /* processes times functions */
+#define BYSTANDERS_MAX 64         /* processes that pay for others' children */
 
 int draft_check_hits(const struct attach_options *o, const struct target *t,
 	size_t *ret_processes, struct err *err)
 {
-	size_t processes = o->target.pid_cnt;
+	size_t processes = o->attach.children ? 0 : o->target.pid_cnt;
 	int code = 0;
 
 	if (!processes)
 		code = target_mappers(t, &processes, err);
 	*ret_processes = processes;
-	if (code || o->force || processes * t->probed_cnt <= HITS_MAX)
+	if (code || o->force)
 		return code;
+	if (o->attach.children && processes > BYSTANDERS_MAX) {
+		err_set(err, -EPERM,
+			"to follow children, %zu processes would get breakpoints, as they map "
+			"the same file",
+			processes);
+		return err_hint(err,
+			"without following them it is the process alone; --force does it");
+	}
+	if (processes * t->probed_cnt <= HITS_MAX)
+		return 0;
 	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
 		t->probed_cnt, processes);
 	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");

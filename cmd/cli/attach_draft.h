@@ -22,7 +22,8 @@ void draft_note_left_out(const struct attach_options *o, const struct target *t)
 
 /*
  * How many processes get breakpoints. -EPERM when they are so many that --force is wanted,
- * as each pays for pages and time.
+ * as each pays for pages and time; where children are followed, those that are nobody's pay
+ * for each call.
  */
 int draft_check_hits(const struct attach_options *o, const struct target *t,
 	size_t *ret_processes, struct err *err);

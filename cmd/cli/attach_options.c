@@ -26,6 +26,7 @@ enum {
 	KEY_MODE,
 	KEY_OWNER,
 	KEY_MODE_ALL,
+	KEY_CHILDREN,
 };
 
 static const struct argp_option options[] = {
@@ -43,6 +44,7 @@ static const struct argp_option options[] = {
 		"Whose they are; with a group mode is 0640", 1 },
 	{ "name", KEY_NAME, "NAME", 0, NULL, USAGE_MORE },
 	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
+	{ "children", KEY_CHILDREN, NULL, 0, NULL, USAGE_MORE },
 	{ "comm", KEY_COMM, "NAME", 0, NULL, USAGE_MORE },
 	{ "cgroup", KEY_CGROUP, "PATH", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
@@ -201,6 +203,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_REPLACE:
 		o->attach.replace = true;
 		break;
+	case KEY_CHILDREN:
+		o->attach.children = true;
+		break;
 	case KEY_FORCE:
 		o->force = true;
 		break;
@@ -239,6 +244,8 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		cmd_usage(o->g, "no group given");
 	else if (o->config && o->name && o->words.cnt != 1)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
+	else if (o->attach.children && !o->target.pid_cnt)
+		cmd_usage(o->g, "--children needs --pid: whose?");
 	else if (access->all && access_is_private(access))
 		cmd_usage(o->g, "--mode-all needs --mode or --owner");
 	else

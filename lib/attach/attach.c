@@ -58,13 +58,14 @@ static bool is_known_by_pid(const struct attach_opts *opts, pid_t pid, enum link
 
 /*
  * Whether processes that are not asked for are to have no breakpoints: a link for each
- * process. The programs filter all the same, as children share their parent's.
+ * process. The programs filter all the same, as children share their parent's; to follow
+ * those, everybody has them, as the kernel's filter knows no children.
  */
 static bool link_by_pid(const struct attach_opts *opts, enum link_mode mode)
 {
 	size_t cnt = opts->filter.pid_cnt;
 
-	if (!cnt || cnt > LINK_PIDS_MAX || (mode != LINK_PERF && !link_multi_pid_works()))
+	if (!cnt || opts->children || cnt > LINK_PIDS_MAX || (mode != LINK_PERF && !link_multi_pid_works()))
 		return false;
 	for (size_t i = 0; i < cnt; i++)
 		if (!is_known_by_pid(opts, opts->filter.pids[i], mode))
@@ -159,6 +160,7 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 		.timed_cnt = t->timed_cnt,
 		.lib_cnt = t->lib_cnt,
 		.processes = opts->processes,
+		.children = opts->children,
 		.sample = opts->sample,
 	};
 	bool by_pid;
@@ -185,6 +187,8 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 		code = engine_set_filter(e, &opts->filter, err);
 	if (!code)
 		code = probes_write_down(&probes, t, dir_fd, err);
+	if (!code)
+		code = engine_follow(e, dir_fd, err);
 	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	if (code)

@@ -21,6 +21,7 @@ struct attach_opts {
 	struct filter filter; /* only these calls count */
 	struct access access; /* who may read the counters */
 	bool replace;     /* take the place of a group of that name */
+	bool children;    /* what the processes of .filter start from now on counts, too */
 	bool unborn;      /* the processes of .filter are yet to become other programs */
 	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
 	void (*progress)(const char *what, size_t done, size_t total, void *arg);

@@ -36,6 +36,7 @@ struct engine {
 	uint32_t stat_shards, hist_shards;
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
+	bool children;
 	size_t link_cnt;
 };
 
@@ -121,6 +122,8 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
 		bpf_map__set_max_entries(
 			engine_map(e, sizes[i].id), sizes[i].cnt ? sizes[i].cnt : 1);
+	if (spec->children)
+		bpf_map__set_max_entries(engine_map(e, MAPID_PIDS), FSN_CHILD_PIDS_MAX);
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
 	if (procs < PROC_MIN)
@@ -154,6 +157,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 			prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
 		bpf_program__set_autoload(prog, progs & 1U << i);
 	}
+	bpf_program__set_autoload(e->skel->progs.fsn_fork, e->children);
+	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
 
 /* What attaching needs came with 5.15: cookies and links of perf events (7adfc6c9b315). */
@@ -187,6 +192,7 @@ int engine_new(
 		return err_sys(err, -ENOMEM, "cannot load programs");
 	e->mode = spec->mode;
 	e->links = link_mask(spec);
+	e->children = spec->children;
 	e->stat_shards = shards(STAT_SHARDS_MAX);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
 	e->skel = fsn_bpf__open_opts(&opts);
@@ -311,6 +317,29 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 		session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
 		probes, pid, &fd, err);
 	return code ? code : pin_link(e, dir_fd, fd, err);
+}
+
+int engine_follow(struct engine *e, int dir_fd, struct err *err)
+{
+	/* Who ends is taken off a list that nobody is put on yet. */
+	struct bpf_program *const progs[] = { e->skel->progs.fsn_exit,
+		e->skel->progs.fsn_fork };
+	uint32_t none = FSN_PID_NONE, lost = 0;
+	int code = 0;
+
+	if (!e->children)
+		return 0;
+	if (bpf_map_update_elem(engine_map_fd(e, MAPID_PIDS), &none, &lost, 0))
+		return err_sys(err, -errno, "cannot follow children");
+	for (size_t i = 0; !code && i < ARRAY_SIZE(progs); i++) {
+		_cleanup_close_ int fd =
+			bpf_raw_tracepoint_open(NULL, bpf_program__fd(progs[i]));
+
+		if (fd < 0)
+			return err_sys(err, -errno, "cannot follow children");
+		code = pin_link(e, dir_fd, fd, err);
+	}
+	return code;
 }
 
 unsigned int engine_links(const struct engine *e)

@@ -34,6 +34,7 @@ struct engine_spec {
 	enum link_mode mode; /* not LINK_AUTO */
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;
+	bool children; /* of the filter's processes are to be followed */
 	bool has_more; /* arguments on the stack or text are kept */
 	uint32_t sample;
 };
@@ -69,6 +70,12 @@ typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
  */
 int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
 	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
+
+/*
+ * Attaches what follows children, if the spec says so, and pins it like the others; before
+ * engine_arm().
+ */
+int engine_follow(struct engine *e, int dir_fd, struct err *err);
 
 /* Mask of enum link_mode: what its programs are linked by. */
 unsigned int engine_links(const struct engine *e);

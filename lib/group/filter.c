@@ -10,6 +10,8 @@
 
 #include "base/util.h"
 #include "group/filter.h"
+#include "pins/bpffs.h"
+#include "pins/maps.h"
 #include "shared/layout.h"
 
 static int put(int fd, const void *key, const char *what, struct err *err)
@@ -268,4 +270,14 @@ int filter_replace(const struct filter *f, const struct filter_maps *maps, uint3
 	for (int i = 0; !code && i < 2; i++)
 		code = list_read(&new.of[i], &old.of[i], err);
 	return code ? code : lists_replace(new.of, old.of, change, on, err);
+}
+
+uint32_t filter_lost_children(int dir_fd)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_PIDS), 0);
+	uint32_t none = FSN_PID_NONE, lost = 0;
+
+	if (fd < 0 || map_check(fd, MAPID_PIDS) || bpf_map_lookup_elem(fd, &none, &lost))
+		return 0;
+	return lost;
 }

@@ -49,4 +49,10 @@ int filter_check(const struct filter *f, struct err *err);
 int filter_replace(const struct filter *f, const struct filter_maps *maps, uint32_t change,
 	uint32_t *on, struct err *err);
 
+/*
+ * How many children of the processes on the list of the group in @dir_fd are not counted,
+ * as there was no room on it. 0 also where none are followed.
+ */
+uint32_t filter_lost_children(int dir_fd);
+
 #endif
