@@ -183,11 +183,12 @@ start_run() { # NAME ARG...: until it counts
 }
 
 @test "COMMAND has run's input, its signals as they were, and no descriptor of it" {
-	capture bash -c 'echo hello | "$@"' bash "$FUNCSNOOP" run "$LIB:fix_add" -- \
-		bash -c 'cat; grep -E "^Sig(Blk|Ign)" /proc/self/status; ls /proc/$$/fd | xargs'
-	assert_output "hello
-$(bash -c 'echo | bash -c '\''cat >/dev/null; grep -E "^Sig(Blk|Ign)" /proc/self/status'\''')
-$(bash -c 'echo | bash -c '\''cat >/dev/null; ls /proc/$$/fd | xargs'\'' 3>&-')"
+	local tells='cat; grep -E "^Sig(Blk|Ign)" /proc/self/status; ls /proc/$$/fd | xargs' alone
+
+	capture bash -c 'echo hello | "$@"' bash bash -c "$tells"
+	alone=$output
+	capture bash -c 'echo hello | "$@"' bash "$FUNCSNOOP" run "$LIB:fix_add" -- bash -c "$tells"
+	assert_output "$alone"
 }
 
 @test "run -d around COMMAND shows the table then, and waits for COMMAND" {
