@@ -183,7 +183,7 @@ start_run() { # NAME ARG...: until it counts
 }
 
 @test "COMMAND has run's input, its signals as they were, and no descriptor of it" {
-	local tells='cat; grep -E "^Sig(Blk|Ign)" /proc/self/status; ls /proc/$$/fd | xargs' alone
+	local tells='cat; grep -E "^Sig(Blk|Ign)" /proc/self/status; ls /proc/self/fd | xargs' alone
 
 	capture bash -c 'echo hello | "$@"' bash bash -c "$tells"
 	alone=$output
