@@ -9,9 +9,9 @@ LIB=$FIX/libengine.so
 # A process of the case `children` has twelve records: these fill a table of 32,768.
 MANY=3400
 
-attach_chain() { # ARG...
+attach_dozen() { # ARG...
 	need_bpf
-	fsn attach g 'eng_tail_*' --lib "$LIB" "$@"
+	fsn attach g 'eng_dozen_*' --lib "$LIB" "$@"
 }
 
 # What the functions of g have in common: CALLS RETURNS, of their processes together, of the
@@ -40,7 +40,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 @test "each call that finds no room by process is counted as lost once" {
 	local ended lost
 
-	attach_chain
+	attach_dozen
 	capture "$FIX/engine" children "$MANY"
 	assert_sums "$MANY"
 	assert_between "$lost" 1 "$((12 * MANY))"
@@ -50,8 +50,8 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 @test "records of processes that have ended make room, those of one that runs stay" {
 	local ended lost before
 
-	attach_chain
-	start_bg runs "$FIX/engine" chain 5 --wait-end
+	attach_dozen
+	start_bg runs "$FIX/engine" dozen 5 --wait-end
 	wait_line runs "^done "
 	capture "$FIX/engine" children "$MANY"
 	assert_sums "$((MANY + 5))"
@@ -77,7 +77,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 @test "what processes had that have ended goes with a reset" {
 	local ended lost
 
-	attach_chain
+	attach_dozen
 	for _ in 1 2; do
 		capture "$FIX/engine" children "$MANY"
 		assert_sums "$MANY"
@@ -125,7 +125,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	need_tool setpriv
 	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
 	[[ ! -e $FUNCSNOOP_BPFFS/funcsnoop ]] || rmdir "$FUNCSNOOP_BPFFS/funcsnoop"
-	attach_chain --mode 444
+	attach_dozen --mode 444
 	printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "%s" "$@"\n' \
 		"$FUNCSNOOP" >"$reader"
 	chmod 755 "$reader"
@@ -141,7 +141,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 @test "commands that are killed at any moment lose and double no process" {
 	local ended lost
 
-	attach_chain
+	attach_dozen
 	start_bg engine "$FIX/engine" children "$((3 * MANY))"
 	while ! bg_ended engine; do
 		killed_within 30 "$FUNCSNOOP" stats g >/dev/null
@@ -153,7 +153,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 }
 
 @test "intervals add up to all calls while processes are given up" {
-	attach_chain
+	attach_dozen
 	start_bg stats "$FUNCSNOOP" stats g --json --interval 100ms
 	poll_until test -s "$(bg_out stats)" # the first reading is made
 	capture "$FIX/engine" children "$((2 * MANY))"
