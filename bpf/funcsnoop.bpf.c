@@ -11,8 +11,8 @@
 //   longjmp, exception, fiber thrown away: the next call of the same function at the same
 //	place finds the old one there and gives it up: it is abandoned, a ghost (slots.h).
 //	So does a call of another function there if the old one's end is seen by ret probes
-//	(a live tail caller would have ended by its jump); if it ends by return probe it may
-//	be a live tail caller and stays.
+//	(a live tail caller would be over since its jump, without a duration); if it ends by
+//	return probe it may be a live tail caller and stays.
 //   recursion deeper than 64 under return probes: the kernel does not follow those calls
 //	(MAX_URETPROBE_DEPTH); they are given up or swept like the above.
 //   thread exit, exec, kill: the call stays until a command sees that the thread is gone.
@@ -229,7 +229,7 @@ __noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 
 	if (!conf || !stat)
 		return 0;
-	if (conf->judge && !(flags & FSN_CALL_NO_RESULT) && judge(fn, result)) {
+	if (conf->judge && judge(fn, result)) {
 		add(&stat->n.errors, 1);
 		flags |= FSN_CALL_FAILED;
 		how = FSN_CALL_FAILED;
@@ -298,12 +298,8 @@ static __noinline int count_unmatched(__u32 fn)
 	return 0;
 }
 
-/*
- * Counts the end of a call if it has a slot. That its result is not known is kept in the
- * slot, as a stack pointer of 0.
- */
-static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool has_result,
-	bool streamed)
+/* Counts the end of a call if it has a slot. */
+static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool streamed)
 {
 	__u64 ns = bpf_ktime_get_ns(), start;
 	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, sp);
@@ -319,8 +315,6 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool has_r
 		return 0;
 	}
 	way &= FSN_WAYS - 1;
-	if (!has_result)
-		set->call[way].sp = 0;
 	start = set->call[way].start;
 	slot = slot * FSN_WAYS + way;
 	ns = ns > start ? ns - start : 0;
@@ -336,17 +330,45 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool has_r
 }
 
 /* While somebody looks on; the usual end is inlined. */
-__noinline int end_streamed(__u32 fn, __u64 sp, __u64 result, bool has_result)
+__noinline int end_streamed(__u32 fn, __u64 sp, __u64 result)
 {
-	return end_call(fn, sp, result, has_result, true);
+	return end_call(fn, sp, result, true);
 }
 
-static __always_inline void call_end(__u32 fn, __u64 sp, __u64 result, bool has_result)
+static __always_inline void call_end(__u32 fn, __u64 sp, __u64 result)
 {
 	if (READ(ctl.streams))
-		end_streamed(fn, sp, result, has_result);
+		end_streamed(fn, sp, result);
 	else
-		end_call(fn, sp, result, has_result, false);
+		end_call(fn, sp, result, false);
+}
+
+/*
+ * The call leaves by a jump: what it jumps to goes on with it, and returns to its caller where
+ * no probe of this function is. It is over here, without a result and without a duration.
+ */
+__noinline int call_leaves(__u32 fn, __u64 sp)
+{
+	__u64 now = bpf_ktime_get_ns(), start;
+	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, sp);
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
+	int way;
+
+	if (!stat || !set)
+		return 0;
+	way = slot_take_first(set, call_key(fn, tgid), sp);
+	if (way < 0)
+		return count_unmatched(fn);
+	way &= FSN_WAYS - 1;
+	add(&stat->n.jumped, 1);
+	if (READ(ctl.streams)) {
+		start = set->call[way].start;
+		stream_ends(fn, slot * FSN_WAYS + way, now > start ? now - start : 0,
+			FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT, 0);
+	}
+	slot_publish(set, way, 0);
+	return 0;
 }
 
 /* --- programs ------------------------------------------------------------------------------ */
@@ -364,7 +386,7 @@ int fsn_session(struct pt_regs *ctx)
 	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
 		return !call_begin(ctx, cookie & FSN_FN_MASK, 0);
-	call_end(cookie & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx), true);
+	call_end(cookie & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx));
 	return 0;
 }
 
@@ -408,7 +430,7 @@ int fsn_return(struct pt_regs *ctx)
 {
 	own_stack(ctx);
 	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, RETURN_SP(ctx),
-		REG_RESULT(ctx), true);
+		REG_RESULT(ctx));
 	return 0;
 }
 
@@ -424,6 +446,9 @@ int fsn_end(struct pt_regs *ctx)
 		return 0;
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))
 		return 0;
-	call_end(cookie & FSN_FN_MASK, REG_SP(ctx), REG_RESULT(ctx), kind == FSN_END);
+	if (kind == FSN_END)
+		call_end(cookie & FSN_FN_MASK, REG_SP(ctx), REG_RESULT(ctx));
+	else
+		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx));
 	return 0;
 }

@@ -370,7 +370,7 @@ static __always_inline void slot_publish(struct fsn_set *set, int way, __u64 key
 	publish(&set->key[way], (set->key[way] & FSN_KEY_GEN_MASK) | key);
 }
 
-/* What is known of a call whose slot is locked: FSN_CALL_NO_RESULT, FSN_CALL_NO_ARGS. */
+/* What is known of a call whose slot is locked: FSN_CALL_NO_ARGS or 0. */
 static __noinline __u32 slot_flags(__u32 slot)
 {
 	__u32 index = slot / FSN_WAYS;
@@ -378,10 +378,9 @@ static __noinline __u32 slot_flags(__u32 slot)
 	struct fsn_call *call;
 
 	if (!set)
-		return FSN_CALL_NO_RESULT | FSN_CALL_NO_ARGS;
+		return FSN_CALL_NO_ARGS;
 	call = &set->call[slot % FSN_WAYS];
-	return (call->sp ? 0 : FSN_CALL_NO_RESULT) |
-		(call->proc & FSN_HAS_ARGS ? 0 : FSN_CALL_NO_ARGS);
+	return call->proc & FSN_HAS_ARGS ? 0 : FSN_CALL_NO_ARGS;
 }
 
 #endif

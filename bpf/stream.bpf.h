@@ -92,7 +92,7 @@ static __noinline int stream_lapse(__u32 i)
 	return 0;
 }
 
-/* Whether stream @i wants a record with these flags. */
+/* Whether stream @i wants a record with these flags. How long a call took may not be known. */
 __noinline int stream_wants(__u32 i, __u32 flags, __u64 now, __u64 ns)
 {
 	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
@@ -106,7 +106,7 @@ __noinline int stream_wants(__u32 i, __u32 flags, __u64 now, __u64 ns)
 		n = s->flags & FSN_STREAM_ENTRIES;
 	else
 		n = s->flags & FSN_STREAM_ENDS;
-	if (!n || ns < s->min_ns)
+	if (!n || s->min_ns > (flags & FSN_CALL_UNTIMED ? 0 : ns))
 		return 0;
 	if (s->flags & FSN_STREAM_SLOW && !(flags & FSN_CALL_SLOW))
 		return 0;

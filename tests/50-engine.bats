@@ -74,9 +74,12 @@ case_threads() {
 }
 
 case_tail() {
-	engine_case "$1" "$2" "eng_outer eng_inner" "tail 100" \
+	engine_case2 "$1" "$2" "eng_outer eng_inner" "tail 100" \
 		"eng_inner 100 0 100 0 0 0
-eng_outer 100 0 100 0 0 0"
+eng_outer 100 0 100 0 0 0" \
+		"eng_inner 100 0 100 0 0 0
+eng_outer 100 0 0 0 0 100
+left_by_jump 100"
 }
 
 @test "a tail call ends the caller's call once, and the callee's (session, return)" {
@@ -95,6 +98,87 @@ eng_outer 100 0 100 0 0 0"
 	case_tail perf ret
 }
 
+# Each of these takes a millisecond, in what it jumps to, but where a condition keeps it from that.
+case_jumps() { # MODE EXIT
+	attach_engine "$1" "$2" 'eng_jump_*' eng_spin
+	capture "$FIX/engine" jumps 20
+	assert_output "result jumps calls=20 sum=20"
+	fsn stats g --json
+	assert_sound
+	if [[ $2 == return ]]; then
+		assert_json '[.[0].functions[] | select(.calls != .returns)]' '[]'
+		assert_json '[.[0].functions[] | select(.name != "eng_jump_cond" and .min_ns < 1000000)]' '[]'
+		assert_json_true '.[0].functions[] | select(.name == "eng_jump_cond")
+			| .total_ns >= 10000000 and .max_ns >= 1000000'
+		assert_json '.[0].health.left_by_jump' 0
+	else
+		assert_json '[.[0].functions[] | [.name, .calls, .returns, .untimed]] | sort' \
+			'[["eng_jump_cond",20,10,10],["eng_jump_direct",20,0,20],["eng_jump_plt",20,0,20],["eng_jump_reg",20,0,20],["eng_jump_there",10,0,10],["eng_spin",40,40,0]]'
+		assert_json '[.[0].functions[] | select(.returns == 0)
+			| .total_ns, .min_ns, .avg_ns, .max_ns, .p50_ns, .p999_ns, .histogram[]] | unique' '[null]'
+		assert_json '[.[0].functions[] | select(.name == "eng_jump_cond") | .histogram[].count] | add' 10
+		assert_json '.[0].health.left_by_jump' 80
+	fi
+	fsn reset g
+	fsn stats g --all --json
+	assert_json '[.[0].functions[] | [.calls, .carried, .in_flight, .untimed] | unique] | unique' '[[0]]'
+	assert_json '.[0].health.left_by_jump' 0
+	fsn detach g
+}
+
+# bats test_tags=core
+@test "a call that ends in what it jumps to has its own time (session, return)" {
+	case_jumps session return
+}
+@test "a call that ends in what it jumps to has its own time (multi, return)" {
+	case_jumps multi return
+}
+@test "a call that ends in what it jumps to has its own time (perf, return)" {
+	case_jumps perf return
+}
+# bats test_tags=core
+@test "a call that ends in what it jumps to has no time (multi, ret)" {
+	case_jumps multi ret
+}
+@test "a call that ends in what it jumps to has no time (perf, ret)" {
+	case_jumps perf ret
+}
+
+@test "calls that leave by a jump show no time, and why is said" {
+	need_bpf
+	fsn attach g eng_jump_plt eng_jump_cond eng_spin --lib "$FIX/libengine.so" --exit ret
+	fsn list functions g
+	assert_output_match "^eng_jump_plt .*; 0 ret, 1 jump that leaves: its calls are not timed$"
+	assert_output_match "^eng_jump_cond .*; 1 ret, 1 jump that leaves: calls that take one are not timed$"
+	assert_output_match "^eng_spin .*; 1 ret, 0 jumps that leave$"
+	capture "$FIX/engine" jumps 4
+	fsn stats g
+	assert_eq "$(awk '$1 == "eng_jump_plt" { print $2, $3, $4, $5, $8 }' <<<"$output")" "4 - - - -"
+	assert_stderr "funcsnoop stats: 6 calls left by a jump and are not timed ('list functions g' says whose); --exit return would see their ends, where that is safe"
+	fsn stats g --by process --json
+	assert_json '[.[0].functions[] | .processes[] | [.calls, .returns, .total_ns != null]] | sort' \
+		'[[4,0,false],[4,2,true],[8,8,true]]'
+	fsn reset g
+	capture "$FIX/engine" leaf 4
+	fsn stats g
+	assert_stderr ""
+	fsn detach g
+}
+
+@test "a jump that is entry and end of its function is no return" {
+	need_arch x86_64
+	need_bpf
+	fsn attach g asm_jmp asm_ret --lib "$FIX/libinsn.so" --site entry
+	fsn list functions g
+	assert_output_match "^asm_jmp .* same .*; 0 ret, 1 jump that leaves: its calls are not timed$"
+	capture "$FIX/asmcall" asm_jmp 30
+	capture "$FIX/asmcall" asm_ret 20
+	assert_numbers g "asm_jmp 30 0 - 0 0 30
+asm_ret 20 0 20 0 0 0
+left_by_jump 30"
+	fsn detach g
+}
+
 # Twelve functions, each called by the one before in a tail call. With return probes all
 # twelve live at one stack pointer, where there is room for eight.
 case_chain() {
@@ -103,9 +187,12 @@ case_chain() {
 	early=$(for n in 1 10 11 12 2 3 4 5 6 7 8 9; do
 		((n < 9)) && echo "eng_tail_$n 10 0 10 0 0 0" || echo "eng_tail_$n 10 0 0 0 0 10"
 	done)
-	late=$(for n in 1 10 11 12 2 3 4 5 6 7 8 9; do echo "eng_tail_$n 10 0 10 0 0 0"; done)
+	late=$(for n in 1 10 11 12 2 3 4 5 6 7 8 9; do
+		((n == 12)) && echo "eng_tail_$n 10 0 10 0 0 0" || echo "eng_tail_$n 10 0 0 0 0 10"
+	done)
 	engine_case2 "$1" "$2" "eng_tail_*" "chain 10" "$early
-no_slot 40" "$late"
+no_slot 40" "$late
+left_by_jump 110"
 }
 
 @test "a chain of twelve tail calls is counted whole (session, return)" {

@@ -312,6 +312,41 @@ readings_add_up() { # MODE EXIT COUNT
 	readings_add_up perf ret 10
 }
 
+# Eleven of twelve functions leave by a jump, the last one returns.
+jumps_add_up() { # MODE
+	local i readings=()
+
+	need_link "$1"
+	fsn attach g 'eng_tail_*' --lib "$FIX/libengine.so" --link "$1" --exit ret
+	start_bg chain "$FIX/engine" chain 20000 --wait --wait-end
+	wait_line chain "^ready "
+	tell chain
+	for ((i = 0; i <= 10; i++)); do
+		((i < 10)) || wait_line chain "^done "
+		fsn stats g --reset --json
+		readings+=("$BATS_TEST_TMPDIR/reading.$i")
+		cp "$BATS_TEST_TMPDIR/.out" "${readings[i]}"
+	done
+	tell chain
+	wait_bg chain
+	assert_eq "$(jq -cr "$SOUND unsound" "${readings[@]}")" ""
+	assert_eq "$(jq -rs '[.[][].functions[]] | group_by(.name)[]
+		| [.[0].name, ([.[].calls] | add), ([.[].returns] | add), ([.[].untimed] | add)]
+		| join(" ")' "${readings[@]}")" "$(for i in 1 10 11 12 2 3 4 5 6 7 8 9; do
+			((i == 12)) && echo "eng_tail_$i 20000 20000 0" || echo "eng_tail_$i 20000 0 20000"
+		done)"
+	assert_eq "$(jq -s '[.[][].health.left_by_jump] | add' "${readings[@]}")" 220000
+	fsn detach g
+}
+
+@test "calls that leave by a jump are each in one reading (multi)" {
+	jumps_add_up multi
+}
+
+@test "calls that leave by a jump are each in one reading (perf)" {
+	jumps_add_up perf
+}
+
 # Threads sleep 50 ms all the time. One call is much longer and one much shorter: to the
 # nanosecond they are the extremes of the reading that follows, and of no other. What the
 # two took stands with their processes.

@@ -309,18 +309,38 @@ asm_expected() { # N: from $output, NAME CALLS, sorted
 		END { for (f in calls) print f, calls[f] }' <<<"$output" | sort
 }
 
+# How many calls leave by a jump: NAME CALLS, sorted. Of c_switch it is not said.
+asm_jumped() { # N: from $output
+	awk -v n="$1" '
+		/ skipped$/ { next }
+		{
+			jumped = 0
+			if ($1 ~ /^asm_(cc_.*|cbz|tbnz|cold_tail|jrcxz)$/ && match($0, /taken=[0-9]+/))
+				jumped = substr($0, RSTART + 6, RLENGTH - 6)
+			else if ($1 ~ /^asm_selftail/)
+				jumped = 3 * n
+			else if ($1 == "asm_itail_both" || $1 == "asm_parts")
+				jumped = n / 2
+			else if ($1 ~ /^asm_(jmp|lander|itail_(reg|rip|mem))$/ || $1 ~ /^cf?_i?tail$/)
+				jumped = n
+			if (jumped > 0)
+				print $1, jumped + 0
+		}' <<<"$output" | sort
+}
+
 # NAME or the counterpart that this architecture has.
 asm_name() { # X86-NAME ARM64-NAME
 	[[ $(uname -m) == x86_64 ]] && echo "$1" || echo "$2"
 }
 
 every_instruction() { # FILE PROGRAM FLAGS...
-	local expected plain refused
+	local expected jumped plain refused
 
 	need_bpf
 	capture "$2" all 90
 	plain=$output
 	expected=$(asm_expected 90)
+	jumped=$(asm_jumped 90)
 	fsn attach g 'asm_*' 'c_*' 'cf_*' --lib "$1" --json "${@:3}"
 	refused=$(json '.[0].functions[] | select(.refused) | .name')
 	assert_json '[.[0].functions[] | .refused | values | length > 10] | all' true
@@ -333,11 +353,15 @@ every_instruction() { # FILE PROGRAM FLAGS...
 		"$(grep -v '_target ' <<<"$expected" | grep -vxE "($(paste -sd'|' <<<"$refused")) [0-9]+" | sort)"
 	assert_json '.[0].functions[] | select(.name == "asm_target").calls' \
 		"$(sed -n 's/^asm_target //p' <<<"$expected")"
-	# One has no end that can be seen. All other calls return, also those of asm_alt, which
-	# runs into another function: they are given up there, and end with it.
-	[[ ${*:3} == *--count* ]] ||
-		assert_json '[.[0].functions[] | select(.calls != .returns) | .name] | sort' \
-			'["asm_fall"]'
+	# One has no end that can be seen. All other calls return or leave by a jump, also those of
+	# asm_alt, which runs into another function: they are given up there, and end with it.
+	if [[ ${*:3} != *--count* ]]; then
+		assert_json '[.[0].functions[] | select((.returns // 0) != .calls - .untimed) | .name]' \
+			'[]'
+		assert_eq "$(json '.[0].functions[] | select(.untimed > 0 and .name != "asm_fall")
+			| "\(.name) \(.untimed)"' | grep -v '_switch ' | sort)" \
+			"$(grep -vxE "($(paste -sd'|' <<<"$refused")) [0-9]+" <<<"$jumped")"
+	fi
 	fsn detach g
 }
 
@@ -393,9 +417,12 @@ every_instruction() { # FILE PROGRAM FLAGS...
 		asm_selftail --lib "$FIX/libinsn.so" --link perf
 	assert_numbers g ""
 	capture "$FIX/asmcall" all 90
-	output=$(asm_expected 90 | awk -v jumps="${jumps// /|}" '
+	output=$(join -a 1 <(asm_expected 90) <(asm_jumped 90) | awk -v jumps="${jumps// /|}" '
 		$1 ~ "^(asm_(target|itail_reg|itail_both|cc_e|cc_le|selftail)|" jumps ")$" {
-			print $1, $2, 0, $2, 0, 0, 0 }')
+			print $1, $2, 0, $2 - $3, 0, 0, $3 + 0
+			jumped += $3
+		}
+		END { print "left_by_jump", jumped }')
 	assert_numbers g "$output"
 	fsn detach g
 }

@@ -205,16 +205,25 @@ ty_code {"v":7} 7 null true'
 	done
 }
 
-@test "a result is not known after a jump, of floating-point numbers and of structures" {
+@test "a result is not known of floating-point numbers and of structures" {
 	need_bpf
 	attach_typed ret
-	typed ty_jump ty_double ty_make
-	assert_eq "$(json_calls | grep -v ty_u64)" 'ty_jump {"v":5} null null false
-ty_double {"x":null} null null false
+	typed ty_double ty_make
+	assert_eq "$(json_calls | grep -v ty_u64)" 'ty_double {"x":null} null null false
 ty_make {"x":3} null null false'
-	assert_eq "$(table_calls | grep -v ty_u64)" '-|ty_jump(v=5)
--|ty_double(x=?)
+	assert_eq "$(table_calls | grep -v ty_u64)" '-|ty_double(x=?)
 -|ty_make(x=3)'
+	fsn detach typed
+}
+
+@test "a call that leaves by a jump is not slow, as how long it took is not known" {
+	need_bpf
+	attach_typed ret
+	typed ty_jump
+	assert_eq "$(json_calls | cut -d ' ' -f 1)" ty_u64
+	fsn stats typed --json
+	assert_json '.[0].functions[] | select(.name == "ty_jump") | [.calls, .untimed, .slow, .total_ns]' \
+		'[1,1,0,null]'
 	fsn detach typed
 }
 

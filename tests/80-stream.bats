@@ -78,7 +78,7 @@ call fix_recurse 60" || fail "with $link links"
 	fsn detach g
 }
 
-@test "a call that ends in a jump to another function has an unknown result" {
+@test "a call that ends in a jump to another function has no result and no duration" {
 	need_bpf
 	need_tool jq
 	fsn attach g eng_outer eng_inner --lib "$FIX/libengine.so" --exit ret
@@ -87,8 +87,47 @@ call fix_recurse 60" || fail "with $link links"
 	stop_stream s
 	assert_events "call eng_inner 50
 call eng_outer 50"
-	assert_eq "$(jq -c 'select(.function == "eng_outer").ret' <<<"$output" | sort -u)" null
-	assert_eq "$(jq -c 'select(.function == "eng_inner").ret' <<<"$output" | grep -c null)" 0
+	assert_eq "$(jq -c 'select(.function == "eng_outer") | [.ret, .duration_ns]' <<<"$output" |
+		sort -u)" '[null,null]'
+	assert_eq "$(jq -c 'select(.function == "eng_inner") | .ret, .duration_ns' <<<"$output" |
+		grep -c null)" 0
+	start_stream s g
+	capture "$FIX/engine" tail 3
+	stop_stream s
+	assert_eq "$(grep -c 'eng_outer([^<]*) = ?$' <<<"$output")" 3
+	assert_eq "$(grep -c 'eng_inner(.*) = [0-9]* <.*>$' <<<"$output")" 3
+	fsn detach g
+}
+
+@test "calls that leave by a jump end in the order of time, and pass no filter by duration" {
+	need_bpf
+	need_tool jq
+	fsn attach g 'eng_jump_*' eng_spin --lib "$FIX/libengine.so" --exit ret --slow 1ns
+	start_stream all g --json --events all -f eng_jump_plt -f eng_spin
+	start_stream long g --json --min 1ns
+	start_stream slow g --json --slow
+	start_stream chrome g --format chrome -f eng_jump_plt -f eng_spin
+	capture "$FIX/engine" jumps 1
+	stop_stream all
+	output=$(jq -c 'select(.type != "call")' <<<"$output")
+	assert_eq "$(jq -r '"\(.type) \(.function)"' <<<"$output")" "entry eng_jump_plt
+exit eng_jump_plt
+entry eng_spin
+exit eng_spin
+entry eng_spin
+exit eng_spin"
+	assert_eq "$(jq -c .ts_ns <<<"$output")" "$(jq -c .ts_ns <<<"$output" | sort -n)"
+	stop_stream long
+	assert_events "call eng_jump_cond 1
+call eng_spin 2"
+	stop_stream slow
+	assert_events "call eng_jump_cond 1
+call eng_spin 2"
+	stop_stream chrome
+	assert_eq "$(jq -c '.[] | select(.cat) | [.name, .ph, .dur >= 1000]' <<<"$output" | sort)" \
+		'["eng_jump_plt","i",false]
+["eng_spin","X",true]
+["eng_spin","X",true]'
 	fsn detach g
 }
 

@@ -17,6 +17,7 @@
 	X(no_slot)     /* not followed: the set of slots was full */            \
 	X(sampled_out) /* not followed: not the one of N */                     \
 	X(calls)       /* entries */                                            \
+	X(jumped)      /* left by a jump: go on where no end is seen */         \
 	X(unmatched)   /* ends without their call; in no sum */                 \
 	X(revived)     /* given up, and have returned all the same */
 

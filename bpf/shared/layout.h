@@ -22,7 +22,7 @@ enum fsn_kind {
 	FSN_COUNT,     /* a call that is only counted */
 	FSN_RETURN,    /* end, seen by a return probe */
 	FSN_END,       /* end: a ret instruction */
-	FSN_END_JUMP,  /* end: a jump that leaves the function; the result is not known */
+	FSN_END_JUMP,  /* a jump that leaves the function: the call is not timed */
 	FSN_END_JCC,   /* the same, when the condition holds */
 	FSN_END_REG,   /* the same, when the target lies outside the function */
 	FSN_SAME,      /* a call that is only counted; its entry is its end */
@@ -59,7 +59,7 @@ struct fsn_stat {
 	 */
 	unsigned long long max[2];
 	unsigned long long min[2];
-	unsigned long long pad[2];
+	unsigned long long pad;
 };
 
 #define FSN_NS_BITS     48
@@ -238,12 +238,12 @@ struct fsn_code {
 
 #define FSN_CODE_CNT 8192
 
-#define FSN_CALL_NO_RESULT 1U /* it ended in a tail jump */
+#define FSN_CALL_NO_RESULT 1U /* it left by a jump */
 #define FSN_CALL_NO_ARGS   2U /* it began before arguments were asked for */
 #define FSN_CALL_FAILED    4U
 #define FSN_CALL_SLOW      8U
 #define FSN_CALL_ENTRY     16U /* it has just begun: no duration, no result */
-#define FSN_CALL_UNTIMED   32U /* entry and end are one instruction: no duration */
+#define FSN_CALL_UNTIMED   32U /* it left by a jump, or its entry is its end: no duration */
 #define FSN_CALL_MORE      64U /* a struct fsn_more follows */
 
 #define FSN_SLOW_CNT 1024
@@ -388,6 +388,7 @@ struct fsn_func {
 	unsigned int ret;  /* type of the result, as lib/group/types.h writes it, or "" */
 	unsigned int args; /* types of the arguments, or "" */
 	unsigned int aliases; /* its other names, a newline behind each */
+	unsigned int jumps;   /* probed ends that are jumps, or 0 */
 };
 
 #endif

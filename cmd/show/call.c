@@ -392,7 +392,7 @@ void call_json(struct json *j, const struct call *c, enum call_form form)
 	static const char *const types[] = {
 		[CALL_WHOLE] = "call", [CALL_ENTRY] = "entry", [CALL_EXIT] = "exit"
 	};
-	uint64_t later_ns = form == CALL_EXIT && c->timed ? c->duration_ns : 0;
+	uint64_t later_ns = form == CALL_EXIT ? c->duration_ns : 0;
 
 	json_open(j, '{');
 	json_key(j, "type");

@@ -21,7 +21,7 @@ struct call {
 	struct call_args args;
 	uint64_t result; /* the register */
 	bool has_args, has_result;
-	bool timed; /* .duration_ns is known */
+	bool timed; /* false: .duration_ns is when it left by a jump, or 0 */
 	bool slow, failed;
 };
 

@@ -123,7 +123,7 @@ __attribute__((format(printf, 3, 4))) static void note(
 static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	const struct stats *s = rg->s;
-	uint64_t no_slot = 0, unmatched = 0, sampled = 0, abandoned = 0;
+	uint64_t no_slot = 0, unmatched = 0, sampled = 0, abandoned = 0, jumped = 0;
 	uint32_t sample = group_info(s->group).sample;
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
@@ -131,6 +131,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		unmatched += s->funcs[i].n.unmatched;
 		abandoned += s->funcs[i].abandoned;
 		sampled += s->funcs[i].n.sampled_out;
+		jumped += s->funcs[i].n.jumped;
 	}
 	if (sampled)
 		note(r, f, "one call of %u is timed: times and errors are of these",
@@ -143,6 +144,10 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		note(r, f,
 			"%llu calls were counted but not timed: no place for one more in flight",
 			(unsigned long long)(no_slot - s->crowded));
+	if (jumped)
+		note(r, f,
+			"%llu calls left by a jump and are not timed ('list functions %s' says whose); --exit return would see their ends, where that is safe",
+			(unsigned long long)jumped, group_info(s->group).name);
 	if (unmatched)
 		note(r, f,
 			"%llu returns without their call: it began before, or in a parent%s",

@@ -160,12 +160,15 @@ static void chrome_call(struct stream_page *p, const struct call *c, enum call_f
 
 	name_thread(p, c);
 	j = next_object(p);
-	json_set_str(&j, "ph", "X");
+	json_set_str(&j, "ph", c->timed ? "X" : "i");
+	if (!c->timed)
+		json_set_str(&j, "s", "t");
 	json_set_str(&j, "name", c->function);
 	set_category(&j, c);
 	set_ids(&j, c->pid, c->tid);
 	set_us(&j, "ts", c->start_realtime_ns);
-	set_us(&j, "dur", c->duration_ns);
+	if (c->timed)
+		set_us(&j, "dur", c->duration_ns);
 	/* Names of colours that the viewers have for what needs a look. */
 	if (c->failed || c->slow)
 		json_set_str(&j, "cname", c->failed ? "terrible" : "bad");

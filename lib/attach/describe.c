@@ -14,7 +14,8 @@ _Static_assert(
 _Static_assert((int)FSN_JUDGE_NULL == PRESET_JUDGE_NULL, "judges are numbered alike");
 _Static_assert(FSN_OK_CODES >= PRESET_OK_MAX, "all codes that are no error fit");
 _Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
-_Static_assert(offsetof(struct fsn_stat, n.unmatched) == 64, "what calls write is the first");
+_Static_assert(
+	offsetof(struct fsn_stat, n.jumped) == 64, "what most calls write is the first");
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");
 
 /* The other names of @f, a newline behind each. */
@@ -40,6 +41,16 @@ static int describe_aliases(struct description *d, const struct target_func *f,
 	return strtab_add(&d->text, names, ret_offset, err);
 }
 
+/* Calls that take one of these are not timed. */
+static unsigned int count_jumps(const struct plan *plan)
+{
+	unsigned int jumps = 0;
+
+	for (size_t i = 0; i < plan->end_cnt; i++)
+		jumps += plan->ends[i].kind != PLAN_END_RET;
+	return jumps;
+}
+
 static int describe_func(struct description *d, const struct target_func *f,
 	struct fsn_func *func, struct err *err)
 {
@@ -61,6 +72,7 @@ static int describe_func(struct description *d, const struct target_func *f,
 	func->site_offset = f->site_offset;
 	func->lib = f->lib_index;
 	func->exit = target_func_shown(f).exit;
+	func->jumps = count_jumps(&f->plan);
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
 		code = strtab_add(&d->text, strings[i].str, strings[i].offset, err);
 	if (!code)

@@ -66,7 +66,8 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		paced, f->n.calls * 1e9 / scope->elapsed_ns,                            \
 		AT(DOCUMENT, 20), AT(TABLE, 170, 5), AT(RATES, 10))                     \
 	X(BUSY, RATIO, "busy", "BUSY", NULL,                                            \
-		paced && f->timed, f->n.total_ns / 1e9 / seconds,                       \
+		paced && f->timed && (f->n.returns || !f->n.jumped),                    \
+		f->n.total_ns / 1e9 / seconds,                                          \
 		AT(RATES, 20, 3))                                                       \
 	X(CARRIED, COUNT, "carried", NULL, NULL,                                        \
 		true, f->carried,                                                       \

@@ -50,7 +50,7 @@ void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was)
 static uint64_t raw_in_flight(const struct fsn_counts *n)
 {
 	return n->calls + n->revived - n->returns - n->abandoned - n->no_slot -
-		n->sampled_out;
+		n->sampled_out - n->jumped;
 }
 
 /* Words of epochs that count. */
@@ -116,7 +116,8 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 		f->carried += f->n.revived - f->n.abandoned;
 	else
 		f->abandoned = f->n.abandoned - f->n.revived;
-	ends = f->n.returns + f->abandoned + f->n.no_slot + f->n.sampled_out;
+	ends = f->n.returns + f->abandoned + f->n.no_slot + f->n.sampled_out +
+		f->n.jumped;
 	f->in_flight = f->n.calls + f->carried > ends ? f->n.calls + f->carried - ends : 0;
 }
 
@@ -160,13 +161,14 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 
 		f->fn = i;
 		f->timed = i < g->meta.timed_cnt;
-		f->same = g->funcs[i].exit == FSN_EXIT_SAME;
+		f->same = g->funcs[i].exit == FSN_EXIT_SAME && !g->funcs[i].jumps;
 		func_subtract(f, &raw->total[i], &base[i]);
 		before = unmatched(g, i, &base[i].n);
 		f->n.unmatched = unmatched(g, i, &raw->total[i].n);
 		f->n.unmatched -= f->n.unmatched > before ? before : f->n.unmatched;
 		if (!f->timed) {
 			f->n.returns = f->same ? f->n.calls : 0;
+			f->n.jumped = g->funcs[i].jumps ? f->n.calls : 0;
 			f->in_flight = 0;
 		}
 		if (f->bucket)

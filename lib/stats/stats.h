@@ -37,14 +37,14 @@ void counts_add(struct fsn_counts *to, const struct fsn_counts *more);
 void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was);
 
 /*
- * n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out for
- * functions that are timed; for others returns and times mean nothing and all calls are
+ * n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out + n.jumped
+ * for functions that are timed; for others returns and times mean nothing and all calls are
  * untimed.
  */
 struct stats_func {
 	uint32_t fn;
 	bool timed;
-	bool same; /* one instruction is entry and end: returns = calls, no times */
+	bool same; /* its one ret is entry and end: returns = calls, no times */
 	struct fsn_counts n; /* since the reset */
 	uint64_t carried;    /* calls in flight at the reset, or given up too early before it */
 	uint64_t in_flight;

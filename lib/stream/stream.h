@@ -50,8 +50,8 @@ struct stream_record {
 	uint64_t result;   /* the register; of which group/types.h knows how much counts */
 	struct call_args args;
 	bool has_args;   /* false: the call began before the stream, or they are not known */
-	bool has_result; /* false: it ended in a jump to another function */
-	bool timed;      /* false: entry and end are one instruction */
+	bool has_result; /* false: it left by a jump to another function */
+	bool timed; /* false: it left by a jump, after .duration_ns; or entry and end are one */
 	bool slow, failed;
 };
 

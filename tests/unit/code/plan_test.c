@@ -288,6 +288,31 @@ static void test_modes(void)
 	}
 }
 
+static void test_jumps_said(void)
+{
+	static const struct {
+		const char *code, *why;
+		size_t size;
+	} cases[] = {
+		{ "31 c0 ff e0",
+			"a return probe is not known to be safe; 0 ret, 1 jump that leaves: its calls are not timed",
+			4 },
+		{ "85 ff 74 02 ff e0 ff e1",
+			"a return probe is not known to be safe; 0 ret, 2 jumps that leave: its calls are not timed",
+			8 },
+		{ "85 ff 74 02 ff e0 c3",
+			"a return probe is not known to be safe; 1 ret, 1 jump that leaves: calls that take one are not timed",
+			7 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		plan_code(PLAN_X86_64, cases[i].code);
+		make_plan(CASE_BASE, cases[i].size);
+		is_str(tc.plan.exit_why, cases[i].why,
+			"ways out that have no time are said");
+	}
+}
+
 /* A return probe needs no ends, but a return address where it looks for one. */
 static void test_return_probes(void)
 {
@@ -348,6 +373,7 @@ int main(void)
 	test_what_is_not_followed();
 	test_names();
 	test_modes();
+	test_jumps_said();
 	test_return_probes();
 	plan_done(&tc.plan);
 	return tap_done();
