@@ -76,20 +76,45 @@ static void print_report(const struct globals *g, const struct feature_report *r
 		printf("hint: %s\n", r->hints[i]);
 }
 
-static void print_calibration(const struct calibration *c)
+static const char *const price_sites[PRICE_SITES] = { "emulated", "stepped" };
+static const char *const price_ends[PRICE_ENDS] = { "none", "return", "ret", "jump" };
+
+/* "steady within 1.2 %" */
+static const char *text_steady(const struct calibration *c, char buf[TEXT_NUM_LEN])
 {
-	char counted[TEXT_NUM_LEN], by_return[TEXT_NUM_LEN], by_ret[TEXT_NUM_LEN];
-	char when[TEXT_NUM_LEN];
+	snprintf(buf, TEXT_NUM_LEN, "%s %u.%u %%",
+		c->spread <= CALIBRATION_STEADY ? "steady within" : "noisy by", c->spread / 10,
+		c->spread % 10);
+	return buf;
+}
+
+static void print_calibration(
+	const struct globals *g, const char *link, const struct calibration *c)
+{
+	static const struct table_column columns[] = { { "ENTRY", TABLE_LEFT, false },
+		{ "END", TABLE_LEFT, false }, { "TAKEN OFF", TABLE_RIGHT, false },
+		{ "TAKES", TABLE_RIGHT, false } };
+	char steady[TEXT_NUM_LEN], num[TEXT_NUM_LEN];
+	_cleanup_table_ struct table *t = NULL;
 
 	if (!c) {
 		printf("not calibrated; --calibrate measures what a probed call takes here\n");
 		return;
 	}
-	printf("calibrated %s: a probed call takes %s longer if counted,\n"
-	       "%s with a return probe, %s with ret probes\n",
-		text_time(c->at_ns, when), text_duration(c->ns[GROUP_EXIT_NONE], counted),
-		text_duration(c->ns[GROUP_EXIT_RETURN], by_return),
-		text_duration(c->ns[GROUP_EXIT_RET], by_ret));
+	printf("calibrated %s, %s links, %s: what a probed call takes\n\n",
+		text_time(c->price.at_ns, num), link, text_steady(c, steady));
+	t = table_new(columns, ARRAY_SIZE(columns));
+	for (int i = 0; i < PRICE_SITES * PRICE_ENDS; i++) {
+		int site = i / PRICE_ENDS, end = i % PRICE_ENDS;
+
+		table_cell(t, "%s", price_sites[site]);
+		table_cell(t, "%s", price_ends[end]);
+		table_cell(t, "%s",
+			end == PRICE_COUNT ? "-" : text_duration(
+							   c->price.overhead_ns[site][end], num));
+		table_cell(t, "%s", text_duration(c->price.whole_ns[site][end], num));
+	}
+	table_print(t, g, stdout);
 }
 
 /* --- JSON: keys only ever grow (funcsnoop-json(5)) ------------------------------------------ */
@@ -179,18 +204,38 @@ static void add_attach(struct json *j, const struct feature_report *r)
 	json_close(j, '}');
 }
 
-/* What a probed call takes longer, by how its end is seen. */
-static void add_calibration(struct json *j, const struct calibration *c)
+/* What a probed call takes longer: of the usual entries, then of all classes. */
+static void add_calibration(struct json *j, const char *link, const struct calibration *c)
 {
+	const uint32_t *usual;
+
 	if (!c) {
 		json_set_null(j, "calibration");
 		return;
 	}
+	usual = c->price.whole_ns[PRICE_EMULATED];
 	json_set_open(j, "calibration", '{');
-	json_set_time(j, "measured_at", c->at_ns);
-	json_set_u64(j, "none_ns", c->ns[GROUP_EXIT_NONE]);
-	json_set_u64(j, "return_ns", c->ns[GROUP_EXIT_RETURN]);
-	json_set_u64(j, "ret_ns", c->ns[GROUP_EXIT_RET]);
+	json_set_time(j, "measured_at", c->price.at_ns);
+	json_set_str(j, "link", link);
+	json_set_bool(j, "steady", c->spread <= CALIBRATION_STEADY);
+	json_key(j, "spread_percent");
+	json_real(j, "%u.%u", c->spread / 10, c->spread % 10);
+	json_set_u64(j, "none_ns", usual[PRICE_COUNT]);
+	json_set_u64(j, "return_ns", usual[PRICE_RETURN]);
+	json_set_u64(j, "ret_ns", usual[PRICE_RET]);
+	json_set_open(j, "classes", '[');
+	for (int i = 0; i < PRICE_SITES * PRICE_ENDS; i++) {
+		int site = i / PRICE_ENDS, end = i % PRICE_ENDS;
+
+		json_open(j, '{');
+		json_set_str(j, "entry", price_sites[site]);
+		json_set_str(j, "end", price_ends[end]);
+		json_set_u64_if(j, "overhead_ns", end != PRICE_COUNT,
+			c->price.overhead_ns[site][end]);
+		json_set_u64(j, "cost_ns", c->price.whole_ns[site][end]);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
 	json_close(j, '}');
 }
 
@@ -202,7 +247,7 @@ static int print_json(const struct globals *g, const struct feature_report *r,
 	for (size_t i = 0; i < FEATURE_CNT; i++)
 		add_fact(j, &r->facts[i], r);
 	add_attach(j, r);
-	add_calibration(j, calibration);
+	add_calibration(j, link_mode_name(r->link), calibration);
 	json_set_open(j, "hints", '[');
 	for (size_t i = 0; i < r->hint_cnt; i++)
 		json_str(j, r->hints[i]);
@@ -215,11 +260,14 @@ static int print_json(const struct globals *g, const struct feature_report *r,
 static int run_calibration(const struct globals *g, struct err *err)
 {
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
+	enum link_mode mode;
 	struct calibration c;
 	int code;
 
-	code = bpffs_open(g->bpffs, true, &fs, err);
-	return code ? code : calibrate(&fs, &c, err);
+	code = link_mode_best(&mode, err);
+	if (!code)
+		code = bpffs_open(g->bpffs, true, &fs, err);
+	return code ? code : calibrate(&fs, mode, &c, err);
 }
 
 static int run(struct globals *g, int argc, char **argv)
@@ -234,12 +282,12 @@ static int run(struct globals *g, int argc, char **argv)
 	cmd_parse(g, &argp, argc, argv, &o, NULL);
 	if (o.calibrate && run_calibration(g, &err))
 		return cmd_fail(g, &err);
-	calibrated = calibration_read(&calibration);
 	feature_report(g->bpffs, o.fresh, &report);
+	calibrated = report.link && calibration_read(report.link, &calibration);
 	if (g->json)
 		return print_json(g, &report, calibrated ? &calibration : NULL);
 	print_report(g, &report);
-	print_calibration(calibrated ? &calibration : NULL);
+	print_calibration(g, link_mode_name(report.link), calibrated ? &calibration : NULL);
 	return EXIT_DONE;
 }
 

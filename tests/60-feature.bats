@@ -151,11 +151,42 @@ refute_cached() { # WHAT
 	fsn feature --json
 	assert_json .calibration "$kept"
 	fsn feature
-	assert_output_match "^calibrated $(jq -r .measured_at <<<"$kept"): a probed call takes "
+	assert_output_match "^calibrated $(jq -r '"\(.measured_at), \(.link) links"' <<<"$kept"), "
 	# Figures that don't say when they are from are none.
-	sed -i 's/^at [0-9]* //' /run/funcsnoop/calibration
+	sed -i 's/ at [0-9]* / /' /run/funcsnoop/calibration
 	fsn feature --json
 	assert_json .calibration null
+}
+
+@test "all classes of entries and ends are calibrated at once, and how steadily is told" {
+	local cells
+
+	need_bpf
+	fsn feature --calibrate --json
+	assert_json '[.calibration.classes[] | "\(.entry) \(.end)"]' \
+		'["emulated none","emulated return","emulated ret","emulated jump","stepped none","stepped return","stepped ret","stepped jump"]'
+	assert_json ".calibration.link == .attach.link" true
+	assert_json '[.calibration.classes[] | select(.end == "none") | .overhead_ns]' '[null,null]'
+	# What lies between the two readings of the clock is a part of what a call takes.
+	assert_json '[.calibration.classes[] | select(.end != "none") |
+		.overhead_ns > 0 and .overhead_ns < .cost_ns] | all' true
+	# A step is two more traps: it takes longer than what stands for it, also on a busy machine.
+	assert_json '.calibration.classes | map({ (.entry): .cost_ns }) | add | .stepped > .emulated' true
+	assert_json '.calibration | .steady == (.spread_percent <= 3)' true
+	cells=$(json -r '.calibration.classes | length')
+	fsn feature
+	assert_eq "$(grep -cE '^(emulated|stepped) +(none|return|ret|jump) ' <<<"$output")" "$cells"
+	assert_output_match '^calibrated .*, (steady within|noisy by) [0-9]+\.[0-9] %: what a probed call takes$'
+}
+
+@test "a calibration that differs from window to window is told as noisy" {
+	need_bpf
+	fsn feature --calibrate
+	sed -i 's/ spread [0-9]*:/ spread 31:/' /run/funcsnoop/calibration
+	fsn feature --json
+	assert_json '.calibration | [.steady, .spread_percent]' '[false,3.1]'
+	fsn feature
+	assert_output_match '^calibrated .*, noisy by 3\.1 %: what a probed call takes$'
 }
 
 @test "an argument is wrong usage" {

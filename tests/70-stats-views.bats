@@ -259,7 +259,7 @@ teardown() {
 	accounting 0
 	attach_fix --exit ret fix_add
 	fsn feature --calibrate
-	sed -i -E 's/ ret [0-9]+/ ret 1000000/' /run/funcsnoop/calibration
+	sed -i -E 's/(:( [0-9]+){5}) [0-9]+/\1 1000000/' /run/funcsnoop/calibration
 	docs() { [[ $(wc -l <"$(bg_out stats)") -ge $1 ]]; }
 	start_bg stats "$FUNCSNOOP" stats g -i 0.3 --json
 	poll_until docs 1

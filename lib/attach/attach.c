@@ -278,7 +278,7 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 }
 
 int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
-	int (*measure)(void *arg), void *arg, struct err *err)
+	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err)
 {
 	_cleanup_close_ int dir_fd = -1;
 	struct attach_report report;
@@ -290,8 +290,11 @@ int attach_measure(const struct target *t, const struct attach_opts *opts, struc
 	if (code)
 		return code;
 	code = build(t, opts, dir_fd, &report, err);
-	if (!code)
-		code = measure(arg);
+	if (!code) {
+		code = measure(dir_fd, arg);
+		if (code)
+			err_sys(err, code, "cannot read what was measured");
+	}
 	bpffs_remove(fs, t->name, NULL, NULL, NULL);
 	return code;
 }

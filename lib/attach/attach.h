@@ -50,10 +50,10 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 	struct attach_report *ret_report, struct err *err);
 
 /*
- * Attaches @t without giving it a name, calls @measure, and removes it again. Its result is
- * that of @measure, or an error as above.
+ * Attaches @t without giving it a name, calls @measure with the folder of its pins, and
+ * removes it again. What @measure returns is a negative errno or 0.
  */
 int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
-	int (*measure)(void *arg), void *arg, struct err *err);
+	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err);
 
 #endif

@@ -1,58 +1,170 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Timing a function of our own with and without probes.
+// Timing functions of our own under probes, all kinds of them in one attach.
+//
+// What disturbs only ever adds, and often does so for a while: on a busy machine a window
+// of calls can be half as long again as the next. So of each window the tenth that is
+// fastest is looked at, the lowest of all windows is taken, and when the next lowest is not
+// nearly the same the figures are told to be noise. What is subtracted from every duration
+// must rather be too little than too much.
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <time.h>
 
+#include <bpf/bpf.h>
+
 #include "attach/attach.h"
 #include "attach/calibrate.h"
 #include "base/util.h"
+#include "group/records.h"
 #include "kernel/rules.h"
 #include "target/draft.h"
+#include "internal.h"
 
-#define GROUP_NAME "calibration"
-#define ROUNDS     7
-#define CALLS      500
+#define GROUP_NAME  "calibration"
+#define CLASSES     (PRICE_SITES * PRICE_ENDS)
+#define WARM        6  /* calls before those that are looked at */
+#define CALLS       40
+#define WINDOWS_MIN 5
+#define WINDOWS_MAX 40
+#define BUDGET_NS   120000000ULL
 
-/*
- * Begins with a push, which the kernel emulates: the fast kind of site. Its size must not
- * change with the compiler's mood, so it does nothing else.
- */
-__attribute__((noinline)) static int probed_call(int n)
+/* --- time ----------------------------------------------------------------------------------- */
+
+/* The two lowest values of all windows. */
+struct lowest {
+	uint64_t first, second;
+};
+
+struct windows {
+	const struct fsn_stat *stat;
+	uint32_t fn_cnt, row_cnt;
+	uint32_t fn_of[CLASSES]; /* by site * PRICE_ENDS + end */
+	struct lowest plain, overhead[CLASSES], whole[CLASSES];
+	int cnt;
+};
+
+static void lowest_add(struct lowest *l, uint64_t value)
 {
-	__asm__ volatile("" ::: "memory",
-#if defined(__x86_64__)
-		"rbx"
-#else
-		"x19"
-#endif
-	);
-	return n + 1;
-}
-
-/* ns for one call, the best of some rounds: what disturbs only ever adds. */
-static uint64_t time_calls(void)
-{
-	int (*volatile call)(int) = probed_call;
-	uint64_t best = UINT64_MAX, start, took;
-
-	for (int round = 0; round < ROUNDS; round++) {
-		start = clock_ns(CLOCK_MONOTONIC);
-		for (int i = 0; i < CALLS; i++)
-			call(i);
-		took = clock_ns(CLOCK_MONOTONIC) - start;
-		if (took < best)
-			best = took;
+	if (value < l->first) {
+		l->second = l->first;
+		l->first = value;
+	} else if (value < l->second) {
+		l->second = value;
 	}
-	return best / CALLS;
 }
 
-/* Where probed_call() lies in our file: "+0xOFFSET". */
-static int own_offset(char *buf, size_t size, struct err *err)
+/* Thousandths by which the two differ. */
+static uint32_t spread_of(const struct lowest *l)
 {
-	uint64_t addr = (uintptr_t)probed_call, start, end, offset;
+	if (!l->first || l->second == UINT64_MAX)
+		return 0;
+	return (l->second - l->first) * 1000 / l->first;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* What the programs have added up for function @fn, over all shards. */
+static uint64_t recorded(const struct windows *w, uint32_t fn)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t row = fn; row < w->row_cnt; row += w->fn_cnt)
+		ns += __atomic_load_n(&w->stat[row].total_ns, __ATOMIC_RELAXED);
+	return ns;
+}
+
+/* Times calls of @func in a window; @overhead is NULL where nothing is recorded. */
+static void time_window(const struct windows *w, void (*func)(void), uint32_t fn,
+	struct lowest *whole, struct lowest *overhead)
+{
+	void (*volatile call)(void) = func;
+	uint64_t took[CALLS], inside[CALLS], start, before;
+
+	for (int i = -WARM; i < CALLS; i++) {
+		int at = i < 0 ? 0 : i;
+
+		before = overhead ? recorded(w, fn) : 0;
+		start = clock_ns(CLOCK_MONOTONIC);
+		call();
+		took[at] = clock_ns(CLOCK_MONOTONIC) - start;
+		inside[at] = overhead ? recorded(w, fn) - before : 0;
+	}
+	qsort(took, CALLS, sizeof(*took), compare_u64);
+	lowest_add(whole, took[CALLS / 2]);
+	if (!overhead)
+		return;
+	qsort(inside, CALLS, sizeof(*inside), compare_u64);
+	lowest_add(overhead, inside[CALLS / 10]);
+}
+
+static void time_all(struct windows *w)
+{
+	time_window(w, calibrate_plain, 0, &w->plain, NULL);
+	for (int class = 0; class < CLASSES; class++)
+		time_window(w, calibrate_funcs[class / PRICE_ENDS][class % PRICE_ENDS],
+			w->fn_of[class], &w->whole[class],
+			class % PRICE_ENDS == PRICE_COUNT ? NULL : &w->overhead[class]);
+	w->cnt++;
+}
+
+static uint32_t windows_spread(const struct windows *w)
+{
+	uint32_t most = 0;
+
+	for (int class = 0; class < CLASSES; class++) {
+		uint32_t overhead = spread_of(&w->overhead[class]),
+			 whole = spread_of(&w->whole[class]);
+
+		most = overhead > most ? overhead : most;
+		most = whole > most ? whole : most;
+	}
+	return most;
+}
+
+static void windows_take(struct windows *w)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + BUDGET_NS;
+
+	w->plain = (struct lowest) { UINT64_MAX, UINT64_MAX };
+	for (int class = 0; class < CLASSES; class++)
+		w->overhead[class] = w->whole[class] = w->plain;
+	do
+		time_all(w);
+	while (w->cnt < WINDOWS_MIN ||
+		(windows_spread(w) > CALIBRATION_STEADY && w->cnt < WINDOWS_MAX &&
+			clock_ns(CLOCK_MONOTONIC) < end));
+}
+
+static void calibration_of(const struct windows *w, struct calibration *ret_calibration)
+{
+	struct calibration c = { .spread = windows_spread(w) };
+	uint64_t plain = w->plain.first;
+
+	c.price.at_ns = clock_ns(CLOCK_REALTIME);
+	for (int class = 0; class < CLASSES; class++) {
+		int site = class / PRICE_ENDS, end = class % PRICE_ENDS;
+		uint64_t overhead = w->overhead[class].first, whole = w->whole[class].first;
+
+		if (overhead != UINT64_MAX)
+			c.price.overhead_ns[site][end] = overhead;
+		c.price.whole_ns[site][end] = whole > plain ? whole - plain : 0;
+	}
+	*ret_calibration = c;
+}
+
+/* --- what is probed ------------------------------------------------------------------------- */
+
+/* Where @func lies in our file. */
+static int own_offset(void (*func)(void), uint64_t *ret_offset, struct err *err)
+{
+	uint64_t addr = (uintptr_t)func, start, end, offset;
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");
 	char line[PATH_MAX + 128];
 
@@ -60,69 +172,112 @@ static int own_offset(char *buf, size_t size, struct err *err)
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64, &start, &end, &offset) ==
 				3 &&
 			addr >= start && addr < end) {
-			snprintf(buf, size, "+%#" PRIx64, addr - start + offset);
+			*ret_offset = addr - start + offset;
 			return 0;
 		}
 	return err_set(err, -ENOENT, "cannot find this program's own code");
 }
 
-static int measure(void *arg)
+/* All were planned with probes on their ends; gives each the end of its class. */
+static void set_end(struct target_func *f, enum price_end end, const struct plan_rules *rules)
 {
-	*(uint64_t *)arg = time_calls();
-	return 0;
+	if (end == PRICE_COUNT || (end == PRICE_RETURN && rules->return_unsafe))
+		f->plan.exit = PLAN_EXIT_NONE;
+	else if (end == PRICE_RETURN)
+		f->plan.exit = PLAN_EXIT_RETURN;
 }
 
-static int calibrate_exit(struct bpffs *fs, enum plan_exit_mode exit, uint64_t *ret_ns,
-	struct err *err)
+/* Gives functions their ends, the timed ones first, and notes which number each class has. */
+static void set_ends(struct target *t, const uint64_t *offsets, const struct plan_rules *rules,
+	struct windows *w)
+{
+	size_t timed = 0;
+
+	for (size_t i = 0; i < t->probed_cnt; i++)
+		for (int class = 0; class < CLASSES; class++)
+			if (t->funcs[i].offset == offsets[class])
+				set_end(&t->funcs[i], class % PRICE_ENDS, rules);
+	for (size_t i = 0; i < t->probed_cnt; i++)
+		if (t->funcs[i].plan.exit != PLAN_EXIT_NONE) {
+			struct target_func f = t->funcs[timed];
+
+			t->funcs[timed++] = t->funcs[i];
+			t->funcs[i] = f;
+		}
+	t->timed_cnt = timed;
+	for (size_t i = 0; i < t->probed_cnt; i++)
+		for (int class = 0; class < CLASSES; class++)
+			if (t->funcs[i].offset == offsets[class])
+				w->fn_of[class] = i;
+	w->fn_cnt = t->probed_cnt;
+}
+
+static int make_target(struct target **ret_target, struct windows *w, struct err *err)
 {
 	static const char *const libs[] = { "/proc/self/exe" };
-	const struct attach_opts attach = { .processes = true };
-	_cleanup_target_ struct target *t = NULL;
-	const char *functions[1];
-	char function[32];
+	char names[CLASSES][24];
+	const char *functions[CLASSES];
+	uint64_t offsets[CLASSES];
 	struct target_opts opts = {
 		.name = GROUP_NAME,
 		.functions = functions,
-		.function_cnt = 1,
+		.function_cnt = CLASSES,
 		.libs = libs,
 		.lib_cnt = 1,
 	};
-	uint64_t plain = time_calls(), probed = 0;
-	int code;
+	int code = 0;
 
 	kernel_rules(&opts.rules);
-	opts.rules.exit = exit;
-	opts.rules.count_only = exit == PLAN_MODE_NONE;
-	code = own_offset(function, sizeof(function), err);
-	functions[0] = function;
+	opts.rules.exit = PLAN_MODE_RET;
+	opts.rules.site_entry = true;
+	for (int i = 0; !code && i < CLASSES; i++) {
+		code = own_offset(calibrate_funcs[i / PRICE_ENDS][i % PRICE_ENDS], &offsets[i], err);
+		snprintf(names[i], sizeof(names[i]), "+%#" PRIx64, offsets[i]);
+		functions[i] = names[i];
+	}
 	if (!code)
-		code = target_new(&opts, &t, err);
+		code = target_new(&opts, ret_target, err);
 	if (!code)
-		code = attach_measure(t, &attach, fs, measure, &probed, err);
+		set_ends(*ret_target, offsets, &opts.rules, w);
+	return code;
+}
+
+static int measure(int dir_fd, void *arg)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_STATS), 0);
+	_cleanup_mapping_ struct map_mapping stats = {};
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+	struct windows *w = arg;
+	int code;
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	code = map_mmap(fd, info.max_entries * sizeof(struct fsn_stat), &stats);
 	if (code)
-		return err_wrap(err, "cannot calibrate");
-	*ret_ns = probed > plain ? probed - plain : 0;
+		return code;
+	w->stat = stats.addr;
+	w->row_cnt = info.max_entries;
+	windows_take(w);
 	return 0;
 }
 
-int calibrate(struct bpffs *fs, struct calibration *ret_calibration, struct err *err)
+int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_calibration,
+	struct err *err)
 {
-	static const struct {
-		enum group_exit exit;
-		enum plan_exit_mode mode;
-	} ways[] = { { GROUP_EXIT_NONE, PLAN_MODE_NONE }, { GROUP_EXIT_RETURN, PLAN_MODE_RETURN },
-		{ GROUP_EXIT_RET, PLAN_MODE_RET } };
-	struct calibration c = {};
+	const struct attach_opts attach = { .link = mode, .processes = true };
+	_cleanup_target_ struct target *t = NULL;
+	struct windows windows = {};
 	int code;
 
-	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-		code = calibrate_exit(fs, ways[i].mode, &c.ns[ways[i].exit], err);
-		if (code)
-			return code;
-	}
-	c.ns[GROUP_EXIT_SAME] = c.ns[GROUP_EXIT_NONE];
-	c.at_ns = clock_ns(CLOCK_REALTIME);
-	calibration_write(&c);
-	*ret_calibration = c;
+	code = make_target(&t, &windows, err);
+	if (!code)
+		code = attach_measure(t, &attach, fs, measure, &windows, err);
+	if (code)
+		return err_wrap(err, "cannot calibrate");
+	calibration_of(&windows, ret_calibration);
+	calibration_write(mode, ret_calibration);
 	return 0;
 }

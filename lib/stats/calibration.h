@@ -6,25 +6,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "group/group.h"
+#include "group/price.h"
+#include "kernel/link.h"
 
 /* Name under which it is kept until the next boot (base/bootcache.h). */
 #define CALIBRATION_CACHE "calibration"
 
-/*
- * Time that one call takes longer for its probes, traps included, by how its end is seen:
- * indices are enum group_exit; GROUP_EXIT_SAME is as GROUP_EXIT_NONE.
- */
-#define CALIBRATION_CNT 4
+/* Two windows that differ by more, in thousandths, are noise: the figures are not to be trusted. */
+#define CALIBRATION_STEADY 30
+
 struct calibration {
-	uint64_t at_ns; /* CLOCK_REALTIME of the measurement */
-	uint64_t ns[CALIBRATION_CNT];
+	struct price price;
+	uint32_t spread; /* thousandths by which the two lowest windows differ, at most */
 };
 
-/* Keeps it until the next boot. */
-void calibration_write(const struct calibration *calibration);
+/* Keeps what was measured of links of @mode until the next boot, beside that of others. */
+void calibration_write(enum link_mode mode, const struct calibration *calibration);
 
 /* What was kept since the last boot. */
-bool calibration_read(struct calibration *ret_calibration);
+bool calibration_read(enum link_mode mode, struct calibration *ret_calibration);
 
 #endif

@@ -79,17 +79,22 @@ static bool read_accounted(
 	return progs.cnt;
 }
 
-_Static_assert(CALIBRATION_CNT == STATS_EXITS, "both are by enum group_exit");
-
 static bool read_calibrated(const struct group *group, uint64_t *ns)
 {
+	static const enum price_end ends[STATS_EXITS] = {
+		[GROUP_EXIT_NONE] = PRICE_COUNT,
+		[GROUP_EXIT_RETURN] = PRICE_RETURN,
+		[GROUP_EXIT_RET] = PRICE_RET,
+		[GROUP_EXIT_SAME] = PRICE_COUNT,
+	};
 	uint64_t calls[STATS_EXITS];
 	struct calibration c;
 
-	if (!calibration_read(&c) || stats_calls(group, calls, NULL))
+	if (!calibration_read(link_mode_best_of(group_info(group).links), &c) ||
+		stats_calls(group, calls, NULL))
 		return false;
 	for (int i = 0; i < STATS_EXITS; i++)
-		*ns += calls[i] * c.ns[i];
+		*ns += calls[i] * c.price.whole_ns[PRICE_EMULATED][ends[i]];
 	return true;
 }
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the calibration share; nobody else includes this. */
+#ifndef FUNCSNOOP_ATTACH_INTERNAL_H
+#define FUNCSNOOP_ATTACH_INTERNAL_H
+
+#include "group/price.h"
+
+/* calibrate_code.c: a function to be probed for each class, and one that never is. */
+extern void (*const calibrate_funcs[PRICE_SITES][PRICE_ENDS])(void);
+__attribute__((visibility("hidden"))) void calibrate_plain(void);
+
+#endif
