@@ -253,26 +253,40 @@ static __always_inline bool is_unusual(
 	return conf->judge;
 }
 
+/*
+ * A call's time without the probes' own. That varies: what is taken off can be more than there
+ * was. Such a call counts as none, but sums take it as it is, so that they err to no side.
+ */
+static __always_inline __s64 net_time(const struct fsn_conf *conf, __u64 ns)
+{
+	return conf ? (__s64)ns - conf->overhead_ns : (__s64)ns;
+}
+
+static __always_inline __u64 shown_time(__s64 net)
+{
+	return net > 0 ? net : 0;
+}
+
 /* The end in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. */
-static __always_inline int end_in_function(__u32 fn, __u32 slot, __u64 ns, __u64 result)
+static __always_inline int end_in_function(
+	__u32 fn, const struct fsn_conf *conf, __u32 slot, __s64 net, __u64 result)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-	struct fsn_conf *conf;
+	__u64 ns = shown_time(net);
 
 	if (!stat)
 		return 0;
-	add(&stat->n.total_ns, ns);
+	add(&stat->n.total_ns, net);
 	add(&stat->n.returns, 1);
 	raise_extremes(stat, ns);
 	count_bucket(fn, ns, bpf_get_smp_processor_id());
-	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	if (conf && is_unusual(conf, ns, result))
 		return end_unusual(fn, slot, ns, result);
 	return 0;
 }
 
 /* The end in the process's record, which the entry found at @i. */
-static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __u64 ns, int how)
+static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __s64 net, int how)
 {
 	struct fsn_proc *proc =
 		proc_again(i & ~FSN_HAS_ARGS, fn, tgid, bpf_get_smp_processor_id());
@@ -280,8 +294,8 @@ static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __u64 
 	if (!proc)
 		return;
 	add(&proc->returns, 1);
-	add(&proc->total_ns, ns);
-	raise(&proc->max_ns, ns);
+	add(&proc->total_ns, net);
+	raise(&proc->max_ns, shown_time(net));
 	if (how & FSN_CALL_FAILED)
 		add(&proc->errors, 1);
 	if (how & FSN_CALL_SLOW)
@@ -303,8 +317,10 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool strea
 {
 	__u64 ns = bpf_ktime_get_ns(), start;
 	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, sp);
+	const struct fsn_conf *conf;
 	struct fsn_set *set;
 	int way, how;
+	__s64 net;
 
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
@@ -320,11 +336,13 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool strea
 	ns = ns > start ? ns - start : 0;
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
-	how = end_in_function(fn, slot, ns, result);
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	net = net_time(conf, ns);
+	how = end_in_function(fn, conf, slot, net, result);
 	if (streamed)
-		stream_ends(fn, slot, ns, how, result);
+		stream_ends(fn, slot, shown_time(net), how, result);
 	if (fsn_processes)
-		end_in_process(set->call[way].proc, fn, tgid, ns, how);
+		end_in_process(set->call[way].proc, fn, tgid, net, how);
 	slot_publish(set, way, 0);
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "counts.h"
 
-#define FSN_LAYOUT 4
+#define FSN_LAYOUT 5
 
 /* --- attach cookies: which function, and what kind of probe ----------------------------- */
 
@@ -111,6 +111,8 @@ struct fsn_conf {
 	/* Arguments whose text is kept: 1 + register, FSN_STR_STACK + word; 0: none. */
 	unsigned char str[FSN_STRINGS];
 	unsigned char no_args; /* code before the probe may have changed them */
+	unsigned int overhead_ns; /* of each measured time what is the probes' own */
+	unsigned int pad;
 	long long ok[FSN_OK_CODES];
 };
 
@@ -350,6 +352,18 @@ struct fsn_ctl {
 #define FSN_NAME_LEN 33
 #define FSN_TEXT_LEN 4096 /* a piece of fsn_text; offsets count through all pieces */
 
+/*
+ * What probes take here, by the instruction at the entry (emulated, stepped) and by what the
+ * end is seen (not, return probe, ret, jump): as lib/group/price.h has it.
+ */
+#define FSN_PRICE_SITES 2
+#define FSN_PRICE_ENDS  4
+struct fsn_price {
+	unsigned long long at_ns; /* CLOCK_REALTIME of the measurement; 0: not known */
+	unsigned int overhead_ns[FSN_PRICE_SITES][FSN_PRICE_ENDS];
+	unsigned int whole_ns[FSN_PRICE_SITES][FSN_PRICE_ENDS];
+};
+
 struct fsn_meta {
 	unsigned int layout;            /* stays first in every layout */
 	unsigned int links;             /* mask of enum link_mode (lib/kernel/link.h) */
@@ -362,11 +376,13 @@ struct fsn_meta {
 	unsigned int options; /* FSN_OPT_... */
 	char name[FSN_NAME_LEN + 3];
 	char version[20]; /* of the command that attached */
+	struct fsn_price price;
 };
 
 #define FSN_OPT_PROCESSES 1U
 #define FSN_OPT_LINK_PID \
 	2U /* other processes have no breakpoints: --pid stays as it is */
+#define FSN_OPT_RAW 4U /* the probes' own time is left in */
 
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;
@@ -389,6 +405,7 @@ struct fsn_func {
 	unsigned int args; /* types of the arguments, or "" */
 	unsigned int aliases; /* its other names, a newline behind each */
 	unsigned int jumps;   /* probed ends that are jumps, or 0 */
+	unsigned char site, end; /* indices of struct fsn_price */
 };
 
 #endif

@@ -16,6 +16,7 @@ enum {
 	KEY_SLOW,
 	KEY_COUNT,
 	KEY_NO_PROCESSES,
+	KEY_RAW,
 	KEY_EXIT,
 	KEY_SITE,
 	KEY_LINK,
@@ -50,6 +51,7 @@ static const struct argp_option options[] = {
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, NULL, USAGE_MORE },
+	{ "raw", KEY_RAW, NULL, 0, NULL, USAGE_MORE },
 	{ "exit", KEY_EXIT, "auto|return|ret|none", 0, NULL, USAGE_MORE },
 	{ "site", KEY_SITE, "auto|entry", 0, NULL, USAGE_MORE },
 	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },
@@ -191,6 +193,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_NO_PROCESSES:
 		o->attach.processes = false;
+		break;
+	case KEY_RAW:
+		o->attach.raw = true;
 		break;
 	case KEY_EXIT:
 	case KEY_SITE:

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "attach/attach.h"
+#include "attach/calibrate.h"
 #include "attach/describe.h"
 #include "attach/engine.h"
 #include "attach/main_thread.h"
@@ -78,6 +80,17 @@ static size_t link_cnt(const struct attach_opts *opts, bool by_pid)
 	return by_pid ? opts->filter.pid_cnt : 1;
 }
 
+/* Only root can keep it: every attach of others would take so much longer. */
+static void find_price(struct bpffs *fs, enum link_mode mode, struct price *ret_price)
+{
+	struct calibration c = {};
+	struct err err;
+
+	if (!calibration_read(mode, &c) && geteuid() == 0 && calibrate(fs, mode, &c, &err))
+		c.price.at_ns = 0;
+	*ret_price = c.price;
+}
+
 static void fill_meta(struct fsn_meta *meta, const struct target *t,
 	const struct attach_opts *opts, const struct engine *e, size_t probe_cnt,
 	bool by_pid)
@@ -93,7 +106,7 @@ static void fill_meta(struct fsn_meta *meta, const struct target *t,
 	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
 	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
-			(by_pid ? FSN_OPT_LINK_PID : 0);
+			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0);
 	snprintf(meta->name, sizeof(meta->name), "%s", t->name);
 	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
 }
@@ -148,8 +161,8 @@ static int attach_all(struct engine *e, const struct probes *probes,
 }
 
 /* Everything in GROUP~, working, without a name yet. */
-static int build(const struct target *t, const struct attach_opts *opts, int dir_fd,
-	struct attach_report *ret_report, struct err *err)
+static int build(const struct target *t, const struct attach_opts *opts,
+	const struct price *price, int dir_fd, struct attach_report *ret_report, struct err *err)
 {
 	__cleanup(description_done) struct description desc = {};
 	__cleanup(probes_done) struct probes probes = {};
@@ -168,7 +181,7 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 
 	code = choose_mode(opts->link, &spec.mode, err);
 	if (!code)
-		code = description_new(t, &desc, err);
+		code = description_new(t, opts->raw ? NULL : price, &desc, err);
 	if (!code)
 		code = probes_new(t, spec.mode, &probes, err);
 	for (size_t i = 0; !code && i < t->lib_cnt; i++)
@@ -194,6 +207,7 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 	if (code)
 		return code;
 	fill_meta(&meta, t, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
+	memcpy(&meta.price, price, sizeof(meta.price));
 	code = description_write(&desc, t, e, &meta, err);
 	if (!code)
 		code = engine_pin_maps(e, dir_fd, err);
@@ -202,6 +216,7 @@ static int build(const struct target *t, const struct attach_opts *opts, int dir
 	engine_arm(e, meta.attached_ns, desc.save_args);
 	ret_report->links = meta.links;
 	ret_report->probe_cnt = meta.probes;
+	ret_report->price = *price;
 	return 0;
 }
 
@@ -213,6 +228,7 @@ int attach_choose_link(struct attach_opts *opts, struct err *err)
 struct making {
 	const struct target *target;
 	const struct attach_opts *opts;
+	const struct price *price;
 	struct bpffs *fs;
 	int dir_fd;
 	struct attach_report report;
@@ -228,7 +244,7 @@ static void make_group(void *arg)
 	struct making *m = arg;
 	struct progress removing = { .opts = m->opts, .what = "detached" };
 	struct err err = {};
-	int code = build(m->target, m->opts, m->dir_fd, &m->report, &err);
+	int code = build(m->target, m->opts, m->price, m->dir_fd, &m->report, &err);
 
 	if (!code)
 		code = access_grant(m->fs, m->dir_fd, &m->opts->access, &err);
@@ -248,6 +264,8 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 	struct attach_report *ret_report, struct err *err)
 {
 	_cleanup_close_ int dir_fd = -1;
+	enum link_mode mode;
+	struct price price;
 	struct making *m;
 	int code;
 
@@ -255,14 +273,18 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 	if (!code && !opts->replace)
 		code = check_absent(fs, t->name, err);
 	if (!code)
-		code = bpffs_stage(fs, t->name, &dir_fd, err);
+		code = choose_mode(opts->link, &mode, err);
+	if (code)
+		return code;
+	find_price(fs, mode, &price);
+	code = bpffs_stage(fs, t->name, &dir_fd, err);
 	if (code)
 		return code;
 	m = apart_alloc(sizeof(*m));
 	if (!m) {
 		code = err_sys(err, -errno, "cannot attach");
 	} else {
-		*m = (struct making) { t, opts, fs, dir_fd, {}, {} };
+		*m = (struct making) { t, opts, &price, fs, dir_fd, {}, {} };
 		err_sys(&m->err, -EINTR, "cannot attach"); /* until it is known better */
 		apart_run(make_group, m, opts->tick, opts->tick_arg);
 		code = m->err.code;
@@ -281,6 +303,7 @@ int attach_measure(const struct target *t, const struct attach_opts *opts, struc
 	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err)
 {
 	_cleanup_close_ int dir_fd = -1;
+	const struct price unknown = {};
 	struct attach_report report;
 	int code;
 
@@ -289,7 +312,7 @@ int attach_measure(const struct target *t, const struct attach_opts *opts, struc
 		code = bpffs_stage(fs, t->name, &dir_fd, err);
 	if (code)
 		return code;
-	code = build(t, opts, dir_fd, &report, err);
+	code = build(t, opts, &unknown, dir_fd, &report, err);
 	if (!code) {
 		code = measure(dir_fd, arg);
 		if (code)

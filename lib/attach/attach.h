@@ -20,6 +20,7 @@ struct attach_opts {
 	uint32_t sample;  /* time one call of so many; 0 and 1: all */
 	struct filter filter; /* only these calls count */
 	struct access access; /* who may read the counters */
+	bool raw;         /* leave the probes' own time in what is measured */
 	bool replace;     /* take the place of a group of that name */
 	bool children;    /* what the processes of .filter start from now on counts, too */
 	bool unborn;      /* the processes of .filter are yet to become other programs */
@@ -33,6 +34,7 @@ struct attach_opts {
 struct attach_report {
 	unsigned int links; /* mask of enum link_mode */
 	size_t probe_cnt;
+	struct price price; /* what its probes take; .at_ns is 0 when it is not known */
 };
 
 /*
@@ -44,7 +46,8 @@ _must_check_ int attach_choose_link(struct attach_opts *opts, struct err *err);
 /*
  * Attaches @t as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless
  * .replace), -EPERM without privilege, -EOPNOTSUPP when the kernel lacks the kind of link,
- * -EBUSY when the lock is held too long. On failure nothing is left behind.
+ * -EBUSY when the lock is held too long. On failure nothing is left behind. What probes take
+ * is measured first where that is not known since the boot and can be kept (calibrate.h).
  */
 int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
 	struct attach_report *ret_report, struct err *err);

@@ -76,7 +76,7 @@ static uint64_t recorded(const struct windows *w, uint32_t fn)
 	uint64_t ns = 0;
 
 	for (uint32_t row = fn; row < w->row_cnt; row += w->fn_cnt)
-		ns += __atomic_load_n(&w->stat[row].total_ns, __ATOMIC_RELAXED);
+		ns += __atomic_load_n(&w->stat[row].n.total_ns, __ATOMIC_RELAXED);
 	return ns;
 }
 

@@ -65,14 +65,17 @@ static int describe_func(struct description *d, const struct target_func *f,
 		{ f->plan.site_why, &func->site_why },
 		{ f->plan.exit_why, &func->exit_why },
 	};
+	const struct group_func shown = target_func_shown(f);
 	int code = 0;
 
 	snprintf(func->label, sizeof(func->label), "%.*s", FSN_LABEL_LEN - 1, f->name);
 	func->offset = f->offset;
 	func->site_offset = f->site_offset;
 	func->lib = f->lib_index;
-	func->exit = target_func_shown(f).exit;
+	func->exit = shown.exit;
 	func->jumps = count_jumps(&f->plan);
+	func->site = shown.site;
+	func->end = shown.end;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
 		code = strtab_add(&d->text, strings[i].str, strings[i].offset, err);
 	if (!code)
@@ -103,11 +106,15 @@ static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
 		conf->str[i] = string_place(pf->args, kept.strings[i]);
 }
 
-static void describe_conf(const struct target_func *f, struct fsn_conf *conf)
+static void describe_conf(
+	const struct target_func *f, const struct price *price, struct fsn_conf *conf)
 {
+	const struct group_func shown = target_func_shown(f);
+
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
 	/* Counting alone steps over code that writes argument registers. */
 	conf->no_args = f->plan.exit == PLAN_EXIT_NONE && f->site_offset != f->offset;
+	conf->overhead_ns = price ? price->overhead_ns[shown.site][shown.end] : 0;
 	if (!f->preset)
 		return;
 	describe_kept(f->preset, conf);
@@ -135,7 +142,8 @@ static int describe_lib(struct description *d, const struct lib_file *lib,
 	return code ? code : strtab_add(&d->text, info->build_id, &ret_lib->build_id, err);
 }
 
-int description_new(const struct target *t, struct description *ret_desc, struct err *err)
+int description_new(const struct target *t, const struct price *price,
+	struct description *ret_desc, struct err *err)
 {
 	__cleanup(description_done) struct description d = {
 		.funcs = calloc(t->probed_cnt, sizeof(*d.funcs)),
@@ -148,7 +156,7 @@ int description_new(const struct target *t, struct description *ret_desc, struct
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = 0; !code && i < t->probed_cnt; i++) {
 		code = describe_func(&d, &t->funcs[i], &d.funcs[i], err);
-		describe_conf(&t->funcs[i], &d.confs[i]);
+		describe_conf(&t->funcs[i], price, &d.confs[i]);
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
 	}

@@ -17,7 +17,9 @@ struct description {
 	bool has_more;  /* some function has arguments that registers don't hold */
 };
 
-int description_new(const struct target *t, struct description *ret_desc, struct err *err);
+/* @price is what is to be taken off measured times, or NULL: nothing. */
+int description_new(const struct target *t, const struct price *price,
+	struct description *ret_desc, struct err *err);
 void description_done(struct description *d);
 
 /* Writes it, and @meta with what it adds, into the engine's maps. */

@@ -208,6 +208,17 @@ bool group_is_foreign(const struct group *g)
 	return g->foreign;
 }
 
+_Static_assert(sizeof(struct fsn_price) == sizeof(struct price), "one is copied to the other");
+_Static_assert(FSN_PRICE_ENDS == PRICE_ENDS, "ends are numbered alike");
+
+/* What is taken off each measured time of @f; nobody else's map says so to every reader. */
+static uint32_t overhead_of(const struct group *g, const struct fsn_func *f)
+{
+	if (g->meta.options & FSN_OPT_RAW || f->site >= PRICE_SITES || f->end >= PRICE_ENDS)
+		return 0;
+	return g->meta.price.overhead_ns[f->site][f->end];
+}
+
 struct group_info group_info(const struct group *g)
 {
 	struct group_info info = {
@@ -221,8 +232,10 @@ struct group_info group_info(const struct group *g)
 		.probe_cnt = g->meta.probes,
 		.sample = g->meta.sample > 1 ? g->meta.sample : 1,
 		.processes = g->meta.options & FSN_OPT_PROCESSES,
+		.raw = g->meta.options & FSN_OPT_RAW,
 	};
 
+	memcpy(&info.price, &g->meta.price, sizeof(info.price));
 	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++)
 		info.exits |= 1U << g->funcs[i].exit;
 	return info;
@@ -245,6 +258,9 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.insn = group_text(g, f->insn),
 		.exit = (enum group_exit)f->exit,
 		.exit_why = group_text(g, f->exit_why),
+		.site = f->site % PRICE_SITES,
+		.end = f->end % PRICE_ENDS,
+		.overhead_ns = overhead_of(g, f),
 		.aliases = text_or_null(g, f->aliases),
 	};
 }

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/util.h"
+#include "group/price.h"
 #include "pins/bpffs.h"
 
 struct group;
@@ -32,6 +33,8 @@ struct group_info {
 	uint32_t fn_cnt, lib_cnt, probe_cnt;
 	uint32_t sample;      /* one call of so many is timed; 1: all */
 	bool processes;       /* there are statistics per process */
+	bool raw;             /* the probes' own time is left in */
+	struct price price;   /* what they take; .at_ns is 0 when it was not known */
 };
 
 struct group_func {
@@ -42,6 +45,9 @@ struct group_func {
 	const char *site_why, *insn;
 	enum group_exit exit;
 	const char *exit_why;
+	enum price_site site;
+	enum price_end end;   /* the dearest of its ends */
+	uint32_t overhead_ns; /* taken off each measured time */
 	const char *aliases; /* its other names, a newline behind each; NULL when there are none */
 };
 

@@ -33,11 +33,6 @@ const char *link_mode_name(unsigned int mask)
 	return mask < ARRAY_SIZE(names) ? names[mask] : "mixed";
 }
 
-enum link_mode link_mode_best_of(unsigned int mask)
-{
-	return mask & LINK_SESSION ? LINK_SESSION : mask & LINK_MULTI ? LINK_MULTI : LINK_PERF;
-}
-
 static int link_create(struct link_create_multi *attr)
 {
 	int fd = syscall(__NR_bpf, BPF_LINK_CREATE, attr, sizeof(*attr));

@@ -22,9 +22,6 @@ enum link_mode { LINK_AUTO = 0, LINK_SESSION = 1, LINK_MULTI = 2, LINK_PERF = 4 
 /* "session", "multi", "perf"; for a mask the names joined by +. Static storage. */
 const char *link_mode_name(unsigned int mask);
 
-/* The best of a mask: what a group was attached by that has links of more than one mode. */
-enum link_mode link_mode_best_of(unsigned int mask);
-
 /*
  * Does this kernel offer @mode? Found by trying (a program of two instructions, and a link
  * that cannot come to be), never by version. 0, or the negative errno that the kernel gave;

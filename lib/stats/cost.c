@@ -8,7 +8,6 @@
 #include <bpf/bpf.h>
 
 #include "kernel/link.h"
-#include "stats/calibration.h"
 #include "stats/cost.h"
 #include "stats/stats.h"
 
@@ -87,14 +86,13 @@ static bool read_calibrated(const struct group *group, uint64_t *ns)
 		[GROUP_EXIT_RET] = PRICE_RET,
 		[GROUP_EXIT_SAME] = PRICE_COUNT,
 	};
+	const struct price price = group_info(group).price;
 	uint64_t calls[STATS_EXITS];
-	struct calibration c;
 
-	if (!calibration_read(link_mode_best_of(group_info(group).links), &c) ||
-		stats_calls(group, calls, NULL))
+	if (!price.at_ns || stats_calls(group, calls, NULL))
 		return false;
 	for (int i = 0; i < STATS_EXITS; i++)
-		*ns += calls[i] * c.price.whole_ns[PRICE_EMULATED][ends[i]];
+		*ns += calls[i] * price.whole_ns[PRICE_EMULATED][ends[i]];
 	return true;
 }
 

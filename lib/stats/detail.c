@@ -123,6 +123,8 @@ static void merge_procs(struct stats_func *f)
 			to->max_ns = from->max_ns;
 	}
 	f->proc_cnt = kept + 1;
+	for (size_t i = 0; i < f->proc_cnt; i++)
+		f->procs[i].total_ns = stats_signed(f->procs[i].total_ns);
 }
 
 /* A record, or, if it has no process, the row of those that have ended. */
@@ -169,9 +171,11 @@ int stats_read_procs(
 		code = take_procs(g, view, s, 0, cnt);
 	if (!code)
 		code = take_procs(g, view, s, cnt + (view->ctl.fold & 1) * fn_cnt, fn_cnt);
-	for (size_t i = 0; !code && i < s->func_cnt; i++)
+	for (size_t i = 0; !code && i < s->func_cnt; i++) {
 		if (s->funcs[i].proc_cnt)
 			merge_procs(&s->funcs[i]);
+		s->funcs[i].ended.total_ns = stats_signed(s->funcs[i].ended.total_ns);
+	}
 	return code;
 }
 

@@ -31,6 +31,12 @@ struct stats_raw {
 	struct fsn_base *total;
 };
 
+/* A sum of times without the probes' own, in two's complement, that may be under 0. */
+static inline uint64_t stats_signed(uint64_t sum)
+{
+	return (int64_t)sum < 0 ? 0 : sum;
+}
+
 void stats_raw_done(struct stats_raw *raw);
 
 /* The map that holds the buckets of the baseline in use, or of the idle one. */

@@ -110,6 +110,7 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 
 	f->n = now->n;
 	counts_subtract(&f->n, &base->n);
+	f->n.total_ns = stats_signed(f->n.total_ns);
 	f->carried = base->carried;
 	/* What was given up before the reset and came back after it was in flight all along. */
 	if (f->n.revived > f->n.abandoned)

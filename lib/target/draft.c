@@ -323,6 +323,19 @@ int target_new(const struct target_opts *opts, struct target **ret_target, struc
 	return 0;
 }
 
+/* By its dearest end: a function that has a ret is left by that, as a rule. */
+static enum price_end end_of(const struct plan *plan)
+{
+	if (plan->site_is_end || plan->exit == PLAN_EXIT_NONE)
+		return PRICE_COUNT;
+	if (plan->exit == PLAN_EXIT_RETURN)
+		return PRICE_RETURN;
+	for (size_t i = 0; i < plan->end_cnt; i++)
+		if (plan->ends[i].kind == PLAN_END_RET)
+			return PRICE_RET;
+	return PRICE_JUMP;
+}
+
 struct group_func target_func_shown(const struct target_func *f)
 {
 	static const enum group_exit exits[] = {
@@ -343,6 +356,8 @@ struct group_func target_func_shown(const struct target_func *f)
 		.insn = f->plan.insn,
 		.exit = f->plan.site_is_end ? GROUP_EXIT_SAME : exits[f->plan.exit],
 		.exit_why = f->plan.exit_why,
+		.site = f->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,
+		.end = end_of(&f->plan),
 	};
 }
 
