@@ -312,6 +312,16 @@ static __noinline int count_unmatched(__u32 fn)
 	return 0;
 }
 
+/* A probe on a jump that did not leave: what it takes is part of what the group costs. */
+static __noinline int count_passed(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat && is_on())
+		add(&stat->n.passed, 1);
+	return 0;
+}
+
 /* Counts the end of a call if it has a slot. */
 static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool streamed)
 {
@@ -461,9 +471,9 @@ int fsn_end(struct pt_regs *ctx)
 
 	own_stack(ctx);
 	if (kind == FSN_END_JCC && !jcc_taken(ctx, cookie))
-		return 0;
+		return count_passed(cookie & FSN_FN_MASK);
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))
-		return 0;
+		return count_passed(cookie & FSN_FN_MASK);
 	if (kind == FSN_END)
 		call_end(cookie & FSN_FN_MASK, REG_SP(ctx), REG_RESULT(ctx));
 	else

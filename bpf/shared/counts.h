@@ -19,7 +19,8 @@
 	X(calls)       /* entries */                                            \
 	X(jumped)      /* left by a jump: go on where no end is seen */         \
 	X(unmatched)   /* ends without their call; in no sum */                 \
-	X(revived)     /* given up, and have returned all the same */
+	X(revived)     /* given up, and have returned all the same */           \
+	X(passed)      /* hits of probed jumps that did not leave; in no sum */
 
 struct fsn_counts {
 #define X(name) unsigned long long name;

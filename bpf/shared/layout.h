@@ -59,7 +59,6 @@ struct fsn_stat {
 	 */
 	unsigned long long max[2];
 	unsigned long long min[2];
-	unsigned long long pad;
 };
 
 #define FSN_NS_BITS     48

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "show/formats.h"
 #include "show/json.h"
@@ -60,6 +59,19 @@ static void explain_empty(const struct stats *s, FILE *f)
 	}
 }
 
+/* ", probes took 260 ms of these 575 ms" */
+static void print_cost_sum(const struct report_group *rg, FILE *f)
+{
+	char took[TEXT_NUM_LEN], elapsed[TEXT_NUM_LEN];
+	uint64_t ns;
+
+	if (!report_cost(rg, &ns))
+		return;
+	fprintf(f, ", probes took %s", text_duration(ns, took));
+	if (rg->elapsed_ns)
+		fprintf(f, " of these %s", text_duration(rg->elapsed_ns, elapsed));
+}
+
 /* What the programs take; an estimate is marked as one. */
 static void print_cost(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -67,19 +79,18 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 	char cost[TEXT_NUM_LEN], share[TEXT_NUM_LEN] = "";
 
 	if (rg->cost.source == COST_UNKNOWN) {
-		/* Root alone keeps figures, and reads them. */
 		if (!r->interval_ns && !(r->view->flags & VIEW_FRAME))
-			fprintf(f, "cost: not known%s\n",
-				geteuid() ? ""
-					  : "; 'funcsnoop feature --calibrate' helps");
+			fprintf(f, "cost: not known, as it was not measured before the attach; "
+				   "root's attach does\n");
 		return;
 	}
 	if (rg->cost.ns_per_s >= 100000)
 		snprintf(share, sizeof(share), ", %.3g %% of a CPU",
 			rg->cost.ns_per_s / 1e7);
-	fprintf(f, "cost: %s%s/s%s%s; %s\n", estimate ? "~" : "",
-		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now",
-		share,
+	fprintf(f, "cost: %s%s/s%s%s", estimate ? "~" : "",
+		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now", share);
+	print_cost_sum(rg, f);
+	fprintf(f, "; %s\n",
 		estimate ? "estimated from 'feature --calibrate'"
 			 : "counted by the kernel, without traps");
 }

@@ -128,6 +128,7 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 	d->procs = NULL;
 	d->code_cnt = d->proc_cnt = 0;
 	counts_subtract(&d->n, &b->n);
+	d->cost_ns = less(now->cost_ns, b->cost_ns);
 	d->abandoned = less(now->abandoned, b->abandoned);
 	/* What was abandoned and has come back is carried, as are calls from before a reset. */
 	if (before)

@@ -90,12 +90,21 @@ void grid_textf(struct grid *grid, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void add_n(struct grid *grid, enum cell_type type, uint64_t n)
+static struct cell *add_n(struct grid *grid, enum cell_type type, uint64_t n)
 {
 	struct cell *cell = add_cell(grid, type);
 
 	if (cell)
 		cell->n = n;
+	return cell;
+}
+
+/* Whether a time says little more than that it is short; a sum does if its average does. */
+static bool is_noise(const struct figures *f, enum figure_id id)
+{
+	if (id == FIGURE_TOTAL && figure_known(f, FIGURE_AVG))
+		id = FIGURE_AVG;
+	return figures[id].unit == UNIT_NS && f->value[id].n < f->noise_ns;
 }
 
 void grid_count(struct grid *grid, bool known, uint64_t n)
@@ -147,11 +156,13 @@ void grid_figures(struct grid *grid, const struct figures *f)
 		enum figure_id id = grid->figures[i];
 		bool known = figure_known(f, id);
 		enum cell_type type = types[figures[id].unit];
+		struct cell *cell;
 
 		if (figure_is_real(id))
 			grid_real(grid, type, known, known ? f->value[id].x : 0);
-		else
-			add_n(grid, known ? type : CELL_NONE, known ? f->value[id].n : 0);
+		else if ((cell = add_n(grid, known ? type : CELL_NONE,
+				  known ? f->value[id].n : 0)))
+			cell->about = known && is_noise(f, id);
 	}
 	if (figure_or_0(f, FIGURE_ERRORS))
 		grid_mark(grid, "31"); /* red */
@@ -199,7 +210,9 @@ static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 		snprintf(buf, CELL_LEN, "%lld", (long long)cell->n);
 		return buf;
 	case CELL_NS:
-		return text_duration(cell->n, buf);
+		buf[0] = '~';
+		text_duration(cell->n, buf + cell->about);
+		return buf;
 	case CELL_PERCENT:
 		snprintf(buf, CELL_LEN, "%.1f", cell->x);
 		return buf;

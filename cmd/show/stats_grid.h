@@ -27,6 +27,7 @@ struct cell {
 	char *text;
 	uint64_t n;
 	double x;
+	bool about; /* within the noise: "~" before it in a table */
 };
 
 #define GRID_COLUMNS 48 /* at most */

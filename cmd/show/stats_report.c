@@ -121,6 +121,19 @@ bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s)
 	return true;
 }
 
+bool report_cost(const struct report_group *rg, uint64_t *ret_ns)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < rg->s->func_cnt; i++) {
+		if (!rg->s->funcs[i].priced)
+			return false;
+		ns += rg->s->funcs[i].cost_ns;
+	}
+	*ret_ns = ns;
+	return true;
+}
+
 uint64_t stats_all_calls(const struct stats *s)
 {
 	uint64_t calls = 0;

@@ -39,6 +39,9 @@ struct report_group {
 /* So many in the time of @rg, a second; false when no time has passed. */
 bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s);
 
+/* What the probes took of the time of @rg; false when it is not known. */
+bool report_cost(const struct report_group *rg, uint64_t *ret_ns);
+
 /* Calls of all functions of @s. */
 uint64_t stats_all_calls(const struct stats *s);
 

@@ -37,6 +37,8 @@ static void sum_add(struct stats_func *sum, const struct stats_func *f)
 		n.returns = n.errors = n.slow = n.total_ns = 0;
 	counts_add(&sum->n, &n);
 	sum->timed |= f->timed;
+	if (f->timed && f->noise_ns > sum->noise_ns)
+		sum->noise_ns = f->noise_ns;
 	sum->carried += f->carried;
 	sum->in_flight += f->in_flight;
 	if (!f->timed)

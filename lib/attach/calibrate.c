@@ -26,7 +26,7 @@
 #define CLASSES     (PRICE_SITES * PRICE_ENDS)
 #define WARM        6  /* calls before those that are looked at */
 #define CALLS       40
-#define WINDOWS_MIN 5
+#define WINDOWS_MIN 12
 #define WINDOWS_MAX 40
 #define BUDGET_NS   120000000ULL
 

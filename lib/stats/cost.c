@@ -78,22 +78,25 @@ static bool read_accounted(
 	return progs.cnt;
 }
 
-static bool read_calibrated(const struct group *group, uint64_t *ns)
+/* What an end takes that an entry alone does not. */
+static uint64_t end_ns(const uint32_t *whole_ns, enum price_end end)
 {
-	static const enum price_end ends[STATS_EXITS] = {
-		[GROUP_EXIT_NONE] = PRICE_COUNT,
-		[GROUP_EXIT_RETURN] = PRICE_RETURN,
-		[GROUP_EXIT_RET] = PRICE_RET,
-		[GROUP_EXIT_SAME] = PRICE_COUNT,
-	};
-	const struct price price = group_info(group).price;
-	uint64_t calls[STATS_EXITS];
+	return whole_ns[end] > whole_ns[PRICE_COUNT] ? whole_ns[end] - whole_ns[PRICE_COUNT] : 0;
+}
 
-	if (!price.at_ns || stats_calls(group, calls, NULL))
-		return false;
-	for (int i = 0; i < STATS_EXITS; i++)
-		*ns += calls[i] * price.whole_ns[PRICE_EMULATED][ends[i]];
-	return true;
+uint64_t cost_of_hits(const struct price *price, enum price_site site, enum price_end end,
+	const struct fsn_counts *n)
+{
+	const uint32_t *whole_ns = price->whole_ns[site];
+	uint64_t ends = n->returns + n->unmatched;
+
+	if (end == PRICE_COUNT)
+		return n->calls * whole_ns[PRICE_COUNT];
+	if (end == PRICE_RETURN)
+		return n->calls * whole_ns[PRICE_COUNT] + ends * end_ns(whole_ns, PRICE_RETURN);
+	return n->calls * whole_ns[PRICE_COUNT] + ends * end_ns(whole_ns, PRICE_RET) +
+		n->jumped * end_ns(whole_ns, PRICE_JUMP) +
+		n->passed * price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
 }
 
 /* What can't be read is unknown. */
@@ -104,7 +107,7 @@ static void cost_read(const struct bpffs *fs, const struct group *group,
 
 	if (read_accounted(fs, group, &reading.ns))
 		reading.source = COST_ACCOUNTED;
-	else if (reading.ns = 0, read_calibrated(group, &reading.ns))
+	else if (reading.ns = 0, stats_cost(group, &reading.ns))
 		reading.source = COST_CALIBRATED;
 	reading.at_ns = clock_ns(CLOCK_MONOTONIC);
 	*ret_reading = reading;

@@ -9,13 +9,22 @@
 #include "base/err.h"
 #include "group/group.h"
 #include "pins/bpffs.h"
+#include "shared/counts.h"
 
 /*
  * Where a number comes from: the kernel's own accounting of the programs' run time, without
- * the traps (only while kernel.bpf_stats_enabled is 1, and for CAP_SYS_ADMIN), else the rate
- * of calls times what one costs on this machine, traps included (calibrate.h).
+ * the traps (only while kernel.bpf_stats_enabled is 1, and for CAP_SYS_ADMIN), else hits of
+ * probes times what one costs on this machine, traps included (calibrate.h).
  */
 enum cost_source { COST_UNKNOWN, COST_ACCOUNTED, COST_CALIBRATED };
+
+/*
+ * What hits took, by each kind of probe: entries, ends with or without their call, and jumps
+ * that were looked at. What only the entry of a call takes is that of a call whose end is not
+ * looked for; a jump that does not leave takes as much as an emulated entry.
+ */
+uint64_t cost_of_hits(const struct price *price, enum price_site site, enum price_end end,
+	const struct fsn_counts *n);
 
 struct cost_reading {
 	enum cost_source source;

@@ -73,6 +73,7 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	paced = scope->elapsed_ns;
 	seconds = scope->elapsed_ns / 1e9;
 	ret->known = 0;
+	ret->noise_ns = f->noise_ns;
 	ret->moot = f->timed
 		? 0
 		: FIGURE_BIT(FIGURE_IN_FLIGHT) | FIGURE_BIT(FIGURE_ABANDONED);
@@ -92,7 +93,7 @@ void figures_of_process(const struct stats_proc *p, bool timed, bool same,
 {
 	bool times = timed && p->returns;
 
-	ret->known = ret->moot = 0;
+	ret->known = ret->moot = ret->noise_ns = 0;
 	figure_set(ret, FIGURE_CALLS, true, p->calls);
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->calls : p->returns);
 	figure_set(ret, FIGURE_TOTAL, times, p->total_ns);

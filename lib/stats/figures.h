@@ -128,6 +128,12 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		AT(DOCUMENT, 130), AT(TABLE, 140, 4), AT(PROCESS, 60, 1),               \
 		AT(PROCESS_DOCUMENT, 40), AT(RATES, 60, 4), AT(SORT, 40, 'm'),          \
 		AT(SAVED, 110))                                                         \
+	X(OVERHEAD, NS, "overhead", NULL, NULL,                                         \
+		f->timed && f->priced, f->overhead_ns,                                  \
+		AT(DOCUMENT, 172))                                                      \
+	X(COST, NS, "cost", NULL, NULL,                                                 \
+		f->priced, f->cost_ns,                                                  \
+		AT(DOCUMENT, 174))                                                      \
 	X(P50, NS, "p50", "P50", NULL,                                                  \
 		spread, stats_func_percentile(f, 500),                                  \
 		AT(DOCUMENT, 140), AT(TABLE, 100, 3), AT(RATES, 40, 5),                 \
@@ -181,6 +187,8 @@ struct figures {
 	 * sum of calls comes out, and no one else.
 	 */
 	uint64_t moot;
+	/* Times below that are within what was taken off as the probes' own. */
+	uint64_t noise_ns;
 	union {
 		uint64_t n;
 		double x; /* of percent, rates and ratios */

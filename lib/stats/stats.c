@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 
 #include "kernel/link.h"
+#include "stats/cost.h"
 #include "internal.h"
 
 #define TRIES_WITHOUT_LOCK 4
@@ -122,6 +123,21 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	f->in_flight = f->n.calls + f->carried > ends ? f->n.calls + f->carried - ends : 0;
 }
 
+/* Times that are as short are mostly what the probes' own time varies by. */
+#define NOISE_EMULATED_NS 400
+#define NOISE_STEPPED_NS  3000
+
+static void func_price(const struct group *g, const struct price *price, struct stats_func *f)
+{
+	const struct group_func func = group_func(g, f->fn);
+
+	f->priced = price->at_ns;
+	f->overhead_ns = func.overhead_ns;
+	if (f->overhead_ns)
+		f->noise_ns = func.site == PRICE_STEPPED ? NOISE_STEPPED_NS : NOISE_EMULATED_NS;
+	f->cost_ns = cost_of_hits(price, func.site, func.end, &f->n);
+}
+
 static int subtract_buckets(const struct group *g, uint32_t index, struct stats_func *f)
 {
 	struct fsn_hist base;
@@ -151,6 +167,7 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 {
 	uint32_t index = FSN_BASE_INDEX(view->ctl.base);
 	_cleanup_free_ struct fsn_base *base = calloc(g->meta.fn_cnt, sizeof(*base));
+	const struct price price = group_info(g).price;
 	uint64_t before;
 	int code;
 
@@ -164,6 +181,7 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 		f->timed = i < g->meta.timed_cnt;
 		f->same = g->funcs[i].exit == FSN_EXIT_SAME && !g->funcs[i].jumps;
 		func_subtract(f, &raw->total[i], &base[i]);
+		func_price(g, &price, f);
 		before = unmatched(g, i, &base[i].n);
 		f->n.unmatched = unmatched(g, i, &raw->total[i].n);
 		f->n.unmatched -= f->n.unmatched > before ? before : f->n.unmatched;
@@ -337,28 +355,59 @@ void stats_free(struct stats *s)
 	free(s);
 }
 
-int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
+/* Of each function since the last reset; free() it. */
+static int counts_read(const struct group *g, struct fsn_counts **ret_counts, struct err *err)
 {
+	_cleanup_free_ struct fsn_counts *counts = calloc(g->meta.fn_cnt, sizeof(*counts));
 	_cleanup_free_ struct fsn_base *base = calloc(g->meta.fn_cnt, sizeof(*base));
 	__cleanup(counters_done) struct counters c = {};
-	uint64_t calls[STATS_EXITS] = {};
 	struct fsn_ctl ctl;
 	int code;
 
 	code = group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = base ? map_read_fixed(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0,
-			      g->meta.fn_cnt, sizeof(*base), base) :
-		      -ENOMEM;
+	code = base && counts ? map_read_fixed(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0,
+					g->meta.fn_cnt, sizeof(*base), base) :
+				-ENOMEM;
 	if (!code)
 		code = counters_read(g, &c);
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
 	for (size_t i = 0; i < c.cnt; i++)
-		calls[g->funcs[i % g->meta.fn_cnt].exit % STATS_EXITS] += c.stat[i].n.calls;
+		counts_add(&counts[i % g->meta.fn_cnt], &c.stat[i].n);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
-		calls[g->funcs[i].exit % STATS_EXITS] -= base[i].n.calls;
-	memcpy(ret_calls, calls, sizeof(calls));
+		counts_subtract(&counts[i], &base[i].n);
+	*ret_counts = TAKE_PTR(counts);
 	return 0;
+}
+
+int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
+{
+	_cleanup_free_ struct fsn_counts *counts = NULL;
+	int code = counts_read(g, &counts, err);
+
+	if (code)
+		return code;
+	memset(ret_calls, 0, STATS_EXITS * sizeof(*ret_calls));
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
+		ret_calls[g->funcs[i].exit % STATS_EXITS] += counts[i].calls;
+	return 0;
+}
+
+bool stats_cost(const struct group *g, uint64_t *ret_ns)
+{
+	const struct price price = group_info(g).price;
+	_cleanup_free_ struct fsn_counts *counts = NULL;
+	uint64_t ns = 0;
+
+	if (!price.at_ns || counts_read(g, &counts, NULL))
+		return false;
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
+		struct group_func func = group_func(g, i);
+
+		ns += cost_of_hits(&price, func.site, func.end, &counts[i]);
+	}
+	*ret_ns = ns;
+	return true;
 }

@@ -45,6 +45,10 @@ struct stats_func {
 	uint32_t fn;
 	bool timed;
 	bool same; /* its one ret is entry and end: returns = calls, no times */
+	uint32_t overhead_ns; /* taken off each time, as the probes' own */
+	uint32_t noise_ns;    /* times below that are within what was taken off; 0: none was */
+	bool priced;          /* it is known what its probes take */
+	uint64_t cost_ns;     /* that is what they took, by hits; cost_of_hits() */
 	struct fsn_counts n; /* since the reset */
 	uint64_t carried;    /* calls in flight at the reset, or given up too early before it */
 	uint64_t in_flight;
@@ -101,6 +105,12 @@ void stats_free(struct stats *s);
  */
 #define STATS_EXITS 4
 int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err);
+
+/*
+ * What the probes of a group have taken since the last reset, by hits of each kind and what
+ * was measured of it; false where that was not known when it was attached.
+ */
+bool stats_cost(const struct group *g, uint64_t *ret_ns);
 
 /* The remembered slow calls since the last reset, oldest first; free() them. */
 int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls,
