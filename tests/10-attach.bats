@@ -321,7 +321,7 @@ fix_fail 10 0 - 0 0 10"
 @test "--slow marks calls by a length for all and by one for each function" {
 	need_bpf
 	fsn attach g fix_add fix_sleep_us fix_ret --lib "$LIB" --slow 3600s --slow fix_sleep_us=20ms \
-		--slow 'fix_r*=1ns'
+		--slow 'fix_r*=0ns'
 	capture "$FIX/call" add 10
 	capture "$FIX/call" ret 10
 	capture "$FIX/call" --arg 20000 sleep_us 3
@@ -451,7 +451,7 @@ write_config() {
 	cat >"$BATS_TEST_TMPDIR/config.json" <<-END
 	{ "fix_func_sym":   { "plus": "fix_add", "minus": "fix_fail" },
 	  "custom_sym":     { "leaf": "eng_leaf" },
-	  "hz_func_sym":    { "outer": { "symbol": "hzx_outer", "slow": "1ns", "ret": "long" } },
+	  "hz_func_sym":    { "outer": { "symbol": "hzx_outer", "slow": "0ns", "ret": "long" } },
 	  "lib":            "$LIB",
 	  "libs":           { "custom": "$FIX/libengine.so", "hz": "$FIX/libhazcxx.so" } }
 	END

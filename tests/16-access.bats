@@ -142,7 +142,7 @@ hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
 	local map
 
 	need_readers
-	fsn attach g fix_add fix_hang --lib "$LIB" --owner ":$GID" --slow 1ns
+	fsn attach g fix_add fix_hang --lib "$LIB" --owner ":$GID" --slow 0ns
 	capture "$FIX/call" --arg 4242 add 3
 	start_bg hang "$FIX/call" hang 1
 	wait_line hang '^blocked '
@@ -176,7 +176,7 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 	local mine
 
 	need_readers
-	fsn attach g fix_add fix_hang --lib "$LIB" --owner ":$GID" --mode-all --slow 1ns
+	fsn attach g fix_add fix_hang --lib "$LIB" --owner ":$GID" --mode-all --slow 0ns
 	capture "$FIX/call" --arg 4242 add 3
 	start_bg hang "$FIX/call" hang 1
 	wait_line hang '^blocked '
@@ -272,7 +272,7 @@ two 750 0 64322"
 
 @test "an owner reads and changes the group, and the group's folder stays the attacher's" {
 	need_readers
-	fsn attach g fix_add --lib "$LIB" --owner 65534 --slow 1ns
+	fsn attach g fix_add --lib "$LIB" --owner 65534 --slow 0ns
 	assert_eq "$(modes g g/stats g/slow g/link_0)" "g 755 0 0
 g/stats 600 65534 0
 g/slow 600 65534 0

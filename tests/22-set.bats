@@ -88,7 +88,7 @@ setup() {
 @test "a set that is refused changes nothing, neither filters nor thresholds" {
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	fsn set g --comm one
-	fsn -s 1 set g --slow 1ns --comm two --comm "$TOO_LONG"
+	fsn -s 1 set g --slow 0ns --comm two --comm "$TOO_LONG"
 	assert_stderr "funcsnoop set: command '$TOO_LONG' has not 1 to 15 bytes"
 	assert_eq "$(counted g one 10) $(counted g two 10)" "10 0"
 	fsn -s 1 set g --pid 1 --comm "$TOO_LONG"
@@ -96,7 +96,7 @@ setup() {
 	fsn stats g --json
 	assert_json '.[0].functions | map(.slow)' '[0]'
 	fsn attach p fix_add --lib "$FIX/libfix.so" --pid $$ --link perf
-	fsn -s 1 set p --slow 1ns --pid 1
+	fsn -s 1 set p --slow 0ns --pid 1
 	assert_stderr_match "^funcsnoop set: group 'p' has probes in the processes of --pid only\$"
 	fsn detach g p
 }

@@ -16,7 +16,7 @@ result_calls() { # of the last fixture's $output
 
 @test "after a reset everything begins at zero" {
 	need_bpf
-	fsn attach g fix_add fix_fail --lib "$FIX/libfix.so" --slow 1ns
+	fsn attach g fix_add fix_fail --lib "$FIX/libfix.so" --slow 0ns
 	capture "$FIX/call" add 100
 	capture "$FIX/call" --arg 0,-1 fail 10
 	assert_numbers g "fix_add 100 0 100 0 0 0

@@ -171,7 +171,7 @@ slow_or_not() {
 	capture "$FIX/call" add 20
 	fsn stats g --json
 	[[ $(json '.[0].functions[0].slow') =~ ^(0|20)$ ]] || fail "$output"
-	fsn set g --slow 1ns
+	fsn set g --slow 0ns
 	fsn reset g
 	capture "$FIX/call" add 20
 	capture "$FIX/call" ret 20
@@ -180,7 +180,7 @@ slow_or_not() {
 }
 
 @test "set killed at any moment leaves settings that can be changed again" {
-	killed have_no_slow slow_or_not set g --slow 1ns
+	killed have_no_slow slow_or_not set g --slow 0ns
 }
 
 @test "stream killed at any moment leaves a group that counts and can be watched" {
@@ -296,10 +296,10 @@ nobody_streams() {
 
 	need_bpf
 	have_group
-	for i in 1ns 2ns 10s 11s; do
+	for i in 0ns 2ns 10s 11s; do
 		start_bg "set$i" "$FUNCSNOOP" set g --slow "$i"
 	done
-	for i in 1ns 2ns 10s 11s; do
+	for i in 0ns 2ns 10s 11s; do
 		wait_bg "set$i"
 	done
 	fsn reset g

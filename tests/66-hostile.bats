@@ -73,7 +73,7 @@ clean_terminal() { # ARG...
 	local view format
 
 	need_terminal
-	fsn attach g fix_hang fix_add --lib "$FIX/libfix.so" --slow 1ns
+	fsn attach g fix_hang fix_add --lib "$FIX/libfix.so" --slow 0ns
 	start_bg call "$FIX/call" --threads 1 --comm "$COMM" hang 1
 	wait_line call "^blocked "
 	capture "$FIX/call" --threads 1 --comm "$COMM" add 5

@@ -231,23 +231,51 @@ teardown() {
 	common_teardown
 }
 
-@test "the cost is not known until it is measured, and an idle group costs nothing" {
+@test "an idle group costs nothing now, and its calls are what it has cost" {
 	own_figures
 	accounting 0
 	attach_fix fix_add
 	capture "$FIX/call" add 10
 	fsn stats g
-	assert_output_line "cost: not known; 'funcsnoop feature --calibrate' helps"
-	fsn stats g --json
-	assert_json '.[0] | [.cost_ns_per_s, .cost_source]' '[null,null]'
-	fsn feature --calibrate
-	fsn stats g
 	assert_output_line "cost: ~0 ns/s now; estimated from 'feature --calibrate'"
+	assert_output_match "^probes took [0-9.]+ [mu]s of these [0-9.]+ m?s$"
 	fsn stats g --pretty
 	assert_json '.[0] | [.cost_ns_per_s, .cost_source]' '[0,"calibration"]'
+	assert_json '.[0] | .cost_ns > 0 and .cost_ns == (.functions | map(.cost_ns) | add)' true
 	fsn stats g --save "$BATS_TEST_TMPDIR/a.json" --format csv
 	assert_eq "$(jq -c '.[0] | [.cost_ns_per_s, .cost_source]' "$BATS_TEST_TMPDIR/a.json")" \
 		'[0,"calibration"]'
+	fsn reset g
+	fsn stats g --json
+	assert_json '.[0].cost_ns' 0
+	fsn detach g
+}
+
+# All kinds of probes take as long as that.
+set_prices() { # COUNT RETURN RET JUMP, ns
+	sed -i -E "s/:.*/: 0 $1 0 $2 0 $3 0 $4 0 $1 0 $2 0 $3 0 $4/" /run/funcsnoop/calibration
+}
+
+@test "the cost is that of each hit of a probe, as it was measured" {
+	need_tool jq
+	own_figures
+	accounting 0
+	fsn feature --calibrate
+	set_prices 100 1000 10000 400
+	attach_fix --exit ret fix_add
+	capture "$FIX/call" add 500
+	fsn stats g --json
+	assert_json '.[0].cost_ns' 5000000
+	fsn detach g
+	attach_fix --exit return fix_add
+	capture "$FIX/call" add 500
+	fsn stats g --json
+	assert_json '.[0].cost_ns' 500000
+	fsn detach g
+	attach_fix --exit none fix_add
+	capture "$FIX/call" add 500
+	fsn stats g --json
+	assert_json '.[0].cost_ns' 50000
 	fsn detach g
 }
 
@@ -257,9 +285,9 @@ teardown() {
 	need_tool jq
 	own_figures
 	accounting 0
-	attach_fix --exit ret fix_add
 	fsn feature --calibrate
-	sed -i -E 's/(:( [0-9]+){5}) [0-9]+/\1 1000000/' /run/funcsnoop/calibration
+	set_prices 1000 1000000 1000000 1000000
+	attach_fix --exit ret fix_add
 	docs() { [[ $(wc -l <"$(bg_out stats)") -ge $1 ]]; }
 	start_bg stats "$FUNCSNOOP" stats g -i 0.3 --json
 	poll_until docs 1
@@ -272,6 +300,7 @@ teardown() {
 	# 500 calls of 1 ms, by the length of intervals; a busy machine makes them longer.
 	assert_between "$(jq -s 'map(.[0].cost_ns_per_s) | add * 0.3 | floor' "$(bg_out stats)")" \
 		200000000 600000000
+	assert_eq "$(jq -s 'map(.[0].cost_ns) | add' "$(bg_out stats)")" 500000000
 	fsn stats g -d 0.1
 	refute_output_match '^cost' # nobody has called
 	fsn detach g

@@ -62,7 +62,7 @@ print([r["function"] for r in rows])' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMP
 	    "@sum": "fix_add", "+1+1": "fix_nested", "-2+3": "fix_sleep_us" },
 	  "lib": "$LIB" }
 	END
-	fsn attach --config "$BATS_TEST_TMPDIR/n.json" --slow 1ns
+	fsn attach --config "$BATS_TEST_TMPDIR/n.json" --slow 0ns
 	capture "$FIX/call" --comm "=1+1" --arg -5 fail 1
 	fsn stats n --format csv --all --sort name
 	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, 'NR > 1 { print $3 }')" \
@@ -172,7 +172,7 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	local dir=$BATS_TEST_TMPDIR mask format
 
 	attach_named
-	fsn set n --slow 1ns
+	fsn set n --slow 0ns
 	capture "$FIX/call" --arg 2 fail 1
 	for mask in 000 022 077; do
 		umask "$mask"

@@ -80,7 +80,7 @@ EXITS=("ret" "return" "return --link multi")
 
 attach_typed() { # [EXIT [OPTION...]]
 	# shellcheck disable=SC2086	# options
-	fsn attach --config "$CONFIG" --slow 1ns --exit ${1:-auto}
+	fsn attach --config "$CONFIG" --slow 0ns --exit ${1:-auto}
 	assert_output_match "exits ${1:+${1%% *}}"
 }
 
@@ -357,7 +357,7 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 	fsn attach g fix_hang --lib "$FIX/libfix.so"
 	start_bg hang "$FIX/call" hang 1
 	wait_line hang '^blocked '
-	fsn set g --slow 1ns
+	fsn set g --slow 0ns
 	tell hang
 	wait_bg hang
 	fsn stats g --slow --json
@@ -388,7 +388,7 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 @test "cuda: arguments and results by the preset's types" {
 	need_bpf
 	need_cuda
-	fsn attach cuda cudaMalloc cudaMemcpy cudaLaunchKernel --lib "$CUDART" --slow 1ns
+	fsn attach cuda cudaMalloc cudaMemcpy cudaLaunchKernel --lib "$CUDART" --slow 0ns
 	capture "$FIX/cudacall" "$CUDART" typed
 	fsn stats cuda --slow --json
 	assert_json '.[0].slow_calls | map([.function, .ret_name != null])' \
@@ -404,7 +404,7 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 @test "cuda: a failure is one of the call that failed, not of those that tell of it" {
 	need_bpf
 	need_cuda
-	fsn attach cuda cudaLaunchKernel cudaPeekAtLastError cudaGetLastError --lib "$CUDART" --slow 1ns
+	fsn attach cuda cudaLaunchKernel cudaPeekAtLastError cudaGetLastError --lib "$CUDART" --slow 0ns
 	capture "$FIX/cudacall" "$CUDART" typed
 	assert_eq "$(sed -n 's/^cuda[A-Z][a-zA-Z]* \([0-9]*\) x1$/\1/p' <<<"$output" | tail -n 3 |
 		grep -c '^[1-9]')" 3 "calls that returned an error"

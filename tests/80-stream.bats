@@ -573,7 +573,7 @@ funcsnoop stream: all groups were detached"
 	start_stream s g --json
 	capture "$FIX/call" add 10
 	fsn reset g
-	fsn set g --slow 1ns
+	fsn set g --slow 0ns
 	capture "$FIX/call" add 10
 	stop_stream s
 	assert_events "call fix_add 20"

@@ -99,7 +99,7 @@ setup() {
 # --- escapes ------------------------------------------------------------------------------
 
 @test "control characters, ESC and broken UTF-8 in names and texts are escaped everywhere" {
-	attach_typed --slow 1ns
+	attach_typed --slow 0ns
 	local nasty=$'\e[2J"\\\n\xff\xc2\x9b\xe2\x82'
 	start_stream t g
 	start_stream j g --json

@@ -325,7 +325,7 @@ same_keys() { # SECTION DOCUMENT...
 	need_tool jq bpftool
 	cat >"$BATS_TEST_TMPDIR/j.json" <<-END
 		{ "j_sym": { "fix_fail": { "symbol": "fix_fail", "ret": "int", "error": "nonzero",
-		                           "slow": "1ns" }, "fix_hang": "fix_hang",
+		                           "slow": "0ns" }, "fix_hang": "fix_hang",
 		             "fix_alias_a": "fix_alias_a" },
 		  "lib": "$FIX/libfix.so" }
 	END

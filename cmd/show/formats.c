@@ -59,7 +59,7 @@ static void explain_empty(const struct stats *s, FILE *f)
 	}
 }
 
-/* ", probes took 260 ms of these 575 ms" */
+/* "probes took 260 ms of these 575 ms" */
 static void print_cost_sum(const struct report_group *rg, FILE *f)
 {
 	char took[TEXT_NUM_LEN], elapsed[TEXT_NUM_LEN];
@@ -67,9 +67,10 @@ static void print_cost_sum(const struct report_group *rg, FILE *f)
 
 	if (!report_cost(rg, &ns))
 		return;
-	fprintf(f, ", probes took %s", text_duration(ns, took));
+	fprintf(f, "probes took %s", text_duration(ns, took));
 	if (rg->elapsed_ns)
 		fprintf(f, " of these %s", text_duration(rg->elapsed_ns, elapsed));
+	fputc('\n', f);
 }
 
 /* What the programs take; an estimate is marked as one. */
@@ -80,17 +81,15 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 
 	if (rg->cost.source == COST_UNKNOWN) {
 		if (!r->interval_ns && !(r->view->flags & VIEW_FRAME))
-			fprintf(f, "cost: not known, as it was not measured before the attach; "
-				   "root's attach does\n");
+			fprintf(f, "cost: not known, as the attach did not measure it\n");
 		return;
 	}
 	if (rg->cost.ns_per_s >= 100000)
 		snprintf(share, sizeof(share), ", %.3g %% of a CPU",
 			rg->cost.ns_per_s / 1e7);
-	fprintf(f, "cost: %s%s/s%s%s", estimate ? "~" : "",
-		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now", share);
-	print_cost_sum(rg, f);
-	fprintf(f, "; %s\n",
+	fprintf(f, "cost: %s%s/s%s%s; %s\n", estimate ? "~" : "",
+		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now",
+		share,
 		estimate ? "estimated from 'feature --calibrate'"
 			 : "counted by the kernel, without traps");
 }
@@ -199,8 +198,10 @@ static int table_group(const struct report *r, const struct report_group *rg, FI
 	}
 	if (view->flags & VIEW_REST)
 		print_foot(rg, f);
-	if (grid.row_cnt && view->flags & VIEW_COST)
+	if (grid.row_cnt && view->flags & VIEW_COST) {
 		print_cost(r, rg, f);
+		print_cost_sum(rg, f);
+	}
 	print_health(r, rg, f);
 	return code;
 }

@@ -171,6 +171,7 @@ int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 	const struct stats *s = rg->s;
 	uint64_t cost_ns = 0;
 	int code = 0;
+	bool priced;
 
 	json_open(doc, '{');
 	json_set_str(doc, "group", group_info(s->group).name);
@@ -178,7 +179,8 @@ int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 	json_set_time(doc, "since", s->since_ns);
 	add_rate(doc, rg, stats_all_calls(s));
 	json_set_cost(doc, &rg->cost);
-	json_set_u64_if(doc, "cost_ns", report_cost(rg, &cost_ns), cost_ns);
+	priced = report_cost(rg, &cost_ns);
+	json_set_u64_if(doc, "cost_ns", priced, cost_ns);
 	add_health(doc, s);
 	json_set_open(doc, "functions", '[');
 	for (size_t i = 0; !code && i < rg->func_cnt; i++) {

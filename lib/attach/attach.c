@@ -14,6 +14,7 @@
 #include "base/apart.h"
 #include "base/util.h"
 #include "proc/caps.h"
+#include "internal.h"
 
 static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct err *err)
 {
@@ -292,6 +293,8 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 			*err = m->err;
 		else
 			*ret_report = m->report;
+		if (!code)
+			find_shared(fs, t, ret_report);
 		apart_free(m, sizeof(*m));
 	}
 	if (code) /* what is still there was left by a child that was killed */

@@ -35,6 +35,8 @@ struct attach_report {
 	unsigned int links; /* mask of enum link_mode */
 	size_t probe_cnt;
 	struct price price; /* what its probes take; .at_ns is 0 when it is not known */
+	size_t shared_cnt;  /* functions that another group probes at the same place */
+	char shared_group[GROUP_NAME_MAX + 1]; /* that which has most of them */
 };
 
 /*

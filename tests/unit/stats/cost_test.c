@@ -7,6 +7,42 @@
 
 #define S 1000000000ULL
 
+/* Each kind of hit has a price that shows in the sum. */
+static void test_hits(void)
+{
+	const struct price price = {
+		.whole_ns = { { 1, 10, 100, 30 }, { 1000, 11000, 101000, 31000 } },
+	};
+	const struct {
+		const char *what;
+		enum price_site site;
+		enum price_end end;
+		struct fsn_counts n;
+		uint64_t ns;
+	} cases[] = {
+		{ "counted calls", PRICE_STEPPED, PRICE_COUNT, { .calls = 5, .returns = 5 }, 5000 },
+		{ "returns", PRICE_EMULATED, PRICE_RETURN, { .calls = 5, .returns = 5 }, 50 },
+		{ "a call that is not followed", PRICE_EMULATED, PRICE_RETURN,
+			{ .calls = 5, .returns = 4, .sampled_out = 1 }, 41 },
+		{ "an end without its call", PRICE_EMULATED, PRICE_RETURN,
+			{ .calls = 5, .returns = 5, .unmatched = 1 }, 59 },
+		{ "rets after stepped entries", PRICE_STEPPED, PRICE_RET,
+			{ .calls = 2, .returns = 2 }, 202000 },
+		{ "jumps that are taken among rets", PRICE_EMULATED, PRICE_RET,
+			{ .calls = 5, .returns = 5, .jumped = 2 }, 5 + 3 * 99 + 2 * 29 },
+		{ "jumps that are not taken", PRICE_STEPPED, PRICE_RET,
+			{ .calls = 1, .returns = 1, .passed = 7 }, 101007 },
+		{ "more jumps than ends", PRICE_EMULATED, PRICE_JUMP,
+			{ .calls = 1, .returns = 1, .jumped = 2 }, 1 + 2 * 29 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t ns = cost_of_hits(&price, cases[i].site, cases[i].end, &cases[i].n);
+
+		ok(ns == cases[i].ns, "%s: %llu ns", cases[i].what, (unsigned long long)ns);
+	}
+}
+
 int main(void)
 {
 	static const struct {
@@ -41,5 +77,6 @@ int main(void)
 	ok(!strcmp(cost_source_name(COST_ACCOUNTED), "kernel"),
 		"the kernel's accounting");
 	ok(!strcmp(cost_source_name(COST_CALIBRATED), "calibration"), "the estimate");
+	test_hits();
 	return tap_done();
 }

@@ -132,3 +132,37 @@ assert_right() {
 	assert_eq "$(<"$CALIBRATION")" "$kept"
 	fsn detach g
 }
+
+@test "attach says what a call will take, of each class of functions" {
+	local figures
+
+	need_bpf
+	fsn feature --calibrate
+	sed -i -E 's/:.*/: 0 500 400 1000 600 9000 600 9100 0 7000 6000 8000 6000 16000 6000 8100/' \
+		"$CALIBRATION"
+	attach_spin --exit ret 'spin_emulated_*'
+	# What ret takes is not the same on all machines, what was measured is.
+	assert_output_match '^g: 3 functions: 3 at about 9\.00 us a call$'
+	fsn detach g
+	attach_spin --exit ret 'spin_*_*'
+	assert_output_match '^g: 6 functions: 3 at about 9\.00 us a call, 3 at 16\.0 us$'
+	fsn detach g
+	attach_spin --exit return 'spin_*_*'
+	assert_output_match '^g: 6 functions: 3 at about 1\.00 us a call, 3 at 8\.00 us$'
+	fsn detach g
+	figures=$(fsn attach -q g --lib "$FIX/spin" spin_emulated_0)
+	assert_eq "$figures" ""
+}
+
+@test "that another group probes the same functions is told at the attach" {
+	need_bpf
+	attach_spin --exit ret 'spin_*_0'
+	refute_output_match 'probed by group'
+	fsn attach h --lib "$FIX/spin" --site entry 'spin_emulated_*'
+	assert_stderr_match "1 of the functions of 'h' is probed by group 'g', too"
+	fsn attach i --lib "$FIX/libfix.so" fix_add
+	assert_stderr ""
+	fsn attach g --replace --lib "$FIX/spin" --site entry spin_stepped_0
+	assert_stderr ""
+	fsn detach g h i
+}
