@@ -134,8 +134,6 @@ assert_right() {
 }
 
 @test "attach says what a call will take, of each class of functions" {
-	local figures
-
 	need_bpf
 	fsn feature --calibrate
 	sed -i -E 's/:.*/: 0 500 400 1000 600 9000 600 9100 0 7000 6000 8000 6000 16000 6000 8100/' \
@@ -150,8 +148,9 @@ assert_right() {
 	attach_spin --exit return 'spin_*_*'
 	assert_output_match '^g: 6 functions: 3 at about 1\.00 us a call, 3 at 8\.00 us$'
 	fsn detach g
-	figures=$(fsn attach -q g --lib "$FIX/spin" spin_emulated_0)
-	assert_eq "$figures" ""
+	fsn attach -q g --lib "$FIX/spin" spin_emulated_0
+	assert_output ""
+	fsn detach g
 }
 
 @test "that another group probes the same functions is told at the attach" {
