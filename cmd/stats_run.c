@@ -424,14 +424,14 @@ static void on_signal(int sig)
 }
 
 /* Signals arrive only while waiting: no report is left half-way. */
-static void signals_begin(sigset_t *ret_waiting)
+static void signals_begin(const struct stats_options *o, sigset_t *ret_waiting)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = on_signal };
 	sigset_t blocked;
 
 	sigemptyset(&blocked);
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+	for (size_t i = 0; !o->until_fd && i < ARRAY_SIZE(signals); i++) {
 		sigaddset(&blocked, signals[i]);
 		sigaction(signals[i], &action, NULL);
 	}
@@ -446,8 +446,7 @@ static void wait_until(const struct stats_options *o, uint64_t at_ns, const sigs
 		struct timespec ts = timespec_of(ns_until(at_ns));
 		int n = ppoll(&until, o->until_fd > 0, &ts, waiting);
 
-		if (n > 0)
-			stop = 1;
+		stop |= n > 0;
 		if (!n && !ns_until(at_ns))
 			return;
 	}
@@ -476,10 +475,7 @@ int stats_loop(const struct stats_options *o)
 	bool last = false;
 	int code, at = 1;
 
-	if (o->until_fd)
-		sigprocmask(SIG_SETMASK, NULL, &waiting);
-	else
-		signals_begin(&waiting);
+	signals_begin(o, &waiting);
 	/* With --reset the kernel keeps what intervals begin with. */
 	code = o->reset ? 0 : reading_take(o, &readings[0], &err);
 	start = tick = o->reset || code ? clock_ns(CLOCK_MONOTONIC) : readings[0].mono_ns;
