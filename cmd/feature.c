@@ -110,7 +110,7 @@ static void print_calibration(
 		table_cell(t, "%s", price_sites[site]);
 		table_cell(t, "%s", price_ends[end]);
 		table_cell(t, "%s",
-			end == PRICE_COUNT ? "-" : text_duration(
+			!c->price.overhead_ns[site][end] ? "-" : text_duration(
 							   c->price.overhead_ns[site][end], num));
 		table_cell(t, "%s", text_duration(c->price.whole_ns[site][end], num));
 	}
@@ -230,7 +230,7 @@ static void add_calibration(struct json *j, const char *link, const struct calib
 		json_open(j, '{');
 		json_set_str(j, "entry", price_sites[site]);
 		json_set_str(j, "end", price_ends[end]);
-		json_set_u64_if(j, "overhead_ns", end != PRICE_COUNT,
+		json_set_u64_if(j, "overhead_ns", c->price.overhead_ns[site][end],
 			c->price.overhead_ns[site][end]);
 		json_set_u64(j, "cost_ns", c->price.whole_ns[site][end]);
 		json_close(j, '}');
