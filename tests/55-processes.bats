@@ -99,7 +99,7 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	local ctl=$FUNCSNOOP_BPFFS/funcsnoop/g/ctl calls=0 ended lost value i
 
 	need_tool bpftool
-	attach_chain
+	attach_dozen
 	for i in 1 2; do
 		capture "$FIX/engine" children "$MANY"
 		calls=$((calls + MANY))
