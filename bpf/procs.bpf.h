@@ -21,7 +21,7 @@ static __always_inline struct fsn_proc *proc_at(__u32 i)
  * Where a key may be, from place @i on: in steps that grow. In a row, neighbours are all
  * taken long before the table is full.
  */
-#define for_each_place(n, i) for (__u32 n = 0; n < FSN_PROC_PROBES; (i) += ++(n))
+#define for_each_place(n, i) for (__u32 n = 0; (n) < FSN_PROC_PROBES; (i) += ++(n))
 
 /* Claims a record for a process that has none. Two CPUs may both do so: readers add up. */
 static __noinline __u32 proc_claim(__u64 key, __u64 start, __u32 first)

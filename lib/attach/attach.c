@@ -265,7 +265,7 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 	struct attach_report *ret_report, struct err *err)
 {
 	_cleanup_close_ int dir_fd = -1;
-	enum link_mode mode;
+	enum link_mode mode = LINK_AUTO;
 	struct price price;
 	struct making *m;
 	int code;

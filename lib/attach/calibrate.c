@@ -217,7 +217,7 @@ static int make_target(struct target **ret_target, struct windows *w, struct err
 	static const char *const libs[] = { "/proc/self/exe" };
 	char names[CLASSES][24];
 	const char *functions[CLASSES];
-	uint64_t offsets[CLASSES];
+	uint64_t offsets[CLASSES] = {};
 	struct target_opts opts = {
 		.name = GROUP_NAME,
 		.functions = functions,

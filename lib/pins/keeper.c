@@ -128,12 +128,10 @@ int keeper_start(
 
 int keeper_finish(struct keeper *k, struct err *err)
 {
-	pid_t pid = -1;
-
 	/* Until it is known better: one that was killed has not done it. */
 	err_sys(k->err, -EINTR, "cannot remove group '%s'", k->name);
 	k->fd = close_fd(k->fd);
-	while (k->pid > 0 && (pid = waitpid(k->pid, NULL, 0)) < 0 && errno == EINTR)
+	while (k->pid > 0 && waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	k->pid = 0;
 	if (k->err->code == -EINTR)

@@ -137,7 +137,7 @@ int started_start(
 	if (c.fd < 0)
 		return err_sys(err, -errno, "cannot watch process %d", c.pid);
 	*ret_started = c;
-	c = (struct started)STARTED_NONE;
+	memcpy(&c, &(struct started)STARTED_NONE, sizeof(c));
 	return 0;
 }
 
