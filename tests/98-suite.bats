@@ -16,17 +16,26 @@ suite() { # [-s STATUS]
 		"$BATS_TEST_DIRNAME/run" "$BATS_TEST_TMPDIR/a.bats"
 }
 
+# Reads lines of /proc/PID/status, says each mask of signals once, less 32 and 33: the C library
+# keeps these two for itself, so that env can't set them back where somebody ignores them.
+signals_said() {
+	local name mask
+
+	while IFS=$':\t ' read -r name mask; do
+		printf '%s:%016x\n' "$name" $((0x$mask & ~(3 << 31)))
+	done | sort -u
+}
+
 @test "tests have signals and a mask of files as after a login, under nohup, too" {
 	trap '' HUP INT QUIT USR1
 	umask 077
 	suite <<-END
 	case "a" {
-		assert_eq "\$(grep -E '^Sig(Ign|Blk)' /proc/self/status | tr -d '\t')" \
-			'SigBlk:0000000000000000
-	SigIgn:0000000000000000'
+		grep -E '^Sig(Ign|Blk)' /proc/self/status >"$BATS_TEST_TMPDIR/told"
 		assert_eq "\$(umask)" 0022
 	}
 	END
+	assert_eq "$(signals_said <"$BATS_TEST_TMPDIR/told")" $'SigBlk:0000000000000000\nSigIgn:0000000000000000'
 	assert_eq "${lines[-1]}" "1 passed, 0 failed, 0 skipped"
 }
 
@@ -45,7 +54,7 @@ suite() { # [-s STATUS]
 		capture -s 1 env -u FSN_IN_RUN -u BATS_RUN_TMPDIR FSN_SHARED=1 \
 			FUNCSNOOP="$BATS_TEST_TMPDIR/funcsnoop" \
 			"$BATS_TEST_DIRNAME/$tool" -O "$O" "$([[ $tool == soak ]] && echo 1 || echo reset)"
-		assert_eq "$tool: $(sort -u "$told" | tr -d '\t')" "$tool: SigIgn:0000000000000000"
+		assert_eq "$tool: $(signals_said <"$told")" "$tool: SigIgn:0000000000000000"
 	done
 }
 
