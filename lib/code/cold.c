@@ -7,7 +7,7 @@
 // are no instruction is weeded out by decoding before it decides anything that matters.
 #include <errno.h>
 
-#include "cold.h"
+#include "internal.h"
 
 /* Bytes decoded to tell jumps from bytes that look like them, for all plans together. */
 #define CONFIRM_BYTES (64u << 20)

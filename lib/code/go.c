@@ -8,7 +8,6 @@
 // 24 bytes into what %r14 or x28 points at.
 #include <string.h>
 
-#include "insn_arch.h"
 #include "internal.h"
 
 /* --- the check -------------------------------------------------------------------------------- */

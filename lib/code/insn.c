@@ -8,7 +8,7 @@
 #include <capstone/capstone.h>
 
 #include "base/util.h"
-#include "insn_arch.h"
+#include "internal.h"
 
 #define CACHE_CNT 4096
 #define NO_INSN   255

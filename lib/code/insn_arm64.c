@@ -3,7 +3,7 @@
 // kernel makes of a probe on them (arch/arm64/kernel/probes/decode-insn.c).
 #include <stdio.h>
 
-#include "insn_arch.h"
+#include "internal.h"
 
 #define SP 31
 #define FP 29

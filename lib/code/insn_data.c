@@ -3,7 +3,7 @@
 // finds its targets.
 #include <string.h>
 
-#include "insn_arch.h"
+#include "internal.h"
 
 #define RSP 4
 #define RBP 5

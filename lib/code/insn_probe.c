@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "insn_arch.h"
+#include "internal.h"
 
 /*
  * One bit an opcode, 1 where arch/x86/kernel/uprobes.c lets a 64-bit program be probed

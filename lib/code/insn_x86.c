@@ -2,7 +2,7 @@
 // x86-64 instructions: their parts, where they lead, and what they do to the stack pointer.
 #include <string.h>
 
-#include "insn_arch.h"
+#include "internal.h"
 
 #define RSP 4
 #define RBP 5

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The planner's own parts. A plan is made in this order: where the function begins and ends
- * (bounds.c), and whether it is one (entry.c); its instructions and what each of them finds on
- * the stack (flow.c), with what jump tables and the unwinder lead to (land.c); parts of it that
- * lie elsewhere (cold.c), which are decoded in turn and found by what scan.c makes of the file;
+ * The planner's own parts. A plan is made in this order: where the function begins and ends,
+ * and whether it is one (bounds.c); its instructions and what each of them finds on the stack
+ * (flow.c), with what jump tables and the unwinder lead to (land.c); parts of it that lie
+ * elsewhere (cold.c), which are decoded in turn and found by what scan.c makes of the file;
  * where calls end (exit.c); where the entry probe goes (site.c). Go functions are known by their
- * first instructions (go.c).
+ * first instructions (go.c), others by name (stack.c).
  */
 #ifndef FUNCSNOOP_CODE_INTERNAL_H
 #define FUNCSNOOP_CODE_INTERNAL_H
@@ -94,9 +94,6 @@ uint64_t image_next_start(const struct plan_image *img, uint64_t addr);
 bool image_is_start(const struct plan_image *img, uint64_t addr);
 /* Sets entry, at_start, bounded and the first range; else why not in plan->refused. */
 int func_bounds(struct func *f, struct plan *plan);
-
-/* entry.c */
-
 /* Nothing calls it, and what is there can't begin a function. The first range must be there. */
 bool func_is_data(struct func *f);
 
@@ -126,9 +123,49 @@ void func_forget_landings(struct func *f);
 /* Reads the jump tables of what was reached so far; whether they lead to more. */
 bool func_find_landings(struct func *f);
 
-/* cold.c */
+/* scan.c: who enters code without a name, and where that jumps to, from the bytes of a file */
 
+#define FDE_NAMELESS 1 /* no symbol begins in it */
+#define FDE_CALLED   2 /* a call of its start, or its start's address taken */
+#define FDE_SHARED   4 /* jumps to its start from more than one FDE, or from none */
+
+#define NO_FDE UINT32_MAX
+
+enum jump_kind {
+	JUMP_LIKELY, /* seen in bytes only */
+	JUMP_REAL,
+	JUMP_FALSE,
+};
+
+struct jump {
+	uint64_t target, from;
+	enum jump_kind kind;
+};
+
+struct cold_index {
+	uint8_t *flags;   /* FDE_*, one byte an FDE */
+	uint32_t *jumper; /* the FDE that jumps to this one's start */
+	bool all_scanned; /* .jumper and FDE_CALLED are complete */
+	/* from nameless code into the middle of other code, by target */
+	struct jump *jumps;
+	size_t jump_cnt;
+	size_t confirm_bytes; /* decoded so far to tell jumps from their likes */
+};
+
+/* The number of the FDE that holds @addr, or NO_FDE. */
+static inline uint32_t fde_index(const struct plan_image *img, uint64_t addr)
+{
+	const struct plan_fde *r = image_fde(img, addr);
+
+	return r ? r - img->fdes : NO_FDE;
+}
+
+/* Goes over the bytes of @img. -ENOMEM. End with cold_free(). */
+int cold_new(const struct plan_image *img, struct cold_index **ret_cold);
 void cold_free(struct cold_index *cold);
+
+/* cold.c: what it decides from that */
+
 /*
  * Finds the parts of @f that lie elsewhere, adds them as ranges and follows control through
  * them, too. The states must be filled. -ENOMEM.
@@ -142,7 +179,7 @@ int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_ad
 /* Sets go_behind and go_jump. The first range must be there. */
 void func_find_go(struct func *f);
 
-/* names.c */
+/* stack.c */
 
 /* Why calls of a function of this name are never followed, or NULL. */
 const char *name_not_followed(const char *name);
@@ -163,5 +200,87 @@ const struct insn *func_loop_to_entry(const struct func *f);
 
 /* Decides plan->site, or plan->refused. -ENOMEM. */
 int func_site(struct func *f, struct plan *plan);
+
+/* what insn.c asks of the two architectures: insn_x86.c, insn_probe.c, insn_data.c, insn_arm64.c */
+
+#define X86_P_66    0x01 /* prefixes */
+#define X86_P_67    0x02
+#define X86_P_F2    0x04
+#define X86_P_F3    0x08
+#define X86_P_LOCK  0x10
+#define X86_P_DS    0x20 /* 3e, notrack on an indirect jump */
+#define X86_P_CS    0x40 /* 2e 26 36 */
+#define X86_P_FS_GS 0x80
+
+enum x86_map { X86_MAP_1, X86_MAP_0F, X86_MAP_0F38, X86_MAP_0F3A, X86_MAP_VEC };
+
+/* The parts of an x86-64 instruction. */
+struct x86 {
+	const uint8_t *bytes;
+	size_t len;     /* of the whole instruction, or of what is there */
+	uint8_t prefix; /* X86_P_* */
+	uint8_t rex;    /* or 0 */
+	uint8_t map; /* enum x86_map; VEC: VEX, EVEX, XOP or REX2, .op is its first byte */
+	uint8_t op;  /* opcode, last byte */
+	uint8_t op_at; /* its offset */
+	uint8_t modrm; /* the byte behind the opcode, 0 when none */
+};
+
+/* Splits; false when the bytes end before the opcode. */
+bool x86_split(const uint8_t *bytes, size_t len, struct x86 *ret_x);
+static inline uint8_t x86_mod(const struct x86 *x)
+{
+	return x->modrm >> 6;
+}
+static inline uint8_t x86_digit(const struct x86 *x)
+{
+	return x->modrm >> 3 & 7;
+}
+/* Registers by number, the REX bits in. */
+static inline uint8_t x86_reg_no(const struct x86 *x)
+{
+	return x86_digit(x) | (x->rex & 4 ? 8 : 0);
+}
+static inline uint8_t x86_rm_no(const struct x86 *x)
+{
+	return (x->modrm & 7) | (x->rex & 1 ? 8 : 0);
+}
+
+/* The length of an instruction that Capstone does not know, or 0. */
+size_t x86_length(const uint8_t *bytes, size_t len);
+bool x86_is_nop(const struct x86 *x); /* 90, 66 90, 0f 1f /0 with any prefix but f3 90 */
+bool x86_classify(const struct x86 *x, uint64_t addr, struct insn *insn);
+bool x86_probe_ok(const uint8_t *bytes, size_t len, const struct plan_rules *rules,
+	char *why, size_t size);
+bool x86_emulated(const struct x86 *x, const struct plan_rules *rules);
+bool x86_step_over(const struct x86 *x, bool write_args);
+bool x86_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes);
+
+/* The displacement of a ModRM whose base is @base alone; false when it is another form. */
+bool x86_base_disp(const struct x86 *x, uint8_t base, int32_t *ret_disp);
+void x86_find_data(const struct x86 *x, struct insn *insn);
+void x86_find_stack(const struct x86 *x, struct insn *insn);
+bool x86_table(
+	const struct insn *insn, size_t prev, const uint8_t *bytes, struct insn_table *t);
+bool x86_switches_stack(const struct insn *insn, const uint8_t *bytes, size_t left);
+bool a64_switches_stack(const struct insn *insn, uint32_t word);
+bool x86_can_begin(const struct insn *insn, const uint8_t *bytes);
+bool x86_index_bound(const struct insn *insn, const uint8_t *bytes,
+	const struct insn *jcc, uint64_t *ret_cnt);
+
+bool a64_table(
+	const struct insn *insn, size_t prev, const uint8_t *bytes, struct insn_table *t);
+bool a64_index_bound(const struct insn *insn, const uint8_t *bytes,
+	const struct insn *jcc, uint64_t *ret_cnt);
+bool a64_classify(uint32_t word, uint64_t addr, struct insn *insn);
+bool a64_probe_ok(uint32_t word, char *why, size_t size);
+bool a64_emulated(uint32_t word);
+bool a64_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes);
+bool a64_is_plt(const uint8_t *bytes, size_t len);
+
+static inline uint32_t a64_word(const uint8_t *bytes)
+{
+	return bytes[0] | bytes[1] << 8 | bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
 
 #endif

@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cold.h"
-#include "insn_arch.h"
+#include "internal.h"
 
 /* Files with more code than this get an index of jumps from .text.unlikely only. */
 #define SCAN_ALL_BYTES  (64u << 20)
