@@ -41,7 +41,7 @@ struct {
 /* The low 4 bits of a jcc's opcode: Intel SDM vol. 2, table "condition codes". */
 static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 {
-	__u64 cond = cookie >> FSN_COOKIE_COND_SHIFT & 0xff, flags = ctx->flags;
+	__u64 cond = cookie >> FSN_COOKIE_COND_SHIFT & 63, flags = ctx->flags;
 	bool cf = FLAG(0), pf = FLAG(2), zf = FLAG(6), sf = FLAG(7), of = FLAG(11), yes;
 
 	if (cond == COND_CXZ)
@@ -113,7 +113,7 @@ static __always_inline __u64 reg_value(const struct pt_regs *ctx, __u32 reg)
 /* Arm ARM C1.2.4: conditions, on N Z C V in bits 31 to 28 of pstate. */
 static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 {
-	__u64 cond = cookie >> FSN_COOKIE_COND_SHIFT & 0xff, flags = ctx->pstate;
+	__u64 cond = cookie >> FSN_COOKIE_COND_SHIFT & 63, flags = ctx->pstate;
 	bool v = flags >> 28 & 1, c = flags >> 29 & 1, z = flags >> 30 & 1, n = flags >> 31 & 1;
 	__u64 reg = reg_value(ctx, cookie >> FSN_COOKIE_REG_SHIFT & 31);
 	bool yes;
@@ -156,7 +156,7 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 
 static __always_inline bool jump_leaves(const struct pt_regs *ctx, __u64 cookie)
 {
-	__u32 i = cookie >> FSN_COOKIE_JUMP_SHIFT & 0xffff;
+	__u32 i = cookie >> FSN_COOKIE_MORE_SHIFT;
 	struct fsn_jump *jump = bpf_map_lookup_elem(&fsn_jumps, &i);
 	__s64 away;
 

@@ -30,11 +30,11 @@ enum fsn_kind {
 
 /* Bits of the cookie above the function's number. */
 #define FSN_COOKIE_KIND_SHIFT 20 /* 4 bits, enum fsn_kind */
-#define FSN_COOKIE_COND_SHIFT 24 /* 8 bits: FSN_END_JCC, condition as in lib/code/plan.h */
-#define FSN_COOKIE_REG_SHIFT  32 /* 5 bits: register that is tested or jumped through */
-#define FSN_COOKIE_BIT_SHIFT  40 /* 6 bits: arm64 tbz/tbnz, the bit tested */
-#define FSN_COOKIE_WIDE_SHIFT 46 /* 1 bit: arm64 cbz/cbnz of 64 bits */
-#define FSN_COOKIE_JUMP_SHIFT 48 /* 16 bits: FSN_END_REG, index into fsn_jumps */
+#define FSN_COOKIE_COND_SHIFT 24 /* 6 bits: FSN_END_JCC, condition as in lib/code/plan.h */
+#define FSN_COOKIE_REG_SHIFT  30 /* 5 bits: register that is tested or jumped through */
+#define FSN_COOKIE_BIT_SHIFT  35 /* 6 bits: arm64 tbz/tbnz, the bit tested */
+#define FSN_COOKIE_WIDE_SHIFT 41 /* 1 bit: arm64 cbz/cbnz of 64 bits */
+#define FSN_COOKIE_MORE_SHIFT 44 /* 20 bits: FSN_END_REG, index into fsn_jumps */
 #define FSN_JUMPS_MAX         65535
 
 #define FSN_JUMP_RANGES 32 /* all that the planner follows */

@@ -55,7 +55,7 @@ static int add_jump(
 		more[p->jump_cnt].lo[i] = plan->ranges[i].start - at;
 		more[p->jump_cnt].hi[i] = plan->ranges[i].end - at;
 	}
-	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_JUMP_SHIFT;
+	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_MORE_SHIFT;
 	return 0;
 }
 

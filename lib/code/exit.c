@@ -63,6 +63,7 @@ static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
 	end += plan->end_cnt++;
 	*end = (struct plan_end) {
 		.addr = insn->addr,
+		.target = insn->has_target ? insn->target : 0,
 		.kind = kind,
 		.cond = insn->cond,
 		.reg = insn->reg,

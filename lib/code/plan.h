@@ -53,6 +53,7 @@ enum plan_exit_kind {
 /* A place at which a call of the function ends. */
 struct plan_end {
 	uint64_t addr;
+	uint64_t target; /* where a jump leads; 0: a register or a word in memory says so */
 	enum plan_exit_kind kind;
 	/*
 	 * PLAN_END_JCC: the condition. x86-64: the low 4 bits of the opcode (0 o .. 15 g),

@@ -115,6 +115,30 @@ static void test_indirect_jumps(void)
 	check_lines(lines, ARRAY_SIZE(lines));
 }
 
+/* Where a jump leads is known of direct ones, a jump back to the entry among them. */
+static void test_targets(void)
+{
+	static const struct {
+		const char *what, *code;
+		uint64_t target[2];
+	} lines[] = {
+		{ "a jmp has its target", "53 5b e9 00 02 00 00", { CASE_BASE + 0x207 } },
+		{ "a jcc has, a ret has none", "53 5b 75 70 c3", { CASE_BASE + 0x74, 0 } },
+		{ "a restart has the entry", "53 5b 85 ff 75 fa c3", { CASE_BASE, 0 } },
+		{ "jmp *disp(%rip) has none", "53 5b ff 25 00 10 00 00", { 0 } },
+		{ "jmp *%rax has none", "53 5b ff e0", { 0 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		const struct plan *plan = plan_code(PLAN_X86_64, lines[i].code);
+		bool same = plan->end_cnt > 0;
+
+		for (size_t k = 0; k < plan->end_cnt; k++)
+			same = same && plan->ends[k].target == lines[i].target[k];
+		ok(same, "%s", lines[i].what);
+	}
+}
+
 static void test_forwarders(void)
 {
 	static const struct line lines[] = {
@@ -367,6 +391,7 @@ int main(void)
 	test_returns();
 	test_direct_jumps();
 	test_indirect_jumps();
+	test_targets();
 	test_forwarders();
 	test_restarts();
 	test_running_over();
