@@ -66,7 +66,7 @@ static int read_row(const struct group *group, const char *error, struct json_li
 	struct err *err)
 {
 	struct group_info info = group_info(group);
-	uint64_t calls[STATS_EXITS];
+	uint64_t calls[FSN_EXIT_CNT];
 	int code;
 
 	row->group = group;
@@ -76,7 +76,7 @@ static int read_row(const struct group *group, const char *error, struct json_li
 	code = group_since(group, &row->since_ns, err);
 	if (!code)
 		code = stats_calls(group, calls, err);
-	for (int i = 0; !code && i < STATS_EXITS; i++)
+	for (int i = 0; !code && i < FSN_EXIT_CNT; i++)
 		row->calls += calls[i];
 	row->memory_bytes = group_memory(group);
 	for (uint32_t i = 0; i < info.lib_cnt; i++)

@@ -81,8 +81,8 @@ static void parse_events(struct argp_state *state, struct stream_options *o, con
 
 static void add_pid(struct argp_state *state, struct stream_options *o, const char *arg)
 {
-	if (o->filter.pid_cnt == STREAM_PIDS_MAX)
-		argp_error(state, "at most %d processes can be chosen", STREAM_PIDS_MAX);
+	if (o->filter.pid_cnt == FSN_STREAM_PIDS)
+		argp_error(state, "at most %d processes can be chosen", FSN_STREAM_PIDS);
 	else
 		o->pid[o->filter.pid_cnt++] = number_parse(state, "--pid", arg, 1, INT_MAX);
 }

@@ -14,7 +14,7 @@ struct stream_options {
 	struct globals *g;
 	struct words names;
 	struct stream_filter filter;
-	pid_t pid[STREAM_PIDS_MAX];
+	pid_t pid[FSN_STREAM_PIDS];
 	const char **func;
 	bool calls, entries, exits; /* which of the events are shown */
 	const struct stream_format *format;

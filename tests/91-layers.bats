@@ -104,9 +104,15 @@ compile_with() { # FILE LINE
 		fail "find sees elf's inside"
 }
 
-@test "cmd sees nothing of the pinned maps' layout" {
+@test "the pinned maps' layout is seen by those who read and write them, words by all" {
+	local file
+
 	need_tool make
-	compile_with cmd/show/text.c '#include "shared/layout.h"'
-	[[ $status != 0 && $stderr == *"shared/layout.h: No such file"* ]] ||
-		fail "cmd sees the layout"
+	for file in cmd/show/text.c lib/preset/value.c lib/code/flow.c; do
+		compile_with "$file" '#include "shared/layout.h"'
+		[[ $status != 0 && $stderr == *"shared/layout.h: No such file"* ]] ||
+			fail "$file sees the layout"
+		compile_with "$file" '#include "shared/words.h"'
+		assert_eq "$status" 0
+	done
 }

@@ -6,7 +6,7 @@
 #ifndef FUNCSNOOP_SHARED_LAYOUT_H
 #define FUNCSNOOP_SHARED_LAYOUT_H
 
-#include "counts.h"
+#include "words.h"
 
 #define FSN_LAYOUT 5
 
@@ -37,7 +37,6 @@ enum fsn_kind {
 #define FSN_COOKIE_MORE_SHIFT 44 /* 20 bits: FSN_END_REG, index into fsn_jumps */
 #define FSN_JUMPS_MAX         65535
 
-#define FSN_JUMP_RANGES 32 /* all that the planner follows */
 /* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
 struct fsn_jump {
 	long long lo[FSN_JUMP_RANGES];
@@ -61,19 +60,11 @@ struct fsn_stat {
 	unsigned long long min[2];
 };
 
-#define FSN_NS_BITS     48
-#define FSN_NS_MASK     ((1ULL << FSN_NS_BITS) - 1) /* 78 hours; longer calls read as that */
+#define FSN_NS_MASK ((1ULL << FSN_NS_BITS) - 1)
 #define FSN_EPOCH_MAX   0xffffU
 #define FSN_EPOCH_FIRST 1U
 
-/*
- * Log-linear buckets, 8 to an octave: below 8 ns one for each nanosecond, then
- * [2^o + s * 2^(o-3), + 2^(o-3)) for octave o and step s. Index: shard * timed_cnt + function.
- */
-#define FSN_HIST_STEP_BITS 3
-#define FSN_HIST_STEPS     (1 << FSN_HIST_STEP_BITS)
-#define FSN_HIST_CNT       ((FSN_NS_BITS - FSN_HIST_STEP_BITS + 1) * FSN_HIST_STEPS)
-
+/* Durations of one function on one shard of the CPUs. Index: shard * timed_cnt + function. */
 struct fsn_hist {
 	unsigned long long bucket[FSN_HIST_CNT];
 };
@@ -86,18 +77,8 @@ struct fsn_base {
 
 /* --- per function, written by the command --------------------------------------------------- */
 
-enum fsn_judge {
-	FSN_JUDGE_NONE,     /* the result says nothing of success */
-	FSN_JUDGE_NONZERO,  /* 0 is success */
-	FSN_JUDGE_NEGATIVE, /* negative is failure */
-	FSN_JUDGE_NULL,     /* a null pointer is failure */
-};
-
-#define FSN_STRINGS   2
 #define FSN_STR_STACK 128
-
-#define FSN_OK_CODES 4
-#define FSN_NO_SLOW  (~0ULL)
+#define FSN_NO_SLOW   (~0ULL)
 
 struct fsn_conf {
 	unsigned long long
@@ -174,22 +155,14 @@ struct fsn_set {
 	struct fsn_call call[FSN_WAYS];
 };
 
-/* Integer arguments that the calling convention passes in registers. */
-#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
-#define FSN_ARGS 8
-#else
-#define FSN_ARGS 6
-#endif
 struct fsn_args {
 	unsigned long long arg[FSN_ARGS];
 };
 
 /*
  * Arguments beyond the registers, of groups that have functions with some: words on the
- * stack, and text that an argument points to, cut. One text has all the room, two share it.
+ * stack, and text that an argument points to.
  */
-#define FSN_STACK_WORDS 20
-#define FSN_STR_BYTES   96
 struct fsn_more {
 	unsigned long long stack[FSN_STACK_WORDS];
 	char str[FSN_STR_BYTES];
@@ -215,7 +188,6 @@ struct fsn_more {
 #define FSN_PROC_FOLDED      (1ULL << 63)
 #define FSN_PROC_MARK(fold)  (FSN_PROC_FOLDED | ((fold)&1ULL) << 62)
 #define FSN_PROC_PROBES      16
-#define FSN_COMM_LEN         16
 
 struct fsn_proc {
 	unsigned long long key;
@@ -269,7 +241,6 @@ struct fsn_slow {
  * after that has run out clears the bit in ctl.
  */
 #define FSN_STREAMS_MAX 8 /* as many as struct fsn_conf has bits for */
-#define FSN_STREAM_PIDS 16
 
 #define FSN_STREAM_ENDS    1U /* records of finished calls */
 #define FSN_STREAM_ENTRIES 2U /* records of entries */
@@ -351,18 +322,6 @@ struct fsn_ctl {
 #define FSN_NAME_LEN 33
 #define FSN_TEXT_LEN 4096 /* a piece of fsn_text; offsets count through all pieces */
 
-/*
- * What probes take here, by the instruction at the entry (emulated, stepped) and by what the
- * end is seen (not, return probe, ret, jump): as lib/group/price.h has it.
- */
-#define FSN_PRICE_SITES 2
-#define FSN_PRICE_ENDS  4
-struct fsn_price {
-	unsigned long long at_ns; /* CLOCK_REALTIME of the measurement; 0: not known */
-	unsigned int overhead_ns[FSN_PRICE_SITES][FSN_PRICE_ENDS];
-	unsigned int whole_ns[FSN_PRICE_SITES][FSN_PRICE_ENDS];
-};
-
 struct fsn_meta {
 	unsigned int layout;            /* stays first in every layout */
 	unsigned int links;             /* mask of enum link_mode (lib/kernel/link.h) */
@@ -375,7 +334,7 @@ struct fsn_meta {
 	unsigned int options; /* FSN_OPT_... */
 	char name[FSN_NAME_LEN + 3];
 	char version[20]; /* of the command that attached */
-	struct fsn_price price;
+	struct price price; /* what probes take here */
 };
 
 #define FSN_OPT_PROCESSES 1U
@@ -388,8 +347,6 @@ struct fsn_lib {
 	unsigned int path, build_id; /* offsets in fsn_text */
 };
 
-enum fsn_exit { FSN_EXIT_NONE, FSN_EXIT_RETURN, FSN_EXIT_RET, FSN_EXIT_SAME };
-
 #define FSN_LABEL_LEN 64
 
 /* Strings are offsets in fsn_text; offset 0 is the empty string. */
@@ -397,14 +354,14 @@ struct fsn_func {
 	char label[FSN_LABEL_LEN]; /* its name, cut: for people who dump this map */
 	unsigned long long offset, site_offset;
 	unsigned int lib;
-	unsigned int exit; /* enum fsn_exit; SAME: one instruction is entry and end */
+	unsigned int exit; /* enum fsn_exit */
 	unsigned int name, symbol, demangled;
 	unsigned int insn, site_why, exit_why;
 	unsigned int ret;  /* type of the result, as lib/group/types.h writes it, or "" */
 	unsigned int args; /* types of the arguments, or "" */
 	unsigned int aliases; /* its other names, a newline behind each */
 	unsigned int jumps;   /* probed ends that are jumps, or 0 */
-	unsigned char site, end; /* indices of struct fsn_price */
+	unsigned char site, end; /* indices of struct price */
 };
 
 #endif

@@ -24,7 +24,7 @@ static void add_histogram(struct json *j, const struct stats_func *f)
 	uint64_t ge, lt;
 
 	json_set_open(j, "histogram", '[');
-	for (unsigned int i = 0; f->bucket && i < STATS_BUCKETS; i++) {
+	for (unsigned int i = 0; f->bucket && i < FSN_HIST_CNT; i++) {
 		if (!f->bucket[i])
 			continue;
 		hist_bounds(i, &ge, &lt);

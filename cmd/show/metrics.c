@@ -237,7 +237,7 @@ static void put_histogram(const struct metrics *m, const struct labels *l)
 	unsigned int b = 0;
 
 	for (int k = LE_FIRST; k <= LE_LAST; k++) {
-		for (; b < STATS_BUCKETS; b++) {
+		for (; b < FSN_HIST_CNT; b++) {
 			hist_bounds(b, &ge, &lt);
 			if (lt > 1ULL << k)
 				break;
@@ -247,7 +247,7 @@ static void put_histogram(const struct metrics *m, const struct labels *l)
 		put_seconds(m->f, 1ULL << k);
 		fprintf(m->f, "\"} %llu\n", (unsigned long long)seen);
 	}
-	for (; l->f->bucket && b < STATS_BUCKETS; b++)
+	for (; l->f->bucket && b < FSN_HIST_CNT; b++)
 		seen += l->f->bucket[b];
 	fprintf(m->f, "funcsnoop_duration_seconds_bucket{%s,le=\"+Inf\"} %llu\n", l->text,
 		(unsigned long long)seen);

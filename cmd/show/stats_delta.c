@@ -137,10 +137,10 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 	d->has_extremes = false;
 	d->min_ns = d->max_ns = 0;
 	if (now->bucket) {
-		d->bucket = calloc(STATS_BUCKETS, sizeof(*d->bucket));
+		d->bucket = calloc(FSN_HIST_CNT, sizeof(*d->bucket));
 		if (!d->bucket)
 			return -1;
-		for (int i = 0; i < STATS_BUCKETS; i++)
+		for (int i = 0; i < FSN_HIST_CNT; i++)
 			d->bucket[i] = less(now->bucket[i], b->bucket ? b->bucket[i] : 0);
 	}
 	delta_extremes(d, now, before);

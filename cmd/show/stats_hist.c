@@ -10,7 +10,7 @@ void fill_hist(struct grid *grid, const struct report *r, const struct report_gr
 		const struct stats_func *f = rg->funcs[i];
 		struct group_func func = group_func(rg->s->group, f->fn);
 
-		for (unsigned int b = 0; stats_func_samples(f) && b < STATS_BUCKETS;
+		for (unsigned int b = 0; stats_func_samples(f) && b < FSN_HIST_CNT;
 			b++) {
 			if (!f->bucket[b])
 				continue;
@@ -74,7 +74,7 @@ static void print_func(const struct stats *s, const struct stats_func *f, FILE *
 	unsigned int first = ROWS, last = 0;
 	char *name = text_escape(group_func_name(s->group, f->fn)), marks[128];
 
-	for (unsigned int b = 0; b < STATS_BUCKETS; b++) {
+	for (unsigned int b = 0; b < FSN_HIST_CNT; b++) {
 		hist_bounds(b, &ge, &lt);
 		row[row_of(ge)] += f->bucket[b];
 	}

@@ -51,8 +51,8 @@ static void sum_add(struct stats_func *sum, const struct stats_func *f)
 		sum->has_extremes = true;
 	}
 	if (f->bucket && !sum->bucket)
-		sum->bucket = calloc(STATS_BUCKETS, sizeof(*sum->bucket));
-	for (int i = 0; f->bucket && sum->bucket && i < STATS_BUCKETS; i++)
+		sum->bucket = calloc(FSN_HIST_CNT, sizeof(*sum->bucket));
+	for (int i = 0; f->bucket && sum->bucket && i < FSN_HIST_CNT; i++)
 		sum->bucket[i] += f->bucket[i];
 }
 

@@ -106,8 +106,8 @@ const char *text_exit(unsigned int exit)
 
 const char *text_exits(unsigned int mask, char *buf, size_t size)
 {
-	static const unsigned int order[] = { GROUP_EXIT_RETURN, GROUP_EXIT_RET,
-		GROUP_EXIT_SAME, GROUP_EXIT_NONE };
+	static const unsigned int order[] = { FSN_EXIT_RETURN, FSN_EXIT_RET,
+		FSN_EXIT_SAME, FSN_EXIT_NONE };
 	size_t len = 0;
 
 	buf[0] = '\0';

@@ -39,10 +39,10 @@ const char *text_moment(uint64_t realtime_ns, char buf[TEXT_NUM_LEN]);
 /* "3.4 MB". */
 const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN]);
 
-/* "return+ret" for a mask of 1 << enum group_exit. */
+/* "return+ret" for a mask of 1 << enum fsn_exit. */
 const char *text_exits(unsigned int mask, char *buf, size_t size);
 
-/* "return", "ret", "none" or "same" for an enum group_exit. */
+/* "return", "ret", "none" or "same" for an enum fsn_exit. */
 const char *text_exit(unsigned int exit);
 
 /* A table: columns align, cells are escaped; only the last column of the widest line may

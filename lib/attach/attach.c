@@ -208,7 +208,7 @@ static int build(const struct target *t, const struct attach_opts *opts,
 	if (code)
 		return code;
 	fill_meta(&meta, t, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
-	memcpy(&meta.price, price, sizeof(meta.price));
+	meta.price = *price;
 	code = description_write(&desc, t, e, &meta, err);
 	if (!code)
 		code = engine_pin_maps(e, dir_fd, err);

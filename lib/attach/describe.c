@@ -7,12 +7,6 @@
 #include "attach/describe.h"
 #include "group/types.h"
 
-_Static_assert(
-	(int)FSN_JUDGE_NONZERO == PRESET_JUDGE_NONZERO, "judges are numbered alike");
-_Static_assert(
-	(int)FSN_JUDGE_NEGATIVE == PRESET_JUDGE_NEGATIVE, "judges are numbered alike");
-_Static_assert((int)FSN_JUDGE_NULL == PRESET_JUDGE_NULL, "judges are numbered alike");
-_Static_assert(FSN_OK_CODES >= PRESET_OK_MAX, "all codes that are no error fit");
 _Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
 _Static_assert(
 	offsetof(struct fsn_stat, n.jumped) == 64, "what most calls write is the first");

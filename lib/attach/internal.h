@@ -4,7 +4,7 @@
 #define FUNCSNOOP_ATTACH_INTERNAL_H
 
 #include "attach/attach.h"
-#include "group/price.h"
+#include "shared/words.h"
 
 /* calibrate_code.c: a function to be probed for each class, and one that never is. */
 extern void (*const calibrate_funcs[PRICE_SITES][PRICE_ENDS])(void);

@@ -43,7 +43,6 @@ static int add_jump(
 {
 	struct fsn_jump *more;
 
-	_Static_assert(PLAN_MAX_RANGES <= FSN_JUMP_RANGES, "every plan has room");
 	if (p->jump_cnt >= FSN_JUMPS_MAX)
 		return -E2BIG;
 	more = array_grow(p->jumps, p->jump_cnt, sizeof(*more));

@@ -39,7 +39,7 @@ int func_add_range(struct func *f, uint64_t start, uint64_t end)
 	uint64_t addr = start;
 	size_t len;
 
-	if (f->range_cnt == PLAN_MAX_RANGES || end - start > PLAN_MAX_BYTES - f->byte_cnt)
+	if (f->range_cnt == FSN_JUMP_RANGES || end - start > PLAN_MAX_BYTES - f->byte_cnt)
 		return -E2BIG;
 	*r = (struct code_range) { .start = start, .end = end, .first = f->insn_cnt };
 	r->bytes = image_code(&p->img, start, &len);

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "code/insn.h"
 #include "code/plan.h"
+#include "shared/words.h"
 
 /* More code than this in one function: it is counted only. */
 #define PLAN_MAX_BYTES (512 * 1024)
@@ -67,14 +68,14 @@ struct func {
 	bool at_start; /* a symbol or an FDE begins here */
 	bool bounded;  /* its end is known, not just the next function's start */
 	bool too_big;
-	struct code_range ranges[PLAN_MAX_RANGES];
+	struct code_range ranges[FSN_JUMP_RANGES];
 	uint32_t range_cnt, insn_cnt, byte_cnt;
 	/* why control may arrive where nothing is known to lead, and by what; or NULL */
 	const char *open;
 	uint64_t open_at;
 	uint64_t work; /* spent on finding where it arrives */
 	/* parts that lie elsewhere, found so */
-	const struct plan_fde *far[PLAN_MAX_RANGES];
+	const struct plan_fde *far[FSN_JUMP_RANGES];
 	uint32_t far_cnt;
 	/* of a Go function that begins again once its stack has grown; else 0 */
 	uint64_t go_behind; /* the first instruction that runs once a call */

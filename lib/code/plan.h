@@ -77,9 +77,6 @@ struct plan_end {
 #define PLAN_COND_TBNZ 21
 #define PLAN_COND_B    32 /* + condition 0..15 */
 
-#define PLAN_MAX_RANGES \
-	32 /* parts of one function; what more there is counts as elsewhere */
-
 #define PLAN_INSN_LEN 64
 #define PLAN_WHY_LEN  160
 

@@ -199,17 +199,10 @@ static const char *text_or_null(const struct group *g, uint32_t offset)
 	return offset ? group_text(g, offset) : NULL;
 }
 
-_Static_assert((int)FSN_EXIT_RETURN == GROUP_EXIT_RETURN, "exits are numbered alike");
-_Static_assert((int)FSN_EXIT_RET == GROUP_EXIT_RET, "exits are numbered alike");
-_Static_assert((int)FSN_EXIT_SAME == GROUP_EXIT_SAME, "exits are numbered alike");
-
 bool group_is_foreign(const struct group *g)
 {
 	return g->foreign;
 }
-
-_Static_assert(sizeof(struct fsn_price) == sizeof(struct price), "one is copied to the other");
-_Static_assert(FSN_PRICE_ENDS == PRICE_ENDS, "ends are numbered alike");
 
 /* What is taken off each measured time of @f; nobody else's map says so to every reader. */
 static uint32_t overhead_of(const struct group *g, const struct fsn_func *f)
@@ -233,9 +226,9 @@ struct group_info group_info(const struct group *g)
 		.sample = g->meta.sample > 1 ? g->meta.sample : 1,
 		.processes = g->meta.options & FSN_OPT_PROCESSES,
 		.raw = g->meta.options & FSN_OPT_RAW,
+		.price = g->meta.price,
 	};
 
-	memcpy(&info.price, &g->meta.price, sizeof(info.price));
 	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++)
 		info.exits |= 1U << g->funcs[i].exit;
 	return info;
@@ -256,7 +249,7 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.site_offset = f->site_offset,
 		.site_why = group_text(g, f->site_why),
 		.insn = group_text(g, f->insn),
-		.exit = (enum group_exit)f->exit,
+		.exit = (enum fsn_exit)f->exit,
 		.exit_why = group_text(g, f->exit_why),
 		.site = f->site % PRICE_SITES,
 		.end = f->end % PRICE_ENDS,

@@ -10,17 +10,10 @@
 
 #include "base/err.h"
 #include "base/util.h"
-#include "group/price.h"
 #include "pins/bpffs.h"
+#include "shared/words.h"
 
 struct group;
-
-enum group_exit {
-	GROUP_EXIT_NONE,   /* only counted */
-	GROUP_EXIT_RETURN, /* a return probe sees the end */
-	GROUP_EXIT_RET,    /* probes on its ret instructions do */
-	GROUP_EXIT_SAME,   /* entry and end are one instruction: counted as both, no times */
-};
 
 /* Strings belong to the group. */
 struct group_info {
@@ -29,7 +22,7 @@ struct group_info {
 	uint32_t layout;
 	uint64_t attached_ns; /* CLOCK_REALTIME */
 	unsigned int links;   /* mask of enum link_mode (link.h) */
-	unsigned int exits;   /* mask of 1 << enum group_exit */
+	unsigned int exits;   /* mask of 1 << enum fsn_exit */
 	uint32_t fn_cnt, lib_cnt, probe_cnt;
 	uint32_t sample;      /* one call of so many is timed; 1: all */
 	bool processes;       /* there are statistics per process */
@@ -43,7 +36,7 @@ struct group_func {
 	const char *library, *build_id;
 	uint64_t offset, site_offset;   /* in the file: function, entry probe */
 	const char *site_why, *insn;
-	enum group_exit exit;
+	enum fsn_exit exit;
 	const char *exit_why;
 	enum price_site site;
 	enum price_end end;   /* the dearest of its ends */

@@ -8,7 +8,6 @@
 #include "group/records.h"
 #include "group/types.h"
 
-_Static_assert(TYPES_STACK_WORDS == FSN_STACK_WORDS, "the header without the kernel's");
 _Static_assert(FSN_STRINGS == 2, "as many as struct types_kept has");
 
 /* --- writing --------------------------------------------------------------------------------- */
@@ -126,12 +125,12 @@ struct types_kept types_kept(const struct preset_arg *args, size_t cnt)
 		const struct preset_place *p = &args[i].place;
 		uint32_t end = p->where == PRESET_STACK ? p->index + p->words : 0;
 
-		if (end > TYPES_STACK_WORDS)
-			end = TYPES_STACK_WORDS;
+		if (end > FSN_STACK_WORDS)
+			end = FSN_STACK_WORDS;
 		if (end > kept.stack_cnt)
 			kept.stack_cnt = end;
 		if (args[i].value.kind == PRESET_STRING && p->where != PRESET_NOWHERE &&
-			(p->where == PRESET_REG || p->index < TYPES_STACK_WORDS) &&
+			(p->where == PRESET_REG || p->index < FSN_STACK_WORDS) &&
 			strings < ARRAY_SIZE(kept.strings))
 			kept.strings[strings++] = i;
 	}

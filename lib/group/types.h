@@ -11,6 +11,7 @@
 #include "base/strtab.h"
 #include "group/group.h"
 #include "preset/preset.h"
+#include "shared/words.h"
 
 /* --- written at attach ----------------------------------------------------------------------- */
 
@@ -31,10 +32,9 @@ int types_write_args(struct strtab *text, const struct preset_func *pf,
 
 /* What the programs have to keep of a call's arguments beside the registers. */
 struct types_kept {
-	unsigned int stack_cnt; /* words on the stack, at most TYPES_STACK_WORDS */
+	unsigned int stack_cnt; /* words on the stack, at most FSN_STACK_WORDS */
 	int strings[2];         /* numbers of the arguments whose text is kept, or -1 */
 };
-#define TYPES_STACK_WORDS 20
 struct types_kept types_kept(const struct preset_arg *args, size_t cnt);
 
 /* --- read by later commands ------------------------------------------------------------------ */
@@ -64,7 +64,7 @@ struct func_types {
 /* A call's arguments as they were kept. */
 struct call_args {
 	const uint64_t *reg;   /* those that the calling convention passes in registers */
-	const uint64_t *stack; /* TYPES_STACK_WORDS words, or NULL */
+	const uint64_t *stack; /* FSN_STACK_WORDS words, or NULL */
 	const char *str;       /* texts of .kept.strings, or NULL */
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/name.h"
+#include "shared/words.h"
 
 enum preset_kind {
 	PRESET_UNKNOWN, /* nothing was declared: a word */
@@ -27,25 +28,16 @@ enum preset_kind {
 	PRESET_CLASS,   /* C++ object that isn't trivial: by value means by its address */
 };
 
-enum preset_judge_kind {
-	PRESET_JUDGE_NONE,     /* no return value is an error */
-	PRESET_JUDGE_NONZERO,  /* every value but 0 */
-	PRESET_JUDGE_NEGATIVE, /* values below 0, read as signed */
-	PRESET_JUDGE_NULL,     /* a null pointer */
-};
-
-#define PRESET_OK_MAX 4
-
 /*
  * How a program in the kernel tells a failed call: take the low .width bits of the return
  * register (the rest is undefined), compare with ok[] (sign-extended from .width), then
  * judge by .kind.
  */
 struct preset_judge {
-	uint8_t kind;   /* enum preset_judge_kind */
-	uint8_t width;  /* 8, 16, 32 or 64; of PRESET_JUDGE_NULL always 64 */
+	uint8_t kind;   /* enum fsn_judge */
+	uint8_t width;  /* 8, 16, 32 or 64; of FSN_JUDGE_NULL always 64 */
 	uint8_t ok_cnt; /* codes that are no error */
-	int64_t ok[PRESET_OK_MAX];
+	int64_t ok[FSN_OK_CODES];
 };
 
 struct preset_code {

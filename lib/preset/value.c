@@ -148,12 +148,12 @@ int reader_error(struct reader *r, struct json_object *val,
 		suggest_hint(r->err, s, names);
 		return rc;
 	}
-	if ((kind == PRESET_JUDGE_NULL && !pointer) ||
-		((kind == PRESET_JUDGE_NONZERO || kind == PRESET_JUDGE_NEGATIVE) &&
+	if ((kind == FSN_JUDGE_NULL && !pointer) ||
+		((kind == FSN_JUDGE_NONZERO || kind == FSN_JUDGE_NEGATIVE) &&
 			!number))
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 			"'error' can be '%s' only for %s", s,
-			kind == PRESET_JUDGE_NULL ? "a pointer" : "an integer");
+			kind == FSN_JUDGE_NULL ? "a pointer" : "an integer");
 	judge->kind = kind;
 	judge->width = (uint8_t)(value->size * 8);
 	return 0;
@@ -182,7 +182,7 @@ int reader_no_error(struct reader *r, struct json_object *val, struct preset_jud
 
 	if (rc)
 		return rc;
-	if (judge->kind != PRESET_JUDGE_NONZERO && judge->kind != PRESET_JUDGE_NEGATIVE)
+	if (judge->kind != FSN_JUDGE_NONZERO && judge->kind != FSN_JUDGE_NEGATIVE)
 		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
 			"'no_error' without 'error': no code is an error anyway");
 	for (size_t i = 0; i < json_object_array_length(val); i++) {
@@ -191,9 +191,9 @@ int reader_no_error(struct reader *r, struct json_object *val, struct preset_jud
 		rc = get_code(r, item, "no_error", &code);
 		if (rc)
 			return rc;
-		if (judge->ok_cnt == PRESET_OK_MAX)
+		if (judge->ok_cnt == FSN_OK_CODES)
 			return json_err(&r->doc, item, JSON_AT_VALUE, r->err,
-				"more than %d codes that are no error", PRESET_OK_MAX);
+				"more than %d codes that are no error", FSN_OK_CODES);
 		judge->ok[judge->ok_cnt++] = sign_extend((uint64_t)code, judge->width);
 	}
 	return 0;

@@ -15,7 +15,7 @@ static const enum link_mode modes[] = { LINK_SESSION, LINK_MULTI, LINK_PERF };
 /* "session at 1 spread 2:", and overhead and whole of each class. */
 static void line_write(char *line, enum link_mode mode, const struct calibration *c)
 {
-	size_t len = snprintf(line, LINE_MAX_LEN, "%s at %" PRIu64 " spread %" PRIu32 ":",
+	size_t len = snprintf(line, LINE_MAX_LEN, "%s at %llu spread %" PRIu32 ":",
 		link_mode_name(mode), c->price.at_ns, c->spread);
 
 	for (int site = 0; site < PRICE_SITES; site++)
@@ -32,7 +32,7 @@ static bool line_read(const char *line, enum link_mode mode, struct calibration 
 	char name[16];
 	int used = 0;
 
-	if (sscanf(line, "%15s at %" SCNu64 " spread %" SCNu32 ":%n", name, &c.price.at_ns,
+	if (sscanf(line, "%15s at %llu spread %" SCNu32 ":%n", name, &c.price.at_ns,
 		    &c.spread, &used) != 3 ||
 		!used || strcmp(name, link_mode_name(mode)) != 0)
 		return false;

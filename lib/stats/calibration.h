@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "group/price.h"
+#include "shared/words.h"
 #include "kernel/link.h"
 
 /* Name under which it is kept until the next boot (base/bootcache.h). */

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "group/group.h"
 #include "pins/bpffs.h"
-#include "shared/counts.h"
+#include "shared/words.h"
 
 /*
  * Where a number comes from: the kernel's own accounting of the programs' run time, without

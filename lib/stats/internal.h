@@ -7,10 +7,6 @@
 #include "stats/procs.h"
 #include "stats/stats.h"
 
-_Static_assert(STATS_BUCKETS == FSN_HIST_CNT, "the header without the kernel's");
-_Static_assert(STATS_REGS >= FSN_ARGS, "the header without the kernel's");
-_Static_assert(STATS_STR_BYTES == FSN_STR_BYTES, "the header without the kernel's");
-
 /* What of the maps counts: since which baseline, and of which epochs. */
 struct stats_view {
 	struct fsn_ctl ctl;

@@ -389,9 +389,9 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
 
 	if (code)
 		return code;
-	memset(ret_calls, 0, STATS_EXITS * sizeof(*ret_calls));
+	memset(ret_calls, 0, FSN_EXIT_CNT * sizeof(*ret_calls));
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
-		ret_calls[g->funcs[i].exit % STATS_EXITS] += counts[i].calls;
+		ret_calls[g->funcs[i].exit % FSN_EXIT_CNT] += counts[i].calls;
 	return 0;
 }
 

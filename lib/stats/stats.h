@@ -11,12 +11,7 @@
 #include "base/err.h"
 #include "group/group.h"
 #include "group/types.h"
-#include "shared/counts.h"
-
-/* Log-linear buckets, 8 to an octave of nanoseconds: hist_bounds(). */
-#define STATS_BUCKETS   368
-#define STATS_REGS      8  /* at most so many registers pass integer arguments */
-#define STATS_STR_BYTES 96 /* of texts that arguments point to */
+#include "shared/words.h"
 
 struct stats_code {
 	int64_t code;
@@ -55,7 +50,7 @@ struct stats_func {
 	uint64_t abandoned; /* n.abandoned less n.revived; those only grow */
 	bool has_extremes;
 	uint64_t min_ns, max_ns;
-	uint64_t *bucket; /* STATS_BUCKETS of them, or NULL when there is no return */
+	uint64_t *bucket; /* FSN_HIST_CNT of them: hist_bounds(); or NULL when there is no return */
 	struct stats_code *codes; /* sorted by code */
 	size_t code_cnt;
 	struct stats_proc *procs; /* sorted by pid, start */
@@ -86,9 +81,9 @@ struct stats_slow {
 	uint64_t result; /* the register; group/types.h knows how much of it counts */
 	bool has_args, has_result, failed;
 	/* What struct call_args points to. */
-	uint64_t reg[STATS_REGS];
-	uint64_t stack[TYPES_STACK_WORDS];
-	char str[STATS_STR_BYTES];
+	uint64_t reg[FSN_ARGS];
+	uint64_t stack[FSN_STACK_WORDS];
+	char str[FSN_STR_BYTES];
 };
 
 /*
@@ -101,9 +96,8 @@ void stats_free(struct stats *s);
 
 /*
  * Only the calls of all functions since the last reset, for `list`: added up for each enum
- * group_exit in ret_calls[STATS_EXITS].
+ * fsn_exit in ret_calls[FSN_EXIT_CNT].
  */
-#define STATS_EXITS 4
 int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err);
 
 /*

@@ -11,8 +11,6 @@
 #include "base/util.h"
 #include "internal.h"
 
-_Static_assert(STREAM_PIDS_MAX == FSN_STREAM_PIDS, "the header without the kernel's");
-
 #define LEASE_NS    5000000000ULL
 #define LEASE_SWEPT 1ULL
 

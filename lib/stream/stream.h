@@ -12,8 +12,8 @@
 #include "group/group.h"
 #include "group/types.h"
 #include "pins/bpffs.h"
+#include "shared/words.h"
 
-#define STREAM_PIDS_MAX       16
 #define STREAM_BUFFER_DEFAULT (16U << 20)
 #define STREAM_BUFFER_MIN     4096U
 #define STREAM_BUFFER_MAX     (1U << 30)
@@ -23,7 +23,7 @@ struct stream_filter {
 	bool ends, entries;   /* records of finished calls, of entries; one of the two */
 	bool slow, failed;    /* only slow calls, only failed ones */
 	uint64_t min_ns;      /* only calls at least as long */
-	const pid_t *pids;    /* only these processes, at most STREAM_PIDS_MAX; or none */
+	const pid_t *pids;    /* only these processes, at most FSN_STREAM_PIDS; or none */
 	size_t pid_cnt;
 	const char *const *funcs; /* only functions that one of these globs matches; or none */
 	size_t func_cnt;

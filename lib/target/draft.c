@@ -338,10 +338,10 @@ static enum price_end end_of(const struct plan *plan)
 
 struct group_func target_func_shown(const struct target_func *f)
 {
-	static const enum group_exit exits[] = {
-		[PLAN_EXIT_NONE] = GROUP_EXIT_NONE,
-		[PLAN_EXIT_RETURN] = GROUP_EXIT_RETURN,
-		[PLAN_EXIT_RET] = GROUP_EXIT_RET,
+	static const enum fsn_exit exits[] = {
+		[PLAN_EXIT_NONE] = FSN_EXIT_NONE,
+		[PLAN_EXIT_RETURN] = FSN_EXIT_RETURN,
+		[PLAN_EXIT_RET] = FSN_EXIT_RET,
 	};
 
 	return (struct group_func){
@@ -354,7 +354,7 @@ struct group_func target_func_shown(const struct target_func *f)
 		.site_offset = f->site_offset,
 		.site_why = f->plan.site_why,
 		.insn = f->plan.insn,
-		.exit = f->plan.site_is_end ? GROUP_EXIT_SAME : exits[f->plan.exit],
+		.exit = f->plan.site_is_end ? FSN_EXIT_SAME : exits[f->plan.exit],
 		.exit_why = f->plan.exit_why,
 		.site = f->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,
 		.end = end_of(&f->plan),

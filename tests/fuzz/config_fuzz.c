@@ -75,7 +75,7 @@ static size_t touch(const struct preset_set *set)
 			for (size_t k = 0; f->ret.type && k < f->ret.type->code_cnt; k++)
 				sum += strlen(f->ret.type->codes[k].name);
 			check_types(f);
-			if (f->judge.ok_cnt > PRESET_OK_MAX)
+			if (f->judge.ok_cnt > FSN_OK_CODES)
 				abort();
 		}
 	}

@@ -64,7 +64,7 @@ static size_t touch_args(const struct func_types *f, const struct call_args *arg
 		sum += strlen(f->args[i].name) + strlen(f->args[i].text);
 		sum += touch_codes(f->arg_codes[i]);
 	}
-	check(f->kept.stack_cnt <= TYPES_STACK_WORDS);
+	check(f->kept.stack_cnt <= FSN_STACK_WORDS);
 	return sum;
 }
 

@@ -124,7 +124,7 @@ static void test_extras(void)
 	is_str(f->symbol, "z_impl", "symbol");
 	is_str(f->lib_cnt == 1 ? f->libs[0] : NULL, "three", "library of one function");
 	ok(f->has_slow && f->slow_ns == 1500000, "slow");
-	ok(f->judge.kind == PRESET_JUDGE_NONZERO && f->judge.width == 32 &&
+	ok(f->judge.kind == FSN_JUDGE_NONZERO && f->judge.width == 32 &&
 			f->judge.ok_cnt == 2,
 		"the type says how to judge");
 	is_int(f->judge.ok[1], -1, "a code may be written without its sign");
@@ -143,14 +143,14 @@ static void test_extras(void)
 		       preset_value_int(&f->args[3].value, 0xabcdffffffffull)),
 		"ALL", "an unsigned code is found by the register's low half");
 	f = func_of(set, "a", "open");
-	ok(f->judge.kind == PRESET_JUDGE_NEGATIVE && f->has_args && !f->arg_cnt,
+	ok(f->judge.kind == FSN_JUDGE_NEGATIVE && f->has_args && !f->arg_cnt,
 		"a function can say what an error is, and that it takes nothing");
 	f = func_of(set, "a", "alloc");
-	ok(f->judge.kind == PRESET_JUDGE_NULL && f->judge.width == 64,
+	ok(f->judge.kind == FSN_JUDGE_NULL && f->judge.width == 64,
 		"null is an error");
 	ok(f->optional, "optional");
 	is_str(f->nothrow_why, "t.json declares nothrow", "nothrow of one function");
-	ok(func_of(set, "a", "quiet")->judge.kind == PRESET_JUDGE_NONE,
+	ok(func_of(set, "a", "quiet")->judge.kind == FSN_JUDGE_NONE,
 		"\"error\": \"none\" goes before the type's");
 	is_str(func_of(set, "b", "f")->symbol, "g", "a plain symbol beside");
 	f = func_of(set, "b", "wrap");
@@ -179,13 +179,13 @@ static void test_override(void)
 		"what it adds is added");
 	ok(!f->nothrow_why, "\"nothrow\": false counts");
 	f = func_of(set, "cuda", "cudaMalloc");
-	ok(f->arg_cnt == 2 && f->judge.kind == PRESET_JUDGE_NONE,
+	ok(f->arg_cnt == 2 && f->judge.kind == FSN_JUDGE_NONE,
 		"another return type counts");
 #ifdef __x86_64__
 	is_int(f->args[0].place.index, 1, "and moves the preset's arguments");
 #endif
 	f = func_of(set, "cuda", "cudaMemset");
-	ok(f->has_args && !f->arg_cnt && f->judge.kind == PRESET_JUDGE_NONZERO,
+	ok(f->has_args && !f->arg_cnt && f->judge.kind == FSN_JUDGE_NONZERO,
 		"other arguments count");
 }
 
@@ -324,7 +324,7 @@ static void test_reporters(void)
 			    reporters[i].preset))
 			continue;
 		ok(func_of(set, reporters[i].preset, reporters[i].func)->judge.kind ==
-				PRESET_JUDGE_NONE,
+				FSN_JUDGE_NONE,
 			"%s has no errors of its own", reporters[i].func);
 	}
 }

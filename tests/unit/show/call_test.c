@@ -282,7 +282,7 @@ static void test_forms(void)
 /* A structure of two words, the last of which are the 20th and 21st of the stack. */
 static void test_places(void)
 {
-	static const uint64_t stack[TYPES_STACK_WORDS + 1] = { [18] = 18, 19, 20 };
+	static const uint64_t stack[FSN_STACK_WORDS + 1] = { [18] = 18, 19, 20 };
 	struct preset_arg arg = { .name = "s",
 		.value = { PRESET_STRUCT, 16, false, NULL },
 		.place = { PRESET_STACK, 18, 2, false } };

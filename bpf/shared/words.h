@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Words that the programs in the kernel, the library and the commands have in common: what is
+ * counted, how calls end and are judged, how much is kept of one. They say nothing of the
+ * maps' layout, so that all may see them.
+ */
+#ifndef FUNCSNOOP_SHARED_WORDS_H
+#define FUNCSNOOP_SHARED_WORDS_H
+
+/* --- what is counted of a function ---------------------------------------------------------- */
+
+/*
+ * The same in the programs' maps, in the baselines of resets and in the statistics that are
+ * made of them. They only grow, but for the statistics' own. What a call writes stands first.
+ */
+#define FSN_COUNTS(X)                                                           \
+	X(total_ns)                                                             \
+	X(errors)                                                               \
+	X(slow)                                                                 \
+	X(returns)     /* ends that took their slot */                          \
+	X(abandoned)   /* given up: can't return any more */                    \
+	X(no_slot)     /* not followed: the set of slots was full */            \
+	X(sampled_out) /* not followed: not the one of N */                     \
+	X(calls)       /* entries */                                            \
+	X(jumped)      /* left by a jump: go on where no end is seen */         \
+	X(unmatched)   /* ends without their call; in no sum */                 \
+	X(revived)     /* given up, and have returned all the same */           \
+	X(passed)      /* hits of probed jumps that did not leave; in no sum */
+
+struct fsn_counts {
+#define X(name) unsigned long long name;
+	FSN_COUNTS(X)
+#undef X
+};
+
+/*
+ * Log-linear buckets of durations, 8 to an octave: below 8 ns one for each nanosecond, then
+ * [2^o + s * 2^(o-3), + 2^(o-3)) for octave o and step s.
+ */
+#define FSN_NS_BITS        48 /* 78 hours; longer calls read as that */
+#define FSN_HIST_STEP_BITS 3
+#define FSN_HIST_STEPS     (1 << FSN_HIST_STEP_BITS)
+#define FSN_HIST_CNT       ((FSN_NS_BITS - FSN_HIST_STEP_BITS + 1) * FSN_HIST_STEPS)
+
+/* --- how a call ends ------------------------------------------------------------------------ */
+
+enum fsn_exit {
+	FSN_EXIT_NONE,   /* only counted */
+	FSN_EXIT_RETURN, /* a return probe sees the end */
+	FSN_EXIT_RET,    /* probes on its ret instructions do */
+	FSN_EXIT_SAME,   /* entry and end are one instruction: counted as both, no times */
+	FSN_EXIT_CNT
+};
+
+enum fsn_judge {
+	FSN_JUDGE_NONE,     /* the result says nothing of success */
+	FSN_JUDGE_NONZERO,  /* 0 is success */
+	FSN_JUDGE_NEGATIVE, /* negative is failure */
+	FSN_JUDGE_NULL,     /* a null pointer is failure */
+};
+
+#define FSN_OK_CODES    4  /* at most so many codes of a function are no error */
+#define FSN_JUMP_RANGES 32 /* parts of one function; what more there is counts as elsewhere */
+
+/* --- what its probes take ------------------------------------------------------------------- */
+
+/* The instruction that the entry probe stands on: the kernel emulates it, or steps it. */
+enum price_site { PRICE_EMULATED, PRICE_STEPPED, PRICE_SITES };
+
+enum price_end {
+	PRICE_COUNT,  /* not looked for */
+	PRICE_RETURN, /* return probe, by whatever kind of link */
+	PRICE_RET,    /* a probed ret */
+	PRICE_JUMP,   /* a probed jump */
+	PRICE_ENDS
+};
+
+/* Of one kind of link, as it was measured. All in ns; at_ns is 0 when nothing is known. */
+struct price {
+	unsigned long long at_ns; /* CLOCK_REALTIME of the measurement */
+	/* Of the probes' own time what lies between the two readings of the clock. */
+	unsigned int overhead_ns[PRICE_SITES][PRICE_ENDS];
+	/* By how much a call takes longer, traps included. */
+	unsigned int whole_ns[PRICE_SITES][PRICE_ENDS];
+};
+
+/* --- what is kept of a call ----------------------------------------------------------------- */
+
+/* Integer arguments that the calling convention passes in registers. */
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define FSN_ARGS 8
+#else
+#define FSN_ARGS 6
+#endif
+
+#define FSN_STACK_WORDS 20 /* of arguments beyond them */
+#define FSN_STRINGS     2  /* arguments whose text is kept, cut */
+#define FSN_STR_BYTES   96 /* one text has all the room, two share it */
+#define FSN_COMM_LEN    16
+
+#define FSN_STREAM_PIDS 16 /* at most so many processes are chosen by a stream */
+
+#endif
