@@ -40,9 +40,10 @@ build_with_half() {
 	capture "$half" stats g
 	assert_output_match '^FUNCTION +CALLS +TIME% +TOTAL +HALF +AVG '
 	capture "$half" stats g --json
-	total=$(jq '.[0].functions[0].total_ns' <<<"$output")
+	# Either may have taken longer: whichever a busy machine has interrupted.
+	total=$(jq '.[0].functions[] | select(.name == "fix_add").total_ns' <<<"$output")
 	[[ $total -gt 1000 ]] || fail "total_ns is $total"
-	assert_json '.[0].functions[0].half_ns' "$((total / 2))"
+	assert_json '.[0].functions[] | select(.name == "fix_add").half_ns' "$((total / 2))"
 	assert_json '.[0].functions[0] | keys_unsorted | index("half_ns") - index("total_ns")' 1
 	capture "$half" stats g --format csv
 	assert_output_match ',total_ns,half_ns,avg_ns,'
