@@ -167,7 +167,7 @@ closure() { # PACKAGE...
 	assert_eq "$(field Package)" funcsnoop
 	assert_eq "$(field Architecture)" "$(dpkg --print-architecture)"
 	[[ $(field Maintainer) =~ ^.+\ \<.+@.+\>$ ]]
-	[[ $(field Depends) =~ libbpf1\ .*libc6\ .*libcapstone4.*libelf1.*libjson-c5.*liblzma5 ]]
+	[[ $(field Depends) =~ libbpf1\ .*libc6\ .*libcapstone4.*libdw1.*libelf1.*libjson-c5.*liblzma5 ]]
 	if command -v lintian >/dev/null; then
 		# It leaves files of its own.
 		TMPDIR=$BATS_TEST_TMPDIR capture -s any -t 120 lintian --fail-on error,warning "$DEB"

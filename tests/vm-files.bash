@@ -13,8 +13,8 @@ modules='virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_p
 # What the tests and the program need; a|b is what one release calls a and the next b.
 root_packages='busybox-static base-files base-passwd bash bats binutils bpftool bsdutils coreutils
 	debianutils diffutils findutils grep hostname jq libatomic1 libbpf1 libc-bin
-	libcapstone4|libcapstone5 libelf1|libelf1t64 libjson-c5 liblzma5 libstdc++6 mawk mount
-	perl-base procps python3 sed util-linux xz-utils zlib1g'
+	libcapstone4|libcapstone5 libdw1|libdw1t64 libelf1|libelf1t64 libjson-c5 liblzma5
+	libstdc++6 mawk mount perl-base procps python3 sed util-linux xz-utils zlib1g'
 
 # --- apt --------------------------------------------------------------------------------------
 

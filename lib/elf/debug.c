@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Symbols kept elsewhere: separate debug files and .gnu_debugdata.
+#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -70,25 +71,13 @@ static bool by_build_id(struct elf_file *f, bool own_root)
 	return try_file(f, own_root, path, NULL);
 }
 
-/* .gnu_debuglink: a file name, zeros up to a multiple of 4, a CRC-32 (gdb's manual). */
-static bool debuglink(const struct elf_file *f, const char **ret_name, uint32_t *ret_crc)
+/* What .gnu_debuglink names: a file, with no folder, of the checksum *@ret_crc; or NULL. */
+static const char *debuglink(const struct elf_file *f, uint32_t *ret_crc)
 {
-	const uint8_t *b, *end;
-	GElf_Shdr sh;
-	size_t len;
+	const char *name = dwelf_elf_gnu_debuglink(f->mem.elf, ret_crc);
 
-	if (!elf_mem_section(&f->mem, 0, ".gnu_debuglink", &sh))
-		return false;
-	b = elf_mem_bytes(&f->mem, &sh);
-	end = b ? memchr(b, '\0', sh.sh_size) : NULL;
-	if (!end || end == b)
-		return false;
-	len = end - b;
-	if (len > NAME_MAX || memchr(b, '/', len) || (len / 4 + 2) * 4 > sh.sh_size)
-		return false;
-	*ret_name = (const char *)b;
-	memcpy(ret_crc, b + (len / 4 + 1) * 4, sizeof(*ret_crc));
-	return true;
+	return name && name[0] && !strchr(name, '/') && strlen(name) <= NAME_MAX ? name
+										 : NULL;
 }
 
 static bool by_debuglink(struct elf_file *f, bool own_root)
@@ -99,7 +88,8 @@ static bool by_debuglink(struct elf_file *f, bool own_root)
 	const char *name;
 	uint32_t crc;
 
-	if (!f->dir || !debuglink(f, &name, &crc))
+	name = f->dir ? debuglink(f, &crc) : NULL;
+	if (!name)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 #pragma GCC diagnostic push

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Where functions begin and end, by .eh_frame.
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <errno.h>
 
 #include "elf/eh_read.h"
 #include "internal.h"
-
-#define AUG_MAX 16 /* letters of a CIE's augmentation; five exist */
 
 /* What a CIE says of how its FDEs are written. */
 struct cie {
@@ -14,50 +14,37 @@ struct cie {
 	bool augmented;
 };
 
-/* Of the CIE that @cie is at the body of. */
-static bool cie_read(struct eh_reader cie, struct cie *ret_cie)
+static struct cie cie_of(const Dwarf_CIE *from)
 {
-	const char *aug;
-	size_t len;
-	uint8_t version = eh_read_bytes(&cie, 1);
+	const struct cie unknown = { .addrs = PE_OMIT };
+	struct cie cie = { .addrs = PE_ABSPTR, .lsda = PE_OMIT };
+	struct eh_reader r = { .p = from->augmentation_data };
+	const char *aug = from->augmentation;
 
-	aug = (const char *)cie.p;
-	len = strnlen(aug, cie.end - cie.p < AUG_MAX ? cie.end - cie.p : AUG_MAX);
-	if (cie.bad || len == (size_t)(cie.end - cie.p) || len == AUG_MAX)
-		return false;
-	cie.p += len + 1;
-	*ret_cie = (struct cie) { .addrs = PE_ABSPTR, .lsda = PE_OMIT };
 	if (aug[0] != 'z')
-		return !aug[0];
-	ret_cie->augmented = true;
-	if (version >= 4)
-		eh_read_bytes(&cie, 2); /* sizes of address and segment selector */
-	eh_read_leb(&cie, false);       /* code alignment */
-	eh_read_leb(&cie, true);        /* data alignment */
-	if (version == 1)
-		eh_read_bytes(&cie, 1); /* return address column */
-	else
-		eh_read_leb(&cie, false);
-	eh_read_leb(&cie, false); /* length of what follows */
-	for (aug++; *aug && !cie.bad; aug++) {
+		return aug[0] ? unknown : cie;
+	cie.augmented = true;
+	r.base = r.p;
+	r.end = r.p + from->augmentation_data_size;
+	for (aug++; *aug && !r.bad; aug++) {
 		uint8_t personality;
 
 		switch (*aug) {
 		case 'R':
-			ret_cie->addrs = eh_read_bytes(&cie, 1);
+			cie.addrs = eh_read_bytes(&r, 1);
 			break;
 		case 'L':
-			ret_cie->lsda = eh_read_bytes(&cie, 1);
+			cie.lsda = eh_read_bytes(&r, 1);
 			break;
 		case 'P':
-			personality = eh_read_bytes(&cie, 1);
-			eh_read_value(&cie, personality & 0x0f);
+			personality = eh_read_bytes(&r, 1);
+			eh_read_value(&r, personality & 0x0f);
 			break;
 		default: /* S, B, G: marks without data */
 			break;
 		}
 	}
-	return !cie.bad;
+	return r.bad ? unknown : cie;
 }
 
 static int add_fde(struct elf_file *f, uint64_t start, uint64_t size, uint64_t lsda)
@@ -78,43 +65,6 @@ static int add_fde(struct elf_file *f, uint64_t start, uint64_t size, uint64_t l
 		.lsda = lsda,
 	};
 	return 0;
-}
-
-struct entry {
-	struct eh_reader body; /* after the CIE pointer */
-	uint64_t id;           /* 0: a CIE; else distance back to its CIE */
-	const uint8_t *id_at;
-};
-
-/* Reads one length-prefixed entry and steps over it; false at the end or at damage. */
-static bool next_entry(struct eh_reader *r, struct entry *e)
-{
-	uint64_t len;
-
-	len = eh_read_bytes(r, 4);
-	if (len == 0xffffffff)
-		len = eh_read_bytes(r, 8);
-	if (r->bad || !len || len > (uint64_t)(r->end - r->p) || len < 4)
-		return false;
-	e->body = *r;
-	e->body.end = r->p + len;
-	e->id_at = r->p;
-	/* .eh_frame's CIE pointer has 4 bytes whatever the length's form is */
-	e->id = eh_read_bytes(&e->body, 4);
-	r->p += len;
-	return true;
-}
-
-static bool find_cie(
-	const struct eh_reader *all, const struct entry *fde, struct cie *ret_cie)
-{
-	struct eh_reader at = *all;
-	struct entry cie;
-
-	if (fde->id > (uint64_t)(fde->id_at - all->base))
-		return false;
-	at.p = fde->id_at - fde->id;
-	return next_entry(&at, &cie) && !cie.id && cie_read(cie.body, ret_cie);
 }
 
 /* Where the table of landing pads of an FDE lies, behind whose size @fde is; 0: it has none. */
@@ -142,26 +92,39 @@ static int read_fde(struct elf_file *f, struct eh_reader *fde, const struct cie 
 	return add_fde(f, start, size, read_lsda(fde, cie));
 }
 
+/*
+ * libdw goes from entry to entry. It is given bytes that are known to be there, and steps over
+ * what it can't read where the length of that is sound.
+ */
 static int read_entries(struct elf_file *f, struct eh_reader r)
 {
-	const struct eh_reader all = r;
-	const uint8_t *last_cie = NULL;
+	Elf_Data bytes = { .d_buf = (void *)(uintptr_t)r.base, .d_size = r.end - r.base };
+	Dwarf_Off at, cie_at = DW_CIE_ID_64, next = 0, ignored;
 	struct cie cie = { .addrs = PE_OMIT };
-	struct entry e;
+	Dwarf_CFI_Entry e, of;
+	int ret = 0;
 
-	while (f->fde_cnt < ELF_MAX_FDES && next_entry(&r, &e)) {
-		if (!e.id)
-			continue;
-		if (e.id > (uint64_t)(e.id_at - all.base))
+	while (ret <= 0 && f->fde_cnt < ELF_MAX_FDES) {
+		at = next;
+		ret = dwarf_next_cfi(f->mem.bytes, &bytes, true, at, &next, &e);
+		if (ret < 0 && next == at)
 			return 0;
-		if (e.id_at - e.id != last_cie) {
-			last_cie = e.id_at - e.id;
-			if (!find_cie(&all, &e, &cie))
-				cie.addrs = PE_OMIT;
+		if (ret || dwarf_cfi_cie_p(&e))
+			continue;
+		if (e.fde.CIE_pointer != cie_at) {
+			cie_at = e.fde.CIE_pointer;
+			cie.addrs = PE_OMIT;
+			if (!dwarf_next_cfi(
+				    f->mem.bytes, &bytes, true, cie_at, &ignored, &of) &&
+				dwarf_cfi_cie_p(&of))
+				cie = cie_of(&of.cie);
 		}
 		if (cie.addrs == PE_OMIT || (cie.addrs & PE_INDIRECT))
 			continue;
-		if (read_fde(f, &e.body, &cie))
+		r.p = e.fde.start;
+		r.end = e.fde.end;
+		r.bad = false;
+		if (read_fde(f, &r, &cie))
 			return -ENOMEM;
 	}
 	return 0;

@@ -147,29 +147,15 @@ static void note_seen(
 /* Notes are padded to 4 bytes, or to 8 where their section or segment is so aligned. */
 static void notes_scan(struct note_scan *s, const uint8_t *b, size_t size, uint64_t align)
 {
-	uint64_t mask = align == 8 ? 7 : 3;
+	Elf_Data notes = { .d_buf = (void *)(uintptr_t)b,
+		.d_type = align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR };
+	size_t at = 0, name, desc;
 	GElf_Nhdr nh;
-	size_t at = 0;
 
-	if (size > s->budget)
-		size = s->budget;
-	s->budget -= size;
-	while (size - at >= sizeof(nh)) {
-		uint64_t name, desc, end;
-
-		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not of a size */
-		memcpy(&nh, b + at, sizeof(nh));
-		name = at + sizeof(nh);
-		desc = (name + nh.n_namesz + mask) & ~mask;
-		end = desc + nh.n_descsz;
-		if (end > size)
-			return;
+	notes.d_size = size < s->budget ? size : s->budget;
+	s->budget -= notes.d_size;
+	while (at < notes.d_size && (at = gelf_getnote(&notes, at, &nh, &name, &desc)))
 		note_seen(s, &nh, (const char *)b + name, b + desc);
-		end = (end + mask) & ~mask;
-		if (end >= size)
-			return;
-		at = end;
-	}
 }
 
 int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err)

@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err;
 	size_t cnt;
 
-	if (elf_file_open_fd(make_file(data, size), "fuzz", -1, NULL, &f, &err))
+	if (elf_file_open_fd(make_file(data, size), "fuzz", -1, "/nowhere", &f, &err))
 		return 0;
 	if (elf_file_funcs(f, &funcs, &cnt, &err) == 0)
 		check_funcs(f, funcs, cnt);

@@ -21,7 +21,8 @@ static void build(void)
 	scratch_file("b.c", source, strlen(source));
 	scratch_file("b.map", "V1 { global: *; };\n", 19);
 	scratch_run("cc -g0 -O1 -fPIC -shared -Wl,-soname,libb.so,--version-script=b.map "
-		    "-Wl,--build-id=sha1,--hash-style=both b.c -o libb.so");
+		    "-Wl,--build-id=sha1,--hash-style=both b.c -o libb.so && "
+		    "objcopy --add-gnu-debuglink=b.c libb.so");
 	good = scratch_read(scratch("libb.so"), &good_size);
 }
 
@@ -66,7 +67,7 @@ static int open_bytes(
 
 	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
 		scratch_die("memfd");
-	return elf_file_open_fd(fd, "try", -1, NULL, ret_file, err);
+	return elf_file_open_fd(fd, "try", -1, scratch("."), ret_file, err);
 }
 
 /* Opens a file of @size bytes; the error's code and text, or 0. */
@@ -157,8 +158,8 @@ static void test_cuts(void)
 /* Each aligned word of a region gets values that break things. */
 static bool spoil(size_t from, size_t size, size_t step)
 {
-	static const uint64_t values[] = { 0, 1, 7, 0x7fffffff, 0xffffffff, 1ull << 40,
-		INT64_MAX, UINT64_MAX, UINT64_MAX - 4096 };
+	static const uint64_t values[] = { 0, 1, 7, SHT_NOBITS, 0x7fffffff, 0xffffffff,
+		1ull << 40, INT64_MAX, UINT64_MAX, UINT64_MAX - 4096 };
 	_cleanup_free_ uint8_t *b = copy_good();
 	struct err err;
 	bool sound;
@@ -186,7 +187,7 @@ static void test_spoiled(void)
 	const char *names = (const char *)good + sh[eh->e_shstrndx].sh_offset;
 	static const char *const sections[] = { ".dynsym", ".dynamic", ".gnu.version",
 		".gnu.version_d", ".eh_frame", ".eh_frame_hdr", ".note.gnu.build-id",
-		".symtab" };
+		".gnu_debuglink", ".symtab" };
 
 	ok(spoil(0, sizeof(*eh), 2), "spoiled file headers do no harm");
 	ok(spoil(eh->e_phoff, eh->e_phnum * sizeof(Elf64_Phdr), 8),
