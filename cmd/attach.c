@@ -38,25 +38,26 @@ static void note_closed(const struct attach_options *o, const struct bpffs *fs)
 
 /* Two groups on one function are in each other's times. */
 static void note_shared(
-	const struct attach_options *o, const struct target *t, const struct attach_report *report)
+	const struct attach_options *o, const struct draft *draft,
+	const struct attach_report *report)
 {
 	if (report->shared_cnt)
 		cmd_note(o->g,
 			"%zu of the functions of '%s' %s probed by group '%s', too: times of both "
 			"are some 150 to 500 ns too long",
-			report->shared_cnt, t->name, report->shared_cnt == 1 ? "is" : "are",
+			report->shared_cnt, draft->name, report->shared_cnt == 1 ? "is" : "are",
 			report->shared_group);
 }
 
 /* "read (__read, __libc_read)" */
-static const char *with_aliases(const struct target_func *f, char *buf, size_t size)
+static const char *with_aliases(const struct target *f, char *buf, size_t size)
 {
-	const char *alias = target_func_alias(f, 0);
+	const char *alias = target_alias(f, 0);
 	size_t len = snprintf(buf, size, "%s", f->name);
 
 	if (!alias)
 		return f->name;
-	for (size_t i = 0; len < size && (alias = target_func_alias(f, i)); i++)
+	for (size_t i = 0; len < size && (alias = target_alias(f, i)); i++)
 		len += snprintf(buf + len, size - len, "%s%s", i ? ", " : " (", alias);
 	if (len < size)
 		snprintf(buf + len, size - len, ")");
@@ -64,7 +65,7 @@ static const char *with_aliases(const struct target_func *f, char *buf, size_t s
 }
 
 /* Each file that was looked at: how it was found, and why it is not probed. */
-static void print_libraries(const struct attach_options *o, const struct target *t)
+static void print_libraries(const struct attach_options *o, const struct draft *draft)
 {
 	static const struct table_column columns[] = { { "LIBRARY", TABLE_LEFT, true },
 		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FOUND", TABLE_LEFT, false },
@@ -73,15 +74,15 @@ static void print_libraries(const struct attach_options *o, const struct target 
 	const struct lib_seen *seen;
 	size_t cnt;
 
-	for (size_t i = 0; i < t->looked_cnt; i++) {
-		size_t funcs = target_lib_funcs(t, t->looked[i]);
+	for (size_t i = 0; i < draft->looked_cnt; i++) {
+		size_t funcs = draft_object_funcs(draft, draft->looked[i]);
 
-		table_cell(table, "%s", t->looked[i]->path);
+		table_cell(table, "%s", draft->looked[i]->path);
 		table_cell(table, "%zu", funcs);
-		table_cell(table, "%s", t->looked[i]->found_how);
+		table_cell(table, "%s", draft->looked[i]->found_how);
 		table_cell(table, "%s", funcs ? "" : "no function of it can be probed");
 	}
-	seen = libfind_seen(t->finder, &cnt);
+	seen = libfind_seen(draft->finder, &cnt);
 	for (size_t i = 0; i < cnt; i++) {
 		table_cell(table, "%s", seen[i].path);
 		table_cell(table, "-");
@@ -93,27 +94,27 @@ static void print_libraries(const struct attach_options *o, const struct target 
 }
 
 /* The table of --dry-run. */
-static void print_target(const struct attach_options *o, const struct target *t)
+static void print_draft(const struct attach_options *o, const struct draft *draft)
 {
 	_cleanup_table_ struct table *table = functions_table();
 
-	for (size_t i = 0; i < t->func_cnt; i++) {
-		struct group_func shown = target_func_shown(&t->funcs[i]);
+	for (size_t i = 0; i < draft->target_cnt; i++) {
+		struct group_func shown = target_shown(&draft->targets[i]);
 		char name[512];
 
-		shown.name = with_aliases(&t->funcs[i], name, sizeof(name));
-		functions_add(table, &shown, t->funcs[i].refused);
+		shown.name = with_aliases(&draft->targets[i], name, sizeof(name));
+		functions_add(table, &shown, draft->targets[i].refused);
 	}
-	for (size_t i = 0; i < t->missing_cnt; i++)
-		functions_add_missing(table, t->missing[i]);
-	if (!t->failure.code && libfind_denied(t->finder))
+	for (size_t i = 0; i < draft->missing_cnt; i++)
+		functions_add_missing(table, draft->missing[i]);
+	if (!draft->failure.code && libfind_denied(draft->finder))
 		cmd_note(o->g, "processes that may not be looked at: %zu",
-			libfind_denied(t->finder));
+			libfind_denied(draft->finder));
 	if (o->config)
-		printf("%s:\n", t->name);
+		printf("%s:\n", draft->name);
 	table_print(table, o->g, stdout);
 	putchar('\n');
-	print_libraries(o, t);
+	print_libraries(o, draft);
 	if (o->config)
 		putchar('\n');
 }
@@ -143,7 +144,7 @@ static size_t price_add(struct price_class *classes, size_t cnt, struct price_cl
 }
 
 /* "163 functions: 120 at about 1.2 us a call, 43 at 11 us" */
-static void print_prices(const struct target *t, const struct price *price)
+static void print_prices(const struct draft *draft, const struct price *price)
 {
 	struct price_class of[PRICE_SITES * PRICE_ENDS] = {}, told[PRICE_SITES * PRICE_ENDS];
 	char took[TEXT_NUM_LEN];
@@ -151,8 +152,8 @@ static void print_prices(const struct target *t, const struct price *price)
 
 	if (!price->at_ns)
 		return;
-	for (size_t i = 0; i < t->probed_cnt; i++) {
-		struct group_func f = target_func_shown(&t->funcs[i]);
+	for (size_t i = 0; i < draft->probed_cnt; i++) {
+		struct group_func f = target_shown(&draft->targets[i]);
 		struct price_class *class = &of[f.site * PRICE_ENDS + f.end];
 
 		class->ns = price->whole_ns[f.site][f.end];
@@ -162,7 +163,8 @@ static void print_prices(const struct target *t, const struct price *price)
 	for (size_t i = 0; i < ARRAY_SIZE(of); i++)
 		if (of[i].cnt)
 			cnt = price_add(told, cnt, of[i]);
-	printf("%s: %zu function%s: ", t->name, t->probed_cnt, t->probed_cnt == 1 ? "" : "s");
+	printf("%s: %zu function%s: ", draft->name, draft->probed_cnt,
+		draft->probed_cnt == 1 ? "" : "s");
 	for (size_t i = 0; i < cnt; i++)
 		printf("%s%zu at %s%s%s", i ? ", " : "", told[i].cnt, i ? "" : "about ",
 			text_duration(told[i].ns, took), i ? "" : " a call");
@@ -171,49 +173,49 @@ static void print_prices(const struct target *t, const struct price *price)
 
 /* The line or two that say what is attached; @processes map its files now. */
 static void print_done(
-	const struct target *t, const struct attach_report *report, size_t processes)
+	const struct draft *draft, const struct attach_report *report, size_t processes)
 {
 	char text[64];
 	unsigned int exits = 0;
 
-	for (size_t i = 0; i < t->probed_cnt; i++)
-		exits |= 1U << target_func_shown(&t->funcs[i]).exit;
-	printf("%s: %zu function%s of ", t->name, t->probed_cnt,
-		t->probed_cnt == 1 ? "" : "s");
-	for (size_t i = 0; i < t->lib_cnt && i < 3; i++) {
-		_cleanup_free_ char *path = text_escape(t->libs[i]->path);
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		exits |= 1U << target_shown(&draft->targets[i]).exit;
+	printf("%s: %zu function%s of ", draft->name, draft->probed_cnt,
+		draft->probed_cnt == 1 ? "" : "s");
+	for (size_t i = 0; i < draft->object_cnt && i < 3; i++) {
+		_cleanup_free_ char *path = text_escape(draft->objects[i]->path);
 
 		printf("%s%s", i ? ", " : "", path ? path : "?");
 	}
-	if (t->lib_cnt > 3)
-		printf(" and %zu more", t->lib_cnt - 3);
+	if (draft->object_cnt > 3)
+		printf(" and %zu more", draft->object_cnt - 3);
 	printf(", mapped by %zu process%s; link %s, exits %s\n", processes,
 		processes == 1 ? "" : "es", link_mode_name(report->links),
 		text_exits(exits, text, sizeof(text)));
-	print_prices(t, &report->price);
-	if (t->timed_cnt < t->probed_cnt)
+	print_prices(draft, &report->price);
+	if (draft->timed_cnt < draft->probed_cnt)
 		printf("%s: %zu without times; 'funcsnoop list functions %s' says why\n",
-			t->name, t->probed_cnt - t->timed_cnt, t->name);
+			draft->name, draft->probed_cnt - draft->timed_cnt, draft->name);
 }
 
 /* --- what it does ---------------------------------------------------------------------------- */
 
 /* All that is known; the error is the one that attaching would have. */
-static int explain_group(const struct attach_options *o, const struct target *t,
+static int explain_group(const struct attach_options *o, const struct draft *draft,
 	struct json *doc, struct err *err)
 {
-	if (!t->failure.code)
-		draft_note_left_out(o, t);
+	if (!draft->failure.code)
+		draft_note_left_out(o, draft);
 	if (doc)
-		json_explain_target(doc, t);
+		json_explain_draft(doc, draft);
 	else
-		print_target(o, t);
-	if (t->failure.code)
-		*err = t->failure;
-	return t->failure.code;
+		print_draft(o, draft);
+	if (draft->failure.code)
+		*err = draft->failure;
+	return draft->failure.code;
 }
 
-static int attach_group(struct attach_options *o, const struct target *t,
+static int attach_group(struct attach_options *o, const struct draft *draft,
 	struct bpffs *fs, struct json *doc, struct err *err)
 {
 	struct attach_report report;
@@ -221,56 +223,56 @@ static int attach_group(struct attach_options *o, const struct target *t,
 	int code = 0;
 
 	if (o->dry_run)
-		return explain_group(o, t, doc, err);
-	draft_note_left_out(o, t);
-	code = draft_check_hits(o, t, &processes, err);
+		return explain_group(o, draft, doc, err);
+	draft_note_left_out(o, draft);
+	code = draft_check_hits(o, draft, &processes, err);
 	/* A user who can't attach must not make the folder: root would refuse it. */
 	if (!code && fs->fd < 0)
 		code = attach_choose_link(&o->attach, err);
 	if (!code && fs->fd < 0)
 		code = bpffs_open(o->g->bpffs, true, fs, err);
 	if (!code)
-		code = attach_target(t, &o->attach, fs, &report, err);
+		code = attach_draft(draft, &o->attach, fs, &report, err);
 	if (code)
-		return err_wrap(err, "cannot attach group '%s'", t->name);
+		return err_wrap(err, "cannot attach group '%s'", draft->name);
 	note_closed(o, fs);
-	note_shared(o, t, &report);
+	note_shared(o, draft, &report);
 	if (doc)
-		json_add_target(doc, t);
+		json_add_draft(doc, draft);
 	else if (!o->g->quiet)
-		print_done(t, &report, processes);
+		print_done(draft, &report, processes);
 	return 0;
 }
 
 static int attach_one(struct attach_options *o, struct bpffs *fs, struct json *doc,
 	struct err *err)
 {
-	_cleanup_target_ struct target *t = NULL;
+	_cleanup_draft_ struct draft *draft = NULL;
 	struct preset_set *set = NULL;
 	int code;
 
-	code = draft_of_words(o, o->name ? o->name : o->words.word[0], &set, &t, err);
+	code = draft_of_words(o, o->name ? o->name : o->words.word[0], &set, &draft, err);
 	if (!code)
-		code = attach_group(o, t, fs, doc, err);
-	target_free(TAKE_PTR(t));
+		code = attach_group(o, draft, fs, doc, err);
+	draft_free(TAKE_PTR(draft));
 	preset_set_free(set);
 	return code;
 }
 
 /* All groups of a file or none: what can be known is known before the first is attached. */
-static int attach_all(struct attach_options *o, struct target **targets, size_t cnt,
+static int attach_all(struct attach_options *o, struct draft **drafts, size_t cnt,
 	struct bpffs *fs, struct json *doc, struct err *err)
 {
 	size_t done = 0;
 	int code = 0;
 
 	for (; !code && done < cnt; done += !code)
-		code = attach_group(o, targets[done], fs, doc, err);
+		code = attach_group(o, drafts[done], fs, doc, err);
 	for (size_t i = done + 1; code && o->dry_run && i < cnt; i++)
-		explain_group(o, targets[i], doc, &(struct err) { 0 });
+		explain_group(o, drafts[i], doc, &(struct err) { 0 });
 	while (code && !o->dry_run && !o->attach.replace && done--)
-		if (!bpffs_retire(fs, targets[done]->name, NULL))
-			bpffs_remove(fs, targets[done]->name, NULL, NULL, NULL);
+		if (!bpffs_retire(fs, drafts[done]->name, NULL))
+			bpffs_remove(fs, drafts[done]->name, NULL, NULL, NULL);
 	return code;
 }
 
@@ -280,7 +282,7 @@ static int attach_config(struct attach_options *o, struct bpffs *fs,
 	const struct preset_group *group;
 	struct preset_set *set = NULL;
 	int code = config_load(o->config, &set, err);
-	struct target **targets;
+	struct draft **drafts;
 	size_t cnt = 0, wanted;
 
 	for (size_t i = 0; !code && i < o->words.cnt; i++)
@@ -288,20 +290,20 @@ static int attach_config(struct attach_options *o, struct bpffs *fs,
 			code = err_set(err, -ENOENT, "no group '%s' in %s", o->words.word[i],
 				o->config);
 	wanted = o->words.cnt ? o->words.cnt : code ? 0 : set->group_cnt;
-	targets = calloc(wanted + 1, sizeof(struct target *));
-	if (!code && !targets)
+	drafts = calloc(wanted + 1, sizeof(struct draft *));
+	if (!code && !drafts)
 		code = err_sys(err, -ENOMEM, "cannot read '%s'", o->config);
 	for (; !code && cnt < wanted; cnt += !code) {
 		group = o->words.cnt ? preset_set_group(set, o->words.word[cnt])
 				    : &set->groups[cnt];
-		o->target.name = o->name ? o->name : group->name;
-		code = draft_group(o, group, false, &targets[cnt], err);
+		o->draft.name = o->name ? o->name : group->name;
+		code = draft_group(o, group, false, &drafts[cnt], err);
 	}
 	if (!code)
-		code = attach_all(o, targets, cnt, fs, doc, err);
+		code = attach_all(o, drafts, cnt, fs, doc, err);
 	while (cnt)
-		target_free(targets[--cnt]);
-	free(targets);
+		draft_free(drafts[--cnt]);
+	free(drafts);
 	preset_set_free(set);
 	return code;
 }
@@ -313,8 +315,8 @@ static int run_parsed(struct attach_options *o)
 	struct err err = {};
 	int code;
 
-	kernel_rules(&o->target.rules);
-	o->target.explain = o->dry_run;
+	kernel_rules(&o->draft.rules);
+	o->draft.explain = o->dry_run;
 	code = o->config ? attach_config(o, &fs, doc, &err)
 			 : attach_one(o, &fs, doc, &err);
 	if (code && doc && o->dry_run) {

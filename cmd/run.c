@@ -212,7 +212,7 @@ static const char *contradiction(const struct reading_line *r)
 		return "--watch needs the screen, which is COMMAND's";
 	if (o->attach.config && o->attach.words.cnt > 1)
 		return "--config goes with one group";
-	if (o->command && o->attach.target.pid_cnt)
+	if (o->command && o->attach.draft.pid_cnt)
 		return "--pid and COMMAND exclude each other";
 	return NULL;
 }

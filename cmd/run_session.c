@@ -24,7 +24,7 @@ struct session {
 	struct run_options *o;
 	struct bpffs fs;
 	struct preset_set *set;
-	struct target *target;
+	struct draft *draft;
 	struct keeper *keeper;
 	struct started child;
 	char *path;      /* of COMMAND */
@@ -49,8 +49,8 @@ static void tell_attaching(void *arg)
 	if (s->told || is_silent(s))
 		return;
 	s->told = true;
-	fprintf(stderr, "attaching to %zu function%s...\n", s->target->probed_cnt,
-		s->target->probed_cnt == 1 ? "" : "s");
+	fprintf(stderr, "attaching to %zu function%s...\n", s->draft->probed_cnt,
+		s->draft->probed_cnt == 1 ? "" : "s");
 }
 
 /* In a process of its own: it knows nothing of what the other has told. */
@@ -63,12 +63,13 @@ static void tell_progress(const char *what, size_t done, size_t total, void *arg
 
 static void tell_attached(const struct session *s, size_t processes)
 {
-	const struct target *t = s->target;
-	const char *name = strrchr(t->libs[0]->path, '/');
+	const struct draft *draft = s->draft;
+	const char *name = strrchr(draft->objects[0]->path, '/');
 
 	cmd_note(s->o->g, "%zu function%s of %s%s, mapped by %zu process%s%s",
-		t->probed_cnt, t->probed_cnt == 1 ? "" : "s",
-		name ? name + 1 : t->libs[0]->path, t->lib_cnt > 1 ? " and others" : "",
+		draft->probed_cnt, draft->probed_cnt == 1 ? "" : "s",
+		name ? name + 1 : draft->objects[0]->path,
+		draft->object_cnt > 1 ? " and others" : "",
 		processes, processes == 1 ? "" : "es",
 		s->o->duration_ns ? "" : "; Ctrl-C ends");
 }
@@ -91,8 +92,8 @@ static int draft_of_config(struct session *s, struct err *err)
 	if (!group)
 		return err_set(
 			err, -ENOENT, "no group '%s' in %s", a->words.word[0], a->config);
-	a->target.name = s->o->name;
-	return draft_group(a, group, false, &s->target, err);
+	a->draft.name = s->o->name;
+	return draft_group(a, group, false, &s->draft, err);
 }
 
 /* COMMAND waits, and only its calls will count. */
@@ -122,14 +123,14 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	struct attach_options *a = &s->o->attach;
 	int code;
 
-	kernel_rules(&a->target.rules);
+	kernel_rules(&a->draft.rules);
 	a->attach.children |= s->o->command && !s->o->no_children;
 	code = a->config ? draft_of_config(s, err)
-			 : draft_of_words(a, s->o->name, &s->set, &s->target, err);
+			 : draft_of_words(a, s->o->name, &s->set, &s->draft, err);
 	if (code)
 		return code;
-	draft_note_left_out(a, s->target);
-	return draft_check_hits(a, s->target, ret_processes, err);
+	draft_note_left_out(a, s->draft);
+	return draft_check_hits(a, s->draft, ret_processes, err);
 }
 
 static int begin(struct session *s, struct err *err)
@@ -151,7 +152,7 @@ static int begin(struct session *s, struct err *err)
 	if (!code)
 		code = start_command(s, err);
 	if (!code)
-		code = attach_target(s->target, &a->attach, &s->fs, &report, err);
+		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", s->o->name);
 	bpffs_unlock(&s->fs);
@@ -287,7 +288,7 @@ static void session_done(struct session *s)
 {
 	started_done(&s->child);
 	keeper_free(s->keeper);
-	target_free(s->target);
+	draft_free(s->draft);
 	preset_set_free(s->set);
 	free(s->path);
 	free(s->pids);

@@ -7,14 +7,14 @@
 #define HITS_MAX       (64 * 500) /* processes times functions */
 #define BYSTANDERS_MAX 64         /* processes that pay for others' children */
 
-int draft_check_hits(const struct attach_options *o, const struct target *t,
+int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 	size_t *ret_processes, struct err *err)
 {
-	size_t processes = o->attach.children ? 0 : o->target.pid_cnt;
+	size_t processes = o->attach.children ? 0 : o->draft.pid_cnt;
 	int code = 0;
 
 	if (!processes)
-		code = target_mappers(t, &processes, err);
+		code = draft_mappers(draft, &processes, err);
 	*ret_processes = processes;
 	if (code || o->force)
 		return code;
@@ -26,55 +26,55 @@ int draft_check_hits(const struct attach_options *o, const struct target *t,
 		return err_hint(err,
 			"without following them it is the process alone; --force does it");
 	}
-	if (processes * t->probed_cnt <= HITS_MAX)
+	if (processes * draft->probed_cnt <= HITS_MAX)
 		return 0;
 	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
-		t->probed_cnt, processes);
+		draft->probed_cnt, processes);
 	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");
 }
 
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
-	struct target **ret_target, struct err *err)
+	struct draft **ret_draft, struct err *err)
 {
-	o->target.preset = preset;
-	o->target.lenient = lenient;
-	return target_new(&o->target, ret_target, err);
+	o->draft.preset = preset;
+	o->draft.lenient = lenient;
+	return draft_new(&o->draft, ret_draft, err);
 }
 
 int draft_of_words(struct attach_options *o, const char *name,
-	struct preset_set **ret_set, struct target **ret_target, struct err *err)
+	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
 	int code;
 
-	o->target.functions = (const char *const *)o->words.word + 1;
-	o->target.function_cnt = o->words.cnt - 1;
+	o->draft.functions = (const char *const *)o->words.word + 1;
+	o->draft.function_cnt = o->words.cnt - 1;
 	code = preset_find(o->words.word[0], ret_set, err);
-	if (code && (code != -ENOENT || !o->target.function_cnt))
+	if (code && (code != -ENOENT || !o->draft.function_cnt))
 		return err->hint[0]
 			? code
 			: err_hint(err,
 				  "'funcsnoop list presets' shows them; or give "
 				  "FUNCTIONs and --lib to name a group yourself");
-	o->target.name = name;
+	o->draft.name = name;
 	code = group_name_check(name, err);
 	return code ? code
 		    : draft_group(o, *ret_set ? &(*ret_set)->groups[0] : NULL, true,
-			      ret_target, err);
+			      ret_draft, err);
 }
 
-void draft_note_left_out(const struct attach_options *o, const struct target *t)
+void draft_note_left_out(const struct attach_options *o, const struct draft *draft)
 {
-	size_t refused = t->func_cnt - t->probed_cnt;
-	const struct target_func *first = &t->funcs[t->probed_cnt];
+	size_t refused = draft->target_cnt - draft->probed_cnt;
+	const struct target *first = &draft->targets[draft->probed_cnt];
 
-	if (libfind_crowd(t->finder))
+	if (libfind_crowd(draft->finder))
 		cmd_note(o->g,
 			"left out: %zu more mapped files of such names, as users map more than %d; "
 			"--pid or a path takes them",
-			libfind_crowd(t->finder), LIBFIND_OF_USER);
-	if (t->missing_cnt && o->target.preset)
+			libfind_crowd(draft->finder), LIBFIND_OF_USER);
+	if (draft->missing_cnt && o->draft.preset)
 		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
-			t->missing_cnt, o->target.preset->name, t->missing[0]);
+			draft->missing_cnt, o->draft.preset->name, draft->missing[0]);
 	if (refused == 1)
 		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
 	else if (refused)

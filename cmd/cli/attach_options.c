@@ -81,7 +81,7 @@ static void parse_slow(
 	struct attach_options *o, const char *arg, struct argp_state *state)
 {
 	const char *eq = strrchr(arg, '=');
-	struct target_slow slow = {};
+	struct draft_slow slow = {};
 	struct err err = {};
 
 	if (duration_parse(eq ? eq + 1 : arg, &slow.ns, &err))
@@ -92,8 +92,8 @@ static void parse_slow(
 		if (!slow.func)
 			argp_failure(state, EXIT_FAILED, ENOMEM, "cannot read options");
 	}
-	o->slow = grow(state, o->slow, o->target.slow_cnt, sizeof(*o->slow));
-	o->slow[o->target.slow_cnt++] = slow;
+	o->slow = grow(state, o->slow, o->draft.slow_cnt, sizeof(*o->slow));
+	o->slow[o->draft.slow_cnt++] = slow;
 }
 
 static void parse_how(
@@ -106,9 +106,9 @@ static void parse_how(
 	unsigned int choice = choice_parse(state, options, key, arg);
 
 	if (key == KEY_EXIT)
-		o->target.rules.exit = exits[choice];
+		o->draft.rules.exit = exits[choice];
 	else if (key == KEY_SITE)
-		o->target.rules.site_entry = choice;
+		o->draft.rules.site_entry = choice;
 	else
 		o->attach.link = links[choice];
 }
@@ -120,12 +120,12 @@ static void parse_list(
 
 	switch (key) {
 	case 'l':
-		o->libs = grow(state, o->libs, o->target.lib_cnt, sizeof(*o->libs));
-		o->libs[o->target.lib_cnt++] = arg;
+		o->libs = grow(state, o->libs, o->draft.lib_cnt, sizeof(*o->libs));
+		o->libs[o->draft.lib_cnt++] = arg;
 		break;
 	case 'p':
-		o->pids = grow(state, o->pids, o->target.pid_cnt, sizeof(*o->pids));
-		o->pids[o->target.pid_cnt++] =
+		o->pids = grow(state, o->pids, o->draft.pid_cnt, sizeof(*o->pids));
+		o->pids[o->draft.pid_cnt++] =
 			number_parse(state, "--pid", arg, 1, 1U << 22);
 		break;
 	case 'c':
@@ -174,7 +174,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		parse_list(o, key, arg, state);
 		break;
 	case 'r':
-		o->target.regex = true;
+		o->draft.regex = true;
 		break;
 	case 'n':
 		o->dry_run = true;
@@ -189,7 +189,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		parse_slow(o, arg, state);
 		break;
 	case KEY_COUNT:
-		o->target.rules.count_only = true;
+		o->draft.rules.count_only = true;
 		break;
 	case KEY_NO_PROCESSES:
 		o->attach.processes = false;
@@ -232,16 +232,16 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	struct access *access = &o->attach.access;
 
 	cmd_parse(o->g, &argp, argc, argv, o, &o->words);
-	o->target.libs = o->libs;
-	o->target.pids = o->pids;
-	o->target.slow = o->slow;
+	o->draft.libs = o->libs;
+	o->draft.pids = o->pids;
+	o->draft.slow = o->slow;
 	o->attach.filter.pids = o->pids;
-	o->attach.filter.pid_cnt = o->target.pid_cnt;
+	o->attach.filter.pid_cnt = o->draft.pid_cnt;
 	o->attach.filter.comms = o->comms;
 	o->attach.filter.cpus = o->cpus;
 	o->attach.filter.cgroups = o->cgroups;
-	if (o->target.rules.count_only)
-		o->target.rules.exit = PLAN_MODE_NONE;
+	if (o->draft.rules.count_only)
+		o->draft.rules.exit = PLAN_MODE_NONE;
 	/* A group is named so that it may read. */
 	if (!o->has_mode && access->gid != (gid_t)-1)
 		access->mode = 0640;
@@ -249,7 +249,7 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		cmd_usage(o->g, "no group given");
 	else if (o->config && o->name && o->words.cnt != 1)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
-	else if (o->attach.children && !o->target.pid_cnt)
+	else if (o->attach.children && !o->draft.pid_cnt)
 		cmd_usage(o->g, "--children needs --pid: whose?");
 	else if (access->all && access_is_private(access))
 		cmd_usage(o->g, "--mode-all needs --mode or --owner");

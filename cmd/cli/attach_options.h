@@ -9,7 +9,7 @@
 
 struct attach_options {
 	struct globals *g;
-	struct target_opts target;
+	struct draft_opts draft;
 	struct attach_opts attach;
 	const char *name, *config;
 	struct words words; /* GROUP, FUNCTIONs or, with --config, groups */
@@ -17,7 +17,7 @@ struct attach_options {
 	pid_t *pids;
 	const char **comms, **cgroups;
 	uint32_t *cpus;
-	struct target_slow *slow;
+	struct draft_slow *slow;
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;
 	bool dry_run, force, has_mode;

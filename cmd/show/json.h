@@ -48,8 +48,8 @@ void json_error_groups(const struct globals *g, const char *message, struct json
 int json_version(const struct globals *g, const char *version, const char *libbpf);
 
 /* attach; with what else --dry-run tells. */
-void json_add_target(struct json *doc, const struct target *t);
-void json_explain_target(struct json *doc, const struct target *t);
+void json_add_draft(struct json *doc, const struct draft *draft);
+void json_explain_draft(struct json *doc, const struct draft *draft);
 
 /* list functions: the same shape, from a group that is attached. */
 void json_add_functions(struct json *doc, const struct group *group);

@@ -54,31 +54,31 @@ static void end_also(struct json *j)
 }
 
 /* Without the end of the group. */
-static void add_target(struct json *j, const struct target *t)
+static void add_draft(struct json *j, const struct draft *draft)
 {
 	const char *alias;
 
-	begin_group(j, t->name);
-	for (size_t i = 0; i < t->func_cnt; i++) {
-		struct group_func shown = target_func_shown(&t->funcs[i]);
+	begin_group(j, draft->name);
+	for (size_t i = 0; i < draft->target_cnt; i++) {
+		struct group_func shown = target_shown(&draft->targets[i]);
 
-		add_function(j, &shown, t->funcs[i].refused);
+		add_function(j, &shown, draft->targets[i].refused);
 	}
 	begin_aliases(j);
-	for (size_t i = 0; i < t->func_cnt; i++) {
-		if (!target_func_alias(&t->funcs[i], 0))
+	for (size_t i = 0; i < draft->target_cnt; i++) {
+		if (!target_alias(&draft->targets[i], 0))
 			continue;
-		begin_also(j, t->funcs[i].name);
-		for (size_t k = 0; (alias = target_func_alias(&t->funcs[i], k)); k++)
+		begin_also(j, draft->targets[i].name);
+		for (size_t k = 0; (alias = target_alias(&draft->targets[i], k)); k++)
 			json_str(j, alias);
 		end_also(j);
 	}
 	json_close(j, ']');
 }
 
-void json_add_target(struct json *doc, const struct target *t)
+void json_add_draft(struct json *doc, const struct draft *draft)
 {
-	add_target(doc, t);
+	add_draft(doc, draft);
 	json_close(doc, '}');
 }
 
@@ -95,29 +95,29 @@ static void explain_library(struct json *j, const char *path, const char *found,
 }
 
 /* What of the look-ups is not among the functions. */
-static void explain_libraries(struct json *j, const struct target *t)
+static void explain_libraries(struct json *j, const struct draft *draft)
 {
 	const struct lib_seen *seen;
 	size_t cnt;
 
-	for (size_t i = 0; i < t->looked_cnt; i++)
-		explain_library(j, t->looked[i]->path, t->looked[i]->found_how,
-			target_lib_funcs(t, t->looked[i]), NULL, NULL);
-	seen = libfind_seen(t->finder, &cnt);
+	for (size_t i = 0; i < draft->looked_cnt; i++)
+		explain_library(j, draft->looked[i]->path, draft->looked[i]->found_how,
+			draft_object_funcs(draft, draft->looked[i]), NULL, NULL);
+	seen = libfind_seen(draft->finder, &cnt);
 	for (size_t i = 0; i < cnt; i++)
 		explain_library(j, seen[i].path, NULL, 0,
 			seen[i].file ? seen[i].file->path : NULL, seen[i].why);
 }
 
-void json_explain_target(struct json *doc, const struct target *t)
+void json_explain_draft(struct json *doc, const struct draft *draft)
 {
-	add_target(doc, t);
+	add_draft(doc, draft);
 	json_set_open(doc, "libraries", '[');
-	explain_libraries(doc, t);
+	explain_libraries(doc, draft);
 	json_close(doc, ']');
 	json_set_open(doc, "missing", '[');
-	for (size_t i = 0; i < t->missing_cnt; i++)
-		json_str(doc, t->missing[i]);
+	for (size_t i = 0; i < draft->missing_cnt; i++)
+		json_str(doc, draft->missing[i]);
 	json_close(doc, ']');
 	json_close(doc, '}');
 }

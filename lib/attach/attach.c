@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From a target to pinned links: ends first, then entries, then the switch, then the name.
+// From a draft to pinned links: ends first, then entries, then the switch, then the name.
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -92,23 +92,23 @@ static void find_price(struct bpffs *fs, enum link_mode mode, struct price *ret_
 	*ret_price = c.price;
 }
 
-static void fill_meta(struct fsn_meta *meta, const struct target *t,
+static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	const struct attach_opts *opts, const struct engine *e, size_t probe_cnt,
 	bool by_pid)
 {
 	meta->layout = FSN_LAYOUT;
 	meta->links = engine_links(e);
 	meta->attached_ns = clock_ns(CLOCK_REALTIME);
-	meta->fn_cnt = t->probed_cnt;
-	meta->timed_cnt = t->timed_cnt;
-	meta->lib_cnt = t->lib_cnt;
+	meta->fn_cnt = draft->probed_cnt;
+	meta->timed_cnt = draft->timed_cnt;
+	meta->lib_cnt = draft->object_cnt;
 	meta->stat_shards = engine_stat_shards(e);
 	meta->hist_shards = engine_hist_shards(e);
 	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
 	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
 			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0);
-	snprintf(meta->name, sizeof(meta->name), "%s", t->name);
+	snprintf(meta->name, sizeof(meta->name), "%s", draft->name);
 	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
 }
 
@@ -162,7 +162,7 @@ static int attach_all(struct engine *e, const struct probes *probes,
 }
 
 /* Everything in GROUP~, working, without a name yet. */
-static int build(const struct target *t, const struct attach_opts *opts,
+static int build(const struct draft *draft, const struct attach_opts *opts,
 	const struct price *price, int dir_fd, struct attach_report *ret_report, struct err *err)
 {
 	__cleanup(description_done) struct description desc = {};
@@ -170,9 +170,9 @@ static int build(const struct target *t, const struct attach_opts *opts,
 	_cleanup_engine_ struct engine *e = NULL;
 	struct fsn_meta meta = {};
 	struct engine_spec spec = {
-		.fn_cnt = t->probed_cnt,
-		.timed_cnt = t->timed_cnt,
-		.lib_cnt = t->lib_cnt,
+		.fn_cnt = draft->probed_cnt,
+		.timed_cnt = draft->timed_cnt,
+		.lib_cnt = draft->object_cnt,
 		.processes = opts->processes,
 		.children = opts->children,
 		.sample = opts->sample,
@@ -182,11 +182,11 @@ static int build(const struct target *t, const struct attach_opts *opts,
 
 	code = choose_mode(opts->link, &spec.mode, err);
 	if (!code)
-		code = description_new(t, opts->raw ? NULL : price, &desc, err);
+		code = description_new(draft, opts->raw ? NULL : price, &desc, err);
 	if (!code)
-		code = probes_new(t, spec.mode, &probes, err);
-	for (size_t i = 0; !code && i < t->lib_cnt; i++)
-		code = elf_file_check(t->libs[i]->elf, err);
+		code = probes_new(draft, spec.mode, &probes, err);
+	for (size_t i = 0; !code && i < draft->object_cnt; i++)
+		code = elf_file_check(draft->objects[i]->elf, err);
 	if (code)
 		return code;
 	spec.text_bytes = desc.text.len;
@@ -200,16 +200,16 @@ static int build(const struct target *t, const struct attach_opts *opts,
 	if (!code)
 		code = engine_set_filter(e, &opts->filter, err);
 	if (!code)
-		code = probes_write_down(&probes, t, dir_fd, err);
+		code = probes_write_down(&probes, draft, dir_fd, err);
 	if (!code)
 		code = engine_follow(e, dir_fd, err);
 	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	if (code)
 		return code;
-	fill_meta(&meta, t, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
+	fill_meta(&meta, draft, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
 	meta.price = *price;
-	code = description_write(&desc, t, e, &meta, err);
+	code = description_write(&desc, draft, e, &meta, err);
 	if (!code)
 		code = engine_pin_maps(e, dir_fd, err);
 	if (code)
@@ -227,7 +227,7 @@ int attach_choose_link(struct attach_opts *opts, struct err *err)
 }
 
 struct making {
-	const struct target *target;
+	const struct draft *draft;
 	const struct attach_opts *opts;
 	const struct price *price;
 	struct bpffs *fs;
@@ -245,23 +245,23 @@ static void make_group(void *arg)
 	struct making *m = arg;
 	struct progress removing = { .opts = m->opts, .what = "detached" };
 	struct err err = {};
-	int code = build(m->target, m->opts, m->price, m->dir_fd, &m->report, &err);
+	int code = build(m->draft, m->opts, m->price, m->dir_fd, &m->report, &err);
 
 	if (!code)
 		code = access_grant(m->fs, m->dir_fd, &m->opts->access, &err);
 	if (!code && apart_stop())
 		code = err_sys(&err, -EINTR, "cannot attach");
 	if (!code)
-		code = bpffs_publish(m->fs, m->target->name, m->opts->replace, &err);
+		code = bpffs_publish(m->fs, m->draft->name, m->opts->replace, &err);
 	m->err = err;
 	/* What is staged now is a failed group or a replaced one. */
 	if (code || m->opts->replace)
-		bpffs_remove(m->fs, m->target->name, on_progress, &removing, NULL);
+		bpffs_remove(m->fs, m->draft->name, on_progress, &removing, NULL);
 	if (apart_orphaned()) /* its lock is nobody else's now */
 		bpffs_unlock(m->fs);
 }
 
-int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+int attach_draft(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	struct attach_report *ret_report, struct err *err)
 {
 	_cleanup_close_ int dir_fd = -1;
@@ -272,20 +272,20 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 
 	code = bpffs_lock(fs, err);
 	if (!code && !opts->replace)
-		code = check_absent(fs, t->name, err);
+		code = check_absent(fs, draft->name, err);
 	if (!code)
 		code = choose_mode(opts->link, &mode, err);
 	if (code)
 		return code;
 	find_price(fs, mode, &price);
-	code = bpffs_stage(fs, t->name, &dir_fd, err);
+	code = bpffs_stage(fs, draft->name, &dir_fd, err);
 	if (code)
 		return code;
 	m = apart_alloc(sizeof(*m));
 	if (!m) {
 		code = err_sys(err, -errno, "cannot attach");
 	} else {
-		*m = (struct making) { t, opts, &price, fs, dir_fd, {}, {} };
+		*m = (struct making) { draft, opts, &price, fs, dir_fd, {}, {} };
 		err_sys(&m->err, -EINTR, "cannot attach"); /* until it is known better */
 		apart_run(make_group, m, opts->tick, opts->tick_arg);
 		code = m->err.code;
@@ -294,15 +294,15 @@ int attach_target(const struct target *t, const struct attach_opts *opts, struct
 		else
 			*ret_report = m->report;
 		if (!code)
-			find_shared(fs, t, ret_report);
+			find_shared(fs, draft, ret_report);
 		apart_free(m, sizeof(*m));
 	}
 	if (code) /* what is still there was left by a child that was killed */
-		bpffs_remove_dead(fs, t->name, NULL);
+		bpffs_remove_dead(fs, draft->name, NULL);
 	return code;
 }
 
-int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+int attach_measure(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err)
 {
 	_cleanup_close_ int dir_fd = -1;
@@ -312,15 +312,15 @@ int attach_measure(const struct target *t, const struct attach_opts *opts, struc
 
 	code = bpffs_lock(fs, err);
 	if (!code)
-		code = bpffs_stage(fs, t->name, &dir_fd, err);
+		code = bpffs_stage(fs, draft->name, &dir_fd, err);
 	if (code)
 		return code;
-	code = build(t, opts, &unknown, dir_fd, &report, err);
+	code = build(draft, opts, &unknown, dir_fd, &report, err);
 	if (!code) {
 		code = measure(dir_fd, arg);
 		if (code)
 			err_sys(err, code, "cannot read what was measured");
 	}
-	bpffs_remove(fs, t->name, NULL, NULL, NULL);
+	bpffs_remove(fs, draft->name, NULL, NULL, NULL);
 	return code;
 }

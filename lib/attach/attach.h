@@ -40,25 +40,25 @@ struct attach_report {
 };
 
 /*
- * Replaces LINK_AUTO by the best kind of link that there is. Fails as attach_target() would
+ * Replaces LINK_AUTO by the best kind of link that there is. Fails as attach_draft() would
  * for want of privilege or of a link, before anything has been made.
  */
 _must_check_ int attach_choose_link(struct attach_opts *opts, struct err *err);
 
 /*
- * Attaches @t as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless
+ * Attaches @draft as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless
  * .replace), -EPERM without privilege, -EOPNOTSUPP when the kernel lacks the kind of link,
  * -EBUSY when the lock is held too long. On failure nothing is left behind. What probes take
  * is measured first where that is not known since the boot and can be kept (calibrate.h).
  */
-int attach_target(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+int attach_draft(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	struct attach_report *ret_report, struct err *err);
 
 /*
- * Attaches @t without giving it a name, calls @measure with the folder of its pins, and
+ * Attaches @draft without giving it a name, calls @measure with the folder of its pins, and
  * removes it again. What @measure returns is a negative errno or 0.
  */
-int attach_measure(const struct target *t, const struct attach_opts *opts, struct bpffs *fs,
+int attach_measure(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err);
 
 #endif

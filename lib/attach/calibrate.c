@@ -179,7 +179,7 @@ static int own_offset(void (*func)(void), uint64_t *ret_offset, struct err *err)
 }
 
 /* All were planned with probes on their ends; gives each the end of its class. */
-static void set_end(struct target_func *f, enum price_end end, const struct plan_rules *rules)
+static void set_end(struct target *f, enum price_end end, const struct plan_rules *rules)
 {
 	if (end == PRICE_COUNT || (end == PRICE_RETURN && rules->return_unsafe))
 		f->plan.exit = PLAN_EXIT_NONE;
@@ -188,37 +188,37 @@ static void set_end(struct target_func *f, enum price_end end, const struct plan
 }
 
 /* Gives functions their ends, the timed ones first, and notes which number each class has. */
-static void set_ends(struct target *t, const uint64_t *offsets, const struct plan_rules *rules,
+static void set_ends(struct draft *draft, const uint64_t *offsets, const struct plan_rules *rules,
 	struct windows *w)
 {
 	size_t timed = 0;
 
-	for (size_t i = 0; i < t->probed_cnt; i++)
+	for (size_t i = 0; i < draft->probed_cnt; i++)
 		for (int class = 0; class < CLASSES; class++)
-			if (t->funcs[i].offset == offsets[class])
-				set_end(&t->funcs[i], class % PRICE_ENDS, rules);
-	for (size_t i = 0; i < t->probed_cnt; i++)
-		if (t->funcs[i].plan.exit != PLAN_EXIT_NONE) {
-			struct target_func f = t->funcs[timed];
+			if (draft->targets[i].offset == offsets[class])
+				set_end(&draft->targets[i], class % PRICE_ENDS, rules);
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (draft->targets[i].plan.exit != PLAN_EXIT_NONE) {
+			struct target f = draft->targets[timed];
 
-			t->funcs[timed++] = t->funcs[i];
-			t->funcs[i] = f;
+			draft->targets[timed++] = draft->targets[i];
+			draft->targets[i] = f;
 		}
-	t->timed_cnt = timed;
-	for (size_t i = 0; i < t->probed_cnt; i++)
+	draft->timed_cnt = timed;
+	for (size_t i = 0; i < draft->probed_cnt; i++)
 		for (int class = 0; class < CLASSES; class++)
-			if (t->funcs[i].offset == offsets[class])
+			if (draft->targets[i].offset == offsets[class])
 				w->fn_of[class] = i;
-	w->fn_cnt = t->probed_cnt;
+	w->fn_cnt = draft->probed_cnt;
 }
 
-static int make_target(struct target **ret_target, struct windows *w, struct err *err)
+static int make_draft(struct draft **ret_draft, struct windows *w, struct err *err)
 {
 	static const char *const libs[] = { "/proc/self/exe" };
 	char names[CLASSES][24];
 	const char *functions[CLASSES];
 	uint64_t offsets[CLASSES] = {};
-	struct target_opts opts = {
+	struct draft_opts opts = {
 		.name = GROUP_NAME,
 		.functions = functions,
 		.function_cnt = CLASSES,
@@ -236,9 +236,9 @@ static int make_target(struct target **ret_target, struct windows *w, struct err
 		functions[i] = names[i];
 	}
 	if (!code)
-		code = target_new(&opts, ret_target, err);
+		code = draft_new(&opts, ret_draft, err);
 	if (!code)
-		set_ends(*ret_target, offsets, &opts.rules, w);
+		set_ends(*ret_draft, offsets, &opts.rules, w);
 	return code;
 }
 
@@ -268,13 +268,13 @@ int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_cal
 	struct err *err)
 {
 	const struct attach_opts attach = { .link = mode, .processes = true };
-	_cleanup_target_ struct target *t = NULL;
+	_cleanup_draft_ struct draft *draft = NULL;
 	struct windows windows = {};
 	int code;
 
-	code = make_target(&t, &windows, err);
+	code = make_draft(&draft, &windows, err);
 	if (!code)
-		code = attach_measure(t, &attach, fs, measure, &windows, err);
+		code = attach_measure(draft, &attach, fs, measure, &windows, err);
 	if (code)
 		return err_wrap(err, "cannot calibrate");
 	calibration_of(&windows, ret_calibration);

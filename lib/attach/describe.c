@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Turning a target into the records that later commands read.
+// Turning a draft into the records that later commands read.
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,14 +13,14 @@ _Static_assert(
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");
 
 /* The other names of @f, a newline behind each. */
-static int describe_aliases(struct description *d, const struct target_func *f,
+static int describe_aliases(struct description *d, const struct target *f,
 	unsigned int *ret_offset, struct err *err)
 {
 	_cleanup_free_ char *names = NULL;
 	const char *alias;
 	size_t len = 0;
 
-	for (size_t i = 0; (alias = target_func_alias(f, i)); i++) {
+	for (size_t i = 0; (alias = target_alias(f, i)); i++) {
 		size_t n = strlen(alias);
 		char *grown = realloc(names, len + n + 2);
 
@@ -45,7 +45,7 @@ static unsigned int count_jumps(const struct plan *plan)
 	return jumps;
 }
 
-static int describe_func(struct description *d, const struct target_func *f,
+static int describe_func(struct description *d, const struct target *f,
 	struct fsn_func *func, struct err *err)
 {
 	const struct {
@@ -59,13 +59,13 @@ static int describe_func(struct description *d, const struct target_func *f,
 		{ f->plan.site_why, &func->site_why },
 		{ f->plan.exit_why, &func->exit_why },
 	};
-	const struct group_func shown = target_func_shown(f);
+	const struct group_func shown = target_shown(f);
 	int code = 0;
 
 	snprintf(func->label, sizeof(func->label), "%.*s", FSN_LABEL_LEN - 1, f->name);
 	func->offset = f->offset;
 	func->site_offset = f->site_offset;
-	func->lib = f->lib_index;
+	func->lib = f->object_index;
 	func->exit = shown.exit;
 	func->jumps = count_jumps(&f->plan);
 	func->site = shown.site;
@@ -101,9 +101,9 @@ static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
 }
 
 static void describe_conf(
-	const struct target_func *f, const struct price *price, struct fsn_conf *conf)
+	const struct target *f, const struct price *price, struct fsn_conf *conf)
 {
-	const struct group_func shown = target_func_shown(f);
+	const struct group_func shown = target_shown(f);
 
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
 	/* Counting alone steps over code that writes argument registers. */
@@ -119,7 +119,7 @@ static void describe_conf(
 		conf->ok[i] = f->preset->judge.ok[i];
 }
 
-static int describe_lib(struct description *d, const struct lib_file *lib,
+static int describe_lib(struct description *d, const struct object *lib,
 	struct fsn_lib *ret_lib, struct err *err)
 {
 	const struct elf_info *info = elf_file_info(lib->elf);
@@ -136,26 +136,26 @@ static int describe_lib(struct description *d, const struct lib_file *lib,
 	return code ? code : strtab_add(&d->text, info->build_id, &ret_lib->build_id, err);
 }
 
-int description_new(const struct target *t, const struct price *price,
+int description_new(const struct draft *draft, const struct price *price,
 	struct description *ret_desc, struct err *err)
 {
 	__cleanup(description_done) struct description d = {
-		.funcs = calloc(t->probed_cnt, sizeof(*d.funcs)),
-		.confs = calloc(t->probed_cnt, sizeof(*d.confs)),
-		.libs = calloc(t->lib_cnt, sizeof(*d.libs)),
+		.funcs = calloc(draft->probed_cnt, sizeof(*d.funcs)),
+		.confs = calloc(draft->probed_cnt, sizeof(*d.confs)),
+		.libs = calloc(draft->object_cnt, sizeof(*d.libs)),
 	};
 	int code = 0;
 
 	if (!d.funcs || !d.confs || !d.libs)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
-	for (size_t i = 0; !code && i < t->probed_cnt; i++) {
-		code = describe_func(&d, &t->funcs[i], &d.funcs[i], err);
-		describe_conf(&t->funcs[i], price, &d.confs[i]);
+	for (size_t i = 0; !code && i < draft->probed_cnt; i++) {
+		code = describe_func(&d, &draft->targets[i], &d.funcs[i], err);
+		describe_conf(&draft->targets[i], price, &d.confs[i]);
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
 	}
-	for (size_t i = 0; !code && i < t->lib_cnt; i++)
-		code = describe_lib(&d, t->libs[i], &d.libs[i], err);
+	for (size_t i = 0; !code && i < draft->object_cnt; i++)
+		code = describe_lib(&d, draft->objects[i], &d.libs[i], err);
 	if (code)
 		return code;
 	*ret_desc = d;
@@ -189,20 +189,20 @@ static int write_text(int fd, const struct strtab *text, struct err *err)
 	return write_rows(fd, pieces, FSN_TEXT_LEN, cnt, err);
 }
 
-int description_write(const struct description *d, const struct target *t,
+int description_write(const struct description *d, const struct draft *draft,
 	struct engine *e, struct fsn_meta *meta, struct err *err)
 {
 	int code;
 
 	meta->text_bytes = d->text.len;
 	code = write_rows(engine_map_fd(e, MAPID_FUNCS), d->funcs, sizeof(*d->funcs),
-		t->probed_cnt, err);
+		draft->probed_cnt, err);
 	if (!code)
 		code = write_rows(engine_map_fd(e, MAPID_CONFS), d->confs,
-			sizeof(*d->confs), t->probed_cnt, err);
+			sizeof(*d->confs), draft->probed_cnt, err);
 	if (!code)
 		code = write_rows(engine_map_fd(e, MAPID_LIBS), d->libs, sizeof(*d->libs),
-			t->lib_cnt, err);
+			draft->object_cnt, err);
 	if (!code)
 		code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
 	if (!code)

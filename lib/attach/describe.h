@@ -18,12 +18,12 @@ struct description {
 };
 
 /* @price is what is to be taken off measured times, or NULL: nothing. */
-int description_new(const struct target *t, const struct price *price,
+int description_new(const struct draft *draft, const struct price *price,
 	struct description *ret_desc, struct err *err);
 void description_done(struct description *d);
 
 /* Writes it, and @meta with what it adds, into the engine's maps. */
-int description_write(const struct description *d, const struct target *t,
+int description_write(const struct description *d, const struct draft *draft,
 	struct engine *e, struct fsn_meta *meta, struct err *err);
 
 #endif

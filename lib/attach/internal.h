@@ -10,7 +10,7 @@
 extern void (*const calibrate_funcs[PRICE_SITES][PRICE_ENDS])(void);
 __attribute__((visibility("hidden"))) void calibrate_plain(void);
 
-/* shared.c: which other group probes functions of @t, into @report. */
-void find_shared(const struct bpffs *fs, const struct target *t, struct attach_report *report);
+/* shared.c: which other group probes functions of @draft, into @report. */
+void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report);
 
 #endif

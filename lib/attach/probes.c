@@ -7,9 +7,9 @@
 #include "pins/breaks.h"
 
 static struct probe_list *list_of(
-	struct probes *p, const struct target *t, uint32_t lib, enum engine_prog prog)
+	struct probes *p, const struct draft *draft, uint32_t lib, enum engine_prog prog)
 {
-	return &p->lists[prog * t->lib_cnt + lib];
+	return &p->lists[prog * draft->object_cnt + lib];
 }
 
 static int list_add(
@@ -58,7 +58,7 @@ static int add_jump(
 	return 0;
 }
 
-static int add_end(struct probes *p, struct probe_list *list, const struct target_func *f,
+static int add_end(struct probes *p, struct probe_list *list, const struct target *f,
 	uint32_t fn, const struct plan_end *end)
 {
 	static const enum fsn_kind kinds[] = {
@@ -70,7 +70,7 @@ static int add_end(struct probes *p, struct probe_list *list, const struct targe
 	uint64_t offset, cookie = cookie_of(fn, kinds[end->kind]);
 	int code = 0;
 
-	if (elf_file_addr_to_offset(f->lib->elf, end->addr, &offset))
+	if (elf_file_addr_to_offset(f->object->elf, end->addr, &offset))
 		return -ERANGE;
 	cookie |= (uint64_t)end->cond << FSN_COOKIE_COND_SHIFT;
 	cookie |= (uint64_t)end->reg << FSN_COOKIE_REG_SHIFT;
@@ -82,57 +82,57 @@ static int add_end(struct probes *p, struct probe_list *list, const struct targe
 }
 
 static int add_func(
-	struct probes *p, const struct target *t, uint32_t fn, enum link_mode mode)
+	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
 {
-	const struct target_func *f = &t->funcs[fn];
-	uint32_t lib = f->lib_index;
+	const struct target *f = &draft->targets[fn];
+	uint32_t lib = f->object_index;
 	int code = 0;
 
 	if (f->plan.exit == PLAN_EXIT_NONE || f->plan.site_is_end)
-		return list_add(p, list_of(p, t, lib, ENGINE_COUNT), f->site_offset,
+		return list_add(p, list_of(p, draft, lib, ENGINE_COUNT), f->site_offset,
 			cookie_of(fn, f->plan.site_is_end ? FSN_SAME : FSN_COUNT));
 	if (f->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION)
-		return list_add(p, list_of(p, t, lib, ENGINE_SESSION), f->site_offset,
+		return list_add(p, list_of(p, draft, lib, ENGINE_SESSION), f->site_offset,
 			cookie_of(fn, FSN_ENTRY));
 	if (f->plan.exit == PLAN_EXIT_RETURN) {
-		code = list_add(p, list_of(p, t, lib, ENGINE_RETURN), f->site_offset,
+		code = list_add(p, list_of(p, draft, lib, ENGINE_RETURN), f->site_offset,
 			cookie_of(fn, FSN_RETURN));
 		return code ? code
-			    : list_add(p, list_of(p, t, lib, ENGINE_ENTRY),
+			    : list_add(p, list_of(p, draft, lib, ENGINE_ENTRY),
 				      f->site_offset, cookie_of(fn, FSN_ENTRY));
 	}
 	for (size_t i = 0; !code && i < f->plan.end_cnt; i++)
 		code = add_end(
-			p, list_of(p, t, lib, ENGINE_END), f, fn, &f->plan.ends[i]);
+			p, list_of(p, draft, lib, ENGINE_END), f, fn, &f->plan.ends[i]);
 	return code ? code
-		    : list_add(p, list_of(p, t, lib, ENGINE_ENTRY), f->site_offset,
+		    : list_add(p, list_of(p, draft, lib, ENGINE_ENTRY), f->site_offset,
 			      cookie_of(fn, FSN_ENTRY_RET));
 }
 
-int probes_new(const struct target *t, enum link_mode mode, struct probes *ret_probes,
+int probes_new(const struct draft *draft, enum link_mode mode, struct probes *ret_probes,
 	struct err *err)
 {
 	__cleanup(probes_done) struct probes p = {};
-	int code = t->probed_cnt > FSN_FN_MAX ? -E2BIG : 0;
+	int code = draft->probed_cnt > FSN_FN_MAX ? -E2BIG : 0;
 
-	p.lists = calloc(t->lib_cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
+	p.lists = calloc(draft->object_cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
 	if (!p.lists)
 		return err_sys(err, -ENOMEM, "cannot list probes");
-	p.list_cnt = t->lib_cnt * ENGINE_PROG_CNT;
-	for (uint32_t fn = 0; !code && fn < t->probed_cnt; fn++) {
-		code = add_func(&p, t, fn, mode);
+	p.list_cnt = draft->object_cnt * ENGINE_PROG_CNT;
+	for (uint32_t fn = 0; !code && fn < draft->probed_cnt; fn++) {
+		code = add_func(&p, draft, fn, mode);
 		if (code)
 			return err_sys(err, code, "cannot list probes of '%s'",
-				t->funcs[fn].name);
+				draft->targets[fn].name);
 	}
 	if (code)
-		return err_sys(err, code, "cannot number %zu functions", t->probed_cnt);
+		return err_sys(err, code, "cannot number %zu functions", draft->probed_cnt);
 	for (size_t i = 0; i < p.list_cnt; i++) {
 		struct probe_list *list = &p.lists[i];
 
-		list->prog = i / t->lib_cnt;
-		list->path = t->libs[i % t->lib_cnt]->path;
-		list->probes.file_fd = elf_file_fd(t->libs[i % t->lib_cnt]->elf);
+		list->prog = i / draft->object_cnt;
+		list->path = draft->objects[i % draft->object_cnt]->path;
+		list->probes.file_fd = elf_file_fd(draft->objects[i % draft->object_cnt]->elf);
 		list->probes.offsets = list->offsets;
 		list->probes.cookies = list->cookies;
 	}
@@ -181,25 +181,25 @@ static int offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
 	return 0;
 }
 
-int probes_write_down(const struct probes *p, const struct target *t, int dir_fd,
+int probes_write_down(const struct probes *p, const struct draft *draft, int dir_fd,
 	struct err *err)
 {
-	_cleanup_free_ struct breaks_file *files = calloc(t->lib_cnt + 1, sizeof(*files));
+	_cleanup_free_ struct breaks_file *files = calloc(draft->object_cnt + 1, sizeof(*files));
 	int code = files ? 0 : err_sys(err, -ENOMEM, "cannot write down the probes");
 
-	for (size_t i = 0; !code && i < t->lib_cnt; i++) {
-		const struct elf_info *info = elf_file_info(t->libs[i]->elf);
+	for (size_t i = 0; !code && i < draft->object_cnt; i++) {
+		const struct elf_info *info = elf_file_info(draft->objects[i]->elf);
 		uint64_t *offsets = NULL;
 		size_t cnt = 0;
 
-		if (offsets_of(p, i, t->lib_cnt, &offsets, &cnt))
+		if (offsets_of(p, i, draft->object_cnt, &offsets, &cnt))
 			code = err_sys(err, -ENOMEM, "cannot write down the probes");
 		files[i] = (struct breaks_file) { info->dev, info->ino, info->size,
-			info->ctime_ns, info->overlay, t->libs[i]->path, offsets, cnt };
+			info->ctime_ns, info->overlay, draft->objects[i]->path, offsets, cnt };
 	}
 	if (!code)
-		code = breaks_write(files, t->lib_cnt, dir_fd, err);
-	for (size_t i = 0; files && i < t->lib_cnt; i++)
+		code = breaks_write(files, draft->object_cnt, dir_fd, err);
+	for (size_t i = 0; files && i < draft->object_cnt; i++)
 		free((void *)files[i].offsets);
 	return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The probes of a target, sorted into lists that one link (or kind of link) can take. */
+/* The probes of a draft, sorted into lists that one link (or kind of link) can take. */
 #ifndef FUNCSNOOP_ATTACH_PROBES_H
 #define FUNCSNOOP_ATTACH_PROBES_H
 
@@ -26,12 +26,12 @@ struct probes {
  * One list for each library and program that has probes. -ENOMEM, and -E2BIG when there
  * are more functions or indirect jumps than a cookie can number.
  */
-int probes_new(const struct target *t, enum link_mode mode, struct probes *ret_probes,
+int probes_new(const struct draft *draft, enum link_mode mode, struct probes *ret_probes,
 	struct err *err);
 void probes_done(struct probes *p);
 
 /* Pins in the folder @dir_fd where the probes go: pins/breaks.h. Before the first link. */
-_must_check_ int probes_write_down(const struct probes *p, const struct target *t, int dir_fd,
+_must_check_ int probes_write_down(const struct probes *p, const struct draft *draft, int dir_fd,
 	struct err *err);
 
 #endif

@@ -8,9 +8,9 @@
 #include "internal.h"
 
 /* Whether library @lib of @g is the file of @f. */
-static bool is_same_file(const struct group *g, uint32_t lib, const struct target_func *f)
+static bool is_same_file(const struct group *g, uint32_t lib, const struct target *f)
 {
-	const struct elf_info *info = elf_file_info(f->lib->elf);
+	const struct elf_info *info = elf_file_info(f->object->elf);
 
 	return g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino;
 }
@@ -24,7 +24,7 @@ static int compare_sites(const void *a, const void *b)
 
 /* @sorted are the functions of @g by the place of their entry probe. */
 static bool is_probed_by(
-	const struct group *g, const struct fsn_func *sorted, const struct target_func *f)
+	const struct group *g, const struct fsn_func *sorted, const struct target *f)
 {
 	const struct fsn_func key = { .site_offset = f->site_offset };
 	const struct fsn_func *end = sorted + g->meta.fn_cnt,
@@ -39,11 +39,11 @@ static bool is_probed_by(
 	return false;
 }
 
-static bool has_file_of(const struct group *g, const struct target *t)
+static bool has_file_of(const struct group *g, const struct draft *draft)
 {
 	for (uint32_t lib = 0; lib < g->meta.lib_cnt; lib++)
-		for (size_t i = 0; i < t->lib_cnt; i++) {
-			const struct elf_info *info = elf_file_info(t->libs[i]->elf);
+		for (size_t i = 0; i < draft->object_cnt; i++) {
+			const struct elf_info *info = elf_file_info(draft->objects[i]->elf);
 
 			if (g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino)
 				return true;
@@ -51,25 +51,25 @@ static bool has_file_of(const struct group *g, const struct target *t)
 	return false;
 }
 
-static size_t count_shared(const struct bpffs *fs, const char *name, const struct target *t)
+static size_t count_shared(const struct bpffs *fs, const char *name, const struct draft *draft)
 {
 	_cleanup_free_ struct fsn_func *sorted = NULL;
 	_cleanup_group_ struct group *g = NULL;
 	size_t cnt = 0;
 
-	if (group_open(fs, name, false, &g, NULL) || !has_file_of(g, t))
+	if (group_open(fs, name, false, &g, NULL) || !has_file_of(g, draft))
 		return 0;
 	sorted = calloc(g->meta.fn_cnt, sizeof(*sorted));
 	if (!sorted)
 		return 0;
 	memcpy(sorted, g->funcs, g->meta.fn_cnt * sizeof(*sorted));
 	qsort(sorted, g->meta.fn_cnt, sizeof(*sorted), compare_sites);
-	for (size_t i = 0; i < t->probed_cnt; i++)
-		cnt += is_probed_by(g, sorted, &t->funcs[i]);
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		cnt += is_probed_by(g, sorted, &draft->targets[i]);
 	return cnt;
 }
 
-void find_shared(const struct bpffs *fs, const struct target *t, struct attach_report *report)
+void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report)
 {
 	_cleanup_names_ char **names = NULL;
 	size_t name_cnt = 0;
@@ -78,7 +78,7 @@ void find_shared(const struct bpffs *fs, const struct target *t, struct attach_r
 	if (bpffs_groups(fs, &names, &name_cnt, NULL))
 		return;
 	for (char **name = names; name < names + name_cnt; name++) {
-		size_t cnt = strcmp(*name, t->name) ? count_shared(fs, *name, t) : 0;
+		size_t cnt = strcmp(*name, draft->name) ? count_shared(fs, *name, draft) : 0;
 
 		if (cnt <= report->shared_cnt)
 			continue;

@@ -145,7 +145,7 @@ bool arg_version_fits(
 	return !a->version || (n->version && strcmp(n->version, a->version) == 0);
 }
 
-bool arg_has_lib(const struct arg *a, const struct lib_file *lib)
+bool arg_has_lib(const struct arg *a, const struct object *lib)
 {
 	for (size_t i = 0; i < a->lib_cnt; i++) {
 		if (a->libs[i] == lib)

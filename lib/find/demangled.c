@@ -263,7 +263,7 @@ static int offer_forms(struct batch *b, const struct match *m)
 }
 
 /* Calls back for every mangled name of a function of @lib. */
-static int each_mangled(struct resolver *r, const struct lib_file *lib,
+static int each_mangled(struct resolver *r, const struct object *lib,
 	int (*fn)(void *ctx, const struct match *m), void *ctx)
 {
 	const struct elf_func *funcs;
@@ -292,14 +292,14 @@ static int batch_name(void *ctx, const struct match *m)
 
 /* Libraries of arguments that are still open, each once. */
 struct lib_set {
-	const struct lib_file **libs;
+	const struct object **libs;
 	size_t cnt;
 };
 
 static int lib_set_add(struct lib_set *set, const struct arg *a)
 {
 	for (size_t i = 0; i < a->lib_cnt; i++) {
-		const struct lib_file **grown;
+		const struct object **grown;
 		size_t k = 0;
 
 		while (k < set->cnt && set->libs[k] != a->libs[i])

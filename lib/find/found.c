@@ -7,7 +7,7 @@
 #include "elf/demangle.h"
 #include "internal.h"
 
-static size_t hash_place(const struct lib_file *lib, uint64_t addr)
+static size_t hash_place(const struct object *lib, uint64_t addr)
 {
 	uint64_t h = (uintptr_t)lib * 0x9e3779b97f4a7c15ull ^ addr;
 
@@ -37,7 +37,7 @@ static int table_grow(struct resolver *r)
 }
 
 /* The slot of the target at that place; it holds 0 when there is none yet. */
-static uint32_t *table_slot(struct resolver *r, const struct lib_file *lib, uint64_t addr)
+static uint32_t *table_slot(struct resolver *r, const struct object *lib, uint64_t addr)
 {
 	size_t at = hash_place(lib, addr), mask = r->table_size - 1;
 
@@ -89,7 +89,7 @@ static int fold(
 	return a->regex || a->patterned ? 0 : add_also(r, t, shown);
 }
 
-static int target_new(struct resolver *r, const struct resolve_target *new)
+static int target_add(struct resolver *r, const struct resolve_target *new)
 {
 	struct resolve_target *grown;
 
@@ -197,7 +197,7 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 			? resolve_no_memory(r)
 			: 0;
 	}
-	if (set_names(r, a, m, &t) || target_new(r, &t))
+	if (set_names(r, a, m, &t) || target_add(r, &t))
 		return resolve_no_memory(r);
 	if (t.refused) {
 		a->refused++;

@@ -71,7 +71,7 @@ static struct ident shared_ident(const char *wanted)
 	return id;
 }
 
-static void offer_lib(struct near *n, const struct arg *a, const struct lib_file *lib,
+static void offer_lib(struct near *n, const struct arg *a, const struct object *lib,
 	const char *where)
 {
 	struct ident id = shared_ident(a->name);
@@ -108,11 +108,11 @@ static void offer_lib(struct near *n, const struct arg *a, const struct lib_file
 
 /* Libraries needed, in the dynamic linker's order: breadth first. */
 struct closure {
-	const struct lib_file *files[CLOSURE_MAX];
+	const struct object *files[CLOSURE_MAX];
 	size_t cnt;
 };
 
-static void closure_add(struct closure *c, const struct lib_file *file)
+static void closure_add(struct closure *c, const struct object *file)
 {
 	for (size_t i = 0; i < c->cnt; i++)
 		if (c->files[i] == file)
@@ -122,9 +122,9 @@ static void closure_add(struct closure *c, const struct lib_file *file)
 }
 
 /* The file that @lib names for us; a library that has several is told by none of them. */
-static const struct lib_file *only_file(struct libfind *finder, const char *lib)
+static const struct object *only_file(struct libfind *finder, const char *lib)
 {
-	_cleanup_free_ const struct lib_file **found = NULL;
+	_cleanup_free_ const struct object **found = NULL;
 	size_t cnt = 0;
 
 	return libfind_get(finder, lib, &found, &cnt, NULL) == 0 && cnt == 1 ? found[0]
@@ -132,8 +132,8 @@ static const struct lib_file *only_file(struct libfind *finder, const char *lib)
 }
 
 /* Below a folder of @file's DT_RUNPATH, where "$ORIGIN" is its own (ld.so(8)). */
-static const struct lib_file *by_runpath(
-	struct libfind *finder, const struct lib_file *file, const char *soname)
+static const struct object *by_runpath(
+	struct libfind *finder, const struct object *file, const char *soname)
 {
 	const char *list = elf_file_info(file->elf)->runpath,
 		   *slash = strrchr(file->path, '/');
@@ -141,7 +141,7 @@ static const struct lib_file *by_runpath(
 
 	for (; *list; list += strspn(list, ":")) {
 		size_t len = strcspn(list, ":"), skip = 0;
-		const struct lib_file *found;
+		const struct object *found;
 
 		if (strncmp(list, "$ORIGIN", 7) == 0)
 			skip = 7;
@@ -161,12 +161,12 @@ static const struct lib_file *by_runpath(
 }
 
 static void add_needed(
-	struct closure *c, struct libfind *finder, const struct lib_file *file)
+	struct closure *c, struct libfind *finder, const struct object *file)
 {
 	const struct elf_info *info = elf_file_info(file->elf);
 
 	for (size_t i = 0; i < info->needed_cnt && c->cnt < CLOSURE_MAX; i++) {
-		const struct lib_file *found = by_runpath(finder, file, info->needed[i]);
+		const struct object *found = by_runpath(finder, file, info->needed[i]);
 
 		if (!found)
 			found = only_file(finder, info->needed[i]);
@@ -175,7 +175,7 @@ static void add_needed(
 	}
 }
 
-static bool defines(const struct lib_file *file, const char *name)
+static bool defines(const struct object *file, const char *name)
 {
 	const struct elf_func *funcs;
 	const struct elf_name *n;
@@ -194,8 +194,8 @@ static bool defines(const struct lib_file *file, const char *name)
  * The library among those that @importer needs, directly or not, that exports @name; NULL
  * when it can't be told, or @finder is NULL.
  */
-static const struct lib_file *definer_of(
-	struct libfind *finder, const struct lib_file *importer, const char *name)
+static const struct object *definer_of(
+	struct libfind *finder, const struct object *importer, const char *name)
 {
 	struct closure c = { .cnt = 0 };
 
@@ -232,7 +232,7 @@ static bool import_fits(const struct arg *a, const char *name)
 
 /* How many imported names fit, the first of them, and the file that imports it. */
 static size_t imports_that_fit(
-	const struct arg *a, const struct lib_file **ret_importer, const char **ret_name)
+	const struct arg *a, const struct object **ret_importer, const char **ret_name)
 {
 	const char *name;
 	size_t cnt = 0;
@@ -278,9 +278,9 @@ static bool has_names(const struct arg *a)
 }
 
 static int fail_imported(struct resolver *r, const struct arg *a,
-	const struct lib_file *importer, const char *name)
+	const struct object *importer, const char *name)
 {
-	const struct lib_file *definer = definer_of(r->finder, importer, name);
+	const struct object *definer = definer_of(r->finder, importer, name);
 
 	err_set(r->err, -ENOENT, "'%s' is only imported by %s: %s defines it", a->name,
 		importer->path, definer ? definer->path : "another library");
@@ -289,9 +289,9 @@ static int fail_imported(struct resolver *r, const struct arg *a,
 }
 
 static int hint_imported(
-	struct resolver *r, const struct lib_file *importer, const char *name, size_t cnt)
+	struct resolver *r, const struct object *importer, const char *name, size_t cnt)
 {
-	const struct lib_file *definer = definer_of(r->finder, importer, name);
+	const struct object *definer = definer_of(r->finder, importer, name);
 
 	return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: --lib %s",
 		cnt, cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are",
@@ -321,7 +321,7 @@ static bool hint_versions(struct resolver *r, const struct arg *a)
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
 	__cleanup(near_done) struct near n = { 0 };
-	const struct lib_file *importer = NULL;
+	const struct object *importer = NULL;
 	char text[ERR_HINT_LEN];
 	const char *name = NULL;
 	size_t imported;

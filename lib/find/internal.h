@@ -64,14 +64,14 @@ struct lib_proc {
 struct lib_opened {
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
-	const struct lib_file *file; /* NULL: could not be opened */
+	const struct object *file; /* NULL: could not be opened */
 };
 
 struct libfind {
 	pid_t *pids;
 	size_t pid_cnt;
 	char *root, *proc;
-	struct lib_file **files; /* every distinct file, wanted or not */
+	struct object **files; /* every distinct file, wanted or not */
 	size_t file_cnt;
 	bool has_places, has_procs;
 	struct lib_places places;
@@ -86,23 +86,23 @@ struct libfind {
 
 /* The answer to one libfind_get(), while it is being made. */
 struct lib_found {
-	const struct lib_file **files;
+	const struct object **files;
 	size_t cnt;
 	struct err unusable; /* why the last file of a fitting name could not be used */
 };
 
 /* Adds a file to the answer unless it is there. -ENOMEM only. */
-int lib_found_add(struct lib_found *found, const struct lib_file *file);
+int lib_found_add(struct lib_found *found, const struct object *file);
 
 /*
  * Registers an opened file (taken over in any case) under a path to be shown, or finds it
  * registered already. -ENOMEM only.
  */
 int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
-	const char *how, pid_t pid, const struct lib_file **ret_file);
+	const char *how, pid_t pid, const struct object **ret_file);
 
 /* Remembers what was not used, and where; -ENOMEM only. */
-int libfind_see(struct libfind *lf, const char *path, const struct lib_file *file,
+int libfind_see(struct libfind *lf, const char *path, const struct object *file,
 	const char *why);
 
 /* --- mapped.c: libraries in processes ------------------------------------------ */
@@ -140,13 +140,13 @@ struct arg {
 	bool qualified;   /* can only be a demangled name */
 	bool patterned;   /* did not match to the letter, so it was taken as a pattern */
 	struct pattern pattern; /* ready when regex or glob */
-	const struct lib_file *const *libs;
+	const struct object *const *libs;
 	size_t lib_cnt;
-	const struct lib_file **own_libs; /* of LIB: */
+	const struct object **own_libs; /* of LIB: */
 	size_t hits;                      /* functions found that can be probed */
 	size_t refused;                   /* and that can't */
 	const char *why;                  /* why not, of an exact name */
-	const struct lib_file *why_lib;
+	const struct object *why_lib;
 	const struct elf_name *why_name;
 };
 
@@ -162,7 +162,7 @@ bool arg_is_lenient(const struct arg *a);
 /* Whether a name is of the version, or a function at the offset, that was asked for. */
 bool arg_version_fits(
 	const struct arg *a, const struct elf_func *fn, const struct elf_name *n);
-bool arg_has_lib(const struct arg *a, const struct lib_file *lib);
+bool arg_has_lib(const struct arg *a, const struct object *lib);
 
 /* --- spelling.c: demangled names as text ----------------------------------- */
 
@@ -208,7 +208,7 @@ struct resolver {
 
 /* A match: which name of which function, and how it is to be shown. */
 struct match {
-	const struct lib_file *lib;
+	const struct object *lib;
 	const struct elf_func *func;
 	const struct elf_name *name; /* NULL for a bare offset */
 	uint64_t addr;               /* of the probe */

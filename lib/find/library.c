@@ -26,7 +26,7 @@ static int no_memory(const char *lib, struct err *err)
 
 /* Opens a path of this mount namespace; shown is where links lead. */
 static int open_path(struct libfind *lf, const char *path, const char *how,
-	const struct lib_file **ret_file, struct err *err)
+	const struct object **ret_file, struct err *err)
 {
 	_cleanup_free_ char *real = realpath(path, NULL);
 	struct elf_file *elf;
@@ -52,7 +52,7 @@ static bool worth_a_word(int code, bool program, const struct err *why)
 static int try_path(struct libfind *lf, const char *dir, const char *base,
 	const char *how, bool program, struct lib_found *found)
 {
-	const struct lib_file *file;
+	const struct object *file;
 	char path[2 * PATH_MAX];
 	struct err why;
 	int ret;
@@ -138,7 +138,7 @@ static int find_by_path(
 	struct libfind *lf, const char *lib, struct lib_found *found, struct err *err)
 {
 	_cleanup_free_ char *real = NULL;
-	const struct lib_file *file;
+	const struct object *file;
 	int ret;
 
 	if (!lf->pid_cnt) {
@@ -203,7 +203,7 @@ static int find_by_name(
 /* --- files of fitting names that look-ups came by, and what became of each ------------------ */
 
 static bool seen_before(
-	const struct libfind *lf, const char *path, const struct lib_file *file)
+	const struct libfind *lf, const char *path, const struct object *file)
 {
 	for (size_t i = 0; i < lf->seen_cnt; i++)
 		if (lf->seen[i].file == file && strcmp(lf->seen[i].path, path) == 0)
@@ -211,7 +211,7 @@ static bool seen_before(
 	return false;
 }
 
-int libfind_see(struct libfind *lf, const char *path, const struct lib_file *file,
+int libfind_see(struct libfind *lf, const char *path, const struct object *file,
 	const char *why)
 {
 	struct lib_seen *grown;
@@ -252,14 +252,14 @@ const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt)
 
 static int by_path(const void *a, const void *b)
 {
-	const struct lib_file *const *x = a, *const *y = b;
+	const struct object *const *x = a, *const *y = b;
 
 	return strcmp((*x)->path, (*y)->path);
 }
 
-int lib_found_add(struct lib_found *found, const struct lib_file *file)
+int lib_found_add(struct lib_found *found, const struct object *file)
 {
-	const struct lib_file **grown;
+	const struct object **grown;
 
 	for (size_t i = 0; i < found->cnt; i++) {
 		if (found->files[i] == file)
@@ -274,10 +274,10 @@ int lib_found_add(struct lib_found *found, const struct lib_file *file)
 }
 
 int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
-	const char *how, pid_t pid, const struct lib_file **ret_file)
+	const char *how, pid_t pid, const struct object **ret_file)
 {
 	_cleanup_elf_file_ struct elf_file *own = elf;
-	struct lib_file **grown, *file;
+	struct object **grown, *file;
 
 	for (size_t i = 0; i < lf->file_cnt; i++) {
 		if (elf_file_same(lf->files[i]->elf, elf)) {
@@ -347,7 +347,7 @@ void libfind_free(struct libfind *lf)
 	free(lf);
 }
 
-int libfind_get(struct libfind *lf, const char *lib, const struct lib_file ***ret_files,
+int libfind_get(struct libfind *lf, const char *lib, const struct object ***ret_files,
 	size_t *ret_cnt, struct err *err)
 {
 	__cleanup(found_done) struct lib_found found = { 0 };

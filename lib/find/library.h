@@ -12,7 +12,7 @@
 #include "elf/elf_file.h"
 
 /* A file that was found. It and its strings belong to the finder. */
-struct lib_file {
+struct object {
 	const char *path; /* real path; "PATH (pid N's namespace)" when it is not a path
 				 of this mount namespace: show it, don't open it */
 	struct elf_file *elf;
@@ -44,7 +44,7 @@ void libfind_free(struct libfind *lf);
  * may not be looked at, and elf_file_open()'s errors when @lib is a path.
  */
 _must_check_ int libfind_get(struct libfind *lf, const char *lib,
-	const struct lib_file ***ret_files, size_t *ret_cnt, struct err *err);
+	const struct object ***ret_files, size_t *ret_cnt, struct err *err);
 
 /*
  * What else the look-ups so far came by, in no order: a file under another path than its
@@ -53,7 +53,7 @@ _must_check_ int libfind_get(struct libfind *lf, const char *lib,
  */
 struct lib_seen {
 	const char *path;
-	const struct lib_file *file;
+	const struct object *file;
 	const char *why;
 };
 const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt);

@@ -49,7 +49,7 @@ static struct lib_opened *opened_find(struct libfind *lf, const struct proc_map 
 }
 
 static int opened_add(
-	struct libfind *lf, const struct proc_map *map, const struct lib_file *file)
+	struct libfind *lf, const struct proc_map *map, const struct object *file)
 {
 	struct lib_opened *grown = array_grow(lf->opened, lf->opened_cnt, sizeof(*grown));
 
@@ -67,7 +67,7 @@ static int opened_add(
 
 /* Opens a mapped file that was not opened before. */
 static int open_new(struct libfind *lf, const struct lib_proc *p,
-	const struct proc_map *map, const struct lib_file **ret_file, struct err *err)
+	const struct proc_map *map, const struct object **ret_file, struct err *err)
 {
 	_cleanup_free_ char *path = NULL, *dir = NULL, *how = NULL;
 	_cleanup_close_ int root = -1;
@@ -99,10 +99,10 @@ static int open_new(struct libfind *lf, const struct lib_proc *p,
 
 /* The file of a mapping, opened once; -ENOEXEC and such when it is none for us. */
 static int open_mapping(struct libfind *lf, const struct lib_proc *p,
-	const struct proc_map *map, const struct lib_file **ret_file, struct err *err)
+	const struct proc_map *map, const struct object **ret_file, struct err *err)
 {
 	struct lib_opened *known = opened_find(lf, map);
-	const struct lib_file *file = NULL;
+	const struct object *file = NULL;
 	int ret;
 
 	if (known) {
@@ -131,7 +131,7 @@ static bool name_fits(const struct lib_query *q, bool programs, const char *base
 }
 
 static bool file_fits(const struct lib_query *q, bool programs, const char *base,
-	const struct lib_file *file)
+	const struct object *file)
 {
 	const struct elf_info *info = elf_file_info(file->elf);
 
@@ -261,7 +261,7 @@ int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 		for (size_t k = 0; k < p->maps.cnt; k++) {
 			const struct proc_map *map = &p->maps.maps[k];
 			const char *base = base_of(map->path);
-			const struct lib_file *file;
+			const struct object *file;
 			int ret;
 
 			if (!map->exec || !name_fits(q, programs, base) ||
@@ -300,7 +300,7 @@ static bool is_mapped(const struct lib_proc *p, const struct elf_info *info)
 
 /* What one process sees at @path. */
 static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *path,
-	bool must_be_mapped, const struct lib_file **ret_file, struct err *err)
+	bool must_be_mapped, const struct object **ret_file, struct err *err)
 {
 	_cleanup_free_ char *name = strdup(path), *shown = NULL, *dir = NULL;
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
@@ -331,7 +331,7 @@ static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *p
 
 /* The mapped file of that path, which may have been replaced there, or what lies there. */
 static int find_in_proc(struct libfind *lf, const struct lib_proc *p, const char *path,
-	bool must_be_mapped, const struct lib_file **ret_file, struct err *err)
+	bool must_be_mapped, const struct object **ret_file, struct err *err)
 {
 	_cleanup_free_ char *real = p->same_ns ? realpath(path, NULL) : NULL;
 	struct err mapped = { 0 };
@@ -356,7 +356,7 @@ int libfind_path_in_procs(struct libfind *lf, const char *path, bool must_be_map
 	struct err first = { 0 }, why;
 
 	for (size_t i = 0; i < lf->proc_cnt; i++) {
-		const struct lib_file *file = NULL;
+		const struct object *file = NULL;
 		int ret;
 
 		ret = find_in_proc(lf, &lf->procs[i], path, must_be_mapped, &file, &why);

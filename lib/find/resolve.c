@@ -43,7 +43,7 @@ static const char *shown_name(
 	return len > 0 && (size_t)len < size ? buf : NULL;
 }
 
-static int add_name(struct resolver *r, struct arg *a, const struct lib_file *lib,
+static int add_name(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *fn, const struct elf_name *n)
 {
 	char buf[1024];
@@ -59,7 +59,7 @@ static int add_name(struct resolver *r, struct arg *a, const struct lib_file *li
 }
 
 /* A name to the letter, in one library. */
-static int find_exact(struct resolver *r, struct arg *a, const struct lib_file *lib,
+static int find_exact(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs)
 {
 	const struct elf_name *first, *n;
@@ -99,7 +99,7 @@ static const struct elf_name *match_names(const struct arg *a, const struct elf_
 	return NULL;
 }
 
-static int find_pattern(struct resolver *r, struct arg *a, const struct lib_file *lib,
+static int find_pattern(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++) {
@@ -117,7 +117,7 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct lib_file
 }
 
 /* Whether a frame begins at @addr, which says as much as a symbol. */
-static int begins_frame(const struct lib_file *lib, uint64_t addr, struct err *err)
+static int begins_frame(const struct object *lib, uint64_t addr, struct err *err)
 {
 	struct plan_image image;
 	size_t at;
@@ -131,7 +131,7 @@ static int begins_frame(const struct lib_file *lib, uint64_t addr, struct err *e
 }
 
 /* "+0xOFF": a place in the file. */
-static int find_offset(struct resolver *r, struct arg *a, const struct lib_file *lib)
+static int find_offset(struct resolver *r, struct arg *a, const struct object *lib)
 {
 	struct match m = { .lib = lib };
 	char buf[1024];
@@ -161,7 +161,7 @@ static int find_offset(struct resolver *r, struct arg *a, const struct lib_file 
 	return match_add(r, a, &m);
 }
 
-static int find_in_lib(struct resolver *r, struct arg *a, const struct lib_file *lib)
+static int find_in_lib(struct resolver *r, struct arg *a, const struct object *lib)
 {
 	const struct elf_func *funcs;
 	size_t cnt;
@@ -194,7 +194,7 @@ static int find_symbols(struct resolver *r, struct arg *a)
 }
 
 static int find_libs(struct resolver *r, struct arg *a,
-	const struct lib_file *const *libs, size_t lib_cnt)
+	const struct object *const *libs, size_t lib_cnt)
 {
 	int ret;
 
@@ -339,7 +339,7 @@ static void drop_shown(struct resolve_target *t)
 	t->also_cnt = kept;
 }
 
-static int resolve_all(struct resolver *r, const struct lib_file *const *libs,
+static int resolve_all(struct resolver *r, const struct object *const *libs,
 	size_t lib_cnt, const struct resolve_req *reqs, size_t req_cnt)
 {
 	int ret;
@@ -371,7 +371,7 @@ static int resolve_all(struct resolver *r, const struct lib_file *const *libs,
 	return 0;
 }
 
-int resolve_functions(struct libfind *finder, const struct lib_file *const *libs,
+int resolve_functions(struct libfind *finder, const struct object *const *libs,
 	size_t lib_cnt, const struct resolve_req *reqs, size_t req_cnt,
 	struct resolution **ret_resolution, struct err *err)
 {

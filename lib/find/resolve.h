@@ -24,14 +24,14 @@ struct resolve_req {
 	bool regex;       /* .func (after LIB:) is a POSIX extended regular expression */
 	bool literal;     /* no LIB: in front, no glob: a symbol or a demangled name */
 	bool optional;    /* missing or refused: left out and counted, no error */
-	const struct lib_file *const
+	const struct object *const
 		*libs; /* only here; NULL: the libraries of the call */
 	size_t lib_cnt;
 };
 
 /* A function of a file. Strings live as long as the resolution, or the finder's files. */
 struct resolve_target {
-	const struct lib_file *lib;
+	const struct object *lib;
 	const char *name;   /* to be shown; different for different functions of a file */
 	const char *symbol; /* as in the table, without version; NULL for a bare offset */
 	const char *version;   /* of the symbol, or NULL */
@@ -69,7 +69,7 @@ struct resolution {
  * libfind_get(). Free with resolution_free().
  */
 _must_check_ int resolve_functions(struct libfind *finder,
-	const struct lib_file *const *libs, size_t lib_cnt,
+	const struct object *const *libs, size_t lib_cnt,
 	const struct resolve_req *reqs, size_t req_cnt,
 	struct resolution **ret_resolution, struct err *err);
 void resolution_free(struct resolution *r);

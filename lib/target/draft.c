@@ -12,20 +12,20 @@
 /* --- in which libraries --------------------------------------------------------------------- */
 
 /* Those of --lib, all of which must be found; or those of the preset, one of which must. */
-static int find_libs(struct libs *l, struct libfind *finder, const struct target_opts *opts,
+static int find_libs(struct objects *l, struct libfind *finder, const struct draft_opts *opts,
 	struct err *err)
 {
 	const struct preset_group *preset = opts->preset;
 	int code;
 
 	if (opts->lib_cnt)
-		return libs_find(l, finder, opts->libs, opts->lib_cnt, LIBS_ALL, err);
+		return objects_find(l, finder, opts->libs, opts->lib_cnt, LIBS_ALL, err);
 	if (!preset)
 		return 0;
-	code = libs_find(l, finder, preset->libs, preset->lib_cnt,
+	code = objects_find(l, finder, preset->libs, preset->lib_cnt,
 		opts->lenient ? LIBS_ONE : LIBS_ALL, err);
 	if (code == -ENOENT)
-		target_hint_static(finder, opts, err);
+		draft_hint_static(finder, opts, err);
 	return code;
 }
 
@@ -39,7 +39,7 @@ static int find_libs(struct libs *l, struct libfind *finder, const struct target
 
 /* One planner for each file. */
 struct planned {
-	const struct lib_file *lib;
+	const struct object *lib;
 	struct planner *planner;
 	const char *return_why;
 	const char *refused; /* why none of its functions can be probed, or NULL */
@@ -57,7 +57,7 @@ static void planners_done(struct planners *p)
 	free(p->of);
 }
 
-static int planner_of(struct planners *p, const struct lib_file *lib,
+static int planner_of(struct planners *p, const struct object *lib,
 	const struct plan_rules *rules, struct planned **ret_planned, struct err *err)
 {
 	struct plan_image image;
@@ -90,8 +90,8 @@ static int planner_of(struct planners *p, const struct lib_file *lib,
 	return 0;
 }
 
-static int func_plan(struct target_func *f, struct planners *planners,
-	const struct target_opts *opts, struct err *err)
+static int func_plan(struct target *f, struct planners *planners,
+	const struct draft_opts *opts, struct err *err)
 {
 	const struct resolve_target *found = f->found;
 	struct planned *planned = NULL;
@@ -102,7 +102,7 @@ static int func_plan(struct target_func *f, struct planners *planners,
 	};
 	int code;
 
-	code = planner_of(planners, f->lib, &opts->rules, &planned, err);
+	code = planner_of(planners, f->object, &opts->rules, &planned, err);
 	if (code)
 		return code;
 	f->refused = planned->refused;
@@ -117,14 +117,14 @@ static int func_plan(struct target_func *f, struct planners *planners,
 		f->refused = f->plan.refused;
 		return 0;
 	}
-	if (elf_file_addr_to_offset(f->lib->elf, f->plan.site, &f->site_offset))
+	if (elf_file_addr_to_offset(f->object->elf, f->plan.site, &f->site_offset))
 		return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
 			f->name);
 	return 0;
 }
 
 /* The last --slow that names the function, else its own from a configuration. */
-static void func_slow(struct target_func *f, const struct target_opts *opts)
+static void func_slow(struct target *f, const struct draft_opts *opts)
 {
 	if (f->preset && f->preset->has_slow) {
 		f->has_slow = true;
@@ -142,78 +142,78 @@ static void func_slow(struct target_func *f, const struct target_opts *opts)
 }
 
 /* A --slow FUNCTION=DUR that names none of the functions is a typing error. */
-static int slow_check(const struct target *t, const struct target_opts *opts, struct err *err)
+static int slow_check(const struct draft *draft, const struct draft_opts *opts, struct err *err)
 {
 	for (size_t i = 0; i < opts->slow_cnt; i++) {
 		size_t k = 0;
 
-		while (opts->slow[i].func && k < t->func_cnt &&
-			!pattern_glob(opts->slow[i].func, t->funcs[k].name))
+		while (opts->slow[i].func && k < draft->target_cnt &&
+			!pattern_glob(opts->slow[i].func, draft->targets[k].name))
 			k++;
-		if (opts->slow[i].func && k == t->func_cnt)
+		if (opts->slow[i].func && k == draft->target_cnt)
 			return err_set(err, -ENOENT, "--slow: no function '%s' in the group",
 				opts->slow[i].func);
 	}
 	return 0;
 }
 
-/* --- the target ----------------------------------------------------------------------------- */
+/* --- the draft ------------------------------------------------------------------------------ */
 
-static int order_of(const struct target_func *f)
+static int order_of(const struct target *f)
 {
 	return f->refused ? 2 : f->plan.exit == PLAN_EXIT_NONE || f->plan.site_is_end;
 }
 
 static int compare_funcs(const void *a, const void *b)
 {
-	const struct target_func *x = a, *y = b;
+	const struct target *x = a, *y = b;
 	int order = order_of(x) - order_of(y);
 
 	if (!order)
 		order = strcmp(x->name, y->name);
 	if (!order)
-		order = strcmp(x->lib->path, y->lib->path);
+		order = strcmp(x->object->path, y->object->path);
 	return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 /* Whether to go on after an error that is to be told, and the first is kept. */
 static bool forgive(
-	struct target *t, const struct target_opts *opts, int code, const struct err *err)
+	struct draft *draft, const struct draft_opts *opts, int code, const struct err *err)
 {
 	if (!opts->explain || (code != -ENOENT && code != -EOPNOTSUPP))
 		return false;
-	if (!t->failure.code)
-		t->failure = *err;
+	if (!draft->failure.code)
+		draft->failure = *err;
 	return true;
 }
 
-static int target_fill(struct target *t, const struct requests *r,
-	const struct target_opts *opts, struct err *err)
+static int draft_fill(struct draft *draft, const struct requests *r,
+	const struct draft_opts *opts, struct err *err)
 {
 	__cleanup(planners_done) struct planners planners = {};
-	const struct resolution *found = t->resolution;
+	const struct resolution *found = draft->resolution;
 	int code;
 
-	t->funcs = calloc(found->target_cnt + 1, sizeof(*t->funcs));
-	t->missing = calloc(found->missing_cnt + 1, sizeof(*t->missing));
-	if (!t->funcs || !t->missing)
+	draft->targets = calloc(found->target_cnt + 1, sizeof(*draft->targets));
+	draft->missing = calloc(found->missing_cnt + 1, sizeof(*draft->missing));
+	if (!draft->targets || !draft->missing)
 		return err_sys(err, -ENOMEM, "cannot list functions");
 	for (size_t i = 0; i < found->missing_cnt; i++) {
 		const struct resolve_req *req = &r->req[found->missing[i]];
 		const struct preset_func *pf = r->preset[found->missing[i]];
 
 		if (!pf || !pf->optional)
-			t->missing[t->missing_cnt++] = pf ? req->name : req->func;
+			draft->missing[draft->missing_cnt++] = pf ? req->name : req->func;
 	}
 	for (size_t i = 0; i < found->target_cnt; i++) {
 		const struct resolve_target *rt = &found->targets[i];
-		struct target_func *f = &t->funcs[t->func_cnt++];
+		struct target *f = &draft->targets[draft->target_cnt++];
 
 		f->found = rt;
 		f->name = rt->name;
 		f->symbol = rt->symbol;
 		f->demangled = rt->demangled;
-		f->lib = rt->lib;
+		f->object = rt->lib;
 		f->offset = f->site_offset = rt->offset;
 		f->refused = rt->refused;
 		f->preset = r->preset[rt->req];
@@ -222,8 +222,8 @@ static int target_fill(struct target *t, const struct requests *r,
 			return code;
 		if (f->refused && !rt->from_pattern) {
 			code = err_set(err, -EOPNOTSUPP, "cannot probe '%s' in %s: %s", f->name,
-				f->lib->path, f->refused);
-			if (!forgive(t, opts, code, err))
+				f->object->path, f->refused);
+			if (!forgive(draft, opts, code, err))
 				return code;
 		}
 		func_slow(f, opts);
@@ -231,95 +231,95 @@ static int target_fill(struct target *t, const struct requests *r,
 	return 0;
 }
 
-static int target_count(struct target *t, const struct target_opts *opts, struct err *err)
+static int draft_count(struct draft *draft, const struct draft_opts *opts, struct err *err)
 {
-	struct libs libs = {};
+	struct objects libs = {};
 	int code;
 
-	qsort(t->funcs, t->func_cnt, sizeof(*t->funcs), compare_funcs);
+	qsort(draft->targets, draft->target_cnt, sizeof(*draft->targets), compare_funcs);
 	/* A plan's own reason has moved with it. */
-	for (size_t i = 0; i < t->func_cnt; i++)
-		if (t->funcs[i].refused && t->funcs[i].plan.refused[0])
-			t->funcs[i].refused = t->funcs[i].plan.refused;
-	for (size_t i = 0; i < t->func_cnt; i++) {
-		struct target_func *f = &t->funcs[i];
+	for (size_t i = 0; i < draft->target_cnt; i++)
+		if (draft->targets[i].refused && draft->targets[i].plan.refused[0])
+			draft->targets[i].refused = draft->targets[i].plan.refused;
+	for (size_t i = 0; i < draft->target_cnt; i++) {
+		struct target *f = &draft->targets[i];
 
 		if (f->refused)
 			break;
-		t->probed_cnt++;
+		draft->probed_cnt++;
 		if (order_of(f) == 0)
-			t->timed_cnt++;
-		code = libs_add(&libs, f->lib, err);
+			draft->timed_cnt++;
+		code = objects_add(&libs, f->object, err);
 		if (code) {
-			libs_done(&libs);
+			objects_done(&libs);
 			return code;
 		}
-		for (f->lib_index = 0; libs.lib[f->lib_index] != f->lib;)
-			f->lib_index++;
+		for (f->object_index = 0; libs.lib[f->object_index] != f->object;)
+			f->object_index++;
 	}
-	t->libs = libs.lib;
-	t->lib_cnt = libs.cnt;
-	if (t->probed_cnt)
+	draft->objects = libs.lib;
+	draft->object_cnt = libs.cnt;
+	if (draft->probed_cnt)
 		return 0;
-	if (t->func_cnt)
+	if (draft->target_cnt)
 		code = err_set(err, -EOPNOTSUPP, "no function can be probed: '%s': %s",
-			t->funcs[0].name, t->funcs[0].refused);
+			draft->targets[0].name, draft->targets[0].refused);
 	else
-		code = err_set(err, -ENOENT, "no function of group '%s' was found", t->name);
-	return forgive(t, opts, code, err) ? 0 : code;
+		code = err_set(err, -ENOENT, "no function of group '%s' was found", draft->name);
+	return forgive(draft, opts, code, err) ? 0 : code;
 }
 
 /* The functions; to explain, also those of a group that fails. */
-static int target_resolve(struct target *t, const struct libs *libs, struct requests *r,
-	const struct target_opts *opts, struct err *err)
+static int draft_resolve(struct draft *draft, const struct objects *libs, struct requests *r,
+	const struct draft_opts *opts, struct err *err)
 {
 	int code;
 
 	code = resolve_functions(
-		t->finder, libs->lib, libs->cnt, r->req, r->cnt, &t->resolution, err);
-	if (!code || !forgive(t, opts, code, err))
+		draft->finder, libs->lib, libs->cnt, r->req, r->cnt, &draft->resolution, err);
+	if (!code || !forgive(draft, opts, code, err))
 		return code;
 	for (size_t i = 0; i < r->cnt; i++)
 		r->req[i].optional = true;
 	return resolve_functions(
-		t->finder, libs->lib, libs->cnt, r->req, r->cnt, &t->resolution, err);
+		draft->finder, libs->lib, libs->cnt, r->req, r->cnt, &draft->resolution, err);
 }
 
-int target_new(const struct target_opts *opts, struct target **ret_target, struct err *err)
+int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct err *err)
 {
 	struct libfind_opts find = { .pids = opts->pids, .pid_cnt = opts->pid_cnt };
 	__cleanup(requests_done) struct requests requests = {};
-	_cleanup_target_ struct target *t = calloc(1, sizeof(*t));
-	__cleanup(libs_done) struct libs libs = {};
+	_cleanup_draft_ struct draft *draft = calloc(1, sizeof(*draft));
+	__cleanup(objects_done) struct objects libs = {};
 	int code;
 
-	if (!t)
+	if (!draft)
 		return err_sys(err, -ENOMEM, "cannot list functions");
-	snprintf(t->name, sizeof(t->name), "%s", opts->name);
+	snprintf(draft->name, sizeof(draft->name), "%s", opts->name);
 	if (!opts->pid_cnt)
 		find.pids = NULL;
-	code = libfind_new(&find, &t->finder, err);
+	code = libfind_new(&find, &draft->finder, err);
 	if (!code)
-		code = find_libs(&libs, t->finder, opts, err);
+		code = find_libs(&libs, draft->finder, opts, err);
 	if (!code)
-		code = requests_make(&requests, t->finder, opts, err);
+		code = requests_make(&requests, draft->finder, opts, err);
 	if (!code)
-		code = target_resolve(t, &libs, &requests, opts, err);
+		code = draft_resolve(draft, &libs, &requests, opts, err);
 	if (!code)
-		code = target_fill(t, &requests, opts, err);
+		code = draft_fill(draft, &requests, opts, err);
 	if (!code)
-		code = target_count(t, opts, err);
+		code = draft_count(draft, opts, err);
 	if (!code)
-		code = slow_check(t, opts, err);
-	for (size_t i = 0; !code && i < t->func_cnt; i++)
-		code = libs_add(&libs, t->funcs[i].lib, err);
-	for (size_t i = 0; !code && i < t->lib_cnt; i++)
-		code = elf_file_check(t->libs[i]->elf, err);
+		code = slow_check(draft, opts, err);
+	for (size_t i = 0; !code && i < draft->target_cnt; i++)
+		code = objects_add(&libs, draft->targets[i].object, err);
+	for (size_t i = 0; !code && i < draft->object_cnt; i++)
+		code = elf_file_check(draft->objects[i]->elf, err);
 	if (code)
 		return code;
-	t->looked = TAKE_PTR(libs.lib);
-	t->looked_cnt = libs.cnt;
-	*ret_target = TAKE_PTR(t);
+	draft->looked = TAKE_PTR(libs.lib);
+	draft->looked_cnt = libs.cnt;
+	*ret_draft = TAKE_PTR(draft);
 	return 0;
 }
 
@@ -336,7 +336,7 @@ static enum price_end end_of(const struct plan *plan)
 	return PRICE_JUMP;
 }
 
-struct group_func target_func_shown(const struct target_func *f)
+struct group_func target_shown(const struct target *f)
 {
 	static const enum fsn_exit exits[] = {
 		[PLAN_EXIT_NONE] = FSN_EXIT_NONE,
@@ -348,8 +348,8 @@ struct group_func target_func_shown(const struct target_func *f)
 		.name = f->name,
 		.symbol = f->symbol,
 		.demangled = f->demangled,
-		.library = f->lib->path,
-		.build_id = elf_file_info(f->lib->elf)->build_id,
+		.library = f->object->path,
+		.build_id = elf_file_info(f->object->elf)->build_id,
 		.offset = f->offset,
 		.site_offset = f->site_offset,
 		.site_why = f->plan.site_why,
@@ -361,7 +361,7 @@ struct group_func target_func_shown(const struct target_func *f)
 	};
 }
 
-const char *target_func_alias(const struct target_func *f, size_t ndx)
+const char *target_alias(const struct target *f, size_t ndx)
 {
 	const struct elf_func *func = f->found->func;
 
@@ -377,41 +377,41 @@ const char *target_func_alias(const struct target_func *f, size_t ndx)
 	return NULL;
 }
 
-size_t target_lib_funcs(const struct target *t, const struct lib_file *lib)
+size_t draft_object_funcs(const struct draft *draft, const struct object *object)
 {
 	size_t cnt = 0;
 
-	for (size_t i = 0; i < t->probed_cnt; i++)
-		cnt += t->funcs[i].lib == lib;
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		cnt += draft->targets[i].object == object;
 	return cnt;
 }
 
-void target_free(struct target *t)
+void draft_free(struct draft *draft)
 {
-	if (!t)
+	if (!draft)
 		return;
-	for (size_t i = 0; i < t->func_cnt; i++)
-		plan_done(&t->funcs[i].plan);
-	free(t->funcs);
-	free(t->libs);
-	free(t->looked);
-	free(t->missing);
-	resolution_free(t->resolution);
-	libfind_free(t->finder);
-	free(t);
+	for (size_t i = 0; i < draft->target_cnt; i++)
+		plan_done(&draft->targets[i].plan);
+	free(draft->targets);
+	free(draft->objects);
+	free(draft->looked);
+	free(draft->missing);
+	resolution_free(draft->resolution);
+	libfind_free(draft->finder);
+	free(draft);
 }
 
-int target_mappers(const struct target *t, size_t *ret_cnt, struct err *err)
+int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
 {
-	_cleanup_free_ struct mappers_file *files = calloc(t->lib_cnt + 1, sizeof(*files));
+	_cleanup_free_ struct mappers_file *files = calloc(draft->object_cnt + 1, sizeof(*files));
 	pid_t pid;
 
 	if (!files)
 		return err_sys(err, -ENOMEM, "cannot look for processes");
-	for (size_t i = 0; i < t->lib_cnt; i++) {
-		const struct elf_info *info = elf_file_info(t->libs[i]->elf);
+	for (size_t i = 0; i < draft->object_cnt; i++) {
+		const struct elf_info *info = elf_file_info(draft->objects[i]->elf);
 
-		files[i] = (struct mappers_file) { info->dev, info->ino, t->libs[i]->path };
+		files[i] = (struct mappers_file) { info->dev, info->ino, draft->objects[i]->path };
 	}
-	return mappers_count("/proc", files, t->lib_cnt, ret_cnt, &pid, err);
+	return mappers_count("/proc", files, draft->object_cnt, ret_cnt, &pid, err);
 }

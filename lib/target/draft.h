@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a group is to consist of: functions found, planned, each with its reasons. Needs no
- * privilege; `attach --dry-run` shows it, and attach_target() makes it real.
+ * privilege; `attach --dry-run` shows it, and attach_draft() makes it real.
  */
 #ifndef FUNCSNOOP_TARGET_DRAFT_H
 #define FUNCSNOOP_TARGET_DRAFT_H
@@ -18,12 +18,12 @@
 #include "group/group.h"
 #include "preset/preset.h"
 
-struct target_slow {
+struct draft_slow {
 	const char *func; /* a name or glob; NULL: every function */
 	uint64_t ns;
 };
 
-struct target_opts {
+struct draft_opts {
 	const char *name;                   /* of the group */
 	const struct preset_group *preset;  /* of a preset or configuration, or NULL */
 	bool lenient;                       /* preset: what is missing is left out */
@@ -34,17 +34,17 @@ struct target_opts {
 	const pid_t *pids;                  /* where to look libraries up */
 	size_t pid_cnt;
 	bool regex;
-	const struct target_slow *slow;
+	const struct draft_slow *slow;
 	size_t slow_cnt;
 	bool explain;            /* what can't be done is told, not an error */
 	struct plan_rules rules; /* --exit, --site, --count, and what the kernel allows */
 };
 
-/* A function of the group. Strings belong to the target. */
-struct target_func {
+/* A function of the group. Strings belong to the draft. */
+struct target {
 	const char *name, *symbol, *demangled; /* symbol and demangled may be NULL */
-	const struct lib_file *lib;
-	uint32_t lib_index;            /* in target.libs; only of those that are probed */
+	const struct object *object;
+	uint32_t object_index;         /* in draft.objects; only of those that are probed */
 	uint64_t offset, site_offset;  /* in the file */
 	const char *refused;           /* why it can't be probed, or NULL */
 	bool has_slow;
@@ -54,14 +54,14 @@ struct target_func {
 	struct plan plan;
 };
 
-struct target {
+struct draft {
 	char name[GROUP_NAME_MAX + 1];
-	struct target_func *funcs; /* those to be probed, then those refused */
-	size_t func_cnt;
+	struct target *targets; /* those to be probed, then those refused */
+	size_t target_cnt;
 	size_t probed_cnt, timed_cnt; /* timed ones come first */
-	const struct lib_file **libs; /* with at least one probed function */
-	size_t lib_cnt;
-	const struct lib_file **looked; /* where functions were looked for, or found */
+	const struct object **objects; /* with at least one probed function */
+	size_t object_cnt;
+	const struct object **looked; /* where functions were looked for, or found */
 	size_t looked_cnt;
 	const char **missing;         /* names asked for, as preset or so, that no library has */
 	size_t missing_cnt;
@@ -75,27 +75,27 @@ struct target {
  * The @ndx'th other name of the one function that @f probes, or NULL after the last. Names
  * that are demangled alike (constructors have two) are one.
  */
-const char *target_func_alias(const struct target_func *f, size_t ndx);
+const char *target_alias(const struct target *f, size_t ndx);
 
-/* Functions of @lib that are to be probed. */
-size_t target_lib_funcs(const struct target *t, const struct lib_file *lib);
+/* Functions of @object that are to be probed. */
+size_t draft_object_funcs(const struct draft *draft, const struct object *object);
 
 /*
  * Resolves and plans. What was asked for by name and can't be probed is an error (-ENOENT,
  * -EOPNOTSUPP), as is a group without any function that can; with @opts->explain that is
- * t->failure, and what is missing or refused stands among the others. @opts and its presets
- * must outlive the target. Free with target_free().
+ * drafdraft->failure, and what is missing or refused stands among the others. @opts and its presets
+ * must outlive the draft. Free with draft_free().
  */
-int target_new(const struct target_opts *opts, struct target **ret_target, struct err *err);
-void target_free(struct target *t);
+int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct err *err);
+void draft_free(struct draft *draft);
 
 /* How many processes map one of the files that are to be probed: proc/mappers.h. */
-_must_check_ int target_mappers(const struct target *t, size_t *ret_cnt, struct err *err);
+_must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
 
 /* A function as it will be shown once it is attached. */
-struct group_func target_func_shown(const struct target_func *f);
+struct group_func target_shown(const struct target *f);
 
-DEFINE_CLEANUP(target, struct target *, target_free)
-#define _cleanup_target_ __cleanup(cleanup_target)
+DEFINE_CLEANUP(draft, struct draft *, draft_free)
+#define _cleanup_draft_ __cleanup(cleanup_draft)
 
 #endif

@@ -22,7 +22,7 @@ static ssize_t program_path(pid_t pid, char *buf, size_t size)
 	return len;
 }
 
-static bool defines_one(const struct lib_file *file, const struct preset_group *preset)
+static bool defines_one(const struct object *file, const struct preset_group *preset)
 {
 	const struct elf_func *funcs;
 	size_t cnt;
@@ -38,13 +38,13 @@ static bool defines_one(const struct lib_file *file, const struct preset_group *
 	return false;
 }
 
-void target_hint_static(
-	struct libfind *finder, const struct target_opts *opts, struct err *err)
+void draft_hint_static(
+	struct libfind *finder, const struct draft_opts *opts, struct err *err)
 {
 	char path[PATH_MAX];
 
 	for (size_t i = 0; opts->preset && i < opts->pid_cnt; i++) {
-		_cleanup_free_ const struct lib_file **found = NULL;
+		_cleanup_free_ const struct object **found = NULL;
 		size_t cnt;
 
 		if (program_path(opts->pids[i], path, sizeof(path)) <= 0 ||

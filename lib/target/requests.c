@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Functions and libraries that a target is asked for.
+// Functions and libraries that a draft is asked for.
 #include <errno.h>
 #include <string.h>
 
@@ -9,14 +9,14 @@
 
 /* --- libraries ------------------------------------------------------------------------------ */
 
-void libs_done(struct libs *l)
+void objects_done(struct objects *l)
 {
 	free(l->lib);
 }
 
-int libs_add(struct libs *l, const struct lib_file *lib, struct err *err)
+int objects_add(struct objects *l, const struct object *lib, struct err *err)
 {
-	const struct lib_file **more;
+	const struct object **more;
 
 	for (size_t i = 0; i < l->cnt; i++)
 		if (l->lib[i] == lib)
@@ -29,11 +29,11 @@ int libs_add(struct libs *l, const struct lib_file *lib, struct err *err)
 	return 0;
 }
 
-int libs_find(struct libs *l, struct libfind *finder, const char *const *names, size_t cnt,
+int objects_find(struct objects *l, struct libfind *finder, const char *const *names, size_t cnt,
 	enum libs_needed needed, struct err *err)
 {
 	for (size_t i = 0; i < cnt; i++) {
-		_cleanup_free_ const struct lib_file **found = NULL;
+		_cleanup_free_ const struct object **found = NULL;
 		size_t found_cnt;
 		bool last = i + 1 == cnt;
 		int code;
@@ -43,7 +43,7 @@ int libs_find(struct libs *l, struct libfind *finder, const char *const *names, 
 					       (needed == LIBS_ONE && (l->cnt || !last))))
 			continue;
 		for (size_t k = 0; !code && k < found_cnt; k++)
-			code = libs_add(l, found[k], err);
+			code = objects_add(l, found[k], err);
 		if (code)
 			return code;
 	}
@@ -55,7 +55,7 @@ int libs_find(struct libs *l, struct libfind *finder, const char *const *names, 
 void requests_done(struct requests *r)
 {
 	for (size_t i = 0; i < r->own_cnt; i++) {
-		libs_done(r->own[i]);
+		objects_done(r->own[i]);
 		free(r->own[i]);
 	}
 	free(r->own);
@@ -83,10 +83,10 @@ static int request_add(struct requests *r, const struct resolve_req *req,
 }
 
 /* Libraries for one request; they live as long as the requests. */
-static struct libs *own_libs(struct requests *r)
+static struct objects *own_libs(struct requests *r)
 {
-	struct libs **more = array_grow(r->own, r->own_cnt, sizeof(*more));
-	struct libs *libs = calloc(1, sizeof(*libs));
+	struct objects **more = array_grow(r->own, r->own_cnt, sizeof(*more));
+	struct objects *libs = calloc(1, sizeof(*libs));
 
 	if (more)
 		r->own = more;
@@ -100,7 +100,7 @@ static struct libs *own_libs(struct requests *r)
 
 /* Asks for one function of a preset. One whose own library is not there is left out. */
 static int request_preset(struct requests *r, struct libfind *finder,
-	const struct target_opts *opts, const struct preset_func *pf, struct err *err)
+	const struct draft_opts *opts, const struct preset_func *pf, struct err *err)
 {
 	struct resolve_req req = {
 		.func = pf->symbol,
@@ -108,7 +108,7 @@ static int request_preset(struct requests *r, struct libfind *finder,
 		.literal = true,
 		.optional = opts->lenient || pf->optional,
 	};
-	struct libs *libs;
+	struct objects *libs;
 	int code;
 
 	if (!pf->lib_cnt || opts->lib_cnt)
@@ -116,7 +116,7 @@ static int request_preset(struct requests *r, struct libfind *finder,
 	libs = own_libs(r);
 	if (!libs)
 		return err_sys(err, -ENOMEM, "cannot list libraries");
-	code = libs_find(libs, finder, pf->libs, pf->lib_cnt, req.optional ? LIBS_ANY : LIBS_ALL,
+	code = objects_find(libs, finder, pf->libs, pf->lib_cnt, req.optional ? LIBS_ANY : LIBS_ALL,
 		err);
 	if (code || !libs->cnt)
 		return code;
@@ -127,7 +127,7 @@ static int request_preset(struct requests *r, struct libfind *finder,
 
 /* The functions of the preset that one FUNCTION argument means. */
 static int choose_preset(struct requests *r, struct libfind *finder,
-	const struct target_opts *opts, const char *text, struct err *err)
+	const struct draft_opts *opts, const char *text, struct err *err)
 {
 	const struct preset_group *group = opts->preset;
 	_cleanup_pattern_ struct pattern pattern = {};
@@ -161,7 +161,7 @@ static int choose_preset(struct requests *r, struct libfind *finder,
 }
 
 int requests_make(struct requests *r, struct libfind *finder,
-	const struct target_opts *opts, struct err *err)
+	const struct draft_opts *opts, struct err *err)
 {
 	int code = 0;
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From what a target is asked to hold to requests for the resolver, and libraries. */
+/* From what a draft is asked to hold to requests for the resolver, and libraries. */
 #ifndef FUNCSNOOP_TARGET_REQUESTS_H
 #define FUNCSNOOP_TARGET_REQUESTS_H
 
 #include "target/draft.h"
 
 /* Libraries, each once. The array is owned, its elements belong to the finder. */
-struct libs {
-	const struct lib_file **lib;
+struct objects {
+	const struct object **lib;
 	size_t cnt;
 };
 
-void libs_done(struct libs *l);
-int libs_add(struct libs *l, const struct lib_file *lib, struct err *err);
+void objects_done(struct objects *l);
+int objects_add(struct objects *l, const struct object *lib, struct err *err);
 
 enum libs_needed {
 	LIBS_ALL, /* each of the names must be found */
@@ -21,20 +21,20 @@ enum libs_needed {
 };
 
 /* Adds the libraries that @names mean; errors as of libfind_get(). */
-int libs_find(struct libs *l, struct libfind *finder, const char *const *names, size_t cnt,
+int objects_find(struct objects *l, struct libfind *finder, const char *const *names, size_t cnt,
 	enum libs_needed needed, struct err *err);
 
 /*
  * After the libraries of a preset were not found: says in the hint of @err which program
  * of @opts' processes has them linked in.
  */
-void target_hint_static(
-	struct libfind *finder, const struct target_opts *opts, struct err *err);
+void draft_hint_static(
+	struct libfind *finder, const struct draft_opts *opts, struct err *err);
 
 struct requests {
 	struct resolve_req *req;
 	const struct preset_func **preset; /* beside each, NULL for a plain FUNCTION */
-	struct libs **own;                 /* libraries that single requests have */
+	struct objects **own;                 /* libraries that single requests have */
 	size_t cnt, own_cnt;
 };
 
@@ -42,7 +42,7 @@ struct requests {
  * What @opts asks for: its FUNCTIONs, those of the preset that they choose, or the whole
  * preset. -ENOENT when a FUNCTION is not in the preset. Empty it with requests_done().
  */
-int requests_make(struct requests *r, struct libfind *finder, const struct target_opts *opts,
+int requests_make(struct requests *r, struct libfind *finder, const struct draft_opts *opts,
 	struct err *err);
 void requests_done(struct requests *r);
 

@@ -126,7 +126,7 @@ static const char *find(const pid_t *pids, size_t pid_cnt, const char *lib)
 	char root[2 * PATH_MAX], proc[2 * PATH_MAX];
 	struct libfind_opts opts = { pids, pid_cnt, root, proc };
 	_cleanup_libfind_ struct libfind *lf = NULL;
-	_cleanup_free_ const struct lib_file **files = NULL;
+	_cleanup_free_ const struct object **files = NULL;
 	struct err err = { 0 };
 	size_t cnt, at = 0;
 

@@ -76,12 +76,12 @@ static const char *resolve(const char *names, const struct resolve_req *reqs, si
 	static char text[8192];
 	_cleanup_resolution_ struct resolution *res = NULL;
 	_cleanup_free_ char *list = strdup(names);
-	const struct lib_file *libs[4];
+	const struct object *libs[4];
 	struct err err = { 0 };
 	size_t lib_cnt = 0, at = 0;
 
 	for (char *n = strtok(list, " "); n; n = strtok(NULL, " ")) {
-		_cleanup_free_ const struct lib_file **found = NULL;
+		_cleanup_free_ const struct object **found = NULL;
 		size_t found_cnt;
 
 		if (libfind_get(finder, scratch(n), &found, &found_cnt, &err))
@@ -218,7 +218,7 @@ static void test_demangled(void)
 
 static void test_offsets(void)
 {
-	_cleanup_free_ const struct lib_file **libs = NULL;
+	_cleanup_free_ const struct object **libs = NULL;
 	_cleanup_resolution_ struct resolution *res = NULL;
 	const struct resolve_target *t;
 	struct resolve_req req = { .func = "twin" };
@@ -255,7 +255,7 @@ static void test_offsets(void)
 /* A stripped program has frames where functions begin. */
 static void test_frames(void)
 {
-	_cleanup_free_ const struct lib_file **libs = NULL;
+	_cleanup_free_ const struct object **libs = NULL;
 	_cleanup_resolution_ struct resolution *res = NULL;
 	struct resolve_req req = { 0 };
 	struct plan_image img;
