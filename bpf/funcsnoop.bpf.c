@@ -75,9 +75,9 @@ static __noinline int count_no_slot(__u32 fn, int why)
 }
 
 /* A call that is not followed, though its end may be seen. */
-static __always_inline void call_left_out(__u32 fn, __u32 tgid, __u64 sp)
+static __always_inline void call_left_out(__u32 fn, __u32 tgid, __u64 where)
 {
-	__u32 i = set_index(tgid, sp);
+	__u32 i = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 	__u64 used = 0;
 
@@ -87,7 +87,7 @@ static __always_inline void call_left_out(__u32 fn, __u32 tgid, __u64 sp)
 	for (int way = 0; way < FSN_WAYS; way++)
 		used |= READ(set->key[way]);
 	if (used & FSN_KEY_USED_MASK)
-		slot_clear(set, call_key(fn, tgid), sp);
+		slot_clear(set, call_key(fn, tgid), where);
 }
 
 /* Follows a call. False when its end is not to be looked for. */
@@ -95,7 +95,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
-	__u64 sp = REG_SP(ctx);
+	__u64 where = REG_SP(ctx);
 	struct fsn_args *args;
 	struct fsn_call *call;
 	struct fsn_set *set;
@@ -107,11 +107,11 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (!count_call(fn))
 		return false;
-	slot = set_index(tgid, sp);
+	slot = set_index(tgid, where);
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
 		return false;
-	way = slot_claim_first(set, call_key(fn, tgid) | byret, sp);
+	way = slot_claim_first(set, call_key(fn, tgid) | byret, where);
 	if (way < 0) {
 		count_no_slot(fn, way);
 		return false;
@@ -123,12 +123,12 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 		if (args) {
 			regs_args(ctx, args->arg);
 			if (fsn_has_more)
-				keep_more(fn, slot, sp);
+				keep_more(fn, slot, where);
 			proc |= FSN_HAS_ARGS;
 		}
 	}
 	call = &set->call[way];
-	call->sp = sp;
+	call->where = where;
 	call->task = (__u64)task;
 	call->tid = task->pid;
 	call->proc = proc;
@@ -323,10 +323,10 @@ static __noinline int count_passed(__u32 fn)
 }
 
 /* Counts the end of a call if it has a slot. */
-static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool streamed)
+static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool streamed)
 {
 	__u64 ns = bpf_ktime_get_ns(), start;
-	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, sp);
+	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, where);
 	const struct fsn_conf *conf;
 	struct fsn_set *set;
 	int way, how;
@@ -335,7 +335,7 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool strea
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
 		return 0;
-	way = slot_take_first(set, call_key(fn, tgid), sp);
+	way = slot_take_first(set, call_key(fn, tgid), where);
 	if (way < 0) {
 		count_unmatched(fn);
 		return 0;
@@ -358,34 +358,34 @@ static __always_inline int end_call(__u32 fn, __u64 sp, __u64 result, bool strea
 }
 
 /* While somebody looks on; the usual end is inlined. */
-__noinline int end_streamed(__u32 fn, __u64 sp, __u64 result)
+__noinline int end_streamed(__u32 fn, __u64 where, __u64 result)
 {
-	return end_call(fn, sp, result, true);
+	return end_call(fn, where, result, true);
 }
 
-static __always_inline void call_end(__u32 fn, __u64 sp, __u64 result)
+static __always_inline void call_end(__u32 fn, __u64 where, __u64 result)
 {
 	if (READ(ctl.streams))
-		end_streamed(fn, sp, result);
+		end_streamed(fn, where, result);
 	else
-		end_call(fn, sp, result, false);
+		end_call(fn, where, result, false);
 }
 
 /*
  * The call leaves by a jump: what it jumps to goes on with it, and returns to its caller where
  * no probe of this function is. It is over here, without a result and without a duration.
  */
-__noinline int call_leaves(__u32 fn, __u64 sp)
+__noinline int call_leaves(__u32 fn, __u64 where)
 {
 	__u64 now = bpf_ktime_get_ns(), start;
-	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, sp);
+	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, where);
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	int way;
 
 	if (!stat || !set)
 		return 0;
-	way = slot_take_first(set, call_key(fn, tgid), sp);
+	way = slot_take_first(set, call_key(fn, tgid), where);
 	if (way < 0)
 		return count_unmatched(fn);
 	way &= FSN_WAYS - 1;

@@ -30,9 +30,9 @@
 
 #include "counters.bpf.h"
 
-static __always_inline __u32 set_index(__u32 tgid, __u64 sp)
+static __always_inline __u32 set_index(__u32 tgid, __u64 where)
 {
-	return ((sp ^ (__u64)tgid << 40) * 0x9e3779b97f4a7c15ULL) >> (64 - FSN_SET_BITS);
+	return ((where ^ (__u64)tgid << 40) * 0x9e3779b97f4a7c15ULL) >> (64 - FSN_SET_BITS);
 }
 
 static __always_inline __u64 call_key(__u32 fn, __u32 tgid)
@@ -68,12 +68,12 @@ static __noinline int count_revived(__u64 key)
 	return 0;
 }
 
-/* Whether the slot whose key is @seen is of this process and stack pointer. */
+/* Whether the slot whose key is @seen is of this process, and there. */
 static __always_inline bool is_here(
-	const struct fsn_set *set, int way, __u64 seen, __u64 key, __u64 sp)
+	const struct fsn_set *set, int way, __u64 seen, __u64 key, __u64 where)
 {
 	return !((seen ^ key) & FSN_KEY_TGID_MASK) &&
-	       READ(set->call[AFTER(seen, way)].sp) == sp;
+	       READ(set->call[AFTER(seen, way)].where) == where;
 }
 
 /* --- who has how many ----------------------------------------------------------------------- */
@@ -140,23 +140,23 @@ static __always_inline bool is_dead(const struct fsn_call *call, __u64 key)
 #define FIRST_STACK (128ULL << 20)
 
 /*
- * Whether @sp, below the stack pointer of a call that begins, was left: both on the stack
+ * Whether @where, below the stack pointer of a call that begins, was left: both on the stack
  * of the process's first thread, which that thread runs on. Where another thread's stack ends,
  * and a fiber's begins, can't be told.
  */
 static __always_inline bool is_left(
-	struct task_struct *task, const struct fsn_call *call, __u64 sp)
+	struct task_struct *task, const struct fsn_call *call, __u64 where)
 {
 	__u64 top;
 
 	if (call->task != (__u64)task || task->pid != task->tgid || !task->mm)
 		return false;
 	top = task->mm->start_stack;
-	return call->sp < sp && sp <= top && call->sp > top - FIRST_STACK;
+	return call->where < where && where <= top && call->where > top - FIRST_STACK;
 }
 
 /* Takes the place of a call that is over. Returns the way or -1. */
-__noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 sp)
+__noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 where)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fsn_call *call;
@@ -170,7 +170,7 @@ __noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 sp)
 		call = &set->call[AFTER(seen, i)];
 		if (!(seen & FSN_KEY_TGID_MASK) || seen & FSN_KEY_GHOST)
 			continue;
-		if (!is_left(task, call, sp) && !is_dead(call, seen))
+		if (!is_left(task, call, where) && !is_dead(call, seen))
 			continue;
 		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
 			continue;
@@ -214,7 +214,7 @@ __noinline int slot_claim_ghost(struct fsn_set *set, int ways)
  * pointer that can't be live any more are given up on the way. Returns the way, -1 or
  * SLOT_CROWD. Not static, so that it is verified once, on its own.
  */
-__noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
+__noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen;
 	int mine = -1, ways = ways_for(key);
@@ -230,7 +230,7 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 				mine = i;
 			continue;
 		}
-		if (seen & FSN_KEY_GHOST || !is_here(set, i, seen, key, sp))
+		if (seen & FSN_KEY_GHOST || !is_here(set, i, seen, key, where))
 			continue;
 		if (((seen ^ key) & FSN_KEY_FN_MASK) && !(seen & FSN_KEY_BYRET))
 			continue;
@@ -246,12 +246,12 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 sp)
 		held_add(key, mine, 1);
 		return mine;
 	}
-	mine = slot_claim_over(set, key, sp);
+	mine = slot_claim_over(set, key, where);
 	return mine < 0 && ways < FSN_WAYS ? SLOT_CROWD : mine;
 }
 
 /* The youngest ghost under this key. Returns the way or -1. */
-__noinline int slot_find_ghost(struct fsn_set *set, __u64 key, __u64 sp)
+__noinline int slot_find_ghost(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen, start, youngest = 0;
 	int way = -1;
@@ -262,7 +262,7 @@ __noinline int slot_find_ghost(struct fsn_set *set, __u64 key, __u64 sp)
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
 		if (!(seen & FSN_KEY_GHOST) || ((seen ^ key) & FSN_KEY_FN_MASK) ||
-			!is_here(set, i, seen, key, sp))
+			!is_here(set, i, seen, key, where))
 			continue;
 		start = READ(set->call[AFTER(seen, i)].start);
 		if (start >= youngest) {
@@ -278,7 +278,7 @@ __noinline int slot_find_ghost(struct fsn_set *set, __u64 key, __u64 sp)
  * locked, so that its contents stay until it is given back with slot_publish(). Returns the
  * way, or -1: there is none.
  */
-__noinline int slot_take(struct fsn_set *set, __u64 key, __u64 sp)
+__noinline int slot_take(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen;
 	int way;
@@ -289,20 +289,20 @@ __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 sp)
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
 		if ((seen ^ key) & (FSN_KEY_FN_MASK | FSN_KEY_GHOST) ||
-			!is_here(set, i, seen, key, sp))
+			!is_here(set, i, seen, key, where))
 			continue;
 		if (swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED)) {
 			held_add(seen, i, -1);
 			return i;
 		}
 	}
-	way = slot_find_ghost(set, key, sp);
+	way = slot_find_ghost(set, key, where);
 	if (way < 0)
 		return -1;
 	way &= FSN_WAYS - 1;
 	seen = READ(set->key[way]);
 	if (!(seen & FSN_KEY_GHOST) || ((seen ^ key) & FSN_KEY_FN_MASK) ||
-		!is_here(set, way, seen, key, sp) ||
+		!is_here(set, way, seen, key, where) ||
 		!swap(&set->key[way], seen, next_gen(seen) | FSN_KEY_LOCKED))
 		return -1;
 	count_revived(seen);
@@ -313,7 +313,7 @@ __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 sp)
  * The usual case, without a call: nobody is in the set, so that nothing can be given up in
  * it either, and the first way is free.
  */
-static __always_inline int slot_claim_first(struct fsn_set *set, __u64 key, __u64 sp)
+static __always_inline int slot_claim_first(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 first = READ(set->key[0]), used = first;
 
@@ -323,19 +323,19 @@ static __always_inline int slot_claim_first(struct fsn_set *set, __u64 key, __u6
 	if (!(used & FSN_KEY_USED_MASK) &&
 		swap(&set->key[0], first, next_gen(first) | FSN_KEY_LOCKED))
 		return 0;
-	return slot_claim(set, key, sp);
+	return slot_claim(set, key, where);
 }
 
 /* The same for the end of a call. */
-static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64 sp)
+static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen = READ(set->key[0]);
 
 	if (!((seen ^ key) & (FSN_KEY_CALL_MASK | FSN_KEY_GHOST)) &&
-		READ(set->call[AFTER(seen, 0)].sp) == sp &&
+		READ(set->call[AFTER(seen, 0)].where) == where &&
 		swap(&set->key[0], seen, next_gen(seen) | FSN_KEY_LOCKED))
 		return 0;
-	return slot_take(set, key, sp);
+	return slot_take(set, key, where);
 }
 
 /*
@@ -343,7 +343,7 @@ static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64
  * the same, and would be taken for that of the older one, also if that is a ghost. A second
  * try is for what a sweep has changed in between.
  */
-__noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 sp)
+__noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 where)
 {
 	__u64 seen;
 	int way;
@@ -354,7 +354,7 @@ __noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 sp)
 	for (int i = 0; i < FSN_WAYS * 2; i++) {
 		way = i % FSN_WAYS;
 		seen = READ(set->key[way]);
-		if (((seen ^ key) & FSN_KEY_FN_MASK) || !is_here(set, way, seen, key, sp))
+		if (((seen ^ key) & FSN_KEY_FN_MASK) || !is_here(set, way, seen, key, where))
 			continue;
 		if (!swap(&set->key[way], seen, next_gen(seen)) || seen & FSN_KEY_GHOST)
 			continue;

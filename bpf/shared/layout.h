@@ -102,8 +102,9 @@ struct fsn_conf {
  * The key of a slot, one word that is claimed and given back by compare-and-exchange:
  * generation (19 bits, so that a claim is never mistaken for an earlier one), ghost (1),
  * by-ret (1), process (22 bits: PID_MAX_LIMIT of include/linux/threads.h), function + 1
- * (21 bits). The stack pointer stands beside it. A free slot has nothing below the
- * generation; one that is being written has process 0 and all function bits.
+ * (21 bits). Where the call is stands beside it, and tells calls of one function in one
+ * process apart: of a program's function that is the user's stack pointer. A free slot has
+ * nothing below the generation; one that is being written has process 0 and all function bits.
  *
  * A ghost is a call that was given up: it is counted as abandoned, and its place is anybody's
  * who finds no free one. Until then an end that fits takes it, and counts as revived: what
@@ -143,7 +144,7 @@ struct fsn_held {
 
 /* What is known of a call. Those of one place are on one cache line, the keys on another. */
 struct fsn_call {
-	unsigned long long sp;    /* where the return address is */
+	unsigned long long where; /* beside the key; of a program's function at its return address */
 	unsigned long long start; /* CLOCK_MONOTONIC, ns */
 	unsigned long long task;  /* address of the thread's task_struct */
 	unsigned int tid;

@@ -75,13 +75,13 @@ static void thread_read(struct thread *t, pid_t pid, pid_t tid)
 	read_sp(t);
 }
 
-static bool call_is_stale(struct thread *t, uint64_t call_sp)
+static bool call_is_stale(struct thread *t, uint64_t where)
 {
 	if (!t->has_sp)
 		return false;
-	if (!slots_find_mapping(t->pid, t->tid, call_sp, &t->stack))
+	if (!slots_find_mapping(t->pid, t->tid, where, &t->stack))
 		return true;
-	return t->sp > call_sp && t->sp >= t->stack.start && t->sp < t->stack.end;
+	return t->sp > where && t->sp >= t->stack.start && t->sp < t->stack.end;
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static int add_call(struct slot_call **calls, size_t *cnt, const struct fsn_set 
 	call->tid = set->call[way].tid;
 	call->start_ns = set->call[way].start;
 	call->age_ns = clock_ns(CLOCK_MONOTONIC) - call->start_ns;
-	call->sp = set->call[way].sp;
+	call->where = set->call[way].where;
 	return 0;
 }
 
@@ -129,7 +129,7 @@ static void calls_describe(struct slot_call *calls, size_t cnt)
 		if (calls[i].pid != thread.pid || calls[i].tid != thread.tid)
 			thread_read(&thread, calls[i].pid, calls[i].tid);
 		memcpy(calls[i].comm, thread.comm, sizeof(calls[i].comm));
-		calls[i].stale = call_is_stale(&thread, calls[i].sp);
+		calls[i].stale = call_is_stale(&thread, calls[i].where);
 	}
 	qsort(calls, cnt, sizeof(*calls), compare_calls);
 }

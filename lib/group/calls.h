@@ -16,7 +16,7 @@ struct slot_call {
 	pid_t pid, tid;
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t age_ns;
-	uint64_t sp;       /* where its return address is */
+	uint64_t where;    /* as in its slot: a user's stack pointer, at its return address */
 	char comm[16];     /* the thread's, "" when it is gone */
 	bool stale;        /* its thread's stack pointer is above: it can't be running */
 };

@@ -24,7 +24,7 @@
 enum verdict { KEEP, AS_GHOST, FOR_GOOD };
 
 struct entry {
-	uint64_t key, sp, start;
+	uint64_t key, where, start;
 	pid_t pid, tid;
 	uint32_t set;
 	int way;
@@ -87,7 +87,7 @@ static int collect(struct sweep *s)
 			if (!more)
 				return -ENOMEM;
 			s->entry = more;
-			more[s->cnt++] = (struct entry) { key, call->sp, call->start,
+			more[s->cnt++] = (struct entry) { key, call->where, call->start,
 				slot_tgid(key), call->tid, i, way, KEEP };
 		}
 	if (s->cnt)
@@ -185,7 +185,7 @@ static void judge_process(const struct sweep *s, struct entry *e, size_t cnt)
 		}
 		if (other || thread.gone || is_other(s, &thread, &e[i]) ||
 			(e[i].tid == e->pid && thread.known &&
-				!slots_find_mapping(e->pid, e[i].tid, e[i].sp, &stack)))
+				!slots_find_mapping(e->pid, e[i].tid, e[i].where, &stack)))
 			e[i].verdict = other ? FOR_GOOD : AS_GHOST;
 	}
 }
