@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Fuzzing the ELF reader: a hostile file must end in an error or in sound functions.
 #include "elf/elf_file.h"
+#include "elf/usdt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,23 @@ static unsigned int check_image(const struct plan_image *img)
 	return sum;
 }
 
+static void check_probes(const struct elf_file *f)
+{
+	struct usdt_sites s;
+
+	if (usdt_sites_read(f, &s, NULL))
+		return;
+	for (size_t i = 0; i < s.cnt; i++) {
+		const struct usdt_site *site = &s.sites[i];
+
+		if (!*site->provider || !*site->name || site->arg_cnt > USDT_MAX_ARGS ||
+			site->offset >= elf_file_info(f)->size ||
+			site->semaphore >= elf_file_info(f)->size)
+			abort();
+	}
+	usdt_sites_done(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_elf_file_ struct elf_file *f = NULL;
@@ -85,5 +103,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_funcs(f, funcs, cnt);
 	if (elf_file_image(f, &img, &err) == 0 && check_image(&img) == UINT32_MAX)
 		return 0;
+	check_probes(f);
 	return elf_file_names_symbol(f, "_Unwind_*", &err) > 1;
 }

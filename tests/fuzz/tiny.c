@@ -40,6 +40,23 @@ int _ZN4fuzz5threeEi(int a)
 	return fuzz_one(a) ^ fuzz_two(a);
 }
 
+/* A USDT probe as sys/sdt.h makes it, with one argument of each kind. */
+#define PROBE_ARGS "-4@%edi 8@-16(%rbp,%rcx,8) 4@$5 8@[sp, 16] 2@w1"
+void fuzz_probe(void);
+void fuzz_probe(void)
+{
+	__asm__ volatile("990: nop\n"
+			 ".pushsection .note.stapsdt,\"?\",%note\n"
+			 ".balign 4\n"
+			 ".4byte 992f-991f, 994f-993f, 3\n"
+			 "991: .asciz \"stapsdt\"\n"
+			 "992: .balign 4\n"
+			 "993: .8byte 990b, 0, 0\n"
+			 ".asciz \"fuzz\", \"probe\", \"" PROBE_ARGS "\"\n"
+			 "994: .balign 4\n"
+			 ".popsection\n");
+}
+
 void _start(void);
 void _start(void)
 {
