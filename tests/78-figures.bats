@@ -33,7 +33,7 @@ build_with_half() {
 	need_bpf
 	need_tool make jq
 	build_with_half
-	fsn attach g fix_add fix_ret --lib "$FIX/libfix.so"
+	fsn attach g --raw fix_add fix_ret --lib "$FIX/libfix.so"
 	capture "$FIX/call" add 100
 	capture "$FIX/call" ret 10
 
