@@ -65,7 +65,8 @@ attach_own() { # [-s STATUS] CAPS ARG...
 	for kind in session multi; do
 		need_link $kind
 		attach_own ,+bpf,+perfmon --link $kind --exit return
-		assert_output_match "link $kind"
+		with_caps "" "$FUNCSNOOP" --bpffs "$OWN" list --json
+		assert_json '.[0].link' "$kind"
 		capture "$FIX/call" add 3
 		with_caps "" "$FUNCSNOOP" --bpffs "$OWN" stats --json
 		assert_json '.[0].functions[0] | [.calls, .returns]' '[3,3]'
@@ -102,6 +103,14 @@ hint: needs CAP_PERFMON; try with sudo"
 	with_caps ,+bpf,+perfmon "$FUNCSNOOP" --bpffs "$OWN" feature
 	refute_output_match "^hint: attaching needs"
 	[[ ! -e $OWN/funcsnoop ]] || fail "who cannot attach made the folder"
+}
+
+@test "root that lacks a capability is not told to become root" {
+	need_bpf
+	capture -s 1 setpriv --bounding-set -bpf,-sys_admin --inh-caps -bpf,-sys_admin \
+		"$FUNCSNOOP" attach g fix_add --lib "$LIB"
+	assert_stderr_match "^hint: needs CAP_BPF, which this root was started without"
+	refute_stderr_match sudo
 }
 
 @test "a container's user namespace is told from the host's capabilities" {

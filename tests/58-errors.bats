@@ -8,6 +8,26 @@ load helpers
 
 LIB=$FIX/libfix.so
 
+# --- hints ------------------------------------------------------------------------------
+
+@test "a folder that holds files is not offered as a mount point" {
+	mkdir "$BATS_TEST_TMPDIR/full" "$BATS_TEST_TMPDIR/empty"
+	touch "$BATS_TEST_TMPDIR/full/file"
+	fsn -s 1 stats --bpffs "$BATS_TEST_TMPDIR/full"
+	assert_stderr "funcsnoop stats: '$BATS_TEST_TMPDIR/full' is not a bpffs
+hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty folder"
+	fsn -s 1 stats --bpffs "$BATS_TEST_TMPDIR/empty"
+	assert_stderr_match "^hint: mount one: mount -t bpf bpf $BATS_TEST_TMPDIR/empty$"
+}
+
+@test "a tracepoint in bcc's notation is no library of one letter" {
+	fsn -s 1 attach my t:syscalls:sys_enter_openat --dry-run
+	assert_stderr_match "^hint: t:CATEGORY:EVENT is a tracepoint elsewhere"
+	refute_stderr_match "did you mean"
+	fsn -s 1 attach my q:f --dry-run
+	refute_stderr_match "did you mean"
+}
+
 # --- usage ------------------------------------------------------------------------------
 
 @test "without a command the usage goes to stderr, with status 2" {

@@ -195,12 +195,12 @@ static void hint_caps(struct feature_report *r)
 			"attaching needs capabilities of the host: those of a container's "
 			"user namespace are not enough");
 	else if (missing)
-		hint(r, "attaching needs %s; try with sudo",
-			caps_names(missing, names, sizeof(names)));
+		hint(r, "attaching needs %s%s", caps_names(missing, names, sizeof(names)),
+			caps_advice());
 	else if (!r->link && r->facts[FEATURE_FUNC_IP - 1].answer == ANSWER_UNKNOWN)
 		hint(r,
-			"this kernel has perf links alone, which need CAP_SYS_ADMIN; "
-			"try with sudo");
+			"this kernel has perf links alone, which need CAP_SYS_ADMIN%s",
+			caps_advice());
 	else if (!r->link)
 		hint(r,
 			"this kernel has no links for probes: it needs CONFIG_UPROBES, "

@@ -10,6 +10,14 @@
 
 #define DISTANCE_MAX_LEN 255
 
+/* Edits that make another name: a quarter of the letters and one, never all of them. */
+static unsigned int limit_of(const struct suggest *s)
+{
+	unsigned int limit = s->len / 4 + 1;
+
+	return limit < s->len ? limit : s->len ? s->len - 1 : 0;
+}
+
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 {
 	unsigned int m = a < b ? a : b;
@@ -59,7 +67,7 @@ static unsigned int distance(const char *a, const char *b, unsigned int max)
 static unsigned int score_of(const struct suggest *s, const char *name)
 {
 	size_t len = strlen(name);
-	unsigned int limit = s->len / 4 + 1, best = s->cnt ? s->score[s->cnt - 1] : ~0u;
+	unsigned int limit = limit_of(s), best = s->cnt ? s->score[s->cnt - 1] : ~0u;
 	unsigned int d;
 
 	if (s->cnt < SUGGEST_MAX || best > limit)
@@ -110,6 +118,11 @@ void suggest_offer(struct suggest *s, const char *name, const char *where)
 	s->names[at] = name;
 	s->where[at] = where;
 	s->score[at] = score;
+}
+
+bool suggest_is_near(const struct suggest *s)
+{
+	return s->cnt && s->score[0] <= limit_of(s);
 }
 
 size_t suggest_text(const struct suggest *s, char *buf, size_t size)

@@ -28,6 +28,9 @@ void suggest_init(struct suggest *s, const char *wanted);
  */
 void suggest_offer(struct suggest *s, const char *name, const char *where);
 
+/* Whether the nearest differs by so few letters that it is most likely a slip of the hand. */
+bool suggest_is_near(const struct suggest *s);
+
 /* "did you mean 'a', 'b' in x or 'c'" into @buf; the length, 0 when there is none. */
 size_t suggest_text(const struct suggest *s, char *buf, size_t size);
 

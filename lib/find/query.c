@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "proc/caps.h"
 
 /* auditwheel puts 8 hexadecimal digits of a checksum there; others have more or fewer. */
 #define HASH_MIN 6
@@ -129,8 +130,12 @@ int libfind_hint(struct libfind *lf, const struct lib_query *q, struct err *err)
 	}
 	if (suggest_text(&s, text, sizeof(text)))
 		return err_hint(err, "%s", text);
+	if (!strcmp(q->text, "t"))
+		return err_hint(err,
+			"t:CATEGORY:EVENT is a tracepoint elsewhere; functions of libraries and "
+			"programs can be probed");
 	if (lf->denied)
-		return err_hint(err, "%zu processes may not be looked at; try with sudo",
-			lf->denied);
+		return err_hint(err, "%zu processes may not be looked at: needs CAP_SYS_PTRACE%s",
+			lf->denied, caps_advice());
 	return err->code;
 }

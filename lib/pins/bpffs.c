@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The pin folder: opening it safely, staging and publishing groups.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,17 +12,48 @@
 #include <bpf/bpf.h>
 
 #include "pins/bpffs.h"
+#include "proc/caps.h"
 #include "proc/proc.h"
 
 #define FOLDER     "funcsnoop"
 #define PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
+static bool folder_is_empty(const char *path)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+	bool empty = dir;
+
+	while (empty && (entry = readdir(dir)))
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+	if (dir)
+		closedir(dir);
+	return empty;
+}
+
 static bool fd_is_bpffs(int fd)
 {
 	struct statfs st;
 
 	return fstatfs(fd, &st) == 0 && (unsigned long)st.f_type == BPF_FS_MAGIC;
+}
+
+/* What is everybody's else needs root, and of root the capability. */
+static int hint_root(int code, uint64_t needed, struct err *err)
+{
+	return geteuid() ? err_hint(err, "needs root; try with sudo")
+			 : caps_hint(code, needed, err);
+}
+
+/* A mount would hide what a folder holds: only an empty one is offered for that. */
+static int fail_no_bpffs(const char *dir, struct err *err)
+{
+	err_set(err, -ENOTDIR, "'%s' is not a bpffs", dir);
+	if (!strcmp(dir, BPFFS_DEFAULT) || folder_is_empty(dir))
+		return err_hint(err, "mount one: mount -t bpf bpf %s", dir);
+	return err_hint(err, "name a mounted one, such as " BPFFS_DEFAULT
+			     ", or mount one on an empty folder");
 }
 
 /* The directory that stands for bpffs, mounted if it is the default and @create says so. */
@@ -35,22 +67,21 @@ static int open_mount(const char *dir, bool create, struct err *err)
 		code = -errno;
 		err_sys(err, code, "cannot open bpffs folder '%s'", dir);
 		if (code == -EACCES)
-			err_hint(err, "needs root; try with sudo");
+			hint_root(code, CAPS_BIT(CAP_DAC_READ_SEARCH), err);
 		return code;
 	}
 	if (fd_is_bpffs(fd))
 		return TAKE_FD(fd);
-	if (strcmp(dir, BPFFS_DEFAULT) || !create) {
-		err_set(err, -ENOTDIR, "'%s' is not a bpffs", dir);
-		err_hint(err, "mount one: mount -t bpf bpf %s", dir);
-		return -ENOTDIR;
-	}
+	if (strcmp(dir, BPFFS_DEFAULT) || !create)
+		return fail_no_bpffs(dir, err);
 	if (mount("bpf", dir, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RELATIME,
 		    "mode=0700")) {
 		code = -errno;
 		err_sys(err, code, "cannot mount bpffs on '%s'", dir);
-		err_hint(err, "needs root; try with sudo, or name a mounted one with --bpffs");
-		return code;
+		return geteuid()
+			? err_hint(err,
+				  "needs root; try with sudo, or name a mounted one with --bpffs")
+			: caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
 	}
 	close(fd);
 	fd = open(dir, PATH_FLAGS);
@@ -99,8 +130,7 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 	}
 	if (create && mkdirat(mount_fd, FOLDER, 0700) && errno != EEXIST) {
 		code = err_sys(err, -errno, "cannot make '%s'", ret_fs->path);
-		err_hint(err, "needs root; try with sudo");
-		return code;
+		return hint_root(code, CAPS_BIT(CAP_DAC_OVERRIDE), err);
 	}
 	fd = openat(mount_fd, FOLDER, DIR_FLAGS);
 	if (fd < 0 && errno == ENOENT && !create)

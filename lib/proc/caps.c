@@ -51,6 +51,12 @@ const char *caps_names(uint64_t caps, char *buf, unsigned int size)
 	return buf;
 }
 
+const char *caps_advice(void)
+{
+	return geteuid() ? "; try with sudo"
+			 : ", which this root was started without, as in a container";
+}
+
 int caps_hint(int code, uint64_t needed, struct err *err)
 {
 	uint64_t missing = needed & ~caps_effective();
@@ -62,8 +68,8 @@ int caps_hint(int code, uint64_t needed, struct err *err)
 		err_hint(err, "needs %s of the host, not of a container's user namespace",
 			caps_names(needed, names, sizeof(names)));
 	else if (missing)
-		err_hint(err, "needs %s; try with sudo",
-			caps_names(missing, names, sizeof(names)));
+		err_hint(err, "needs %s%s", caps_names(missing, names, sizeof(names)),
+			caps_advice());
 	else
 		err_hint(err,
 			"not for want of capabilities: lockdown, a container's seccomp "

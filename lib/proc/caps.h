@@ -27,6 +27,12 @@ bool caps_in_user_namespace(void);
 const char *caps_names(uint64_t caps, char *buf, unsigned int size);
 
 /*
+ * How to get what is needed, behind "needs ...": "; try with sudo" or, for root, who has that
+ * already, what took it away.
+ */
+const char *caps_advice(void);
+
+/*
  * Returns @code. If that is -EPERM or -EACCES, the filled @err (or NULL) gets a hint: which
  * of @needed this process lacks, or what else may forbid it.
  */
