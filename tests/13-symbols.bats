@@ -204,6 +204,58 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	assert_json '.[0].functions | map(.name)' '["fix_local"]'
 }
 
+@test "a file that debuginfod-find has fetched gives back what was stripped" {
+	local lib=$BATS_TEST_TMPDIR/libfix.so.1 id dir
+
+	need_tool objcopy
+	id=$(readelf -n "$REAL" | sed -n 's/.*Build ID: //p')
+	cp "$FIX/stripped/libfix.so.1" "$lib"
+	dir=$BATS_TEST_TMPDIR/cache/debuginfod_client/$id
+	mkdir -p "$dir"
+	objcopy --only-keep-debug "$REAL" "$dir/debuginfo"
+	XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache dry fix_local --lib "$lib" --json
+	assert_json '.[0].functions | map(.name)' '["fix_local"]'
+	DEBUGINFOD_CACHE_PATH=${dir%/*} dry fix_local --lib "$lib" --json
+	assert_json '.[0].functions | map(.name)' '["fix_local"]'
+	dry -s 1 fix_local --lib "$lib"
+}
+
+@test "a stripped file says so, and who has its names; all that are missing are named" {
+	local lib=$FIX/stripped/libfix.so.1 id
+
+	id=$(readelf -n "$REAL" | sed -n 's/.*Build ID: //p')
+	dry -s 1 fix_local zz_gone --lib "$lib"
+	assert_stderr_match "^funcsnoop attach: no functions 'fix_local', 'zz_gone' in $lib$"
+	assert_stderr_match "^hint: $lib is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo $id' fetches them$"
+	dry -s 1 'zz_*' --lib "$lib"
+	assert_stderr_match "^hint: $lib is stripped"
+	# What is most likely a slip of the hand is answered as one.
+	dry -s 1 fix_ad --lib "$lib"
+	assert_stderr_match "^hint: did you mean 'fix_add'"
+	dry -s 1 fix_gone fix_lost zz_gone --lib "$REAL"
+	assert_stderr_match "^funcsnoop attach: no functions 'fix_gone', 'fix_lost', 'zz_gone' in $REAL$"
+	refute_stderr_match stripped
+	dry -s 1 "$REAL:fix_gone" c:zz_gone fix_add --lib "$REAL"
+	assert_stderr_match "^funcsnoop attach: no functions '$REAL:fix_gone', 'c:zz_gone'$"
+	dry -s 1 "$(printf 'zz_%060d' 1)" "$(printf 'zz_%060d' 2)" $(seq -f 'zz_%060.f' 3 20) --lib "$lib"
+	assert_stderr_match "'zz_0+1', .* and 1[0-9] more in $lib$"
+}
+
+@test "a path that leads elsewhere is shown as it was typed, beside where it leads" {
+	ln -s "$REAL" "$BATS_TEST_TMPDIR/mine.so"
+	dry fix_add --lib "$BATS_TEST_TMPDIR/mine.so"
+	assert_output_match "^$BATS_TEST_TMPDIR/mine.so \($REAL\) +1 +path"
+	dry fix_add --lib "$BATS_TEST_TMPDIR/mine.so" --json
+	assert_json '.[0].libraries | map([.path, .typed])' \
+		"[[\"$REAL\",\"$BATS_TEST_TMPDIR/mine.so\"]]"
+	dry fix_add --lib "$REAL" --json
+	assert_json '.[0].libraries | map(.typed)' '[null]'
+	need_bpf
+	fsn attach g fix_add --lib "$BATS_TEST_TMPDIR/mine.so"
+	assert_output_match "^g: 1 function of $BATS_TEST_TMPDIR/mine.so \($REAL\), mapped by 0 processes$"
+	fsn detach g
+}
+
 @test "a debug file of another build is not believed" {
 	local dir=$BATS_TEST_TMPDIR
 

@@ -71,6 +71,34 @@ static bool by_build_id(struct elf_file *f, bool own_root)
 	return try_file(f, own_root, path, NULL);
 }
 
+/*
+ * What debuginfod-find(1) has fetched for this user, which names files by build id alone
+ * (debuginfod_find_debuginfo(3)).
+ */
+static bool by_debuginfod(struct elf_file *f)
+{
+	static const struct {
+		const char *variable, *below;
+	} caches[] = { { "DEBUGINFOD_CACHE_PATH", "" },
+		{ "XDG_CACHE_HOME", "/debuginfod_client" },
+		{ "HOME", "/.cache/debuginfod_client" } };
+	char path[PATH_MAX];
+
+	if (!f->build_id[0])
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(caches); i++) {
+		const char *dir = secure_getenv(caches[i].variable);
+
+		if (!dir || dir[0] != '/' ||
+			snprintf(path, sizeof(path), "%s%s/%s/debuginfo", dir,
+				caches[i].below, f->build_id) >= (int)sizeof(path))
+			continue;
+		if (try_file(f, false, path, NULL))
+			return true;
+	}
+	return false;
+}
+
 /* What .gnu_debuglink names: a file, with no folder, of the checksum *@ret_crc; or NULL. */
 static const char *debuglink(const struct elf_file *f, uint32_t *ret_crc)
 {
@@ -161,7 +189,8 @@ bool elf_debug_open(
 	*ret_mem = &f->debug;
 	if (f->root_fd >= 0 && (by_build_id(f, true) || by_debuglink(f, true)))
 		return true;
-	if (by_build_id(f, false) || (f->root_fd < 0 && by_debuglink(f, false)))
+	if (by_build_id(f, false) || (f->root_fd < 0 && by_debuglink(f, false)) ||
+		by_debuginfod(f))
 		return true;
 	*ret_table = ELF_TABLE_DEBUGDATA;
 	*ret_mem = &f->debugdata;

@@ -130,6 +130,12 @@ _must_check_ int elf_file_funcs(struct elf_file *f, const struct elf_func **ret_
 bool elf_file_names_known(const struct elf_file *f);
 
 /*
+ * Whether the file has lost its table of all symbols, and no debug file brings it back: what
+ * it does not export has no name (valid after elf_file_funcs()).
+ */
+bool elf_file_is_stripped(const struct elf_file *f);
+
+/*
  * Names spelled @name (its first @len bytes), best first; NULL when there is none. Walk on
  * with elf_name_next(). elf_file_funcs() must have succeeded before. The function of a
  * name is funcs[name->func].

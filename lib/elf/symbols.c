@@ -303,6 +303,11 @@ bool elf_file_names_known(const struct elf_file *f)
 	return f->info.is_static ? f->has_symtab : f->has_dynsym;
 }
 
+bool elf_file_is_stripped(const struct elf_file *f)
+{
+	return !f->has_symtab && !f->debug.bytes && !f->debugdata.bytes;
+}
+
 const struct elf_name *elf_file_lookup(struct elf_file *f, const char *name, size_t len)
 {
 	if (!f->buckets && !hash_build(f))

@@ -132,6 +132,11 @@ bool arg_is_open(const struct arg *a)
 	return !a->hits && !a->refused && !a->why;
 }
 
+bool arg_is_missing(const struct arg *a)
+{
+	return arg_is_open(a) && !a->req->optional;
+}
+
 bool arg_is_lenient(const struct arg *a)
 {
 	return a->req->optional || a->regex || a->patterned;

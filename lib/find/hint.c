@@ -249,32 +249,81 @@ static size_t imports_that_fit(
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
-/* "x", or "x (and 3 more names)", and where it was looked for. */
-static int set_missing(struct resolver *r, const struct arg *a, size_t more)
+/* Whether @b was looked for where @a was. */
+static bool is_same_place(const struct arg *a, const struct arg *b)
 {
-	const char *kind = a->regex || a->patterned ? "function matches" : "function";
-	char others[64] = "", where[256] = "";
-
-	if (more)
-		snprintf(others, sizeof(others), " (and %zu more name%s)", more,
-			more == 1 ? "" : "s");
-	if (a->lib_cnt > 1)
-		snprintf(where, sizeof(where), " and %zu more", a->lib_cnt - 1);
-	return err_set(r->err, -ENOENT, "no %s '%s'%s in %s%s", kind, a->req->func,
-		others, a->libs[0]->path, where);
+	return a->lib_cnt == b->lib_cnt &&
+		!memcmp(a->libs, b->libs, a->lib_cnt * sizeof(*a->libs));
 }
 
-/* Whether any of the libraries has a function by name. */
-static bool has_names(const struct arg *a)
+/* "'x', 'y'": what else has not been found, as it was typed; what has no room is counted. */
+static void list_missing(
+	const struct resolver *r, const struct arg *first, char *buf, size_t size)
+{
+	size_t len = 0, left = 0;
+
+	for (const struct arg *a = first; a < r->args + r->arg_cnt; a++) {
+		size_t room = strlen(a->req->func) + 5;
+
+		if (!arg_is_missing(a))
+			continue;
+		if (len + room >= size)
+			left++;
+		else
+			len += snprintf(buf + len, size - len, "%s'%s'", len ? ", " : "",
+				a->req->func);
+	}
+	if (left && len < size)
+		snprintf(buf + len, size - len, " and %zu more", left);
+}
+
+/* "no function 'x' in LIB", "no functions 'x', 'y' in LIB and 2 more" */
+static int set_missing(struct resolver *r, const struct arg *a, size_t more)
+{
+	bool pattern = a->regex || a->patterned, elsewhere = false;
+	char names[ERR_MSG_LEN / 2], where[64] = "";
+
+	for (const struct arg *b = a; more && b < r->args + r->arg_cnt; b++)
+		elsewhere |= arg_is_missing(b) && !is_same_place(a, b);
+	list_missing(r, a, names, sizeof(names));
+	if (elsewhere) /* each says itself where */
+		return err_set(r->err, -ENOENT, "no functions %s", names);
+	if (a->lib_cnt > 1)
+		snprintf(where, sizeof(where), " and %zu more", a->lib_cnt - 1);
+	return err_set(r->err, -ENOENT, "no function%s %s in %s%s",
+		more    ? "s" :
+		pattern ? " matches" :
+			  "",
+		names, a->libs[0]->path, where);
+}
+
+/* The first of the libraries that are stripped, or NULL. */
+static const struct object *find_stripped(const struct arg *a)
 {
 	const struct elf_func *funcs;
 	size_t cnt;
 
-	for (size_t i = 0; i < a->lib_cnt; i++) {
-		if (elf_file_funcs(a->libs[i]->elf, &funcs, &cnt, NULL) || cnt)
-			return true;
-	}
-	return false;
+	for (size_t i = 0; i < a->lib_cnt; i++)
+		if (!elf_file_funcs(a->libs[i]->elf, &funcs, &cnt, NULL) &&
+			elf_file_is_stripped(a->libs[i]->elf))
+			return a->libs[i];
+	return NULL;
+}
+
+/* Who has the names that a stripped file has lost. */
+static int hint_stripped(struct resolver *r, const struct object *lib)
+{
+	const char *id = elf_file_info(lib->elf)->build_id;
+
+	if (!*id)
+		return err_hint(r->err,
+			"%s is stripped and has no build id: an unstripped build of it, or "
+			"+0xOFFSET in the file, would do",
+			lib->path);
+	return err_hint(r->err,
+		"%s is stripped: its -dbgsym or -dbg package has the names, or "
+		"'debuginfod-find debuginfo %s' fetches them",
+		lib->path, id);
 }
 
 static int fail_imported(struct resolver *r, const struct arg *a,
@@ -321,7 +370,7 @@ static bool hint_versions(struct resolver *r, const struct arg *a)
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
 	__cleanup(near_done) struct near n = { 0 };
-	const struct object *importer = NULL;
+	const struct object *importer = NULL, *stripped;
 	char text[ERR_HINT_LEN];
 	const char *name = NULL;
 	size_t imported;
@@ -330,19 +379,17 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	if (imported && !a->regex && !a->patterned)
 		return fail_imported(r, a, importer, name);
 	set_missing(r, a, more);
-	if (!has_names(a))
-		err_hint(r->err,
-			"it has no symbols: debug symbols, or +0xOFFSET in the file, "
-			"would do");
 	if (!r->err || hint_versions(r, a))
 		return -ENOENT;
 	if (imported)
 		return hint_imported(r, importer, name, imported);
-	if (a->regex || a->patterned)
-		return -ENOENT;
+	stripped = find_stripped(a);
 	suggest_init(&n.s, a->name);
-	for (size_t i = 0; i < a->lib_cnt; i++)
+	for (size_t i = 0; !a->regex && !a->patterned && i < a->lib_cnt; i++)
 		offer_lib(&n, a, a->libs[i], a->lib_cnt > 1 ? a->libs[i]->path : NULL);
+	/* Where names are lost, one that is not very near is not the one that was meant. */
+	if (stripped && !suggest_is_near(&n.s))
+		return hint_stripped(r, stripped);
 	if (suggest_text(&n.s, text, sizeof(text)))
 		err_hint(r->err, "%s", text);
 	return -ENOENT;

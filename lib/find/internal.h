@@ -156,6 +156,8 @@ void arg_done(struct arg *a);
 
 /* Whether nothing was found and nothing refused, so that it is worth to look further. */
 bool arg_is_open(const struct arg *a);
+/* Whether nothing was found of what must be there. */
+bool arg_is_missing(const struct arg *a);
 /* Whether what it finds may be left out when it can't be probed. */
 bool arg_is_lenient(const struct arg *a);
 
@@ -231,7 +233,10 @@ _must_check_ int resolve_demangled(struct resolver *r);
 
 /* --- hint.c ------------------------------------------------------------- */
 
-/* The error for arguments that found nothing: what, where, and what is near. */
+/*
+ * The error for arguments that found nothing, @a the first and @more after it: what, where,
+ * and what is near.
+ */
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more);
 /* The error for a function that is there and can't be probed. */
 int resolve_fail_refused(struct resolver *r, const struct arg *a);

@@ -134,6 +134,17 @@ static int find_in_path_of_procs(
 	return 0;
 }
 
+/* The first path that was typed for @file, where links have led from it. */
+static int note_typed(struct libfind *lf, const struct object *file, const char *path)
+{
+	for (size_t i = 0; i < lf->file_cnt; i++)
+		if (lf->files[i] == file && !file->typed && strcmp(path, file->path)) {
+			lf->files[i]->typed = strdup(path);
+			return lf->files[i]->typed ? 0 : -ENOMEM;
+		}
+	return 0;
+}
+
 static int find_by_path(
 	struct libfind *lf, const char *lib, struct lib_found *found, struct err *err)
 {
@@ -141,15 +152,19 @@ static int find_by_path(
 	const struct object *file;
 	int ret;
 
-	if (!lf->pid_cnt) {
+	if (lf->pid_cnt) {
+		if (lib[0] != '/')
+			real = realpath(lib, NULL);
+		ret = libfind_path_in_procs(lf, real ? real : lib, false, found, err);
+	} else {
 		ret = open_path(lf, lib, "path", &file, err);
-		if (ret)
-			return ret;
-		return lib_found_add(found, file) ? no_memory(lib, err) : 0;
+		if (!ret && lib_found_add(found, file))
+			ret = no_memory(lib, err);
 	}
-	if (lib[0] != '/')
-		real = realpath(lib, NULL);
-	return libfind_path_in_procs(lf, real ? real : lib, false, found, err);
+	for (size_t i = 0; !ret && i < found->cnt; i++)
+		if (note_typed(lf, found->files[i], lib))
+			ret = no_memory(lib, err);
+	return ret;
 }
 
 static int not_found(struct libfind *lf, const struct lib_query *q,
@@ -331,6 +346,7 @@ void libfind_free(struct libfind *lf)
 	for (size_t i = 0; i < lf->file_cnt; i++) {
 		elf_file_free(lf->files[i]->elf);
 		free((char *)lf->files[i]->path);
+		free((char *)lf->files[i]->typed);
 		free((char *)lf->files[i]->found_how);
 		free(lf->files[i]);
 	}

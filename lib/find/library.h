@@ -16,6 +16,7 @@ struct object {
 	const char *path; /* real path; "PATH (pid N's namespace)" when it is not a path
 				 of this mount namespace: show it, don't open it */
 	struct elf_file *elf;
+	const char *typed;     /* another path of it by which it was asked for, or NULL */
 	const char *found_how; /* "path", "ld.so.cache", "mapped by pid 12", ... */
 	pid_t pid;             /* a process that maps it, or 0 when that was not asked */
 };

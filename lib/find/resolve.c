@@ -238,8 +238,8 @@ static int judge(struct resolver *r)
 		}
 		if (a->why)
 			return resolve_fail_refused(r, a);
-		if (a->refused)
-			continue; /* the caller sees the reasons */
+		if (!arg_is_missing(a))
+			continue; /* refused: the caller sees the reasons */
 		if (!missing)
 			missing = a;
 		missing_cnt++;
