@@ -76,8 +76,9 @@ static void print_libraries(const struct attach_options *o, const struct draft *
 
 	for (size_t i = 0; i < draft->looked_cnt; i++) {
 		size_t funcs = draft_object_funcs(draft, draft->looked[i]);
+		_cleanup_free_ char *path = text_library(draft->looked[i]);
 
-		table_cell(table, "%s", draft->looked[i]->path);
+		table_cell(table, "%s", path ? path : "?");
 		table_cell(table, "%zu", funcs);
 		table_cell(table, "%s", draft->looked[i]->found_how);
 		table_cell(table, "%s", funcs ? "" : "no function of it can be probed");
@@ -175,23 +176,16 @@ static void print_prices(const struct draft *draft, const struct price *price)
 static void print_done(
 	const struct draft *draft, const struct attach_report *report, size_t processes)
 {
-	char text[64];
-	unsigned int exits = 0;
-
-	for (size_t i = 0; i < draft->probed_cnt; i++)
-		exits |= 1U << target_shown(&draft->targets[i]).exit;
 	printf("%s: %zu function%s of ", draft->name, draft->probed_cnt,
 		draft->probed_cnt == 1 ? "" : "s");
 	for (size_t i = 0; i < draft->object_cnt && i < 3; i++) {
-		_cleanup_free_ char *path = text_escape(draft->objects[i]->path);
+		_cleanup_free_ char *path = text_library(draft->objects[i]);
 
 		printf("%s%s", i ? ", " : "", path ? path : "?");
 	}
 	if (draft->object_cnt > 3)
 		printf(" and %zu more", draft->object_cnt - 3);
-	printf(", mapped by %zu process%s; link %s, exits %s\n", processes,
-		processes == 1 ? "" : "es", link_mode_name(report->links),
-		text_exits(exits, text, sizeof(text)));
+	printf(", mapped by %zu process%s\n", processes, processes == 1 ? "" : "es");
 	print_prices(draft, &report->price);
 	if (draft->timed_cnt < draft->probed_cnt)
 		printf("%s: %zu without times; 'funcsnoop list functions %s' says why\n",

@@ -308,7 +308,9 @@ static int list_inflight(const struct options *o)
 	else
 		cmd_note(o->g, "no call is in flight");
 	if (flight.hidden)
-		cmd_note(o->g, "%zu stale calls are hidden; --all shows them", flight.hidden);
+		cmd_note(o->g, "%zu stale call%s hidden; --all shows %s", flight.hidden,
+			flight.hidden == 1 ? " is" : "s are",
+			flight.hidden == 1 ? "it" : "them");
 	return status;
 }
 

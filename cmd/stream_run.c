@@ -215,8 +215,9 @@ static void show_progress(struct run *r)
 
 	if (!r->progress)
 		return;
-	fprintf(stderr, "\r\033[K%llu calls, %.0f/s, %llu lost, %s written; Ctrl-C ends",
-		(unsigned long long)r->calls, seconds > 0 ? r->calls / seconds : 0,
+	fprintf(stderr, "\r\033[K%llu call%s, %.0f/s, %llu lost, %s written; Ctrl-C ends",
+		(unsigned long long)r->calls, r->calls == 1 ? "" : "s",
+		seconds > 0 ? r->calls / seconds : 0,
 		(unsigned long long)stream_lost(r->stream), text_bytes(r->sink.bytes, bytes));
 	fflush(stderr);
 	r->progress_shown = true;

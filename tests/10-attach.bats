@@ -266,7 +266,7 @@ fix_local 10 0 10 0 0 0"
 @test "--count counts entries and times none" {
 	need_bpf
 	fsn attach g fix_add fix_fail --lib "$LIB" --count
-	assert_output_match "exits none"
+	assert_ends g none
 	capture "$FIX/call" add 100
 	capture "$FIX/call" --arg -1 fail 10
 	assert_numbers g "fix_add 100 0 - 0 0 100

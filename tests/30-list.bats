@@ -27,6 +27,19 @@ REAL=$FIX/libfix.so.1
 	fsn detach a b
 }
 
+@test "in a narrow terminal paths keep their end and all other texts their beginning" {
+	need_bpf
+	need_terminal
+	fsn attach g fix_add --lib "$LIB"
+	capture env LC_ALL=C.UTF-8 script -qec "stty cols 80; '$FUNCSNOOP' list functions g" /dev/null
+	assert_output_match "^fix_add +….*libfix.so.1 .* ret +a return.*….?$"
+	assert_eq "$(sed 's/\r//g' <<<"$output" | awk 'length > 88')" "" "lines that are too long"
+	capture script -qec "stty cols 80; '$FUNCSNOOP' list functions g" /dev/null
+	assert_output_match "^fix_add +\.\.\..*fix.so.1 .* ret +a return.*\.\.\..?$"
+	assert_eq "$(LC_ALL=C tr -d '\000-\177' <"$BATS_TEST_TMPDIR/.out")" "" "not ASCII with LC_ALL=C"
+	fsn detach g
+}
+
 @test "list --json has every key, with its type" {
 	need_bpf
 	fsn list --json

@@ -779,7 +779,8 @@ sampled_out 900"
 	  "lib": "$FIX/libengine.so" }
 	END
 	fsn attach --config "$BATS_TEST_TMPDIR/both.json"
-	assert_output_match '^both: 3 functions of .*; link session\+multi, exits return\+ret$'
+	assert_output_match '^both: 3 functions of .*, mapped by 0 processes$'
+	assert_ends both return+ret session+multi
 	capture "$FIX/engine" tail 100
 	assert_numbers both "eng_inner 100 0 100 0 0 0
 eng_outer 100 0 100 0 0 0"

@@ -405,3 +405,15 @@ unmatched_returns 42"
 	assert_sound
 	fsn detach g
 }
+
+@test "one call is called one" {
+	need_bpf
+	fsn attach g fix_hang --lib "$FIX/libfix.so"
+	start_bg one "$FIX/call" hang 1
+	wait_line one "^blocked "
+	fsn stats g
+	assert_output_line "in flight: 1 call; 'funcsnoop list inflight g' shows it"
+	tell one
+	wait_bg one
+	fsn detach g
+}

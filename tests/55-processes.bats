@@ -183,7 +183,8 @@ headless_counts() { # MODE [--pid]
 	start_headless 5
 	[[ -z ${2-} ]] || pid=("$2" "$(bg_pid engine)")
 	fsn attach g eng_leaf eng_block --lib libengine.so --link "$1" --exit "$exit" "${pid[@]}"
-	assert_output_match ", mapped by 1 process; link $1, exits $exit"
+	assert_output_match ", mapped by 1 process$"
+	assert_ends g "$exit" "$1"
 	tell engine
 	poll_until bg_says engine "^blocked "
 	assert_numbers g "eng_block 5 0 0 5 0 0

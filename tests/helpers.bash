@@ -413,6 +413,13 @@ assert_sound() { # of $output, a reading while calls are made
 	assert_eq "$(json "$SOUND unsound")" "" "what is true of every reading"
 }
 
+# How the ends of GROUP's calls are seen, and by which kind of link.
+assert_ends() { # GROUP EXITS [LINK]
+	fsn list "$1" --json
+	assert_json '.[0].exits' "$2"
+	[[ -z ${3-} ]] || assert_json '.[0].link' "$3"
+}
+
 # Reads the statistics of GROUP at rest and compares all its counts with TEXT. The calls in
 # flight are as many as `list inflight --all` shows.
 assert_numbers() { # GROUP TEXT

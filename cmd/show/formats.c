@@ -94,6 +94,19 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 			 : "counted by the kernel, without traps");
 }
 
+/* "1 call was", "2 calls were": the words behind the number are of one, and of more. */
+struct counted {
+	char text[64];
+};
+
+static struct counted counted(uint64_t n, const char *one, const char *more)
+{
+	struct counted c;
+
+	snprintf(c.text, sizeof(c.text), "%llu %s", (unsigned long long)n, n == 1 ? one : more);
+	return c;
+}
+
 /* What is not in the table's columns. */
 static void print_foot(const struct report_group *rg, FILE *f)
 {
@@ -105,12 +118,12 @@ static void print_foot(const struct report_group *rg, FILE *f)
 		abandoned += rg->s->funcs[i].abandoned;
 	}
 	if (in_flight)
-		fprintf(f,
-			"in flight: %llu calls; 'funcsnoop list inflight %s' shows them\n",
-			(unsigned long long)in_flight, name);
+		fprintf(f, "in flight: %s; 'funcsnoop list inflight %s' shows %s\n",
+			counted(in_flight, "call", "calls").text, name,
+			in_flight == 1 ? "it" : "them");
 	if (abandoned)
-		fprintf(f, "abandoned: %llu calls can't return any more\n",
-			(unsigned long long)abandoned);
+		fprintf(f, "abandoned: %s can't return any more\n",
+			counted(abandoned, "call", "calls").text);
 }
 
 /* On stderr, but within the frame of --watch. */
@@ -148,32 +161,38 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 			sample);
 	if (s->crowded)
 		note(r, f,
-			"%llu calls were counted but not timed: too many of process %d in flight",
-			(unsigned long long)s->crowded, s->crowd_pid);
+			"%s counted but not timed: too many of process %d in flight",
+			counted(s->crowded, "call was", "calls were").text, s->crowd_pid);
 	if (no_slot > s->crowded)
 		note(r, f,
-			"%llu calls were counted but not timed: no place for one more in flight",
-			(unsigned long long)(no_slot - s->crowded));
+			"%s counted but not timed: no place for one more in flight",
+			counted(no_slot - s->crowded, "call was", "calls were").text);
 	if (jumped)
 		note(r, f,
-			"%llu calls left by a jump and are not timed ('list functions %s' says whose); --exit return would see their ends, where that is safe",
-			(unsigned long long)jumped, group_info(s->group).name);
+			"%s not timed ('list functions %s' says whose); --exit return would see their ends, where that is safe",
+			counted(jumped, "call left by a jump and is",
+				"calls left by a jump and are")
+				.text,
+			group_info(s->group).name);
 	if (unmatched)
 		note(r, f,
-			"%llu returns without their call: it began before, or in a parent%s",
-			(unsigned long long)unmatched,
+			"%s: it began before, or in a parent%s",
+			counted(unmatched, "return without its call",
+				"returns without their call")
+				.text,
 			abandoned ? "; or coroutines copy their stack: some of the "
 				    "calls given up have returned, too" :
 				    "");
 	if (s->lost_codes)
-		note(r, f, "%llu failed calls are missing by return code: too many codes",
-			(unsigned long long)s->lost_codes);
+		note(r, f, "%s missing by return code: too many codes",
+			counted(s->lost_codes, "failed call is", "failed calls are").text);
 	if (s->lost_processes)
-		note(r, f, "%llu calls are missing by process: too many processes",
-			(unsigned long long)s->lost_processes);
+		note(r, f, "%s missing by process: too many processes",
+			counted(s->lost_processes, "call is", "calls are").text);
 	if (s->lost_slow && rg->slow)
-		note(r, f, "%llu older slow calls were pushed out by newer ones",
-			(unsigned long long)s->lost_slow);
+		note(r, f, "%s pushed out by newer ones",
+			counted(s->lost_slow, "older slow call was", "older slow calls were")
+				.text);
 }
 
 static int table_group(const struct report *r, const struct report_group *rg, FILE *f)

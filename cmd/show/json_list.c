@@ -82,11 +82,12 @@ void json_add_draft(struct json *doc, const struct draft *draft)
 	json_close(doc, '}');
 }
 
-static void explain_library(struct json *j, const char *path, const char *found,
-	uint64_t functions, const char *same_as, const char *refused)
+static void explain_library(struct json *j, const char *path, const char *typed,
+	const char *found, uint64_t functions, const char *same_as, const char *refused)
 {
 	json_open(j, '{');
 	json_set_str(j, "path", path);
+	json_set_str(j, "typed", typed);
 	json_set_str(j, "found", found);
 	json_set_u64(j, "functions", functions);
 	json_set_str(j, "same_as", same_as);
@@ -101,11 +102,12 @@ static void explain_libraries(struct json *j, const struct draft *draft)
 	size_t cnt;
 
 	for (size_t i = 0; i < draft->looked_cnt; i++)
-		explain_library(j, draft->looked[i]->path, draft->looked[i]->found_how,
-			draft_object_funcs(draft, draft->looked[i]), NULL, NULL);
+		explain_library(j, draft->looked[i]->path, draft->looked[i]->typed,
+			draft->looked[i]->found_how, draft_object_funcs(draft, draft->looked[i]), NULL,
+			NULL);
 	seen = libfind_seen(draft->finder, &cnt);
 	for (size_t i = 0; i < cnt; i++)
-		explain_library(j, seen[i].path, NULL, 0,
+		explain_library(j, seen[i].path, NULL, NULL, 0,
 			seen[i].file ? seen[i].file->path : NULL, seen[i].why);
 }
 

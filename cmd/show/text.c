@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/util.h"
+#include "find/library.h"
 #include "group/group.h"
 #include "show/text.h"
 
@@ -95,6 +96,17 @@ const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN])
 	}
 	snprintf(buf, TEXT_NUM_LEN, "%.*f %s", unit && value < 100 ? 1 : 0, value, units[unit]);
 	return buf;
+}
+
+char *text_library(const struct object *lib)
+{
+	_cleanup_free_ char *raw = NULL;
+
+	if (!lib->typed)
+		return text_escape(lib->path);
+	if (asprintf(&raw, "%s (%s)", lib->typed, lib->path) < 0)
+		raw = NULL;
+	return raw ? text_escape(raw) : NULL;
 }
 
 const char *text_exit(unsigned int exit)
@@ -202,6 +214,23 @@ static size_t columns_of(const char *s)
 	return n;
 }
 
+/* @str cut at its end, or with @front at its beginning, to @width columns. */
+static void print_cut(const char *str, size_t has, size_t width, bool front, FILE *f)
+{
+	const char *dots = locale_is_utf8() ? "\xe2\x80\xa6" : "...";
+	size_t room = width - columns_of(dots), skip = front ? has - room : room;
+	const char *at = str;
+
+	while (skip) {
+		at++;
+		skip -= (*at & 0xc0) != 0x80;
+	}
+	if (front)
+		fprintf(f, "%s%s", dots, at);
+	else
+		fprintf(f, "%.*s%s", (int)(at - str), str, dots);
+}
+
 static void print_cell(const struct table *t, size_t column, const char *s, size_t width,
 	FILE *f)
 {
@@ -211,17 +240,11 @@ static void print_cell(const struct table *t, size_t column, const char *s, size
 	if (t->columns[column].align == TABLE_RIGHT)
 		for (size_t i = shown; i < width; i++)
 			fputc(' ', f);
-	if (has > width && width > 1) {
-		/* The end of a path or a C++ name tells more than its beginning. */
-		size_t skip = has - width + 1;
-
-		while (skip) {
-			s++;
-			skip -= (*s & 0xc0) != 0x80;
-		}
-		fputs("\xe2\x80\xa6", f);
-	}
-	fputs(s, f);
+	/* The end of a path tells more than its beginning; of anything else it is the reverse. */
+	if (has > width && width > 3)
+		print_cut(s, has, width, s[0] == '/', f);
+	else
+		fputs(s, f);
 	if (t->columns[column].align == TABLE_LEFT && !last)
 		for (size_t i = shown; i < width; i++)
 			fputc(' ', f);

@@ -39,6 +39,10 @@ const char *text_moment(uint64_t realtime_ns, char buf[TEXT_NUM_LEN]);
 /* "3.4 MB". */
 const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN]);
 
+/* "PATH", or "TYPED (PATH)" where it was asked for by another path; as text_escape(). */
+struct object;
+char *text_library(const struct object *lib);
+
 /* "return+ret" for a mask of 1 << enum fsn_exit. */
 const char *text_exits(unsigned int mask, char *buf, size_t size);
 

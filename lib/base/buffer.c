@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/utf8.h"
+#include "base/util.h"
 
 #define FIRST_SIZE 4096
 
@@ -219,17 +220,34 @@ void out_time(struct out *o, uint64_t realtime_ns)
 	o->len += to - start;
 }
 
+bool locale_is_utf8(void)
+{
+	static const char *const variables[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	static int known = -1;
+	const char *value = NULL;
+
+	for (size_t i = 0; known < 0 && i < ARRAY_SIZE(variables); i++) {
+		value = getenv(variables[i]);
+		if (value && *value)
+			break;
+	}
+	if (known < 0)
+		known = value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
+	return known;
+}
+
 void out_escaped(struct out *o, const char *str, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)str;
 	size_t room = strnlen(str, len), one;
 	char *to = out_room(o, room * 4), *start = to;
+	bool all = locale_is_utf8();
 
 	if (!to)
 		return;
 	for (; room; s += one, room -= one) {
 		one = utf8_len(s, room);
-		if (one && !utf8_is_control(s, one)) {
+		if (one && !utf8_is_control(s, one) && (one == 1 || all)) {
 			memcpy(to, s, one);
 			to += one;
 			continue;

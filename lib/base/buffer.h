@@ -57,7 +57,13 @@ void out_pad(struct out *o, size_t from, size_t width);
 /* RFC 3339 in UTC, with nanoseconds: "2026-11-20T12:00:00.000000001Z". */
 void out_time(struct out *o, uint64_t realtime_ns);
 
-/* At most @len bytes of @str, for a terminal: as text_escape() does it. */
+/* Whether terminals of this locale show UTF-8: by LC_ALL, LC_CTYPE, LANG, the first that is set. */
+bool locale_is_utf8(void);
+
+/*
+ * At most @len bytes of @str, for a terminal: as text_escape() does it, and where the locale is
+ * not UTF-8 all that is not ASCII, too.
+ */
 void out_escaped(struct out *o, const char *str, size_t len);
 
 /*

@@ -126,6 +126,7 @@ static void test_names(void)
 	struct out o = {};
 	bool text = true, json = true;
 
+	setenv("LC_ALL", "C.UTF-8", 1);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		out_escaped(&o, cases[i].name, SIZE_MAX);
 		text &= same(&o, cases[i].text);
