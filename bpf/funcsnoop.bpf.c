@@ -192,29 +192,17 @@ static __noinline int slow_more(struct fsn_slow *slow, __u32 slot)
 /* Remembers a slow call. Its slot is still locked, so that its arguments are there. */
 __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 result)
 {
-	__u64 seq = __sync_fetch_and_add(&ctl.slow_head, 1),
-	      id = bpf_get_current_pid_tgid();
+	__u64 seq = __sync_fetch_and_add(&ctl.slow_head, 1);
 	__u32 i = seq % FSN_SLOW_CNT;
 	struct fsn_slow *slow = bpf_map_lookup_elem(&fsn_slow, &i);
-	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
-	struct fsn_set *set;
 
-	i = slot / FSN_WAYS;
-	set = bpf_map_lookup_elem(&fsn_slots, &i);
-	if (!slow || !args || !set)
+	if (!slow)
 		return 0;
 	(void)__sync_lock_test_and_set(&slow->seq, 0);
-	slow->start = set->call[slot % FSN_WAYS].start;
-	slow->duration = ns;
-	slow->result = result;
-	slow->fn = fn;
-	slow->pid = id >> 32;
-	slow->tid = id;
-	slow->flags = flags;
-	__builtin_memcpy(&slow->args, args, sizeof(*args));
+	call_fill_end(&slow->call, slot, ns, result);
+	call_fill(&slow->call, fn, flags | FSN_CALL_SLOW);
 	if (fsn_has_more)
 		slow_more(slow, slot);
-	bpf_get_current_comm(slow->comm, sizeof(slow->comm));
 	(void)__sync_lock_test_and_set(&slow->seq, seq + 1);
 	return 0;
 }

@@ -131,19 +131,41 @@ static __noinline int stream_lost(__u32 i)
 	return 0;
 }
 
-/* What records have in common; @i is the stream's number. */
-static __noinline int event_fill(struct fsn_event *event, __u32 i, __u32 fn, __u32 flags)
+/* What records of calls have in common, whoever they are for. */
+static __noinline int call_fill(struct call *call, __u32 fn, __u32 flags)
 {
-	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
 	__u64 id = bpf_get_current_pid_tgid();
 
-	event->fn = fn;
-	event->pid = id >> 32;
-	event->tid = id;
-	event->flags = flags;
+	call->fn = fn;
+	call->pid = id >> 32;
+	call->tid = id;
+	call->flags = flags;
+	bpf_get_current_comm(call->comm, sizeof(call->comm));
+	return 0;
+}
+
+/* The end of the call in @slot, which is locked: its arguments are there. */
+static __noinline int call_fill_end(struct call *call, __u32 slot, __u64 ns, __u64 result)
+{
+	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
+	__u32 index = slot / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+
+	call->start = set ? set->call[slot % FSN_WAYS].start : 0;
+	call->duration = ns;
+	call->result = result;
+	if (args)
+		__builtin_memcpy(&call->args, args, sizeof(*args));
+	return 0;
+}
+
+/* Of a record for stream @i. */
+static __noinline int event_fill(struct fsn_event *event, __u32 i)
+{
+	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
+
 	event->tag = s ? s->tag : 0;
 	event->lost = s ? READ(s->lost) : 0;
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	return 0;
 }
 
@@ -180,15 +202,6 @@ static __noinline __u64 slot_start(__u32 slot)
 	return set ? set->call[slot % FSN_WAYS].start : 0;
 }
 
-static __noinline int event_args(struct fsn_event *event, __u32 slot)
-{
-	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
-
-	if (args)
-		__builtin_memcpy(&event->args, args, sizeof(*args));
-	return 0;
-}
-
 /* The end of the call in @slot, which is locked, for one stream. @how: stream, flags << 8. */
 __noinline int stream_end(__u32 how, __u32 fn, __u32 slot, __u64 ns, __u64 result)
 {
@@ -197,11 +210,9 @@ __noinline int stream_end(__u32 how, __u32 fn, __u32 slot, __u64 ns, __u64 resul
 
 	if (!event)
 		return stream_lost(how & 0xff);
-	event->start = slot_start(slot);
-	event->duration = ns;
-	event->result = result;
-	event_args(event, slot);
-	event_fill(event, how & 0xff, fn, flags);
+	call_fill_end(&event->call, slot, ns, result);
+	call_fill(&event->call, fn, flags);
+	event_fill(event, how & 0xff);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -229,11 +240,12 @@ static __noinline int stream_entry(
 
 	if (!event)
 		return stream_lost(how & 0xff);
-	event->start = now;
-	event->duration = 0;
-	event->result = 0;
-	regs_args(ctx, event->args.arg);
-	event_fill(event, how & 0xff, fn, flags);
+	event->call.start = now;
+	event->call.duration = 0;
+	event->call.result = 0;
+	regs_args(ctx, event->call.args.arg);
+	call_fill(&event->call, fn, flags);
+	event_fill(event, how & 0xff);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }

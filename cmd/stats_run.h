@@ -39,7 +39,7 @@ void stats_options_done(struct stats_options *o);
 struct reading_group {
 	const struct stats *s;
 	struct stats *owned;     /* @s, when it is to be freed */
-	struct stats_slow *slow; /* with --slow */
+	struct fsn_slow *slow; /* with --slow */
 	size_t slow_cnt;
 };
 struct reading {

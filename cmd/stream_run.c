@@ -101,45 +101,17 @@ static void wait_ns(uint64_t ns)
 
 /* --- one record ------------------------------------------------------------------------------- */
 
-static const char *group_name(const struct run *r, size_t group)
-{
-	return group_info(r->groups.group[group]).name;
-}
-
-static struct call call_of(const struct run *r, const struct stream_record *rec)
-{
-	return (struct call) {
-		.group = group_name(r, rec->group),
-		.function = group_func_name(r->groups.group[rec->group], rec->fn),
-		.fn = rec->fn,
-		.pid = rec->pid,
-		.tid = rec->tid,
-		.comm = rec->comm,
-		.start_ns = rec->start_ns,
-		.start_realtime_ns = rec->start_ns + r->ahead_ns,
-		.duration_ns = rec->duration_ns,
-		.types = types_of(r->types[rec->group], rec->fn),
-		.args = rec->args,
-		.result = rec->result,
-		.has_args = rec->has_args,
-		.has_result = rec->has_result,
-		.timed = rec->timed,
-		.slow = rec->slow,
-		.failed = rec->failed,
-	};
-}
-
 /* What a thread calls itself is nothing that a log should take for its own. */
-static void alert(struct run *r, const struct call *c)
+static void alert(struct run *r, const struct shown_call *c)
 {
-	if (!r->o->alert || !c->slow)
+	if (!r->o->alert || !(c->call->flags & FSN_CALL_SLOW))
 		return;
 	r->alert.len = 0;
-	out_escaped(&r->alert, c->comm, strlen(c->comm));
+	out_escaped(&r->alert, c->call->comm, strlen(c->call->comm));
 	out_char(&r->alert, '[');
-	out_u64(&r->alert, c->pid);
+	out_u64(&r->alert, c->call->pid);
 	out_char(&r->alert, '/');
-	out_u64(&r->alert, c->tid);
+	out_u64(&r->alert, c->call->tid);
 	out_str(&r->alert, "] ");
 	stream_line(&r->alert, c, CALL_WHOLE);
 	out_char(&r->alert, '\0');
@@ -153,7 +125,7 @@ static bool is_enough(const struct run *r)
 	return r->o->max_calls && r->calls >= r->o->max_calls;
 }
 
-static void write_event(struct run *r, const struct call *c, enum call_form form)
+static void write_event(struct run *r, const struct shown_call *c, enum call_form form)
 {
 	if (is_enough(r))
 		return;
@@ -163,7 +135,8 @@ static void write_event(struct run *r, const struct call *c, enum call_form form
 
 static void write_call(struct run *r, const struct stream_record *rec)
 {
-	struct call c = call_of(r, rec);
+	struct shown_call c = call_of(r->groups.group[rec->group], r->types[rec->group],
+		rec->call, rec->more, r->ahead_ns);
 
 	if (rec->kind == STREAM_ENTRY) {
 		write_event(r, &c, CALL_ENTRY);
@@ -180,13 +153,14 @@ static int on_record(const struct stream_record *rec, void *arg)
 {
 	struct run *r = arg;
 	const struct stream_format *format = r->o->format;
+	const char *group = group_name(r->groups.group[rec->group]);
 
 	switch (rec->kind) {
 	case STREAM_LOST:
-		format->lost(&r->page, group_name(r, rec->group), rec->count);
+		format->lost(&r->page, group, rec->count);
 		return 0;
 	case STREAM_GAP:
-		format->gap(&r->page, group_name(r, rec->group), rec->duration_ns,
+		format->gap(&r->page, group, rec->duration_ns,
 			clock_ns(CLOCK_MONOTONIC) + r->ahead_ns);
 		return 0;
 	case STREAM_ENTRY:

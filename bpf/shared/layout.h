@@ -156,19 +156,6 @@ struct fsn_set {
 	struct fsn_call call[FSN_WAYS];
 };
 
-struct fsn_args {
-	unsigned long long arg[FSN_ARGS];
-};
-
-/*
- * Arguments beyond the registers, of groups that have functions with some: words on the
- * stack, and text that an argument points to.
- */
-struct fsn_more {
-	unsigned long long stack[FSN_STACK_WORDS];
-	char str[FSN_STR_BYTES];
-};
-
 /* --- processes ----------------------------------------------------------------------------- */
 
 /*
@@ -212,26 +199,7 @@ struct fsn_code {
 
 #define FSN_CODE_CNT 8192
 
-#define FSN_CALL_NO_RESULT 1U /* it left by a jump */
-#define FSN_CALL_NO_ARGS   2U /* it began before arguments were asked for */
-#define FSN_CALL_FAILED    4U
-#define FSN_CALL_SLOW      8U
-#define FSN_CALL_ENTRY     16U /* it has just begun: no duration, no result */
-#define FSN_CALL_UNTIMED   32U /* it left by a jump, or its entry is its end: no duration */
-#define FSN_CALL_MORE      64U /* a struct fsn_more follows */
-
-#define FSN_SLOW_CNT 1024
-
-struct fsn_slow {
-	unsigned long long seq; /* its number + 1; 0 while it is being written */
-	unsigned long long start;
-	unsigned long long duration;
-	unsigned long long result;
-	struct fsn_args args;
-	struct fsn_more more;
-	unsigned int fn, pid, tid, flags;
-	char comm[FSN_COMM_LEN];
-};
+#define FSN_SLOW_CNT 1024 /* struct fsn_slow */
 
 /* --- streams --------------------------------------------------------------------------------- */
 
@@ -261,14 +229,9 @@ struct fsn_stream {
 };
 
 struct fsn_event {
-	unsigned long long start; /* CLOCK_MONOTONIC, ns */
-	unsigned long long duration;
-	unsigned long long result;
-	struct fsn_args args;
-	unsigned int fn, pid, tid, flags; /* FSN_CALL_... */
+	struct call call;
 	unsigned int tag;
 	unsigned int lost; /* low bits of the stream's .lost when this was written */
-	char comm[FSN_COMM_LEN];
 };
 
 /* --- the switches --------------------------------------------------------------------------- */

@@ -98,6 +98,44 @@ struct price {
 #define FSN_STR_BYTES   96 /* one text has all the room, two share it */
 #define FSN_COMM_LEN    16
 
+struct fsn_args {
+	unsigned long long arg[FSN_ARGS];
+};
+
+/*
+ * Arguments beyond the registers, of groups that have functions with some: words on the
+ * stack, and text that an argument points to.
+ */
+struct fsn_more {
+	unsigned long long stack[FSN_STACK_WORDS];
+	char str[FSN_STR_BYTES];
+};
+
+#define FSN_CALL_NO_RESULT 1U /* it left by a jump */
+#define FSN_CALL_NO_ARGS   2U /* it began before arguments were asked for */
+#define FSN_CALL_FAILED    4U
+#define FSN_CALL_SLOW      8U
+#define FSN_CALL_ENTRY     16U /* it has just begun: no duration, no result */
+#define FSN_CALL_UNTIMED   32U /* it left by a jump, or its entry is its end: no duration */
+#define FSN_CALL_MORE      64U /* a struct fsn_more follows */
+
+/* A call as the programs write it, and all others read it. */
+struct call {
+	unsigned long long start;    /* CLOCK_MONOTONIC, ns; of an entry its time */
+	unsigned long long duration; /* ns; of an untimed one until it left, or 0 */
+	unsigned long long result;   /* the register: the function's type says what counts */
+	struct fsn_args args;
+	unsigned int fn, pid, tid, flags; /* FSN_CALL_... */
+	char comm[FSN_COMM_LEN];          /* the thread's, ends with a zero byte */
+};
+
+/* One that was slow, remembered. */
+struct fsn_slow {
+	unsigned long long seq; /* its number + 1; 0 while it is being written */
+	struct call call;
+	struct fsn_more more;
+};
+
 #define FSN_STREAM_PIDS 16 /* at most so many processes are chosen by a stream */
 
 #endif

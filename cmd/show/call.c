@@ -75,7 +75,7 @@ static void write_int(const struct form *f, const struct preset_value *v,
 }
 
 /* One that lies on the stack: rare, so it may take its time. */
-static void write_float(const struct form *f, uint32_t size, const uint64_t *words)
+static void write_float(const struct form *f, uint32_t size, const unsigned long long *words)
 {
 	long double big;
 	double d = NAN;
@@ -112,7 +112,7 @@ static void write_float(const struct form *f, uint32_t size, const uint64_t *wor
 
 /* By its members, if they are known, each of @member bytes. */
 static void write_members(
-	const struct form *f, uint32_t size, uint32_t member, const uint64_t *words)
+	const struct form *f, uint32_t size, uint32_t member, const unsigned long long *words)
 {
 	unsigned int in_word = 8 / member, shift;
 
@@ -128,7 +128,7 @@ static void write_members(
 
 /* By its words, the last one without what lies behind the structure. */
 static void write_words(
-	const struct form *f, uint32_t size, const uint64_t *words, unsigned int cnt)
+	const struct form *f, uint32_t size, const unsigned long long *words, unsigned int cnt)
 {
 	for (unsigned int i = 0; i < cnt; i++) {
 		uint32_t left = size - i * 8;
@@ -140,7 +140,7 @@ static void write_words(
 }
 
 static void write_struct(const struct form *f, const struct preset_arg *a,
-	const uint64_t *words, unsigned int cnt)
+	const unsigned long long *words, unsigned int cnt)
 {
 	if (f->json)
 		json_open(f->json, '[');
@@ -190,14 +190,14 @@ static size_t whole_len(const char *str)
 	return len;
 }
 
-static void write_arg(const struct form *f, const struct call *c, size_t i)
+static void write_arg(const struct form *f, const struct shown_call *c, size_t i)
 {
 	const struct preset_arg *a = &c->types->args[i];
 	const struct preset_value *v = &a->value;
 	bool cut = false;
 	const char *str;
 	unsigned int cnt;
-	const uint64_t *words = call_arg_at(c->types, i, &c->args, &cnt);
+	const unsigned long long *words = call_arg_at(c->types, i, c->call, c->more, &cnt);
 
 	if (!words) {
 		write_unknown(f);
@@ -218,7 +218,7 @@ static void write_arg(const struct form *f, const struct call *c, size_t i)
 		write_int(f, v, c->types->arg_codes[i], words[0]);
 		break;
 	case PRESET_STRING:
-		str = words[0] ? call_arg_string(c->types, i, &c->args, &cut) : NULL;
+		str = words[0] ? call_arg_string(c->types, i, c->more, &cut) : NULL;
 		if (!str)
 			write_pointer(f, words[0]);
 		else if (f->json)
@@ -247,7 +247,7 @@ static void write_arg(const struct form *f, const struct call *c, size_t i)
 
 /* --- arguments ------------------------------------------------------------------------------ */
 
-static bool args_typed(const struct call *c)
+static bool args_typed(const struct shown_call *c)
 {
 	return c->types && c->types->has_args;
 }
@@ -269,7 +269,7 @@ static void write_name(const struct form *f, const char *name, size_t i)
 	}
 }
 
-static void write_args(const struct form *f, const struct call *c)
+static void write_args(const struct form *f, const struct shown_call *c)
 {
 	size_t cnt = args_typed(c) ? c->types->arg_cnt : UNTYPED_ARGS;
 
@@ -280,26 +280,26 @@ static void write_args(const struct form *f, const struct call *c)
 		if (args_typed(c))
 			write_arg(f, c, i);
 		else
-			write_word(f, c->args.reg[i]);
+			write_word(f, c->call->args.arg[i]);
 	}
 }
 
-void call_args_text(struct out *o, const struct call *c)
+void call_args_text(struct out *o, const struct shown_call *c)
 {
 	const struct form f = { .o = o };
 
-	if (c->has_args)
+	if (call_has_args(c->call))
 		write_args(&f, c);
 	else
 		out_char(o, '?');
 }
 
-void call_args_json(struct json *j, const struct call *c)
+void call_args_json(struct json *j, const struct shown_call *c)
 {
 	const struct form f = { .o = j->out, .json = j };
 
 	json_key(j, "args");
-	if (!c->has_args) {
+	if (!call_has_args(c->call)) {
 		json_null(j);
 		return;
 	}
@@ -315,7 +315,7 @@ static const struct preset_value undeclared = {
 	.kind = PRESET_INT, .size = 8, .is_signed = true
 };
 
-static const struct preset_value *ret_type(const struct call *c)
+static const struct preset_value *ret_type(const struct shown_call *c)
 {
 	if (!c->types || !c->types->has_ret || c->types->ret.kind == PRESET_UNKNOWN)
 		return &undeclared;
@@ -329,21 +329,22 @@ static bool ret_is_pointer(const struct preset_value *v)
 }
 
 /* Other registers than the first for integers are not kept. */
-static bool ret_is_seen(const struct call *c, const struct preset_value *v)
+static bool ret_is_seen(const struct shown_call *c, const struct preset_value *v)
 {
-	return c->has_result &&
+	return call_has_result(c->call) &&
 		(v->kind == PRESET_INT || v->kind == PRESET_BOOL || ret_is_pointer(v));
 }
 
 static const struct type_code *ret_code(
-	const struct call *c, const struct preset_value *v)
+	const struct shown_call *c, const struct preset_value *v)
 {
 	if (!c->types || v->kind != PRESET_INT || !ret_is_seen(c, v))
 		return NULL;
-	return type_code_find(c->types->ret_codes, preset_value_int(v, c->result));
+	return type_code_find(
+		c->types->ret_codes, preset_value_int(v, c->call->result));
 }
 
-void call_result_text(struct out *o, const struct call *c)
+void call_result_text(struct out *o, const struct shown_call *c)
 {
 	const struct form f = { .o = o };
 	const struct preset_value *v = ret_type(c);
@@ -354,18 +355,18 @@ void call_result_text(struct out *o, const struct call *c)
 	if (!ret_is_seen(c, v))
 		write_unknown(&f);
 	else if (ret_is_pointer(v))
-		write_pointer(&f, c->result);
-	else if (v == &undeclared && c->result > INT32_MAX)
-		out_hex(o, c->result); /* a pointer, as likely as not */
+		write_pointer(&f, c->call->result);
+	else if (v == &undeclared && c->call->result > INT32_MAX)
+		out_hex(o, c->call->result); /* a pointer, as likely as not */
 	else
-		write_number(&f, v, preset_value_int(v, c->result));
+		write_number(&f, v, preset_value_int(v, c->call->result));
 	if (code) {
 		out_char(o, ' ');
 		out_escaped(o, code->name, code->len);
 	}
 }
 
-void call_result_json(struct json *j, const struct call *c)
+void call_result_json(struct json *j, const struct shown_call *c)
 {
 	const struct form f = { .o = j->out, .json = j };
 	const struct preset_value *v = ret_type(c);
@@ -375,9 +376,9 @@ void call_result_json(struct json *j, const struct call *c)
 	if (!ret_is_seen(c, v))
 		json_null(j);
 	else if (ret_is_pointer(v))
-		write_pointer(&f, c->result);
+		write_pointer(&f, c->call->result);
 	else
-		write_number(&f, v, preset_value_int(v, c->result));
+		write_number(&f, v, preset_value_int(v, c->call->result));
 	json_key(j, "ret_name");
 	if (code)
 		json_str_len(j, code->name, code->len);
@@ -387,71 +388,61 @@ void call_result_json(struct json *j, const struct call *c)
 
 /* --- the call ------------------------------------------------------------------------------- */
 
-void call_json(struct json *j, const struct call *c, enum call_form form)
+void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 {
 	static const char *const types[] = {
 		[CALL_WHOLE] = "call", [CALL_ENTRY] = "entry", [CALL_EXIT] = "exit"
 	};
-	uint64_t later_ns = form == CALL_EXIT ? c->duration_ns : 0;
+	const struct call *call = c->call;
+	uint64_t ts_ns = call->start + (form == CALL_EXIT ? call->duration : 0);
 
 	json_open(j, '{');
 	json_key(j, "type");
 	json_str(j, types[form]);
 	json_key(j, "ts_ns");
-	json_u64(j, c->start_ns + later_ns);
+	json_u64(j, ts_ns);
 	json_key(j, "time");
 	json_value(j);
 	out_char(j->out, '"');
-	out_time(j->out, c->start_realtime_ns + later_ns);
+	out_time(j->out, ts_ns + c->ahead_ns);
 	out_char(j->out, '"');
 	json_key(j, "group");
 	json_str(j, c->group);
 	json_key(j, "function");
 	json_str(j, c->function);
 	json_key(j, "pid");
-	json_u64(j, c->pid);
+	json_u64(j, call->pid);
 	json_key(j, "tid");
-	json_u64(j, c->tid);
+	json_u64(j, call->tid);
 	json_key(j, "comm");
-	json_str(j, c->comm);
+	json_str(j, call->comm);
 	call_args_json(j, c);
 	if (form != CALL_ENTRY) {
 		call_result_json(j, c);
 		json_key(j, "duration_ns");
-		if (c->timed)
-			json_u64(j, c->duration_ns);
+		if (call_is_timed(call))
+			json_u64(j, call->duration);
 		else
 			json_null(j);
 		json_key(j, "slow");
-		json_bool(j, c->slow);
+		json_bool(j, call->flags & FSN_CALL_SLOW);
 		json_key(j, "failed");
-		json_bool(j, c->failed);
+		json_bool(j, call->flags & FSN_CALL_FAILED);
 	}
 	json_key(j, "cookie");
-	json_u64(j, c->fn);
+	json_u64(j, call->fn);
 	json_close(j, '}');
 }
 
-void call_of_slow(const struct group *g, const struct types *types,
-	const struct stats_slow *slow, struct call *ret_call)
+struct shown_call call_of(const struct group *g, const struct types *types,
+	const struct call *call, const struct fsn_more *more, uint64_t ahead_ns)
 {
-	*ret_call = (struct call) {
-		.group = group_info(g).name,
-		.function = group_func_name(g, slow->fn),
-		.fn = slow->fn,
-		.pid = slow->pid,
-		.tid = slow->tid,
-		.comm = slow->comm,
-		.start_ns = slow->start_ns,
-		.start_realtime_ns = slow->start_realtime_ns,
-		.duration_ns = slow->duration_ns,
-		.types = types_of(types, slow->fn),
-		.args = { .reg = slow->reg, .stack = slow->stack, .str = slow->str },
-		.result = slow->result,
-		.has_args = slow->has_args,
-		.has_result = slow->has_result,
-		.timed = true,
-		.slow = true,
-		.failed = slow->failed,
+	return (struct shown_call){
+		.call = call,
+		.more = more,
+		.group = group_name(g),
+		.function = group_func_name(g, call->fn),
+		.types = types_of(types, call->fn),
+		.ahead_ns = ahead_ns,
 	};
 }

@@ -5,24 +5,17 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/json.h"
 #include "group/types.h"
-#include "stats/stats.h"
 
-struct call {
+/* What a call is shown with: how its function is called, and what its words mean. */
+struct shown_call {
+	const struct call *call;
+	const struct fsn_more *more; /* or NULL */
 	const char *group, *function;
-	uint32_t fn;
-	pid_t pid, tid;
-	const char *comm;
-	uint64_t start_ns, start_realtime_ns, duration_ns;
-	const struct func_types *types;
-	struct call_args args;
-	uint64_t result; /* the register */
-	bool has_args, has_result;
-	bool timed; /* false: .duration_ns is when it left by a jump, or 0 */
-	bool slow, failed;
+	const struct func_types *types; /* or NULL */
+	uint64_t ahead_ns;              /* of CLOCK_REALTIME before CLOCK_MONOTONIC */
 };
 
 enum call_form { CALL_WHOLE, CALL_ENTRY, CALL_EXIT };
@@ -33,29 +26,29 @@ enum call_form { CALL_WHOLE, CALL_ENTRY, CALL_EXIT };
  * without types six registers in hex. What can't be seen is "?", as all is when it is not
  * known.
  */
-void call_args_text(struct out *o, const struct call *c);
+void call_args_text(struct out *o, const struct shown_call *c);
 
 /*
  * "35 cudaErrorInsufficientDriver", "0x7f00", "12"; "?" when it is not known; nothing for
  * void. Without types the register, in hex when it is no small number.
  */
-void call_result_text(struct out *o, const struct call *c);
+void call_result_text(struct out *o, const struct shown_call *c);
 
 /*
  * The object of funcsnoop-json(5): {"type":"call",...}. An
  * entry has no "ret", "ret_name", "duration_ns", "slow" and "failed"; "ts_ns" and "time" of
  * an exit are those of the exit.
  */
-void call_json(struct json *j, const struct call *c, enum call_form form);
+void call_json(struct json *j, const struct shown_call *c, enum call_form form);
 
-/* A slow call of @g, whose types are @types; all three outlive *@ret_call. */
-void call_of_slow(const struct group *g, const struct types *types,
-	const struct stats_slow *slow, struct call *ret_call);
+/* Call @call of @g, whose types are @types; all outlive what is returned. */
+struct shown_call call_of(const struct group *g, const struct types *types,
+	const struct call *call, const struct fsn_more *more, uint64_t ahead_ns);
 
 /* The member "args": an object, or null. */
-void call_args_json(struct json *j, const struct call *c);
+void call_args_json(struct json *j, const struct shown_call *c);
 
 /* The members "ret" and "ret_name". */
-void call_result_json(struct json *j, const struct call *c);
+void call_result_json(struct json *j, const struct shown_call *c);
 
 #endif

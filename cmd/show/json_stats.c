@@ -152,7 +152,6 @@ static void add_slow_calls(struct json *j, const struct report_group *rg)
 {
 	const struct group *g = rg->s->group;
 	_cleanup_types_ struct types *types = NULL;
-	struct call call;
 
 	if (types_read(g, &types, NULL)) {
 		json_set_null(j, "slow_calls");
@@ -160,8 +159,9 @@ static void add_slow_calls(struct json *j, const struct report_group *rg)
 	}
 	json_set_open(j, "slow_calls", '[');
 	for (size_t i = 0; i < rg->slow_cnt; i++) {
-		call_of_slow(g, types, &rg->slow[i], &call);
-		call_json(j, &call, CALL_WHOLE);
+		struct shown_call c = report_slow(rg, types, i);
+
+		call_json(j, &c, CALL_WHOLE);
 	}
 	json_close(j, ']');
 }

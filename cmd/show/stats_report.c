@@ -134,6 +134,13 @@ bool report_cost(const struct report_group *rg, uint64_t *ret_ns)
 	return true;
 }
 
+struct shown_call report_slow(
+	const struct report_group *rg, const struct types *types, size_t i)
+{
+	return call_of(rg->s->group, types, &rg->slow[i].call, &rg->slow[i].more,
+		rg->whole->read_ns - rg->whole->read_mono_ns);
+}
+
 uint64_t stats_all_calls(const struct stats *s)
 {
 	uint64_t calls = 0;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "show/call.h"
 #include "show/globals.h"
 #include "stats/cost.h"
 #include "stats/figures.h"
@@ -27,7 +28,7 @@ struct report_group {
 	struct cost cost;                /* of the interval, or now */
 	const struct stats_func **funcs; /* of @s: chosen, in order */
 	size_t func_cnt;
-	const struct stats_slow *slow; /* NULL unless asked for */
+	const struct fsn_slow *slow; /* NULL unless asked for */
 	size_t slow_cnt;
 	struct diff_func *diff; /* with --diff, what changed most first */
 	size_t diff_cnt;
@@ -41,6 +42,10 @@ bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s)
 
 /* What the probes took of the time of @rg; false when it is not known. */
 bool report_cost(const struct report_group *rg, uint64_t *ret_ns);
+
+/* Slow call @i of @rg; @types are those of its group. */
+struct shown_call report_slow(
+	const struct report_group *rg, const struct types *types, size_t i);
 
 /* Calls of all functions of @s. */
 uint64_t stats_all_calls(const struct stats *s);

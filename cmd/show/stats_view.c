@@ -177,8 +177,10 @@ static void fill_errors(
 }
 
 static void fill_slow_call(
-	struct grid *grid, const struct call *c, struct out *args, struct out *result)
+	struct grid *grid, const struct shown_call *c, struct out *args, struct out *result)
 {
+	const struct call *call = c->call;
+
 	args->len = 0;
 	call_args_text(args, c);
 	out_char(args, '\0');
@@ -189,16 +191,16 @@ static void fill_slow_call(
 		grid->failed = true;
 		return;
 	}
-	grid_time(grid, c->start_realtime_ns);
-	grid_time(grid, c->start_realtime_ns);
-	grid_text(grid, c->comm);
-	grid_textf(grid, "%d/%d", c->pid, c->tid);
-	grid_number(grid, c->pid);
-	grid_number(grid, c->tid);
-	grid_ns(grid, true, c->duration_ns);
+	grid_time(grid, call->start + c->ahead_ns);
+	grid_time(grid, call->start + c->ahead_ns);
+	grid_text(grid, call->comm);
+	grid_textf(grid, "%u/%u", call->pid, call->tid);
+	grid_number(grid, call->pid);
+	grid_number(grid, call->tid);
+	grid_ns(grid, true, call->duration);
 	grid_text(grid, *result->buf && strcmp(result->buf, "?") ? result->buf : NULL);
 	grid_text(grid, c->function);
-	grid_text(grid, c->has_args ? args->buf : NULL);
+	grid_text(grid, call_has_args(call) ? args->buf : NULL);
 	grid_textf(grid, "%s(%s)", c->function, args->buf);
 }
 
@@ -207,11 +209,11 @@ static void fill_slow(
 {
 	_cleanup_types_ struct types *types = NULL;
 	struct out args = {}, result = {};
-	struct call call;
+	struct shown_call call;
 
 	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
 	for (size_t i = 0; !grid->failed && i < rg->slow_cnt; i++) {
-		call_of_slow(rg->s->group, types, &rg->slow[i], &call);
+		call = report_slow(rg, types, i);
 		fill_slow_call(grid, &call, &args, &result);
 	}
 	out_done(&args);

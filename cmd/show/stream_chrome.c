@@ -107,7 +107,7 @@ static void name_process(struct stream_page *p, const struct call *c)
 	char path[32], comm[32];
 	_cleanup_fclose_ FILE *f = NULL;
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", c->pid);
+	snprintf(path, sizeof(path), "/proc/%u/comm", c->pid);
 	f = fopen(path, "re");
 	if (!f || !fgets(comm, sizeof(comm), f))
 		snprintf(comm, sizeof(comm), "%s", c->comm);
@@ -117,26 +117,27 @@ static void name_process(struct stream_page *p, const struct call *c)
 
 static void name_thread(struct stream_page *p, const struct call *c)
 {
+	pid_t pid = c->pid, tid = c->tid;
 	struct seen *seen, *process;
 
 	if (p->seen_cnt * 2 + 4 >= p->seen_size && !grow_seen(p)) {
 		p->out->failed = true;
 		return;
 	}
-	seen = find_seen(p, c->tid);
-	if (seen->tid && seen->pid == c->pid && !strcmp(seen->comm, c->comm))
+	seen = find_seen(p, tid);
+	if (seen->tid && seen->pid == pid && !strcmp(seen->comm, c->comm))
 		return;
 	p->seen_cnt += !seen->tid;
-	seen->tid = c->tid;
-	process = find_seen(p, -c->pid);
+	seen->tid = tid;
+	process = find_seen(p, -pid);
 	if (!process->tid) {
 		p->seen_cnt++;
-		process->tid = -c->pid;
+		process->tid = -pid;
 		name_process(p, c);
 	}
-	seen->pid = c->pid;
+	seen->pid = pid;
 	snprintf(seen->comm, sizeof(seen->comm), "%s", c->comm);
-	put_name(p, "thread_name", c->pid, c->tid, c->comm);
+	put_name(p, "thread_name", pid, tid, c->comm);
 }
 
 static void chrome_begin(struct stream_page *p)
@@ -144,34 +145,36 @@ static void chrome_begin(struct stream_page *p)
 	put_name(p, "process_name", 0, 0, "funcsnoop");
 }
 
-static void set_category(struct json *j, const struct call *c)
+static void set_category(struct json *j, const struct shown_call *c)
 {
 	json_key(j, "cat");
 	json_value(j);
 	out_char(j->out, '"');
 	out_str(j->out, c->group);
-	out_str(j->out, c->slow ? ",slow" : "");
-	out_str(j->out, c->failed ? ",failed\"" : "\"");
+	out_str(j->out, c->call->flags & FSN_CALL_SLOW ? ",slow" : "");
+	out_str(j->out, c->call->flags & FSN_CALL_FAILED ? ",failed\"" : "\"");
 }
 
-static void chrome_call(struct stream_page *p, const struct call *c, enum call_form form)
+static void chrome_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
 {
+	const struct call *call = c->call;
+	bool timed = call_is_timed(call);
 	struct json j;
 
-	name_thread(p, c);
+	name_thread(p, call);
 	j = next_object(p);
-	json_set_str(&j, "ph", c->timed ? "X" : "i");
-	if (!c->timed)
+	json_set_str(&j, "ph", timed ? "X" : "i");
+	if (!timed)
 		json_set_str(&j, "s", "t");
 	json_set_str(&j, "name", c->function);
 	set_category(&j, c);
-	set_ids(&j, c->pid, c->tid);
-	set_us(&j, "ts", c->start_realtime_ns);
-	if (c->timed)
-		set_us(&j, "dur", c->duration_ns);
+	set_ids(&j, call->pid, call->tid);
+	set_us(&j, "ts", call->start + c->ahead_ns);
+	if (timed)
+		set_us(&j, "dur", call->duration);
 	/* Names of colours that the viewers have for what needs a look. */
-	if (c->failed || c->slow)
-		json_set_str(&j, "cname", c->failed ? "terrible" : "bad");
+	if (call->flags & (FSN_CALL_FAILED | FSN_CALL_SLOW))
+		json_set_str(&j, "cname", call->flags & FSN_CALL_FAILED ? "terrible" : "bad");
 	json_set_open(&j, "args", '{');
 	call_args_json(&j, c);
 	call_result_json(&j, c);

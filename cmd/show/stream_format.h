@@ -26,7 +26,7 @@ struct stream_format {
 	const char *trailer; /* ends the document; or NULL */
 	bool calls_only;     /* entries and exits have no place in it */
 	void (*begin)(struct stream_page *p);
-	void (*call)(struct stream_page *p, const struct call *c, enum call_form form);
+	void (*call)(struct stream_page *p, const struct shown_call *c, enum call_form form);
 	/* @cnt calls of the group are missing before the next. */
 	void (*lost)(struct stream_page *p, const char *group, uint64_t cnt);
 	/* For so long nothing was recorded, as this process was stopped; until @now_ns,
@@ -42,6 +42,6 @@ const struct stream_format *stream_format_find(const char *name);
 void stream_page_done(struct stream_page *p);
 
 /* "function(arg=value) = result <1.2 ms> SLOW FAILED", as in text, without colours. */
-void stream_line(struct out *o, const struct call *c, enum call_form form);
+void stream_line(struct out *o, const struct shown_call *c, enum call_form form);
 
 #endif

@@ -59,25 +59,27 @@ static void put_padded(struct stream_page *p, size_t from, unsigned int *width)
 	out_char(p->out, ' ');
 }
 
-static void put_who(struct stream_page *p, const struct call *c)
+static void put_who(struct stream_page *p, const struct shown_call *c)
 {
 	size_t from = p->out->len;
 
-	out_escaped(p->out, c->comm, strlen(c->comm));
+	out_escaped(p->out, c->call->comm, strlen(c->call->comm));
 	put_padded(p, from, &p->comm_width);
 	from = p->out->len;
-	out_u64(p->out, c->pid);
+	out_u64(p->out, c->call->pid);
 	out_char(p->out, '/');
-	out_u64(p->out, c->tid);
+	out_u64(p->out, c->call->tid);
 	put_padded(p, from, &p->id_width);
 }
 
-static const char *color_of(const struct call *c)
+static const char *color_of(const struct shown_call *c)
 {
-	return c->failed ? RED : c->slow ? YELLOW : NULL;
+	if (c->call->flags & FSN_CALL_FAILED)
+		return RED;
+	return c->call->flags & FSN_CALL_SLOW ? YELLOW : NULL;
 }
 
-void stream_line(struct out *o, const struct call *c, enum call_form form)
+void stream_line(struct out *o, const struct shown_call *c, enum call_form form)
 {
 	char duration[TEXT_NUM_LEN];
 
@@ -94,14 +96,14 @@ void stream_line(struct out *o, const struct call *c, enum call_form form)
 		out_str(o, " = ");
 		call_result_text(o, c);
 	}
-	if (c->timed) {
+	if (call_is_timed(c->call)) {
 		out_str(o, " <");
-		out_str(o, text_duration(c->duration_ns, duration));
+		out_str(o, text_duration(c->call->duration, duration));
 		out_char(o, '>');
 	}
-	if (c->slow)
+	if (c->call->flags & FSN_CALL_SLOW)
 		out_str(o, " SLOW");
-	if (c->failed)
+	if (c->call->flags & FSN_CALL_FAILED)
 		out_str(o, " FAILED");
 }
 
@@ -112,11 +114,12 @@ static void text_begin(struct stream_page *p)
 	out_str(p->out, "TIME            COMMAND PID/TID CALL\n");
 }
 
-static void text_call(struct stream_page *p, const struct call *c, enum call_form form)
+static void text_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
 {
 	const char *color = color_of(c);
 
-	put_time(p, c->start_realtime_ns + (form == CALL_EXIT ? c->duration_ns : 0));
+	put_time(p,
+		c->call->start + c->ahead_ns + (form == CALL_EXIT ? c->call->duration : 0));
 	out_char(p->out, ' ');
 	put_who(p, c);
 	begin_color(p, color);
@@ -161,7 +164,7 @@ const struct stream_format stream_text = {
 
 /* --- JSON lines ------------------------------------------------------------------------------- */
 
-static void json_call(struct stream_page *p, const struct call *c, enum call_form form)
+static void json_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
 {
 	struct json j = { .out = p->out };
 

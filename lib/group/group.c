@@ -258,6 +258,11 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 	};
 }
 
+const char *group_name(const struct group *g)
+{
+	return g->name;
+}
+
 const char *group_func_name(const struct group *g, uint32_t fn)
 {
 	return group_text(g, g->funcs[fn].name);

@@ -70,6 +70,9 @@ struct group_info group_info(const struct group *g);
 /* Function @fn, below group_info().fn_cnt. */
 struct group_func group_func(const struct group *g, uint32_t fn);
 
+/* Its name. */
+const char *group_name(const struct group *g);
+
 /* Name by which people know function @fn. */
 const char *group_func_name(const struct group *g, uint32_t fn);
 

@@ -415,11 +415,13 @@ const struct func_types *types_of(const struct types *t, uint32_t fn)
 	return &t->funcs[fn];
 }
 
-const uint64_t *call_arg_at(const struct func_types *f, size_t i,
-	const struct call_args *args, unsigned int *ret_cnt)
+const unsigned long long *call_arg_at(const struct func_types *f, size_t i,
+	const struct call *c, const struct fsn_more *more, unsigned int *ret_cnt)
 {
 	const struct preset_place *p = &f->args[i].place;
-	const uint64_t *from = p->where == PRESET_REG ? args->reg : args->stack;
+	const unsigned long long *from = p->where == PRESET_REG ? c->args.arg
+		: more                                          ? more->stack
+								: NULL;
 	uint32_t most = p->where == PRESET_REG ? FSN_ARGS : FSN_STACK_WORDS;
 
 	if (p->where == PRESET_NOWHERE || !from || !p->words || p->index >= most ||
@@ -429,11 +431,11 @@ const uint64_t *call_arg_at(const struct func_types *f, size_t i,
 	return from + p->index;
 }
 
-const char *call_arg_string(const struct func_types *f, size_t i, const struct call_args *args,
+const char *call_arg_string(const struct func_types *f, size_t i, const struct fsn_more *more,
 	bool *ret_cut)
 {
 	size_t room = FSN_STR_BYTES / FSN_STRINGS, len;
-	const char *str = args->str;
+	const char *str = more ? more->str : NULL;
 
 	if (!str || (f->kept.strings[0] != (int)i && f->kept.strings[1] != (int)i))
 		return NULL;

@@ -61,23 +61,35 @@ struct func_types {
 	struct types_kept kept;
 };
 
-/* A call's arguments as they were kept. */
-struct call_args {
-	const uint64_t *reg;   /* those that the calling convention passes in registers */
-	const uint64_t *stack; /* FSN_STACK_WORDS words, or NULL */
-	const char *str;       /* texts of .kept.strings, or NULL */
-};
+/* Whether the call's arguments are known, its result, and how long it took. */
+static inline bool call_has_args(const struct call *c)
+{
+	return !(c->flags & FSN_CALL_NO_ARGS);
+}
 
-/* The words of argument @i, *@ret_cnt of them, in @args; NULL when it can't be seen. */
-const uint64_t *call_arg_at(const struct func_types *f, size_t i,
-	const struct call_args *args, unsigned int *ret_cnt);
+static inline bool call_has_result(const struct call *c)
+{
+	return !(c->flags & (FSN_CALL_ENTRY | FSN_CALL_NO_RESULT));
+}
+
+static inline bool call_is_timed(const struct call *c)
+{
+	return !(c->flags & (FSN_CALL_ENTRY | FSN_CALL_UNTIMED));
+}
+
+/*
+ * The words of argument @i, *@ret_cnt of them, in @c or in @more, which is NULL when only
+ * registers were kept; NULL when it can't be seen.
+ */
+const unsigned long long *call_arg_at(const struct func_types *f, size_t i,
+	const struct call *c, const struct fsn_more *more, unsigned int *ret_cnt);
 
 /*
  * The text that argument @i, a string, points to, or NULL when it was not kept or could not
  * be read. *@ret_cut says that it goes on.
  */
-const char *call_arg_string(const struct func_types *f, size_t i,
-	const struct call_args *args, bool *ret_cut);
+const char *call_arg_string(const struct func_types *f, size_t i, const struct fsn_more *more,
+	bool *ret_cut);
 
 struct types;
 

@@ -183,39 +183,15 @@ int stats_read_procs(
 
 static int compare_slow(const void *a, const void *b)
 {
-	const struct stats_slow *x = a, *y = b;
+	const struct fsn_slow *x = a, *y = b;
 
 	return (x->seq > y->seq) - (x->seq < y->seq);
 }
 
-static void slow_call(
-	const struct fsn_slow *rec, uint64_t ahead_ns, struct stats_slow *ret)
+int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t *ret_cnt,
+	struct err *err)
 {
-	*ret = (struct stats_slow) {
-		.seq = rec->seq - 1,
-		.fn = rec->fn,
-		.pid = rec->pid,
-		.tid = rec->tid,
-		.start_ns = rec->start,
-		.start_realtime_ns = rec->start + ahead_ns,
-		.duration_ns = rec->duration,
-		.result = rec->result,
-		.has_args = !(rec->flags & FSN_CALL_NO_ARGS),
-		.has_result = !(rec->flags & FSN_CALL_NO_RESULT),
-		.failed = rec->flags & FSN_CALL_FAILED,
-	};
-	memcpy(ret->reg, rec->args.arg, sizeof(rec->args.arg));
-	memcpy(ret->stack, rec->more.stack, sizeof(ret->stack));
-	memcpy(ret->str, rec->more.str, sizeof(ret->str));
-	memcpy(ret->comm, rec->comm, sizeof(ret->comm) - 1);
-}
-
-int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls,
-	size_t *ret_cnt, struct err *err)
-{
-	_cleanup_free_ struct fsn_slow *rec = calloc(FSN_SLOW_CNT, sizeof(*rec));
-	_cleanup_free_ struct stats_slow *calls = calloc(FSN_SLOW_CNT, sizeof(*calls));
-	uint64_t ahead_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	_cleanup_free_ struct fsn_slow *calls = calloc(FSN_SLOW_CNT, sizeof(*calls));
 	int code, fd = group_map_fd(g, MAPID_SLOW, "slow calls", err);
 	struct fsn_ctl ctl;
 	size_t cnt = 0;
@@ -223,14 +199,19 @@ int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls,
 	code = fd < 0 ? fd : group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = rec && calls ? map_read(fd, 0, FSN_SLOW_CNT, sizeof(*rec), rec) : -ENOMEM;
+	code = calls ? map_read(fd, 0, FSN_SLOW_CNT, sizeof(*calls), calls) : -ENOMEM;
 	if (code)
 		return err_sys(
 			err, code, "cannot read slow calls of group '%s'", g->name);
-	for (size_t i = 0; i < FSN_SLOW_CNT; i++)
-		if (rec[i].seq && rec[i].fn < g->meta.fn_cnt &&
-			rec[i].seq - 1 >= ctl.slow_base[FSN_BASE_INDEX(ctl.base)])
-			slow_call(&rec[i], ahead_ns, &calls[cnt++]);
+	for (size_t i = 0; i < FSN_SLOW_CNT; i++) {
+		struct fsn_slow *c = &calls[i];
+
+		if (!c->seq || c->call.fn >= g->meta.fn_cnt ||
+			c->seq - 1 < ctl.slow_base[FSN_BASE_INDEX(ctl.base)])
+			continue;
+		c->call.comm[sizeof(c->call.comm) - 1] = '\0';
+		calls[cnt++] = *c;
+	}
 	qsort(calls, cnt, sizeof(*calls), compare_slow);
 	*ret_calls = TAKE_PTR(calls);
 	*ret_cnt = cnt;

@@ -70,22 +70,6 @@ struct stats {
 	uint64_t slow_total;
 };
 
-/* A call that was slow. Times are CLOCK_MONOTONIC. */
-struct stats_slow {
-	uint64_t seq;
-	uint32_t fn;
-	pid_t pid, tid;
-	char comm[16];
-	uint64_t start_ns, duration_ns;
-	uint64_t start_realtime_ns; /* CLOCK_REALTIME, by the clocks' difference now */
-	uint64_t result; /* the register; group/types.h knows how much of it counts */
-	bool has_args, has_result, failed;
-	/* What struct call_args points to. */
-	uint64_t reg[FSN_ARGS];
-	uint64_t stack[FSN_STACK_WORDS];
-	char str[FSN_STR_BYTES];
-};
-
 /*
  * Reads everything. Free with stats_free(). Takes no lock, but to get past resets without
  * end the shared one of @fs, the group's folder, for a moment.
@@ -107,8 +91,8 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err);
 bool stats_cost(const struct group *g, uint64_t *ret_ns);
 
 /* The remembered slow calls since the last reset, oldest first; free() them. */
-int stats_slow_calls(const struct group *g, struct stats_slow **ret_calls,
-	size_t *ret_cnt, struct err *err);
+int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t *ret_cnt,
+	struct err *err);
 
 /* Calls whose end is not followed. */
 uint64_t stats_func_untimed(const struct stats_func *f);

@@ -15,7 +15,7 @@
 
 static uint64_t event_time(const struct fsn_event *e)
 {
-	return e->start + e->duration;
+	return e->call.start + e->call.duration;
 }
 
 static int arena_grow(struct stream *s, size_t size)
@@ -96,33 +96,17 @@ int stream_tell_lost(struct stream *s, size_t i, uint32_t lost, stream_fn fn, vo
 
 static int tell(struct stream *s, const struct fsn_event *e, stream_fn fn, void *arg)
 {
-	const struct fsn_more *more = (const void *)(e + 1);
-	bool entry = e->flags & FSN_CALL_ENTRY;
+	const struct call *c = &e->call;
 	struct stream_record r = {
-		.kind = entry ? STREAM_ENTRY : STREAM_END,
+		.kind = c->flags & FSN_CALL_ENTRY ? STREAM_ENTRY : STREAM_END,
 		.group = e->tag,
-		.fn = e->fn,
-		.pid = e->pid,
-		.tid = e->tid,
-		.comm = e->comm,
-		.start_ns = e->start,
-		.duration_ns = e->duration,
-		.result = e->result,
-		.args = { .reg = (const uint64_t *)e->args.arg },
-		.has_args = !(e->flags & FSN_CALL_NO_ARGS),
-		.has_result = !entry && !(e->flags & FSN_CALL_NO_RESULT),
-		.timed = !entry && !(e->flags & FSN_CALL_UNTIMED),
-		.slow = e->flags & FSN_CALL_SLOW,
-		.failed = e->flags & FSN_CALL_FAILED,
+		.call = c,
+		.more = c->flags & FSN_CALL_MORE ? (const void *)(e + 1) : NULL,
 	};
 	int code;
 
-	if (e->tag >= s->cnt || e->fn >= s->member[e->tag].g->meta.fn_cnt)
+	if (e->tag >= s->cnt || c->fn >= s->member[e->tag].g->meta.fn_cnt)
 		return 0;
-	if (e->flags & FSN_CALL_MORE) {
-		r.args.stack = (const uint64_t *)more->stack;
-		r.args.str = more->str;
-	}
 	code = stream_tell_lost(s, e->tag, e->lost, fn, arg);
 	return code ? code : fn(&r, arg);
 }

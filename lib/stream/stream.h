@@ -10,7 +10,6 @@
 
 #include "base/err.h"
 #include "group/group.h"
-#include "group/types.h"
 #include "pins/bpffs.h"
 #include "shared/words.h"
 
@@ -41,18 +40,9 @@ enum stream_kind {
 struct stream_record {
 	enum stream_kind kind;
 	size_t group; /* index among the stream's groups */
-	uint64_t count;
-	uint32_t fn;
-	pid_t pid, tid;
-	const char *comm;  /* ends with a zero byte */
-	uint64_t start_ns; /* CLOCK_MONOTONIC: of the call; of an entry its time */
-	uint64_t duration_ns;
-	uint64_t result;   /* the register; of which group/types.h knows how much counts */
-	struct call_args args;
-	bool has_args;   /* false: the call began before the stream, or they are not known */
-	bool has_result; /* false: it left by a jump to another function */
-	bool timed; /* false: it left by a jump, after .duration_ns; or entry and end are one */
-	bool slow, failed;
+	uint64_t count, duration_ns;
+	const struct call *call;
+	const struct fsn_more *more; /* or NULL, when the registers are all that was kept */
 };
 
 struct stream;

@@ -45,21 +45,30 @@ static size_t touch_codes(const struct type_codes *codes)
 	return sum;
 }
 
-/* In memory of their exact sizes, so that a word too many is noticed. */
-static size_t touch_args(const struct func_types *f, const struct call_args *args)
+/* Whether @cnt words from @at on are all of @of's. */
+static bool are_of(const unsigned long long *at, unsigned int cnt, const unsigned long long *of,
+	size_t most)
+{
+	return at >= of && at < of + most && cnt <= most - (size_t)(at - of);
+}
+
+static size_t touch_args(
+	const struct func_types *f, const struct call *c, const struct fsn_more *more)
 {
 	size_t sum = 0;
 
 	for (size_t i = 0; i < f->arg_cnt; i++) {
-		const uint64_t *words;
-		unsigned int cnt;
+		const unsigned long long *words;
+		unsigned int cnt = 0;
 		const char *str;
 		bool cut;
 
-		words = call_arg_at(f, i, args, &cnt);
+		words = call_arg_at(f, i, c, more, &cnt);
+		check(!words || are_of(words, cnt, c->args.arg, FSN_ARGS) ||
+			are_of(words, cnt, more->stack, FSN_STACK_WORDS));
 		for (unsigned int w = 0; words && w < cnt; w++)
 			sum += words[w];
-		str = call_arg_string(f, i, args, &cut);
+		str = call_arg_string(f, i, more, &cut);
 		sum += str ? strlen(str) : 0;
 		sum += strlen(f->args[i].name) + strlen(f->args[i].text);
 		sum += touch_codes(f->arg_codes[i]);
@@ -70,19 +79,16 @@ static size_t touch_args(const struct func_types *f, const struct call_args *arg
 
 static size_t touch_func(const struct func_types *f, const uint8_t *data, size_t size)
 {
-	uint64_t *reg = calloc(FSN_ARGS, sizeof(*reg));
-	uint64_t *stack = calloc(FSN_STACK_WORDS, sizeof(*stack));
-	char *str = calloc(FSN_STR_BYTES, 1);
-	const struct call_args args = { .reg = reg, .stack = stack, .str = str };
+	struct call *call = calloc(1, sizeof(*call));
+	struct fsn_more *more = calloc(1, sizeof(*more));
 	size_t sum;
 
-	check(reg && stack && str);
-	memcpy(str, data, size < FSN_STR_BYTES ? size : FSN_STR_BYTES);
-	str[FSN_STR_BYTES - 1] = str[FSN_STR_BYTES / FSN_STRINGS - 1] = '\0';
-	sum = touch_args(f, &args) + touch_codes(f->ret_codes);
-	free(reg);
-	free(stack);
-	free(str);
+	check(call && more);
+	memcpy(more->str, data, size < FSN_STR_BYTES ? size : FSN_STR_BYTES);
+	more->str[FSN_STR_BYTES - 1] = more->str[FSN_STR_BYTES / FSN_STRINGS - 1] = '\0';
+	sum = touch_args(f, call, more) + touch_codes(f->ret_codes);
+	free(call);
+	free(more);
 	return sum;
 }
 

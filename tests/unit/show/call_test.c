@@ -224,30 +224,32 @@ static const struct func_types malloc_types = { .has_args = true,
 
 static struct call malloc_call(void)
 {
-	static const uint64_t regs[8] = { 0x7fff13573ae4, 1048576, 1, 0, 0x7f0c5a200000,
-		6 };
-
-	return (struct call) { .group = "cuda",
-		.function = "cudaMalloc",
+	return (struct call){
+		.start = 14139233523853,
+		.duration = 147000,
+		.result = 0xdeadbeef00000023,
+		.args = { { 0x7fff13573ae4, 1048576, 1, 0, 0x7f0c5a200000, 6 } },
 		.fn = 17,
 		.pid = 28501,
 		.tid = 28502,
+		.flags = FSN_CALL_FAILED,
 		.comm = "python3",
-		.start_ns = 14139233523853,
-		.start_realtime_ns = 1795237831521573649,
-		.duration_ns = 147000,
-		.types = &malloc_types,
-		.args = { .reg = regs },
-		.result = 0xdeadbeef00000023,
-		.has_args = true,
-		.has_result = true,
-		.timed = true,
-		.failed = true };
+	};
+}
+
+static struct shown_call shown(const struct call *call, const struct func_types *types)
+{
+	return (struct shown_call){ .call = call,
+		.group = "cuda",
+		.function = "cudaMalloc",
+		.types = types,
+		.ahead_ns = 1795237831521573649 - 14139233523853 };
 }
 
 static void test_forms(void)
 {
-	struct call c = malloc_call();
+	struct call call = malloc_call();
+	const struct shown_call c = shown(&call, &malloc_types);
 	struct out o = {};
 	struct json j = { .out = &o };
 
@@ -266,8 +268,7 @@ static void test_forms(void)
 		   "{\"type\":\"exit\",\"ts_ns\":14139233670853,\"time\":\"2026-11-21T05:10:31.521720649Z\"," CALL_WORDS
 			   CALL_ARGS "," CALL_END "\"cookie\":17}"),
 		"an exit has its own time");
-	c.timed = c.has_result = c.has_args = c.failed = false;
-	c.slow = true;
+	call.flags = FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT | FSN_CALL_NO_ARGS | FSN_CALL_SLOW;
 	call_json(&j, &c, CALL_EXIT);
 	ok(same(&o,
 		   "{\"type\":\"exit\",\"ts_ns\":14139233670853,\"time\":\"2026-11-21T05:10:31.521720649Z\"," CALL_WORDS
@@ -283,7 +284,7 @@ static void test_forms(void)
 /* A structure of two words, the last of which are the 20th and 21st of the stack. */
 static void test_places(void)
 {
-	static const uint64_t stack[FSN_STACK_WORDS + 1] = { [18] = 18, 19, 20 };
+	static const struct fsn_more more = { .stack = { [18] = 18, 19 }, .str = { 20 } };
 	struct preset_arg arg = { .name = "s",
 		.value = { PRESET_STRUCT, 16, false, NULL },
 		.place = { PRESET_STACK, 18, 2, false } };
@@ -291,12 +292,12 @@ static void test_places(void)
 	const struct func_types types = {
 		.has_args = true, .args = &arg, .arg_codes = no_codes, .arg_cnt = 1
 	};
-	struct call c = malloc_call();
+	const struct call call = malloc_call();
+	struct shown_call c = shown(&call, &types);
 	struct out o = {};
 	struct json j = { .out = &o };
 
-	c.types = &types;
-	c.args.stack = stack;
+	c.more = &more;
 	call_args_text(&o, &c);
 	ok(same(&o, "s={0x12,0x13}"), "the last words of the stack that are kept");
 	arg.place.index = 19;
@@ -307,7 +308,7 @@ static void test_places(void)
 	arg.value.size = 24;
 	call_args_text(&o, &c);
 	ok(same(&o, "s=?"), "nor is one that is larger than its place");
-	c.args.stack = NULL;
+	c.more = NULL;
 	json_open(&j, '{');
 	call_args_json(&j, &c);
 	json_close(&j, '}');
@@ -318,20 +319,19 @@ static void test_places(void)
 /* Printed for the reader: nothing depends on it, as the machine may be busy. */
 static void time_lines(const char *what, const struct func_types *types)
 {
-	struct call c = malloc_call();
+	struct call call = malloc_call();
+	const struct shown_call c = shown(&call, types);
 	struct out o = {};
 	struct json j = { .out = &o };
 	uint64_t start_ns, ns, best_ns = UINT64_MAX;
 	const int cnt = 500;
 	size_t bytes = 0;
 
-	c.types = types;
 	for (int round = 0; round < 400; round++) {
 		start_ns = clock_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < cnt; i++) {
-			c.start_ns += 1000;
-			c.start_realtime_ns += 1000;
-			c.duration_ns = 147000 + (uint64_t)i % 1000;
+			call.start += 1000;
+			call.duration = 147000 + (uint64_t)i % 1000;
 			if (o.len > 1 << 16)
 				o.len = 0;
 			bytes = o.len;
