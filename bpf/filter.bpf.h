@@ -7,20 +7,6 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, FSN_PIDS_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} fsn_pids SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, FSN_COMMS_MAX);
-	__type(key, struct fsn_comm);
-	__type(value, __u32);
-} fsn_comms SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, FSN_CPUS_MAX);
 	__type(key, __u32);
 	__type(value, __u32);

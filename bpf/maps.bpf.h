@@ -18,66 +18,28 @@ const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all 
 
 struct fsn_ctl ctl;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_stat);
-} fsn_stats SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_hist);
-} fsn_hists SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_conf);
-} fsn_confs SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, FSN_SET_CNT);
-	__type(key, __u32);
-	__type(value, struct fsn_set);
-} fsn_slots SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_held);
-} fsn_held SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FSN_SLOT_CNT);
-	__type(key, __u32);
-	__type(value, struct fsn_args);
-} fsn_args SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_more);
-} fsn_more SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, FSN_STREAMS_MAX);
-	__type(key, __u32);
-	__type(value, struct fsn_stream);
-} fsn_streams SEC(".maps");
+/* Sized when a group is made, by the same table. */
+#define ARRAY(value_)                      \
+	__uint(type, BPF_MAP_TYPE_ARRAY);  \
+	__type(key, __u32);                \
+	__type(value, value_)
+#define MAPPED(value_)                       \
+	__uint(map_flags, BPF_F_MMAPABLE);   \
+	ARRAY(value_)
+#define HASH(key_, value_)                \
+	__uint(type, BPF_MAP_TYPE_HASH);  \
+	__type(key, key_);                \
+	__type(value, value_)
+#define X(id, name, shape, entries, readers) \
+	struct {                             \
+		shape;                       \
+		__uint(max_entries, 1);      \
+	} fsn_##name SEC(".maps");
+FSN_MAPS(X)
+#undef X
+#undef HASH
+#undef MAPPED
+#undef ARRAY
 
 /* Rings of any size may take a place: bpf_map_meta_equal() doesn't compare it. */
 struct {
@@ -91,51 +53,6 @@ struct {
 				65536); /* whole pages of every architecture */
 		});
 } fsn_rings SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_proc);
-} fsn_procs SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, FSN_CODE_CNT);
-	__type(key, struct fsn_code);
-	__type(value, __u64);
-} fsn_codes SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FSN_SLOW_CNT);
-	__type(key, __u32);
-	__type(value, struct fsn_slow);
-} fsn_slow SEC(".maps");
-
-/* --- kept for the command; no program reads them ------------------------------------------ */
-
-#define BASE_MAP(name, type_)                     \
-	struct {                                  \
-		__uint(type, BPF_MAP_TYPE_ARRAY); \
-		__uint(max_entries, 1);           \
-		__type(key, __u32);               \
-		__type(value, struct type_);      \
-	} name SEC(".maps")
-
-BASE_MAP(fsn_base0, fsn_base);
-BASE_MAP(fsn_base1, fsn_base);
-BASE_MAP(fsn_base_hist0, fsn_hist);
-BASE_MAP(fsn_base_hist1, fsn_hist);
-BASE_MAP(fsn_meta, fsn_meta);
-BASE_MAP(fsn_libs, fsn_lib);
-BASE_MAP(fsn_funcs, fsn_func);
-
-struct fsn_text {
-	char text[FSN_TEXT_LEN];
-};
-BASE_MAP(fsn_text, fsn_text);
 
 /* An update of a map of maps returns when every program that ran before has ended
  * (maybe_wait_bpf_programs, kernel/bpf/syscall.c): what a reset waits with. */

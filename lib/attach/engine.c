@@ -77,9 +77,12 @@ static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
 {
 	const struct fsn_bpf *skel = e->skel;
 	struct bpf_map *const map[] = {
-#define X(map_id, pin, name) [map_id] = skel->maps.name,
-		MAPS(X)
+#define X(map_id, name, shape, entries, readers) [MAPID_##map_id] = skel->maps.fsn_##name,
+		FSN_MAPS(X)
 #undef X
+		[MAPID_CTL] = skel->maps.bss,
+		[MAPID_RINGS] = skel->maps.fsn_rings,
+		[MAPID_SYNC] = skel->maps.fsn_sync,
 	};
 
 	return map[id];
@@ -99,40 +102,35 @@ static struct bpf_program *engine_program(const struct engine *e, enum engine_pr
 	return progs[prog];
 }
 
-static void engine_size(struct engine *e, const struct engine_spec *spec)
+/* Records of processes; a power of two. */
+static uint32_t proc_cnt(const struct engine_spec *spec)
 {
 	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
-	const struct {
-		enum map_id id;
-		size_t cnt;
-	} sizes[] = {
-		{ MAPID_STATS, e->stat_shards * spec->fn_cnt },
-		{ MAPID_HISTS, e->hist_shards * spec->timed_cnt },
-		{ MAPID_CONFS, spec->fn_cnt },
-		{ MAPID_BASE0, spec->fn_cnt },
-		{ MAPID_BASE1, spec->fn_cnt },
-		{ MAPID_BASE_HIST0, spec->timed_cnt },
-		{ MAPID_BASE_HIST1, spec->timed_cnt },
-		{ MAPID_FUNCS, spec->fn_cnt },
-		{ MAPID_LIBS, spec->lib_cnt },
-		{ MAPID_MORE, spec->has_more ? FSN_SLOT_CNT : 1 },
-		{ MAPID_TEXT, (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN },
+
+	if (!spec->processes)
+		return 1;
+	return procs < PROC_MIN ? PROC_MIN : procs > PROC_MAX ? PROC_MAX : procs;
+}
+
+static void engine_size(struct engine *e, const struct engine_spec *spec)
+{
+	uint32_t procs = proc_cnt(spec);
+	const struct map_sizes sizes = {
+		.funcs = spec->fn_cnt,
+		.timed = spec->timed_cnt,
+		.libs = spec->lib_cnt,
+		.texts = (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN,
+		.stat_shards = e->stat_shards,
+		.hist_shards = e->hist_shards,
+		.procs = procs,
+		.has_more = spec->has_more,
+		.children = spec->children,
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
-		bpf_map__set_max_entries(
-			engine_map(e, sizes[i].id), sizes[i].cnt ? sizes[i].cnt : 1);
-	if (spec->children)
-		bpf_map__set_max_entries(engine_map(e, MAPID_PIDS), FSN_CHILD_PIDS_MAX);
+	for (int i = 0; i < MAPID_CNT; i++)
+		bpf_map__set_max_entries(engine_map(e, i), map_entries(i, &sizes));
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
-	if (procs < PROC_MIN)
-		procs = PROC_MIN;
-	if (procs > PROC_MAX)
-		procs = PROC_MAX;
-	if (!spec->processes)
-		procs = 1;
-	bpf_map__set_max_entries(e->skel->maps.fsn_procs, procs + 2 * spec->fn_cnt);
 	e->skel->rodata->fsn_proc_mask = procs - 1;
 	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
 	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;

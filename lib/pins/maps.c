@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Array maps, many elements at a time.
+// What each map of a group is; array maps, many elements at a time.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,95 +10,63 @@
 
 #include "base/util.h"
 #include "pins/maps.h"
-#include "shared/layout.h"
+
+/* --- what each is ---------------------------------------------------------------------------- */
+
+#define ALL_MAPS FSN_MAPS_OTHER(X) FSN_MAPS(X)
+
+static const struct map_facts {
+	const char *pin;
+	uint32_t type, key_bytes, value_bytes;
+	bool for_readers;
+} facts[] = {
+#define OWNER       false
+#define READERS     true
+#define HASH(k, v)  BPF_MAP_TYPE_HASH, sizeof(k), sizeof(v)
+#define ARRAY(v)    BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(v)
+#define MAPPED(v)   ARRAY(v)
+#define OUTER       BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(uint32_t), sizeof(uint32_t)
+#define X(id, name, shape, entries, readers) [MAPID_##id] = { #name, shape, readers },
+	ALL_MAPS
+#undef X
+};
 
 const char *map_pin_name(enum map_id id)
 {
-	static const char *const pins[] = {
-#define X(map_id, pin, map) [map_id] = (pin),
-		MAPS(X)
-#undef X
-	};
-
-	return pins[id];
-}
-
-int map_check(int fd, enum map_id id)
-{
-#define ARRAY(size)                                        \
-	{                                                  \
-		BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), size \
-	}
-#define MAP_OF_MAPS                                                            \
-	{                                                                      \
-		BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(uint32_t), sizeof(uint32_t) \
-	}
-	static const struct shape {
-		uint32_t type, key_bytes, value_bytes;
-	} shapes[] = {
-		[MAPID_CTL] = ARRAY(sizeof(struct fsn_ctl)),
-		[MAPID_META] = ARRAY(sizeof(struct fsn_meta)),
-		[MAPID_LIBS] = ARRAY(sizeof(struct fsn_lib)),
-		[MAPID_FUNCS] = ARRAY(sizeof(struct fsn_func)),
-		[MAPID_TEXT] = ARRAY(FSN_TEXT_LEN),
-		[MAPID_CONFS] = ARRAY(sizeof(struct fsn_conf)),
-		[MAPID_STATS] = ARRAY(sizeof(struct fsn_stat)),
-		[MAPID_HISTS] = ARRAY(sizeof(struct fsn_hist)),
-		[MAPID_BASE0] = ARRAY(sizeof(struct fsn_base)),
-		[MAPID_BASE1] = ARRAY(sizeof(struct fsn_base)),
-		[MAPID_BASE_HIST0] = ARRAY(sizeof(struct fsn_hist)),
-		[MAPID_BASE_HIST1] = ARRAY(sizeof(struct fsn_hist)),
-		[MAPID_SLOTS] = ARRAY(sizeof(struct fsn_set)),
-		[MAPID_HELD] = ARRAY(sizeof(struct fsn_held)),
-		[MAPID_ARGS] = ARRAY(sizeof(struct fsn_args)),
-		[MAPID_MORE] = ARRAY(sizeof(struct fsn_more)),
-		[MAPID_STREAMS] = ARRAY(sizeof(struct fsn_stream)),
-		[MAPID_RINGS] = MAP_OF_MAPS,
-		[MAPID_PROCS] = ARRAY(sizeof(struct fsn_proc)),
-		[MAPID_CODES] = { BPF_MAP_TYPE_HASH, sizeof(struct fsn_code),
-			sizeof(uint64_t) },
-		[MAPID_SLOW] = ARRAY(sizeof(struct fsn_slow)),
-		[MAPID_PIDS] = { BPF_MAP_TYPE_HASH, sizeof(uint32_t), sizeof(uint32_t) },
-		[MAPID_COMMS] = { BPF_MAP_TYPE_HASH, FSN_COMM_LEN, sizeof(uint32_t) },
-		[MAPID_SYNC] = MAP_OF_MAPS,
-	};
-#undef ARRAY
-#undef MAP_OF_MAPS
-	const struct shape *shape = &shapes[id];
-	struct bpf_map_info info = {};
-	__u32 len = sizeof(info);
-
-	_Static_assert(ARRAY_SIZE(shapes) == MAPID_CNT, "one for each map");
-	if (bpf_obj_get_info_by_fd(fd, &info, &len))
-		return -errno;
-	return info.type == shape->type && info.key_size == shape->key_bytes &&
-			info.value_size == shape->value_bytes
-		? 0
-		: -EPROTO;
+	return facts[id].pin;
 }
 
 bool map_is_counter(enum map_id id)
 {
-	switch (id) {
-	case MAPID_CTL:
-	case MAPID_META:
-	case MAPID_LIBS:
-	case MAPID_FUNCS:
-	case MAPID_TEXT:
-	case MAPID_CONFS:
-	case MAPID_STATS:
-	case MAPID_HISTS:
-	case MAPID_BASE0:
-	case MAPID_BASE1:
-	case MAPID_BASE_HIST0:
-	case MAPID_BASE_HIST1:
-	case MAPID_PROCS:
-	case MAPID_CODES:
-		return true;
-	default:
-		return false;
-	}
+	return facts[id].for_readers;
 }
+
+uint32_t map_entries(enum map_id id, const struct map_sizes *n)
+{
+	const size_t cnt[] = {
+#define X(id_, name, shape, entries, readers) [MAPID_##id_] = (entries),
+		ALL_MAPS
+#undef X
+	};
+
+	return cnt[id] ? cnt[id] : 1;
+}
+
+int map_check(int fd, enum map_id id)
+{
+	const struct map_facts *fact = &facts[id];
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	return info.type == fact->type && info.key_size == fact->key_bytes &&
+			info.value_size == fact->value_bytes
+		? 0
+		: -EPROTO;
+}
+
+/* --- arrays ---------------------------------------------------------------------------------- */
 
 /*
  * Reads a mappable array where it lies: no call for each element. A descriptor that is

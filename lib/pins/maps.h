@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The maps of a group: how each is named where it is pinned, and how arrays are read. */
+/* The maps of a group: what each is, and how arrays are read. */
 #ifndef FUNCSNOOP_PINS_MAPS_H
 #define FUNCSNOOP_PINS_MAPS_H
 
@@ -7,39 +7,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(id, name of the pin, name in the skeleton) */
-#define MAPS(X)                                                                               \
-	X(MAPID_CTL, "ctl", bss)                                                                \
-	X(MAPID_META, "meta", fsn_meta)                                                         \
-	X(MAPID_LIBS, "libs", fsn_libs)                                                         \
-	X(MAPID_FUNCS, "funcs", fsn_funcs)                                                      \
-	X(MAPID_TEXT, "text", fsn_text)                                                         \
-	X(MAPID_CONFS, "confs", fsn_confs)                                                      \
-	X(MAPID_STATS, "stats", fsn_stats)                                                      \
-	X(MAPID_HISTS, "hists", fsn_hists)                                                      \
-	X(MAPID_BASE0, "base0", fsn_base0)                                                      \
-	X(MAPID_BASE1, "base1", fsn_base1)                                                      \
-	X(MAPID_BASE_HIST0, "base_hist0", fsn_base_hist0)                                       \
-	X(MAPID_BASE_HIST1, "base_hist1", fsn_base_hist1)                                       \
-	X(MAPID_SLOTS, "slots", fsn_slots)                                                      \
-	X(MAPID_HELD, "held", fsn_held)                                                        \
-	X(MAPID_ARGS, "args", fsn_args)                                                         \
-	X(MAPID_MORE, "more", fsn_more)                                                       \
-	X(MAPID_STREAMS, "streams", fsn_streams)                                              \
-	X(MAPID_RINGS, "rings", fsn_rings)                                                    \
-	X(MAPID_PROCS, "procs", fsn_procs)                                                      \
-	X(MAPID_CODES, "codes", fsn_codes)                                                      \
-	X(MAPID_SLOW, "slow", fsn_slow)                                                         \
-	X(MAPID_PIDS, "pids", fsn_pids)                                                       \
-	X(MAPID_COMMS, "comms", fsn_comms)                                                    \
-	X(MAPID_SYNC, "sync", fsn_sync)
+#include "shared/layout.h"
 
+/* MAPID_CTL and so on: FSN_MAPS in shared/layout.h says what each is. */
 enum map_id {
-#define X(id, pin, map) id,
-	MAPS(X)
+#define X(id, name, shape, entries, readers) MAPID_##id,
+	FSN_MAPS_OTHER(X) FSN_MAPS(X)
 #undef X
 	MAPID_CNT
 };
+
+/* What the size of a group's maps depends on. */
+struct map_sizes {
+	size_t funcs, timed, libs, texts; /* functions, of them timed; pieces of text */
+	size_t stat_shards, hist_shards, procs;
+	bool has_more, children;
+};
+
+/* How many entries it has in such a group, at least one. */
+uint32_t map_entries(enum map_id id, const struct map_sizes *n);
 
 /* Name of the pin; static storage. */
 const char *map_pin_name(enum map_id id);
@@ -51,10 +37,7 @@ const char *map_pin_name(enum map_id id);
  */
 int map_check(int fd, enum map_id id);
 
-/*
- * Whether the map has only what readers of statistics are to see: no arguments, no results,
- * no addresses, and nothing that only a writer needs.
- */
+/* Whether the map has only what readers of statistics are to see. */
 bool map_is_counter(enum map_id id);
 
 /*
