@@ -116,7 +116,48 @@ assert_words() { # WORD...: exactly these
 	complete_words -p atta
 	assert_words attach
 	complete_words attach -p "$$"
-	assert_output_line "$$"
+	assert_output_match "^$$"
+}
+
+# Replies to -p, in their order; COMP_TYPE is that of a key pressed twice.
+complete_pids() { # TYPE WORD...
+	capture bash --norc -c '
+		. "$1"
+		COMP_TYPE=$2 COMP_WORDS=("${@:3}") COMP_CWORD=$(($# - 3)) COMP_LINE="${*:3}"
+		_funcsnoop
+		((!${#COMPREPLY[@]})) || printf "%s\n" "${COMPREPLY[@]}"
+	' bash "$BATS_TEST_DIRNAME/../completions/funcsnoop" "$1" "$FUNCSNOOP" "${@:2}"
+	assert_stderr ""
+}
+
+@test "processes have their names, and those that map the library come first" {
+	local pid words
+
+	start_bg one "$FIX/call" --wait add 1
+	start_bg two "$FIX/engine" threads 1 1
+	start_bg three "$FIX/call" --wait add 1
+	wait_ready one
+	wait_ready three
+	pid=$(bg_pid one)
+	for words in "attach my $FIX/libfix.so:fix_add -p" "attach my --lib $FIX/libfix.so fix_add -p" \
+		"run $FIX/libfix.so:fix_add --pid" "attach my --lib=libfix.so.1 fix_add --pid" \
+		"attach my fix_add -l fix -p"; do
+		# shellcheck disable=SC2086	# several words
+		complete_pids 63 $words ""
+		assert_eq "$(head -n 2 <<<"$output" | sort)" \
+			"$(printf '%s call\n' "$pid" "$(bg_pid three)" | sort)" "first after $words"
+		assert_output_match "^$$ bash$"
+	done
+	complete_pids 63 attach my f -p "$pid"
+	assert_output_match "^$pid( call)?$"
+	# What is inserted by itself, as it is, is a number.
+	complete_pids 37 attach my f -p ""
+	assert_eq "$(grep -v '^[0-9]*$' <<<"$output")" ""
+	tell one
+	tell three
+	wait_bg one
+	wait_bg three
+	wait_bg two
 }
 
 @test "presets after attach, the user's own too" {
