@@ -270,7 +270,7 @@ $stderr") || true
 }
 
 @test "the README's first screen says how to begin, and what is not seen" {
-	capture head -40 "$README"
+	capture head -50 "$README"
 	assert_output_line "sudo make demo"
 	assert_output_line "sudo make check"
 	assert_output_match '^\$ sudo funcsnoop attach '

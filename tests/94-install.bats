@@ -25,7 +25,7 @@ files_of() { # DIR
 }
 
 pages() {
-	(cd "$SRC/man" && printf '%s\n' *.[58])
+	(cd "$SRC/man" && printf '%s\n' *.[158])
 }
 
 # What an installation has below PREFIX; pages end with SUFFIX.
@@ -33,7 +33,7 @@ expected_files() { # PREFIX [SUFFIX]
 	local page
 
 	{
-		printf '%s\n' "$1/bin/funcsnoop" \
+		printf '%s\n' "$1/bin/funcsnoop" "$1/bin/funcsnoop-demo" \
 			"$1/share/bash-completion/completions/funcsnoop" \
 			"$1/share/doc/funcsnoop/README.md"
 		(cd "$SRC/man" && printf "$1/share/doc/funcsnoop/%s\n" examples/*)
@@ -77,6 +77,32 @@ expected_files() { # PREFIX [SUFFIX]
 	# What it installs names the program where it is.
 	capture grep -h ExecStart= "$root"/usr/local/share/doc/funcsnoop/examples/*.service
 	assert_output_match "^ExecStart=/usr/local/bin/funcsnoop "
+}
+
+# A table's functions and their calls.
+calls_of() { # TEXT
+	awk '$1 ~ /^demo_/ && $2 ~ /^[0-9]+$/ { print $1, $2 }' <<<"$1" | sort -u
+}
+
+@test "the README's first screen works as it stands after make install" {
+	local root=$BATS_TEST_TMPDIR/root screen line said=''
+
+	need_bpf
+	in_source install DESTDIR="$root"
+	screen=$(awk '/^```console/ { on = 1; next } /^```/ && on { exit } on' "$SRC/README.md")
+	while IFS= read -r line; do
+		[[ $line == '$ '* ]] || continue
+		line=${line#'$ '} line=${line%% # *} line=${line#sudo }
+		line=${line//'/usr/local'/$root/usr/local}
+		PATH=$root/usr/local/bin:$PATH capture -t 60 bash -c "$line"
+		said+=$output$'\n'$stderr$'\n'
+	done <<<"$screen"
+	assert_eq "$(grep -c '^\$ ' <<<"$screen")" 7 "commands"
+	# All that runs twice is in the last reading; what each shows is in the README.
+	assert_eq "$(calls_of "$said")" "$(calls_of "$screen")" "calls"
+	assert_eq "$(grep -c FAILED <<<"$said")" "$(grep -c FAILED <<<"$screen")" "failed calls shown"
+	fsn list
+	assert_stderr "funcsnoop list: nothing is attached"
 }
 
 @test "make uninstall leaves nothing, and what others have put there" {
