@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/suggest.h"
-#include "base/version.h"
 #include "cli/cmd.h"
 #include "cli/usage.h"
 #include "pins/breaks.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proc/mappers.h"
+#include "proc/proc.h"
 #include "show/stats_view.h"
 
 struct process {

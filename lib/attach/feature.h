@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "code/plan.h"
-#include "kernel/experiment.h"
+#include "kernel/rules.h"
 #include "kernel/link.h"
 
 #define FEATURE_LINK_CNT 3

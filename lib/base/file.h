@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Files as a whole: read, written, replaced. */
+/* Files as a whole: read, written, replaced, kept until the next boot. */
 #ifndef FUNCSNOOP_BASE_FILE_H
 #define FUNCSNOOP_BASE_FILE_H
 
@@ -27,5 +27,22 @@ _must_check_ int file_write(int fd, const void *bytes, size_t len);
  * negative errno.
  */
 _must_check_ int file_replace(const char *path, mode_t mode, const void *bytes, size_t len);
+
+/* --- small texts that root keeps until the next boot, in /run/funcsnoop ---------------------- */
+
+#define BOOTCACHE_DIR "/run/funcsnoop"
+#define BOOTCACHE_MAX 4096 /* bytes of a text, with a head line */
+
+/*
+ * The text kept as @name, to be freed. NULL unless it is of this boot and this version, and
+ * it and its folder belong to root and can be written by nobody else. Links are not followed.
+ */
+char *bootcache_read(const char *name);
+
+/*
+ * Keeps @text as @name, as root only; where that can't be done nothing is kept. Renamed
+ * into place, so that a reader sees a whole text.
+ */
+void bootcache_write(const char *name, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Keeps the last warnings of libbpf, which say why a load failed.
+// Keeps the last warnings of libbpf, which say why a load failed; and asks its version.
 #include <stdio.h>
 #include <string.h>
 
@@ -72,4 +72,9 @@ const char *log_tail(void)
 		strcat(text, lines[i % KEPT]);
 	}
 	return text;
+}
+
+const char *version_libbpf(void)
+{
+	return libbpf_version_string();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What libbpf says: handed to a sink, and its last lines kept for error messages. */
+/* What libbpf says: its log, whose last lines are kept for error messages, and its version. */
 #ifndef FUNCSNOOP_BASE_LOG_H
 #define FUNCSNOOP_BASE_LOG_H
 
@@ -16,5 +16,8 @@ bool log_wanted(void);
 
 /* The last lines of warnings since log_init(), joined by "; ", or "". Static storage. */
 const char *log_tail(void);
+
+/* "v1.1", of the libbpf that runs. */
+const char *version_libbpf(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/strtab.h"
 #include "group/filter.h"
 #include "group/records.h"
-#include "proc/mappers.h"
+#include "proc/proc.h"
 
 /* Adds what to do about a failure of rights; returns @code. */
 static int hint_access(int code, bool write, struct err *err)

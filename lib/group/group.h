@@ -91,7 +91,7 @@ uint64_t group_memory(const struct group *g);
 /* Whether any function has a duration from which on its calls are slow. */
 bool group_has_slow(const struct group *g);
 
-/* How many processes map library @lib now, and the first of them: proc/mappers.h. */
+/* How many processes map library @lib now, and the first of them: proc/proc.h. */
 _must_check_ int group_lib_mappers(const struct group *g, uint32_t lib, size_t *ret_cnt,
 	pid_t *ret_pid, struct err *err);
 

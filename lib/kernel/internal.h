@@ -10,7 +10,7 @@
 
 #include "kernel/link.h"
 
-/* --- experiment_child.c: a forked child that may die, and what became of it ---------------- */
+/* --- lab.c: a forked child that may die, and what became of it ------------------------------ */
 
 struct child {
 	pid_t pid;
@@ -32,7 +32,7 @@ int child_wait(struct child *child);
 /* Ends the calling child at once, by exit_group alone. */
 _Noreturn void child_exit(int code);
 
-/* --- experiment_code.c: a page of machine code that is probed, and who calls it how --------- */
+/* --- code.c: a page of machine code that is probed, and who calls it how --------- */
 
 /* Functions of the page, and where their probes are. */
 enum code_func {
@@ -86,7 +86,7 @@ int code_call_uretprobe(void);
  */
 int code_call_uprobe(void);
 
-/* --- jobs.c, experiment_lab.c: what children try, on which probes ----------------------------- */
+/* --- jobs.c, lab.c: what children try, on which probes ---------------------------------------- */
 
 /* How a child ends that was not harmed. */
 enum end {

@@ -1,13 +1,185 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// From answers of experiments to the planner's rules; they are kept until the next boot.
+// Experiments with probes: run all at once, what their ends mean, and the rules for the planner
+// that follow. Answers are kept until the next boot.
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bootcache.h"
+#include "base/file.h"
 #include "base/util.h"
 #include "kernel/rules.h"
+#include "internal.h"
 
 #define CACHE_FILE "feature"
+
+/* --- experiments ------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static void say(
+	struct experiment_result *r, enum answer answer, const char *fmt, ...)
+{
+	va_list ap;
+
+	r->answer = answer;
+	va_start(ap, fmt);
+	vsnprintf(r->why, sizeof(r->why), fmt, ap);
+	va_end(ap);
+}
+
+static const char *signal_name(int end)
+{
+	const char *name = sigabbrev_np(end - CHILD_SIGNAL);
+
+	return name ? name : "?";
+}
+
+/* Ends that say nothing of the kernel. */
+static void say_unknown(struct experiment_result *r, const struct lab *lab, int end)
+{
+	static const char *const texts[] = {
+		[END_NO_TEXT] = "code in a memfd cannot be mapped",
+		[END_NO_PROBE] = "the probe was not put in place",
+		[END_NO_EFFECT] = "the return probe did nothing",
+		[END_NO_FILTER] = "no seccomp filter could be set",
+	};
+
+	if (lab->code == -EPERM)
+		say(r, ANSWER_UNKNOWN, "not tried: needs CAP_BPF and CAP_PERFMON");
+	else if (lab->code == -EACCES) /* perf_event_open(2) */
+		say(r, ANSWER_UNKNOWN, "not tried: perf links need CAP_SYS_ADMIN");
+	else if (lab->code)
+		say(r, ANSWER_UNKNOWN, "not tried: no probe: %s", err_text(lab->code));
+	else if (end >= CHILD_LOST)
+		say(r, ANSWER_UNKNOWN, "the experiment did not end in time");
+	else if (end > CHILD_SIGNAL)
+		say(r, ANSWER_UNKNOWN, "the experiment died of SIG%s", signal_name(end));
+	else if (end < (int)ARRAY_SIZE(texts) && texts[end])
+		say(r, ANSWER_UNKNOWN, "%s", texts[end]);
+	else
+		say(r, ANSWER_UNKNOWN, "the experiment ended unclear (%d)", end);
+}
+
+/* Ends of an experiment that lives or dies. */
+static void judge(struct experiment_result *r, const struct lab *lab, int end,
+	const char *fine, const char *deadly)
+{
+	if (!lab->code && end == END_FINE)
+		say(r, ANSWER_YES, "%s", fine);
+	else if (!lab->code && end > CHILD_SIGNAL && end < CHILD_LOST)
+		say(r, ANSWER_NO, "%s (SIG%s)", deadly, signal_name(end));
+	else
+		say_unknown(r, lab, end);
+}
+
+/* Without probes the system call that they make tells as much. */
+static void judge_seccomp(
+	struct experiment_result *r, const struct lab *lab, const int *ends)
+{
+	int bare = ends[JOB_URETPROBE], filtered = ends[JOB_FILTERED_URETPROBE];
+
+	if (!lab->code)
+		judge(r, lab, ends[JOB_FILTERED_RETURN],
+			"a return probe was survived under a filter",
+			"a return probe kills a process under a filter");
+	else if (bare == END_NOT_THERE)
+		say(r, ANSWER_YES, "return probes make no system call on this kernel");
+	else if (bare == CHILD_SIGNAL + SIGILL && filtered == bare)
+		say(r, ANSWER_YES, "filters let the system call of return probes pass");
+	else if (bare == CHILD_SIGNAL + SIGILL && filtered == CHILD_SIGNAL + SIGSYS)
+		say(r, ANSWER_NO, "filters refuse the system call of return probes");
+	else
+		say_unknown(r, lab, filtered);
+}
+
+static void judge_shadow(
+	struct experiment_result *results, const struct lab *lab, const int *ends)
+{
+	if (ends[JOB_SHADOW] == END_NO_SHADOW) {
+		say(&results[EXPERIMENT_SHADOW], ANSWER_YES, "%s", code_unshadowed);
+		say(&results[EXPERIMENT_CALL], ANSWER_YES, "%s", code_unshadowed);
+	} else if (ends[JOB_SHADOW] != END_FINE) {
+		say(&results[EXPERIMENT_SHADOW], ANSWER_UNKNOWN,
+			"no process with a shadow stack could be had");
+		results[EXPERIMENT_CALL] = results[EXPERIMENT_SHADOW];
+	} else {
+		judge(&results[EXPERIMENT_SHADOW], lab, ends[JOB_SHADOWED_RETURN],
+			"a return probe was survived with a shadow stack",
+			"a return probe kills a process with a shadow stack");
+		judge(&results[EXPERIMENT_CALL], lab, ends[JOB_SHADOWED_CALL],
+			"a probed call keeps the shadow stack right",
+			"a probed call breaks the shadow stack");
+	}
+}
+
+static void judge_nops(
+	struct experiment_result *results, const struct lab *lab, const int *ends)
+{
+	struct experiment_result *nop5 = &results[EXPERIMENT_NOP5];
+	struct experiment_result *multi = &results[EXPERIMENT_MULTINOP];
+	int end = ends[JOB_NOP5];
+
+	if (!lab->code && end == END_BECAME_CALL)
+		say(nop5, ANSWER_NO, "it becomes a call, which overwrites the red zone");
+	else if (!lab->code && end == END_DEADLY_CALL)
+		say(nop5, ANSWER_NO, "it becomes a call, of which a forked child dies");
+	else if (!lab->code && end == END_CHANGED)
+		say(nop5, ANSWER_NO, "a function with a probed nop went wrong");
+	else if (lab->code && ends[JOB_UPROBE] == END_NOT_THERE)
+		say(nop5, ANSWER_YES, "this kernel turns no nop into a call");
+	else
+		judge(nop5, lab, end, "it stays a breakpoint, and a forked child lives",
+			"a probed nop kills the process");
+	if (!lab->code && ends[JOB_MULTINOP] == END_STEPPED)
+		say(multi, ANSWER_NO, "they are single-stepped");
+	else if (!lab->code && ends[JOB_MULTINOP] == END_FINE)
+		say(multi, ANSWER_YES, "3 to 8 bytes run without a single step");
+	else if (!lab->code && lab->mode == LINK_PERF)
+		say(multi, ANSWER_UNKNOWN, "not tried on a kernel with perf links alone");
+	else
+		say_unknown(multi, lab, ends[JOB_MULTINOP]);
+}
+
+static void run_jobs(const struct lab *lab, int ends[JOB_CNT])
+{
+	const struct sigaction wait = { .sa_handler = SIG_DFL };
+	struct child children[JOB_CNT];
+	struct sigaction old;
+
+	/* With SIGCHLD ignored, which is inherited, the kernel keeps no status. */
+	sigaction(SIGCHLD, &wait, &old);
+	for (size_t i = 0; i < JOB_CNT; i++)
+		child_start(&children[i], experiment_jobs[i], lab);
+	for (size_t i = 0; i < JOB_CNT; i++)
+		ends[i] = child_wait(&children[i]);
+	sigaction(SIGCHLD, &old, NULL);
+}
+
+bool experiments_run(struct experiment_result results[EXPERIMENT_CNT])
+{
+	struct lab lab = { .text_fd = -1 };
+	int ends[JOB_CNT];
+
+	lab_open(&lab);
+	run_jobs(&lab, ends);
+	judge(&results[EXPERIMENT_RETURN], &lab, ends[JOB_RETURN],
+		"a function with a return probe returns",
+		"a return probe kills the process");
+	judge_seccomp(&results[EXPERIMENT_SECCOMP], &lab, ends);
+	judge_shadow(results, &lab, ends);
+	judge_nops(results, &lab, ends);
+	if (!code_has(CODE_NOP5)) {
+		say(&results[EXPERIMENT_NOP5], ANSWER_YES, "not on this architecture");
+		say(&results[EXPERIMENT_CALL], ANSWER_YES, "not on this architecture");
+		say(&results[EXPERIMENT_MULTINOP], ANSWER_NO, "not on this architecture");
+	}
+	lab_close(&lab);
+	for (size_t i = 0; i < EXPERIMENT_CNT; i++)
+		if (results[i].answer == ANSWER_UNKNOWN &&
+			(i != EXPERIMENT_MULTINOP || lab.mode != LINK_PERF))
+			return false;
+	return !lab.code;
+}
 
 /* --- the cache of answers: a line for each experiment ---------------------------------------- */
 

@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where probes go, written down in their folder: a map that no program uses.
+// Where probes go, written down in their folder: a map that no program uses. And breakpoints
+// that nobody owns: taken away by attaching and detaching where they are.
+//
+// The kernel finds a breakpoint in place and takes it for its own, and takes it away with
+// the probe, unless somebody else has one there (install_breakpoint and remove_breakpoint,
+// kernel/events/uprobes.c). The file is opened by its path, or by a process that maps it,
+// deleted or not; a file that no process maps has no breakpoints.
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include <bpf/bpf.h>
 
+#include "base/apart.h"
+#include "kernel/link.h"
 #include "pins/bpffs.h"
 #include "pins/breaks.h"
 #include "pins/maps.h"
-#include "internal.h"
+#include "proc/proc.h"
 
 #define PIN     "breaks"
 #define VERSION 1
@@ -24,6 +37,12 @@ struct head {
 struct part {
 	uint64_t dev, ino, size, ctime_ns, cnt;
 	uint32_t overlay, path_bytes; /* with the padding: a multiple of 8 */
+};
+
+struct breaks {
+	char *blob; /* what the others point into */
+	struct breaks_file *files;
+	size_t cnt;
 };
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -136,7 +155,14 @@ static int parse(struct breaks *b, size_t size)
 	return 0;
 }
 
-int breaks_read(int dir_fd, struct breaks *ret_breaks)
+static void breaks_done(struct breaks *b)
+{
+	free(b->blob);
+	free(b->files);
+}
+
+/* Reads what breaks_write() has pinned. -ENOENT when it has not, -EPROTO, -ENOMEM, ... */
+static int breaks_read(int dir_fd, struct breaks *ret_breaks)
 {
 	__cleanup(breaks_done) struct breaks b = {};
 	struct bpf_map_info info = {};
@@ -164,8 +190,223 @@ int breaks_read(int dir_fd, struct breaks *ret_breaks)
 	return 0;
 }
 
-void breaks_done(struct breaks *b)
+#if defined(__x86_64__)
+static const uint8_t breakpoint[] = { 0xcc };
+#elif defined(__aarch64__)
+/* BRK64_OPCODE_UPROBES, arch/arm64/include/asm/debug-monitors.h */
+static const uint8_t breakpoint[] = { 0xa0, 0x00, 0x20, 0xd4 };
+#endif
+
+static breaks_tell_fn tell_fn;
+static void *tell_arg;
+
+void breaks_init(breaks_tell_fn tell, void *arg)
 {
-	free(b->blob);
-	free(b->files);
+	tell_fn = tell;
+	tell_arg = arg;
+}
+
+/* --- the file ------------------------------------------------------------------------------- */
+
+/* As elf_file_same() does: overlayfs shows one file under several numbers. */
+static bool is_file(const struct breaks_file *f, int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st) || (uint64_t)st.st_size != f->size)
+		return false;
+	if (st.st_dev == f->dev && st.st_ino == f->ino)
+		return true;
+	if (!f->overlay && (fstatfs(fd, &fs) || fs.f_type != OVERLAYFS_SUPER_MAGIC))
+		return false;
+	return (uint32_t)st.st_ino == (uint32_t)f->ino &&
+		st.st_ctim.tv_sec * 1000000000ULL + st.st_ctim.tv_nsec == f->ctime_ns;
+}
+
+/* Whether a mapping may be of that file: the path may have a word on the process behind it. */
+static bool may_map(const struct breaks_file *f, const struct proc_map *map)
+{
+	return map->exec &&
+		((uint32_t)map->ino == (uint32_t)f->ino ||
+			!strncmp(map->path, f->path, strlen(map->path)));
+}
+
+static int open_of_process(const struct breaks_file *f, pid_t pid)
+{
+	_cleanup_proc_maps_ struct proc_maps maps = {};
+
+	if (proc_maps_read("/proc", pid, &maps, NULL))
+		return -1;
+	for (size_t i = 0; i < maps.cnt; i++) {
+		_cleanup_close_ int fd = -1;
+
+		if (may_map(f, &maps.maps[i]))
+			fd = proc_open_mapped("/proc", pid, &maps.maps[i], NULL);
+		if (fd >= 0 && is_file(f, fd))
+			return TAKE_FD(fd);
+	}
+	return -1;
+}
+
+static int open_file(const struct breaks_file *f, const pid_t *pids, size_t cnt)
+{
+	_cleanup_close_ int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int found = -1;
+
+	if (fd >= 0 && is_file(f, fd))
+		return TAKE_FD(fd);
+	for (size_t i = 0; found < 0 && i < cnt; i++)
+		found = open_of_process(f, pids[i]);
+	return found;
+}
+
+/* --- who has breakpoints -------------------------------------------------------------------- */
+
+/* Where @map has breakpoints, adding to @held; how many. */
+static size_t mark_held(const struct breaks_file *f, int mem_fd, const struct proc_map *map,
+	bool *held)
+{
+	uint64_t end = map->offset + (map->end - map->start);
+	uint8_t bytes[sizeof(breakpoint)];
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < f->cnt; i++) {
+		uint64_t at = map->start + (f->offsets[i] - map->offset);
+
+		if (f->offsets[i] < map->offset || f->offsets[i] >= end ||
+			pread(mem_fd, bytes, sizeof(bytes), (off_t)at) != sizeof(bytes) ||
+			memcmp(bytes, breakpoint, sizeof(bytes)) != 0)
+			continue;
+		held[i] = true;
+		cnt++;
+	}
+	return cnt;
+}
+
+static size_t held_by(const struct breaks_file *f, pid_t pid, bool *held)
+{
+	_cleanup_proc_maps_ struct proc_maps maps = {};
+	_cleanup_close_ int fd = -1;
+	char path[64];
+	size_t cnt = 0;
+
+	if (proc_maps_read("/proc", pid, &maps, NULL))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; fd >= 0 && i < maps.cnt; i++)
+		if (may_map(f, &maps.maps[i]))
+			cnt += mark_held(f, fd, &maps.maps[i], held);
+	return cnt;
+}
+
+static void tell(pid_t pid, size_t cnt)
+{
+	char path[64], comm[32] = "";
+	_cleanup_fclose_ FILE *f = NULL;
+	struct err what = {};
+
+	if (!tell_fn)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (f && fgets(comm, sizeof(comm), f))
+		comm[strcspn(comm, "\n")] = '\0';
+	err_set(&what, -EUCLEAN, "process %d (%s) has %zu breakpoints without an owner", pid, comm,
+		cnt);
+	err_hint(&what, "a command was killed while it changed probes; each costs a trap at every "
+			"call until the process ends");
+	tell_fn(&what, tell_arg);
+}
+
+/* Which of the file's places are held, by anybody; tells who if @telling. */
+static void find_held(const struct breaks_file *f, const pid_t *pids, size_t cnt, bool *held,
+	bool telling)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		size_t n = held_by(f, pids[i], held);
+
+		if (n && telling)
+			tell(pids[i], n);
+	}
+}
+
+/* --- healing -------------------------------------------------------------------------------- */
+
+struct pass {
+	const struct link_probes *probes;
+	int code;
+};
+
+/* Apart, as what makes breakpoints always is. */
+static void pass_probes(void *arg)
+{
+	struct pass *pass = arg;
+
+	pass->code = link_pass(pass->probes);
+}
+
+static int pass_apart(const struct link_probes *probes)
+{
+	struct pass *pass = apart_alloc(sizeof(*pass));
+	int code;
+
+	if (!pass)
+		return -errno;
+	*pass = (struct pass) { probes, -EINTR }; /* until it is known better */
+	apart_run(pass_probes, pass, NULL, NULL);
+	code = pass->code;
+	apart_free(pass, sizeof(*pass));
+	return code;
+}
+
+/* A link for each place takes long, so that only those are passed that somebody holds. */
+static int pass_file(const struct breaks_file *f, int fd, const pid_t *pids, size_t pid_cnt,
+	bool *held)
+{
+	_cleanup_free_ unsigned long *offsets = calloc(f->cnt + 1, sizeof(*offsets));
+	struct link_probes probes = { .file_fd = fd, .offsets = offsets };
+
+	if (!offsets)
+		return -ENOMEM;
+	if (link_mode_probe(LINK_MULTI))
+		find_held(f, pids, pid_cnt, held, false);
+	else
+		memset(held, true, f->cnt);
+	for (size_t i = 0; i < f->cnt; i++)
+		if (held[i])
+			offsets[probes.cnt++] = f->offsets[i];
+	return probes.cnt ? pass_apart(&probes) : 0;
+}
+
+static int heal_file(const struct breaks_file *f, const pid_t *pids, size_t cnt)
+{
+	_cleanup_free_ bool *held = calloc(f->cnt + 1, sizeof(*held));
+	_cleanup_close_ int fd = open_file(f, pids, cnt);
+	int code = fd < 0 ? -ESTALE : 0;
+
+	if (!held)
+		return -ENOMEM;
+	if (!code)
+		code = pass_file(f, fd, pids, cnt, held);
+	if (!code || code == -EPERM || code == -EACCES || code == -EINTR)
+		return code;
+	find_held(f, pids, cnt, held, true);
+	return 0;
+}
+
+int breaks_heal(int dir_fd)
+{
+	__cleanup(breaks_done) struct breaks b = {};
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t cnt = 0;
+	int code = breaks_read(dir_fd, &b);
+
+	if (code) /* groups of earlier versions have none */
+		return code == -ENOENT || code == -EPROTO ? 0 : code;
+	code = proc_pids("/proc", &pids, &cnt, NULL);
+	for (size_t i = 0; !code && i < b.cnt; i++)
+		code = heal_file(&b.files[i], pids, cnt);
+	return code;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A JSON text with a place for every value, so that an error can name line and column. */
-#include "preset/located_json.h"
+#include "internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -7,7 +7,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "proc/mappers.h"
 #include "proc/proc.h"
 
 /* Whether @path, perhaps with a remark behind it, ends in the name that @mapped ends in. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bootcache.h"
+#include "base/file.h"
 #include "base/util.h"
 #include "stats/calibration.h"
 

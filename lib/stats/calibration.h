@@ -9,7 +9,7 @@
 #include "shared/words.h"
 #include "kernel/link.h"
 
-/* Name under which it is kept until the next boot (base/bootcache.h). */
+/* Name under which it is kept until the next boot (base/file.h). */
 #define CALIBRATION_CACHE "calibration"
 
 /* Two windows that differ by more, in thousandths, are noise: the figures are not to be trusted. */

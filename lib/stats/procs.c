@@ -29,7 +29,6 @@
 
 #include <bpf/bpf.h>
 
-#include "proc/mappers.h"
 #include "proc/proc.h"
 #include "internal.h"
 

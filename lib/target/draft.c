@@ -5,7 +5,7 @@
 
 #include "base/pattern.h"
 #include "elf/demangle.h"
-#include "proc/mappers.h"
+#include "proc/proc.h"
 #include "target/requests.h"
 #include "target/safe.h"
 

@@ -83,13 +83,13 @@ size_t draft_object_funcs(const struct draft *draft, const struct object *object
 /*
  * Resolves and plans. What was asked for by name and can't be probed is an error (-ENOENT,
  * -EOPNOTSUPP), as is a group without any function that can; with @opts->explain that is
- * drafdraft->failure, and what is missing or refused stands among the others. @opts and its presets
+ * draft->failure, and what is missing or refused stands among the others. @opts and its presets
  * must outlive the draft. Free with draft_free().
  */
 int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct err *err);
 void draft_free(struct draft *draft);
 
-/* How many processes map one of the files that are to be probed: proc/mappers.h. */
+/* How many processes map one of the files that are to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
 
 /* A function as it will be shown once it is attached. */
