@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "base/util.h"
 #include "show/call.h"
 
@@ -179,15 +180,9 @@ static size_t whole_len(const char *str)
 {
 	size_t len = strlen(str), back = 1;
 
-	while (back <= 3 && back < len && (str[len - back] & 0xc0) == 0x80)
+	while (back <= 3 && back < len && utf8_goes_on(str[len - back]))
 		back++;
-	if (back > len || (unsigned char)str[len - back] < 0xc0)
-		return len;
-	if (back < ((unsigned char)str[len - back] < 0xe0                  ? 2U
-				   : (unsigned char)str[len - back] < 0xf0 ? 3U
-									   : 4U))
-		return len - back;
-	return len;
+	return back <= len && utf8_len_by(str[len - back]) > back ? len - back : len;
 }
 
 static void write_arg(const struct form *f, const struct shown_call *c, size_t i)

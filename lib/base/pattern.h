@@ -39,10 +39,6 @@ bool pattern_match(const struct pattern *p, const char *name);
  */
 bool pattern_glob(const char *glob, const char *name);
 
-static inline void cleanup_pattern(struct pattern *p)
-{
-	pattern_done(p);
-}
-#define _cleanup_pattern_ __cleanup(cleanup_pattern)
+#define _cleanup_pattern_ __cleanup(pattern_done)
 
 #endif

@@ -23,33 +23,13 @@ const uint8_t *image_code(const struct plan_image *img, uint64_t addr, size_t *r
 /* The number of starts below @addr. */
 static size_t starts_below(const struct plan_image *img, uint64_t addr)
 {
-	size_t lo = 0, hi = img->start_cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (img->starts[mid] < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(img->start_cnt, i, img->starts[i] >= addr);
 }
 
 /* The number of FDEs that begin at or below @addr. */
 static size_t fdes_upto(const struct plan_image *img, uint64_t addr)
 {
-	size_t lo = 0, hi = img->fde_cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (img->fdes[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(img->fde_cnt, i, img->fdes[i].start > addr);
 }
 
 bool image_has_start(const struct plan_image *img, uint64_t from, uint64_t to)

@@ -19,17 +19,7 @@ static int cold_get(struct planner *p)
 
 static size_t jumps_below(const struct cold_index *c, uint64_t target)
 {
-	size_t lo = 0, hi = c->jump_cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->jumps[mid].target < target)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(c->jump_cnt, i, c->jumps[i].target >= target);
 }
 
 /* Decodes the nameless code of jump @j to see whether it is one. 0 or -ENOMEM. */

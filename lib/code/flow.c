@@ -92,21 +92,13 @@ struct insn *func_insn_over(const struct func *f, uint64_t addr)
 {
 	const struct code_range *r = func_range(f, addr);
 	struct insn *base;
-	uint32_t lo = 0, hi;
+	size_t behind;
 
 	if (!r)
 		return NULL;
 	base = f->p->insns + r->first;
-	hi = r->cnt;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (base[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? base + lo - 1 : NULL;
+	behind = FIRST_WHERE(r->cnt, i, base[i].addr > addr);
+	return behind ? base + behind - 1 : NULL;
 }
 
 struct insn *func_insn(const struct func *f, uint64_t addr)

@@ -178,10 +178,7 @@ _must_check_ int elf_file_offset_to_addr(
 _must_check_ int elf_file_image(
 	struct elf_file *f, struct plan_image *ret_image, struct err *err);
 
-static inline void cleanup_elf_file(struct elf_file **f)
-{
-	elf_file_free(*f);
-}
+DEFINE_CLEANUP(elf_file, struct elf_file *, elf_file_free)
 #define _cleanup_elf_file_ __cleanup(cleanup_elf_file)
 
 #endif

@@ -229,15 +229,10 @@ static int add_list(
 	return 0;
 }
 
-static void cleanup_globfree(glob_t *g)
-{
-	globfree(g);
-}
-
 static int add_known(struct lib_places *places, const char *root)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(known_dirs); i++) {
-		__cleanup(cleanup_globfree) glob_t g = { 0 };
+		__cleanup(globfree) glob_t g = { 0 };
 		char path[PATH_MAX];
 
 		snprintf(path, sizeof(path), "%s%s", root, known_dirs[i]);

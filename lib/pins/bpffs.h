@@ -125,14 +125,9 @@ int bpffs_pin(int dir_fd, const char *name, int fd, struct err *err);
  * a negative errno, -ELOOP for a symbolic link. */
 int bpffs_get(int dir_fd, const char *name, unsigned int flags);
 
-static inline void cleanup_bpffs(struct bpffs *fs)
-{
-	bpffs_close(fs);
-}
-
 DEFINE_CLEANUP(names, char **, names_free)
 
-#define _cleanup_bpffs_ __cleanup(cleanup_bpffs)
+#define _cleanup_bpffs_ __cleanup(bpffs_close)
 #define _cleanup_names_ __cleanup(cleanup_names)
 
 #endif

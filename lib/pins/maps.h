@@ -69,7 +69,7 @@ struct map_mapping {
 };
 int map_mmap(int fd, size_t size, struct map_mapping *ret_mapping);
 void map_munmap(struct map_mapping *m);
-#define _cleanup_mapping_ __attribute__((cleanup(map_munmap)))
+#define _cleanup_mapping_ __cleanup(map_munmap)
 
 /* Bytes of kernel memory that the map takes, by its fdinfo; 0 when that can't be read. */
 uint64_t map_memory(int fd);

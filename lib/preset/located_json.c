@@ -59,7 +59,7 @@ static int err_at(
 		if (*p == '\n') {
 			line++;
 			column = 1;
-		} else if ((*p & 0xc0) != 0x80) {
+		} else if (!utf8_goes_on(*p)) {
 			column++;
 		}
 	}

@@ -92,11 +92,7 @@ bool proc_same_mnt_ns(const char *proc, pid_t pid);
  */
 bool proc_is_first_ns(void);
 
-static inline void cleanup_proc_maps(struct proc_maps *maps)
-{
-	proc_maps_done(maps);
-}
-#define _cleanup_proc_maps_ __cleanup(cleanup_proc_maps)
+#define _cleanup_proc_maps_ __cleanup(proc_maps_done)
 
 /* --- mappers.c: who maps a file now, and whether a process still runs -------------------------- */
 

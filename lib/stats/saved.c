@@ -17,11 +17,12 @@
 
 DEFINE_CLEANUP(object, struct json_object *, json_object_put)
 
-static void cleanup_tokener(struct json_tokener **tok)
+static void tokener_free(struct json_tokener *tok)
 {
-	if (*tok)
-		json_tokener_free(*tok);
+	if (tok)
+		json_tokener_free(tok);
 }
+DEFINE_CLEANUP(tokener, struct json_tokener *, tokener_free)
 
 /* A file, or a pipe (`--diff <(...)`), into memory. */
 static int read_all(const char *path, char **ret_text, size_t *ret_len, struct err *err)
