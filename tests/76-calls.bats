@@ -417,3 +417,31 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 		'[[true,true],[false,true],[false,true]]'
 	fsn detach cuda
 }
+
+# --- in the maps ---------------------------------------------------------------------------------
+
+@test "bpftool shows types, the names of values, and slow calls by the names of their members" {
+	local folder=$FUNCSNOOP_BPFFS/funcsnoop/typed values='map(.formatted.value)' func
+
+	need_bpf
+	need_tool bpftool
+	attach_typed
+	typed ty_code 2
+	capture bpftool -j map dump pinned "$folder/funcs"
+	func=$(jq -c "$values[] | select(.label == \"ty_code\")" <<<"$output")
+	assert_eq "$(jq -c '[.ret > 0, .args - .ret, .arg_cnt]' <<<"$func")" '[true,1,1]'
+	capture bpftool -j map dump pinned "$folder/types"
+	assert_json "$values[$(jq .ret <<<"$func") - 1] | [.label, .kind, .size, .is_signed, .name_cnt]" \
+		'["code_t","TYPE_INT",4,1,4]'
+	assert_json "$values[$(jq .args <<<"$func") - 1] | [.label, .kind, .place, .index, .words]" \
+		'["code_t v","TYPE_INT","PLACE_REG",0,1]'
+	assert_json "$values[] | select(.label == \"dim_t block\") |
+		[.kind, .size, .member_size, .words]" '["TYPE_STRUCT",12,4,2]'
+	capture bpftool -j map dump pinned "$folder/names"
+	assert_json "$values | map(select(.label | startswith(\"tyN\") or . == \"tyBad\")) |
+		map([.value, .label])" '[[-1,"tyNegative"],[2,"tyBad"],[3,"tyNotReady"]]'
+	capture bpftool -j map dump pinned "$folder/slow"
+	assert_json "$values[0] | [.seq, .call.result, .call.args.arg[0], .call.comm]" \
+		'[1,2,2,"typed"]'
+	fsn detach typed
+}

@@ -292,7 +292,7 @@ struct fsn_meta {
 	unsigned long long attached_ns; /* CLOCK_REALTIME */
 	unsigned int fn_cnt, timed_cnt, lib_cnt;
 	unsigned int stat_shards, hist_shards;
-	unsigned int text_bytes;
+	unsigned int type_cnt, name_cnt, text_bytes;
 	unsigned int probes;  /* of all kinds */
 	unsigned int sample;  /* 0 or 1: every call is timed */
 	unsigned int options; /* FSN_OPT_... */
@@ -321,11 +321,37 @@ struct fsn_func {
 	unsigned int exit; /* enum fsn_exit */
 	unsigned int name, symbol, demangled;
 	unsigned int insn, site_why, exit_why;
-	unsigned int ret;  /* type of the result, as lib/group/types.h writes it, or "" */
-	unsigned int args; /* types of the arguments, or "" */
+	unsigned int ret;  /* 1 + its result in fsn_types; 0: not declared */
+	unsigned int args; /* 1 + its first argument there, .arg_cnt of them; 0: not declared */
+	unsigned int arg_cnt;
 	unsigned int aliases; /* its other names, a newline behind each */
 	unsigned int jumps;   /* probed ends that are jumps, or 0 */
 	unsigned char site, end; /* indices of struct price */
+};
+
+#define FSN_TYPE_LABEL_LEN 40
+
+/* What a result or an argument is. */
+struct fsn_type {
+	char label[FSN_TYPE_LABEL_LEN]; /* its declaration, cut: for people who dump this map */
+	enum type_kind kind;
+	unsigned int size; /* bytes; 0 for void */
+	enum type_place place;
+	unsigned int index, words;
+	unsigned char is_signed;
+	unsigned char by_ref;      /* the word is a pointer to the structure */
+	unsigned char member_size; /* of a structure of unsigned integers of one size */
+	unsigned char pad;
+	unsigned int text, name;      /* offsets in fsn_text: its declaration, the argument's name */
+	unsigned int names, name_cnt; /* of its values, in fsn_names; sorted by value */
+};
+
+/* What a value of a type is called. */
+struct fsn_name {
+	long long value;
+	char label[FSN_TYPE_LABEL_LEN]; /* cut: for people who dump this map */
+	unsigned int name;              /* offset in fsn_text */
+	unsigned int pad;
 };
 
 struct fsn_text {
@@ -345,6 +371,8 @@ struct fsn_text {
 	X(META, meta, ARRAY(struct fsn_meta), 1, READERS)                              \
 	X(LIBS, libs, ARRAY(struct fsn_lib), n->libs, READERS)                         \
 	X(FUNCS, funcs, ARRAY(struct fsn_func), n->funcs, READERS)                     \
+	X(TYPES, types, ARRAY(struct fsn_type), n->types, READERS)                     \
+	X(NAMES, names, ARRAY(struct fsn_name), n->names, READERS)                     \
 	X(TEXT, text, ARRAY(struct fsn_text), n->texts, READERS)                       \
 	X(CONFS, confs, MAPPED(struct fsn_conf), n->funcs, READERS)                    \
 	X(STATS, stats, MAPPED(struct fsn_stat), n->stat_shards * n->funcs, READERS)   \

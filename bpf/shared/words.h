@@ -84,6 +84,36 @@ struct price {
 	unsigned int whole_ns[PRICE_SITES][PRICE_ENDS];
 };
 
+/* --- what arguments and results are ---------------------------------------------------------- */
+
+enum type_kind {
+	TYPE_UNKNOWN, /* nothing was declared: a word */
+	TYPE_VOID,
+	TYPE_INT, /* .size bytes, .is_signed; with .type and its codes an enum */
+	TYPE_BOOL,
+	TYPE_POINTER,
+	TYPE_STRING,  /* pointer to text that ends with a zero byte */
+	TYPE_FLOAT,   /* .size 4, 8 or 16 */
+	TYPE_COMPLEX, /* float _Complex or double _Complex, .size 8 or 16 */
+	TYPE_STRUCT,  /* by value, .size bytes */
+	TYPE_CLASS,   /* C++ object that isn't trivial: by value means by its address */
+};
+
+/*
+ * Where an argument lies when the function's first instruction runs, by the calling
+ * convention of this machine (System V x86-64, AAPCS64). A structure of up to 16 bytes
+ * takes as many words as it is long; what goes by floating point registers, which BPF
+ * can't read, is PLACE_NOWHERE.
+ */
+enum type_place {
+	PLACE_NOWHERE,
+	PLACE_REG,   /* integer argument registers .index .. .index + .words - 1 (0 the
+			 first: rdi or x0) */
+	PLACE_STACK, /* 8-byte word .index of the arguments on the stack: at
+			 sp + 8 * (1 + .index) on x86-64 (above the return address), at
+			 sp + 8 * .index on arm64 */
+};
+
 /* --- what is kept of a call ----------------------------------------------------------------- */
 
 /* Integer arguments that the calling convention passes in registers. */

@@ -53,7 +53,7 @@ static void write_pointer(const struct form *f, uint64_t v)
 static void write_number(const struct form *f, const struct preset_value *v, int64_t n)
 {
 	begin_value(f);
-	if (v->kind == PRESET_BOOL)
+	if (v->kind == TYPE_BOOL)
 		out_str(f->o, n ? "true" : "false");
 	else if (v->is_signed)
 		out_i64(f->o, n);
@@ -70,9 +70,9 @@ static void write_int(const struct form *f, const struct preset_value *v,
 	if (!code)
 		write_number(f, v, n);
 	else if (f->json)
-		json_str_len(f->json, code->name, code->len);
+		json_str(f->json, code->name);
 	else
-		out_escaped(f->o, code->name, code->len);
+		out_escaped(f->o, code->name, SIZE_MAX);
 }
 
 /* One that lies on the stack: rare, so it may take its time. */
@@ -208,11 +208,11 @@ static void write_arg(const struct form *f, const struct shown_call *c, size_t i
 		return;
 	}
 	switch (v->kind) {
-	case PRESET_INT:
-	case PRESET_BOOL:
+	case TYPE_INT:
+	case TYPE_BOOL:
 		write_int(f, v, c->types->arg_codes[i], words[0]);
 		break;
-	case PRESET_STRING:
+	case TYPE_STRING:
 		str = words[0] ? call_arg_string(c->types, i, c->more, &cut) : NULL;
 		if (!str)
 			write_pointer(f, words[0]);
@@ -221,21 +221,21 @@ static void write_arg(const struct form *f, const struct shown_call *c, size_t i
 		else
 			write_quoted(f->o, str, cut ? whole_len(str) : strlen(str), cut);
 		break;
-	case PRESET_POINTER:
-	case PRESET_CLASS:
+	case TYPE_POINTER:
+	case TYPE_CLASS:
 		write_pointer(f, words[0]);
 		break;
-	case PRESET_STRUCT:
+	case TYPE_STRUCT:
 		write_struct(f, a, words, cnt);
 		break;
-	case PRESET_FLOAT:
+	case TYPE_FLOAT:
 		write_float(f, v->size, words);
 		break;
-	case PRESET_UNKNOWN:
+	case TYPE_UNKNOWN:
 		write_word(f, words[0]);
 		break;
-	case PRESET_VOID:
-	case PRESET_COMPLEX:
+	case TYPE_VOID:
+	case TYPE_COMPLEX:
 		write_unknown(f);
 	}
 }
@@ -307,33 +307,33 @@ void call_args_json(struct json *j, const struct shown_call *c)
 
 /* Of which the whole register is shown. */
 static const struct preset_value undeclared = {
-	.kind = PRESET_INT, .size = 8, .is_signed = true
+	.kind = TYPE_INT, .size = 8, .is_signed = true
 };
 
 static const struct preset_value *ret_type(const struct shown_call *c)
 {
-	if (!c->types || !c->types->has_ret || c->types->ret.kind == PRESET_UNKNOWN)
+	if (!c->types || !c->types->has_ret || c->types->ret.kind == TYPE_UNKNOWN)
 		return &undeclared;
 	return &c->types->ret;
 }
 
 static bool ret_is_pointer(const struct preset_value *v)
 {
-	return v->kind == PRESET_POINTER || v->kind == PRESET_STRING ||
-		v->kind == PRESET_CLASS;
+	return v->kind == TYPE_POINTER || v->kind == TYPE_STRING ||
+		v->kind == TYPE_CLASS;
 }
 
 /* Other registers than the first for integers are not kept. */
 static bool ret_is_seen(const struct shown_call *c, const struct preset_value *v)
 {
 	return call_has_result(c->call) &&
-		(v->kind == PRESET_INT || v->kind == PRESET_BOOL || ret_is_pointer(v));
+		(v->kind == TYPE_INT || v->kind == TYPE_BOOL || ret_is_pointer(v));
 }
 
 static const struct type_code *ret_code(
 	const struct shown_call *c, const struct preset_value *v)
 {
-	if (!c->types || v->kind != PRESET_INT || !ret_is_seen(c, v))
+	if (!c->types || v->kind != TYPE_INT || !ret_is_seen(c, v))
 		return NULL;
 	return type_code_find(
 		c->types->ret_codes, preset_value_int(v, c->call->result));
@@ -345,7 +345,7 @@ void call_result_text(struct out *o, const struct shown_call *c)
 	const struct preset_value *v = ret_type(c);
 	const struct type_code *code = ret_code(c, v);
 
-	if (v->kind == PRESET_VOID)
+	if (v->kind == TYPE_VOID)
 		return;
 	if (!ret_is_seen(c, v))
 		write_unknown(&f);
@@ -357,7 +357,7 @@ void call_result_text(struct out *o, const struct shown_call *c)
 		write_number(&f, v, preset_value_int(v, c->call->result));
 	if (code) {
 		out_char(o, ' ');
-		out_escaped(o, code->name, code->len);
+		out_escaped(o, code->name, SIZE_MAX);
 	}
 }
 
@@ -376,7 +376,7 @@ void call_result_json(struct json *j, const struct shown_call *c)
 		write_number(&f, v, preset_value_int(v, c->call->result));
 	json_key(j, "ret_name");
 	if (code)
-		json_str_len(j, code->name, code->len);
+		json_str(j, code->name);
 	else
 		json_null(j);
 }

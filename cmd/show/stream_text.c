@@ -92,7 +92,7 @@ void stream_line(struct out *o, const struct shown_call *c, enum call_form form)
 	}
 	if (form == CALL_ENTRY)
 		return;
-	if (!c->types->has_ret || c->types->ret.kind != PRESET_VOID) {
+	if (!c->types->has_ret || c->types->ret.kind != TYPE_VOID) {
 		out_str(o, " = ");
 		call_result_text(o, c);
 	}

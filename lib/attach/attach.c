@@ -189,6 +189,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		code = elf_file_check(draft->objects[i]->elf, err);
 	if (code)
 		return code;
+	spec.type_cnt = desc.types.type_cnt;
+	spec.name_cnt = desc.types.name_cnt;
 	spec.text_bytes = desc.text.len;
 	spec.has_more = desc.has_more;
 	spec.jump_cnt = probes.jump_cnt;

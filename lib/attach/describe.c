@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "attach/describe.h"
-#include "group/types.h"
 
 _Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
 _Static_assert(
@@ -75,9 +74,7 @@ static int describe_func(struct description *d, const struct target *f,
 	if (!code)
 		code = describe_aliases(d, f, &func->aliases, err);
 	if (!code && f->preset)
-		code = types_write_ret(&d->text, f->preset, &func->ret, err);
-	if (!code && f->preset)
-		code = types_write_args(&d->text, f->preset, &func->args, err);
+		code = type_records_add(&d->types, &d->text, f->preset, func, err);
 	return code;
 }
 
@@ -86,7 +83,7 @@ static unsigned char string_place(const struct preset_arg *args, int i)
 {
 	if (i < 0)
 		return 0;
-	if (args[i].place.where == PRESET_STACK)
+	if (args[i].place.where == PLACE_STACK)
 		return FSN_STR_STACK + args[i].place.index;
 	return 1 + args[i].place.index;
 }
@@ -168,6 +165,7 @@ void description_done(struct description *d)
 	free(d->funcs);
 	free(d->confs);
 	free(d->libs);
+	type_records_done(&d->types);
 	strtab_done(&d->text);
 }
 
@@ -192,21 +190,26 @@ static int write_text(int fd, const struct strtab *text, struct err *err)
 int description_write(const struct description *d, const struct draft *draft,
 	struct engine *e, struct fsn_meta *meta, struct err *err)
 {
+	const struct {
+		enum map_id id;
+		const void *rows;
+		size_t size, cnt;
+	} maps[] = {
+		{ MAPID_FUNCS, d->funcs, sizeof(*d->funcs), draft->probed_cnt },
+		{ MAPID_CONFS, d->confs, sizeof(*d->confs), draft->probed_cnt },
+		{ MAPID_LIBS, d->libs, sizeof(*d->libs), draft->object_cnt },
+		{ MAPID_TYPES, d->types.types, sizeof(*d->types.types), d->types.type_cnt },
+		{ MAPID_NAMES, d->types.names, sizeof(*d->types.names), d->types.name_cnt },
+		{ MAPID_META, meta, sizeof(*meta), 1 },
+	};
 	int code;
 
+	meta->type_cnt = d->types.type_cnt;
+	meta->name_cnt = d->types.name_cnt;
 	meta->text_bytes = d->text.len;
-	code = write_rows(engine_map_fd(e, MAPID_FUNCS), d->funcs, sizeof(*d->funcs),
-		draft->probed_cnt, err);
-	if (!code)
-		code = write_rows(engine_map_fd(e, MAPID_CONFS), d->confs,
-			sizeof(*d->confs), draft->probed_cnt, err);
-	if (!code)
-		code = write_rows(engine_map_fd(e, MAPID_LIBS), d->libs, sizeof(*d->libs),
-			draft->object_cnt, err);
-	if (!code)
-		code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
-	if (!code)
-		code = write_rows(
-			engine_map_fd(e, MAPID_META), meta, sizeof(*meta), 1, err);
+	code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
+	for (size_t i = 0; !code && i < ARRAY_SIZE(maps); i++)
+		code = write_rows(engine_map_fd(e, maps[i].id), maps[i].rows, maps[i].size,
+			maps[i].cnt, err);
 	return code;
 }

@@ -5,6 +5,7 @@
 
 #include "attach/engine.h"
 #include "base/strtab.h"
+#include "group/types.h"
 #include "shared/layout.h"
 #include "target/draft.h"
 
@@ -12,6 +13,7 @@ struct description {
 	struct fsn_func *funcs; /* of the probed functions, in their order */
 	struct fsn_conf *confs;
 	struct fsn_lib *libs;
+	struct type_records types;
 	struct strtab text;
 	bool save_args; /* some function remembers slow calls */
 	bool has_more;  /* some function has arguments that registers don't hold */

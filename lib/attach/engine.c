@@ -64,6 +64,8 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 	uint64_t used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
 		(PROC_MAX + 2 * spec->fn_cnt) * sizeof(struct fsn_proc) +
 		FSN_SET_CNT * sizeof(struct fsn_set) +
+		spec->type_cnt * sizeof(struct fsn_type) +
+		spec->name_cnt * sizeof(struct fsn_name) +
 		FSN_SLOT_CNT * sizeof(struct fsn_args) +
 		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0);
 	uint32_t n = shards(HIST_SHARDS_MAX);
@@ -119,6 +121,8 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.funcs = spec->fn_cnt,
 		.timed = spec->timed_cnt,
 		.libs = spec->lib_cnt,
+		.types = spec->type_cnt,
+		.names = spec->name_cnt,
 		.texts = (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN,
 		.stat_shards = e->stat_shards,
 		.hist_shards = e->hist_shards,

@@ -30,7 +30,7 @@ struct engine_spec {
 	size_t timed_cnt; /* of them those whose ends are followed; they come first */
 	size_t lib_cnt;
 	size_t jump_cnt;  /* indirect jumps to be compared with code ranges */
-	size_t text_bytes;
+	size_t type_cnt, name_cnt, text_bytes;
 	enum link_mode mode; /* not LINK_AUTO */
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;

@@ -87,6 +87,8 @@ static bool counts_fit(const struct group *g)
 	return g->meta.timed_cnt <= g->meta.fn_cnt &&
 		g->meta.fn_cnt <= entries_of(g, MAPID_FUNCS) &&
 		g->meta.lib_cnt <= entries_of(g, MAPID_LIBS) &&
+		g->meta.type_cnt <= entries_of(g, MAPID_TYPES) &&
+		g->meta.name_cnt <= entries_of(g, MAPID_NAMES) &&
 		g->meta.text_bytes <= entries_of(g, MAPID_TEXT) * FSN_TEXT_LEN;
 }
 

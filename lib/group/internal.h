@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What listing calls in progress and sweeping them share. */
+/* What listing calls in progress and sweeping them share; types of records. */
 #ifndef FUNCSNOOP_GROUP_INTERNAL_H
 #define FUNCSNOOP_GROUP_INTERNAL_H
 
 #include "group/calls.h"
+#include "group/types.h"
 #include "shared/layout.h"
 
 static inline uint32_t slot_fn(uint64_t key)
@@ -31,5 +32,9 @@ struct slot_mapping {
  * looked at first and may be empty, then is the mapping. True, too, when that can't be told.
  */
 bool slots_find_mapping(pid_t pid, pid_t tid, uint64_t addr, struct slot_mapping *m);
+
+/* Of the functions of @g the types, by .type_cnt and .name_cnt records. -ENOMEM, -EPROTO. */
+int types_make(const struct group *g, const struct fsn_type *types, const struct fsn_name *names,
+	struct types **ret_types);
 
 #endif

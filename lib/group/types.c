@@ -1,119 +1,115 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Writing and reading the types of arguments and results.
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "group/records.h"
 #include "group/types.h"
+#include "internal.h"
 
 _Static_assert(FSN_STRINGS == 2, "as many as struct types_kept has");
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-static const char kind_letters[] = {
-	[PRESET_UNKNOWN] = '?',
-	[PRESET_VOID] = 'v',
-	[PRESET_INT] = 'u',
-	[PRESET_BOOL] = 'b',
-	[PRESET_POINTER] = 'p',
-	[PRESET_STRING] = 's',
-	[PRESET_FLOAT] = 'f',
-	[PRESET_COMPLEX] = 'z',
-	[PRESET_STRUCT] = 't',
-	[PRESET_CLASS] = 'o',
+/* The names of one type's values, held once however many functions have it. */
+struct named_type {
+	const struct preset_type *type;
+	uint32_t first;
 };
 
-static char letter_of(const struct preset_value *v)
-{
-	return v->kind == PRESET_INT && v->is_signed ? 'i' : kind_letters[v->kind];
-}
-
-/* "TYPE\nCODE NAME\n...", held once however many functions have it. */
-static int write_codes(struct strtab *text, const struct preset_type *type,
-	uint32_t *ret_offset, struct err *err)
-{
-	_cleanup_free_ char *buf = NULL;
-	size_t size = 0;
-	FILE *f;
-
-	*ret_offset = 0;
-	if (!type || !type->code_cnt)
-		return 0;
-	f = open_memstream(&buf, &size);
-	if (!f)
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	fprintf(f, "%s", type->name);
-	for (size_t i = 0; i < type->code_cnt; i++)
-		fprintf(f, "\n%" PRId64 " %s", type->codes[i].code, type->codes[i].name);
-	if (fclose(f))
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	return strtab_add(text, buf, ret_offset, err);
-}
-
-int types_write_ret(struct strtab *text, const struct preset_func *pf, uint32_t *ret_offset,
+static int add_name(struct type_records *r, struct strtab *text, const struct preset_code *c,
 	struct err *err)
 {
-	_cleanup_free_ char *buf = NULL;
-	uint32_t codes;
+	struct fsn_name *more = array_grow(r->names, r->name_cnt, sizeof(*more)), *name;
+
+	if (!more)
+		return err_sys(err, -ENOMEM, "cannot keep types");
+	r->names = more;
+	name = &more[r->name_cnt++];
+	memset(name, 0, sizeof(*name));
+	name->value = c->code;
+	snprintf(name->label, sizeof(name->label), "%.*s", FSN_TYPE_LABEL_LEN - 1, c->name);
+	return strtab_add(text, c->name, &name->name, err);
+}
+
+static int add_names(struct type_records *r, struct strtab *text,
+	const struct preset_type *type, uint32_t *ret_first, struct err *err)
+{
+	struct named_type *more;
+	int code = 0;
+
+	for (size_t i = 0; i < r->named_cnt; i++)
+		if (r->named[i].type == type) {
+			*ret_first = r->named[i].first;
+			return 0;
+		}
+	more = array_grow(r->named, r->named_cnt, sizeof(*more));
+	if (!more)
+		return err_sys(err, -ENOMEM, "cannot keep types");
+	r->named = more;
+	*ret_first = r->name_cnt;
+	more[r->named_cnt++] = (struct named_type){ type, r->name_cnt };
+	for (size_t i = 0; !code && i < type->code_cnt; i++)
+		code = add_name(r, text, &type->codes[i], err);
+	return code;
+}
+
+/* A result is an argument without a place, and without a name. */
+static int add_type(struct type_records *r, struct strtab *text, const struct preset_arg *a,
+	struct err *err)
+{
+	struct fsn_type *more = array_grow(r->types, r->type_cnt, sizeof(*more)), *type;
 	int code;
 
-	*ret_offset = 0;
-	if (!pf->ret_text)
-		return 0;
-	code = write_codes(text, pf->ret.type, &codes, err);
-	if (code)
+	if (!more)
+		return err_sys(err, -ENOMEM, "cannot keep types");
+	r->types = more;
+	type = &more[r->type_cnt++];
+	*type = (struct fsn_type){
+		.kind = a->value.kind,
+		.size = a->value.size,
+		.place = a->place.where,
+		.index = a->place.index,
+		.words = a->place.words,
+		.is_signed = a->value.is_signed,
+		.by_ref = a->place.by_ref,
+		.member_size = a->member_size,
+	};
+	snprintf(type->label, sizeof(type->label), "%.*s", FSN_TYPE_LABEL_LEN - 1, a->text);
+	code = strtab_add(text, a->text, &type->text, err);
+	if (!code)
+		code = strtab_add(text, a->name, &type->name, err);
+	if (code || !a->value.type || !a->value.type->code_cnt)
 		return code;
-	if (asprintf(&buf, "%c%u %u %s", letter_of(&pf->ret), pf->ret.size, codes,
-		    pf->ret_text) < 0)
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	return strtab_add(text, buf, ret_offset, err);
+	type->name_cnt = a->value.type->code_cnt;
+	return add_names(r, text, a->value.type, &type->names, err);
 }
 
-static void write_place(FILE *f, const struct preset_place *p)
+int type_records_add(struct type_records *r, struct strtab *text, const struct preset_func *pf,
+	struct fsn_func *func, struct err *err)
 {
-	if (p->where == PRESET_NOWHERE) {
-		fputc('-', f);
-		return;
-	}
-	fprintf(f, "%c%u", p->where == PRESET_REG ? 'r' : 's', p->index);
-	if (p->words > 1)
-		fprintf(f, "+%u", p->words);
-	if (p->by_ref)
-		fputc('&', f);
-}
-
-int types_write_args(struct strtab *text, const struct preset_func *pf,
-	uint32_t *ret_offset, struct err *err)
-{
-	_cleanup_free_ char *buf = NULL;
-	size_t size = 0;
-	uint32_t codes;
+	const struct preset_arg ret = { .text = pf->ret_text, .value = pf->ret };
 	int code = 0;
-	FILE *f;
 
-	*ret_offset = 0;
-	if (!pf->has_args)
-		return 0;
-	f = open_memstream(&buf, &size);
-	if (!f)
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	/* Of a function without arguments the one empty line. */
-	for (size_t i = 0; !code && i < pf->arg_cnt; i++) {
-		const struct preset_arg *a = &pf->args[i];
-
-		code = write_codes(text, a->value.type, &codes, err);
-		fprintf(f, "%c%u", letter_of(&a->value), a->value.size);
-		fprintf(f, a->member_size ? "/%u " : " ", a->member_size);
-		write_place(f, &a->place);
-		fprintf(f, " %u %s\t%s\n", codes, a->name, a->text);
+	if (pf->ret_text) {
+		func->ret = r->type_cnt + 1;
+		code = add_type(r, text, &ret, err);
 	}
-	if (!pf->arg_cnt)
-		fputc('\n', f);
-	if (fclose(f))
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	return code ? code : strtab_add(text, buf, ret_offset, err);
+	if (!pf->has_args)
+		return code;
+	func->args = r->type_cnt + 1;
+	func->arg_cnt = pf->arg_cnt;
+	for (size_t i = 0; !code && i < pf->arg_cnt; i++)
+		code = add_type(r, text, &pf->args[i], err);
+	return code;
+}
+
+void type_records_done(struct type_records *r)
+{
+	free(r->types);
+	free(r->names);
+	free(r->named);
 }
 
 struct types_kept types_kept(const struct preset_arg *args, size_t cnt)
@@ -123,14 +119,14 @@ struct types_kept types_kept(const struct preset_arg *args, size_t cnt)
 
 	for (size_t i = 0; i < cnt; i++) {
 		const struct preset_place *p = &args[i].place;
-		uint32_t end = p->where == PRESET_STACK ? p->index + p->words : 0;
+		uint32_t end = p->where == PLACE_STACK ? p->index + p->words : 0;
 
 		if (end > FSN_STACK_WORDS)
 			end = FSN_STACK_WORDS;
 		if (end > kept.stack_cnt)
 			kept.stack_cnt = end;
-		if (args[i].value.kind == PRESET_STRING && p->where != PRESET_NOWHERE &&
-			(p->where == PRESET_REG || p->index < FSN_STACK_WORDS) &&
+		if (args[i].value.kind == TYPE_STRING && p->where != PLACE_NOWHERE &&
+			(p->where == PLACE_REG || p->index < FSN_STACK_WORDS) &&
 			strings < ARRAY_SIZE(kept.strings))
 			kept.strings[strings++] = i;
 	}
@@ -139,274 +135,140 @@ struct types_kept types_kept(const struct preset_arg *args, size_t cnt)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Codes by the offset of their text, as most functions of a library have the same. */
-struct codes_at {
-	uint32_t offset;
-	struct type_codes codes;
-};
-
+/* Of each record what it says, at the same number. */
 struct types {
 	struct func_types *funcs;
-	size_t func_cnt;
-	struct codes_at **tables;
-	size_t table_cnt;
+	struct preset_arg *args;
+	struct type_codes *codes;
+	const struct type_codes **codes_of; /* NULL for types without names */
+	struct type_code *names;
 };
 
-static bool is_digit(char c)
+static struct types *types_alloc(size_t fn_cnt, size_t type_cnt, size_t name_cnt)
 {
-	return c >= '0' && c <= '9';
-}
+	_cleanup_types_ struct types *t = calloc(1, sizeof(*t));
 
-static int compare_codes(const void *a, const void *b)
-{
-	const struct type_code *x = a, *y = b;
-
-	return (x->code > y->code) - (x->code < y->code);
-}
-
-/* The number that a line begins with, or NULL; strtoll() alone goes on to the next line. */
-static const char *read_code(const char *line, int64_t *ret_code)
-{
-	char *end;
-
-	if (*line != '-' && !is_digit(*line))
+	if (!t)
 		return NULL;
-	*ret_code = strtoll(line, &end, 10);
-	return *end == ' ' ? end + 1 : NULL;
+	t->funcs = calloc(fn_cnt + 1, sizeof(*t->funcs));
+	t->args = calloc(type_cnt + 1, sizeof(*t->args));
+	t->codes = calloc(type_cnt + 1, sizeof(*t->codes));
+	t->codes_of = calloc(type_cnt + 1, sizeof(*t->codes_of));
+	t->names = calloc(name_cnt + 1, sizeof(*t->names));
+	if (!t->funcs || !t->args || !t->codes || !t->codes_of || !t->names)
+		return NULL;
+	return TAKE_PTR(t);
 }
 
-static int add_code(struct type_codes *codes, const char *line, const char *end)
+/* Whether @cnt things from @first on are among @most. */
+static bool fits(uint32_t first, uint32_t cnt, size_t most)
 {
-	struct type_code *more =
-		array_grow((void *)codes->code, codes->cnt, sizeof(*more));
-	struct type_code *c;
+	return first <= most && cnt <= most - first;
+}
 
-	if (!more)
-		return -ENOMEM;
-	codes->code = more;
-	c = &more[codes->cnt];
-	c->name = read_code(line, &c->code);
-	if (!c->name)
+static bool members_fit(const struct fsn_type *type)
+{
+	unsigned int size = type->member_size;
+
+	if (!size)
+		return true;
+	return (size == 1 || size == 2 || size == 4 || size == 8) &&
+		type->kind == TYPE_STRUCT && type->size % size == 0;
+}
+
+/* Type @i of @t. A group may be another's: what it says may be anything. */
+static int take_type(struct types *t, const struct group *g, uint32_t i,
+	const struct fsn_type *type, size_t name_cnt)
+{
+	const struct type_code *names;
+
+	if (type->kind > TYPE_CLASS || type->place > PLACE_STACK || !members_fit(type) ||
+		!fits(type->names, type->name_cnt, name_cnt))
 		return -EPROTO;
-	c->len = end - c->name;
-	codes->cnt++;
+	t->args[i] = (struct preset_arg){
+		.text = group_text(g, type->text),
+		.name = group_text(g, type->name),
+		.value = { type->kind, type->size, type->is_signed, NULL },
+		.place = { type->place, type->index, type->words, type->by_ref },
+		.member_size = type->member_size,
+	};
+	if (!type->name_cnt)
+		return 0;
+	names = &t->names[type->names];
+	for (uint32_t k = 1; k < type->name_cnt; k++)
+		if (names[k].code <= names[k - 1].code)
+			return -EPROTO;
+	t->codes[i] = (struct type_codes){ names, type->name_cnt };
+	t->codes_of[i] = &t->codes[i];
 	return 0;
 }
 
-/* The codes whose text is at @offset; NULL for offset 0. */
-static int codes_at(struct types *t, const struct group *g, uint32_t offset,
-	const struct type_codes **ret_codes)
+static int take_func(struct types *t, const struct fsn_func *func, size_t type_cnt,
+	struct func_types *f)
 {
-	struct codes_at **more, *table;
-	const char *line, *end;
-	int code = 0;
-
-	*ret_codes = NULL;
-	if (!offset)
-		return 0;
-	for (size_t i = 0; i < t->table_cnt; i++)
-		if (t->tables[i]->offset == offset) {
-			*ret_codes = &t->tables[i]->codes;
-			return 0;
-		}
-	more = array_grow(t->tables, t->table_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	t->tables = more;
-	table = calloc(1, sizeof(*table));
-	if (!table)
-		return -ENOMEM;
-	t->tables[t->table_cnt++] = table;
-	table->offset = offset;
-	line = strchrnul(group_text(g, offset), '\n');
-	for (; !code && *line; line = end) {
-		end = strchrnul(++line, '\n');
-		code = add_code(&table->codes, line, end);
+	f->kept = types_kept(NULL, 0);
+	if (func->ret > type_cnt ||
+		(func->args && !fits(func->args - 1, func->arg_cnt, type_cnt)))
+		return -EPROTO;
+	if (func->ret) {
+		f->has_ret = true;
+		f->ret = t->args[func->ret - 1].value;
+		f->ret_codes = t->codes_of[func->ret - 1];
 	}
-	if (table->codes.cnt)
-		qsort((void *)table->codes.code, table->codes.cnt,
-			sizeof(*table->codes.code), compare_codes);
-	*ret_codes = &table->codes;
-	return code;
-}
-
-/* A number at *@p, which is moved behind it; 0 where none begins. */
-static uint32_t number(const char **p)
-{
-	char *end;
-	unsigned long n;
-
-	if (!is_digit(**p))
-		return 0;
-	n = strtoul(*p, &end, 10);
-	*p = end;
-	return n;
-}
-
-static bool skip(const char **p, char c)
-{
-	if (**p != c)
-		return false;
-	++*p;
-	return true;
-}
-
-static bool read_kind(const char **p, struct preset_value *v)
-{
-	char letter = **p;
-
-	memset(v, 0, sizeof(*v));
-	if (!letter)
-		return false;
-	if (letter == 'i') {
-		v->kind = PRESET_INT;
-		v->is_signed = true;
-	} else {
-		const char *at = memchr(kind_letters, letter, sizeof(kind_letters));
-
-		if (!at)
-			return false;
-		v->kind = at - kind_letters;
-	}
-	++*p;
-	v->size = number(p);
-	return true;
-}
-
-/* "/4" of a structure, or nothing. */
-static bool read_members(const char **p, struct preset_arg *arg)
-{
-	uint32_t size;
-
-	if (!skip(p, '/'))
-		return true;
-	size = number(p);
-	if ((size != 1 && size != 2 && size != 4 && size != 8) ||
-		arg->value.kind != PRESET_STRUCT || arg->value.size % size)
-		return false;
-	arg->member_size = (uint8_t)size;
-	return true;
-}
-
-static bool read_place(const char **p, struct preset_place *place)
-{
-	memset(place, 0, sizeof(*place));
-	if (skip(p, '-'))
-		return skip(p, ' ');
-	place->where = **p == 's' ? PRESET_STACK : PRESET_REG;
-	if (!skip(p, 's') && !skip(p, 'r'))
-		return false;
-	place->index = number(p);
-	place->words = skip(p, '+') ? number(p) : 1;
-	place->by_ref = skip(p, '&');
-	return skip(p, ' ');
-}
-
-static int read_ret(
-	struct types *t, const struct group *g, const char *p, struct func_types *f)
-{
-	if (!*p)
-		return 0;
-	f->has_ret = true;
-	if (!read_kind(&p, &f->ret) || !skip(&p, ' '))
-		return -EPROTO;
-	return codes_at(t, g, number(&p), &f->ret_codes);
-}
-
-/* The line's own name; @arg->text is the declaration behind the tab. Both are copies. */
-static int read_arg(struct types *t, const struct group *g, const char *p,
-	const char *end, struct preset_arg *arg, const struct type_codes **ret_codes)
-{
-	const char *tab;
-	int code;
-
-	if (!read_kind(&p, &arg->value) || !read_members(&p, arg) || !skip(&p, ' ') ||
-		!read_place(&p, &arg->place))
-		return -EPROTO;
-	code = codes_at(t, g, number(&p), ret_codes);
-	if (code)
-		return code;
-	tab = memchr(p, '\t', end - p);
-	if (!skip(&p, ' ') || !tab)
-		return -EPROTO;
-	arg->name = strndup(p, tab - p);
-	arg->text = strndup(tab + 1, end - tab - 1);
-	return arg->name && arg->text ? 0 : -ENOMEM;
-}
-
-static int read_args(
-	struct types *t, const struct group *g, const char *text, struct func_types *f)
-{
-	const struct type_codes **codes;
-	struct preset_arg *args;
-	const char *end;
-	size_t cnt = 0;
-	int code = 0;
-
-	if (!*text)
+	if (!func->args)
 		return 0;
 	f->has_args = true;
-	for (const char *p = text; (p = strchr(p, '\n')); p++)
-		cnt++;
-	args = calloc(cnt + 1, sizeof(*args));
-	codes = calloc(cnt + 1, sizeof(*codes));
-	f->args = args;
-	f->arg_codes = (const struct type_codes *const *)codes;
-	if (!args || !codes)
-		return -ENOMEM;
-	for (; !code && *text && *text != '\n'; text = end + 1) {
-		end = strchrnul(text, '\n');
-		if (!*end)
-			return -EPROTO;
-		code = read_arg(t, g, text, end, &args[f->arg_cnt], &codes[f->arg_cnt]);
-		f->arg_cnt++;
-	}
-	f->kept = types_kept(args, f->arg_cnt);
+	f->args = &t->args[func->args - 1];
+	f->arg_codes = &t->codes_of[func->args - 1];
+	f->arg_cnt = func->arg_cnt;
+	f->kept = types_kept(f->args, f->arg_cnt);
+	return 0;
+}
+
+int types_make(const struct group *g, const struct fsn_type *types, const struct fsn_name *names,
+	struct types **ret_types)
+{
+	_cleanup_types_ struct types *t =
+		types_alloc(g->meta.fn_cnt, g->meta.type_cnt, g->meta.name_cnt);
+	int code = t ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !code && i < g->meta.name_cnt; i++)
+		t->names[i] = (struct type_code){ names[i].value, group_text(g, names[i].name) };
+	for (uint32_t i = 0; !code && i < g->meta.type_cnt; i++)
+		code = take_type(t, g, i, &types[i], g->meta.name_cnt);
+	for (uint32_t i = 0; !code && i < g->meta.fn_cnt; i++)
+		code = take_func(t, &g->funcs[i], g->meta.type_cnt, &t->funcs[i]);
+	if (!code)
+		*ret_types = TAKE_PTR(t);
 	return code;
 }
 
 int types_read(const struct group *g, struct types **ret_types, struct err *err)
 {
-	_cleanup_types_ struct types *t = calloc(1, sizeof(*t));
-	int code = 0;
+	_cleanup_free_ struct fsn_type *types = calloc(g->meta.type_cnt + 1, sizeof(*types));
+	_cleanup_free_ struct fsn_name *names = calloc(g->meta.name_cnt + 1, sizeof(*names));
+	int code = types && names ? 0 : -ENOMEM;
 
-	if (t)
-		t->funcs = calloc(g->meta.fn_cnt + 1, sizeof(*t->funcs));
-	if (!t || !t->funcs)
-		return err_sys(err, -ENOMEM, "cannot read types of group '%s'", g->name);
-	for (; !code && t->func_cnt < g->meta.fn_cnt; t->func_cnt++) {
-		const struct fsn_func *func = &g->funcs[t->func_cnt];
-		struct func_types *f = &t->funcs[t->func_cnt];
-
-		f->kept = types_kept(NULL, 0);
-		code = read_ret(t, g, group_text(g, func->ret), f);
-		if (!code)
-			code = read_args(t, g, group_text(g, func->args), f);
-	}
-	if (code)
-		return err_sys(err, code, "cannot read types of group '%s'", g->name);
-	*ret_types = TAKE_PTR(t);
-	return 0;
+	if (!code)
+		code = map_read_fixed(
+			g->fd[MAPID_TYPES], 0, g->meta.type_cnt, sizeof(*types), types);
+	if (!code)
+		code = map_read_fixed(
+			g->fd[MAPID_NAMES], 0, g->meta.name_cnt, sizeof(*names), names);
+	if (!code)
+		code = types_make(g, types, names, ret_types);
+	return code ? err_sys(err, code, "cannot read types of group '%s'", g->name) : 0;
 }
 
 void types_free(struct types *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->func_cnt; i++) {
-		for (size_t a = 0; a < t->funcs[i].arg_cnt; a++) {
-			free((void *)t->funcs[i].args[a].name);
-			free((void *)t->funcs[i].args[a].text);
-		}
-		free((void *)t->funcs[i].args);
-		free((void *)t->funcs[i].arg_codes);
-	}
-	for (size_t i = 0; i < t->table_cnt; i++) {
-		free((void *)t->tables[i]->codes.code);
-		free(t->tables[i]);
-	}
-	free(t->tables);
 	free(t->funcs);
+	free(t->args);
+	free(t->codes);
+	free(t->codes_of);
+	free(t->names);
 	free(t);
 }
 
@@ -419,12 +281,12 @@ const unsigned long long *call_arg_at(const struct func_types *f, size_t i,
 	const struct call *c, const struct fsn_more *more, unsigned int *ret_cnt)
 {
 	const struct preset_place *p = &f->args[i].place;
-	const unsigned long long *from = p->where == PRESET_REG ? c->args.arg
+	const unsigned long long *from = p->where == PLACE_REG ? c->args.arg
 		: more                                          ? more->stack
 								: NULL;
-	uint32_t most = p->where == PRESET_REG ? FSN_ARGS : FSN_STACK_WORDS;
+	uint32_t most = p->where == PLACE_REG ? FSN_ARGS : FSN_STACK_WORDS;
 
-	if (p->where == PRESET_NOWHERE || !from || !p->words || p->index >= most ||
+	if (p->where == PLACE_NOWHERE || !from || !p->words || p->index >= most ||
 		p->words > most - p->index)
 		return NULL;
 	*ret_cnt = p->words;
@@ -450,6 +312,13 @@ const char *call_arg_string(const struct func_types *f, size_t i, const struct f
 	return str;
 }
 
+static int compare_codes(const void *a, const void *b)
+{
+	const struct type_code *x = a, *y = b;
+
+	return (x->code > y->code) - (x->code < y->code);
+}
+
 const struct type_code *type_code_find(const struct type_codes *codes, int64_t code)
 {
 	const struct type_code key = { .code = code };
@@ -458,21 +327,4 @@ const struct type_code *type_code_find(const struct type_codes *codes, int64_t c
 		return NULL;
 	return bsearch(
 		&key, codes->code, codes->cnt, sizeof(*codes->code), compare_codes);
-}
-
-char *types_code_name(const struct group *g, uint32_t fn, int64_t code)
-{
-	const char *p = group_text(g, g->funcs[fn].ret), *line, *name;
-	struct preset_value value;
-	int64_t got;
-
-	if (!read_kind(&p, &value) || !skip(&p, ' '))
-		return NULL;
-	line = group_text(g, number(&p));
-	while ((line = strchr(line, '\n'))) {
-		name = read_code(++line, &got);
-		if (name && got == code)
-			return strndup(name, strcspn(name, "\n"));
-	}
-	return NULL;
 }

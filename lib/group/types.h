@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the arguments and the result of a group's functions are: as text in its maps, and read. */
+/* What the arguments and the result of a group's functions are: as its maps have it, and read. */
 #ifndef FUNCSNOOP_GROUP_TYPES_H
 #define FUNCSNOOP_GROUP_TYPES_H
 
@@ -15,20 +15,22 @@
 
 /* --- written at attach ----------------------------------------------------------------------- */
 
-/*
- * The text forms, for people who dump the maps, too. Of a result "KIND CODES NAME"; of
- * arguments a line for each, "KIND PLACE CODES NAME<tab>DECLARATION". KIND is a letter and
- * a size in bytes: i signed, u unsigned, b bool, p pointer, s string, f float, z complex, t
- * structure (with /N one of unsigned members of N bytes), o object by its address, v void, ?
- * unknown. PLACE is r and the number of a register, s and that of a word on the stack, +N when
- * it takes N words, & when the word is an address, or - when it can't be seen. CODES is the
- * offset in the group's text of "TYPE\nCODE NAME\n...", or 0. Both are 0, the empty text, when
- * nothing is declared.
- */
-int types_write_ret(struct strtab *text, const struct preset_func *pf, uint32_t *ret_offset,
-	struct err *err);
-int types_write_args(struct strtab *text, const struct preset_func *pf,
-	uint32_t *ret_offset, struct err *err);
+struct fsn_type;
+struct fsn_name;
+struct fsn_func;
+
+/* Types of all functions of a group, as its maps keep them: shared/layout.h. */
+struct type_records {
+	struct fsn_type *types;
+	struct fsn_name *names;
+	struct named_type *named; /* those whose names are there */
+	size_t type_cnt, name_cnt, named_cnt;
+};
+
+/* Adds the types that @pf declares, their strings to @text, and where they are to @func. */
+int type_records_add(struct type_records *r, struct strtab *text, const struct preset_func *pf,
+	struct fsn_func *func, struct err *err);
+void type_records_done(struct type_records *r);
 
 /* What the programs have to keep of a call's arguments beside the registers. */
 struct types_kept {
@@ -42,7 +44,6 @@ struct types_kept types_kept(const struct preset_arg *args, size_t cnt);
 struct type_code {
 	int64_t code;
 	const char *name;
-	size_t len; /* of the name, which doesn't end with a zero byte */
 };
 
 struct type_codes {
@@ -93,16 +94,16 @@ const char *call_arg_string(const struct func_types *f, size_t i, const struct f
 
 struct types;
 
-/* All functions of @g, which outlives it. Free with types_free(). -ENOMEM; -EPROTO. */
+/*
+ * All functions of @g, which outlives it: names are its strings. Free with types_free().
+ * -ENOMEM; -EPROTO; what bpf(2) gives.
+ */
 int types_read(const struct group *g, struct types **ret_types, struct err *err);
 void types_free(struct types *t);
 const struct func_types *types_of(const struct types *t, uint32_t fn);
 
-/* Name of @code, or NULL; @codes may be NULL. The name has .len bytes. */
+/* The one of value @code, or NULL; @codes may be NULL. */
 const struct type_code *type_code_find(const struct type_codes *codes, int64_t code);
-
-/* A copy of what the result @code of function @fn is called, or NULL. No need of types_read(). */
-char *types_code_name(const struct group *g, uint32_t fn, int64_t code);
 
 DEFINE_CLEANUP(types, struct types *, types_free)
 #define _cleanup_types_ __cleanup(cleanup_types)

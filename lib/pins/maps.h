@@ -19,7 +19,8 @@ enum map_id {
 
 /* What the size of a group's maps depends on. */
 struct map_sizes {
-	size_t funcs, timed, libs, texts; /* functions, of them timed; pieces of text */
+	size_t funcs, timed, libs;   /* functions, of them timed */
+	size_t types, names, texts; /* pieces of text */
 	size_t stat_shards, hist_shards, procs;
 	bool has_more, children;
 };

@@ -171,38 +171,38 @@ static int scan_text(struct scan *s)
 
 struct basic {
 	const char *name;
-	enum preset_kind kind;
+	enum type_kind kind;
 	uint8_t size;
 	bool is_signed;
 };
 
 static const struct basic basics[] = {
-	{ "void", PRESET_VOID, 0, false },
-	{ "bool", PRESET_BOOL, 1, false },
-	{ "_Bool", PRESET_BOOL, 1, false },
-	{ "float", PRESET_FLOAT, 4, true },
-	{ "double", PRESET_FLOAT, 8, true },
-	{ "size_t", PRESET_INT, 8, false },
-	{ "ssize_t", PRESET_INT, 8, true },
-	{ "std::size_t", PRESET_INT, 8, false },
-	{ "ptrdiff_t", PRESET_INT, 8, true },
-	{ "intptr_t", PRESET_INT, 8, true },
-	{ "uintptr_t", PRESET_INT, 8, false },
-	{ "int8_t", PRESET_INT, 1, true },
-	{ "uint8_t", PRESET_INT, 1, false },
-	{ "int16_t", PRESET_INT, 2, true },
-	{ "uint16_t", PRESET_INT, 2, false },
-	{ "int32_t", PRESET_INT, 4, true },
-	{ "uint32_t", PRESET_INT, 4, false },
-	{ "int64_t", PRESET_INT, 8, true },
-	{ "uint64_t", PRESET_INT, 8, false },
-	{ "off_t", PRESET_INT, 8, true },
-	{ "time_t", PRESET_INT, 8, true },
-	{ "pid_t", PRESET_INT, 4, true },
-	{ "uid_t", PRESET_INT, 4, false },
-	{ "gid_t", PRESET_INT, 4, false },
-	{ "mode_t", PRESET_INT, 4, false },
-	{ "socklen_t", PRESET_INT, 4, false },
+	{ "void", TYPE_VOID, 0, false },
+	{ "bool", TYPE_BOOL, 1, false },
+	{ "_Bool", TYPE_BOOL, 1, false },
+	{ "float", TYPE_FLOAT, 4, true },
+	{ "double", TYPE_FLOAT, 8, true },
+	{ "size_t", TYPE_INT, 8, false },
+	{ "ssize_t", TYPE_INT, 8, true },
+	{ "std::size_t", TYPE_INT, 8, false },
+	{ "ptrdiff_t", TYPE_INT, 8, true },
+	{ "intptr_t", TYPE_INT, 8, true },
+	{ "uintptr_t", TYPE_INT, 8, false },
+	{ "int8_t", TYPE_INT, 1, true },
+	{ "uint8_t", TYPE_INT, 1, false },
+	{ "int16_t", TYPE_INT, 2, true },
+	{ "uint16_t", TYPE_INT, 2, false },
+	{ "int32_t", TYPE_INT, 4, true },
+	{ "uint32_t", TYPE_INT, 4, false },
+	{ "int64_t", TYPE_INT, 8, true },
+	{ "uint64_t", TYPE_INT, 8, false },
+	{ "off_t", TYPE_INT, 8, true },
+	{ "time_t", TYPE_INT, 8, true },
+	{ "pid_t", TYPE_INT, 4, true },
+	{ "uid_t", TYPE_INT, 4, false },
+	{ "gid_t", TYPE_INT, 4, false },
+	{ "mode_t", TYPE_INT, 4, false },
+	{ "socklen_t", TYPE_INT, 4, false },
 };
 
 /* unsigned, signed, char, short, int, long in any order; false: something else. */
@@ -234,7 +234,7 @@ static bool basic_integer(const struct scan *s, struct preset_value *ret)
 	if (n_signed + n_unsigned > 1 || (n_char && n_short + n_int + n_long) ||
 		(n_short && n_long))
 		return false;
-	ret->kind = PRESET_INT;
+	ret->kind = TYPE_INT;
 	ret->size = n_char ? 1 : n_short ? 2 : n_long ? 8 : 4;
 	/* Plain char is signed on x86-64 and not on arm64; a code in it is what it is. */
 	ret->is_signed = !n_unsigned;
@@ -250,11 +250,11 @@ static bool words_are(const struct scan *s, const char *first, const char *secon
 static bool basic_type(const struct scan *s, struct preset_value *ret)
 {
 	if (words_are(s, "long", "double")) {
-		*ret = (struct preset_value) { PRESET_FLOAT, 16, true, NULL };
+		*ret = (struct preset_value) { TYPE_FLOAT, 16, true, NULL };
 		return true;
 	}
 	if (words_are(s, "float", "_Complex") || words_are(s, "double", "_Complex")) {
-		*ret = (struct preset_value) { PRESET_COMPLEX,
+		*ret = (struct preset_value) { TYPE_COMPLEX,
 			*s->words[0] == 'f' ? 8 : 16, true, NULL };
 		return true;
 	}
@@ -318,7 +318,7 @@ struct places {
 
 static void place_stack(struct places *p, struct preset_arg *arg, uint32_t words)
 {
-	arg->place.where = PRESET_STACK;
+	arg->place.where = PLACE_STACK;
 	arg->place.index = p->stack;
 	arg->place.words = words;
 	p->stack += words;
@@ -329,11 +329,11 @@ static void place_float(struct places *p, struct preset_arg *arg)
 {
 	const struct preset_value *v = &arg->value;
 	bool arm = p->abi == PRESET_ABI_ARM64;
-	bool is_long_double = v->kind == PRESET_FLOAT && v->size == 16;
+	bool is_long_double = v->kind == TYPE_FLOAT && v->size == 16;
 	/* A complex number is two arguments on arm64, packed by eight bytes on x86-64. */
 	uint32_t words = v->size > 8 ? 2 : 1, regs = words;
 
-	if (v->kind == PRESET_COMPLEX && arm)
+	if (v->kind == TYPE_COMPLEX && arm)
 		regs = 2;
 	else if (is_long_double)
 		regs = arm ? 1 : 8 + 1; /* always in memory on x86-64 */
@@ -354,14 +354,14 @@ static void place_one(struct places *p, struct preset_arg *arg)
 	const struct preset_value *v = &arg->value;
 	bool arm = p->abi == PRESET_ABI_ARM64;
 	uint32_t words = v->size > 8 ? (v->size + 7) / 8 : 1;
-	bool big = v->kind == PRESET_STRUCT && v->size > 16;
+	bool big = v->kind == TYPE_STRUCT && v->size > 16;
 
-	arg->place = (struct preset_place) { .where = PRESET_NOWHERE };
-	if (v->kind == PRESET_FLOAT || v->kind == PRESET_COMPLEX) {
+	arg->place = (struct preset_place) { .where = PLACE_NOWHERE };
+	if (v->kind == TYPE_FLOAT || v->kind == TYPE_COMPLEX) {
 		place_float(p, arg);
 		return;
 	}
-	if ((big && arm) || v->kind == PRESET_CLASS) {
+	if ((big && arm) || v->kind == TYPE_CLASS) {
 		arg->place.by_ref = true;
 		words = 1;
 		big = false;
@@ -373,7 +373,7 @@ static void place_one(struct places *p, struct preset_arg *arg)
 		place_stack(p, arg, words);
 		return;
 	}
-	arg->place.where = PRESET_REG;
+	arg->place.where = PLACE_REG;
 	arg->place.index = p->regs;
 	arg->place.words = words;
 	p->regs += words;
@@ -409,10 +409,10 @@ int declaration_parse(const char *text, bool with_name, type_lookup_fn *lookup, 
 		return -EINVAL;
 	}
 	is_char = s.word_cnt == 1 && word_is(s.words[0], s.lens[0], "char");
-	ret->value = (struct preset_value) { .kind = PRESET_POINTER, .size = 8 };
+	ret->value = (struct preset_value) { .kind = TYPE_POINTER, .size = 8 };
 	/* What a parameter without const points to is written by the call, or not yet text. */
 	if (is_char && s.stars == 1 && !s.array && (s.is_const || !with_name))
-		ret->value.kind = PRESET_STRING;
+		ret->value.kind = TYPE_STRING;
 	return 0;
 }
 
@@ -423,8 +423,8 @@ void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *
 
 	/* x86-64 passes the address of a result in memory first; arm64 passes it in x8. */
 	if (abi == PRESET_ABI_X86_64 &&
-		(ret->kind == PRESET_CLASS ||
-			(ret->kind == PRESET_STRUCT && ret->size > 16)))
+		(ret->kind == TYPE_CLASS ||
+			(ret->kind == TYPE_STRUCT && ret->size > 16)))
 		p.regs = 1;
 	for (size_t i = 0; i < cnt; i++)
 		place_one(&p, &args[i]);

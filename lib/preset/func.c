@@ -115,7 +115,7 @@ static int read_args(struct reader *r, struct json_object *val, struct preset_fu
 			break;
 		if (declaration_parse(args[n].text, true, reader_type, r, &decl, &why))
 			return declaration_err(r, item, args[n].text, &decl, why);
-		if (decl.value.kind == PRESET_VOID)
+		if (decl.value.kind == TYPE_VOID)
 			return json_err(&r->doc, item, JSON_AT_VALUE, r->err,
 				"an argument can't be void; no arguments are []");
 		args[n].value = decl.value;

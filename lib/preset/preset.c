@@ -364,7 +364,7 @@ int64_t preset_value_int(const struct preset_value *value, uint64_t raw)
 {
 	unsigned int cut = value->size && value->size < 8 ? 64 - value->size * 8 : 0;
 
-	if (value->kind == PRESET_BOOL)
+	if (value->kind == TYPE_BOOL)
 		return (raw & 0xff) != 0;
 	return value->is_signed ? (int64_t)(raw << cut) >> cut
 				: (int64_t)(raw << cut >> cut);

@@ -15,19 +15,6 @@
 #include "base/name.h"
 #include "shared/words.h"
 
-enum preset_kind {
-	PRESET_UNKNOWN, /* nothing was declared: a word */
-	PRESET_VOID,
-	PRESET_INT, /* .size bytes, .is_signed; with .type and its codes an enum */
-	PRESET_BOOL,
-	PRESET_POINTER,
-	PRESET_STRING,  /* pointer to text that ends with a zero byte */
-	PRESET_FLOAT,   /* .size 4, 8 or 16 */
-	PRESET_COMPLEX, /* float _Complex or double _Complex, .size 8 or 16 */
-	PRESET_STRUCT,  /* by value, .size bytes */
-	PRESET_CLASS,   /* C++ object that isn't trivial: by value means by its address */
-};
-
 /*
  * How a program in the kernel tells a failed call: take the low .width bits of the return
  * register (the rest is undefined), compare with ok[] (sign-extended from .width), then
@@ -48,7 +35,7 @@ struct preset_code {
 /* A named type: an error type, an enumeration, a handle, a structure. */
 struct preset_type {
 	const char *name;
-	enum preset_kind kind;
+	enum type_kind kind;
 	uint32_t size;
 	bool is_signed;
 	uint8_t member_size; /* of a struct of unsigned integers of one size, else 0 */
@@ -58,29 +45,15 @@ struct preset_type {
 };
 
 struct preset_value {
-	enum preset_kind kind;
+	enum type_kind kind;
 	uint32_t size; /* bytes; 0 for void */
 	bool is_signed;
 	const struct preset_type *type; /* the named type, or NULL */
 };
 
-/*
- * Where an argument lies when the function's first instruction runs, by the calling
- * convention of this machine (System V x86-64, AAPCS64). A structure of up to 16 bytes
- * takes as many words as it is long; what goes by floating point registers, which BPF
- * can't read, is PRESET_NOWHERE.
- */
-enum preset_where {
-	PRESET_NOWHERE,
-	PRESET_REG,   /* integer argument registers .index .. .index + .words - 1 (0 the
-			 first: rdi or x0) */
-	PRESET_STACK, /* 8-byte word .index of the arguments on the stack: at
-			 sp + 8 * (1 + .index) on x86-64 (above the return address), at
-			 sp + 8 * .index on arm64 */
-};
-
+/* Where an argument lies: words of a structure that is passed by value follow each other. */
 struct preset_place {
-	enum preset_where where;
+	enum type_place where;
 	uint32_t index;
 	uint32_t words; /* of 8 bytes */
 	bool by_ref; /* the word is a pointer to the structure (arm64, above 16 bytes) */
@@ -104,7 +77,7 @@ struct preset_func {
 	bool optional; /* not in every version of the library: silent if absent */
 	const char *nothrow_why; /* "preset cuda declares nothrow", or NULL */
 	const char *ret_text;    /* "cudaError_t", or NULL */
-	struct preset_value ret; /* kind PRESET_UNKNOWN when ret_text is NULL */
+	struct preset_value ret; /* kind TYPE_UNKNOWN when ret_text is NULL */
 	struct preset_judge judge;
 	const struct preset_arg *args;
 	size_t arg_cnt;

@@ -131,8 +131,8 @@ int reader_error(struct reader *r, struct json_object *val,
 {
 	static const char *const names[] = { "none", "nonzero", "negative", "null",
 		NULL };
-	bool number = value->kind == PRESET_INT || value->kind == PRESET_BOOL;
-	bool pointer = value->kind == PRESET_POINTER || value->kind == PRESET_STRING;
+	bool number = value->kind == TYPE_INT || value->kind == TYPE_BOOL;
+	bool pointer = value->kind == TYPE_POINTER || value->kind == TYPE_STRING;
 	const char *s;
 	uint8_t kind;
 	int rc = reader_want(r, val, "error", json_type_string, "a string");
@@ -225,7 +225,7 @@ static int read_codes(struct reader *r, struct json_object *obj, struct preset_t
 
 	if (rc)
 		return rc;
-	if (type->kind != PRESET_INT)
+	if (type->kind != TYPE_INT)
 		return json_err(&r->doc, obj, JSON_AT_KEY, r->err,
 			"'codes' of a type that is no integer");
 	codes = arena_alloc(
@@ -259,7 +259,7 @@ static int read_base(struct reader *r, struct json_object *obj, struct preset_ty
 {
 	struct json_object *base = obj_member(obj, "base"),
 			   *size = obj_member(obj, "size");
-	struct declaration decl = { .value = { PRESET_INT, 4, true, NULL } };
+	struct declaration decl = { .value = { TYPE_INT, 4, true, NULL } };
 	const char *text = "int", *why;
 	int64_t bytes;
 	int rc;
@@ -268,13 +268,13 @@ static int read_base(struct reader *r, struct json_object *obj, struct preset_ty
 		return rc;
 	if (!strcmp(text, "struct") || !strcmp(text, "class")) {
 		decl.value = (struct preset_value) {
-			.kind = *text == 's' ? PRESET_STRUCT : PRESET_CLASS,
+			.kind = *text == 's' ? TYPE_STRUCT : TYPE_CLASS,
 		};
 		if (!size && *text == 's')
 			return json_err(&r->doc, base, JSON_AT_VALUE, r->err,
 				"a struct needs its 'size' in bytes");
 	} else if (declaration_parse(text, false, NULL, NULL, &decl, &why) ||
-		decl.value.kind == PRESET_VOID) {
+		decl.value.kind == TYPE_VOID) {
 		return json_err(&r->doc, base, JSON_AT_VALUE, r->err,
 			"'base' is a basic C type, a pointer, \"struct\" or \"class\", not '%s'",
 			text);
@@ -308,12 +308,12 @@ static int read_members(
 
 	if (rc)
 		return rc;
-	if (type->kind != PRESET_STRUCT)
+	if (type->kind != TYPE_STRUCT)
 		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
 			"'members' of a type that is no struct");
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): reader_text() has set it */
 	if (declaration_parse(text, false, NULL, NULL, &decl, &why) ||
-		decl.value.kind != PRESET_INT || decl.value.is_signed)
+		decl.value.kind != TYPE_INT || decl.value.is_signed)
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 			"'members' is an unsigned integer type, not '%s'", text);
 	if (type->size % decl.value.size)

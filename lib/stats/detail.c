@@ -21,8 +21,7 @@ static int compare_codes(const void *a, const void *b)
 	return (x->code > y->code) - (x->code < y->code);
 }
 
-static int add_code(
-	const struct group *g, struct stats_func *f, int64_t code, uint64_t count)
+static int add_code(struct stats_func *f, int64_t code, uint64_t count)
 {
 	struct stats_code *more;
 
@@ -35,33 +34,52 @@ static int add_code(
 	if (!more)
 		return -ENOMEM;
 	f->codes = more;
-	more[f->code_cnt].code = code;
-	more[f->code_cnt].name = types_code_name(g, f->fn, code);
-	more[f->code_cnt++].count = count;
+	more[f->code_cnt++] = (struct stats_code){ .code = code, .count = count };
+	return 0;
+}
+
+/* Copies: types are read only where there are codes. */
+static int name_codes(const struct types *types, struct stats_func *f)
+{
+	const struct type_codes *codes = types_of(types, f->fn)->ret_codes;
+
+	for (size_t i = 0; i < f->code_cnt; i++) {
+		const struct type_code *code = type_code_find(codes, f->codes[i].code);
+
+		f->codes[i].name = code ? strdup(code->name) : NULL;
+		if (code && !f->codes[i].name)
+			return -ENOMEM;
+	}
 	return 0;
 }
 
 int stats_read_codes(
 	const struct group *g, const struct stats_view *view, struct stats *s)
 {
-	int fd = g->fd[MAPID_CODES], code;
+	_cleanup_types_ struct types *types = NULL;
+	int fd = g->fd[MAPID_CODES], code = 0;
 	struct fsn_code key, *from = NULL;
 	uint64_t count;
 
-	while (bpf_map_get_next_key(fd, from, &key) == 0) {
+	while (!code && bpf_map_get_next_key(fd, from, &key) == 0) {
 		from = &key;
 		if (key.fn >= s->func_cnt || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &count))
 			continue;
-		code = add_code(g, &s->funcs[key.fn], key.code, count);
-		if (code)
-			return code;
+		code = add_code(&s->funcs[key.fn], key.code, count);
 	}
-	for (size_t i = 0; i < s->func_cnt; i++)
-		if (s->funcs[i].code_cnt)
-			qsort(s->funcs[i].codes, s->funcs[i].code_cnt,
-				sizeof(*s->funcs[i].codes), compare_codes);
-	return 0;
+	for (size_t i = 0; !code && i < s->func_cnt; i++) {
+		struct stats_func *f = &s->funcs[i];
+
+		if (!f->code_cnt)
+			continue;
+		qsort(f->codes, f->code_cnt, sizeof(*f->codes), compare_codes);
+		if (!types)
+			code = types_read(g, &types, NULL);
+		if (!code)
+			code = name_codes(types, f);
+	}
+	return code;
 }
 
 /* --- processes ------------------------------------------------------------------------------ */

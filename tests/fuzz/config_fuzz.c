@@ -6,14 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "group/internal.h"
 #include "group/records.h"
 #include "group/types.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is said of types goes into a group's maps as text: later commands read the same. */
+static bool same_place(const struct preset_place *a, const struct preset_place *b)
+{
+	return a->where == b->where && a->index == b->index && a->words == b->words &&
+		a->by_ref == b->by_ref;
+}
+
+/* What is said of types goes into a group's maps: later commands read the same. */
 static void check_types(const struct preset_func *f)
 {
+	struct type_records records = { 0 };
 	struct fsn_func func = { 0 };
 	struct strtab text = { 0 };
 	struct err err;
@@ -21,12 +29,13 @@ static void check_types(const struct preset_func *f)
 	const struct func_types *got;
 	struct group g = { .name = "fuzz", .funcs = &func, .meta.fn_cnt = 1 };
 
-	if (types_write_ret(&text, f, &func.ret, &err) ||
-		types_write_args(&text, f, &func.args, &err))
+	if (type_records_add(&records, &text, f, &func, &err))
 		abort();
 	g.text = text.buf;
 	g.meta.text_bytes = text.len;
-	if (types_read(&g, &t, &err))
+	g.meta.type_cnt = records.type_cnt;
+	g.meta.name_cnt = records.name_cnt;
+	if (types_make(&g, records.types, records.names, &t))
 		abort();
 	got = types_of(t, 0);
 	if (got->has_args != f->has_args || got->arg_cnt != f->arg_cnt ||
@@ -35,18 +44,17 @@ static void check_types(const struct preset_func *f)
 	for (size_t i = 0; i < f->arg_cnt; i++)
 		if (strcmp(got->args[i].name, f->args[i].name) != 0 ||
 			strcmp(got->args[i].text, f->args[i].text) != 0 ||
-			memcmp(&got->args[i].place, &f->args[i].place,
-				sizeof(f->args[i].place)) != 0)
+			!same_place(&got->args[i].place, &f->args[i].place))
 			abort();
 	for (size_t i = 0; f->ret.type && i < f->ret.type->code_cnt; i++) {
 		const struct preset_code *c = &f->ret.type->codes[i];
 		const struct type_code *n = type_code_find(got->ret_codes, c->code);
 
-		if (!n || n->len != strlen(c->name) ||
-			strncmp(n->name, c->name, n->len) != 0)
+		if (!n || strcmp(n->name, c->name) != 0)
 			abort();
 	}
 	types_free(t);
+	type_records_done(&records);
 	strtab_done(&text);
 }
 

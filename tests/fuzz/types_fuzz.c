@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Reading the types of a group's functions: the input is the text of its maps, and every
- * string in it is taken for a function's result and for its arguments.
+ * Reading the types of a group's functions: the input is how many there are, the records
+ * of types and of names, and the text of its maps.
  */
 #include "group/types.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "group/internal.h"
 #include "group/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,15 +21,6 @@ static void check(bool good)
 		abort();
 }
 
-static size_t touch(const char *p, size_t len)
-{
-	size_t sum = 0;
-
-	for (size_t i = 0; i < len; i++)
-		sum += (unsigned char)p[i];
-	return sum;
-}
-
 static size_t touch_codes(const struct type_codes *codes)
 {
 	size_t sum = 0;
@@ -38,8 +30,7 @@ static size_t touch_codes(const struct type_codes *codes)
 
 		check(c && c->code == codes->code[i].code);
 		check(!i || c[-(c > codes->code)].code <= c->code);
-		sum += touch(codes->code[i].name, codes->code[i].len);
-		check(!memchr(codes->code[i].name, '\n', codes->code[i].len));
+		sum += strlen(codes->code[i].name);
 	}
 	check(!type_code_find(NULL, 0));
 	return sum;
@@ -92,36 +83,52 @@ static size_t touch_func(const struct func_types *f, const uint8_t *data, size_t
 	return sum;
 }
 
+/* The next @size bytes of the input, and zeros behind its end. */
+static void *take(const uint8_t **data, size_t *left, size_t size)
+{
+	size_t there = size < *left ? size : *left;
+	char *bytes = calloc(1, size + 1);
+
+	check(bytes);
+	memcpy(bytes, *data, there);
+	*data += there;
+	*left -= there;
+	return bytes;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fsn_func funcs[MOST_FUNCS] = { 0 };
 	struct group g = { .name = "fuzz", .funcs = funcs };
+	uint8_t *head = take(&data, &size, 4);
+	struct fsn_type *types;
+	struct fsn_name *names;
 	struct types *t = NULL;
-	struct err err = { 0 };
 	size_t sum = 0;
 	int rc;
 
-	g.text = calloc(1, size + 2);
+	g.meta.fn_cnt = g.meta.type_cnt = head[0] % MOST_FUNCS;
+	g.meta.name_cnt = head[1];
+	types = take(&data, &size, g.meta.type_cnt * sizeof(*types));
+	names = take(&data, &size, g.meta.name_cnt * sizeof(*names));
+	g.meta.text_bytes = size + 2;
+	g.text = calloc(1, g.meta.text_bytes);
 	check(g.text);
 	memcpy(g.text + 1, data, size);
-	g.meta.text_bytes = size + 2;
-	for (size_t at = 1; at <= size && g.meta.fn_cnt < MOST_FUNCS;
-		at += strlen(g.text + at) + 1) {
-		funcs[g.meta.fn_cnt].ret = g.meta.fn_cnt & 1 ? 0 : at;
-		funcs[g.meta.fn_cnt].args = g.meta.fn_cnt & 1 ? at : 0;
-		g.meta.fn_cnt++;
-	}
-	rc = types_read(&g, &t, &err);
-	check(rc ? !t && err.msg[0] && err.code == rc : t != NULL);
 	for (uint32_t i = 0; i < g.meta.fn_cnt; i++) {
-		char *name = types_code_name(&g, i, i & 1 ? 0 : INT64_MIN);
-
-		sum += name ? strlen(name) : 0;
-		free(name);
-		if (t)
-			sum += touch_func(types_of(t, i), data, size);
+		funcs[i].ret = i & 1 ? 0 : i + 1;
+		funcs[i].args = i + 1;
+		/* A last one may have more than there are. */
+		funcs[i].arg_cnt = head[2] % (g.meta.fn_cnt - i + (head[3] & 1));
 	}
+	rc = types_make(&g, types, names, &t);
+	check(rc ? !t : t != NULL);
+	for (uint32_t i = 0; t && i < g.meta.fn_cnt; i++)
+		sum += touch_func(types_of(t, i), data, size);
 	types_free(t);
 	free(g.text);
+	free(head);
+	free(types);
+	free(names);
 	return sum == SIZE_MAX;
 }

@@ -98,7 +98,7 @@ static void test_design(void)
 		"and the codes");
 	f = func_of(set, "custom", "vectorAdd");
 	ok(!f->nothrow_why && !f->ret_text && !f->has_args &&
-			f->ret.kind == PRESET_UNKNOWN,
+			f->ret.kind == TYPE_UNKNOWN,
 		"nothing is known of a plain symbol");
 	is_str(func_of(set, "libtorch", "linear_forward")->symbol,
 		"_ZN5torch2nn10LinearImpl7forwardERKN2at6TensorE",
@@ -128,15 +128,15 @@ static void test_extras(void)
 			f->judge.ok_cnt == 2,
 		"the type says how to judge");
 	is_int(f->judge.ok[1], -1, "a code may be written without its sign");
-	ok(f->ret.kind == PRESET_INT && f->ret.size == 4 && f->ret.is_signed &&
+	ok(f->ret.kind == TYPE_INT && f->ret.size == 4 && f->ret.is_signed &&
 			f->ret.type,
 		"an error type is an int unless it says otherwise");
 	is_str(code_name(f->ret.type, -1), "NEVER",
 		"a negative code has its name");
 	is_str(code_name(f->ret.type, 1), NULL, "an unknown code has none");
 	is_int((int64_t)f->arg_cnt, 4, "arguments");
-	ok(f->args[0].value.kind == PRESET_STRING, "const char * is a string");
-	ok(f->args[1].value.kind == PRESET_STRUCT && f->args[1].value.size == 24,
+	ok(f->args[0].value.kind == TYPE_STRING, "const char * is a string");
+	ok(f->args[1].value.kind == TYPE_STRUCT && f->args[1].value.size == 24,
 		"a structure");
 	is_str(f->args[3].name, "", "an argument without a name");
 	is_str(code_name(f->args[3].value.type,

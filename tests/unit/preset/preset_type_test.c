@@ -75,9 +75,9 @@ static uint64_t at_place(const struct preset_arg *arg)
 {
 	uint64_t word = 0;
 
-	if (arg->place.where == PRESET_REG)
+	if (arg->place.where == PLACE_REG)
 		word = captured[arg->place.index];
-	else if (arg->place.where == PRESET_STACK)
+	else if (arg->place.where == PLACE_STACK)
 		word = captured[8 + arg->place.index];
 	return arg->place.by_ref ? *(uint64_t *)(uintptr_t)word : word;
 }
@@ -131,10 +131,10 @@ static void test_places(void)
 	a = func_of(set, "p", "mixed")->args;
 	((void (*)(int, double, struct large, float _Complex, int, long double,
 		char))called)(1, 2.0, l, 3.0f, 4, 5.0L, 'k');
-	ok((int)at_place(&a[0]) == 1 && a[1].place.where == PRESET_NOWHERE,
+	ok((int)at_place(&a[0]) == 1 && a[1].place.where == PLACE_NOWHERE,
 		"a double takes no place");
 	ok(at_place(&a[2]) == 0x7777, "a large structure is in memory");
-	ok((int)at_place(&a[4]) == 4 && a[3].place.where == PRESET_NOWHERE,
+	ok((int)at_place(&a[4]) == 4 && a[3].place.where == PLACE_NOWHERE,
 		"it and a complex number take no register");
 	ok((char)at_place(&a[6]) == 'k', "a long double neither");
 
@@ -153,7 +153,7 @@ static void test_places(void)
 		1, 2, 3, 4, 5, 6, 7, 8, 9);
 	ok((int)at_place(&a[7]) == 8 && (int)at_place(&a[8]) == 9,
 		"many floating point numbers");
-	if (a[4].place.where == PRESET_STACK) {
+	if (a[4].place.where == PLACE_STACK) {
 		double first;
 
 		memcpy(&first, &(uint64_t) { at_place(&a[4]) }, sizeof(first));
@@ -175,36 +175,36 @@ static void test_declarations(void)
 {
 	static const struct {
 		const char *text;
-		enum preset_kind kind;
+		enum type_kind kind;
 		uint32_t size;
 		bool is_signed;
 		const char *name;
 	} good[] = {
-		{ "int", PRESET_INT, 4, true, "" },
-		{ "unsigned", PRESET_INT, 4, false, "" },
-		{ "unsigned x", PRESET_INT, 4, false, "x" },
-		{ "long unsigned int x", PRESET_INT, 8, false, "x" },
-		{ "const unsigned long long mask", PRESET_INT, 8, false, "mask" },
-		{ "short", PRESET_INT, 2, true, "" },
-		{ "unsigned char c", PRESET_INT, 1, false, "c" },
-		{ "bool flag", PRESET_BOOL, 1, false, "flag" },
-		{ "double x", PRESET_FLOAT, 8, true, "x" },
-		{ "long double", PRESET_FLOAT, 16, true, "" },
-		{ "double _Complex z", PRESET_COMPLEX, 16, true, "z" },
-		{ "void *p", PRESET_POINTER, 8, false, "p" },
-		{ "void *const*p", PRESET_POINTER, 8, false, "p" },
-		{ "struct thing *", PRESET_POINTER, 8, false, "" },
-		{ "const at::Tensor &self", PRESET_POINTER, 8, false, "self" },
-		{ "std::vector<std::pair<int, long>> &&v", PRESET_POINTER, 8, false,
+		{ "int", TYPE_INT, 4, true, "" },
+		{ "unsigned", TYPE_INT, 4, false, "" },
+		{ "unsigned x", TYPE_INT, 4, false, "x" },
+		{ "long unsigned int x", TYPE_INT, 8, false, "x" },
+		{ "const unsigned long long mask", TYPE_INT, 8, false, "mask" },
+		{ "short", TYPE_INT, 2, true, "" },
+		{ "unsigned char c", TYPE_INT, 1, false, "c" },
+		{ "bool flag", TYPE_BOOL, 1, false, "flag" },
+		{ "double x", TYPE_FLOAT, 8, true, "x" },
+		{ "long double", TYPE_FLOAT, 16, true, "" },
+		{ "double _Complex z", TYPE_COMPLEX, 16, true, "z" },
+		{ "void *p", TYPE_POINTER, 8, false, "p" },
+		{ "void *const*p", TYPE_POINTER, 8, false, "p" },
+		{ "struct thing *", TYPE_POINTER, 8, false, "" },
+		{ "const at::Tensor &self", TYPE_POINTER, 8, false, "self" },
+		{ "std::vector<std::pair<int, long>> &&v", TYPE_POINTER, 8, false,
 			"v" },
-		{ "char *buf", PRESET_POINTER, 8, false, "buf" },
-		{ "const char *s", PRESET_STRING, 8, false, "s" },
-		{ "char const *s", PRESET_STRING, 8, false, "s" },
-		{ "const char **s", PRESET_POINTER, 8, false, "s" },
-		{ "const char s[]", PRESET_POINTER, 8, false, "s" },
-		{ "int dims[3][4]", PRESET_POINTER, 8, false, "dims" },
-		{ "void (*fn)(void *, int)", PRESET_POINTER, 8, false, "fn" },
-		{ "void (*)(void)", PRESET_POINTER, 8, false, "" },
+		{ "char *buf", TYPE_POINTER, 8, false, "buf" },
+		{ "const char *s", TYPE_STRING, 8, false, "s" },
+		{ "char const *s", TYPE_STRING, 8, false, "s" },
+		{ "const char **s", TYPE_POINTER, 8, false, "s" },
+		{ "const char s[]", TYPE_POINTER, 8, false, "s" },
+		{ "int dims[3][4]", TYPE_POINTER, 8, false, "dims" },
+		{ "void (*fn)(void *, int)", TYPE_POINTER, 8, false, "fn" },
+		{ "void (*)(void)", TYPE_POINTER, 8, false, "" },
 	};
 	char name[64];
 
@@ -231,15 +231,15 @@ static void test_arm64(void)
 		"\"p_sym\": { \"f\": { \"ret\": \"large\", \"args\": [\"int a\", \"three t\", \"large l\","
 		" \"float _Complex c\", \"long d\", \"long e\", \"long f\", \"three spilled\", \"int last\"] } } }";
 	static const struct preset_place want[] = {
-		{ PRESET_REG, 0, 1, false },
-		{ PRESET_REG, 1, 2, false },
-		{ PRESET_REG, 3, 1, true },
-		{ PRESET_NOWHERE, 0, 0, false },
-		{ PRESET_REG, 4, 1, false },
-		{ PRESET_REG, 5, 1, false },
-		{ PRESET_REG, 6, 1, false },
-		{ PRESET_STACK, 0, 2, false },
-		{ PRESET_STACK, 2, 1, false },
+		{ PLACE_REG, 0, 1, false },
+		{ PLACE_REG, 1, 2, false },
+		{ PLACE_REG, 3, 1, true },
+		{ PLACE_NOWHERE, 0, 0, false },
+		{ PLACE_REG, 4, 1, false },
+		{ PLACE_REG, 5, 1, false },
+		{ PLACE_REG, 6, 1, false },
+		{ PLACE_STACK, 0, 2, false },
+		{ PLACE_STACK, 2, 1, false },
 	};
 	_cleanup_set_ struct preset_set *set = parse(text);
 	const struct preset_func *f = func_of(set, "p", "f");

@@ -195,22 +195,22 @@ static void test_buffer(void)
 
 /* --- the whole line ---------------------------------------------------------------------- */
 
-static const struct type_code codes[] = { { 0, "cudaSuccess", 11 },
-	{ 2, "cudaErrorMemoryAllocation", 25 },
-	{ 35, "cudaErrorInsufficientDriver", 27 } };
+static const struct type_code codes[] = { { 0, "cudaSuccess" },
+	{ 2, "cudaErrorMemoryAllocation" },
+	{ 35, "cudaErrorInsufficientDriver" } };
 static const struct type_codes error_codes = { codes, ARRAY_SIZE(codes) };
 static const struct preset_arg malloc_args[] = {
 	{ .name = "devPtr",
-		.value = { PRESET_POINTER, 8, false, NULL },
-		.place = { PRESET_REG, 0, 1, false } },
+		.value = { TYPE_POINTER, 8, false, NULL },
+		.place = { PLACE_REG, 0, 1, false } },
 	{ .name = "size",
-		.value = { PRESET_INT, 8, false, NULL },
-		.place = { PRESET_REG, 1, 1, false } },
+		.value = { TYPE_INT, 8, false, NULL },
+		.place = { PLACE_REG, 1, 1, false } },
 };
 static const struct type_codes *const malloc_codes[2];
 static const struct func_types malloc_types = { .has_args = true,
 	.has_ret = true,
-	.ret = { PRESET_INT, 4, true, NULL },
+	.ret = { TYPE_INT, 4, true, NULL },
 	.ret_codes = &error_codes,
 	.args = malloc_args,
 	.arg_codes = malloc_codes,
@@ -286,8 +286,8 @@ static void test_places(void)
 {
 	static const struct fsn_more more = { .stack = { [18] = 18, 19 }, .str = { 20 } };
 	struct preset_arg arg = { .name = "s",
-		.value = { PRESET_STRUCT, 16, false, NULL },
-		.place = { PRESET_STACK, 18, 2, false } };
+		.value = { TYPE_STRUCT, 16, false, NULL },
+		.place = { PLACE_STACK, 18, 2, false } };
 	static const struct type_codes *const no_codes[1];
 	const struct func_types types = {
 		.has_args = true, .args = &arg, .arg_codes = no_codes, .arg_cnt = 1
