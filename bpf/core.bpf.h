@@ -36,6 +36,18 @@ struct task_struct {
 	char comm[16];
 } __core;
 
+/*
+ * A context may only be read at constant offsets: each register is read by itself, and
+ * kept from being merged into one read at a computed place. Sets @value if @reg is @n.
+ */
+#define PICK(n, r)                                                  \
+	do {                                                        \
+		__u64 _v = *(const volatile unsigned long *)&(ctx)->r; \
+		asm volatile("" : "+r"(_v));                        \
+		if (reg == (__u32)(n))                              \
+			value = _v;                                 \
+	} while (0)
+
 /* The context of uprobe programs: registers, whose layout is the architecture's ABI. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
@@ -63,6 +75,20 @@ static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 	arg[3] = ctx->cx;
 	arg[4] = ctx->r8;
 	arg[5] = ctx->r9;
+}
+
+/* One of them by its number. */
+static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
+{
+	__u64 value = 0;
+
+	PICK(0, di);
+	PICK(1, si);
+	PICK(2, dx);
+	PICK(3, cx);
+	PICK(4, r8);
+	PICK(5, r9);
+	return value;
 }
 
 #elif defined(__TARGET_ARCH_arm64)
@@ -99,6 +125,16 @@ static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 	arg[5] = ctx->regs[5];
 	arg[6] = ctx->regs[6];
 	arg[7] = ctx->regs[7];
+}
+
+static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
+{
+	__u64 value = 0;
+
+#pragma unroll
+	for (int i = 0; i < 8; i++)
+		PICK(i, regs[i]);
+	return value;
 }
 #else
 #error "unknown architecture"

@@ -3,7 +3,7 @@
 #ifndef FUNCSNOOP_FILTER_BPF_H
 #define FUNCSNOOP_FILTER_BPF_H
 
-#include "maps.bpf.h"
+#include "counters.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -28,15 +28,39 @@ static __noinline bool in_cgroups(void)
 	return false;
 }
 
+/* The time is asked for once in a tick of the kernel's: it costs as much as all else here. */
+static __always_inline bool is_over(void)
+{
+	__u64 jiffy = bpf_jiffies64();
+
+	if (READ(ctl.over_jiffy) != jiffy) {
+		ctl.over = bpf_ktime_get_ns() > READ(ctl.until_ns);
+		ctl.over_jiffy = jiffy;
+	}
+	return READ(ctl.over);
+}
+
 /* Asked only when some filter is set. Not static, so that it is verified once. */
 __noinline int filter_passes(__u32 filters)
 {
 	struct fsn_comm comm = {};
 	__u32 key;
 
+	if (filters & FSN_FILTER_UNTIL && is_over())
+		return 0;
 	if (filters & FSN_FILTER_PID) {
 		key = bpf_get_current_pid_tgid() >> 32;
 		if (!bpf_map_lookup_elem(&fsn_pids, &key))
+			return 0;
+	}
+	if (filters & FSN_FILTER_TID) {
+		key = bpf_get_current_pid_tgid();
+		if (!bpf_map_lookup_elem(&fsn_tids, &key))
+			return 0;
+	}
+	if (filters & FSN_FILTER_UID) {
+		key = bpf_get_current_uid_gid();
+		if (!bpf_map_lookup_elem(&fsn_uids, &key))
 			return 0;
 	}
 	if (filters & FSN_FILTER_CPU) {
@@ -52,12 +76,84 @@ __noinline int filter_passes(__u32 filters)
 	return !(filters & FSN_FILTER_CGROUP) || in_cgroups();
 }
 
-/* One word says whether calls count, and whether all do. */
+/* --- conditions on arguments --------------------------------------------------------------- */
+
+/* Of the argument at @where, 1 + register or FSN_STR_STACK + word. */
+static __always_inline __u64 arg_word(const struct pt_regs *ctx, __u32 where)
+{
+	__u64 word = 0;
+
+	if (where < FSN_STR_STACK)
+		return reg_arg(ctx, where - 1);
+	where -= FSN_STR_STACK;
+	bpf_probe_read_user(&word, sizeof(word), (void *)(STACK_ARGS(REG_SP(ctx)) + where * 8));
+	return word;
+}
+
+/* FSN_EQUAL, FSN_ABOVE for any other text, 0 for one that can't be read. */
+static __always_inline __u32 compare_text(const struct fsn_term *t, __u64 at)
+{
+	__u64 text[FSN_COND_TEXT / 8 + 1] = {}, other;
+
+	/* Longer by a word, so that a text which goes on is not taken for its beginning. */
+	if (bpf_probe_read_user_str(text, sizeof(text), (void *)at) < 0)
+		return 0;
+	other = text[FSN_COND_TEXT / 8];
+#pragma unroll
+	for (int i = 0; i < FSN_COND_TEXT / 8; i++)
+		other |= text[i] ^ t->value[i];
+	return other ? FSN_ABOVE : FSN_EQUAL;
+}
+
+static __noinline int term_holds(const struct pt_regs *ctx, const struct fsn_term *t)
+{
+	__u64 word = arg_word(ctx, t->where), value = t->value[0];
+	__u32 unused = (64 - t->width) & 63;
+
+	if (!t->width)
+		return t->how & compare_text(t, word);
+	if (word << unused >> unused == value << unused >> unused)
+		return t->how & FSN_EQUAL;
+	if (t->is_signed)
+		return t->how & ((__s64)(word << unused) >> unused < (__s64)value ? FSN_BELOW
+										 : FSN_ABOVE);
+	return t->how & (word << unused >> unused < value ? FSN_BELOW : FSN_ABOVE);
+}
+
+static __noinline int condition_holds(const struct pt_regs *ctx, __u32 fn, __u32 on)
+{
+	__u32 i = on & FSN_FILTER_IF2 ? fn + fsn_fn_cnt : fn;
+	struct fsn_cond *cond = bpf_map_lookup_elem(&fsn_conds, &i);
+
+	if (!cond || cond->never)
+		return 0;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_COND_TERMS; n++)
+		if (n < cond->term_cnt && !term_holds(ctx, &cond->term[n]))
+			return 0;
+	return 1;
+}
+
+/* --- asked by the programs ----------------------------------------------------------------- */
+
+/* Whether calls count here and now, whatever their arguments. */
 static __always_inline bool is_on(void)
 {
-	__u32 on = *(volatile __u32 *)&ctl.on;
+	__u32 on = READ(ctl.on);
 
 	return on == FSN_ON || (on & FSN_ON && filter_passes(on));
+}
+
+/* Whether this call counts, at its entry: one word says whether calls do, and whether all. */
+static __always_inline bool is_wanted(const struct pt_regs *ctx, __u32 fn)
+{
+	__u32 on = READ(ctl.on);
+
+	if (on == FSN_ON)
+		return true;
+	if (!(on & FSN_ON) || !filter_passes(on))
+		return false;
+	return !(on & FSN_FILTER_IF) || condition_holds(ctx, fn, on);
 }
 
 #endif

@@ -101,7 +101,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 	struct fsn_set *set;
 	int way;
 
-	if (!is_on())
+	if (!is_wanted(ctx, fn))
 		return false;
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
@@ -290,12 +290,15 @@ static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __s64 
 		add(&proc->slow, 1);
 }
 
-/* An end without a slot: its call began before, or in a parent, or was not followed. */
+/*
+ * An end without a slot: its call began before, or in a parent, or was not followed. Where
+ * calls are chosen by their arguments it says nothing: most are not followed.
+ */
 static __noinline int count_unmatched(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
-	if (stat && is_on())
+	if (stat && is_on() && !(READ(ctl.on) & FSN_FILTER_IF))
 		add(&stat->n.unmatched, 1);
 	return 0;
 }
@@ -427,7 +430,7 @@ int fsn_count(struct pt_regs *ctx)
 	__u32 fn = cookie & FSN_FN_MASK;
 
 	own_stack(ctx);
-	if (!is_on())
+	if (!is_wanted(ctx, fn))
 		return 0;
 	count_call(fn);
 	if (fsn_processes) {

@@ -22,19 +22,6 @@ struct {
 #define COND_TBNZ 21
 #define COND_B    32
 
-/*
- * A context may only be read at constant offsets: each register is read by itself, and
- * kept from being merged into one read at a computed place.
- */
-#define PICK(n, r)                                                                            \
-	do {                                                                                  \
-		__u64 _v = READ_REG(ctx, r);                                                  \
-		asm volatile("" : "+r"(_v));                                                  \
-		if (reg == (__u32)(n))                                                               \
-			value = _v;                                                           \
-	} while (0)
-#define READ_REG(ctx, r) (*(const volatile unsigned long *)&(ctx)->r)
-
 #if defined(__TARGET_ARCH_x86)
 #define FLAG(n) (flags >> (n) & 1)
 

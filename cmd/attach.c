@@ -316,7 +316,7 @@ static int run_parsed(struct attach_options *o)
 	if (code && doc && o->dry_run) {
 		cmd_show_error(o->g, &err);
 		json_error_groups(o->g, err.msg, TAKE_PTR(doc));
-		return EXIT_FAILED;
+		return err.code == -ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (code)
 		return cmd_fail(o->g, &err);

@@ -44,6 +44,9 @@ static const struct argp_option options[] = {
 	{ "no-children", KEY_NO_CHILDREN, NULL, 0, NULL, USAGE_MORE },
 	{ "comm", TO_ATTACH | 4, "NAME", 0, NULL, USAGE_MORE },
 	{ "cgroup", TO_ATTACH | 5, "PATH", 0, NULL, USAGE_MORE },
+	{ "uid", TO_ATTACH | 14, "USER", 0, NULL, USAGE_MORE },
+	{ "tid", TO_ATTACH | 15, "TID", 0, NULL, USAGE_MORE },
+	{ "if", TO_ATTACH | 16, "COND", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
 	{ "sample", TO_ATTACH | 6, "N", 0, NULL, USAGE_MORE },
 	{ "no-processes", TO_ATTACH | 7, NULL, 0, NULL, USAGE_MORE },
@@ -214,6 +217,8 @@ static const char *contradiction(const struct reading_line *r)
 		return "--config goes with one group";
 	if (o->command && o->attach.draft.pid_cnt)
 		return "--pid and COMMAND exclude each other";
+	if (o->command && o->attach.attach.filter.tid_cnt)
+		return "--tid and COMMAND exclude each other";
 	return NULL;
 }
 

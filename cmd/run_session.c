@@ -299,7 +299,7 @@ static int fail(const struct session *s, const struct err *err)
 {
 	int status = cmd_fail(s->o->g, err);
 
-	return s->o->command ? EXIT_OWN_FAILURE : status;
+	return s->o->command && status != EXIT_USAGE ? EXIT_OWN_FAILURE : status;
 }
 
 /* What could not be run, as shells have it. */

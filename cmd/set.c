@@ -7,6 +7,7 @@
 #include "cli/cmd.h"
 #include "cli/groups.h"
 #include "cli/numbers.h"
+#include "group/condition.h"
 #include "group/filter.h"
 #include "show/json.h"
 
@@ -26,11 +27,13 @@ struct options {
 	size_t slow_cnt;
 	pid_t pids[FILTER_MAX];
 	const char *comms[FILTER_MAX];
+	uid_t uids[FILTER_MAX];
 	struct filter filter;
-	bool set_pids, set_comms;
+	struct condition condition;
+	struct group_change change;
 };
 
-enum { KEY_SLOW = 0x100, KEY_COMM };
+enum { KEY_SLOW = 0x100, KEY_COMM, KEY_UID, KEY_IF };
 
 static const struct argp_option options[] = {
 	{ "slow", KEY_SLOW, "[FUNC=]DUR", 0,
@@ -38,6 +41,8 @@ static const struct argp_option options[] = {
 	{ "pid", 'p', "PID", 0, "Only this process from now on, repeatable; 'all': every one", 1 },
 	{ "comm", KEY_COMM, "NAME", 0,
 		"Only threads of this command name, repeatable; 'all': every one", 1 },
+	{ "uid", KEY_UID, "USER", 0, "Only this user's processes, repeatable; 'all': everybody's", 1 },
+	{ "if", KEY_IF, "COND", 0, "Only calls with such arguments; 'all': whatever they are", 1 },
 	{ 0 }
 };
 
@@ -65,7 +70,7 @@ static void parse_slow(struct options *o, const char *arg, struct argp_state *st
 
 static void parse_pid(struct options *o, const char *arg, struct argp_state *state)
 {
-	o->set_pids = true;
+	o->change.set_pids = true;
 	if (!strcmp(arg, "all"))
 		return;
 	if (o->filter.pid_cnt == FILTER_MAX)
@@ -75,12 +80,33 @@ static void parse_pid(struct options *o, const char *arg, struct argp_state *sta
 
 static void parse_comm(struct options *o, const char *arg, struct argp_state *state)
 {
-	o->set_comms = true;
+	o->change.set_comms = true;
 	if (!strcmp(arg, "all"))
 		return;
 	if (o->filter.comm_cnt == FILTER_MAX)
 		argp_error(state, "--comm more than %d times", FILTER_MAX);
 	o->comms[o->filter.comm_cnt++] = arg;
+}
+
+static void parse_uid(struct options *o, const char *arg, struct argp_state *state)
+{
+	o->change.set_uids = true;
+	if (!strcmp(arg, "all"))
+		return;
+	if (o->filter.uid_cnt == FILTER_MAX)
+		argp_error(state, "--uid more than %d times", FILTER_MAX);
+	o->uids[o->filter.uid_cnt++] = user_parse(state, "--uid", arg);
+}
+
+static void parse_if(struct options *o, const char *arg, struct argp_state *state)
+{
+	struct err err = {};
+
+	if (o->change.condition)
+		argp_error(state, "--if more than once: && stands between terms");
+	o->change.condition = &o->condition;
+	if (strcmp(arg, "all") && condition_parse(arg, &o->condition, &err))
+		argp_error(state, "%s", err.msg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -97,21 +123,38 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_COMM:
 		parse_comm(o, arg, state);
 		return 0;
+	case KEY_UID:
+		parse_uid(o, arg, state);
+		return 0;
+	case KEY_IF:
+		parse_if(o, arg, state);
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+static bool changes_filter(const struct options *o)
+{
+	const struct group_change *c = &o->change;
+
+	return c->set_pids || c->set_comms || c->set_uids || c->condition;
 }
 
 static int set(const struct options *o)
 {
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
+	size_t never;
 
 	if (groups_open(o->g, &o->group, GROUPS_CHANGE, &groups, &err))
 		return cmd_fail(o->g, &err);
 	/* What is refused must not leave the rest half done. */
-	if (group_check_filter(groups.group[0], &o->filter, o->set_pids, &err))
+	if (group_check_change(groups.group[0], &o->change, &never, &err))
 		return cmd_fail(o->g, &err);
+	if (never)
+		cmd_note(o->g, "no call of %zu functions counts: they lack an argument of --if",
+			never);
 	for (size_t i = 0; i < o->slow_cnt; i++)
 		if (o->slow[i].func &&
 			group_check_timed(groups.group[0], o->slow[i].func, &err))
@@ -120,8 +163,7 @@ static int set(const struct options *o)
 		if (group_set_slow(groups.group[0], o->slow[i].func, o->slow[i].off,
 			    o->slow[i].ns, &err))
 			return cmd_fail(o->g, &err);
-	if ((o->set_pids || o->set_comms) && group_set_filter(groups.group[0], &o->filter,
-						     o->set_pids, o->set_comms, &err))
+	if (changes_filter(o) && group_change(groups.group[0], &o->change, &err))
 		return cmd_fail(o->g, &err);
 	return o->g->json ? json_print(json_array(o->g)) : EXIT_DONE;
 }
@@ -135,12 +177,15 @@ static int run(struct globals *g, int argc, char **argv)
 	cmd_parse(g, &argp, argc, argv, &o, &o.group);
 	o.filter.pids = o.pids;
 	o.filter.comms = o.comms;
+	o.filter.uids = o.uids;
+	o.change.filter = &o.filter;
 	if (!o.group.cnt)
 		status = cmd_usage(g, "no group given");
 	else if (o.group.cnt > 1)
 		status = cmd_usage(g, "one group at a time, not also '%s'", o.group.word[1]);
-	else if (!o.slow_cnt && !o.set_pids && !o.set_comms)
-		status = cmd_usage(g, "nothing to change: give --slow, --pid or --comm");
+	else if (!o.slow_cnt && !changes_filter(&o))
+		status = cmd_usage(
+			g, "nothing to change: give --slow, --pid, --comm, --uid or --if");
 	else
 		status = set(&o);
 	for (size_t i = 0; i < o.slow_cnt; i++)

@@ -156,6 +156,35 @@ struct fsn_set {
 	struct fsn_call call[FSN_WAYS];
 };
 
+/* --- conditions on arguments ---------------------------------------------------------------- */
+
+#define FSN_COND_TERMS 4
+#define FSN_COND_TEXT  32 /* with a zero byte */
+
+/* What the value may be, compared with that of the term. */
+#define FSN_BELOW 1U
+#define FSN_EQUAL 2U
+#define FSN_ABOVE 4U
+
+struct fsn_term {
+	unsigned char how;       /* mask of the above */
+	unsigned char where;     /* 1 + register, FSN_STR_STACK + word, as in fsn_conf.str */
+	unsigned char width;     /* bits of the argument; 0: it points to text */
+	unsigned char is_signed; /* and value[0] is */
+	unsigned int pad;
+	unsigned long long value[FSN_COND_TEXT / 8]; /* a number, or text up to zero bytes */
+};
+
+/*
+ * Which calls of a function count. Two for each, those of the second half behind all of the
+ * first: one is written while the other is looked at, and ctl.on says which.
+ */
+struct fsn_cond {
+	unsigned int term_cnt;
+	unsigned int never; /* it has not all of the arguments: none of its calls counts */
+	struct fsn_term term[FSN_COND_TERMS];
+};
+
 /* --- processes ----------------------------------------------------------------------------- */
 
 /*
@@ -245,6 +274,11 @@ struct fsn_event {
 #define FSN_FILTER_COMM   4U
 #define FSN_FILTER_CPU    8U
 #define FSN_FILTER_CGROUP 16U
+#define FSN_FILTER_UID    32U
+#define FSN_FILTER_TID    64U
+#define FSN_FILTER_UNTIL  128U /* only before ctl.until_ns */
+#define FSN_FILTER_IF     256U /* only calls for which fsn_conds holds */
+#define FSN_FILTER_IF2    512U /* that is, its second half */
 
 #define FSN_SAVE_SLOW      1U /* some function remembers slow calls */
 #define FSN_SAVE_STREAM(i) (256U << (i))
@@ -255,6 +289,8 @@ struct fsn_event {
 #define FSN_COMMS_MAX   64
 #define FSN_CPUS_MAX    4096
 #define FSN_CGROUPS_MAX 8
+#define FSN_UIDS_MAX    64
+#define FSN_TIDS_MAX    1024
 
 struct fsn_comm {
 	char comm[FSN_COMM_LEN]; /* of the thread, as in /proc/PID/task/TID/comm */
@@ -269,19 +305,35 @@ struct fsn_ctl {
 	unsigned int base;
 	unsigned int fold; /* how often records of ended processes were folded */
 	unsigned int crowd_pid; /* the last process that had too many places */
-	unsigned int pad;
+	unsigned int over; /* whether until_ns had passed at .over_jiffy */
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];
 	unsigned long long lost_codes, lost_codes_base[2];
 	unsigned long long lost_procs, lost_procs_base[2];
 	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
+	/*
+	 * When the group ends, CLOCK_MONOTONIC: the programs stop by themselves, and any
+	 * command that may removes it. A command that is to outlive it puts it off.
+	 */
+	unsigned long long until_ns;
+	unsigned long long over_jiffy;
 };
 
 #define FSN_BASE_EPOCH(b) ((b)&FSN_EPOCH_MAX)
 #define FSN_BASE_INDEX(b) ((b) >> 16 & 1)
 
 /* --- what the group is ---------------------------------------------------------------------- */
+
+/* For its owner only. Texts end with a zero byte, cut where there is no room. */
+#define FSN_COND_LEN 512
+struct fsn_said {
+	unsigned int uid, pid;      /* who attached it */
+	char condition[FSN_COND_LEN]; /* --if, or "" */
+	char cpus[512];             /* --cpu, a blank behind each */
+	char cgroups[2048];         /* --cgroup, a newline behind each */
+	char argv[4096];            /* the command line, a zero byte behind each word */
+};
 
 #define FSN_NAME_LEN 33
 #define FSN_TEXT_LEN 4096 /* a piece of fsn_text; offsets count through all pieces */
@@ -391,7 +443,11 @@ struct fsn_text {
 	X(SLOW, slow, ARRAY(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \
 		n->children ? FSN_CHILD_PIDS_MAX : FSN_PIDS_MAX, OWNER)                \
-	X(COMMS, comms, HASH(struct fsn_comm, unsigned int), FSN_COMMS_MAX, OWNER)
+	X(COMMS, comms, HASH(struct fsn_comm, unsigned int), FSN_COMMS_MAX, OWNER)     \
+	X(UIDS, uids, HASH(unsigned int, unsigned int), FSN_UIDS_MAX, OWNER)           \
+	X(TIDS, tids, HASH(unsigned int, unsigned int), FSN_TIDS_MAX, OWNER)           \
+	X(CONDS, conds, ARRAY(struct fsn_cond), 2 * n->funcs, OWNER)                   \
+	X(SAID, said, ARRAY(struct fsn_said), 1, OWNER)
 
 /* Those that the programs define otherwise; the switches are .bss. */
 #define FSN_MAPS_OTHER(X)                                    \

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cli/attach_draft.h"
+#include "proc/proc.h"
 
 #define HITS_MAX       (64 * 500) /* processes times functions */
 #define BYSTANDERS_MAX 64         /* processes that pay for others' children */
@@ -33,12 +34,51 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");
 }
 
+/* Threads alone: the processes that they belong to are those that are asked for. */
+static int processes_of_threads(struct attach_options *o, struct err *err)
+{
+	const struct filter *f = &o->attach.filter;
+
+	if (!f->tid_cnt || f->pid_cnt)
+		return 0;
+	o->pids = calloc(f->tid_cnt, sizeof(*o->pids));
+	if (!o->pids)
+		return err_sys(err, -ENOMEM, "cannot look for threads");
+	for (size_t i = 0; i < f->tid_cnt; i++) {
+		o->pids[i] = proc_of_thread("/proc", f->tids[i]);
+		if (!o->pids[i])
+			return err_set(err, -ESRCH, "there is no thread %d", f->tids[i]);
+	}
+	o->draft.pids = o->attach.filter.pids = o->pids;
+	o->draft.pid_cnt = o->attach.filter.pid_cnt = f->tid_cnt;
+	return 0;
+}
+
+static int check_condition(
+	const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	size_t never = 0;
+	int code = o->attach.condition && draft->probed_cnt
+		? attach_check_condition(draft, o->attach.condition, &never, err)
+		: 0;
+
+	if (!code && never)
+		cmd_note(o->g,
+			"no call of %zu of the %zu functions counts: they lack an argument of --if",
+			never, draft->probed_cnt);
+	return code;
+}
+
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
 	struct draft **ret_draft, struct err *err)
 {
+	int code = processes_of_threads(o, err);
+
 	o->draft.preset = preset;
 	o->draft.lenient = lenient;
-	return draft_new(&o->draft, ret_draft, err);
+	if (!code)
+		code = draft_new(&o->draft, ret_draft, err);
+	return code ? code : check_condition(o, *ret_draft, err);
 }
 
 int draft_of_words(struct attach_options *o, const char *name,

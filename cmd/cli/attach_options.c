@@ -28,6 +28,10 @@ enum {
 	KEY_OWNER,
 	KEY_MODE_ALL,
 	KEY_CHILDREN,
+	KEY_UID,
+	KEY_TID,
+	KEY_FOR,
+	KEY_IF,
 };
 
 static const struct argp_option options[] = {
@@ -36,16 +40,16 @@ static const struct argp_option options[] = {
 	{ "config", KEY_CONFIG, "FILE", 0, "Groups from a JSON file", 1 },
 	{ "slow", KEY_SLOW, "[FUNC=]DUR", 0,
 		"Calls of this length or more are remembered", 1 },
+	{ "if", KEY_IF, "COND", 0, "Only calls with such arguments: 'size >= 1M'", 1 },
 	{ "count", KEY_COUNT, NULL, 0, "Count entries only: cheapest, harmless on all",
 		1 },
 	{ "dry-run", 'n', NULL, 0, "Resolve and explain; attach nothing", 1 },
 	{ "replace", KEY_REPLACE, NULL, 0, "Take the place of a group of that name", 1 },
-	{ "mode", KEY_MODE, "MODE", 0, "Who may read the counters: octal, as 0640", 1 },
-	{ "owner", KEY_OWNER, "USER:GROUP", 0,
-		"Whose they are; with a group mode is 0640", 1 },
 	{ "name", KEY_NAME, "NAME", 0, NULL, USAGE_MORE },
 	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
 	{ "children", KEY_CHILDREN, NULL, 0, NULL, USAGE_MORE },
+	{ "tid", KEY_TID, "TID", 0, NULL, USAGE_MORE },
+	{ "uid", KEY_UID, "USER", 0, NULL, USAGE_MORE },
 	{ "comm", KEY_COMM, "NAME", 0, NULL, USAGE_MORE },
 	{ "cgroup", KEY_CGROUP, "PATH", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
@@ -56,6 +60,8 @@ static const struct argp_option options[] = {
 	{ "site", KEY_SITE, "auto|entry", 0, NULL, USAGE_MORE },
 	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },
 	{ "force", KEY_FORCE, NULL, 0, NULL, USAGE_MORE },
+	{ "mode", KEY_MODE, "MODE", 0, NULL, USAGE_MORE },
+	{ "owner", KEY_OWNER, "USER:GROUP", 0, NULL, USAGE_MORE },
 	{ "mode-all", KEY_MODE_ALL, NULL, 0, NULL, USAGE_MORE }, { 0 }
 };
 
@@ -65,8 +71,7 @@ static const char help[] =
 	"FUNCTIONs: names, globs, C++ names, name+0xOFF, LIB:func. DUR has ns, us, ms, s.\n"
 	"Examples:\n"
 	"  funcsnoop attach cuda --lib libcudart.so\n"
-	"  funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms\n"
-	"  funcsnoop attach cuda --dry-run";
+	"  funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms";
 
 static void *grow(struct argp_state *state, void *array, size_t cnt, size_t size)
 {
@@ -136,11 +141,44 @@ static void parse_list(
 		o->comms = grow(state, o->comms, f->comm_cnt, sizeof(*o->comms));
 		o->comms[f->comm_cnt++] = arg;
 		break;
+	case KEY_UID:
+		o->uids = grow(state, o->uids, f->uid_cnt, sizeof(*o->uids));
+		o->uids[f->uid_cnt++] = user_parse(state, "--uid", arg);
+		break;
+	case KEY_TID:
+		o->tids = grow(state, o->tids, f->tid_cnt, sizeof(*o->tids));
+		o->tids[f->tid_cnt++] = number_parse(state, "--tid", arg, 1, 1U << 22);
+		break;
 	default:
 		o->cgroups = grow(state, o->cgroups, f->cgroup_cnt, sizeof(*o->cgroups));
 		o->cgroups[f->cgroup_cnt++] = arg;
 		break;
 	}
+}
+
+static uint64_t duration_of(struct argp_state *state, const char *option, const char *arg)
+{
+	struct err err = {};
+	uint64_t ns = 0;
+
+	if (duration_parse(arg, &ns, &err))
+		argp_error(state, "%s: %s", option, err.msg);
+	else if (!ns)
+		argp_error(state, "%s '%s' is no time at all", option, arg);
+	return ns;
+}
+
+static void parse_condition(
+	struct attach_options *o, const char *arg, struct argp_state *state)
+{
+	struct err err = {};
+
+	if (o->attach.condition)
+		argp_error(state, "--if more than once: && stands between terms");
+	if (condition_parse(arg, &o->condition, &err))
+		argp_error(state, "%s", err.msg);
+	o->attach.condition = &o->condition;
+	o->draft.rules.keep_args = true;
 }
 
 static void parse_access(
@@ -171,7 +209,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'c':
 	case KEY_COMM:
 	case KEY_CGROUP:
+	case KEY_UID:
+	case KEY_TID:
 		parse_list(o, key, arg, state);
+		break;
+	case KEY_FOR:
+		o->attach.for_ns = duration_of(state, "--for", arg);
+		break;
+	case KEY_IF:
+		parse_condition(o, arg, state);
 		break;
 	case 'r':
 		o->draft.regex = true;
@@ -240,6 +286,8 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	o->attach.filter.comms = o->comms;
 	o->attach.filter.cpus = o->cpus;
 	o->attach.filter.cgroups = o->cgroups;
+	o->attach.filter.uids = o->uids;
+	o->attach.filter.tids = o->tids;
 	if (o->draft.rules.count_only)
 		o->draft.rules.exit = PLAN_MODE_NONE;
 	/* A group is named so that it may read. */
@@ -249,6 +297,8 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		cmd_usage(o->g, "no group given");
 	else if (o->config && o->name && o->words.cnt != 1)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
+	else if (o->attach.children && o->attach.filter.tid_cnt)
+		cmd_usage(o->g, "--tid and --children exclude each other: threads have none");
 	else if (o->attach.children && !o->draft.pid_cnt)
 		cmd_usage(o->g, "--children needs --pid: whose?");
 	else if (access->all && access_is_private(access))
@@ -267,6 +317,8 @@ void attach_options_done(struct attach_options *o)
 	free(o->pids);
 	free(o->comms);
 	free(o->cpus);
+	free(o->uids);
+	free(o->tids);
 	free(o->cgroups);
 	free(o->slow);
 }

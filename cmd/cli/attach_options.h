@@ -17,6 +17,9 @@ struct attach_options {
 	pid_t *pids;
 	const char **comms, **cgroups;
 	uint32_t *cpus;
+	uid_t *uids;
+	pid_t *tids;
+	struct condition condition; /* .attach.condition, if there is one */
 	struct draft_slow *slow;
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;

@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "cli/numbers.h"
+#include "group/access.h"
 
 uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
 	uint64_t min, uint64_t max)
@@ -37,6 +38,19 @@ uint64_t seconds_parse(struct argp_state *state, const char *option, const char 
 	else if (ns < 1000000 || ns > 1000000000000000ULL)
 		argp_error(state, "%s '%s' is not between 1 ms and 11 days", option, arg);
 	return ns;
+}
+
+uid_t user_parse(struct argp_state *state, const char *option, const char *arg)
+{
+	uid_t uid = (uid_t)-1;
+	gid_t gid = (gid_t)-1;
+	struct err err = {};
+
+	if (strchr(arg, ':'))
+		argp_error(state, "%s '%s' is no user", option, arg);
+	else if (access_parse_owner(arg, &uid, &gid, &err))
+		argp_error(state, "%s: %s", option, err.msg);
+	return uid;
 }
 
 /* The value that stands at *@at of an option's text or behind it; NULL at the end. */

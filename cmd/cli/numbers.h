@@ -5,6 +5,7 @@
 
 #include <argp.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* A whole number from @min to @max. Leaves by argp_error(), which names @option, otherwise. */
 uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
@@ -23,5 +24,8 @@ uint64_t seconds_parse(struct argp_state *state, const char *option, const char 
  */
 unsigned int choice_parse(struct argp_state *state, const struct argp_option *options,
 	int key, const char *arg);
+
+/* A user's name or number. Leaves by argp_error(), which names @option, for anything else. */
+uid_t user_parse(struct argp_state *state, const char *option, const char *arg);
 
 #endif

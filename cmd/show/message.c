@@ -32,7 +32,7 @@ int cmd_fail(const struct globals *g, const struct err *err)
 	cmd_show_error(g, err);
 	if (g->json)
 		json_error(g, err->msg);
-	return EXIT_FAILED;
+	return err->code == -ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
 int cmd_usage(const struct globals *g, const char *fmt, ...)

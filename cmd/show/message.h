@@ -9,7 +9,7 @@
 /* Prints "funcsnoop COMMAND: what: cause" and its hint, on stderr. */
 void cmd_show_error(const struct globals *g, const struct err *err);
 
-/* The same, and with --json {"error"}; EXIT_FAILED. */
+/* The same, and with --json {"error"}; EXIT_FAILED, of -ERR_USAGE EXIT_USAGE. */
 int cmd_fail(const struct globals *g, const struct err *err);
 
 /* The same for a message of the command's own; wrong usage gives EXIT_USAGE. */

@@ -182,7 +182,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 
 	code = choose_mode(opts->link, &spec.mode, err);
 	if (!code)
-		code = description_new(draft, opts->raw ? NULL : price, &desc, err);
+		code = description_new(draft, opts, opts->raw ? NULL : price, &desc, err);
 	if (!code)
 		code = probes_new(draft, spec.mode, &probes, err);
 	for (size_t i = 0; !code && i < draft->object_cnt; i++)
@@ -200,7 +200,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	by_pid = link_by_pid(opts, spec.mode);
 	code = engine_new(&spec, &e, err);
 	if (!code)
-		code = engine_set_filter(e, &opts->filter, err);
+		code = engine_set_filter(e, &opts->filter, opts->condition != NULL, err);
 	if (!code)
 		code = probes_write_down(&probes, draft, dir_fd, err);
 	if (!code)
@@ -216,7 +216,9 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		code = engine_pin_maps(e, dir_fd, err);
 	if (code)
 		return code;
-	engine_arm(e, meta.attached_ns, desc.save_args);
+	ret_report->until_ns =
+		opts->for_ns ? clock_ns(CLOCK_MONOTONIC) + opts->for_ns : 0;
+	engine_arm(e, meta.attached_ns, ret_report->until_ns, desc.save_args);
 	ret_report->links = meta.links;
 	ret_report->probe_cnt = meta.probes;
 	ret_report->price = *price;

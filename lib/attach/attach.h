@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "group/access.h"
+#include "group/condition.h"
 #include "group/filter.h"
 #include "kernel/link.h"
 #include "pins/bpffs.h"
@@ -19,6 +20,8 @@ struct attach_opts {
 	bool processes;   /* statistics per process */
 	uint32_t sample;  /* time one call of so many; 0 and 1: all */
 	struct filter filter; /* only these calls count */
+	const struct condition *condition; /* and of them those; NULL: all */
+	uint64_t for_ns; /* it counts for so long from when it is whole on; 0: no end */
 	struct access access; /* who may read the counters */
 	bool raw;         /* leave the probes' own time in what is measured */
 	bool replace;     /* take the place of a group of that name */
@@ -32,6 +35,7 @@ struct attach_opts {
 };
 
 struct attach_report {
+	uint64_t until_ns; /* CLOCK_MONOTONIC of its end, or 0 */
 	unsigned int links; /* mask of enum link_mode */
 	size_t probe_cnt;
 	struct price price; /* what its probes take; .at_ns is 0 when it is not known */
@@ -44,6 +48,13 @@ struct attach_report {
  * for want of privilege or of a link, before anything has been made.
  */
 _must_check_ int attach_choose_link(struct attach_opts *opts, struct err *err);
+
+/*
+ * Whether @c can be asked of the functions of @draft, of which *@ret_never lack an argument:
+ * condition_bind().
+ */
+_must_check_ int attach_check_condition(
+	const struct draft *draft, const struct condition *c, size_t *ret_never, struct err *err);
 
 /*
  * Attaches @draft as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless

@@ -97,14 +97,20 @@ static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
 		conf->str[i] = string_place(pf->args, kept.strings[i]);
 }
 
-static void describe_conf(
-	const struct target *f, const struct price *price, struct fsn_conf *conf)
+/* Counting alone steps over code that writes argument registers. */
+static bool has_no_args(const struct draft *draft, const struct target *f)
+{
+	return !draft->keeps_args && f->plan.exit == PLAN_EXIT_NONE &&
+		f->site_offset != f->offset;
+}
+
+static void describe_conf(const struct draft *draft, const struct target *f,
+	const struct price *price, struct fsn_conf *conf)
 {
 	const struct group_func shown = target_shown(f);
 
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
-	/* Counting alone steps over code that writes argument registers. */
-	conf->no_args = f->plan.exit == PLAN_EXIT_NONE && f->site_offset != f->offset;
+	conf->no_args = has_no_args(draft, f);
 	conf->overhead_ns = price ? price->overhead_ns[shown.site][shown.end] : 0;
 	if (!f->preset)
 		return;
@@ -133,28 +139,90 @@ static int describe_lib(struct description *d, const struct object *lib,
 	return code ? code : strtab_add(&d->text, info->build_id, &ret_lib->build_id, err);
 }
 
-int description_new(const struct draft *draft, const struct price *price,
-	struct description *ret_desc, struct err *err)
+static int describe_conds(const struct draft *draft, const struct condition *c,
+	struct fsn_cond *conds, size_t *ret_never, struct err *err)
+{
+	_cleanup_free_ struct condition_func *funcs =
+		calloc(draft->probed_cnt + 1, sizeof(*funcs));
+
+	if (!funcs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	for (size_t i = 0; i < draft->probed_cnt; i++) {
+		const struct preset_func *known = draft->targets[i].preset;
+
+		funcs[i].no_args = has_no_args(draft, &draft->targets[i]);
+		if (!known)
+			continue;
+		funcs[i].args = known->args;
+		funcs[i].arg_cnt = known->arg_cnt;
+		funcs[i].has_args = known->has_args;
+	}
+	return condition_bind(c, funcs, draft->probed_cnt, conds, ret_never, err);
+}
+
+int attach_check_condition(
+	const struct draft *draft, const struct condition *c, size_t *ret_never, struct err *err)
+{
+	_cleanup_free_ struct fsn_cond *conds = calloc(draft->probed_cnt + 1, sizeof(*conds));
+
+	if (!conds)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	return describe_conds(draft, c, conds, ret_never, err);
+}
+
+/* Texts of several, as struct fsn_said has them. */
+static void say(char *buf, size_t size, const char *text, char behind)
+{
+	size_t len = strlen(buf);
+
+	if (len < size)
+		snprintf(buf + len, size - len, "%s%c", text, behind);
+}
+
+static void describe_said(const struct attach_opts *opts, struct fsn_said *said)
+{
+	const struct filter *f = &opts->filter;
+	char number[16];
+
+	if (opts->condition)
+		snprintf(said->condition, sizeof(said->condition), "%s",
+			opts->condition->text);
+	for (size_t i = 0; i < f->cpu_cnt; i++) {
+		snprintf(number, sizeof(number), "%u", f->cpus[i]);
+		say(said->cpus, sizeof(said->cpus), number, ' ');
+	}
+	for (size_t i = 0; i < f->cgroup_cnt; i++)
+		say(said->cgroups, sizeof(said->cgroups), f->cgroups[i], '\n');
+}
+
+int description_new(const struct draft *draft, const struct attach_opts *opts,
+	const struct price *price, struct description *ret_desc, struct err *err)
 {
 	__cleanup(description_done) struct description d = {
 		.funcs = calloc(draft->probed_cnt, sizeof(*d.funcs)),
 		.confs = calloc(draft->probed_cnt, sizeof(*d.confs)),
+		.conds = calloc(draft->probed_cnt, sizeof(*d.conds)),
+		.said = calloc(1, sizeof(*d.said)),
 		.libs = calloc(draft->object_cnt, sizeof(*d.libs)),
 	};
+	size_t never;
 	int code = 0;
 
-	if (!d.funcs || !d.confs || !d.libs)
+	if (!d.funcs || !d.confs || !d.conds || !d.said || !d.libs)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = 0; !code && i < draft->probed_cnt; i++) {
 		code = describe_func(&d, &draft->targets[i], &d.funcs[i], err);
-		describe_conf(&draft->targets[i], price, &d.confs[i]);
+		describe_conf(draft, &draft->targets[i], price, &d.confs[i]);
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
 	}
 	for (size_t i = 0; !code && i < draft->object_cnt; i++)
 		code = describe_lib(&d, draft->objects[i], &d.libs[i], err);
+	if (!code && opts->condition)
+		code = describe_conds(draft, opts->condition, d.conds, &never, err);
 	if (code)
 		return code;
+	describe_said(opts, d.said);
 	*ret_desc = d;
 	memset(&d, 0, sizeof(d));
 	return 0;
@@ -164,6 +232,8 @@ void description_done(struct description *d)
 {
 	free(d->funcs);
 	free(d->confs);
+	free(d->conds);
+	free(d->said);
 	free(d->libs);
 	type_records_done(&d->types);
 	strtab_done(&d->text);
@@ -200,6 +270,8 @@ int description_write(const struct description *d, const struct draft *draft,
 		{ MAPID_LIBS, d->libs, sizeof(*d->libs), draft->object_cnt },
 		{ MAPID_TYPES, d->types.types, sizeof(*d->types.types), d->types.type_cnt },
 		{ MAPID_NAMES, d->types.names, sizeof(*d->types.names), d->types.name_cnt },
+		{ MAPID_CONDS, d->conds, sizeof(*d->conds), draft->probed_cnt },
+		{ MAPID_SAID, d->said, sizeof(*d->said), 1 },
 		{ MAPID_META, meta, sizeof(*meta), 1 },
 	};
 	int code;

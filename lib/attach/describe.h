@@ -3,6 +3,7 @@
 #ifndef FUNCSNOOP_ATTACH_DESCRIBE_H
 #define FUNCSNOOP_ATTACH_DESCRIBE_H
 
+#include "attach/attach.h"
 #include "attach/engine.h"
 #include "base/strtab.h"
 #include "group/types.h"
@@ -12,6 +13,8 @@
 struct description {
 	struct fsn_func *funcs; /* of the probed functions, in their order */
 	struct fsn_conf *confs;
+	struct fsn_cond *conds;
+	struct fsn_said *said;
 	struct fsn_lib *libs;
 	struct type_records types;
 	struct strtab text;
@@ -20,8 +23,8 @@ struct description {
 };
 
 /* @price is what is to be taken off measured times, or NULL: nothing. */
-int description_new(const struct draft *draft, const struct price *price,
-	struct description *ret_desc, struct err *err);
+int description_new(const struct draft *draft, const struct attach_opts *opts,
+	const struct price *price, struct description *ret_desc, struct err *err);
 void description_done(struct description *d);
 
 /* Writes it, and @meta with what it adds, into the engine's maps. */

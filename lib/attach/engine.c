@@ -361,23 +361,31 @@ int engine_pin_maps(struct engine *e, int dir_fd, struct err *err)
 	return 0;
 }
 
-int engine_set_filter(struct engine *e, const struct filter *filter, struct err *err)
+int engine_set_filter(struct engine *e, const struct filter *filter, bool has_condition,
+	struct err *err)
 {
 	const struct filter_maps maps = {
 		.pids = bpf_map__fd(e->skel->maps.fsn_pids),
 		.comms = bpf_map__fd(e->skel->maps.fsn_comms),
 		.cpus = bpf_map__fd(e->skel->maps.fsn_cpus),
 		.cgroups = bpf_map__fd(e->skel->maps.fsn_cgroups),
+		.uids = bpf_map__fd(e->skel->maps.fsn_uids),
+		.tids = bpf_map__fd(e->skel->maps.fsn_tids),
 	};
+	int code = filter_write(filter, &maps, &e->filters, err);
 
-	return filter_write(filter, &maps, &e->filters, err);
+	if (!code && has_condition)
+		e->filters |= FSN_FILTER_IF;
+	return code;
 }
 
-void engine_arm(struct engine *e, uint64_t since_ns, bool save_args)
+void engine_arm(struct engine *e, uint64_t since_ns, uint64_t until_ns, bool save_args)
 {
 	struct fsn_ctl *ctl = &e->skel->bss->ctl;
 
 	ctl->since_ns[FSN_BASE_INDEX(ctl->base)] = since_ns;
 	ctl->save_args = save_args ? FSN_SAVE_SLOW : 0;
+	ctl->until_ns = until_ns;
+	e->filters |= until_ns ? FSN_FILTER_UNTIL : 0;
 	__atomic_store_n(&ctl->on, FSN_ON | e->filters, __ATOMIC_SEQ_CST);
 }

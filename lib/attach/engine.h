@@ -83,11 +83,18 @@ unsigned int engine_links(const struct engine *e);
 /* Pins all maps in @dir_fd. */
 int engine_pin_maps(struct engine *e, int dir_fd, struct err *err);
 
-/* Which calls are to count; before engine_arm(). Errors as of filter_write(). */
-int engine_set_filter(struct engine *e, const struct filter *filter, struct err *err);
+/*
+ * Which calls are to count, @has_condition if arguments decide, too; before engine_arm().
+ * Errors as of filter_write().
+ */
+int engine_set_filter(struct engine *e, const struct filter *filter, bool has_condition,
+	struct err *err);
 
-/* From here on calls count: one store. @since_ns is CLOCK_REALTIME. */
-void engine_arm(struct engine *e, uint64_t since_ns, bool save_args);
+/*
+ * From here on calls count: one store. @since_ns is CLOCK_REALTIME; @until_ns, CLOCK_MONOTONIC,
+ * is when they don't any more, 0: never.
+ */
+void engine_arm(struct engine *e, uint64_t since_ns, uint64_t until_ns, bool save_args);
 
 DEFINE_CLEANUP(engine, struct engine *, engine_free)
 #define _cleanup_engine_ __cleanup(cleanup_engine)

@@ -8,6 +8,8 @@
 
 /* A code of its own, beside errno's and libbpf's: what is looked for is below /proc. */
 #define ERR_NO_PROC 600
+/* And: what was asked for makes no sense, which could not be seen before; EXIT_USAGE. */
+#define ERR_USAGE 601
 
 struct err {
 	int code;                /* negative errno, 0 while nothing has failed */

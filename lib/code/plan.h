@@ -26,6 +26,7 @@ struct plan_rules {
 	enum plan_exit_mode exit; /* --exit */
 	bool site_entry;          /* --site entry: never move the probe off the entry */
 	bool count_only;          /* --count: argument registers may be written before */
+	bool keep_args;           /* even so they are looked at: they may not */
 	bool nop5_unsafe;         /* kernel turns a probed 5-byte nop into a call */
 	bool multinop_emulated;   /* kernel emulates multi-byte nops (6.16 and later) */
 	bool call_unsafe;         /* shadow stacks can be in use: don't land on a call */

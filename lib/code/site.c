@@ -125,7 +125,8 @@ static const struct insn *find_landing(
 			return insn;
 		if (ok && !second)
 			second = insn;
-		if (!insn_step_over(bytes, insn->len, f->p->rules.count_only))
+		if (!insn_step_over(bytes, insn->len,
+			    f->p->rules.count_only && !f->p->rules.keep_args))
 			break;
 		if (s->endbr_only && !insn_is_endbr(bytes, insn->len)) {
 			*ret_why = "a jump whose target is unknown may lead behind it";

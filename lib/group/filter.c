@@ -74,11 +74,16 @@ int filter_write(const struct filter *f, const struct filter_maps *maps, uint32_
 		code = put(maps->cpus, &f->cpus[i], "CPU", err);
 	for (size_t i = 0; !code && i < f->cgroup_cnt; i++)
 		code = put_cgroup(maps->cgroups, i, f->cgroups[i], err);
+	for (size_t i = 0; !code && i < f->uid_cnt; i++)
+		code = put(maps->uids, &f->uids[i], "user", err);
+	for (size_t i = 0; !code && i < f->tid_cnt; i++)
+		code = put(maps->tids, &f->tids[i], "thread", err);
 	if (code)
 		return code;
 	*ret_mask = (f->pid_cnt ? FSN_FILTER_PID : 0) | (f->comm_cnt ? FSN_FILTER_COMM : 0) |
 		    (f->cpu_cnt ? FSN_FILTER_CPU : 0) |
-		    (f->cgroup_cnt ? FSN_FILTER_CGROUP : 0);
+		    (f->cgroup_cnt ? FSN_FILTER_CGROUP : 0) |
+		    (f->uid_cnt ? FSN_FILTER_UID : 0) | (f->tid_cnt ? FSN_FILTER_TID : 0);
 	return 0;
 }
 
@@ -93,8 +98,9 @@ struct list {
 	char *keys;
 };
 
+#define LISTS 3
 struct lists {
-	struct list of[2]; /* processes, commands */
+	struct list of[LISTS]; /* processes, commands, users */
 };
 
 static void list_done(struct list *l)
@@ -104,8 +110,8 @@ static void list_done(struct list *l)
 
 static void lists_done(struct lists *lists)
 {
-	list_done(&lists->of[0]);
-	list_done(&lists->of[1]);
+	for (int i = 0; i < LISTS; i++)
+		list_done(&lists->of[i]);
 }
 
 static char *list_key(const struct list *l, size_t i)
@@ -191,17 +197,34 @@ static int list_write(const struct list *l, const struct list *old, struct err *
 	return code;
 }
 
-static int list_of_pids(const struct filter *f, struct list *l, struct err *err)
+/* Of numbers; *@l says of what. */
+static int list_of_numbers(
+	const uint32_t *numbers, size_t cnt, struct list *l, struct err *err)
 {
-	*l = (struct list) { .what = "process", .key_bytes = sizeof(uint32_t),
-		.flag = FSN_FILTER_PID, .room = FSN_PIDS_MAX };
-	l->keys = calloc(f->pid_cnt + 1, l->key_bytes);
+	l->key_bytes = sizeof(*numbers);
+	l->keys = calloc(cnt + 1, l->key_bytes);
 	if (!l->keys)
 		return err_sys(err, -ENOMEM, "cannot filter by %s", l->what);
-	for (size_t i = 0; i < f->pid_cnt; i++)
-		if (!list_has(l, &f->pids[i]))
-			memcpy(list_key(l, l->cnt++), &f->pids[i], l->key_bytes);
+	for (size_t i = 0; i < cnt; i++)
+		if (!list_has(l, &numbers[i]))
+			memcpy(list_key(l, l->cnt++), &numbers[i], l->key_bytes);
 	return l->cnt > l->room ? err_set(err, -E2BIG, "too many filters by %s", l->what) : 0;
+}
+
+static int list_of_pids(const struct filter *f, struct list *l, struct err *err)
+{
+	*l = (struct list) {
+		.what = "process", .flag = FSN_FILTER_PID, .room = FSN_PIDS_MAX
+	};
+	return list_of_numbers((const uint32_t *)f->pids, f->pid_cnt, l, err);
+}
+
+static int list_of_uids(const struct filter *f, struct list *l, struct err *err)
+{
+	*l = (struct list) {
+		.what = "user", .flag = FSN_FILTER_UID, .room = FSN_UIDS_MAX
+	};
+	return list_of_numbers(f->uids, f->uid_cnt, l, err);
 }
 
 static int list_of_comms(const struct filter *f, struct list *l, struct err *err)
@@ -224,52 +247,59 @@ static int list_of_comms(const struct filter *f, struct list *l, struct err *err
 	return l->cnt > l->room ? err_set(err, -E2BIG, "too many filters by %s", l->what) : 0;
 }
 
+static int lists_of(const struct filter *f, struct lists *lists, struct err *err)
+{
+	int code = list_of_pids(f, &lists->of[0], err);
+
+	if (!code)
+		code = list_of_comms(f, &lists->of[1], err);
+	return code ? code : list_of_uids(f, &lists->of[2], err);
+}
+
 int filter_check(const struct filter *f, struct err *err)
 {
-	__cleanup(list_done) struct list pids = {}, comms = {};
-	int code = list_of_pids(f, &pids, err);
+	__cleanup(lists_done) struct lists lists = {};
 
-	return code ? code : list_of_comms(f, &comms, err);
+	return lists_of(f, &lists, err);
 }
 
 /* Lists that begin or go on are whole before they are looked up, others end before they go. */
 static int lists_replace(const struct list *lists, const struct list *old, uint32_t change,
-	uint32_t *on, struct err *err)
+	uint32_t mask, uint32_t *on, struct err *err)
 {
-	uint32_t mask = 0;
-	int code = 0;
+	int code = 0, i;
 
-	for (int i = 0; !code && i < 2; i++) {
+	for (i = 0; !code && i < LISTS; i++) {
 		if (!(change & lists[i].flag) || !lists[i].cnt)
 			continue;
 		mask |= lists[i].flag;
 		code = list_write(&lists[i], &old[i], err);
-		if (code && i && mask & lists[0].flag)
-			list_write(&old[0], &lists[0], NULL);
 	}
+	/* The one that failed is as it was; those before it are to be. */
+	for (i -= 2; code && i >= 0; i--)
+		if (mask & lists[i].flag)
+			list_write(&old[i], &lists[i], NULL);
 	if (code)
 		return code;
 	__atomic_store_n(on, (*on & ~change) | mask, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < 2; i++) /* what stays in a map that is not looked up is no harm */
+	for (i = 0; i < LISTS; i++) /* what stays in a map that is not looked up is no harm */
 		if (change & lists[i].flag && !lists[i].cnt)
 			list_drop(&lists[i], &old[i], NULL);
 	return 0;
 }
 
 int filter_replace(const struct filter *f, const struct filter_maps *maps, uint32_t change,
-	uint32_t *on, struct err *err)
+	uint32_t set, uint32_t *on, struct err *err)
 {
 	__cleanup(lists_done) struct lists new = {}, old = {};
-	int code;
+	int code = lists_of(f, &new, err);
 
-	code = list_of_pids(f, &new.of[0], err);
-	if (!code)
-		code = list_of_comms(f, &new.of[1], err);
 	new.of[0].fd = maps->pids;
 	new.of[1].fd = maps->comms;
-	for (int i = 0; !code && i < 2; i++)
+	new.of[2].fd = maps->uids;
+	for (int i = 0; !code && i < LISTS; i++)
 		code = list_read(&new.of[i], &old.of[i], err);
-	return code ? code : lists_replace(new.of, old.of, change, on, err);
+	return code ? code : lists_replace(new.of, old.of, change, set & change, on, err);
 }
 
 uint32_t filter_lost_children(int dir_fd)

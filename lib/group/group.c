@@ -8,7 +8,6 @@
 
 #include "base/pattern.h"
 #include "base/strtab.h"
-#include "group/filter.h"
 #include "group/records.h"
 #include "proc/proc.h"
 
@@ -392,37 +391,6 @@ int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_
 			__atomic_store_n(&confs[i].slow_ns, off ? FSN_NO_SLOW : ns,
 				__ATOMIC_SEQ_CST);
 	return 0;
-}
-
-/* --- filters -------------------------------------------------------------------------------- */
-
-int group_check_filter(const struct group *g, const struct filter *filter, bool set_pids,
-	struct err *err)
-{
-	if (set_pids && g->meta.options & FSN_OPT_LINK_PID) {
-		err_set(err, -EBUSY, "group '%s' has probes in the processes of --pid only",
-			g->name);
-		return err_hint(err, "attach it again with --replace");
-	}
-	return filter_check(filter, err);
-}
-
-int group_set_filter(const struct group *g, const struct filter *filter, bool set_pids,
-	bool set_comms, struct err *err)
-{
-	const struct filter_maps maps = { g->fd[MAPID_PIDS], g->fd[MAPID_COMMS], -1, -1 };
-	uint32_t change = (set_pids ? FSN_FILTER_PID : 0) | (set_comms ? FSN_FILTER_COMM : 0);
-	_cleanup_mapping_ struct map_mapping map = {};
-	struct fsn_ctl *ctl;
-	int code = group_check_filter(g, filter, set_pids, err);
-
-	if (code)
-		return code;
-	code = map_mmap(g->fd[MAPID_CTL], sizeof(*ctl), &map);
-	if (code)
-		return err_sys(err, code, "cannot change group '%s'", g->name);
-	ctl = map.addr;
-	return filter_replace(filter, &maps, change, &ctl->on, err);
 }
 
 int group_lib_mappers(const struct group *g, uint32_t lib, size_t *ret_cnt, pid_t *ret_pid,

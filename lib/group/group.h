@@ -14,6 +14,8 @@
 #include "shared/words.h"
 
 struct group;
+struct filter;
+struct condition;
 
 /* Strings belong to the group. */
 struct group_info {
@@ -106,18 +108,23 @@ int group_check_timed(const struct group *g, const char *pattern, struct err *er
 int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_t ns,
 	struct err *err);
 
+/* Which calls are to count from now on; what is not set stays as it is. */
+struct group_change {
+	const struct filter *filter;
+	bool set_pids, set_comms, set_uids; /* its lists; an empty one lets all pass */
+	const struct condition *condition;  /* or NULL; one without a term lets all pass */
+};
+
 /*
- * Which processes and threads' commands count from now on: each list replaces the old one,
- * and an empty one with its flag ends that filter. Calls that pass the old and the new lists
- * count meanwhile, too. On failure nothing has changed; -EBUSY for processes when others
- * have no breakpoints (attached with --pid). As group_set_slow() it needs writing and the
- * lock. group_check_filter() tells beforehand what would be refused.
+ * Changes it. Calls that pass the old and the new lists count meanwhile, too, and so do those
+ * that meet the old and the new condition. On failure nothing has changed; -EBUSY for
+ * processes when others have no breakpoints (attached with --pid), for the condition as
+ * condition_bind(). As group_set_slow() it needs writing and the lock. group_check_change()
+ * tells beforehand what would be refused; *ret_never may be NULL.
  */
-struct filter;
-int group_check_filter(const struct group *g, const struct filter *filter, bool set_pids,
-	struct err *err);
-int group_set_filter(const struct group *g, const struct filter *filter, bool set_pids,
-	bool set_comms, struct err *err);
+int group_check_change(const struct group *g, const struct group_change *change,
+	size_t *ret_never, struct err *err);
+int group_change(const struct group *g, const struct group_change *change, struct err *err);
 
 DEFINE_CLEANUP(group, struct group *, group_free)
 #define _cleanup_group_ __cleanup(cleanup_group)

@@ -88,6 +88,20 @@ pid_t proc_thread(const char *proc, pid_t pid)
 	return 0;
 }
 
+pid_t proc_of_thread(const char *proc, pid_t tid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[PATH_MAX], line[256];
+	int pid = 0;
+
+	snprintf(path, sizeof(path), "%s/%d/status", proc, tid);
+	f = fopen(path, "re");
+	while (f && !pid && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Tgid: %d", &pid) != 1)
+			pid = 0;
+	return pid;
+}
+
 /*
  * The path of what @proc has of @pid. Memory, root and namespaces go with a thread that
  * ends: without its main thread a process has them in its others only.

@@ -62,6 +62,9 @@ _must_check_ int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *re
  */
 pid_t proc_thread(const char *proc, pid_t pid);
 
+/* The process that thread @tid belongs to; 0 when there is no such thread. */
+pid_t proc_of_thread(const char *proc, pid_t tid);
+
 /* The root folder of @pid's mount namespace, O_PATH; the descriptor or an error. */
 _must_check_ int proc_open_root(const char *proc, pid_t pid, struct err *err);
 

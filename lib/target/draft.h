@@ -65,6 +65,7 @@ struct draft {
 	size_t looked_cnt;
 	const char **missing;         /* names asked for, as preset or so, that no library has */
 	size_t missing_cnt;
+	bool keeps_args; /* arguments can be seen wherever the probe is */
 	struct err failure;           /* why it can't be attached; only with .explain */
 	/* owned */
 	struct libfind *finder;

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Conditions on arguments: from text to what programs compare.
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "group/condition.h"
+#include "group/records.h"
+
+_Static_assert(CONDITION_LEN == FSN_COND_LEN, "all of it is kept");
+_Static_assert(CONDITION_TERMS == FSN_COND_TERMS, "all of them are asked");
+
+__attribute__((format(printf, 4, 5))) static int fail_at(
+	const char *text, size_t at, struct err *err, const char *fmt, ...)
+{
+	char what[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	return err_set(
+		err, -ERR_USAGE, "--if '%s', character %zu: %s", text, at + 1, what);
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+struct reading {
+	const char *text;
+	size_t at;
+	struct err *err;
+};
+
+static void skip_blanks(struct reading *r)
+{
+	r->at += strspn(r->text + r->at, " \t");
+}
+
+/* A name as C has it, with the colons that C++ puts into some. */
+static size_t name_len(const char *p)
+{
+	size_t len = 0;
+
+	while (isalnum((unsigned char)p[len]) || p[len] == '_' || p[len] == ':')
+		len++;
+	return isdigit((unsigned char)*p) ? 0 : len;
+}
+
+static int read_name(struct reading *r, const char *what, char *buf, size_t *ret_at)
+{
+	size_t len;
+
+	skip_blanks(r);
+	*ret_at = r->at;
+	len = name_len(r->text + r->at);
+	if (!len || len >= CONDITION_NAME_LEN)
+		return fail_at(r->text, r->at, r->err, "%s is missing here", what);
+	memcpy(buf, r->text + r->at, len);
+	buf[len] = '\0';
+	r->at += len;
+	return 0;
+}
+
+static int read_how(struct reading *r, struct condition_term *t)
+{
+	static const struct {
+		const char *sign;
+		unsigned int how;
+	} signs[] = {
+		{ "==", FSN_EQUAL },
+		{ "!=", FSN_BELOW | FSN_ABOVE },
+		{ "<=", FSN_BELOW | FSN_EQUAL },
+		{ ">=", FSN_ABOVE | FSN_EQUAL },
+		{ "<", FSN_BELOW },
+		{ ">", FSN_ABOVE },
+	};
+
+	skip_blanks(r);
+	t->how_at = r->at;
+	for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
+		if (!strncmp(r->text + r->at, signs[i].sign, strlen(signs[i].sign))) {
+			t->how = signs[i].how;
+			r->at += strlen(signs[i].sign);
+			return 0;
+		}
+	return fail_at(r->text, r->at, r->err, "one of == != < <= > >= is missing here");
+}
+
+/* "..."; a backslash takes the character behind it as it is. */
+static int read_text(struct reading *r, struct condition_term *t)
+{
+	size_t len = 0;
+
+	t->kind = CONDITION_TEXT;
+	for (r->at++; r->text[r->at] != '"'; r->at++) {
+		if (r->text[r->at] == '\\')
+			r->at++;
+		if (!r->text[r->at])
+			return fail_at(r->text, t->value_at, r->err, "the text has no end");
+		if (len == FSN_COND_TEXT - 1)
+			return fail_at(r->text, t->value_at, r->err,
+				"the text is longer than %d bytes", FSN_COND_TEXT - 1);
+		t->value[len++] = r->text[r->at];
+	}
+	t->value[len] = '\0';
+	r->at++;
+	if (t->how != FSN_EQUAL && t->how != (FSN_BELOW | FSN_ABOVE))
+		return fail_at(r->text, t->how_at, r->err,
+			"text is compared by == and != only");
+	return 0;
+}
+
+static int read_number(struct reading *r, struct condition_term *t)
+{
+	static const char units[] = "KMG";
+	const char *p = r->text + r->at, *unit;
+	unsigned int shift = 0;
+	char *end;
+
+	t->kind = CONDITION_NUMBER;
+	t->negative = *p == '-';
+	p += t->negative;
+	errno = 0;
+	t->number = strtoull(p, &end, strncmp(p, "0x", 2) ? 10 : 16);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit) {
+		shift = 10 * (unsigned int)(unit - units + 1);
+		end++;
+	}
+	if (!isdigit((unsigned char)*p) || isalnum((unsigned char)*end) || *end == '_')
+		return fail_at(r->text, r->at, r->err,
+			"neither a number (with K, M or G perhaps), a name nor \"text\"");
+	if (errno || t->number > (t->negative ? 1ULL << 63 : UINT64_MAX) >> shift)
+		return fail_at(r->text, r->at, r->err, "the number is too large");
+	t->number <<= shift;
+	r->at = end - r->text;
+	return 0;
+}
+
+static int read_value(struct reading *r, struct condition_term *t)
+{
+	skip_blanks(r);
+	t->value_at = r->at;
+	if (r->text[r->at] == '"')
+		return read_text(r, t);
+	if (!name_len(r->text + r->at))
+		return read_number(r, t);
+	t->kind = CONDITION_NAME;
+	return read_name(r, "a value", t->value, &t->value_at);
+}
+
+static int read_terms(struct reading *r, struct condition *c)
+{
+	for (;;) {
+		struct condition_term *t = &c->term[c->term_cnt];
+		int code;
+
+		skip_blanks(r);
+		if (c->term_cnt == CONDITION_TERMS)
+			return fail_at(r->text, r->at, r->err, "more than %d terms",
+				CONDITION_TERMS);
+		code = read_name(r, "an argument's name", t->arg, &t->arg_at);
+		if (!code)
+			code = read_how(r, t);
+		if (!code)
+			code = read_value(r, t);
+		if (code)
+			return code;
+		c->term_cnt++;
+		skip_blanks(r);
+		if (!r->text[r->at])
+			return 0;
+		if (strncmp(r->text + r->at, "&&", 2))
+			return fail_at(r->text, r->at, r->err, "&& or the end is missing here");
+		r->at += 2;
+	}
+}
+
+int condition_parse(const char *text, struct condition *ret_condition, struct err *err)
+{
+	struct reading r = { .text = ret_condition->text, .err = err };
+
+	memset(ret_condition, 0, sizeof(*ret_condition));
+	if (strlen(text) >= sizeof(ret_condition->text))
+		return err_set(err, -ERR_USAGE, "--if is longer than %zu bytes",
+			sizeof(ret_condition->text) - 1);
+	memcpy(ret_condition->text, text, strlen(text));
+	return read_terms(&r, ret_condition);
+}
+
+/* --- binding -------------------------------------------------------------------------------- */
+
+struct binding {
+	const struct condition *c;
+	const struct condition_term *t;
+	const struct condition_func *f;
+	const struct preset_arg *arg; /* NULL: nothing is declared */
+	size_t nth;                   /* of .f->args */
+	struct err *err;
+};
+
+/* N of argN, or 0. */
+static size_t number_of(const char *name)
+{
+	size_t n = 0, len = strlen(name);
+
+	if (strncmp(name, "arg", 3) || len < 4 || len > 5 || name[3] == '0')
+		return 0;
+	for (const char *p = name + 3; *p; p++) {
+		if (!isdigit((unsigned char)*p))
+			return 0;
+		n = n * 10 + (size_t)(*p - '0');
+	}
+	return n;
+}
+
+/* By its name, else by its number. Whether the function has it. */
+static bool find_arg(struct binding *b, struct fsn_term *ret)
+{
+	size_t nth = number_of(b->t->arg);
+
+	if (b->f->no_args)
+		return false;
+	if (!b->f->has_args) {
+		ret->where = (unsigned char)nth;
+		return nth && nth <= FSN_ARGS;
+	}
+	for (b->nth = 0; b->nth < b->f->arg_cnt; b->nth++)
+		if (!strcmp(b->f->args[b->nth].name, b->t->arg))
+			break;
+	if (b->nth == b->f->arg_cnt)
+		b->nth = nth - 1;
+	if (b->nth >= b->f->arg_cnt)
+		return false;
+	b->arg = &b->f->args[b->nth];
+	return true;
+}
+
+static int check_place(const struct binding *b, struct fsn_term *ret)
+{
+	const struct preset_place *place = &b->arg->place;
+	size_t at = b->t->arg_at;
+
+	switch (b->arg->value.kind) {
+	case TYPE_FLOAT:
+	case TYPE_COMPLEX:
+		return fail_at(b->c->text, at, b->err,
+			"'%s' is a floating point number, which programs can't see", b->t->arg);
+	case TYPE_STRUCT:
+	case TYPE_CLASS:
+	case TYPE_VOID:
+		return fail_at(b->c->text, at, b->err, "'%s' is a structure", b->t->arg);
+	default:
+		break;
+	}
+	if (place->where == PLACE_REG && place->index < FSN_ARGS)
+		ret->where = (unsigned char)(1 + place->index);
+	else if (place->where == PLACE_STACK && place->index < FSN_STR_STACK)
+		ret->where = (unsigned char)(FSN_STR_STACK + place->index);
+	else
+		return fail_at(b->c->text, at, b->err, "'%s' can't be seen at the entry",
+			b->t->arg);
+	return 0;
+}
+
+static bool find_code(const struct binding *b, int64_t *ret_code)
+{
+	const struct type_codes *codes = b->f->codes ? b->f->codes[b->nth] : NULL;
+	const struct preset_type *type = b->arg->value.type;
+	const char *name = b->t->value;
+
+	for (size_t i = 0; codes && i < codes->cnt; i++)
+		if (!strcmp(codes->code[i].name, name)) {
+			*ret_code = codes->code[i].code;
+			return true;
+		}
+	for (size_t i = 0; !b->f->codes && type && i < type->code_cnt; i++)
+		if (!strcmp(type->codes[i].name, name)) {
+			*ret_code = type->codes[i].code;
+			return true;
+		}
+	return false;
+}
+
+static int bind_name(const struct binding *b, struct fsn_term *ret)
+{
+	const char *name = b->t->value;
+	int64_t number;
+
+	if (b->arg && find_code(b, &number))
+		ret->value[0] = (unsigned long long)number;
+	else if (!strcmp(name, "true"))
+		ret->value[0] = 1;
+	else if (strcmp(name, "NULL") && strcmp(name, "false"))
+		return fail_at(b->c->text, b->t->value_at, b->err,
+			"'%s' has no value '%s'; text stands in double quotes", b->t->arg, name);
+	return 0;
+}
+
+static int bind_text(const struct binding *b, struct fsn_term *ret)
+{
+	if (b->arg && b->arg->value.kind != TYPE_STRING &&
+		b->arg->value.kind != TYPE_UNKNOWN)
+		return fail_at(b->c->text, b->t->value_at, b->err, "'%s' is no text",
+			b->t->arg);
+	ret->width = 0;
+	memcpy(ret->value, b->t->value, FSN_COND_TEXT);
+	return 0;
+}
+
+static int bind_number(const struct binding *b, struct fsn_term *ret)
+{
+	uint64_t number = b->t->number;
+
+	if (b->t->negative && number && !ret->is_signed)
+		return fail_at(b->c->text, b->t->value_at, b->err, "'%s' is never negative",
+			b->t->arg);
+	if (!b->t->negative && ret->is_signed && number > INT64_MAX)
+		return fail_at(b->c->text, b->t->value_at, b->err,
+			"'%s' is never as large", b->t->arg);
+	ret->value[0] = b->t->negative ? -number : number;
+	return 0;
+}
+
+/* -ENOENT when the function has no such argument. */
+static int bind_term(struct binding *b, struct fsn_term *ret)
+{
+	const struct preset_value *v;
+	int code = 0;
+
+	ret->how = (unsigned char)b->t->how;
+	ret->width = 64;
+	ret->is_signed = true;
+	if (!find_arg(b, ret))
+		return -ENOENT;
+	if (b->arg) {
+		v = &b->arg->value;
+		code = check_place(b, ret);
+		if (v->kind == TYPE_INT || v->kind == TYPE_BOOL)
+			ret->width = (unsigned char)(v->size < 8 ? v->size * 8 : 64);
+		ret->is_signed = v->kind == TYPE_UNKNOWN ||
+			(v->kind == TYPE_INT && v->is_signed);
+		if (!code && v->kind == TYPE_STRING && b->t->kind == CONDITION_NUMBER &&
+			b->t->number)
+			code = fail_at(b->c->text, b->t->value_at, b->err,
+				"'%s' is text, which is compared with \"text\"", b->t->arg);
+	}
+	if (code)
+		return code;
+	switch (b->t->kind) {
+	case CONDITION_TEXT:
+		return bind_text(b, ret);
+	case CONDITION_NAME:
+		return bind_name(b, ret);
+	default:
+		return bind_number(b, ret);
+	}
+}
+
+/* Of each term: whether some function can be asked, and why the first can't that has it. */
+struct verdict {
+	bool asked;
+	struct err why;
+};
+
+static void bind_func(const struct condition *c, const struct condition_func *f,
+	struct verdict *verdicts, struct fsn_cond *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->term_cnt = (unsigned int)c->term_cnt;
+	for (size_t i = 0; i < c->term_cnt; i++) {
+		struct err why = {};
+		struct binding b = { .c = c, .t = &c->term[i], .f = f, .err = &why };
+		int code = bind_term(&b, &ret->term[i]);
+
+		verdicts[i].asked |= !code;
+		ret->never |= code != 0;
+		if (why.code && !verdicts[i].why.code)
+			verdicts[i].why = why;
+	}
+}
+
+static int fail_unknown(const struct condition *c, const struct condition_term *t,
+	const struct condition_func *funcs, size_t cnt, struct err *err)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (funcs[i].has_args && !funcs[i].no_args)
+			return fail_at(c->text, t->arg_at, err, "no function has an argument '%s'",
+				t->arg);
+	fail_at(c->text, t->arg_at, err, "no argument '%s' is known", t->arg);
+	return err_hint(err,
+		"arguments that are not declared in a configuration are arg1 to arg%d", FSN_ARGS);
+}
+
+int condition_bind(const struct condition *c, const struct condition_func *funcs, size_t cnt,
+	struct fsn_cond *ret_conds, size_t *ret_never, struct err *err)
+{
+	struct verdict verdicts[CONDITION_TERMS] = {};
+	size_t never = 0;
+
+	for (size_t i = 0; i < cnt; i++) {
+		bind_func(c, &funcs[i], verdicts, &ret_conds[i]);
+		never += ret_conds[i].never;
+	}
+	for (size_t i = 0; i < c->term_cnt; i++) {
+		if (verdicts[i].asked)
+			continue;
+		if (!verdicts[i].why.code)
+			return fail_unknown(c, &c->term[i], funcs, cnt, err);
+		if (err)
+			*err = verdicts[i].why;
+		return verdicts[i].why.code;
+	}
+	if (cnt && never == cnt)
+		return fail_at(c->text, 0, err, "no function has all of these arguments");
+	*ret_never = never;
+	return 0;
+}
+
+int group_bind_condition(const struct group *g, const struct condition *c,
+	struct fsn_cond *ret_conds, size_t *ret_never, struct err *err)
+{
+	_cleanup_free_ struct condition_func *funcs = calloc(g->meta.fn_cnt + 1, sizeof(*funcs));
+	_cleanup_free_ struct fsn_conf *confs = calloc(g->meta.fn_cnt + 1, sizeof(*confs));
+	_cleanup_types_ struct types *types = NULL;
+	int code = types_read(g, &types, err);
+
+	if (code)
+		return code;
+	if (!funcs || !confs)
+		return err_sys(err, -ENOMEM, "cannot change group '%s'", g->name);
+	code = map_read(g->fd[MAPID_CONFS], 0, g->meta.fn_cnt, sizeof(*confs), confs);
+	if (code)
+		return err_sys(err, code, "cannot read group '%s'", g->name);
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
+		const struct func_types *f = types_of(types, i);
+
+		funcs[i] = (struct condition_func) { f->args, f->arg_cnt, f->has_args,
+			confs[i].no_args, f->arg_codes };
+	}
+	return condition_bind(c, funcs, g->meta.fn_cnt, ret_conds, ret_never, err);
+}
