@@ -7,6 +7,7 @@
 
 #include "cli/attach_draft.h"
 #include "kernel/rules.h"
+#include "pins/keeper.h"
 #include "show/functions.h"
 #include "show/json.h"
 #include "show/text.h"
@@ -229,6 +230,8 @@ static int attach_group(struct attach_options *o, const struct draft *draft,
 		code = attach_draft(draft, &o->attach, fs, &report, err);
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", draft->name);
+	if (o->ender_fd >= 0)
+		ender_tell(o->ender_fd, fs, draft->name, report.until_ns);
 	note_closed(o, fs);
 	note_shared(o, draft, &report);
 	if (doc)
@@ -307,8 +310,13 @@ static int run_parsed(struct attach_options *o)
 	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	struct err err = {};
-	int code;
+	int code = 0;
 
+	/* Before any file is open that is to be probed: who maps those is told. */
+	if (o->attach.for_ns && !o->dry_run)
+		code = ender_start(o->g->bpffs, &o->ender_fd, &err);
+	if (code)
+		return cmd_fail(o->g, &err);
 	kernel_rules(&o->draft.rules);
 	o->draft.explain = o->dry_run;
 	code = o->config ? attach_config(o, &fs, doc, &err)
@@ -325,7 +333,7 @@ static int run_parsed(struct attach_options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	__cleanup(attach_options_done) struct attach_options o = { .g = g };
+	__cleanup(attach_options_done) struct attach_options o = { .g = g, .ender_fd = -1 };
 
 	o.attach.processes = true;
 	o.attach.access = (struct access)ACCESS_PRIVATE;

@@ -30,7 +30,6 @@ static const struct argp_option options[] = {
 		1 },
 	{ "interval", 'i', "SEC", 0, "What came in each interval", 1 },
 	{ "stream", KEY_STREAM, NULL, 0, "Calls as they happen, then the table", 1 },
-	{ "hist", TO_STATS, NULL, 0, "A histogram for each function", 1 },
 	{ "slow", TO_ATTACH, "[FUNC=]DUR", 0, "Calls of this length or more are slow",
 		1 },
 	{ "output", 'o', "FILE", 0, "Write there, not on a screen", 1 },
@@ -57,6 +56,7 @@ static const struct argp_option options[] = {
 	{ "force", TO_ATTACH | 11, NULL, 0, NULL, USAGE_MORE },
 	/* stats' */
 	{ "all", 'a', NULL, 0, NULL, USAGE_MORE },
+	{ "hist", TO_STATS, NULL, 0, NULL, USAGE_MORE },
 	{ "errors", TO_STATS | 1, NULL, 0, NULL, USAGE_MORE },
 	{ "by", TO_STATS | 2, "WHAT", 0, NULL, USAGE_MORE },
 	{ "sort", TO_STATS | 3, "KEY", 0, NULL, USAGE_MORE },
@@ -338,7 +338,7 @@ static int run(struct globals *g, int argc, char **argv)
 		.args_doc = "GROUP [FUNCTION...] [-- COMMAND [ARG...]]\n"
 			    "LIB:FUNCTION... [-- COMMAND [ARG...]]",
 		.doc = help };
-	__cleanup(options_done) struct run_options o = { .g = g, .attach.g = g };
+	__cleanup(options_done) struct run_options o = { .g = g, .attach.g = g, .attach.ender_fd = -1 };
 	__cleanup(reading_line_done) struct reading_line r = { .o = &o };
 	struct globals stats_g, stream_g;
 

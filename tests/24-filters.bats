@@ -308,3 +308,109 @@ refused() { # COND PLACE MESSAGE
 		"[[\"fix_add\",$(sed -n 's/^result .* calls=\([0-9]*\).*/\1/p' <<<"$output")]]"
 	fsn detach g
 }
+
+# --- until when ---------------------------------------------------------------------------------
+
+ended() { # GROUP
+	[[ ! -e $FUNCSNOOP_BPFFS/funcsnoop/$1 ]]
+}
+
+# bats test_tags=bpf,core
+@test "attach --for ends by itself: breakpoints, pins and who waited are gone" {
+	fsn attach g fix_add --lib "$LIB" --for 1500ms
+	capture "$FIX/call" add 5
+	assert_eq "$(called g)" '[["fix_add",5]]'
+	poll_until ended g
+	poll_until holds_only ""
+	fsn -s 2 attach g fix_add --lib "$LIB" --for 0s
+	fsn -s 2 attach g fix_add --lib "$LIB" --for 10
+	assert_stderr_match '--for: '
+	fsn -s 2 run "$LIB:fix_add" --for 10s
+}
+
+@test "who waits for the end of groups leaves when they are detached or replaced" {
+	fsn attach g fix_add --lib "$LIB" --for 3600s
+	fsn attach h fix_add --lib "$LIB" --for 3600s
+	poll_until waiting 2
+	fsn detach h
+	poll_until waiting 1
+	fsn attach g fix_add --lib "$LIB" --replace
+	poll_until waiting 0
+	capture "$FIX/call" add 5
+	assert_eq "$(called g)" '[["fix_add",5]]'
+	fsn detach g
+}
+
+# Only the test's own: there may be others on this machine.
+waiting() { # CNT
+	local file cnt=0
+
+	for file in /proc/[0-9]*/environ; do
+		[[ $(cat "${file%environ}comm" 2>/dev/null) == funcsnoop-for ]] || continue
+		! grep -qzF "FUNCSNOOP_BPFFS=$FUNCSNOOP_BPFFS" "$file" 2>/dev/null || {
+			cnt=$((cnt + 1))
+			WAITS=${file//[^0-9]/}
+		}
+	done
+	[[ $cnt == "$1" ]]
+}
+
+@test "when who waits is killed the programs stop at the time, and the next command removes them" {
+	need_tool bpftool
+	fsn attach g fix_add --lib "$LIB" --for 2s
+	capture "$FIX/call" add 5
+	poll_until waiting 1
+	kill -KILL "$WAITS"
+	assert_eq "$(called g)" '[["fix_add",5]]'
+	start_bg call "$FIX/call" --until-line add
+	wait_line call '^running '
+	poll_until stopped_at "$FUNCSNOOP_BPFFS/funcsnoop/g/stats"
+	[[ -e $FUNCSNOOP_BPFFS/funcsnoop/g ]] || fail "somebody has removed it"
+	fsn list --json
+	assert_json . '[]'
+	ended g
+	tell call
+	wait_bg call
+}
+
+# Whether these counters stand still, which no command of ours may tell: it would remove them.
+stopped_at() { # PIN
+	local before
+
+	before=$(bpftool map dump pinned "$1")
+	sleep 0.05
+	[[ $(bpftool map dump pinned "$1") == "$before" ]]
+}
+
+@test "a run that is killed with its keeper stops by lease, and the next command removes it" {
+	local g
+
+	need_tool bpftool
+	start_bg r "$FUNCSNOOP" run g fix_add --lib "$LIB" -- "$FIX/call" --until-line add
+	wait_line r '^running '
+	poll_until keeps
+	kill -STOP "$KEEPS"
+	kill -KILL "$KEEPS" "$(bg_pid r)"
+	g=$(echo "$FUNCSNOOP_BPFFS"/funcsnoop/g-*)
+	poll_until -t 20 stopped_at "$g/stats"
+	[[ -e $g ]] || fail "somebody has removed it"
+	fsn list --json
+	assert_json . '[]'
+	[[ ! -e $g ]] || fail "it is still there"
+	tell r
+	poll_until bg_says r '^result fix_add '
+	wait_bg -s 137 r
+}
+
+keeps() {
+	local file
+
+	for file in /proc/[0-9]*/environ; do
+		[[ $(cat "${file%environ}comm" 2>/dev/null) == funcsnoop-keep ]] || continue
+		! grep -qzF "FUNCSNOOP_BPFFS=$FUNCSNOOP_BPFFS" "$file" 2>/dev/null || {
+			KEEPS=${file//[^0-9]/}
+			return 0
+		}
+	done
+	return 1
+}

@@ -48,6 +48,7 @@ static const struct argp_option options[] = {
 	{ "name", KEY_NAME, "NAME", 0, NULL, USAGE_MORE },
 	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
 	{ "children", KEY_CHILDREN, NULL, 0, NULL, USAGE_MORE },
+	{ "for", KEY_FOR, "DUR", 0, NULL, USAGE_MORE },
 	{ "tid", KEY_TID, "TID", 0, NULL, USAGE_MORE },
 	{ "uid", KEY_UID, "USER", 0, NULL, USAGE_MORE },
 	{ "comm", KEY_COMM, "NAME", 0, NULL, USAGE_MORE },
@@ -316,6 +317,7 @@ void attach_options_done(struct attach_options *o)
 	free(o->libs);
 	free(o->pids);
 	free(o->comms);
+	close_fd(o->ender_fd);
 	free(o->cpus);
 	free(o->uids);
 	free(o->tids);

@@ -24,6 +24,7 @@ struct attach_options {
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;
 	bool dry_run, force, has_mode;
+	int ender_fd; /* ender_start(), or -1 */
 };
 
 /*

@@ -44,7 +44,8 @@ void bpffs_close(struct bpffs *fs);
 
 /*
  * Takes the writers' lock; waits up to 5 s and then fails with -EBUSY, naming the holder.
- * What a killed writer has left half-made is removed, breakpoints included. Held until bpffs_unlock() or
+ * What a killed writer has left half-made is removed, breakpoints included, and so are groups
+ * whose time is over. Held until bpffs_unlock() or
  * bpffs_close().
  */
 int bpffs_lock(struct bpffs *fs, struct err *err);
@@ -73,7 +74,8 @@ bool bpffs_try_lock(struct bpffs *fs);
 /* Gives it back early; fine when it isn't held. */
 void bpffs_unlock(struct bpffs *fs);
 
-/* Removes what killed writers left, if the lock is free at once. Never fails. */
+/* Removes what killed writers left, and groups whose time is over, if the lock is free at
+ * once. Never fails. */
 void bpffs_tidy(struct bpffs *fs);
 
 /*

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A process that takes a command's group away when the command ends, however it does.
+// Processes that take groups away: a command's when that ends, however it does, and those
+// whose time is over.
 //
-// It waits for the end of a pipe whose other end only the command has, and those that it
+// The keeper waits for the end of a pipe whose other end only the command has, and those that it
 // forks: none of these makes a group any more when the end has come, or it holds the lock,
 // which is waited for. The command's own end goes the same way, so that there is one.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/apart.h"
 #include "pins/bpffs.h"
 #include "pins/keeper.h"
+#include "pins/maps.h"
+#include "shared/layout.h"
+
+#define RENEW_MS 1000
 
 struct keeper {
 	pid_t pid;
@@ -63,15 +72,34 @@ static void let_go(int fd)
 		close(null);
 }
 
+/* The programs count for a lease more, if there is the group already. */
+static void renew(const struct keeper *k)
+{
+	_cleanup_close_ int dir_fd = -1, fd = -1;
+	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
+	_cleanup_mapping_ struct map_mapping map = {};
+	struct fsn_ctl *ctl;
+
+	if (bpffs_open(k->dir, false, &fs, NULL) || fs.fd < 0 ||
+		bpffs_open_group(&fs, k->name, &dir_fd, NULL))
+		return;
+	fd = bpffs_get(dir_fd, map_pin_name(MAPID_CTL), 0);
+	if (fd < 0 || map_mmap(fd, sizeof(*ctl), &map))
+		return;
+	ctl = map.addr;
+	__atomic_store_n(&ctl->until_ns, clock_ns(CLOCK_MONOTONIC) + KEEPER_LEASE_NS,
+		__ATOMIC_SEQ_CST);
+}
+
 static void keep(const struct keeper *k, int fd)
 {
-	char c;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 
 	setsid();
 	prctl(PR_SET_NAME, "funcsnoop-keep");
 	let_go(fd);
-	while (read(fd, &c, 1) < 0 && errno == EINTR)
-		;
+	while (poll(&p, 1, RENEW_MS) <= 0)
+		renew(k);
 	memset(k->err, 0, sizeof(*k->err));
 	remove_group(k->dir, k->name, k->err);
 	_exit(0);
@@ -150,4 +178,149 @@ void keeper_free(struct keeper *k)
 	close_fd(k->fd);
 	apart_free(k->err, sizeof(*k->err));
 	free(k);
+}
+
+/* --- groups whose time is over --------------------------------------------------------------- */
+
+struct ending {
+	char name[GROUP_NAME_MAX + 1];
+	uint64_t dev, ino; /* of its folder */
+	uint64_t until_ns;
+};
+
+struct endings {
+	struct ending *of;
+	size_t cnt;
+};
+
+/* Whether it is still there, and not another one of that name. */
+static bool is_same(const struct bpffs *fs, const struct ending *e)
+{
+	struct stat st;
+
+	return !fstatat(fs->fd, e->name, &st, AT_SYMLINK_NOFOLLOW) && st.st_ino == e->ino &&
+		st.st_dev == e->dev;
+}
+
+static void end_group(struct bpffs *fs, const struct ending *e)
+{
+	while (bpffs_lock(fs, NULL) == -EBUSY)
+		;
+	/* Whoever had the lock may have removed it, and who gets it does. */
+	if (is_same(fs, e) && !bpffs_retire(fs, e->name, NULL))
+		bpffs_remove(fs, e->name, NULL, NULL, NULL);
+	bpffs_unlock(fs);
+}
+
+/* Those that are gone are forgotten, those whose time is over removed. When the next one's is. */
+static uint64_t end_groups(struct bpffs *fs, struct endings *list)
+{
+	uint64_t next = UINT64_MAX;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->cnt; i++) {
+		const struct ending *e = &list->of[i];
+
+		if (!is_same(fs, e))
+			continue;
+		if (!ns_until(e->until_ns)) {
+			end_group(fs, e);
+			continue;
+		}
+		next = e->until_ns < next ? e->until_ns : next;
+		list->of[kept++] = *e;
+	}
+	list->cnt = kept;
+	return next;
+}
+
+/* Until @until_ns, or until something changes among the groups. */
+static void wait_for_change(int watch_fd, uint64_t until_ns)
+{
+	struct pollfd p = { .fd = watch_fd, .events = POLLIN };
+	uint64_t left = ns_until(until_ns);
+	char events[4096];
+	struct timespec ts;
+
+	if (watch_fd < 0 && left > 1000000000)
+		left = 1000000000;
+	ts = timespec_of(left);
+	if (ppoll(&p, watch_fd >= 0, &ts, NULL) > 0)
+		(void)!read(watch_fd, events, sizeof(events));
+}
+
+/* What the command tells, until it has ended. */
+static void read_endings(int fd, struct endings *list)
+{
+	struct ending e, *more;
+	ssize_t n;
+
+	while ((n = read(fd, &e, sizeof(e))) == sizeof(e) || (n < 0 && errno == EINTR)) {
+		more = n < 0 ? NULL : array_grow(list->of, list->cnt, sizeof(*more));
+		if (!more)
+			continue;
+		list->of = more;
+		more[list->cnt++] = e;
+	}
+}
+
+static void end_later(const char *dir, int fd)
+{
+	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
+	struct endings list = {};
+	char path[64];
+	int watch;
+
+	setsid();
+	prctl(PR_SET_NAME, "funcsnoop-for");
+	let_go(fd);
+	read_endings(fd, &list);
+	if (!list.cnt || bpffs_open(dir, false, &fs, NULL) || fs.fd < 0 || chdir("/"))
+		_exit(0);
+	watch = inotify_init1(IN_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fs.fd);
+	if (watch >= 0 &&
+		inotify_add_watch(watch, path, IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE) < 0)
+		watch = close_fd(watch);
+	for (uint64_t next; (next = end_groups(&fs, &list)) != UINT64_MAX;)
+		wait_for_change(watch, next);
+	_exit(0);
+}
+
+int ender_start(const char *dir, int *ret_fd, struct err *err)
+{
+	int fds[2], status;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return err_sys(err, -errno, "cannot wait for the group's end");
+	pid = fork();
+	if (!pid) {
+		close(fds[1]);
+		if (!fork())
+			end_later(dir, fds[0]);
+		_exit(0);
+	}
+	close(fds[0]);
+	*ret_fd = fds[1];
+	if (pid < 0) {
+		*ret_fd = close_fd(fds[1]);
+		return err_sys(err, -errno, "cannot wait for the group's end");
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+void ender_tell(int fd, const struct bpffs *fs, const char *name, uint64_t until_ns)
+{
+	struct ending e = { .until_ns = until_ns };
+	struct stat st;
+
+	if (fstatat(fs->fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return;
+	snprintf(e.name, sizeof(e.name), "%s", name);
+	e.dev = st.st_dev;
+	e.ino = st.st_ino;
+	(void)!write(fd, &e, sizeof(e));
 }

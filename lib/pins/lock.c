@@ -15,7 +15,11 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <bpf/bpf.h>
+
 #include "pins/bpffs.h"
+#include "pins/maps.h"
+#include "shared/layout.h"
 
 #define LOCK         "~lock"
 #define LOCK_WAIT_MS 5000
@@ -133,6 +137,33 @@ static bool is_staged(const char *name)
 	return len > 1 && name[len - 1] == '~';
 }
 
+/* Whether the time of group @name is over, at which its programs have stopped counting. */
+static bool has_ended(const struct bpffs *fs, const char *name)
+{
+	_cleanup_close_ int dir_fd = -1, fd = -1;
+	struct fsn_ctl ctl;
+	uint32_t zero = 0;
+
+	if (bpffs_open_group(fs, name, &dir_fd, NULL))
+		return false;
+	fd = bpffs_get(dir_fd, map_pin_name(MAPID_CTL), BPF_F_RDONLY);
+	if (fd < 0 || map_check(fd, MAPID_CTL) || bpf_map_lookup_elem(fd, &zero, &ctl))
+		return false;
+	return ctl.on & FSN_FILTER_UNTIL && !ns_until(ctl.until_ns);
+}
+
+static void remove_ended(struct bpffs *fs)
+{
+	_cleanup_names_ char **names = NULL;
+	size_t cnt = 0;
+
+	if (bpffs_groups(fs, &names, &cnt, NULL))
+		return;
+	for (size_t i = 0; i < cnt; i++)
+		if (has_ended(fs, names[i]) && !bpffs_retire(fs, names[i], NULL))
+			bpffs_remove(fs, names[i], NULL, NULL, NULL);
+}
+
 static void remove_leftovers(struct bpffs *fs)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -152,6 +183,7 @@ static void remove_leftovers(struct bpffs *fs)
 		names[cnt][strlen(names[cnt]) - 1] = '\0';
 		bpffs_remove_dead(fs, names[cnt], NULL);
 	}
+	remove_ended(fs);
 }
 
 int bpffs_lock(struct bpffs *fs, struct err *err)
@@ -234,7 +266,8 @@ static bool has_leftovers(const struct bpffs *fs)
 	struct dirent *d;
 
 	while (dir && (d = readdir(dir)))
-		if (is_staged(d->d_name) || !strcmp(d->d_name, LOCK))
+		if (is_staged(d->d_name) || !strcmp(d->d_name, LOCK) ||
+			(d->d_name[0] != '.' && has_ended(fs, d->d_name)))
 			return true;
 	return false;
 }
