@@ -60,6 +60,8 @@ struct pt_regs {
 #define REG_RESULT(ctx) ((ctx)->ax)
 /* A return probe runs after ret took the return address off the stack. */
 #define RETURN_SP(ctx) ((ctx)->sp - 8)
+/* At an entry, a ret and a jump that leaves, the return address is where that points to. */
+#define REG_LINK(ctx) 0
 /* The first argument on the stack lies above the return address. */
 #define STACK_ARGS(sp) ((sp) + 8)
 /* Stores are seen in their order. */
@@ -101,6 +103,7 @@ struct pt_regs {
 #define REG_RESULT(ctx) ((ctx)->regs[0])
 /* The return address is in a register: the stack pointer is the same at both ends. */
 #define RETURN_SP(ctx)  ((ctx)->sp)
+#define REG_LINK(ctx)   ((ctx)->regs[30])
 #define STACK_ARGS(sp)  (sp)
 #define publish(p, v)   ((void)__sync_lock_test_and_set((p), (v)))
 /*

@@ -11,8 +11,8 @@
 //   longjmp, exception, fiber thrown away: the next call of the same function at the same
 //	place finds the old one there and gives it up: it is abandoned, a ghost (slots.h).
 //	So does a call of another function there if the old one's end is seen by ret probes
-//	(a live tail caller would be over since its jump, without a duration); if it ends by
-//	return probe it may be a live tail caller and stays.
+//	(a live tail caller is known: tails.bpf.h); if it ends by return probe it may be one
+//	and stays.
 //   recursion deeper than 64 under return probes: the kernel does not follow those calls
 //	(MAX_URETPROBE_DEPTH); they are given up or swept like the above.
 //   thread exit, exec, kill: the call stays until a command sees that the thread is gone.
@@ -32,6 +32,7 @@
 #include "slots.bpf.h"
 #include "stack.bpf.h"
 #include "stream.bpf.h"
+#include "tails.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -65,6 +66,11 @@ static __noinline int count_no_slot(__u32 fn, int why)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
+	if (why == SLOT_INNER) {
+		if (stat)
+			add(&stat->n.inner, 1);
+		return 0;
+	}
 	if (why == SLOT_CROWD) {
 		add(&ctl.crowded, 1);
 		ctl.crowd_pid = bpf_get_current_pid_tgid() >> 32;
@@ -74,24 +80,32 @@ static __noinline int count_no_slot(__u32 fn, int why)
 	return 0;
 }
 
-/* A call that is not followed, though its end may be seen. */
-static __always_inline void call_left_out(__u32 fn, __u32 tgid, __u64 where)
+/* A call that is not followed, though its end may be seen, or those that go on with it. */
+static __always_inline void call_left_out(struct pt_regs *ctx, __u32 fn)
 {
-	__u32 i = set_index(tgid, where);
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i;
+	__u64 where = REG_SP(ctx);
+	struct fsn_set *set;
 	__u64 used = 0;
 
+	i = set_index(tgid, where);
+	set = bpf_map_lookup_elem(&fsn_slots, &i);
 	if (!set)
 		return;
 #pragma unroll
 	for (int way = 0; way < FSN_WAYS; way++)
 		used |= READ(set->key[way]);
-	if (used & FSN_KEY_USED_MASK)
-		slot_clear(set, call_key(fn, tgid), where);
+	if (!(used & FSN_KEY_USED_MASK))
+		return;
+	if (fsn_follows && slots_arrive(set, call_key(fn, tgid), where, REG_LINK(ctx)))
+		return;
+	slot_clear(set, call_key(fn, tgid), where);
 }
 
-/* Follows a call. False when its end is not to be looked for. */
-static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byret)
+enum begun { LEFT_OUT, FOLLOWED, INNER };
+
+/* Follows a call, if its end is to be looked for. */
+static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 byret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
@@ -102,19 +116,19 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 	int way;
 
 	if (!is_wanted(ctx, fn))
-		return false;
+		return LEFT_OUT;
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (!count_call(fn))
-		return false;
+		return LEFT_OUT;
 	slot = set_index(tgid, where);
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
-		return false;
-	way = slot_claim_first(set, call_key(fn, tgid) | byret, where);
+		return LEFT_OUT;
+	way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);
-		return false;
+		return way == SLOT_INNER ? INNER : LEFT_OUT;
 	}
 	way &= FSN_WAYS - 1;
 	if (READ(ctl.save_args)) {
@@ -136,7 +150,7 @@ static __always_inline bool call_begin(struct pt_regs *ctx, __u32 fn, __u64 byre
 	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
 		stream_entries(ctx, fn, slot, call->start, FSN_CALL_ENTRY);
 	slot_publish(set, way, call_key(fn, tgid) | byret);
-	return true;
+	return FOLLOWED;
 }
 
 /* --- a call ends ---------------------------------------------------------------------------- */
@@ -294,11 +308,11 @@ static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __s64 
  * An end without a slot: its call began before, or in a parent, or was not followed. Where
  * calls are chosen by their arguments it says nothing: most are not followed.
  */
-static __noinline int count_unmatched(__u32 fn)
+__noinline int count_unmatched(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
-	if (stat && is_on() && !(READ(ctl.on) & FSN_FILTER_IF))
+	if (stat && fn < fsn_fn_cnt && is_on() && !(READ(ctl.on) & FSN_FILTER_IF))
 		add(&stat->n.unmatched, 1);
 	return 0;
 }
@@ -308,22 +322,40 @@ static __noinline int count_passed(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
-	if (stat && is_on())
+	if (stat && fn < fsn_fn_cnt && is_on())
 		add(&stat->n.passed, 1);
 	return 0;
+}
+
+/* Counts the end of the call in @slot, which is locked, and gives that back. */
+static __always_inline void call_over(
+	struct fsn_set *set, __u32 slot, __u32 fn, __u64 now, __u64 result, bool streamed)
+{
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	__u32 tgid = bpf_get_current_task_btf()->tgid, way = slot % FSN_WAYS;
+	__u64 start = set->call[way].start, ns = now > start ? now - start : 0;
+	__s64 net;
+	int how;
+
+	if (ns > FSN_NS_MASK)
+		ns = FSN_NS_MASK;
+	net = net_time(conf, ns);
+	how = end_in_function(fn, conf, slot, net, result);
+	if (streamed)
+		stream_ends(fn, slot, shown_time(net), how, result);
+	if (fsn_processes)
+		end_in_process(set->call[way].proc, fn, tgid, net, how);
+	slot_publish(set, way, 0);
 }
 
 /* Counts the end of a call if it has a slot. */
 static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool streamed)
 {
-	__u64 ns = bpf_ktime_get_ns(), start;
+	__u64 now = bpf_ktime_get_ns();
 	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, where);
-	const struct fsn_conf *conf;
-	struct fsn_set *set;
-	int way, how;
-	__s64 net;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
+	int way;
 
-	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
 		return 0;
 	way = slot_take_first(set, call_key(fn, tgid), where);
@@ -332,19 +364,7 @@ static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool st
 		return 0;
 	}
 	way &= FSN_WAYS - 1;
-	start = set->call[way].start;
-	slot = slot * FSN_WAYS + way;
-	ns = ns > start ? ns - start : 0;
-	if (ns > FSN_NS_MASK)
-		ns = FSN_NS_MASK;
-	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	net = net_time(conf, ns);
-	how = end_in_function(fn, conf, slot, net, result);
-	if (streamed)
-		stream_ends(fn, slot, shown_time(net), how, result);
-	if (fsn_processes)
-		end_in_process(set->call[way].proc, fn, tgid, net, how);
-	slot_publish(set, way, 0);
+	call_over(set, slot * FSN_WAYS + way, fn, now, result, streamed);
 	return 0;
 }
 
@@ -354,40 +374,31 @@ __noinline int end_streamed(__u32 fn, __u64 where, __u64 result)
 	return end_call(fn, where, result, true);
 }
 
-static __always_inline void call_end(__u32 fn, __u64 where, __u64 result)
+/* The end of a call that was followed, in the locked @slot. */
+__noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 {
-	if (READ(ctl.streams))
-		end_streamed(fn, where, result);
-	else
-		end_call(fn, where, result, false);
+	__u32 i = slot / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+
+	if (set)
+		call_over(set, slot, fn, now, result, READ(ctl.streams));
+	return 0;
 }
 
-/*
- * The call leaves by a jump: what it jumps to goes on with it, and returns to its caller where
- * no probe of this function is. It is over here, without a result and without a duration.
- */
-__noinline int call_leaves(__u32 fn, __u64 where)
+/* The end is seen by a ret, or by a return probe. */
+static __always_inline void call_end(
+	struct pt_regs *ctx, __u64 cookie, __u64 where, bool ret)
 {
-	__u64 now = bpf_ktime_get_ns(), start;
-	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, where);
-	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
-	int way;
+	__u32 fn = cookie & FSN_FN_MASK;
 
-	if (!stat || !set)
-		return 0;
-	way = slot_take_first(set, call_key(fn, tgid), where);
-	if (way < 0)
-		return count_unmatched(fn);
-	way &= FSN_WAYS - 1;
-	add(&stat->n.jumped, 1);
-	if (READ(ctl.streams)) {
-		start = set->call[way].start;
-		stream_ends(fn, slot * FSN_WAYS + way, now > start ? now - start : 0,
-			FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT, 0);
-	}
-	slot_publish(set, way, 0);
-	return 0;
+	if (fsn_follows && cookie >> FSN_COOKIE_MORE_SHIFT &&
+		(fn >= fsn_fn_cnt || some_left(where)) &&
+		end_left(fn, where, ret ? REG_LINK(ctx) : ANY_ADDRESS, REG_RESULT(ctx)))
+		return;
+	if (READ(ctl.streams))
+		end_streamed(fn, where, REG_RESULT(ctx));
+	else
+		end_call(fn, where, REG_RESULT(ctx), false);
 }
 
 /* --- programs ------------------------------------------------------------------------------ */
@@ -404,8 +415,8 @@ int fsn_session(struct pt_regs *ctx)
 
 	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
-		return !call_begin(ctx, cookie & FSN_FN_MASK, 0);
-	call_end(cookie & FSN_FN_MASK, RETURN_SP(ctx), REG_RESULT(ctx));
+		return call_begin(ctx, cookie & FSN_FN_MASK, 0) != FOLLOWED;
+	call_end(ctx, cookie, RETURN_SP(ctx), false);
 	return 0;
 }
 
@@ -416,10 +427,12 @@ int fsn_entry(struct pt_regs *ctx)
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 
 	own_stack(ctx);
-	if (!call_begin(ctx, cookie & FSN_FN_MASK,
-		    kind == FSN_ENTRY_RET ? FSN_KEY_BYRET : 0))
-		call_left_out(cookie & FSN_FN_MASK, bpf_get_current_pid_tgid() >> 32,
-			REG_SP(ctx));
+	if (kind == FSN_ARRIVE || call_begin(ctx, cookie & FSN_FN_MASK,
+					  kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET) == LEFT_OUT)
+		call_left_out(ctx, cookie & FSN_FN_MASK);
+	if (kind == FSN_FORWARD)
+		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx), cookie >> FSN_COOKIE_WAIT_SHIFT,
+			REG_LINK(ctx));
 	return 0;
 }
 
@@ -448,8 +461,7 @@ SEC("uretprobe")
 int fsn_return(struct pt_regs *ctx)
 {
 	own_stack(ctx);
-	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, RETURN_SP(ctx),
-		REG_RESULT(ctx));
+	call_end(ctx, bpf_get_attach_cookie(ctx), RETURN_SP(ctx), false);
 	return 0;
 }
 
@@ -466,8 +478,10 @@ int fsn_end(struct pt_regs *ctx)
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))
 		return count_passed(cookie & FSN_FN_MASK);
 	if (kind == FSN_END)
-		call_end(cookie & FSN_FN_MASK, REG_SP(ctx), REG_RESULT(ctx));
+		call_end(ctx, cookie, REG_SP(ctx), true);
 	else
-		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx));
+		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx),
+			kind == FSN_END_REG ? 0 : cookie >> FSN_COOKIE_WAIT_SHIFT,
+			REG_LINK(ctx));
 	return 0;
 }

@@ -15,6 +15,7 @@ const volatile __u32 fsn_proc_mask = 0; /* records - 1; a power of two */
 const volatile bool fsn_processes = true;
 const volatile bool fsn_has_more = false; /* some function has arguments for fsn_more */
 const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all */
+const volatile bool fsn_follows = false; /* some jump is followed */
 
 struct fsn_ctl ctl;
 
@@ -40,6 +41,21 @@ FSN_MAPS(X)
 #undef HASH
 #undef MAPPED
 #undef ARRAY
+
+/* Of a group in which some jump is followed; no command reads them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fsn_mark);
+} fsn_marks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fsn_place);
+} fsn_places SEC(".maps");
 
 /* Rings of any size may take a place: bpf_map_meta_equal() doesn't compare it. */
 struct {

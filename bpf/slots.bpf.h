@@ -9,6 +9,7 @@
  *	ghost -> locked			an entry that finds no free place
  *	call -> locked			the same, if the call's thread is dead (slot_claim_over)
  *	call, ghost -> free		given up, and no end may have it (slot_clear)
+ *	call -> locked -> call		it leaves by a jump that is followed (slot_leaves)
  *
  * Each step from one that is not locked is a compare-and-exchange of the key, whose
  * generation it raises; who wins counts. What stands beside the key is read after it, so
@@ -113,6 +114,72 @@ static __always_inline int ways_for(__u64 key)
 	return cnt >= FSN_HELD_MAX ? 1 : cnt >= FSN_HELD_MANY ? FSN_WAYS - 1 : FSN_WAYS;
 }
 
+/* Gives up a call. One that has left by a jump leaves no ghost. */
+static __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
+{
+	__u64 next = next_gen(seen);
+
+	way &= FSN_WAYS - 1;
+	if (!(seen & FSN_KEY_LEFT))
+		next |= (seen & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
+	if (!swap(&set->key[way], seen, next))
+		return 0;
+	count_abandoned(seen);
+	held_add(seen, way, -1);
+	return 0;
+}
+
+/* --- calls that have left by a jump ----------------------------------------------------------- */
+
+/* The return address of the call whose stack pointer is @where, or 0. */
+static __always_inline __u64 return_address(__u64 where, __u64 link)
+{
+#if defined(__TARGET_ARCH_x86)
+	if (bpf_probe_read_user(&link, sizeof(link), (void *)where))
+		return 0;
+#endif
+	return link;
+}
+
+static __always_inline struct fsn_mark *mark_of(__u32 set_no, int way)
+{
+	__u32 i = set_no * FSN_WAYS + way;
+
+	return bpf_map_lookup_elem(&fsn_marks, &i);
+}
+
+/*
+ * A place that calls are followed to is entered. Those that have left to it go on here; all
+ * others at this stack pointer are over, and so are those that have been here before. Whether
+ * an outer call of the same function is among the first.
+ */
+__noinline int slots_arrive(struct fsn_set *set, __u64 key, __u64 where, __u64 link)
+{
+	__u32 no = set_index((key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT, where);
+	__u64 seen, back = 0;
+	struct fsn_mark *mark;
+	int inner = 0;
+
+	if (!set)
+		return 0;
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if (!(seen & FSN_KEY_LEFT) || !is_here(set, i, seen, key, where))
+			continue;
+		if (!back)
+			back = return_address(where, link);
+		mark = mark_of(no, i);
+		if (!mark || mark->to + 1 != (key & FSN_KEY_FN_MASK) || !mark->waits ||
+			mark->back != back) {
+			slot_drop(set, i, seen);
+			continue;
+		}
+		mark->waits = 0;
+		inner |= !((seen ^ key) & FSN_KEY_FN_MASK);
+	}
+	return inner;
+}
+
 /* --- places whose call is over ---------------------------------------------------------------- */
 
 /*
@@ -208,19 +275,22 @@ __noinline int slot_claim_ghost(struct fsn_set *set, int ways)
 }
 
 #define SLOT_CROWD (-2)
+#define SLOT_INNER (-3)
 
 /*
  * Takes a place in the set for a call and leaves it locked. Older calls at the same stack
- * pointer that can't be live any more are given up on the way. Returns the way, -1 or
- * SLOT_CROWD. Not static, so that it is verified once, on its own.
+ * pointer that can't be live any more are given up on the way. Returns the way, -1, SLOT_CROWD
+ * or, where it is part of one, SLOT_INNER. Not static, so that it is verified once, on its own.
  */
-__noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 where)
+__noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 where, __u64 link)
 {
 	__u64 seen;
 	int mine = -1, ways = ways_for(key);
 
 	if (!set)
 		return -1;
+	if (fsn_follows && slots_arrive(set, key, where, link))
+		return SLOT_INNER;
 #pragma unroll
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
@@ -230,15 +300,10 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 where)
 				mine = i;
 			continue;
 		}
-		if (seen & FSN_KEY_GHOST || !is_here(set, i, seen, key, where))
+		if (seen & (FSN_KEY_GHOST | FSN_KEY_LEFT) || !is_here(set, i, seen, key, where))
 			continue;
-		if (((seen ^ key) & FSN_KEY_FN_MASK) && !(seen & FSN_KEY_BYRET))
-			continue;
-		if (!swap(&set->key[i], seen,
-			    next_gen(seen) | (seen & FSN_KEY_USED_MASK) | FSN_KEY_GHOST))
-			continue;
-		count_abandoned(seen);
-		held_add(seen, i, -1);
+		if (!((seen ^ key) & FSN_KEY_FN_MASK) || seen & FSN_KEY_BYRET)
+			slot_drop(set, i, seen);
 	}
 	if (mine < 0)
 		mine = slot_claim_ghost(set, ways);
@@ -288,7 +353,7 @@ __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 where)
 #pragma unroll
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
-		if ((seen ^ key) & (FSN_KEY_FN_MASK | FSN_KEY_GHOST) ||
+		if ((seen ^ key) & (FSN_KEY_FN_MASK | FSN_KEY_GHOST | FSN_KEY_LEFT) ||
 			!is_here(set, i, seen, key, where))
 			continue;
 		if (swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED)) {
@@ -313,7 +378,8 @@ __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 where)
  * The usual case, without a call: nobody is in the set, so that nothing can be given up in
  * it either, and the first way is free.
  */
-static __always_inline int slot_claim_first(struct fsn_set *set, __u64 key, __u64 where)
+static __always_inline int slot_claim_first(
+	struct fsn_set *set, __u64 key, __u64 where, __u64 link)
 {
 	__u64 first = READ(set->key[0]), used = first;
 
@@ -323,7 +389,7 @@ static __always_inline int slot_claim_first(struct fsn_set *set, __u64 key, __u6
 	if (!(used & FSN_KEY_USED_MASK) &&
 		swap(&set->key[0], first, next_gen(first) | FSN_KEY_LOCKED))
 		return 0;
-	return slot_claim(set, key, where);
+	return slot_claim(set, key, where, link);
 }
 
 /* The same for the end of a call. */
@@ -331,7 +397,7 @@ static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64
 {
 	__u64 seen = READ(set->key[0]);
 
-	if (!((seen ^ key) & (FSN_KEY_CALL_MASK | FSN_KEY_GHOST)) &&
+	if (!((seen ^ key) & (FSN_KEY_CALL_MASK | FSN_KEY_GHOST | FSN_KEY_LEFT)) &&
 		READ(set->call[AFTER(seen, 0)].where) == where &&
 		swap(&set->key[0], seen, next_gen(seen) | FSN_KEY_LOCKED))
 		return 0;

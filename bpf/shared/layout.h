@@ -22,11 +22,18 @@ enum fsn_kind {
 	FSN_COUNT,     /* a call that is only counted */
 	FSN_RETURN,    /* end, seen by a return probe */
 	FSN_END,       /* end: a ret instruction */
-	FSN_END_JUMP,  /* a jump that leaves the function: the call is not timed */
+	FSN_END_JUMP,  /* a jump that leaves the function */
 	FSN_END_JCC,   /* the same, when the condition holds */
 	FSN_END_REG,   /* the same, when the target lies outside the function */
 	FSN_SAME,      /* a call that is only counted; its entry is its end */
+	FSN_FORWARD,   /* a call that is followed; its entry is a jump that leaves */
+	FSN_ARRIVE,    /* entry of a place that calls are followed to, and nothing else */
 };
+
+/*
+ * Calls that leave by a jump are followed to where that leads: a place, which is a function of
+ * the group, by its number, or one that is not, by a number from fn_cnt on.
+ */
 
 /* Bits of the cookie above the function's number. */
 #define FSN_COOKIE_KIND_SHIFT 20 /* 4 bits, enum fsn_kind */
@@ -34,7 +41,12 @@ enum fsn_kind {
 #define FSN_COOKIE_REG_SHIFT  30 /* 5 bits: register that is tested or jumped through */
 #define FSN_COOKIE_BIT_SHIFT  35 /* 6 bits: arm64 tbz/tbnz, the bit tested */
 #define FSN_COOKIE_WIDE_SHIFT 41 /* 1 bit: arm64 cbz/cbnz of 64 bits */
-#define FSN_COOKIE_MORE_SHIFT 44 /* 20 bits: FSN_END_REG, index into fsn_jumps */
+#define FSN_COOKIE_WAIT_SHIFT 43 /* 1 bit: the entry of the place that a jump leads to is probed */
+/*
+ * 20 bits. FSN_END_REG: index into fsn_jumps. Other jumps: 1 + number of the place, 0: not
+ * followed. FSN_END, FSN_RETURN, FSN_ENTRY: 1 if calls are followed to here.
+ */
+#define FSN_COOKIE_MORE_SHIFT 44
 #define FSN_JUMPS_MAX         65535
 
 /* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
@@ -58,7 +70,7 @@ struct fsn_stat {
 	 */
 	unsigned long long max[2];
 	unsigned long long min[2];
-};
+} __attribute__((aligned(64)));
 
 #define FSN_NS_MASK ((1ULL << FSN_NS_BITS) - 1)
 #define FSN_EPOCH_MAX   0xffffU
@@ -100,8 +112,8 @@ struct fsn_conf {
 
 /*
  * The key of a slot, one word that is claimed and given back by compare-and-exchange:
- * generation (19 bits, so that a claim is never mistaken for an earlier one), ghost (1),
- * by-ret (1), process (22 bits: PID_MAX_LIMIT of include/linux/threads.h), function + 1
+ * generation (18 bits, so that a claim is never mistaken for an earlier one), left (1), ghost
+ * (1), by-ret (1), process (22 bits: PID_MAX_LIMIT of include/linux/threads.h), function + 1
  * (21 bits). Where the call is stands beside it, and tells calls of one function in one
  * process apart: of a program's function that is the user's stack pointer. A free slot has
  * nothing below the generation; one that is being written has process 0 and all function bits.
@@ -109,17 +121,21 @@ struct fsn_conf {
  * A ghost is a call that was given up: it is counted as abandoned, and its place is anybody's
  * who finds no free one. Until then an end that fits takes it, and counts as revived: what
  * is abandoned is abandoned - revived, and both only grow.
+ *
+ * A call that has left by a jump which is followed is marked as such: fsn_marks says where it
+ * went. It is no ghost when it is given up: its end could not be told from another's.
  */
 #define FSN_KEY_FN_BITS    21
 #define FSN_KEY_TGID_SHIFT FSN_KEY_FN_BITS
 #define FSN_KEY_TGID_BITS  22
 #define FSN_KEY_BYRET      (1ULL << 43)
 #define FSN_KEY_GHOST      (1ULL << 44)
-#define FSN_KEY_GEN        (1ULL << 45)
+#define FSN_KEY_LEFT       (1ULL << 45)
+#define FSN_KEY_GEN        (1ULL << 46)
 #define FSN_KEY_FN_MASK    ((1ULL << FSN_KEY_FN_BITS) - 1)
 #define FSN_KEY_TGID_MASK  (((1ULL << FSN_KEY_TGID_BITS) - 1) << FSN_KEY_TGID_SHIFT)
 #define FSN_KEY_CALL_MASK  (FSN_KEY_FN_MASK | FSN_KEY_TGID_MASK)
-#define FSN_KEY_USED_MASK  (FSN_KEY_CALL_MASK | FSN_KEY_BYRET | FSN_KEY_GHOST)
+#define FSN_KEY_USED_MASK  (FSN_KEY_CALL_MASK | FSN_KEY_BYRET | FSN_KEY_GHOST | FSN_KEY_LEFT)
 #define FSN_KEY_GEN_MASK   (~FSN_KEY_USED_MASK)
 #define FSN_KEY_LOCKED     FSN_KEY_FN_MASK
 
@@ -155,6 +171,24 @@ struct fsn_set {
 	unsigned long long key[FSN_WAYS];
 	struct fsn_call call[FSN_WAYS];
 };
+
+/* Where a call that has left by a jump goes on; of each slot. */
+struct fsn_mark {
+	unsigned long long back; /* its return address, as the jump found it */
+	unsigned int to;         /* number of the place */
+	unsigned int waits;      /* whose entry is probed, and has not been seen since */
+};
+
+/*
+ * A place that is no function of the group. Its ends cost its other callers as much: from
+ * FSN_DEAR_MIN on it is dear when they are more than the calls that were followed to it, and
+ * no more are.
+ */
+struct fsn_place {
+	unsigned long long hits; /* of its ends */
+	unsigned long long ended; /* calls that ended by them */
+};
+#define FSN_DEAR_MIN 1024
 
 /* --- conditions on arguments ---------------------------------------------------------------- */
 

@@ -23,6 +23,7 @@
 	X(sampled_out) /* not followed: not the one of N */                     \
 	X(calls)       /* entries */                                            \
 	X(jumped)      /* left by a jump: go on where no end is seen */         \
+	X(inner)       /* reached by a jump from a call of the same function */ \
 	X(unmatched)   /* ends without their call; in no sum */                 \
 	X(revived)     /* given up, and have returned all the same */           \
 	X(passed)      /* hits of probed jumps that did not leave; in no sum */

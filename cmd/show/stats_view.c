@@ -31,7 +31,7 @@ static void sum_add(struct stats_func *sum, const struct stats_func *f)
 	struct fsn_counts n = f->n;
 
 	n.no_slot = stats_func_untimed(f);
-	n.sampled_out = n.jumped = 0;
+	n.sampled_out = n.jumped = n.inner = 0;
 	/* Others have no times, so their returns would spoil the average. */
 	if (!f->timed)
 		n.returns = n.errors = n.slow = n.total_ns = 0;

@@ -6,7 +6,7 @@
 
 #include "attach/describe.h"
 
-_Static_assert(sizeof(struct fsn_stat) == 128, "two cache lines");
+_Static_assert(sizeof(struct fsn_stat) == 192, "three cache lines");
 _Static_assert(
 	offsetof(struct fsn_stat, n.jumped) == 64, "what most calls write is the first");
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");

@@ -67,6 +67,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		spec->type_cnt * sizeof(struct fsn_type) +
 		spec->name_cnt * sizeof(struct fsn_name) +
 		FSN_SLOT_CNT * sizeof(struct fsn_args) +
+		(spec->follows ? FSN_SLOT_CNT * sizeof(struct fsn_mark) : 0) +
 		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0);
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
@@ -135,6 +136,9 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		bpf_map__set_max_entries(engine_map(e, i), map_entries(i, &sizes));
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
+	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? FSN_SLOT_CNT : 1);
+	bpf_map__set_max_entries(
+		e->skel->maps.fsn_places, spec->place_cnt ? spec->place_cnt : 1);
 	e->skel->rodata->fsn_proc_mask = procs - 1;
 	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
 	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;
@@ -142,6 +146,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
 	e->skel->rodata->fsn_processes = spec->processes;
 	e->skel->rodata->fsn_has_more = spec->has_more;
+	e->skel->rodata->fsn_follows = spec->follows;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;

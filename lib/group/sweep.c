@@ -138,7 +138,7 @@ static void give_up(struct sweep *s, const struct entry *e)
 	struct fsn_stat *stats = s->stats.addr;
 	struct fsn_held *held = s->held.addr;
 
-	if (e->verdict == AS_GHOST)
+	if (e->verdict == AS_GHOST && !(e->key & FSN_KEY_LEFT))
 		next |= (e->key & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
 	if (!__atomic_compare_exchange_n(&set->key[e->way], &expected, next, false,
 		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))

@@ -60,7 +60,7 @@ uint64_t stats_func_untimed(const struct stats_func *f)
 {
 	if (f->same)
 		return 0;
-	return f->timed ? f->n.no_slot + f->n.sampled_out + f->n.jumped : f->n.calls;
+	return f->timed ? f->n.no_slot + f->n.sampled_out + f->n.jumped + f->n.inner : f->n.calls;
 }
 
 bool stats_func_called(const struct stats_func *f)

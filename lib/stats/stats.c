@@ -119,7 +119,7 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	else
 		f->abandoned = f->n.abandoned - f->n.revived;
 	ends = f->n.returns + f->abandoned + f->n.no_slot + f->n.sampled_out +
-		f->n.jumped;
+		f->n.jumped + f->n.inner;
 	f->in_flight = f->n.calls + f->carried > ends ? f->n.calls + f->carried - ends : 0;
 }
 

@@ -33,6 +33,7 @@ void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was);
 
 /*
  * n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out + n.jumped
+ * + n.inner
  * for functions that are timed; for others returns and times mean nothing and all calls are
  * untimed.
  */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Calls that leave by a jump. What they jump to goes on with them at the same stack pointer,
+ * and returns to their caller: where its ends are probed, they are seen there.
+ *
+ * "A ret ends whatever is at its stack pointer" would be wrong: all calls that one function
+ * makes have the same one, and what an exception or longjmp() has left stands there, too. So
+ * each jump marks the calls that it leaves with, by where it leads and by their return address;
+ * the entry of that place, where it is probed, tells those that have come there from those
+ * that never did, or that were there before; and a ret ends what is marked with its place
+ * and return address. What is marked otherwise, or not at all, is over.
+ *
+ * Recursion by jumps needs one slot a function: a call that is reached again is part of the
+ * outer one. One case is left: an exception or longjmp() leaves a place whose entry is not
+ * probed, and the very instruction that had called the function that jumped there then calls
+ * the place itself. Thread exit and exec are as with other calls.
+ */
+#ifndef FUNCSNOOP_TAILS_BPF_H
+#define FUNCSNOOP_TAILS_BPF_H
+
+#include "slots.bpf.h"
+#include "stream.bpf.h"
+
+#define ANY_ADDRESS (~0ULL)
+
+int count_unmatched(__u32 fn);
+int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result);
+
+static __always_inline struct fsn_place *place_of(__u32 place)
+{
+	__u32 i = place - fsn_fn_cnt;
+
+	return place < fsn_fn_cnt ? NULL : bpf_map_lookup_elem(&fsn_places, &i);
+}
+
+/* Its ends are hit by others more than they end what was followed. */
+static __always_inline bool is_dear(__u32 to)
+{
+	struct fsn_place *place = place_of(to);
+	__u64 hits = place ? READ(place->hits) : 0;
+
+	return hits >= FSN_DEAR_MIN && hits > 2 * READ(place->ended);
+}
+
+/* The call in the locked @slot goes on where no end is seen: no result, no duration. */
+__noinline int end_untimed(__u32 fn, __u32 slot, __u64 now)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 start = slot_start(slot);
+	__u32 i = slot / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+
+	if (stat)
+		add(&stat->n.jumped, 1);
+	if (READ(ctl.streams))
+		stream_ends(fn, slot, now > start ? now - start : 0,
+			FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT, 0);
+	if (set)
+		slot_publish(set, slot % FSN_WAYS, 0);
+	return 0;
+}
+
+/* Whether the call under @seen is in @place now. */
+static __always_inline bool is_at(
+	const struct fsn_mark *mark, __u64 seen, __u32 place, __u64 back)
+{
+	if (!(seen & FSN_KEY_LEFT))
+		return seen & FSN_KEY_BYRET && (seen & FSN_KEY_FN_MASK) == place + 1;
+	return mark && mark->to == place && !mark->waits &&
+	       (back == ANY_ADDRESS || mark->back == back);
+}
+
+/* It is, and jumps on, its slot being locked: there it is marked, else it ends. */
+static __always_inline void slot_leaves(struct fsn_set *set, __u32 no, int way, __u64 seen,
+	__u64 how, __u64 back)
+{
+	struct fsn_mark *mark = mark_of(no, way);
+
+	if (!how || !mark) {
+		held_add(seen, way, -1);
+		end_untimed((seen & FSN_KEY_FN_MASK) - 1, no * FSN_WAYS + way,
+			bpf_ktime_get_ns());
+		return;
+	}
+	mark->back = back;
+	mark->to = (how >> 1) - 1;
+	mark->waits = how & 1;
+	slot_publish(set, way, (seen & FSN_KEY_USED_MASK) | FSN_KEY_LEFT);
+}
+
+/*
+ * A jump leaves @place, a function or not: all calls that are there now go on where it leads.
+ * @how: what stands in its cookie from FSN_COOKIE_WAIT_SHIFT on, 0: not known where.
+ */
+__noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
+{
+	__u32 tgid = bpf_get_current_task_btf()->tgid, no = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
+	__u64 key = call_key(place, tgid), seen, back = 0;
+	int left = 0;
+
+	if (!set)
+		return 0;
+	if (fsn_follows)
+		back = return_address(where, link);
+	if (!back || how < 2 || is_dear((how >> 1) - 1))
+		how = 0;
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if (!(seen & FSN_KEY_TGID_MASK) || seen & FSN_KEY_GHOST ||
+			!is_here(set, i, seen, key, where))
+			continue;
+		if (!is_at(mark_of(no, i), seen, place, back)) {
+			if (seen & FSN_KEY_BYRET)
+				slot_drop(set, i, seen);
+			continue;
+		}
+		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
+			continue;
+		slot_leaves(set, no, i, seen, how, back);
+		left++;
+	}
+	return left ? 0 : count_unmatched(place);
+}
+
+/* Whether some call that has left by a jump may stand at @where. */
+static __always_inline bool some_left(__u64 where)
+{
+	__u32 no = set_index(bpf_get_current_task_btf()->tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
+	__u64 used = 0;
+
+	if (!set)
+		return false;
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++)
+		used |= READ(set->key[i]);
+	return used & FSN_KEY_LEFT;
+}
+
+/*
+ * A call of @place ends, and with it those that have come there by jumps. Whether one of these
+ * is of the place itself, so that the call that ends has no slot of its own. @link: as for
+ * return_address(), or ANY_ADDRESS where a return probe has taken it, and the entry is probed.
+ */
+__noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
+{
+	__u32 tgid = bpf_get_current_task_btf()->tgid, no = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
+	__u64 key = call_key(place, tgid), seen, back = 0, now = bpf_ktime_get_ns();
+	struct fsn_place *other = place_of(place);
+	int own = 0;
+
+	if (!set)
+		return 0;
+	if (other)
+		add(&other->hits, 1);
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if (!(seen & FSN_KEY_LEFT) || !is_here(set, i, seen, key, where))
+			continue;
+		if (!back)
+			back = link == ANY_ADDRESS ? link : return_address(where, link);
+		if (!is_at(mark_of(no, i), seen, place, back)) {
+			slot_drop(set, i, seen);
+			continue;
+		}
+		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
+			continue;
+		held_add(seen, i, -1);
+		if (other)
+			add(&other->ended, 1);
+		end_followed((seen & FSN_KEY_FN_MASK) - 1, no * FSN_WAYS + i, now, result);
+		own |= !((seen ^ key) & FSN_KEY_FN_MASK);
+	}
+	return own || other;
+}
+
+#endif
