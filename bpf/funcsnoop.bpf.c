@@ -81,7 +81,7 @@ static __noinline int count_no_slot(__u32 fn, int why)
 }
 
 /* A call that is not followed, though its end may be seen, or those that go on with it. */
-static __always_inline void call_left_out(struct pt_regs *ctx, __u32 fn)
+static __always_inline void call_left_out(struct pt_regs *ctx, __u32 fn, bool arrived)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i;
 	__u64 where = REG_SP(ctx);
@@ -97,12 +97,13 @@ static __always_inline void call_left_out(struct pt_regs *ctx, __u32 fn)
 		used |= READ(set->key[way]);
 	if (!(used & FSN_KEY_USED_MASK))
 		return;
-	if (fsn_follows && slots_arrive(set, call_key(fn, tgid), where, REG_LINK(ctx)))
+	if (fsn_follows && !arrived &&
+		slots_arrive(set, call_key(fn, tgid), where, REG_LINK(ctx)))
 		return;
 	slot_clear(set, call_key(fn, tgid), where);
 }
 
-enum begun { LEFT_OUT, FOLLOWED, INNER };
+enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
 
 /* Follows a call, if its end is to be looked for. */
 static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 byret)
@@ -128,7 +129,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);
-		return way == SLOT_INNER ? INNER : LEFT_OUT;
+		return way == SLOT_INNER ? INNER : NO_ROOM;
 	}
 	way &= FSN_WAYS - 1;
 	if (READ(ctl.save_args)) {
@@ -425,11 +426,14 @@ int fsn_entry(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
+	enum begun begun = LEFT_OUT;
 
 	own_stack(ctx);
-	if (kind == FSN_ARRIVE || call_begin(ctx, cookie & FSN_FN_MASK,
-					  kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET) == LEFT_OUT)
-		call_left_out(ctx, cookie & FSN_FN_MASK);
+	if (kind != FSN_ARRIVE)
+		begun = call_begin(ctx, cookie & FSN_FN_MASK,
+			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET);
+	if (begun == LEFT_OUT || begun == NO_ROOM)
+		call_left_out(ctx, cookie & FSN_FN_MASK, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
 		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx), cookie >> FSN_COOKIE_WAIT_SHIFT,
 			REG_LINK(ctx));

@@ -411,7 +411,7 @@ struct fsn_func {
 	unsigned int args; /* 1 + its first argument there, .arg_cnt of them; 0: not declared */
 	unsigned int arg_cnt;
 	unsigned int aliases; /* its other names, a newline behind each */
-	unsigned int jumps;   /* probed ends that are jumps, or 0 */
+	unsigned int jumps;   /* probed jumps that leave and are not followed */
 	unsigned char site, end; /* indices of struct price */
 };
 

@@ -194,6 +194,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.text_bytes = desc.text.len;
 	spec.has_more = desc.has_more;
 	spec.jump_cnt = probes.jump_cnt;
+	spec.follows = probes.follows;
+	spec.place_cnt = draft->place_cnt;
 	for (size_t i = 0; i < probes.list_cnt; i++)
 		if (probes.lists[i].probes.cnt)
 			spec.progs |= 1U << probes.lists[i].prog;

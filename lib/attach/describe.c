@@ -34,16 +34,6 @@ static int describe_aliases(struct description *d, const struct target *f,
 	return strtab_add(&d->text, names, ret_offset, err);
 }
 
-/* Calls that take one of these are not timed. */
-static unsigned int count_jumps(const struct plan *plan)
-{
-	unsigned int jumps = 0;
-
-	for (size_t i = 0; i < plan->end_cnt; i++)
-		jumps += plan->ends[i].kind != PLAN_END_RET;
-	return jumps;
-}
-
 static int describe_func(struct description *d, const struct target *f,
 	struct fsn_func *func, struct err *err)
 {
@@ -66,7 +56,7 @@ static int describe_func(struct description *d, const struct target *f,
 	func->site_offset = f->site_offset;
 	func->lib = f->object_index;
 	func->exit = shown.exit;
-	func->jumps = count_jumps(&f->plan);
+	func->jumps = f->lost_jumps;
 	func->site = shown.site;
 	func->end = shown.end;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)

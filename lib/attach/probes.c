@@ -58,8 +58,30 @@ static int add_jump(
 	return 0;
 }
 
-static int add_end(struct probes *p, struct probe_list *list, const struct target *f,
-	uint32_t fn, const struct plan_end *end)
+/* What stands in the cookie of a jump that is followed. */
+static uint64_t leads_to(
+	struct probes *p, const struct follow *follow, const struct plan_end *end)
+{
+	struct follow_to to;
+
+	if (!follow_end(follow, end, &to))
+		return 0;
+	p->follows = true;
+	return (uint64_t)(to.no + 1) << FSN_COOKIE_MORE_SHIFT |
+	       (uint64_t)to.entry << FSN_COOKIE_WAIT_SHIFT;
+}
+
+/* Whose end it is: a function, or a place that calls are followed to. */
+struct ended {
+	uint32_t no;
+	bool led; /* calls are followed to it */
+	const struct plan *plan;
+	const struct object *object;
+	const struct follow *follow;
+};
+
+static int add_end(struct probes *p, struct probe_list *list, const struct ended *of,
+	const struct plan_end *end)
 {
 	static const enum fsn_kind kinds[] = {
 		[PLAN_END_RET] = FSN_END,
@@ -67,53 +89,96 @@ static int add_end(struct probes *p, struct probe_list *list, const struct targe
 		[PLAN_END_JCC] = FSN_END_JCC,
 		[PLAN_END_JMP_REG] = FSN_END_REG,
 	};
-	uint64_t offset, cookie = cookie_of(fn, kinds[end->kind]);
+	uint64_t offset, cookie = cookie_of(of->no, kinds[end->kind]);
 	int code = 0;
 
-	if (elf_file_addr_to_offset(f->object->elf, end->addr, &offset))
+	if (elf_file_addr_to_offset(of->object->elf, end->addr, &offset))
 		return -ERANGE;
 	cookie |= (uint64_t)end->cond << FSN_COOKIE_COND_SHIFT;
 	cookie |= (uint64_t)end->reg << FSN_COOKIE_REG_SHIFT;
 	cookie |= (uint64_t)(end->bit & 63) << FSN_COOKIE_BIT_SHIFT;
 	cookie |= (uint64_t)(end->width == 64) << FSN_COOKIE_WIDE_SHIFT;
-	if (end->kind == PLAN_END_JMP_REG)
-		code = add_jump(p, &f->plan, end->addr, &cookie);
+	if (end->kind == PLAN_END_RET)
+		cookie |= (uint64_t)of->led << FSN_COOKIE_MORE_SHIFT;
+	else if (end->kind == PLAN_END_JMP_REG)
+		code = add_jump(p, of->plan, end->addr, &cookie);
+	else
+		cookie |= leads_to(p, of->follow, end);
 	return code ? code : list_add(p, list, offset, cookie);
+}
+
+static int add_ends(struct probes *p, const struct draft *draft, uint32_t object,
+	const struct ended *of)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < of->plan->end_cnt; i++)
+		code = add_end(
+			p, list_of(p, draft, object, ENGINE_END), of, &of->plan->ends[i]);
+	return code;
 }
 
 static int add_func(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
 {
 	const struct target *f = &draft->targets[fn];
+	const struct follow *follow = jumps_of(draft, f->object);
+	struct ended of = { fn, follow_leads_to(follow, &f->plan), &f->plan, f->object, follow };
+	uint64_t led = (uint64_t)of.led << FSN_COOKIE_MORE_SHIFT;
 	uint32_t lib = f->object_index;
 	int code = 0;
 
+	if (f->forwards)
+		return list_add(p, list_of(p, draft, lib, ENGINE_ENTRY), f->site_offset,
+			cookie_of(fn, FSN_FORWARD) | leads_to(p, follow, &f->plan.ends[0]));
 	if (f->plan.exit == PLAN_EXIT_NONE || f->plan.site_is_end)
 		return list_add(p, list_of(p, draft, lib, ENGINE_COUNT), f->site_offset,
 			cookie_of(fn, f->plan.site_is_end ? FSN_SAME : FSN_COUNT));
 	if (f->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION)
 		return list_add(p, list_of(p, draft, lib, ENGINE_SESSION), f->site_offset,
-			cookie_of(fn, FSN_ENTRY));
+			cookie_of(fn, FSN_ENTRY) | led);
 	if (f->plan.exit == PLAN_EXIT_RETURN) {
 		code = list_add(p, list_of(p, draft, lib, ENGINE_RETURN), f->site_offset,
-			cookie_of(fn, FSN_RETURN));
+			cookie_of(fn, FSN_RETURN) | led);
 		return code ? code
 			    : list_add(p, list_of(p, draft, lib, ENGINE_ENTRY),
 				      f->site_offset, cookie_of(fn, FSN_ENTRY));
 	}
-	for (size_t i = 0; !code && i < f->plan.end_cnt; i++)
-		code = add_end(
-			p, list_of(p, draft, lib, ENGINE_END), f, fn, &f->plan.ends[i]);
+	code = add_ends(p, draft, lib, &of);
 	return code ? code
 		    : list_add(p, list_of(p, draft, lib, ENGINE_ENTRY), f->site_offset,
 			      cookie_of(fn, FSN_ENTRY_RET));
+}
+
+/* The places that jumps of functions of an object lead to. */
+static int add_places(struct probes *p, const struct draft *draft, uint32_t object)
+{
+	const struct follow *follow = jumps_of(draft, draft->objects[object]);
+	int code = 0;
+
+	for (size_t i = 0; !code && i < follow->place_cnt; i++) {
+		const struct follow_place *place = &follow->places[i];
+		struct ended of = { follow->first + i, true, &place->plan,
+			draft->objects[object], follow };
+		uint64_t offset;
+
+		code = add_ends(p, draft, object, &of);
+		if (code || !place->entry)
+			continue;
+		code = elf_file_addr_to_offset(of.object->elf, place->plan.site, &offset);
+		if (!code)
+			code = list_add(p, list_of(p, draft, object, ENGINE_ENTRY), offset,
+				cookie_of(of.no, FSN_ARRIVE));
+	}
+	return code;
 }
 
 int probes_new(const struct draft *draft, enum link_mode mode, struct probes *ret_probes,
 	struct err *err)
 {
 	__cleanup(probes_done) struct probes p = {};
-	int code = draft->probed_cnt > FSN_FN_MAX ? -E2BIG : 0;
+	size_t numbered = draft->probed_cnt + draft->place_cnt;
+	int code = numbered > FSN_FN_MAX ? -E2BIG : 0;
 
 	p.lists = calloc(draft->object_cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
 	if (!p.lists)
@@ -125,8 +190,10 @@ int probes_new(const struct draft *draft, enum link_mode mode, struct probes *re
 			return err_sys(err, code, "cannot list probes of '%s'",
 				draft->targets[fn].name);
 	}
+	for (uint32_t i = 0; !code && i < draft->object_cnt; i++)
+		code = add_places(&p, draft, i);
 	if (code)
-		return err_sys(err, code, "cannot number %zu functions", draft->probed_cnt);
+		return err_sys(err, code, "cannot number %zu functions", numbered);
 	for (size_t i = 0; i < p.list_cnt; i++) {
 		struct probe_list *list = &p.lists[i];
 

@@ -20,6 +20,7 @@ struct probes {
 	size_t list_cnt, total;
 	struct fsn_jump *jumps;
 	size_t jump_cnt;
+	bool follows; /* some jump is followed */
 };
 
 /*

@@ -355,11 +355,8 @@ static int decide_ret(struct func *f, struct plan *plan)
 	else if (f->req->return_why)
 		why = rules->return_unsafe ? "return probes are unsafe on this kernel"
 					   : own_address;
-	return decide(plan, PLAN_EXIT_RET, "%s; %zu ret, %zu jump%s that leave%s%s", why,
-		rets, jumps, jumps == 1 ? "" : "s", jumps == 1 ? "s" : "",
-		!jumps         ? ""
-			: rets ? ": calls that take one are not timed"
-			       : ": its calls are not timed");
+	return decide(plan, PLAN_EXIT_RET, "%s; %zu ret, %zu jump%s that leave%s", why, rets,
+		jumps, jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
 }
 
 /*

@@ -4,7 +4,7 @@
  * and whether it is one (bounds.c); its instructions and what each of them finds on the stack
  * (flow.c), with what jump tables and the unwinder lead to (land.c); parts of it that lie
  * elsewhere (cold.c), which are decoded in turn and found by what scan.c makes of the file;
- * where calls end (exit.c); where the entry probe goes (site.c). Go functions are known by their
+ * where calls end (exit.c), and go on when they leave by a jump (follow.c); where the entry probe goes (site.c). Go functions are known by their
  * first instructions (go.c), others by name (stack.c).
  */
 #ifndef FUNCSNOOP_CODE_INTERNAL_H

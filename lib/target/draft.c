@@ -161,7 +161,9 @@ static int slow_check(const struct draft *draft, const struct draft_opts *opts, 
 
 static int order_of(const struct target *f)
 {
-	return f->refused ? 2 : f->plan.exit == PLAN_EXIT_NONE || f->plan.site_is_end;
+	if (f->refused)
+		return 2;
+	return f->plan.exit == PLAN_EXIT_NONE || (f->plan.site_is_end && !f->forwards);
 }
 
 static int compare_funcs(const void *a, const void *b)
@@ -228,7 +230,10 @@ static int draft_fill(struct draft *draft, const struct requests *r,
 		}
 		func_slow(f, opts);
 	}
-	return 0;
+	code = 0;
+	for (size_t i = 0; !code && i < planners.cnt; i++)
+		code = jumps_find(draft, planners.of[i].lib, planners.of[i].planner, err);
+	return code;
 }
 
 static int draft_count(struct draft *draft, const struct draft_opts *opts, struct err *err)
@@ -311,6 +316,8 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	if (!code)
 		code = draft_count(draft, opts, err);
 	if (!code)
+		code = jumps_number(draft, err);
+	if (!code)
 		code = slow_check(draft, opts, err);
 	for (size_t i = 0; !code && i < draft->target_cnt; i++)
 		code = objects_add(&libs, draft->targets[i].object, err);
@@ -325,16 +332,18 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 }
 
 /* By its dearest end: a function that has a ret is left by that, as a rule. */
-static enum price_end end_of(const struct plan *plan)
+static enum price_end end_of(const struct target *f)
 {
-	if (plan->site_is_end || plan->exit == PLAN_EXIT_NONE)
+	const struct plan *plan = &f->plan;
+
+	if ((plan->site_is_end && !f->forwards) || plan->exit == PLAN_EXIT_NONE)
 		return PRICE_COUNT;
 	if (plan->exit == PLAN_EXIT_RETURN)
 		return PRICE_RETURN;
 	for (size_t i = 0; i < plan->end_cnt; i++)
 		if (plan->ends[i].kind == PLAN_END_RET)
 			return PRICE_RET;
-	return PRICE_JUMP;
+	return f->lost_jumps < plan->end_cnt ? PRICE_RET : PRICE_JUMP;
 }
 
 struct group_func target_shown(const struct target *f)
@@ -355,10 +364,11 @@ struct group_func target_shown(const struct target *f)
 		.site_offset = f->site_offset,
 		.site_why = f->plan.site_why,
 		.insn = f->plan.insn,
-		.exit = f->plan.site_is_end ? FSN_EXIT_SAME : exits[f->plan.exit],
+		.exit = f->plan.site_is_end && !f->forwards ? FSN_EXIT_SAME
+							    : exits[f->plan.exit],
 		.exit_why = f->plan.exit_why,
 		.site = f->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,
-		.end = end_of(&f->plan),
+		.end = end_of(f),
 	};
 }
 
@@ -391,6 +401,7 @@ void draft_free(struct draft *draft)
 {
 	if (!draft)
 		return;
+	jumps_done(draft);
 	for (size_t i = 0; i < draft->target_cnt; i++)
 		plan_done(&draft->targets[i].plan);
 	free(draft->targets);

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "base/util.h"
-#include "code/plan.h"
+#include "code/follow.h"
 #include "find/resolve.h"
 #include "group/group.h"
 #include "preset/preset.h"
@@ -52,6 +52,14 @@ struct target {
 	const struct preset_func *preset; /* what is known of arguments and result, or NULL */
 	const struct resolve_target *found;
 	struct plan plan;
+	size_t lost_jumps; /* of its ends: calls that leave by them are not timed */
+	bool forwards;     /* it is one jump, and its calls are timed all the same */
+};
+
+/* Where the jumps of an object's functions lead. */
+struct draft_jumps {
+	const struct object *object;
+	struct follow follow;
 };
 
 struct draft {
@@ -65,6 +73,9 @@ struct draft {
 	size_t looked_cnt;
 	const char **missing;         /* names asked for, as preset or so, that no library has */
 	size_t missing_cnt;
+	struct draft_jumps *jumps;
+	size_t jumps_cnt;
+	size_t place_cnt;             /* where jumps are followed to, beside the functions */
 	bool keeps_args; /* arguments can be seen wherever the probe is */
 	struct err failure;           /* why it can't be attached; only with .explain */
 	/* owned */
@@ -77,6 +88,19 @@ struct draft {
  * that are demangled alike (constructors have two) are one.
  */
 const char *target_alias(const struct target *f, size_t ndx);
+
+/*
+ * Finds where the jumps of the functions of @object lead, whose planner is at hand; and says
+ * in their plans what becomes of calls that leave so. jumps_number() is for when the functions
+ * are in their order.
+ */
+int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
+	struct err *err);
+int jumps_number(struct draft *draft, struct err *err);
+void jumps_done(struct draft *draft);
+
+/* What is known of the jumps of an object's functions. */
+const struct follow *jumps_of(const struct draft *draft, const struct object *object);
 
 /* Functions of @object that are to be probed. */
 size_t draft_object_funcs(const struct draft *draft, const struct object *object);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where calls of a draft's functions go on that leave by a jump.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "target/draft.h"
+
+static int compare_funcs(const void *a, const void *b)
+{
+	const struct follow_func *x = a, *y = b;
+
+	return x->plan->addr < y->plan->addr ? -1 : x->plan->addr > y->plan->addr;
+}
+
+/* The functions of its object, with the numbers that they have now. */
+static int list_funcs(const struct draft *draft, struct draft_jumps *j, struct err *err)
+{
+	size_t cnt = 0;
+
+	free(j->follow.funcs);
+	j->follow.funcs = calloc(draft->target_cnt + 1, sizeof(*j->follow.funcs));
+	if (!j->follow.funcs)
+		return err_sys(err, -ENOMEM, "cannot follow jumps");
+	for (size_t i = 0; i < draft->target_cnt; i++)
+		if (draft->targets[i].object == j->object && !draft->targets[i].refused)
+			j->follow.funcs[cnt++] =
+				(struct follow_func) { &draft->targets[i].plan, i, false };
+	j->follow.func_cnt = cnt;
+	qsort(j->follow.funcs, cnt, sizeof(*j->follow.funcs), compare_funcs);
+	return 0;
+}
+
+static void ask_elf(void *arg, struct plan_request *req)
+{
+	const struct elf_func *func = elf_file_func_at(arg, req->addr);
+
+	if (!func || func->addr != req->addr)
+		return;
+	req->name = func->names[0].name;
+	req->size = func->size;
+}
+
+static bool has_jumps(const struct follow *f)
+{
+	for (size_t i = 0; i < f->func_cnt; i++)
+		if (follow_lost(f, f->funcs[i].plan))
+			return true;
+	return false;
+}
+
+int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
+	struct err *err)
+{
+	struct draft_jumps *j = array_grow(draft->jumps, draft->jumps_cnt, sizeof(*j));
+	int code;
+
+	if (!j)
+		return err_sys(err, -ENOMEM, "cannot follow jumps");
+	draft->jumps = j;
+	j += draft->jumps_cnt++;
+	*j = (struct draft_jumps) { .object = object };
+	code = list_funcs(draft, j, err);
+	if (!code && has_jumps(&j->follow))
+		code = follow_find(&j->follow, planner, ask_elf, object->elf, err);
+	for (size_t i = 0; !code && i < draft->target_cnt; i++) {
+		struct target *f = &draft->targets[i];
+
+		if (f->object != object || f->refused)
+			continue;
+		follow_explain(&j->follow, &f->plan);
+		f->lost_jumps = follow_lost(&j->follow, &f->plan);
+		f->forwards = follow_forwards(&j->follow, &f->plan);
+	}
+	return code;
+}
+
+int jumps_number(struct draft *draft, struct err *err)
+{
+	uint32_t first = draft->probed_cnt;
+	int code = 0;
+
+	for (size_t i = 0; !code && i < draft->jumps_cnt; i++) {
+		struct draft_jumps *j = &draft->jumps[i];
+
+		code = list_funcs(draft, j, err);
+		if (code)
+			break;
+		follow_number(&j->follow, first);
+		first += j->follow.place_cnt;
+	}
+	draft->place_cnt = first - draft->probed_cnt;
+	return code;
+}
+
+const struct follow *jumps_of(const struct draft *draft, const struct object *object)
+{
+	static const struct follow none;
+
+	for (size_t i = 0; i < draft->jumps_cnt; i++)
+		if (draft->jumps[i].object == object)
+			return &draft->jumps[i].follow;
+	return &none;
+}
+
+void jumps_done(struct draft *draft)
+{
+	for (size_t i = 0; i < draft->jumps_cnt; i++) {
+		follow_done(&draft->jumps[i].follow);
+		free(draft->jumps[i].follow.funcs);
+	}
+	free(draft->jumps);
+}
