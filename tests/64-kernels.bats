@@ -47,13 +47,10 @@ run_engine() { # CASE N [M]
 # The kernel follows 64 nested calls under return. eng_exit has no ret instruction.
 every_end() { # MODE EXIT
 	local exit="eng_exit 5 0 0 0 5 0" recurse="eng_recurse 400 0 128 0 272 0"
-	local outer="eng_outer 100 0 100 0 0 0" health="unmatched_returns 10"
 
 	if [[ $2 != return ]]; then
 		exit="eng_exit 5 0 - 0 0 5"
 		recurse="eng_recurse 400 0 400 0 0 0"
-		outer="eng_outer 100 0 0 0 0 100"
-		health=$'left_by_jump 100\nunmatched_returns 10'
 	fi
 	attach_engine "$1" "$2" eng_leaf eng_outer eng_inner eng_recurse eng_longjmp eng_fork \
 		eng_vfork eng_exec eng_exit eng_thread_exit
@@ -73,11 +70,11 @@ eng_fork 10 0 10 0 0 0
 eng_inner 100 0 100 0 0 0
 eng_leaf 8160 0 8160 0 0 0
 eng_longjmp 50 0 0 0 50 0
-$outer
+eng_outer 100 0 100 0 0 0
 $recurse
 eng_thread_exit 5 0 0 0 5 0
 eng_vfork 10 0 10 0 0 0
-$health"
+unmatched_returns 10"
 	fsn detach g
 }
 

@@ -127,12 +127,13 @@ static void add_rate(struct json *j, const struct report_group *rg, uint64_t cnt
 
 static void add_health(struct json *j, const struct stats *s)
 {
-	uint64_t no_slot = 0, sampled_out = 0, jumped = 0, unmatched = 0;
+	uint64_t no_slot = 0, sampled_out = 0, jumped = 0, inner = 0, unmatched = 0;
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		no_slot += s->funcs[i].n.no_slot;
 		sampled_out += s->funcs[i].n.sampled_out;
 		jumped += s->funcs[i].n.jumped;
+		inner += s->funcs[i].n.inner;
 		unmatched += s->funcs[i].n.unmatched;
 	}
 	json_set_open(j, "health", '{');
@@ -140,6 +141,7 @@ static void add_health(struct json *j, const struct stats *s)
 	json_set_u64(j, "crowded", s->crowded);
 	json_set_u64(j, "sampled_out", sampled_out);
 	json_set_u64(j, "left_by_jump", jumped);
+	json_set_u64(j, "inner", inner);
 	json_set_u64(j, "unmatched_returns", unmatched);
 	json_set_u64(j, "lost_codes", s->lost_codes);
 	json_set_u64(j, "lost_processes", s->lost_processes);
