@@ -165,3 +165,90 @@ assert_right() {
 	assert_stderr ""
 	fsn detach g h i
 }
+
+# --- calls that leave by a jump ---------------------------------------------------------------
+
+attach_tail() { # LINK EXIT
+	fsn attach g 'tail_*' --lib "$FIX/libtail.so" --link "$1" --exit "$2"
+}
+
+# The shortest time of each function that has one is that of $output, NAME NS; whose names match
+# REGEX can have others.
+is_tail_right() { # REGEX
+	sort <<<"$output" >"$BATS_TEST_TMPDIR/truth"
+	fsn stats g --json
+	json -r '.[0].functions[] | select(.returns > 0) | "\(.name) \(.min_ns)"' |
+		sort >"$BATS_TEST_TMPDIR/shown"
+	join "$BATS_TEST_TMPDIR/truth" "$BATS_TEST_TMPDIR/shown" | awk -v other="$1" '
+		$1 ~ other { next }
+		{ slack = $2 * 0.05 + 3000; n++ }
+		$3 > $2 + slack || $3 < $2 - slack { wrong = wrong " " $0 ";" }
+		END { if (!n || wrong) { print n ":" wrong; exit 1 } }'
+}
+
+assert_tail_right() { # REGEX CASE CALLS
+	local try
+
+	for try in 1 2 3 4; do
+		capture "$FIX/tailcall" "$2" "$3"
+		! is_tail_right "$1" || return 0
+		fsn reset g
+	done
+	fail "not the time that the functions took"
+}
+
+tail_counts() { # NAME CALLS RETURNS UNTIMED of all that were called
+	json -r '.[0].functions[] | select(.calls > 0)
+		| "\(.name) \(.calls) \(.returns) \(.untimed)"' | sort
+}
+
+@test "calls that leave by a jump have their own time or none, by each kind of link" {
+	local link
+
+	need_bpf
+	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
+		[[ $link != session ]] || continue
+		attach_tail "$link" ret
+		assert_tail_right '^$' jumps 20
+		assert_eq "$(tail_counts)" "$(printf '%s\n' \
+			"tail_body 20 20 0" "tail_chain 20 20 0" "tail_cond 20 20 0" \
+			"tail_direct 20 20 0" "tail_even 60 20 40" "tail_forward 20 20 0" \
+			"tail_indirect 20 0 20" "tail_odd 60 20 40" "tail_plt 20 0 20" \
+			"tail_preempted 20 0 20" "tail_public 20 20 0" "tail_recurse 100 20 80" \
+			"tail_target 40 40 0" "tail_to_target 20 20 0" "tail_virtual 20 0 20")"
+		fsn detach g
+	done
+}
+
+@test "return probes see the ends of calls that leave by a jump, whatever it leads to" {
+	local link
+
+	need_bpf
+	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
+		attach_tail "$link" return
+		assert_tail_right '^tail_(even|recurse)$' jumps 20
+		assert_json '[.[0].functions[] | select(.calls != .returns)]' '[]'
+		fsn detach g
+	done
+}
+
+@test "what an exception leaves behind a jump has no time, and gives others none" {
+	local link
+
+	need_bpf
+	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
+		[[ $link != session ]] || continue
+		attach_tail "$link" ret
+		assert_tail_right '^$' throws 20
+		assert_json '[.[0].functions[] | select(.calls > 0)
+			| [.name, .calls, .returns, .in_flight + .abandoned, .untimed]] | sort' \
+			'[["tail_nested",20,0,20,0],["tail_thrower",20,20,0,0],["tail_throws",60,0,60,0],["tail_throws_too",20,20,0,0]]'
+		fsn detach g
+	done
+}
