@@ -248,7 +248,7 @@ tail_counts() { # NAME CALLS RETURNS UNTIMED of all that were called
 		assert_tail_right '^$' throws 20
 		assert_json '[.[0].functions[] | select(.calls > 0)
 			| [.name, .calls, .returns, .in_flight + .abandoned, .untimed]] | sort' \
-			'[["tail_nested",20,0,20,0],["tail_thrower",20,20,0,0],["tail_throws",60,0,60,0],["tail_throws_too",20,20,0,0]]'
+			'[["tail_nested",20,0,20,0],["tail_stepped",1,1,0,0],["tail_thrower",20,20,0,0],["tail_throws",60,0,60,0],["tail_throws_stepped",20,0,20,0],["tail_throws_too",20,20,0,0]]'
 		fsn detach g
 	done
 }
