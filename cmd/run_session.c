@@ -27,6 +27,7 @@ struct session {
 	struct draft *draft;
 	struct keeper *keeper;
 	struct started child;
+	struct terminal terminal; /* as it was before COMMAND */
 	char *path;      /* of COMMAND */
 	pid_t *pids;     /* with COMMAND: it alone */
 	struct err born; /* why COMMAND could not begin */
@@ -107,6 +108,7 @@ static int start_command(struct session *s, struct err *err)
 	s->pids = calloc(1, sizeof(*s->pids));
 	if (!s->pids)
 		return err_sys(err, -ENOMEM, "cannot run '%s'", s->o->command[0]);
+	terminal_save(&s->terminal);
 	code = started_start(s->path, s->o->command, &s->child, err);
 	if (code)
 		return code;
@@ -272,6 +274,8 @@ static int look(struct session *s)
 		there = wait_for_command(s, end_ns);
 	else
 		there = wait_for_signal(s, end_ns);
+	if (s->child.pid && started_ended(&s->child))
+		terminal_restore(&s->terminal);
 	if (!there || s->born.code)
 		return status;
 	if (o->table_apart) {
@@ -316,6 +320,7 @@ static int end_of_command(struct session *s, int status)
 	bool begun = !s->born.code;
 	int its = started_wait(&s->child);
 
+	terminal_restore(&s->terminal);
 	if (begun || s->born.code == -ECHILD)
 		return its ? its : status;
 	return fail_to_run(s, &s->born);

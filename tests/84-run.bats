@@ -200,6 +200,44 @@ start_run() { # NAME ARG...: until it counts
 	assert_output_match '^result fix_hang calls=1 '
 }
 
+@test "a library that COMMAND loads later is counted from its first call, with its children's" {
+	local lib=$BATS_TEST_TMPDIR/late.so.1
+
+	cp "$FIX/libfix.so" "$lib"
+	start_bg r "$FUNCSNOOP" run "$lib:fix_alias_a" -- \
+		sh -c "read x; '$FIX/dlcall' '$lib' fix_alias_a 1 3; '$FIX/dlcall' '$lib' fix_alias_a 2"
+	tell r
+	wait_bg r
+	assert_eq "$(calls_of fix_alias_a)" 5
+}
+
+@test "the terminal is as before, whatever COMMAND does to it" {
+	local modes="stty -a; '$FUNCSNOOP' run '$LIB:fix_add' -- sh -c \"'$FIX/call' add 3; \$*\"; stty -a"
+
+	need_tool script
+	for how in ':' 'stty -echo -icanon min 7' 'stty raw; kill -9 $$' \
+		'bash -ic "stty -echo; kill -9 \$\$"'; do
+		capture script -qec "set -- $(printf %q "$how"); $modes" /dev/null
+		output=$(tr -d '\r' <<<"$output" | grep -oE '(-?(echo|icanon|isig|opost)|min = [0-9]+);? ' | sort | uniq -c)
+		refute_output_match '^ *[13] '
+		assert_output_match '^ *2 echo'
+	done
+}
+
+# Attaching is made to last: each link takes a while.
+@test "while attaching takes more than a second a terminal is told how far it is" {
+	need_tool script
+	need_tool strace
+	need_link perf
+	need_no_sanitizer
+	capture script -qec "strace -f -qq -o /dev/null -e trace=perf_event_open \
+		-e inject=perf_event_open:delay_exit=300000 '$FUNCSNOOP' run g 'fix_a*' 'fix_r*' \
+		--lib '$LIB' --link perf --exit none -d 0.1" /dev/null
+	assert_output_match 'attach(ing to|ed) [0-9]+ (functions|of [0-9]+ probes)'
+	capture script -qec "'$FUNCSNOOP' run g fix_add --lib '$LIB' -d 0.1" /dev/null
+	refute_output_match 'attach(ing to|ed) [0-9]+ (functions|of)'
+}
+
 # --- children -----------------------------------------------------------------------------------
 
 # bats test_tags=bpf,core
@@ -291,7 +329,7 @@ start_run() { # NAME ARG...: until it counts
 	local ms i
 
 	ms=$(ms_of "$FUNCSNOOP" run "$LIB:fix_add" -- "$FIX/call" add 10)
-	for ((i = 0; i < 12; i++)); do
+	for ((i = 0; i < ${FSN_KILLS:-20}; i++)); do
 		killed_within "$ms" "$FUNCSNOOP" run "$LIB:fix_add" -- "$FIX/call" add 10 >/dev/null
 		poll_until no_groups
 		poll_until no_test_processes

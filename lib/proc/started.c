@@ -194,6 +194,25 @@ bool started_ended(const struct started *c)
 	return poll(&p, 1, 0) == 1;
 }
 
+void terminal_save(struct terminal *ret_terminal)
+{
+	ret_terminal->is_ours = tcgetpgrp(STDERR_FILENO) == getpgrp() &&
+		!tcgetattr(STDERR_FILENO, &ret_terminal->modes);
+}
+
+void terminal_restore(const struct terminal *t)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
+
+	if (!t->is_ours)
+		return;
+	/* Who has lost the terminal is stopped for this otherwise. */
+	sigaction(SIGTTOU, &ignore, &before);
+	tcsetpgrp(STDERR_FILENO, getpgrp());
+	tcsetattr(STDERR_FILENO, TCSADRAIN, &t->modes);
+	sigaction(SIGTTOU, &before, NULL);
+}
+
 int started_wait(struct started *c)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };

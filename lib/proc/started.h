@@ -3,7 +3,9 @@
 #ifndef FUNCSNOOP_PROC_STARTED_H
 #define FUNCSNOOP_PROC_STARTED_H
 
+#include <stdbool.h>
 #include <sys/types.h>
+#include <termios.h>
 
 #include "base/err.h"
 #include "base/util.h"
@@ -42,6 +44,18 @@ void started_forward_signals(const struct started *c);
 
 /* Whether it has ended; does not wait. */
 bool started_ended(const struct started *c);
+
+/*
+ * The terminal of the standard error, which a program may leave as it likes: its modes, and
+ * which processes have it. terminal_restore() does nothing where there is none, and where
+ * this process was in the background.
+ */
+struct terminal {
+	bool is_ours;
+	struct termios modes;
+};
+void terminal_save(struct terminal *ret_terminal);
+void terminal_restore(const struct terminal *t);
 
 /* Waits for its end: its exit status, or 128 + the signal that ended it. */
 int started_wait(struct started *c);
