@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table of calls in progress, as it is listed.
+// Calls in progress: listing them, and giving up those that can't end any more.
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "base/util.h"
+#include "group/calls.h"
 #include "group/records.h"
-#include "internal.h"
+#include "proc/proc.h"
+
+static uint32_t slot_fn(uint64_t key)
+{
+	return (key & FSN_KEY_FN_MASK) - 1;
+}
+
+static pid_t slot_tgid(uint64_t key)
+{
+	return (key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT;
+}
+
+/* Free places have nothing set, those being written no process; ghosts are given up. */
+static bool slot_is_call(uint64_t key)
+{
+	return slot_tgid(key) != 0 && !(key & FSN_KEY_GHOST);
+}
+
+struct slot_mapping {
+	uint64_t start, end;
+};
 
 static FILE *open_task(pid_t pid, pid_t tid, const char *file)
 {
@@ -18,7 +42,11 @@ static FILE *open_task(pid_t pid, pid_t tid, const char *file)
 
 /* --- where a thread is ----------------------------------------------------------------------- */
 
-bool slots_find_mapping(pid_t pid, pid_t tid, uint64_t addr, struct slot_mapping *m)
+/*
+ * Whether something is mapped at @addr in the memory of thread @tid of @pid: *@m, which is
+ * looked at first and may be empty, then is the mapping. True, too, when that can't be told.
+ */
+static bool slots_find_mapping(pid_t pid, pid_t tid, uint64_t addr, struct slot_mapping *m)
 {
 	_cleanup_fclose_ FILE *f = NULL;
 	uint64_t start, end;
@@ -159,5 +187,220 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 		calls_describe(calls, cnt);
 	*ret_calls = TAKE_PTR(calls);
 	*ret_cnt = cnt;
+	return 0;
+}
+
+/* --- giving up ----------------------------------------------------------------------------- */
+
+/*
+ * Whether a thread is the one that began a call is told by its start. That is CLOCK_BOOTTIME,
+ * a call's CLOCK_MONOTONIC: the difference is taken once, as the greatest that it may be, so
+ * that no call seems older than it is. In another time namespace neither is ours to compare.
+ *
+ * All this can be wrong: a fiber goes on in another thread. So a call that is given up is left
+ * as a ghost, which a late end takes, unless its whole process is gone. Who exchanges its key
+ * counts it; the end may have done so by then.
+ */
+
+#define BRACKETS 3
+
+enum verdict { KEEP, AS_GHOST, FOR_GOOD };
+
+struct entry {
+	uint64_t key, where, start;
+	pid_t pid, tid;
+	uint32_t set;
+	int way;
+	enum verdict verdict;
+};
+
+struct sweep {
+	const struct group *g;
+	struct map_mapping slots, held, stats;
+	uint64_t boot_offset_ns; /* CLOCK_BOOTTIME is at most so much ahead of _MONOTONIC */
+	uint64_t tick_ns;
+	struct entry *entry; /* by process and thread */
+	size_t cnt, given_up;
+};
+
+static void sweep_done(struct sweep *s)
+{
+	map_munmap(&s->slots);
+	map_munmap(&s->held);
+	map_munmap(&s->stats);
+	free(s->entry);
+}
+
+/* Whatever passes between two readings makes it greater: the least of a few is taken. */
+static uint64_t boot_offset(void)
+{
+	uint64_t least = UINT64_MAX, before, offset;
+
+	for (int i = 0; i < BRACKETS; i++) {
+		before = clock_ns(CLOCK_MONOTONIC);
+		offset = clock_ns(CLOCK_BOOTTIME) - before;
+		if (offset < least)
+			least = offset;
+	}
+	return least;
+}
+
+/* --- what is in flight -------------------------------------------------------------------- */
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
+}
+
+static int collect(struct sweep *s)
+{
+	const struct fsn_set *sets = s->slots.addr;
+
+	for (uint32_t i = 0; i < FSN_SET_CNT; i++)
+		for (int way = 0; way < FSN_WAYS; way++) {
+			uint64_t key = __atomic_load_n(&sets[i].key[way], __ATOMIC_ACQUIRE);
+			const struct fsn_call *call = &sets[i].call[way];
+			struct entry *more;
+
+			if (!slot_is_call(key) || slot_fn(key) >= s->g->meta.fn_cnt)
+				continue;
+			more = array_grow(s->entry, s->cnt, sizeof(*more));
+			if (!more)
+				return -ENOMEM;
+			s->entry = more;
+			more[s->cnt++] = (struct entry) { key, call->where, call->start,
+				slot_tgid(key), call->tid, i, way, KEEP };
+		}
+	if (s->cnt)
+		qsort(s->entry, s->cnt, sizeof(*s->entry), compare_entries);
+	return 0;
+}
+
+/* --- who is there --------------------------------------------------------------------------- */
+
+struct look {
+	bool gone, known;
+	uint64_t begun_ns; /* CLOCK_BOOTTIME, rounded down to a tick */
+};
+
+/* A thread that is dead but not yet reaped can't end a call. */
+static struct look look_at(const struct sweep *s, pid_t pid, pid_t tid)
+{
+	struct look l = { .known = true };
+	uint64_t ticks;
+	char state;
+
+	if (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH) {
+		l.gone = true;
+	} else if (proc_read_stat("/proc", pid, tid, &state, &ticks)) {
+		l.known = false;
+	} else {
+		l.gone = state == 'Z' || state == 'X';
+		l.begun_ns = ticks * s->tick_ns;
+	}
+	return l;
+}
+
+/* One that began after the call has only the number in common with the call's. */
+static bool is_other(const struct sweep *s, const struct look *l, const struct entry *e)
+{
+	return l->known && l->begun_ns > e->start + s->boot_offset_ns + s->tick_ns;
+}
+
+static bool process_is_gone(pid_t pid)
+{
+	return kill(pid, 0) && errno == ESRCH;
+}
+
+static void give_up(struct sweep *s, const struct entry *e)
+{
+	unsigned long long expected = e->key, next = (e->key & FSN_KEY_GEN_MASK) + FSN_KEY_GEN;
+	struct fsn_set *set = (struct fsn_set *)s->slots.addr + e->set;
+	struct fsn_stat *stats = s->stats.addr;
+	struct fsn_held *held = s->held.addr;
+
+	if (e->verdict == AS_GHOST && !(e->key & FSN_KEY_LEFT))
+		next |= (e->key & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
+	if (!__atomic_compare_exchange_n(&set->key[e->way], &expected, next, false,
+		    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return;
+	__atomic_fetch_add(&stats[slot_fn(e->key)].n.abandoned, 1, __ATOMIC_SEQ_CST);
+	if (e->way)
+		__atomic_fetch_sub(&held->cnt[e->pid & (FSN_HELD_CNT - 1)], 1, __ATOMIC_SEQ_CST);
+	s->given_up++;
+}
+
+/*
+ * All at once, and no signal comes between an exchange and its counts. Who is killed there
+ * (SIGKILL) leaves one call in flight for good, and one place of FSN_HELD_MAX counted in vain.
+ */
+static void give_up_all(struct sweep *s)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (size_t i = 0; i < s->cnt; i++)
+		if (s->entry[i].verdict != KEEP)
+			give_up(s, &s->entry[i]);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/*
+ * The calls of one process. After an exec its first thread is there as before, but the stacks
+ * are not: so the stack of its calls is looked for.
+ */
+static void judge_process(const struct sweep *s, struct entry *e, size_t cnt)
+{
+	struct look process = look_at(s, e->pid, e->pid), thread = {};
+	bool gone = process_is_gone(e->pid);
+	struct slot_mapping stack = {};
+	pid_t tid = 0;
+
+	for (size_t i = 0; i < cnt; i++) {
+		bool other = gone || is_other(s, &process, &e[i]);
+
+		if (!other && e[i].tid != tid) {
+			tid = e[i].tid;
+			thread = tid == e->pid ? process : look_at(s, e->pid, tid);
+		}
+		if (other || thread.gone || is_other(s, &thread, &e[i]) ||
+			(e[i].tid == e->pid && thread.known &&
+				!slots_find_mapping(e->pid, e[i].tid, e[i].where, &stack)))
+			e[i].verdict = other ? FOR_GOOD : AS_GHOST;
+	}
+}
+
+int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
+{
+	__cleanup(sweep_done) struct sweep s = { .g = g };
+	size_t end;
+	int code;
+
+	*ret_cnt = 0;
+	if (!proc_is_first_ns())
+		return 0;
+	s.tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
+	code = map_mmap(g->fd[MAPID_SLOTS], FSN_SET_CNT * sizeof(struct fsn_set), &s.slots);
+	if (!code)
+		code = map_mmap(g->fd[MAPID_HELD], sizeof(struct fsn_held), &s.held);
+	if (!code)
+		code = map_mmap(g->fd[MAPID_STATS], g->meta.fn_cnt * sizeof(struct fsn_stat),
+			&s.stats);
+	if (!code)
+		code = collect(&s);
+	if (code)
+		return err_sys(err, code, "cannot sweep group '%s'", g->name);
+	if (s.cnt)
+		s.boot_offset_ns = boot_offset();
+	for (size_t i = 0; i < s.cnt; i = end) {
+		for (end = i + 1; end < s.cnt && s.entry[end].pid == s.entry[i].pid;)
+			end++;
+		judge_process(&s, &s.entry[i], end - i);
+	}
+	give_up_all(&s);
+	*ret_cnt = s.given_up;
 	return 0;
 }

@@ -27,6 +27,11 @@ int group_map_fd(const struct group *g, enum map_id id, const char *what, struct
 /* A string of the group's text; "" for offset 0. It belongs to the group. */
 const char *group_text(const struct group *g, uint32_t offset);
 
+/* Of the functions of @g the types, by .type_cnt and .name_cnt records. -ENOMEM, -EPROTO. */
+struct types;
+int types_make(const struct group *g, const struct fsn_type *types, const struct fsn_name *names,
+	struct types **ret_types);
+
 /* The switches as they are now. */
 int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);
 

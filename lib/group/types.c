@@ -6,7 +6,6 @@
 
 #include "group/records.h"
 #include "group/types.h"
-#include "internal.h"
 
 _Static_assert(FSN_STRINGS == 2, "as many as struct types_kept has");
 

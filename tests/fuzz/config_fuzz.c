@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/internal.h"
 #include "group/records.h"
 #include "group/types.h"
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/internal.h"
 #include "group/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
