@@ -6,7 +6,7 @@
 
 #include "cli/groups.h"
 #include "group/calls.h"
-#include "stats/procs.h"
+#include "stats/stats.h"
 #include "stream/stream.h"
 
 /* Reading needs less than sweeping does: whoever may only read does without. */

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "pins/bpffs.h"
-#include "stats/calibration.h"
+#include "stats/cost.h"
 
 /*
  * Probes functions of this program for a moment by links of @mode, not LINK_AUTO, and times

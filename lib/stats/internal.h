@@ -4,7 +4,6 @@
 #define FUNCSNOOP_STATS_INTERNAL_H
 
 #include "group/records.h"
-#include "stats/procs.h"
 #include "stats/stats.h"
 
 /* What of the maps counts: since which baseline, and of which epochs. */

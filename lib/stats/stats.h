@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "group/group.h"
 #include "group/types.h"
+#include "pins/bpffs.h"
 #include "shared/words.h"
 
 struct stats_code {
@@ -113,6 +114,15 @@ uint64_t stats_func_percentile(const struct stats_func *f, unsigned int permille
  */
 int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, void *arg),
 	void *arg, struct err *err);
+
+/*
+ * When half of the table is in use, adds records of processes that have ended up in their
+ * functions' rows, oldest processes first, until a quarter is, and frees them: the sum of
+ * all records and rows stays, at every moment and for every reader. Does nothing where it
+ * can't be told that a process has ended (in another pid or time namespace), and while
+ * another command has the lock of @fs. @g must be open for writing.
+ */
+int procs_fold(struct bpffs *fs, const struct group *g, struct err *err);
 
 /* Bounds of bucket @i: [*ret_ge, *ret_lt) ns. */
 void hist_bounds(unsigned int i, uint64_t *ret_ge, uint64_t *ret_lt);

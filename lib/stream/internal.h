@@ -83,16 +83,4 @@ void member_unmap(struct member *m);
 /* Whether the group is still pinned under its name. */
 bool member_is_attached(const struct bpffs *fs, const struct member *m);
 
-/* --- records: read.c ------------------------------------------------------------------ */
-
-/* What libbpf calls for each record in the ring; @ctx is the stream. */
-int stream_take(void *ctx, void *data, size_t size);
-
-/* Hands over what happened until @until, as stream_read() does. */
-int stream_read_until(
-	struct stream *s, uint64_t until, stream_fn fn, void *arg, struct err *err);
-
-/* Tells that group @i has lost records, if @lost is more than was told. */
-int stream_tell_lost(struct stream *s, size_t i, uint32_t lost, stream_fn fn, void *arg);
-
 #endif
