@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/attach_draft.h"
+#include "cli/attach_options.h"
 #include "kernel/rules.h"
 #include "pins/keeper.h"
-#include "show/functions.h"
 #include "show/json.h"
+#include "show/list.h"
 #include "show/text.h"
 
 /* --- what it says --------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/numbers.h"
+#include "cli/cmd.h"
 #include "cli/usage.h"
 #include "run_session.h"
 

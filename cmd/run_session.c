@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/attach_draft.h"
+#include "cli/attach_options.h"
 #include "kernel/rules.h"
 #include "pins/keeper.h"
 #include "proc/started.h"

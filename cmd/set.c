@@ -6,7 +6,6 @@
 #include "base/duration.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
-#include "cli/numbers.h"
 #include "group/condition.h"
 #include "group/filter.h"
 #include "show/json.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/numbers.h"
+#include "cli/cmd.h"
 #include "cli/usage.h"
 #include "show/text.h"
 #include "stats_run.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "cli/numbers.h"
+#include "cli/cmd.h"
 #include "stream_run.h"
 
 enum {

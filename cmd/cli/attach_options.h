@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What funcsnoop attach is asked for. */
+/* What funcsnoop attach is asked for, and the group that it could make of it. */
 #ifndef FUNCSNOOP_CLI_ATTACH_OPTIONS_H
 #define FUNCSNOOP_CLI_ATTACH_OPTIONS_H
 
@@ -33,5 +33,30 @@ struct attach_options {
  */
 bool attach_options_parse(struct attach_options *o, int argc, char **argv);
 void attach_options_done(struct attach_options *o);
+
+/* --- the group that could be made ---------------------------------------------------------- */
+
+/* The group of @preset, or with NULL of FUNCTIONs: draft_new(). */
+int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
+	struct draft **ret_draft, struct err *err);
+
+/*
+ * The group that the words of @o say: GROUP is a preset, or FUNCTIONs follow. Its name is
+ * @name. *ret_set, what is known of it or NULL, must outlive the draft: free both, also
+ * after an error.
+ */
+int draft_of_words(struct attach_options *o, const char *name,
+	struct preset_set **ret_set, struct draft **ret_draft, struct err *err);
+
+/* Says in a line or two on stderr what of a preset or pattern is left out. */
+void draft_note_left_out(const struct attach_options *o, const struct draft *draft);
+
+/*
+ * How many processes get breakpoints. -EPERM when they are so many that --force is wanted,
+ * as each pays for pages and time; where children are followed, those that are nobody's pay
+ * for each call.
+ */
+int draft_check_hits(const struct attach_options *o, const struct draft *draft,
+	size_t *ret_processes, struct err *err);
 
 #endif

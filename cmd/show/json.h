@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* JSON documents: what all share, and those of attach and list. */
+/* What all JSON documents share: how they begin and end, times, costs, and errors. */
 #ifndef FUNCSNOOP_SHOW_JSON_H
 #define FUNCSNOOP_SHOW_JSON_H
 
@@ -8,12 +8,8 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "group/calls.h"
-#include "group/group.h"
-#include "preset/preset.h"
-#include "show/globals.h"
+#include "show/message.h"
 #include "stats/cost.h"
-#include "target/draft.h"
 
 /*
  * A document is an array that grows group by group, or an object, and is printed at the
@@ -46,29 +42,5 @@ void json_error_groups(const struct globals *g, const char *message, struct json
 
 /* {"version": ..., "libbpf": ...} */
 int json_version(const struct globals *g, const char *version, const char *libbpf);
-
-/* attach; with what else --dry-run tells. */
-void json_add_draft(struct json *doc, const struct draft *draft);
-void json_explain_draft(struct json *doc, const struct draft *draft);
-
-/* list functions: the same shape, from a group that is attached. */
-void json_add_functions(struct json *doc, const struct group *group);
-
-/* list. @calls and @stale as found by the caller; @error for a group of another layout. */
-struct json_list_row {
-	const struct group *group;
-	uint64_t since_ns, calls, memory_bytes;
-	struct cost cost;
-	bool stale;
-	const char *error;
-};
-void json_add_list(struct json *doc, const struct json_list_row *row);
-
-/* list inflight. */
-void json_add_call(
-	struct json *doc, const struct group *group, const struct slot_call *call);
-
-/* list presets. */
-void json_add_preset(struct json *doc, const struct preset_entry *preset);
 
 #endif

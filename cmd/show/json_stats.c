@@ -3,7 +3,8 @@
 #include <errno.h>
 
 #include "show/call.h"
-#include "show/json_stats.h"
+#include "show/json.h"
+#include "show/stats_view.h"
 #include "show/text.h"
 
 static void add_codes(struct json *j, const struct stats_func *f)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which functions a report has, and in which order.
+// Which functions a report has, and in which order; what came between two readings.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,4 +156,178 @@ void report_group_done(struct report_group *rg)
 	free(rg->diff);
 	saved_free(rg->after);
 	stats_free(rg->owned);
+}
+
+/* --- what came between two readings: counters subtracted, so that intervals add up --------- */
+
+static uint64_t less(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static int delta_codes(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	size_t k = 0;
+
+	d->codes = calloc(now->code_cnt + 1, sizeof(*d->codes));
+	if (!d->codes)
+		return -1;
+	for (size_t i = 0; i < now->code_cnt; i++) {
+		struct stats_code code = now->codes[i];
+
+		while (before && k < before->code_cnt &&
+			before->codes[k].code < code.code)
+			k++;
+		if (before && k < before->code_cnt && before->codes[k].code == code.code)
+			code.count = less(code.count, before->codes[k].count);
+		if (!code.count)
+			continue;
+		code.name = code.name ? strdup(code.name) : NULL;
+		d->codes[d->code_cnt++] = code;
+	}
+	return 0;
+}
+
+static int proc_order(const struct stats_proc *x, const struct stats_proc *y)
+{
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* @p is what came since @was. */
+static void subtract(struct stats_proc *p, const struct stats_proc *was)
+{
+	p->calls = less(p->calls, was->calls);
+	p->returns = less(p->returns, was->returns);
+	p->total_ns = less(p->total_ns, was->total_ns);
+	p->errors = less(p->errors, was->errors);
+	p->slow = less(p->slow, was->slow);
+	if (p->max_ns <= was->max_ns)
+		p->max_ns = 0; /* not known of this interval */
+}
+
+/*
+ * A process that is there no more has been given up meanwhile: what it had before is among
+ * the ended now.
+ */
+static void delta_ended(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	size_t k = 0;
+
+	d->ended = now->ended;
+	if (!before)
+		return;
+	subtract(&d->ended, &before->ended);
+	for (size_t i = 0; i < before->proc_cnt; i++) {
+		const struct stats_proc *was = &before->procs[i];
+
+		while (k < now->proc_cnt && proc_order(&now->procs[k], was) < 0)
+			k++;
+		if (k == now->proc_cnt || proc_order(&now->procs[k], was))
+			subtract(&d->ended, was);
+	}
+}
+
+static int delta_procs(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	size_t k = 0;
+
+	d->procs = calloc(now->proc_cnt + 1, sizeof(*d->procs));
+	if (!d->procs)
+		return -1;
+	for (size_t i = 0; i < now->proc_cnt; i++) {
+		struct stats_proc p = now->procs[i];
+
+		while (before && k < before->proc_cnt &&
+			proc_order(&before->procs[k], &p) < 0)
+			k++;
+		if (before && k < before->proc_cnt &&
+			!proc_order(&before->procs[k], &p))
+			subtract(&p, &before->procs[k]);
+		if (p.calls || p.returns)
+			d->procs[d->proc_cnt++] = p;
+	}
+	return 0;
+}
+
+/* A new maximum is exact; else the longest lies in the last bucket that has grown. */
+static void delta_extremes(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	if (!now->has_extremes || !stats_func_samples(d))
+		return;
+	d->has_extremes = true;
+	d->min_ns = now->min_ns;
+	d->max_ns = now->max_ns;
+	if (!before || !before->has_extremes)
+		return;
+	if (now->max_ns <= before->max_ns)
+		d->max_ns = hist_percentile(d->bucket, 1000, now->min_ns, now->max_ns);
+	if (now->min_ns >= before->min_ns)
+		d->min_ns = hist_percentile(d->bucket, 0, now->min_ns, now->max_ns);
+}
+
+static int delta_func(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	static const struct stats_func none;
+	const struct stats_func *b = before ? before : &none;
+
+	*d = *now;
+	d->bucket = NULL;
+	d->codes = NULL;
+	d->procs = NULL;
+	d->code_cnt = d->proc_cnt = 0;
+	counts_subtract(&d->n, &b->n);
+	d->cost_ns = less(now->cost_ns, b->cost_ns);
+	d->abandoned = less(now->abandoned, b->abandoned);
+	/* What was abandoned and has come back is carried, as are calls from before a reset. */
+	if (before)
+		d->carried = before->in_flight + less(now->carried, before->carried) +
+			less(before->abandoned, now->abandoned);
+	d->has_extremes = false;
+	d->min_ns = d->max_ns = 0;
+	if (now->bucket) {
+		d->bucket = calloc(FSN_HIST_CNT, sizeof(*d->bucket));
+		if (!d->bucket)
+			return -1;
+		for (int i = 0; i < FSN_HIST_CNT; i++)
+			d->bucket[i] = less(now->bucket[i], b->bucket ? b->bucket[i] : 0);
+	}
+	delta_extremes(d, now, before);
+	delta_ended(d, now, before);
+	return delta_codes(d, now, before) || delta_procs(d, now, before) ? -1 : 0;
+}
+
+struct stats *stats_delta(
+	const struct stats *now, const struct stats *before, uint64_t before_ns)
+{
+	_cleanup_stats_ struct stats *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	*d = *now;
+	d->func_cnt = 0;
+	d->funcs = calloc(now->func_cnt + 1, sizeof(*d->funcs));
+	if (!d->funcs)
+		return NULL;
+	if (before) {
+		d->since_ns = before_ns;
+		d->lost_codes = less(now->lost_codes, before->lost_codes);
+		d->lost_processes = less(now->lost_processes, before->lost_processes);
+		d->lost_slow = less(now->lost_slow, before->lost_slow);
+		d->crowded = less(now->crowded, before->crowded);
+		d->slow_total = less(now->slow_total, before->slow_total);
+	}
+	for (size_t i = 0; i < now->func_cnt; i++) {
+		d->func_cnt++;
+		if (delta_func(&d->funcs[i], &now->funcs[i],
+			    before ? &before->funcs[i] : NULL))
+			return NULL;
+	}
+	return TAKE_PTR(d);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "show/call.h"
-#include "show/globals.h"
+#include "show/message.h"
 #include "stats/cost.h"
 #include "stats/figures.h"
 #include "stats/saved.h"

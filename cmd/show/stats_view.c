@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "show/call.h"
-#include "show/json_stats.h"
 #include "show/stats_view.h"
 
 #define BOLD "1"

@@ -54,4 +54,14 @@ struct saved *stats_snapshot(const struct stats *s);
 /* after over before in percent; what was 0 has grown infinitely. */
 double diff_percent(uint64_t before, uint64_t after);
 
+/*
+ * stats: @rg's .funcs in their order, and .slow unless it is NULL. What is written goes to
+ * @f function by function: the whole of thousands would take more memory than reading them.
+ * 0 or -ENOMEM.
+ */
+int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f);
+
+/* stats --diff: @rg's .diff and .before. */
+int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f);
+
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "show/globals.h"
+#include "show/message.h"
 
 /* Whether stdout gets colours: --color, NO_COLOR, TERM=dumb, a terminal. */
 bool text_color(const struct globals *g);

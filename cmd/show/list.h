@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What attach and list show: functions and their probes, groups, calls in flight, presets. */
+#ifndef FUNCSNOOP_SHOW_LIST_H
+#define FUNCSNOOP_SHOW_LIST_H
+
+#include "group/calls.h"
+#include "group/group.h"
+#include "preset/preset.h"
+#include "show/json.h"
+#include "show/text.h"
+#include "target/draft.h"
+
+/* --- the table of functions, of a group or of what is to become one ------------------------ */
+
+/* NULL when memory is out, which functions_add() accepts. */
+struct table *functions_table(void);
+
+/* A row; @refused says why it can't be probed, or is NULL. */
+void functions_add(struct table *table, const struct group_func *f, const char *refused);
+
+/* A row for a name that is in no library. */
+void functions_add_missing(struct table *table, const char *name);
+
+/* --- JSON ---------------------------------------------------------------------------------- */
+
+/* attach; with what else --dry-run tells. */
+void json_add_draft(struct json *doc, const struct draft *draft);
+void json_explain_draft(struct json *doc, const struct draft *draft);
+
+/* list functions: the same shape, from a group that is attached. */
+void json_add_functions(struct json *doc, const struct group *group);
+
+/* list. @calls and @stale as found by the caller; @error for a group of another layout. */
+struct json_list_row {
+	const struct group *group;
+	uint64_t since_ns, calls, memory_bytes;
+	struct cost cost;
+	bool stale;
+	const char *error;
+};
+void json_add_list(struct json *doc, const struct json_list_row *row);
+
+/* list inflight. */
+void json_add_call(
+	struct json *doc, const struct group *group, const struct slot_call *call);
+
+/* list presets. */
+void json_add_preset(struct json *doc, const struct preset_entry *preset);
+
+#endif

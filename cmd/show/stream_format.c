@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A stream for people, a line for each call; as JSON lines; and as a trace.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "show/stream_format.h"
+#include "show/text.h"
+
+#define RED    "31"
+#define YELLOW "33"
+#define GREY   "2"
+
+static void begin_color(struct stream_page *p, const char *sgr)
+{
+	if (!p->color || !sgr)
+		return;
+	out_str(p->out, "\033[");
+	out_str(p->out, sgr);
+	out_char(p->out, 'm');
+}
+
+static void end_color(struct stream_page *p, const char *sgr)
+{
+	if (p->color && sgr)
+		out_str(p->out, "\033[0m");
+}
+
+/* Local time of day, to the microsecond. */
+static void put_time(struct stream_page *p, uint64_t realtime_ns)
+{
+	uint64_t second = realtime_ns / 1000000000, us = realtime_ns / 1000 % 1000000;
+	time_t t = second;
+	struct tm tm;
+	char *to;
+
+	if (second != p->second || !p->clock[0]) {
+		p->second = second;
+		localtime_r(&t, &tm);
+		strftime(p->clock, sizeof(p->clock), "%H:%M:%S.", &tm);
+	}
+	out_str(p->out, p->clock);
+	to = out_room(p->out, 6);
+	if (!to)
+		return;
+	for (int i = 5; i >= 0; i--, us /= 10)
+		to[i] = '0' + us % 10;
+	p->out->len += 6;
+}
+
+/* A column as wide as the widest until now. */
+static void put_padded(struct stream_page *p, size_t from, unsigned int *width)
+{
+	size_t len = p->out->len - from;
+
+	if (len > *width)
+		*width = len;
+	out_pad(p->out, from, *width);
+	out_char(p->out, ' ');
+}
+
+static void put_who(struct stream_page *p, const struct shown_call *c)
+{
+	size_t from = p->out->len;
+
+	out_escaped(p->out, c->call->comm, strlen(c->call->comm));
+	put_padded(p, from, &p->comm_width);
+	from = p->out->len;
+	out_u64(p->out, c->call->pid);
+	out_char(p->out, '/');
+	out_u64(p->out, c->call->tid);
+	put_padded(p, from, &p->id_width);
+}
+
+static const char *color_of(const struct shown_call *c)
+{
+	if (c->call->flags & FSN_CALL_FAILED)
+		return RED;
+	return c->call->flags & FSN_CALL_SLOW ? YELLOW : NULL;
+}
+
+void stream_line(struct out *o, const struct shown_call *c, enum call_form form)
+{
+	char duration[TEXT_NUM_LEN];
+
+	out_str(o, form == CALL_ENTRY ? "-> " : form == CALL_EXIT ? "<- " : "");
+	out_escaped(o, c->function, strlen(c->function));
+	if (form != CALL_EXIT) {
+		out_char(o, '(');
+		call_args_text(o, c);
+		out_char(o, ')');
+	}
+	if (form == CALL_ENTRY)
+		return;
+	if (!c->types->has_ret || c->types->ret.kind != TYPE_VOID) {
+		out_str(o, " = ");
+		call_result_text(o, c);
+	}
+	if (call_is_timed(c->call)) {
+		out_str(o, " <");
+		out_str(o, text_duration(c->call->duration, duration));
+		out_char(o, '>');
+	}
+	if (c->call->flags & FSN_CALL_SLOW)
+		out_str(o, " SLOW");
+	if (c->call->flags & FSN_CALL_FAILED)
+		out_str(o, " FAILED");
+}
+
+static void text_begin(struct stream_page *p)
+{
+	p->comm_width = sizeof("COMMAND") - 1;
+	p->id_width = sizeof("PID/TID") - 1;
+	out_str(p->out, "TIME            COMMAND PID/TID CALL\n");
+}
+
+static void text_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
+{
+	const char *color = color_of(c);
+
+	put_time(p,
+		c->call->start + c->ahead_ns + (form == CALL_EXIT ? c->call->duration : 0));
+	out_char(p->out, ' ');
+	put_who(p, c);
+	begin_color(p, color);
+	stream_line(p->out, c, form);
+	end_color(p, color);
+	out_char(p->out, '\n');
+}
+
+static void text_lost(struct stream_page *p, const char *group, uint64_t cnt)
+{
+	begin_color(p, RED);
+	out_str(p->out, "-- ");
+	out_u64(p->out, cnt);
+	out_str(p->out, cnt == 1 ? " call of " : " calls of ");
+	out_str(p->out, group);
+	out_str(p->out, " lost --");
+	end_color(p, RED);
+	out_char(p->out, '\n');
+}
+
+static void text_gap(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns)
+{
+	char duration[TEXT_NUM_LEN];
+
+	begin_color(p, RED);
+	out_str(p->out, "-- stopped: nothing of ");
+	out_str(p->out, group);
+	out_str(p->out, " was recorded for ");
+	out_str(p->out, text_duration(ns, duration));
+	out_str(p->out, " --");
+	end_color(p, RED);
+	out_char(p->out, '\n');
+}
+
+const struct stream_format stream_text = {
+	.name = "text",
+	.begin = text_begin,
+	.call = text_call,
+	.lost = text_lost,
+	.gap = text_gap,
+};
+
+/* --- JSON lines ------------------------------------------------------------------------------- */
+
+static void json_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
+{
+	struct json j = { .out = p->out };
+
+	call_json(&j, c, form);
+	out_char(p->out, '\n');
+}
+
+static void json_missing(struct stream_page *p, const char *type, const char *group,
+	const char *key, uint64_t value)
+{
+	struct json j = { .out = p->out };
+
+	json_open(&j, '{');
+	json_set_str(&j, "type", type);
+	json_set_str(&j, "group", group);
+	json_set_u64(&j, key, value);
+	json_close(&j, '}');
+	out_char(p->out, '\n');
+}
+
+static void json_lost(struct stream_page *p, const char *group, uint64_t cnt)
+{
+	json_missing(p, "lost", group, "count", cnt);
+}
+
+static void json_gap(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns)
+{
+	json_missing(p, "gap", group, "duration_ns", ns);
+}
+
+const struct stream_format stream_json = {
+	.name = "json",
+	.call = json_call,
+	.lost = json_lost,
+	.gap = json_gap,
+};
+
+/* --- a trace ------------------------------------------------------------------------------- */
+
+/*
+ * A stream as a trace that Perfetto and chrome://tracing open: the "JSON array format" of the
+ * trace event format, with complete events ("X"), whose nesting the viewer finds by time. Times
+ * are those of the wall clock, so that a trace can be laid over those of others.
+ */
+
+/* A thread that has its name in the trace, or a process. */
+struct seen {
+	pid_t tid; /* of a process: -pid; 0: free */
+	pid_t pid;
+	char comm[16];
+};
+
+/*
+ * On a line of its own, which end_object() ends: a trace that is cut off can be opened all the
+ * same, and others may write to what is open, too.
+ */
+static struct json next_object(struct stream_page *p)
+{
+	struct json j = { .out = p->out };
+
+	out_str(p->out, p->any ? "," : "[\n");
+	p->any = true;
+	json_open(&j, '{');
+	return j;
+}
+
+static void end_object(struct json *j)
+{
+	json_close(j, '}');
+	out_char(j->out, '\n');
+}
+
+/* Microseconds, with nanoseconds behind the point. */
+static void set_us(struct json *j, const char *key, uint64_t ns)
+{
+	struct out *o = j->out;
+	char *to;
+
+	json_key(j, key);
+	json_value(j);
+	out_u64(o, ns / 1000);
+	to = out_room(o, 4);
+	if (!to)
+		return;
+	to[0] = '.';
+	to[1] = '0' + ns / 100 % 10;
+	to[2] = '0' + ns / 10 % 10;
+	to[3] = '0' + ns % 10;
+	o->len += 4;
+}
+
+static void set_ids(struct json *j, pid_t pid, pid_t tid)
+{
+	json_set_u64(j, "pid", pid);
+	json_set_u64(j, "tid", tid);
+}
+
+static void put_name(struct stream_page *p, const char *what, pid_t pid, pid_t tid,
+	const char *name)
+{
+	struct json j = next_object(p);
+
+	json_set_str(&j, "ph", "M");
+	json_set_str(&j, "name", what);
+	set_ids(&j, pid, tid);
+	json_set_open(&j, "args", '{');
+	json_set_str(&j, "name", name);
+	json_close(&j, '}');
+	end_object(&j);
+}
+
+static struct seen *find_seen(const struct stream_page *p, pid_t tid)
+{
+	size_t i = (uint32_t)tid * 2654435761U & (p->seen_size - 1);
+
+	while (p->seen[i].tid && p->seen[i].tid != tid)
+		i = (i + 1) & (p->seen_size - 1);
+	return &p->seen[i];
+}
+
+static bool grow_seen(struct stream_page *p)
+{
+	struct stream_page old = *p;
+
+	p->seen_size = old.seen_size ? old.seen_size * 2 : 256;
+	p->seen = calloc(p->seen_size, sizeof(*p->seen));
+	if (!p->seen) {
+		*p = old;
+		return false;
+	}
+	for (size_t i = 0; i < old.seen_size; i++)
+		if (old.seen[i].tid)
+			*find_seen(p, old.seen[i].tid) = old.seen[i];
+	free(old.seen);
+	return true;
+}
+
+/* The name of the process is that of its first thread; a thread's changes. */
+static void name_process(struct stream_page *p, const struct call *c)
+{
+	char path[32], comm[32];
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", c->pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(comm, sizeof(comm), f))
+		snprintf(comm, sizeof(comm), "%s", c->comm);
+	comm[strcspn(comm, "\n")] = '\0';
+	put_name(p, "process_name", c->pid, c->pid, comm);
+}
+
+static void name_thread(struct stream_page *p, const struct call *c)
+{
+	pid_t pid = c->pid, tid = c->tid;
+	struct seen *seen, *process;
+
+	if (p->seen_cnt * 2 + 4 >= p->seen_size && !grow_seen(p)) {
+		p->out->failed = true;
+		return;
+	}
+	seen = find_seen(p, tid);
+	if (seen->tid && seen->pid == pid && !strcmp(seen->comm, c->comm))
+		return;
+	p->seen_cnt += !seen->tid;
+	seen->tid = tid;
+	process = find_seen(p, -pid);
+	if (!process->tid) {
+		p->seen_cnt++;
+		process->tid = -pid;
+		name_process(p, c);
+	}
+	seen->pid = pid;
+	snprintf(seen->comm, sizeof(seen->comm), "%s", c->comm);
+	put_name(p, "thread_name", pid, tid, c->comm);
+}
+
+static void chrome_begin(struct stream_page *p)
+{
+	put_name(p, "process_name", 0, 0, "funcsnoop");
+}
+
+static void set_category(struct json *j, const struct shown_call *c)
+{
+	json_key(j, "cat");
+	json_value(j);
+	out_char(j->out, '"');
+	out_str(j->out, c->group);
+	out_str(j->out, c->call->flags & FSN_CALL_SLOW ? ",slow" : "");
+	out_str(j->out, c->call->flags & FSN_CALL_FAILED ? ",failed\"" : "\"");
+}
+
+static void chrome_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
+{
+	const struct call *call = c->call;
+	bool timed = call_is_timed(call);
+	struct json j;
+
+	name_thread(p, call);
+	j = next_object(p);
+	json_set_str(&j, "ph", timed ? "X" : "i");
+	if (!timed)
+		json_set_str(&j, "s", "t");
+	json_set_str(&j, "name", c->function);
+	set_category(&j, c);
+	set_ids(&j, call->pid, call->tid);
+	set_us(&j, "ts", call->start + c->ahead_ns);
+	if (timed)
+		set_us(&j, "dur", call->duration);
+	/* Names of colours that the viewers have for what needs a look. */
+	if (call->flags & (FSN_CALL_FAILED | FSN_CALL_SLOW))
+		json_set_str(&j, "cname", call->flags & FSN_CALL_FAILED ? "terrible" : "bad");
+	json_set_open(&j, "args", '{');
+	call_args_json(&j, c);
+	call_result_json(&j, c);
+	json_close(&j, '}');
+	end_object(&j);
+}
+
+static void chrome_lost(struct stream_page *p, const char *group, uint64_t cnt)
+{
+	struct json j = next_object(p);
+
+	json_set_str(&j, "ph", "M");
+	json_set_str(&j, "name", "lost");
+	json_set_u64(&j, "pid", 0);
+	json_set_open(&j, "args", '{');
+	json_set_str(&j, "group", group);
+	json_set_u64(&j, "count", cnt);
+	json_close(&j, '}');
+	end_object(&j);
+}
+
+static void chrome_gap(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns)
+{
+	struct json j = next_object(p);
+
+	json_set_str(&j, "ph", "X");
+	json_set_str(&j, "name", "nothing recorded: funcsnoop was stopped");
+	set_ids(&j, 0, 0);
+	set_us(&j, "ts", now_ns - ns);
+	set_us(&j, "dur", ns);
+	json_set_open(&j, "args", '{');
+	json_set_str(&j, "group", group);
+	json_close(&j, '}');
+	end_object(&j);
+}
+
+const struct stream_format stream_chrome = {
+	.name = "chrome",
+	.trailer = "]\n",
+	.calls_only = true,
+	.begin = chrome_begin,
+	.call = chrome_call,
+	.lost = chrome_lost,
+	.gap = chrome_gap,
+};
+
+const struct stream_format *stream_format_find(const char *name)
+{
+	static const struct stream_format *const all[] = { &stream_text, &stream_json,
+		&stream_chrome };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (!strcmp(all[i]->name, name))
+			return all[i];
+	return NULL;
+}
+
+void stream_page_done(struct stream_page *p)
+{
+	free(p->seen);
+	p->seen = NULL;
+}
