@@ -4,8 +4,7 @@
 #define FUNCSNOOP_CMD_STATS_RUN_H
 
 #include "cli/groups.h"
-#include "show/formats.h"
-#include "show/stats_check.h"
+#include "show/stats_report.h"
 #include "show/stats_view.h"
 
 struct stats_options {

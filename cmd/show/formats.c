@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "show/formats.h"
 #include "show/json.h"
 #include "show/message.h"
 #include "show/stats_view.h"

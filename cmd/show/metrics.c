@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "show/formats.h"
+#include "show/stats_view.h"
 #include "show/text.h"
 
 struct labels {

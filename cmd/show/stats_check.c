@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "show/stats_check.h"
+#include "show/stats_report.h"
 #include "show/stats_view.h"
 #include "show/text.h"
 
