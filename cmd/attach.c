@@ -75,13 +75,13 @@ static void print_libraries(const struct attach_options *o, const struct draft *
 	const struct lib_seen *seen;
 	size_t cnt;
 
-	for (size_t i = 0; i < draft->looked_cnt; i++) {
-		size_t funcs = draft_object_funcs(draft, draft->looked[i]);
-		_cleanup_free_ char *path = text_library(draft->looked[i]);
+	for (size_t i = 0; i < draft->looked.cnt; i++) {
+		size_t funcs = draft_object_funcs(draft, draft->looked.object[i]);
+		_cleanup_free_ char *path = text_library(draft->looked.object[i]);
 
 		table_cell(table, "%s", path ? path : "?");
 		table_cell(table, "%zu", funcs);
-		table_cell(table, "%s", draft->looked[i]->found_how);
+		table_cell(table, "%s", draft->looked.object[i]->found_how);
 		table_cell(table, "%s", funcs ? "" : "no function of it can be probed");
 	}
 	seen = libfind_seen(draft->finder, &cnt);
@@ -179,13 +179,13 @@ static void print_done(
 {
 	printf("%s: %zu function%s of ", draft->name, draft->probed_cnt,
 		draft->probed_cnt == 1 ? "" : "s");
-	for (size_t i = 0; i < draft->object_cnt && i < 3; i++) {
-		_cleanup_free_ char *path = text_library(draft->objects[i]);
+	for (size_t i = 0; i < draft->objects.cnt && i < 3; i++) {
+		_cleanup_free_ char *path = text_library(draft->objects.object[i]);
 
 		printf("%s%s", i ? ", " : "", path ? path : "?");
 	}
-	if (draft->object_cnt > 3)
-		printf(" and %zu more", draft->object_cnt - 3);
+	if (draft->objects.cnt > 3)
+		printf(" and %zu more", draft->objects.cnt - 3);
 	printf(", mapped by %zu process%s\n", processes, processes == 1 ? "" : "es");
 	print_prices(draft, &report->price);
 	if (draft->timed_cnt < draft->probed_cnt)

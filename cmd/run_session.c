@@ -65,12 +65,12 @@ static void tell_progress(const char *what, size_t done, size_t total, void *arg
 static void tell_attached(const struct session *s, size_t processes)
 {
 	const struct draft *draft = s->draft;
-	const char *name = strrchr(draft->objects[0]->path, '/');
+	const char *name = strrchr(draft->objects.object[0]->path, '/');
 
 	cmd_note(s->o->g, "%zu function%s of %s%s, mapped by %zu process%s%s",
 		draft->probed_cnt, draft->probed_cnt == 1 ? "" : "s",
-		name ? name + 1 : draft->objects[0]->path,
-		draft->object_cnt > 1 ? " and others" : "",
+		name ? name + 1 : draft->objects.object[0]->path,
+		draft->objects.cnt > 1 ? " and others" : "",
 		processes, processes == 1 ? "" : "es",
 		s->o->duration_ns ? "" : "; Ctrl-C ends");
 }

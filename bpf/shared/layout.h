@@ -412,6 +412,7 @@ struct fsn_func {
 	unsigned int arg_cnt;
 	unsigned int aliases; /* its other names, a newline behind each */
 	unsigned int jumps;   /* probed jumps that leave and are not followed */
+	unsigned char kind;      /* enum target_number (lib/target/kind.h) */
 	unsigned char site, end; /* indices of struct price */
 };
 

@@ -3,6 +3,7 @@
 // (funcsnoop-json(5)).
 #include <string.h>
 
+#include "attach/attach.h"
 #include "base/util.h"
 #include "kernel/link.h"
 #include "show/list.h"
@@ -103,9 +104,9 @@ static void explain_libraries(struct json *j, const struct draft *draft)
 	const struct lib_seen *seen;
 	size_t cnt;
 
-	for (size_t i = 0; i < draft->looked_cnt; i++)
-		explain_library(j, draft->looked[i]->path, draft->looked[i]->typed,
-			draft->looked[i]->found_how, draft_object_funcs(draft, draft->looked[i]), NULL,
+	for (size_t i = 0; i < draft->looked.cnt; i++)
+		explain_library(j, draft->looked.object[i]->path, draft->looked.object[i]->typed,
+			draft->looked.object[i]->found_how, draft_object_funcs(draft, draft->looked.object[i]), NULL,
 			NULL);
 	seen = libfind_seen(draft->finder, &cnt);
 	for (size_t i = 0; i < cnt; i++)

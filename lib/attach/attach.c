@@ -9,7 +9,6 @@
 #include "attach/calibrate.h"
 #include "attach/describe.h"
 #include "attach/engine.h"
-#include "attach/probes.h"
 #include "base/apart.h"
 #include "base/util.h"
 #include "elf/elf_file.h"
@@ -157,7 +156,7 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->attached_ns = clock_ns(CLOCK_REALTIME);
 	meta->fn_cnt = draft->probed_cnt;
 	meta->timed_cnt = draft->timed_cnt;
-	meta->lib_cnt = draft->object_cnt;
+	meta->lib_cnt = draft->objects.cnt;
 	meta->stat_shards = engine_stat_shards(e);
 	meta->hist_shards = engine_hist_shards(e);
 	meta->probes = probe_cnt;
@@ -228,7 +227,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	struct engine_spec spec = {
 		.fn_cnt = draft->probed_cnt,
 		.timed_cnt = draft->timed_cnt,
-		.lib_cnt = draft->object_cnt,
+		.lib_cnt = draft->objects.cnt,
 		.processes = opts->processes,
 		.children = opts->children,
 		.sample = opts->sample,
@@ -241,8 +240,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		code = description_new(draft, opts, opts->raw ? NULL : price, &desc, err);
 	if (!code)
 		code = probes_new(draft, spec.mode, &probes, err);
-	for (size_t i = 0; !code && i < draft->object_cnt; i++)
-		code = elf_file_check(draft->objects[i]->elf, err);
+	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
+		code = elf_file_check(draft->objects.object[i]->elf, err);
 	if (code)
 		return code;
 	spec.type_cnt = desc.types.type_cnt;
@@ -260,7 +259,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	if (!code)
 		code = engine_set_filter(e, &opts->filter, opts->condition != NULL, err);
 	if (!code)
-		code = probes_write_down(&probes, draft, dir_fd, err);
+		code = description_breaks(&probes, draft, dir_fd, err);
 	if (!code)
 		code = engine_follow(e, dir_fd, err);
 	if (!code)

@@ -11,6 +11,7 @@
 #include "group/access.h"
 #include "group/condition.h"
 #include "group/filter.h"
+#include "group/group.h"
 #include "kernel/link.h"
 #include "pins/bpffs.h"
 #include "target/draft.h"
@@ -42,6 +43,9 @@ struct attach_report {
 	size_t shared_cnt;  /* functions that another group probes at the same place */
 	char shared_group[GROUP_NAME_MAX + 1]; /* that which has most of them */
 };
+
+/* A target as it will be shown once it is attached. */
+struct group_func target_shown(const struct target *t);
 
 /*
  * Replaces LINK_AUTO by the best kind of link that there is. Fails as attach_draft() would

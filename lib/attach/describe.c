@@ -2,14 +2,57 @@
 // Turning a draft into the records that later commands read.
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "attach/attach.h"
 #include "attach/describe.h"
+#include "pins/breaks.h"
+#include "target/kind.h"
 
 _Static_assert(sizeof(struct fsn_stat) == 192, "three cache lines");
 _Static_assert(
 	offsetof(struct fsn_stat, n.jumped) == 64, "what most calls write is the first");
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");
+
+/* By its dearest end: a function that has a ret is left by that, as a rule. */
+static enum price_end end_of(const struct target *t)
+{
+	const struct plan *plan = &t->plan;
+
+	if ((plan->site_is_end && !t->forwards) || plan->exit == PLAN_EXIT_NONE)
+		return PRICE_COUNT;
+	if (plan->exit == PLAN_EXIT_RETURN)
+		return PRICE_RETURN;
+	for (size_t i = 0; i < plan->end_cnt; i++)
+		if (plan->ends[i].kind == PLAN_END_RET)
+			return PRICE_RET;
+	return t->lost_jumps < plan->end_cnt ? PRICE_RET : PRICE_JUMP;
+}
+
+struct group_func target_shown(const struct target *t)
+{
+	static const enum fsn_exit exits[] = {
+		[PLAN_EXIT_NONE] = FSN_EXIT_NONE,
+		[PLAN_EXIT_RETURN] = FSN_EXIT_RETURN,
+		[PLAN_EXIT_RET] = FSN_EXIT_RET,
+	};
+
+	return (struct group_func){
+		.name = t->name,
+		.symbol = t->symbol,
+		.demangled = t->demangled,
+		.library = t->object->path,
+		.build_id = t->object->build_id,
+		.offset = t->offset,
+		.site_offset = t->site_offset,
+		.site_why = t->plan.site_why,
+		.insn = t->plan.insn,
+		.exit = t->plan.site_is_end && !t->forwards ? FSN_EXIT_SAME
+							    : exits[t->plan.exit],
+		.exit_why = t->plan.exit_why,
+		.site = t->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,
+		.end = end_of(t),
+	};
+}
 
 /* The other names of @f, a newline behind each. */
 static int describe_aliases(struct description *d, const struct target *f,
@@ -59,12 +102,13 @@ static int describe_func(struct description *d, const struct target *f,
 	func->jumps = f->lost_jumps;
 	func->site = shown.site;
 	func->end = shown.end;
+	func->kind = f->kind->number;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
 		code = strtab_add(&d->text, strings[i].str, strings[i].offset, err);
 	if (!code)
 		code = describe_aliases(d, f, &func->aliases, err);
-	if (!code && f->preset)
-		code = type_records_add(&d->types, &d->text, f->preset, func, err);
+	if (!code && f->known)
+		code = type_records_add(&d->types, &d->text, f->known, func, err);
 	return code;
 }
 
@@ -102,31 +146,31 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
 	conf->no_args = has_no_args(draft, f);
 	conf->overhead_ns = price ? price->overhead_ns[shown.site][shown.end] : 0;
-	if (!f->preset)
+	if (!f->known)
 		return;
-	describe_kept(f->preset, conf);
-	conf->judge = f->preset->judge.kind;
-	conf->width = f->preset->judge.width;
-	conf->ok_cnt = f->preset->judge.ok_cnt;
+	describe_kept(f->known, conf);
+	conf->judge = f->known->judge.kind;
+	conf->width = f->known->judge.width;
+	conf->ok_cnt = f->known->judge.ok_cnt;
 	for (int i = 0; i < conf->ok_cnt; i++)
-		conf->ok[i] = f->preset->judge.ok[i];
+		conf->ok[i] = f->known->judge.ok[i];
 }
 
-static int describe_lib(struct description *d, const struct object *lib,
+static int describe_object(struct description *d, const struct object *object,
 	struct fsn_lib *ret_lib, struct err *err)
 {
-	const struct elf_info *info = elf_file_info(lib->elf);
-	struct stat st;
+	struct object_id id;
 	int code;
 
-	if (fstat(elf_file_fd(lib->elf), &st))
-		return err_sys(err, -errno, "cannot read '%s'", lib->path);
-	ret_lib->dev = st.st_dev;
-	ret_lib->ino = st.st_ino;
-	ret_lib->size = st.st_size;
-	ret_lib->mtime_ns = st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec;
-	code = strtab_add(&d->text, lib->path, &ret_lib->path, err);
-	return code ? code : strtab_add(&d->text, info->build_id, &ret_lib->build_id, err);
+	code = object_identify(object, &id, err);
+	if (code)
+		return code;
+	ret_lib->dev = id.dev;
+	ret_lib->ino = id.ino;
+	ret_lib->size = id.size;
+	ret_lib->mtime_ns = id.mtime_ns;
+	code = strtab_add(&d->text, object->path, &ret_lib->path, err);
+	return code ? code : strtab_add(&d->text, object->build_id, &ret_lib->build_id, err);
 }
 
 static int describe_conds(const struct draft *draft, const struct condition *c,
@@ -138,7 +182,7 @@ static int describe_conds(const struct draft *draft, const struct condition *c,
 	if (!funcs)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = 0; i < draft->probed_cnt; i++) {
-		const struct preset_func *known = draft->targets[i].preset;
+		const struct preset_func *known = draft->targets[i].known;
 
 		funcs[i].no_args = has_no_args(draft, &draft->targets[i]);
 		if (!known)
@@ -193,7 +237,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		.confs = calloc(draft->probed_cnt, sizeof(*d.confs)),
 		.conds = calloc(draft->probed_cnt, sizeof(*d.conds)),
 		.said = calloc(1, sizeof(*d.said)),
-		.libs = calloc(draft->object_cnt, sizeof(*d.libs)),
+		.libs = calloc(draft->objects.cnt, sizeof(*d.libs)),
 	};
 	size_t never;
 	int code = 0;
@@ -206,8 +250,8 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
 	}
-	for (size_t i = 0; !code && i < draft->object_cnt; i++)
-		code = describe_lib(&d, draft->objects[i], &d.libs[i], err);
+	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
+		code = describe_object(&d, draft->objects.object[i], &d.libs[i], err);
 	if (!code && opts->condition)
 		code = describe_conds(draft, opts->condition, d.conds, &never, err);
 	if (code)
@@ -257,7 +301,7 @@ int description_write(const struct description *d, const struct draft *draft,
 	} maps[] = {
 		{ MAPID_FUNCS, d->funcs, sizeof(*d->funcs), draft->probed_cnt },
 		{ MAPID_CONFS, d->confs, sizeof(*d->confs), draft->probed_cnt },
-		{ MAPID_LIBS, d->libs, sizeof(*d->libs), draft->object_cnt },
+		{ MAPID_LIBS, d->libs, sizeof(*d->libs), draft->objects.cnt },
 		{ MAPID_TYPES, d->types.types, sizeof(*d->types.types), d->types.type_cnt },
 		{ MAPID_NAMES, d->types.names, sizeof(*d->types.names), d->types.name_cnt },
 		{ MAPID_CONDS, d->conds, sizeof(*d->conds), draft->probed_cnt },
@@ -273,5 +317,59 @@ int description_write(const struct description *d, const struct draft *draft,
 	for (size_t i = 0; !code && i < ARRAY_SIZE(maps); i++)
 		code = write_rows(engine_map_fd(e, maps[i].id), maps[i].rows, maps[i].size,
 			maps[i].cnt, err);
+	return code;
+}
+
+/* --- written down ---------------------------------------------------------------------------- */
+
+static int compare_offsets(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* All offsets of library @lib, each once: two programs may share a place. */
+static int offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
+	uint64_t **ret_offsets, size_t *ret_cnt)
+{
+	uint64_t *offsets = calloc(probes->total + 1, sizeof(*offsets));
+	size_t cnt = 0, kept = 0;
+
+	if (!offsets)
+		return -ENOMEM;
+	for (size_t i = lib; i < probes->list_cnt; i += lib_cnt)
+		for (size_t k = 0; k < probes->lists[i].probes.cnt; k++)
+			offsets[cnt++] = probes->lists[i].offsets[k];
+	qsort(offsets, cnt, sizeof(*offsets), compare_offsets);
+	for (size_t i = 0; i < cnt; i++)
+		if (!kept || offsets[kept - 1] != offsets[i])
+			offsets[kept++] = offsets[i];
+	*ret_offsets = offsets;
+	*ret_cnt = kept;
+	return 0;
+}
+
+int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
+	struct err *err)
+{
+	_cleanup_free_ struct breaks_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
+	int code = files ? 0 : err_sys(err, -ENOMEM, "cannot write down the probes");
+
+	for (size_t i = 0; !code && i < draft->objects.cnt; i++) {
+		const struct object *object = draft->objects.object[i];
+		const struct elf_info *info = elf_file_info(object->elf);
+		uint64_t *offsets = NULL;
+		size_t cnt = 0;
+
+		if (offsets_of(p, i, draft->objects.cnt, &offsets, &cnt))
+			code = err_sys(err, -ENOMEM, "cannot write down the probes");
+		files[i] = (struct breaks_file) { info->dev, info->ino, info->size,
+			info->ctime_ns, info->overlay, object->path, offsets, cnt };
+	}
+	if (!code)
+		code = breaks_write(files, draft->objects.cnt, dir_fd, err);
+	for (size_t i = 0; files && i < draft->objects.cnt; i++)
+		free((void *)files[i].offsets);
 	return code;
 }

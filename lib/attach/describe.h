@@ -9,6 +9,7 @@
 #include "group/types.h"
 #include "shared/layout.h"
 #include "target/draft.h"
+#include "target/probes.h"
 
 struct description {
 	struct fsn_func *funcs; /* of the probed functions, in their order */
@@ -30,5 +31,9 @@ void description_done(struct description *d);
 /* Writes it, and @meta with what it adds, into the engine's maps. */
 int description_write(const struct description *d, const struct draft *draft,
 	struct engine *e, struct fsn_meta *meta, struct err *err);
+
+/* Pins in the folder @dir_fd where the probes go: pins/breaks.h. Before the first link. */
+_must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
+	struct err *err);
 
 #endif

@@ -12,16 +12,7 @@
 #include "group/filter.h"
 #include "kernel/link.h"
 #include "pins/maps.h"
-
-/* Which program a probe runs. */
-enum engine_prog {
-	ENGINE_END,     /* on ret instructions and leaving jumps */
-	ENGINE_RETURN,  /* return probe */
-	ENGINE_COUNT,   /* entry, counted only */
-	ENGINE_ENTRY,   /* entry */
-	ENGINE_SESSION, /* entry and return */
-	ENGINE_PROG_CNT
-};
+#include "target/probes.h"
 
 struct engine;
 

@@ -42,8 +42,8 @@ static bool is_probed_by(
 static bool has_file_of(const struct group *g, const struct draft *draft)
 {
 	for (uint32_t lib = 0; lib < g->meta.lib_cnt; lib++)
-		for (size_t i = 0; i < draft->object_cnt; i++) {
-			const struct elf_info *info = elf_file_info(draft->objects[i]->elf);
+		for (size_t i = 0; i < draft->objects.cnt; i++) {
+			const struct elf_info *info = elf_file_info(draft->objects.object[i]->elf);
 
 			if (g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino)
 				return true;

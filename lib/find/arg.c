@@ -83,9 +83,9 @@ static void split_version(struct arg *a)
 }
 
 int arg_parse(
-	const struct resolve_req *req, size_t ndx, struct arg *ret_arg, struct err *err)
+	const struct request *req, struct arg *ret_arg, struct err *err)
 {
-	struct arg a = { .req = req, .ndx = ndx, .regex = req->regex };
+	struct arg a = { .req = req, .regex = req->regex };
 	int ret = 0;
 
 	a.buf = a.name = strdup(req->func);
@@ -123,7 +123,7 @@ int arg_parse(
 void arg_done(struct arg *a)
 {
 	free(a->buf);
-	free(a->own_libs);
+	objects_done(&a->own_libs);
 	pattern_done(&a->pattern);
 }
 
@@ -148,13 +148,4 @@ bool arg_version_fits(
 	if (a->has_at)
 		return fn->in_code && fn->offset == a->at;
 	return !a->version || (n->version && strcmp(n->version, a->version) == 0);
-}
-
-bool arg_has_lib(const struct arg *a, const struct object *lib)
-{
-	for (size_t i = 0; i < a->lib_cnt; i++) {
-		if (a->libs[i] == lib)
-			return true;
-	}
-	return false;
 }

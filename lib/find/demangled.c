@@ -173,7 +173,8 @@ static int offer(struct batch *b, const struct match *m, const char *text)
 		struct want *w = &b->wants[at - 1];
 		struct match found = *m;
 
-		if (strcmp(w->text, text) != 0 || !arg_has_lib(w->arg, m->lib))
+		if (strcmp(w->text, text) != 0 ||
+			objects_find(w->arg->libs, m->lib) == w->arg->libs->cnt)
 			continue;
 		w->arg->patterned = false; /* there to the letter, after all */
 		found.shown = w->arg->name;
@@ -291,33 +292,13 @@ static int batch_name(void *ctx, const struct match *m)
 }
 
 /* Libraries of arguments that are still open, each once. */
-struct lib_set {
-	const struct object **libs;
-	size_t cnt;
-};
-
-static int lib_set_add(struct lib_set *set, const struct arg *a)
+static int add_libs(struct objects *set, const struct arg *a)
 {
-	for (size_t i = 0; i < a->lib_cnt; i++) {
-		const struct object **grown;
-		size_t k = 0;
+	int ret = 0;
 
-		while (k < set->cnt && set->libs[k] != a->libs[i])
-			k++;
-		if (k < set->cnt)
-			continue;
-		grown = array_grow(set->libs, set->cnt, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		set->libs = grown;
-		set->libs[set->cnt++] = a->libs[i];
-	}
-	return 0;
-}
-
-static void lib_set_done(struct lib_set *set)
-{
-	free(set->libs);
+	for (size_t i = 0; !ret && i < a->libs->cnt; i++)
+		ret = objects_add(set, a->libs->object[i]);
+	return ret;
 }
 
 /*
@@ -327,7 +308,7 @@ static void lib_set_done(struct lib_set *set)
 static int find_letters(struct resolver *r, bool verbose)
 {
 	__cleanup(batch_done) struct batch b = { .r = r, .verbose = verbose };
-	__cleanup(lib_set_done) struct lib_set set = { 0 };
+	__cleanup(objects_done) struct objects set = { 0 };
 	int ret;
 
 	if (batch_size(&b, r->arg_cnt))
@@ -338,11 +319,11 @@ static int find_letters(struct resolver *r, bool verbose)
 		if (!arg_is_open(a) || a->regex || !*a->name ||
 			(verbose && !text_has_args(a->name)))
 			continue;
-		if (want_add(&b, a) || lib_set_add(&set, a))
+		if (want_add(&b, a) || add_libs(&set, a))
 			return resolve_no_memory(r);
 	}
 	for (size_t i = 0; b.want_cnt && i < set.cnt; i++) {
-		ret = each_mangled(r, set.libs[i], batch_name, &b);
+		ret = each_mangled(r, set.object[i], batch_name, &b);
 		if (ret)
 			return ret;
 	}
@@ -420,8 +401,8 @@ static int find_patterns(struct resolver *r)
 		if (!arg_is_open(a) || (!a->regex && !a->patterned))
 			continue;
 		s.ident = text_ident(a->name, a->regex, false);
-		for (size_t k = 0; k < a->lib_cnt; k++) {
-			int ret = each_mangled(r, a->libs[k], search_name, &s);
+		for (size_t k = 0; k < a->libs->cnt; k++) {
+			int ret = each_mangled(r, a->libs->object[k], search_name, &s);
 
 			if (ret)
 				return ret;

@@ -106,29 +106,14 @@ static void offer_lib(struct near *n, const struct arg *a, const struct object *
 /* Enough for any program; what comes later is seldom where a function is. */
 #define CLOSURE_MAX 256
 
-/* Libraries needed, in the dynamic linker's order: breadth first. */
-struct closure {
-	const struct object *files[CLOSURE_MAX];
-	size_t cnt;
-};
-
-static void closure_add(struct closure *c, const struct object *file)
-{
-	for (size_t i = 0; i < c->cnt; i++)
-		if (c->files[i] == file)
-			return;
-	if (c->cnt < CLOSURE_MAX)
-		c->files[c->cnt++] = file;
-}
-
 /* The file that @lib names for us; a library that has several is told by none of them. */
 static const struct object *only_file(struct libfind *finder, const char *lib)
 {
-	_cleanup_free_ const struct object **found = NULL;
-	size_t cnt = 0;
+	__cleanup(objects_done) struct objects found = { 0 };
 
-	return libfind_get(finder, lib, &found, &cnt, NULL) == 0 && cnt == 1 ? found[0]
-									     : NULL;
+	return libfind_get(finder, lib, &found, NULL) == 0 && found.cnt == 1
+		? found.object[0]
+		: NULL;
 }
 
 /* Below a folder of @file's DT_RUNPATH, where "$ORIGIN" is its own (ld.so(8)). */
@@ -160,18 +145,19 @@ static const struct object *by_runpath(
 	return NULL;
 }
 
+/* In the dynamic linker's order: breadth first. What there is no memory for is not looked at. */
 static void add_needed(
-	struct closure *c, struct libfind *finder, const struct object *file)
+	struct objects *closure, struct libfind *finder, const struct object *file)
 {
 	const struct elf_info *info = elf_file_info(file->elf);
 
-	for (size_t i = 0; i < info->needed_cnt && c->cnt < CLOSURE_MAX; i++) {
+	for (size_t i = 0; i < info->needed_cnt && closure->cnt < CLOSURE_MAX; i++) {
 		const struct object *found = by_runpath(finder, file, info->needed[i]);
 
 		if (!found)
 			found = only_file(finder, info->needed[i]);
-		if (found)
-			closure_add(c, found);
+		if (found && objects_add(closure, found))
+			return;
 	}
 }
 
@@ -197,15 +183,15 @@ static bool defines(const struct object *file, const char *name)
 static const struct object *definer_of(
 	struct libfind *finder, const struct object *importer, const char *name)
 {
-	struct closure c = { .cnt = 0 };
+	__cleanup(objects_done) struct objects closure = { 0 };
 
 	if (!finder)
 		return NULL;
-	add_needed(&c, finder, importer);
-	for (size_t i = 0; i < c.cnt; i++) {
-		if (defines(c.files[i], name))
-			return c.files[i];
-		add_needed(&c, finder, c.files[i]);
+	add_needed(&closure, finder, importer);
+	for (size_t i = 0; i < closure.cnt; i++) {
+		if (defines(closure.object[i], name))
+			return closure.object[i];
+		add_needed(&closure, finder, closure.object[i]);
 	}
 	return NULL;
 }
@@ -237,11 +223,11 @@ static size_t imports_that_fit(
 	const char *name;
 	size_t cnt = 0;
 
-	for (size_t i = 0; i < a->lib_cnt && !cnt; i++)
-		for (size_t k = 0; (name = elf_file_import(a->libs[i]->elf, k)); k++) {
+	for (size_t i = 0; i < a->libs->cnt && !cnt; i++)
+		for (size_t k = 0; (name = elf_file_import(a->libs->object[i]->elf, k)); k++) {
 			if (!import_fits(a, name) || cnt++)
 				continue;
-			*ret_importer = a->libs[i];
+			*ret_importer = a->libs->object[i];
 			*ret_name = name;
 		}
 	return cnt;
@@ -252,8 +238,9 @@ static size_t imports_that_fit(
 /* Whether @b was looked for where @a was. */
 static bool is_same_place(const struct arg *a, const struct arg *b)
 {
-	return a->lib_cnt == b->lib_cnt &&
-		!memcmp(a->libs, b->libs, a->lib_cnt * sizeof(*a->libs));
+	return a->libs->cnt == b->libs->cnt &&
+		!memcmp(a->libs->object, b->libs->object,
+			a->libs->cnt * sizeof(*a->libs->object));
 }
 
 /* "'x', 'y'": what else has not been found, as it was typed; what has no room is counted. */
@@ -288,13 +275,13 @@ static int set_missing(struct resolver *r, const struct arg *a, size_t more)
 	list_missing(r, a, names, sizeof(names));
 	if (elsewhere) /* each says itself where */
 		return err_set(r->err, -ENOENT, "no functions %s", names);
-	if (a->lib_cnt > 1)
-		snprintf(where, sizeof(where), " and %zu more", a->lib_cnt - 1);
+	if (a->libs->cnt > 1)
+		snprintf(where, sizeof(where), " and %zu more", a->libs->cnt - 1);
 	return err_set(r->err, -ENOENT, "no function%s %s in %s%s",
 		more    ? "s" :
 		pattern ? " matches" :
 			  "",
-		names, a->libs[0]->path, where);
+		names, a->libs->object[0]->path, where);
 }
 
 /* The first of the libraries that are stripped, or NULL. */
@@ -303,10 +290,10 @@ static const struct object *find_stripped(const struct arg *a)
 	const struct elf_func *funcs;
 	size_t cnt;
 
-	for (size_t i = 0; i < a->lib_cnt; i++)
-		if (!elf_file_funcs(a->libs[i]->elf, &funcs, &cnt, NULL) &&
-			elf_file_is_stripped(a->libs[i]->elf))
-			return a->libs[i];
+	for (size_t i = 0; i < a->libs->cnt; i++)
+		if (!elf_file_funcs(a->libs->object[i]->elf, &funcs, &cnt, NULL) &&
+			elf_file_is_stripped(a->libs->object[i]->elf))
+			return a->libs->object[i];
 	return NULL;
 }
 
@@ -353,11 +340,11 @@ static bool hint_versions(struct resolver *r, const struct arg *a)
 	char list[ERR_HINT_LEN / 2] = "";
 	size_t at = 0;
 
-	for (size_t i = 0; a->version && i < a->lib_cnt; i++) {
+	for (size_t i = 0; a->version && i < a->libs->cnt; i++) {
 		const struct elf_name *n =
-			elf_file_lookup(a->libs[i]->elf, a->name, strlen(a->name));
+			elf_file_lookup(a->libs->object[i]->elf, a->name, strlen(a->name));
 
-		for (; n && at < sizeof(list); n = elf_name_next(a->libs[i]->elf, n))
+		for (; n && at < sizeof(list); n = elf_name_next(a->libs->object[i]->elf, n))
 			if (n->version)
 				at += snprintf(list + at, sizeof(list) - at, "%s%s@%s",
 					at ? ", " : "", n->name, n->version);
@@ -385,8 +372,9 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 		return hint_imported(r, importer, name, imported);
 	stripped = find_stripped(a);
 	suggest_init(&n.s, a->name);
-	for (size_t i = 0; !a->regex && !a->patterned && i < a->lib_cnt; i++)
-		offer_lib(&n, a, a->libs[i], a->lib_cnt > 1 ? a->libs[i]->path : NULL);
+	for (size_t i = 0; !a->regex && !a->patterned && i < a->libs->cnt; i++)
+		offer_lib(&n, a, a->libs->object[i],
+			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
 	/* Where names are lost, one that is not very near is not the one that was meant. */
 	if (stripped && !suggest_is_near(&n.s))
 		return hint_stripped(r, stripped);

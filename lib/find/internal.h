@@ -86,13 +86,9 @@ struct libfind {
 
 /* The answer to one libfind_get(), while it is being made. */
 struct lib_found {
-	const struct object **files;
-	size_t cnt;
+	struct objects files;
 	struct err unusable; /* why the last file of a fitting name could not be used */
 };
-
-/* Adds a file to the answer unless it is there. -ENOMEM only. */
-int lib_found_add(struct lib_found *found, const struct object *file);
 
 /*
  * Registers an opened file (taken over in any case) under a path to be shown, or finds it
@@ -126,8 +122,7 @@ int libfind_hint(struct libfind *lf, const struct lib_query *q, struct err *err)
 
 /* One request, taken apart, and what became of it. */
 struct arg {
-	const struct resolve_req *req;
-	size_t ndx;
+	const struct request *req;
 	char *buf;     /* holds the strings below */
 	char *lib;     /* of "LIB:func", or NULL */
 	char *name;    /* "" for a bare offset */
@@ -140,9 +135,8 @@ struct arg {
 	bool qualified;   /* can only be a demangled name */
 	bool patterned;   /* did not match to the letter, so it was taken as a pattern */
 	struct pattern pattern; /* ready when regex or glob */
-	const struct object *const *libs;
-	size_t lib_cnt;
-	const struct object **own_libs; /* of LIB: */
+	const struct objects *libs;
+	struct objects own_libs; /* of LIB: */
 	size_t hits;                      /* functions found that can be probed */
 	size_t refused;                   /* and that can't */
 	const char *why;                  /* why not, of an exact name */
@@ -151,7 +145,7 @@ struct arg {
 };
 
 _must_check_ int arg_parse(
-	const struct resolve_req *req, size_t ndx, struct arg *ret_arg, struct err *err);
+	const struct request *req, struct arg *ret_arg, struct err *err);
 void arg_done(struct arg *a);
 
 /* Whether nothing was found and nothing refused, so that it is worth to look further. */
@@ -164,7 +158,6 @@ bool arg_is_lenient(const struct arg *a);
 /* Whether a name is of the version, or a function at the offset, that was asked for. */
 bool arg_version_fits(
 	const struct arg *a, const struct elf_func *fn, const struct elf_name *n);
-bool arg_has_lib(const struct arg *a, const struct object *lib);
 
 /* --- spelling.c: demangled names as text ----------------------------------- */
 
@@ -196,11 +189,12 @@ struct ident {
 };
 struct ident text_ident(const char *text, bool regex, bool whole);
 
-/* --- resolve.c, found.c -------------------------------------------------- */
+/* --- resolve.c, target.c ------------------------------------------------- */
 
 struct resolver {
 	struct libfind *finder;
-	struct resolution *res;
+	struct targets *res;
+	size_t first; /* of its own targets */
 	struct arg *args;
 	size_t arg_cnt;
 	uint32_t *table; /* (library, address) to index + 1 of a target */
@@ -220,9 +214,6 @@ struct match {
 
 /* Takes a match of @a in: a target, or a refusal. Negative only for real errors. */
 _must_check_ int match_add(struct resolver *r, struct arg *a, const struct match *m);
-
-/* A string that lives as long as the resolution; NULL when memory is out. */
-const char *pool_copy(struct resolution *res, const char *text);
 
 int resolve_no_memory(struct resolver *r);
 

@@ -16,7 +16,7 @@
 
 static void found_done(struct lib_found *found)
 {
-	free(found->files);
+	objects_done(&found->files);
 }
 
 static int no_memory(const char *lib, struct err *err)
@@ -69,7 +69,7 @@ static int try_path(struct libfind *lf, const char *dir, const char *base,
 		return 0;
 	if (elf_file_info(file->elf)->arch != NATIVE_ARCH)
 		return libfind_see(lf, path, NULL, "for another architecture");
-	return lib_found_add(found, file);
+	return objects_add(&found->files, file);
 }
 
 static int find_in_places(
@@ -104,7 +104,7 @@ static int find_in_path(struct libfind *lf, const char *name, struct lib_found *
 
 	if (!list || !*list)
 		list = DEFAULT_PATH;
-	for (; *list && !ret && !found->cnt; list += strspn(list, ":")) {
+	for (; *list && !ret && !found->files.cnt; list += strspn(list, ":")) {
 		size_t len = strcspn(list, ":");
 		char dir[PATH_MAX];
 
@@ -126,7 +126,7 @@ static int find_in_path_of_procs(
 		"/usr/local/sbin", "/usr/sbin", "/sbin" };
 	char path[PATH_MAX];
 
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !found->cnt; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !found->files.cnt; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
 		if (libfind_path_in_procs(lf, path, true, found, NULL) == -ENOMEM)
 			return -ENOMEM;
@@ -158,11 +158,11 @@ static int find_by_path(
 		ret = libfind_path_in_procs(lf, real ? real : lib, false, found, err);
 	} else {
 		ret = open_path(lf, lib, "path", &file, err);
-		if (!ret && lib_found_add(found, file))
+		if (!ret && objects_add(&found->files, file))
 			ret = no_memory(lib, err);
 	}
-	for (size_t i = 0; !ret && i < found->cnt; i++)
-		if (note_typed(lf, found->files[i], lib))
+	for (size_t i = 0; !ret && i < found->files.cnt; i++)
+		if (note_typed(lf, found->files.object[i], lib))
 			ret = no_memory(lib, err);
 	return ret;
 }
@@ -201,18 +201,18 @@ static int find_by_name(
 	if (ret)
 		return ret;
 	ret = libfind_mapped(lf, &q, false, found, err);
-	if (ret || found->cnt)
+	if (ret || found->files.cnt)
 		return ret;
 	if (!lf->pid_cnt && find_in_path(lf, lib, found))
 		return no_memory(lib, err);
-	if (!found->cnt) {
+	if (!found->files.cnt) {
 		ret = libfind_mapped(lf, &q, true, found, err);
 		if (ret)
 			return ret;
 	}
-	if (!found->cnt && lf->pid_cnt && find_in_path_of_procs(lf, lib, found))
+	if (!found->files.cnt && lf->pid_cnt && find_in_path_of_procs(lf, lib, found))
 		return no_memory(lib, err);
-	return found->cnt ? 0 : not_found(lf, &q, found, err);
+	return found->files.cnt ? 0 : not_found(lf, &q, found, err);
 }
 
 /* --- files of fitting names that look-ups came by, and what became of each ------------------ */
@@ -272,22 +272,6 @@ static int by_path(const void *a, const void *b)
 	return strcmp((*x)->path, (*y)->path);
 }
 
-int lib_found_add(struct lib_found *found, const struct object *file)
-{
-	const struct object **grown;
-
-	for (size_t i = 0; i < found->cnt; i++) {
-		if (found->files[i] == file)
-			return 0;
-	}
-	grown = array_grow(found->files, found->cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	found->files = grown;
-	found->files[found->cnt++] = file;
-	return 0;
-}
-
 int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	const char *how, pid_t pid, const struct object **ret_file)
 {
@@ -314,6 +298,7 @@ int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	file->found_how = strdup(how);
 	file->pid = pid;
 	file->elf = TAKE_PTR(own);
+	file->build_id = elf_file_info(file->elf)->build_id;
 	if (!file->path || !file->found_how)
 		return -ENOMEM;
 	*ret_file = file;
@@ -363,8 +348,8 @@ void libfind_free(struct libfind *lf)
 	free(lf);
 }
 
-int libfind_get(struct libfind *lf, const char *lib, const struct object ***ret_files,
-	size_t *ret_cnt, struct err *err)
+int libfind_get(struct libfind *lf, const char *lib, struct objects *ret_objects,
+	struct err *err)
 {
 	__cleanup(found_done) struct lib_found found = { 0 };
 	int ret;
@@ -380,9 +365,9 @@ int libfind_get(struct libfind *lf, const char *lib, const struct object ***ret_
 			       : find_by_name(lf, lib, &found, err);
 	if (ret)
 		return ret;
-	qsort(found.files, found.cnt, sizeof(*found.files), by_path);
-	*ret_files = TAKE_PTR(found.files);
-	*ret_cnt = found.cnt;
+	qsort(found.files.object, found.files.cnt, sizeof(*found.files.object), by_path);
+	*ret_objects = found.files;
+	found.files = (struct objects) { 0 };
 	return 0;
 }
 

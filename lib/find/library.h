@@ -10,16 +10,7 @@
 #include "base/err.h"
 #include "base/util.h"
 #include "elf/elf_file.h"
-
-/* A file that was found. It and its strings belong to the finder. */
-struct object {
-	const char *path; /* real path; "PATH (pid N's namespace)" when it is not a path
-				 of this mount namespace: show it, don't open it */
-	struct elf_file *elf;
-	const char *typed;     /* another path of it by which it was asked for, or NULL */
-	const char *found_how; /* "path", "ld.so.cache", "mapped by pid 12", ... */
-	pid_t pid;             /* a process that maps it, or 0 when that was not asked */
-};
+#include "find/target.h"
 
 struct libfind_opts {
 	const pid_t *pids; /* look in these processes only; NULL: on this system */
@@ -39,13 +30,13 @@ void libfind_free(struct libfind *lf);
  * Finds @lib: a path (has a '/'), a soname (libcudart.so.13), a stem (cudart, libcudart,
  * libcudart.so: libcudart.so, libcudart.so.N... and a wheel's libcudart-HASH.so.N, nothing
  * longer), or the name of an executable in PATH. All different files that match are
- * returned, sorted by path; *ret_files is an array to be freed with free(), its elements
- * belong to the finder and are the same pointers when asked again.
+ * returned, sorted by path; they belong to the finder and are the same pointers when asked
+ * again. End *ret_objects with objects_done().
  * -ENOENT (near names in the hint), -ESRCH when a given process is gone, -EACCES when it
  * may not be looked at, and elf_file_open()'s errors when @lib is a path.
  */
 _must_check_ int libfind_get(struct libfind *lf, const char *lib,
-	const struct object ***ret_files, size_t *ret_cnt, struct err *err);
+	struct objects *ret_objects, struct err *err);
 
 /*
  * What else the look-ups so far came by, in no order: a file under another path than its

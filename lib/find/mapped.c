@@ -276,7 +276,7 @@ int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 				return err_sys(err, ret, "cannot look for '%s'", q->text);
 			if (ret || !file_fits(q, programs, base, file))
 				continue;
-			if (lib_found_add(found, file))
+			if (objects_add(&found->files, file))
 				return err_sys(
 					err, -ENOMEM, "cannot look for '%s'", q->text);
 		}
@@ -362,10 +362,10 @@ int libfind_path_in_procs(struct libfind *lf, const char *path, bool must_be_map
 		ret = find_in_proc(lf, &lf->procs[i], path, must_be_mapped, &file, &why);
 		if (ret && !first.code)
 			first = why;
-		if (ret == -ENOMEM || (!ret && lib_found_add(found, file)))
+		if (ret == -ENOMEM || (!ret && objects_add(&found->files, file)))
 			return err_sys(err, -ENOMEM, "cannot look for '%s'", path);
 	}
-	if (found->cnt)
+	if (found->files.cnt)
 		return 0;
 	if (err)
 		*err = first;

@@ -137,10 +137,10 @@ static int find_offset(struct resolver *r, struct arg *a, const struct object *l
 	char buf[1024];
 	int ret;
 
-	if (a->lib_cnt > 1)
+	if (a->libs->cnt > 1)
 		return err_set(r->err, -EINVAL,
 			"'%s' is an offset in one file, but %zu libraries are meant",
-			a->req->func, a->lib_cnt);
+			a->req->func, a->libs->cnt);
 	if (elf_file_offset_to_addr(lib->elf, a->plus, &m.addr))
 		return err_set(r->err, -EINVAL,
 			"file offset 0x%" PRIx64 " is not in an executable segment of %s",
@@ -181,8 +181,8 @@ static int find_symbols(struct resolver *r, struct arg *a)
 {
 	int ret;
 
-	for (size_t i = 0; i < a->lib_cnt; i++) {
-		ret = find_in_lib(r, a, a->libs[i]);
+	for (size_t i = 0; i < a->libs->cnt; i++) {
+		ret = find_in_lib(r, a, a->libs->object[i]);
 		if (ret)
 			return ret;
 	}
@@ -193,23 +193,21 @@ static int find_symbols(struct resolver *r, struct arg *a)
 	return a->qualified ? 0 : find_symbols(r, a);
 }
 
-static int find_libs(struct resolver *r, struct arg *a,
-	const struct object *const *libs, size_t lib_cnt)
+static int find_libs(struct resolver *r, struct arg *a, const struct objects *objects)
 {
 	int ret;
 
-	a->libs = a->req->libs ? a->req->libs : libs;
-	a->lib_cnt = a->req->libs ? a->req->lib_cnt : lib_cnt;
+	a->libs = a->req->objects ? a->req->objects : objects;
 	if (a->lib) {
 		if (!r->finder)
 			return err_set(r->err, -EINVAL,
 				"'%s': a library is not looked up here", a->req->func);
-		ret = libfind_get(r->finder, a->lib, &a->own_libs, &a->lib_cnt, r->err);
+		ret = libfind_get(r->finder, a->lib, &a->own_libs, r->err);
 		if (ret)
 			return ret;
-		a->libs = a->own_libs;
+		a->libs = &a->own_libs;
 	}
-	if (a->lib_cnt)
+	if (a->libs->cnt)
 		return 0;
 	err_set(r->err, -EINVAL, "no library is given for '%s'", a->req->func);
 	err_hint(r->err,
@@ -223,17 +221,14 @@ static int judge(struct resolver *r)
 	const struct arg *missing = NULL;
 	size_t missing_cnt = 0;
 
-	r->res->missing = calloc(r->arg_cnt + 1, sizeof(*r->res->missing));
-	if (!r->res->missing)
-		return resolve_no_memory(r);
 	for (size_t i = 0; i < r->arg_cnt; i++) {
 		const struct arg *a = &r->args[i];
 
 		if (a->hits)
 			continue;
 		if (a->req->optional) {
-			if (!a->refused)
-				r->res->missing[r->res->missing_cnt++] = i;
+			if (!a->refused && targets_miss(r->res, a->req))
+				return resolve_no_memory(r);
 			continue;
 		}
 		if (a->why)
@@ -249,12 +244,12 @@ static int judge(struct resolver *r)
 
 static int by_place(const void *a, const void *b)
 {
-	const struct resolve_target *x = a, *y = b;
+	const struct target *x = a, *y = b;
 	int ret;
 
-	if (x->req != y->req)
-		return x->req < y->req ? -1 : 1;
-	ret = strcmp(x->lib->path, y->lib->path);
+	if (x->request != y->request)
+		return x->request < y->request ? -1 : 1;
+	ret = strcmp(x->object->path, y->object->path);
 	if (ret)
 		return ret;
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
@@ -262,15 +257,15 @@ static int by_place(const void *a, const void *b)
 
 static int by_shown(const void *a, const void *b)
 {
-	const struct resolve_target *x = *(struct resolve_target *const *)a;
-	const struct resolve_target *y = *(struct resolve_target *const *)b;
+	const struct target *x = *(struct target *const *)a;
+	const struct target *y = *(struct target *const *)b;
 
-	if (x->lib != y->lib)
-		return x->lib < y->lib ? -1 : 1;
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
-static bool shown_alike(struct resolve_target *const *t, size_t i, size_t cnt)
+static bool shown_alike(struct target *const *t, size_t i, size_t cnt)
 {
 	return (i && !by_shown(&t[i - 1], &t[i])) ||
 		(i + 1 < cnt && !by_shown(&t[i], &t[i + 1]));
@@ -280,7 +275,7 @@ static bool shown_alike(struct resolve_target *const *t, size_t i, size_t cnt)
 enum shown_form { SHOWN_TEMPLATE, SHOWN_ARGS, SHOWN_OFFSET };
 
 /* *ret_name is NULL when that form is not to be had. */
-static int shown_form(struct resolver *r, const struct resolve_target *t,
+static int shown_form(struct resolver *r, const struct target *t,
 	enum shown_form form, const char **ret_name)
 {
 	_cleanup_free_ char *text = NULL;
@@ -292,7 +287,7 @@ static int shown_form(struct resolver *r, const struct resolve_target *t,
 		text = demangle(t->symbol, DEMANGLE_NAME);
 	else if (asprintf(&text, "%s@0x%" PRIx64, t->name, t->offset) < 0)
 		text = NULL;
-	*ret_name = text ? pool_copy(r->res, text) : NULL;
+	*ret_name = text ? targets_text(r->res, text) : NULL;
 	return *ret_name ? 0 : -ENOMEM;
 }
 
@@ -302,14 +297,14 @@ static int shown_form(struct resolver *r, const struct resolve_target *t,
  */
 static int tell_apart(struct resolver *r, enum shown_form form)
 {
-	size_t cnt = r->res->target_cnt;
-	_cleanup_free_ struct resolve_target **t = malloc((cnt + 1) * sizeof(*t));
+	size_t cnt = r->res->cnt - r->first;
+	_cleanup_free_ struct target **t = malloc((cnt + 1) * sizeof(*t));
 	_cleanup_free_ bool *alike = calloc(cnt + 1, 1);
 
 	if (!t || !alike)
 		return -ENOMEM;
 	for (size_t i = 0; i < cnt; i++)
-		t[i] = &r->res->targets[i];
+		t[i] = &r->res->target[r->first + i];
 	qsort(t, cnt, sizeof(*t), by_shown);
 	for (size_t i = 0; i < cnt; i++)
 		alike[i] = shown_alike(t, i, cnt);
@@ -326,30 +321,17 @@ static int tell_apart(struct resolver *r, enum shown_form form)
 	return 0;
 }
 
-/* A name among the others that has become the shown one. */
-static void drop_shown(struct resolve_target *t)
-{
-	const char **also = (const char **)t->also;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < t->also_cnt; i++) {
-		if (strcmp(also[i], t->name) != 0)
-			also[kept++] = also[i];
-	}
-	t->also_cnt = kept;
-}
-
-static int resolve_all(struct resolver *r, const struct object *const *libs,
-	size_t lib_cnt, const struct resolve_req *reqs, size_t req_cnt)
+static int resolve_all(struct resolver *r, const struct objects *objects,
+	const struct request *const *reqs, size_t req_cnt)
 {
 	int ret;
 
 	for (size_t i = 0; i < req_cnt; i++) {
-		ret = arg_parse(&reqs[i], i, &r->args[i], r->err);
+		ret = arg_parse(reqs[i], &r->args[i], r->err);
 		if (ret)
 			return ret;
 		r->arg_cnt++;
-		ret = find_libs(r, &r->args[i], libs, lib_cnt);
+		ret = find_libs(r, &r->args[i], objects);
 		if (!ret)
 			ret = find_symbols(r, &r->args[i]);
 		if (ret)
@@ -360,46 +342,32 @@ static int resolve_all(struct resolver *r, const struct object *const *libs,
 		ret = judge(r);
 	if (ret)
 		return ret;
-	if (r->res->target_cnt)
-		qsort(r->res->targets, r->res->target_cnt, sizeof(*r->res->targets),
-			by_place);
+	if (r->res->cnt > r->first)
+		qsort(r->res->target + r->first, r->res->cnt - r->first,
+			sizeof(*r->res->target), by_place);
 	if (tell_apart(r, SHOWN_TEMPLATE) || tell_apart(r, SHOWN_ARGS) ||
 		tell_apart(r, SHOWN_OFFSET))
 		return resolve_no_memory(r);
-	for (size_t i = 0; i < r->res->target_cnt; i++)
-		drop_shown(&r->res->targets[i]);
 	return 0;
 }
 
-int resolve_functions(struct libfind *finder, const struct object *const *libs,
-	size_t lib_cnt, const struct resolve_req *reqs, size_t req_cnt,
-	struct resolution **ret_resolution, struct err *err)
+int resolve_functions(struct libfind *finder, const struct objects *objects,
+	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
+	struct err *err)
 {
-	_cleanup_resolution_ struct resolution *res = calloc(1, sizeof(*res));
-	__cleanup(resolver_done) struct resolver r = { .finder = finder, .err = err };
+	__cleanup(resolver_done) struct resolver r = {
+		.finder = finder,
+		.res = targets,
+		.first = targets->cnt,
+		.args = calloc(req_cnt + 1, sizeof(*r.args)),
+		.err = err,
+	};
 	int ret;
 
-	r.res = res;
-	r.args = calloc(req_cnt + 1, sizeof(*r.args));
-	if (!res || !r.args)
+	if (!r.args)
 		return resolve_no_memory(&r);
-	ret = resolve_all(&r, libs, lib_cnt, reqs, req_cnt);
+	ret = resolve_all(&r, objects, reqs, req_cnt);
 	if (ret)
-		return ret;
-	*ret_resolution = TAKE_PTR(res);
-	return 0;
-}
-
-void resolution_free(struct resolution *r)
-{
-	if (!r)
-		return;
-	for (size_t i = 0; i < r->target_cnt; i++)
-		free((void *)r->targets[i].also);
-	for (size_t i = 0; i < r->string_cnt; i++)
-		free(r->strings[i]);
-	free(r->targets);
-	free(r->strings);
-	free(r->missing);
-	free(r);
+		targets_cut(targets, r.first);
+	return ret;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Calls in progress: listing them, and giving up those that can't end any more.
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -28,88 +27,23 @@ static bool slot_is_call(uint64_t key)
 	return slot_tgid(key) != 0 && !(key & FSN_KEY_GHOST);
 }
 
-struct slot_mapping {
-	uint64_t start, end;
-};
-
-static FILE *open_task(pid_t pid, pid_t tid, const char *file)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, file);
-	return fopen(path, "re");
-}
-
-/* --- where a thread is ----------------------------------------------------------------------- */
-
-/*
- * Whether something is mapped at @addr in the memory of thread @tid of @pid: *@m, which is
- * looked at first and may be empty, then is the mapping. True, too, when that can't be told.
- */
-static bool slots_find_mapping(pid_t pid, pid_t tid, uint64_t addr, struct slot_mapping *m)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	uint64_t start, end;
-	char line[512];
-
-	if (addr >= m->start && addr < m->end)
-		return true;
-	f = open_task(pid, tid, "maps");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && addr >= start &&
-			addr < end) {
-			*m = (struct slot_mapping) { start, end };
-			return true;
-		}
-	/* An empty file, as of a process that is ending, says nothing. */
-	return !f || ftell(f) <= 0;
-}
-
 /* What is asked once for all calls of a thread. */
 struct thread {
-	pid_t pid, tid;
+	struct proc_stack stack;
 	char comm[16];
-	bool has_sp;
-	uint64_t sp;
-	struct slot_mapping stack;
 };
-
-static void read_sp(struct thread *t)
-{
-	_cleanup_fclose_ FILE *f = open_task(t->pid, t->tid, "syscall");
-	char line[256];
-	char *words;
-
-	if (!f || !fgets(line, sizeof(line), f))
-		return;
-	/* "NR ARGS... SP PC", "-1 SP PC", or "running". */
-	words = strrchr(line, ' ');
-	if (!words)
-		return;
-	*words = '\0';
-	words = strrchr(line, ' ');
-	t->has_sp = words && sscanf(words, " %" SCNx64, &t->sp) == 1;
-}
 
 static void thread_read(struct thread *t, pid_t pid, pid_t tid)
 {
-	_cleanup_fclose_ FILE *f = open_task(pid, tid, "comm");
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64];
 
 	memset(t, 0, sizeof(*t));
-	t->pid = pid;
-	t->tid = tid;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	f = fopen(path, "re");
 	if (f && fgets(t->comm, sizeof(t->comm), f))
 		t->comm[strcspn(t->comm, "\n")] = '\0';
-	read_sp(t);
-}
-
-static bool call_is_stale(struct thread *t, uint64_t where)
-{
-	if (!t->has_sp)
-		return false;
-	if (!slots_find_mapping(t->pid, t->tid, where, &t->stack))
-		return true;
-	return t->sp > where && t->sp >= t->stack.start && t->sp < t->stack.end;
+	proc_stack_read(&t->stack, pid, tid);
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -148,16 +82,17 @@ static int add_call(struct slot_call **calls, size_t *cnt, const struct fsn_set 
 	return 0;
 }
 
-static void calls_describe(struct slot_call *calls, size_t cnt)
+static void calls_describe(const struct group *g, struct slot_call *calls, size_t cnt)
 {
 	struct thread thread = {};
 
 	qsort(calls, cnt, sizeof(*calls), compare_threads);
 	for (size_t i = 0; i < cnt; i++) {
-		if (calls[i].pid != thread.pid || calls[i].tid != thread.tid)
+		if (calls[i].pid != thread.stack.pid || calls[i].tid != thread.stack.tid)
 			thread_read(&thread, calls[i].pid, calls[i].tid);
 		memcpy(calls[i].comm, thread.comm, sizeof(calls[i].comm));
-		calls[i].stale = call_is_stale(&thread, calls[i].where);
+		calls[i].stale = kind_of(g, calls[i].fn)->call_is_stale(
+			&thread.stack, calls[i].where);
 	}
 	qsort(calls, cnt, sizeof(*calls), compare_calls);
 }
@@ -184,7 +119,7 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 		return err_sys(err, code, "cannot read calls in progress of group '%s'",
 			g->name);
 	if (cnt)
-		calls_describe(calls, cnt);
+		calls_describe(g, calls, cnt);
 	*ret_calls = TAKE_PTR(calls);
 	*ret_cnt = cnt;
 	return 0;
@@ -348,6 +283,12 @@ static void give_up_all(struct sweep *s)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static bool is_lost(const struct group *g, const struct entry *e, struct proc_stack *stack)
+{
+	stack->tid = e->tid;
+	return kind_of(g, slot_fn(e->key))->call_is_lost(stack, e->where);
+}
+
 /*
  * The calls of one process. After an exec its first thread is there as before, but the stacks
  * are not: so the stack of its calls is looked for.
@@ -356,7 +297,7 @@ static void judge_process(const struct sweep *s, struct entry *e, size_t cnt)
 {
 	struct look process = look_at(s, e->pid, e->pid), thread = {};
 	bool gone = process_is_gone(e->pid);
-	struct slot_mapping stack = {};
+	struct proc_stack stack = { .pid = e->pid };
 	pid_t tid = 0;
 
 	for (size_t i = 0; i < cnt; i++) {
@@ -368,7 +309,7 @@ static void judge_process(const struct sweep *s, struct entry *e, size_t cnt)
 		}
 		if (other || thread.gone || is_other(s, &thread, &e[i]) ||
 			(e[i].tid == e->pid && thread.known &&
-				!slots_find_mapping(e->pid, e[i].tid, e[i].where, &stack)))
+				is_lost(s->g, &e[i], &stack)))
 			e[i].verdict = other ? FOR_GOOD : AS_GHOST;
 	}
 }

@@ -331,16 +331,12 @@ uint64_t group_memory(const struct group *g)
 bool group_lib_stale(const struct group *g, uint32_t lib)
 {
 	const struct fsn_lib *l = &g->libs[lib];
-	struct stat st;
+	const struct object_id id = { l->dev, l->ino, l->size, l->mtime_ns };
 
-	/* A path of another mount namespace can't be looked at from here. */
-	if (strstr(group_text(g, l->path), " (pid "))
-		return false;
-	if (stat(group_text(g, l->path), &st))
-		return errno == ENOENT || errno == ENOTDIR;
-	return st.st_ino != l->ino ||
-	       st.st_dev != l->dev || (uint64_t)st.st_size != l->size ||
-	       st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec != l->mtime_ns;
+	for (uint32_t fn = 0; fn < g->meta.fn_cnt; fn++)
+		if (g->funcs[fn].lib == lib)
+			return kind_of(g, fn)->is_stale(group_text(g, l->path), &id);
+	return false;
 }
 
 /* --- thresholds ----------------------------------------------------------------------------- */

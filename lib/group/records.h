@@ -6,6 +6,7 @@
 #include "group/group.h"
 #include "pins/maps.h"
 #include "shared/layout.h"
+#include "target/kind.h"
 
 struct group {
 	char name[GROUP_NAME_MAX + 1];
@@ -31,6 +32,11 @@ const char *group_text(const struct group *g, uint32_t offset);
 struct types;
 int types_make(const struct group *g, const struct fsn_type *types, const struct fsn_name *names,
 	struct types **ret_types);
+
+static inline const struct target_kind *kind_of(const struct group *g, uint32_t fn)
+{
+	return target_kind(g->funcs[fn].kind);
+}
 
 /* The switches as they are now. */
 int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);

@@ -419,3 +419,52 @@ bool proc_is_first_ns(void)
 	/* A kernel without time namespaces has no other. */
 	return stat("/proc/self/ns/time", &st) ? errno == ENOENT : st.st_ino == FIRST_TIME_NS;
 }
+
+/* --- where a thread is ---------------------------------------------------------------------- */
+
+static FILE *open_task(const struct proc_stack *stack, const char *file)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", stack->pid, stack->tid, file);
+	return fopen(path, "re");
+}
+
+void proc_stack_read(struct proc_stack *stack, pid_t pid, pid_t tid)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char line[256];
+	char *words;
+
+	*stack = (struct proc_stack) { .pid = pid, .tid = tid };
+	f = open_task(stack, "syscall");
+	if (!f || !fgets(line, sizeof(line), f))
+		return;
+	/* "NR ARGS... SP PC", "-1 SP PC", or "running". */
+	words = strrchr(line, ' ');
+	if (!words)
+		return;
+	*words = '\0';
+	words = strrchr(line, ' ');
+	stack->has_sp = words && sscanf(words, " %" SCNx64, &stack->sp) == 1;
+}
+
+bool proc_stack_has(struct proc_stack *stack, uint64_t addr)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	uint64_t start, end;
+	char line[512];
+
+	if (addr >= stack->start && addr < stack->end)
+		return true;
+	f = open_task(stack, "maps");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && addr >= start &&
+			addr < end) {
+			stack->start = start;
+			stack->end = end;
+			return true;
+		}
+	/* An empty file, as of a process that is ending, says nothing. */
+	return !f || ftell(f) <= 0;
+}

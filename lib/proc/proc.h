@@ -86,6 +86,23 @@ _must_check_ int proc_open_in_root(int root_fd, const char *path, struct err *er
 _must_check_ int proc_open_mapped(
 	const char *proc, pid_t pid, const struct proc_map *map, struct err *err);
 
+/* Where a thread is: its stack pointer, and the mapping that was last looked for. */
+struct proc_stack {
+	pid_t pid, tid;
+	bool has_sp; /* it sleeps, and may be looked at */
+	uint64_t sp;
+	uint64_t start, end;
+};
+
+/* Asks for the stack pointer of thread @tid of process @pid (/proc/PID/task/TID/syscall). */
+void proc_stack_read(struct proc_stack *stack, pid_t pid, pid_t tid);
+
+/*
+ * Whether something is mapped at @addr in the thread's memory: .start and .end, which are
+ * looked at first, then are that mapping. True, too, when that can't be told.
+ */
+bool proc_stack_has(struct proc_stack *stack, uint64_t addr);
+
 /* Whether @pid has the mount namespace of the caller; true when that can't be told. */
 bool proc_same_mnt_ns(const char *proc, pid_t pid);
 

@@ -6,8 +6,8 @@
 #include "base/pattern.h"
 #include "elf/demangle.h"
 #include "proc/proc.h"
-#include "target/requests.h"
-#include "target/safe.h"
+#include "target/kind.h"
+#include "internal.h"
 
 /* --- in which libraries --------------------------------------------------------------------- */
 
@@ -19,125 +19,31 @@ static int find_libs(struct objects *l, struct libfind *finder, const struct dra
 	int code;
 
 	if (opts->lib_cnt)
-		return objects_find(l, finder, opts->libs, opts->lib_cnt, LIBS_ALL, err);
+		return libs_find(l, finder, opts->libs, opts->lib_cnt, LIBS_ALL, err);
 	if (!preset)
 		return 0;
-	code = objects_find(l, finder, preset->libs, preset->lib_cnt,
+	code = libs_find(l, finder, preset->libs, preset->lib_cnt,
 		opts->lenient ? LIBS_ONE : LIBS_ALL, err);
 	if (code == -ENOENT)
-		draft_hint_static(finder, opts, err);
+		requests_hint_static(finder, opts, err);
 	return code;
 }
 
-/* --- plans ---------------------------------------------------------------------------------- */
-
-#ifdef __aarch64__
-#define HOST_ARCH PLAN_ARM64
-#else
-#define HOST_ARCH PLAN_X86_64
-#endif
-
-/* One planner for each file. */
-struct planned {
-	const struct object *lib;
-	struct planner *planner;
-	const char *return_why;
-	const char *refused; /* why none of its functions can be probed, or NULL */
-};
-
-struct planners {
-	struct planned *of;
-	size_t cnt;
-};
-
-static void planners_done(struct planners *p)
-{
-	for (size_t i = 0; i < p->cnt; i++)
-		planner_free(p->of[i].planner);
-	free(p->of);
-}
-
-static int planner_of(struct planners *p, const struct object *lib,
-	const struct plan_rules *rules, struct planned **ret_planned, struct err *err)
-{
-	struct plan_image image;
-	struct planned *more, new = { .lib = lib };
-	int code;
-
-	for (size_t i = 0; i < p->cnt; i++)
-		if (p->of[i].lib == lib) {
-			*ret_planned = &p->of[i];
-			return 0;
-		}
-	if (elf_file_info(lib->elf)->arch != HOST_ARCH)
-		return err_set(err, -ENOEXEC, "'%s' is for another architecture", lib->path);
-	code = safe_return_why(lib->elf, &new.return_why, err);
-	if (!code)
-		code = safe_refused_why(lib->elf, &new.refused, err);
-	if (!code)
-		code = elf_file_image(lib->elf, &image, err);
-	if (code)
-		return code;
-	more = reallocarray(p->of, p->cnt + 1, sizeof(*more));
-	if (!more)
-		return err_sys(err, -ENOMEM, "cannot plan probes");
-	p->of = more;
-	code = planner_new(&image, rules, &new.planner, err);
-	if (code)
-		return code;
-	p->of[p->cnt] = new;
-	*ret_planned = &p->of[p->cnt++];
-	return 0;
-}
-
-static int func_plan(struct target *f, struct planners *planners,
-	const struct draft_opts *opts, struct err *err)
-{
-	const struct resolve_target *found = f->found;
-	struct planned *planned = NULL;
-	struct plan_request req = {
-		.name = found->symbol,
-		.addr = found->addr,
-		.size = found->func && !found->inside ? found->func->size : 0,
-	};
-	int code;
-
-	code = planner_of(planners, f->object, &opts->rules, &planned, err);
-	if (code)
-		return code;
-	f->refused = planned->refused;
-	if (f->refused)
-		return 0;
-	req.return_why = f->preset && f->preset->nothrow_why ? f->preset->nothrow_why :
-							       planned->return_why;
-	code = planner_plan(planned->planner, &req, &f->plan, err);
-	if (code)
-		return code;
-	if (f->plan.refused[0]) {
-		f->refused = f->plan.refused;
-		return 0;
-	}
-	if (elf_file_addr_to_offset(f->object->elf, f->plan.site, &f->site_offset))
-		return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
-			f->name);
-	return 0;
-}
-
 /* The last --slow that names the function, else its own from a configuration. */
-static void func_slow(struct target *f, const struct draft_opts *opts)
+static void set_slow(struct target *t, const struct draft_opts *opts)
 {
-	if (f->preset && f->preset->has_slow) {
-		f->has_slow = true;
-		f->slow_ns = f->preset->slow_ns;
+	if (t->known && t->known->has_slow) {
+		t->has_slow = true;
+		t->slow_ns = t->known->slow_ns;
 	}
 	for (int named = 0; named <= 1; named++)
 		for (size_t i = 0; i < opts->slow_cnt; i++) {
 			const char *func = opts->slow[i].func;
 
-			if (!func != !named || (func && !pattern_glob(func, f->name)))
+			if (!func != !named || (func && !pattern_glob(func, t->name)))
 				continue;
-			f->has_slow = true;
-			f->slow_ns = opts->slow[i].ns;
+			t->has_slow = true;
+			t->slow_ns = opts->slow[i].ns;
 		}
 }
 
@@ -159,14 +65,14 @@ static int slow_check(const struct draft *draft, const struct draft_opts *opts, 
 
 /* --- the draft ------------------------------------------------------------------------------ */
 
-static int order_of(const struct target *f)
+static int order_of(const struct target *t)
 {
-	if (f->refused)
+	if (t->refused)
 		return 2;
-	return f->plan.exit == PLAN_EXIT_NONE || (f->plan.site_is_end && !f->forwards);
+	return t->plan.exit == PLAN_EXIT_NONE || (t->plan.site_is_end && !t->forwards);
 }
 
-static int compare_funcs(const void *a, const void *b)
+static int compare_targets(const void *a, const void *b)
 {
 	const struct target *x = a, *y = b;
 	int order = order_of(x) - order_of(y);
@@ -189,113 +95,135 @@ static bool forgive(
 	return true;
 }
 
-static int draft_fill(struct draft *draft, const struct requests *r,
+/* --- the targets ---------------------------------------------------------------------------- */
+
+/* Names of presets and configurations are symbols, and say no kind. */
+static const struct target_kind *kind_of(const struct request *req)
+{
+	return req->literal ? &target_user : target_kind_of(req->func);
+}
+
+/* What each kind finds stands together. */
+static int draft_find(struct draft *draft, const struct objects *objects, struct err *err)
+{
+	const struct requests *r = &draft->requests;
+	_cleanup_free_ const struct request **reqs = calloc(r->cnt + 1, sizeof(*reqs));
+	int code = 0;
+
+	if (!reqs)
+		return err_sys(err, -ENOMEM, "cannot list functions");
+	targets_cut(&draft->found, 0);
+	for (size_t k = 0; !code && k < TARGET_CNT; k++) {
+		const struct target_kind *kind = target_kinds[k];
+		size_t cnt = 0, first = draft->found.cnt;
+
+		for (size_t i = 0; i < r->cnt; i++)
+			if (kind_of(&r->req[i]) == kind)
+				reqs[cnt++] = &r->req[i];
+		code = kind->find(draft->finder, objects, reqs, cnt, &draft->found, err);
+		for (size_t i = first; !code && i < draft->found.cnt; i++)
+			draft->found.target[i].kind = kind;
+	}
+	return code;
+}
+
+/* To explain, also those of a group that fails. */
+static int draft_resolve(struct draft *draft, const struct objects *objects,
 	const struct draft_opts *opts, struct err *err)
 {
-	__cleanup(planners_done) struct planners planners = {};
-	const struct resolution *found = draft->resolution;
-	int code;
+	int code = draft_find(draft, objects, err);
 
-	draft->targets = calloc(found->target_cnt + 1, sizeof(*draft->targets));
+	if (!code || !forgive(draft, opts, code, err))
+		return code;
+	for (size_t i = 0; i < draft->requests.cnt; i++)
+		draft->requests.req[i].optional = true;
+	return draft_find(draft, objects, err);
+}
+
+static int draft_plan(struct draft *draft, const struct draft_opts *opts, struct err *err)
+{
+	struct targets *found = &draft->found;
+	int code = 0;
+
+	draft->targets = found->target;
+	draft->target_cnt = found->cnt;
+	for (size_t i = 0, end; !code && i < found->cnt; i = end) {
+		const struct target_kind *kind = found->target[i].kind;
+
+		for (end = i + 1; end < found->cnt && found->target[end].kind == kind;)
+			end++;
+		code = kind->plan(draft, i, end - i, &opts->rules, err);
+	}
+	for (size_t i = 0; !code && i < found->cnt; i++) {
+		struct target *t = &found->target[i];
+
+		if (t->refused && !t->from_pattern) {
+			code = err_set(err, -EOPNOTSUPP, "cannot probe '%s' in %s: %s", t->name,
+				t->object->path, t->refused);
+			if (forgive(draft, opts, code, err))
+				code = 0;
+		}
+		set_slow(t, opts);
+	}
+	return code;
+}
+
+/* Names that no library has, but those of a preset that need not be there. */
+static int list_missing(struct draft *draft, struct err *err)
+{
+	const struct targets *found = &draft->found;
+
 	draft->missing = calloc(found->missing_cnt + 1, sizeof(*draft->missing));
-	if (!draft->targets || !draft->missing)
+	if (!draft->missing)
 		return err_sys(err, -ENOMEM, "cannot list functions");
 	for (size_t i = 0; i < found->missing_cnt; i++) {
-		const struct resolve_req *req = &r->req[found->missing[i]];
-		const struct preset_func *pf = r->preset[found->missing[i]];
+		const struct request *req = found->missing[i];
 
-		if (!pf || !pf->optional)
-			draft->missing[draft->missing_cnt++] = pf ? req->name : req->func;
+		if (!req->known || !req->known->optional)
+			draft->missing[draft->missing_cnt++] =
+				req->known ? req->name : req->func;
 	}
-	for (size_t i = 0; i < found->target_cnt; i++) {
-		const struct resolve_target *rt = &found->targets[i];
-		struct target *f = &draft->targets[draft->target_cnt++];
-
-		f->found = rt;
-		f->name = rt->name;
-		f->symbol = rt->symbol;
-		f->demangled = rt->demangled;
-		f->object = rt->lib;
-		f->offset = f->site_offset = rt->offset;
-		f->refused = rt->refused;
-		f->preset = r->preset[rt->req];
-		code = f->refused ? 0 : func_plan(f, &planners, opts, err);
-		if (code)
-			return code;
-		if (f->refused && !rt->from_pattern) {
-			code = err_set(err, -EOPNOTSUPP, "cannot probe '%s' in %s: %s", f->name,
-				f->object->path, f->refused);
-			if (!forgive(draft, opts, code, err))
-				return code;
-		}
-		func_slow(f, opts);
-	}
-	code = 0;
-	for (size_t i = 0; !code && i < planners.cnt; i++)
-		code = jumps_find(draft, planners.of[i].lib, planners.of[i].planner, err);
-	return code;
+	return 0;
 }
 
 static int draft_count(struct draft *draft, const struct draft_opts *opts, struct err *err)
 {
-	struct objects libs = {};
 	int code;
 
-	qsort(draft->targets, draft->target_cnt, sizeof(*draft->targets), compare_funcs);
+	if (draft->target_cnt)
+		qsort(draft->targets, draft->target_cnt, sizeof(*draft->targets), compare_targets);
 	/* A plan's own reason has moved with it. */
 	for (size_t i = 0; i < draft->target_cnt; i++)
 		if (draft->targets[i].refused && draft->targets[i].plan.refused[0])
 			draft->targets[i].refused = draft->targets[i].plan.refused;
 	for (size_t i = 0; i < draft->target_cnt; i++) {
-		struct target *f = &draft->targets[i];
+		struct target *t = &draft->targets[i];
 
-		if (f->refused)
+		if (t->refused)
 			break;
 		draft->probed_cnt++;
-		if (order_of(f) == 0)
+		if (order_of(t) == 0)
 			draft->timed_cnt++;
-		code = objects_add(&libs, f->object, err);
-		if (code) {
-			objects_done(&libs);
-			return code;
-		}
-		for (f->object_index = 0; libs.lib[f->object_index] != f->object;)
-			f->object_index++;
+		if (objects_add(&draft->objects, t->object))
+			return err_sys(err, -ENOMEM, "cannot list libraries");
+		t->object_index = objects_find(&draft->objects, t->object);
 	}
-	draft->objects = libs.lib;
-	draft->object_cnt = libs.cnt;
 	if (draft->probed_cnt)
 		return 0;
 	if (draft->target_cnt)
-		code = err_set(err, -EOPNOTSUPP, "no function can be probed: '%s': %s",
-			draft->targets[0].name, draft->targets[0].refused);
+		code = err_set(err, -EOPNOTSUPP, "no %s can be probed: '%s': %s",
+			draft->targets[0].kind->noun, draft->targets[0].name,
+			draft->targets[0].refused);
 	else
-		code = err_set(err, -ENOENT, "no function of group '%s' was found", draft->name);
+		code = err_set(
+			err, -ENOENT, "no function of group '%s' was found", draft->name);
 	return forgive(draft, opts, code, err) ? 0 : code;
-}
-
-/* The functions; to explain, also those of a group that fails. */
-static int draft_resolve(struct draft *draft, const struct objects *libs, struct requests *r,
-	const struct draft_opts *opts, struct err *err)
-{
-	int code;
-
-	code = resolve_functions(
-		draft->finder, libs->lib, libs->cnt, r->req, r->cnt, &draft->resolution, err);
-	if (!code || !forgive(draft, opts, code, err))
-		return code;
-	for (size_t i = 0; i < r->cnt; i++)
-		r->req[i].optional = true;
-	return resolve_functions(
-		draft->finder, libs->lib, libs->cnt, r->req, r->cnt, &draft->resolution, err);
 }
 
 int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct err *err)
 {
 	struct libfind_opts find = { .pids = opts->pids, .pid_cnt = opts->pid_cnt };
-	__cleanup(requests_done) struct requests requests = {};
 	_cleanup_draft_ struct draft *draft = calloc(1, sizeof(*draft));
-	__cleanup(objects_done) struct objects libs = {};
 	int code;
 
 	if (!draft)
@@ -306,13 +234,15 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		find.pids = NULL;
 	code = libfind_new(&find, &draft->finder, err);
 	if (!code)
-		code = find_libs(&libs, draft->finder, opts, err);
+		code = find_libs(&draft->looked, draft->finder, opts, err);
 	if (!code)
-		code = requests_make(&requests, draft->finder, opts, err);
+		code = requests_make(&draft->requests, draft->finder, opts, err);
 	if (!code)
-		code = draft_resolve(draft, &libs, &requests, opts, err);
+		code = draft_resolve(draft, &draft->looked, opts, err);
 	if (!code)
-		code = draft_fill(draft, &requests, opts, err);
+		code = list_missing(draft, err);
+	if (!code)
+		code = draft_plan(draft, opts, err);
 	if (!code)
 		code = draft_count(draft, opts, err);
 	if (!code)
@@ -320,67 +250,24 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	if (!code)
 		code = slow_check(draft, opts, err);
 	for (size_t i = 0; !code && i < draft->target_cnt; i++)
-		code = objects_add(&libs, draft->targets[i].object, err);
-	for (size_t i = 0; !code && i < draft->object_cnt; i++)
-		code = elf_file_check(draft->objects[i]->elf, err);
-	if (code)
-		return code;
-	draft->looked = TAKE_PTR(libs.lib);
-	draft->looked_cnt = libs.cnt;
-	*ret_draft = TAKE_PTR(draft);
-	return 0;
+		if (objects_add(&draft->looked, draft->targets[i].object))
+			code = err_sys(err, -ENOMEM, "cannot list libraries");
+	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
+		code = elf_file_check(draft->objects.object[i]->elf, err);
+	if (!code)
+		*ret_draft = TAKE_PTR(draft);
+	return code;
 }
 
-/* By its dearest end: a function that has a ret is left by that, as a rule. */
-static enum price_end end_of(const struct target *f)
+const char *target_alias(const struct target *t, size_t ndx)
 {
-	const struct plan *plan = &f->plan;
+	const struct elf_func *func = t->func;
 
-	if ((plan->site_is_end && !f->forwards) || plan->exit == PLAN_EXIT_NONE)
-		return PRICE_COUNT;
-	if (plan->exit == PLAN_EXIT_RETURN)
-		return PRICE_RETURN;
-	for (size_t i = 0; i < plan->end_cnt; i++)
-		if (plan->ends[i].kind == PLAN_END_RET)
-			return PRICE_RET;
-	return f->lost_jumps < plan->end_cnt ? PRICE_RET : PRICE_JUMP;
-}
-
-struct group_func target_shown(const struct target *f)
-{
-	static const enum fsn_exit exits[] = {
-		[PLAN_EXIT_NONE] = FSN_EXIT_NONE,
-		[PLAN_EXIT_RETURN] = FSN_EXIT_RETURN,
-		[PLAN_EXIT_RET] = FSN_EXIT_RET,
-	};
-
-	return (struct group_func){
-		.name = f->name,
-		.symbol = f->symbol,
-		.demangled = f->demangled,
-		.library = f->object->path,
-		.build_id = elf_file_info(f->object->elf)->build_id,
-		.offset = f->offset,
-		.site_offset = f->site_offset,
-		.site_why = f->plan.site_why,
-		.insn = f->plan.insn,
-		.exit = f->plan.site_is_end && !f->forwards ? FSN_EXIT_SAME
-							    : exits[f->plan.exit],
-		.exit_why = f->plan.exit_why,
-		.site = f->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,
-		.end = end_of(f),
-	};
-}
-
-const char *target_alias(const struct target *f, size_t ndx)
-{
-	const struct elf_func *func = f->found->func;
-
-	for (uint32_t i = 0; func && !f->found->inside && i < func->name_cnt; i++) {
+	for (uint32_t i = 0; func && !t->inside && i < func->name_cnt; i++) {
 		const char *name = func->names[i].name;
 
-		if (demangle_is_mangled(name) || strcmp(name, f->name) == 0 ||
-			strcmp(name, f->symbol) == 0)
+		if (demangle_is_mangled(name) || strcmp(name, t->name) == 0 ||
+			strcmp(name, t->symbol) == 0)
 			continue;
 		if (!ndx--)
 			return name;
@@ -402,28 +289,27 @@ void draft_free(struct draft *draft)
 	if (!draft)
 		return;
 	jumps_done(draft);
-	for (size_t i = 0; i < draft->target_cnt; i++)
-		plan_done(&draft->targets[i].plan);
-	free(draft->targets);
-	free(draft->objects);
-	free(draft->looked);
 	free(draft->missing);
-	resolution_free(draft->resolution);
+	targets_done(&draft->found);
+	requests_done(&draft->requests);
+	objects_done(&draft->objects);
+	objects_done(&draft->looked);
 	libfind_free(draft->finder);
 	free(draft);
 }
 
 int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
 {
-	_cleanup_free_ struct mappers_file *files = calloc(draft->object_cnt + 1, sizeof(*files));
+	_cleanup_free_ struct mappers_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
 	pid_t pid;
 
 	if (!files)
 		return err_sys(err, -ENOMEM, "cannot look for processes");
-	for (size_t i = 0; i < draft->object_cnt; i++) {
-		const struct elf_info *info = elf_file_info(draft->objects[i]->elf);
+	for (size_t i = 0; i < draft->objects.cnt; i++) {
+		const struct object *object = draft->objects.object[i];
+		const struct elf_info *info = elf_file_info(object->elf);
 
-		files[i] = (struct mappers_file) { info->dev, info->ino, draft->objects[i]->path };
+		files[i] = (struct mappers_file) { info->dev, info->ino, object->path };
 	}
-	return mappers_count("/proc", files, draft->object_cnt, ret_cnt, &pid, err);
+	return mappers_count("/proc", files, draft->objects.cnt, ret_cnt, &pid, err);
 }

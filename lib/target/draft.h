@@ -14,8 +14,8 @@
 #include "base/err.h"
 #include "base/util.h"
 #include "code/follow.h"
-#include "find/resolve.h"
-#include "group/group.h"
+#include "find/library.h"
+#include "find/target.h"
 #include "preset/preset.h"
 
 struct draft_slow {
@@ -40,20 +40,11 @@ struct draft_opts {
 	struct plan_rules rules; /* --exit, --site, --count, and what the kernel allows */
 };
 
-/* A function of the group. Strings belong to the draft. */
-struct target {
-	const char *name, *symbol, *demangled; /* symbol and demangled may be NULL */
-	const struct object *object;
-	uint32_t object_index;         /* in draft.objects; only of those that are probed */
-	uint64_t offset, site_offset;  /* in the file */
-	const char *refused;           /* why it can't be probed, or NULL */
-	bool has_slow;
-	uint64_t slow_ns;
-	const struct preset_func *preset; /* what is known of arguments and result, or NULL */
-	const struct resolve_target *found;
-	struct plan plan;
-	size_t lost_jumps; /* of its ends: calls that leave by them are not timed */
-	bool forwards;     /* it is one jump, and its calls are timed all the same */
+/* What is asked for, and the objects that single requests have. */
+struct requests {
+	struct request *req;
+	struct objects **own;
+	size_t cnt, own_cnt;
 };
 
 /* Where the jumps of an object's functions lead. */
@@ -67,40 +58,25 @@ struct draft {
 	struct target *targets; /* those to be probed, then those refused */
 	size_t target_cnt;
 	size_t probed_cnt, timed_cnt; /* timed ones come first */
-	const struct object **objects; /* with at least one probed function */
-	size_t object_cnt;
-	const struct object **looked; /* where functions were looked for, or found */
-	size_t looked_cnt;
-	const char **missing;         /* names asked for, as preset or so, that no library has */
-	size_t missing_cnt;
+	struct objects objects; /* with at least one target that is probed */
+	struct objects looked;  /* where targets were looked for, or found */
 	struct draft_jumps *jumps;
 	size_t jumps_cnt;
-	size_t place_cnt;             /* where jumps are followed to, beside the functions */
-	bool keeps_args; /* arguments can be seen wherever the probe is */
-	struct err failure;           /* why it can't be attached; only with .explain */
-	/* owned */
+	size_t place_cnt;       /* where jumps are followed to, beside the targets */
+	const char **missing;   /* names asked for, as preset or so, that no library has */
+	size_t missing_cnt;
+	bool keeps_args;        /* arguments can be seen wherever the probe is */
+	struct err failure;     /* why it can't be attached; only with .explain */
 	struct libfind *finder;
-	struct resolution *resolution;
+	struct requests requests;
+	struct targets found;   /* owns .targets */
 };
 
 /*
- * The @ndx'th other name of the one function that @f probes, or NULL after the last. Names
+ * The @ndx'th other name of the one function that @t probes, or NULL after the last. Names
  * that are demangled alike (constructors have two) are one.
  */
-const char *target_alias(const struct target *f, size_t ndx);
-
-/*
- * Finds where the jumps of the functions of @object lead, whose planner is at hand; and says
- * in their plans what becomes of calls that leave so. jumps_number() is for when the functions
- * are in their order.
- */
-int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
-	struct err *err);
-int jumps_number(struct draft *draft, struct err *err);
-void jumps_done(struct draft *draft);
-
-/* What is known of the jumps of an object's functions. */
-const struct follow *jumps_of(const struct draft *draft, const struct object *object);
+const char *target_alias(const struct target *t, size_t ndx);
 
 /* Functions of @object that are to be probed. */
 size_t draft_object_funcs(const struct draft *draft, const struct object *object);
@@ -116,9 +92,6 @@ void draft_free(struct draft *draft);
 
 /* How many processes map one of the files that are to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
-
-/* A function as it will be shown once it is attached. */
-struct group_func target_shown(const struct target *f);
 
 DEFINE_CLEANUP(draft, struct draft *, draft_free)
 #define _cleanup_draft_ __cleanup(cleanup_draft)

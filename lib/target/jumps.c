@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "target/draft.h"
+#include "internal.h"
 
 static int compare_funcs(const void *a, const void *b)
 {

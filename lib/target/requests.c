@@ -1,53 +1,83 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Functions and libraries that a draft is asked for.
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/pattern.h"
 #include "base/suggest.h"
-#include "target/requests.h"
+#include "internal.h"
 
 /* --- libraries ------------------------------------------------------------------------------ */
 
-void objects_done(struct objects *l)
-{
-	free(l->lib);
-}
-
-int objects_add(struct objects *l, const struct object *lib, struct err *err)
-{
-	const struct object **more;
-
-	for (size_t i = 0; i < l->cnt; i++)
-		if (l->lib[i] == lib)
-			return 0;
-	more = array_grow(l->lib, l->cnt, sizeof(*more));
-	if (!more)
-		return err_sys(err, -ENOMEM, "cannot list libraries");
-	l->lib = more;
-	l->lib[l->cnt++] = lib;
-	return 0;
-}
-
-int objects_find(struct objects *l, struct libfind *finder, const char *const *names, size_t cnt,
-	enum libs_needed needed, struct err *err)
+int libs_find(struct objects *libs, struct libfind *finder, const char *const *names,
+	size_t cnt, enum libs_needed needed, struct err *err)
 {
 	for (size_t i = 0; i < cnt; i++) {
-		_cleanup_free_ const struct object **found = NULL;
-		size_t found_cnt;
+		__cleanup(objects_done) struct objects found = {};
 		bool last = i + 1 == cnt;
 		int code;
 
-		code = libfind_get(finder, names[i], &found, &found_cnt, err);
+		code = libfind_get(finder, names[i], &found, err);
 		if (code == -ENOENT && (needed == LIBS_ANY ||
-					       (needed == LIBS_ONE && (l->cnt || !last))))
+					       (needed == LIBS_ONE && (libs->cnt || !last))))
 			continue;
-		for (size_t k = 0; !code && k < found_cnt; k++)
-			code = objects_add(l, found[k], err);
 		if (code)
 			return code;
+		for (size_t k = 0; k < found.cnt; k++)
+			if (objects_add(libs, found.object[k]))
+				return err_sys(err, -ENOMEM, "cannot list libraries");
 	}
 	return 0;
+}
+
+/* Enough to tell; a program that calls any of a library's functions has a few of these. */
+#define NAMES_MAX 4096
+
+/* The program of a process by its path in there; the size of what readlink(2) gave. */
+static ssize_t program_path(pid_t pid, char *buf, size_t size)
+{
+	char link[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	len = readlink(link, buf, size - 1);
+	if (len > 0)
+		buf[len] = '\0';
+	return len;
+}
+
+static bool defines_one(const struct object *file, const struct preset_group *preset)
+{
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	if (elf_file_funcs(file->elf, &funcs, &cnt, NULL))
+		return false;
+	for (size_t i = 0; i < preset->func_cnt && i < NAMES_MAX; i++) {
+		const char *symbol = preset->funcs[i].symbol;
+
+		if (elf_file_lookup(file->elf, symbol, strlen(symbol)))
+			return true;
+	}
+	return false;
+}
+
+void requests_hint_static(
+	struct libfind *finder, const struct draft_opts *opts, struct err *err)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; opts->preset && i < opts->pid_cnt; i++) {
+		__cleanup(objects_done) struct objects found = {};
+
+		if (program_path(opts->pids[i], path, sizeof(path)) <= 0 ||
+			libfind_get(finder, path, &found, NULL) ||
+			!defines_one(found.object[0], opts->preset))
+			continue;
+		err_hint(err, "the program has it linked in: --lib %s", path);
+		return;
+	}
 }
 
 /* --- functions ------------------------------------------------------------------------------ */
@@ -60,25 +90,16 @@ void requests_done(struct requests *r)
 	}
 	free(r->own);
 	free(r->req);
-	free(r->preset);
 }
 
-static int request_add(struct requests *r, const struct resolve_req *req,
-	const struct preset_func *preset, struct err *err)
+static int request_add(struct requests *r, const struct request *req, struct err *err)
 {
-	const struct preset_func **presets;
-	struct resolve_req *reqs;
+	struct request *grown = array_grow(r->req, r->cnt, sizeof(*grown));
 
-	reqs = array_grow(r->req, r->cnt, sizeof(*reqs));
-	if (reqs)
-		r->req = reqs;
-	presets = array_grow(r->preset, r->cnt, sizeof(*presets));
-	if (presets)
-		r->preset = presets;
-	if (!reqs || !presets)
+	if (!grown)
 		return err_sys(err, -ENOMEM, "cannot list functions");
-	r->req[r->cnt] = *req;
-	r->preset[r->cnt++] = preset;
+	r->req = grown;
+	r->req[r->cnt++] = *req;
 	return 0;
 }
 
@@ -102,27 +123,27 @@ static struct objects *own_libs(struct requests *r)
 static int request_preset(struct requests *r, struct libfind *finder,
 	const struct draft_opts *opts, const struct preset_func *pf, struct err *err)
 {
-	struct resolve_req req = {
+	struct request req = {
 		.func = pf->symbol,
 		.name = pf->name,
 		.literal = true,
 		.optional = opts->lenient || pf->optional,
+		.known = pf,
 	};
 	struct objects *libs;
 	int code;
 
 	if (!pf->lib_cnt || opts->lib_cnt)
-		return request_add(r, &req, pf, err);
+		return request_add(r, &req, err);
 	libs = own_libs(r);
 	if (!libs)
 		return err_sys(err, -ENOMEM, "cannot list libraries");
-	code = objects_find(libs, finder, pf->libs, pf->lib_cnt, req.optional ? LIBS_ANY : LIBS_ALL,
+	code = libs_find(libs, finder, pf->libs, pf->lib_cnt, req.optional ? LIBS_ANY : LIBS_ALL,
 		err);
 	if (code || !libs->cnt)
 		return code;
-	req.libs = libs->lib;
-	req.lib_cnt = libs->cnt;
-	return request_add(r, &req, pf, err);
+	req.objects = libs;
+	return request_add(r, &req, err);
 }
 
 /* The functions of the preset that one FUNCTION argument means. */
@@ -166,10 +187,10 @@ int requests_make(struct requests *r, struct libfind *finder,
 	int code = 0;
 
 	for (size_t i = 0; !code && i < opts->function_cnt; i++) {
-		struct resolve_req req = { .func = opts->functions[i], .regex = opts->regex };
+		struct request req = { .func = opts->functions[i], .regex = opts->regex };
 
 		code = opts->preset ? choose_preset(r, finder, opts, opts->functions[i], err) :
-				      request_add(r, &req, NULL, err);
+				      request_add(r, &req, err);
 	}
 	if (opts->preset && !opts->function_cnt)
 		for (size_t i = 0; !code && i < opts->preset->func_cnt; i++)

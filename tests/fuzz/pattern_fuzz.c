@@ -81,11 +81,11 @@ static bool is_tame(const char *regex)
 
 static void try_arg(const char *text, bool regex)
 {
-	struct resolve_req req = { .func = text, .regex = regex };
+	struct request req = { .func = text, .regex = regex };
 	struct err err;
 	struct arg a;
 
-	if (arg_parse(&req, 0, &a, &err) == 0)
+	if (arg_parse(&req, &a, &err) == 0)
 		arg_done(&a);
 }
 

@@ -126,26 +126,26 @@ static const char *find(const pid_t *pids, size_t pid_cnt, const char *lib)
 	char root[2 * PATH_MAX], proc[2 * PATH_MAX];
 	struct libfind_opts opts = { pids, pid_cnt, root, proc };
 	_cleanup_libfind_ struct libfind *lf = NULL;
-	_cleanup_free_ const struct object **files = NULL;
+	__cleanup(objects_done) struct objects files = { 0 };
 	struct err err = { 0 };
-	size_t cnt, at = 0;
+	size_t at = 0;
 
 	snprintf(root, sizeof(root), "%s/root", scratch_dir);
 	snprintf(proc, sizeof(proc), "%s/proc", scratch_dir);
-	if (libfind_new(&opts, &lf, &err) || libfind_get(lf, lib, &files, &cnt, &err)) {
+	if (libfind_new(&opts, &lf, &err) || libfind_get(lf, lib, &files, &err)) {
 		snprintf(text, sizeof(text), "%s%s%s", err.msg, err.hint[0] ? "; " : "",
 			err.hint);
 		return text;
 	}
 	text[0] = '\0';
-	for (size_t i = 0; i < cnt; i++) {
-		const char *path = files[i]->path;
+	for (size_t i = 0; i < files.cnt; i++) {
+		const char *path = files.object[i]->path;
 		size_t len = strlen(scratch_dir);
 
 		if (strncmp(path, scratch_dir, len) == 0)
 			path += len;
 		at += snprintf(text + at, sizeof(text) - at, "%s%s [%s]", i ? "\n" : "",
-			path, files[i]->found_how);
+			path, files.object[i]->found_how);
 	}
 	return text;
 }

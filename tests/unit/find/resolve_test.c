@@ -71,59 +71,60 @@ static void build(void)
  * What becomes of requests in the libraries of @names: targets' names, each with '!' when
  * it is refused and '~' when it is of a pattern, or the error and its hint.
  */
-static const char *resolve(const char *names, const struct resolve_req *reqs, size_t cnt)
+static const char *resolve(const char *names, const struct request *reqs, size_t cnt)
 {
 	static char text[8192];
-	_cleanup_resolution_ struct resolution *res = NULL;
+	__cleanup(targets_done) struct targets res = { 0 };
+	__cleanup(objects_done) struct objects libs = { 0 };
+	const struct request *each[8];
 	_cleanup_free_ char *list = strdup(names);
-	const struct object *libs[4];
 	struct err err = { 0 };
-	size_t lib_cnt = 0, at = 0;
+	size_t at = 0;
 
 	for (char *n = strtok(list, " "); n; n = strtok(NULL, " ")) {
-		_cleanup_free_ const struct object **found = NULL;
-		size_t found_cnt;
+		__cleanup(objects_done) struct objects found = { 0 };
 
-		if (libfind_get(finder, scratch(n), &found, &found_cnt, &err))
+		if (libfind_get(finder, scratch(n), &found, &err))
 			return strcpy(text, err.msg);
-		libs[lib_cnt++] = found[0];
+		if (objects_add(&libs, found.object[0]))
+			scratch_die("memory");
 	}
-	if (resolve_functions(finder, libs, lib_cnt, reqs, cnt, &res, &err)) {
+	for (size_t i = 0; i < cnt; i++)
+		each[i] = &reqs[i];
+	if (resolve_functions(finder, &libs, each, cnt, &res, &err)) {
 		snprintf(text, sizeof(text), "%s%s%s", err.msg, err.hint[0] ? "; " : "",
 			err.hint);
 		return text;
 	}
 	text[0] = '\0';
-	for (size_t i = 0; i < res->target_cnt; i++) {
-		const struct resolve_target *t = &res->targets[i];
+	for (size_t i = 0; i < res.cnt; i++) {
+		const struct target *t = &res.target[i];
 
 		at += snprintf(text + at, sizeof(text) - at, "%s%s%s%s", i ? " | " : "",
 			t->name, t->refused ? "!" : "", t->from_pattern ? "~" : "");
-		for (size_t k = 0; k < t->also_cnt; k++)
-			at += snprintf(text + at, sizeof(text) - at, "=%s", t->also[k]);
 	}
-	for (size_t i = 0; i < res->missing_cnt; i++)
+	for (size_t i = 0; i < res.missing_cnt; i++)
 		at += snprintf(
-			text + at, sizeof(text) - at, " -%s", reqs[res->missing[i]].func);
+			text + at, sizeof(text) - at, " -%s", res.missing[i]->func);
 	return text;
 }
 
 static const char *one(const char *libs, const char *func)
 {
-	struct resolve_req req = { .func = func };
+	struct request req = { .func = func };
 
 	return resolve(libs, &req, 1);
 }
 
 static void test_names(void)
 {
-	struct resolve_req two[] = { { .func = "twin_alias" }, { .func = "twin" } };
-	struct resolve_req named[] = { { .func = "twin", .name = "Twin" },
+	struct request two[] = { { .func = "twin_alias" }, { .func = "twin" } };
+	struct request named[] = { { .func = "twin", .name = "Twin" },
 		{ .func = "task_one" } };
 
 	is_str(one("libc1.so", "twin"), "twin", "a name is found");
-	is_str(resolve("libc1.so", two, 2), "twin_alias=twin",
-		"two names of a function make one target, with both");
+	is_str(resolve("libc1.so", two, 2), "twin_alias",
+		"two names of a function make one target, by the first");
 	is_str(resolve("libc1.so", named, 2), "Twin | task_one", "a name may be given");
 	is_str(one("libc1.so", "f"), "f", "a versioned name means the default");
 	is_str(one("libc1.so", "f@V1"), "f@V1", "or the version that is given");
@@ -149,8 +150,8 @@ static void test_names(void)
 
 static void test_patterns(void)
 {
-	struct resolve_req regex[] = { { .func = "^task_(one|two)$", .regex = true } };
-	struct resolve_req bad[] = { { .func = "task_(", .regex = true } };
+	struct request regex[] = { { .func = "^task_(one|two)$", .regex = true } };
+	struct request bad[] = { { .func = "task_(", .regex = true } };
 
 	is_str(one("libc1.so", "task*"), "task_one~ | task_two~",
 		"a glob matches functions, not pieces");
@@ -203,7 +204,7 @@ static void test_demangled(void)
 			"shop::Cart::add(int)~" },
 		{ "main", "main" },
 	};
-	struct resolve_req regex[] = { { .func = "^shop::Cart::add\\(int",
+	struct request regex[] = { { .func = "^shop::Cart::add\\(int",
 		.regex = true } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -218,17 +219,16 @@ static void test_demangled(void)
 
 static void test_offsets(void)
 {
-	_cleanup_free_ const struct object **libs = NULL;
-	_cleanup_resolution_ struct resolution *res = NULL;
-	const struct resolve_target *t;
-	struct resolve_req req = { .func = "twin" };
+	__cleanup(objects_done) struct objects libs = { 0 };
+	__cleanup(targets_done) struct targets res = { 0 };
+	const struct target *t;
+	const struct request req = { .func = "twin" }, *const reqs = &req;
 	char text[64];
-	size_t cnt;
 
-	if (libfind_get(finder, scratch("libc1.so"), &libs, &cnt, NULL) ||
-		resolve_functions(finder, libs, cnt, &req, 1, &res, NULL))
+	if (libfind_get(finder, scratch("libc1.so"), &libs, NULL) ||
+		resolve_functions(finder, &libs, &reqs, 1, &res, NULL))
 		return;
-	t = &res->targets[0];
+	t = &res.target[0];
 	ok(!t->inside && t->func && t->addr == t->func->addr,
 		"a function is its first byte");
 	snprintf(text, sizeof(text), "+0x%" PRIx64, t->offset);
@@ -255,27 +255,27 @@ static void test_offsets(void)
 /* A stripped program has frames where functions begin. */
 static void test_frames(void)
 {
-	_cleanup_free_ const struct object **libs = NULL;
-	_cleanup_resolution_ struct resolution *res = NULL;
-	struct resolve_req req = { 0 };
+	__cleanup(objects_done) struct objects libs = { 0 };
+	__cleanup(targets_done) struct targets res = { 0 };
+	struct request req = { 0 };
+	const struct request *const reqs = &req;
 	struct plan_image img;
 	uint64_t offset;
 	char text[64];
-	size_t cnt;
 
-	if (libfind_get(finder, scratch("bare"), &libs, &cnt, NULL) ||
-		elf_file_image(libs[0]->elf, &img, NULL) || img.fde_cnt < 3 ||
-		elf_file_addr_to_offset(libs[0]->elf, img.fdes[2].start, &offset)) {
+	if (libfind_get(finder, scratch("bare"), &libs, NULL) ||
+		elf_file_image(libs.object[0]->elf, &img, NULL) || img.fde_cnt < 3 ||
+		elf_file_addr_to_offset(libs.object[0]->elf, img.fdes[2].start, &offset)) {
 		ok(false, "a stripped program has frames");
 		return;
 	}
 	snprintf(text, sizeof(text), "+0x%" PRIx64, offset);
 	req.func = text;
-	is_int(resolve_functions(finder, libs, cnt, &req, 1, &res, NULL), 0,
+	is_int(resolve_functions(finder, &libs, &reqs, 1, &res, NULL), 0,
 		"an offset is enough in a stripped program");
-	ok(res && !res->targets[0].inside && !res->targets[0].func,
+	ok(res.cnt && !res.target[0].inside && !res.target[0].func,
 		"a frame's start is a function's first byte");
-	is_str(res ? res->targets[0].name : NULL, text, "shown as it was asked for");
+	is_str(res.cnt ? res.target[0].name : NULL, text, "shown as it was asked for");
 	ok(strstr(one("bare", "vector_add"), "bare is stripped"),
 		"that names lead nowhere there is said");
 }
@@ -283,7 +283,7 @@ static void test_frames(void)
 static void test_libraries(void)
 {
 	char text[2 * PATH_MAX + 64];
-	struct resolve_req reqs[] = { { .func = text }, { .func = "task_two" } };
+	struct request reqs[] = { { .func = text }, { .func = "task_two" } };
 
 	snprintf(text, sizeof(text), "%s:shop::Cart::total", scratch("shop"));
 	is_str(resolve("libc1.so", reqs, 2), "shop::Cart::total | task_two",
@@ -301,7 +301,7 @@ static void test_libraries(void)
 
 static void test_presets(void)
 {
-	struct resolve_req reqs[] = {
+	struct request reqs[] = {
 		{ .func = "twin", .name = "one", .literal = true, .optional = true },
 		{ .func = "absent", .name = "two", .literal = true, .optional = true },
 		{ .func = "twin_alias",
@@ -313,7 +313,7 @@ static void test_presets(void)
 	};
 
 	is_str(resolve("libc1.so", reqs, ARRAY_SIZE(reqs)),
-		"one~=three | four!~ -absent -task*",
+		"one~ | four!~ -absent -task*",
 		"a preset leaves out what is missing, and takes nothing for a glob");
 	reqs[1].optional = false;
 	ok(strstr(resolve("libc1.so", reqs, ARRAY_SIZE(reqs)), "no function 'absent'"),

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What can be probed: objects, and the targets in them. */
+#ifndef FUNCSNOOP_FIND_TARGET_H
+#define FUNCSNOOP_FIND_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/util.h"
+#include "code/plan.h"
+#include "elf/elf_file.h"
+
+struct preset_func;
+struct target_kind;
+
+/* --- objects -------------------------------------------------------------------------------- */
+
+enum object_kind {
+	OBJECT_FILE, /* a library or a program */
+};
+
+/* What targets lie in. It and its strings belong to who found it, and outlive all targets. */
+struct object {
+	enum object_kind kind;
+	const char *path; /* real path; "PATH (pid N's namespace)" when it is not a path
+				 of this mount namespace: show it, don't open it */
+	const char *build_id;  /* "" when there is none */
+	struct elf_file *elf;
+	const char *typed;     /* another path of it by which it was asked for, or NULL */
+	const char *found_how; /* "path", "ld.so.cache", "mapped by pid 12", ... */
+	pid_t pid;             /* a process that maps it, or 0 when that was not asked */
+};
+
+/* What tells an object from another one that comes to the same place later. */
+struct object_id {
+	uint64_t dev, ino, size, mtime_ns;
+};
+
+/* Errors as of fstat(2). */
+_must_check_ int object_identify(const struct object *object, struct object_id *ret_id,
+	struct err *err);
+
+/* Whether another object than that of @id, or none, lies at @path now. */
+bool object_is_stale(const char *path, const struct object_id *id);
+
+/* Objects, each once. The array is owned, its elements are not. */
+struct objects {
+	const struct object **object;
+	size_t cnt;
+};
+
+/* Adds @object unless it is there. -ENOMEM only. */
+_must_check_ int objects_add(struct objects *objects, const struct object *object);
+/* Its index, or .cnt when it is not there. */
+size_t objects_find(const struct objects *objects, const struct object *object);
+void objects_done(struct objects *objects);
+
+/* --- targets -------------------------------------------------------------------------------- */
+
+/*
+ * One thing asked for. As typed by a user, .func may be: a name, name@VERSION, a glob
+ * (* ? [...]), a demangled C++ or Rust name with or without its arguments or template
+ * arguments, name+0xOFF, +0xOFF (a file offset), and with a library in front LIB:func,
+ * /path:func or p:LIB:func. A name that is there to the letter is never taken as a glob.
+ */
+struct request {
+	const char *func;
+	const char *name; /* to be shown; NULL: taken from .func or the symbol */
+	bool regex;       /* .func (after LIB:) is a POSIX extended regular expression */
+	bool literal;     /* no LIB: in front, no glob: a symbol or a demangled name */
+	bool optional;    /* missing or refused: left out and counted, no error */
+	const struct objects *objects;   /* only here; NULL: the objects of the call */
+	const struct preset_func *known; /* what is known of arguments and result, or NULL */
+};
+
+/*
+ * What is probed, from the look-up to the pinned record. Strings live as long as the targets,
+ * or as their objects.
+ */
+struct target {
+	const struct target_kind *kind;
+	const struct request *request; /* the first that asked for it */
+	const struct object *object;
+	uint32_t object_index; /* in the draft's objects; only of those that are probed */
+	const char *name;      /* to be shown; different for different targets of an object */
+	const char *symbol;    /* as in the table, without version; NULL for a bare offset */
+	const char *demangled; /* with arguments, or NULL when it is not mangled */
+	const struct elf_func
+		*func;     /* with all aliases; NULL: offset outside all symbols */
+	uint64_t addr;     /* of the probe: virtual address in the file */
+	uint64_t offset;   /* the same as a file offset */
+	uint64_t site_offset; /* where the entry probe goes: by the plan, till then .offset */
+	bool inside;       /* not at a function's first byte (name+0xOFF, +0xOFF): the
+				  plan must see that an instruction begins there */
+	bool from_pattern; /* a glob, a regular expression, or an optional request */
+	bool has_slow;
+	uint64_t slow_ns;
+	const struct preset_func *known; /* what is known of arguments and result, or NULL */
+	const char *refused; /* why it can't be probed, or NULL */
+	struct plan plan;
+	size_t lost_jumps; /* of its ends: calls that leave by them are not timed */
+	bool forwards;     /* it is one jump, and its calls are timed all the same */
+};
+
+/* Targets that were found, and what they and nobody else point to. */
+struct targets {
+	struct target *target;
+	size_t cnt;
+	const struct request **missing; /* optional requests that found nothing */
+	size_t missing_cnt;
+	char **strings;
+	size_t string_cnt;
+};
+
+/* Adds one; its plan is not looked at. -ENOMEM only. */
+_must_check_ int targets_add(struct targets *targets, const struct target *target);
+/* Notes that nothing was found for @request. -ENOMEM only. */
+_must_check_ int targets_miss(struct targets *targets, const struct request *request);
+/* A string that lives as long as the targets; NULL when memory is out. */
+const char *targets_text(struct targets *targets, const char *text);
+/* Forgets all but the first @cnt targets, and what is missing. */
+void targets_cut(struct targets *targets, size_t cnt);
+void targets_done(struct targets *targets);
+
+#endif

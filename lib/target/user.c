@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Functions of programs and libraries: by symbols, with breakpoints in the file's pages.
+#include <errno.h>
+#include <string.h>
+
+#include "find/resolve.h"
+#include "preset/preset.h"
+#include "target/kind.h"
+#include "target/safe.h"
+#include "internal.h"
+
+/* --- plans ---------------------------------------------------------------------------------- */
+
+#ifdef __aarch64__
+#define HOST_ARCH PLAN_ARM64
+#else
+#define HOST_ARCH PLAN_X86_64
+#endif
+
+/* One planner for each file. */
+struct planned {
+	const struct object *lib;
+	struct planner *planner;
+	const char *return_why;
+	const char *refused; /* why none of its functions can be probed, or NULL */
+};
+
+struct planners {
+	struct planned *of;
+	size_t cnt;
+};
+
+static void planners_done(struct planners *p)
+{
+	for (size_t i = 0; i < p->cnt; i++)
+		planner_free(p->of[i].planner);
+	free(p->of);
+}
+
+static int planner_of(struct planners *p, const struct object *lib,
+	const struct plan_rules *rules, struct planned **ret_planned, struct err *err)
+{
+	struct plan_image image;
+	struct planned *more, new = { .lib = lib };
+	int code;
+
+	for (size_t i = 0; i < p->cnt; i++)
+		if (p->of[i].lib == lib) {
+			*ret_planned = &p->of[i];
+			return 0;
+		}
+	if (elf_file_info(lib->elf)->arch != HOST_ARCH)
+		return err_set(err, -ENOEXEC, "'%s' is for another architecture", lib->path);
+	code = safe_return_why(lib->elf, &new.return_why, err);
+	if (!code)
+		code = safe_refused_why(lib->elf, &new.refused, err);
+	if (!code)
+		code = elf_file_image(lib->elf, &image, err);
+	if (code)
+		return code;
+	more = reallocarray(p->of, p->cnt + 1, sizeof(*more));
+	if (!more)
+		return err_sys(err, -ENOMEM, "cannot plan probes");
+	p->of = more;
+	code = planner_new(&image, rules, &new.planner, err);
+	if (code)
+		return code;
+	p->of[p->cnt] = new;
+	*ret_planned = &p->of[p->cnt++];
+	return 0;
+}
+
+static int plan_one(struct target *t, struct planners *planners,
+	const struct plan_rules *rules, struct err *err)
+{
+	struct planned *planned = NULL;
+	struct plan_request req = {
+		.name = t->symbol,
+		.addr = t->addr,
+		.size = t->func && !t->inside ? t->func->size : 0,
+	};
+	int code;
+
+	code = planner_of(planners, t->object, rules, &planned, err);
+	if (code)
+		return code;
+	t->refused = planned->refused;
+	if (t->refused)
+		return 0;
+	req.return_why = t->known && t->known->nothrow_why ? t->known->nothrow_why :
+							     planned->return_why;
+	code = planner_plan(planned->planner, &req, &t->plan, err);
+	if (code)
+		return code;
+	if (t->plan.refused[0]) {
+		t->refused = t->plan.refused;
+		return 0;
+	}
+	if (elf_file_addr_to_offset(t->object->elf, t->plan.site, &t->site_offset))
+		return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
+			t->name);
+	return 0;
+}
+
+static int user_plan(struct draft *draft, size_t first, size_t cnt,
+	const struct plan_rules *rules, struct err *err)
+{
+	__cleanup(planners_done) struct planners planners = {};
+	int code = 0;
+
+	for (size_t i = first; !code && i < first + cnt; i++)
+		if (!draft->targets[i].refused)
+			code = plan_one(&draft->targets[i], &planners, rules, err);
+	for (size_t i = 0; !code && i < planners.cnt; i++)
+		code = jumps_find(draft, planners.of[i].lib, planners.of[i].planner, err);
+	return code;
+}
+
+/* --- probes --------------------------------------------------------------------------------- */
+
+static uint64_t cookie_of(uint32_t fn, enum fsn_kind kind)
+{
+	return fn | (uint64_t)kind << FSN_COOKIE_KIND_SHIFT;
+}
+
+/* The function's code, seen from an indirect jump in it. */
+static int add_jump(
+	struct probes *p, const struct plan *plan, uint64_t at, uint64_t *cookie)
+{
+	struct fsn_jump *more;
+
+	if (p->jump_cnt >= FSN_JUMPS_MAX)
+		return -E2BIG;
+	more = array_grow(p->jumps, p->jump_cnt, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	p->jumps = more;
+	memset(&more[p->jump_cnt], 0, sizeof(*more));
+	for (size_t i = 0; i < plan->range_cnt; i++) {
+		more[p->jump_cnt].lo[i] = plan->ranges[i].start - at;
+		more[p->jump_cnt].hi[i] = plan->ranges[i].end - at;
+	}
+	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_MORE_SHIFT;
+	return 0;
+}
+
+/* What stands in the cookie of a jump that is followed. */
+static uint64_t leads_to(
+	struct probes *p, const struct follow *follow, const struct plan_end *end)
+{
+	struct follow_to to;
+
+	if (!follow_end(follow, end, &to))
+		return 0;
+	p->follows = true;
+	return (uint64_t)(to.no + 1) << FSN_COOKIE_MORE_SHIFT |
+	       (uint64_t)to.entry << FSN_COOKIE_WAIT_SHIFT;
+}
+
+/* Whose end it is: a function, or a place that calls are followed to. */
+struct ended {
+	uint32_t no;
+	bool led; /* calls are followed to it */
+	const struct plan *plan;
+	const struct object *object;
+	const struct follow *follow;
+};
+
+static int add_end(struct probes *p, uint32_t object, const struct ended *of,
+	const struct plan_end *end)
+{
+	static const enum fsn_kind kinds[] = {
+		[PLAN_END_RET] = FSN_END,
+		[PLAN_END_JMP] = FSN_END_JUMP,
+		[PLAN_END_JCC] = FSN_END_JCC,
+		[PLAN_END_JMP_REG] = FSN_END_REG,
+	};
+	uint64_t offset, cookie = cookie_of(of->no, kinds[end->kind]);
+	int code = 0;
+
+	if (elf_file_addr_to_offset(of->object->elf, end->addr, &offset))
+		return -ERANGE;
+	cookie |= (uint64_t)end->cond << FSN_COOKIE_COND_SHIFT;
+	cookie |= (uint64_t)end->reg << FSN_COOKIE_REG_SHIFT;
+	cookie |= (uint64_t)(end->bit & 63) << FSN_COOKIE_BIT_SHIFT;
+	cookie |= (uint64_t)(end->width == 64) << FSN_COOKIE_WIDE_SHIFT;
+	if (end->kind == PLAN_END_RET)
+		cookie |= (uint64_t)of->led << FSN_COOKIE_MORE_SHIFT;
+	else if (end->kind == PLAN_END_JMP_REG)
+		code = add_jump(p, of->plan, end->addr, &cookie);
+	else
+		cookie |= leads_to(p, of->follow, end);
+	return code ? code : probes_add(p, object, ENGINE_END, offset, cookie);
+}
+
+static int add_ends(struct probes *p, uint32_t object, const struct ended *of)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < of->plan->end_cnt; i++)
+		code = add_end(p, object, of, &of->plan->ends[i]);
+	return code;
+}
+
+static int user_link(
+	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
+{
+	const struct target *t = &draft->targets[fn];
+	const struct follow *follow = jumps_of(draft, t->object);
+	struct ended of = { fn, follow_leads_to(follow, &t->plan), &t->plan, t->object, follow };
+	uint64_t led = (uint64_t)of.led << FSN_COOKIE_MORE_SHIFT;
+	uint32_t object = t->object_index;
+	int code = 0;
+
+	if (t->forwards)
+		return probes_add(p, object, ENGINE_ENTRY, t->site_offset,
+			cookie_of(fn, FSN_FORWARD) | leads_to(p, follow, &t->plan.ends[0]));
+	if (t->plan.exit == PLAN_EXIT_NONE || t->plan.site_is_end)
+		return probes_add(p, object, ENGINE_COUNT, t->site_offset,
+			cookie_of(fn, t->plan.site_is_end ? FSN_SAME : FSN_COUNT));
+	if (t->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION)
+		return probes_add(p, object, ENGINE_SESSION, t->site_offset,
+			cookie_of(fn, FSN_ENTRY) | led);
+	if (t->plan.exit == PLAN_EXIT_RETURN) {
+		code = probes_add(p, object, ENGINE_RETURN, t->site_offset,
+			cookie_of(fn, FSN_RETURN) | led);
+		return code ? code
+			    : probes_add(p, object, ENGINE_ENTRY, t->site_offset,
+				      cookie_of(fn, FSN_ENTRY));
+	}
+	code = add_ends(p, object, &of);
+	return code ? code
+		    : probes_add(p, object, ENGINE_ENTRY, t->site_offset,
+			      cookie_of(fn, FSN_ENTRY_RET));
+}
+
+/* The places that jumps of functions of an object lead to. */
+static int user_link_object(struct probes *p, const struct draft *draft, uint32_t object)
+{
+	const struct follow *follow = jumps_of(draft, draft->objects.object[object]);
+	int code = 0;
+
+	for (size_t i = 0; !code && i < follow->place_cnt; i++) {
+		const struct follow_place *place = &follow->places[i];
+		struct ended of = { follow->first + i, true, &place->plan,
+			draft->objects.object[object], follow };
+		uint64_t offset;
+
+		code = add_ends(p, object, &of);
+		if (code || !place->entry)
+			continue;
+		code = elf_file_addr_to_offset(of.object->elf, place->plan.site, &offset);
+		if (!code)
+			code = probes_add(p, object, ENGINE_ENTRY, offset,
+				cookie_of(of.no, FSN_ARRIVE));
+	}
+	return code;
+}
+
+/* --- calls in progress ---------------------------------------------------------------------- */
+
+/* The stack pointer of the thread is above the call's place, or no stack is there any more. */
+static bool user_call_is_stale(struct proc_stack *stack, uint64_t where)
+{
+	if (!stack->has_sp)
+		return false;
+	if (!proc_stack_has(stack, where))
+		return true;
+	return stack->sp > where && stack->sp >= stack->start && stack->sp < stack->end;
+}
+
+static bool user_call_is_lost(struct proc_stack *stack, uint64_t where)
+{
+	return !proc_stack_has(stack, where);
+}
+
+const struct target_kind target_user = {
+	.number = TARGET_USER,
+	.prefix = "p",
+	.noun = "function",
+	.find = resolve_functions,
+	.plan = user_plan,
+	.link = user_link,
+	.link_object = user_link_object,
+	.is_stale = object_is_stale,
+	.call_is_stale = user_call_is_stale,
+	.call_is_lost = user_call_is_lost,
+};
