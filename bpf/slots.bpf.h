@@ -114,21 +114,6 @@ static __always_inline int ways_for(__u64 key)
 	return cnt >= FSN_HELD_MAX ? 1 : cnt >= FSN_HELD_MANY ? FSN_WAYS - 1 : FSN_WAYS;
 }
 
-/* Gives up a call. One that has left by a jump leaves no ghost. */
-static __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
-{
-	__u64 next = next_gen(seen);
-
-	way &= FSN_WAYS - 1;
-	if (!(seen & FSN_KEY_LEFT))
-		next |= (seen & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
-	if (!swap(&set->key[way], seen, next))
-		return 0;
-	count_abandoned(seen);
-	held_add(seen, way, -1);
-	return 0;
-}
-
 /* --- calls that have left by a jump ----------------------------------------------------------- */
 
 /* The return address of the call whose stack pointer is @where, or 0. */
@@ -146,6 +131,39 @@ static __always_inline struct fsn_mark *mark_of(__u32 set_no, int way)
 	__u32 i = set_no * FSN_WAYS + way;
 
 	return bpf_map_lookup_elem(&fsn_marks, &i);
+}
+
+/* It has left by a jump, and did not come where that leads: another file's function did. */
+static __always_inline bool is_astray(struct fsn_set *set, int way, __u64 seen)
+{
+	__u64 where = READ(set->call[AFTER(seen, way)].where);
+	struct fsn_mark *mark;
+
+	mark = mark_of(set_index((seen & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT, where), way);
+	return mark && mark->waits;
+}
+
+/* Gives up a call. One that has left by a jump leaves no ghost. */
+static __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
+{
+	__u64 next = next_gen(seen);
+	struct fsn_stat *stat;
+	bool astray = false;
+
+	way &= FSN_WAYS - 1;
+	if (seen & FSN_KEY_LEFT)
+		astray = is_astray(set, way, seen);
+	else
+		next |= (seen & FSN_KEY_USED_MASK) | FSN_KEY_GHOST;
+	if (!swap(&set->key[way], seen, next))
+		return 0;
+	held_add(seen, way, -1);
+	if (!astray)
+		return count_abandoned(seen);
+	stat = stat_of_key(seen);
+	if (stat)
+		add(&stat->n.jumped, 1);
+	return 0;
 }
 
 /*

@@ -320,7 +320,7 @@ asm_jumped() { # N: from $output
 				jumped = 3 * n
 			else if ($1 == "asm_itail_both" || $1 == "asm_parts")
 				jumped = n / 2
-			else if ($1 ~ /^asm_(lander|itail_(reg|rip|mem))$/ || $1 ~ /^cf?_i?tail$/)
+			else if ($1 ~ /^asm_(lander|itail_(reg|rip|mem))$/ || $1 ~ /^cf?_itail$/)
 				jumped = n
 			if (jumped > 0)
 				print $1, jumped + 0

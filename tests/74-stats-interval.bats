@@ -58,7 +58,7 @@ documents() { # NAME CNT: that many lines so far
 @test "calls that leave by a jump are untimed in the interval that they are in" {
 	need_bpf
 	need_tool jq
-	fsn attach g eng_jump_plt eng_spin --lib "$FIX/libengine.so" --exit ret
+	fsn attach g eng_jump_reg eng_spin --lib "$FIX/libengine.so" --exit ret
 	capture "$FIX/engine" jumps 70 # before: in no interval
 	start_bg stats "$FUNCSNOOP" stats g -i 0.1 --json
 	poll_until documents stats 1
@@ -68,7 +68,7 @@ documents() { # NAME CNT: that many lines so far
 	assert_eq "$(jq -rc "$SOUND unsound" "$(bg_out stats)")" ""
 	assert_eq "$(jq -sc '[.[][].functions[]] | group_by(.name)
 		| map([.[0].name, ([.[].calls] | add), ([.[].untimed] | add)])' "$(bg_out stats)")" \
-		'[["eng_jump_plt",30,30],["eng_spin",60,0]]'
+		'[["eng_jump_reg",30,30],["eng_spin",60,0]]'
 	assert_eq "$(jq -s '[.[][].health.left_by_jump] | add' "$(bg_out stats)")" 30
 	fsn detach g
 }

@@ -51,6 +51,42 @@ const struct insn *func_loop_to_entry(const struct func *f)
 
 /* --- the ends ------------------------------------------------------------------ */
 
+static const struct plan_slot *find_slot(const struct plan_image *img, uint64_t addr)
+{
+	size_t lo = 0, hi = img->slot_cnt;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (img->slots[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < img->slot_cnt && img->slots[lo].addr == addr ? &img->slots[lo] : NULL;
+}
+
+/* Where a jump leads in the end. */
+static void set_target(const struct func *f, const struct insn *insn, struct plan_end *end)
+{
+	const struct plan_image *img = &f->p->img;
+	const struct plan_slot *slot = NULL;
+	const uint8_t *code;
+	uint64_t word;
+	size_t len;
+
+	end->target = insn->has_target ? insn->target : 0;
+	code = end->target ? image_code(img, end->target, &len) : NULL;
+	if (code && insn_plt_word(f->p->dec, img->arch, code, len, end->target, &word))
+		slot = find_slot(img, word);
+	else if (insn->flow == INSN_JMP_MEM && insn->has_data && !insn->indexed)
+		slot = find_slot(img, insn->data);
+	if (!slot)
+		return;
+	end->target = slot->target;
+	end->unsure = !slot->sure;
+}
+
 static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
 	enum plan_exit_kind kind, struct trouble *t)
 {
@@ -63,7 +99,6 @@ static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
 	end += plan->end_cnt++;
 	*end = (struct plan_end) {
 		.addr = insn->addr,
-		.target = insn->has_target ? insn->target : 0,
 		.kind = kind,
 		.cond = insn->cond,
 		.reg = insn->reg,
@@ -71,6 +106,7 @@ static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
 		.width = insn->width,
 		.restart = insn->has_target && insn->target == f->entry,
 	};
+	set_target(f, insn, end);
 	if (!insn_probe_ok(f->p->img.arch, func_bytes(f, insn), insn->len, &f->p->rules,
 		    why, sizeof(why)))
 		trouble(t, insn->addr, "a call ends here, but %s", why);

@@ -228,6 +228,28 @@ bool insn_is_plt(enum plan_arch arch, const uint8_t *bytes, size_t len)
 		x.modrm == 0x25;
 }
 
+bool insn_plt_word(struct insn_decoder *dec, enum plan_arch arch, const uint8_t *bytes,
+	size_t len, uint64_t addr, uint64_t *ret_word)
+{
+	struct insn insn;
+
+	if (!insn_is_plt(arch, bytes, len))
+		return false;
+	if (arch == PLAN_ARM64) {
+		*ret_word = a64_plt_word(bytes, addr);
+		return true;
+	}
+	if (insn_is_endbr(bytes, len)) {
+		bytes += 4;
+		len -= 4;
+		addr += 4;
+	}
+	if (!insn_decode(dec, bytes, len, addr, &insn) || !insn.has_data)
+		return false;
+	*ret_word = insn.data;
+	return true;
+}
+
 /* Tabs and runs of blanks to one blank, so that texts of Capstone's releases agree. */
 static void squeeze(char *s)
 {

@@ -179,6 +179,10 @@ enum insn_landing insn_landing(const uint8_t *bytes, size_t len);
 /* A stub of the procedure linkage table begins at @bytes, of which @len follow. */
 bool insn_is_plt(enum plan_arch arch, const uint8_t *bytes, size_t len);
 
+/* Such a stub, which lies at @addr, jumps through the word at @ret_word. */
+bool insn_plt_word(struct insn_decoder *dec, enum plan_arch arch, const uint8_t *bytes,
+	size_t len, uint64_t addr, uint64_t *ret_word);
+
 /* Its text, AT&T syntax; "(bad)" when there is none. */
 void insn_text(struct insn_decoder *dec, const uint8_t *bytes, size_t len, uint64_t addr,
 	char *buf, size_t size);

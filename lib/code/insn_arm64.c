@@ -391,3 +391,18 @@ bool a64_is_plt(const uint8_t *bytes, size_t len)
 	return len >= 16 && is(a64_word(bytes), 0x9f00001f, 0x90000010) &&
 		is(a64_word(bytes + 4), 0xffc003ff, 0xf9400211);
 }
+
+uint64_t a64_plt_word(const uint8_t *bytes, uint64_t addr)
+{
+	uint32_t adrp, ldr;
+	int64_t page;
+
+	if (a64_word(bytes) == 0xd503245f) {
+		bytes += 4;
+		addr += 4;
+	}
+	adrp = a64_word(bytes);
+	ldr = a64_word(bytes + 4);
+	page = (int64_t)((uint64_t)((adrp >> 5 & 0x7ffff) << 2 | (adrp >> 29 & 3)) << 43) >> 31;
+	return (addr & ~0xfffULL) + page + (ldr >> 10 & 0xfff) * 8;
+}

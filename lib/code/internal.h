@@ -278,6 +278,7 @@ bool a64_probe_ok(uint32_t word, char *why, size_t size);
 bool a64_emulated(uint32_t word);
 bool a64_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes);
 bool a64_is_plt(const uint8_t *bytes, size_t len);
+uint64_t a64_plt_word(const uint8_t *bytes, uint64_t addr);
 
 static inline uint32_t a64_word(const uint8_t *bytes)
 {

@@ -54,7 +54,9 @@ enum plan_exit_kind {
 /* A place at which a call of the function ends. */
 struct plan_end {
 	uint64_t addr;
-	uint64_t target; /* where a jump leads; 0: a register or a word in memory says so */
+	uint64_t target; /* where a jump leads, also through a stub of the linkage table or
+			    a word that the linker fills; 0: that is not known */
+	bool unsure;     /* unless another file has a function of that name */
 	enum plan_exit_kind kind;
 	/*
 	 * PLAN_END_JCC: the condition. x86-64: the low 4 bits of the opcode (0 o .. 15 g),

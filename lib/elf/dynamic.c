@@ -11,7 +11,7 @@ struct dynamic_facts {
 	uint64_t syms, hash, gnu_hash, versym, verdef, verdef_cnt;
 	uint64_t rela, rela_size, plt_rela, plt_rela_size;
 	uint64_t soname, rpath, runpath;
-	bool has_soname, pie;
+	bool has_soname, pie, symbolic;
 	uint64_t needed[ELF_MAX_NEEDED];
 	size_t needed_cnt;
 };
@@ -52,6 +52,12 @@ static void dynamic_entry(struct dynamic_facts *d, const Elf64_Dyn *dyn)
 	case DT_NEEDED:
 		if (d->needed_cnt < ELF_MAX_NEEDED)
 			d->needed[d->needed_cnt++] = value;
+		break;
+	case DT_SYMBOLIC:
+		d->symbolic = true;
+		break;
+	case DT_FLAGS:
+		d->symbolic |= value & DF_SYMBOLIC;
 		break;
 	case DT_FLAGS_1:
 		d->pie = value & DF_1_PIE;
@@ -208,6 +214,102 @@ static uint64_t count_syms(const struct elf_file *f, const struct dynamic_facts 
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
 		most = counts[i] > most ? counts[i] : most;
 	return most;
+}
+
+/* --- words filled with functions of the file itself ----------------------------------- */
+
+/* Names that programs give functions of their own, in place of a library's. */
+static bool is_replaced(const char *name)
+{
+	static const char *const names[] = { "malloc", "calloc", "realloc", "reallocarray",
+		"free", "cfree", "memalign", "aligned_alloc", "posix_memalign", "valloc",
+		"pvalloc", "malloc_usable_size" };
+
+	if (strncmp(name, "_Zn", 3) == 0 || strncmp(name, "_Zd", 3) == 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_slot(const struct elf_file *f, uint32_t type)
+{
+	if (f->info.arch == PLAN_ARM64)
+		return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
+	return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
+}
+
+static void add_slot(struct elf_file *f, const struct dynamic_facts *d,
+	const struct elf_syms_at *at, const Elf64_Rela *r)
+{
+	uint32_t ndx = ELF64_R_SYM(r->r_info);
+	Elf64_Sym sym;
+
+	if (!is_slot(f, ELF64_R_TYPE(r->r_info)) || ndx >= at->cnt)
+		return;
+	memcpy(&sym, at->syms + ndx * sizeof(sym), sizeof(sym));
+	if (sym.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym.st_info) != STT_FUNC ||
+		sym.st_name >= at->strings_size ||
+		!memchr(at->strings + sym.st_name, '\0', at->strings_size - sym.st_name) ||
+		is_replaced(at->strings + sym.st_name))
+		return;
+	f->slots[f->slot_cnt++] = (struct plan_slot) {
+		.addr = r->r_offset,
+		.target = sym.st_value,
+		.sure = d->symbolic || f->info.executable ||
+			ELF64_ST_BIND(sym.st_info) == STB_LOCAL ||
+			ELF64_ST_VISIBILITY(sym.st_other) != STV_DEFAULT,
+	};
+}
+
+static int add_slots(struct elf_file *f, const struct dynamic_facts *d,
+	const struct elf_syms_at *at, uint64_t addr, uint64_t size)
+{
+	size_t left = 0, cnt;
+	const uint8_t *b = table_bytes(f, addr, &left);
+	struct plan_slot *more;
+
+	cnt = b ? (left < size ? left : size) / sizeof(Elf64_Rela) : 0;
+	more = reallocarray(f->slots, f->slot_cnt + cnt + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	f->slots = more;
+	for (; cnt; cnt--, b += sizeof(Elf64_Rela)) {
+		Elf64_Rela r;
+
+		memcpy(&r, b, sizeof(r));
+		add_slot(f, d, at, &r);
+	}
+	return 0;
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+	const struct plan_slot *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+int elf_dynamic_slots(struct elf_file *f, struct err *err)
+{
+	_cleanup_free_ struct dynamic_facts *d = calloc(1, sizeof(*d));
+	struct elf_syms_at at;
+	int ret;
+
+	if (!d)
+		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
+	ret = elf_dynamic_syms(f, &at, err);
+	if (ret || !at.syms)
+		return ret;
+	dynamic_scan(f, d);
+	ret = add_slots(f, d, &at, d->rela, d->rela_size);
+	if (!ret)
+		ret = add_slots(f, d, &at, d->plt_rela, d->plt_rela_size);
+	if (ret)
+		return err_sys(err, ret, "cannot read '%s'", f->path);
+	qsort(f->slots, f->slot_cnt, sizeof(*f->slots), compare_slots);
+	return 0;
 }
 
 /* --- for the other files -------------------------------------------------------------- */

@@ -211,6 +211,7 @@ void elf_file_free(struct elf_file *f)
 	free(f->texts);
 	free(f->starts);
 	free(f->fdes);
+	free(f->slots);
 	free(f->loaded);
 	free(f);
 }

@@ -159,8 +159,9 @@ static void image_drop(struct elf_file *f)
 	free(TAKE_PTR(f->texts));
 	free(TAKE_PTR(f->starts));
 	free(TAKE_PTR(f->fdes));
+	free(TAKE_PTR(f->slots));
 	free(TAKE_PTR(f->loaded));
-	f->text_cnt = f->start_cnt = f->fde_cnt = 0;
+	f->text_cnt = f->start_cnt = f->fde_cnt = f->slot_cnt = 0;
 }
 
 static int image_make(struct elf_file *f, struct err *err)
@@ -177,7 +178,8 @@ static int image_make(struct elf_file *f, struct err *err)
 	if (ret)
 		return err_sys(err, ret, "cannot read code of '%s'", f->path);
 	tidy_texts(f);
-	return elf_frame_read(f, err);
+	ret = elf_dynamic_slots(f, err);
+	return ret ? ret : elf_frame_read(f, err);
 }
 
 int elf_file_image(struct elf_file *f, struct plan_image *ret_image, struct err *err)
@@ -207,6 +209,8 @@ int elf_file_image(struct elf_file *f, struct plan_image *ret_image, struct err 
 		.start_cnt = f->start_cnt,
 		.fdes = f->fdes,
 		.fde_cnt = f->fde_cnt,
+		.slots = f->slots,
+		.slot_cnt = f->slot_cnt,
 		.segments = f->loaded,
 		.segment_cnt = f->segment_cnt,
 	};

@@ -21,6 +21,17 @@ struct plan_fde {
 
 #define PLAN_LSDA_UNREADABLE UINT64_MAX /* it has one, nobody knows where */
 
+/*
+ * A word that the dynamic linker fills with the address of a function of this very file, as
+ * stubs of the linkage table jump through: unless @sure, another file may have put its own
+ * function in the place of this one. Those that programs replace (operators new and delete,
+ * malloc) are left out.
+ */
+struct plan_slot {
+	uint64_t addr, target;
+	bool sure;
+};
+
 struct plan_text {
 	uint64_t addr; /* virtual address of bytes[0] */
 	const uint8_t *bytes;
@@ -38,6 +49,8 @@ struct plan_image {
 	size_t start_cnt;
 	const struct plan_fde *fdes; /* .eh_frame, sorted by start; 0 may be left out */
 	size_t fde_cnt;
+	const struct plan_slot *slots; /* sorted by address */
+	size_t slot_cnt;
 	const struct plan_text *segments; /* all that is loaded: jump tables and landing
 					     pads are read there; in any order */
 	size_t segment_cnt;

@@ -97,6 +97,8 @@ struct elf_file {
 	size_t start_cnt;
 	struct plan_fde *fdes;
 	size_t fde_cnt;
+	struct plan_slot *slots;
+	size_t slot_cnt;
 	struct plan_text *loaded; /* the segments, for the planner */
 };
 
@@ -140,6 +142,9 @@ struct elf_syms_at {
 int elf_dynamic_read(struct elf_file *f, struct err *err);
 /* The dynamic symbol table as the dynamic linker finds it, without sections. -ENOMEM only. */
 int elf_dynamic_syms(const struct elf_file *f, struct elf_syms_at *ret_at, struct err *err);
+
+/* Words filled with functions of the file into f->slots. -ENOMEM only. */
+int elf_dynamic_slots(struct elf_file *f, struct err *err);
 
 /* table.c: symbol tables into raw symbols. */
 struct elf_raw {

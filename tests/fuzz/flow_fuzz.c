@@ -426,7 +426,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t starts[] = { BASE, OUTSIDE };
 	struct plan_fde fde = { .start = BASE, .lsda = PADS };
 	struct plan_text text = { BASE, NULL, SIZE };
-	struct plan_image img = { PLAN_X86_64, &text, 1, starts, 2, &fde, 1, &text, 1 };
+	struct plan_image img = { PLAN_X86_64, &text, 1, starts, 2, &fde, 1, NULL, 0,
+		&text, 1 };
 	struct plan_request req = { .addr = BASE };
 	struct planner *p = NULL;
 	struct plan plan;

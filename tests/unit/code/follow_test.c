@@ -135,6 +135,46 @@ static void test_places(void)
 	done();
 }
 
+/* jmp *0x1000(%rip) at AT(1): the word is what a stub of the linkage table jumps through. */
+static void stub(const char *place, bool sure)
+{
+	static struct plan_slot slot;
+
+	begin(PLAN_X86_64);
+	function(0, JMP_1);
+	function(1, "ff 25 00 10 00 00");
+	function(2, place);
+	slot = (struct plan_slot) { AT(1) + 6 + 0x1000, AT(2), sure };
+	tc.img.slots = &slot;
+	tc.img.slot_cnt = 1;
+}
+
+static void test_linkage(void)
+{
+	stub(RET, true);
+	find(1);
+	is_int(leads(0), 1, "through a stub to the file's own function a jump is followed");
+	done();
+	stub("31 c0 c3", true);
+	find(1);
+	is_int(leads(0), 1, "also where that has no probe on its entry");
+	done();
+	stub(RET, false);
+	find(1);
+	is_int(leads(0), 1, "if another's may be called it is, too, as that is noticed");
+	done();
+	stub("31 c0 c3", false);
+	find(1);
+	is_int(leads(0), -1, "but not where nothing is probed that would notice it");
+	done();
+	stub(RET, true);
+	code(AT(0), "53 5b ff 25 fe 10 00 00");
+	tc.fdes[0].end = AT(0) + 8;
+	find(1);
+	is_int(leads(0), 1, "a jump through the word itself is followed like a stub");
+	done();
+}
+
 static void test_levels(void)
 {
 	begin(PLAN_X86_64);
@@ -215,6 +255,7 @@ int main(void)
 {
 	test_functions();
 	test_places();
+	test_linkage();
 	test_levels();
 	test_too_many();
 	test_forwarders();
