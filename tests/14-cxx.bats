@@ -114,6 +114,13 @@ torch_numbers() {
 	fsn detach g
 }
 
+@test "every function of the libtorch preset has its calls timed" {
+	need_torch
+	fsn attach libtorch --name g --dry-run --json
+	assert_json '[.[0].functions[] | select(.refused or .exit == "none"
+		or (.exit_why | test("not timed"))) | .name]' '[]'
+}
+
 @test "the libtorch preset counts it, too, with what it calls" {
 	need_torch
 	fsn attach libtorch --name g
