@@ -126,6 +126,7 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	int code;
 
 	kernel_rules(&a->draft.rules);
+	a->draft.program = s->path;
 	a->attach.for_ns = KEEPER_LEASE_NS;
 	a->attach.children |= s->o->command && !s->o->no_children;
 	code = a->config ? draft_of_config(s, err)

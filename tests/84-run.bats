@@ -211,6 +211,22 @@ start_run() { # NAME ARG...: until it counts
 	assert_eq "$(calls_of fix_alias_a)" 5
 }
 
+@test "libraries of COMMAND's own environment are found: wheels and conda's" {
+	local env=$BATS_TEST_TMPDIR/env lib
+
+	mkdir -p "$env/bin" "$env/lib/python3.11/site-packages/nvidia/late/lib"
+	lib=$env/lib/python3.11/site-packages/nvidia/late/lib/libfixlate-1a2b3c4d.so.1
+	cp "$FIX/libfix.so" "$lib"
+	ln -s "$FIX/dlcall" "$env/bin/python"
+	fsn run fixlate:fix_alias_a -- "$env/bin/python" "$lib" fix_alias_a 3
+	assert_eq "$(calls_of fix_alias_a)" 3
+	cp "$lib" "$env/lib/libfixconda.so.2"
+	cp "$FIX/dlcall" "$env/bin/app"
+	PATH=$env/bin:$PATH fsn run g fix_alias_a --lib fixconda -- app "$env/lib/libfixconda.so.2" fix_alias_a 4
+	assert_eq "$(calls_of fix_alias_a)" 4
+	fsn -s 125 run fixlate:fix_alias_a -- "$FIX/dlcall" "$lib" fix_alias_a 3
+}
+
 @test "the terminal is as before, whatever COMMAND does to it" {
 	local modes="stty -a; '$FUNCSNOOP' run '$LIB:fix_add' -- sh -c \"'$FIX/call' add 3; \$*\"; stty -a"
 

@@ -48,6 +48,9 @@ struct lib_places {
  * below @root. What can't be read is left out. -ENOMEM only.
  */
 int lib_places_read(const char *root, struct lib_places *places);
+
+/* Adds those that the program @program may load, as it lies in an environment of its own. */
+int lib_places_add_program(struct lib_places *places, const char *program);
 void lib_places_done(struct lib_places *places);
 
 /* --- library.c: the look-up itself ------------------------------------------ */
@@ -70,7 +73,7 @@ struct lib_opened {
 struct libfind {
 	pid_t *pids;
 	size_t pid_cnt;
-	char *root, *proc;
+	char *root, *proc, *program;
 	struct object **files; /* every distinct file, wanted or not */
 	size_t file_cnt;
 	bool has_places, has_procs;

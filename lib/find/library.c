@@ -79,6 +79,8 @@ static int find_in_places(
 
 	if (!lf->has_places) {
 		ret = lib_places_read(lf->root, &lf->places);
+		if (!ret && lf->program)
+			ret = lib_places_add_program(&lf->places, lf->program);
 		if (ret)
 			return ret;
 		lf->has_places = true;
@@ -315,7 +317,8 @@ int libfind_new(
 	lf->root = strdup(opts->root ? opts->root : "");
 	lf->proc = strdup(opts->proc ? opts->proc : "/proc");
 	lf->pids = calloc(opts->pid_cnt + 1, sizeof(*lf->pids));
-	if (!lf->root || !lf->proc || !lf->pids)
+	lf->program = opts->program ? strdup(opts->program) : NULL;
+	if (!lf->root || !lf->proc || !lf->pids || !lf->program != !opts->program)
 		return err_sys(err, -ENOMEM, "cannot look for libraries");
 	if (opts->pid_cnt)
 		memcpy(lf->pids, opts->pids, opts->pid_cnt * sizeof(*lf->pids));
@@ -343,6 +346,7 @@ void libfind_free(struct libfind *lf)
 	free(lf->procs);
 	free(lf->opened);
 	free(lf->pids);
+	free(lf->program);
 	free(lf->root);
 	free(lf->proc);
 	free(lf);

@@ -17,6 +17,7 @@ struct libfind_opts {
 	size_t pid_cnt;
 	const char *root; /* of the file system, for tests; NULL is "" */
 	const char *proc; /* NULL is "/proc" */
+	const char *program; /* that is to be run: the folders of its environment count, too */
 };
 
 struct libfind;

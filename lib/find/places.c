@@ -249,6 +249,64 @@ static int add_known(struct lib_places *places, const char *root)
 	return 0;
 }
 
+/* In the folder PREFIX of a program PREFIX/bin/NAME: those of a conda environment, of wheels. */
+static const char *const program_dirs[] = {
+	"/lib",
+	"/lib64",
+	"/lib/python3*/{site,dist}-packages/{*/lib,*.libs,nvidia/*/lib}",
+	"/local/lib/python3*/dist-packages/{*/lib,*.libs,nvidia/*/lib}",
+};
+
+static int add_prefix(struct lib_places *places, const char *prefix)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(program_dirs); i++) {
+		__cleanup(globfree) glob_t g = { 0 };
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s%s", prefix, program_dirs[i]);
+		if (glob(path, GLOB_BRACE | GLOB_ONLYDIR, NULL, &g))
+			continue;
+		for (size_t k = 0; !ret && k < g.gl_pathc; k++)
+			ret = add_dir(places, "", g.gl_pathv[k], "near the program");
+	}
+	return ret;
+}
+
+/* PREFIX of a path PREFIX/bin/NAME; false when it is none, or has what a pattern would. */
+static bool cut_prefix(char *path)
+{
+	for (int i = 0; i < 2; i++) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash || slash == path)
+			return false;
+		*slash = '\0';
+	}
+	return path[0] == '/' && !strpbrk(path, "*?[]{}\\");
+}
+
+/* As it is called, which a virtual environment's links are, and as it is. */
+int lib_places_add_program(struct lib_places *places, const char *program)
+{
+	_cleanup_free_ char *real = realpath(program, NULL);
+	char path[PATH_MAX], cwd[PATH_MAX];
+	int ret = 0;
+
+	if (program[0] == '/')
+		snprintf(path, sizeof(path), "%s", program);
+	else if (getcwd(cwd, sizeof(cwd)))
+		snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX / 2, cwd, program);
+	else
+		return 0;
+	if (cut_prefix(path))
+		ret = add_prefix(places, path);
+	if (!ret && real && cut_prefix(real) && strcmp(real, path) != 0)
+		ret = add_prefix(places, real);
+	return ret;
+}
+
 int lib_places_read(const char *root, struct lib_places *places)
 {
 	int ret;

@@ -222,7 +222,9 @@ static int draft_count(struct draft *draft, const struct draft_opts *opts, struc
 
 int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct err *err)
 {
-	struct libfind_opts find = { .pids = opts->pids, .pid_cnt = opts->pid_cnt };
+	struct libfind_opts find = { .pids = opts->pids,
+		.pid_cnt = opts->pid_cnt,
+		.program = opts->program };
 	_cleanup_draft_ struct draft *draft = calloc(1, sizeof(*draft));
 	int code;
 

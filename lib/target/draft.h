@@ -33,6 +33,7 @@ struct draft_opts {
 	size_t lib_cnt;
 	const pid_t *pids;                  /* where to look libraries up */
 	size_t pid_cnt;
+	const char *program;                /* that is to be run: libfind_opts, or NULL */
 	bool regex;
 	const struct draft_slow *slow;
 	size_t slow_cnt;
