@@ -124,7 +124,9 @@ static const char *find(const pid_t *pids, size_t pid_cnt, const char *lib)
 {
 	static char text[8192];
 	char root[2 * PATH_MAX], proc[2 * PATH_MAX];
-	struct libfind_opts opts = { pids, pid_cnt, root, proc };
+	struct libfind_opts opts = {
+		.pids = pids, .pid_cnt = pid_cnt, .root = root, .proc = proc
+	};
 	_cleanup_libfind_ struct libfind *lf = NULL;
 	__cleanup(objects_done) struct objects files = { 0 };
 	struct err err = { 0 };
