@@ -30,6 +30,7 @@ struct task_struct {
 	__u64 start_time;     /* CLOCK_MONOTONIC, ns */
 	__u64 start_boottime; /* since 5.5 */
 	int exit_state;
+	__u64 self_exec_id; /* one more with each exec; 64 bits since 5.7 */
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct signal_struct *signal;

@@ -27,6 +27,7 @@
 #include "counters.bpf.h"
 #include "filter.bpf.h"
 #include "jumps.bpf.h"
+#include "nest.bpf.h"
 #include "procs.bpf.h"
 #include "shared/layout.h"
 #include "slots.bpf.h"
@@ -80,6 +81,15 @@ static __noinline int count_no_slot(__u32 fn, int why)
 	return 0;
 }
 
+static __noinline int count_chained(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.chained, 1);
+	return 0;
+}
+
 /* A call that is not followed, though its end may be seen, or those that go on with it. */
 static __always_inline void call_left_out(struct pt_regs *ctx, __u32 fn, bool arrived)
 {
@@ -110,7 +120,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
-	__u64 where = REG_SP(ctx);
+	__u64 where = REG_SP(ctx), parent = 0;
 	struct fsn_args *args;
 	struct fsn_call *call;
 	struct fsn_set *set;
@@ -126,14 +136,22 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
 		return LEFT_OUT;
+	if (fsn_nesting)
+		parent = nest_parent(task, fn, where);
 	way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);
+		if (fsn_nesting)
+			nest_hit(fn, where, HIT_ENTRY);
 		return way == SLOT_INNER ? INNER : NO_ROOM;
 	}
 	way &= FSN_WAYS - 1;
+	slot = slot * FSN_WAYS + way;
+	if (fsn_nesting) {
+		if (nest_open(task, fn, slot, parent, where))
+			count_chained(fn);
+	}
 	if (READ(ctl.save_args)) {
-		slot = slot * FSN_WAYS + way;
 		args = bpf_map_lookup_elem(&fsn_args, &slot);
 		if (args) {
 			regs_args(ctx, args->arg);
@@ -271,8 +289,8 @@ static __always_inline __u64 shown_time(__s64 net)
 }
 
 /* The end in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. */
-static __always_inline int end_in_function(
-	__u32 fn, const struct fsn_conf *conf, __u32 slot, __s64 net, __u64 result)
+static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf, __u32 slot,
+	__s64 net, __u64 result, const struct fsn_nest *nest)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	__u64 ns = shown_time(net);
@@ -280,6 +298,10 @@ static __always_inline int end_in_function(
 	if (!stat)
 		return 0;
 	add(&stat->n.total_ns, net);
+	if (nest && nest->inner_ns)
+		add(&stat->n.inner_ns, nest->inner_ns);
+	if (nest && nest->flags & FSN_NEST_AGAIN)
+		add(&stat->n.recursed_ns, net);
 	add(&stat->n.returns, 1);
 	raise_extremes(stat, ns);
 	count_bucket(fn, ns, bpf_get_smp_processor_id());
@@ -289,7 +311,8 @@ static __always_inline int end_in_function(
 }
 
 /* The end in the process's record, which the entry found at @i. */
-static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __s64 net, int how)
+static __always_inline void end_in_process(
+	__u32 i, __u32 fn, __u32 tgid, __s64 net, int how, const struct fsn_nest *nest)
 {
 	struct fsn_proc *proc =
 		proc_again(i & ~FSN_HAS_ARGS, fn, tgid, bpf_get_smp_processor_id());
@@ -298,6 +321,8 @@ static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __s64 
 		return;
 	add(&proc->returns, 1);
 	add(&proc->total_ns, net);
+	if (nest && nest->inner_ns)
+		add(&proc->inner_ns, nest->inner_ns);
 	raise(&proc->max_ns, shown_time(net));
 	if (how & FSN_CALL_FAILED)
 		add(&proc->errors, 1);
@@ -309,22 +334,30 @@ static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __s64 
  * An end without a slot: its call began before, or in a parent, or was not followed. Where
  * calls are chosen by their arguments it says nothing: most are not followed.
  */
-__noinline int count_unmatched(__u32 fn)
+__noinline int count_unmatched(__u32 fn, __u64 where, int hit)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
-	if (stat && fn < fsn_fn_cnt && is_on() && !(READ(ctl.on) & FSN_FILTER_IF))
+	if (!stat || !is_on())
+		return 0;
+	if (fn < fsn_fn_cnt && !(READ(ctl.on) & FSN_FILTER_IF))
 		add(&stat->n.unmatched, 1);
+	if (fsn_nesting)
+		nest_hit(fn, where, hit);
 	return 0;
 }
 
 /* A probe on a jump that did not leave: what it takes is part of what the group costs. */
-static __noinline int count_passed(__u32 fn)
+static __noinline int count_passed(__u32 fn, __u64 where)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 
-	if (stat && fn < fsn_fn_cnt && is_on())
+	if (!stat || !is_on())
+		return 0;
+	if (fn < fsn_fn_cnt)
 		add(&stat->n.passed, 1);
+	if (fsn_nesting)
+		nest_hit(fn, where, HIT_PASSED);
 	return 0;
 }
 
@@ -333,19 +366,23 @@ static __always_inline void call_over(
 	struct fsn_set *set, __u32 slot, __u32 fn, __u64 now, __u64 result, bool streamed)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	__u32 tgid = bpf_get_current_task_btf()->tgid, way = slot % FSN_WAYS;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task->tgid, way = slot % FSN_WAYS;
 	__u64 start = set->call[way].start, ns = now > start ? now - start : 0;
+	const struct fsn_nest *nest = NULL;
 	__s64 net;
 	int how;
 
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
 	net = net_time(conf, ns);
-	how = end_in_function(fn, conf, slot, net, result);
+	if (fsn_nesting)
+		nest = nest_ends(task, slot, conf, now, ns);
+	how = end_in_function(fn, conf, slot, net, result, nest);
 	if (streamed)
 		stream_ends(fn, slot, shown_time(net), how, result);
 	if (fsn_processes)
-		end_in_process(set->call[way].proc, fn, tgid, net, how);
+		end_in_process(set->call[way].proc, fn, tgid, net, how, nest);
 	slot_publish(set, way, 0);
 }
 
@@ -361,7 +398,7 @@ static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool st
 		return 0;
 	way = slot_take_first(set, call_key(fn, tgid), where);
 	if (way < 0) {
-		count_unmatched(fn);
+		count_unmatched(fn, where, HIT_END);
 		return 0;
 	}
 	way &= FSN_WAYS - 1;
@@ -455,6 +492,8 @@ int fsn_count(struct pt_regs *ctx)
 
 		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
 	}
+	if (fsn_nesting)
+		nest_hit(fn, REG_SP(ctx), HIT_ENTRY);
 	if (READ(ctl.streams))
 		stream_counted(
 			ctx, fn, (cookie >> FSN_COOKIE_KIND_SHIFT & 15) == FSN_SAME);
@@ -478,9 +517,9 @@ int fsn_end(struct pt_regs *ctx)
 
 	own_stack(ctx);
 	if (kind == FSN_END_JCC && !jcc_taken(ctx, cookie))
-		return count_passed(cookie & FSN_FN_MASK);
+		return count_passed(cookie & FSN_FN_MASK, REG_SP(ctx));
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))
-		return count_passed(cookie & FSN_FN_MASK);
+		return count_passed(cookie & FSN_FN_MASK, REG_SP(ctx));
 	if (kind == FSN_END)
 		call_end(ctx, cookie, REG_SP(ctx), true);
 	else

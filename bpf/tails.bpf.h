@@ -18,12 +18,12 @@
 #ifndef FUNCSNOOP_TAILS_BPF_H
 #define FUNCSNOOP_TAILS_BPF_H
 
-#include "slots.bpf.h"
+#include "nest.bpf.h"
 #include "stream.bpf.h"
 
 #define ANY_ADDRESS (~0ULL)
 
-int count_unmatched(__u32 fn);
+int count_unmatched(__u32 fn, __u64 where, int hit);
 int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result);
 
 static __always_inline struct fsn_place *place_of(__u32 place)
@@ -52,6 +52,8 @@ __noinline int end_untimed(__u32 fn, __u32 slot, __u64 now)
 
 	if (stat)
 		add(&stat->n.jumped, 1);
+	if (fsn_nesting)
+		nest_left(fn, slot, now);
 	if (READ(ctl.streams))
 		stream_ends(fn, slot, now > start ? now - start : 0,
 			FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT, 0);
@@ -120,7 +122,7 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 		slot_leaves(set, no, i, seen, how, back);
 		left++;
 	}
-	return left ? 0 : count_unmatched(place);
+	return left ? 0 : count_unmatched(place, where, HIT_PASSED);
 }
 
 /* Whether some call that has left by a jump may stand at @where. */

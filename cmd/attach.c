@@ -336,6 +336,7 @@ static int run(struct globals *g, int argc, char **argv)
 	__cleanup(attach_options_done) struct attach_options o = { .g = g, .ender_fd = -1 };
 
 	o.attach.processes = true;
+	o.attach.nesting = true;
 	o.attach.access = (struct access)ACCESS_PRIVATE;
 	o.attach.progress = show_progress;
 	o.attach.progress_arg = g;

@@ -61,9 +61,9 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	assert_sums "$((MANY + 505))"
 	assert_eq "$lost" "$before" "lost"
 	fsn stats g --by process --sort calls --format csv
-	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, 'NR == 2 { print $3, $5, $7, $15 }')" \
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, 'NR == 2 { print $3, $5, $7, $16 }')" \
 		"$(bg_pid runs) runs 60 12"
-	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, '$4 == "ended" { print $3, $5, $7, $15 }')" \
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, '$4 == "ended" { print $3, $5, $7, $16 }')" \
 		"  $ended 12"
 	assert_eq "$(awk -F, 'NR > 1 { calls += $7; returns += $8 } END { print calls, returns }' \
 		<<<"$output")" "$((12 * (MANY + 505))) $((12 * (MANY + 505)))"

@@ -790,8 +790,8 @@ exact() { # EXPRESSION of the document d
 	need_bpf
 	need_tool bpftool python3
 	fsn attach g fix_add --lib "$FIX/libfix.so"
-	# struct fsn_stat: total_ns errors slow returns abandoned no_slot sampled_out calls
-	add_words stats 0=$((calls / 1000000 * 1000000)) 3=$calls 7=$calls
+	# struct fsn_stat: total_ns inner_ns recursed_ns errors slow returns sampled_out calls
+	add_words stats 0=$((calls / 1000000 * 1000000)) 5=$calls 7=$calls
 	# The bucket of 4,096 ns: octave 12, its first step.
 	add_words hists 80=$bucket 72=$((calls - bucket))
 	fsn stats g --save "$BATS_TEST_TMPDIR/before" --json

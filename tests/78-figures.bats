@@ -16,8 +16,8 @@ build_with_half() {
 	sed -i 's/^\tbool has_extremes;/\tuint64_t half_ns;\n&/' "$copy/lib/stats/stats.h"
 	sed -i "s/^\tf->carried = .*/&\n\tf->half_ns = f->n.total_ns \/ 2;/" "$copy/lib/stats/stats.c"
 	sed -i 's/^#define FIGURES(X) .*/&\n\tX(HALF, NS, "half", "HALF", "Half the time.", times, f->half_ns, \\\
-		AT(DOCUMENT, 105), AT(TABLE, 75), AT(RATES, 25), AT(SORT, 15, 104), \\\
-		AT(SAVED, 85), AT(DIFF, 15), AT(METRIC, 70)) \\/' "$copy/lib/stats/figures.h"
+		AT(DOCUMENT, 105), AT(TABLE, 75), AT(RATES, 25), AT(SORT, 17, 104), \\\
+		AT(SAVED, 86), AT(DIFF, 15), AT(METRIC, 70)) \\/' "$copy/lib/stats/figures.h"
 	assert_eq "$(diff -rq "$ROOT/cmd" "$copy/cmd"; diff -rq "$ROOT/lib" "$copy/lib" | wc -l)" 3
 	# The programs in the kernel are as they were.
 	mkdir -p "$o/bpf"
@@ -38,16 +38,16 @@ build_with_half() {
 	capture "$FIX/call" ret 10
 
 	capture "$half" stats g
-	assert_output_match '^FUNCTION +CALLS +TIME% +TOTAL +HALF +AVG '
+	assert_output_match '^FUNCTION +CALLS +TIME% +TOTAL +SELF +HALF +AVG '
 	capture "$half" stats g --json
 	# Either may have taken longer: whichever a busy machine has interrupted.
 	total=$(jq '.[0].functions[] | select(.name == "fix_add").total_ns' <<<"$output")
 	[[ $total -gt 1000 ]] || fail "total_ns is $total"
 	assert_json '.[0].functions[] | select(.name == "fix_add").half_ns' "$((total / 2))"
-	assert_json '.[0].functions[0] | keys_unsorted | index("half_ns") - index("total_ns")' 1
+	assert_json '.[0].functions[0] | keys_unsorted | index("half_ns") - index("self_ns")' 1
 	capture "$half" stats g --format csv
-	assert_output_match ',total_ns,half_ns,avg_ns,'
-	assert_output_match ",fix_add,.*,$total,$((total / 2)),"
+	assert_output_match ',total_ns,outer_ns,self_ns,half_ns,avg_ns,'
+	assert_output_match ",fix_add,.*,$total,$total,$total,$((total / 2)),"
 	capture "$half" stats g --format openmetrics
 	assert_output_line "# HELP funcsnoop_half_seconds Half the time."
 	assert_output_line "# UNIT funcsnoop_half_seconds seconds"
@@ -56,13 +56,13 @@ build_with_half() {
 	capture "$half" stats g --sort half --json
 	assert_json '.[0].functions | map(.half_ns) | . == (sort | reverse)' true
 	capture -s 2 "$half" stats g --sort third
-	assert_stderr_match "--sort is total, half, calls, .* or name, not 'third'"
+	assert_stderr_match "--sort is total, self, half, calls, .* or name, not 'third'"
 	capture "$half" help stats
-	assert_output_match 'Order by total, half, calls,'
+	assert_output_match 'Order by total, self, half, calls,'
 	capture -s 3 "$half" stats g --fail-if 'half>0ns'
 	assert_stderr_match "fix_add of g: half is .* \(half>0ns\)"
 	capture -s 2 "$half" stats g --fail-if 'third>0ns'
-	assert_stderr_match 'untimed, total, half, avg, '
+	assert_stderr_match 'untimed, total, outer, self, half, avg, '
 
 	capture "$half" stats g --save "$BATS_TEST_TMPDIR/saved.json"
 	capture "$half" stats g --diff "$BATS_TEST_TMPDIR/saved.json"

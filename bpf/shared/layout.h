@@ -104,7 +104,11 @@ struct fsn_conf {
 	unsigned char str[FSN_STRINGS];
 	unsigned char no_args; /* code before the probe may have changed them */
 	unsigned int overhead_ns; /* of each measured time what is the probes' own */
-	unsigned int pad;
+	unsigned int rest_ns;     /* what they take besides, of a call that returns */
+	unsigned int left_ns;     /* what they take of one that leaves by a jump */
+	unsigned int entry_ns;    /* what the probe of the entry takes alone */
+	unsigned int end_ns;      /* one of an end without its call */
+	unsigned int passed_ns;   /* one of a jump that does not leave */
 	long long ok[FSN_OK_CODES];
 };
 
@@ -190,6 +194,30 @@ struct fsn_place {
 };
 #define FSN_DEAR_MIN 1024
 
+/*
+ * A word that names an open call: its slot (16 bits) and which one it is there (19). A
+ * thread's has above them whose it is: the number of the program that it runs (7 bits of
+ * self_exec_id), and its thread id (22).
+ */
+#define FSN_OPEN_NTH_SHIFT  16
+#define FSN_OPEN_EXEC_SHIFT 35
+#define FSN_OPEN_TID_SHIFT  42
+#define FSN_OPEN_CALL_MASK  ((1ULL << FSN_OPEN_EXEC_SHIFT) - 1)
+#define FSN_OPEN_EXEC_MASK  ((1ULL << FSN_OPEN_TID_SHIFT) - 1 - FSN_OPEN_CALL_MASK)
+
+#define FSN_NEST_AGAIN 1U /* its function is open outside of it, too */
+#define FSN_NEST_TAKEN 2U /* its time is off the call that it was made in */
+
+/* How a call is nested, by slot; and, by thread id, cut, the innermost open call. */
+struct fsn_nest {
+	unsigned long long parent;   /* the call that it was made in, or 0 */
+	unsigned long long inner_ns; /* what to take off its time for what it has called */
+	unsigned long long open;     /* functions open in it, itself included, by number % 64 */
+	unsigned int nth;            /* one more with each call in the slot */
+	unsigned int flags;          /* FSN_NEST_... */
+	unsigned long long top;      /* the thread's word */
+};
+
 /* --- conditions on arguments ---------------------------------------------------------------- */
 
 #define FSN_COND_TERMS 4
@@ -246,6 +274,7 @@ struct fsn_proc {
 	unsigned long long calls;
 	unsigned long long returns;
 	unsigned long long total_ns;
+	unsigned long long inner_ns;
 	unsigned long long max_ns;
 	unsigned long long errors;
 	unsigned long long slow;
@@ -390,7 +419,8 @@ struct fsn_meta {
 #define FSN_OPT_PROCESSES 1U
 #define FSN_OPT_LINK_PID \
 	2U /* other processes have no breakpoints: --pid stays as it is */
-#define FSN_OPT_RAW 4U /* the probes' own time is left in */
+#define FSN_OPT_RAW     4U /* the probes' own time is left in */
+#define FSN_OPT_NESTING 8U /* it is known which call was made in which */
 
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;
@@ -470,6 +500,7 @@ struct fsn_text {
 	X(BASE_HIST1, base_hist1, ARRAY(struct fsn_hist), n->timed, READERS)           \
 	X(SLOTS, slots, MAPPED(struct fsn_set), FSN_SET_CNT, OWNER)                    \
 	X(HELD, held, MAPPED(struct fsn_held), 1, OWNER)                               \
+	X(NESTS, nests, ARRAY(struct fsn_nest), n->nesting ? FSN_SLOT_CNT : 1, OWNER)  \
 	X(ARGS, args, ARRAY(struct fsn_args), FSN_SLOT_CNT, OWNER)                     \
 	X(MORE, more, ARRAY(struct fsn_more), n->has_more ? FSN_SLOT_CNT : 1, OWNER)   \
 	X(STREAMS, streams, MAPPED(struct fsn_stream), FSN_STREAMS_MAX, OWNER)         \

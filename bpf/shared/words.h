@@ -15,13 +15,16 @@
  */
 #define FSN_COUNTS(X)                                                           \
 	X(total_ns)                                                             \
+	X(inner_ns)    /* of that what was spent in calls made, and in probes */ \
+	X(recursed_ns) /* of that what is in another call of the function, too */ \
 	X(errors)                                                               \
 	X(slow)                                                                 \
 	X(returns)     /* ends that took their slot */                          \
-	X(abandoned)   /* given up: can't return any more */                    \
-	X(no_slot)     /* not followed: the set of slots was full */            \
 	X(sampled_out) /* not followed: not the one of N */                     \
 	X(calls)       /* entries */                                            \
+	X(abandoned)   /* given up: can't return any more */                    \
+	X(no_slot)     /* not followed: the set of slots was full */            \
+	X(chained)     /* of the calls: jumped to by one that is counted, too */ \
 	X(jumped)      /* left by a jump: go on where no end is seen */         \
 	X(inner)       /* reached by a jump from a call of the same function */ \
 	X(unmatched)   /* ends without their call; in no sum */                 \
@@ -83,6 +86,8 @@ struct price {
 	unsigned int overhead_ns[PRICE_SITES][PRICE_ENDS];
 	/* By how much a call takes longer, traps included. */
 	unsigned int whole_ns[PRICE_SITES][PRICE_ENDS];
+	/* By how much it takes longer than what was recorded of it, in a row of such calls. */
+	unsigned int rest_ns[PRICE_SITES][PRICE_ENDS];
 };
 
 /* --- what arguments and results are ---------------------------------------------------------- */

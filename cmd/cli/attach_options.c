@@ -17,6 +17,7 @@ enum {
 	KEY_SLOW,
 	KEY_COUNT,
 	KEY_NO_PROCESSES,
+	KEY_NO_NESTING,
 	KEY_RAW,
 	KEY_EXIT,
 	KEY_SITE,
@@ -57,6 +58,7 @@ static const struct argp_option options[] = {
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, NULL, USAGE_MORE },
+	{ "no-nesting", KEY_NO_NESTING, NULL, 0, NULL, USAGE_MORE },
 	{ "raw", KEY_RAW, NULL, 0, NULL, USAGE_MORE },
 	{ "exit", KEY_EXIT, "auto|return|ret|none", 0, NULL, USAGE_MORE },
 	{ "site", KEY_SITE, "auto|entry", 0, NULL, USAGE_MORE },
@@ -242,6 +244,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_NO_PROCESSES:
 		o->attach.processes = false;
 		break;
+	case KEY_NO_NESTING:
+		o->attach.nesting = false;
+		break;
 	case KEY_RAW:
 		o->attach.raw = true;
 		break;
@@ -290,6 +295,9 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	o->attach.filter.cgroups = o->cgroups;
 	o->attach.filter.uids = o->uids;
 	o->attach.filter.tids = o->tids;
+	/* What was made in one that is left out would be taken for its caller's own. */
+	if (o->attach.sample > 1)
+		o->attach.nesting = false;
 	if (o->draft.rules.count_only)
 		o->draft.rules.exit = PLAN_MODE_NONE;
 	/* A group is named so that it may read. */

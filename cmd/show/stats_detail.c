@@ -29,6 +29,8 @@ static void process_add(struct process *to, const struct stats_proc *p, bool tim
 		return;
 	to->p.returns += p->returns;
 	to->p.total_ns += p->total_ns;
+	to->p.inner_ns += p->total_ns - stats_proc_self(p);
+	to->p.nested |= p->nested;
 	to->p.errors += p->errors;
 	to->p.slow += p->slow;
 	if (p->max_ns > to->p.max_ns)
@@ -134,12 +136,15 @@ static void fill_others(struct grid *grid, const struct stats *s,
 			continue;
 		rest.p.returns += f->n.returns;
 		rest.p.total_ns += f->n.total_ns;
+		rest.p.inner_ns += f->n.total_ns - stats_func_self(f);
+		rest.p.nested |= f->nested;
 		rest.p.slow += f->n.slow;
 		rest.p.errors += f->n.errors;
 	}
 	rest.p.calls -= rest.p.calls < seen->calls ? rest.p.calls : seen->calls;
 	rest.p.returns -= rest.p.returns < seen->returns ? rest.p.returns : seen->returns;
 	rest.p.total_ns -= rest.p.total_ns < seen->total_ns ? rest.p.total_ns : seen->total_ns;
+	rest.p.inner_ns -= rest.p.inner_ns < seen->inner_ns ? rest.p.inner_ns : seen->inner_ns;
 	rest.p.slow -= rest.p.slow < seen->slow ? rest.p.slow : seen->slow;
 	rest.p.errors -= rest.p.errors < seen->errors ? rest.p.errors : seen->errors;
 	fill_rest(grid, "others", &rest, scope);
@@ -156,8 +161,7 @@ void fill_process(
 
 	all = collect(rg->s, &cnt);
 	grid->failed |= !all;
-	for (size_t i = 0; i < rg->s->func_cnt; i++)
-		scope.all_ns += rg->s->funcs[i].timed ? rg->s->funcs[i].n.total_ns : 0;
+	scope.all_ns = stats_all_time(rg->s);
 	for (size_t i = 0; all && i < cnt; i++) {
 		process_add(&sum, &all[i].p, true);
 		all[i].value = value_of(&all[i].p, r->choice->sort);

@@ -104,9 +104,13 @@ static struct cell *add_n(struct grid *grid, enum cell_type type, uint64_t n)
 /* Whether a time says little more than that it is short; a sum does if its average does. */
 static bool is_noise(const struct figures *f, enum figure_id id)
 {
-	if (id == FIGURE_TOTAL && figure_known(f, FIGURE_AVG))
-		id = FIGURE_AVG;
-	return figures[id].unit == UNIT_NS && f->value[id].n < f->noise_ns;
+	uint64_t ns = f->value[id].n, total = figure_or_0(f, FIGURE_TOTAL);
+
+	if (figures[id].unit != UNIT_NS)
+		return false;
+	if ((id == FIGURE_TOTAL || id == FIGURE_SELF) && total && figure_known(f, FIGURE_AVG))
+		ns = (double)ns / total * f->value[FIGURE_AVG].n;
+	return ns < f->noise_ns;
 }
 
 void grid_count(struct grid *grid, bool known, uint64_t n)

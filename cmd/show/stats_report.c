@@ -146,8 +146,17 @@ uint64_t stats_all_calls(const struct stats *s)
 	uint64_t calls = 0;
 
 	for (size_t i = 0; i < s->func_cnt; i++)
-		calls += s->funcs[i].n.calls;
+		calls += s->funcs[i].n.calls - s->funcs[i].n.chained;
 	return calls;
+}
+
+uint64_t stats_all_time(const struct stats *s)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		ns += s->funcs[i].timed ? stats_func_self(&s->funcs[i]) : 0;
+	return ns;
 }
 
 void report_group_done(struct report_group *rg)
@@ -202,6 +211,7 @@ static void subtract(struct stats_proc *p, const struct stats_proc *was)
 	p->calls = less(p->calls, was->calls);
 	p->returns = less(p->returns, was->returns);
 	p->total_ns = less(p->total_ns, was->total_ns);
+	p->inner_ns = less(p->inner_ns, was->inner_ns);
 	p->errors = less(p->errors, was->errors);
 	p->slow = less(p->slow, was->slow);
 	if (p->max_ns <= was->max_ns)

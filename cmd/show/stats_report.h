@@ -47,8 +47,11 @@ bool report_cost(const struct report_group *rg, uint64_t *ret_ns);
 struct shown_call report_slow(
 	const struct report_group *rg, const struct types *types, size_t i);
 
-/* Calls of all functions of @s. */
+/* Calls of all functions of @s; one that is jumped to by another is the same. */
 uint64_t stats_all_calls(const struct stats *s);
+
+/* Time of all functions of @s: what they spent in themselves, where that is known. */
+uint64_t stats_all_time(const struct stats *s);
 
 /* Digits after the point of a rate in documents: something rare is not 0. */
 static inline int rate_digits(double per_s)

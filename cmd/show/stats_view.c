@@ -8,18 +8,9 @@
 
 #define BOLD "1"
 
-static uint64_t time_of_all(const struct stats *s)
-{
-	uint64_t total_ns = 0;
-
-	for (size_t i = 0; i < s->func_cnt; i++)
-		total_ns += s->funcs[i].timed ? s->funcs[i].n.total_ns : 0;
-	return total_ns;
-}
-
 static struct figure_scope scope_of(const struct report_group *rg)
 {
-	return (struct figure_scope) { rg->elapsed_ns, time_of_all(rg->s) };
+	return (struct figure_scope) { rg->elapsed_ns, stats_all_time(rg->s) };
 }
 
 /* --- by function and library ---------------------------------------------------------------- */
@@ -31,11 +22,14 @@ static void sum_add(struct stats_func *sum, const struct stats_func *f)
 
 	n.no_slot = stats_func_untimed(f);
 	n.sampled_out = n.jumped = n.inner = 0;
+	n.inner_ns = f->n.total_ns - stats_func_self(f);
+	n.recursed_ns = f->n.total_ns - stats_func_outer(f);
 	/* Others have no times, so their returns would spoil the average. */
 	if (!f->timed)
-		n.returns = n.errors = n.slow = n.total_ns = 0;
+		n.returns = n.errors = n.slow = n.total_ns = n.inner_ns = n.recursed_ns = 0;
 	counts_add(&sum->n, &n);
 	sum->timed |= f->timed;
+	sum->nested |= f->nested;
 	if (f->timed && f->noise_ns > sum->noise_ns)
 		sum->noise_ns = f->noise_ns;
 	sum->carried += f->carried;
@@ -68,7 +62,11 @@ static void fill_total(
 
 	for (size_t i = 0; i < s->func_cnt; i++)
 		sum_add(&sum, &s->funcs[i]);
+	sum.n.calls -= sum.n.chained;
 	figures_of(&sum, scope, grid_wanted(grid), &f);
+	/* One in another is in the time of both. */
+	figure_set(&f, FIGURE_TOTAL, figure_known(&f, FIGURE_SELF), stats_func_self(&sum));
+	figure_set(&f, FIGURE_OUTER, figure_known(&f, FIGURE_SELF), stats_func_self(&sum));
 	sum_done(&sum);
 	grid_text(grid, "total");
 	grid_none(grid);

@@ -162,7 +162,8 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
 	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
-			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0);
+			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0) |
+			(opts->nesting ? FSN_OPT_NESTING : 0);
 	snprintf(meta->name, sizeof(meta->name), "%s", draft->name);
 	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
 }
@@ -231,6 +232,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		.processes = opts->processes,
 		.children = opts->children,
 		.sample = opts->sample,
+		.nesting = opts->nesting,
 	};
 	bool by_pid;
 	int code;

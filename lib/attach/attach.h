@@ -24,6 +24,7 @@ struct attach_opts {
 	const struct condition *condition; /* and of them those; NULL: all */
 	uint64_t for_ns; /* it counts for so long from when it is whole on; 0: no end */
 	struct access access; /* who may read the counters */
+	bool nesting;     /* follow which call was made in which */
 	bool raw;         /* leave the probes' own time in what is measured */
 	bool replace;     /* take the place of a group of that name */
 	bool children;    /* what the processes of .filter start from now on counts, too */

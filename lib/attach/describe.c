@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(struct fsn_stat) == 192, "three cache lines");
 _Static_assert(
-	offsetof(struct fsn_stat, n.jumped) == 64, "what most calls write is the first");
+	offsetof(struct fsn_stat, n.abandoned) == 64, "what most calls write is the first");
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");
 
 /* By its dearest end: a function that has a ret is left by that, as a rule. */
@@ -138,6 +138,22 @@ static bool has_no_args(const struct draft *draft, const struct target *f)
 		f->site_offset != f->offset;
 }
 
+/* What is to be taken off the call in which one of these is made. */
+static void describe_price(
+	const struct group_func *shown, const struct price *price, struct fsn_conf *conf)
+{
+	const uint32_t *whole_ns = price->whole_ns[shown->site];
+	enum price_end end = shown->end == PRICE_RETURN ? PRICE_RETURN : PRICE_RET;
+
+	conf->overhead_ns = price->overhead_ns[shown->site][shown->end];
+	conf->rest_ns = price->rest_ns[shown->site][shown->end];
+	conf->left_ns = price->rest_ns[shown->site][PRICE_JUMP];
+	conf->entry_ns = price->rest_ns[shown->site][PRICE_COUNT];
+	conf->end_ns = whole_ns[end] > whole_ns[PRICE_COUNT] ? whole_ns[end] - whole_ns[PRICE_COUNT]
+							       : 0;
+	conf->passed_ns = price->rest_ns[PRICE_EMULATED][PRICE_COUNT];
+}
+
 static void describe_conf(const struct draft *draft, const struct target *f,
 	const struct price *price, struct fsn_conf *conf)
 {
@@ -145,7 +161,8 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
 	conf->no_args = has_no_args(draft, f);
-	conf->overhead_ns = price ? price->overhead_ns[shown.site][shown.end] : 0;
+	if (price)
+		describe_price(&shown, price, conf);
 	if (!f->known)
 		return;
 	describe_kept(f->known, conf);

@@ -68,7 +68,8 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		spec->name_cnt * sizeof(struct fsn_name) +
 		FSN_SLOT_CNT * sizeof(struct fsn_args) +
 		(spec->follows ? FSN_SLOT_CNT * sizeof(struct fsn_mark) : 0) +
-		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0);
+		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0) +
+		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0);
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
 	while (n > 1 && used + n * hist > most)
@@ -129,6 +130,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.hist_shards = e->hist_shards,
 		.procs = procs,
 		.has_more = spec->has_more,
+		.nesting = spec->nesting,
 		.children = spec->children,
 	};
 
@@ -147,6 +149,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_processes = spec->processes;
 	e->skel->rodata->fsn_has_more = spec->has_more;
 	e->skel->rodata->fsn_follows = spec->follows;
+	e->skel->rodata->fsn_nesting = spec->nesting;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;

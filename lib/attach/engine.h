@@ -28,6 +28,7 @@ struct engine_spec {
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;
 	bool children; /* of the filter's processes are to be followed */
+	bool nesting;  /* which call was made in which is followed */
 	bool has_more; /* arguments on the stack or text are kept */
 	uint32_t sample;
 };

@@ -226,6 +226,7 @@ struct group_info group_info(const struct group *g)
 		.probe_cnt = g->meta.probes,
 		.sample = g->meta.sample > 1 ? g->meta.sample : 1,
 		.processes = g->meta.options & FSN_OPT_PROCESSES,
+		.nesting = g->meta.options & FSN_OPT_NESTING,
 		.raw = g->meta.options & FSN_OPT_RAW,
 		.price = g->meta.price,
 	};

@@ -28,6 +28,7 @@ struct group_info {
 	uint32_t fn_cnt, lib_cnt, probe_cnt;
 	uint32_t sample;      /* one call of so many is timed; 1: all */
 	bool processes;       /* there are statistics per process */
+	bool nesting;         /* it is known which call was made in which */
 	bool raw;             /* the probes' own time is left in */
 	struct price price;   /* what they take; .at_ns is 0 when it was not known */
 };

@@ -198,7 +198,7 @@ static const enum link_mode modes[] = { LINK_SESSION, LINK_MULTI, LINK_PERF };
 
 #define LINE_MAX_LEN 512
 
-/* "session at 1 spread 2:", and overhead and whole of each class. */
+/* "session at 1 spread 2:", and overhead, whole and rest of each class. */
 static void line_write(char *line, enum link_mode mode, const struct calibration *c)
 {
 	size_t len = snprintf(line, LINE_MAX_LEN, "%s at %llu spread %" PRIu32 ":",
@@ -207,8 +207,9 @@ static void line_write(char *line, enum link_mode mode, const struct calibration
 	for (int site = 0; site < PRICE_SITES; site++)
 		for (int end = 0; end < PRICE_ENDS; end++)
 			len += snprintf(line + len, LINE_MAX_LEN - len,
-				" %" PRIu32 " %" PRIu32, c->price.overhead_ns[site][end],
-				c->price.whole_ns[site][end]);
+				" %" PRIu32 " %" PRIu32 " %" PRIu32,
+				c->price.overhead_ns[site][end],
+				c->price.whole_ns[site][end], c->price.rest_ns[site][end]);
 	snprintf(line + len, LINE_MAX_LEN - len, "\n");
 }
 
@@ -225,9 +226,10 @@ static bool line_read(const char *line, enum link_mode mode, struct calibration 
 	for (int site = 0; site < PRICE_SITES; site++)
 		for (int end = 0; end < PRICE_ENDS; end++) {
 			line += used;
-			if (sscanf(line, " %" SCNu32 " %" SCNu32 "%n",
+			if (sscanf(line, " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n",
 				    &c.price.overhead_ns[site][end],
-				    &c.price.whole_ns[site][end], &used) != 2)
+				    &c.price.whole_ns[site][end],
+				    &c.price.rest_ns[site][end], &used) != 3)
 				return false;
 		}
 	*ret_calibration = c;

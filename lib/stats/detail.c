@@ -98,6 +98,7 @@ static void add_figures(struct stats_proc *to, const struct fsn_proc *p)
 	to->calls += p->calls;
 	to->returns += p->returns;
 	to->total_ns += p->total_ns;
+	to->inner_ns += p->inner_ns;
 	to->errors += p->errors;
 	to->slow += p->slow;
 	if (p->max_ns > to->max_ns)
@@ -113,7 +114,9 @@ static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 		return -ENOMEM;
 	f->procs = more;
 	proc = &more[f->proc_cnt++];
-	*proc = (struct stats_proc) { .pid = procs_pid(p->key), .start_ns = p->start };
+	*proc = (struct stats_proc) { .pid = procs_pid(p->key),
+		.start_ns = p->start,
+		.nested = f->nested };
 	add_figures(proc, p);
 	memcpy(proc->comm, p->comm, sizeof(p->comm) - 1);
 	return 0;
@@ -135,6 +138,7 @@ static void merge_procs(struct stats_func *f)
 		to->calls += from->calls;
 		to->returns += from->returns;
 		to->total_ns += from->total_ns;
+		to->inner_ns += from->inner_ns;
 		to->errors += from->errors;
 		to->slow += from->slow;
 		if (from->max_ns > to->max_ns)
@@ -192,6 +196,7 @@ int stats_read_procs(
 	for (size_t i = 0; !code && i < s->func_cnt; i++) {
 		if (s->funcs[i].proc_cnt)
 			merge_procs(&s->funcs[i]);
+		s->funcs[i].ended.nested = s->funcs[i].nested;
 		s->funcs[i].ended.total_ns = stats_signed(s->funcs[i].ended.total_ns);
 	}
 	return code;

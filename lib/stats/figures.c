@@ -2,6 +2,7 @@
 // What is known of a function, and what is computed from it; buckets and percentiles.
 #include "group/records.h"
 #include "stats/figures.h"
+#include "internal.h"
 #include "stats/stats.h"
 
 _Static_assert(FIGURE_CNT <= 64, "a bit for each");
@@ -99,13 +100,15 @@ void figures_of_process(const struct stats_proc *p, bool timed, bool same,
 	figure_set(ret, FIGURE_CALLS, true, p->calls);
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->calls : p->returns);
 	figure_set(ret, FIGURE_TOTAL, times, p->total_ns);
+	figure_set(ret, FIGURE_SELF, times && p->nested, stats_proc_self(p));
 	figure_set(ret, FIGURE_AVG, times, times ? p->total_ns / p->returns : 0);
 	figure_set(ret, FIGURE_MAX, timed && p->max_ns, p->max_ns);
 	figure_set(ret, FIGURE_ERRORS, timed, p->errors);
 	figure_set(ret, FIGURE_SLOW, timed, p->slow);
 	if (times && scope && scope->all_ns) {
 		ret->known |= FIGURE_BIT(FIGURE_TIME);
-		ret->value[FIGURE_TIME].x = 100.0 * p->total_ns / scope->all_ns;
+		ret->value[FIGURE_TIME].x =
+			100.0 * (p->nested ? stats_proc_self(p) : p->total_ns) / scope->all_ns;
 	}
 }
 
@@ -169,6 +172,21 @@ uint64_t stats_func_untimed(const struct stats_func *f)
 	if (f->same)
 		return 0;
 	return f->timed ? f->n.no_slot + f->n.sampled_out + f->n.jumped + f->n.inner : f->n.calls;
+}
+
+uint64_t stats_func_self(const struct stats_func *f)
+{
+	return stats_less(f->n.total_ns, f->n.inner_ns);
+}
+
+uint64_t stats_func_outer(const struct stats_func *f)
+{
+	return stats_less(f->n.total_ns, f->n.recursed_ns);
+}
+
+uint64_t stats_proc_self(const struct stats_proc *p)
+{
+	return stats_less(p->total_ns, p->inner_ns);
 }
 
 bool stats_func_called(const struct stats_func *f)

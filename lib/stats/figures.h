@@ -110,12 +110,22 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		paced && f->timed, f->n.slow / seconds,                                 \
 		AT(RATES, 70, 7))                                                       \
 	X(TIME, PERCENT, "time", "TIME%", NULL,                                         \
-		times && scope->all_ns, 100.0 * f->n.total_ns / scope->all_ns,          \
+		times && scope->all_ns,                                                 \
+		100.0 * (f->nested ? stats_func_self(f) : f->n.total_ns) / scope->all_ns, \
 		AT(TABLE, 60, 2), AT(PROCESS, 30, 3))                                   \
 	X(TOTAL, NS, "total", "TOTAL", NULL,                                            \
 		times, f->n.total_ns,                                                   \
 		AT(DOCUMENT, 100), AT(TABLE, 70), AT(PROCESS, 40),                      \
 		AT(PROCESS_DOCUMENT, 30), AT(SORT, 10, 't'), AT(SAVED, 80))             \
+	X(OUTER, NS, "outer", NULL, NULL,                                               \
+		times && f->nested, stats_func_outer(f),                                \
+		AT(DOCUMENT, 102), AT(TABLE, 72, COLUMN_CSV), AT(SAVED, 82))            \
+	X(SELF, NS, "self", "SELF",                                                     \
+		"Time of calls that have returned, less that of probed ones inside.",   \
+		times && f->nested, stats_func_self(f),                                 \
+		AT(DOCUMENT, 104), AT(TABLE, 74, 2), AT(PROCESS, 45, 4),                   \
+		AT(PROCESS_DOCUMENT, 35), AT(SORT, 15, 'f'), AT(SAVED, 84),             \
+		AT(DIFF, 70), AT(METRIC, 45))                                           \
 	X(MIN, NS, "min", "MIN", NULL,                                                  \
 		f->timed && f->has_extremes, f->min_ns,                                 \
 		AT(DOCUMENT, 110), AT(TABLE, 90, 7), AT(SAVED, 100))                    \
@@ -215,7 +225,7 @@ static inline bool figure_is_real(enum figure_id id)
 /* What shares and rates are of; 0 where it is not known. */
 struct figure_scope {
 	uint64_t elapsed_ns; /* in which the calls came */
-	uint64_t all_ns;     /* time of all functions */
+	uint64_t all_ns;     /* time of all functions: their self times, where they are known */
 };
 
 /*

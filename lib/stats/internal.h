@@ -32,6 +32,12 @@ static inline uint64_t stats_signed(uint64_t sum)
 	return (int64_t)sum < 0 ? 0 : sum;
 }
 
+/* Sums of times, @total and what is in it: the rest, 0 when that is less than nothing. */
+static inline uint64_t stats_less(uint64_t total, uint64_t in_it)
+{
+	return stats_signed(total - in_it);
+}
+
 void stats_raw_done(struct stats_raw *raw);
 
 /* The map that holds the buckets of the baseline in use, or of the idle one. */

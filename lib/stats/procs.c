@@ -171,6 +171,7 @@ static void add(struct fsn_proc *row, const struct fsn_proc *p)
 	row->calls += p->calls;
 	row->returns += p->returns;
 	row->total_ns += p->total_ns;
+	row->inner_ns += p->inner_ns;
 	row->errors += p->errors;
 	row->slow += p->slow;
 	if (p->max_ns > row->max_ns)

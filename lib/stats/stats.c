@@ -132,6 +132,7 @@ static void func_price(const struct group *g, const struct price *price, struct 
 	const struct group_func func = group_func(g, f->fn);
 
 	f->priced = price->at_ns;
+	f->nested = f->timed && g->meta.options & FSN_OPT_NESTING;
 	f->overhead_ns = func.overhead_ns;
 	if (f->overhead_ns)
 		f->noise_ns = func.site == PRICE_STEPPED ? NOISE_STEPPED_NS : NOISE_EMULATED_NS;

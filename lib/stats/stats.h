@@ -25,7 +25,8 @@ struct stats_proc {
 	uint64_t
 		start_ns; /* of the process, CLOCK_BOOTTIME: a reused pid is another one */
 	char comm[16];    /* at its first call */
-	uint64_t calls, returns, total_ns, max_ns, errors, slow;
+	uint64_t calls, returns, total_ns, inner_ns, max_ns, errors, slow;
+	bool nested; /* inner_ns is known */
 };
 
 /* @to and @more; @from less @was, not below 0. */
@@ -44,6 +45,7 @@ struct stats_func {
 	bool same; /* its one ret is entry and end: returns = calls, no times */
 	uint32_t overhead_ns; /* taken off each time, as the probes' own */
 	uint32_t noise_ns;    /* times below that are within what was taken off; 0: none was */
+	bool nested;          /* it is known what its calls called: inner_ns, recursed_ns, chained */
 	bool priced;          /* it is known what its probes take */
 	uint64_t cost_ns;     /* that is what they took, by hits; cost_of_hits() */
 	struct fsn_counts n; /* since the reset */
@@ -98,6 +100,14 @@ int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t 
 
 /* Calls whose end is not followed. */
 uint64_t stats_func_untimed(const struct stats_func *f);
+
+/*
+ * What its calls spent in themselves, where it is known (.nested): without what they called
+ * that is probed; and what they took when a call inside of another of it counts with that.
+ */
+uint64_t stats_func_self(const struct stats_func *f);
+uint64_t stats_func_outer(const struct stats_func *f);
+uint64_t stats_proc_self(const struct stats_proc *p);
 
 /* Whether anything is known of the function: a call, or an end. */
 bool stats_func_called(const struct stats_func *f);

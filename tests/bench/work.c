@@ -53,13 +53,13 @@ static uint64_t now_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-static void *run(void *arg)
+/* A function that can be probed, too: its calls are then in one. */
+__attribute__((noinline)) void bench_loop(const struct job *job);
+void bench_loop(const struct job *job)
 {
-	const struct job *job = arg;
 
 	for (unsigned long i = 0; i < job->calls; i++)
 		job->fn(i);
-	return NULL;
 }
 
 /* The first calls are not timed: the kernel prepares the thread. Nor is the thread's end. */
@@ -72,7 +72,7 @@ static void *run_thread(void *arg)
 	pthread_barrier_wait(job->barrier);
 	job->start_ns = now_ns(CLOCK_MONOTONIC);
 	job->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
-	run(job);
+	bench_loop(job);
 	job->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - job->cpu_ns;
 	job->end_ns = now_ns(CLOCK_MONOTONIC);
 	return NULL;
@@ -108,7 +108,7 @@ static void run_one(struct job job)
 {
 	uint64_t cpu = now_ns(CLOCK_THREAD_CPUTIME_ID), wall = now_ns(CLOCK_MONOTONIC);
 
-	run(&job);
+	bench_loop(&job);
 	printf("%lu %lu\n", now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu,
 		now_ns(CLOCK_MONOTONIC) - wall);
 }

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * In which call another was made, and what of its time was spent in others.
+ *
+ * A thread's word names the innermost of its open calls; beside each slot stands the one in
+ * which its call was made. The stack says which of them are over: one whose place
+ * is not above that of a call which begins was left by an exception or a longjmp,
+ * and so was what is still open inside of a call that ends. One at the same place has left by
+ * a jump to what begins, if it is not known to be over (tails.bpf.h): that is made in it, too,
+ * though it may end after it.
+ *
+ * By its place a call that was left can't be told from a live one while nothing has
+ * begun above it. A fiber that another thread takes over, or one that switches to a fiber
+ * directly, takes the word as it finds it: its calls are made in none, or in the one that
+ * was open last.
+ *
+ * What is taken off a call for each one inside is what was measured of that and the rest of
+ * what its probes take, from the same calibration; for probes that measure nothing, all that
+ * they take. Only the thread itself writes its word: nothing here needs an exchange.
+ */
+#ifndef FUNCSNOOP_NEST_BPF_H
+#define FUNCSNOOP_NEST_BPF_H
+
+#include "slots.bpf.h"
+
+const volatile bool fsn_nesting = false;
+
+#define NEST_STEPS 128
+#define NTH_MASK   (FSN_OPEN_CALL_MASK >> FSN_OPEN_NTH_SHIFT)
+
+/* Beside a call that encloses another: that was jumped to, at the same place. */
+#define NEST_JUMPED (1ULL << FSN_OPEN_EXEC_SHIFT)
+
+static __always_inline struct fsn_nest *nest_at(__u32 i)
+{
+	i &= FSN_SLOT_CNT - 1;
+	return bpf_map_lookup_elem(&fsn_nests, &i);
+}
+
+/* Whose word it is: after an exec the stacks are others. */
+static __always_inline __u64 word_owner(const struct task_struct *task)
+{
+	return (__u64)task->pid << FSN_OPEN_TID_SHIFT |
+	       (task->self_exec_id << FSN_OPEN_EXEC_SHIFT & FSN_OPEN_EXEC_MASK);
+}
+
+/* The innermost call of a thread that may be open, or 0. */
+static __always_inline __u64 nest_top(const struct task_struct *task)
+{
+	const struct fsn_nest *mine = nest_at(task->pid);
+	__u64 word = mine ? READ(mine->top) : 0;
+
+	return (word ^ word_owner(task)) & ~FSN_OPEN_CALL_MASK ? 0 : word & FSN_OPEN_CALL_MASK;
+}
+
+/* The call that @word names, and its key, or NULL when it is over. */
+static __always_inline struct fsn_call *nest_call(__u64 word, __u64 *ret_key)
+{
+	__u32 i = (word & (FSN_SLOT_CNT - 1)) / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	const struct fsn_nest *nest = nest_at(word);
+	__u64 key;
+
+	if (!set || !nest || !word)
+		return NULL;
+	key = READ(set->key[word % FSN_WAYS]);
+	*ret_key = key;
+	if (!(key & FSN_KEY_TGID_MASK) || key & FSN_KEY_GHOST ||
+		(READ(nest->nth) ^ word >> FSN_OPEN_NTH_SHIFT) & NTH_MASK)
+		return NULL;
+	return &set->call[AFTER(key, word % FSN_WAYS)];
+}
+
+/* @word, with NEST_JUMPED if so, if a call of @fn at @where is made in that one; else 0. */
+static __always_inline __u64 encloses(
+	__u64 word, const struct fsn_call *call, __u64 key, __u32 fn, __u64 where)
+{
+	if (READ(call->where) > where)
+		return word;
+	if (READ(call->where) == where && (!(key & FSN_KEY_BYRET) || key & FSN_KEY_LEFT) &&
+		((key & FSN_KEY_FN_MASK) ^ (fn + 1)))
+		return word | NEST_JUMPED;
+	return 0;
+}
+
+/* What the probes have taken of a call that was left, with those inside of it. */
+static __always_inline __u64 left_behind(const struct fsn_nest *nest, __u64 key)
+{
+	__u32 fn = (key & FSN_KEY_FN_MASK) - 1;
+	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+
+	return READ(nest->inner_ns) + (conf ? conf->entry_ns : 0);
+}
+
+/* Goes out from @word to the call in which one of @fn at @where is made: that, or 0. */
+__noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where)
+{
+	struct fsn_nest *nest;
+	struct fsn_call *call;
+	__u64 key, found, left = 0;
+
+	for (int i = 0; i < NEST_STEPS; i++) {
+		call = nest_call(word, &key);
+		nest = nest_at(word);
+		if (!call || !nest)
+			return 0;
+		found = encloses(word, call, key, fn, where);
+		if (found) {
+			add(&nest->inner_ns, left);
+			return found;
+		}
+		left += left_behind(nest, key);
+		word = READ(nest->parent);
+	}
+	return 0;
+}
+
+/*
+ * The call in which one of @fn is made that begins at @where, or 0: to be asked before a slot
+ * is claimed for it, which gives up what was left there.
+ */
+static __always_inline __u64 nest_parent(const struct task_struct *task, __u32 fn, __u64 where)
+{
+	__u64 word = nest_top(task), key, found;
+	struct fsn_call *call = nest_call(word, &key);
+
+	if (!call)
+		return 0;
+	found = encloses(word, call, key, fn, where);
+	return found ? found : nest_enclosing(word, fn, where);
+}
+
+/* Whether one of the calls from @word outwards is of @fn. */
+__noinline int nest_has(__u64 word, __u32 fn)
+{
+	struct fsn_nest *nest;
+	__u64 key;
+
+	for (int i = 0; i < NEST_STEPS; i++) {
+		nest = nest_at(word);
+		if (!nest || !nest_call(word, &key))
+			return 0;
+		if ((key & FSN_KEY_FN_MASK) == fn + 1)
+			return 1;
+		word = READ(nest->parent);
+	}
+	return 0;
+}
+
+/*
+ * The call of @fn in the locked @slot begins at @where, in @parent as far as that was known
+ * before the slot was claimed. Whether that has jumped to it.
+ */
+static __always_inline bool nest_open(
+	const struct task_struct *task, __u32 fn, __u32 slot, __u64 parent, __u64 where)
+{
+	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid), *outer = nest_at(parent);
+	__u64 open = 1ULL << (fn & 63), outer_open = 0, key;
+	bool jumped;
+
+	if (!nest || !mine || !outer)
+		return false;
+	/* The claim has given up what has not come here; its own slot may be that one's. */
+	if (parent & NEST_JUMPED && !nest_call(parent & FSN_OPEN_CALL_MASK, &key)) {
+		parent = nest_enclosing(READ(outer->parent), fn, where);
+		outer = nest_at(parent);
+	}
+	jumped = parent & NEST_JUMPED;
+	parent &= FSN_OPEN_CALL_MASK;
+	if (parent && outer)
+		outer_open = READ(outer->open);
+	nest->parent = parent;
+	nest->inner_ns = 0;
+	nest->open = outer_open | open;
+	nest->flags = outer_open & open && nest_has(parent, fn) ? FSN_NEST_AGAIN : 0;
+	nest->nth++;
+	mine->top = word_owner(task) | (nest->nth & NTH_MASK) << FSN_OPEN_NTH_SHIFT | slot;
+	return jumped;
+}
+
+/* Takes @ns off the call that @word names, if it is not over. */
+static __always_inline void nest_take_off(__u64 word, __u64 ns)
+{
+	struct fsn_nest *nest = nest_at(word);
+	__u64 key;
+
+	if (nest && nest_call(word, &key))
+		add(&nest->inner_ns, ns);
+}
+
+/* What is taken off for a call from @start to @now of the function under @key. */
+static __always_inline __u64 nest_cost(__u64 key, __u64 start, __u64 now)
+{
+	__u32 fn = (key & FSN_KEY_FN_MASK) - 1;
+	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+
+	return (now > start ? now - start : 0) + (conf ? conf->rest_ns : 0);
+}
+
+/*
+ * The call in the locked @slot is over, and not the innermost, which @word names. What is
+ * inside of it was left, or is at the same place, since it has jumped there: that goes on, is
+ * taken off now, and is made from now on in what this one was made in. Returns whether there
+ * is such a call.
+ */
+__noinline int nest_unlink(__u64 word, __u32 slot, __u64 now)
+{
+	__u32 i = slot / FSN_WAYS, last = FSN_SLOT_CNT;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	struct fsn_nest *nest, *mine = nest_at(slot), *outer;
+	struct fsn_call *call;
+	__u64 key, left = 0, where;
+
+	if (!set || !mine)
+		return 0;
+	where = set->call[slot % FSN_WAYS].where;
+	for (int n = 0; n < NEST_STEPS && (word & (FSN_SLOT_CNT - 1)) != slot; n++) {
+		nest = nest_at(word);
+		call = nest_call(word, &key);
+		if (!nest || !call || READ(call->where) > where)
+			return 0;
+		if (READ(call->where) < where) {
+			left += left_behind(nest, key);
+		} else {
+			last = word & (FSN_SLOT_CNT - 1);
+			outer = nest_at(nest->parent);
+			if (outer && !(nest->flags & FSN_NEST_TAKEN))
+				add(&outer->inner_ns, nest_cost(key, READ(call->start), now));
+			nest->flags |= FSN_NEST_TAKEN;
+		}
+		word = READ(nest->parent);
+	}
+	if ((word & (FSN_SLOT_CNT - 1)) != slot)
+		return 0;
+	add(&mine->inner_ns, left);
+	nest = last < FSN_SLOT_CNT ? nest_at(last) : NULL;
+	if (nest)
+		nest->parent = mine->parent;
+	return nest != NULL;
+}
+
+/*
+ * The call in the locked @slot is over: the thread is again where that was made. Returns
+ * what is known of it, until the slot is given back.
+ */
+static __always_inline struct fsn_nest *nest_close(
+	const struct task_struct *task, __u32 slot, __u64 now)
+{
+	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid);
+	__u64 word = nest_top(task);
+
+	if (!nest || !mine)
+		return NULL;
+	if (!word || (word & (FSN_SLOT_CNT - 1)) == slot || !nest_unlink(word, slot, now))
+		mine->top = word_owner(task) | nest->parent;
+	return nest;
+}
+
+/* It ends after @ns, which are off the call that it was made in from now on. */
+static __always_inline struct fsn_nest *nest_ends(const struct task_struct *task, __u32 slot,
+	const struct fsn_conf *conf, __u64 now, __u64 ns)
+{
+	struct fsn_nest *nest = nest_close(task, slot, now);
+
+	if (nest && nest->parent && !(nest->flags & FSN_NEST_TAKEN))
+		nest_take_off(nest->parent, ns + (conf ? conf->rest_ns : 0));
+	return nest;
+}
+
+/* The call of @fn in the locked @slot goes on unseen: its time is not known, what it called is. */
+static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
+{
+	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	struct fsn_nest *nest = nest_close(bpf_get_current_task_btf(), slot, now);
+
+	if (nest && conf && nest->parent && !(nest->flags & FSN_NEST_TAKEN))
+		nest_take_off(nest->parent, nest->inner_ns + conf->left_ns);
+}
+
+/* A probe of @fn, or of a place that calls jump to, measures nothing: all that it takes. */
+enum nest_hit { HIT_ENTRY, HIT_END, HIT_PASSED };
+__noinline int nest_hit(__u32 fn, __u64 where, int what)
+{
+	__u32 i = fn < fsn_fn_cnt ? fn : 0;
+	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &i);
+	__u64 word = nest_top(bpf_get_current_task_btf()), key;
+	struct fsn_call *call = nest_call(word, &key);
+
+	if (!conf || !call || READ(call->where) < where)
+		return 0;
+	nest_take_off(word, what == HIT_ENTRY ? conf->entry_ns
+			    : what == HIT_END ? conf->end_ns
+					      : conf->passed_ns);
+	return 0;
+}
+
+#endif
