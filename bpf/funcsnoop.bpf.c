@@ -81,15 +81,6 @@ static __noinline int count_no_slot(__u32 fn, int why)
 	return 0;
 }
 
-static __noinline int count_chained(__u32 fn)
-{
-	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-
-	if (stat)
-		add(&stat->n.chained, 1);
-	return 0;
-}
-
 /* A call that is not followed, though its end may be seen, or those that go on with it. */
 static __always_inline void call_left_out(struct pt_regs *ctx, __u32 fn, bool arrived)
 {
@@ -328,37 +319,6 @@ static __always_inline void end_in_process(
 		add(&proc->errors, 1);
 	if (how & FSN_CALL_SLOW)
 		add(&proc->slow, 1);
-}
-
-/*
- * An end without a slot: its call began before, or in a parent, or was not followed. Where
- * calls are chosen by their arguments it says nothing: most are not followed.
- */
-__noinline int count_unmatched(__u32 fn, __u64 where, int hit)
-{
-	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-
-	if (!stat || !is_on())
-		return 0;
-	if (fn < fsn_fn_cnt && !(READ(ctl.on) & FSN_FILTER_IF))
-		add(&stat->n.unmatched, 1);
-	if (fsn_nesting)
-		nest_hit(fn, where, hit);
-	return 0;
-}
-
-/* A probe on a jump that did not leave: what it takes is part of what the group costs. */
-static __noinline int count_passed(__u32 fn, __u64 where)
-{
-	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-
-	if (!stat || !is_on())
-		return 0;
-	if (fn < fsn_fn_cnt)
-		add(&stat->n.passed, 1);
-	if (fsn_nesting)
-		nest_hit(fn, where, HIT_PASSED);
-	return 0;
 }
 
 /* Counts the end of the call in @slot, which is locked, and gives that back. */

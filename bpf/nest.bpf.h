@@ -21,6 +21,7 @@
 #ifndef FUNCSNOOP_NEST_BPF_H
 #define FUNCSNOOP_NEST_BPF_H
 
+#include "filter.bpf.h"
 #include "slots.bpf.h"
 
 const volatile bool fsn_nesting = false;
@@ -291,6 +292,48 @@ __noinline int nest_hit(__u32 fn, __u64 where, int what)
 	nest_take_off(word, what == HIT_ENTRY ? conf->entry_ns
 			    : what == HIT_END ? conf->end_ns
 					      : conf->passed_ns);
+	return 0;
+}
+
+/* --- counted, and taken off ------------------------------------------------------------------- */
+
+static __noinline int count_chained(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.chained, 1);
+	return 0;
+}
+
+/*
+ * An end without a slot: its call began before, or in a parent, or was not followed. Where
+ * calls are chosen by their arguments it says nothing: most are not followed.
+ */
+__noinline int count_unmatched(__u32 fn, __u64 where, int hit)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (!stat || !is_on())
+		return 0;
+	if (fn < fsn_fn_cnt && !(READ(ctl.on) & FSN_FILTER_IF))
+		add(&stat->n.unmatched, 1);
+	if (fsn_nesting)
+		nest_hit(fn, where, hit);
+	return 0;
+}
+
+/* A probe on a jump that did not leave: what it takes is part of what the group costs. */
+static __noinline int count_passed(__u32 fn, __u64 where)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (!stat || !is_on())
+		return 0;
+	if (fn < fsn_fn_cnt)
+		add(&stat->n.passed, 1);
+	if (fsn_nesting)
+		nest_hit(fn, where, HIT_PASSED);
 	return 0;
 }
 

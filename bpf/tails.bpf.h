@@ -23,7 +23,6 @@
 
 #define ANY_ADDRESS (~0ULL)
 
-int count_unmatched(__u32 fn, __u64 where, int hit);
 int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result);
 
 static __always_inline struct fsn_place *place_of(__u32 place)

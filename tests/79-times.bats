@@ -378,9 +378,29 @@ shares_add_up() {
 		assert_output_match '^total +3 '
 		fsn stats g --json
 		assert_json '.[0].functions | map({ (.name): . }) | add |
-			[.launch.self_ns >= 300000, .launch_stub.self_ns < .launch_stub.total_ns / 2]' \
+			[.launch.self_ns >= 60000, .launch_stub.self_ns < .launch_stub.total_ns / 2]' \
 			'[true,true]'
 		fsn detach g
+	done
+}
+
+# Preempted anywhere, and two at once.
+# bats test_tags=core
+@test "callers are known exactly, of threads and of a child that is forked" {
+	local link exit
+
+	need_bpf
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
+		for exit in return ret; do
+			fsn attach g --lib "$FIX/nest" --link "$link" --exit "$exit" launch launch_stub
+			capture "$FIX/nest" 1 launches
+			fsn stats g
+			assert_output_match '^launch +2500 '
+			assert_output_match '^launch_stub +2500 '
+			assert_output_match '^total +2500 '
+			fsn detach g
+		done
 	done
 }
 
