@@ -58,6 +58,7 @@ struct pt_regs {
 
 #define REG_IP(ctx)     ((ctx)->ip)
 #define REG_SP(ctx)     ((ctx)->sp)
+#define REG_FP(ctx)     ((ctx)->bp)
 #define REG_RESULT(ctx) ((ctx)->ax)
 /* A return probe runs after ret took the return address off the stack. */
 #define RETURN_SP(ctx) ((ctx)->sp - 8)
@@ -101,6 +102,7 @@ struct pt_regs {
 
 #define REG_IP(ctx)     ((ctx)->pc)
 #define REG_SP(ctx)     ((ctx)->sp)
+#define REG_FP(ctx)     ((ctx)->regs[29])
 #define REG_RESULT(ctx) ((ctx)->regs[0])
 /* The return address is in a register: the stack pointer is the same at both ends. */
 #define RETURN_SP(ctx)  ((ctx)->sp)

@@ -383,20 +383,20 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 	return 0;
 }
 
-/* The end is seen by a ret, or by a return probe. */
+/*
+ * The end is seen. @led: calls are followed to here; @link: as for return_address(), or
+ * ANY_ADDRESS behind a return probe.
+ */
 static __always_inline void call_end(
-	struct pt_regs *ctx, __u64 cookie, __u64 where, bool ret)
+	__u32 fn, bool led, __u64 where, __u64 link, __u64 result)
 {
-	__u32 fn = cookie & FSN_FN_MASK;
-
-	if (fsn_follows && cookie >> FSN_COOKIE_MORE_SHIFT &&
-		(fn >= fsn_fn_cnt || some_left(where)) &&
-		end_left(fn, where, ret ? REG_LINK(ctx) : ANY_ADDRESS, REG_RESULT(ctx)))
+	if (fsn_follows && led && (fn >= fsn_fn_cnt || some_left(where)) &&
+		end_left(fn, where, link, result))
 		return;
 	if (READ(ctl.streams))
-		end_streamed(fn, where, REG_RESULT(ctx));
+		end_streamed(fn, where, result);
 	else
-		end_call(fn, where, REG_RESULT(ctx), false);
+		end_call(fn, where, result, false);
 }
 
 /* --- programs ------------------------------------------------------------------------------ */
@@ -414,7 +414,8 @@ int fsn_session(struct pt_regs *ctx)
 	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
 		return call_begin(ctx, cookie & FSN_FN_MASK, 0) != FOLLOWED;
-	call_end(ctx, cookie, RETURN_SP(ctx), false);
+	call_end(cookie & FSN_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
+		ANY_ADDRESS, REG_RESULT(ctx));
 	return 0;
 }
 
@@ -463,28 +464,39 @@ int fsn_count(struct pt_regs *ctx)
 SEC("uretprobe")
 int fsn_return(struct pt_regs *ctx)
 {
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+
 	own_stack(ctx);
-	call_end(ctx, bpf_get_attach_cookie(ctx), RETURN_SP(ctx), false);
+	call_end(cookie & FSN_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
+		ANY_ADDRESS, REG_RESULT(ctx));
 	return 0;
 }
 
-/* On ret instructions, and on jumps that leave: the stack pointer is that of the entry. */
+/*
+ * On ret instructions and on jumps that leave, where the stack pointer is that of the entry; and
+ * on what leads to a ret.
+ */
 SEC("uprobe")
 int fsn_end(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx);
-	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
+	__u64 cookie = bpf_get_attach_cookie(ctx), sp = REG_SP(ctx), result = REG_RESULT(ctx);
+	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, led = cookie >> FSN_COOKIE_MORE_SHIFT;
+	__u32 fn = cookie & FSN_FN_MASK;
 
 	own_stack(ctx);
-	if (kind == FSN_END_JCC && !jcc_taken(ctx, cookie))
-		return count_passed(cookie & FSN_FN_MASK, REG_SP(ctx));
+	if ((kind == FSN_END_JCC || kind == FSN_END_EARLY_JCC) && !jcc_taken(ctx, cookie))
+		return count_passed(fn, REG_SP(ctx));
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))
-		return count_passed(cookie & FSN_FN_MASK, REG_SP(ctx));
-	if (kind == FSN_END)
-		call_end(ctx, cookie, REG_SP(ctx), true);
+		return count_passed(fn, REG_SP(ctx));
+	if (kind >= FSN_END_EARLY) {
+		sp = early_sp(ctx, cookie);
+		result = early_result(ctx, cookie);
+		led = cookie >> FSN_COOKIE_LED_SHIFT & 1;
+	}
+	if (kind == FSN_END || kind >= FSN_END_EARLY)
+		call_end(fn, led, sp, REG_LINK(ctx), result);
 	else
-		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx),
-			kind == FSN_END_REG ? 0 : cookie >> FSN_COOKIE_WAIT_SHIFT,
+		call_leaves(fn, sp, kind == FSN_END_REG ? 0 : cookie >> FSN_COOKIE_WAIT_SHIFT,
 			REG_LINK(ctx));
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Does the jump that is probed leave its function? Flags and registers, evaluated. */
+/*
+ * Does the jump that is probed leave its function? What does a call find that ends early? Flags
+ * and registers, evaluated.
+ */
 #ifndef FUNCSNOOP_JUMPS_BPF_H
 #define FUNCSNOOP_JUMPS_BPF_H
 
@@ -155,6 +158,28 @@ static __always_inline bool jump_leaves(const struct pt_regs *ctx, __u64 cookie)
 		if (away >= jump->lo[r] && away < jump->hi[r])
 			return false;
 	return true;
+}
+
+/* Early ends: where the return address lies. */
+static __always_inline __u64 early_sp(const struct pt_regs *ctx, __u64 cookie)
+{
+	__u64 sp = REG_SP(ctx), fp = REG_FP(ctx);
+
+	asm volatile("" : "+r"(sp), "+r"(fp));
+	return (cookie >> FSN_COOKIE_FP_SHIFT & 1 ? fp : sp) + ((__s64)cookie >> FSN_COOKIE_PLACE_SHIFT) * 8;
+}
+
+/* And what the result will be. */
+static __always_inline __u64 early_result(const struct pt_regs *ctx, __u64 cookie)
+{
+	__u32 unused = (64 - (64 >> (cookie >> FSN_COOKIE_CUT_SHIFT & 3))) & 63;
+	__u64 result;
+
+	if (cookie >> FSN_COOKIE_NUMBER_SHIFT & 1)
+		result = (__s64)(cookie << (58 - FSN_COOKIE_BIT_SHIFT)) >> 58;
+	else
+		result = reg_value(ctx, cookie >> FSN_COOKIE_REG_SHIFT & 31);
+	return result << unused >> unused;
 }
 
 #endif

@@ -77,7 +77,8 @@ static void print_report(const struct globals *g, const struct feature_report *r
 }
 
 static const char *const price_sites[PRICE_SITES] = { "emulated", "stepped" };
-static const char *const price_ends[PRICE_ENDS] = { "none", "return", "ret", "jump" };
+static const char *const price_ends[PRICE_ENDS] = { "none", "return", "ret", "jump",
+	"early" };
 
 /* "steady within 1.2 %" */
 static const char *text_steady(const struct calibration *c, char buf[TEXT_NUM_LEN])

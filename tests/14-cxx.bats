@@ -103,7 +103,7 @@ torch_numbers() {
 @test "torch's LinearImpl::forward of which 50 of 200 calls throw is counted right" {
 	need_torch
 	fsn attach g $FORWARD --lib torch_cpu
-	assert_ends g ret
+	assert_ends g early
 	capture "$FIX/torchcall" throw 200
 	assert_output "result throw calls=200 returned=150 thrown=50"
 	torch_numbers "[[\"$FORWARD\",200,150,50,0,0]]"

@@ -4,6 +4,7 @@
 # bats file_tags=bpf
 
 load helpers
+load stream
 
 # Attaches FUNCTIONs of LIB with what `auto` chooses, runs CMD with and without probes.
 unharmed() { # LIB FUNCTIONS TEXT CMD...
@@ -402,6 +403,42 @@ every_instruction() { # FILE PROGRAM FLAGS...
 	assert_output "$plain"
 	assert_numbers g "asm_data_far 100 0 100 0 0 0"
 	fsn detach g
+}
+
+# Which ends are seen, and what each call is said to have returned, by each kind of link.
+early_ends() { # LINK
+	local sums
+
+	fsn attach --config "$BATS_TEST_TMPDIR/early.json" --exit early --link "$1" --json
+	assert_json '[.[0].functions[].exit] | unique' '["early"]'
+	start_stream s g --json
+	capture "$FIX/asmcall" all 200
+	sums=$(sed -En 's/^(asm_early_[a-z]*) calls=([0-9]+) sum=(-?[0-9]+) wrong=0$/\1 \2 \3/p' \
+		<<<"$output" | sort)
+	assert_eq "$(wc -l <<<"$sums")" 7 "functions"
+	fsn stats g --json
+	assert_json '.[0].functions | sort_by(.name)[] |
+		"\(.name) \(.calls) \(.returns) \(.untimed)"' \
+		"$(awk '{ print $1, $2, $2, 0 }' <<<"$sums")"
+	poll_until has_lines s 1400
+	stop_stream s
+	assert_eq "$(jq -rs 'group_by(.function)[] |
+		"\(.[0].function) \(length) \(map(.ret) | add)"' <<<"$output")" "$sums"
+	fsn detach g
+}
+
+# bats test_tags=core
+@test "ends that are seen early are those of all calls, with their results" {
+	need_bpf
+	need_arch x86_64
+	need_tool jq
+	jq -n --arg lib "$FIX/libinsn.so" '{ lib: $lib, g_func_sym: [
+		("guard", "sides", "tests", "frame", "nop", "push", "number") | "asm_early_" + . |
+		{ (.): { symbol: ., ret: "long", args: [] } }] | add }' >"$BATS_TEST_TMPDIR/early.json"
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
+		early_ends "$link"
+	done
 }
 
 # Closing hundreds of perf links takes half a minute: only those that end by jumps.

@@ -118,7 +118,7 @@ hint: 'funcsnoop help' shows the usage"
 	fsn -s 2 attach g f --link nosuch
 	assert_stderr_match "^funcsnoop attach: --link is auto, session, multi or perf, not 'nosuch'$"
 	fsn -s 2 attach g f --exit nosuch
-	assert_stderr_match "^funcsnoop attach: --exit is auto, return, ret or none, not 'nosuch'$"
+	assert_stderr_match "^funcsnoop attach: --exit is auto, return, early, ret or none, not 'nosuch'$"
 	fsn -s 2 attach g f --site nosuch
 	assert_stderr_match "^funcsnoop attach: --site is auto or entry, not 'nosuch'$"
 	fsn -s 2 attach g f --slow 5
@@ -156,7 +156,7 @@ hint: 'funcsnoop help attach' shows the usage"
 		# shellcheck disable=SC2086
 		fsn -s 2 $option "" --usage
 	done <<-'EOF'
-		attach --exit|auto, return, ret or none
+		attach --exit|auto, return, early, ret or none
 		attach --site|auto or entry
 		attach --link|auto, session, multi or perf
 		stats --by|function, process or library

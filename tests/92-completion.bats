@@ -71,11 +71,11 @@ assert_words() { # WORD...: exactly these
 
 @test "values of options: separate, after =, and where = splits no word" {
 	complete_words attach cuda --exit ""
-	assert_words auto return ret none
+	assert_words auto return early ret none
 	complete_words attach cuda --exit = re
 	assert_words return ret
 	complete_words attach cuda --exit =
-	assert_words auto return ret none
+	assert_words auto return early ret none
 	complete_words attach cuda --exit=re
 	assert_words --exit=return --exit=ret
 	complete_words attach --site ""

@@ -28,6 +28,8 @@ enum fsn_kind {
 	FSN_SAME,      /* a call that is only counted; its entry is its end */
 	FSN_FORWARD,   /* a call that is followed; its entry is a jump that leaves */
 	FSN_ARRIVE,    /* entry of a place that calls are followed to, and nothing else */
+	FSN_END_EARLY, /* end: an instruction that leads to a ret and nothing else */
+	FSN_END_EARLY_JCC, /* the same, when the condition holds */
 };
 
 /*
@@ -37,7 +39,7 @@ enum fsn_kind {
 
 /* Bits of the cookie above the function's number. */
 #define FSN_COOKIE_KIND_SHIFT 20 /* 4 bits, enum fsn_kind */
-#define FSN_COOKIE_COND_SHIFT 24 /* 6 bits: FSN_END_JCC, condition as in lib/code/plan.h */
+#define FSN_COOKIE_COND_SHIFT 24 /* 6 bits: FSN_END_JCC, _EARLY_JCC, as in lib/code/plan.h */
 #define FSN_COOKIE_REG_SHIFT  30 /* 5 bits: register that is tested or jumped through */
 #define FSN_COOKIE_BIT_SHIFT  35 /* 6 bits: arm64 tbz/tbnz, the bit tested */
 #define FSN_COOKIE_WIDE_SHIFT 41 /* 1 bit: arm64 cbz/cbnz of 64 bits */
@@ -48,6 +50,16 @@ enum fsn_kind {
  */
 #define FSN_COOKIE_MORE_SHIFT 44
 #define FSN_JUMPS_MAX         65535
+/*
+ * Early ends: the result is a number, in the bits above, or the register above of which the
+ * low 64 >> CUT bits count; the return address lies so many words above the stack pointer or,
+ * with FP, above the frame pointer.
+ */
+#define FSN_COOKIE_CUT_SHIFT    41 /* 2 bits */
+#define FSN_COOKIE_NUMBER_SHIFT 43 /* 1 bit */
+#define FSN_COOKIE_FP_SHIFT     44 /* 1 bit */
+#define FSN_COOKIE_LED_SHIFT    45 /* 1 bit: calls are followed to here */
+#define FSN_COOKIE_PLACE_SHIFT  48 /* 16 bits, signed */
 
 /* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
 struct fsn_jump {

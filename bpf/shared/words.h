@@ -53,6 +53,7 @@ enum fsn_exit {
 	FSN_EXIT_RETURN, /* a return probe sees the end */
 	FSN_EXIT_RET,    /* probes on its ret instructions do */
 	FSN_EXIT_SAME,   /* entry and end are one instruction: counted as both, no times */
+	FSN_EXIT_EARLY,  /* as RET, but in front of them, where the kernel needs no step */
 	FSN_EXIT_CNT
 };
 
@@ -75,7 +76,8 @@ enum price_end {
 	PRICE_COUNT,  /* not looked for */
 	PRICE_RETURN, /* return probe, by whatever kind of link */
 	PRICE_RET,    /* a probed ret */
-	PRICE_JUMP,   /* a probed jump */
+	PRICE_JUMP,   /* a probed jump that leaves the function */
+	PRICE_EARLY,  /* a probed instruction that leads to a ret */
 	PRICE_ENDS
 };
 

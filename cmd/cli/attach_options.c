@@ -55,14 +55,14 @@ static const struct argp_option options[] = {
 	{ "uid", KEY_UID, "USER", 0, NULL, USAGE_MORE },
 	{ "comm", KEY_COMM, "NAME", 0, NULL, USAGE_MORE },
 	{ "cgroup", KEY_CGROUP, "PATH", 0, NULL, USAGE_MORE },
+	{ "raw", KEY_RAW, NULL, 0, NULL, USAGE_MORE },
+	{ "exit", KEY_EXIT, "auto|return|early|ret|none", 0, NULL, USAGE_MORE },
+	{ "site", KEY_SITE, "auto|entry", 0, NULL, USAGE_MORE },
+	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, NULL, USAGE_MORE },
+	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
-	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, NULL, USAGE_MORE },
 	{ "no-nesting", KEY_NO_NESTING, NULL, 0, NULL, USAGE_MORE },
-	{ "raw", KEY_RAW, NULL, 0, NULL, USAGE_MORE },
-	{ "exit", KEY_EXIT, "auto|return|ret|none", 0, NULL, USAGE_MORE },
-	{ "site", KEY_SITE, "auto|entry", 0, NULL, USAGE_MORE },
-	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },
 	{ "force", KEY_FORCE, NULL, 0, NULL, USAGE_MORE },
 	{ "mode", KEY_MODE, "MODE", 0, NULL, USAGE_MORE },
 	{ "owner", KEY_OWNER, "USER:GROUP", 0, NULL, USAGE_MORE },
@@ -109,7 +109,7 @@ static void parse_how(
 	struct attach_options *o, int key, const char *arg, struct argp_state *state)
 {
 	static const enum plan_exit_mode exits[] = { PLAN_MODE_AUTO, PLAN_MODE_RETURN,
-		PLAN_MODE_RET, PLAN_MODE_NONE };
+		PLAN_MODE_EARLY, PLAN_MODE_RET, PLAN_MODE_NONE };
 	static const enum link_mode links[] = { LINK_AUTO, LINK_SESSION, LINK_MULTI,
 		LINK_PERF };
 	unsigned int choice = choice_parse(state, options, key, arg);

@@ -111,15 +111,16 @@ char *text_library(const struct object *lib)
 
 const char *text_exit(unsigned int exit)
 {
-	static const char *const names[] = { "none", "return", "ret", "same" };
+	static const char *const names[] = { "none", "return", "ret", "same",
+		"early" };
 
 	return exit < ARRAY_SIZE(names) ? names[exit] : "unknown";
 }
 
 const char *text_exits(unsigned int mask, char *buf, size_t size)
 {
-	static const unsigned int order[] = { FSN_EXIT_RETURN, FSN_EXIT_RET,
-		FSN_EXIT_SAME, FSN_EXIT_NONE };
+	static const unsigned int order[] = { FSN_EXIT_RETURN, FSN_EXIT_EARLY,
+		FSN_EXIT_RET, FSN_EXIT_SAME, FSN_EXIT_NONE };
 	size_t len = 0;
 
 	buf[0] = '\0';

@@ -204,7 +204,10 @@ static int own_offset(void (*func)(void), uint64_t *ret_offset, struct err *err)
 	return err_set(err, -ENOENT, "cannot find this program's own code");
 }
 
-/* All were planned with probes on their ends; gives each the end of its class. */
+/*
+ * All were planned with probes on their ends, early ones where there is a jump in front of the
+ * ret; gives each the end of its class.
+ */
 static void set_end(struct target *f, enum price_end end, const struct plan_rules *rules)
 {
 	if (end == PRICE_COUNT || (end == PRICE_RETURN && rules->return_unsafe))
@@ -254,7 +257,7 @@ static int make_draft(struct draft **ret_draft, struct windows *w, struct err *e
 	int code = 0;
 
 	kernel_rules(&opts.rules);
-	opts.rules.exit = PLAN_MODE_RET;
+	opts.rules.exit = PLAN_MODE_EARLY;
 	opts.rules.site_entry = true;
 	for (int i = 0; !code && i < CLASSES; i++) {
 		code = own_offset(calibrate_funcs[i / PRICE_ENDS][i % PRICE_ENDS], &offsets[i], err);

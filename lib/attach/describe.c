@@ -25,6 +25,8 @@ static enum price_end end_of(const struct target *t)
 	for (size_t i = 0; i < plan->end_cnt; i++)
 		if (plan->ends[i].kind == PLAN_END_RET)
 			return PRICE_RET;
+	if (plan->exit == PLAN_EXIT_EARLY)
+		return PRICE_EARLY;
 	return t->lost_jumps < plan->end_cnt ? PRICE_RET : PRICE_JUMP;
 }
 
@@ -34,6 +36,7 @@ struct group_func target_shown(const struct target *t)
 		[PLAN_EXIT_NONE] = FSN_EXIT_NONE,
 		[PLAN_EXIT_RETURN] = FSN_EXIT_RETURN,
 		[PLAN_EXIT_RET] = FSN_EXIT_RET,
+		[PLAN_EXIT_EARLY] = FSN_EXIT_EARLY,
 	};
 
 	return (struct group_func){

@@ -355,11 +355,9 @@ __attribute__((format(printf, 3, 4))) static int decide(
 {
 	va_list ap;
 
-	if (exit != PLAN_EXIT_RET) {
-		free(plan->ends);
-		plan->ends = NULL;
-		plan->end_cnt = 0;
-	}
+	free(plan->ends);
+	plan->ends = NULL;
+	plan->end_cnt = 0;
 	plan->exit = exit;
 	va_start(ap, fmt);
 	vsnprintf(plan->exit_why, sizeof(plan->exit_why), fmt, ap);
@@ -367,12 +365,38 @@ __attribute__((format(printf, 3, 4))) static int decide(
 	return 0;
 }
 
-static int decide_ret(struct func *f, struct plan *plan)
+static const char *why_ret(const struct func *f)
 {
 	const struct plan_rules *rules = &f->p->rules;
+
+	if (rules->exit == PLAN_MODE_RET)
+		return "--exit ret";
+	if (rules->exit == PLAN_MODE_EARLY)
+		return "--exit early";
+	if (f->req->return_why)
+		return rules->return_unsafe ? "return probes are unsafe on this kernel"
+					    : own_address;
+	return "a return probe is not known to be safe";
+}
+
+void func_say_ends(const struct func *f, struct plan *plan)
+{
+	size_t rets = 0, early = 0, jumps;
+
+	for (size_t i = 0; i < plan->end_cnt; i++) {
+		rets += plan->ends[i].kind == PLAN_END_RET;
+		early += plan->ends[i].kind >= PLAN_END_EARLY;
+	}
+	jumps = plan->end_cnt - rets - early;
+	snprintf(plan->exit_why, sizeof(plan->exit_why), "%s; %zu %s, %zu jump%s that leave%s",
+		f->ret_why, plan->exit == PLAN_EXIT_EARLY ? early : rets,
+		plan->exit == PLAN_EXIT_EARLY ? "emulated in front of its ret" : "ret", jumps,
+		jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
+}
+
+static int decide_ret(struct func *f, struct plan *plan)
+{
 	struct trouble t = { "" };
-	const char *why = "a return probe is not known to be safe";
-	size_t rets = 0, jumps;
 	int ret;
 
 	if (f->too_big)
@@ -383,16 +407,10 @@ static int decide_ret(struct func *f, struct plan *plan)
 		return ret;
 	if (t.text[0])
 		return decide(plan, PLAN_EXIT_NONE, "%s", t.text);
-	for (size_t i = 0; i < plan->end_cnt; i++)
-		rets += plan->ends[i].kind == PLAN_END_RET;
-	jumps = plan->end_cnt - rets;
-	if (rules->exit == PLAN_MODE_RET)
-		why = "--exit ret";
-	else if (f->req->return_why)
-		why = rules->return_unsafe ? "return probes are unsafe on this kernel"
-					   : own_address;
-	return decide(plan, PLAN_EXIT_RET, "%s; %zu ret, %zu jump%s that leave%s", why, rets,
-		jumps, jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
+	plan->exit = PLAN_EXIT_RET;
+	f->ret_why = why_ret(f);
+	func_say_ends(f, plan);
+	return 0;
 }
 
 /*

@@ -8,12 +8,12 @@
 #include "code/follow.h"
 #include "internal.h"
 
-static size_t count_ends(const struct plan *plan, bool rets)
+static size_t count_ends(const struct plan *plan, bool leaving)
 {
 	size_t cnt = 0;
 
 	for (size_t i = 0; i < plan->end_cnt; i++)
-		cnt += (plan->ends[i].kind == PLAN_END_RET) == rets;
+		cnt += plan_end_leaves(plan->ends[i].kind) == leaving;
 	return cnt;
 }
 
@@ -191,9 +191,9 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 	code = planner_plan(c->p, &req, &plan, err);
 	if (code)
 		return code;
-	rets = count_ends(&plan, true);
-	if (plan.refused[0] || plan.exit != PLAN_EXIT_RET || rets > FOLLOW_RETS_MAX ||
-		rets > c->rets_left) {
+	rets = count_ends(&plan, false);
+	if (plan.refused[0] || (plan.exit != PLAN_EXIT_RET && plan.exit != PLAN_EXIT_EARLY) ||
+		rets > FOLLOW_RETS_MAX || rets > c->rets_left) {
 		plan_done(&plan);
 		return 0;
 	}
@@ -238,7 +238,7 @@ int follow_find(struct follow *f, struct planner *p, follow_request_fn request, 
 	int code;
 
 	for (size_t i = 0; i < f->func_cnt; i++)
-		own += count_ends(f->funcs[i].plan, true);
+		own += count_ends(f->funcs[i].plan, false);
 	c.rets_left = own / FOLLOW_SHARE;
 	if (c.rets_left < FOLLOW_RETS_MIN)
 		c.rets_left = FOLLOW_RETS_MIN;
@@ -282,18 +282,19 @@ size_t follow_lost(const struct follow *f, const struct plan *plan)
 	size_t lost = 0;
 
 	for (size_t i = 0; i < plan->end_cnt; i++)
-		lost += plan->ends[i].kind != PLAN_END_RET && !is_followed(f, &plan->ends[i], 0);
+		lost += plan_end_leaves(plan->ends[i].kind) &&
+			!is_followed(f, &plan->ends[i], 0);
 	return lost;
 }
 
 void follow_explain(const struct follow *f, struct plan *plan)
 {
-	size_t lost = follow_lost(f, plan), jumps = count_ends(plan, false),
+	size_t lost = follow_lost(f, plan), jumps = count_ends(plan, true),
 	       len = strlen(plan->exit_why);
 	char *end = plan->exit_why + len;
 	size_t room = sizeof(plan->exit_why) - len;
 
-	if (plan->exit != PLAN_EXIT_RET || !jumps)
+	if ((plan->exit != PLAN_EXIT_RET && plan->exit != PLAN_EXIT_EARLY) || !jumps)
 		return;
 	if (!lost)
 		snprintf(end, room, ": followed");

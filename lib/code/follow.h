@@ -16,7 +16,7 @@
 /* Code that calls are followed to, and that is no function of the group. */
 struct follow_place {
 	uint64_t addr;
-	struct plan plan; /* .exit is PLAN_EXIT_RET */
+	struct plan plan; /* .exit is PLAN_EXIT_RET or _EARLY */
 	bool entry;       /* its entry is to be probed, too: plan.site */
 };
 

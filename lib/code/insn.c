@@ -196,6 +196,13 @@ bool insn_step_over(const uint8_t *bytes, size_t len, bool write_args)
 		(x86_is_nop(&x) || x86_step_over(&x, write_args));
 }
 
+bool insn_effect(const uint8_t *bytes, size_t len, struct insn_effect *ret_effect)
+{
+	struct x86 x;
+
+	return x86_split(bytes, len, &x) && x86_effect(&x, ret_effect);
+}
+
 enum insn_landing insn_landing(const uint8_t *bytes, size_t len)
 {
 	struct x86 x;

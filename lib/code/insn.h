@@ -168,6 +168,27 @@ bool insn_is_endbr(const uint8_t *bytes, size_t len);
  */
 bool insn_step_over(const uint8_t *bytes, size_t len, bool write_args);
 
+/* What an instruction leaves in the one register that it writes. */
+enum insn_writes {
+	INSN_WRITES_OTHER,
+	INSN_WRITES_COPY,   /* the low .bits of register .from, and zeros above */
+	INSN_WRITES_NUMBER, /* .number */
+};
+
+struct insn_effect {
+	uint16_t writes; /* general registers but the stack pointer, a bit for each number */
+	enum insn_writes how;
+	uint8_t from, bits;
+	uint64_t number;
+};
+
+/*
+ * x86-64: whether an instruction does no more than moving and calculating, takes next to no time
+ * and goes on behind itself, as those between the last branch and a ret do. What it writes goes
+ * to @ret_effect.
+ */
+bool insn_effect(const uint8_t *bytes, size_t len, struct insn_effect *ret_effect);
+
 /* x86-64: whether an entry probe is moved onto such an instruction. */
 enum insn_landing {
 	INSN_LAND_NO,

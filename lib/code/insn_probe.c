@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// x86-64: which instructions the kernel probes, refuses, gets wrong, and emulates.
+// x86-64: which instructions the kernel probes, refuses, gets wrong, and emulates; and what
+// those write that may be stepped over, or stand in front of a ret.
 #include <stdio.h>
 #include <string.h>
 
@@ -288,4 +289,140 @@ bool x86_step_over(const struct x86 *x, bool write_args)
 		: dest == DEST_LOW ? low
 				   : 0;
 	return write_args || !carries_argument(written);
+}
+
+/* --- in front of a ret ------------------------------------------------------------------ */
+
+/*
+ * Of the two-byte opcodes on vector registers, those that move, compare and calculate, and
+ * write no general register: one bit an opcode. movq and movd (7e) are told apart below.
+ */
+static const uint16_t vector[16] = {
+	[0x1] = 0x00ff,
+	[0x2] = 0xc700,
+	[0x5] = 0xfffe,
+	[0x6] = 0xffff,
+	[0x7] = 0xb0f1,
+	[0xc] = 0x0054,
+	[0xd] = 0xff7e,
+	[0xe] = 0xffff,
+	[0xf] = 0x7f7e,
+};
+
+static bool is_vector(const struct x86 *x)
+{
+	static const uint8_t vzeroupper[3] = { 0xc5, 0xf8, 0x77 };
+
+	if (x->map == X86_MAP_VEC)
+		return x->len == 3 && memcmp(x->bytes, vzeroupper, 3) == 0;
+	return x->map == X86_MAP_0F &&
+		(vector[x->op >> 4] >> (x->op & 15) & 1 ||
+			(x->op == 0x7e && x->prefix & X86_P_F3));
+}
+
+/* Instructions that move the stack pointer, and what is extended in its own register. */
+static bool stack_effect(const struct x86 *x, uint16_t *ret_writes)
+{
+	uint8_t low = (x->op & 7) | (x->rex & 1 ? 8 : 0);
+
+	if (x->map != X86_MAP_1 || x->prefix)
+		return false;
+	if (x->op >= 0x50 && x->op <= 0x5f)
+		*ret_writes = x->op >= 0x58 ? 1u << low : 0;
+	else if (x->op == 0xc9) /* leave */
+		*ret_writes = 1u << 5;
+	else if (x->op == 0x98 || x->op == 0x99) /* cltq, cltd */
+		*ret_writes = x->op == 0x98 ? 1u << 0 : 1u << 2;
+	else
+		return false;
+	return true;
+}
+
+static uint64_t imm_of(const struct x86 *x, size_t n)
+{
+	const uint8_t *from = x->bytes + x->len - n;
+	int32_t narrow;
+	uint64_t wide;
+
+	if (n == 1)
+		return (int8_t)*from;
+	if (n == 8) {
+		memcpy(&wide, from, 8);
+		return wide;
+	}
+	memcpy(&narrow, from, 4);
+	return narrow;
+}
+
+static void set_number(const struct x86 *x, uint64_t number, struct insn_effect *e)
+{
+	e->how = INSN_WRITES_NUMBER;
+	e->number = x->rex & 8 ? number : (uint32_t)number;
+}
+
+static void set_copy(uint8_t from, uint8_t bits, struct insn_effect *e)
+{
+	e->how = INSN_WRITES_COPY;
+	e->from = from;
+	e->bits = bits;
+}
+
+/* Whether what is written is a copy of another register, or a number. */
+static void value_effect(const struct x86 *x, struct insn_effect *e)
+{
+	bool regs = x86_mod(x) == 3;
+	uint8_t reg = x86_reg_no(x), rm = x86_rm_no(x), wide = x->rex & 8 ? 64 : 32;
+
+	if (x->prefix)
+		return;
+	if (x->map == X86_MAP_0F && regs) {
+		if (x->op == 0xb7 || (x->op == 0xb6 && (x->rex || rm < 4)))
+			set_copy(rm, x->op == 0xb7 ? 16 : 8, e);
+		return;
+	}
+	if (x->map != X86_MAP_1)
+		return;
+	if (x->op >= 0xb8 && x->op <= 0xbf)
+		set_number(x, imm_of(x, x->rex & 8 ? 8 : 4), e);
+	else if (!regs)
+		return;
+	else if (x->op == 0x89)
+		set_copy(reg, wide, e);
+	else if (x->op == 0x8b)
+		set_copy(rm, wide, e);
+	else if ((x->op == 0x31 || x->op == 0x33 || x->op == 0x29 || x->op == 0x2b) && reg == rm)
+		set_number(x, 0, e);
+	else if (x->op == 0xc7)
+		set_number(x, imm_of(x, 4), e);
+	else if (x->op == 0x83 && x86_digit(x) == 1 && imm_of(x, 1) == UINT64_MAX)
+		set_number(x, UINT64_MAX, e);
+}
+
+bool x86_effect(const struct x86 *x, struct insn_effect *ret_effect)
+{
+	struct insn_effect e = { 0 };
+	enum dest dest = dest_of(x);
+	bool memory = has_modrm(x) && x86_mod(x) != 3;
+
+	if (x->prefix & X86_P_LOCK)
+		return false;
+	if (stack_effect(x, &e.writes) || is_vector(x) || x86_is_nop(x) ||
+		insn_is_endbr(x->bytes, x->len)) {
+		*ret_effect = e;
+		return true;
+	}
+	if (dest == NOT_LISTED)
+		return false;
+	if (dest == DEST_REG)
+		e.writes = 1u << real_reg(x, x86_reg_no(x), false);
+	else if (dest == DEST_RM && !memory)
+		e.writes = 1u << real_reg(x, x86_rm_no(x), true);
+	else if (dest == DEST_LOW)
+		e.writes = 1u << real_reg(x, (x->op & 7) | (x->rex & 1 ? 8 : 0), false);
+	else if (dest == DEST_ACC)
+		e.writes = 1u << 0;
+	if (e.writes)
+		value_effect(x, &e);
+	*ret_effect = e;
+	return true;
 }

@@ -4,8 +4,9 @@
  * and whether it is one (bounds.c); its instructions and what each of them finds on the stack
  * (flow.c), with what jump tables and the unwinder lead to (land.c); parts of it that lie
  * elsewhere (cold.c), which are decoded in turn and found by what scan.c makes of the file;
- * where calls end (exit.c), and go on when they leave by a jump (follow.c); where the entry probe goes (site.c). Go functions are known by their
- * first instructions (go.c), others by name (stack.c).
+ * where calls end (exit.c), and go on when they leave by a jump (follow.c); where the entry probe
+ * goes (site.c); whether calls are seen to end where that is cheaper (early.c). Go functions are
+ * known by their first instructions (go.c), others by name (stack.c).
  */
 #ifndef FUNCSNOOP_CODE_INTERNAL_H
 #define FUNCSNOOP_CODE_INTERNAL_H
@@ -80,6 +81,7 @@ struct func {
 	/* of a Go function that begins again once its stack has grown; else 0 */
 	uint64_t go_behind; /* the first instruction that runs once a call */
 	uint64_t go_jump;   /* the jump back to the entry */
+	const char *ret_why; /* why there is no return probe, once that is decided */
 };
 
 /* bounds.c */
@@ -191,6 +193,8 @@ const char *name_not_followed(const char *name);
 bool func_wants_ends(const struct func *f);
 /* Decides plan->exit and fills the ends. -ENOMEM. */
 int func_exit(struct func *f, struct plan *plan);
+/* Says in plan->exit_why what ends are probed. */
+void func_say_ends(const struct func *f, struct plan *plan);
 /*
  * An instruction that jumps to the entry, without having taken a frame down; or NULL. Go's
  * own jump back, when its stack has grown, is none.
@@ -201,6 +205,11 @@ const struct insn *func_loop_to_entry(const struct func *f);
 
 /* Decides plan->site, or plan->refused. -ENOMEM. */
 int func_site(struct func *f, struct plan *plan);
+
+/* early.c */
+
+/* Puts cheaper ends in the place of all probed rets, if all have some. -ENOMEM. */
+int func_early(struct func *f, struct plan *plan);
 
 /* what insn.c asks of the two architectures: insn_x86.c, insn_probe.c, insn_data.c, insn_arm64.c */
 
@@ -255,6 +264,7 @@ bool x86_probe_ok(const uint8_t *bytes, size_t len, const struct plan_rules *rul
 	char *why, size_t size);
 bool x86_emulated(const struct x86 *x, const struct plan_rules *rules);
 bool x86_step_over(const struct x86 *x, bool write_args);
+bool x86_effect(const struct x86 *x, struct insn_effect *ret_effect);
 bool x86_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes);
 
 /* The displacement of a ModRM whose base is @base alone; false when it is another form. */

@@ -90,6 +90,8 @@ static int plan_function(struct func *f, struct plan *plan)
 	if (!ret)
 		ret = func_site(f, plan);
 	if (!ret && !plan->refused[0])
+		ret = func_early(f, plan);
+	if (!ret && !plan->refused[0])
 		check_forwarder(f, plan);
 	return ret;
 }
@@ -100,6 +102,7 @@ const char *plan_exit_text(enum plan_exit exit)
 		[PLAN_EXIT_NONE] = "none",
 		[PLAN_EXIT_RETURN] = "return",
 		[PLAN_EXIT_RET] = "ret",
+		[PLAN_EXIT_EARLY] = "early",
 	};
 
 	return texts[exit];

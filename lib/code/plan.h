@@ -17,9 +17,17 @@ enum plan_exit {
 	PLAN_EXIT_NONE,   /* only counted */
 	PLAN_EXIT_RETURN, /* session or uretprobe */
 	PLAN_EXIT_RET,    /* probes on every ret and on every jump that leaves */
+	PLAN_EXIT_EARLY,  /* the same, with instructions that the kernel emulates, and that
+			     lead to a ret and nothing else, in the place of all rets */
 };
 
-enum plan_exit_mode { PLAN_MODE_AUTO, PLAN_MODE_RETURN, PLAN_MODE_RET, PLAN_MODE_NONE };
+enum plan_exit_mode {
+	PLAN_MODE_AUTO,
+	PLAN_MODE_RETURN,
+	PLAN_MODE_EARLY, /* as AUTO, but return probes never */
+	PLAN_MODE_RET,
+	PLAN_MODE_NONE,
+};
 
 /* What this kernel and the target allow; from experiments, not from versions. */
 struct plan_rules {
@@ -49,7 +57,35 @@ enum plan_exit_kind {
 	PLAN_END_JMP,     /* an unconditional jump that leaves the function */
 	PLAN_END_JCC,     /* a conditional jump that leaves when its condition holds */
 	PLAN_END_JMP_REG, /* jmp *%reg or br: leaves when the target is outside ranges[] */
+	PLAN_END_EARLY,   /* a nop, push or jump from which control goes to a ret alone */
+	PLAN_END_EARLY_JCC, /* a conditional jump that goes to a ret alone when .cond holds,
+			       be that its target or what is behind it */
 };
+
+/*
+ * Early ends, before the instruction has run: where the return address lies, and what the
+ * result will be. They are written so that all zeros are a ret's.
+ */
+struct plan_place {
+	int32_t offset; /* to be added to the stack pointer, or to the frame pointer */
+	bool from_fp;
+};
+
+struct plan_value {
+	bool is_number;
+	int8_t number; /* PLAN_NUMBER_MIN to _MAX: the result itself, sign-extended */
+	uint8_t reg;   /* else the register that will become it, by number */
+	uint8_t cut;   /* how often its 64 bits are halved; zeros above what is left */
+};
+
+/* Calls go on elsewhere, if they take it. */
+static inline bool plan_end_leaves(enum plan_exit_kind kind)
+{
+	return kind != PLAN_END_RET && kind < PLAN_END_EARLY;
+}
+
+#define PLAN_NUMBER_MIN (-32)
+#define PLAN_NUMBER_MAX 31
 
 /* A place at which a call of the function ends. */
 struct plan_end {
@@ -70,6 +106,8 @@ struct plan_end {
 	uint8_t width; /* arm64 cbz/cbnz: 32 or 64 */
 	bool restart; /* a jump to the function's own entry after its frame was taken down:
 			  an end and a new call (the entry probe sees that one) */
+	struct plan_place place;
+	struct plan_value value;
 };
 
 #define PLAN_COND_CXZ  16
@@ -95,13 +133,13 @@ struct plan {
 	struct plan_range *ranges; /* the function's own code: itself, then, when its
 				      ends were looked for, its cold parts */
 	size_t range_cnt;
-	struct plan_end *ends; /* exit == PLAN_EXIT_RET: sorted by addr, unique */
+	struct plan_end *ends; /* exit == PLAN_EXIT_RET, _EARLY: sorted by addr, unique */
 	size_t end_cnt;
 	bool site_is_end; /* entry site and end are one instruction (forwarder): a PLAN_END_RET
 			     or PLAN_END_JMP, which is always taken, and is in ends[], too */
 };
 
-/* "return", "ret" or "none". */
+/* "return", "ret", "early" or "none". */
 const char *plan_exit_text(enum plan_exit exit);
 
 /*

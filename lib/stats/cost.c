@@ -98,7 +98,9 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 		return n->calls * whole_ns[PRICE_COUNT];
 	if (end == PRICE_RETURN)
 		return n->calls * whole_ns[PRICE_COUNT] + ends * end_ns(whole_ns, PRICE_RETURN);
-	return n->calls * whole_ns[PRICE_COUNT] + ends * end_ns(whole_ns, PRICE_RET) +
+	if (end != PRICE_EARLY)
+		end = PRICE_RET;
+	return n->calls * whole_ns[PRICE_COUNT] + ends * end_ns(whole_ns, end) +
 		n->jumped * end_ns(whole_ns, PRICE_JUMP) +
 		n->passed * price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
 }
@@ -232,6 +234,8 @@ static bool line_read(const char *line, enum link_mode mode, struct calibration 
 				    &c.price.rest_ns[site][end], &used) != 3)
 				return false;
 		}
+	if (line[used] && line[used] != '\n') /* of another version, with other classes */
+		return false;
 	*ret_calibration = c;
 	return c.price.at_ns;
 }

@@ -157,6 +157,20 @@ static uint64_t leads_to(
 	       (uint64_t)to.entry << FSN_COOKIE_WAIT_SHIFT;
 }
 
+/* Where an early end finds the return address and the result. */
+static uint64_t early_cookie(const struct plan_end *end, bool led)
+{
+	const struct plan_value *v = &end->value;
+	uint64_t words = (uint16_t)(end->place.offset / 8);
+
+	return (uint64_t)v->reg << FSN_COOKIE_REG_SHIFT |
+		(uint64_t)v->cut << FSN_COOKIE_CUT_SHIFT |
+		(uint64_t)v->is_number << FSN_COOKIE_NUMBER_SHIFT |
+		(uint64_t)(v->number & 63) << FSN_COOKIE_BIT_SHIFT |
+		(uint64_t)end->place.from_fp << FSN_COOKIE_FP_SHIFT |
+		(uint64_t)led << FSN_COOKIE_LED_SHIFT | words << FSN_COOKIE_PLACE_SHIFT;
+}
+
 /* Whose end it is: a function, or a place that calls are followed to. */
 struct ended {
 	uint32_t no;
@@ -174,6 +188,8 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 		[PLAN_END_JMP] = FSN_END_JUMP,
 		[PLAN_END_JCC] = FSN_END_JCC,
 		[PLAN_END_JMP_REG] = FSN_END_REG,
+		[PLAN_END_EARLY] = FSN_END_EARLY,
+		[PLAN_END_EARLY_JCC] = FSN_END_EARLY_JCC,
 	};
 	uint64_t offset, cookie = cookie_of(of->no, kinds[end->kind]);
 	int code = 0;
@@ -186,6 +202,8 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	cookie |= (uint64_t)(end->width == 64) << FSN_COOKIE_WIDE_SHIFT;
 	if (end->kind == PLAN_END_RET)
 		cookie |= (uint64_t)of->led << FSN_COOKIE_MORE_SHIFT;
+	else if (end->kind >= PLAN_END_EARLY)
+		cookie |= early_cookie(end, of->led);
 	else if (end->kind == PLAN_END_JMP_REG)
 		code = add_jump(p, of->plan, end->addr, &cookie);
 	else

@@ -3,7 +3,8 @@
  * The planner's ends against the flow of control. The input is read as a function: code with
  * jumps, jump tables and landing pads, and data between and behind it. An interpreter goes
  * every way that its instructions take. An end that the planner found elsewhere would be a
- * breakpoint in data; a ret that it missed, a lost end.
+ * breakpoint in data; a ret that it missed, a lost end. Where calls are to end early, each way to
+ * a ret passes one such end, and finds its return address and its result as they were told there.
  */
 #include "code/plan.h"
 
@@ -48,7 +49,35 @@ struct part {
 	uint64_t last;      /* its last instruction */
 	uint8_t to[4];      /* numbers of other parts */
 	uint64_t patch; /* where the distance to to[0] or the table is written, or 0 */
+	const struct plain *plain; /* PART_PLAIN, or NULL */
 	bool reached;
+	bool passed[2]; /* by a call that has ended early or not */
+};
+
+/* What an instruction does that only moves something. */
+struct plain {
+	const char *bytes;
+	uint8_t len;
+	int8_t push;         /* bytes */
+	bool writes, copies; /* register .to: .number, or another one's low .bits */
+	uint8_t to, from, bits;
+	uint64_t number;
+};
+
+static const struct plain plains[] = {
+	{ "\x89\xf8", 2, .writes = true, .copies = true, .from = 7, .bits = 32 },
+	{ "\x53", 1, .push = 8 },
+	{ "\x5b", 1, .push = -8, .writes = true, .to = 3, .number = 0x5b5b5b5b5b5b },
+	{ .bytes = "\x90", .len = 1 },
+	{ "\x48\x89\xd8", 3, .writes = true, .copies = true, .from = 3, .bits = 64 },
+	{ "\x0f\xb6\xc1", 3, .writes = true, .copies = true, .from = 1, .bits = 8 },
+	{ "\x83\xc8\xff", 3, .writes = true, .number = 0xffffffff },
+	{ "\x31\xdb", 2, .writes = true, .to = 3 },
+	/* these read like ends in their middle */
+	{ "\xb8\xc3\xc3\xe9\xc3", 5, .writes = true, .number = 0xc3e9c3c3 },
+	{ "\xb9\xc3\xff\xff\xff", 5, .writes = true, .to = 1, .number = 0xffffffc3 },
+	{ "\xba\x1f\x00\x00\x00", 5, .writes = true, .to = 2, .number = 0x1f },
+	{ .bytes = "\x66\x90", .len = 2 },
 };
 
 /* One function at a time. */
@@ -128,6 +157,12 @@ static void emit_rel(struct part *p, const char *op, size_t n, uint64_t target)
 	fn.at += 4;
 }
 
+static void emit_plain(struct part *p, uint8_t n)
+{
+	p->plain = &plains[n % ARRAY_SIZE(plains)];
+	emit(p->plain->bytes, p->plain->len);
+}
+
 static void emit_x86(struct part *p)
 {
 	uint8_t n = take() % 24 + 1;
@@ -185,10 +220,7 @@ static void emit_x86(struct part *p)
 		emit_data(n);
 		break;
 	default:
-		if (n & 1)
-			EMIT("\x89\xf8");
-		else
-			EMIT("\xb8\xc3\xc3\xe9\xc3"); /* reads like ends in its middle */
+		emit_plain(p, n);
 	}
 	p->end = fn.at;
 }
@@ -396,6 +428,104 @@ static bool is_end(const struct plan *plan, uint64_t addr)
 	return false;
 }
 
+/* --- early ends ------------------------------------------------------------------------ */
+
+/* Registers by number, such that no part of one is like that of another. */
+static void fill(uint64_t *reg)
+{
+	for (uint64_t i = 0; i < 16; i++)
+		reg[i] = (0xf1e2d3c4b5a69788 ^ i * 0x1111111111111111) + i;
+}
+
+/* A call ends early and goes on at @p, which must lead to a ret, and find what was told. */
+static void check_tail(const struct plan_end *end, const struct part *p)
+{
+	uint64_t reg[16], told;
+	int32_t sp = 0;
+
+	fill(reg);
+	told = end->value.is_number ? (uint64_t)end->value.number : reg[end->value.reg];
+	told = told << (64 - (64 >> end->value.cut)) >> (64 - (64 >> end->value.cut));
+	for (; p->kind != PART_RET; p++) {
+		check(p->kind == PART_PLAIN || p->kind == PART_DATA_LEA ||
+			p->kind == PART_DATA_LOAD);
+		/* lea to rcx, mov to eax */
+		if (!p->plain)
+			reg[p->kind == PART_DATA_LEA ? 1 : 0] = fn.at;
+		else if (p->plain->writes)
+			reg[p->plain->to] = p->plain->copies
+				? reg[p->plain->from] << (64 - p->plain->bits) >>
+					(64 - p->plain->bits)
+				: p->plain->number;
+		sp -= p->plain ? p->plain->push : 0;
+	}
+	check(told == reg[0] && !end->place.from_fp && end->place.offset == sp);
+}
+
+/* The end at instruction @addr, if a call ends there that goes to the target or behind it. */
+static const struct plan_end *passes(const struct plan *plan, uint64_t addr, bool target)
+{
+	for (size_t i = 0; i < plan->end_cnt; i++) {
+		const struct plan_end *end = &plan->ends[i];
+
+		if (end->addr == addr && end->kind == PLAN_END_EARLY)
+			return end;
+		if (end->addr == addr && end->kind == PLAN_END_EARLY_JCC)
+			return target == (end->cond == 4) ? end : NULL;
+	}
+	return NULL;
+}
+
+struct way {
+	struct part *at;
+	bool ended;
+};
+
+/* A call that is at @from goes on with @to. */
+static void pass(const struct plan *plan, struct part *from, struct part *to, bool target,
+	struct way *todo, size_t *cnt, bool ended)
+{
+	const struct plan_end *end = passes(plan, from->last, target);
+
+	check(!end || !ended);
+	if (end) /* a push is one of those that are still to be done */
+		check_tail(end, from->kind == PART_PLAIN ? from : to);
+	if (to->passed[ended || end])
+		return;
+	to->passed[ended || end] = true;
+	todo[(*cnt)++] = (struct way) { to, ended || end };
+}
+
+/* Goes all ways, with a call that has ended and with one that has not. */
+static void check_early(const struct plan *plan)
+{
+	struct way todo[2 * MAX_PART];
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < fn.cnt; i++) {
+		struct part *pad = fn.parts[i].kind == PART_CALL_PAD
+			? part_of(fn.parts[i].to[0], false)
+			: fn.parts;
+
+		if (!pad->passed[0])
+			todo[cnt++] = (struct way) { pad, false };
+		pad->passed[0] = true;
+	}
+	while (cnt) {
+		struct way w = todo[--cnt];
+		struct part *p = w.at;
+
+		if (p->kind == PART_RET)
+			check(w.ended);
+		if (goes_on(p))
+			pass(plan, p, p + 1, false, todo, &cnt, w.ended);
+		if (p->kind == PART_JCC || p->kind == PART_JMP)
+			pass(plan, p, part_of(p->to[0], false), true, todo, &cnt, w.ended);
+		for (size_t i = 0; p->kind == PART_SWITCH && i < ARRAY_SIZE(p->to); i++)
+			pass(plan, p, part_of(p->to[i], false), true, todo, &cnt, w.ended);
+	}
+}
+
 static void check_plan(const struct plan *plan)
 {
 	for (size_t i = 0; i < plan->end_cnt; i++) {
@@ -406,6 +536,9 @@ static void check_plan(const struct plan *plan)
 				fn.parts[k].last == plan->ends[i].addr;
 		check(found);
 	}
+	for (size_t i = 0; plan->exit == PLAN_EXIT_EARLY && i < fn.cnt; i++)
+		check(!fn.parts[i].reached || fn.parts[i].kind != PART_LEAVE ||
+			is_end(plan, fn.parts[i].last));
 	for (size_t i = 0; plan->exit == PLAN_EXIT_RET && i < fn.cnt; i++) {
 		const struct part *p = &fn.parts[i];
 
@@ -419,19 +552,32 @@ static void check_plan(const struct plan *plan)
 			fn.parts[1].reached);
 }
 
+static void plan_as(const struct plan_image *img, const struct plan_request *req,
+	enum plan_exit_mode mode)
+{
+	struct plan_rules rules = { .exit = mode, .site_entry = true };
+	struct planner *p = NULL;
+	struct plan plan;
+	struct err err;
+
+	check(!planner_new(img, &rules, &p, &err));
+	check(!planner_plan(p, req, &plan, &err));
+	check_plan(&plan);
+	if (plan.exit == PLAN_EXIT_EARLY)
+		check_early(&plan);
+	plan_done(&plan);
+	planner_free(p);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t head[] = { 0xff, 0xff, 0x03 };
-	struct plan_rules rules = { .exit = PLAN_MODE_RET, .site_entry = true };
 	uint64_t starts[] = { BASE, OUTSIDE };
 	struct plan_fde fde = { .start = BASE, .lsda = PADS };
 	struct plan_text text = { BASE, NULL, SIZE };
 	struct plan_image img = { PLAN_X86_64, &text, 1, starts, 2, &fde, 1, NULL, 0,
 		&text, 1 };
 	struct plan_request req = { .addr = BASE };
-	struct planner *p = NULL;
-	struct plan plan;
-	struct err err;
 
 	memset(&fn, 0, sizeof(fn));
 	fn.data = data;
@@ -456,11 +602,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	img.arch = fn.arm64 ? PLAN_ARM64 : PLAN_X86_64;
 	fde.end = fn.at;
 	req.size = fn.at - BASE;
-	check(!planner_new(&img, &rules, &p, &err));
-	check(!planner_plan(p, &req, &plan, &err));
-	check_plan(&plan);
-	plan_done(&plan);
-	planner_free(p);
+	plan_as(&img, &req, PLAN_MODE_RET);
+	plan_as(&img, &req, PLAN_MODE_EARLY);
 	free(fn.bytes);
 	return 0;
 }

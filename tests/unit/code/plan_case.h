@@ -12,6 +12,9 @@
 #define CASE_BASE 0x1000
 #define CASE_SIZE 0x4000
 
+/* --exit of all cases: RET where it matters which rets there are. */
+static enum plan_exit_mode case_exit;
+
 /* One case at a time: what is planned next. */
 static struct {
 	uint8_t bytes[CASE_SIZE];
@@ -41,6 +44,7 @@ __attribute__((unused)) static void begin(enum plan_arch arch)
 		.segment_cnt = 1,
 	};
 	tc.rules.multinop_emulated = true;
+	tc.rules.exit = case_exit;
 }
 
 /* Bytes, in hexadecimal with blanks, to @addr; returns the address behind them. */
@@ -115,10 +119,25 @@ __attribute__((unused)) static const struct plan *plan_code(
 	return make_plan(CASE_BASE, end - CASE_BASE);
 }
 
-/* "ret:+4 jcc4:+9 restart:+12": the ends, by offset from the entry. */
+/* "(24 r3/32)", "(fp+8 #-1/32)": where an early end finds return address and result. */
+__attribute__((unused)) static size_t early_text(
+	const struct plan_end *e, char *buf, size_t size)
+{
+	const struct plan_value *v = &e->value;
+
+	return snprintf(buf, size, v->is_number ? "(%s%d #%d/%d)" : "(%s%d r%d/%d)",
+		e->place.from_fp ? "fp+" : "", e->place.offset,
+		v->is_number ? v->number : v->reg, 64 >> v->cut);
+}
+
+/*
+ * "ret:+4 jcc4:+9 restart:+12 early:+20(24 r0/64)": the ends, by offset from the entry; of
+ * early ones where they find return address and result.
+ */
 __attribute__((unused)) static const char *ends_text(const struct plan *plan)
 {
-	static const char *const kinds[] = { "ret", "jmp", "jcc", "reg" };
+	static const char *const kinds[] = { "ret", "jmp", "jcc", "reg", "early",
+		"earlyjcc" };
 	static char buf[512];
 	size_t n = 0;
 
@@ -128,13 +147,16 @@ __attribute__((unused)) static const char *ends_text(const struct plan *plan)
 
 		n += snprintf(buf + n, sizeof(buf) - n, "%s%s%s", i ? " " : "",
 			e->restart ? "re" : "", kinds[e->kind]);
-		if (e->kind == PLAN_END_JCC && n < sizeof(buf))
+		if ((e->kind == PLAN_END_JCC || e->kind == PLAN_END_EARLY_JCC) &&
+			n < sizeof(buf))
 			n += snprintf(buf + n, sizeof(buf) - n, "%u", e->cond);
 		if (e->kind == PLAN_END_JMP_REG && n < sizeof(buf))
 			n += snprintf(buf + n, sizeof(buf) - n, "%u", e->reg);
 		if (n < sizeof(buf))
 			n += snprintf(buf + n, sizeof(buf) - n, ":%+lld",
 				(long long)(e->addr - plan->addr));
+		if (e->kind >= PLAN_END_EARLY && n < sizeof(buf))
+			n += early_text(e, buf + n, sizeof(buf) - n);
 	}
 	return buf;
 }
@@ -146,10 +168,10 @@ __attribute__((unused)) static const char *plan_text(const struct plan *plan)
 
 	if (plan->refused[0])
 		snprintf(buf, sizeof(buf), "refused: %s", plan->refused);
-	else if (plan->exit == PLAN_EXIT_RET)
-		snprintf(buf, sizeof(buf), "site+%lld ret %s%s",
-			(long long)(plan->site - plan->addr), ends_text(plan),
-			plan->site_is_end ? " forwarder" : "");
+	else if (plan->exit == PLAN_EXIT_RET || plan->exit == PLAN_EXIT_EARLY)
+		snprintf(buf, sizeof(buf), "site+%lld %s %s%s",
+			(long long)(plan->site - plan->addr), plan_exit_text(plan->exit),
+			ends_text(plan), plan->site_is_end ? " forwarder" : "");
 	else
 		snprintf(buf, sizeof(buf), "site+%lld %s (%s)",
 			(long long)(plan->site - plan->addr), plan_exit_text(plan->exit),

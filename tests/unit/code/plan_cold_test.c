@@ -318,6 +318,7 @@ static void test_too_big(void)
 
 int main(void)
 {
+	case_exit = PLAN_MODE_RET;
 	test_cold_parts();
 	test_tail_calls();
 	test_shared();

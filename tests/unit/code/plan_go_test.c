@@ -277,6 +277,7 @@ static void test_arm64(void)
 
 int main(void)
 {
+	case_exit = PLAN_MODE_RET;
 	test_checks();
 	test_site();
 	test_rules();

@@ -218,6 +218,7 @@ static void test_entries(void)
 
 int main(void)
 {
+	case_exit = PLAN_MODE_RET;
 	test_data();
 	test_differences();
 	test_behind();
