@@ -13,21 +13,24 @@
 
 /* --- what each is ---------------------------------------------------------------------------- */
 
-#define ALL_MAPS FSN_MAPS_OTHER(X) FSN_MAPS(X)
+struct map_shape {
+	uint32_t type, key_bytes, value_bytes;
+};
 
 static const struct map_facts {
 	const char *pin;
-	uint32_t type, key_bytes, value_bytes;
+	struct map_shape shape;
 	bool for_readers;
 } facts[] = {
-#define OWNER       false
-#define READERS     true
-#define HASH(k, v)  BPF_MAP_TYPE_HASH, sizeof(k), sizeof(v)
-#define ARRAY(v)    BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(v)
-#define MAPPED(v)   ARRAY(v)
-#define OUTER       BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(uint32_t), sizeof(uint32_t)
+#define OWNER          false
+#define READERS        true
+#define SHAPE(t, k, v) ((struct map_shape){ t, sizeof(k), sizeof(v) })
+#define HASH(k, v)     SHAPE(BPF_MAP_TYPE_HASH, k, v)
+#define ARRAY(v)       SHAPE(BPF_MAP_TYPE_ARRAY, uint32_t, v)
+#define MAPPED(v)      ARRAY(v)
+#define OUTER          SHAPE(BPF_MAP_TYPE_ARRAY_OF_MAPS, uint32_t, uint32_t)
 #define X(id, name, shape, entries, readers) [MAPID_##id] = { #name, shape, readers },
-	ALL_MAPS
+	FSN_MAPS_OTHER(X) FSN_MAPS(X)
 #undef X
 };
 
@@ -45,7 +48,7 @@ uint32_t map_entries(enum map_id id, const struct map_sizes *n)
 {
 	const size_t cnt[] = {
 #define X(id_, name, shape, entries, readers) [MAPID_##id_] = (entries),
-		ALL_MAPS
+		FSN_MAPS_OTHER(X) FSN_MAPS(X)
 #undef X
 	};
 
@@ -54,14 +57,14 @@ uint32_t map_entries(enum map_id id, const struct map_sizes *n)
 
 int map_check(int fd, enum map_id id)
 {
-	const struct map_facts *fact = &facts[id];
+	const struct map_shape *shape = &facts[id].shape;
 	struct bpf_map_info info = {};
 	__u32 len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &len))
 		return -errno;
-	return info.type == fact->type && info.key_size == fact->key_bytes &&
-			info.value_size == fact->value_bytes
+	return info.type == shape->type && info.key_size == shape->key_bytes &&
+			info.value_size == shape->value_bytes
 		? 0
 		: -EPROTO;
 }
