@@ -433,8 +433,8 @@ int fsn_entry(struct pt_regs *ctx)
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(ctx, cookie & FSN_FN_MASK, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
-		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx), cookie >> FSN_COOKIE_WAIT_SHIFT,
-			REG_LINK(ctx));
+		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx),
+			cookie >> FSN_COOKIE_WAIT_SHIFT | LEAVES_AT_ONCE, REG_LINK(ctx));
 	return 0;
 }
 

@@ -193,6 +193,8 @@ __noinline int slots_arrive(struct fsn_set *set, __u64 key, __u64 where, __u64 l
 			continue;
 		}
 		mark->waits = 0;
+		if (mark->to >= fsn_fn_cnt)
+			mark->hits++;
 		inner |= !((seen ^ key) & FSN_KEY_FN_MASK);
 	}
 	return inner;

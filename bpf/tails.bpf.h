@@ -21,7 +21,8 @@
 #include "nest.bpf.h"
 #include "stream.bpf.h"
 
-#define ANY_ADDRESS (~0ULL)
+#define ANY_ADDRESS    (~0ULL)
+#define LEAVES_AT_ONCE (1ULL << 32)
 
 int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result);
 
@@ -83,15 +84,27 @@ static __always_inline void slot_leaves(struct fsn_set *set, __u32 no, int way, 
 			bpf_ktime_get_ns());
 		return;
 	}
+	mark->hits = seen & FSN_KEY_LEFT ? mark->hits + 1 : !(how & LEAVES_AT_ONCE);
 	mark->back = back;
-	mark->to = (how >> 1) - 1;
+	mark->to = ((__u32)how >> 1) - 1;
 	mark->waits = how & 1;
 	slot_publish(set, way, (seen & FSN_KEY_USED_MASK) | FSN_KEY_LEFT);
 }
 
+/* The hit of a jump that is followed is counted as cost; the call's time goes without it. */
+static __noinline int count_jump(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.passed, 1);
+	return 0;
+}
+
 /*
  * A jump leaves @place, a function or not: all calls that are there now go on where it leads.
- * @how: what stands in its cookie from FSN_COOKIE_WAIT_SHIFT on, 0: not known where.
+ * @how: what stands in its cookie from FSN_COOKIE_WAIT_SHIFT on, 0: not known where; and
+ * LEAVES_AT_ONCE where the probe is the entry's, too.
  */
 __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 {
@@ -104,7 +117,7 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 		return 0;
 	if (fsn_follows)
 		back = return_address(where, link);
-	if (!back || how < 2 || is_dear((how >> 1) - 1))
+	if (!back || (__u32)how < 2 || is_dear(((__u32)how >> 1) - 1))
 		how = 0;
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
@@ -121,7 +134,11 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 		slot_leaves(set, no, i, seen, how, back);
 		left++;
 	}
-	return left ? 0 : count_unmatched(place, where, HIT_PASSED);
+	if (!left)
+		return count_unmatched(place, where, HIT_PASSED);
+	if (how && place < fsn_fn_cnt)
+		count_jump(place);
+	return 0;
 }
 
 /* Whether some call that has left by a jump may stand at @where. */
@@ -150,6 +167,7 @@ __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
 	__u64 key = call_key(place, tgid), seen, back = 0, now = bpf_ktime_get_ns();
 	struct fsn_place *other = place_of(place);
+	struct fsn_mark *mark;
 	int own = 0;
 
 	if (!set)
@@ -171,7 +189,9 @@ __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 		held_add(seen, i, -1);
 		if (other)
 			add(&other->ended, 1);
-		end_followed((seen & FSN_KEY_FN_MASK) - 1, no * FSN_WAYS + i, now, result);
+		mark = mark_of(no, i);
+		end_followed((seen & FSN_KEY_FN_MASK) - 1, no * FSN_WAYS + i,
+			now - (mark ? mark->hits : 0) * (__u64)fsn_hit_ns, result);
 		own |= !((seen ^ key) & FSN_KEY_FN_MASK);
 	}
 	return own || other;

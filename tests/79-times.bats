@@ -423,3 +423,34 @@ shares_add_up() {
 	assert_output_match '^emulated_deep5 +[0-9]+ +[0-9.]+ +[0-9.]+ [a-z]+ +- '
 	fsn detach g
 }
+
+# Three jumps of half a microsecond each.
+@test "what following a call takes is taken off its time" {
+	local got try
+
+	need_bpf
+	need_arch x86_64
+	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
+	for try in 1 2 3 4; do
+		fsn attach g tail_chain tail_forward --lib "$FIX/libtail.so" --exit ret
+		capture "$FIX/tailcall" short 500
+		fsn stats g --json
+		got=$(json -c '[.[0].functions[] | [.calls, .returns, .min_ns < 800]]')
+		fsn detach g
+		[[ $got == *false* ]] || break
+		fsn feature --calibrate
+	done
+	assert_eq "$got" '[[500,500,true],[500,500,true]]'
+}
+
+@test "what others call far more often than it is jumped to is followed no more" {
+	need_bpf
+	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
+	fsn attach g tail_direct --lib "$FIX/libtail.so" --exit ret
+	capture "$FIX/tailcall" others 100
+	assert_numbers g "tail_direct 5 0 5 0 0 0"
+	capture "$FIX/tailcall" others 2000
+	assert_numbers g "tail_direct 10 0 5 0 0 5
+left_by_jump 5"
+	fsn detach g
+}

@@ -193,6 +193,8 @@ struct fsn_mark {
 	unsigned long long back; /* its return address, as the jump found it */
 	unsigned int to;         /* number of the place */
 	unsigned int waits;      /* whose entry is probed, and has not been seen since */
+	unsigned int hits;       /* of jumps and of such entries, on its way */
+	unsigned int pad;
 };
 
 /*

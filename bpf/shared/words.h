@@ -29,7 +29,7 @@
 	X(inner)       /* reached by a jump from a call of the same function */ \
 	X(unmatched)   /* ends without their call; in no sum */                 \
 	X(revived)     /* given up, and have returned all the same */           \
-	X(passed)      /* hits of probed jumps that did not leave; in no sum */
+	X(passed)      /* hits of probed jumps that ended no call; in no sum */
 
 struct fsn_counts {
 #define X(name) unsigned long long name;

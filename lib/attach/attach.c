@@ -252,6 +252,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.has_more = desc.has_more;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
+	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
 	spec.place_cnt = draft->place_cnt;
 	for (size_t i = 0; i < probes.list_cnt; i++)
 		if (probes.lists[i].probes.cnt)

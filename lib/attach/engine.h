@@ -21,6 +21,7 @@ struct engine_spec {
 	size_t timed_cnt; /* of them those whose ends are followed; they come first */
 	size_t lib_cnt;
 	size_t jump_cnt;  /* indirect jumps to be compared with code ranges */
+	uint32_t hit_ns;  /* what is taken off for each probe that follows a call */
 	bool follows;     /* some jump is followed, */
 	size_t place_cnt; /* to so many places that are none of the functions */
 	size_t type_cnt, name_cnt, text_bytes;

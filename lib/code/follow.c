@@ -83,7 +83,8 @@ bool follow_leads_to(const struct follow *f, const struct plan *plan)
 	return i < f->func_cnt && f->funcs[i].led;
 }
 
-bool follow_end(const struct follow *f, const struct plan_end *end, struct follow_to *ret_to)
+bool follow_end(
+	const struct follow *f, const struct plan_end *end, struct follow_to *ret_to)
 {
 	size_t i;
 
@@ -205,8 +206,8 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 	c->rets_left -= rets;
 	c->f->places = more;
 	/* Who leaves it by an exception is noticed where it is entered again. */
-	more[c->f->place_cnt++] = (struct follow_place) {
-		addr, plan, plan.site_emulated && !plan.site_is_end };
+	more[c->f->place_cnt++] = (struct follow_place) { addr, plan,
+		plan.site_emulated && !plan.site_is_end };
 	return 0;
 }
 
@@ -299,7 +300,8 @@ void follow_explain(const struct follow *f, struct plan *plan)
 	if (!lost)
 		snprintf(end, room, ": followed");
 	else if (lost < jumps)
-		snprintf(end, room, ": %zu followed, calls that take another are not timed",
+		snprintf(end, room,
+			": %zu followed, calls that take another are not timed",
 			jumps - lost);
 	else if (plan->end_cnt > jumps)
 		snprintf(end, room, ": calls that take one are not timed");

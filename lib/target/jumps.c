@@ -24,7 +24,8 @@ static int list_funcs(const struct draft *draft, struct draft_jumps *j, struct e
 	for (size_t i = 0; i < draft->target_cnt; i++)
 		if (draft->targets[i].object == j->object && !draft->targets[i].refused)
 			j->follow.funcs[cnt++] =
-				(struct follow_func) { &draft->targets[i].plan, i, false };
+				(struct follow_func) { &draft->targets[i].plan, i,
+					false };
 	j->follow.func_cnt = cnt;
 	qsort(j->follow.funcs, cnt, sizeof(*j->follow.funcs), compare_funcs);
 	return 0;

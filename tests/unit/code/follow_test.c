@@ -63,7 +63,8 @@ static int leads(int n)
 
 	for (size_t i = 0; i < plans[n].end_cnt; i++)
 		if (plans[n].ends[i].kind != PLAN_END_RET)
-			return follow_end(&follow, &plans[n].ends[i], &to) ? (int)to.no : -1;
+			return follow_end(&follow, &plans[n].ends[i], &to) ? (int)to.no
+									   : -1;
 	return -1;
 }
 
@@ -125,7 +126,8 @@ static void test_places(void)
 	function(0, JMP_1);
 	function(1, "53 5b ff e0");
 	find(1);
-	is_int(leads(0), 1, "one that leaves through a register is: calls end there untimed");
+	is_int(leads(0), 1,
+		"one that leaves through a register is: calls end there untimed");
 	done();
 	begin(PLAN_X86_64);
 	function(0, JMP_1);
@@ -153,7 +155,8 @@ static void test_linkage(void)
 {
 	stub(RET, true);
 	find(1);
-	is_int(leads(0), 1, "through a stub to the file's own function a jump is followed");
+	is_int(leads(0), 1,
+		"through a stub to the file's own function a jump is followed");
 	done();
 	stub("31 c0 c3", true);
 	find(1);
@@ -238,7 +241,8 @@ static void test_said(void)
 	function(3, "85 ff 74 05 e9 f7 00 00 00 ff e0");
 	function(4, RET);
 	find(5);
-	is_str(explained(0), "; 0 ret, 1 jump that leaves: followed", "that it is followed");
+	is_str(explained(0), "; 0 ret, 1 jump that leaves: followed",
+		"that it is followed");
 	is_str(explained(1),
 		"; 1 ret, 1 jump that leaves: calls that take one are not timed",
 		"that some calls are not timed");
