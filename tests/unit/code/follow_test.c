@@ -178,6 +178,38 @@ static void test_linkage(void)
 	done();
 }
 
+/* A stub of arm64: adrp x16, PAGE; ldr x17, [x16, #24]; add x16, x16, #24; br x17. */
+static void test_arm64(void)
+{
+	static const struct {
+		const char *what, *adrp;
+		uint64_t word;
+	} cases[] = {
+		{ "an arm64 stub's word is found, two pages on", "d0000010 ", 0x3018 },
+		{ "and one page back", "f0fffff0 ", 0x18 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct plan_slot slot = { cases[i].word, AT(2), true };
+		static const char *const code[] = { "14000040", NULL, "d503201f d65f03c0" };
+
+		begin(PLAN_ARM64);
+		for (int n = 0; n < 3; n++) {
+			uint64_t at = AT(n);
+
+			symbol(at);
+			if (n == 1)
+				at = words(at, cases[i].adrp);
+			fde(AT(n), words(at, code[n] ?: "f9400e11 91006210 d61f0220"));
+		}
+		tc.img.slots = &slot;
+		tc.img.slot_cnt = 1;
+		find(1);
+		is_int(leads(0), 1, cases[i].what);
+		done();
+	}
+}
+
 static void test_levels(void)
 {
 	begin(PLAN_X86_64);
@@ -260,6 +292,7 @@ int main(void)
 	test_functions();
 	test_places();
 	test_linkage();
+	test_arm64();
 	test_levels();
 	test_too_many();
 	test_forwarders();
