@@ -78,24 +78,24 @@ call fix_recurse 60" || fail "with $link links"
 	fsn detach g
 }
 
-@test "a call that ends in a jump to another function has no result and no duration" {
+@test "a call that leaves by a jump that is not followed has no result and no duration" {
 	need_bpf
 	need_tool jq
-	fsn attach g eng_outer eng_inner --lib "$FIX/libengine.so" --exit ret
+	fsn attach g eng_jump_reg eng_spin --lib "$FIX/libengine.so" --exit ret
 	start_stream s g --json
-	capture "$FIX/engine" tail 50
+	capture "$FIX/engine" jumps 50
 	stop_stream s
-	assert_events "call eng_inner 50
-call eng_outer 50"
-	assert_eq "$(jq -c 'select(.function == "eng_outer") | [.ret, .duration_ns]' <<<"$output" |
+	assert_events "call eng_jump_reg 50
+call eng_spin 100"
+	assert_eq "$(jq -c 'select(.function == "eng_jump_reg") | [.ret, .duration_ns]' <<<"$output" |
 		sort -u)" '[null,null]'
-	assert_eq "$(jq -c 'select(.function == "eng_inner") | .ret, .duration_ns' <<<"$output" |
+	assert_eq "$(jq -c 'select(.function == "eng_spin") | .ret, .duration_ns' <<<"$output" |
 		grep -c null)" 0
 	start_stream s g
-	capture "$FIX/engine" tail 3
+	capture "$FIX/engine" jumps 3
 	stop_stream s
-	assert_eq "$(grep -c 'eng_outer([^<]*) = ?$' <<<"$output")" 3
-	assert_eq "$(grep -c 'eng_inner(.*) = [0-9]* <.*>$' <<<"$output")" 3
+	assert_eq "$(grep -c 'eng_jump_reg([^<]*) = ?$' <<<"$output")" 3
+	assert_eq "$(grep -c 'eng_spin(.*) = [0-9]* <.*>$' <<<"$output")" 6
 	fsn detach g
 }
 
@@ -103,29 +103,33 @@ call eng_outer 50"
 	need_bpf
 	need_tool jq
 	fsn attach g 'eng_jump_*' eng_spin --lib "$FIX/libengine.so" --exit ret --slow 1ns
-	start_stream all g --json --events all -f eng_jump_plt -f eng_spin
+	start_stream all g --json --events all -f eng_jump_reg -f eng_spin
 	start_stream long g --json --min 1ns
 	start_stream slow g --json --slow
-	start_stream chrome g --format chrome -f eng_jump_plt -f eng_spin
+	start_stream chrome g --format chrome -f eng_jump_reg -f eng_spin
 	capture "$FIX/engine" jumps 1
 	stop_stream all
 	output=$(jq -c 'select(.type != "call")' <<<"$output")
-	assert_eq "$(jq -r '"\(.type) \(.function)"' <<<"$output")" "entry eng_jump_plt
-exit eng_jump_plt
-entry eng_spin
+	assert_eq "$(jq -r '"\(.type) \(.function)"' <<<"$output")" "entry eng_spin
 exit eng_spin
+entry eng_jump_reg
+exit eng_jump_reg
 entry eng_spin
 exit eng_spin"
 	assert_eq "$(jq -c .ts_ns <<<"$output")" "$(jq -c .ts_ns <<<"$output" | sort -n)"
 	stop_stream long
 	assert_events "call eng_jump_cond 1
+call eng_jump_direct 1
+call eng_jump_plt 1
 call eng_spin 2"
 	stop_stream slow
 	assert_events "call eng_jump_cond 1
+call eng_jump_direct 1
+call eng_jump_plt 1
 call eng_spin 2"
 	stop_stream chrome
 	assert_eq "$(jq -c '.[] | select(.cat) | [.name, .ph, .dur >= 1000]' <<<"$output" | sort)" \
-		'["eng_jump_plt","i",false]
+		'["eng_jump_reg","i",false]
 ["eng_spin","X",true]
 ["eng_spin","X",true]'
 	fsn detach g
@@ -135,16 +139,12 @@ call eng_spin 2"
 	need_arch x86_64
 	need_bpf
 	need_tool jq
-	fsn attach g asm_jmp asm_ret --lib "$FIX/libinsn.so" --site entry
+	fsn attach g asm_ret --lib "$FIX/libinsn.so" --site entry
 	start_stream s g --json --events all
-	capture "$FIX/asmcall" asm_jmp 30
 	capture "$FIX/asmcall" asm_ret 20
 	stop_stream s
-	assert_events "call asm_jmp 30
-call asm_ret 20
-entry asm_jmp 30
+	assert_events "call asm_ret 20
 entry asm_ret 20
-exit asm_jmp 30
 exit asm_ret 20"
 	assert_eq "$(jq -c 'select(.type != "entry").duration_ns' <<<"$output" | sort -u)" null
 	fsn detach g
