@@ -216,7 +216,7 @@ ty_make {"x":3} null null false'
 	fsn detach typed
 }
 
-@test "a call that leaves by a jump is not slow, as how long it took is not known" {
+@test "a call that leaves by a jump that is not followed is not slow, as how long it took is not known" {
 	need_bpf
 	attach_typed ret
 	typed ty_jump
