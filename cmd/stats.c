@@ -200,9 +200,9 @@ static const char *contradiction(const struct stats_options *o)
 	if (o->reset && o->format && o->format->flags & FORMAT_CUMULATIVE)
 		return "metrics are counted on from one reading to the next: no --reset";
 	if (o->watch &&
-		(o->format || o->g->json || o->output || o->save || o->view_set ||
+		(o->format || o->g->json || o->output || o->save || o->diff_path ||
 			o->reset || o->check_cnt))
-		return "--watch goes with --interval, --duration, --sort, --top and --all only";
+		return "--watch shows what is now: no --format, --json, --output, --save, --diff, --reset, --fail-if";
 	if (loop && (o->save || o->diff_path))
 		return "--save and --diff do not go with --interval or --duration";
 	for (size_t i = 0; i < o->check_cnt; i++)
@@ -251,13 +251,20 @@ bool stats_options_parse(struct stats_options *o, int argc, char **argv)
 	return true;
 }
 
+/* Histograms one after the other become one picture, where that can be drawn. */
+static bool draws_heat(const struct stats_options *o)
+{
+	return o->view == view_find("hist") && o->interval_ns && !o->output && !o->reset &&
+		!o->check_cnt && !o->until_fd && o->format->flags & FORMAT_READERS && screen_can();
+}
+
 int stats_options_run(struct stats_options *o)
 {
 	struct err err = {};
 
 	if (o->diff_path && saved_read(o->diff_path, &o->before, &err))
 		return cmd_fail(o->g, &err);
-	if (o->watch)
+	if (o->watch || draws_heat(o))
 		return stats_watch(o);
 	return o->interval_ns || o->duration_ns ? stats_loop(o) : run_once(o);
 }

@@ -91,7 +91,10 @@ int stats_status(const struct stats_run *run);
 /* stats --interval, --duration: an exit status. */
 int stats_loop(const struct stats_options *o);
 
-/* stats --watch: an exit status. */
+/* stats --watch, and --hist with --interval where screen_can(): an exit status. */
 int stats_watch(struct stats_options *o);
+
+/* Whether standard output is a terminal that can be drawn on again and again. */
+bool screen_can(void);
 
 #endif

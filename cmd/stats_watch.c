@@ -44,6 +44,13 @@ static void put(const char *text)
 	fflush(stdout);
 }
 
+bool screen_can(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
+}
+
 static void screen_begin(struct screen *s)
 {
 	struct termios raw;
@@ -129,37 +136,76 @@ static void print_title(const struct stats_options *o, const struct report *r,
 	}
 }
 
-/* As many lines of @text as the terminal has. */
+/* Bytes of the line at @text that fit @width columns, cut at a blank where there is one. */
+static size_t line_fit(const char *text, size_t len, unsigned int width)
+{
+	unsigned int columns = 0;
+	size_t blank = 0, i = 0;
+
+	while (i < len) {
+		if (text[i] == '\033') { /* a colour takes none */
+			i += strcspn(text + i, "m") + 1;
+			continue;
+		}
+		columns += (text[i] & 0xc0) != 0x80;
+		if (columns > width)
+			return blank ? blank : len;
+		if (text[i] == ' ' && i)
+			blank = i;
+		i++;
+	}
+	return len;
+}
+
+/* As many lines of @text as the terminal has, the long ones in several. */
 static void put_frame(const char *text)
 {
 	struct winsize size = {};
-	unsigned int rows = 24;
+	unsigned int rows = 24, width = 80;
 
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row)
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row) {
 		rows = size.ws_row;
+		width = size.ws_col;
+	}
 	fputs(HOME, stdout);
 	while (*text && rows-- > 1) {
-		size_t len = strcspn(text, "\n");
+		size_t len = strcspn(text, "\n"), fits = line_fit(text, len, width);
 
-		fwrite(text, 1, len, stdout);
+		fwrite(text, 1, fits, stdout);
 		fputs(LINE_END, stdout);
-		text += len + (text[len] == '\n');
+		text += fits;
+		text += fits < len ? strspn(text, " ") : *text == '\n';
 	}
 	put(REST);
 }
 
-static int draw(const struct stats_options *o, const struct reading *now,
-	const struct reading *before, struct err *err)
+/* What lasts from one frame to the next. */
+struct frames {
+	struct history *history;
+	char *last; /* the text of the latest */
+};
+
+static void frames_done(struct frames *f)
 {
+	history_free(f->history);
+	free(f->last);
+}
+
+static int draw(const struct stats_options *o, const struct reading *now,
+	const struct reading *before, struct frames *frames, struct err *err)
+{
+	/* Rates and heat maps are of intervals; all else is since the reset. */
+	bool of_interval = o->view->flags & VIEW_FRAME;
 	_cleanup_report_ struct report r = {};
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
 	FILE *f;
 	int code;
 
-	code = report_make(o, now, before, &r, err);
+	code = report_make(o, now, of_interval ? before : NULL, &r, err);
 	if (code)
 		return code;
+	r.history = frames->history;
 	f = open_memstream(&text, &size);
 	if (!f)
 		return err_sys(err, -errno, "cannot show statistics");
@@ -169,6 +215,8 @@ static int draw(const struct stats_options *o, const struct reading *now,
 	if (fclose(f) || code)
 		return err_sys(err, code ? code : -errno, "cannot show statistics");
 	put_frame(text);
+	free(frames->last);
+	frames->last = TAKE_PTR(text);
 	return ferror(stdout) ? err_sys(err, -EIO, "cannot write to the terminal") : 0;
 }
 
@@ -238,8 +286,8 @@ static enum wish wait_for_wish(
 	return wish;
 }
 
-static int watch(
-	struct screen *s, struct stats_options *o, struct stats_run *run, struct err *err)
+static int watch(struct screen *s, struct stats_options *o, struct stats_run *run,
+	struct frames *frames, struct err *err)
 {
 	struct reading readings[2] = { READING_NONE, READING_NONE };
 	uint64_t next = clock_ns(CLOCK_MONOTONIC),
@@ -256,9 +304,13 @@ static int watch(
 			code = reading_take(o, &readings[at], err);
 			next = clock_ns(CLOCK_MONOTONIC) + o->interval_ns;
 			run->left |= readings[at].groups.failed_cnt;
+			if (!code && any)
+				history_step(frames->history,
+					readings[at].mono_ns - readings[!at].mono_ns);
 		}
 		if (!code)
-			code = draw(o, &readings[at], any ? &readings[!at] : NULL, err);
+			code = draw(o, &readings[at], any ? &readings[!at] : NULL, frames,
+				err);
 		if (!code)
 			wish = wait_for_wish(s, o, next < end ? next : end);
 		any |= wish == WISH_READ;
@@ -270,20 +322,33 @@ static int watch(
 
 int stats_watch(struct stats_options *o)
 {
-	const char *term = getenv("TERM");
 	struct stats_run run = { .o = o };
+	__cleanup(frames_done) struct frames frames = { .history = history_new() };
 	struct screen screen = {};
 	struct err err = {};
 	int code;
 
 	if (!o->interval_ns)
 		o->interval_ns = 1000000000;
-	o->view = view_find("watch");
-	if (!isatty(STDOUT_FILENO) || !term || !*term || !strcmp(term, "dumb"))
+	if (!screen_can()) {
+		if (!o->view_set)
+			o->view = view_find("watch");
 		return stats_loop(o);
+	}
+	if (o->view == view_find("hist"))
+		o->view = view_find("heat");
+	else if (!o->view_set || o->view == view_find("function"))
+		o->view = view_find("watch");
+	if (!frames.history) {
+		err_sys(&err, -ENOMEM, "cannot show statistics");
+		return cmd_fail(o->g, &err);
+	}
 	signals_begin(&screen);
 	screen_begin(&screen);
-	code = watch(&screen, o, &run, &err);
+	code = watch(&screen, o, &run, &frames, &err);
 	screen_end(&screen);
+	/* A picture of what was took its time, and stays. */
+	if (o->view == view_find("heat") && frames.last)
+		put(frames.last);
 	return code ? cmd_fail(o->g, &err) : stats_status(&run);
 }

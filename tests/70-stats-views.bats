@@ -406,6 +406,24 @@ c
 	fsn detach --all
 }
 
+@test "a histogram fits the terminal: stars give way, then times behind them" {
+	local width
+
+	need_terminal
+	attach_fix fix_sleep_us
+	capture "$FIX/call" --arg 1000 sleep_us 20
+	for width in 60 80 120; do
+		capture script -qec "stty cols $width; '$FUNCSNOOP' stats g --hist --color never" /dev/null
+		assert_eq "$(tr -d '\r' <<<"$output" | awk -v w=$width 'length > w')" "" "too long for $width"
+		assert_output_match '\|\*{10,}\|'
+		assert_output_match 'P50'
+	done
+	assert_output_match 'P50 [0-9.]+ ms'
+	fsn stats g --hist
+	assert_output_match '^       nsecs                 : count      distribution$'
+	fsn detach g
+}
+
 @test "with --interval and --watch a group that can't be read is told once" {
 	attach_three
 	start_bg stats "$FUNCSNOOP" stats -i 0.1 -d 0.35 --json

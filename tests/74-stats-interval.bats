@@ -264,6 +264,82 @@ teardown() {
 	fsn detach g
 }
 
+@test "--watch shows processes, codes and slow calls, and in each row how its rate was" {
+	local view
+
+	need_bpf
+	cat >"$BATS_TEST_TMPDIR/w.json" <<-END
+		{ "w_sym": { "fix_fail": { "symbol": "fix_fail", "ret": "int", "error": "nonzero",
+		                           "slow": "0ns" } }, "lib": "$FIX/libfix.so" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/w.json"
+	start_bg calls "$FIX/call" --until-line --arg 7 fail
+	wait_line calls '^running '
+	start_watch 60 20 w --watch -i 0.2 --by process
+	poll_until screen_has "^ *[0-9]+ +call .* runs .* [_.:=+*#-]*#[_.:=+*#-]*$"
+	screen_has '^ *PID +COMMAND .* TREND' || fail "$(screen)"
+	tm send-keys -t w q
+	poll_until screen_has '^status 0$'
+	for view in errors slow; do
+		tm send-keys -t w "clear; $FUNCSNOOP stats w --watch -i 0.2 --$view; echo st\$?" Enter
+		if [[ $view == errors ]]; then
+			poll_until screen_has '^fix_fail +[0-9]+ +7 +- +[_.:=+*#-]*#'
+		else
+			poll_until screen_has '^[0-9:.]+ .* fix_fail\('
+			! screen_has TREND || fail "slow calls have no rate: $(screen)"
+		fi
+		tm send-keys -t w q
+		poll_until screen_has '^st0$'
+	done
+	tell calls
+	wait_bg calls
+	# What is longer than the terminal is wide stands in several lines.
+	tm send-keys -t w "clear; $FUNCSNOOP stats w --watch -i 0.2; echo st\$?" Enter
+	poll_until screen_has 'slow name$'
+	screen_has '^20.* q quit  sort \[total\]' || fail "$(screen)"
+	tm send-keys -t w q
+	poll_until screen_has '^st0$'
+	end_tmux
+	fsn detach w
+}
+
+# Cells of the heat map: a sign between bars.
+heat_cells() {
+	screen | sed -n 's/^ *[0-9.]* [num]*s |\(.*\)|$/\1/p'
+}
+
+heat_has_columns() { # N
+	[[ $(heat_cells | head -n 1 | tr -d '\n' | wc -c) -ge $1 ]]
+}
+
+@test "--hist -i draws how durations were over time, on a terminal" {
+	local pid
+
+	need_bpf
+	fsn attach g fix_sleep_us --lib "$FIX/libfix.so"
+	start_watch 80 24 g --hist -i 0.2
+	poll_until screen_has 'no call has returned since'
+	start_bg calls "$FIX/call" --arg 1000 --until-line sleep_us
+	wait_line calls '^running '
+	poll_until heat_has_columns 5
+	screen_has '^fix_sleep_us, at most [0-9]+ a cell$' || fail "$(screen)"
+	screen_has '^ 1\.05 ms \|.*#' || screen_has '^ 524 us \|.*#' || screen_has '^ 2\.10 ms \|.*#' ||
+		fail "$(screen)"
+	# The longest above; each row as many intervals.
+	assert_eq "$(heat_cells | awk '{ print length }' | sort -u | wc -l)" 1
+	tell calls
+	wait_bg calls
+	pid=$(pgrep -f -- "^$FUNCSNOOP stats g --hist -i 0.2")
+	kill -INT "$pid"
+	poll_until screen_has '^status 0$'
+	screen_has '^fix_sleep_us, at most ' || fail "the picture is gone: $(screen)"
+	end_tmux
+	# Elsewhere they follow one another.
+	fsn stats g --hist -i 0.1 -d 0.15
+	[[ $output != *$'\e'* ]] || fail "escape sequences"
+	fsn detach g
+}
+
 @test "--watch restores the terminal on Ctrl-C, SIGTERM, Ctrl-Z and errors" {
 	local pid
 

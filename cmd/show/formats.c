@@ -10,6 +10,12 @@
 
 /* --- the table ------------------------------------------------------------------------------ */
 
+/* Whether it is one of many on a screen, which has all that is said. */
+static bool is_frame(const struct report *r)
+{
+	return r->history || r->view->flags & VIEW_FRAME;
+}
+
 static void print_head(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	uint64_t calls = stats_all_calls(rg->s);
@@ -79,7 +85,7 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 	char cost[TEXT_NUM_LEN], share[TEXT_NUM_LEN] = "";
 
 	if (rg->cost.source == COST_UNKNOWN) {
-		if (!r->interval_ns && !(r->view->flags & VIEW_FRAME))
+		if (!r->interval_ns && !is_frame(r))
 			fprintf(f, "cost: not known, as the attach did not measure it\n");
 		return;
 	}
@@ -135,7 +141,7 @@ __attribute__((format(printf, 3, 4))) static void note(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (r->view->flags & VIEW_FRAME)
+	if (is_frame(r))
 		fprintf(f, "%s\n", text);
 	else
 		cmd_note(r->g, "%s", text);
@@ -203,7 +209,8 @@ static int table_group(const struct report *r, const struct report_group *rg, FI
 	grid_begin(&grid, view->labels, view->label_cnt, view->uses);
 	print_head(r, rg, f);
 	view->fill(&grid, r, rg);
-	if (grid.failed)
+	if (grid.failed || (r->history && history_trends(r->history,
+					  group_info(rg->s->group).name, !r->choice->top, &grid)))
 		return -ENOMEM;
 	if (!grid.row_cnt) {
 		fprintf(f, "%s\n", view->none);

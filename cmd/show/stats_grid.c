@@ -186,6 +186,9 @@ void grid_done(struct grid *grid)
 {
 	for (size_t i = 0; i < grid->cell_cnt; i++)
 		free(grid->cells[i].text);
+	for (size_t i = 0; grid->trends && i < grid->row_cnt; i++)
+		free(grid->trends[i]);
+	free(grid->trends);
 	free(grid->cells);
 	free(grid->marks);
 }
@@ -250,8 +253,8 @@ static size_t column_width(const struct grid *grid, size_t column)
 
 #define ELASTIC_MIN 16 /* what is left of a long name before columns are left out */
 
-/* Marks the columns that are shown. */
-static void choose_columns(const struct grid *grid, bool *shown, unsigned int limit)
+/* Marks the columns that are shown; their width, with blanks between them. */
+static size_t choose_columns(const struct grid *grid, bool *shown, unsigned int limit)
 {
 	size_t width[GRID_COLUMNS], total = 0, worst;
 
@@ -275,23 +278,101 @@ static void choose_columns(const struct grid *grid, bool *shown, unsigned int li
 		shown[worst] = false;
 		total -= width[worst];
 	}
+	return total ? total - 2 : 0;
+}
+
+#define TREND_MIN 5 /* less shows nothing */
+
+/* The same with room for a sparkline behind them; its width, 0 where there is none. */
+static unsigned int choose_trend(const struct grid *grid, bool *shown, unsigned int limit)
+{
+	unsigned int room = limit > GRID_TREND + 2 ? limit - GRID_TREND - 2 : !!limit;
+	size_t rest = choose_columns(grid, shown, room) + 2;
+
+	if (!limit)
+		return GRID_TREND;
+	if (rest + TREND_MIN <= limit)
+		return limit - rest < GRID_TREND ? limit - rest : GRID_TREND;
+	choose_columns(grid, shown, limit);
+	return 0;
+}
+
+static bool is_key(const struct grid_column *column, const char *key)
+{
+	return column->key && !strcmp(column->key, key);
+}
+
+bool grid_row_name(const struct grid *grid, size_t row, char *buf, size_t size)
+{
+	const struct cell *cells = &grid->cells[row * grid->column_cnt];
+	char text[CELL_LEN];
+	size_t len = 0;
+
+	/* A state changes, and what is counted does; the row stays what it is. */
+	for (size_t c = 0; c + grid->figure_cnt < grid->column_cnt && len < size; c++)
+		if (!is_key(&grid->columns[c], "state") && !is_key(&grid->columns[c], "count"))
+			len += snprintf(
+				buf + len, size - len, "%s\n", cell_shown(&cells[c], text));
+	return len < size;
+}
+
+/* The column of what is counted; column_cnt when there is none. */
+static size_t count_column(const struct grid *grid)
+{
+	size_t c = 0;
+
+	while (c < grid->column_cnt && !is_key(&grid->columns[c], "calls") &&
+		!is_key(&grid->columns[c], "count"))
+		c++;
+	return c;
+}
+
+bool grid_counts(const struct grid *grid)
+{
+	return count_column(grid) < grid->column_cnt;
+}
+
+bool grid_row_count(const struct grid *grid, size_t row, uint64_t *ret_cnt)
+{
+	const struct cell *cell = &grid->cells[row * grid->column_cnt + count_column(grid)];
+
+	if (!grid_counts(grid) || cell->type != CELL_COUNT)
+		return false;
+	*ret_cnt = cell->n;
+	return true;
+}
+
+/* The last @width signs of a sparkline. */
+static const char *trend_tail(const char *trend, unsigned int width)
+{
+	const char *at = trend + strlen(trend);
+
+	while (at > trend && width)
+		width -= (*--at & 0xc0) != 0x80;
+	return at;
 }
 
 int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f)
 {
-	struct table_column columns[GRID_COLUMNS] = {};
+	struct table_column columns[GRID_COLUMNS + 1] = {};
 	_cleanup_table_ struct table *table = NULL;
+	unsigned int limit = wide ? 0 : text_width(), trend = 0;
 	bool shown[GRID_COLUMNS];
 	char buf[CELL_LEN];
 	size_t cnt = 0;
 
 	if (grid->failed || grid->column_cnt > GRID_COLUMNS)
 		return -ENOMEM;
-	choose_columns(grid, shown, wide ? 0 : text_width());
+	if (grid->trends)
+		trend = choose_trend(grid, shown, limit);
+	else
+		choose_columns(grid, shown, limit);
 	for (size_t c = 0; c < grid->column_cnt; c++)
 		if (shown[c])
 			columns[cnt++] = (struct table_column) { grid->columns[c].title,
 				grid->columns[c].align, grid->columns[c].elastic };
+	if (trend)
+		columns[cnt++] = (struct table_column) { "TREND", TABLE_LEFT, false };
 	table = table_new(columns, cnt);
 	if (!table)
 		return -ENOMEM;
@@ -302,8 +383,12 @@ int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE
 
 		if (shown[c])
 			table_cell(table, "%s", cell_shown(&grid->cells[i], buf));
-		if (c + 1 == grid->column_cnt)
-			table_mark(table, grid->marks[i / grid->column_cnt]);
+		if (c + 1 < grid->column_cnt)
+			continue;
+		if (trend)
+			table_cell(table, "%s",
+				trend_tail(grid->trends[i / grid->column_cnt], trend));
+		table_mark(table, grid->marks[i / grid->column_cnt]);
 	}
 	table_print(table, g, f);
 	return 0;

@@ -31,6 +31,7 @@ struct cell {
 };
 
 #define GRID_COLUMNS 48 /* at most */
+#define GRID_TREND   16 /* columns of a sparkline */
 
 enum grid_where { GRID_BOTH, GRID_TABLE, GRID_CSV };
 
@@ -53,6 +54,7 @@ struct grid {
 	struct cell *cells; /* row by row */
 	size_t cell_cnt;
 	const char **marks; /* of rows: colours */
+	char **trends;      /* of rows, for readers: sparklines behind all columns; or NULL */
 	size_t row_cnt;
 	size_t total_rows; /* at the end: sums for readers, not in CSV */
 	bool failed;       /* memory ran out */
@@ -75,6 +77,15 @@ void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
 /* "<0.1", "3.2", "1204": per second, for a reader. */
 const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN]);
 void grid_mark(struct grid *grid, const char *sgr); /* of the row begun last */
+
+/* The text of row @row, which tells it from others: its labels. False when there is no room. */
+bool grid_row_name(const struct grid *grid, size_t row, char *buf, size_t size);
+
+/* Whether rows are of things that are counted. */
+bool grid_counts(const struct grid *grid);
+
+/* The calls of row @row, or what else it counts; false when that is not known. */
+bool grid_row_count(const struct grid *grid, size_t row, uint64_t *ret_cnt);
 
 /* All that is behind the labels; what needs a look is marked. */
 void grid_figures(struct grid *grid, const struct figures *f);

@@ -60,6 +60,7 @@ static inline int rate_digits(double per_s)
 }
 
 struct view;
+struct history; /* show/stats_view.h */
 
 struct report {
 	const struct globals *g;
@@ -70,6 +71,7 @@ struct report {
 	bool plain;           /* for a file: no terminal's width or colours */
 	uint64_t time_ns;     /* CLOCK_REALTIME of the reading */
 	uint64_t interval_ns; /* 0: since the reset */
+	struct history *history; /* of the frames before this one, or NULL: it is not drawn again */
 	struct report_group *group;
 	size_t cnt;
 };

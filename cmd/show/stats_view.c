@@ -210,7 +210,8 @@ static void fill_slow(
 
 	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
 	for (size_t i = 0; !grid->failed && i < rg->slow_cnt; i++) {
-		call = report_slow(rg, types, i);
+		/* A screen shows what comes first. */
+		call = report_slow(rg, types, r->history ? rg->slow_cnt - 1 - i : i);
 		fill_slow_call(grid, &call, &args, &result);
 	}
 	out_done(&args);
@@ -277,8 +278,8 @@ static const struct grid_column error_labels[] = {
 static const struct grid_column slow_labels[] = {
 	{ "TIME", "time", TABLE_LEFT, false, GRID_TABLE, 0 },
 	{ NULL, "call_time", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ "COMMAND", "comm", TABLE_LEFT, false, GRID_BOTH, 0 },
-	{ "PID/TID", NULL, TABLE_LEFT, false, GRID_TABLE, 0 },
+	{ "COMMAND", "comm", TABLE_LEFT, false, GRID_BOTH, 1 },
+	{ "PID/TID", NULL, TABLE_LEFT, false, GRID_TABLE, 2 },
 	{ NULL, "pid", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "tid", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ "DURATION", "duration_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
@@ -321,6 +322,8 @@ static const struct view views[] = {
 		fill_slow, "no slow call is remembered", NULL, json_write_stats },
 	{ "diff", LABELS(diff_labels), VIEW_DIFF, {},
 		fill_diff, "no function was called before or after", NULL, json_write_diff },
+	{ "heat", LABELS(hist_labels), VIEW_PACE | VIEW_FRAME, {},
+		fill_heat, "no call has returned since", print_heat, json_write_stats },
 	{ "watch", LABELS(function_labels), VIEW_PACE | VIEW_COST | VIEW_FRAME, { USE_RATES },
 		fill_rates, not_called, NULL, json_write_stats },
 /* clang-format on */

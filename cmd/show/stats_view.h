@@ -43,6 +43,21 @@ void fill_process(struct grid *grid, const struct report *r, const struct report
 void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg);
 void print_hist(const struct report *r, const struct report_group *rg, FILE *f);
+void fill_heat(struct grid *grid, const struct report *r, const struct report_group *rg);
+void print_heat(const struct report *r, const struct report_group *rg, FILE *f);
+
+/* What frames that are drawn one after the other remember: of each row how much it had. */
+struct history *history_new(void); /* NULL: no memory */
+void history_free(struct history *h);
+
+/* A reading has come, @elapsed_ns after the one before; frames are of it until the next. */
+void history_step(struct history *h, uint64_t elapsed_ns);
+
+/*
+ * Notes what @group's rows have now, and gives each row its sparkline; with @all a row that was
+ * not there before had nothing. 0 or -ENOMEM.
+ */
+int history_trends(struct history *h, const char *group, bool all, struct grid *grid);
 
 /* --diff: compares, and fills @rg's .diff. 0 or -ENOMEM. */
 int diff_make(struct report_group *rg, const struct saved_group *before,

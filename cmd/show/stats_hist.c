@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Histograms: powers of two with stars for readers, all buckets for programs; and what rows and
+// histograms were in the frames before, as sparklines and heat maps.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "show/stats_view.h"
+
+void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	uint64_t ge, lt;
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *f = rg->funcs[i];
+		struct group_func func = group_func(rg->s->group, f->fn);
+
+		for (unsigned int b = 0; stats_func_samples(f) && b < FSN_HIST_CNT;
+			b++) {
+			if (!f->bucket[b])
+				continue;
+			hist_bounds(b, &ge, &lt);
+			grid_text(grid, func.name);
+			grid_text(grid, func.library);
+			grid_count(grid, true, ge);
+			grid_count(grid, true, lt);
+			grid_count(grid, true, f->bucket[b]);
+		}
+	}
+}
+
+#define ROWS      49 /* 0 to 1 ns, then an octave each, up to 2^49 */
+#define STARS     40
+#define STARS_MIN 10
+
+/* Which power of two a duration belongs to: 0 for 0 and 1, n for [2^n, 2^(n+1)). */
+static unsigned int row_of(uint64_t ns)
+{
+	unsigned int row = 0;
+
+	while (ns > 1 && row < ROWS - 1) {
+		ns >>= 1;
+		row++;
+	}
+	return row;
+}
+
+/* How a histogram is laid out: fixed where no terminal sets a limit. */
+struct layout {
+	int low, high, count; /* digits */
+	int stars;
+	bool marks; /* with their times */
+};
+
+static int digits(uint64_t n)
+{
+	return snprintf(NULL, 0, "%llu", (unsigned long long)n);
+}
+
+static uint64_t row_low(unsigned int row)
+{
+	return row ? 1ULL << row : 0;
+}
+
+static uint64_t row_high(unsigned int row)
+{
+	return (2ULL << row) - 1;
+}
+
+static void print_row(const struct layout *l, unsigned int row, uint64_t count, uint64_t most,
+	const char *marks, FILE *f)
+{
+	int stars = most ? (int)((__uint128_t)count * l->stars / most) : 0;
+
+	fprintf(f, "%*llu -> %-*llu : %-*llu |%-*.*s|%s\n", l->low,
+		(unsigned long long)row_low(row), l->high, (unsigned long long)row_high(row),
+		l->count, (unsigned long long)count, l->stars, stars,
+		"****************************************", marks);
+}
+
+/* The length of what is in @buf. */
+static int print_marks(const struct stats_func *f, unsigned int row, bool times, char *buf,
+	size_t size)
+{
+	static const unsigned int permille[] = { 500, 900, 990 };
+	char ns[TEXT_NUM_LEN];
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(permille); i++) {
+		uint64_t at = stats_func_percentile(f, permille[i]);
+
+		if (row_of(at) == row)
+			len += snprintf(buf + len, size - len, "%sP%u%s%s",
+				len ? ", " : " ", permille[i] / 10, times ? " " : "",
+				times ? text_duration(at, ns) : "");
+	}
+	return (int)len;
+}
+
+/* Stars give way to what stands behind them, then the times of that. */
+static struct layout layout_of(const struct stats_func *f, unsigned int first,
+	unsigned int last, uint64_t most, bool plain)
+{
+	struct layout l = { 12, 12, 10, STARS, true };
+	int width = plain ? 0 : (int)text_width(), widest = 0, room;
+	char marks[128];
+
+	if (!width)
+		return l;
+	l.low = digits(row_low(last)) < 8 ? 8 : digits(row_low(last));
+	l.high = digits(row_high(last));
+	l.count = digits(most) < 5 ? 5 : digits(most);
+	room = width - (l.low + 4 + l.high + 3 + l.count + 3);
+	for (int times = 1; times >= 0; times--) {
+		widest = 0;
+		for (unsigned int i = first; i <= last; i++) {
+			int len = print_marks(f, i, times, marks, sizeof(marks));
+
+			widest = len > widest ? len : widest;
+		}
+		l.marks = times;
+		if (room - widest >= STARS_MIN)
+			break;
+	}
+	l.stars = room - widest < 1 ? 1 : room - widest > STARS ? STARS : room - widest;
+	return l;
+}
+
+static void print_func(
+	const struct stats *s, const struct stats_func *f, bool plain, FILE *f_out)
+{
+	uint64_t row[ROWS] = {}, most = 0, ge, lt;
+	unsigned int first = ROWS, last = 0;
+	char *name = text_escape(group_func_name(s->group, f->fn)), marks[128];
+	struct layout l;
+
+	for (unsigned int b = 0; b < FSN_HIST_CNT; b++) {
+		hist_bounds(b, &ge, &lt);
+		row[row_of(ge)] += f->bucket[b];
+	}
+	for (unsigned int i = 0; i < ROWS; i++) {
+		most = row[i] > most ? row[i] : most;
+		first = row[i] && first == ROWS ? i : first;
+		last = row[i] ? i : last;
+	}
+	l = layout_of(f, first, last, most, plain);
+	fprintf(f_out, "\nFunction = %s\n", name ? name : "?");
+	fprintf(f_out, "%*s    %-*s : %-*s %s\n", l.low, "nsecs", l.high, "", l.count,
+		"count", "distribution");
+	for (unsigned int i = first; i <= last; i++) {
+		print_marks(f, i, l.marks, marks, sizeof(marks));
+		print_row(&l, i, row[i], most, marks, f_out);
+	}
+	free(name);
+}
+
+void print_hist(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	char avg[TEXT_NUM_LEN], total[TEXT_NUM_LEN];
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *func = rg->funcs[i];
+
+		if (!stats_func_samples(func))
+			continue;
+		print_func(rg->s, func, r->plain, f);
+		fprintf(f, "avg = %s, total = %s, count = %llu\n",
+			text_duration(
+				func->n.total_ns / (func->n.returns ? func->n.returns : 1),
+				avg),
+			text_duration(func->n.total_ns, total),
+			(unsigned long long)func->n.returns);
+	}
+}
+
+/* --- what was before ------------------------------------------------------------------------ */
+
+#define STEPS 240 /* readings that are remembered: a wide terminal's columns */
+
+struct past {
+	char *name;
+	bool known;
+	uint64_t had;              /* at the last reading, if .known */
+	float rate[STEPS];         /* a second, in each */
+	uint32_t (*octaves)[ROWS]; /* of each: calls by duration; NULL unless shown */
+};
+
+struct history {
+	struct past **rows;
+	size_t cnt;
+	size_t step; /* readings so far, less one */
+	uint64_t elapsed_ns;
+};
+
+struct history *history_new(void)
+{
+	return calloc(1, sizeof(struct history));
+}
+
+void history_free(struct history *h)
+{
+	for (size_t i = 0; h && i < h->cnt; i++) {
+		free(h->rows[i]->name);
+		free(h->rows[i]->octaves);
+		free(h->rows[i]);
+	}
+	if (h)
+		free(h->rows);
+	free(h);
+}
+
+void history_step(struct history *h, uint64_t elapsed_ns)
+{
+	size_t at = ++h->step % STEPS;
+
+	h->elapsed_ns = elapsed_ns;
+	for (size_t i = 0; i < h->cnt; i++) {
+		h->rows[i]->rate[at] = 0;
+		if (h->rows[i]->octaves)
+			memset(h->rows[i]->octaves[at], 0, sizeof(h->rows[i]->octaves[at]));
+	}
+}
+
+/* The row of that name, a new one perhaps, which has nothing yet; NULL: no memory. */
+static struct past *past_of(struct history *h, const char *group, const char *name)
+{
+	_cleanup_free_ char *whole = NULL;
+	struct past **more, *p;
+
+	if (asprintf(&whole, "%s\n%s", group, name) < 0) {
+		whole = NULL;
+		return NULL;
+	}
+	for (size_t i = 0; i < h->cnt; i++)
+		if (!strcmp(h->rows[i]->name, whole))
+			return h->rows[i];
+	more = array_grow(h->rows, h->cnt, sizeof(struct past *));
+	if (!more)
+		return NULL;
+	h->rows = more;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->name = TAKE_PTR(whole);
+	h->rows[h->cnt++] = p;
+	return p;
+}
+
+/* Eight steps to each doubling of @n. */
+static unsigned int log_of(uint64_t n)
+{
+	unsigned int octave = 63 - __builtin_clzll(n + 1);
+
+	return octave * 8 + (((n + 1) << 3 >> octave) & 7);
+}
+
+/* Which of @cnt signs stands for @n, of at most @most: the first for nothing alone. */
+static size_t level_of(double n, double most, size_t cnt)
+{
+	size_t level = most > 0 ? 1 + (size_t)(n / most * (double)(cnt - 1)) : 0;
+
+	return n <= 0 ? 0 : level < cnt ? level : cnt - 1;
+}
+
+/* The last rates, the latest at the right; blank where there was none yet. */
+static char *sparkline(const struct history *h, const struct past *p)
+{
+	static const char *const bars[] = { "\u2581", "\u2582", "\u2583", "\u2584", "\u2585",
+		"\u2586", "\u2587", "\u2588" };
+	static const char *const signs[] = { "_", ".", ":", "-", "=", "+", "*", "#" };
+	const char *const *sign = locale_is_utf8() ? bars : signs;
+	char *text = calloc(1, GRID_TREND * 3 + 1);
+	double most = 0;
+
+	for (size_t i = 0; i < GRID_TREND && i < h->step; i++)
+		most = p->rate[(h->step - i) % STEPS] > most ? p->rate[(h->step - i) % STEPS]
+							     : most;
+	for (size_t i = GRID_TREND; text && i--;)
+		strcat(text,
+			i >= h->step ? " " :
+				       sign[level_of(p->rate[(h->step - i) % STEPS], most,
+					       ARRAY_SIZE(bars))]);
+	return text;
+}
+
+int history_trends(struct history *h, const char *group, bool all, struct grid *grid)
+{
+	char name[256];
+	uint64_t has;
+
+	if (!grid_counts(grid))
+		return 0;
+	grid->trends = calloc(grid->row_cnt + 1, sizeof(char *));
+	if (!grid->trends)
+		return -ENOMEM;
+	for (size_t i = 0; i < grid->row_cnt; i++) {
+		struct past *p = NULL;
+
+		if (grid_row_name(grid, i, name, sizeof(name)) &&
+			grid_row_count(grid, i, &has)) {
+			p = past_of(h, group, name);
+			if (!p)
+				return -ENOMEM;
+			/* What came before the first look has no rate. */
+			if (h->step && h->elapsed_ns && has > p->had && (all || p->known))
+				p->rate[h->step % STEPS] +=
+					(float)((double)(has - p->had) * 1e9 /
+						(double)h->elapsed_ns);
+			p->had = has;
+			p->known = true;
+		}
+		grid->trends[i] = p ? sparkline(h, p) : strdup("");
+		if (!grid->trends[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* --- heat maps ------------------------------------------------------------------------------ */
+
+/* A row for each function; its calls by duration in the last interval are noted. */
+void fill_heat(struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	const char *group = group_info(rg->s->group).name;
+	size_t at = r->history->step % STEPS;
+	uint64_t ge, lt;
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *f = rg->funcs[i];
+		const char *name = group_func_name(rg->s->group, f->fn);
+		struct past *p = past_of(r->history, group, name);
+
+		if (p && !p->octaves)
+			p->octaves = calloc(STEPS, sizeof(*p->octaves));
+		grid->failed |= !p || !p->octaves;
+		if (grid->failed)
+			return;
+		memset(p->octaves[at], 0, sizeof(p->octaves[at]));
+		for (unsigned int b = 0; r->interval_ns && f->bucket && b < FSN_HIST_CNT; b++) {
+			hist_bounds(b, &ge, &lt);
+			p->octaves[at][row_of(ge)] += (uint32_t)f->bucket[b];
+		}
+		grid_text(grid, name);
+		for (int c = 0; c < 4; c++)
+			grid_none(grid);
+	}
+}
+
+/* What of a function's past the terminal has room for. */
+struct window {
+	size_t cnt;               /* intervals */
+	unsigned int first, last; /* octaves */
+	uint32_t most;
+};
+
+static struct window window_of(const struct history *h, const struct past *p, size_t room)
+{
+	struct window w = { .cnt = h->step < room ? h->step : room, .first = ROWS };
+
+	if (w.cnt > STEPS)
+		w.cnt = STEPS;
+	for (size_t i = 0; i < w.cnt; i++)
+		for (unsigned int row = 0; row < ROWS; row++) {
+			uint32_t n = p->octaves[(h->step - i) % STEPS][row];
+
+			if (!n)
+				continue;
+			w.most = n > w.most ? n : w.most;
+			w.first = row < w.first ? row : w.first;
+			w.last = row > w.last ? row : w.last;
+		}
+	return w;
+}
+
+static void heat_row(const struct history *h, const struct past *p, const struct window *w,
+	unsigned int row, FILE *f)
+{
+	static const char *const shades[] = { " ", "\u2591", "\u2592", "\u2593", "\u2588" };
+	static const char *const signs[] = { " ", ".", "+", "*", "#" };
+	const char *const *sign = locale_is_utf8() ? shades : signs;
+	char low[TEXT_NUM_LEN];
+
+	fprintf(f, "%8s |", text_duration(row_low(row), low));
+	for (size_t i = w->cnt; i--;)
+		/* Few long calls among many short ones are what is looked for. */
+		fputs(sign[level_of(log_of(p->octaves[(h->step - i) % STEPS][row]),
+			      log_of(w->most), ARRAY_SIZE(shades))],
+			f);
+	fputs("|\n", f);
+}
+
+void print_heat(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	const char *group = group_info(rg->s->group).name;
+	unsigned int width = text_width();
+	struct history *h = r->history;
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const char *name = group_func_name(rg->s->group, rg->funcs[i]->fn);
+		struct past *p = past_of(h, group, name);
+		_cleanup_free_ char *safe = text_escape(name);
+		struct window w;
+
+		if (!p || !p->octaves)
+			continue;
+		w = window_of(h, p, width > 31 ? width - 11 : 20);
+		if (!w.most)
+			continue;
+		fprintf(f, "\n%s, at most %u a cell\n", safe ? safe : "?", w.most);
+		for (unsigned int row = w.last + 1; row-- > w.first;)
+			heat_row(h, p, &w, row, f);
+	}
+}
