@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What other tracers' manuals show is one `run` each, as funcsnoop-run(8) has them; and counts
+# are those of a debugger. The C library is a copy, which nobody else maps.
+# bats file_tags=bpf
+
+load helpers
+
+PAGE=$BATS_TEST_DIRNAME/../man/funcsnoop-run.8
+N=7
+
+# A folder whose libc.so.6 is a copy.
+need_copy() {
+	local lib
+
+	need_bpf
+	need_tool jq
+	lib=$(ldd "$FIX/call" | awk '$1 == "libc.so.6" { print $3 }')
+	[[ -r $lib ]] || skip "no libc.so.6"
+	COPY=$BATS_TEST_TMPDIR/copy
+	mkdir "$COPY"
+	cp "$lib" "$COPY/libc.so.6"
+	sed "s|\"lib\": \"c\"|\"lib\": \"$COPY/libc.so.6\"|" \
+		"$BATS_TEST_DIRNAME/../man/examples/libc.json" >"$BATS_TEST_TMPDIR/libc.json"
+}
+
+# The commands of the section, a line each, as they are typed.
+ours() {
+	sed -n "/^\.Sh FROM BCC'S TOOLS/,/^\.Sh SEE/s/^# funcsnoop //p" "$PAGE"
+}
+
+# Runs LINE while the fixture makes its calls; what it showed is in $output.
+try_line() { # LINE
+	local line=$1
+
+	LD_LIBRARY_PATH=$COPY start_bg call "$FIX/call" --wait --wait-end libc $N
+	wait_ready call
+	pid=$(bg_pid call)
+	line=${line//libc.json/$BATS_TEST_TMPDIR/libc.json}
+	line=$(sed -E "s/-p (181|1005|2780)/-p $pid/; s/-i [15]/-i 0.2/; s/ -d 10//
+		s|(run \|'\|-r ')c:|\1$COPY/libc.so.6:|g" <<<"$line")
+	echo "# $line"
+	eval "start_bg run '$FUNCSNOOP' $line"
+	poll_until is_counting
+	tell call
+	poll_until bg_says call '^done '
+	poll_until has_shown
+	kill -INT "$(bg_pid run)"
+	wait_bg run
+	tell call
+	wait_bg call
+	output=$(<"$(bg_out run)")
+}
+
+is_counting() {
+	grep -q "$([[ $line == *--stream* ]] && echo watching || echo 'mapped by')" "$(bg_err run)"
+}
+
+# Streams and intervals show calls when they come, the others at the end.
+has_shown() {
+	case $line in
+	*'size > 20000'*) ;;
+	*--stream*) [[ $(grep -c ' [a-z]*(' "$(bg_out run)") -ge $N ]] ;;
+	*' -i '*) grep -qE '^malloc +[0-9]|^Function = ' "$(bg_out run)" ;;
+	esac
+}
+
+@test "each of bcc's one-liners on user functions is one run, and shows its calls" {
+	local line pid theirs=0
+
+	need_copy
+	theirs=$(sed -n "/^\.Sh FROM BCC'S TOOLS/,/^\.Sh SEE/p" "$PAGE" |
+		grep -cE '^(funccount|funclatency|argdist|trace) ')
+	assert_eq "$(ours | wc -l)" "$theirs" "of each theirs and ours"
+	while IFS= read -r line; do
+		try_line "$line"
+		case $line in
+		*"arg1 == 16"*) assert_output_match "^malloc +$N " ;;
+		*"size > 20000"*) assert_eq "$(grep -c '^[0-9:.]* .* malloc(' <<<"$output")" 0 ;;
+		*"malloc --stream"*)
+			assert_eq "$(grep -c '^[0-9:.]* .* malloc(size=16) = 0x' <<<"$output")" $N
+			;;
+		*'alloc'*) assert_output_match '^malloc +[0-9]+ ' ;;
+		*"write -p"*--stream | *"write --if"*)
+			assert_eq "$(grep -c 'write(fd=1, .*, count=5) = 5' <<<"$output")" $N
+			assert_output_match 'write\(fd=1, buf="line\\x0a", count=5\) = 5'
+			;;
+		*" write "*) assert_output_match 'write\(fd=1, ' ;;
+		*"sleep --stream"*)
+			assert_eq "$(grep -c ' sleep(seconds=0) = 0' <<<"$output")" $N
+			;;
+		*"*sleep"*) assert_output_match '^Function = (__)?nanosleep$' ;;
+		*read*--hist*) assert_output_match '^Function = read$' ;;
+		*--errors*) assert_output_match '^no call has failed$' ;;
+		*fork*) assert_output_match "^ *$pid +call .* $N " ;;
+		*) fail "what is shown by: $line" ;;
+		esac
+	done < <(ours)
+}
+
+@test "a run counts what a debugger counts: every malloc of ls" {
+	local calls hits
+
+	need_copy
+	need_tool gdb
+	mkdir "$BATS_TEST_TMPDIR/dir"
+	touch "$BATS_TEST_TMPDIR/dir/"{a,b,c}
+	cat >"$BATS_TEST_TMPDIR/count.py" <<-END
+		import gdb
+		lib = "$COPY/libc.so.6"
+		gdb.execute("set confirm off")
+		gdb.execute("set environment LD_LIBRARY_PATH $COPY")
+		gdb.execute("set startup-with-shell off")
+		gdb.execute("catch load libc")
+		gdb.execute("run")
+		maps = gdb.execute("info proc mappings", to_string=True)
+		base = next(int(l.split()[0], 16) for l in maps.splitlines() if lib in l)
+		gdb.execute("break *%#x" % (base + $(nm -D "$COPY/libc.so.6" | awk '$3 ~ /^malloc(@|$)/ { print "0x" $1; exit }')))
+		gdb.execute("ignore 2 1000000")
+		gdb.execute("continue")
+		print("HITS", gdb.breakpoints()[-1].hit_count)
+	END
+	LC_ALL=C capture gdb -nx -batch -x "$BATS_TEST_TMPDIR/count.py" --args \
+		"$(type -P ls)" "$BATS_TEST_TMPDIR/dir"
+	hits=$(sed -n 's/^HITS //p' <<<"$output")
+	[[ $hits -gt 0 ]] || fail "gdb counted nothing"
+	LC_ALL=C fsn run "$COPY/libc.so.6:malloc" --count --format json \
+		-o "$BATS_TEST_TMPDIR/run.json" -- env "LD_LIBRARY_PATH=$COPY" "$(type -P ls)" \
+		"$BATS_TEST_TMPDIR/dir"
+	assert_output "a
+b
+c"
+	calls=$(jq '[.[].functions[].calls] | add' "$BATS_TEST_TMPDIR/run.json")
+	assert_eq "$calls" "$hits" "calls of malloc, and gdb's hits"
+}
