@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop list: groups, their functions, presets, calls that have not come back.
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/duration.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
+#include "group/asked.h"
 #include "group/calls.h"
 #include "kernel/link.h"
 #include "show/json.h"
@@ -19,12 +22,13 @@ struct options {
 	struct globals *g;
 	struct words words;
 	uint64_t older_ns;
-	bool all, has_older;
+	bool all, has_older, verbose;
 };
 
 enum { KEY_OLDER = 0x100 };
 
 static const struct argp_option options[] = {
+	{ "verbose", 'v', NULL, 0, "groups: for which calls, how, by whom", 1 },
 	{ "older-than", KEY_OLDER, "DUR", 0, "inflight: only calls of this age or more", 1 },
 	{ "all", 'a', NULL, 0, "inflight: stale ones too", 1 }, { 0 }
 };
@@ -55,6 +59,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'a':
 		o->all = true;
 		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -62,8 +69,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* --- groups --------------------------------------------------------------------------------- */
 
+/* @asked stays as it is where it may not be read, and is of the row where it may. */
 static int read_row(const struct group *group, const char *error, struct json_list_row *row,
-	struct err *err)
+	struct asked *asked, struct err *err)
 {
 	struct group_info info = group_info(group);
 	uint64_t calls[FSN_EXIT_CNT];
@@ -78,10 +86,116 @@ static int read_row(const struct group *group, const char *error, struct json_li
 		code = stats_calls(group, calls, err);
 	for (int i = 0; !code && i < FSN_EXIT_CNT; i++)
 		row->calls += calls[i];
+	if (!code)
+		code = group_until(group, &row->until_ns, err);
+	if (!asked_read(group, asked, NULL))
+		row->asked = asked;
 	row->memory_bytes = group_memory(group);
 	for (uint32_t i = 0; i < info.lib_cnt; i++)
 		row->stale |= group_lib_stale(group, i);
 	return code;
+}
+
+/* "only process 1, 2", nothing where all may pass. */
+static void say_numbers(struct out *out, const char *what, const uint32_t *of, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		out_str(out, i ? " " : what);
+		out_u64(out, of[i]);
+	}
+}
+
+/* A list that has @behind after each of its words. */
+static void say_words(struct out *out, const char *what, const char *text, char behind)
+{
+	if (!*text)
+		return;
+	out_str(out, what);
+	for (; *text; text++)
+		if (*text != behind)
+			out_char(out, *text);
+		else if (text[1])
+			out_char(out, ' ');
+}
+
+static void say_filters(struct out *out, const struct asked *a)
+{
+	say_numbers(out, "; only process ", a->pids, a->pid_cnt);
+	if (a->ended_cnt && a->ended_cnt == a->pid_cnt)
+		out_str(out, " (ended)");
+	else
+		say_numbers(out, ", of which have ended ", a->pids, a->ended_cnt);
+	if (a->by_pid && !a->pid_cnt)
+		out_str(out, "; only processes that have ended");
+	if (a->children)
+		out_str(out, " and what they start");
+	say_numbers(out, "; only thread ", a->tids, a->tid_cnt);
+	say_numbers(out, "; only user ", a->uids, a->uid_cnt);
+	for (size_t i = 0; i < a->comm_cnt; i++) {
+		out_str(out, i ? " " : "; only command ");
+		out_str(out, a->comms[i]);
+	}
+	say_words(out, "; only CPU ", a->cpus, ' ');
+	say_words(out, "; only cgroup ", a->cgroups, '\n');
+	if (*a->condition) {
+		out_str(out, "; if ");
+		out_str(out, a->condition);
+	}
+}
+
+/* As it would be typed, with quotes where a shell needs them. */
+static void say_command(struct out *out, const struct asked *a)
+{
+	const char *at = a->argv;
+
+	for (; at < a->argv + a->argv_bytes; at += strlen(at) + 1) {
+		bool plain = *at && !strpbrk(at, " \t\n*?[]()<>|&;$`'\"\\#~");
+
+		out_str(out, plain ? " " : " '");
+		out_str(out, at);
+		out_str(out, plain ? "" : "'");
+	}
+}
+
+/* The line that -v adds: what the attach had no need to say, and what it was told. */
+static void print_more(struct table *table, const struct json_list_row *row)
+{
+	struct group_info info = group_info(row->group);
+	const struct passwd *user = getpwuid(info.uid);
+	__cleanup(out_done) struct out out = {};
+	char exits[64], when[TEXT_NUM_LEN];
+
+	out_str(&out, "link ");
+	out_str(&out, link_mode_name(info.links));
+	out_str(&out, ", exits ");
+	out_str(&out, text_exits(info.exits, exits, sizeof(exits)));
+	if (info.sample > 1) {
+		out_str(&out, "; one call of ");
+		out_u64(&out, info.sample);
+		out_str(&out, " is timed");
+	}
+	out_str(&out, info.processes ? "" : "; without processes");
+	out_str(&out, info.raw ? "; times are raw" : "");
+	if (row->asked)
+		say_filters(&out, row->asked);
+	if (row->until_ns) {
+		out_str(&out, "; until ");
+		out_str(&out, text_time(row->until_ns, when));
+	}
+	out_str(&out, "; attached ");
+	out_str(&out, text_time(info.attached_ns, when));
+	out_str(&out, " by ");
+	if (user)
+		out_str(&out, user->pw_name);
+	else
+		out_u64(&out, info.uid);
+	out_str(&out, ", process ");
+	out_u64(&out, (uint64_t)info.pid);
+	out_str(&out, row->asked ? ":" : "");
+	if (row->asked)
+		say_command(&out, row->asked);
+	out_char(&out, '\0');
+	table_note(table, out.failed ? "out of memory" : out.buf);
 }
 
 static void print_row(struct table *table, const struct json_list_row *row)
@@ -131,6 +245,52 @@ static void read_costs(const struct groups *groups, struct json_list_row *rows)
 		rows[i].cost = costs[i];
 }
 
+/* Groups and what is read of each. */
+struct listing {
+	struct groups groups;
+	struct json_list_row *rows;
+	struct asked *asked;
+};
+
+static void listing_done(struct listing *l)
+{
+	for (size_t i = 0; l->asked && i < l->groups.cnt; i++)
+		asked_done(&l->asked[i]);
+	free(l->asked);
+	free(l->rows);
+	groups_done(&l->groups);
+}
+
+static int listing_read(const struct options *o, struct listing *l, struct err *err)
+{
+	int code = groups_open(o->g, &o->words, GROUPS_LIST, &l->groups, err);
+
+	if (code)
+		return code;
+	l->rows = calloc(l->groups.cnt + 1, sizeof(*l->rows));
+	l->asked = calloc(l->groups.cnt + 1, sizeof(*l->asked));
+	if (!l->rows || !l->asked)
+		return err_sys(err, -ENOMEM, "cannot list groups");
+	for (size_t i = 0; !code && i < l->groups.cnt; i++)
+		code = read_row(l->groups.group[i], l->groups.error[i], &l->rows[i],
+			&l->asked[i], err);
+	if (!code)
+		read_costs(&l->groups, l->rows);
+	return code;
+}
+
+/* Groups that wait for nobody any more. */
+static void note_over(const struct options *o, const struct listing *l)
+{
+	char text[256];
+
+	for (size_t i = 0; i < l->groups.cnt; i++)
+		if (l->rows[i].asked &&
+			text_over(group_info(l->groups.group[i]).name, l->rows[i].asked,
+				text, sizeof(text)))
+			cmd_note(o->g, "%s", text);
+}
+
 static int list_groups(const struct options *o)
 {
 	static const struct table_column columns[] = { { "NAME", TABLE_LEFT, false },
@@ -139,33 +299,27 @@ static int list_groups(const struct options *o)
 		{ "SINCE", TABLE_LEFT, false }, { "CALLS", TABLE_RIGHT, false },
 		{ "MEMORY", TABLE_RIGHT, false }, { "COST", TABLE_RIGHT, false } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	_cleanup_groups_ struct groups groups = GROUPS_NONE;
-	_cleanup_free_ struct json_list_row *rows = NULL;
+	__cleanup(listing_done) struct listing l = { .groups = GROUPS_NONE };
 	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
 	struct err err = {};
-	int code;
 
-	code = groups_open(o->g, &o->words, GROUPS_LIST, &groups, &err);
-	if (!code)
-		rows = calloc(groups.cnt + 1, sizeof(*rows));
-	if (!code && !rows)
-		code = err_sys(&err, -ENOMEM, "cannot list groups");
-	for (size_t i = 0; !code && i < groups.cnt; i++)
-		code = read_row(groups.group[i], groups.error[i], &rows[i], &err);
-	if (code)
+	if (listing_read(o, &l, &err))
 		return cmd_fail(o->g, &err);
-	read_costs(&groups, rows);
-	for (size_t i = 0; i < groups.cnt; i++)
+	for (size_t i = 0; i < l.groups.cnt; i++) {
 		if (doc)
-			json_add_list(doc, &rows[i]);
+			json_add_list(doc, &l.rows[i]);
 		else
-			print_row(table, &rows[i]);
+			print_row(table, &l.rows[i]);
+		if (!doc && o->verbose && !l.rows[i].error)
+			print_more(table, &l.rows[i]);
+	}
 	if (doc)
 		return json_print(TAKE_PTR(doc));
-	if (groups.cnt)
+	if (l.groups.cnt)
 		table_print(table, o->g, stdout);
 	else
 		cmd_note(o->g, "nothing is attached");
+	note_over(o, &l);
 	return EXIT_DONE;
 }
 
@@ -328,6 +482,8 @@ static int run(struct globals *g, int argc, char **argv)
 		return list_inflight(&o);
 	if (o.all || o.has_older)
 		return cmd_usage(g, "--all and --older-than go with 'list inflight'");
+	if (o.verbose && (!strcmp(what, "functions") || !strcmp(what, "presets")))
+		return cmd_usage(g, "--verbose goes with 'list' and groups");
 	if (!strcmp(what, "functions"))
 		return list_functions(&o);
 	if (!strcmp(what, "presets"))

@@ -58,10 +58,12 @@ need_readers() {
 	as_reader test -x "$FUNCSNOOP" || skip "users cannot run $FUNCSNOOP"
 }
 
-# What two readings at rest have in common: rates and the clock go on.
+# What two readings at rest have in common, whoever takes them: rates and the clock go on, and
+# which processes count is for the owner.
 counters() {
 	json 'walk(if type == "object" then del(.time, .calls_per_s) | with_entries(
-		select(.key | startswith("cost_") | not)) else . end)'
+		select(.key | startswith("cost_") or . == "lost_children" or . == "over" | not))
+		else . end)'
 }
 
 # Mode, owner and group of files below the folder, a line each.
@@ -119,6 +121,11 @@ hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
 	assert_stderr ""
 	assert_json '.[] | [.name, .functions, .calls, .stale, .memory_bytes]' \
 		'["g",3,54,false,null]'
+	# Who attached it is no secret, how it was typed may hold one.
+	assert_json '.[0] | [.filters, .over, .attached_by.command_line, .attached_by.uid >= 0]' \
+		'[null,null,null,true]'
+	read_as list -v
+	assert_output_match '^    link [a-z]+, exits ret; attached [^ ]* by [^ ]*, process [0-9]+$'
 	read_as stats g --save "/dev/null"
 	fsn detach g
 }

@@ -40,6 +40,113 @@ REAL=$FIX/libfix.so.1
 	fsn detach g
 }
 
+@test "list -v says which calls count, how, until when, and whose command it was" {
+	local pid
+
+	need_bpf
+	start_bg call "$FIX/call" --wait add 1
+	wait_ready call
+	pid=$(bg_pid call)
+	fsn attach v fix_add --lib "$LIB" --pid "$pid" --comm call --uid 0 --cpu 0 --sample 3 \
+		--if 'arg1 > 2' --for 3600s --raw
+	assert_stderr ""
+	fsn list -v
+	assert_eq "${#lines[@]}" 3
+	assert_eq "$(sed 's/ until [^;]*;//; s/attached [^ ]* by [^ ]*, process [0-9]*:/attached/' \
+		<<<"${lines[2]}")" "$(echo "    link $(json_link v), exits ret; one call of 3 is timed;" \
+		"times are raw; only process $pid; only user 0; only command call; only CPU 0;" \
+		"if arg1 > 2; attached $FUNCSNOOP attach v fix_add --lib $LIB --pid $pid" \
+		"--comm call --uid 0 --cpu 0 --sample 3 --if 'arg1 > 2' --for 3600s --raw")"
+	assert_output_match '; until 20[0-9-]+T[0-9:]+Z; attached 20[0-9-]+T[0-9:]+Z by [^ ]*, process [0-9]+: '
+	fsn list --json
+	assert_json '.[0].filters' "{\"cgroups\":[],\"children\":false,\"comms\":[\"call\"],\"condition\":\"arg1 > 2\",\"cpus\":[0],\"ended\":[],\"lost_children\":0,\"pids\":[$pid],\"tids\":[],\"uids\":[0]}"
+	assert_json '.[0] | [.options.sample, .options.raw, .over]' \
+		'[3,true,false]'
+	assert_json '.[0].attached_by.command_line[1:4]' '["attach","v","fix_add"]'
+	assert_json_true '(.[0].until | fromdate) - (.[0].attached_at | fromdate) | . >= 3598 and . <= 3602'
+	fsn set v --comm all --if all
+	fsn list v --json
+	assert_json '.[0].filters | [.comms, .condition, .uids]' '[[],null,[0]]'
+	tell call
+	wait_bg call
+	fsn detach v
+	fsn -s 2 list presets -v
+	fsn -s 2 list functions v -v
+}
+
+json_link() { # GROUP
+	"$FUNCSNOOP" list "$1" --json | jq -r '.[0].link'
+}
+
+@test "processes of a group that have ended are named, by list and stats" {
+	local one two
+
+	need_bpf
+	start_bg one "$FIX/call" --wait add 3
+	start_bg two "$FIX/call" --wait add 4
+	wait_ready one
+	wait_ready two
+	one=$(bg_pid one) two=$(bg_pid two)
+	fsn attach g fix_add --lib "$LIB" --pid "$one"
+	fsn attach h fix_add --lib "$LIB" --pid "$one" --pid "$two"
+	fsn attach c fix_add --lib "$LIB" --pid "$two" --children
+	fsn list
+	assert_stderr ""
+	tell one
+	wait_bg one
+	fsn list
+	assert_stderr "funcsnoop list: process $one, the only one of group 'g', has ended"
+	fsn list h --json
+	assert_json '.[0] | [.filters.pids, .filters.ended, .over]' \
+		"[$(printf '%s\n' "$one" "$two" | sort -n | jq -cs "sort_by(. != $one)"),[$one],false]"
+	fsn stats g
+	assert_stderr "funcsnoop stats: process $one, the only one of group 'g', has ended"
+	assert_output_match '^fix_add +3 '
+	fsn stats g --json
+	assert_json '.[0].health | [.over, .lost_children]' '[true,0]'
+	tell two
+	wait_bg two
+	fsn list h
+	assert_stderr "funcsnoop list: the 2 processes of group 'h' have ended"
+	fsn list -v h
+	assert_output_match "; only process ($one $two|$two $one) \\(ended\\); attached"
+	fsn stats c
+	assert_stderr "funcsnoop stats: the processes of group 'c', and what they have started, have ended"
+	fsn stats h --by process
+	assert_output_match "^ *$one +call +ended "
+	fsn detach --all
+}
+
+@test "children that could not be followed are told" {
+	need_bpf
+	need_tool bpftool
+	start_bg one "$FIX/call" --wait add 3
+	wait_ready one
+	fsn attach c fix_add --lib "$LIB" --pid "$(bg_pid one)" --children
+	bpftool map update pinned "$FUNCSNOOP_BPFFS/funcsnoop/c/pids" key 0 0 0 0 value 2 0 0 0
+	fsn stats c
+	assert_stderr_match "^funcsnoop stats: calls of 2 children are not counted: too many ran at once$"
+	fsn stats c --json
+	assert_json '.[0].health.lost_children' 2
+	fsn list c --json
+	assert_json '.[0].filters | [.children, .lost_children, .pids]' "[true,2,[$(bg_pid one)]]"
+	tell one
+	wait_bg one
+	fsn detach c
+}
+
+@test "a process that does not map the library is told when the group is attached" {
+	need_bpf
+	start_bg engine "$FIX/engine" block 1
+	wait_line engine '^blocked '
+	fsn attach g fix_add --lib "$LIB" --pid "$(bg_pid engine)"
+	assert_stderr "funcsnoop attach: process $(bg_pid engine) does not map $REAL: nothing of it is counted until it does"
+	assert_output_match ", mapped by 0 processes$"
+	tell engine
+	wait_bg engine
+	fsn detach g
+}
+
 @test "list --json has every key, with its type" {
 	need_bpf
 	fsn list --json

@@ -85,9 +85,10 @@ documents() { # NAME CNT: that many lines so far
 	fsn stats g -d 0.5 --json
 	took=$(($(date +%s%N) - began))
 	assert_json '.[0] | .calls_per_s == .functions[0].calls_per_s' true
-	# What the calls were divided by: the interval, which the command was up for.
+	# What the calls were divided by: the interval, which the command was up for. Its first
+	# reading may take longer than its last, by a moment.
 	assert_between "$(json '.[0] | (.functions[0].calls / .calls_per_s * 1e9 | floor)')" \
-		500000000 "$took"
+		480000000 "$took"
 	fsn stats g -d 0.2
 	assert_output_match '^g in 2[0-9]{2} ms, [0-9]+ calls/s$'
 	assert_output_match '^fix_add +[0-9]+ +100\.0 .* 0 +[0-9]+$'

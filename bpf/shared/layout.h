@@ -405,7 +405,6 @@ struct fsn_ctl {
 /* For its owner only. Texts end with a zero byte, cut where there is no room. */
 #define FSN_COND_LEN 512
 struct fsn_said {
-	unsigned int uid, pid;      /* who attached it */
 	char condition[FSN_COND_LEN]; /* --if, or "" */
 	char cpus[512];             /* --cpu, a blank behind each */
 	char cgroups[2048];         /* --cgroup, a newline behind each */
@@ -425,6 +424,7 @@ struct fsn_meta {
 	unsigned int probes;  /* of all kinds */
 	unsigned int sample;  /* 0 or 1: every call is timed */
 	unsigned int options; /* FSN_OPT_... */
+	unsigned int uid, pid; /* who attached it */
 	char name[FSN_NAME_LEN + 3];
 	char version[20]; /* of the command that attached */
 	struct price price; /* what probes take here */

@@ -339,13 +339,33 @@ void attach_options_done(struct attach_options *o)
 #define HITS_MAX       (64 * 500) /* processes times functions */
 #define BYSTANDERS_MAX 64         /* processes that pay for others' children */
 
+/* How many of the processes of --pid can make calls; of those that can't it is said. */
+static size_t count_mapping(const struct attach_options *o, const struct draft *draft)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < o->draft.pid_cnt; i++) {
+		pid_t pid = o->draft.pids[i];
+		int maps = o->attach.unborn ? 1 : draft_is_mapped(draft, pid);
+
+		cnt += maps != 0;
+		if (!maps)
+			cmd_note(o->g,
+				"process %d does not map %s: nothing of it is counted until it does",
+				pid,
+				draft->objects.cnt == 1 ? draft->objects.object[0]->path
+							: "any of them");
+	}
+	return cnt;
+}
+
 int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 	size_t *ret_processes, struct err *err)
 {
-	size_t processes = o->attach.children ? 0 : o->draft.pid_cnt;
+	size_t processes = count_mapping(o, draft);
 	int code = 0;
 
-	if (!processes)
+	if (!o->draft.pid_cnt || o->attach.children)
 		code = draft_mappers(draft, &processes, err);
 	*ret_processes = processes;
 	if (code || o->force)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "group/asked.h"
 #include "show/json.h"
 #include "show/message.h"
 #include "show/stats_view.h"
@@ -147,6 +148,21 @@ __attribute__((format(printf, 3, 4))) static void note(
 		cmd_note(r->g, "%s", text);
 }
 
+/* Calls that are not made any more, and those of children that could not be followed. */
+static void print_ended(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	_cleanup_asked_ struct asked asked;
+	char text[200];
+
+	if (asked_read(rg->s->group, &asked, NULL))
+		return;
+	if (text_over(group_info(rg->s->group).name, &asked, text, sizeof(text)))
+		note(r, f, "%s", text);
+	if (asked.lost_children)
+		note(r, f, "calls of %s not counted: too many ran at once",
+			counted(asked.lost_children, "child are", "children are").text);
+}
+
 /* What makes a number doubtful. */
 static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -228,6 +244,7 @@ static int table_group(const struct report *r, const struct report_group *rg, FI
 		print_cost_sum(rg, f);
 	}
 	print_health(r, rg, f);
+	print_ended(r, rg, f);
 	return code;
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // attach and list as tables and as JSON. Keys only ever grow: scripts depend on them
 // (funcsnoop-json(5)).
+#include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attach/attach.h"
 #include "base/util.h"
+#include "group/asked.h"
 #include "kernel/link.h"
 #include "show/list.h"
 #include "show/text.h"
@@ -163,6 +166,99 @@ void json_add_functions(struct json *doc, const struct group *group)
 
 /* --- list ----------------------------------------------------------------------------------- */
 
+static void add_numbers(struct json *j, const char *key, const uint32_t *of, size_t cnt)
+{
+	json_set_open(j, key, '[');
+	for (size_t i = 0; i < cnt; i++)
+		json_u64(j, of[i]);
+	json_close(j, ']');
+}
+
+/* Words with @behind after each. */
+static void add_words(struct json *j, const char *key, const char *text, char behind)
+{
+	const char *end;
+
+	json_set_open(j, key, '[');
+	for (; (end = strchr(text, behind)); text = end + 1)
+		json_str_len(j, text, (size_t)(end - text));
+	json_close(j, ']');
+}
+
+static void add_filters(struct json *j, const struct asked *a)
+{
+	json_set_open(j, "filters", '{');
+	add_numbers(j, "pids", a->pids, a->pid_cnt);
+	add_numbers(j, "ended", a->pids, a->ended_cnt);
+	json_set_bool(j, "children", a->children);
+	json_set_u64(j, "lost_children", a->lost_children);
+	add_numbers(j, "tids", a->tids, a->tid_cnt);
+	add_numbers(j, "uids", a->uids, a->uid_cnt);
+	json_set_open(j, "comms", '[');
+	for (size_t i = 0; i < a->comm_cnt; i++)
+		json_str(j, a->comms[i]);
+	json_close(j, ']');
+	json_set_open(j, "cpus", '[');
+	for (const char *at = a->cpus; *at; at += strspn(at, " ")) {
+		json_u64(j, strtoul(at, NULL, 10));
+		at += strcspn(at, " ");
+	}
+	json_close(j, ']');
+	add_words(j, "cgroups", a->cgroups, '\n');
+	json_set_str(j, "condition", *a->condition ? a->condition : NULL);
+	json_close(j, '}');
+}
+
+static void add_attached_by(
+	struct json *j, const struct group_info *info, const struct asked *a)
+{
+	const struct passwd *user = getpwuid(info->uid);
+
+	json_set_open(j, "attached_by", '{');
+	json_set_u64(j, "uid", info->uid);
+	json_set_str(j, "user", user ? user->pw_name : NULL);
+	json_set_u64(j, "pid", info->pid);
+	if (a) {
+		json_set_open(j, "command_line", '[');
+		for (const char *at = a->argv; at < a->argv + a->argv_bytes;
+			at += strlen(at) + 1)
+			json_str(j, at);
+		json_close(j, ']');
+	} else {
+		json_set_null(j, "command_line");
+	}
+	json_close(j, '}');
+}
+
+/* How it was attached, and until when. */
+static void add_asked(
+	struct json *j, const struct json_list_row *row, const struct group_info *info)
+{
+	static const char *const keys[] = { "until", "options", "filters", "over",
+		"attached_by" };
+	char until[TEXT_NUM_LEN];
+
+	if (row->error) {
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+			json_set_null(j, keys[i]);
+		return;
+	}
+	json_set_str(j, "until", row->until_ns ? text_time(row->until_ns, until) : NULL);
+	json_set_open(j, "options", '{');
+	json_set_u64(j, "sample", info->sample);
+	json_set_bool(j, "processes", info->processes);
+	json_set_bool(j, "raw", info->raw);
+	json_close(j, '}');
+	if (row->asked) {
+		add_filters(j, row->asked);
+		json_set_bool(j, "over", asked_is_over(row->asked));
+	} else {
+		json_set_null(j, "filters");
+		json_set_null(j, "over");
+	}
+	add_attached_by(j, info, row->asked);
+}
+
 void json_add_list(struct json *doc, const struct json_list_row *row)
 {
 	struct group_info info = group_info(row->group);
@@ -190,6 +286,7 @@ void json_add_list(struct json *doc, const struct json_list_row *row)
 		json_bool(doc, row->stale);
 	else
 		json_null(doc);
+	add_asked(doc, row, &info);
 	if (row->error)
 		json_set_str(doc, "error", row->error);
 	json_close(doc, '}');

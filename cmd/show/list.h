@@ -31,12 +31,15 @@ void json_explain_draft(struct json *doc, const struct draft *draft);
 void json_add_functions(struct json *doc, const struct group *group);
 
 /* list. @calls and @stale as found by the caller; @error for a group of another layout. */
+struct asked;
 struct json_list_row {
 	const struct group *group;
 	uint64_t since_ns, calls, memory_bytes;
 	struct cost cost;
 	bool stale;
 	const char *error;
+	uint64_t until_ns;         /* 0: no end */
+	const struct asked *asked; /* NULL for who is not the owner */
 };
 void json_add_list(struct json *doc, const struct json_list_row *row);
 

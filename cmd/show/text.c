@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/util.h"
 #include "find/library.h"
+#include "group/asked.h"
 #include "group/group.h"
 #include "show/text.h"
 
@@ -109,6 +110,25 @@ char *text_library(const struct object *lib)
 	return raw ? text_escape(raw) : NULL;
 }
 
+const char *text_over(const char *group, const struct asked *a, char *buf, size_t size)
+{
+	const char *started = a->children ? ", and what they have started" : "";
+
+	if (!asked_is_over(a))
+		return NULL;
+	if (a->pid_cnt == 1)
+		snprintf(buf, size, "process %u, the only one of group '%s', has ended%s",
+			a->pids[0], group, started);
+	else if (a->pid_cnt)
+		snprintf(buf, size, "the %zu processes of group '%s' have ended%s", a->pid_cnt,
+			group, started);
+	else
+		snprintf(buf, size,
+			"the processes of group '%s', and what they have started, have ended",
+			group);
+	return buf;
+}
+
 const char *text_exit(unsigned int exit)
 {
 	static const char *const names[] = { "none", "return", "ret", "same",
@@ -139,6 +159,7 @@ struct table {
 	char **cells; /* row by row */
 	size_t cell_cnt;
 	const char **marks; /* of rows */
+	char **notes;       /* likewise */
 	size_t row_cnt;
 	bool failed; /* memory ran out: nothing is printed but an error */
 	bool wide;
@@ -158,11 +179,16 @@ struct table *table_new(const struct table_column *columns, size_t cnt)
 static void table_row(struct table *t)
 {
 	const char **marks = array_grow(t->marks, t->row_cnt, sizeof(*marks));
+	char **notes = array_grow(t->notes, t->row_cnt, sizeof(char *));
 
-	t->failed |= !marks;
-	if (!marks)
+	if (marks)
+		t->marks = marks;
+	if (notes)
+		t->notes = notes;
+	t->failed |= !marks || !notes;
+	if (t->failed)
 		return;
-	t->marks = marks;
+	t->notes[t->row_cnt] = NULL;
 	t->marks[t->row_cnt++] = NULL;
 }
 
@@ -197,6 +223,17 @@ void table_mark(struct table *t, const char *sgr)
 {
 	if (t && t->row_cnt)
 		t->marks[t->row_cnt - 1] = sgr;
+}
+
+void table_note(struct table *t, const char *text)
+{
+	char **note = t && t->row_cnt && !t->failed ? &t->notes[t->row_cnt - 1] : NULL;
+
+	if (!note)
+		return;
+	free(*note);
+	*note = text_escape(text);
+	t->failed |= !*note;
 }
 
 void table_wide(struct table *t)
@@ -304,8 +341,11 @@ void table_print(const struct table *t, const struct globals *g, FILE *f)
 		if (mark && !c)
 			fprintf(f, "\033[%sm", mark);
 		print_cell(t, c, t->cells[i], width[c], f);
-		if (c + 1 == t->column_cnt)
-			fputs(mark ? "\033[0m\n" : "\n", f);
+		if (c + 1 < t->column_cnt)
+			continue;
+		fputs(mark ? "\033[0m\n" : "\n", f);
+		if (t->notes[i / t->column_cnt])
+			fprintf(f, "    %s\n", t->notes[i / t->column_cnt]);
 	}
 	free(width);
 }
@@ -316,7 +356,10 @@ void table_free(struct table *t)
 		return;
 	for (size_t i = 0; i < t->cell_cnt; i++)
 		free(t->cells[i]);
+	for (size_t i = 0; i < t->row_cnt; i++)
+		free(t->notes[i]);
 	free(t->cells);
 	free(t->marks);
+	free(t->notes);
 	free(t);
 }

@@ -43,6 +43,13 @@ const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN]);
 struct object;
 char *text_library(const struct object *lib);
 
+/*
+ * "process 1234, the only one of group 'k', has ended", where no process is left that it
+ * counts; else NULL.
+ */
+struct asked;
+const char *text_over(const char *group, const struct asked *a, char *buf, size_t size);
+
 /* "return+ret" for a mask of 1 << enum fsn_exit. */
 const char *text_exits(unsigned int mask, char *buf, size_t size);
 
@@ -65,6 +72,7 @@ struct table_column {
 struct table *table_new(const struct table_column *columns, size_t cnt);
 __attribute__((format(printf, 2, 3))) void table_cell(struct table *t, const char *fmt, ...);
 void table_mark(struct table *t, const char *sgr); /* colour of the row begun last */
+void table_note(struct table *t, const char *text); /* a line below the row begun last */
 void table_wide(struct table *t); /* for a file: never cut, whatever stdout is */
 void table_print(const struct table *t, const struct globals *g, FILE *f);
 void table_free(struct table *t);

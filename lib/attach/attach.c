@@ -10,6 +10,7 @@
 #include "attach/describe.h"
 #include "attach/engine.h"
 #include "base/apart.h"
+#include "base/file.h"
 #include "base/util.h"
 #include "elf/elf_file.h"
 #include "proc/caps.h"
@@ -147,6 +148,16 @@ static void find_price(struct bpffs *fs, enum link_mode mode, struct price *ret_
 	*ret_price = c.price;
 }
 
+/* Who has logged in, whatever sudo made of that since; else who this is. */
+static uid_t login_uid(void)
+{
+	int64_t uid;
+
+	if (!file_read_number("/proc/self/loginuid", &uid) && uid != (uid_t)-1)
+		return (uid_t)uid;
+	return getuid();
+}
+
 static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	const struct attach_opts *opts, const struct engine *e, size_t probe_cnt,
 	bool by_pid)
@@ -164,6 +175,8 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
 			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0) |
 			(opts->nesting ? FSN_OPT_NESTING : 0);
+	meta->uid = login_uid();
+	meta->pid = getppid(); /* the command: this runs apart from it */
 	snprintf(meta->name, sizeof(meta->name), "%s", draft->name);
 	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
 }

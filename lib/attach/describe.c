@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Turning a draft into the records that later commands read.
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attach/attach.h"
 #include "attach/describe.h"
@@ -233,6 +235,21 @@ static void say(char *buf, size_t size, const char *text, char behind)
 		snprintf(buf + len, size - len, "%s%c", text, behind);
 }
 
+/* Each word with its zero byte, as far as there is room. */
+static void say_command(struct fsn_said *said)
+{
+	_cleanup_close_ int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n;
+
+	while (fd >= 0 && len < sizeof(said->argv) - 1) {
+		n = read(fd, said->argv + len, sizeof(said->argv) - 1 - len);
+		if (n <= 0)
+			break;
+		len += n;
+	}
+}
+
 static void describe_said(const struct attach_opts *opts, struct fsn_said *said)
 {
 	const struct filter *f = &opts->filter;
@@ -241,6 +258,7 @@ static void describe_said(const struct attach_opts *opts, struct fsn_said *said)
 	if (opts->condition)
 		snprintf(said->condition, sizeof(said->condition), "%s",
 			opts->condition->text);
+	say_command(said);
 	for (size_t i = 0; i < f->cpu_cnt; i++) {
 		snprintf(number, sizeof(number), "%u", f->cpus[i]);
 		say(said->cpus, sizeof(said->cpus), number, ' ');

@@ -225,6 +225,8 @@ struct group_info group_info(const struct group *g)
 		.lib_cnt = g->meta.lib_cnt,
 		.probe_cnt = g->meta.probes,
 		.sample = g->meta.sample > 1 ? g->meta.sample : 1,
+		.uid = g->meta.uid,
+		.pid = g->meta.pid,
 		.processes = g->meta.options & FSN_OPT_PROCESSES,
 		.nesting = g->meta.options & FSN_OPT_NESTING,
 		.raw = g->meta.options & FSN_OPT_RAW,
@@ -312,6 +314,19 @@ int group_since(const struct group *g, uint64_t *ret_ns, struct err *err)
 	if (code)
 		return code;
 	*ret_ns = ctl.since_ns[FSN_BASE_INDEX(ctl.base)];
+	return 0;
+}
+
+int group_until(const struct group *g, uint64_t *ret_ns, struct err *err)
+{
+	struct fsn_ctl ctl;
+	int code = group_ctl(g, &ctl, err);
+
+	if (code)
+		return code;
+	*ret_ns = !(ctl.on & FSN_FILTER_UNTIL) || !ctl.until_ns
+		? 0
+		: clock_ns(CLOCK_REALTIME) + ctl.until_ns - clock_ns(CLOCK_MONOTONIC);
 	return 0;
 }
 

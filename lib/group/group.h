@@ -27,6 +27,8 @@ struct group_info {
 	unsigned int exits;   /* mask of 1 << enum fsn_exit */
 	uint32_t fn_cnt, lib_cnt, probe_cnt;
 	uint32_t sample;      /* one call of so many is timed; 1: all */
+	uid_t uid;            /* who attached it: the login's user where that is known */
+	pid_t pid;            /* of that command */
 	bool processes;       /* there are statistics per process */
 	bool nesting;         /* it is known which call was made in which */
 	bool raw;             /* the probes' own time is left in */
@@ -87,6 +89,9 @@ bool group_lib_stale(const struct group *g, uint32_t lib);
 
 /* CLOCK_REALTIME of the last reset, or of the attach. */
 int group_since(const struct group *g, uint64_t *ret_ns, struct err *err);
+
+/* CLOCK_REALTIME of its end, 0 where it has none. */
+int group_until(const struct group *g, uint64_t *ret_ns, struct err *err);
 
 /* Bytes of kernel memory that all of the group's maps take; 0 when not all can be read. */
 uint64_t group_memory(const struct group *g);

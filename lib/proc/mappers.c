@@ -64,6 +64,14 @@ int mappers_count(const char *proc, const struct mappers_file *files, size_t cnt
 	return 0;
 }
 
+int mappers_has(const char *proc, pid_t pid, const struct mappers_file *files, size_t cnt)
+{
+	_cleanup_proc_maps_ struct proc_maps maps = {};
+	int code = proc_maps_read(proc, pid, &maps, NULL);
+
+	return code ? code : maps_one(&maps, files, cnt);
+}
+
 static bool same_start(uint64_t start_ns, uint64_t ticks)
 {
 	return start_ns / (1000000000 / sysconf(_SC_CLK_TCK)) == ticks;

@@ -132,6 +132,10 @@ struct mappers_file {
 _must_check_ int mappers_count(const char *proc, const struct mappers_file *files, size_t cnt,
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err);
 
+/* Whether process @pid maps one of @files: 1, 0, or -ESRCH, -EACCES where that can't be told. */
+_must_check_ int mappers_has(
+	const char *proc, pid_t pid, const struct mappers_file *files, size_t cnt);
+
 /*
  * Whether process @pid runs that began at @start_ns (CLOCK_BOOTTIME): one that began at
  * another time has only got its number.

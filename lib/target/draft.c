@@ -300,18 +300,33 @@ void draft_free(struct draft *draft)
 	free(draft);
 }
 
-int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
+/* The files of @draft that are to be probed, draft->objects.cnt of them; NULL: no memory. */
+static struct mappers_file *files_of(const struct draft *draft)
 {
-	_cleanup_free_ struct mappers_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
-	pid_t pid;
+	struct mappers_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
 
-	if (!files)
-		return err_sys(err, -ENOMEM, "cannot look for processes");
-	for (size_t i = 0; i < draft->objects.cnt; i++) {
+	for (size_t i = 0; files && i < draft->objects.cnt; i++) {
 		const struct object *object = draft->objects.object[i];
 		const struct elf_info *info = elf_file_info(object->elf);
 
 		files[i] = (struct mappers_file) { info->dev, info->ino, object->path };
 	}
+	return files;
+}
+
+int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
+{
+	_cleanup_free_ struct mappers_file *files = files_of(draft);
+	pid_t pid;
+
+	if (!files)
+		return err_sys(err, -ENOMEM, "cannot look for processes");
 	return mappers_count("/proc", files, draft->objects.cnt, ret_cnt, &pid, err);
+}
+
+int draft_is_mapped(const struct draft *draft, pid_t pid)
+{
+	_cleanup_free_ struct mappers_file *files = files_of(draft);
+
+	return files ? mappers_has("/proc", pid, files, draft->objects.cnt) : -ENOMEM;
 }

@@ -94,6 +94,9 @@ void draft_free(struct draft *draft);
 /* How many processes map one of the files that are to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
 
+/* Whether process @pid maps one of them: mappers_has(). */
+_must_check_ int draft_is_mapped(const struct draft *draft, pid_t pid);
+
 DEFINE_CLEANUP(draft, struct draft *, draft_free)
 #define _cleanup_draft_ __cleanup(cleanup_draft)
 
