@@ -23,20 +23,23 @@
 	"push %rbp\n\t.cfi_def_cfa_offset 16\n\tmov %rsp, %rbp\n\tmov %edi, %eax\n\t"
 #define LEAVE "pop %rbp\n\t.cfi_def_cfa_offset 8\n\tret\n\t"
 #define MARK  "endbr64\n\t"
+#define JUMP  "jmp 1f\n1:\n\t" /* in front of the ret */
 #elif defined(__aarch64__)
 #define FRAME "stp x29, x30, [sp, #-16]!\n\t.cfi_def_cfa_offset 16\n\tmov x29, sp\n\t"
 #define LEAVE "ldp x29, x30, [sp], #16\n\t.cfi_def_cfa_offset 0\n\tret\n\t"
 #define MARK  "hint #34\n\t" /* bti c */
+#define JUMP  ""
 #endif
 
-#define FUNCTION(name, mark)                                                 \
+#define FUNCTION(name, mark, jump)                                           \
 	int name(int n);                                                     \
 	asm(".text\n\t.p2align 4\n\t.globl " #name "\n\t.type " #name        \
-	    ", %function\n" #name ":\n\t.cfi_startproc\n\t" mark FRAME LEAVE \
+	    ", %function\n" #name ":\n\t.cfi_startproc\n\t" mark FRAME jump LEAVE \
 	    ".cfi_endproc\n\t.size " #name ", . - " #name "\n")
 
-FUNCTION(bench_call, "");
-FUNCTION(bench_endbr, MARK);
+FUNCTION(bench_call, "", "");
+FUNCTION(bench_endbr, MARK, "");
+FUNCTION(bench_early, "", JUMP);
 
 struct job {
 	int (*fn)(int);
@@ -113,6 +116,13 @@ static void run_one(struct job job)
 		now_ns(CLOCK_MONOTONIC) - wall);
 }
 
+static int (*function_of(const char *name))(int)
+{
+	if (!strcmp(name, "bench_early"))
+		return bench_early;
+	return strcmp(name, "bench_endbr") ? bench_call : bench_endbr;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int threads;
@@ -129,7 +139,7 @@ int main(int argc, char **argv)
 	while (scanf("%31s %u %lu", name, &threads, &job.calls) == 3) {
 		if (!threads || threads > THREADS_MAX || job.calls / threads <= WARM_UP)
 			die("%u threads, %lu calls", threads, job.calls);
-		job.fn = strcmp(name, "bench_endbr") ? bench_call : bench_endbr;
+		job.fn = function_of(name);
 		if (threads == 1)
 			run_one(job);
 		else
