@@ -371,3 +371,40 @@ hint: the program has it linked in: --lib $HERE/onlyhere"
 		'[["cudaGetDeviceCount",1,1],["cudaMalloc",10,10]]'
 	fsn detach cuda by-pid
 }
+
+# --- what processes map ---------------------------------------------------------------------
+
+# Each time that ARGS... look at a process's mappings: its file in /proc.
+maps_read() { # ARGS...
+	local trace=$BATS_TEST_TMPDIR/trace
+
+	capture strace -f -qq -o "$trace" -e trace=openat "$FUNCSNOOP" "$@"
+	grep -oE '/proc/[0-9]+/(task/[0-9]+/)?maps\b' "$trace"
+}
+
+@test "what each process maps is read once an attach, however many groups there are" {
+	local pid seen
+
+	need_bpf
+	need_no_sanitizer
+	need_tool strace
+	cp "$REAL" "$HERE/libonlyhere.so.1"
+	cat >"$HERE/two.json" <<-'END'
+	{ "one_func_sym": { "fix_add": "fix_add" }, "two_func_sym": { "fix_add": "fix_add" },
+	  "lib": "onlyhere" }
+	END
+	start_with waits "$HERE/libonlyhere.so.1" 1
+	pid=$(bg_pid waits)
+	# what the kernel can do, and what probes take, is known after this
+	fsn attach --config "$HERE/two.json"
+	fsn detach --all
+	seen=$(maps_read attach --config "$HERE/two.json" | sort)
+	grep -qx "/proc/$pid/maps" <<<"$seen" || fail "process $pid was not looked at"
+	assert_eq "$(uniq -d <<<"$seen")" "" "read more than once"
+	fsn detach --all
+	# a link for the process alone asks of its files whether the main thread may end
+	seen=$(maps_read attach g fix_add --lib onlyhere --link perf --pid "$pid")
+	assert_eq "$seen" "/proc/$pid/maps"
+	fsn detach g
+	run_on waits
+}

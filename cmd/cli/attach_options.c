@@ -332,6 +332,7 @@ void attach_options_done(struct attach_options *o)
 	free(o->tids);
 	free(o->cgroups);
 	free(o->slow);
+	procs_free(o->draft.procs);
 }
 
 /* --- the group that is asked for, as it could be made: found, and judged ------------------- */
@@ -427,6 +428,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 
 	o->draft.preset = preset;
 	o->draft.lenient = lenient;
+	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
+		code = procs_new("/proc", &o->draft.procs, err);
 	if (!code)
 		code = draft_new(&o->draft, ret_draft, err);
 	return code ? code : check_condition(o, *ret_draft, err);

@@ -87,18 +87,18 @@ static bool mapping_ends_threads(pid_t pid, const struct proc_map *map)
 /*
  * The same, or whether it may end before the process does: some file that the process maps
  * calls pthread_exit(3) or thrd_exit(3), as far as files can be read. What it opens later,
- * and system calls without the C library, are not seen.
+ * and system calls without the C library, are not seen. @procs says what it maps.
  */
-static bool main_thread_may_end(pid_t pid)
+static bool main_thread_may_end(struct procs *procs, pid_t pid)
 {
-	_cleanup_proc_maps_ struct proc_maps maps = {};
+	const struct proc_maps *maps;
 
 	if (main_thread_ended(pid))
 		return true;
-	if (proc_maps_read("/proc", pid, &maps, NULL))
+	if (procs_maps(procs, pid, &maps, NULL))
 		return false;
-	for (size_t i = 0; i < maps.cnt; i++)
-		if (maps.maps[i].exec && mapping_ends_threads(pid, &maps.maps[i]))
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (maps->maps[i].exec && mapping_ends_threads(pid, &maps->maps[i]))
 			return true;
 	return false;
 }
@@ -108,11 +108,13 @@ static bool main_thread_may_end(pid_t pid)
  * link finds nothing; one of a perf event, which looks at every call, finds nothing more
  * (uprobe_perf_filter, kernel/trace/trace_uprobe.c).
  */
-static bool is_known_by_pid(const struct attach_opts *opts, pid_t pid, enum link_mode mode)
+static bool is_known_by_pid(const struct draft *draft, const struct attach_opts *opts,
+	pid_t pid, enum link_mode mode)
 {
 	if (opts->unborn) /* what it will map is not known */
 		return mode != LINK_PERF;
-	return mode == LINK_PERF ? !main_thread_may_end(pid) : !main_thread_ended(pid);
+	return mode == LINK_PERF ? !main_thread_may_end(libfind_procs(draft->finder), pid)
+				 : !main_thread_ended(pid);
 }
 
 /*
@@ -120,14 +122,15 @@ static bool is_known_by_pid(const struct attach_opts *opts, pid_t pid, enum link
  * process. The programs filter all the same, as children share their parent's; to follow
  * those, everybody has them, as the kernel's filter knows no children.
  */
-static bool link_by_pid(const struct attach_opts *opts, enum link_mode mode)
+static bool link_by_pid(
+	const struct draft *draft, const struct attach_opts *opts, enum link_mode mode)
 {
 	size_t cnt = opts->filter.pid_cnt;
 
 	if (!cnt || opts->children || cnt > LINK_PIDS_MAX || (mode != LINK_PERF && !link_multi_pid_works()))
 		return false;
 	for (size_t i = 0; i < cnt; i++)
-		if (!is_known_by_pid(opts, opts->filter.pids[i], mode))
+		if (!is_known_by_pid(draft, opts, opts->filter.pids[i], mode))
 			return false;
 	return true;
 }
@@ -270,7 +273,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	for (size_t i = 0; i < probes.list_cnt; i++)
 		if (probes.lists[i].probes.cnt)
 			spec.progs |= 1U << probes.lists[i].prog;
-	by_pid = link_by_pid(opts, spec.mode);
+	by_pid = link_by_pid(draft, opts, spec.mode);
 	code = engine_new(&spec, &e, err);
 	if (!code)
 		code = engine_set_filter(e, &opts->filter, opts->condition != NULL, err);

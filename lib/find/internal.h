@@ -55,12 +55,12 @@ void lib_places_done(struct lib_places *places);
 
 /* --- library.c: the look-up itself ------------------------------------------ */
 
-/* A process and what it maps; .maps is empty when it may not be looked at. */
+/* A process that may be looked at, and what it maps. */
 struct lib_proc {
 	pid_t pid;
 	uid_t uid;
 	bool same_ns;
-	struct proc_maps maps;
+	const struct proc_maps *maps;
 };
 
 /* A mapped file that was opened, by the numbers that /proc/PID/maps gives. */
@@ -78,6 +78,7 @@ struct libfind {
 	size_t file_cnt;
 	bool has_places, has_procs;
 	struct lib_places places;
+	struct procs *all, *own; /* where mappings come from; .own: nobody else's */
 	struct lib_proc *procs;
 	size_t proc_cnt;
 	struct lib_opened *opened;

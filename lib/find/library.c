@@ -323,6 +323,14 @@ int libfind_new(
 	if (opts->pid_cnt)
 		memcpy(lf->pids, opts->pids, opts->pid_cnt * sizeof(*lf->pids));
 	lf->pid_cnt = opts->pid_cnt;
+	lf->all = opts->procs;
+	if (!lf->all) {
+		int ret = procs_new(lf->proc, &lf->own, err);
+
+		if (ret)
+			return ret;
+		lf->all = lf->own;
+	}
 	*ret_finder = TAKE_PTR(lf);
 	return 0;
 }
@@ -338,8 +346,7 @@ void libfind_free(struct libfind *lf)
 		free((char *)lf->files[i]->found_how);
 		free(lf->files[i]);
 	}
-	for (size_t i = 0; i < lf->proc_cnt; i++)
-		proc_maps_done(&lf->procs[i].maps);
+	procs_free(lf->own);
 	lib_places_done(&lf->places);
 	seen_done(lf);
 	free(lf->files);
@@ -383,4 +390,9 @@ size_t libfind_crowd(const struct libfind *lf)
 size_t libfind_denied(const struct libfind *lf)
 {
 	return lf->denied;
+}
+
+struct procs *libfind_procs(const struct libfind *lf)
+{
+	return lf->all;
 }

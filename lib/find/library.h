@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "elf/elf_file.h"
 #include "find/target.h"
+#include "proc/proc.h"
 
 struct libfind_opts {
 	const pid_t *pids; /* look in these processes only; NULL: on this system */
@@ -18,6 +19,7 @@ struct libfind_opts {
 	const char *root; /* of the file system, for tests; NULL is "" */
 	const char *proc; /* NULL is "/proc" */
 	const char *program; /* that is to be run: the folders of its environment count, too */
+	struct procs *procs; /* what processes map, by @proc; NULL: the finder sees itself */
 };
 
 struct libfind;
@@ -50,6 +52,9 @@ struct lib_seen {
 	const char *why;
 };
 const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt);
+
+/* What processes map, as this finder and who shares it have seen it. */
+struct procs *libfind_procs(const struct libfind *lf);
 
 /* Processes passed over because they may not be looked at, during all look-ups so far. */
 size_t libfind_denied(const struct libfind *lf);

@@ -170,7 +170,7 @@ static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 	struct lib_proc *grown, p = { .pid = pid };
 	int ret;
 
-	ret = proc_maps_read(lf->proc, pid, &p.maps, err);
+	ret = procs_maps(lf->all, pid, &p.maps, err);
 	if (ret && !must && ret != -ENOMEM) {
 		lf->denied += ret == -EACCES || ret == -EPERM;
 		return 0;
@@ -180,10 +180,8 @@ static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 	if (ret)
 		return ret;
 	grown = array_grow(lf->procs, lf->proc_cnt, sizeof(*grown));
-	if (!grown) {
-		proc_maps_done(&p.maps);
+	if (!grown)
 		return err_sys(err, -ENOMEM, "cannot see mappings of process %d", pid);
-	}
 	lf->procs = grown;
 	p.uid = user_of(lf, pid);
 	p.same_ns = proc_same_mnt_ns(lf->proc, pid);
@@ -191,36 +189,21 @@ static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 	return 0;
 }
 
-static void drop_procs(struct libfind *lf)
-{
-	for (size_t i = 0; i < lf->proc_cnt; i++)
-		proc_maps_done(&lf->procs[i].maps);
-	free(TAKE_PTR(lf->procs));
-	lf->proc_cnt = 0;
-}
-
 int libfind_read_procs(struct libfind *lf, struct err *err)
 {
-	_cleanup_free_ pid_t *all = NULL;
-	pid_t *pids = lf->pids;
+	const pid_t *pids = lf->pids;
 	size_t cnt = lf->pid_cnt;
-	int ret;
+	int ret = 0;
 
 	if (lf->has_procs)
 		return 0;
-	if (!cnt) {
-		ret = proc_pids(lf->proc, &all, &cnt, err);
-		if (ret)
-			return ret;
-		pids = all;
-	}
-	for (size_t i = 0; i < cnt; i++) {
+	if (!cnt)
+		ret = procs_pids(lf->all, &pids, &cnt, err);
+	lf->proc_cnt = 0;
+	for (size_t i = 0; !ret && i < cnt; i++)
 		ret = read_proc(lf, pids[i], lf->pid_cnt, err);
-		if (ret) {
-			drop_procs(lf);
-			return ret;
-		}
-	}
+	if (ret)
+		return ret;
 	if (!lf->pid_cnt && lf->proc_cnt)
 		qsort(lf->procs, lf->proc_cnt, sizeof(*lf->procs), compare_users);
 	lf->has_procs = true;
@@ -258,8 +241,8 @@ int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 	for (size_t i = 0; i < lf->proc_cnt; i++) {
 		const struct lib_proc *p = &lf->procs[i];
 
-		for (size_t k = 0; k < p->maps.cnt; k++) {
-			const struct proc_map *map = &p->maps.maps[k];
+		for (size_t k = 0; k < p->maps->cnt; k++) {
+			const struct proc_map *map = &p->maps->maps[k];
 			const char *base = base_of(map->path);
 			const struct object *file;
 			int ret;
@@ -286,8 +269,8 @@ int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 
 static bool is_mapped(const struct lib_proc *p, const struct elf_info *info)
 {
-	for (size_t i = 0; i < p->maps.cnt; i++) {
-		const struct proc_map *m = &p->maps.maps[i];
+	for (size_t i = 0; i < p->maps->cnt; i++) {
+		const struct proc_map *m = &p->maps->maps[i];
 
 		if (m->ino == info->ino &&
 			(info->overlay ||
@@ -339,9 +322,9 @@ static int find_in_proc(struct libfind *lf, const struct lib_proc *p, const char
 
 	if (real)
 		path = real;
-	for (size_t i = 0; i < p->maps.cnt; i++) {
-		if (strcmp(p->maps.maps[i].path, path) == 0 &&
-			open_mapping(lf, p, &p->maps.maps[i], ret_file, &mapped) == 0)
+	for (size_t i = 0; i < p->maps->cnt; i++) {
+		if (strcmp(p->maps->maps[i].path, path) == 0 &&
+			open_mapping(lf, p, &p->maps->maps[i], ret_file, &mapped) == 0)
 			return 0;
 	}
 	ret = open_seen(lf, p, path, must_be_mapped, ret_file, err);

@@ -102,7 +102,7 @@ static void offer_places(const struct libfind *lf, bool whole, struct suggest *s
 static void offer_mapped(const struct libfind *lf, struct suggest *s)
 {
 	for (size_t i = 0; i < lf->proc_cnt; i++) {
-		const struct proc_maps *maps = &lf->procs[i].maps;
+		const struct proc_maps *maps = lf->procs[i].maps;
 
 		for (size_t k = 0; k < maps->cnt; k++) {
 			const char *slash = strrchr(maps->maps[k].path, '/');

@@ -411,5 +411,8 @@ int group_lib_mappers(const struct group *g, uint32_t lib, size_t *ret_cnt, pid_
 	const struct mappers_file file = { g->libs[lib].dev, g->libs[lib].ino,
 		group_lib(g, lib) };
 
-	return mappers_count("/proc", &file, 1, ret_cnt, ret_pid, err);
+	_cleanup_procs_ struct procs *procs = NULL;
+	int code = procs_new("/proc", &procs, err);
+
+	return code ? code : mappers_count(procs, &file, 1, ret_cnt, ret_pid, err);
 }

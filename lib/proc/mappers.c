@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes by what they map and by when they began.
+// Processes by what they map, which is read once, and by when they began.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,6 +8,110 @@
 #include <unistd.h>
 
 #include "proc/proc.h"
+
+/* --- what processes map, read once ---------------------------------------------------------- */
+
+struct seen {
+	pid_t pid;
+	struct proc_maps maps;
+	struct err *why; /* why it could not be read, or NULL */
+};
+
+struct procs {
+	char *proc;
+	bool has_pids;
+	pid_t *pids;
+	size_t pid_cnt;
+	struct seen **seen; /* by pid; what is in them stays where it is */
+	size_t cnt;
+};
+
+int procs_new(const char *proc, struct procs **ret_procs, struct err *err)
+{
+	_cleanup_procs_ struct procs *p = calloc(1, sizeof(*p));
+
+	if (p)
+		p->proc = strdup(proc);
+	if (!p || !p->proc)
+		return err_sys(err, -ENOMEM, "cannot look at processes");
+	*ret_procs = TAKE_PTR(p);
+	return 0;
+}
+
+static void seen_free(struct seen *s)
+{
+	proc_maps_done(&s->maps);
+	free(s->why);
+	free(s);
+}
+
+void procs_free(struct procs *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->cnt; i++)
+		seen_free(p->seen[i]);
+	free(p->seen);
+	free(p->pids);
+	free(p->proc);
+	free(p);
+}
+
+int procs_pids(struct procs *p, const pid_t **ret_pids, size_t *ret_cnt, struct err *err)
+{
+	int code = p->has_pids ? 0 : proc_pids(p->proc, &p->pids, &p->pid_cnt, err);
+
+	if (code)
+		return code;
+	p->has_pids = true;
+	*ret_pids = p->pids;
+	*ret_cnt = p->pid_cnt;
+	return 0;
+}
+
+/* Looks at @pid, and puts what is seen at place @at. -ENOMEM only. */
+static int see(struct procs *p, pid_t pid, size_t at)
+{
+	struct seen **grown = array_grow(p->seen, p->cnt, sizeof(struct seen *)),
+		    *s = calloc(1, sizeof(*s));
+	struct err err = {};
+	int code = 0;
+
+	if (grown)
+		p->seen = grown;
+	if (grown && s) {
+		s->pid = pid;
+		code = proc_maps_read(p->proc, pid, &s->maps, &err);
+		s->why = code ? malloc(sizeof(err)) : NULL;
+	}
+	if (!grown || !s || (code && !s->why)) {
+		free(s);
+		return -ENOMEM;
+	}
+	if (code)
+		*s->why = err;
+	memmove(grown + at + 1, grown + at, (p->cnt - at) * sizeof(struct seen *));
+	grown[at] = s;
+	p->cnt++;
+	return 0;
+}
+
+int procs_maps(struct procs *p, pid_t pid, const struct proc_maps **ret_maps, struct err *err)
+{
+	size_t at = FIRST_WHERE(p->cnt, i, p->seen[i]->pid >= pid);
+
+	if ((at == p->cnt || p->seen[at]->pid != pid) && see(p, pid, at))
+		return err_sys(err, -ENOMEM, "cannot see mappings of process %d", pid);
+	if (!p->seen[at]->why) {
+		*ret_maps = &p->seen[at]->maps;
+		return 0;
+	}
+	if (err)
+		*err = *p->seen[at]->why;
+	return p->seen[at]->why->code;
+}
+
+/* --- who maps a file ------------------------------------------------------------------------ */
 
 /* Whether @path, perhaps with a remark behind it, ends in the name that @mapped ends in. */
 static bool same_name(const char *mapped, const char *path)
@@ -41,21 +145,21 @@ static bool maps_one(
 	return false;
 }
 
-int mappers_count(const char *proc, const struct mappers_file *files, size_t cnt,
+int mappers_count(struct procs *procs, const struct mappers_file *files, size_t cnt,
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err)
 {
-	_cleanup_free_ pid_t *pids = NULL;
 	size_t pid_cnt, found = 0;
+	const pid_t *pids;
 	int code;
 
-	code = proc_pids(proc, &pids, &pid_cnt, err);
+	code = procs_pids(procs, &pids, &pid_cnt, err);
 	if (code)
 		return code;
 	for (size_t i = 0; i < pid_cnt; i++) {
-		_cleanup_proc_maps_ struct proc_maps maps = {};
+		const struct proc_maps *maps;
 
-		if (pids[i] == getpid() || proc_maps_read(proc, pids[i], &maps, NULL) ||
-			!maps_one(&maps, files, cnt))
+		if (pids[i] == getpid() || procs_maps(procs, pids[i], &maps, NULL) ||
+			!maps_one(maps, files, cnt))
 			continue;
 		if (!found++)
 			*ret_pid = pids[i];
@@ -64,12 +168,12 @@ int mappers_count(const char *proc, const struct mappers_file *files, size_t cnt
 	return 0;
 }
 
-int mappers_has(const char *proc, pid_t pid, const struct mappers_file *files, size_t cnt)
+int mappers_has(struct procs *procs, pid_t pid, const struct mappers_file *files, size_t cnt)
 {
-	_cleanup_proc_maps_ struct proc_maps maps = {};
-	int code = proc_maps_read(proc, pid, &maps, NULL);
+	const struct proc_maps *maps;
+	int code = procs_maps(procs, pid, &maps, NULL);
 
-	return code ? code : maps_one(&maps, files, cnt);
+	return code ? code : maps_one(maps, files, cnt);
 }
 
 static bool same_start(uint64_t start_ns, uint64_t ticks)

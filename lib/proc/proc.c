@@ -270,14 +270,18 @@ int proc_maps_read(
 {
 	_cleanup_proc_maps_ struct proc_maps maps = { 0 };
 	char path[PATH_MAX];
+	pid_t tid;
 	int code;
 
 	snprintf(path, sizeof(path), "%s/%d/maps", proc, pid);
 	code = maps_read(path, &maps);
 	/* Without its main thread: none, since 6.15 ESRCH (proc_mem_open, fs/proc/base.c). */
 	if ((!code && !maps.cnt) || code == -ESRCH) {
-		path_of(path, proc, pid, "maps");
-		code = maps_read(path, &maps);
+		tid = proc_thread(proc, pid);
+		if (tid && tid != pid) {
+			snprintf(path, sizeof(path), "%s/%d/maps", proc, tid);
+			code = maps_read(path, &maps);
+		}
 	}
 	if (code == -ENOENT || code == -ESRCH)
 		return err_set(err, -ESRCH, "no process %d", pid);

@@ -124,17 +124,38 @@ struct mappers_file {
 };
 
 /*
- * Processes, but not this one, that map one of @files, as far as they may be looked at;
- * *ret_pid is the first of them. Where a file system shows other devices and perhaps other
- * inodes in /proc/PID/maps than by stat(2), as overlayfs and btrfs do, the inode's lower
- * half and the name decide. @proc is "/proc" or, for tests, another folder.
+ * What processes map: each is looked at when it is first asked for, and only then, since all
+ * of them together take long to read. Whoever needs them later gets what was seen then.
  */
-_must_check_ int mappers_count(const char *proc, const struct mappers_file *files, size_t cnt,
+struct procs;
+
+/* @proc is "/proc" or, for tests, another folder. -ENOMEM. */
+_must_check_ int procs_new(const char *proc, struct procs **ret_procs, struct err *err);
+void procs_free(struct procs *p);
+
+/* As proc_pids(); they belong to @p. */
+_must_check_ int procs_pids(
+	struct procs *p, const pid_t **ret_pids, size_t *ret_cnt, struct err *err);
+
+/* As proc_maps_read(), and its error again when asked again; they belong to @p. */
+_must_check_ int procs_maps(struct procs *p, pid_t pid, const struct proc_maps **ret_maps,
+	struct err *err);
+
+DEFINE_CLEANUP(procs, struct procs *, procs_free)
+#define _cleanup_procs_ __cleanup(cleanup_procs)
+
+/*
+ * Processes of @procs, but not this one, that map one of @files, as far as they may be looked
+ * at; *ret_pid is the first of them. Where a file system shows other devices and perhaps other
+ * inodes in /proc/PID/maps than by stat(2), as overlayfs and btrfs do, the inode's lower
+ * half and the name decide.
+ */
+_must_check_ int mappers_count(struct procs *procs, const struct mappers_file *files, size_t cnt,
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err);
 
 /* Whether process @pid maps one of @files: 1, 0, or -ESRCH, -EACCES where that can't be told. */
 _must_check_ int mappers_has(
-	const char *proc, pid_t pid, const struct mappers_file *files, size_t cnt);
+	struct procs *procs, pid_t pid, const struct mappers_file *files, size_t cnt);
 
 /*
  * Whether process @pid runs that began at @start_ns (CLOCK_BOOTTIME): one that began at

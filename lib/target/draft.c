@@ -222,9 +222,12 @@ static int draft_count(struct draft *draft, const struct draft_opts *opts, struc
 
 int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct err *err)
 {
-	struct libfind_opts find = { .pids = opts->pids,
+	struct libfind_opts find = {
+		.pids = opts->pids,
 		.pid_cnt = opts->pid_cnt,
-		.program = opts->program };
+		.program = opts->program,
+		.procs = opts->procs,
+	};
 	_cleanup_draft_ struct draft *draft = calloc(1, sizeof(*draft));
 	int code;
 
@@ -321,12 +324,14 @@ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
 
 	if (!files)
 		return err_sys(err, -ENOMEM, "cannot look for processes");
-	return mappers_count("/proc", files, draft->objects.cnt, ret_cnt, &pid, err);
+	return mappers_count(libfind_procs(draft->finder), files, draft->objects.cnt, ret_cnt,
+		&pid, err);
 }
 
 int draft_is_mapped(const struct draft *draft, pid_t pid)
 {
 	_cleanup_free_ struct mappers_file *files = files_of(draft);
 
-	return files ? mappers_has("/proc", pid, files, draft->objects.cnt) : -ENOMEM;
+	return files ? mappers_has(libfind_procs(draft->finder), pid, files, draft->objects.cnt)
+		     : -ENOMEM;
 }

@@ -34,6 +34,7 @@ struct draft_opts {
 	const pid_t *pids;                  /* where to look libraries up */
 	size_t pid_cnt;
 	const char *program;                /* that is to be run: libfind_opts, or NULL */
+	struct procs *procs; /* for what processes map, or NULL: read for this draft alone */
 	bool regex;
 	const struct draft_slow *slow;
 	size_t slow_cnt;
