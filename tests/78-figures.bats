@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# A number that stats shows is described once: a figure that is added is everywhere.
+# A number that stats shows is described once: a figure that is added is everywhere. So is
+# what can be probed: a kind of target that is added is found where FUNCTIONs are.
 # bats file_tags=bpf
 
 load helpers
@@ -71,4 +72,66 @@ build_with_half() {
 	capture "$half" stats g --watch -i 0.01 -d 0.03
 	assert_output_match '^FUNCTION +CALLS/S +BUSY +HALF +AVG '
 	fsn detach g
+}
+
+# A copy of the source with a kind of target more, of which all can be named and nothing can
+# be probed: its file, its number, its row. Sets $more to the program.
+build_with_kind() {
+	local copy=$BATS_TEST_TMPDIR/copy o=$BATS_TEST_TMPDIR/o
+
+	mkdir -p "$copy" "$o/bpf" "$o/gen"
+	cp -r "$ROOT"/{GNUmakefile,bpf,cmd,lib,tests} "$copy"
+	sed -i 's/^\tTARGET_CNT$/\tTARGET_WISH,\n&/; s/^extern const struct target_kind target_user;/&\nextern const struct target_kind target_wish;/' \
+		"$copy/lib/target/kind.h"
+	sed -i 's/^\t\[TARGET_USER\] = .*/&\n\t[TARGET_WISH] = \&target_wish,/' "$copy/lib/target/kind.c"
+	cat >"$copy/lib/target/wish.c" <<-'END'
+	#include "target/kind.h"
+
+	static const struct object somewhere = { .path = "[somewhere]", .build_id = "",
+		.found_how = "wished" };
+
+	static int wish_find(struct libfind *finder, const struct objects *objects,
+		const struct request *const *reqs, size_t req_cnt, struct targets *targets,
+		struct err *err)
+	{
+		for (size_t i = 0; i < req_cnt; i++) {
+			const struct target t = { .request = reqs[i], .object = &somewhere,
+				.name = reqs[i]->func + 5, .from_pattern = true,
+				.refused = "only wished for" };
+
+			if (targets_add(targets, &t))
+				return err_sys(err, -12, "cannot wish");
+		}
+		return 0;
+	}
+
+	static int wish_plan(struct draft *draft, size_t first, size_t cnt,
+		const struct plan_rules *rules, struct err *err)
+	{
+		return 0;
+	}
+
+	const struct target_kind target_wish = { .number = TARGET_WISH, .prefix = "hope",
+		.noun = "wish", .find = wish_find, .plan = wish_plan };
+	END
+	assert_eq "$(diff -rq "$ROOT/cmd" "$copy/cmd"; diff -rq "$ROOT/lib" "$copy/lib" | wc -l)" 3
+	cp "$O/bpf/funcsnoop.bpf.o" "$o/bpf"
+	cp "$O/gen/funcsnoop.skel.h" "$o/gen"
+	capture -t 600 make -C "$copy" O="$o" WERROR=1 CFLAGS=-O0 "$o/funcsnoop"
+	more=$o/funcsnoop
+}
+
+@test "a kind of target added as a file, a number and a row is found beside functions" {
+	local more
+
+	need_tool make jq
+	build_with_kind
+	capture "$more" attach g --dry-run --json hope:peace fix_add \
+		"p:$FIX/libfix.so:fix_ret" --lib "$FIX/libfix.so"
+	assert_json '.[0].functions | map([.name, .refused])' \
+		'[["fix_add",null],["fix_ret",null],["peace","only wished for"]]'
+	capture -s 1 "$more" attach g --dry-run hope:peace --lib "$FIX/libfix.so"
+	assert_stderr_match "no wish can be probed: 'peace': only wished for"
+	fsn -s 1 attach g --dry-run hope:peace
+	assert_stderr_match "no library or program 'hope'"
 }

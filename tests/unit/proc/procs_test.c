@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What processes map, seen once.
+#include <errno.h>
+#include <string.h>
+
+#include "proc/proc.h"
+#include "../scratch.h"
+#include "../tap.h"
+
+#define LINE(path) "400000-401000 r-xp 00000000 08:01 7 " path "\n"
+
+static void write_maps(const char *text)
+{
+	scratch_file("12/maps", text, strlen(text));
+}
+
+static void test_once(struct procs *p)
+{
+	const struct proc_maps *maps = NULL, *again = NULL;
+
+	is_int(procs_maps(p, 12, &maps, NULL), 0, "what a process maps is read");
+	is_str(maps->cnt ? maps->maps[0].path : NULL, "/first", "as it is then");
+	write_maps(LINE("/second"));
+	is_int(procs_maps(p, 12, &again, NULL), 0, "and is there when asked again");
+	ok(again == maps, "as it was: the file is not read a second time");
+}
+
+static void test_errors(struct procs *p)
+{
+	const struct proc_maps *maps;
+	struct err first = { 0 }, again = { 0 };
+
+	is_int(procs_maps(p, 11, &maps, &first), -ESRCH, "a process that is not there is told");
+	scratch_run("mkdir 11 && cp 12/maps 11/maps");
+	is_int(procs_maps(p, 11, &maps, &again), -ESRCH, "and is not looked for again");
+	is_str(again.msg, first.msg, "in the same words");
+	is_int(procs_maps(p, 11, &maps, NULL), -ESRCH, "or in none");
+}
+
+static void test_pids(struct procs *p)
+{
+	const pid_t *pids = NULL;
+	size_t cnt = 0;
+
+	is_int(procs_pids(p, &pids, &cnt, NULL), 0, "processes are listed");
+	is_int(cnt, 2, "all of them");
+	scratch_run("mkdir 13");
+	is_int(procs_pids(p, &pids, &cnt, NULL), 0, "and are when asked again");
+	is_int(cnt, 2, "those of the first time");
+}
+
+int main(void)
+{
+	_cleanup_procs_ struct procs *p = NULL;
+
+	scratch_begin();
+	scratch_run("mkdir 12");
+	write_maps(LINE("/first"));
+	if (procs_new(scratch_dir, &p, NULL))
+		scratch_die("processes");
+	test_once(p);
+	test_errors(p);
+	test_pids(p);
+	return tap_done();
+}
