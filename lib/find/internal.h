@@ -6,7 +6,7 @@
 #include "base/pattern.h"
 #include "base/suggest.h"
 #include "find/library.h"
-#include "find/resolve.h"
+#include "find/target.h"
 #include "proc/proc.h"
 
 /* --- query.c: what a LIB argument means ------------------------------------ */
@@ -122,7 +122,7 @@ int libfind_path_in_procs(struct libfind *lf, const char *path, bool must_be_map
 /* query.c: fills the hint of @err with names near to the one not found. */
 int libfind_hint(struct libfind *lf, const struct lib_query *q, struct err *err);
 
-/* --- arg.c: what was typed --------------------------------------------- */
+/* --- query.c: what was typed --------------------------------------------- */
 
 /* One request, taken apart, and what became of it. */
 struct arg {

@@ -125,4 +125,20 @@ const char *targets_text(struct targets *targets, const char *text);
 void targets_cut(struct targets *targets, size_t cnt);
 void targets_done(struct targets *targets);
 
+struct libfind;
+
+/*
+ * Adds to @targets the functions that all of @reqs mean in @objects (requests with LIB: look
+ * there instead, by @finder, which may be NULL if there are none such), in the order of
+ * requests, libraries, addresses, and the optional requests that found nothing. Names of one
+ * function are folded into one target. On failure nothing is added.
+ * Errors are of requests that are not optional: -ENOENT when a name is in no library or a
+ * pattern matches nothing (near names in the hint), -EOPNOTSUPP when it is there and can't
+ * be probed, -EINVAL for a bad pattern or offset, and the errors of elf_file_funcs() and
+ * libfind_get().
+ */
+_must_check_ int resolve_functions(struct libfind *finder, const struct objects *objects,
+	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
+	struct err *err);
+
 #endif

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "find/resolve.h"
 #include "preset/preset.h"
 #include "target/kind.h"
 #include "target/safe.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // FUNCTION arguments to functions: names, versions, patterns, demangled names, offsets.
-#include "find/resolve.h"
+#include "find/library.h"
+#include "find/target.h"
 
 #include <inttypes.h>
 
