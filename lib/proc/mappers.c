@@ -14,7 +14,8 @@
 struct seen {
 	pid_t pid;
 	struct proc_maps maps;
-	struct err *why; /* why it could not be read, or NULL */
+	int code; /* 0, or why it could not be read */
+	struct err *why;
 };
 
 struct procs {
@@ -88,6 +89,7 @@ static int see(struct procs *p, pid_t pid, size_t at)
 		free(s);
 		return -ENOMEM;
 	}
+	s->code = code;
 	if (code)
 		*s->why = err;
 	memmove(grown + at + 1, grown + at, (p->cnt - at) * sizeof(struct seen *));
@@ -99,16 +101,18 @@ static int see(struct procs *p, pid_t pid, size_t at)
 int procs_maps(struct procs *p, pid_t pid, const struct proc_maps **ret_maps, struct err *err)
 {
 	size_t at = FIRST_WHERE(p->cnt, i, p->seen[i]->pid >= pid);
+	const struct seen *s;
 
 	if ((at == p->cnt || p->seen[at]->pid != pid) && see(p, pid, at))
 		return err_sys(err, -ENOMEM, "cannot see mappings of process %d", pid);
-	if (!p->seen[at]->why) {
-		*ret_maps = &p->seen[at]->maps;
-		return 0;
+	s = p->seen[at];
+	if (s->code) {
+		if (err)
+			*err = *s->why;
+		return s->code;
 	}
-	if (err)
-		*err = *p->seen[at]->why;
-	return p->seen[at]->why->code;
+	*ret_maps = &s->maps;
+	return 0;
 }
 
 /* --- who maps a file ------------------------------------------------------------------------ */
