@@ -38,6 +38,16 @@ static int link_object(struct probes *p, const struct draft *draft, uint32_t obj
 	return code;
 }
 
+static void list_finish(
+	struct probe_list *list, enum engine_prog prog, const struct object *object)
+{
+	list->prog = prog;
+	list->path = object->path;
+	list->probes.file_fd = elf_file_fd(object->elf);
+	list->probes.offsets = list->offsets;
+	list->probes.cookies = list->cookies;
+}
+
 int probes_new(const struct draft *draft, enum link_mode mode, struct probes *ret_probes,
 	struct err *err)
 {
@@ -62,16 +72,10 @@ int probes_new(const struct draft *draft, enum link_mode mode, struct probes *re
 		code = link_object(&p, draft, i);
 	if (code)
 		return err_sys(err, code, "cannot number %zu functions", numbered);
-	for (size_t i = 0; i < p.list_cnt; i++) {
-		const struct object *object = draft->objects.object[i % draft->objects.cnt];
-		struct probe_list *list = &p.lists[i];
-
-		list->prog = i / draft->objects.cnt;
-		list->path = object->path;
-		list->probes.file_fd = elf_file_fd(object->elf);
-		list->probes.offsets = list->offsets;
-		list->probes.cookies = list->cookies;
-	}
+	for (size_t prog = 0; prog < ENGINE_PROG_CNT; prog++)
+		for (size_t i = 0; i < p.object_cnt; i++)
+			list_finish(&p.lists[prog * p.object_cnt + i], prog,
+				draft->objects.object[i]);
 	*ret_probes = p;
 	memset(&p, 0, sizeof(p));
 	return 0;
