@@ -2,21 +2,21 @@
 /*
  * In which call another was made, and what of its time was spent in others.
  *
- * A thread's word names the innermost of its open calls; beside each slot stands the one in
- * which its call was made. The stack says which of them are over: one whose place
- * is not above that of a call which begins was left by an exception or a longjmp,
- * and so was what is still open inside of a call that ends. One at the same place has left by
- * a jump to what begins, if it is not known to be over (tails.bpf.h): that is made in it, too,
+ * A thread's word names the innermost of its open calls; beside each slot stands the one
+ * in which its call was made. The stack says which of them are over: one whose place is
+ * not above that of a call which begins was left by an exception or a longjmp, and so was
+ * what is still open inside of a call that ends. One at the same place has left by a jump
+ * to what begins, if it is not known to be over (tails.bpf.h): that is made in it, too,
  * though it may end after it.
  *
- * By its place a call that was left can't be told from a live one while nothing has
- * begun above it. A fiber that another thread takes over, or one that switches to a fiber
+ * By its place a call that was left can't be told from a live one while nothing has begun
+ * above it. A fiber that another thread takes over, or one that switches to a fiber
  * directly, takes the word as it finds it: its calls are made in none, or in the one that
  * was open last.
  *
- * What is taken off a call for each one inside is what was measured of that and the rest of
- * what its probes take, from the same calibration; for probes that measure nothing, all that
- * they take. Only the thread itself writes its word: nothing here needs an exchange.
+ * What is taken off a call for each one inside is what was measured of that and the rest
+ * of what its probes take, from the same calibration; for probes that measure nothing, all
+ * that they take. Only the thread itself writes its word: nothing here needs an exchange.
  */
 #ifndef FUNCSNOOP_NEST_BPF_H
 #define FUNCSNOOP_NEST_BPF_H
@@ -42,7 +42,7 @@ static __always_inline struct fsn_nest *nest_at(__u32 i)
 static __always_inline __u64 word_owner(const struct task_struct *task)
 {
 	return (__u64)task->pid << FSN_OPEN_TID_SHIFT |
-	       (task->self_exec_id << FSN_OPEN_EXEC_SHIFT & FSN_OPEN_EXEC_MASK);
+		(task->self_exec_id << FSN_OPEN_EXEC_SHIFT & FSN_OPEN_EXEC_MASK);
 }
 
 /* The innermost call of a thread that may be open, or 0. */
@@ -51,7 +51,9 @@ static __always_inline __u64 nest_top(const struct task_struct *task)
 	const struct fsn_nest *mine = nest_at(task->pid);
 	__u64 word = mine ? READ(mine->top) : 0;
 
-	return (word ^ word_owner(task)) & ~FSN_OPEN_CALL_MASK ? 0 : word & FSN_OPEN_CALL_MASK;
+	return (word ^ word_owner(task)) & ~FSN_OPEN_CALL_MASK
+		? 0
+		: word & FSN_OPEN_CALL_MASK;
 }
 
 /* The call that @word names, and its key, or NULL when it is over. */
@@ -72,13 +74,14 @@ static __always_inline struct fsn_call *nest_call(__u64 word, __u64 *ret_key)
 	return &set->call[AFTER(key, word % FSN_WAYS)];
 }
 
-/* @word, with NEST_JUMPED if so, if a call of @fn at @where is made in that one; else 0. */
+/* @word, with NEST_JUMPED if so, if a call of @fn at @where is made in that; else 0. */
 static __always_inline __u64 encloses(
 	__u64 word, const struct fsn_call *call, __u64 key, __u32 fn, __u64 where)
 {
 	if (READ(call->where) > where)
 		return word;
-	if (READ(call->where) == where && (!(key & FSN_KEY_BYRET) || key & FSN_KEY_LEFT) &&
+	if (READ(call->where) == where &&
+		(!(key & FSN_KEY_BYRET) || key & FSN_KEY_LEFT) &&
 		((key & FSN_KEY_FN_MASK) ^ (fn + 1)))
 		return word | NEST_JUMPED;
 	return 0;
@@ -117,10 +120,11 @@ __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where)
 }
 
 /*
- * The call in which one of @fn is made that begins at @where, or 0: to be asked before a slot
- * is claimed for it, which gives up what was left there.
+ * The call in which one of @fn is made that begins at @where, or 0: to be asked before a
+ * slot is claimed for it, which gives up what was left there.
  */
-static __always_inline __u64 nest_parent(const struct task_struct *task, __u32 fn, __u64 where)
+static __always_inline __u64 nest_parent(
+	const struct task_struct *task, __u32 fn, __u64 where)
 {
 	__u64 word = nest_top(task), key, found;
 	struct fsn_call *call = nest_call(word, &key);
@@ -149,19 +153,20 @@ __noinline int nest_has(__u64 word, __u32 fn)
 }
 
 /*
- * The call of @fn in the locked @slot begins at @where, in @parent as far as that was known
- * before the slot was claimed. Whether that has jumped to it.
+ * The call of @fn in the locked @slot begins at @where, in @parent as far as that was
+ * known before the slot was claimed. Whether that has jumped to it.
  */
 static __always_inline bool nest_open(
 	const struct task_struct *task, __u32 fn, __u32 slot, __u64 parent, __u64 where)
 {
-	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid), *outer = nest_at(parent);
+	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid),
+			*outer = nest_at(parent);
 	__u64 open = 1ULL << (fn & 63), outer_open = 0, key;
 	bool jumped;
 
 	if (!nest || !mine || !outer)
 		return false;
-	/* The claim has given up what has not come here; its own slot may be that one's. */
+	/* The claim has given up what has not come here; the slot may be that one's. */
 	if (parent & NEST_JUMPED && !nest_call(parent & FSN_OPEN_CALL_MASK, &key)) {
 		parent = nest_enclosing(READ(outer->parent), fn, where);
 		outer = nest_at(parent);
@@ -175,7 +180,8 @@ static __always_inline bool nest_open(
 	nest->open = outer_open | open;
 	nest->flags = outer_open & open && nest_has(parent, fn) ? FSN_NEST_AGAIN : 0;
 	nest->nth++;
-	mine->top = word_owner(task) | (nest->nth & NTH_MASK) << FSN_OPEN_NTH_SHIFT | slot;
+	mine->top =
+		word_owner(task) | (nest->nth & NTH_MASK) << FSN_OPEN_NTH_SHIFT | slot;
 	return jumped;
 }
 
@@ -200,9 +206,9 @@ static __always_inline __u64 nest_cost(__u64 key, __u64 start, __u64 now)
 
 /*
  * The call in the locked @slot is over, and not the innermost, which @word names. What is
- * inside of it was left, or is at the same place, since it has jumped there: that goes on, is
- * taken off now, and is made from now on in what this one was made in. Returns whether there
- * is such a call.
+ * inside of it was left, or is at the same place, since it has jumped there: that goes on,
+ * is taken off now, and is made from now on in what this one was made in. Returns whether
+ * there is such a call.
  */
 __noinline int nest_unlink(__u64 word, __u32 slot, __u64 now)
 {
@@ -226,7 +232,8 @@ __noinline int nest_unlink(__u64 word, __u32 slot, __u64 now)
 			last = word & (FSN_SLOT_CNT - 1);
 			outer = nest_at(nest->parent);
 			if (outer && !(nest->flags & FSN_NEST_TAKEN))
-				add(&outer->inner_ns, nest_cost(key, READ(call->start), now));
+				add(&outer->inner_ns,
+					nest_cost(key, READ(call->start), now));
 			nest->flags |= FSN_NEST_TAKEN;
 		}
 		word = READ(nest->parent);
@@ -258,8 +265,8 @@ static __always_inline struct fsn_nest *nest_close(
 }
 
 /* It ends after @ns, which are off the call that it was made in from now on. */
-static __always_inline struct fsn_nest *nest_ends(const struct task_struct *task, __u32 slot,
-	const struct fsn_conf *conf, __u64 now, __u64 ns)
+static __always_inline struct fsn_nest *nest_ends(const struct task_struct *task,
+	__u32 slot, const struct fsn_conf *conf, __u64 now, __u64 ns)
 {
 	struct fsn_nest *nest = nest_close(task, slot, now);
 
@@ -268,7 +275,7 @@ static __always_inline struct fsn_nest *nest_ends(const struct task_struct *task
 	return nest;
 }
 
-/* The call of @fn in the locked @slot goes on unseen: its time is not known, what it called is. */
+/* The call of @fn in the locked @slot goes on unseen: what it called is known, no more. */
 static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 {
 	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -278,7 +285,7 @@ static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 		nest_take_off(nest->parent, nest->inner_ns + conf->left_ns);
 }
 
-/* A probe of @fn, or of a place that calls jump to, measures nothing: all that it takes. */
+/* A probe of @fn, or of a place that calls jump to, measures nothing. */
 enum nest_hit { HIT_ENTRY, HIT_END, HIT_PASSED };
 __noinline int nest_hit(__u32 fn, __u64 where, int what)
 {
@@ -289,13 +296,14 @@ __noinline int nest_hit(__u32 fn, __u64 where, int what)
 
 	if (!conf || !call || READ(call->where) < where)
 		return 0;
-	nest_take_off(word, what == HIT_ENTRY ? conf->entry_ns
-			    : what == HIT_END ? conf->end_ns
-					      : conf->passed_ns);
+	nest_take_off(word,
+		what == HIT_ENTRY         ? conf->entry_ns
+			: what == HIT_END ? conf->end_ns
+					  : conf->passed_ns);
 	return 0;
 }
 
-/* --- counted, and taken off ------------------------------------------------------------------- */
+/* --- counted, and taken off ----------------------------------------------------------- */
 
 static __noinline int count_chained(__u32 fn)
 {

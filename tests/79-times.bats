@@ -313,15 +313,17 @@ $(<"$BATS_TEST_TMPDIR/shown")"
 
 @test "own times of nested calls are what the program's clock says, by each link and end" {
 	local link exit
+	local -a what
 
 	need_bpf
 	fsn feature --json
 	for link in $(json -r '.links[] | select(.available) | .name'); do
 		for exit in return ret; do
-			attach_nest --link "$link" --exit "$exit"
+			what=(deep wide recursive mutual)
 			# No exception may pass a return probe.
-			assert_nest --link "$link" --exit "$exit" -- deep wide recursive mutual \
-				$([[ $exit == return ]] || echo thrown)
+			[[ $exit == return ]] || what+=(thrown)
+			attach_nest --link "$link" --exit "$exit"
+			assert_nest --link "$link" --exit "$exit" -- "${what[@]}"
 			fsn detach g
 		done
 	done
@@ -406,6 +408,8 @@ shares_add_up() {
 
 # bats test_tags=core
 @test "without nesting nothing is known of calls in calls, and shares are of all times" {
+	local option
+
 	need_bpf
 	for option in --no-nesting --sample=1; do
 		attach_nest --exit ret "$option"
