@@ -17,7 +17,7 @@ names() { # functions of the group that $output tells of
 	need_bpf
 	fsn attach g fix_add fix_ret fix_void --lib "$LIB"
 	assert_stderr ""
-	assert_output_match "^g: 3 functions of $REAL"
+	assert_output_match "^g: 3 functions of $LIB \($REAL\), "
 	capture "$FIX/call" add 100
 	capture "$FIX/call" ret 10
 	capture "$FIX/call" fail 7

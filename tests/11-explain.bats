@@ -36,10 +36,10 @@ files_table() {
 	assert_output_match "^fix_add +$REAL +0x[0-9a-f]+ +\+[0-9]+ .* ret "
 	assert_output_match "^fix_alias_b \(fix_alias_a\) +$REAL "
 	assert_eq "$(files_table)" "LIBRARY FUNCTIONS FOUND WHY NOT
-$REAL 2 path"
+$LIB ($REAL) 2 path"
 	dry 'fix_a*' --lib "$LIB" --json
 	assert_json '.[0] | [.libraries, .missing, .aliases]' \
-		"[[{\"found\":\"path\",\"functions\":3,\"path\":\"$REAL\",\"refused\":null,\"same_as\":null}],[],[{\"also\":[\"fix_alias_b\"],\"name\":\"fix_alias_a\"}]]"
+		"[[{\"found\":\"path\",\"functions\":3,\"path\":\"$REAL\",\"refused\":null,\"same_as\":null,\"typed\":\"$LIB\"}],[],[{\"also\":[\"fix_alias_b\"],\"name\":\"fix_alias_a\"}]]"
 }
 
 @test "functions that are missing or refused stand beside the others, and the status is 1" {

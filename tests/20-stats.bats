@@ -90,21 +90,22 @@ attach_fails() {
 # the scheduler takes away: of the minimum that is next to nothing.
 @test "minimum, percentiles and total follow known durations" {
 	need_bpf
+	# What is taken off for the probes may be some 100 ns too much.
 	fsn attach g fix_spin_ns --lib "$LIB"
 	capture "$FIX/call" --arg 2000000 spin_ns 60
 	capture "$FIX/call" --arg 20000000 spin_ns 40
 	assert_numbers g "fix_spin_ns 100 0 100 0 0 0"
 	assert_json_true '.[0].functions[0]
-		| .min_ns >= 2000000 and .min_ns < 10000000
+		| .min_ns >= 1999000 and .min_ns < 10000000
 		and .p50_ns >= 2000000 * 0.9375 and .p50_ns < 20000000 * 0.9375
-		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 20000000
-		and .total_ns >= 60 * 2000000 + 40 * 20000000
+		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 19999000
+		and .total_ns >= 60 * 1999000 + 40 * 19999000
 		and .avg_ns == (.total_ns / .returns | floor)'
 	# Each bucket is an eighth of an octave wide; none has a call that it cannot have.
 	assert_json_true '.[0].functions[0].histogram | all(.[]; .lt_ns <= .ge_ns * 1.125)
-		and (map(select(.lt_ns <= 2000000)) == [])
-		and (map(select(.lt_ns > 20000000) | .count) | add) >= 40
-		and (map(select(.lt_ns <= 20000000) | .count) | add) <= 60'
+		and (map(select(.lt_ns <= 1999000)) == [])
+		and (map(select(.lt_ns > 19999000) | .count) | add) >= 40
+		and (map(select(.lt_ns <= 19999000) | .count) | add) <= 60'
 	fsn detach g
 }
 

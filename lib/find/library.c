@@ -136,11 +136,18 @@ static int find_in_path_of_procs(
 	return 0;
 }
 
-/* The first path that was typed for @file, where links have led from it. */
+/*
+ * The first path that was typed for @file, where symbolic links have led from it. Another hard
+ * link is a path of its own, which is told to be the same file.
+ */
 static int note_typed(struct libfind *lf, const struct object *file, const char *path)
 {
+	_cleanup_free_ char *real = realpath(path, NULL);
+
+	if (!real || file->typed || !strcmp(path, file->path) || strcmp(real, file->path))
+		return 0;
 	for (size_t i = 0; i < lf->file_cnt; i++)
-		if (lf->files[i] == file && !file->typed && strcmp(path, file->path)) {
+		if (lf->files[i] == file) {
 			lf->files[i]->typed = strdup(path);
 			return lf->files[i]->typed ? 0 : -ENOMEM;
 		}
