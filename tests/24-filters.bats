@@ -357,14 +357,14 @@ waiting() { # CNT
 
 @test "when who waits is killed the programs stop at the time, and the next command removes them" {
 	need_tool bpftool
-	fsn attach g fix_add --lib "$LIB" --for 2s
+	fsn attach g fix_add --lib "$LIB" --for 8s
 	capture "$FIX/call" add 5
 	poll_until waiting 1
 	kill -KILL "$WAITS"
 	assert_eq "$(called g)" '[["fix_add",5]]'
 	start_bg call "$FIX/call" --until-line add
 	wait_line call '^running '
-	poll_until stopped_at "$FUNCSNOOP_BPFFS/funcsnoop/g/stats"
+	poll_until -t 40 stopped_at "$FUNCSNOOP_BPFFS/funcsnoop/g/stats"
 	[[ -e $FUNCSNOOP_BPFFS/funcsnoop/g ]] || fail "somebody has removed it"
 	fsn list --json
 	assert_json . '[]'
