@@ -123,6 +123,9 @@ for f in json.load(open(sys.argv[1]))[0]["functions"]:
     assert abs(value("funcsnoop_duration_seconds_sum")[0] * 1e9 - f["total_ns"]) < 1
     assert value("funcsnoop_calls_total") == [f["calls"]]
     assert sum(value("funcsnoop_errors_total")) == f["errors"]
+    assert value("funcsnoop_untimed_total") == [f["untimed"]]
+    assert f["cost_ns"] > 0
+    assert abs(value("funcsnoop_cost_seconds_total")[0] * 1e9 - f["cost_ns"]) < 1
 print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	assert_output 75
 	assert_eq "$(grep -c '^funcsnoop_errors_total{.*code="failMemory"} 20$' "$BATS_TEST_TMPDIR/a.prom")" 1
@@ -142,7 +145,10 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	assert_eq "$(grep -c '^funcsnoop_calls_total{group="[ab]",function="fix_add".*} 5$' \
 		"$BATS_TEST_TMPDIR/a.prom")" 2
 	# Of what is only counted nothing else is known.
-	assert_eq "$(grep -c 'group="b"' "$BATS_TEST_TMPDIR/a.prom")" 2
+	assert_eq "$(sed -nE 's/^(funcsnoop_[a-z_]+)\{group="b".*/\1/p' "$BATS_TEST_TMPDIR/a.prom" |
+		sort | uniq -c | awk '{ print $1, $2 }')" "2 funcsnoop_calls_total
+2 funcsnoop_cost_seconds_total
+2 funcsnoop_untimed_total"
 	fsn detach a b
 }
 

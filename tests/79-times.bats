@@ -107,6 +107,32 @@ assert_right() {
 	fsn detach g
 }
 
+@test "times within the noise are marked by process and in histograms, too" {
+	local try
+
+	need_bpf
+	attach_spin --exit ret spin_emulated_0
+	# Where another took the CPU in one of the calls, their average is no noise.
+	for ((try = 0; try < 5; try++)); do
+		fsn reset g
+		capture "$FIX/spin" 20
+		fsn stats g --json
+		[[ $(json '.[0].functions[0].avg_ns < 400') != true ]] || break
+	done
+	fsn stats g --by process
+	assert_output_match '^ *[0-9]+ +spin .* ~[0-9]+ ns'
+	fsn stats g --hist
+	assert_output_match '^avg = ~.*, total = ~.*, count = 20$'
+	fsn detach g
+	attach_spin --exit ret spin_emulated_100us
+	capture "$FIX/spin" 20
+	fsn stats g --by process
+	refute_output_match '~'
+	fsn stats g --hist
+	refute_output_match "^avg = ~"
+	fsn detach g
+}
+
 @test "streams show the same times as the statistics" {
 	need_bpf
 	attach_spin --exit ret spin_emulated_1us

@@ -71,7 +71,7 @@ static void add_processes(struct json *j, const struct stats_func *f)
 		json_open(j, '{');
 		json_set_u64(j, "pid", f->procs[i].pid);
 		json_set_str(j, "comm", f->procs[i].comm);
-		figures_of_process(&f->procs[i], f->timed, f->same, NULL, &values);
+		figures_of_process(&f->procs[i], f, NULL, &values);
 		add_figures(j, USE_PROCESS_DOCUMENT, &values);
 		json_close(j, '}');
 	}
@@ -88,7 +88,7 @@ static void add_ended(struct json *j, const struct stats_func *f)
 		return;
 	}
 	json_set_open(j, "ended", '{');
-	figures_of_process(&f->ended, f->timed, f->same, NULL, &values);
+	figures_of_process(&f->ended, f, NULL, &values);
 	add_figures(j, USE_PROCESS_DOCUMENT, &values);
 	json_close(j, '}');
 }

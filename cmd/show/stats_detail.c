@@ -9,7 +9,8 @@
 struct process {
 	struct stats_proc p;
 	size_t functions;
-	uint64_t value; /* that it is ordered by */
+	uint64_t noise_ns; /* as of the function where it is most */
+	uint64_t value;    /* that it is ordered by */
 };
 
 static int compare_ids(const void *a, const void *b)
@@ -21,7 +22,8 @@ static int compare_ids(const void *a, const void *b)
 	return (x->p.start_ns > y->p.start_ns) - (x->p.start_ns < y->p.start_ns);
 }
 
-static void process_add(struct process *to, const struct stats_proc *p, bool timed)
+static void process_add(
+	struct process *to, const struct stats_proc *p, bool timed, uint64_t noise_ns)
 {
 	to->functions++;
 	to->p.calls += p->calls;
@@ -35,6 +37,8 @@ static void process_add(struct process *to, const struct stats_proc *p, bool tim
 	to->p.slow += p->slow;
 	if (p->max_ns > to->p.max_ns)
 		to->p.max_ns = p->max_ns;
+	if (noise_ns > to->noise_ns)
+		to->noise_ns = noise_ns;
 }
 
 /* One entry for each process, sorted by pid and start. */
@@ -55,7 +59,8 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 			all[at].p.pid = p->pid;
 			all[at].p.start_ns = p->start_ns;
 			memcpy(all[at].p.comm, p->comm, sizeof(p->comm));
-			process_add(&all[at], p, s->funcs[i].timed);
+			process_add(&all[at], p, s->funcs[i].timed,
+				s->funcs[i].noise_ns);
 		}
 	qsort(all, cnt, sizeof(*all), compare_ids);
 	kept = all;
@@ -64,7 +69,7 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 			*++kept = all[i];
 			continue;
 		}
-		process_add(kept, &all[i].p, true);
+		process_add(kept, &all[i].p, true, all[i].noise_ns);
 	}
 	*ret_cnt = cnt ? (size_t)(kept - all) + 1 : 0;
 	return all;
@@ -79,7 +84,7 @@ static uint64_t value_of(const struct stats_proc *p, enum figure_id sort)
 		sort = FIGURE_MAX;
 	else if (sort != SORT_BY_NAME && !figures[sort].place[USE_PROCESS].at)
 		sort = FIGURE_TOTAL;
-	figures_of_process(p, true, false, NULL, &f);
+	figures_of_process(p, NULL, NULL, &f);
 	return sort_value(&f, sort);
 }
 
@@ -105,7 +110,8 @@ static void fill_rest(struct grid *grid, const char *what, const struct process 
 	grid_text(grid, what);
 	grid_none(grid);
 	grid_none(grid);
-	figures_of_process(&rest->p, true, false, scope, &values);
+	figures_of_process(&rest->p, NULL, scope, &values);
+	values.noise_ns = rest->noise_ns;
 	figure_set(&values, FIGURE_FUNCTIONS, rest->functions, rest->functions);
 	grid_figures(grid, &values);
 	grid_mark(grid, NULL); /* no process of it is to be looked at */
@@ -118,7 +124,8 @@ static struct process collect_ended(const struct stats *s)
 
 	for (size_t i = 0; i < s->func_cnt; i++)
 		if (s->funcs[i].ended.calls || s->funcs[i].ended.returns)
-			process_add(&ended, &s->funcs[i].ended, s->funcs[i].timed);
+			process_add(&ended, &s->funcs[i].ended, s->funcs[i].timed,
+				s->funcs[i].noise_ns);
 	return ended;
 }
 
@@ -140,6 +147,8 @@ static void fill_others(struct grid *grid, const struct stats *s,
 		rest.p.nested |= f->nested;
 		rest.p.slow += f->n.slow;
 		rest.p.errors += f->n.errors;
+		if (f->noise_ns > rest.noise_ns)
+			rest.noise_ns = f->noise_ns;
 	}
 	rest.p.calls -= rest.p.calls < seen->calls ? rest.p.calls : seen->calls;
 	rest.p.returns -= rest.p.returns < seen->returns ? rest.p.returns : seen->returns;
@@ -163,7 +172,7 @@ void fill_process(
 	grid->failed |= !all;
 	scope.all_ns = stats_all_time(rg->s);
 	for (size_t i = 0; all && i < cnt; i++) {
-		process_add(&sum, &all[i].p, true);
+		process_add(&sum, &all[i].p, true, 0);
 		all[i].value = value_of(&all[i].p, r->choice->sort);
 	}
 	if (all)
@@ -177,13 +186,14 @@ void fill_process(
 		grid_text(grid,
 			proc_alive("/proc", p->pid, p->start_ns) ? "runs" : "ended");
 		grid_count(grid, true, p->start_ns);
-		figures_of_process(p, true, false, &scope, &values);
+		figures_of_process(p, NULL, &scope, &values);
+		values.noise_ns = all[i].noise_ns;
 		figure_set(&values, FIGURE_FUNCTIONS, true, all[i].functions);
 		grid_figures(grid, &values);
 	}
 	if (ended.functions) {
 		fill_rest(grid, "ended", &ended, &scope);
-		process_add(&sum, &ended.p, true);
+		process_add(&sum, &ended.p, true, 0);
 	}
 	if (rg->s->lost_processes)
 		fill_others(grid, rg->s, &sum.p, &scope);

@@ -156,21 +156,31 @@ static void print_func(
 	free(name);
 }
 
+/* @ns, marked where @judged is within what was taken off. */
+static const char *duration_of(
+	const struct stats_func *f, uint64_t ns, uint64_t judged, char buf[1 + TEXT_NUM_LEN])
+{
+	buf[0] = '~';
+	text_duration(ns, buf + 1);
+	return judged < f->noise_ns ? buf : buf + 1;
+}
+
 void print_hist(const struct report *r, const struct report_group *rg, FILE *f)
 {
-	char avg[TEXT_NUM_LEN], total[TEXT_NUM_LEN];
+	char avg[1 + TEXT_NUM_LEN], total[1 + TEXT_NUM_LEN];
 
 	for (size_t i = 0; i < rg->func_cnt; i++) {
 		const struct stats_func *func = rg->funcs[i];
 
+		uint64_t avg_ns;
+
 		if (!stats_func_samples(func))
 			continue;
+		avg_ns = func->n.total_ns / (func->n.returns ? func->n.returns : 1);
 		print_func(rg->s, func, r->plain, f);
 		fprintf(f, "avg = %s, total = %s, count = %llu\n",
-			text_duration(
-				func->n.total_ns / (func->n.returns ? func->n.returns : 1),
-				avg),
-			text_duration(func->n.total_ns, total),
+			duration_of(func, avg_ns, avg_ns, avg),
+			duration_of(func, func->n.total_ns, avg_ns, total),
 			(unsigned long long)func->n.returns);
 	}
 }

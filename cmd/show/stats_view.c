@@ -20,13 +20,14 @@ static void sum_add(struct stats_func *sum, const struct stats_func *f)
 {
 	struct fsn_counts n = f->n;
 
-	n.no_slot = stats_func_untimed(f);
-	n.sampled_out = n.jumped = n.inner = 0;
 	n.inner_ns = f->n.total_ns - stats_func_self(f);
 	n.recursed_ns = f->n.total_ns - stats_func_outer(f);
 	/* Others have no times, so their returns would spoil the average. */
 	if (!f->timed)
-		n.returns = n.errors = n.slow = n.total_ns = n.inner_ns = n.recursed_ns = 0;
+		n.returns = n.jumped = n.errors = n.slow = n.total_ns = n.inner_ns =
+			n.recursed_ns = 0;
+	n.no_slot = stats_func_untimed(f) - n.jumped;
+	n.sampled_out = n.inner = 0;
 	counts_add(&sum->n, &n);
 	sum->timed |= f->timed;
 	sum->nested |= f->nested;

@@ -69,7 +69,7 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 {
 	static const struct figure_scope none;
 	bool times = f->timed && f->n.returns, spread = times && stats_func_samples(f),
-	     paced;
+	     ends = stats_func_ends(f), paced;
 	double seconds;
 
 	scope = scope ? scope : &none;
@@ -91,20 +91,22 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 
 /* --- of a process --------------------------------------------------------------------------- */
 
-void figures_of_process(const struct stats_proc *p, bool timed, bool same,
+void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret)
 {
-	bool times = timed && p->returns;
+	bool timed = !f || f->timed, same = f && f->same, times = timed && p->returns,
+	     ends = !f || stats_func_ends(f);
 
-	ret->known = ret->moot = ret->noise_ns = 0;
+	ret->known = ret->moot = 0;
+	ret->noise_ns = f ? f->noise_ns : 0;
 	figure_set(ret, FIGURE_CALLS, true, p->calls);
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->calls : p->returns);
 	figure_set(ret, FIGURE_TOTAL, times, p->total_ns);
 	figure_set(ret, FIGURE_SELF, times && p->nested, stats_proc_self(p));
 	figure_set(ret, FIGURE_AVG, times, times ? p->total_ns / p->returns : 0);
 	figure_set(ret, FIGURE_MAX, timed && p->max_ns, p->max_ns);
-	figure_set(ret, FIGURE_ERRORS, timed, p->errors);
-	figure_set(ret, FIGURE_SLOW, timed, p->slow);
+	figure_set(ret, FIGURE_ERRORS, ends, p->errors);
+	figure_set(ret, FIGURE_SLOW, ends, p->slow);
 	if (times && scope && scope->all_ns) {
 		ret->known |= FIGURE_BIT(FIGURE_TIME);
 		ret->value[FIGURE_TIME].x =
@@ -187,6 +189,11 @@ uint64_t stats_func_outer(const struct stats_func *f)
 uint64_t stats_proc_self(const struct stats_proc *p)
 {
 	return stats_less(p->total_ns, p->inner_ns);
+}
+
+bool stats_func_ends(const struct stats_func *f)
+{
+	return f->timed && (f->n.returns || !f->n.jumped);
 }
 
 bool stats_func_called(const struct stats_func *f)

@@ -66,7 +66,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		paced, f->n.calls * 1e9 / scope->elapsed_ns,                            \
 		AT(DOCUMENT, 20), AT(TABLE, 170, 5), AT(RATES, 10))                     \
 	X(BUSY, RATIO, "busy", "BUSY", NULL,                                            \
-		paced && f->timed && (f->n.returns || !f->n.jumped),                    \
+		paced && ends,                                                          \
 		f->n.total_ns / 1e9 / seconds,                                          \
 		AT(RATES, 20, 3))                                                       \
 	X(CARRIED, COUNT, "carried", NULL, NULL,                                        \
@@ -90,24 +90,25 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 	X(REVIVED, COUNT, "revived", NULL, "Calls that were given up and have returned.", \
 		f->timed, f->n.revived,                                                 \
 		AT(METRIC, 55))                                                         \
-	X(UNTIMED, COUNT, "untimed", NULL, NULL,                                        \
+	X(UNTIMED, COUNT, "untimed", NULL, "Calls whose end was not followed.",         \
 		true, stats_func_untimed(f),                                            \
-		AT(DOCUMENT, 70), AT(TABLE, 50, COLUMN_CSV), AT(SAVED, 70))             \
+		AT(DOCUMENT, 70), AT(TABLE, 50, COLUMN_CSV), AT(SAVED, 70),             \
+		AT(METRIC, 57))                                                         \
 	X(ERRORS, COUNT, "errors", "ERRORS", "Returns whose result is an error, by code.", \
-		f->timed, f->n.errors,                                                  \
+		ends, f->n.errors,                                                      \
 		AT(DOCUMENT, 80), AT(TABLE, 160), AT(PROCESS, 80),                      \
 		AT(PROCESS_DOCUMENT, 50), AT(SORT, 60, 'e'), AT(SAVED, 30),             \
 		AT(DIFF, 60), AT(METRIC, 30, METRIC_BY_CODE))                           \
 	X(SLOW, COUNT, "slow", "SLOW", "Returns at or over the threshold for slow calls.", \
-		f->timed, f->n.slow,                                                    \
+		ends, f->n.slow,                                                        \
 		AT(DOCUMENT, 90), AT(TABLE, 150, 8), AT(PROCESS, 70, 4),                \
 		AT(PROCESS_DOCUMENT, 60), AT(SORT, 70, 's'), AT(SAVED, 40),             \
 		AT(METRIC, 40))                                                         \
 	X(ERRORS_RATE, RATE, "errors", "ERRORS/S", NULL,                                \
-		paced && f->timed, f->n.errors / seconds,                               \
+		paced && ends, f->n.errors / seconds,                                   \
 		AT(RATES, 80, 1))                                                       \
 	X(SLOW_RATE, RATE, "slow", "SLOW/S", NULL,                                      \
-		paced && f->timed, f->n.slow / seconds,                                 \
+		paced && ends, f->n.slow / seconds,                                     \
 		AT(RATES, 70, 7))                                                       \
 	X(TIME, PERCENT, "time", "TIME%", NULL,                                         \
 		times && scope->all_ns,                                                 \
@@ -141,9 +142,9 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 	X(OVERHEAD, NS, "overhead", NULL, NULL,                                         \
 		f->timed && f->priced, f->overhead_ns,                                  \
 		AT(DOCUMENT, 172))                                                      \
-	X(COST, NS, "cost", NULL, NULL,                                                 \
+	X(COST, NS, "cost", NULL, "Time that calls took longer for the probes.",        \
 		f->priced, f->cost_ns,                                                  \
-		AT(DOCUMENT, 174))                                                      \
+		AT(DOCUMENT, 174), AT(METRIC, 70))                                      \
 	X(P50, NS, "p50", "P50", NULL,                                                  \
 		spread, stats_func_percentile(f, 500),                                  \
 		AT(DOCUMENT, 140), AT(TABLE, 100, 3), AT(RATES, 40, 5),                 \
@@ -235,8 +236,8 @@ struct figure_scope {
 void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	uint64_t wanted, struct figures *ret);
 
-/* Of a process, in a function or in all: @timed, @same as of that function. */
-void figures_of_process(const struct stats_proc *p, bool timed, bool same,
+/* Of a process in function @f, or in all that are timed: NULL. */
+void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret);
 
 #endif
