@@ -248,6 +248,10 @@ tail_counts() {
 			"tail_target 40 40 0" "tail_to_target 20 20 0" "tail_virtual 20 0 20")"
 		assert_json '.[0].functions[] | select(.name == "tail_preempted")
 			| [.untimed >= 19, .abandoned]' '[true,0]'
+		fsn stats g --reset --json
+		fsn stats g --all --json
+		assert_json '[.[0].functions[] | select(.name != "tail_preempted")
+			| .carried, .in_flight] | unique' '[0]'
 		fsn detach g
 	done
 }

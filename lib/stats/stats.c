@@ -51,7 +51,7 @@ void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was)
 static uint64_t raw_in_flight(const struct fsn_counts *n)
 {
 	return n->calls + n->revived - n->returns - n->abandoned - n->no_slot -
-		n->sampled_out - n->jumped;
+		n->sampled_out - n->jumped - n->inner;
 }
 
 /* Words of epochs that count. */
