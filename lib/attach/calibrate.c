@@ -259,6 +259,7 @@ static int make_draft(struct draft **ret_draft, struct windows *w, struct err *e
 	kernel_rules(&opts.rules);
 	opts.rules.exit = PLAN_MODE_EARLY;
 	opts.rules.site_entry = true;
+	opts.rules.leave_jumps = true;
 	for (int i = 0; !code && i < CLASSES; i++) {
 		code = own_offset(calibrate_funcs[i / PRICE_ENDS][i % PRICE_ENDS], &offsets[i], err);
 		snprintf(names[i], sizeof(names[i]), "+%#" PRIx64, offsets[i]);

@@ -39,6 +39,7 @@ struct plan_rules {
 	bool multinop_emulated;   /* kernel emulates multi-byte nops (6.16 and later) */
 	bool call_unsafe;         /* shadow stacks can be in use: don't land on a call */
 	bool return_unsafe;       /* return probes are unsafe on this kernel */
+	bool leave_jumps;         /* jumps that leave are not followed to where they lead */
 };
 
 struct plan_request {

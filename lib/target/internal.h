@@ -36,7 +36,7 @@ void requests_done(struct requests *r);
  * are in their order.
  */
 int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
-	struct err *err);
+	const struct plan_rules *rules, struct err *err);
 int jumps_number(struct draft *draft, struct err *err);
 void jumps_done(struct draft *draft);
 

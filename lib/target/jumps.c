@@ -50,7 +50,7 @@ static bool has_jumps(const struct follow *f)
 }
 
 int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
-	struct err *err)
+	const struct plan_rules *rules, struct err *err)
 {
 	struct draft_jumps *j = array_grow(draft->jumps, draft->jumps_cnt, sizeof(*j));
 	int code;
@@ -61,7 +61,7 @@ int jumps_find(struct draft *draft, const struct object *object, struct planner 
 	j += draft->jumps_cnt++;
 	*j = (struct draft_jumps) { .object = object };
 	code = list_funcs(draft, j, err);
-	if (!code && has_jumps(&j->follow))
+	if (!code && !rules->leave_jumps && has_jumps(&j->follow))
 		code = follow_find(&j->follow, planner, ask_elf, object->elf, err);
 	for (size_t i = 0; !code && i < draft->target_cnt; i++) {
 		struct target *f = &draft->targets[i];

@@ -111,7 +111,7 @@ static int user_plan(struct draft *draft, size_t first, size_t cnt,
 		if (!draft->targets[i].refused)
 			code = plan_one(&draft->targets[i], &planners, rules, err);
 	for (size_t i = 0; !code && i < planners.cnt; i++)
-		code = jumps_find(draft, planners.of[i].lib, planners.of[i].planner, err);
+		code = jumps_find(draft, planners.of[i].lib, planners.of[i].planner, rules, err);
 	return code;
 }
 
