@@ -199,7 +199,8 @@ attach_tail() { # LINK EXIT
 }
 
 # The shortest time of each function that has one is that of $output, NAME NS; whose names match
-# REGEX can have others.
+# REGEX can have others. In the time of those that lead to another function of the group are the
+# probes of that, too: a step, which takes more when the machine is busy.
 is_tail_right() { # REGEX
 	sort <<<"$output" >"$BATS_TEST_TMPDIR/truth"
 	fsn stats g --json
@@ -208,7 +209,8 @@ is_tail_right() { # REGEX
 	join "$BATS_TEST_TMPDIR/truth" "$BATS_TEST_TMPDIR/shown" | awk -v other="$1" '
 		$1 ~ other { next }
 		{ slack = $2 * 0.05 + 3000; n++ }
-		$3 > $2 + slack || $3 < $2 - slack { wrong = wrong " " $0 ";" }
+		{ inside = $1 ~ /^tail_(plt|to_target)$/ ? 20000 : 0 }
+		$3 > $2 + slack + inside || $3 < $2 - slack { wrong = wrong " " $0 ";" }
 		END { if (!n || wrong) { print n ":" wrong; exit 1 } }'
 }
 
