@@ -171,7 +171,6 @@ void print_hist(const struct report *r, const struct report_group *rg, FILE *f)
 
 	for (size_t i = 0; i < rg->func_cnt; i++) {
 		const struct stats_func *func = rg->funcs[i];
-
 		uint64_t avg_ns;
 
 		if (!stats_func_samples(func))
