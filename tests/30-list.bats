@@ -103,7 +103,7 @@ json_link() { # GROUP
 	assert_stderr "funcsnoop stats: process $one, the only one of group 'g', has ended"
 	assert_output_match '^fix_add +3 '
 	fsn stats g --json
-	assert_json '.[0].health | [.over, .lost_children]' '[true,0]'
+	assert_json '.[0] | [.over, .health.lost_children]' '[true,0]'
 	tell two
 	wait_bg two
 	fsn list h

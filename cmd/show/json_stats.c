@@ -127,21 +127,11 @@ static void add_rate(struct json *j, const struct report_group *rg, uint64_t cnt
 	}
 }
 
-/* Null for who may not know of which processes calls are counted. */
-static void add_over(struct json *j, const struct group *group)
-{
-	_cleanup_asked_ struct asked asked;
-	bool known = !asked_read(group, &asked, NULL);
-
-	json_set_u64_if(j, "lost_children", known, asked.lost_children);
-	if (known)
-		json_set_bool(j, "over", asked_is_over(&asked));
-	else
-		json_set_null(j, "over");
-}
-
+/* .lost_children and .over are null for who may not know of which processes calls are counted. */
 static void add_health(struct json *j, const struct stats *s)
 {
+	_cleanup_asked_ struct asked asked;
+	bool known = !asked_read(s->group, &asked, NULL);
 	uint64_t no_slot = 0, sampled_out = 0, jumped = 0, inner = 0, unmatched = 0;
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
@@ -161,8 +151,12 @@ static void add_health(struct json *j, const struct stats *s)
 	json_set_u64(j, "lost_codes", s->lost_codes);
 	json_set_u64(j, "lost_processes", s->lost_processes);
 	json_set_u64(j, "lost_slow", s->lost_slow);
-	add_over(j, s->group);
+	json_set_u64_if(j, "lost_children", known, asked.lost_children);
 	json_close(j, '}');
+	if (known)
+		json_set_bool(j, "over", asked_is_over(&asked));
+	else
+		json_set_null(j, "over");
 }
 
 /* Each as a line of `stream` has it. */
