@@ -252,7 +252,7 @@ teardown() {
 }
 
 # All kinds of probes take as long as that.
-set_prices() { # COUNT RETURN RET JUMP, ns
+set_prices() { # COUNT RETURN RET JUMP EARLY, ns
 	sed -i -E "s/:.*/:$(printf ' 0 %s 0' "$@" "$@")/" /run/funcsnoop/calibration
 }
 
@@ -261,7 +261,7 @@ set_prices() { # COUNT RETURN RET JUMP, ns
 	own_figures
 	accounting 0
 	fsn feature --calibrate
-	set_prices 100 1000 10000 400
+	set_prices 100 1000 10000 400 700
 	attach_fix --exit ret fix_add
 	capture "$FIX/call" add 500
 	fsn stats g --json
@@ -286,7 +286,7 @@ set_prices() { # COUNT RETURN RET JUMP, ns
 	own_figures
 	accounting 0
 	fsn feature --calibrate
-	set_prices 1000 1000000 1000000 1000000
+	set_prices 1000 1000000 1000000 1000000 1000000
 	attach_fix --exit ret fix_add
 	docs() { [[ $(wc -l <"$(bg_out stats)") -ge $1 ]]; }
 	start_bg stats "$FUNCSNOOP" stats g -i 0.3 --json
