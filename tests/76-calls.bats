@@ -223,7 +223,7 @@ ty_make {"x":3} null null false'
 	assert_eq "$(json_calls | cut -d ' ' -f 1)" ty_u64
 	fsn stats typed --json
 	assert_json '.[0].functions[] | select(.name == "ty_jump") | [.calls, .untimed, .slow, .total_ns]' \
-		'[1,1,0,null]'
+		'[1,1,null,null]'
 	fsn detach typed
 }
 
