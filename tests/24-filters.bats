@@ -135,8 +135,8 @@ attached() { # WANT COND FUNCTION WORD...
 @test "every kind of link and of end, and --count, choose the same calls" {
 	local link how
 
-	for link in session multi perf; do
-		(need_link "$link") >/dev/null 2>&1 || continue
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
 		for how in '--exit return' '--exit ret' --count; do
 			# shellcheck disable=SC2086	# two words
 			fsn attach g fix_add fix_recurse --lib "$LIB" --link "$link" $how --if 'arg1 == 2'
@@ -166,8 +166,8 @@ attached() { # WANT COND FUNCTION WORD...
 @test "a call that is not chosen gives up what stands under its key, with every link and end" {
 	local link exit left
 
-	for link in session multi perf; do
-		(need_link "$link") >/dev/null 2>&1 || continue
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
 		for exit in return ret; do
 			fsn attach g eng_longjmp --lib "$FIX/libengine.so" --link "$link" \
 				--exit "$exit" --if 'arg1 != 0'

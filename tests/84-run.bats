@@ -106,8 +106,8 @@ start_run() { # NAME ARG...: until it counts
 @test "every kind of link counts all calls of COMMAND" {
 	local link
 
-	for link in session multi perf; do
-		(need_link "$link") >/dev/null 2>&1 || continue
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
 		fsn run g fix_add --lib "$LIB" --link "$link" -- "$FIX/call" add 17
 		assert_eq "$(calls_of fix_add)" 17 "with $link links"
 	done
@@ -270,8 +270,8 @@ start_run() { # NAME ARG...: until it counts
 @test "children count with every kind of link, at once and theirs, too" {
 	local link
 
-	for link in session multi perf; do
-		(need_link "$link") >/dev/null 2>&1 || continue
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
 		fsn run g fix_add --lib "$LIB" --link "$link" -- sh -c "'$FIX/call' --procs 8 add 100
 			('$FIX/call' add 3; sh -c \"'$FIX/call' add 4; :\"); exec '$FIX/call' add 5"
 		assert_eq "$(calls_of fix_add)" 812 "with $link links"

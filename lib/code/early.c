@@ -417,7 +417,8 @@ static int take_over(struct early *e, struct plan *plan)
 		e->ends = more;
 		more[e->end_cnt++] = plan->ends[i];
 	}
-	qsort(e->ends, e->end_cnt, sizeof(*e->ends), compare_ends);
+	if (e->end_cnt)
+		qsort(e->ends, e->end_cnt, sizeof(*e->ends), compare_ends);
 	free(plan->ends);
 	plan->ends = TAKE_PTR(e->ends);
 	plan->end_cnt = e->end_cnt;
