@@ -131,7 +131,7 @@ attached() { # WANT COND FUNCTION WORD...
 	fsn detach g
 }
 
-# bats test_tags=bpf,core
+# bats test_tags=bpf
 @test "every kind of link and of end, and --count, choose the same calls" {
 	local link how
 

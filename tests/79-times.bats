@@ -367,7 +367,6 @@ shares_add_up() {
 		END { exit !(share > 99.9 && share < 100.1) }' <<<"$output" || fail "$output"
 }
 
-# bats test_tags=core
 @test "shares of the time add up, and the last row has nothing twice" {
 	need_bpf
 	attach_nest --exit ret
@@ -419,7 +418,6 @@ shares_add_up() {
 }
 
 # Preempted anywhere, and two at once.
-# bats test_tags=core
 @test "callers are known exactly, of threads and of a child that is forked" {
 	local link exit
 
@@ -438,7 +436,6 @@ shares_add_up() {
 	done
 }
 
-# bats test_tags=core
 @test "without nesting nothing is known of calls in calls, and shares are of all times" {
 	local option
 
