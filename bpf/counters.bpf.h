@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Counters, buckets and extremes of a function. */
+/* Counters, buckets and extremes of a function; its failures, by their codes. */
 #ifndef FUNCSNOOP_COUNTERS_BPF_H
 #define FUNCSNOOP_COUNTERS_BPF_H
 
@@ -99,6 +99,45 @@ static __always_inline void raise_extremes(struct fsn_stat *stat, __u64 ns)
 		raise(&stat->max[0], tag | ns);
 		raise(&stat->min[0], tag | (FSN_NS_MASK - ns));
 	}
+}
+
+__noinline int count_code(__u32 fn, __s64 code)
+{
+	struct fsn_code key = { .fn = fn, .epoch = READ(ctl.epoch), .code = code };
+	__u64 none = 0, *count = bpf_map_lookup_elem(&fsn_codes, &key);
+
+	if (!count) {
+		bpf_map_update_elem(&fsn_codes, &key, &none, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&fsn_codes, &key);
+	}
+	if (count)
+		add(count, 1);
+	else
+		add(&ctl.lost_codes, 1);
+	return 0;
+}
+
+/* Whether a call that returned @result failed; then it is counted by its code. */
+__noinline int judge(__u32 fn, __u64 result)
+{
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	__u32 unused;
+	__s64 code;
+
+	if (!conf)
+		return 0;
+	unused = (64 - conf->width) & 63;
+	code = (__s64)(result << unused) >> unused;
+	if ((conf->judge == FSN_JUDGE_NONZERO && !code) ||
+		(conf->judge == FSN_JUDGE_NEGATIVE && code >= 0) ||
+		(conf->judge == FSN_JUDGE_NULL && code))
+		return 0;
+#pragma unroll
+	for (int i = 0; i < FSN_OK_CODES; i++)
+		if (i < conf->ok_cnt && code == conf->ok[i])
+			return 0;
+	count_code(fn, code);
+	return 1;
 }
 
 #endif

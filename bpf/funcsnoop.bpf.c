@@ -22,7 +22,6 @@
 // An end counts only when it takes the slot away, by compare-and-exchange on a word that
 // has a generation in it: with whom it races (a sweep), one wins. Programs are preemptible
 // (6.0 and later) and run at once on many CPUs: each counter is added to atomically.
-#include "children.bpf.h"
 #include "core.bpf.h"
 #include "counters.bpf.h"
 #include "filter.bpf.h"
@@ -164,45 +163,6 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 }
 
 /* --- a call ends ---------------------------------------------------------------------------- */
-
-__noinline int count_code(__u32 fn, __s64 code)
-{
-	struct fsn_code key = { .fn = fn, .epoch = READ(ctl.epoch), .code = code };
-	__u64 none = 0, *count = bpf_map_lookup_elem(&fsn_codes, &key);
-
-	if (!count) {
-		bpf_map_update_elem(&fsn_codes, &key, &none, BPF_NOEXIST);
-		count = bpf_map_lookup_elem(&fsn_codes, &key);
-	}
-	if (count)
-		add(count, 1);
-	else
-		add(&ctl.lost_codes, 1);
-	return 0;
-}
-
-/* Whether a call that returned @result failed; then it is counted by its code. */
-__noinline int judge(__u32 fn, __u64 result)
-{
-	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	__u32 unused;
-	__s64 code;
-
-	if (!conf)
-		return 0;
-	unused = (64 - conf->width) & 63;
-	code = (__s64)(result << unused) >> unused;
-	if ((conf->judge == FSN_JUDGE_NONZERO && !code) ||
-		(conf->judge == FSN_JUDGE_NEGATIVE && code >= 0) ||
-		(conf->judge == FSN_JUDGE_NULL && code))
-		return 0;
-#pragma unroll
-	for (int i = 0; i < FSN_OK_CODES; i++)
-		if (i < conf->ok_cnt && code == conf->ok[i])
-			return 0;
-	count_code(fn, code);
-	return 1;
-}
 
 static __noinline int slow_more(struct fsn_slow *slow, __u32 slot)
 {

@@ -5,10 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/attach_options.h"
-#include "kernel/rules.h"
-#include "pins/keeper.h"
-#include "show/json.h"
+#include "cli/cmd.h"
+#include "kernel/kernel.h"
+#include "pins/bpffs.h"
 #include "show/list.h"
 #include "show/text.h"
 

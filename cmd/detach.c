@@ -6,8 +6,7 @@
 
 #include "base/util.h"
 #include "cli/cmd.h"
-#include "cli/groups.h"
-#include "show/json.h"
+#include "show/text.h"
 
 struct options {
 	struct globals *g;

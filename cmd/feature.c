@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop feature: what this kernel and this user can do, and what attach will use.
-#include "attach/calibrate.h"
-#include "attach/feature.h"
+#include "attach/attach.h"
 #include "cli/cmd.h"
-#include "show/json.h"
 #include "show/text.h"
 
 struct options {

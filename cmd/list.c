@@ -8,14 +8,10 @@
 #include "base/buffer.h"
 #include "base/duration.h"
 #include "cli/cmd.h"
-#include "cli/groups.h"
-#include "group/asked.h"
-#include "group/calls.h"
-#include "kernel/link.h"
-#include "show/json.h"
+#include "group/group.h"
+#include "kernel/kernel.h"
 #include "show/list.h"
 #include "show/text.h"
-#include "stats/cost.h"
 #include "stats/stats.h"
 
 struct options {

@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/suggest.h"
+#include "base/err.h"
+#include "base/text.h"
 #include "cli/cmd.h"
-#include "cli/usage.h"
-#include "pins/breaks.h"
-#include "show/json.h"
+#include "pins/bpffs.h"
 #include "show/text.h"
 
 static int run_help(struct globals *g, int argc, char **argv);

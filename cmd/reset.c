@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop reset: start the statistics afresh.
 #include "cli/cmd.h"
-#include "cli/groups.h"
-#include "show/json.h"
+#include "show/text.h"
 #include "stats/stats.h"
 
 static const char help[] = "Start the statistics of groups afresh; without GROUP, of all.\v"

@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
-#include "cli/usage.h"
-#include "run_session.h"
+#include "internal.h"
 
 /* Whose option a key is; letters are in to_of(). */
 enum { TO_ATTACH = 0x1000, TO_STATS = 0x2000, TO_STREAM = 0x3000, TO_MASK = 0xf000 };

@@ -11,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/attach_options.h"
-#include "kernel/rules.h"
-#include "pins/keeper.h"
-#include "proc/started.h"
-#include "run_session.h"
+#include "cli/cmd.h"
+#include "internal.h"
+#include "kernel/kernel.h"
+#include "pins/bpffs.h"
+#include "proc/proc.h"
 
 #define SILENT_NS 1000000000ULL /* attaching that takes longer is told of */
 #define LOOK_NS   500000000ULL  /* between looks for the group */

@@ -5,10 +5,8 @@
 
 #include "base/duration.h"
 #include "cli/cmd.h"
-#include "cli/groups.h"
-#include "group/condition.h"
 #include "group/filter.h"
-#include "show/json.h"
+#include "show/text.h"
 
 #define SLOW_MAX   64
 #define FILTER_MAX 64

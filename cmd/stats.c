@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "cli/cmd.h"
-#include "cli/usage.h"
+#include "internal.h"
 #include "show/text.h"
-#include "stats_run.h"
 
 enum {
 	KEY_SORT = 0x100,

@@ -12,8 +12,8 @@
 
 #include "base/file.h"
 #include "base/util.h"
-#include "show/stats_view.h"
-#include "stats_run.h"
+#include "internal.h"
+#include "show/stats.h"
 
 /* --- reading -------------------------------------------------------------------------------- */
 

@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "internal.h"
 #include "show/text.h"
-#include "stats_run.h"
 
 /* Sequences that every terminal since the VT100, or its emulation, understands. */
 #define ENTER    "\033[?1049h\033[?25l\033[?7l" /* other screen, no cursor, no wrapping */

@@ -8,7 +8,7 @@
 
 #include "base/duration.h"
 #include "cli/cmd.h"
-#include "stream_run.h"
+#include "internal.h"
 
 enum {
 	KEY_SLOW = 0x100,

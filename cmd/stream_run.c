@@ -10,10 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/groups.h"
-#include "show/sink.h"
+#include "cli/cmd.h"
+#include "internal.h"
 #include "show/text.h"
-#include "stream_run.h"
 
 /* How often the buffer is read: latency is at most this, STREAM_SETTLE_NS and the writing. */
 #define TICK_NS      30000000ULL

@@ -10,63 +10,6 @@
 
 #define FSN_LAYOUT 5
 
-/* --- attach cookies: which function, and what kind of probe ----------------------------- */
-
-#define FSN_FN_BITS 20 /* as many as one uprobe_multi link takes (MAX_UPROBE_MULTI_CNT) */
-#define FSN_FN_MAX  ((1U << FSN_FN_BITS) - 2)
-#define FSN_FN_MASK ((1ULL << FSN_FN_BITS) - 1)
-
-enum fsn_kind {
-	FSN_ENTRY,     /* a call that is followed, its end seen by a return probe */
-	FSN_ENTRY_RET, /* the same, its end seen by probes on its ret instructions */
-	FSN_COUNT,     /* a call that is only counted */
-	FSN_RETURN,    /* end, seen by a return probe */
-	FSN_END,       /* end: a ret instruction */
-	FSN_END_JUMP,  /* a jump that leaves the function */
-	FSN_END_JCC,   /* the same, when the condition holds */
-	FSN_END_REG,   /* the same, when the target lies outside the function */
-	FSN_SAME,      /* a call that is only counted; its entry is its end */
-	FSN_FORWARD,   /* a call that is followed; its entry is a jump that leaves */
-	FSN_ARRIVE,    /* entry of a place that calls are followed to, and nothing else */
-	FSN_END_EARLY, /* end: an instruction that leads to a ret and nothing else */
-	FSN_END_EARLY_JCC, /* the same, when the condition holds */
-};
-
-/*
- * Calls that leave by a jump are followed to where that leads: a place, which is a function of
- * the group, by its number, or one that is not, by a number from fn_cnt on.
- */
-
-/* Bits of the cookie above the function's number. */
-#define FSN_COOKIE_KIND_SHIFT 20 /* 4 bits, enum fsn_kind */
-#define FSN_COOKIE_COND_SHIFT 24 /* 6 bits: FSN_END_JCC, _EARLY_JCC, as in lib/code/plan.h */
-#define FSN_COOKIE_REG_SHIFT  30 /* 5 bits: register that is tested or jumped through */
-#define FSN_COOKIE_BIT_SHIFT  35 /* 6 bits: arm64 tbz/tbnz, the bit tested */
-#define FSN_COOKIE_WIDE_SHIFT 41 /* 1 bit: arm64 cbz/cbnz of 64 bits */
-#define FSN_COOKIE_WAIT_SHIFT 43 /* 1 bit: the entry of the place that a jump leads to is probed */
-/*
- * 20 bits. FSN_END_REG: index into fsn_jumps. Other jumps: 1 + number of the place, 0: not
- * followed. FSN_END, FSN_RETURN, FSN_ENTRY: 1 if calls are followed to here.
- */
-#define FSN_COOKIE_MORE_SHIFT 44
-#define FSN_JUMPS_MAX         65535
-/*
- * Early ends: the result is a number, in the bits above, or the register above of which the
- * low 64 >> CUT bits count; the return address lies so many words above the stack pointer or,
- * with FP, above the frame pointer.
- */
-#define FSN_COOKIE_CUT_SHIFT    41 /* 2 bits */
-#define FSN_COOKIE_NUMBER_SHIFT 43 /* 1 bit */
-#define FSN_COOKIE_FP_SHIFT     44 /* 1 bit */
-#define FSN_COOKIE_LED_SHIFT    45 /* 1 bit: calls are followed to here */
-#define FSN_COOKIE_PLACE_SHIFT  48 /* 16 bits, signed */
-
-/* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
-struct fsn_jump {
-	long long lo[FSN_JUMP_RANGES];
-	long long hi[FSN_JUMP_RANGES];
-};
-
 /* --- counters ------------------------------------------------------------------------------ */
 
 /*
@@ -122,6 +65,12 @@ struct fsn_conf {
 	unsigned int end_ns;      /* one of an end without its call */
 	unsigned int passed_ns;   /* one of a jump that does not leave */
 	long long ok[FSN_OK_CODES];
+};
+
+/* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
+struct fsn_jump {
+	long long lo[FSN_JUMP_RANGES];
+	long long hi[FSN_JUMP_RANGES];
 };
 
 /* --- calls in progress --------------------------------------------------------------------- */
@@ -416,7 +365,7 @@ struct fsn_said {
 
 struct fsn_meta {
 	unsigned int layout;            /* stays first in every layout */
-	unsigned int links;             /* mask of enum link_mode (lib/kernel/link.h) */
+	unsigned int links;             /* mask of enum link_mode (lib/kernel/kernel.h) */
 	unsigned long long attached_ns; /* CLOCK_REALTIME */
 	unsigned int fn_cnt, timed_cnt, lib_cnt;
 	unsigned int stat_shards, hist_shards;

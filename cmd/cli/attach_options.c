@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "cli/attach_options.h"
 #include "cli/cmd.h"
-#include "cli/usage.h"
 #include "proc/proc.h"
 
 enum {

@@ -8,7 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "show/message.h"
+#include "attach/attach.h"
+#include "group/group.h"
+#include "show/text.h"
+#include "target/draft.h"
 
 struct command {
 	const char *name;
@@ -65,5 +68,134 @@ unsigned int choice_parse(struct argp_state *state, const struct argp_option *op
 
 /* A user's name or number. Leaves by argp_error(), which names @option, for anything else. */
 uid_t user_parse(struct argp_state *state, const char *option, const char *arg);
+
+/* --- what is wrong with a line, said in one form; and help ---------------------------------- */
+
+/*
+ * Options of this group (struct argp_option .group) and above are only named in the help;
+ * an option with few values has them as its argument: "auto|entry".
+ */
+#define USAGE_MORE   50
+#define USAGE_GLOBAL 90
+
+/*
+ * argp_parse() whose messages are this program's: wrong usage is told on stderr and, with
+ * --json, as {"error"}, and ends the process with EXIT_USAGE. An unknown option comes with
+ * those near it. @flags: ARGP_IN_ORDER or 0. argv[0] is changed.
+ */
+void usage_parse(struct globals *g, const struct argp *argp, unsigned int flags, int argc,
+	char **argv, void *input);
+
+/* For ARGP_KEY_INIT of the global options' parser: messages go where usage_parse() is. */
+void usage_capture(struct argp_state *state);
+
+/* The children of the argp of a command's line: its own, and the options of every command. */
+enum { USAGE_OWN, USAGE_EVERYWHERE };
+
+/* Prints the help of @command, which fits a screen, and ends the process. */
+__attribute__((noreturn)) void usage_help(const struct argp *line, const char *command);
+
+/* --- the groups that a line names, or all --------------------------------------------------- */
+
+struct groups {
+	struct bpffs fs;
+	struct group **group;
+	char **error; /* of a group that can't be read: why; else NULL */
+	size_t cnt;
+	struct groups_left {
+		struct err why;
+		bool foreign; /* no failure of a reader's: another version attached it */
+	} *left; /* each group that was left out, with GROUPS_REST */
+	size_t left_cnt;
+	size_t failed_cnt; /* of them, those that make a failure of the whole */
+};
+
+#define GROUPS_NONE { .fs = BPFFS_NONE }
+
+enum groups_mode {
+	GROUPS_READ,   /* for reading; swept of dead calls where permitted */
+	GROUPS_CHANGE, /* for writing, with the lock held */
+	GROUPS_LIST,   /* like GROUPS_READ, and one that can't be read is kept with its error */
+	/*
+	 * A flag for GROUPS_READ (alone: that) and GROUPS_CHANGE: when no names are given, groups that
+	 * can't be opened are left out, unless all are. To readers one of another layout is
+	 * no failure.
+	 */
+	GROUPS_REST = 0x100,
+};
+
+/*
+ * Opens @names, or all groups when there are none. All must be there; else the error of
+ * the first that isn't. End with groups_done().
+ */
+int groups_open(const struct globals *g, const struct words *names, unsigned int mode,
+	struct groups *ret_groups, struct err *err);
+
+/* Says on stderr which groups were left out, and why: failures, and notes. */
+void groups_tell_left(const struct globals *g, const struct groups *groups);
+
+/* Is names[i] one of those before it? A group named twice is meant once. */
+bool groups_named_before(char *const *names, size_t i);
+
+/* Lets other writers in again, when opened with GROUPS_CHANGE. */
+void groups_unlock(struct groups *groups);
+
+void groups_done(struct groups *groups);
+
+#define _cleanup_groups_ __cleanup(groups_done)
+
+/* --- what funcsnoop attach is asked for ----------------------------------------------------- */
+
+struct attach_options {
+	struct globals *g;
+	struct draft_opts draft;
+	struct attach_opts attach;
+	const char *name, *config;
+	struct words words; /* GROUP, FUNCTIONs or, with --config, groups */
+	const char **libs;
+	pid_t *pids;
+	const char **comms, **cgroups;
+	uint32_t *cpus;
+	uid_t *uids;
+	pid_t *tids;
+	struct condition condition; /* .attach.condition, if there is one */
+	struct draft_slow *slow;
+	char **owned; /* names cut from --slow */
+	size_t owned_cnt;
+	bool dry_run, force, has_mode;
+	int ender_fd; /* ender_start(), or -1 */
+};
+
+/*
+ * Reads the command's line into @o, which holds .g and defaults. False when it makes no
+ * sense, which has been said: EXIT_USAGE. Free with attach_options_done() in any case.
+ */
+bool attach_options_parse(struct attach_options *o, int argc, char **argv);
+void attach_options_done(struct attach_options *o);
+
+/* --- the group that could be made ---------------------------------------------------------- */
+
+/* The group of @preset, or with NULL of FUNCTIONs: draft_new(). */
+int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
+	struct draft **ret_draft, struct err *err);
+
+/*
+ * The group that the words of @o say: GROUP is a preset, or FUNCTIONs follow. Its name is
+ * @name. *ret_set, what is known of it or NULL, must outlive the draft: free both, also
+ * after an error.
+ */
+int draft_of_words(struct attach_options *o, const char *name,
+	struct preset_set **ret_set, struct draft **ret_draft, struct err *err);
+
+/* Says in a line or two on stderr what of a preset or pattern is left out. */
+void draft_note_left_out(const struct attach_options *o, const struct draft *draft);
+
+/*
+ * How many processes get breakpoints. -EPERM when they are so many that --force is wanted,
+ * as each pays for pages and time; where children are followed, those that are nobody's pay
+ * for each call.
+ */
+int draft_check_hits(const struct attach_options *o, const struct draft *draft,
+	size_t *ret_processes, struct err *err);
 
 #endif

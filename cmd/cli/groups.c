@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/groups.h"
-#include "group/calls.h"
+#include "cli/cmd.h"
+#include "group/group.h"
 #include "stats/stats.h"
 #include "stream/stream.h"
 

@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/log.h"
+#include "base/err.h"
 #include "base/util.h"
 #include "cli/cmd.h"
-#include "cli/usage.h"
-#include "group/access.h"
+#include "group/group.h"
 
 /* --- global options ------------------------------------------------------------------------- */
 

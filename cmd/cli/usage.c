@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/suggest.h"
+#include "base/text.h"
 #include "base/util.h"
-#include "cli/usage.h"
+#include "cli/cmd.h"
 
 /* --- what argp says ------------------------------------------------------------------------- */
 

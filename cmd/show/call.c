@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "show/call.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/buffer.h"
 #include "group/types.h"
 
 /* What a call is shown with: how its function is called, and what its words mean. */
@@ -50,5 +50,42 @@ void call_args_json(struct json *j, const struct shown_call *c);
 
 /* The members "ret" and "ret_name". */
 void call_result_json(struct json *j, const struct shown_call *c);
+
+/* --- how a stream is written: lines for people, JSON lines, a trace for a viewer ------------ */
+
+/* What formats keep from line to line. */
+struct stream_page {
+	struct out *out;
+	bool color;
+	unsigned int comm_width, id_width; /* as wide as any has been */
+	uint64_t second;    /* of the time of day in .clock */
+	char clock[16];
+	struct seen *seen;  /* threads that the trace has named */
+	size_t seen_cnt, seen_size;
+	bool any;           /* a trace has its first object */
+};
+
+struct stream_format {
+	const char *name;
+	const char *trailer; /* ends the document; or NULL */
+	bool calls_only;     /* entries and exits have no place in it */
+	void (*begin)(struct stream_page *p);
+	void (*call)(struct stream_page *p, const struct shown_call *c, enum call_form form);
+	/* @cnt calls of the group are missing before the next. */
+	void (*lost)(struct stream_page *p, const char *group, uint64_t cnt);
+	/* For so long nothing was recorded, as this process was stopped; until @now_ns,
+	 * CLOCK_REALTIME. */
+	void (*gap)(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns);
+};
+
+extern const struct stream_format stream_text, stream_json, stream_chrome;
+
+/* NULL when there is none of that name. */
+const struct stream_format *stream_format_find(const char *name);
+
+void stream_page_done(struct stream_page *p);
+
+/* "function(arg=value) = result <1.2 ms> SLOW FAILED", as in text, without colours. */
+void stream_line(struct out *o, const struct shown_call *c, enum call_form form);
 
 #endif

@@ -4,10 +4,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "group/asked.h"
-#include "show/json.h"
-#include "show/message.h"
-#include "show/stats_view.h"
+#include "group/group.h"
+#include "show/stats.h"
+#include "show/text.h"
 
 /* --- the table ------------------------------------------------------------------------------ */
 

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "show/json.h"
+#include "group/group.h"
+#include "show/call.h"
+#include "show/stats.h"
 #include "show/text.h"
 
 /* A document that is kept until it is whole. */
@@ -116,4 +118,252 @@ int json_version(const struct globals *g, const char *version, const char *libbp
 	json_set_str(doc, "version", version);
 	json_set_str(doc, "libbpf", libbpf);
 	return json_print(doc);
+}
+
+/* --- statistics ----------------------------------------------------------------------------- */
+
+static void add_codes(struct json *j, const struct stats_func *f)
+{
+	json_set_open(j, "return_codes", '[');
+	for (size_t i = 0; i < f->code_cnt; i++) {
+		json_open(j, '{');
+		json_set_i64(j, "code", f->codes[i].code);
+		json_set_str(j, "name", f->codes[i].name);
+		json_set_u64(j, "count", f->codes[i].count);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void add_histogram(struct json *j, const struct stats_func *f)
+{
+	uint64_t ge, lt;
+
+	json_set_open(j, "histogram", '[');
+	for (unsigned int i = 0; f->bucket && i < FSN_HIST_CNT; i++) {
+		if (!f->bucket[i])
+			continue;
+		hist_bounds(i, &ge, &lt);
+		json_open(j, '{');
+		json_set_u64(j, "ge_ns", ge);
+		json_set_u64(j, "lt_ns", lt);
+		json_set_u64(j, "count", f->bucket[i]);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void add_real(struct json *j, enum figure_unit unit, double x)
+{
+	json_real(j, "%.*f", unit == UNIT_PERCENT ? 3 : rate_digits(x), x);
+}
+
+static void add_figures(struct json *j, enum figure_use use, const struct figures *f)
+{
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(use, ids);
+
+	for (size_t i = 0; i < cnt; i++) {
+		enum figure_id id = ids[i];
+
+		if (figure_is_real(id) && figure_known(f, id)) {
+			json_key(j, figures[id].key);
+			add_real(j, figures[id].unit, f->value[id].x);
+		} else {
+			json_set_u64_if(j, figures[id].key, figure_known(f, id),
+				figure_or_0(f, id));
+		}
+	}
+}
+
+static void add_processes(struct json *j, const struct stats_func *f)
+{
+	struct figures values;
+
+	json_set_open(j, "processes", '[');
+	for (size_t i = 0; i < f->proc_cnt; i++) {
+		json_open(j, '{');
+		json_set_u64(j, "pid", f->procs[i].pid);
+		json_set_str(j, "comm", f->procs[i].comm);
+		figures_of_process(&f->procs[i], f, NULL, &values);
+		add_figures(j, USE_PROCESS_DOCUMENT, &values);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+/* What processes had whose records were given up; null when there is none. */
+static void add_ended(struct json *j, const struct stats_func *f)
+{
+	struct figures values;
+
+	if (!f->ended.calls && !f->ended.returns) {
+		json_set_null(j, "ended");
+		return;
+	}
+	json_set_open(j, "ended", '{');
+	figures_of_process(&f->ended, f, NULL, &values);
+	add_figures(j, USE_PROCESS_DOCUMENT, &values);
+	json_close(j, '}');
+}
+
+static void add_function(
+	struct json *j, const struct report_group *rg, const struct stats_func *f)
+{
+	const struct figure_scope scope = { rg->elapsed_ns, 0 };
+	struct group_func func = group_func(rg->s->group, f->fn);
+	struct figures values;
+
+	json_open(j, '{');
+	json_set_u64(j, "id", f->fn);
+	json_set_str(j, "name", func.name);
+	json_set_str(j, "symbol", func.symbol);
+	json_set_str(j, "library", func.library);
+	figures_of(f, &scope, figure_mask(USE_DOCUMENT), &values);
+	add_figures(j, USE_DOCUMENT, &values);
+	add_codes(j, f);
+	add_histogram(j, f);
+	add_processes(j, f);
+	add_ended(j, f);
+	json_close(j, '}');
+}
+
+/* How often calls came; null when no time has passed. */
+static void add_rate(struct json *j, const struct report_group *rg, uint64_t cnt)
+{
+	double per_s;
+
+	if (report_rate(rg, cnt, &per_s)) {
+		json_key(j, figures[FIGURE_CALLS_RATE].key);
+		add_real(j, UNIT_RATE, per_s);
+	} else {
+		json_set_null(j, figures[FIGURE_CALLS_RATE].key);
+	}
+}
+
+/* .lost_children and .over are null for who may not know of which processes calls are counted. */
+static void add_health(struct json *j, const struct stats *s)
+{
+	_cleanup_asked_ struct asked asked;
+	bool known = !asked_read(s->group, &asked, NULL);
+	uint64_t no_slot = 0, sampled_out = 0, jumped = 0, inner = 0, unmatched = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		no_slot += s->funcs[i].n.no_slot;
+		sampled_out += s->funcs[i].n.sampled_out;
+		jumped += s->funcs[i].n.jumped;
+		inner += s->funcs[i].n.inner;
+		unmatched += s->funcs[i].n.unmatched;
+	}
+	json_set_open(j, "health", '{');
+	json_set_u64(j, "no_slot", no_slot);
+	json_set_u64(j, "crowded", s->crowded);
+	json_set_u64(j, "sampled_out", sampled_out);
+	json_set_u64(j, "left_by_jump", jumped);
+	json_set_u64(j, "inner", inner);
+	json_set_u64(j, "unmatched_returns", unmatched);
+	json_set_u64(j, "lost_codes", s->lost_codes);
+	json_set_u64(j, "lost_processes", s->lost_processes);
+	json_set_u64(j, "lost_slow", s->lost_slow);
+	json_set_u64_if(j, "lost_children", known, asked.lost_children);
+	json_close(j, '}');
+	if (known)
+		json_set_bool(j, "over", asked_is_over(&asked));
+	else
+		json_set_null(j, "over");
+}
+
+/* Each as a line of `stream` has it. */
+static void add_slow_calls(struct json *j, const struct report_group *rg)
+{
+	const struct group *g = rg->s->group;
+	_cleanup_types_ struct types *types = NULL;
+
+	if (types_read(g, &types, NULL)) {
+		json_set_null(j, "slow_calls");
+		return;
+	}
+	json_set_open(j, "slow_calls", '[');
+	for (size_t i = 0; i < rg->slow_cnt; i++) {
+		struct shown_call c = report_slow(rg, types, i);
+
+		call_json(j, &c, CALL_WHOLE);
+	}
+	json_close(j, ']');
+}
+
+int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
+{
+	const struct stats *s = rg->s;
+	uint64_t cost_ns = 0;
+	int code = 0;
+	bool priced;
+
+	json_open(doc, '{');
+	json_set_str(doc, "group", group_info(s->group).name);
+	json_set_time(doc, "attached_at", s->attached_ns);
+	json_set_time(doc, "since", s->since_ns);
+	add_rate(doc, rg, stats_all_calls(s));
+	json_set_cost(doc, &rg->cost);
+	priced = report_cost(rg, &cost_ns);
+	json_set_u64_if(doc, "cost_ns", priced, cost_ns);
+	add_health(doc, s);
+	json_set_open(doc, "functions", '[');
+	for (size_t i = 0; !code && i < rg->func_cnt; i++) {
+		add_function(doc, rg, rg->funcs[i]);
+		code = json_flush(doc, f);
+	}
+	json_close(doc, ']');
+	if (rg->slow)
+		add_slow_calls(doc, rg);
+	json_close(doc, '}');
+	return code ? code : json_flush(doc, f);
+}
+
+static void add_value(
+	struct json *j, const char *key, const struct saved_func *f, enum figure_id id)
+{
+	json_set_u64_if(j, key, f && figure_known(&f->figures, id),
+		f ? figure_or_0(&f->figures, id) : 0);
+}
+
+static void add_changed(struct json *j, const struct diff_func *d)
+{
+	const struct saved_func *f = d->after ? d->after : d->before;
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(USE_DIFF, ids);
+	double change;
+
+	json_open(j, '{');
+	json_set_str(j, "name", f->name);
+	json_set_str(j, "library", f->library);
+	json_set_str(j, "status", diff_status(d));
+	for (size_t i = 0; i < cnt; i++) {
+		enum figure_id id = ids[i];
+
+		json_set_open(j, figures[id].key, '{');
+		add_value(j, "before", d->before, id);
+		add_value(j, "after", d->after, id);
+		json_key(j, "change_percent");
+		if (diff_change(d, id, &change))
+			json_real(j, "%.3f", change);
+		else
+			json_null(j);
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+}
+
+int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f)
+{
+	json_open(doc, '{');
+	json_set_str(doc, "group", group_info(rg->s->group).name);
+	json_set_str(doc, "before_since", rg->before ? rg->before->since : NULL);
+	json_set_time(doc, "since", rg->s->since_ns);
+	json_set_open(doc, "functions", '[');
+	for (size_t i = 0; i < rg->diff_cnt; i++)
+		add_changed(doc, &rg->diff[i]);
+	json_close(doc, ']');
+	json_close(doc, '}');
+	return json_flush(doc, f);
 }

@@ -7,8 +7,8 @@
 
 #include "attach/attach.h"
 #include "base/util.h"
-#include "group/asked.h"
-#include "kernel/link.h"
+#include "group/group.h"
+#include "kernel/kernel.h"
 #include "show/list.h"
 #include "show/text.h"
 

@@ -3,10 +3,8 @@
 #ifndef FUNCSNOOP_SHOW_LIST_H
 #define FUNCSNOOP_SHOW_LIST_H
 
-#include "group/calls.h"
 #include "group/group.h"
 #include "preset/preset.h"
-#include "show/json.h"
 #include "show/text.h"
 #include "target/draft.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "show/stats_view.h"
+#include "show/stats.h"
 #include "show/text.h"
 
 struct labels {

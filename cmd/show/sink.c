@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "show/sink.h"
+#include "show/text.h"
 
 /*
  * Arguments are for the owner's eyes, as the maps that they come from. Lines go to the

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "show/stats_report.h"
-#include "show/stats_view.h"
+#include "show/stats.h"
 #include "show/text.h"
 
 static const struct {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proc/proc.h"
-#include "show/stats_view.h"
+#include "show/stats.h"
 
 struct process {
 	struct stats_proc p;

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "show/stats_grid.h"
-#include "show/stats_report.h"
+#include "show/stats.h"
 
 static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "show/stats_view.h"
+#include "show/stats.h"
 
 void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "show/stats_report.h"
+#include "show/stats.h"
 
 /* --- words ---------------------------------------------------------------------------------- */
 

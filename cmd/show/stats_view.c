@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "show/call.h"
-#include "show/stats_view.h"
+#include "show/stats.h"
 
 #define BOLD "1"
 

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/util.h"
-#include "show/stream_format.h"
+#include "show/call.h"
 #include "show/text.h"
 
 #define RED    "31"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Text for people: tables, colours, escaped names, times. */
+/* What is shown: messages, text for people, JSON documents, and where they go. */
 #ifndef FUNCSNOOP_SHOW_TEXT_H
 #define FUNCSNOOP_SHOW_TEXT_H
 
@@ -7,8 +7,47 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
-#include "show/message.h"
+#include "base/buffer.h"
+#include "base/err.h"
+#include "stats/stats.h"
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+/*
+ * What is said before or after every command, and how a command ends; what went wrong, in one
+ * form on stderr and, with --json, on stdout.
+ */
+
+/* Exit statuses; part of the contract. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CONDITION = 3 };
+
+enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* Options that stand before or after the command. */
+struct globals {
+	const char *command; /* its name, for messages */
+	const char *bpffs;   /* --bpffs or NULL */
+	enum color color;
+	bool json, pretty, debug, quiet;
+};
+
+/* Prints "funcsnoop COMMAND: what: cause" and its hint, on stderr. */
+void cmd_show_error(const struct globals *g, const struct err *err);
+
+/* The same, and with --json {"error"}; EXIT_FAILED, of -ERR_USAGE EXIT_USAGE. */
+int cmd_fail(const struct globals *g, const struct err *err);
+
+/* The same for a message of the command's own; wrong usage gives EXIT_USAGE. */
+__attribute__((format(printf, 2, 3))) int cmd_usage(const struct globals *g, const char *fmt,
+	...);
+
+/* A remark on stderr, "funcsnoop COMMAND: text"; not with --quiet. */
+__attribute__((format(printf, 2, 3))) void cmd_note(const struct globals *g, const char *fmt,
+	...);
+
+/* --- text: tables, colours, escaped names, times -------------------------------------------- */
 
 /* Whether stdout gets colours: --color, NO_COLOR, TERM=dumb, a terminal. */
 bool text_color(const struct globals *g);
@@ -82,5 +121,82 @@ static inline void cleanup_table(struct table **t)
 	table_free(*t);
 }
 #define _cleanup_table_ __cleanup(cleanup_table)
+
+/* --- JSON documents: how they begin and end, times, costs, and errors ----------------------- */
+
+/*
+ * A document is an array that grows group by group, or an object, and is printed at the
+ * end. Memory that runs out ends the program then, with EXIT_FAILED: half a document is
+ * worse than none. json_print() frees it, else json_free().
+ */
+struct json *json_array(const struct globals *g);
+struct json *json_object(const struct globals *g);
+int json_print(struct json *doc);
+void json_free(struct json **doc);
+#define _cleanup_json_ __cleanup(json_free)
+
+/* A document in @out as @g wants it, for who prints it piece by piece. */
+struct json json_begin(const struct globals *g, struct out *out);
+
+/* Writes what there is of it to @f, and goes on; 0 or -ENOMEM. */
+int json_flush(struct json *j, FILE *f);
+
+/* A time of day, ns of CLOCK_REALTIME, as a string. */
+void json_set_time(struct json *j, const char *key, uint64_t realtime_ns);
+
+/* "cost_ns_per_s" and "cost_source". */
+void json_set_cost(struct json *j, const struct cost *cost);
+
+/* {"error": "..."} on stdout. */
+void json_error(const struct globals *g, const char *message);
+
+/* {"error": "...", "groups": @groups}, those only if there are any; @groups is taken over. */
+void json_error_groups(const struct globals *g, const char *message, struct json *groups);
+
+/* {"version": ..., "libbpf": ...} */
+int json_version(const struct globals *g, const char *version, const char *libbpf);
+
+/* --- where a stream is written to: a file, a pipe, a terminal; in whole lines --------------- */
+
+struct sink {
+	struct out out;      /* lines to be written */
+	const char *name;    /* for messages */
+	int fd;
+	bool owned;          /* fd is to be closed */
+	bool regular;        /* fd is a file of its own, not one that others write, too */
+	const char *created; /* the file that sink_open() made, until sink_begin() */
+	off_t at;            /* of a document: where the next line goes */
+	uint64_t bytes;      /* written */
+	/*
+	 * Ends a document; set before sink_open(), or NULL. A file of its own ends with
+	 * it after each write, and the next one takes its place.
+	 */
+	const char *trailer;
+	/* Whether to give up a write that waits: a pipe that nobody reads, a stopped terminal. */
+	bool (*give_up)(void);
+};
+
+#define SINK_NONE { .fd = -1 }
+
+/*
+ * Opens @path or, with NULL, stdout. The file is made 0600, or kept as it is until
+ * sink_begin(); one that was made is removed by sink_done() if it never comes to that. Waits,
+ * as open(2) does, for whoever reads a pipe with a name. @path outlives the sink.
+ */
+int sink_open(const char *path, struct sink *s, struct err *err);
+
+/* From here on the file's old contents are gone. */
+int sink_begin(struct sink *s, struct err *err);
+
+/*
+ * Writes .out, whole lines at a time. -EPIPE when nobody reads any more, -EINTR when it was
+ * given up; a file is cut behind its last whole line when the disk is full (-ENOSPC).
+ */
+int sink_flush(struct sink *s, struct err *err);
+
+/* The same for the last time: the trailer, too. */
+int sink_end(struct sink *s, struct err *err);
+
+void sink_done(struct sink *s);
 
 #endif

@@ -6,16 +6,12 @@
 #include <unistd.h>
 
 #include "attach/attach.h"
-#include "attach/calibrate.h"
-#include "attach/describe.h"
-#include "attach/engine.h"
 #include "base/apart.h"
 #include "base/file.h"
 #include "base/util.h"
 #include "elf/elf_file.h"
-#include "proc/caps.h"
-#include "proc/proc.h"
 #include "internal.h"
+#include "proc/proc.h"
 
 static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct err *err)
 {

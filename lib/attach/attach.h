@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "group/access.h"
-#include "group/condition.h"
+#include "code/plan.h"
 #include "group/filter.h"
 #include "group/group.h"
-#include "kernel/link.h"
+#include "kernel/kernel.h"
 #include "pins/bpffs.h"
+#include "stats/stats.h"
 #include "target/draft.h"
 
 struct attach_opts {
@@ -65,7 +65,7 @@ _must_check_ int attach_check_condition(
  * Attaches @draft as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless
  * .replace), -EPERM without privilege, -EOPNOTSUPP when the kernel lacks the kind of link,
  * -EBUSY when the lock is held too long. On failure nothing is left behind. What probes take
- * is measured first where that is not known since the boot and can be kept (calibrate.h).
+ * is measured first where that is not known since the boot and can be kept (calibrate()).
  */
 int attach_draft(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	struct attach_report *ret_report, struct err *err);
@@ -76,5 +76,92 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
  */
 int attach_measure(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err);
+
+/* --- what probes take here ------------------------------------------------------------------ */
+
+/*
+ * Probes functions of this program for a moment by links of @mode, not LINK_AUTO, and times
+ * them. Needs what attach needs, and the lock of @fs. Keeps the result until the next boot.
+ * Takes a quarter of a second, most of it for the links to come and go.
+ */
+int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_calibration,
+	struct err *err);
+
+/* --- what this kernel and build can do, and what will be used ------------------------------- */
+
+#define FEATURE_LINK_CNT 3
+#define FEATURE_CAP_CNT  6
+#define FEATURE_HINT_CNT 8
+#define FEATURE_UNKNOWN  INT64_MIN /* a number that can't be read; a limit that is none */
+
+/* What is looked at, in the order in which it is told. */
+enum feature {
+	FEATURE_KERNEL,
+	FEATURE_MACHINE,
+	FEATURE_BTF,
+	FEATURE_JIT,
+	FEATURE_LINKS, /* best first */
+	FEATURE_FUNC_IP = FEATURE_LINKS + FEATURE_LINK_CNT,
+	FEATURE_EXPERIMENTS, /* by enum experiment */
+	FEATURE_CACHED = FEATURE_EXPERIMENTS + EXPERIMENT_CNT,
+	FEATURE_EXPERIMENTS_NS,
+	FEATURE_BPFFS,
+	FEATURE_CAPS,
+	FEATURE_UNPRIVILEGED = FEATURE_CAPS + FEATURE_CAP_CNT,
+	FEATURE_PARANOID,
+	FEATURE_BPF_STATS,
+	FEATURE_FILES,
+	FEATURE_FILES_MAX,
+	FEATURE_MEMLOCK,
+	FEATURE_CNT,
+};
+
+/* What is to be said of a fact, beside its key. */
+enum feature_form {
+	FEATURE_TEXT,   /* .text */
+	FEATURE_ANSWER, /* .answer */
+	FEATURE_NUMBER, /* .number */
+	FEATURE_TRIED,  /* .answer and .why */
+	FEATURE_FOLDER, /* the same, of the groups' folder */
+	FEATURE_LINK,   /* the same, one of several */
+	FEATURE_CAP,    /* the same, and .required */
+};
+
+/* One fact: a line for people, a key of the JSON document. */
+struct feature_fact {
+	const char *key;
+	const char *title; /* NULL: nothing for people */
+	enum feature_form form;
+	const char *words[3]; /* by enum answer; of a number: not known, 0, another */
+	const char *why;      /* or a remark */
+	enum answer answer;   /* unknown: the caller may not try */
+	bool required;        /* a capability that attach needs; others some targets do */
+	int64_t number;
+	const char *text;
+};
+
+struct feature_report {
+	struct feature_fact facts[FEATURE_CNT]; /* whose strings are static or below */
+	enum link_mode link;                    /* what attach uses; LINK_AUTO: none */
+	struct plan_rules rules;                /* what follows from the experiments */
+	char bpffs[4096];                       /* the folder of the groups */
+	bool bpffs_mounted;
+	char hints[FEATURE_HINT_CNT][256]; /* what to do about what is missing */
+	size_t hint_cnt;
+
+	char release[65], machine[65];
+	char link_why[FEATURE_LINK_CNT][128], bpffs_why[256];
+	struct experiment_result experiments[EXPERIMENT_CNT];
+};
+
+/*
+ * Looks at everything. @bpffs as of bpffs_open(). What can't be found out is reported as
+ * that, never an error; nothing is changed but the cache.
+ */
+void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_report);
+
+/* The state of a fact in a word, or a number written into @buf; static otherwise. */
+#define FEATURE_STATE_LEN 24
+const char *feature_state(const struct feature_fact *fact, char buf[FEATURE_STATE_LEN]);
 
 #endif

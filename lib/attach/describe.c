@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "attach/attach.h"
-#include "attach/describe.h"
-#include "pins/breaks.h"
+#include "internal.h"
+#include "pins/bpffs.h"
 #include "target/kind.h"
 
 _Static_assert(sizeof(struct fsn_stat) == 192, "three cache lines");

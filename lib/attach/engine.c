@@ -9,11 +9,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "attach/engine.h"
 #include "base/apart.h"
-#include "base/log.h"
+#include "base/err.h"
+#include "internal.h"
 #include "pins/bpffs.h"
-#include "proc/caps.h"
+#include "proc/proc.h"
 #include "shared/layout.h"
 #include "funcsnoop.skel.h"
 

@@ -17,12 +17,12 @@
 
 #include <bpf/bpf.h>
 
-#include "attach/feature.h"
+#include "attach/attach.h"
 #include "base/file.h"
 #include "base/util.h"
-#include "kernel/rules.h"
+#include "kernel/kernel.h"
 #include "pins/bpffs.h"
-#include "proc/caps.h"
+#include "proc/proc.h"
 
 /* --- the facts, before they are known ------------------------------------------------------- */
 

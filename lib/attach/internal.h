@@ -3,14 +3,133 @@
 #ifndef FUNCSNOOP_ATTACH_INTERNAL_H
 #define FUNCSNOOP_ATTACH_INTERNAL_H
 
-#include "attach/attach.h"
-#include "shared/words.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* calibrate_code.c: a function to be probed for each class, and one that never is. */
-extern void (*const calibrate_funcs[PRICE_SITES][PRICE_ENDS])(void);
-__attribute__((visibility("hidden"))) void calibrate_plain(void);
+#include "attach/attach.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "base/util.h"
+#include "group/filter.h"
+#include "group/types.h"
+#include "kernel/kernel.h"
+#include "pins/maps.h"
+#include "shared/layout.h"
+#include "shared/words.h"
+#include "target/draft.h"
+#include "target/kind.h"
 
 /* shared.c: which other group probes functions of @draft, into @report. */
 void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report);
+
+/* --- engine.c: programs and maps of a group that is being made; it alone uses the skeleton --- */
+
+struct engine;
+
+struct engine_spec {
+	size_t fn_cnt;    /* functions */
+	size_t timed_cnt; /* of them those whose ends are followed; they come first */
+	size_t lib_cnt;
+	size_t jump_cnt;  /* indirect jumps to be compared with code ranges */
+	uint32_t hit_ns;  /* what is taken off for each probe that follows a call */
+	bool follows;     /* some jump is followed, */
+	size_t place_cnt; /* to so many places that are none of the functions */
+	size_t type_cnt, name_cnt, text_bytes;
+	enum link_mode mode; /* not LINK_AUTO */
+	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
+	bool processes;
+	bool children; /* of the filter's processes are to be followed */
+	bool nesting;  /* which call was made in which is followed */
+	bool has_more; /* arguments on the stack or text are kept */
+	uint32_t sample;
+};
+
+/*
+ * Loads the programs and makes the maps, sized for @spec. -EPERM without CAP_BPF and
+ * CAP_PERFMON. Free with engine_free(), which leaves alone what is pinned.
+ */
+int engine_new(const struct engine_spec *spec, struct engine **ret_engine,
+	struct err *err);
+void engine_free(struct engine *e);
+
+/* Shards of fsn_stats and fsn_hists, powers of two. */
+uint32_t engine_stat_shards(const struct engine *e);
+uint32_t engine_hist_shards(const struct engine *e);
+
+/* A map's descriptor; it belongs to the engine. */
+int engine_map_fd(const struct engine *e, enum map_id id);
+
+/* Code ranges of indirect jump @i. @jump is a struct fsn_jump. */
+struct fsn_jump;
+int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
+	struct err *err);
+
+/* Told how many probes of @total are attached; may be NULL. */
+typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
+
+/*
+ * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... One
+ * link for all in session and multi mode, one each in perf mode (whose limit of open files
+ * is raised as far as it goes). Only process @pid gets breakpoints, or all if it is 0. The
+ * probes do nothing until engine_arm(). To be run apart (apart.h); -EINTR when it is to stop.
+ */
+int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
+
+/*
+ * Attaches what follows children, if the spec says so, and pins it like the others; before
+ * engine_arm().
+ */
+int engine_follow(struct engine *e, int dir_fd, struct err *err);
+
+/* Mask of enum link_mode: what its programs are linked by. */
+unsigned int engine_links(const struct engine *e);
+
+/* Pins all maps in @dir_fd. */
+int engine_pin_maps(struct engine *e, int dir_fd, struct err *err);
+
+/*
+ * Which calls are to count, @has_condition if arguments decide, too; before engine_arm().
+ * Errors as of filter_write().
+ */
+int engine_set_filter(struct engine *e, const struct filter *filter, bool has_condition,
+	struct err *err);
+
+/*
+ * From here on calls count: one store. @since_ns is CLOCK_REALTIME; @until_ns, CLOCK_MONOTONIC,
+ * is when they don't any more, 0: never.
+ */
+void engine_arm(struct engine *e, uint64_t since_ns, uint64_t until_ns, bool save_args);
+
+DEFINE_CLEANUP(engine, struct engine *, engine_free)
+#define _cleanup_engine_ __cleanup(cleanup_engine)
+
+/* --- describe.c: a group's own description of itself, as its maps keep it ------------------- */
+
+struct description {
+	struct fsn_func *funcs; /* of the probed functions, in their order */
+	struct fsn_conf *confs;
+	struct fsn_cond *conds;
+	struct fsn_said *said;
+	struct fsn_lib *libs;
+	struct type_records types;
+	struct strtab text;
+	bool save_args; /* some function remembers slow calls */
+	bool has_more;  /* some function has arguments that registers don't hold */
+};
+
+/* @price is what is to be taken off measured times, or NULL: nothing. */
+int description_new(const struct draft *draft, const struct attach_opts *opts,
+	const struct price *price, struct description *ret_desc, struct err *err);
+void description_done(struct description *d);
+
+/* Writes it, and @meta with what it adds, into the engine's maps. */
+int description_write(const struct description *d, const struct draft *draft,
+	struct engine *e, struct fsn_meta *meta, struct err *err);
+
+/* Pins in the folder @dir_fd where the probes go: breaks_write(). Before the first link. */
+_must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
+	struct err *err);
 
 #endif

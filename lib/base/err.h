@@ -3,6 +3,9 @@
 #ifndef FUNCSNOOP_BASE_ERR_H
 #define FUNCSNOOP_BASE_ERR_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #define ERR_MSG_LEN  1024
 #define ERR_HINT_LEN 512
 
@@ -37,5 +40,21 @@ __attribute__((format(printf, 2, 3))) int err_hint(struct err *e, const char *fm
 
 /* The text of a negative errno or libbpf code; the pointer is valid until the next call. */
 const char *err_text(int code);
+
+/* --- what libbpf says: its log, of which errors tell the end, and its version --------------- */
+
+typedef void (*log_sink_fn)(const char *line);
+
+/* Takes libbpf's log over. @sink gets every line as it comes, or is NULL. */
+void log_init(log_sink_fn sink);
+
+/* Whether log_init() was given a sink: then the verifier is asked for its statistics. */
+bool log_wanted(void);
+
+/* The last lines of warnings since log_init(), joined by "; ", or "". Static storage. */
+const char *log_tail(void);
+
+/* "v1.1", of the libbpf that runs. */
+const char *version_libbpf(void);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/follow.h"
+#include "code/plan.h"
 #include "internal.h"
 
 static size_t count_ends(const struct plan *plan, bool leaving)

@@ -3,7 +3,7 @@
  * The planner's own parts. A plan is made in this order: where the function begins and ends,
  * and whether it is one (bounds.c); its instructions and what each of them finds on the stack
  * (flow.c), with what jump tables and the unwinder lead to (land.c); parts of it that lie
- * elsewhere (cold.c), which are decoded in turn and found by what scan.c makes of the file;
+ * elsewhere (bounds.c), which are decoded in turn and found by what scan.c makes of the file;
  * where calls end (exit.c), and go on when they leave by a jump (follow.c); where the entry probe
  * goes (site.c); whether calls are seen to end where that is cheaper (early.c). Go functions are
  * known by their first instructions (go.c), others by name (stack.c).
@@ -167,7 +167,7 @@ static inline uint32_t fde_index(const struct plan_image *img, uint64_t addr)
 int cold_new(const struct plan_image *img, struct cold_index **ret_cold);
 void cold_free(struct cold_index *cold);
 
-/* cold.c: what it decides from that */
+/* bounds.c: what it decides from that */
 
 /*
  * Finds the parts of @f that lie elsewhere, adds them as ranges and follows control through

@@ -5,7 +5,7 @@
 // Only what is read in the file is believed. What may arrive elsewhere is remembered as open.
 #include <string.h>
 
-#include "elf/image.h"
+#include "elf/elf_file.h"
 #include "internal.h"
 
 #define MAX_ENTRIES 65536 /* of one table */

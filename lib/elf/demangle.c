@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Demangling by libiberty, with bounds on what it may produce.
+#include "elf/elf_file.h"
+
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +11,6 @@
 #else
 #include <demangle.h>
 #endif
-
-#include "elf/demangle.h"
 
 struct sink {
 	char **buf;

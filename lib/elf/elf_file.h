@@ -15,7 +15,97 @@
 
 #include "base/err.h"
 #include "base/util.h"
-#include "elf/image.h"
+
+/* --- the code of one file as it is planned for: bytes, where code begins, its frames -------- */
+
+enum plan_arch { PLAN_X86_64, PLAN_ARM64 };
+
+struct plan_range {
+	uint64_t start, end; /* [start, end), virtual addresses of the file */
+};
+
+/* A range that an FDE of .eh_frame describes. */
+struct plan_fde {
+	uint64_t start, end;
+	uint64_t lsda; /* where its table of landing pads lies; 0: it has none */
+};
+
+#define PLAN_LSDA_UNREADABLE UINT64_MAX /* it has one, nobody knows where */
+
+/*
+ * A word that the dynamic linker fills with the address of a function of this very file, as
+ * stubs of the linkage table jump through: unless @sure, another file may have put its own
+ * function in the place of this one. Those that programs replace (operators new and delete,
+ * malloc) are left out.
+ */
+struct plan_slot {
+	uint64_t addr, target;
+	bool sure;
+};
+
+struct plan_text {
+	uint64_t addr; /* virtual address of bytes[0] */
+	const uint8_t *bytes;
+	size_t size;
+};
+
+/* What the planner sees of one file. The caller keeps all of it alive. */
+struct plan_image {
+	enum plan_arch arch;
+	const struct plan_text *texts; /* executable segments, sorted, not overlapping */
+	size_t text_cnt;
+	const uint64_t
+		*starts; /* addresses at which code symbols begin (all tables), without
+				   those that plan_name_is_cold() tells; sorted, unique */
+	size_t start_cnt;
+	const struct plan_fde *fdes; /* .eh_frame, sorted by start; 0 may be left out */
+	size_t fde_cnt;
+	const struct plan_slot *slots; /* sorted by address */
+	size_t slot_cnt;
+	const struct plan_text *segments; /* all that is loaded: jump tables and landing
+					     pads are read there; in any order */
+	size_t segment_cnt;
+};
+
+/*
+ * Whether a symbol is a compiler's name for a cold part of a function (NAME.cold,
+ * NAME.cold.N, NAME.__part.N): such a symbol begins no function.
+ */
+bool plan_name_is_cold(const char *name);
+
+/* --- frame.c: what .eh_frame and .gcc_except_table are made of --------------------------------- */
+
+/* Pointer encodings (Linux Standard Base, "DWARF Extensions"). */
+#define PE_ABSPTR   0x00
+#define PE_ULEB128  0x01
+#define PE_UDATA2   0x02
+#define PE_UDATA4   0x03
+#define PE_UDATA8   0x04
+#define PE_SLEB128  0x09
+#define PE_SDATA2   0x0a
+#define PE_SDATA4   0x0b
+#define PE_SDATA8   0x0c
+#define PE_PCREL    0x10
+#define PE_INDIRECT 0x80
+#define PE_OMIT     0xff
+
+/* A cursor over bytes whose first has a known address; .bad once it ran over the end. */
+struct eh_reader {
+	const uint8_t *p, *end;
+	const uint8_t *base;
+	uint64_t addr; /* of base */
+	bool bad;
+};
+
+/* A number of @n bytes, at most 8. */
+uint64_t eh_read_bytes(struct eh_reader *r, size_t n);
+uint64_t eh_read_leb(struct eh_reader *r, bool is_signed);
+/* A number of the form that the low 4 bits of an encoding tell. */
+uint64_t eh_read_value(struct eh_reader *r, uint8_t format);
+/* An address: absolute or relative to its own place; others make the reader bad. */
+uint64_t eh_read_pointer(struct eh_reader *r, uint8_t encoding);
+
+/* --- the file ------------------------------------------------------------------------------- */
 
 struct elf_file;
 
@@ -180,5 +270,97 @@ _must_check_ int elf_file_image(
 
 DEFINE_CLEANUP(elf_file, struct elf_file *, elf_file_free)
 #define _cleanup_elf_file_ __cleanup(cleanup_elf_file)
+
+/* --- USDT probes ---------------------------------------------------------------------------- */
+
+/*
+ * USDT probes of an ELF file: the notes that sys/sdt.h leaves in .note.stapsdt (SystemTap's
+ * "UserSpaceProbeImplementation"), and where their arguments are while a probe is hit.
+ */
+
+#define USDT_MAX_ARGS 12 /* as many as sys/sdt.h has */
+
+enum usdt_arg_kind {
+	USDT_ARG_UNKNOWN, /* said in a way that is not understood: no value */
+	USDT_ARG_CONST,   /* .offset is the value */
+	USDT_ARG_REG,     /* register .reg */
+	USDT_ARG_MEM,     /* .size bytes at .reg + .offset + (.index << .shift) */
+};
+
+#define USDT_NO_REG 0xff
+
+/*
+ * Registers are numbered by their word in what a program gets: struct pt_regs on x86-64
+ * (arch/x86/include/asm/ptrace.h: r15 is 0, rsp 19), struct user_pt_regs on arm64 (x0 is 0,
+ * sp 31).
+ */
+struct usdt_arg {
+	uint8_t kind;  /* enum usdt_arg_kind */
+	uint8_t size;  /* bytes: 1, 2, 4 or 8 */
+	uint8_t reg;   /* USDT_NO_REG: none */
+	uint8_t index; /* USDT_NO_REG: none */
+	uint8_t shift; /* 0 to 3 */
+	bool is_signed;
+	int64_t offset;
+};
+
+/* A place in code where a probe is hit; a probe may have several, with other arguments each. */
+struct usdt_site {
+	const char *provider, *name; /* valid UTF-8 without control characters or spaces */
+	uint64_t addr;               /* virtual address in the file */
+	uint64_t offset;             /* in the file, of code */
+	uint64_t semaphore;          /* file offset of its 16-bit counter; 0: none */
+	struct usdt_arg args[USDT_MAX_ARGS];
+	unsigned int arg_cnt;
+};
+
+struct usdt_sites {
+	struct usdt_site *sites; /* sorted by provider, name, address; none twice */
+	size_t cnt;
+	size_t refused; /* notes that are damaged, or lead to no code of the file */
+	char *names;    /* what provider and name point into */
+};
+
+/* All of @f: none is no error. -ENOMEM only. *ret ends by usdt_sites_done(). */
+_must_check_ int usdt_sites_read(
+	const struct elf_file *f, struct usdt_sites *ret, struct err *err);
+void usdt_sites_done(struct usdt_sites *s);
+
+/*
+ * The arguments that @text ("-4@%edi 8@-16(%rbp)", as gas wrote it for @arch) says, at most
+ * USDT_MAX_ARGS; returns how many. What is not understood is an argument of unknown kind.
+ */
+unsigned int usdt_args_parse(
+	const char *text, enum plan_arch arch, struct usdt_arg ret_args[USDT_MAX_ARGS]);
+
+/* --- demangling ----------------------------------------------------------------------------- */
+
+/* Demangling of C++ and Rust names, bounded: mangled names of a hostile file can blow up. */
+
+/* Longest name that is tried, and longest result, in bytes. */
+#define DEMANGLE_MAX_IN  8192
+#define DEMANGLE_MAX_OUT 32768
+
+/* Whether @name looks mangled: _Z or _R in front. */
+bool demangle_is_mangled(const char *name);
+
+enum demangle_form {
+	DEMANGLE_NAME,    /* the qualified name, template arguments included */
+	DEMANGLE_ARGS,    /* with arguments, and the result type where it is known */
+	DEMANGLE_VERBOSE, /* the same with std::ostream and the like written out (c++filt) */
+};
+
+/*
+ * @symbol as written in the source. A malloc'ed string, or NULL when it is not a mangled
+ * name, is too long, or memory is out.
+ */
+char *demangle(const char *symbol, enum demangle_form form);
+
+/*
+ * The same into a buffer that is grown (*buf malloc'ed or NULL, *cap its size), for loops
+ * over many symbols. The length, or 0 as above.
+ */
+size_t demangle_into(
+	const char *symbol, enum demangle_form form, char **buf, size_t *cap);
 
 #endif

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "internal.h"
 
 /* --- files that are cut short while they are read ----------------------------------------------- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // USDT probes: notes to sites, and the assembler's text of arguments to registers and offsets.
-#include "elf/usdt.h"
+#include "elf/elf_file.h"
 
 #include <ctype.h>
 #include <errno.h>

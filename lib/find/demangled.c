@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "elf/demangle.h"
+#include "elf/elf_file.h"
 #include "internal.h"
 
 #define IDENT_MAX 255

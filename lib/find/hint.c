@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "elf/demangle.h"
+#include "elf/elf_file.h"
 #include "internal.h"
 
 /* --- names that are near ------------------------------------------------------------------- */

@@ -3,10 +3,8 @@
 #ifndef FUNCSNOOP_FIND_INTERNAL_H
 #define FUNCSNOOP_FIND_INTERNAL_H
 
-#include "base/pattern.h"
-#include "base/suggest.h"
-#include "find/library.h"
-#include "find/target.h"
+#include "base/text.h"
+#include "find/find.h"
 #include "proc/proc.h"
 
 /* --- query.c: what a LIB argument means ------------------------------------ */

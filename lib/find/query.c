@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "internal.h"
-#include "proc/caps.h"
+#include "proc/proc.h"
 
 /* --- FUNCTION ------------------------------------------------------------------------------- */
 

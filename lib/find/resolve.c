@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "elf/demangle.h"
+#include "elf/elf_file.h"
 #include "internal.h"
 
 static void resolver_done(struct resolver *r)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "elf/demangle.h"
+#include "elf/elf_file.h"
 #include "internal.h"
 
 /* --- objects -------------------------------------------------------------------------------- */

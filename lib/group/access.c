@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "group/access.h"
+#include "group/group.h"
 #include "pins/maps.h"
 
 #define READERS (S_IRGRP | S_IROTH)

@@ -5,7 +5,7 @@
 
 #include <bpf/bpf.h>
 
-#include "group/asked.h"
+#include "group/group.h"
 #include "group/records.h"
 #include "proc/proc.h"
 

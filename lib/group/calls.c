@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/util.h"
-#include "group/calls.h"
+#include "group/group.h"
 #include "group/records.h"
 #include "proc/proc.h"
 

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "group/condition.h"
+#include "group/filter.h"
 #include "group/records.h"
 
 _Static_assert(CONDITION_LEN == FSN_COND_LEN, "all of it is kept");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which processes, commands, CPUs and cgroups count: decided by the programs at the entry. */
+/* Which calls count: decided by the programs at the entry. */
 #ifndef FUNCSNOOP_GROUP_FILTER_H
 #define FUNCSNOOP_GROUP_FILTER_H
 
@@ -8,6 +8,9 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "group/types.h"
+
+/* --- by process, command, CPU, cgroup, user and thread -------------------------------------- */
 
 /* Each list that is empty lets everything through. Strings belong to the caller. */
 struct filter {
@@ -59,5 +62,60 @@ int filter_replace(const struct filter *f, const struct filter_maps *maps, uint3
  * as there was no room on it. 0 also where none are followed.
  */
 uint32_t filter_lost_children(int dir_fd);
+
+/* --- by their arguments: "size >= 1M && kind == cudaMemcpyHostToDevice" --------------------- */
+
+#define CONDITION_LEN      512 /* with a zero byte, as all of these */
+#define CONDITION_NAME_LEN 64
+#define CONDITION_TERMS    4
+
+enum condition_value { CONDITION_NUMBER, CONDITION_NAME, CONDITION_TEXT };
+
+/* ARGUMENT COMPARISON VALUE; places are in the whole text. */
+struct condition_term {
+	char arg[CONDITION_NAME_LEN];
+	unsigned int how; /* mask of FSN_BELOW, FSN_EQUAL, FSN_ABOVE (layout.h) */
+	enum condition_value kind;
+	bool negative;    /* of a number */
+	uint64_t number;  /* without its sign */
+	char value[CONDITION_NAME_LEN]; /* a name, or text */
+	size_t arg_at, how_at, value_at;
+};
+
+struct condition {
+	char text[CONDITION_LEN];
+	struct condition_term term[CONDITION_TERMS];
+	size_t term_cnt; /* 0: none, every call counts */
+};
+
+/*
+ * Reads up to CONDITION_TERMS terms with && between them. -ERR_USAGE, with the place in
+ * the text.
+ */
+_must_check_ int condition_parse(
+	const char *text, struct condition *ret_condition, struct err *err);
+
+/* A function whose calls are to be chosen: what is known of its arguments. */
+struct condition_func {
+	const struct preset_arg *args;
+	size_t arg_cnt;
+	bool has_args; /* they are declared; else only argN in registers are known */
+	bool no_args;  /* code before its probe may have changed them */
+	const struct type_codes *const *codes; /* of each; NULL: those of its .value.type */
+};
+
+struct fsn_cond;
+
+/*
+ * What is to be compared with what in each of @funcs. A function that lacks one of the
+ * arguments, or whose argument can't be compared with such a value, never passes, and
+ * *@ret_never counts them. -ERR_USAGE, with the place, when that is so of all.
+ */
+_must_check_ int condition_bind(const struct condition *c, const struct condition_func *funcs,
+	size_t cnt, struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);
+
+/* The same for the functions of a group: @ret_conds has room for all of them. */
+_must_check_ int group_bind_condition(const struct group *g, const struct condition *c,
+	struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);
 
 #endif

@@ -6,8 +6,7 @@
 
 #include <bpf/bpf.h>
 
-#include "base/pattern.h"
-#include "base/strtab.h"
+#include "base/text.h"
 #include "group/records.h"
 #include "proc/proc.h"
 

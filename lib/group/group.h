@@ -23,7 +23,7 @@ struct group_info {
 	const char *version;  /* of the command that attached it */
 	uint32_t layout;
 	uint64_t attached_ns; /* CLOCK_REALTIME */
-	unsigned int links;   /* mask of enum link_mode (link.h) */
+	unsigned int links;   /* mask of enum link_mode (kernel.h) */
 	unsigned int exits;   /* mask of 1 << enum fsn_exit */
 	uint32_t fn_cnt, lib_cnt, probe_cnt;
 	uint32_t sample;      /* one call of so many is timed; 1: all */
@@ -134,5 +134,110 @@ int group_change(const struct group *g, const struct group_change *change, struc
 
 DEFINE_CLEANUP(group, struct group *, group_free)
 #define _cleanup_group_ __cleanup(cleanup_group)
+
+/* --- who besides its owner may read its counters -------------------------------------------- */
+
+struct access {
+	mode_t mode; /* of the pinned maps: 0600, and 040 or 04 for others who may read */
+	uid_t uid;   /* their owner, (uid_t)-1: the caller */
+	gid_t gid;   /* their group, (gid_t)-1: the caller's */
+	bool all;    /* slow calls, arguments and calls in flight, too */
+};
+
+#define ACCESS_PRIVATE                                           \
+	{                                                        \
+		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1 \
+	}
+
+/* Whether only the caller may read. */
+bool access_is_private(const struct access *access);
+
+/*
+ * @text is an octal mode, of which others' right to read counts: the owner always reads and
+ * writes. -EINVAL for anything but permissions, -EPERM for a mode that lets others write.
+ */
+int access_parse_mode(const char *text, mode_t *ret_mode, struct err *err);
+
+/*
+ * @text is USER, USER:GROUP or :GROUP, names or numbers; what is not named becomes -1.
+ * -ENOENT for a name that nobody has, -EINVAL for an empty text.
+ */
+int access_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *err);
+
+/*
+ * Opens a group for its readers: the staged directory @dir_fd, the maps in it that hold
+ * counters (with .all every map), and @fs, the folder of all groups. Directories and links
+ * keep their owner, and nobody else gets the right to write. Does nothing when @access is
+ * private. Needs the lock; -EPERM where the caller may not give the maps away.
+ */
+int access_grant(
+	const struct bpffs *fs, int dir_fd, const struct access *access, struct err *err);
+
+/* Whether those whom @access lets in are stopped by the bpffs itself: its mode then. */
+bool access_is_blocked(
+	const struct bpffs *fs, const struct access *access, mode_t *ret_mode);
+
+/* --- what it was asked to count, and by whose command: for its owner to read ---------------- */
+
+/* A list that is empty lets everything through. Strings are "" where nothing was asked. */
+struct asked {
+	uint32_t *pids, *uids, *tids;
+	size_t pid_cnt, uid_cnt, tid_cnt;
+	char (*comms)[FSN_COMM_LEN];
+	size_t comm_cnt;
+	const char *condition;  /* --if */
+	const char *cpus;       /* a blank behind each */
+	const char *cgroups;    /* a newline behind each */
+	const char *argv;       /* the command line, a zero byte behind each word; cut */
+	size_t argv_bytes;
+	bool by_pid;            /* only .pids count, of which none may be left */
+	bool children;          /* what they start counts, too; who has ended is not on the list */
+	uint32_t lost_children; /* for which there was no room */
+	size_t ended_cnt;       /* of .pids, which then stand first */
+	void *said;             /* owned */
+};
+
+/*
+ * Reads it. -EACCES or -EPERM for who may read the counters alone. End with asked_done(), also
+ * after an error.
+ */
+_must_check_ int asked_read(const struct group *g, struct asked *ret_asked, struct err *err);
+void asked_done(struct asked *a);
+#define _cleanup_asked_ __cleanup(asked_done)
+
+/* Whether it counts processes of which none runs any more. */
+static inline bool asked_is_over(const struct asked *a)
+{
+	return a->by_pid && a->ended_cnt == a->pid_cnt;
+}
+
+/* --- calls in progress: listing them, and giving up those whose thread is gone -------------- */
+
+struct slot_call {
+	uint32_t fn;
+	pid_t pid, tid;
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	uint64_t age_ns;
+	uint64_t where;    /* as in its slot: a user's stack pointer, at its return address */
+	char comm[16];     /* the thread's, "" when it is gone */
+	bool stale;        /* its thread's stack pointer is above: it can't be running */
+};
+
+/*
+ * All calls in progress, longest first. *ret_calls is freed with free(). A call is stale
+ * when /proc/PID/task/TID/syscall (proc(5)) shows a stack pointer above the call's in the
+ * same mapping, or when the call's stack is not mapped any more; that changes no count.
+ */
+int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
+	struct err *err);
+
+/*
+ * Gives up calls whose thread is gone, or is another one that began later, or has become
+ * another program: they are counted as abandoned, each by compare-and-exchange, so that a
+ * call that ends meanwhile counts once. One that ends later is no longer abandoned then.
+ * Does nothing outside the first pid and time namespaces, where threads can't be told. @g
+ * must be open for writing. Returns their number.
+ */
+int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/strtab.h"
+#include "base/text.h"
 #include "group/group.h"
 #include "preset/preset.h"
 #include "shared/words.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "kernel/link.h"
+#include "kernel/kernel.h"
 
 /* --- lab.c: a forked child that may die, and what became of it ------------------------------ */
 
@@ -32,7 +32,7 @@ int child_wait(struct child *child);
 /* Ends the calling child at once, by exit_group alone. */
 _Noreturn void child_exit(int code);
 
-/* --- code.c: a page of machine code that is probed, and who calls it how --------- */
+/* --- lab.c: a page of machine code that is probed, and who calls it how --------- */
 
 /* Functions of the page, and where their probes are. */
 enum code_func {

@@ -10,8 +10,7 @@
 
 #include "base/file.h"
 #include "base/util.h"
-#include "kernel/link.h"
-#include "proc/caps.h"
+#include "kernel/kernel.h"
 #include "proc/proc.h"
 
 #define LINK_INFO_UPROBE_MULTI 12 /* BPF_LINK_TYPE_UPROBE_MULTI */

@@ -9,8 +9,9 @@
 
 #include "base/file.h"
 #include "base/util.h"
-#include "kernel/rules.h"
+#include "code/plan.h"
 #include "internal.h"
+#include "kernel/kernel.h"
 
 #define CACHE_FILE "feature"
 

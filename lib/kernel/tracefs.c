@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // tracefs: found or mounted, its events listed, their format files read.
-#include "kernel/tracefs.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -14,6 +13,7 @@
 #include <sys/vfs.h>
 
 #include "base/file.h"
+#include "kernel/tracefs.h"
 
 #define MAX_FORMAT (1u << 20)
 #define MAX_RECORD (1u << 16)
@@ -315,4 +315,29 @@ void trace_names_done(struct trace_names *n)
 		free(n->names[i]);
 	free(n->names);
 	*n = (struct trace_names) { 0 };
+}
+
+/* --- names of system calls, in the order of their numbers ----------------------------------- */
+
+static const char *const names[SYSCALL_NUMBERS] = {
+#include "syscalls.inc"
+};
+
+static const char *const names_32[SYSCALL_NUMBERS] = {
+#include "syscalls32.inc"
+};
+
+const char *syscall_name(enum syscall_abi abi, unsigned int number)
+{
+	if (number >= SYSCALL_NUMBERS)
+		return NULL;
+	return abi == SYSCALL_32BIT ? names_32[number] : names[number];
+}
+
+int syscall_number(const char *name)
+{
+	for (int i = 0; i < SYSCALL_NUMBERS; i++)
+		if (names[i] && !strcmp(names[i], name))
+			return i;
+	return -1;
 }

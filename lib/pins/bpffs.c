@@ -12,7 +12,6 @@
 #include <bpf/bpf.h>
 
 #include "pins/bpffs.h"
-#include "proc/caps.h"
 #include "proc/proc.h"
 
 #define FOLDER     "funcsnoop"

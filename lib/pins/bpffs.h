@@ -8,10 +8,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/name.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #define BPFFS_DEFAULT "/sys/fs/bpf"
@@ -116,7 +117,7 @@ int bpffs_remove(struct bpffs *fs, const char *name, bpffs_progress_fn progress,
 
 /*
  * The same for what a killed writer left: breakpoints that it left in processes go, too
- * (breaks.h). -EPERM where the caller may not do that, and all stays.
+ * (breaks_heal()). -EPERM where the caller may not do that, and all stays.
  */
 int bpffs_remove_dead(struct bpffs *fs, const char *name, struct err *err);
 
@@ -131,5 +132,82 @@ DEFINE_CLEANUP(names, char **, names_free)
 
 #define _cleanup_bpffs_ __cleanup(bpffs_close)
 #define _cleanup_names_ __cleanup(cleanup_names)
+
+/* --- breakpoints: written down before the first is made, so that each has an owner ---------- */
+
+/* A probed file, and where in it. */
+struct breaks_file {
+	uint64_t dev, ino, size, ctime_ns; /* by stat when it was probed */
+	bool overlay;
+	const char *path; /* or where else it was found: find/find.h */
+	const uint64_t *offsets;
+	size_t cnt;
+};
+
+/* Told what breaks_heal() could not do: the process, how many it has, what to do. */
+typedef void (*breaks_tell_fn)(const struct err *what, void *arg);
+void breaks_init(breaks_tell_fn tell, void *arg);
+
+/*
+ * Pins in the folder @dir_fd where probes go: each file's identity and offsets, sorted, each
+ * once. It stays there as long as links do. To be done before the first link.
+ */
+_must_check_ int breaks_write(const struct breaks_file *files, size_t cnt, int dir_fd,
+	struct err *err);
+
+/*
+ * For a folder whose links are gone, but whose writer was killed while it made or closed
+ * one: a process with a deadly signal leaves breakpoints where they are (apart.h). Attaching
+ * and detaching once takes them away; those that others own stay. 0 also when there is
+ * nothing written down, or what can't be done was told. -EPERM when the caller may not,
+ * -EINTR when it was cut short: then it is to be done again.
+ */
+int breaks_heal(int dir_fd);
+
+/* --- processes that take groups away -------------------------------------------------------- */
+
+/*
+ * Processes that take groups away: a command's when that ends, however it does, and those
+ * whose time is over.
+ */
+
+struct keeper;
+
+/*
+ * A group that is kept counts for so long (struct fsn_ctl .until_ns), and the keeper puts the
+ * end off each second: it ends by itself where the keeper is killed with the command.
+ */
+#define KEEPER_LEASE_NS 5000000000ULL
+
+/*
+ * To be started before group @name is made, in the folder that bpffs_open() opens for @dir:
+ * from then on the group goes when this process does, even by SIGKILL. It maps what this
+ * process maps now. -EEXIST when there is such a group already, and what fork(2) and
+ * pipe(2) give.
+ */
+_must_check_ int keeper_start(
+	const char *dir, const char *name, struct keeper **ret_keeper, struct err *err);
+
+/*
+ * Removes the group, if it is there, and waits until its probes are gone; the keeper ends.
+ * Errors as of bpffs_remove().
+ */
+int keeper_finish(struct keeper *k, struct err *err);
+
+/* The same without a word of what went wrong. NULL is fine. */
+void keeper_free(struct keeper *k);
+
+DEFINE_CLEANUP(keeper, struct keeper *, keeper_free)
+#define _cleanup_keeper_ __cleanup(cleanup_keeper)
+
+/*
+ * A process that stays behind, and removes the groups that it is told of with ender_tell(),
+ * each at its time, CLOCK_MONOTONIC; what is detached or replaced before is no concern of it.
+ * It begins when *@ret_fd is closed, here and in what has been forked. It maps what this
+ * process maps now. Where it is killed, the programs stop at that time by themselves, and the
+ * next command that may removes them: bpffs_lock(), bpffs_tidy().
+ */
+_must_check_ int ender_start(const char *dir, int *ret_fd, struct err *err);
+void ender_tell(int fd, const struct bpffs *fs, const char *name, uint64_t until_ns);
 
 #endif

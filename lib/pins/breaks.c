@@ -17,9 +17,8 @@
 #include <bpf/bpf.h>
 
 #include "base/apart.h"
-#include "kernel/link.h"
+#include "kernel/kernel.h"
 #include "pins/bpffs.h"
-#include "pins/breaks.h"
 #include "pins/maps.h"
 #include "proc/proc.h"
 

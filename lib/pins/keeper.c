@@ -19,7 +19,6 @@
 
 #include "base/apart.h"
 #include "pins/bpffs.h"
-#include "pins/keeper.h"
 #include "pins/maps.h"
 #include "shared/layout.h"
 

@@ -12,9 +12,8 @@
 #include <bpf/bpf.h>
 
 #include "base/apart.h"
-#include "kernel/link.h"
+#include "kernel/kernel.h"
 #include "pins/bpffs.h"
-#include "pins/breaks.h"
 
 #define POLL_MS     2
 #define POLL_MAX_MS 128
@@ -43,7 +42,6 @@ struct link_pin {
 	struct link_info info; /* zeros: not known */
 	bool unpinned;
 };
-
 
 /* Seen by both processes; what changes is atomic. */
 struct closing {

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
-#include "internal.h"
+#include "base/text.h"
 
 /*
  * json-c parses, but keeps no places, and silently lets the last of two members of one

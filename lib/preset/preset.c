@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/suggest.h"
+#include "base/text.h"
 #include "internal.h"
 
 /* --- built in ------------------------------------------------------------------------ */

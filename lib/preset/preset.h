@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/name.h"
+#include "base/text.h"
 #include "shared/words.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/suggest.h"
+#include "base/text.h"
 
 static int func_cmp(const void *a, const void *b)
 {

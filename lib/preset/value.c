@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/suggest.h"
+#include "base/text.h"
 
 int reader_no_memory(struct reader *r)
 {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "proc/caps.h"
+#include "proc/proc.h"
 
 /* Inode of the first user namespace: PROC_USER_INIT_INO, include/linux/proc_ns.h. */
 #define INIT_USER_NS 0xeffffffdU

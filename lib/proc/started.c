@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "proc/started.h"
+#include "proc/proc.h"
 
 /* --- which program ---------------------------------------------------------------------------- */
 

@@ -11,8 +11,7 @@
 
 #include "base/file.h"
 #include "base/util.h"
-#include "kernel/link.h"
-#include "stats/cost.h"
+#include "kernel/kernel.h"
 #include "stats/stats.h"
 
 #define PROGS_MAX 8 /* a group has one of each kind */

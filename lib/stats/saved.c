@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Saved documents of `stats --json`.
-#include "stats/saved.h"
+#include "stats/figures.h"
 
 #include <errno.h>
 #include <fcntl.h>

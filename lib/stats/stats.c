@@ -5,9 +5,9 @@
 
 #include <bpf/bpf.h>
 
-#include "kernel/link.h"
-#include "stats/cost.h"
 #include "internal.h"
+#include "kernel/kernel.h"
+#include "stats/stats.h"
 
 #define TRIES_WITHOUT_LOCK 4
 #define BETWEEN_NS         5000000000ULL

@@ -7,7 +7,7 @@
 
 #include <bpf/bpf.h>
 
-#include "base/pattern.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "internal.h"
 

@@ -8,7 +8,7 @@
 
 #include <bpf/bpf.h>
 
-#include "base/pattern.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "internal.h"
 
@@ -36,7 +36,7 @@ static void *keeper(void *arg)
 	return NULL;
 }
 
-static int keeper_start(struct stream *s, struct err *err)
+static int keep_start(struct stream *s, struct err *err)
 {
 	sigset_t all, before;
 	int code;
@@ -52,7 +52,7 @@ static int keeper_start(struct stream *s, struct err *err)
 	return 0;
 }
 
-static void keeper_stop(struct stream *s)
+static void keep_stop(struct stream *s)
 {
 	if (!s->has_keeper)
 		return;
@@ -309,7 +309,7 @@ int stream_open(const struct bpffs *fs, struct group *const *groups, size_t grou
 	s->running = true;
 	for (size_t i = 0; i < s->cnt; i++)
 		member_switch_on(&s->member[i]);
-	code = keeper_start(s, err);
+	code = keep_start(s, err);
 	if (code)
 		return code;
 	*ret_stream = TAKE_PTR(s);
@@ -333,7 +333,7 @@ bool stream_is_over(const struct stream *s)
 
 static void stop(struct stream *s)
 {
-	keeper_stop(s);
+	keep_stop(s);
 	for (size_t i = 0; i < s->cnt; i++)
 		if (s->member[i].evicted)
 			s->member[i].place = NO_PLACE;

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/pattern.h"
-#include "elf/demangle.h"
+#include "base/text.h"
+#include "elf/elf_file.h"
+#include "internal.h"
 #include "proc/proc.h"
 #include "target/kind.h"
-#include "internal.h"
 
 /* --- in which libraries --------------------------------------------------------------------- */
 

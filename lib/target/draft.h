@@ -13,9 +13,8 @@
 
 #include "base/err.h"
 #include "base/util.h"
-#include "code/follow.h"
-#include "find/library.h"
-#include "find/target.h"
+#include "code/plan.h"
+#include "find/find.h"
 #include "preset/preset.h"
 
 struct draft_slow {

@@ -3,6 +3,8 @@
 #ifndef FUNCSNOOP_TARGET_INTERNAL_H
 #define FUNCSNOOP_TARGET_INTERNAL_H
 
+#include "base/err.h"
+#include "elf/elf_file.h"
 #include "target/draft.h"
 
 enum libs_needed {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The kinds of targets that there are.
+// The kinds of targets that there are, and the probes that they make of a draft.
+#include <errno.h>
 #include <string.h>
 
+#include "target/draft.h"
 #include "target/kind.h"
+
+/* --- kinds ---------------------------------------------------------------------------------- */
 
 const struct target_kind *const target_kinds[TARGET_CNT] = {
 	[TARGET_USER] = &target_user,
@@ -22,4 +26,90 @@ const struct target_kind *target_kind_of(const char *func)
 			return target_kinds[i];
 	}
 	return &target_user;
+}
+
+/* --- offsets and cookies of every probe ----------------------------------------------------- */
+
+int probes_add(struct probes *p, uint32_t object, enum engine_prog prog, uint64_t offset,
+	uint64_t cookie)
+{
+	struct probe_list *list = &p->lists[prog * p->object_cnt + object];
+	unsigned long *offsets =
+		array_grow(list->offsets, list->probes.cnt, sizeof(*offsets));
+	uint64_t *cookies;
+
+	if (offsets)
+		list->offsets = offsets;
+	cookies = array_grow(list->cookies, list->probes.cnt, sizeof(*cookies));
+	if (cookies)
+		list->cookies = cookies;
+	if (!offsets || !cookies)
+		return -ENOMEM;
+	offsets[list->probes.cnt] = offset;
+	cookies[list->probes.cnt++] = cookie;
+	p->total++;
+	return 0;
+}
+
+static int link_object(struct probes *p, const struct draft *draft, uint32_t object)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < TARGET_CNT; i++)
+		if (target_kinds[i]->link_object)
+			code = target_kinds[i]->link_object(p, draft, object);
+	return code;
+}
+
+static void list_finish(
+	struct probe_list *list, enum engine_prog prog, const struct object *object)
+{
+	list->prog = prog;
+	list->path = object->path;
+	list->probes.file_fd = elf_file_fd(object->elf);
+	list->probes.offsets = list->offsets;
+	list->probes.cookies = list->cookies;
+}
+
+int probes_new(const struct draft *draft, enum link_mode mode, struct probes *ret_probes,
+	struct err *err)
+{
+	__cleanup(probes_done) struct probes p = {};
+	size_t numbered = draft->probed_cnt + draft->place_cnt;
+	int code = numbered > FSN_FN_MAX ? -E2BIG : 0;
+
+	p.lists = calloc(draft->objects.cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
+	if (!p.lists)
+		return err_sys(err, -ENOMEM, "cannot list probes");
+	p.object_cnt = draft->objects.cnt;
+	p.list_cnt = draft->objects.cnt * ENGINE_PROG_CNT;
+	for (uint32_t fn = 0; !code && fn < draft->probed_cnt; fn++) {
+		const struct target *t = &draft->targets[fn];
+
+		code = t->kind->link(&p, draft, fn, mode);
+		if (code)
+			return err_sys(err, code, "cannot list probes of '%s'",
+				t->name);
+	}
+	for (uint32_t i = 0; !code && i < draft->objects.cnt; i++)
+		code = link_object(&p, draft, i);
+	if (code)
+		return err_sys(err, code, "cannot number %zu functions", numbered);
+	for (size_t prog = 0; prog < ENGINE_PROG_CNT; prog++)
+		for (size_t i = 0; i < p.object_cnt; i++)
+			list_finish(&p.lists[prog * p.object_cnt + i], prog,
+				draft->objects.object[i]);
+	*ret_probes = p;
+	memset(&p, 0, sizeof(p));
+	return 0;
+}
+
+void probes_done(struct probes *p)
+{
+	for (size_t i = 0; i < p->list_cnt; i++) {
+		free(p->lists[i].offsets);
+		free(p->lists[i].cookies);
+	}
+	free(p->lists);
+	free(p->jumps);
 }

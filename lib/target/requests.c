@@ -4,8 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/pattern.h"
-#include "base/suggest.h"
+#include "base/text.h"
 #include "internal.h"
 
 /* --- libraries ------------------------------------------------------------------------------ */

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "bench.h"
 #include "elf/elf_file.h"
-#include "base/err.h"
-#include "kernel/link.h"
+#include "kernel/kernel.h"
 
 /* return 0: at a session's entry that asks for the return, too. */
 static int load_empty(unsigned int type)

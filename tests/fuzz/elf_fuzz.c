@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Fuzzing the ELF reader: a hostile file must end in an error or in sound functions.
 #include "elf/elf_file.h"
-#include "elf/usdt.h"
 
 #include <stdlib.h>
 #include <string.h>

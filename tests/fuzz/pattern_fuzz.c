@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Fuzzing what compares names: globs, expressions, demangling, suggestions, FUNCTION text.
-#include "base/pattern.h"
+#include "base/text.h"
 
 #include <fnmatch.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "elf/demangle.h"
 #include "base/duration.h"
+#include "elf/elf_file.h"
 #include "find/internal.h"
-#include "base/suggest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Fuzzing what reads a saved document of statistics: groups with their names, or an error.
-#include "stats/saved.h"
+#include "stats/figures.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* JSON as it is written: commas, lines and indentation, strings, and documents within others. */
-#include "base/json.h"
+#include "base/buffer.h"
 
 #include "tap.h"
 

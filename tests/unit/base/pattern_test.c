@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Globs, regular expressions, near names, and demangling with bounds.
-#include "base/pattern.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <time.h>
 
-#include "base/suggest.h"
-#include "elf/demangle.h"
+#include "elf/elf_file.h"
 #include "tap.h"
 
 static void test_globs(void)

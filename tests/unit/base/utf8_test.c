@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Characters of UTF-8, and what is none. */
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include "base/util.h"
 #include "tap.h"

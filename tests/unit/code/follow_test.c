@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Where jumps that leave functions are followed to, and what of it is left alone. */
-#include "code/follow.h"
+#include "code/plan.h"
 #include "plan_case.h"
 
 #define AT(n) (CASE_BASE + (uint64_t)(n)*0x100)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // USDT probes: sites and semaphores of a file, arguments as assemblers write them.
-#include "elf/usdt.h"
+#include "elf/elf_file.h"
 
 #include <elf.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Looking libraries up: by names, cache, folders, and mappings of processes.
-#include "find/library.h"
+#include "find/find.h"
 
 #include <sys/sysmacros.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // FUNCTION arguments to functions: names, versions, patterns, demangled names, offsets.
-#include "find/library.h"
-#include "find/target.h"
+#include "find/find.h"
 
 #include <inttypes.h>
 

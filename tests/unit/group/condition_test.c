@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Conditions on arguments: what is read, and where it is wrong. */
-#include "group/condition.h"
+#include "group/filter.h"
 
 #include "shared/layout.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // System calls have the numbers that the C library calls them by.
-#include "kernel/syscalls.h"
+#include "kernel/tracefs.h"
 
 #include <sys/syscall.h>
 

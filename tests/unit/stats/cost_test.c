@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What programs take between two readings, and when that is not known. */
-#include "stats/cost.h"
+#include "stats/stats.h"
 
 #include "base/util.h"
 #include "tap.h"

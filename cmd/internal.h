@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading groups, making reports of them, and delivering those. */
-#ifndef FUNCSNOOP_CMD_STATS_RUN_H
-#define FUNCSNOOP_CMD_STATS_RUN_H
+/* What the commands do that have more than one file, once their lines are read. */
+#ifndef FUNCSNOOP_CMD_INTERNAL_H
+#define FUNCSNOOP_CMD_INTERNAL_H
 
-#include "cli/groups.h"
-#include "show/stats_report.h"
-#include "show/stats_view.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/cmd.h"
+#include "show/call.h"
+#include "show/stats.h"
+#include "stream/stream.h"
+
+/* --- stats_*.c: reading groups, making reports of them, and delivering those ---------------- */
 
 struct stats_options {
 	struct globals *g;
@@ -96,5 +102,57 @@ int stats_watch(struct stats_options *o);
 
 /* Whether standard output is a terminal that can be drawn on again and again. */
 bool screen_can(void);
+
+/* --- stream_run.c: running a stream --------------------------------------------------------- */
+
+struct stream_options {
+	struct globals *g;
+	struct words names;
+	struct stream_filter filter;
+	pid_t pid[FSN_STREAM_PIDS];
+	const char **func;
+	bool calls, entries, exits; /* which of the events are shown */
+	const struct stream_format *format;
+	const char *output;
+	uint64_t max_calls;   /* end after so many; 0: no end */
+	uint64_t duration_ns; /* end after so long; 0: no end */
+	uint64_t buffer_bytes;
+	bool alert;
+	int until_fd; /* it ends when this can be read, and not by signals; 0: none */
+	void (*ready)(void *arg); /* told when calls are recorded; or NULL */
+	void *ready_arg;
+};
+
+/*
+ * Reads a line of options into @o, which holds .g; names of groups stand in .names. False
+ * when it makes no sense, which has been said: EXIT_USAGE. End with stream_options_done() in
+ * any case.
+ */
+bool stream_options_parse(struct stream_options *o, int argc, char **argv);
+void stream_options_done(struct stream_options *o);
+
+/* Until a signal, the end that was asked for, or that of the groups. Returns the status. */
+int stream_run(const struct stream_options *o);
+
+/* --- run_session.c: attach, look, detach ---------------------------------------------------- */
+
+/* As those who run commands for others have it: env(1), timeout(1), nohup(1). */
+enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+struct run_options {
+	struct globals *g;
+	struct attach_options
+		attach; /* .words: GROUP, FUNCTIONs; with --config a group or none */
+	struct stats_options stats;
+	struct stream_options stream; /* if .streams */
+	char name[GROUP_NAME_MAX + 1];
+	char **command;       /* ends with NULL; or is NULL */
+	uint64_t duration_ns; /* 0: no end */
+	bool streams, no_children;
+	bool table_apart; /* calls go to stdout in a form of which the table is no part */
+};
+
+/* Does it; an exit status. */
+int run_session(struct run_options *o);
 
 #endif

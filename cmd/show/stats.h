@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What `stats` shows: reports, their rows, views and formats. */
+#ifndef FUNCSNOOP_SHOW_STATS_H
+#define FUNCSNOOP_SHOW_STATS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "base/util.h"
+#include "show/call.h"
+#include "show/text.h"
+#include "stats/figures.h"
+#include "stats/stats.h"
+
+/* --- one report, of which each format makes its text ---------------------------------------- */
+
+/* --sort by name instead of a figure. */
+#define SORT_BY_NAME FIGURE_CNT
+
+struct stats_choice {
+	bool all;   /* functions never called, too */
+	size_t top; /* 0: no limit */
+	enum figure_id sort; /* of USE_SORT, or SORT_BY_NAME */
+};
+
+struct report_group {
+	const struct stats *s;           /* since the reset, or of the interval */
+	const struct stats *whole;       /* since the reset */
+	uint64_t elapsed_ns;             /* in which @s came; 0: not known */
+	struct cost cost;                /* of the interval, or now */
+	const struct stats_func **funcs; /* of @s: chosen, in order */
+	size_t func_cnt;
+	const struct fsn_slow *slow; /* NULL unless asked for */
+	size_t slow_cnt;
+	struct diff_func *diff; /* with --diff, what changed most first */
+	size_t diff_cnt;
+	const struct saved_group *before; /* with --diff; NULL: there was no such group */
+	struct saved *after;              /* @s as one group, with --diff and --fail-if */
+	struct stats *owned;              /* @s, when it is an interval's */
+};
+
+/* So many in the time of @rg, a second; false when no time has passed. */
+bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s);
+
+/* What the probes took of the time of @rg; false when it is not known. */
+bool report_cost(const struct report_group *rg, uint64_t *ret_ns);
+
+/* Slow call @i of @rg; @types are those of its group. */
+struct shown_call report_slow(
+	const struct report_group *rg, const struct types *types, size_t i);
+
+/* Calls of all functions of @s; one that is jumped to by another is the same. */
+uint64_t stats_all_calls(const struct stats *s);
+
+/* Time of all functions of @s: what they spent in themselves, where that is known. */
+uint64_t stats_all_time(const struct stats *s);
+
+/* Digits after the point of a rate in documents: something rare is not 0. */
+static inline int rate_digits(double per_s)
+{
+	return per_s > 0 && per_s < 1 ? 9 : 3;
+}
+
+struct view;
+struct history;
+
+struct report {
+	const struct globals *g;
+	const struct stats_choice *choice;
+	const struct view *view;
+	bool timestamps;
+	bool first;           /* of the reports on one output */
+	bool plain;           /* for a file: no terminal's width or colours */
+	uint64_t time_ns;     /* CLOCK_REALTIME of the reading */
+	uint64_t interval_ns; /* 0: since the reset */
+	struct history *history; /* of the frames before this one, or NULL: it is not drawn again */
+	struct report_group *group;
+	size_t cnt;
+};
+
+/* A function before (NULL: it is new) and after (NULL: vanished). */
+struct diff_func {
+	const struct saved_func *before, *after;
+};
+
+/* "new", "vanished" or "both". */
+const char *diff_status(const struct diff_func *d);
+
+/* Growth in percent; false when it can't be said. */
+bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_percent);
+
+/* Words with @between them, and @last before the last. */
+#define WORDS_LEN 400
+const char *words_join(const char *const *words, size_t cnt, const char *between,
+	const char *last, char buf[WORDS_LEN]);
+
+/* What --sort takes, and false when @name is none of it. */
+const char *stats_sort_words(char buf[WORDS_LEN]);
+bool stats_sort_parse(const char *name, enum figure_id *ret_sort);
+
+/* What a row is ordered by when it is ordered by @sort. */
+static inline uint64_t sort_value(const struct figures *f, enum figure_id sort)
+{
+	return sort == SORT_BY_NAME ? 0 : figure_or_0(f, sort);
+}
+
+/*
+ * Fills @rg's functions from its @s: those called in it, with @ever all that were called
+ * since the reset. 0 or -ENOMEM.
+ */
+int report_choose(struct report_group *rg, const struct stats_choice *choice, bool ever);
+
+void report_group_done(struct report_group *rg);
+
+/*
+ * What came between two readings of one group: @now less @before (NULL: all of @now).
+ * Extremes are exact where the interval raised them, else of its buckets. stats_free() it.
+ */
+struct stats *stats_delta(
+	const struct stats *now, const struct stats *before, uint64_t before_ns);
+
+/* --- the conditions of --fail-if ----------------------------------------------------------- */
+
+enum check_op { CHECK_GT, CHECK_GE, CHECK_LT, CHECK_LE, CHECK_EQ, CHECK_NE };
+
+struct check {
+	const char *text; /* as it was written */
+	enum figure_id figure; /* of USE_SAVED */
+	enum check_op op;
+	bool relative; /* growth in percent, with --diff */
+	double percent;
+	uint64_t value;
+};
+
+/* Reads "p99>5ms", "errors>0", "p99>10%"; @text is kept. -EINVAL with the reason. */
+int check_parse(const char *text, struct check *ret_check, struct err *err);
+
+/*
+ * Whether one of @checks holds for a function of @after; each that does is told on stderr.
+ * @before is NULL without --diff, or when there was no such group.
+ */
+bool check_group(const struct globals *g, const struct check *checks, size_t cnt,
+	const struct saved_group *before, const struct saved_group *after);
+
+/* --- rows of typed cells: what a table shows with units and CSV as plain numbers ------------ */
+
+enum cell_type {
+	CELL_NONE, /* not known: "-", in CSV nothing */
+	CELL_TEXT,
+	CELL_COUNT,
+	CELL_NUMBER, /* signed */
+	CELL_NS,
+	CELL_PERCENT,
+	CELL_CHANGE, /* percent, with its sign */
+	CELL_RATE,   /* per second */
+	CELL_TIME,   /* ns of CLOCK_REALTIME */
+};
+
+struct cell {
+	enum cell_type type;
+	char *text;
+	uint64_t n;
+	double x;
+	bool about; /* within the noise: "~" before it in a table */
+};
+
+#define GRID_COLUMNS 48 /* at most */
+#define GRID_TREND   16 /* columns of a sparkline */
+
+enum grid_where { GRID_BOTH, GRID_TABLE, GRID_CSV };
+
+struct grid_column {
+	const char *title; /* of the table */
+	const char *key;   /* of the CSV; with its unit */
+	enum table_align align;
+	bool elastic;
+	enum grid_where where;
+	/* On a narrow terminal those with the highest number are left out first; 0: never. */
+	unsigned int drop;
+};
+
+/* Labels, and behind them figures. */
+struct grid {
+	struct grid_column columns[GRID_COLUMNS];
+	size_t column_cnt;
+	enum figure_id figures[GRID_COLUMNS];
+	size_t figure_cnt;
+	struct cell *cells; /* row by row */
+	size_t cell_cnt;
+	const char **marks; /* of rows: colours */
+	char **trends;      /* of rows, for readers: sparklines behind all columns; or NULL */
+	size_t row_cnt;
+	size_t total_rows; /* at the end: sums for readers, not in CSV */
+	bool failed;       /* memory ran out */
+};
+
+/* Begins a grid with @cnt columns of labels, and those of each of @uses up to USE_NONE. */
+void grid_begin(struct grid *grid, const struct grid_column *labels, size_t cnt,
+	const enum figure_use *uses);
+
+/* Cells fill row by row; a row begins with the first cell after a whole one. */
+void grid_none(struct grid *grid);
+void grid_text(struct grid *grid, const char *text); /* NULL: none */
+__attribute__((format(printf, 2, 3))) void grid_textf(
+	struct grid *grid, const char *fmt, ...);
+void grid_count(struct grid *grid, bool known, uint64_t n);
+void grid_number(struct grid *grid, int64_t n);
+void grid_ns(struct grid *grid, bool known, uint64_t ns);
+void grid_time(struct grid *grid, uint64_t realtime_ns);
+void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
+/* "<0.1", "3.2", "1204": per second, for a reader. */
+const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN]);
+void grid_mark(struct grid *grid, const char *sgr); /* of the row begun last */
+
+/* The text of row @row, which tells it from others: its labels. False when there is no room. */
+bool grid_row_name(const struct grid *grid, size_t row, char *buf, size_t size);
+
+/* Whether rows are of things that are counted. */
+bool grid_counts(const struct grid *grid);
+
+/* The calls of row @row, or what else it counts; false when that is not known. */
+bool grid_row_count(const struct grid *grid, size_t row, uint64_t *ret_cnt);
+
+/* All that is behind the labels; what needs a look is marked. */
+void grid_figures(struct grid *grid, const struct figures *f);
+uint64_t grid_wanted(const struct grid *grid); /* bits of figures */
+
+void grid_done(struct grid *grid);
+
+/* As a table that fits the terminal, or @wide for a file; 0 or -ENOMEM. */
+int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f);
+
+/* As records of RFC 4180, each after @prefix; the header likewise after @prefix. */
+void csv_field(FILE *f, const char *raw);
+void csv_header(const struct grid *grid, const char *prefix, FILE *f);
+int csv_rows(const struct grid *grid, const char *prefix, FILE *f);
+
+#define _cleanup_grid_ __cleanup(grid_done)
+
+/* --- views: which columns each has and how they are filled ---------------------------------- */
+
+enum {
+	VIEW_BY = 1,       /* --by NAME shows it, else --NAME */
+	VIEW_PACE = 2,     /* its head says how many calls a second */
+	VIEW_REST = 4,     /* its foot says what is in no column */
+	VIEW_COST = 8,     /* and what the programs take */
+	VIEW_METRICS = 16, /* metrics are of it */
+	VIEW_FRAME = 32,   /* drawn again and again: remarks are part of it */
+	VIEW_DIFF = 64,    /* of two readings */
+};
+
+struct view {
+	const char *name;
+	const struct grid_column *labels;
+	size_t label_cnt;
+	unsigned int flags; /* VIEW_... */
+	enum figure_use uses[3]; /* the figures behind the labels; USE_NONE ends them */
+	void (*fill)(
+		struct grid *grid, const struct report *r, const struct report_group *rg);
+	const char *none; /* what is said when there is no row */
+	/* Its own form for readers, or NULL: a table of the grid. */
+	void (*text)(const struct report *r, const struct report_group *rg, FILE *f);
+	/* Its element of the JSON document; 0 or -ENOMEM. */
+	int (*json)(struct json *doc, const struct report_group *rg, FILE *f);
+};
+
+/* The view named so, or NULL; "function" is the one without an option. */
+const struct view *view_find(const char *name);
+
+/* What --by takes: "function|process|library". */
+const char *view_by_words(char buf[WORDS_LEN]);
+
+/* Of files of their own. */
+void fill_process(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg);
+void print_hist(const struct report *r, const struct report_group *rg, FILE *f);
+void fill_heat(struct grid *grid, const struct report *r, const struct report_group *rg);
+void print_heat(const struct report *r, const struct report_group *rg, FILE *f);
+
+/* What frames that are drawn one after the other remember: of each row how much it had. */
+struct history *history_new(void); /* NULL: no memory */
+void history_free(struct history *h);
+
+/* A reading has come, @elapsed_ns after the one before; frames are of it until the next. */
+void history_step(struct history *h, uint64_t elapsed_ns);
+
+/*
+ * Notes what @group's rows have now, and gives each row its sparkline; with @all a row that was
+ * not there before had nothing. 0 or -ENOMEM.
+ */
+int history_trends(struct history *h, const char *group, bool all, struct grid *grid);
+
+/* --diff: compares, and fills @rg's .diff. 0 or -ENOMEM. */
+int diff_make(struct report_group *rg, const struct saved_group *before,
+	const struct saved_group *after, size_t top);
+
+/* The values of all functions that were called, sorted by name. NULL: no memory. */
+struct saved *stats_snapshot(const struct stats *s);
+
+/* after over before in percent; what was 0 has grown infinitely. */
+double diff_percent(uint64_t before, uint64_t after);
+
+/*
+ * stats: @rg's .funcs in their order, and .slow unless it is NULL. What is written goes to
+ * @f function by function: the whole of thousands would take more memory than reading them.
+ * 0 or -ENOMEM.
+ */
+int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f);
+
+/* stats --diff: @rg's .diff and .before. */
+int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f);
+
+/* --- what --format offers ------------------------------------------------------------------ */
+
+enum {
+	FORMAT_READERS = 1,    /* for people: says when there is nothing to show */
+	FORMAT_JSON = 2,       /* what --json stands for: errors are told in JSON, too */
+	FORMAT_CUMULATIVE = 4, /* since the reset, with --interval, too */
+	FORMAT_METRICS = 8,    /* only of views with VIEW_METRICS */
+};
+
+struct stats_format {
+	const char *name;
+	unsigned int flags; /* FORMAT_... */
+	/* Writes all of it; 0 or a negative errno. @f's own errors are the caller's. */
+	int (*print)(const struct report *r, FILE *f);
+};
+
+/* The format named so, or NULL. */
+const struct stats_format *stats_format_find(const char *name);
+
+/* The one without --format. */
+const struct stats_format *stats_format_default(bool json);
+
+/* What --format takes: "table|json|...". */
+const char *stats_format_words(char buf[WORDS_LEN]);
+
+/* metrics.c */
+int metrics_print_prometheus(const struct report *r, FILE *f);
+int metrics_print_openmetrics(const struct report *r, FILE *f);
+
+#endif
