@@ -145,7 +145,6 @@ attach_fails() {
 
 # --- errors ------------------------------------------------------------------------------
 
-# bats test_tags=core
 @test "failed calls are counted by code, with its name" {
 	need_bpf
 	attach_fails

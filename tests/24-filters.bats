@@ -66,7 +66,7 @@ attached() { # WANT COND FUNCTION WORD...
 
 # --- conditions on arguments ------------------------------------------------------------------
 
-# bats test_tags=bpf,core
+# bats test_tags=core,arch
 @test "--if counts the calls whose arguments meet it, by their declared types" {
 	attached 2 'v < 0' ty_i8 0xffffffffffffff85 0x7f 0xdeadbeef00000080
 	attached 2 'v == tyNegative' ty_code 0xffffffff 0xffffffffffffffff 2
@@ -234,7 +234,6 @@ refused() { # COND PLACE MESSAGE
 
 # --- users and threads ------------------------------------------------------------------------
 
-# bats test_tags=bpf,core
 @test "--uid counts the calls of that user's processes alone" {
 	need_tool setpriv
 	fsn attach g fix_add --lib "$LIB" --uid nobody
@@ -315,7 +314,6 @@ ended() { # GROUP
 	[[ ! -e $FUNCSNOOP_BPFFS/funcsnoop/$1 ]]
 }
 
-# bats test_tags=bpf,core
 @test "attach --for ends by itself: breakpoints, pins and who waited are gone" {
 	fsn attach g fix_add --lib "$LIB" --for 1500ms
 	capture "$FIX/call" add 5

@@ -138,7 +138,7 @@ case_jumps() { # MODE EXIT
 @test "a call that ends in what it jumps to has its own time (perf, return)" {
 	case_jumps perf return
 }
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "a call that ends in what it jumps to has its own time, or none (multi, ret)" {
 	case_jumps multi ret
 }

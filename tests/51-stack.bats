@@ -52,7 +52,7 @@ attach_has_none() { # ARG... of attach, of a group g
 	no_private_stack 'asm_*' --count --comm nobody --cpu 0
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "programs that keep arguments on the stack and text have stacks of their own" {
 	local config=$BATS_TEST_TMPDIR/c.json exit
 

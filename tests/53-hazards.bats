@@ -30,13 +30,12 @@ hazard() { # CASE FUNCTIONS TEXT
 hz_yield_uc 20 0 20 0 0 0"
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "fibers that switch stacks by hand live in the middle of calls" {
 	hazard fiber_asm "hz_yield_asm hz_leaf" "hz_leaf 20 0 20 0 0 0
 hz_yield_asm 20 0 20 0 0 0"
 }
 
-# bats test_tags=core
 @test "a plain C program that switches stacks by code of its own lives" {
 	unharmed "$FIX/switch" "work again" "again 20 0 20 0 0 0
 work 40 0 39 0 1 0" "$FIX/switch" 20
@@ -134,7 +133,7 @@ hzx_outer 20 0 10 0 10 0"
 CXX_CATCH="hzx_catch 20 0 20 0 0 0
 $CXX_THROW"
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "exceptions pass through probed functions, their calls are abandoned" {
 	hazcxx plain throw "$CXX_THROW"
 }
@@ -365,7 +364,7 @@ every_instruction() { # FILE PROGRAM FLAGS...
 	fsn detach g
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "functions of all kinds of instructions give the same results, and exact counts" {
 	every_instruction "$FIX/libinsn.so" "$FIX/asmcall"
 }
@@ -374,7 +373,7 @@ every_instruction() { # FILE PROGRAM FLAGS...
 	every_instruction "$FIX/libinsn.so" "$FIX/asmcall" --count
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "a table behind the code of a function keeps its bytes, and the function its sums" {
 	local plain
 
@@ -427,7 +426,7 @@ early_ends() { # LINK
 	fsn detach g
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "ends that are seen early are those of all calls, with their results" {
 	need_bpf
 	need_arch x86_64

@@ -264,7 +264,6 @@ end_orphan() { # TEXT: counts when the call has returned
 	fsn detach g
 }
 
-# bats test_tags=core
 @test "a call that was given up with its thread and comes back has returned" {
 	attach_orphan
 	assert_numbers g "hz_yield_asm 1 0 0 0 1 0"
@@ -298,7 +297,7 @@ end_orphan() { # TEXT: counts when the call has returned
 	fsn detach g
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "coroutines that copy their stack return from as many calls as there is room for" {
 	need_bpf
 	fsn attach g hz_yield_asm --lib "$FIX/libhazard.so" --exit ret

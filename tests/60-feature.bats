@@ -42,7 +42,7 @@ refute_cached() { # WHAT
 
 # --- answers --------------------------------------------------------------------------
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "answers are those known of this kernel" {
 	local nop5 multi
 

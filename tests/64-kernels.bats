@@ -78,18 +78,22 @@ unmatched_returns 10"
 	fsn detach g
 }
 
+# bats test_tags=arch
 @test "calls end in every way there is (session, return)" {
 	every_end session return
 }
+# bats test_tags=arch
 @test "calls end in every way there is (multi, return)" {
 	every_end multi return
 }
 @test "calls end in every way there is (perf, return)" {
 	every_end perf return
 }
+# bats test_tags=arch
 @test "calls end in every way there is (multi, ret)" {
 	every_end multi ret
 }
+# bats test_tags=arch
 @test "calls end in every way there is (perf, ret)" {
 	every_end perf ret
 }
@@ -117,6 +121,7 @@ calls_in_progress() { # MODE EXIT
 @test "calls in progress live through a reset and a detach (return)" {
 	calls_in_progress auto return
 }
+# bats test_tags=arch
 @test "calls in progress live through a reset and a detach (ret)" {
 	calls_in_progress auto ret
 }
@@ -182,6 +187,7 @@ load() {
 
 # --- instructions that kernels get wrong ------------------------------------------------------
 
+# bats test_tags=arch
 @test "a child that is forked lives, with probes on nops and what else needs care" {
 	local name names=(asm_nop5 asm_nop9 asm_nop10 asm_redzone asm_endbr_push)
 

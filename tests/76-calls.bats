@@ -229,7 +229,7 @@ ty_make {"x":3} null null false'
 
 # --- text ----------------------------------------------------------------------------------------
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "text that an argument points to is shown, and nothing in it reaches a terminal raw" {
 	need_bpf
 	attach_typed

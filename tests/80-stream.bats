@@ -9,7 +9,6 @@ load stream
 
 # --- each call once -----------------------------------------------------------------------
 
-# bats test_tags=bpf,core
 @test "each call is one JSON object, and there are as many as calls" {
 	need_bpf
 	need_tool jq

@@ -31,7 +31,6 @@ start_run() { # NAME ARG...: until it counts
 
 # --- without COMMAND ------------------------------------------------------------------------
 
-# bats test_tags=bpf,core
 @test "run without COMMAND counts until Ctrl-C, shows the table, and leaves nothing" {
 	start_run r "$LIB:fix_add"
 	capture "$FIX/call" add 123
@@ -93,7 +92,6 @@ start_run() { # NAME ARG...: until it counts
 
 # --- around COMMAND ---------------------------------------------------------------------------
 
-# bats test_tags=bpf,core
 @test "every call of COMMAND counts, the first one too; the table goes to stderr" {
 	fsn run "$LIB:fix_add" -- "$FIX/call" add 1
 	assert_output "result fix_add calls=1 sum=1 wrong=0"
