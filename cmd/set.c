@@ -65,34 +65,35 @@ static void parse_slow(struct options *o, const char *arg, struct argp_state *st
 	o->slow_cnt++;
 }
 
+/* Whether @arg goes on the list that @option sets, which has @cnt: "all" makes it empty. */
+static bool is_listed(struct argp_state *state, const char *option, const char *arg, size_t cnt,
+	bool *ret_set)
+{
+	*ret_set = true;
+	if (!strcmp(arg, "all"))
+		return false;
+	if (cnt == FILTER_MAX)
+		argp_error(state, "%s more than %d times", option, FILTER_MAX);
+	return true;
+}
+
 static void parse_pid(struct options *o, const char *arg, struct argp_state *state)
 {
-	o->change.set_pids = true;
-	if (!strcmp(arg, "all"))
-		return;
-	if (o->filter.pid_cnt == FILTER_MAX)
-		argp_error(state, "--pid more than %d times", FILTER_MAX);
-	o->pids[o->filter.pid_cnt++] = number_parse(state, "--pid", arg, 1, 1U << 22);
+	if (is_listed(state, "--pid", arg, o->filter.pid_cnt, &o->change.set_pids))
+		o->pids[o->filter.pid_cnt++] =
+			number_parse(state, "--pid", arg, 1, 1U << 22);
 }
 
 static void parse_comm(struct options *o, const char *arg, struct argp_state *state)
 {
-	o->change.set_comms = true;
-	if (!strcmp(arg, "all"))
-		return;
-	if (o->filter.comm_cnt == FILTER_MAX)
-		argp_error(state, "--comm more than %d times", FILTER_MAX);
-	o->comms[o->filter.comm_cnt++] = arg;
+	if (is_listed(state, "--comm", arg, o->filter.comm_cnt, &o->change.set_comms))
+		o->comms[o->filter.comm_cnt++] = arg;
 }
 
 static void parse_uid(struct options *o, const char *arg, struct argp_state *state)
 {
-	o->change.set_uids = true;
-	if (!strcmp(arg, "all"))
-		return;
-	if (o->filter.uid_cnt == FILTER_MAX)
-		argp_error(state, "--uid more than %d times", FILTER_MAX);
-	o->uids[o->filter.uid_cnt++] = user_parse(state, "--uid", arg);
+	if (is_listed(state, "--uid", arg, o->filter.uid_cnt, &o->change.set_uids))
+		o->uids[o->filter.uid_cnt++] = user_parse(state, "--uid", arg);
 }
 
 static void parse_if(struct options *o, const char *arg, struct argp_state *state)

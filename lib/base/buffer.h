@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Text that is being written: a buffer that grows, and JSON on it. */
+/*
+ * Output put together in memory and written in large pieces: for what comes a million times
+ * a second. Nothing is allocated but when the buffer grows. And JSON on it.
+ */
 #ifndef FUNCSNOOP_BASE_BUFFER_H
 #define FUNCSNOOP_BASE_BUFFER_H
 
@@ -74,12 +77,7 @@ void out_json_letters(struct out *o, const char *str, size_t len);
 
 void out_done(struct out *o);
 
-/* --- JSON ----------------------------------------------------------------------------------- */
-
-/*
- * JSON as it is written: value by value into a buffer, so that a document of any length
- * takes no more memory than what is not yet printed.
- */
+/* --- JSON, value by value: a document takes no more memory than what is not yet printed ----- */
 
 enum json_place {
 	JSON_FIRST, /* of its array or object */

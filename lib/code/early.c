@@ -123,17 +123,7 @@ static int find_edges(struct early *e)
 /* The first edge to @idx or behind. */
 static size_t first_edge(const struct early *e, uint32_t idx)
 {
-	size_t lo = 0, hi = e->edge_cnt;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (e->edges[mid].to < idx)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(e->edge_cnt, i, e->edges[i].to >= idx);
 }
 
 /* --- loops ---------------------------------------------------------------------------------- */

@@ -53,17 +53,9 @@ const struct insn *func_loop_to_entry(const struct func *f)
 
 static const struct plan_slot *find_slot(const struct plan_image *img, uint64_t addr)
 {
-	size_t lo = 0, hi = img->slot_cnt;
+	size_t at = FIRST_WHERE(img->slot_cnt, i, img->slots[i].addr >= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (img->slots[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < img->slot_cnt && img->slots[lo].addr == addr ? &img->slots[lo] : NULL;
+	return at < img->slot_cnt && img->slots[at].addr == addr ? &img->slots[at] : NULL;
 }
 
 /* Where a jump leads in the end. */

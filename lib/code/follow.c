@@ -20,17 +20,9 @@ static size_t count_ends(const struct plan *plan, bool leaving)
 /* The number of the function that begins at @addr, or func_cnt. */
 static size_t find_func(const struct follow *f, uint64_t addr)
 {
-	size_t lo = 0, hi = f->func_cnt;
+	size_t at = FIRST_WHERE(f->func_cnt, i, f->funcs[i].plan->addr >= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->funcs[mid].plan->addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < f->func_cnt && f->funcs[lo].plan->addr == addr ? lo : f->func_cnt;
+	return at < f->func_cnt && f->funcs[at].plan->addr == addr ? at : f->func_cnt;
 }
 
 static size_t find_place(const struct follow *f, uint64_t addr)
