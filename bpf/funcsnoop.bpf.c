@@ -270,15 +270,15 @@ static __always_inline void end_in_process(
 
 	if (!proc)
 		return;
-	add(&proc->returns, 1);
-	add(&proc->total_ns, net);
+	add(&proc->n.returns, 1);
+	add(&proc->n.total_ns, net);
 	if (nest && nest->inner_ns)
-		add(&proc->inner_ns, nest->inner_ns);
-	raise(&proc->max_ns, shown_time(net));
+		add(&proc->n.inner_ns, nest->inner_ns);
+	raise(&proc->n.max_ns, shown_time(net));
 	if (how & FSN_CALL_FAILED)
-		add(&proc->errors, 1);
+		add(&proc->n.errors, 1);
 	if (how & FSN_CALL_SLOW)
-		add(&proc->slow, 1);
+		add(&proc->n.slow, 1);
 }
 
 /* Counts the end of the call in @slot, which is locked, and gives that back. */

@@ -98,7 +98,7 @@ static __always_inline __u32 proc_count(struct task_struct *task, __u32 fn, __u3
 		proc = proc_at(i);
 	}
 	if (proc)
-		add(&proc->calls, 1);
+		add(&proc->n.calls, 1);
 	return i;
 }
 

@@ -234,13 +234,7 @@ struct fsn_cond {
 struct fsn_proc {
 	unsigned long long key;
 	unsigned long long start; /* of the process: CLOCK_BOOTTIME, ns */
-	unsigned long long calls;
-	unsigned long long returns;
-	unsigned long long total_ns;
-	unsigned long long inner_ns;
-	unsigned long long max_ns;
-	unsigned long long errors;
-	unsigned long long slow;
+	struct fsn_proc_counts n;
 	char comm[FSN_COMM_LEN];
 };
 

@@ -37,6 +37,22 @@ struct fsn_counts {
 #undef X
 };
 
+/* Of it what is counted of each process, too, in its records and in what is made of them. */
+#define FSN_PROC_COUNTS(X) \
+	X(calls)           \
+	X(returns)         \
+	X(total_ns)        \
+	X(inner_ns)        \
+	X(errors)          \
+	X(slow)
+
+struct fsn_proc_counts {
+#define X(name) unsigned long long name;
+	FSN_PROC_COUNTS(X)
+#undef X
+	unsigned long long max_ns; /* of one call; the others are sums */
+};
+
 /*
  * Log-linear buckets of durations, 8 to an octave: below 8 ns one for each nanosecond, then
  * [2^o + s * 2^(o-3), + 2^(o-3)) for octave o and step s.

@@ -197,7 +197,7 @@ static void add_ended(struct json *j, const struct stats_func *f)
 {
 	struct figures values;
 
-	if (!f->ended.calls && !f->ended.returns) {
+	if (!f->ended.n.calls && !f->ended.n.returns) {
 		json_set_null(j, "ended");
 		return;
 	}

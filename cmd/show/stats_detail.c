@@ -25,18 +25,16 @@ static int compare_ids(const void *a, const void *b)
 static void process_add(
 	struct process *to, const struct stats_proc *p, bool timed, uint64_t noise_ns)
 {
+	struct fsn_proc_counts n = p->n;
+
+	n.inner_ns = n.total_ns - stats_proc_self(p);
+	if (!timed)
+		n = (struct fsn_proc_counts) { .calls = n.calls };
 	to->functions++;
-	to->p.calls += p->calls;
+	proc_counts_add(&to->p.n, &n);
 	if (!timed)
 		return;
-	to->p.returns += p->returns;
-	to->p.total_ns += p->total_ns;
-	to->p.inner_ns += p->total_ns - stats_proc_self(p);
 	to->p.nested |= p->nested;
-	to->p.errors += p->errors;
-	to->p.slow += p->slow;
-	if (p->max_ns > to->p.max_ns)
-		to->p.max_ns = p->max_ns;
 	if (noise_ns > to->noise_ns)
 		to->noise_ns = noise_ns;
 }
@@ -95,8 +93,8 @@ static int compare_values(const void *a, const void *b)
 
 	if (x->value != y->value)
 		return x->value > y->value ? -1 : 1;
-	if (x->p.calls != y->p.calls && x->value)
-		return x->p.calls > y->p.calls ? -1 : 1;
+	if (x->p.n.calls != y->p.n.calls && x->value)
+		return x->p.n.calls > y->p.n.calls ? -1 : 1;
 	return by_name ? by_name : compare_ids(a, b);
 }
 
@@ -123,7 +121,7 @@ static struct process collect_ended(const struct stats *s)
 	struct process ended = {};
 
 	for (size_t i = 0; i < s->func_cnt; i++)
-		if (s->funcs[i].ended.calls || s->funcs[i].ended.returns)
+		if (s->funcs[i].ended.n.calls || s->funcs[i].ended.n.returns)
 			process_add(&ended, &s->funcs[i].ended, s->funcs[i].timed,
 				s->funcs[i].noise_ns);
 	return ended;
@@ -137,25 +135,15 @@ static void fill_others(struct grid *grid, const struct stats *s,
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
+		struct stats_proc all = { .nested = f->nested };
 
-		rest.p.calls += f->n.calls;
-		if (!f->timed)
-			continue;
-		rest.p.returns += f->n.returns;
-		rest.p.total_ns += f->n.total_ns;
-		rest.p.inner_ns += f->n.total_ns - stats_func_self(f);
-		rest.p.nested |= f->nested;
-		rest.p.slow += f->n.slow;
-		rest.p.errors += f->n.errors;
-		if (f->noise_ns > rest.noise_ns)
-			rest.noise_ns = f->noise_ns;
+#define X(name) all.n.name = f->n.name;
+		FSN_PROC_COUNTS(X)
+#undef X
+		process_add(&rest, &all, f->timed, f->noise_ns);
 	}
-	rest.p.calls -= rest.p.calls < seen->calls ? rest.p.calls : seen->calls;
-	rest.p.returns -= rest.p.returns < seen->returns ? rest.p.returns : seen->returns;
-	rest.p.total_ns -= rest.p.total_ns < seen->total_ns ? rest.p.total_ns : seen->total_ns;
-	rest.p.inner_ns -= rest.p.inner_ns < seen->inner_ns ? rest.p.inner_ns : seen->inner_ns;
-	rest.p.slow -= rest.p.slow < seen->slow ? rest.p.slow : seen->slow;
-	rest.p.errors -= rest.p.errors < seen->errors ? rest.p.errors : seen->errors;
+	rest.functions = 0; /* not known of which */
+	proc_counts_subtract(&rest.p.n, &seen->n);
 	fill_rest(grid, "others", &rest, scope);
 }
 

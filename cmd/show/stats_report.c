@@ -75,7 +75,7 @@ static int compare_ranked(const void *a, const void *b)
  */
 static bool is_shown(const struct stats_func *f)
 {
-	return stats_func_called(f) || f->proc_cnt || f->ended.calls || f->code_cnt ||
+	return stats_func_called(f) || f->proc_cnt || f->ended.n.calls || f->code_cnt ||
 		stats_func_samples(f);
 }
 
@@ -205,19 +205,6 @@ static int proc_order(const struct stats_proc *x, const struct stats_proc *y)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* @p is what came since @was. */
-static void subtract(struct stats_proc *p, const struct stats_proc *was)
-{
-	p->calls = less(p->calls, was->calls);
-	p->returns = less(p->returns, was->returns);
-	p->total_ns = less(p->total_ns, was->total_ns);
-	p->inner_ns = less(p->inner_ns, was->inner_ns);
-	p->errors = less(p->errors, was->errors);
-	p->slow = less(p->slow, was->slow);
-	if (p->max_ns <= was->max_ns)
-		p->max_ns = 0; /* not known of this interval */
-}
-
 /*
  * A process that is there no more has been given up meanwhile: what it had before is among
  * the ended now.
@@ -230,14 +217,14 @@ static void delta_ended(struct stats_func *d, const struct stats_func *now,
 	d->ended = now->ended;
 	if (!before)
 		return;
-	subtract(&d->ended, &before->ended);
+	proc_counts_subtract(&d->ended.n, &before->ended.n);
 	for (size_t i = 0; i < before->proc_cnt; i++) {
 		const struct stats_proc *was = &before->procs[i];
 
 		while (k < now->proc_cnt && proc_order(&now->procs[k], was) < 0)
 			k++;
 		if (k == now->proc_cnt || proc_order(&now->procs[k], was))
-			subtract(&d->ended, was);
+			proc_counts_subtract(&d->ended.n, &was->n);
 	}
 }
 
@@ -257,8 +244,8 @@ static int delta_procs(struct stats_func *d, const struct stats_func *now,
 			k++;
 		if (before && k < before->proc_cnt &&
 			!proc_order(&before->procs[k], &p))
-			subtract(&p, &before->procs[k]);
-		if (p.calls || p.returns)
+			proc_counts_subtract(&p.n, &before->procs[k].n);
+		if (p.n.calls || p.n.returns)
 			d->procs[d->proc_cnt++] = p;
 	}
 	return 0;

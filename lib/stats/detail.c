@@ -93,18 +93,6 @@ static int compare_procs(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-static void add_figures(struct stats_proc *to, const struct fsn_proc *p)
-{
-	to->calls += p->calls;
-	to->returns += p->returns;
-	to->total_ns += p->total_ns;
-	to->inner_ns += p->inner_ns;
-	to->errors += p->errors;
-	to->slow += p->slow;
-	if (p->max_ns > to->max_ns)
-		to->max_ns = p->max_ns;
-}
-
 static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 {
 	struct stats_proc *more = array_grow(f->procs, f->proc_cnt, sizeof(*more));
@@ -116,8 +104,8 @@ static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 	proc = &more[f->proc_cnt++];
 	*proc = (struct stats_proc) { .pid = procs_pid(p->key),
 		.start_ns = p->start,
+		.n = p->n,
 		.nested = f->nested };
-	add_figures(proc, p);
 	memcpy(proc->comm, p->comm, sizeof(p->comm) - 1);
 	return 0;
 }
@@ -135,18 +123,11 @@ static void merge_procs(struct stats_func *f)
 			f->procs[++kept] = *from;
 			continue;
 		}
-		to->calls += from->calls;
-		to->returns += from->returns;
-		to->total_ns += from->total_ns;
-		to->inner_ns += from->inner_ns;
-		to->errors += from->errors;
-		to->slow += from->slow;
-		if (from->max_ns > to->max_ns)
-			to->max_ns = from->max_ns;
+		proc_counts_add(&to->n, &from->n);
 	}
 	f->proc_cnt = kept + 1;
 	for (size_t i = 0; i < f->proc_cnt; i++)
-		f->procs[i].total_ns = stats_signed(f->procs[i].total_ns);
+		f->procs[i].n.total_ns = stats_signed(f->procs[i].n.total_ns);
 }
 
 /* A record, or, if it has no process, the row of those that have ended. */
@@ -158,7 +139,7 @@ static int take_proc(const struct stats_view *view, struct stats *s, const struc
 		return 0;
 	if (procs_pid(p->key))
 		return add_proc(&s->funcs[fn], p);
-	add_figures(&s->funcs[fn].ended, p);
+	proc_counts_add(&s->funcs[fn].ended.n, &p->n);
 	return 0;
 }
 
@@ -197,7 +178,7 @@ int stats_read_procs(
 		if (s->funcs[i].proc_cnt)
 			merge_procs(&s->funcs[i]);
 		s->funcs[i].ended.nested = s->funcs[i].nested;
-		s->funcs[i].ended.total_ns = stats_signed(s->funcs[i].ended.total_ns);
+		s->funcs[i].ended.n.total_ns = stats_signed(s->funcs[i].ended.n.total_ns);
 	}
 	return code;
 }

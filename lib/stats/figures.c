@@ -94,23 +94,23 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret)
 {
-	bool timed = !f || f->timed, same = f && f->same, times = timed && p->returns,
+	bool timed = !f || f->timed, same = f && f->same, times = timed && p->n.returns,
 	     ends = !f || stats_func_ends(f);
 
 	ret->known = ret->moot = 0;
 	ret->noise_ns = f ? f->noise_ns : 0;
-	figure_set(ret, FIGURE_CALLS, true, p->calls);
-	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->calls : p->returns);
-	figure_set(ret, FIGURE_TOTAL, times, p->total_ns);
+	figure_set(ret, FIGURE_CALLS, true, p->n.calls);
+	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->n.calls : p->n.returns);
+	figure_set(ret, FIGURE_TOTAL, times, p->n.total_ns);
 	figure_set(ret, FIGURE_SELF, times && p->nested, stats_proc_self(p));
-	figure_set(ret, FIGURE_AVG, times, times ? p->total_ns / p->returns : 0);
-	figure_set(ret, FIGURE_MAX, timed && p->max_ns, p->max_ns);
-	figure_set(ret, FIGURE_ERRORS, ends, p->errors);
-	figure_set(ret, FIGURE_SLOW, ends, p->slow);
+	figure_set(ret, FIGURE_AVG, times, times ? p->n.total_ns / p->n.returns : 0);
+	figure_set(ret, FIGURE_MAX, timed && p->n.max_ns, p->n.max_ns);
+	figure_set(ret, FIGURE_ERRORS, ends, p->n.errors);
+	figure_set(ret, FIGURE_SLOW, ends, p->n.slow);
 	if (times && scope && scope->all_ns) {
 		ret->known |= FIGURE_BIT(FIGURE_TIME);
 		ret->value[FIGURE_TIME].x =
-			100.0 * (p->nested ? stats_proc_self(p) : p->total_ns) / scope->all_ns;
+			100.0 * (p->nested ? stats_proc_self(p) : p->n.total_ns) / scope->all_ns;
 	}
 }
 
@@ -188,7 +188,7 @@ uint64_t stats_func_outer(const struct stats_func *f)
 
 uint64_t stats_proc_self(const struct stats_proc *p)
 {
-	return stats_less(p->total_ns, p->inner_ns);
+	return stats_less(p->n.total_ns, p->n.inner_ns);
 }
 
 bool stats_func_ends(const struct stats_func *f)

@@ -166,18 +166,6 @@ static size_t choose(struct old *old, size_t cnt, size_t most)
 	return chosen;
 }
 
-static void add(struct fsn_proc *row, const struct fsn_proc *p)
-{
-	row->calls += p->calls;
-	row->returns += p->returns;
-	row->total_ns += p->total_ns;
-	row->inner_ns += p->inner_ns;
-	row->errors += p->errors;
-	row->slow += p->slow;
-	if (p->max_ns > row->max_ns)
-		row->max_ns = p->max_ns;
-}
-
 /* Steps 2 and 3. */
 static void write_rows(const struct fold *f, const struct old *old, size_t cnt)
 {
@@ -189,7 +177,7 @@ static void write_rows(const struct fold *f, const struct old *old, size_t cnt)
 		memset(&idle[fn], 0, sizeof(*idle));
 		idle[fn].key = (fn + 1) | (uint64_t)f->view.first << FSN_PROC_EPOCH_SHIFT;
 		if (procs_counts(&f->view, in_use[fn].key))
-			add(&idle[fn], &in_use[fn]);
+			proc_counts_add(&idle[fn].n, &in_use[fn].n);
 	}
 	for (size_t i = 0; i < cnt; i++) {
 		struct fsn_proc *p = &f->records[old[i].i];
@@ -199,7 +187,7 @@ static void write_rows(const struct fold *f, const struct old *old, size_t cnt)
 			__atomic_compare_exchange_n(&p->key, &key,
 				key | FSN_PROC_MARK(next), false, __ATOMIC_SEQ_CST,
 				__ATOMIC_RELAXED))
-			add(&idle[procs_fn(key)], p);
+			proc_counts_add(&idle[procs_fn(key)].n, &p->n);
 	}
 }
 

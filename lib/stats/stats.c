@@ -39,12 +39,26 @@ void counts_add(struct fsn_counts *to, const struct fsn_counts *more)
 {
 	FSN_COUNTS(X)
 }
+
+void proc_counts_add(struct fsn_proc_counts *to, const struct fsn_proc_counts *more)
+{
+	FSN_PROC_COUNTS(X)
+	if (more->max_ns > to->max_ns)
+		to->max_ns = more->max_ns;
+}
 #undef X
 
 #define X(name) from->name -= from->name < was->name ? from->name : was->name;
 void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was)
 {
 	FSN_COUNTS(X)
+}
+
+void proc_counts_subtract(struct fsn_proc_counts *from, const struct fsn_proc_counts *was)
+{
+	FSN_PROC_COUNTS(X)
+	if (from->max_ns <= was->max_ns)
+		from->max_ns = 0;
 }
 #undef X
 

@@ -26,13 +26,17 @@ struct stats_proc {
 	uint64_t
 		start_ns; /* of the process, CLOCK_BOOTTIME: a reused pid is another one */
 	char comm[16];    /* at its first call */
-	uint64_t calls, returns, total_ns, inner_ns, max_ns, errors, slow;
-	bool nested; /* inner_ns is known */
+	struct fsn_proc_counts n;
+	bool nested; /* n.inner_ns is known */
 };
 
 /* @to and @more; @from less @was, not below 0. */
 void counts_add(struct fsn_counts *to, const struct fsn_counts *more);
 void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was);
+
+/* The same of processes. The longest is not known when it was not in what came since @was. */
+void proc_counts_add(struct fsn_proc_counts *to, const struct fsn_proc_counts *more);
+void proc_counts_subtract(struct fsn_proc_counts *from, const struct fsn_proc_counts *was);
 
 /*
  * n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out + n.jumped
