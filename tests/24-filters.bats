@@ -133,10 +133,10 @@ attached() { # WANT COND FUNCTION WORD...
 
 # bats test_tags=bpf
 @test "every kind of link and of end, and --count, choose the same calls" {
-	local link how
+	local link links how
 
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		for how in '--exit return' '--exit ret' --count; do
 			# shellcheck disable=SC2086	# two words
 			fsn attach g fix_add fix_recurse --lib "$LIB" --link "$link" $how --if 'arg1 == 2'
@@ -164,10 +164,10 @@ attached() { # WANT COND FUNCTION WORD...
 
 # bats test_tags=bpf,core
 @test "a call that is not chosen gives up what stands under its key, with every link and end" {
-	local link exit left
+	local link links exit left
 
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		for exit in return ret; do
 			fsn attach g eng_longjmp --lib "$FIX/libengine.so" --link "$link" \
 				--exit "$exit" --if 'arg1 != 0'

@@ -428,14 +428,16 @@ early_ends() { # LINK
 
 # bats test_tags=core,arch
 @test "ends that are seen early are those of all calls, with their results" {
+	local link links
+
 	need_bpf
 	need_arch x86_64
 	need_tool jq
 	jq -n --arg lib "$FIX/libinsn.so" '{ lib: $lib, g_func_sym: [
 		("guard", "sides", "tests", "frame", "nop", "push", "number") | "asm_early_" + . |
 		{ (.): { symbol: ., ret: "long", args: [] } }] | add }' >"$BATS_TEST_TMPDIR/early.json"
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		early_ends "$link"
 	done
 }

@@ -6,17 +6,9 @@ load helpers
 
 CACHE=/run/funcsnoop/feature
 
-# The tests have a mount namespace of their own, and here a /run/funcsnoop of their own.
 setup() {
 	common_setup
-	[[ $EUID == 0 && -z ${FSN_NO_BPF-} ]] || return 0
-	[[ -d /run/funcsnoop ]] || mkdir -m 700 /run/funcsnoop
-	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
-}
-
-teardown() {
-	[[ $EUID != 0 || -n ${FSN_NO_BPF-} ]] || umount /run/funcsnoop
-	common_teardown
+	own_run
 }
 
 as_nobody() { # CMD...: without any capability

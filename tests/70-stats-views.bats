@@ -211,11 +211,10 @@ P99"
 	fsn detach g
 }
 
-# The tests have a mount namespace of their own. The kernel's accounting is everybody's.
+# The kernel's accounting is everybody's.
 own_figures() {
 	need_bpf
-	[[ -d /run/funcsnoop ]] || mkdir -m 700 /run/funcsnoop
-	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
+	own_run
 	cat /proc/sys/kernel/bpf_stats_enabled >"$BATS_TEST_TMPDIR/accounting"
 }
 
@@ -226,7 +225,6 @@ accounting() { # 0 or 1
 teardown() {
 	if [[ -e $BATS_TEST_TMPDIR/accounting ]]; then
 		accounting "$(<"$BATS_TEST_TMPDIR/accounting")"
-		umount /run/funcsnoop
 	fi
 	common_teardown
 }

@@ -7,17 +7,9 @@ load stream
 
 CALIBRATION=/run/funcsnoop/calibration
 
-# The tests have a mount namespace of their own, and here a /run/funcsnoop of their own.
 setup() {
 	common_setup
-	[[ $EUID == 0 && -z ${FSN_NO_BPF-} ]] || return 0
-	[[ -d /run/funcsnoop ]] || mkdir -m 700 /run/funcsnoop
-	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
-}
-
-teardown() {
-	[[ $EUID != 0 || -n ${FSN_NO_BPF-} ]] || umount /run/funcsnoop
-	common_teardown
+	own_run
 }
 
 attach_spin() { # [OPTION...] FUNCTION
@@ -54,11 +46,11 @@ assert_right() {
 
 # Not of the core: an emulated machine has other times at each moment.
 @test "functions of no time, 1 us and 100 us show that, by each kind of link and of end" {
-	local link exit
+	local link links exit
 
 	need_bpf
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		for exit in return early ret; do
 			attach_spin --link "$link" --exit "$exit" 'spin_*_*'
 			assert_right --link "$link" --exit "$exit"
@@ -233,12 +225,12 @@ tail_counts() {
 }
 
 @test "calls that leave by a jump have their own time or none, by each kind of link" {
-	local link
+	local link links
 
 	need_bpf
 	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		[[ $link != session ]] || continue
 		attach_tail "$link" ret
 		assert_tail_right '^$' jumps 20
@@ -259,12 +251,12 @@ tail_counts() {
 }
 
 @test "return probes see the ends of calls that leave by a jump, whatever it leads to" {
-	local link
+	local link links
 
 	need_bpf
 	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		attach_tail "$link" return
 		assert_tail_right '^tail_(even|recurse)$' jumps 20
 		assert_json '[.[0].functions[] | select(.calls != .returns)]' '[]'
@@ -273,12 +265,12 @@ tail_counts() {
 }
 
 @test "what an exception leaves behind a jump has no time, and gives others none" {
-	local link
+	local link links
 
 	need_bpf
 	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		[[ $link != session ]] || continue
 		attach_tail "$link" ret
 		assert_tail_right '^$' throws 20
@@ -344,13 +336,13 @@ $(<"$BATS_TEST_TMPDIR/shown")"
 }
 
 @test "own times of nested calls are what the program's clock says, by each link and end" {
-	local link exit chosen
+	local link links exit chosen
 	local -a what
 
 	need_bpf
-	fsn feature --json
+	read_links
 	chosen=$(json -r .attach.link)
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	for link in "${links[@]}"; do
 		for exit in return ret; do
 			what=(deep wide)
 			# How calls stand to each other is told alike, whatever the link.
@@ -420,11 +412,11 @@ shares_add_up() {
 
 # Preempted anywhere, and two at once.
 @test "callers are known exactly, of threads and of a child that is forked" {
-	local link exit
+	local link links exit
 
 	need_bpf
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		for exit in return ret; do
 			fsn attach g --lib "$FIX/nest" --link "$link" --exit "$exit" launch launch_stub
 			capture "$FIX/nest" 1 launches

@@ -102,10 +102,10 @@ start_run() { # NAME ARG...: until it counts
 }
 
 @test "every kind of link counts all calls of COMMAND" {
-	local link
+	local link links
 
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		fsn run g fix_add --lib "$LIB" --link "$link" -- "$FIX/call" add 17
 		assert_eq "$(calls_of fix_add)" 17 "with $link links"
 	done
@@ -266,10 +266,10 @@ start_run() { # NAME ARG...: until it counts
 }
 
 @test "children count with every kind of link, at once and theirs, too" {
-	local link
+	local link links
 
-	fsn feature --json
-	for link in $(json -r '.links[] | select(.available) | .name'); do
+	read_links
+	for link in "${links[@]}"; do
 		fsn run g fix_add --lib "$LIB" --link "$link" -- sh -c "'$FIX/call' --procs 8 add 100
 			('$FIX/call' add 3; sh -c \"'$FIX/call' add 4; :\"); exec '$FIX/call' add 5"
 		assert_eq "$(calls_of fix_add)" 812 "with $link links"

@@ -8,6 +8,7 @@
 #	start_bg NAME CMD...		 a fixture in the background; its input is `tell NAME`
 #	wait_line NAME REGEX, wait_ready NAME, bg_pid NAME, bg_out NAME, wait_bg NAME
 #	poll_until [-t SEC] CMD...	 until CMD succeeds
+#	read_links			 the links that this kernel offers, into links[]
 #	need_*				 skip, with the reason (tests/needs.bash)
 #
 # shellcheck shell=bash disable=SC2034	# $lines and others are for the tests
@@ -60,6 +61,13 @@ fsn() {
 		shift 2
 	done
 	capture "${opts[@]}" "$FUNCSNOOP" "$@"
+}
+
+# The names of the links that this kernel offers, of which each has one, into links[].
+read_links() {
+	fsn feature --json
+	mapfile -t links < <(json -r '.links[] | select(.available) | .name')
+	[[ -n ${links[*]} ]] || fail "this kernel has no link"
 }
 
 fail() {
@@ -334,6 +342,13 @@ check_objects() {
 	echo "LEFT BEHIND, BPF objects:" >&2
 	bpf_objects_new >&2
 	return 1
+}
+
+# A /run/funcsnoop of the test's own, where it may have one; it goes with the test's mounts.
+own_run() {
+	[[ $EUID == 0 && -z ${FSN_NO_BPF-} ]] || return 0
+	[[ -d /run/funcsnoop ]] || mkdir -m 700 /run/funcsnoop
+	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
 }
 
 common_setup() {

@@ -4,17 +4,13 @@
 
 #include "plan_case.h"
 
-struct line {
-	const char *what, *code, *plan;
-};
-
 #define STP "a9bf7bfd " /* stp x29, x30, [sp, #-16]! */
 #define LDP "a8c17bfd " /* ldp x29, x30, [sp], #16 */
 #define RET "d65f03c0 "
 
 static void test_ends(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "ret is an end", STP LDP RET, "site+0 ret ret:+8" },
 		{ "ret of another register is an end", STP LDP "d65f0220",
 			"site+0 ret ret:+8" },
@@ -60,9 +56,7 @@ static void test_ends(void)
 			"f8210020 04e00420 " RET, "site+0 ret ret:+8" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		is_str(plan_text(plan_code(PLAN_ARM64, lines[i].code)), lines[i].plan,
-			lines[i].what);
+	check_plans(PLAN_ARM64, lines, ARRAY_SIZE(lines));
 }
 
 /* cbz, cbnz, tbz and tbnz that leave carry what they test. */
@@ -97,7 +91,7 @@ static void test_tests(void)
 
 static void test_restarts(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "b to the entry behind the frame is a call of itself",
 			STP LDP "b4000040 17fffffd " RET,
 			"site+0 ret rejmp:+12 ret:+16" },
@@ -110,9 +104,7 @@ static void test_restarts(void)
 			"refused: a loop begins at its entry (jump at +0x4): rounds would count as calls; --site entry does it anyway" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		is_str(plan_text(plan_code(PLAN_ARM64, lines[i].code)), lines[i].plan,
-			lines[i].what);
+	check_plans(PLAN_ARM64, lines, ARRAY_SIZE(lines));
 }
 
 static void test_entries(void)

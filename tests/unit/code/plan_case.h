@@ -179,4 +179,17 @@ __attribute__((unused)) static const char *plan_text(const struct plan *plan)
 	return buf;
 }
 
+/* A function alone in its file, and what is planned for it: plan_text(). */
+struct plan_line {
+	const char *what, *code, *plan;
+};
+
+__attribute__((unused)) static void check_plans(
+	enum plan_arch arch, const struct plan_line *lines, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		is_str(plan_text(plan_code(arch, lines[i].code)), lines[i].plan,
+			lines[i].what);
+}
+
 #endif

@@ -2,21 +2,10 @@
 /* Ends in front of a ret: which instruction, where it finds the return address and the result. */
 #include "plan_case.h"
 
-struct line {
-	const char *what, *code, *plan;
-};
-
-static void check_lines(const struct line *lines, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++)
-		is_str(plan_text(plan_code(PLAN_X86_64, lines[i].code)), lines[i].plan,
-			lines[i].what);
-}
-
 /* Each begins with push %rbp, where the entry probe is, and has a jump in front of its ret. */
 static void test_ends(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "a jump to the ret", "55 5d eb 01 cc c3", "site+0 early early:+2(0 r0/64)" },
 		{ "a jump to what takes the frame down", 
 			"55 41 54 48 83 ec 10 eb 01 cc 48 83 c4 10 41 5c 5d c3",
@@ -44,13 +33,13 @@ static void test_ends(void)
 			"site+0 early early:+2(0 r0/64)" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
 /* What becomes the result behind the jump at +1. */
 static void test_results(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "mov %ebx,%eax", "55 eb 00 89 d8 5d c3", "site+0 early early:+1(8 r3/32)" },
 		{ "mov %r12,%rax", "55 eb 00 4c 89 e0 5d c3",
 			"site+0 early early:+1(8 r12/64)" },
@@ -75,13 +64,13 @@ static void test_results(void)
 			"site+0 early early:+2(16 r3/32)" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
 /* Each keeps its ret. */
 static void test_none(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "straight code", "55 89 f8 5d c3", "site+0 ret ret:+4" },
 		{ "a call in front of the ret", "55 eb 00 ff d0 5d c3", "site+0 ret ret:+6" },
 		{ "one way of two comes behind a call", "55 85 ff 74 02 ff d0 5d c3",
@@ -110,7 +99,7 @@ static void test_none(void)
 			"site+0 ret ret:+8 ret:+12" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 	is_str(plan_text(plan_code(PLAN_ARM64, "d10043ff 14000001 910043ff d65f03c0")),
 		"site+0 ret ret:+12", "arm64, whose ret is emulated");
 }

@@ -19,9 +19,7 @@ static const char *plan_again(const char *hex)
 
 static void test_data(void)
 {
-	static const struct {
-		const char *what, *code, *plan;
-	} lines[] = {
+	static const struct plan_line lines[] = {
 		{ "a table of rets behind the code is none, when lea takes its address",
 			"53 48 8d 0d 06 00 00 00 0f b6 04 39 5b c3 c3 c3 c3",
 			"site+0 ret ret:+13" },
@@ -48,9 +46,7 @@ static void test_data(void)
 			"site+0 none (at 0x1003: a jump whose targets are not known, and 0x1007 may be code or data)" },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		is_str(plan_text(plan_code(PLAN_X86_64, lines[i].code)), lines[i].plan,
-			lines[i].what);
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 	is_str(plan_text(plan_code(PLAN_ARM64, "d503201f 18000049 d65f03c0 d65f03c0")),
 		"site+0 ret ret:+8", "arm64: a word in a literal pool is none");
 	is_str(plan_text(plan_code(

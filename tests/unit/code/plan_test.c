@@ -2,20 +2,9 @@
 /* How the end of a call is seen on x86-64: every kind of end, and every reason for none. */
 #include "plan_case.h"
 
-struct line {
-	const char *what, *code, *plan;
-};
-
-static void check_lines(const struct line *lines, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++)
-		is_str(plan_text(plan_code(PLAN_X86_64, lines[i].code)), lines[i].plan,
-			lines[i].what);
-}
-
 static void test_returns(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "c3 is an end", "55 5d c3", "site+0 ret ret:+2" },
 		{ "c2 is an end", "55 5d c2 08 00", "site+0 ret ret:+2" },
 		{ "f3 c3 is an end", "55 5d f3 c3", "site+0 ret ret:+2" },
@@ -31,12 +20,12 @@ static void test_returns(void)
 			"site+0 none (at 0x1002: not an instruction that can be told)" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
 static void test_direct_jumps(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "jmp rel8 out of the function is an end", "53 5b eb 70",
 			"site+0 ret jmp:+2" },
 		{ "jmp rel32 out of the function is an end", "53 5b e9 00 02 00 00",
@@ -71,12 +60,12 @@ static void test_direct_jumps(void)
 			"site+0 none (at 0x1002: not an instruction that can be told)" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
 static void test_indirect_jumps(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "jmp *disp(%rip) is a tail call", "53 5b ff 25 00 10 00 00",
 			"site+0 ret jmp:+2" },
 		{ "jmp *disp(%rax) is a tail call", "53 5b ff 60 10",
@@ -112,7 +101,7 @@ static void test_indirect_jumps(void)
 			"site+0 none (at 0x1002: a far jump or a return from an interrupt)" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
 /* Where a jump leads is known of direct ones, a jump back to the entry among them. */
@@ -141,7 +130,7 @@ static void test_targets(void)
 
 static void test_forwarders(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "a function that is one jump is a forwarder", "e9 00 02 00 00",
 			"site+0 ret jmp:+0 forwarder" },
 		{ "behind endbr64, too", "f3 0f 1e fa e9 00 02 00 00",
@@ -153,13 +142,13 @@ static void test_forwarders(void)
 			"site+0 none (its first instruction is a jump that may leave it or not)" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
 /* Jumps to the function's own entry. */
 static void test_restarts(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "a jump to the entry behind the frame is a call of itself",
 			"53 85 ff 74 04 5b eb f8 90 5b c3",
 			"site+0 ret rejmp:+6 ret:+10" },
@@ -180,7 +169,7 @@ static void test_restarts(void)
 			"site+0 ret ret:+7" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 	begin(PLAN_X86_64);
 	code(0x1000, "ff cf 75 fc c3");
 	symbol(0x1000);
@@ -191,7 +180,7 @@ static void test_restarts(void)
 
 static void test_running_over(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "code that falls off its end", "53 74 01 c3 31 c0",
 			"site+0 none (at 0x1006: its code runs over its end)" },
 		{ "a conditional jump at the end falls off, too", "53 5b 74 01 c3 75 fd",
@@ -209,12 +198,12 @@ static void test_running_over(void)
 		{ "int3 ends it", "53 5b 74 01 c3 cc", "site+0 ret ret:+4" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
 static void test_what_is_not_followed(void)
 {
-	static const struct line lines[] = {
+	static const struct plan_line lines[] = {
 		{ "a function without any end", "53 e8 00 02 00 00",
 			"site+0 none (it has no ret and no jump that leaves: it never returns)" },
 		{ "what is no instruction", "53 5b 74 01 c3 06",
@@ -234,7 +223,7 @@ static void test_what_is_not_followed(void)
 			"site+0 none (at 0x1002: a call ends here, but the kernel refuses to probe a segment prefix)" },
 	};
 
-	check_lines(lines, ARRAY_SIZE(lines));
+	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
 }
 
 static void test_names(void)
