@@ -408,3 +408,24 @@ maps_read() { # ARGS...
 	fsn detach g
 	run_on waits
 }
+
+@test "who maps the files of an empty group is read once for all of them" {
+	local pid seen
+
+	need_bpf
+	need_no_sanitizer
+	need_tool strace
+	cp "$REAL" "$HERE/libonlyhere.so.1"
+	cp "$REAL" "$HERE/libtwice.so.1"
+	start_with waits "$HERE/libonlyhere.so.1" 1
+	pid=$(bg_pid waits)
+	fsn attach g fix_add --lib "$HERE/libonlyhere.so.1" --lib "$HERE/libtwice.so.1"
+	seen=$(maps_read stats g | sort)
+	grep -qx "/proc/$pid/maps" <<<"$seen" || fail "process $pid was not looked at"
+	assert_eq "$(uniq -d <<<"$seen")" "" "read more than once"
+	fsn stats g
+	assert_output_match "^process $pid maps .*/libonlyhere.so.1 and has not called$"
+	assert_output_line "no process maps $HERE/libtwice.so.1"
+	fsn detach g
+	run_on waits
+}

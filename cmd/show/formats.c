@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "group/group.h"
+#include "proc/proc.h"
 #include "show/stats.h"
 #include "show/text.h"
 
@@ -39,7 +40,7 @@ static void print_head(const struct report *r, const struct report_group *rg, FI
 }
 
 /* Why nothing was counted: nobody has the library, or those who do have not called. */
-static void explain_empty(const struct stats *s, FILE *f)
+static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 {
 	char when[TEXT_NUM_LEN];
 
@@ -48,7 +49,7 @@ static void explain_empty(const struct stats *s, FILE *f)
 		_cleanup_free_ char *path = text_escape(group_lib(s->group, i));
 		size_t cnt = 0;
 		pid_t pid = 0;
-		int code = group_lib_mappers(s->group, i, &cnt, &pid, NULL);
+		int code = group_lib_mappers(s->group, i, procs, &cnt, &pid, NULL);
 
 		if (!path)
 			continue;
@@ -215,7 +216,8 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 				.text);
 }
 
-static int table_group(const struct report *r, const struct report_group *rg, FILE *f)
+static int table_group(
+	const struct report *r, const struct report_group *rg, struct procs *procs, FILE *f)
 {
 	const struct view *view = r->view;
 	_cleanup_grid_ struct grid grid = {};
@@ -230,7 +232,7 @@ static int table_group(const struct report *r, const struct report_group *rg, FI
 	if (!grid.row_cnt) {
 		fprintf(f, "%s\n", view->none);
 		if (!rg->func_cnt && !r->interval_ns)
-			explain_empty(rg->whole, f);
+			explain_empty(rg->whole, procs, f);
 	} else if (view->text) {
 		view->text(r, rg, f);
 	} else {
@@ -249,12 +251,13 @@ static int table_group(const struct report *r, const struct report_group *rg, FI
 
 static int print_table(const struct report *r, FILE *f)
 {
-	int code = 0;
+	_cleanup_procs_ struct procs *procs = NULL;
+	int code = procs_new("/proc", &procs, NULL);
 
 	for (size_t i = 0; !code && i < r->cnt; i++) {
 		if (i || !r->first)
 			fputc('\n', f);
-		code = table_group(r, &r->group[i], f);
+		code = table_group(r, &r->group[i], procs, f);
 	}
 	return code;
 }

@@ -404,14 +404,11 @@ int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_
 	return 0;
 }
 
-int group_lib_mappers(const struct group *g, uint32_t lib, size_t *ret_cnt, pid_t *ret_pid,
-	struct err *err)
+int group_lib_mappers(const struct group *g, uint32_t lib, struct procs *procs, size_t *ret_cnt,
+	pid_t *ret_pid, struct err *err)
 {
 	const struct mappers_file file = { g->libs[lib].dev, g->libs[lib].ino,
 		group_lib(g, lib) };
 
-	_cleanup_procs_ struct procs *procs = NULL;
-	int code = procs_new("/proc", &procs, err);
-
-	return code ? code : mappers_count(procs, &file, 1, ret_cnt, ret_pid, err);
+	return mappers_count(procs, &file, 1, ret_cnt, ret_pid, err);
 }

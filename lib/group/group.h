@@ -99,9 +99,10 @@ uint64_t group_memory(const struct group *g);
 /* Whether any function has a duration from which on its calls are slow. */
 bool group_has_slow(const struct group *g);
 
-/* How many processes map library @lib now, and the first of them: proc/proc.h. */
-_must_check_ int group_lib_mappers(const struct group *g, uint32_t lib, size_t *ret_cnt,
-	pid_t *ret_pid, struct err *err);
+/* How many of @procs map library @lib, and the first of them: mappers_count(). */
+struct procs;
+_must_check_ int group_lib_mappers(const struct group *g, uint32_t lib, struct procs *procs,
+	size_t *ret_cnt, pid_t *ret_pid, struct err *err);
 
 /* 0, or -ENOENT when @pattern (a glob) matches none of the functions that are timed. */
 int group_check_timed(const struct group *g, const char *pattern, struct err *err);
