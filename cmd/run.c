@@ -48,7 +48,7 @@ static const struct argp_option options[] = {
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
 	{ "sample", TO_ATTACH | 6, "N", 0, NULL, USAGE_MORE },
 	{ "no-processes", TO_ATTACH | 7, NULL, 0, NULL, USAGE_MORE },
-	{ "no-nesting", TO_ATTACH | 14, NULL, 0, NULL, USAGE_MORE },
+	{ "no-nesting", TO_ATTACH | 18, NULL, 0, NULL, USAGE_MORE },
 	{ "raw", TO_ATTACH | 13, NULL, 0, NULL, USAGE_MORE },
 	{ "exit", TO_ATTACH | 8, "HOW", 0, NULL, USAGE_MORE },
 	{ "site", TO_ATTACH | 9, "HOW", 0, NULL, USAGE_MORE },
