@@ -43,20 +43,32 @@ char LICENSE[] SEC("license") = "GPL";
  * once, on its own. What all need is inlined.
  */
 
+/* One call of so many is followed; 0: all. */
+static __always_inline __u32 sample_of(__u32 fn)
+{
+	struct fsn_conf *conf;
+
+	if (!fsn_samples)
+		return fsn_sample;
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	return conf ? conf->sample : 0;
+}
+
 /* Counts a call. Whether it is to be followed: one of so many, if only samples are. */
 static __always_inline int count_call(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u32 sample = sample_of(fn);
 	__u64 nth;
 
 	if (!stat)
 		return 0;
-	if (!fsn_sample) {
+	if (!sample) {
 		add(&stat->n.calls, 1);
 		return 1;
 	}
 	nth = __sync_fetch_and_add(&stat->n.calls, 1);
-	if (nth % fsn_sample == 0)
+	if (nth % sample == 0)
 		return 1;
 	add(&stat->n.sampled_out, 1);
 	return 0;

@@ -15,6 +15,7 @@ const volatile __u32 fsn_proc_mask = 0; /* records - 1; a power of two */
 const volatile bool fsn_processes = true;
 const volatile bool fsn_has_more = false; /* some function has arguments for fsn_more */
 const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all */
+const volatile bool fsn_samples = false;  /* of some functions: as fsn_confs says */
 const volatile bool fsn_follows = false; /* some jump is followed */
 const volatile __u32 fsn_hit_ns = 0;     /* what is taken off for each hit that follows a call */
 

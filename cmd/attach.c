@@ -172,9 +172,47 @@ static void print_prices(const struct draft *draft, const struct price *price)
 	putchar('\n');
 }
 
+#define NAMES_MAX 4
+
+/* "my: counted only: 2, 'warm' (20000 calls/s), 'hot' (50000 calls/s)" */
+static void print_limited(const struct draft *draft, enum limit limit)
+{
+	size_t cnt = 0, told = 0;
+
+	for (size_t i = 0; i < draft->target_cnt; i++)
+		cnt += draft->targets[i].limit == limit;
+	if (!cnt)
+		return;
+	printf("%s: %s: %zu", draft->name, text_limit(limit), cnt);
+	for (size_t i = 0; i < draft->target_cnt && told < NAMES_MAX; i++) {
+		const struct target *t = &draft->targets[i];
+
+		if (t->limit != limit)
+			continue;
+		printf(", '%s' (", t->name);
+		if (limit == LIMIT_SAMPLED)
+			printf("1 of %u, ", t->sample);
+		printf("%llu calls/s)", (unsigned long long)t->calls_per_s);
+		told++;
+	}
+	printf("%s\n", cnt > told ? ", ..." : "");
+}
+
+/* What the trial has said of the cost, and what was given up for it. */
+static void print_budget(const struct draft *draft, const struct budget *budget)
+{
+	char tried[TEXT_NUM_LEN];
+
+	printf("%s: probes are to take %.2g %% of a CPU by the calls of %s, of %g %% granted\n",
+		draft->name, budget->cost_ns / 1e7, text_duration(budget->tried_ns, tried),
+		budget->share / 1e4);
+	for (enum limit limit = LIMIT_SAMPLED; limit < LIMIT_CNT; limit++)
+		print_limited(draft, limit);
+}
+
 /* The line or two that say what is attached; @processes map its files now. */
-static void print_done(
-	const struct draft *draft, const struct attach_report *report, size_t processes)
+static void print_done(const struct draft *draft, const struct budget *budget,
+	const struct attach_report *report, size_t processes)
 {
 	printf("%s: %zu function%s of ", draft->name, draft->probed_cnt,
 		draft->probed_cnt == 1 ? "" : "s");
@@ -187,6 +225,8 @@ static void print_done(
 		printf(" and %zu more", draft->objects.cnt - 3);
 	printf(", mapped by %zu process%s\n", processes, processes == 1 ? "" : "es");
 	print_prices(draft, &report->price);
+	if (budget->share)
+		print_budget(draft, budget);
 	if (draft->timed_cnt < draft->probed_cnt)
 		printf("%s: %zu without times; 'funcsnoop list functions %s' says why\n",
 			draft->name, draft->probed_cnt - draft->timed_cnt, draft->name);
@@ -209,10 +249,11 @@ static int explain_group(const struct attach_options *o, const struct draft *dra
 	return draft->failure.code;
 }
 
-static int attach_group(struct attach_options *o, const struct draft *draft,
+static int attach_group(struct attach_options *o, struct draft *draft,
 	struct bpffs *fs, struct json *doc, struct err *err)
 {
 	struct attach_report report;
+	struct attach_opts opts;
 	size_t processes = 0;
 	int code = 0;
 
@@ -225,8 +266,11 @@ static int attach_group(struct attach_options *o, const struct draft *draft,
 		code = attach_choose_link(&o->attach, err);
 	if (!code && fs->fd < 0)
 		code = bpffs_open(o->g->bpffs, true, fs, err);
+	opts = o->attach;
+	if (!code && opts.budget.share)
+		code = budget_try(draft, &o->draft, &opts, fs, err);
 	if (!code)
-		code = attach_draft(draft, &o->attach, fs, &report, err);
+		code = attach_draft(draft, &opts, fs, &report, err);
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", draft->name);
 	if (o->ender_fd >= 0)
@@ -234,9 +278,9 @@ static int attach_group(struct attach_options *o, const struct draft *draft,
 	note_closed(o, fs);
 	note_shared(o, draft, &report);
 	if (doc)
-		json_add_draft(doc, draft);
+		json_add_draft(doc, draft, &opts.budget);
 	else if (!o->g->quiet)
-		print_done(draft, &report, processes);
+		print_done(draft, &opts.budget, &report, processes);
 	return 0;
 }
 

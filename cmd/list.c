@@ -172,6 +172,7 @@ static void print_more(struct table *table, const struct json_list_row *row)
 	}
 	out_str(&out, info.processes ? "" : "; without processes");
 	out_str(&out, info.raw ? "; times are raw" : "");
+	out_budget(&out, row->group);
 	if (row->asked)
 		say_filters(&out, row->asked);
 	if (row->until_ns) {
@@ -331,6 +332,7 @@ static void print_functions(const struct globals *g, const struct group *group)
 
 		functions_add(table, &f, NULL);
 	}
+	functions_add_left(table, group);
 	table_print(table, g, stdout);
 }
 

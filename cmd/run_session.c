@@ -155,6 +155,8 @@ static int begin(struct session *s, struct err *err)
 		code = bpffs_open(s->o->g->bpffs, true, &s->fs, err);
 	if (!code)
 		code = start_command(s, err);
+	if (!code && a->attach.budget.share)
+		code = budget_try(s->draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code)
 		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
 	if (code)

@@ -48,6 +48,12 @@ start_run() { # NAME ARG...: until it counts
 	nothing_left
 }
 
+@test "run takes attach's options under their names" {
+	fsn run my fix_add --lib "$LIB" --no-nesting --no-processes --raw -d 0.1 --all --json
+	assert_json '.[0].functions | map([.name, .calls, .self_ns])' '[["fix_add",0,null]]'
+	nothing_left
+}
+
 @test "while it runs its group is one like any other; it ends when that is detached" {
 	start_run r my fix_add --lib "$LIB"
 	capture "$FIX/call" add 7

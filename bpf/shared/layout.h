@@ -64,6 +64,7 @@ struct fsn_conf {
 	unsigned int entry_ns;    /* what the probe of the entry takes alone */
 	unsigned int end_ns;      /* one of an end without its call */
 	unsigned int passed_ns;   /* one of a jump that does not leave */
+	unsigned int sample;      /* one call of so many is followed; 0: all */
 	long long ok[FSN_OK_CODES];
 };
 
@@ -371,7 +372,14 @@ struct fsn_meta {
 	char name[FSN_NAME_LEN + 3];
 	char version[20]; /* of the command that attached */
 	struct price price; /* what probes take here */
+	/* What they were to take, of a CPU's time; 0: whatever they do. */
+	unsigned int budget; /* FSN_SHARE_ALL: all of it */
+	unsigned int left_out; /* in the text: functions left out for that, five lines each */
+	unsigned long long tried_ns; /* so long their entries were counted */
+	unsigned long long tried_cost_ns; /* and this they would have taken in a second */
 };
+
+#define FSN_SHARE_ALL 1000000U
 
 #define FSN_OPT_PROCESSES 1U
 #define FSN_OPT_LINK_PID \
@@ -401,6 +409,7 @@ struct fsn_func {
 	unsigned int jumps;   /* probed jumps that leave and are not followed */
 	unsigned char kind;      /* enum target_number (lib/target/kind.h) */
 	unsigned char site, end; /* indices of struct price */
+	unsigned char limit;     /* enum limit */
 };
 
 #define FSN_TYPE_LABEL_LEN 40

@@ -159,6 +159,15 @@ struct price {
 	unsigned int rest_ns[PRICE_SITES][PRICE_ENDS];
 };
 
+/* What is given up of a function that would take more than was granted. */
+enum limit {
+	LIMIT_NONE,
+	LIMIT_SAMPLED, /* one call of so many is timed */
+	LIMIT_COUNTED, /* its calls are counted, no more */
+	LIMIT_LEFT_OUT,
+	LIMIT_CNT
+};
+
 /* --- what arguments and results are ---------------------------------------------------------- */
 
 enum type_kind {

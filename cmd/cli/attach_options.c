@@ -32,6 +32,7 @@ enum {
 	KEY_TID,
 	KEY_FOR,
 	KEY_IF,
+	KEY_BUDGET,
 };
 
 static const struct argp_option options[] = {
@@ -60,6 +61,7 @@ static const struct argp_option options[] = {
 	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
+	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
 	{ "no-nesting", KEY_NO_NESTING, NULL, 0, NULL, USAGE_MORE },
 	{ "force", KEY_FORCE, NULL, 0, NULL, USAGE_MORE },
 	{ "mode", KEY_MODE, "MODE", 0, NULL, USAGE_MORE },
@@ -112,6 +114,8 @@ static void parse_how(
 		LINK_PERF };
 	unsigned int choice = choice_parse(state, options, key, arg);
 
+	if (key == KEY_EXIT && choice)
+		o->fixed = "--exit";
 	if (key == KEY_EXIT)
 		o->draft.rules.exit = exits[choice];
 	else if (key == KEY_SITE)
@@ -238,6 +242,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_COUNT:
 		o->draft.rules.count_only = true;
+		o->fixed = "--count";
 		break;
 	case KEY_NO_PROCESSES:
 		o->attach.processes = false;
@@ -255,6 +260,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_SAMPLE:
 		o->attach.sample = number_parse(state, "--sample", arg, 1, 1U << 31);
+		o->fixed = "--sample";
+		break;
+	case KEY_BUDGET:
+		o->attach.budget.share = share_parse(state, "--budget", arg);
 		break;
 	case KEY_REPLACE:
 		o->attach.replace = true;
@@ -311,6 +320,10 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		cmd_usage(o->g, "--children needs --pid: whose?");
 	else if (access->all && access_is_private(access))
 		cmd_usage(o->g, "--mode-all needs --mode or --owner");
+	else if (o->attach.budget.share && o->fixed)
+		cmd_usage(o->g, "--budget chooses how calls are counted: not with %s", o->fixed);
+	else if (o->attach.budget.share && o->dry_run)
+		cmd_usage(o->g, "--budget tries what --dry-run is not to do");
 	else
 		return true;
 	return false;

@@ -48,6 +48,9 @@ void cmd_parse_first(struct globals *g, int argc, char **argv, struct first_word
 
 /* --- numbers, and words of which an option knows few --------------------------------------- */
 
+/* A share of a CPU such as "5%", in millionths. Leaves by argp_error() otherwise. */
+uint32_t share_parse(struct argp_state *state, const char *option, const char *arg);
+
 /* A whole number from @min to @max. Leaves by argp_error(), which names @option, otherwise. */
 uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
 	uint64_t min, uint64_t max);
@@ -163,6 +166,7 @@ struct attach_options {
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;
 	bool dry_run, force, has_mode;
+	const char *fixed; /* an option that says how calls are counted, or NULL */
 	int ender_fd; /* ender_start(), or -1 */
 };
 

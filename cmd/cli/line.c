@@ -170,6 +170,22 @@ void cmd_parse_first(struct globals *g, int argc, char **argv, struct first_word
 
 /* --- numbers, seconds and choices ---------------------------------------------------------- */
 
+#define SHARE_MAX_PERCENT 10000
+
+uint32_t share_parse(struct argp_state *state, const char *option, const char *arg)
+{
+	size_t len = strspn(arg, "0123456789.");
+	double percent = strtod(arg, NULL);
+
+	if (!isdigit((unsigned char)*arg) || strcmp(arg + len, "%") != 0 ||
+		strchr(arg, '.') != strrchr(arg, '.'))
+		argp_error(state, "%s '%s': a share of a CPU is wanted, such as 5%%", option, arg);
+	else if (percent < 0.01 || percent > SHARE_MAX_PERCENT)
+		argp_error(state, "%s '%s' is not from 0.01%% to %d%%", option, arg,
+			SHARE_MAX_PERCENT);
+	return percent * 10000 + 0.5;
+}
+
 uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
 	uint64_t min, uint64_t max)
 {

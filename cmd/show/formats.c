@@ -177,7 +177,11 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		sampled += s->funcs[i].n.sampled_out;
 		jumped += s->funcs[i].n.jumped;
 	}
-	if (sampled)
+	if (sampled && sample == 1)
+		note(r, f,
+			"samples of the calls of some functions are timed: their times and errors "
+			"are of these");
+	else if (sampled)
 		note(r, f, "one call of %u is timed: times and errors are of these",
 			sample);
 	if (s->crowded)

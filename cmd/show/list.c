@@ -2,10 +2,12 @@
 // attach and list as tables and as JSON. Keys only ever grow: scripts depend on them
 // (funcsnoop-json(5)).
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attach/attach.h"
+#include "base/buffer.h"
 #include "base/util.h"
 #include "group/group.h"
 #include "kernel/kernel.h"
@@ -28,6 +30,7 @@ static void add_function(struct json *j, const struct group_func *f, const char 
 	json_set_str(j, "instruction", refused ? NULL : f->insn);
 	json_set_str(j, "exit", refused ? NULL : text_exit(f->exit));
 	json_set_str(j, "exit_why", refused ? NULL : f->exit_why);
+	json_set_str(j, "limited", text_limit(f->limit));
 	json_set_str(j, "refused", refused);
 	json_close(j, '}');
 }
@@ -39,10 +42,24 @@ static void begin_group(struct json *j, const char *name)
 	json_set_open(j, "functions", '[');
 }
 
+/* What the probes were to take, and by the trial do; the end of its functions. */
+static void add_budget(struct json *j, uint32_t share, uint64_t tried_ns, uint64_t cost_ns)
+{
+	json_close(j, ']');
+	if (!share) {
+		json_set_null(j, "budget");
+		return;
+	}
+	json_set_open(j, "budget", '{');
+	json_set_u64(j, "granted_ns_per_s", share * 1000ULL);
+	json_set_u64(j, "tried_ns", tried_ns);
+	json_set_u64(j, "cost_ns_per_s", cost_ns);
+	json_close(j, '}');
+}
+
 /* Behind its functions: those with other names. */
 static void begin_aliases(struct json *j)
 {
-	json_close(j, ']');
 	json_set_open(j, "aliases", '[');
 }
 
@@ -60,7 +77,7 @@ static void end_also(struct json *j)
 }
 
 /* Without the end of the group. */
-static void add_draft(struct json *j, const struct draft *draft)
+static void add_draft(struct json *j, const struct draft *draft, const struct budget *budget)
 {
 	const char *alias;
 
@@ -70,6 +87,7 @@ static void add_draft(struct json *j, const struct draft *draft)
 
 		add_function(j, &shown, draft->targets[i].refused);
 	}
+	add_budget(j, budget->share, budget->tried_ns, budget->cost_ns);
 	begin_aliases(j);
 	for (size_t i = 0; i < draft->target_cnt; i++) {
 		if (!target_alias(&draft->targets[i], 0))
@@ -82,9 +100,9 @@ static void add_draft(struct json *j, const struct draft *draft)
 	json_close(j, ']');
 }
 
-void json_add_draft(struct json *doc, const struct draft *draft)
+void json_add_draft(struct json *doc, const struct draft *draft, const struct budget *budget)
 {
-	add_draft(doc, draft);
+	add_draft(doc, draft, budget);
 	json_close(doc, '}');
 }
 
@@ -119,7 +137,7 @@ static void explain_libraries(struct json *j, const struct draft *draft)
 
 void json_explain_draft(struct json *doc, const struct draft *draft)
 {
-	add_draft(doc, draft);
+	add_draft(doc, draft, &(const struct budget) {});
 	json_set_open(doc, "libraries", '[');
 	explain_libraries(doc, draft);
 	json_close(doc, ']');
@@ -143,14 +161,19 @@ static void add_names(struct json *j, const char *names)
 
 void json_add_functions(struct json *doc, const struct group *group)
 {
+	__cleanup(group_left_done) struct group_left left = {};
 	struct group_info info = group_info(group);
 	struct group_func f;
+	const char *why;
 
 	begin_group(doc, info.name);
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
 		f = group_func(group, i);
 		add_function(doc, &f, NULL);
 	}
+	while (group_next_left(group, &left, &f, &why))
+		add_function(doc, &f, why);
+	add_budget(doc, info.budget, info.tried_ns, info.tried_cost_ns);
 	begin_aliases(doc);
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
 		f = group_func(group, i);
@@ -248,6 +271,7 @@ static void add_asked(
 	json_set_u64(j, "sample", info->sample);
 	json_set_bool(j, "processes", info->processes);
 	json_set_bool(j, "raw", info->raw);
+	json_set_u64_if(j, "granted_ns_per_s", info->budget, info->budget * 1000ULL);
 	json_close(j, '}');
 	if (row->asked) {
 		add_filters(j, row->asked);
@@ -359,8 +383,21 @@ void functions_add(struct table *table, const struct group_func *f, const char *
 	table_cell(table, refused ? "-" : "+%llu",
 		(unsigned long long)(f->site_offset - f->offset));
 	table_cell(table, "%s", refused ? "-" : f->insn);
-	table_cell(table, "%s", refused ? "refused" : text_exit(f->exit));
+	table_cell(table, "%s",
+		!refused                          ? text_exit(f->exit)
+			: f->limit == LIMIT_LEFT_OUT ? "left out"
+						     : "refused");
 	table_cell(table, "%s", refused ? refused : f->exit_why);
+}
+
+void functions_add_left(struct table *table, const struct group *group)
+{
+	__cleanup(group_left_done) struct group_left left = {};
+	struct group_func f;
+	const char *why;
+
+	while (group_next_left(group, &left, &f, &why))
+		functions_add(table, &f, why);
 }
 
 void functions_add_missing(struct table *table, const char *name)
@@ -371,4 +408,32 @@ void functions_add_missing(struct table *table, const char *name)
 	table_cell(table, "%s", name);
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
 		table_cell(table, "%s", rest[i]);
+}
+
+void out_budget(struct out *out, const struct group *group)
+{
+	__cleanup(group_left_done) struct group_left left = {};
+	struct group_info info = group_info(group);
+	size_t cnt[LIMIT_CNT] = {};
+	const char *before = ": ", *why;
+	struct group_func f;
+	char percent[64];
+
+	if (!info.budget)
+		return;
+	snprintf(percent, sizeof(percent), "; within %g %% of a CPU", info.budget / 1e4);
+	out_str(out, percent);
+	for (uint32_t i = 0; i < info.fn_cnt; i++)
+		cnt[group_func(group, i).limit]++;
+	while (group_next_left(group, &left, &f, &why))
+		cnt[f.limit]++;
+	for (enum limit limit = LIMIT_SAMPLED; limit < LIMIT_CNT; limit++) {
+		if (!cnt[limit])
+			continue;
+		out_str(out, before);
+		out_u64(out, cnt[limit]);
+		out_char(out, ' ');
+		out_str(out, text_limit(limit));
+		before = ", ";
+	}
 }

@@ -16,13 +16,21 @@ struct table *functions_table(void);
 /* A row; @refused says why it can't be probed, or is NULL. */
 void functions_add(struct table *table, const struct group_func *f, const char *refused);
 
+/* Rows for functions of @group that were left out to keep to the budget. */
+void functions_add_left(struct table *table, const struct group *group);
+
+/* "; within 5 % of a CPU: 1 sampled, 2 left out", where that was asked of @group. */
+struct out;
+void out_budget(struct out *out, const struct group *group);
+
 /* A row for a name that is in no library. */
 void functions_add_missing(struct table *table, const char *name);
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 
 /* attach; with what else --dry-run tells. */
-void json_add_draft(struct json *doc, const struct draft *draft);
+struct budget;
+void json_add_draft(struct json *doc, const struct draft *draft, const struct budget *budget);
 void json_explain_draft(struct json *doc, const struct draft *draft);
 
 /* list functions: the same shape, from a group that is attached. */

@@ -137,6 +137,14 @@ const char *text_exit(unsigned int exit)
 	return exit < ARRAY_SIZE(names) ? names[exit] : "unknown";
 }
 
+const char *text_limit(enum limit limit)
+{
+	static const char *const names[LIMIT_CNT] = { NULL, "sampled", "counted only",
+		"left out" };
+
+	return limit < LIMIT_CNT ? names[limit] : NULL;
+}
+
 const char *text_exits(unsigned int mask, char *buf, size_t size)
 {
 	static const unsigned int order[] = { FSN_EXIT_RETURN, FSN_EXIT_EARLY,

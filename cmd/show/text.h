@@ -95,6 +95,9 @@ const char *text_exits(unsigned int mask, char *buf, size_t size);
 /* "return", "ret", "none" or "same" for an enum fsn_exit. */
 const char *text_exit(unsigned int exit);
 
+/* "sampled", "counted only" or "left out"; NULL when nothing was given up. */
+const char *text_limit(enum limit limit);
+
 /* A table: columns align, cells are escaped; only the last column of the widest line may
  * be cut, and only on a terminal. */
 struct table;

@@ -32,7 +32,7 @@ static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct er
 	return 0;
 }
 
-static int check_absent(const struct bpffs *fs, const char *name, struct err *err)
+int attach_check_absent(const struct bpffs *fs, const char *name, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
 
@@ -118,7 +118,7 @@ static bool is_known_by_pid(const struct draft *draft, const struct attach_opts 
  * process. The programs filter all the same, as children share their parent's; to follow
  * those, everybody has them, as the kernel's filter knows no children.
  */
-static bool link_by_pid(
+bool attach_links_by_pid(
 	const struct draft *draft, const struct attach_opts *opts, enum link_mode mode)
 {
 	size_t cnt = opts->filter.pid_cnt;
@@ -171,6 +171,9 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->hist_shards = engine_hist_shards(e);
 	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
+	meta->budget = opts->budget.share;
+	meta->tried_ns = opts->budget.tried_ns;
+	meta->tried_cost_ns = opts->budget.cost_ns;
 	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
 			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0) |
 			(opts->nesting ? FSN_OPT_NESTING : 0);
@@ -266,10 +269,12 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.follows = probes.follows;
 	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
 	spec.place_cnt = draft->place_cnt;
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		spec.samples |= draft->targets[i].limit == LIMIT_SAMPLED;
 	for (size_t i = 0; i < probes.list_cnt; i++)
 		if (probes.lists[i].probes.cnt)
 			spec.progs |= 1U << probes.lists[i].prog;
-	by_pid = link_by_pid(draft, opts, spec.mode);
+	by_pid = attach_links_by_pid(draft, opts, spec.mode);
 	code = engine_new(&spec, &e, err);
 	if (!code)
 		code = engine_set_filter(e, &opts->filter, opts->condition != NULL, err);
@@ -348,7 +353,7 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 
 	code = bpffs_lock(fs, err);
 	if (!code && !opts->replace)
-		code = check_absent(fs, draft->name, err);
+		code = attach_check_absent(fs, draft->name, err);
 	if (!code)
 		code = choose_mode(opts->link, &mode, err);
 	if (code)

@@ -16,6 +16,13 @@
 #include "stats/stats.h"
 #include "target/draft.h"
 
+/* What probes may take, and what a trial said of it: budget_try(). */
+struct budget {
+	uint32_t share;    /* of a CPU, in millionths; 0: as it comes */
+	uint64_t tried_ns; /* so long entries were counted */
+	uint64_t cost_ns;  /* what the probes are to take in a second, by their number */
+};
+
 struct attach_opts {
 	enum link_mode link;
 	bool processes;   /* statistics per process */
@@ -24,6 +31,7 @@ struct attach_opts {
 	const struct condition *condition; /* and of them those; NULL: all */
 	uint64_t for_ns; /* it counts for so long from when it is whole on; 0: no end */
 	struct access access; /* who may read the counters */
+	struct budget budget; /* as budget_try() left it */
 	bool nesting;     /* follow which call was made in which */
 	bool raw;         /* leave the probes' own time in what is measured */
 	bool replace;     /* take the place of a group of that name */
@@ -76,6 +84,18 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
  */
 int attach_measure(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err);
+
+/*
+ * Counts entries of @draft's functions for up to a second, in a group that has no name, and
+ * cuts @draft by draft_limit() to @opts->budget.share of a CPU; the rest of @opts->budget says
+ * what came of it. It ends early when the share of a second is used up, or when calls come so
+ * steadily that more of them would say nothing else; functions whose entries alone are too
+ * many are left out at once, and the others looked at without them, as they are slowed down by
+ * those. Whoever dies meanwhile leaves nothing. Errors as of attach_draft(), and of
+ * draft_limit() when nothing would be left. @how is what @draft was made by.
+ */
+_must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
+	struct attach_opts *opts, struct bpffs *fs, struct err *err);
 
 /* --- what probes take here ------------------------------------------------------------------ */
 

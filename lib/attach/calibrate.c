@@ -330,24 +330,29 @@ static int make_draft(struct draft **ret_draft, struct windows *w, struct err *e
 	return code;
 }
 
-static int measure(int dir_fd, void *arg)
+int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows)
 {
 	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_STATS), 0);
-	_cleanup_mapping_ struct map_mapping stats = {};
 	struct bpf_map_info info = {};
 	__u32 len = sizeof(info);
-	struct windows *w = arg;
-	int code;
 
 	if (fd < 0)
 		return fd;
 	if (bpf_obj_get_info_by_fd(fd, &info, &len))
 		return -errno;
-	code = map_mmap(fd, info.max_entries * sizeof(struct fsn_stat), &stats);
+	*ret_rows = info.max_entries;
+	return map_mmap(fd, info.max_entries * sizeof(struct fsn_stat), ret_stats);
+}
+
+static int measure(int dir_fd, void *arg)
+{
+	_cleanup_mapping_ struct map_mapping stats = {};
+	struct windows *w = arg;
+	int code = counters_map(dir_fd, &stats, &w->row_cnt);
+
 	if (code)
 		return code;
 	w->stat = stats.addr;
-	w->row_cnt = info.max_entries;
 	windows_take(w);
 	return 0;
 }

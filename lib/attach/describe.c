@@ -2,6 +2,8 @@
 // Turning a draft into the records that later commands read.
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,6 +58,7 @@ struct group_func target_shown(const struct target *t)
 		.exit_why = t->plan.exit_why,
 		.site = t->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,
 		.end = end_of(t),
+		.limit = t->limit,
 	};
 }
 
@@ -80,6 +83,40 @@ static int describe_aliases(struct description *d, const struct target *f,
 		names[len] = '\0';
 	}
 	return strtab_add(&d->text, names, ret_offset, err);
+}
+
+/* A line; what would break it is cut away. */
+static void write_line(FILE *f, const char *text)
+{
+	for (; text && *text; text++)
+		if (*text != '\n')
+			fputc(*text, f);
+	fputc('\n', f);
+}
+
+/* Those that were to be probed, and would have taken too much. */
+static int describe_left_out(struct description *d, const struct draft *draft, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	for (size_t i = draft->probed_cnt; i < draft->target_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		if (t->limit != LIMIT_LEFT_OUT)
+			continue;
+		write_line(f, t->name);
+		write_line(f, t->symbol);
+		write_line(f, t->object->path);
+		fprintf(f, "%" PRIx64 "\n", t->offset);
+		write_line(f, t->refused);
+	}
+	if (fclose(f))
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	return strtab_add(&d->text, text, &d->left_out, err);
 }
 
 static int describe_func(struct description *d, const struct target *f,
@@ -108,6 +145,7 @@ static int describe_func(struct description *d, const struct target *f,
 	func->site = shown.site;
 	func->end = shown.end;
 	func->kind = f->kind->number;
+	func->limit = f->limit;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
 		code = strtab_add(&d->text, strings[i].str, strings[i].offset, err);
 	if (!code)
@@ -166,6 +204,7 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
 	conf->no_args = has_no_args(draft, f);
+	conf->sample = f->limit == LIMIT_SAMPLED ? f->sample : 0;
 	if (price)
 		describe_price(&shown, price, conf);
 	if (!f->known)
@@ -294,6 +333,9 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		code = describe_conds(draft, opts->condition, d.conds, &never, err);
 	if (code)
 		return code;
+	code = describe_left_out(&d, draft, err);
+	if (code)
+		return code;
 	describe_said(opts, d.said);
 	*ret_desc = d;
 	memset(&d, 0, sizeof(d));
@@ -351,6 +393,7 @@ int description_write(const struct description *d, const struct draft *draft,
 	meta->type_cnt = d->types.type_cnt;
 	meta->name_cnt = d->types.name_cnt;
 	meta->text_bytes = d->text.len;
+	meta->left_out = d->left_out;
 	code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
 	for (size_t i = 0; !code && i < ARRAY_SIZE(maps); i++)
 		code = write_rows(engine_map_fd(e, maps[i].id), maps[i].rows, maps[i].size,

@@ -152,6 +152,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_nesting = spec->nesting;
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
+	e->skel->rodata->fsn_samples = spec->samples;
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
 }

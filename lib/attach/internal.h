@@ -20,6 +20,16 @@
 #include "target/draft.h"
 #include "target/kind.h"
 
+/* attach.c: -EEXIST when there is a group of that name. */
+int attach_check_absent(const struct bpffs *fs, const char *name, struct err *err);
+
+/* attach.c: whether only the processes of the filter get breakpoints, by links of @mode. */
+bool attach_links_by_pid(
+	const struct draft *draft, const struct attach_opts *opts, enum link_mode mode);
+
+/* calibrate.c: the counters of the group whose pins are in @dir_fd, and how many there are. */
+int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows);
+
 /* shared.c: which other group probes functions of @draft, into @report. */
 void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report);
 
@@ -43,6 +53,7 @@ struct engine_spec {
 	bool nesting;  /* which call was made in which is followed */
 	bool has_more; /* arguments on the stack or text are kept */
 	uint32_t sample;
+	bool samples; /* of some functions, as their struct fsn_conf says */
 };
 
 /*
@@ -115,6 +126,7 @@ struct description {
 	struct fsn_lib *libs;
 	struct type_records types;
 	struct strtab text;
+	unsigned int left_out; /* in it: as meta's */
 	bool save_args; /* some function remembers slow calls */
 	bool has_more;  /* some function has arguments that registers don't hold */
 };
@@ -131,5 +143,32 @@ int description_write(const struct description *d, const struct draft *draft,
 /* Pins in the folder @dir_fd where the probes go: breaks_write(). Before the first link. */
 _must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
 	struct err *err);
+
+/* --- budget.c: what calls cost, and what to give up; pure --------------- */
+
+struct budget_func {
+	uint64_t calls;          /* in the trial */
+	uint32_t whole_ns;       /* what one takes that is timed */
+	uint32_t entry_ns;       /* one that is only counted */
+	bool can_sample;         /* only those that are timed pay for their ends */
+	enum limit limit;        /* given up, at least */
+	uint32_t sample;         /* LIMIT_SAMPLED: one call of so many is timed */
+	uint64_t calls_per_s;
+};
+
+/* What @cnt functions take of a second, by the calls of @tried_ns. */
+uint64_t budget_cost(const struct budget_func *funcs, size_t cnt, uint64_t tried_ns);
+
+/*
+ * Leaves those out, the dearest first, whose entries alone take more than @share of a CPU
+ * together with those of all others. Returns how many.
+ */
+size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint64_t tried_ns, uint32_t share);
+
+/*
+ * Gives up so much of functions, always of the dearest one that more can be given up of, that
+ * they take at most @share of a CPU.
+ */
+void budget_fit(struct budget_func *funcs, size_t cnt, uint64_t tried_ns, uint32_t share);
 
 #endif

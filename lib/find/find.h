@@ -13,6 +13,7 @@
 #include "code/plan.h"
 #include "elf/elf_file.h"
 #include "proc/proc.h"
+#include "shared/words.h"
 
 struct preset_func;
 struct target_kind;
@@ -104,6 +105,9 @@ struct target {
 	struct plan plan;
 	size_t lost_jumps; /* of its ends: calls that leave by them are not timed */
 	bool forwards;     /* it is one jump, and its calls are timed all the same */
+	enum limit limit;  /* what is given up of it: draft_limit() */
+	uint32_t sample;   /* LIMIT_SAMPLED: one call of so many is timed */
+	uint64_t calls_per_s; /* for which it is given up */
 };
 
 /* Targets that were found, and what they and nobody else point to. */

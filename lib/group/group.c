@@ -230,6 +230,9 @@ struct group_info group_info(const struct group *g)
 		.nesting = g->meta.options & FSN_OPT_NESTING,
 		.raw = g->meta.options & FSN_OPT_RAW,
 		.price = g->meta.price,
+		.budget = g->meta.budget,
+		.tried_ns = g->meta.tried_ns,
+		.tried_cost_ns = g->meta.tried_cost_ns,
 	};
 
 	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++)
@@ -257,8 +260,41 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.site = f->site % PRICE_SITES,
 		.end = f->end % PRICE_ENDS,
 		.overhead_ns = overhead_of(g, f),
+		.limit = f->limit % LIMIT_CNT,
 		.aliases = text_or_null(g, f->aliases),
 	};
+}
+
+/* The next of its lines, cut off; "" behind the last. */
+static char *next_line(struct group_left *left)
+{
+	char *line = left->text + left->at;
+	size_t len = strcspn(line, "\n");
+
+	left->at += len + (line[len] != '\0');
+	line[len] = '\0';
+	return line;
+}
+
+bool group_next_left(const struct group *g, struct group_left *left, struct group_func *ret_func,
+	const char **ret_why)
+{
+	if (!left->text)
+		left->text = strdup(group_text(g, g->meta.left_out));
+	if (!left->text || !left->text[left->at])
+		return false;
+	*ret_func = (struct group_func){ .limit = LIMIT_LEFT_OUT };
+	ret_func->name = next_line(left);
+	ret_func->symbol = next_line(left);
+	ret_func->library = next_line(left);
+	ret_func->offset = strtoull(next_line(left), NULL, 16);
+	*ret_why = next_line(left);
+	return true;
+}
+
+void group_left_done(struct group_left *left)
+{
+	free(left->text);
 }
 
 const char *group_name(const struct group *g)

@@ -33,6 +33,9 @@ struct group_info {
 	bool nesting;         /* it is known which call was made in which */
 	bool raw;             /* the probes' own time is left in */
 	struct price price;   /* what they take; .at_ns is 0 when it was not known */
+	uint32_t budget;      /* what they were to take, in millionths of a CPU; 0: as it comes */
+	uint64_t tried_ns;    /* how long entries were counted for that, */
+	uint64_t tried_cost_ns; /* by which they take so much of a second */
 };
 
 struct group_func {
@@ -46,6 +49,7 @@ struct group_func {
 	enum price_site site;
 	enum price_end end;   /* the dearest of its ends */
 	uint32_t overhead_ns; /* taken off each measured time */
+	enum limit limit;    /* what was given up of it */
 	const char *aliases; /* its other names, a newline behind each; NULL when there are none */
 };
 
@@ -77,6 +81,19 @@ struct group_func group_func(const struct group *g, uint32_t fn);
 
 /* Its name. */
 const char *group_name(const struct group *g);
+
+/*
+ * Goes through the functions that were left out to keep to the budget: *at is 0 at first. False
+ * behind the last. Of @ret_func .name, .symbol, .library, .offset and .limit are set, the strings
+ * good till the next call, and *ret_why says why.
+ */
+struct group_left {
+	uint32_t at;
+	char *text; /* owned: group_left_done() */
+};
+bool group_next_left(const struct group *g, struct group_left *left, struct group_func *ret_func,
+	const char **ret_why);
+void group_left_done(struct group_left *left);
 
 /* Name by which people know function @fn. */
 const char *group_func_name(const struct group *g, uint32_t fn);

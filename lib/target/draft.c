@@ -157,7 +157,7 @@ static int draft_plan(struct draft *draft, const struct draft_opts *opts, struct
 	for (size_t i = 0; !code && i < found->cnt; i++) {
 		struct target *t = &found->target[i];
 
-		if (t->refused && !t->from_pattern) {
+		if (t->refused && !t->from_pattern && t->limit != LIMIT_LEFT_OUT) {
 			code = err_set(err, -EOPNOTSUPP, "cannot probe '%s' in %s: %s", t->name,
 				t->object->path, t->refused);
 			if (forgive(draft, opts, code, err))
@@ -262,6 +262,26 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	if (!code)
 		*ret_draft = TAKE_PTR(draft);
 	return code;
+}
+
+int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *err)
+{
+	int code;
+
+	jumps_done(draft);
+	draft->jumps = NULL;
+	draft->jumps_cnt = 0;
+	objects_done(&draft->objects);
+	draft->objects = (struct objects) {};
+	draft->probed_cnt = draft->timed_cnt = 0;
+	for (size_t i = 0; i < draft->target_cnt; i++) {
+		plan_done(&draft->targets[i].plan);
+		draft->targets[i].plan = (struct plan) {};
+	}
+	code = draft_plan(draft, opts, err);
+	if (!code)
+		code = draft_count(draft, opts, err);
+	return code ? code : jumps_number(draft, err);
 }
 
 const char *target_alias(const struct target *t, size_t ndx)

@@ -67,6 +67,7 @@ struct draft {
 	const char **missing;   /* names asked for, as preset or so, that no library has */
 	size_t missing_cnt;
 	bool keeps_args;        /* arguments can be seen wherever the probe is */
+	bool entries_alone;     /* of all targets: .timed_cnt and .place_cnt are 0 */
 	struct err failure;     /* why it can't be attached; only with .explain */
 	struct libfind *finder;
 	struct requests requests;
@@ -90,6 +91,13 @@ size_t draft_object_funcs(const struct draft *draft, const struct object *object
  */
 int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct err *err);
 void draft_free(struct draft *draft);
+
+/*
+ * Plans once more, by @opts of draft_new(), with what .limit of each target says: what is only
+ * counted or left out has no ends, and nothing is followed to it. Targets change their order.
+ * -EOPNOTSUPP when all are left out.
+ */
+_must_check_ int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *err);
 
 /* How many processes map one of the files that are to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);

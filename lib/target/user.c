@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Functions of programs and libraries: by symbols, with breakpoints in the file's pages.
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -178,6 +180,33 @@ static int planner_of(struct planners *p, const struct object *lib,
 	return 0;
 }
 
+/* "called 20,000 times/s": more than was granted. */
+static void limit_explain(const struct target *t, char *why, size_t size)
+{
+	char sample[48] = "";
+
+	if (t->limit == LIMIT_SAMPLED)
+		snprintf(sample, sizeof(sample), "one call of %u is timed: ", t->sample);
+	snprintf(why, size, "--budget: %s%" PRIu64 " calls/s", sample, t->calls_per_s);
+}
+
+/* What is given up of a function that is probed. */
+static void plan_limit(struct target *t)
+{
+	size_t len = strlen(t->plan.exit_why);
+	char *why = t->plan.exit_why;
+
+	if (t->limit == LIMIT_COUNTED) {
+		t->plan.exit = PLAN_EXIT_NONE;
+		t->plan.site_is_end = false;
+		t->plan.end_cnt = 0;
+		limit_explain(t, why, sizeof(t->plan.exit_why));
+	} else if (t->limit == LIMIT_SAMPLED && len + 2 < sizeof(t->plan.exit_why)) {
+		memcpy(why + len, "; ", 3);
+		limit_explain(t, why + len + 2, sizeof(t->plan.exit_why) - len - 2);
+	}
+}
+
 static int plan_one(struct target *t, struct planners *planners,
 	const struct plan_rules *rules, struct err *err)
 {
@@ -193,6 +222,10 @@ static int plan_one(struct target *t, struct planners *planners,
 	if (code)
 		return code;
 	t->refused = planned->refused;
+	if (t->limit == LIMIT_LEFT_OUT) {
+		limit_explain(t, t->plan.refused, sizeof(t->plan.refused));
+		t->refused = t->plan.refused;
+	}
 	if (t->refused)
 		return 0;
 	req.return_why = t->known && t->known->nothrow_why ? t->known->nothrow_why :
@@ -204,6 +237,7 @@ static int plan_one(struct target *t, struct planners *planners,
 		t->refused = t->plan.refused;
 		return 0;
 	}
+	plan_limit(t);
 	if (elf_file_addr_to_offset(t->object->elf, t->plan.site, &t->site_offset))
 		return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
 			t->name);
@@ -338,6 +372,9 @@ static int user_link(
 	uint32_t object = t->object_index;
 	int code = 0;
 
+	if (draft->entries_alone)
+		return probes_add(p, object, ENGINE_COUNT, t->site_offset,
+			cookie_of(fn, FSN_COUNT));
 	if (t->forwards)
 		return probes_add(p, object, ENGINE_ENTRY, t->site_offset,
 			cookie_of(fn, FSN_FORWARD) | leads_to(p, follow, &t->plan.ends[0]));
@@ -366,7 +403,7 @@ static int user_link_object(struct probes *p, const struct draft *draft, uint32_
 	const struct follow *follow = jumps_of(draft, draft->objects.object[object]);
 	int code = 0;
 
-	for (size_t i = 0; !code && i < follow->place_cnt; i++) {
+	for (size_t i = 0; !code && !draft->entries_alone && i < follow->place_cnt; i++) {
 		const struct follow_place *place = &follow->places[i];
 		struct ended of = { follow->first + i, true, &place->plan,
 			draft->objects.object[object], follow };
