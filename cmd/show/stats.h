@@ -3,6 +3,7 @@
 #ifndef FUNCSNOOP_SHOW_STATS_H
 #define FUNCSNOOP_SHOW_STATS_H
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -159,7 +160,7 @@ enum cell_type {
 
 struct cell {
 	enum cell_type type;
-	char *text;
+	char *text; /* text_escape() */
 	uint64_t n;
 	double x;
 	bool about; /* within the noise: "~" before it in a table */
@@ -189,6 +190,7 @@ struct grid {
 	struct cell *cells; /* row by row */
 	size_t cell_cnt;
 	const char **marks; /* of rows: colours */
+	char **notes;       /* of rows: a line below, or NULL */
 	char **trends;      /* of rows, for readers: sparklines behind all columns; or NULL */
 	size_t row_cnt;
 	size_t total_rows; /* at the end: sums for readers, not in CSV */
@@ -204,6 +206,8 @@ void grid_none(struct grid *grid);
 void grid_text(struct grid *grid, const char *text); /* NULL: none */
 __attribute__((format(printf, 2, 3))) void grid_textf(
 	struct grid *grid, const char *fmt, ...);
+__attribute__((format(printf, 2, 0))) void grid_vtextf(
+	struct grid *grid, const char *fmt, va_list ap);
 void grid_count(struct grid *grid, bool known, uint64_t n);
 void grid_number(struct grid *grid, int64_t n);
 void grid_ns(struct grid *grid, bool known, uint64_t ns);
@@ -212,6 +216,7 @@ void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
 /* "<0.1", "3.2", "1204": per second, for a reader. */
 const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN]);
 void grid_mark(struct grid *grid, const char *sgr); /* of the row begun last */
+void grid_note(struct grid *grid, const char *text); /* below it, in the table */
 
 /* The text of row @row, which tells it from others: its labels. False when there is no room. */
 bool grid_row_name(const struct grid *grid, size_t row, char *buf, size_t size);
@@ -230,11 +235,6 @@ void grid_done(struct grid *grid);
 
 /* As a table that fits the terminal, or @wide for a file; 0 or -ENOMEM. */
 int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f);
-
-/* As records of RFC 4180, each after @prefix; the header likewise after @prefix. */
-void csv_field(FILE *f, const char *raw);
-void csv_header(const struct grid *grid, const char *prefix, FILE *f);
-int csv_rows(const struct grid *grid, const char *prefix, FILE *f);
 
 #define _cleanup_grid_ __cleanup(grid_done)
 

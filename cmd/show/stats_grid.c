@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rows of typed cells: how they look in a table, and in CSV.
-#include <ctype.h>
+// Rows of typed cells, and how they look in a table.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "show/stats.h"
 
 static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use)
@@ -39,21 +39,29 @@ void grid_begin(struct grid *grid, const struct grid_column *labels, size_t cnt,
 	}
 }
 
+static bool add_row(struct grid *grid)
+{
+	const char **marks = array_grow(grid->marks, grid->row_cnt, sizeof(*marks));
+	char **notes = array_grow(grid->notes, grid->row_cnt, sizeof(char *));
+
+	if (marks)
+		grid->marks = marks;
+	if (notes)
+		grid->notes = notes;
+	if (!marks || !notes)
+		return false;
+	marks[grid->row_cnt] = NULL;
+	notes[grid->row_cnt++] = NULL;
+	return true;
+}
+
 static struct cell *add_cell(struct grid *grid, enum cell_type type)
 {
 	struct cell *cells = array_grow(grid->cells, grid->cell_cnt, sizeof(*cells));
-	const char **marks = grid->marks;
 
 	if (cells)
 		grid->cells = cells;
-	if (cells && grid->cell_cnt % grid->column_cnt == 0) {
-		marks = array_grow(grid->marks, grid->row_cnt, sizeof(*marks));
-		if (marks) {
-			grid->marks = marks;
-			marks[grid->row_cnt++] = NULL;
-		}
-	}
-	if (!cells || !marks) {
+	if (!cells || (grid->cell_cnt % grid->column_cnt == 0 && !add_row(grid))) {
 		grid->failed = true;
 		return NULL;
 	}
@@ -72,22 +80,28 @@ void grid_text(struct grid *grid, const char *text)
 
 	if (!cell || !text)
 		return;
-	cell->text = strdup(text);
+	cell->text = text_escape(text);
 	grid->failed |= !cell->text;
+}
+
+void grid_vtextf(struct grid *grid, const char *fmt, va_list ap)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (vasprintf(&text, fmt, ap) >= 0) {
+		grid_text(grid, text);
+		return;
+	}
+	text = NULL;
+	grid->failed = true;
 }
 
 void grid_textf(struct grid *grid, const char *fmt, ...)
 {
-	struct cell *cell = add_cell(grid, CELL_TEXT);
 	va_list ap;
 
-	if (!cell)
-		return;
 	va_start(ap, fmt);
-	if (vasprintf(&cell->text, fmt, ap) < 0) {
-		cell->text = NULL;
-		grid->failed = true;
-	}
+	grid_vtextf(grid, fmt, ap);
 	va_end(ap);
 }
 
@@ -181,13 +195,27 @@ void grid_mark(struct grid *grid, const char *sgr)
 		grid->marks[grid->row_cnt - 1] = sgr;
 }
 
+void grid_note(struct grid *grid, const char *text)
+{
+	char **note = grid->row_cnt ? &grid->notes[grid->row_cnt - 1] : NULL;
+
+	if (!note)
+		return;
+	free(*note);
+	*note = text_escape(text);
+	grid->failed |= !*note;
+}
+
 void grid_done(struct grid *grid)
 {
 	for (size_t i = 0; i < grid->cell_cnt; i++)
 		free(grid->cells[i].text);
 	for (size_t i = 0; grid->trends && i < grid->row_cnt; i++)
 		free(grid->trends[i]);
+	for (size_t i = 0; i < grid->row_cnt; i++)
+		free(grid->notes[i]);
 	free(grid->trends);
+	free(grid->notes);
 	free(grid->cells);
 	free(grid->marks);
 }
@@ -236,14 +264,13 @@ static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 	}
 }
 
-/* About what a cell takes: bytes; where it matters, in columns of numbers, exact. */
 static size_t column_width(const struct grid *grid, size_t column)
 {
-	size_t width = strlen(grid->columns[column].title), n;
+	size_t width = text_columns(grid->columns[column].title), n;
 	char buf[CELL_LEN];
 
 	for (size_t i = column; i < grid->cell_cnt; i += grid->column_cnt) {
-		n = strlen(cell_shown(&grid->cells[i], buf));
+		n = text_columns(cell_shown(&grid->cells[i], buf));
 		if (n > width)
 			width = n;
 	}
@@ -347,18 +374,72 @@ static const char *trend_tail(const char *trend, unsigned int width)
 	const char *at = trend + strlen(trend);
 
 	while (at > trend && width)
-		width -= (*--at & 0xc0) != 0x80;
+		width -= !utf8_goes_on(*--at);
 	return at;
+}
+
+/* Widths of the columns that are shown: elastic ones give way until all fit. */
+static void fit_columns(const struct grid *grid, const bool *shown, size_t trend,
+	unsigned int limit, size_t *width)
+{
+	size_t total = trend ? trend + 2 : 0, wide;
+
+	for (size_t c = 0; c < grid->column_cnt; c++) {
+		width[c] = shown[c] ? column_width(grid, c) : 0;
+		total += shown[c] ? width[c] + 2 : 0;
+	}
+	while (limit && total > limit + 2) {
+		wide = grid->column_cnt;
+		for (size_t c = 0; c < grid->column_cnt; c++)
+			if (shown[c] && grid->columns[c].elastic &&
+				(wide == grid->column_cnt || width[c] > width[wide]))
+				wide = c;
+		if (wide == grid->column_cnt || width[wide] <= 12)
+			break;
+		width[wide]--;
+		total--;
+	}
+}
+
+#define TREND_TITLE "TREND"
+
+/* What the sparklines take, of at most @most columns. */
+static size_t trend_width(const struct grid *grid, unsigned int most)
+{
+	size_t width = strlen(TREND_TITLE), n;
+
+	for (size_t i = 0; i < grid->row_cnt; i++) {
+		n = text_columns(trend_tail(grid->trends[i], most));
+		if (n > width)
+			width = n;
+	}
+	return width;
+}
+
+/* Row @row, or with -1 the titles. */
+static void print_line(const struct grid *grid, ssize_t row, const bool *shown,
+	const size_t *width, unsigned int trend, FILE *f)
+{
+	size_t last = grid->column_cnt;
+	char buf[CELL_LEN];
+
+	while (last && !shown[last - 1])
+		last--;
+	for (size_t c = 0; c < last; c++)
+		if (shown[c])
+			text_print_cell(row < 0 ? grid->columns[c].title
+					   : cell_shown(&grid->cells[row * grid->column_cnt + c],
+						     buf),
+				width[c], grid->columns[c].align, c + 1 == last && !trend, f);
+	if (trend)
+		fputs(row < 0 ? TREND_TITLE : trend_tail(grid->trends[row], trend), f);
 }
 
 int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f)
 {
-	struct table_column columns[GRID_COLUMNS + 1] = {};
-	_cleanup_table_ struct table *table = NULL;
 	unsigned int limit = wide ? 0 : text_width(), trend = 0;
-	bool shown[GRID_COLUMNS];
-	char buf[CELL_LEN];
-	size_t cnt = 0;
+	size_t width[GRID_COLUMNS];
+	bool shown[GRID_COLUMNS], color = text_color(g);
 
 	if (grid->failed || grid->column_cnt > GRID_COLUMNS)
 		return -ENOMEM;
@@ -366,125 +447,19 @@ int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE
 		trend = choose_trend(grid, shown, limit);
 	else
 		choose_columns(grid, shown, limit);
-	for (size_t c = 0; c < grid->column_cnt; c++)
-		if (shown[c])
-			columns[cnt++] = (struct table_column) { grid->columns[c].title,
-				grid->columns[c].align, grid->columns[c].elastic };
-	if (trend)
-		columns[cnt++] = (struct table_column) { "TREND", TABLE_LEFT, false };
-	table = table_new(columns, cnt);
-	if (!table)
-		return -ENOMEM;
-	if (wide)
-		table_wide(table);
-	for (size_t i = 0; i < grid->cell_cnt; i++) {
-		size_t c = i % grid->column_cnt;
+	fit_columns(grid, shown, trend ? trend_width(grid, trend) : 0, limit, width);
+	fputs(color ? "\033[1m" : "", f);
+	print_line(grid, -1, shown, width, trend, f);
+	fputs(color ? "\033[0m\n" : "\n", f);
+	for (size_t i = 0; i < grid->row_cnt; i++) {
+		const char *mark = color ? grid->marks[i] : NULL;
 
-		if (shown[c])
-			table_cell(table, "%s", cell_shown(&grid->cells[i], buf));
-		if (c + 1 < grid->column_cnt)
-			continue;
-		if (trend)
-			table_cell(table, "%s",
-				trend_tail(grid->trends[i / grid->column_cnt], trend));
-		table_mark(table, grid->marks[i / grid->column_cnt]);
-	}
-	table_print(table, g, f);
-	return 0;
-}
-
-/* --- comma-separated values by RFC 4180: plain numbers, lines that end in CR LF ------------ */
-
-/* What a spreadsheet would work out: names and arguments are others' words. */
-static bool is_formula(const char *text)
-{
-	char *end;
-
-	if (!*text || !strchr("=+-@", *text))
-		return false;
-	if (!isdigit((unsigned char)text[1]))
-		return true;
-	strtod(text, &end);
-	return *end;
-}
-
-/* A path may be of any bytes, and a table of values ends on terminals, too. */
-void csv_field(FILE *f, const char *raw)
-{
-	_cleanup_free_ char *safe = text_escape(raw);
-	const char *text = safe ? safe : "";
-	bool formula = is_formula(text);
-
-	if (!formula && !text[strcspn(text, ",\"\r\n")]) {
-		fputs(text, f);
-		return;
-	}
-	/* Quotes alone don't make a text of it, an apostrophe before it does. */
-	fputs(formula ? "\"'" : "\"", f);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', f);
-		fputc(*text, f);
-	}
-	fputc('"', f);
-}
-
-static void print_cell(const struct cell *cell, FILE *f)
-{
-	char buf[TEXT_NUM_LEN];
-
-	switch (cell->type) {
-	case CELL_TEXT:
-		csv_field(f, cell->text);
-		break;
-	case CELL_COUNT:
-	case CELL_NS:
-		fprintf(f, "%llu", (unsigned long long)cell->n);
-		break;
-	case CELL_NUMBER:
-		fprintf(f, "%lld", (long long)cell->n);
-		break;
-	case CELL_PERCENT:
-	case CELL_CHANGE:
-		fprintf(f, "%.3f", cell->x);
-		break;
-	case CELL_RATE:
-		fprintf(f, "%.*f", rate_digits(cell->x), cell->x);
-		break;
-	case CELL_TIME:
-		fputs(text_time(cell->n, buf), f);
-		break;
-	case CELL_NONE:
-		break;
-	}
-}
-
-void csv_header(const struct grid *grid, const char *prefix, FILE *f)
-{
-	fputs(prefix, f);
-	for (size_t c = 0; c < grid->column_cnt; c++)
-		if (grid->columns[c].where != GRID_TABLE)
-			fprintf(f, ",%s", grid->columns[c].key);
-	fputs("\r\n", f);
-}
-
-int csv_rows(const struct grid *grid, const char *prefix, FILE *f)
-{
-	size_t cnt = grid->cell_cnt - grid->total_rows * grid->column_cnt;
-
-	if (grid->failed)
-		return -ENOMEM;
-	for (size_t i = 0; i < cnt; i++) {
-		size_t c = i % grid->column_cnt;
-
-		if (!c)
-			fputs(prefix, f);
-		if (grid->columns[c].where != GRID_TABLE) {
-			fputc(',', f);
-			print_cell(&grid->cells[i], f);
-		}
-		if (c + 1 == grid->column_cnt)
-			fputs("\r\n", f);
+		if (mark)
+			fprintf(f, "\033[%sm", mark);
+		print_line(grid, i, shown, width, trend, f);
+		fputs(mark ? "\033[0m\n" : "\n", f);
+		if (grid->notes[i])
+			fprintf(f, "    %s\n", grid->notes[i]);
 	}
 	return 0;
 }

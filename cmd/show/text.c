@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "find/find.h"
 #include "group/group.h"
+#include "show/stats.h"
 #include "show/text.h"
 
 bool text_color(const struct globals *g)
@@ -161,102 +163,12 @@ const char *text_exits(unsigned int mask, char *buf, size_t size)
 
 /* --- tables --------------------------------------------------------------------------------- */
 
-struct table {
-	const struct table_column *columns;
-	size_t column_cnt;
-	char **cells; /* row by row */
-	size_t cell_cnt;
-	const char **marks; /* of rows */
-	char **notes;       /* likewise */
-	size_t row_cnt;
-	bool failed; /* memory ran out: nothing is printed but an error */
-	bool wide;
-};
-
-struct table *table_new(const struct table_column *columns, size_t cnt)
-{
-	struct table *t = calloc(1, sizeof(*t));
-
-	if (t) {
-		t->columns = columns;
-		t->column_cnt = cnt;
-	}
-	return t;
-}
-
-static void table_row(struct table *t)
-{
-	const char **marks = array_grow(t->marks, t->row_cnt, sizeof(*marks));
-	char **notes = array_grow(t->notes, t->row_cnt, sizeof(char *));
-
-	if (marks)
-		t->marks = marks;
-	if (notes)
-		t->notes = notes;
-	t->failed |= !marks || !notes;
-	if (t->failed)
-		return;
-	t->notes[t->row_cnt] = NULL;
-	t->marks[t->row_cnt++] = NULL;
-}
-
-void table_cell(struct table *t, const char *fmt, ...)
-{
-	_cleanup_free_ char *raw = NULL;
-	char **cells;
-	va_list ap;
-	int len;
-
-	if (!t || t->failed)
-		return;
-	if (t->cell_cnt % t->column_cnt == 0)
-		table_row(t);
-	va_start(ap, fmt);
-	len = vasprintf(&raw, fmt, ap);
-	va_end(ap);
-	cells = array_grow(t->cells, t->cell_cnt, sizeof(*cells));
-	if (len < 0)
-		raw = NULL;
-	if (cells)
-		t->cells = cells;
-	if (!raw || !cells) {
-		t->failed = true;
-		return;
-	}
-	t->cells[t->cell_cnt] = text_escape(raw);
-	t->failed |= !t->cells[t->cell_cnt++];
-}
-
-void table_mark(struct table *t, const char *sgr)
-{
-	if (t && t->row_cnt)
-		t->marks[t->row_cnt - 1] = sgr;
-}
-
-void table_note(struct table *t, const char *text)
-{
-	char **note = t && t->row_cnt && !t->failed ? &t->notes[t->row_cnt - 1] : NULL;
-
-	if (!note)
-		return;
-	free(*note);
-	*note = text_escape(text);
-	t->failed |= !*note;
-}
-
-void table_wide(struct table *t)
-{
-	if (t)
-		t->wide = true;
-}
-
-/* Columns that a string takes: characters, of which each takes one here. */
-static size_t columns_of(const char *s)
+size_t text_columns(const char *s)
 {
 	size_t n = 0;
 
 	for (; *s; s++)
-		n += (*s & 0xc0) != 0x80;
+		n += !utf8_goes_on(*s);
 	return n;
 }
 
@@ -264,12 +176,12 @@ static size_t columns_of(const char *s)
 static void print_cut(const char *str, size_t has, size_t width, bool front, FILE *f)
 {
 	const char *dots = locale_is_utf8() ? "\xe2\x80\xa6" : "...";
-	size_t room = width - columns_of(dots), skip = front ? has - room : room;
+	size_t room = width - text_columns(dots), skip = front ? has - room : room;
 	const char *at = str;
 
 	while (skip) {
 		at++;
-		skip -= (*at & 0xc0) != 0x80;
+		skip -= !utf8_goes_on(*at);
 	}
 	if (front)
 		fprintf(f, "%s%s", dots, at);
@@ -277,13 +189,12 @@ static void print_cut(const char *str, size_t has, size_t width, bool front, FIL
 		fprintf(f, "%.*s%s", (int)(at - str), str, dots);
 }
 
-static void print_cell(const struct table *t, size_t column, const char *s, size_t width,
-	FILE *f)
+void text_print_cell(
+	const char *s, size_t width, enum table_align align, bool last, FILE *f)
 {
-	size_t has = columns_of(s), shown = has < width ? has : width;
-	bool last = column + 1 == t->column_cnt;
+	size_t has = text_columns(s), shown = has < width ? has : width;
 
-	if (t->columns[column].align == TABLE_RIGHT)
+	if (align == TABLE_RIGHT)
 		for (size_t i = shown; i < width; i++)
 			fputc(' ', f);
 	/* The end of a path tells more than its beginning; of anything else it is the reverse. */
@@ -291,84 +202,59 @@ static void print_cell(const struct table *t, size_t column, const char *s, size
 		print_cut(s, has, width, s[0] == '/', f);
 	else
 		fputs(s, f);
-	if (t->columns[column].align == TABLE_LEFT && !last)
+	if (align == TABLE_LEFT && !last)
 		for (size_t i = shown; i < width; i++)
 			fputc(' ', f);
 	if (!last)
 		fputs("  ", f);
 }
 
-/* Widths that fit the terminal: elastic columns give way. */
-static void table_widths(const struct table *t, size_t *width)
-{
-	size_t total = 0, elastic = 0, limit = t->wide ? 0 : text_width(), wide, n;
+struct table {
+	struct grid grid;
+};
 
-	for (size_t c = 0; c < t->column_cnt; c++) {
-		width[c] = columns_of(t->columns[c].name);
-		for (size_t i = c; i < t->cell_cnt; i += t->column_cnt) {
-			n = columns_of(t->cells[i]);
-			if (n > width[c])
-				width[c] = n;
-		}
-		total += width[c] + (c ? 2 : 0);
-		elastic += t->columns[c].elastic;
-	}
-	while (limit && elastic && total > limit) {
-		wide = t->column_cnt;
-		for (size_t c = 0; c < t->column_cnt; c++)
-			if (t->columns[c].elastic &&
-				(wide == t->column_cnt || width[c] > width[wide]))
-				wide = c;
-		if (width[wide] <= 12)
-			break;
-		width[wide]--;
-		total--;
-	}
+struct table *table_new(const struct table_column *columns, size_t cnt)
+{
+	static const enum figure_use none[] = { USE_NONE };
+	struct grid_column labels[GRID_COLUMNS] = {};
+	struct table *t = calloc(1, sizeof(*t));
+
+	for (size_t i = 0; i < cnt; i++)
+		labels[i] = (struct grid_column) { .title = columns[i].name,
+			.align = columns[i].align,
+			.elastic = columns[i].elastic };
+	if (t)
+		grid_begin(&t->grid, labels, cnt, none);
+	return t;
+}
+
+void table_cell(struct table *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!t)
+		return;
+	va_start(ap, fmt);
+	grid_vtextf(&t->grid, fmt, ap);
+	va_end(ap);
+}
+
+void table_note(struct table *t, const char *text)
+{
+	if (t)
+		grid_note(&t->grid, text);
 }
 
 void table_print(const struct table *t, const struct globals *g, FILE *f)
 {
-	bool color = text_color(g);
-	size_t *width;
-
-	if (!t || t->failed)
-		return;
-	width = calloc(t->column_cnt, sizeof(*width));
-	if (!width)
-		return;
-	table_widths(t, width);
-	if (color)
-		fputs("\033[1m", f);
-	for (size_t c = 0; c < t->column_cnt; c++)
-		print_cell(t, c, t->columns[c].name, width[c], f);
-	fputs(color ? "\033[0m\n" : "\n", f);
-	for (size_t i = 0; i < t->cell_cnt; i++) {
-		const char *mark = color ? t->marks[i / t->column_cnt] : NULL;
-		size_t c = i % t->column_cnt;
-
-		if (mark && !c)
-			fprintf(f, "\033[%sm", mark);
-		print_cell(t, c, t->cells[i], width[c], f);
-		if (c + 1 < t->column_cnt)
-			continue;
-		fputs(mark ? "\033[0m\n" : "\n", f);
-		if (t->notes[i / t->column_cnt])
-			fprintf(f, "    %s\n", t->notes[i / t->column_cnt]);
-	}
-	free(width);
+	if (t)
+		grid_print(&t->grid, g, false, f);
 }
 
 void table_free(struct table *t)
 {
-	if (!t)
-		return;
-	for (size_t i = 0; i < t->cell_cnt; i++)
-		free(t->cells[i]);
-	for (size_t i = 0; i < t->row_cnt; i++)
-		free(t->notes[i]);
-	free(t->cells);
-	free(t->marks);
-	free(t->notes);
+	if (t)
+		grid_done(&t->grid);
 	free(t);
 }
 

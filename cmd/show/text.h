@@ -98,11 +98,17 @@ const char *text_exit(unsigned int exit);
 /* "sampled", "counted only" or "left out"; NULL when nothing was given up. */
 const char *text_limit(enum limit limit);
 
-/* A table: columns align, cells are escaped; only the last column of the widest line may
- * be cut, and only on a terminal. */
-struct table;
-
 enum table_align { TABLE_LEFT, TABLE_RIGHT };
+
+/* Columns that a string takes: characters, of which each takes one here. */
+size_t text_columns(const char *s);
+
+/* @s cut or padded to @width, with two blanks behind it unless it is the @last of its line. */
+void text_print_cell(
+	const char *s, size_t width, enum table_align align, bool last, FILE *f);
+
+/* A grid of texts (show/stats.h), as a table: elastic columns are cut on a terminal. */
+struct table;
 
 struct table_column {
 	const char *name;
@@ -113,9 +119,7 @@ struct table_column {
 /* NULL when memory is out; every function accepts NULL then. */
 struct table *table_new(const struct table_column *columns, size_t cnt);
 __attribute__((format(printf, 2, 3))) void table_cell(struct table *t, const char *fmt, ...);
-void table_mark(struct table *t, const char *sgr); /* colour of the row begun last */
 void table_note(struct table *t, const char *text); /* a line below the row begun last */
-void table_wide(struct table *t); /* for a file: never cut, whatever stdout is */
 void table_print(const struct table *t, const struct globals *g, FILE *f);
 void table_free(struct table *t);
 
