@@ -24,7 +24,13 @@ struct signal_struct {
 	} live; /* threads that have not ended */
 } __core;
 
+struct thread_info {
+	unsigned long flags;
+	unsigned int status;
+} __core;
+
 struct task_struct {
+	struct thread_info thread_info;
 	int pid;
 	int tgid;
 	__u64 start_time;     /* CLOCK_MONOTONIC, ns */
@@ -66,6 +72,10 @@ struct pt_regs {
 #define REG_LINK(ctx) 0
 /* The first argument on the stack lies above the return address. */
 #define STACK_ARGS(sp) ((sp) + 8)
+/* The number of a system call, at its end, too; of those who came back by rt_sigreturn -1. */
+#define SYSCALL_NR(regs) ((regs)->orig_ax)
+/* Of a 32-bit call, whoever makes it (TS_COMPAT, arch/x86/include/asm/thread_info.h). */
+#define SYSCALL_IS_32BIT(task) ((task)->thread_info.status & 2)
 /* Stores are seen in their order. */
 #define publish(p, v) (*(volatile __u64 *)(p) = (v))
 /* Loads are done in their order. */
@@ -95,10 +105,44 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 	return value;
 }
 
+/*
+ * Arguments of a system call, put where those of a function are: into registers of which only
+ * those from r9 to sp are there, in @room of SYSCALL_ROOM words.
+ */
+#define SYSCALL_ROOM 12
+static __always_inline struct pt_regs *syscall_args(
+	struct pt_regs *regs, bool is_32bit, unsigned long *room)
+{
+	struct pt_regs *args = (void *)room - __builtin_offsetof(struct pt_regs, r9);
+
+	args->sp = 0;
+	if (is_32bit) {
+		args->di = (__u32)regs->bx;
+		args->si = (__u32)regs->cx;
+		args->dx = (__u32)regs->dx;
+		args->cx = (__u32)regs->si;
+		args->r8 = (__u32)regs->di;
+		args->r9 = (__u32)regs->bp;
+	} else {
+		args->di = regs->di;
+		args->si = regs->si;
+		args->dx = regs->dx;
+		args->cx = regs->r10;
+		args->r8 = regs->r8;
+		args->r9 = regs->r9;
+	}
+	return args;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	unsigned long regs[31], sp, pc, pstate;
 };
+
+/* What the kernel has behind those. */
+struct pt_regs___call {
+	int syscallno;
+} __core;
 
 #define REG_IP(ctx)     ((ctx)->pc)
 #define REG_SP(ctx)     ((ctx)->sp)
@@ -108,6 +152,9 @@ struct pt_regs {
 #define RETURN_SP(ctx)  ((ctx)->sp)
 #define REG_LINK(ctx)   ((ctx)->regs[30])
 #define STACK_ARGS(sp)  (sp)
+#define SYSCALL_NR(regs) ((__u64)((struct pt_regs___call *)(regs))->syscallno)
+/* TIF_32BIT, arch/arm64/include/asm/thread_info.h */
+#define SYSCALL_IS_32BIT(task) ((task)->thread_info.flags >> 22 & 1)
 #define publish(p, v)   ((void)__sync_lock_test_and_set((p), (v)))
 /*
  * @i, such that what is read at it is read after @seen: a branch does not order loads, that
@@ -141,6 +188,14 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 	for (int i = 0; i < 8; i++)
 		PICK(i, regs[i]);
 	return value;
+}
+
+/* System calls take them as functions do. */
+#define SYSCALL_ROOM 1
+static __always_inline struct pt_regs *syscall_args(
+	struct pt_regs *regs, bool is_32bit, unsigned long *room)
+{
+	return regs;
 }
 #else
 #error "unknown architecture"

@@ -93,10 +93,10 @@ static __noinline int count_no_slot(__u32 fn, int why)
 }
 
 /* A call that is not followed, though its end may be seen, or those that go on with it. */
-static __always_inline void call_left_out(struct pt_regs *ctx, __u32 fn, bool arrived)
+static __always_inline void call_left_out(
+	struct pt_regs *ctx, __u32 fn, __u64 where, bool arrived)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i;
-	__u64 where = REG_SP(ctx);
 	struct fsn_set *set;
 	__u64 used = 0;
 
@@ -117,12 +117,16 @@ static __always_inline void call_left_out(struct pt_regs *ctx, __u32 fn, bool ar
 
 enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
 
-/* Follows a call, if its end is to be looked for. */
-static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 byret)
+/*
+ * Follows a call, if its end is to be looked for. Its place is @where; calls that it is made in
+ * have theirs above @sp.
+ */
+static __always_inline enum begun call_begin(
+	struct pt_regs *ctx, __u32 fn, __u64 where, __u64 sp, __u64 byret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
-	__u64 where = REG_SP(ctx), parent = 0;
+	__u64 parent = 0;
 	struct fsn_args *args;
 	struct fsn_call *call;
 	struct fsn_set *set;
@@ -139,18 +143,18 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	if (!set)
 		return LEFT_OUT;
 	if (fsn_nesting)
-		parent = nest_parent(task, fn, where);
+		parent = nest_parent(task, fn, sp);
 	way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);
 		if (fsn_nesting)
-			nest_hit(fn, where, HIT_ENTRY);
+			nest_hit(fn, sp, HIT_ENTRY);
 		return way == SLOT_INNER ? INNER : NO_ROOM;
 	}
 	way &= FSN_WAYS - 1;
 	slot = slot * FSN_WAYS + way;
 	if (fsn_nesting) {
-		if (nest_open(task, fn, slot, parent, where))
+		if (nest_open(task, fn, slot, parent, sp))
 			count_chained(fn);
 	}
 	if (READ(ctl.save_args)) {
@@ -172,6 +176,25 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 		stream_entries(ctx, fn, slot, call->start, FSN_CALL_ENTRY);
 	slot_publish(set, way, call_key(fn, tgid) | byret);
 	return FOLLOWED;
+}
+
+/* A call that is only counted. */
+static __always_inline void call_counted(
+	struct pt_regs *ctx, __u32 fn, __u64 sp, bool same)
+{
+	struct task_struct *task;
+
+	if (!is_wanted(ctx, fn))
+		return;
+	count_call(fn);
+	if (fsn_processes) {
+		task = bpf_get_current_task_btf();
+		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
+	}
+	if (fsn_nesting)
+		nest_hit(fn, sp, HIT_ENTRY);
+	if (READ(ctl.streams))
+		stream_counted(ctx, fn, same);
 }
 
 /* --- a call ends ---------------------------------------------------------------------------- */
@@ -373,6 +396,8 @@ static __always_inline void call_end(
 
 /* --- programs ------------------------------------------------------------------------------ */
 
+#include "syscall.bpf.h"
+
 /*
  * Entry and return in one. At a return the program counter is that of the caller, while
  * bpf_get_func_ip gives the probe's address both times. Returns 1 at an entry whose end
@@ -385,7 +410,8 @@ int fsn_session(struct pt_regs *ctx)
 
 	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
-		return call_begin(ctx, cookie & FSN_FN_MASK, 0) != FOLLOWED;
+		return call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0) !=
+		       FOLLOWED;
 	call_end(cookie & FSN_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx));
 	return 0;
@@ -400,10 +426,10 @@ int fsn_entry(struct pt_regs *ctx)
 
 	own_stack(ctx);
 	if (kind != FSN_ARRIVE)
-		begun = call_begin(ctx, cookie & FSN_FN_MASK,
+		begun = call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx),
 			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
-		call_left_out(ctx, cookie & FSN_FN_MASK, begun == NO_ROOM);
+		call_left_out(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
 		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx),
 			cookie >> FSN_COOKIE_WAIT_SHIFT | LEAVES_AT_ONCE, REG_LINK(ctx));
@@ -414,22 +440,10 @@ SEC("uprobe")
 int fsn_count(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
-	__u32 fn = cookie & FSN_FN_MASK;
 
 	own_stack(ctx);
-	if (!is_wanted(ctx, fn))
-		return 0;
-	count_call(fn);
-	if (fsn_processes) {
-		struct task_struct *task = bpf_get_current_task_btf();
-
-		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
-	}
-	if (fsn_nesting)
-		nest_hit(fn, REG_SP(ctx), HIT_ENTRY);
-	if (READ(ctl.streams))
-		stream_counted(
-			ctx, fn, (cookie >> FSN_COOKIE_KIND_SHIFT & 15) == FSN_SAME);
+	call_counted(ctx, cookie & FSN_FN_MASK, REG_SP(ctx),
+		(cookie >> FSN_COOKIE_KIND_SHIFT & 15) == FSN_SAME);
 	return 0;
 }
 

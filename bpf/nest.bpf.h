@@ -74,10 +74,15 @@ static __always_inline struct fsn_call *nest_call(__u64 word, __u64 *ret_key)
 	return &set->call[AFTER(key, word % FSN_WAYS)];
 }
 
-/* @word, with NEST_JUMPED if so, if a call of @fn at @where is made in that; else 0. */
+/*
+ * @word, with NEST_JUMPED if so, if a call of @fn at @where is made in that; else 0. A system
+ * call, at the kernel's address of its thread, encloses none: that one is back from it.
+ */
 static __always_inline __u64 encloses(
 	__u64 word, const struct fsn_call *call, __u64 key, __u32 fn, __u64 where)
 {
+	if ((__s64)READ(call->where) < 0)
+		return 0;
 	if (READ(call->where) > where)
 		return word;
 	if (READ(call->where) == where &&

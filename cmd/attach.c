@@ -149,7 +149,7 @@ static void print_prices(const struct draft *draft, const struct price *price)
 {
 	struct price_class of[PRICE_SITES * PRICE_ENDS] = {}, told[PRICE_SITES * PRICE_ENDS];
 	char took[TEXT_NUM_LEN];
-	size_t cnt = 0;
+	size_t cnt = 0, priced = 0;
 
 	if (!price->at_ns)
 		return;
@@ -157,6 +157,9 @@ static void print_prices(const struct draft *draft, const struct price *price)
 		struct group_func f = target_shown(&draft->targets[i]);
 		struct price_class *class = &of[f.site * PRICE_ENDS + f.end];
 
+		if (!f.in_file)
+			continue;
+		priced++;
 		class->ns = price->whole_ns[f.site][f.end];
 		class->cnt++;
 	}
@@ -164,8 +167,9 @@ static void print_prices(const struct draft *draft, const struct price *price)
 	for (size_t i = 0; i < ARRAY_SIZE(of); i++)
 		if (of[i].cnt)
 			cnt = price_add(told, cnt, of[i]);
-	printf("%s: %zu function%s: ", draft->name, draft->probed_cnt,
-		draft->probed_cnt == 1 ? "" : "s");
+	if (!priced)
+		return;
+	printf("%s: %zu function%s: ", draft->name, priced, priced == 1 ? "" : "s");
 	for (size_t i = 0; i < cnt; i++)
 		printf("%s%zu at %s%s%s", i ? ", " : "", told[i].cnt, i ? "" : "about ",
 			text_duration(told[i].ns, took), i ? "" : " a call");
@@ -223,7 +227,12 @@ static void print_done(const struct draft *draft, const struct budget *budget,
 	}
 	if (draft->objects.cnt > 3)
 		printf(" and %zu more", draft->objects.cnt - 3);
-	printf(", mapped by %zu process%s\n", processes, processes == 1 ? "" : "es");
+	if (draft_has_files(draft))
+		printf(", mapped by %zu process%s", processes, processes == 1 ? "" : "es");
+	putchar('\n');
+	if (draft_syscalls(draft))
+		printf("%s: each system call of every process takes some 200 ns longer\n",
+			draft->name);
 	print_prices(draft, &report->price);
 	if (budget->share)
 		print_budget(draft, budget);

@@ -34,6 +34,10 @@ need_fixture() { # NAME...: of those that are built only where a compiler is
 	done
 }
 
+need_tracefs() {
+	grep -qw tracefs /proc/filesystems || skip "this kernel has no tracefs"
+}
+
 need_arch() { # x86_64 or aarch64
 	[[ $(uname -m) == "$1" ]] || skip "needs $1"
 }

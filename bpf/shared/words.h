@@ -134,6 +134,16 @@ enum fsn_kind {
 #define FSN_COOKIE_LED_SHIFT    45 /* 1 bit: calls are followed to here */
 #define FSN_COOKIE_PLACE_SHIFT  48 /* 16 bits, signed */
 
+/*
+ * System calls have no cookies: a table has for each number, those of 32-bit calls behind the
+ * others, 1 + the function's number and what is known of its end, or 0. A number from
+ * FSN_SYSCALLS on is in nobody's table (x32 has such).
+ */
+#define FSN_SYSCALLS      1024
+#define FSN_SYSCALL_FN    FSN_FN_MASK
+#define FSN_SYSCALL_CHILD (1U << 30) /* a child that it makes returns from it, too, with 0 */
+#define FSN_SYSCALL_OTHER (1U << 31) /* it may end by the number of another call */
+
 /* --- what its probes take ------------------------------------------------------------------- */
 
 /* The instruction that the entry probe stands on: the kernel emulates it, or steps it. */

@@ -371,6 +371,22 @@ static size_t count_mapping(const struct attach_options *o, const struct draft *
 	return cnt;
 }
 
+#define SYSCALLS_MAX 200 /* of all processes; there are some 360 */
+
+/* Nearly all that every process does goes through so many. */
+static int check_syscalls(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	const struct filter *f = &o->attach.filter;
+	size_t cnt = draft_syscalls(draft);
+
+	if (cnt <= SYSCALLS_MAX || f->pid_cnt || f->comm_cnt || f->cpu_cnt || f->cgroup_cnt ||
+		f->uid_cnt || f->tid_cnt)
+		return 0;
+	err_set(err, -EPERM, "%zu system calls of all processes would be counted", cnt);
+	return err_hint(err,
+		"--pid and other filters choose processes, FUNCTIONs fewer calls; --force does it");
+}
+
 int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 	size_t *ret_processes, struct err *err)
 {
@@ -381,6 +397,9 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 		code = draft_mappers(draft, &processes, err);
 	*ret_processes = processes;
 	if (code || o->force)
+		return code;
+	code = check_syscalls(o, draft, err);
+	if (code)
 		return code;
 	if (o->attach.children && processes > BYSTANDERS_MAX) {
 		err_set(err, -EPERM,

@@ -22,12 +22,13 @@ static void add_function(struct json *j, const struct group_func *f, const char 
 	json_set_str(j, "name", f->name);
 	json_set_str(j, "symbol", f->symbol);
 	json_set_str(j, "demangled", f->demangled);
+	json_set_str(j, "kind", f->kind);
 	json_set_str(j, "library", f->library);
 	json_set_str(j, "build_id", f->build_id && *f->build_id ? f->build_id : NULL);
-	json_set_u64(j, "offset", f->offset);
-	json_set_u64_if(j, "site_offset", !refused, f->site_offset);
+	json_set_u64_if(j, "offset", f->in_file, f->offset);
+	json_set_u64_if(j, "site_offset", f->in_file && !refused, f->site_offset);
 	json_set_str(j, "site_why", refused ? NULL : f->site_why);
-	json_set_str(j, "instruction", refused ? NULL : f->insn);
+	json_set_str(j, "instruction", refused || !*f->insn ? NULL : f->insn);
 	json_set_str(j, "exit", refused ? NULL : text_exit(f->exit));
 	json_set_str(j, "exit_why", refused ? NULL : f->exit_why);
 	json_set_str(j, "limited", text_limit(f->limit));
@@ -379,10 +380,10 @@ void functions_add(struct table *table, const struct group_func *f, const char *
 			: f->aliases ? with_aliases(f, names, sizeof(names))
 				     : f->name);
 	table_cell(table, "%s", f->library);
-	table_cell(table, "%#llx", (unsigned long long)f->offset);
-	table_cell(table, refused ? "-" : "+%llu",
+	table_cell(table, f->in_file ? "%#llx" : "-", (unsigned long long)f->offset);
+	table_cell(table, refused || !f->in_file ? "-" : "+%llu",
 		(unsigned long long)(f->site_offset - f->offset));
-	table_cell(table, "%s", refused ? "-" : f->insn);
+	table_cell(table, "%s", refused || !*f->insn ? "-" : f->insn);
 	table_cell(table, "%s",
 		!refused                          ? text_exit(f->exit)
 			: f->limit == LIMIT_LEFT_OUT ? "left out"

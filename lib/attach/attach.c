@@ -123,7 +123,8 @@ bool attach_links_by_pid(
 {
 	size_t cnt = opts->filter.pid_cnt;
 
-	if (!cnt || opts->children || cnt > LINK_PIDS_MAX || (mode != LINK_PERF && !link_multi_pid_works()))
+	if (!draft_has_files(draft) || !cnt || opts->children || cnt > LINK_PIDS_MAX ||
+		(mode != LINK_PERF && !link_multi_pid_works()))
 		return false;
 	for (size_t i = 0; i < cnt; i++)
 		if (!is_known_by_pid(draft, opts, opts->filter.pids[i], mode))
@@ -203,7 +204,9 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
 	struct err *err)
 {
-	for (size_t i = 0; i < link_cnt(opts, by_pid); i++) {
+	size_t cnt = engine_prog_traces(list->prog) ? 1 : link_cnt(opts, by_pid);
+
+	for (size_t i = 0; i < cnt; i++) {
 		pid_t pid = by_pid ? opts->filter.pids[i] : 0;
 		int code = engine_attach(e, list->prog, &list->probes, pid, dir_fd,
 			on_progress, progress, err);
@@ -258,7 +261,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	if (!code)
 		code = probes_new(draft, spec.mode, &probes, err);
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
-		code = elf_file_check(draft->objects.object[i]->elf, err);
+		code = object_check(draft->objects.object[i], err);
 	if (code)
 		return code;
 	spec.type_cnt = desc.types.type_cnt;
@@ -274,6 +277,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	for (size_t i = 0; i < probes.list_cnt; i++)
 		if (probes.lists[i].probes.cnt)
 			spec.progs |= 1U << probes.lists[i].prog;
+	spec.traces_calls = spec.progs & (1U << ENGINE_SYS_ENTER);
 	by_pid = attach_links_by_pid(draft, opts, spec.mode);
 	code = engine_new(&spec, &e, err);
 	if (!code)

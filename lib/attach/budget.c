@@ -368,6 +368,9 @@ int budget_try(struct draft *draft, const struct draft_opts *how, struct attach_
 
 	if (!funcs)
 		return err_sys(err, -ENOMEM, "cannot count entries");
+	if (draft_syscalls(draft))
+		return err_set(err, -EOPNOTSUPP,
+			"--budget is for functions: what a system call's probes take is not measured");
 	t.funcs = funcs;
 	code = bpffs_lock(fs, err);
 	if (!code && !opts->replace)

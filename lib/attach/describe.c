@@ -47,6 +47,8 @@ struct group_func target_shown(const struct target *t)
 		.name = t->name,
 		.symbol = t->symbol,
 		.demangled = t->demangled,
+		.kind = t->kind->word,
+		.in_file = t->kind->in_files,
 		.library = t->object->path,
 		.build_id = t->object->build_id,
 		.offset = t->offset,
@@ -205,7 +207,7 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
 	conf->no_args = has_no_args(draft, f);
 	conf->sample = f->limit == LIMIT_SAMPLED ? f->sample : 0;
-	if (price)
+	if (price && f->kind->in_files)
 		describe_price(&shown, price, conf);
 	if (!f->known)
 		return;
@@ -436,21 +438,24 @@ int description_breaks(const struct probes *p, const struct draft *draft, int di
 {
 	_cleanup_free_ struct breaks_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
 	int code = files ? 0 : err_sys(err, -ENOMEM, "cannot write down the probes");
+	size_t file_cnt = 0;
 
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++) {
 		const struct object *object = draft->objects.object[i];
-		const struct elf_info *info = elf_file_info(object->elf);
+		const struct elf_info *info = object->elf ? elf_file_info(object->elf) : NULL;
 		uint64_t *offsets = NULL;
 		size_t cnt = 0;
 
+		if (!info)
+			continue;
 		if (offsets_of(p, i, draft->objects.cnt, &offsets, &cnt))
 			code = err_sys(err, -ENOMEM, "cannot write down the probes");
-		files[i] = (struct breaks_file) { info->dev, info->ino, info->size,
+		files[file_cnt++] = (struct breaks_file) { info->dev, info->ino, info->size,
 			info->ctime_ns, info->overlay, object->path, offsets, cnt };
 	}
 	if (!code)
-		code = breaks_write(files, draft->objects.cnt, dir_fd, err);
-	for (size_t i = 0; files && i < draft->objects.cnt; i++)
+		code = breaks_write(files, file_cnt, dir_fd, err);
+	for (size_t i = 0; files && i < file_cnt; i++)
 		free((void *)files[i].offsets);
 	return code;
 }

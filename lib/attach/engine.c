@@ -37,6 +37,7 @@ struct engine {
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children;
+	bool preempted; /* link_trace_is_preempted(), if that matters */
 	size_t link_cnt;
 };
 
@@ -98,9 +99,13 @@ static struct bpf_program *engine_program(const struct engine *e, enum engine_pr
 	struct bpf_program *const progs[] = {
 		[ENGINE_END] = skel->progs.fsn_end,
 		[ENGINE_RETURN] = skel->progs.fsn_return,
+		[ENGINE_SYS_EXIT] = e->preempted ? skel->progs.fsn_perf_exit
+						 : skel->progs.fsn_sys_exit,
 		[ENGINE_COUNT] = skel->progs.fsn_count,
 		[ENGINE_ENTRY] = skel->progs.fsn_entry,
 		[ENGINE_SESSION] = skel->progs.fsn_session,
+		[ENGINE_SYS_ENTER] = e->preempted ? skel->progs.fsn_perf_enter
+						  : skel->progs.fsn_sys_enter,
 	};
 
 	return progs[prog];
@@ -141,6 +146,8 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? FSN_SLOT_CNT : 1);
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_places, spec->place_cnt ? spec->place_cnt : 1);
+	bpf_map__set_max_entries(
+		e->skel->maps.fsn_syscalls, spec->traces_calls ? 2 * FSN_SYSCALLS : 1);
 	e->skel->rodata->fsn_proc_mask = procs - 1;
 	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
 	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;
@@ -165,10 +172,15 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	for (int i = 0; i < ENGINE_PROG_CNT; i++) {
 		struct bpf_program *prog = engine_program(e, i);
 
-		bpf_program__set_expected_attach_type(
-			prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
+		if (!engine_prog_traces(i))
+			bpf_program__set_expected_attach_type(
+				prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
 		bpf_program__set_autoload(prog, progs & 1U << i);
 	}
+	bpf_program__set_autoload(
+		e->preempted ? e->skel->progs.fsn_sys_exit : e->skel->progs.fsn_perf_exit, false);
+	bpf_program__set_autoload(
+		e->preempted ? e->skel->progs.fsn_sys_enter : e->skel->progs.fsn_perf_enter, false);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, e->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
@@ -183,13 +195,18 @@ static bool kernel_is_older(void)
 		(major < 5 || (major == 5 && minor < 15));
 }
 
+#define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT)
+
 static unsigned int link_mask(const struct engine_spec *spec)
 {
-	unsigned int sessions = spec->progs & 1U << ENGINE_SESSION;
+	unsigned int sessions = spec->progs & 1U << ENGINE_SESSION, mask = 0, others;
 
+	others = spec->progs & ~(sessions | TRACING);
+	if (spec->progs & TRACING)
+		mask = LINK_TRACE;
 	if (spec->mode == LINK_PERF)
-		return LINK_PERF;
-	return (sessions ? LINK_SESSION : 0) | ((spec->progs & ~sessions) ? LINK_MULTI : 0);
+		return mask | (others ? LINK_PERF : 0);
+	return mask | (sessions ? LINK_SESSION : 0) | (others ? LINK_MULTI : 0);
 }
 
 int engine_new(
@@ -205,6 +222,7 @@ int engine_new(
 	e->mode = spec->mode;
 	e->links = link_mask(spec);
 	e->children = spec->children;
+	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->stat_shards = shards(STAT_SHARDS_MAX);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
 	e->skel = fsn_bpf__open_opts(&opts);
@@ -310,6 +328,32 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 	return 0;
 }
 
+/* The table is the same for entries and ends. */
+static int attach_calls(struct engine *e, enum engine_prog prog,
+	const struct link_probes *probes, int dir_fd, struct err *err)
+{
+	int prog_fd = bpf_program__fd(engine_program(e, prog));
+	_cleanup_close_ int fd = -1;
+
+	for (size_t i = 0; i < probes->cnt; i++) {
+		uint32_t number = probes->offsets[i], target = probes->cookies[i];
+
+		if (bpf_map_update_elem(bpf_map__fd(e->skel->maps.fsn_syscalls), &number,
+			    &target, 0))
+			return err_sys(err, -errno, "cannot write the table of system calls");
+	}
+	if (e->preempted) {
+		int code = link_tracepoint(prog_fd, "raw_syscalls",
+			prog == ENGINE_SYS_EXIT ? "sys_exit" : "sys_enter", &fd, err);
+
+		return code ? code : pin_link(e, dir_fd, fd, err);
+	}
+	fd = bpf_raw_tracepoint_open(NULL, prog_fd);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot attach");
+	return pin_link(e, dir_fd, fd, err);
+}
+
 int engine_attach(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, pid_t pid, int dir_fd,
 	engine_progress_fn progress, void *arg, struct err *err)
@@ -320,6 +364,8 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 
 	if (!probes->cnt)
 		return 0;
+	if (engine_prog_traces(prog))
+		return attach_calls(e, prog, probes, dir_fd, err);
 	if (e->mode == LINK_PERF)
 		return attach_perf(
 			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);

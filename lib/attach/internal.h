@@ -47,6 +47,7 @@ struct engine_spec {
 	size_t place_cnt; /* to so many places that are none of the functions */
 	size_t type_cnt, name_cnt, text_bytes;
 	enum link_mode mode; /* not LINK_AUTO */
+	bool traces_calls;   /* some target is a system call */
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;
 	bool children; /* of the filter's processes are to be followed */
@@ -80,9 +81,9 @@ int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
 typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
 
 /*
- * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... One
- * link for all in session and multi mode, one each in perf mode (whose limit of open files
- * is raised as far as it goes). Only process @pid gets breakpoints, or all if it is 0. The
+ * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... Of a
+ * tracepoint one link, whatever @pid is. Else one link for all in session and multi mode, one
+ * each in perf mode (whose limit of open files is raised as far as it goes). Only process @pid gets breakpoints, or all if it is 0. The
  * probes do nothing until engine_arm(). To be run apart (apart.h); -EINTR when it is to stop.
  */
 int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,

@@ -10,9 +10,9 @@
 /* Whether library @lib of @g is the file of @f. */
 static bool is_same_file(const struct group *g, uint32_t lib, const struct target *f)
 {
-	const struct elf_info *info = elf_file_info(f->object->elf);
+	const struct elf_info *info = f->object->elf ? elf_file_info(f->object->elf) : NULL;
 
-	return g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino;
+	return info && g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino;
 }
 
 static int compare_sites(const void *a, const void *b)
@@ -43,9 +43,10 @@ static bool has_file_of(const struct group *g, const struct draft *draft)
 {
 	for (uint32_t lib = 0; lib < g->meta.lib_cnt; lib++)
 		for (size_t i = 0; i < draft->objects.cnt; i++) {
-			const struct elf_info *info = elf_file_info(draft->objects.object[i]->elf);
+			const struct elf_file *elf = draft->objects.object[i]->elf;
+			const struct elf_info *info = elf ? elf_file_info(elf) : NULL;
 
-			if (g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino)
+			if (info && g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino)
 				return true;
 		}
 	return false;

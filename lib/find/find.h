@@ -21,16 +21,17 @@ struct target_kind;
 /* --- objects -------------------------------------------------------------------------------- */
 
 enum object_kind {
-	OBJECT_FILE, /* a library or a program */
+	OBJECT_FILE,     /* a library or a program */
+	OBJECT_SYSCALLS, /* the kernel's system calls */
 };
 
 /* What targets lie in. It and its strings belong to who found it, and outlive all targets. */
 struct object {
 	enum object_kind kind;
-	const char *path; /* real path; "PATH (pid N's namespace)" when it is not a path
+	const char *path; /* "[syscalls]", or the real path; "PATH (pid N's namespace)" when it is not a path
 				 of this mount namespace: show it, don't open it */
 	const char *build_id;  /* "" when there is none */
-	struct elf_file *elf;
+	struct elf_file *elf;  /* NULL: it is no file */
 	const char *typed;     /* another path of it by which it was asked for, or NULL */
 	const char *found_how; /* "path", "ld.so.cache", "mapped by pid 12", ... */
 	pid_t pid;             /* a process that maps it, or 0 when that was not asked */
@@ -41,9 +42,12 @@ struct object_id {
 	uint64_t dev, ino, size, mtime_ns;
 };
 
-/* Errors as of fstat(2). */
+/* Errors as of fstat(2). What is no file has an id of zeros. */
 _must_check_ int object_identify(const struct object *object, struct object_id *ret_id,
 	struct err *err);
+
+/* Whether its file is still the one that was read: elf_file_check(). */
+_must_check_ int object_check(const struct object *object, struct err *err);
 
 /* Whether another object than that of @id, or none, lies at @path now. */
 bool object_is_stale(const char *path, const struct object_id *id);
@@ -93,7 +97,7 @@ struct target {
 	const struct elf_func
 		*func;     /* with all aliases; NULL: offset outside all symbols */
 	uint64_t addr;     /* of the probe: virtual address in the file */
-	uint64_t offset;   /* the same as a file offset */
+	uint64_t offset;   /* the same as a file offset; of a system call its number */
 	uint64_t site_offset; /* where the entry probe goes: by the plan, till then .offset */
 	bool inside;       /* not at a function's first byte (name+0xOFF, +0xOFF): the
 				  plan must see that an instruction begins there */
@@ -116,8 +120,8 @@ struct targets {
 	size_t cnt;
 	const struct request **missing; /* optional requests that found nothing */
 	size_t missing_cnt;
-	char **strings;
-	size_t string_cnt;
+	void **kept;
+	size_t kept_cnt;
 };
 
 /* Adds one; its plan is not looked at. -ENOMEM only. */
@@ -126,6 +130,8 @@ _must_check_ int targets_add(struct targets *targets, const struct target *targe
 _must_check_ int targets_miss(struct targets *targets, const struct request *request);
 /* A string that lives as long as the targets; NULL when memory is out. */
 const char *targets_text(struct targets *targets, const char *text);
+/* @size bytes of zeros that live as long; NULL when memory is out. */
+void *targets_keep(struct targets *targets, size_t size);
 /* Forgets all but the first @cnt targets, and what is missing. */
 void targets_cut(struct targets *targets, size_t cnt);
 void targets_done(struct targets *targets);

@@ -24,10 +24,19 @@ int object_identify(const struct object *object, struct object_id *ret_id, struc
 {
 	struct stat st;
 
+	if (!object->elf) {
+		memset(ret_id, 0, sizeof(*ret_id));
+		return 0;
+	}
 	if (fstat(elf_file_fd(object->elf), &st))
 		return err_sys(err, -errno, "cannot read '%s'", object->path);
 	id_of(&st, ret_id);
 	return 0;
+}
+
+int object_check(const struct object *object, struct err *err)
+{
+	return object->elf ? elf_file_check(object->elf, err) : 0;
 }
 
 bool object_is_stale(const char *path, const struct object_id *id)
@@ -97,15 +106,23 @@ int targets_miss(struct targets *targets, const struct request *request)
 	return 0;
 }
 
-const char *targets_text(struct targets *targets, const char *text)
+void *targets_keep(struct targets *targets, size_t size)
 {
-	char **grown = array_grow(targets->strings, targets->string_cnt, sizeof(*grown));
+	void **grown = array_grow(targets->kept, targets->kept_cnt, sizeof(*grown));
 
 	if (!grown)
 		return NULL;
-	targets->strings = grown;
-	grown[targets->string_cnt] = strdup(text);
-	return grown[targets->string_cnt] ? grown[targets->string_cnt++] : NULL;
+	targets->kept = grown;
+	grown[targets->kept_cnt] = calloc(1, size);
+	return grown[targets->kept_cnt] ? grown[targets->kept_cnt++] : NULL;
+}
+
+const char *targets_text(struct targets *targets, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *kept = targets_keep(targets, size);
+
+	return kept ? memcpy(kept, text, size) : NULL;
 }
 
 void targets_cut(struct targets *targets, size_t cnt)
@@ -118,11 +135,11 @@ void targets_cut(struct targets *targets, size_t cnt)
 void targets_done(struct targets *targets)
 {
 	targets_cut(targets, 0);
-	for (size_t i = 0; i < targets->string_cnt; i++)
-		free(targets->strings[i]);
+	for (size_t i = 0; i < targets->kept_cnt; i++)
+		free(targets->kept[i]);
 	free(targets->target);
 	free(targets->missing);
-	free(targets->strings);
+	free(targets->kept);
 }
 
 /* --- what the resolver makes of matches ----------------------------------------------------- */

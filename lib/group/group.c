@@ -207,7 +207,8 @@ bool group_is_foreign(const struct group *g)
 /* What is taken off each measured time of @f; nobody else's map says so to every reader. */
 static uint32_t overhead_of(const struct group *g, const struct fsn_func *f)
 {
-	if (g->meta.options & FSN_OPT_RAW || f->site >= PRICE_SITES || f->end >= PRICE_ENDS)
+	if (g->meta.options & FSN_OPT_RAW || f->site >= PRICE_SITES || f->end >= PRICE_ENDS ||
+		!target_kind(f->kind)->in_files)
 		return 0;
 	return g->meta.price.overhead_ns[f->site][f->end];
 }
@@ -247,6 +248,8 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 
 	return (struct group_func){
 		.name = group_text(g, f->name),
+		.kind = target_kind(f->kind)->word,
+		.in_file = target_kind(f->kind)->in_files,
 		.symbol = text_or_null(g, f->symbol),
 		.demangled = text_or_null(g, f->demangled),
 		.library = group_text(g, lib->path),

@@ -40,6 +40,8 @@ struct group_info {
 
 struct group_func {
 	const char *name;
+	const char *kind; /* "function", "syscall" */
+	bool in_file;     /* and so has offsets */
 	const char *symbol, *demangled; /* NULL when there is none */
 	const char *library, *build_id;
 	uint64_t offset, site_offset;   /* in the file: function, entry probe */

@@ -21,9 +21,15 @@ struct plan_rules;
 #define LINK_TYPE_UPROBE_MULTI   48
 #define LINK_TYPE_UPROBE_SESSION 57
 
-enum link_mode { LINK_AUTO = 0, LINK_SESSION = 1, LINK_MULTI = 2, LINK_PERF = 4 };
+enum link_mode {
+	LINK_AUTO = 0,
+	LINK_SESSION = 1,
+	LINK_MULTI = 2,
+	LINK_PERF = 4,
+	LINK_TRACE = 8, /* of the kernel's own tracepoints: not for probes in files */
+};
 
-/* "session", "multi", "perf"; for a mask the names joined by +. Static storage. */
+/* "session", "multi", "perf", "trace"; for a mask the names joined by +. Static storage. */
 const char *link_mode_name(unsigned int mask);
 
 /*
@@ -69,6 +75,17 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
  * apart (apart.h).
  */
 int link_pass(const struct link_probes *probes);
+
+/*
+ * Whether programs on the tracepoints of system calls can be preempted, and then are left out
+ * for others (a kernel that has them sleep doesn't turn preemption off for them). A perf event's
+ * are not: link_tracepoint().
+ */
+bool link_trace_is_preempted(void);
+
+/* A perf event of CATEGORY:EVENT of tracefs, for all processes, and its link. */
+int link_tracepoint(int prog_fd, const char *category, const char *event, int *ret_fd,
+	struct err *err);
 
 struct link_info {
 	uint32_t id, prog_id;

@@ -7,10 +7,12 @@
 #include <sys/syscall.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "base/file.h"
 #include "base/util.h"
 #include "kernel/kernel.h"
+#include "kernel/tracefs.h"
 #include "proc/proc.h"
 
 #define LINK_INFO_UPROBE_MULTI 12 /* BPF_LINK_TYPE_UPROBE_MULTI */
@@ -27,9 +29,10 @@ struct link_create_multi {
 const char *link_mode_name(unsigned int mask)
 {
 	static const char *const names[] = { "none", "session", "multi", "session+multi",
-		"perf" };
+		"perf", [LINK_TRACE] = "trace", "session+trace", "multi+trace",
+		"session+multi+trace", "perf+trace" };
 
-	return mask < ARRAY_SIZE(names) ? names[mask] : "mixed";
+	return mask < ARRAY_SIZE(names) && names[mask] ? names[mask] : "mixed";
 }
 
 static int link_create(struct link_create_multi *attr)
@@ -41,17 +44,32 @@ static int link_create(struct link_create_multi *attr)
 
 /* --- what the kernel offers ----------------------------------------------------------------- */
 
-static int load_trivial(unsigned int type)
+static int load_with(enum bpf_prog_type type, const struct bpf_prog_load_opts *opts)
 {
 	struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
-	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "fsn_probe", "GPL", insns,
-		ARRAY_SIZE(insns), &opts);
+	int fd = bpf_prog_load(type, "fsn_probe", "GPL", insns, ARRAY_SIZE(insns), opts);
 
 	return fd < 0 ? -errno : fd;
+}
+
+static int load_trivial(unsigned int type)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
+
+	return load_with(BPF_PROG_TYPE_KPROBE, &opts);
+}
+
+bool link_trace_is_preempted(void)
+{
+	int id = libbpf_find_vmlinux_btf_id("sys_enter", BPF_TRACE_RAW_TP);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP,
+		.attach_btf_id = id > 0 ? id : 0, .prog_flags = BPF_F_SLEEPABLE);
+	_cleanup_close_ int prog = load_with(BPF_PROG_TYPE_TRACING, &opts);
+
+	return prog >= 0;
 }
 
 /*
@@ -192,6 +210,34 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 		return err_sys(err, -errno, "cannot attach a probe at offset %#lx",
 			probes->offsets[i]);
 	*ret_fd = fd;
+	return 0;
+}
+
+int link_tracepoint(int prog_fd, const char *category, const char *event, int *ret_fd,
+	struct err *err)
+{
+	_cleanup_trace_event_ struct trace_event format = { 0 };
+	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr),
+		.sample_period = 1 };
+	_cleanup_close_ int tracefs = tracefs_open(err), fd = -1;
+	int code;
+
+	if (tracefs < 0)
+		return tracefs;
+	code = tracefs_event(tracefs, category, event, &format, err);
+	if (code)
+		return code;
+	attr.config = format.id;
+	/* A program sees all CPUs' events, whichever one its own is of. */
+	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0) {
+		code = err_sys(err, -errno, "cannot open tracepoint '%s:%s'", category, event);
+		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
+	}
+	code = bpf_link_create(prog_fd, fd, BPF_PERF_EVENT, NULL);
+	if (code < 0)
+		return err_sys(err, -errno, "cannot attach to tracepoint '%s:%s'", category, event);
+	*ret_fd = code;
 	return 0;
 }
 

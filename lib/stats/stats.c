@@ -145,12 +145,13 @@ static void func_price(const struct group *g, const struct price *price, struct 
 {
 	const struct group_func func = group_func(g, f->fn);
 
-	f->priced = price->at_ns;
+	f->priced = price->at_ns && func.in_file;
 	f->nested = f->timed && g->meta.options & FSN_OPT_NESTING;
 	f->overhead_ns = func.overhead_ns;
 	if (f->overhead_ns)
 		f->noise_ns = func.site == PRICE_STEPPED ? NOISE_STEPPED_NS : NOISE_EMULATED_NS;
-	f->cost_ns = cost_of_hits(price, func.site, func.end, &f->n);
+	if (f->priced)
+		f->cost_ns = cost_of_hits(price, func.site, func.end, &f->n);
 }
 
 static int subtract_buckets(const struct group *g, uint32_t index, struct stats_func *f)
@@ -171,7 +172,8 @@ static int subtract_buckets(const struct group *g, uint32_t index, struct stats_
  */
 static uint64_t unmatched(const struct group *g, uint32_t fn, const struct fsn_counts *t)
 {
-	bool session = g->meta.links & LINK_SESSION && g->funcs[fn].exit == FSN_EXIT_RETURN;
+	bool session = g->meta.links & LINK_SESSION && g->funcs[fn].exit == FSN_EXIT_RETURN &&
+		kind_of(g, fn)->in_files;
 	uint64_t known = session ? 0 : t->no_slot + t->sampled_out;
 
 	return t->unmatched > known ? t->unmatched - known : 0;
@@ -421,6 +423,8 @@ bool stats_cost(const struct group *g, uint64_t *ret_ns)
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		struct group_func func = group_func(g, i);
 
+		if (!func.in_file)
+			return false;
 		ns += cost_of_hits(&price, func.site, func.end, &counts[i]);
 	}
 	*ret_ns = ns;

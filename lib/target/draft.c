@@ -258,7 +258,7 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		if (objects_add(&draft->looked, draft->targets[i].object))
 			code = err_sys(err, -ENOMEM, "cannot list libraries");
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
-		code = elf_file_check(draft->objects.object[i]->elf, err);
+		code = object_check(draft->objects.object[i], err);
 	if (!code)
 		*ret_draft = TAKE_PTR(draft);
 	return code;
@@ -323,35 +323,61 @@ void draft_free(struct draft *draft)
 	free(draft);
 }
 
-/* The files of @draft that are to be probed, draft->objects.cnt of them; NULL: no memory. */
-static struct mappers_file *files_of(const struct draft *draft)
+bool draft_has_files(const struct draft *draft)
+{
+	for (size_t i = 0; i < draft->objects.cnt; i++)
+		if (draft->objects.object[i]->elf)
+			return true;
+	return false;
+}
+
+size_t draft_syscalls(const struct draft *draft)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		cnt += draft->targets[i].kind == &target_syscall;
+	return cnt;
+}
+
+/* The files of @draft that are to be probed; NULL: no memory. */
+static struct mappers_file *files_of(const struct draft *draft, size_t *ret_cnt)
 {
 	struct mappers_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
+	size_t cnt = 0;
 
 	for (size_t i = 0; files && i < draft->objects.cnt; i++) {
 		const struct object *object = draft->objects.object[i];
-		const struct elf_info *info = elf_file_info(object->elf);
+		const struct elf_info *info = object->elf ? elf_file_info(object->elf) : NULL;
 
-		files[i] = (struct mappers_file) { info->dev, info->ino, object->path };
+		if (info)
+			files[cnt++] = (struct mappers_file) { info->dev, info->ino,
+				object->path };
 	}
+	*ret_cnt = cnt;
 	return files;
 }
 
 int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
 {
-	_cleanup_free_ struct mappers_file *files = files_of(draft);
+	size_t cnt = 0;
+	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
 	pid_t pid;
 
 	if (!files)
 		return err_sys(err, -ENOMEM, "cannot look for processes");
-	return mappers_count(libfind_procs(draft->finder), files, draft->objects.cnt, ret_cnt,
-		&pid, err);
+	return mappers_count(libfind_procs(draft->finder), files, cnt, ret_cnt, &pid,
+		err);
 }
 
 int draft_is_mapped(const struct draft *draft, pid_t pid)
 {
-	_cleanup_free_ struct mappers_file *files = files_of(draft);
+	size_t cnt = 0;
+	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
 
-	return files ? mappers_has(libfind_procs(draft->finder), pid, files, draft->objects.cnt)
-		     : -ENOMEM;
+	if (!files)
+		return -ENOMEM;
+	/* What is no file is there for every process. */
+	return cnt < draft->objects.cnt ||
+		mappers_has(libfind_procs(draft->finder), pid, files, cnt);
 }

@@ -99,10 +99,16 @@ void draft_free(struct draft *draft);
  */
 _must_check_ int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *err);
 
+/* Whether some of its targets lie in files. */
+bool draft_has_files(const struct draft *draft);
+
+/* Its system calls that are to be probed: each thread of the machine pays for these. */
+size_t draft_syscalls(const struct draft *draft);
+
 /* How many processes map one of the files that are to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
 
-/* Whether process @pid maps one of them: mappers_has(). */
+/* Whether process @pid can call what is to be probed: it maps a file of it, or that is in none. */
 _must_check_ int draft_is_mapped(const struct draft *draft, pid_t pid);
 
 DEFINE_CLEANUP(draft, struct draft *, draft_free)

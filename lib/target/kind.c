@@ -10,6 +10,7 @@
 
 const struct target_kind *const target_kinds[TARGET_CNT] = {
 	[TARGET_USER] = &target_user,
+	[TARGET_SYSCALL] = &target_syscall,
 };
 
 const struct target_kind *target_kind(unsigned int number)
@@ -17,14 +18,29 @@ const struct target_kind *target_kind(unsigned int number)
 	return target_kinds[number < TARGET_CNT ? number : TARGET_USER];
 }
 
+/* Behind @prefix and its colon, or NULL. */
+static const char *behind(const char *func, const char *prefix)
+{
+	size_t len = prefix ? strlen(prefix) : 0;
+
+	return prefix && strncmp(func, prefix, len) == 0 && func[len] == ':' ? func + len + 1
+									    : NULL;
+}
+
+const char *target_name_in(const struct target_kind *kind, const char *func)
+{
+	const char *name = behind(func, kind->prefix);
+
+	if (!name)
+		name = behind(func, kind->also);
+	return name ? name : func;
+}
+
 const struct target_kind *target_kind_of(const char *func)
 {
-	for (size_t i = 0; i < TARGET_CNT; i++) {
-		size_t len = strlen(target_kinds[i]->prefix);
-
-		if (strncmp(func, target_kinds[i]->prefix, len) == 0 && func[len] == ':')
+	for (size_t i = 0; i < TARGET_CNT; i++)
+		if (target_name_in(target_kinds[i], func) != func)
 			return target_kinds[i];
-	}
 	return &target_user;
 }
 
@@ -66,7 +82,7 @@ static void list_finish(
 {
 	list->prog = prog;
 	list->path = object->path;
-	list->probes.file_fd = elf_file_fd(object->elf);
+	list->probes.file_fd = object->elf ? elf_file_fd(object->elf) : -1;
 	list->probes.offsets = list->offsets;
 	list->probes.cookies = list->cookies;
 }

@@ -22,11 +22,19 @@
 enum engine_prog {
 	ENGINE_END,     /* on ret instructions and leaving jumps */
 	ENGINE_RETURN,  /* return probe */
+	ENGINE_SYS_EXIT,  /* the end of all system calls */
 	ENGINE_COUNT,   /* entry, counted only */
 	ENGINE_ENTRY,   /* entry */
 	ENGINE_SESSION, /* entry and return */
+	ENGINE_SYS_ENTER, /* all system calls */
 	ENGINE_PROG_CNT
 };
+
+/* Those of a tracepoint: one link for all targets, which .offsets name by system calls' numbers. */
+static inline bool engine_prog_traces(enum engine_prog prog)
+{
+	return prog == ENGINE_SYS_ENTER || prog == ENGINE_SYS_EXIT;
+}
 
 struct probe_list {
 	enum engine_prog prog;
@@ -63,6 +71,7 @@ _must_check_ int probes_add(struct probes *p, uint32_t object, enum engine_prog 
 /* As pinned groups keep it: a number stays what it is. */
 enum target_number {
 	TARGET_USER, /* a function of a program or library; what says nothing else is this */
+	TARGET_SYSCALL,
 	TARGET_CNT
 };
 
@@ -70,8 +79,11 @@ struct draft;
 
 struct target_kind {
 	enum target_number number;
-	const char *prefix; /* before a ':', a FUNCTION says its kind so */
+	const char *prefix; /* before a ':', a FUNCTION says its kind so, */
+	const char *also;   /* or so, if not NULL */
 	const char *noun;   /* "function" */
+	const char *word;   /* the same, as JSON has it */
+	bool in_files;      /* its targets lie in files, at offsets */
 
 	/*
 	 * Adds what @reqs, all of this kind, mean, and which optional ones mean nothing.
@@ -118,7 +130,10 @@ const struct target_kind *target_kind(unsigned int number);
 /* The kind that a FUNCTION says in front; what says none is a function of a program. */
 const struct target_kind *target_kind_of(const char *func);
 
-/* user.c */
+/* The target's name in @func, behind what says the kind, if anything does. */
+const char *target_name_in(const struct target_kind *kind, const char *func);
+
 extern const struct target_kind target_user;
+extern const struct target_kind target_syscall;
 
 #endif

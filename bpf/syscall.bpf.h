@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * System calls. Two tracepoints see those of all threads; a table says by number which are to be
+ * counted.
+ *
+ * A thread is in one call at a time, so that its task_struct is the place of that: it stays the
+ * same when exec gives the thread another number and another stack. What does not come back:
+ *
+ *   exit, exit_group: counted, their end is not looked for.
+ *   kill, an exec in another thread: the call stays until a command sees that the thread is gone.
+ *   fork, clone: the child returns from its parent's call; it has no slot, and is passed over.
+ *   exec between 64 and 32 bits, rt_sigreturn: they return by the number of another call, or
+ *	none: what ends is whatever the thread is in.
+ *   signals: an interrupted call ends (-ERESTARTSYS and such), and is a new one when the
+ *	kernel restarts it, perhaps as restart_syscall.
+ *   seccomp: what a filter refuses is not entered, but has an end: it is unmatched, as is a
+ *	call that was in progress when the probes came.
+ *
+ * A program must not be preempted: until it goes on, the kernel leaves it out for all others on
+ * its CPU (__bpf_trace_run, kernel/trace/bpf_trace.c: "active"). Up to some 7.x tracepoints run
+ * with preemption off; then those of system calls did no more, but for programs of perf events:
+ * there are both kinds, and lib/kernel/link.c tells which is needed.
+ */
+#ifndef FUNCSNOOP_SYSCALL_BPF_H
+#define FUNCSNOOP_SYSCALL_BPF_H
+
+#include "stream.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} fsn_syscalls SEC(".maps");
+
+/* What the table has of call @nr, or 0. */
+static __always_inline __u32 syscall_target(const struct task_struct *task, __u64 nr)
+{
+	__u32 i = nr, *target;
+
+	if (nr >= FSN_SYSCALLS)
+		return 0;
+	if (SYSCALL_IS_32BIT(task))
+		i += FSN_SYSCALLS;
+	target = bpf_map_lookup_elem(&fsn_syscalls, &i);
+	return target ? *target : 0;
+}
+
+static __always_inline int syscall_begins(
+	struct task_struct *task, struct pt_regs *regs, __u64 nr)
+{
+	__u32 fn = syscall_target(task, nr) & FSN_SYSCALL_FN;
+	__u64 where = bpf_get_current_task(), sp = REG_SP(regs) - 1;
+	unsigned long room[SYSCALL_ROOM];
+	struct pt_regs *args;
+	enum begun begun;
+
+	if (!fn--)
+		return 0;
+	args = syscall_args(regs, SYSCALL_IS_32BIT(task), room);
+	if (fn >= fsn_timed_cnt) {
+		call_counted(args, fn, sp, false);
+		return 0;
+	}
+	begun = call_begin(args, fn, where, sp, 0);
+	if (begun == LEFT_OUT || begun == NO_ROOM)
+		call_left_out(args, fn, where, false);
+	return 0;
+}
+
+/* Takes the slot of whatever call the thread is in. Returns the way or -1. */
+__noinline int slot_take_any(struct fsn_set *set, __u64 key, __u64 where)
+{
+	__u64 seen;
+
+	if (!set)
+		return -1;
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if (seen & FSN_KEY_GHOST || !is_here(set, i, seen, key, where))
+			continue;
+		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
+			continue;
+		held_add(seen, i, -1);
+		return i | (seen & FSN_KEY_FN_MASK) << 3;
+	}
+	return -1;
+}
+
+/*
+ * Text that was not there at the entry is, now that the kernel has read it itself. The slot is
+ * locked.
+ */
+static __noinline int keep_late(__u32 fn, __u32 slot)
+{
+	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
+	__u32 half = FSN_STR_BYTES / FSN_STRINGS;
+
+	if (more && ((!more->str[0] && more->str[1]) || (!more->str[half] && more->str[half + 1])))
+		keep_more(fn, slot, 0);
+	return 0;
+}
+
+/* The call in the set's way, which is locked, is over. */
+static __always_inline void syscall_over(
+	struct fsn_set *set, __u32 slot, __u32 fn, __u64 now, __u64 result)
+{
+	if (fsn_has_more && set->call[slot % FSN_WAYS].proc & FSN_HAS_ARGS)
+		keep_late(fn, slot);
+	call_over(set, slot, fn, now, result, READ(ctl.streams));
+}
+
+/* Whether somebody is in the set: what most ends of calls that are not counted find empty. */
+static __always_inline bool set_is_used(const struct fsn_set *set)
+{
+	__u64 used = 0;
+
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++)
+		used |= READ(set->key[i]);
+	return used & FSN_KEY_USED_MASK;
+}
+
+static __always_inline int syscall_ends(
+	struct task_struct *task, struct pt_regs *regs, __u64 result)
+{
+	__u64 nr = SYSCALL_NR(regs), where = bpf_get_current_task(), now = 0;
+	__u32 target = syscall_target(task, nr), fn, i, tgid = task->tgid;
+	bool other = target & FSN_SYSCALL_OTHER || (__s64)nr == -1;
+	struct fsn_set *set;
+	int way = -1;
+
+	fn = (target & FSN_SYSCALL_FN) - 1;
+	if (!target && !other)
+		return 0;
+	i = set_index(tgid, where);
+	set = bpf_map_lookup_elem(&fsn_slots, &i);
+	if (!set)
+		return 0;
+	if (set_is_used(set)) {
+		now = bpf_ktime_get_ns();
+		if (target & FSN_SYSCALL_FN)
+			way = slot_take_first(set, call_key(fn, tgid), where);
+		if (way < 0 && other) {
+			way = slot_take_any(set, call_key(0, tgid), where);
+			fn = way < 0 ? fn : ((__u32)way >> 3) - 1;
+		}
+	}
+	if (way >= 0)
+		syscall_over(set, i * FSN_WAYS + (way & (FSN_WAYS - 1)), fn, now, result);
+	else if (fn < fsn_timed_cnt && (result || !(target & FSN_SYSCALL_CHILD)))
+		count_unmatched(fn, REG_SP(regs), HIT_END);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int fsn_sys_enter(__u64 *ctx)
+{
+	return syscall_begins(bpf_get_current_task_btf(), (void *)ctx[0], ctx[1]);
+}
+
+SEC("tp_btf/sys_exit")
+int fsn_sys_exit(__u64 *ctx)
+{
+	return syscall_ends(bpf_get_current_task_btf(), (void *)ctx[0], ctx[1]);
+}
+
+/* events/raw_syscalls/{sys_enter,sys_exit}/format: the call's number, then its result. */
+struct raw_syscall {
+	__u64 common;
+	__s64 nr, result;
+};
+
+SEC("tp/raw_syscalls/sys_enter")
+int fsn_perf_enter(struct raw_syscall *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return syscall_begins(task, (void *)bpf_task_pt_regs(task), ctx->nr);
+}
+
+SEC("tp/raw_syscalls/sys_exit")
+int fsn_perf_exit(struct raw_syscall *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return syscall_ends(task, (void *)bpf_task_pt_regs(task), ctx->result);
+}
+
+#endif

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// System calls: by name, for all processes; their arguments as tracefs describes them.
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/util.h"
+#include "internal.h"
+#include "kernel/tracefs.h"
+#include "preset/preset.h"
+#include "target/kind.h"
+
+#define ABI_32BIT     "32:" /* before the names of 32-bit programs' calls */
+#define SYSCALL_ARGS  6
+#define NAME_LEN      64
+
+static const struct object syscalls = {
+	.kind = OBJECT_SYSCALLS,
+	.path = "[syscalls]",
+	.build_id = "",
+	.found_how = "this kernel",
+};
+
+/* --- what is known of arguments and results ------------------------------------------------- */
+
+/* Codes with which a call ends that the kernel makes anew; none of errno(3)'s. */
+static const struct preset_code restarts[] = {
+	{ -516, "ERESTART_RESTARTBLOCK" },
+	{ -514, "ERESTARTNOHAND" },
+	{ -513, "ERESTARTNOINTR" },
+	{ -512, "ERESTARTSYS" },
+};
+
+#define ERRNO_MAX 133 /* EHWPOISON, include/uapi/asm-generic/errno.h */
+
+/* Negative errno codes by name, the lowest first. */
+static const struct preset_type *errno_type(struct targets *targets)
+{
+	struct preset_type *type = targets_keep(targets, sizeof(*type));
+	struct preset_code *codes = targets_keep(
+		targets, (ARRAY_SIZE(restarts) + ERRNO_MAX) * sizeof(*codes));
+	size_t cnt = ARRAY_SIZE(restarts);
+
+	if (!type || !codes)
+		return NULL;
+	memcpy(codes, restarts, sizeof(restarts));
+	for (int code = ERRNO_MAX; code > 0; code--) {
+		const char *name = strerrorname_np(code);
+
+		if (name)
+			codes[cnt++] = (struct preset_code) { -code, name };
+	}
+	*type = (struct preset_type) { .name = "errno", .kind = TYPE_INT, .size = 8,
+		.is_signed = true, .codes = codes, .code_cnt = cnt };
+	return type;
+}
+
+/* Of the types that system calls are declared with; what else is no pointer is a word. */
+static const struct {
+	const char *name;
+	uint32_t size;
+	bool is_signed;
+} numbers[] = {
+	{ "int", 4, true },
+	{ "unsigned int", 4, false },
+	{ "unsigned", 4, false },
+	{ "u32", 4, false },
+	{ "__u32", 4, false },
+	{ "__s32", 4, true },
+	{ "size_t", 8, false },
+	{ "loff_t", 8, true },
+	{ "off_t", 8, true },
+	{ "long", 8, true },
+	{ "u64", 8, false },
+	{ "__u64", 8, false },
+	{ "pid_t", 4, true },
+	{ "uid_t", 4, false },
+	{ "gid_t", 4, false },
+	{ "key_serial_t", 4, true },
+	{ "qid_t", 4, false },
+	{ "mqd_t", 4, true },
+	{ "timer_t", 4, true },
+	{ "clockid_t", 4, true },
+	{ "const clockid_t", 4, true },
+};
+
+/* Texts that the kernel reads; what else is declared so is data of some length. */
+static bool is_text(const struct trace_field *f)
+{
+	static const char *const others[] = { "dev_name", "dir_name", "type", "name" };
+
+	if (!strcmp(f->type, "const char *"))
+		return strcmp(f->name, "buf") != 0 && strcmp(f->name, "u_msg_ptr") != 0;
+	for (size_t i = 0; !strcmp(f->type, "char *") && i < ARRAY_SIZE(others); i++)
+		if (!strcmp(f->name, others[i]))
+			return true;
+	return false;
+}
+
+/* A folder that paths begin in: its descriptor, or where the process is. */
+static const struct preset_type *folder_type(void)
+{
+	static const struct preset_code codes[] = { { -100, "AT_FDCWD" } };
+	static const struct preset_type type = { .name = "dfd", .kind = TYPE_INT, .size = 4,
+		.is_signed = true, .codes = codes, .code_cnt = ARRAY_SIZE(codes) };
+
+	return &type;
+}
+
+static struct preset_value value_of(const struct trace_field *f)
+{
+	size_t len = strlen(f->type), name_len = strlen(f->name);
+
+	if (is_text(f))
+		return (struct preset_value) { TYPE_STRING, 8, false, NULL };
+	if (len && f->type[len - 1] == '*')
+		return (struct preset_value) { TYPE_POINTER, 8, false, NULL };
+	if (!strcmp(f->type, "int") && name_len >= 3 && !strcmp(f->name + name_len - 3, "dfd"))
+		return (struct preset_value) { TYPE_INT, 4, true, folder_type() };
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (!strcmp(f->type, numbers[i].name))
+			return (struct preset_value) { TYPE_INT, numbers[i].size,
+				numbers[i].is_signed, NULL };
+	return (struct preset_value) { TYPE_UNKNOWN, 8, false, NULL };
+}
+
+/* Addresses are no numbers to read, and may be above any error. */
+static bool returns_address(const char *name)
+{
+	static const char *const names[] = { "mmap", "mmap2", "mremap", "brk", "shmat" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+struct known_call {
+	struct preset_func func; /* stays first */
+	struct preset_arg args[SYSCALL_ARGS];
+};
+
+/* The declaration and its parts; false when memory is out. */
+static bool arg_declare(struct targets *targets, const struct trace_field *f, size_t index,
+	struct preset_arg *arg)
+{
+	bool pointer = strchr(f->type, '*') != NULL;
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s%s%s", f->type, pointer ? "" : " ", f->name);
+	arg->text = targets_text(targets, text);
+	arg->name = targets_text(targets, f->name);
+	arg->value = value_of(f);
+	arg->place = (struct preset_place) { PLACE_REG, index, 1, false };
+	return arg->text && arg->name;
+}
+
+/* The names that tracepoints have for calls, where they are other ones. */
+static const char *traced_name(const char *name)
+{
+	static const struct {
+		const char *call, *traced;
+	} others[] = {
+		{ "stat", "newstat" },
+		{ "fstat", "newfstat" },
+		{ "lstat", "newlstat" },
+		{ "uname", "newuname" },
+		{ "umount2", "umount" },
+		{ "sendfile", "sendfile64" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (!strcmp(name, others[i].call))
+			return others[i].traced;
+	return name;
+}
+
+/* What a format file says: behind the fields that all have and the number, arguments. */
+static bool args_declare(
+	struct targets *targets, int tracefs, const char *name, struct known_call *known)
+{
+	_cleanup_trace_event_ struct trace_event event = { 0 };
+	char event_name[NAME_LEN + 16];
+
+	snprintf(event_name, sizeof(event_name), "sys_enter_%s", traced_name(name));
+	if (tracefs < 0 || tracefs_event(tracefs, "syscalls", event_name, &event, NULL))
+		return true;
+	known->func.has_args = true;
+	for (size_t i = 0; i < event.cnt; i++) {
+		const struct trace_field *f = &event.fields[i];
+		size_t n = known->func.arg_cnt;
+
+		if (f->is_common || !strcmp(f->name, "__syscall_nr") || n == SYSCALL_ARGS)
+			continue;
+		if (!arg_declare(targets, f, n, &known->args[n]))
+			return false;
+		known->func.arg_cnt++;
+	}
+	return true;
+}
+
+/* One look-up: what it finds, and with what. */
+struct finding {
+	struct targets *targets;
+	size_t first;              /* of .targets, those of this look-up */
+	const struct preset_type *errors;
+	int tracefs;               /* or -1 */
+};
+
+static const struct preset_func *know(
+	const struct finding *f, enum syscall_abi abi, const char *name)
+{
+	struct known_call *known = targets_keep(f->targets, sizeof(*known));
+
+	if (!known)
+		return NULL;
+	known->func = (struct preset_func) {
+		.name = name,
+		.symbol = name,
+		.ret_text = "long",
+		.ret = { TYPE_INT, 8, true, f->errors },
+		.judge = { .kind = FSN_JUDGE_NEGATIVE, .width = 64 },
+		.args = known->args,
+	};
+	if (abi == SYSCALL_32BIT) {
+		known->func.ret_text = "int";
+		known->func.ret.size = 4;
+		known->func.judge.width = 32;
+		return &known->func;
+	}
+	if (returns_address(name))
+		known->func.ret_text = "void *";
+	return args_declare(f->targets, f->tracefs, name, known) ? &known->func : NULL;
+}
+
+/* --- by name -------------------------------------------------------------------------------- */
+
+/* A call's slot is its number, those of 32-bit programs behind the others. As it is asked for and shown: "openat", "32:open"; false where there is none. */
+static bool name_of(unsigned int slot, char *buf, size_t size)
+{
+	enum syscall_abi abi = slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT;
+	const char *name = syscall_name(abi, slot % SYSCALL_NUMBERS);
+
+	if (name)
+		snprintf(buf, size, "%s%s", abi == SYSCALL_32BIT ? ABI_32BIT : "", name);
+	return name;
+}
+
+static int find_one(struct finding *f, const struct request *req, unsigned int slot,
+	const char *name, bool lenient)
+{
+	enum syscall_abi abi = slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT;
+	struct target t = { .request = req, .object = &syscalls, .offset = slot,
+		.site_offset = slot, .from_pattern = lenient, .known = req->known };
+
+	for (size_t i = f->first; i < f->targets->cnt; i++)
+		if (f->targets->target[i].offset == slot) {
+			f->targets->target[i].from_pattern &= lenient;
+			return 0;
+		}
+	t.symbol = targets_text(f->targets, name);
+	t.name = req->name ? req->name : t.symbol;
+	if (!t.known)
+		t.known = know(f, abi, syscall_name(abi, slot % SYSCALL_NUMBERS));
+	return t.symbol && t.known ? targets_add(f->targets, &t) : -ENOMEM;
+}
+
+/* In the hint the names that are near. */
+static int not_found(const char *text, struct err *err)
+{
+	_cleanup_free_ char *names = calloc(2 * SYSCALL_NUMBERS, NAME_LEN);
+	char hint[ERR_HINT_LEN];
+	struct suggest near;
+
+	err_set(err, -ENOENT, "no system call '%s'", text);
+	suggest_init(&near, text);
+	for (unsigned int slot = 0; names && slot < 2 * SYSCALL_NUMBERS; slot++)
+		if (name_of(slot, names + slot * NAME_LEN, NAME_LEN))
+			suggest_offer(&near, names + slot * NAME_LEN, NULL);
+	if (suggest_text(&near, hint, sizeof(hint)))
+		err_hint(err, "%s", hint);
+	return -ENOENT;
+}
+
+/* The kernel's own name of a call has a prefix. */
+static const char *name_in(const struct request *req)
+{
+	const char *text = target_name_in(&target_syscall, req->func);
+
+	return strncmp(text, "sys_", 4) || req->regex ? text : text + 4;
+}
+
+static int find_request(struct finding *f, const struct request *req, struct err *err)
+{
+	const char *text = name_in(req);
+	bool glob = req->regex || pattern_is_glob(text);
+	_cleanup_pattern_ struct pattern pattern = {};
+	char name[NAME_LEN];
+	size_t hits = 0;
+	int code;
+
+	code = pattern_init(&pattern, req->regex ? PATTERN_REGEX : PATTERN_GLOB, text, err);
+	if (code)
+		return code;
+	for (unsigned int slot = 0; !code && slot < 2 * SYSCALL_NUMBERS; slot++) {
+		if (!name_of(slot, name, sizeof(name)) ||
+			(glob ? !pattern_match(&pattern, name) : strcmp(name, text) != 0))
+			continue;
+		hits++;
+		code = find_one(f, req, slot, name, glob || req->optional);
+	}
+	if (!code && !hits && req->optional)
+		code = targets_miss(f->targets, req);
+	if (code)
+		return err_sys(err, code, "cannot list system calls");
+	return hits || req->optional ? 0 : not_found(text, err);
+}
+
+static int syscall_find(struct libfind *finder, const struct objects *objects,
+	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
+	struct err *err)
+{
+	struct finding f = { .targets = targets, .first = targets->cnt, .tracefs = -1 };
+	_cleanup_close_ int tracefs = -1;
+	int code = 0;
+
+	if (!req_cnt)
+		return 0;
+	f.errors = errno_type(targets);
+	if (!f.errors)
+		return err_sys(err, -ENOMEM, "cannot list system calls");
+	tracefs = tracefs_open(NULL);
+	f.tracefs = tracefs;
+	for (size_t i = 0; !code && i < req_cnt; i++)
+		code = find_request(&f, reqs[i], err);
+	if (code)
+		targets_cut(targets, f.first);
+	return code;
+}
+
+/* --- probes --------------------------------------------------------------------------------- */
+
+static bool is_one_of(const struct target *t, const char *const *names, size_t cnt)
+{
+	const char *name = t->symbol;
+
+	if (!strncmp(name, ABI_32BIT, strlen(ABI_32BIT)))
+		name += strlen(ABI_32BIT);
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static int syscall_plan(struct draft *draft, size_t first, size_t cnt,
+	const struct plan_rules *rules, struct err *err)
+{
+	static const char *const last[] = { "exit", "exit_group" };
+
+	for (size_t i = first; i < first + cnt; i++) {
+		struct target *t = &draft->targets[i];
+		struct plan *plan = &t->plan;
+		bool ends = !is_one_of(t, last, ARRAY_SIZE(last));
+
+		plan->site_emulated = true;
+		plan->exit = ends && rules->exit != PLAN_MODE_NONE ? PLAN_EXIT_RETURN
+								   : PLAN_EXIT_NONE;
+		snprintf(plan->site_why, sizeof(plan->site_why), "tracepoint sys_enter");
+		snprintf(plan->exit_why, sizeof(plan->exit_why), "%s",
+			!ends ? "it never returns"
+			: plan->exit == PLAN_EXIT_NONE ? "only counted: --count or --exit none"
+						       : "tracepoint sys_exit");
+	}
+	return 0;
+}
+
+static int syscall_link(
+	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
+{
+	static const char *const forks[] = { "fork", "vfork", "clone", "clone3" };
+	static const char *const others[] = { "execve", "execveat" };
+	const struct target *t = &draft->targets[fn];
+	uint64_t cookie = fn + 1;
+	int code = 0;
+
+	if (is_one_of(t, forks, ARRAY_SIZE(forks)))
+		cookie |= FSN_SYSCALL_CHILD;
+	if (is_one_of(t, others, ARRAY_SIZE(others)))
+		cookie |= FSN_SYSCALL_OTHER;
+	if (t->plan.exit != PLAN_EXIT_NONE)
+		code = probes_add(p, t->object_index, ENGINE_SYS_EXIT, t->offset, cookie);
+	return code ? code : probes_add(p, t->object_index, ENGINE_SYS_ENTER, t->offset, cookie);
+}
+
+/* --- calls in progress ---------------------------------------------------------------------- */
+
+/* System calls don't come and go while a kernel runs. */
+static bool syscall_is_stale(const char *path, const struct object_id *id)
+{
+	return false;
+}
+
+/* Its end can't be missed while its thread is there. */
+static bool syscall_call_is_over(struct proc_stack *stack, uint64_t where)
+{
+	return false;
+}
+
+const struct target_kind target_syscall = {
+	.number = TARGET_SYSCALL,
+	.prefix = "s",
+	.also = "syscall",
+	.noun = "system call",
+	.word = "syscall",
+	.find = syscall_find,
+	.plan = syscall_plan,
+	.link = syscall_link,
+	.is_stale = syscall_is_stale,
+	.call_is_stale = syscall_call_is_over,
+	.call_is_lost = syscall_call_is_over,
+};

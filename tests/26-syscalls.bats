@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# System calls are targets like functions, with exact numbers whatever threads do.
+# bats file_tags=bpf
+
+load helpers
+load stream
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+}
+
+# What `syscalls WHAT...` makes of these CALLS, from its exec on: $output is the document.
+ran() { # CALLS WHAT...
+	local calls
+	read -ra calls <<<"$1"
+	capture "$FUNCSNOOP" run "${calls[@]}" --format json -o "$BATS_TEST_TMPDIR/run.json" \
+		--quiet -- "$FIX/syscalls" "${@:2}"
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+}
+
+# NAME CALLS RETURNS ERRORS of each that was called; nothing is in flight or given up.
+assert_ran() { # TEXT
+	assert_eq "$(json '.[0].functions | sort_by(.name) | .[] | select(.calls > 0)
+		| [.name, .calls, .returns // "-", .errors // "-"] | map(tostring) | join(" ")')" "$1"
+	assert_json '[.[0].functions[] | .in_flight + .abandoned] | add // 0' 0
+	assert_json '.[0].health | del(.unmatched_returns) | add' 0
+}
+
+# bats test_tags=bpf,core
+@test "system calls of threads, children and programs that become others are all counted" {
+	ran 's:getppid s:fsync s:exit s:exit_group' threads 1000 16
+	assert_ran 'exit 16 - -
+exit_group 1 - -
+fsync 16000 16000 16000
+getppid 16000 16000 0'
+	ran 's:getppid s:fsync s:clone s:exit_group s:execve' children 100 20
+	assert_ran 'clone 20 20 0
+execve 1 1 0
+exit_group 21 - -
+fsync 2000 2000 2000
+getppid 2000 2000 0'
+	ran 's:execve s:exit_group' exec 5
+	assert_ran 'execve 12 12 6
+exit_group 1 - -'
+	ran 's:execve s:exit_group' exec-thread 5
+	assert_ran 'execve 12 12 6
+exit_group 1 - -'
+}
+
+@test "a call that signals interrupt ends each time, and is a new one when it is restarted" {
+	ran 's:readv s:tgkill s:rt_sigreturn' restart 9
+	assert_ran 'readv 10 10 9
+rt_sigreturn 9 9 0
+tgkill 9 9 0'
+	assert_json '.[0].functions[] | select(.name == "readv").return_codes' \
+		'[{"code":-512,"count":9,"name":"ERESTARTSYS"}]'
+}
+
+@test "32-bit calls are rows of their own, not what their numbers mean elsewhere" {
+	[[ $(uname -m) == x86_64 ]] || skip "numbers of 32-bit calls are known on x86-64"
+	ran 's:32:getpid s:writev s:32:writev' 32bit 7
+	assert_ran '32:getpid 7 7 0'
+}
+
+@test "what is counted agrees with strace" {
+	local st=$BATS_TEST_TMPDIR/strace calls=(openat close read fstat mmap execve vfork clone wait4)
+	local script="cat /etc/passwd; ls /nonexistent; (exit 3); cat /etc/passwd | wc -l"
+
+	need_tool strace
+	capture strace -f -c -U name,calls,errors -o "$st" sh -c "$script"
+	capture "$FUNCSNOOP" run "${calls[@]/#/s:}" --format json -o "$BATS_TEST_TMPDIR/run.json" \
+		--quiet -- sh -c "$script"
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	assert_eq "$(json '.[0].functions | sort_by(.name) | .[] | select(.calls > 0)
+		| [.name, .calls, .errors] | map(tostring) | join(" ")')" \
+		"$(awk -v "of=${calls[*]}" 'BEGIN { n = split(of, w); while (n) is[w[n--]] = 1 }
+			$1 in is { print $1, $2, $3 + 0 }' "$st" | sort)"
+}
+
+@test "calls in progress at the attach are no calls of the group; those at the end are in flight" {
+	start_bg fix "$FIX/syscalls" --wait --wait-end threads 5 1
+	wait_ready fix
+	fsn attach g s:read s:getppid -p "$(bg_pid fix)"
+	tell fix
+	wait_line fix '^done '
+	poll_until eval "$FUNCSNOOP list inflight g --json | jq -e 'length == 1'"
+	fsn list inflight g --json
+	assert_json '.[0] | [.function, .pid, .tid, .stale]' \
+		"[\"read\",$(bg_pid fix),$(bg_pid fix),false]"
+	fsn reset g
+	assert_numbers g "read 0 1 0 1 0 0"
+	tell fix
+	wait_bg fix
+	assert_numbers g "read 0 1 1 0 0 0"
+	fsn detach g
+}
+
+@test "an end whose call came before the probes is unmatched; one that a signal kills has its end" {
+	start_bg fix "$FIX/syscalls" --wait --wait-end threads 5 1
+	wait_ready fix
+	fsn attach g s:read s:getppid s:fsync -p "$(bg_pid fix)"
+	tell fix
+	wait_line fix '^done '
+	poll_until eval "$FUNCSNOOP list inflight g --json | jq -e 'length == 1'"
+	stop_bg -KILL fix
+	assert_numbers g "fsync 5 0 5 0 0 0
+getppid 5 0 5 0 0 0
+read 1 0 1 0 0 0
+unmatched_returns 1"
+	fsn detach g
+}
+
+@test "system calls and functions stand in one group, and are nested as they are made" {
+	fsn attach g s:write fix_add --lib "$FIX/libfix.so"
+	fsn list g --json
+	assert_json '.[0].libraries' "[\"$(realpath "$FIX/libfix.so")\",\"[syscalls]\"]"
+	assert_json_true '.[0].link | test("^(session|multi|perf)[+]trace$")'
+	capture "$FIX/call" add 3
+	fsn stats g --json
+	assert_json '.[0].functions[] | select(.name == "fix_add").calls' 3
+	assert_json_true '.[0].functions[] | select(.name == "write").calls > 0'
+	fsn list functions g --json
+	assert_json '[.[0].functions[] | [.name, .kind, .library == "[syscalls]", .offset == null]]' \
+		'[["fix_add","function",false,false],["write","syscall",true,true]]'
+	fsn detach g
+}
+
+@test "arguments are the kernel's own, paths are text, and results have errno's names" {
+	need_tracefs
+	start_bg fix "$FIX/syscalls" --wait absent "$BATS_TEST_TMPDIR/path"
+	printf /nonexistent/folder >"$BATS_TEST_TMPDIR/path"
+	wait_ready fix
+	fsn attach g s:chdir s:openat -p "$(bg_pid fix)"
+	start_stream s g --json
+	tell fix
+	wait_bg fix
+	stop_stream s
+	assert_eq "$(json 'select(.type == "call") | [.function, .args, .ret, .ret_name, .failed]')" \
+		"[\"openat\",{\"dfd\":\"AT_FDCWD\",\"filename\":\"$BATS_TEST_TMPDIR/path\",\"flags\":524288,\"mode\":\"0x0\"},3,null,false]
+[\"chdir\",{\"filename\":\"/nonexistent/folder\"},-2,\"ENOENT\",true]"
+	fsn detach g
+}
+
+@test "filters, conditions, samples, counting alone and slow calls are as for functions" {
+	need_tracefs
+	ran 's:fsync --if fd>100' threads 10 2
+	assert_ran 'fsync 20 20 20'
+	ran 's:fsync --if fd<100' threads 10 2
+	assert_ran ''
+	ran 's:getppid --count' threads 10 2
+	assert_json '.[0].functions[] | [.calls, .returns, .untimed]' '[20,null,20]'
+	ran 's:getppid --sample 5' threads 50 2
+	assert_json '.[0].functions[] | [.calls, .returns, .untimed]' '[100,20,80]'
+	ran 's:getppid --slow 0ns' threads 10 2
+	assert_json '.[0].functions[] | [.calls, .slow]' '[20,20]'
+	ran 's:getppid --comm nobody' threads 10 2
+	assert_ran ''
+}
+
+@test "near names are told, and all calls of all processes want --force" {
+	fsn -s 1 attach g s:opennat
+	assert_stderr "funcsnoop attach: no system call 'opennat'
+hint: did you mean 'openat'"
+	fsn -s 1 attach g 's:nothing*'
+	assert_stderr "funcsnoop attach: no system call 'nothing*'"
+	fsn attach g syscall:sys_openat -n --json
+	assert_json '.[0].functions[] | [.name, .kind]' '["openat","syscall"]'
+	fsn attach g -r 's:^(open|creat$)' -n --json
+	assert_json '[.[0].functions[].name]' '["creat","open","open_by_handle_at","open_tree","openat","openat2"]'
+	fsn -s 1 attach g s:read --budget 1%
+	assert_stderr_match "budget is for functions"
+	fsn -s 1 attach g 's:*'
+	assert_stderr_match "[0-9]+ system calls of all processes would be counted"
+	fsn attach g 's:*' --comm nobody
+	fsn detach g
+	fsn list
+	assert_output ''
+}
