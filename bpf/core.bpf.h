@@ -29,6 +29,12 @@ struct thread_info {
 	unsigned int status;
 } __core;
 
+struct return_instance;
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+} __core;
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
@@ -40,6 +46,9 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	unsigned long sas_ss_sp; /* sigaltstack() */
+	unsigned long sas_ss_size;
+	struct uprobe_task *utask;
 	char comm[16];
 } __core;
 

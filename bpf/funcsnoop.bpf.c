@@ -115,14 +115,26 @@ static __always_inline void call_left_out(
 	slot_clear(set, call_key(fn, tgid), where);
 }
 
+/*
+ * Whether a return probe on a call that begins at @where would harm another: a signal's handler
+ * makes it, on a stack of its own, and has interrupted a function with a return probe. Where
+ * that one's stack is lower, the kernel takes it for left (cleanup_return_instances(),
+ * kernel/events/uprobes.c), and when it returns the process is killed.
+ */
+static __always_inline bool interrupts(struct task_struct *task, __u64 where)
+{
+	return where - task->sas_ss_sp < task->sas_ss_size && task->utask &&
+	       task->utask->return_instances;
+}
+
 enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
 
 /*
  * Follows a call, if its end is to be looked for. Its place is @where; calls that it is made in
- * have theirs above @sp.
+ * have theirs above @sp. @hijacks: by a return probe, if it is followed.
  */
-static __always_inline enum begun call_begin(
-	struct pt_regs *ctx, __u32 fn, __u64 where, __u64 sp, __u64 byret)
+static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 where,
+	__u64 sp, __u64 byret, bool hijacks)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
@@ -144,7 +156,9 @@ static __always_inline enum begun call_begin(
 		return LEFT_OUT;
 	if (fsn_nesting)
 		parent = nest_parent(task, fn, sp);
-	way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
+	way = -1;
+	if (!hijacks || !interrupts(task, where))
+		way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);
 		if (fsn_nesting)
@@ -410,7 +424,7 @@ int fsn_session(struct pt_regs *ctx)
 
 	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
-		return call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0) !=
+		return call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0, true) !=
 		       FOLLOWED;
 	call_end(cookie & FSN_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx));
@@ -427,7 +441,7 @@ int fsn_entry(struct pt_regs *ctx)
 	own_stack(ctx);
 	if (kind != FSN_ARRIVE)
 		begun = call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx),
-			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET);
+			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET, false);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), begun == NO_ROOM);
 	if (kind == FSN_FORWARD)

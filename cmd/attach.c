@@ -369,7 +369,7 @@ static int run_parsed(struct attach_options *o)
 		code = ender_start(o->g->bpffs, &o->ender_fd, &err);
 	if (code)
 		return cmd_fail(o->g, &err);
-	kernel_rules(&o->draft.rules);
+	kernel_rules(&o->draft.rules, o->attach.link);
 	o->draft.explain = o->dry_run;
 	code = o->config ? attach_config(o, &fs, doc, &err)
 			 : attach_one(o, &fs, doc, &err);

@@ -125,7 +125,7 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	struct attach_options *a = &s->o->attach;
 	int code;
 
-	kernel_rules(&a->draft.rules);
+	kernel_rules(&a->draft.rules, a->attach.link);
 	a->draft.program = s->path;
 	a->attach.for_ns = KEEPER_LEASE_NS;
 	a->attach.children |= s->o->command && !s->o->no_children;

@@ -292,7 +292,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn attach g fix_add --lib "$LIB" --exit return --dry-run --json
 	assert_json '.[0].functions[0] | [.exit, (.exit_why | test("exception"))]' '["return",true]'
 	fsn attach g fix_add --lib "$LIB" --dry-run --json
-	assert_json '.[0].functions[0].exit' ret
+	assert_json '.[0].functions[0].exit_why | test("exception")' false
 }
 
 @test "--site entry leaves the probe at the entry" {

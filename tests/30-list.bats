@@ -12,7 +12,7 @@ REAL=$FIX/libfix.so.1
 	fsn list
 	assert_output ""
 	assert_stderr "funcsnoop list: nothing is attached"
-	fsn attach b fix_add fix_ret --lib "$LIB"
+	fsn attach b fix_add fix_ret --lib "$LIB" --exit ret
 	fsn attach a eng_leaf --lib "$FIX/libengine.so" --exit return
 	capture "$FIX/call" add 12
 	fsn list
@@ -30,12 +30,12 @@ REAL=$FIX/libfix.so.1
 @test "in a narrow terminal paths keep their end and all other texts their beginning" {
 	need_bpf
 	need_terminal
-	fsn attach g fix_add --lib "$LIB"
+	fsn attach g fix_add --lib "$LIB" --exit ret
 	capture env LC_ALL=C.UTF-8 script -qec "stty cols 80; '$FUNCSNOOP' list functions g" /dev/null
-	assert_output_match "^fix_add +….*libfix.so.1 .* ret +a return.*….?$"
+	assert_output_match "^fix_add +….*libfix.so.1 .* ret +--exit ret.*….?$"
 	assert_eq "$(sed 's/\r//g' <<<"$output" | awk 'length > 88')" "" "lines that are too long"
 	capture script -qec "stty cols 80; '$FUNCSNOOP' list functions g" /dev/null
-	assert_output_match "^fix_add +\.\.\..*fix.so.1 .* ret +a return.*\.\.\..?$"
+	assert_output_match "^fix_add +\.\.\..*fix.so.1 .* ret +--exit ret.*\.\.\..?$"
 	assert_eq "$(LC_ALL=C tr -d '\000-\177' <"$BATS_TEST_TMPDIR/.out")" "" "not ASCII with LC_ALL=C"
 	fsn detach g
 }
@@ -48,7 +48,7 @@ REAL=$FIX/libfix.so.1
 	wait_ready call
 	pid=$(bg_pid call)
 	fsn attach v fix_add --lib "$LIB" --pid "$pid" --comm call --uid 0 --cpu 0 --sample 3 \
-		--if 'arg1 > 2' --for 3600s --raw
+		--if 'arg1 > 2' --for 3600s --raw --exit ret
 	assert_stderr ""
 	fsn list -v
 	assert_eq "${#lines[@]}" 3
@@ -56,7 +56,7 @@ REAL=$FIX/libfix.so.1
 		<<<"${lines[2]}")" "$(echo "    link $(json_link v), exits ret; one call of 3 is timed;" \
 		"times are raw; only process $pid; only user 0; only command call; only CPU 0;" \
 		"if arg1 > 2; attached $FUNCSNOOP attach v fix_add --lib $LIB --pid $pid" \
-		"--comm call --uid 0 --cpu 0 --sample 3 --if 'arg1 > 2' --for 3600s --raw")"
+		"--comm call --uid 0 --cpu 0 --sample 3 --if 'arg1 > 2' --for 3600s --raw --exit ret")"
 	assert_output_match '; until 20[0-9-]+T[0-9:]+Z; attached 20[0-9-]+T[0-9:]+Z by [^ ]*, process [0-9]+: '
 	fsn list --json
 	assert_json '.[0].filters' "{\"cgroups\":[],\"children\":false,\"comms\":[\"call\"],\"condition\":\"arg1 > 2\",\"cpus\":[0],\"ended\":[],\"lost_children\":0,\"pids\":[$pid],\"tids\":[],\"uids\":[0]}"
@@ -151,7 +151,7 @@ json_link() { # GROUP
 	need_bpf
 	fsn list --json
 	assert_output "[]"
-	fsn attach g fix_add fix_ret --lib "$LIB" --lib "$FIX/stripped/libfix.so.1"
+	fsn attach g fix_add fix_ret --exit ret --lib "$LIB" --lib "$FIX/stripped/libfix.so.1"
 	capture "$FIX/call" add 12
 	fsn list --json
 	assert_json '["name","libraries","functions","link","exits","attached_at","since","calls","cost_ns_per_s","memory_bytes","stale"]
@@ -226,7 +226,7 @@ json_link() { # GROUP
 	fsn list functions g
 	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" \
 		"FUNCTION LIBRARY OFFSET SITE INSTRUCTION EXIT WHY"
-	assert_output_match "^fix_add +$REAL +0x[0-9a-f]+ +\+0 .* ret +[a-z]"
+	assert_output_match "^fix_add +$REAL +0x[0-9a-f]+ +\+0 .* (ret|return) +[a-z]"
 	assert_eq "${#lines[@]}" 3
 	fsn list functions g --json
 	assert_json 'map([.group, (.functions | map(.name))])' '[["g",["fix_add","fix_ret"]]]'
@@ -257,7 +257,7 @@ json_link() { # GROUP
 
 @test "list functions says why a function is only counted" {
 	need_bpf
-	fsn attach g eng_exit eng_leaf --lib "$FIX/libengine.so"
+	fsn attach g eng_exit eng_leaf --lib "$FIX/libengine.so" --exit ret
 	fsn list functions g --json
 	assert_json '.[0].functions | map([.name, .exit]) | sort' \
 		'[["eng_exit","none"],["eng_leaf","ret"]]'

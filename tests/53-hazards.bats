@@ -84,6 +84,17 @@ hz_raise 20 0 20 0 0 0"
 hz_raise 20 0 20 0 0 0"
 }
 
+# Both are proved to be safe for return probes; the handler's calls get none.
+@test "a signal on another stack in a call with a return probe does no harm" {
+	need_arch x86_64
+	need_link session
+	fsn attach -n g hz_turn hz_leaf --lib "$FIX/libhazard.so" --json
+	assert_json '[.[].functions[].exit] | unique' '["return"]'
+	hazard interrupted "hz_turn hz_leaf" "hz_leaf 20 0 0 0 0 20
+hz_turn 20 0 20 0 0 0
+no_slot 20"
+}
+
 @test "a cancelled thread runs its outer cleanups, its call is abandoned" {
 	hazard cancel "hz_pause" "hz_pause 20 0 0 0 20 0"
 }

@@ -314,7 +314,7 @@ static int make_draft(struct draft **ret_draft, struct windows *w, struct err *e
 	};
 	int code = 0;
 
-	kernel_rules(&opts.rules);
+	kernel_rules(&opts.rules, LINK_AUTO);
 	opts.rules.exit = PLAN_MODE_EARLY;
 	opts.rules.site_entry = true;
 	opts.rules.leave_jumps = true;

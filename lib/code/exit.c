@@ -58,25 +58,28 @@ static const struct plan_slot *find_slot(const struct plan_image *img, uint64_t 
 	return at < img->slot_cnt && img->slots[at].addr == addr ? &img->slots[at] : NULL;
 }
 
-/* Where a jump leads in the end. */
-static void set_target(const struct func *f, const struct insn *insn, struct plan_end *end)
+const struct plan_slot *func_slot(const struct func *f, const struct insn *insn)
 {
 	const struct plan_image *img = &f->p->img;
-	const struct plan_slot *slot = NULL;
 	const uint8_t *code;
 	uint64_t word;
 	size_t len;
 
-	end->target = insn->has_target ? insn->target : 0;
-	code = end->target ? image_code(img, end->target, &len) : NULL;
-	if (code && insn_plt_word(f->p->dec, img->arch, code, len, end->target, &word))
-		slot = find_slot(img, word);
-	else if (insn->flow == INSN_JMP_MEM && insn->has_data && !insn->indexed)
-		slot = find_slot(img, insn->data);
-	if (!slot)
-		return;
-	end->target = slot->target;
-	end->unsure = !slot->sure;
+	code = insn->has_target ? image_code(img, insn->target, &len) : NULL;
+	if (code && insn_plt_word(f->p->dec, img->arch, code, len, insn->target, &word))
+		return find_slot(img, word);
+	if (!insn->has_target && insn->has_data && !insn->indexed)
+		return find_slot(img, insn->data);
+	return NULL;
+}
+
+/* Where a jump leads in the end. */
+static void set_target(const struct func *f, const struct insn *insn, struct plan_end *end)
+{
+	const struct plan_slot *slot = func_slot(f, insn);
+
+	end->target = slot ? slot->target : insn->has_target ? insn->target : 0;
+	end->unsure = slot && !slot->sure;
 }
 
 static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
@@ -320,11 +323,7 @@ static bool pops_caller(const struct func *f)
 	return false;
 }
 
-/*
- * It looks at its own return address, as what returns twice does: a return probe would have
- * its trampoline kept, and jumped to when nothing waits for it.
- */
-static bool takes_return(const struct func *f)
+bool func_takes_return(const struct func *f)
 {
 	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		const struct insn *insn = &f->p->insns[i];
@@ -429,13 +428,13 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 		return "Go moves its stack when that grows: ends of calls can't be told";
 	if (pops_caller(f))
 		return "it takes off the stack what its caller put there";
-	if (rules->exit == PLAN_MODE_RETURN && takes_return(f))
+	if (rules->exit == PLAN_MODE_RETURN && func_takes_return(f))
 		return own_address;
 	*ret_exit = PLAN_EXIT_RETURN;
 	if (rules->exit == PLAN_MODE_RETURN)
 		return rules->return_unsafe ? forced_unsafe : forced;
 	if (rules->exit == PLAN_MODE_AUTO && !rules->return_unsafe && f->req->return_why)
-		return takes_return(f) ? NULL : f->req->return_why;
+		return func_takes_return(f) ? NULL : f->req->return_why;
 	return NULL;
 }
 

@@ -158,6 +158,9 @@ bool insn_can_begin(enum plan_arch arch, const struct insn *insn, const uint8_t 
 bool insn_switches_stack(
 	enum plan_arch arch, const struct insn *insn, const uint8_t *bytes, size_t left);
 
+/* x86-64: it enters the kernel, which may do anything: syscall, sysenter, int. */
+bool insn_is_system(const uint8_t *bytes, size_t len);
+
 /* x86-64: endbr64, which every function may be entered behind. */
 bool insn_is_endbr(const uint8_t *bytes, size_t len);
 

@@ -89,6 +89,16 @@ static bool opcode_ok(const struct x86 *x, char *why, size_t size)
 	return true;
 }
 
+bool insn_is_system(const uint8_t *bytes, size_t len)
+{
+	struct x86 x;
+
+	if (!x86_split(bytes, len, &x))
+		return true;
+	return (x.map == X86_MAP_1 && x.op == 0xcd) ||
+		(x.map == X86_MAP_0F && (x.op == 0x05 || x.op == 0x34));
+}
+
 bool x86_probe_ok(const uint8_t *bytes, size_t len, const struct plan_rules *rules,
 	char *why, size_t size)
 {

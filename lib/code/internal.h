@@ -5,8 +5,9 @@
  * (flow.c), with what jump tables and the unwinder lead to (land.c); parts of it that lie
  * elsewhere (bounds.c), which are decoded in turn and found by what scan.c makes of the file;
  * where calls end (exit.c), and go on when they leave by a jump (follow.c); where the entry probe
- * goes (site.c); whether calls are seen to end where that is cheaper (early.c). Go functions are
- * known by their first instructions (go.c), others by name (stack.c).
+ * goes (site.c); whether calls are seen to end where that is cheaper (early.c), or a return probe
+ * is safe (proof.c). Go functions are known by their first instructions (go.c), others by name
+ * (stack.c).
  */
 #ifndef FUNCSNOOP_CODE_INTERNAL_H
 #define FUNCSNOOP_CODE_INTERNAL_H
@@ -55,6 +56,7 @@ struct planner {
 	struct insn_decoder *dec;
 	struct cold_index *cold; /* made when first needed */
 	uint64_t caller_bytes;   /* looked through by func_is_data() */
+	uint8_t *proofs;         /* one for each FDE (proof.c); made when first needed */
 	/* of the function being planned */
 	struct insn *insns;
 	struct flow_state *states;
@@ -182,12 +184,31 @@ int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_ad
 /* Sets go_behind and go_jump. The first range must be there. */
 void func_find_go(struct func *f);
 
+/* plan.c */
+
+/* Plans f->req. -ENOMEM. End with plan_done(). */
+int func_plan(struct func *f, struct plan *plan);
+
 /* stack.c */
+
+/*
+ * Whether the C library's function of this name does nothing but calculate, or ends the program:
+ * it never unwinds, switches stacks, calls back or looks at who has called it.
+ */
+bool name_only_calculates(const char *name);
 
 /* Why calls of a function of this name are never followed, or NULL. */
 const char *name_not_followed(const char *name);
 
 /* exit.c */
+
+/* The word through which a call or a jump leads, by a stub or itself; or NULL. */
+const struct plan_slot *func_slot(const struct func *f, const struct insn *insn);
+/*
+ * It looks at its own return address, as what returns twice does: a return probe would have
+ * its trampoline kept, and jumped to when nothing waits for it.
+ */
+bool func_takes_return(const struct func *f);
 
 /* Whether its ends are to be found: nothing else settles how they are seen. */
 bool func_wants_ends(const struct func *f);

@@ -68,7 +68,7 @@ static void check_forwarder(const struct func *f, struct plan *plan)
 	}
 }
 
-static int plan_function(struct func *f, struct plan *plan)
+int func_plan(struct func *f, struct plan *plan)
 {
 	int ret = func_bounds(f, plan);
 
@@ -141,7 +141,7 @@ int planner_plan(struct planner *p, const struct plan_request *req, struct plan 
 {
 	struct plan plan __cleanup(cleanup_plan) = { 0 };
 	struct func f = { .p = p, .req = req };
-	int ret = plan_function(&f, &plan);
+	int ret = func_plan(&f, &plan);
 
 	if (ret)
 		return err_sys(err, ret, "cannot plan probes of '%s'",
@@ -159,6 +159,7 @@ void planner_free(struct planner *p)
 		return;
 	insn_close(p->dec);
 	cold_free(p->cold);
+	free(p->proofs);
 	free(p->insns);
 	free(p->states);
 	for (size_t i = 0; i < ARRAY_SIZE(p->queue); i++)

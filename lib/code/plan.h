@@ -39,6 +39,7 @@ struct plan_rules {
 	bool multinop_emulated;   /* kernel emulates multi-byte nops (6.16 and later) */
 	bool call_unsafe;         /* shadow stacks can be in use: don't land on a call */
 	bool return_unsafe;       /* return probes are unsafe on this kernel */
+	bool prove; /* return probes where they are proved safe, and nothing is cheaper */
 	bool leave_jumps;         /* jumps that leave are not followed to where they lead */
 };
 
@@ -177,6 +178,13 @@ void planner_free(struct planner *p);
 int planner_plan(struct planner *p, const struct plan_request *req, struct plan *ret_plan,
 	struct err *err);
 void plan_done(struct plan *plan);
+
+/*
+ * Makes PLAN_EXIT_RETURN of @plan, that of @req, if its ends are probed at ret, nobody vouches for
+ * a return probe, and it is proved that one is safe: see the rules. Otherwise leaves it alone.
+ * -ENOMEM.
+ */
+int planner_prove(struct planner *p, const struct plan_request *req, struct plan *plan);
 
 /* --- jumps out of functions ----------------------------------------------------------------- */
 

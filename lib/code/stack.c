@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Code that leaves its stack: whether a program has any, and functions that are known by name
-// for it, or for coming back in other ways than a call does.
+// for it, for coming back in other ways than a call does, or for none of this.
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -152,4 +153,28 @@ const char *name_not_followed(const char *name)
 				return groups[i].why;
 	}
 	return NULL;
+}
+
+/* Sorted. */
+static const char *const calculates[] = { "__assert_fail", "__chk_fail", "__ctype_b_loc",
+	"__ctype_tolower_loc", "__ctype_toupper_loc", "__errno_location", "__memcpy_chk",
+	"__memmove_chk", "__memset_chk", "__stack_chk_fail", "__stpcpy_chk", "__strcat_chk",
+	"__strcpy_chk", "__strncat_chk", "__strncpy_chk", "abort", "abs", "bcmp", "bzero", "ceil",
+	"ceilf", "cos", "cosf", "exp", "expf", "floor", "floorf", "fmod", "fmodf", "labs",
+	"ldexp", "log", "log2", "logf", "memccpy", "memchr", "memcmp", "memcpy", "memmem",
+	"memmove", "mempcpy", "memrchr", "memset", "pow", "powf", "rawmemchr", "sin", "sinf",
+	"sqrt", "sqrtf", "stpcpy", "stpncpy", "strcasecmp", "strcasestr", "strcat", "strchr",
+	"strchrnul", "strcmp", "strcpy", "strcspn", "strlen", "strncasecmp", "strncat",
+	"strncmp", "strncpy", "strnlen", "strpbrk", "strrchr", "strspn", "strstr", "strtol",
+	"strtoll", "strtoul", "strtoull", "tan", "tanf", "tolower", "toupper" };
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, *(const char *const *)b);
+}
+
+bool name_only_calculates(const char *name)
+{
+	return bsearch(name, calculates, ARRAY_SIZE(calculates), sizeof(*calculates),
+		compare_names);
 }

@@ -216,7 +216,7 @@ static uint64_t count_syms(const struct elf_file *f, const struct dynamic_facts 
 	return most;
 }
 
-/* --- words filled with functions of the file itself ----------------------------------- */
+/* --- words filled with functions ------------------------------------------------------- */
 
 /* Names that programs give functions of their own, in place of a library's. */
 static bool is_replaced(const char *name)
@@ -240,27 +240,37 @@ static bool is_slot(const struct elf_file *f, uint32_t type)
 	return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
 }
 
+/* The linker takes a function of the file itself for @sym, whatever other files have. */
+static bool is_sure(const struct elf_file *f, const struct dynamic_facts *d, const Elf64_Sym *sym)
+{
+	return d->symbolic || f->info.executable || ELF64_ST_BIND(sym->st_info) == STB_LOCAL ||
+		ELF64_ST_VISIBILITY(sym->st_other) != STV_DEFAULT;
+}
+
 static void add_slot(struct elf_file *f, const struct dynamic_facts *d,
 	const struct elf_syms_at *at, const Elf64_Rela *r)
 {
 	uint32_t ndx = ELF64_R_SYM(r->r_info);
+	struct plan_slot slot = { .addr = r->r_offset };
+	const char *name;
 	Elf64_Sym sym;
 
 	if (!is_slot(f, ELF64_R_TYPE(r->r_info)) || ndx >= at->cnt)
 		return;
 	memcpy(&sym, at->syms + ndx * sizeof(sym), sizeof(sym));
-	if (sym.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym.st_info) != STT_FUNC ||
-		sym.st_name >= at->strings_size ||
-		!memchr(at->strings + sym.st_name, '\0', at->strings_size - sym.st_name) ||
-		is_replaced(at->strings + sym.st_name))
+	name = at->strings + sym.st_name;
+	if (sym.st_name >= at->strings_size ||
+		!memchr(name, '\0', at->strings_size - sym.st_name))
 		return;
-	f->slots[f->slot_cnt++] = (struct plan_slot) {
-		.addr = r->r_offset,
-		.target = sym.st_value,
-		.sure = d->symbolic || f->info.executable ||
-			ELF64_ST_BIND(sym.st_info) == STB_LOCAL ||
-			ELF64_ST_VISIBILITY(sym.st_other) != STV_DEFAULT,
-	};
+	if (sym.st_shndx == SHN_UNDEF) {
+		slot.import = name;
+	} else {
+		if (ELF64_ST_TYPE(sym.st_info) != STT_FUNC || is_replaced(name))
+			return;
+		slot.target = sym.st_value;
+		slot.sure = is_sure(f, d, &sym);
+	}
+	f->slots[f->slot_cnt++] = slot;
 }
 
 static int add_slots(struct elf_file *f, const struct dynamic_facts *d,

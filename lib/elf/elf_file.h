@@ -33,14 +33,15 @@ struct plan_fde {
 #define PLAN_LSDA_UNREADABLE UINT64_MAX /* it has one, nobody knows where */
 
 /*
- * A word that the dynamic linker fills with the address of a function of this very file, as
- * stubs of the linkage table jump through: unless @sure, another file may have put its own
- * function in the place of this one. Those that programs replace (operators new and delete,
- * malloc) are left out.
+ * A word that the dynamic linker fills with the address of a function, as stubs of the linkage
+ * table jump through. It is one of this very file: unless @sure, another file may have put its
+ * own in its place. Those that programs replace (operators new and delete, malloc) are left
+ * out. Or, where .import is its name, one of another file.
  */
 struct plan_slot {
 	uint64_t addr, target;
 	bool sure;
+	const char *import; /* or NULL; it lives as long as the file */
 };
 
 struct plan_text {

@@ -135,9 +135,10 @@ bool experiments_run(struct experiment_result results[EXPERIMENT_CNT]);
 /*
  * Fills in what the kernel allows; leaves what the user chose. What could not be tried is
  * taken to be unsafe, but for return probes as such: that they work at all shows when they
- * are attached.
+ * are attached. @link: the kind that is to be used; by sessions alone it is known, where a call
+ * begins, that it is one of a signal handler on another stack.
  */
-void kernel_rules(struct plan_rules *rules);
+void kernel_rules(struct plan_rules *rules, enum link_mode link);
 
 /*
  * The experiments' answers: those of this boot that are in the cache, or new ones, always

@@ -265,10 +265,12 @@ void kernel_rules_from(struct plan_rules *rules, const struct experiment_result 
 		results[EXPERIMENT_SHADOW].answer != ANSWER_YES;
 }
 
-void kernel_rules(struct plan_rules *rules)
+void kernel_rules(struct plan_rules *rules, enum link_mode link)
 {
 	struct experiment_result results[EXPERIMENT_CNT];
 
 	kernel_experiments(false, results);
 	kernel_rules_from(rules, results);
+	if (link == LINK_AUTO || link == LINK_SESSION)
+		rules->prove = !link_mode_probe(LINK_SESSION);
 }

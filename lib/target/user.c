@@ -231,6 +231,8 @@ static int plan_one(struct target *t, struct planners *planners,
 	req.return_why = t->known && t->known->nothrow_why ? t->known->nothrow_why :
 							     planned->return_why;
 	code = planner_plan(planned->planner, &req, &t->plan, err);
+	if (!code)
+		code = planner_prove(planned->planner, &req, &t->plan);
 	if (code)
 		return code;
 	if (t->plan.refused[0]) {

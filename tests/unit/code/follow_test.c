@@ -146,7 +146,7 @@ static void stub(const char *place, bool sure)
 	function(0, JMP_1);
 	function(1, "ff 25 00 10 00 00");
 	function(2, place);
-	slot = (struct plan_slot) { AT(1) + 6 + 0x1000, AT(2), sure };
+	slot = (struct plan_slot) { AT(1) + 6 + 0x1000, AT(2), sure, NULL };
 	tc.img.slots = &slot;
 	tc.img.slot_cnt = 1;
 }
@@ -190,7 +190,7 @@ static void test_arm64(void)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct plan_slot slot = { cases[i].word, AT(2), true };
+		struct plan_slot slot = { cases[i].word, AT(2), true, NULL };
 		static const char *const code[] = { "14000040", NULL, "d503201f d65f03c0" };
 
 		begin(PLAN_ARM64);

@@ -98,6 +98,8 @@ __attribute__((unused)) static const struct plan *make_plan(uint64_t addr, uint6
 	ret = planner_new(&tc.img, &tc.rules, &p, &err);
 	if (!ret)
 		ret = planner_plan(p, &tc.req, &tc.plan, &err);
+	if (!ret)
+		ret = planner_prove(p, &tc.req, &tc.plan);
 	planner_free(p);
 	if (ret) {
 		ok(false, "a plan is made: %s", err.msg);
