@@ -446,7 +446,7 @@ int fsn_entry(struct pt_regs *ctx)
 		call_left_out(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
 		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx),
-			cookie >> FSN_COOKIE_WAIT_SHIFT | LEAVES_AT_ONCE, REG_LINK(ctx));
+			jump_leads(ctx, cookie) | LEAVES_AT_ONCE, REG_LINK(ctx));
 	return 0;
 }
 
@@ -496,7 +496,7 @@ int fsn_end(struct pt_regs *ctx)
 	if (kind == FSN_END || kind >= FSN_END_EARLY)
 		call_end(fn, led, sp, REG_LINK(ctx), result);
 	else
-		call_leaves(fn, sp, kind == FSN_END_REG ? 0 : cookie >> FSN_COOKIE_WAIT_SHIFT,
+		call_leaves(fn, sp, kind == FSN_END_REG ? 0 : jump_leads(ctx, cookie),
 			REG_LINK(ctx));
 	return 0;
 }

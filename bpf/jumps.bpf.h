@@ -144,6 +144,26 @@ static __always_inline bool jcc_taken(const struct pt_regs *ctx, __u64 cookie)
 }
 #endif
 
+/*
+ * Where a jump leads that leaves: what its cookie has from FSN_COOKIE_WAIT_SHIFT on; 0 if that is
+ * not known. One through a word of the dynamic linker's leads to another file's function where
+ * that has one of the same name, and through the linker before that has looked it up.
+ */
+static __always_inline __u64 jump_leads(const struct pt_regs *ctx, __u64 cookie)
+{
+	__u64 at = REG_IP(ctx), word = 0;
+	__u32 i = cookie >> FSN_COOKIE_MORE_SHIFT;
+	struct fsn_jump *jump;
+
+	if (!(cookie >> FSN_COOKIE_WORD_SHIFT & 1))
+		return cookie >> FSN_COOKIE_WAIT_SHIFT;
+	jump = bpf_map_lookup_elem(&fsn_jumps, &i);
+	if (!jump || bpf_probe_read_user(&word, sizeof(word), (void *)(at + jump->word)) ||
+		word != at + jump->target)
+		return 0;
+	return jump->to;
+}
+
 static __always_inline bool jump_leaves(const struct pt_regs *ctx, __u64 cookie)
 {
 	__u32 i = cookie >> FSN_COOKIE_MORE_SHIFT;

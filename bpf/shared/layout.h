@@ -68,9 +68,19 @@ struct fsn_conf {
 	long long ok[FSN_OK_CODES];
 };
 
-/* Where a function's code lies, relative to an indirect jump in it: [lo, hi). */
+/*
+ * Of an indirect jump: where its function's code lies, relative to it: [lo, hi). Of one through a
+ * word that the dynamic linker fills: where that is, what address it has if the jump is followed,
+ * both relative to the jump, and what its cookie has from FSN_COOKIE_WAIT_SHIFT on then.
+ */
 struct fsn_jump {
-	long long lo[FSN_JUMP_RANGES];
+	union {
+		long long lo[FSN_JUMP_RANGES];
+		struct {
+			long long word, target;
+			unsigned long long to;
+		};
+	};
 	long long hi[FSN_JUMP_RANGES];
 };
 

@@ -116,6 +116,7 @@ enum fsn_kind {
 #define FSN_COOKIE_REG_SHIFT  30 /* 5 bits: register that is tested or jumped through */
 #define FSN_COOKIE_BIT_SHIFT  35 /* 6 bits: arm64 tbz/tbnz, the bit tested */
 #define FSN_COOKIE_WIDE_SHIFT 41 /* 1 bit: arm64 cbz/cbnz of 64 bits */
+#define FSN_COOKIE_WORD_SHIFT 42 /* 1 bit: index into fsn_jumps, whose .word says whether it is followed */
 #define FSN_COOKIE_WAIT_SHIFT 43 /* 1 bit: the entry of the place that a jump leads to is probed */
 /*
  * 20 bits. FSN_END_REG: index into fsn_jumps. Other jumps: 1 + number of the place, 0: not

@@ -79,7 +79,7 @@ static void set_target(const struct func *f, const struct insn *insn, struct pla
 	const struct plan_slot *slot = func_slot(f, insn);
 
 	end->target = slot ? slot->target : insn->has_target ? insn->target : 0;
-	end->unsure = slot && !slot->sure;
+	end->word = slot && slot->target && !slot->sure ? slot->addr : 0;
 }
 
 static int add_end(struct func *f, struct plan *plan, const struct insn *insn,

@@ -53,9 +53,7 @@ static bool is_followed(const struct follow *f, const struct plan_end *end, int 
 	i = find_func(f, end->target);
 	if (i < f->func_cnt)
 		return sees_ends(f, f->funcs[i].plan, level);
-	i = find_place(f, end->target);
-	/* Where another's function is called instead, this one's entry is not reached. */
-	return i < f->place_cnt && (!end->unsure || f->places[i].entry);
+	return find_place(f, end->target) < f->place_cnt;
 }
 
 static bool leads_on(const struct follow *f, const struct plan *plan, int level)

@@ -94,7 +94,8 @@ struct plan_end {
 	uint64_t addr;
 	uint64_t target; /* where a jump leads, also through a stub of the linkage table or
 			    a word that the linker fills; 0: that is not known */
-	bool unsure;     /* unless another file has a function of that name */
+	uint64_t word; /* not 0: it leads there only while this word has that address, as
+			  another file's function may stand in for it */
 	enum plan_exit_kind kind;
 	/*
 	 * PLAN_END_JCC: the condition. x86-64: the low 4 bits of the opcode (0 o .. 15 g),

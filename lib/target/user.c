@@ -288,17 +288,41 @@ static int add_jump(
 	return 0;
 }
 
-/* What stands in the cookie of a jump that is followed. */
-static uint64_t leads_to(
-	struct probes *p, const struct follow *follow, const struct plan_end *end)
+/* Where a word says whether the jump @end leads to where it is followed to. */
+static int add_word(struct probes *p, const struct plan_end *end, uint64_t to, uint64_t *cookie)
+{
+	struct fsn_jump *more;
+
+	/* the rest is for jumps through registers, without which a function has no ends */
+	if (p->jump_cnt >= FSN_JUMPS_MAX / 2)
+		return 0;
+	more = array_grow(p->jumps, p->jump_cnt, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	p->jumps = more;
+	memset(&more[p->jump_cnt], 0, sizeof(*more));
+	more[p->jump_cnt].word = end->word - end->addr;
+	more[p->jump_cnt].target = end->target - end->addr;
+	more[p->jump_cnt].to = to;
+	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_MORE_SHIFT | 1ULL << FSN_COOKIE_WORD_SHIFT;
+	return 0;
+}
+
+/* Puts into the cookie of a jump where it is followed to. */
+static int add_lead(struct probes *p, const struct follow *follow, const struct plan_end *end,
+	uint64_t *cookie)
 {
 	struct follow_to to;
+	uint64_t how;
 
 	if (!follow_end(follow, end, &to))
 		return 0;
 	p->follows = true;
-	return (uint64_t)(to.no + 1) << FSN_COOKIE_MORE_SHIFT |
-	       (uint64_t)to.entry << FSN_COOKIE_WAIT_SHIFT;
+	how = (uint64_t)(to.no + 1) << (FSN_COOKIE_MORE_SHIFT - FSN_COOKIE_WAIT_SHIFT) | to.entry;
+	if (end->word)
+		return add_word(p, end, how, cookie);
+	*cookie |= how << FSN_COOKIE_WAIT_SHIFT;
+	return 0;
 }
 
 /* Where an early end finds the return address and the result. */
@@ -351,7 +375,7 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	else if (end->kind == PLAN_END_JMP_REG)
 		code = add_jump(p, of->plan, end->addr, &cookie);
 	else
-		cookie |= leads_to(p, of->follow, end);
+		code = add_lead(p, of->follow, end, &cookie);
 	return code ? code : probes_add(p, object, ENGINE_END, offset, cookie);
 }
 
@@ -370,16 +394,19 @@ static int user_link(
 	const struct target *t = &draft->targets[fn];
 	const struct follow *follow = jumps_of(draft, t->object);
 	struct ended of = { fn, follow_leads_to(follow, &t->plan), &t->plan, t->object, follow };
-	uint64_t led = (uint64_t)of.led << FSN_COOKIE_MORE_SHIFT;
+	uint64_t led = (uint64_t)of.led << FSN_COOKIE_MORE_SHIFT, cookie;
 	uint32_t object = t->object_index;
 	int code = 0;
 
 	if (draft->entries_alone)
 		return probes_add(p, object, ENGINE_COUNT, t->site_offset,
 			cookie_of(fn, FSN_COUNT));
-	if (t->forwards)
-		return probes_add(p, object, ENGINE_ENTRY, t->site_offset,
-			cookie_of(fn, FSN_FORWARD) | leads_to(p, follow, &t->plan.ends[0]));
+	if (t->forwards) {
+		cookie = cookie_of(fn, FSN_FORWARD);
+		code = add_lead(p, follow, &t->plan.ends[0], &cookie);
+		return code ? code
+			    : probes_add(p, object, ENGINE_ENTRY, t->site_offset, cookie);
+	}
 	if (t->plan.exit == PLAN_EXIT_NONE || t->plan.site_is_end)
 		return probes_add(p, object, ENGINE_COUNT, t->site_offset,
 			cookie_of(fn, t->plan.site_is_end ? FSN_SAME : FSN_COUNT));
