@@ -302,6 +302,8 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 		add(&stat->n.inner_ns, nest->inner_ns);
 	if (nest && nest->flags & FSN_NEST_AGAIN)
 		add(&stat->n.recursed_ns, net);
+	if (nest)
+		path_end(nest, net);
 	add(&stat->n.returns, 1);
 	raise_extremes(stat, ns);
 	count_bucket(fn, ns, bpf_get_smp_processor_id());

@@ -101,8 +101,11 @@ static __always_inline __u64 left_behind(const struct fsn_nest *nest, __u64 key)
 	return READ(nest->inner_ns) + (conf ? conf->entry_ns : 0);
 }
 
-/* Goes out from @word to the call in which one of @fn at @where is made: that, or 0. */
-__noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where)
+/*
+ * Goes out from @word to the call in which one of @fn at @where is made: that, or 0. With @take
+ * what was left on the way is taken off that.
+ */
+__noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 {
 	struct fsn_nest *nest;
 	struct fsn_call *call;
@@ -115,7 +118,8 @@ __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where)
 			return 0;
 		found = encloses(word, call, key, fn, where);
 		if (found) {
-			add(&nest->inner_ns, left);
+			if (take)
+				add(&nest->inner_ns, left);
 			return found;
 		}
 		left += left_behind(nest, key);
@@ -137,11 +141,11 @@ static __always_inline __u64 nest_parent(
 	if (!call)
 		return 0;
 	found = encloses(word, call, key, fn, where);
-	return found ? found : nest_enclosing(word, fn, where);
+	return found ? found : nest_enclosing(word, fn, where, 1);
 }
 
-/* Whether one of the calls from @word outwards is of @fn. */
-__noinline int nest_has(__u64 word, __u32 fn)
+/* The innermost call of @fn from @word outwards, or 0. */
+__noinline __u64 nest_find(__u64 word, __u32 fn)
 {
 	struct fsn_nest *nest;
 	__u64 key;
@@ -151,10 +155,94 @@ __noinline int nest_has(__u64 word, __u32 fn)
 		if (!nest || !nest_call(word, &key))
 			return 0;
 		if ((key & FSN_KEY_FN_MASK) == fn + 1)
-			return 1;
+			return word & FSN_OPEN_CALL_MASK;
 		word = READ(nest->parent);
 	}
 	return 0;
+}
+
+/* --- who called whom -------------------------------------------------------------------- */
+
+static __always_inline __u32 path_first(__u64 key)
+{
+	return (key * 0x9e3779b97f4a7c15ULL >> 32) & fsn_path_mask;
+}
+
+/*
+ * The path of a function under another, which is claimed if there is none: in steps that
+ * grow, as in procs.bpf.h. Where there is no place, and under that, the last one.
+ */
+__noinline __u32 path_find(__u32 fn, __u32 under)
+{
+	__u64 key = (fn + 1) | (__u64)under << FSN_PATH_UNDER_SHIFT, seen, *place;
+	__u32 at = path_first(key), i;
+
+	if (under > fsn_path_mask + 1)
+		return fsn_path_mask + 1;
+	for (__u32 n = 0; n < FSN_PATH_PROBES; at += ++n) {
+		i = at & fsn_path_mask;
+		place = bpf_map_lookup_elem(&fsn_paths, &i);
+		if (!place)
+			break;
+		seen = READ(*place);
+		if (!seen)
+			seen = __sync_val_compare_and_swap(place, 0, key);
+		if (!seen || seen == key)
+			return i;
+	}
+	return fsn_path_mask + 1;
+}
+
+static __always_inline __u32 path_of(__u32 fn, __u32 under)
+{
+	__u64 key = (fn + 1) | (__u64)under << FSN_PATH_UNDER_SHIFT, *place;
+	__u32 i = path_first(key);
+
+	place = bpf_map_lookup_elem(&fsn_paths, &i);
+	return place && READ(*place) == key ? i : path_find(fn, under);
+}
+
+static __always_inline struct fsn_path *path_stat(__u32 path)
+{
+	__u32 i = (bpf_get_smp_processor_id() & fsn_path_shards) * (fsn_path_mask + 2) + path;
+
+	return bpf_map_lookup_elem(&fsn_path_stats, &i);
+}
+
+/* A call of @fn begins under @under, inside of @again of the same function, if not 0. */
+static __always_inline void path_begin(
+	struct fsn_nest *nest, __u32 fn, __u32 under, __u64 again)
+{
+	__u32 path = path_of(fn, under);
+	struct fsn_path *stat = path_stat(path);
+	const struct fsn_nest *outer = nest_at(again);
+
+	nest->path = path;
+	nest->under = again && outer ? READ(outer->under) : path + 1;
+	if (stat)
+		add(&stat->calls, 1);
+}
+
+/* A call of @fn at @where that is counted, and no more. */
+static __always_inline void path_count(__u32 fn, __u64 where)
+{
+	__u64 word = nest_top(bpf_get_current_task_btf());
+	const struct fsn_nest *outer;
+	struct fsn_path *stat;
+
+	word = nest_enclosing(word, fn, where, 0) & FSN_OPEN_CALL_MASK;
+	outer = nest_at(word);
+	stat = path_stat(path_of(fn, word && outer ? READ(outer->under) : 0));
+	if (stat)
+		add(&stat->calls, 1);
+}
+
+static __always_inline void path_end(const struct fsn_nest *nest, __s64 net)
+{
+	struct fsn_path *stat = path_stat(nest->path);
+
+	if (stat)
+		add(&stat->self_ns, net - nest->inner_ns);
 }
 
 /*
@@ -166,24 +254,30 @@ static __always_inline bool nest_open(
 {
 	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid),
 			*outer = nest_at(parent);
-	__u64 open = 1ULL << (fn & 63), outer_open = 0, key;
+	__u64 open = 1ULL << (fn & 63), outer_open = 0, again = 0, key;
+	__u32 under = 0;
 	bool jumped;
 
 	if (!nest || !mine || !outer)
 		return false;
 	/* The claim has given up what has not come here; the slot may be that one's. */
 	if (parent & NEST_JUMPED && !nest_call(parent & FSN_OPEN_CALL_MASK, &key)) {
-		parent = nest_enclosing(READ(outer->parent), fn, where);
+		parent = nest_enclosing(READ(outer->parent), fn, where, 1);
 		outer = nest_at(parent);
 	}
 	jumped = parent & NEST_JUMPED;
 	parent &= FSN_OPEN_CALL_MASK;
-	if (parent && outer)
+	if (parent && outer) {
 		outer_open = READ(outer->open);
+		under = READ(outer->under);
+	}
+	if (outer_open & open)
+		again = nest_find(parent, fn);
 	nest->parent = parent;
 	nest->inner_ns = 0;
 	nest->open = outer_open | open;
-	nest->flags = outer_open & open && nest_has(parent, fn) ? FSN_NEST_AGAIN : 0;
+	nest->flags = again ? FSN_NEST_AGAIN : 0;
+	path_begin(nest, fn, under, again);
 	nest->nth++;
 	mine->top =
 		word_owner(task) | (nest->nth & NTH_MASK) << FSN_OPEN_NTH_SHIFT | slot;
@@ -299,6 +393,8 @@ __noinline int nest_hit(__u32 fn, __u64 where, int what)
 	__u64 word = nest_top(bpf_get_current_task_btf()), key;
 	struct fsn_call *call = nest_call(word, &key);
 
+	if (what == HIT_ENTRY)
+		path_count(fn, where);
 	if (!conf || !call || READ(call->where) < where)
 		return 0;
 	nest_take_off(word,

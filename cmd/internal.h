@@ -18,7 +18,7 @@ struct stats_options {
 	struct words names;
 	struct stats_choice choice;
 	const struct view *view;
-	bool view_set, slow, reset, timestamps, watch;
+	bool view_set, slow, tree, reset, timestamps, watch;
 	uint64_t interval_ns, duration_ns;
 	const struct stats_format *format;
 	const char *output, *save;

@@ -59,6 +59,7 @@ static const struct argp_option options[] = {
 	{ "all", 'a', NULL, 0, NULL, USAGE_MORE },
 	{ "hist", TO_STATS, NULL, 0, NULL, USAGE_MORE },
 	{ "errors", TO_STATS | 1, NULL, 0, NULL, USAGE_MORE },
+	{ "tree", TO_STATS | 9, NULL, 0, NULL, USAGE_MORE },
 	{ "by", TO_STATS | 2, "WHAT", 0, NULL, USAGE_MORE },
 	{ "sort", TO_STATS | 3, "KEY", 0, NULL, USAGE_MORE },
 	{ "top", TO_STATS | 4, "N", 0, NULL, USAGE_MORE },

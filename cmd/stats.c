@@ -15,6 +15,7 @@ enum {
 	KEY_HIST,
 	KEY_ERRORS,
 	KEY_SLOW,
+	KEY_TREE,
 	KEY_RESET,
 	KEY_FORMAT,
 	KEY_OUTPUT,
@@ -31,6 +32,7 @@ static struct argp_option options[] = {
 	{ "hist", KEY_HIST, NULL, 0, "A histogram for each function", 1 },
 	{ "errors", KEY_ERRORS, NULL, 0, "Failed calls by return code", 1 },
 	{ "slow", KEY_SLOW, NULL, 0, "The remembered slow calls", 1 },
+	{ "tree", KEY_TREE, NULL, 0, "Who called whom", 1 },
 	{ "interval", 'i', "SEC", 0, "What came in each interval, until Ctrl-C", 1 },
 	{ "watch", KEY_WATCH, NULL, 0, "Rates, redrawn in place", 1 },
 	{ "fail-if", KEY_FAIL_IF, "COND", 0, "Status 3 if it holds: p99>5ms, errors>0, ...", 1 },
@@ -78,7 +80,7 @@ static void set_view(struct argp_state *state, struct stats_options *o, const ch
 
 	if (o->view_set && o->view != view)
 		argp_error(state,
-			"--by, --hist, --errors, --slow and --diff exclude each other");
+			"--by, --hist, --errors, --slow, --tree and --diff exclude each other");
 	o->view = view;
 	o->view_set = true;
 }
@@ -175,6 +177,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		set_view(state, o, "slow");
 		o->slow = true;
 		return 0;
+	case KEY_TREE:
+		set_view(state, o, "tree");
+		o->tree = true;
+		return 0;
 	case KEY_DIFF:
 		set_view(state, o, "diff");
 		o->diff_path = arg;
@@ -193,7 +199,7 @@ static const char *contradiction(const struct stats_options *o)
 		return "--json and another --format exclude each other";
 	if (o->format && o->format->flags & FORMAT_METRICS &&
 		!(o->view->flags & VIEW_METRICS))
-		return "metrics are of functions: no --by, --hist, --errors, --slow or --diff";
+		return "metrics are of functions: no --by, --hist, --errors, --slow, --tree or --diff";
 	if (loop && o->format && o->format->flags & FORMAT_CUMULATIVE && !o->output)
 		return "metrics with --interval need --output, which is written anew each time";
 	if (o->reset && o->format && o->format->flags & FORMAT_CUMULATIVE)

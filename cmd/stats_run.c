@@ -87,7 +87,7 @@ int reading_take(const struct stats_options *o, struct reading *now, struct err 
 		struct reading_group *rg = &now->group[i];
 
 		code = stats_read(
-			&now->groups.fs, now->groups.group[i], &rg->owned, err);
+			&now->groups.fs, now->groups.group[i], o->tree, &rg->owned, err);
 		rg->s = rg->owned;
 		if (!code)
 			code = read_slow(o, now, i, err);
@@ -165,6 +165,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
 		       : reading->cost[i];
 	add_slow(rg, now, was);
+	rg->tree = o->tree ? &o->choice : NULL;
 	if (o->before || o->check_cnt) {
 		rg->after = stats_snapshot(rg->s);
 		if (!rg->after)

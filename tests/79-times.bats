@@ -435,6 +435,122 @@ shares_add_up() {
 	done
 }
 
+# "depth function calls", callers first; of those called by one, by name.
+tree_of() { # GROUP
+	fsn stats "$1" --tree --sort name --json
+	json -r '.[0].tree[] | "\(.depth) \(.function)\(if .again then "*" else "" end) \(.calls)"'
+}
+
+# bats test_tags=core
+@test "the tree has each call below the one that made it, and recursion once" {
+	local kind
+
+	need_bpf
+	attach_nest --exit ret
+	capture "$FIX/nest" 2 deep recursive mutual thrown
+	assert_eq "$(tree_of g)" "$(for kind in emulated stepped; do
+		sed "s/ / ${kind}_/" <<-END
+		0 catcher 2
+		1 passed 40
+		2 deep5 40
+		2 thrower 40
+		1 tiny 40
+		0 deep1 2
+		1 deep2 2
+		2 deep3 2
+		3 deep4 2
+		4 deep5 2
+		0 ping 2
+		1 pong 20
+		2 ping* 18
+		0 recursive 2
+		1 recursive* 18
+		END
+	done)"
+	# Own times are those of the functions, and each has in it what is below.
+	fsn stats g --tree --json
+	assert_json '.[0] | [.tree[] | select(.function | test("deep|ping|pong|recursive"))]
+		| group_by(.function) | map([.[0].function, (map(.self_ns) | add)])' \
+		"$(json '[.[0].functions[] | select(.name | test("deep|ping|pong|recursive"))
+			| [.name, .self_ns]] | sort')"
+	assert_json '.[0].tree as $t | [$t[] | . as $n | .total_ns // 0 | . -
+		([$t[] | select(.caller == $n.id) | .total_ns // 0] | add // 0) -
+		($n.self_ns // 0)] | unique' '[0]'
+	fsn detach g
+}
+
+@test "the tree is shown as a table, as CSV, in part, and not as metrics" {
+	need_bpf
+	attach_nest --exit ret
+	capture "$FIX/nest" 3 deep recursive
+	fsn stats g --tree
+	assert_output_match '^FUNCTION +CALLS +TIME% +TOTAL +SELF$'
+	assert_output_match '^emulated_deep1 +3 '
+	assert_output_match '^        emulated_deep5 +3 '
+	assert_output_match '^  stepped_recursive \(again\) +27 '
+	assert_output_match '^total +90 +100\.0 +([0-9.]+ [a-z]+) +\1$'
+	fsn stats g --tree --top 1 --sort calls
+	assert_output_match '^emulated_recursive +3 '
+	assert_output_match '^  emulated_recursive \(again\) +27 '
+	refute_output_match 'stepped|deep'
+	fsn stats g --tree --format csv
+	assert_output_match '^time,group,id,caller,depth,function,library,calls,time_percent,total_ns,self_ns'
+	shares_add_up
+	fsn -s 2 stats g --tree --format prometheus
+	assert_stderr_match 'metrics are of functions: no .*--tree'
+	fsn -s 2 stats g --tree --hist
+	assert_stderr_match '--tree .*exclude each other'
+	fsn stats g --json
+	assert_json '.[0] | has("tree")' false
+	fsn detach g
+	attach_nest --exit ret --no-nesting
+	capture "$FIX/nest" 1 deep
+	fsn stats g --tree
+	assert_output_match '^who called whom is not known: it was attached with --no-nesting, or calls are sampled$'
+	fsn stats g --tree --json
+	assert_json '.[0].tree' null
+	fsn detach g
+}
+
+@test "calls by more ways than there is room for are others, and none is missing" {
+	need_bpf
+	fsn attach g --lib "$FIX/nest" --exit ret 'way[0-5]'
+	capture "$FIX/nest" 1 ways
+	fsn stats g --tree --json
+	assert_json '.[0].tree | [(map(.calls) | add), (map(select(.function)) | length <= 1024),
+		(map(select(.function == null)) | length),
+		(map(select(.function == null))[0].calls >= 932)]' '[1956,true,1,true]'
+	assert_json '[.[0].tree[] | select(.function) | .calls] | unique' '[1]'
+	fsn stats g --tree
+	assert_output_match '^others +[0-9]+ '
+	fsn detach g
+}
+
+@test "each call is in the tree of exactly one reading, with resets and in intervals" {
+	need_bpf
+	fsn attach g --lib "$FIX/nest" launch launch_stub
+	: >"$BATS_TEST_TMPDIR/all"
+	start_bg nest "$FIX/nest" 3 launches
+	while kill -0 "$(bg_pid nest)" 2>/dev/null; do
+		fsn stats g --tree --reset --json
+		printf '%s\n' "$output" >>"$BATS_TEST_TMPDIR/all"
+	done
+	wait_bg nest
+	fsn stats g --tree --reset --json
+	assert_eq "$(jq -sc --argjson last "$output" '[.[], $last] | [.[][0].tree[]] | group_by(.depth)
+		| map([.[0].depth, .[0].function, (map(.calls) | add)])' <"$BATS_TEST_TMPDIR/all")" \
+		'[[0,"launch_stub",7500],[1,"launch",7500]]'
+	start_bg stats "$FUNCSNOOP" stats g --tree --json -i 0.05
+	poll_until test -s "$(bg_out stats)"
+	capture "$FIX/nest" 1 launches
+	kill -INT "$(bg_pid stats)"
+	wait_bg stats
+	assert_eq "$(jq -sc '[.[][0].tree[]] | group_by(.depth)
+		| map([.[0].depth, (map(.calls) | add)])' <"$(bg_out stats)")" \
+		'[[0,2500],[1,2500]]'
+	fsn detach g
+}
+
 # Preempted anywhere, and two at once.
 @test "callers are known exactly, of threads and of a child that is forked" {
 	local link links exit
@@ -449,6 +565,7 @@ shares_add_up() {
 			assert_output_match '^launch +2500 '
 			assert_output_match '^launch_stub +2500 '
 			assert_output_match '^total +2500 '
+			assert_eq "$(tree_of g)" "$(printf '%s\n' "0 launch_stub 2500" "1 launch 2500")"
 			fsn detach g
 		done
 	done

@@ -190,6 +190,27 @@ struct fsn_nest {
 	unsigned int nth;            /* one more with each call in the slot */
 	unsigned int flags;          /* FSN_NEST_... */
 	unsigned long long top;      /* the thread's word */
+	unsigned int path;           /* that it is counted in */
+	unsigned int under;          /* 1 + path under which what it calls is */
+};
+
+/*
+ * Who called whom: each path, a function and the path that it was called under, has a place
+ * in fsn_paths, at which stands its key: function + 1 (20 bits), and above them 1 + the path
+ * of its caller, or 0. A place is claimed by compare-and-exchange and is never given back;
+ * behind the last is that of all paths for which there was none. A function that is called
+ * again inside of itself has a path of its own for that, under which nothing is: what it calls
+ * is under the path of the outer call. So there are never more paths than ways through the
+ * functions that pass each once.
+ */
+#define FSN_PATH_UNDER_SHIFT FSN_FN_BITS
+#define FSN_PATH_PROBES      16
+#define FSN_PATH_SHARDS      8 /* at most */
+
+/* What calls by a path had, on one shard of the CPUs. Index: shard * places + place. */
+struct fsn_path {
+	unsigned long long self_ns; /* of those that have returned; it may be below 0 */
+	unsigned long long calls;
 };
 
 /* --- conditions on arguments ---------------------------------------------------------------- */
@@ -373,7 +394,8 @@ struct fsn_meta {
 	unsigned int links;             /* mask of enum link_mode (lib/kernel/kernel.h) */
 	unsigned long long attached_ns; /* CLOCK_REALTIME */
 	unsigned int fn_cnt, timed_cnt, lib_cnt;
-	unsigned int stat_shards, hist_shards;
+	unsigned int stat_shards, hist_shards, path_shards;
+	unsigned int path_cnt; /* places, with the last one */
 	unsigned int type_cnt, name_cnt, text_bytes;
 	unsigned int probes;  /* of all kinds */
 	unsigned int sample;  /* 0 or 1: every call is timed */
@@ -477,6 +499,10 @@ struct fsn_text {
 	X(SLOTS, slots, MAPPED(struct fsn_set), FSN_SET_CNT, OWNER)                    \
 	X(HELD, held, MAPPED(struct fsn_held), 1, OWNER)                               \
 	X(NESTS, nests, ARRAY(struct fsn_nest), n->nesting ? FSN_SLOT_CNT : 1, OWNER)  \
+	X(PATHS, paths, MAPPED(unsigned long long), n->paths, READERS)                 \
+	X(PATH_STATS, path_stats, MAPPED(struct fsn_path), n->path_shards * n->paths, READERS) \
+	X(BASE_PATHS0, base_paths0, ARRAY(struct fsn_path), n->paths, READERS)         \
+	X(BASE_PATHS1, base_paths1, ARRAY(struct fsn_path), n->paths, READERS)         \
 	X(ARGS, args, ARRAY(struct fsn_args), FSN_SLOT_CNT, OWNER)                     \
 	X(MORE, more, ARRAY(struct fsn_more), n->has_more ? FSN_SLOT_CNT : 1, OWNER)   \
 	X(STREAMS, streams, MAPPED(struct fsn_stream), FSN_STREAMS_MAX, OWNER)         \

@@ -222,6 +222,9 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 				.text);
 }
 
+static const char not_kept[] =
+	"who called whom is not known: it was attached with --no-nesting, or calls are sampled";
+
 static int table_group(
 	const struct report *r, const struct report_group *rg, struct procs *procs, FILE *f)
 {
@@ -236,7 +239,7 @@ static int table_group(
 					  group_info(rg->s->group).name, !r->choice->top, &grid)))
 		return -ENOMEM;
 	if (!grid.row_cnt) {
-		fprintf(f, "%s\n", view->none);
+		fprintf(f, "%s\n", rg->tree && !rg->s->paths ? not_kept : view->none);
 		if (!rg->func_cnt && !r->interval_ns)
 			explain_empty(rg->whole, procs, f);
 	} else if (view->text) {

@@ -316,6 +316,8 @@ int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 	json_close(doc, ']');
 	if (rg->slow)
 		add_slow_calls(doc, rg);
+	if (!code && rg->tree)
+		code = json_add_tree(doc, rg);
 	json_close(doc, '}');
 	return code ? code : json_flush(doc, f);
 }

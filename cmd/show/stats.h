@@ -34,6 +34,7 @@ struct report_group {
 	size_t func_cnt;
 	const struct fsn_slow *slow; /* NULL unless asked for */
 	size_t slow_cnt;
+	const struct stats_choice *tree; /* of who called whom; NULL unless asked for */
 	struct diff_func *diff; /* with --diff, what changed most first */
 	size_t diff_cnt;
 	const struct saved_group *before; /* with --diff; NULL: there was no such group */
@@ -271,8 +272,12 @@ const struct view *view_find(const char *name);
 /* What --by takes: "function|process|library". */
 const char *view_by_words(char buf[WORDS_LEN]);
 
+/* The last row: all functions of @s together. */
+void fill_total(struct grid *grid, const struct stats *s, const struct figure_scope *scope);
+
 /* Of files of their own. */
 void fill_process(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_tree(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg);
 void print_hist(const struct report *r, const struct report_group *rg, FILE *f);
@@ -303,11 +308,14 @@ struct saved *stats_snapshot(const struct stats *s);
 double diff_percent(uint64_t before, uint64_t after);
 
 /*
- * stats: @rg's .funcs in their order, and .slow unless it is NULL. What is written goes to
+ * stats: @rg's .funcs in their order, .slow and .tree unless NULL. What is written goes to
  * @f function by function: the whole of thousands would take more memory than reading them.
  * 0 or -ENOMEM.
  */
 int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f);
+
+/* "tree": who called whom, as @rg's .tree says. 0 or -ENOMEM. */
+int json_add_tree(struct json *j, const struct report_group *rg);
 
 /* stats --diff: @rg's .diff and .before. */
 int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f);

@@ -268,6 +268,32 @@ static void delta_extremes(struct stats_func *d, const struct stats_func *now,
 		d->min_ns = hist_percentile(d->bucket, 0, now->min_ns, now->max_ns);
 }
 
+/* Both are sorted by id; a path that is new has had nothing before. */
+static int delta_paths(struct stats *d, const struct stats *now, const struct stats *before)
+{
+	size_t k = 0;
+
+	d->paths = NULL;
+	d->path_cnt = 0;
+	if (!now->paths)
+		return 0;
+	d->paths = calloc(now->path_cnt + 1, sizeof(*d->paths));
+	if (!d->paths)
+		return -1;
+	for (size_t i = 0; i < now->path_cnt; i++) {
+		struct stats_path *p = &d->paths[d->path_cnt++];
+
+		*p = now->paths[i];
+		while (before && k < before->path_cnt && before->paths[k].id < p->id)
+			k++;
+		if (!before || k == before->path_cnt || before->paths[k].id != p->id)
+			continue;
+		p->calls = less(p->calls, before->paths[k].calls);
+		p->self_ns -= before->paths[k].self_ns;
+	}
+	return 0;
+}
+
 static int delta_func(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
@@ -310,7 +336,7 @@ struct stats *stats_delta(
 	*d = *now;
 	d->func_cnt = 0;
 	d->funcs = calloc(now->func_cnt + 1, sizeof(*d->funcs));
-	if (!d->funcs)
+	if (delta_paths(d, now, before) || !d->funcs)
 		return NULL;
 	if (before) {
 		d->since_ns = before_ns;

@@ -55,8 +55,7 @@ static void sum_done(struct stats_func *sum)
 	free(sum->bucket);
 }
 
-static void fill_total(
-	struct grid *grid, const struct stats *s, const struct figure_scope *scope)
+void fill_total(struct grid *grid, const struct stats *s, const struct figure_scope *scope)
 {
 	struct stats_func sum = {};
 	struct figures f;
@@ -70,7 +69,8 @@ static void fill_total(
 	figure_set(&f, FIGURE_OUTER, figure_known(&f, FIGURE_SELF), stats_func_self(&sum));
 	sum_done(&sum);
 	grid_text(grid, "total");
-	grid_none(grid);
+	for (size_t i = 1; i < grid->column_cnt - grid->figure_cnt; i++)
+		grid_none(grid);
 	grid_figures(grid, &f);
 	grid_mark(grid, BOLD);
 	grid->total_rows = 1;
@@ -289,6 +289,14 @@ static const struct grid_column slow_labels[] = {
 	{ NULL, "arguments", TABLE_LEFT, false, GRID_CSV, 0 },
 	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
 };
+static const struct grid_column tree_labels[] = {
+	{ "FUNCTION", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ NULL, "id", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "caller", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+	LIBRARY_LABEL,
+};
 static const struct grid_column diff_labels[] = {
 	FUNCTION_LABEL,
 	LIBRARY_LABEL,
@@ -321,6 +329,8 @@ static const struct view views[] = {
 		fill_errors, "no call has failed", NULL, json_write_stats },
 	{ "slow", LABELS(slow_labels), 0, {},
 		fill_slow, "no slow call is remembered", NULL, json_write_stats },
+	{ "tree", LABELS(tree_labels), VIEW_PACE | VIEW_REST, { USE_TREE },
+		fill_tree, not_called, NULL, json_write_stats },
 	{ "diff", LABELS(diff_labels), VIEW_DIFF, {},
 		fill_diff, "no function was called before or after", NULL, json_write_diff },
 	{ "heat", LABELS(hist_labels), VIEW_PACE | VIEW_FRAME, {},

@@ -170,6 +170,8 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->lib_cnt = draft->objects.cnt;
 	meta->stat_shards = engine_stat_shards(e);
 	meta->hist_shards = engine_hist_shards(e);
+	meta->path_shards = engine_path_shards(e);
+	meta->path_cnt = engine_path_cnt(e);
 	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
 	meta->budget = opts->budget.share;

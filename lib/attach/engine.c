@@ -27,13 +27,16 @@
 #define PROC_MIN        (1U << 15)
 #define PROC_MAX        (1U << 16)
 #define PROC_PER_FUNC   32
+#define PATHS_MIN       (1U << 10)
+#define PATHS_MAX       (1U << 14)
+#define PATHS_PER_FUNC  16
 
 #define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
 
 struct engine {
 	struct fsn_bpf *skel;
 	enum link_mode mode;
-	uint32_t stat_shards, hist_shards;
+	uint32_t stat_shards, hist_shards, path_shards, path_cnt;
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children;
@@ -70,7 +73,8 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		FSN_SLOT_CNT * sizeof(struct fsn_args) +
 		(spec->follows ? FSN_SLOT_CNT * sizeof(struct fsn_mark) : 0) +
 		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0) +
-		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0);
+		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
+		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path);
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
 	while (n > 1 && used + n * hist > most)
@@ -121,6 +125,16 @@ static uint32_t proc_cnt(const struct engine_spec *spec)
 	return procs < PROC_MIN ? PROC_MIN : procs > PROC_MAX ? PROC_MAX : procs;
 }
 
+/* Places of paths, a power of two, and one behind them. */
+static uint32_t path_cnt(const struct engine_spec *spec)
+{
+	uint32_t paths = power_of_two((uint64_t)spec->fn_cnt * PATHS_PER_FUNC);
+
+	if (!spec->nesting)
+		return 0;
+	return (paths < PATHS_MIN ? PATHS_MIN : paths > PATHS_MAX ? PATHS_MAX : paths) + 1;
+}
+
 static void engine_size(struct engine *e, const struct engine_spec *spec)
 {
 	uint32_t procs = proc_cnt(spec);
@@ -133,7 +147,9 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.texts = (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN,
 		.stat_shards = e->stat_shards,
 		.hist_shards = e->hist_shards,
+		.path_shards = e->path_shards,
 		.procs = procs,
+		.paths = e->path_cnt,
 		.has_more = spec->has_more,
 		.nesting = spec->nesting,
 		.children = spec->children,
@@ -149,6 +165,8 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_syscalls, spec->traces_calls ? 2 * FSN_SYSCALLS : 1);
 	e->skel->rodata->fsn_proc_mask = procs - 1;
+	e->skel->rodata->fsn_path_mask = e->path_cnt ? e->path_cnt - 2 : 0;
+	e->skel->rodata->fsn_path_shards = e->path_shards - 1;
 	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
 	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;
 	e->skel->rodata->fsn_stat_mask = e->stat_shards - 1;
@@ -224,6 +242,8 @@ int engine_new(
 	e->children = spec->children;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->stat_shards = shards(STAT_SHARDS_MAX);
+	e->path_shards = shards(FSN_PATH_SHARDS);
+	e->path_cnt = path_cnt(spec);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
 	e->skel = fsn_bpf__open_opts(&opts);
 	if (!e->skel)
@@ -264,6 +284,16 @@ uint32_t engine_stat_shards(const struct engine *e)
 uint32_t engine_hist_shards(const struct engine *e)
 {
 	return e->hist_shards;
+}
+
+uint32_t engine_path_shards(const struct engine *e)
+{
+	return e->path_shards;
+}
+
+uint32_t engine_path_cnt(const struct engine *e)
+{
+	return e->path_cnt;
 }
 
 int engine_map_fd(const struct engine *e, enum map_id id)

@@ -68,6 +68,8 @@ void engine_free(struct engine *e);
 /* Shards of fsn_stats and fsn_hists, powers of two. */
 uint32_t engine_stat_shards(const struct engine *e);
 uint32_t engine_hist_shards(const struct engine *e);
+uint32_t engine_path_shards(const struct engine *e);
+uint32_t engine_path_cnt(const struct engine *e); /* places, 0: paths are not kept */
 
 /* A map's descriptor; it belongs to the engine. */
 int engine_map_fd(const struct engine *e, enum map_id id);

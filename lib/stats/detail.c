@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Return codes, processes and slow calls: records found by key.
+// Return codes, processes, paths and slow calls: records found by key.
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -180,6 +180,82 @@ int stats_read_procs(
 		s->funcs[i].ended.nested = s->funcs[i].nested;
 		s->funcs[i].ended.n.total_ns = stats_signed(s->funcs[i].ended.n.total_ns);
 	}
+	return code;
+}
+
+/* --- who called whom ------------------------------------------------------------------------ */
+
+/* What calls by each path have had since the group was attached. */
+static int paths_total(const struct group *g, struct fsn_path *total)
+{
+	uint32_t cnt = g->meta.path_cnt;
+	_cleanup_free_ struct fsn_path *shard = calloc(cnt, sizeof(*shard));
+	int code = shard ? 0 : -ENOMEM;
+
+	for (uint32_t k = 0; !code && k < g->meta.path_shards; k++) {
+		code = map_read(g->fd[MAPID_PATH_STATS], k * cnt, cnt, sizeof(*shard), shard);
+		for (uint32_t i = 0; !code && i < cnt; i++) {
+			total[i].self_ns += shard[i].self_ns;
+			total[i].calls += shard[i].calls;
+		}
+	}
+	return code;
+}
+
+static uint32_t path_caller(uint64_t key)
+{
+	return key >> FSN_PATH_UNDER_SHIFT;
+}
+
+/* Keys of those that lead to path @i: they are older than its own, but may be read after it. */
+static int read_callers(const struct group *g, uint64_t *keys, uint32_t i)
+{
+	while (path_caller(keys[i])) {
+		i = path_caller(keys[i]) - 1;
+		if (i >= g->meta.path_cnt)
+			return -EPROTO;
+		if (!keys[i] && bpf_map_lookup_elem(g->fd[MAPID_PATHS], &i, &keys[i]))
+			return -errno;
+	}
+	return 0;
+}
+
+static void add_path(struct stats *s, uint32_t i, uint64_t key, const struct fsn_path *now,
+	const struct fsn_path *base)
+{
+	s->paths[s->path_cnt++] = (struct stats_path) {
+		.id = i + 1,
+		.caller = path_caller(key),
+		.fn = key ? (uint32_t)(key & FSN_FN_MASK) - 1 : STATS_NO_FN,
+		.calls = now->calls - base->calls,
+		.self_ns = (int64_t)(now->self_ns - base->self_ns),
+	};
+}
+
+int stats_read_paths(const struct group *g, const struct stats_view *view, struct stats *s,
+	struct stats_raw *raw)
+{
+	uint32_t cnt = g->meta.path_cnt, index = FSN_BASE_INDEX(view->ctl.base);
+	_cleanup_free_ struct fsn_path *base = calloc(cnt + 1, sizeof(*base));
+	_cleanup_free_ uint64_t *keys = calloc(cnt + 1, sizeof(*keys));
+	int code;
+
+	if (!cnt)
+		return 0;
+	raw->paths = calloc(cnt, sizeof(*raw->paths));
+	s->paths = calloc(cnt, sizeof(*s->paths));
+	if (!base || !keys || !raw->paths || !s->paths)
+		return -ENOMEM;
+	code = map_read(g->fd[MAPID_PATHS], 0, cnt, sizeof(*keys), keys);
+	for (uint32_t i = 0; !code && i < cnt; i++)
+		code = read_callers(g, keys, i);
+	if (!code)
+		code = paths_total(g, raw->paths);
+	if (!code)
+		code = map_read_fixed(base_paths_fd(g, index), 0, cnt, sizeof(*base), base);
+	for (uint32_t i = 0; !code && i < cnt; i++)
+		if (i + 1 == cnt || (keys[i] && (keys[i] & FSN_FN_MASK) <= g->meta.fn_cnt))
+			add_path(s, i, keys[i], &raw->paths[i], &base[i]);
 	return code;
 }
 

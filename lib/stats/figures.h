@@ -23,6 +23,7 @@ enum figure_use {
 	USE_LIBRARY,  /* columns by library that stand before those */
 	USE_PROCESS,  /* columns by process */
 	USE_PROCESS_DOCUMENT,
+	USE_TREE,   /* columns of who called whom */
 	USE_RATES,  /* columns of --watch */
 	USE_SORT,   /* --sort and, by a key each, --watch */
 	USE_SAVED,  /* read back from documents: --fail-if, --diff */
@@ -63,7 +64,8 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 	X(CALLS, COUNT, "calls", "CALLS", "Calls of a function.",                       \
 		true, f->n.calls,                                                       \
 		AT(DOCUMENT, 10), AT(TABLE, 10), AT(PROCESS, 10),                       \
-		AT(PROCESS_DOCUMENT, 10), AT(RATES, 100, 8), AT(SORT, 20, 'c'),         \
+		AT(PROCESS_DOCUMENT, 10), AT(TREE, 10), AT(RATES, 100, 8),              \
+		AT(SORT, 20, 'c'),                                                      \
 		AT(SAVED, 10), AT(DIFF, 10), AT(METRIC, 10))                            \
 	X(CALLS_RATE, RATE, "calls", "CALLS/S", NULL,                                   \
 		paced, f->n.calls * 1e9 / scope->elapsed_ns,                            \
@@ -116,11 +118,12 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 	X(TIME, PERCENT, "time", "TIME%", NULL,                                         \
 		times && scope->all_ns,                                                 \
 		100.0 * (f->nested ? stats_func_self(f) : f->n.total_ns) / scope->all_ns, \
-		AT(TABLE, 60, 2), AT(PROCESS, 30, 3))                                   \
+		AT(TABLE, 60, 2), AT(PROCESS, 30, 3), AT(TREE, 20))                                   \
 	X(TOTAL, NS, "total", "TOTAL", NULL,                                            \
 		times, f->n.total_ns,                                                   \
 		AT(DOCUMENT, 100), AT(TABLE, 70), AT(PROCESS, 40),                      \
-		AT(PROCESS_DOCUMENT, 30), AT(SORT, 10, 't'), AT(SAVED, 80))             \
+		AT(PROCESS_DOCUMENT, 30), AT(TREE, 30), AT(SORT, 10, 't'),              \
+		AT(SAVED, 80))                                                          \
 	X(OUTER, NS, "outer", NULL, NULL,                                               \
 		times && f->nested, stats_func_outer(f),                                \
 		AT(DOCUMENT, 102), AT(TABLE, 72, COLUMN_CSV), AT(SAVED, 82))            \
@@ -128,7 +131,8 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		"Time of calls that have returned, less that of probed ones inside.",   \
 		times && f->nested, stats_func_self(f),                                 \
 		AT(DOCUMENT, 104), AT(TABLE, 74, 2), AT(PROCESS, 45, 4),                   \
-		AT(PROCESS_DOCUMENT, 35), AT(SORT, 15, 'f'), AT(SAVED, 84),             \
+		AT(PROCESS_DOCUMENT, 35), AT(TREE, 40), AT(SORT, 15, 'f'),              \
+		AT(SAVED, 84),                                                          \
 		AT(DIFF, 70), AT(METRIC, 45))                                           \
 	X(MIN, NS, "min", "MIN", NULL,                                                  \
 		f->timed && f->has_extremes, f->min_ns,                                 \

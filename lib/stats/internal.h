@@ -10,6 +10,7 @@
 struct stats_view {
 	struct fsn_ctl ctl;
 	uint32_t first, last; /* epochs, both included; they wrap at FSN_EPOCH_MAX */
+	bool paths;           /* who called whom is wanted */
 };
 
 static inline bool view_has(const struct stats_view *v, uint32_t epoch)
@@ -20,10 +21,11 @@ static inline bool view_has(const struct stats_view *v, uint32_t epoch)
 
 /*
  * Counters of each function since the group was attached, over all shards: what a baseline
- * is made of; .carried is what is in flight now.
+ * is made of; .carried is what is in flight now. Likewise of each path, if they are wanted.
  */
 struct stats_raw {
 	struct fsn_base *total;
+	struct fsn_path *paths;
 };
 
 /* A sum of times without the probes' own, in two's complement, that may be under 0. */
@@ -51,9 +53,17 @@ static inline int base_fd(const struct group *g, uint32_t index)
 	return g->fd[index ? MAPID_BASE1 : MAPID_BASE0];
 }
 
-/* detail.c: fill in .codes and .procs of all functions. 0 or a negative errno. */
+/* The map that holds the paths of the baseline in use, or of the idle one. */
+static inline int base_paths_fd(const struct group *g, uint32_t index)
+{
+	return g->fd[index ? MAPID_BASE_PATHS1 : MAPID_BASE_PATHS0];
+}
+
+/* detail.c: fill in .codes and .procs of all functions, and .paths. 0 or a negative errno. */
 int stats_read_codes(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_procs(const struct group *g, const struct stats_view *view, struct stats *s);
+int stats_read_paths(const struct group *g, const struct stats_view *view, struct stats *s,
+	struct stats_raw *raw);
 
 /* Reads all of the group as @view has it; @ret_raw may be NULL. */
 int stats_collect(const struct group *g, const struct stats_view *view,

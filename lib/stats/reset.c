@@ -204,6 +204,7 @@ static int open_epoch(struct reset *r)
 	}
 	r->view.first = FSN_BASE_EPOCH(r->ctl->base);
 	r->view.last = r->ctl->epoch;
+	r->view.paths = true;
 	clear_idle_words(r);
 	__atomic_store_n(&r->ctl->epoch, next_epoch(r->ctl->epoch), __ATOMIC_SEQ_CST);
 	code = group_wait_for_programs(r->g);
@@ -236,6 +237,9 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
 		if (s->funcs[i].bucket)
 			code = write_buckets(g, in_use, &s->funcs[i]);
+	if (!code && raw->paths)
+		code = map_write(base_paths_fd(g, idle), 0, g->meta.path_cnt,
+			sizeof(*raw->paths), raw->paths);
 	if (code)
 		return code;
 	r->ctl->since_ns[idle] = clock_ns(CLOCK_REALTIME);

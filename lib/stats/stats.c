@@ -114,6 +114,7 @@ static int read_hist(const struct group *g, struct stats_func *f)
 void stats_raw_done(struct stats_raw *raw)
 {
 	free(raw->total);
+	free(raw->paths);
 }
 
 /* --- since the baseline --------------------------------------------------------------------- */
@@ -289,6 +290,8 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 		code = stats_read_codes(g, view, s);
 	if (!code)
 		code = stats_read_procs(g, view, s);
+	if (!code && view->paths)
+		code = stats_read_paths(g, view, s, &raw);
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
 	health_make(view, s);
@@ -301,7 +304,8 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 }
 
 /* -EAGAIN: a reset came in between, or a fold of ended processes (lib/procs.c). */
-static int read_once(const struct group *g, struct stats **ret_stats, struct err *err)
+static int read_once(const struct group *g, bool paths, struct stats **ret_stats,
+	struct err *err)
 {
 	_cleanup_stats_ struct stats *s = NULL;
 	struct stats_view view;
@@ -313,6 +317,7 @@ static int read_once(const struct group *g, struct stats **ret_stats, struct err
 		return code;
 	view.first = FSN_BASE_EPOCH(view.ctl.base);
 	view.last = view.ctl.epoch;
+	view.paths = paths;
 	code = stats_collect(g, &view, &s, NULL, err);
 	if (!code)
 		code = group_ctl(g, &after, err);
@@ -326,32 +331,33 @@ static int read_once(const struct group *g, struct stats **ret_stats, struct err
 }
 
 /* A reader who may not keep resets away finds room between two of them. */
-static int read_between(const struct group *g, struct stats **ret_stats, struct err *err)
+static int read_between(const struct group *g, bool paths, struct stats **ret_stats,
+	struct err *err)
 {
 	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + BETWEEN_NS;
 	int code;
 
 	do
-		code = read_once(g, ret_stats, err);
+		code = read_once(g, paths, ret_stats, err);
 	while (code == -EAGAIN && clock_ns(CLOCK_MONOTONIC) < end);
 	return code;
 }
 
-int stats_read(struct bpffs *fs, const struct group *g, struct stats **ret_stats,
+int stats_read(struct bpffs *fs, const struct group *g, bool paths, struct stats **ret_stats,
 	struct err *err)
 {
 	bool was_locked = fs->locked;
 	int code = -EAGAIN;
 
 	for (int i = 0; code == -EAGAIN && i < TRIES_WITHOUT_LOCK; i++)
-		code = read_once(g, ret_stats, err);
+		code = read_once(g, paths, ret_stats, err);
 	if (code != -EAGAIN)
 		return code;
 	code = bpffs_lock_shared(fs, err);
 	if (code == -EACCES || code == -EPERM)
-		return read_between(g, ret_stats, err);
+		return read_between(g, paths, ret_stats, err);
 	if (!code)
-		code = read_once(g, ret_stats, err);
+		code = read_once(g, paths, ret_stats, err);
 	if (!was_locked)
 		bpffs_unlock(fs);
 	return code;
@@ -369,6 +375,7 @@ void stats_free(struct stats *s)
 		free(s->funcs[i].procs);
 	}
 	free(s->funcs);
+	free(s->paths);
 	free(s);
 }
 

@@ -67,12 +67,29 @@ struct stats_func {
 	struct stats_proc ended; /* of those whose records were given up; no pid */
 };
 
+/*
+ * Calls of a function that were made in those of another path, or in none that is probed. Of
+ * a function that is called again inside of itself what is called there is made in the path of
+ * the outer call. One without a function has the calls by all paths that found no room.
+ */
+struct stats_path {
+	uint32_t id;     /* from 1 on, as long as the group is attached */
+	uint32_t caller; /* id, or 0 */
+	uint32_t fn;     /* or STATS_NO_FN */
+	uint64_t calls;
+	/* Of those that have returned; as the probes' own time varies, it may be below 0. */
+	int64_t self_ns;
+};
+#define STATS_NO_FN UINT32_MAX
+
 struct stats {
 	const struct group *group;      /* outlives this */
 	uint64_t attached_ns, since_ns; /* CLOCK_REALTIME */
 	uint64_t read_ns, read_mono_ns; /* when reading began: CLOCK_REALTIME, _MONOTONIC */
 	struct stats_func *funcs;       /* all of the group, by number */
 	size_t func_cnt;
+	struct stats_path *paths; /* by id; NULL where not asked for, or not kept (FSN_OPT_NESTING) */
+	size_t path_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
 	uint64_t crowded; /* of no_slot: their process had too many calls in flight */
 	pid_t crowd_pid;  /* the last such process */
@@ -80,10 +97,10 @@ struct stats {
 };
 
 /*
- * Reads everything. Free with stats_free(). Takes no lock, but to get past resets without
- * end the shared one of @fs, the group's folder, for a moment.
+ * Reads everything, with @paths who called whom, too. Free with stats_free(). Takes no lock,
+ * but to get past resets without end the shared one of @fs, the group's folder, for a moment.
  */
-int stats_read(struct bpffs *fs, const struct group *g, struct stats **ret_stats,
+int stats_read(struct bpffs *fs, const struct group *g, bool paths, struct stats **ret_stats,
 	struct err *err);
 void stats_free(struct stats *s);
 
