@@ -78,7 +78,7 @@ struct stream_format {
 	void (*gap)(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns);
 };
 
-extern const struct stream_format stream_text, stream_json, stream_chrome;
+extern const struct stream_format stream_text, stream_json;
 
 /* NULL when there is none of that name. */
 const struct stream_format *stream_format_find(const char *name);

@@ -304,9 +304,6 @@ int diff_make(struct report_group *rg, const struct saved_group *before,
 /* The values of all functions that were called, sorted by name. NULL: no memory. */
 struct saved *stats_snapshot(const struct stats *s);
 
-/* after over before in percent; what was 0 has grown infinitely. */
-double diff_percent(uint64_t before, uint64_t after);
-
 /*
  * stats: @rg's .funcs in their order, .slow and .tree unless NULL. What is written goes to
  * @f function by function: the whole of thousands would take more memory than reading them.

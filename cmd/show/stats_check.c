@@ -146,6 +146,14 @@ static bool check_value(const struct globals *g, const struct check *c, const ch
 	return true;
 }
 
+/* after over before in percent; what was 0 has grown infinitely. */
+static double diff_percent(uint64_t before, uint64_t after)
+{
+	if (before == after)
+		return 0;
+	return before ? 100.0 * ((double)after - before) / before : (double)INFINITY;
+}
+
 static bool check_growth(const struct globals *g, const struct check *c,
 	const char *group, const struct saved_func *was, const struct saved_func *now)
 {
@@ -246,13 +254,6 @@ struct saved *stats_snapshot(const struct stats *s)
 }
 
 /* --- comparing ------------------------------------------------------------------------------ */
-
-double diff_percent(uint64_t before, uint64_t after)
-{
-	if (before == after)
-		return 0;
-	return before ? 100.0 * ((double)after - before) / before : (double)INFINITY;
-}
 
 static bool called(const struct saved_func *f)
 {

@@ -414,7 +414,7 @@ static void chrome_gap(struct stream_page *p, const char *group, uint64_t ns, ui
 	end_object(&j);
 }
 
-const struct stream_format stream_chrome = {
+static const struct stream_format stream_chrome = {
 	.name = "chrome",
 	.trailer = "]\n",
 	.calls_only = true,

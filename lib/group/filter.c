@@ -257,7 +257,11 @@ static int lists_of(const struct filter *f, struct lists *lists, struct err *err
 	return code ? code : list_of_uids(f, &lists->of[2], err);
 }
 
-int filter_check(const struct filter *f, struct err *err)
+/*
+ * Whether the lists of processes, commands and users could be written: -EINVAL and -E2BIG as
+ * of filter_write(), before anything has changed.
+ */
+static int filter_check(const struct filter *f, struct err *err)
 {
 	__cleanup(lists_done) struct lists lists = {};
 
@@ -289,7 +293,14 @@ static int lists_replace(const struct list *lists, const struct list *old, uint3
 	return 0;
 }
 
-int filter_replace(const struct filter *f, const struct filter_maps *maps, uint32_t change,
+/*
+ * Replaces the lists of @change, FSN_FILTER_PID, FSN_FILTER_COMM and FSN_FILTER_UID, while
+ * programs look them up by the switches *@on, which are set; an empty list ends its filter.
+ * Calls that pass the old and the new lists pass meanwhile. Other switches of @change become
+ * as in @set, at the same moment. On failure all is as before, as far as the kernel lets it.
+ * Nobody else may write these maps at the time.
+ */
+static int filter_replace(const struct filter *f, const struct filter_maps *maps, uint32_t change,
 	uint32_t set, uint32_t *on, struct err *err)
 {
 	__cleanup(lists_done) struct lists new = {}, old = {};

@@ -42,22 +42,6 @@ int filter_write(const struct filter *f, const struct filter_maps *maps, uint32_
 	struct err *err);
 
 /*
- * Whether the lists of processes, commands and users could be written: -EINVAL and -E2BIG as
- * above, before anything has changed.
- */
-int filter_check(const struct filter *f, struct err *err);
-
-/*
- * Replaces the lists of @change, FSN_FILTER_PID, FSN_FILTER_COMM and FSN_FILTER_UID, while
- * programs look them up by the switches *@on, which are set; an empty list ends its filter.
- * Calls that pass the old and the new lists pass meanwhile. Other switches of @change become
- * as in @set, at the same moment. On failure all is as before, as far as the kernel lets it.
- * Nobody else may write these maps at the time.
- */
-int filter_replace(const struct filter *f, const struct filter_maps *maps, uint32_t change,
-	uint32_t set, uint32_t *on, struct err *err);
-
-/*
  * How many children of the processes on the list of the group in @dir_fd are not counted,
  * as there was no room on it. 0 also where none are followed.
  */

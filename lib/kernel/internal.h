@@ -29,9 +29,6 @@ struct child {
 void child_start(struct child *child, int (*fn)(const void *arg), const void *arg);
 int child_wait(struct child *child);
 
-/* Ends the calling child at once, by exit_group alone. */
-_Noreturn void child_exit(int code);
-
 /* --- lab.c: a page of machine code that is probed, and who calls it how --------- */
 
 /* Functions of the page, and where their probes are. */
@@ -47,12 +44,6 @@ enum code_func {
 };
 
 #define CODE_PAGE 4096
-
-/* Writes the page. */
-void code_write(uint8_t page[CODE_PAGE]);
-
-/* Offset in the page of the probe of @func. */
-unsigned long code_probe(enum code_func func);
 
 /* Whether @func is there on this architecture. */
 bool code_has(enum code_func func);

@@ -122,15 +122,7 @@ struct experiment_result {
 	char why[EXPERIMENT_WHY_LEN]; /* in words; printable ASCII, never empty */
 };
 
-/*
- * Makes all experiments, those of a kind at the same time. Needs CAP_BPF and CAP_PERFMON
- * (or CAP_SYS_ADMIN); without them what needs a probe stays unknown. Does nothing to the
- * caller, and neither process nor probe is left when it returns. Children are killed after
- * EXPERIMENT_LIMIT_S; none dumps core. Returns whether all that this kernel can be asked was
- * answered, and would be again: worth keeping until the next boot.
- */
-#define EXPERIMENT_LIMIT_S 5
-bool experiments_run(struct experiment_result results[EXPERIMENT_CNT]);
+#define EXPERIMENT_LIMIT_S 5 /* after which a child is killed */
 
 /*
  * Fills in what the kernel allows; leaves what the user chose. What could not be tried is

@@ -18,6 +18,13 @@
 #include "internal.h"
 #include "kernel/kernel.h"
 
+/* Ends the calling child at once, by exit_group alone. */
+static _Noreturn void child_exit(int code)
+{
+	for (;;)
+		syscall(SYS_exit_group, code);
+}
+
 /* --- machine code to be probed, and calls of it --------------------------------------------- */
 
 #define SLOT 64 /* bytes for a function: no probe comes near the end of the page */
@@ -121,7 +128,7 @@ int code_call_uprobe(void)
 
 #endif
 
-void code_write(uint8_t page[CODE_PAGE])
+static void code_write(uint8_t page[CODE_PAGE])
 {
 	memset(page, 0, CODE_PAGE);
 	for (size_t i = 0; i < CODE_CNT; i++)
@@ -133,7 +140,8 @@ bool code_has(enum code_func func)
 	return codes[func].size;
 }
 
-unsigned long code_probe(enum code_func func)
+/* Offset in the page of the probe of @func. */
+static unsigned long code_probe(enum code_func func)
 {
 	return func * SLOT + codes[func].probe;
 }
@@ -165,12 +173,6 @@ __attribute__((noinline)) uintptr_t code_call(
 #endif
 
 /* --- children ---------------------------------------------------------------------------------- */
-
-_Noreturn void child_exit(int code)
-{
-	for (;;)
-		syscall(SYS_exit_group, code);
-}
 
 /* Before a call that does not return, AddressSanitizer makes a system call of its own. */
 #define PLAIN_CODE __attribute__((no_sanitize("address")))

@@ -156,7 +156,14 @@ static void run_jobs(const struct lab *lab, int ends[JOB_CNT])
 	sigaction(SIGCHLD, &old, NULL);
 }
 
-bool experiments_run(struct experiment_result results[EXPERIMENT_CNT])
+/*
+ * Makes all experiments, those of a kind at the same time. Needs CAP_BPF and CAP_PERFMON
+ * (or CAP_SYS_ADMIN); without them what needs a probe stays unknown. Does nothing to the
+ * caller, and neither process nor probe is left when it returns. Children are killed after
+ * EXPERIMENT_LIMIT_S; none dumps core. Returns whether all that this kernel can be asked was
+ * answered, and would be again: worth keeping until the next boot.
+ */
+static bool experiments_run(struct experiment_result results[EXPERIMENT_CNT])
 {
 	struct lab lab = { .text_fd = -1 };
 	int ends[JOB_CNT];

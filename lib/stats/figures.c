@@ -56,6 +56,15 @@ void figure_set(struct figures *f, enum figure_id id, bool known, uint64_t n)
 	f->value[id].n = n;
 }
 
+/*
+ * Whether ends of its calls are seen, and so their results and lengths: not of a function that
+ * is only counted, nor of one whose calls have all left by a jump.
+ */
+static bool ends_seen(const struct stats_func *f)
+{
+	return f->timed && (f->n.returns || !f->n.jumped);
+}
+
 /* --- of a function -------------------------------------------------------------------------- */
 
 #define VALUE_COUNT   n
@@ -69,7 +78,7 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 {
 	static const struct figure_scope none;
 	bool times = f->timed && f->n.returns, spread = times && stats_func_samples(f),
-	     ends = stats_func_ends(f), paced;
+	     ends = ends_seen(f), paced;
 	double seconds;
 
 	scope = scope ? scope : &none;
@@ -95,7 +104,7 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret)
 {
 	bool timed = !f || f->timed, same = f && f->same, times = timed && p->n.returns,
-	     ends = !f || stats_func_ends(f);
+	     ends = !f || ends_seen(f);
 
 	ret->known = ret->moot = 0;
 	ret->noise_ns = f ? f->noise_ns : 0;
@@ -189,11 +198,6 @@ uint64_t stats_func_outer(const struct stats_func *f)
 uint64_t stats_proc_self(const struct stats_proc *p)
 {
 	return stats_less(p->n.total_ns, p->n.inner_ns);
-}
-
-bool stats_func_ends(const struct stats_func *f)
-{
-	return f->timed && (f->n.returns || !f->n.jumped);
 }
 
 bool stats_func_called(const struct stats_func *f)

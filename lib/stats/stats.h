@@ -131,12 +131,6 @@ uint64_t stats_func_self(const struct stats_func *f);
 uint64_t stats_func_outer(const struct stats_func *f);
 uint64_t stats_proc_self(const struct stats_proc *p);
 
-/*
- * Whether ends of its calls are seen, and so their results and lengths: not of a function that
- * is only counted, nor of one whose calls have all left by a jump.
- */
-bool stats_func_ends(const struct stats_func *f);
-
 /* Whether anything is known of the function: a call, or an end. */
 bool stats_func_called(const struct stats_func *f);
 
