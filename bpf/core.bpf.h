@@ -16,6 +16,7 @@
 
 struct mm_struct {
 	unsigned long start_stack;
+	unsigned long exec_vm; /* pages that can be executed */
 } __core;
 
 struct signal_struct {

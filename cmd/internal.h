@@ -29,6 +29,7 @@ struct stats_options {
 	int until_fd; /* intervals end when it can be read, and not by signals; 0: none */
 	void (*ready)(void *arg); /* told when the first interval has begun; or NULL */
 	void *ready_arg;
+	void (*tick)(void *arg); /* called with ready_arg every 20 ms, or NULL */
 };
 
 /*
@@ -121,6 +122,7 @@ struct stream_options {
 	int until_fd; /* it ends when this can be read, and not by signals; 0: none */
 	void (*ready)(void *arg); /* told when calls are recorded; or NULL */
 	void *ready_arg;
+	void (*tick)(void *arg); /* called with ready_arg at each look, or NULL */
 };
 
 /*
@@ -154,5 +156,46 @@ struct run_options {
 
 /* Does it; an exit status. */
 int run_session(struct run_options *o);
+
+/* NAME-PID and @suffix, cut where NAME is long; GROUP_NAME_MAX + 1 bytes. */
+void run_group_name(const struct run_options *o, const char *suffix, char *ret_name);
+
+/* The draft of what @a asks for, a configuration's group, too: draft_of_words(). */
+int run_draft(struct attach_options *a, const char *name, struct preset_set **ret_set,
+	struct draft **ret_draft, struct err *err);
+
+/* --- run_await.c: libraries that are not there yet --------------------------------------------- */
+
+struct await;
+
+/*
+ * Before COMMAND, which is on @o's filter, may run: from here on what it and its children load
+ * is looked at, and what can be found without them is attached already. Fails as attach_draft()
+ * and draft_new() do. Free *ret_await with await_free() in any case, which removes all of it.
+ */
+_must_check_ int await_begin(struct run_options *o, struct bpffs *fs, struct await **ret_await,
+	struct err *err);
+void await_free(struct await *w);
+
+/* Readable when there is something to do for await_step(); -1 when there never will be. */
+int await_fd(const struct await *w);
+
+/* After so many ns at the latest it is to be called again. */
+uint64_t await_left(const struct await *w);
+
+/*
+ * Attaches what is there now, and lets those go who were held for it. Whether anything was
+ * attached. With @until_found who has brought that is held until the next call.
+ */
+bool await_step(struct await *w, bool until_found);
+
+/* Whether nothing is waited for any more. */
+bool await_is_over(const struct await *w);
+
+/* The groups that are attached; they belong to @w. */
+void await_groups(const struct await *w, struct words *ret_words);
+
+/* Tells what has not come. The first error that there was. */
+int await_end(struct await *w, struct err *err);
 
 #endif

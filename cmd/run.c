@@ -251,15 +251,15 @@ static void sort_words(struct reading_line *r)
 }
 
 /* NAME-PID, so that it is in nobody's way; a long NAME is cut. */
-static void choose_name(struct run_options *o)
+void run_group_name(const struct run_options *o, const char *suffix, char *ret_name)
 {
 	const struct attach_options *a = &o->attach;
 	const char *name = a->name ? a->name : a->words.cnt ? a->words.word[0] : "run";
-	char pid[16];
+	char end[32];
 
-	snprintf(pid, sizeof(pid), "-%d", getpid());
-	snprintf(o->name, sizeof(o->name), "%.*s%s", (int)(GROUP_NAME_MAX - strlen(pid)),
-		name, pid);
+	snprintf(end, sizeof(end), "-%d%s", getpid(), suffix);
+	snprintf(ret_name, GROUP_NAME_MAX + 1, "%.*s%s", (int)(GROUP_NAME_MAX - strlen(end)),
+		name, end);
 }
 
 static void add_views(struct reading_line *r)
@@ -288,7 +288,7 @@ static bool parse_lines(
 	sort_words(r);
 	if (!attach_options_parse(&o->attach, r->attach.cnt + 1, line_argv(&r->attach)))
 		return false;
-	choose_name(o);
+	run_group_name(o, "", o->name);
 	add_views(r);
 	*stats_g = *stream_g = *o->g;
 	stats_g->json &= !o->streams;

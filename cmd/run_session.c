@@ -26,13 +26,16 @@ struct session {
 	struct preset_set *set;
 	struct draft *draft;
 	struct keeper *keeper;
+	struct await *await; /* libraries, or NULL */
 	struct started child;
+	bool gone; /* COMMAND may run */
 	struct terminal terminal; /* as it was before COMMAND */
 	char *path;      /* of COMMAND */
 	pid_t *pids;     /* with COMMAND: it alone */
 	struct err born; /* why COMMAND could not begin */
 	uint64_t start_ns;
 	bool told;
+	bool lacks; /* a library is not there yet */
 };
 
 /* --- what it says --------------------------------------------------------------------------- */
@@ -77,24 +80,31 @@ static void tell_attached(const struct session *s, size_t processes)
 
 /* --- beginning ------------------------------------------------------------------------------ */
 
-static int draft_of_config(struct session *s, struct err *err)
+static int draft_of_config(struct attach_options *a, const char *name,
+	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
-	struct attach_options *a = &s->o->attach;
 	const struct preset_group *group;
-	int code = config_load(a->config, &s->set, err);
+	int code = config_load(a->config, ret_set, err);
 
 	if (code)
 		return code;
-	if (!a->words.cnt && s->set->group_cnt != 1)
+	if (!a->words.cnt && (*ret_set)->group_cnt != 1)
 		return err_set(err, -EINVAL, "%s has %zu groups: which one?", a->config,
-			s->set->group_cnt);
-	group = a->words.cnt ? preset_set_group(s->set, a->words.word[0])
-			     : &s->set->groups[0];
+			(*ret_set)->group_cnt);
+	group = a->words.cnt ? preset_set_group(*ret_set, a->words.word[0])
+			     : &(*ret_set)->groups[0];
 	if (!group)
 		return err_set(
 			err, -ENOENT, "no group '%s' in %s", a->words.word[0], a->config);
-	a->draft.name = s->o->name;
-	return draft_group(a, group, false, &s->draft, err);
+	a->draft.name = name;
+	return draft_group(a, group, false, ret_draft, err);
+}
+
+int run_draft(struct attach_options *a, const char *name, struct preset_set **ret_set,
+	struct draft **ret_draft, struct err *err)
+{
+	return a->config ? draft_of_config(a, name, ret_set, ret_draft, err)
+			 : draft_of_words(a, name, ret_set, ret_draft, err);
 }
 
 /* COMMAND waits, and only its calls will count. */
@@ -128,9 +138,15 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 	kernel_rules(&a->draft.rules, a->attach.link);
 	a->draft.program = s->path;
 	a->attach.for_ns = KEEPER_LEASE_NS;
+	a->attach.kept = true;
 	a->attach.children |= s->o->command && !s->o->no_children;
-	code = a->config ? draft_of_config(s, err)
-			 : draft_of_words(a, s->o->name, &s->set, &s->draft, err);
+	a->draft.ret_lacks = s->o->command ? &s->lacks : NULL;
+	code = run_draft(a, s->o->name, &s->set, &s->draft, err);
+	a->draft.ret_lacks = NULL;
+	if (s->lacks) {
+		cmd_note(s->o->g, "%s yet: it is waited for", err->msg);
+		return 0;
+	}
 	if (code)
 		return code;
 	draft_note_left_out(a, s->draft);
@@ -155,9 +171,11 @@ static int begin(struct session *s, struct err *err)
 		code = bpffs_open(s->o->g->bpffs, true, &s->fs, err);
 	if (!code)
 		code = start_command(s, err);
-	if (!code && a->attach.budget.share)
+	if (!code && s->lacks)
+		code = await_begin(s->o, &s->fs, &s->await, err);
+	if (!code && !s->lacks && a->attach.budget.share)
 		code = budget_try(s->draft, &a->draft, &a->attach, &s->fs, err);
-	if (!code)
+	if (!code && !s->lacks)
 		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", s->o->name);
@@ -179,8 +197,11 @@ static void let_command_go(void *arg)
 {
 	struct session *s = arg;
 
-	if (!s->child.pid)
+	if (s->await)
+		await_step(s->await, false);
+	if (!s->child.pid || s->gone)
 		return;
+	s->gone = true;
 	started_forward_signals(&s->child);
 	if (started_go(&s->child, &s->born))
 		started_ended(&s->child);
@@ -189,8 +210,11 @@ static void let_command_go(void *arg)
 static bool is_detached(const struct session *s)
 {
 	_cleanup_close_ int fd = -1;
+	struct words groups = { .cnt = 1 };
 
-	if (!bpffs_open_group(&s->fs, s->o->name, &fd, NULL))
+	if (s->await)
+		await_groups(s->await, &groups);
+	if (!groups.cnt || !bpffs_open_group(&s->fs, s->o->name, &fd, NULL))
 		return false;
 	cmd_note(s->o->g, "the group was detached");
 	return true;
@@ -227,17 +251,22 @@ static bool wait_for_signal(const struct session *s, uint64_t end_ns)
 	return there;
 }
 
-static bool wait_for_command(struct session *s, uint64_t end_ns)
+/* With @until_found until what is waited for has begun to come, too. */
+static bool wait_for_command(struct session *s, uint64_t end_ns, bool until_found)
 {
-	struct pollfd p = { .fd = s->child.fd, .events = POLLIN };
-	bool there = true;
+	struct pollfd p[] = { { .fd = s->child.fd, .events = POLLIN },
+		{ .fd = -1, .events = POLLIN } };
+	bool there = true, found = false;
 
 	let_command_go(s);
-	while (there && (!end_ns || ns_until(end_ns))) {
-		struct timespec ts = timespec_of(time_left(end_ns));
+	while (there && !found && (!end_ns || ns_until(end_ns))) {
+		uint64_t left = time_left(end_ns), await_ns = s->await ? await_left(s->await) : left;
+		struct timespec ts = timespec_of(await_ns < left ? await_ns : left);
 
-		if (ppoll(&p, 1, &ts, NULL) > 0)
+		p[1].fd = s->await ? await_fd(s->await) : -1;
+		if (ppoll(p, ARRAY_SIZE(p), &ts, NULL) > 0 && p[0].revents)
 			break;
+		found = s->await && await_step(s->await, until_found) && until_found;
 		there = !is_detached(s);
 	}
 	return there;
@@ -257,6 +286,39 @@ static void tell_lost_children(const struct session *s)
 			lost == 1 ? "" : "ren");
 }
 
+/* While stats and stream look on. */
+static void look_for_libraries(void *arg)
+{
+	struct session *s = arg;
+
+	await_step(s->await, false);
+	await_groups(s->await, &s->o->stats.names);
+}
+
+/* Whether there is something to look at; who has brought it is held. */
+static bool begin_to_come(struct session *s, uint64_t end_ns)
+{
+	struct words *names = &s->o->stats.names;
+
+	await_groups(s->await, names);
+	if (!names->cnt)
+		wait_for_command(s, end_ns, true);
+	await_groups(s->await, names);
+	s->o->stream.names = *names;
+	return names->cnt;
+}
+
+/* Nothing is waited for any more. What failed has been told. */
+static int await_over(struct session *s, int status)
+{
+	struct err err;
+
+	if (!s->await)
+		return status;
+	await_groups(s->await, &s->o->stats.names);
+	return await_end(s->await, &err) && !status ? EXIT_FAILED : status;
+}
+
 /* Calls as they come, or nothing, until the end; then what came. */
 static int look(struct session *s)
 {
@@ -265,27 +327,38 @@ static int look(struct session *s)
 	int status = EXIT_DONE, table;
 	bool there = true;
 
+	if (s->await && (o->streams || o->stats.interval_ns))
+		there = begin_to_come(s, end_ns);
+	if (!there)
+		return await_over(s, status);
 	o->stats.until_fd = o->stream.until_fd = s->child.pid ? s->child.fd : 0;
 	o->stats.ready = o->stream.ready = let_command_go;
 	o->stats.ready_arg = o->stream.ready_arg = s;
+	o->stats.tick = o->stream.tick = s->await ? look_for_libraries : NULL;
 	o->stream.duration_ns = o->duration_ns;
 	if (o->streams)
 		status = stream_run(&o->stream);
 	else if (o->stats.interval_ns || o->stats.watch)
 		o->stats.duration_ns = o->duration_ns;
 	else if (s->child.pid)
-		there = wait_for_command(s, end_ns);
+		there = wait_for_command(s, end_ns, false);
 	else
 		there = wait_for_signal(s, end_ns);
 	if (s->child.pid && started_ended(&s->child))
 		terminal_restore(&s->terminal);
-	if (!there || s->born.code)
+	/* Intervals are what comes now, and who is held waits for the first. */
+	if (s->await && o->stats.interval_ns)
+		await_groups(s->await, &o->stats.names);
+	else
+		status = await_over(s, status);
+	if (!there || s->born.code || !o->stats.names.cnt)
 		return status;
 	if (o->table_apart) {
 		fflush(stdout);
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	}
 	table = stats_options_run(&o->stats);
+	status = await_over(s, status);
 	tell_lost_children(s);
 	return status ? status : table;
 }
@@ -295,6 +368,7 @@ static int look(struct session *s)
 static void session_done(struct session *s)
 {
 	started_done(&s->child);
+	await_free(s->await);
 	keeper_free(s->keeper);
 	draft_free(s->draft);
 	preset_set_free(s->set);

@@ -417,6 +417,8 @@ int stats_status(const struct stats_run *run)
 
 /* --- a report for each interval, until a signal or the end ---------------------------------- */
 
+#define TICK_NS 20000000ULL
+
 static volatile sig_atomic_t stop;
 
 static void on_signal(int sig)
@@ -444,8 +446,12 @@ static void wait_until(const struct stats_options *o, uint64_t at_ns, const sigs
 	struct pollfd until = { .fd = o->until_fd, .events = POLLIN };
 
 	while (!stop) {
-		struct timespec ts = timespec_of(ns_until(at_ns));
+		uint64_t left = ns_until(at_ns);
+		struct timespec ts = timespec_of(o->tick && left > TICK_NS ? TICK_NS : left);
 		int n = ppoll(&until, o->until_fd > 0, &ts, waiting);
+
+		if (o->tick)
+			o->tick(o->ready_arg);
 
 		stop |= n > 0;
 		if (!n && !ns_until(at_ns))

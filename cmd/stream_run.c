@@ -276,6 +276,8 @@ static int loop(struct run *r, struct err *err)
 
 	while (!code && !signals_seen && !is_time(r) && !is_over(r)) {
 		wait_ns(next_wait(r));
+		if (r->o->tick)
+			r->o->tick(r->o->ready_arg);
 		code = read_some(r, err);
 	}
 	if (code == ENOUGH)

@@ -375,6 +375,20 @@ struct fsn_ctl {
 #define FSN_BASE_EPOCH(b) ((b)&FSN_EPOCH_MAX)
 #define FSN_BASE_INDEX(b) ((b) >> 16 & 1)
 
+/* --- processes that are held ------------------------------------------------------------------ */
+
+/*
+ * Of a group that waits for libraries: by process, what it had mapped when it was last looked
+ * at, and since when it is held for somebody to look at that: by SIGSTOP, so that whoever lets
+ * it go first writes that it is not held, and then sends SIGCONT.
+ */
+#define FSN_HOLDS_MAX 4096
+struct fsn_hold {
+	unsigned long long since_ns; /* CLOCK_MONOTONIC; 0: it is not held */
+	unsigned long long pages;    /* of code */
+	unsigned long long exec_id;  /* one more with each exec */
+};
+
 /* --- what the group is ---------------------------------------------------------------------- */
 
 /* For its owner only. Texts end with a zero byte, cut where there is no room. */
@@ -418,6 +432,8 @@ struct fsn_meta {
 	2U /* other processes have no breakpoints: --pid stays as it is */
 #define FSN_OPT_RAW     4U /* the probes' own time is left in */
 #define FSN_OPT_NESTING 8U /* it is known which call was made in which */
+#define FSN_OPT_HOLDS   16U /* it counts nothing: it holds who has loaded libraries */
+#define FSN_OPT_KEPT    32U /* it goes with the command that attached it */
 
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;
@@ -515,6 +531,8 @@ struct fsn_text {
 	X(UIDS, uids, HASH(unsigned int, unsigned int), FSN_UIDS_MAX, OWNER)           \
 	X(TIDS, tids, HASH(unsigned int, unsigned int), FSN_TIDS_MAX, OWNER)           \
 	X(CONDS, conds, ARRAY(struct fsn_cond), 2 * n->funcs, OWNER)                   \
+	X(HOLDS, holds, HASH(unsigned int, struct fsn_hold),                           \
+		n->holds ? FSN_HOLDS_MAX : 1, OWNER)                                   \
 	X(SAID, said, ARRAY(struct fsn_said), 1, OWNER)
 
 /* Those that the programs define otherwise; the switches are .bss. */

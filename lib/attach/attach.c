@@ -179,7 +179,8 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->tried_cost_ns = opts->budget.cost_ns;
 	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
 			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0) |
-			(opts->nesting ? FSN_OPT_NESTING : 0);
+			(opts->nesting ? FSN_OPT_NESTING : 0) |
+			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0);
 	meta->uid = login_uid();
 	meta->pid = getppid(); /* the command: this runs apart from it */
 	snprintf(meta->name, sizeof(meta->name), "%s", draft->name);
@@ -253,7 +254,9 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		.children = opts->children,
 		.sample = opts->sample,
 		.nesting = opts->nesting,
+		.holds = opts->holds,
 	};
+	struct filter filter = opts->filter;
 	bool by_pid;
 	int code;
 
@@ -281,13 +284,15 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 			spec.progs |= 1U << probes.lists[i].prog;
 	spec.traces_calls = spec.progs & (1U << ENGINE_SYS_ENTER);
 	by_pid = attach_links_by_pid(draft, opts, spec.mode);
+	if (opts->pids_fd > 0)
+		filter.pid_cnt = 0;
 	code = engine_new(&spec, &e, err);
 	if (!code)
-		code = engine_set_filter(e, &opts->filter, opts->condition != NULL, err);
+		code = engine_set_filter(e, &filter, opts->condition != NULL, err);
 	if (!code)
 		code = description_breaks(&probes, draft, dir_fd, err);
 	if (!code)
-		code = engine_follow(e, dir_fd, err);
+		code = engine_follow(e, opts->pids_fd, dir_fd, err);
 	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	if (code)

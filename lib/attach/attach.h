@@ -37,6 +37,9 @@ struct attach_opts {
 	bool replace;     /* take the place of a group of that name */
 	bool children;    /* what the processes of .filter start from now on counts, too */
 	bool unborn;      /* the processes of .filter are yet to become other programs */
+	bool kept;        /* it goes with this process: keeper_start() */
+	bool holds;       /* calls hold who makes them, and do not count: holds_open() */
+	int pids_fd;      /* above 0: the list of another group, in place of .filter.pids */
 	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
 	void (*progress)(const char *what, size_t done, size_t total, void *arg);
 	void *progress_arg;

@@ -39,7 +39,7 @@ struct engine {
 	uint32_t stat_shards, hist_shards, path_shards, path_cnt;
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
-	bool children;
+	bool children, holds;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	size_t link_cnt;
 };
@@ -105,7 +105,7 @@ static struct bpf_program *engine_program(const struct engine *e, enum engine_pr
 		[ENGINE_RETURN] = skel->progs.fsn_return,
 		[ENGINE_SYS_EXIT] = e->preempted ? skel->progs.fsn_perf_exit
 						 : skel->progs.fsn_sys_exit,
-		[ENGINE_COUNT] = skel->progs.fsn_count,
+		[ENGINE_COUNT] = e->holds ? skel->progs.fsn_stop : skel->progs.fsn_count,
 		[ENGINE_ENTRY] = skel->progs.fsn_entry,
 		[ENGINE_SESSION] = skel->progs.fsn_session,
 		[ENGINE_SYS_ENTER] = e->preempted ? skel->progs.fsn_perf_enter
@@ -153,6 +153,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.has_more = spec->has_more,
 		.nesting = spec->nesting,
 		.children = spec->children,
+		.holds = spec->holds,
 	};
 
 	for (int i = 0; i < MAPID_CNT; i++)
@@ -187,6 +188,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 {
 	unsigned int type = e->mode == LINK_PERF ? 0 : LINK_TYPE_UPROBE_MULTI;
 
+	bpf_program__set_autoload(e->skel->progs.fsn_count, false);
+	bpf_program__set_autoload(e->skel->progs.fsn_stop, false);
 	for (int i = 0; i < ENGINE_PROG_CNT; i++) {
 		struct bpf_program *prog = engine_program(e, i);
 
@@ -241,6 +244,7 @@ int engine_new(
 	e->links = link_mask(spec);
 	e->children = spec->children;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
+	e->holds = spec->holds;
 	e->stat_shards = shards(STAT_SHARDS_MAX);
 	e->path_shards = shards(FSN_PATH_SHARDS);
 	e->path_cnt = path_cnt(spec);
@@ -407,7 +411,40 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 	return code ? code : pin_link(e, dir_fd, fd, err);
 }
 
-int engine_follow(struct engine *e, int dir_fd, struct err *err)
+/* How many processes of the list @from_fd are not on that of @e: they are now. -errno. */
+static int copy_pids(struct engine *e, int from_fd)
+{
+	int fd = engine_map_fd(e, MAPID_PIDS), cnt = 0;
+	uint32_t pid, value, *before = NULL, last;
+
+	for (; !bpf_map_get_next_key(from_fd, before, &pid); before = &last) {
+		last = pid;
+		if (pid == FSN_PID_NONE || !bpf_map_lookup_elem(fd, &pid, &value))
+			continue;
+		value = 0;
+		if (bpf_map_update_elem(fd, &pid, &value, BPF_ANY))
+			return -errno;
+		cnt++;
+		/* One that has ended meanwhile was not on the list that it was taken off. */
+		if (bpf_map_lookup_elem(from_fd, &pid, &value))
+			bpf_map_delete_elem(fd, &pid);
+	}
+	return cnt;
+}
+
+/* A child whose parent came later is on the other list only: until there is none. */
+static int take_over(struct engine *e, int from_fd, struct err *err)
+{
+	int cnt;
+
+	do
+		cnt = copy_pids(e, from_fd);
+	while (cnt > 0);
+	e->filters |= FSN_FILTER_PID;
+	return cnt ? err_sys(err, cnt, "cannot follow children") : 0;
+}
+
+int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 {
 	/* Who ends is taken off a list that nobody is put on yet. */
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_exit,
@@ -427,7 +464,7 @@ int engine_follow(struct engine *e, int dir_fd, struct err *err)
 			return err_sys(err, -errno, "cannot follow children");
 		code = pin_link(e, dir_fd, fd, err);
 	}
-	return code;
+	return !code && from_fd > 0 ? take_over(e, from_fd, err) : code;
 }
 
 unsigned int engine_links(const struct engine *e)

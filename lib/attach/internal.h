@@ -52,6 +52,7 @@ struct engine_spec {
 	bool processes;
 	bool children; /* of the filter's processes are to be followed */
 	bool nesting;  /* which call was made in which is followed */
+	bool holds;    /* counted calls hold who makes them, and are not counted */
 	bool has_more; /* arguments on the stack or text are kept */
 	uint32_t sample;
 	bool samples; /* of some functions, as their struct fsn_conf says */
@@ -93,9 +94,10 @@ int engine_attach(struct engine *e, enum engine_prog prog, const struct link_pro
 
 /*
  * Attaches what follows children, if the spec says so, and pins it like the others; before
- * engine_arm().
+ * engine_arm(). With @from_fd above 0, the list of a group that follows them already, the
+ * processes on it are put on this one's, too, and none is lost.
  */
-int engine_follow(struct engine *e, int dir_fd, struct err *err);
+int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err);
 
 /* Mask of enum link_mode: what its programs are linked by. */
 unsigned int engine_links(const struct engine *e);

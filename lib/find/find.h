@@ -183,6 +183,16 @@ _must_check_ int libfind_get(struct libfind *lf, const char *lib,
 	struct objects *ret_objects, struct err *err);
 
 /*
+ * Whether the last libfind_get() has failed for want of any such file, that one may yet come.
+ * libfind_forgive() says that this one was not needed.
+ */
+bool libfind_lacks(const struct libfind *lf);
+void libfind_forgive(struct libfind *lf);
+
+/* LIB of a FUNCTION that is LIB:func, *@ret_len bytes of it; NULL when there is none. */
+const char *function_lib(const char *func, size_t *ret_len);
+
+/*
  * What else the look-ups so far came by, in no order: a file under another path than its
  * own (.file is that file), or one that can't be used (.file is NULL, .why says why). Files
  * that were answered are not among them.

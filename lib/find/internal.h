@@ -84,6 +84,7 @@ struct libfind {
 	struct lib_seen *seen;
 	size_t seen_cnt;
 	size_t denied, crowd;
+	bool lacks; /* the last look-up found no file */
 };
 
 /* The answer to one libfind_get(), while it is being made. */

@@ -372,6 +372,7 @@ int libfind_get(struct libfind *lf, const char *lib, struct objects *ret_objects
 	__cleanup(found_done) struct lib_found found = { 0 };
 	int ret;
 
+	lf->lacks = false;
 	if (!*lib)
 		return err_set(err, -EINVAL, "the name of a library is empty");
 	if (lf->pid_cnt) { /* gone or forbidden processes are errors before anything else */
@@ -381,12 +382,23 @@ int libfind_get(struct libfind *lf, const char *lib, struct objects *ret_objects
 	}
 	ret = strchr(lib, '/') ? find_by_path(lf, lib, &found, err)
 			       : find_by_name(lf, lib, &found, err);
+	lf->lacks = ret == -ENOENT;
 	if (ret)
 		return ret;
 	qsort(found.files.object, found.files.cnt, sizeof(*found.files.object), by_path);
 	*ret_objects = found.files;
 	found.files = (struct objects) { 0 };
 	return 0;
+}
+
+bool libfind_lacks(const struct libfind *lf)
+{
+	return lf->lacks;
+}
+
+void libfind_forgive(struct libfind *lf)
+{
+	lf->lacks = false;
 }
 
 size_t libfind_crowd(const struct libfind *lf)

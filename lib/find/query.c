@@ -10,9 +10,9 @@
 /* --- FUNCTION ------------------------------------------------------------------------------- */
 
 /* The ':' that ends a library's name: a single one, after what can be one. */
-static char *lib_end(char *text)
+static const char *lib_end(const char *text)
 {
-	char *p = text;
+	const char *p = text;
 
 	while (isalnum((unsigned char)*p) || (*p && strchr("_./+-", *p)) ||
 		(*text == '/' && *p && *p != ':'))
@@ -21,22 +21,33 @@ static char *lib_end(char *text)
 }
 
 /* "LIB:func", and bcc's "p:LIB:func" and "u:LIB:func". */
-static void split_lib(struct arg *a)
+const char *function_lib(const char *func, size_t *ret_len)
 {
-	char *end = lib_end(a->name), *second;
+	const char *end = lib_end(func), *second;
 
 	if (!end)
-		return;
-	if (end == a->name + 1 && (a->name[0] == 'p' || a->name[0] == 'u')) {
+		return NULL;
+	if (end == func + 1 && (func[0] == 'p' || func[0] == 'u')) {
 		second = lib_end(end + 1);
 		if (second) {
-			a->name = end + 1;
+			func = end + 1;
 			end = second;
 		}
 	}
-	*end = '\0';
-	a->lib = a->name;
-	a->name = end + 1;
+	*ret_len = (size_t)(end - func);
+	return func;
+}
+
+static void split_lib(struct arg *a)
+{
+	size_t len;
+	const char *lib = function_lib(a->name, &len);
+
+	if (!lib)
+		return;
+	a->lib = a->name + (lib - a->name);
+	a->lib[len] = '\0';
+	a->name = a->lib + len + 1;
 }
 
 /* A number to the end of the text: hexadecimal after 0x, else decimal. */

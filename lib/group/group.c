@@ -230,6 +230,8 @@ struct group_info group_info(const struct group *g)
 		.processes = g->meta.options & FSN_OPT_PROCESSES,
 		.nesting = g->meta.options & FSN_OPT_NESTING,
 		.raw = g->meta.options & FSN_OPT_RAW,
+		.waits = g->meta.options & FSN_OPT_HOLDS,
+		.kept = g->meta.options & FSN_OPT_KEPT,
 		.price = g->meta.price,
 		.budget = g->meta.budget,
 		.tried_ns = g->meta.tried_ns,

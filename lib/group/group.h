@@ -32,6 +32,8 @@ struct group_info {
 	bool processes;       /* there are statistics per process */
 	bool nesting;         /* it is known which call was made in which */
 	bool raw;             /* the probes' own time is left in */
+	bool waits;           /* it counts nothing: a library is waited for */
+	bool kept;            /* it goes with .pid */
 	struct price price;   /* what they take; .at_ns is 0 when it was not known */
 	uint32_t budget;      /* what they were to take, in millionths of a CPU; 0: as it comes */
 	uint64_t tried_ns;    /* how long entries were counted for that, */

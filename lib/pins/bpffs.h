@@ -210,4 +210,53 @@ DEFINE_CLEANUP(keeper, struct keeper *, keeper_free)
 _must_check_ int ender_start(const char *dir, int *ret_fd, struct err *err);
 void ender_tell(int fd, const struct bpffs *fs, const char *name, uint64_t until_ns);
 
+/* --- holds.c: processes that a group holds until what they have loaded was looked at -------- */
+
+/* Nobody is held for longer, whatever happens to who should let it go: the keeper does. */
+#define HOLD_MAX_NS 10000000000ULL
+
+struct holds;
+
+/*
+ * The processes of the group @name, which is attached with attach_opts.holds: those that it
+ * follows, and of them those that are held now. -ENOENT when there is no such group, and
+ * what bpf(2) gives. Free with holds_free(), which lets nobody go.
+ */
+_must_check_ int holds_open(const struct bpffs *fs, const char *name,
+	struct holds **ret_holds, struct err *err);
+void holds_free(struct holds *h);
+
+/*
+ * From here on *@ret_fd is readable when another one is held; holds_next() makes it
+ * unreadable. It belongs to @h. Of one process only.
+ */
+_must_check_ int holds_listen(struct holds *h, int *ret_fd, struct err *err);
+
+/* The group's list of processes, for attach_opts.pids_fd. */
+int holds_pids_fd(const struct holds *h);
+
+/* A process that is held, or 0 when there is none. It may just be about to stop. */
+pid_t holds_next(struct holds *h);
+
+/* All that are followed, as far as memory goes; free() the array. */
+size_t holds_followed(const struct holds *h, pid_t **ret_pids);
+
+/*
+ * Lets @pid go on. Parents that wait for stops of their children (WUNTRACED) may have stopped
+ * themselves for it, as su(1) does: those that are followed are told to go on, too, when
+ * holds_settle() sees it, which is to be called every few milliseconds for a while.
+ */
+void holds_let_go(struct holds *h, pid_t pid);
+void holds_settle(struct holds *h);
+bool holds_are_settled(const struct holds *h);
+
+/* The same for all that are held for @ns or longer, of whom nobody else may know. */
+void holds_let_all_go(struct holds *h, uint64_t ns);
+
+/* Nobody is held any more, and nobody will be: before the group goes. */
+void holds_end(struct holds *h);
+
+DEFINE_CLEANUP(holds, struct holds *, holds_free)
+#define _cleanup_holds_ __cleanup(cleanup_holds)
+
 #endif

@@ -43,6 +43,19 @@ static bool is_there(const struct bpffs *fs, const char *name)
 			!faccessat(fs->fd, name, F_OK, AT_SYMLINK_NOFOLLOW));
 }
 
+/* Nobody is held for ever, and none once the group is to go. */
+static void mind_holds(const struct bpffs *fs, const char *name, bool end)
+{
+	_cleanup_holds_ struct holds *h = NULL;
+
+	if (holds_open(fs, name, &h, NULL))
+		return;
+	if (end)
+		holds_end(h);
+	else
+		holds_let_all_go(h, HOLD_MAX_NS);
+}
+
 static int remove_group(const char *dir, const char *name, struct err *err)
 {
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
@@ -50,6 +63,7 @@ static int remove_group(const char *dir, const char *name, struct err *err)
 
 	if (code || !is_there(&fs, name))
 		return code;
+	mind_holds(&fs, name, true);
 	/* Somebody else's command may take its time: this one has it. */
 	while ((code = bpffs_lock(&fs, err)) == -EBUSY)
 		;
@@ -69,6 +83,10 @@ static void let_go(int fd)
 		dup2(null, i);
 	if (null > 2 && null != fd)
 		close(null);
+	/* Above all not the ends of other keepers' pipes. */
+	if (fd > 3)
+		close_range(3, fd - 1, 0);
+	close_range(fd + 1, ~0U, 0);
 }
 
 /* The programs count for a lease more, if there is the group already. */
@@ -88,6 +106,7 @@ static void renew(const struct keeper *k)
 	ctl = map.addr;
 	__atomic_store_n(&ctl->until_ns, clock_ns(CLOCK_MONOTONIC) + KEEPER_LEASE_NS,
 		__ATOMIC_SEQ_CST);
+	mind_holds(&fs, k->name, false);
 }
 
 static void keep(const struct keeper *k, int fd)

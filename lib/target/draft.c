@@ -24,7 +24,7 @@ static int find_libs(struct objects *l, struct libfind *finder, const struct dra
 		return 0;
 	code = libs_find(l, finder, preset->libs, preset->lib_cnt,
 		opts->lenient ? LIBS_ONE : LIBS_ALL, err);
-	if (code == -ENOENT)
+	if (code == -ENOENT && !opts->ret_lacks) /* which looks for more */
 		requests_hint_static(finder, opts, err);
 	return code;
 }
@@ -259,6 +259,8 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 			code = err_sys(err, -ENOMEM, "cannot list libraries");
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
 		code = object_check(draft->objects.object[i], err);
+	if (opts->ret_lacks)
+		*opts->ret_lacks = code == -ENOENT && draft->finder && libfind_lacks(draft->finder);
 	if (!code)
 		*ret_draft = TAKE_PTR(draft);
 	return code;

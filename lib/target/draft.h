@@ -38,6 +38,7 @@ struct draft_opts {
 	const struct draft_slow *slow;
 	size_t slow_cnt;
 	bool explain;            /* what can't be done is told, not an error */
+	bool *ret_lacks;         /* whether it failed as a library is not there; or NULL */
 	struct plan_rules rules; /* --exit, --site, --count, and what the kernel allows */
 };
 

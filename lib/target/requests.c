@@ -19,8 +19,10 @@ int libs_find(struct objects *libs, struct libfind *finder, const char *const *n
 
 		code = libfind_get(finder, names[i], &found, err);
 		if (code == -ENOENT && (needed == LIBS_ANY ||
-					       (needed == LIBS_ONE && (libs->cnt || !last))))
+					       (needed == LIBS_ONE && (libs->cnt || !last)))) {
+			libfind_forgive(finder);
 			continue;
+		}
 		if (code)
 			return code;
 		for (size_t k = 0; k < found.cnt; k++)

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Libraries that are not there yet when funcsnoop run begins: COMMAND brings them.
+//
+// A group of its own holds the followed processes when the dynamic linker has loaded
+// something, so that it can be looked at: what is waited for then gets its probes before it
+// is first called. Programs that load without that linker are looked at now and then.
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "cli/cmd.h"
+#include "find/find.h"
+#include "internal.h"
+#include "pins/bpffs.h"
+
+#define LOOK_NS   200000000ULL /* between looks at who was not held */
+#define SETTLE_NS 20000000ULL
+
+/* What is found together: FUNCTIONs of one library, a preset. It becomes a group. */
+struct unit {
+	struct words words; /* GROUP, FUNCTIONs; .word is owned */
+	const char *lib;    /* of several --lib, or NULL */
+	bool over;          /* it is attached, or can't be */
+	bool attached;
+	char name[GROUP_NAME_MAX + 1];
+	struct preset_set *set;
+	struct draft *draft;
+	struct procs *procs; /* .draft's */
+	struct keeper *keeper;
+};
+
+struct await {
+	struct run_options *o;
+	struct bpffs *fs;
+	char name[GROUP_NAME_MAX + 1]; /* of the group that holds */
+	struct keeper *keeper;
+	struct draft *draft;
+	struct holds *holds;
+	int bell_fd;
+	struct unit *unit;
+	size_t unit_cnt, attached_cnt;
+	char **names; /* of the groups that are attached */
+	uint64_t looked_ns;
+	struct err err; /* what has failed; the first */
+};
+
+/* --- what is waited for --------------------------------------------------------------------- */
+
+static void unit_drop_draft(struct unit *u)
+{
+	draft_free(u->draft);
+	preset_set_free(u->set);
+	procs_free(u->procs);
+	u->draft = NULL;
+	u->set = NULL;
+	u->procs = NULL;
+}
+
+static int unit_add_word(struct unit *u, char *word)
+{
+	char **more = array_grow(u->words.word, u->words.cnt, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	u->words.word = more;
+	more[u->words.cnt++] = word;
+	return 0;
+}
+
+static struct unit *unit_new(struct await *w, const char *lib)
+{
+	struct unit *more = array_grow(w->unit, w->unit_cnt, sizeof(*more));
+	const struct words *words = &w->o->attach.words;
+
+	if (!more)
+		return NULL;
+	w->unit = more;
+	more += w->unit_cnt;
+	*more = (struct unit) { .lib = lib };
+	if (words->cnt && unit_add_word(more, words->word[0]))
+		return NULL;
+	w->unit_cnt++;
+	return more;
+}
+
+/* The unit of functions of the same LIB: as @func has. */
+static struct unit *unit_of(struct await *w, const char *func)
+{
+	size_t len = 0, other_len = 0;
+	const char *lib = function_lib(func, &len), *other;
+
+	for (size_t i = 0; i < w->unit_cnt; i++) {
+		other = function_lib(w->unit[i].words.word[1], &other_len);
+		if (!lib == !other &&
+			(!lib || (len == other_len && !memcmp(lib, other, len))))
+			return &w->unit[i];
+	}
+	return unit_new(w, NULL);
+}
+
+static bool is_preset(const char *name)
+{
+	struct preset_set *set = NULL;
+	struct err err;
+	bool known = !preset_find(name, &set, &err);
+
+	preset_set_free(set);
+	return known;
+}
+
+static bool names_slow_functions(const struct attach_options *a)
+{
+	for (size_t i = 0; i < a->draft.slow_cnt; i++)
+		if (a->draft.slow[i].func)
+			return true;
+	return false;
+}
+
+static bool some_has_lib(const struct words *words)
+{
+	size_t len;
+
+	for (size_t i = 1; i < words->cnt; i++)
+		if (function_lib(words->word[i], &len))
+			return true;
+	return false;
+}
+
+static int add_all_words(struct await *w, struct unit *u)
+{
+	const struct words *words = &w->o->attach.words;
+	int code = u ? 0 : -ENOMEM;
+
+	for (size_t i = 1; !code && i < words->cnt; i++)
+		code = unit_add_word(u, words->word[i]);
+	return code;
+}
+
+/* Whatever can be there without the rest is a unit. */
+static int make_units(struct await *w)
+{
+	const struct attach_options *a = &w->o->attach;
+	const struct words *words = &a->words;
+	int code = 0;
+
+	if (a->config || names_slow_functions(a) || is_preset(words->word[0]) ||
+		(a->draft.lib_cnt && (a->draft.lib_cnt == 1 || some_has_lib(words))))
+		return add_all_words(w, unit_new(w, NULL));
+	for (size_t i = 0; !code && i < a->draft.lib_cnt; i++)
+		code = add_all_words(w, unit_new(w, a->draft.libs[i]));
+	for (size_t i = 1; !code && !a->draft.lib_cnt && i < words->cnt; i++) {
+		struct unit *u = unit_of(w, words->word[i]);
+
+		code = u ? unit_add_word(u, words->word[i]) : -ENOMEM;
+	}
+	return code;
+}
+
+/* --- finding and attaching it --------------------------------------------------------------- */
+
+/* What failed is told at once, since COMMAND goes on; the status tells of it, too. */
+static void note_failure(struct await *w, struct unit *u, const struct err *err)
+{
+	u->over = true;
+	if (!w->err.code)
+		w->err = *err;
+	cmd_note(w->o->g, "%s%s%s", err->msg, err->hint[0] ? "; " : "", err->hint);
+}
+
+/* Looks for it in process @pid, or with 0 wherever files may be. Whether it is there. */
+static bool unit_find(struct await *w, struct unit *u, pid_t pid)
+{
+	struct attach_options a = w->o->attach;
+	struct err err = {};
+	bool lacks = false;
+	int code;
+
+	a.words = u->words;
+	a.draft.procs = NULL;
+	a.draft.pids = &pid;
+	a.draft.pid_cnt = pid != 0;
+	a.draft.ret_lacks = &lacks;
+	if (u->lib) {
+		a.draft.libs = &u->lib;
+		a.draft.lib_cnt = 1;
+		a.draft.explain = true; /* what one lacks the other may have */
+	}
+	code = run_draft(&a, w->o->name, &u->set, &u->draft, &err);
+	u->procs = a.draft.procs;
+	if (!code && !u->draft->probed_cnt) {
+		code = -ENOENT;
+		err = u->draft->failure;
+	}
+	if (!code)
+		return true;
+	/* A process may just have ended, and some may not be looked at. */
+	if (!lacks && !(pid && (code == -ESRCH || code == -EACCES)))
+		note_failure(w, u, &err);
+	unit_drop_draft(u);
+	return false;
+}
+
+static int unit_attach(struct await *w, struct unit *u, struct err *err)
+{
+	struct attach_opts opts = w->o->attach.attach;
+	struct attach_report report;
+	char suffix[16] = "";
+	int code = 0;
+
+	if (w->attached_cnt)
+		snprintf(suffix, sizeof(suffix), "_%zu", w->attached_cnt + 1);
+	run_group_name(w->o, suffix, u->name);
+	snprintf(u->draft->name, sizeof(u->draft->name), "%s", u->name);
+	/* The first has the keeper that there is already. */
+	if (w->attached_cnt)
+		code = keeper_start(w->o->g->bpffs, u->name, &u->keeper, err);
+	opts.pids_fd = opts.children ? holds_pids_fd(w->holds) : 0;
+	if (!code)
+		code = attach_draft(u->draft, &opts, w->fs, &report, err);
+	bpffs_unlock(w->fs);
+	return code ? err_wrap(err, "cannot attach group '%s'", u->name) : 0;
+}
+
+static void unit_try(struct await *w, struct unit *u, pid_t pid)
+{
+	struct err err = {};
+
+	if (u->over || !unit_find(w, u, pid))
+		return;
+	draft_note_left_out(&w->o->attach, u->draft);
+	if (unit_attach(w, u, &err)) {
+		note_failure(w, u, &err);
+	} else {
+		w->names[w->attached_cnt++] = u->name;
+		u->attached = true;
+	}
+	u->over = true;
+	unit_drop_draft(u);
+}
+
+static void try_all(struct await *w, pid_t pid)
+{
+	for (size_t i = 0; i < w->unit_cnt; i++)
+		unit_try(w, &w->unit[i], pid);
+}
+
+bool await_is_over(const struct await *w)
+{
+	for (size_t i = 0; i < w->unit_cnt; i++)
+		if (!w->unit[i].over)
+			return false;
+	return true;
+}
+
+/* --- who holds ------------------------------------------------------------------------------ */
+
+#define LINKER_HOOK \
+	"_dl_debug_state" /* called for debuggers when it has mapped something */
+
+/* The dynamic linker that this process has, as other programs of this machine do. */
+static int draft_of_linker(struct await *w, struct err *err)
+{
+	static const char *const functions[] = { LINKER_HOOK };
+	struct draft_opts opts = { .name = w->name,
+		.functions = functions,
+		.function_cnt = 1,
+		.lib_cnt = 1,
+		.rules = w->o->attach.draft.rules };
+	const char *path;
+	Dl_info info;
+
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells the address as a number */
+	if (!dladdr((void *)getauxval(AT_BASE), &info) || !info.dli_fname)
+		return err_set(err, -ENOENT, "there is no dynamic linker");
+	path = info.dli_fname;
+	opts.libs = &path;
+	opts.rules.exit = PLAN_MODE_NONE;
+	opts.rules.count_only = true;
+	return draft_new(&opts, &w->draft, err);
+}
+
+static int attach_holder(struct await *w, struct err *err)
+{
+	const struct attach_opts *all = &w->o->attach.attach;
+	struct attach_opts opts = { .link = all->link,
+		.filter = { .pids = all->filter.pids, .pid_cnt = all->filter.pid_cnt },
+		.children = all->children,
+		.unborn = all->unborn,
+		.for_ns = all->for_ns,
+		.access = all->access,
+		.kept = true,
+		.holds = true };
+	struct attach_report report;
+	int code = keeper_start(w->o->g->bpffs, w->name, &w->keeper, err);
+
+	if (!code)
+		code = draft_of_linker(w, err);
+	if (!code)
+		code = attach_draft(w->draft, &opts, w->fs, &report, err);
+	bpffs_unlock(w->fs);
+	if (!code)
+		code = holds_open(w->fs, w->name, &w->holds, err);
+	return code ? code : holds_listen(w->holds, &w->bell_fd, err);
+}
+
+int await_begin(struct run_options *o, struct bpffs *fs, struct await **ret_await,
+	struct err *err)
+{
+	struct await *w = *ret_await = calloc(1, sizeof(*w));
+	int code;
+
+	if (!w)
+		return err_sys(err, -ENOMEM, "cannot wait for libraries");
+	w->o = o;
+	w->fs = fs;
+	run_group_name(o, "_waits", w->name);
+	code = make_units(w);
+	w->names = calloc(w->unit_cnt + 1, sizeof(*w->names));
+	if (code || !w->names)
+		return err_sys(err, -ENOMEM, "cannot wait for libraries");
+	code = attach_holder(w, err);
+	if (code)
+		return err_wrap(err, "cannot wait for libraries");
+	try_all(w, 0);
+	if (w->err.code && err)
+		*err = w->err;
+	return w->err.code;
+}
+
+void await_free(struct await *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->unit_cnt; i++) {
+		unit_drop_draft(&w->unit[i]);
+		keeper_free(w->unit[i].keeper);
+		free(w->unit[i].words.word);
+	}
+	holds_free(w->holds);
+	draft_free(w->draft);
+	keeper_free(w->keeper);
+	free(w->names);
+	free(w->unit);
+	free(w);
+}
+
+/* --- while COMMAND runs --------------------------------------------------------------------- */
+
+int await_fd(const struct await *w)
+{
+	return w->bell_fd;
+}
+
+uint64_t await_left(const struct await *w)
+{
+	if (!w->holds)
+		return UINT64_MAX;
+	return holds_are_settled(w->holds) ? LOOK_NS : SETTLE_NS;
+}
+
+void await_groups(const struct await *w, struct words *ret_words)
+{
+	ret_words->word = w->names;
+	ret_words->cnt = w->attached_cnt;
+}
+
+/* Programs with a linker of their own are not held. */
+static void look_around(struct await *w)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t cnt;
+
+	if (clock_ns(CLOCK_MONOTONIC) - w->looked_ns < LOOK_NS || await_is_over(w))
+		return;
+	cnt = holds_followed(w->holds, &pids);
+	for (size_t i = 0; i < cnt; i++)
+		try_all(w, pids[i]);
+	w->looked_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The holder's pins must be nobody's when they are removed, or that waits for them. */
+static void stop_holding(struct await *w)
+{
+	holds_end(w->holds);
+	holds_free(w->holds);
+	w->holds = NULL;
+	w->bell_fd = -1;
+	keeper_free(w->keeper);
+	w->keeper = NULL;
+}
+
+bool await_step(struct await *w, bool until_found)
+{
+	size_t before = w->attached_cnt;
+	pid_t pid;
+
+	if (!w->holds)
+		return false;
+	while ((pid = holds_next(w->holds))) {
+		try_all(w, pid);
+		if (until_found && w->attached_cnt > before)
+			return true;
+		holds_let_go(w->holds, pid);
+	}
+	holds_settle(w->holds);
+	look_around(w);
+	if (until_found && w->attached_cnt > before)
+		return true;
+	if (await_is_over(w))
+		stop_holding(w);
+	return w->attached_cnt > before;
+}
+
+int await_end(struct await *w, struct err *err)
+{
+	for (size_t i = 0; i < w->unit_cnt; i++) {
+		struct unit *u = &w->unit[i];
+
+		if (!u->over)
+			cmd_note(w->o->g,
+				"nothing of '%s' is counted: no process has loaded %s",
+				u->lib                     ? u->lib
+					: u->words.cnt > 1 ? u->words.word[1]
+							   : u->words.word[0],
+				u->lib ? "it" : "its library");
+		u->over = true;
+	}
+	if (w->holds)
+		stop_holding(w);
+	if (w->err.code)
+		*err = w->err;
+	return w->err.code;
+}
