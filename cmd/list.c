@@ -175,7 +175,11 @@ static void print_more(struct table *table, const struct json_list_row *row)
 	out_budget(&out, row->group);
 	if (row->asked)
 		say_filters(&out, row->asked);
-	if (row->until_ns) {
+	if (info.kept) {
+		out_str(&out, "; while run ");
+		out_u64(&out, (uint64_t)info.pid);
+		out_str(&out, " lives");
+	} else if (row->until_ns) {
 		out_str(&out, "; until ");
 		out_str(&out, text_time(row->until_ns, when));
 	}
@@ -211,7 +215,8 @@ static void print_row(struct table *table, const struct json_list_row *row)
 		table_cell(table, "%s%s and %u more", row->stale ? "STALE " : "",
 			group_lib(row->group, 0), info.lib_cnt - 1);
 	else
-		table_cell(table, "%s%s", row->stale ? "STALE " : "", group_lib(row->group, 0));
+		table_cell(table, "%s%s", row->stale ? "STALE " : "",
+			info.waits ? "waiting" : group_lib(row->group, 0));
 	table_cell(table, "%u", info.fn_cnt);
 	table_cell(table, "%s", link_mode_name(info.links));
 	table_cell(table, "%s", text_exits(info.exits, exits, sizeof(exits)));

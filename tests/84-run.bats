@@ -228,7 +228,122 @@ start_run() { # NAME ARG...: until it counts
 	cp "$FIX/dlcall" "$env/bin/app"
 	PATH=$env/bin:$PATH fsn run g fix_alias_a --lib fixconda -- app "$env/lib/libfixconda.so.2" fix_alias_a 4
 	assert_eq "$(calls_of fix_alias_a)" 4
-	fsn -s 125 run fixlate:fix_alias_a -- "$FIX/dlcall" "$lib" fix_alias_a 3
+}
+
+# --- libraries that are waited for --------------------------------------------------------------
+
+# A copy of libfix where nobody looks for it.
+late_lib() { # NAME
+	mkdir -p "$BATS_TEST_TMPDIR/late"
+	cp "$FIX/libfix.so" "$BATS_TEST_TMPDIR/late/$1"
+	echo "$BATS_TEST_TMPDIR/late/$1"
+}
+
+# bats test_tags=bpf,core
+@test "a library that is found nowhere is waited for, and its first call counts" {
+	local lib link
+
+	lib=$(late_lib libfixlate.so.1)
+	fsn feature --json
+	for link in $(json -r '.links[] | select(.available) | .name'); do
+		fsn run g fix_alias_a --lib fixlate --link "$link" -- "$FIX/dlcall" "$lib" fix_alias_a 5
+		assert_eq "$(calls_of fix_alias_a)" 5 "with $link links"
+	done
+	assert_stderr_match "no library or program 'fixlate' yet: it is waited for"
+	nothing_left
+}
+
+@test "while a library is waited for list says so, and how long the group lives" {
+	local lib
+
+	lib=$(late_lib libfixlate.so.1)
+	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- \
+		sh -c "read x; '$FIX/dlcall' '$lib' fix_alias_a 1 4; read x"
+	poll_until holds_group "run-$(bg_pid r)_waits"
+	fsn list -v
+	assert_output_match "^run-$(bg_pid r)_waits +waiting "
+	assert_output_match "; while run $(bg_pid r) lives; attached "
+	fsn list --json
+	assert_json 'map([.waiting, .while_run, .until])' "[[true,$(bg_pid r),null]]"
+	tell r
+	poll_until bg_says r '^result '
+	poll_until holds_only "run-$(bg_pid r)"
+	fsn list --json
+	assert_json 'map([.waiting, .while_run, .until, .calls])' "[[false,$(bg_pid r),null,4]]"
+	tell r
+	wait_bg r
+	assert_eq "$(calls_of fix_alias_a)" 4
+	nothing_left
+}
+
+holds_group() { # NAME
+	[[ -d $FUNCSNOOP_BPFFS/funcsnoop/$1 ]]
+}
+
+@test "each of several libraries counts from its first call, whoever loads it" {
+	local one two
+
+	one=$(late_lib libfixone.so.1) two=$(late_lib libfixtwo.so.1)
+	fsn run fixone:fix_alias_a fixtwo:fix_alias_b "$LIB:fix_add" -- sh -c "'$FIX/call' add 7
+		'$FIX/dlcall' '$one' fix_alias_a 1 5; ('$FIX/dlcall' '$two' fix_alias_b 2 & wait)
+		'$FIX/dlcall' '$one' fix_alias_a 4"
+	assert_eq "$(calls_of fix_add) $(calls_of fix_alias_a) $(calls_of fix_alias_b)" "7 9 2"
+	fsn run g fix_alias_a --lib fixone --lib fixtwo -- sh -c \
+		"'$FIX/dlcall' '$one' fix_alias_a 3; '$FIX/dlcall' '$two' fix_alias_a 2"
+	assert_eq "$(calls_of fix_alias_a | xargs)" "3 2"
+	nothing_left
+}
+
+@test "streams and intervals begin with the first call of a library that was waited for" {
+	local lib
+
+	lib=$(late_lib libfixlate.so.1)
+	fsn run fixlate:fix_alias_a --stream -- "$FIX/dlcall" "$lib" fix_alias_a 3
+	assert_eq "$(grep -c ' fix_alias_a(' <<<"$stderr")" 3
+	assert_eq "$(calls_of fix_alias_a)" 3
+	fsn run fixlate:fix_alias_a -i 0.1 -- "$FIX/dlcall" "$lib" fix_alias_a 3
+	assert_eq "$(calls_of fix_alias_a | awk '{ n += $1 } END { print n }')" 3
+}
+
+@test "a parent that stops itself when its child is stopped goes on when that does" {
+	local lib
+
+	lib=$(late_lib libfixlate.so.1)
+	fsn run fixlate:fix_alias_a -- "$FIX/dlcall" --su "$lib" fix_alias_a 3
+	assert_output_match '^result fix_alias_a calls=3 '
+	assert_eq "$(calls_of fix_alias_a)" 3
+}
+
+@test "a library that nobody loads, and a function that it lacks, are told; COMMAND has run" {
+	local lib
+
+	lib=$(late_lib libfixlate.so.1)
+	fsn run fixlate:fix_alias_a -- echo here
+	assert_output here
+	assert_stderr_match "nothing of 'fixlate:fix_alias_a' is counted: no process has loaded"
+	fsn -s 1 run fixlate:fix_nosuch -- "$FIX/dlcall" "$lib" fix_alias_a 3
+	assert_stderr_match "no function 'fixlate:fix_nosuch' in .*libfixlate"
+	assert_output_match '^result fix_alias_a calls=3 '
+	fsn -s 1 run fixlate:fix_alias_a
+	assert_stderr_match "no library or program 'fixlate'"
+	nothing_left
+}
+
+@test "who is held when run is killed goes on" {
+	local lib pid
+
+	lib=$(late_lib libfixlate.so.1)
+	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- \
+		sh -c "echo \$\$; read x; exec '$FIX/dlcall' '$lib' fix_alias_a 2"
+	poll_until bg_says r '^[0-9]'
+	pid=$(sed -n 's/^[0-9].*/&/p' "$(bg_out r)")
+	kill -STOP "$(bg_pid r)"
+	tell r
+	poll_until grep -q '^State:.T' "/proc/$pid/status"
+	kill -KILL "$(bg_pid r)"
+	poll_until bg_says r '^result fix_alias_a calls=2 '
+	poll_until no_groups
+	wait_bg -s 137 r
 }
 
 @test "the terminal is as before, whatever COMMAND does to it" {
@@ -346,11 +461,18 @@ start_run() { # NAME ARG...: until it counts
 # --- killed ----------------------------------------------------------------------------------
 
 @test "run that is killed at any moment leaves nothing" {
-	local ms i
+	local ms i lib
 
 	ms=$(ms_of "$FUNCSNOOP" run "$LIB:fix_add" -- "$FIX/call" add 10)
 	for ((i = 0; i < ${FSN_KILLS:-20}; i++)); do
 		killed_within "$ms" "$FUNCSNOOP" run "$LIB:fix_add" -- "$FIX/call" add 10 >/dev/null
+		poll_until no_groups
+		poll_until no_test_processes
+	done
+	lib=$(late_lib libfixlate.so.1)
+	for ((i = 0; i < ${FSN_KILLS:-20} / 4; i++)); do
+		killed_within "$((ms * 2))" "$FUNCSNOOP" run fixlate:fix_alias_a -- \
+			"$FIX/dlcall" "$lib" fix_alias_a 10 >/dev/null
 		poll_until no_groups
 		poll_until no_test_processes
 	done

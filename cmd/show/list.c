@@ -258,8 +258,8 @@ static void add_attached_by(
 static void add_asked(
 	struct json *j, const struct json_list_row *row, const struct group_info *info)
 {
-	static const char *const keys[] = { "until", "options", "filters", "over",
-		"attached_by" };
+	static const char *const keys[] = { "until", "while_run", "waiting", "options",
+		"filters", "over", "attached_by" };
 	char until[TEXT_NUM_LEN];
 
 	if (row->error) {
@@ -267,7 +267,10 @@ static void add_asked(
 			json_set_null(j, keys[i]);
 		return;
 	}
-	json_set_str(j, "until", row->until_ns ? text_time(row->until_ns, until) : NULL);
+	json_set_str(j, "until",
+		row->until_ns && !info->kept ? text_time(row->until_ns, until) : NULL);
+	json_set_u64_if(j, "while_run", info->kept, (uint64_t)info->pid);
+	json_set_bool(j, "waiting", info->waits);
 	json_set_open(j, "options", '{');
 	json_set_u64(j, "sample", info->sample);
 	json_set_bool(j, "processes", info->processes);
