@@ -53,6 +53,10 @@ write_config() {
 		"ty_text":    { "symbol": "ty_text", "ret": "const char *", "args": ["const char *text"] },
 		"ty_texts":   { "symbol": "ty_texts", "ret": "int",
 			"args": ["const char *a", "int n", "const char *b", "const char *c"] },
+		"ty_counted": { "symbol": "ty_counted", "ret": "long",
+			"args": ["const char *a", "size_t n"] },
+		"ty_product": { "symbol": "ty_product", "ret": "long",
+			"args": ["const char *a", "size_t n", "size_t m"] },
 		"ty_stack":   { "symbol": "ty_stack", "ret": "unsigned long",
 			"args": ["int a", "int", "int c", "int d", "int e", "int f", "signed char small",
 				"code_t code", "const char *text", "dim_t dim", "unsigned long last"] },
@@ -286,6 +290,19 @@ ty_text(text=\"${x93}é\"...)"
 	assert_eq "$(table_calls | sed 's/c=0x[0-9a-f]*/c=POINTER/')" 'NULL|ty_text(text=NULL)
 0x8|ty_text(text=0x8)
 -5|ty_texts(a="first", n=-5, b="second", c=POINTER)'
+	fsn detach typed
+}
+
+@test "text whose length is said behind it is shown as long as that" {
+	need_bpf
+	attach_typed
+	typed ty_counted ty_product
+	assert_eq "$(table_calls)" '3|ty_counted(a="who", n=3)
+0|ty_counted(a="", n=0)
+9|ty_counted(a="whole", n=9)
+5|ty_product(a="whole", n=1, m=5)'
+	fsn stats typed --slow --json
+	assert_json '.[0].slow_calls | map(.args.a)' '["who","","whole","whole"]'
 	fsn detach typed
 }
 

@@ -176,9 +176,9 @@ static void write_quoted(struct out *o, const char *str, size_t len, bool cut)
 }
 
 /* Without the beginning of a UTF-8 character that the cut left. */
-static size_t whole_len(const char *str)
+static size_t whole_len(const char *str, size_t len)
 {
-	size_t len = strlen(str), back = 1;
+	size_t back = 1;
 
 	while (back <= 3 && back < len && utf8_goes_on(str[len - back]))
 		back++;
@@ -191,6 +191,7 @@ static void write_arg(const struct form *f, const struct shown_call *c, size_t i
 	const struct preset_value *v = &a->value;
 	bool cut = false;
 	const char *str;
+	size_t len = 0;
 	unsigned int cnt;
 	const unsigned long long *words = call_arg_at(c->types, i, c->call, c->more, &cnt);
 
@@ -213,13 +214,15 @@ static void write_arg(const struct form *f, const struct shown_call *c, size_t i
 		write_int(f, v, c->types->arg_codes[i], words[0]);
 		break;
 	case TYPE_STRING:
-		str = words[0] ? call_arg_string(c->types, i, c->more, &cut) : NULL;
+		str = words[0] ? call_arg_string(c->types, i, c->call, c->more, &len, &cut)
+			       : NULL;
+		len = str && cut ? whole_len(str, len) : len;
 		if (!str)
 			write_pointer(f, words[0]);
 		else if (f->json)
-			json_str_len(f->json, str, cut ? whole_len(str) : strlen(str));
+			json_str_len(f->json, str, len);
 		else
-			write_quoted(f->o, str, cut ? whole_len(str) : strlen(str), cut);
+			write_quoted(f->o, str, len, cut);
 		break;
 	case TYPE_POINTER:
 	case TYPE_CLASS:

@@ -292,10 +292,31 @@ const unsigned long long *call_arg_at(const struct func_types *f, size_t i,
 	return from + p->index;
 }
 
-const char *call_arg_string(const struct func_types *f, size_t i, const struct fsn_more *more,
-	bool *ret_cut)
+static bool is_size(const struct func_types *f, size_t i)
+{
+	return i < f->arg_cnt && f->args[i].value.kind == TYPE_INT &&
+		f->args[i].value.size == sizeof(uint64_t) &&
+		!strncmp(f->args[i].text, "size_t", strlen("size_t"));
+}
+
+/* How many bytes the text of argument @i has at most, by what is said behind it. */
+static uint64_t text_bound(const struct func_types *f, size_t i, const struct call *c,
+	const struct fsn_more *more)
+{
+	const unsigned long long *count;
+	unsigned int cnt;
+
+	if (!is_size(f, i + 1) || is_size(f, i + 2))
+		return UINT64_MAX;
+	count = call_arg_at(f, i + 1, c, more, &cnt);
+	return count ? *count : UINT64_MAX;
+}
+
+const char *call_arg_string(const struct func_types *f, size_t i, const struct call *c,
+	const struct fsn_more *more, size_t *ret_len, bool *ret_cut)
 {
 	size_t room = FSN_STR_BYTES / FSN_STRINGS, len;
+	uint64_t bound;
 	const char *str = more ? more->str : NULL;
 
 	if (!str || (f->kept.strings[0] != (int)i && f->kept.strings[1] != (int)i))
@@ -307,7 +328,9 @@ const char *call_arg_string(const struct func_types *f, size_t i, const struct f
 	len = strnlen(str, room);
 	if (len == room || (!len && (unsigned char)str[1] == 0xff))
 		return NULL;
-	*ret_cut = len == room - 1;
+	bound = text_bound(f, i, c, more);
+	*ret_cut = len == room - 1 && len < bound;
+	*ret_len = len < bound ? len : bound;
 	return str;
 }
 

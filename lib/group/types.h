@@ -86,11 +86,12 @@ const unsigned long long *call_arg_at(const struct func_types *f, size_t i,
 	const struct call *c, const struct fsn_more *more, unsigned int *ret_cnt);
 
 /*
- * The text that argument @i, a string, points to, or NULL when it was not kept or could not
- * be read. *@ret_cut says that it goes on.
+ * The text that argument @i, a string, points to, *@ret_len bytes of it, or NULL when it was not
+ * kept or could not be read. *@ret_cut says that it goes on. A size_t behind it, if no other
+ * one follows (a size and a count), says how many bytes it has at most.
  */
-const char *call_arg_string(const struct func_types *f, size_t i, const struct fsn_more *more,
-	bool *ret_cut);
+const char *call_arg_string(const struct func_types *f, size_t i, const struct call *c,
+	const struct fsn_more *more, size_t *ret_len, bool *ret_cut);
 
 struct types;
 

@@ -51,6 +51,7 @@ static size_t touch_args(
 		const unsigned long long *words;
 		unsigned int cnt = 0;
 		const char *str;
+		size_t len;
 		bool cut;
 
 		words = call_arg_at(f, i, c, more, &cnt);
@@ -58,8 +59,9 @@ static size_t touch_args(
 			are_of(words, cnt, more->stack, FSN_STACK_WORDS));
 		for (unsigned int w = 0; words && w < cnt; w++)
 			sum += words[w];
-		str = call_arg_string(f, i, more, &cut);
-		sum += str ? strlen(str) : 0;
+		str = call_arg_string(f, i, c, more, &len, &cut);
+		check(!str || len <= strlen(str));
+		sum += str ? len : 0;
 		sum += strlen(f->args[i].name) + strlen(f->args[i].text);
 		sum += touch_codes(f->arg_codes[i]);
 	}
