@@ -720,6 +720,15 @@ teardown() {
 	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
 }
 
+# What changes a group, call by call; before and after are opening and closing.
+@test "of two filters that set changes at once both have changed when some call fails, or none" {
+	need_bpf
+	need_no_sanitizer
+	need_tool strace
+	capture -t 170 tests/inject -O "$O" --only bpf,mmap --every 9 --errors EPERM set-filters
+	assert_output_match "^[1-9][0-9]* injections, 0 failed$"
+}
+
 # Makes each STEPth allocation of a command fail: it says what without a fault it says, or
 # fails with a message. What it says is read by FILTER.
 allocations() { # STEP FILTER ARG...
