@@ -494,6 +494,49 @@ no_groups() {
 	wait_bg -s 137 r
 }
 
+# Whether a call more changes what the programs have counted; no command of ours is asked.
+counts_on() { # GROUP
+	local before
+
+	before=$(bpftool map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/$1/stats" | cksum)
+	"$FIX/call" --quiet add 1
+	[[ $(bpftool map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/$1/stats" | cksum) != "$before" ]]
+}
+
+counts_no_more() { # GROUP
+	! counts_on "$1"
+}
+
+# The one test that waits for the lease to run out.
+@test "when its cgroup is killed the programs stop counting by lease, and the next command clears" {
+	local cgroup group
+
+	need_tool bpftool
+	cgroup=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[[ -n $cgroup ]] || skip "no cgroup v2"
+	cgroup=$cgroup/funcsnoop-test-$$
+	mkdir "$cgroup" || skip "cannot make a cgroup"
+	if [[ ! -e $cgroup/cgroup.kill ]]; then
+		rmdir "$cgroup"
+		skip "cgroups can't be killed before Linux 5.14"
+	fi
+	# shellcheck disable=SC2016	# for the inner shell
+	start_bg r bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$cgroup" \
+		"$FUNCSNOOP" run "$LIB:fix_add" -d 100
+	poll_until grep -q 'mapped by' "$(bg_err r)"
+	group=run-$(bg_pid r)
+	counts_on "$group"
+	echo 1 >"$cgroup/cgroup.kill"
+	wait_bg -s 137 r
+	poll_until rmdir "$cgroup"
+	[[ -d $FUNCSNOOP_BPFFS/funcsnoop/$group ]]
+	poll_until counts_no_more "$group"
+	[[ -d $FUNCSNOOP_BPFFS/funcsnoop/$group ]]
+	fsn list --json
+	assert_json . '[]'
+	no_groups
+}
+
 @test "when COMMAND is killed the table is shown, and nothing is left" {
 	start_bg r "$FUNCSNOOP" run "$LIB:fix_hang" -- "$FIX/call" hang 1
 	wait_line r '^blocked '
