@@ -178,3 +178,13 @@ hint: did you mean 'openat'"
 	fsn list
 	assert_output ''
 }
+
+@test "that another group counts the same system calls is told at the attach" {
+	fsn attach g s:getppid s:fsync
+	assert_stderr ""
+	fsn attach h s:getppid s:readv
+	assert_stderr_match "1 of the functions of 'h' is probed by group 'g', too"
+	fsn attach i s:tgkill
+	assert_stderr ""
+	fsn detach g h i
+}

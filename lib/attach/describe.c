@@ -442,7 +442,7 @@ int description_breaks(const struct probes *p, const struct draft *draft, int di
 
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++) {
 		const struct object *object = draft->objects.object[i];
-		const struct elf_info *info = object->elf ? elf_file_info(object->elf) : NULL;
+		const struct elf_info *info = object_file(object);
 		uint64_t *offsets = NULL;
 		size_t cnt = 0;
 

@@ -7,12 +7,16 @@
 #include "group/records.h"
 #include "internal.h"
 
-/* Whether library @lib of @g is the file of @f. */
-static bool is_same_file(const struct group *g, uint32_t lib, const struct target *f)
-{
-	const struct elf_info *info = f->object->elf ? elf_file_info(f->object->elf) : NULL;
+/* What a draft's targets lie in, as groups keep it: by the draft's objects. */
+struct places {
+	const struct draft *draft;
+	struct object_id *ids;
+};
 
-	return info && g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino;
+/* Whether @lib is object number @object: what is no file is told by the targets' kind alone. */
+static bool is_same_object(const struct fsn_lib *lib, const struct places *p, uint32_t object)
+{
+	return lib->dev == p->ids[object].dev && lib->ino == p->ids[object].ino;
 }
 
 static int compare_sites(const void *a, const void *b)
@@ -23,8 +27,8 @@ static int compare_sites(const void *a, const void *b)
 }
 
 /* @sorted are the functions of @g by the place of their entry probe. */
-static bool is_probed_by(
-	const struct group *g, const struct fsn_func *sorted, const struct target *f)
+static bool is_probed_by(const struct group *g, const struct fsn_func *sorted,
+	const struct places *p, const struct target *f)
 {
 	const struct fsn_func key = { .site_offset = f->site_offset };
 	const struct fsn_func *end = sorted + g->meta.fn_cnt,
@@ -34,31 +38,29 @@ static bool is_probed_by(
 	while (at && at > sorted && at[-1].site_offset == f->site_offset)
 		at--;
 	for (; at && at < end && at->site_offset == f->site_offset; at++)
-		if (is_same_file(g, at->lib, f))
+		if (at->kind == f->kind->number &&
+			is_same_object(&g->libs[at->lib], p, f->object_index))
 			return true;
 	return false;
 }
 
-static bool has_file_of(const struct group *g, const struct draft *draft)
+static bool has_object_of(const struct group *g, const struct places *p)
 {
 	for (uint32_t lib = 0; lib < g->meta.lib_cnt; lib++)
-		for (size_t i = 0; i < draft->objects.cnt; i++) {
-			const struct elf_file *elf = draft->objects.object[i]->elf;
-			const struct elf_info *info = elf ? elf_file_info(elf) : NULL;
-
-			if (info && g->libs[lib].dev == info->dev && g->libs[lib].ino == info->ino)
+		for (size_t i = 0; i < p->draft->objects.cnt; i++)
+			if (is_same_object(&g->libs[lib], p, i))
 				return true;
-		}
 	return false;
 }
 
-static size_t count_shared(const struct bpffs *fs, const char *name, const struct draft *draft)
+static size_t count_shared(const struct bpffs *fs, const char *name, const struct places *p)
 {
+	const struct draft *draft = p->draft;
 	_cleanup_free_ struct fsn_func *sorted = NULL;
 	_cleanup_group_ struct group *g = NULL;
 	size_t cnt = 0;
 
-	if (group_open(fs, name, false, &g, NULL) || !has_file_of(g, draft))
+	if (group_open(fs, name, false, &g, NULL) || !has_object_of(g, p))
 		return 0;
 	sorted = calloc(g->meta.fn_cnt, sizeof(*sorted));
 	if (!sorted)
@@ -66,20 +68,25 @@ static size_t count_shared(const struct bpffs *fs, const char *name, const struc
 	memcpy(sorted, g->funcs, g->meta.fn_cnt * sizeof(*sorted));
 	qsort(sorted, g->meta.fn_cnt, sizeof(*sorted), compare_sites);
 	for (size_t i = 0; i < draft->probed_cnt; i++)
-		cnt += is_probed_by(g, sorted, &draft->targets[i]);
+		cnt += is_probed_by(g, sorted, p, &draft->targets[i]);
 	return cnt;
 }
 
 void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report)
 {
+	_cleanup_free_ struct object_id *ids = calloc(draft->objects.cnt + 1, sizeof(*ids));
+	const struct places places = { draft, ids };
 	_cleanup_names_ char **names = NULL;
 	size_t name_cnt = 0;
 
 	report->shared_cnt = 0;
+	for (size_t i = 0; i < draft->objects.cnt; i++)
+		if (!ids || object_identify(draft->objects.object[i], &ids[i], NULL))
+			return;
 	if (bpffs_groups(fs, &names, &name_cnt, NULL))
 		return;
 	for (char **name = names; name < names + name_cnt; name++) {
-		size_t cnt = strcmp(*name, draft->name) ? count_shared(fs, *name, draft) : 0;
+		size_t cnt = strcmp(*name, draft->name) ? count_shared(fs, *name, &places) : 0;
 
 		if (cnt <= report->shared_cnt)
 			continue;

@@ -46,6 +46,9 @@ struct object_id {
 _must_check_ int object_identify(const struct object *object, struct object_id *ret_id,
 	struct err *err);
 
+/* What is known of the file that it is; NULL: it is none. */
+const struct elf_info *object_file(const struct object *object);
+
 /* Whether its file is still the one that was read: elf_file_check(). */
 _must_check_ int object_check(const struct object *object, struct err *err);
 

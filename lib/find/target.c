@@ -34,6 +34,11 @@ int object_identify(const struct object *object, struct object_id *ret_id, struc
 	return 0;
 }
 
+const struct elf_info *object_file(const struct object *object)
+{
+	return object->elf ? elf_file_info(object->elf) : NULL;
+}
+
 int object_check(const struct object *object, struct err *err)
 {
 	return object->elf ? elf_file_check(object->elf, err) : 0;

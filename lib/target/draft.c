@@ -328,7 +328,7 @@ void draft_free(struct draft *draft)
 bool draft_has_files(const struct draft *draft)
 {
 	for (size_t i = 0; i < draft->objects.cnt; i++)
-		if (draft->objects.object[i]->elf)
+		if (object_file(draft->objects.object[i]))
 			return true;
 	return false;
 }
@@ -350,7 +350,7 @@ static struct mappers_file *files_of(const struct draft *draft, size_t *ret_cnt)
 
 	for (size_t i = 0; files && i < draft->objects.cnt; i++) {
 		const struct object *object = draft->objects.object[i];
-		const struct elf_info *info = object->elf ? elf_file_info(object->elf) : NULL;
+		const struct elf_info *info = object_file(object);
 
 		if (info)
 			files[cnt++] = (struct mappers_file) { info->dev, info->ino,
