@@ -119,3 +119,38 @@ start_postgres() { # BIN
 	fsn detach g
 	stop_bg -INT postgres
 }
+
+# Each call of a copy of LIB that COMMAND makes ends once, however that is seen.
+ends_are_entries() { # LIB COMMAND...
+	local dir=$BATS_TEST_TMPDIR exit
+
+	cp -L "$(ldd "$(command -v "$2")" | awk -v lib="$1" '$1 == lib { print $3 }')" "$dir/" ||
+		skip "$2 has no $1"
+	for exit in auto ret; do
+		fsn attach g '*' --lib "$dir/$1" --exit "$exit" --json
+		[[ $exit == ret ]] || exits+=" $(json -r '.[0].functions[].exit' | sort -u | tr '\n' ' ')"
+		capture env LD_LIBRARY_PATH="$dir" "${@:2}"
+		fsn stats g --json
+		assert_json '[.[0].functions[] | .in_flight, .abandoned] | unique' '[0]'
+		json -r '.[0].functions[] | select(.calls > 0)
+			| "\(.name) \(.calls) \(.returns // 0) \(.untimed)"' | sort >"$dir/$exit"
+		fsn detach g
+	done
+	[[ -s $dir/ret ]]
+	assert_eq "$(<"$dir/auto")" "$(<"$dir/ret")" "$1"
+}
+
+@test "ends that cost less are as many as entries in real libraries, and those that ret has" {
+	local exits=""
+
+	need_bpf
+	need_arch x86_64
+	need_tool sqlite3 openssl groff jq
+	printf '%s;\n' 'CREATE TABLE t (a INTEGER PRIMARY KEY, b)' \
+		'INSERT INTO t VALUES (1, 2), (3, 4)' 'CREATE INDEX i ON t (b)' \
+		'SELECT count(*), max(b) FROM t WHERE a > 1' 'DELETE FROM t' >"$BATS_TEST_TMPDIR/sql"
+	ends_are_entries libsqlite3.so.0 sqlite3 -batch -init "$BATS_TEST_TMPDIR/sql" :memory: .quit
+	ends_are_entries libssl.so.3 openssl ciphers -v ALL
+	ends_are_entries libstdc++.so.6 groff -Tascii /dev/null
+	[[ $exits == *early*ret* ]] || fail "no cheaper ends: $exits"
+}
