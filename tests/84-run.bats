@@ -239,7 +239,6 @@ late_lib() { # NAME
 	echo "$BATS_TEST_TMPDIR/late/$1"
 }
 
-# bats test_tags=bpf,core
 @test "a library that is found nowhere is waited for, and its first call counts" {
 	local lib link
 
