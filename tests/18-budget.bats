@@ -31,7 +31,7 @@ set_prices() { # [LINK]: where it is not the best one, by the prices of that
 		prices+=" 0 $class 0"
 	done
 	fsn feature --calibrate
-	sed -i -E "s/^[a-z]+ (at [0-9]+ spread [0-9]+):.*/${1-$(link_of)} \1:$prices$prices/" \
+	sed -i -E "s/^[a-z]+ (of [^ ]+ at [0-9]+ spread [0-9]+):.*/${1-$(link_of)} \1:$prices$prices/" \
 		/run/funcsnoop/calibration
 }
 

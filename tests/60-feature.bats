@@ -172,6 +172,27 @@ refute_cached() { # WHAT
 	assert_output_match '^calibrated .*, (steady within|noisy by) [0-9]+\.[0-9] %: what a probed call takes$'
 }
 
+@test "what another build has measured of its programs is not taken for this one's, and kept" {
+	local file=/run/funcsnoop/calibration other
+
+	need_bpf
+	fsn feature --calibrate
+	sed -Ei 's/^([a-z]+ of [0-9]+-)[0-9a-f]{16} /\10123456789abcdef /' "$file"
+	other=$(tail -n +2 "$file")
+	fsn feature --json
+	assert_json .calibration null
+	fsn feature --calibrate
+	fsn feature --json
+	assert_json '.calibration == null' false
+	assert_eq "$(tail -n 1 "$file")" "$other"
+	for _ in {1..6}; do # others go when they are many, the oldest first
+		sed -Ei '2p;2s/ of [^ ]* / of 1-00000000000000aa /' "$file"
+	done
+	fsn feature --calibrate
+	assert_eq "$(wc -l <"$file")" 8
+	assert_eq "$(grep -c 0123456789abcdef "$file")" 0
+}
+
 @test "a calibration that differs from window to window is told as noisy" {
 	need_bpf
 	fsn feature --calibrate

@@ -102,6 +102,20 @@ _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 
 /* --- what probes take here ------------------------------------------------------------------ */
 
+/* Two windows that differ by more, in thousandths, are noise: the figures are not to be trusted. */
+#define CALIBRATION_STEADY 30
+
+struct calibration {
+	struct price price;
+	uint32_t spread; /* thousandths by which the two lowest windows differ, at most */
+};
+
+/*
+ * What was measured of links of @mode since the last boot, by these very programs: those of
+ * another build may take another time.
+ */
+bool calibration_read(enum link_mode mode, struct calibration *ret_calibration);
+
 /*
  * Probes functions of this program for a moment by links of @mode, not LINK_AUTO, and times
  * them. Needs what attach needs, and the lock of @fs. Keeps the result until the next boot.

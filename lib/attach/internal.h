@@ -66,6 +66,9 @@ int engine_new(const struct engine_spec *spec, struct engine **ret_engine,
 	struct err *err);
 void engine_free(struct engine *e);
 
+/* A number that other programs than these don't have. */
+uint64_t engine_programs_id(void);
+
 /* Shards of fsn_stats and fsn_hists, powers of two. */
 uint32_t engine_stat_shards(const struct engine *e);
 uint32_t engine_hist_shards(const struct engine *e);

@@ -217,23 +217,4 @@ void cost_watch_end(const struct bpffs *fs, struct group *const *groups, size_t 
 /* "kernel", "calibration" or NULL: the word of JSON documents. */
 const char *cost_source_name(enum cost_source source);
 
-/* --- what a probed call costs on this machine, as calibrate() has measured it -------------- */
-
-/* Name under which it is kept until the next boot (base/file.h). */
-#define CALIBRATION_CACHE "calibration"
-
-/* Two windows that differ by more, in thousandths, are noise: the figures are not to be trusted. */
-#define CALIBRATION_STEADY 30
-
-struct calibration {
-	struct price price;
-	uint32_t spread; /* thousandths by which the two lowest windows differ, at most */
-};
-
-/* Keeps what was measured of links of @mode until the next boot, beside that of others. */
-void calibration_write(enum link_mode mode, const struct calibration *calibration);
-
-/* What was kept since the last boot. */
-bool calibration_read(enum link_mode mode, struct calibration *ret_calibration);
-
 #endif
