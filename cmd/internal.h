@@ -19,6 +19,7 @@ struct stats_options {
 	struct stats_choice choice;
 	const struct view *view;
 	bool view_set, slow, tree, reset, timestamps, watch;
+	bool past; /* what is shown is over: what it takes now is not asked */
 	uint64_t interval_ns, duration_ns;
 	const struct stats_format *format;
 	const char *output, *save;

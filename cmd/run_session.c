@@ -357,6 +357,7 @@ static int look(struct session *s)
 		fflush(stdout);
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	}
+	o->stats.past = true;
 	table = stats_options_run(&o->stats);
 	status = await_over(s, status);
 	tell_lost_children(s);

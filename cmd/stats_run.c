@@ -35,14 +35,14 @@ static bool shows_cost(const struct stats_options *o)
 /* Intervals take what came between two readings; else the programs are watched. */
 static void costs_begin(const struct stats_options *o, struct reading *now)
 {
-	if (shows_cost(o))
+	if (shows_cost(o) && (!o->past || has_intervals(o)))
 		cost_watch_begin(
 			&now->groups.fs, now->groups.group, now->groups.cnt, now->spent);
 }
 
 static void costs_end(const struct stats_options *o, struct reading *now)
 {
-	if (shows_cost(o) && !has_intervals(o))
+	if (shows_cost(o) && !o->past && !has_intervals(o))
 		cost_watch_end(&now->groups.fs, now->groups.group, now->groups.cnt,
 			now->spent, now->cost);
 }
@@ -187,6 +187,7 @@ int report_make(const struct stats_options *o, const struct reading *now,
 		.timestamps = o->timestamps,
 		.first = true,
 		.plain = o->output != NULL,
+		.past = o->past && !has_intervals(o),
 		.time_ns = now->time_ns,
 		.interval_ns = before ? now->mono_ns - before->mono_ns : 0,
 	};

@@ -107,6 +107,25 @@ start_run() { # NAME ARG...: until it counts
 	nothing_left
 }
 
+# What nothing calls any more costs nothing now.
+@test "run says what the probes took of its time, not what they take when it is over" {
+	local took="^probes took ~[0-9.]+ [mu]s of these [0-9.]+ m?s; estimated from 'feature --calibrate'$"
+
+	fsn run "$LIB:fix_add" -- "$FIX/call" add 1000
+	assert_stderr_match "$took"
+	refute_stderr_match '^cost: '
+	start_run r "$LIB:fix_add"
+	capture "$FIX/call" add 1000
+	stop_bg -INT r
+	assert_output_match "$took"
+	refute_output_match '^cost: '
+	fsn run "$LIB:fix_add" --json --output "$BATS_TEST_TMPDIR/json" -- "$FIX/call" add 1000
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	assert_json '.[0] | [.cost_ns_per_s, .cost_source, .cost_ns > 0]' '[null,null,true]'
+	fsn run "$LIB:fix_add" -i 0.3 -- "$FIX/call" add 1000
+	assert_stderr_match '^cost: ~'
+}
+
 @test "every kind of link counts all calls of COMMAND" {
 	local link links
 

@@ -67,18 +67,24 @@ static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 	}
 }
 
+#define COST_UNKNOWN_TEXT  "cost: not known, as the attach did not measure it\n"
+#define COST_ESTIMATE_TEXT "estimated from 'feature --calibrate'"
+
 /* "probes took 260 ms of these 575 ms" */
-static void print_cost_sum(const struct report_group *rg, FILE *f)
+static void print_cost_sum(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	char took[TEXT_NUM_LEN], elapsed[TEXT_NUM_LEN];
 	uint64_t ns;
 
-	if (!report_cost(rg, &ns))
+	if (!report_cost(rg, &ns)) {
+		if (r->past)
+			fprintf(f, COST_UNKNOWN_TEXT);
 		return;
-	fprintf(f, "probes took %s", text_duration(ns, took));
+	}
+	fprintf(f, "probes took %s%s", r->past ? "~" : "", text_duration(ns, took));
 	if (rg->elapsed_ns)
 		fprintf(f, " of these %s", text_duration(rg->elapsed_ns, elapsed));
-	fputc('\n', f);
+	fprintf(f, "%s\n", r->past ? "; " COST_ESTIMATE_TEXT : "");
 }
 
 /* What the programs take; an estimate is marked as one. */
@@ -89,7 +95,7 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 
 	if (rg->cost.source == COST_UNKNOWN) {
 		if (!r->interval_ns && !is_frame(r))
-			fprintf(f, "cost: not known, as the attach did not measure it\n");
+			fprintf(f, COST_UNKNOWN_TEXT);
 		return;
 	}
 	if (rg->cost.ns_per_s >= 100000)
@@ -98,7 +104,7 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 	fprintf(f, "cost: %s%s/s%s%s; %s\n", estimate ? "~" : "",
 		text_duration(rg->cost.ns_per_s, cost), r->interval_ns ? "" : " now",
 		share,
-		estimate ? "estimated from 'feature --calibrate'"
+		estimate ? COST_ESTIMATE_TEXT
 			 : "counted by the kernel, without traps");
 }
 
@@ -250,8 +256,9 @@ static int table_group(
 	if (view->flags & VIEW_REST)
 		print_foot(rg, f);
 	if (grid.row_cnt && view->flags & VIEW_COST) {
-		print_cost(r, rg, f);
-		print_cost_sum(rg, f);
+		if (!r->past)
+			print_cost(r, rg, f);
+		print_cost_sum(r, rg, f);
 	}
 	print_health(r, rg, f);
 	print_ended(r, rg, f);

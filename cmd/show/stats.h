@@ -73,6 +73,7 @@ struct report {
 	const struct view *view;
 	bool timestamps;
 	bool first;           /* of the reports on one output */
+	bool past;            /* what is shown is over: nothing is taken now */
 	bool plain;           /* for a file: no terminal's width or colours */
 	uint64_t time_ns;     /* CLOCK_REALTIME of the reading */
 	uint64_t interval_ns; /* 0: since the reset */
