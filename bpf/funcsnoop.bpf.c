@@ -74,6 +74,16 @@ static __always_inline int count_call(__u32 fn)
 	return 0;
 }
 
+/* The probe was hit all the same. */
+static __noinline int count_aside(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.aside, 1);
+	return 0;
+}
+
 static __noinline int count_no_slot(__u32 fn, int why)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
@@ -144,8 +154,10 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	struct fsn_set *set;
 	int way;
 
-	if (!is_wanted(ctx, fn))
+	if (!is_wanted(ctx, fn)) {
+		count_aside(fn);
 		return LEFT_OUT;
+	}
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (!count_call(fn))
@@ -198,8 +210,10 @@ static __always_inline void call_counted(
 {
 	struct task_struct *task;
 
-	if (!is_wanted(ctx, fn))
+	if (!is_wanted(ctx, fn)) {
+		count_aside(fn);
 		return;
+	}
 	count_call(fn);
 	if (fsn_processes) {
 		task = bpf_get_current_task_btf();
@@ -441,7 +455,9 @@ int fsn_entry(struct pt_regs *ctx)
 	enum begun begun = LEFT_OUT;
 
 	own_stack(ctx);
-	if (kind != FSN_ARRIVE)
+	if (kind == FSN_ARRIVE)
+		count_place(cookie & FSN_FN_MASK, false);
+	else
 		begun = call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx),
 			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET, false);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
@@ -486,6 +502,8 @@ int fsn_end(struct pt_regs *ctx)
 	__u32 fn = cookie & FSN_FN_MASK;
 
 	own_stack(ctx);
+	if (fsn_follows && fn >= fsn_fn_cnt)
+		count_place(fn, kind == FSN_END);
 	if ((kind == FSN_END_JCC || kind == FSN_END_EARLY_JCC) && !jcc_taken(ctx, cookie))
 		return count_passed(fn, REG_SP(ctx));
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))

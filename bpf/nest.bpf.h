@@ -385,7 +385,7 @@ static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 }
 
 /* A probe of @fn, or of a place that calls jump to, measures nothing. */
-enum nest_hit { HIT_ENTRY, HIT_END, HIT_PASSED };
+enum nest_hit { HIT_ENTRY, HIT_END, HIT_PASSED, HIT_NONE };
 __noinline int nest_hit(__u32 fn, __u64 where, int what)
 {
 	__u32 i = fn < fsn_fn_cnt ? fn : 0;
@@ -421,13 +421,20 @@ static __noinline int count_chained(__u32 fn)
  */
 __noinline int count_unmatched(__u32 fn, __u64 where, int hit)
 {
-	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct fsn_stat *stat =
+		fn < fsn_fn_cnt ? stat_of(fn, bpf_get_smp_processor_id()) : NULL;
+	bool on = is_on(), told = on && !(READ(ctl.on) & FSN_FILTER_IF);
 
-	if (!stat || !is_on())
-		return 0;
-	if (fn < fsn_fn_cnt && !(READ(ctl.on) & FSN_FILTER_IF))
+	if (stat && told)
 		add(&stat->n.unmatched, 1);
-	if (fsn_nesting)
+	else if (stat && hit == HIT_END)
+		add(&stat->n.strays, 1);
+	/* No ret's hit: a jump's, or none of its own. */
+	if (stat && told && hit != HIT_END)
+		add(&stat->n.led, 1);
+	if (stat && hit == HIT_PASSED)
+		add(&stat->n.passed, 1);
+	if (fsn_nesting && on && hit != HIT_NONE)
 		nest_hit(fn, where, hit);
 	return 0;
 }
@@ -435,13 +442,12 @@ __noinline int count_unmatched(__u32 fn, __u64 where, int hit)
 /* A probe on a jump that did not leave: what it takes is part of what the group costs. */
 static __noinline int count_passed(__u32 fn, __u64 where)
 {
-	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct fsn_stat *stat =
+		fn < fsn_fn_cnt ? stat_of(fn, bpf_get_smp_processor_id()) : NULL;
 
-	if (!stat || !is_on())
-		return 0;
-	if (fn < fsn_fn_cnt)
+	if (stat)
 		add(&stat->n.passed, 1);
-	if (fsn_nesting)
+	if (fsn_nesting && is_on())
 		nest_hit(fn, where, HIT_PASSED);
 	return 0;
 }

@@ -91,6 +91,28 @@ static __always_inline void slot_leaves(struct fsn_set *set, __u32 no, int way, 
 	slot_publish(set, way, (seen & FSN_KEY_USED_MASK) | FSN_KEY_LEFT);
 }
 
+/* A hit of a probe of @place, no function's, is one of the function that has it there. */
+static __noinline int count_place(__u32 place, int stepped)
+{
+	struct fsn_place *other = place_of(place);
+	struct fsn_stat *stat =
+		other ? stat_of(other->fn, bpf_get_smp_processor_id()) : NULL;
+
+	if (stat)
+		add(stepped ? &stat->n.stepped : &stat->n.passed, 1);
+	return 0;
+}
+
+/* A call of @fn has ended by the probe of what it was led to, which counts its own hits. */
+static __noinline int count_led(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.led, 1);
+	return 0;
+}
+
 /* The hit of a jump that is followed is counted as cost; the call's time goes without it. */
 static __noinline int count_jump(__u32 fn)
 {
@@ -111,6 +133,7 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 	__u32 tgid = bpf_get_current_task_btf()->tgid, no = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
 	__u64 key = call_key(place, tgid), seen, back = 0;
+	bool at_once = how & LEAVES_AT_ONCE;
 	int left = 0;
 
 	if (!set)
@@ -135,8 +158,8 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 		left++;
 	}
 	if (!left)
-		return count_unmatched(place, where, HIT_PASSED);
-	if (how && place < fsn_fn_cnt)
+		return count_unmatched(place, where, at_once ? HIT_NONE : HIT_PASSED);
+	if (how && !at_once && place < fsn_fn_cnt)
 		count_jump(place);
 	return 0;
 }
@@ -192,7 +215,10 @@ __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 		mark = mark_of(no, i);
 		end_followed((seen & FSN_KEY_FN_MASK) - 1, no * FSN_WAYS + i,
 			now - (mark ? mark->hits : 0) * (__u64)fsn_hit_ns, result);
-		own |= !((seen ^ key) & FSN_KEY_FN_MASK);
+		if ((seen ^ key) & FSN_KEY_FN_MASK)
+			count_led((seen & FSN_KEY_FN_MASK) - 1);
+		else
+			own = 1;
 	}
 	return own || other;
 }

@@ -277,6 +277,50 @@ set_prices() { # COUNT RETURN RET JUMP EARLY, ns
 	fsn detach g
 }
 
+# By prices of which an entry's shows in the units, and a ret's in the millions.
+assert_hits() { # RETS ENTRIES
+	fsn stats g --all --json
+	assert_json '.[0].cost_ns | [(. / 1000000 | floor), . % 1000000]' "[$1,$2]"
+	fsn detach g
+}
+
+@test "hits of calls that are filtered out are in the cost, too" {
+	need_tool jq
+	own_figures
+	accounting 0
+	fsn feature --calibrate
+	set_prices 1 1 1000001 1 1
+	attach_fix --exit ret fix_add --comm nobody
+	capture "$FIX/call" add 500
+	assert_hits 500 500
+	attach_fix --exit none fix_add --comm nobody
+	capture "$FIX/call" add 500
+	assert_hits 0 500
+	attach_fix --exit ret fix_add --if 'arg1 > 1'
+	capture "$FIX/call" --arg 1,2 add 500
+	assert_hits 500 500
+}
+
+@test "a ret where a jump leads is in the cost once a hit, whoever has called it" {
+	need_tool jq
+	[[ -e $FIX/libtail.so ]] || skip "no C++ compiler"
+	own_figures
+	accounting 0
+	fsn feature --calibrate
+	set_prices 1 1 1000001 1 1
+	# Ten calls by a jump, ten by others.
+	fsn attach g --lib "$FIX/libtail.so" --exit ret tail_to_target
+	capture "$FIX/tailcall" jumps 10
+	fsn stats g --json
+	assert_json '.[0].cost_ns / 1000000 | floor' 20
+	fsn detach g
+	fsn attach g --lib "$FIX/libtail.so" --exit ret tail_to_target tail_target
+	capture "$FIX/tailcall" jumps 10
+	fsn stats g --json
+	assert_json '.[0].cost_ns / 1000000 | floor' 20
+	fsn detach g
+}
+
 @test "the cost of an interval is its calls times what was calibrated" {
 	local cnt
 

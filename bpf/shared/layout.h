@@ -165,6 +165,8 @@ struct fsn_mark {
 struct fsn_place {
 	unsigned long long hits; /* of its ends */
 	unsigned long long ended; /* calls that ended by them */
+	unsigned int fn; /* the function that has its hits among its own */
+	unsigned int pad;
 };
 #define FSN_DEAR_MIN 1024
 

@@ -29,7 +29,11 @@
 	X(inner)       /* reached by a jump from a call of the same function */ \
 	X(unmatched)   /* ends without their call; in no sum */                 \
 	X(revived)     /* given up, and have returned all the same */           \
-	X(passed)      /* hits of probed jumps that ended no call; in no sum */
+	X(passed)      /* hits of probed jumps that ended no call; in no sum */ \
+	X(aside)       /* entries that count no call: filtered out; in no sum */ \
+	X(strays)      /* ends without a call that say nothing of it; in no sum */ \
+	X(led)         /* ends that another's probe has seen; in no sum */     \
+	X(stepped)     /* hits of rets that are probed for where it jumps to; in no sum */
 
 struct fsn_counts {
 #define X(name) unsigned long long name;

@@ -230,6 +230,9 @@ static int attach_all(struct engine *e, const struct probes *probes,
 		probes->total * link_cnt(opts, by_pid) };
 	int code = 0;
 
+	for (size_t i = 0; !code && i < probes->place_cnt; i++)
+		if (probes->leaders[i] != UINT32_MAX)
+			code = engine_set_place(e, i, probes->leaders[i], err);
 	for (size_t i = 0; !code && i < probes->jump_cnt; i++)
 		code = engine_set_jump(e, i, &probes->jumps[i], err);
 	/* In the order of enum engine_prog: an end is watched before a call can begin. */

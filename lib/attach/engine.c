@@ -318,6 +318,15 @@ int engine_map_fd(const struct engine *e, enum map_id id)
 	return bpf_map__fd(engine_map(e, id));
 }
 
+int engine_set_place(struct engine *e, uint32_t i, uint32_t fn, struct err *err)
+{
+	const struct fsn_place place = { .fn = fn };
+
+	if (bpf_map_update_elem(bpf_map__fd(e->skel->maps.fsn_places), &i, &place, 0))
+		return err_sys(err, -errno, "cannot write where jumps lead");
+	return 0;
+}
+
 int engine_set_jump(
 	struct engine *e, uint32_t i, const struct fsn_jump *jump, struct err *err)
 {

@@ -78,6 +78,9 @@ uint32_t engine_path_cnt(const struct engine *e); /* places, 0: paths are not ke
 /* A map's descriptor; it belongs to the engine. */
 int engine_map_fd(const struct engine *e, enum map_id id);
 
+/* Place @i's hits are among those of function @fn. */
+int engine_set_place(struct engine *e, uint32_t i, uint32_t fn, struct err *err);
+
 /* Code ranges of indirect jump @i. @jump is a struct fsn_jump. */
 struct fsn_jump;
 int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,

@@ -89,17 +89,18 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 	const struct fsn_counts *n)
 {
 	const uint32_t *whole_ns = price->whole_ns[site];
-	uint64_t ends = n->returns + n->unmatched;
+	uint64_t ends = n->returns + n->unmatched + n->strays,
+		 ns = (n->calls + n->aside) * whole_ns[PRICE_COUNT];
 
+	ends -= n->led < ends ? n->led : ends;
 	if (end == PRICE_COUNT)
-		return n->calls * whole_ns[PRICE_COUNT];
+		return ns;
+	ns += n->passed * price->whole_ns[PRICE_EMULATED][PRICE_COUNT] +
+		n->stepped * end_ns(whole_ns, PRICE_RET);
 	if (end == PRICE_RETURN)
-		return n->calls * whole_ns[PRICE_COUNT] + ends * end_ns(whole_ns, PRICE_RETURN);
-	if (end != PRICE_EARLY)
-		end = PRICE_RET;
-	return n->calls * whole_ns[PRICE_COUNT] + ends * end_ns(whole_ns, end) +
-		n->jumped * end_ns(whole_ns, PRICE_JUMP) +
-		n->passed * price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
+		return ns + ends * end_ns(whole_ns, PRICE_RETURN);
+	return ns + n->jumped * end_ns(whole_ns, PRICE_JUMP) +
+		ends * end_ns(whole_ns, end == PRICE_EARLY ? end : PRICE_RET);
 }
 
 /* What can't be read is unknown. */

@@ -95,7 +95,12 @@ int probes_new(const struct draft *draft, enum link_mode mode, struct probes *re
 	int code = numbered > FSN_FN_MAX ? -E2BIG : 0;
 
 	p.lists = calloc(draft->objects.cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
-	if (!p.lists)
+	p.leaders = calloc(draft->place_cnt + 1, sizeof(*p.leaders));
+	p.place_cnt = draft->place_cnt;
+	p.place_first = draft->probed_cnt;
+	for (size_t i = 0; p.leaders && i < p.place_cnt; i++)
+		p.leaders[i] = UINT32_MAX;
+	if (!p.lists || !p.leaders)
 		return err_sys(err, -ENOMEM, "cannot list probes");
 	p.object_cnt = draft->objects.cnt;
 	p.list_cnt = draft->objects.cnt * ENGINE_PROG_CNT;
@@ -128,4 +133,5 @@ void probes_done(struct probes *p)
 	}
 	free(p->lists);
 	free(p->jumps);
+	free(p->leaders);
 }

@@ -50,6 +50,9 @@ struct probes {
 	struct fsn_jump *jumps;
 	size_t jump_cnt;
 	bool follows; /* some jump is followed */
+	uint32_t *leaders; /* of each place: the first function that leads there */
+	size_t place_cnt;
+	uint32_t place_first; /* the first place's number */
 };
 
 /*

@@ -308,9 +308,18 @@ static int add_word(struct probes *p, const struct plan_end *end, uint64_t to, u
 	return 0;
 }
 
+/* The first that leads to a place, @no, has its hits: a function, or one that led to @no. */
+static void lead_place(struct probes *p, uint32_t place, uint32_t no)
+{
+	uint32_t *leader = &p->leaders[place - p->place_first];
+
+	if (*leader == UINT32_MAX)
+		*leader = no < p->place_first ? no : p->leaders[no - p->place_first];
+}
+
 /* Puts into the cookie of a jump where it is followed to. */
-static int add_lead(struct probes *p, const struct follow *follow, const struct plan_end *end,
-	uint64_t *cookie)
+static int add_lead(struct probes *p, uint32_t no, const struct follow *follow,
+	const struct plan_end *end, uint64_t *cookie)
 {
 	struct follow_to to;
 	uint64_t how;
@@ -318,6 +327,8 @@ static int add_lead(struct probes *p, const struct follow *follow, const struct 
 	if (!follow_end(follow, end, &to))
 		return 0;
 	p->follows = true;
+	if (to.no >= p->place_first)
+		lead_place(p, to.no, no);
 	how = (uint64_t)(to.no + 1) << (FSN_COOKIE_MORE_SHIFT - FSN_COOKIE_WAIT_SHIFT) | to.entry;
 	if (end->word)
 		return add_word(p, end, how, cookie);
@@ -375,7 +386,7 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	else if (end->kind == PLAN_END_JMP_REG)
 		code = add_jump(p, of->plan, end->addr, &cookie);
 	else
-		code = add_lead(p, of->follow, end, &cookie);
+		code = add_lead(p, of->no, of->follow, end, &cookie);
 	return code ? code : probes_add(p, object, ENGINE_END, offset, cookie);
 }
 
@@ -403,7 +414,7 @@ static int user_link(
 			cookie_of(fn, FSN_COUNT));
 	if (t->forwards) {
 		cookie = cookie_of(fn, FSN_FORWARD);
-		code = add_lead(p, follow, &t->plan.ends[0], &cookie);
+		code = add_lead(p, fn, follow, &t->plan.ends[0], &cookie);
 		return code ? code
 			    : probes_add(p, object, ENGINE_ENTRY, t->site_offset, cookie);
 	}
