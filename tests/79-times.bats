@@ -416,6 +416,36 @@ shares_add_up() {
 	fsn detach g
 }
 
+# The compiler of CUDA calls __cudaLaunchKernel, which since CUDA 13 jumps to cudaLaunchKernel.
+# Without a device they fail, and count all the same.
+@test "three launches of a program that nvcc has made are three in the last row" {
+	local exit nvcc lib dir=$BATS_TEST_TMPDIR/cuda
+
+	need_bpf
+	need_tool jq
+	nvcc=$(PATH=$PATH:/usr/local/cuda/bin type -P nvcc) || skip "needs nvcc, of CUDA"
+	mkdir "$dir"
+	printf '%s\n' '__global__ void kernel(int n) {}' 'int main()' '{' \
+		'	for (int i = 0; i < 3; i++)' '		kernel<<<1, 1>>>(i);' '}' >"$dir/launch.cu"
+	"$nvcc" -cudart shared -o "$dir/launch" "$dir/launch.cu" >"$dir/log" 2>&1 ||
+		skip "nvcc does not compile here: $(head -n 1 "$dir/log")"
+	lib=$(ldd "$dir/launch" | sed -n 's/.*libcudart[^ ]* => \([^ ]*\) .*/\1/p')
+	[[ -n $lib ]] || lib=$(find -L "${nvcc%/bin/nvcc}" -name 'libcudart.so.*' 2>/dev/null | head -n 1)
+	[[ -n $lib ]] || skip "no libcudart beside nvcc"
+	cp -L "$lib" "$dir/" # whose processes are nobody else's
+	for exit in auto ret; do
+		fsn attach cuda --lib "$dir/${lib##*/}" --exit "$exit"
+		capture -s any env LD_LIBRARY_PATH="$dir" "$dir/launch"
+		fsn stats cuda
+		assert_output_match '^cudaLaunchKernel +3 '
+		assert_output_match '^total +3 '
+		fsn stats cuda --json
+		assert_json '[.[0].functions[] | select(.name | endswith("udaLaunchKernel")) | .calls == .returns] | unique' \
+			'[true]'
+		fsn detach cuda
+	done
+}
+
 @test "a call that leaves by a jump and what it jumps to are one in the last row" {
 	local exit
 
