@@ -41,6 +41,23 @@ FUNCTION(bench_call, "", "");
 FUNCTION(bench_endbr, MARK, "");
 FUNCTION(bench_early, "", JUMP);
 
+/* One leads to a place by a jump, and the place is called by others, too. */
+#if defined(__x86_64__)
+#define LEAD "push %rbp\n\tpop %rbp\n\tjmp bench_place\n\t"
+#else
+#define LEAD "adr x9, .\n\tb bench_place\n\t"
+#endif
+FUNCTION(bench_place, "", "");
+int bench_lead(int n);
+asm(".text\n\t.p2align 4\n\t.globl bench_lead\n\t.type bench_lead, %function\nbench_lead:\n\t"
+    ".cfi_startproc\n\t" LEAD ".cfi_endproc\n\t.size bench_lead, . - bench_lead\n");
+
+int bench_pair(int n);
+__attribute__((noinline)) int bench_pair(int n)
+{
+	return bench_lead(n) + bench_place(n);
+}
+
 struct job {
 	int (*fn)(int);
 	unsigned long calls;
@@ -118,6 +135,8 @@ static void run_one(struct job job)
 
 static int (*function_of(const char *name))(int)
 {
+	if (!strcmp(name, "bench_pair"))
+		return bench_pair;
 	if (!strcmp(name, "bench_early"))
 		return bench_early;
 	return strcmp(name, "bench_endbr") ? bench_call : bench_endbr;
