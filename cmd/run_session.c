@@ -4,6 +4,7 @@
 // From before there is a group until it is gone a keeper stands by: whenever this process
 // ends, it removes what is there.
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/cmd.h"
 #include "internal.h"
 #include "kernel/kernel.h"
@@ -31,6 +33,7 @@ struct session {
 	bool gone; /* COMMAND may run */
 	struct terminal terminal; /* as it was before COMMAND */
 	char *path;      /* of COMMAND */
+	char *output;    /* a name of the standard output that is left to COMMAND */
 	pid_t *pids;     /* with COMMAND: it alone */
 	struct err born; /* why COMMAND could not begin */
 	uint64_t start_ns;
@@ -374,6 +377,7 @@ static void session_done(struct session *s)
 	draft_free(s->draft);
 	preset_set_free(s->set);
 	free(s->path);
+	free(s->output);
 	free(s->pids);
 	bpffs_close(&s->fs);
 }
@@ -404,6 +408,27 @@ static int end_of_command(struct session *s, int status)
 	return fail_to_run(s, &s->born);
 }
 
+/*
+ * The standard output is COMMAND's: what we say goes to the standard error. An --output that
+ * is another name of it, such as /dev/stdout, still is.
+ */
+static int leave_stdout(struct session *s, struct err *err)
+{
+	const char **output = s->o->streams ? &s->o->stream.output : &s->o->stats.output;
+	int fd;
+
+	if (*output && file_descriptor(*output) == STDOUT_FILENO) {
+		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		if (fd < 0 || asprintf(&s->output, "/proc/self/fd/%d", fd) < 0)
+			return err_sys(err, fd < 0 ? -errno : -ENOMEM,
+				"cannot open '%s'", *output);
+		*output = s->output;
+	}
+	fflush(stdout);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	return 0;
+}
+
 int run_session(struct run_options *o)
 {
 	__cleanup(session_done) struct session s = { .o = o,
@@ -421,10 +446,8 @@ int run_session(struct run_options *o)
 		return fail_to_run(&s, &err);
 	if (begin(&s, &err))
 		return fail(&s, &err);
-	if (s.child.pid) { /* the standard output is COMMAND's */
-		fflush(stdout);
-		dup2(STDERR_FILENO, STDOUT_FILENO);
-	}
+	if (s.child.pid && leave_stdout(&s, &err))
+		return fail(&s, &err);
 	status = look(&s);
 	if (keeper_finish(s.keeper, &err)) {
 		err_wrap(&err, "cannot detach group '%s'", o->name);

@@ -166,6 +166,24 @@ start_run() { # NAME ARG...: until it counts
 	assert_json '.[0].functions | map([.name, .calls])' '[["fix_add",5]]'
 }
 
+@test "an output that is another name of the standard output goes there, and the name stays" {
+	local link=$BATS_TEST_TMPDIR/stdout out=$BATS_TEST_TMPDIR/out
+
+	ln -s /proc/self/fd/1 "$link"
+	echo before >"$out"
+	"$FUNCSNOOP" run "$LIB:fix_add" --json -o "$link" -- "$FIX/call" add 5 >>"$out" 2>/dev/null
+	"$FUNCSNOOP" run "$LIB:fix_add" --stream --json -o "$link" -- "$FIX/call" add 1 >>"$out" \
+		2>/dev/null
+	[[ -L $link ]] || fail "the link is none any more"
+	assert_eq "$(grep -v '^[[{]' "$out")" "before
+result fix_add calls=5 sum=15 wrong=0
+result fix_add calls=1 sum=1 wrong=0"
+	output=$(grep '^\[' "$out")
+	assert_json '.[0].functions | map([.name, .calls])' '[["fix_add",5]]'
+	output=$(grep '^{' "$out")
+	assert_json .function fix_add
+}
+
 @test "the status is COMMAND's: its own, or 128 and the signal" {
 	fsn -s 7 run "$LIB:fix_add" -- sh -c 'exit 7'
 	fsn -s 137 run "$LIB:fix_add" -- sh -c 'kill -9 $$'

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/util.h"
 #include "show/text.h"
 
@@ -37,8 +38,8 @@ int sink_open(const char *path, struct sink *s, struct err *err)
 	int code;
 
 	s->name = path ? path : "output";
-	s->fd = STDOUT_FILENO;
-	code = path ? open_file(path, s, err) : 0;
+	s->fd = path ? file_descriptor(path) : STDOUT_FILENO;
+	code = s->fd < 0 ? open_file(path, s, err) : 0;
 	if (code)
 		return code;
 	if (fstat(s->fd, &st))

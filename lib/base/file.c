@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/file.h"
 
@@ -78,6 +81,59 @@ int file_write(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
+#define LINKS_MAX 40 /* as many as the kernel follows */
+
+/* Where the link @at leads, in its place; false where it is none, or leads nowhere. */
+static bool follow_link(char at[static PATH_MAX], bool *ret_is_proc)
+{
+	_cleanup_close_ int fd = open(at, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	const char *slash = strrchr(at, '/');
+	char to[PATH_MAX];
+	size_t dir = slash ? slash + 1 - at : 0;
+	struct statfs fs;
+	ssize_t len;
+
+	len = fd < 0 ? -1 : readlinkat(fd, "", to, sizeof(to));
+	if (len <= 0 || fstatfs(fd, &fs))
+		return false;
+	*ret_is_proc = fs.f_type == PROC_SUPER_MAGIC;
+	if (*ret_is_proc) /* its text is for reading only */
+		return true;
+	dir = to[0] == '/' ? 0 : dir;
+	if (dir + len >= PATH_MAX)
+		return false;
+	memcpy(at + dir, to, len);
+	at[dir + len] = '\0';
+	return true;
+}
+
+/* Whether @path is @fd, by what they lead to. */
+static bool leads_to(const char *path, int fd)
+{
+	struct stat a, b;
+
+	return !stat(path, &a) && !fstat(fd, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+int file_descriptor(const char *path)
+{
+	char at[PATH_MAX], *end;
+	bool is_proc = false;
+	const char *name;
+	long fd;
+
+	if (snprintf(at, sizeof(at), "%s", path) >= (int)sizeof(at))
+		return -1;
+	for (int i = 0; i < LINKS_MAX && !is_proc; i++) {
+		if (!follow_link(at, &is_proc))
+			return -1;
+	}
+	name = strrchr(at, '/');
+	name = name ? name + 1 : at;
+	fd = strtol(name, &end, 10);
+	return is_proc && end != name && !*end && leads_to(at, fd) ? fd : -1;
+}
+
 static int write_special(const char *path, const void *bytes, size_t len)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -101,6 +157,9 @@ int file_replace(const char *path, mode_t mode, const void *bytes, size_t len)
 	struct stat st;
 	int fd, code;
 
+	fd = file_descriptor(path);
+	if (fd >= 0)
+		return file_write(fd, bytes, len);
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return write_special(path, bytes, len);
 	fd = temp ? mkostemp(temp, O_CLOEXEC) : -1;

@@ -21,10 +21,13 @@ _must_check_ int file_read_number(const char *path, int64_t *ret_number);
 /* Writes all of @bytes; 0 or write(2)'s error. */
 _must_check_ int file_write(int fd, const void *bytes, size_t len);
 
+/* The descriptor of this process that @path is a name of, as are /dev/stdout and /dev/fd/3; -1. */
+int file_descriptor(const char *path);
+
 /*
  * Writes @path: a file of that name appears whole, with @mode whatever the umask, by rename in
- * its folder; what is there and no regular file (a device, a pipe) is written to. 0 or a
- * negative errno.
+ * its folder; what is there and no regular file (a device, a pipe) is written to, and so is an
+ * open file of this process. 0 or a negative errno.
  */
 _must_check_ int file_replace(const char *path, mode_t mode, const void *bytes, size_t len);
 

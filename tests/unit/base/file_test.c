@@ -140,6 +140,28 @@ static void test_replace(const char *path, const char *other)
 	ok(!stat("/dev/null", &after) && S_ISCHR(after.st_mode), "a device");
 }
 
+/* As /dev/stdout is one, but not everybody's. */
+static void test_replace_descriptor(const char *path, const char *link)
+{
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	_cleanup_free_ char *text = NULL;
+	char name[64];
+	struct stat st;
+	size_t len;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	ok(!symlink(name, link), "a link to an open file can be made");
+	is_int(file_descriptor(link), fd, "it is the descriptor's");
+	is_int(file_descriptor(name), fd, "so is its name in /proc");
+	is_int(file_descriptor(path), -1, "the file's own name is not");
+	is_int(file_descriptor("/proc/self/exe"), -1, "nor is another link of /proc");
+	is_int(file_replace(link, 0644, "one", 3), 0, "it is written to");
+	is_int(file_replace(name, 0644, "two", 3), 0, "by both names");
+	ok(!lstat(link, &st) && S_ISLNK(st.st_mode), "the link is there still");
+	is_int(get(path, BIG, &text, &len), 0, "the file can be read");
+	is_str(text, "onetwo", "one stands behind the other");
+}
+
 static void test_first_where(void)
 {
 	static const int sorted[] = { 1, 3, 3, 5 };
@@ -181,6 +203,7 @@ int main(void)
 	test_pipe();
 	test_number(path);
 	test_replace(path, scratch("other"));
+	test_replace_descriptor(scratch("open"), scratch("link"));
 	test_first_where();
 	test_clock();
 	return tap_done();
