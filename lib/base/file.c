@@ -112,7 +112,8 @@ static bool leads_to(const char *path, int fd)
 {
 	struct stat a, b;
 
-	return !stat(path, &a) && !fstat(fd, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return !stat(path, &a) && !fstat(fd, &b) && a.st_dev == b.st_dev &&
+		a.st_ino == b.st_ino;
 }
 
 int file_descriptor(const char *path)

@@ -312,11 +312,15 @@ static int bind_text(const struct binding *b, struct fsn_term *ret)
 static int bind_number(const struct binding *b, struct fsn_term *ret)
 {
 	uint64_t number = b->t->number;
+	uint64_t most = UINT64_MAX >> (64 - ret->width + ret->is_signed);
 
 	if (b->t->negative && number && !ret->is_signed)
 		return fail_at(b->c->text, b->t->value_at, b->err, "'%s' is never negative",
 			b->t->arg);
-	if (!b->t->negative && ret->is_signed && number > INT64_MAX)
+	if (b->t->negative && number && number - 1 > most)
+		return fail_at(b->c->text, b->t->value_at, b->err,
+			"'%s' is never as small", b->t->arg);
+	if (!b->t->negative && number > most)
 		return fail_at(b->c->text, b->t->value_at, b->err,
 			"'%s' is never as large", b->t->arg);
 	ret->value[0] = b->t->negative ? -number : number;

@@ -16,9 +16,12 @@ static const struct preset_arg args[] = {
 		.value = { .kind = TYPE_STRING, .size = 8 },
 		.place = { .where = PLACE_REG, .index = 0, .words = 1 } },
 	{ .name = "x", .value = { .kind = TYPE_FLOAT, .size = 8 } },
+	{ .name = "",
+		.value = { .kind = TYPE_INT, .size = 1 },
+		.place = { .where = PLACE_REG, .index = 2, .words = 1 } },
 };
 
-static const struct condition_func typed = { .args = args, .arg_cnt = 4, .has_args = true };
+static const struct condition_func typed = { .args = args, .arg_cnt = 5, .has_args = true };
 static const struct condition_func plain = {};
 static const struct condition_func behind = { .no_args = true };
 
@@ -84,6 +87,9 @@ static void wrong_ones_are_refused(void)
 			"character 8: neither a number (with K, M or G perhaps), a name nor \"text\"" },
 		{ "size > 17179869184G", "character 8: the number is too large" },
 		{ "size > -1", "character 8: 'size' is never negative" },
+		{ "arg2 == 0x80000000", "character 9: 'arg2' is never as large" },
+		{ "arg2 > -2147483649", "character 8: 'arg2' is never as small" },
+		{ "arg5 < 256", "character 8: 'arg5' is never as large" },
 		{ "size == \"x\"", "character 9: 'size' is no text" },
 		{ "path == 3",
 			"character 9: 'path' is text, which is compared with \"text\"" },
@@ -95,7 +101,7 @@ static void wrong_ones_are_refused(void)
 			"character 1: 'x' is a floating point number, which programs can't see" },
 		{ "size > 1 && nosuch == 1",
 			"character 13: no function has an argument 'nosuch'" },
-		{ "arg5 == 1", "character 1: no function has an argument 'arg5'" },
+		{ "arg6 == 1", "character 1: no function has an argument 'arg6'" },
 		{ "size == MANY",
 			"character 9: 'size' has no value 'MANY'; text stands in double quotes" },
 		{ "size>1&&size>1&&size>1&&size>1&&size>1", "character 33: more than 4 terms" },
@@ -106,6 +112,8 @@ static void wrong_ones_are_refused(void)
 	is_str(refusal("path == \"1234567890123456789012345678901\"", &typed), "",
 		"a text of 31 bytes has room");
 	is_str(refusal("size == 17179869183G", &typed), "", "the largest number has room");
+	is_str(refusal("arg2 >= -2147483648 && arg2 <= 2147483647 && arg5 == 255", &typed), "",
+		"so do the largest and the smallest of each width");
 	is_str(refusal("path == NULL", &typed), "", "a pointer to text may be none");
 	is_str(refusal("size > 1", &plain), "character 1: no argument 'size' is known",
 		"without a declaration there are no names");
