@@ -118,6 +118,9 @@ static int start_command(struct session *s, struct err *err)
 
 	if (!s->o->command)
 		return 0;
+	code = proc_check_numbers(err);
+	if (code)
+		return code;
 	s->pids = calloc(1, sizeof(*s->pids));
 	if (!s->pids)
 		return err_sys(err, -ENOMEM, "cannot run '%s'", s->o->command[0]);

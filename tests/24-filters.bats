@@ -270,6 +270,29 @@ refused() { # COND PLACE MESSAGE
 
 # --- set ----------------------------------------------------------------------------------------
 
+@test "in a pid namespace, where processes have other numbers, none is chosen by them" {
+	local within=(unshare --pid --fork --mount-proc sh -c '"$@"; exit $?' sh "$FUNCSNOOP")
+	local why='processes have other numbers in this pid namespace'
+
+	unshare --pid --fork --mount-proc true || skip "no pid namespace can be made"
+	capture -s 1 "${within[@]}" attach g fix_add --lib "$LIB" --pid 1
+	assert_stderr_match "$why"
+	capture -s 1 "${within[@]}" attach g fix_add --lib "$LIB" --pid 1 --tid 1
+	assert_stderr_match "$why"
+	capture -s 125 "${within[@]}" run "$LIB:fix_add" -- "$FIX/call" add 5
+	assert_stderr_match "$why"
+	assert_output ""
+	fsn attach g fix_add --lib "$LIB"
+	capture -s 1 "${within[@]}" set g --pid 1
+	assert_stderr_match "$why"
+	capture -s 1 "${within[@]}" stream g --pid 1
+	assert_stderr_match "$why"
+	capture "$FIX/call" add 3
+	capture "${within[@]}" stats g --json
+	assert_json '[.[].functions[].calls]' '[3]'
+	fsn detach g
+}
+
 @test "set changes users and the condition; what is refused changes nothing" {
 	need_tool setpriv
 	fsn attach g fix_add --lib "$LIB"

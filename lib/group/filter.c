@@ -13,6 +13,7 @@
 #include "group/records.h"
 #include "pins/bpffs.h"
 #include "pins/maps.h"
+#include "proc/proc.h"
 #include "shared/layout.h"
 
 static int put(int fd, const void *key, const char *what, struct err *err)
@@ -65,7 +66,7 @@ static int put_cgroup(int map_fd, uint32_t i, const char *path, struct err *err)
 int filter_write(const struct filter *f, const struct filter_maps *maps, uint32_t *ret_mask,
 	struct err *err)
 {
-	int code = 0;
+	int code = f->pid_cnt || f->tid_cnt ? proc_check_numbers(err) : 0;
 
 	for (size_t i = 0; !code && i < f->pid_cnt; i++)
 		code = put(maps->pids, &f->pids[i], "process", err);
@@ -264,8 +265,9 @@ static int lists_of(const struct filter *f, struct lists *lists, struct err *err
 static int filter_check(const struct filter *f, struct err *err)
 {
 	__cleanup(lists_done) struct lists lists = {};
+	int code = f->pid_cnt ? proc_check_numbers(err) : 0;
 
-	return lists_of(f, &lists, err);
+	return code ? code : lists_of(f, &lists, err);
 }
 
 /* Lists that begin or go on are whole before they are looked up, others end before they go. */

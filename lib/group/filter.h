@@ -36,7 +36,8 @@ struct filter_maps {
 /*
  * Fills the maps; *ret_mask gets the FSN_FILTER_... to be switched on. -E2BIG when a list
  * is longer than its map, -EINVAL for a command of more than 15 bytes or a folder that is
- * no cgroup v2, -ENOENT when it is not there.
+ * no cgroup v2, -ENOENT when it is not there, -EOPNOTSUPP for processes and threads outside
+ * the first pid namespace.
  */
 int filter_write(const struct filter *f, const struct filter_maps *maps, uint32_t *ret_mask,
 	struct err *err);

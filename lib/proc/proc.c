@@ -413,11 +413,27 @@ bool proc_same_mnt_ns(const char *proc, pid_t pid)
 	return true;
 }
 
+static bool is_first_pid_ns(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NS;
+}
+
+int proc_check_numbers(struct err *err)
+{
+	if (is_first_pid_ns())
+		return 0;
+	err_set(err, -EOPNOTSUPP, "processes have other numbers in this pid namespace");
+	return err_hint(err,
+		"only the host's can choose processes: 'nsenter -t 1 -p', or docker's --pid=host");
+}
+
 bool proc_is_first_ns(void)
 {
 	struct stat st;
 
-	if (stat("/proc/self/ns/pid", &st) || st.st_ino != FIRST_PID_NS)
+	if (!is_first_pid_ns())
 		return false;
 	/* A kernel without time namespaces has no other. */
 	return stat("/proc/self/ns/time", &st) ? errno == ENOENT : st.st_ino == FIRST_TIME_NS;

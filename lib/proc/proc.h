@@ -114,6 +114,12 @@ bool proc_same_mnt_ns(const char *proc, pid_t pid);
  */
 bool proc_is_first_ns(void);
 
+/*
+ * Whether the kernel's programs see processes by the numbers that the caller has for them;
+ * -EOPNOTSUPP outside the first pid namespace.
+ */
+_must_check_ int proc_check_numbers(struct err *err);
+
 #define _cleanup_proc_maps_ __cleanup(proc_maps_done)
 
 /* --- mappers.c: who maps a file now, and whether a process still runs -------------------------- */

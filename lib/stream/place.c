@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "internal.h"
+#include "proc/proc.h"
 
 #define LEASE_NS    5000000000ULL
 #define LEASE_SWEPT 1ULL
@@ -123,6 +124,9 @@ int member_join(
 	uint32_t place = 0;
 	int code;
 
+	code = filter->pid_cnt ? proc_check_numbers(err) : 0;
+	if (code)
+		return code;
 	code = map_group(m->g, m);
 	if (!code)
 		code = group_inode(s->fs, m->g, &m->ino);
