@@ -64,6 +64,30 @@ work 40 0 39 0 1 0" "$FIX/switch" 20
 	fsn detach g
 }
 
+# Makes the code of FILE one that is mapped writable, by its program header's flags.
+make_writable() { # FILE
+	local i
+
+	i=$(readelf -lW "$1" | awk '/^ +Type/ { n = -1; on = 1; next } !on || /Requesting/ { next }
+		{ n++ } $1 == "LOAD" && / R E / { print n; exit }')
+	printf '\7' | dd of="$1" bs=1 seek=$((64 + 56 * i + 4)) conv=notrunc status=none
+	readelf -lW "$1" | grep -q RWE || fail "the code of $1 is not writable"
+}
+
+@test "code that is mapped writable, where the kernel puts no probes, is refused" {
+	local lib=$BATS_TEST_TMPDIR/libfix.so
+
+	need_tool readelf
+	cp "$FIX/libfix.so" "$lib"
+	make_writable "$lib"
+	fsn -s 1 attach g fix_add --lib "$lib"
+	assert_stderr_match 'it is mapped writable, where the kernel takes no probes'
+	fsn -s 1 attach g 'fix_a*' --lib "$lib"
+	assert_stderr_match 'mapped writable'
+	fsn -s 125 run "$lib:fix_add" -- "$FIX/call" add 5
+	assert_stderr_match 'mapped writable'
+}
+
 @test "a file with a module that hashes its own code is refused, with the reason" {
 	need_bpf
 	fsn -s 1 attach g fix_add --lib "$FIX/hashed/libfix.so.1"

@@ -43,6 +43,7 @@ static int segments_read(struct elf_file *f, struct err *err)
 			.offset = ph.p_offset,
 			.size = ph.p_filesz,
 			.exec = ph.p_flags & PF_X,
+			.write = ph.p_flags & PF_W,
 		};
 	}
 	return 0;
@@ -251,6 +252,17 @@ int elf_file_addr_to_offset(const struct elf_file *f, uint64_t addr, uint64_t *r
 		return 0;
 	}
 	return -ERANGE;
+}
+
+bool elf_file_is_writable(const struct elf_file *f, uint64_t addr)
+{
+	for (size_t i = 0; i < f->segment_cnt; i++) {
+		const struct elf_segment *s = &f->segments[i];
+
+		if (s->exec && s->write && addr >= s->addr && addr - s->addr < s->size)
+			return true;
+	}
+	return false;
 }
 
 int elf_file_offset_to_addr(const struct elf_file *f, uint64_t offset, uint64_t *ret_addr)

@@ -260,6 +260,9 @@ _must_check_ int elf_file_addr_to_offset(
 _must_check_ int elf_file_offset_to_addr(
 	const struct elf_file *f, uint64_t offset, uint64_t *ret_addr);
 
+/* Whether processes map code at @addr writable, where the kernel puts no probes: valid_vma(). */
+bool elf_file_is_writable(const struct elf_file *f, uint64_t addr);
+
 /*
  * What planner_new() needs: code (executable sections; segments where there are no
  * sections), starts of code symbols of all tables, FDEs of .eh_frame. Everything belongs

@@ -46,7 +46,7 @@ struct elf_mem {
 
 struct elf_segment {
 	uint64_t addr, offset, size; /* size: bytes in the file */
-	bool exec;
+	bool exec, write;
 };
 
 /* A symbol while the tables are being read. */

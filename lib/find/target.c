@@ -219,6 +219,8 @@ static int target_add(struct resolver *r, const struct target *new)
 /* Why a function can't be probed, by its symbol; NULL when it can. */
 static const char *refusal(const struct arg *a, const struct match *m)
 {
+	if (elf_file_is_writable(m->lib->elf, m->addr))
+		return "it is mapped writable, where the kernel takes no probes";
 	if (!m->func)
 		return NULL;
 	if (m->func->kind == ELF_IFUNC)
