@@ -188,6 +188,9 @@ json_link() { # GROUP
 	fsn list
 	assert_output_match "^g +STALE "
 	refute_output_match "^other +STALE"
+	fsn stats
+	assert_stderr_match "$lib is another file now, is gone or was rewritten: attach again"
+	refute_stderr_match "$LIB is another file"
 	capture "$FIX/dlcall" "$lib" fix_add 10
 	assert_numbers g "fix_add 10 0 10 0 0 0"
 	fsn attach g fix_add --lib "$lib" --replace

@@ -156,6 +156,21 @@ __attribute__((format(printf, 3, 4))) static void note(
 		cmd_note(r->g, "%s", text);
 }
 
+/* Programs that start from now on have the new file, and none of its calls counts. */
+static void print_stale(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	const struct group *g = rg->s->group;
+
+	for (uint32_t i = 0; i < group_info(g).lib_cnt; i++) {
+		_cleanup_free_ char *path = text_escape(group_lib(g, i));
+
+		if (path && group_lib_stale(g, i))
+			note(r, f,
+				"%s is another file now, is gone or was rewritten: attach again",
+				path);
+	}
+}
+
 /* Calls that are not made any more, and those of children that could not be followed. */
 static void print_ended(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -260,6 +275,8 @@ static int table_group(
 			print_cost(r, rg, f);
 		print_cost_sum(r, rg, f);
 	}
+	if (grid.row_cnt)
+		print_stale(r, rg, f);
 	print_health(r, rg, f);
 	print_ended(r, rg, f);
 	return code;
