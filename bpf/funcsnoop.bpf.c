@@ -28,6 +28,7 @@
 #include "jumps.bpf.h"
 #include "nest.bpf.h"
 #include "procs.bpf.h"
+#include "rows.bpf.h"
 #include "shared/layout.h"
 #include "slots.bpf.h"
 #include "stack.bpf.h"
@@ -152,6 +153,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	struct fsn_args *args;
 	struct fsn_call *call;
 	struct fsn_set *set;
+	__u32 row = FSN_NO_ROW;
 	int way;
 
 	if (!is_wanted(ctx, fn)) {
@@ -160,6 +162,8 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	}
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
+	if (fsn_keyed)
+		row = row_count(ctx, fn);
 	if (!count_call(fn))
 		return LEFT_OUT;
 	slot = set_index(tgid, where);
@@ -179,6 +183,8 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	}
 	way &= FSN_WAYS - 1;
 	slot = slot * FSN_WAYS + way;
+	if (fsn_keyed)
+		row_keep(slot, row);
 	if (fsn_nesting) {
 		if (nest_open(task, fn, slot, parent, sp))
 			count_chained(fn);
@@ -215,6 +221,8 @@ static __always_inline void call_counted(
 		return;
 	}
 	count_call(fn);
+	if (fsn_keyed)
+		row_count(ctx, fn);
 	if (fsn_processes) {
 		task = bpf_get_current_task_btf();
 		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
@@ -368,6 +376,8 @@ static __always_inline void call_over(
 		stream_ends(fn, slot, shown_time(net), how, result);
 	if (fsn_processes)
 		end_in_process(set->call[way].proc, fn, tgid, net, how, nest);
+	if (fsn_keyed)
+		end_in_row(slot, fn, tgid, net, how);
 	slot_publish(set, way, 0);
 }
 

@@ -25,6 +25,8 @@ struct stats_options {
 	const char *output, *save;
 	const char *diff_path;
 	struct saved *before; /* of diff_path */
+	char words[WORDS_LEN];
+	char *by; /* of which .choice.by are parts */
 	struct check *checks;
 	size_t check_cnt;
 	int until_fd; /* intervals end when it can be read, and not by signals; 0: none */

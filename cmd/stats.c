@@ -85,6 +85,31 @@ static void set_view(struct argp_state *state, struct stats_options *o, const ch
 	o->view_set = true;
 }
 
+/* A view, or keys of a group: which it has is known when it is opened. */
+static void parse_by(struct argp_state *state, struct stats_options *o, char *arg)
+{
+	const struct view *view = view_find(arg);
+	char *at, *rest;
+
+	if (view && view->flags & VIEW_BY) {
+		set_view(state, o, arg);
+		return;
+	}
+	set_view(state, o, "key");
+	o->choice.by_text = arg;
+	rest = o->by = strdup(arg);
+	if (!rest)
+		argp_failure(state, EXIT_FAILED, 0, "out of memory");
+	while ((at = strsep(&rest, ","))) {
+		if (!strncmp(at, "arg:", 4))
+			at += 4;
+		if (!*at || o->choice.by_cnt == FSN_KEYS)
+			argp_error(state, "--by is %s or up to %d keys, not '%s'",
+				view_by_words(o->words), FSN_KEYS, arg);
+		o->choice.by[o->choice.by_cnt++] = at;
+	}
+}
+
 static void parse_sort(struct argp_state *state, struct stats_options *o, const char *arg)
 {
 	char words[WORDS_LEN];
@@ -164,8 +189,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--top '%s' is not a number from 1 on", arg);
 		return 0;
 	case KEY_BY:
-		choice_parse(state, options, key, arg);
-		set_view(state, o, arg);
+		parse_by(state, o, arg);
 		return 0;
 	case KEY_HIST:
 		set_view(state, o, "hist");
@@ -222,6 +246,7 @@ void stats_options_done(struct stats_options *o)
 {
 	saved_free(o->before);
 	free(o->checks);
+	free(o->by);
 }
 
 static int run_once(const struct stats_options *o)

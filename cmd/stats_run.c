@@ -151,7 +151,9 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	size_t i, const struct reading *before, struct report_group *rg)
 {
 	const struct reading_group *now = &reading->group[i], *was;
+	struct stats_choice choice = o->choice;
 	ssize_t k = earlier(before, now->s);
+	int code;
 
 	was = k < 0 ? NULL : &before->group[k];
 	rg->s = rg->whole = now->s;
@@ -162,6 +164,9 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 		rg->s = rg->owned;
 	}
 	rg->elapsed_ns = elapsed(now->s, was ? was->s : NULL);
+	code = group_keys_read(now->s->group, &rg->keys, NULL);
+	if (code)
+		return code;
 	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
 		       : reading->cost[i];
 	add_slow(rg, now, was);
@@ -171,7 +176,10 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 		if (!rg->after)
 			return -ENOMEM;
 	}
-	return report_choose(rg, &o->choice, o->view->flags & VIEW_FRAME);
+	/* By key, .top is of each function's rows. */
+	if (choice.by_cnt)
+		choice.top = 0;
+	return report_choose(rg, &choice, o->view->flags & VIEW_FRAME);
 }
 
 int report_make(const struct stats_options *o, const struct reading *now,
@@ -204,7 +212,7 @@ int report_make(const struct stats_options *o, const struct reading *now,
 			o->before, group_info(rg->s->group).name, now->groups.cnt == 1);
 		code = diff_make(rg, rg->before, &rg->after->groups[0], o->choice.top);
 	}
-	return code ? err_sys(err, code, "cannot show statistics") : 0;
+	return code ? err_sys(err, code, "cannot show statistics") : report_by(r, err);
 }
 
 void report_done(struct report *r)

@@ -163,7 +163,7 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 	read_as -s 1 list inflight g --json
 	assert_output "{\"error\":\"calls in flight of group 'g' are for its owner only\"}"
 	assert_eq "$(cd "$FOLDER/g" && find . -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
-		"base0 base1 base_hist0 base_hist1 base_paths0 base_paths1 codes confs ctl funcs hists libs meta names path_stats paths procs stats text types" \
+		"base0 base1 base_hist0 base_hist1 base_paths0 base_paths1 base_rows0 base_rows1 codes confs ctl funcs hists keyed_by libs meta names path_stats paths procs rows stats text types" \
 		"what readers may read"
 	assert_eq "$(find "$FOLDER/g" ! -perm 0640 ! -perm 0600 -type f)" "" "other modes"
 	for map in args slots slow comms; do
@@ -296,6 +296,23 @@ g/link_0 600 0 0"
 	assert_stderr "funcsnoop reset: cannot reset group 'g': Operation not permitted
 hint: resetting needs CAP_BPF, too"
 	READER_GID=64322 read_as -s 1 detach g
+	fsn detach g
+}
+
+@test "what keys are is for the owner to read, what calls had by them for readers, too" {
+	need_readers
+	fsn attach g fix_add --lib "$LIB" --owner ":$GID" --key arg1 --sum arg1
+	capture "$FIX/call" --arg 7,8 add 4
+	obj_get -s 13 "$FOLDER/g/keys" 8
+	obj_get "$FOLDER/g/rows" 8
+	read_as stats g --json
+	assert_json '[.[].functions[].rows[] | [.key, .calls, .sums.arg1]]' '[[null,4,30]]'
+	read_as stats g --by arg1
+	assert_stderr "funcsnoop stats: keys of group 'g' are for its owner only"
+	refute_output_match '^fix_add'
+	fsn stats g --json
+	assert_json '[.[].functions[].rows[] | [.key.arg1.value, .calls, .sums.arg1]] | sort' \
+		'[["0x7",2,14],["0x8",2,16]]'
 	fsn detach g
 }
 

@@ -174,7 +174,6 @@ hint: 'funcsnoop help attach' shows the usage"
 		attach --exit|auto, return, early, ret or none
 		attach --site|auto or entry
 		attach --link|auto, session, multi or perf
-		stats --by|function, process or library
 		stats --format|table, json, csv, prometheus or openmetrics
 		stream --events|call, entry, exit or all
 		stream --format|text, json or chrome

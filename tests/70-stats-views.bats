@@ -574,7 +574,7 @@ c
 	done
 	fsn -s 2 stats --fail-if 'p99>10%'
 	assert_stderr_match 'needs --diff'
-	for cond in '--hist --errors' '--by process --slow' '--by cpu' '--format xml' \
+	for cond in '--hist --errors' '--by process --slow' '--by a,,b' '--format xml' \
 		'--json --format csv' '--format prometheus --hist' '--format prometheus -i 1' \
 		'--format openmetrics --reset' '--watch --json' '-i 0' '-i x' '-d -1' '-i 1 --save x'; do
 		# shellcheck disable=SC2086 # options

@@ -329,7 +329,7 @@ same_keys() { # SECTION DOCUMENT...
 		             "fix_alias_a": "fix_alias_a" },
 		  "lib": "$FIX/libfix.so" }
 	END
-	fsn attach --config "$BATS_TEST_TMPDIR/j.json" --budget 10000% --json
+	fsn attach --config "$BATS_TEST_TMPDIR/j.json" --budget 10000% --key arg1 --sum arg1 --json
 	same_keys "attach and list functions" "$output"
 	fsn list functions j --json
 	same_keys "attach and list functions" "$output"

@@ -272,6 +272,59 @@ struct fsn_proc {
 	char comm[FSN_COMM_LEN];
 };
 
+/* --- keys ----------------------------------------------------------------------------------- */
+
+/* Where a part of a key, or what is summed, comes from. */
+struct fsn_part {
+	unsigned char what;      /* enum fsn_by */
+	unsigned char where;     /* as in struct fsn_term */
+	unsigned char width;     /* bits of a number */
+	unsigned char is_signed;
+	unsigned int arg; /* its number among the function's arguments + 1; 0: it is none */
+};
+
+/* By what the calls of a function are told apart. */
+struct fsn_keyed {
+	unsigned int on; /* 0: by nothing, as it has none of the arguments */
+	unsigned int pad;
+	struct fsn_part key[FSN_KEYS];
+	struct fsn_part sum[FSN_SUMS];
+};
+
+/*
+ * Statistics of one function in one process by one key; what that is stands in fsn_keys, at
+ * the same place, for the owner only. Tag: function + 1 (20 bits), process (22), and bits
+ * while it is being written or given up: those of a process's record. Figures only grow, and
+ * each reset remembers what they were.
+ *
+ * Behind the rows stands one for each function: of calls that found no room. Behind those,
+ * two for each that only commands touch: of processes that have ended, since the baseline, as
+ * fsn_procs has them; their tag is a process's key.
+ */
+#define FSN_ROW_PROBES 32
+#define FSN_ROWS       16384   /* where nothing else is asked for */
+#define FSN_ROWS_MAX   (1U << 20)
+#define FSN_NO_ROW     (~0U)
+
+struct fsn_row {
+	unsigned long long tag;
+	unsigned long long start; /* of the process: CLOCK_BOOTTIME, ns */
+	unsigned long long returns;
+	unsigned long long total_ns;
+	unsigned long long errors;
+	unsigned long long slow;
+	unsigned long long max[2]; /* as in struct fsn_stat */
+	unsigned long long calls;  /* read last */
+	unsigned long long sum[FSN_SUMS];
+	char comm[FSN_COMM_LEN];
+};
+
+static inline __attribute__((always_inline)) unsigned long long row_tag(
+	unsigned int fn, unsigned int tgid)
+{
+	return (fn + 1) | (unsigned long long)tgid << FSN_PROC_TGID_SHIFT;
+}
+
 /* --- return codes, slow calls --------------------------------------------------------------- */
 
 struct fsn_code {
@@ -365,6 +418,7 @@ struct fsn_ctl {
 	unsigned long long slow_base[2];
 	unsigned long long lost_codes, lost_codes_base[2];
 	unsigned long long lost_procs, lost_procs_base[2];
+	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
 	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
 	/*
 	 * When the group ends, CLOCK_MONOTONIC: the programs stop by themselves, and any
@@ -417,6 +471,11 @@ struct fsn_meta {
 	unsigned int sample;  /* 0 or 1: every call is timed */
 	unsigned int options; /* FSN_OPT_... */
 	unsigned int uid, pid; /* who attached it */
+	unsigned int row_cnt; /* rows of keys; 0: there are none */
+	unsigned int key_cnt, sum_cnt;
+	unsigned int key_wide;      /* keys take FSN_KEY_WIDE words each, else one */
+	unsigned int key[FSN_KEYS]; /* their names, in fsn_text */
+	unsigned int sum[FSN_SUMS];
 	char name[FSN_NAME_LEN + 3];
 	char version[20]; /* of the command that attached */
 	struct price price; /* what probes take here */
@@ -525,6 +584,11 @@ struct fsn_text {
 	X(MORE, more, ARRAY(struct fsn_more), n->has_more ? FSN_SLOT_CNT : 1, OWNER)   \
 	X(STREAMS, streams, MAPPED(struct fsn_stream), FSN_STREAMS_MAX, OWNER)         \
 	X(PROCS, procs, MAPPED(struct fsn_proc), n->procs + 2 * n->funcs, READERS)     \
+	X(KEYED_BY, keyed_by, ARRAY(struct fsn_keyed), n->rows ? n->funcs : 1, READERS) \
+	X(KEYS, keys, MAPPED(struct fsn_key), n->rows, OWNER)                          \
+	X(ROWS, rows, MAPPED(struct fsn_row), n->rows ? n->rows + 3 * n->funcs : 1, READERS) \
+	X(BASE_ROWS0, base_rows0, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
+	X(BASE_ROWS1, base_rows1, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
 	X(CODES, codes, HASH(struct fsn_code, unsigned long long), FSN_CODE_CNT, READERS) \
 	X(SLOW, slow, ARRAY(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \

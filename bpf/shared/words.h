@@ -265,6 +265,29 @@ struct fsn_slow {
 	struct fsn_more more;
 };
 
+/* --- what calls are told apart by ------------------------------------------------------------- */
+
+#define FSN_KEYS     3  /* at most so many keys */
+#define FSN_SUMS     2  /* and sums */
+#define FSN_KEY_TEXT 32 /* bytes of a text, a zero byte at its end; the last one is 1: "?" */
+#define FSN_KEY_WIDE (FSN_KEY_TEXT / 8) /* words of a key, where some key is more than one */
+
+enum fsn_by {
+	FSN_BY_NONE,   /* the function has no such argument */
+	FSN_BY_NUMBER, /* an argument; the others take none */
+	FSN_BY_TEXT,   /* what an argument points to */
+	FSN_BY_CALLER, /* the address behind the call */
+	FSN_BY_THREAD,
+	FSN_BY_COMM, /* the thread's command */
+	FSN_BY_CGROUP,
+	FSN_BY_CNT
+};
+
+/* Words that all functions of a group have; of one that is a word, the first counts. */
+struct fsn_key {
+	unsigned long long word[FSN_KEYS * FSN_KEY_WIDE];
+};
+
 #define FSN_STREAM_PIDS 16 /* at most so many processes are chosen by a stream */
 
 #endif

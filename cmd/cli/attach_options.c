@@ -33,6 +33,9 @@ enum {
 	KEY_FOR,
 	KEY_IF,
 	KEY_BUDGET,
+	KEY_KEY,
+	KEY_SUM,
+	KEY_KEYS,
 };
 
 static const struct argp_option options[] = {
@@ -60,6 +63,9 @@ static const struct argp_option options[] = {
 	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, NULL, USAGE_MORE },
 	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
+	{ "key", KEY_KEY, "KEY[,KEY]", 0, NULL, USAGE_MORE },
+	{ "sum", KEY_SUM, "ARG", 0, NULL, USAGE_MORE },
+	{ "keys", KEY_KEYS, "N", 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
 	{ "no-nesting", KEY_NO_NESTING, NULL, 0, NULL, USAGE_MORE },
@@ -187,6 +193,26 @@ static void parse_condition(
 	o->draft.rules.keep_args = true;
 }
 
+static void parse_keys(
+	struct attach_options *o, int key, const char *arg, struct argp_state *state)
+{
+	struct err err = {};
+	int code = 0;
+
+	if (key == KEY_KEYS)
+		o->keys.rows = number_parse(state, "--keys", arg, 1, KEYS_MAX);
+	else if (key == KEY_KEY)
+		code = keys_add(&o->keys, arg, &err);
+	else
+		code = keys_add_sum(&o->keys, arg, &err);
+	if (code)
+		argp_error(state, "%s%s%s", err.msg, err.hint[0] ? "; " : "", err.hint);
+	if (!keys_wanted(&o->keys))
+		return;
+	o->attach.keys = &o->keys;
+	o->draft.rules.keep_args = true;
+}
+
 static void parse_access(
 	struct attach_options *o, int key, const char *arg, struct argp_state *state)
 {
@@ -274,6 +300,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_FORCE:
 		o->force = true;
 		break;
+	case KEY_KEY:
+	case KEY_SUM:
+	case KEY_KEYS:
+		parse_keys(o, key, arg, state);
+		break;
 	case KEY_MODE:
 	case KEY_OWNER:
 	case KEY_MODE_ALL:
@@ -310,10 +341,14 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	/* A group is named so that it may read. */
 	if (!o->has_mode && access->gid != (gid_t)-1)
 		access->mode = 0640;
+	if (o->attach.keys && !o->keys.rows)
+		o->keys.rows = KEYS_USUAL;
 	if (!o->config && !o->words.cnt)
 		cmd_usage(o->g, "no group given");
 	else if (o->config && o->name && o->words.cnt != 1)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
+	else if (o->keys.rows && !o->attach.keys)
+		cmd_usage(o->g, "--keys needs --key or --sum: of what?");
 	else if (o->attach.children && o->attach.filter.tid_cnt)
 		cmd_usage(o->g, "--tid and --children exclude each other: threads have none");
 	else if (o->attach.children && !o->draft.pid_cnt)
@@ -451,6 +486,25 @@ static int check_condition(
 	return code;
 }
 
+static int check_keys(
+	const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	struct keys_left left = {};
+	int code = o->attach.keys && draft->probed_cnt
+		? attach_check_keys(draft, o->attach.keys, &left, err)
+		: 0;
+
+	if (!code && left.none)
+		cmd_note(o->g,
+			"calls of %zu of the %zu functions are not told apart: they lack the "
+			"arguments of --key and --sum",
+			left.none, draft->probed_cnt);
+	if (!code && left.some)
+		cmd_note(o->g, "%zu of the %zu functions lack some of the arguments of --key and --sum",
+			left.some, draft->probed_cnt);
+	return code;
+}
+
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
 	struct draft **ret_draft, struct err *err)
 {
@@ -462,7 +516,9 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		code = procs_new("/proc", &o->draft.procs, err);
 	if (!code)
 		code = draft_new(&o->draft, ret_draft, err);
-	return code ? code : check_condition(o, *ret_draft, err);
+	if (!code)
+		code = check_condition(o, *ret_draft, err);
+	return code ? code : check_keys(o, *ret_draft, err);
 }
 
 int draft_of_words(struct attach_options *o, const char *name,

@@ -162,6 +162,7 @@ struct attach_options {
 	uid_t *uids;
 	pid_t *tids;
 	struct condition condition; /* .attach.condition, if there is one */
+	struct keys keys; /* .attach.keys, if there are any */
 	struct draft_slow *slow;
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;

@@ -237,6 +237,11 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	if (s->lost_processes)
 		note(r, f, "%s missing by process: too many processes",
 			counted(s->lost_processes, "call is", "calls are").text);
+	if (s->lost_texts)
+		note(r, f, "%s not read: what they are called by was not in memory",
+			counted(s->lost_texts, "text of a key was", "texts of keys were").text);
+	if (r->choice->by_cnt && rg->by_cnt && !s->keys_known)
+		note(r, f, "keys of group '%s' are for its owner only", group_info(s->group).name);
 	if (s->lost_slow && rg->slow)
 		note(r, f, "%s pushed out by newer ones",
 			counted(s->lost_slow, "older slow call was", "older slow calls were")
@@ -253,7 +258,7 @@ static int table_group(
 	_cleanup_grid_ struct grid grid = {};
 	int code = 0;
 
-	grid_begin(&grid, view->labels, view->label_cnt, view->uses);
+	report_begin_grid(r, &grid);
 	print_head(r, rg, f);
 	view->fill(&grid, r, rg);
 	if (grid.failed || (r->history && history_trends(r->history,
@@ -399,7 +404,7 @@ static int print_csv(const struct report *r, FILE *f)
 	struct grid head = {};
 	int code = 0;
 
-	grid_begin(&head, view->labels, view->label_cnt, view->uses);
+	report_begin_grid(r, &head);
 	if (r->first)
 		csv_header(&head, "time,group", f);
 	for (size_t i = 0; !code && i < r->cnt; i++) {

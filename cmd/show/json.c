@@ -158,7 +158,7 @@ static void add_real(struct json *j, enum figure_unit unit, double x)
 	json_real(j, "%.*f", unit == UNIT_PERCENT ? 3 : rate_digits(x), x);
 }
 
-static void add_figures(struct json *j, enum figure_use use, const struct figures *f)
+void json_add_figures(struct json *j, enum figure_use use, const struct figures *f)
 {
 	enum figure_id ids[FIGURE_CNT];
 	size_t cnt = figure_list(use, ids);
@@ -186,7 +186,7 @@ static void add_processes(struct json *j, const struct stats_func *f)
 		json_set_u64(j, "pid", f->procs[i].pid);
 		json_set_str(j, "comm", f->procs[i].comm);
 		figures_of_process(&f->procs[i], f, NULL, &values);
-		add_figures(j, USE_PROCESS_DOCUMENT, &values);
+		json_add_figures(j, USE_PROCESS_DOCUMENT, &values);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -203,12 +203,13 @@ static void add_ended(struct json *j, const struct stats_func *f)
 	}
 	json_set_open(j, "ended", '{');
 	figures_of_process(&f->ended, f, NULL, &values);
-	add_figures(j, USE_PROCESS_DOCUMENT, &values);
+	json_add_figures(j, USE_PROCESS_DOCUMENT, &values);
 	json_close(j, '}');
 }
 
 static void add_function(
-	struct json *j, const struct report_group *rg, const struct stats_func *f)
+	struct json *j, const struct report_group *rg, const struct types *types,
+	const struct stats_func *f)
 {
 	const struct figure_scope scope = { rg->elapsed_ns, 0 };
 	struct group_func func = group_func(rg->s->group, f->fn);
@@ -220,11 +221,12 @@ static void add_function(
 	json_set_str(j, "symbol", func.symbol);
 	json_set_str(j, "library", func.library);
 	figures_of(f, &scope, figure_mask(USE_DOCUMENT), &values);
-	add_figures(j, USE_DOCUMENT, &values);
+	json_add_figures(j, USE_DOCUMENT, &values);
 	add_codes(j, f);
 	add_histogram(j, f);
 	add_processes(j, f);
 	add_ended(j, f);
+	json_add_rows(j, rg, types, f);
 	json_close(j, '}');
 }
 
@@ -265,6 +267,7 @@ static void add_health(struct json *j, const struct stats *s)
 	json_set_u64(j, "lost_codes", s->lost_codes);
 	json_set_u64(j, "lost_processes", s->lost_processes);
 	json_set_u64(j, "lost_slow", s->lost_slow);
+	json_set_u64(j, "lost_texts", s->lost_texts);
 	json_set_u64_if(j, "lost_children", known, asked.lost_children);
 	json_close(j, '}');
 	if (known)
@@ -294,10 +297,14 @@ static void add_slow_calls(struct json *j, const struct report_group *rg)
 
 int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 {
+	_cleanup_types_ struct types *types = NULL;
 	const struct stats *s = rg->s;
 	uint64_t cost_ns = 0;
-	int code = 0;
+	int code = rg->keys.funcs ? types_read(s->group, &types, NULL) : 0;
 	bool priced;
+
+	if (code)
+		return code;
 
 	json_open(doc, '{');
 	json_set_str(doc, "group", group_info(s->group).name);
@@ -310,7 +317,7 @@ int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 	add_health(doc, s);
 	json_set_open(doc, "functions", '[');
 	for (size_t i = 0; !code && i < rg->func_cnt; i++) {
-		add_function(doc, rg, rg->funcs[i]);
+		add_function(doc, rg, types, rg->funcs[i]);
 		code = json_flush(doc, f);
 	}
 	json_close(doc, ']');

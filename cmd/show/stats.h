@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/util.h"
+#include "group/keys.h"
 #include "show/call.h"
 #include "show/text.h"
 #include "stats/figures.h"
@@ -20,6 +21,9 @@
 #define SORT_BY_NAME FIGURE_CNT
 
 struct stats_choice {
+	const char *by_text;      /* as it was written */
+	const char *by[FSN_KEYS]; /* keys that rows are shown by */
+	size_t by_cnt;
 	bool all;   /* functions never called, too */
 	size_t top; /* 0: no limit */
 	enum figure_id sort; /* of USE_SORT, or SORT_BY_NAME */
@@ -29,6 +33,9 @@ struct report_group {
 	const struct stats *s;           /* since the reset, or of the interval */
 	const struct stats *whole;       /* since the reset */
 	uint64_t elapsed_ns;             /* in which @s came; 0: not known */
+	struct group_keys keys;
+	size_t by[FSN_KEYS]; /* of them those that are asked for */
+	size_t by_cnt;       /* 0: it has not all of them */
 	struct cost cost;                /* of the interval, or now */
 	const struct stats_func **funcs; /* of @s: chosen, in order */
 	size_t func_cnt;
@@ -67,6 +74,9 @@ static inline int rate_digits(double per_s)
 struct view;
 struct history;
 
+#define REPORT_SUMS   8 /* of all groups, by name */
+#define KEY_TITLE_LEN (KEY_NAME_LEN + 8)
+
 struct report {
 	const struct globals *g;
 	const struct stats_choice *choice;
@@ -80,7 +90,15 @@ struct report {
 	struct history *history; /* of the frames before this one, or NULL: it is not drawn again */
 	struct report_group *group;
 	size_t cnt;
+	/* Columns of keys, and of sums of all groups; report_by(). */
+	char by_title[FSN_KEYS][KEY_TITLE_LEN];
+	const char *sum[REPORT_SUMS];
+	char sum_title[REPORT_SUMS][KEY_TITLE_LEN], sum_key[REPORT_SUMS][KEY_TITLE_LEN];
+	size_t sum_cnt;
 };
+
+/* Which keys of its groups are asked for. -ERR_USAGE when none has them. */
+int report_by(struct report *r, struct err *err);
 
 /* A function before (NULL: it is new) and after (NULL: vanished). */
 struct diff_func {
@@ -189,6 +207,7 @@ struct grid {
 	size_t column_cnt;
 	enum figure_id figures[GRID_COLUMNS];
 	size_t figure_cnt;
+	size_t sum_cnt; /* of the labels, the last: they count, too */
 	struct cell *cells; /* row by row */
 	size_t cell_cnt;
 	const char **marks; /* of rows: colours */
@@ -284,6 +303,16 @@ void fill_hist(struct grid *grid, const struct report *r, const struct report_gr
 void print_hist(const struct report *r, const struct report_group *rg, FILE *f);
 void fill_heat(struct grid *grid, const struct report *r, const struct report_group *rg);
 void print_heat(const struct report *r, const struct report_group *rg, FILE *f);
+
+void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg);
+
+/* Begins a grid with the columns of @r's view, and of the keys and sums that it shows. */
+void report_begin_grid(const struct report *r, struct grid *grid);
+
+/* The members "rows", "other_rows" and "ended_rows" of function @f. */
+void json_add_rows(struct json *j, const struct report_group *rg, const struct types *types,
+	const struct stats_func *f);
+void json_add_figures(struct json *j, enum figure_use use, const struct figures *f);
 
 /* What frames that are drawn one after the other remember: of each row how much it had. */
 struct history *history_new(void); /* NULL: no memory */

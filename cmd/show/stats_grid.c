@@ -335,7 +335,8 @@ bool grid_row_name(const struct grid *grid, size_t row, char *buf, size_t size)
 	size_t len = 0;
 
 	/* A state changes, and what is counted does; the row stays what it is. */
-	for (size_t c = 0; c + grid->figure_cnt < grid->column_cnt && len < size; c++)
+	for (size_t c = 0;
+		c + grid->sum_cnt + grid->figure_cnt < grid->column_cnt && len < size; c++)
 		if (!is_key(&grid->columns[c], "state") && !is_key(&grid->columns[c], "count"))
 			len += snprintf(
 				buf + len, size - len, "%s\n", cell_shown(&cells[c], text));

@@ -75,7 +75,7 @@ static int compare_ranked(const void *a, const void *b)
  */
 static bool is_shown(const struct stats_func *f)
 {
-	return stats_func_called(f) || f->proc_cnt || f->ended.n.calls || f->code_cnt ||
+	return stats_func_called(f) || f->proc_cnt || f->row_cnt || f->ended.n.calls || f->code_cnt ||
 		stats_func_samples(f);
 }
 
@@ -165,6 +165,7 @@ void report_group_done(struct report_group *rg)
 	free(rg->diff);
 	saved_free(rg->after);
 	stats_free(rg->owned);
+	group_keys_done(&rg->keys);
 }
 
 /* --- what came between two readings: counters subtracted, so that intervals add up --------- */
@@ -251,6 +252,31 @@ static int delta_procs(struct stats_func *d, const struct stats_func *now,
 	return 0;
 }
 
+static int delta_rows(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	size_t k = 0;
+
+	d->rows = calloc(now->row_cnt + 1, sizeof(*d->rows));
+	if (!d->rows)
+		return -1;
+	for (size_t i = 0; i < now->row_cnt; i++) {
+		struct stats_row row = now->rows[i];
+
+		while (before && k < before->row_cnt &&
+			stats_row_compare(&before->rows[k], &row) < 0)
+			k++;
+		if (before && k < before->row_cnt &&
+			!stats_row_compare(&before->rows[k], &row))
+			stats_row_subtract(&row, &before->rows[k]);
+		if (!stats_row_is_empty(&row))
+			d->rows[d->row_cnt++] = row;
+	}
+	if (before)
+		stats_row_subtract(&d->others, &before->others);
+	return 0;
+}
+
 /* A new maximum is exact; else the longest lies in the last bucket that has grown. */
 static void delta_extremes(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
@@ -304,7 +330,8 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 	d->bucket = NULL;
 	d->codes = NULL;
 	d->procs = NULL;
-	d->code_cnt = d->proc_cnt = 0;
+	d->rows = NULL;
+	d->code_cnt = d->proc_cnt = d->row_cnt = 0;
 	counts_subtract(&d->n, &b->n);
 	d->cost_ns = less(now->cost_ns, b->cost_ns);
 	d->abandoned = less(now->abandoned, b->abandoned);
@@ -323,7 +350,10 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 	}
 	delta_extremes(d, now, before);
 	delta_ended(d, now, before);
-	return delta_codes(d, now, before) || delta_procs(d, now, before) ? -1 : 0;
+	return delta_codes(d, now, before) || delta_procs(d, now, before) ||
+			delta_rows(d, now, before)
+		? -1
+		: 0;
 }
 
 struct stats *stats_delta(
@@ -343,6 +373,7 @@ struct stats *stats_delta(
 		d->lost_codes = less(now->lost_codes, before->lost_codes);
 		d->lost_processes = less(now->lost_processes, before->lost_processes);
 		d->lost_slow = less(now->lost_slow, before->lost_slow);
+		d->lost_texts = less(now->lost_texts, before->lost_texts);
 		d->crowded = less(now->crowded, before->crowded);
 		d->slow_total = less(now->slow_total, before->slow_total);
 	}

@@ -323,6 +323,8 @@ static const struct view views[] = {
 		json_write_stats },
 	{ "library", LABELS(library_labels), VIEW_BY | VIEW_PACE, { USE_LIBRARY, USE_TABLE },
 		fill_library, not_called, NULL, json_write_stats },
+	{ "key", LABELS(function_labels), VIEW_PACE, { USE_ROW },
+		fill_keys, "no call of it was told apart since", NULL, json_write_stats },
 	{ "hist", LABELS(hist_labels), VIEW_PACE, {},
 		fill_hist, "no call has returned since", print_hist, json_write_stats },
 	{ "errors", LABELS(error_labels), 0, {},

@@ -276,6 +276,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.name_cnt = desc.types.name_cnt;
 	spec.text_bytes = desc.text.len;
 	spec.has_more = desc.has_more;
+	spec.keys = opts->keys;
+	spec.key_wide = desc.key_wide;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
 	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
@@ -302,7 +304,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		return code;
 	fill_meta(&meta, draft, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
 	meta.price = *price;
-	code = description_write(&desc, draft, e, &meta, err);
+	code = description_write(&desc, draft, opts, e, &meta, err);
 	if (!code)
 		code = engine_pin_maps(e, dir_fd, err);
 	if (code)

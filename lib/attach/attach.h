@@ -11,6 +11,7 @@
 #include "code/plan.h"
 #include "group/filter.h"
 #include "group/group.h"
+#include "group/keys.h"
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
 #include "stats/stats.h"
@@ -29,6 +30,7 @@ struct attach_opts {
 	uint32_t sample;  /* time one call of so many; 0 and 1: all */
 	struct filter filter; /* only these calls count */
 	const struct condition *condition; /* and of them those; NULL: all */
+	const struct keys *keys; /* by which calls are told apart; NULL: none */
 	uint64_t for_ns; /* it counts for so long from when it is whole on; 0: no end */
 	struct access access; /* who may read the counters */
 	struct budget budget; /* as budget_try() left it */
@@ -71,6 +73,10 @@ _must_check_ int attach_choose_link(struct attach_opts *opts, struct err *err);
  */
 _must_check_ int attach_check_condition(
 	const struct draft *draft, const struct condition *c, size_t *ret_never, struct err *err);
+
+/* The same of keys: keys_bind(). */
+_must_check_ int attach_check_keys(const struct draft *draft, const struct keys *keys,
+	struct keys_left *ret_left, struct err *err);
 
 /*
  * Attaches @draft as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless

@@ -236,15 +236,12 @@ static int describe_object(struct description *d, const struct object *object,
 	return code ? code : strtab_add(&d->text, object->build_id, &ret_lib->build_id, err);
 }
 
-static int describe_conds(const struct draft *draft, const struct condition *c,
-	struct fsn_cond *conds, size_t *ret_never, struct err *err)
+/* What is known of the arguments of the probed functions; free() it. NULL: no memory. */
+static struct condition_func *arguments_of(const struct draft *draft)
 {
-	_cleanup_free_ struct condition_func *funcs =
-		calloc(draft->probed_cnt + 1, sizeof(*funcs));
+	struct condition_func *funcs = calloc(draft->probed_cnt + 1, sizeof(*funcs));
 
-	if (!funcs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
-	for (size_t i = 0; i < draft->probed_cnt; i++) {
+	for (size_t i = 0; funcs && i < draft->probed_cnt; i++) {
 		const struct preset_func *known = draft->targets[i].known;
 
 		funcs[i].no_args = has_no_args(draft, &draft->targets[i]);
@@ -254,6 +251,16 @@ static int describe_conds(const struct draft *draft, const struct condition *c,
 		funcs[i].arg_cnt = known->arg_cnt;
 		funcs[i].has_args = known->has_args;
 	}
+	return funcs;
+}
+
+static int describe_conds(const struct draft *draft, const struct condition *c,
+	struct fsn_cond *conds, size_t *ret_never, struct err *err)
+{
+	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+
+	if (!funcs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
 	return condition_bind(c, funcs, draft->probed_cnt, conds, ret_never, err);
 }
 
@@ -265,6 +272,36 @@ int attach_check_condition(
 	if (!conds)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	return describe_conds(draft, c, conds, ret_never, err);
+}
+
+int attach_check_keys(const struct draft *draft, const struct keys *keys,
+	struct keys_left *ret_left, struct err *err)
+{
+	_cleanup_free_ struct fsn_keyed *keyed = calloc(draft->probed_cnt + 1, sizeof(*keyed));
+	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+
+	if (!keyed || !funcs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	return keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
+}
+
+static int describe_keys(struct description *d, const struct draft *draft,
+	const struct keys *keys, struct err *err)
+{
+	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+	struct keys_left left;
+	int code;
+
+	d->keyed = calloc(draft->probed_cnt + 1, sizeof(*d->keyed));
+	if (!d->keyed || !funcs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
+	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
+	for (size_t i = 0; !code && i < keys->key_cnt; i++)
+		code = strtab_add(&d->text, keys->key[i].name, &d->key_text[i], err);
+	for (size_t i = 0; !code && i < keys->sum_cnt; i++)
+		code = strtab_add(&d->text, keys->sum[i].name, &d->sum_text[i], err);
+	return code;
 }
 
 /* Texts of several, as struct fsn_said has them. */
@@ -333,6 +370,8 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		code = describe_object(&d, draft->objects.object[i], &d.libs[i], err);
 	if (!code && opts->condition)
 		code = describe_conds(draft, opts->condition, d.conds, &never, err);
+	if (!code && opts->keys)
+		code = describe_keys(&d, draft, opts->keys, err);
 	if (code)
 		return code;
 	code = describe_left_out(&d, draft, err);
@@ -349,6 +388,7 @@ void description_done(struct description *d)
 	free(d->funcs);
 	free(d->confs);
 	free(d->conds);
+	free(d->keyed);
 	free(d->said);
 	free(d->libs);
 	type_records_done(&d->types);
@@ -373,8 +413,25 @@ static int write_text(int fd, const struct strtab *text, struct err *err)
 	return write_rows(fd, pieces, FSN_TEXT_LEN, cnt, err);
 }
 
+static void describe_meta(
+	const struct description *d, const struct keys *keys, struct fsn_meta *meta)
+{
+	meta->type_cnt = d->types.type_cnt;
+	meta->name_cnt = d->types.name_cnt;
+	meta->text_bytes = d->text.len;
+	if (!keys)
+		return;
+	meta->row_cnt = keys->rows;
+	meta->key_cnt = keys->key_cnt;
+	meta->sum_cnt = keys->sum_cnt;
+	meta->key_wide = d->key_wide;
+	memcpy(meta->key, d->key_text, sizeof(meta->key));
+	memcpy(meta->sum, d->sum_text, sizeof(meta->sum));
+}
+
 int description_write(const struct description *d, const struct draft *draft,
-	struct engine *e, struct fsn_meta *meta, struct err *err)
+	const struct attach_opts *opts, struct engine *e, struct fsn_meta *meta,
+	struct err *err)
 {
 	const struct {
 		enum map_id id;
@@ -387,14 +444,13 @@ int description_write(const struct description *d, const struct draft *draft,
 		{ MAPID_TYPES, d->types.types, sizeof(*d->types.types), d->types.type_cnt },
 		{ MAPID_NAMES, d->types.names, sizeof(*d->types.names), d->types.name_cnt },
 		{ MAPID_CONDS, d->conds, sizeof(*d->conds), draft->probed_cnt },
+		{ MAPID_KEYED_BY, d->keyed, sizeof(*d->keyed), d->keyed ? draft->probed_cnt : 0 },
 		{ MAPID_SAID, d->said, sizeof(*d->said), 1 },
 		{ MAPID_META, meta, sizeof(*meta), 1 },
 	};
 	int code;
 
-	meta->type_cnt = d->types.type_cnt;
-	meta->name_cnt = d->types.name_cnt;
-	meta->text_bytes = d->text.len;
+	describe_meta(d, opts->keys, meta);
 	meta->left_out = d->left_out;
 	code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
 	for (size_t i = 0; !code && i < ARRAY_SIZE(maps); i++)

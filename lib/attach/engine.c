@@ -61,6 +61,12 @@ static uint32_t shards(uint32_t most)
 	return n < most ? n : most;
 }
 
+/* Rows of keys. */
+static size_t row_cnt(const struct engine_spec *spec)
+{
+	return spec->keys ? spec->keys->rows : 0;
+}
+
 /* As many shards of the histograms as the budget has room for beside all else. */
 static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
 {
@@ -74,7 +80,9 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->follows ? FSN_SLOT_CNT * sizeof(struct fsn_mark) : 0) +
 		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0) +
 		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
-		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path);
+		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
+		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
+		row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
 	while (n > 1 && used + n * hist > most)
@@ -135,6 +143,20 @@ static uint32_t path_cnt(const struct engine_spec *spec)
 	return (paths < PATHS_MIN ? PATHS_MIN : paths > PATHS_MAX ? PATHS_MAX : paths) + 1;
 }
 
+static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
+{
+	const struct keys *keys = spec->keys;
+
+	if (!keys)
+		return;
+	bpf_map__set_max_entries(e->skel->maps.fsn_slot_rows, FSN_SLOT_CNT);
+	e->skel->rodata->fsn_keyed = true;
+	e->skel->rodata->fsn_key_wide = spec->key_wide;
+	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
+	e->skel->rodata->fsn_sum_cnt = keys->sum_cnt;
+	e->skel->rodata->fsn_row_cnt = keys->rows;
+}
+
 static void engine_size(struct engine *e, const struct engine_spec *spec)
 {
 	uint32_t procs = proc_cnt(spec);
@@ -150,6 +172,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.path_shards = e->path_shards,
 		.procs = procs,
 		.paths = e->path_cnt,
+		.rows = row_cnt(spec),
 		.has_more = spec->has_more,
 		.nesting = spec->nesting,
 		.children = spec->children,
@@ -179,6 +202,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;
+	engine_size_keys(e, spec);
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
 }

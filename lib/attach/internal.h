@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "group/filter.h"
+#include "group/keys.h"
 #include "group/types.h"
 #include "kernel/kernel.h"
 #include "pins/maps.h"
@@ -53,6 +54,8 @@ struct engine_spec {
 	bool children; /* of the filter's processes are to be followed */
 	bool nesting;  /* which call was made in which is followed */
 	bool holds;    /* counted calls hold who makes them, and are not counted */
+	const struct keys *keys; /* NULL: calls are told apart by nothing */
+	bool key_wide;           /* some key takes more than a word */
 	bool has_more; /* arguments on the stack or text are kept */
 	uint32_t sample;
 	bool samples; /* of some functions, as their struct fsn_conf says */
@@ -133,12 +136,15 @@ struct description {
 	struct fsn_func *funcs; /* of the probed functions, in their order */
 	struct fsn_conf *confs;
 	struct fsn_cond *conds;
+	struct fsn_keyed *keyed; /* NULL: calls are told apart by nothing */
 	struct fsn_said *said;
 	struct fsn_lib *libs;
 	struct type_records types;
 	struct strtab text;
 	unsigned int left_out; /* in it: as meta's */
 	bool save_args; /* some function remembers slow calls */
+	bool key_wide;  /* some key takes more than a word */
+	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
 };
 
@@ -149,7 +155,7 @@ void description_done(struct description *d);
 
 /* Writes it, and @meta with what it adds, into the engine's maps. */
 int description_write(const struct description *d, const struct draft *draft,
-	struct engine *e, struct fsn_meta *meta, struct err *err);
+	const struct attach_opts *opts, struct engine *e, struct fsn_meta *meta, struct err *err);
 
 /* Pins in the folder @dir_fd where the probes go: breaks_write(). Before the first link. */
 _must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,

@@ -215,52 +215,57 @@ static size_t number_of(const char *name)
 	return n;
 }
 
-/* By its name, else by its number. Whether the function has it. */
-static bool find_arg(struct binding *b, struct fsn_term *ret)
+/* By its name, else by its number; *@ret_nth. */
+static bool find_arg(const struct condition_func *f, const char *name, size_t *ret_nth)
 {
-	size_t nth = number_of(b->t->arg);
+	size_t number = number_of(name), nth;
 
-	if (b->f->no_args)
+	if (f->no_args)
 		return false;
-	if (!b->f->has_args) {
-		ret->where = (unsigned char)nth;
-		return nth && nth <= FSN_ARGS;
+	if (!f->has_args) {
+		*ret_nth = number - 1;
+		return number && number <= FSN_ARGS;
 	}
-	for (b->nth = 0; b->nth < b->f->arg_cnt; b->nth++)
-		if (!strcmp(b->f->args[b->nth].name, b->t->arg))
+	for (nth = 0; nth < f->arg_cnt; nth++)
+		if (!strcmp(f->args[nth].name, name))
 			break;
-	if (b->nth == b->f->arg_cnt)
-		b->nth = nth - 1;
-	if (b->nth >= b->f->arg_cnt)
-		return false;
-	b->arg = &b->f->args[b->nth];
-	return true;
+	*ret_nth = nth < f->arg_cnt ? nth : number - 1;
+	return *ret_nth < f->arg_cnt;
 }
 
-static int check_place(const struct binding *b, struct fsn_term *ret)
+int condition_arg(const struct condition_func *f, const char *name, unsigned char *ret_where,
+	size_t *ret_nth, const char **ret_why)
 {
-	const struct preset_place *place = &b->arg->place;
-	size_t at = b->t->arg_at;
+	const struct preset_place *place;
+	size_t nth;
 
-	switch (b->arg->value.kind) {
+	if (!find_arg(f, name, &nth))
+		return -ENOENT;
+	*ret_nth = f->has_args ? nth : f->arg_cnt;
+	*ret_where = (unsigned char)(1 + nth);
+	if (!f->has_args)
+		return 0;
+	place = &f->args[nth].place;
+	switch (f->args[nth].value.kind) {
 	case TYPE_FLOAT:
 	case TYPE_COMPLEX:
-		return fail_at(b->c->text, at, b->err,
-			"'%s' is a floating point number, which programs can't see", b->t->arg);
+		*ret_why = "is a floating point number, which programs can't see";
+		return -EINVAL;
 	case TYPE_STRUCT:
 	case TYPE_CLASS:
 	case TYPE_VOID:
-		return fail_at(b->c->text, at, b->err, "'%s' is a structure", b->t->arg);
+		*ret_why = "is a structure";
+		return -EINVAL;
 	default:
 		break;
 	}
+	*ret_why = "can't be seen at the entry";
 	if (place->where == PLACE_REG && place->index < FSN_ARGS)
-		ret->where = (unsigned char)(1 + place->index);
+		*ret_where = (unsigned char)(1 + place->index);
 	else if (place->where == PLACE_STACK && place->index < FSN_STR_STACK)
-		ret->where = (unsigned char)(FSN_STR_STACK + place->index);
+		*ret_where = (unsigned char)(FSN_STR_STACK + place->index);
 	else
-		return fail_at(b->c->text, at, b->err, "'%s' can't be seen at the entry",
-			b->t->arg);
+		return -EINVAL;
 	return 0;
 }
 
@@ -331,16 +336,20 @@ static int bind_number(const struct binding *b, struct fsn_term *ret)
 static int bind_term(struct binding *b, struct fsn_term *ret)
 {
 	const struct preset_value *v;
-	int code = 0;
+	const char *why = "";
+	int code;
 
 	ret->how = (unsigned char)b->t->how;
 	ret->width = 64;
 	ret->is_signed = true;
-	if (!find_arg(b, ret))
-		return -ENOENT;
-	if (b->arg) {
+	code = condition_arg(b->f, b->t->arg, &ret->where, &b->nth, &why);
+	if (code == -EINVAL)
+		return fail_at(b->c->text, b->t->arg_at, b->err, "'%s' %s", b->t->arg, why);
+	if (code)
+		return code;
+	if (b->f->has_args) {
+		b->arg = &b->f->args[b->nth];
 		v = &b->arg->value;
-		code = check_place(b, ret);
 		if (v->kind == TYPE_INT || v->kind == TYPE_BOOL)
 			ret->width = (unsigned char)(v->size < 8 ? v->size * 8 : 64);
 		ret->is_signed = v->kind == TYPE_UNKNOWN ||

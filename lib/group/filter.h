@@ -89,6 +89,15 @@ struct condition_func {
 	const struct type_codes *const *codes; /* of each; NULL: those of its .value.type */
 };
 
+/*
+ * The argument of @f named @name, or arg1 to argN by its number: where it lies, as struct
+ * fsn_term has it, and *@ret_nth of .args, or .arg_cnt when nothing is declared. -ENOENT when
+ * it has none; -EINVAL when its value is none that can be looked at when the call begins, and
+ * *@ret_why says what it is.
+ */
+_must_check_ int condition_arg(const struct condition_func *f, const char *name,
+	unsigned char *ret_where, size_t *ret_nth, const char **ret_why);
+
 struct fsn_cond;
 
 /*

@@ -21,7 +21,7 @@ enum map_id {
 struct map_sizes {
 	size_t funcs, timed, libs;   /* functions, of them timed */
 	size_t types, names, texts; /* pieces of text */
-	size_t stat_shards, hist_shards, path_shards, procs, paths;
+	size_t stat_shards, hist_shards, path_shards, procs, paths, rows;
 	bool has_more, nesting, children, holds;
 };
 

@@ -123,6 +123,20 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	}
 }
 
+/* --- of a row ------------------------------------------------------------------------------- */
+
+void figures_of_row(const struct stats_row *row, const struct stats_func *f,
+	const struct figure_scope *scope, struct figures *ret)
+{
+	const struct stats_proc p = { .n = row->n };
+
+	figures_of_process(&p, f, scope, ret);
+	if (scope && scope->elapsed_ns) {
+		ret->known |= FIGURE_BIT(FIGURE_CALLS_RATE);
+		ret->value[FIGURE_CALLS_RATE].x = row->n.calls * 1e9 / scope->elapsed_ns;
+	}
+}
+
 /* --- buckets ------------------------------------------------------------------------------- */
 
 void hist_bounds(unsigned int i, uint64_t *ret_ge, uint64_t *ret_lt)

@@ -24,6 +24,8 @@ enum figure_use {
 	USE_PROCESS,  /* columns by process */
 	USE_PROCESS_DOCUMENT,
 	USE_TREE,   /* columns of who called whom */
+	USE_ROW, /* columns by key */
+	USE_ROW_DOCUMENT,
 	USE_RATES,  /* columns of --watch */
 	USE_SORT,   /* --sort and, by a key each, --watch */
 	USE_SAVED,  /* read back from documents: --fail-if, --diff */
@@ -63,12 +65,14 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 #define FIGURES(X) \
 	X(CALLS, COUNT, "calls", "CALLS", "Calls of a function.",                       \
 		true, f->n.calls,                                                       \
+		AT(ROW, 10), AT(ROW_DOCUMENT, 10), \
 		AT(DOCUMENT, 10), AT(TABLE, 10), AT(PROCESS, 10),                       \
 		AT(PROCESS_DOCUMENT, 10), AT(TREE, 10), AT(RATES, 100, 8),              \
 		AT(SORT, 20, 'c'),                                                      \
 		AT(SAVED, 10), AT(DIFF, 10), AT(METRIC, 10))                            \
 	X(CALLS_RATE, RATE, "calls", "CALLS/S", NULL,                                   \
 		paced, f->n.calls * 1e9 / scope->elapsed_ns,                            \
+		AT(ROW, 20, 6), \
 		AT(DOCUMENT, 20), AT(TABLE, 170, 5), AT(RATES, 10))                     \
 	X(BUSY, RATIO, "busy", "BUSY", NULL,                                            \
 		paced && ends,                                                          \
@@ -79,6 +83,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		AT(DOCUMENT, 30))                                                       \
 	X(RETURNS, COUNT, "returns", "RETURNS", "Calls that have returned.",            \
 		f->timed || f->same, f->n.returns,                                      \
+		AT(ROW, 15, COLUMN_CSV), AT(ROW_DOCUMENT, 20), \
 		AT(DOCUMENT, 40), AT(TABLE, 20, COLUMN_CSV),                            \
 		AT(PROCESS, 20, COLUMN_CSV), AT(PROCESS_DOCUMENT, 20),                  \
 		AT(SAVED, 20), AT(METRIC, 20))                                          \
@@ -101,11 +106,13 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		AT(METRIC, 57))                                                         \
 	X(ERRORS, COUNT, "errors", "ERRORS", "Returns whose result is an error, by code.", \
 		ends, f->n.errors,                                                      \
+		AT(ROW, 80), AT(ROW_DOCUMENT, 50), \
 		AT(DOCUMENT, 80), AT(TABLE, 160), AT(PROCESS, 80),                      \
 		AT(PROCESS_DOCUMENT, 50), AT(SORT, 60, 'e'), AT(SAVED, 30),             \
 		AT(DIFF, 60), AT(METRIC, 30, METRIC_BY_CODE))                           \
 	X(SLOW, COUNT, "slow", "SLOW", "Returns at or over the threshold for slow calls.", \
 		ends, f->n.slow,                                                        \
+		AT(ROW, 70, 4), AT(ROW_DOCUMENT, 60), \
 		AT(DOCUMENT, 90), AT(TABLE, 150, 8), AT(PROCESS, 70, 4),                \
 		AT(PROCESS_DOCUMENT, 60), AT(SORT, 70, 's'), AT(SAVED, 40),             \
 		AT(METRIC, 40))                                                         \
@@ -118,9 +125,11 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 	X(TIME, PERCENT, "time", "TIME%", NULL,                                         \
 		times && scope->all_ns,                                                 \
 		100.0 * (f->nested ? stats_func_self(f) : f->n.total_ns) / scope->all_ns, \
+		AT(ROW, 30, 3), \
 		AT(TABLE, 60, 2), AT(PROCESS, 30, 3), AT(TREE, 20))                                   \
 	X(TOTAL, NS, "total", "TOTAL", NULL,                                            \
 		times, f->n.total_ns,                                                   \
+		AT(ROW, 40), AT(ROW_DOCUMENT, 30), \
 		AT(DOCUMENT, 100), AT(TABLE, 70), AT(PROCESS, 40),                      \
 		AT(PROCESS_DOCUMENT, 30), AT(TREE, 30), AT(SORT, 10, 't'),              \
 		AT(SAVED, 80))                                                          \
@@ -139,10 +148,12 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		AT(DOCUMENT, 110), AT(TABLE, 90, 7), AT(SAVED, 100))                    \
 	X(AVG, NS, "avg", "AVG", NULL,                                                  \
 		times, f->n.total_ns / f->n.returns,                                    \
+		AT(ROW, 50, 2), \
 		AT(DOCUMENT, 120), AT(TABLE, 80), AT(PROCESS, 50, 2), AT(RATES, 30),    \
 		AT(SORT, 30, 'a'), AT(SAVED, 90), AT(DIFF, 20))                         \
 	X(MAX, NS, "max", "MAX", NULL,                                                  \
 		f->timed && f->has_extremes, f->max_ns,                                 \
+		AT(ROW, 60, 1), AT(ROW_DOCUMENT, 40), \
 		AT(DOCUMENT, 130), AT(TABLE, 140, 4), AT(PROCESS, 60, 1),               \
 		AT(PROCESS_DOCUMENT, 40), AT(RATES, 60, 4), AT(SORT, 40, 'm'),          \
 		AT(SAVED, 110))                                                         \
@@ -245,6 +256,10 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 
 /* Of a process in function @f, or in all that are timed: NULL. */
 void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
+	const struct figure_scope *scope, struct figures *ret);
+
+/* Of the calls of @f in one row. */
+void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret);
 
 /* --- documents of `stats --json` read back, for comparing ----------------------------------- */

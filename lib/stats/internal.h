@@ -26,6 +26,7 @@ static inline bool view_has(const struct stats_view *v, uint32_t epoch)
 struct stats_raw {
 	struct fsn_base *total;
 	struct fsn_path *paths;
+	struct fsn_row *rows; /* of keys, and the others of each function: rows_cnt() */
 };
 
 /* A sum of times without the probes' own, in two's complement, that may be under 0. */
@@ -53,6 +54,11 @@ static inline int base_fd(const struct group *g, uint32_t index)
 	return g->fd[index ? MAPID_BASE1 : MAPID_BASE0];
 }
 
+static inline int base_rows_fd(const struct group *g, uint32_t index)
+{
+	return g->fd[index ? MAPID_BASE_ROWS1 : MAPID_BASE_ROWS0];
+}
+
 /* The map that holds the paths of the baseline in use, or of the idle one. */
 static inline int base_paths_fd(const struct group *g, uint32_t index)
 {
@@ -64,6 +70,13 @@ int stats_read_codes(const struct group *g, const struct stats_view *view, struc
 int stats_read_procs(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_paths(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct stats_raw *raw);
+
+/* rows.c: the same for .rows, .others; *@ret_raw are the rows as they are. */
+int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,
+	struct fsn_row **ret_raw);
+
+/* How many rows programs use; 0 when nothing is told apart. -EPROTO. */
+int rows_cnt(const struct group *g, uint32_t *ret_cnt);
 
 /* Reads all of the group as @view has it; @ret_raw may be NULL. */
 int stats_collect(const struct group *g, const struct stats_view *view,

@@ -29,7 +29,8 @@
 struct reset {
 	const struct group *g;
 	struct fsn_ctl *ctl;
-	struct map_mapping ctl_map, stats_map, procs_map;
+	struct map_mapping ctl_map, stats_map, procs_map, rows_map;
+	uint32_t row_cnt;
 	struct stats_view view; /* what ends now */
 };
 
@@ -38,6 +39,7 @@ static void reset_done(struct reset *r)
 	map_munmap(&r->ctl_map);
 	map_munmap(&r->stats_map);
 	map_munmap(&r->procs_map);
+	map_munmap(&r->rows_map);
 }
 
 static int reset_open(const struct group *g, struct reset *r)
@@ -57,6 +59,11 @@ static int reset_open(const struct group *g, struct reset *r)
 		code = map_mmap(g->fd[MAPID_PROCS],
 			(procs + 2 * (size_t)g->meta.fn_cnt) * sizeof(struct fsn_proc),
 			&r->procs_map);
+	if (!code)
+		code = rows_cnt(g, &r->row_cnt);
+	if (!code && r->row_cnt)
+		code = map_mmap(g->fd[MAPID_ROWS], r->row_cnt * sizeof(struct fsn_row),
+			&r->rows_map);
 	r->ctl = r->ctl_map.addr;
 	return code;
 }
@@ -76,6 +83,7 @@ static void fold_extremes(struct reset *r)
 	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
 	uint64_t epoch = r->ctl->epoch, tag = epoch << FSN_NS_BITS;
 	struct fsn_stat *stat = r->stats_map.addr;
+	struct fsn_row *row = r->rows_map.addr;
 	int from = !(epoch & 1), to = epoch & 1;
 
 	for (size_t i = 0; i < cnt; i++) {
@@ -84,6 +92,9 @@ static void fold_extremes(struct reset *r)
 		if (stat[i].min[from])
 			raise_word(&stat[i].min[to], tag | (stat[i].min[from] & FSN_NS_MASK));
 	}
+	for (uint32_t i = 0; i < r->row_cnt; i++)
+		if (row[i].max[from])
+			raise_word(&row[i].max[to], tag | (row[i].max[from] & FSN_NS_MASK));
 }
 
 /* Epochs go round, past 0, so that a word that is 0 is no value; parity alternates. */
@@ -180,12 +191,15 @@ static void clear_idle_words(struct reset *r)
 {
 	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
 	struct fsn_stat *stat = r->stats_map.addr;
+	struct fsn_row *row = r->rows_map.addr;
 	int idle = !(r->ctl->epoch & 1);
 
 	for (size_t i = 0; i < cnt; i++) {
 		__atomic_store_n(&stat[i].max[idle], 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&stat[i].min[idle], 0, __ATOMIC_SEQ_CST);
 	}
+	for (uint32_t i = 0; i < r->row_cnt; i++)
+		__atomic_store_n(&row[i].max[idle], 0, __ATOMIC_SEQ_CST);
 }
 
 /* Steps 1 and 2. */
@@ -234,6 +248,9 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	int code;
 
 	code = map_write(base_fd(g, idle), 0, g->meta.fn_cnt, sizeof(*raw->total), raw->total);
+	if (!code && raw->rows)
+		code = map_write(base_rows_fd(g, idle), 0, r->row_cnt, sizeof(*raw->rows),
+			raw->rows);
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
 		if (s->funcs[i].bucket)
 			code = write_buckets(g, in_use, &s->funcs[i]);
@@ -246,6 +263,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	r->ctl->slow_base[idle] = r->view.ctl.slow_head;
 	r->ctl->lost_codes_base[idle] = r->view.ctl.lost_codes;
 	r->ctl->lost_procs_base[idle] = r->view.ctl.lost_procs;
+	r->ctl->lost_texts_base[idle] = r->view.ctl.lost_texts;
 	r->ctl->crowded_base[idle] = r->view.ctl.crowded;
 	__atomic_store_n(&r->ctl->base, r->ctl->epoch | idle << 16, __ATOMIC_SEQ_CST);
 	return 0;

@@ -115,6 +115,7 @@ void stats_raw_done(struct stats_raw *raw)
 {
 	free(raw->total);
 	free(raw->paths);
+	free(raw->rows);
 }
 
 /* --- since the baseline --------------------------------------------------------------------- */
@@ -261,6 +262,7 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->attached_ns = s->group->meta.attached_ns;
 	s->lost_codes = ctl->lost_codes - ctl->lost_codes_base[index];
 	s->lost_processes = ctl->lost_procs - ctl->lost_procs_base[index];
+	s->lost_texts = ctl->lost_texts - ctl->lost_texts_base[index];
 	s->crowded = ctl->crowded - ctl->crowded_base[index];
 	s->crowd_pid = s->crowded ? (pid_t)ctl->crowd_pid : 0;
 	s->slow_total = ctl->slow_head - ctl->slow_base[index];
@@ -292,6 +294,8 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 		code = stats_read_procs(g, view, s);
 	if (!code && view->paths)
 		code = stats_read_paths(g, view, s, &raw);
+	if (!code)
+		code = stats_read_rows(g, view, s, &raw.rows);
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
 	health_make(view, s);
@@ -373,6 +377,7 @@ void stats_free(struct stats *s)
 		free(s->funcs[i].bucket);
 		free(s->funcs[i].codes);
 		free(s->funcs[i].procs);
+		free(s->funcs[i].rows);
 	}
 	free(s->funcs);
 	free(s->paths);

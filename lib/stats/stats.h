@@ -30,6 +30,35 @@ struct stats_proc {
 	bool nested; /* n.inner_ns is known */
 };
 
+/* What calls of one process by one key had. */
+struct stats_row {
+	pid_t pid;         /* 0: it is one of others, or of processes that have ended */
+	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME */
+	char comm[16];     /* of the process */
+	struct fsn_key key; /* FSN_KEY_WIDE words each */
+	struct fsn_proc_counts n; /* without .inner_ns */
+	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
+};
+
+/* The first word of key @i, and its text. */
+static inline uint64_t stats_row_word(const struct stats_row *row, size_t i)
+{
+	return row->key.word[i * FSN_KEY_WIDE];
+}
+
+static inline const char *stats_row_text(const struct stats_row *row, size_t i)
+{
+	return (const char *)&row->key.word[i * FSN_KEY_WIDE];
+}
+
+/* Whether anything came, and the order in which rows are: by process, then by key. */
+bool stats_row_is_empty(const struct stats_row *row);
+int stats_row_compare(const void *a, const void *b);
+
+/* @to and @more, of which the maximum is the higher one; @from less @was. */
+void stats_row_add(struct stats_row *to, const struct stats_row *more);
+void stats_row_subtract(struct stats_row *from, const struct stats_row *was);
+
 /* @to and @more; @from less @was, not below 0. */
 void counts_add(struct fsn_counts *to, const struct fsn_counts *more);
 void counts_subtract(struct fsn_counts *from, const struct fsn_counts *was);
@@ -64,6 +93,10 @@ struct stats_func {
 	size_t code_cnt;
 	struct stats_proc *procs; /* sorted by pid, start */
 	size_t proc_cnt;
+	struct stats_row *rows; /* by key: stats_row_compare() */
+	size_t row_cnt;
+	struct stats_row others; /* calls that found no room in rows */
+	struct stats_row rows_ended; /* of processes whose rows were given up */
 	struct stats_proc ended; /* of those whose records were given up; no pid */
 };
 
@@ -91,6 +124,8 @@ struct stats {
 	struct stats_path *paths; /* by id; NULL where not asked for, or not kept (FSN_OPT_NESTING) */
 	size_t path_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
+	bool keys_known;     /* what rows are of may be read */
+	uint64_t lost_texts; /* keys that could not be read */
 	uint64_t crowded; /* of no_slot: their process had too many calls in flight */
 	pid_t crowd_pid;  /* the last such process */
 	uint64_t slow_total;

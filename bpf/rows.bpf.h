@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Statistics by what a call was about: rows of {function, process, key}, the key being of
+ * arguments, text, or where and by whom the call was made.
+ *
+ * A row is found at the entry, and its number kept beside the slot, so that the end adds to
+ * it without looking for it. It stays what it is over resets, which remember what it had: so
+ * an end finds the row of its entry, whatever came in between. What finds no room, or whose
+ * row is gone, is in the function's row of others.
+ *
+ * Recursion, longjmp and exceptions are what they are for slots: a call that never ends has
+ * been counted in its row, and no more.
+ */
+#ifndef FUNCSNOOP_ROWS_BPF_H
+#define FUNCSNOOP_ROWS_BPF_H
+
+#include "filter.bpf.h"
+
+const volatile bool fsn_keyed = false;    /* some function has a key or a sum */
+const volatile bool fsn_key_wide = false; /* some key takes more than a word */
+const volatile __u32 fsn_key_cnt = 0;
+const volatile __u32 fsn_sum_cnt = 0;
+const volatile __u32 fsn_row_cnt = 1; /* behind them the others of each function */
+
+/* By slot; no command reads it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} fsn_slot_rows SEC(".maps");
+
+static __always_inline struct fsn_row *row_at(__u32 i)
+{
+	return bpf_map_lookup_elem(&fsn_rows, &i);
+}
+
+/* Of an argument as wide as it is, with its sign. */
+static __always_inline __u64 part_number(const struct pt_regs *ctx, const struct fsn_part *p)
+{
+	__u64 word = arg_word(ctx, p->where);
+	__u32 unused = (64 - p->width) & 63;
+
+	return p->is_signed ? (__u64)((__s64)(word << unused) >> unused)
+			    : word << unused >> unused;
+}
+
+/* Where the call was made: its return address, or 0 where that can't be read. */
+static __always_inline __u64 part_caller(const struct pt_regs *ctx)
+{
+	__u64 from = REG_LINK(ctx);
+
+#if defined(__TARGET_ARCH_x86)
+	if (bpf_probe_read_user(&from, sizeof(from), (void *)REG_SP(ctx)))
+		return 0;
+#endif
+	return from;
+}
+
+/* Text that is not there (never touched, swapped out) can't be waited for. */
+static __noinline int part_text(const struct pt_regs *ctx, const struct fsn_part *p, char *to)
+{
+	__u64 at = arg_word(ctx, p->where);
+
+	if (bpf_probe_read_user_str(to, FSN_KEY_TEXT, (void *)at) >= 0)
+		return 0;
+	__builtin_memset(to, 0, FSN_KEY_TEXT);
+	to[FSN_KEY_TEXT - 1] = 1;
+	add(&ctl.lost_texts, 1);
+	return 0;
+}
+
+/* Parts of more than a word. */
+static __always_inline void part_wide(
+	const struct pt_regs *ctx, const struct fsn_part *p, __u64 *to)
+{
+	if (p->what == FSN_BY_TEXT)
+		part_text(ctx, p, (char *)to);
+	else if (p->what == FSN_BY_COMM)
+		bpf_get_current_comm(to, FSN_COMM_LEN);
+}
+
+static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct fsn_part *p)
+{
+	switch (p->what) {
+	case FSN_BY_NUMBER:
+		return part_number(ctx, p);
+	case FSN_BY_CALLER:
+		return part_caller(ctx);
+	case FSN_BY_THREAD:
+		return (__u32)bpf_get_current_pid_tgid();
+	case FSN_BY_CGROUP:
+		return bpf_get_current_cgroup_id();
+	default:
+		return 0;
+	}
+}
+
+static __always_inline void key_fill(
+	const struct pt_regs *ctx, const struct fsn_keyed *keyed, struct fsn_key *key)
+{
+#pragma unroll
+	for (__u32 i = 0; i < FSN_KEYS; i++) {
+		if (i >= fsn_key_cnt)
+			break;
+		if (!fsn_key_wide) {
+			key->word[i] = part_word(ctx, &keyed->key[i]);
+			continue;
+		}
+		key->word[i * FSN_KEY_WIDE] = part_word(ctx, &keyed->key[i]);
+		part_wide(ctx, &keyed->key[i], &key->word[i * FSN_KEY_WIDE]);
+	}
+}
+
+/* How many of a key's words count is fixed when the group is attached. */
+#define for_each_word(i)                                                         \
+	_Pragma("unroll") for (__u32 i = 0; i < FSN_KEYS * FSN_KEY_WIDE; i++)    \
+		if ((i) < fsn_key_cnt * (fsn_key_wide ? FSN_KEY_WIDE : 1))
+
+static __always_inline __u64 key_hash(const struct fsn_key *key, __u64 tag, __u64 start)
+{
+	__u64 hash = (tag ^ start) * 0x9e3779b97f4a7c15ULL;
+
+	for_each_word(i)
+		hash = ((hash ^ hash >> 32) ^ key->word[i]) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 32;
+}
+
+static __always_inline bool key_is(__u32 i, const struct fsn_key *key)
+{
+	const struct fsn_key *has = bpf_map_lookup_elem(&fsn_keys, &i);
+	__u64 other = 0;
+
+	if (!has)
+		return false;
+	for_each_word(n)
+		other |= READ(has->word[n]) ^ key->word[n];
+	return !other;
+}
+
+/* Claims row @i, which is free, unless somebody else does. */
+static __noinline bool row_claim(__u32 i, const struct fsn_key *key, __u64 tag, __u64 start)
+{
+	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
+	struct fsn_key *to = bpf_map_lookup_elem(&fsn_keys, &i);
+	struct fsn_row *row = row_at(i);
+
+	if (!row || !to || !swap(&row->tag, 0, FSN_PROC_LOCKED))
+		return false;
+	row->start = start;
+	bpf_probe_read_kernel_str(row->comm, sizeof(row->comm), leader->comm);
+	for_each_word(n)
+		to->word[n] = key->word[n];
+	(void)__sync_lock_test_and_set(&row->tag, tag);
+	return true;
+}
+
+/* The n-th place of a key. They are all over the table, as neighbours are soon taken. */
+static __always_inline __u32 row_place(__u64 hash, __u32 n)
+{
+	__u32 at = (__u32)hash + n * ((__u32)(hash >> 32) | 1);
+
+	return (__u64)at * fsn_row_cnt >> 32;
+}
+
+/*
+ * The number of the row of @key, or of the others. Two CPUs may both claim one for the same
+ * key: readers add up.
+ */
+static __noinline __u32 row_find(const struct fsn_key *key, __u64 tag, __u64 start)
+{
+	__u64 hash = key_hash(key, tag, start), seen;
+	__u32 i, first = FSN_NO_ROW;
+	struct fsn_row *row;
+
+	for (__u32 n = 0; n < FSN_ROW_PROBES; n++) {
+		i = row_place(hash, n);
+		row = row_at(i);
+		if (!row)
+			break;
+		seen = READ(row->tag);
+		if (seen == tag && READ(row[AFTER(seen, 0)].start) == start &&
+			key_is(AFTER(seen, i), key))
+			return i;
+		if (!seen && first == FSN_NO_ROW)
+			first = i;
+	}
+	if (first != FSN_NO_ROW && row_claim(first, key, tag, start))
+		return first;
+	return fsn_row_cnt + (tag & FSN_FN_MASK) - 1;
+}
+
+/* Counts a call in its row: its number, or FSN_NO_ROW. */
+static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
+{
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fsn_key key = {};
+	struct fsn_row *row;
+	__u32 i;
+
+	if (!keyed || !keyed->on)
+		return FSN_NO_ROW;
+	key_fill(ctx, keyed, &key);
+	i = row_find(&key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
+	row = row_at(i);
+	if (!row)
+		return FSN_NO_ROW;
+	add(&row->calls, 1);
+#pragma unroll
+	for (__u32 n = 0; n < FSN_SUMS; n++)
+		if (n < fsn_sum_cnt && keyed->sum[n].what)
+			add(&row->sum[n], part_number(ctx, &keyed->sum[n]));
+	return i;
+}
+
+static __always_inline void row_keep(__u32 slot, __u32 i)
+{
+	__u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot);
+
+	if (kept)
+		*kept = i;
+}
+
+static __always_inline void row_raise(struct fsn_row *row, __u64 ns)
+{
+	__u64 epoch = READ(ctl.epoch), tag = epoch << FSN_NS_BITS;
+
+	if (epoch & 1)
+		raise(&row->max[1], tag | ns);
+	else
+		raise(&row->max[0], tag | ns);
+}
+
+/* The end of the call in @slot, in the row that its entry found. */
+static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 net, int how)
+{
+	__u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot), i;
+	struct fsn_row *row;
+
+	if (!kept)
+		return;
+	i = *kept;
+	row = row_at(i);
+	/* That of a process which has ended may be another's by now. */
+	if (row && i < fsn_row_cnt && READ(row->tag) != row_tag(fn, tgid))
+		row = row_at(fsn_row_cnt + fn);
+	if (!row)
+		return;
+	add(&row->returns, 1);
+	add(&row->total_ns, net);
+	row_raise(row, net > 0 ? net : 0);
+	if (how & FSN_CALL_FAILED)
+		add(&row->errors, 1);
+	if (how & FSN_CALL_SLOW)
+		add(&row->slow, 1);
+}
+
+#endif

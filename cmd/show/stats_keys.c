@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What calls had by their keys: rows of arguments, text, callers, threads.
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "show/call.h"
+#include "show/stats.h"
+#include "show/text.h"
+
+/* --- what a key is --------------------------------------------------------------------------- */
+
+/* Of the argument that part @p of a key is, or NULL: nothing is declared. */
+static const struct preset_value *declared(const struct func_types *t, const struct func_part *p)
+{
+	return p->arg && p->arg <= t->arg_cnt ? &t->args[p->arg - 1].value : NULL;
+}
+
+static const char *code_name(const struct func_types *t, const struct func_part *p, uint64_t word)
+{
+	const struct type_code *code = NULL;
+
+	if (p->arg && p->arg <= t->arg_cnt)
+		code = type_code_find(t->arg_codes[p->arg - 1], (int64_t)word);
+	return code ? code->name : NULL;
+}
+
+/* Whether it is a number to people: others are in hex. */
+static bool is_number(const struct func_types *t, const struct func_part *p)
+{
+	const struct preset_value *v = declared(t, p);
+
+	if (p->by != FSN_BY_NUMBER)
+		return p->by != FSN_BY_CALLER;
+	return v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL);
+}
+
+static bool is_text(const struct func_part *p)
+{
+	return p->by == FSN_BY_TEXT || p->by == FSN_BY_COMM;
+}
+
+/* Text that could not be read is marked by its last byte. */
+static bool is_there(const char *text)
+{
+	return !text[FSN_KEY_TEXT - 1];
+}
+
+static void write_key(struct out *o, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i)
+{
+	uint64_t word = stats_row_word(row, i);
+	const char *text = stats_row_text(row, i), *name;
+
+	if (is_text(p)) {
+		out_str(o, is_there(text) ? text : "?");
+		return;
+	}
+	name = code_name(t, p, word);
+	if (name)
+		out_str(o, name);
+	else if (!is_number(t, p))
+		out_hex(o, word);
+	else if (p->is_signed)
+		out_i64(o, (int64_t)word);
+	else
+		out_u64(o, word);
+}
+
+/* --- the table: a function's rows, by the keys that are asked for ---------------------------- */
+
+struct keyed_rows {
+	struct stats_row *rows;
+	size_t cnt;
+	const struct stats_func *f;
+};
+
+/* Of @row what is asked for: by which keys, and no process. */
+static struct stats_row projected(const struct report_group *rg, const struct stats_row *row)
+{
+	struct stats_row to = *row;
+
+	to.pid = 0;
+	to.start_ns = 0;
+	memset(&to.key, 0, sizeof(to.key));
+	for (size_t i = 0; i < rg->by_cnt; i++)
+		memcpy(&to.key.word[i * FSN_KEY_WIDE], stats_row_text(row, rg->by[i]),
+			FSN_KEY_TEXT);
+	return to;
+}
+
+/* Rows that are alike are one; NULL: no memory. */
+static struct stats_row *rows_by(
+	const struct report_group *rg, const struct stats_func *f, size_t *ret_cnt)
+{
+	struct stats_row *rows = calloc(f->row_cnt + 1, sizeof(*rows));
+	size_t kept = 0;
+
+	*ret_cnt = 0;
+	if (!rows || !f->row_cnt)
+		return rows;
+	for (size_t i = 0; i < f->row_cnt; i++)
+		rows[i] = projected(rg, &f->rows[i]);
+	qsort(rows, f->row_cnt, sizeof(*rows), stats_row_compare);
+	for (size_t i = 1; i < f->row_cnt; i++)
+		if (stats_row_compare(&rows[kept], &rows[i]))
+			rows[++kept] = rows[i];
+		else
+			stats_row_add(&rows[kept], &rows[i]);
+	*ret_cnt = kept + 1;
+	return rows;
+}
+
+struct ranked {
+	const struct stats_row *row;
+	uint64_t value;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value > y->value ? -1 : 1;
+	if (x->row->n.calls != y->row->n.calls && x->value)
+		return x->row->n.calls > y->row->n.calls ? -1 : 1;
+	return stats_row_compare(x->row, y->row);
+}
+
+/* What a row is ordered by; of percentiles and the like nothing is kept by key. */
+static uint64_t value_of(const struct stats_row *row, const struct stats_func *f,
+	enum figure_id sort)
+{
+	struct figures values;
+
+	if (sort == FIGURE_P99)
+		sort = FIGURE_MAX;
+	else if (sort != SORT_BY_NAME && !figures[sort].place[USE_ROW].at)
+		sort = FIGURE_TOTAL;
+	figures_of_row(row, f, NULL, &values);
+	return sort_value(&values, sort);
+}
+
+static void fill_sums(struct grid *grid, const struct report *r, const struct report_group *rg,
+	uint32_t fn, const struct stats_row *row)
+{
+	for (size_t i = 0; i < r->sum_cnt; i++) {
+		size_t k = 0;
+
+		while (k < rg->keys.sum_cnt && strcmp(rg->keys.sum[k], r->sum[i]))
+			k++;
+		if (k == rg->keys.sum_cnt || rg->keys.funcs[fn].sum[k].by == FSN_BY_NONE)
+			grid_none(grid);
+		else if (rg->keys.funcs[fn].sum[k].is_signed)
+			grid_number(grid, (int64_t)row->sum[k]);
+		else
+			grid_count(grid, true, row->sum[k]);
+	}
+}
+
+static void fill_figures(struct grid *grid, const struct report *r,
+	const struct report_group *rg, const struct stats_func *f, const struct stats_row *row)
+{
+	struct figure_scope scope = { rg->elapsed_ns, stats_all_time(rg->s) };
+	struct figures values;
+
+	fill_sums(grid, r, rg, f->fn, row);
+	figures_of_row(row, f, &scope, &values);
+	grid_figures(grid, &values);
+}
+
+static void fill_row(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct types *types, const struct stats_func *f, const struct stats_row *row)
+{
+	const struct func_keys *keys = &rg->keys.funcs[f->fn];
+	const struct group_func func = group_func(rg->s->group, f->fn);
+	struct out text = {};
+
+	grid_text(grid, func.name);
+	grid_text(grid, func.library);
+	for (size_t i = 0; i < rg->by_cnt; i++) {
+		const struct func_part *part = &keys->key[rg->by[i]];
+
+		text.len = 0;
+		write_key(&text, types_of(types, f->fn), part, row, i);
+		out_char(&text, '\0');
+		grid->failed |= text.failed;
+		grid_text(grid, part->by == FSN_BY_NONE || text.failed ? NULL : text.buf);
+	}
+	fill_figures(grid, r, rg, f, row);
+	out_done(&text);
+}
+
+/* One that stands for many. */
+static void fill_rest(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct stats_func *f, const char *what, const struct stats_row *row)
+{
+	const struct group_func func = group_func(rg->s->group, f->fn);
+
+	if (stats_row_is_empty(row))
+		return;
+	grid_text(grid, func.name);
+	grid_text(grid, func.library);
+	grid_text(grid, what);
+	for (size_t i = 1; i < rg->by_cnt; i++)
+		grid_none(grid);
+	fill_figures(grid, r, rg, f, row);
+}
+
+static void fill_function(struct grid *grid, const struct report *r,
+	const struct report_group *rg, const struct types *types, const struct stats_func *f)
+{
+	_cleanup_free_ struct stats_row *rows = NULL;
+	_cleanup_free_ struct ranked *ranked = NULL;
+	size_t cnt = 0;
+
+	rows = rows_by(rg, f, &cnt);
+	ranked = calloc(cnt + 1, sizeof(*ranked));
+	if (!rows || !ranked) {
+		grid->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < cnt; i++)
+		ranked[i] = (struct ranked) { &rows[i],
+			value_of(&rows[i], f, r->choice->sort) };
+	qsort(ranked, cnt, sizeof(*ranked), compare_ranked);
+	for (size_t i = 0; i < cnt && (!r->choice->top || i < r->choice->top); i++)
+		fill_row(grid, r, rg, types, f, ranked[i].row);
+	fill_rest(grid, r, rg, f, "others", &f->others);
+	fill_rest(grid, r, rg, f, "ended", &f->rows_ended);
+}
+
+void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	_cleanup_types_ struct types *types = NULL;
+
+	if (!rg->by_cnt || !rg->s->keys_known)
+		return;
+	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
+	for (size_t i = 0; !grid->failed && i < rg->func_cnt; i++)
+		if (rg->keys.funcs[rg->funcs[i]->fn].on)
+			fill_function(grid, r, rg, types, rg->funcs[i]);
+}
+
+/* --- its columns ------------------------------------------------------------------------------ */
+
+int report_by(struct report *r, struct err *err)
+{
+	const struct stats_choice *c = r->choice;
+	bool found = false;
+
+	for (size_t n = 0; n < r->cnt; n++) {
+		struct report_group *rg = &r->group[n];
+
+		for (size_t i = 0; i < c->by_cnt; i++)
+			for (size_t k = 0; k < rg->keys.key_cnt; k++)
+				if (!strcmp(rg->keys.key[k], c->by[i]))
+					rg->by[rg->by_cnt++] = k;
+		if (rg->by_cnt < c->by_cnt)
+			rg->by_cnt = 0;
+		found |= rg->by_cnt;
+		for (size_t i = 0; rg->by_cnt && i < rg->keys.sum_cnt; i++) {
+			size_t k = 0;
+
+			while (k < r->sum_cnt && strcmp(r->sum[k], rg->keys.sum[i]))
+				k++;
+			if (k == r->sum_cnt && k < ARRAY_SIZE(r->sum))
+				r->sum[r->sum_cnt++] = rg->keys.sum[i];
+		}
+	}
+	for (size_t i = 0; i < c->by_cnt; i++) {
+		snprintf(r->by_title[i], KEY_TITLE_LEN, "%s", c->by[i]);
+		for (char *p = r->by_title[i]; *p; p++)
+			*p = (char)toupper((unsigned char)*p);
+	}
+	for (size_t i = 0; i < r->sum_cnt; i++) {
+		snprintf(r->sum_title[i], KEY_TITLE_LEN, "SUM(%s)", r->sum[i]);
+		snprintf(r->sum_key[i], KEY_TITLE_LEN, "sum_%s", r->sum[i]);
+	}
+	if (!c->by_cnt || found || !r->cnt)
+		return 0;
+	err_set(err, -ERR_USAGE, "--by '%s': no group has %s", c->by_text,
+		c->by_cnt > 1 ? "these keys" : "such a key");
+	return err_hint(err, "--by is function, process, library, or what attach's --key has named");
+}
+
+void report_begin_grid(const struct report *r, struct grid *grid)
+{
+	struct grid_column labels[GRID_COLUMNS];
+	size_t cnt = r->view->label_cnt;
+
+	memcpy(labels, r->view->labels, cnt * sizeof(*labels));
+	for (size_t i = 0; i < r->choice->by_cnt; i++)
+		labels[cnt++] = (struct grid_column) { r->by_title[i], r->choice->by[i],
+			TABLE_LEFT, true, GRID_BOTH, 0 };
+	for (size_t i = 0; i < r->sum_cnt; i++)
+		labels[cnt++] = (struct grid_column) { r->sum_title[i], r->sum_key[i],
+			TABLE_RIGHT, false, GRID_BOTH, 0 };
+	grid_begin(grid, labels, cnt, r->view->uses);
+	grid->sum_cnt = r->sum_cnt;
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static void add_key(struct json *j, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i)
+{
+	uint64_t word = stats_row_word(row, i);
+	const char *text = stats_row_text(row, i);
+	char hex[TEXT_NUM_LEN];
+
+	json_open(j, '{');
+	if (is_text(p)) {
+		json_set_str(j, "value", is_there(text) ? text : NULL);
+	} else if (!is_number(t, p)) {
+		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)word);
+		json_set_str(j, "value", hex);
+	} else if (p->is_signed) {
+		json_set_i64(j, "value", (int64_t)word);
+	} else {
+		json_set_u64(j, "value", word);
+	}
+	json_set_str(j, "name", is_text(p) ? NULL : code_name(t, p, word));
+	json_close(j, '}');
+}
+
+static void add_sums(struct json *j, const struct report_group *rg, uint32_t fn,
+	const struct stats_row *row)
+{
+	const struct func_part *sum = rg->keys.funcs[fn].sum;
+
+	json_set_open(j, "sums", '{');
+	for (size_t i = 0; i < rg->keys.sum_cnt; i++)
+		if (sum[i].by == FSN_BY_NONE)
+			json_set_null(j, rg->keys.sum[i]);
+		else if (sum[i].is_signed)
+			json_set_i64(j, rg->keys.sum[i], (int64_t)row->sum[i]);
+		else
+			json_set_u64(j, rg->keys.sum[i], row->sum[i]);
+	json_close(j, '}');
+}
+
+static void add_row_figures(struct json *j, const struct report_group *rg,
+	const struct stats_func *f, const struct stats_row *row)
+{
+	struct figures values;
+
+	figures_of_row(row, f, NULL, &values);
+	json_add_figures(j, USE_ROW_DOCUMENT, &values);
+	add_sums(j, rg, f->fn, row);
+}
+
+static void add_rest(struct json *j, const char *key, const struct report_group *rg,
+	const struct stats_func *f, const struct stats_row *row)
+{
+	if (!rg->keys.funcs || stats_row_is_empty(row)) {
+		json_set_null(j, key);
+		return;
+	}
+	json_set_open(j, key, '{');
+	add_row_figures(j, rg, f, row);
+	json_close(j, '}');
+}
+
+void json_add_rows(struct json *j, const struct report_group *rg, const struct types *types,
+	const struct stats_func *f)
+{
+	json_set_open(j, "rows", '[');
+	for (size_t i = 0; rg->keys.funcs && types && i < f->row_cnt; i++) {
+		const struct stats_row *row = &f->rows[i];
+		const struct func_keys *keys = &rg->keys.funcs[f->fn];
+
+		json_open(j, '{');
+		json_set_u64(j, "pid", row->pid);
+		json_set_str(j, "comm", row->comm);
+		if (rg->s->keys_known)
+			json_set_open(j, "key", '{');
+		else
+			json_set_null(j, "key");
+		for (size_t k = 0; rg->s->keys_known && k < rg->keys.key_cnt; k++) {
+			json_key(j, rg->keys.key[k]);
+			if (keys->key[k].by == FSN_BY_NONE)
+				json_null(j);
+			else
+				add_key(j, types_of(types, f->fn), &keys->key[k], row, k);
+		}
+		if (rg->s->keys_known)
+			json_close(j, '}');
+		add_row_figures(j, rg, f, row);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	add_rest(j, "other_rows", rg, f, &f->others);
+	add_rest(j, "ended_rows", rg, f, &f->rows_ended);
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Keys and sums: from words of a command line to where programs find them.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "group/keys.h"
+#include "group/records.h"
+
+_Static_assert(KEYS_USUAL == FSN_ROWS && KEYS_MAX == FSN_ROWS_MAX, "as the maps have it");
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+/* Words that are no argument, unless "arg:" stands before them. */
+static const struct {
+	const char *word;
+	enum fsn_by by; /* FSN_BY_NONE: a word of ours, and no key here */
+} words[] = {
+	{ "caller", FSN_BY_CALLER },
+	{ "thread", FSN_BY_THREAD },
+	{ "comm", FSN_BY_COMM },
+	{ "cgroup", FSN_BY_CGROUP },
+	{ "result", FSN_BY_NONE },
+	{ "stack", FSN_BY_NONE },
+	{ "kernel", FSN_BY_NONE },
+	{ "communicator", FSN_BY_NONE },
+	{ "function", FSN_BY_NONE },
+	{ "process", FSN_BY_NONE },
+	{ "library", FSN_BY_NONE },
+};
+
+static int read_name(const char *option, const char *text, size_t len, struct key_name *ret,
+	struct err *err)
+{
+	bool is_arg = !strncmp(text, "arg:", 4);
+
+	if (is_arg) {
+		text += 4;
+		len -= 4;
+	}
+	if (!len)
+		return err_set(err, -ERR_USAGE, "%s: a name is missing", option);
+	if (len >= sizeof(ret->name))
+		return err_set(err, -ERR_USAGE, "%s '%.*s' is longer than %zu bytes", option,
+			(int)len, text, sizeof(ret->name) - 1);
+	memcpy(ret->name, text, len);
+	ret->name[len] = '\0';
+	ret->by = FSN_BY_NUMBER;
+	for (size_t i = 0; !is_arg && i < ARRAY_SIZE(words); i++) {
+		if (strcmp(words[i].word, ret->name))
+			continue;
+		if (words[i].by == FSN_BY_NONE) {
+			err_set(err, -ERR_USAGE, "%s '%s' is not known", option, ret->name);
+			return err_hint(err, "an argument of that name is 'arg:%s'", ret->name);
+		}
+		ret->by = words[i].by;
+	}
+	return 0;
+}
+
+static int check_new(const char *option, const struct key_name *names, size_t cnt,
+	const struct key_name *name, struct err *err)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(names[i].name, name->name))
+			return err_set(
+				err, -ERR_USAGE, "%s '%s' is there twice", option, name->name);
+	return 0;
+}
+
+int keys_add(struct keys *k, const char *text, struct err *err)
+{
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		struct key_name name;
+		int code = read_name("--key", text, len, &name, err);
+
+		if (!code)
+			code = check_new("--key", k->key, k->key_cnt, &name, err);
+		if (code)
+			return code;
+		if (k->key_cnt == FSN_KEYS)
+			return err_set(err, -ERR_USAGE, "--key: at most %d of them", FSN_KEYS);
+		k->key[k->key_cnt++] = name;
+		if (!text[len])
+			return 0;
+		text += len + 1;
+	}
+}
+
+int keys_add_sum(struct keys *k, const char *text, struct err *err)
+{
+	struct key_name name;
+	int code = read_name("--sum", text, strlen(text), &name, err);
+
+	if (!code)
+		code = check_new("--sum", k->sum, k->sum_cnt, &name, err);
+	if (code)
+		return code;
+	if (name.by != FSN_BY_NUMBER)
+		return err_set(err, -ERR_USAGE, "--sum '%s' is not an argument", name.name);
+	if (k->sum_cnt == FSN_SUMS)
+		return err_set(err, -ERR_USAGE, "--sum: at most %d of them", FSN_SUMS);
+	k->sum[k->sum_cnt++] = name;
+	return 0;
+}
+
+/* --- binding -------------------------------------------------------------------------------- */
+
+/* Why a declared argument can't be added up, or NULL. */
+static const char *no_number(const struct preset_value *v)
+{
+	switch (v->kind) {
+	case TYPE_POINTER:
+		return "is a pointer: adding those up says nothing";
+	case TYPE_STRING:
+		return "is text, which can't be added up";
+	default:
+		return NULL;
+	}
+}
+
+/* -ENOENT when the function has no such argument, -EINVAL when it can't be used. */
+static int bind_part(const struct condition_func *f, const struct key_name *name, bool is_sum,
+	struct fsn_part *ret, const char **ret_why)
+{
+	const struct preset_value *v;
+	size_t nth;
+	int code;
+
+	memset(ret, 0, sizeof(*ret));
+	if (name->by != FSN_BY_NUMBER) {
+		ret->what = (unsigned char)name->by;
+		return 0;
+	}
+	code = condition_arg(f, name->name, &ret->where, &nth, ret_why);
+	if (code)
+		return code;
+	ret->width = 64;
+	if (f->has_args) {
+		v = &f->args[nth].value;
+		*ret_why = is_sum ? no_number(v) : NULL;
+		if (*ret_why)
+			return -EINVAL;
+		ret->arg = (unsigned int)nth + 1;
+		if (v->kind == TYPE_INT || v->kind == TYPE_BOOL)
+			ret->width = (unsigned char)(v->size < 8 ? v->size * 8 : 64);
+		ret->is_signed = v->kind == TYPE_INT && v->is_signed;
+		if (v->kind == TYPE_STRING)
+			ret->what = FSN_BY_TEXT;
+	}
+	if (!ret->what)
+		ret->what = FSN_BY_NUMBER;
+	return 0;
+}
+
+/* Of each key and sum: whether some function has it, and why the first can't that has it. */
+struct found {
+	bool some;
+	const char *why;
+};
+
+static int bind_parts(const struct condition_func *f, const struct key_name *names, size_t cnt,
+	bool is_sum, struct found *found, struct fsn_part *ret)
+{
+	int missing = 0;
+
+	for (size_t i = 0; i < cnt; i++) {
+		const char *why = NULL;
+		int code = bind_part(f, &names[i], is_sum, &ret[i], &why);
+
+		if (code)
+			memset(&ret[i], 0, sizeof(ret[i]));
+		if (code == -EINVAL && !found[i].why)
+			found[i].why = why;
+		found[i].some |= !code;
+		missing += code != 0;
+	}
+	return missing;
+}
+
+static int check_found(const char *option, const struct key_name *names, size_t cnt,
+	const struct found *found, struct err *err)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		if (found[i].some)
+			continue;
+		if (found[i].why)
+			return err_set(err, -ERR_USAGE, "%s '%s' %s", option, names[i].name,
+				found[i].why);
+		err_set(err, -ERR_USAGE, "%s '%s': no function has such an argument", option,
+			names[i].name);
+		return err_hint(err,
+			"arguments that are not declared in a configuration are arg1 to arg%d",
+			FSN_ARGS);
+	}
+	return 0;
+}
+
+int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t cnt,
+	struct fsn_keyed *ret_keyed, struct keys_left *ret_left, struct err *err)
+{
+	struct found keys[FSN_KEYS] = {}, sums[FSN_SUMS] = {};
+	size_t asked = k->key_cnt + k->sum_cnt;
+	int code;
+
+	*ret_left = (struct keys_left) {};
+	for (size_t i = 0; i < cnt; i++) {
+		struct fsn_keyed *keyed = &ret_keyed[i];
+		size_t missing;
+
+		memset(keyed, 0, sizeof(*keyed));
+		missing = bind_parts(&funcs[i], k->key, k->key_cnt, false, keys, keyed->key);
+		missing += bind_parts(&funcs[i], k->sum, k->sum_cnt, true, sums, keyed->sum);
+		keyed->on = missing < asked;
+		ret_left->none += missing == asked;
+		ret_left->some += missing && missing < asked;
+	}
+	code = check_found("--key", k->key, k->key_cnt, keys, err);
+	return code ? code : check_found("--sum", k->sum, k->sum_cnt, sums, err);
+}
+
+bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		for (size_t n = 0; n < FSN_KEYS; n++)
+			if (keyed[i].key[n].what == FSN_BY_TEXT ||
+				keyed[i].key[n].what == FSN_BY_COMM)
+				return true;
+	return false;
+}
+
+/* --- of a group ------------------------------------------------------------------------------ */
+
+static struct func_part part_of(const struct fsn_part *p)
+{
+	return (struct func_part) { p->what, p->is_signed, p->arg };
+}
+
+static int keys_make(const struct group *g, const struct fsn_keyed *keyed, struct group_keys *k)
+{
+	k->funcs = calloc(g->meta.fn_cnt, sizeof(*k->funcs));
+	if (!k->funcs)
+		return -ENOMEM;
+	for (uint32_t fn = 0; fn < g->meta.fn_cnt; fn++) {
+		struct func_keys *f = &k->funcs[fn];
+
+		f->on = keyed[fn].on;
+		for (size_t i = 0; i < FSN_KEYS; i++)
+			f->key[i] = part_of(&keyed[fn].key[i]);
+		for (size_t i = 0; i < FSN_SUMS; i++)
+			f->sum[i] = part_of(&keyed[fn].sum[i]);
+		for (size_t i = 0; i < FSN_KEYS; i++)
+			if (f->key[i].by >= FSN_BY_CNT || f->key[i].arg > g->funcs[fn].arg_cnt)
+				return -EPROTO;
+	}
+	return 0;
+}
+
+/* A group may be another's: documents have names as they are. */
+static bool is_plain(const char *name)
+{
+	return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
+					   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")];
+}
+
+int group_keys_read(const struct group *g, struct group_keys *ret_keys, struct err *err)
+{
+	_cleanup_free_ struct fsn_keyed *keyed = NULL;
+	int code = 0;
+
+	*ret_keys = (struct group_keys) { .key_cnt = g->meta.key_cnt,
+		.sum_cnt = g->meta.sum_cnt };
+	if (!g->meta.row_cnt)
+		return 0;
+	if (g->meta.key_cnt > FSN_KEYS || g->meta.sum_cnt > FSN_SUMS)
+		code = -EPROTO;
+	for (size_t i = 0; !code && i < g->meta.key_cnt; i++)
+		ret_keys->key[i] = group_text(g, g->meta.key[i]);
+	for (size_t i = 0; !code && i < g->meta.sum_cnt; i++)
+		ret_keys->sum[i] = group_text(g, g->meta.sum[i]);
+	for (size_t i = 0; !code && i < g->meta.key_cnt; i++)
+		code = is_plain(ret_keys->key[i]) ? 0 : -EPROTO;
+	for (size_t i = 0; !code && i < g->meta.sum_cnt; i++)
+		code = is_plain(ret_keys->sum[i]) ? 0 : -EPROTO;
+	if (!code) {
+		keyed = calloc(g->meta.fn_cnt, sizeof(*keyed));
+		code = keyed ? map_read_fixed(g->fd[MAPID_KEYED_BY], 0, g->meta.fn_cnt,
+				       sizeof(*keyed), keyed)
+			     : -ENOMEM;
+	}
+	if (!code)
+		code = keys_make(g, keyed, ret_keys);
+	return code ? err_sys(err, code, "cannot read keys of group '%s'", g->name) : 0;
+}
+
+void group_keys_done(struct group_keys *k)
+{
+	free(k->funcs);
+}

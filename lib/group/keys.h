@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* By what calls are told apart, and what of them is added up: --key and --sum, read and bound. */
+#ifndef FUNCSNOOP_GROUP_KEYS_H
+#define FUNCSNOOP_GROUP_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "group/filter.h"
+#include "group/group.h"
+#include "shared/words.h"
+
+#define KEYS_USUAL 16384   /* rows, where nothing else is asked for */
+#define KEYS_MAX   1048576 /* and at most */
+#define KEY_NAME_LEN 64 /* with a zero byte */
+
+/* One key or sum, as it was asked for. */
+struct key_name {
+	char name[KEY_NAME_LEN];
+	enum fsn_by by; /* FSN_BY_NUMBER: an argument, which may turn out to be text */
+};
+
+struct keys {
+	struct key_name key[FSN_KEYS], sum[FSN_SUMS];
+	size_t key_cnt, sum_cnt;
+	uint32_t rows; /* at most; 0: as many as are usual */
+};
+
+/* Adds the keys of "KEY[,KEY]", or an argument to sum. -ERR_USAGE. */
+_must_check_ int keys_add(struct keys *k, const char *text, struct err *err);
+_must_check_ int keys_add_sum(struct keys *k, const char *text, struct err *err);
+
+static inline bool keys_wanted(const struct keys *k)
+{
+	return k->key_cnt || k->sum_cnt;
+}
+
+/* --- bound to functions, at attach ----------------------------------------------------------- */
+
+struct fsn_keyed;
+
+/* Of the functions of a group those that have none of the arguments, or not all of them. */
+struct keys_left {
+	size_t none, some;
+};
+
+/*
+ * Where the parts of keys come from in each of @funcs. One that has not an argument is told
+ * apart by the others; by nothing where it has none and an argument was asked for. -ERR_USAGE
+ * when no function has an argument, or it can be no key or no sum.
+ */
+_must_check_ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t cnt,
+	struct fsn_keyed *ret_keyed, struct keys_left *ret_left, struct err *err);
+
+/* Whether a key of @keyed takes more than a word. */
+bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt);
+
+/* --- of a group ------------------------------------------------------------------------------ */
+
+struct func_part {
+	enum fsn_by by;  /* FSN_BY_NONE: the function has no such argument */
+	bool is_signed;
+	unsigned int arg; /* its number among the arguments + 1; 0: it is none, or not declared */
+};
+
+struct func_keys {
+	bool on; /* its calls are told apart */
+	struct func_part key[FSN_KEYS], sum[FSN_SUMS];
+};
+
+struct group_keys {
+	const char *key[FSN_KEYS], *sum[FSN_SUMS]; /* names; the group's */
+	size_t key_cnt, sum_cnt;
+	struct func_keys *funcs; /* of all functions of the group; NULL: it has no keys */
+};
+
+/* Free with group_keys_done(), also after an error. What bpf(2) gives, -ENOMEM, -EPROTO. */
+_must_check_ int group_keys_read(
+	const struct group *g, struct group_keys *ret_keys, struct err *err);
+void group_keys_done(struct group_keys *k);
+#define _cleanup_group_keys_ __cleanup(group_keys_done)
+
+#endif

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Rows of keys: what calls had that are told apart by what they were about.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "internal.h"
+
+int rows_cnt(const struct group *g, uint32_t *ret_cnt)
+{
+	if (g->meta.row_cnt > FSN_ROWS_MAX)
+		return -EPROTO;
+	*ret_cnt = g->meta.row_cnt ? g->meta.row_cnt + g->meta.fn_cnt : 0;
+	return 0;
+}
+
+bool stats_row_is_empty(const struct stats_row *row)
+{
+	return !row->n.calls && !row->n.returns;
+}
+
+int stats_row_compare(const void *a, const void *b)
+{
+	const struct stats_row *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	for (size_t i = 0; i < ARRAY_SIZE(x->key.word); i++)
+		if (x->key.word[i] != y->key.word[i])
+			return x->key.word[i] < y->key.word[i] ? -1 : 1;
+	return 0;
+}
+
+void stats_row_add(struct stats_row *to, const struct stats_row *more)
+{
+	proc_counts_add(&to->n, &more->n);
+	for (size_t i = 0; i < FSN_SUMS; i++)
+		to->sum[i] += more->sum[i];
+}
+
+void stats_row_subtract(struct stats_row *from, const struct stats_row *was)
+{
+	proc_counts_subtract(&from->n, &was->n);
+	for (size_t i = 0; i < FSN_SUMS; i++)
+		from->sum[i] -= was->sum[i];
+}
+
+/* What a row has had since the baseline. */
+static struct stats_row row_since(
+	const struct stats_view *view, const struct fsn_row *now, const struct fsn_row *base)
+{
+	struct stats_row row = {
+		.n.calls = now->calls - base->calls,
+		.n.returns = now->returns - base->returns,
+		.n.total_ns = now->total_ns - base->total_ns,
+		.n.errors = now->errors - base->errors,
+		.n.slow = now->slow - base->slow,
+	};
+
+	for (size_t i = 0; i < FSN_SUMS; i++)
+		row.sum[i] = now->sum[i] - base->sum[i];
+	for (int p = 0; p < 2; p++)
+		if (now->max[p] && view_has(view, now->max[p] >> FSN_NS_BITS) &&
+			(now->max[p] & FSN_NS_MASK) > row.n.max_ns)
+			row.n.max_ns = now->max[p] & FSN_NS_MASK;
+	return row;
+}
+
+/* Each key has as much room, whatever the programs have given it. */
+static void spread_key(const struct group *g, const struct fsn_key *from, struct fsn_key *to)
+{
+	if (g->meta.key_wide)
+		*to = *from;
+	else
+		for (size_t i = 0; i < FSN_KEYS && i < g->meta.key_cnt; i++)
+			to->word[i * FSN_KEY_WIDE] = from->word[i];
+}
+
+static int add_row(struct stats_func *f, const struct stats_row *row)
+{
+	struct stats_row *more = array_grow(f->rows, f->row_cnt, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	f->rows = more;
+	more[f->row_cnt++] = *row;
+	return 0;
+}
+
+/* Two CPUs may have claimed a row each; and who may not know the keys sees their processes. */
+static void merge_rows(struct stats_func *f)
+{
+	size_t kept = 0;
+
+	if (!f->row_cnt)
+		return;
+	qsort(f->rows, f->row_cnt, sizeof(*f->rows), stats_row_compare);
+	for (size_t i = 1; i < f->row_cnt; i++)
+		if (stats_row_compare(&f->rows[kept], &f->rows[i]))
+			f->rows[++kept] = f->rows[i];
+		else
+			stats_row_add(&f->rows[kept], &f->rows[i]);
+	f->row_cnt = kept + 1;
+	for (size_t i = 0; i < f->row_cnt; i++)
+		f->rows[i].n.total_ns = stats_signed(f->rows[i].n.total_ns);
+}
+
+struct table {
+	struct fsn_row *rows, *base;
+	struct fsn_key *keys; /* NULL: for their owner only */
+	uint32_t cnt;         /* of .rows and .base; of .keys fewer by those of others */
+};
+
+static void table_done(struct table *t)
+{
+	free(t->rows);
+	free(t->base);
+	free(t->keys);
+}
+
+/* Rows before keys: what stands beside a row was there before it. */
+static int table_read(const struct group *g, const struct stats_view *view, struct table *t)
+{
+	int base_fd = base_rows_fd(g, FSN_BASE_INDEX(view->ctl.base));
+	int keys_fd = group_map_fd(g, MAPID_KEYS, "keys", NULL), code;
+
+	t->rows = calloc(t->cnt, sizeof(*t->rows));
+	t->base = calloc(t->cnt, sizeof(*t->base));
+	t->keys = keys_fd < 0 ? NULL : calloc(g->meta.row_cnt, sizeof(*t->keys));
+	if (!t->rows || !t->base || (keys_fd >= 0 && !t->keys))
+		return -ENOMEM;
+	code = map_read(g->fd[MAPID_ROWS], 0, t->cnt, sizeof(*t->rows), t->rows);
+	if (!code && t->keys)
+		code = map_read(keys_fd, 0, g->meta.row_cnt, sizeof(*t->keys), t->keys);
+	if (!code)
+		code = map_read_fixed(base_fd, 0, t->cnt, sizeof(*t->base), t->base);
+	return code;
+}
+
+static int take_row(const struct group *g, const struct stats_view *view, const struct table *t,
+	uint32_t i, struct stats *s)
+{
+	struct stats_row row = row_since(view, &t->rows[i], &t->base[i]);
+	uint64_t tag = t->rows[i].tag;
+
+	if (i >= g->meta.row_cnt) {
+		row.n.total_ns = stats_signed(row.n.total_ns);
+		s->funcs[i - g->meta.row_cnt].others = row;
+		return 0;
+	}
+	if (!tag || tag & FSN_PROC_MARK(1) || procs_fn(tag) >= s->func_cnt ||
+		stats_row_is_empty(&row))
+		return 0;
+	row.pid = procs_pid(tag);
+	row.start_ns = t->rows[i].start;
+	memcpy(row.comm, t->rows[i].comm, sizeof(row.comm) - 1);
+	if (t->keys)
+		spread_key(g, &t->keys[i], &row.key);
+	return add_row(&s->funcs[procs_fn(tag)], &row);
+}
+
+int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,
+	struct fsn_row **ret_raw)
+{
+	__cleanup(table_done) struct table t = {};
+	int code = rows_cnt(g, &t.cnt);
+
+	if (code || !t.cnt)
+		return code;
+	code = table_read(g, view, &t);
+	for (uint32_t i = 0; !code && i < t.cnt; i++)
+		code = take_row(g, view, &t, i, s);
+	for (size_t i = 0; !code && i < s->func_cnt; i++)
+		merge_rows(&s->funcs[i]);
+	s->keys_known = t.keys;
+	*ret_raw = TAKE_PTR(t.rows);
+	return code;
+}

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Statistics by what calls were about: keys, sums, who may read them, and what finds no room.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+	CONFIG=$BATS_TEST_TMPDIR/typed.json
+	cat >"$CONFIG" <<-END
+		{ "types": {
+			"code_t": { "base": "int", "codes": { "2": "tyBad", "-1": "tyNegative" } } },
+		  "lib": "$FIX/libtyped.so", "libs": { "a": "$LIB" },
+		  "a_func_sym": {
+			"fix_add": { "symbol": "fix_add", "args": ["int a", "int b"], "ret": "int" } },
+		  "i_func_sym": { "ty_i8": { "symbol": "ty_i8", "args": ["int8_t v"] } },
+		  "t_func_sym": {
+			"ty_i8":   { "symbol": "ty_i8", "args": ["int8_t v"] },
+			"ty_u64":  { "symbol": "ty_u64", "args": ["size_t v"] },
+			"ty_code": { "symbol": "ty_code", "args": ["code_t v"] } },
+		  "m_func_sym": {
+			"ty_i8":   { "symbol": "ty_i8", "args": ["int8_t v"] },
+			"ty_none": { "symbol": "ty_none", "args": [] },
+			"ty_double": { "symbol": "ty_double", "args": ["double x"] } },
+		  "p_func_sym": { "ty_ptr": { "symbol": "ty_ptr", "args": ["void *v"] } },
+		  "s_func_sym": { "ty_stack": { "symbol": "ty_stack", "args": ["int a", "int b",
+				"int c", "int d", "int e", "int f", "signed char small", "code_t code",
+				"const char *text"] } },
+		  "x_func_sym": { "ty_text": { "symbol": "ty_text", "args": ["const char *text"] } } }
+	END
+}
+
+# Rows of GROUP by KEYS: the columns of CSV from the function on, the figures of time left out.
+rows() { # GROUP KEYS FIELDS
+	fsn stats "$1" --by "$2" --format csv --sort calls
+	tr -d '\r' <<<"$output" | awk -F, -v fields="$3" '
+		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; n = split(fields, want, " "); next }
+		{ line = ""; for (i = 1; i <= n; i++) line = line (i > 1 ? " " : "") $at[want[i]]; print line }'
+}
+
+@test "calls are told apart by an argument, by name where it has some, and added up" {
+	fsn attach --config "$CONFIG" t --key v --sum v
+	capture "$FIX/typed" ty_i8 1 1 2 0xffffffffffffffff 1
+	capture "$FIX/typed" ty_u64 5 5 5 0xfffffffffffffffe
+	capture "$FIX/typed" ty_code 2 0xffffffffffffffff 2 7
+	assert_eq "$(rows t v "function v calls returns sum_v" | sort)" "ty_code 7 1 1 7
+ty_code tyBad 2 2 4
+ty_code tyNegative 1 1 -1
+ty_i8 -1 1 1 -1
+ty_i8 1 3 3 3
+ty_i8 2 1 1 2
+ty_u64 18446744073709551614 1 1 18446744073709551614
+ty_u64 5 3 3 15"
+	fsn stats t --by v --top 1
+	assert_output_match '^FUNCTION +V +SUM\(v\) +CALLS +'
+	assert_eq "$(grep -c '^ty_' <<<"$output")" 3
+	fsn stats t --by v --sort calls
+	assert_output_match '^ty_code +tyBad +4 +2 '
+	fsn stats t --json
+	assert_json '[.[0].functions[] | select(.name == "ty_code") | .rows[]
+		| [.comm, .key.v.value, .key.v.name, .calls, .returns, .sums.v]] | sort_by(.[1])' \
+		'[["typed",-1,"tyNegative",1,1,-1],["typed",2,"tyBad",2,2,4],["typed",7,null,1,1,7]]'
+	assert_json '[.[0].functions[] | .calls == ([.rows[].calls] | add)
+		and .total_ns == ([.rows[].total_ns] | add)
+		and .max_ns == ([.rows[].max_ns] | max)] | all' true
+	fsn detach t
+}
+
+@test "a key is any of an argument on the stack, text, caller, thread and command" {
+	fsn attach --config "$CONFIG" s --key code,text,small
+	capture "$FIX/typed" ty_stack ty_stack
+	assert_eq "$(rows s small,text,code "small text code calls")" "-123 on the stack tyBad 2"
+	fsn attach --config "$CONFIG" x --key text,thread,comm
+	capture "$FIX/typed" ty_text abc def abc "" \
+		0123456789012345678901234567890 01234567890123456789012345678901x
+	assert_eq "$(rows x text "text calls" | sort)" " 1
+0123456789012345678901234567890 2
+abc 2
+def 1"
+	assert_eq "$(rows x comm,text "comm text calls" | sort | head -1)" "typed  1"
+	fsn stats x --json
+	assert_json '.[0].functions[].rows | map(.key.thread.value == .pid) | all' true
+	fsn attach --config "$CONFIG" x --key caller --replace
+	capture "$FIX/typed" ty_text a b c
+	assert_eq "$(rows x caller "calls")" 3
+	fsn detach s
+	fsn detach x
+}
+
+@test "text that is not there is a key of its own, counted" {
+	fsn attach --config "$CONFIG" x --key text
+	capture "$FIX/typed" ty_text abc @bad @bad @null
+	assert_eq "$(rows x text "text calls" | sort)" "? 3
+abc 1"
+	fsn stats x --json
+	assert_json '.[0].health.lost_texts' 3
+	assert_json '[.[0].functions[].rows[] | select(.key.text.value == null) | .calls]' "[3]"
+	fsn stats x
+	assert_stderr_match '^funcsnoop stats: 3 texts of keys were not read'
+	fsn stats x --reset
+	fsn stats x --json
+	assert_json '.[0].health.lost_texts' 0
+	fsn detach x
+}
+
+@test "a function without the argument is left out, and said" {
+	fsn attach --config "$CONFIG" m --key v
+	assert_stderr_match "^funcsnoop attach: calls of 2 of the 3 functions are not told apart: \
+they lack the arguments of --key and --sum\$"
+	capture "$FIX/typed" ty_none ty_none
+	capture "$FIX/typed" ty_i8 1
+	assert_eq "$(rows m v "function v calls")" "ty_i8 1 1"
+	fsn stats m --json
+	assert_json '[.[0].functions[] | [.name, .calls, (.rows | length), .other_rows]] | sort' \
+		'[["ty_i8",1,1,null],["ty_none",2,0,null]]'
+	fsn detach m
+}
+
+@test "keys and sums that make no sense are wrong usage" {
+	local args said
+
+	while IFS='|' read -r args said; do
+		# shellcheck disable=SC2086	# options
+		fsn -s 2 attach --config "$CONFIG" $args
+		assert_stderr_match "^funcsnoop attach: $said"
+	done <<-'EOF'
+		s --key small,text,a,b|--key: at most 3 of them$
+		i --key v,v|--key 'v' is there twice$
+		i --key v,|--key: a name is missing$
+		i --key nope|--key 'nope': no function has such an argument$
+		m --key x|--key 'x' is a floating point number, which programs can't see$
+		i --key function|--key 'function' is not known
+		i --sum caller|--sum 'caller' is not an argument$
+		p --sum v|--sum 'v' is a pointer: adding those up says nothing$
+		x --sum text|--sum 'text' is text, which can't be added up$
+		i --keys 5|--keys needs --key or --sum: of what\?$
+	EOF
+	fsn list
+	assert_output ""
+	fsn attach --config "$CONFIG" i
+	fsn -s 2 stats i --by v
+	assert_stderr "funcsnoop stats: --by 'v': no group has such a key
+hint: --by is function, process, library, or what attach's --key has named"
+	fsn -s 2 stats i --by v,,a
+	fsn stats i --json
+	assert_json '[.[0].functions[].rows] | add' null
+	fsn detach i
+}
+
+@test "the calls of ten keys in eight threads add up by key and sum through a storm of resets" {
+	local i=0 want
+
+	need_tool jq
+	fsn attach --config "$CONFIG" a --key a --sum b
+	start_bg calls "$FIX/call" --threads 8 --arg 0,1,2,3,4,5,6,7,8,9 add 4000 --wait
+	wait_ready calls
+	tell calls
+	until bg_ended calls; do
+		fsn stats a --reset --json
+		printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/part.$((i++))"
+	done
+	wait_bg calls
+	fsn stats a --reset --json
+	printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/part.$i"
+	want=$(jq -cn '[range(10) as $k | [$k, 3200, 3200,
+		8 * ([range(400) | . * 10 + $k] | add)]]')
+	output=$(jq -cs '[.[][].functions[].rows[]] | group_by(.key.a.value)
+		| map([.[0].key.a.value, (map(.calls) | add), (map(.returns) | add),
+			(map(.sums.b) | add)])' "$BATS_TEST_TMPDIR"/part.*)
+	assert_output "$want"
+	fsn detach a
+}
+
+@test "a hundred thousand keys end in others, and nothing is lost" {
+	fsn attach --config "$CONFIG" a --key b --sum b --keys 1000
+	capture "$FIX/call" add 100000
+	fsn stats a --json
+	assert_json '.[0].functions[0] | [.calls,
+		([.rows[].calls, .other_rows.calls] | add),
+		([.rows[].returns, .other_rows.returns] | add),
+		([.rows[].sums.b, .other_rows.sums.b] | add),
+		([.rows[].total_ns, .other_rows.total_ns] | add) == .total_ns,
+		(.rows | length) <= 1000, (.rows | length) > 900]' \
+		"[100000,100000,100000,4999950000,true,true,true]"
+	fsn stats a --by b --top 2
+	assert_output_match '^fix_add +others +[0-9]+ +99[0-9]{3} '
+	fsn reset a
+	capture "$FIX/call" add 100000
+	fsn stats a --json
+	assert_json '.[0].functions[0] | ([.rows[].sums.b, .other_rows.sums.b] | add)' 4999950000
+	fsn detach a
+}
+
+@test "rows of intervals are what came in them, and replaced groups begin anew" {
+	fsn attach --config "$CONFIG" i --key v --sum v
+	capture "$FIX/typed" ty_i8 1 1 2
+	fsn attach --config "$CONFIG" i --key v --sum v --replace
+	capture "$FIX/typed" ty_i8 3
+	assert_eq "$(rows i v "v calls sum_v")" "3 1 3"
+	start_bg reads "$FUNCSNOOP" stats i --by v --format csv -i 0.2
+	wait_line reads '^time,'
+	capture "$FIX/typed" ty_i8 3 3
+	both_came() {
+		(($(awk -F, '/ty_i8,/ { n += $7 } END { print 0 + n }' "$(bg_out reads)") == 2))
+	}
+	poll_until both_came
+	stop_bg -INT reads
+	fsn detach i
+}
