@@ -33,7 +33,6 @@ static const struct argp_option options[] = {
 		1 },
 	{ "output", 'o', "FILE", 0, "Write there, not on a screen", 1 },
 	/* attach's */
-	{ "slow", TO_ATTACH, "[FUNC=]DUR", 0, NULL, USAGE_MORE },
 	{ "count", TO_ATTACH | 1, NULL, 0, NULL, USAGE_MORE },
 	{ "config", TO_ATTACH | 2, "FILE", 0, NULL, USAGE_MORE },
 	{ "name", TO_ATTACH | 3, "NAME", 0, NULL, USAGE_MORE },
