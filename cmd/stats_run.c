@@ -293,8 +293,14 @@ static int to_stdout(struct stats_run *run, const struct report *r, struct err *
 }
 
 /* Collectors of other users read numbers; arguments are for the owner's eyes. */
-static mode_t file_mode(const struct stats_options *o)
+static mode_t file_mode(const struct stats_options *o, const struct stats_format *format,
+	const struct report *r)
 {
+	bool rows = format->flags & FORMAT_JSON || r->choice->by_cnt;
+
+	for (size_t i = 0; rows && i < r->cnt; i++)
+		if (r->group[i].keys.key_cnt && r->group[i].s->keys_known)
+			return 0600;
 	return o->slow ? 0600 : 0644;
 }
 
@@ -312,7 +318,7 @@ static int to_file(const struct stats_options *o, const struct stats_format *for
 	plain.g = &g;
 	code = render(format, &plain, &buf, &size);
 	if (!code)
-		code = file_replace(path, file_mode(o), buf, size);
+		code = file_replace(path, file_mode(o, format, r), buf, size);
 	return code ? err_sys(err, code, "cannot write '%s'", path) : 0;
 }
 

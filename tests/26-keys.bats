@@ -42,6 +42,7 @@ rows() { # GROUP KEYS FIELDS
 		{ line = ""; for (i = 1; i <= n; i++) line = line (i > 1 ? " " : "") $at[want[i]]; print line }'
 }
 
+# bats test_tags=core
 @test "calls are told apart by an argument, by name where it has some, and added up" {
 	fsn attach --config "$CONFIG" t --key v --sum v
 	capture "$FIX/typed" ty_i8 1 1 2 0xffffffffffffffff 1
@@ -209,5 +210,31 @@ hint: --by is function, process, library, or what attach's --key has named"
 	}
 	poll_until both_came
 	stop_bg -INT reads
+	fsn detach i
+}
+
+@test "files with keys are for their owner's eyes" {
+	local out=$BATS_TEST_TMPDIR/out args mode
+
+	fsn attach --config "$CONFIG" i --key v --sum v
+	capture "$FIX/typed" ty_i8 1
+	while read -r mode args; do
+		rm -f "$out"
+		# shellcheck disable=SC2086	# options
+		fsn stats i $args "$out"
+		assert_eq "$(stat -c %a "$out")" "$mode" "mode by $args"
+	done <<-END
+		600 --json --output
+		600 --save
+		600 --by v --output
+		600 --by v --format csv --output
+		644 --output
+		644 --format csv --output
+		644 --format prometheus --output
+	END
+	fsn attach --config "$CONFIG" i --sum v --replace
+	rm -f "$out"
+	fsn stats i --json --output "$out"
+	assert_eq "$(stat -c %a "$out")" 644
 	fsn detach i
 }
