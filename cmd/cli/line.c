@@ -183,7 +183,7 @@ uint32_t share_parse(struct argp_state *state, const char *option, const char *a
 	else if (percent < 0.01 || percent > SHARE_MAX_PERCENT)
 		argp_error(state, "%s '%s' is not from 0.01%% to %d%%", option, arg,
 			SHARE_MAX_PERCENT);
-	return percent * 10000 + 0.5;
+	return percent * 10000 + 1e-6; /* what a decimal fraction lacks */
 }
 
 uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
