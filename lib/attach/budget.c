@@ -200,7 +200,7 @@ static bool is_over(const struct round *r)
 static int watch(int dir_fd, void *arg)
 {
 	_cleanup_mapping_ struct map_mapping stats = {};
-	uint64_t windows[S_NS / WINDOW_NS + 1], start, before = 0;
+	uint64_t windows[S_NS / WINDOW_NS + 1] = {}, start, before = 0;
 	struct round *r = arg;
 	size_t cnt = 0;
 	uint32_t rows;
