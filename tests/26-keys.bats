@@ -162,7 +162,8 @@ hint: --by is function, process, library, or what attach's --key has named"
 	tell calls
 	until bg_ended calls; do
 		fsn stats a --reset --json
-		printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/part.$((i++))"
+		printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/part.$i"
+		i=$((i + 1))
 	done
 	wait_bg calls
 	fsn stats a --reset --json
