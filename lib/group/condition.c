@@ -354,13 +354,10 @@ static int bind_term(struct binding *b, struct fsn_term *ret)
 			ret->width = (unsigned char)(v->size < 8 ? v->size * 8 : 64);
 		ret->is_signed = v->kind == TYPE_UNKNOWN ||
 			(v->kind == TYPE_INT && v->is_signed);
-		if (!code && v->kind == TYPE_STRING && b->t->kind == CONDITION_NUMBER &&
-			b->t->number)
-			code = fail_at(b->c->text, b->t->value_at, b->err,
+		if (v->kind == TYPE_STRING && b->t->kind == CONDITION_NUMBER && b->t->number)
+			return fail_at(b->c->text, b->t->value_at, b->err,
 				"'%s' is text, which is compared with \"text\"", b->t->arg);
 	}
-	if (code)
-		return code;
 	switch (b->t->kind) {
 	case CONDITION_TEXT:
 		return bind_text(b, ret);
