@@ -89,6 +89,10 @@ assert_right() {
 	fsn stats g
 	assert_output_match '^spin_emulated_0 +20 .* ~[0-9]+ ns '
 	refute_output_match '^spin_emulated_100us .*~'
+	fsn stats g --hist
+	assert_output_match ' ~[0-9]+ -> [0-9]+ +: [0-9]+ .*P50 ~[0-9]+ ns'
+	assert_output_match '^ +65536 -> 131071 '
+	refute_output_match ' ~65536 -> |P50 ~1.. us'
 	fsn stats g --format csv
 	refute_output_match '~'
 	fsn detach g
@@ -379,6 +383,40 @@ $(<"$BATS_TEST_TMPDIR/shown")"
 			fsn detach g
 		done
 	done
+}
+
+# The functions of the table, those whose own time is marked behind "~".
+own_marks() {
+	awk '$1 ~ /^(emulated|stepped)_/ { print ($6 ~ /^~/ ? "~" : "") $1 }' <<<"$output" | sort
+}
+
+# Of a call with a thousand inside; not of one with a few, if nothing disturbs.
+wide_is_marked() {
+	fsn reset -q g
+	capture chrt -f 1 "$FIX/nest" 1 deep wide
+	fsn stats g
+	[[ $(own_marks) == *'~emulated_wide'* && $'\n'$(own_marks) == *$'\n'emulated_deep1* ]]
+}
+
+@test "own times that are within what was taken off for calls inside are marked" {
+	local marks
+
+	need_bpf
+	attach_nest --exit ret
+	poll_until -t 60 wide_is_marked
+	marks=$(own_marks)
+	fsn stats g --json
+	assert_eq "$(json -r '.[0].functions | (map(.cost_ns) | add) as $all | .[]
+		| ([.total_ns - .self_ns, $all] | min / 10 | floor) as $off
+		| (if .name | test("emulated") then 400 else 3000 end) as $floor
+		| (if .self_ns < $off or .self_ns / .returns < $floor then "~" else "" end) + .name' |
+		sort)" "$marks"
+	fsn stats g --tree
+	assert_output_match '^emulated_wide .* ~[0-9.]+ .s$'
+	assert_output_match '^emulated_deep1 .* [0-9.]+ .s$'
+	fsn stats g --by process
+	assert_output_match '^ *[0-9]+ +nest '
+	fsn detach g
 }
 
 shares_add_up() {

@@ -211,7 +211,7 @@ static void add_function(
 	struct json *j, const struct report_group *rg, const struct types *types,
 	const struct stats_func *f)
 {
-	const struct figure_scope scope = { rg->elapsed_ns, 0 };
+	const struct figure_scope scope = { .elapsed_ns = rg->elapsed_ns };
 	struct group_func func = group_func(rg->s->group, f->fn);
 	struct figures values;
 

@@ -65,6 +65,9 @@ uint64_t stats_all_calls(const struct stats *s);
 /* Time of all functions of @s: what they spent in themselves, where that is known. */
 uint64_t stats_all_time(const struct stats *s);
 
+/* What the probes of all functions of @s took. */
+uint64_t stats_all_cost(const struct stats *s);
+
 /* Digits after the point of a rate in documents: something rare is not 0. */
 static inline int rate_digits(double per_s)
 {

@@ -159,6 +159,7 @@ void fill_process(
 	all = collect(rg->s, &cnt);
 	grid->failed |= !all;
 	scope.all_ns = stats_all_time(rg->s);
+	scope.cost_ns = stats_all_cost(rg->s);
 	for (size_t i = 0; all && i < cnt; i++) {
 		process_add(&sum, &all[i].p, true, 0);
 		all[i].value = value_of(&all[i].p, r->choice->sort);

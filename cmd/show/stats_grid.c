@@ -123,7 +123,8 @@ static bool is_noise(const struct figures *f, enum figure_id id)
 		return false;
 	if ((id == FIGURE_TOTAL || id == FIGURE_SELF) && total && figure_known(f, FIGURE_AVG))
 		ns = (double)ns / total * f->value[FIGURE_AVG].n;
-	return ns < f->noise_ns;
+	return ns < f->noise_ns ||
+		(id == FIGURE_SELF && f->noise_ns && f->value[id].n < f->self_noise_ns);
 }
 
 void grid_count(struct grid *grid, bool known, uint64_t n)

@@ -68,13 +68,25 @@ static uint64_t row_high(unsigned int row)
 	return (2ULL << row) - 1;
 }
 
-static void print_row(const struct layout *l, unsigned int row, uint64_t count, uint64_t most,
-	const char *marks, FILE *f)
+/* @ns, marked where @judged is within what was taken off. */
+static const char *duration_of(
+	const struct stats_func *f, uint64_t ns, uint64_t judged, char buf[1 + TEXT_NUM_LEN])
+{
+	buf[0] = '~';
+	text_duration(ns, buf + 1);
+	return judged < f->noise_ns ? buf : buf + 1;
+}
+
+static void print_row(const struct layout *l, const struct stats_func *func,
+	unsigned int row, uint64_t count, uint64_t most, const char *marks, FILE *f)
 {
 	int stars = most ? (int)((__uint128_t)count * l->stars / most) : 0;
+	char low[TEXT_NUM_LEN];
 
-	fprintf(f, "%*llu -> %-*llu : %-*llu |%-*.*s|%s\n", l->low,
-		(unsigned long long)row_low(row), l->high, (unsigned long long)row_high(row),
+	snprintf(low, sizeof(low), "%s%llu", row_low(row) < func->noise_ns ? "~" : "",
+		(unsigned long long)row_low(row));
+	fprintf(f, "%*s -> %-*llu : %-*llu |%-*.*s|%s\n", l->low, low, l->high,
+		(unsigned long long)row_high(row),
 		l->count, (unsigned long long)count, l->stars, stars,
 		"****************************************", marks);
 }
@@ -84,7 +96,7 @@ static int print_marks(const struct stats_func *f, unsigned int row, bool times,
 	size_t size)
 {
 	static const unsigned int permille[] = { 500, 900, 990 };
-	char ns[TEXT_NUM_LEN];
+	char ns[1 + TEXT_NUM_LEN];
 	size_t len = 0;
 
 	buf[0] = '\0';
@@ -94,7 +106,7 @@ static int print_marks(const struct stats_func *f, unsigned int row, bool times,
 		if (row_of(at) == row)
 			len += snprintf(buf + len, size - len, "%sP%u%s%s",
 				len ? ", " : " ", permille[i] / 10, times ? " " : "",
-				times ? text_duration(at, ns) : "");
+				times ? duration_of(f, at, at, ns) : "");
 	}
 	return (int)len;
 }
@@ -151,18 +163,9 @@ static void print_func(
 		"count", "distribution");
 	for (unsigned int i = first; i <= last; i++) {
 		print_marks(f, i, l.marks, marks, sizeof(marks));
-		print_row(&l, i, row[i], most, marks, f_out);
+		print_row(&l, f, i, row[i], most, marks, f_out);
 	}
 	free(name);
-}
-
-/* @ns, marked where @judged is within what was taken off. */
-static const char *duration_of(
-	const struct stats_func *f, uint64_t ns, uint64_t judged, char buf[1 + TEXT_NUM_LEN])
-{
-	buf[0] = '~';
-	text_duration(ns, buf + 1);
-	return judged < f->noise_ns ? buf : buf + 1;
 }
 
 void print_hist(const struct report *r, const struct report_group *rg, FILE *f)
@@ -384,14 +387,14 @@ static struct window window_of(const struct history *h, const struct past *p, si
 }
 
 static void heat_row(const struct history *h, const struct past *p, const struct window *w,
-	unsigned int row, FILE *f)
+	const struct stats_func *func, unsigned int row, FILE *f)
 {
 	static const char *const shades[] = { " ", "\u2591", "\u2592", "\u2593", "\u2588" };
 	static const char *const signs[] = { " ", ".", "+", "*", "#" };
 	const char *const *sign = locale_is_utf8() ? shades : signs;
-	char low[TEXT_NUM_LEN];
+	char low[1 + TEXT_NUM_LEN];
 
-	fprintf(f, "%8s |", text_duration(row_low(row), low));
+	fprintf(f, "%8s |", duration_of(func, row_low(row), row_low(row), low));
 	for (size_t i = w->cnt; i--;)
 		/* Few long calls among many short ones are what is looked for. */
 		fputs(sign[level_of(log_of(p->octaves[(h->step - i) % STEPS][row]),
@@ -419,6 +422,6 @@ void print_heat(const struct report *r, const struct report_group *rg, FILE *f)
 			continue;
 		fprintf(f, "\n%s, at most %u a cell\n", safe ? safe : "?", w.most);
 		for (unsigned int row = w.last + 1; row-- > w.first;)
-			heat_row(h, p, &w, row, f);
+			heat_row(h, p, &w, rg->funcs[i], row, f);
 	}
 }

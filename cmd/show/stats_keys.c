@@ -162,7 +162,8 @@ static void fill_sums(struct grid *grid, const struct report *r, const struct re
 static void fill_figures(struct grid *grid, const struct report *r,
 	const struct report_group *rg, const struct stats_func *f, const struct stats_row *row)
 {
-	struct figure_scope scope = { rg->elapsed_ns, stats_all_time(rg->s) };
+	struct figure_scope scope = { rg->elapsed_ns, stats_all_time(rg->s),
+		stats_all_cost(rg->s) };
 	struct figures values;
 
 	fill_sums(grid, r, rg, f->fn, row);

@@ -123,14 +123,10 @@ bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s)
 
 bool report_cost(const struct report_group *rg, uint64_t *ret_ns)
 {
-	uint64_t ns = 0;
-
-	for (size_t i = 0; i < rg->s->func_cnt; i++) {
+	for (size_t i = 0; i < rg->s->func_cnt; i++)
 		if (!rg->s->funcs[i].priced)
 			return false;
-		ns += rg->s->funcs[i].cost_ns;
-	}
-	*ret_ns = ns;
+	*ret_ns = stats_all_cost(rg->s);
 	return true;
 }
 
@@ -156,6 +152,15 @@ uint64_t stats_all_time(const struct stats *s)
 
 	for (size_t i = 0; i < s->func_cnt; i++)
 		ns += s->funcs[i].timed ? stats_func_self(&s->funcs[i]) : 0;
+	return ns;
+}
+
+uint64_t stats_all_cost(const struct stats *s)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		ns += s->funcs[i].cost_ns;
 	return ns;
 }
 

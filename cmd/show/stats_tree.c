@@ -13,6 +13,7 @@ struct node {
 	unsigned int depth;
 	bool timed, shown, again; /* again: its function is above it, too */
 	uint64_t total_ns;        /* its own and of all below */
+	uint64_t cost_ns;         /* that probes of what it called took */
 	uint64_t value;           /* that rows are ordered by */
 };
 
@@ -102,8 +103,16 @@ static int make_nodes(const struct stats *s, struct tree *t)
 	return 0;
 }
 
+/* What the probes took of its calls, if all calls of the function cost the same. */
+static uint64_t cost_of(const struct stats *s, const struct stats_path *p)
+{
+	const struct stats_func *f = &s->funcs[p->fn];
+
+	return f->n.calls ? (double)f->cost_ns / f->n.calls * p->calls : 0;
+}
+
 /* Where each stands, and what is below it: the deepest first. */
-static void add_up(struct tree *t)
+static void add_up(const struct stats *s, struct tree *t)
 {
 	for (size_t i = 0; i < t->node_cnt; i++)
 		for (struct node *n = &t->nodes[i], *up = n->up; up; up = up->up) {
@@ -117,6 +126,7 @@ static void add_up(struct tree *t)
 		if (!n->up)
 			continue;
 		n->up->total_ns += n->total_ns;
+		n->up->cost_ns += cost_of(s, n->path);
 		n->up->timed |= n->timed;
 		n->up->shown |= n->shown;
 	}
@@ -164,7 +174,7 @@ static int tree_make(const struct stats *s, const struct stats_choice *choice, s
 
 	if (code)
 		return code;
-	add_up(t);
+	add_up(s, t);
 	for (size_t i = 0; i < t->node_cnt; i++)
 		t->nodes[i].value = value_of(&t->nodes[i], choice->sort);
 	qsort(t->rows, t->node_cnt, sizeof(struct node *), compare_values);
@@ -182,8 +192,13 @@ static void node_figures(const struct node *n, const struct stats *s,
 	uint64_t self = time_of(n->path->self_ns);
 	const struct stats_func *f = n->path->fn == STATS_NO_FN ? NULL : &s->funcs[n->path->fn];
 
-	*ret = (struct figures) { .noise_ns = f ? f->noise_ns : 0 };
+	*ret = (struct figures) {
+		.noise_ns = f ? f->noise_ns : 0,
+		.self_noise_ns = SELF_NOISE(n->cost_ns),
+	};
 	figure_set(ret, FIGURE_CALLS, true, n->path->calls);
+	figure_set(ret, FIGURE_AVG, n->path->calls && n->timed,
+		n->path->calls ? n->total_ns / n->path->calls : 0);
 	figure_set(ret, FIGURE_TOTAL, n->timed, n->total_ns);
 	figure_set(ret, FIGURE_SELF, n->path->self_ns && (!f || f->timed), self);
 	if (figure_known(ret, FIGURE_SELF) && scope->all_ns) {
@@ -213,7 +228,7 @@ static void fill_node(struct grid *grid, const struct node *n, const struct stat
 
 void fill_tree(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
-	const struct figure_scope scope = { 0, stats_all_time(rg->s) };
+	const struct figure_scope scope = { .all_ns = stats_all_time(rg->s) };
 	__cleanup(tree_done) struct tree t = {};
 
 	if (tree_make(rg->s, r->choice, &t)) {

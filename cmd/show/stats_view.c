@@ -10,7 +10,8 @@
 
 static struct figure_scope scope_of(const struct report_group *rg)
 {
-	return (struct figure_scope) { rg->elapsed_ns, stats_all_time(rg->s) };
+	return (struct figure_scope) { rg->elapsed_ns, stats_all_time(rg->s),
+		stats_all_cost(rg->s) };
 }
 
 /* --- by function and library ---------------------------------------------------------------- */
@@ -225,7 +226,7 @@ static void fill_rates(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	/* Not of the first table: what came before is no rate of now. */
-	struct figure_scope scope = { r->interval_ns ? rg->elapsed_ns : 0, 0 };
+	struct figure_scope scope = { .elapsed_ns = r->interval_ns ? rg->elapsed_ns : 0 };
 	struct figures f;
 
 	for (size_t i = 0; i < rg->func_cnt; i++) {

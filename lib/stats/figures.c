@@ -73,6 +73,14 @@ static bool ends_seen(const struct stats_func *f)
 #define VALUE_RATE    x
 #define VALUE_RATIO   x
 
+/* @inner_ns is the time of all calls inside, probes included, of which no more than all took. */
+static uint64_t self_noise(uint64_t inner_ns, const struct figure_scope *scope)
+{
+	uint64_t cost = stats_signed(inner_ns);
+
+	return SELF_NOISE(cost < scope->cost_ns ? cost : scope->cost_ns);
+}
+
 void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	uint64_t wanted, struct figures *ret)
 {
@@ -86,6 +94,7 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	seconds = scope->elapsed_ns / 1e9;
 	ret->known = 0;
 	ret->noise_ns = f->noise_ns;
+	ret->self_noise_ns = self_noise(f->n.inner_ns, scope);
 	ret->moot = f->timed
 		? 0
 		: FIGURE_BIT(FIGURE_IN_FLIGHT) | FIGURE_BIT(FIGURE_ABANDONED);
@@ -108,6 +117,7 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 
 	ret->known = ret->moot = 0;
 	ret->noise_ns = f ? f->noise_ns : 0;
+	ret->self_noise_ns = scope ? self_noise(p->n.inner_ns, scope) : 0;
 	figure_set(ret, FIGURE_CALLS, true, p->n.calls);
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->n.calls : p->n.returns);
 	figure_set(ret, FIGURE_TOTAL, times, p->n.total_ns);

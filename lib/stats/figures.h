@@ -208,6 +208,9 @@ size_t figure_list(enum figure_use use, enum figure_id ret_ids[FIGURE_CNT]);
 uint64_t figure_mask(enum figure_use use);
 #define FIGURE_BIT(id) (1ULL << (id))
 
+/* What probes take is known to a tenth of it, when much else goes on. */
+#define SELF_NOISE(cost_ns) ((cost_ns) / 10)
+
 /* Values of a row, those that are known. */
 struct figures {
 	uint64_t known; /* bits */
@@ -218,6 +221,7 @@ struct figures {
 	uint64_t moot;
 	/* Times below that are within what was taken off as the probes' own. */
 	uint64_t noise_ns;
+	uint64_t self_noise_ns; /* own times below that are within what was taken off for others' */
 	union {
 		uint64_t n;
 		double x; /* of percent, rates and ratios */
@@ -245,6 +249,7 @@ static inline bool figure_is_real(enum figure_id id)
 struct figure_scope {
 	uint64_t elapsed_ns; /* in which the calls came */
 	uint64_t all_ns;     /* time of all functions: their self times, where they are known */
+	uint64_t cost_ns;    /* that the probes of all functions took */
 };
 
 /*

@@ -66,7 +66,7 @@ static void test_known(void)
 	struct stats_func counted = { .n = { .calls = 5 } }, same = counted;
 	struct stats_func timed = { .timed = true,
 		.n = { .calls = 7, .returns = 4, .total_ns = 4000, .no_slot = 2 } };
-	const struct figure_scope scope = { 2000000000, 8000 };
+	const struct figure_scope scope = { 2000000000, 8000, 0 };
 	struct figures f;
 
 	same.same = true;
@@ -94,6 +94,22 @@ static void test_known(void)
 		"no more than is wanted, no share of nothing");
 }
 
+static void test_self_noise(void)
+{
+	const struct figure_scope scope = { .cost_ns = 3000 };
+	const uint64_t inner[] = { 5000, 2000, (uint64_t)-10 }, noise[] = { 300, 200, 0 };
+	struct figures f;
+	bool good = true;
+
+	for (size_t i = 0; i < 3; i++) {
+		struct stats_func func = { .n = { .inner_ns = inner[i] } };
+
+		figures_of(&func, &scope, 0, &f);
+		good &= f.self_noise_ns == noise[i];
+	}
+	ok(good, "an own time is uncertain by a tenth of what probes inside may have taken");
+}
+
 static void test_counts(void)
 {
 	struct fsn_counts sum = { .calls = 5, .errors = 1 };
@@ -113,6 +129,7 @@ int main(void)
 	test_rows();
 	test_order();
 	test_known();
+	test_self_noise();
 	test_counts();
 	return tap_done();
 }
