@@ -30,8 +30,8 @@ static const struct argp_option options[] = {
 };
 
 static const char help[] =
-	"Show what is attached, the functions of groups, the presets, or the calls\n"
-	"that have not returned.\v"
+	"Show what is attached, the functions of groups, the presets, what could be\n"
+	"probed, or the calls that have not returned.\v"
 	"A call in flight is stale, and hidden without --all, when the stack pointer\n"
 	"of its thread shows that it can't be running any more: after longjmp, or in\n"
 	"recursion deeper than return probes see (64).\n"
@@ -39,6 +39,7 @@ static const char help[] =
 	"Examples:\n"
 	"  funcsnoop list\n"
 	"  funcsnoop list functions cuda\n"
+	"  funcsnoop list targets 's:open*'\n"
 	"  funcsnoop list inflight --older-than 10s";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -474,7 +475,8 @@ static int list_inflight(const struct options *o)
 static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse,
-		.args_doc = "[GROUP...]\nfunctions GROUP...\npresets\ninflight [GROUP...]",
+		.args_doc = "[GROUP...]\nfunctions GROUP...\npresets\n"
+			    "targets FUNCTION...\ninflight [GROUP...]",
 		.doc = help };
 	struct options o = { .g = g };
 	const char *what;
@@ -485,12 +487,15 @@ static int run(struct globals *g, int argc, char **argv)
 		return list_inflight(&o);
 	if (o.all || o.has_older)
 		return cmd_usage(g, "--all and --older-than go with 'list inflight'");
-	if (o.verbose && (!strcmp(what, "functions") || !strcmp(what, "presets")))
+	if (o.verbose && (!strcmp(what, "functions") || !strcmp(what, "presets") ||
+				 !strcmp(what, "targets")))
 		return cmd_usage(g, "--verbose goes with 'list' and groups");
 	if (!strcmp(what, "functions"))
 		return list_functions(&o);
 	if (!strcmp(what, "presets"))
 		return list_presets(&o);
+	if (!strcmp(what, "targets"))
+		return list_targets(g, o.words.word + 1, o.words.cnt - 1);
 	return list_groups(&o);
 }
 

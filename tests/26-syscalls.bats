@@ -188,3 +188,65 @@ hint: did you mean 'openat'"
 	assert_stderr ""
 	fsn detach g h i
 }
+
+@test "the preset files shows what is opened, renamed and removed, with paths" {
+	local dir=$BATS_TEST_TMPDIR
+
+	start_bg run "$FUNCSNOOP" run files --stream --json -o "$dir/out" -- \
+		sh -c ": >$dir/a; mv $dir/a $dir/b; rm $dir/b; cat $dir/c"
+	wait_bg -s 1 run
+	output=$(<"$dir/out")
+	assert_eq "$(json --arg dir "$dir/" 'select(.type == "call" and (.args | tojson | contains($dir)))
+		| [.function, (.args | to_entries[] | select(.value | tostring | startswith($dir)).value[($dir | length):]),
+			.ret_name] | map(. // "-") | join(" ")')" 'openat a -
+renameat2 a b -
+unlinkat b -
+openat c ENOENT'
+}
+
+@test "the preset syscalls counts what strace counts, and FUNCTIONs choose from it" {
+	local st=$BATS_TEST_TMPDIR/strace
+
+	need_tool strace
+	capture strace -f -c -U name,calls,errors -o "$st" sh -c 'ls /; ls /nonexistent; true'
+	capture "$FUNCSNOOP" run syscalls --format json -o "$BATS_TEST_TMPDIR/run.json" --quiet -- \
+		sh -c 'ls /; ls /nonexistent; true'
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	# What a shell does of brk(2) and such depends on where it is put; strace doesn't count an exit.
+	assert_eq "$(json '.[0].functions | sort_by(.name) | .[] | select(.calls > 0)
+		| [.name, .calls, .errors] | map(tostring) | join(" ")' | grep -vE '^(brk|exit_group|read|rt_sigreturn) ')" \
+		"$(awk '$2 ~ /^[0-9]+$/ && $1 !~ /^(total|brk|exit_group|read|rt_sigreturn)$/ { print $1, $2, $3 + 0 }' "$st" | sort)"
+	fsn attach syscalls openat 'get*pid' -n --json
+	assert_json '[.[0].functions[].name] | sort' '["getpid","getppid","openat"]'
+}
+
+@test "a group that is called like a preset of system calls can be the user's own" {
+	fsn attach files s:getppid -n --json
+	assert_json '[.[0].functions[].name]' '["getppid"]'
+	fsn attach files fix_add --lib "$FIX/libfix.so" -n --json
+	assert_json '[.[0].functions[].kind]' '["function"]'
+	fsn attach files openat -n --json
+	assert_json '[.[0].functions[].name]' '["openat"]'
+	cat >"$BATS_TEST_TMPDIR/c.json" <<-END
+	{ "lib": "$FIX/libfix.so", "files_sym": { "openat": "fix_add",
+		"slept": { "target": "s:nanosleep", "slow": "1ms" } } }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/c.json" -n --json
+	assert_json '[.[0].functions[] | [.name, .symbol, .kind]]' \
+		'[["openat","fix_add","function"],["slept","nanosleep","syscall"]]'
+}
+
+@test "list targets shows what could be probed, with types, and which names are near" {
+	need_tracefs
+	fsn list targets 's:openat*' s:32:open s:nothing_such "$FIX/libfix.so:fix_alias_*"
+	assert_output_match '^s:openat +[(]int dfd, const char [*]filename, int flags, umode_t mode[)] long$'
+	assert_output_match "^$(realpath "$FIX/libfix.so"):fix_alias_a"
+	assert_stderr "funcsnoop list: no system call 'nothing_such'"
+	fsn list targets s:mmap --json
+	assert_json '.[] | [.target, .kind, .library, .ret, .declared]' \
+		'["s:mmap","syscall","[syscalls]","void *",true]'
+	fsn -s 1 list targets s:opennat
+	assert_stderr_match "did you mean 'openat'"
+	fsn -s 2 list targets
+	fsn -s 2 list targets s:read --all
+}

@@ -307,6 +307,8 @@ same_keys() { # SECTION DOCUMENT...
 	same_keys version "$output"
 	fsn list presets --json
 	same_keys "list presets" "$output"
+	fsn list targets s:getppid --json
+	same_keys "list targets" "$output"
 	fsn -s 1 stats nosuch --json --bpffs /nowhere
 	same_keys error "$output"
 	fsn attach j 'fix_a*' --lib "$FIX/libfix.so" --dry-run --json

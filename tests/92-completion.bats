@@ -165,7 +165,7 @@ complete_pids() { # TYPE WORD...
 	echo '{ "zzmine_sym": { "f": "f" }, "lib": "c" }' \
 		>"$XDG_CONFIG_HOME/funcsnoop/presets/zzmine.json"
 	complete_words attach ""
-	for name in cuda cuda-driver cublas cublaslt cudnn nccl libtorch zzmine; do
+	for name in cuda cuda-driver cublas cublaslt cudnn files nccl libtorch syscalls zzmine; do
 		assert_output_line "$name"
 	done
 	complete_words attach zz
@@ -289,7 +289,7 @@ complete_line() { # LINE
 	complete_words set one ""
 	assert_output ""
 	complete_words list ""
-	assert_words functions presets inflight one two-2
+	assert_words functions presets targets inflight one two-2
 	complete_words list functions o
 	assert_words one
 	complete_words list presets ""

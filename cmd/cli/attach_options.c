@@ -414,8 +414,8 @@ static int check_syscalls(const struct attach_options *o, const struct draft *dr
 	const struct filter *f = &o->attach.filter;
 	size_t cnt = draft_syscalls(draft);
 
-	if (cnt <= SYSCALLS_MAX || f->pid_cnt || f->comm_cnt || f->cpu_cnt || f->cgroup_cnt ||
-		f->uid_cnt || f->tid_cnt)
+	if (cnt <= SYSCALLS_MAX || o->of_command || f->pid_cnt || f->comm_cnt || f->cpu_cnt ||
+		f->cgroup_cnt || f->uid_cnt || f->tid_cnt)
 		return 0;
 	err_set(err, -EPERM, "%zu system calls of all processes would be counted", cnt);
 	return err_hint(err,
@@ -521,6 +521,31 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 	return code ? code : check_keys(o, *ret_draft, err);
 }
 
+/* "s:read", "c:malloc", not torch::nn::Linear */
+static bool is_qualified(const char *func)
+{
+	const char *colon = strchr(func, ':');
+
+	return colon && colon > func && colon[1] != ':';
+}
+
+/*
+ * Whether a group that is called like a preset of the kernel's is the user's own all the same:
+ * they have come later than groups of such names.
+ */
+static bool is_users_own(const struct attach_options *o, const struct preset_group *preset)
+{
+	size_t qualified = 0;
+
+	for (size_t i = 0; i < preset->func_cnt; i++)
+		if (!preset->funcs[i].is_target)
+			return false;
+	for (size_t i = 0; i < o->draft.function_cnt; i++)
+		qualified += is_qualified(o->draft.functions[i]);
+	return o->draft.function_cnt &&
+		(o->draft.lib_cnt || qualified == o->draft.function_cnt);
+}
+
 int draft_of_words(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
@@ -535,6 +560,10 @@ int draft_of_words(struct attach_options *o, const char *name,
 			: err_hint(err,
 				  "'funcsnoop list presets' shows them; or give "
 				  "FUNCTIONs and --lib to name a group yourself");
+	if (*ret_set && is_users_own(o, &(*ret_set)->groups[0])) {
+		preset_set_free(*ret_set);
+		*ret_set = NULL;
+	}
 	o->draft.name = name;
 	code = group_name_check(name, err);
 	return code ? code

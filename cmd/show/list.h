@@ -49,6 +49,12 @@ struct json_list_row {
 };
 void json_add_list(struct json *doc, const struct json_list_row *row);
 
+/*
+ * list targets (targets.c): what @functions mean and how it is declared, and why some of it can't
+ * be probed. The exit status; errors have been told.
+ */
+int list_targets(const struct globals *g, char *const *functions, size_t cnt);
+
 /* list inflight. */
 void json_add_call(
 	struct json *doc, const struct group *group, const struct slot_call *call);

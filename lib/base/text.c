@@ -18,8 +18,8 @@ static bool is_alnum(char c)
 
 int group_name_check(const char *name, struct err *err)
 {
-	static const char *const taken[] = { "functions", "presets", "inflight", "help",
-		"all" };
+	static const char *const taken[] = { "functions", "presets", "inflight", "targets",
+		"allocations", "help", "all" };
 	size_t len = strlen(name);
 
 	if (!len)

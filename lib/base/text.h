@@ -69,7 +69,8 @@ static inline bool utf8_is_control(const void *str, size_t len)
 
 /*
  * 0 when @name may name a group: 1 to 32 letters, digits, _ and -, beginning with a letter
- * or digit, and none of functions, presets, inflight, help, all. Otherwise -EINVAL.
+ * or digit, and none of functions, presets, inflight, targets,
+ * allocations, help, all. Otherwise -EINVAL.
  */
 int group_name_check(const char *name, struct err *err);
 

@@ -215,7 +215,7 @@ static void inherit(struct reader *r, struct preset_func *func)
 			  : NULL;
 	if (!found)
 		return;
-	*func = **found;
+	*func = **found; /* a target's, too: its kind stands in the symbol */
 	func->name = name;
 	func->symbol = symbol;
 	if (r->nothrow_off)
@@ -230,7 +230,7 @@ static int read_func_object(
 	struct reader *r, struct json_object *obj, struct preset_func *func)
 {
 	static const char *const keys[] = { "symbol", "lib", "slow", "ret", "args",
-		"error", "no_error", "nothrow", "optional", NULL };
+		"error", "no_error", "nothrow", "optional", "target", NULL };
 	struct json_object *val;
 	bool nothrow = false;
 	char where[160];
@@ -240,6 +240,13 @@ static int read_func_object(
 	rc = reader_keys(r, obj, keys, where);
 	if (!rc && (val = obj_member(obj, "symbol")))
 		rc = reader_text(r, val, "symbol", &func->symbol);
+	if (!rc && val && obj_member(obj, "target"))
+		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+			"%s has a symbol and a target", where);
+	if (!rc && (val = obj_member(obj, "target"))) {
+		rc = reader_text(r, val, "target", &func->symbol);
+		func->is_target = true;
+	}
 	if (rc)
 		return rc;
 	inherit(r, func);

@@ -69,7 +69,8 @@ struct preset_arg {
 
 struct preset_func {
 	const char *name;        /* for people */
-	const char *symbol;      /* as in the file's symbol table */
+	const char *symbol;      /* as in the file's symbol table, */
+	bool is_target;          /* or with its kind in front, in no library: "s:openat" */
 	const char *const *libs; /* its own libraries; lib_cnt 0: the group's */
 	size_t lib_cnt;
 	bool has_slow;

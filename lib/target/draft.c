@@ -302,6 +302,14 @@ const char *target_alias(const struct target *t, size_t ndx)
 	return NULL;
 }
 
+char *target_typed(const struct target *t)
+{
+	const char *where = t->kind->in_files ? t->object->path : t->kind->prefix;
+	char *typed;
+
+	return asprintf(&typed, "%s:%s", where, t->name) < 0 ? NULL : typed;
+}
+
 size_t draft_object_funcs(const struct draft *draft, const struct object *object)
 {
 	size_t cnt = 0;

@@ -81,6 +81,9 @@ struct draft {
  */
 const char *target_alias(const struct target *t, size_t ndx);
 
+/* As a FUNCTION says it: "s:openat", "/path/lib.so:name". To be freed; NULL: no memory. */
+char *target_typed(const struct target *t);
+
 /* Functions of @object that are to be probed. */
 size_t draft_object_funcs(const struct draft *draft, const struct object *object);
 

@@ -127,7 +127,7 @@ static int request_preset(struct requests *r, struct libfind *finder,
 	struct request req = {
 		.func = pf->symbol,
 		.name = pf->name,
-		.literal = true,
+		.literal = !pf->is_target,
 		.optional = opts->lenient || pf->optional,
 		.known = pf,
 	};

@@ -207,8 +207,27 @@ struct finding {
 	int tracefs;               /* or -1 */
 };
 
-static const struct preset_func *know(
-	const struct finding *f, enum syscall_abi abi, const char *name)
+static void override(struct preset_func *func, const struct preset_func *said)
+{
+	func->has_slow = said->has_slow;
+	func->slow_ns = said->slow_ns;
+	func->optional = said->optional;
+	if (said->ret_text) {
+		func->ret_text = said->ret_text;
+		func->ret = said->ret;
+	}
+	if (said->ret_text || said->judge.kind)
+		func->judge = said->judge;
+	if (said->has_args) {
+		func->args = said->args;
+		func->arg_cnt = said->arg_cnt;
+		func->has_args = true;
+	}
+}
+
+/* What the kernel says of a call, and above it what @said does, if not NULL. */
+static const struct preset_func *know(const struct finding *f, enum syscall_abi abi,
+	const char *name, const struct preset_func *said)
 {
 	struct known_call *known = targets_keep(f->targets, sizeof(*known));
 
@@ -226,11 +245,15 @@ static const struct preset_func *know(
 		known->func.ret_text = "int";
 		known->func.ret.size = 4;
 		known->func.judge.width = 32;
-		return &known->func;
+	} else {
+		if (returns_address(name))
+			known->func.ret_text = "void *";
+		if (!args_declare(f->targets, f->tracefs, name, known))
+			return NULL;
 	}
-	if (returns_address(name))
-		known->func.ret_text = "void *";
-	return args_declare(f->targets, f->tracefs, name, known) ? &known->func : NULL;
+	if (said)
+		override(&known->func, said);
+	return &known->func;
 }
 
 /* --- by name -------------------------------------------------------------------------------- */
@@ -251,7 +274,7 @@ static int find_one(struct finding *f, const struct request *req, unsigned int s
 {
 	enum syscall_abi abi = slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT;
 	struct target t = { .request = req, .object = &syscalls, .offset = slot,
-		.site_offset = slot, .from_pattern = lenient, .known = req->known };
+		.site_offset = slot, .from_pattern = lenient };
 
 	for (size_t i = f->first; i < f->targets->cnt; i++)
 		if (f->targets->target[i].offset == slot) {
@@ -260,8 +283,7 @@ static int find_one(struct finding *f, const struct request *req, unsigned int s
 		}
 	t.symbol = targets_text(f->targets, name);
 	t.name = req->name ? req->name : t.symbol;
-	if (!t.known)
-		t.known = know(f, abi, syscall_name(abi, slot % SYSCALL_NUMBERS));
+	t.known = know(f, abi, syscall_name(abi, slot % SYSCALL_NUMBERS), req->known);
 	return t.symbol && t.known ? targets_add(f->targets, &t) : -ENOMEM;
 }
 

@@ -277,6 +277,7 @@ static void test_builtin(void)
 {
 	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
 		"cudnn", "nccl", "libtorch" };
+	static const char *const of_kernel[] = { "files", "syscalls" };
 	const struct preset_func *f;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -297,11 +298,28 @@ static void test_builtin(void)
 		ok(good == set->groups[0].func_cnt && set->groups[0].lib_cnt,
 			"preset %s has a library, all arguments and results", names[i]);
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(of_kernel); i++) {
+		_cleanup_set_ struct preset_set *set = NULL;
+		size_t good = 0;
+
+		if (!ok(!builtin_find(of_kernel[i], &set, NULL), "preset %s is built in",
+			    of_kernel[i]))
+			continue;
+		for (size_t j = 0; j < set->groups[0].func_cnt; j++) {
+			f = &set->groups[0].funcs[j];
+			good += f->is_target && !strncmp(f->symbol, "s:", 2) &&
+				!strcmp(f->symbol + 2, f->name);
+		}
+		ok(good == set->groups[0].func_cnt && !set->groups[0].lib_cnt,
+			"preset %s has system calls, and no library", of_kernel[i]);
+	}
 	for (size_t i = 0; builtin_name(i); i++) {
 		bool known = false;
 
 		for (size_t j = 0; j < ARRAY_SIZE(names); j++)
 			known |= !strcmp(names[j], builtin_name(i));
+		for (size_t j = 0; j < ARRAY_SIZE(of_kernel); j++)
+			known |= !strcmp(of_kernel[j], builtin_name(i));
 		ok(known, "preset %s is one that the documentation names",
 			builtin_name(i));
 	}
