@@ -2,6 +2,7 @@
 // What something costs: "WALL_MS PROCESSOR_MS SYSTEM_MS PEAK_KB" on descriptor 3.
 //
 //	spend cpu			a loop of arithmetic: no system call, no probe
+//	spend calls MILLIONS		system calls that do next to nothing
 //	spend exec COUNT CMD...		COUNT times fork, exec, wait
 //	spend run CMD...		CMD once; its status is the result
 #include <stdint.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +40,12 @@ static void spin(void)
 	}
 }
 
+static void call(long cnt)
+{
+	while (cnt--)
+		syscall(SYS_getppid);
+}
+
 static int run(char **argv)
 {
 	pid_t pid = fork();
@@ -62,13 +70,15 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && !strcmp(argv[1], "cpu")) {
 		spin();
+	} else if (argc == 3 && !strcmp(argv[1], "calls")) {
+		call(atol(argv[2]) * 1000000);
 	} else if (argc > 3 && !strcmp(argv[1], "exec")) {
 		for (int i = atoi(argv[2]); i > 0 && !code; i--)
 			code = run(argv + 3);
 	} else if (argc > 2 && !strcmp(argv[1], "run")) {
 		code = run(argv + 2);
 	} else {
-		die("usage: spend cpu | exec COUNT CMD... | run CMD...");
+		die("usage: spend cpu | calls MILLIONS | exec COUNT CMD... | run CMD...");
 	}
 	start = now_ms() - start;
 	getrusage(RUSAGE_SELF, &self);
