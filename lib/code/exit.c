@@ -312,15 +312,20 @@ static const char forced_unsafe[] =
 static const char own_address[] =
 	"it looks at its own return address, which a return probe replaces";
 
+/* By its own pops, or with the frame pointer of its caller, when it has made none. */
 static bool pops_caller(const struct func *f)
 {
+	bool makes_fp = false, goes_to_fp = false;
+
 	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		const struct flow_state *s = &f->p->states[i];
 
 		if (s->seen && s->level == FLOW_SURE && s->depth_known && s->depth < 0)
 			return true;
+		makes_fp |= f->p->insns[i].sp == INSN_SP_TO_FP;
+		goes_to_fp |= s->seen && f->p->insns[i].sp == INSN_SP_FROM_FP;
 	}
-	return false;
+	return goes_to_fp && !makes_fp;
 }
 
 bool func_takes_return(const struct func *f)
