@@ -235,33 +235,6 @@ static __always_inline void call_counted(
 
 /* --- a call ends ---------------------------------------------------------------------------- */
 
-static __noinline int slow_more(struct fsn_slow *slow, __u32 slot)
-{
-	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
-
-	if (more)
-		__builtin_memcpy(&slow->more, more, sizeof(*more));
-	return 0;
-}
-
-/* Remembers a slow call. Its slot is still locked, so that its arguments are there. */
-__noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 result)
-{
-	__u64 seq = __sync_fetch_and_add(&ctl.slow_head, 1);
-	__u32 i = seq % FSN_SLOW_CNT;
-	struct fsn_slow *slow = bpf_map_lookup_elem(&fsn_slow, &i);
-
-	if (!slow)
-		return 0;
-	(void)__sync_lock_test_and_set(&slow->seq, 0);
-	call_fill_end(&slow->call, slot, ns, result);
-	call_fill(&slow->call, fn, flags | FSN_CALL_SLOW);
-	if (fsn_has_more)
-		slow_more(slow, slot);
-	(void)__sync_lock_test_and_set(&slow->seq, seq + 1);
-	return 0;
-}
-
 /* What few ends need: a failure, a slow call. */
 __noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 {

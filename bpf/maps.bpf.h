@@ -4,7 +4,7 @@
 #define FUNCSNOOP_MAPS_BPF_H
 
 #include "core.bpf.h"
-#include "shared/layout.h"
+#include "shared/maps.h"
 
 /* Settings, fixed when the group is attached: what is off costs nothing. */
 const volatile __u32 fsn_fn_cnt = 1;

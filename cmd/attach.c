@@ -6,12 +6,34 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "internal.h"
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
 #include "show/list.h"
 #include "show/text.h"
 
 /* --- what it says --------------------------------------------------------------------------- */
+
+void draft_note_left_out(const struct attach_options *o, const struct draft *draft)
+{
+	size_t refused = draft->target_cnt - draft->probed_cnt;
+	const struct target *first = &draft->targets[draft->probed_cnt];
+
+	if (libfind_crowd(draft->finder))
+		cmd_note(o->g,
+			"left out: %zu more mapped files of such names, as users map more than %d; "
+			"--pid or a path takes them",
+			libfind_crowd(draft->finder), LIBFIND_OF_USER);
+	if (draft->missing_cnt && o->draft.preset)
+		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
+			draft->missing_cnt, o->draft.preset->name, draft->missing[0]);
+	if (refused == 1)
+		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
+	else if (refused)
+		cmd_note(o->g,
+			"left out: %zu functions that can't be probed, '%s': %s, ...",
+			refused, first->name, first->refused);
+}
 
 /* For struct attach_opts .progress; @arg is the struct globals. */
 static void show_progress(const char *what, size_t done, size_t total, void *arg)

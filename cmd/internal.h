@@ -201,4 +201,9 @@ void await_groups(const struct await *w, struct words *ret_words);
 /* Tells what has not come. The first error that there was. */
 int await_end(struct await *w, struct err *err);
 
+/* --- attach.c ------------------------------------------------------------------------------- */
+
+/* Says in a line or two on stderr what of a preset or pattern is left out. */
+void draft_note_left_out(const struct attach_options *o, const struct draft *draft);
+
 #endif

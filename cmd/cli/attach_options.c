@@ -570,24 +570,3 @@ int draft_of_words(struct attach_options *o, const char *name,
 		    : draft_group(o, *ret_set ? &(*ret_set)->groups[0] : NULL, true,
 			      ret_draft, err);
 }
-
-void draft_note_left_out(const struct attach_options *o, const struct draft *draft)
-{
-	size_t refused = draft->target_cnt - draft->probed_cnt;
-	const struct target *first = &draft->targets[draft->probed_cnt];
-
-	if (libfind_crowd(draft->finder))
-		cmd_note(o->g,
-			"left out: %zu more mapped files of such names, as users map more than %d; "
-			"--pid or a path takes them",
-			libfind_crowd(draft->finder), LIBFIND_OF_USER);
-	if (draft->missing_cnt && o->draft.preset)
-		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",
-			draft->missing_cnt, o->draft.preset->name, draft->missing[0]);
-	if (refused == 1)
-		cmd_note(o->g, "left out: '%s': %s", first->name, first->refused);
-	else if (refused)
-		cmd_note(o->g,
-			"left out: %zu functions that can't be probed, '%s': %s, ...",
-			refused, first->name, first->refused);
-}

@@ -193,9 +193,6 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 int draft_of_words(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err);
 
-/* Says in a line or two on stderr what of a preset or pattern is left out. */
-void draft_note_left_out(const struct attach_options *o, const struct draft *draft);
-
 /*
  * How many processes get breakpoints. -EPERM when they are so many that --force is wanted,
  * as each pays for pages and time; where children are followed, those that are nobody's pay

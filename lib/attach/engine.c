@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <stdio.h>
-#include <sys/resource.h>
-#include <sys/utsname.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -14,7 +12,7 @@
 #include "internal.h"
 #include "pins/bpffs.h"
 #include "proc/proc.h"
-#include "shared/layout.h"
+#include "shared/maps.h"
 #include "funcsnoop.skel.h"
 
 /*
@@ -230,16 +228,6 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
 
-/* What attaching needs came with 5.15: cookies and links of perf events (7adfc6c9b315). */
-static bool kernel_is_older(void)
-{
-	struct utsname name;
-	unsigned int major, minor;
-
-	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-		(major < 5 || (major == 5 && minor < 15));
-}
-
 #define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT)
 
 static unsigned int link_mask(const struct engine_spec *spec)
@@ -361,17 +349,6 @@ int engine_set_jump(
 
 /* --- attaching ------------------------------------------------------------------------------ */
 
-/* Each probe takes a descriptor for a moment: two, with its event. */
-static void raise_nofile(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim))
-		return;
-	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
-}
-
 static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
 {
 	char name[32];
@@ -391,7 +368,7 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 {
 	int code;
 
-	raise_nofile();
+	link_raise_files();
 	for (size_t i = 0; i < probes->cnt; i++) {
 		_cleanup_close_ int fd = -1;
 

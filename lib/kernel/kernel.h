@@ -92,6 +92,15 @@ struct link_info {
 	uint32_t probes; /* of a link for many; 0: of one, or the kernel doesn't tell (to 6.7) */
 };
 
+/* Raises the limit of open files as far as it goes: of perf links each probe takes two. */
+void link_raise_files(void);
+
+/*
+ * Whether what attaching needs is not there: cookies and links of perf events came with 5.15
+ * (7adfc6c9b315).
+ */
+bool kernel_is_older(void);
+
 /* What the kernel says of a link. -errno. */
 int link_get_info(int fd, struct link_info *ret_info);
 

@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -277,4 +280,23 @@ int link_get_info(int fd, struct link_info *ret_info)
 	if (info.multi.type == LINK_INFO_UPROBE_MULTI)
 		ret_info->probes = info.multi.count;
 	return 0;
+}
+
+void link_raise_files(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim))
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
+bool kernel_is_older(void)
+{
+	struct utsname name;
+	unsigned int major, minor;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+		(major < 5 || (major == 5 && minor < 15));
 }

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shared/layout.h"
+#include "shared/maps.h"
 
-/* MAPID_CTL and so on: FSN_MAPS in shared/layout.h says what each is. */
+/* MAPID_CTL and so on: FSN_MAPS in shared/maps.h says what each is. */
 enum map_id {
 #define X(id, name, shape, entries, readers) MAPID_##id,
 	FSN_MAPS_OTHER(X) FSN_MAPS(X)
