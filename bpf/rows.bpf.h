@@ -165,14 +165,17 @@ static __always_inline __u32 row_place(__u64 hash, __u32 n)
 
 /*
  * The number of the row of @key, or of the others. Two CPUs may both claim one for the same
- * key: readers add up.
+ * key: readers add up. Not static, so that it is verified once, on its own.
  */
-static __noinline __u32 row_find(const struct fsn_key *key, __u64 tag, __u64 start)
+__noinline __u32 row_find(struct fsn_key *key, __u64 tag, __u64 start)
 {
-	__u64 hash = key_hash(key, tag, start), seen;
 	__u32 i, first = FSN_NO_ROW;
 	struct fsn_row *row;
+	__u64 hash, seen;
 
+	if (!key)
+		return FSN_NO_ROW;
+	hash = key_hash(key, tag, start);
 	for (__u32 n = 0; n < FSN_ROW_PROBES; n++) {
 		i = row_place(hash, n);
 		row = row_at(i);
