@@ -258,7 +258,10 @@ static const struct preset_func *know(const struct finding *f, enum syscall_abi 
 
 /* --- by name -------------------------------------------------------------------------------- */
 
-/* A call's slot is its number, those of 32-bit programs behind the others. As it is asked for and shown: "openat", "32:open"; false where there is none. */
+/*
+ * A call's slot is its number, those of 32-bit programs behind the others. Its name is as it is
+ * asked for and shown: "openat", "32:open"; false where there is none.
+ */
 static bool name_of(unsigned int slot, char *buf, size_t size)
 {
 	enum syscall_abi abi = slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT;
