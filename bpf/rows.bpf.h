@@ -112,17 +112,22 @@ static __always_inline void key_fill(
 	}
 }
 
+#define KEY_WORDS (FSN_KEYS * FSN_KEY_WIDE)
+
 /* How many of a key's words count is fixed when the group is attached. */
-#define for_each_word(i)                                                         \
-	_Pragma("unroll") for (__u32 i = 0; i < FSN_KEYS * FSN_KEY_WIDE; i++)    \
-		if ((i) < fsn_key_cnt * (fsn_key_wide ? FSN_KEY_WIDE : 1))
+static __always_inline bool word_counts(__u32 i)
+{
+	return i < fsn_key_cnt * (fsn_key_wide ? FSN_KEY_WIDE : 1);
+}
 
 static __always_inline __u64 key_hash(const struct fsn_key *key, __u64 tag, __u64 start)
 {
 	__u64 hash = (tag ^ start) * 0x9e3779b97f4a7c15ULL;
 
-	for_each_word(i)
-		hash = ((hash ^ hash >> 32) ^ key->word[i]) * 0x9e3779b97f4a7c15ULL;
+#pragma unroll
+	for (__u32 i = 0; i < KEY_WORDS; i++)
+		if (word_counts(i))
+			hash = ((hash ^ hash >> 32) ^ key->word[i]) * 0x9e3779b97f4a7c15ULL;
 	return hash ^ hash >> 32;
 }
 
@@ -133,8 +138,10 @@ static __always_inline bool key_is(__u32 i, const struct fsn_key *key)
 
 	if (!has)
 		return false;
-	for_each_word(n)
-		other |= READ(has->word[n]) ^ key->word[n];
+#pragma unroll
+	for (__u32 n = 0; n < KEY_WORDS; n++)
+		if (word_counts(n))
+			other |= READ(has->word[n]) ^ key->word[n];
 	return !other;
 }
 
@@ -149,8 +156,10 @@ static __noinline bool row_claim(__u32 i, const struct fsn_key *key, __u64 tag, 
 		return false;
 	row->start = start;
 	bpf_probe_read_kernel_str(row->comm, sizeof(row->comm), leader->comm);
-	for_each_word(n)
-		to->word[n] = key->word[n];
+#pragma unroll
+	for (__u32 n = 0; n < KEY_WORDS; n++)
+		if (word_counts(n))
+			to->word[n] = key->word[n];
 	(void)__sync_lock_test_and_set(&row->tag, tag);
 	return true;
 }
