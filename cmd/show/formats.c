@@ -224,7 +224,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 			group_info(s->group).name);
 	if (unmatched)
 		note(r, f,
-			"%s: it began before, or in a parent%s",
+			"%s: begun before, in a parent, or past the entry%s",
 			counted(unmatched, "return without its call",
 				"returns without their call")
 				.text,
