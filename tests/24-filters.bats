@@ -394,13 +394,18 @@ waiting() { # CNT
 	wait_bg call
 }
 
-# Whether these counters stand still, which no command of ours may tell: it would remove them.
+# Whether these calls stand still, which no command of ours may tell: it would remove them.
 stopped_at() { # PIN
 	local before
 
-	before=$(bpftool map dump pinned "$1")
+	before=$(calls_at "$1")
 	sleep 0.05
-	[[ $(bpftool map dump pinned "$1") == "$before" ]]
+	[[ $(calls_at "$1") == "$before" ]]
+}
+
+# What is left out costs something, too, and stands beside the calls.
+calls_at() { # PIN
+	bpftool -j map dump pinned "$1" | jq -ce '[.[].formatted.value.n.calls]'
 }
 
 @test "a run that is killed with its keeper stops by lease, and the next command removes it" {
