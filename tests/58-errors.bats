@@ -310,10 +310,10 @@ hint: 'funcsnoop help' shows the usage"
 
 @test "-p is --pretty before the command and --pid after it" {
 	fsn -p list presets
-	assert_json 'length' 7
+	assert_json 'length' 9
 	((${#lines[@]} > 20))
 	fsn list presets --pretty
-	assert_json 'length' 7
+	assert_json 'length' 9
 	((${#lines[@]} > 20))
 	fsn list presets --json
 	assert_eq "${#lines[@]}" 1
