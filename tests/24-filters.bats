@@ -66,7 +66,6 @@ attached() { # WANT COND FUNCTION WORD...
 
 # --- conditions on arguments ------------------------------------------------------------------
 
-# bats test_tags=core,arch
 @test "--if counts the calls whose arguments meet it, by their declared types" {
 	attached 2 'v < 0' ty_i8 0xffffffffffffff85 0x7f 0xdeadbeef00000080
 	attached 2 'v == tyNegative' ty_code 0xffffffff 0xffffffffffffffff 2
@@ -107,6 +106,7 @@ attached() { # WANT COND FUNCTION WORD...
 	fsn detach g
 }
 
+# bats test_tags=core,arch
 @test "four terms must all hold, on the stack, too" {
 	local all='a == 1 && small == -123 && code == tyBad && text == "on the stack"'
 
@@ -162,7 +162,6 @@ attached() { # WANT COND FUNCTION WORD...
 	! cmp -s count exitnone || fail "nothing of the library shows it"
 }
 
-# bats test_tags=bpf,core
 @test "a call that is not chosen gives up what stands under its key, with every link and end" {
 	local link links exit left
 
