@@ -402,11 +402,6 @@ stopped_at() { # PIN
 	[[ $(calls_at "$1") == "$before" ]]
 }
 
-# What is left out costs something, too, and stands beside the calls.
-calls_at() { # PIN
-	bpftool -j map dump pinned "$1" | jq -ce '[.[].formatted.value.n.calls]'
-}
-
 @test "a run that is killed with its keeper stops by lease, and the next command removes it" {
 	local g
 

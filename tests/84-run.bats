@@ -534,9 +534,9 @@ no_groups() {
 counts_on() { # GROUP
 	local before
 
-	before=$(bpftool map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/$1/stats" | cksum)
+	before=$(calls_at "$FUNCSNOOP_BPFFS/funcsnoop/$1/stats")
 	"$FIX/call" --quiet add 1
-	[[ $(bpftool map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/$1/stats" | cksum) != "$before" ]]
+	[[ $(calls_at "$FUNCSNOOP_BPFFS/funcsnoop/$1/stats") != "$before" ]]
 }
 
 counts_no_more() { # GROUP

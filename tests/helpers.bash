@@ -142,13 +142,21 @@ assert_json_true() { # EXPR
 
 declare -gA BG_PID=() BG_FD=() MOUNTS=()
 
+# The calls in a pinned map of counters, which no command of ours may be asked for: it would
+# clear up. What is left out costs something, too, and stands beside them.
+calls_at() { # PIN
+	bpftool -j map dump pinned "$1" | jq -ce '[.[].formatted.value.n.calls]'
+}
+
 start_bg() { # NAME CMD...: output in $(bg_out NAME), input by tell
 	local name=$1 fifo=$BATS_TEST_TMPDIR/$1.in fd
 
 	shift
 	[[ -z ${BG_PID[$name]-} ]] || fail "'$name' runs already"
-	rm -f "$fifo"
+	# What one of that name has said before is not taken for what this one says.
+	rm -f "$fifo" "$BATS_TEST_TMPDIR/$name".{out,err}
 	mkfifo "$fifo"
+	: >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err"
 	exec {fd}<>"$fifo"
 	"$@" <"$fifo" >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err" \
 		3>&- {fd}>&- &
