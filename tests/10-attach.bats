@@ -540,17 +540,17 @@ plus 10 0 10 0 0 0"
 }
 
 # Bounds that only a broken program misses.
-@test "attaching and reading a whole library takes less than two seconds each" {
+@test "attaching and reading a whole library takes less than ten seconds each" {
 	local ms
 
 	need_bpf
 	need_cuda
 	ms=$(ms_of "$FUNCSNOOP" attach cuda --lib "$CUDART")
 	echo "# attach of the cuda preset: $ms ms" >&3
-	assert_between "$ms" 0 2000 "attach, ms"
+	assert_between "$ms" 0 10000 "attach, ms"
 	ms=$(ms_of "$FUNCSNOOP" stats cuda --json)
 	echo "# stats of the cuda preset: $ms ms" >&3
-	assert_between "$ms" 0 2000 "stats, ms"
+	assert_between "$ms" 0 10000 "stats, ms"
 	fsn detach cuda
 }
 
