@@ -72,12 +72,15 @@ static void tell_attached(const struct session *s, size_t processes)
 {
 	const struct draft *draft = s->draft;
 	const char *name = strrchr(draft->objects.object[0]->path, '/');
+	char mapped[64] = "";
 
-	cmd_note(s->o->g, "%zu function%s of %s%s, mapped by %zu process%s%s",
-		draft->probed_cnt, draft->probed_cnt == 1 ? "" : "s",
+	if (draft_has_files(draft))
+		snprintf(mapped, sizeof(mapped), ", mapped by %zu process%s", processes,
+			processes == 1 ? "" : "es");
+	cmd_note(s->o->g, "attached to %zu function%s of %s%s%s%s", draft->probed_cnt,
+		draft->probed_cnt == 1 ? "" : "s",
 		name ? name + 1 : draft->objects.object[0]->path,
-		draft->objects.cnt > 1 ? " and others" : "",
-		processes, processes == 1 ? "" : "es",
+		draft->objects.cnt > 1 ? " and others" : "", mapped,
 		s->o->duration_ns ? "" : "; Ctrl-C ends");
 }
 

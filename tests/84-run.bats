@@ -25,7 +25,7 @@ calls_of() { # FUNCTION
 
 start_run() { # NAME ARG...: until it counts
 	start_bg "$1" "$FUNCSNOOP" run "${@:2}"
-	poll_until grep -q "$([[ " $* " == *" --stream "* ]] && echo watching || echo 'mapped by')" \
+	poll_until grep -q "$([[ " $* " == *" --stream "* ]] && echo watching || echo 'attached to')" \
 		"$(bg_err "$1")"
 }
 
@@ -114,6 +114,7 @@ start_run() { # NAME ARG...: until it counts
 	fsn run "$LIB:fix_add" -- "$FIX/call" add 1000
 	assert_stderr_match "$took"
 	refute_stderr_match '^cost: '
+	refute_stderr_match 'have ended' # what run waited for is no news
 	start_run r "$LIB:fix_add"
 	capture "$FIX/call" add 1000
 	stop_bg -INT r
@@ -559,7 +560,7 @@ counts_no_more() { # GROUP
 	# shellcheck disable=SC2016	# for the inner shell
 	start_bg r bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$cgroup" \
 		"$FUNCSNOOP" run "$LIB:fix_add" -d 100
-	poll_until grep -q 'mapped by' "$(bg_err r)"
+	poll_until grep -q 'attached to' "$(bg_err r)"
 	group=run-$(bg_pid r)
 	counts_on "$group"
 	echo 1 >"$cgroup/cgroup.kill"

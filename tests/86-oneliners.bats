@@ -52,7 +52,7 @@ try_line() { # LINE
 }
 
 is_counting() {
-	grep -q "$([[ $line == *--stream* ]] && echo watching || echo 'mapped by')" "$(bg_err run)"
+	grep -q "$([[ $line == *--stream* ]] && echo watching || echo 'attached to')" "$(bg_err run)"
 }
 
 # Streams and intervals show calls when they come, the others at the end.

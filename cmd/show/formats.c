@@ -179,7 +179,9 @@ static void print_ended(const struct report *r, const struct report_group *rg, F
 
 	if (asked_read(rg->s->group, &asked, NULL))
 		return;
-	if (text_over(group_info(rg->s->group).name, &asked, text, sizeof(text)))
+	/* That the command which a run began is over is what the run has waited for. */
+	if (!(r->past && !asked.pid_cnt) &&
+		text_over(group_info(rg->s->group).name, &asked, text, sizeof(text)))
 		note(r, f, "%s", text);
 	if (asked.lost_children)
 		note(r, f, "calls of %s not counted: too many ran at once",
