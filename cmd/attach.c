@@ -11,6 +11,7 @@
 #include "pins/bpffs.h"
 #include "show/list.h"
 #include "show/text.h"
+#include "target/kind.h"
 
 /* --- what it says --------------------------------------------------------------------------- */
 
@@ -252,9 +253,9 @@ static void print_done(const struct draft *draft, const struct budget *budget,
 	if (draft_has_files(draft))
 		printf(", mapped by %zu process%s", processes, processes == 1 ? "" : "es");
 	putchar('\n');
-	if (draft_syscalls(draft))
-		printf("%s: each system call of every process takes some 200 ns longer\n",
-			draft->name);
+	for (size_t i = 0; i < TARGET_CNT; i++)
+		if (target_kinds[i]->tax && draft_kind_cnt(draft, target_kinds[i]))
+			printf("%s: %s\n", draft->name, target_kinds[i]->tax);
 	print_prices(draft, &report->price);
 	if (budget->share)
 		print_budget(draft, budget);

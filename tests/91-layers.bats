@@ -85,6 +85,17 @@ compile_with() { # FILE LINE
 	assert_eq "$(comm -23 <(echo "$edges") <(allowed))" "" "symbols from above"
 }
 
+@test "nothing but its own file and the table of kinds asks for one certain kind of target" {
+	local names
+
+	names=$(sed -nE 's/^extern const struct target_kind (target_[a-z]+);$/\1/p
+		/^enum target_number/,/^}/s/^	(TARGET_[A-Z]+),.*/\1/p' "$ROOT/lib/target/kind.h")
+	[[ $(wc -w <<<"$names") -ge 4 ]] || fail "kinds: $names"
+	assert_eq "$(cd "$ROOT" && grep -rnwF "$names" cmd lib --include='*.[ch]' |
+		grep -v '^lib/target/kind\.[ch]:' | grep -vFf <(grep -l '^const struct target_kind ' \
+		lib/target/*.c | sed 's/$/:/'))" "" "kinds that are asked for by name"
+}
+
 @test "an include that goes up does not compile, and one that goes down does" {
 	need_tool make
 	compile_with lib/base/err.c '#include "elf/elf_file.h"'

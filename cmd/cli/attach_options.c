@@ -7,6 +7,7 @@
 #include "base/duration.h"
 #include "cli/cmd.h"
 #include "proc/proc.h"
+#include "target/kind.h"
 
 enum {
 	KEY_NAME = 0x100,
@@ -406,20 +407,26 @@ static size_t count_mapping(const struct attach_options *o, const struct draft *
 	return cnt;
 }
 
-#define SYSCALLS_MAX 200 /* of all processes; there are some 360 */
-
-/* Nearly all that every process does goes through so many. */
-static int check_syscalls(const struct attach_options *o, const struct draft *draft, struct err *err)
+/* What every process does, in all of them: of each kind no more than that bears. */
+static int check_kinds(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	const struct filter *f = &o->attach.filter;
-	size_t cnt = draft_syscalls(draft);
 
-	if (cnt <= SYSCALLS_MAX || o->of_command || f->pid_cnt || f->comm_cnt || f->cpu_cnt ||
-		f->cgroup_cnt || f->uid_cnt || f->tid_cnt)
+	if (o->of_command || f->pid_cnt || f->comm_cnt || f->cpu_cnt || f->cgroup_cnt ||
+		f->uid_cnt || f->tid_cnt)
 		return 0;
-	err_set(err, -EPERM, "%zu system calls of all processes would be counted", cnt);
-	return err_hint(err,
-		"--pid and other filters choose processes, FUNCTIONs fewer calls; --force does it");
+	for (size_t i = 0; i < TARGET_CNT; i++) {
+		const struct target_kind *kind = target_kinds[i];
+		size_t cnt = draft_kind_cnt(draft, kind);
+
+		if (!kind->most || cnt <= kind->most)
+			continue;
+		err_set(err, -EPERM, "%zu %ss of all processes would be counted", cnt,
+			kind->noun);
+		return err_hint(err, "--pid and other filters choose processes, FUNCTIONs "
+				     "fewer calls; --force does it");
+	}
+	return 0;
 }
 
 int draft_check_hits(const struct attach_options *o, const struct draft *draft,
@@ -433,7 +440,7 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 	*ret_processes = processes;
 	if (code || o->force)
 		return code;
-	code = check_syscalls(o, draft, err);
+	code = check_kinds(o, draft, err);
 	if (code)
 		return code;
 	if (o->attach.children && processes > BYSTANDERS_MAX) {

@@ -13,6 +13,7 @@
 #include "base/apart.h"
 #include "group/records.h"
 #include "internal.h"
+#include "target/kind.h"
 
 #define S_NS       1000000000ULL
 #define MS_NS      1000000ULL
@@ -368,9 +369,11 @@ int budget_try(struct draft *draft, const struct draft_opts *how, struct attach_
 
 	if (!funcs)
 		return err_sys(err, -ENOMEM, "cannot count entries");
-	if (draft_syscalls(draft))
-		return err_set(err, -EOPNOTSUPP,
-			"--budget is for functions: what a system call's probes take is not measured");
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (!draft->targets[i].kind->is_priced)
+			return err_set(err, -EOPNOTSUPP,
+				"--budget is for functions: what a %s's probes take is not measured",
+				draft->targets[i].kind->noun);
 	t.funcs = funcs;
 	code = bpffs_lock(fs, err);
 	if (!code && !opts->replace)

@@ -207,7 +207,7 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
 	conf->no_args = has_no_args(draft, f);
 	conf->sample = f->limit == LIMIT_SAMPLED ? f->sample : 0;
-	if (price && f->kind->in_files)
+	if (price && f->kind->is_priced)
 		describe_price(&shown, price, conf);
 	if (!f->known)
 		return;

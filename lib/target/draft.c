@@ -100,7 +100,7 @@ static bool forgive(
 /* Names of presets and configurations are symbols, and say no kind. */
 static const struct target_kind *kind_of(const struct request *req)
 {
-	return req->literal ? &target_user : target_kind_of(req->func);
+	return target_kind_of(req->literal ? "" : req->func);
 }
 
 /* What each kind finds stands together. */
@@ -341,12 +341,12 @@ bool draft_has_files(const struct draft *draft)
 	return false;
 }
 
-size_t draft_syscalls(const struct draft *draft)
+size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind)
 {
 	size_t cnt = 0;
 
 	for (size_t i = 0; i < draft->probed_cnt; i++)
-		cnt += draft->targets[i].kind == &target_syscall;
+		cnt += draft->targets[i].kind == kind;
 	return cnt;
 }
 

@@ -106,8 +106,10 @@ _must_check_ int draft_limit(struct draft *draft, const struct draft_opts *opts,
 /* Whether some of its targets lie in files. */
 bool draft_has_files(const struct draft *draft);
 
-/* Its system calls that are to be probed: each thread of the machine pays for these. */
-size_t draft_syscalls(const struct draft *draft);
+struct target_kind;
+
+/* Its targets of @kind that are to be probed. */
+size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind);
 
 /* How many processes map one of the files that are to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shared/layout.h"
 #include "target/draft.h"
 #include "target/kind.h"
 

@@ -14,7 +14,6 @@
 #include "find/find.h"
 #include "kernel/kernel.h"
 #include "proc/proc.h"
-#include "shared/layout.h"
 
 /* --- the probes of a draft, in lists that one link (or kind of link) can take --------------- */
 
@@ -35,6 +34,8 @@ static inline bool engine_prog_traces(enum engine_prog prog)
 {
 	return prog == ENGINE_SYS_ENTER || prog == ENGINE_SYS_EXIT;
 }
+
+struct fsn_jump;
 
 struct probe_list {
 	enum engine_prog prog;
@@ -87,6 +88,9 @@ struct target_kind {
 	const char *noun;   /* "function" */
 	const char *word;   /* the same, as JSON has it */
 	bool in_files;      /* its targets lie in files, at offsets */
+	bool is_priced;     /* calibration measures what its probes take */
+	const char *tax;    /* what others pay while it is attached, as a sentence; or NULL */
+	size_t most;        /* more at once, in all processes, only by --force; 0: any number */
 
 	/*
 	 * Adds what @reqs, all of this kind, mean, and which optional ones mean nothing.

@@ -9,6 +9,7 @@
 #include "code/plan.h"
 #include "internal.h"
 #include "preset/preset.h"
+#include "shared/layout.h"
 #include "target/kind.h"
 
 /* --- rules for files: whose functions may have return probes, and whose none at all --------- */
@@ -483,6 +484,7 @@ const struct target_kind target_user = {
 	.noun = "function",
 	.word = "function",
 	.in_files = true,
+	.is_priced = true,
 	.find = resolve_functions,
 	.plan = user_plan,
 	.link = user_link,
