@@ -184,7 +184,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	way &= FSN_WAYS - 1;
 	slot = slot * FSN_WAYS + way;
 	if (fsn_keyed)
-		row_keep(slot, row);
+		row_keep(ctx, fn, slot, row);
 	if (fsn_nesting) {
 		if (nest_open(task, fn, slot, parent, sp))
 			count_chained(fn);
@@ -350,7 +350,7 @@ static __always_inline void call_over(
 	if (fsn_processes)
 		end_in_process(set->call[way].proc, fn, tgid, net, how, nest);
 	if (fsn_keyed)
-		end_in_row(slot, fn, tgid, net, how);
+		end_in_row(slot, fn, tgid, net, how, result);
 	slot_publish(set, way, 0);
 }
 

@@ -18,11 +18,12 @@
 
 const volatile bool fsn_keyed = false;    /* some function has a key or a sum */
 const volatile bool fsn_key_wide = false; /* some key takes more than a word */
+const volatile bool fsn_key_late = false; /* some key is a result */
 const volatile __u32 fsn_key_cnt = 0;
 const volatile __u32 fsn_sum_cnt = 0;
 const volatile __u32 fsn_row_cnt = 1; /* behind them the others of each function */
 
-/* By slot; no command reads it. */
+/* By slot; no command reads them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -30,19 +31,36 @@ struct {
 	__type(value, __u32);
 } fsn_slot_rows SEC(".maps");
 
+/* What a call is about whose result is a part of it: kept until that is known. */
+struct slot_key {
+	struct fsn_key key;
+	__u64 sum[FSN_SUMS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slot_key);
+} fsn_slot_keys SEC(".maps");
+
 static __always_inline struct fsn_row *row_at(__u32 i)
 {
 	return bpf_map_lookup_elem(&fsn_rows, &i);
 }
 
-/* Of an argument as wide as it is, with its sign. */
-static __always_inline __u64 part_number(const struct pt_regs *ctx, const struct fsn_part *p)
+/* Of an argument or a result as wide as it is, with its sign. */
+static __always_inline __u64 part_cut(const struct fsn_part *p, __u64 word)
 {
-	__u64 word = arg_word(ctx, p->where);
 	__u32 unused = (64 - p->width) & 63;
 
 	return p->is_signed ? (__u64)((__s64)(word << unused) >> unused)
 			    : word << unused >> unused;
+}
+
+static __always_inline __u64 part_number(const struct pt_regs *ctx, const struct fsn_part *p)
+{
+	return part_cut(p, arg_word(ctx, p->where));
 }
 
 /* Where the call was made: its return address, or 0 where that can't be read. */
@@ -213,6 +231,8 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
 
 	if (!keyed || !keyed->on)
 		return FSN_NO_ROW;
+	if (fsn_key_late && keyed->late)
+		return FSN_ROW_LATE;
 	key_fill(ctx, keyed, &key);
 	i = row_find(&key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
 	row = row_at(i);
@@ -226,12 +246,32 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
 	return i;
 }
 
-static __always_inline void row_keep(__u32 slot, __u32 i)
+/* Keeps what is known of a call at its entry. */
+static __noinline int key_keep(const struct pt_regs *ctx, __u32 fn, __u32 slot)
+{
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
+	struct fsn_key key = {};
+
+	if (!keyed || !kept)
+		return 0;
+	key_fill(ctx, keyed, &key);
+	kept->key = key;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_SUMS; n++)
+		if (n < fsn_sum_cnt && keyed->sum[n].what)
+			kept->sum[n] = part_number(ctx, &keyed->sum[n]);
+	return 0;
+}
+
+static __always_inline void row_keep(const struct pt_regs *ctx, __u32 fn, __u32 slot, __u32 i)
 {
 	__u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot);
 
 	if (kept)
 		*kept = i;
+	if (fsn_key_late && i == FSN_ROW_LATE)
+		key_keep(ctx, fn, slot);
 }
 
 static __always_inline void row_raise(struct fsn_row *row, __u64 ns)
@@ -244,8 +284,42 @@ static __always_inline void row_raise(struct fsn_row *row, __u64 ns)
 		raise(&row->max[0], tag | ns);
 }
 
-/* The end of the call in @slot, in the row that its entry found. */
-static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 net, int how)
+/*
+ * The number of the row of the call in @slot, now that its result is known: it is counted there
+ * as one that has begun. Not static, so that it is verified once, on its own.
+ */
+__noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
+{
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fsn_row *row;
+	struct fsn_key key;
+	__u32 i;
+
+	if (!keyed || !kept)
+		return FSN_NO_ROW;
+	key = kept->key;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (keyed->key[n].what == FSN_BY_RESULT)
+			key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
+				part_cut(&keyed->key[n], result);
+	i = row_find(&key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
+	row = row_at(i);
+	if (!row)
+		return FSN_NO_ROW;
+	add(&row->calls, 1);
+#pragma unroll
+	for (__u32 n = 0; n < FSN_SUMS; n++)
+		if (n < fsn_sum_cnt && keyed->sum[n].what)
+			add(&row->sum[n], kept->sum[n]);
+	return i;
+}
+
+/* The end of the call in @slot, in the row that its entry found, or its result does. */
+static __always_inline void end_in_row(
+	__u32 slot, __u32 fn, __u32 tgid, __s64 net, int how, __u64 result)
 {
 	__u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot), i;
 	struct fsn_row *row;
@@ -253,6 +327,8 @@ static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 n
 	if (!kept)
 		return;
 	i = *kept;
+	if (fsn_key_late && i == FSN_ROW_LATE)
+		i = row_count_late(fn, slot, result);
 	row = row_at(i);
 	/* That of a process which has ended may be another's by now. */
 	if (row && i < fsn_row_cnt && READ(row->tag) != row_tag(fn, tgid))

@@ -91,6 +91,58 @@ def 1"
 	fsn detach x
 }
 
+@test "calls are told apart by their result, which is known when they end" {
+	cat >"$BATS_TEST_TMPDIR/ends.json" <<-END
+		{ "types": {
+			"code_t": { "base": "int", "codes": { "2": "tyBad", "-1": "tyNegative" } } },
+		  "lib": "$FIX/libtyped.so", "libs": { "a": "$LIB" },
+		  "r_func_sym": {
+			"ty_i8": { "symbol": "ty_i8", "args": ["int8_t v"], "ret": "int8_t" },
+			"ty_u64": { "symbol": "ty_u64", "args": ["size_t v"] },
+			"ty_code": { "symbol": "ty_code", "args": ["code_t v"], "ret": "code_t" } },
+		  "v_func_sym": {
+			"ty_i8": { "symbol": "ty_i8", "args": ["int8_t v"], "ret": "void" } },
+		  "n_func_sym": {
+			"ty_i8": { "symbol": "ty_i8", "args": ["int8_t v"], "ret": "void" },
+			"ty_code": { "symbol": "ty_code", "args": ["code_t v"], "ret": "code_t" } },
+		  "a_func_sym": {
+			"fix_add": { "symbol": "fix_add", "args": ["int a", "int b"], "ret": "int" } } }
+	END
+	CONFIG=$BATS_TEST_TMPDIR/ends.json
+	fsn attach --config "$CONFIG" r --key result,v --sum v
+	capture "$FIX/typed" ty_i8 1 1 0xff
+	capture "$FIX/typed" ty_u64 5 5
+	capture "$FIX/typed" ty_code 2 0xffffffff 2 7
+	assert_eq "$(rows r result "function result calls returns sum_v" | sort)" "\
+ty_code 7 1 1 7
+ty_code tyBad 2 2 4
+ty_code tyNegative 1 1 -1
+ty_i8 -1 1 1 -1
+ty_i8 1 2 2 2
+ty_u64 0x5 2 2 10"
+	fsn stats r --json
+	assert_json '[.[0].functions[] | select(.name == "ty_code") | .rows[]
+		| [.key.result.value, .key.result.name, .key.v.value, .calls]] | sort' \
+		'[[-1,"tyNegative",-1,1],[2,"tyBad",2,2],[7,null,7,1]]'
+	fsn detach r
+	fsn -s 2 attach --config "$CONFIG" v --key result
+	assert_stderr_match "^funcsnoop attach: --key 'result' of no function is a number\$"
+	fsn -s 2 attach --config "$CONFIG" a --key result --exit none
+	assert_stderr_match "^funcsnoop attach: --key 'result': no function's end is seen\$"
+	fsn attach --config "$CONFIG" n --key result
+	assert_stderr_match "^funcsnoop attach: calls of 1 of the 2 functions are not told apart"
+	capture "$FIX/typed" ty_i8 1 1 ty_i8
+	fsn stats n --json
+	assert_json '.[0].functions[] | select(.name == "ty_i8") | [(.calls > 0), (.rows | length)]' '[true,0]'
+	fsn detach n
+	fsn attach --config "$CONFIG" a --key result
+	capture "$FIX/call" --threads 4 --arg 1,2 add 200
+	fsn stats a --json
+	assert_json '.[0].functions[0] | .returns == ([.rows[].returns] | add)
+		and .calls == ([.rows[].calls] | add)' true
+	fsn detach a
+}
+
 @test "text that is not there is a key of its own, counted" {
 	fsn attach --config "$CONFIG" x --key text
 	capture "$FIX/typed" ty_text abc @bad @bad @null

@@ -286,7 +286,7 @@ struct fsn_part {
 /* By what the calls of a function are told apart. */
 struct fsn_keyed {
 	unsigned int on; /* 0: by nothing, as it has none of the arguments */
-	unsigned int pad;
+	unsigned int late; /* a part is its result */
 	struct fsn_part key[FSN_KEYS];
 	struct fsn_part sum[FSN_SUMS];
 };
@@ -305,6 +305,7 @@ struct fsn_keyed {
 #define FSN_ROWS       16384   /* where nothing else is asked for */
 #define FSN_ROWS_MAX   (1U << 20)
 #define FSN_NO_ROW     (~0U)
+#define FSN_ROW_LATE   (~0U - 1) /* it is found when the call ends */
 
 struct fsn_row {
 	unsigned long long tag;

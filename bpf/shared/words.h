@@ -280,6 +280,7 @@ enum fsn_by {
 	FSN_BY_THREAD,
 	FSN_BY_COMM, /* the thread's command */
 	FSN_BY_CGROUP,
+	FSN_BY_RESULT, /* known at the end: the row is found then */
 	FSN_BY_CNT
 };
 

@@ -14,6 +14,8 @@
 /* Of the argument that part @p of a key is, or NULL: nothing is declared. */
 static const struct preset_value *declared(const struct func_types *t, const struct func_part *p)
 {
+	if (p->by == FSN_BY_RESULT)
+		return t->has_ret ? &t->ret : NULL;
 	return p->arg && p->arg <= t->arg_cnt ? &t->args[p->arg - 1].value : NULL;
 }
 
@@ -21,7 +23,9 @@ static const char *code_name(const struct func_types *t, const struct func_part 
 {
 	const struct type_code *code = NULL;
 
-	if (p->arg && p->arg <= t->arg_cnt)
+	if (p->by == FSN_BY_RESULT)
+		code = type_code_find(t->ret_codes, (int64_t)word);
+	else if (p->arg && p->arg <= t->arg_cnt)
 		code = type_code_find(t->arg_codes[p->arg - 1], (int64_t)word);
 	return code ? code->name : NULL;
 }
@@ -31,7 +35,7 @@ static bool is_number(const struct func_types *t, const struct func_part *p)
 {
 	const struct preset_value *v = declared(t, p);
 
-	if (p->by != FSN_BY_NUMBER)
+	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
 		return p->by != FSN_BY_CALLER;
 	return v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL);
 }

@@ -278,6 +278,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.has_more = desc.has_more;
 	spec.keys = opts->keys;
 	spec.key_wide = desc.key_wide;
+	spec.key_late = desc.key_late;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
 	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];

@@ -245,8 +245,10 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		const struct preset_func *known = draft->targets[i].known;
 
 		funcs[i].no_args = has_no_args(draft, &draft->targets[i]);
+		funcs[i].ends = i < draft->timed_cnt;
 		if (!known)
 			continue;
+		funcs[i].ret = known->ret_text ? &known->ret : NULL;
 		funcs[i].args = known->args;
 		funcs[i].arg_cnt = known->arg_cnt;
 		funcs[i].has_args = known->has_args;
@@ -297,6 +299,7 @@ static int describe_keys(struct description *d, const struct draft *draft,
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
 	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
+	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
 	for (size_t i = 0; !code && i < keys->key_cnt; i++)
 		code = strtab_add(&d->text, keys->key[i].name, &d->key_text[i], err);
 	for (size_t i = 0; !code && i < keys->sum_cnt; i++)

@@ -80,6 +80,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
+		(spec->key_late ? FSN_SLOT_CNT * (sizeof(struct fsn_key) + 16) : 0) +
 		row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
@@ -148,7 +149,10 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	if (!keys)
 		return;
 	bpf_map__set_max_entries(e->skel->maps.fsn_slot_rows, FSN_SLOT_CNT);
+	if (spec->key_late)
+		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, FSN_SLOT_CNT);
 	e->skel->rodata->fsn_keyed = true;
+	e->skel->rodata->fsn_key_late = spec->key_late;
 	e->skel->rodata->fsn_key_wide = spec->key_wide;
 	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
 	e->skel->rodata->fsn_sum_cnt = keys->sum_cnt;

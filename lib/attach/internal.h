@@ -56,6 +56,7 @@ struct engine_spec {
 	bool holds;    /* counted calls hold who makes them, and are not counted */
 	const struct keys *keys; /* NULL: calls are told apart by nothing */
 	bool key_wide;           /* some key takes more than a word */
+	bool key_late;           /* some row is found when its call ends */
 	bool has_more; /* arguments on the stack or text are kept */
 	uint32_t sample;
 	bool samples; /* of some functions, as their struct fsn_conf says */
@@ -144,6 +145,7 @@ struct description {
 	unsigned int left_out; /* in it: as meta's */
 	bool save_args; /* some function remembers slow calls */
 	bool key_wide;  /* some key takes more than a word */
+	bool key_late;  /* some row is found when its call ends */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
 };

@@ -447,7 +447,7 @@ int group_bind_condition(const struct group *g, const struct condition *c,
 		const struct func_types *f = types_of(types, i);
 
 		funcs[i] = (struct condition_func) { f->args, f->arg_cnt, f->has_args,
-			confs[i].no_args, f->arg_codes };
+			confs[i].no_args, f->arg_codes, NULL, false };
 	}
 	return condition_bind(c, funcs, g->meta.fn_cnt, ret_conds, ret_never, err);
 }

@@ -87,6 +87,8 @@ struct condition_func {
 	bool has_args; /* they are declared; else only argN in registers are known */
 	bool no_args;  /* code before its probe may have changed them */
 	const struct type_codes *const *codes; /* of each; NULL: those of its .value.type */
+	const struct preset_value *ret; /* NULL: nothing is declared of its result */
+	bool ends;                      /* its end is seen */
 };
 
 /*

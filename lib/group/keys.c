@@ -20,7 +20,7 @@ static const struct {
 	{ "thread", FSN_BY_THREAD },
 	{ "comm", FSN_BY_COMM },
 	{ "cgroup", FSN_BY_CGROUP },
-	{ "result", FSN_BY_NONE },
+	{ "result", FSN_BY_RESULT },
 	{ "stack", FSN_BY_NONE },
 	{ "kernel", FSN_BY_NONE },
 	{ "communicator", FSN_BY_NONE },
@@ -120,6 +120,35 @@ static const char *no_number(const struct preset_value *v)
 	}
 }
 
+static void bind_number(const struct preset_value *v, struct fsn_part *ret)
+{
+	ret->width = 64;
+	if (v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL))
+		ret->width = (unsigned char)(v->size < 8 ? v->size * 8 : 64);
+	ret->is_signed = v && v->kind == TYPE_INT && v->is_signed;
+}
+
+static int bind_result(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
+{
+	if (!f->ends)
+		return -ENOENT;
+	if (f->ret)
+		switch (f->ret->kind) {
+		case TYPE_VOID:
+		case TYPE_FLOAT:
+		case TYPE_COMPLEX:
+		case TYPE_STRUCT:
+		case TYPE_CLASS:
+			*ret_why = "of no function is a number";
+			return -EINVAL;
+		default:
+			break;
+		}
+	ret->what = FSN_BY_RESULT;
+	bind_number(f->ret, ret);
+	return 0;
+}
+
 /* -ENOENT when the function has no such argument, -EINVAL when it can't be used. */
 static int bind_part(const struct condition_func *f, const struct key_name *name, bool is_sum,
 	struct fsn_part *ret, const char **ret_why)
@@ -129,6 +158,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	int code;
 
 	memset(ret, 0, sizeof(*ret));
+	if (name->by == FSN_BY_RESULT)
+		return bind_result(f, ret, ret_why);
 	if (name->by != FSN_BY_NUMBER) {
 		ret->what = (unsigned char)name->by;
 		return 0;
@@ -136,16 +167,13 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	code = condition_arg(f, name->name, &ret->where, &nth, ret_why);
 	if (code)
 		return code;
-	ret->width = 64;
+	bind_number(f->has_args ? &f->args[nth].value : NULL, ret);
 	if (f->has_args) {
 		v = &f->args[nth].value;
 		*ret_why = is_sum ? no_number(v) : NULL;
 		if (*ret_why)
 			return -EINVAL;
 		ret->arg = (unsigned int)nth + 1;
-		if (v->kind == TYPE_INT || v->kind == TYPE_BOOL)
-			ret->width = (unsigned char)(v->size < 8 ? v->size * 8 : 64);
-		ret->is_signed = v->kind == TYPE_INT && v->is_signed;
 		if (v->kind == TYPE_STRING)
 			ret->what = FSN_BY_TEXT;
 	}
@@ -188,6 +216,9 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 		if (found[i].why)
 			return err_set(err, -ERR_USAGE, "%s '%s' %s", option, names[i].name,
 				found[i].why);
+		if (names[i].by == FSN_BY_RESULT)
+			return err_set(err, -ERR_USAGE, "%s '%s': no function's end is seen",
+				option, names[i].name);
 		err_set(err, -ERR_USAGE, "%s '%s': no function has such an argument", option,
 			names[i].name);
 		return err_hint(err,
@@ -213,6 +244,8 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 		missing = bind_parts(&funcs[i], k->key, k->key_cnt, false, keys, keyed->key);
 		missing += bind_parts(&funcs[i], k->sum, k->sum_cnt, true, sums, keyed->sum);
 		keyed->on = missing < asked;
+		for (size_t n = 0; n < FSN_KEYS; n++)
+			keyed->late |= keyed->key[n].what == FSN_BY_RESULT;
 		ret_left->none += missing == asked;
 		ret_left->some += missing && missing < asked;
 	}
@@ -227,6 +260,14 @@ bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
 			if (keyed[i].key[n].what == FSN_BY_TEXT ||
 				keyed[i].key[n].what == FSN_BY_COMM)
 				return true;
+	return false;
+}
+
+bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (keyed[i].late)
+			return true;
 	return false;
 }
 

@@ -57,6 +57,9 @@ _must_check_ int keys_bind(const struct keys *k, const struct condition_func *fu
 /* Whether a key of @keyed takes more than a word. */
 bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt);
 
+/* Whether some row is found at the end of its call. */
+bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt);
+
 /* --- of a group ------------------------------------------------------------------------------ */
 
 struct func_part {
