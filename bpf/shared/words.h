@@ -289,6 +289,29 @@ struct fsn_key {
 	unsigned long long word[FSN_KEYS * FSN_KEY_WIDE];
 };
 
+/* --- how a frame's caller is found ------------------------------------------------------------ */
+
+/*
+ * One for each range of a file's code, from .offset to that of the next. The return address is
+ * the word below CFA, the stack pointer of the caller.
+ */
+enum fsn_unwind {
+	FSN_UNWIND_NONE,   /* nothing is known of this code */
+	FSN_UNWIND_SP,     /* CFA = stack pointer + 8 * cfa */
+	FSN_UNWIND_FP,     /* CFA = frame pointer + 8 * cfa */
+	FSN_UNWIND_DEREF,  /* CFA = what lies at frame pointer - 8 * cfa; its own at that pointer */
+	FSN_UNWIND_SIGNAL, /* the kernel has put all registers there */
+	FSN_UNWIND_END,    /* nobody has called it */
+	FSN_UNWIND_LOST,   /* it is said in a way that is not followed */
+};
+
+struct fsn_unwind_row {
+	unsigned int offset;
+	unsigned char how; /* enum fsn_unwind */
+	signed char fp;    /* the caller's frame pointer is at CFA + 8 * fp; 0: it is as it was */
+	unsigned short cfa;
+};
+
 #define FSN_STREAM_PIDS 16 /* at most so many processes are chosen by a stream */
 
 #endif

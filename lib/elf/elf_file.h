@@ -272,6 +272,25 @@ bool elf_file_is_writable(const struct elf_file *f, uint64_t addr);
 _must_check_ int elf_file_image(
 	struct elf_file *f, struct plan_image *ret_image, struct err *err);
 
+/* What an FDE of .eh_frame says, with its CIE. Instructions are the file's bytes, any at all. */
+struct elf_frame {
+	uint64_t start, end; /* virtual addresses; .start lies in code */
+	uint64_t lsda;       /* as in struct plan_fde */
+	uint64_t code_align;
+	int64_t data_align;
+	uint64_t ret_reg; /* the column of the return address */
+	bool signal;      /* it is that of a signal's trampoline */
+	const uint8_t *first, *first_end; /* instructions of the CIE, */
+	const uint8_t *insns, *insns_end; /* and those behind them */
+};
+
+/*
+ * Tells @each of all frames, in the file's order, until it returns other than 0: what that is, or
+ * 0. Of a damaged .eh_frame come those that can be read.
+ */
+typedef int (*elf_frame_fn)(const struct elf_frame *frame, void *arg);
+_must_check_ int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg);
+
 DEFINE_CLEANUP(elf_file, struct elf_file *, elf_file_free)
 #define _cleanup_elf_file_ __cleanup(cleanup_elf_file)
 

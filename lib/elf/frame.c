@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where functions begin and end, by .eh_frame; and the numbers and pointers that it has.
+// What .eh_frame says of functions' frames; and the numbers and pointers that it has.
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
@@ -87,7 +87,7 @@ uint64_t eh_read_pointer(struct eh_reader *r, uint8_t encoding)
 struct cie {
 	uint8_t addrs; /* the encoding of their addresses; PE_OMIT: they can't be read */
 	uint8_t lsda;  /* of where their tables of landing pads lie, or PE_OMIT */
-	bool augmented;
+	bool augmented, signal;
 };
 
 static struct cie cie_of(const Dwarf_CIE *from)
@@ -116,71 +116,87 @@ static struct cie cie_of(const Dwarf_CIE *from)
 			personality = eh_read_bytes(&r, 1);
 			eh_read_value(&r, personality & 0x0f);
 			break;
-		default: /* S, B, G: marks without data */
+		case 'S':
+			cie.signal = true;
+			break;
+		default: /* B, G: marks without data */
 			break;
 		}
 	}
 	return r.bad ? unknown : cie;
 }
 
-static int add_fde(struct elf_file *f, uint64_t start, uint64_t size, uint64_t lsda)
-{
-	struct plan_fde *grown;
-	uint64_t offset;
-
-	/* discarded functions leave entries at 0 or thereabouts */
-	if (!size || elf_file_addr_to_offset(f, start, &offset) || start + size < start)
-		return 0;
-	grown = array_grow(f->fdes, f->fde_cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	f->fdes = grown;
-	f->fdes[f->fde_cnt++] = (struct plan_fde) {
-		.start = start,
-		.end = start + size,
-		.lsda = lsda,
-	};
-	return 0;
-}
-
-/* Where the table of landing pads of an FDE lies, behind whose size @fde is; 0: it has none. */
+/*
+ * Where the table of landing pads of an FDE lies, behind whose range @fde is; 0: it has none.
+ * Then @fde is at its instructions.
+ */
 static uint64_t read_lsda(struct eh_reader *fde, const struct cie *cie)
 {
-	uint64_t lsda, here;
+	uint64_t size = cie->augmented ? eh_read_leb(fde, false) : 0, lsda, here;
+	const uint8_t *insns = fde->p;
 
-	if (!cie->augmented || cie->lsda == PE_OMIT || !eh_read_leb(fde, false))
+	if (size > (uint64_t)(fde->end - fde->p))
+		fde->bad = true;
+	if (fde->bad || !size)
 		return 0;
+	insns += size;
 	here = fde->addr + (fde->p - fde->base);
-	lsda = eh_read_pointer(fde, cie->lsda);
-	if (fde->bad || cie->lsda & PE_INDIRECT)
+	lsda = cie->lsda == PE_OMIT ? 0 : eh_read_pointer(fde, cie->lsda);
+	fde->p = insns;
+	if (!fde->bad && cie->lsda == PE_OMIT)
+		return 0;
+	if (fde->bad || cie->lsda & PE_INDIRECT) {
+		fde->bad = false;
 		return PLAN_LSDA_UNREADABLE;
+	}
 	/* 0, relative or not, stands for none */
 	return (cie->lsda & 0x70) == PE_PCREL && lsda == here ? 0 : lsda;
 }
 
-static int read_fde(struct elf_file *f, struct eh_reader *fde, const struct cie *cie)
+/* Whether @frame is then that of the FDE whose content @fde is, with all that it says. */
+static bool read_fde(struct eh_reader *fde, const struct cie *cie, struct elf_frame *frame)
 {
-	uint64_t start = eh_read_pointer(fde, cie->addrs);
-	uint64_t size = eh_read_value(fde, cie->addrs & 0x0f);
+	uint64_t size;
 
-	if (fde->bad)
-		return 0;
-	return add_fde(f, start, size, read_lsda(fde, cie));
+	frame->start = eh_read_pointer(fde, cie->addrs);
+	size = eh_read_value(fde, cie->addrs & 0x0f);
+	frame->end = frame->start + size;
+	if (fde->bad || !size || frame->end < frame->start)
+		return false;
+	frame->signal = cie->signal;
+	frame->lsda = read_lsda(fde, cie);
+	frame->insns = fde->bad ? fde->end : fde->p;
+	frame->insns_end = fde->end;
+	return true;
+}
+
+static void read_cie(const Dwarf_CIE *from, struct cie *cie, struct elf_frame *frame)
+{
+	*cie = cie_of(from);
+	frame->code_align = from->code_alignment_factor;
+	frame->data_align = from->data_alignment_factor;
+	frame->ret_reg = from->return_address_register;
+	frame->first = from->initial_instructions;
+	frame->first_end = from->initial_instructions_end;
 }
 
 /*
  * libdw goes from entry to entry. It is given bytes that are known to be there, and steps over
  * what it can't read where the length of that is sound.
  */
-static int read_entries(struct elf_file *f, struct eh_reader r)
+static int read_entries(
+	const struct elf_file *f, struct eh_reader r, elf_frame_fn each, void *arg)
 {
 	Elf_Data bytes = { .d_buf = (void *)(uintptr_t)r.base, .d_size = r.end - r.base };
 	Dwarf_Off at, cie_at = DW_CIE_ID_64, next = 0, ignored;
 	struct cie cie = { .addrs = PE_OMIT };
+	struct elf_frame frame = { 0 };
 	Dwarf_CFI_Entry e, of;
-	int ret = 0;
+	uint64_t offset;
+	size_t cnt = 0;
+	int ret = 0, code;
 
-	while (ret <= 0 && f->fde_cnt < ELF_MAX_FDES) {
+	while (ret <= 0 && cnt < ELF_MAX_FDES) {
 		at = next;
 		ret = dwarf_next_cfi(f->mem.bytes, &bytes, true, at, &next, &e);
 		if (ret < 0 && next == at)
@@ -193,15 +209,21 @@ static int read_entries(struct elf_file *f, struct eh_reader r)
 			if (!dwarf_next_cfi(
 				    f->mem.bytes, &bytes, true, cie_at, &ignored, &of) &&
 				dwarf_cfi_cie_p(&of))
-				cie = cie_of(&of.cie);
+				read_cie(&of.cie, &cie, &frame);
 		}
 		if (cie.addrs == PE_OMIT || (cie.addrs & PE_INDIRECT))
 			continue;
 		r.p = e.fde.start;
 		r.end = e.fde.end;
 		r.bad = false;
-		if (read_fde(f, &r, &cie))
-			return -ENOMEM;
+		/* discarded functions leave entries at 0 or thereabouts */
+		if (!read_fde(&r, &cie, &frame) ||
+			elf_file_addr_to_offset(f, frame.start, &offset))
+			continue;
+		cnt++;
+		code = each(&frame, arg);
+		if (code)
+			return code;
 	}
 	return 0;
 }
@@ -251,14 +273,33 @@ static int by_start(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-int elf_frame_read(struct elf_file *f, struct err *err)
+int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg)
 {
 	struct eh_reader r = { 0 };
-	int ret;
 
-	if (!find_eh_frame(f, &r))
-		return 0;
-	ret = read_entries(f, r);
+	return find_eh_frame(f, &r) ? read_entries(f, r, each, arg) : 0;
+}
+
+static int add_fde(const struct elf_frame *frame, void *arg)
+{
+	struct elf_file *f = arg;
+	struct plan_fde *grown = array_grow(f->fdes, f->fde_cnt, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	f->fdes = grown;
+	f->fdes[f->fde_cnt++] = (struct plan_fde) {
+		.start = frame->start,
+		.end = frame->end,
+		.lsda = frame->lsda,
+	};
+	return 0;
+}
+
+int elf_frame_read(struct elf_file *f, struct err *err)
+{
+	int ret = elf_file_frames(f, add_fde, f);
+
 	if (ret)
 		return err_sys(err, ret, "cannot read .eh_frame of '%s'", f->path);
 	if (f->fde_cnt)

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Rows of a file: the instructions of .eh_frame carried out, and what a program can follow of it.
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "unwind/unwind.h"
+
+/* Registers of x86-64 as DWARF numbers them (its psABI, 3.6.2). */
+#define REG_BP 6
+#define REG_SP 7
+
+/*
+ * Bounds for hostile files. The largest library known has 1.4 million rows, made by 5 million
+ * instructions.
+ */
+#define ROWS_MAX  (16U << 20)
+#define STEPS_MAX (64U << 20)
+#define SAVED_MAX 8 /* DW_CFA_remember_state in each other */
+
+enum rule {
+	RULE_SAME,   /* the caller's value is in the register */
+	RULE_OFFSET, /* at CFA + .offset */
+	RULE_AT_FP,  /* at the frame pointer */
+	RULE_NONE,   /* undefined */
+	RULE_OTHER,  /* said by what is not followed */
+};
+
+enum cfa_rule {
+	CFA_REG,   /* register .reg + .cfa */
+	CFA_DEREF, /* what lies at the frame pointer + .cfa */
+	CFA_OTHER,
+};
+
+struct state {
+	enum cfa_rule how;
+	uint64_t reg;
+	int64_t cfa;
+	enum rule fp, ret;
+	int64_t fp_offset, ret_offset;
+};
+
+struct maker {
+	struct elf_file *f;
+	struct elf_frame *frames;
+	size_t frame_cnt;
+	struct unwind_rows *to;
+	size_t steps;
+};
+
+/* --- rows ------------------------------------------------------------------------------------ */
+
+/* What is alike but for its place is one with the row before. */
+static int add_row(struct maker *m, uint64_t offset, struct fsn_unwind_row row)
+{
+	struct unwind_rows *to = m->to;
+	struct fsn_unwind_row *last = to->cnt ? &to->rows[to->cnt - 1] : NULL, *grown;
+
+	row.offset = (unsigned int)offset;
+	/* Segments whose order in the file is not that of their addresses: nobody makes them. */
+	if (last && row.offset < last->offset)
+		return 0;
+	if (last && last->offset == row.offset) {
+		*last = row;
+		if (to->cnt > 1 && last[-1].how == row.how && last[-1].fp == row.fp &&
+			last[-1].cfa == row.cfa)
+			to->cnt--;
+		return 0;
+	}
+	if (last && last->how == row.how && last->fp == row.fp && last->cfa == row.cfa)
+		return 0;
+	if (to->cnt == ROWS_MAX)
+		return -EFBIG;
+	grown = array_grow(to->rows, to->cnt, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	to->rows = grown;
+	to->rows[to->cnt++] = row;
+	return 0;
+}
+
+static bool fits(int64_t offset, int64_t most)
+{
+	return offset >= 0 && !(offset & 7) && offset / 8 <= most;
+}
+
+static struct fsn_unwind_row row_of(const struct elf_frame *frame, const struct state *s)
+{
+	const struct fsn_unwind_row lost = { .how = FSN_UNWIND_LOST };
+	struct fsn_unwind_row row = { .how = FSN_UNWIND_SP };
+
+	if (frame->signal)
+		return (struct fsn_unwind_row) { .how = FSN_UNWIND_SIGNAL };
+	if (s->ret == RULE_NONE)
+		return (struct fsn_unwind_row) { .how = FSN_UNWIND_END };
+	if (s->ret != RULE_OFFSET || s->ret_offset != -8)
+		return lost;
+	if (s->how == CFA_DEREF) {
+		if (s->fp != RULE_AT_FP || s->cfa > 0 || !fits(-s->cfa, UINT16_MAX))
+			return lost;
+		return (struct fsn_unwind_row) { .how = FSN_UNWIND_DEREF,
+			.cfa = (unsigned short)(-s->cfa / 8) };
+	}
+	if (s->how != CFA_REG || (s->reg != REG_SP && s->reg != REG_BP) ||
+		!fits(s->cfa, UINT16_MAX))
+		return lost;
+	if (s->reg == REG_BP)
+		row.how = FSN_UNWIND_FP;
+	row.cfa = (unsigned short)(s->cfa / 8);
+	if (s->fp == RULE_SAME || s->fp == RULE_NONE)
+		return row;
+	if (s->fp != RULE_OFFSET || s->fp_offset >= 0 || !fits(-s->fp_offset, 128))
+		return lost;
+	row.fp = (signed char)(s->fp_offset / 8);
+	return row;
+}
+
+/* --- instructions ------------------------------------------------------------------------------ */
+
+/* One frame's, as they are carried out. */
+struct run {
+	struct maker *m;
+	const struct elf_frame *frame;
+	uint64_t at, end; /* addresses: where the state holds from; where the frame ends */
+	uint64_t offset;  /* of address 0 in the file */
+	struct state now, first, saved[SAVED_MAX];
+	size_t saved_cnt;
+	bool in_cie;
+};
+
+static void set_rule(struct run *r, uint64_t reg, enum rule rule, int64_t offset)
+{
+	if (reg == REG_BP) {
+		r->now.fp = rule;
+		r->now.fp_offset = offset;
+	} else if (reg == r->frame->ret_reg) {
+		r->now.ret = rule;
+		r->now.ret_offset = offset;
+	}
+}
+
+static void restore(struct run *r, uint64_t reg)
+{
+	if (reg == REG_BP)
+		set_rule(r, reg, r->first.fp, r->first.fp_offset);
+	else
+		set_rule(r, reg, r->first.ret, r->first.ret_offset);
+}
+
+/* The state until here is a row. Behind the frame's end nothing is. */
+static int advance(struct run *r, uint64_t by)
+{
+	int code;
+
+	if (r->in_cie)
+		return 0;
+	by = by > UINT32_MAX ? UINT32_MAX : by * r->frame->code_align;
+	if (!by)
+		return 0;
+	code = add_row(r->m, r->at + r->offset, row_of(r->frame, &r->now));
+	r->at = by < r->end - r->at ? r->at + by : r->end;
+	return code;
+}
+
+/* A register and what is added to it: what compilers say of stacks that they have realigned. */
+static bool read_breg(struct eh_reader *e, uint64_t reg, int64_t *ret_offset)
+{
+	if (eh_read_bytes(e, 1) != DW_OP_breg0 + reg)
+		return false;
+	*ret_offset = (int64_t)eh_read_leb(e, true);
+	return !e->bad;
+}
+
+static struct eh_reader read_block(struct eh_reader *i)
+{
+	uint64_t size = eh_read_leb(i, false);
+	struct eh_reader block = { .p = i->p, .end = i->p };
+
+	if (size > (uint64_t)(i->end - i->p))
+		i->bad = true;
+	else
+		i->p += size;
+	block.end = i->p;
+	return block;
+}
+
+static void cfa_expression(struct run *r, struct eh_reader e)
+{
+	int64_t offset = 0;
+
+	r->now.how = CFA_OTHER;
+	if (!read_breg(&e, REG_BP, &offset) || eh_read_bytes(&e, 1) != DW_OP_deref ||
+		e.bad || e.p != e.end)
+		return;
+	r->now.how = CFA_DEREF;
+	r->now.cfa = offset;
+}
+
+static void reg_expression(struct run *r, uint64_t reg, struct eh_reader e)
+{
+	int64_t offset = 0;
+	bool at_fp = read_breg(&e, REG_BP, &offset) && !offset && e.p == e.end;
+
+	set_rule(r, reg, at_fp ? RULE_AT_FP : RULE_OTHER, 0);
+}
+
+static int64_t scaled(const struct run *r, uint64_t by)
+{
+	return (int64_t)(by * (uint64_t)r->frame->data_align);
+}
+
+static void define_cfa(struct run *r, uint64_t reg, int64_t cfa)
+{
+	r->now.how = CFA_REG;
+	r->now.reg = reg;
+	r->now.cfa = cfa;
+}
+
+/* Of CFA. Whether @op is one of those. */
+static bool step_cfa(struct run *r, struct eh_reader *i, uint8_t op)
+{
+	uint64_t reg = r->now.reg;
+
+	switch (op) {
+	case DW_CFA_def_cfa:
+	case DW_CFA_def_cfa_sf:
+		reg = eh_read_leb(i, false);
+		break;
+	case DW_CFA_def_cfa_register:
+		r->now.reg = eh_read_leb(i, false);
+		return true;
+	case DW_CFA_def_cfa_offset:
+	case DW_CFA_def_cfa_offset_sf:
+		break;
+	case DW_CFA_def_cfa_expression:
+		cfa_expression(r, read_block(i));
+		return true;
+	default:
+		return false;
+	}
+	if (op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_offset_sf)
+		define_cfa(r, reg, scaled(r, eh_read_leb(i, true)));
+	else
+		define_cfa(r, reg, (int64_t)eh_read_leb(i, false));
+	return true;
+}
+
+/* Of registers. Whether @op is one of those. */
+static bool step_reg(struct run *r, struct eh_reader *i, uint8_t op)
+{
+	uint64_t reg = op == DW_CFA_GNU_args_size ? 0 : eh_read_leb(i, false);
+
+	switch (op) {
+	case DW_CFA_offset_extended:
+		set_rule(r, reg, RULE_OFFSET, scaled(r, eh_read_leb(i, false)));
+		break;
+	case DW_CFA_offset_extended_sf:
+		set_rule(r, reg, RULE_OFFSET, scaled(r, eh_read_leb(i, true)));
+		break;
+	case DW_CFA_restore_extended:
+		restore(r, reg);
+		break;
+	case DW_CFA_undefined:
+		set_rule(r, reg, RULE_NONE, 0);
+		break;
+	case DW_CFA_same_value:
+		set_rule(r, reg, RULE_SAME, 0);
+		break;
+	case DW_CFA_expression:
+		reg_expression(r, reg, read_block(i));
+		break;
+	case DW_CFA_val_expression:
+		read_block(i);
+		set_rule(r, reg, RULE_OTHER, 0);
+		break;
+	case DW_CFA_register:
+	case DW_CFA_val_offset:
+	case DW_CFA_val_offset_sf:
+		eh_read_leb(i, false);
+		set_rule(r, reg, RULE_OTHER, 0);
+		break;
+	case DW_CFA_GNU_args_size:
+		eh_read_leb(i, false);
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static void remember(struct run *r, struct eh_reader *i)
+{
+	if (r->saved_cnt == SAVED_MAX)
+		i->bad = true;
+	else
+		r->saved[r->saved_cnt++] = r->now;
+}
+
+static void recall(struct run *r, struct eh_reader *i)
+{
+	if (!r->saved_cnt)
+		i->bad = true;
+	else
+		r->now = r->saved[--r->saved_cnt];
+}
+
+static int step(struct run *r, struct eh_reader *i)
+{
+	uint8_t op = eh_read_bytes(i, 1), low = op & 0x3f;
+
+	switch (op & 0xc0) {
+	case DW_CFA_advance_loc:
+		return advance(r, low);
+	case DW_CFA_offset:
+		set_rule(r, low, RULE_OFFSET, scaled(r, eh_read_leb(i, false)));
+		return 0;
+	case DW_CFA_restore:
+		restore(r, low);
+		return 0;
+	}
+	switch (op) {
+	case DW_CFA_nop:
+		return 0;
+	case DW_CFA_advance_loc1:
+		return advance(r, eh_read_bytes(i, 1));
+	case DW_CFA_advance_loc2:
+		return advance(r, eh_read_bytes(i, 2));
+	case DW_CFA_advance_loc4:
+		return advance(r, eh_read_bytes(i, 4));
+	case DW_CFA_remember_state:
+		remember(r, i);
+		return 0;
+	case DW_CFA_restore_state:
+		recall(r, i);
+		return 0;
+	}
+	if (!step_cfa(r, i, op) && !step_reg(r, i, op))
+		i->bad = true;
+	return 0;
+}
+
+/* Carries out @from to @to. What can't be read, and all behind it, is not followed. */
+static int carry_out(struct run *r, const uint8_t *from, const uint8_t *to)
+{
+	struct eh_reader i = { .p = from, .end = to };
+	int code = 0;
+
+	while (!code && !i.bad && i.p < i.end && r->at < r->end) {
+		if (r->m->steps++ == STEPS_MAX)
+			return -EFBIG;
+		code = step(r, &i);
+	}
+	if (i.bad)
+		r->now.how = CFA_OTHER;
+	return code;
+}
+
+/* Rows of @frame, whose code ends at @end. */
+static int make_rows(struct maker *m, const struct elf_frame *frame, uint64_t end)
+{
+	struct run r = {
+		.m = m,
+		.frame = frame,
+		.at = frame->start,
+		.end = end,
+		.in_cie = true,
+		.now = { .how = CFA_OTHER },
+	};
+	uint64_t first, last;
+	int code;
+
+	/* Code of which not all is in one piece of the file, or farther in than rows reach. */
+	if (elf_file_addr_to_offset(m->f, frame->start, &first) ||
+		elf_file_addr_to_offset(m->f, end - 1, &last) ||
+		last - first != end - 1 - frame->start || last >= UINT32_MAX)
+		return 0;
+	r.offset = first - frame->start;
+	code = carry_out(&r, frame->first, frame->first_end);
+	r.first = r.now;
+	r.in_cie = false;
+	if (!code)
+		code = carry_out(&r, frame->insns, frame->insns_end);
+	if (!code && r.at < end)
+		code = add_row(m, r.at + r.offset, row_of(frame, &r.now));
+	return code ? code : add_row(m, last + 1, (struct fsn_unwind_row) {});
+}
+
+/* --- a file ------------------------------------------------------------------------------------ */
+
+static int add_frame(const struct elf_frame *frame, void *arg)
+{
+	struct maker *m = arg;
+	struct elf_frame *grown = array_grow(m->frames, m->frame_cnt, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	m->frames = grown;
+	m->frames[m->frame_cnt++] = *frame;
+	return 0;
+}
+
+static int compare_frames(const void *a, const void *b)
+{
+	const struct elf_frame *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+int unwind_rows_read(struct elf_file *f, struct unwind_rows *ret_rows, struct err *err)
+{
+	struct maker m = { .f = f, .to = ret_rows };
+	int code;
+
+	*ret_rows = (struct unwind_rows) {};
+	if (elf_file_info(f)->arch != PLAN_X86_64)
+		return 0;
+	code = elf_file_frames(f, add_frame, &m);
+	if (m.frame_cnt)
+		qsort(m.frames, m.frame_cnt, sizeof(*m.frames), compare_frames);
+	for (size_t i = 0; !code && i < m.frame_cnt; i++) {
+		const struct elf_frame *frame = &m.frames[i];
+		uint64_t end = frame->end;
+
+		if (i + 1 < m.frame_cnt && end > frame[1].start)
+			end = frame[1].start;
+		if (end > frame->start)
+			code = make_rows(&m, frame, end);
+	}
+	free(m.frames);
+	return code ? err_sys(err, code, "cannot read .eh_frame of '%s'",
+			      elf_file_info(f)->path)
+		    : 0;
+}
+
+void unwind_rows_done(struct unwind_rows *r)
+{
+	free(r->rows);
+	*r = (struct unwind_rows) {};
+}
