@@ -88,6 +88,21 @@ static __noinline int part_text(const struct pt_regs *ctx, const struct fsn_part
 	return 0;
 }
 
+/* What can be no communicator of NCCL's is told apart by its address. */
+static __noinline int part_communicator(
+	const struct pt_regs *ctx, const struct fsn_part *p, struct fsn_communicator *to)
+{
+	__u64 at = arg_word(ctx, p->where);
+
+	if (!bpf_probe_read_user(to, offsetof(struct fsn_communicator, pad), (void *)(at + p->at)) &&
+		to->ranks >= 1 && to->ranks <= FSN_RANKS_MAX && to->rank >= 0 &&
+		to->rank < to->ranks)
+		return 0;
+	__builtin_memset(to, 0, sizeof(*to));
+	to->hash = at;
+	return 0;
+}
+
 /* Parts of more than a word. */
 static __always_inline void part_wide(
 	const struct pt_regs *ctx, const struct fsn_part *p, __u64 *to)
@@ -96,6 +111,8 @@ static __always_inline void part_wide(
 		part_text(ctx, p, (char *)to);
 	else if (p->what == FSN_BY_COMM)
 		bpf_get_current_comm(to, FSN_COMM_LEN);
+	else if (p->what == FSN_BY_COMMUNICATOR)
+		part_communicator(ctx, p, (struct fsn_communicator *)to);
 }
 
 static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct fsn_part *p)

@@ -55,6 +55,20 @@ need_cuda() {
 	skip "no libcudart on this machine"
 }
 
+# Sets NCCL to a libnccl of this machine: of CUDA, of Debian, or of a Python wheel.
+need_nccl() {
+	local f
+
+	for f in "${FSN_NCCL-}" /usr/local/cuda/lib*/libnccl.so.2 /usr/local/cuda-*/lib*/libnccl.so.2 \
+		/usr/lib/*/libnccl.so.2 /usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2 \
+		/usr/local/lib/python3*/*-packages/nvidia/nccl/lib/libnccl.so.2; do
+		[[ -n $f && -r $f ]] || continue
+		NCCL=$(realpath "$f")
+		return
+	done
+	skip "no libnccl on this machine"
+}
+
 # MODE is session, multi or perf. The answer is kept for the whole run.
 need_link() {
 	local known=$BATS_RUN_TMPDIR/link-$1

@@ -281,6 +281,7 @@ struct fsn_part {
 	unsigned char width;     /* bits of a number */
 	unsigned char is_signed;
 	unsigned int arg; /* its number among the function's arguments + 1; 0: it is none */
+	unsigned int at;  /* FSN_BY_COMMUNICATOR: from where it points to, its hash */
 };
 
 /* By what the calls of a function are told apart. */

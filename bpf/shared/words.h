@@ -281,8 +281,17 @@ enum fsn_by {
 	FSN_BY_COMM, /* the thread's command */
 	FSN_BY_CGROUP,
 	FSN_BY_RESULT, /* known at the end: the row is found then */
+	FSN_BY_COMMUNICATOR, /* what an argument points to, of NCCL */
 	FSN_BY_CNT
 };
+
+/* What a key by communicator is: NCCL's own, or, with .ranks 0, the address of what is none. */
+struct fsn_communicator {
+	unsigned long long hash;
+	int rank, ranks, device;
+	unsigned int pad[3];
+};
+#define FSN_RANKS_MAX 1000000
 
 /* Words that all functions of a group have; of one that is a word, the first counts. */
 struct fsn_key {

@@ -36,7 +36,7 @@ static bool is_number(const struct func_types *t, const struct func_part *p)
 	const struct preset_value *v = declared(t, p);
 
 	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
-		return p->by != FSN_BY_CALLER;
+		return p->by != FSN_BY_CALLER && p->by != FSN_BY_COMMUNICATOR;
 	return v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL);
 }
 
@@ -51,14 +51,36 @@ static bool is_there(const char *text)
 	return !text[FSN_KEY_TEXT - 1];
 }
 
+/* NULL: it is none, but an address. */
+static const struct fsn_communicator *communicator_of(const struct stats_row *row, size_t i)
+{
+	const struct fsn_communicator *c = (const void *)stats_row_text(row, i);
+
+	return c->ranks ? c : NULL;
+}
+
+#define COMMUNICATOR_LEN 64
+
+/* "fa93daea854b060b 3/8", its hash as NCCL's own logs have it. */
+static const char *communicator_name(const struct fsn_communicator *c, char *buf)
+{
+	snprintf(buf, COMMUNICATOR_LEN, "%llx %d/%d", c->hash, c->rank, c->ranks);
+	return buf;
+}
+
 static void write_key(struct out *o, const struct func_types *t, const struct func_part *p,
 	const struct stats_row *row, size_t i)
 {
 	uint64_t word = stats_row_word(row, i);
 	const char *text = stats_row_text(row, i), *name;
+	char buf[COMMUNICATOR_LEN];
 
 	if (is_text(p)) {
 		out_str(o, is_there(text) ? text : "?");
+		return;
+	}
+	if (p->by == FSN_BY_COMMUNICATOR && communicator_of(row, i)) {
+		out_str(o, communicator_name(communicator_of(row, i), buf));
 		return;
 	}
 	name = code_name(t, p, word);
@@ -308,6 +330,18 @@ void report_begin_grid(const struct report *r, struct grid *grid)
 
 /* --- JSON -------------------------------------------------------------------------------------- */
 
+static void add_communicator(struct json *j, const struct fsn_communicator *c)
+{
+	char name[COMMUNICATOR_LEN];
+
+	json_set_str(j, "name", c ? communicator_name(c, name) : NULL);
+	if (!c)
+		return;
+	json_set_i64(j, "rank", c->rank);
+	json_set_i64(j, "ranks", c->ranks);
+	json_set_i64(j, "device", c->device);
+}
+
 static void add_key(struct json *j, const struct func_types *t, const struct func_part *p,
 	const struct stats_row *row, size_t i)
 {
@@ -326,7 +360,10 @@ static void add_key(struct json *j, const struct func_types *t, const struct fun
 	} else {
 		json_set_u64(j, "value", word);
 	}
-	json_set_str(j, "name", is_text(p) ? NULL : code_name(t, p, word));
+	if (p->by == FSN_BY_COMMUNICATOR)
+		add_communicator(j, communicator_of(row, i));
+	else
+		json_set_str(j, "name", is_text(p) ? NULL : code_name(t, p, word));
 	json_close(j, '}');
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "attach/attach.h"
+#include "code/communicator.h"
 #include "internal.h"
 #include "pins/bpffs.h"
 #include "target/kind.h"
@@ -276,15 +277,46 @@ int attach_check_condition(
 	return describe_conds(draft, c, conds, ret_never, err);
 }
 
+/* Where the communicators of a library begin, which is asked once. */
+static int locate_communicator(const struct draft *draft, const struct condition_func *funcs,
+	size_t fn, uint32_t *ret_at, struct err *err)
+{
+	const struct object *object = draft->targets[fn].object;
+
+	for (size_t i = 0; i < fn; i++)
+		if (draft->targets[i].object == object && funcs[i].communicator_at) {
+			*ret_at = funcs[i].communicator_at;
+			return 0;
+		}
+	return communicator_find(object->elf, ret_at, err);
+}
+
+static int locate_communicators(const struct draft *draft, const struct keys *keys,
+	struct condition_func *funcs, struct err *err)
+{
+	size_t nth;
+	int code = 0;
+
+	if (!keys_have(keys, FSN_BY_COMMUNICATOR))
+		return 0;
+	for (size_t i = 0; !code && i < draft->probed_cnt; i++)
+		if (draft->targets[i].object->elf && keys_communicator(&funcs[i], &nth))
+			code = locate_communicator(
+				draft, funcs, i, &funcs[i].communicator_at, err);
+	return code ? err_wrap(err, "--key 'communicator'") : 0;
+}
+
 int attach_check_keys(const struct draft *draft, const struct keys *keys,
 	struct keys_left *ret_left, struct err *err)
 {
 	_cleanup_free_ struct fsn_keyed *keyed = calloc(draft->probed_cnt + 1, sizeof(*keyed));
 	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+	int code;
 
 	if (!keyed || !funcs)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
-	return keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
+	code = locate_communicators(draft, keys, funcs, err);
+	return code ? code : keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
 }
 
 static int describe_keys(struct description *d, const struct draft *draft,
@@ -297,7 +329,9 @@ static int describe_keys(struct description *d, const struct draft *draft,
 	d->keyed = calloc(draft->probed_cnt + 1, sizeof(*d->keyed));
 	if (!d->keyed || !funcs)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
-	code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
+	code = locate_communicators(draft, keys, funcs, err);
+	if (!code)
+		code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
 	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
 	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
 	for (size_t i = 0; !code && i < keys->key_cnt; i++)

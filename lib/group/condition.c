@@ -233,15 +233,11 @@ static bool find_arg(const struct condition_func *f, const char *name, size_t *r
 	return *ret_nth < f->arg_cnt;
 }
 
-int condition_arg(const struct condition_func *f, const char *name, unsigned char *ret_where,
-	size_t *ret_nth, const char **ret_why)
+int condition_arg_at(const struct condition_func *f, size_t nth, unsigned char *ret_where,
+	const char **ret_why)
 {
 	const struct preset_place *place;
-	size_t nth;
 
-	if (!find_arg(f, name, &nth))
-		return -ENOENT;
-	*ret_nth = f->has_args ? nth : f->arg_cnt;
 	*ret_where = (unsigned char)(1 + nth);
 	if (!f->has_args)
 		return 0;
@@ -267,6 +263,17 @@ int condition_arg(const struct condition_func *f, const char *name, unsigned cha
 	else
 		return -EINVAL;
 	return 0;
+}
+
+int condition_arg(const struct condition_func *f, const char *name, unsigned char *ret_where,
+	size_t *ret_nth, const char **ret_why)
+{
+	size_t nth;
+
+	if (!find_arg(f, name, &nth))
+		return -ENOENT;
+	*ret_nth = f->has_args ? nth : f->arg_cnt;
+	return condition_arg_at(f, nth, ret_where, ret_why);
 }
 
 static bool find_code(const struct binding *b, int64_t *ret_code)
@@ -446,8 +453,9 @@ int group_bind_condition(const struct group *g, const struct condition *c,
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		const struct func_types *f = types_of(types, i);
 
-		funcs[i] = (struct condition_func) { f->args, f->arg_cnt, f->has_args,
-			confs[i].no_args, f->arg_codes, NULL, false };
+		funcs[i] = (struct condition_func) { .args = f->args, .arg_cnt = f->arg_cnt,
+			.has_args = f->has_args, .no_args = confs[i].no_args,
+			.codes = f->arg_codes };
 	}
 	return condition_bind(c, funcs, g->meta.fn_cnt, ret_conds, ret_never, err);
 }

@@ -89,6 +89,7 @@ struct condition_func {
 	const struct type_codes *const *codes; /* of each; NULL: those of its .value.type */
 	const struct preset_value *ret; /* NULL: nothing is declared of its result */
 	bool ends;                      /* its end is seen */
+	uint32_t communicator_at; /* from where one begins, its hash */
 };
 
 /*
@@ -99,6 +100,10 @@ struct condition_func {
  */
 _must_check_ int condition_arg(const struct condition_func *f, const char *name,
 	unsigned char *ret_where, size_t *ret_nth, const char **ret_why);
+
+/* The same for argument @nth, one of .args or below FSN_ARGS. */
+_must_check_ int condition_arg_at(const struct condition_func *f, size_t nth,
+	unsigned char *ret_where, const char **ret_why);
 
 struct fsn_cond;
 

@@ -23,7 +23,7 @@ static const struct {
 	{ "result", FSN_BY_RESULT },
 	{ "stack", FSN_BY_NONE },
 	{ "kernel", FSN_BY_NONE },
-	{ "communicator", FSN_BY_NONE },
+	{ "communicator", FSN_BY_COMMUNICATOR },
 	{ "function", FSN_BY_NONE },
 	{ "process", FSN_BY_NONE },
 	{ "library", FSN_BY_NONE },
@@ -149,6 +149,34 @@ static int bind_result(const struct condition_func *f, struct fsn_part *ret, con
 	return 0;
 }
 
+bool keys_communicator(const struct condition_func *f, size_t *ret_nth)
+{
+	for (size_t i = 0; !f->no_args && i < f->arg_cnt; i++) {
+		const struct preset_type *type = f->args[i].value.type;
+
+		*ret_nth = i;
+		if (type && type->kind == TYPE_POINTER && !strcmp(type->name, "ncclComm_t"))
+			return true;
+	}
+	return false;
+}
+
+static int bind_communicator(
+	const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
+{
+	size_t nth;
+	int code = keys_communicator(f, &nth) ? condition_arg_at(f, nth, &ret->where, ret_why)
+					      : -ENOENT;
+
+	if (code)
+		return code;
+	ret->what = FSN_BY_COMMUNICATOR;
+	ret->width = 64;
+	ret->arg = (unsigned int)nth + 1;
+	ret->at = f->communicator_at;
+	return 0;
+}
+
 /* -ENOENT when the function has no such argument, -EINVAL when it can't be used. */
 static int bind_part(const struct condition_func *f, const struct key_name *name, bool is_sum,
 	struct fsn_part *ret, const char **ret_why)
@@ -160,6 +188,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	memset(ret, 0, sizeof(*ret));
 	if (name->by == FSN_BY_RESULT)
 		return bind_result(f, ret, ret_why);
+	if (name->by == FSN_BY_COMMUNICATOR)
+		return bind_communicator(f, ret, ret_why);
 	if (name->by != FSN_BY_NUMBER) {
 		ret->what = (unsigned char)name->by;
 		return 0;
@@ -219,6 +249,10 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 		if (names[i].by == FSN_BY_RESULT)
 			return err_set(err, -ERR_USAGE, "%s '%s': no function's end is seen",
 				option, names[i].name);
+		if (names[i].by == FSN_BY_COMMUNICATOR)
+			return err_set(err, -ERR_USAGE,
+				"%s '%s': no function has an argument of type ncclComm_t", option,
+				names[i].name);
 		err_set(err, -ERR_USAGE, "%s '%s': no function has such an argument", option,
 			names[i].name);
 		return err_hint(err,
@@ -257,9 +291,20 @@ bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++)
 		for (size_t n = 0; n < FSN_KEYS; n++)
-			if (keyed[i].key[n].what == FSN_BY_TEXT ||
-				keyed[i].key[n].what == FSN_BY_COMM)
+			switch (keyed[i].key[n].what) {
+			case FSN_BY_TEXT:
+			case FSN_BY_COMM:
+			case FSN_BY_COMMUNICATOR:
 				return true;
+			}
+	return false;
+}
+
+bool keys_have(const struct keys *k, enum fsn_by by)
+{
+	for (size_t i = 0; i < k->key_cnt; i++)
+		if (k->key[i].by == by)
+			return true;
 	return false;
 }
 

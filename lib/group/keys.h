@@ -54,6 +54,12 @@ struct keys_left {
 _must_check_ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t cnt,
 	struct fsn_keyed *ret_keyed, struct keys_left *ret_left, struct err *err);
 
+/* Whether one of them is of that kind. */
+bool keys_have(const struct keys *k, enum fsn_by by);
+
+/* Whether an argument of @f is a communicator of NCCL's: its number. */
+bool keys_communicator(const struct condition_func *f, size_t *ret_nth);
+
 /* Whether a key of @keyed takes more than a word. */
 bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt);
 
