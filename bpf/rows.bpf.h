@@ -303,7 +303,8 @@ static __always_inline void row_raise(struct fsn_row *row, __u64 ns)
 
 /*
  * The number of the row of the call in @slot, now that its result is known: it is counted there
- * as one that has begun. Not static, so that it is verified once, on its own.
+ * as one that has begun. Not static, so that it is verified once, on its own. The slot is locked,
+ * and its key is completed where it lies: stacks are 512 bytes for all that call each other.
  */
 __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 {
@@ -311,18 +312,16 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fsn_row *row;
-	struct fsn_key key;
 	__u32 i;
 
 	if (!keyed || !kept)
 		return FSN_NO_ROW;
-	key = kept->key;
 #pragma unroll
 	for (__u32 n = 0; n < FSN_KEYS; n++)
 		if (keyed->key[n].what == FSN_BY_RESULT)
-			key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
+			kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
 				part_cut(&keyed->key[n], result);
-	i = row_find(&key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
+	i = row_find(&kept->key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
 	row = row_at(i);
 	if (!row)
 		return FSN_NO_ROW;
