@@ -170,7 +170,7 @@ static __always_inline __u32 path_first(__u64 key)
 
 /*
  * The path of a function under another, which is claimed if there is none: in steps that
- * grow, as in procs.bpf.h. Where there is no place, and under that, the last one.
+ * grow, as in counters.bpf.h. Where there is no place, and under that, the last one.
  */
 __noinline __u32 path_find(__u32 fn, __u32 under)
 {

@@ -24,7 +24,7 @@
 #ifndef FUNCSNOOP_SYSCALL_BPF_H
 #define FUNCSNOOP_SYSCALL_BPF_H
 
-#include "stream.bpf.h"
+#include "call.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -1,9 +1,119 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which maps are pinned, and of what; layout.h has what is in them. */
+/*
+ * Which maps are pinned, and of what. What programs write or read is described in layout.h;
+ * what the command that attaches tells the others, here.
+ */
 #ifndef FUNCSNOOP_SHARED_MAPS_H
 #define FUNCSNOOP_SHARED_MAPS_H
 
 #include "layout.h"
+
+/* --- what the group is ---------------------------------------------------------------------- */
+
+/* For its owner only. Texts end with a zero byte, cut where there is no room. */
+#define FSN_COND_LEN 512
+struct fsn_said {
+	char condition[FSN_COND_LEN]; /* --if, or "" */
+	char cpus[512];             /* --cpu, a blank behind each */
+	char cgroups[2048];         /* --cgroup, a newline behind each */
+	char argv[4096];            /* the command line, a zero byte behind each word */
+};
+
+#define FSN_NAME_LEN 33
+#define FSN_TEXT_LEN 4096 /* a piece of fsn_text; offsets count through all pieces */
+
+struct fsn_meta {
+	unsigned int layout;            /* stays first in every layout */
+	unsigned int links;             /* mask of enum link_mode (lib/kernel/kernel.h) */
+	unsigned long long attached_ns; /* CLOCK_REALTIME */
+	unsigned int fn_cnt, timed_cnt, lib_cnt;
+	unsigned int stat_shards, hist_shards, path_shards;
+	unsigned int path_cnt; /* places, with the last one */
+	unsigned int type_cnt, name_cnt, text_bytes;
+	unsigned int probes;  /* of all kinds */
+	unsigned int sample;  /* 0 or 1: every call is timed */
+	unsigned int options; /* FSN_OPT_... */
+	unsigned int uid, pid; /* who attached it */
+	unsigned int row_cnt; /* rows of keys; 0: there are none */
+	unsigned int key_cnt, sum_cnt;
+	unsigned int key_wide;      /* keys take FSN_KEY_WIDE words each, else one */
+	unsigned int key[FSN_KEYS]; /* their names, in fsn_text */
+	unsigned int sum[FSN_SUMS];
+	char name[FSN_NAME_LEN + 3];
+	char version[20]; /* of the command that attached */
+	struct price price; /* what probes take here */
+	/* What they were to take, of a CPU's time; 0: whatever they do. */
+	unsigned int budget; /* FSN_SHARE_ALL: all of it */
+	unsigned int left_out; /* in the text: functions left out for that, five lines each */
+	unsigned long long tried_ns; /* so long their entries were counted */
+	unsigned long long tried_cost_ns; /* and this they would have taken in a second */
+};
+
+#define FSN_SHARE_ALL 1000000U
+
+#define FSN_OPT_PROCESSES 1U
+#define FSN_OPT_LINK_PID \
+	2U /* other processes have no breakpoints: --pid stays as it is */
+#define FSN_OPT_RAW     4U /* the probes' own time is left in */
+#define FSN_OPT_NESTING 8U /* it is known which call was made in which */
+#define FSN_OPT_HOLDS   16U /* it counts nothing: it holds who has loaded libraries */
+#define FSN_OPT_KEPT    32U /* it goes with the command that attached it */
+
+struct fsn_lib {
+	unsigned long long dev, ino, size, mtime_ns;
+	unsigned int path, build_id; /* offsets in fsn_text */
+};
+
+#define FSN_LABEL_LEN 64
+
+/* Strings are offsets in fsn_text; offset 0 is the empty string. */
+struct fsn_func {
+	char label[FSN_LABEL_LEN]; /* its name, cut: for people who dump this map */
+	unsigned long long offset, site_offset;
+	unsigned int lib;
+	unsigned int exit; /* enum fsn_exit */
+	unsigned int name, symbol, demangled;
+	unsigned int insn, site_why, exit_why;
+	unsigned int ret;  /* 1 + its result in fsn_types; 0: not declared */
+	unsigned int args; /* 1 + its first argument there, .arg_cnt of them; 0: not declared */
+	unsigned int arg_cnt;
+	unsigned int aliases; /* its other names, a newline behind each */
+	unsigned int jumps;   /* probed jumps that leave and are not followed */
+	unsigned char kind;      /* enum target_number (lib/target/kind.h) */
+	unsigned char site, end; /* indices of struct price */
+	unsigned char limit;     /* enum limit */
+};
+
+#define FSN_TYPE_LABEL_LEN 40
+
+/* What a result or an argument is. */
+struct fsn_type {
+	char label[FSN_TYPE_LABEL_LEN]; /* its declaration, cut: for people who dump this map */
+	enum type_kind kind;
+	unsigned int size; /* bytes; 0 for void */
+	enum type_place place;
+	unsigned int index, words;
+	unsigned char is_signed;
+	unsigned char by_ref;      /* the word is a pointer to the structure */
+	unsigned char member_size; /* of a structure of unsigned integers of one size */
+	unsigned char pad;
+	unsigned int text, name;      /* offsets in fsn_text: its declaration, the argument's name */
+	unsigned int names, name_cnt; /* of its values, in fsn_names; sorted by value */
+};
+
+/* What a value of a type is called. */
+struct fsn_name {
+	long long value;
+	char label[FSN_TYPE_LABEL_LEN]; /* cut: for people who dump this map */
+	unsigned int name;              /* offset in fsn_text */
+	unsigned int pad;
+};
+
+struct fsn_text {
+	char text[FSN_TEXT_LEN];
+};
+
+/* --- all of them ---------------------------------------------------------------------------- */
 
 /*
  * All facts of the pinned maps: X(ID, name, shape, entries, readers). In the programs a map is

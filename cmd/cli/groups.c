@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What list, stats, reset and set have in common: finding their groups.
+// The groups that a line names: those that are pinned, opened; one that could be made, found and
+// judged.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cmd.h"
 #include "group/group.h"
+#include "proc/proc.h"
 #include "stats/stats.h"
 #include "stream/stream.h"
+#include "target/kind.h"
 
 /* Reading needs less than sweeping does: whoever may only read does without. */
 static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
@@ -153,4 +156,200 @@ void groups_done(struct groups *groups)
 	free(groups->error);
 	free(groups->left);
 	bpffs_close(&groups->fs);
+}
+
+/* --- the group that could be made ---------------------------------------------------------- */
+
+#define HITS_MAX       (64 * 500) /* processes times functions */
+#define BYSTANDERS_MAX 64         /* processes that pay for others' children */
+
+/* How many of the processes of --pid can make calls; of those that can't it is said. */
+static size_t count_mapping(const struct attach_options *o, const struct draft *draft)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < o->draft.pid_cnt; i++) {
+		pid_t pid = o->draft.pids[i];
+		int maps = o->attach.unborn ? 1 : draft_is_mapped(draft, pid);
+
+		cnt += maps != 0;
+		if (!maps)
+			cmd_note(o->g,
+				"process %d does not map %s: nothing of it is counted until it does",
+				pid,
+				draft->objects.cnt == 1 ? draft->objects.object[0]->path
+							: "any of them");
+	}
+	return cnt;
+}
+
+/* What every process does, in all of them: of each kind no more than that bears. */
+static int check_kinds(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	const struct filter *f = &o->attach.filter;
+
+	if (o->of_command || f->pid_cnt || f->comm_cnt || f->cpu_cnt || f->cgroup_cnt ||
+		f->uid_cnt || f->tid_cnt)
+		return 0;
+	for (size_t i = 0; i < TARGET_CNT; i++) {
+		const struct target_kind *kind = target_kinds[i];
+		size_t cnt = draft_kind_cnt(draft, kind);
+
+		if (!kind->most || cnt <= kind->most)
+			continue;
+		err_set(err, -EPERM, "%zu %ss of all processes would be counted", cnt,
+			kind->noun);
+		return err_hint(err, "--pid and other filters choose processes, FUNCTIONs "
+				     "fewer calls; --force does it");
+	}
+	return 0;
+}
+
+int draft_check_hits(const struct attach_options *o, const struct draft *draft,
+	size_t *ret_processes, struct err *err)
+{
+	size_t processes = count_mapping(o, draft);
+	int code = 0;
+
+	if (!o->draft.pid_cnt || o->attach.children)
+		code = draft_mappers(draft, &processes, err);
+	*ret_processes = processes;
+	if (code || o->force)
+		return code;
+	code = check_kinds(o, draft, err);
+	if (code)
+		return code;
+	if (o->attach.children && processes > BYSTANDERS_MAX) {
+		err_set(err, -EPERM,
+			"to follow children, %zu processes would get breakpoints, as they map "
+			"the same file",
+			processes);
+		return err_hint(err,
+			"without following them it is the process alone; --force does it");
+	}
+	if (processes * draft->probed_cnt <= HITS_MAX)
+		return 0;
+	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
+		draft->probed_cnt, processes);
+	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");
+}
+
+/* Threads alone: the processes that they belong to are those that are asked for. */
+static int processes_of_threads(struct attach_options *o, struct err *err)
+{
+	const struct filter *f = &o->attach.filter;
+
+	if (!f->tid_cnt || f->pid_cnt)
+		return 0;
+	o->pids = calloc(f->tid_cnt, sizeof(*o->pids));
+	if (!o->pids)
+		return err_sys(err, -ENOMEM, "cannot look for threads");
+	for (size_t i = 0; i < f->tid_cnt; i++) {
+		o->pids[i] = proc_of_thread("/proc", f->tids[i]);
+		if (!o->pids[i])
+			return err_set(err, -ESRCH, "there is no thread %d", f->tids[i]);
+	}
+	o->draft.pids = o->attach.filter.pids = o->pids;
+	o->draft.pid_cnt = o->attach.filter.pid_cnt = f->tid_cnt;
+	return 0;
+}
+
+static int check_condition(
+	const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	size_t never = 0;
+	int code = o->attach.condition && draft->probed_cnt
+		? attach_check_condition(draft, o->attach.condition, &never, err)
+		: 0;
+
+	if (!code && never)
+		cmd_note(o->g,
+			"no call of %zu of the %zu functions counts: they lack an argument of --if",
+			never, draft->probed_cnt);
+	return code;
+}
+
+static int check_keys(
+	const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	struct keys_left left = {};
+	int code = o->attach.keys && draft->probed_cnt
+		? attach_check_keys(draft, o->attach.keys, &left, err)
+		: 0;
+
+	if (!code && left.none)
+		cmd_note(o->g,
+			"calls of %zu of the %zu functions are not told apart: they lack the "
+			"arguments of --key and --sum",
+			left.none, draft->probed_cnt);
+	if (!code && left.some)
+		cmd_note(o->g, "%zu of the %zu functions lack some of the arguments of --key and --sum",
+			left.some, draft->probed_cnt);
+	return code;
+}
+
+int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
+	struct draft **ret_draft, struct err *err)
+{
+	int code = processes_of_threads(o, err);
+
+	o->draft.preset = preset;
+	o->draft.lenient = lenient;
+	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
+		code = procs_new("/proc", &o->draft.procs, err);
+	if (!code)
+		code = draft_new(&o->draft, ret_draft, err);
+	if (!code)
+		code = check_condition(o, *ret_draft, err);
+	return code ? code : check_keys(o, *ret_draft, err);
+}
+
+/* "s:read", "c:malloc", not torch::nn::Linear */
+static bool is_qualified(const char *func)
+{
+	const char *colon = strchr(func, ':');
+
+	return colon && colon > func && colon[1] != ':';
+}
+
+/*
+ * Whether a group that is called like a preset of the kernel's is the user's own all the same:
+ * they have come later than groups of such names.
+ */
+static bool is_users_own(const struct attach_options *o, const struct preset_group *preset)
+{
+	size_t qualified = 0;
+
+	for (size_t i = 0; i < preset->func_cnt; i++)
+		if (!preset->funcs[i].is_target)
+			return false;
+	for (size_t i = 0; i < o->draft.function_cnt; i++)
+		qualified += is_qualified(o->draft.functions[i]);
+	return o->draft.function_cnt &&
+		(o->draft.lib_cnt || qualified == o->draft.function_cnt);
+}
+
+int draft_of_words(struct attach_options *o, const char *name,
+	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
+{
+	int code;
+
+	o->draft.functions = (const char *const *)o->words.word + 1;
+	o->draft.function_cnt = o->words.cnt - 1;
+	code = preset_find(o->words.word[0], ret_set, err);
+	if (code && (code != -ENOENT || !o->draft.function_cnt))
+		return err->hint[0]
+			? code
+			: err_hint(err,
+				  "'funcsnoop list presets' shows them; or give "
+				  "FUNCTIONs and --lib to name a group yourself");
+	if (*ret_set && is_users_own(o, &(*ret_set)->groups[0])) {
+		preset_set_free(*ret_set);
+		*ret_set = NULL;
+	}
+	o->draft.name = name;
+	code = group_name_check(name, err);
+	return code ? code
+		    : draft_group(o, *ret_set ? &(*ret_set)->groups[0] : NULL, true,
+			      ret_draft, err);
 }

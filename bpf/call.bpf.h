@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A call begins, a call ends: what programs do about it, whatever its target is. */
+#ifndef FUNCSNOOP_CALL_BPF_H
+#define FUNCSNOOP_CALL_BPF_H
+
+#include "counters.bpf.h"
+#include "filter.bpf.h"
+#include "nest.bpf.h"
+#include "rows.bpf.h"
+#include "slots.bpf.h"
+#include "stream.bpf.h"
+#include "tails.bpf.h"
+
+/* --- a call begins -------------------------------------------------------------------------- */
+
+/*
+ * What few calls need is in functions that are not static and take numbers: each is verified
+ * once, on its own. What all need is inlined.
+ */
+
+/* One call of so many is followed; 0: all. */
+static __always_inline __u32 sample_of(__u32 fn)
+{
+	struct fsn_conf *conf;
+
+	if (!fsn_samples)
+		return fsn_sample;
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	return conf ? conf->sample : 0;
+}
+
+/* Counts a call. Whether it is to be followed: one of so many, if only samples are. */
+static __always_inline int count_call(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u32 sample = sample_of(fn);
+	__u64 nth;
+
+	if (!stat)
+		return 0;
+	if (!sample) {
+		add(&stat->n.calls, 1);
+		return 1;
+	}
+	nth = __sync_fetch_and_add(&stat->n.calls, 1);
+	if (nth % sample == 0)
+		return 1;
+	add(&stat->n.sampled_out, 1);
+	return 0;
+}
+
+/* The probe was hit all the same. */
+static __noinline int count_aside(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.aside, 1);
+	return 0;
+}
+
+static __noinline int count_no_slot(__u32 fn, int why)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (why == SLOT_INNER) {
+		if (stat)
+			add(&stat->n.inner, 1);
+		return 0;
+	}
+	if (why == SLOT_CROWD) {
+		add(&ctl.crowded, 1);
+		ctl.crowd_pid = bpf_get_current_pid_tgid() >> 32;
+	}
+	if (stat)
+		add(&stat->n.no_slot, 1);
+	return 0;
+}
+
+/* A call that is not followed, though its end may be seen, or those that go on with it. */
+static __always_inline void call_left_out(
+	struct pt_regs *ctx, __u32 fn, __u64 where, bool arrived)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i;
+	struct fsn_set *set;
+	__u64 used = 0;
+
+	i = set_index(tgid, where);
+	set = bpf_map_lookup_elem(&fsn_slots, &i);
+	if (!set)
+		return;
+#pragma unroll
+	for (int way = 0; way < FSN_WAYS; way++)
+		used |= READ(set->key[way]);
+	if (!(used & FSN_KEY_USED_MASK))
+		return;
+	if (fsn_follows && !arrived &&
+		slots_arrive(set, call_key(fn, tgid), where, REG_LINK(ctx)))
+		return;
+	slot_clear(set, call_key(fn, tgid), where);
+}
+
+/*
+ * Whether a return probe on a call that begins at @where would harm another: a signal's handler
+ * makes it, on a stack of its own, and has interrupted a function with a return probe. Where
+ * that one's stack is lower, the kernel takes it for left (cleanup_return_instances(),
+ * kernel/events/uprobes.c), and when it returns the process is killed.
+ */
+static __always_inline bool interrupts(struct task_struct *task, __u64 where)
+{
+	return where - task->sas_ss_sp < task->sas_ss_size && task->utask &&
+	       task->utask->return_instances;
+}
+
+enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
+
+/*
+ * Follows a call, if its end is to be looked for. Its place is @where; calls that it is made in
+ * have theirs above @sp. @hijacks: by a return probe, if it is followed.
+ */
+static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 where,
+	__u64 sp, __u64 byret, bool hijacks)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
+	__u64 parent = 0;
+	struct fsn_args *args;
+	struct fsn_call *call;
+	struct fsn_set *set;
+	__u32 row = FSN_NO_ROW;
+	int way;
+
+	if (!is_wanted(ctx, fn)) {
+		count_aside(fn);
+		return LEFT_OUT;
+	}
+	if (fsn_processes)
+		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
+	if (fsn_keyed)
+		row = row_count(ctx, fn);
+	if (!count_call(fn))
+		return LEFT_OUT;
+	slot = set_index(tgid, where);
+	set = bpf_map_lookup_elem(&fsn_slots, &slot);
+	if (!set)
+		return LEFT_OUT;
+	if (fsn_nesting)
+		parent = nest_parent(task, fn, sp);
+	way = -1;
+	if (!hijacks || !interrupts(task, where))
+		way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
+	if (way < 0) {
+		count_no_slot(fn, way);
+		if (fsn_nesting)
+			nest_hit(fn, sp, HIT_ENTRY);
+		return way == SLOT_INNER ? INNER : NO_ROOM;
+	}
+	way &= FSN_WAYS - 1;
+	slot = slot * FSN_WAYS + way;
+	if (fsn_keyed)
+		row_keep(ctx, fn, slot, row);
+	if (fsn_nesting) {
+		if (nest_open(task, fn, slot, parent, sp))
+			count_chained(fn);
+	}
+	if (READ(ctl.save_args)) {
+		args = bpf_map_lookup_elem(&fsn_args, &slot);
+		if (args) {
+			regs_args(ctx, args->arg);
+			if (fsn_has_more)
+				keep_more(fn, slot, where);
+			proc |= FSN_HAS_ARGS;
+		}
+	}
+	call = &set->call[way];
+	call->where = where;
+	call->task = (__u64)task;
+	call->tid = task->pid;
+	call->proc = proc;
+	call->start = bpf_ktime_get_ns();
+	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
+		stream_entries(ctx, fn, slot, call->start, FSN_CALL_ENTRY);
+	slot_publish(set, way, call_key(fn, tgid) | byret);
+	return FOLLOWED;
+}
+
+/* A call that is only counted. */
+static __always_inline void call_counted(
+	struct pt_regs *ctx, __u32 fn, __u64 sp, bool same)
+{
+	struct task_struct *task;
+
+	if (!is_wanted(ctx, fn)) {
+		count_aside(fn);
+		return;
+	}
+	count_call(fn);
+	if (fsn_keyed)
+		row_count(ctx, fn);
+	if (fsn_processes) {
+		task = bpf_get_current_task_btf();
+		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
+	}
+	if (fsn_nesting)
+		nest_hit(fn, sp, HIT_ENTRY);
+	if (READ(ctl.streams))
+		stream_counted(ctx, fn, same);
+}
+
+/* --- a call ends ---------------------------------------------------------------------------- */
+
+/* What few ends need: a failure, a slow call. */
+__noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	__u32 flags = slot_flags(slot);
+	int how = 0;
+
+	if (!conf || !stat)
+		return 0;
+	if (conf->judge && judge(fn, result)) {
+		add(&stat->n.errors, 1);
+		flags |= FSN_CALL_FAILED;
+		how = FSN_CALL_FAILED;
+	}
+	if (ns >= READ(conf->slow_ns)) {
+		add(&stat->n.slow, 1);
+		remember_slow(fn, slot, flags, ns, result);
+		how |= FSN_CALL_SLOW;
+	}
+	return how;
+}
+
+/* Whether end_unusual() may have something to do. */
+static __always_inline bool is_unusual(
+	const struct fsn_conf *conf, __u64 ns, __u64 result)
+{
+	if (ns >= READ(conf->slow_ns))
+		return true;
+	if (conf->judge == FSN_JUDGE_NONZERO)
+		return result << ((64 - conf->width) & 63);
+	return conf->judge;
+}
+
+/*
+ * A call's time without the probes' own. That varies: what is taken off can be more than there
+ * was. Such a call counts as none, but sums take it as it is, so that they err to no side.
+ */
+static __always_inline __s64 net_time(const struct fsn_conf *conf, __u64 ns)
+{
+	return conf ? (__s64)ns - conf->overhead_ns : (__s64)ns;
+}
+
+static __always_inline __u64 shown_time(__s64 net)
+{
+	return net > 0 ? net : 0;
+}
+
+/* The end in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. */
+static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf, __u32 slot,
+	__s64 net, __u64 result, const struct fsn_nest *nest)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 ns = shown_time(net);
+
+	if (!stat)
+		return 0;
+	add(&stat->n.total_ns, net);
+	if (nest && nest->inner_ns)
+		add(&stat->n.inner_ns, nest->inner_ns);
+	if (nest && nest->flags & FSN_NEST_AGAIN)
+		add(&stat->n.recursed_ns, net);
+	if (nest)
+		path_end(nest, net);
+	add(&stat->n.returns, 1);
+	raise_extremes(stat, ns);
+	count_bucket(fn, ns, bpf_get_smp_processor_id());
+	if (conf && is_unusual(conf, ns, result))
+		return end_unusual(fn, slot, ns, result);
+	return 0;
+}
+
+/* The end in the process's record, which the entry found at @i. */
+static __always_inline void end_in_process(
+	__u32 i, __u32 fn, __u32 tgid, __s64 net, int how, const struct fsn_nest *nest)
+{
+	struct fsn_proc *proc =
+		proc_again(i & ~FSN_HAS_ARGS, fn, tgid, bpf_get_smp_processor_id());
+
+	if (!proc)
+		return;
+	add(&proc->n.returns, 1);
+	add(&proc->n.total_ns, net);
+	if (nest && nest->inner_ns)
+		add(&proc->n.inner_ns, nest->inner_ns);
+	raise(&proc->n.max_ns, shown_time(net));
+	if (how & FSN_CALL_FAILED)
+		add(&proc->n.errors, 1);
+	if (how & FSN_CALL_SLOW)
+		add(&proc->n.slow, 1);
+}
+
+/* Counts the end of the call in @slot, which is locked, and gives that back. */
+static __always_inline void call_over(
+	struct fsn_set *set, __u32 slot, __u32 fn, __u64 now, __u64 result, bool streamed)
+{
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task->tgid, way = slot % FSN_WAYS;
+	__u64 start = set->call[way].start, ns = now > start ? now - start : 0;
+	const struct fsn_nest *nest = NULL;
+	__s64 net;
+	int how;
+
+	if (ns > FSN_NS_MASK)
+		ns = FSN_NS_MASK;
+	net = net_time(conf, ns);
+	if (fsn_nesting)
+		nest = nest_ends(task, slot, conf, now, ns);
+	how = end_in_function(fn, conf, slot, net, result, nest);
+	if (streamed)
+		stream_ends(fn, slot, shown_time(net), how, result);
+	if (fsn_processes)
+		end_in_process(set->call[way].proc, fn, tgid, net, how, nest);
+	if (fsn_keyed)
+		end_in_row(slot, fn, tgid, net, how, result);
+	slot_publish(set, way, 0);
+}
+
+/* Counts the end of a call if it has a slot. */
+static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool streamed)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
+	int way;
+
+	if (!set)
+		return 0;
+	way = slot_take_first(set, call_key(fn, tgid), where);
+	if (way < 0) {
+		count_unmatched(fn, where, HIT_END);
+		return 0;
+	}
+	way &= FSN_WAYS - 1;
+	call_over(set, slot * FSN_WAYS + way, fn, now, result, streamed);
+	return 0;
+}
+
+/* While somebody looks on; the usual end is inlined. */
+__noinline int end_streamed(__u32 fn, __u64 where, __u64 result)
+{
+	return end_call(fn, where, result, true);
+}
+
+/* The end of a call that was followed, in the locked @slot. */
+__noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
+{
+	__u32 i = slot / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+
+	if (set)
+		call_over(set, slot, fn, now, result, READ(ctl.streams));
+	return 0;
+}
+
+/*
+ * The end is seen. @led: calls are followed to here; @link: as for return_address(), or
+ * ANY_ADDRESS behind a return probe.
+ */
+static __always_inline void call_end(
+	__u32 fn, bool led, __u64 where, __u64 link, __u64 result)
+{
+	if (fsn_follows && led && (fn >= fsn_fn_cnt || some_left(where)) &&
+		end_left(fn, where, link, result))
+		return;
+	if (READ(ctl.streams))
+		end_streamed(fn, where, result);
+	else
+		end_call(fn, where, result, false);
+}
+
+#endif
