@@ -93,67 +93,6 @@ static int read_row(const struct group *group, const char *error, struct json_li
 	return code;
 }
 
-/* "only process 1, 2", nothing where all may pass. */
-static void say_numbers(struct out *out, const char *what, const uint32_t *of, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++) {
-		out_str(out, i ? " " : what);
-		out_u64(out, of[i]);
-	}
-}
-
-/* A list that has @behind after each of its words. */
-static void say_words(struct out *out, const char *what, const char *text, char behind)
-{
-	if (!*text)
-		return;
-	out_str(out, what);
-	for (; *text; text++)
-		if (*text != behind)
-			out_char(out, *text);
-		else if (text[1])
-			out_char(out, ' ');
-}
-
-static void say_filters(struct out *out, const struct asked *a)
-{
-	say_numbers(out, "; only process ", a->pids, a->pid_cnt);
-	if (a->ended_cnt && a->ended_cnt == a->pid_cnt)
-		out_str(out, " (ended)");
-	else
-		say_numbers(out, ", of which have ended ", a->pids, a->ended_cnt);
-	if (a->by_pid && !a->pid_cnt)
-		out_str(out, "; only processes that have ended");
-	if (a->children)
-		out_str(out, " and what they start");
-	say_numbers(out, "; only thread ", a->tids, a->tid_cnt);
-	say_numbers(out, "; only user ", a->uids, a->uid_cnt);
-	for (size_t i = 0; i < a->comm_cnt; i++) {
-		out_str(out, i ? " " : "; only command ");
-		out_str(out, a->comms[i]);
-	}
-	say_words(out, "; only CPU ", a->cpus, ' ');
-	say_words(out, "; only cgroup ", a->cgroups, '\n');
-	if (*a->condition) {
-		out_str(out, "; if ");
-		out_str(out, a->condition);
-	}
-}
-
-/* As it would be typed, with quotes where a shell needs them. */
-static void say_command(struct out *out, const struct asked *a)
-{
-	const char *at = a->argv;
-
-	for (; at < a->argv + a->argv_bytes; at += strlen(at) + 1) {
-		bool plain = *at && !strpbrk(at, " \t\n*?[]()<>|&;$`'\"\\#~");
-
-		out_str(out, plain ? " " : " '");
-		out_str(out, at);
-		out_str(out, plain ? "" : "'");
-	}
-}
-
 /* The line that -v adds: what the attach had no need to say, and what it was told. */
 static void print_more(struct table *table, const struct json_list_row *row)
 {
@@ -175,7 +114,7 @@ static void print_more(struct table *table, const struct json_list_row *row)
 	out_str(&out, info.raw ? "; times are raw" : "");
 	out_budget(&out, row->group);
 	if (row->asked)
-		say_filters(&out, row->asked);
+		out_filters(&out, row->asked);
 	if (info.kept) {
 		out_str(&out, "; while run ");
 		out_u64(&out, (uint64_t)info.pid);
@@ -195,7 +134,7 @@ static void print_more(struct table *table, const struct json_list_row *row)
 	out_u64(&out, (uint64_t)info.pid);
 	out_str(&out, row->asked ? ":" : "");
 	if (row->asked)
-		say_command(&out, row->asked);
+		out_command(&out, row->asked);
 	out_char(&out, '\0');
 	table_note(table, out.failed ? "out of memory" : out.buf);
 }

@@ -10,26 +10,8 @@ setup() {
 	common_setup
 	need_bpf
 	need_tool jq
-	CONFIG=$BATS_TEST_TMPDIR/typed.json
-	cat >"$CONFIG" <<-END
-		{ "types": {
-			"code_t": { "base": "int", "codes": { "2": "tyBad", "-1": "tyNegative" } },
-			"object": { "base": "class" } },
-		  "libs": { "t": "$FIX/libtyped.so" },
-		  "t_func_sym": {
-			"ty_i8":   { "symbol": "ty_i8", "args": ["int8_t v"] },
-			"ty_u16":  { "symbol": "ty_u16", "args": ["unsigned short v"] },
-			"ty_i32":  { "symbol": "ty_i32", "args": ["int n"] },
-			"ty_u64":  { "symbol": "ty_u64", "args": ["size_t v"] },
-			"ty_bool": { "symbol": "ty_bool", "args": ["bool v"] },
-			"ty_code": { "symbol": "ty_code", "args": ["code_t v"] },
-			"ty_ptr":  { "symbol": "ty_ptr", "args": ["void *v"] },
-			"ty_void": { "symbol": "ty_void", "args": ["object v"] },
-			"ty_text": { "symbol": "ty_text", "args": ["const char *text"] },
-			"ty_stack": { "symbol": "ty_stack", "args": ["int a", "int b", "int c", "int d",
-				"int e", "int f", "signed char small", "code_t code", "const char *text"] },
-			"ty_double": { "symbol": "ty_double", "args": ["double x"] } } }
-	END
+	typed_config t ty_i8 ty_u16 ty_i32 ty_u64 ty_bool ty_code ty_ptr ty_void ty_text ty_stack \
+		ty_double
 }
 
 # Calls of GROUP's functions that were.

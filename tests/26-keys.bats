@@ -10,36 +10,8 @@ setup() {
 	common_setup
 	need_bpf
 	need_tool jq
-	CONFIG=$BATS_TEST_TMPDIR/typed.json
-	cat >"$CONFIG" <<-END
-		{ "types": {
-			"code_t": { "base": "int", "codes": { "2": "tyBad", "-1": "tyNegative" } } },
-		  "lib": "$FIX/libtyped.so", "libs": { "a": "$LIB" },
-		  "a_func_sym": {
-			"fix_add": { "symbol": "fix_add", "args": ["int a", "int b"], "ret": "int" } },
-		  "i_func_sym": { "ty_i8": { "symbol": "ty_i8", "args": ["int8_t v"] } },
-		  "t_func_sym": {
-			"ty_i8":   { "symbol": "ty_i8", "args": ["int8_t v"] },
-			"ty_u64":  { "symbol": "ty_u64", "args": ["size_t v"] },
-			"ty_code": { "symbol": "ty_code", "args": ["code_t v"] } },
-		  "m_func_sym": {
-			"ty_i8":   { "symbol": "ty_i8", "args": ["int8_t v"] },
-			"ty_none": { "symbol": "ty_none", "args": [] },
-			"ty_double": { "symbol": "ty_double", "args": ["double x"] } },
-		  "p_func_sym": { "ty_ptr": { "symbol": "ty_ptr", "args": ["void *v"] } },
-		  "s_func_sym": { "ty_stack": { "symbol": "ty_stack", "args": ["int a", "int b",
-				"int c", "int d", "int e", "int f", "signed char small", "code_t code",
-				"const char *text"] } },
-		  "x_func_sym": { "ty_text": { "symbol": "ty_text", "args": ["const char *text"] } } }
-	END
-}
-
-# Rows of GROUP by KEYS: the columns of CSV from the function on, the figures of time left out.
-rows() { # GROUP KEYS FIELDS
-	fsn stats "$1" --by "$2" --format csv --sort calls
-	tr -d '\r' <<<"$output" | awk -F, -v fields="$3" '
-		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; n = split(fields, want, " "); next }
-		{ line = ""; for (i = 1; i <= n; i++) line = line (i > 1 ? " " : "") $at[want[i]]; print line }'
+	typed_config i ty_i8 -- t ty_i8 ty_u64 ty_code -- m ty_i8 ty_none ty_double -- p ty_ptr -- \
+		s ty_stack -- x ty_text -- a fix_add
 }
 
 # bats test_tags=core

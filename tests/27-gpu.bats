@@ -14,14 +14,6 @@ setup() {
 	need_tool jq
 }
 
-# Of the rows of GROUP by KEYS: fields of CSV.
-rows() { # GROUP KEYS FIELDS
-	fsn stats "$1" --by "$2" --format csv --sort calls
-	tr -d '\r' <<<"$output" | awk -F, -v fields="$3" '
-		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; n = split(fields, want, " "); next }
-		{ line = ""; for (i = 1; i <= n; i++) line = line (i > 1 ? " " : "") $at[want[i]]; print line }'
-}
-
 # --- communicators ------------------------------------------------------------------------
 
 @test "collectives are told apart by communicator, which was there before the attach" {

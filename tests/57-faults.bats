@@ -432,23 +432,12 @@ nobody_streams() {
 
 # The maps of a group are charged to the cgroup that attaches it.
 @test "attach where its cgroup has no memory left is an error or killed, and leaves nothing" {
-	local cgroup
-
 	need_bpf
-	cgroup=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-	[[ -n $cgroup ]] || skip "no cgroup v2"
-	cgroup=$cgroup/funcsnoop-test-$$
-	mkdir "$cgroup" || skip "cannot make a cgroup"
-	if [[ ! -e $cgroup/memory.max ]]; then
-		rmdir "$cgroup"
-		skip "no memory controller in cgroup v2"
-	fi
-	echo 6000000 >"$cgroup/memory.max"
-	echo 0 >"$cgroup/memory.swap.max" 2>/dev/null || true
-	# shellcheck disable=SC2016	# for the inner shell
-	capture -s any bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$cgroup" \
-		"$FUNCSNOOP" attach g "${BOTH[@]}"
-	rmdir "$cgroup"
+	own_cgroup memory.max "no memory controller in cgroup v2"
+	echo 6000000 >"$CGROUP/memory.max"
+	echo 0 >"$CGROUP/memory.swap.max" 2>/dev/null || true
+	capture -s any "${IN_CGROUP[@]}" "$FUNCSNOOP" attach g "${BOTH[@]}"
+	rmdir "$CGROUP"
 	[[ $status != 0 ]] || fail "6 MB are enough: this tests nothing"
 	[[ $status == 137 ]] || assert_stderr_match "^funcsnoop attach: .*Cannot allocate memory$"
 	nothing

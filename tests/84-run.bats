@@ -546,26 +546,17 @@ counts_no_more() { # GROUP
 
 # The one test that waits for the lease to run out.
 @test "when its cgroup is killed the programs stop counting by lease, and the next command clears" {
-	local cgroup group
+	local group
 
 	need_tool bpftool
-	cgroup=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-	[[ -n $cgroup ]] || skip "no cgroup v2"
-	cgroup=$cgroup/funcsnoop-test-$$
-	mkdir "$cgroup" || skip "cannot make a cgroup"
-	if [[ ! -e $cgroup/cgroup.kill ]]; then
-		rmdir "$cgroup"
-		skip "cgroups can't be killed before Linux 5.14"
-	fi
-	# shellcheck disable=SC2016	# for the inner shell
-	start_bg r bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$cgroup" \
-		"$FUNCSNOOP" run "$LIB:fix_add" -d 100
+	own_cgroup cgroup.kill "cgroups can't be killed before Linux 5.14"
+	start_bg r "${IN_CGROUP[@]}" "$FUNCSNOOP" run "$LIB:fix_add" -d 100
 	poll_until grep -q 'attached to' "$(bg_err r)"
 	group=run-$(bg_pid r)
 	counts_on "$group"
-	echo 1 >"$cgroup/cgroup.kill"
+	echo 1 >"$CGROUP/cgroup.kill"
 	wait_bg -s 137 r
-	poll_until rmdir "$cgroup"
+	poll_until rmdir "$CGROUP"
 	[[ -d $FUNCSNOOP_BPFFS/funcsnoop/$group ]]
 	poll_until counts_no_more "$group"
 	[[ -d $FUNCSNOOP_BPFFS/funcsnoop/$group ]]

@@ -138,6 +138,50 @@ assert_json_true() { # EXPR
 	jq -e "$1" <<<"$output" >/dev/null || differs "not true" "$1" "$output"
 }
 
+# --- what several files attach and read ----------------------------------------------
+
+# A configuration, $CONFIG: each GROUP has the FUNCTIONs of libtyped.so (or fix_add), declared.
+typed_config() { # GROUP FUNCTION... [-- GROUP FUNCTION...]...
+	local group='' func args before='' behind=''
+	local -A declared=([ty_i8]='"int8_t v"' [ty_u16]='"unsigned short v"' [ty_i32]='"int n"'
+		[ty_u64]='"size_t v"' [ty_bool]='"bool v"' [ty_code]='"code_t v"'
+		[ty_ptr]='"void *v"' [ty_void]='"object v"' [ty_text]='"const char *text"'
+		[ty_stack]='"int a", "int b", "int c", "int d", "int e", "int f",
+			"signed char small", "code_t code", "const char *text"'
+		[ty_double]='"double x"' [ty_none]=''
+		[fix_add]='"int a", "int b"], "ret": "int", "lib": ["'$FIX/libfix.so'"')
+
+	CONFIG=$BATS_TEST_TMPDIR/typed.json
+	{
+		printf '{ "lib": "%s", "types": { "object": { "base": "class" },
+			"code_t": { "base": "int", "codes": { "2": "tyBad", "-1": "tyNegative" } } }' \
+			"$FIX/libtyped.so"
+		for func; do
+			if [[ $func == -- ]]; then
+				group=''
+			elif [[ -z $group ]]; then
+				group=$func before=''
+				printf '%s, "%s_func_sym": {' "$behind" "$group"
+				behind=' }'
+			else
+				args=${declared[$func]}
+				printf '%s\n"%s": { "symbol": "%s", "args": [%s] }' "$before" "$func" \
+					"$func" "$args"
+				before=,
+			fi
+		done
+		echo ' } }'
+	} >"$CONFIG"
+}
+
+# Rows of GROUP by KEYS: fields of CSV, the first call's first.
+rows() { # GROUP KEYS FIELDS
+	fsn stats "$1" --by "$2" --format csv --sort calls
+	tr -d '\r' <<<"$output" | awk -F, -v fields="$3" '
+		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; n = split(fields, want, " "); next }
+		{ line = ""; for (i = 1; i <= n; i++) line = line (i > 1 ? " " : "") $at[want[i]]; print line }'
+}
+
 # --- programs in the background ------------------------------------------------------
 
 declare -gA BG_PID=() BG_FD=() MOUNTS=()
@@ -357,6 +401,20 @@ own_run() {
 	[[ $EUID == 0 && -z ${FSN_NO_BPF-} ]] || return 0
 	[[ -d /run/funcsnoop ]] || mkdir -m 700 /run/funcsnoop
 	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
+}
+
+# A cgroup of the test's own that has FILE, or the test is skipped for the reason. It is $CGROUP,
+# "${IN_CGROUP[@]}" CMD runs in it, and the test removes it.
+own_cgroup() { # FILE WHY-NOT
+	CGROUP=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[[ -n $CGROUP ]] || skip "no cgroup v2"
+	CGROUP=$CGROUP/funcsnoop-test-$$
+	mkdir "$CGROUP" || skip "cannot make a cgroup"
+	# shellcheck disable=SC2016	# for the inner shell
+	IN_CGROUP=(bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$CGROUP")
+	[[ -e $CGROUP/$1 ]] && return
+	rmdir "$CGROUP"
+	skip "$2"
 }
 
 common_setup() {

@@ -180,35 +180,67 @@ static uint64_t less(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
+/* Records in an order, gone through once, as those are that are looked for. */
+struct sorted {
+	const void *at;
+	size_t cnt, size;
+	int (*order)(const void *a, const void *b);
+};
+
+/* The one that stands where @key does, or NULL. */
+static const void *sorted_find(struct sorted *s, const void *key)
+{
+	int order = -1;
+
+	while (s->cnt && (order = s->order(s->at, key)) < 0) {
+		s->at = (const char *)s->at + s->size;
+		s->cnt--;
+	}
+	return order ? NULL : s->at;
+}
+
+static int code_order(const void *a, const void *b)
+{
+	const struct stats_code *x = a, *y = b;
+
+	return (x->code > y->code) - (x->code < y->code);
+}
+
+static int proc_order(const void *a, const void *b)
+{
+	const struct stats_proc *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int path_order(const void *a, const void *b)
+{
+	const struct stats_path *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
 static int delta_codes(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
-	size_t k = 0;
+	struct sorted old = { before->codes, before->code_cnt, sizeof(*d->codes), code_order };
 
 	d->codes = calloc(now->code_cnt + 1, sizeof(*d->codes));
 	if (!d->codes)
 		return -1;
 	for (size_t i = 0; i < now->code_cnt; i++) {
 		struct stats_code code = now->codes[i];
+		const struct stats_code *was = sorted_find(&old, &code);
 
-		while (before && k < before->code_cnt &&
-			before->codes[k].code < code.code)
-			k++;
-		if (before && k < before->code_cnt && before->codes[k].code == code.code)
-			code.count = less(code.count, before->codes[k].count);
+		code.count = less(code.count, was ? was->count : 0);
 		if (!code.count)
 			continue;
 		code.name = code.name ? strdup(code.name) : NULL;
 		d->codes[d->code_cnt++] = code;
 	}
 	return 0;
-}
-
-static int proc_order(const struct stats_proc *x, const struct stats_proc *y)
-{
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
 /*
@@ -218,39 +250,29 @@ static int proc_order(const struct stats_proc *x, const struct stats_proc *y)
 static void delta_ended(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
-	size_t k = 0;
+	struct sorted left = { now->procs, now->proc_cnt, sizeof(*now->procs), proc_order };
 
 	d->ended = now->ended;
-	if (!before)
-		return;
 	proc_counts_subtract(&d->ended.n, &before->ended.n);
-	for (size_t i = 0; i < before->proc_cnt; i++) {
-		const struct stats_proc *was = &before->procs[i];
-
-		while (k < now->proc_cnt && proc_order(&now->procs[k], was) < 0)
-			k++;
-		if (k == now->proc_cnt || proc_order(&now->procs[k], was))
-			proc_counts_subtract(&d->ended.n, &was->n);
-	}
+	for (size_t i = 0; i < before->proc_cnt; i++)
+		if (!sorted_find(&left, &before->procs[i]))
+			proc_counts_subtract(&d->ended.n, &before->procs[i].n);
 }
 
 static int delta_procs(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
-	size_t k = 0;
+	struct sorted old = { before->procs, before->proc_cnt, sizeof(*d->procs), proc_order };
 
 	d->procs = calloc(now->proc_cnt + 1, sizeof(*d->procs));
 	if (!d->procs)
 		return -1;
 	for (size_t i = 0; i < now->proc_cnt; i++) {
 		struct stats_proc p = now->procs[i];
+		const struct stats_proc *was = sorted_find(&old, &p);
 
-		while (before && k < before->proc_cnt &&
-			proc_order(&before->procs[k], &p) < 0)
-			k++;
-		if (before && k < before->proc_cnt &&
-			!proc_order(&before->procs[k], &p))
-			proc_counts_subtract(&p.n, &before->procs[k].n);
+		if (was)
+			proc_counts_subtract(&p.n, &was->n);
 		if (p.n.calls || p.n.returns)
 			d->procs[d->proc_cnt++] = p;
 	}
@@ -260,25 +282,21 @@ static int delta_procs(struct stats_func *d, const struct stats_func *now,
 static int delta_rows(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
-	size_t k = 0;
+	struct sorted old = { before->rows, before->row_cnt, sizeof(*d->rows), stats_row_compare };
 
 	d->rows = calloc(now->row_cnt + 1, sizeof(*d->rows));
 	if (!d->rows)
 		return -1;
 	for (size_t i = 0; i < now->row_cnt; i++) {
 		struct stats_row row = now->rows[i];
+		const struct stats_row *was = sorted_find(&old, &row);
 
-		while (before && k < before->row_cnt &&
-			stats_row_compare(&before->rows[k], &row) < 0)
-			k++;
-		if (before && k < before->row_cnt &&
-			!stats_row_compare(&before->rows[k], &row))
-			stats_row_subtract(&row, &before->rows[k]);
+		if (was)
+			stats_row_subtract(&row, was);
 		if (!stats_row_is_empty(&row))
 			d->rows[d->row_cnt++] = row;
 	}
-	if (before)
-		stats_row_subtract(&d->others, &before->others);
+	stats_row_subtract(&d->others, &before->others);
 	return 0;
 }
 
@@ -299,10 +317,11 @@ static void delta_extremes(struct stats_func *d, const struct stats_func *now,
 		d->min_ns = hist_percentile(d->bucket, 0, now->min_ns, now->max_ns);
 }
 
-/* Both are sorted by id; a path that is new has had nothing before. */
+/* A path that is new has had nothing before. */
 static int delta_paths(struct stats *d, const struct stats *now, const struct stats *before)
 {
-	size_t k = 0;
+	struct sorted old = { before ? before->paths : NULL, before ? before->path_cnt : 0,
+		sizeof(*d->paths), path_order };
 
 	d->paths = NULL;
 	d->path_cnt = 0;
@@ -313,14 +332,14 @@ static int delta_paths(struct stats *d, const struct stats *now, const struct st
 		return -1;
 	for (size_t i = 0; i < now->path_cnt; i++) {
 		struct stats_path *p = &d->paths[d->path_cnt++];
+		const struct stats_path *was;
 
 		*p = now->paths[i];
-		while (before && k < before->path_cnt && before->paths[k].id < p->id)
-			k++;
-		if (!before || k == before->path_cnt || before->paths[k].id != p->id)
+		was = sorted_find(&old, p);
+		if (!was)
 			continue;
-		p->calls = less(p->calls, before->paths[k].calls);
-		p->self_ns -= before->paths[k].self_ns;
+		p->calls = less(p->calls, was->calls);
+		p->self_ns -= was->self_ns;
 	}
 	return 0;
 }
@@ -354,9 +373,8 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 			d->bucket[i] = less(now->bucket[i], b->bucket ? b->bucket[i] : 0);
 	}
 	delta_extremes(d, now, before);
-	delta_ended(d, now, before);
-	return delta_codes(d, now, before) || delta_procs(d, now, before) ||
-			delta_rows(d, now, before)
+	delta_ended(d, now, b);
+	return delta_codes(d, now, b) || delta_procs(d, now, b) || delta_rows(d, now, b)
 		? -1
 		: 0;
 }

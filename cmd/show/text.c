@@ -112,6 +112,66 @@ char *text_library(const struct object *lib)
 	return raw ? text_escape(raw) : NULL;
 }
 
+/* "only process 1, 2", nothing where all may pass. */
+static void say_numbers(struct out *out, const char *what, const uint32_t *of, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		out_str(out, i ? " " : what);
+		out_u64(out, of[i]);
+	}
+}
+
+/* A list that has @behind after each of its words. */
+static void say_words(struct out *out, const char *what, const char *text, char behind)
+{
+	if (!*text)
+		return;
+	out_str(out, what);
+	for (; *text; text++)
+		if (*text != behind)
+			out_char(out, *text);
+		else if (text[1])
+			out_char(out, ' ');
+}
+
+void out_filters(struct out *out, const struct asked *a)
+{
+	say_numbers(out, "; only process ", a->pids, a->pid_cnt);
+	if (a->ended_cnt && a->ended_cnt == a->pid_cnt)
+		out_str(out, " (ended)");
+	else
+		say_numbers(out, ", of which have ended ", a->pids, a->ended_cnt);
+	if (a->by_pid && !a->pid_cnt)
+		out_str(out, "; only processes that have ended");
+	if (a->children)
+		out_str(out, " and what they start");
+	say_numbers(out, "; only thread ", a->tids, a->tid_cnt);
+	say_numbers(out, "; only user ", a->uids, a->uid_cnt);
+	for (size_t i = 0; i < a->comm_cnt; i++) {
+		out_str(out, i ? " " : "; only command ");
+		out_str(out, a->comms[i]);
+	}
+	say_words(out, "; only CPU ", a->cpus, ' ');
+	say_words(out, "; only cgroup ", a->cgroups, '\n');
+	if (*a->condition) {
+		out_str(out, "; if ");
+		out_str(out, a->condition);
+	}
+}
+
+void out_command(struct out *out, const struct asked *a)
+{
+	const char *at = a->argv;
+
+	for (; at < a->argv + a->argv_bytes; at += strlen(at) + 1) {
+		bool plain = *at && !strpbrk(at, " \t\n*?[]()<>|&;$`'\"\\#~");
+
+		out_str(out, plain ? " " : " '");
+		out_str(out, at);
+		out_str(out, plain ? "" : "'");
+	}
+}
+
 const char *text_over(const char *group, const struct asked *a, char *buf, size_t size)
 {
 	const char *started = a->children ? ", and what they have started" : "";

@@ -89,6 +89,13 @@ char *text_library(const struct object *lib);
 struct asked;
 const char *text_over(const char *group, const struct asked *a, char *buf, size_t size);
 
+/* "; only process 1 2; only user 0; if size > 1", for each filter that there is. */
+struct out;
+void out_filters(struct out *out, const struct asked *a);
+
+/* " funcsnoop attach g 'a b'", with quotes where a shell needs them. */
+void out_command(struct out *out, const struct asked *a);
+
 /* "return+ret" for a mask of 1 << enum fsn_exit. */
 const char *text_exits(unsigned int mask, char *buf, size_t size);
 

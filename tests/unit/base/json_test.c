@@ -2,19 +2,7 @@
 /* JSON as it is written: commas, lines and indentation, strings, and documents within others. */
 #include "base/buffer.h"
 
-#include "tap.h"
-
-static bool same(struct out *o, const char *want)
-{
-	bool good;
-
-	out_char(o, '\0');
-	good = !o->failed && !strcmp(o->buf, want);
-	if (!good)
-		printf("# got:  %s\n# want: %s\n", o->buf, want);
-	o->len = 0;
-	return good;
-}
+#include "written.h"
 
 static void put_all(struct json *j)
 {

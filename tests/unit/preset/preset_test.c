@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "preset/internal.h"
-#include "tap.h"
+#include "config.h"
 
 /* --- a good file ---------------------------------------------------------------------- */
 
@@ -39,27 +38,6 @@ static const char extras[] =
 	"  },\n"
 	"  \"b_func_sym\": { \"f\": \"g\", \"wrap\": { \"ret\": \"ncclResult_t\" } }\n"
 	"}\n";
-
-static struct preset_set *parse(const char *text)
-{
-	struct preset_set *set = NULL;
-	struct err err = { 0 };
-
-	if (source_read(SOURCE_CONFIG, NULL, "t.json", text, strlen(text), &set, &err))
-		printf("# %s\n", err.msg);
-	return set;
-}
-
-static const struct preset_func *func_of(
-	const struct preset_set *set, const char *group, const char *func)
-{
-	const struct preset_group *g = set ? preset_set_group(set, group) : NULL;
-
-	for (size_t i = 0; g && i < g->func_cnt; i++)
-		if (!strcmp(g->funcs[i].name, func))
-			return &g->funcs[i];
-	return NULL;
-}
 
 /* What a code of @type is called, or NULL. */
 static const char *code_name(const struct preset_type *type, int64_t code)

@@ -2,29 +2,7 @@
 /* C declarations, and whether arguments lie where they are said to. */
 #include "preset/preset.h"
 
-#include "preset/internal.h"
-#include "tap.h"
-
-static struct preset_set *parse(const char *text)
-{
-	struct preset_set *set = NULL;
-	struct err err = { 0 };
-
-	if (source_read(SOURCE_CONFIG, NULL, "t.json", text, strlen(text), &set, &err))
-		printf("# %s\n", err.msg);
-	return set;
-}
-
-static const struct preset_func *func_of(
-	const struct preset_set *set, const char *group, const char *func)
-{
-	const struct preset_group *g = set ? preset_set_group(set, group) : NULL;
-
-	for (size_t i = 0; g && i < g->func_cnt; i++)
-		if (!strcmp(g->funcs[i].name, func))
-			return &g->funcs[i];
-	return NULL;
-}
+#include "config.h"
 
 /* The integer argument registers and the words of the stack, as a function finds them. */
 uint64_t captured[8 + 24];

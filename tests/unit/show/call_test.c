@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/util.h"
-#include "tap.h"
+#include "written.h"
 
 /* --- against the C library --------------------------------------------------------------- */
 
@@ -18,18 +18,6 @@ static uint64_t random_word(void)
 	state ^= state >> 7;
 	state ^= state << 17;
 	return state >> (state & 63);
-}
-
-static bool same(struct out *o, const char *want)
-{
-	bool good;
-
-	out_char(o, '\0');
-	good = !o->failed && !strcmp(o->buf, want);
-	if (!good)
-		printf("# got:  %s\n# want: %s\n", o->buf, want);
-	o->len = 0;
-	return good;
 }
 
 static bool numbers_right(uint64_t v)
