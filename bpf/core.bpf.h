@@ -144,6 +144,22 @@ static __always_inline struct pt_regs *syscall_args(
 	return args;
 }
 
+/* The same of what is in @arg, FSN_ARGS of them. */
+#define EVENT_ROOM SYSCALL_ROOM
+static __always_inline struct pt_regs *event_args(const __u64 *arg, unsigned long *room)
+{
+	struct pt_regs *args = (void *)room - __builtin_offsetof(struct pt_regs, r9);
+
+	args->sp = 0;
+	args->di = arg[0];
+	args->si = arg[1];
+	args->dx = arg[2];
+	args->cx = arg[3];
+	args->r8 = arg[4];
+	args->r9 = arg[5];
+	return args;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	unsigned long regs[31], sp, pc, pstate;
@@ -206,6 +222,19 @@ static __always_inline struct pt_regs *syscall_args(
 	struct pt_regs *regs, bool is_32bit, unsigned long *room)
 {
 	return regs;
+}
+
+#define EVENT_ROOM 32
+static __always_inline struct pt_regs *event_args(const __u64 *arg, unsigned long *room)
+{
+	struct pt_regs *args = (void *)room;
+
+	args->sp = 0;
+	args->regs[30] = 0;
+#pragma unroll
+	for (int i = 0; i < 8; i++)
+		args->regs[i] = arg[i];
+	return args;
 }
 #else
 #error "unknown architecture"

@@ -259,9 +259,10 @@ static void print_done(const struct draft *draft, const struct budget *budget,
 	print_prices(draft, &report->price);
 	if (budget->share)
 		print_budget(draft, budget);
-	if (draft->timed_cnt < draft->probed_cnt)
+	if (draft->timed_cnt + draft_events(draft) < draft->probed_cnt)
 		printf("%s: %zu without times; 'funcsnoop list functions %s' says why\n",
-			draft->name, draft->probed_cnt - draft->timed_cnt, draft->name);
+			draft->name,
+			draft->probed_cnt - draft->timed_cnt - draft_events(draft), draft->name);
 }
 
 /* --- what it does ---------------------------------------------------------------------------- */

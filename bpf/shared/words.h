@@ -152,6 +152,31 @@ enum fsn_kind {
 #define FSN_SYSCALL_CHILD (1U << 30) /* a child that it makes returns from it, too, with 0 */
 #define FSN_SYSCALL_OTHER (1U << 31) /* it may end by the number of another call */
 
+/*
+ * Events (USDT probes, tracepoints) say themselves where their arguments are, in each place where
+ * one is seen elsewhere: a place's arguments have a number, from which a cookie's .more is one up.
+ */
+enum fsn_from {
+	FSN_FROM_NOWHERE, /* it is said in a way that is not understood */
+	FSN_FROM_NUMBER,  /* .offset is it */
+	FSN_FROM_REG,     /* word .reg of the program's context */
+	FSN_FROM_MEMORY,  /* the process's, at .reg + .offset + (.index << .shift) */
+};
+
+#define FSN_SOURCES_MAX 65535
+#define FSN_NO_REG      0xff
+
+struct fsn_source {
+	unsigned char from;  /* enum fsn_from */
+	unsigned char size;  /* bytes: 1, 2, 4 or 8 */
+	unsigned char reg;   /* FSN_NO_REG: none */
+	unsigned char index; /* FSN_NO_REG: none */
+	unsigned char shift; /* 0 to 3 */
+	unsigned char is_signed;
+	unsigned short pad;
+	long long offset;
+};
+
 /* --- what its probes take ------------------------------------------------------------------- */
 
 /* The instruction that the entry probe stands on: the kernel emulates it, or steps it. */
@@ -232,6 +257,11 @@ enum type_place {
 
 struct fsn_args {
 	unsigned long long arg[FSN_ARGS];
+};
+
+/* Where a place's are, of which only so many are kept. */
+struct fsn_sources {
+	struct fsn_source arg[FSN_ARGS];
 };
 
 /*

@@ -235,6 +235,8 @@ static int attach_all(struct engine *e, const struct probes *probes,
 			code = engine_set_place(e, i, probes->leaders[i], err);
 	for (size_t i = 0; !code && i < probes->jump_cnt; i++)
 		code = engine_set_jump(e, i, &probes->jumps[i], err);
+	if (!code)
+		code = engine_set_sources(e, probes->sources, probes->source_cnt, err);
 	/* In the order of enum engine_prog: an end is watched before a call can begin. */
 	for (size_t i = 0; !code && i < probes->list_cnt; i++)
 		code = attach_list(e, &probes->lists[i], opts, by_pid, dir_fd, &progress, err);
@@ -281,6 +283,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.key_late = desc.key_late;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
+	spec.source_cnt = probes.source_cnt;
 	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
 	spec.place_cnt = draft->place_cnt;
 	for (size_t i = 0; i < draft->probed_cnt; i++)

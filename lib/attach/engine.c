@@ -113,6 +113,7 @@ static struct bpf_program *engine_program(const struct engine *e, enum engine_pr
 		[ENGINE_SYS_EXIT] = e->preempted ? skel->progs.fsn_perf_exit
 						 : skel->progs.fsn_sys_exit,
 		[ENGINE_COUNT] = e->holds ? skel->progs.fsn_stop : skel->progs.fsn_count,
+		[ENGINE_USDT] = skel->progs.fsn_usdt,
 		[ENGINE_ENTRY] = skel->progs.fsn_entry,
 		[ENGINE_SESSION] = skel->progs.fsn_session,
 		[ENGINE_SYS_ENTER] = e->preempted ? skel->progs.fsn_perf_enter
@@ -188,6 +189,8 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? FSN_SLOT_CNT : 1);
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_places, spec->place_cnt ? spec->place_cnt : 1);
+	bpf_map__set_max_entries(
+		e->skel->maps.fsn_sources, spec->source_cnt ? spec->source_cnt : 1);
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_syscalls, spec->traces_calls ? 2 * FSN_SYSCALLS : 1);
 	e->skel->rodata->fsn_proc_mask = procs - 1;
@@ -349,6 +352,15 @@ int engine_set_jump(
 	if (bpf_map_update_elem(bpf_map__fd(e->skel->maps.fsn_jumps), &i, jump, 0))
 		return err_sys(err, -errno, "cannot write code ranges");
 	return 0;
+}
+
+int engine_set_sources(
+	struct engine *e, const struct fsn_sources *sources, size_t cnt, struct err *err)
+{
+	int code = map_write(
+		bpf_map__fd(e->skel->maps.fsn_sources), 0, cnt, sizeof(*sources), sources);
+
+	return code ? err_sys(err, code, "cannot write where arguments are") : 0;
 }
 
 /* --- attaching ------------------------------------------------------------------------------ */

@@ -48,6 +48,7 @@ struct engine_spec {
 	size_t place_cnt; /* to so many places that are none of the functions */
 	size_t type_cnt, name_cnt, text_bytes;
 	enum link_mode mode; /* not LINK_AUTO */
+	size_t source_cnt;   /* places of events, whose arguments are somewhere */
 	bool traces_calls;   /* some target is a system call */
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;
@@ -88,6 +89,10 @@ int engine_set_place(struct engine *e, uint32_t i, uint32_t fn, struct err *err)
 /* Code ranges of indirect jump @i. @jump is a struct fsn_jump. */
 struct fsn_jump;
 int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
+	struct err *err);
+
+/* Where the arguments of events are. */
+int engine_set_sources(struct engine *e, const struct fsn_sources *sources, size_t cnt,
 	struct err *err);
 
 /* Told how many probes of @total are attached; may be NULL. */

@@ -85,6 +85,20 @@ struct request {
 	const struct preset_func *known; /* what is known of arguments and result, or NULL */
 };
 
+/* A place where an event is seen, and where its arguments are there. */
+struct event_site {
+	uint64_t offset;    /* of a USDT probe in the file */
+	uint64_t semaphore; /* a file offset; 0: none */
+	struct fsn_sources from;
+};
+
+/* What is seen at one or several places, and has no end. */
+struct event {
+	const struct object *object;
+	const struct event_site *sites;
+	size_t site_cnt;
+};
+
 /*
  * What is probed, from the look-up to the pinned record. Strings live as long as the targets,
  * or as their objects.
@@ -115,6 +129,7 @@ struct target {
 	enum limit limit;  /* what is given up of it: draft_limit() */
 	uint32_t sample;   /* LIMIT_SAMPLED: one call of so many is timed */
 	uint64_t calls_per_s; /* for which it is given up */
+	const struct event *event; /* that it is; NULL: it is none */
 };
 
 /* Targets that were found, and what they and nobody else point to. */

@@ -51,6 +51,7 @@ bool link_multi_pid_works(void);
 struct link_probes {
 	int file_fd; /* the ELF file; the kernel finds it as /proc/self/fd/N */
 	const unsigned long *offsets; /* in the file */
+	const unsigned long *semaphores; /* 16-bit counters of who attaches, 0: none; or NULL */
 	const uint64_t *cookies;
 	size_t cnt;
 };

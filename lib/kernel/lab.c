@@ -315,7 +315,7 @@ static void list_probes(struct probed_list *list)
 static int attach_some(struct lab *lab, enum link_mode mode, int prog,
 	struct probed_list *list, size_t first, size_t cnt)
 {
-	const struct link_probes probes = { lab->text_fd, list->offsets + first,
+	const struct link_probes probes = { lab->text_fd, list->offsets + first, NULL,
 		list->cookies + first, cnt };
 	bool is_return = !list->cookies[first] && mode != LINK_SESSION;
 	int *fd = &lab->links[lab->link_cnt], code;

@@ -29,6 +29,8 @@ struct link_create_multi {
 
 #define MULTI_RETURN 1U /* BPF_F_UPROBE_MULTI_RETURN */
 
+#define PERF_SEMAPHORE_SHIFT 32 /* PERF_UPROBE_REF_CTR_OFFSET_SHIFT, kernel/events/core.c */
+
 const char *link_mode_name(unsigned int mask)
 {
 	static const char *const names[] = { "none", "session", "multi", "session+multi",
@@ -169,6 +171,7 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 		.attach_type = type,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)probes->offsets,
+		.ref_ctr_offsets = (uintptr_t)probes->semaphores,
 		.cookies = (uintptr_t)probes->cookies,
 		.cnt = probes->cnt,
 		.pid = pid,
@@ -201,6 +204,8 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 	attr.type = type;
 	attr.uprobe_path = (uintptr_t)path;
 	attr.probe_offset = probes->offsets[i];
+	if (probes->semaphores)
+		attr.config |= (uint64_t)probes->semaphores[i] << PERF_SEMAPHORE_SHIFT;
 	event = syscall(__NR_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1,
 		PERF_FLAG_FD_CLOEXEC);
 	if (event < 0) {

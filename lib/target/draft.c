@@ -305,9 +305,15 @@ const char *target_alias(const struct target *t, size_t ndx)
 char *target_typed(const struct target *t)
 {
 	const char *where = t->kind->in_files ? t->object->path : t->kind->prefix;
+	bool both = !t->kind->in_files && object_file(t->object); /* u:LIB:PROBE */
 	char *typed;
+	int len;
 
-	return asprintf(&typed, "%s:%s", where, t->name) < 0 ? NULL : typed;
+	if (both)
+		len = asprintf(&typed, "%s:%s:%s", where, t->object->path, t->name);
+	else
+		len = asprintf(&typed, "%s:%s", where, t->name);
+	return len < 0 ? NULL : typed;
 }
 
 size_t draft_object_funcs(const struct draft *draft, const struct object *object)
@@ -339,6 +345,15 @@ bool draft_has_files(const struct draft *draft)
 		if (object_file(draft->objects.object[i]))
 			return true;
 	return false;
+}
+
+size_t draft_events(const struct draft *draft)
+{
+	size_t cnt = 0;
+
+	for (size_t i = draft->timed_cnt; i < draft->probed_cnt; i++)
+		cnt += draft->targets[i].event != NULL;
+	return cnt;
 }
 
 size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind)

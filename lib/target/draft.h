@@ -106,6 +106,9 @@ _must_check_ int draft_limit(struct draft *draft, const struct draft_opts *opts,
 /* Whether some of its targets lie in files. */
 bool draft_has_files(const struct draft *draft);
 
+/* How many of those to be probed are events, which have no end. */
+size_t draft_events(const struct draft *draft);
+
 struct target_kind;
 
 /* Its targets of @kind that are to be probed. */

@@ -42,6 +42,13 @@ int jumps_find(struct draft *draft, const struct object *object, struct planner 
 int jumps_number(struct draft *draft, struct err *err);
 void jumps_done(struct draft *draft);
 
+/*
+ * Puts what @said, if it is not NULL, above what @known has of an event: arguments in their
+ * order, wherever they are. False when memory is out.
+ */
+bool event_declare(
+	struct targets *targets, struct preset_func *known, const struct preset_func *said);
+
 /* What is known of the jumps of an object's functions. */
 const struct follow *jumps_of(const struct draft *draft, const struct object *object);
 

@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "internal.h"
+#include "preset/preset.h"
 #include "shared/layout.h"
-#include "target/draft.h"
 #include "target/kind.h"
 
 /* --- kinds ---------------------------------------------------------------------------------- */
@@ -12,6 +13,7 @@
 const struct target_kind *const target_kinds[TARGET_CNT] = {
 	[TARGET_USER] = &target_user,
 	[TARGET_SYSCALL] = &target_syscall,
+	[TARGET_USDT] = &target_usdt,
 };
 
 const struct target_kind *target_kind(unsigned int number)
@@ -45,27 +47,77 @@ const struct target_kind *target_kind_of(const char *func)
 	return &target_user;
 }
 
+bool event_declare(
+	struct targets *targets, struct preset_func *known, const struct preset_func *said)
+{
+	struct preset_arg *args;
+
+	if (!said || !said->has_args)
+		return true;
+	args = targets_keep(targets, said->arg_cnt * sizeof(*args));
+	if (!args)
+		return false;
+	for (size_t i = 0; i < said->arg_cnt; i++) {
+		args[i] = said->args[i];
+		args[i].place = i < known->arg_cnt
+			? known->args[i].place
+			: (struct preset_place) { .where = PLACE_NOWHERE, .words = 1 };
+	}
+	known->args = args;
+	known->arg_cnt = said->arg_cnt;
+	return true;
+}
+
 /* --- offsets and cookies of every probe ----------------------------------------------------- */
 
-int probes_add(struct probes *p, uint32_t object, enum engine_prog prog, uint64_t offset,
-	uint64_t cookie)
+static int add(struct probes *p, uint32_t object, enum engine_prog prog,
+	const struct event_site *site, uint64_t cookie)
 {
 	struct probe_list *list = &p->lists[prog * p->object_cnt + object];
-	unsigned long *offsets =
-		array_grow(list->offsets, list->probes.cnt, sizeof(*offsets));
+	size_t n = list->probes.cnt;
+	unsigned long *offsets = array_grow(list->offsets, n, sizeof(*offsets)), *semaphores;
 	uint64_t *cookies;
 
 	if (offsets)
 		list->offsets = offsets;
-	cookies = array_grow(list->cookies, list->probes.cnt, sizeof(*cookies));
+	semaphores = array_grow(list->semaphores, n, sizeof(*semaphores));
+	if (semaphores)
+		list->semaphores = semaphores;
+	cookies = array_grow(list->cookies, n, sizeof(*cookies));
 	if (cookies)
 		list->cookies = cookies;
-	if (!offsets || !cookies)
+	if (!offsets || !semaphores || !cookies)
 		return -ENOMEM;
-	offsets[list->probes.cnt] = offset;
-	cookies[list->probes.cnt++] = cookie;
+	offsets[n] = site->offset;
+	semaphores[n] = site->semaphore;
+	cookies[n] = cookie;
+	list->probes.cnt++;
 	p->total++;
 	return 0;
+}
+
+int probes_add(struct probes *p, uint32_t object, enum engine_prog prog, uint64_t offset,
+	uint64_t cookie)
+{
+	const struct event_site site = { .offset = offset };
+
+	return add(p, object, prog, &site, cookie);
+}
+
+int probes_add_event(struct probes *p, uint32_t object, enum engine_prog prog,
+	const struct event_site *site, uint32_t fn, enum fsn_kind kind)
+{
+	struct fsn_sources *more = array_grow(p->sources, p->source_cnt, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	p->sources = more;
+	if (p->source_cnt >= FSN_SOURCES_MAX)
+		return -E2BIG;
+	more[p->source_cnt++] = site->from;
+	return add(p, object, prog, site,
+		fn | (uint64_t)kind << FSN_COOKIE_KIND_SHIFT |
+			(uint64_t)p->source_cnt << FSN_COOKIE_MORE_SHIFT);
 }
 
 static int link_object(struct probes *p, const struct draft *draft, uint32_t object)
@@ -85,6 +137,7 @@ static void list_finish(
 	list->path = object->path;
 	list->probes.file_fd = object->elf ? elf_file_fd(object->elf) : -1;
 	list->probes.offsets = list->offsets;
+	list->probes.semaphores = prog == ENGINE_USDT ? list->semaphores : NULL;
 	list->probes.cookies = list->cookies;
 }
 
@@ -130,9 +183,11 @@ void probes_done(struct probes *p)
 {
 	for (size_t i = 0; i < p->list_cnt; i++) {
 		free(p->lists[i].offsets);
+		free(p->lists[i].semaphores);
 		free(p->lists[i].cookies);
 	}
 	free(p->lists);
 	free(p->jumps);
 	free(p->leaders);
+	free(p->sources);
 }

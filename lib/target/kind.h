@@ -23,6 +23,7 @@ enum engine_prog {
 	ENGINE_RETURN,  /* return probe */
 	ENGINE_SYS_EXIT,  /* the end of all system calls */
 	ENGINE_COUNT,   /* entry, counted only */
+	ENGINE_USDT,    /* the place of a USDT probe */
 	ENGINE_ENTRY,   /* entry */
 	ENGINE_SESSION, /* entry and return */
 	ENGINE_SYS_ENTER, /* all system calls */
@@ -42,6 +43,7 @@ struct probe_list {
 	const char *path; /* for messages */
 	struct link_probes probes;
 	unsigned long *offsets; /* what probes points to */
+	unsigned long *semaphores;
 	uint64_t *cookies;
 };
 
@@ -54,6 +56,8 @@ struct probes {
 	uint32_t *leaders; /* of each place: the first function that leads there */
 	size_t place_cnt;
 	uint32_t place_first; /* the first place's number */
+	struct fsn_sources *sources; /* by the numbers in cookies */
+	size_t source_cnt;
 };
 
 /*
@@ -70,12 +74,20 @@ void probes_done(struct probes *p);
 _must_check_ int probes_add(struct probes *p, uint32_t object, enum engine_prog prog,
 	uint64_t offset, uint64_t cookie);
 
+/*
+ * For kinds: adds a probe of target @fn at @site of object number @object, for the event that
+ * begins it or, with @kind FSN_END, ends it. -ENOMEM, -E2BIG.
+ */
+_must_check_ int probes_add_event(struct probes *p, uint32_t object, enum engine_prog prog,
+	const struct event_site *site, uint32_t fn, enum fsn_kind kind);
+
 /* --- kinds ---------------------------------------------------------------------------------- */
 
 /* As pinned groups keep it: a number stays what it is. */
 enum target_number {
 	TARGET_USER, /* a function of a program or library; what says nothing else is this */
 	TARGET_SYSCALL,
+	TARGET_USDT,
 	TARGET_CNT
 };
 
@@ -142,5 +154,6 @@ const char *target_name_in(const struct target_kind *kind, const char *func);
 
 extern const struct target_kind target_user;
 extern const struct target_kind target_syscall;
+extern const struct target_kind target_usdt;
 
 #endif

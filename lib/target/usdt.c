@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// USDT probes: places in a file's code that its notes name, with arguments where those say.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/util.h"
+#include "internal.h"
+#include "preset/preset.h"
+#include "target/kind.h"
+
+/* --- arguments ------------------------------------------------------------------------------ */
+
+static struct fsn_source source_of(const struct usdt_arg *arg)
+{
+	static const unsigned char from[] = {
+		[USDT_ARG_UNKNOWN] = FSN_FROM_NOWHERE,
+		[USDT_ARG_CONST] = FSN_FROM_NUMBER,
+		[USDT_ARG_REG] = FSN_FROM_REG,
+		[USDT_ARG_MEM] = FSN_FROM_MEMORY,
+	};
+
+	return (struct fsn_source) {
+		.from = from[arg->kind],
+		.size = arg->size,
+		.reg = arg->reg,
+		.index = arg->index,
+		.shift = arg->shift,
+		.is_signed = arg->is_signed,
+		.offset = arg->offset,
+	};
+}
+
+/* What its sites together say of argument @n, as far as it can be seen. */
+static struct preset_value value_of(const struct usdt_site *sites, size_t cnt, size_t n)
+{
+	struct preset_value value = { TYPE_INT, 1, false, NULL };
+
+	for (size_t i = 0; i < cnt; i++) {
+		const struct usdt_arg *arg = &sites[i].args[n];
+
+		if (n >= sites[i].arg_cnt)
+			continue;
+		if (arg->size > value.size)
+			value.size = arg->size;
+		value.is_signed |= arg->is_signed;
+	}
+	/* Pointers are such words, too. */
+	if (value.size == 8 && !value.is_signed)
+		value.kind = TYPE_UNKNOWN;
+	return value;
+}
+
+static bool arg_declare(struct targets *targets, const struct usdt_site *sites, size_t cnt,
+	size_t n, struct preset_arg *arg)
+{
+	char text[48], name[24];
+
+	arg->value = value_of(sites, cnt, n);
+	arg->place.words = 1;
+	arg->place.index = n;
+	arg->place.where = n < FSN_ARGS ? PLACE_REG : PLACE_NOWHERE;
+	for (size_t i = 0; i < cnt; i++)
+		if (n < sites[i].arg_cnt && sites[i].args[n].kind == USDT_ARG_UNKNOWN)
+			arg->place.where = PLACE_NOWHERE;
+	snprintf(name, sizeof(name), "arg%zu", n + 1);
+	snprintf(text, sizeof(text), "%sint%u_t %s", arg->value.is_signed ? "" : "u",
+		8 * arg->value.size, name);
+	arg->text = targets_text(targets, text);
+	arg->name = targets_text(targets, name);
+	return arg->text && arg->name;
+}
+
+struct known_probe {
+	struct preset_func func; /* stays first */
+	struct preset_arg args[USDT_MAX_ARGS];
+};
+
+static const struct preset_func *know(struct targets *targets, const struct usdt_site *sites,
+	size_t cnt, const struct preset_func *said)
+{
+	struct known_probe *known = targets_keep(targets, sizeof(*known));
+
+	if (!known)
+		return NULL;
+	known->func = (struct preset_func) { .name = sites->name, .symbol = sites->name,
+		.has_args = true, .args = known->args };
+	for (size_t i = 0; i < cnt; i++)
+		if (sites[i].arg_cnt > known->func.arg_cnt)
+			known->func.arg_cnt = sites[i].arg_cnt;
+	for (size_t n = 0; n < known->func.arg_cnt; n++)
+		if (!arg_declare(targets, sites, cnt, n, &known->args[n]))
+			return NULL;
+	return event_declare(targets, &known->func, said) ? &known->func : NULL;
+}
+
+/* --- by name -------------------------------------------------------------------------------- */
+
+struct finding {
+	struct targets *targets;
+	size_t first; /* of .targets, those of this look-up */
+	struct libfind *finder;
+	const struct request *req;
+	bool glob;    /* it may mean several */
+	const char *text;
+	struct pattern pattern;
+	size_t hits;
+	struct suggest near;
+};
+
+static const struct event *event_of(struct targets *targets, const struct object *object,
+	const struct usdt_site *sites, size_t cnt)
+{
+	struct event *event = targets_keep(targets, sizeof(*event));
+	struct event_site *to = targets_keep(targets, cnt * sizeof(*to));
+
+	if (!event || !to)
+		return NULL;
+	for (size_t i = 0; i < cnt; i++) {
+		to[i].offset = sites[i].offset;
+		to[i].semaphore = sites[i].semaphore;
+		for (size_t n = 0; n < FSN_ARGS; n++)
+			if (n < sites[i].arg_cnt)
+				to[i].from.arg[n] = source_of(&sites[i].args[n]);
+	}
+	*event = (struct event) { object, to, cnt };
+	return event;
+}
+
+/* All sites of one probe. */
+static int find_probe(struct finding *f, const struct object *object,
+	const struct usdt_site *sites, size_t cnt, const char *name)
+{
+	bool lenient = f->glob || f->req->optional;
+	struct target t = { .request = f->req, .object = object, .addr = sites->addr,
+		.offset = sites->offset, .site_offset = sites->offset, .from_pattern = lenient };
+
+	for (size_t i = f->first; i < f->targets->cnt; i++) {
+		struct target *other = &f->targets->target[i];
+
+		if (other->object == object && !strcmp(other->symbol, name)) {
+			other->from_pattern &= lenient;
+			return 0;
+		}
+	}
+	t.symbol = targets_text(f->targets, name);
+	t.name = f->req->name && !f->glob ? f->req->name : t.symbol;
+	t.known = know(f->targets, sites, cnt, f->req->known);
+	t.event = event_of(f->targets, object, sites, cnt);
+	return t.symbol && t.known && t.event ? targets_add(f->targets, &t) : -ENOMEM;
+}
+
+static bool is_meant(const struct finding *f, const char *name)
+{
+	return f->glob ? pattern_match(&f->pattern, name) : !strcmp(f->text, name);
+}
+
+static int find_in(struct finding *f, const struct object *object, struct err *err)
+{
+	__cleanup(usdt_sites_done) struct usdt_sites s = {};
+	int code = usdt_sites_read(object->elf, &s, err);
+
+	for (size_t i = 0, end; !code && i < s.cnt; i = end) {
+		const struct usdt_site *site = &s.sites[i];
+		_cleanup_free_ char *name = NULL;
+
+		for (end = i + 1; end < s.cnt && !strcmp(s.sites[end].name, site->name) &&
+			!strcmp(s.sites[end].provider, site->provider);)
+			end++;
+		if (asprintf(&name, "%s:%s", site->provider, site->name) < 0)
+			return err_sys(err, -ENOMEM, "cannot list probes");
+		suggest_offer(&f->near, name, NULL);
+		suggest_offer(&f->near, site->name, NULL);
+		if (!is_meant(f, name) && !is_meant(f, site->name))
+			continue;
+		f->hits++;
+		if (find_probe(f, object, site, end - i, name))
+			return err_sys(err, -ENOMEM, "cannot list probes");
+	}
+	return code;
+}
+
+static int not_found(
+	const struct finding *f, const char *lib, const struct objects *objects, struct err *err)
+{
+	char hint[ERR_HINT_LEN];
+
+	err_set(err, -ENOENT, "no USDT probe '%s' in '%s'", f->text,
+		objects->cnt == 1 ? objects->object[0]->path : lib);
+	if (suggest_text(&f->near, hint, sizeof(hint)))
+		err_hint(err, "%s", hint);
+	return -ENOENT;
+}
+
+/* LIB:[PROVIDER:]PROBE; LIB alone means all that are in it. */
+static int find_request(struct finding *f, struct err *err)
+{
+	const char *text = target_name_in(&target_usdt, f->req->func);
+	__cleanup(objects_done) struct objects objects = {};
+	_cleanup_free_ char *lib = NULL;
+	size_t len = strlen(text);
+	int code;
+
+	f->text = "*";
+	if (function_lib(text, &len) == text)
+		f->text = text + len + 1;
+	lib = strndup(text, len);
+	if (!lib)
+		return err_sys(err, -ENOMEM, "cannot list probes");
+	f->glob = (f->req->regex && f->text > text) || pattern_is_glob(f->text);
+	code = pattern_init(&f->pattern,
+		f->req->regex && f->text > text ? PATTERN_REGEX : PATTERN_GLOB, f->text, err);
+	if (!code)
+		code = libfind_get(f->finder, lib, &objects, err);
+	if (code)
+		return code;
+	suggest_init(&f->near, f->text);
+	for (size_t i = 0; !code && i < objects.cnt; i++)
+		code = find_in(f, objects.object[i], err);
+	if (code || f->hits)
+		return code;
+	return not_found(f, lib, &objects, err);
+}
+
+static int usdt_find(struct libfind *finder, const struct objects *objects,
+	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
+	struct err *err)
+{
+	size_t first = targets->cnt;
+	int code = 0;
+
+	for (size_t i = 0; !code && i < req_cnt; i++) {
+		struct finding f = { .targets = targets, .first = first, .finder = finder,
+			.req = reqs[i] };
+
+		code = find_request(&f, err);
+		pattern_done(&f.pattern);
+		if (code == -ENOENT && reqs[i]->optional) {
+			libfind_forgive(finder);
+			code = targets_miss(targets, reqs[i]);
+		}
+	}
+	if (code)
+		targets_cut(targets, first);
+	return code;
+}
+
+/* --- probes --------------------------------------------------------------------------------- */
+
+/* What sys/sdt.h leaves is a nop, which is emulated; what else there is, the planner knows. */
+static bool is_nop(const struct plan_image *img, uint64_t addr)
+{
+	for (size_t i = 0; i < img->text_cnt; i++) {
+		const struct plan_text *t = &img->texts[i];
+		uint64_t at = addr - t->addr;
+
+		if (addr < t->addr || at >= t->size)
+			continue;
+		return img->arch == PLAN_X86_64
+			? t->bytes[at] == 0x90
+			: t->size - at >= 4 && !memcmp(t->bytes + at, "\x1f\x20\x03\xd5", 4);
+	}
+	return false;
+}
+
+static int plan_site(struct target *t, const struct plan_image *img,
+	const struct plan_rules *rules, uint64_t addr, struct err *err)
+{
+	struct plan_rules here = *rules;
+	const struct plan_request req = { .addr = addr };
+	struct planner *planner;
+	int code;
+
+	if (is_nop(img, addr))
+		return 0;
+	here.site_entry = true;
+	code = planner_new(img, &here, &planner, err);
+	if (code)
+		return code;
+	plan_done(&t->plan);
+	t->plan = (struct plan) {};
+	code = planner_plan(planner, &req, &t->plan, err);
+	planner_free(planner);
+	if (!code && t->plan.refused[0])
+		t->refused = t->plan.refused;
+	return code;
+}
+
+static int plan_one(struct target *t, const struct plan_rules *rules, struct err *err)
+{
+	struct elf_file *elf = t->object->elf;
+	struct plan_image img;
+	int code = elf_file_image(elf, &img, err);
+
+	for (size_t i = 0; !code && !t->refused && i < t->event->site_cnt; i++) {
+		uint64_t addr;
+
+		if (elf_file_offset_to_addr(elf, t->event->sites[i].offset, &addr))
+			return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
+				t->name);
+		code = plan_site(t, &img, rules, addr, err);
+	}
+	if (code || t->refused)
+		return code;
+	t->plan.site_emulated = true;
+	t->plan.exit = PLAN_EXIT_NONE;
+	snprintf(t->plan.site_why, sizeof(t->plan.site_why), "USDT probe, %zu site%s",
+		t->event->site_cnt, t->event->site_cnt == 1 ? "" : "s");
+	snprintf(t->plan.exit_why, sizeof(t->plan.exit_why), "an event has no end");
+	return 0;
+}
+
+static int usdt_plan(struct draft *draft, size_t first, size_t cnt,
+	const struct plan_rules *rules, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = first; !code && i < first + cnt; i++)
+		code = plan_one(&draft->targets[i], rules, err);
+	return code;
+}
+
+static int usdt_link(
+	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
+{
+	const struct target *t = &draft->targets[fn];
+	int code = 0;
+
+	for (size_t i = 0; !code && i < t->event->site_cnt; i++)
+		code = probes_add_event(p, t->object_index, ENGINE_USDT, &t->event->sites[i], fn,
+			FSN_SAME);
+	return code;
+}
+
+/* --- calls in progress ---------------------------------------------------------------------- */
+
+/* There are none. */
+static bool usdt_call_is_over(struct proc_stack *stack, uint64_t where)
+{
+	return false;
+}
+
+const struct target_kind target_usdt = {
+	.number = TARGET_USDT,
+	.prefix = "u",
+	.also = "usdt",
+	.noun = "USDT probe",
+	.word = "usdt",
+	.find = usdt_find,
+	.plan = usdt_plan,
+	.link = usdt_link,
+	.is_stale = object_is_stale,
+	.call_is_stale = usdt_call_is_over,
+	.call_is_lost = usdt_call_is_over,
+};

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# USDT probes are targets like functions, with exact numbers and arguments.
+# bats file_tags=bpf
+
+load helpers
+load stream
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+	EVENTS=$(realpath "$FIX/events")
+}
+
+# What `events WHAT...` makes of these TARGETS and options: $output is the document.
+ran() { # TARGETS WHAT...
+	local targets
+	read -ra targets <<<"$1"
+	capture "$FUNCSNOOP" run "${targets[@]//@/u:$EVENTS}" --format json \
+		-o "$BATS_TEST_TMPDIR/run.json" --quiet -- "$EVENTS" "${@:2}"
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+}
+
+# bats test_tags=bpf,core
+@test "USDT probes of threads and children are all counted, several sites as one" {
+	ran '@:fixed:*' threads 200 16
+	assert_json '[.[0].functions[] | [.name, .calls, .untimed, .returns, .avg_ns]] | sort' \
+		'[["fixed:guarded",3200,3200,null,null],["fixed:pair",6400,6400,null,null],["fixed:tick",3200,3200,null,null],["fixed:work__done",3200,3200,null,null],["fixed:work__start",3200,3200,null,null]]'
+	ran '@:tick @:fixed:guarded' children 20 50
+	assert_json '[.[0].functions[] | [.name, .calls]]' \
+		'[["fixed:guarded",1000],["fixed:tick",1000]]'
+	ran '@:tick @:pair --if arg1<10 --key arg1' threads 20 3
+	assert_json '[.[0].functions[] | [.name, .calls]]' '[["fixed:pair",60],["fixed:tick",30]]'
+}
+
+@test "a semaphore is on while somebody looks, in processes that come later, too" {
+	local link
+
+	for link in auto multi perf; do
+		[[ $link != multi ]] || feature_has multi || continue
+		start_bg fix "$EVENTS" --wait --wait-end threads 10 1
+		wait_ready fix
+		fsn attach g "u:$EVENTS:guarded" --link "$link"
+		tell fix
+		wait_line fix '^guarded 10 semaphore 1$'
+		capture "$EVENTS" threads 5 2
+		assert_output "guarded 10 semaphore 1"
+		assert_numbers g "fixed:guarded 20 0 - 0 0 20"
+		fsn detach g
+		tell fix
+		wait_bg fix
+		capture "$EVENTS" threads 5 2
+		assert_output "guarded 0 semaphore 0"
+	done
+}
+
+@test "arguments are read where the notes say that they are" {
+	start_bg fix "$EVENTS" --wait threads 2 1
+	wait_ready fix
+	fsn attach g "u:$EVENTS:tick" "u:$EVENTS:pair" -p "$(bg_pid fix)"
+	start_stream s g --json
+	tell fix
+	wait_bg fix
+	stop_stream s
+	assert_eq "$(json 'select(.type == "call" and .function == "fixed:tick")
+		| [.args | .arg1, .arg3, .arg4, .arg5, .arg6, .[].duration_ns?]')" \
+		'[0,0,0,"0xffffffff00000000",7]
+[1,-1,-1,"0xffffffff00000001",7]'
+	assert_eq "$(json 'select(.type == "call" and .function == "fixed:pair") | .args')" \
+		'{"arg1":0}
+{"arg1":0}
+{"arg1":1}
+{"arg1":1}'
+	fsn detach g
+}
+
+@test "keys, sums and text are of the notes' arguments, by names that a configuration gives" {
+	ran '@:tick --key arg1 --sum arg3' threads 3 4
+	assert_eq "$(json '.[0].functions[].rows | sort_by(.key) | .[] | [.key.arg1.value, .calls, .sums.arg3]')" \
+		'[0,4,0]
+[1,4,-4]
+[2,4,-8]'
+	ran '@:tick --if arg2=="odd"' threads 5 2
+	assert_json '.[0].functions[].calls' 4
+	cat >"$BATS_TEST_TMPDIR/c.json" <<-END
+	{ "g_sym": { "ticked": { "target": "u:$EVENTS:tick", "args": ["int nth", "const char *how"] } } }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/c.json" --key how
+	capture "$EVENTS" threads 5 2
+	fsn stats g --json
+	assert_eq "$(json '.[0].functions[] | .name as $name | .rows | sort_by(.key) | .[] | [$name, .key.how.value, .calls]')" \
+		'["ticked","even",6]
+["ticked","odd",4]'
+	fsn detach g
+}
+
+@test "list targets has the probes of a file and what is known of their arguments" {
+	fsn list targets "u:$EVENTS"
+	assert_output_match "^u:$EVENTS:fixed:tick +[(]int32_t arg1, uint64_t arg2, int64_t arg3, int16_t arg4, uint64_t arg5, uint32_t arg6[)]"
+	fsn list targets "u:$EVENTS:work*" --json
+	assert_json '[.[] | [.target, .kind, .library, .args]]' \
+		"[[\"u:$EVENTS:fixed:work__done\",\"usdt\",\"$EVENTS\",[\"int64_t arg1\"]],[\"u:$EVENTS:fixed:work__start\",\"usdt\",\"$EVENTS\",[\"int64_t arg1\"]]]"
+}
+
+@test "probes that are not there are told with near names, and nothing is left" {
+	fsn -s 1 attach g "u:$EVENTS:tock"
+	assert_stderr "funcsnoop attach: no USDT probe 'tock' in '$EVENTS'
+hint: did you mean 'tick'"
+	fsn -s 1 attach g "u:$EVENTS:other:tick"
+	fsn -s 1 attach g "u:$FIX/libfix.so:*"
+	assert_stderr "funcsnoop attach: no USDT probe '*' in '$(realpath "$FIX/libfix.so")'"
+	fsn -s 1 attach g u:no_such_library_anywhere:tick
+	assert_stderr_match "no_such_library_anywhere"
+	fsn attach g -r "u:$EVENTS:^fixed:(tick|pair)$" -n --json
+	assert_json '[.[0].functions[] | [.name, .kind, .offset, .site_why]]' \
+		'[["fixed:pair","usdt",null,"USDT probe, 2 sites"],["fixed:tick","usdt",null,"USDT probe, 1 site"]]'
+	fsn list
+	assert_output ''
+}
+
+@test "python3's own probes count what it collects, and name what it imports" {
+	local python=/usr/bin/python3 collected
+
+	[[ $("$FUNCSNOOP" list targets "u:$python" 2>&1) == *python:gc__start* ]] ||
+		skip "this python3 has no USDT probes"
+	capture "$FUNCSNOOP" run "u:$python:gc__start" "u:$python:gc__done" --key arg1 --format json -o \
+		"$BATS_TEST_TMPDIR/run.json" --quiet -- "$python" -c 'if True:
+		import gc
+		gc.disable()
+		for i in range(7): gc.collect(0)
+		print(gc.get_stats()[0]["collections"])'
+	collected=$output
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	assert_json '[.[0].functions[] | select(.name == "python:gc__start").rows[]
+		| select(.key.arg1.value == 0).calls] | add' "$collected"
+	assert_json '.[0].functions | map(.calls) | .[0] == .[1]' true
+	capture "$FUNCSNOOP" run "u:$python:import__find__load__start" --if 'arg1=="wave"' \
+		--format json -o "$BATS_TEST_TMPDIR/run.json" --quiet -- "$python" -c 'import wave'
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	assert_json '.[0].functions[].calls' 1
+}
+
+@test "libstdc++'s probes count exceptions; postgres' are found" {
+	local lib=(/usr/lib/*-linux-gnu/libstdc++.so.6) postgres=(/usr/lib/postgresql/*/bin/postgres)
+
+	[[ -e ${lib[0]} && -x $FIX/nest ]] || skip "no libstdc++, or no C++ compiler"
+	cp "${lib[0]}" "$BATS_TEST_TMPDIR/libstdc++.so.6"
+	[[ $("$FUNCSNOOP" list targets "u:$BATS_TEST_TMPDIR/libstdc++.so.6" 2>&1) == *libstdcxx:throw* ]] ||
+		skip "this libstdc++ has no USDT probes"
+	fsn attach g "u:$BATS_TEST_TMPDIR/libstdc++.so.6:throw" "u:$BATS_TEST_TMPDIR/libstdc++.so.6:catch"
+	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR capture "$FIX/nest" 5 thrown
+	fsn stats g --json
+	assert_json_true '.[0].functions | map(.calls) | .[0] == .[1] and .[0] >= 5 and .[0] % 5 == 0'
+	fsn detach g
+	[[ -x ${postgres[0]} ]] || return 0
+	fsn list targets "u:${postgres[0]}:query__start"
+	assert_output_match 'postgresql:query__start +[(]uint64_t arg1[)]'
+}
