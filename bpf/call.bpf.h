@@ -118,10 +118,11 @@ enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
 
 /*
  * Follows a call, if its end is to be looked for. Its place is @where; calls that it is made in
- * have theirs above @sp. @hijacks: by a return probe, if it is followed.
+ * have theirs above @sp. @hijacks: by a return probe, if it is followed. @nests: what it is made
+ * in goes on till it ends.
  */
 static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 where,
-	__u64 sp, __u64 byret, bool hijacks)
+	__u64 sp, __u64 byret, bool hijacks, bool nests)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
@@ -146,7 +147,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)
 		return LEFT_OUT;
-	if (fsn_nesting)
+	if (fsn_nesting && nests)
 		parent = nest_parent(task, fn, sp);
 	way = SLOT_OTHER_STACK;
 	if (!hijacks || !interrupts(task, where))
@@ -161,7 +162,9 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	slot = slot * FSN_WAYS + way;
 	if (fsn_keyed)
 		row_keep(ctx, fn, slot, row);
-	if (fsn_nesting) {
+	if (fsn_nesting && !nests)
+		nest_hit(fn, sp, HIT_ENTRY);
+	if (fsn_nesting && nests) {
 		if (nest_open(task, fn, slot, parent, sp))
 			count_chained(fn);
 	}
@@ -305,7 +308,8 @@ static __always_inline void end_in_process(
 
 /* Counts the end of the call in @slot, which is locked, and gives that back. */
 static __always_inline void call_over(
-	struct fsn_set *set, __u32 slot, __u32 fn, __u64 now, __u64 result, bool streamed)
+	struct fsn_set *set, __u32 slot, __u32 fn, __u64 now, __u64 result, bool streamed,
+	bool nests)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -318,7 +322,7 @@ static __always_inline void call_over(
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
 	net = net_time(conf, ns);
-	if (fsn_nesting)
+	if (fsn_nesting && nests)
 		nest = nest_ends(task, slot, conf, now, ns);
 	how = end_in_function(fn, conf, slot, net, result, nest);
 	if (streamed)
@@ -346,7 +350,7 @@ static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool st
 		return 0;
 	}
 	way &= FSN_WAYS - 1;
-	call_over(set, slot * FSN_WAYS + way, fn, now, result, streamed);
+	call_over(set, slot * FSN_WAYS + way, fn, now, result, streamed, true);
 	return 0;
 }
 
@@ -363,7 +367,7 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 
 	if (set)
-		call_over(set, slot, fn, now, result, READ(ctl.streams));
+		call_over(set, slot, fn, now, result, READ(ctl.streams), true);
 	return 0;
 }
 

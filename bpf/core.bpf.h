@@ -115,6 +115,20 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 	return value;
 }
 
+/* The same of an event, whose arguments are in more of them: event_regs(). */
+#define EVENT_REGS(X) \
+	X(0, di) X(1, si) X(2, dx) X(3, cx) X(4, r8) X(5, r9) X(6, ax) X(7, orig_ax) X(8, ip) \
+	X(9, cs) X(10, flags)
+#define EVENT_ROOM SYSCALL_ROOM
+
+static __always_inline struct pt_regs *event_room(unsigned long *room)
+{
+	struct pt_regs *args = (void *)room - __builtin_offsetof(struct pt_regs, r9);
+
+	args->sp = 0;
+	return args;
+}
+
 /*
  * Arguments of a system call, put where those of a function are: into registers of which only
  * those from r9 to sp are there, in @room of SYSCALL_ROOM words.
@@ -141,22 +155,6 @@ static __always_inline struct pt_regs *syscall_args(
 		args->r8 = regs->r8;
 		args->r9 = regs->r9;
 	}
-	return args;
-}
-
-/* The same of what is in @arg, FSN_ARGS of them. */
-#define EVENT_ROOM SYSCALL_ROOM
-static __always_inline struct pt_regs *event_args(const __u64 *arg, unsigned long *room)
-{
-	struct pt_regs *args = (void *)room - __builtin_offsetof(struct pt_regs, r9);
-
-	args->sp = 0;
-	args->di = arg[0];
-	args->si = arg[1];
-	args->dx = arg[2];
-	args->cx = arg[3];
-	args->r8 = arg[4];
-	args->r9 = arg[5];
 	return args;
 }
 
@@ -224,20 +222,31 @@ static __always_inline struct pt_regs *syscall_args(
 	return regs;
 }
 
+#define EVENT_REGS(X) \
+	X(0, regs[0]) X(1, regs[1]) X(2, regs[2]) X(3, regs[3]) X(4, regs[4]) X(5, regs[5]) \
+	X(6, regs[6]) X(7, regs[7]) X(8, regs[8]) X(9, regs[9]) X(10, regs[10])
 #define EVENT_ROOM 32
-static __always_inline struct pt_regs *event_args(const __u64 *arg, unsigned long *room)
+
+static __always_inline struct pt_regs *event_room(unsigned long *room)
 {
 	struct pt_regs *args = (void *)room;
 
 	args->sp = 0;
 	args->regs[30] = 0;
-#pragma unroll
-	for (int i = 0; i < 8; i++)
-		args->regs[i] = arg[i];
 	return args;
 }
 #else
 #error "unknown architecture"
 #endif
+
+static __always_inline __u64 event_arg(const struct pt_regs *ctx, __u32 reg)
+{
+	__u64 value = 0;
+
+#define X(n, r) PICK(n, r);
+	EVENT_REGS(X)
+#undef X
+	return value;
+}
 
 #endif

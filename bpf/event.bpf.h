@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Events: places that a thread passes, which have no end of their own. USDT probes are
- * instructions that do nothing, with notes beside the code that say where arguments are.
+ * Events: places that a thread passes, which have no end of their own, and spans from one event
+ * to another. USDT probes are instructions that do nothing, with notes beside the code that say
+ * where arguments are; the kernel's tracepoints come with a record of fields.
  *
  * Recursion, longjmp and exceptions are none of an event's business: it is over when it is seen.
+ * A span is a thread's, by its task_struct, which stays the same over exec. What does not come
+ * back: the end that another thread passes finds no slot, and is unmatched; a begin in a span
+ * gives up the one before; a thread that ends in one leaves it to be swept.
  */
 #ifndef FUNCSNOOP_EVENT_BPF_H
 #define FUNCSNOOP_EVENT_BPF_H
 
 #include "stream.bpf.h"
+
+const volatile bool fsn_spans = false; /* some function is one */
 
 /* By the number in the cookie; no command reads them. */
 struct {
@@ -28,62 +34,137 @@ static __always_inline __u64 context_word(void *ctx, __u8 reg)
 	return word;
 }
 
+/* Of an address as a number: the verifier lets nobody count with one into the context. */
+static __always_inline __u64 record_address(void *ctx, const struct fsn_source *s)
+{
+	void *at = ctx + (s->offset & 0xffff);
+	__u64 value = 0;
+	__u32 loc = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), &at);
+	if (s->from == FSN_FROM_TEXT)
+		return value;
+	bpf_probe_read_kernel(&loc, sizeof(loc), at);
+	loc &= 0xffff;
+	return s->from == FSN_FROM_REL_LOC ? value + sizeof(loc) + loc
+					   : value - (s->offset & 0xffff) + loc;
+}
+
 static __noinline __u64 source_value(void *ctx, const struct fsn_source *s)
 {
-	__u64 value = s->offset, at, size = s->size;
+	__u64 value = s->offset, at = s->offset & 0xffff, size = s->size;
 	__u32 unused = (64 - s->size * 8) & 63;
 
+	if (s->from >= FSN_FROM_TEXT)
+		return record_address(ctx, s);
 	if (s->from == FSN_FROM_REG)
 		value = context_word(ctx, s->reg);
-	if (s->from == FSN_FROM_MEMORY) {
+	/* As for more_read(). */
+	asm volatile("" : "+r"(size));
+	if (size > sizeof(value))
+		return 0;
+	asm volatile("" : "+r"(size));
+	if (s->from == FSN_FROM_RECORD) {
+		value = 0;
+		bpf_probe_read_kernel(&value, size, ctx + at);
+	} else if (s->from == FSN_FROM_MEMORY) {
 		at = context_word(ctx, s->reg) + s->offset +
 			(context_word(ctx, s->index) << (s->shift & 3));
 		value = 0;
-		/* As for keep_more(). */
-		asm volatile("" : "+r"(size));
-		if (size > sizeof(value))
-			return 0;
-		asm volatile("" : "+r"(size));
 		bpf_probe_read_user(&value, size, (void *)at);
 	}
 	return s->is_signed ? (__u64)((__s64)(value << unused) >> unused)
 			    : value << unused >> unused;
 }
 
-/* Whether somebody wants the arguments of a function of which nothing is kept. */
+static __noinline __u64 source_of(void *ctx, __u32 i, __u32 n)
+{
+	struct fsn_sources *from = bpf_map_lookup_elem(&fsn_sources, &i);
+
+	if (!from || n >= FSN_EVENT_ARGS || from->arg[n].from == FSN_FROM_NOWHERE)
+		return 0;
+	return source_value(ctx, &from->arg[n]);
+}
+
+/* Whether somebody wants the arguments; what is followed may be remembered with them. */
 static __always_inline bool args_wanted(void)
 {
-	return fsn_keyed || READ(ctl.on) & FSN_FILTER_IF || READ(ctl.streams);
+	return fsn_keyed || READ(ctl.on) & FSN_FILTER_IF || READ(ctl.streams) ||
+	       (fsn_spans && READ(ctl.save_args));
 }
 
 /* Puts the arguments of the place that @cookie is of where those of a function are. */
-static __always_inline struct pt_regs *event_regs(
-	void *ctx, __u64 cookie, bool wanted, unsigned long *room)
+static __always_inline struct pt_regs *event_regs(void *ctx, __u64 cookie, unsigned long *room)
 {
-	__u32 i = cookie >> FSN_COOKIE_MORE_SHIFT;
-	struct fsn_sources *from;
-	__u64 arg[FSN_ARGS] = {};
+	__u32 i = (__u32)(cookie >> FSN_COOKIE_MORE_SHIFT) - 1;
+	struct pt_regs *args = event_room(room);
+	bool wanted = args_wanted();
 
-	i--;
-	from = wanted ? bpf_map_lookup_elem(&fsn_sources, &i) : NULL;
-	if (from) {
-#pragma unroll
-		for (int n = 0; n < FSN_ARGS; n++)
-			if (from->arg[n].from != FSN_FROM_NOWHERE)
-				arg[n] = source_value(ctx, &from->arg[n]);
+#define X(n, r) args->r = wanted ? source_of(ctx, i, n) : 0;
+	EVENT_REGS(X)
+#undef X
+	return args;
+}
+
+/* The end of the thread's span, if it is in one. */
+static __always_inline void span_ends(__u32 fn, __u64 sp)
+{
+	__u64 now = bpf_ktime_get_ns(), where = bpf_get_current_task();
+	__u32 tgid = bpf_get_current_task_btf()->tgid, i = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	int way;
+
+	if (!set)
+		return;
+	way = slot_take_first(set, call_key(fn, tgid), where);
+	if (way < 0) {
+		count_unmatched(fn, sp, HIT_END);
+		return;
 	}
-	return event_args(arg, room);
+	way &= FSN_WAYS - 1;
+	call_over(set, i * FSN_WAYS + way, fn, now, 0, READ(ctl.streams), false);
+}
+
+static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
+{
+	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, where = bpf_get_current_task();
+	__u32 fn = cookie & FSN_FN_MASK;
+	unsigned long room[EVENT_ROOM];
+	struct pt_regs *args;
+	enum begun begun;
+
+	if (fsn_spans && kind == FSN_END) {
+		span_ends(fn, sp);
+		return;
+	}
+	args = event_regs(ctx, cookie, room);
+	if (!fsn_spans || kind != FSN_ENTRY) {
+		call_counted(args, fn, sp, true);
+		return;
+	}
+	begun = call_begin(args, fn, where, sp, 0, false, false);
+	if (begun == LEFT_OUT || begun == NO_ROOM)
+		call_left_out(args, fn, where, false);
 }
 
 SEC("uprobe")
 int fsn_usdt(struct pt_regs *ctx)
 {
-	__u64 cookie = bpf_get_attach_cookie(ctx);
-	unsigned long room[EVENT_ROOM];
-
 	own_stack(ctx);
-	call_counted(event_regs(ctx, cookie, args_wanted(), room), cookie & FSN_FN_MASK,
-		REG_SP(ctx), true);
+	event_seen(ctx, bpf_get_attach_cookie(ctx), REG_SP(ctx));
+	return 0;
+}
+
+/*
+ * In a thread of the kernel there is no stack of a process that it could lie on. What is hit while
+ * another program of a perf event runs on its CPU is left out by the kernel, and counted.
+ */
+SEC("tracepoint")
+int fsn_trace(void *ctx)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	event_seen(ctx, bpf_get_attach_cookie(ctx), REG_SP(regs) - 1);
 	return 0;
 }
 

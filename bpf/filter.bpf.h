@@ -79,16 +79,28 @@ __noinline int filter_passes(__u32 filters)
 
 /* --- conditions on arguments --------------------------------------------------------------- */
 
+const volatile bool fsn_events = false; /* some function is an event */
+
 /* Of the argument at @where, 1 + register or FSN_STR_STACK + word. */
 static __always_inline __u64 arg_word(const struct pt_regs *ctx, __u32 where)
 {
 	__u64 word = 0;
 
+	if (where < FSN_STR_STACK && fsn_events)
+		return event_arg(ctx, (where & ~FSN_STR_KERNEL) - 1);
 	if (where < FSN_STR_STACK)
 		return reg_arg(ctx, where - 1);
 	where -= FSN_STR_STACK;
 	bpf_probe_read_user(&word, sizeof(word), (void *)(STACK_ARGS(REG_SP(ctx)) + where * 8));
 	return word;
+}
+
+/* What an argument at @where points to; only of a tracepoint's record that is the kernel's. */
+static __always_inline long text_read(void *to, __u32 size, __u32 where, __u64 at)
+{
+	if (fsn_events && where & FSN_STR_KERNEL)
+		return bpf_probe_read_kernel_str(to, size, (void *)at);
+	return bpf_probe_read_user_str(to, size, (void *)at);
 }
 
 /* FSN_EQUAL, FSN_ABOVE for any other text, 0 for one that can't be read. */
@@ -97,7 +109,7 @@ static __always_inline __u32 compare_text(const struct fsn_term *t, __u64 at)
 	__u64 text[FSN_COND_TEXT / 8 + 1] = {}, other;
 
 	/* Longer by a word, so that a text which goes on is not taken for its beginning. */
-	if (bpf_probe_read_user_str(text, sizeof(text), (void *)at) < 0)
+	if (text_read(text, sizeof(text), t->where, at) < 0)
 		return 0;
 	other = text[FSN_COND_TEXT / 8];
 #pragma unroll

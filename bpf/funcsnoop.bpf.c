@@ -23,6 +23,7 @@
 // has a generation in it: with whom it races (a sweep), one wins. Programs are preemptible
 // (6.0 and later) and run at once on many CPUs: each counter is added to atomically.
 #include "call.bpf.h"
+#include "event.bpf.h"
 #include "jumps.bpf.h"
 #include "shared/layout.h"
 #include "stack.bpf.h"
@@ -42,7 +43,7 @@ int fsn_session(struct pt_regs *ctx)
 
 	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
-		return call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0, true) !=
+		return call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0, true, true) !=
 		       FOLLOWED;
 	call_end(cookie & FSN_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx));
@@ -69,7 +70,7 @@ int fsn_entry(struct pt_regs *ctx)
 		count_place(cookie & FSN_FN_MASK, false);
 	else
 		begun = call_begin(ctx, cookie & FSN_FN_MASK, sp, sp,
-			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET, false);
+			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET, false, true);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(ctx, cookie & FSN_FN_MASK, sp, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)

@@ -80,7 +80,7 @@ static __noinline int part_text(const struct pt_regs *ctx, const struct fsn_part
 {
 	__u64 at = arg_word(ctx, p->where);
 
-	if (bpf_probe_read_user_str(to, FSN_KEY_TEXT, (void *)at) >= 0)
+	if (text_read(to, FSN_KEY_TEXT, p->where, at) >= 0)
 		return 0;
 	__builtin_memset(to, 0, FSN_KEY_TEXT);
 	to[FSN_KEY_TEXT - 1] = 1;

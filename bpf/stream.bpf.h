@@ -7,6 +7,7 @@
 #ifndef FUNCSNOOP_STREAM_BPF_H
 #define FUNCSNOOP_STREAM_BPF_H
 
+#include "filter.bpf.h"
 #include "slots.bpf.h"
 
 #define NO_SLOT (~0U)
@@ -35,22 +36,17 @@ static __always_inline bool has_more(__u32 fn)
 }
 
 /*
- * Keeps what the registers don't hold of a call's arguments. Text that isn't there (never
+ * Reads what the registers don't hold of a call's arguments. Text that isn't there (never
  * touched, swapped out) can't be waited for: it is marked by 0, -1.
  */
-__noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
+static __noinline int more_read(const struct fsn_conf *conf, const struct fsn_args *args,
+	struct fsn_more *more, __u64 sp)
 {
-	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
-	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
-	__u32 where;
-	__u64 text, size;
+	__u64 text, size = conf->stack_cnt * sizeof(*more->stack);
+	__u32 where, kernel;
 	char *to;
 	long len;
 
-	if (!conf || !args || !more)
-		return 0;
-	size = conf->stack_cnt * sizeof(*more->stack);
 	/* Two tests of the value that is used: verifiers before 6.13 don't follow one of size - 1. */
 	asm volatile("" : "+r"(size));
 	if (size > sizeof(more->stack))
@@ -63,19 +59,19 @@ __noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
 		where = conf->str[i];
 		if (!where)
 			break;
+		kernel = where < FSN_STR_STACK ? where & FSN_STR_KERNEL : 0;
 		if (where >= FSN_STR_STACK) {
 			where -= FSN_STR_STACK;
 			text = where < FSN_STACK_WORDS ? more->stack[where] : 0;
 		} else {
-			where--;
+			where = (where & ~FSN_STR_KERNEL) - 1;
 			text = where < FSN_ARGS ? args->arg[where] : 0;
 		}
 		to = more->str + i * (FSN_STR_BYTES / FSN_STRINGS);
 		if (i == 0 && !conf->str[1])
-			len = bpf_probe_read_user_str(to, FSN_STR_BYTES, (void *)text);
+			len = text_read(to, FSN_STR_BYTES, kernel, text);
 		else
-			len = bpf_probe_read_user_str(
-				to, FSN_STR_BYTES / FSN_STRINGS, (void *)text);
+			len = text_read(to, FSN_STR_BYTES / FSN_STRINGS, kernel, text);
 		/* Of an empty text some kernels (6.12) count no zero byte. */
 		if (len <= 1) {
 			to[0] = 0;
@@ -83,6 +79,16 @@ __noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
 		}
 	}
 	return 0;
+}
+
+/* The same, kept of the call in @slot. */
+__noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
+{
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
+	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
+
+	return conf && args && more ? more_read(conf, args, more, sp) : 0;
 }
 
 /* Its reader is gone: from here on the stream costs nothing. */
@@ -183,14 +189,16 @@ static __always_inline struct fsn_event *event_reserve(
 
 	if (!ring)
 		return NULL;
-	if (slot == NO_SLOT || !has_more(fn))
+	if (!has_more(fn))
 		return bpf_ringbuf_reserve(ring, sizeof(struct fsn_event), 0);
 	big = bpf_ringbuf_reserve(ring, sizeof(*big), 0);
 	if (!big)
 		return NULL;
-	more = bpf_map_lookup_elem(&fsn_more, &slot);
+	more = slot == NO_SLOT ? NULL : bpf_map_lookup_elem(&fsn_more, &slot);
 	if (more)
 		__builtin_memcpy(&big->more, more, sizeof(*more));
+	else
+		__builtin_memset(&big->more, 0, sizeof(big->more));
 	*flags |= FSN_CALL_MORE;
 	return &big->event;
 }
@@ -238,6 +246,7 @@ static __noinline int stream_entry(
 {
 	__u32 flags = how >> 8;
 	struct fsn_event *event = event_reserve(how & 0xff, fn, slot, &flags);
+	struct fsn_conf *conf;
 
 	if (!event)
 		return stream_lost(how & 0xff);
@@ -245,6 +254,9 @@ static __noinline int stream_entry(
 	event->call.duration = 0;
 	event->call.result = 0;
 	regs_args(ctx, event->call.args.arg);
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	if (conf && slot == NO_SLOT && flags & FSN_CALL_MORE)
+		more_read(conf, &event->call.args, &((struct event_more *)event)->more, REG_SP(ctx));
 	call_fill(&event->call, fn, flags);
 	event_fill(event, how & 0xff);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);

@@ -51,7 +51,7 @@ static __always_inline int syscall_begins(
 {
 	__u32 fn = syscall_target(task, nr) & FSN_SYSCALL_FN;
 	__u64 where = bpf_get_current_task(), sp = REG_SP(regs) - 1;
-	unsigned long room[SYSCALL_ROOM];
+	unsigned long room[SYSCALL_ROOM] = {};
 	struct pt_regs *args;
 	enum begun begun;
 
@@ -62,7 +62,7 @@ static __always_inline int syscall_begins(
 		call_counted(args, fn, sp, false);
 		return 0;
 	}
-	begun = call_begin(args, fn, where, sp, 0, false);
+	begun = call_begin(args, fn, where, sp, 0, false, true);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(args, fn, where, false);
 	return 0;
@@ -108,7 +108,7 @@ static __always_inline void syscall_over(
 {
 	if (fsn_has_more && set->call[slot % FSN_WAYS].proc & FSN_HAS_ARGS)
 		keep_late(fn, slot);
-	call_over(set, slot, fn, now, result, READ(ctl.streams));
+	call_over(set, slot, fn, now, result, READ(ctl.streams), true);
 }
 
 /* Whether somebody is in the set: what most ends of calls that are not counted find empty. */

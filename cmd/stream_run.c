@@ -320,7 +320,8 @@ static void tell_of_silence(const struct run *r)
 	for (size_t i = 0; i < r->groups.cnt; i++) {
 		const struct group *g = r->groups.group[i];
 
-		if (!r->o->entries && group_info(g).exits == 1U << FSN_EXIT_NONE)
+		if (!r->o->entries && !group_info(g).events &&
+			group_info(g).exits == 1U << FSN_EXIT_NONE)
 			cmd_note(r->o->g,
 				"functions of group '%s' are only counted: --events entry shows "
 				"their calls",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# USDT probes are targets like functions, with exact numbers and arguments.
+# USDT probes, tracepoints and spans are targets like functions, with exact numbers and arguments.
 # bats file_tags=bpf
 
 load helpers
@@ -63,9 +63,9 @@ ran() { # TARGETS WHAT...
 	wait_bg fix
 	stop_stream s
 	assert_eq "$(json 'select(.type == "call" and .function == "fixed:tick")
-		| [.args | .arg1, .arg3, .arg4, .arg5, .arg6, .[].duration_ns?]')" \
-		'[0,0,0,"0xffffffff00000000",7]
-[1,-1,-1,"0xffffffff00000001",7]'
+		| [.args | .arg1, .arg3, .arg4, .arg5, .arg6] + [.ret, .duration_ns]')" \
+		'[0,0,0,"0xffffffff00000000",7,null,null]
+[1,-1,-1,"0xffffffff00000001",7,null,null]'
 	assert_eq "$(json 'select(.type == "call" and .function == "fixed:pair") | .args')" \
 		'{"arg1":0}
 {"arg1":0}
@@ -155,4 +155,99 @@ hint: did you mean 'tick'"
 	[[ -x ${postgres[0]} ]] || return 0
 	fsn list targets "u:${postgres[0]}:query__start"
 	assert_output_match 'postgresql:query__start +[(]uint64_t arg1[)]'
+}
+
+# bats test_tags=bpf,core
+@test "tracepoints of threads and children are all counted, with fields as arguments" {
+	need_tracefs
+	ran 't:syscalls:sys_enter_getppid s:getppid' threads 1 1
+	capture "$FUNCSNOOP" run t:syscalls:sys_enter_getppid t:syscalls:sys_exit_fsync s:getppid s:fsync \
+		--format json -o "$BATS_TEST_TMPDIR/run.json" --quiet -- "$FIX/syscalls" threads 100 16
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	assert_json '[.[0].functions[] | [.name, .calls, .returns]] | sort' \
+		'[["fsync",1600,1600],["getppid",1600,1600],["syscalls:sys_enter_getppid",1600,null],["syscalls:sys_exit_fsync",1600,null]]'
+	ran 't:sched:sched_process_fork t:sched:sched_process_exit t:sched:sched_process_exec' children 1 50
+	assert_json '[.[0].functions[] | [.name, .calls]] | sort' \
+		'[["sched:sched_process_exec",1],["sched:sched_process_exit",51],["sched:sched_process_fork",50]]'
+}
+
+@test "a tracepoint's fields are keys, conditions and what a stream shows" {
+	need_tracefs
+	start_bg fix "$FIX/syscalls" --wait threads 4 1
+	wait_ready fix
+	fsn attach g t:sched:sched_process_exit --pid "$(bg_pid fix)" --key comm
+	fsn attach h t:syscalls:sys_enter_fsync --if 'fd==4294967295' --key fd
+	fsn attach i t:syscalls:sys_enter_fsync --if 'fd==3' -p "$(bg_pid fix)"
+	start_stream s g --json
+	tell fix
+	wait_bg fix
+	stop_stream s
+	assert_json 'select(.type == "call") | select(.pid == .tid)
+		| [.function, .args.comm, .args.pid == .pid, .args.prio, .ret]' \
+		'["sched:sched_process_exit","syscalls",true,120,null]'
+	fsn stats g --json
+	assert_json '.[0].functions[].rows[] | [.key.comm.value, .calls]' '["syscalls",2]'
+	fsn stats h --json
+	assert_json '.[0].functions[].rows | map(.calls) | add' 4
+	fsn stats i --json --all
+	assert_json '.[0].functions[].calls' 0
+	fsn detach g h i
+	fsn list targets t:sched:sched_process_exec t:sched:sched_switch
+	assert_output_match '^t:sched:sched_process_exec +[(]__data_loc char\[\] filename, pid_t pid, pid_t old_pid[)]'
+	assert_output_match 'char prev_comm\[16\]'
+}
+
+@test "a span is from one event to another of the same thread, with times" {
+	ran "@:fixed:work__start..@:work__done" threads 50 16
+	assert_json '.[0].functions[] | [.name, .calls, .returns, .in_flight, .abandoned, .untimed]' \
+		'["fixed:work__start..fixed:work__done",800,800,0,0,0]'
+	assert_json_true '.[0].functions[] | .min_ns > 0 and ([.histogram[].count] | add) == 800'
+	ran "@:work__start..@:work__done" unended 5
+	assert_json '.[0].functions[] | [.calls, .returns, .in_flight + .abandoned]' '[5,0,5]'
+	ran "@:work__start..@:work__done --key arg1 --slow 0ns" threads 3 2
+	assert_json '.[0].functions[] | [.calls, .slow, ([.rows[].returns] | add)]' '[6,6,6]'
+}
+
+@test "spans go over kinds and files, can be in flight, and stand beside functions" {
+	need_tracefs
+	start_bg fix "$EVENTS" --wait --wait-end unended 1
+	wait_ready fix
+	fsn attach g "u:$EVENTS:work__start..t:sched:sched_process_exit" "u:$EVENTS:tick" s:getppid \
+		fix_add --lib "$FIX/libfix.so" -p "$(bg_pid fix)"
+	tell fix
+	wait_line fix '^guarded'
+	fsn list inflight g --json
+	assert_json '.[] | [.function, .pid, .stale]' \
+		"[\"fixed:work__start..sched:sched_process_exit\",$(bg_pid fix),false]"
+	tell fix
+	wait_bg fix
+	fsn stats g --json --all
+	assert_json '[.[0].functions[] | select(.calls > 0) | [.name, .calls, .returns]]' \
+		'[["fixed:work__start..sched:sched_process_exit",1,1]]'
+	fsn list functions g --json
+	assert_json '[.[0].functions[].kind] | sort' '["function","span","syscall","usdt"]'
+	fsn detach g
+}
+
+@test "what is no span and no tracepoint is told, and nothing is left" {
+	need_tracefs
+	fsn -s 1 attach g "u:$EVENTS:work*..u:$EVENTS:work__done"
+	assert_stderr_match "a span is from one event to another"
+	fsn -s 1 attach g "u:$EVENTS:work__start..u:$EVENTS:work__dome"
+	assert_stderr_match "did you mean 'work__done'"
+	fsn -s 1 attach g t:sched:sched_process_exce
+	assert_stderr "funcsnoop attach: no tracepoint 'sched:sched_process_exce'
+hint: did you mean 'sched:sched_process_exec'"
+	fsn -s 1 attach g t:sched_process_exec
+	assert_stderr_match "did you mean 'sched:sched_process_exec'"
+	fsn -s 1 attach g 't:nothing:*'
+	assert_stderr "funcsnoop attach: no tracepoint 'nothing:*'"
+	fsn -s 1 attach g t:../../x:y
+	fsn -s 1 attach g 't:*:*'
+	assert_stderr_match "force"
+	fsn attach g 't:sched:sched_process_e*' -n --json
+	assert_json '[.[0].functions[] | [.name, .kind, .library, .offset]]' \
+		'[["sched:sched_process_exec","tracepoint","[tracepoints]",null],["sched:sched_process_exit","tracepoint","[tracepoints]",null]]'
+	fsn list
+	assert_output ''
 }

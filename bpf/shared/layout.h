@@ -44,7 +44,8 @@ struct fsn_base {
 
 /* --- per function, written by the command --------------------------------------------------- */
 
-#define FSN_STR_STACK 128
+#define FSN_STR_STACK  128
+#define FSN_STR_KERNEL 64 /* with 1 + register: its text is in the kernel's memory */
 #define FSN_NO_SLOW   (~0ULL)
 
 struct fsn_conf {

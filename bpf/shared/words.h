@@ -161,6 +161,10 @@ enum fsn_from {
 	FSN_FROM_NUMBER,  /* .offset is it */
 	FSN_FROM_REG,     /* word .reg of the program's context */
 	FSN_FROM_MEMORY,  /* the process's, at .reg + .offset + (.index << .shift) */
+	FSN_FROM_RECORD,  /* the tracepoint's record, at .offset */
+	FSN_FROM_TEXT,    /* the address of that place of the record */
+	FSN_FROM_LOC,     /* the address whose distance is there: from the record's begin, */
+	FSN_FROM_REL_LOC, /* from the field's end */
 };
 
 #define FSN_SOURCES_MAX 65535
@@ -239,6 +243,8 @@ enum type_place {
 	PLACE_STACK, /* 8-byte word .index of the arguments on the stack: at
 			 sp + 8 * (1 + .index) on x86-64 (above the return address), at
 			 sp + 8 * .index on arm64 */
+	PLACE_EVENT,  /* argument .index of an event, */
+	PLACE_RECORD, /* the same, and text is in the kernel's memory */
 };
 
 /* --- what is kept of a call ----------------------------------------------------------------- */
@@ -259,9 +265,11 @@ struct fsn_args {
 	unsigned long long arg[FSN_ARGS];
 };
 
-/* Where a place's are, of which only so many are kept. */
+/* Arguments that an event may have; beyond FSN_ARGS they are only looked at. */
+#define FSN_EVENT_ARGS 11
+
 struct fsn_sources {
-	struct fsn_source arg[FSN_ARGS];
+	struct fsn_source arg[FSN_EVENT_ARGS];
 };
 
 /*

@@ -207,7 +207,7 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
 	struct err *err)
 {
-	size_t cnt = engine_prog_traces(list->prog) ? 1 : link_cnt(opts, by_pid);
+	size_t cnt = engine_prog_traces(list->prog) || list->prog == ENGINE_TRACE ? 1 : link_cnt(opts, by_pid);
 
 	for (size_t i = 0; i < cnt; i++) {
 		pid_t pid = by_pid ? opts->filter.pids[i] : 0;
@@ -284,6 +284,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
 	spec.source_cnt = probes.source_cnt;
+	spec.spans = probes.spans;
 	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
 	spec.place_cnt = draft->place_cnt;
 	for (size_t i = 0; i < draft->probed_cnt; i++)
@@ -301,9 +302,10 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	if (!code)
 		code = description_breaks(&probes, draft, dir_fd, err);
 	if (!code)
-		code = engine_follow(e, opts->pids_fd, dir_fd, err);
-	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
+	/* Behind a tracepoint of the group on what ends: who is taken off the list counts no more. */
+	if (!code)
+		code = engine_follow(e, opts->pids_fd, dir_fd, err);
 	if (code)
 		return code;
 	fill_meta(&meta, draft, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);

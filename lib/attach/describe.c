@@ -165,6 +165,8 @@ static unsigned char string_place(const struct preset_arg *args, int i)
 		return 0;
 	if (args[i].place.where == PLACE_STACK)
 		return FSN_STR_STACK + args[i].place.index;
+	if (args[i].place.where == PLACE_RECORD)
+		return FSN_STR_KERNEL + 1 + args[i].place.index;
 	return 1 + args[i].place.index;
 }
 

@@ -114,6 +114,7 @@ static struct bpf_program *engine_program(const struct engine *e, enum engine_pr
 						 : skel->progs.fsn_sys_exit,
 		[ENGINE_COUNT] = e->holds ? skel->progs.fsn_stop : skel->progs.fsn_count,
 		[ENGINE_USDT] = skel->progs.fsn_usdt,
+		[ENGINE_TRACE] = skel->progs.fsn_trace,
 		[ENGINE_ENTRY] = skel->progs.fsn_entry,
 		[ENGINE_SESSION] = skel->progs.fsn_session,
 		[ENGINE_SYS_ENTER] = e->preempted ? skel->progs.fsn_perf_enter
@@ -202,6 +203,8 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
 	e->skel->rodata->fsn_processes = spec->processes;
 	e->skel->rodata->fsn_has_more = spec->has_more;
+	e->skel->rodata->fsn_events = spec->source_cnt > 0;
+	e->skel->rodata->fsn_spans = spec->spans;
 	e->skel->rodata->fsn_follows = spec->follows;
 	e->skel->rodata->fsn_nesting = spec->nesting;
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
@@ -222,7 +225,7 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	for (int i = 0; i < ENGINE_PROG_CNT; i++) {
 		struct bpf_program *prog = engine_program(e, i);
 
-		if (!engine_prog_traces(i))
+		if (!engine_prog_traces(i) && i != ENGINE_TRACE)
 			bpf_program__set_expected_attach_type(
 				prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
 		bpf_program__set_autoload(prog, progs & 1U << i);
@@ -235,7 +238,7 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
 
-#define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT)
+#define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT | 1U << ENGINE_TRACE)
 
 static unsigned int link_mask(const struct engine_spec *spec)
 {
@@ -390,7 +393,9 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 
 		if (apart_stop())
 			return err_sys(err, -EINTR, "cannot attach");
-		code = link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
+		code = probes->file_fd < 0
+			? link_event(prog_fd, probes->offsets[i], probes->cookies[i], &fd, err)
+			: link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
 		if (!code)
 			code = pin_link(e, dir_fd, fd, err);
 		if (code)
@@ -439,7 +444,7 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 		return 0;
 	if (engine_prog_traces(prog))
 		return attach_calls(e, prog, probes, dir_fd, err);
-	if (e->mode == LINK_PERF)
+	if (e->mode == LINK_PERF || prog == ENGINE_TRACE)
 		return attach_perf(
 			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
 	if (apart_stop())

@@ -49,6 +49,7 @@ struct engine_spec {
 	size_t type_cnt, name_cnt, text_bytes;
 	enum link_mode mode; /* not LINK_AUTO */
 	size_t source_cnt;   /* places of events, whose arguments are somewhere */
+	bool spans;          /* some target is one */
 	bool traces_calls;   /* some target is a system call */
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;

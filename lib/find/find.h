@@ -23,6 +23,7 @@ struct target_kind;
 enum object_kind {
 	OBJECT_FILE,     /* a library or a program */
 	OBJECT_SYSCALLS, /* the kernel's system calls */
+	OBJECT_TRACEPOINTS,
 };
 
 /* What targets lie in. It and its strings belong to who found it, and outlive all targets. */
@@ -87,7 +88,7 @@ struct request {
 
 /* A place where an event is seen, and where its arguments are there. */
 struct event_site {
-	uint64_t offset;    /* of a USDT probe in the file */
+	uint64_t offset;    /* of a USDT probe in the file; of a tracepoint its number */
 	uint64_t semaphore; /* a file offset; 0: none */
 	struct fsn_sources from;
 };
@@ -129,7 +130,8 @@ struct target {
 	enum limit limit;  /* what is given up of it: draft_limit() */
 	uint32_t sample;   /* LIMIT_SAMPLED: one call of so many is timed */
 	uint64_t calls_per_s; /* for which it is given up */
-	const struct event *event; /* that it is; NULL: it is none */
+	const struct event *event; /* that it is, or begins with; NULL: it is none */
+	const struct event *until; /* that it ends with; NULL: it has no end */
 };
 
 /* Targets that were found, and what they and nobody else point to. */

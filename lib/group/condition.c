@@ -258,7 +258,11 @@ int condition_arg_at(const struct condition_func *f, size_t nth, unsigned char *
 	*ret_why = "can't be seen at the entry";
 	if (place->where == PLACE_REG && place->index < FSN_ARGS)
 		*ret_where = (unsigned char)(1 + place->index);
-	else if (place->where == PLACE_STACK && place->index < FSN_STR_STACK)
+	else if (place->where == PLACE_EVENT && place->index < FSN_EVENT_ARGS)
+		*ret_where = (unsigned char)(1 + place->index);
+	else if (place->where == PLACE_RECORD && place->index < FSN_EVENT_ARGS)
+		*ret_where = (unsigned char)(FSN_STR_KERNEL + 1 + place->index);
+	else if (place->where == PLACE_STACK && place->index < FSN_STR_KERNEL)
 		*ret_where = (unsigned char)(FSN_STR_STACK + place->index);
 	else
 		return -EINVAL;

@@ -238,8 +238,10 @@ struct group_info group_info(const struct group *g)
 		.tried_cost_ns = g->meta.tried_cost_ns,
 	};
 
-	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++)
+	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++) {
 		info.exits |= 1U << g->funcs[i].exit;
+		info.events |= target_kind(g->funcs[i].kind)->is_event;
+	}
 	return info;
 }
 

@@ -32,6 +32,7 @@ struct group_info {
 	bool processes;       /* there are statistics per process */
 	bool nesting;         /* it is known which call was made in which */
 	bool raw;             /* the probes' own time is left in */
+	bool events;    /* some of its functions are events */
 	bool waits;           /* it counts nothing: a library is waited for */
 	bool kept;            /* it goes with .pid */
 	struct price price;   /* what they take; .at_ns is 0 when it was not known */

@@ -125,7 +125,7 @@ struct types_kept types_kept(const struct preset_arg *args, size_t cnt)
 		if (end > kept.stack_cnt)
 			kept.stack_cnt = end;
 		if (args[i].value.kind == TYPE_STRING && p->where != PLACE_NOWHERE &&
-			(p->where == PLACE_REG || p->index < FSN_STACK_WORDS) &&
+			p->index < (p->where == PLACE_STACK ? FSN_STACK_WORDS : FSN_ARGS) &&
 			strings < ARRAY_SIZE(kept.strings))
 			kept.strings[strings++] = i;
 	}
@@ -181,7 +181,7 @@ static int take_type(struct types *t, const struct group *g, uint32_t i,
 {
 	const struct type_code *names;
 
-	if (type->kind > TYPE_CLASS || type->place > PLACE_STACK || !members_fit(type) ||
+	if (type->kind > TYPE_CLASS || type->place > PLACE_RECORD || !members_fit(type) ||
 		!fits(type->names, type->name_cnt, name_cnt))
 		return -EPROTO;
 	t->args[i] = (struct preset_arg){
@@ -280,10 +280,11 @@ const unsigned long long *call_arg_at(const struct func_types *f, size_t i,
 	const struct call *c, const struct fsn_more *more, unsigned int *ret_cnt)
 {
 	const struct preset_place *p = &f->args[i].place;
-	const unsigned long long *from = p->where == PLACE_REG ? c->args.arg
-		: more                                          ? more->stack
-								: NULL;
-	uint32_t most = p->where == PLACE_REG ? FSN_ARGS : FSN_STACK_WORDS;
+	bool stack = p->where == PLACE_STACK;
+	const unsigned long long *from = !stack ? c->args.arg
+		: more                          ? more->stack
+						: NULL;
+	uint32_t most = stack ? FSN_STACK_WORDS : FSN_ARGS;
 
 	if (p->where == PLACE_NOWHERE || !from || !p->words || p->index >= most ||
 		p->words > most - p->index)

@@ -221,32 +221,35 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 	return 0;
 }
 
+int link_event(int prog_fd, uint64_t id, uint64_t cookie, int *ret_fd, struct err *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
+	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr),
+		.sample_period = 1, .config = id };
+	_cleanup_close_ int fd = -1;
+	int code;
+
+	/* A program sees all CPUs' events, whichever one its own is of. */
+	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0) {
+		code = err_sys(err, -errno, "cannot open a tracepoint");
+		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
+	}
+	code = bpf_link_create(prog_fd, fd, BPF_PERF_EVENT, &opts);
+	if (code < 0)
+		return err_sys(err, -errno, "cannot attach to a tracepoint");
+	*ret_fd = code;
+	return 0;
+}
+
 int link_tracepoint(int prog_fd, const char *category, const char *event, int *ret_fd,
 	struct err *err)
 {
 	_cleanup_trace_event_ struct trace_event format = { 0 };
-	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr),
-		.sample_period = 1 };
-	_cleanup_close_ int tracefs = tracefs_open(err), fd = -1;
-	int code;
+	_cleanup_close_ int tracefs = tracefs_open(err);
+	int code = tracefs < 0 ? tracefs : tracefs_event(tracefs, category, event, &format, err);
 
-	if (tracefs < 0)
-		return tracefs;
-	code = tracefs_event(tracefs, category, event, &format, err);
-	if (code)
-		return code;
-	attr.config = format.id;
-	/* A program sees all CPUs' events, whichever one its own is of. */
-	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0) {
-		code = err_sys(err, -errno, "cannot open tracepoint '%s:%s'", category, event);
-		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
-	}
-	code = bpf_link_create(prog_fd, fd, BPF_PERF_EVENT, NULL);
-	if (code < 0)
-		return err_sys(err, -errno, "cannot attach to tracepoint '%s:%s'", category, event);
-	*ret_fd = code;
-	return 0;
+	return code ? code : link_event(prog_fd, format.id, 0, ret_fd, err);
 }
 
 int link_pass(const struct link_probes *probes)

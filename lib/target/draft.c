@@ -206,6 +206,8 @@ static int draft_count(struct draft *draft, const struct draft_opts *opts, struc
 			draft->timed_cnt++;
 		if (objects_add(&draft->objects, t->object))
 			return err_sys(err, -ENOMEM, "cannot list libraries");
+		if (t->until && objects_add(&draft->objects, t->until->object))
+			return err_sys(err, -ENOMEM, "cannot list libraries");
 		t->object_index = objects_find(&draft->objects, t->object);
 	}
 	if (draft->probed_cnt)
@@ -352,7 +354,7 @@ size_t draft_events(const struct draft *draft)
 	size_t cnt = 0;
 
 	for (size_t i = draft->timed_cnt; i < draft->probed_cnt; i++)
-		cnt += draft->targets[i].event != NULL;
+		cnt += draft->targets[i].kind->is_event;
 	return cnt;
 }
 

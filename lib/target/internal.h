@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "elf/elf_file.h"
 #include "target/draft.h"
+#include "target/kind.h"
 
 enum libs_needed {
 	LIBS_ALL, /* each of the names must be found */
@@ -48,6 +49,29 @@ void jumps_done(struct draft *draft);
  */
 bool event_declare(
 	struct targets *targets, struct preset_func *known, const struct preset_func *said);
+
+/* Probes of an event, and of that with which a span ends. */
+int event_link(
+	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode);
+/* A thread is in a span, or it is gone: there is no stack that could say more. */
+bool event_call_is_over(struct proc_stack *stack, uint64_t where);
+/* Of what may lie in a file, and in the kernel. */
+bool event_is_stale(const char *path, const struct object_id *id);
+bool never_stale(const char *path, const struct object_id *id);
+
+/* Says in @t->refused why some site of @event, of a file, can't be probed. */
+int usdt_plan_event(struct target *t, const struct event *event,
+	const struct plan_rules *rules, struct err *err);
+
+/* What a system call's argument is. */
+struct trace_field;
+struct preset_value syscall_value(const struct trace_field *f);
+
+/* Of "A..B", two events, where B begins; NULL: it is none. */
+const char *span_end(const char *func);
+
+/* The kind that @func says in front, or NULL. */
+const struct target_kind *target_kind_said(const char *func);
 
 /* What is known of the jumps of an object's functions. */
 const struct follow *jumps_of(const struct draft *draft, const struct object *object);

@@ -14,6 +14,8 @@ const struct target_kind *const target_kinds[TARGET_CNT] = {
 	[TARGET_USER] = &target_user,
 	[TARGET_SYSCALL] = &target_syscall,
 	[TARGET_USDT] = &target_usdt,
+	[TARGET_TRACEPOINT] = &target_tracepoint,
+	[TARGET_SPAN] = &target_span,
 };
 
 const struct target_kind *target_kind(unsigned int number)
@@ -39,19 +41,30 @@ const char *target_name_in(const struct target_kind *kind, const char *func)
 	return name ? name : func;
 }
 
-const struct target_kind *target_kind_of(const char *func)
+const struct target_kind *target_kind_said(const char *func)
 {
 	for (size_t i = 0; i < TARGET_CNT; i++)
 		if (target_name_in(target_kinds[i], func) != func)
 			return target_kinds[i];
-	return &target_user;
+	return NULL;
 }
+
+const struct target_kind *target_kind_of(const char *func)
+{
+	const struct target_kind *kind = span_end(func) ? &target_span : target_kind_said(func);
+
+	return kind ? kind : &target_user;
+}
+
+/* --- events --------------------------------------------------------------------------------- */
 
 bool event_declare(
 	struct targets *targets, struct preset_func *known, const struct preset_func *said)
 {
 	struct preset_arg *args;
 
+	known->ret_text = "void";
+	known->ret = (struct preset_value) { .kind = TYPE_VOID };
 	if (!said || !said->has_args)
 		return true;
 	args = targets_keep(targets, said->arg_cnt * sizeof(*args));
@@ -66,6 +79,43 @@ bool event_declare(
 	known->args = args;
 	known->arg_cnt = said->arg_cnt;
 	return true;
+}
+
+static int link_sites(struct probes *p, const struct draft *draft, uint32_t fn,
+	const struct event *event, enum fsn_kind kind)
+{
+	uint32_t object = objects_find(&draft->objects, event->object);
+	enum engine_prog prog = event->object->elf ? ENGINE_USDT : ENGINE_TRACE;
+	int code = 0;
+
+	for (size_t i = 0; !code && i < event->site_cnt; i++)
+		code = probes_add_event(p, object, prog, &event->sites[i], fn, kind);
+	return code;
+}
+
+int event_link(struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
+{
+	const struct target *t = &draft->targets[fn];
+	bool span = t->plan.exit != PLAN_EXIT_NONE;
+	int code = span ? link_sites(p, draft, fn, t->until, FSN_END) : 0;
+
+	p->spans |= span;
+	return code ? code : link_sites(p, draft, fn, t->event, span ? FSN_ENTRY : FSN_SAME);
+}
+
+bool event_call_is_over(struct proc_stack *stack, uint64_t where)
+{
+	return false;
+}
+
+bool never_stale(const char *path, const struct object_id *id)
+{
+	return false;
+}
+
+bool event_is_stale(const char *path, const struct object_id *id)
+{
+	return id->ino && object_is_stale(path, id);
 }
 
 /* --- offsets and cookies of every probe ----------------------------------------------------- */

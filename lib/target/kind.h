@@ -24,6 +24,7 @@ enum engine_prog {
 	ENGINE_SYS_EXIT,  /* the end of all system calls */
 	ENGINE_COUNT,   /* entry, counted only */
 	ENGINE_USDT,    /* the place of a USDT probe */
+	ENGINE_TRACE,   /* a tracepoint */
 	ENGINE_ENTRY,   /* entry */
 	ENGINE_SESSION, /* entry and return */
 	ENGINE_SYS_ENTER, /* all system calls */
@@ -58,6 +59,7 @@ struct probes {
 	uint32_t place_first; /* the first place's number */
 	struct fsn_sources *sources; /* by the numbers in cookies */
 	size_t source_cnt;
+	bool spans; /* some target is one */
 };
 
 /*
@@ -88,6 +90,8 @@ enum target_number {
 	TARGET_USER, /* a function of a program or library; what says nothing else is this */
 	TARGET_SYSCALL,
 	TARGET_USDT,
+	TARGET_TRACEPOINT,
+	TARGET_SPAN,
 	TARGET_CNT
 };
 
@@ -100,6 +104,7 @@ struct target_kind {
 	const char *noun;   /* "function" */
 	const char *word;   /* the same, as JSON has it */
 	bool in_files;      /* its targets lie in files, at offsets */
+	bool is_event;      /* its targets have no end */
 	bool is_priced;     /* calibration measures what its probes take */
 	const char *tax;    /* what others pay while it is attached, as a sentence; or NULL */
 	size_t most;        /* more at once, in all processes, only by --force; 0: any number */
@@ -155,5 +160,7 @@ const char *target_name_in(const struct target_kind *kind, const char *func);
 extern const struct target_kind target_user;
 extern const struct target_kind target_syscall;
 extern const struct target_kind target_usdt;
+extern const struct target_kind target_tracepoint;
+extern const struct target_kind target_span;
 
 #endif

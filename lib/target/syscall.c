@@ -107,7 +107,7 @@ static const struct preset_type *folder_type(void)
 	return &type;
 }
 
-static struct preset_value value_of(const struct trace_field *f)
+struct preset_value syscall_value(const struct trace_field *f)
 {
 	size_t len = strlen(f->type), name_len = strlen(f->name);
 
@@ -150,7 +150,7 @@ static bool arg_declare(struct targets *targets, const struct trace_field *f, si
 	snprintf(text, sizeof(text), "%s%s%s", f->type, pointer ? "" : " ", f->name);
 	arg->text = targets_text(targets, text);
 	arg->name = targets_text(targets, f->name);
-	arg->value = value_of(f);
+	arg->value = syscall_value(f);
 	arg->place = (struct preset_place) { PLACE_REG, index, 1, false };
 	return arg->text && arg->name;
 }

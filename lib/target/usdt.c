@@ -60,7 +60,7 @@ static bool arg_declare(struct targets *targets, const struct usdt_site *sites, 
 	arg->value = value_of(sites, cnt, n);
 	arg->place.words = 1;
 	arg->place.index = n;
-	arg->place.where = n < FSN_ARGS ? PLACE_REG : PLACE_NOWHERE;
+	arg->place.where = n < FSN_EVENT_ARGS ? PLACE_EVENT : PLACE_NOWHERE;
 	for (size_t i = 0; i < cnt; i++)
 		if (n < sites[i].arg_cnt && sites[i].args[n].kind == USDT_ARG_UNKNOWN)
 			arg->place.where = PLACE_NOWHERE;
@@ -120,7 +120,7 @@ static const struct event *event_of(struct targets *targets, const struct object
 	for (size_t i = 0; i < cnt; i++) {
 		to[i].offset = sites[i].offset;
 		to[i].semaphore = sites[i].semaphore;
-		for (size_t n = 0; n < FSN_ARGS; n++)
+		for (size_t n = 0; n < FSN_EVENT_ARGS; n++)
 			if (n < sites[i].arg_cnt)
 				to[i].from.arg[n] = source_of(&sites[i].args[n]);
 	}
@@ -287,28 +287,22 @@ static int plan_site(struct target *t, const struct plan_image *img,
 	return code;
 }
 
-static int plan_one(struct target *t, const struct plan_rules *rules, struct err *err)
+int usdt_plan_event(struct target *t, const struct event *event,
+	const struct plan_rules *rules, struct err *err)
 {
-	struct elf_file *elf = t->object->elf;
+	struct elf_file *elf = event->object->elf;
 	struct plan_image img;
 	int code = elf_file_image(elf, &img, err);
 
-	for (size_t i = 0; !code && !t->refused && i < t->event->site_cnt; i++) {
+	for (size_t i = 0; !code && !t->refused && i < event->site_cnt; i++) {
 		uint64_t addr;
 
-		if (elf_file_offset_to_addr(elf, t->event->sites[i].offset, &addr))
+		if (elf_file_offset_to_addr(elf, event->sites[i].offset, &addr))
 			return err_set(err, -ERANGE, "probe site of '%s' lies outside the file",
 				t->name);
 		code = plan_site(t, &img, rules, addr, err);
 	}
-	if (code || t->refused)
-		return code;
-	t->plan.site_emulated = true;
-	t->plan.exit = PLAN_EXIT_NONE;
-	snprintf(t->plan.site_why, sizeof(t->plan.site_why), "USDT probe, %zu site%s",
-		t->event->site_cnt, t->event->site_cnt == 1 ? "" : "s");
-	snprintf(t->plan.exit_why, sizeof(t->plan.exit_why), "an event has no end");
-	return 0;
+	return code;
 }
 
 static int usdt_plan(struct draft *draft, size_t first, size_t cnt,
@@ -316,29 +310,20 @@ static int usdt_plan(struct draft *draft, size_t first, size_t cnt,
 {
 	int code = 0;
 
-	for (size_t i = first; !code && i < first + cnt; i++)
-		code = plan_one(&draft->targets[i], rules, err);
+	for (size_t i = first; !code && i < first + cnt; i++) {
+		struct target *t = &draft->targets[i];
+		size_t sites = t->event->site_cnt;
+
+		code = usdt_plan_event(t, t->event, rules, err);
+		if (code || t->refused)
+			continue;
+		t->plan.site_emulated = true;
+		t->plan.exit = PLAN_EXIT_NONE;
+		snprintf(t->plan.site_why, sizeof(t->plan.site_why), "USDT probe, %zu site%s",
+			sites, sites == 1 ? "" : "s");
+		snprintf(t->plan.exit_why, sizeof(t->plan.exit_why), "an event has no end");
+	}
 	return code;
-}
-
-static int usdt_link(
-	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
-{
-	const struct target *t = &draft->targets[fn];
-	int code = 0;
-
-	for (size_t i = 0; !code && i < t->event->site_cnt; i++)
-		code = probes_add_event(p, t->object_index, ENGINE_USDT, &t->event->sites[i], fn,
-			FSN_SAME);
-	return code;
-}
-
-/* --- calls in progress ---------------------------------------------------------------------- */
-
-/* There are none. */
-static bool usdt_call_is_over(struct proc_stack *stack, uint64_t where)
-{
-	return false;
 }
 
 const struct target_kind target_usdt = {
@@ -347,10 +332,11 @@ const struct target_kind target_usdt = {
 	.also = "usdt",
 	.noun = "USDT probe",
 	.word = "usdt",
+	.is_event = true,
 	.find = usdt_find,
 	.plan = usdt_plan,
-	.link = usdt_link,
+	.link = event_link,
 	.is_stale = object_is_stale,
-	.call_is_stale = usdt_call_is_over,
-	.call_is_lost = usdt_call_is_over,
+	.call_is_stale = event_call_is_over,
+	.call_is_lost = event_call_is_over,
 };

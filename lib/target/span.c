@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Spans: from one event to another of the same thread.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "internal.h"
+#include "preset/preset.h"
+#include "target/kind.h"
+
+static bool is_event(const struct target_kind *kind)
+{
+	return kind && kind->is_event;
+}
+
+const char *span_end(const char *func)
+{
+	const char *dots = strstr(func, "..");
+
+	for (; dots; dots = strstr(dots + 1, ".."))
+		if (is_event(target_kind_said(dots + 2)))
+			return is_event(target_kind_said(func)) ? dots + 2 : NULL;
+	return NULL;
+}
+
+/* The one event that @func is. */
+static int find_event(struct libfind *finder, const struct request *req, const char *func,
+	struct targets *targets, struct target *ret_target, struct err *err)
+{
+	const struct target_kind *kind = target_kind_said(func);
+	struct request *one = targets_keep(targets, sizeof(*one));
+	size_t first = targets->cnt;
+	int code;
+
+	if (!one)
+		return err_sys(err, -ENOMEM, "cannot list spans");
+	*one = (struct request) { .func = func };
+	if (pattern_is_glob(func))
+		return err_set(err, -EINVAL, "'%s': a span is from one event to another", req->func);
+	code = kind->find(finder, NULL, (const struct request *const[]) { one }, 1, targets, err);
+	if (code)
+		return code;
+	if (targets->cnt != first + 1)
+		return err_set(err, -EINVAL, "'%s' is %zu events: a span is from one to another",
+			func, targets->cnt - first);
+	*ret_target = targets->target[first];
+	targets->cnt = first;
+	return 0;
+}
+
+/* Arguments are those of its begin. */
+static int find_request(struct libfind *finder, const struct request *req,
+	struct targets *targets, struct err *err)
+{
+	const char *end = span_end(req->func);
+	_cleanup_free_ char *name = NULL, *begin = strndup(req->func, end - 2 - req->func);
+	const char *kept = begin ? targets_text(targets, begin) : NULL;
+	struct preset_func *known = targets_keep(targets, sizeof(*known));
+	struct target t, until;
+	int code;
+
+	if (!kept || !known)
+		return err_sys(err, -ENOMEM, "cannot list spans");
+	code = find_event(finder, req, kept, targets, &t, err);
+	if (!code)
+		code = find_event(finder, req, end, targets, &until, err);
+	if (code)
+		return code;
+	if (asprintf(&name, "%s..%s", t.symbol, until.symbol) < 0)
+		return err_sys(err, -ENOMEM, "cannot list spans");
+	*known = *t.known;
+	if (!event_declare(targets, known, req->known))
+		return err_sys(err, -ENOMEM, "cannot list spans");
+	t.request = req;
+	t.symbol = targets_text(targets, name);
+	t.name = req->name ? req->name : t.symbol;
+	t.known = known;
+	t.from_pattern = req->optional;
+	t.until = until.event;
+	if (!t.symbol || targets_add(targets, &t))
+		return err_sys(err, -ENOMEM, "cannot list spans");
+	return 0;
+}
+
+static int span_find(struct libfind *finder, const struct objects *objects,
+	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
+	struct err *err)
+{
+	size_t first = targets->cnt;
+	int code = 0;
+
+	for (size_t i = 0; !code && i < req_cnt; i++) {
+		code = find_request(finder, reqs[i], targets, err);
+		if (code == -ENOENT && reqs[i]->optional)
+			code = targets_miss(targets, reqs[i]);
+	}
+	if (code)
+		targets_cut(targets, first);
+	return code;
+}
+
+static int span_plan(struct draft *draft, size_t first, size_t cnt,
+	const struct plan_rules *rules, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = first; !code && i < first + cnt; i++) {
+		struct target *t = &draft->targets[i];
+		const struct event *both[] = { t->event, t->until };
+
+		for (size_t n = 0; !code && n < ARRAY_SIZE(both); n++)
+			if (both[n]->object->elf)
+				code = usdt_plan_event(t, both[n], rules, err);
+		if (code || t->refused)
+			continue;
+		t->plan.site_emulated = true;
+		t->plan.exit = rules->exit == PLAN_MODE_NONE ? PLAN_EXIT_NONE : PLAN_EXIT_RETURN;
+		snprintf(t->plan.site_why, sizeof(t->plan.site_why), "the event that it begins with");
+		snprintf(t->plan.exit_why, sizeof(t->plan.exit_why), "%s",
+			t->plan.exit == PLAN_EXIT_NONE ? "only counted: --count or --exit none"
+						       : "the event that it ends with");
+	}
+	return code;
+}
+
+const struct target_kind target_span = {
+	.number = TARGET_SPAN,
+	.noun = "span",
+	.word = "span",
+	.find = span_find,
+	.plan = span_plan,
+	.link = event_link,
+	.is_stale = event_is_stale,
+	.call_is_stale = event_call_is_over,
+	.call_is_lost = event_call_is_over,
+};
