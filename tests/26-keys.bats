@@ -205,18 +205,74 @@ hint: --by is function, process, library, or what attach's --key has named"
 	capture "$FIX/call" add 100000
 	fsn stats a --json
 	assert_json '.[0].functions[0] | [.calls,
-		([.rows[].calls, .other_rows.calls] | add),
-		([.rows[].returns, .other_rows.returns] | add),
-		([.rows[].sums.b, .other_rows.sums.b] | add),
-		(.rows | length) <= 1000, (.rows | length) > 900]' \
+		([.rows[].calls, .other_rows.calls, .ended_rows.calls] | add),
+		([.rows[].returns, .other_rows.returns, .ended_rows.returns] | add),
+		([.rows[].sums.b, .other_rows.sums.b, .ended_rows.sums.b] | add),
+		.ended_rows.calls <= 1000, .ended_rows.calls > 900]' \
 		"[100000,100000,100000,4999950000,true,true]"
 	fsn stats a --by b --top 2
 	assert_output_match '^fix_add +others +[0-9]+ +99[0-9]{3} '
 	fsn reset a
 	capture "$FIX/call" add 20000
 	fsn stats a --json
-	assert_json '.[0].functions[0] | ([.rows[].sums.b, .other_rows.sums.b] | add)' 199990000
+	assert_json '.[0].functions[0] | ([.rows[], .other_rows, .ended_rows | select(.).sums.b] | add)' 199990000
 	fsn detach a
+}
+
+# What the rows of group i have together: calls, returns, sum of those that are there, of ended
+# ones and of others; and how many are there.
+row_sums() {
+	fsn stats i --json
+	output=$(jq -c '.[0].functions[0] // {} | [([.rows[]?, .ended_rows, .other_rows | select(.)]
+		| (map(.calls) | add), (map(.returns) | add), (map(.sums.v) | add)),
+		(.ended_rows.calls // 0), (.rows | length)]' <<<"$output")
+}
+
+@test "rows of processes that have ended make room, those of one that runs stay" {
+	fsn attach --config "$CONFIG" i --key v --sum v --keys 64
+	start_bg typed "$FIX/typed" --wait-end ty_i8 100 101
+	wait_line typed "^done"
+	for i in {1..6}; do
+		capture "$FIX/typed" ty_i8 1 2 3 4 5 6 7 8
+	done
+	row_sums # of 50 rows, which are more than half
+	assert_output_match '^\[50,50,417,[1-9]'
+	fsn stats i --by v
+	assert_output_match '^ty_i8 +ended +'
+	fsn stats i --json
+	assert_json '.[0].functions[0] | [(.rows | length) <= 17,
+		([.rows[] | select(.key.v.value >= 100) | .calls] | add),
+		.ended_rows.max_ns <= .max_ns and .ended_rows.max_ns > 0]' '[true,2,true]'
+	fsn reset i
+	row_sums
+	assert_output "[null,null,null,0,0]"
+	capture "$FIX/typed" ty_i8 1 2 3
+	row_sums
+	assert_output "[3,3,6,0,3]"
+	tell typed
+	wait_bg typed
+	fsn detach i
+}
+
+@test "no call is lost or doubled by processes that end while others read and reset" {
+	local i
+
+	fsn attach --config "$CONFIG" i --key v --sum v --keys 32
+	for i in {1..10}; do
+		capture "$FIX/typed" ty_i8 1 2 3 4 5 6 7 8
+		capture "$FIX/typed" ty_i8 1 2 3 4 5 6 7 8
+		row_sums
+		((i % 3)) || fsn stats i --reset --json
+		printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/part.$i"
+	done
+	fsn stats i --json
+	printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/part.12"
+	output=$(jq -cs '[.[] | select(type == "array" and (.[0] | type) == "object")[].functions[]
+		| .rows[], .ended_rows, .other_rows | select(.)]
+		| [(map(.calls) | add), (map(.returns) | add), (map(.sums.v) | add)]' \
+		"$BATS_TEST_TMPDIR"/part.{3,6,9,12})
+	assert_output "[160,160,720]"
+	fsn detach i
 }
 
 @test "rows of intervals are what came in them, and replaced groups begin anew" {

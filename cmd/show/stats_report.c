@@ -279,6 +279,23 @@ static int delta_procs(struct stats_func *d, const struct stats_func *now,
 	return 0;
 }
 
+/* Rows that are not there any more are in that of ended processes. */
+static void delta_ended_rows(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	size_t k = 0;
+
+	stats_row_subtract(&d->rows_ended, &before->rows_ended);
+	for (size_t i = 0; i < before->row_cnt; i++) {
+		const struct stats_row *was = &before->rows[i];
+
+		while (k < now->row_cnt && stats_row_compare(&now->rows[k], was) < 0)
+			k++;
+		if (k == now->row_cnt || stats_row_compare(&now->rows[k], was))
+			stats_row_subtract(&d->rows_ended, was);
+	}
+}
+
 static int delta_rows(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
@@ -297,6 +314,7 @@ static int delta_rows(struct stats_func *d, const struct stats_func *now,
 			d->rows[d->row_cnt++] = row;
 	}
 	stats_row_subtract(&d->others, &before->others);
+	delta_ended_rows(d, now, before);
 	return 0;
 }
 

@@ -75,7 +75,11 @@ int stats_read_paths(const struct group *g, const struct stats_view *view, struc
 int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct fsn_row **ret_raw);
 
-/* How many rows programs use; 0 when nothing is told apart. -EPROTO. */
+/* What a row has had since the baseline, in which it was as @base. */
+struct stats_row rows_since(
+	const struct stats_view *view, const struct fsn_row *now, const struct fsn_row *base);
+
+/* How many rows programs use, behind which two for each function stand; 0 when nothing is told apart. -EPROTO. */
 int rows_cnt(const struct group *g, uint32_t *ret_cnt);
 
 /* Reads all of the group as @view has it; @ret_raw may be NULL. */
@@ -103,6 +107,13 @@ static inline bool procs_counts(const struct stats_view *view, uint64_t key)
 	if (!key || key == FSN_PROC_LOCKED || (key & FSN_PROC_MARK(1)) == mark)
 		return false;
 	return view_has(view, key >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX);
+}
+
+/* Whether a row of keys with this tag does. */
+static inline bool procs_row_counts(const struct stats_view *view, uint64_t tag)
+{
+	return tag && tag != FSN_PROC_LOCKED &&
+		(tag & FSN_PROC_MARK(1)) != FSN_PROC_MARK(view->ctl.fold);
 }
 
 /* How many records programs use; behind them stand the rows. -EPROTO, or what bpf(2) gives. */

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Folding the records of processes that have ended, so that others find room.
+// Folding the records and the rows of keys of processes that have ended, so that others find
+// room.
+//
+// What follows is said of records. Rows of keys are folded in the same steps, of which 4 is one
+// for both; what they have had since the baseline is theirs less what that remembers, which is
+// cleared with them.
 //
 // A record is freed when the row of its function has its figures. For whoever reads, that
 // is one step: a store to ctl.fold. The order, under the lock of the groups' folder:
@@ -48,11 +53,13 @@ int procs_cnt(const struct group *g, uint32_t *ret_cnt)
 
 struct fold {
 	const struct group *g;
-	struct map_mapping ctl_map, procs_map;
+	struct map_mapping ctl_map, procs_map, keyed_map, base_map[2];
 	struct stats_view view;
 	struct fsn_ctl *ctl;
 	struct fsn_proc *records; /* behind them the rows */
 	uint32_t cnt;
+	struct fsn_row *keyed; /* rows of keys; behind them the others, then the ended */
+	uint32_t keyed_cnt;    /* 0: there are none */
 };
 
 /* A record of a process, in the order in which they are given up. */
@@ -66,6 +73,25 @@ static void fold_done(struct fold *f)
 {
 	map_munmap(&f->ctl_map);
 	map_munmap(&f->procs_map);
+	map_munmap(&f->keyed_map);
+	map_munmap(&f->base_map[0]);
+	map_munmap(&f->base_map[1]);
+}
+
+static int fold_open_keyed(const struct group *g, struct fold *f)
+{
+	uint32_t cnt;
+	int code = rows_cnt(g, &cnt);
+
+	if (code || !cnt)
+		return code;
+	f->keyed_cnt = g->meta.row_cnt;
+	code = map_mmap(g->fd[MAPID_ROWS],
+		(cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(*f->keyed), &f->keyed_map);
+	for (uint32_t i = 0; !code && i < 2; i++)
+		code = map_mmap(base_rows_fd(g, i), cnt * sizeof(*f->keyed), &f->base_map[i]);
+	f->keyed = f->keyed_map.addr;
+	return code;
 }
 
 static int fold_open(const struct group *g, struct fold *f)
@@ -79,6 +105,8 @@ static int fold_open(const struct group *g, struct fold *f)
 		code = map_mmap(g->fd[MAPID_PROCS],
 			(f->cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(*f->records),
 			&f->procs_map);
+	if (!code)
+		code = fold_open_keyed(g, f);
 	f->ctl = f->ctl_map.addr;
 	f->records = f->procs_map.addr;
 	return code;
@@ -109,6 +137,55 @@ static uint32_t used(const struct fold *f)
 	return cnt;
 }
 
+static struct fsn_row *ended_rows(const struct fold *f, uint32_t fold)
+{
+	return f->keyed + f->keyed_cnt + (1 + (fold & 1)) * f->g->meta.fn_cnt;
+}
+
+/* What a row of keys had at the last reset. */
+static struct fsn_row *base_of(const struct fold *f, uint32_t i)
+{
+	return (struct fsn_row *)f->base_map[FSN_BASE_INDEX(f->ctl->base)].addr + i;
+}
+
+static uint64_t tag_of(const struct fold *f, uint32_t i)
+{
+	return __atomic_load_n(&f->keyed[i].tag, __ATOMIC_ACQUIRE);
+}
+
+static void clear_row(struct fsn_row *row)
+{
+	memset((char *)row + sizeof(row->tag), 0, sizeof(*row) - sizeof(row->tag));
+	__atomic_store_n(&row->tag, 0, __ATOMIC_RELEASE);
+}
+
+static uint32_t used_rows(const struct fold *f)
+{
+	uint32_t cnt = 0;
+
+	for (uint32_t i = 0; i < f->keyed_cnt; i++)
+		cnt += tag_of(f, i) != 0;
+	return cnt;
+}
+
+/* Steps 1 and 5 of rows of keys. */
+static void mend_rows(const struct fold *f)
+{
+	for (uint32_t i = 0; i < f->keyed_cnt; i++) {
+		uint64_t tag = tag_of(f, i);
+
+		if (!(tag & FSN_PROC_FOLDED))
+			continue;
+		if ((tag & FSN_PROC_MARK(1)) != FSN_PROC_MARK(f->ctl->fold)) {
+			__atomic_store_n(&f->keyed[i].tag, tag & ~FSN_PROC_MARK(1),
+				__ATOMIC_RELEASE);
+			continue;
+		}
+		memset(base_of(f, i), 0, sizeof(f->keyed[i]));
+		clear_row(&f->keyed[i]);
+	}
+}
+
 /* Step 1, and 5: those that are marked with the bit of the fold in use are in its rows. */
 static void mend(const struct fold *f)
 {
@@ -124,6 +201,7 @@ static void mend(const struct fold *f)
 			__atomic_store_n(&f->records[i].key, key & ~FSN_PROC_MARK(1),
 				__ATOMIC_RELEASE);
 	}
+	mend_rows(f);
 }
 
 static int compare_old(const void *a, const void *b)
@@ -145,6 +223,21 @@ static size_t list_records(const struct fold *f, struct old *old)
 
 		if (procs_counts(&f->view, key) && procs_fn(key) < f->g->meta.fn_cnt)
 			old[cnt++] = (struct old) { f->records[i].start, procs_pid(key), i };
+	}
+	if (cnt)
+		qsort(old, cnt, sizeof(*old), compare_old);
+	return cnt;
+}
+
+static size_t list_rows(const struct fold *f, struct old *old)
+{
+	size_t cnt = 0;
+
+	for (uint32_t i = 0; i < f->keyed_cnt; i++) {
+		uint64_t tag = tag_of(f, i);
+
+		if (procs_row_counts(&f->view, tag) && procs_fn(tag) < f->g->meta.fn_cnt)
+			old[cnt++] = (struct old) { f->keyed[i].start, procs_pid(tag), i };
 	}
 	if (cnt)
 		qsort(old, cnt, sizeof(*old), compare_old);
@@ -191,23 +284,67 @@ static void write_rows(const struct fold *f, const struct old *old, size_t cnt)
 	}
 }
 
+static void row_end(struct fsn_row *to, const struct stats_row *row)
+{
+	to->calls += row->n.calls;
+	to->returns += row->n.returns;
+	to->total_ns += row->n.total_ns;
+	to->errors += row->n.errors;
+	to->slow += row->n.slow;
+	if (row->n.max_ns > to->max[0])
+		to->max[0] = row->n.max_ns;
+	for (size_t i = 0; i < FSN_SUMS; i++)
+		to->sum[i] += row->sum[i];
+}
+
+/* Steps 2 and 3 of rows of keys: their longest call is that of all epochs that count. */
+static void write_ended(const struct fold *f, const struct old *old, size_t cnt)
+{
+	uint32_t next = f->ctl->fold + 1, fn_cnt = f->keyed_cnt ? f->g->meta.fn_cnt : 0;
+	const struct fsn_row *in_use = ended_rows(f, f->ctl->fold);
+	struct fsn_row *idle = ended_rows(f, next);
+
+	for (uint32_t fn = 0; fn < fn_cnt; fn++) {
+		memset(&idle[fn], 0, sizeof(*idle));
+		if (procs_counts(&f->view, in_use[fn].tag))
+			idle[fn] = in_use[fn];
+		idle[fn].tag = (fn + 1) | (uint64_t)f->view.first << FSN_PROC_EPOCH_SHIFT;
+	}
+	for (size_t i = 0; i < cnt; i++) {
+		struct fsn_row *row = &f->keyed[old[i].i];
+		struct stats_row since = rows_since(&f->view, row, base_of(f, old[i].i));
+		uint64_t tag = tag_of(f, old[i].i);
+
+		row_end(&idle[procs_fn(tag)], &since);
+		__atomic_store_n(&row->tag, tag | FSN_PROC_MARK(next), __ATOMIC_RELEASE);
+	}
+}
+
+/* How many records are to go: so that three quarters are free. */
+static size_t too_many(uint32_t used, uint32_t cnt)
+{
+	return used > cnt / 4 ? used - cnt / 4 : 0;
+}
+
 static int fold_locked(struct fold *f)
 {
 	_cleanup_free_ struct old *old = calloc(f->cnt, sizeof(*old));
-	size_t cnt, most;
+	_cleanup_free_ struct old *old_rows = calloc(f->keyed_cnt + 1, sizeof(*old_rows));
+	size_t cnt, row_cnt;
 
-	if (!old)
+	if (!old || !old_rows)
 		return -ENOMEM;
 	mend(f);
 	f->view.ctl = *f->ctl;
 	f->view.first = FSN_BASE_EPOCH(f->ctl->base);
 	f->view.last = f->ctl->epoch;
-	most = used(f);
-	most -= most < f->cnt / 4 ? most : f->cnt / 4;
-	cnt = choose(old, list_records(f, old), most);
-	if (!cnt)
+	cnt = choose(old, list_records(f, old), too_many(used(f), f->cnt));
+	row_cnt = choose(old_rows, list_rows(f, old_rows),
+		too_many(used_rows(f), f->keyed_cnt));
+	if (!cnt && !row_cnt)
 		return 0;
 	write_rows(f, old, cnt);
+	write_ended(f, old_rows, row_cnt);
 	__atomic_store_n(&f->ctl->fold, f->ctl->fold + 1, __ATOMIC_SEQ_CST);
 	mend(f);
 	return 0;
@@ -219,10 +356,11 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 	bool was_locked = fs->locked;
 	int code = 0;
 
-	if (!(g->meta.options & FSN_OPT_PROCESSES) || !proc_is_first_ns())
+	if ((!(g->meta.options & FSN_OPT_PROCESSES) && !g->meta.row_cnt) || !proc_is_first_ns())
 		return 0;
 	code = fold_open(g, &f);
-	if (!code && used(&f) > f.cnt / 2 && bpffs_try_lock(fs)) {
+	if (!code && (used(&f) > f.cnt / 2 || used_rows(&f) > f.keyed_cnt / 2) &&
+		bpffs_try_lock(fs)) {
 		code = fold_locked(&f);
 		if (!was_locked)
 			bpffs_unlock(fs);

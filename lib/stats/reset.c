@@ -62,7 +62,8 @@ static int reset_open(const struct group *g, struct reset *r)
 	if (!code)
 		code = rows_cnt(g, &r->row_cnt);
 	if (!code && r->row_cnt)
-		code = map_mmap(g->fd[MAPID_ROWS], r->row_cnt * sizeof(struct fsn_row),
+		code = map_mmap(g->fd[MAPID_ROWS],
+			(r->row_cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(struct fsn_row),
 			&r->rows_map);
 	r->ctl = r->ctl_map.addr;
 	return code;
@@ -115,6 +116,24 @@ static bool is_final(const struct reset *r, uint32_t epoch)
 		.last = epoch_before(r->ctl->epoch) };
 
 	return view_has(&view, epoch);
+}
+
+/* Rows of keys of ended processes, of which there are two for each function. */
+static struct fsn_row *ended_rows(const struct reset *r, size_t *ret_cnt)
+{
+	*ret_cnt = r->row_cnt ? 2 * (size_t)r->g->meta.fn_cnt : 0;
+	return (struct fsn_row *)r->rows_map.addr + r->row_cnt;
+}
+
+static void fold_ended(struct reset *r, uint64_t to)
+{
+	const uint64_t mask = (uint64_t)FSN_EPOCH_MAX << FSN_PROC_EPOCH_SHIFT;
+	size_t cnt;
+	struct fsn_row *row = ended_rows(r, &cnt);
+
+	for (size_t i = 0; i < cnt; i++)
+		if (row[i].tag && is_final(r, row[i].tag >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX))
+			row[i].tag = (row[i].tag & ~mask) | to << FSN_PROC_EPOCH_SHIFT;
 }
 
 static void fold_procs(struct reset *r, uint64_t to)
@@ -180,6 +199,7 @@ static int fold_epochs(struct reset *r)
 	if (((to - FSN_BASE_EPOCH(base)) & FSN_EPOCH_MAX) < FOLD_EPOCHS)
 		return 0;
 	fold_procs(r, to);
+	fold_ended(r, to);
 	code = fold_codes(r, to);
 	if (!code)
 		__atomic_store_n(&r->ctl->base, (base & ~FSN_EPOCH_MAX) | to,
@@ -275,6 +295,16 @@ static bool is_current(const struct reset *r, uint32_t epoch)
 	return epoch == r->ctl->epoch;
 }
 
+static void drop_ended(struct reset *r)
+{
+	size_t cnt;
+	struct fsn_row *row = ended_rows(r, &cnt);
+
+	for (size_t i = 0; i < cnt; i++)
+		if (!is_current(r, row[i].tag >> FSN_PROC_EPOCH_SHIFT & FSN_EPOCH_MAX))
+			memset(&row[i], 0, sizeof(row[i]));
+}
+
 /* Step 6. No program touches these any more: it would look under the open epoch. */
 static void drop_old(struct reset *r)
 {
@@ -325,5 +355,6 @@ int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, voi
 	if (code)
 		return err_sys(err, code, "cannot reset group '%s'", g->name);
 	drop_old(&r);
+	drop_ended(&r);
 	return 0;
 }

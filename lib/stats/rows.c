@@ -48,8 +48,7 @@ void stats_row_subtract(struct stats_row *from, const struct stats_row *was)
 		from->sum[i] -= was->sum[i];
 }
 
-/* What a row has had since the baseline. */
-static struct stats_row row_since(
+struct stats_row rows_since(
 	const struct stats_view *view, const struct fsn_row *now, const struct fsn_row *base)
 {
 	struct stats_row row = {
@@ -111,7 +110,8 @@ static void merge_rows(struct stats_func *f)
 struct table {
 	struct fsn_row *rows, *base;
 	struct fsn_key *keys; /* NULL: for their owner only */
-	uint32_t cnt;         /* of .rows and .base; of .keys fewer by those of others */
+	struct fsn_row *ended;
+	uint32_t cnt; /* of .rows and .base; of .keys fewer by those of others */
 };
 
 static void table_done(struct table *t)
@@ -119,6 +119,7 @@ static void table_done(struct table *t)
 	free(t->rows);
 	free(t->base);
 	free(t->keys);
+	free(t->ended);
 }
 
 /* Rows before keys: what stands beside a row was there before it. */
@@ -126,24 +127,29 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 {
 	int base_fd = base_rows_fd(g, FSN_BASE_INDEX(view->ctl.base));
 	int keys_fd = group_map_fd(g, MAPID_KEYS, "keys", NULL), code;
+	uint32_t ended = t->cnt + (view->ctl.fold & 1) * g->meta.fn_cnt;
 
 	t->rows = calloc(t->cnt, sizeof(*t->rows));
 	t->base = calloc(t->cnt, sizeof(*t->base));
 	t->keys = keys_fd < 0 ? NULL : calloc(g->meta.row_cnt, sizeof(*t->keys));
-	if (!t->rows || !t->base || (keys_fd >= 0 && !t->keys))
+	t->ended = calloc(g->meta.fn_cnt, sizeof(*t->ended));
+	if (!t->rows || !t->base || !t->ended || (keys_fd >= 0 && !t->keys))
 		return -ENOMEM;
 	code = map_read(g->fd[MAPID_ROWS], 0, t->cnt, sizeof(*t->rows), t->rows);
 	if (!code && t->keys)
 		code = map_read(keys_fd, 0, g->meta.row_cnt, sizeof(*t->keys), t->keys);
 	if (!code)
 		code = map_read_fixed(base_fd, 0, t->cnt, sizeof(*t->base), t->base);
+	if (!code)
+		code = map_read_fixed(g->fd[MAPID_ROWS], ended, g->meta.fn_cnt,
+			sizeof(*t->ended), t->ended);
 	return code;
 }
 
 static int take_row(const struct group *g, const struct stats_view *view, const struct table *t,
 	uint32_t i, struct stats *s)
 {
-	struct stats_row row = row_since(view, &t->rows[i], &t->base[i]);
+	struct stats_row row = rows_since(view, &t->rows[i], &t->base[i]);
 	uint64_t tag = t->rows[i].tag;
 
 	if (i >= g->meta.row_cnt) {
@@ -151,7 +157,7 @@ static int take_row(const struct group *g, const struct stats_view *view, const 
 		s->funcs[i - g->meta.row_cnt].others = row;
 		return 0;
 	}
-	if (!tag || tag & FSN_PROC_MARK(1) || procs_fn(tag) >= s->func_cnt ||
+	if (!procs_row_counts(view, tag) || procs_fn(tag) >= s->func_cnt ||
 		stats_row_is_empty(&row))
 		return 0;
 	row.pid = procs_pid(tag);
@@ -160,6 +166,19 @@ static int take_row(const struct group *g, const struct stats_view *view, const 
 	if (t->keys)
 		spread_key(g, &t->keys[i], &row.key);
 	return add_row(&s->funcs[procs_fn(tag)], &row);
+}
+
+/* These have what came since the baseline, and the longest call as it is. */
+static void take_ended(const struct stats_view *view, const struct fsn_row *ended,
+	struct stats_func *f)
+{
+	static const struct fsn_row none;
+
+	if (!procs_counts(view, ended->tag))
+		return;
+	f->rows_ended = rows_since(view, ended, &none);
+	f->rows_ended.n.total_ns = stats_signed(f->rows_ended.n.total_ns);
+	f->rows_ended.n.max_ns = ended->max[0];
 }
 
 int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,
@@ -173,8 +192,10 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 	code = table_read(g, view, &t);
 	for (uint32_t i = 0; !code && i < t.cnt; i++)
 		code = take_row(g, view, &t, i, s);
-	for (size_t i = 0; !code && i < s->func_cnt; i++)
+	for (size_t i = 0; !code && i < s->func_cnt; i++) {
+		take_ended(view, &t.ended[i], &s->funcs[i]);
 		merge_rows(&s->funcs[i]);
+	}
 	s->keys_known = t.keys;
 	*ret_raw = TAKE_PTR(t.rows);
 	return code;

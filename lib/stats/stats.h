@@ -186,8 +186,8 @@ int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, voi
 
 /*
  * When half of the table is in use, adds records of processes that have ended up in their
- * functions' rows, oldest processes first, until a quarter is, and frees them: the sum of
- * all records and rows stays, at every moment and for every reader. Does nothing where it
+ * functions' rows, oldest processes first, until a quarter is, and frees them; likewise rows of
+ * keys, when half of theirs are: the sum of all records and rows stays, at every moment and for every reader. Does nothing where it
  * can't be told that a process has ended (in another pid or time namespace), and while
  * another command has the lock of @fs. @g must be open for writing.
  */
