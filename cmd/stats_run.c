@@ -170,7 +170,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	add_slow(rg, now, was);
 	rg->tree = o->tree ? &o->choice : NULL;
 	if (o->before || o->check_cnt) {
-		rg->after = stats_snapshot(rg->s);
+		rg->after = stats_snapshot(rg);
 		if (!rg->after)
 			return -ENOMEM;
 	}
@@ -347,6 +347,9 @@ static int deliver(struct stats_run *run, const struct reading *now,
 
 	code = report_make(
 		o, now, o->reset || o->format->flags & FORMAT_CUMULATIVE ? NULL : before, &r, err);
+	if (code)
+		return code;
+	code = check_keys_known(&r, o->checks, o->check_cnt, err);
 	if (code)
 		return code;
 	r.first = !run->more || o->output;

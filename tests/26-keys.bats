@@ -292,6 +292,39 @@ row_sums() {
 	fsn detach i
 }
 
+@test "a condition may be of calls with a key, by its value or its name" {
+	local args said
+
+	fsn attach --config "$CONFIG" t --key v,thread --sum v
+	capture "$FIX/typed" ty_code 2 2 7
+	capture "$FIX/typed" ty_code 2 7
+	capture "$FIX/typed" ty_i8 -1
+	fsn -s 3 stats t --fail-if 'calls[v=2]>=3'
+	assert_stderr "funcsnoop stats: ty_code[v=2] of t: calls is 3 (calls[v=2]>=3)"
+	fsn -s 3 stats t --fail-if 'calls[v=tyBad] = 3' --fail-if 'calls[v=0x7]==2' \
+		--fail-if 'calls[arg:v=-1]>0' --fail-if 'max[v=2]>0ns'
+	assert_eq "$(wc -l <<<"$stderr")" 4
+	fsn stats t --fail-if 'calls[v=2]>3' --fail-if 'calls[v=3]<9' --fail-if 'errors[v=2]>0'
+	fsn stats t --save "$BATS_TEST_TMPDIR/saved"
+	capture "$FIX/typed" ty_code 2 2 2 2 2 2
+	fsn -s 3 stats t --diff "$BATS_TEST_TMPDIR/saved" --fail-if 'calls[v=2]>100%' \
+		--fail-if 'calls[v=7]!=0%'
+	assert_stderr_match "^funcsnoop stats: ty_code\[v=2\] of t: calls was 3, is 9, \+200.0 %"
+	assert_eq "$(wc -l <<<"$stderr")" 1
+	while IFS='|' read -r args said; do
+		fsn -s 2 stats t --fail-if "$args"
+		assert_stderr_match "^funcsnoop stats: --fail-if '.*$said"
+	done <<-'EOF'
+		calls[b=1]>0|: no group has such a key$
+		calls[v=1>0|has no \[KEY=VALUE\] or up to 3
+		calls[v]>0|has no \[KEY=VALUE\]
+		calls[]>0|has no \[KEY=VALUE\]
+		calls[v=1,v=1,v=1,v=1]>0|has no \[KEY=VALUE\] or up to 3
+		p99[v=1]>0|: p99 is not known by key
+	EOF
+	fsn detach t
+}
+
 @test "files with keys are for their owner's eyes" {
 	local out=$BATS_TEST_TMPDIR/out args mode
 

@@ -111,6 +111,9 @@ struct diff_func {
 /* "new", "vanished" or "both". */
 const char *diff_status(const struct diff_func *d);
 
+/* @after over @before in percent; what was 0 has grown infinitely. */
+double diff_percent(uint64_t before, uint64_t after);
+
 /* Growth in percent; false when it can't be said. */
 bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_percent);
 
@@ -148,8 +151,15 @@ struct stats *stats_delta(
 
 enum check_op { CHECK_GT, CHECK_GE, CHECK_LT, CHECK_LE, CHECK_EQ, CHECK_NE };
 
+/* A key, and what it is to be: a value or the name of one. */
+struct check_key {
+	char key[KEY_NAME_LEN], value[KEY_NAME_LEN];
+};
+
 struct check {
 	const char *text; /* as it was written */
+	struct check_key of[FSN_KEYS]; /* only calls with these; .of_cnt 0: all */
+	size_t of_cnt;
 	enum figure_id figure; /* of USE_SAVED */
 	enum check_op op;
 	bool relative; /* growth in percent, with --diff */
@@ -157,7 +167,7 @@ struct check {
 	uint64_t value;
 };
 
-/* Reads "p99>5ms", "errors>0", "p99>10%"; @text is kept. -EINVAL with the reason. */
+/* Reads "p99>5ms", "errors>0", "p99>10%", "errors[kind=1]>0"; @text is kept. -EINVAL with the reason. */
 int check_parse(const char *text, struct check *ret_check, struct err *err);
 
 /*
@@ -166,6 +176,10 @@ int check_parse(const char *text, struct check *ret_check, struct err *err);
  */
 bool check_group(const struct globals *g, const struct check *checks, size_t cnt,
 	const struct saved_group *before, const struct saved_group *after);
+
+/* -ERR_USAGE when a key of @checks is known in no group of @r. */
+int check_keys_known(const struct report *r, const struct check *checks, size_t cnt,
+	struct err *err);
 
 /* --- rows of typed cells: what a table shows with units and CSV as plain numbers ------------ */
 
@@ -334,8 +348,12 @@ int history_trends(struct history *h, const char *group, bool all, struct grid *
 int diff_make(struct report_group *rg, const struct saved_group *before,
 	const struct saved_group *after, size_t top);
 
-/* The values of all functions that were called, sorted by name. NULL: no memory. */
-struct saved *stats_snapshot(const struct stats *s);
+/* The values of all functions of @rg that were called, sorted by name. NULL: no memory. */
+struct saved *stats_snapshot(const struct report_group *rg);
+
+/* Adds what calls of @f had by their keys. 0 or -ENOMEM. */
+int rows_snapshot(const struct report_group *rg, const struct types *types,
+	const struct stats_func *f, struct saved_func *out);
 
 /*
  * stats: @rg's .funcs in their order, .slow and .tree unless NULL. What is written goes to

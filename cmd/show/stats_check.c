@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Conditions on functions' numbers, for scripts that must fail when one holds; --diff.
+// Conditions on numbers of functions and of their keys, for scripts that must fail when one holds.
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -46,6 +46,55 @@ static int unknown_figure(const char *text, struct err *err)
 	return err_hint(err, "%s", words_join(words, cnt, ", ", " or ", buf));
 }
 
+static bool is_by_key(enum figure_id id)
+{
+	return figures[id].place[USE_ROW_DOCUMENT].at || id == FIGURE_AVG;
+}
+
+/* One "KEY=VALUE" of @len bytes. */
+static bool parse_key(const char *at, size_t len, struct check_key *ret)
+{
+	const char *value = memchr(at, '=', len);
+	size_t key_len = value ? (size_t)(value - at) : 0;
+
+	if (key_len > 4 && !strncmp(at, "arg:", 4)) {
+		at += 4;
+		len -= 4;
+		key_len -= 4;
+	}
+	if (!key_len || key_len >= sizeof(ret->key) || len - key_len - 1 >= sizeof(ret->value))
+		return false;
+	memcpy(ret->key, at, key_len);
+	ret->key[key_len] = '\0';
+	memcpy(ret->value, value + 1, len - key_len - 1);
+	ret->value[len - key_len - 1] = '\0';
+	return true;
+}
+
+/* "[KEY=VALUE,KEY=VALUE]", of which there may be none; *@rest is behind it then. */
+static int parse_keys(const char **rest, struct check *check, struct err *err)
+{
+	const char *at = *rest + 1;
+	bool more = **rest == '[';
+
+	while (more) {
+		size_t len = strcspn(at, ",]");
+
+		if (!at[len] || check->of_cnt == FSN_KEYS ||
+			!parse_key(at, len, &check->of[check->of_cnt++]))
+			return err_set(err, -EINVAL,
+				"--fail-if '%s' has no [KEY=VALUE] or up to %d with commas between them",
+				check->text, FSN_KEYS);
+		more = at[len] == ',';
+		at += len + 1;
+		*rest = at;
+	}
+	if (check->of_cnt && !is_by_key(check->figure))
+		return err_set(err, -EINVAL, "--fail-if '%s': %s is not known by key",
+			check->text, figures[check->figure].word);
+	return 0;
+}
+
 static int parse_percent(
 	const char *text, size_t len, struct check *check, struct err *err)
 {
@@ -87,6 +136,9 @@ int check_parse(const char *text, struct check *ret_check, struct err *err)
 
 	if (!find_figure(text, name_len, &check.figure))
 		return unknown_figure(text, err);
+	code = parse_keys(&rest, &check, err);
+	if (code)
+		return code;
 	rest += strspn(rest, " ");
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
 		if (!strncmp(rest, ops[i].text, strlen(ops[i].text)))
@@ -102,6 +154,88 @@ int check_parse(const char *text, struct check *ret_check, struct err *err)
 		return err_wrap(err, "--fail-if '%s'", text);
 	*ret_check = check;
 	return 0;
+}
+
+/* The check that needs them tells of keys that may not be read. */
+static bool group_has_keys(const struct report_group *rg, const struct check *c)
+{
+	for (size_t i = 0; i < c->of_cnt; i++) {
+		size_t k = 0;
+
+		while (k < rg->keys.key_cnt && strcmp(rg->keys.key[k], c->of[i].key))
+			k++;
+		if (k == rg->keys.key_cnt)
+			return false;
+	}
+	return true;
+}
+
+int check_keys_known(const struct report *r, const struct check *checks, size_t cnt,
+	struct err *err)
+{
+	for (size_t k = 0; k < cnt; k++) {
+		bool found = false, known = false;
+
+		for (size_t i = 0; i < r->cnt; i++)
+			if (group_has_keys(&r->group[i], &checks[k])) {
+				found = true;
+				known |= r->group[i].s->keys_known;
+			}
+		if (!checks[k].of_cnt || !r->cnt || known)
+			continue;
+		if (found)
+			return err_set(err, -EACCES,
+				"--fail-if '%s': keys are for the owner of the group to read",
+				checks[k].text);
+		return err_set(err, -ERR_USAGE, "--fail-if '%s': no group has such a key",
+			checks[k].text);
+	}
+	return 0;
+}
+
+/* --- of calls by their keys ------------------------------------------------------------------ */
+
+/* A number may be written in another way. */
+static bool part_is(const struct saved_part *part, const char *value)
+{
+	char *has_end, *end;
+	long long has, wanted;
+
+	if (!strcmp(part->value, value) || (part->name && !strcmp(part->name, value)))
+		return true;
+	errno = 0;
+	has = strtoll(part->value, &has_end, 0);
+	wanted = strtoll(value, &end, 0);
+	return !errno && has_end != part->value && !*has_end && end != value && !*end &&
+		has == wanted;
+}
+
+static bool row_is(const struct saved_row *row, const struct check *c)
+{
+	for (size_t i = 0; i < c->of_cnt; i++) {
+		const struct saved_part *part = saved_part_find(row, c->of[i].key);
+
+		if (!part || !part_is(part, c->of[i].value))
+			return false;
+	}
+	return true;
+}
+
+/* What @f had by the keys of @c, and its name with them; false: nothing of the kind. */
+static bool func_by_keys(const struct saved_func *f, const struct check *c, struct saved_func *ret)
+{
+	const char *begin = strchr(c->text, '['), *end = strchr(c->text, ']');
+	bool found = false;
+
+	*ret = (struct saved_func) { .library = f->library };
+	for (size_t i = 0; i < f->row_cnt; i++) {
+		if (!row_is(&f->rows[i], c))
+			continue;
+		found = true;
+		saved_row_add(&ret->figures, &f->rows[i].figures);
+	}
+	return found &&
+		asprintf(&ret->name, "%s%.*s", f->name, (int)(end - begin + 1), begin) > 0;
 }
 
 /* --- judging -------------------------------------------------------------------------------- */
@@ -146,14 +280,6 @@ static bool check_value(const struct globals *g, const struct check *c, const ch
 	return true;
 }
 
-/* after over before in percent; what was 0 has grown infinitely. */
-static double diff_percent(uint64_t before, uint64_t after)
-{
-	if (before == after)
-		return 0;
-	return before ? 100.0 * ((double)after - before) / before : (double)INFINITY;
-}
-
 static bool check_growth(const struct globals *g, const struct check *c,
 	const char *group, const struct saved_func *was, const struct saved_func *now)
 {
@@ -178,224 +304,46 @@ static bool check_growth(const struct globals *g, const struct check *c,
 	return true;
 }
 
+static bool check_func(const struct globals *g, const struct check *c,
+	const struct saved_func *was, const char *group, const struct saved_func *now)
+{
+	_cleanup_free_ char *safe = text_escape(now->name);
+	struct saved_func shown = *now;
+
+	shown.name = safe ? safe : now->name;
+	if (!figure_known(&now->figures, c->figure))
+		return false;
+	return c->relative ? check_growth(g, c, group, was, &shown)
+			   : check_value(g, c, group, &shown);
+}
+
+static bool check_by_keys(const struct globals *g, const struct check *c,
+	const struct saved_func *was, const char *group, const struct saved_func *now)
+{
+	struct saved_func part, part_was = {};
+	bool had = was && func_by_keys(was, c, &part_was);
+	bool held = func_by_keys(now, c, &part) &&
+		check_func(g, c, had ? &part_was : NULL, group, &part);
+
+	free(part.name);
+	free(part_was.name);
+	return held;
+}
+
 bool check_group(const struct globals *g, const struct check *checks, size_t cnt,
 	const struct saved_group *before, const struct saved_group *after)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < after->func_cnt; i++) {
-		struct saved_func *now = &after->funcs[i];
-		_cleanup_free_ char *safe = text_escape(now->name);
-		struct saved_func shown = *now;
-
-		shown.name = safe ? safe : now->name;
-		for (size_t k = 0; k < cnt; k++) {
-			const struct check *c = &checks[k];
-
-			if (!figure_known(&now->figures, c->figure))
-				continue;
-			if (!c->relative)
-				any |= check_value(g, c, after->name, &shown);
-			else
-				any |= check_growth(g, c, after->name,
-					before ? saved_func_find(
-							 before, now->name, now->library)
-					       : NULL,
-					&shown);
-		}
-	}
-	return any;
-}
-
-/* --- two readings compared, function by function ------------------------------------------- */
-
-/* --- the present as if it had been saved ---------------------------------------------------- */
-
-static int snapshot_func(
-	const struct stats *s, const struct stats_func *f, struct saved_func *out)
-{
-	struct group_func func = group_func(s->group, f->fn);
-
-	out->name = strdup(func.name);
-	out->library = strdup(func.library);
-	figures_of(f, NULL, figure_mask(USE_SAVED), &out->figures);
-	return out->name && out->library ? 0 : -ENOMEM;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	const struct saved_func *x = a, *y = b;
-	int by_name = strcmp(x->name, y->name);
-
-	return by_name ? by_name : strcmp(x->library, y->library);
-}
-
-struct saved *stats_snapshot(const struct stats *s)
-{
-	_cleanup_saved_ struct saved *saved = calloc(1, sizeof(*saved));
-	struct saved_group *group;
-
-	if (!saved)
-		return NULL;
-	saved->groups = group = calloc(1, sizeof(*group));
-	if (!group)
-		return NULL;
-	saved->cnt = 1;
-	group->name = strdup(group_info(s->group).name);
-	group->funcs = calloc(s->func_cnt + 1, sizeof(*group->funcs));
-	if (!group->name || !group->funcs)
-		return NULL;
-	for (size_t i = 0; i < s->func_cnt; i++)
-		if (stats_func_called(&s->funcs[i]) &&
-			snapshot_func(s, &s->funcs[i], &group->funcs[group->func_cnt++]))
-			return NULL;
-	qsort(group->funcs, group->func_cnt, sizeof(*group->funcs), compare_names);
-	return TAKE_PTR(saved);
-}
-
-/* --- comparing ------------------------------------------------------------------------------ */
-
-static bool called(const struct saved_func *f)
-{
-	return f &&
-		(figure_or_0(&f->figures, FIGURE_CALLS) ||
-			figure_or_0(&f->figures, FIGURE_RETURNS));
-}
-
-/* Of both, and in which a change can be said. */
-static bool both_known(const struct diff_func *d, enum figure_id id)
-{
-	return d->before && d->after && figure_known(&d->before->figures, id) &&
-		figure_known(&d->after->figures, id);
-}
-
-static double percent_of(const struct diff_func *d, enum figure_id id)
-{
-	return diff_percent(
-		d->before->figures.value[id].n, d->after->figures.value[id].n);
-}
-
-/* The greatest change of a time in percent, either way; new and vanished ones come first. */
-static double change_of(const struct diff_func *d)
-{
-	double most = 0, change;
-
-	if (!d->before || !d->after)
-		return (double)INFINITY;
-	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
-		if (!figures[id].place[USE_DIFF].at || figures[id].unit != UNIT_NS ||
-			!both_known(d, id))
-			continue;
-		change = fabs(percent_of(d, id));
-		most = change > most ? change : most;
-	}
-	return most;
-}
-
-static int compare_changes(const void *a, const void *b)
-{
-	const struct diff_func *x = a, *y = b;
-	double cx = change_of(x), cy = change_of(y);
-
-	if (cx != cy)
-		return cx > cy ? -1 : 1;
-	return strcmp((x->after ? x->after : x->before)->name,
-		(y->after ? y->after : y->before)->name);
-}
-
-int diff_make(struct report_group *rg, const struct saved_group *before,
-	const struct saved_group *after, size_t top)
-{
-	size_t was = before ? before->func_cnt : 0, cnt = 0;
-
-	rg->diff = calloc(was + after->func_cnt + 1, sizeof(*rg->diff));
-	if (!rg->diff)
-		return -ENOMEM;
-	for (size_t i = 0; i < after->func_cnt; i++) {
-		const struct saved_func *now = &after->funcs[i], *old = NULL;
+		const struct saved_func *now = &after->funcs[i], *was = NULL;
 
 		if (before)
-			old = saved_func_find(before, now->name, now->library);
-		rg->diff[cnt++] = (struct diff_func) { called(old) ? old : NULL, now };
-	}
-	for (size_t i = 0; i < was; i++) {
-		const struct saved_func *old = &before->funcs[i];
-
-		if (called(old) && !saved_func_find(after, old->name, old->library))
-			rg->diff[cnt++] = (struct diff_func) { old, NULL };
-	}
-	qsort(rg->diff, cnt, sizeof(*rg->diff), compare_changes);
-	rg->diff_cnt = top && top < cnt ? top : cnt;
-	return 0;
-}
-
-/* --- the view ------------------------------------------------------------------------------- */
-
-static void fill_value(struct grid *grid, const struct saved_func *f, enum figure_id id)
-{
-	bool known = f && figure_known(&f->figures, id);
-	uint64_t value = known ? f->figures.value[id].n : 0;
-
-	if (figures[id].unit == UNIT_NS)
-		grid_ns(grid, known, value);
-	else
-		grid_count(grid, known, value);
-}
-
-const char *diff_status(const struct diff_func *d)
-{
-	return !d->before ? "new" : !d->after ? "vanished" : "both";
-}
-
-bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_percent)
-{
-	if (!both_known(d, id))
-		return false;
-	*ret_percent = percent_of(d, id);
-	return isfinite(*ret_percent);
-}
-
-/* Percentiles are known by eighths of an octave: within that they have not changed. */
-#define LOUD 12.5
-
-static void fill_change(struct grid *grid, const struct diff_func *d, enum figure_id id)
-{
-	const struct saved_func *f = d->after ? d->after : d->before;
-	double change = 0;
-	bool both = diff_change(d, id, &change);
-
-	grid_text(grid, f->name);
-	grid_text(grid, f->library);
-	grid_text(grid, figures[id].word);
-	grid_text(grid, figures[id].key);
-	fill_value(grid, d->before, id);
-	fill_value(grid, d->after, id);
-	if (!d->before || !d->after)
-		grid_text(grid, diff_status(d));
-	else
-		grid_real(grid, CELL_CHANGE, both, change);
-	grid_real(grid, CELL_CHANGE, both, change);
-	grid_text(grid, diff_status(d));
-	if (fabs(change) >= LOUD && id != FIGURE_CALLS)
-		grid_mark(grid, change > 0 ? "31" : "32");
-}
-
-/* Times and calls always; of what is counted besides, only what has come. */
-static bool worth_a_row(const struct saved_func *f, enum figure_id id)
-{
-	return f && figure_known(&f->figures, id) &&
-		(figures[id].unit == UNIT_NS || id == FIGURE_CALLS ||
-			f->figures.value[id].n);
-}
-
-void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg)
-{
-	enum figure_id ids[FIGURE_CNT];
-	size_t cnt = figure_list(USE_DIFF, ids);
-
-	for (size_t i = 0; i < rg->diff_cnt; i++)
+			was = saved_func_find(before, now->name, now->library);
 		for (size_t k = 0; k < cnt; k++)
-			if (worth_a_row(rg->diff[i].before, ids[k]) ||
-				worth_a_row(rg->diff[i].after, ids[k]))
-				fill_change(grid, &rg->diff[i], ids[k]);
+			any |= checks[k].of_cnt
+				? check_by_keys(g, &checks[k], was, after->name, now)
+				: check_func(g, &checks[k], was, after->name, now);
+	}
+	return any;
 }

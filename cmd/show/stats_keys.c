@@ -68,30 +68,43 @@ static const char *communicator_name(const struct fsn_communicator *c, char *buf
 	return buf;
 }
 
-static void write_key(struct out *o, const struct func_types *t, const struct func_part *p,
+/* What the value is called, perhaps in @buf, or NULL. */
+static const char *value_name(const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i, char *buf)
+{
+	if (p->by == FSN_BY_COMMUNICATOR)
+		return communicator_of(row, i) ? communicator_name(communicator_of(row, i), buf)
+					       : NULL;
+	return is_text(p) ? NULL : code_name(t, p, stats_row_word(row, i));
+}
+
+/* Without the name of the value. */
+static void write_value(struct out *o, const struct func_types *t, const struct func_part *p,
 	const struct stats_row *row, size_t i)
 {
 	uint64_t word = stats_row_word(row, i);
-	const char *text = stats_row_text(row, i), *name;
-	char buf[COMMUNICATOR_LEN];
+	const char *text = stats_row_text(row, i);
 
-	if (is_text(p)) {
+	if (is_text(p))
 		out_str(o, is_there(text) ? text : "?");
-		return;
-	}
-	if (p->by == FSN_BY_COMMUNICATOR && communicator_of(row, i)) {
-		out_str(o, communicator_name(communicator_of(row, i), buf));
-		return;
-	}
-	name = code_name(t, p, word);
-	if (name)
-		out_str(o, name);
 	else if (!is_number(t, p))
 		out_hex(o, word);
 	else if (p->is_signed)
 		out_i64(o, (int64_t)word);
 	else
 		out_u64(o, word);
+}
+
+static void write_key(struct out *o, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i)
+{
+	char buf[COMMUNICATOR_LEN];
+	const char *name = value_name(t, p, row, i, buf);
+
+	if (name)
+		out_str(o, name);
+	else
+		write_value(o, t, p, row, i);
 }
 
 /* --- the table: a function's rows, by the keys that are asked for ---------------------------- */
@@ -326,6 +339,50 @@ void report_begin_grid(const struct report *r, struct grid *grid)
 			TABLE_RIGHT, false, GRID_BOTH, 0 };
 	grid_begin(grid, labels, cnt, r->view->uses);
 	grid->sum_cnt = r->sum_cnt;
+}
+
+/* --- as it would have been saved ----------------------------------------------------------------- */
+
+static bool save_part(const char *key, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i, struct saved_row *out)
+{
+	struct saved_part *part = &out->part[out->part_cnt++];
+	char buf[COMMUNICATOR_LEN];
+	const char *name = value_name(t, p, row, i, buf);
+	struct out text = {};
+
+	write_value(&text, t, p, row, i);
+	out_char(&text, '\0');
+	part->key = strdup(key);
+	part->value = text.failed ? NULL : strdup(text.buf);
+	part->name = name ? strdup(name) : NULL;
+	out_done(&text);
+	return part->key && part->value && (part->name || !name);
+}
+
+int rows_snapshot(const struct report_group *rg, const struct types *types,
+	const struct stats_func *f, struct saved_func *out)
+{
+	const struct func_keys *keys = rg->keys.funcs ? &rg->keys.funcs[f->fn] : NULL;
+	struct figures values;
+
+	if (!keys || !rg->s->keys_known || !f->row_cnt)
+		return 0;
+	out->rows = calloc(f->row_cnt, sizeof(*out->rows));
+	if (!out->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->row_cnt; i++) {
+		struct saved_row *row = &out->rows[out->row_cnt++];
+
+		figures_of_row(&f->rows[i], f, NULL, &values);
+		saved_row_add(&row->figures, &values);
+		for (size_t k = 0; k < rg->keys.key_cnt; k++)
+			if (keys->key[k].by != FSN_BY_NONE &&
+				!save_part(rg->keys.key[k], types_of(types, f->fn),
+					&keys->key[k], &f->rows[i], k, row))
+				return -ENOMEM;
+	}
+	return 0;
 }
 
 /* --- JSON -------------------------------------------------------------------------------------- */

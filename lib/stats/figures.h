@@ -269,10 +269,35 @@ void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 
 /* --- documents of `stats --json` read back, for comparing ----------------------------------- */
 
+/* A part of what calls of a row were about; its value is text, or a number as text. */
+struct saved_part {
+	char *key, *value;
+	char *name; /* of the value; NULL: it has none */
+};
+
+/* What calls of one process by one key had. */
+struct saved_row {
+	struct saved_part part[FSN_KEYS];
+	size_t part_cnt;
+	struct figures figures; /* of USE_ROW_DOCUMENT, and the average */
+};
+
 struct saved_func {
 	char *name, *library;   /* library may be NULL */
 	struct figures figures; /* of USE_SAVED; not known is null in the document */
+	struct saved_row *rows;
+	size_t row_cnt;
 };
+
+/* Adds to @to, which has nothing at first, what @row has. */
+void saved_row_add(struct figures *to, const struct figures *row);
+
+/* The part of @row that is key @key, or NULL; and what is shown of it. */
+const struct saved_part *saved_part_find(const struct saved_row *row, const char *key);
+static inline const char *saved_part_text(const struct saved_part *part)
+{
+	return part->name ? part->name : part->value;
+}
 
 struct saved_group {
 	char *name, *since;
@@ -291,6 +316,9 @@ struct saved {
  */
 int saved_read(const char *path, struct saved **ret_saved, struct err *err);
 void saved_free(struct saved *saved);
+
+/* Frees what @func has, not itself. */
+void saved_func_done(struct saved_func *func);
 
 /* The group named so; if there is one group only, and @sole, that one; or NULL. */
 const struct saved_group *saved_group_find(

@@ -48,22 +48,100 @@ static const char *str_of(struct json_object *obj, const char *key)
 	return json_object_get_string(value);
 }
 
-static int func_of(struct json_object *obj, struct saved_func *func)
+static int figures_read(struct json_object *obj, enum figure_use use, struct figures *ret)
 {
-	const char *name = str_of(obj, "name"), *library = str_of(obj, "library");
 	struct json_object *value;
 
-	if (!json_object_is_type(obj, json_type_object) || !name)
-		return -EINVAL;
 	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
-		if (!figures[id].place[USE_SAVED].at ||
+		if (!figures[id].place[use].at ||
 			!json_object_object_get_ex(obj, figures[id].key, &value) || !value)
 			continue;
 		if (!json_object_is_type(value, json_type_int) ||
 			json_object_get_int64(value) < 0)
 			return -EINVAL;
-		figure_set(&func->figures, id, true, json_object_get_uint64(value));
+		figure_set(ret, id, true, json_object_get_uint64(value));
 	}
+	return 0;
+}
+
+/* "kind":{"value":1,"name":"cudaMemcpyHostToDevice"}, or null: it has no such argument. */
+static int part_of(const char *key, struct json_object *obj, struct saved_row *row)
+{
+	struct saved_part *part = &row->part[row->part_cnt];
+	struct json_object *value;
+	const char *name;
+
+	if (!obj || row->part_cnt == FSN_KEYS)
+		return obj ? -EINVAL : 0;
+	if (!json_object_is_type(obj, json_type_object))
+		return -EINVAL;
+	name = str_of(obj, "name");
+	row->part_cnt++;
+	part->key = strdup(key);
+	part->value = strdup(json_object_object_get_ex(obj, "value", &value) && value
+			? json_object_get_string(value)
+			: "?");
+	part->name = name ? strdup(name) : NULL;
+	return part->key && part->value && (part->name || !name) ? 0 : -ENOMEM;
+}
+
+static int row_of(struct json_object *obj, struct saved_row *row)
+{
+	struct json_object *key;
+	struct figures one = {};
+	int code;
+
+	if (!json_object_is_type(obj, json_type_object))
+		return -EINVAL;
+	code = figures_read(obj, USE_ROW_DOCUMENT, &one);
+	saved_row_add(&row->figures, &one);
+	if (code || !json_object_object_get_ex(obj, "key", &key) || !key)
+		return code;
+	if (!json_object_is_type(key, json_type_object))
+		return -EINVAL;
+	json_object_object_foreach(key, name, part)
+	{
+		code = part_of(name, part, row);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static int rows_of(struct json_object *obj, struct saved_func *func)
+{
+	struct json_object *list;
+	size_t cnt;
+	int code = 0;
+
+	if (!json_object_object_get_ex(obj, "rows", &list) || !list)
+		return 0;
+	if (!json_object_is_type(list, json_type_array))
+		return -EINVAL;
+	cnt = json_object_array_length(list);
+	func->rows = calloc(cnt + 1, sizeof(*func->rows));
+	if (!func->rows)
+		return -ENOMEM;
+	while (!code && func->row_cnt < cnt) {
+		size_t i = func->row_cnt++;
+
+		code = row_of(json_object_array_get_idx(list, i), &func->rows[i]);
+	}
+	return code;
+}
+
+static int func_of(struct json_object *obj, struct saved_func *func)
+{
+	const char *name = str_of(obj, "name"), *library = str_of(obj, "library");
+	int code;
+
+	if (!json_object_is_type(obj, json_type_object) || !name)
+		return -EINVAL;
+	code = figures_read(obj, USE_SAVED, &func->figures);
+	if (!code)
+		code = rows_of(obj, func);
+	if (code)
+		return code;
 	func->name = strdup(name);
 	func->library = library ? strdup(library) : NULL;
 	return func->name && (func->library || !library) ? 0 : -ENOMEM;
@@ -159,6 +237,22 @@ int saved_read(const char *path, struct saved **ret_saved, struct err *err)
 	return 0;
 }
 
+void saved_func_done(struct saved_func *func)
+{
+	for (size_t i = 0; i < func->row_cnt; i++) {
+		const struct saved_row *row = &func->rows[i];
+
+		for (size_t k = 0; k < row->part_cnt; k++) {
+			free(row->part[k].key);
+			free(row->part[k].value);
+			free(row->part[k].name);
+		}
+	}
+	free(func->rows);
+	free(func->name);
+	free(func->library);
+}
+
 void saved_free(struct saved *saved)
 {
 	if (!saved)
@@ -166,16 +260,41 @@ void saved_free(struct saved *saved)
 	for (size_t i = 0; i < saved->cnt; i++) {
 		struct saved_group *group = &saved->groups[i];
 
-		for (size_t k = 0; k < group->func_cnt; k++) {
-			free(group->funcs[k].name);
-			free(group->funcs[k].library);
-		}
+		for (size_t k = 0; k < group->func_cnt; k++)
+			saved_func_done(&group->funcs[k]);
 		free(group->funcs);
 		free(group->name);
 		free(group->since);
 	}
 	free(saved->groups);
 	free(saved);
+}
+
+void saved_row_add(struct figures *to, const struct figures *row)
+{
+	uint64_t returns;
+
+	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
+		uint64_t has = figure_or_0(to, id), more = figure_or_0(row, id);
+
+		if (!figures[id].place[USE_ROW_DOCUMENT].at || !figure_known(row, id))
+			continue;
+		if (id == FIGURE_MAX)
+			figure_set(to, id, true, has > more ? has : more);
+		else
+			figure_set(to, id, true, has + more);
+	}
+	returns = figure_or_0(to, FIGURE_RETURNS);
+	figure_set(to, FIGURE_AVG, returns && figure_known(to, FIGURE_TOTAL),
+		returns ? figure_or_0(to, FIGURE_TOTAL) / returns : 0);
+}
+
+const struct saved_part *saved_part_find(const struct saved_row *row, const char *key)
+{
+	for (size_t i = 0; i < row->part_cnt; i++)
+		if (!strcmp(row->part[i].key, key))
+			return &row->part[i];
+	return NULL;
 }
 
 const struct saved_group *saved_group_find(
