@@ -98,7 +98,8 @@ static void parse_by(struct argp_state *state, struct stats_options *o, char *ar
 		set_view(state, o, arg);
 		return;
 	}
-	set_view(state, o, "key");
+	if (!o->diff_path)
+		set_view(state, o, "key");
 	o->choice.by_text = arg;
 	rest = o->by = strdup(arg);
 	if (!rest)
@@ -209,6 +210,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->tree = true;
 		return 0;
 	case KEY_DIFF:
+		o->view_set &= !o->choice.by_cnt; /* it is of keys then */
 		set_view(state, o, "diff");
 		o->diff_path = arg;
 		return 0;

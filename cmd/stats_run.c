@@ -208,7 +208,7 @@ int report_make(const struct stats_options *o, const struct reading *now,
 			continue;
 		rg->before = saved_group_find(
 			o->before, group_info(rg->s->group).name, now->groups.cnt == 1);
-		code = diff_make(rg, rg->before, &rg->after->groups[0], o->choice.top);
+		code = diff_make(rg, rg->before, &rg->after->groups[0], &o->choice);
 	}
 	return code ? err_sys(err, code, "cannot show statistics") : report_by(r, err);
 }

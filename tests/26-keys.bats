@@ -325,6 +325,39 @@ row_sums() {
 	fsn detach t
 }
 
+@test "what has changed since a document is told by key" {
+	local saved=$BATS_TEST_TMPDIR/saved order
+
+	fsn attach --config "$CONFIG" t --key v,thread --sum v
+	capture "$FIX/typed" ty_code 2 2 7
+	capture "$FIX/typed" ty_code 2 5
+	fsn stats t --save "$saved"
+	fsn reset t
+	capture "$FIX/typed" ty_code 2 7 7 9
+	for order in "--by v --diff $saved" "--diff $saved --by v"; do
+		# shellcheck disable=SC2086	# options
+		fsn stats t $order --format csv
+		output=$(tr -d '\r' <<<"$output" | awk -F, '$6 == "calls" || NR == 1 {
+			print $3, $5, $7, $8, $10 }' | sort)
+		assert_output "function v before after status
+ty_code 5 1  vanished
+ty_code 7 1 2 both
+ty_code 9  1 new
+ty_code tyBad 3 1 both"
+	done
+	fsn stats t --diff "$saved" --by v
+	assert_output_match '^FUNCTION +V +WHAT +BEFORE +AFTER +CHANGE'
+	assert_output_match '^ty_code +7 +calls +1 +2 +\+100'
+	fsn stats t --diff "$saved" --by v --json
+	assert_json '[.[0].functions[] | [.name, .key.v.value, .key.v.name, .status, .calls.after]]
+		| sort' '[["ty_code","2","tyBad","both",1],["ty_code","5",null,"vanished",null],["ty_code","7",null,"both",2],["ty_code","9",null,"new",1]]'
+	fsn stats t --diff "$saved"
+	assert_output_match '^ty_code +calls +5 +4 '
+	fsn -s 2 stats t --diff "$saved" --by b
+	fsn -s 2 stats t --diff "$saved" --by process
+	fsn detach t
+}
+
 @test "files with keys are for their owner's eyes" {
 	local out=$BATS_TEST_TMPDIR/out args mode
 

@@ -337,7 +337,21 @@ static void add_value(
 		f ? figure_or_0(&f->figures, id) : 0);
 }
 
-static void add_changed(struct json *j, const struct diff_func *d)
+static void add_saved_key(struct json *j, const struct saved_row *row)
+{
+	json_set_open(j, "key", '{');
+	for (size_t i = 0; i < row->part_cnt; i++) {
+		const struct saved_part *part = &row->part[i];
+
+		json_set_open(j, part->key, '{');
+		json_set_str(j, "value", part->value);
+		json_set_str(j, "name", part->name);
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+}
+
+static void add_changed(struct json *j, const struct diff_func *d, bool by_key)
 {
 	const struct saved_func *f = d->after ? d->after : d->before;
 	enum figure_id ids[FIGURE_CNT];
@@ -347,6 +361,8 @@ static void add_changed(struct json *j, const struct diff_func *d)
 	json_open(j, '{');
 	json_set_str(j, "name", f->name);
 	json_set_str(j, "library", f->library);
+	if (by_key)
+		add_saved_key(j, f->rows);
 	json_set_str(j, "status", diff_status(d));
 	for (size_t i = 0; i < cnt; i++) {
 		enum figure_id id = ids[i];
@@ -372,7 +388,7 @@ int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f)
 	json_set_time(doc, "since", rg->s->since_ns);
 	json_set_open(doc, "functions", '[');
 	for (size_t i = 0; i < rg->diff_cnt; i++)
-		add_changed(doc, &rg->diff[i]);
+		add_changed(doc, &rg->diff[i], rg->diff_parts);
 	json_close(doc, ']');
 	json_close(doc, '}');
 	return json_flush(doc, f);

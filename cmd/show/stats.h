@@ -44,6 +44,7 @@ struct report_group {
 	const struct stats_choice *tree; /* of who called whom; NULL unless asked for */
 	struct diff_func *diff; /* with --diff, what changed most first */
 	size_t diff_cnt;
+	struct diff_parts *diff_parts; /* with --by, too: what .diff is of */
 	const struct saved_group *before; /* with --diff; NULL: there was no such group */
 	struct saved *after;              /* @s as one group, with --diff and --fail-if */
 	struct stats *owned;              /* @s, when it is an interval's */
@@ -103,10 +104,20 @@ struct report {
 /* Which keys of its groups are asked for. -ERR_USAGE when none has them. */
 int report_by(struct report *r, struct err *err);
 
-/* A function before (NULL: it is new) and after (NULL: vanished). */
+/*
+ * A function before (NULL: it is new) and after (NULL: vanished); by key what of its calls had
+ * the key of its one row.
+ */
 struct diff_func {
 	const struct saved_func *before, *after;
 };
+
+struct diff_parts {
+	struct diff_parts *next;
+	struct saved_func *func;
+	size_t cnt;
+};
+void diff_parts_free(struct diff_parts *parts);
 
 /* "new", "vanished" or "both". */
 const char *diff_status(const struct diff_func *d);
@@ -344,9 +355,9 @@ void history_step(struct history *h, uint64_t elapsed_ns);
  */
 int history_trends(struct history *h, const char *group, bool all, struct grid *grid);
 
-/* --diff: compares, and fills @rg's .diff. 0 or -ENOMEM. */
+/* --diff: compares, by the keys of @choice, and fills @rg's .diff. 0 or -ENOMEM. */
 int diff_make(struct report_group *rg, const struct saved_group *before,
-	const struct saved_group *after, size_t top);
+	const struct saved_group *after, const struct stats_choice *choice);
 
 /* The values of all functions of @rg that were called, sorted by name. NULL: no memory. */
 struct saved *stats_snapshot(const struct report_group *rg);

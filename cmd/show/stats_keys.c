@@ -300,7 +300,8 @@ int report_by(struct report *r, struct err *err)
 		if (rg->by_cnt < c->by_cnt)
 			rg->by_cnt = 0;
 		found |= rg->by_cnt;
-		for (size_t i = 0; rg->by_cnt && i < rg->keys.sum_cnt; i++) {
+		/* What is compared has no sums. */
+		for (size_t i = 0; rg->by_cnt && !rg->diff && i < rg->keys.sum_cnt; i++) {
 			size_t k = 0;
 
 			while (k < r->sum_cnt && strcmp(r->sum[k], rg->keys.sum[i]))
@@ -328,12 +329,16 @@ int report_by(struct report *r, struct err *err)
 void report_begin_grid(const struct report *r, struct grid *grid)
 {
 	struct grid_column labels[GRID_COLUMNS];
-	size_t cnt = r->view->label_cnt;
+	size_t own = r->view->label_cnt, cnt = 0;
 
-	memcpy(labels, r->view->labels, cnt * sizeof(*labels));
+	/* Keys stand behind the function and its library. */
+	for (; cnt < own && cnt < 2; cnt++)
+		labels[cnt] = r->view->labels[cnt];
 	for (size_t i = 0; i < r->choice->by_cnt; i++)
 		labels[cnt++] = (struct grid_column) { r->by_title[i], r->choice->by[i],
 			TABLE_LEFT, true, GRID_BOTH, 0 };
+	for (size_t i = 2; i < own; i++)
+		labels[cnt++] = r->view->labels[i];
 	for (size_t i = 0; i < r->sum_cnt; i++)
 		labels[cnt++] = (struct grid_column) { r->sum_title[i], r->sum_key[i],
 			TABLE_RIGHT, false, GRID_BOTH, 0 };

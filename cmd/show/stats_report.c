@@ -168,6 +168,7 @@ void report_group_done(struct report_group *rg)
 {
 	free(rg->funcs);
 	free(rg->diff);
+	diff_parts_free(rg->diff_parts);
 	saved_free(rg->after);
 	stats_free(rg->owned);
 	group_keys_done(&rg->keys);
