@@ -358,6 +358,36 @@ ty_code tyBad 3 1 both"
 	fsn detach t
 }
 
+@test "a caller is a function, or a file, also when its process has ended" {
+	local bare=$BATS_TEST_TMPDIR/bare
+
+	fsn attach --config "$CONFIG" i --key caller
+	start_bg one "$FIX/typed" --wait-end ty_i8 1 2
+	wait_line one '^done'
+	start_bg two "$FIX/typed" --wait-end ty_i8 3
+	wait_line two '^done'
+	assert_eq "$(rows i caller "function caller calls" | sed -E "s/(main|call_words)\+0x[0-9a-f]*/PLACE/")" \
+		"ty_i8 PLACE 3"
+	tell one
+	wait_bg one
+	tell two
+	wait_bg two
+	fsn stats i --json
+	assert_json '[.[0].functions[].rows[].key.caller | (.value | test("^0x[0-9a-f]+$")),
+		(.name | test("^(main|call_words)\\+0x[0-9a-f]+$"))] | unique' '[true]'
+	fsn reset i
+	strip -o "$bare" "$FIX/typed"
+	start_bg one env LD_LIBRARY_PATH="$FIX" "$bare" --wait-end ty_i8 1
+	wait_line one '^done'
+	assert_eq "$(rows i caller "caller calls" | sed 's/0x[0-9a-f]*/OFF/')" "bare+OFF 1"
+	tell one
+	wait_bg one
+	fsn reset i
+	capture "$FIX/typed" ty_i8 1 # nobody sees it while it runs
+	assert_eq "$(rows i caller "caller calls" | sed 's/^0x[0-9a-f]*/ADDR/')" "ADDR 1"
+	fsn detach i
+}
+
 @test "files with keys are for their owner's eyes" {
 	local out=$BATS_TEST_TMPDIR/out args mode
 

@@ -322,6 +322,14 @@ struct fsn_row {
 	char comm[FSN_COMM_LEN];
 };
 
+/* Of the row at the same place where its calls were made, once a command has seen that. */
+#define FSN_CALLER_LEN 112
+struct fsn_caller {
+	unsigned long long addr;  /* as in the key; 0: it is not known */
+	unsigned long long start; /* of the process */
+	char text[FSN_CALLER_LEN];
+};
+
 static inline __attribute__((always_inline)) unsigned long long row_tag(
 	unsigned int fn, unsigned int tgid)
 {

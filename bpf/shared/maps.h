@@ -37,6 +37,7 @@ struct fsn_meta {
 	unsigned int row_cnt; /* rows of keys; 0: there are none */
 	unsigned int key_cnt, sum_cnt;
 	unsigned int key_wide;      /* keys take FSN_KEY_WIDE words each, else one */
+	unsigned int key_caller;    /* 1 + the key that is where a call was made; 0: none is */
 	unsigned int key[FSN_KEYS]; /* their names, in fsn_text */
 	unsigned int sum[FSN_SUMS];
 	char name[FSN_NAME_LEN + 3];
@@ -149,6 +150,7 @@ struct fsn_text {
 	X(PROCS, procs, MAPPED(struct fsn_proc), n->procs + 2 * n->funcs, READERS)     \
 	X(KEYED_BY, keyed_by, ARRAY(struct fsn_keyed), n->rows ? n->funcs : 1, READERS) \
 	X(KEYS, keys, MAPPED(struct fsn_key), n->rows, OWNER)                          \
+	X(CALLERS, callers, MAPPED(struct fsn_caller), n->callers ? n->rows : 1, OWNER) \
 	X(ROWS, rows, MAPPED(struct fsn_row), n->rows ? n->rows + 3 * n->funcs : 1, READERS) \
 	X(BASE_ROWS0, base_rows0, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
 	X(BASE_ROWS1, base_rows1, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \

@@ -75,6 +75,8 @@ static const char *value_name(const struct func_types *t, const struct func_part
 	if (p->by == FSN_BY_COMMUNICATOR)
 		return communicator_of(row, i) ? communicator_name(communicator_of(row, i), buf)
 					       : NULL;
+	if (p->by == FSN_BY_CALLER)
+		return row->place;
 	return is_text(p) ? NULL : code_name(t, p, stats_row_word(row, i));
 }
 
@@ -115,17 +117,24 @@ struct keyed_rows {
 	const struct stats_func *f;
 };
 
-/* Of @row what is asked for: by which keys, and no process. */
-static struct stats_row projected(const struct report_group *rg, const struct stats_row *row)
+/*
+ * Of @row what is asked for: by which keys, and no process. One place has many addresses, but one
+ * text.
+ */
+static struct stats_row projected(const struct report_group *rg, const struct func_keys *keys,
+	const struct stats_row *row)
 {
 	struct stats_row to = *row;
 
 	to.pid = 0;
 	to.start_ns = 0;
 	memset(&to.key, 0, sizeof(to.key));
-	for (size_t i = 0; i < rg->by_cnt; i++)
+	for (size_t i = 0; i < rg->by_cnt; i++) {
 		memcpy(&to.key.word[i * FSN_KEY_WIDE], stats_row_text(row, rg->by[i]),
 			FSN_KEY_TEXT);
+		if (keys->key[rg->by[i]].by == FSN_BY_CALLER && row->place)
+			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->place;
+	}
 	return to;
 }
 
@@ -140,7 +149,7 @@ static struct stats_row *rows_by(
 	if (!rows || !f->row_cnt)
 		return rows;
 	for (size_t i = 0; i < f->row_cnt; i++)
-		rows[i] = projected(rg, &f->rows[i]);
+		rows[i] = projected(rg, &rg->keys.funcs[f->fn], &f->rows[i]);
 	qsort(rows, f->row_cnt, sizeof(*rows), stats_row_compare);
 	for (size_t i = 1; i < f->row_cnt; i++)
 		if (stats_row_compare(&rows[kept], &rows[i]))
@@ -425,7 +434,7 @@ static void add_key(struct json *j, const struct func_types *t, const struct fun
 	if (p->by == FSN_BY_COMMUNICATOR)
 		add_communicator(j, communicator_of(row, i));
 	else
-		json_set_str(j, "name", is_text(p) ? NULL : code_name(t, p, word));
+		json_set_str(j, "name", value_name(t, p, row, i, NULL));
 	json_close(j, '}');
 }
 

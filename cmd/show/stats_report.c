@@ -406,6 +406,7 @@ struct stats *stats_delta(
 	if (!d)
 		return NULL;
 	*d = *now;
+	d->places = NULL; /* they stay those of @now */
 	d->func_cnt = 0;
 	d->funcs = calloc(now->func_cnt + 1, sizeof(*d->funcs));
 	if (delta_paths(d, now, before) || !d->funcs)

@@ -463,6 +463,7 @@ static void describe_meta(
 	meta->key_cnt = keys->key_cnt;
 	meta->sum_cnt = keys->sum_cnt;
 	meta->key_wide = d->key_wide;
+	meta->key_caller = keys_caller(keys);
 	memcpy(meta->key, d->key_text, sizeof(meta->key));
 	memcpy(meta->sum, d->sum_text, sizeof(meta->sum));
 }

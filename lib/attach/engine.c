@@ -177,6 +177,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.procs = procs,
 		.paths = e->path_cnt,
 		.rows = row_cnt(spec),
+		.callers = spec->keys && keys_caller(spec->keys),
 		.has_more = spec->has_more,
 		.nesting = spec->nesting,
 		.children = spec->children,

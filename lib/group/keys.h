@@ -37,6 +37,15 @@ static inline bool keys_wanted(const struct keys *k)
 	return k->key_cnt || k->sum_cnt;
 }
 
+/* 1 + the number of the key that is where a call was made; 0: there is none. */
+static inline unsigned int keys_caller(const struct keys *k)
+{
+	for (unsigned int i = 0; i < k->key_cnt; i++)
+		if (k->key[i].by == FSN_BY_CALLER)
+			return i + 1;
+	return 0;
+}
+
 /* --- bound to functions, at attach ----------------------------------------------------------- */
 
 struct fsn_keyed;

@@ -79,6 +79,25 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 struct stats_row rows_since(
 	const struct stats_view *view, const struct fsn_row *now, const struct fsn_row *base);
 
+/* --- callers.c: where calls were made ---------------------------------------------------------- */
+
+/* What is known of processes and files while one reading lasts. */
+struct callers;
+_must_check_ int callers_new(struct callers **ret_callers);
+void callers_free(struct callers *c);
+DEFINE_CLEANUP(callers, struct callers *, callers_free)
+
+/*
+ * What lies before @addr in a process, which must run: "function+0x1f", demangled, or
+ * "file+0x1f" where no symbol is known. False when it has ended, or nothing is mapped there.
+ */
+bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
+	struct fsn_caller *ret);
+
+/* One text for all that are alike; it lives as long as @s. NULL: no memory. */
+const char *callers_intern(struct stats *s, const char *text);
+void callers_done(struct stats *s);
+
 /* How many rows programs use, behind which two for each function stand; 0 when nothing is told apart. -EPROTO. */
 int rows_cnt(const struct group *g, uint32_t *ret_cnt);
 

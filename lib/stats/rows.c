@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bpf/bpf.h>
+
 #include "base/util.h"
 #include "internal.h"
 
@@ -111,6 +113,8 @@ struct table {
 	struct fsn_row *rows, *base;
 	struct fsn_key *keys; /* NULL: for their owner only */
 	struct fsn_row *ended;
+	struct fsn_caller *places; /* of .keys, or NULL */
+	struct callers *callers;
 	uint32_t cnt; /* of .rows and .base; of .keys fewer by those of others */
 };
 
@@ -120,6 +124,21 @@ static void table_done(struct table *t)
 	free(t->base);
 	free(t->keys);
 	free(t->ended);
+	free(t->places);
+	callers_free(t->callers);
+}
+
+/* What is known of callers, and who finds out the rest. */
+static int callers_read(const struct group *g, struct table *t)
+{
+	int fd = group_map_fd(g, MAPID_CALLERS, "callers", NULL);
+
+	if (!g->meta.key_caller || g->meta.key_caller > FSN_KEYS || !t->keys || fd < 0)
+		return 0;
+	t->places = calloc(g->meta.row_cnt, sizeof(*t->places));
+	if (!t->places || callers_new(&t->callers))
+		return -ENOMEM;
+	return map_read(fd, 0, g->meta.row_cnt, sizeof(*t->places), t->places);
 }
 
 /* Rows before keys: what stands beside a row was there before it. */
@@ -143,7 +162,24 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 	if (!code)
 		code = map_read_fixed(g->fd[MAPID_ROWS], ended, g->meta.fn_cnt,
 			sizeof(*t->ended), t->ended);
-	return code;
+	return code ? code : callers_read(g, t);
+}
+
+/* What was once seen stays beside the row; who may not write there finds it out again. */
+static int name_caller(const struct group *g, const struct table *t, uint32_t i,
+	struct stats *s, struct stats_row *row)
+{
+	struct fsn_caller *place = &t->places[i];
+	uint64_t addr = stats_row_word(row, g->meta.key_caller - 1);
+
+	if (place->addr != addr || place->start != row->start_ns) {
+		if (!addr || !callers_name(t->callers, row->pid, row->start_ns, addr, place))
+			return 0;
+		(void)bpf_map_update_elem(g->fd[MAPID_CALLERS], &i, place, 0);
+	}
+	place->text[FSN_CALLER_LEN - 1] = '\0';
+	row->place = callers_intern(s, place->text);
+	return row->place ? 0 : -ENOMEM;
 }
 
 static int take_row(const struct group *g, const struct stats_view *view, const struct table *t,
@@ -165,6 +201,8 @@ static int take_row(const struct group *g, const struct stats_view *view, const 
 	memcpy(row.comm, t->rows[i].comm, sizeof(row.comm) - 1);
 	if (t->keys)
 		spread_key(g, &t->keys[i], &row.key);
+	if (t->places && name_caller(g, t, i, s, &row))
+		return -ENOMEM;
 	return add_row(&s->funcs[procs_fn(tag)], &row);
 }
 

@@ -382,6 +382,7 @@ void stats_free(struct stats *s)
 	}
 	free(s->funcs);
 	free(s->paths);
+	callers_done(s);
 	free(s);
 }
 

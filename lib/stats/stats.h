@@ -36,6 +36,7 @@ struct stats_row {
 	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME */
 	char comm[16];     /* of the process */
 	struct fsn_key key; /* FSN_KEY_WIDE words each */
+	const char *place;  /* of its key by caller, one for all that are alike; or NULL */
 	struct fsn_proc_counts n; /* without .inner_ns */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
 };
@@ -125,6 +126,7 @@ struct stats {
 	size_t path_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
 	bool keys_known;     /* what rows are of may be read */
+	void *places;        /* of rows */
 	uint64_t lost_texts; /* keys that could not be read */
 	uint64_t crowded; /* of no_slot: their process had too many calls in flight */
 	pid_t crowd_pid;  /* the last such process */

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where calls were made: addresses of processes as functions, or files, and how far behind
+// their beginning.
+//
+// A program's code lies elsewhere in each process, and when that has ended nobody knows where
+// it lay. So what is named is kept in the group, beside its row.
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "elf/elf_file.h"
+#include "internal.h"
+#include "proc/proc.h"
+
+#define PROC "/proc"
+
+/* A mapped file, opened once. */
+struct code_file {
+	uint32_t dev_major, dev_minor;
+	uint64_t ino;
+	struct elf_file *elf; /* NULL: it can't be read */
+};
+
+struct code_proc {
+	pid_t pid;
+	uint64_t start_ns;
+	struct proc_maps maps; /* none when it has ended */
+};
+
+struct callers {
+	struct code_file *files;
+	struct code_proc *procs;
+	size_t file_cnt, proc_cnt;
+};
+
+int callers_new(struct callers **ret_callers)
+{
+	*ret_callers = calloc(1, sizeof(**ret_callers));
+	return *ret_callers ? 0 : -ENOMEM;
+}
+
+void callers_free(struct callers *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->file_cnt; i++)
+		elf_file_free(c->files[i].elf);
+	for (size_t i = 0; i < c->proc_cnt; i++)
+		proc_maps_done(&c->procs[i].maps);
+	free(c->files);
+	free(c->procs);
+	free(c);
+}
+
+/* --- whose code lies there --------------------------------------------------------------------- */
+
+/* Mappings of a process that runs, before and after they were read; NULL: no memory. */
+static const struct code_proc *proc_of(struct callers *c, pid_t pid, uint64_t start_ns)
+{
+	struct code_proc *procs;
+
+	for (size_t i = c->proc_cnt; i--;)
+		if (c->procs[i].pid == pid && c->procs[i].start_ns == start_ns)
+			return &c->procs[i];
+	procs = array_grow(c->procs, c->proc_cnt, sizeof(*procs));
+	if (!procs)
+		return NULL;
+	c->procs = procs;
+	procs += c->proc_cnt++;
+	*procs = (struct code_proc) { .pid = pid, .start_ns = start_ns };
+	if (!proc_is_first_ns() || !proc_alive(PROC, pid, start_ns) ||
+		proc_maps_read(PROC, pid, &procs->maps, NULL))
+		return procs;
+	if (!proc_alive(PROC, pid, start_ns))
+		proc_maps_done(&procs->maps);
+	return procs;
+}
+
+static const struct proc_map *map_at(const struct code_proc *p, uint64_t addr)
+{
+	for (size_t i = 0; i < p->maps.cnt; i++)
+		if (p->maps.maps[i].exec && addr >= p->maps.maps[i].start &&
+			addr < p->maps.maps[i].end)
+			return &p->maps.maps[i];
+	return NULL;
+}
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Its functions are known, if anything of it is. */
+static struct elf_file *open_code(pid_t pid, const struct proc_map *map)
+{
+	_cleanup_free_ char *dir = NULL;
+	const struct elf_func *funcs;
+	_cleanup_close_ int root = -1;
+	struct elf_file *elf = NULL;
+	size_t cnt;
+	int fd = proc_open_mapped(PROC, pid, map, NULL);
+
+	if (fd < 0)
+		return NULL;
+	if (!proc_same_mnt_ns(PROC, pid))
+		root = proc_open_root(PROC, pid, NULL);
+	dir = strndup(map->path, (size_t)(base_of(map->path) - map->path));
+	if (elf_file_open_fd(fd, map->path, root >= 0 ? root : -1, dir, &elf, NULL))
+		return NULL;
+	if (!elf_file_funcs(elf, &funcs, &cnt, NULL))
+		return elf;
+	elf_file_free(elf);
+	return NULL;
+}
+
+static struct elf_file *file_of(struct callers *c, pid_t pid, const struct proc_map *map)
+{
+	struct code_file *files;
+
+	for (size_t i = 0; i < c->file_cnt; i++)
+		if (c->files[i].ino == map->ino && c->files[i].dev_major == map->dev_major &&
+			c->files[i].dev_minor == map->dev_minor)
+			return c->files[i].elf;
+	files = array_grow(c->files, c->file_cnt, sizeof(*files));
+	if (!files)
+		return NULL;
+	c->files = files;
+	files[c->file_cnt] = (struct code_file) { map->dev_major, map->dev_minor, map->ino,
+		open_code(pid, map) };
+	return files[c->file_cnt++].elf;
+}
+
+/* --- what it is called -------------------------------------------------------------------------- */
+
+static void put_place(struct fsn_caller *to, const char *name, uint64_t behind)
+{
+	char offset[24];
+	int len = snprintf(offset, sizeof(offset), "+0x%llx", (unsigned long long)behind);
+
+	snprintf(to->text, sizeof(to->text), "%.*s%s", (int)sizeof(to->text) - 1 - len, name,
+		offset);
+}
+
+/* The call is the instruction before @addr, which may begin another function. */
+static bool put_function(struct elf_file *elf, uint64_t offset, struct fsn_caller *to)
+{
+	_cleanup_free_ char *plain = NULL;
+	const struct elf_func *func;
+	uint64_t addr;
+
+	if (!elf || elf_file_offset_to_addr(elf, offset - 1, &addr))
+		return false;
+	func = elf_file_func_at(elf, addr);
+	if (!func)
+		return false;
+	plain = demangle(func->names->name, DEMANGLE_NAME);
+	put_place(to, plain ? plain : func->names->name, addr + 1 - func->addr);
+	return true;
+}
+
+bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
+	struct fsn_caller *ret)
+{
+	const struct code_proc *p = proc_of(c, pid, start_ns);
+	const struct proc_map *map = p ? map_at(p, addr - 1) : NULL;
+	uint64_t offset;
+
+	if (!map)
+		return false;
+	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
+	offset = addr - map->start + map->offset;
+	if (!put_function(file_of(c, pid, map), offset, ret))
+		put_place(ret, base_of(map->path), offset);
+	return true;
+}
+
+/* --- kept in statistics -------------------------------------------------------------------------- */
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+const char *callers_intern(struct stats *s, const char *text)
+{
+	char **found = tfind(text, &s->places, compare_texts), *copy;
+
+	if (found)
+		return *found;
+	copy = strdup(text);
+	found = copy ? tsearch(copy, &s->places, compare_texts) : NULL;
+	if (!found)
+		free(copy);
+	return found ? *found : NULL;
+}
+
+void callers_done(struct stats *s)
+{
+	tdestroy(s->places, free);
+}
