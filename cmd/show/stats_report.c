@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which functions a report has, and in which order; what came between two readings.
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,49 @@ void report_group_done(struct report_group *rg)
 	saved_free(rg->after);
 	stats_free(rg->owned);
 	group_keys_done(&rg->keys);
+}
+
+/* --- by which keys --------------------------------------------------------------------------- */
+
+int report_by(struct report *r, struct err *err)
+{
+	const struct stats_choice *c = r->choice;
+	bool found = false;
+
+	for (size_t n = 0; n < r->cnt; n++) {
+		struct report_group *rg = &r->group[n];
+
+		for (size_t i = 0; i < c->by_cnt; i++)
+			for (size_t k = 0; k < rg->keys.key_cnt; k++)
+				if (!strcmp(rg->keys.key[k], c->by[i]))
+					rg->by[rg->by_cnt++] = k;
+		if (rg->by_cnt < c->by_cnt)
+			rg->by_cnt = 0;
+		found |= rg->by_cnt;
+		/* What is compared has no sums. */
+		for (size_t i = 0; rg->by_cnt && !rg->diff && i < rg->keys.sum_cnt; i++) {
+			size_t k = 0;
+
+			while (k < r->sum_cnt && strcmp(r->sum[k], rg->keys.sum[i]))
+				k++;
+			if (k == r->sum_cnt && k < ARRAY_SIZE(r->sum))
+				r->sum[r->sum_cnt++] = rg->keys.sum[i];
+		}
+	}
+	for (size_t i = 0; i < c->by_cnt; i++) {
+		snprintf(r->by_title[i], KEY_TITLE_LEN, "%s", c->by[i]);
+		for (char *p = r->by_title[i]; *p; p++)
+			*p = (char)toupper((unsigned char)*p);
+	}
+	for (size_t i = 0; i < r->sum_cnt; i++) {
+		snprintf(r->sum_title[i], KEY_TITLE_LEN, "SUM(%s)", r->sum[i]);
+		snprintf(r->sum_key[i], KEY_TITLE_LEN, "sum_%s", r->sum[i]);
+	}
+	if (!c->by_cnt || found || !r->cnt)
+		return 0;
+	err_set(err, -ERR_USAGE, "--by '%s': no group has %s", c->by_text,
+		c->by_cnt > 1 ? "these keys" : "such a key");
+	return err_hint(err, "--by is function, process, library, or what attach's --key has named");
 }
 
 /* --- what came between two readings: counters subtracted, so that intervals add up --------- */
