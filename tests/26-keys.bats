@@ -28,6 +28,8 @@ ty_i8 1 3 3 3
 ty_i8 2 1 1 2
 ty_u64 18446744073709551614 1 1 18446744073709551614
 ty_u64 5 3 3 15"
+	fsn list --json
+	assert_json '[.[0].options | .keys, .sums]' '[["v"],["v"]]'
 	fsn stats t --by v --top 1
 	assert_output_match '^FUNCTION +V +SUM\(v\) +CALLS +'
 	assert_eq "$(grep -c '^ty_' <<<"$output")" 3

@@ -160,6 +160,19 @@ complete_pids() { # TYPE WORD...
 	wait_bg two
 }
 
+@test "keys of groups after --by of stats" {
+	need_bpf
+	fsn attach keyed "$FIX/libfix.so:fix_add" --key arg1,caller
+	fsn attach other "$FIX/libfix.so:fix_add" --key thread
+	complete_words stats --by ""
+	assert_words arg1 caller function library process thread
+	complete_words stats keyed --by c
+	assert_words caller
+	complete_words run c:malloc --by ca
+	assert_output ""
+	fsn detach --all
+}
+
 @test "presets after attach, the user's own too" {
 	mkdir -p "$XDG_CONFIG_HOME/funcsnoop/presets"
 	echo '{ "zzmine_sym": { "f": "f" }, "lib": "c" }' \

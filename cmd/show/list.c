@@ -254,6 +254,14 @@ static void add_attached_by(
 	json_close(j, '}');
 }
 
+static void add_key_names(struct json *j, const char *key, const char *const *names, size_t most)
+{
+	json_set_open(j, key, '[');
+	for (size_t i = 0; i < most && names[i]; i++)
+		json_str(j, names[i]);
+	json_close(j, ']');
+}
+
 /* How it was attached, and until when. */
 static void add_asked(
 	struct json *j, const struct json_list_row *row, const struct group_info *info)
@@ -276,6 +284,8 @@ static void add_asked(
 	json_set_bool(j, "processes", info->processes);
 	json_set_bool(j, "raw", info->raw);
 	json_set_u64_if(j, "granted_ns_per_s", info->budget, info->budget * 1000ULL);
+	add_key_names(j, "keys", info->key, FSN_KEYS);
+	add_key_names(j, "sums", info->sum, FSN_SUMS);
 	json_close(j, '}');
 	if (row->asked) {
 		add_filters(j, row->asked);

@@ -242,6 +242,10 @@ struct group_info group_info(const struct group *g)
 		info.exits |= 1U << g->funcs[i].exit;
 		info.events |= target_kind(g->funcs[i].kind)->is_event;
 	}
+	for (size_t i = 0; i < FSN_KEYS && i < g->meta.key_cnt; i++)
+		info.key[i] = group_text(g, g->meta.key[i]);
+	for (size_t i = 0; i < FSN_SUMS && i < g->meta.sum_cnt; i++)
+		info.sum[i] = group_text(g, g->meta.sum[i]);
 	return info;
 }
 

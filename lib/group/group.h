@@ -39,6 +39,7 @@ struct group_info {
 	uint32_t budget;      /* what they were to take, in millionths of a CPU; 0: as it comes */
 	uint64_t tried_ns;    /* how long entries were counted for that, */
 	uint64_t tried_cost_ns; /* by which they take so much of a second */
+	const char *key[FSN_KEYS], *sum[FSN_SUMS]; /* NULL: there are no more */
 };
 
 struct group_func {
