@@ -180,6 +180,46 @@ static __always_inline bool key_is(__u32 i, const struct fsn_key *key)
 	return !other;
 }
 
+/*
+ * 1 + the place in fsn_names of the name that @word has, one of @cnt from @first on, which are
+ * sorted; or 0. Not static, so that it is verified once, on its own.
+ */
+__noinline __u32 name_find(__u32 first, __u32 cnt, __u64 word)
+{
+	struct fsn_name *name;
+	__u32 at;
+
+	for (int n = 0; n < 16 && cnt; n++) {
+		at = first + cnt / 2;
+		name = bpf_map_lookup_elem(&fsn_names, &at);
+		if (!name)
+			return 0;
+		if (name->value == (__s64)word)
+			return at + 1;
+		if (name->value < (__s64)word) {
+			first = at + 1;
+			cnt = cnt - cnt / 2 - 1;
+		} else {
+			cnt = cnt / 2;
+		}
+	}
+	return 0;
+}
+
+static __always_inline void row_name(struct fsn_row *row, const struct fsn_key *key, __u64 tag)
+{
+	__u32 fn = (tag & FSN_FN_MASK) - 1;
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+
+	if (!keyed)
+		return;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (keyed->name_cnt[n])
+			row->named[n] = name_find(keyed->names[n], keyed->name_cnt[n],
+				key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+}
+
 /* Claims row @i, which is free, unless somebody else does. */
 static __noinline bool row_claim(__u32 i, const struct fsn_key *key, __u64 tag, __u64 start)
 {
@@ -195,6 +235,7 @@ static __noinline bool row_claim(__u32 i, const struct fsn_key *key, __u64 tag, 
 	for (__u32 n = 0; n < KEY_WORDS; n++)
 		if (word_counts(n))
 			to->word[n] = key->word[n];
+	row_name(row, key, tag);
 	(void)__sync_lock_test_and_set(&row->tag, tag);
 	return true;
 }

@@ -316,6 +316,33 @@ hint: resetting needs CAP_BPF, too"
 	fsn detach g
 }
 
+@test "keys that are names of an enumeration are for readers, other values are not" {
+	local config=$BATS_TEST_TMPDIR/codes.json
+
+	need_readers
+	cat >"$config" <<-END
+		{ "types": { "code_t": { "base": "int", "codes": { "2": "tyBad", "-1": "tyNegative" } } },
+		  "lib": "$FIX/libtyped.so", "g_func_sym": {
+			"ty_code": { "symbol": "ty_code", "args": ["code_t v"], "ret": "code_t" } } }
+	END
+	fsn attach --config "$config" g --owner ":$GID" --key v,thread,result --sum v
+	capture "$FIX/typed" ty_code 2 0xffffffff 7 2 9
+	read_as stats g --json
+	assert_json '[.[].functions[].rows[] | [.key.v.name, .key.v.value, .key.thread, .key.result.name, .calls]] | sort' \
+		'[[null,null,null,null,2],["tyBad",2,null,"tyBad",2],["tyNegative",-1,null,"tyNegative",1]]'
+	read_as stats g --by v --format csv
+	assert_eq "$(tr -d '\r' <<<"$output" | cut -d, -f5,7 | sort)" ",2
+tyBad,2
+tyNegative,1
+v,calls"
+	read_as stats g --by thread
+	assert_stderr "funcsnoop stats: keys of group 'g' are for its owner only"
+	fsn stats g --json
+	assert_json '[.[].functions[].rows[] | [.key.v.value, .calls]] | sort' \
+		'[[-1,1],[2,2],[7,1],[9,1]]'
+	fsn detach g
+}
+
 @test "a bpffs that nobody else may pass is named" {
 	need_readers
 	chmod 0700 "$FUNCSNOOP_BPFFS"

@@ -289,6 +289,8 @@ struct fsn_part {
 struct fsn_keyed {
 	unsigned int on; /* 0: by nothing, as it has none of the arguments */
 	unsigned int late; /* a part is its result */
+	/* In fsn_names those that values of a part have. */
+	unsigned int names[FSN_KEYS], name_cnt[FSN_KEYS];
 	struct fsn_part key[FSN_KEYS];
 	struct fsn_part sum[FSN_SUMS];
 };
@@ -320,6 +322,8 @@ struct fsn_row {
 	unsigned long long calls;  /* read last */
 	unsigned long long sum[FSN_SUMS];
 	char comm[FSN_COMM_LEN];
+	/* Of its key what everybody may know: 1 + a name in fsn_names, or 0. */
+	unsigned int named[FSN_KEYS], pad;
 };
 
 /* Of the row at the same place where its calls were made, once a command has seen that. */

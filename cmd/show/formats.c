@@ -247,7 +247,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	if (s->lost_texts)
 		note(r, f, "%s not read: what they are called by was not in memory",
 			counted(s->lost_texts, "text of a key was", "texts of keys were").text);
-	if (r->choice->by_cnt && rg->by_cnt && !s->keys_known)
+	if (r->choice->by_cnt && rg->by_cnt && !report_keys_known(rg))
 		note(r, f, "keys of group '%s' are for its owner only", group_info(s->group).name);
 	if (s->lost_slow && rg->slow)
 		note(r, f, "%s pushed out by newer ones",

@@ -337,6 +337,9 @@ void fill_keys(struct grid *grid, const struct report *r, const struct report_gr
 /* Begins a grid with the columns of @r's view, and of the keys and sums that it shows. */
 void report_begin_grid(const struct report *r, struct grid *grid);
 
+/* Whether some of the keys that are asked for may be read in some row. */
+bool report_keys_known(const struct report_group *rg);
+
 /* The members "rows", "other_rows" and "ended_rows" of function @f. */
 void json_add_rows(struct json *j, const struct report_group *rg, const struct types *types,
 	const struct stats_func *f);

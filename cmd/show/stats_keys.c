@@ -127,12 +127,15 @@ static struct stats_row projected(const struct report_group *rg, const struct fu
 
 	to.pid = 0;
 	to.start_ns = 0;
+	to.hidden = 0;
 	memset(&to.key, 0, sizeof(to.key));
 	for (size_t i = 0; i < rg->by_cnt; i++) {
 		memcpy(&to.key.word[i * FSN_KEY_WIDE], stats_row_text(row, rg->by[i]),
 			FSN_KEY_TEXT);
 		if (keys->key[rg->by[i]].by == FSN_BY_CALLER && row->place)
 			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->place;
+		if (row->hidden & 1U << rg->by[i])
+			to.hidden |= 1U << i;
 	}
 	return to;
 }
@@ -234,7 +237,9 @@ static void fill_row(struct grid *grid, const struct report *r, const struct rep
 		write_key(&text, types_of(types, f->fn), part, row, i);
 		out_char(&text, '\0');
 		grid->failed |= text.failed;
-		grid_text(grid, part->by == FSN_BY_NONE || text.failed ? NULL : text.buf);
+		grid_text(grid, part->by == FSN_BY_NONE || row->hidden & 1U << i || text.failed
+				? NULL
+				: text.buf);
 	}
 	fill_figures(grid, r, rg, f, row);
 	out_done(&text);
@@ -279,11 +284,24 @@ static void fill_function(struct grid *grid, const struct report *r,
 	fill_rest(grid, r, rg, f, "ended", &f->rows_ended);
 }
 
+bool report_keys_known(const struct report_group *rg)
+{
+	unsigned int wanted = 0;
+
+	for (size_t i = 0; i < rg->by_cnt; i++)
+		wanted |= 1U << rg->by[i];
+	for (size_t i = 0; !rg->s->keys_known && i < rg->s->func_cnt; i++)
+		for (size_t k = 0; k < rg->s->funcs[i].row_cnt; k++)
+			if (wanted & ~rg->s->funcs[i].rows[k].hidden)
+				return true;
+	return rg->s->keys_known;
+}
+
 void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	_cleanup_types_ struct types *types = NULL;
 
-	if (!rg->by_cnt || !rg->s->keys_known)
+	if (!rg->by_cnt || !report_keys_known(rg))
 		return;
 	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
 	for (size_t i = 0; !grid->failed && i < rg->func_cnt; i++)
@@ -441,22 +459,24 @@ void json_add_rows(struct json *j, const struct report_group *rg, const struct t
 	for (size_t i = 0; rg->keys.funcs && types && i < f->row_cnt; i++) {
 		const struct stats_row *row = &f->rows[i];
 		const struct func_keys *keys = &rg->keys.funcs[f->fn];
+		bool known;
 
 		json_open(j, '{');
 		json_set_u64(j, "pid", row->pid);
 		json_set_str(j, "comm", row->comm);
-		if (rg->s->keys_known)
+		known = rg->s->keys_known || row->hidden != (1U << rg->keys.key_cnt) - 1;
+		if (known)
 			json_set_open(j, "key", '{');
 		else
 			json_set_null(j, "key");
-		for (size_t k = 0; rg->s->keys_known && k < rg->keys.key_cnt; k++) {
+		for (size_t k = 0; known && k < rg->keys.key_cnt; k++) {
 			json_key(j, rg->keys.key[k]);
-			if (keys->key[k].by == FSN_BY_NONE)
+			if (keys->key[k].by == FSN_BY_NONE || row->hidden & 1U << k)
 				json_null(j);
 			else
 				add_key(j, types_of(types, f->fn), &keys->key[k], row, k);
 		}
-		if (rg->s->keys_known)
+		if (known)
 			json_close(j, '}');
 		add_row_figures(j, rg, f, row);
 		json_close(j, '}');

@@ -320,6 +320,28 @@ int attach_check_keys(const struct draft *draft, const struct keys *keys,
 	return code ? code : keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
 }
 
+/* What parts of keys may be called; types are described before. */
+static void name_parts(const struct description *d, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		const struct fsn_func *func = &d->funcs[i];
+
+		for (size_t k = 0; k < FSN_KEYS; k++) {
+			const struct fsn_part *part = &d->keyed[i].key[k];
+			unsigned int type = 0;
+
+			if (part->what == FSN_BY_RESULT)
+				type = func->ret;
+			else if (part->what == FSN_BY_NUMBER && part->arg && func->args)
+				type = func->args + part->arg - 1;
+			if (!type)
+				continue;
+			d->keyed[i].names[k] = d->types.types[type - 1].names;
+			d->keyed[i].name_cnt[k] = d->types.types[type - 1].name_cnt;
+		}
+	}
+}
+
 static int describe_keys(struct description *d, const struct draft *draft,
 	const struct keys *keys, struct err *err)
 {
@@ -333,6 +355,7 @@ static int describe_keys(struct description *d, const struct draft *draft,
 	code = locate_communicators(draft, keys, funcs, err);
 	if (!code)
 		code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
+	name_parts(d, draft->probed_cnt);
 	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
 	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
 	for (size_t i = 0; !code && i < keys->key_cnt; i++)

@@ -30,6 +30,8 @@ int stats_row_compare(const void *a, const void *b)
 		return x->pid < y->pid ? -1 : 1;
 	if (x->start_ns != y->start_ns)
 		return x->start_ns < y->start_ns ? -1 : 1;
+	if (x->hidden != y->hidden)
+		return x->hidden < y->hidden ? -1 : 1;
 	for (size_t i = 0; i < ARRAY_SIZE(x->key.word); i++)
 		if (x->key.word[i] != y->key.word[i])
 			return x->key.word[i] < y->key.word[i] ? -1 : 1;
@@ -114,6 +116,7 @@ struct table {
 	struct fsn_key *keys; /* NULL: for their owner only */
 	struct fsn_row *ended;
 	struct fsn_caller *places; /* of .keys, or NULL */
+	struct fsn_name *names;    /* where there are no .keys */
 	struct callers *callers;
 	uint32_t cnt; /* of .rows and .base; of .keys fewer by those of others */
 };
@@ -125,6 +128,7 @@ static void table_done(struct table *t)
 	free(t->keys);
 	free(t->ended);
 	free(t->places);
+	free(t->names);
 	callers_free(t->callers);
 }
 
@@ -139,6 +143,15 @@ static int callers_read(const struct group *g, struct table *t)
 	if (!t->places || callers_new(&t->callers))
 		return -ENOMEM;
 	return map_read(fd, 0, g->meta.row_cnt, sizeof(*t->places), t->places);
+}
+
+static int names_read(const struct group *g, struct table *t)
+{
+	t->names = calloc(g->meta.name_cnt + 1, sizeof(*t->names));
+	if (!t->names)
+		return -ENOMEM;
+	return map_read_fixed(
+		g->fd[MAPID_NAMES], 0, g->meta.name_cnt, sizeof(*t->names), t->names);
 }
 
 /* Rows before keys: what stands beside a row was there before it. */
@@ -162,7 +175,23 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 	if (!code)
 		code = map_read_fixed(g->fd[MAPID_ROWS], ended, g->meta.fn_cnt,
 			sizeof(*t->ended), t->ended);
+	if (!code && !t->keys)
+		code = names_read(g, t);
 	return code ? code : callers_read(g, t);
+}
+
+/* Who may not know the keys knows those that are names. */
+static void named_key(
+	const struct group *g, const struct table *t, uint32_t i, struct stats_row *row)
+{
+	for (size_t k = 0; k < FSN_KEYS && k < g->meta.key_cnt; k++) {
+		uint32_t named = t->rows[i].named[k];
+
+		if (named && named <= g->meta.name_cnt)
+			row->key.word[k * FSN_KEY_WIDE] = (uint64_t)t->names[named - 1].value;
+		else
+			row->hidden |= 1U << k;
+	}
 }
 
 /* What was once seen stays beside the row; who may not write there finds it out again. */
@@ -201,6 +230,8 @@ static int take_row(const struct group *g, const struct stats_view *view, const 
 	memcpy(row.comm, t->rows[i].comm, sizeof(row.comm) - 1);
 	if (t->keys)
 		spread_key(g, &t->keys[i], &row.key);
+	else
+		named_key(g, t, i, &row);
 	if (t->places && name_caller(g, t, i, s, &row))
 		return -ENOMEM;
 	return add_row(&s->funcs[procs_fn(tag)], &row);

@@ -36,6 +36,7 @@ struct stats_row {
 	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME */
 	char comm[16];     /* of the process */
 	struct fsn_key key; /* FSN_KEY_WIDE words each */
+	unsigned int hidden; /* mask of its keys that are not for who reads */
 	const char *place;  /* of its key by caller, one for all that are alike; or NULL */
 	struct fsn_proc_counts n; /* without .inner_ns */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
