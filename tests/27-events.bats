@@ -184,7 +184,7 @@ hint: did you mean 'tick'"
 	stop_stream s
 	assert_json 'select(.type == "call") | select(.pid == .tid)
 		| [.function, .args.comm, .args.pid == .pid, .args.prio, .ret]' \
-		'["sched:sched_process_exit","syscalls",true,120,null]'
+		"[\"sched:sched_process_exit\",\"syscalls\",true,$((120 + $(nice))),null]"
 	fsn stats g --json
 	assert_json '.[0].functions[].rows[] | [.key.comm.value, .calls]' '["syscalls",2]'
 	fsn stats h --json
