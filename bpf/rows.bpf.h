@@ -147,6 +147,8 @@ static __always_inline void key_fill(
 	}
 }
 
+#define ROW_NEW (1U << 31)
+
 #define KEY_WORDS (FSN_KEYS * FSN_KEY_WIDE)
 
 /* How many of a key's words count is fixed when the group is attached. */
@@ -206,18 +208,28 @@ __noinline __u32 name_find(__u32 first, __u32 cnt, __u64 word)
 	return 0;
 }
 
-static __always_inline void row_name(struct fsn_row *row, const struct fsn_key *key, __u64 tag)
+/*
+ * For readers who may not see keys: which of its names a new row @i has, after it is there. It
+ * is not done where rows are claimed, for calls can go no deeper there: stacks are 512 bytes.
+ */
+static __always_inline __u32 row_named(__u32 i, const struct fsn_keyed *keyed,
+	const struct fsn_key *key)
 {
-	__u32 fn = (tag & FSN_FN_MASK) - 1;
-	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct fsn_row *row;
 
-	if (!keyed)
-		return;
+	if (i == FSN_NO_ROW || !(i & ROW_NEW))
+		return i;
+	i &= ~ROW_NEW;
+	row = row_at(i);
+	if (!row)
+		return i;
 #pragma unroll
 	for (__u32 n = 0; n < FSN_KEYS; n++)
-		if (keyed->name_cnt[n])
-			row->named[n] = name_find(keyed->names[n], keyed->name_cnt[n],
-				key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+		row->named[n] = keyed->name_cnt[n]
+			? name_find(keyed->names[n], keyed->name_cnt[n],
+				  key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)])
+			: 0;
+	return i;
 }
 
 /* Claims row @i, which is free, unless somebody else does. */
@@ -235,7 +247,6 @@ static __noinline bool row_claim(__u32 i, const struct fsn_key *key, __u64 tag, 
 	for (__u32 n = 0; n < KEY_WORDS; n++)
 		if (word_counts(n))
 			to->word[n] = key->word[n];
-	row_name(row, key, tag);
 	(void)__sync_lock_test_and_set(&row->tag, tag);
 	return true;
 }
@@ -249,8 +260,8 @@ static __always_inline __u32 row_place(__u64 hash, __u32 n)
 }
 
 /*
- * The number of the row of @key, or of the others. Two CPUs may both claim one for the same
- * key: readers add up. Not static, so that it is verified once, on its own.
+ * The number of the row of @key, with ROW_NEW for row_named(), or of the others. Two CPUs may both
+ * claim one for the same key: readers add up. Not static, so that it is verified once, on its own.
  */
 __noinline __u32 row_find(struct fsn_key *key, __u64 tag, __u64 start)
 {
@@ -274,7 +285,7 @@ __noinline __u32 row_find(struct fsn_key *key, __u64 tag, __u64 start)
 			first = i;
 	}
 	if (first != FSN_NO_ROW && row_claim(first, key, tag, start))
-		return first;
+		return first | ROW_NEW;
 	return fsn_row_cnt + (tag & FSN_FN_MASK) - 1;
 }
 
@@ -293,6 +304,7 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
 		return FSN_ROW_LATE;
 	key_fill(ctx, keyed, &key);
 	i = row_find(&key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
+	i = row_named(i, keyed, &key);
 	row = row_at(i);
 	if (!row)
 		return FSN_NO_ROW;
@@ -363,6 +375,7 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 			kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
 				part_cut(&keyed->key[n], result);
 	i = row_find(&kept->key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
+	i = row_named(i, keyed, &kept->key);
 	row = row_at(i);
 	if (!row)
 		return FSN_NO_ROW;
