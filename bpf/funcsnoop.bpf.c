@@ -430,23 +430,31 @@ int fsn_session(struct pt_regs *ctx)
 	return 0;
 }
 
+/* The stack pointer at the entry: the probe may stand where the function has taken room. */
+static __always_inline __u64 entry_sp(const struct pt_regs *ctx, __u64 cookie, __u64 kind)
+{
+	__u64 sp = REG_SP(ctx);
+
+	return kind == FSN_FORWARD ? sp : sp + (cookie >> FSN_COOKIE_PLACE_SHIFT) * 8;
+}
+
 SEC("uprobe")
 int fsn_entry(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
-	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
+	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, sp = entry_sp(ctx, cookie, kind);
 	enum begun begun = LEFT_OUT;
 
 	own_stack(ctx);
 	if (kind == FSN_ARRIVE)
 		count_place(cookie & FSN_FN_MASK, false);
 	else
-		begun = call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx),
+		begun = call_begin(ctx, cookie & FSN_FN_MASK, sp, sp,
 			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET, false);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
-		call_left_out(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), begun == NO_ROOM);
+		call_left_out(ctx, cookie & FSN_FN_MASK, sp, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
-		call_leaves(cookie & FSN_FN_MASK, REG_SP(ctx),
+		call_leaves(cookie & FSN_FN_MASK, sp,
 			jump_leads(ctx, cookie) | LEAVES_AT_ONCE, REG_LINK(ctx));
 	return 0;
 }
@@ -455,10 +463,10 @@ SEC("uprobe")
 int fsn_count(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 
 	own_stack(ctx);
-	call_counted(ctx, cookie & FSN_FN_MASK, REG_SP(ctx),
-		(cookie >> FSN_COOKIE_KIND_SHIFT & 15) == FSN_SAME);
+	call_counted(ctx, cookie & FSN_FN_MASK, entry_sp(ctx, cookie, kind), kind == FSN_SAME);
 	return 0;
 }
 

@@ -408,6 +408,38 @@ every_instruction() { # FILE PROGRAM FLAGS...
 	every_instruction "$FIX/libinsn.so" "$FIX/asmcall" --count
 }
 
+# What both are probed at, behind their entries.
+frames() { # SITES OPTION...
+	fsn attach g asm_frame asm_frame_call --lib "$FIX/libinsn.so" --json "${@:2}"
+	assert_json '[.[0].functions[] | .site_offset - .offset]' "$1"
+}
+
+@test "a probe in the function's own frame knows its call, and the caller's registers" {
+	need_bpf
+	need_arch x86_64
+	frames '[22,4]' --exit ret
+	start_stream s g --json
+	capture "$FIX/asmcall" all 50
+	assert_eq "$(grep '^asm_frame' <<<"$output")" "asm_frame calls=50 sum=3325 wrong=0
+asm_frame_call calls=50 sum=3375 wrong=0"
+	poll_until has_lines s 100
+	stop_stream s
+	assert_eq "$(jq -r 'select(.type == "call") | "\(.function) \(.args.arg1) \(.ret)"' \
+		<<<"$output" | while read -r name arg result; do
+			echo "$name $((result - arg))"; done | sort | uniq -c | xargs)" \
+		"50 asm_frame 42 50 asm_frame_call 43"
+	assert_numbers g "asm_frame 50 0 50 0 0 0
+asm_frame_call 50 0 50 0 0 0"
+	fsn set g --if 'arg1>=40'
+	fsn reset g
+	capture "$FIX/asmcall" asm_frame 50
+	assert_numbers g "asm_frame 10 0 10 0 0 0"
+	fsn detach g
+	frames '[22,4]' --count --dry-run
+	frames '[0,0]' --exit return --dry-run
+	frames '[0,0]' --exit ret --key caller --dry-run
+}
+
 # bats test_tags=core,arch
 @test "a table behind the code of a function keeps its bytes, and the function its sums" {
 	local plain

@@ -129,6 +129,9 @@ enum fsn_kind {
 #define FSN_COOKIE_MORE_SHIFT 44
 #define FSN_JUMPS_MAX         65535
 /*
+ * Entries but FSN_ENTRY and FSN_FORWARD: how many words above the stack pointer the return address
+ * lies, in 16 bits from FSN_COOKIE_PLACE_SHIFT on.
+ *
  * Early ends: the result is a number, in the bits above, or the register above of which the
  * low 64 >> CUT bits count; the return address lies so many words above the stack pointer or,
  * with FP, above the frame pointer.

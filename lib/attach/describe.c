@@ -180,8 +180,7 @@ static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
 /* Counting alone steps over code that writes argument registers. */
 static bool has_no_args(const struct draft *draft, const struct target *f)
 {
-	return !draft->keeps_args && f->plan.exit == PLAN_EXIT_NONE &&
-		f->site_offset != f->offset;
+	return !draft->keeps_args && f->plan.args_written;
 }
 
 /* What is to be taken off the call in which one of these is made. */

@@ -186,14 +186,14 @@ bool insn_is_endbr(const uint8_t *bytes, size_t len)
 	return len >= 4 && memcmp(bytes, endbr64, 4) == 0;
 }
 
-bool insn_step_over(const uint8_t *bytes, size_t len, bool write_args)
+bool insn_step_over(const uint8_t *bytes, size_t len, bool write_args, int32_t frame)
 {
 	struct x86 x;
 
 	if (insn_is_endbr(bytes, len))
 		return true;
 	return x86_split(bytes, len, &x) &&
-		(x86_is_nop(&x) || x86_step_over(&x, write_args));
+		(x86_is_nop(&x) || x86_step_over(&x, write_args, frame));
 }
 
 bool insn_effect(const uint8_t *bytes, size_t len, struct insn_effect *ret_effect)

@@ -167,9 +167,11 @@ bool insn_is_endbr(const uint8_t *bytes, size_t len);
 /*
  * x86-64: whether an entry probe may stand behind this instruction as well as before it: it
  * leaves memory, the stack pointer and (unless @write_args) the registers that carry
- * arguments alone.
+ * arguments alone, and reads what is surely there: the stack, the file's own data, the
+ * stack protector's word. With @frame not negative it may take room on the stack, of which
+ * the function has so many bytes already, and write into them.
  */
-bool insn_step_over(const uint8_t *bytes, size_t len, bool write_args);
+bool insn_step_over(const uint8_t *bytes, size_t len, bool write_args, int32_t frame);
 
 /* What an instruction leaves in the one register that it writes. */
 enum insn_writes {

@@ -162,6 +162,9 @@ static bool carries_argument(uint8_t reg)
 	return 0x3c6 >> reg & 1;
 }
 
+/* Above the stack pointer there is so much at least: of callers, or of a thread's first words. */
+#define STACK_NEAR 512
+
 /* What one of the instructions that may be stepped over writes. */
 enum dest { NOT_LISTED, DEST_NONE, DEST_RM, DEST_REG, DEST_LOW, DEST_ACC };
 
@@ -272,19 +275,51 @@ static uint8_t real_reg(const struct x86 *x, uint8_t reg, bool rm)
 	return byte && !x->rex && reg >= 4 ? reg - 4 : reg;
 }
 
-bool x86_step_over(const struct x86 *x, bool write_args)
+/* sub $imm,%rsp */
+static bool takes_room(const struct x86 *x)
+{
+	return x->map == X86_MAP_1 && (x->op == 0x81 || x->op == 0x83) && !x->prefix &&
+		x->rex == 0x48 && x->modrm == 0xec;
+}
+
+/* mov %fs:x,%reg: the stack protector's word, or a thread's own variable. */
+static bool reads_thread(const struct x86 *x)
+{
+	return x->map == X86_MAP_1 && x->op == 0x8b && x->prefix == X86_P_FS_GS &&
+		x->bytes[0] == 0x64 && (x->modrm & 0xc7) == 0x04 &&
+		x->bytes[x->op_at + 2] == 0x25;
+}
+
+/* Whether the operand in memory is surely there, and, when written to, its own. */
+static bool is_own_memory(const struct x86 *x, bool written, int32_t frame)
+{
+	int32_t disp;
+
+	if ((x->modrm & 0xc7) == 0x05) /* x(%rip) */
+		return !written;
+	if (!x86_base_disp(x, 4, &disp) || disp < 0)
+		return false;
+	return written ? disp + 8 <= frame : disp < STACK_NEAR;
+}
+
+bool x86_step_over(const struct x86 *x, bool write_args, int32_t frame)
 {
 	enum dest dest = dest_of(x);
-	bool lea = x->map == X86_MAP_1 && x->op == 0x8d;
+	bool lea = x->map == X86_MAP_1 && x->op == 0x8d, memory;
 	uint8_t reg = 0, rm = 0, low, written;
 
-	if (dest == NOT_LISTED || x->prefix & ~X86_P_66)
+	if (takes_room(x))
+		return frame >= 0;
+	if (dest == NOT_LISTED || (x->prefix & ~X86_P_66 && !reads_thread(x)))
 		return false;
+	memory = has_modrm(x) && x86_mod(x) != 3 && !lea;
 	low = real_reg(x, (x->op & 7) | (x->rex & 1 ? 8 : 0), false);
 	if (has_reg(x))
 		reg = real_reg(x, x86_reg_no(x), false);
-	if (has_modrm(x)) {
-		if (lea == (x86_mod(x) == 3))
+	if (memory && !reads_thread(x) && !is_own_memory(x, dest == DEST_RM, frame))
+		return false;
+	if (has_modrm(x) && !memory) {
+		if (lea && x86_mod(x) == 3)
 			return false;
 		rm = real_reg(x, x86_rm_no(x), true);
 		if (lea && rm == 4) /* a base in the SIB byte */
@@ -292,7 +327,7 @@ bool x86_step_over(const struct x86 *x, bool write_args)
 	}
 	if (reg == 4 || rm == 4 || (dest == DEST_LOW && low == 4))
 		return false;
-	if (dest == DEST_NONE)
+	if (dest == DEST_NONE || (memory && dest == DEST_RM))
 		return true;
 	written = dest == DEST_RM  ? rm
 		: dest == DEST_REG ? reg

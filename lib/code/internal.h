@@ -284,7 +284,7 @@ bool x86_classify(const struct x86 *x, uint64_t addr, struct insn *insn);
 bool x86_probe_ok(const uint8_t *bytes, size_t len, const struct plan_rules *rules,
 	char *why, size_t size);
 bool x86_emulated(const struct x86 *x, const struct plan_rules *rules);
-bool x86_step_over(const struct x86 *x, bool write_args);
+bool x86_step_over(const struct x86 *x, bool write_args, int32_t frame);
 bool x86_effect(const struct x86 *x, struct insn_effect *ret_effect);
 bool x86_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes);
 

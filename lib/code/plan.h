@@ -34,7 +34,8 @@ struct plan_rules {
 	enum plan_exit_mode exit; /* --exit */
 	bool site_entry;          /* --site entry: never move the probe off the entry */
 	bool count_only;          /* --count: argument registers may be written before */
-	bool keep_args;           /* even so they are looked at: they may not */
+	bool keep_args;           /* even so they are looked at: they may not, and the
+				     stack pointer is the entry's */
 	bool nop5_unsafe;         /* kernel turns a probed 5-byte nop into a call */
 	bool multinop_emulated;   /* kernel emulates multi-byte nops (6.16 and later) */
 	bool call_unsafe;         /* shadow stacks can be in use: don't land on a call */
@@ -52,6 +53,7 @@ struct plan_request {
 	const char
 		*return_why; /* why return probes are safe for it ("preset cuda declares
 				   nothrow"), or NULL when nobody vouches */
+	bool stack_args; /* arguments are looked for above the stack pointer */
 };
 
 enum plan_exit_kind {
@@ -131,6 +133,9 @@ struct plan {
 	char site_why[PLAN_WHY_LEN];
 	char insn[PLAN_INSN_LEN]; /* the instruction at the site, AT&T syntax */
 	bool site_emulated;       /* the kernel emulates it: no single step */
+	int32_t site_depth;       /* bytes by which the stack pointer lies below the entry's
+				     there; with a return probe none */
+	bool args_written;        /* in front of it, registers that carry arguments may be */
 	enum plan_exit exit;
 	char exit_why[PLAN_WHY_LEN];
 	struct plan_range *ranges; /* the function's own code: itself, then, when its

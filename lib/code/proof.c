@@ -132,6 +132,20 @@ static int prove(struct planner *p, const struct plan_request *req, int level)
 	return ret;
 }
 
+static const char proved[] =
+	"proved: neither it nor what it calls unwinds, leaves its stack or is unknown";
+
+/* As the plan for @req was, but for a return probe, at whose entry nothing is on the stack yet. */
+static int plan_for_return(struct planner *p, const struct plan_request *req, struct plan *plan)
+{
+	struct plan_request vouched = *req;
+	struct func f = { .p = p, .req = &vouched };
+
+	vouched.return_why = proved;
+	plan_done(plan);
+	return func_plan(&f, plan);
+}
+
 int planner_prove(struct planner *p, const struct plan_request *req, struct plan *plan)
 {
 	const struct plan_rules *rules = &p->rules;
@@ -146,11 +160,12 @@ int planner_prove(struct planner *p, const struct plan_request *req, struct plan
 	ret = p->proofs ? prove(p, req, 0) : -ENOMEM;
 	if (ret)
 		return ret < 0 ? ret : 0;
+	if (plan->site_depth)
+		return plan_for_return(p, req, plan);
 	free(plan->ends);
 	plan->ends = NULL;
 	plan->end_cnt = 0;
 	plan->exit = PLAN_EXIT_RETURN;
-	snprintf(plan->exit_why, sizeof(plan->exit_why),
-		"proved: neither it nor what it calls unwinds, leaves its stack or is unknown");
+	snprintf(plan->exit_why, sizeof(plan->exit_why), "%s", proved);
 	return 0;
 }

@@ -6,8 +6,9 @@
 
 #include "internal.h"
 
-/* Longest run of instructions that a probe is moved over. */
+/* Longest run of instructions that a probe is moved over, and most that they take of the stack. */
 #define MAX_STEPS 16
+#define MAX_DEPTH (1 << 17)
 
 struct site {
 	struct func *f;
@@ -17,6 +18,7 @@ struct site {
 	uint64_t limit; /* the site must lie below */
 	const char *limit_why;
 	bool endbr_only; /* a jump that is not resolved may lead anywhere */
+	bool own_frame;  /* the stack pointer need not be the entry's */
 };
 
 static bool may_probe(
@@ -99,6 +101,12 @@ static bool is_fast_landing(const struct site *s, const struct insn *insn)
 	return !is_conditional_end(s->plan, insn->addr);
 }
 
+static bool steps_over(const struct site *s, const struct insn *insn, bool write_args)
+{
+	return insn_step_over(func_bytes(s->f, insn), insn->len, write_args,
+		s->own_frame ? func_state(s->f, insn)->depth : -1);
+}
+
 /*
  * Walks from where a call begins. Returns the instruction to land on: a fast one, or else,
  * when that one can't be probed itself, the first that can. NULL: none, and @ret_why says what
@@ -114,8 +122,9 @@ static const struct insn *find_landing(
 
 	*ret_why = "nothing behind it is faster";
 	for (uint32_t i = 0; i < MAX_STEPS && insn < end; i++, insn++) {
-		const uint8_t *bytes = func_bytes(f, insn);
-		bool ok = may_probe(s, insn, why, sizeof(why));
+		int32_t depth = func_state(f, insn)->depth;
+		bool ok = may_probe(s, insn, why, sizeof(why)) && depth % 8 == 0 &&
+			depth < MAX_DEPTH;
 
 		if (insn->addr >= s->limit) {
 			*ret_why = s->limit_why;
@@ -125,10 +134,9 @@ static const struct insn *find_landing(
 			return insn;
 		if (ok && !second)
 			second = insn;
-		if (!insn_step_over(bytes, insn->len,
-			    f->p->rules.count_only && !f->p->rules.keep_args))
+		if (!steps_over(s, insn, f->p->rules.count_only && !f->p->rules.keep_args))
 			break;
-		if (s->endbr_only && !insn_is_endbr(bytes, insn->len)) {
+		if (s->endbr_only && !insn_is_endbr(func_bytes(f, insn), insn->len)) {
 			*ret_why = "a jump whose target is unknown may lead behind it";
 			break;
 		}
@@ -146,6 +154,9 @@ static void set_site(struct site *s, const struct insn *insn, const char *why)
 	ptrdiff_t steps = insn - f->p->insns - s->first;
 
 	plan->site = insn->addr;
+	plan->site_depth = func_state(f, insn)->depth;
+	for (const struct insn *i = f->p->insns + s->first; i < insn; i++)
+		plan->args_written |= !steps_over(s, i, false);
 	plan->site_emulated = insn_emulated(
 		f->p->img.arch, func_bytes(f, insn), insn->len, &f->p->rules);
 	insn_text(f->p->dec, func_bytes(f, insn), insn->len, insn->addr, plan->insn,
@@ -212,6 +223,7 @@ int func_site(struct func *f, struct plan *plan)
 	}
 	if (f->go_behind && !f->p->rules.site_entry)
 		s.first = func_insn(f, f->go_behind) - f->p->insns;
+	s.own_frame = plan->exit != PLAN_EXIT_RETURN && !f->p->rules.keep_args && !f->req->stack_args;
 	loop = func_loop_to_entry(f);
 	if (loop && f->at_start && !f->p->rules.site_entry) {
 		snprintf(plan->refused, sizeof(plan->refused),

@@ -291,6 +291,14 @@ int reader_func(struct reader *r, const char *name, struct json_object *val,
 	return rc;
 }
 
+bool preset_func_uses_stack(const struct preset_func *func)
+{
+	for (size_t i = 0; i < func->arg_cnt; i++)
+		if (func->args[i].place.where == PLACE_STACK)
+			return true;
+	return false;
+}
+
 /* The preset of a configuration group's name, if there is one. */
 int reader_parent(struct reader *r, const char *name)
 {

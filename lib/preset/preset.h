@@ -85,6 +85,9 @@ struct preset_func {
 	bool has_args; /* they were declared, be it as none */
 };
 
+/* Whether some of the declared arguments are on the stack. */
+bool preset_func_uses_stack(const struct preset_func *func);
+
 struct preset_group {
 	const char *name;
 	const char *description; /* or NULL */

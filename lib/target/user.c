@@ -229,6 +229,7 @@ static int plan_one(struct target *t, struct planners *planners,
 	}
 	if (t->refused)
 		return 0;
+	req.stack_args = t->known && preset_func_uses_stack(t->known);
 	req.return_why = t->known && t->known->nothrow_why ? t->known->nothrow_why :
 							     planned->return_why;
 	code = planner_plan(planned->planner, &req, &t->plan, err);
@@ -400,28 +401,32 @@ static int add_ends(struct probes *p, uint32_t object, const struct ended *of)
 	return code;
 }
 
+/* An entry probe's, which may stand in the function's own frame. */
+static uint64_t entry_cookie(uint32_t fn, enum fsn_kind kind, const struct plan *plan)
+{
+	return cookie_of(fn, kind) | (uint64_t)plan->site_depth / 8 << FSN_COOKIE_PLACE_SHIFT;
+}
+
 static int user_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
 {
 	const struct target *t = &draft->targets[fn];
 	const struct follow *follow = jumps_of(draft, t->object);
 	struct ended of = { fn, follow_leads_to(follow, &t->plan), &t->plan, t->object, follow };
+	bool same = t->plan.site_is_end, alone = draft->entries_alone;
 	uint64_t led = (uint64_t)of.led << FSN_COOKIE_MORE_SHIFT, cookie;
 	uint32_t object = t->object_index;
 	int code = 0;
 
-	if (draft->entries_alone)
+	if (alone || (!t->forwards && (same || t->plan.exit == PLAN_EXIT_NONE)))
 		return probes_add(p, object, ENGINE_COUNT, t->site_offset,
-			cookie_of(fn, FSN_COUNT));
+			entry_cookie(fn, same && !alone ? FSN_SAME : FSN_COUNT, &t->plan));
 	if (t->forwards) {
 		cookie = cookie_of(fn, FSN_FORWARD);
 		code = add_lead(p, fn, follow, &t->plan.ends[0], &cookie);
 		return code ? code
 			    : probes_add(p, object, ENGINE_ENTRY, t->site_offset, cookie);
 	}
-	if (t->plan.exit == PLAN_EXIT_NONE || t->plan.site_is_end)
-		return probes_add(p, object, ENGINE_COUNT, t->site_offset,
-			cookie_of(fn, t->plan.site_is_end ? FSN_SAME : FSN_COUNT));
 	if (t->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION)
 		return probes_add(p, object, ENGINE_SESSION, t->site_offset,
 			cookie_of(fn, FSN_ENTRY) | led);
@@ -435,7 +440,7 @@ static int user_link(
 	code = add_ends(p, object, &of);
 	return code ? code
 		    : probes_add(p, object, ENGINE_ENTRY, t->site_offset,
-			      cookie_of(fn, FSN_ENTRY_RET));
+			      entry_cookie(fn, FSN_ENTRY_RET, &t->plan));
 }
 
 /* The places that jumps of functions of an object lead to. */
@@ -456,7 +461,7 @@ static int user_link_object(struct probes *p, const struct draft *draft, uint32_
 		code = elf_file_addr_to_offset(of.object->elf, place->plan.site, &offset);
 		if (!code)
 			code = probes_add(p, object, ENGINE_ENTRY, offset,
-				cookie_of(of.no, FSN_ARRIVE));
+				entry_cookie(of.no, FSN_ARRIVE, &place->plan));
 	}
 	return code;
 }

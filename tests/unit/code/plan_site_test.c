@@ -99,6 +99,10 @@ static void test_stepping_over(void)
 		"4d 89 d3",                      /* mov %r10,%r11 */
 		"41 89 f4",                      /* mov %esi,%r12d */
 		"66 2e 0f 1f 84 00 00 00 00 00", /* a nop of 10 bytes */
+		"48 8b 05 00 01 00 00",          /* mov x(%rip),%rax */
+		"80 3d 00 01 00 00 00",          /* cmpb $0,x(%rip) */
+		"64 48 8b 04 25 28 00 00 00",    /* mov %fs:0x28,%rax */
+		"48 8b 44 24 08",                /* mov 8(%rsp),%rax */
 	};
 	char buf[80];
 
@@ -134,18 +138,20 @@ static void test_not_stepping_over(void)
 		{ "0f b6 ff", true },                    /* movzx %bh,%edi */
 		{ "48 89 e0", false },                   /* mov %rsp,%rax */
 		{ "48 8d 44 24 08", false },             /* lea 8(%rsp),%rax */
-		{ "48 83 ec 08", false },                /* sub $8,%rsp */
 		{ "48 83 e4 f0", false },                /* and $-16,%rsp */
 		{ "48 39 e0", false },                   /* cmp %rsp,%rax */
 		{ "40 b4 01", false },                   /* mov $1,%spl */
 		{ "bc 01 00 00 00", false },             /* mov $1,%esp */
 		{ "8b 07", false },                      /* mov (%rdi),%eax */
-		{ "48 8b 05 00 01 00 00", false },       /* mov x(%rip),%rax */
-		{ "80 3d 00 01 00 00 00", false },       /* cmpb $0,x(%rip) */
+		{ "48 8b 3d 00 01 00 00", true },        /* mov x(%rip),%rdi */
+		{ "48 89 05 00 01 00 00", false },       /* mov %rax,x(%rip) */
 		{ "89 07", false },                      /* mov %eax,(%rdi) */
 		{ "83 3f 05", false },                   /* cmpl $5,(%rdi) */
 		{ "0f b6 07", false },                   /* movzbl (%rdi),%eax */
-		{ "64 48 8b 04 25 28 00 00 00", false }, /* mov %fs:0x28,%rax */
+		{ "64 48 8b 3c 25 28 00 00 00", true },  /* mov %fs:0x28,%rdi */
+		{ "65 48 8b 04 25 28 00 00 00", false }, /* mov %gs:0x28,%rax */
+		{ "64 48 8b 00", false },                /* mov %fs:(%rax),%rax */
+		{ "48 89 04 24", false },                /* mov %rax,(%rsp): not its own */
 		{ "11 f8", false },                      /* adc */
 		{ "19 f8", false },                      /* sbb */
 		{ "83 d0 01", false },                   /* adc $1,%eax */
@@ -174,6 +180,66 @@ static void test_not_stepping_over(void)
 			"with --count it does%s: %s",
 			stay[i].counted ? "" : " not either", site_text());
 	}
+}
+
+/* The stack pointer is moved before the probe, or it is not: "+4 callq 0x1204, 8 bytes deep". */
+static const char *depth_text(void)
+{
+	static char buf[128];
+
+	snprintf(buf, sizeof(buf), "+%lld %s, %d bytes deep",
+		(long long)(tc.plan.site - tc.plan.addr), tc.plan.insn, tc.plan.site_depth);
+	return buf;
+}
+
+static void test_own_frame(void)
+{
+	static const struct line lines[] = {
+		{ "a call in a frame", "48 83 ec 08 e8 00 02 00 00 48 83 c4 08 c3",
+			"+4 callq 0x1209, 8 bytes deep" },
+		{ "of many bytes", "48 81 ec 00 02 00 00 e8 00 02 00 00 48 81 c4 00 02 00 00 c3",
+			"+7 callq 0x120c, 512 bytes deep" },
+		{ "what is written into it",
+			"48 83 ec 18 64 48 8b 04 25 28 00 00 00 48 89 44 24 08 31 c0 85 d2 78 00 48 83 c4 18 c3",
+			"+22 js 0x1018, 24 bytes deep" },
+		{ "its last word", "48 83 ec 18 48 89 44 24 10 eb 00 48 83 c4 18 c3",
+			"+9 jmp 0x100b, 24 bytes deep" },
+		{ "not behind what is written above it",
+			"48 83 ec 18 48 89 44 24 18 eb 00 48 83 c4 18 c3",
+			"+0 subq $0x18,%rsp, 0 bytes deep" },
+		{ "nor below it", "48 83 ec 18 48 89 44 24 f8 eb 00 48 83 c4 18 c3",
+			"+0 subq $0x18,%rsp, 0 bytes deep" },
+		{ "nor with an index", "48 83 ec 18 48 89 04 04 eb 00 48 83 c4 18 c3",
+			"+0 subq $0x18,%rsp, 0 bytes deep" },
+		{ "nor where a frame is given back", "48 83 ec 08 48 83 c4 08 eb 00 c3",
+			"+0 subq $8,%rsp, 0 bytes deep" },
+		{ "a push needs none", "31 c0 55 5d c3", "+2 pushq %rbp, 0 bytes deep" },
+	};
+	static const char call[] = "48 83 ec 08 e8 00 02 00 00 48 83 c4 08 c3";
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		plan_code(PLAN_X86_64, lines[i].code);
+		is_str(depth_text(), lines[i].site, lines[i].what);
+	}
+	plan_code(PLAN_X86_64, call);
+	tc.rules.keep_args = true;
+	make_plan(CASE_BASE, 14);
+	is_str(depth_text(), "+0 subq $8,%rsp, 0 bytes deep",
+		"not where what lies above the stack pointer is looked at");
+	tc.rules.keep_args = false;
+	tc.req.stack_args = true;
+	make_plan(CASE_BASE, 14);
+	is_str(depth_text(), "+0 subq $8,%rsp, 0 bytes deep", "nor where arguments lie there");
+	tc.req.stack_args = false;
+	tc.req.return_why = "vouched";
+	make_plan(CASE_BASE, 14);
+	is_str(depth_text(), "+0 subq $8,%rsp, 0 bytes deep",
+		"nor by a return probe, which takes the address that it points to");
+	plan_code(PLAN_X86_64, "48 83 ec 08 eb 00 8b 07 48 83 c4 08 c3");
+	tc.rules.prove = true;
+	make_plan(CASE_BASE, 13);
+	is_str(depth_text(), "+0 subq $8,%rsp, 0 bytes deep", "nor by one that is proved safe");
+	ok(tc.plan.exit == PLAN_EXIT_RETURN, "which it is: %s", tc.plan.exit_why);
 }
 
 static void test_landings(void)
@@ -351,6 +417,7 @@ int main(void)
 	test_fast_entries();
 	test_stepping_over();
 	test_not_stepping_over();
+	test_own_frame();
 	test_landings();
 	test_nop5();
 	test_limits();
