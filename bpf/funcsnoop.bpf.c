@@ -98,6 +98,8 @@ static __noinline int count_no_slot(__u32 fn, int why)
 		add(&ctl.crowded, 1);
 		ctl.crowd_pid = bpf_get_current_pid_tgid() >> 32;
 	}
+	if (why == SLOT_OTHER_STACK)
+		add(&ctl.other_stack, 1);
 	if (stat)
 		add(&stat->n.no_slot, 1);
 	return 0;
@@ -172,7 +174,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 		return LEFT_OUT;
 	if (fsn_nesting)
 		parent = nest_parent(task, fn, sp);
-	way = -1;
+	way = SLOT_OTHER_STACK;
 	if (!hijacks || !interrupts(task, where))
 		way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
 	if (way < 0) {

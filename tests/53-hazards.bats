@@ -116,7 +116,17 @@ hz_raise 20 0 20 0 0 0"
 	assert_json '[.[].functions[].exit] | unique' '["return"]'
 	hazard interrupted "hz_turn hz_leaf" "hz_leaf 20 0 0 0 0 20
 hz_turn 20 0 20 0 0 0
-no_slot 20"
+no_slot 20
+other_stack 20"
+	fsn attach g hz_turn hz_leaf --lib "$FIX/libhazard.so"
+	capture "$FIX/hazard" interrupted 20
+	fsn stats g
+	assert_stderr_match "20 calls were counted but not timed: made by a signal's handler"
+	refute_stderr_match "no place"
+	fsn reset g
+	fsn stats g --all --json
+	assert_json '.[0].health | [.no_slot, .other_stack]' '[0,0]'
+	fsn detach g
 }
 
 @test "a cancelled thread runs its outer cleanups, its call is abandoned" {

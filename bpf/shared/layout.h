@@ -422,6 +422,8 @@ struct fsn_ctl {
 	unsigned long long lost_procs, lost_procs_base[2];
 	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
 	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
+	/* Calls of signals' handlers on a stack of their own, without their return probe. */
+	unsigned long long other_stack, other_stack_base[2];
 	/*
 	 * When the group ends, CLOCK_MONOTONIC: the programs stop by themselves, and any
 	 * command that may removes it. A command that is to outlive it puts it off.

@@ -213,10 +213,15 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		note(r, f,
 			"%s counted but not timed: too many of process %d in flight",
 			counted(s->crowded, "call was", "calls were").text, s->crowd_pid);
-	if (no_slot > s->crowded)
+	if (s->other_stack)
+		note(r, f,
+			"%s counted but not timed: made by a signal's handler on a stack of its own, where a return probe would kill",
+			counted(s->other_stack, "call was", "calls were").text);
+	if (no_slot > s->crowded + s->other_stack)
 		note(r, f,
 			"%s counted but not timed: no place for one more in flight",
-			counted(no_slot - s->crowded, "call was", "calls were").text);
+			counted(no_slot - s->crowded - s->other_stack, "call was", "calls were")
+				.text);
 	if (jumped)
 		note(r, f,
 			"%s not timed ('list functions %s' says whose); --exit return would see their ends, where that is safe",

@@ -260,6 +260,7 @@ static void add_health(struct json *j, const struct stats *s)
 	json_set_open(j, "health", '{');
 	json_set_u64(j, "no_slot", no_slot);
 	json_set_u64(j, "crowded", s->crowded);
+	json_set_u64(j, "other_stack", s->other_stack);
 	json_set_u64(j, "sampled_out", sampled_out);
 	json_set_u64(j, "left_by_jump", jumped);
 	json_set_u64(j, "inner", inner);

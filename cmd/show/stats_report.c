@@ -380,6 +380,7 @@ struct stats *stats_delta(
 		d->lost_slow = less(now->lost_slow, before->lost_slow);
 		d->lost_texts = less(now->lost_texts, before->lost_texts);
 		d->crowded = less(now->crowded, before->crowded);
+		d->other_stack = less(now->other_stack, before->other_stack);
 		d->slow_total = less(now->slow_total, before->slow_total);
 	}
 	for (size_t i = 0; i < now->func_cnt; i++) {

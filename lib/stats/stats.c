@@ -264,6 +264,7 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->lost_processes = ctl->lost_procs - ctl->lost_procs_base[index];
 	s->lost_texts = ctl->lost_texts - ctl->lost_texts_base[index];
 	s->crowded = ctl->crowded - ctl->crowded_base[index];
+	s->other_stack = ctl->other_stack - ctl->other_stack_base[index];
 	s->crowd_pid = s->crowded ? (pid_t)ctl->crowd_pid : 0;
 	s->slow_total = ctl->slow_head - ctl->slow_base[index];
 	if (s->slow_total > FSN_SLOW_CNT)

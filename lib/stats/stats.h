@@ -128,6 +128,8 @@ struct stats {
 	uint64_t lost_texts; /* keys that could not be read */
 	uint64_t crowded; /* of no_slot: their process had too many calls in flight */
 	pid_t crowd_pid;  /* the last such process */
+	/* Of no_slot, too: a signal's handler made them on a stack of its own. */
+	uint64_t other_stack;
 	uint64_t slow_total;
 };
 
