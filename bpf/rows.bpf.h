@@ -23,15 +23,7 @@ const volatile __u32 fsn_key_cnt = 0;
 const volatile __u32 fsn_sum_cnt = 0;
 const volatile __u32 fsn_row_cnt = 1; /* behind them the others of each function */
 
-/* By slot; no command reads them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} fsn_slot_rows SEC(".maps");
-
-/* What a call is about whose result is a part of it: kept until that is known. */
+/* What a call is about whose result is a part of it: by slot, until that is known. */
 struct slot_key {
 	struct fsn_key key;
 	__u64 sum[FSN_SUMS];
@@ -61,6 +53,18 @@ static __always_inline __u64 part_cut(const struct fsn_part *p, __u64 word)
 static __always_inline __u64 part_number(const struct pt_regs *ctx, const struct fsn_part *p)
 {
 	return part_cut(p, arg_word(ctx, p->where));
+}
+
+static __always_inline __u64 part_sum(const struct pt_regs *ctx, const struct fsn_part *p)
+{
+	__u64 n = part_number(ctx, p), type;
+	__u32 size;
+
+	if (p->what != FSN_BY_BYTES)
+		return n;
+	type = (__u32)arg_word(ctx, p->type);
+	size = type < 16 ? p->sizes >> 4 * type & 15 : 0;
+	return size ? n << (size - 1) : 0;
 }
 
 /* Where the call was made: its return address, or 0 where that can't be read. */
@@ -312,7 +316,7 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
 #pragma unroll
 	for (__u32 n = 0; n < FSN_SUMS; n++)
 		if (n < fsn_sum_cnt && keyed->sum[n].what)
-			add(&row->sum[n], part_number(ctx, &keyed->sum[n]));
+			add(&row->sum[n], part_sum(ctx, &keyed->sum[n]));
 	return i;
 }
 
@@ -330,7 +334,7 @@ static __noinline int key_keep(const struct pt_regs *ctx, __u32 fn, __u32 slot)
 #pragma unroll
 	for (__u32 n = 0; n < FSN_SUMS; n++)
 		if (n < fsn_sum_cnt && keyed->sum[n].what)
-			kept->sum[n] = part_number(ctx, &keyed->sum[n]);
+			kept->sum[n] = part_sum(ctx, &keyed->sum[n]);
 	return 0;
 }
 
@@ -385,6 +389,29 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 		if (n < fsn_sum_cnt && keyed->sum[n].what)
 			add(&row->sum[n], kept->sum[n]);
 	return i;
+}
+
+/* What the call in @slot is about, for who remembers it. */
+static __noinline int slow_key(struct fsn_slow *slow, __u32 fn, __u32 slot, __u64 result)
+{
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	__u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot), i = kept ? *kept : FSN_NO_ROW;
+	const struct fsn_key *key = bpf_map_lookup_elem(&fsn_keys, &i);
+	struct slot_key *late = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
+
+	slow->keyed = 0;
+	if (fsn_key_late && late && i == FSN_ROW_LATE)
+		key = &late->key;
+	if (!key || !keyed)
+		return 0;
+	__builtin_memcpy(&slow->key, key, sizeof(slow->key));
+	slow->keyed = 1;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (fsn_key_late && keyed->key[n].what == FSN_BY_RESULT)
+			slow->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
+				part_cut(&keyed->key[n], result);
+	return 0;
 }
 
 /* The end of the call in @slot, in the row that its entry found, or its result does. */

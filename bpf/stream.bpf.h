@@ -8,6 +8,7 @@
 #define FUNCSNOOP_STREAM_BPF_H
 
 #include "filter.bpf.h"
+#include "rows.bpf.h"
 #include "slots.bpf.h"
 
 #define NO_SLOT (~0U)
@@ -314,6 +315,8 @@ __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 
 	call_fill(&slow->call, fn, flags | FSN_CALL_SLOW);
 	if (fsn_has_more)
 		slow_more(slow, slot);
+	if (fsn_keyed)
+		slow_key(slow, fn, slot, result);
 	(void)__sync_lock_test_and_set(&slow->seq, seq + 1);
 	return 0;
 }

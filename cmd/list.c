@@ -9,7 +9,10 @@
 #include "base/duration.h"
 #include "cli/cmd.h"
 #include "group/group.h"
+#include "group/keys.h"
+#include "group/types.h"
 #include "kernel/kernel.h"
+#include "show/call.h"
 #include "show/list.h"
 #include "show/text.h"
 #include "stats/stats.h"
@@ -345,15 +348,66 @@ struct flight {
 	size_t shown, hidden;
 };
 
+/* "ncclAllReduce communicator=fa93daea854b060b 0/2 bytes=8192 (sendbuff=0x7f00, ...)" */
+static int add_call_text(struct flight *flight, const struct shown_call *c, bool stale)
+{
+	struct out text = {};
+
+	out_str(&text, c->function);
+	call_keys_text(&text, c);
+	if (call_has_args(c->call)) {
+		out_str(&text, call_is_keyed(c) ? " (" : "(");
+		call_args_text(&text, c);
+		out_char(&text, ')');
+	}
+	if (stale)
+		out_str(&text, " (stale)");
+	out_char(&text, '\0');
+	if (!text.failed)
+		table_cell(flight->table, "%s", text.buf);
+	out_done(&text);
+	return text.failed ? -ENOMEM : 0;
+}
+
+static int add_call(struct flight *flight, const struct group *group, const struct types *types,
+	const struct group_keys *keys, const struct slot_call *call)
+{
+	const struct call plain = { .fn = call->fn, .pid = (unsigned int)call->pid,
+		.tid = (unsigned int)call->tid, .args = call->args,
+		.flags = FSN_CALL_ENTRY | (call->has_args ? 0 : FSN_CALL_NO_ARGS) };
+	struct shown_call shown =
+		call_of(group, types, &plain, call->has_more ? &call->more : NULL, 0);
+	char age[TEXT_NUM_LEN];
+
+	shown.keys = keys;
+	shown.key = call->keyed ? &call->key : NULL;
+	flight->shown++;
+	if (flight->doc) {
+		json_add_call(flight->doc, group, call, &shown);
+		return 0;
+	}
+	table_cell(flight->table, "%s", group_info(group).name);
+	table_cell(flight->table, "%d", call->pid);
+	table_cell(flight->table, "%d", call->tid);
+	table_cell(flight->table, "%s", call->comm);
+	table_cell(flight->table, "%s", text_duration(call->age_ns, age));
+	return add_call_text(flight, &shown, call->stale);
+}
+
 static int add_calls(struct flight *flight, const struct group *group, struct err *err)
 {
 	_cleanup_free_ struct slot_call *calls = NULL;
+	_cleanup_group_keys_ struct group_keys keys = {};
+	_cleanup_types_ struct types *types = NULL;
 	const struct options *o = flight->o;
-	char age[TEXT_NUM_LEN];
 	size_t cnt;
 	int code;
 
 	code = slots_read(group, &calls, &cnt, err);
+	if (!code)
+		code = types_read(group, &types, err);
+	if (!code)
+		code = group_keys_read(group, &keys, err);
 	for (size_t i = 0; !code && i < cnt; i++) {
 		if (o->has_older && calls[i].age_ns < o->older_ns)
 			continue;
@@ -361,18 +415,8 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 			flight->hidden++;
 			continue;
 		}
-		flight->shown++;
-		if (flight->doc) {
-			json_add_call(flight->doc, group, &calls[i]);
-			continue;
-		}
-		table_cell(flight->table, "%s", group_info(group).name);
-		table_cell(flight->table, "%d", calls[i].pid);
-		table_cell(flight->table, "%d", calls[i].tid);
-		table_cell(flight->table, "%s", calls[i].comm);
-		table_cell(flight->table, "%s", text_duration(calls[i].age_ns, age));
-		table_cell(flight->table, "%s%s", group_func_name(group, calls[i].fn),
-			calls[i].stale ? " (stale)" : "");
+		if (add_call(flight, group, types, &keys, &calls[i]))
+			return err_sys(err, -ENOMEM, "cannot list calls");
 	}
 	return code;
 }

@@ -66,3 +66,48 @@ of type ncclComm_t\$"
 	fsn list
 	assert_output ""
 }
+
+@test "bytes of collectives are their counts times what an element has" {
+	fsn attach nccl --lib "$STUB" --key communicator --sum bytes
+	capture "$FIX/ncclcall" "$STUB" made "$STUB_AT"
+	assert_eq "$(rows nccl communicator "function communicator calls sum_bytes" | grep -v 0x | sort)" \
+		"ncclAllReduce fa93daea854b060b 3/8 5 10485760
+ncclBroadcast fa93daea854b060b 3/8 2 8000"
+	fsn stats nccl --by communicator
+	assert_output_match '^FUNCTION +COMMUNICATOR +BYTES +BYTES/S offered +CALLS '
+	fsn stats nccl --json
+	assert_json '[.[0].functions[].rows[] | select(.key.communicator.name) | .sums.bytes] | add' \
+		10493760
+	fsn detach nccl
+}
+
+# All that who looks for the rank that is missing wants to know.
+@test "a collective that hangs, as one of two ranks is missing, is one line with everything in it" {
+	local pid
+
+	fsn attach nccl --lib "$STUB" --key communicator --sum bytes --slow 0ns
+	start_bg two "$FIX/ncclcall" "$STUB" two
+	wait_line two '^hung '
+	pid=$(bg_pid two)
+	fsn list inflight
+	assert_eq "${#lines[@]}" 2
+	assert_output_match "^nccl +$pid +[0-9]+ +ncclcall +[0-9.]+ .*s +ncclAllReduce \
+communicator=fa93daea854b060b 0/2 bytes=8192 \\(sendbuff=0x[0-9a-f]+, recvbuff=0x[0-9a-f]+, \
+count=1024, datatype=ncclFloat64, op=ncclSum, comm=0x[0-9a-f]+, stream=NULL\\)\$"
+	fsn list inflight --json
+	assert_json '.[] | [.key.communicator.name, .key.communicator.device, .sums, .args.count,
+		.args.datatype]' \
+		'["fa93daea854b060b 0/2",0,{"bytes":8192},1024,"ncclFloat64"]'
+	assert_eq "$(rows nccl communicator "communicator calls returns" | sort)" \
+		"fa93daea854b060b 0/2 4 3
+fa93daea854b060b 1/2 3 3"
+	tell two
+	wait_bg two
+	fsn stats nccl --slow
+	assert_eq "$(grep -c 'ncclAllReduce communicator=fa93daea854b060b 0/2 bytes=8192 (' <<<"$output")" 4
+	assert_eq "$(grep -c 'ncclAllReduce communicator=fa93daea854b060b 1/2 bytes=8192 (' <<<"$output")" 3
+	fsn stats nccl --slow --json
+	assert_json '[.[0].slow_calls[] | [.key.communicator.rank, .sums.bytes]] | group_by(.)
+		| map([.[0], length])' '[[[0,8192],4],[[1,8192],3]]'
+	fsn detach nccl
+}

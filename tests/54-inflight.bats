@@ -49,7 +49,7 @@ end_hanging() {
 	attach_hanging
 	fsn list inflight eng --json
 	assert_json '.[0] | keys_unsorted' \
-		'["group","function","pid","tid","comm","age_ns","stale"]'
+		'["group","function","pid","tid","comm","age_ns","stale","key","sums","args"]'
 	assert_json '.[0] | map_values(type) | [.group, .function, .pid, .tid, .comm, .age_ns,
 		.stale] | unique' '["boolean","number","string"]'
 	age=$(json '.[0].age_ns')

@@ -283,6 +283,8 @@ struct fsn_part {
 	unsigned char is_signed;
 	unsigned int arg; /* its number among the function's arguments + 1; 0: it is none */
 	unsigned int at;  /* FSN_BY_COMMUNICATOR: from where it points to, its hash */
+	unsigned int type; /* FSN_BY_BYTES: as .where, the argument by which .sizes go */
+	unsigned long long sizes; /* by value: 4 bits, 1 + the power of two */
 };
 
 /* By what the calls of a function are told apart. */

@@ -151,6 +151,7 @@ struct fsn_text {
 	X(KEYED_BY, keyed_by, ARRAY(struct fsn_keyed), n->rows ? n->funcs : 1, READERS) \
 	X(KEYS, keys, MAPPED(struct fsn_key), n->rows, OWNER)                          \
 	X(CALLERS, callers, MAPPED(struct fsn_caller), n->callers ? n->rows : 1, OWNER) \
+	X(SLOT_ROWS, slot_rows, ARRAY(unsigned int), n->rows ? FSN_SLOT_CNT : 1, OWNER) \
 	X(ROWS, rows, MAPPED(struct fsn_row), n->rows ? n->rows + 3 * n->funcs : 1, READERS) \
 	X(BASE_ROWS0, base_rows0, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
 	X(BASE_ROWS1, base_rows1, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \

@@ -299,13 +299,6 @@ struct call {
 	char comm[FSN_COMM_LEN];          /* the thread's, ends with a zero byte */
 };
 
-/* One that was slow, remembered. */
-struct fsn_slow {
-	unsigned long long seq; /* its number + 1; 0 while it is being written */
-	struct call call;
-	struct fsn_more more;
-};
-
 /* --- what calls are told apart by ------------------------------------------------------------- */
 
 #define FSN_KEYS     3  /* at most so many keys */
@@ -323,6 +316,7 @@ enum fsn_by {
 	FSN_BY_CGROUP,
 	FSN_BY_RESULT, /* known at the end: the row is found then */
 	FSN_BY_COMMUNICATOR, /* what an argument points to, of NCCL */
+	FSN_BY_BYTES, /* of a sum: a count of elements, by the size that another argument tells */
 	FSN_BY_CNT
 };
 
@@ -360,6 +354,15 @@ struct fsn_unwind_row {
 	unsigned char how; /* enum fsn_unwind */
 	signed char fp;    /* the caller's frame pointer is at CFA + 8 * fp; 0: it is as it was */
 	unsigned short cfa;
+};
+
+/* A call that was slow, remembered. */
+struct fsn_slow {
+	unsigned long long seq; /* its number + 1; 0 while it is being written */
+	struct call call;
+	struct fsn_more more;
+	unsigned long long keyed; /* 1: by .key, as its row has it */
+	struct fsn_key key;
 };
 
 #define FSN_STREAM_PIDS 16 /* at most so many processes are chosen by a stream */

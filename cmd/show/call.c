@@ -429,6 +429,8 @@ void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 	}
 	json_key(j, "cookie");
 	json_u64(j, call->fn);
+	if (call_is_keyed(c))
+		call_keys_json(j, c);
 	json_close(j, '}');
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "group/keys.h"
 #include "group/types.h"
 
 /* What a call is shown with: how its function is called, and what its words mean. */
@@ -16,6 +17,8 @@ struct shown_call {
 	const char *group, *function;
 	const struct func_types *types; /* or NULL */
 	uint64_t ahead_ns;              /* of CLOCK_REALTIME before CLOCK_MONOTONIC */
+	const struct group_keys *keys; /* what its calls are told apart by; or NULL */
+	const struct fsn_key *key;     /* FSN_KEY_WIDE words for each; NULL: it is not known */
 };
 
 enum call_form { CALL_WHOLE, CALL_ENTRY, CALL_EXIT };
@@ -47,6 +50,32 @@ struct shown_call call_of(const struct group *g, const struct types *types,
 
 /* The member "args": an object, or null. */
 void call_args_json(struct json *j, const struct shown_call *c);
+
+/*
+ * Key @i of @row, whose function's types are @t, as part @p tells: what it is called, perhaps in
+ * @buf, or NULL; its value; and the former, or else the latter.
+ */
+struct stats_row;
+#define KEY_TEXT_LEN 64
+const char *key_name(const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i, char *buf);
+void key_value_text(struct out *o, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i);
+void key_text(struct out *o, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i);
+
+/* The member "key": an object of all keys of @row, of function @fn. */
+void keys_json(struct json *j, const struct group_keys *keys, uint32_t fn,
+	const struct func_types *t, const struct stats_row *row);
+
+/* Whether calls of its function are told apart, or added up. */
+bool call_is_keyed(const struct shown_call *c);
+
+/* " communicator=fa93daea854b060b 3/8 bytes=8192", what is known of both. */
+void call_keys_text(struct out *o, const struct shown_call *c);
+
+/* The members "key" and "sums": objects, or null. */
+void call_keys_json(struct json *j, const struct shown_call *c);
 
 /* The members "ret" and "ret_name". */
 void call_result_json(struct json *j, const struct shown_call *c);

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "group/group.h"
 #include "kernel/kernel.h"
+#include "show/call.h"
 #include "show/list.h"
 #include "show/text.h"
 
@@ -331,7 +332,8 @@ void json_add_list(struct json *doc, const struct json_list_row *row)
 }
 
 void json_add_call(
-	struct json *doc, const struct group *group, const struct slot_call *call)
+	struct json *doc, const struct group *group, const struct slot_call *call,
+	const struct shown_call *shown)
 {
 	json_open(doc, '{');
 	json_set_str(doc, "group", group_info(group).name);
@@ -341,6 +343,8 @@ void json_add_call(
 	json_set_str(doc, "comm", call->comm);
 	json_set_u64(doc, "age_ns", call->age_ns);
 	json_set_bool(doc, "stale", call->stale);
+	call_keys_json(doc, shown);
+	call_args_json(doc, shown);
 	json_close(doc, '}');
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdint.h>
+#include <string.h>
 #include <stdio.h>
 
 #include "base/buffer.h"
@@ -100,6 +101,12 @@ struct report {
 	char sum_title[REPORT_SUMS][KEY_TITLE_LEN], sum_key[REPORT_SUMS][KEY_TITLE_LEN];
 	size_t sum_cnt;
 };
+
+/* What was offered, and so much a second: a collective's call ends when the work is enqueued. */
+static inline bool sum_is_bytes(const char *sum)
+{
+	return !strcmp(sum, "bytes");
+}
 
 /* Which keys of its groups are asked for. -ERR_USAGE when none has them. */
 int report_by(struct report *r, struct err *err);

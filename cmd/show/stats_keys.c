@@ -8,106 +8,6 @@
 #include "show/stats.h"
 #include "show/text.h"
 
-/* --- what a key is --------------------------------------------------------------------------- */
-
-/* Of the argument that part @p of a key is, or NULL: nothing is declared. */
-static const struct preset_value *declared(const struct func_types *t, const struct func_part *p)
-{
-	if (p->by == FSN_BY_RESULT)
-		return t->has_ret ? &t->ret : NULL;
-	return p->arg && p->arg <= t->arg_cnt ? &t->args[p->arg - 1].value : NULL;
-}
-
-static const char *code_name(const struct func_types *t, const struct func_part *p, uint64_t word)
-{
-	const struct type_code *code = NULL;
-
-	if (p->by == FSN_BY_RESULT)
-		code = type_code_find(t->ret_codes, (int64_t)word);
-	else if (p->arg && p->arg <= t->arg_cnt)
-		code = type_code_find(t->arg_codes[p->arg - 1], (int64_t)word);
-	return code ? code->name : NULL;
-}
-
-/* Whether it is a number to people: others are in hex. */
-static bool is_number(const struct func_types *t, const struct func_part *p)
-{
-	const struct preset_value *v = declared(t, p);
-
-	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
-		return p->by != FSN_BY_CALLER && p->by != FSN_BY_COMMUNICATOR;
-	return v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL);
-}
-
-static bool is_text(const struct func_part *p)
-{
-	return p->by == FSN_BY_TEXT || p->by == FSN_BY_COMM;
-}
-
-/* Text that could not be read is marked by its last byte. */
-static bool is_there(const char *text)
-{
-	return !text[FSN_KEY_TEXT - 1];
-}
-
-/* NULL: it is none, but an address. */
-static const struct fsn_communicator *communicator_of(const struct stats_row *row, size_t i)
-{
-	const struct fsn_communicator *c = (const void *)stats_row_text(row, i);
-
-	return c->ranks ? c : NULL;
-}
-
-#define COMMUNICATOR_LEN 64
-
-/* "fa93daea854b060b 3/8", its hash as NCCL's own logs have it. */
-static const char *communicator_name(const struct fsn_communicator *c, char *buf)
-{
-	snprintf(buf, COMMUNICATOR_LEN, "%llx %d/%d", c->hash, c->rank, c->ranks);
-	return buf;
-}
-
-/* What the value is called, perhaps in @buf, or NULL. */
-static const char *value_name(const struct func_types *t, const struct func_part *p,
-	const struct stats_row *row, size_t i, char *buf)
-{
-	if (p->by == FSN_BY_COMMUNICATOR)
-		return communicator_of(row, i) ? communicator_name(communicator_of(row, i), buf)
-					       : NULL;
-	if (p->by == FSN_BY_CALLER)
-		return row->place;
-	return is_text(p) ? NULL : code_name(t, p, stats_row_word(row, i));
-}
-
-/* Without the name of the value. */
-static void write_value(struct out *o, const struct func_types *t, const struct func_part *p,
-	const struct stats_row *row, size_t i)
-{
-	uint64_t word = stats_row_word(row, i);
-	const char *text = stats_row_text(row, i);
-
-	if (is_text(p))
-		out_str(o, is_there(text) ? text : "?");
-	else if (!is_number(t, p))
-		out_hex(o, word);
-	else if (p->is_signed)
-		out_i64(o, (int64_t)word);
-	else
-		out_u64(o, word);
-}
-
-static void write_key(struct out *o, const struct func_types *t, const struct func_part *p,
-	const struct stats_row *row, size_t i)
-{
-	char buf[COMMUNICATOR_LEN];
-	const char *name = value_name(t, p, row, i, buf);
-
-	if (name)
-		out_str(o, name);
-	else
-		write_value(o, t, p, row, i);
-}
-
 /* --- the table: a function's rows, by the keys that are asked for ---------------------------- */
 
 struct keyed_rows {
@@ -206,6 +106,9 @@ static void fill_sums(struct grid *grid, const struct report *r, const struct re
 			grid_number(grid, (int64_t)row->sum[k]);
 		else
 			grid_count(grid, true, row->sum[k]);
+		if (sum_is_bytes(r->sum[i]))
+			grid_real(grid, CELL_RATE, k < rg->keys.sum_cnt && rg->elapsed_ns,
+				rg->elapsed_ns ? row->sum[k] * 1e9 / rg->elapsed_ns : 0);
 	}
 }
 
@@ -234,7 +137,7 @@ static void fill_row(struct grid *grid, const struct report *r, const struct rep
 		const struct func_part *part = &keys->key[rg->by[i]];
 
 		text.len = 0;
-		write_key(&text, types_of(types, f->fn), part, row, i);
+		key_text(&text, types_of(types, f->fn), part, row, i);
 		out_char(&text, '\0');
 		grid->failed |= text.failed;
 		grid_text(grid, part->by == FSN_BY_NONE || row->hidden & 1U << i || text.failed
@@ -314,7 +217,7 @@ void fill_keys(struct grid *grid, const struct report *r, const struct report_gr
 void report_begin_grid(const struct report *r, struct grid *grid)
 {
 	struct grid_column labels[GRID_COLUMNS];
-	size_t own = r->view->label_cnt, cnt = 0;
+	size_t own = r->view->label_cnt, cnt = 0, sums;
 
 	/* Keys stand behind the function and its library. */
 	for (; cnt < own && cnt < 2; cnt++)
@@ -324,11 +227,16 @@ void report_begin_grid(const struct report *r, struct grid *grid)
 			TABLE_LEFT, true, GRID_BOTH, 0 };
 	for (size_t i = 2; i < own; i++)
 		labels[cnt++] = r->view->labels[i];
-	for (size_t i = 0; i < r->sum_cnt; i++)
+	sums = cnt;
+	for (size_t i = 0; i < r->sum_cnt; i++) {
 		labels[cnt++] = (struct grid_column) { r->sum_title[i], r->sum_key[i],
 			TABLE_RIGHT, false, GRID_BOTH, 0 };
+		if (sum_is_bytes(r->sum[i]))
+			labels[cnt++] = (struct grid_column) { "BYTES/S offered", "bytes_per_s",
+				TABLE_RIGHT, false, GRID_BOTH, 0 };
+	}
 	grid_begin(grid, labels, cnt, r->view->uses);
-	grid->sum_cnt = r->sum_cnt;
+	grid->sum_cnt = cnt - sums;
 }
 
 /* --- as it would have been saved ----------------------------------------------------------------- */
@@ -337,11 +245,11 @@ static bool save_part(const char *key, const struct func_types *t, const struct 
 	const struct stats_row *row, size_t i, struct saved_row *out)
 {
 	struct saved_part *part = &out->part[out->part_cnt++];
-	char buf[COMMUNICATOR_LEN];
-	const char *name = value_name(t, p, row, i, buf);
+	char buf[KEY_TEXT_LEN];
+	const char *name = key_name(t, p, row, i, buf);
 	struct out text = {};
 
-	write_value(&text, t, p, row, i);
+	key_value_text(&text, t, p, row, i);
 	out_char(&text, '\0');
 	part->key = strdup(key);
 	part->value = text.failed ? NULL : strdup(text.buf);
@@ -376,43 +284,6 @@ int rows_snapshot(const struct report_group *rg, const struct types *types,
 }
 
 /* --- JSON -------------------------------------------------------------------------------------- */
-
-static void add_communicator(struct json *j, const struct fsn_communicator *c)
-{
-	char name[COMMUNICATOR_LEN];
-
-	json_set_str(j, "name", c ? communicator_name(c, name) : NULL);
-	if (!c)
-		return;
-	json_set_i64(j, "rank", c->rank);
-	json_set_i64(j, "ranks", c->ranks);
-	json_set_i64(j, "device", c->device);
-}
-
-static void add_key(struct json *j, const struct func_types *t, const struct func_part *p,
-	const struct stats_row *row, size_t i)
-{
-	uint64_t word = stats_row_word(row, i);
-	const char *text = stats_row_text(row, i);
-	char hex[TEXT_NUM_LEN];
-
-	json_open(j, '{');
-	if (is_text(p)) {
-		json_set_str(j, "value", is_there(text) ? text : NULL);
-	} else if (!is_number(t, p)) {
-		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)word);
-		json_set_str(j, "value", hex);
-	} else if (p->is_signed) {
-		json_set_i64(j, "value", (int64_t)word);
-	} else {
-		json_set_u64(j, "value", word);
-	}
-	if (p->by == FSN_BY_COMMUNICATOR)
-		add_communicator(j, communicator_of(row, i));
-	else
-		json_set_str(j, "name", value_name(t, p, row, i, NULL));
-	json_close(j, '}');
-}
 
 static void add_sums(struct json *j, const struct report_group *rg, uint32_t fn,
 	const struct stats_row *row)
@@ -458,7 +329,6 @@ void json_add_rows(struct json *j, const struct report_group *rg, const struct t
 	json_set_open(j, "rows", '[');
 	for (size_t i = 0; rg->keys.funcs && types && i < f->row_cnt; i++) {
 		const struct stats_row *row = &f->rows[i];
-		const struct func_keys *keys = &rg->keys.funcs[f->fn];
 		bool known;
 
 		json_open(j, '{');
@@ -466,18 +336,9 @@ void json_add_rows(struct json *j, const struct report_group *rg, const struct t
 		json_set_str(j, "comm", row->comm);
 		known = rg->s->keys_known || row->hidden != (1U << rg->keys.key_cnt) - 1;
 		if (known)
-			json_set_open(j, "key", '{');
+			keys_json(j, &rg->keys, f->fn, types_of(types, f->fn), row);
 		else
 			json_set_null(j, "key");
-		for (size_t k = 0; known && k < rg->keys.key_cnt; k++) {
-			json_key(j, rg->keys.key[k]);
-			if (keys->key[k].by == FSN_BY_NONE || row->hidden & 1U << k)
-				json_null(j);
-			else
-				add_key(j, types_of(types, f->fn), &keys->key[k], row, k);
-		}
-		if (known)
-			json_close(j, '}');
 		add_row_figures(j, rg, f, row);
 		json_close(j, '}');
 	}

@@ -134,8 +134,12 @@ bool report_cost(const struct report_group *rg, uint64_t *ret_ns)
 struct shown_call report_slow(
 	const struct report_group *rg, const struct types *types, size_t i)
 {
-	return call_of(rg->s->group, types, &rg->slow[i].call, &rg->slow[i].more,
+	struct shown_call c = call_of(rg->s->group, types, &rg->slow[i].call, &rg->slow[i].more,
 		rg->whole->read_ns - rg->whole->read_mono_ns);
+
+	c.keys = &rg->keys;
+	c.key = rg->slow[i].keyed ? &rg->slow[i].key : NULL;
+	return c;
 }
 
 uint64_t stats_all_calls(const struct stats *s)
@@ -210,6 +214,8 @@ int report_by(struct report *r, struct err *err)
 	for (size_t i = 0; i < r->sum_cnt; i++) {
 		snprintf(r->sum_title[i], KEY_TITLE_LEN, "SUM(%s)", r->sum[i]);
 		snprintf(r->sum_key[i], KEY_TITLE_LEN, "sum_%s", r->sum[i]);
+		if (sum_is_bytes(r->sum[i]))
+			snprintf(r->sum_title[i], KEY_TITLE_LEN, "BYTES");
 	}
 	if (!c->by_cnt || found || !r->cnt)
 		return 0;

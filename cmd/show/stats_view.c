@@ -176,7 +176,8 @@ static void fill_errors(
 }
 
 static void fill_slow_call(
-	struct grid *grid, const struct shown_call *c, struct out *args, struct out *result)
+	struct grid *grid, const struct shown_call *c, struct out *args, struct out *result,
+	struct out *keys)
 {
 	const struct call *call = c->call;
 
@@ -186,7 +187,10 @@ static void fill_slow_call(
 	result->len = 0;
 	call_result_text(result, c);
 	out_char(result, '\0');
-	if (args->failed || result->failed) {
+	keys->len = 0;
+	call_keys_text(keys, c);
+	out_char(keys, '\0');
+	if (args->failed || result->failed || keys->failed) {
 		grid->failed = true;
 		return;
 	}
@@ -200,24 +204,26 @@ static void fill_slow_call(
 	grid_text(grid, *result->buf && strcmp(result->buf, "?") ? result->buf : NULL);
 	grid_text(grid, c->function);
 	grid_text(grid, call_has_args(call) ? args->buf : NULL);
-	grid_textf(grid, "%s(%s)", c->function, args->buf);
+	grid_text(grid, *keys->buf ? keys->buf + 1 : NULL);
+	grid_textf(grid, *keys->buf ? "%s%s (%s)" : "%s%s(%s)", c->function, keys->buf, args->buf);
 }
 
 static void fill_slow(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	_cleanup_types_ struct types *types = NULL;
-	struct out args = {}, result = {};
+	struct out args = {}, result = {}, keys = {};
 	struct shown_call call;
 
 	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
 	for (size_t i = 0; !grid->failed && i < rg->slow_cnt; i++) {
 		/* A screen shows what comes first. */
 		call = report_slow(rg, types, r->history ? rg->slow_cnt - 1 - i : i);
-		fill_slow_call(grid, &call, &args, &result);
+		fill_slow_call(grid, &call, &args, &result, &keys);
 	}
 	out_done(&args);
 	out_done(&result);
+	out_done(&keys);
 }
 
 /* --- rates ---------------------------------------------------------------------------------- */
@@ -288,6 +294,7 @@ static const struct grid_column slow_labels[] = {
 	{ "RESULT", "result", TABLE_LEFT, false, GRID_BOTH, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 	{ NULL, "arguments", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ NULL, "key", TABLE_LEFT, false, GRID_CSV, 0 },
 	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
 };
 static const struct grid_column tree_labels[] = {

@@ -433,6 +433,8 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		code = describe_conds(draft, opts->condition, d.conds, &never, err);
 	if (!code && opts->keys)
 		code = describe_keys(&d, draft, opts->keys, err);
+	/* Of one that hangs all is to be known, though it is not slow yet. */
+	d.save_args |= opts->keys && keys_have(opts->keys, FSN_BY_COMMUNICATOR);
 	if (code)
 		return code;
 	code = describe_left_out(&d, draft, err);

@@ -150,7 +150,6 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 
 	if (!keys)
 		return;
-	bpf_map__set_max_entries(e->skel->maps.fsn_slot_rows, FSN_SLOT_CNT);
 	if (spec->key_late)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, FSN_SLOT_CNT);
 	e->skel->rodata->fsn_keyed = true;

@@ -149,7 +149,7 @@ struct description {
 	struct type_records types;
 	struct strtab text;
 	unsigned int left_out; /* in it: as meta's */
-	bool save_args; /* some function remembers slow calls */
+	bool save_args; /* some function remembers slow calls, or all are of a communicator */
 	bool key_wide;  /* some key takes more than a word */
 	bool key_late;  /* some row is found when its call ends */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */

@@ -6,8 +6,11 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include <bpf/bpf.h>
+
 #include "base/util.h"
 #include "group/group.h"
+#include "group/keys.h"
 #include "group/records.h"
 #include "proc/proc.h"
 
@@ -64,8 +67,30 @@ static int compare_threads(const void *a, const void *b)
 	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
 }
 
-static int add_call(struct slot_call **calls, size_t *cnt, const struct fsn_set *set, int way)
+/* What the call in @slot is about, if it is still the one of @key. */
+static void call_detail(
+	const struct group *g, uint32_t slot, uint64_t key, bool has_args, struct slot_call *call)
 {
+	uint32_t index = slot / FSN_WAYS, row = FSN_NO_ROW;
+	struct fsn_key raw;
+	struct fsn_set set;
+
+	call->has_args = has_args && !bpf_map_lookup_elem(g->fd[MAPID_ARGS], &slot, &call->args);
+	call->has_more = has_args && !bpf_map_lookup_elem(g->fd[MAPID_MORE], &slot, &call->more);
+	if (g->meta.row_cnt && !bpf_map_lookup_elem(g->fd[MAPID_SLOT_ROWS], &slot, &row) &&
+		row < g->meta.row_cnt && !bpf_map_lookup_elem(g->fd[MAPID_KEYS], &row, &raw)) {
+		group_key_spread(g, &raw, &call->key);
+		call->keyed = true;
+	}
+	if (bpf_map_lookup_elem(g->fd[MAPID_SLOTS], &index, &set) ||
+		set.key[slot % FSN_WAYS] != key)
+		call->has_args = call->has_more = call->keyed = false;
+}
+
+static int add_call(const struct group *g, struct slot_call **calls, size_t *cnt,
+	const struct fsn_set *set, uint32_t slot)
+{
+	int way = slot % FSN_WAYS;
 	struct slot_call *more = array_grow(*calls, *cnt, sizeof(*more)), *call;
 
 	if (!more)
@@ -79,6 +104,7 @@ static int add_call(struct slot_call **calls, size_t *cnt, const struct fsn_set 
 	call->start_ns = set->call[way].start;
 	call->age_ns = clock_ns(CLOCK_MONOTONIC) - call->start_ns;
 	call->where = set->call[way].where;
+	call_detail(g, slot, set->key[way], set->call[way].proc & FSN_HAS_ARGS, call);
 	return 0;
 }
 
@@ -114,7 +140,8 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 		for (int way = 0; !code && way < FSN_WAYS; way++)
 			if (slot_is_call(sets[i].key[way]) &&
 				slot_fn(sets[i].key[way]) < g->meta.fn_cnt)
-				code = add_call(&calls, &cnt, &sets[i], way);
+				code = add_call(
+					g, &calls, &cnt, &sets[i], i * FSN_WAYS + way);
 	if (code)
 		return err_sys(err, code, "cannot read calls in progress of group '%s'",
 			g->name);

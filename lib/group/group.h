@@ -245,6 +245,12 @@ struct slot_call {
 	uint64_t where;    /* as in its slot: a user's stack pointer, at its return address */
 	char comm[16];     /* the thread's, "" when it is gone */
 	bool stale;        /* its thread's stack pointer is above: it can't be running */
+	bool has_args;     /* .args are known, and what registers don't hold if .has_more */
+	bool has_more;
+	bool keyed;        /* .key is known, FSN_KEY_WIDE words for each part */
+	struct fsn_args args;
+	struct fsn_more more;
+	struct fsn_key key;
 };
 
 /*

@@ -177,6 +177,30 @@ static int bind_communicator(
 	return 0;
 }
 
+/* A count of elements stands before the argument that tells how many bytes each has. */
+static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
+{
+	unsigned char type;
+
+	for (size_t i = 1; !f->no_args && i < f->arg_cnt; i++) {
+		const struct preset_value *v = &f->args[i].value;
+		const struct preset_value *count = &f->args[i - 1].value;
+
+		if (!v->type || !v->type->sizes || count->kind != TYPE_INT)
+			continue;
+		if (condition_arg_at(f, i, &type, ret_why) ||
+			condition_arg_at(f, i - 1, &ret->where, ret_why))
+			return -EINVAL;
+		ret->what = FSN_BY_BYTES;
+		ret->type = type;
+		ret->sizes = v->type->sizes;
+		ret->arg = (unsigned int)i;
+		bind_number(count, ret);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 /* -ENOENT when the function has no such argument, -EINVAL when it can't be used. */
 static int bind_part(const struct condition_func *f, const struct key_name *name, bool is_sum,
 	struct fsn_part *ret, const char **ret_why)
@@ -190,6 +214,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		return bind_result(f, ret, ret_why);
 	if (name->by == FSN_BY_COMMUNICATOR)
 		return bind_communicator(f, ret, ret_why);
+	if (is_sum && !strcmp(name->name, "bytes") && !bind_bytes(f, ret, ret_why))
+		return 0;
 	if (name->by != FSN_BY_NUMBER) {
 		ret->what = (unsigned char)name->by;
 		return 0;
@@ -320,7 +346,7 @@ bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt)
 
 static struct func_part part_of(const struct fsn_part *p)
 {
-	return (struct func_part) { p->what, p->is_signed, p->arg };
+	return (struct func_part) { p->what, p->is_signed, p->arg, p->sizes };
 }
 
 static int keys_make(const struct group *g, const struct fsn_keyed *keyed, struct group_keys *k)
@@ -383,4 +409,43 @@ int group_keys_read(const struct group *g, struct group_keys *ret_keys, struct e
 void group_keys_done(struct group_keys *k)
 {
 	free(k->funcs);
+}
+
+void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to)
+{
+	if (g->meta.key_wide)
+		*to = *from;
+	else
+		for (size_t i = 0; i < FSN_KEYS && i < g->meta.key_cnt; i++)
+			to->word[i * FSN_KEY_WIDE] = from->word[i];
+}
+
+static bool number_of_arg(const struct func_types *t, unsigned int arg, const struct call *call,
+	const struct fsn_more *more, uint64_t *ret_n)
+{
+	const unsigned long long *at;
+	unsigned int cnt;
+
+	if (!arg || arg > t->arg_cnt)
+		return false;
+	at = call_arg_at(t, arg - 1, call, more, &cnt);
+	if (at)
+		*ret_n = (uint64_t)preset_value_int(&t->args[arg - 1].value, *at);
+	return at;
+}
+
+bool func_sum_of(const struct func_part *sum, const struct func_types *types,
+	const struct call *call, const struct fsn_more *more, uint64_t *ret_n)
+{
+	uint64_t type, size;
+
+	if (sum->by == FSN_BY_NONE || !number_of_arg(types, sum->arg, call, more, ret_n))
+		return false;
+	if (sum->by != FSN_BY_BYTES)
+		return true;
+	if (!number_of_arg(types, sum->arg + 1, call, more, &type))
+		return false;
+	size = type < PRESET_SIZES ? sum->sizes >> 4 * type & 15 : 0;
+	*ret_n = size ? *ret_n << (size - 1) : 0;
+	return true;
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "group/filter.h"
 #include "group/group.h"
+#include "group/types.h"
 #include "shared/words.h"
 
 #define KEYS_USUAL 16384   /* rows, where nothing else is asked for */
@@ -81,6 +82,7 @@ struct func_part {
 	enum fsn_by by;  /* FSN_BY_NONE: the function has no such argument */
 	bool is_signed;
 	unsigned int arg; /* its number among the arguments + 1; 0: it is none, or not declared */
+	uint64_t sizes;   /* FSN_BY_BYTES: as struct preset_type's, of what the next argument is */
 };
 
 struct func_keys {
@@ -98,6 +100,13 @@ struct group_keys {
 _must_check_ int group_keys_read(
 	const struct group *g, struct group_keys *ret_keys, struct err *err);
 void group_keys_done(struct group_keys *k);
+
+/* @from, a key as programs have it, with as much room for each part. */
+void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to);
+
+/* What one call, whose arguments are known, adds to a sum; false when that can't be told. */
+bool func_sum_of(const struct func_part *sum, const struct func_types *types,
+	const struct call *call, const struct fsn_more *more, uint64_t *ret_n);
 #define _cleanup_group_keys_ __cleanup(group_keys_done)
 
 #endif

@@ -32,6 +32,8 @@ struct preset_code {
 	const char *name;
 };
 
+#define PRESET_SIZES 16 /* values whose elements' sizes are known */
+
 /* A named type: an error type, an enumeration, a handle, a structure. */
 struct preset_type {
 	const char *name;
@@ -39,6 +41,7 @@ struct preset_type {
 	uint32_t size;
 	bool is_signed;
 	uint8_t member_size; /* of a struct of unsigned integers of one size, else 0 */
+	uint64_t sizes; /* of elements, by value: 4 bits, 1 + the power of two; 0: not known */
 	struct preset_judge judge;       /* of functions that return it */
 	const struct preset_code *codes; /* sorted by code, unique */
 	size_t code_cnt;

@@ -324,11 +324,37 @@ static int read_members(
 	return 0;
 }
 
+/* How many bytes an element has whose type a value tells. */
+static int read_sizes(struct reader *r, struct json_object *val, struct preset_type *type)
+{
+	const char *key;
+	struct json_object *size;
+	int rc = reader_want(r, val, "sizes", json_type_object, "an object");
+
+	if (rc)
+		return rc;
+	obj_foreach(val, key, size)
+	{
+		unsigned long code = *key ? strtoul(key, NULL, 10) : PRESET_SIZES;
+		int64_t bytes = json_object_get_int64(size);
+		unsigned int log = 0;
+
+		while (log < 14 && 1LL << log < bytes)
+			log++;
+		if (key[strspn(key, "0123456789")] || code >= PRESET_SIZES || 1LL << log != bytes)
+			return json_err(&r->doc, size, JSON_AT_KEY, r->err,
+				"'sizes' are of values below %d, a power of two of bytes up to 16384",
+				PRESET_SIZES);
+		type->sizes |= (uint64_t)(log + 1) << 4 * code;
+	}
+	return 0;
+}
+
 static int read_type(struct reader *r, const char *name, struct json_object *obj,
 	struct preset_type *type)
 {
 	static const char *const keys[] = { "base", "size", "members", "error",
-		"no_error", "codes", NULL };
+		"no_error", "codes", "sizes", NULL };
 	struct json_object *val;
 	char where[96];
 	int rc = reader_want(r, obj, name, json_type_object, "an object");
@@ -353,6 +379,8 @@ static int read_type(struct reader *r, const char *name, struct json_object *obj
 		rc = reader_no_error(r, val, &type->judge);
 	if (!rc && (val = obj_member(obj, "codes")))
 		rc = read_codes(r, val, type);
+	if (!rc && (val = obj_member(obj, "sizes")))
+		rc = read_sizes(r, val, type);
 	return rc;
 }
 

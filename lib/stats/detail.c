@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 
 #include "base/util.h"
+#include "group/keys.h"
 #include "group/types.h"
 #include "internal.h"
 
@@ -273,6 +274,7 @@ int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t 
 {
 	_cleanup_free_ struct fsn_slow *calls = calloc(FSN_SLOW_CNT, sizeof(*calls));
 	int code, fd = group_map_fd(g, MAPID_SLOW, "slow calls", err);
+	struct fsn_key raw;
 	struct fsn_ctl ctl;
 	size_t cnt = 0;
 
@@ -290,6 +292,9 @@ int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t 
 			c->seq - 1 < ctl.slow_base[FSN_BASE_INDEX(ctl.base)])
 			continue;
 		c->call.comm[sizeof(c->call.comm) - 1] = '\0';
+		raw = c->key;
+		memset(&c->key, 0, sizeof(c->key));
+		group_key_spread(g, &raw, &c->key);
 		calls[cnt++] = *c;
 	}
 	qsort(calls, cnt, sizeof(*calls), compare_slow);

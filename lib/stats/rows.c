@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 
 #include "base/util.h"
+#include "group/keys.h"
 #include "internal.h"
 
 int rows_cnt(const struct group *g, uint32_t *ret_cnt)
@@ -70,16 +71,6 @@ struct stats_row rows_since(
 			(now->max[p] & FSN_NS_MASK) > row.n.max_ns)
 			row.n.max_ns = now->max[p] & FSN_NS_MASK;
 	return row;
-}
-
-/* Each key has as much room, whatever the programs have given it. */
-static void spread_key(const struct group *g, const struct fsn_key *from, struct fsn_key *to)
-{
-	if (g->meta.key_wide)
-		*to = *from;
-	else
-		for (size_t i = 0; i < FSN_KEYS && i < g->meta.key_cnt; i++)
-			to->word[i * FSN_KEY_WIDE] = from->word[i];
 }
 
 static int add_row(struct stats_func *f, const struct stats_row *row)
@@ -229,7 +220,7 @@ static int take_row(const struct group *g, const struct stats_view *view, const 
 	row.start_ns = t->rows[i].start;
 	memcpy(row.comm, t->rows[i].comm, sizeof(row.comm) - 1);
 	if (t->keys)
-		spread_key(g, &t->keys[i], &row.key);
+		group_key_spread(g, &t->keys[i], &row.key);
 	else
 		named_key(g, t, i, &row);
 	if (t->places && name_caller(g, t, i, s, &row))

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A key as text and as JSON: of rows, and of single calls.
+#include <stdio.h>
+#include <string.h>
+
+#include "show/call.h"
+#include "show/text.h"
+#include "stats/stats.h"
+
+/* --- what a key is --------------------------------------------------------------------------- */
+
+/* Of the argument that part @p of a key is, or NULL: nothing is declared. */
+static const struct preset_value *declared(const struct func_types *t, const struct func_part *p)
+{
+	if (p->by == FSN_BY_RESULT)
+		return t->has_ret ? &t->ret : NULL;
+	return p->arg && p->arg <= t->arg_cnt ? &t->args[p->arg - 1].value : NULL;
+}
+
+static const char *code_name(const struct func_types *t, const struct func_part *p, uint64_t word)
+{
+	const struct type_code *code = NULL;
+
+	if (p->by == FSN_BY_RESULT)
+		code = type_code_find(t->ret_codes, (int64_t)word);
+	else if (p->arg && p->arg <= t->arg_cnt)
+		code = type_code_find(t->arg_codes[p->arg - 1], (int64_t)word);
+	return code ? code->name : NULL;
+}
+
+/* Whether it is a number to people: others are in hex. */
+static bool is_number(const struct func_types *t, const struct func_part *p)
+{
+	const struct preset_value *v = declared(t, p);
+
+	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
+		return p->by != FSN_BY_CALLER && p->by != FSN_BY_COMMUNICATOR;
+	return v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL);
+}
+
+static bool is_text(const struct func_part *p)
+{
+	return p->by == FSN_BY_TEXT || p->by == FSN_BY_COMM;
+}
+
+/* Text that could not be read is marked by its last byte. */
+static bool is_there(const char *text)
+{
+	return !text[FSN_KEY_TEXT - 1];
+}
+
+/* NULL: it is none, but an address. */
+static const struct fsn_communicator *communicator_of(const struct stats_row *row, size_t i)
+{
+	const struct fsn_communicator *c = (const void *)stats_row_text(row, i);
+
+	return c->ranks ? c : NULL;
+}
+
+/* "fa93daea854b060b 3/8", its hash as NCCL's own logs have it. */
+static const char *communicator_name(const struct fsn_communicator *c, char *buf)
+{
+	snprintf(buf, KEY_TEXT_LEN, "%llx %d/%d", c->hash, c->rank, c->ranks);
+	return buf;
+}
+
+const char *key_name(const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i, char *buf)
+{
+	if (p->by == FSN_BY_COMMUNICATOR)
+		return communicator_of(row, i) ? communicator_name(communicator_of(row, i), buf)
+					       : NULL;
+	if (p->by == FSN_BY_CALLER)
+		return row->place;
+	return is_text(p) ? NULL : code_name(t, p, stats_row_word(row, i));
+}
+
+void key_value_text(struct out *o, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i)
+{
+	uint64_t word = stats_row_word(row, i);
+	const char *text = stats_row_text(row, i);
+
+	if (is_text(p))
+		out_str(o, is_there(text) ? text : "?");
+	else if (!is_number(t, p))
+		out_hex(o, word);
+	else if (p->is_signed)
+		out_i64(o, (int64_t)word);
+	else
+		out_u64(o, word);
+}
+
+void key_text(struct out *o, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i)
+{
+	char buf[KEY_TEXT_LEN];
+	const char *name = key_name(t, p, row, i, buf);
+
+	if (name)
+		out_str(o, name);
+	else
+		key_value_text(o, t, p, row, i);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------- */
+
+static void add_communicator(struct json *j, const struct fsn_communicator *c)
+{
+	char name[KEY_TEXT_LEN];
+
+	json_set_str(j, "name", c ? communicator_name(c, name) : NULL);
+	if (!c)
+		return;
+	json_set_i64(j, "rank", c->rank);
+	json_set_i64(j, "ranks", c->ranks);
+	json_set_i64(j, "device", c->device);
+}
+
+static void add_key(struct json *j, const struct func_types *t, const struct func_part *p,
+	const struct stats_row *row, size_t i)
+{
+	uint64_t word = stats_row_word(row, i);
+	const char *text = stats_row_text(row, i);
+	char hex[TEXT_NUM_LEN], name[KEY_TEXT_LEN];
+
+	json_open(j, '{');
+	if (is_text(p)) {
+		json_set_str(j, "value", is_there(text) ? text : NULL);
+	} else if (!is_number(t, p)) {
+		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)word);
+		json_set_str(j, "value", hex);
+	} else if (p->is_signed) {
+		json_set_i64(j, "value", (int64_t)word);
+	} else {
+		json_set_u64(j, "value", word);
+	}
+	if (p->by == FSN_BY_COMMUNICATOR)
+		add_communicator(j, communicator_of(row, i));
+	else
+		json_set_str(j, "name", key_name(t, p, row, i, name));
+	json_close(j, '}');
+}
+
+void keys_json(struct json *j, const struct group_keys *keys, uint32_t fn,
+	const struct func_types *t, const struct stats_row *row)
+{
+	json_set_open(j, "key", '{');
+	for (size_t i = 0; i < keys->key_cnt; i++) {
+		json_key(j, keys->key[i]);
+		if (keys->funcs[fn].key[i].by == FSN_BY_NONE || row->hidden & 1U << i)
+			json_null(j);
+		else
+			add_key(j, t, &keys->funcs[fn].key[i], row, i);
+	}
+	json_close(j, '}');
+}
+
+/* --- of a single call -------------------------------------------------------------------------- */
+
+bool call_is_keyed(const struct shown_call *c)
+{
+	return c->keys && c->keys->funcs && c->keys->funcs[c->call->fn].on;
+}
+
+/* False: nothing is added up of it, or that is not known. */
+static bool sum_of_call(const struct shown_call *c, size_t i, uint64_t *ret_n)
+{
+	return call_has_args(c->call) && c->types &&
+		func_sum_of(&c->keys->funcs[c->call->fn].sum[i], c->types, c->call, c->more, ret_n);
+}
+
+void call_keys_text(struct out *o, const struct shown_call *c)
+{
+	struct stats_row row = {};
+	uint64_t n;
+
+	if (!call_is_keyed(c))
+		return;
+	if (c->key)
+		row.key = *c->key;
+	for (size_t i = 0; c->key && i < c->keys->key_cnt; i++) {
+		const struct func_part *p = &c->keys->funcs[c->call->fn].key[i];
+
+		if (p->by == FSN_BY_NONE)
+			continue;
+		out_char(o, ' ');
+		out_str(o, c->keys->key[i]);
+		out_char(o, '=');
+		key_text(o, c->types, p, &row, i);
+	}
+	for (size_t i = 0; i < c->keys->sum_cnt; i++) {
+		if (!sum_of_call(c, i, &n))
+			continue;
+		out_char(o, ' ');
+		out_str(o, c->keys->sum[i]);
+		out_char(o, '=');
+		if (c->keys->funcs[c->call->fn].sum[i].is_signed)
+			out_i64(o, (int64_t)n);
+		else
+			out_u64(o, n);
+	}
+}
+
+void call_keys_json(struct json *j, const struct shown_call *c)
+{
+	struct stats_row row = {};
+	uint64_t n;
+
+	if (!c->key || !call_is_keyed(c)) {
+		json_set_null(j, "key");
+	} else {
+		row.key = *c->key;
+		keys_json(j, c->keys, c->call->fn, c->types, &row);
+	}
+	if (!call_is_keyed(c) || !c->keys->sum_cnt) {
+		json_set_null(j, "sums");
+		return;
+	}
+	json_set_open(j, "sums", '{');
+	for (size_t i = 0; i < c->keys->sum_cnt; i++)
+		if (!sum_of_call(c, i, &n))
+			json_set_null(j, c->keys->sum[i]);
+		else if (c->keys->funcs[c->call->fn].sum[i].is_signed)
+			json_set_i64(j, c->keys->sum[i], (int64_t)n);
+		else
+			json_set_u64(j, c->keys->sum[i], n);
+	json_close(j, '}');
+}
