@@ -114,7 +114,9 @@ int fsn_end(struct pt_regs *ctx)
 
 	own_stack(ctx);
 	if (fsn_follows && fn >= fsn_fn_cnt)
-		count_place(fn, kind == FSN_END);
+		count_place(fn, end_is_stepped(kind, cookie));
+	else if (kind != FSN_END && end_is_stepped(kind, cookie))
+		count_step(fn);
 	if ((kind == FSN_END_JCC || kind == FSN_END_EARLY_JCC) && !jcc_taken(ctx, cookie))
 		return count_passed(fn, REG_SP(ctx));
 	if (kind == FSN_END_REG && !jump_leaves(ctx, cookie))

@@ -98,9 +98,34 @@ static __noinline int count_place(__u32 place, int stepped)
 	struct fsn_stat *stat =
 		other ? stat_of(other->fn, bpf_get_smp_processor_id()) : NULL;
 
-	if (stat)
-		add(stepped ? &stat->n.stepped : &stat->n.passed, 1);
+	if (stat) {
+		add(&stat->n.passed, 1);
+		if (stepped)
+			add(&stat->n.stepped, 1);
+	}
 	return 0;
+}
+
+/* A jump of @fn was hit that is dearer than others. */
+static __noinline int count_step(__u32 fn)
+{
+	struct fsn_stat *stat =
+		fn < fsn_fn_cnt ? stat_of(fn, bpf_get_smp_processor_id()) : NULL;
+
+	if (stat)
+		add(&stat->n.stepped, 1);
+	return 0;
+}
+
+/* Whether the kernel steps the instruction of an end that is no early one. */
+static __always_inline bool end_is_stepped(__u64 kind, __u64 cookie)
+{
+#if defined(__TARGET_ARCH_x86)
+	return kind == FSN_END ||
+	       (kind < FSN_END_EARLY && cookie >> FSN_COOKIE_STEP_SHIFT & 1);
+#else
+	return kind == FSN_END;
+#endif
 }
 
 /* A call of @fn has ended by the probe of what it was led to, which counts its own hits. */

@@ -679,6 +679,22 @@ tree_of() { # GROUP
 	assert_eq "$got" '[[500,500,true],[500,500,true]]'
 }
 
+@test "a jump that the kernel does not emulate costs what its step does" {
+	local step
+
+	need_bpf
+	need_arch x86_64
+	fsn attach g asm_itail_rip asm_itail_mem --lib "$FIX/libinsn.so" --exit ret
+	capture "$FIX/asmcall" asm_itail_rip 50
+	capture "$FIX/asmcall" asm_itail_mem 50
+	fsn feature --json
+	step=$(json '[.calibration.classes[] | select(.end == "none").cost_ns] | max - min')
+	fsn stats g --json
+	assert_json '[.[0].functions[] | [.calls, .untimed]]' '[[50,50],[50,50]]'
+	assert_json_true "[.[0].functions[] | .cost_ns > .calls * $step] | all"
+	fsn detach g
+}
+
 @test "what others call far more often than it is jumped to is followed no more" {
 	need_bpf
 	[[ -x $FIX/tailcall ]] || skip "no C++ compiler"

@@ -33,7 +33,7 @@
 	X(aside)       /* entries that count no call: filtered out; in no sum */ \
 	X(strays)      /* ends without a call that say nothing of it; in no sum */ \
 	X(led)         /* ends that another's probe has seen; in no sum */     \
-	X(stepped)     /* hits of rets that are probed for where it jumps to; in no sum */
+	X(stepped)     /* hits that the kernel steps, of jumps and where they lead; in no sum */
 
 struct fsn_counts {
 #define X(name) unsigned long long name;
@@ -120,6 +120,7 @@ enum fsn_kind {
 #define FSN_COOKIE_REG_SHIFT  30 /* 5 bits: register that is tested or jumped through */
 #define FSN_COOKIE_BIT_SHIFT  35 /* 6 bits: arm64 tbz/tbnz, the bit tested */
 #define FSN_COOKIE_WIDE_SHIFT 41 /* 1 bit: arm64 cbz/cbnz of 64 bits */
+#define FSN_COOKIE_STEP_SHIFT 41 /* 1 bit: x86-64, a jump that the kernel does not emulate */
 #define FSN_COOKIE_WORD_SHIFT 42 /* 1 bit: index into fsn_jumps, whose .word says whether it is followed */
 #define FSN_COOKIE_WAIT_SHIFT 43 /* 1 bit: the entry of the place that a jump leads to is probed */
 /*

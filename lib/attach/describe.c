@@ -18,6 +18,18 @@ _Static_assert(
 	offsetof(struct fsn_stat, n.abandoned) == 64, "what most calls write is the first");
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");
 
+/* Its calls leave by jumps that are dearer than others. */
+static bool steps_jumps(const struct target *t)
+{
+	size_t stepped = 0, jumps = 0;
+
+	for (size_t i = 0; i < t->plan.end_cnt; i++) {
+		jumps += plan_end_leaves(t->plan.ends[i].kind);
+		stepped += plan_end_leaves(t->plan.ends[i].kind) && t->plan.ends[i].stepped;
+	}
+	return 2 * stepped > jumps;
+}
+
 /* By its dearest end: a function that has a ret is left by that, as a rule. */
 static enum price_end end_of(const struct target *t)
 {
@@ -32,7 +44,7 @@ static enum price_end end_of(const struct target *t)
 			return PRICE_RET;
 	if (plan->exit == PLAN_EXIT_EARLY)
 		return PRICE_EARLY;
-	return t->lost_jumps < plan->end_cnt ? PRICE_RET : PRICE_JUMP;
+	return t->lost_jumps < plan->end_cnt || steps_jumps(t) ? PRICE_RET : PRICE_JUMP;
 }
 
 struct group_func target_shown(const struct target *t)
@@ -186,19 +198,20 @@ static bool has_no_args(const struct draft *draft, const struct target *f)
 }
 
 /* What is to be taken off the call in which one of these is made. */
-static void describe_price(
-	const struct group_func *shown, const struct price *price, struct fsn_conf *conf)
+static void describe_price(const struct group_func *shown, bool steps_jumps,
+	const struct price *price, struct fsn_conf *conf)
 {
 	const uint32_t *whole_ns = price->whole_ns[shown->site];
 	enum price_end end = shown->end == PRICE_RETURN ? PRICE_RETURN : PRICE_RET;
 
 	conf->overhead_ns = price->overhead_ns[shown->site][shown->end];
 	conf->rest_ns = price->rest_ns[shown->site][shown->end];
-	conf->left_ns = price->rest_ns[shown->site][PRICE_JUMP];
+	conf->left_ns = price->rest_ns[shown->site][steps_jumps ? PRICE_RET : PRICE_JUMP];
 	conf->entry_ns = price->rest_ns[shown->site][PRICE_COUNT];
 	conf->end_ns = whole_ns[end] > whole_ns[PRICE_COUNT] ? whole_ns[end] - whole_ns[PRICE_COUNT]
 							       : 0;
-	conf->passed_ns = price->rest_ns[PRICE_EMULATED][PRICE_COUNT];
+	conf->passed_ns =
+		price->rest_ns[steps_jumps ? PRICE_STEPPED : PRICE_EMULATED][PRICE_COUNT];
 }
 
 static void describe_conf(const struct draft *draft, const struct target *f,
@@ -210,7 +223,7 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 	conf->no_args = has_no_args(draft, f);
 	conf->sample = f->limit == LIMIT_SAMPLED ? f->sample : 0;
 	if (price && f->kind->is_priced)
-		describe_price(&shown, price, conf);
+		describe_price(&shown, steps_jumps(f), price, conf);
 	if (!f->known)
 		return;
 	describe_kept(f->known, conf);

@@ -99,6 +99,8 @@ static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
 		.reg = insn->reg,
 		.bit = insn->bit,
 		.width = insn->width,
+		.stepped = !insn_emulated(f->p->img.arch, func_bytes(f, insn), insn->len,
+			&f->p->rules),
 		.restart = insn->has_target && insn->target == f->entry,
 	};
 	set_target(f, insn, end);

@@ -109,6 +109,7 @@ struct plan_end {
 			  arm64 cbz/tbz: the register tested */
 	uint8_t bit; /* arm64 tbz/tbnz: bit; cbz/cbnz: 32 or 64 is the width in .width */
 	uint8_t width; /* arm64 cbz/cbnz: 32 or 64 */
+	bool stepped; /* the kernel does not emulate it */
 	bool restart; /* a jump to the function's own entry after its frame was taken down:
 			  an end and a new call (the entry probe sees that one) */
 	struct plan_place place;

@@ -85,6 +85,15 @@ static uint64_t end_ns(const uint32_t *whole_ns, enum price_end end)
 	return whole_ns[end] > whole_ns[PRICE_COUNT] ? whole_ns[end] - whole_ns[PRICE_COUNT] : 0;
 }
 
+/* What a probe on an instruction that is stepped takes more. */
+static uint64_t step_ns(const struct price *price)
+{
+	uint32_t emulated = price->whole_ns[PRICE_EMULATED][PRICE_COUNT],
+		 stepped = price->whole_ns[PRICE_STEPPED][PRICE_COUNT];
+
+	return stepped > emulated ? stepped - emulated : 0;
+}
+
 uint64_t cost_of_hits(const struct price *price, enum price_site site, enum price_end end,
 	const struct fsn_counts *n)
 {
@@ -96,7 +105,7 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 	if (end == PRICE_COUNT)
 		return ns;
 	ns += n->passed * price->whole_ns[PRICE_EMULATED][PRICE_COUNT] +
-		n->stepped * end_ns(whole_ns, PRICE_RET);
+		n->stepped * step_ns(price);
 	if (end == PRICE_RETURN)
 		return ns + ends * end_ns(whole_ns, PRICE_RETURN);
 	return ns + n->jumped * end_ns(whole_ns, PRICE_JUMP) +

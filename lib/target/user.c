@@ -217,9 +217,8 @@ static int plan_one(struct target *t, struct planners *planners,
 		.addr = t->addr,
 		.size = t->func && !t->inside ? t->func->size : 0,
 	};
-	int code;
+	int code = planner_of(planners, t->object, rules, &planned, err);
 
-	code = planner_of(planners, t->object, rules, &planned, err);
 	if (code)
 		return code;
 	t->refused = planned->refused;
@@ -380,7 +379,7 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	cookie |= (uint64_t)end->cond << FSN_COOKIE_COND_SHIFT;
 	cookie |= (uint64_t)end->reg << FSN_COOKIE_REG_SHIFT;
 	cookie |= (uint64_t)(end->bit & 63) << FSN_COOKIE_BIT_SHIFT;
-	cookie |= (uint64_t)(end->width == 64) << FSN_COOKIE_WIDE_SHIFT;
+	cookie |= (uint64_t)(end->stepped || end->width == 64) << FSN_COOKIE_STEP_SHIFT;
 	if (end->kind == PLAN_END_RET)
 		cookie |= (uint64_t)of->led << FSN_COOKIE_MORE_SHIFT;
 	else if (end->kind >= PLAN_END_EARLY)

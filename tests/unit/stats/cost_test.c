@@ -40,10 +40,12 @@ static void test_hits(void)
 			PRICE_RET, { .calls = 5, .returns = 5, .led = 4, .passed = 4 },
 			5 + 99 + 4 },
 		{ "rets that others hit, where it leads", PRICE_EMULATED, PRICE_RET,
-			{ .calls = 5, .returns = 5, .led = 5, .passed = 5, .stepped = 20 },
-			10 + 20 * 99 },
+			{ .calls = 5, .returns = 5, .led = 5, .passed = 25, .stepped = 20 },
+			30 + 20 * 999 },
 		{ "calls that all leave by jumps", PRICE_EMULATED, PRICE_JUMP,
 			{ .calls = 2, .jumped = 2 }, 2 + 2 * 29 },
+		{ "jumps that the kernel does not emulate", PRICE_EMULATED, PRICE_JUMP,
+			{ .calls = 5, .jumped = 5, .stepped = 5 }, 5 + 5 * 29 + 5 * 999 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
