@@ -36,17 +36,48 @@ static __always_inline bool has_more(__u32 fn)
 	return conf && (conf->stack_cnt || conf->str[0]);
 }
 
+/* Where the text of argument @where is: 1 + register, or a word of the stack. */
+static __always_inline __u64 text_address(
+	const struct fsn_args *args, const struct fsn_more *more, __u32 where)
+{
+	if (where >= FSN_STR_STACK) {
+		where -= FSN_STR_STACK;
+		return where < FSN_STACK_WORDS ? more->stack[where] : 0;
+	}
+	where = (where & ~FSN_STR_KERNEL) - 1;
+	return where < FSN_ARGS ? args->arg[where] : 0;
+}
+
 /*
- * Reads what the registers don't hold of a call's arguments. Text that isn't there (never
- * touched, swapped out) can't be waited for: it is marked by 0, -1.
+ * Text @nth of a call. What isn't there (never touched, swapped out) can't be waited for: it is
+ * marked by 0, -1. In a function of its own, as all that calls it has little room on the stack.
  */
+static __noinline int text_keep(const struct fsn_conf *conf, const struct fsn_args *args,
+	struct fsn_more *more, int nth)
+{
+	__u32 where = conf->str[nth & 1], size = FSN_STR_BYTES / FSN_STRINGS;
+	char *to = more->str + (nth & 1) * (FSN_STR_BYTES / FSN_STRINGS);
+	__u64 text = text_address(args, more, where);
+	long len;
+
+	if (where >= FSN_STR_STACK)
+		where = 0;
+	if (!nth && !conf->str[1])
+		size = FSN_STR_BYTES;
+	len = text_read(to, size, where, text);
+	/* Of an empty text some kernels (6.12) count no zero byte. */
+	if (len <= 1) {
+		to[0] = 0;
+		to[1] = len < 0 ? -1 : 0;
+	}
+	return 0;
+}
+
+/* Reads what the registers don't hold of a call's arguments. */
 static __noinline int more_read(const struct fsn_conf *conf, const struct fsn_args *args,
 	struct fsn_more *more, __u64 sp)
 {
-	__u64 text, size = conf->stack_cnt * sizeof(*more->stack);
-	__u32 where, kernel;
-	char *to;
-	long len;
+	__u64 size = conf->stack_cnt * sizeof(*more->stack);
 
 	/* Two tests of the value that is used: verifiers before 6.13 don't follow one of size - 1. */
 	asm volatile("" : "+r"(size));
@@ -55,30 +86,10 @@ static __noinline int more_read(const struct fsn_conf *conf, const struct fsn_ar
 	asm volatile("" : "+r"(size));
 	if (size)
 		bpf_probe_read_user(more->stack, size, (void *)STACK_ARGS(sp));
-#pragma unroll
-	for (int i = 0; i < FSN_STRINGS; i++) {
-		where = conf->str[i];
-		if (!where)
-			break;
-		kernel = where < FSN_STR_STACK ? where & FSN_STR_KERNEL : 0;
-		if (where >= FSN_STR_STACK) {
-			where -= FSN_STR_STACK;
-			text = where < FSN_STACK_WORDS ? more->stack[where] : 0;
-		} else {
-			where = (where & ~FSN_STR_KERNEL) - 1;
-			text = where < FSN_ARGS ? args->arg[where] : 0;
-		}
-		to = more->str + i * (FSN_STR_BYTES / FSN_STRINGS);
-		if (i == 0 && !conf->str[1])
-			len = text_read(to, FSN_STR_BYTES, kernel, text);
-		else
-			len = text_read(to, FSN_STR_BYTES / FSN_STRINGS, kernel, text);
-		/* Of an empty text some kernels (6.12) count no zero byte. */
-		if (len <= 1) {
-			to[0] = 0;
-			to[1] = len < 0 ? -1 : 0;
-		}
-	}
+	if (conf->str[0])
+		text_keep(conf, args, more, 0);
+	if (conf->str[0] && conf->str[1])
+		text_keep(conf, args, more, 1);
 	return 0;
 }
 
@@ -190,16 +201,14 @@ static __always_inline struct fsn_event *event_reserve(
 
 	if (!ring)
 		return NULL;
-	if (!has_more(fn))
+	if (slot == NO_SLOT || !has_more(fn))
 		return bpf_ringbuf_reserve(ring, sizeof(struct fsn_event), 0);
 	big = bpf_ringbuf_reserve(ring, sizeof(*big), 0);
 	if (!big)
 		return NULL;
-	more = slot == NO_SLOT ? NULL : bpf_map_lookup_elem(&fsn_more, &slot);
+	more = bpf_map_lookup_elem(&fsn_more, &slot);
 	if (more)
 		__builtin_memcpy(&big->more, more, sizeof(*more));
-	else
-		__builtin_memset(&big->more, 0, sizeof(big->more));
 	*flags |= FSN_CALL_MORE;
 	return &big->event;
 }
@@ -247,7 +256,6 @@ static __noinline int stream_entry(
 {
 	__u32 flags = how >> 8;
 	struct fsn_event *event = event_reserve(how & 0xff, fn, slot, &flags);
-	struct fsn_conf *conf;
 
 	if (!event)
 		return stream_lost(how & 0xff);
@@ -255,12 +263,33 @@ static __noinline int stream_entry(
 	event->call.duration = 0;
 	event->call.result = 0;
 	regs_args(ctx, event->call.args.arg);
-	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	if (conf && slot == NO_SLOT && flags & FSN_CALL_MORE)
-		more_read(conf, &event->call.args, &((struct event_more *)event)->more, REG_SP(ctx));
 	call_fill(&event->call, fn, flags);
 	event_fill(event, how & 0xff);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* The same of what has no slot, with what is to be read now. */
+static __noinline int stream_read(struct pt_regs *ctx, __u32 how, __u32 fn, __u64 now)
+{
+	__u32 i = how & 0xff;
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	void *ring = bpf_map_lookup_elem(&fsn_rings, &i);
+	struct event_more *big;
+
+	if (!conf || !ring)
+		return 0;
+	big = bpf_ringbuf_reserve(ring, sizeof(*big), 0);
+	if (!big)
+		return stream_lost(i);
+	big->event.call.start = now;
+	big->event.call.duration = 0;
+	big->event.call.result = 0;
+	regs_args(ctx, big->event.call.args.arg);
+	more_read(conf, &big->event.call.args, &big->more, REG_SP(ctx));
+	call_fill(&big->event.call, fn, how >> 8 | FSN_CALL_MORE);
+	event_fill(&big->event, i);
+	bpf_ringbuf_submit(big, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
@@ -271,8 +300,12 @@ static __noinline int stream_entries(
 	__u32 streams = streams_of(fn);
 
 	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
-		if (streams & 1U << i && stream_wants(i, flags, now, 0))
-			stream_entry(ctx, i | flags << 8, fn, slot, now);
+		if (streams & 1U << i && stream_wants(i, flags, now, 0)) {
+			if (slot == NO_SLOT && has_more(fn))
+				stream_read(ctx, i | flags << 8, fn, now);
+			else
+				stream_entry(ctx, i | flags << 8, fn, slot, now);
+		}
 	return 0;
 }
 
