@@ -325,3 +325,17 @@ complete_line() { # LINE
 	FUNCSNOOP=/nowhere/funcsnoop complete_words sta
 	assert_words stats
 }
+
+@test "names of system calls, tracepoints and USDT probes are known behind what says their kind" {
+	local events
+
+	need_fixture events
+	events=$(realpath "$FIX/events")
+	complete_line "attach my s:opena"
+	assert_words openat openat2
+	complete_line "attach my u:$events:fixed:work"
+	assert_words work__done work__start
+	[[ $(id -u) == 0 ]] || skip "only root reads the names of tracepoints"
+	complete_line "attach my t:sched:sched_process_ex"
+	assert_words sched_process_exec sched_process_exit
+}
