@@ -128,3 +128,29 @@ c"
 	calls=$(jq '[.[].functions[].calls] | add' "$BATS_TEST_TMPDIR/run.json")
 	assert_eq "$calls" "$hits" "calls of malloc, and gdb's hits"
 }
+
+@test "each of bcc's one-liners on events and system calls is one run" {
+	local events line cnt=0
+
+	need_bpf
+	need_tracefs
+	need_fixture events
+	events=$(realpath "$FIX/events")
+	start_bg call "$FIX/call" --wait add 1
+	wait_ready call
+	while IFS= read -r line; do
+		line=$(sed -E "s/-p 1337/-p $(bg_pid call)/; s/-d 10/-d 0.1/
+			s|u:node:gc[*]|u:$events:work*|; s|u:c:pthread_[a-z]+|u:$events:tick|" <<<"$line")
+		echo "# $line"
+		eval "start_bg run '$FUNCSNOOP' $line"
+		[[ $line == *"-d 0.1"* ]] || {
+			poll_until is_counting
+			kill -INT "$(bg_pid run)"
+		}
+		wait_bg run
+		cnt=$((cnt + 1))
+	done < <(sed -n '/^\.Sh EVENTS AND/,/^\.Sh FROM/s/^# funcsnoop //p' "$PAGE")
+	assert_eq "$cnt" 8
+	tell call
+	wait_bg call
+}
