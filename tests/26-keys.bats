@@ -390,6 +390,26 @@ ty_code tyBad 3 1 both"
 	fsn detach i
 }
 
+@test "a terminal shows each row's share of its function's calls" {
+	local sign
+
+	need_tool script
+	fsn attach --config "$CONFIG" i --key v --exit none
+	capture "$FIX/typed" ty_i8 1 1 1 2
+	for sign in C:# C.UTF-8:█; do
+		capture env LC_ALL="${sign%:*}" script -qec "stty cols 100;
+			'$FUNCSNOOP' stats i --by v --sort calls --color never" /dev/null
+		output=$(tr -d '\r' <<<"$output")
+		sign=${sign#*:}
+		assert_output_match '^FUNCTION +V +.* SHARE *$'
+		assert_output_match "^ty_i8 +1 +3 .* ($sign){12}\$"
+		assert_output_match "^ty_i8 +2 +1 .* ($sign){4}\$"
+	done
+	fsn stats i --by v
+	refute_output_match SHARE
+	fsn detach i
+}
+
 @test "files with keys are for their owner's eyes" {
 	local out=$BATS_TEST_TMPDIR/out args mode
 

@@ -247,7 +247,9 @@ struct grid {
 	size_t cell_cnt;
 	const char **marks; /* of rows: colours */
 	char **notes;       /* of rows: a line below, or NULL */
-	char **trends;      /* of rows, for readers: sparklines behind all columns; or NULL */
+	/* Of rows, for readers: sparklines or bars behind all columns, and what they are; or NULL. */
+	char **trends;
+	const char *trend_title;
 	size_t row_cnt;
 	size_t total_rows; /* at the end: sums for readers, not in CSV */
 	bool failed;       /* memory ran out */
@@ -271,6 +273,8 @@ void grid_time(struct grid *grid, uint64_t realtime_ns);
 void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
 /* "<0.1", "3.2", "1204": per second, for a reader. */
 const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN]);
+/* Of the row begun last: which part of a whole it is, 0 to 1. All rows have one, or none. */
+void grid_bar(struct grid *grid, double share);
 void grid_mark(struct grid *grid, const char *sgr); /* of the row begun last */
 void grid_note(struct grid *grid, const char *text); /* below it, in the table */
 

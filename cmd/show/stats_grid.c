@@ -190,6 +190,24 @@ void grid_figures(struct grid *grid, const struct figures *f)
 		grid_mark(grid, "33"); /* yellow */
 }
 
+void grid_bar(struct grid *grid, double share)
+{
+	const char *sign = locale_is_utf8() ? "\u2588" : "#";
+	size_t row = grid->row_cnt - 1, len = (size_t)(share * GRID_TREND + 0.5);
+	char **bars = array_grow(grid->trends, row, sizeof(*bars));
+
+	if (!bars) {
+		grid->failed = true;
+		return;
+	}
+	grid->trend_title = "SHARE";
+	grid->trends = bars;
+	bars[row] = calloc(1, GRID_TREND * strlen(sign) + 1);
+	grid->failed |= !bars[row];
+	for (size_t i = 0; bars[row] && i < len && i < GRID_TREND; i++)
+		strcat(bars[row], sign);
+}
+
 void grid_mark(struct grid *grid, const char *sgr)
 {
 	if (grid->row_cnt)
@@ -403,12 +421,10 @@ static void fit_columns(const struct grid *grid, const bool *shown, size_t trend
 	}
 }
 
-#define TREND_TITLE "TREND"
-
 /* What the sparklines take, of at most @most columns. */
 static size_t trend_width(const struct grid *grid, unsigned int most)
 {
-	size_t width = strlen(TREND_TITLE), n;
+	size_t width = strlen(grid->trend_title), n;
 
 	for (size_t i = 0; i < grid->row_cnt; i++) {
 		n = text_columns(trend_tail(grid->trends[i], most));
@@ -434,7 +450,7 @@ static void print_line(const struct grid *grid, ssize_t row, const bool *shown,
 						     buf),
 				width[c], grid->columns[c].align, c + 1 == last && !trend, f);
 	if (trend)
-		fputs(row < 0 ? TREND_TITLE : trend_tail(grid->trends[row], trend), f);
+		fputs(row < 0 ? grid->trend_title : trend_tail(grid->trends[row], trend), f);
 }
 
 int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f)

@@ -304,6 +304,7 @@ int history_trends(struct history *h, const char *group, bool all, struct grid *
 
 	if (!grid_counts(grid))
 		return 0;
+	grid->trend_title = "TREND";
 	grid->trends = calloc(grid->row_cnt + 1, sizeof(char *));
 	if (!grid->trends)
 		return -ENOMEM;

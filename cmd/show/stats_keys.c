@@ -112,6 +112,21 @@ static void fill_sums(struct grid *grid, const struct report *r, const struct re
 	}
 }
 
+/* On a terminal: how much of its function's time a row has, or of its calls. */
+static void fill_bar(struct grid *grid, const struct report *r, const struct stats_func *f,
+	const struct stats_row *row)
+{
+	double all = (double)f->n.total_ns, part = (double)(int64_t)row->n.total_ns;
+
+	if (r->plain || r->history || !text_width())
+		return;
+	if (!f->timed || all <= 0) {
+		all = (double)f->n.calls;
+		part = (double)row->n.calls;
+	}
+	grid_bar(grid, all > 0 && part > 0 ? part / all : 0);
+}
+
 static void fill_figures(struct grid *grid, const struct report *r,
 	const struct report_group *rg, const struct stats_func *f, const struct stats_row *row)
 {
@@ -122,6 +137,7 @@ static void fill_figures(struct grid *grid, const struct report *r,
 	fill_sums(grid, r, rg, f->fn, row);
 	figures_of_row(row, f, &scope, &values);
 	grid_figures(grid, &values);
+	fill_bar(grid, r, f, row);
 }
 
 static void fill_row(struct grid *grid, const struct report *r, const struct report_group *rg,
