@@ -184,7 +184,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	call->proc = proc;
 	call->start = bpf_ktime_get_ns();
 	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
-		stream_entries(ctx, fn, slot, call->start, FSN_CALL_ENTRY);
+		stream_begins(fn, slot, call->start);
 	slot_publish(set, way, call_key(fn, tgid) | byret);
 	return FOLLOWED;
 }

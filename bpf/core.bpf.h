@@ -47,6 +47,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	void *stack;             /* in the kernel: its lowest address */
 	unsigned long sas_ss_sp; /* sigaltstack() */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
@@ -158,6 +159,21 @@ static __always_inline struct pt_regs *syscall_args(
 	return args;
 }
 
+/* The same of a function of the kernel, from where a trampoline has put its arguments. */
+#define KFUNC_ROOM SYSCALL_ROOM
+static __always_inline struct pt_regs *kfunc_args(__u64 *ctx, unsigned long *room)
+{
+	struct pt_regs *args = (void *)room - __builtin_offsetof(struct pt_regs, r9);
+
+	bpf_get_func_arg(ctx, 0, (__u64 *)&args->di);
+	bpf_get_func_arg(ctx, 1, (__u64 *)&args->si);
+	bpf_get_func_arg(ctx, 2, (__u64 *)&args->dx);
+	bpf_get_func_arg(ctx, 3, (__u64 *)&args->cx);
+	bpf_get_func_arg(ctx, 4, (__u64 *)&args->r8);
+	bpf_get_func_arg(ctx, 5, (__u64 *)&args->r9);
+	return args;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	unsigned long regs[31], sp, pc, pstate;
@@ -234,6 +250,16 @@ static __always_inline struct pt_regs *event_room(unsigned long *room)
 	args->sp = 0;
 	args->regs[30] = 0;
 	return args;
+}
+
+/* As far as the stack pointer, which is 0: none of them is on the stack. */
+#define KFUNC_ROOM 32
+static __always_inline struct pt_regs *kfunc_args(__u64 *ctx, unsigned long *room)
+{
+#pragma unroll
+	for (__u32 i = 0; i < 8; i++)
+		bpf_get_func_arg(ctx, i, (__u64 *)&room[i]);
+	return (void *)room;
 }
 #else
 #error "unknown architecture"

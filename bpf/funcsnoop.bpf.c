@@ -25,6 +25,7 @@
 #include "call.bpf.h"
 #include "event.bpf.h"
 #include "jumps.bpf.h"
+#include "kfunc.bpf.h"
 #include "shared/layout.h"
 #include "stack.bpf.h"
 #include "syscall.bpf.h"

@@ -26,7 +26,10 @@
 
 const volatile bool fsn_nesting = false;
 
+/* Less where each function has a program of its own: the verifier goes through all of them. */
 #define NEST_STEPS 128
+const volatile __u32 fsn_nest_steps = NEST_STEPS;
+
 #define NTH_MASK   (FSN_OPEN_CALL_MASK >> FSN_OPEN_NTH_SHIFT)
 
 /* Beside a call that encloses another: that was jumped to, at the same place. */
@@ -74,15 +77,40 @@ static __always_inline struct fsn_call *nest_call(__u64 word, __u64 *ret_key)
 	return &set->call[AFTER(key, word % FSN_WAYS)];
 }
 
+const volatile bool fsn_kernel = false; /* some target is a function of the kernel */
+
+#define KERNEL_STACK 65536 /* at most; it is aligned to its size */
+
 /*
- * @word, with NEST_JUMPED if so, if a call of @fn at @where is made in that; else 0. A system
- * call, at the kernel's address of its thread, encloses none: that one is back from it.
+ * Whether what began in the kernel at @outer is still there for what begins at @where. A system
+ * call has its thread's address. What an interrupt makes is on another stack than the thread's.
+ */
+static __always_inline bool encloses_kernel(__u64 outer, __u64 where)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 stack = (__u64)task->stack;
+
+	if ((__s64)where >= 0)
+		return false;
+	if (outer == bpf_get_current_task())
+		return true;
+	if ((outer - stack < KERNEL_STACK) == (where - stack < KERNEL_STACK))
+		return outer > where;
+	return outer - stack < KERNEL_STACK;
+}
+
+/*
+ * @word, with NEST_JUMPED if so, if a call of @fn at @where is made in that; else 0. What
+ * happens in the kernel, at addresses below 0, encloses no call of a program: that is back from
+ * it.
  */
 static __always_inline __u64 encloses(
 	__u64 word, const struct fsn_call *call, __u64 key, __u32 fn, __u64 where)
 {
 	if ((__s64)READ(call->where) < 0)
-		return 0;
+		return fsn_kernel && encloses_kernel(READ(call->where), where) ? word : 0;
+	if (fsn_kernel && (__s64)where < 0)
+		return word;
 	if (READ(call->where) > where)
 		return word;
 	if (READ(call->where) == where &&
@@ -111,7 +139,7 @@ __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 	struct fsn_call *call;
 	__u64 key, found, left = 0;
 
-	for (int i = 0; i < NEST_STEPS; i++) {
+	for (__u32 i = 0; i < NEST_STEPS && i < fsn_nest_steps; i++) {
 		call = nest_call(word, &key);
 		nest = nest_at(word);
 		if (!call || !nest)
@@ -150,7 +178,7 @@ __noinline __u64 nest_find(__u64 word, __u32 fn)
 	struct fsn_nest *nest;
 	__u64 key;
 
-	for (int i = 0; i < NEST_STEPS; i++) {
+	for (__u32 i = 0; i < NEST_STEPS && i < fsn_nest_steps; i++) {
 		nest = nest_at(word);
 		if (!nest || !nest_call(word, &key))
 			return 0;
@@ -320,7 +348,9 @@ __noinline int nest_unlink(__u64 word, __u32 slot, __u64 now)
 	if (!set || !mine)
 		return 0;
 	where = set->call[slot % FSN_WAYS].where;
-	for (int n = 0; n < NEST_STEPS && (word & (FSN_SLOT_CNT - 1)) != slot; n++) {
+	for (__u32 n = 0; n < NEST_STEPS && n < fsn_nest_steps; n++) {
+		if ((word & (FSN_SLOT_CNT - 1)) == slot)
+			break;
 		nest = nest_at(word);
 		call = nest_call(word, &key);
 		if (!nest || !call || READ(call->where) > where)
@@ -436,6 +466,16 @@ __noinline int count_unmatched(__u32 fn, __u64 where, int hit)
 		add(&stat->n.passed, 1);
 	if (fsn_nesting && on && hit != HIT_NONE)
 		nest_hit(fn, where, hit);
+	return 0;
+}
+
+/* An end of what the filters leave out. */
+static __noinline int count_stray(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.strays, 1);
 	return 0;
 }
 

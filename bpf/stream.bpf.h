@@ -309,6 +309,36 @@ static __noinline int stream_entries(
 	return 0;
 }
 
+/* That of the call in @slot, which is locked, for one stream. */
+static __noinline int stream_begin(__u32 i, __u32 fn, __u32 slot, __u64 now)
+{
+	__u32 flags = FSN_CALL_ENTRY;
+	struct fsn_event *event = event_reserve(i, fn, slot, &flags);
+
+	if (!event)
+		return stream_lost(i);
+	call_fill_end(&event->call, slot, 0, 0);
+	event->call.start = now;
+	call_fill(&event->call, fn, flags);
+	event_fill(event, i);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/*
+ * The same for all streams that want it; its arguments are kept. Not static, so that it is
+ * verified once.
+ */
+__noinline int stream_begins(__u32 fn, __u32 slot, __u64 now)
+{
+	__u32 streams = streams_of(fn);
+
+	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
+		if (streams & 1U << i && stream_wants(i, FSN_CALL_ENTRY, now, 0))
+			stream_begin(i, fn, slot, now);
+	return 0;
+}
+
 /* A call of a function that is only counted. */
 static __noinline int stream_counted(struct pt_regs *ctx, __u32 fn, bool same)
 {

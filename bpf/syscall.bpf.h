@@ -46,6 +46,17 @@ static __always_inline __u32 syscall_target(const struct task_struct *task, __u6
 	return target ? *target : 0;
 }
 
+/*
+ * Whether calls of the thread's process are followed, as far as --pid says: asked first, for who
+ * is left out pays for what comes before.
+ */
+static __always_inline bool is_of_others(const struct task_struct *task)
+{
+	__u32 pid = task->tgid;
+
+	return READ(ctl.on) & FSN_FILTER_PID && !bpf_map_lookup_elem(&fsn_pids, &pid);
+}
+
 static __always_inline int syscall_begins(
 	struct task_struct *task, struct pt_regs *regs, __u64 nr)
 {
@@ -57,6 +68,8 @@ static __always_inline int syscall_begins(
 
 	if (!fn--)
 		return 0;
+	if (is_of_others(task))
+		return count_aside(fn);
 	args = syscall_args(regs, SYSCALL_IS_32BIT(task), room);
 	if (fn >= fsn_timed_cnt) {
 		call_counted(args, fn, sp, false);
@@ -149,6 +162,10 @@ static __always_inline int syscall_ends(
 	}
 	if (way >= 0)
 		syscall_over(set, i * FSN_WAYS + (way & (FSN_WAYS - 1)), fn, now, result);
+	else if (fn < fsn_timed_cnt && is_of_others(task))
+		count_stray(fn);
+	else if (tgid == READ(ctl.held))
+		ctl.held = 0;
 	else if (fn < fsn_timed_cnt && (result || !(target & FSN_SYSCALL_CHILD)))
 		count_unmatched(fn, REG_SP(regs), HIT_END);
 	return 0;

@@ -49,6 +49,14 @@ exit_group 1 - -'
 exit_group 1 - -'
 }
 
+@test "a command's own calls are all that is told, none of how it was held before" {
+	ran 's:read s:execve s:getppid' threads 1 1
+	assert_json '.[0].health.unmatched_returns' 0
+	assert_json '.[0].functions[] | select(.name == "execve" or .name == "getppid") | [.name, .calls, .returns]' \
+		'["execve",1,1]
+["getppid",1,1]'
+}
+
 @test "a call that signals interrupt ends each time, and is a new one when it is restarted" {
 	ran 's:readv s:tgkill s:rt_sigreturn' restart 9
 	assert_ran 'readv 10 10 9

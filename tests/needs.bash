@@ -38,6 +38,11 @@ need_tracefs() {
 	grep -qw tracefs /proc/filesystems || skip "this kernel has no tracefs"
 }
 
+need_kprobes() {
+	need_bpf
+	[[ -e /sys/bus/event_source/devices/kprobe ]] || skip "this kernel has no kprobes"
+}
+
 need_arch() { # x86_64 or aarch64
 	[[ $(uname -m) == "$1" ]] || skip "needs $1"
 }

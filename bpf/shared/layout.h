@@ -430,6 +430,8 @@ struct fsn_ctl {
 	unsigned int fold; /* how often records of ended processes were folded */
 	unsigned int crowd_pid; /* the last process that had too many places */
 	unsigned int over; /* whether until_ns had passed at .over_jiffy */
+	unsigned int held; /* process that waits in a system call to be run, until that is over */
+	unsigned int pad;
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];

@@ -74,6 +74,7 @@ enum fsn_exit {
 	FSN_EXIT_RET,    /* probes on its ret instructions do */
 	FSN_EXIT_SAME,   /* entry and end are one instruction: counted as both, no times */
 	FSN_EXIT_EARLY,  /* as RET, but in front of them, where the kernel needs no step */
+	FSN_EXIT_SOME,   /* as RETURN, but the kernel may not keep what it takes to see all */
 	FSN_EXIT_CNT
 };
 

@@ -244,6 +244,9 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	if (s->lost_processes)
 		note(r, f, "%s missing by process: too many processes",
 			counted(s->lost_processes, "call is", "calls are").text);
+	if (s->missed)
+		note(r, f, "%s not seen since the attach: the kernel leaves a program out where it runs already",
+			counted(s->missed, "entry or end was", "entries and ends were").text);
 	if (s->lost_texts)
 		note(r, f, "%s not read: what they are called by was not in memory",
 			counted(s->lost_texts, "text of a key was", "texts of keys were").text);

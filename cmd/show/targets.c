@@ -65,7 +65,8 @@ static void show(const struct globals *g, const struct draft *draft, struct json
 		declaration_write(&text, t->known);
 		table_cell(table, "%s", typed ? typed : "?");
 		if (t->refused)
-			table_cell(table, "refused: %s", t->refused);
+			table_cell(table, "%s%srefused: %s", text.failed ? "?" : text.buf,
+				text.len > 1 ? "; " : "", t->refused);
 		else
 			table_cell(table, "%s", text.failed ? "?" : text.buf);
 	}
@@ -83,7 +84,7 @@ int list_targets(const struct globals *g, char *const *functions, size_t cnt)
 	struct err err = {};
 
 	if (!cnt)
-		return cmd_usage(g, "'list targets' needs a FUNCTION: 's:*', LIB:glob");
+		return cmd_usage(g, "'list targets' needs a FUNCTION: 's:*', 'k:vfs_*', LIB:glob");
 	if (draft_new(&opts, &draft, &err))
 		return cmd_fail(g, &err);
 	if (!draft->target_cnt)

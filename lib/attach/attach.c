@@ -207,7 +207,10 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
 	struct err *err)
 {
-	size_t cnt = engine_prog_traces(list->prog) || list->prog == ENGINE_TRACE ? 1 : link_cnt(opts, by_pid);
+	size_t cnt = engine_prog_traces(list->prog) || engine_prog_is_kfunc(list->prog) ||
+				list->prog == ENGINE_TRACE
+			     ? 1
+			     : link_cnt(opts, by_pid);
 
 	for (size_t i = 0; i < cnt; i++) {
 		pid_t pid = by_pid ? opts->filter.pids[i] : 0;
@@ -290,8 +293,11 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	for (size_t i = 0; i < draft->probed_cnt; i++)
 		spec.samples |= draft->targets[i].limit == LIMIT_SAMPLED;
 	for (size_t i = 0; i < probes.list_cnt; i++)
-		if (probes.lists[i].probes.cnt)
+		if (probes.lists[i].probes.cnt) {
 			spec.progs |= 1U << probes.lists[i].prog;
+			if (probes.lists[i].prog == ENGINE_FENTRY)
+				spec.clone_first = &probes.lists[i].probes;
+		}
 	spec.traces_calls = spec.progs & (1U << ENGINE_SYS_ENTER);
 	by_pid = attach_links_by_pid(draft, opts, spec.mode);
 	if (opts->pids_fd > 0)
@@ -317,6 +323,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		return code;
 	ret_report->until_ns =
 		opts->for_ns ? clock_ns(CLOCK_MONOTONIC) + opts->for_ns : 0;
+	if (opts->unborn && opts->filter.pid_cnt == 1)
+		engine_set_held(e, opts->filter.pids[0]);
 	engine_arm(e, meta.attached_ns, ret_report->until_ns, desc.save_args);
 	ret_report->links = meta.links;
 	ret_report->probe_cnt = meta.probes;
@@ -369,7 +377,7 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 {
 	_cleanup_close_ int dir_fd = -1;
 	enum link_mode mode = LINK_AUTO;
-	struct price price;
+	struct price price = {};
 	struct making *m;
 	int code;
 
@@ -380,7 +388,8 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 		code = choose_mode(opts->link, &mode, err);
 	if (code)
 		return code;
-	find_price(fs, mode, &price);
+	if (draft_has_files(draft))
+		find_price(fs, mode, &price);
 	code = bpffs_stage(fs, draft->name, &dir_fd, err);
 	if (code)
 		return code;

@@ -69,6 +69,7 @@ struct group_func target_shown(const struct target *t)
 		.site_why = t->plan.site_why,
 		.insn = t->plan.insn,
 		.exit = t->plan.site_is_end && !t->forwards ? FSN_EXIT_SAME
+			: t->how && t->plan.exit            ? FSN_EXIT_SOME
 							    : exits[t->plan.exit],
 		.exit_why = t->plan.exit_why,
 		.site = t->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,

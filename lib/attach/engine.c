@@ -29,7 +29,12 @@
 #define PATHS_MAX       (1U << 14)
 #define PATHS_PER_FUNC  16
 
+#define CLONE_NEST_STEPS 12
 #define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
+
+#define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT | 1U << ENGINE_TRACE)
+#define FENTRY  (1U << ENGINE_FENTRY | 1U << ENGINE_FEXIT)
+#define KPROBES (1U << ENGINE_KPROBE | 1U << ENGINE_KRETURN)
 
 struct engine {
 	struct fsn_bpf *skel;
@@ -39,6 +44,8 @@ struct engine {
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children, holds;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
+	bool many_kprobes; /* by one link */
+	struct clones *clones;
 	size_t link_cnt;
 };
 
@@ -112,6 +119,8 @@ static struct bpf_program *engine_program(const struct engine *e, enum engine_pr
 		[ENGINE_RETURN] = skel->progs.fsn_return,
 		[ENGINE_SYS_EXIT] = e->preempted ? skel->progs.fsn_perf_exit
 						 : skel->progs.fsn_sys_exit,
+		[ENGINE_FEXIT] = skel->progs.fsn_fexit,
+		[ENGINE_KRETURN] = skel->progs.fsn_kreturn,
 		[ENGINE_COUNT] = e->holds ? skel->progs.fsn_stop : skel->progs.fsn_count,
 		[ENGINE_USDT] = skel->progs.fsn_usdt,
 		[ENGINE_TRACE] = skel->progs.fsn_trace,
@@ -119,6 +128,8 @@ static struct bpf_program *engine_program(const struct engine *e, enum engine_pr
 		[ENGINE_SESSION] = skel->progs.fsn_session,
 		[ENGINE_SYS_ENTER] = e->preempted ? skel->progs.fsn_perf_enter
 						  : skel->progs.fsn_sys_enter,
+		[ENGINE_FENTRY] = skel->progs.fsn_fentry,
+		[ENGINE_KPROBE] = skel->progs.fsn_kprobe,
 	};
 
 	return progs[prog];
@@ -210,6 +221,9 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;
+	e->skel->rodata->fsn_kernel = spec->progs & (FENTRY | KPROBES);
+	if (spec->clone_first)
+		e->skel->rodata->fsn_nest_steps = CLONE_NEST_STEPS;
 	engine_size_keys(e, spec);
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
@@ -225,7 +239,11 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	for (int i = 0; i < ENGINE_PROG_CNT; i++) {
 		struct bpf_program *prog = engine_program(e, i);
 
-		if (!engine_prog_traces(i) && i != ENGINE_TRACE)
+		if (i == ENGINE_KPROBE || i == ENGINE_KRETURN)
+			bpf_program__set_expected_attach_type(
+				prog, e->many_kprobes ? LINK_TYPE_KPROBE_MULTI : 0);
+		else if (!engine_prog_traces(i) && !engine_prog_is_kfunc(i) &&
+			i != ENGINE_TRACE)
 			bpf_program__set_expected_attach_type(
 				prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
 		bpf_program__set_autoload(prog, progs & 1U << i);
@@ -238,15 +256,17 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
 
-#define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT | 1U << ENGINE_TRACE)
-
-static unsigned int link_mask(const struct engine_spec *spec)
+static unsigned int link_mask(const struct engine *e, const struct engine_spec *spec)
 {
 	unsigned int sessions = spec->progs & 1U << ENGINE_SESSION, mask = 0, others;
 
-	others = spec->progs & ~(sessions | TRACING);
+	others = spec->progs & ~(sessions | TRACING | FENTRY | KPROBES);
+	if (spec->progs & FENTRY)
+		mask |= LINK_FENTRY;
+	if (spec->progs & KPROBES)
+		mask |= e->many_kprobes ? LINK_KMULTI : LINK_KPROBE;
 	if (spec->progs & TRACING)
-		mask = LINK_TRACE;
+		mask |= LINK_TRACE;
 	if (spec->mode == LINK_PERF)
 		return mask | (others ? LINK_PERF : 0);
 	return mask | (sessions ? LINK_SESSION : 0) | (others ? LINK_MULTI : 0);
@@ -263,7 +283,9 @@ int engine_new(
 	if (!e)
 		return err_sys(err, -ENOMEM, "cannot load programs");
 	e->mode = spec->mode;
-	e->links = link_mask(spec);
+	e->many_kprobes = spec->progs & KPROBES && spec->mode != LINK_PERF &&
+		!kfunc_how_probe(KFUNC_MULTI);
+	e->links = link_mask(e, spec);
 	e->children = spec->children;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;
@@ -271,6 +293,9 @@ int engine_new(
 	e->path_shards = shards(FSN_PATH_SHARDS);
 	e->path_cnt = path_cnt(spec);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
+	code = clones_new(spec->clone_first, &e->clones, err);
+	if (code)
+		return code;
 	e->skel = fsn_bpf__open_opts(&opts);
 	if (!e->skel)
 		return err_sys(err, -errno, "cannot open programs");
@@ -312,6 +337,7 @@ void engine_free(struct engine *e)
 	if (!e)
 		return;
 	fsn_bpf__destroy(e->skel);
+	clones_free(e->clones);
 	free(e);
 }
 
@@ -432,6 +458,54 @@ static int attach_calls(struct engine *e, enum engine_prog prog,
 	return pin_link(e, dir_fd, fd, err);
 }
 
+/* Each has a program and a link of its own. */
+static int attach_fentry(struct engine *e, enum engine_prog prog,
+	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
+	struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < probes->cnt; i++) {
+		_cleanup_close_ int prog_fd = -1, fd = -1;
+
+		if (apart_stop())
+			return err_sys(err, -EINTR, "cannot attach");
+		code = clone_load(e->clones, engine_program(e, prog), probes->object,
+			probes->offsets[i], &prog_fd, err);
+		if (!code)
+			code = link_fentry(prog_fd, prog == ENGINE_FEXIT, probes->cookies[i], &fd,
+				err);
+		if (!code)
+			code = pin_link(e, dir_fd, fd, err);
+		if (!code && progress)
+			progress(i + 1, probes->cnt, arg);
+	}
+	return code;
+}
+
+static int attach_kprobes(struct engine *e, enum engine_prog prog,
+	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
+	struct err *err)
+{
+	int prog_fd = bpf_program__fd(engine_program(e, prog)), code = 0;
+	bool is_return = prog == ENGINE_KRETURN;
+
+	link_raise_files();
+	for (size_t i = 0; !code && i < (e->many_kprobes ? 1 : probes->cnt); i++) {
+		_cleanup_close_ int fd = -1;
+
+		if (apart_stop())
+			return err_sys(err, -EINTR, "cannot attach");
+		code = e->many_kprobes ? link_kprobes(prog_fd, is_return, probes, &fd, err)
+				       : link_kprobe(prog_fd, is_return, probes, i, &fd, err);
+		if (!code)
+			code = pin_link(e, dir_fd, fd, err);
+		if (!code && progress)
+			progress(i + 1, probes->cnt, arg);
+	}
+	return code;
+}
+
 int engine_attach(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, pid_t pid, int dir_fd,
 	engine_progress_fn progress, void *arg, struct err *err)
@@ -444,6 +518,10 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 		return 0;
 	if (engine_prog_traces(prog))
 		return attach_calls(e, prog, probes, dir_fd, err);
+	if (1U << prog & FENTRY)
+		return attach_fentry(e, prog, probes, dir_fd, progress, arg, err);
+	if (1U << prog & KPROBES)
+		return attach_kprobes(e, prog, probes, dir_fd, progress, arg, err);
 	if (e->mode == LINK_PERF || prog == ENGINE_TRACE)
 		return attach_perf(
 			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
@@ -544,6 +622,11 @@ int engine_set_filter(struct engine *e, const struct filter *filter, bool has_co
 	if (!code && has_condition)
 		e->filters |= FSN_FILTER_IF;
 	return code;
+}
+
+void engine_set_held(struct engine *e, pid_t pid)
+{
+	e->skel->bss->ctl.held = pid;
 }
 
 void engine_arm(struct engine *e, uint64_t since_ns, uint64_t until_ns, bool save_args)

@@ -15,6 +15,7 @@
 #include "group/keys.h"
 #include "group/types.h"
 #include "kernel/kernel.h"
+#include "kernel/kfunc.h"
 #include "pins/maps.h"
 #include "shared/layout.h"
 #include "shared/words.h"
@@ -51,6 +52,8 @@ struct engine_spec {
 	size_t source_cnt;   /* places of events, whose arguments are somewhere */
 	bool spans;          /* some target is one */
 	bool traces_calls;   /* some target is a system call */
+	/* Functions of the kernel with a program for each: one of them, or NULL. */
+	const struct link_probes *clone_first;
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;
 	bool children; /* of the filter's processes are to be followed */
@@ -134,8 +137,27 @@ int engine_set_filter(struct engine *e, const struct filter *filter, bool has_co
  */
 void engine_arm(struct engine *e, uint64_t since_ns, uint64_t until_ns, bool save_args);
 
+/* Process @pid waits in a system call that is not its program's: that counts as none. */
+void engine_set_held(struct engine *e, pid_t pid);
+
 DEFINE_CLEANUP(engine, struct engine *, engine_free)
 #define _cleanup_engine_ __cleanup(cleanup_engine)
+
+/* --- clones.c: a program for each function of the kernel, of one that libbpf has loaded ------- */
+
+struct clones;
+struct bpf_program;
+
+/*
+ * To be called before the programs are opened: those that are to have clones are then loaded for
+ * the first function of @first, if it is not NULL. Free it after them.
+ */
+int clones_new(const struct link_probes *first, struct clones **ret_clones, struct err *err);
+void clones_free(struct clones *c);
+
+/* Loads @prog, which is loaded, for function @id of @object, too. The caller closes *@ret_fd. */
+int clone_load(struct clones *c, const struct bpf_program *prog, const char *object,
+	uint32_t id, int *ret_fd, struct err *err);
 
 /* --- describe.c: a group's own description of itself, as its maps keep it ------------------- */
 

@@ -41,6 +41,7 @@ struct plan_rules {
 	bool call_unsafe;         /* shadow stacks can be in use: don't land on a call */
 	bool return_unsafe;       /* return probes are unsafe on this kernel */
 	bool prove; /* return probes where they are proved safe, and nothing is cheaper */
+	bool kprobes; /* functions of the kernel by these, not by trampolines */
 	bool leave_jumps;         /* jumps that leave are not followed to where they lead */
 };
 

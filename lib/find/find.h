@@ -24,6 +24,7 @@ enum object_kind {
 	OBJECT_FILE,     /* a library or a program */
 	OBJECT_SYSCALLS, /* the kernel's system calls */
 	OBJECT_TRACEPOINTS,
+	OBJECT_KERNEL,   /* the kernel, or a module */
 };
 
 /* What targets lie in. It and its strings belong to who found it, and outlive all targets. */
@@ -115,7 +116,8 @@ struct target {
 	const struct elf_func
 		*func;     /* with all aliases; NULL: offset outside all symbols */
 	uint64_t addr;     /* of the probe: virtual address in the file */
-	uint64_t offset;   /* the same as a file offset; of a system call its number */
+	uint64_t offset;   /* the same as a file offset; of a system call its number, of a
+				  function of the kernel its BTF's */
 	uint64_t site_offset; /* where the entry probe goes: by the plan, till then .offset */
 	bool inside;       /* not at a function's first byte (name+0xOFF, +0xOFF): the
 				  plan must see that an instruction begins there */
@@ -123,6 +125,7 @@ struct target {
 	bool has_slow;
 	uint64_t slow_ns;
 	const struct preset_func *known; /* what is known of arguments and result, or NULL */
+	unsigned char how; /* of a function of the kernel: enum kfunc_how */
 	const char *refused; /* why it can't be probed, or NULL */
 	struct plan plan;
 	size_t lost_jumps; /* of its ends: calls that leave by them are not timed */

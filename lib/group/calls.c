@@ -139,7 +139,8 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 	for (size_t i = 0; !code && i < FSN_SET_CNT; i++)
 		for (int way = 0; !code && way < FSN_WAYS; way++)
 			if (slot_is_call(sets[i].key[way]) &&
-				slot_fn(sets[i].key[way]) < g->meta.fn_cnt)
+				slot_fn(sets[i].key[way]) < g->meta.fn_cnt &&
+				g->funcs[slot_fn(sets[i].key[way])].exit != FSN_EXIT_SOME)
 				code = add_call(
 					g, &calls, &cnt, &sets[i], i * FSN_WAYS + way);
 	if (code)

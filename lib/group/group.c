@@ -132,7 +132,7 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 		return err_sys(err, -ENOMEM, "cannot open group '%s'", name);
 	for (int i = 0; i < MAPID_CNT; i++)
 		g->fd[i] = -1;
-	g->lock_fd = -1;
+	g->lock_fd = g->dir_fd = -1;
 	g->write = write;
 	snprintf(g->name, sizeof(g->name), "%s", name);
 	code = bpffs_open_group(fs, name, &dir_fd, err);
@@ -144,6 +144,7 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 		code = open_maps(g, dir_fd, err);
 	if (!code)
 		code = read_description(g, err);
+	g->dir_fd = TAKE_FD(dir_fd);
 	*ret_group = TAKE_PTR(g);
 	return code;
 }
@@ -174,6 +175,7 @@ void group_free(struct group *g)
 		return;
 	for (int i = 0; i < MAPID_CNT; i++)
 		close_fd(g->fd[i]);
+	close_fd(g->dir_fd);
 	group_unlock(g);
 	free(g->funcs);
 	free(g->libs);

@@ -16,6 +16,7 @@ struct group {
 	char *text;             /* group_text() */
 	bool write, foreign;
 	int lock_fd; /* group_lock(), or -1 */
+	int dir_fd;
 	int fd[MAPID_CNT];
 };
 

@@ -18,6 +18,7 @@ struct plan_rules;
  * enum bpf_attach_type of kernels newer than the headers that we build with:
  * include/uapi/linux/bpf.h of 6.6 (uprobe_multi) and 6.13 (session).
  */
+#define LINK_TYPE_KPROBE_MULTI   42 /* 5.18 */
 #define LINK_TYPE_UPROBE_MULTI   48
 #define LINK_TYPE_UPROBE_SESSION 57
 
@@ -27,9 +28,12 @@ enum link_mode {
 	LINK_MULTI = 2,
 	LINK_PERF = 4,
 	LINK_TRACE = 8, /* of the kernel's own tracepoints: not for probes in files */
+	LINK_FENTRY = 16, /* of its functions, and so on */
+	LINK_KMULTI = 32,
+	LINK_KPROBE = 64,
 };
 
-/* "session", "multi", "perf", "trace"; for a mask the names joined by +. Static storage. */
+/* "session", "multi", "perf", "trace", "fentry"...; for a mask the names joined by +. Static storage. */
 const char *link_mode_name(unsigned int mask);
 
 /*
@@ -54,6 +58,7 @@ struct link_probes {
 	const unsigned long *semaphores; /* 16-bit counters of who attaches, 0: none; or NULL */
 	const uint64_t *cookies;
 	size_t cnt;
+	const char *object; /* of functions of the kernel: "[kernel]", or "[module]" */
 };
 
 /*
@@ -69,6 +74,23 @@ int link_multi(int prog_fd, unsigned int type, bool is_return,
 /* A perf event and its link for probe @i of @probes. */
 int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
 	pid_t pid, int *ret_fd, struct err *err);
+
+/*
+ * Links of functions of the kernel. A program that was loaded for one, and others, for which
+ * .offsets of @probes are the addresses of their names: one link for all, or one for each.
+ */
+int link_fentry(int prog_fd, bool is_exit, uint64_t cookie, int *ret_fd, struct err *err);
+int link_kprobes(int prog_fd, bool is_return, const struct link_probes *probes, int *ret_fd,
+	struct err *err);
+int link_kprobe(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
+	int *ret_fd, struct err *err);
+
+/* Of perf events that are kprobes; negative: the kernel has none. */
+int link_kprobe_type(void);
+
+/* Loads a program of two instructions: its descriptor or -errno. */
+struct bpf_prog_load_opts;
+int link_load_trivial(unsigned int type, const struct bpf_prog_load_opts *opts);
 
 /*
  * Attaches a program that does nothing to all of @probes (whose cookies may be NULL), for all

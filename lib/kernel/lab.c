@@ -315,8 +315,8 @@ static void list_probes(struct probed_list *list)
 static int attach_some(struct lab *lab, enum link_mode mode, int prog,
 	struct probed_list *list, size_t first, size_t cnt)
 {
-	const struct link_probes probes = { lab->text_fd, list->offsets + first, NULL,
-		list->cookies + first, cnt };
+	const struct link_probes probes = { .file_fd = lab->text_fd,
+		.offsets = list->offsets + first, .cookies = list->cookies + first, .cnt = cnt };
 	bool is_return = !list->cookies[first] && mode != LINK_SESSION;
 	int *fd = &lab->links[lab->link_cnt], code;
 

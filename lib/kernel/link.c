@@ -33,11 +33,17 @@ struct link_create_multi {
 
 const char *link_mode_name(unsigned int mask)
 {
-	static const char *const names[] = { "none", "session", "multi", "session+multi",
-		"perf", [LINK_TRACE] = "trace", "session+trace", "multi+trace",
-		"session+multi+trace", "perf+trace" };
+	static const char *const names[] = { "session", "multi", "perf", "trace", "fentry",
+		"kprobe.multi", "kprobe" };
+	static char joined[1U << ARRAY_SIZE(names)][64];
+	char *text = joined[mask % ARRAY_SIZE(joined)];
+	size_t len = 0;
 
-	return mask < ARRAY_SIZE(names) && names[mask] ? names[mask] : "mixed";
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (mask & 1U << i && len < sizeof(*joined))
+			len += snprintf(text + len, sizeof(*joined) - len, "%s%s",
+				len ? "+" : "", names[i]);
+	return len ? text : "none";
 }
 
 static int link_create(struct link_create_multi *attr)
@@ -49,7 +55,7 @@ static int link_create(struct link_create_multi *attr)
 
 /* --- what the kernel offers ----------------------------------------------------------------- */
 
-static int load_with(enum bpf_prog_type type, const struct bpf_prog_load_opts *opts)
+int link_load_trivial(unsigned int type, const struct bpf_prog_load_opts *opts)
 {
 	struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
@@ -60,11 +66,11 @@ static int load_with(enum bpf_prog_type type, const struct bpf_prog_load_opts *o
 	return fd < 0 ? -errno : fd;
 }
 
-static int load_trivial(unsigned int type)
+static int load_uprobe(unsigned int type)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
 
-	return load_with(BPF_PROG_TYPE_KPROBE, &opts);
+	return link_load_trivial(BPF_PROG_TYPE_KPROBE, &opts);
 }
 
 bool link_trace_is_preempted(void)
@@ -72,7 +78,7 @@ bool link_trace_is_preempted(void)
 	int id = libbpf_find_vmlinux_btf_id("sys_enter", BPF_TRACE_RAW_TP);
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP,
 		.attach_btf_id = id > 0 ? id : 0, .prog_flags = BPF_F_SLEEPABLE);
-	_cleanup_close_ int prog = load_with(BPF_PROG_TYPE_TRACING, &opts);
+	_cleanup_close_ int prog = link_load_trivial(BPF_PROG_TYPE_TRACING, &opts);
 
 	return prog >= 0;
 }
@@ -83,7 +89,7 @@ bool link_trace_is_preempted(void)
  */
 static int probe_multi(unsigned int type, uint32_t pid)
 {
-	_cleanup_close_ int prog = load_trivial(type);
+	_cleanup_close_ int prog = load_uprobe(type);
 	unsigned long offset = 0;
 	struct link_create_multi attr = {
 		.attach_type = type,
@@ -103,12 +109,22 @@ static int probe_multi(unsigned int type, uint32_t pid)
 	return fd == -EBADF ? 0 : fd < 0 ? fd : -EINVAL;
 }
 
-static int perf_type(void)
+static int perf_type(const char *path)
 {
 	int64_t type;
-	int code = file_read_number("/sys/bus/event_source/devices/uprobe/type", &type);
+	int code = file_read_number(path, &type);
 
 	return code ? code : (int)type;
+}
+
+static int uprobe_type(void)
+{
+	return perf_type("/sys/bus/event_source/devices/uprobe/type");
+}
+
+int link_kprobe_type(void)
+{
+	return perf_type("/sys/bus/event_source/devices/kprobe/type");
 }
 
 int link_mode_probe(enum link_mode mode)
@@ -121,11 +137,11 @@ int link_mode_probe(enum link_mode mode)
 	case LINK_MULTI:
 		return probe_multi(LINK_TYPE_UPROBE_MULTI, 0);
 	case LINK_PERF:
-		code = load_trivial(0);
+		code = load_uprobe(0);
 		if (code < 0)
 			return code;
 		close(code);
-		code = perf_type();
+		code = uprobe_type();
 		return code < 0 ? code : 0;
 	default:
 		return -EINVAL;
@@ -195,7 +211,7 @@ int link_perf(int prog_fd, bool is_return, const struct link_probes *probes, siz
 		.perf_event.bpf_cookie = probes->cookies ? probes->cookies[i] : 0);
 	struct perf_event_attr attr = { .size = sizeof(attr), .config = is_return };
 	_cleanup_close_ int event = -1;
-	int type = perf_type(), fd, code;
+	int type = uprobe_type(), fd, code;
 	char path[32];
 
 	if (type < 0)
@@ -252,10 +268,62 @@ int link_tracepoint(int prog_fd, const char *category, const char *event, int *r
 	return code ? code : link_event(prog_fd, format.id, 0, ret_fd, err);
 }
 
+/* --- links of the kernel's functions --------------------------------------------------------- */
+
+int link_fentry(int prog_fd, bool is_exit, uint64_t cookie, int *ret_fd, struct err *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .tracing.cookie = cookie);
+	int fd = bpf_link_create(
+		prog_fd, 0, is_exit ? BPF_TRACE_FEXIT : BPF_TRACE_FENTRY, &opts);
+
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot attach");
+	*ret_fd = fd;
+	return 0;
+}
+
+int link_kprobes(int prog_fd, bool is_return, const struct link_probes *probes, int *ret_fd,
+	struct err *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts,
+		.kprobe_multi.syms = (const char **)(uintptr_t)probes->offsets,
+		.kprobe_multi.cookies = (const __u64 *)probes->cookies, .kprobe_multi.cnt = probes->cnt,
+		.kprobe_multi.flags = is_return ? BPF_F_KPROBE_MULTI_RETURN : 0);
+	int fd = bpf_link_create(prog_fd, 0, BPF_TRACE_KPROBE_MULTI, &opts);
+
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot attach to %zu functions of the kernel",
+			probes->cnt);
+	*ret_fd = fd;
+	return 0;
+}
+
+int link_kprobe(int prog_fd, bool is_return, const struct link_probes *probes, size_t i,
+	int *ret_fd, struct err *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = probes->cookies[i]);
+	const char *name = (const char *)(uintptr_t)probes->offsets[i];
+	struct perf_event_attr attr = { .size = sizeof(attr), .type = link_kprobe_type(),
+		.config = is_return, .kprobe_func = (uintptr_t)name };
+	_cleanup_close_ int event = -1;
+	int fd, code;
+
+	event = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (event < 0) {
+		code = err_sys(err, -errno, "cannot make a kprobe on '%s'", name);
+		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
+	}
+	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &opts);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot attach a kprobe on '%s'", name);
+	*ret_fd = fd;
+	return 0;
+}
+
 int link_pass(const struct link_probes *probes)
 {
 	bool multi = !link_mode_probe(LINK_MULTI);
-	_cleanup_close_ int prog = load_trivial(multi ? LINK_TYPE_UPROBE_MULTI : 0);
+	_cleanup_close_ int prog = load_uprobe(multi ? LINK_TYPE_UPROBE_MULTI : 0);
 	int fd = -1, code = prog < 0 ? prog : 0;
 
 	for (size_t i = 0; !code && i < (multi ? 1 : probes->cnt); i++) {

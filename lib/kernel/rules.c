@@ -278,6 +278,7 @@ void kernel_rules(struct plan_rules *rules, enum link_mode link)
 
 	kernel_experiments(false, results);
 	kernel_rules_from(rules, results);
+	rules->kprobes = link == LINK_MULTI || link == LINK_PERF;
 	if (link == LINK_AUTO || link == LINK_SESSION)
 		rules->prove = !link_mode_probe(LINK_SESSION);
 }

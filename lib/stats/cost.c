@@ -9,10 +9,8 @@
 #include <bpf/bpf.h>
 
 #include "base/util.h"
+#include "internal.h"
 #include "kernel/kernel.h"
-#include "stats/stats.h"
-
-#define PROGS_MAX 8 /* a group has one of each kind */
 
 static bool accounting_is_on(void)
 {
@@ -22,7 +20,7 @@ static bool accounting_is_on(void)
 }
 
 struct progs {
-	__u32 id[PROGS_MAX];
+	__u32 *id;
 	size_t cnt;
 };
 
@@ -30,14 +28,18 @@ static void add_prog_of(struct progs *progs, int dir_fd, const char *name)
 {
 	_cleanup_close_ int fd = bpffs_get(dir_fd, name, 0);
 	struct link_info info;
+	__u32 *grown;
 
 	if (fd < 0 || link_get_info(fd, &info))
 		return;
 	for (size_t i = 0; i < progs->cnt; i++)
 		if (progs->id[i] == info.prog_id)
 			return;
-	if (progs->cnt < PROGS_MAX)
-		progs->id[progs->cnt++] = info.prog_id;
+	grown = array_grow(progs->id, progs->cnt, sizeof(*grown));
+	if (!grown)
+		return;
+	progs->id = grown;
+	progs->id[progs->cnt++] = info.prog_id;
 }
 
 static void find_progs(struct progs *progs, int dir_fd)
@@ -51,30 +53,51 @@ static void find_progs(struct progs *progs, int dir_fd)
 			add_prog_of(progs, dir_fd, d->d_name);
 }
 
-static bool add_run_time(__u32 id, uint64_t *ns)
+static void progs_done(struct progs *progs)
+{
+	free(progs->id);
+}
+
+static bool prog_info(__u32 id, struct bpf_prog_info *ret_info)
 {
 	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
-	struct bpf_prog_info info = {};
-	__u32 len = sizeof(info);
+	__u32 len = sizeof(*ret_info);
 
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
-		return false;
-	*ns += info.run_time_ns;
-	return true;
+	memset(ret_info, 0, sizeof(*ret_info));
+	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, ret_info, &len);
+}
+
+bool stats_missed(const struct group *g, uint64_t *ret_missed)
+{
+	__cleanup(progs_done) struct progs progs = {};
+	struct bpf_prog_info info;
+	uint64_t missed = 0;
+
+	find_progs(&progs, g->dir_fd);
+	for (size_t i = 0; i < progs.cnt; i++) {
+		if (!prog_info(progs.id[i], &info))
+			return false;
+		missed += info.recursion_misses;
+	}
+	*ret_missed = missed;
+	return progs.cnt;
 }
 
 static bool read_accounted(
 	const struct bpffs *fs, const struct group *group, uint64_t *ns)
 {
 	_cleanup_close_ int dir_fd = -1;
-	struct progs progs = {};
+	__cleanup(progs_done) struct progs progs = {};
+	struct bpf_prog_info info;
 
 	if (!accounting_is_on() ||
 		bpffs_open_group(fs, group_info(group).name, &dir_fd, NULL))
 		return false;
 	find_progs(&progs, dir_fd);
 	for (size_t i = 0; i < progs.cnt; i++)
-		if (!add_run_time(progs.id[i], ns))
+		if (prog_info(progs.id[i], &info))
+			*ns += info.run_time_ns;
+		else
 			return false;
 	return progs.cnt;
 }

@@ -29,6 +29,9 @@ struct stats_raw {
 	struct fsn_row *rows; /* of keys, and the others of each function: rows_cnt() */
 };
 
+/* How often the kernel has left out programs of the group; false: it is not told to the caller. */
+bool stats_missed(const struct group *g, uint64_t *ret_missed);
+
 /* A sum of times without the probes' own, in two's complement, that may be under 0. */
 static inline uint64_t stats_signed(uint64_t sum)
 {

@@ -139,6 +139,13 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	f->in_flight = f->n.calls + f->carried > ends ? f->n.calls + f->carried - ends : 0;
 }
 
+/* A call without its end, whatever has become of its thread, may have lost that. */
+static void func_doubt(struct stats_func *f)
+{
+	f->lost = f->in_flight + f->abandoned;
+	f->in_flight = f->abandoned = 0;
+}
+
 /* Times that are as short are mostly what the probes' own time varies by. */
 #define NOISE_EMULATED_NS 400
 #define NOISE_STEPPED_NS  3000
@@ -200,6 +207,8 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 		f->timed = i < g->meta.timed_cnt;
 		f->same = g->funcs[i].exit == FSN_EXIT_SAME && !g->funcs[i].jumps;
 		func_subtract(f, &raw->total[i], &base[i]);
+		if (g->funcs[i].exit == FSN_EXIT_SOME)
+			func_doubt(f);
 		func_price(g, &price, f);
 		before = unmatched(g, i, &base[i].n);
 		f->n.unmatched = unmatched(g, i, &raw->total[i].n);
@@ -253,11 +262,22 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 	return code;
 }
 
+/* Programs on what lies in files are left out for nothing. */
+static void missed_read(struct stats *s)
+{
+	uint32_t fn = 0;
+
+	while (fn < s->group->meta.fn_cnt && kind_of(s->group, fn)->in_files)
+		fn++;
+	s->has_missed = fn == s->group->meta.fn_cnt || stats_missed(s->group, &s->missed);
+}
+
 static void health_make(const struct stats_view *view, struct stats *s)
 {
 	const struct fsn_ctl *ctl = &view->ctl;
 	uint32_t index = FSN_BASE_INDEX(ctl->base);
 
+	missed_read(s);
 	s->since_ns = ctl->since_ns[index];
 	s->attached_ns = s->group->meta.attached_ns;
 	s->lost_codes = ctl->lost_codes - ctl->lost_codes_base[index];

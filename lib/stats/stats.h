@@ -71,7 +71,7 @@ void proc_counts_subtract(struct fsn_proc_counts *from, const struct fsn_proc_co
 
 /*
  * n.calls + carried = n.returns + in_flight + abandoned + n.no_slot + n.sampled_out + n.jumped
- * + n.inner
+ * + n.inner + lost
  * for functions that are timed; for others returns and times mean nothing and all calls are
  * untimed.
  */
@@ -87,6 +87,7 @@ struct stats_func {
 	struct fsn_counts n; /* since the reset */
 	uint64_t carried;    /* calls in flight at the reset, or given up too early before it */
 	uint64_t in_flight;
+	uint64_t lost;      /* may be in flight, or the kernel had no room to see their ends */
 	uint64_t abandoned; /* n.abandoned less n.revived; those only grow */
 	bool has_extremes;
 	uint64_t min_ns, max_ns;
@@ -129,6 +130,8 @@ struct stats {
 	bool keys_known;     /* what rows are of may be read */
 	void *places;        /* of rows */
 	uint64_t lost_texts; /* keys that could not be read */
+	bool has_missed;
+	uint64_t missed; /* since the attach: entries and ends for which the kernel left programs out */
 	uint64_t crowded; /* of no_slot: their process had too many calls in flight */
 	pid_t crowd_pid;  /* the last such process */
 	/* Of no_slot, too: a signal's handler made them on a stack of its own. */

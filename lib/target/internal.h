@@ -73,6 +73,12 @@ const char *span_end(const char *func);
 /* The kind that @func says in front, or NULL. */
 const struct target_kind *target_kind_said(const char *func);
 
+/* Negative errno codes by name, the lowest first; NULL when memory is out. */
+const struct preset_type *errno_type(struct targets *targets);
+
+/* What a preset or a configuration says, @said, prevails over what the kernel does. */
+void known_override(struct preset_func *func, const struct preset_func *said);
+
 /* What is known of the jumps of an object's functions. */
 const struct follow *jumps_of(const struct draft *draft, const struct object *object);
 

@@ -16,6 +16,7 @@ const struct target_kind *const target_kinds[TARGET_CNT] = {
 	[TARGET_USDT] = &target_usdt,
 	[TARGET_TRACEPOINT] = &target_tracepoint,
 	[TARGET_SPAN] = &target_span,
+	[TARGET_KFUNC] = &target_kfunc,
 };
 
 const struct target_kind *target_kind(unsigned int number)
@@ -36,8 +37,8 @@ const char *target_name_in(const struct target_kind *kind, const char *func)
 {
 	const char *name = behind(func, kind->prefix);
 
-	if (!name)
-		name = behind(func, kind->also);
+	for (size_t i = 0; !name && i < ARRAY_SIZE(kind->also); i++)
+		name = behind(func, kind->also[i]);
 	return name ? name : func;
 }
 
@@ -184,7 +185,7 @@ static void list_finish(
 	struct probe_list *list, enum engine_prog prog, const struct object *object)
 {
 	list->prog = prog;
-	list->path = object->path;
+	list->path = list->probes.object = object->path;
 	list->probes.file_fd = object->elf ? elf_file_fd(object->elf) : -1;
 	list->probes.offsets = list->offsets;
 	list->probes.semaphores = prog == ENGINE_USDT ? list->semaphores : NULL;

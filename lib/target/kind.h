@@ -22,12 +22,16 @@ enum engine_prog {
 	ENGINE_END,     /* on ret instructions and leaving jumps */
 	ENGINE_RETURN,  /* return probe */
 	ENGINE_SYS_EXIT,  /* the end of all system calls */
+	ENGINE_FEXIT,     /* of functions of the kernel, a program for each */
+	ENGINE_KRETURN,   /* the same, by kretprobes */
 	ENGINE_COUNT,   /* entry, counted only */
 	ENGINE_USDT,    /* the place of a USDT probe */
 	ENGINE_TRACE,   /* a tracepoint */
 	ENGINE_ENTRY,   /* entry */
 	ENGINE_SESSION, /* entry and return */
 	ENGINE_SYS_ENTER, /* all system calls */
+	ENGINE_FENTRY,
+	ENGINE_KPROBE,
 	ENGINE_PROG_CNT
 };
 
@@ -38,6 +42,16 @@ static inline bool engine_prog_traces(enum engine_prog prog)
 }
 
 struct fsn_jump;
+
+/*
+ * Those of functions of the kernel: .offsets have their numbers in BTF, or, of kprobes, the
+ * addresses of their names.
+ */
+static inline bool engine_prog_is_kfunc(enum engine_prog prog)
+{
+	return prog == ENGINE_FEXIT || prog == ENGINE_KRETURN || prog == ENGINE_FENTRY ||
+		prog == ENGINE_KPROBE;
+}
 
 struct probe_list {
 	enum engine_prog prog;
@@ -92,6 +106,7 @@ enum target_number {
 	TARGET_USDT,
 	TARGET_TRACEPOINT,
 	TARGET_SPAN,
+	TARGET_KFUNC,
 	TARGET_CNT
 };
 
@@ -100,7 +115,7 @@ struct draft;
 struct target_kind {
 	enum target_number number;
 	const char *prefix; /* before a ':', a FUNCTION says its kind so, */
-	const char *also;   /* or so, if not NULL */
+	const char *also[2]; /* or so, where not NULL */
 	const char *noun;   /* "function" */
 	const char *word;   /* the same, as JSON has it */
 	bool in_files;      /* its targets lie in files, at offsets */
@@ -162,5 +177,6 @@ extern const struct target_kind target_syscall;
 extern const struct target_kind target_usdt;
 extern const struct target_kind target_tracepoint;
 extern const struct target_kind target_span;
+extern const struct target_kind target_kfunc;
 
 #endif

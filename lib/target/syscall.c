@@ -33,8 +33,7 @@ static const struct preset_code restarts[] = {
 
 #define ERRNO_MAX 133 /* EHWPOISON, include/uapi/asm-generic/errno.h */
 
-/* Negative errno codes by name, the lowest first. */
-static const struct preset_type *errno_type(struct targets *targets)
+const struct preset_type *errno_type(struct targets *targets)
 {
 	struct preset_type *type = targets_keep(targets, sizeof(*type));
 	struct preset_code *codes = targets_keep(
@@ -207,7 +206,7 @@ struct finding {
 	int tracefs;               /* or -1 */
 };
 
-static void override(struct preset_func *func, const struct preset_func *said)
+void known_override(struct preset_func *func, const struct preset_func *said)
 {
 	func->has_slow = said->has_slow;
 	func->slow_ns = said->slow_ns;
@@ -252,7 +251,7 @@ static const struct preset_func *know(const struct finding *f, enum syscall_abi 
 			return NULL;
 	}
 	if (said)
-		override(&known->func, said);
+		known_override(&known->func, said);
 	return &known->func;
 }
 
@@ -437,7 +436,7 @@ static bool syscall_call_is_over(struct proc_stack *stack, uint64_t where)
 const struct target_kind target_syscall = {
 	.number = TARGET_SYSCALL,
 	.prefix = "s",
-	.also = "syscall",
+	.also = { "syscall" },
 	.noun = "system call",
 	.word = "syscall",
 	.tax = "each system call of every process takes some 200 ns longer",

@@ -268,7 +268,7 @@ static int tracepoint_plan(struct draft *draft, size_t first, size_t cnt,
 const struct target_kind target_tracepoint = {
 	.number = TARGET_TRACEPOINT,
 	.prefix = "t",
-	.also = "tracepoint",
+	.also = { "tracepoint" },
 	.noun = "tracepoint",
 	.word = "tracepoint",
 	.is_event = true,

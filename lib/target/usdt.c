@@ -329,7 +329,7 @@ static int usdt_plan(struct draft *draft, size_t first, size_t cnt,
 const struct target_kind target_usdt = {
 	.number = TARGET_USDT,
 	.prefix = "u",
-	.also = "usdt",
+	.also = { "usdt" },
 	.noun = "USDT probe",
 	.word = "usdt",
 	.is_event = true,

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A program for each function of the kernel: one that libbpf has prepared, loaded again.
+//
+// A program on a trampoline is loaded for one function. All that differs is which: what libbpf
+// makes of the object file, relocations and all, is the same, and is kept when it loads the
+// first.
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "internal.h"
+
+#define SECTIONS 2
+
+struct original {
+	const struct bpf_program *prog;
+	struct bpf_prog_load_opts opts; /* what it points to lives as long as the programs */
+};
+
+struct clones {
+	uint32_t first_id;
+	char first_object[80];
+	int first_btf_fd;
+	struct original original[SECTIONS];
+	int handler[SECTIONS];
+};
+
+static const struct {
+	const char *name;
+	enum bpf_attach_type type;
+} sections[SECTIONS] = {
+	{ "fsn.fentry", BPF_TRACE_FENTRY },
+	{ "fsn.fexit", BPF_TRACE_FEXIT },
+};
+
+/* libbpf hands a handler a number. */
+static struct clones *current;
+
+static int on_load(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long section)
+{
+	struct clones *c = current;
+
+	opts->expected_attach_type = sections[section].type;
+	opts->attach_btf_id = c->first_id;
+	opts->attach_btf_obj_fd = c->first_btf_fd;
+	c->original[section] = (struct original) { prog, *opts };
+	return 0;
+}
+
+/* "[module]" */
+static int btf_fd_of(const char *object, struct err *err)
+{
+	char module[80];
+	int len = strlen(object), fd;
+
+	if (!strcmp(object, "[kernel]") || len < 3)
+		return 0;
+	snprintf(module, sizeof(module), "%.*s", len - 2, object + 1);
+	fd = kfunc_btf_fd(module);
+	if (fd < 0)
+		return err_sys(err, fd, "cannot open the BTF of module '%s'", module);
+	return fd;
+}
+
+int clones_new(const struct link_probes *first, struct clones **ret_clones, struct err *err)
+{
+	struct clones *c;
+
+	*ret_clones = NULL;
+	if (!first)
+		return 0;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return err_sys(err, -ENOMEM, "cannot load programs");
+	*ret_clones = current = c;
+	c->first_id = first->offsets[0];
+	snprintf(c->first_object, sizeof(c->first_object), "%s", first->object);
+	c->first_btf_fd = btf_fd_of(first->object, err);
+	if (c->first_btf_fd < 0)
+		return c->first_btf_fd;
+	for (long i = 0; i < SECTIONS; i++) {
+		LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .cookie = i,
+			.prog_prepare_load_fn = on_load);
+
+		c->handler[i] = libbpf_register_prog_handler(
+			sections[i].name, BPF_PROG_TYPE_TRACING, sections[i].type, &opts);
+		if (c->handler[i] < 0)
+			return err_sys(err, c->handler[i], "cannot load programs");
+	}
+	return 0;
+}
+
+void clones_free(struct clones *c)
+{
+	if (!c)
+		return;
+	for (int i = 0; i < SECTIONS; i++)
+		if (c->handler[i] > 0)
+			libbpf_unregister_prog_handler(c->handler[i]);
+	if (c->first_btf_fd > 0)
+		close(c->first_btf_fd);
+	free(c);
+}
+
+int clone_load(struct clones *c, const struct bpf_program *prog, const char *object,
+	uint32_t id, int *ret_fd, struct err *err)
+{
+	int section = c->original[0].prog == prog ? 0 : 1, fd;
+	struct bpf_prog_load_opts opts = c->original[section].opts;
+	int btf_fd;
+
+	if (id == c->first_id && !strcmp(object, c->first_object)) {
+		*ret_fd = dup(bpf_program__fd(prog));
+		return *ret_fd < 0 ? err_sys(err, -errno, "cannot load programs") : 0;
+	}
+	btf_fd = btf_fd_of(object, err);
+	if (btf_fd < 0)
+		return btf_fd;
+	opts.attach_btf_id = id;
+	opts.attach_btf_obj_fd = btf_fd;
+	opts.fd_array = NULL; /* no function of a module is called */
+	opts.log_level = 0;
+	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, bpf_program__name(prog), "GPL",
+		bpf_program__insns(prog), bpf_program__insn_cnt(prog), &opts);
+	if (fd < 0)
+		fd = err_sys(err, -errno, "cannot load programs for a function of %s", object);
+	else
+		*ret_fd = fd;
+	if (btf_fd > 0)
+		close(btf_fd);
+	return fd < 0 ? fd : 0;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The kernel's functions by BTF, and what of tracing them it allows.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "kernel/kernel.h"
+#include "kernel/kfunc.h"
+#include "kernel/tracefs.h"
+#include "proc/proc.h"
+
+#define BTF_DIR    "/sys/kernel/btf"
+#define NAMES_MAX  (64U << 20) /* bytes of a list of names */
+
+/* Lines of a list, sorted; they point into .text. */
+struct names {
+	char *text;
+	const char **name;
+	size_t cnt;
+};
+
+struct kfuncs {
+	struct btf *vmlinux;
+	struct btf **modules;
+	char **module_names;
+	size_t module_cnt;
+	bool has_modules;
+	struct kfunc *func;
+	size_t cnt;
+	bool names_read, by_tracefs;
+	struct names names;
+};
+
+/* --- functions ------------------------------------------------------------------------------- */
+
+static int add_funcs(struct kfuncs *k, const struct btf *btf, uint32_t first, const char *module)
+{
+	uint32_t end = btf__type_cnt(btf);
+
+	for (uint32_t id = first; id < end; id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+		struct kfunc *grown;
+
+		if (!btf_is_func(t))
+			continue;
+		grown = array_grow(k->func, k->cnt, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		k->func = grown;
+		k->func[k->cnt++] = (struct kfunc) {
+			btf__name_by_offset(btf, t->name_off), module, btf, id };
+	}
+	return 0;
+}
+
+int kfuncs_open(struct kfuncs **ret, struct err *err)
+{
+	_cleanup_kfuncs_ struct kfuncs *k = calloc(1, sizeof(*k));
+	int code;
+
+	if (!k)
+		return err_sys(err, -ENOMEM, "cannot list the kernel's functions");
+	k->vmlinux = btf__load_vmlinux_btf();
+	if (!k->vmlinux) {
+		code = -errno;
+		if (code == -ENOMEM || code == -EACCES)
+			return err_sys(err, code, "cannot read the kernel's BTF");
+		return err_set(err, -ENOENT,
+			"this kernel has no BTF of its functions (CONFIG_DEBUG_INFO_BTF)");
+	}
+	code = add_funcs(k, k->vmlinux, 1, NULL);
+	if (code)
+		return err_sys(err, code, "cannot list the kernel's functions");
+	*ret = TAKE_PTR(k);
+	return 0;
+}
+
+static int add_module(struct kfuncs *k, const char *name)
+{
+	struct btf **modules = array_grow(k->modules, k->module_cnt, sizeof(*modules));
+	char **names;
+
+	if (!modules)
+		return -ENOMEM;
+	k->modules = modules;
+	names = array_grow(k->module_names, k->module_cnt, sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	k->module_names = names;
+	modules[k->module_cnt] = btf__load_module_btf(name, k->vmlinux);
+	if (!modules[k->module_cnt])
+		return 0;
+	names[k->module_cnt] = strdup(name);
+	if (!names[k->module_cnt++])
+		return -ENOMEM;
+	return add_funcs(k, modules[k->module_cnt - 1], btf__type_cnt(k->vmlinux),
+		names[k->module_cnt - 1]);
+}
+
+int kfuncs_add_modules(struct kfuncs *k, struct err *err)
+{
+	_cleanup_closedir_ DIR *dir = k->has_modules ? NULL : opendir(BTF_DIR);
+	const struct dirent *d;
+	int code = 0;
+
+	k->has_modules = true;
+	while (!code && dir && (d = readdir(dir)))
+		if (d->d_name[0] != '.' && strcmp(d->d_name, "vmlinux") != 0)
+			code = add_module(k, d->d_name);
+	return code ? err_sys(err, code, "cannot list the functions of modules") : 0;
+}
+
+const struct kfunc *kfuncs_all(const struct kfuncs *k, size_t *ret_cnt)
+{
+	*ret_cnt = k->cnt;
+	return k->func;
+}
+
+void kfuncs_free(struct kfuncs *k)
+{
+	if (!k)
+		return;
+	for (size_t i = 0; i < k->module_cnt; i++) {
+		btf__free(k->modules[i]);
+		free(k->module_names[i]);
+	}
+	free(k->modules);
+	free(k->module_names);
+	btf__free(k->vmlinux);
+	free(k->func);
+	free(k->names.text);
+	free(k->names.name);
+	free(k);
+}
+
+/* --- which can be traced --------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* "vfs_read" or "fuse_open [fuse]", as available_filter_functions has them. */
+static int names_add(struct names *n, const char *line)
+{
+	const char **grown = array_grow(n->name, n->cnt, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	n->name = grown;
+	n->name[n->cnt++] = line;
+	return 0;
+}
+
+/* Of "ffffffff81000000 T name\t[module]" what is behind the type, if that is code. */
+static char *kallsyms_name(char *line)
+{
+	char *type = strchr(line, ' '), *tab;
+
+	if (!type || !strchr("tTwW", type[1]) || type[2] != ' ')
+		return NULL;
+	tab = strchr(type + 3, '\t');
+	if (tab)
+		*tab = ' ';
+	return type + 3;
+}
+
+static int names_read(int fd, bool kallsyms, struct names *n)
+{
+	size_t len;
+	char *line, *end;
+	int code = file_read(fd, NAMES_MAX, &n->text, &len);
+
+	for (line = n->text; !code && *line; line = end) {
+		end = line + strcspn(line, "\n");
+		if (*end)
+			*end++ = '\0';
+		if (kallsyms)
+			line = kallsyms_name(line);
+		if (line)
+			code = names_add(n, line);
+	}
+	if (!code && n->cnt)
+		qsort(n->name, n->cnt, sizeof(*n->name), compare_names);
+	return code;
+}
+
+static void read_names(struct kfuncs *k)
+{
+	_cleanup_close_ int tracefs = tracefs_open(NULL);
+	_cleanup_close_ int fd = tracefs < 0 ? -1
+		: openat(tracefs, "available_filter_functions", O_RDONLY | O_CLOEXEC);
+
+	k->names_read = true;
+	k->by_tracefs = fd >= 0;
+	if (fd < 0)
+		fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || names_read(fd, !k->by_tracefs, &k->names))
+		k->names.cnt = 0;
+}
+
+static size_t names_count(const struct names *n, const char *name)
+{
+	size_t at = FIRST_WHERE(n->cnt, i, strcmp(n->name[i], name) >= 0), cnt = 0;
+
+	while (at + cnt < n->cnt && !strcmp(n->name[at + cnt], name))
+		cnt++;
+	return cnt;
+}
+
+/*
+ * What programs run in, and what the kernel goes through to run them: of calls that they make
+ * themselves they would not see all, and count the rest.
+ */
+static bool is_our_own(const char *name)
+{
+	static const char *const globs[] = { "bpf_*", "__bpf_*", "htab_*", "array_map_*",
+		"__htab_*", "ringbuf_*", "*ktime_get*fast_ns", "get_jiffies_64",
+		"copy_from_*_nofault", "strncpy_from_*_nofault", "migrate_*able",
+		"__rcu_read_*lock", "rcu_read_unlock_*", "preempt_count_*", "fprobe_*",
+		"ftrace_*", "rethook_*", "kprobe_*", "kretprobe_*", "trace_call_bpf", "perf_trace_*",
+		"perf_tp_*", "uprobe_*", "__cgroup_bpf_*", "*percpu_freelist*", "task_under_cgroup*",
+		"irq_work_queue*" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(globs); i++)
+		if (pattern_glob(globs[i], name))
+			return true;
+	return false;
+}
+
+const char *kfuncs_refuse(struct kfuncs *k, const struct kfunc *f)
+{
+	char line[256];
+	size_t cnt;
+
+	if (is_our_own(f->name))
+		return "programs like ours run in it";
+	if (!k->names_read)
+		read_names(k);
+	if (!k->names.cnt)
+		return NULL;
+	snprintf(line, sizeof(line), "%s%s%s%s", f->name, f->module ? " [" : "",
+		f->module ? f->module : "", f->module ? "]" : "");
+	cnt = names_count(&k->names, line);
+	if (cnt > 1)
+		return "several functions of the kernel have this name";
+	if (cnt)
+		return NULL;
+	return k->by_tracefs ? "the kernel can't trace it: it is not in available_filter_functions"
+			     : "the kernel has only parts of it, or has it inlined everywhere";
+}
+
+/* --- how -------------------------------------------------------------------------------------- */
+
+static bool kernel_has(const char *symbol)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	char line[512], name[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*s %*s %255s", name) == 1 && !strcmp(name, symbol))
+			return true;
+	return !f;
+}
+
+/* Whether a program can be loaded for a function that every kernel has. */
+static int try_fentry(void)
+{
+	int id = libbpf_find_vmlinux_btf_id("vfs_read", BPF_TRACE_FENTRY);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY,
+		.attach_btf_id = id > 0 ? id : 0);
+	_cleanup_close_ int prog = -1;
+
+	if (id <= 0)
+		return -ENOENT;
+	prog = link_load_trivial(BPF_PROG_TYPE_TRACING, &opts);
+	return prog < 0 ? prog : 0;
+}
+
+int kfunc_how_probe(enum kfunc_how how)
+{
+	bool may = (caps_effective() & CAPS_ATTACH) == CAPS_ATTACH;
+
+	switch (how) {
+	case KFUNC_FENTRY:
+		if (!kernel_has("register_ftrace_direct"))
+			return -EOPNOTSUPP;
+		return may ? try_fentry() : 0;
+	case KFUNC_MULTI:
+		return kernel_has("register_fprobe_ips") ? 0 : -EOPNOTSUPP;
+	case KFUNC_KPROBE:
+		return link_kprobe_type() < 0 ? -EOPNOTSUPP : 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+const char *kfunc_lacking(char *buf, size_t size)
+{
+	static const char *const names[] = {
+		[KFUNC_FENTRY] = "fentry (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)",
+		[KFUNC_MULTI] = "kprobe.multi (CONFIG_FPROBE)",
+		[KFUNC_KPROBE] = "kprobes (CONFIG_KPROBE_EVENTS)",
+	};
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (int how = 0; how < KFUNC_CNT; how++)
+		if (kfunc_how_probe(how) && len < size)
+			len += snprintf(buf + len, size - len, "%s%s", len ? ", no " : "",
+				names[how]);
+	return buf;
+}
+
+int kfunc_btf_fd(const char *module)
+{
+	__u32 id = 0;
+
+	while (module && !bpf_btf_get_next_id(id, &id)) {
+		_cleanup_close_ int fd = bpf_btf_get_fd_by_id(id);
+		char name[64] = "";
+		struct bpf_btf_info info = { .name = (uintptr_t)name, .name_len = sizeof(name) };
+		__u32 len = sizeof(info);
+
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len) && info.kernel_btf &&
+			!strcmp(name, module))
+			return TAKE_FD(fd);
+	}
+	return module ? -ENOENT : 0;
+}

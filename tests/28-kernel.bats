@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Functions of the kernel: exact by trampolines, a bound by kprobes.
+# bats file_tags=bpf
+
+load helpers
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+}
+
+inflight_is() { # GROUP CNT
+	poll_until eval "$FUNCSNOOP list inflight $1 --json | jq -e 'length == $2'"
+}
+
+# bats test_tags=bpf,core
+@test "of functions of the kernel all calls that wait have their ends, by kprobes a part of them" {
+	local fentry=fentry kprobe
+
+	need_kprobes
+	[[ $(uname -m) == x86_64 ]] || skip "trampolines came to arm64 with 6.4 and later"
+	start_bg fix "$FIX/syscalls" --wait waiting 30
+	wait_ready fix
+	fsn attach g k:eventfd_read k:eventfd_write -p "$(bg_pid fix)"
+	fsn attach k 'k:eventfd_rea*' -p "$(bg_pid fix)" --link perf
+	fsn list --json
+	assert_json 'map([.name, .link, .exits, .libraries])' \
+		'[["g","fentry","return",["[kernel]"]],["k","kprobe","some",["[kernel]"]]]'
+	tell fix
+	wait_line fix '^waiting'
+	inflight_is g 30
+	fsn reset g
+	assert_numbers g "eventfd_read 0 30 0 30 0 0"
+	assert_numbers k "eventfd_read 30 0 0 0 0 30"
+	tell fix
+	wait_bg fix
+	fsn stats g --json
+	# A kernel that preempts programs leaves them out for others meanwhile, and counts that.
+	assert_json_true '.[0] | .health.missed as $missed | .functions[] |
+		select(.name == "eventfd_read") | .calls == 1 and .carried == 30 and
+		.returns + .abandoned + .in_flight == 31 and .returns >= 31 - $missed'
+	assert_json '.[0].functions[] | select(.name == "eventfd_read").return_codes' \
+		'[{"code":-11,"count":1,"name":"EAGAIN"}]'
+	fsn stats k --json
+	assert_json_true '.[0].functions[0] | .calls == 31 and .in_flight == 0 and .returns > 0 and
+		.calls == .returns + .untimed and .errors == 1'
+	fsn detach --all
+}
+
+@test "functions of the kernel are found by its BTF, with types, and are refused with the reason" {
+	[[ -r /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF"
+	fsn list targets k:vfs_read k:bpf_get_current_task_btf k:vfs_read_such
+	assert_output_match '^k:vfs_read +.struct file [*]file, char [*]buf, size_t count, loff_t [*]pos. ssize_t(; refused: this kernel has no .*)?$'
+	assert_output_match '^k:bpf_get_current_task_btf +.*refused: programs like ours run in it$'
+	assert_stderr "funcsnoop list: no function 'vfs_read_such' in the kernel's BTF"
+	fsn list targets kprobe:vfs_write --json
+	assert_json '.[] | [.target, .name, .kind, .library, .ret, .declared]' \
+		'["k:vfs_write","vfs_write","kfunc","[kernel]","ssize_t",true]'
+	fsn -s 1 attach g k:vfs_reed
+	assert_stderr_match "did you mean 'vfs_read"
+}
+
+@test "where the kernel has no probes of its functions the error says what is missing" {
+	[[ -r /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF"
+	[[ ! -e /sys/bus/event_source/devices/kprobe ]] || skip "this kernel has kprobes"
+	fsn -s 1 attach g k:vfs_read
+	assert_stderr_match "cannot probe 'vfs_read' in .kernel.: this kernel has no .*no kprobes .CONFIG_KPROBE_EVENTS.$"
+	fsn -s 1 attach g 'k:vfs_*'
+	assert_stderr_match "no kernel function can be probed: 'vfs_.*this kernel has no "
+	fsn list --json
+	assert_eq "$output" '[]'
+}
+
+# Each in an emulated kernel takes its seconds: make check-vm T=28-kernel runs it.
+@test "each of bcc's one-liners on functions of the kernel is one run, and shows its calls" {
+	local line page=$BATS_TEST_DIRNAME/../man/funcsnoop-run.8 tried=0
+
+	need_kprobes
+	start_bg fix "$FIX/syscalls" --wait waiting 1
+	wait_ready fix
+	while IFS= read -r line; do
+		line=$(sed -E "s/-p 181/-p $(bg_pid fix)/; s/-i [15]/-i 0.5/; s/ -d 10//" <<<"$line")
+		echo "# $line"
+		eval "start_bg run '$FUNCSNOOP' $line"
+		poll_until grep -q 'attached to' "$(bg_err run)"
+		"$FIX/syscalls" threads 1 1
+		kill -INT "$(bg_pid run)"
+		wait_bg run
+		((tried += 1))
+		[[ $line != *vfs* || $line == *-p* ]] ||
+			grep -qE '^(Function = )?vfs_[a-z_]+' "$(bg_out run)" ||
+			fail "what is shown by: $line"
+	done < <(sed -n 's/^# funcsnoop \(run .*k:.*\)/\1/p' "$page")
+	assert_eq "$tried" 10
+	stop_bg -KILL fix
+}
