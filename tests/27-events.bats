@@ -183,8 +183,8 @@ hint: did you mean 'tick'"
 	wait_bg fix
 	stop_stream s
 	assert_json 'select(.type == "call") | select(.pid == .tid)
-		| [.function, .args.comm, .args.pid == .pid, .args.group_dead, .ret]' \
-		'["sched:sched_process_exit","syscalls",true,1,null]'
+		| [.function, .args.comm, .args.pid == .pid, .ret]' \
+		'["sched:sched_process_exit","syscalls",true,null]'
 	fsn stats g --json
 	assert_json '.[0].functions[].rows[] | [.key.comm.value, .calls]' '["syscalls",2]'
 	fsn stats h --json
