@@ -157,7 +157,6 @@ hint: did you mean 'tick'"
 	assert_output_match 'postgresql:query__start +[(]uint64_t arg1[)]'
 }
 
-# bats test_tags=bpf,core
 @test "tracepoints of threads and children are all counted, with fields as arguments" {
 	need_tracefs
 	ran 't:syscalls:sys_enter_getppid s:getppid' threads 1 1
