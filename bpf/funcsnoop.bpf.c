@@ -28,6 +28,7 @@
 #include "kfunc.bpf.h"
 #include "shared/layout.h"
 #include "stack.bpf.h"
+#include "stacks.bpf.h"
 #include "syscall.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -74,6 +74,21 @@ struct {
 		});
 } fsn_rings SEC(".maps");
 
+/* How stacks are followed: of each file its rows, behind their number; bpf/unwind.bpf.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(map_flags, FSN_TABLE_FLAGS);
+			__uint(max_entries, 1);
+			__type(key, __u32);
+			__type(value, __u64); /* struct fsn_unwind_row */
+		});
+} fsn_tables SEC(".maps");
+
 /* An update of a map of maps returns when every program that ran before has ended
  * (maybe_wait_bpf_programs, kernel/bpf/syscall.c): what a reset waits with. */
 struct {

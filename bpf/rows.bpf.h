@@ -15,6 +15,7 @@
 #define FUNCSNOOP_ROWS_BPF_H
 
 #include "filter.bpf.h"
+#include "stacks.bpf.h"
 
 const volatile bool fsn_keyed = false;    /* some function has a key or a sum */
 const volatile bool fsn_key_wide = false; /* some key takes more than a word */
@@ -130,6 +131,9 @@ static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct f
 		return (__u32)bpf_get_current_pid_tgid();
 	case FSN_BY_CGROUP:
 		return bpf_get_current_cgroup_id();
+	case FSN_BY_STACK:
+		return fsn_walks_stacks ? stack_of_call(REG_SP(ctx), REG_FP(ctx), REG_LINK(ctx))
+					: 0;
 	default:
 		return 0;
 	}

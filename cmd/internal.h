@@ -17,6 +17,7 @@ struct stats_options {
 	struct globals *g;
 	struct words names;
 	struct stats_choice choice;
+	bool sorted; /* by --sort */
 	const struct view *view;
 	bool view_set, slow, tree, reset, timestamps, watch;
 	bool past; /* what is shown is over: what it takes now is not asked */

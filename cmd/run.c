@@ -48,6 +48,7 @@ static const struct argp_option options[] = {
 	{ "sum", TO_ATTACH | 20, "ARG", 0, NULL, USAGE_MORE },
 	{ "keys", TO_ATTACH | 21, "N", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
+	{ "stacks", TO_ATTACH | 24, "all|N", 0, NULL, USAGE_MORE },
 	{ "sample", TO_ATTACH | 6, "N", 0, NULL, USAGE_MORE },
 	{ "budget", TO_ATTACH | 17, "SHARE", 0, NULL, USAGE_MORE },
 	{ "no-processes", TO_ATTACH | 7, NULL, 0, NULL, USAGE_MORE },
@@ -85,7 +86,6 @@ static const struct argp_option options[] = {
 
 static const char help[] = "Probe functions, show their calls, and remove the probes.\v"
 			   "Examples:\n"
-			   "  funcsnoop run c:getaddrinfo -d 10\n"
 			   "  funcsnoop run cuda --stream -- python3 train.py";
 
 /* A line as it would be typed. Its readers move the words of an argv about. */

@@ -146,6 +146,7 @@ static int prepare(struct session *s, size_t *ret_processes, struct err *err)
 
 	kernel_rules(&a->draft.rules, a->attach.link);
 	a->draft.program = s->path;
+	a->attach.program = s->path;
 	a->of_command = s->o->command;
 	a->attach.for_ns = KEEPER_LEASE_NS;
 	a->attach.kept = true;

@@ -118,6 +118,7 @@ static void parse_sort(struct argp_state *state, struct stats_options *o, const 
 {
 	char words[WORDS_LEN];
 
+	o->sorted = true;
 	if (!stats_sort_parse(arg, &o->choice.sort))
 		argp_error(state, "--sort is %s, not '%s'", stats_sort_words(words), arg);
 }
@@ -229,6 +230,8 @@ static const char *contradiction(const struct stats_options *o)
 	if (o->format && o->format->flags & FORMAT_METRICS &&
 		!(o->view->flags & VIEW_METRICS))
 		return "metrics are of functions: no --by, --hist, --errors, --slow, --tree or --diff";
+	if (o->format && o->format->flags & FORMAT_STACKS && (o->view_set && !(o->view->flags & VIEW_STACKS)))
+		return "--format folded and flame are of stacks: no --by but stack, no --hist, --errors, --slow, --tree or --diff";
 	if (loop && o->format && o->format->flags & FORMAT_CUMULATIVE && !o->output)
 		return "metrics with --interval need --output, which is written anew each time";
 	if (o->reset && o->format && o->format->flags & FORMAT_CUMULATIVE)
@@ -374,6 +377,9 @@ bool stats_options_parse(struct stats_options *o, int argc, char **argv)
 	}
 	if (!o->format)
 		o->format = stats_format_default(o->g->json);
+	/* What stacks are counted in elsewhere. */
+	if (o->format->flags & FORMAT_STACKS && !o->sorted)
+		o->choice.sort = FIGURE_CALLS;
 	o->g->json = o->format->flags & FORMAT_JSON;
 	return true;
 }

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/util.h"
+#include "group/stacks.h"
 #include "internal.h"
 #include "show/stats.h"
 
@@ -165,6 +166,10 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	code = group_keys_read(now->s->group, &rg->keys, NULL);
 	if (code)
 		return code;
+	/* Numbers of stacks that came since rows were read are in none of these. */
+	if (now->s->keys_known && stacks_read(now->s->group, &rg->stacks, NULL))
+		rg->stacks = NULL;
+	rg->keys.stacks = rg->stacks;
 	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
 		       : reading->cost[i];
 	add_slow(rg, now, was);
@@ -178,6 +183,24 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	if (choice.by_cnt)
 		choice.top = 0;
 	return report_choose(rg, &choice, o->view->flags & VIEW_FRAME);
+}
+
+/* What is of stacks is of groups that have some, and for their owner. */
+static int check_stacks(const struct stats_options *o, const struct report *r, struct err *err)
+{
+	bool hidden = false;
+
+	if (!(o->format->flags & FORMAT_STACKS) && !(o->view->flags & VIEW_STACKS))
+		return 0;
+	for (size_t i = 0; i < r->cnt; i++) {
+		if (r->group[i].stacks)
+			return 0;
+		hidden |= r->group[i].keys.key_cnt && !r->group[i].s->keys_known;
+	}
+	if (hidden || !r->cnt)
+		return hidden ? err_set(err, -EACCES, "stacks are for the group's owner only") : 0;
+	err_set(err, -ERR_USAGE, "no group has stacks");
+	return err_hint(err, "attach --stacks follows them");
 }
 
 int report_make(const struct stats_options *o, const struct reading *now,
@@ -210,7 +233,10 @@ int report_make(const struct stats_options *o, const struct reading *now,
 			o->before, group_info(rg->s->group).name, now->groups.cnt == 1);
 		code = diff_make(rg, rg->before, &rg->after->groups[0], &o->choice);
 	}
-	return code ? err_sys(err, code, "cannot show statistics") : report_by(r, err);
+	if (code)
+		return err_sys(err, code, "cannot show statistics");
+	code = check_stacks(o, r, err);
+	return code ? code : report_by(r, err);
 }
 
 void report_done(struct report *r)
@@ -294,7 +320,8 @@ static int to_stdout(struct stats_run *run, const struct report *r, struct err *
 static mode_t file_mode(const struct stats_options *o, const struct stats_format *format,
 	const struct report *r)
 {
-	bool rows = format->flags & FORMAT_JSON || r->choice->by_cnt;
+	bool rows = format->flags & (FORMAT_JSON | FORMAT_STACKS) || r->choice->by_cnt ||
+		r->view->flags & VIEW_STACKS;
 
 	for (size_t i = 0; rows && i < r->cnt; i++)
 		if (r->group[i].keys.key_cnt && r->group[i].s->keys_known)

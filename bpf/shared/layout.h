@@ -342,6 +342,54 @@ static inline __attribute__((always_inline)) unsigned long long row_tag(
 	return (fn + 1) | (unsigned long long)tgid << FSN_PROC_TGID_SHIFT;
 }
 
+/* --- stacks ---------------------------------------------------------------------------------- */
+
+#define FSN_STACKS       16384 /* different ones */
+/* Of any size, and written where they lie: BPF_F_INNER_MAP, BPF_F_MMAPABLE. */
+#define FSN_TABLE_FLAGS ((1U << 12) | (1U << 10))
+#define FSN_STACK_PROBES 16
+#define FSN_STACK_PIECES 2 /* of frames, for each on an average */
+#define FSN_WALKS_CPU    4 /* walks at once, for each processor */
+#define FSN_FILES_MAX    1024 /* numbers of files: from 1 on */
+#define FSN_RULES        16384 /* addresses of which it is kept what holds there */
+
+/* One that was seen: it is claimed by its hash, and is never given back. */
+struct fsn_stack {
+	unsigned long long hash;
+	unsigned int first; /* its first piece in fsn_frames */
+	unsigned int cnt;   /* of frames; 0 while it is written, and where there was no room */
+	unsigned int end;   /* enum fsn_walk_end */
+	unsigned int pad;
+};
+
+#define FSN_FRAMES_PIECE 16
+struct fsn_frames {
+	unsigned long long frame[FSN_FRAMES_PIECE]; /* innermost first */
+};
+
+/* A file as the kernel knows it, which is not always what stat(2) says. */
+struct fsn_file_id {
+	unsigned long long dev, ino;
+};
+
+struct fsn_file_ref {
+	unsigned int file; /* its number; 0: it has no table yet, */
+	unsigned int pid;  /* and a process that maps it */
+};
+
+/* What the command that asks has mapped, in the answer. */
+struct fsn_mapped {
+	unsigned long long start;
+	struct fsn_file_id id;
+};
+
+/* What is known of a file that has a table, for people: as stat(2) has it. */
+struct fsn_stack_file {
+	unsigned long long dev, ino, size, mtime_ns;
+	unsigned int rows, pad;
+	char path[216];
+};
+
 /* --- return codes, slow calls --------------------------------------------------------------- */
 
 struct fsn_code {
@@ -431,13 +479,14 @@ struct fsn_ctl {
 	unsigned int crowd_pid; /* the last process that had too many places */
 	unsigned int over; /* whether until_ns had passed at .over_jiffy */
 	unsigned int held; /* process that waits in a system call to be run, until that is over */
-	unsigned int pad;
+	unsigned int frames; /* pieces of fsn_frames that are used */
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];
 	unsigned long long lost_codes, lost_codes_base[2];
 	unsigned long long lost_procs, lost_procs_base[2];
 	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
+	unsigned long long lost_stacks, lost_stacks_base[2]; /* for which there was no room */
 	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
 	/* Calls of signals' handlers on a stack of their own, without their return probe. */
 	unsigned long long other_stack, other_stack_base[2];

@@ -36,6 +36,8 @@ struct fsn_meta {
 	unsigned int uid, pid; /* who attached it */
 	unsigned int row_cnt; /* rows of keys; 0: there are none */
 	unsigned int key_cnt, sum_cnt;
+	unsigned int stack_cnt;     /* places for stacks; 0: none are followed */
+	unsigned int stacks_of;     /* of one call of so many; 0: all */
 	unsigned int key_wide;      /* keys take FSN_KEY_WIDE words each, else one */
 	unsigned int key_caller;    /* 1 + the key that is where a call was made; 0: none is */
 	unsigned int key[FSN_KEYS]; /* their names, in fsn_text */
@@ -155,6 +157,12 @@ struct fsn_text {
 	X(ROWS, rows, MAPPED(struct fsn_row), n->rows ? n->rows + 3 * n->funcs : 1, READERS) \
 	X(BASE_ROWS0, base_rows0, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
 	X(BASE_ROWS1, base_rows1, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
+	X(STACKS, stacks, MAPPED(struct fsn_stack), n->stacks, OWNER)                  \
+	X(FRAMES, frames, MAPPED(struct fsn_frames), n->stacks * FSN_STACK_PIECES, OWNER) \
+	X(STACK_FILES, stack_files, ARRAY(struct fsn_stack_file),                      \
+		n->stacks ? FSN_FILES_MAX : 1, OWNER)                                  \
+	X(FILE_OF, file_of, HASH(struct fsn_file_id, struct fsn_file_ref),             \
+		n->stacks ? FSN_FILES_MAX : 1, OWNER)                                  \
 	X(CODES, codes, HASH(struct fsn_code, unsigned long long), FSN_CODE_CNT, READERS) \
 	X(SLOW, slow, ARRAY(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \
@@ -171,6 +179,7 @@ struct fsn_text {
 #define FSN_MAPS_OTHER(X)                                    \
 	X(CTL, ctl, ARRAY(struct fsn_ctl), 1, READERS)       \
 	X(RINGS, rings, OUTER, FSN_STREAMS_MAX, OWNER)       \
-	X(SYNC, sync, OUTER, 1, OWNER)
+	X(SYNC, sync, OUTER, 1, OWNER)                       \
+	X(TABLES, tables, OUTER, n->stacks ? FSN_FILES_MAX : 1, OWNER)
 
 #endif

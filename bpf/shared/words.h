@@ -319,6 +319,7 @@ enum fsn_by {
 	FSN_BY_RESULT, /* known at the end: the row is found then */
 	FSN_BY_COMMUNICATOR, /* what an argument points to, of NCCL */
 	FSN_BY_BYTES, /* of a sum: a count of elements, by the size that another argument tells */
+	FSN_BY_STACK,  /* a number: 1 + its place among the stacks; 0: it is not known */
 	FSN_BY_CNT
 };
 
@@ -365,6 +366,24 @@ struct fsn_slow {
 	struct fsn_more more;
 	unsigned long long keyed; /* 1: by .key, as its row has it */
 	struct fsn_key key;
+};
+
+#define FSN_FRAMES_MAX 127 /* of one stack; one less than a power of two */
+
+/* A frame: the number of a file and an offset in it; where there is none, 0 and an address. */
+#define FSN_FRAME_SHIFT  48
+#define FSN_FRAME_OFFSET ((1ULL << FSN_FRAME_SHIFT) - 1)
+
+/* How a walk ended. */
+enum fsn_walk_end {
+	FSN_WALK_OUTERMOST = 1, /* nobody has called that */
+	FSN_WALK_DEEP,          /* there was no room for more frames */
+	FSN_WALK_BUSY,          /* what is mapped was being changed */
+	FSN_WALK_NOWHERE,       /* nothing is mapped there */
+	FSN_WALK_NO_TABLE,      /* in a file of which there is no table */
+	FSN_WALK_NO_RULE,       /* in code of which nothing is known, and it keeps no frame pointer */
+	FSN_WALK_NO_MEMORY,     /* the stack is not there */
+	FSN_WALK_LOST,          /* it can't be followed there */
 };
 
 #define FSN_STREAM_PIDS 16 /* at most so many processes are chosen by a stream */

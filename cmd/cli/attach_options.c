@@ -36,6 +36,7 @@ enum {
 	KEY_KEY,
 	KEY_SUM,
 	KEY_KEYS,
+	KEY_STACKS,
 };
 
 static const struct argp_option options[] = {
@@ -66,6 +67,7 @@ static const struct argp_option options[] = {
 	{ "key", KEY_KEY, "KEY[,KEY]", 0, NULL, USAGE_MORE },
 	{ "sum", KEY_SUM, "ARG", 0, NULL, USAGE_MORE },
 	{ "keys", KEY_KEYS, "N", 0, NULL, USAGE_MORE },
+	{ "stacks", KEY_STACKS, "all|N", 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
 	{ "no-nesting", KEY_NO_NESTING, NULL, 0, NULL, USAGE_MORE },
@@ -80,7 +82,6 @@ static const char help[] =
 	"GROUP is a preset ('funcsnoop list presets') or a name of your own, then with\n"
 	"FUNCTIONs: names, globs, C++ names, name+0xOFF, LIB:func. DUR has ns, us, ms, s.\n"
 	"Examples:\n"
-	"  funcsnoop attach cuda --lib libcudart.so\n"
 	"  funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms";
 
 static void *grow(struct argp_state *state, void *array, size_t cnt, size_t size)
@@ -191,6 +192,19 @@ static void parse_condition(
 		argp_error(state, "%s", err.msg);
 	o->attach.condition = &o->condition;
 	o->draft.rules.keep_args = true;
+}
+
+static void parse_stacks(struct attach_options *o, const char *arg, struct argp_state *state)
+{
+	struct err err = {};
+
+	o->attach.stacks_of = !strcmp(arg, "all")
+		? 0
+		: (uint32_t)number_parse(state, "--stacks", arg, 1, UINT32_MAX);
+	if (!o->attach.stack_cnt && keys_add_stack(&o->keys, &err))
+		argp_error(state, "%s", err.msg);
+	o->attach.stack_cnt = STACKS_USUAL;
+	o->attach.keys = &o->keys;
 }
 
 static void parse_keys(
@@ -304,6 +318,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_SUM:
 	case KEY_KEYS:
 		parse_keys(o, key, arg, state);
+		break;
+	case KEY_STACKS:
+		parse_stacks(o, arg, state);
 		break;
 	case KEY_MODE:
 	case KEY_OWNER:

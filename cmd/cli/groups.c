@@ -273,10 +273,14 @@ static int check_keys(
 	const struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	struct keys_left left = {};
-	int code = o->attach.keys && draft->probed_cnt
-		? attach_check_keys(draft, o->attach.keys, &left, err)
-		: 0;
+	int code = 0;
 
+	for (size_t i = 0; o->attach.stack_cnt && i < draft->objects.cnt; i++)
+		if (!draft->objects.object[i]->elf)
+			return err_set(err, -ERR_USAGE, "--stacks is for functions of programs: "
+				"%s has none", draft->objects.object[i]->path);
+	if (o->attach.keys && draft->probed_cnt)
+		code = attach_check_keys(draft, o->attach.keys, &left, err);
 	if (!code && left.none)
 		cmd_note(o->g,
 			"calls of %zu of the %zu functions are not told apart: they lack the "

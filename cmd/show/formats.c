@@ -244,6 +244,9 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	if (s->lost_processes)
 		note(r, f, "%s missing by process: too many processes",
 			counted(s->lost_processes, "call is", "calls are").text);
+	if (s->lost_stacks)
+		note(r, f, "%s not known: too many different ones",
+			counted(s->lost_stacks, "stack is", "stacks are").text);
 	if (s->missed)
 		note(r, f, "%s not seen since the attach: the kernel leaves a program out where it runs already",
 			counted(s->missed, "entry or end was", "entries and ends were").text);
@@ -452,6 +455,8 @@ static const struct stats_format formats[] = {
 	{ "table", FORMAT_READERS, print_table },
 	{ "json", FORMAT_JSON, print_json },
 	{ "csv", 0, print_csv },
+	{ "folded", FORMAT_STACKS, print_folded },
+	{ "flame", FORMAT_STACKS, print_flame },
 	{ "prometheus", FORMAT_METRICS | FORMAT_CUMULATIVE, metrics_print_prometheus },
 	{ "openmetrics", FORMAT_METRICS | FORMAT_CUMULATIVE, metrics_print_openmetrics },
 };

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "group/stacks.h"
 #include "show/call.h"
 #include "show/text.h"
 #include "stats/stats.h"
@@ -117,14 +118,48 @@ static void add_communicator(struct json *j, const struct fsn_communicator *c)
 	json_set_i64(j, "device", c->device);
 }
 
-static void add_key(struct json *j, const struct func_types *t, const struct func_part *p,
-	const struct stats_row *row, size_t i)
+/* Stack @number of @s, NULL where they are not known. */
+static void add_stack(struct json *j, struct stacks *s, uint64_t number)
+{
+	struct stack stack = s ? stacks_get(s, number) : (struct stack) {};
+
+	json_set_u64(j, "value", number);
+	json_set_str(j, "name", NULL);
+	if (!s || !number) {
+		json_set_null(j, "frames");
+		json_set_null(j, "end");
+		return;
+	}
+	json_set_open(j, "frames", '[');
+	for (size_t i = 0; i < stack.cnt; i++) {
+		uint64_t offset;
+		const char *file = stacks_place(s, stack.frames[i], &offset);
+		char hex[TEXT_NUM_LEN];
+
+		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)offset);
+		json_open(j, '{');
+		json_set_str(j, "name", stacks_name(s, stack.frames[i]));
+		json_set_str(j, "file", file);
+		json_set_str(j, "offset", hex);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	json_set_str(j, "end", stack_end_name(stack.end));
+}
+
+static void add_key(struct json *j, struct stacks *stacks, const struct func_types *t,
+	const struct func_part *p, const struct stats_row *row, size_t i)
 {
 	uint64_t word = stats_row_word(row, i);
 	const char *text = stats_row_text(row, i);
 	char hex[TEXT_NUM_LEN], name[KEY_TEXT_LEN];
 
 	json_open(j, '{');
+	if (p->by == FSN_BY_STACK) {
+		add_stack(j, stacks, word);
+		json_close(j, '}');
+		return;
+	}
 	if (is_text(p)) {
 		json_set_str(j, "value", is_there(text) ? text : NULL);
 	} else if (!is_number(t, p)) {
@@ -151,7 +186,7 @@ void keys_json(struct json *j, const struct group_keys *keys, uint32_t fn,
 		if (keys->funcs[fn].key[i].by == FSN_BY_NONE || row->hidden & 1U << i)
 			json_null(j);
 		else
-			add_key(j, t, &keys->funcs[fn].key[i], row, i);
+			add_key(j, keys->stacks, t, &keys->funcs[fn].key[i], row, i);
 	}
 	json_close(j, '}');
 }

@@ -30,11 +30,14 @@ struct stats_choice {
 	enum figure_id sort; /* of USE_SORT, or SORT_BY_NAME */
 };
 
+struct stacks;
+
 struct report_group {
 	const struct stats *s;           /* since the reset, or of the interval */
 	const struct stats *whole;       /* since the reset */
 	uint64_t elapsed_ns;             /* in which @s came; 0: not known */
 	struct group_keys keys;
+	struct stacks *stacks; /* NULL: there are none, or they may not be read */
 	size_t by[FSN_KEYS]; /* of them those that are asked for */
 	size_t by_cnt;       /* 0: it has not all of them */
 	struct cost cost;                /* of the interval, or now */
@@ -308,6 +311,7 @@ enum {
 	VIEW_METRICS = 16, /* metrics are of it */
 	VIEW_FRAME = 32,   /* drawn again and again: remarks are part of it */
 	VIEW_DIFF = 64,    /* of two readings */
+	VIEW_STACKS = 128, /* of stacks */
 };
 
 struct view {
@@ -342,6 +346,14 @@ void fill_hist(struct grid *grid, const struct report *r, const struct report_gr
 void print_hist(const struct report *r, const struct report_group *rg, FILE *f);
 void fill_heat(struct grid *grid, const struct report *r, const struct report_group *rg);
 void print_heat(const struct report *r, const struct report_group *rg, FILE *f);
+
+/*
+ * Of groups whose calls are told apart by stack: a tree, those who were called below who called
+ * them, and a line for each stack. 0 or a negative errno.
+ */
+void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg);
+int print_folded(const struct report *r, FILE *f);
+int print_flame(const struct report *r, FILE *f);
 
 void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg);
 
@@ -400,6 +412,7 @@ enum {
 	FORMAT_JSON = 2,       /* what --json stands for: errors are told in JSON, too */
 	FORMAT_CUMULATIVE = 4, /* since the reset, with --interval, too */
 	FORMAT_METRICS = 8,    /* only of views with VIEW_METRICS */
+	FORMAT_STACKS = 16,    /* of stacks, whatever the view */
 };
 
 struct stats_format {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "group/stacks.h"
 #include "show/stats.h"
 
 /* --- words ---------------------------------------------------------------------------------- */
@@ -177,6 +178,7 @@ void report_group_done(struct report_group *rg)
 	saved_free(rg->after);
 	stats_free(rg->owned);
 	group_keys_done(&rg->keys);
+	stacks_free(rg->stacks);
 }
 
 /* --- by which keys --------------------------------------------------------------------------- */
@@ -466,6 +468,7 @@ struct stats *stats_delta(
 		d->lost_codes = less(now->lost_codes, before->lost_codes);
 		d->lost_processes = less(now->lost_processes, before->lost_processes);
 		d->lost_slow = less(now->lost_slow, before->lost_slow);
+		d->lost_stacks = less(now->lost_stacks, before->lost_stacks);
 		d->lost_texts = less(now->lost_texts, before->lost_texts);
 		d->crowded = less(now->crowded, before->crowded);
 		d->other_stack = less(now->other_stack, before->other_stack);

@@ -305,6 +305,12 @@ static const struct grid_column tree_labels[] = {
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 	LIBRARY_LABEL,
 };
+static const struct grid_column stack_labels[] = {
+	{ "SHARE", "share_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "CALLED BY", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+};
 static const struct grid_column diff_labels[] = {
 	FUNCTION_LABEL,
 	LIBRARY_LABEL,
@@ -331,6 +337,8 @@ static const struct view views[] = {
 		json_write_stats },
 	{ "library", LABELS(library_labels), VIEW_BY | VIEW_PACE, { USE_LIBRARY, USE_TABLE },
 		fill_library, not_called, NULL, json_write_stats },
+	{ "stack", LABELS(stack_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS, { USE_ROW },
+		fill_stacks, "no call of it has a stack since", NULL, json_write_stats },
 	{ "key", LABELS(function_labels), VIEW_PACE, { USE_ROW },
 		fill_keys, "no call of it was told apart since", NULL, json_write_stats },
 	{ "hist", LABELS(hist_labels), VIEW_PACE, {},

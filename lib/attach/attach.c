@@ -284,6 +284,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.keys = opts->keys;
 	spec.key_wide = desc.key_wide;
 	spec.key_late = desc.key_late;
+	spec.stack_cnt = opts->stack_cnt;
+	spec.stacks_of = opts->stacks_of;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
 	spec.source_cnt = probes.source_cnt;
@@ -305,6 +307,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	code = engine_new(&spec, &e, err);
 	if (!code)
 		code = engine_set_filter(e, &filter, opts->condition != NULL, err);
+	if (!code)
+		code = stacks_prepare(e, draft, opts, &ret_report->no_tables, err);
 	if (!code)
 		code = description_breaks(&probes, draft, dir_fd, err);
 	if (!code)

@@ -35,6 +35,9 @@ struct attach_opts {
 	struct access access; /* who may read the counters */
 	struct budget budget; /* as budget_try() left it */
 	bool nesting;     /* follow which call was made in which */
+	uint32_t stack_cnt; /* places for stacks by which calls are told apart; 0: no stacks */
+	uint32_t stacks_of; /* of one call of so many; 0: of all */
+	const char *program; /* with .unborn: which they are to become, or NULL */
 	bool raw;         /* leave the probes' own time in what is measured */
 	bool replace;     /* take the place of a group of that name */
 	bool children;    /* what the processes of .filter start from now on counts, too */
@@ -54,6 +57,7 @@ struct attach_report {
 	unsigned int links; /* mask of enum link_mode */
 	size_t probe_cnt;
 	struct price price; /* what its probes take; .at_ns is 0 when it is not known */
+	size_t no_tables;   /* files for whose tables there was no room, or that are damaged */
 	size_t shared_cnt;  /* functions that another group probes at the same place */
 	char shared_group[GROUP_NAME_MAX + 1]; /* that which has most of them */
 };

@@ -491,11 +491,15 @@ static int write_text(int fd, const struct strtab *text, struct err *err)
 }
 
 static void describe_meta(
-	const struct description *d, const struct keys *keys, struct fsn_meta *meta)
+	const struct description *d, const struct attach_opts *opts, struct fsn_meta *meta)
 {
+	const struct keys *keys = opts->keys;
+
 	meta->type_cnt = d->types.type_cnt;
 	meta->name_cnt = d->types.name_cnt;
 	meta->text_bytes = d->text.len;
+	meta->stack_cnt = opts->stack_cnt;
+	meta->stacks_of = opts->stacks_of;
 	if (!keys)
 		return;
 	meta->row_cnt = keys->rows;
@@ -528,7 +532,7 @@ int description_write(const struct description *d, const struct draft *draft,
 	};
 	int code;
 
-	describe_meta(d, opts->keys, meta);
+	describe_meta(d, opts, meta);
 	meta->left_out = d->left_out;
 	code = write_text(engine_map_fd(e, MAPID_TEXT), &d->text, err);
 	for (size_t i = 0; !code && i < ARRAY_SIZE(maps); i++)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -72,6 +73,13 @@ static size_t row_cnt(const struct engine_spec *spec)
 	return spec->keys ? spec->keys->rows : 0;
 }
 
+/* Of one place for each of so many different ones. */
+static size_t stack_bytes(const struct engine_spec *spec)
+{
+	return spec->stack_cnt * (sizeof(struct fsn_stack) +
+		FSN_STACK_PIECES * sizeof(struct fsn_frames));
+}
+
 /* As many shards of the histograms as the budget has room for beside all else. */
 static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
 {
@@ -88,7 +96,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
 		(spec->key_late ? FSN_SLOT_CNT * (sizeof(struct fsn_key) + 16) : 0) +
-		row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
+		stack_bytes(spec) + row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
 	while (n > 1 && used + n * hist > most)
@@ -106,6 +114,7 @@ static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
 		[MAPID_CTL] = skel->maps.bss,
 		[MAPID_RINGS] = skel->maps.fsn_rings,
 		[MAPID_SYNC] = skel->maps.fsn_sync,
+		[MAPID_TABLES] = skel->maps.fsn_tables,
 	};
 
 	return map[id];
@@ -171,6 +180,25 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_row_cnt = keys->rows;
 }
 
+/* What a walk works with is of the size that a value of its map has. */
+static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint32_t walks = FSN_WALKS_CPU * (cpus > 0 ? cpus : 1);
+
+	bpf_program__set_autoload(e->skel->progs.fsn_maps, spec->stack_cnt);
+	if (!spec->stack_cnt)
+		return;
+	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
+	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
+	e->skel->rodata->fsn_walks_stacks = true;
+	e->skel->rodata->fsn_walk_one_of = spec->stacks_of;
+	e->skel->rodata->fsn_walk_cnt = walks;
+	e->skel->rodata->fsn_stack_cnt = spec->stack_cnt;
+	e->skel->rodata->fsn_frames_cnt = spec->stack_cnt * FSN_STACK_PIECES;
+	e->skel->rodata->fsn_self = proc_is_first_ns() ? getpid() : 0;
+}
+
 static void engine_size(struct engine *e, const struct engine_spec *spec)
 {
 	uint32_t procs = proc_cnt(spec);
@@ -188,6 +216,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.paths = e->path_cnt,
 		.rows = row_cnt(spec),
 		.callers = spec->keys && keys_caller(spec->keys),
+		.stacks = spec->stack_cnt,
 		.has_more = spec->has_more,
 		.nesting = spec->nesting,
 		.children = spec->children,
@@ -225,6 +254,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	if (spec->clone_first)
 		e->skel->rodata->fsn_nest_steps = CLONE_NEST_STEPS;
 	engine_size_keys(e, spec);
+	engine_size_stacks(e, spec);
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
 }
@@ -364,6 +394,11 @@ uint32_t engine_path_cnt(const struct engine *e)
 int engine_map_fd(const struct engine *e, enum map_id id)
 {
 	return bpf_map__fd(engine_map(e, id));
+}
+
+int engine_maps_fd(const struct engine *e)
+{
+	return bpf_program__fd(e->skel->progs.fsn_maps);
 }
 
 int engine_set_place(struct engine *e, uint32_t i, uint32_t fn, struct err *err)

@@ -35,6 +35,16 @@ int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows);
 /* shared.c: which other group probes functions of @draft, into @report. */
 void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report);
 
+struct engine;
+
+/*
+ * stacks.c: tables of all files that may lie on a stack of @draft's calls, as far as it is known
+ * now: what is to be probed, and what processes of @opts map, or the program that they are to be.
+ * *ret_left_out of them had no room. Nothing if no stacks are asked for.
+ */
+int stacks_prepare(struct engine *e, const struct draft *draft, const struct attach_opts *opts,
+	size_t *ret_left_out, struct err *err);
+
 /* --- engine.c: programs and maps of a group that is being made; it alone uses the skeleton --- */
 
 struct engine;
@@ -60,6 +70,7 @@ struct engine_spec {
 	bool nesting;  /* which call was made in which is followed */
 	bool holds;    /* counted calls hold who makes them, and are not counted */
 	const struct keys *keys; /* NULL: calls are told apart by nothing */
+	uint32_t stack_cnt, stacks_of; /* places for stacks, of one call of so many */
 	bool key_wide;           /* some key takes more than a word */
 	bool key_late;           /* some row is found when its call ends */
 	bool has_more; /* arguments on the stack or text are kept */
@@ -86,6 +97,9 @@ uint32_t engine_path_cnt(const struct engine *e); /* places, 0: paths are not ke
 
 /* A map's descriptor; it belongs to the engine. */
 int engine_map_fd(const struct engine *e, enum map_id id);
+
+/* The program that tells what is mapped here; stacks.c. */
+int engine_maps_fd(const struct engine *e);
 
 /* Place @i's hits are among those of function @fn. */
 int engine_set_place(struct engine *e, uint32_t i, uint32_t fn, struct err *err);

@@ -212,6 +212,12 @@ _must_check_ int libfind_get(struct libfind *lf, const char *lib,
 bool libfind_lacks(const struct libfind *lf);
 void libfind_forgive(struct libfind *lf);
 
+/*
+ * Adds what the files of @closure need, and what that needs, as far as it is found and is one
+ * file; not more than the dynamic linker would have room for.
+ */
+void libfind_closure(struct libfind *lf, struct objects *closure);
+
 /* LIB of a FUNCTION that is LIB:func, *@ret_len bytes of it; NULL when there is none. */
 const char *function_lib(const char *func, size_t *ret_len);
 

@@ -161,6 +161,13 @@ static void add_needed(
 	}
 }
 
+void libfind_closure(struct libfind *lf, struct objects *closure)
+{
+	for (size_t cnt = 0; cnt < closure->cnt; cnt++)
+		if (closure->object[cnt]->elf)
+			add_needed(closure, lf, closure->object[cnt]);
+}
+
 static bool defines(const struct object *file, const char *name)
 {
 	const struct elf_func *funcs;

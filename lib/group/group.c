@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "group/records.h"
+#include "group/stacks.h"
 #include "proc/proc.h"
 
 /* Adds what to do about a failure of rights; returns @code. */
@@ -389,7 +390,7 @@ uint64_t group_memory(const struct group *g)
 			return 0;
 		sum += bytes;
 	}
-	return sum;
+	return sum + stacks_memory(g);
 }
 
 bool group_lib_stale(const struct group *g, uint32_t lib)

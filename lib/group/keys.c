@@ -7,6 +7,7 @@
 #include "group/keys.h"
 #include "group/records.h"
 
+_Static_assert(STACKS_USUAL == FSN_STACKS, "as the maps have it");
 _Static_assert(KEYS_USUAL == FSN_ROWS && KEYS_MAX == FSN_ROWS_MAX, "as the maps have it");
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -86,6 +87,19 @@ int keys_add(struct keys *k, const char *text, struct err *err)
 			return 0;
 		text += len + 1;
 	}
+}
+
+int keys_add_stack(struct keys *k, struct err *err)
+{
+	static const struct key_name stack = { "stack", FSN_BY_STACK };
+	int code = check_new("--stacks: --key", k->key, k->key_cnt, &stack, err);
+
+	if (code)
+		return code;
+	if (k->key_cnt == FSN_KEYS)
+		return err_set(err, -ERR_USAGE, "--stacks: beside it at most %d keys", FSN_KEYS - 1);
+	k->key[k->key_cnt++] = stack;
+	return 0;
 }
 
 int keys_add_sum(struct keys *k, const char *text, struct err *err)

@@ -15,6 +15,7 @@
 
 #define KEYS_USUAL 16384   /* rows, where nothing else is asked for */
 #define KEYS_MAX   1048576 /* and at most */
+#define STACKS_USUAL 16384 /* different stacks */
 #define KEY_NAME_LEN 64 /* with a zero byte */
 
 /* One key or sum, as it was asked for. */
@@ -32,6 +33,9 @@ struct keys {
 /* Adds the keys of "KEY[,KEY]", or an argument to sum. -ERR_USAGE. */
 _must_check_ int keys_add(struct keys *k, const char *text, struct err *err);
 _must_check_ int keys_add_sum(struct keys *k, const char *text, struct err *err);
+
+/* The stack that a call is made by is a key, too, named "stack". -ERR_USAGE. */
+_must_check_ int keys_add_stack(struct keys *k, struct err *err);
 
 static inline bool keys_wanted(const struct keys *k)
 {
@@ -90,9 +94,12 @@ struct func_keys {
 	struct func_part key[FSN_KEYS], sum[FSN_SUMS];
 };
 
+struct stacks;
+
 struct group_keys {
 	const char *key[FSN_KEYS], *sum[FSN_SUMS]; /* names; the group's */
 	size_t key_cnt, sum_cnt;
+	struct stacks *stacks;   /* of rows by stack, whoever has read them: NULL, or another's */
 	struct func_keys *funcs; /* of all functions of the group; NULL: it has no keys */
 };
 

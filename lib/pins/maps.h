@@ -21,7 +21,7 @@ enum map_id {
 struct map_sizes {
 	size_t funcs, timed, libs;   /* functions, of them timed */
 	size_t types, names, texts; /* pieces of text */
-	size_t stat_shards, hist_shards, path_shards, procs, paths, rows;
+	size_t stat_shards, hist_shards, path_shards, procs, paths, rows, stacks;
 	bool has_more, nesting, children, holds, callers;
 };
 

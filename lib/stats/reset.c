@@ -284,6 +284,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	r->ctl->lost_codes_base[idle] = r->view.ctl.lost_codes;
 	r->ctl->lost_procs_base[idle] = r->view.ctl.lost_procs;
 	r->ctl->lost_texts_base[idle] = r->view.ctl.lost_texts;
+	r->ctl->lost_stacks_base[idle] = r->view.ctl.lost_stacks;
 	r->ctl->crowded_base[idle] = r->view.ctl.crowded;
 	r->ctl->other_stack_base[idle] = r->view.ctl.other_stack;
 	__atomic_store_n(&r->ctl->base, r->ctl->epoch | idle << 16, __ATOMIC_SEQ_CST);

@@ -282,6 +282,7 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->attached_ns = s->group->meta.attached_ns;
 	s->lost_codes = ctl->lost_codes - ctl->lost_codes_base[index];
 	s->lost_processes = ctl->lost_procs - ctl->lost_procs_base[index];
+	s->lost_stacks = ctl->lost_stacks - ctl->lost_stacks_base[index];
 	s->lost_texts = ctl->lost_texts - ctl->lost_texts_base[index];
 	s->crowded = ctl->crowded - ctl->crowded_base[index];
 	s->other_stack = ctl->other_stack - ctl->other_stack_base[index];

@@ -129,6 +129,7 @@ struct stats {
 	uint64_t lost_codes, lost_processes, lost_slow;
 	bool keys_known;     /* what rows are of may be read */
 	void *places;        /* of rows */
+	uint64_t lost_stacks; /* stacks for which there was no room */
 	uint64_t lost_texts; /* keys that could not be read */
 	bool has_missed;
 	uint64_t missed; /* since the attach: entries and ends for which the kernel left programs out */

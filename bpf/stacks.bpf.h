@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stacks that calls were made by: each is kept once, and calls have its number; and by which
+ * numbers the kernel knows the files that lie on them.
+ */
+#ifndef FUNCSNOOP_STACKS_BPF_H
+#define FUNCSNOOP_STACKS_BPF_H
+
+#include "unwind.bpf.h"
+
+const volatile __u32 fsn_walk_one_of = 0; /* one call of so many; 0: all */
+const volatile __u32 fsn_walk_cnt = 1;    /* walks at once, at most */
+const volatile __u32 fsn_stack_cnt = 1;
+const volatile __u32 fsn_frames_cnt = 1;
+const volatile int fsn_self = 0; /* of fsn_maps: the process that asks */
+
+/* --- stacks ------------------------------------------------------------------------------------- */
+
+static __always_inline void stack_fill(struct fsn_stack *to, const struct walk *w, int end)
+{
+	__u32 pieces = (w->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE, first, at;
+	struct fsn_frames *piece;
+
+	to->end = end;
+	first = __sync_fetch_and_add(&ctl.frames, pieces);
+	if (first + pieces > fsn_frames_cnt)
+		return;
+	for (__u32 i = 0; i < (FSN_FRAMES_MAX + 1) / FSN_FRAMES_PIECE; i++) {
+		if (i >= pieces)
+			break;
+		at = first + i;
+		piece = bpf_map_lookup_elem(&fsn_frames, &at);
+		if (!piece)
+			break;
+#pragma unroll
+		for (__u32 n = 0; n < FSN_FRAMES_PIECE; n++)
+			piece->frame[n] = w->frames[i * FSN_FRAMES_PIECE + n];
+	}
+	to->first = first;
+	(void)__sync_lock_test_and_set(&to->cnt, w->cnt);
+}
+
+/* The number of the stack that @w has found, from 1 on, or 0 where there is no room. */
+__noinline __u32 stack_find(const struct walk *w, int end)
+{
+	struct fsn_stack *stack;
+	__u64 hash, seen;
+	__u32 i;
+
+	if (!fsn_walks_stacks || !w)
+		return 0;
+	hash = (w->hash ^ end) * 0x9e3779b97f4a7c15ULL;
+	hash = (hash ^ hash >> 29) | 1;
+	for (__u32 n = 0; n < FSN_STACK_PROBES; n++) {
+		i = (__u64)((__u32)(hash >> 32) + n * ((__u32)hash | 1)) * fsn_stack_cnt >> 32;
+		stack = bpf_map_lookup_elem(&fsn_stacks, &i);
+		if (!stack)
+			break;
+		seen = READ(stack->hash);
+		if (!seen && swap(&stack->hash, 0, hash)) {
+			stack_fill(stack, w, end);
+			return i + 1;
+		}
+		if (!seen)
+			seen = READ(stack->hash);
+		if (seen == hash)
+			return i + 1;
+	}
+	add(&ctl.lost_stacks, 1);
+	return 0;
+}
+
+static __always_inline struct walk *walk_claim(void)
+{
+	__u32 first = bpf_get_smp_processor_id() * FSN_WALKS_CPU, i;
+	struct walk *w;
+
+	for (__u32 n = 0; n < FSN_WALKS_CPU; n++) {
+		i = (first + n) % fsn_walk_cnt;
+		w = bpf_map_lookup_elem(&fsn_walks, &i);
+		if (w && !READ(w->busy) && __sync_val_compare_and_swap(&w->busy, 0, 1) == 0)
+			return w;
+	}
+	return NULL;
+}
+
+static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct mm_struct___walk *mm = (void *)task->mm;
+
+	w->cnt = 0;
+	w->exact = 0;
+	w->pc = pc;
+	w->sp = sp;
+	w->fp = fp;
+	w->hash = 0;
+	w->bytes = 0;
+	w->ident = (__u64)task->tgid << 32 | (__u32)task->self_exec_id;
+	w->trampoline = mm->uprobes_state.xol_area->vaddr;
+	w->instance = task->utask ? (__u64)task->utask->return_instances : 0;
+}
+
+/*
+ * The stack of a call at its entry, by registers there: its number, or 0 where it is not known.
+ * Not static, so that it is verified once, on its own.
+ */
+__noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
+{
+	struct walk *w;
+	__u32 number;
+	int end = 0;
+
+	if (!fsn_walks_stacks)
+		return 0;
+	if (fsn_walk_one_of && bpf_get_prandom_u32() % fsn_walk_one_of)
+		return 0;
+	w = walk_claim();
+	if (!w) {
+		add(&ctl.lost_stacks, 1);
+		return 0;
+	}
+	walk_begin(w, link, sp, fp);
+#if defined(__TARGET_ARCH_x86)
+	w->sp = sp + 8;
+	if (word_read(w, sp, &w->pc))
+		end = FSN_WALK_NO_MEMORY;
+#endif
+	if (w->pc == w->trampoline && walk_return(w, WALK_PLACE(w)))
+		end = FSN_WALK_LOST;
+	for (int i = 0; i <= FSN_FRAMES_MAX && !end; i++)
+		end = walk_step(w);
+	number = stack_find(w, end);
+	(void)__sync_lock_test_and_set(&w->busy, 0);
+	return number;
+}
+
+/* --- what files are called here ------------------------------------------------------------------ */
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} __core;
+
+struct bpf_iter__task_vma {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	struct vm_area_struct *vma;
+} __core;
+
+/*
+ * What the process that asks has mapped: by which numbers walks will know those files, which is
+ * not always what stat(2) says.
+ */
+SEC("iter/task_vma")
+int fsn_maps(struct bpf_iter__task_vma *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct vm_area_struct *vma = ctx->vma;
+	struct fsn_mapped at = {};
+
+	if (!task || !vma || (fsn_self && task->tgid != fsn_self) || !vma->vm_file)
+		return 0;
+	at.start = vma->vm_start;
+	at.id.dev = vma->vm_file->f_inode->i_sb->s_dev;
+	at.id.ino = vma->vm_file->f_inode->i_ino;
+	bpf_seq_write(ctx->meta->seq, &at, sizeof(at));
+	return 0;
+}
+
+#endif

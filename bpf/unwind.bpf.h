@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whose call it is: the user's stack, followed from the call outwards.
+ *
+ * What is found of an address is kept in a table of so many places, each for one address in one
+ * process; what is not there is looked for: the file that is mapped there, and the row of that
+ * file (lib/unwind) which holds at that place. Frames are a file's number and an offset in it,
+ * so that they are the same in all processes, and can be named when those are gone.
+ *
+ * Programs are preemptible: what a walk works with is claimed by compare-and-exchange, and given
+ * back. Of memory as much is read at once as lies in one page, since what lies in the next may
+ * not be there, and can't be waited for.
+ *
+ * Recursion is followed as it comes. What longjmp and exceptions leave behind is below the stack
+ * pointer, where nobody looks. A file that is unmapped, and another in its place: what was kept
+ * of an address is taken for that of the new file until something else takes the place.
+ */
+#ifndef FUNCSNOOP_UNWIND_BPF_H
+#define FUNCSNOOP_UNWIND_BPF_H
+
+#include <bpf/bpf_core_read.h>
+
+#include "counters.bpf.h"
+#include "maps.bpf.h"
+
+const volatile bool fsn_walks_stacks = false;
+
+#define WINDOW_WORDS 256 /* 2 KiB */
+
+struct super_block {
+	__u32 s_dev;
+} __core;
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+} __core;
+
+struct file {
+	struct inode *f_inode;
+} __core;
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+} __core;
+
+struct xol_area {
+	unsigned long vaddr;
+} __core;
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+} __core;
+
+struct mm_struct___walk {
+	struct uprobes_state uprobes_state;
+} __core;
+
+struct return_instance {
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+} __core;
+
+/* One that is being made. */
+struct walk {
+	__u32 busy, cnt;
+	__u32 exact; /* .pc is where it goes on, not behind a call */
+	__u32 pad;
+	__u64 pc, sp, fp;
+	__u64 ident; /* of the process, and the program that it runs */
+	__u64 trampoline, instance; /* where return probes lead; what is not passed of those */
+	__u64 from, bytes; /* of the stack what is in .window */
+	__u64 hash;
+	__u64 frame, row; /* of the address that was looked for */
+	__u64 frames[FSN_FRAMES_MAX + 1];
+	__u64 window[WINDOW_WORDS];
+};
+
+/* What holds at an address; .at is 0 while it is written. */
+struct rule {
+	__u64 at, ident, frame, row;
+};
+#define RULE_LOCKED 1
+
+/* No command reads them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} fsn_walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rule);
+} fsn_rules SEC(".maps");
+
+/* --- what holds at an address ----------------------------------------------------------------- */
+
+#define ROW_HOW(row) ((row) >> 32 & 0xff)
+#define ROW_FP(row)  ((__s64)((row) << 16) >> 56)
+#define ROW_CFA(row) ((row) >> 48)
+
+struct mapped {
+	struct fsn_file_id id;
+	__u64 offset;
+};
+
+static long mapped_here(
+	struct task_struct *task, struct vm_area_struct *vma, struct mapped *here)
+{
+	struct inode *inode;
+
+	if (!vma->vm_file)
+		return 0;
+	inode = vma->vm_file->f_inode;
+	here->id.dev = inode->i_sb->s_dev;
+	here->id.ino = inode->i_ino;
+	here->offset += (vma->vm_pgoff << 12) - vma->vm_start;
+	return 0;
+}
+
+/* The row of @file that holds at @offset, as a word. */
+static __always_inline __u64 row_search(__u32 file, __u64 offset)
+{
+	struct fsn_unwind_row *row;
+	__u32 none = 0, low = 0, high, mid;
+	void *table, *head;
+
+	table = bpf_map_lookup_elem(&fsn_tables, &file);
+	if (!table)
+		return 0;
+	/* The first row says how many there are. */
+	head = bpf_map_lookup_elem(table, &none);
+	if (!head)
+		return 0;
+	high = ((struct fsn_unwind_row *)head)->offset;
+	/* [low, high): behind the last that begins at or before it. */
+	for (int i = 0; i < 25; i++) {
+		if (low >= high)
+			break;
+		mid = low + (high - low) / 2;
+		none = mid + 1;
+		row = bpf_map_lookup_elem(table, &none);
+		if (!row)
+			return 0;
+		if (row->offset <= offset)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	row = bpf_map_lookup_elem(table, &low);
+	return row && low ? *(__u64 *)row : 0;
+}
+
+/* A file that nobody has made a table of: the next command may. */
+static __always_inline void want_file(const struct fsn_file_id *id)
+{
+	struct fsn_file_ref ref = { .pid = bpf_get_current_pid_tgid() >> 32 };
+
+	bpf_map_update_elem(&fsn_file_of, id, &ref, BPF_NOEXIST);
+}
+
+static __always_inline struct rule *rule_place(__u64 at, __u64 ident)
+{
+	__u32 i = (at ^ ident << 20 ^ ident >> 12) * 0x9e3779b97f4a7c15ULL >> 50 & (FSN_RULES - 1);
+
+	return bpf_map_lookup_elem(&fsn_rules, &i);
+}
+
+/* The place may be another's, whose it is no more from here on. */
+static __always_inline void rule_keep(__u64 at, const struct walk *w)
+{
+	struct rule *rule = rule_place(at, w->ident);
+	__u64 seen;
+
+	if (!rule)
+		return;
+	seen = READ(rule->at);
+	if (seen == RULE_LOCKED || !swap(&rule->at, seen, RULE_LOCKED))
+		return;
+	rule->ident = w->ident;
+	rule->frame = w->frame;
+	rule->row = w->row;
+	publish(&rule->at, at);
+}
+
+/* Looks for what is mapped at @at, for rule_complete(): 0, or how the walk ends. */
+__noinline int rule_find(struct walk *w, __u64 at)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct mapped here = { .offset = at };
+	struct fsn_file_ref *ref;
+	long code;
+
+	if (!fsn_walks_stacks || !w)
+		return FSN_WALK_LOST;
+	code = bpf_find_vma(task, at, mapped_here, &here, 0);
+	w->row = 0;
+	w->frame = at & FSN_FRAME_OFFSET;
+	if (code == -16) /* EBUSY: somebody maps something */
+		return FSN_WALK_BUSY;
+	if (code)
+		return FSN_WALK_NOWHERE;
+	if (!here.id.ino)
+		return 0;
+	ref = bpf_map_lookup_elem(&fsn_file_of, &here.id);
+	if (!ref || !ref->file) {
+		if (!ref)
+			want_file(&here.id);
+		return FSN_WALK_NO_TABLE;
+	}
+	w->frame = (__u64)ref->file << FSN_FRAME_SHIFT | (here.offset & FSN_FRAME_OFFSET);
+	return 0;
+}
+
+/*
+ * What was found of @at, with the row that holds there, and is kept. Apart from rule_find(), as
+ * stacks are 512 bytes for all that call each other.
+ */
+__noinline int rule_complete(struct walk *w, __u64 at)
+{
+	__u32 file;
+
+	if (!fsn_walks_stacks || !w)
+		return 0;
+	file = w->frame >> FSN_FRAME_SHIFT;
+	if (file)
+		w->row = row_search(file, w->frame & FSN_FRAME_OFFSET);
+	rule_keep(at, w);
+	return 0;
+}
+
+/* Whether it is known; .frame and .row are then what holds at @at. */
+static __always_inline bool rule_known(struct walk *w, __u64 at)
+{
+	struct rule *rule = rule_place(at, w->ident);
+	__u64 frame, row, seen;
+
+	if (!rule || READ(rule->at) != at)
+		return false;
+	seen = READ(rule[AFTER(at, 0)].ident);
+	frame = READ(rule[AFTER(seen, 0)].frame);
+	row = READ(rule[AFTER(frame, 0)].row);
+	if (seen != w->ident || READ(rule[AFTER(row, 0)].at) != at ||
+		READ(rule[AFTER(row, 0)].ident) != seen)
+		return false;
+	w->frame = frame;
+	w->row = row;
+	return true;
+}
+
+/* --- the stack -------------------------------------------------------------------------------- */
+
+/* To the end of its page at most. */
+__noinline int window_move(struct walk *w, __u64 addr)
+{
+	__u64 bytes = 4096 - (addr & 4095);
+
+	if (!fsn_walks_stacks || !w)
+		return -1;
+	if (bytes > WINDOW_WORDS * 8)
+		bytes = WINDOW_WORDS * 8;
+	w->bytes = 0;
+	if (bpf_probe_read_user(w->window, bytes, (void *)addr))
+		return -1;
+	w->from = addr;
+	w->bytes = bytes;
+	return 0;
+}
+
+static __always_inline int word_read(struct walk *w, __u64 addr, __u64 *ret)
+{
+	if (addr & 7)
+		return -1;
+	if (addr - w->from >= w->bytes && window_move(w, addr))
+		return -1;
+	*ret = w->window[(addr - w->from) >> 3 & (WINDOW_WORDS - 1)];
+	return 0;
+}
+
+/*
+ * Where the call returns to whose return address lies, or would lie, at @place: the kernel has
+ * put its own address there, and knows the one that was.
+ */
+__noinline int walk_return(struct walk *w, __u64 place)
+{
+	struct return_instance *ri;
+	__u64 stack = 0, to = 0, next = 0;
+
+	if (!fsn_walks_stacks || !w)
+		return -1;
+	for (int i = 0; i < 80; i++) {
+		ri = (void *)w->instance;
+		if (!ri || bpf_core_read(&stack, sizeof(stack), &ri->stack) ||
+			bpf_core_read(&to, sizeof(to), &ri->orig_ret_vaddr) ||
+			bpf_core_read(&next, sizeof(next), &ri->next))
+			return -1;
+		if (stack >= place) {
+			w->pc = to;
+			return 0;
+		}
+		w->instance = next;
+	}
+	return -1;
+}
+
+/* The caller's registers, from those at a frame of which nothing is known: 0, or how it ends. */
+static __always_inline int step_by_fp(struct walk *w)
+{
+	__u64 fp = w->fp, pc, next;
+
+	if (!fp)
+		return FSN_WALK_OUTERMOST;
+	/* It is any number where code keeps none. */
+	if (fp < w->sp || fp - w->sp > (1 << 20) || word_read(w, fp, &next) ||
+		word_read(w, fp + 8, &pc))
+		return FSN_WALK_NO_RULE;
+	w->pc = pc;
+	w->sp = fp + 16;
+	w->fp = next;
+	return 0;
+}
+
+#if defined(__TARGET_ARCH_x86)
+static __always_inline int step_signal(struct walk *w)
+{
+	__u64 pc, sp, fp;
+
+	/* struct rt_sigframe behind its first word, arch/x86/include/asm/sigframe.h */
+	if (word_read(w, w->sp + 0x78, &fp) || word_read(w, w->sp + 0xa0, &sp) ||
+		word_read(w, w->sp + 0xa8, &pc))
+		return FSN_WALK_NO_MEMORY;
+	w->pc = pc;
+	w->sp = sp;
+	w->fp = fp;
+	w->exact = 1;
+	return 0;
+}
+
+static __always_inline int step_by_row(struct walk *w, __u64 row)
+{
+	__u64 how = ROW_HOW(row), cfa, fp = w->fp, pc;
+	__s64 at = ROW_FP(row);
+
+	if (how == FSN_UNWIND_DEREF) {
+		if (word_read(w, w->fp - 8 * ROW_CFA(row), &cfa) || word_read(w, w->fp, &fp))
+			return FSN_WALK_NO_MEMORY;
+	} else {
+		cfa = (how == FSN_UNWIND_FP ? w->fp : w->sp) + 8 * ROW_CFA(row);
+		if (at && word_read(w, cfa + 8 * at, &fp))
+			return FSN_WALK_NO_MEMORY;
+	}
+	/* Stacks grow downwards: what leads back is no stack. */
+	if (cfa <= w->sp)
+		return FSN_WALK_LOST;
+	if (word_read(w, cfa - 8, &pc))
+		return FSN_WALK_NO_MEMORY;
+	w->pc = pc;
+	w->sp = cfa;
+	w->fp = fp;
+	return 0;
+}
+
+static __always_inline int step_out(struct walk *w, __u64 row)
+{
+	switch (ROW_HOW(row)) {
+	case FSN_UNWIND_NONE:
+		return step_by_fp(w);
+	case FSN_UNWIND_SIGNAL:
+		return step_signal(w);
+	case FSN_UNWIND_END:
+		return FSN_WALK_OUTERMOST;
+	case FSN_UNWIND_LOST:
+		return FSN_WALK_LOST;
+	default:
+		return step_by_row(w, row);
+	}
+}
+
+/* Where the return address of the frame was that has just been left. */
+#define WALK_PLACE(w) ((w)->sp - 8)
+#define CODE_ADDR(pc) (pc)
+
+#elif defined(__TARGET_ARCH_arm64)
+static __always_inline int step_out(struct walk *w, __u64 row)
+{
+	return step_by_fp(w);
+}
+
+#define WALK_PLACE(w) ((w)->sp)
+/* Without what pointer authentication has put above it. */
+#define CODE_ADDR(pc) ((pc) & FSN_FRAME_OFFSET)
+#endif
+
+/* One frame, and on to its caller: 0, or how the walk ends. */
+__noinline int walk_step(struct walk *w)
+{
+	__u64 at, exact;
+	int end;
+
+	if (!fsn_walks_stacks || !w)
+		return FSN_WALK_LOST;
+	if (w->cnt >= FSN_FRAMES_MAX)
+		return FSN_WALK_DEEP;
+	exact = w->exact;
+	w->exact = 0;
+	at = CODE_ADDR(w->pc) - !exact;
+	if (w->pc < 4096)
+		return FSN_WALK_OUTERMOST;
+	if (!rule_known(w, at)) {
+		end = rule_find(w, at);
+		if (end && end != FSN_WALK_NO_TABLE)
+			return end;
+		if (!end)
+			rule_complete(w, at);
+	} else {
+		end = 0;
+	}
+	w->frames[w->cnt++ & FSN_FRAMES_MAX] = w->frame;
+	w->hash = ((w->hash ^ w->hash >> 32) ^ w->frame) * 0x9e3779b97f4a7c15ULL;
+	if (end)
+		return end;
+	end = step_out(w, w->row);
+	if (end)
+		return end;
+	if (w->pc == w->trampoline && walk_return(w, WALK_PLACE(w)))
+		return FSN_WALK_LOST;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Stacks as the programs keep them, and names of their frames by the files that they lie in.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/elf_file.h"
+#include "find/find.h"
+#include "group/records.h"
+#include "group/stacks.h"
+
+struct named {
+	uint64_t frame;
+	char *name; /* NULL: nobody's */
+};
+
+/* One that frames lie in; it is opened when the first of them is named. */
+struct frame_file {
+	struct fsn_stack_file about;
+	struct elf_file *elf;
+	bool tried;
+};
+
+struct stacks {
+	struct fsn_stack *stacks;
+	struct fsn_frames *frames;
+	uint32_t cnt, frames_cnt;
+	struct frame_file *files; /* FSN_FILES_MAX */
+	struct named *names;      /* by hash; a power of two of them */
+	size_t names_cnt, names_used;
+};
+
+void stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; s->files && i < FSN_FILES_MAX; i++)
+		elf_file_free(s->files[i].elf);
+	for (size_t i = 0; i < s->names_cnt; i++)
+		free(s->names[i].name);
+	free(s->names);
+	free(s->files);
+	free(s->stacks);
+	free(s->frames);
+	free(s);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* All records of files, by number; NULL: they can't be read. */
+static struct fsn_stack_file *read_records(const struct group *g)
+{
+	_cleanup_free_ struct fsn_stack_file *files = calloc(FSN_FILES_MAX, sizeof(*files));
+
+	if (!files || map_read_fixed(g->fd[MAPID_STACK_FILES], 0, FSN_FILES_MAX, sizeof(*files),
+			      files))
+		return NULL;
+	return TAKE_PTR(files);
+}
+
+uint64_t stacks_memory(const struct group *g)
+{
+	_cleanup_free_ struct fsn_stack_file *files = NULL;
+	uint64_t bytes = 0;
+
+	if (!g->meta.stack_cnt || g->fd[MAPID_STACK_FILES] < 0)
+		return 0;
+	files = read_records(g);
+	for (size_t i = 0; files && i < FSN_FILES_MAX; i++)
+		bytes += files[i].rows * sizeof(struct fsn_unwind_row);
+	return bytes;
+}
+
+static int read_files(const struct group *g, struct stacks *s)
+{
+	_cleanup_free_ struct fsn_stack_file *files = read_records(g);
+
+	s->files = calloc(FSN_FILES_MAX, sizeof(*s->files));
+	if (!files || !s->files)
+		return -ENOMEM;
+	for (size_t i = 0; i < FSN_FILES_MAX; i++) {
+		s->files[i].about = files[i];
+		s->files[i].about.path[sizeof(files[i].path) - 1] = '\0';
+	}
+	return 0;
+}
+
+int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *err)
+{
+	_cleanup_stacks_ struct stacks *s = NULL;
+	int fd, code;
+
+	*ret_stacks = NULL;
+	if (!g->meta.stack_cnt)
+		return 0;
+	fd = group_map_fd(g, MAPID_STACKS, "stacks", err);
+	if (fd < 0)
+		return fd;
+	if (g->meta.stack_cnt > FSN_ROWS_MAX)
+		return err_sys(err, -EPROTO, "cannot read stacks of group '%s'", g->name);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_sys(err, -ENOMEM, "cannot read stacks");
+	s->cnt = g->meta.stack_cnt;
+	s->frames_cnt = s->cnt * FSN_STACK_PIECES;
+	s->stacks = calloc(s->cnt, sizeof(*s->stacks));
+	s->frames = calloc(s->frames_cnt, sizeof(*s->frames));
+	code = s->stacks && s->frames ? 0 : -ENOMEM;
+	if (!code)
+		code = map_read(fd, 0, s->cnt, sizeof(*s->stacks), s->stacks);
+	if (!code)
+		code = map_read(g->fd[MAPID_FRAMES], 0, s->frames_cnt, sizeof(*s->frames),
+			s->frames);
+	if (!code)
+		code = read_files(g, s);
+	if (code)
+		return err_sys(err, code, "cannot read stacks of group '%s'", g->name);
+	*ret_stacks = TAKE_PTR(s);
+	return 0;
+}
+
+struct stack stacks_get(const struct stacks *s, uint64_t number)
+{
+	const struct fsn_stack *stack;
+	size_t pieces;
+
+	if (!number || number > s->cnt)
+		return (struct stack) {};
+	stack = &s->stacks[number - 1];
+	pieces = (stack->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE;
+	if (stack->cnt > FSN_FRAMES_MAX || pieces > s->frames_cnt ||
+		stack->first > s->frames_cnt - pieces)
+		return (struct stack) {};
+	return (struct stack) { (const uint64_t *)&s->frames[stack->first], stack->cnt,
+		stack->end };
+}
+
+const char *stack_end_name(enum fsn_walk_end end)
+{
+	static const char *const names[] = {
+		[FSN_WALK_OUTERMOST] = "outermost",
+		[FSN_WALK_DEEP] = "too_deep",
+		[FSN_WALK_BUSY] = "busy",
+		[FSN_WALK_NOWHERE] = "nowhere",
+		[FSN_WALK_NO_TABLE] = "no_table",
+		[FSN_WALK_NO_RULE] = "no_rule",
+		[FSN_WALK_NO_MEMORY] = "no_memory",
+		[FSN_WALK_LOST] = "lost",
+	};
+
+	return end < ARRAY_SIZE(names) && names[end] ? names[end] : "unknown";
+}
+
+/* --- names ------------------------------------------------------------------------------------- */
+
+static struct frame_file *file_of(const struct stacks *s, uint64_t frame)
+{
+	uint64_t file = frame >> FSN_FRAME_SHIFT;
+
+	return file && file < FSN_FILES_MAX && *s->files[file].about.path ? &s->files[file]
+									  : NULL;
+}
+
+const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_offset)
+{
+	const struct frame_file *file = file_of(s, frame);
+
+	*ret_offset = frame & FSN_FRAME_OFFSET;
+	return file ? file->about.path : NULL;
+}
+
+/* The file as it was: another one at its path would give other names. */
+static struct elf_file *open_file(struct frame_file *file)
+{
+	const struct fsn_stack_file *about = &file->about;
+	const struct object_id id = { about->dev, about->ino, about->size, about->mtime_ns };
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	if (file->tried)
+		return file->elf;
+	file->tried = true;
+	if (object_is_stale(about->path, &id) || elf_file_open(about->path, &file->elf, NULL))
+		return NULL;
+	if (elf_file_funcs(file->elf, &funcs, &cnt, NULL)) {
+		elf_file_free(file->elf);
+		file->elf = NULL;
+	}
+	return file->elf;
+}
+
+/* The function that covers it, as its source has it. */
+static char *symbol_of(struct elf_file *elf, uint64_t offset)
+{
+	const struct elf_func *func = NULL;
+	const char *name;
+	uint64_t addr;
+	char *shown;
+
+	if (!elf_file_offset_to_addr(elf, offset, &addr))
+		func = elf_file_func_at(elf, addr);
+	if (!func)
+		return NULL;
+	name = func->names[0].name;
+	shown = demangle_is_mangled(name) ? demangle(name, DEMANGLE_NAME) : NULL;
+	return shown ? shown : strdup(name);
+}
+
+static char *name_of(const struct stacks *s, uint64_t frame)
+{
+	struct frame_file *file = file_of(s, frame);
+	struct elf_file *elf = file ? open_file(file) : NULL;
+	uint64_t offset = frame & FSN_FRAME_OFFSET;
+	char *name = elf ? symbol_of(elf, offset) : NULL;
+	const char *base;
+
+	if (name)
+		return name;
+	base = file ? strrchr(file->about.path, '/') : NULL;
+	if (asprintf(&name, base ? "%s+0x%llx" : "%s0x%llx", base ? base + 1 : "",
+		    (unsigned long long)offset) < 0)
+		return NULL;
+	return name;
+}
+
+static struct named *place_of(struct named *names, size_t cnt, uint64_t frame)
+{
+	size_t i = (frame * 0x9e3779b97f4a7c15ULL) >> 32;
+
+	while (names[i & (cnt - 1)].name && names[i & (cnt - 1)].frame != frame)
+		i++;
+	return &names[i & (cnt - 1)];
+}
+
+static int names_grow(struct stacks *s)
+{
+	size_t cnt = s->names_cnt ? 2 * s->names_cnt : 1024;
+	struct named *names = calloc(cnt, sizeof(*names));
+
+	if (!names)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->names_cnt; i++)
+		if (s->names[i].name)
+			*place_of(names, cnt, s->names[i].frame) = s->names[i];
+	free(s->names);
+	s->names = names;
+	s->names_cnt = cnt;
+	return 0;
+}
+
+const char *stacks_name(struct stacks *s, uint64_t frame)
+{
+	struct named *place;
+
+	if (2 * s->names_used >= s->names_cnt && names_grow(s))
+		return NULL;
+	place = place_of(s->names, s->names_cnt, frame);
+	if (!place->name) {
+		place->frame = frame;
+		place->name = name_of(s, frame);
+		s->names_used += place->name != NULL;
+	}
+	return place->name;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The stacks that calls of a group were made by, and names of their frames. */
+#ifndef FUNCSNOOP_GROUP_STACKS_H
+#define FUNCSNOOP_GROUP_STACKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/util.h"
+#include "shared/words.h"
+
+struct group;
+
+/* One of them; it belongs to its struct stacks. */
+struct stack {
+	const uint64_t *frames; /* innermost first: who made the call, who called that, ... */
+	size_t cnt;             /* 0: it is not known */
+	enum fsn_walk_end end;  /* why there are no more */
+};
+
+struct stacks;
+
+/*
+ * All of @g as they are now; NULL where it follows none. -EACCES or -EPERM for who may read the
+ * counters alone, -ENOMEM, -EPROTO. Free with stacks_free().
+ */
+_must_check_ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *err);
+void stacks_free(struct stacks *s);
+
+/* Bytes that tables of files take; 0 where there are none, or they may not be read. */
+uint64_t stacks_memory(const struct group *g);
+
+/* That of a row of keys whose word is @number. */
+struct stack stacks_get(const struct stacks *s, uint64_t number);
+
+/*
+ * What @frame is called: a function as the source has it, else "FILE+0xOFFSET", or an address
+ * where there is no file. NULL only when memory is out. It is looked for once.
+ */
+const char *stacks_name(struct stacks *s, uint64_t frame);
+
+/* Its file, NULL where there is none, and the offset in that, or its address. */
+const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_offset);
+
+/* "outermost", "no_table": a word for documents. */
+const char *stack_end_name(enum fsn_walk_end end);
+
+DEFINE_CLEANUP(stacks, struct stacks *, stacks_free)
+#define _cleanup_stacks_ __cleanup(cleanup_stacks)
+
+#endif

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Stacks: the same as the C library's unwinder finds, added up by the programs; how they are shown.
+# bats file_tags=bpf
+
+load helpers
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+	need_fixture stacks
+	STACKS=$FIX/stacks
+}
+
+# What backtrace(3) says of the callers of st_call() in CASES, a line for each.
+truth() { # CASE...
+	"$STACKS" "$@" --truth | sed 's/self+/stacks+/g' | sort -u
+}
+
+# The same of what calls of st_leaf() have in group st.
+walked() { # [CONDITION on .key.stack]
+	"$FUNCSNOOP" stats st --json | jq -r --arg how "${1-outermost}" '
+		.[0].functions[] | select(.name == "st_leaf") | .rows[] | .key.stack
+		| select(.end == $how) | [.frames[1:][]
+			| ((.file // "?") | split("/") | last) + "+" + .offset] | join(" ")' | sort -u
+}
+
+CASES=(plain recurse sort signal thread aligned alloca)
+
+# bats test_tags=core
+@test "stacks of code without frame pointers are those of the C library's unwinder" {
+	need_arch x86_64
+	local want
+	want=$(truth "${CASES[@]}" catch)
+	assert_eq "$(wc -l <<<"$want")" 9
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
+	capture "$STACKS" "${CASES[@]}" catch
+	assert_eq "$(walked)" "$want"
+	fsn stats st --json
+	assert_json '[.[0].functions[].rows[].calls] | add' 9
+	assert_json '.[0].health.lost_stacks' 0
+	fsn detach st
+}
+
+@test "return probes on all functions of a stack change nothing of it" {
+	need_arch x86_64
+	local want
+	want=$(truth "${CASES[@]}") # which return probes would cut
+	fsn attach st st_leaf st_call st_plain st_recurse st_alloca st_aligned st_compare st_sort \
+		st_handler st_signal st_thread --lib "$STACKS" --stacks all --exit return --force
+	capture "$STACKS" "${CASES[@]}"
+	assert_eq "$(walked)" "$want"
+	fsn detach st
+}
+
+@test "a stack of more than 127 frames is cut there, and says so" {
+	need_arch x86_64
+	local want
+	want=$(truth deep | cut -d' ' -f1-126)
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
+	capture "$STACKS" deep
+	assert_eq "$(walked too_deep)" "$want"
+	fsn stats st --format folded
+	assert_output_match '^\[too deep\];st_recurse;.*;st_plain;st_call;st_leaf 1$'
+	fsn detach st
+}
+
+@test "calls, times and errors add up by stack, and begin afresh with a reset" {
+	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all
+	capture "$STACKS" plain plain plain thread
+	fsn stats st --json
+	assert_json '[.[0].functions[] | [.name, .calls, ([.rows[].calls] | add),
+		([.rows[].returns] | add), .returns]] | sort' \
+		'[["st_leaf",4,4,4,4],["st_plain",4,4,4,4]]'
+	assert_json '[.[0].functions[] | .total_ns == null
+		or .total_ns == ([.rows[].total_ns] | add)] | all' true
+	fsn reset st
+	fsn stats st --json
+	assert_json '[.[0].functions[].rows[]] | length' 0
+	capture "$STACKS" plain
+	fsn stats st --format folded
+	assert_eq "$(grep -c . <<<"$output")" 2
+	assert_output_match ';main;st_case;st_plain 1$'
+	assert_output_match ';main;st_case;st_plain;st_call;st_leaf 1$'
+	fsn detach st
+}
+
+@test "folded lines count calls or microseconds, the tree has shares of them" {
+	need_arch x86_64
+	fsn attach st st_leaf --lib "$STACKS" --stacks all
+	capture "$STACKS" plain plain plain sort
+	fsn stats st --format folded
+	assert_output_match '^_start;.*main;st_case;st_plain;st_call;st_leaf 3$'
+	assert_output_match ';main;st_case;st_sort;.*qsort.*;st_compare;st_call;st_leaf 1$'
+	fsn stats st --by stack --sort calls
+	assert_output_match '^SHARE +CALLED BY +CALLS '
+	assert_output_match '^100\.0 +main +4 '
+	assert_output_match '^ 75\.0 +st_plain +3 '
+	assert_output_match '^ 25\.0 +st_sort +1 '
+	fsn stats st --by stack --sort calls --format csv
+	assert_output_match '75\.000,[0-9]+,st_plain,3,'
+	fsn detach st
+}
+
+@test "of so many calls one stack is taken" {
+	fsn attach st st_leaf --lib "$STACKS" --stacks 4294967295 --count
+	capture "$STACKS" plain plain
+	fsn stats st --json
+	assert_json '[.[0].functions[].rows[] | [.calls, .key.stack.value, .key.stack.frames]]' \
+		'[[2,0,null]]'
+	fsn detach st
+}
+
+@test "a command's own calls have whole stacks from its first on" {
+	fsn run st st_leaf --lib "$STACKS" --stacks all --count --format folded \
+		--output "$BATS_TEST_TMPDIR/folded" -- "$STACKS" plain thread
+	capture cat "$BATS_TEST_TMPDIR/folded"
+	assert_eq "$(grep -c . <<<"$output")" 2
+	assert_output_match ';main;st_case;st_plain;st_call;st_leaf 1$'
+	assert_output_match ';start_thread;st_thread;st_plain;st_call;st_leaf 1$'
+	assert_eq "$(grep -c '\[' <<<"$output")" 0
+	assert_eq "$(stat -c %a "$BATS_TEST_TMPDIR/folded")" 600
+}
+
+@test "what has no stacks says so" {
+	fsn attach st st_leaf --lib "$STACKS"
+	fsn -s 2 stats st --by stack
+	assert_stderr_match 'no group has stacks'
+	fsn -s 2 stats st --format folded
+	fsn -s 2 stats st --by process --format folded
+	fsn detach st
+	fsn -s 2 attach st s:getpid --stacks all
+	assert_stderr_match "--stacks is for functions of programs"
+	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks some
+	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks all --key caller,thread,comm
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --key thread
+	capture "$STACKS" plain
+	fsn stats st --by thread --format csv
+	assert_eq "$(grep -c st_leaf <<<"$output")" 1
+	fsn detach st
+}
+
+@test "a flame graph is one page that has every stack, and nothing from outside" {
+	local page=$BATS_TEST_TMPDIR/flame.html
+	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all
+	capture "$STACKS" plain plain thread
+	fsn stats st --format flame --output "$page"
+	assert_eq "$(grep -cE 'https?://|src=|@DATA@' "$page")" 0
+	output=$(sed -n 's/^const data = \(.*\);$/\1/p' "$page")
+	# A node is [name, calls, time, errors, below]; here by names, leaves only.
+	assert_json '. as $d | [def leaves: if .[4] == [] then [$d.names[.[0]], .[1]]
+		else .[4][] | leaves end; .root | leaves] | sort' '[["st_leaf",1],["st_leaf",2]]'
+	assert_json '[.root[1], .figures[.chosen].name, .title]' '[6,"calls","st"]'
+	fsn detach st
+}
