@@ -117,6 +117,20 @@ static void print_libraries(const struct attach_options *o, const struct draft *
 	table_print(table, o->g, stdout);
 }
 
+/* Prototypes of what is to be probed. */
+static void print_types(const struct attach_options *o, const struct draft *draft)
+{
+	_cleanup_table_ struct table *table = prototypes_table();
+
+	for (size_t i = 0; i < draft->probed_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		prototypes_add(table, t->name, t->known, t->known ? t->known->types_why : NULL);
+	}
+	putchar('\n');
+	table_print(table, o->g, stdout);
+}
+
 /* The table of --dry-run. */
 static void print_draft(const struct attach_options *o, const struct draft *draft)
 {
@@ -139,6 +153,8 @@ static void print_draft(const struct attach_options *o, const struct draft *draf
 	table_print(table, o->g, stdout);
 	putchar('\n');
 	print_libraries(o, draft);
+	if (o->verbose)
+		print_types(o, draft);
 	if (o->config)
 		putchar('\n');
 }

@@ -21,13 +21,14 @@ struct options {
 	struct globals *g;
 	struct words words;
 	uint64_t older_ns;
-	bool all, has_older, verbose;
+	bool all, has_older, verbose, types;
 };
 
-enum { KEY_OLDER = 0x100 };
+enum { KEY_OLDER = 0x100, KEY_TYPES };
 
 static const struct argp_option options[] = {
 	{ "verbose", 'v', NULL, 0, "groups: for which calls, how, by whom", 1 },
+	{ "types", KEY_TYPES, NULL, 0, "functions: arguments and results", 1 },
 	{ "older-than", KEY_OLDER, "DUR", 0, "inflight: only calls of this age or more", 1 },
 	{ "all", 'a', NULL, 0, "inflight: stale ones too", 1 }, { 0 }
 };
@@ -40,8 +41,7 @@ static const char help[] =
 	"recursion deeper than return probes see (64).\n"
 	"\n"
 	"Examples:\n"
-	"  funcsnoop list\n"
-	"  funcsnoop list functions cuda\n"
+	"  funcsnoop list functions cuda --types\n"
 	"  funcsnoop list targets 's:open*'\n"
 	"  funcsnoop list inflight --older-than 10s";
 
@@ -55,6 +55,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (duration_parse(arg, &o->older_ns, &err))
 			argp_error(state, "--older-than: %s", err.msg);
 		o->has_older = true;
+		return 0;
+	case KEY_TYPES:
+		o->types = true;
 		return 0;
 	case 'a':
 		o->all = true;
@@ -284,6 +287,38 @@ static void print_functions(const struct globals *g, const struct group *group)
 	table_print(table, g, stdout);
 }
 
+static void print_types(
+	const struct globals *g, const struct group *group, const struct types *types)
+{
+	_cleanup_table_ struct table *table = prototypes_table();
+	struct group_info info = group_info(group);
+
+	for (uint32_t i = 0; i < info.fn_cnt; i++) {
+		const struct preset_func known = types_declared(types_of(types, i));
+		struct group_func f = group_func(group, i);
+
+		prototypes_add(table, f.name, &known, f.types_why);
+	}
+	table_print(table, g, stdout);
+}
+
+static int list_group(const struct options *o, const struct group *group, struct json *doc,
+	struct err *err)
+{
+	_cleanup_types_ struct types *types = NULL;
+	int code = doc || o->types ? types_read(group, &types, err) : 0;
+
+	if (code)
+		return code;
+	if (doc)
+		json_add_functions(doc, group, types);
+	else if (o->types)
+		print_types(o->g, group, types);
+	else
+		print_functions(o->g, group);
+	return 0;
+}
+
 static int list_functions(const struct options *o)
 {
 	const struct words names = { o->words.word + 1, o->words.cnt - 1 };
@@ -296,10 +331,8 @@ static int list_functions(const struct options *o)
 	if (groups_open(o->g, &names, GROUPS_READ, &groups, &err))
 		return cmd_fail(o->g, &err);
 	for (size_t i = 0; i < groups.cnt; i++)
-		if (doc)
-			json_add_functions(doc, groups.group[i]);
-		else
-			print_functions(o->g, groups.group[i]);
+		if (list_group(o, groups.group[i], doc, &err))
+			return cmd_fail(o->g, &err);
 	return doc ? json_print(TAKE_PTR(doc)) : EXIT_DONE;
 }
 
@@ -473,6 +506,8 @@ static int run(struct globals *g, int argc, char **argv)
 	if (o.verbose && (!strcmp(what, "functions") || !strcmp(what, "presets") ||
 				 !strcmp(what, "targets")))
 		return cmd_usage(g, "--verbose goes with 'list' and groups");
+	if (o.types && strcmp(what, "functions"))
+		return cmd_usage(g, "--types goes with 'list functions'");
 	if (!strcmp(what, "functions"))
 		return list_functions(&o);
 	if (!strcmp(what, "presets"))

@@ -247,7 +247,7 @@ openat c ENOENT'
 @test "list targets shows what could be probed, with types, and which names are near" {
 	need_tracefs
 	fsn list targets 's:openat*' s:32:open s:nothing_such "$FIX/libfix.so:fix_alias_*"
-	assert_output_match '^s:openat +[(]int dfd, const char [*]filename, int flags, umode_t mode[)] long$'
+	assert_output_match '^s:openat +[(]int dfd, const char [*]filename, int flags, umode_t mode[)] -> long$'
 	assert_output_match "^$(realpath "$FIX/libfix.so"):fix_alias_a"
 	assert_stderr "funcsnoop list: no system call 'nothing_such'"
 	fsn list targets s:mmap --json

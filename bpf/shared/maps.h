@@ -85,6 +85,9 @@ struct fsn_func {
 	unsigned char kind;      /* enum target_number (lib/target/kind.h) */
 	unsigned char site, end; /* indices of struct price */
 	unsigned char limit;     /* enum limit */
+	unsigned int types_why;  /* where its types are from, or why they are not known */
+	unsigned char variadic;  /* more may follow its arguments */
+	unsigned char pad[3];
 };
 
 #define FSN_TYPE_LABEL_LEN 40

@@ -49,6 +49,7 @@ static const struct argp_option options[] = {
 	{ "count", KEY_COUNT, NULL, 0, "Count entries only: cheapest, harmless on all",
 		1 },
 	{ "dry-run", 'n', NULL, 0, "Resolve and explain; attach nothing", 1 },
+	{ "verbose", 'v', NULL, 0, NULL, USAGE_MORE },
 	{ "replace", KEY_REPLACE, NULL, 0, "Take the place of a group of that name", 1 },
 	{ "name", KEY_NAME, "NAME", 0, NULL, USAGE_MORE },
 	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
@@ -271,6 +272,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'n':
 		o->dry_run = true;
 		break;
+	case 'v':
+		o->verbose = true;
+		break;
 	case KEY_CONFIG:
 		o->config = arg;
 		break;
@@ -370,6 +374,8 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		cmd_usage(o->g, "--tid and --children exclude each other: threads have none");
 	else if (o->attach.children && !o->draft.pid_cnt)
 		cmd_usage(o->g, "--children needs --pid: whose?");
+	else if (o->verbose && !o->dry_run)
+		cmd_usage(o->g, "--verbose goes with --dry-run");
 	else if (access->all && access_is_private(access))
 		cmd_usage(o->g, "--mode-all needs --mode or --owner");
 	else if (o->attach.budget.share && o->fixed)

@@ -17,7 +17,20 @@
 
 /* --- functions ------------------------------------------------------------------------------ */
 
-static void add_function(struct json *j, const struct group_func *f, const char *refused)
+void json_add_types(struct json *j, const struct preset_func *known, const char *why)
+{
+	json_set_open(j, "args", '[');
+	for (size_t i = 0; known && known->has_args && i < known->arg_cnt; i++)
+		json_str(j, known->args[i].text);
+	json_close(j, ']');
+	json_set_bool(j, "declared", known && known->has_args);
+	json_set_str(j, "ret", known ? known->ret_text : NULL);
+	json_set_str(j, "types_why", why);
+}
+
+/* @known: of its arguments and result, or NULL. */
+static void add_function(struct json *j, const struct group_func *f,
+	const struct preset_func *known, const char *refused)
 {
 	json_open(j, '{');
 	json_set_str(j, "name", f->name);
@@ -33,6 +46,7 @@ static void add_function(struct json *j, const struct group_func *f, const char 
 	json_set_str(j, "exit", refused ? NULL : text_exit(f->exit));
 	json_set_str(j, "exit_why", refused ? NULL : f->exit_why);
 	json_set_str(j, "limited", text_limit(f->limit));
+	json_add_types(j, known, f->types_why);
 	json_set_str(j, "refused", refused);
 	json_close(j, '}');
 }
@@ -87,7 +101,7 @@ static void add_draft(struct json *j, const struct draft *draft, const struct bu
 	for (size_t i = 0; i < draft->target_cnt; i++) {
 		struct group_func shown = target_shown(&draft->targets[i]);
 
-		add_function(j, &shown, draft->targets[i].refused);
+		add_function(j, &shown, draft->targets[i].known, draft->targets[i].refused);
 	}
 	add_budget(j, budget->share, budget->tried_ns, budget->cost_ns);
 	begin_aliases(j);
@@ -161,7 +175,8 @@ static void add_names(struct json *j, const char *names)
 	}
 }
 
-void json_add_functions(struct json *doc, const struct group *group)
+void json_add_functions(
+	struct json *doc, const struct group *group, const struct types *types)
 {
 	__cleanup(group_left_done) struct group_left left = {};
 	struct group_info info = group_info(group);
@@ -170,11 +185,13 @@ void json_add_functions(struct json *doc, const struct group *group)
 
 	begin_group(doc, info.name);
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
+		const struct preset_func known = types_declared(types_of(types, i));
+
 		f = group_func(group, i);
-		add_function(doc, &f, NULL);
+		add_function(doc, &f, &known, NULL);
 	}
 	while (group_next_left(group, &left, &f, &why))
-		add_function(doc, &f, why);
+		add_function(doc, &f, NULL, why);
 	add_budget(doc, info.budget, info.tried_ns, info.tried_cost_ns);
 	begin_aliases(doc);
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {

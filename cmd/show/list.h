@@ -4,6 +4,7 @@
 #define FUNCSNOOP_SHOW_LIST_H
 
 #include "group/group.h"
+#include "group/types.h"
 #include "preset/preset.h"
 #include "show/text.h"
 #include "target/draft.h"
@@ -26,6 +27,14 @@ void out_budget(struct out *out, const struct group *group);
 /* A row for a name that is in no library. */
 void functions_add_missing(struct table *table, const char *name);
 
+/*
+ * Prototypes of functions, and where they are from (targets.c): "name(type arg, ...) -> result".
+ * @known and @why may be NULL. The table as functions_table().
+ */
+struct table *prototypes_table(void);
+void prototypes_add(struct table *table, const char *name, const struct preset_func *known,
+	const char *why);
+
 /* --- JSON ---------------------------------------------------------------------------------- */
 
 /* attach; with what else --dry-run tells. */
@@ -34,7 +43,11 @@ void json_add_draft(struct json *doc, const struct draft *draft, const struct bu
 void json_explain_draft(struct json *doc, const struct draft *draft);
 
 /* list functions: the same shape, from a group that is attached. */
-void json_add_functions(struct json *doc, const struct group *group);
+void json_add_functions(
+	struct json *doc, const struct group *group, const struct types *types);
+
+/* "args", "declared", "ret", "types_why" of a function. */
+void json_add_types(struct json *j, const struct preset_func *known, const char *why);
 
 /* list. @calls and @stale as found by the caller; @error for a group of another layout. */
 struct asked;

@@ -3,45 +3,37 @@
 #include <stdlib.h>
 
 #include "attach/attach.h"
-#include "base/buffer.h"
 #include "base/util.h"
 #include "show/list.h"
 #include "show/text.h"
 #include "target/draft.h"
+#include "target/types.h"
 
-/* "(int dfd, const char *filename) long", as far as it is known. */
-static void declaration_write(struct out *o, const struct preset_func *known)
+struct table *prototypes_table(void)
 {
-	if (known && known->has_args) {
-		out_char(o, '(');
-		for (size_t i = 0; i < known->arg_cnt; i++) {
-			out_str(o, i ? ", " : "");
-			out_str(o, known->args[i].text);
-		}
-		out_char(o, ')');
-	}
-	if (known && known->ret_text) {
-		out_str(o, known->has_args ? " " : "");
-		out_str(o, known->ret_text);
-	}
-	out_char(o, '\0');
+	static const struct table_column columns[] = { { "PROTOTYPE", TABLE_LEFT, true },
+		{ "TYPES FROM", TABLE_LEFT, true } };
+
+	return table_new(columns, ARRAY_SIZE(columns));
+}
+
+void prototypes_add(struct table *table, const char *name, const struct preset_func *known,
+	const char *why)
+{
+	_cleanup_free_ char *text = types_prototype(name, known);
+
+	table_cell(table, "%s", text ? text : "?");
+	table_cell(table, "%s", why ? why : "-");
 }
 
 static void target_json(struct json *j, const struct target *t, const char *typed)
 {
-	const struct preset_func *known = t->known;
-
 	json_open(j, '{');
 	json_set_str(j, "target", typed);
 	json_set_str(j, "name", t->name);
 	json_set_str(j, "kind", target_shown(t).kind);
 	json_set_str(j, "library", t->object->path);
-	json_set_open(j, "args", '[');
-	for (size_t i = 0; known && known->has_args && i < known->arg_cnt; i++)
-		json_str(j, known->args[i].text);
-	json_close(j, ']');
-	json_set_bool(j, "declared", known && known->has_args);
-	json_set_str(j, "ret", known ? known->ret_text : NULL);
+	json_add_types(j, t->known, t->known ? t->known->types_why : NULL);
 	json_set_str(j, "refused", t->refused);
 	json_close(j, '}');
 }
@@ -51,28 +43,29 @@ static void show(const struct globals *g, const struct draft *draft, struct json
 	static const struct table_column columns[] = { { "TARGET", TABLE_LEFT, true },
 		{ "ARGUMENTS AND RESULT", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	struct out text = {};
 
 	for (size_t i = 0; i < draft->target_cnt; i++) {
 		const struct target *t = &draft->targets[i];
 		_cleanup_free_ char *typed = target_typed(t);
+		_cleanup_free_ char *text = types_prototype("", t->known);
 
 		if (doc) {
 			target_json(doc, t, typed);
 			continue;
 		}
-		text.len = 0;
-		declaration_write(&text, t->known);
 		table_cell(table, "%s", typed ? typed : "?");
 		if (t->refused)
-			table_cell(table, "%s%srefused: %s", text.failed ? "?" : text.buf,
-				text.len > 1 ? "; " : "", t->refused);
+			table_cell(table, "%s%srefused: %s", text ? text : "?",
+				text && *text ? "; " : "", t->refused);
 		else
-			table_cell(table, "%s", text.failed ? "?" : text.buf);
+			table_cell(table, "%s",
+				!text                         ? "?"
+					: *text || !t->known ? text
+					: t->known->types_why ? t->known->types_why
+								: "");
 	}
 	if (!doc)
 		table_print(table, g, stdout);
-	out_done(&text);
 }
 
 int list_targets(const struct globals *g, char *const *functions, size_t cnt)

@@ -75,6 +75,7 @@ struct group_func target_shown(const struct target *t)
 		.site = t->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,
 		.end = end_of(t),
 		.limit = t->limit,
+		.types_why = t->known ? t->known->types_why : NULL,
 	};
 }
 
@@ -148,6 +149,7 @@ static int describe_func(struct description *d, const struct target *f,
 		{ f->plan.insn, &func->insn },
 		{ f->plan.site_why, &func->site_why },
 		{ f->plan.exit_why, &func->exit_why },
+		{ f->known ? f->known->types_why : NULL, &func->types_why },
 	};
 	const struct group_func shown = target_shown(f);
 	int code = 0;
@@ -162,6 +164,7 @@ static int describe_func(struct description *d, const struct target *f,
 	func->end = shown.end;
 	func->kind = f->kind->number;
 	func->limit = f->limit;
+	func->variadic = f->known && f->known->is_variadic;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
 		code = strtab_add(&d->text, strings[i].str, strings[i].offset, err);
 	if (!code)
@@ -260,6 +263,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 	for (size_t i = 0; funcs && i < draft->probed_cnt; i++) {
 		const struct preset_func *known = draft->targets[i].known;
 
+		funcs[i].name = draft->targets[i].name;
 		funcs[i].no_args = has_no_args(draft, &draft->targets[i]);
 		funcs[i].ends = i < draft->timed_cnt;
 		if (!known)
@@ -268,6 +272,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].args = known->args;
 		funcs[i].arg_cnt = known->arg_cnt;
 		funcs[i].has_args = known->has_args;
+		funcs[i].types_why = known->types_why;
 	}
 	return funcs;
 }

@@ -42,25 +42,34 @@ static bool has_table(const struct elf_mem *mem)
 	return elf_mem_section(mem, SHT_SYMTAB, NULL, &sh) && elf_mem_bytes(mem, &sh);
 }
 
+/* What a debug file is looked for. */
+struct search {
+	bool (*has)(const struct elf_mem *mem);
+	int (*map)(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
+	struct elf_mem *to;
+	char *path; /* of what was found; owned by who looks */
+};
+
 /* Opens @path as the debug file; with @crc only if the file's checksum is that. */
-static bool try_file(
-	struct elf_file *f, bool own_root, const char *path, const uint32_t *crc)
+static bool try_file(struct elf_file *f, struct search *s, bool own_root, const char *path,
+	const uint32_t *crc)
 {
 	_cleanup_close_ int fd = open_at(f, own_root, path);
 	struct elf_mem mem;
 
-	if (fd < 0 || elf_mem_map(fd, path, &mem, NULL))
+	if (fd < 0 || s->map(fd, path, &mem, NULL))
 		return false;
-	if (!belongs(f, &mem, !crc) || !has_table(&mem) ||
+	if (!belongs(f, &mem, !crc) || !s->has(&mem) ||
 		(crc && lzma_crc32(mem.bytes, mem.size, 0) != *crc)) {
 		elf_mem_done(&mem);
 		return false;
 	}
-	f->debug = mem;
+	*s->to = mem;
+	s->path = strdup(path);
 	return true;
 }
 
-static bool by_build_id(struct elf_file *f, bool own_root)
+static bool by_build_id(struct elf_file *f, struct search *s, bool own_root)
 {
 	char path[sizeof(DEBUG_DIR) + 2 * ELF_MAX_BUILD_ID + 32];
 
@@ -68,14 +77,14 @@ static bool by_build_id(struct elf_file *f, bool own_root)
 		return false;
 	snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%.2s/%s.debug", f->build_id,
 		f->build_id + 2);
-	return try_file(f, own_root, path, NULL);
+	return try_file(f, s, own_root, path, NULL);
 }
 
 /*
  * What debuginfod-find(1) has fetched for this user, which names files by build id alone
  * (debuginfod_find_debuginfo(3)).
  */
-static bool by_debuginfod(struct elf_file *f)
+static bool by_debuginfod(struct elf_file *f, struct search *s)
 {
 	static const struct {
 		const char *variable, *below;
@@ -93,7 +102,7 @@ static bool by_debuginfod(struct elf_file *f)
 			snprintf(path, sizeof(path), "%s%s/%s/debuginfo", dir,
 				caches[i].below, f->build_id) >= (int)sizeof(path))
 			continue;
-		if (try_file(f, false, path, NULL))
+		if (try_file(f, s, false, path, NULL))
 			return true;
 	}
 	return false;
@@ -108,7 +117,7 @@ static const char *debuglink(const struct elf_file *f, uint32_t *ret_crc)
 										 : NULL;
 }
 
-static bool by_debuglink(struct elf_file *f, bool own_root)
+static bool by_debuglink(struct elf_file *f, struct search *s, bool own_root)
 {
 	static const char *const places[] = { "%s/%s", "%s/.debug/%s",
 		DEBUG_DIR "%s/%s" };
@@ -126,7 +135,7 @@ static bool by_debuglink(struct elf_file *f, bool own_root)
 #pragma GCC diagnostic pop
 
 		if (n > 0 && (size_t)n < sizeof(path) &&
-			try_file(f, own_root, path, &crc))
+			try_file(f, s, own_root, path, &crc))
 			return true;
 	}
 	return false;
@@ -182,17 +191,31 @@ static bool by_debugdata(struct elf_file *f)
 		has_table(&f->debugdata);
 }
 
+static bool find(struct elf_file *f, struct search *s)
+{
+	if (f->root_fd >= 0 && (by_build_id(f, s, true) || by_debuglink(f, s, true)))
+		return true;
+	return by_build_id(f, s, false) || (f->root_fd < 0 && by_debuglink(f, s, false)) ||
+		by_debuginfod(f, s);
+}
+
 bool elf_debug_open(
 	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem)
 {
-	*ret_table = ELF_TABLE_DEBUG;
-	*ret_mem = &f->debug;
-	if (f->root_fd >= 0 && (by_build_id(f, true) || by_debuglink(f, true)))
-		return true;
-	if (by_build_id(f, false) || (f->root_fd < 0 && by_debuglink(f, false)) ||
-		by_debuginfod(f))
-		return true;
-	*ret_table = ELF_TABLE_DEBUGDATA;
-	*ret_mem = &f->debugdata;
-	return by_debugdata(f);
+	struct search s = { .has = has_table, .map = elf_mem_map, .to = &f->debug };
+	bool found = find(f, &s);
+
+	free(s.path);
+	*ret_table = found ? ELF_TABLE_DEBUG : ELF_TABLE_DEBUGDATA;
+	*ret_mem = found ? &f->debug : &f->debugdata;
+	return found || by_debugdata(f);
+}
+
+char *elf_debug_find(
+	struct elf_file *f, bool (*has)(const struct elf_mem *mem), struct elf_mem *ret_mem)
+{
+	struct search s = { .has = has, .map = elf_mem_map_debug, .to = ret_mem };
+
+	find(f, &s);
+	return s.path;
 }

@@ -184,6 +184,7 @@ void elf_file_free(struct elf_file *f)
 {
 	if (!f)
 		return;
+	elf_dwarf_done(f);
 	elf_mem_done(&f->mem);
 	elf_mem_done(&f->debug);
 	elf_mem_done(&f->debugdata);

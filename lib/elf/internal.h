@@ -100,12 +100,16 @@ struct elf_file {
 	struct plan_slot *slots;
 	size_t slot_cnt;
 	struct plan_text *loaded; /* the segments, for the planner */
+
+	struct elf_dwarf *dwarf; /* NULL: not looked for yet */
 };
 
 /* memory.c: images, sections, notes. */
 
 /* Maps the file at @fd (kept by the caller), checks its header; errors name @shown. */
 int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
+/* The same for libdw, which writes to the headers of sections that it inflates. */
+int elf_mem_map_debug(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
 /* The same for bytes in memory, which are taken over in any case. */
 int elf_mem_take(uint8_t *bytes, size_t size, const char *shown, struct elf_mem *ret_mem,
 	struct err *err);
@@ -162,6 +166,16 @@ void elf_raw_done(struct elf_raw *raw);
 /* debug.c: finds the separate debug file or .gnu_debugdata; false when none. */
 bool elf_debug_open(
 	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem);
+
+/*
+ * The separate debug file that @has what is looked for: its path, to be freed, or NULL. What is
+ * in *@ret_mem ends by elf_mem_done().
+ */
+char *elf_debug_find(
+	struct elf_file *f, bool (*has)(const struct elf_mem *mem), struct elf_mem *ret_mem);
+
+/* dwarf.c: what elf_dwarf_open() has made. */
+void elf_dwarf_done(struct elf_file *f);
 
 /* frame.c: .eh_frame. -ENOMEM only. */
 int elf_frame_read(struct elf_file *f, struct err *err);

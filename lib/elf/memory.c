@@ -245,7 +245,8 @@ static void notes_scan(struct note_scan *s, const uint8_t *b, size_t size, uint6
 
 /* --- images ------------------------------------------------------------------------------------ */
 
-int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err)
+static int map_image(int fd, const char *shown, int protection, int flags,
+	struct elf_mem *ret_mem, struct err *err)
 {
 	struct elf_mem mem = {};
 	struct stat st;
@@ -258,11 +259,7 @@ int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *
 		return err_set(err, -EINVAL, "'%s' is not a regular file", shown);
 	if (st.st_size < EI_NIDENT)
 		return err_set(err, -ENOEXEC, "'%s' is not an ELF file", shown);
-	/*
-	 * Shared, so that the file's own bytes are seen: uprobes of others put breakpoints into
-	 * private mappings, even those that are only read (valid_vma, kernel/events/uprobes.c).
-	 */
-	map = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	map = mmap(NULL, st.st_size, protection, flags, fd, 0);
 	if (map == MAP_FAILED)
 		return err_sys(err, -errno, "cannot map '%s'", shown);
 	mem.watch = elf_watch_new(map, st.st_size);
@@ -279,6 +276,20 @@ int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *
 	}
 	*ret_mem = mem;
 	return 0;
+}
+
+int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err)
+{
+	/*
+	 * Shared, so that the file's own bytes are seen: uprobes of others put breakpoints into
+	 * private mappings, even those that are only read (valid_vma, kernel/events/uprobes.c).
+	 */
+	return map_image(fd, shown, PROT_READ, MAP_SHARED, ret_mem, err);
+}
+
+int elf_mem_map_debug(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err)
+{
+	return map_image(fd, shown, PROT_READ | PROT_WRITE, MAP_PRIVATE, ret_mem, err);
 }
 
 int elf_mem_take(uint8_t *bytes, size_t size, const char *shown, struct elf_mem *ret_mem,

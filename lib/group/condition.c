@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "group/filter.h"
 #include "group/records.h"
 
@@ -402,16 +403,46 @@ static void bind_func(const struct condition *c, const struct condition_func *f,
 	}
 }
 
+void condition_hint(const struct condition_func *funcs, size_t cnt, const char *name,
+	struct err *err)
+{
+	const struct condition_func *bare = NULL;
+	struct suggest near;
+	char text[ERR_HINT_LEN];
+
+	suggest_init(&near, name);
+	for (size_t i = 0; i < cnt; i++) {
+		for (size_t k = 0; k < funcs[i].arg_cnt; k++)
+			if (funcs[i].args[k].name[0])
+				suggest_offer(&near, funcs[i].args[k].name, NULL);
+		if (!funcs[i].has_args && !bare)
+			bare = &funcs[i];
+	}
+	if (suggest_text(&near, text, sizeof(text)))
+		err_hint(err, "%s", text);
+	else if (bare && bare->types_why)
+		err_hint(err,
+			"'%s': %s; install it, declare \"args\" in a configuration, or use arg1 to arg%d",
+			bare->name, bare->types_why, FSN_ARGS);
+	else if (bare)
+		err_hint(err,
+			"arguments that are not declared in a configuration are arg1 to arg%d",
+			FSN_ARGS);
+}
+
 static int fail_unknown(const struct condition *c, const struct condition_term *t,
 	const struct condition_func *funcs, size_t cnt, struct err *err)
 {
+	bool some = false;
+
 	for (size_t i = 0; i < cnt; i++)
-		if (funcs[i].has_args && !funcs[i].no_args)
-			return fail_at(c->text, t->arg_at, err, "no function has an argument '%s'",
-				t->arg);
-	fail_at(c->text, t->arg_at, err, "no argument '%s' is known", t->arg);
-	return err_hint(err,
-		"arguments that are not declared in a configuration are arg1 to arg%d", FSN_ARGS);
+		some |= funcs[i].has_args && !funcs[i].no_args;
+	if (some)
+		fail_at(c->text, t->arg_at, err, "no function has an argument '%s'", t->arg);
+	else
+		fail_at(c->text, t->arg_at, err, "no argument '%s' is known", t->arg);
+	condition_hint(funcs, cnt, t->arg, err);
+	return -ERR_USAGE;
 }
 
 int condition_bind(const struct condition *c, const struct condition_func *funcs, size_t cnt,
@@ -457,9 +488,15 @@ int group_bind_condition(const struct group *g, const struct condition *c,
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		const struct func_types *f = types_of(types, i);
 
-		funcs[i] = (struct condition_func) { .args = f->args, .arg_cnt = f->arg_cnt,
-			.has_args = f->has_args, .no_args = confs[i].no_args,
-			.codes = f->arg_codes };
+		funcs[i] = (struct condition_func) {
+			.args = f->args,
+			.arg_cnt = f->arg_cnt,
+			.has_args = f->has_args,
+			.no_args = confs[i].no_args,
+			.codes = f->arg_codes,
+			.name = group_func_name(g, i),
+			.types_why = group_func(g, i).types_why,
+		};
 	}
 	return condition_bind(c, funcs, g->meta.fn_cnt, ret_conds, ret_never, err);
 }

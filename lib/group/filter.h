@@ -90,7 +90,15 @@ struct condition_func {
 	const struct preset_value *ret; /* NULL: nothing is declared of its result */
 	bool ends;                      /* its end is seen */
 	uint32_t communicator_at; /* from where one begins, its hash */
+	const char *name, *types_why; /* the function's, and why nothing is declared; or NULL */
 };
+
+/*
+ * Sets the hint of @err, which says that none of @funcs has an argument @name: near names, or
+ * why arguments have no names and what can be done.
+ */
+void condition_hint(const struct condition_func *funcs, size_t cnt, const char *name,
+	struct err *err);
 
 /*
  * The argument of @f named @name, or arg1 to argN by its number: where it lies, as struct

@@ -275,6 +275,7 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.end = f->end % PRICE_ENDS,
 		.overhead_ns = overhead_of(g, f),
 		.limit = f->limit % LIMIT_CNT,
+		.types_why = text_or_null(g, f->types_why),
 		.aliases = text_or_null(g, f->aliases),
 	};
 }

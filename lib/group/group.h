@@ -56,6 +56,7 @@ struct group_func {
 	enum price_end end;   /* the dearest of its ends */
 	uint32_t overhead_ns; /* taken off each measured time */
 	enum limit limit;    /* what was given up of it */
+	const char *types_why; /* where its types are from, or why they are not known; or NULL */
 	const char *aliases; /* its other names, a newline behind each; NULL when there are none */
 };
 

@@ -277,10 +277,11 @@ static int bind_parts(const struct condition_func *f, const struct key_name *nam
 	return missing;
 }
 
-static int check_found(const char *option, const struct key_name *names, size_t cnt,
-	const struct found *found, struct err *err)
+static int check_found(const char *option, const struct key_name *names, size_t name_cnt,
+	const struct found *found, const struct condition_func *funcs, size_t cnt,
+	struct err *err)
 {
-	for (size_t i = 0; i < cnt; i++) {
+	for (size_t i = 0; i < name_cnt; i++) {
 		if (found[i].some)
 			continue;
 		if (found[i].why)
@@ -295,9 +296,8 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 				names[i].name);
 		err_set(err, -ERR_USAGE, "%s '%s': no function has such an argument", option,
 			names[i].name);
-		return err_hint(err,
-			"arguments that are not declared in a configuration are arg1 to arg%d",
-			FSN_ARGS);
+		condition_hint(funcs, cnt, names[i].name, err);
+		return -ERR_USAGE;
 	}
 	return 0;
 }
@@ -323,8 +323,9 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 		ret_left->none += missing == asked;
 		ret_left->some += missing && missing < asked;
 	}
-	code = check_found("--key", k->key, k->key_cnt, keys, err);
-	return code ? code : check_found("--sum", k->sum, k->sum_cnt, sums, err);
+	code = check_found("--key", k->key, k->key_cnt, keys, funcs, cnt, err);
+	return code ? code
+		    : check_found("--sum", k->sum, k->sum_cnt, sums, funcs, cnt, err);
 }
 
 bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)

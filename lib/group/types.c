@@ -187,7 +187,7 @@ static int take_type(struct types *t, const struct group *g, uint32_t i,
 	t->args[i] = (struct preset_arg){
 		.text = group_text(g, type->text),
 		.name = group_text(g, type->name),
-		.value = { type->kind, type->size, type->is_signed, NULL },
+		.value = { .kind = type->kind, .size = type->size, .is_signed = type->is_signed },
 		.place = { type->place, type->index, type->words, type->by_ref },
 		.member_size = type->member_size,
 	};
@@ -206,12 +206,14 @@ static int take_func(struct types *t, const struct fsn_func *func, size_t type_c
 	struct func_types *f)
 {
 	f->kept = types_kept(NULL, 0);
+	f->is_variadic = func->variadic;
 	if (func->ret > type_cnt ||
 		(func->args && !fits(func->args - 1, func->arg_cnt, type_cnt)))
 		return -EPROTO;
 	if (func->ret) {
 		f->has_ret = true;
 		f->ret = t->args[func->ret - 1].value;
+		f->ret_text = t->args[func->ret - 1].text;
 		f->ret_codes = t->codes_of[func->ret - 1];
 	}
 	if (!func->args)
@@ -274,6 +276,18 @@ void types_free(struct types *t)
 const struct func_types *types_of(const struct types *t, uint32_t fn)
 {
 	return &t->funcs[fn];
+}
+
+struct preset_func types_declared(const struct func_types *f)
+{
+	return (struct preset_func) {
+		.ret_text = f->ret_text,
+		.ret = f->ret,
+		.args = f->args,
+		.arg_cnt = f->arg_cnt,
+		.has_args = f->has_args,
+		.is_variadic = f->is_variadic,
+	};
 }
 
 const unsigned long long *call_arg_at(const struct func_types *f, size_t i,

@@ -55,6 +55,8 @@ struct func_types {
 	bool has_args; /* arguments are declared, be it as none */
 	bool has_ret;
 	struct preset_value ret;            /* .type is NULL: see ret_codes */
+	const char *ret_text;               /* or NULL */
+	bool is_variadic;
 	const struct type_codes *ret_codes; /* or NULL */
 	const struct preset_arg *args;      /* .value.type is NULL */
 	const struct type_codes *const *arg_codes;
@@ -102,6 +104,9 @@ struct types;
 int types_read(const struct group *g, struct types **ret_types, struct err *err);
 void types_free(struct types *t);
 const struct func_types *types_of(const struct types *t, uint32_t fn);
+
+/* What was declared, without what types' names are; NULL codes. It is as good as @f. */
+struct preset_func types_declared(const struct func_types *f);
 
 /* The one of value @code, or NULL; @codes may be NULL. */
 const struct type_code *type_code_find(const struct type_codes *codes, int64_t code);

@@ -250,12 +250,12 @@ static bool words_are(const struct scan *s, const char *first, const char *secon
 static bool basic_type(const struct scan *s, struct preset_value *ret)
 {
 	if (words_are(s, "long", "double")) {
-		*ret = (struct preset_value) { TYPE_FLOAT, 16, true, NULL };
+		*ret = (struct preset_value) { .kind = TYPE_FLOAT, .size = 16, .is_signed = true };
 		return true;
 	}
 	if (words_are(s, "float", "_Complex") || words_are(s, "double", "_Complex")) {
-		*ret = (struct preset_value) { TYPE_COMPLEX,
-			*s->words[0] == 'f' ? 8 : 16, true, NULL };
+		*ret = (struct preset_value) { .kind = TYPE_COMPLEX,
+			.size = *s->words[0] == 'f' ? 8 : 16, .is_signed = true };
 		return true;
 	}
 	for (size_t i = 0; s->word_cnt == 1 && i < ARRAY_SIZE(basics); i++) {
@@ -349,6 +349,27 @@ static void place_float(struct places *p, struct preset_arg *arg)
 	place_stack(p, arg, words);
 }
 
+/* Structures that are not, or not only, in general registers. */
+static void place_mixed(struct places *p, struct preset_arg *arg)
+{
+	const struct preset_value *v = &arg->value;
+	uint32_t most = p->abi == PRESET_ABI_ARM64 ? 8 : 6, words = (v->size + 7) / 8;
+
+	if (v->passing == PASS_NOT)
+		return;
+	if (v->passing == PASS_FLOATS && p->floats + v->floats <= 8 &&
+		p->regs + v->words <= most) {
+		p->floats += v->floats;
+		p->regs += v->words;
+		return;
+	}
+	if (p->abi == PRESET_ABI_ARM64)
+		p->floats = 8;
+	if (v->is_even)
+		p->stack += p->stack & 1;
+	place_stack(p, arg, words);
+}
+
 static void place_one(struct places *p, struct preset_arg *arg)
 {
 	const struct preset_value *v = &arg->value;
@@ -361,15 +382,23 @@ static void place_one(struct places *p, struct preset_arg *arg)
 		place_float(p, arg);
 		return;
 	}
+	if (v->passing != PASS_USUAL) {
+		place_mixed(p, arg);
+		return;
+	}
 	if ((big && arm) || v->kind == TYPE_CLASS) {
 		arg->place.by_ref = true;
 		words = 1;
 		big = false;
+	} else if (v->is_even && arm) {
+		p->regs += p->regs & 1; /* AAPCS64 C.10 */
 	}
 	if (big || p->regs + words > (arm ? 8 : 6)) {
 		/* AAPCS64 C.13, as C.3; x86-64 gives what is left to a later argument. */
 		if (arm)
 			p->regs = 8;
+		if (v->is_even)
+			p->stack += p->stack & 1;
 		place_stack(p, arg, words);
 		return;
 	}
@@ -424,7 +453,7 @@ void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *
 	/* x86-64 passes the address of a result in memory first; arm64 passes it in x8. */
 	if (abi == PRESET_ABI_X86_64 &&
 		(ret->kind == TYPE_CLASS ||
-			(ret->kind == TYPE_STRUCT && ret->size > 16)))
+			(ret->kind == TYPE_STRUCT && ret->size > 16 && ret->passing != PASS_FLOATS)))
 		p.regs = 1;
 	for (size_t i = 0; i < cnt; i++)
 		place_one(&p, &args[i]);

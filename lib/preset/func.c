@@ -111,7 +111,8 @@ static int read_args(struct reader *r, struct json_object *val, struct preset_fu
 		rc = reader_text(r, item, "args", &args[n].text);
 		if (rc)
 			return rc;
-		if (i + 1 == cnt && !strcmp(args[n].text, "..."))
+		func->is_variadic = i + 1 == cnt && !strcmp(args[n].text, "...");
+		if (func->is_variadic)
 			break;
 		if (declaration_parse(args[n].text, true, reader_type, r, &decl, &why))
 			return declaration_err(r, item, args[n].text, &decl, why);
@@ -175,6 +176,8 @@ static int read_signature(
 	struct json_object *val;
 	int rc = 0;
 
+	if (obj_member(obj, "ret") || obj_member(obj, "args"))
+		func->types_why = r->types_why;
 	if ((val = obj_member(obj, "ret")))
 		rc = read_ret(r, val, func);
 	if (!rc && (val = obj_member(obj, "error"))) {

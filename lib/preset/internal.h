@@ -88,20 +88,6 @@ struct declaration {
 int declaration_parse(const char *text, bool with_name, type_lookup_fn *lookup, void *ctx,
 	struct declaration *ret, const char **ret_why);
 
-enum preset_abi {
-	PRESET_ABI_X86_64,
-	PRESET_ABI_ARM64,
-#ifdef __aarch64__
-	PRESET_ABI_HOST = PRESET_ABI_ARM64,
-#else
-	PRESET_ABI_HOST = PRESET_ABI_X86_64,
-#endif
-};
-
-/* Sets .place of all of @args by the calling convention; @ret may need a hidden argument. */
-void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *ret,
-	enum preset_abi abi);
-
 /* --- the reader ---------------------------------------------------------------------- */
 
 enum source { SOURCE_CONFIG, SOURCE_USER, SOURCE_BUILTIN };
@@ -130,6 +116,7 @@ struct reader {
 	const char *origin;
 	const char *description;
 	const char *nothrow_text; /* "... declares nothrow" */
+	const char *types_why;    /* "preset cuda", "groups.json" */
 	const char
 		*nothrow_why; /* the same if the file says "nothrow": true, else NULL */
 	bool nothrow_off;     /* the file says "nothrow": false, also of a parent's */

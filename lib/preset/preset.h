@@ -47,11 +47,22 @@ struct preset_type {
 	size_t code_cnt;
 };
 
+/* How a structure by value is passed, where its kind and size alone don't say it. */
+enum preset_passing {
+	PASS_USUAL,
+	PASS_FLOATS, /* in .floats floating point registers, beside .words others */
+	PASS_STACK,  /* in memory, small as it is */
+	PASS_NOT,    /* empty: not at all */
+};
+
 struct preset_value {
 	enum type_kind kind;
 	uint32_t size; /* bytes; 0 for void */
 	bool is_signed;
 	const struct preset_type *type; /* the named type, or NULL */
+	uint8_t passing; /* enum preset_passing */
+	uint8_t floats, words;
+	bool is_even; /* 16 bytes are its alignment */
 };
 
 /* Where an argument lies: words of a structure that is passed by value follow each other. */
@@ -70,6 +81,12 @@ struct preset_arg {
 	uint8_t member_size; /* as of its type */
 };
 
+/*
+ * A function, as far as it is known before it is called. This is the one record of types, be
+ * they of a preset, a configuration, DWARF, BTF or the kernel's tracepoints: what makes one
+ * declares .args and .ret in the order of the source, says in .types_why where they are from,
+ * and has args_place() say where each argument lies.
+ */
 struct preset_func {
 	const char *name;        /* for people */
 	const char *symbol;      /* as in the file's symbol table, */
@@ -86,6 +103,8 @@ struct preset_func {
 	const struct preset_arg *args;
 	size_t arg_cnt;
 	bool has_args; /* they were declared, be it as none */
+	bool is_variadic; /* more may follow them */
+	const char *types_why; /* "preset cuda", "DWARF"; or why there are none; or NULL */
 };
 
 /* Whether some of the declared arguments are on the stack. */
@@ -141,6 +160,20 @@ struct preset_entry {
 /* Every preset that preset_find() finds, sorted by name. Free with preset_list_free(). */
 int preset_list(struct preset_entry **ret_entries, size_t *ret_cnt, struct err *err);
 void preset_list_free(struct preset_entry *entries, size_t cnt);
+
+enum preset_abi {
+	PRESET_ABI_X86_64,
+	PRESET_ABI_ARM64,
+#ifdef __aarch64__
+	PRESET_ABI_HOST = PRESET_ABI_ARM64,
+#else
+	PRESET_ABI_HOST = PRESET_ABI_X86_64,
+#endif
+};
+
+/* Sets .place of all of @args by the calling convention; @ret may need a hidden argument. */
+void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *ret,
+	enum preset_abi abi);
 
 /* A register's content as the number that @value declares: cut to its size, extended. */
 int64_t preset_value_int(const struct preset_value *value, uint64_t raw);

@@ -243,9 +243,12 @@ static int read_file(struct reader *r)
 	snprintf(why, sizeof(why), "%s%.200s declares nothrow",
 		r->preset ? "preset " : "", r->preset ? r->preset : r->doc.label);
 	r->nothrow_text = arena_strdup(&r->set->arena, why);
+	snprintf(why, sizeof(why), "%s%.200s", r->preset ? "preset " : "",
+		r->preset ? r->preset : r->doc.label);
+	r->types_why = arena_strdup(&r->set->arena, why);
 	r->origin = arena_strdup(
 		&r->set->arena, r->source == SOURCE_BUILTIN ? "built in" : r->doc.label);
-	if (!r->nothrow_text || !r->origin)
+	if (!r->nothrow_text || !r->types_why || !r->origin)
 		return reader_no_memory(r);
 	if (!rc && (val = obj_member(root, "description")))
 		rc = reader_text(r, val, "description", &r->description);

@@ -8,6 +8,7 @@
 #include "internal.h"
 #include "proc/proc.h"
 #include "target/kind.h"
+#include "target/types.h"
 
 /* --- in which libraries --------------------------------------------------------------------- */
 
@@ -246,6 +247,8 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		code = requests_make(&draft->requests, draft->finder, opts, err);
 	if (!code)
 		code = draft_resolve(draft, &draft->looked, opts, err);
+	if (!code && types_of_files(&draft->found, opts->rules.keep_args))
+		code = err_sys(err, -ENOMEM, "cannot read types");
 	if (!code)
 		code = list_missing(draft, err);
 	if (!code)

@@ -102,17 +102,18 @@ static struct preset_value value_of(const struct btf *btf, uint32_t type)
 	const struct btf_type *t = plain_type(btf, type, &name);
 
 	if (!type || !t)
-		return (struct preset_value) { TYPE_VOID, 0, false, NULL };
+		return (struct preset_value) { .kind = TYPE_VOID };
 	if (btf_is_ptr(t))
 		return (struct preset_value) {
-			is_text(btf, t) ? TYPE_STRING : TYPE_POINTER, 8, false, NULL };
+			.kind = is_text(btf, t) ? TYPE_STRING : TYPE_POINTER, .size = 8 };
 	if (btf_is_int(t) && t->size <= 8)
 		return (struct preset_value) {
-			btf_int_encoding(t) & BTF_INT_BOOL ? TYPE_BOOL : TYPE_INT, t->size,
-			btf_int_encoding(t) & BTF_INT_SIGNED, NULL };
+			.kind = btf_int_encoding(t) & BTF_INT_BOOL ? TYPE_BOOL : TYPE_INT,
+			.size = t->size, .is_signed = btf_int_encoding(t) & BTF_INT_SIGNED };
 	if (btf_is_any_enum(t))
-		return (struct preset_value) { TYPE_INT, t->size, btf_kflag(t), NULL };
-	return (struct preset_value) { TYPE_UNKNOWN, 8, false, NULL };
+		return (struct preset_value) { .kind = TYPE_INT, .size = t->size,
+			.is_signed = btf_kflag(t) };
+	return (struct preset_value) { .kind = TYPE_UNKNOWN, .size = 8 };
 }
 
 /* A structure by value takes registers, or none, as its size says. */

@@ -111,16 +111,18 @@ struct preset_value syscall_value(const struct trace_field *f)
 	size_t len = strlen(f->type), name_len = strlen(f->name);
 
 	if (is_text(f))
-		return (struct preset_value) { TYPE_STRING, 8, false, NULL };
+		return (struct preset_value) { .kind = TYPE_STRING, .size = 8 };
 	if (len && f->type[len - 1] == '*')
-		return (struct preset_value) { TYPE_POINTER, 8, false, NULL };
+		return (struct preset_value) { .kind = TYPE_POINTER, .size = 8 };
 	if (!strcmp(f->type, "int") && name_len >= 3 && !strcmp(f->name + name_len - 3, "dfd"))
-		return (struct preset_value) { TYPE_INT, 4, true, folder_type() };
+		return (struct preset_value) { .kind = TYPE_INT, .size = 4, .is_signed = true,
+			.type = folder_type() };
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		if (!strcmp(f->type, numbers[i].name))
-			return (struct preset_value) { TYPE_INT, numbers[i].size,
-				numbers[i].is_signed, NULL };
-	return (struct preset_value) { TYPE_UNKNOWN, 8, false, NULL };
+			return (struct preset_value) { .kind = TYPE_INT,
+				.size = numbers[i].size,
+				.is_signed = numbers[i].is_signed };
+	return (struct preset_value) { .kind = TYPE_UNKNOWN, .size = 8 };
 }
 
 /* Addresses are no numbers to read, and may be above any error. */
@@ -236,7 +238,7 @@ static const struct preset_func *know(const struct finding *f, enum syscall_abi 
 		.name = name,
 		.symbol = name,
 		.ret_text = "long",
-		.ret = { TYPE_INT, 8, true, f->errors },
+		.ret = { .kind = TYPE_INT, .size = 8, .is_signed = true, .type = f->errors },
 		.judge = { .kind = FSN_JUDGE_NEGATIVE, .width = 64 },
 		.args = known->args,
 	};

@@ -49,7 +49,8 @@ static struct fsn_source source_of(const struct trace_field *f)
 static struct preset_arg arg_of(const struct trace_field *f, bool of_call, size_t n)
 {
 	struct fsn_source source = source_of(f);
-	struct preset_arg arg = { .value = { TYPE_INT, f->size, f->is_signed, NULL },
+	struct preset_arg arg = { .value = { .kind = TYPE_INT, .size = f->size,
+					  .is_signed = f->is_signed },
 		.place = { PLACE_RECORD, n, 1, false } };
 	size_t len = strlen(f->type);
 
@@ -57,9 +58,9 @@ static struct preset_arg arg_of(const struct trace_field *f, bool of_call, size_
 		arg.value = syscall_value(f);
 		arg.place.where = PLACE_EVENT;
 	} else if (source.from >= FSN_FROM_TEXT) {
-		arg.value = (struct preset_value) { TYPE_STRING, 8, false, NULL };
+		arg.value = (struct preset_value) { .kind = TYPE_STRING, .size = 8 };
 	} else if (len && f->type[len - 1] == '*') {
-		arg.value = (struct preset_value) { TYPE_POINTER, 8, false, NULL };
+		arg.value = (struct preset_value) { .kind = TYPE_POINTER, .size = 8 };
 	}
 	if (source.from == FSN_FROM_NOWHERE || n >= FSN_EVENT_ARGS)
 		arg.place.where = PLACE_NOWHERE;

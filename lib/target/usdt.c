@@ -35,7 +35,7 @@ static struct fsn_source source_of(const struct usdt_arg *arg)
 /* What its sites together say of argument @n, as far as it can be seen. */
 static struct preset_value value_of(const struct usdt_site *sites, size_t cnt, size_t n)
 {
-	struct preset_value value = { TYPE_INT, 1, false, NULL };
+	struct preset_value value = { .kind = TYPE_INT, .size = 1 };
 
 	for (size_t i = 0; i < cnt; i++) {
 		const struct usdt_arg *arg = &sites[i].args[n];

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Types of arguments and results from debug information: DWARF, of functions of files, and BTF.
+ * What comes of it is struct preset_func, as presets and configurations give it, and what those
+ * say goes first: one that has "args" keeps them.
+ */
+#ifndef FUNCSNOOP_TARGET_TYPES_H
+#define FUNCSNOOP_TARGET_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "find/find.h"
+#include "preset/preset.h"
+
+struct btf;
+
+/*
+ * Sets .known of the functions of @targets that lie in files and whose arguments or result
+ * nobody has declared, by the DWARF of their files; .types_why says where they are from, or why
+ * they are not known. Of groups of more than TYPES_USUAL functions only if they are @wanted by
+ * name: it takes time. -ENOMEM only.
+ */
+#define TYPES_USUAL 4096
+_must_check_ int types_of_files(struct targets *targets, bool wanted);
+
+/*
+ * What @btf says of @id, a BTF_KIND_FUNC or _FUNC_PROTO, and before it @said, which may be NULL;
+ * .types_why becomes @why. It lives as long as @targets. NULL: no memory, or @id is neither
+ * (*@ret_bad).
+ */
+const struct preset_func *types_of_btf(struct targets *targets, const struct btf *btf, uint32_t id,
+	const struct preset_func *said, const char *why, bool *ret_bad);
+
+/* "name(type arg, ...) -> result", as far as it is known. To be freed; NULL: no memory. */
+char *types_prototype(const char *name, const struct preset_func *known);
+
+/* --- for readers of debug information -------------------------------------------------------- */
+
+#define TYPES_ARGS  64   /* of a function; such with more are not read */
+#define TYPES_DEPTH 32   /* of typedefs, pointers and qualifiers in one type */
+#define TYPES_CODES 4096 /* names of an enumeration that are kept */
+
+enum step_kind {
+	STEP_VOID,
+	STEP_NAME,  /* typedef: a name for what follows */
+	STEP_CONST, /* and what follows it */
+	STEP_QUALIFIER, /* another one, not shown */
+	STEP_POINTER,
+	STEP_REFERENCE, /* && is one, too */
+	STEP_ARRAY,
+	STEP_FUNCTION,
+	STEP_VALUE, /* the end: .value says what it is */
+};
+
+/* One step from a type to what it is made of. */
+struct type_step {
+	enum step_kind kind;
+	const char *before; /* "struct ", or "" */
+	const char *name;   /* or NULL */
+	bool is_char;       /* text can be made of it */
+	struct preset_value value;
+	uint8_t member_size;
+	uint64_t at; /* what tells one type of the reader's from another */
+	uint64_t entry[4]; /* the reader's own */
+};
+
+struct type_reader {
+	struct targets *targets; /* what is kept lives as long */
+	/* From @from, or what an argument says, to the next step; false: there can be none. */
+	bool (*next)(struct type_reader *r, const struct type_step *from, struct type_step *ret);
+	/* Of a type whose value is passed, what costs time to know: sign of an enumeration, how a
+	   structure is passed. */
+	void (*finish)(struct type_reader *r, struct type_step *step);
+	/* Name @i of the enumeration @step; NULL after the last. */
+	const char *(*code)(struct type_reader *r, const struct type_step *step, size_t i,
+		int64_t *ret_code);
+	struct type_seen *seen; /* enumerations by .at; free() it */
+	size_t seen_cnt;
+};
+
+/* A function as it is read: what is kept of it is made by proto_done(). */
+struct proto {
+	struct preset_func func;
+	struct preset_arg args[TYPES_ARGS];
+};
+
+/* An argument of type @first, or with @name NULL the result. -ENOMEM, -E2BIG. */
+_must_check_ int proto_add(struct proto *p, struct type_reader *r, const char *name,
+	const struct type_step *first);
+
+/* The record, with what @said says before it; NULL: no memory. */
+const struct preset_func *proto_done(struct proto *p, struct targets *targets,
+	const struct preset_func *said, const char *why);
+
+/* Like @said, with nothing but @why added; NULL: no memory. */
+const struct preset_func *proto_none(
+	struct targets *targets, const struct preset_func *said, const char *name, const char *why);
+
+#endif
