@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Fuzzing what is read of debug information: hostile files must end in sound types, or in none.
+#include "target/types.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "target/kind.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MOST_FUNCS 256
+
+static void check(bool good)
+{
+	if (!good)
+		abort();
+}
+
+static int make_file(const uint8_t *data, size_t size)
+{
+	_cleanup_close_ int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	check(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	return TAKE_FD(fd);
+}
+
+/* Each function that the file has, asked for by its address. */
+static void want(struct targets *targets, const struct object *object)
+{
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	if (elf_file_funcs(object->elf, &funcs, &cnt, NULL))
+		return;
+	for (size_t i = 0; i < cnt && i < MOST_FUNCS; i++) {
+		const struct target t = { .kind = &target_user, .object = object,
+			.name = funcs[i].names->name, .symbol = funcs[i].names->name,
+			.func = &funcs[i], .addr = funcs[i].addr };
+
+		check(!targets_add(targets, &t));
+	}
+}
+
+static size_t touch(const struct preset_func *known)
+{
+	size_t sum = known->types_why ? strlen(known->types_why) : 0;
+	char *text = types_prototype("f", known);
+
+	check(text && (known->has_args || !known->arg_cnt) && known->arg_cnt <= TYPES_ARGS);
+	for (size_t i = 0; i < known->arg_cnt; i++) {
+		const struct preset_arg *a = &known->args[i];
+		const struct preset_type *type = a->value.type;
+
+		check(a->name && a->text && a->value.kind <= TYPE_CLASS &&
+			a->place.where <= PLACE_STACK);
+		for (size_t k = 0; type && k < type->code_cnt; k++) {
+			check(!k || type->codes[k - 1].code < type->codes[k].code);
+			sum += strlen(type->codes[k].name);
+		}
+	}
+	for (const char *p = text; *p; p++)
+		check(*p >= 0x20 && *p < 0x7f);
+	sum += strlen(text);
+	free(text);
+	return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct targets targets = { 0 };
+	struct object object = { .kind = OBJECT_FILE, .path = "fuzz" };
+	size_t sum = 0;
+
+	if (elf_file_open_fd(make_file(data, size), "fuzz", -1, NULL, &object.elf, NULL))
+		return 0;
+	want(&targets, &object);
+	check(!types_of_files(&targets, true));
+	for (size_t i = 0; i < targets.cnt; i++)
+		sum += targets.target[i].known ? touch(targets.target[i].known) : 0;
+	targets_done(&targets);
+	elf_file_free(object.elf);
+	return sum == SIZE_MAX;
+}
