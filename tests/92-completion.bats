@@ -231,6 +231,21 @@ complete_line() { # LINE
 	assert_stderr ""
 }
 
+@test "arguments of the functions on the line, where it is known what they are called" {
+	complete_line "attach my $FIX/proto:pr_copy --key d"
+	assert_output dir
+	complete_line "attach my $FIX/proto:pr_copy --key dir,pa"
+	assert_output dir,path
+	complete_line "run $FIX/proto:pr_copy --sum b"
+	assert_output "buf
+bytes"
+	complete_line "attach my --lib $FIX/proto pr_mixed pr_many --if a"
+	assert_output "a
+after"
+	complete_line "attach my $FIX/stripped/proto:pr_copy --sum b"
+	assert_output ""
+}
+
 @test "C++ names and LIB:FUNCTION, of which bash replaces what follows the colon" {
 	complete_line "attach my $FIX/libfix.so:fix_al"
 	assert_words fix_alias_a
