@@ -34,11 +34,13 @@ static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0, "Write there, not on a screen", 1 },
 	/* attach's */
 	{ "count", TO_ATTACH | 1, NULL, 0, NULL, USAGE_MORE },
+	{ "no-keys", TO_ATTACH | 31, NULL, 0, NULL, USAGE_MORE },
 	{ "config", TO_ATTACH | 2, "FILE", 0, NULL, USAGE_MORE },
 	{ "name", TO_ATTACH | 3, "NAME", 0, NULL, USAGE_MORE },
 	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
 	{ "children", TO_ATTACH | 12, NULL, 0, NULL, USAGE_MORE },
 	{ "no-children", KEY_NO_CHILDREN, NULL, 0, NULL, USAGE_MORE },
+	{ "watch", TO_STATS | 8, NULL, 0, NULL, USAGE_MORE },
 	{ "comm", TO_ATTACH | 4, "NAME", 0, NULL, USAGE_MORE },
 	{ "cgroup", TO_ATTACH | 5, "PATH", 0, NULL, USAGE_MORE },
 	{ "uid", TO_ATTACH | 14, "USER", 0, NULL, USAGE_MORE },
@@ -71,16 +73,15 @@ static const struct argp_option options[] = {
 	{ "save", TO_STATS | 5, "FILE", 0, NULL, USAGE_MORE },
 	{ "diff", TO_STATS | 6, "FILE", 0, NULL, USAGE_MORE },
 	{ "fail-if", TO_STATS | 7, "COND", 0, NULL, USAGE_MORE },
-	{ "watch", TO_STATS | 8, NULL, 0, NULL, USAGE_MORE },
 	{ "format", KEY_FORMAT, "FORMAT", 0, NULL, USAGE_MORE },
 	/* stream's */
 	{ "failed", TO_STREAM, NULL, 0, NULL, USAGE_MORE },
 	{ "min", TO_STREAM | 1, "DUR", 0, NULL, USAGE_MORE },
-	{ "function", 'f', "FUNCTION", 0, NULL, USAGE_MORE },
-	{ "show-sample", KEY_SHOW_SAMPLE, "N", 0, NULL, USAGE_MORE },
-	{ "number", TO_STREAM | 2, "N", 0, NULL, USAGE_MORE },
-	{ "events", TO_STREAM | 3, "WHAT", 0, NULL, USAGE_MORE },
 	{ "alert", TO_STREAM | 4, NULL, 0, NULL, USAGE_MORE },
+	{ "number", TO_STREAM | 2, "N", 0, NULL, USAGE_MORE },
+	{ "function", 'f', "FUNC", 0, NULL, USAGE_MORE },
+	{ "show-sample", KEY_SHOW_SAMPLE, "N", 0, NULL, USAGE_MORE },
+	{ "events", TO_STREAM | 3, "WHAT", 0, NULL, USAGE_MORE },
 	{ "buffer", TO_STREAM | 5, "SIZE", 0, NULL, USAGE_MORE }, { 0 }
 };
 

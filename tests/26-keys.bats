@@ -117,6 +117,43 @@ ty_u64 0x5 2 2 10"
 	fsn detach a
 }
 
+@test "a preset says by what calls are told apart, and --no-keys does without" {
+	mkdir -p "$XDG_CONFIG_HOME/funcsnoop/presets"
+	cat >"$XDG_CONFIG_HOME/funcsnoop/presets/own.json" <<-END
+		{ "lib": "$FIX/libtyped.so", "keys": ["v", "nobody"], "sums": "v", "own_func_sym": {
+			"ty_i8":   { "symbol": "ty_i8", "args": ["int8_t v"] },
+			"ty_none": { "symbol": "ty_none", "args": [] } } }
+	END
+	fsn attach own
+	assert_stderr ""
+	capture "$FIX/typed" ty_i8 1 1 2
+	assert_eq "$(rows own v "function v calls sum_v" | sort)" "ty_i8 1 2 2
+ty_i8 2 1 2"
+	fsn attach own --no-keys --replace
+	fsn stats own --json
+	assert_json '[.[0].functions[].rows] | add' null
+	fsn -s 2 stats own --by v
+	fsn attach own --key thread --replace
+	fsn -s 2 stats own --by v
+	fsn attach own ty_none --replace
+	fsn -s 2 attach own --no-keys --sum v --replace
+	fsn detach own
+}
+
+@test "cuda: bytes and time of copies by their direction, of the application's calls alone" {
+	need_cuda
+	fsn attach cuda --lib "$CUDART"
+	capture "$FIX/cudacall" "$CUDART" typed
+	fsn stats cuda --by kind --sort calls
+	assert_output_match '^FUNCTION +KIND +SUM[(]count[)] +SUM[(]size[)] +CALLS'
+	assert_output_match '^cudaMemcpy +cudaMemcpyHostToDevice +4096 +[-0]+ +1 '
+	fsn stats cuda --json
+	assert_json '.[0].functions | map(select(.rows | length > 0)
+		| [.name, (.rows | map([.key.kind.name, .calls, .sums.count, .sums.size]))]) | sort' \
+		'[["cudaMalloc",[[null,1,null,1048576]]],["cudaMemcpy",[["cudaMemcpyHostToDevice",1,4096,null]]]]'
+	fsn detach cuda
+}
+
 @test "text that is not there is a key of its own, counted" {
 	fsn attach --config "$CONFIG" x --key text
 	capture "$FIX/typed" ty_text abc @bad @bad @null

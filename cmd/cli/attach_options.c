@@ -37,6 +37,7 @@ enum {
 	KEY_SUM,
 	KEY_KEYS,
 	KEY_STACKS,
+	KEY_NO_KEYS,
 };
 
 static const struct argp_option options[] = {
@@ -69,6 +70,7 @@ static const struct argp_option options[] = {
 	{ "sum", KEY_SUM, "ARG", 0, NULL, USAGE_MORE },
 	{ "keys", KEY_KEYS, "N", 0, NULL, USAGE_MORE },
 	{ "stacks", KEY_STACKS, "all|N", 0, NULL, USAGE_MORE },
+	{ "no-keys", KEY_NO_KEYS, NULL, 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
 	{ "no-nesting", KEY_NO_NESTING, NULL, 0, NULL, USAGE_MORE },
@@ -318,6 +320,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_FORCE:
 		o->force = true;
 		break;
+	case KEY_NO_KEYS:
+		o->no_keys = true;
+		break;
 	case KEY_KEY:
 	case KEY_SUM:
 	case KEY_KEYS:
@@ -370,6 +375,8 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
 	else if (o->keys.rows && !o->attach.keys)
 		cmd_usage(o->g, "--keys needs --key or --sum: of what?");
+	else if (o->attach.keys && o->no_keys)
+		cmd_usage(o->g, "--no-keys does without what --key and --sum ask for");
 	else if (o->attach.children && o->attach.filter.tid_cnt)
 		cmd_usage(o->g, "--tid and --children exclude each other: threads have none");
 	else if (o->attach.children && !o->draft.pid_cnt)

@@ -167,7 +167,7 @@ struct attach_options {
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;
 	bool of_command; /* only processes of a command count that is to be run */
-	bool dry_run, verbose, force, has_mode;
+	bool dry_run, verbose, force, has_mode, no_keys;
 	const char *fixed; /* an option that says how calls are counted, or NULL */
 	int ender_fd; /* ender_start(), or -1 */
 };

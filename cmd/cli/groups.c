@@ -292,19 +292,69 @@ static int check_keys(
 	return code;
 }
 
+/* Adds one that some function of @draft has. */
+static int add_usual(struct attach_options *o, const struct draft *draft, const char *name,
+	bool is_sum, struct err *err)
+{
+	struct keys one = {};
+	struct keys_left left;
+	int code = is_sum ? keys_add_sum(&one, name, err) : keys_add(&one, name, err);
+
+	if (code)
+		return err_wrap(err, "preset '%s'", o->draft.preset->name);
+	code = attach_check_keys(draft, &one, &left, NULL);
+	if (code)
+		return code == -ERR_USAGE ? 0 : err_sys(err, code, "cannot read keys");
+	return is_sum ? keys_add_sum(&o->keys, name, err) : keys_add(&o->keys, name, err);
+}
+
+/* What a preset's calls are told apart by, where nothing else is asked for. */
+static int usual_keys(struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	const struct preset_group *preset = o->draft.preset;
+	int code = 0;
+
+	if (!draft->probed_cnt)
+		return 0;
+	for (size_t i = 0; !code && i < preset->key_cnt; i++)
+		code = add_usual(o, draft, preset->keys[i], false, err);
+	for (size_t i = 0; !code && i < preset->sum_cnt; i++)
+		code = add_usual(o, draft, preset->sums[i], true, err);
+	if (!code && keys_wanted(&o->keys)) {
+		o->attach.keys = &o->keys;
+		if (!o->keys.rows)
+			o->keys.rows = KEYS_USUAL;
+	}
+	return code;
+}
+
+/* Counting alone is to be cheap. */
+static bool wants_usual_keys(const struct attach_options *o)
+{
+	const struct preset_group *preset = o->draft.preset;
+
+	return o->draft.lenient && preset && (preset->key_cnt || preset->sum_cnt) &&
+		!o->attach.keys && !o->no_keys && !o->draft.rules.count_only;
+}
+
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
 	struct draft **ret_draft, struct err *err)
 {
 	int code = processes_of_threads(o, err);
+	bool usual;
 
 	o->draft.preset = preset;
 	o->draft.lenient = lenient;
+	usual = wants_usual_keys(o);
+	o->draft.rules.keep_args |= usual;
 	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
 		code = procs_new("/proc", &o->draft.procs, err);
 	if (!code)
 		code = draft_new(&o->draft, ret_draft, err);
 	if (!code)
 		code = check_condition(o, *ret_draft, err);
+	if (!code && usual)
+		return usual_keys(o, *ret_draft, err);
 	return code ? code : check_keys(o, *ret_draft, err);
 }
 

@@ -122,6 +122,8 @@ struct reader {
 	bool nothrow_off;     /* the file says "nothrow": false, also of a parent's */
 	const char *const *libs; /* "lib" of the file */
 	size_t lib_cnt;
+	const char *const *keys, *const *sums; /* of the file */
+	size_t key_cnt, sum_cnt;
 	size_t func_cnt;    /* of all groups so far */
 	bool builtin_tried; /* types were looked up in the built-in presets */
 	/* of the group being read: */

@@ -119,6 +119,9 @@ struct preset_group {
 	size_t lib_cnt;          /* 0: the file names none */
 	const struct preset_func *funcs; /* sorted by name, unique, at least one */
 	size_t func_cnt;
+	const char *const *keys; /* by what calls are told apart, as --key takes it, */
+	const char *const *sums; /* and what is added up; of functions that have it */
+	size_t key_cnt, sum_cnt;
 };
 
 struct preset_set {

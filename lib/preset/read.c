@@ -129,6 +129,10 @@ static int read_group(struct reader *r, const char *key, size_t name_len,
 					    : NULL;
 	group->libs = r->lib_cnt ? r->libs : r->parent ? r->parent->libs : NULL;
 	group->lib_cnt = r->lib_cnt ? r->lib_cnt : r->parent ? r->parent->lib_cnt : 0;
+	group->keys = r->keys;
+	group->key_cnt = r->key_cnt;
+	group->sums = r->sums;
+	group->sum_cnt = r->sum_cnt;
 	return 0;
 }
 
@@ -208,8 +212,8 @@ static int read_libs(struct reader *r, struct json_object *obj)
 
 /* --- the file ------------------------------------------------------------------------- */
 
-static const char *const file_keys[] = { "description", "lib", "libs", "nothrow", "types",
-	NULL };
+static const char *const file_keys[] = { "description", "keys", "lib", "libs", "nothrow", "sums",
+	"types", NULL };
 
 static int check_keys(struct reader *r)
 {
@@ -256,6 +260,10 @@ static int read_file(struct reader *r)
 		rc = reader_bool(r, val, "nothrow", &nothrow);
 	if (!rc && (val = obj_member(root, "lib")))
 		rc = reader_texts(r, val, "lib", &r->libs, &r->lib_cnt);
+	if (!rc && (val = obj_member(root, "keys")))
+		rc = reader_texts(r, val, "keys", &r->keys, &r->key_cnt);
+	if (!rc && (val = obj_member(root, "sums")))
+		rc = reader_texts(r, val, "sums", &r->sums, &r->sum_cnt);
 	if (!rc && (val = obj_member(root, "types")))
 		rc = reader_types(r, val);
 	r->nothrow_off = obj_member(root, "nothrow") && !nothrow;
