@@ -8,6 +8,7 @@
 #include "nest.bpf.h"
 #include "rows.bpf.h"
 #include "slots.bpf.h"
+#include "split.bpf.h"
 #include "stream.bpf.h"
 #include "tails.bpf.h"
 
@@ -182,6 +183,8 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	call->task = (__u64)task;
 	call->tid = task->pid;
 	call->proc = proc;
+	if (fsn_split)
+		split_begin(slot);
 	call->start = bpf_ktime_get_ns();
 	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
 		stream_begins(fn, slot, call->start);
@@ -264,7 +267,7 @@ static __always_inline __u64 shown_time(__s64 net)
 
 /* The end in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. */
 static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf, __u32 slot,
-	__s64 net, __u64 result, const struct fsn_nest *nest)
+	__s64 net, __u64 result, const struct fsn_nest *nest, const struct fsn_split *split)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	__u64 ns = shown_time(net);
@@ -278,6 +281,8 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 		add(&stat->n.recursed_ns, net);
 	if (nest)
 		path_end(nest, net);
+	if (split)
+		SPLIT_ADD(stat->n, split, net);
 	add(&stat->n.returns, 1);
 	raise_extremes(stat, ns);
 	count_bucket(fn, ns, bpf_get_smp_processor_id());
@@ -287,8 +292,8 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 }
 
 /* The end in the process's record, which the entry found at @i. */
-static __always_inline void end_in_process(
-	__u32 i, __u32 fn, __u32 tgid, __s64 net, int how, const struct fsn_nest *nest)
+static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __s64 net, int how,
+	const struct fsn_nest *nest, const struct fsn_split *split)
 {
 	struct fsn_proc *proc =
 		proc_again(i & ~FSN_HAS_ARGS, fn, tgid, bpf_get_smp_processor_id());
@@ -299,6 +304,8 @@ static __always_inline void end_in_process(
 	add(&proc->n.total_ns, net);
 	if (nest && nest->inner_ns)
 		add(&proc->n.inner_ns, nest->inner_ns);
+	if (split)
+		SPLIT_ADD(proc->n, split, net);
 	raise(&proc->n.max_ns, shown_time(net));
 	if (how & FSN_CALL_FAILED)
 		add(&proc->n.errors, 1);
@@ -315,6 +322,7 @@ static __always_inline void call_over(
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task->tgid, way = slot % FSN_WAYS;
 	__u64 start = set->call[way].start, ns = now > start ? now - start : 0;
+	const struct fsn_split *split = NULL;
 	const struct fsn_nest *nest = NULL;
 	__s64 net;
 	int how;
@@ -324,11 +332,13 @@ static __always_inline void call_over(
 	net = net_time(conf, ns);
 	if (fsn_nesting && nests)
 		nest = nest_ends(task, slot, conf, now, ns);
-	how = end_in_function(fn, conf, slot, net, result, nest);
+	if (fsn_split)
+		split = split_ends(&set->call[way], slot, ns);
+	how = end_in_function(fn, conf, slot, net, result, nest, split);
 	if (streamed)
 		stream_ends(fn, slot, shown_time(net), how, result);
 	if (fsn_processes)
-		end_in_process(set->call[way].proc, fn, tgid, net, how, nest);
+		end_in_process(set->call[way].proc, fn, tgid, net, how, nest, split);
 	if (fsn_keyed)
 		end_in_row(slot, fn, tgid, net, how, result);
 	slot_publish(set, way, 0);

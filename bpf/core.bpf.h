@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 #define __core __attribute__((preserve_access_index))
@@ -36,6 +37,25 @@ struct uprobe_task {
 	struct return_instance *return_instances;
 } __core;
 
+struct rq {
+	__u64 clock;      /* CPU's, ns */
+	__u64 clock_task; /* the same without interrupts and what the hypervisor took */
+} __core;
+
+struct cfs_rq {
+	struct rq *rq;
+} __core;
+
+struct sched_entity {
+	__u64 exec_start;       /* clock_task when it last began or went on to count */
+	__u64 sum_exec_runtime; /* ns on a CPU until then */
+	struct cfs_rq *cfs_rq;
+} __core;
+
+struct sched_info {
+	unsigned long long run_delay; /* ns runnable without a CPU */
+} __core;
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
@@ -51,6 +71,9 @@ struct task_struct {
 	unsigned long sas_ss_sp; /* sigaltstack() */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	unsigned long nvcsw, nivcsw; /* switched out, by itself or not */
 	char comm[16];
 } __core;
 

@@ -19,6 +19,7 @@ const volatile bool fsn_has_more = false; /* some function has arguments for fsn
 const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all */
 const volatile bool fsn_samples = false;  /* of some functions: as fsn_confs says */
 const volatile bool fsn_follows = false; /* some jump is followed */
+const volatile bool fsn_split = false;   /* where times went is known */
 const volatile __u32 fsn_hit_ns = 0;     /* what is taken off for each hit that follows a call */
 
 struct fsn_ctl ctl;

@@ -462,12 +462,19 @@ static __noinline __u32 slot_flags(__u32 slot)
 {
 	__u32 index = slot / FSN_WAYS;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+	struct fsn_split *split;
 	struct fsn_call *call;
+	__u32 flags = 0;
 
 	if (!set)
 		return FSN_CALL_NO_ARGS;
 	call = &set->call[slot % FSN_WAYS];
-	return call->proc & FSN_HAS_ARGS ? 0 : FSN_CALL_NO_ARGS;
+	if (!(call->proc & FSN_HAS_ARGS))
+		flags |= FSN_CALL_NO_ARGS;
+	split = fsn_split ? bpf_map_lookup_elem(&fsn_splits, &slot) : NULL;
+	if (split && split->known)
+		flags |= FSN_CALL_SPLIT;
+	return flags;
 }
 
 #endif

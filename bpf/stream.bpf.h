@@ -169,10 +169,17 @@ static __noinline int call_fill_end(struct call *call, __u32 slot, __u64 ns, __u
 	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
 	__u32 index = slot / FSN_WAYS;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &index);
+	struct fsn_split *split;
 
 	call->start = set ? set->call[slot % FSN_WAYS].start : 0;
 	call->duration = ns;
 	call->result = result;
+	call->queued = call->blocked = 0;
+	split = fsn_split ? bpf_map_lookup_elem(&fsn_splits, &slot) : NULL;
+	if (split && split->known) {
+		call->queued = split->queued;
+		call->blocked = split->blocked;
+	}
 	if (args)
 		__builtin_memcpy(&call->args, args, sizeof(*args));
 	return 0;
@@ -261,6 +268,8 @@ static __noinline int stream_entry(
 		return stream_lost(how & 0xff);
 	event->call.start = now;
 	event->call.duration = 0;
+	event->call.queued = 0;
+	event->call.blocked = 0;
 	event->call.result = 0;
 	regs_args(ctx, event->call.args.arg);
 	call_fill(&event->call, fn, flags);

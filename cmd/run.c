@@ -54,6 +54,7 @@ static const struct argp_option options[] = {
 	{ "sample", TO_ATTACH | 6, "N", 0, NULL, USAGE_MORE },
 	{ "budget", TO_ATTACH | 17, "SHARE", 0, NULL, USAGE_MORE },
 	{ "no-processes", TO_ATTACH | 7, NULL, 0, NULL, USAGE_MORE },
+	{ "split", TO_ATTACH | 30, NULL, 0, NULL, USAGE_MORE },
 	{ "no-nesting", TO_ATTACH | 18, NULL, 0, NULL, USAGE_MORE },
 	{ "raw", TO_ATTACH | 13, NULL, 0, NULL, USAGE_MORE },
 	{ "exit", TO_ATTACH | 8, "HOW", 0, NULL, USAGE_MORE },

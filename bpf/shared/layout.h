@@ -19,6 +19,7 @@
  */
 struct fsn_stat {
 	struct fsn_counts n;
+	unsigned long long pad; /* what follows is in one cache line */
 	/*
 	 * Of each epoch parity: the epoch (16 bits) over nanoseconds (48 bits; of the
 	 * minimum its complement), raised by an atomic maximum. 0: none yet.
@@ -195,6 +196,18 @@ struct fsn_nest {
 	unsigned long long top;      /* the thread's word */
 	unsigned int path;           /* that it is counted in */
 	unsigned int under;          /* 1 + path under which what it calls is */
+};
+
+/* Of a call in progress, by slot, what the scheduler says of its thread; at its end how it was. */
+struct fsn_split {
+	unsigned long long switches; /* how often it was switched out */
+	unsigned long long start;    /* since when its runtime is counted, by its CPU's clock */
+	unsigned long long ran;      /* that runtime */
+	unsigned long long delay;    /* runnable without a CPU */
+	unsigned long long behind;   /* its CPU's clock of tasks behind that of all */
+	unsigned int cpu;
+	unsigned int known;          /* the call ended in that thread: */
+	unsigned long long queued, blocked;
 };
 
 /*

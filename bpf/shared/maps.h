@@ -60,6 +60,7 @@ struct fsn_meta {
 #define FSN_OPT_RAW     4U /* the probes' own time is left in */
 #define FSN_OPT_NESTING 8U /* it is known which call was made in which */
 #define FSN_OPT_HOLDS   16U /* it counts nothing: it holds who has loaded libraries */
+#define FSN_OPT_SPLIT   64U /* times are divided: on the CPU, queued, blocked */
 #define FSN_OPT_KEPT    32U /* it goes with the command that attached it */
 
 struct fsn_lib {
@@ -145,6 +146,7 @@ struct fsn_text {
 	X(SLOTS, slots, MAPPED(struct fsn_set), FSN_SET_CNT, OWNER)                    \
 	X(HELD, held, MAPPED(struct fsn_held), 1, OWNER)                               \
 	X(NESTS, nests, ARRAY(struct fsn_nest), n->nesting ? FSN_SLOT_CNT : 1, OWNER)  \
+	X(SPLITS, splits, ARRAY(struct fsn_split), n->split ? FSN_SLOT_CNT : 1, OWNER) \
 	X(PATHS, paths, MAPPED(unsigned long long), n->paths, READERS)                 \
 	X(PATH_STATS, path_stats, MAPPED(struct fsn_path), n->path_shards * n->paths, READERS) \
 	X(BASE_PATHS0, base_paths0, ARRAY(struct fsn_path), n->paths, READERS)         \

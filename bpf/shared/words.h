@@ -33,7 +33,10 @@
 	X(aside)       /* entries that count no call: filtered out; in no sum */ \
 	X(strays)      /* ends without a call that say nothing of it; in no sum */ \
 	X(led)         /* ends that another's probe has seen; in no sum */     \
-	X(stepped)     /* hits that the kernel steps, of jumps and where they lead; in no sum */
+	X(stepped)     /* hits that the kernel steps, of jumps and where they lead; in no sum */ \
+	X(on_cpu_ns)   /* of total_ns, of calls for which that is known */      \
+	X(queued_ns)   /* runnable, without a CPU */                            \
+	X(blocked_ns)
 
 struct fsn_counts {
 #define X(name) unsigned long long name;
@@ -48,7 +51,10 @@ struct fsn_counts {
 	X(total_ns)        \
 	X(inner_ns)        \
 	X(errors)          \
-	X(slow)
+	X(slow)            \
+	X(on_cpu_ns)       \
+	X(queued_ns)       \
+	X(blocked_ns)
 
 struct fsn_proc_counts {
 #define X(name) unsigned long long name;
@@ -290,11 +296,14 @@ struct fsn_more {
 #define FSN_CALL_ENTRY     16U /* it has just begun: no duration, no result */
 #define FSN_CALL_UNTIMED   32U /* it left by a jump, or its entry is its end: no duration */
 #define FSN_CALL_MORE      64U /* a struct fsn_more follows */
+#define FSN_CALL_SPLIT     128U /* it is known how long it was queued and blocked */
 
 /* A call as the programs write it, and all others read it. */
 struct call {
 	unsigned long long start;    /* CLOCK_MONOTONIC, ns; of an entry its time */
 	unsigned long long duration; /* ns; of an untimed one until it left, or 0 */
+	unsigned long long queued;   /* of that runnable without a CPU, */
+	unsigned long long blocked;  /* and asleep */
 	unsigned long long result;   /* the register: the function's type says what counts */
 	struct fsn_args args;
 	unsigned int fn, pid, tid, flags; /* FSN_CALL_... */

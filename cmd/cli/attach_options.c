@@ -16,6 +16,7 @@ enum {
 	KEY_COUNT,
 	KEY_NO_PROCESSES,
 	KEY_NO_NESTING,
+	KEY_SPLIT,
 	KEY_RAW,
 	KEY_EXIT,
 	KEY_SITE,
@@ -73,6 +74,7 @@ static const struct argp_option options[] = {
 	{ "no-keys", KEY_NO_KEYS, NULL, 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
+	{ "split", KEY_SPLIT, NULL, 0, NULL, USAGE_MORE },
 	{ "no-nesting", KEY_NO_NESTING, NULL, 0, NULL, USAGE_MORE },
 	{ "force", KEY_FORCE, NULL, 0, NULL, USAGE_MORE },
 	{ "mode", KEY_MODE, "MODE", 0, NULL, USAGE_MORE },
@@ -295,6 +297,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_NO_NESTING:
 		o->attach.nesting = false;
+		break;
+	case KEY_SPLIT:
+		o->attach.split = true;
 		break;
 	case KEY_RAW:
 		o->attach.raw = true;

@@ -422,6 +422,11 @@ void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 			json_u64(j, call->duration);
 		else
 			json_null(j);
+		if (call_is_split(call)) {
+			json_set_u64(j, "on_cpu_ns", call->duration - call->queued - call->blocked);
+			json_set_u64(j, "queued_ns", call->queued);
+			json_set_u64(j, "blocked_ns", call->blocked);
+		}
 		json_key(j, "slow");
 		json_bool(j, call->flags & FSN_CALL_SLOW);
 		json_key(j, "failed");
@@ -432,6 +437,29 @@ void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 	if (call_is_keyed(c))
 		call_keys_json(j, c);
 	json_close(j, '}');
+}
+
+void call_split_text(struct out *o, const struct call *call)
+{
+	uint64_t on_cpu = call->duration - call->queued - call->blocked;
+	const struct {
+		uint64_t ns;
+		const char *what;
+	} parts[] = { { call->blocked, "blocked" }, { call->queued, "queued" }, { on_cpu, "on the CPU" } };
+	char text[40];
+	bool any = false;
+
+	if (!call_is_split(call) || !call->duration)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		unsigned int percent = (double)parts[i].ns / call->duration * 100 + 0.5;
+
+		if (!percent)
+			continue;
+		snprintf(text, sizeof(text), "%s%u %% %s", any ? ", " : "", percent, parts[i].what);
+		out_str(o, text);
+		any = true;
+	}
 }
 
 struct shown_call call_of(const struct group *g, const struct types *types,

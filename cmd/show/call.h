@@ -44,6 +44,9 @@ void call_result_text(struct out *o, const struct shown_call *c);
  */
 void call_json(struct json *j, const struct shown_call *c, enum call_form form);
 
+/* "98 % blocked, 1 % queued": where most of its time went; nothing when that is not known. */
+void call_split_text(struct out *o, const struct call *call);
+
 /* Call @call of @g, whose types are @types; all outlive what is returned. */
 struct shown_call call_of(const struct group *g, const struct types *types,
 	const struct call *call, const struct fsn_more *more, uint64_t ahead_ns);

@@ -384,7 +384,7 @@ static void csv_header(const struct grid *grid, const char *prefix, FILE *f)
 {
 	fputs(prefix, f);
 	for (size_t c = 0; c < grid->column_cnt; c++)
-		if (grid->columns[c].where != GRID_TABLE)
+		if (grid_in_csv(&grid->columns[c]))
 			fprintf(f, ",%s", grid->columns[c].key);
 	fputs("\r\n", f);
 }
@@ -400,7 +400,7 @@ static int csv_rows(const struct grid *grid, const char *prefix, FILE *f)
 
 		if (!c)
 			fputs(prefix, f);
-		if (grid->columns[c].where != GRID_TABLE) {
+		if (grid_in_csv(&grid->columns[c])) {
 			fputc(',', f);
 			csv_cell(&grid->cells[i], f);
 		}

@@ -227,7 +227,8 @@ struct cell {
 #define GRID_COLUMNS 48 /* at most */
 #define GRID_TREND   16 /* columns of a sparkline */
 
-enum grid_where { GRID_BOTH, GRID_TABLE, GRID_CSV };
+/* GRID_KNOWN: in tables in which some row has it. */
+enum grid_where { GRID_BOTH, GRID_TABLE, GRID_KNOWN, GRID_CSV };
 
 struct grid_column {
 	const char *title; /* of the table */
@@ -238,6 +239,11 @@ struct grid_column {
 	/* On a narrow terminal those with the highest number are left out first; 0: never. */
 	unsigned int drop;
 };
+
+static inline bool grid_in_csv(const struct grid_column *column)
+{
+	return column->where == GRID_BOTH || column->where == GRID_CSV;
+}
 
 /* Labels, and behind them figures. */
 struct grid {

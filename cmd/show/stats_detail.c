@@ -35,6 +35,7 @@ static void process_add(
 	if (!timed)
 		return;
 	to->p.nested |= p->nested;
+	to->p.split |= p->split;
 	if (noise_ns > to->noise_ns)
 		to->noise_ns = noise_ns;
 }
@@ -135,7 +136,7 @@ static void fill_others(struct grid *grid, const struct stats *s,
 
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
-		struct stats_proc all = { .nested = f->nested };
+		struct stats_proc all = { .nested = f->nested, .split = f->split };
 
 #define X(name) all.n.name = f->n.name;
 		FSN_PROC_COUNTS(X)

@@ -10,7 +10,8 @@
 
 static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use)
 {
-	bool csv = figures[id].place[use].extra == COLUMN_CSV;
+	unsigned int extra = figures[id].place[use].extra;
+	bool csv = extra == COLUMN_CSV, known = !csv && extra & COLUMN_KNOWN;
 
 	if (grid->column_cnt == GRID_COLUMNS)
 		return;
@@ -19,8 +20,8 @@ static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use
 		.title = figures[id].title,
 		.key = figures[id].key,
 		.align = TABLE_RIGHT,
-		.where = csv ? GRID_CSV : GRID_BOTH,
-		.drop = csv ? 0 : figures[id].place[use].extra,
+		.where = csv ? GRID_CSV : known ? GRID_KNOWN : GRID_BOTH,
+		.drop = csv ? 0 : extra & ~COLUMN_KNOWN,
 	};
 }
 
@@ -296,6 +297,16 @@ static size_t column_width(const struct grid *grid, size_t column)
 	return width;
 }
 
+static bool is_shown(const struct grid *grid, size_t column)
+{
+	if (grid->columns[column].where != GRID_KNOWN)
+		return grid->columns[column].where != GRID_CSV;
+	for (size_t i = column; i < grid->cell_cnt; i += grid->column_cnt)
+		if (grid->cells[i].type != CELL_NONE)
+			return true;
+	return false;
+}
+
 #define ELASTIC_MIN 16 /* what is left of a long name before columns are left out */
 
 /* Marks the columns that are shown; their width, with blanks between them. */
@@ -304,7 +315,7 @@ static size_t choose_columns(const struct grid *grid, bool *shown, unsigned int 
 	size_t width[GRID_COLUMNS], total = 0, worst;
 
 	for (size_t c = 0; c < grid->column_cnt; c++) {
-		shown[c] = grid->columns[c].where != GRID_CSV;
+		shown[c] = is_shown(grid, c);
 		width[c] = shown[c] ? column_width(grid, c) + 2 : 0;
 		if (grid->columns[c].elastic && width[c] > ELASTIC_MIN + 2)
 			width[c] = ELASTIC_MIN + 2;

@@ -26,12 +26,13 @@ static void sum_add(struct stats_func *sum, const struct stats_func *f)
 	/* Others have no times, so their returns would spoil the average. */
 	if (!f->timed)
 		n.returns = n.jumped = n.errors = n.slow = n.total_ns = n.inner_ns =
-			n.recursed_ns = 0;
+			n.recursed_ns = n.on_cpu_ns = n.queued_ns = n.blocked_ns = 0;
 	n.no_slot = stats_func_untimed(f) - n.jumped;
 	n.sampled_out = n.inner = 0;
 	counts_add(&sum->n, &n);
 	sum->timed |= f->timed;
 	sum->nested |= f->nested;
+	sum->split |= f->split;
 	if (f->timed && f->noise_ns > sum->noise_ns)
 		sum->noise_ns = f->noise_ns;
 	sum->carried += f->carried;
@@ -177,9 +178,10 @@ static void fill_errors(
 
 static void fill_slow_call(
 	struct grid *grid, const struct shown_call *c, struct out *args, struct out *result,
-	struct out *keys)
+	struct out *keys, struct out *where)
 {
 	const struct call *call = c->call;
+	bool split = call_is_split(call);
 
 	args->len = 0;
 	call_args_text(args, c);
@@ -190,7 +192,10 @@ static void fill_slow_call(
 	keys->len = 0;
 	call_keys_text(keys, c);
 	out_char(keys, '\0');
-	if (args->failed || result->failed || keys->failed) {
+	where->len = 0;
+	call_split_text(where, call);
+	out_char(where, '\0');
+	if (args->failed || result->failed || keys->failed || where->failed) {
 		grid->failed = true;
 		return;
 	}
@@ -201,6 +206,9 @@ static void fill_slow_call(
 	grid_number(grid, call->pid);
 	grid_number(grid, call->tid);
 	grid_ns(grid, true, call->duration);
+	grid_text(grid, *where->buf ? where->buf : NULL);
+	grid_ns(grid, split, call->queued);
+	grid_ns(grid, split, call->blocked);
 	grid_text(grid, *result->buf && strcmp(result->buf, "?") ? result->buf : NULL);
 	grid_text(grid, c->function);
 	grid_text(grid, call_has_args(call) ? args->buf : NULL);
@@ -212,18 +220,19 @@ static void fill_slow(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	_cleanup_types_ struct types *types = NULL;
-	struct out args = {}, result = {}, keys = {};
+	struct out args = {}, result = {}, keys = {}, where = {};
 	struct shown_call call;
 
 	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
 	for (size_t i = 0; !grid->failed && i < rg->slow_cnt; i++) {
 		/* A screen shows what comes first. */
 		call = report_slow(rg, types, r->history ? rg->slow_cnt - 1 - i : i);
-		fill_slow_call(grid, &call, &args, &result, &keys);
+		fill_slow_call(grid, &call, &args, &result, &keys, &where);
 	}
 	out_done(&args);
 	out_done(&result);
 	out_done(&keys);
+	out_done(&where);
 }
 
 /* --- rates ---------------------------------------------------------------------------------- */
@@ -291,6 +300,9 @@ static const struct grid_column slow_labels[] = {
 	{ NULL, "pid", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "tid", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ "DURATION", "duration_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "OF THAT", NULL, TABLE_LEFT, false, GRID_KNOWN, 0 },
+	{ NULL, "queued_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "blocked_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ "RESULT", "result", TABLE_LEFT, false, GRID_BOTH, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 	{ NULL, "arguments", TABLE_LEFT, false, GRID_CSV, 0 },

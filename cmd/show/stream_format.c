@@ -101,6 +101,9 @@ void stream_line(struct out *o, const struct shown_call *c, enum call_form form)
 	if (call_is_timed(c->call)) {
 		out_str(o, " <");
 		out_str(o, text_duration(c->call->duration, duration));
+		if (call_is_split(c->call) && c->call->duration)
+			out_str(o, ", ");
+		call_split_text(o, c->call);
 		out_char(o, '>');
 	}
 	if (c->call->flags & FSN_CALL_SLOW)
@@ -381,6 +384,10 @@ static void chrome_call(struct stream_page *p, const struct shown_call *c, enum 
 	json_set_open(&j, "args", '{');
 	call_args_json(&j, c);
 	call_result_json(&j, c);
+	if (call_is_split(call)) {
+		json_set_u64(&j, "queued_ns", call->queued);
+		json_set_u64(&j, "blocked_ns", call->blocked);
+	}
 	json_close(&j, '}');
 	end_object(&j);
 }

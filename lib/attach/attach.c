@@ -180,6 +180,7 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->options = (opts->processes ? FSN_OPT_PROCESSES : 0) |
 			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0) |
 			(opts->nesting ? FSN_OPT_NESTING : 0) |
+			(opts->split ? FSN_OPT_SPLIT : 0) |
 			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0);
 	meta->uid = login_uid();
 	meta->pid = getppid(); /* the command: this runs apart from it */
@@ -262,6 +263,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		.children = opts->children,
 		.sample = opts->sample,
 		.nesting = opts->nesting,
+		.split = opts->split,
 		.holds = opts->holds,
 	};
 	struct filter filter = opts->filter;

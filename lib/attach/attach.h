@@ -34,6 +34,7 @@ struct attach_opts {
 	uint64_t for_ns; /* it counts for so long from when it is whole on; 0: no end */
 	struct access access; /* who may read the counters */
 	struct budget budget; /* as budget_try() left it */
+	bool split;       /* tell where times went: on the CPU, queued, blocked */
 	bool nesting;     /* follow which call was made in which */
 	uint32_t stack_cnt; /* places for stacks by which calls are told apart; 0: no stacks */
 	uint32_t stacks_of; /* of one call of so many; 0: of all */

@@ -93,6 +93,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->follows ? FSN_SLOT_CNT * sizeof(struct fsn_mark) : 0) +
 		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0) +
 		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
+		(spec->split ? FSN_SLOT_CNT * sizeof(struct fsn_split) : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
 		(spec->key_late ? FSN_SLOT_CNT * (sizeof(struct fsn_key) + 16) : 0) +
@@ -219,6 +220,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.stacks = spec->stack_cnt,
 		.has_more = spec->has_more,
 		.nesting = spec->nesting,
+		.split = spec->split,
 		.children = spec->children,
 		.holds = spec->holds,
 	};
@@ -247,6 +249,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_spans = spec->spans;
 	e->skel->rodata->fsn_follows = spec->follows;
 	e->skel->rodata->fsn_nesting = spec->nesting;
+	e->skel->rodata->fsn_split = spec->split;
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;

@@ -67,6 +67,7 @@ struct engine_spec {
 	unsigned int progs;  /* mask of 1 << enum engine_prog: those that are needed */
 	bool processes;
 	bool children; /* of the filter's processes are to be followed */
+	bool split;    /* where its time went is kept of each call */
 	bool nesting;  /* which call was made in which is followed */
 	bool holds;    /* counted calls hold who makes them, and are not counted */
 	const struct keys *keys; /* NULL: calls are told apart by nothing */

@@ -232,6 +232,7 @@ struct group_info group_info(const struct group *g)
 		.pid = g->meta.pid,
 		.processes = g->meta.options & FSN_OPT_PROCESSES,
 		.nesting = g->meta.options & FSN_OPT_NESTING,
+		.split = g->meta.options & FSN_OPT_SPLIT,
 		.raw = g->meta.options & FSN_OPT_RAW,
 		.waits = g->meta.options & FSN_OPT_HOLDS,
 		.kept = g->meta.options & FSN_OPT_KEPT,

@@ -80,6 +80,12 @@ static inline bool call_is_timed(const struct call *c)
 	return !(c->flags & (FSN_CALL_ENTRY | FSN_CALL_UNTIMED));
 }
 
+/* Whether it is known how long it was queued and blocked. */
+static inline bool call_is_split(const struct call *c)
+{
+	return c->flags & FSN_CALL_SPLIT && call_is_timed(c);
+}
+
 /*
  * The words of argument @i, *@ret_cnt of them, in @c or in @more, which is NULL when only
  * registers were kept; NULL when it can't be seen.

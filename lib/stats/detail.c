@@ -106,7 +106,8 @@ static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 	*proc = (struct stats_proc) { .pid = procs_pid(p->key),
 		.start_ns = p->start,
 		.n = p->n,
-		.nested = f->nested };
+		.nested = f->nested,
+		.split = f->split };
 	memcpy(proc->comm, p->comm, sizeof(p->comm) - 1);
 	return 0;
 }
@@ -127,8 +128,10 @@ static void merge_procs(struct stats_func *f)
 		proc_counts_add(&to->n, &from->n);
 	}
 	f->proc_cnt = kept + 1;
-	for (size_t i = 0; i < f->proc_cnt; i++)
+	for (size_t i = 0; i < f->proc_cnt; i++) {
 		f->procs[i].n.total_ns = stats_signed(f->procs[i].n.total_ns);
+		f->procs[i].n.on_cpu_ns = stats_signed(f->procs[i].n.on_cpu_ns);
+	}
 }
 
 /* A record, or, if it has no process, the row of those that have ended. */
@@ -179,7 +182,9 @@ int stats_read_procs(
 		if (s->funcs[i].proc_cnt)
 			merge_procs(&s->funcs[i]);
 		s->funcs[i].ended.nested = s->funcs[i].nested;
+		s->funcs[i].ended.split = s->funcs[i].split;
 		s->funcs[i].ended.n.total_ns = stats_signed(s->funcs[i].ended.n.total_ns);
+		s->funcs[i].ended.n.on_cpu_ns = stats_signed(s->funcs[i].ended.n.on_cpu_ns);
 	}
 	return code;
 }

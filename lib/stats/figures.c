@@ -73,6 +73,11 @@ static bool ends_seen(const struct stats_func *f)
 #define VALUE_RATE    x
 #define VALUE_RATIO   x
 
+static double split_share(uint64_t part_ns, uint64_t all_ns)
+{
+	return all_ns ? 100.0 * part_ns / all_ns : 0;
+}
+
 /* @inner_ns is the time of all calls inside, probes included, of which no more than all took. */
 static uint64_t self_noise(uint64_t inner_ns, const struct figure_scope *scope)
 {
@@ -109,6 +114,15 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 
 /* --- of a process --------------------------------------------------------------------------- */
 
+static void split_shares(const struct stats_proc *p, struct figures *ret)
+{
+	ret->known |= FIGURE_BIT(FIGURE_ON_CPU_SHARE) | FIGURE_BIT(FIGURE_QUEUED_SHARE) |
+		FIGURE_BIT(FIGURE_BLOCKED_SHARE);
+	ret->value[FIGURE_ON_CPU_SHARE].x = split_share(p->n.on_cpu_ns, SPLIT_OF(p));
+	ret->value[FIGURE_QUEUED_SHARE].x = split_share(p->n.queued_ns, SPLIT_OF(p));
+	ret->value[FIGURE_BLOCKED_SHARE].x = split_share(p->n.blocked_ns, SPLIT_OF(p));
+}
+
 void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret)
 {
@@ -122,6 +136,11 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->n.calls : p->n.returns);
 	figure_set(ret, FIGURE_TOTAL, times, p->n.total_ns);
 	figure_set(ret, FIGURE_SELF, times && p->nested, stats_proc_self(p));
+	figure_set(ret, FIGURE_ON_CPU, times && p->split, p->n.on_cpu_ns);
+	figure_set(ret, FIGURE_QUEUED, times && p->split, p->n.queued_ns);
+	figure_set(ret, FIGURE_BLOCKED, times && p->split, p->n.blocked_ns);
+	if (times && p->split)
+		split_shares(p, ret);
 	figure_set(ret, FIGURE_AVG, times, times ? p->n.total_ns / p->n.returns : 0);
 	figure_set(ret, FIGURE_MAX, timed && p->n.max_ns, p->n.max_ns);
 	figure_set(ret, FIGURE_ERRORS, ends, p->n.errors);

@@ -35,7 +35,8 @@ enum figure_use {
 };
 
 /* What else a place says of columns: on a narrow terminal the highest are left out first. */
-#define COLUMN_CSV 255 /* in CSV only */
+#define COLUMN_CSV   255 /* in CSV only */
+#define COLUMN_KNOWN 128 /* in tables only, where it is known of some row */
 
 /* And of metrics. */
 enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_BY_CODE };
@@ -143,13 +144,38 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 		AT(PROCESS_DOCUMENT, 35), AT(TREE, 40), AT(SORT, 15, 'f'),              \
 		AT(SAVED, 84),                                                          \
 		AT(DIFF, 70), AT(METRIC, 45))                                           \
+	X(ON_CPU, NS, "on_cpu", NULL, "Time of calls that have returned, on a CPU.",    \
+		times && f->split, f->n.on_cpu_ns,                                      \
+		AT(DOCUMENT, 106), AT(TABLE, 76, COLUMN_CSV),                           \
+		AT(PROCESS, 46, COLUMN_CSV), AT(PROCESS_DOCUMENT, 36), AT(SORT, 16, 'u'), \
+		AT(SAVED, 86), AT(METRIC, 46))                                          \
+	X(QUEUED, NS, "queued", NULL,                                                   \
+		"Time of calls that have returned, runnable without a CPU.",            \
+		times && f->split, f->n.queued_ns,                                      \
+		AT(DOCUMENT, 107), AT(TABLE, 77, COLUMN_CSV),                           \
+		AT(PROCESS, 47, COLUMN_CSV), AT(PROCESS_DOCUMENT, 37), AT(SORT, 17, 'w'), \
+		AT(SAVED, 87), AT(DIFF, 72), AT(METRIC, 47))                            \
+	X(BLOCKED, NS, "blocked", NULL, "Time of calls that have returned, asleep.",    \
+		times && f->split, f->n.blocked_ns,                                     \
+		AT(DOCUMENT, 108), AT(TABLE, 78, COLUMN_CSV),                           \
+		AT(PROCESS, 48, COLUMN_CSV), AT(PROCESS_DOCUMENT, 38), AT(SORT, 18, 'b'), \
+		AT(SAVED, 88), AT(DIFF, 74), AT(METRIC, 48))                            \
+	X(ON_CPU_SHARE, PERCENT, "on_cpu", "CPU%", NULL,                                \
+		times && f->split, split_share(f->n.on_cpu_ns, SPLIT_OF(f)),            \
+		AT(TABLE, 79, COLUMN_KNOWN | 2), AT(PROCESS, 49, COLUMN_KNOWN | 3))     \
+	X(QUEUED_SHARE, PERCENT, "queued", "QUEUED%", NULL,                             \
+		times && f->split, split_share(f->n.queued_ns, SPLIT_OF(f)),            \
+		AT(TABLE, 80, COLUMN_KNOWN), AT(PROCESS, 50, COLUMN_KNOWN))             \
+	X(BLOCKED_SHARE, PERCENT, "blocked", "BLOCKED%", NULL,                          \
+		times && f->split, split_share(f->n.blocked_ns, SPLIT_OF(f)),           \
+		AT(TABLE, 81, COLUMN_KNOWN), AT(PROCESS, 51, COLUMN_KNOWN))             \
 	X(MIN, NS, "min", "MIN", NULL,                                                  \
 		f->timed && f->has_extremes, f->min_ns,                                 \
 		AT(DOCUMENT, 110), AT(TABLE, 90, 7), AT(SAVED, 100))                    \
 	X(AVG, NS, "avg", "AVG", NULL,                                                  \
 		times, f->n.total_ns / f->n.returns,                                    \
 		AT(ROW, 50, 2), \
-		AT(DOCUMENT, 120), AT(TABLE, 80), AT(PROCESS, 50, 2), AT(RATES, 30),    \
+		AT(DOCUMENT, 120), AT(TABLE, 86), AT(PROCESS, 55, 2), AT(RATES, 30),    \
 		AT(SORT, 30, 'a'), AT(SAVED, 90), AT(DIFF, 20))                         \
 	X(MAX, NS, "max", "MAX", NULL,                                                  \
 		f->timed && f->has_extremes, f->max_ns,                                 \
@@ -198,6 +224,9 @@ struct figure {
 		unsigned char extra;
 	} place[USE_CNT];
 };
+
+/* What a share of times that are divided is of: of those calls for which that is known. */
+#define SPLIT_OF(x) ((x)->n.on_cpu_ns + (x)->n.queued_ns + (x)->n.blocked_ns)
 
 extern const struct figure figures[FIGURE_CNT];
 

@@ -128,6 +128,7 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	f->n = now->n;
 	counts_subtract(&f->n, &base->n);
 	f->n.total_ns = stats_signed(f->n.total_ns);
+	f->n.on_cpu_ns = stats_signed(f->n.on_cpu_ns);
 	f->carried = base->carried;
 	/* What was given up before the reset and came back after it was in flight all along. */
 	if (f->n.revived > f->n.abandoned)
@@ -156,6 +157,7 @@ static void func_price(const struct group *g, const struct price *price, struct 
 
 	f->priced = price->at_ns && func.in_file;
 	f->nested = f->timed && g->meta.options & FSN_OPT_NESTING;
+	f->split = f->timed && g->meta.options & FSN_OPT_SPLIT;
 	f->overhead_ns = func.overhead_ns;
 	if (f->overhead_ns)
 		f->noise_ns = func.site == PRICE_STEPPED ? NOISE_STEPPED_NS : NOISE_EMULATED_NS;

@@ -28,6 +28,7 @@ struct stats_proc {
 	char comm[16];    /* at its first call */
 	struct fsn_proc_counts n;
 	bool nested; /* n.inner_ns is known */
+	bool split;  /* where their time went is */
 };
 
 /* What calls of one process by one key had. */
@@ -82,6 +83,7 @@ struct stats_func {
 	uint32_t overhead_ns; /* taken off each time, as the probes' own */
 	uint32_t noise_ns;    /* times below that are within what was taken off; 0: none was */
 	bool nested;          /* it is known what its calls called: inner_ns, recursed_ns, chained */
+	bool split;           /* and where their time went: on_cpu_ns, queued_ns, blocked_ns */
 	bool priced;          /* it is known what its probes take */
 	uint64_t cost_ns;     /* that is what they took, by hits; cost_of_hits() */
 	struct fsn_counts n; /* since the reset */

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Where times went: on a CPU, waiting for one, asleep.
+# bats file_tags=bpf
+
+load helpers
+
+LIB=$FIX/libfix.so
+PHASES=$FIX/phases
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+}
+
+# What the hypervisor took of all CPUs, ns: it is in no clock of a thread, and shared out in ours.
+stolen() {
+	awk -v hz="$(getconf CLK_TCK)" '/^cpu / { printf "%.0f", $9 * 1e9 / hz }' /proc/stat
+}
+
+# The program's clocks are read around each call: what they say and the group does not is no
+# more than what the one's wall clock says and the other's doesn't.
+assert_divided() { # FUNCTION CALLS WALL CPU QUEUED STOLEN
+	assert_json ".[0].functions[] | select(.name == \"$1\") |
+		($3 * 0.02 + $2 * 20000 + $6) as \$eps | ([$3 - .total_ns, 0] | max) as \$outside |
+		[$2 == .calls, .on_cpu_ns + .queued_ns + .blocked_ns == .total_ns] +
+		([[.on_cpu_ns, $4], [.queued_ns, $5], [.blocked_ns, ([$3 - $4 - $5, 0] | max)]] |
+			map(.[0] - .[1] <= \$eps and .[1] - .[0] <= \$outside + \$eps))" \
+		'[true,true,true,true,true]' "$*; $output"
+}
+
+# Attaches with ARGs, runs the phases, and asks the program's clocks.
+divided() { # CALLS ARG...
+	local before stole name calls wall cpu queued
+
+	fsn attach g 'phase_*' --lib "$PHASES" --split "${@:2}"
+	before=$(stolen)
+	capture "$PHASES" "$1"
+	stole=$(($(stolen) - before))
+	said=$output
+	fsn stats g --json
+	while read -r name calls wall cpu queued; do
+		assert_divided "$name" "$calls" "$wall" "$cpu" "$queued" "$stole"
+	done <<<"$said"
+}
+
+# bats test_tags=core
+@test "times are divided as the kernel's clocks of the thread have it" {
+	divided 10
+	assert_json '[.[0].functions[] | select(.name == "phase_nap") | .blocked_ns >= 10 * 2700000,
+		.processes[0].blocked_ns == .blocked_ns]' '[true,true]'
+	fsn detach g
+}
+
+@test "times are divided with perf links and raw times, too" {
+	divided 3 --link perf --raw
+	fsn detach g
+}
+
+@test "threads of real-time classes are divided, too" {
+	need_tool chrt
+	chrt -f 1 true || skip "no real-time threads here"
+	fsn attach g phase_burn phase_nap phase_read --lib "$PHASES" --split
+	capture chrt -f 1 "$PHASES" 5 burn nap read
+	said=$output
+	fsn stats g --json
+	while read -r name calls wall cpu queued; do
+		assert_divided "$name" "$calls" "$wall" "$cpu" "$queued" 0
+	done <<<"$said"
+	fsn detach g
+}
+
+@test "shares stand in the table where they are known; sums, orders and CSV have the times" {
+	fsn attach g fix_sleep_us fix_add --lib "$LIB" --split --raw
+	capture "$FIX/call" --arg 50000 sleep_us 2
+	capture "$FIX/call" add 10
+	fsn stats g --sort blocked
+	assert_output_match '^FUNCTION .* SELF +CPU% +QUEUED% +BLOCKED% +AVG '
+	assert_eq "$(sed -n '3,4s/ .*//p' <<<"$output")" $'fix_sleep_us\nfix_add'
+	fsn stats g --by process --json
+	assert_json '.[0].functions[] | select(.name == "fix_sleep_us") |
+		[.blocked_ns >= 90000000, .processes[0].blocked_ns == .blocked_ns,
+		.on_cpu_ns + .queued_ns + .blocked_ns == .total_ns]' '[true,true,true]'
+	fsn stats g --by process
+	assert_output_match ' SELF +CPU% +QUEUED% +BLOCKED% +AVG '
+	fsn stats g --format csv
+	assert_output_match ',on_cpu_ns,.*queued_ns,.*blocked_ns,'
+	fsn stats g --format prometheus
+	assert_output_match '^funcsnoop_blocked_seconds_total\{.*function="fix_sleep_us".*\} 0\.(1|09)'
+	fsn -s 3 stats g --fail-if 'blocked>100ms'
+	fsn stats g --fail-if 'blocked>100s'
+	fsn reset g
+	fsn stats g --json --all
+	assert_json '[.[0].functions[] | [.on_cpu_ns, .queued_ns, .blocked_ns]] | unique' '[[null,null,null]]'
+	fsn detach g
+	fsn attach g fix_sleep_us --lib "$LIB"
+	capture "$FIX/call" --arg 1000 sleep_us 2
+	fsn stats g
+	refute_output_match 'CPU%|BLOCKED'
+	fsn stats g --json
+	assert_json '.[0].functions[] | [.on_cpu_ns, .queued_ns, .blocked_ns]' '[null,null,null]'
+	fsn detach g
+}
+
+@test "slow calls and those of a stream say what they waited for" {
+	fsn attach g fix_sleep_us --lib "$LIB" --split --slow 10ms
+	start_bg s "$FUNCSNOOP" stream g --json -n 2
+	poll_until grep -q watching "$(bg_err s)"
+	capture "$FIX/call" --arg 60000,100 sleep_us 2
+	wait_bg s
+	output=$(jq -s . "$(bg_out s)")
+	assert_json '[.[] | .on_cpu_ns + .queued_ns + .blocked_ns == .duration_ns]' '[true,true]'
+	assert_json_true '.[0].blocked_ns >= 54000000'
+	fsn stats g --slow
+	assert_output_match '^TIME .* DURATION +OF THAT +RESULT '
+	assert_output_match ' [0-9]+ % blocked'
+	fsn stats g --slow --json
+	assert_json_true '.[0].slow_calls[0] | .blocked_ns >= 54000000 and
+		.on_cpu_ns + .queued_ns + .blocked_ns == .duration_ns'
+	start_bg t "$FUNCSNOOP" stream g -n 1
+	poll_until grep -q watching "$(bg_err t)"
+	capture "$FIX/call" --arg 60000 sleep_us 1
+	wait_bg t
+	assert_eq "$(grep -cE ' <[0-9.]+ ms, .*% blocked.*> SLOW$' "$(bg_out t)")" 1
+	fsn detach g
+	fsn attach g fix_sleep_us --lib "$LIB" --slow 1ms
+	capture "$FIX/call" --arg 2000 sleep_us 1
+	fsn stats g --slow
+	refute_output_match 'OF THAT'
+	fsn stats g --slow --json
+	assert_json '.[0].slow_calls[0] | has("blocked_ns")' false
+	fsn detach g
+}
