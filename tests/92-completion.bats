@@ -57,7 +57,7 @@ assert_words() { # WORD...: exactly these
 	complete_words detach --s
 	assert_output ""
 	complete_words attach cuda --lib x --no
-	assert_words --no-nesting --no-processes
+	assert_words --no-keys --no-nesting --no-processes
 	complete_words list inflight --ol
 	assert_words --older-than
 	complete_words reset cuda --pre
@@ -87,7 +87,7 @@ assert_words() { # WORD...: exactly these
 	complete_words stats --color = a
 	assert_words auto always
 	complete_words stats --sort ""
-	assert_words total self calls avg max p99 errors slow name
+	assert_words total self on_cpu queued blocked calls avg max p99 errors slow name
 	complete_words stats --top ""
 	assert_output ""
 	complete_words attach -c 0

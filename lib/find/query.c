@@ -289,10 +289,6 @@ int libfind_hint(struct libfind *lf, const struct lib_query *q, struct err *err)
 	}
 	if (suggest_text(&s, text, sizeof(text)))
 		return err_hint(err, "%s", text);
-	if (!strcmp(q->text, "t"))
-		return err_hint(err,
-			"t:CATEGORY:EVENT is a tracepoint elsewhere; functions of libraries and "
-			"programs can be probed");
 	if (lf->denied)
 		return err_hint(err, "%zu processes may not be looked at: needs CAP_SYS_PTRACE%s",
 			lf->denied, caps_advice());
