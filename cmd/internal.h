@@ -202,6 +202,14 @@ void await_groups(const struct await *w, struct words *ret_words);
 /* Tells what has not come. The first error that there was. */
 int await_end(struct await *w, struct err *err);
 
+/* --- list_inflight.c -------------------------------------------------------------------------- */
+
+/*
+ * Lists the calls that are in flight in the groups named behind the first of @words, or in all:
+ * those of @older_ns or more, and stale ones only with @all. Returns the exit status.
+ */
+int list_inflight(struct globals *g, const struct words *words, uint64_t older_ns, bool all);
+
 /* --- attach.c ------------------------------------------------------------------------------- */
 
 /* Says in a line or two on stderr what of a preset or pattern is left out. */

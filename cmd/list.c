@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop list: groups, their functions, presets, calls that have not come back.
-#include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/duration.h"
 #include "cli/cmd.h"
 #include "group/group.h"
-#include "group/keys.h"
-#include "group/types.h"
+#include "internal.h"
 #include "kernel/kernel.h"
-#include "show/call.h"
 #include "show/list.h"
 #include "show/text.h"
 #include "stats/stats.h"
@@ -372,122 +368,6 @@ static int list_presets(const struct options *o)
 	return EXIT_DONE;
 }
 
-/* --- calls in flight ------------------------------------------------------------------------ */
-
-struct flight {
-	const struct options *o;
-	struct json *doc;
-	struct table *table;
-	size_t shown, hidden;
-};
-
-/* "ncclAllReduce communicator=fa93daea854b060b 0/2 bytes=8192 (sendbuff=0x7f00, ...)" */
-static int add_call_text(struct flight *flight, const struct shown_call *c, bool stale)
-{
-	struct out text = {};
-
-	out_str(&text, c->function);
-	call_keys_text(&text, c);
-	if (call_has_args(c->call)) {
-		out_str(&text, call_is_keyed(c) ? " (" : "(");
-		call_args_text(&text, c);
-		out_char(&text, ')');
-	}
-	if (stale)
-		out_str(&text, " (stale)");
-	out_char(&text, '\0');
-	if (!text.failed)
-		table_cell(flight->table, "%s", text.buf);
-	out_done(&text);
-	return text.failed ? -ENOMEM : 0;
-}
-
-static int add_call(struct flight *flight, const struct group *group, const struct types *types,
-	const struct group_keys *keys, const struct slot_call *call)
-{
-	const struct call plain = { .fn = call->fn, .pid = (unsigned int)call->pid,
-		.tid = (unsigned int)call->tid, .args = call->args,
-		.flags = FSN_CALL_ENTRY | (call->has_args ? 0 : FSN_CALL_NO_ARGS) };
-	struct shown_call shown =
-		call_of(group, types, &plain, call->has_more ? &call->more : NULL, 0);
-	char age[TEXT_NUM_LEN];
-
-	shown.keys = keys;
-	shown.key = call->keyed ? &call->key : NULL;
-	flight->shown++;
-	if (flight->doc) {
-		json_add_call(flight->doc, group, call, &shown);
-		return 0;
-	}
-	table_cell(flight->table, "%s", group_info(group).name);
-	table_cell(flight->table, "%d", call->pid);
-	table_cell(flight->table, "%d", call->tid);
-	table_cell(flight->table, "%s", call->comm);
-	table_cell(flight->table, "%s", text_duration(call->age_ns, age));
-	return add_call_text(flight, &shown, call->stale);
-}
-
-static int add_calls(struct flight *flight, const struct group *group, struct err *err)
-{
-	_cleanup_free_ struct slot_call *calls = NULL;
-	_cleanup_group_keys_ struct group_keys keys = {};
-	_cleanup_types_ struct types *types = NULL;
-	const struct options *o = flight->o;
-	size_t cnt;
-	int code;
-
-	code = slots_read(group, &calls, &cnt, err);
-	if (!code)
-		code = types_read(group, &types, err);
-	if (!code)
-		code = group_keys_read(group, &keys, err);
-	for (size_t i = 0; !code && i < cnt; i++) {
-		if (o->has_older && calls[i].age_ns < o->older_ns)
-			continue;
-		if (calls[i].stale && !o->all) {
-			flight->hidden++;
-			continue;
-		}
-		if (add_call(flight, group, types, &keys, &calls[i]))
-			return err_sys(err, -ENOMEM, "cannot list calls");
-	}
-	return code;
-}
-
-static int list_inflight(const struct options *o)
-{
-	const struct words names = { o->words.word + 1, o->words.cnt - 1 };
-	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },
-		{ "PID", TABLE_RIGHT, false }, { "TID", TABLE_RIGHT, false },
-		{ "COMMAND", TABLE_LEFT, false }, { "AGE", TABLE_RIGHT, false },
-		{ "FUNCTION", TABLE_LEFT, true } };
-	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
-	struct flight flight = { o, doc, table, 0, 0 };
-	_cleanup_groups_ struct groups groups = GROUPS_NONE;
-	struct err err = {};
-	int status;
-
-	if (groups_open(o->g, &names, GROUPS_REST, &groups, &err))
-		return cmd_fail(o->g, &err);
-	groups_tell_left(o->g, &groups);
-	for (size_t i = 0; i < groups.cnt; i++)
-		if (add_calls(&flight, groups.group[i], &err))
-			return cmd_fail(o->g, &err);
-	status = groups.failed_cnt ? EXIT_FAILED : EXIT_DONE;
-	if (doc)
-		return json_print(TAKE_PTR(doc)) ?: status;
-	if (flight.shown)
-		table_print(table, o->g, stdout);
-	else
-		cmd_note(o->g, "no call is in flight");
-	if (flight.hidden)
-		cmd_note(o->g, "%zu stale call%s hidden; --all shows %s", flight.hidden,
-			flight.hidden == 1 ? " is" : "s are",
-			flight.hidden == 1 ? "it" : "them");
-	return status;
-}
-
 static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse,
@@ -500,7 +380,7 @@ static int run(struct globals *g, int argc, char **argv)
 	cmd_parse(g, &argp, argc, argv, &o, &o.words);
 	what = o.words.cnt ? o.words.word[0] : "";
 	if (!strcmp(what, "inflight"))
-		return list_inflight(&o);
+		return list_inflight(g, &o.words, o.has_older ? o.older_ns : 0, o.all);
 	if (o.all || o.has_older)
 		return cmd_usage(g, "--all and --older-than go with 'list inflight'");
 	if (o.verbose && (!strcmp(what, "functions") || !strcmp(what, "presets") ||

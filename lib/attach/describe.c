@@ -5,12 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "attach/attach.h"
-#include "code/communicator.h"
 #include "internal.h"
-#include "pins/bpffs.h"
 #include "target/kind.h"
 
 _Static_assert(sizeof(struct fsn_stat) == 256, "four cache lines");
@@ -195,12 +192,6 @@ static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
 		conf->str[i] = string_place(pf->args, kept.strings[i]);
 }
 
-/* Counting alone steps over code that writes argument registers. */
-static bool has_no_args(const struct draft *draft, const struct target *f)
-{
-	return !draft->keeps_args && f->plan.args_written;
-}
-
 /* What is to be taken off the call in which one of these is made. */
 static void describe_price(const struct group_func *shown, bool steps_jumps,
 	const struct price *price, struct fsn_conf *conf)
@@ -253,135 +244,6 @@ static int describe_object(struct description *d, const struct object *object,
 	ret_lib->mtime_ns = id.mtime_ns;
 	code = strtab_add(&d->text, object->path, &ret_lib->path, err);
 	return code ? code : strtab_add(&d->text, object->build_id, &ret_lib->build_id, err);
-}
-
-/* What is known of the arguments of the probed functions; free() it. NULL: no memory. */
-static struct condition_func *arguments_of(const struct draft *draft)
-{
-	struct condition_func *funcs = calloc(draft->probed_cnt + 1, sizeof(*funcs));
-
-	for (size_t i = 0; funcs && i < draft->probed_cnt; i++) {
-		const struct preset_func *known = draft->targets[i].known;
-
-		funcs[i].name = draft->targets[i].name;
-		funcs[i].no_args = has_no_args(draft, &draft->targets[i]);
-		funcs[i].ends = i < draft->timed_cnt;
-		if (!known)
-			continue;
-		funcs[i].ret = known->ret_text ? &known->ret : NULL;
-		funcs[i].args = known->args;
-		funcs[i].arg_cnt = known->arg_cnt;
-		funcs[i].has_args = known->has_args;
-		funcs[i].types_why = known->types_why;
-	}
-	return funcs;
-}
-
-static int describe_conds(const struct draft *draft, const struct condition *c,
-	struct fsn_cond *conds, size_t *ret_never, struct err *err)
-{
-	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
-
-	if (!funcs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
-	return condition_bind(c, funcs, draft->probed_cnt, conds, ret_never, err);
-}
-
-int attach_check_condition(
-	const struct draft *draft, const struct condition *c, size_t *ret_never, struct err *err)
-{
-	_cleanup_free_ struct fsn_cond *conds = calloc(draft->probed_cnt + 1, sizeof(*conds));
-
-	if (!conds)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
-	return describe_conds(draft, c, conds, ret_never, err);
-}
-
-/* Where the communicators of a library begin, which is asked once. */
-static int locate_communicator(const struct draft *draft, const struct condition_func *funcs,
-	size_t fn, uint32_t *ret_at, struct err *err)
-{
-	const struct object *object = draft->targets[fn].object;
-
-	for (size_t i = 0; i < fn; i++)
-		if (draft->targets[i].object == object && funcs[i].communicator_at) {
-			*ret_at = funcs[i].communicator_at;
-			return 0;
-		}
-	return communicator_find(object->elf, ret_at, err);
-}
-
-static int locate_communicators(const struct draft *draft, const struct keys *keys,
-	struct condition_func *funcs, struct err *err)
-{
-	size_t nth;
-	int code = 0;
-
-	if (!keys_have(keys, FSN_BY_COMMUNICATOR))
-		return 0;
-	for (size_t i = 0; !code && i < draft->probed_cnt; i++)
-		if (draft->targets[i].object->elf && keys_communicator(&funcs[i], &nth))
-			code = locate_communicator(
-				draft, funcs, i, &funcs[i].communicator_at, err);
-	return code ? err_wrap(err, "--key 'communicator'") : 0;
-}
-
-int attach_check_keys(const struct draft *draft, const struct keys *keys,
-	struct keys_left *ret_left, struct err *err)
-{
-	_cleanup_free_ struct fsn_keyed *keyed = calloc(draft->probed_cnt + 1, sizeof(*keyed));
-	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
-	int code;
-
-	if (!keyed || !funcs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
-	code = locate_communicators(draft, keys, funcs, err);
-	return code ? code : keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
-}
-
-/* What parts of keys may be called; types are described before. */
-static void name_parts(const struct description *d, size_t cnt)
-{
-	for (size_t i = 0; i < cnt; i++) {
-		const struct fsn_func *func = &d->funcs[i];
-
-		for (size_t k = 0; k < FSN_KEYS; k++) {
-			const struct fsn_part *part = &d->keyed[i].key[k];
-			unsigned int type = 0;
-
-			if (part->what == FSN_BY_RESULT)
-				type = func->ret;
-			else if (part->what == FSN_BY_NUMBER && part->arg && func->args)
-				type = func->args + part->arg - 1;
-			if (!type)
-				continue;
-			d->keyed[i].names[k] = d->types.types[type - 1].names;
-			d->keyed[i].name_cnt[k] = d->types.types[type - 1].name_cnt;
-		}
-	}
-}
-
-static int describe_keys(struct description *d, const struct draft *draft,
-	const struct keys *keys, struct err *err)
-{
-	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
-	struct keys_left left;
-	int code;
-
-	d->keyed = calloc(draft->probed_cnt + 1, sizeof(*d->keyed));
-	if (!d->keyed || !funcs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
-	code = locate_communicators(draft, keys, funcs, err);
-	if (!code)
-		code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
-	name_parts(d, draft->probed_cnt);
-	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
-	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
-	for (size_t i = 0; !code && i < keys->key_cnt; i++)
-		code = strtab_add(&d->text, keys->key[i].name, &d->key_text[i], err);
-	for (size_t i = 0; !code && i < keys->sum_cnt; i++)
-		code = strtab_add(&d->text, keys->sum[i].name, &d->sum_text[i], err);
-	return code;
 }
 
 /* Texts of several, as struct fsn_said has them. */
@@ -543,62 +405,5 @@ int description_write(const struct description *d, const struct draft *draft,
 	for (size_t i = 0; !code && i < ARRAY_SIZE(maps); i++)
 		code = write_rows(engine_map_fd(e, maps[i].id), maps[i].rows, maps[i].size,
 			maps[i].cnt, err);
-	return code;
-}
-
-/* --- written down ---------------------------------------------------------------------------- */
-
-static int compare_offsets(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* All offsets of library @lib, each once: two programs may share a place. */
-static int offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
-	uint64_t **ret_offsets, size_t *ret_cnt)
-{
-	uint64_t *offsets = calloc(probes->total + 1, sizeof(*offsets));
-	size_t cnt = 0, kept = 0;
-
-	if (!offsets)
-		return -ENOMEM;
-	for (size_t i = lib; i < probes->list_cnt; i += lib_cnt)
-		for (size_t k = 0; k < probes->lists[i].probes.cnt; k++)
-			offsets[cnt++] = probes->lists[i].offsets[k];
-	qsort(offsets, cnt, sizeof(*offsets), compare_offsets);
-	for (size_t i = 0; i < cnt; i++)
-		if (!kept || offsets[kept - 1] != offsets[i])
-			offsets[kept++] = offsets[i];
-	*ret_offsets = offsets;
-	*ret_cnt = kept;
-	return 0;
-}
-
-int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
-	struct err *err)
-{
-	_cleanup_free_ struct breaks_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
-	int code = files ? 0 : err_sys(err, -ENOMEM, "cannot write down the probes");
-	size_t file_cnt = 0;
-
-	for (size_t i = 0; !code && i < draft->objects.cnt; i++) {
-		const struct object *object = draft->objects.object[i];
-		const struct elf_info *info = object_file(object);
-		uint64_t *offsets = NULL;
-		size_t cnt = 0;
-
-		if (!info)
-			continue;
-		if (offsets_of(p, i, draft->objects.cnt, &offsets, &cnt))
-			code = err_sys(err, -ENOMEM, "cannot write down the probes");
-		files[file_cnt++] = (struct breaks_file) { info->dev, info->ino, info->size,
-			info->ctime_ns, info->overlay, object->path, offsets, cnt };
-	}
-	if (!code)
-		code = breaks_write(files, file_cnt, dir_fd, err);
-	for (size_t i = 0; files && i < file_cnt; i++)
-		free((void *)files[i].offsets);
 	return code;
 }

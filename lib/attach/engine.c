@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Opening, sizing, loading and attaching the programs.
+// Opening, sizing and loading the programs.
 #include <errno.h>
 #include <string.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/apart.h"
 #include "base/err.h"
 #include "internal.h"
 #include "pins/bpffs.h"
-#include "proc/proc.h"
 #include "shared/maps.h"
 #include "funcsnoop.skel.h"
 
@@ -32,23 +29,6 @@
 
 #define CLONE_NEST_STEPS 12
 #define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
-
-#define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT | 1U << ENGINE_TRACE)
-#define FENTRY  (1U << ENGINE_FENTRY | 1U << ENGINE_FEXIT)
-#define KPROBES (1U << ENGINE_KPROBE | 1U << ENGINE_KRETURN)
-
-struct engine {
-	struct fsn_bpf *skel;
-	enum link_mode mode;
-	uint32_t stat_shards, hist_shards, path_shards, path_cnt;
-	unsigned int links;
-	uint32_t filters; /* mask of FSN_FILTER_... */
-	bool children, holds;
-	bool preempted; /* link_trace_is_preempted(), if that matters */
-	bool many_kprobes; /* by one link */
-	struct clones *clones;
-	size_t link_cnt;
-};
 
 static uint32_t power_of_two(uint64_t n)
 {
@@ -121,7 +101,7 @@ static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
 	return map[id];
 }
 
-static struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog)
+struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog)
 {
 	const struct fsn_bpf *skel = e->skel;
 	struct bpf_program *const progs[] = {
@@ -428,203 +408,6 @@ int engine_set_sources(
 		bpf_map__fd(e->skel->maps.fsn_sources), 0, cnt, sizeof(*sources), sources);
 
 	return code ? err_sys(err, code, "cannot write where arguments are") : 0;
-}
-
-/* --- attaching ------------------------------------------------------------------------------ */
-
-static int pin_link(struct engine *e, int dir_fd, int fd, struct err *err)
-{
-	char name[32];
-	int code;
-
-	snprintf(name, sizeof(name), "link_%zu", e->link_cnt);
-	code = bpffs_pin(dir_fd, name, fd, err);
-	if (code)
-		return code;
-	e->link_cnt++;
-	return 0;
-}
-
-static int attach_perf(struct engine *e, int prog_fd, bool is_return,
-	const struct link_probes *probes, pid_t pid, int dir_fd,
-	engine_progress_fn progress, void *arg, struct err *err)
-{
-	int code;
-
-	link_raise_files();
-	for (size_t i = 0; i < probes->cnt; i++) {
-		_cleanup_close_ int fd = -1;
-
-		if (apart_stop())
-			return err_sys(err, -EINTR, "cannot attach");
-		code = probes->file_fd < 0
-			? link_event(prog_fd, probes->offsets[i], probes->cookies[i], &fd, err)
-			: link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
-		if (!code)
-			code = pin_link(e, dir_fd, fd, err);
-		if (code)
-			return code;
-		if (progress)
-			progress(i + 1, probes->cnt, arg);
-	}
-	return 0;
-}
-
-/* The table is the same for entries and ends. */
-static int attach_calls(struct engine *e, enum engine_prog prog,
-	const struct link_probes *probes, int dir_fd, struct err *err)
-{
-	int prog_fd = bpf_program__fd(engine_program(e, prog));
-	_cleanup_close_ int fd = -1;
-
-	for (size_t i = 0; i < probes->cnt; i++) {
-		uint32_t number = probes->offsets[i], target = probes->cookies[i];
-
-		if (bpf_map_update_elem(bpf_map__fd(e->skel->maps.fsn_syscalls), &number,
-			    &target, 0))
-			return err_sys(err, -errno, "cannot write the table of system calls");
-	}
-	if (e->preempted) {
-		int code = link_tracepoint(prog_fd, "raw_syscalls",
-			prog == ENGINE_SYS_EXIT ? "sys_exit" : "sys_enter", &fd, err);
-
-		return code ? code : pin_link(e, dir_fd, fd, err);
-	}
-	fd = bpf_raw_tracepoint_open(NULL, prog_fd);
-	if (fd < 0)
-		return err_sys(err, -errno, "cannot attach");
-	return pin_link(e, dir_fd, fd, err);
-}
-
-/* Each has a program and a link of its own. */
-static int attach_fentry(struct engine *e, enum engine_prog prog,
-	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
-	struct err *err)
-{
-	int code = 0;
-
-	for (size_t i = 0; !code && i < probes->cnt; i++) {
-		_cleanup_close_ int prog_fd = -1, fd = -1;
-
-		if (apart_stop())
-			return err_sys(err, -EINTR, "cannot attach");
-		code = clone_load(e->clones, engine_program(e, prog), probes->object,
-			probes->offsets[i], &prog_fd, err);
-		if (!code)
-			code = link_fentry(prog_fd, prog == ENGINE_FEXIT, probes->cookies[i], &fd,
-				err);
-		if (!code)
-			code = pin_link(e, dir_fd, fd, err);
-		if (!code && progress)
-			progress(i + 1, probes->cnt, arg);
-	}
-	return code;
-}
-
-static int attach_kprobes(struct engine *e, enum engine_prog prog,
-	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
-	struct err *err)
-{
-	int prog_fd = bpf_program__fd(engine_program(e, prog)), code = 0;
-	bool is_return = prog == ENGINE_KRETURN;
-
-	link_raise_files();
-	for (size_t i = 0; !code && i < (e->many_kprobes ? 1 : probes->cnt); i++) {
-		_cleanup_close_ int fd = -1;
-
-		if (apart_stop())
-			return err_sys(err, -EINTR, "cannot attach");
-		code = e->many_kprobes ? link_kprobes(prog_fd, is_return, probes, &fd, err)
-				       : link_kprobe(prog_fd, is_return, probes, i, &fd, err);
-		if (!code)
-			code = pin_link(e, dir_fd, fd, err);
-		if (!code && progress)
-			progress(i + 1, probes->cnt, arg);
-	}
-	return code;
-}
-
-int engine_attach(struct engine *e, enum engine_prog prog,
-	const struct link_probes *probes, pid_t pid, int dir_fd,
-	engine_progress_fn progress, void *arg, struct err *err)
-{
-	int prog_fd = bpf_program__fd(engine_program(e, prog)), code;
-	bool session = prog == ENGINE_SESSION, is_return = prog == ENGINE_RETURN;
-	_cleanup_close_ int fd = -1;
-
-	if (!probes->cnt)
-		return 0;
-	if (engine_prog_traces(prog))
-		return attach_calls(e, prog, probes, dir_fd, err);
-	if (1U << prog & FENTRY)
-		return attach_fentry(e, prog, probes, dir_fd, progress, arg, err);
-	if (1U << prog & KPROBES)
-		return attach_kprobes(e, prog, probes, dir_fd, progress, arg, err);
-	if (e->mode == LINK_PERF || prog == ENGINE_TRACE)
-		return attach_perf(
-			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
-	if (apart_stop())
-		return err_sys(err, -EINTR, "cannot attach");
-	code = link_multi(prog_fd,
-		session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
-		probes, pid, &fd, err);
-	return code ? code : pin_link(e, dir_fd, fd, err);
-}
-
-/* How many processes of the list @from_fd are not on that of @e: they are now. -errno. */
-static int copy_pids(struct engine *e, int from_fd)
-{
-	int fd = engine_map_fd(e, MAPID_PIDS), cnt = 0;
-	uint32_t pid, value, *before = NULL, last;
-
-	for (; !bpf_map_get_next_key(from_fd, before, &pid); before = &last) {
-		last = pid;
-		if (pid == FSN_PID_NONE || !bpf_map_lookup_elem(fd, &pid, &value))
-			continue;
-		value = 0;
-		if (bpf_map_update_elem(fd, &pid, &value, BPF_ANY))
-			return -errno;
-		cnt++;
-		/* One that has ended meanwhile was not on the list that it was taken off. */
-		if (bpf_map_lookup_elem(from_fd, &pid, &value))
-			bpf_map_delete_elem(fd, &pid);
-	}
-	return cnt;
-}
-
-/* A child whose parent came later is on the other list only: until there is none. */
-static int take_over(struct engine *e, int from_fd, struct err *err)
-{
-	int cnt;
-
-	do
-		cnt = copy_pids(e, from_fd);
-	while (cnt > 0);
-	e->filters |= FSN_FILTER_PID;
-	return cnt ? err_sys(err, cnt, "cannot follow children") : 0;
-}
-
-int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
-{
-	/* Who ends is taken off a list that nobody is put on yet. */
-	struct bpf_program *const progs[] = { e->skel->progs.fsn_exit,
-		e->skel->progs.fsn_fork };
-	uint32_t none = FSN_PID_NONE, lost = 0;
-	int code = 0;
-
-	if (!e->children)
-		return 0;
-	if (bpf_map_update_elem(engine_map_fd(e, MAPID_PIDS), &none, &lost, 0))
-		return err_sys(err, -errno, "cannot follow children");
-	for (size_t i = 0; !code && i < ARRAY_SIZE(progs); i++) {
-		_cleanup_close_ int fd =
-			bpf_raw_tracepoint_open(NULL, bpf_program__fd(progs[i]));
-
-		if (fd < 0)
-			return err_sys(err, -errno, "cannot follow children");
-		code = pin_link(e, dir_fd, fd, err);
-	}
-	return !code && from_fd > 0 ? take_over(e, from_fd, err) : code;
 }
 
 unsigned int engine_links(const struct engine *e)

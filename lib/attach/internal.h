@@ -114,25 +114,6 @@ int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
 int engine_set_sources(struct engine *e, const struct fsn_sources *sources, size_t cnt,
 	struct err *err);
 
-/* Told how many probes of @total are attached; may be NULL. */
-typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
-
-/*
- * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... Of a
- * tracepoint one link, whatever @pid is. Else one link for all in session and multi mode, one
- * each in perf mode (whose limit of open files is raised as far as it goes). Only process @pid gets breakpoints, or all if it is 0. The
- * probes do nothing until engine_arm(). To be run apart (apart.h); -EINTR when it is to stop.
- */
-int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
-	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
-
-/*
- * Attaches what follows children, if the spec says so, and pins it like the others; before
- * engine_arm(). With @from_fd above 0, the list of a group that follows them already, the
- * processes on it are put on this one's, too, and none is lost.
- */
-int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err);
-
 /* Mask of enum link_mode: what its programs are linked by. */
 unsigned int engine_links(const struct engine *e);
 
@@ -157,6 +138,55 @@ void engine_set_held(struct engine *e, pid_t pid);
 
 DEFINE_CLEANUP(engine, struct engine *, engine_free)
 #define _cleanup_engine_ __cleanup(cleanup_engine)
+
+/* --- links.c: where programs are put ---------------------------------------------------------- */
+
+/* Programs of tracepoints, on kernel functions, and on kprobes: bits of enum engine_prog. */
+#define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT | 1U << ENGINE_TRACE)
+#define FENTRY  (1U << ENGINE_FENTRY | 1U << ENGINE_FEXIT)
+#define KPROBES (1U << ENGINE_KPROBE | 1U << ENGINE_KRETURN)
+
+
+/* Of engine.c, which makes it, and links.c. */
+struct fsn_bpf;
+struct engine {
+	struct fsn_bpf *skel;
+	enum link_mode mode;
+	uint32_t stat_shards, hist_shards, path_shards, path_cnt;
+	unsigned int links;
+	uint32_t filters; /* mask of FSN_FILTER_... */
+	bool children, holds;
+	bool preempted; /* link_trace_is_preempted(), if that matters */
+	bool many_kprobes; /* by one link */
+	struct clones *clones;
+	size_t link_cnt;
+};
+
+struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog);
+
+/* Told how many probes of @total are attached; may be NULL. */
+typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
+
+/*
+ * Attaches @probes to the program and pins the links in @dir_fd as link_0, link_1, ... Of a
+ * tracepoint one link, whatever @pid is. Else one link for all in session and multi mode, one
+ * each in perf mode (whose limit of open files is raised as far as it goes). Only process @pid
+ * gets breakpoints, or all if it is 0. The probes do nothing until engine_arm(). To be run apart
+ * (apart.h); -EINTR when it is to stop.
+ */
+int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
+
+/*
+ * Attaches what follows children, if the spec says so, and pins it like the others; before
+ * engine_arm(). With @from_fd above 0, the list of a group that follows them already, the
+ * processes on it are put on this one's, too, and none is lost.
+ */
+int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err);
+
+/* Pins in the folder @dir_fd where the probes go: breaks_write(). Before the first link. */
+_must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
+	struct err *err);
 
 /* --- clones.c: a program for each function of the kernel, of one that libbpf has loaded ------- */
 
@@ -202,8 +232,17 @@ void description_done(struct description *d);
 int description_write(const struct description *d, const struct draft *draft,
 	const struct attach_opts *opts, struct engine *e, struct fsn_meta *meta, struct err *err);
 
-/* Pins in the folder @dir_fd where the probes go: breaks_write(). Before the first link. */
-_must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
+/* --- arguments.c: what its functions make of arguments --------------------------------------- */
+
+/* Whether code in front of its probe may have changed them. */
+bool has_no_args(const struct draft *draft, const struct target *t);
+
+/* Binds @c to the probed functions, a struct fsn_cond each; *@ret_never of them have not all. */
+int describe_conds(const struct draft *draft, const struct condition *c, struct fsn_cond *conds,
+	size_t *ret_never, struct err *err);
+
+/* The same of keys and sums, for @d, whose types are described. */
+int describe_keys(struct description *d, const struct draft *draft, const struct keys *keys,
 	struct err *err);
 
 /* --- budget.c: what calls cost, and what to give up; pure --------------- */

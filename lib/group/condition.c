@@ -21,8 +21,7 @@ __attribute__((format(printf, 4, 5))) static int fail_at(
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	return err_set(
-		err, -ERR_USAGE, "--if '%s', character %zu: %s", text, at + 1, what);
+	return err_set(err, -ERR_USAGE, "--if '%s', character %zu: %s", text, at + 1, what);
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -184,8 +183,7 @@ int condition_parse(const char *text, struct condition *ret_condition, struct er
 
 	memset(ret_condition, 0, sizeof(*ret_condition));
 	if (strlen(text) >= sizeof(ret_condition->text))
-		return err_set(err, -ERR_USAGE, "--if is longer than %zu bytes",
-			sizeof(ret_condition->text) - 1);
+		return err_set(err, -ERR_USAGE, "--if is longer than %d bytes", CONDITION_LEN - 1);
 	memcpy(ret_condition->text, text, strlen(text));
 	return read_terms(&r, ret_condition);
 }

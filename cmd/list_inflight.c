@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop list inflight: calls that have not returned.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "cli/cmd.h"
+#include "group/group.h"
+#include "group/keys.h"
+#include "group/types.h"
+#include "internal.h"
+#include "show/call.h"
+#include "show/list.h"
+#include "show/text.h"
+
+struct flight {
+	uint64_t older_ns; /* only calls of this age or more */
+	bool all;          /* stale ones, too */
+	struct json *doc;
+	struct table *table;
+	size_t shown, hidden;
+};
+
+/* "ncclAllReduce communicator=fa93daea854b060b 0/2 bytes=8192 (sendbuff=0x7f00, ...)" */
+static int add_call_text(struct flight *flight, const struct shown_call *c, bool stale)
+{
+	struct out text = {};
+
+	out_str(&text, c->function);
+	call_keys_text(&text, c);
+	if (call_has_args(c->call)) {
+		out_str(&text, call_is_keyed(c) ? " (" : "(");
+		call_args_text(&text, c);
+		out_char(&text, ')');
+	}
+	if (stale)
+		out_str(&text, " (stale)");
+	out_char(&text, '\0');
+	if (!text.failed)
+		table_cell(flight->table, "%s", text.buf);
+	out_done(&text);
+	return text.failed ? -ENOMEM : 0;
+}
+
+static int add_call(struct flight *flight, const struct group *group, const struct types *types,
+	const struct group_keys *keys, const struct slot_call *call)
+{
+	const struct call plain = { .fn = call->fn, .pid = (unsigned int)call->pid,
+		.tid = (unsigned int)call->tid, .args = call->args,
+		.flags = FSN_CALL_ENTRY | (call->has_args ? 0 : FSN_CALL_NO_ARGS) };
+	struct shown_call shown =
+		call_of(group, types, &plain, call->has_more ? &call->more : NULL, 0);
+	char age[TEXT_NUM_LEN];
+
+	shown.keys = keys;
+	shown.key = call->keyed ? &call->key : NULL;
+	flight->shown++;
+	if (flight->doc) {
+		json_add_call(flight->doc, group, call, &shown);
+		return 0;
+	}
+	table_cell(flight->table, "%s", group_info(group).name);
+	table_cell(flight->table, "%d", call->pid);
+	table_cell(flight->table, "%d", call->tid);
+	table_cell(flight->table, "%s", call->comm);
+	table_cell(flight->table, "%s", text_duration(call->age_ns, age));
+	return add_call_text(flight, &shown, call->stale);
+}
+
+static int add_calls(struct flight *flight, const struct group *group, struct err *err)
+{
+	_cleanup_free_ struct slot_call *calls = NULL;
+	_cleanup_group_keys_ struct group_keys keys = {};
+	_cleanup_types_ struct types *types = NULL;
+	size_t cnt;
+	int code;
+
+	code = slots_read(group, &calls, &cnt, err);
+	if (!code)
+		code = types_read(group, &types, err);
+	if (!code)
+		code = group_keys_read(group, &keys, err);
+	for (size_t i = 0; !code && i < cnt; i++) {
+		if (calls[i].age_ns < flight->older_ns)
+			continue;
+		if (calls[i].stale && !flight->all) {
+			flight->hidden++;
+			continue;
+		}
+		if (add_call(flight, group, types, &keys, &calls[i]))
+			return err_sys(err, -ENOMEM, "cannot list calls");
+	}
+	return code;
+}
+
+int list_inflight(struct globals *g, const struct words *words, uint64_t older_ns, bool all)
+{
+	const struct words names = { words->word + 1, words->cnt - 1 };
+	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },
+		{ "PID", TABLE_RIGHT, false }, { "TID", TABLE_RIGHT, false },
+		{ "COMMAND", TABLE_LEFT, false }, { "AGE", TABLE_RIGHT, false },
+		{ "FUNCTION", TABLE_LEFT, true } };
+	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+	_cleanup_json_ struct json *doc = g->json ? json_array(g) : NULL;
+	struct flight flight = { older_ns, all, doc, table, 0, 0 };
+	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	struct err err = {};
+	int status;
+
+	if (groups_open(g, &names, GROUPS_REST, &groups, &err))
+		return cmd_fail(g, &err);
+	groups_tell_left(g, &groups);
+	for (size_t i = 0; i < groups.cnt; i++)
+		if (add_calls(&flight, groups.group[i], &err))
+			return cmd_fail(g, &err);
+	status = groups.failed_cnt ? EXIT_FAILED : EXIT_DONE;
+	if (doc)
+		return json_print(TAKE_PTR(doc)) ?: status;
+	if (flight.shown)
+		table_print(table, g, stdout);
+	else
+		cmd_note(g, "no call is in flight");
+	if (flight.hidden)
+		cmd_note(g, "%zu stale call%s hidden; --all shows %s", flight.hidden,
+			flight.hidden == 1 ? " is" : "s are",
+			flight.hidden == 1 ? "it" : "them");
+	return status;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the functions of a group make of arguments: conditions, keys and sums.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "attach/attach.h"
+#include "code/communicator.h"
+#include "internal.h"
+#include "target/kind.h"
+
+/* Counting alone steps over code that writes argument registers. */
+bool has_no_args(const struct draft *draft, const struct target *f)
+{
+	return !draft->keeps_args && f->plan.args_written;
+}
+
+/* What is known of the arguments of the probed functions; free() it. NULL: no memory. */
+static struct condition_func *arguments_of(const struct draft *draft)
+{
+	struct condition_func *funcs = calloc(draft->probed_cnt + 1, sizeof(*funcs));
+
+	for (size_t i = 0; funcs && i < draft->probed_cnt; i++) {
+		const struct preset_func *known = draft->targets[i].known;
+
+		funcs[i].name = draft->targets[i].name;
+		funcs[i].no_args = has_no_args(draft, &draft->targets[i]);
+		funcs[i].ends = i < draft->timed_cnt;
+		if (!known)
+			continue;
+		funcs[i].ret = known->ret_text ? &known->ret : NULL;
+		funcs[i].args = known->args;
+		funcs[i].arg_cnt = known->arg_cnt;
+		funcs[i].has_args = known->has_args;
+		funcs[i].types_why = known->types_why;
+	}
+	return funcs;
+}
+
+int describe_conds(const struct draft *draft, const struct condition *c,
+	struct fsn_cond *conds, size_t *ret_never, struct err *err)
+{
+	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+
+	if (!funcs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	return condition_bind(c, funcs, draft->probed_cnt, conds, ret_never, err);
+}
+
+int attach_check_condition(
+	const struct draft *draft, const struct condition *c, size_t *ret_never, struct err *err)
+{
+	_cleanup_free_ struct fsn_cond *conds = calloc(draft->probed_cnt + 1, sizeof(*conds));
+
+	if (!conds)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	return describe_conds(draft, c, conds, ret_never, err);
+}
+
+/* Where the communicators of a library begin, which is asked once. */
+static int locate_communicator(const struct draft *draft, const struct condition_func *funcs,
+	size_t fn, uint32_t *ret_at, struct err *err)
+{
+	const struct object *object = draft->targets[fn].object;
+
+	for (size_t i = 0; i < fn; i++)
+		if (draft->targets[i].object == object && funcs[i].communicator_at) {
+			*ret_at = funcs[i].communicator_at;
+			return 0;
+		}
+	return communicator_find(object->elf, ret_at, err);
+}
+
+static int locate_communicators(const struct draft *draft, const struct keys *keys,
+	struct condition_func *funcs, struct err *err)
+{
+	size_t nth;
+	int code = 0;
+
+	if (!keys_have(keys, FSN_BY_COMMUNICATOR))
+		return 0;
+	for (size_t i = 0; !code && i < draft->probed_cnt; i++)
+		if (draft->targets[i].object->elf && keys_communicator(&funcs[i], &nth))
+			code = locate_communicator(
+				draft, funcs, i, &funcs[i].communicator_at, err);
+	return code ? err_wrap(err, "--key 'communicator'") : 0;
+}
+
+int attach_check_keys(const struct draft *draft, const struct keys *keys,
+	struct keys_left *ret_left, struct err *err)
+{
+	_cleanup_free_ struct fsn_keyed *keyed = calloc(draft->probed_cnt + 1, sizeof(*keyed));
+	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+	int code;
+
+	if (!keyed || !funcs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	code = locate_communicators(draft, keys, funcs, err);
+	return code ? code : keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
+}
+
+/* What parts of keys may be called; types are described before. */
+static void name_parts(const struct description *d, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		const struct fsn_func *func = &d->funcs[i];
+
+		for (size_t k = 0; k < FSN_KEYS; k++) {
+			const struct fsn_part *part = &d->keyed[i].key[k];
+			unsigned int type = 0;
+
+			if (part->what == FSN_BY_RESULT)
+				type = func->ret;
+			else if (part->what == FSN_BY_NUMBER && part->arg && func->args)
+				type = func->args + part->arg - 1;
+			if (!type)
+				continue;
+			d->keyed[i].names[k] = d->types.types[type - 1].names;
+			d->keyed[i].name_cnt[k] = d->types.types[type - 1].name_cnt;
+		}
+	}
+}
+
+int describe_keys(struct description *d, const struct draft *draft,
+	const struct keys *keys, struct err *err)
+{
+	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+	struct keys_left left;
+	int code;
+
+	d->keyed = calloc(draft->probed_cnt + 1, sizeof(*d->keyed));
+	if (!d->keyed || !funcs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	code = locate_communicators(draft, keys, funcs, err);
+	if (!code)
+		code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
+	name_parts(d, draft->probed_cnt);
+	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
+	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
+	for (size_t i = 0; !code && i < keys->key_cnt; i++)
+		code = strtab_add(&d->text, keys->key[i].name, &d->key_text[i], err);
+	for (size_t i = 0; !code && i < keys->sum_cnt; i++)
+		code = strtab_add(&d->text, keys->sum[i].name, &d->sum_text[i], err);
+	return code;
+}
