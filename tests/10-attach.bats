@@ -428,7 +428,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn attach g fix_add fix_ret --lib "$LIB" --dry-run --json
 	dry=$output
 	assert_json '.[0].functions[0] | keys_unsorted' \
-		'["name","symbol","demangled","kind","library","build_id","offset","site_offset","site_why","instruction","exit","exit_why","limited","refused"]'
+		'["name","symbol","demangled","kind","library","build_id","offset","site_offset","site_why","instruction","exit","exit_why","limited","args","declared","ret","types_why","refused"]'
 	assert_json '.[0].functions[0] | [.name, .symbol, .demangled, .library, .refused]' \
 		"[\"fix_add\",\"fix_add\",null,\"$REAL\",null]"
 	assert_json '.[0].functions[0] | map_values(type) | [.build_id, .offset, .site_offset,
