@@ -137,3 +137,10 @@ hint: did you mean 'bytes'"
 	fsn -s 2 list --types
 	assert_stderr_match "^funcsnoop list: --types goes with 'list functions'$"
 }
+
+@test "assembler code declares no arguments: there are registers, not none" {
+	need_arch x86_64
+	fsn attach g asm_frame --lib "$FIX/libinsn.so" --dry-run --json
+	assert_json '.[0].functions[0] | [.args, .declared, .types_why]' \
+		'[[],false,"it is written in assembler, which declares no arguments"]'
+}

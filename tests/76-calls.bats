@@ -384,7 +384,7 @@ ty_doubles {"a":null,"b":null,"c":null,"d":null,"e":null,"f":null,"g":null,"h":n
 	fsn stats g --slow
 	assert_output_match 'fix_hang\(\?\)$'
 	fsn stats g --slow --format csv
-	assert_output_match ',fix_hang,,[[:space:]]*$'
+	assert_output_match ',fix_hang,,,,[[:space:]]*$'
 	fsn detach g
 }
 

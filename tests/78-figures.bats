@@ -47,7 +47,7 @@ build_with_half() {
 	assert_json '.[0].functions[] | select(.name == "fix_add").half_ns' "$((total / 2))"
 	assert_json '.[0].functions[0] | keys_unsorted | index("half_ns") - index("self_ns")' 1
 	capture "$half" stats g --format csv
-	assert_output_match ',total_ns,outer_ns,self_ns,half_ns,on_cpu_ns,'
+	assert_output_match ',total_ns,outer_ns,self_ns,half_ns,avg_ns,'
 	assert_output_match ",fix_add,.*,$total,$total,$total,$((total / 2)),"
 	capture "$half" stats g --format openmetrics
 	assert_output_line "# HELP funcsnoop_half_seconds Half the time."

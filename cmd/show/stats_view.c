@@ -207,12 +207,12 @@ static void fill_slow_call(
 	grid_number(grid, call->tid);
 	grid_ns(grid, true, call->duration);
 	grid_text(grid, *where->buf ? where->buf : NULL);
-	grid_ns(grid, split, call->queued);
-	grid_ns(grid, split, call->blocked);
 	grid_text(grid, *result->buf && strcmp(result->buf, "?") ? result->buf : NULL);
 	grid_text(grid, c->function);
 	grid_text(grid, call_has_args(call) ? args->buf : NULL);
 	grid_text(grid, *keys->buf ? keys->buf + 1 : NULL);
+	grid_ns(grid, split, call->queued);
+	grid_ns(grid, split, call->blocked);
 	grid_textf(grid, *keys->buf ? "%s%s (%s)" : "%s%s(%s)", c->function, keys->buf, args->buf);
 }
 
@@ -301,12 +301,12 @@ static const struct grid_column slow_labels[] = {
 	{ NULL, "tid", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ "DURATION", "duration_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
 	{ "OF THAT", NULL, TABLE_LEFT, false, GRID_KNOWN, 0 },
-	{ NULL, "queued_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
-	{ NULL, "blocked_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ "RESULT", "result", TABLE_LEFT, false, GRID_BOTH, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 	{ NULL, "arguments", TABLE_LEFT, false, GRID_CSV, 0 },
 	{ NULL, "key", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ NULL, "queued_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "blocked_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
 };
 static const struct grid_column tree_labels[] = {

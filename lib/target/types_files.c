@@ -46,6 +46,8 @@ static const char *not_to_trust(const struct target *t, struct elf_dwarf_func *f
 	for (uint32_t i = 0; t->func && t->symbol && i < t->func->name_cnt; i++)
 		if (t->func->names[i].piece && !strcmp(t->func->names[i].name, t->symbol))
 			return PIECE;
+	if (f->language == DW_LANG_Mips_Assembler)
+		return "it is written in assembler, which declares no arguments";
 	if (!passes_like_c(f->language))
 		return "its language passes arguments in a way of its own";
 	dwarf_attr_number(&f->die, DW_AT_calling_convention, &how);
