@@ -296,7 +296,7 @@ teardown() {
 	wait_bg calls
 	# What is longer than the terminal is wide stands in several lines.
 	tm send-keys -t w "clear; $FUNCSNOOP stats w --watch -i 0.2; echo st\$?" Enter
-	poll_until screen_has 'slow name$'
+	poll_until screen_has '(^| )name$'
 	screen_has '^20.* q quit  sort \[total\]' || fail "$(screen)"
 	tm send-keys -t w q
 	poll_until screen_has '^st0$'

@@ -186,6 +186,13 @@ rows() { # GROUP KEYS FIELDS
 
 declare -gA BG_PID=() BG_FD=() MOUNTS=()
 
+# Where a field lies in a record of the pinned maps.
+field_at() { # STRUCT FIELD
+	bpftool -j btf dump file "$O/bpf/funcsnoop.bpf.o" | jq -e --arg struct "$1" --arg field "$2" \
+		'.types[] | select(.kind == "STRUCT" and .name == $struct).members[] |
+			select(.name == $field).bits_offset / 8'
+}
+
 # The calls in a pinned map of counters, which no command of ours may be asked for: it would
 # clear up. What is left out costs something, too, and stands beside them.
 calls_at() { # PIN
