@@ -373,7 +373,9 @@ $(<"$BATS_TEST_TMPDIR/shown")"
 	chosen=$(json -r .attach.link)
 	for link in "${links[@]}"; do
 		for exit in return ret; do
-			what=(deep wide)
+			what=(deep)
+			# A thousand steps take as long as the machine is busy: once is enough.
+			[[ $link != "$chosen" && $exit == ret ]] || what+=(wide)
 			# How calls stand to each other is told alike, whatever the link.
 			[[ $link != "$chosen" ]] || what+=(recursive mutual)
 			# No exception may pass a return probe.

@@ -127,3 +127,9 @@ compile_with() { # FILE LINE
 		assert_eq "$status" 0
 	done
 }
+
+@test "functions of the programs that call each other have room on the smallest stack" {
+	need_tool python3
+	command -v llvm-objdump llvm-objdump-14 >/dev/null || skip "no llvm-objdump"
+	capture "$ROOT/tests/stackdepth" "$O/bpf/funcsnoop.bpf.o"
+}
