@@ -58,7 +58,7 @@ static bool has_dwarf(const struct elf_mem *mem)
 			continue;
 		if (!scn || !elf_mem_bytes(mem, &sh) || !size || size > INFLATED_MAX)
 			return false;
-		total += sh.sh_flags & SHF_COMPRESSED ? size : 0;
+		total += (sh.sh_flags & SHF_COMPRESSED) ? size : 0;
 	}
 	return total <= INFLATED_MAX;
 }

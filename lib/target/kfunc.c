@@ -108,7 +108,7 @@ static struct preset_value value_of(const struct btf *btf, uint32_t type)
 			.kind = is_text(btf, t) ? TYPE_STRING : TYPE_POINTER, .size = 8 };
 	if (btf_is_int(t) && t->size <= 8)
 		return (struct preset_value) {
-			.kind = btf_int_encoding(t) & BTF_INT_BOOL ? TYPE_BOOL : TYPE_INT,
+			.kind = (btf_int_encoding(t) & BTF_INT_BOOL) ? TYPE_BOOL : TYPE_INT,
 			.size = t->size, .is_signed = btf_int_encoding(t) & BTF_INT_SIGNED };
 	if (btf_is_any_enum(t))
 		return (struct preset_value) { .kind = TYPE_INT, .size = t->size,

@@ -16,7 +16,7 @@ static void int_of(const struct btf_type *type, struct type_step *s)
 {
 	uint8_t encoding = btf_int_encoding(type);
 
-	s->value.kind = encoding & BTF_INT_BOOL ? TYPE_BOOL : TYPE_INT;
+	s->value.kind = (encoding & BTF_INT_BOOL) ? TYPE_BOOL : TYPE_INT;
 	s->value.is_signed = encoding & BTF_INT_SIGNED;
 	s->is_char = s->value.size == 1 && s->name && !strcmp(s->name, "char");
 	if (s->value.size > 8) {
