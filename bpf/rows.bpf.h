@@ -155,7 +155,8 @@ static __always_inline void key_fill(
 	}
 }
 
-#define ROW_NEW (1U << 31)
+#define ROW_NEW  (1U << 31)
+#define ROW_LOST (FSN_NO_ROW - 2) /* what was free is another's */
 
 #define KEY_WORDS (FSN_KEYS * FSN_KEY_WIDE)
 
@@ -268,11 +269,14 @@ static __always_inline __u32 row_place(__u64 hash, __u32 n)
 }
 
 /*
- * The number of the row of @key, with ROW_NEW for row_named(), or of the others. Two CPUs may both
- * claim one for the same key: readers add up. Not static, so that it is verified once, on its own.
+ * The number of the current process's row of @key, with ROW_NEW for row_named(), or of the others;
+ * or ROW_LOST. Two CPUs may both claim one for the same key: readers add up. Not static, so that it
+ * is verified once, on its own.
  */
-__noinline __u32 row_find(struct fsn_key *key, __u64 tag, __u64 start)
+__noinline __u32 row_find(struct fsn_key *key, __u32 fn)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 tag = row_tag(fn, task->tgid), start = task->group_leader->start_boottime;
 	__u32 i, first = FSN_NO_ROW;
 	struct fsn_row *row;
 	__u64 hash, seen;
@@ -292,16 +296,27 @@ __noinline __u32 row_find(struct fsn_key *key, __u64 tag, __u64 start)
 		if (!seen && first == FSN_NO_ROW)
 			first = i;
 	}
-	if (first != FSN_NO_ROW && row_claim(first, key, tag, start))
-		return first | ROW_NEW;
-	return fsn_row_cnt + (tag & FSN_FN_MASK) - 1;
+	if (first == FSN_NO_ROW)
+		return fsn_row_cnt + fn;
+	return row_claim(first, key, tag, start) ? first | ROW_NEW : ROW_LOST;
+}
+
+/* Another CPU may come first to what is free, more than once. */
+static __always_inline __u32 row_of(struct fsn_key *key, __u32 fn)
+{
+	__u32 i = row_find(key, fn);
+
+	if (i == ROW_LOST)
+		i = row_find(key, fn);
+	if (i == ROW_LOST)
+		i = row_find(key, fn);
+	return i == ROW_LOST ? fsn_row_cnt + fn : i;
 }
 
 /* Counts a call in its row: its number, or FSN_NO_ROW. */
 static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct fsn_key key = {};
 	struct fsn_row *row;
 	__u32 i;
@@ -311,8 +326,7 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
 	if (fsn_key_late && keyed->late)
 		return FSN_ROW_LATE;
 	key_fill(ctx, keyed, &key);
-	i = row_find(&key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
-	i = row_named(i, keyed, &key);
+	i = row_named(row_of(&key, fn), keyed, &key);
 	row = row_at(i);
 	if (!row)
 		return FSN_NO_ROW;
@@ -371,7 +385,6 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct fsn_row *row;
 	__u32 i;
 
@@ -382,8 +395,7 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 		if (keyed->key[n].what == FSN_BY_RESULT)
 			kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
 				part_cut(&keyed->key[n], result);
-	i = row_find(&kept->key, row_tag(fn, task->tgid), task->group_leader->start_boottime);
-	i = row_named(i, keyed, &kept->key);
+	i = row_named(row_of(&kept->key, fn), keyed, &kept->key);
 	row = row_at(i);
 	if (!row)
 		return FSN_NO_ROW;
