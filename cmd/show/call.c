@@ -423,7 +423,7 @@ void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 		else
 			json_null(j);
 		if (call_is_split(call)) {
-			json_set_u64(j, "on_cpu_ns", call->duration - call->queued - call->blocked);
+			json_set_u64(j, "on_cpu_ns", call_on_cpu(call));
 			json_set_u64(j, "queued_ns", call->queued);
 			json_set_u64(j, "blocked_ns", call->blocked);
 		}
@@ -441,18 +441,19 @@ void call_json(struct json *j, const struct shown_call *c, enum call_form form)
 
 void call_split_text(struct out *o, const struct call *call)
 {
-	uint64_t on_cpu = call->duration - call->queued - call->blocked;
 	const struct {
 		uint64_t ns;
 		const char *what;
-	} parts[] = { { call->blocked, "blocked" }, { call->queued, "queued" }, { on_cpu, "on the CPU" } };
+	} parts[] = { { call->blocked, "blocked" }, { call->queued, "queued" },
+		{ call_on_cpu(call), "on the CPU" } };
+	double all = (double)call->blocked + call->queued + call_on_cpu(call);
 	char text[40];
 	bool any = false;
 
-	if (!call_is_split(call) || !call->duration)
+	if (!call_is_split(call) || !(all > 0))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		unsigned int percent = (double)parts[i].ns / call->duration * 100 + 0.5;
+		unsigned int percent = parts[i].ns / all * 100 + 0.5;
 
 		if (!percent)
 			continue;

@@ -86,6 +86,14 @@ static inline bool call_is_split(const struct call *c)
 	return c->flags & FSN_CALL_SPLIT && call_is_timed(c);
 }
 
+/* Of such a call what it was on a CPU: its time is net, what it was off the CPU is not. */
+static inline unsigned long long call_on_cpu(const struct call *c)
+{
+	unsigned long long off = c->queued + c->blocked;
+
+	return off < c->duration ? c->duration - off : 0;
+}
+
 /*
  * The words of argument @i, *@ret_cnt of them, in @c or in @more, which is NULL when only
  * registers were kept; NULL when it can't be seen.
