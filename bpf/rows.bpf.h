@@ -251,6 +251,7 @@ static __noinline bool row_claim(__u32 i, const struct fsn_key *key, __u64 tag, 
 	if (!row || !to || !swap(&row->tag, 0, FSN_PROC_LOCKED))
 		return false;
 	row->start = start;
+	row->nth = __sync_fetch_and_add(&ctl.rows, 1) + 1;
 	bpf_probe_read_kernel_str(row->comm, sizeof(row->comm), leader->comm);
 #pragma unroll
 	for (__u32 n = 0; n < KEY_WORDS; n++)

@@ -229,7 +229,7 @@ static const char *contradiction(const struct stats_options *o)
 		return "--json and another --format exclude each other";
 	if (o->format && o->format->flags & FORMAT_METRICS &&
 		!(o->view->flags & VIEW_METRICS))
-		return "metrics are of functions: no --by, --hist, --errors, --slow, --tree or --diff";
+		return "metrics are of functions and keys: no --by process, library or stack, no --hist, --errors, --slow, --tree or --diff";
 	if (o->format && o->format->flags & FORMAT_STACKS && (o->view_set && !(o->view->flags & VIEW_STACKS)))
 		return "--format folded and flame are of stacks: no --by but stack, no --hist, --errors, --slow, --tree or --diff";
 	if (loop && o->format && o->format->flags & FORMAT_CUMULATIVE && !o->output)

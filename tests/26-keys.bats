@@ -397,6 +397,84 @@ ty_code tyBad 3 1 both"
 	fsn detach t
 }
 
+# Samples of one family, without what all have.
+samples() { # FAMILY
+	grep "^funcsnoop_$1{" <<<"$output" | sed -E "s/group=.*library=\"[^\"]*\",?//; s/^funcsnoop_$1//"
+}
+
+@test "metrics by key have a label of it, are bounded, and whoever came first keeps its series" {
+	local file=$BATS_TEST_TMPDIR/a.prom
+
+	fsn attach --config "$CONFIG" t --key v --sum v
+	capture "$FIX/typed" ty_u64 5 5 0xfffffffffffffffe
+	capture "$FIX/typed" ty_u64 7
+	capture "$FIX/typed" ty_code 2 0xffffffffffffffff 7 2
+	fsn stats t --format prometheus
+	refute_output_match ',v="'
+	fsn stats t --by v --format prometheus
+	assert_eq "$(samples calls_total)" '{v="others"} 0
+{v="tyBad"} 2
+{v="tyNegative"} 1
+{v="7"} 1
+{v="others"} 0
+{v="5"} 2
+{v="18446744073709551614"} 1
+{v="7"} 1'
+	assert_eq "$(samples returns_total | tail -n 4)" '{v="others"} 0
+{v="5"} 2
+{v="18446744073709551614"} 1
+{v="7"} 1'
+	assert_eq "$(samples argument_total)" '{v="others",argument="v"} 0
+{v="5",argument="v"} 10
+{v="18446744073709551614",argument="v"} 18446744073709551614
+{v="7",argument="v"} 7'
+	assert_eq "$(samples signed_argument)" '{v="others",argument="v"} 0
+{v="tyBad",argument="v"} 4
+{v="tyNegative",argument="v"} -1
+{v="7",argument="v"} 7'
+	assert_eq "$(samples duration_seconds_count | head -3)" '{v="others"} 0
+{v="tyBad"} 2
+{v="tyNegative"} 1'
+	assert_eq "$(samples in_flight)" '{} 0
+{} 0'
+	# One more process, and calls that would be more than those that came first.
+	capture "$FIX/typed" ty_u64 9 9 9 9 7 5
+	fsn stats t --by v --format prometheus --top 2
+	assert_eq "$(samples calls_total | tail -3)" '{v="others"} 6
+{v="5"} 3
+{v="18446744073709551614"} 1'
+	cp "$BATS_TEST_TMPDIR/.out" "$file"
+	if command -v promtool >/dev/null; then
+		capture bash -c 'promtool check metrics <"$0"' "$file"
+		assert_output ""
+	fi
+	fsn stats t --by v --format openmetrics
+	assert_output_line "# TYPE funcsnoop_argument counter"
+	assert_output_line "# TYPE funcsnoop_signed_argument gauge"
+	fsn -s 2 stats t --by process --format prometheus
+	fsn detach t
+}
+
+@test "values of keys are escaped in metrics, and those that read alike are one series" {
+	fsn attach --config "$CONFIG" s --key code,text,small
+	capture "$FIX/typed" ty_stack
+	fsn stats s --by small,code --format prometheus
+	assert_eq "$(samples calls_total | tail -n 1)" '{small="-123",arg_code="tyBad"} 1'
+	fsn attach --config "$CONFIG" x --key text,thread
+	capture "$FIX/typed" ty_text 'a"b\c' $'two\nlines' $'\x01\xff' others others @bad
+	fsn stats x --by text --format prometheus
+	assert_eq "$(samples calls_total)" '{text="others"} 2
+{text="a\"b\\c"} 1
+{text="two\nlines"} 1
+{text="\\x01\\xff"} 1
+{text="?"} 1'
+	fsn stats x --by text,thread --format prometheus
+	assert_eq "$(samples calls_total | sed -E 's/"[0-9]+"/TID/' | head -2)" '{text="others"} 0
+{text="a\"b\\c",thread=TID} 1'
+	fsn detach s
+	fsn detach x
+}
+
 @test "a caller is a function, or a file, also when its process has ended" {
 	local bare=$BATS_TEST_TMPDIR/bare
 

@@ -196,7 +196,8 @@ struct fsn_row {
 	unsigned long long sum[FSN_SUMS];
 	char comm[FSN_COMM_LEN];
 	/* Of its key what everybody may know: 1 + a name in fsn_names, or 0. */
-	unsigned int named[FSN_KEYS], pad;
+	unsigned int named[FSN_KEYS];
+	unsigned int nth; /* it was the so many-th to be claimed */
 };
 
 /* Of the row at the same place where its calls were made, once a command has seen that. */
@@ -351,6 +352,8 @@ struct fsn_ctl {
 	unsigned int over; /* whether until_ns had passed at .over_jiffy */
 	unsigned int held; /* process that waits in a system call to be run, until that is over */
 	unsigned int frames; /* pieces of fsn_frames that are used */
+	unsigned int rows;   /* of keys, that were ever claimed */
+	unsigned int pad;
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];

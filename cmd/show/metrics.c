@@ -3,17 +3,32 @@
 //
 // Both want all samples of a metric together, so the functions are gone through once for
 // each. They differ in names: OpenMetrics' TYPE and HELP lines leave `_total` out.
+//
+// By key a function's calls are several samples, each with labels of the keys; what is not
+// known by key stays one. Which keys have samples is by who came first, so that a later one
+// takes none away: it is among the others.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "show/call.h"
 #include "show/stats.h"
 #include "show/text.h"
 
+#define SERIES_USUAL 100 /* of a function, where --top says nothing else */
+
+struct series {
+	char *text; /* its function's labels, and those of its keys */
+	struct stats_row row;
+};
+
 struct labels {
+	const struct report_group *rg;
 	const struct stats *s;
 	const struct stats_func *f;
 	char *text; /* group="...",function="...",library="..." */
+	struct series *series; /* by key, others behind them; NULL: it is not told apart */
+	size_t series_cnt;
 };
 
 struct metrics {
@@ -100,6 +115,136 @@ static int make_labels(struct labels *l, bool twin)
 	return fclose(f);
 }
 
+/* --- series of a function, by key --------------------------------------------------------------- */
+
+/* Some names are those of labels that are ours, or the format's. */
+static void put_label(FILE *f, const char *key, const char *value)
+{
+	static const char *const ours[] = { "group", "function", "library", "code", "le",
+		"argument" };
+	bool taken = !strncmp(key, "__", 2);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		taken |= !strcmp(ours[i], key);
+	fprintf(f, ",%s%s=\"", taken ? "arg_" : "", key);
+	put_value(f, value);
+	fputc('"', f);
+}
+
+/* A key that the function has not, or that is not for who reads, is no label. */
+static char *row_labels(const struct labels *l, const struct func_types *t,
+	const struct stats_row *row)
+{
+	const struct report_group *rg = l->rg;
+	struct out value = {};
+	bool failed = false;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	fputs(l->text, f);
+	for (size_t i = 0; i < rg->by_cnt; i++) {
+		const struct func_part *part = &rg->keys.funcs[l->f->fn].key[rg->by[i]];
+
+		if (part->by == FSN_BY_NONE || row->hidden & 1U << i)
+			continue;
+		value.len = 0;
+		key_text(&value, t, part, row, i);
+		out_char(&value, '\0');
+		failed |= value.failed;
+		if (!failed)
+			put_label(f, rg->keys.key[rg->by[i]], value.buf);
+	}
+	out_done(&value);
+	if (!fclose(f) && !failed)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	uint32_t x = ((const struct stats_row *)a)->nth, y = ((const struct stats_row *)b)->nth;
+
+	return (x > y) - (x < y);
+}
+
+/* Two that read alike are one series, as the format wants it. */
+static int add_series(struct labels *l, const struct func_types *t, size_t most,
+	const struct stats_row *row)
+{
+	_cleanup_free_ char *text = row_labels(l, t, row);
+	size_t i = 0;
+
+	if (!text)
+		return -ENOMEM;
+	while (i < l->series_cnt && strcmp(l->series[i].text, text))
+		i++;
+	if (i == l->series_cnt && l->series_cnt > most)
+		i = 0;
+	if (i < l->series_cnt)
+		stats_row_add(&l->series[i].row, row);
+	else
+		l->series[l->series_cnt++] = (struct series) { TAKE_PTR(text), *row };
+	return 0;
+}
+
+/* The first is that of others: it is there from the beginning, and only grows. */
+static int begin_series(struct labels *l, size_t most)
+{
+	size_t size;
+	FILE *f;
+
+	l->series = calloc(most + 1, sizeof(*l->series));
+	f = l->series ? open_memstream(&l->series[l->series_cnt++].text, &size) : NULL;
+	if (!f)
+		return -ENOMEM;
+	fputs(l->text, f);
+	put_label(f, l->rg->keys.key[l->rg->by[0]], "others");
+	return fclose(f) ? -ENOMEM : 0;
+}
+
+static int make_series(struct labels *l, const struct types *types, size_t top)
+{
+	_cleanup_free_ struct stats_row *rows = NULL;
+	size_t cnt, most = top ? top : SERIES_USUAL;
+	int code;
+
+	if (!l->rg->by_cnt || !l->rg->keys.funcs[l->f->fn].on)
+		return 0;
+	rows = report_rows_by(l->rg, l->f, &cnt);
+	if (!rows)
+		return -ENOMEM;
+	qsort(rows, cnt, sizeof(*rows), compare_rows);
+	code = begin_series(l, most < cnt ? most : cnt);
+	for (size_t i = 0; !code && i < cnt; i++)
+		code = add_series(l, types_of(types, l->f->fn), most, &rows[i]);
+	if (code)
+		return code;
+	stats_row_add(&l->series[0].row, &l->f->others);
+	stats_row_add(&l->series[0].row, &l->f->rows_ended);
+	return 0;
+}
+
+/* Functions are in order, those of a group together. */
+static int make_all_series(struct metrics *m, size_t top)
+{
+	_cleanup_types_ struct types *types = NULL;
+	int code = 0;
+
+	for (size_t i = 0; !code && i < m->cnt; i++) {
+		if (!i || m->labels[i].rg != m->labels[i - 1].rg) {
+			types_free(TAKE_PTR(types));
+			code = types_read(m->labels[i].s->group, &types, NULL);
+		}
+		if (!code)
+			code = make_series(&m->labels[i], types, top);
+	}
+	return code;
+}
+
 static int collect(struct metrics *m, const struct report *r)
 {
 	size_t cnt = 0;
@@ -111,8 +256,8 @@ static int collect(struct metrics *m, const struct report *r)
 		return -1;
 	for (size_t i = 0; i < r->cnt; i++)
 		for (size_t k = 0; k < r->group[i].func_cnt; k++)
-			m->labels[m->cnt++] = (struct labels) { r->group[i].s,
-				r->group[i].funcs[k], NULL };
+			m->labels[m->cnt++] = (struct labels) { &r->group[i], r->group[i].s,
+				r->group[i].funcs[k], NULL, NULL, 0 };
 	qsort(m->labels, cnt, sizeof(*m->labels), compare_labels);
 	for (size_t i = 0; i < cnt; i++) {
 		bool twin = (i && same_series(&m->labels[i], &m->labels[i - 1])) ||
@@ -121,13 +266,17 @@ static int collect(struct metrics *m, const struct report *r)
 		if (make_labels(&m->labels[i], twin))
 			return -1;
 	}
-	return 0;
+	return make_all_series(m, r->choice->top);
 }
 
 static void metrics_done(struct metrics *m)
 {
-	for (size_t i = 0; i < m->cnt; i++)
+	for (size_t i = 0; i < m->cnt; i++) {
+		for (size_t k = 0; k < m->labels[i].series_cnt; k++)
+			free(m->labels[i].series[k].text);
+		free(m->labels[i].series);
 		free(m->labels[i].text);
+	}
 	free(m->labels);
 }
 
@@ -184,23 +333,36 @@ static void put_seconds(FILE *f, uint64_t ns)
 	fprintf(f, "%.*s", len, buf);
 }
 
+/* What can't be known has no sample. */
 static void put_sample(const struct metrics *m, const char *name, enum figure_id id,
-	const struct labels *l)
+	const char *labels, const struct figures *f)
 {
-	struct figures f;
-
-	figures_of(l->f, NULL, FIGURE_BIT(id), &f);
-	/* What can't be known of a function has no sample. */
-	if (!figure_known(&f, id) || f.moot & FIGURE_BIT(id))
+	if (!figure_known(f, id) || f->moot & FIGURE_BIT(id))
 		return;
 	fprintf(m->f, "%s%s{%s} ", name,
-		figures[id].place[USE_METRIC].extra == METRIC_GAUGE ? "" : "_total",
-		l->text);
+		figures[id].place[USE_METRIC].extra == METRIC_GAUGE ? "" : "_total", labels);
 	if (figures[id].unit == UNIT_NS)
-		put_seconds(m->f, f.value[id].n);
+		put_seconds(m->f, f->value[id].n);
 	else
-		fprintf(m->f, "%llu", (unsigned long long)f.value[id].n);
+		fprintf(m->f, "%llu", (unsigned long long)f->value[id].n);
 	fputc('\n', m->f);
+}
+
+static void put_samples(const struct metrics *m, const char *name, enum figure_id id,
+	const struct labels *l)
+{
+	bool by_key = l->series && figures[id].place[USE_ROW_DOCUMENT].at;
+	struct figures f;
+
+	for (size_t i = 0; by_key && i < l->series_cnt; i++) {
+		figures_of_row(&l->series[i].row, l->f, NULL, &f);
+		put_sample(m, name, id, l->series[i].text, &f);
+	}
+	figures_of(l->f, NULL, FIGURE_BIT(id), &f);
+	if (!by_key && figures[id].place[USE_METRIC].extra == METRIC_BY_CODE)
+		put_errors(m, l);
+	else if (!by_key)
+		put_sample(m, name, id, l->text, &f);
 }
 
 static void put_family(const struct metrics *m, enum figure_id id)
@@ -215,10 +377,35 @@ static void put_family(const struct metrics *m, enum figure_id id)
 	if (m->open && figure->unit == UNIT_NS)
 		fprintf(m->f, "# UNIT %s seconds\n", name);
 	for (size_t i = 0; i < m->cnt; i++)
-		if (kind == METRIC_BY_CODE)
-			put_errors(m, &m->labels[i]);
-		else
-			put_sample(m, name, id, &m->labels[i]);
+		put_samples(m, name, id, &m->labels[i]);
+}
+
+/* Of sum @k in each series; one whose argument has a sign may fall. */
+static void put_sum(const struct metrics *m, const struct labels *l, size_t k, bool is_signed)
+{
+	const struct group_keys *keys = &l->rg->keys;
+
+	if (keys->funcs[l->f->fn].sum[k].by == FSN_BY_NONE ||
+		keys->funcs[l->f->fn].sum[k].is_signed != is_signed)
+		return;
+	for (size_t i = 0; i < l->series_cnt; i++) {
+		fprintf(m->f, "funcsnoop_%s{%s,argument=\"",
+			is_signed ? "signed_argument" : "argument_total", l->series[i].text);
+		put_value(m->f, keys->sum[k]);
+		fprintf(m->f, is_signed ? "\"} %lld\n" : "\"} %llu\n",
+			(long long)l->series[i].row.sum[k]);
+	}
+}
+
+static void put_sums(const struct metrics *m, bool is_signed)
+{
+	put_head(m, is_signed ? "funcsnoop_signed_argument" : "funcsnoop_argument",
+		is_signed ? "gauge" : "counter",
+		is_signed ? "Arguments of calls added up, of those with a sign."
+			  : "Arguments of calls added up.");
+	for (size_t i = 0; i < m->cnt; i++)
+		for (size_t k = 0; m->labels[i].series && k < m->labels[i].rg->keys.sum_cnt; k++)
+			put_sum(m, &m->labels[i], k, is_signed);
 }
 
 /* --- durations ------------------------------------------------------------------------------ */
@@ -230,6 +417,17 @@ static void put_family(const struct metrics *m, enum figure_id id)
  */
 #define LE_FIRST 10
 #define LE_LAST  34
+
+static void put_durations(
+	const struct metrics *m, const char *labels, uint64_t cnt, uint64_t total_ns)
+{
+	fprintf(m->f, "funcsnoop_duration_seconds_bucket{%s,le=\"+Inf\"} %llu\n", labels,
+		(unsigned long long)cnt);
+	fprintf(m->f, "funcsnoop_duration_seconds_sum{%s} ", labels);
+	put_seconds(m->f, total_ns);
+	fprintf(m->f, "\nfuncsnoop_duration_seconds_count{%s} %llu\n", labels,
+		(unsigned long long)cnt);
+}
 
 static void put_histogram(const struct metrics *m, const struct labels *l)
 {
@@ -249,12 +447,19 @@ static void put_histogram(const struct metrics *m, const struct labels *l)
 	}
 	for (; l->f->bucket && b < FSN_HIST_CNT; b++)
 		seen += l->f->bucket[b];
-	fprintf(m->f, "funcsnoop_duration_seconds_bucket{%s,le=\"+Inf\"} %llu\n", l->text,
-		(unsigned long long)seen);
-	fprintf(m->f, "funcsnoop_duration_seconds_sum{%s} ", l->text);
-	put_seconds(m->f, l->f->n.total_ns);
-	fprintf(m->f, "\nfuncsnoop_duration_seconds_count{%s} %llu\n", l->text,
-		(unsigned long long)seen);
+	put_durations(m, l->text, seen, l->f->n.total_ns);
+}
+
+/* Of what is told apart no buckets are kept. */
+static void put_all_durations(const struct metrics *m, const struct labels *l)
+{
+	if (!l->f->timed)
+		return;
+	if (!l->series)
+		put_histogram(m, l);
+	for (size_t i = 0; i < l->series_cnt; i++)
+		put_durations(m, l->series[i].text, l->series[i].row.n.returns,
+			l->series[i].row.n.total_ns);
 }
 
 static int print(const struct report *r, FILE *f, bool open)
@@ -272,8 +477,11 @@ static int print(const struct report *r, FILE *f, bool open)
 	if (open)
 		fputs("# UNIT funcsnoop_duration_seconds seconds\n", f);
 	for (size_t i = 0; i < m.cnt; i++)
-		if (m.labels[i].f->timed)
-			put_histogram(&m, &m.labels[i]);
+		put_all_durations(&m, &m.labels[i]);
+	if (r->sum_cnt) {
+		put_sums(&m, false);
+		put_sums(&m, true);
+	}
 	if (open)
 		fputs("# EOF\n", f);
 	return 0;

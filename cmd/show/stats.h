@@ -366,6 +366,13 @@ void fill_keys(struct grid *grid, const struct report *r, const struct report_gr
 /* Begins a grid with the columns of @r's view, and of the keys and sums that it shows. */
 void report_begin_grid(const struct report *r, struct grid *grid);
 
+/*
+ * Rows of @f by the keys that are asked for, in that order, of all processes together; those
+ * that are alike are one. Free them; NULL: no memory.
+ */
+struct stats_row *report_rows_by(
+	const struct report_group *rg, const struct stats_func *f, size_t *ret_cnt);
+
 /* Whether some of the keys that are asked for may be read in some row. */
 bool report_keys_known(const struct report_group *rg);
 

@@ -40,8 +40,7 @@ static struct stats_row projected(const struct report_group *rg, const struct fu
 	return to;
 }
 
-/* Rows that are alike are one; NULL: no memory. */
-static struct stats_row *rows_by(
+struct stats_row *report_rows_by(
 	const struct report_group *rg, const struct stats_func *f, size_t *ret_cnt)
 {
 	struct stats_row *rows = calloc(f->row_cnt + 1, sizeof(*rows));
@@ -187,7 +186,7 @@ static void fill_function(struct grid *grid, const struct report *r,
 	_cleanup_free_ struct ranked *ranked = NULL;
 	size_t cnt = 0;
 
-	rows = rows_by(rg, f, &cnt);
+	rows = report_rows_by(rg, f, &cnt);
 	ranked = calloc(cnt + 1, sizeof(*ranked));
 	if (!rows || !ranked) {
 		grid->failed = true;

@@ -351,7 +351,7 @@ static const struct view views[] = {
 		fill_library, not_called, NULL, json_write_stats },
 	{ "stack", LABELS(stack_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS, { USE_ROW },
 		fill_stacks, "no call of it has a stack since", NULL, json_write_stats },
-	{ "key", LABELS(function_labels), VIEW_PACE, { USE_ROW },
+	{ "key", LABELS(function_labels), VIEW_PACE | VIEW_METRICS, { USE_ROW },
 		fill_keys, "no call of it was told apart since", NULL, json_write_stats },
 	{ "hist", LABELS(hist_labels), VIEW_PACE, {},
 		fill_hist, "no call has returned since", print_hist, json_write_stats },

@@ -44,6 +44,8 @@ void stats_row_add(struct stats_row *to, const struct stats_row *more)
 	proc_counts_add(&to->n, &more->n);
 	for (size_t i = 0; i < FSN_SUMS; i++)
 		to->sum[i] += more->sum[i];
+	if (more->nth && (!to->nth || more->nth < to->nth))
+		to->nth = more->nth;
 }
 
 void stats_row_subtract(struct stats_row *from, const struct stats_row *was)
@@ -218,6 +220,7 @@ static int take_row(const struct group *g, const struct stats_view *view, const 
 		return 0;
 	row.pid = procs_pid(tag);
 	row.start_ns = t->rows[i].start;
+	row.nth = t->rows[i].nth;
 	memcpy(row.comm, t->rows[i].comm, sizeof(row.comm) - 1);
 	if (t->keys)
 		group_key_spread(g, &t->keys[i], &row.key);

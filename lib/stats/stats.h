@@ -38,6 +38,7 @@ struct stats_row {
 	char comm[16];     /* of the process */
 	struct fsn_key key; /* FSN_KEY_WIDE words each */
 	unsigned int hidden; /* mask of its keys that are not for who reads */
+	uint32_t nth; /* of all rows of its group, as they came; of several the first */
 	const char *place;  /* of its key by caller, one for all that are alike; or NULL */
 	struct fsn_proc_counts n; /* without .inner_ns */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
@@ -58,7 +59,7 @@ static inline const char *stats_row_text(const struct stats_row *row, size_t i)
 bool stats_row_is_empty(const struct stats_row *row);
 int stats_row_compare(const void *a, const void *b);
 
-/* @to and @more, of which the maximum is the higher one; @from less @was. */
+/* @to and @more, of which the maximum is the higher one and .nth the lower; @from less @was. */
 void stats_row_add(struct stats_row *to, const struct stats_row *more);
 void stats_row_subtract(struct stats_row *from, const struct stats_row *was);
 
