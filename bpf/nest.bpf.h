@@ -26,9 +26,7 @@
 
 const volatile bool fsn_nesting = false;
 
-/* Less where each function has a program of its own: the verifier goes through all of them. */
 #define NEST_STEPS 128
-const volatile __u32 fsn_nest_steps = NEST_STEPS;
 
 #define NTH_MASK   (FSN_OPEN_CALL_MASK >> FSN_OPEN_NTH_SHIFT)
 
@@ -121,12 +119,33 @@ static __always_inline __u64 encloses(
 }
 
 /* What the probes have taken of a call that was left, with those inside of it. */
-static __always_inline __u64 left_behind(const struct fsn_nest *nest, __u64 key)
+static __always_inline __u64 left_behind(
+	const struct fsn_nest *nest, const struct fsn_conf *conf)
 {
-	__u32 fn = (key & FSN_KEY_FN_MASK) - 1;
-	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-
 	return READ(nest->inner_ns) + (conf ? conf->entry_ns : 0);
+}
+
+/*
+ * A step outwards, by itself: verified once, not for each of the steps. Returns @word with
+ * NEST_FOUND if a call of @fn at @where is made in that; else the next one outwards, after what
+ * was left behind is added to @left; or 0.
+ */
+#define NEST_FOUND (NEST_JUMPED << 1)
+__noinline __u64 nest_out(__u64 word, __u32 fn, __u64 where, __u64 *left)
+{
+	struct fsn_nest *nest = nest_at(word);
+	struct fsn_call *call;
+	__u64 key, found;
+
+	call = nest_call(word, &key);
+	if (!call || !nest || !left)
+		return 0;
+	found = encloses(word, call, key, fn, where);
+	if (found)
+		return found | NEST_FOUND;
+	fn = (key & FSN_KEY_FN_MASK) - 1;
+	*left += left_behind(nest, bpf_map_lookup_elem(&fsn_confs, &fn));
+	return READ(nest->parent);
 }
 
 /*
@@ -136,24 +155,16 @@ static __always_inline __u64 left_behind(const struct fsn_nest *nest, __u64 key)
 __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 {
 	struct fsn_nest *nest;
-	struct fsn_call *call;
-	__u64 key, found, left = 0;
+	__u64 left = 0;
 
-	for (__u32 i = 0; i < NEST_STEPS && i < fsn_nest_steps; i++) {
-		call = nest_call(word, &key);
-		nest = nest_at(word);
-		if (!call || !nest)
-			return 0;
-		found = encloses(word, call, key, fn, where);
-		if (found) {
-			if (take)
-				add(&nest->inner_ns, left);
-			return found;
-		}
-		left += left_behind(nest, key);
-		word = READ(nest->parent);
-	}
-	return 0;
+	for (__u32 i = 0; i < NEST_STEPS && word && !(word & NEST_FOUND); i++)
+		word = nest_out(word, fn, where, &left);
+	if (!(word & NEST_FOUND))
+		return 0;
+	nest = nest_at(word);
+	if (take && nest)
+		add(&nest->inner_ns, left);
+	return word & ~NEST_FOUND;
 }
 
 /*
@@ -172,21 +183,23 @@ static __always_inline __u64 nest_parent(
 	return found ? found : nest_enclosing(word, fn, where, 1);
 }
 
+/* @word with NEST_FOUND if it names a call of @fn, else the next one outwards, or 0. */
+__noinline __u64 nest_up(__u64 word, __u32 fn)
+{
+	struct fsn_nest *nest = nest_at(word);
+	__u64 key;
+
+	if (!nest || !nest_call(word, &key))
+		return 0;
+	return (key & FSN_KEY_FN_MASK) == fn + 1 ? word | NEST_FOUND : READ(nest->parent);
+}
+
 /* The innermost call of @fn from @word outwards, or 0. */
 __noinline __u64 nest_find(__u64 word, __u32 fn)
 {
-	struct fsn_nest *nest;
-	__u64 key;
-
-	for (__u32 i = 0; i < NEST_STEPS && i < fsn_nest_steps; i++) {
-		nest = nest_at(word);
-		if (!nest || !nest_call(word, &key))
-			return 0;
-		if ((key & FSN_KEY_FN_MASK) == fn + 1)
-			return word & FSN_OPEN_CALL_MASK;
-		word = READ(nest->parent);
-	}
-	return 0;
+	for (__u32 i = 0; i < NEST_STEPS && word && !(word & NEST_FOUND); i++)
+		word = nest_up(word, fn);
+	return word & NEST_FOUND ? word & FSN_OPEN_CALL_MASK : 0;
 }
 
 /* --- who called whom -------------------------------------------------------------------- */
@@ -322,13 +335,34 @@ static __always_inline void nest_take_off(__u64 word, __u64 ns)
 		add(&nest->inner_ns, ns);
 }
 
-/* What is taken off for a call from @start to @now of the function under @key. */
-static __always_inline __u64 nest_cost(__u64 key, __u64 start, __u64 now)
+/*
+ * A step outwards from @word to the call that is over, at @where. Returns the next one, with
+ * NEST_FOUND if that of @word has its place and goes on; or 0.
+ */
+__noinline __u64 nest_passed(__u64 word, __u64 where, __u64 now, __u64 *left)
 {
-	__u32 fn = (key & FSN_KEY_FN_MASK) - 1;
-	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	struct fsn_nest *nest = nest_at(word), *outer;
+	const struct fsn_conf *conf;
+	struct fsn_call *call;
+	__u64 key;
+	__u32 fn;
 
-	return (now > start ? now - start : 0) + (conf ? conf->rest_ns : 0);
+	call = nest_call(word, &key);
+	if (!nest || !call || !left || READ(call->where) > where)
+		return 0;
+	fn = (key & FSN_KEY_FN_MASK) - 1;
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	if (READ(call->where) < where) {
+		*left += left_behind(nest, conf);
+		return READ(nest->parent);
+	}
+	outer = nest_at(nest->parent);
+	if (outer && !(nest->flags & FSN_NEST_TAKEN)) {
+		now -= READ(call->start);
+		add(&outer->inner_ns, ((__s64)now > 0 ? now : 0) + (conf ? conf->rest_ns : 0));
+	}
+	nest->flags |= FSN_NEST_TAKEN;
+	return READ(nest->parent) | NEST_FOUND;
 }
 
 /*
@@ -339,38 +373,26 @@ static __always_inline __u64 nest_cost(__u64 key, __u64 start, __u64 now)
  */
 __noinline int nest_unlink(__u64 word, __u32 slot, __u64 now)
 {
-	__u32 i = slot / FSN_WAYS, last = FSN_SLOT_CNT;
+	__u32 i = slot / FSN_WAYS;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
-	struct fsn_nest *nest, *mine = nest_at(slot), *outer;
-	struct fsn_call *call;
-	__u64 key, left = 0, where;
+	struct fsn_nest *nest, *mine = nest_at(slot);
+	__u64 left = 0, where, last = 0, next;
 
 	if (!set || !mine)
 		return 0;
 	where = set->call[slot % FSN_WAYS].where;
-	for (__u32 n = 0; n < NEST_STEPS && n < fsn_nest_steps; n++) {
-		if ((word & (FSN_SLOT_CNT - 1)) == slot)
-			break;
-		nest = nest_at(word);
-		call = nest_call(word, &key);
-		if (!nest || !call || READ(call->where) > where)
+	for (__u32 n = 0; n < NEST_STEPS && (word & (FSN_SLOT_CNT - 1)) != slot; n++) {
+		next = nest_passed(word, where, now, &left);
+		if (!next)
 			return 0;
-		if (READ(call->where) < where) {
-			left += left_behind(nest, key);
-		} else {
-			last = word & (FSN_SLOT_CNT - 1);
-			outer = nest_at(nest->parent);
-			if (outer && !(nest->flags & FSN_NEST_TAKEN))
-				add(&outer->inner_ns,
-					nest_cost(key, READ(call->start), now));
-			nest->flags |= FSN_NEST_TAKEN;
-		}
-		word = READ(nest->parent);
+		if (next & NEST_FOUND)
+			last = word;
+		word = next & ~NEST_FOUND;
 	}
 	if ((word & (FSN_SLOT_CNT - 1)) != slot)
 		return 0;
 	add(&mine->inner_ns, left);
-	nest = last < FSN_SLOT_CNT ? nest_at(last) : NULL;
+	nest = last ? nest_at(last) : NULL;
 	if (nest)
 		nest->parent = mine->parent;
 	return nest != NULL;

@@ -269,29 +269,30 @@ __noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 where)
 	return -1;
 }
 
-/* Takes the place of the oldest ghost of the first @ways. Returns the way or -1. */
+/*
+ * Takes the place of the oldest ghost of the first @ways. Returns the way or -1. Time and way
+ * are one number, which the verifier doesn't know: it need not follow each way by itself.
+ */
 __noinline int slot_claim_ghost(struct fsn_set *set, int ways)
 {
-	__u64 seen, start, oldest_key = 0, oldest = ~0ULL;
-	int way = -1;
+	__u64 seen, start, key = 0, oldest = ~0ULL;
+	__u32 way;
 
 	if (!set)
 		return -1;
 #pragma unroll
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
-		start = READ(set->call[AFTER(seen, i)].start);
+		start = READ(set->call[AFTER(seen, i)].start) * FSN_WAYS + i;
 		if (i < ways && seen & FSN_KEY_GHOST && start < oldest) {
 			oldest = start;
-			oldest_key = seen;
-			way = i;
+			key = seen;
 		}
 	}
-	if (way < 0)
+	way = oldest % FSN_WAYS;
+	if (!(key & FSN_KEY_GHOST) || !swap(&set->key[way], key, next_gen(key) | FSN_KEY_LOCKED))
 		return -1;
-	way &= FSN_WAYS - 1;
-	return swap(&set->key[way], oldest_key, next_gen(oldest_key) | FSN_KEY_LOCKED) ? way
-										       : -1;
+	return way;
 }
 
 #define SLOT_CROWD (-2)
@@ -315,16 +316,18 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 where, __u64 lin
 #pragma unroll
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
-		if (!(seen & FSN_KEY_USED_MASK)) {
-			if (mine < 0 && i < ways &&
-				swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
-				mine = i;
-			continue;
-		}
-		if (seen & (FSN_KEY_GHOST | FSN_KEY_LEFT) || !is_here(set, i, seen, key, where))
+		if (!(seen & FSN_KEY_USED_MASK) || seen & (FSN_KEY_GHOST | FSN_KEY_LEFT) ||
+			!is_here(set, i, seen, key, where))
 			continue;
 		if (!((seen ^ key) & FSN_KEY_FN_MASK) || seen & FSN_KEY_BYRET)
 			slot_drop(set, i, seen);
+	}
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS && mine < 0; i++) {
+		seen = READ(set->key[i]);
+		if (i < ways && !(seen & FSN_KEY_USED_MASK) &&
+			swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
+			mine = i;
 	}
 	if (mine < 0)
 		mine = slot_claim_ghost(set, ways);

@@ -157,9 +157,8 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 {
 	__u32 tgid = bpf_get_current_task_btf()->tgid, no = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
-	__u64 key = call_key(place, tgid), seen, back = 0;
+	__u64 key = call_key(place, tgid), seen, back = 0, left = 0;
 	bool at_once = how & LEAVES_AT_ONCE;
-	int left = 0;
 
 	if (!set)
 		return 0;
@@ -180,7 +179,7 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
 			continue;
 		slot_leaves(set, no, i, seen, how, back);
-		left++;
+		left |= seen; /* no count: the verifier would follow each */
 	}
 	if (!left)
 		return count_unmatched(place, where, at_once ? HIT_NONE : HIT_PASSED);

@@ -27,7 +27,6 @@
 #define PATHS_MAX       (1U << 14)
 #define PATHS_PER_FUNC  16
 
-#define CLONE_NEST_STEPS 12
 #define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
 
 static uint32_t power_of_two(uint64_t n)
@@ -234,8 +233,6 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;
 	e->skel->rodata->fsn_kernel = spec->progs & (FENTRY | KPROBES);
-	if (spec->clone_first)
-		e->skel->rodata->fsn_nest_steps = CLONE_NEST_STEPS;
 	engine_size_keys(e, spec);
 	engine_size_stacks(e, spec);
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
