@@ -335,12 +335,12 @@ static __always_inline void call_over(
 	if (fsn_split)
 		split = split_ends(&set->call[way], slot, ns);
 	how = end_in_function(fn, conf, slot, net, result, nest, split);
-	if (streamed)
-		stream_ends(fn, slot, shown_time(net), how, result);
 	if (fsn_processes)
 		end_in_process(set->call[way].proc, fn, tgid, net, how, nest, split);
 	if (fsn_keyed)
 		end_in_row(slot, fn, tgid, net, how, result);
+	if (streamed)
+		stream_ends(fn, slot, shown_time(net), how, result);
 	slot_publish(set, way, 0);
 }
 

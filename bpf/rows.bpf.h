@@ -442,7 +442,7 @@ static __always_inline void end_in_row(
 		return;
 	i = *kept;
 	if (fsn_key_late && i == FSN_ROW_LATE)
-		i = row_count_late(fn, slot, result);
+		*kept = i = row_count_late(fn, slot, result);
 	row = row_at(i);
 	/* That of a process which has ended may be another's by now. */
 	if (row && i < fsn_row_cnt && READ(row->tag) != row_tag(fn, tgid))

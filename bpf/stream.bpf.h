@@ -185,11 +185,13 @@ static __noinline int call_fill_end(struct call *call, __u32 slot, __u64 ns, __u
 	return 0;
 }
 
-/* Of a record for stream @i. */
-static __noinline int event_fill(struct fsn_event *event, __u32 i)
+/* Of a record for stream @i, of the call in @slot, if it has one. */
+static __noinline int event_fill(struct fsn_event *event, __u32 i, __u32 slot)
 {
 	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
+	__u32 *row = fsn_keyed ? bpf_map_lookup_elem(&fsn_slot_rows, &slot) : NULL;
 
+	event->row = row ? *row : FSN_NO_ROW;
 	event->tag = s ? s->tag : 0;
 	event->lost = s ? READ(s->lost) : 0;
 	return 0;
@@ -238,7 +240,7 @@ __noinline int stream_end(__u32 how, __u32 fn, __u32 slot, __u64 ns, __u64 resul
 		return stream_lost(how & 0xff);
 	call_fill_end(&event->call, slot, ns, result);
 	call_fill(&event->call, fn, flags);
-	event_fill(event, how & 0xff);
+	event_fill(event, how & 0xff, slot);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -273,7 +275,7 @@ static __noinline int stream_entry(
 	event->call.result = 0;
 	regs_args(ctx, event->call.args.arg);
 	call_fill(&event->call, fn, flags);
-	event_fill(event, how & 0xff);
+	event_fill(event, how & 0xff, slot);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -297,7 +299,7 @@ static __noinline int stream_read(struct pt_regs *ctx, __u32 how, __u32 fn, __u6
 	regs_args(ctx, big->event.call.args.arg);
 	more_read(conf, &big->event.call.args, &big->more, REG_SP(ctx));
 	call_fill(&big->event.call, fn, how >> 8 | FSN_CALL_MORE);
-	event_fill(&big->event, i);
+	event_fill(&big->event, i, NO_SLOT);
 	bpf_ringbuf_submit(big, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -329,7 +331,7 @@ static __noinline int stream_begin(__u32 i, __u32 fn, __u32 slot, __u64 now)
 	call_fill_end(&event->call, slot, 0, 0);
 	event->call.start = now;
 	call_fill(&event->call, fn, flags);
-	event_fill(event, i);
+	event_fill(event, i, slot);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }

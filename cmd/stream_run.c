@@ -30,6 +30,7 @@ struct run {
 	const struct stream_options *o;
 	struct groups groups;
 	struct types **types; /* of each group */
+	struct group_keys *keys;
 	struct stream *stream;
 	struct sink sink;
 	struct stream_page page;
@@ -137,6 +138,8 @@ static void write_call(struct run *r, const struct stream_record *rec)
 	struct shown_call c = call_of(r->groups.group[rec->group], r->types[rec->group],
 		rec->call, rec->more, r->ahead_ns);
 
+	c.keys = &r->keys[rec->group];
+	c.key = rec->key;
 	if (rec->kind == STREAM_ENTRY) {
 		write_event(r, &c, CALL_ENTRY);
 		return;
@@ -307,10 +310,14 @@ static int open_groups(struct run *r, struct err *err)
 		return err_hint(err, "'funcsnoop attach' comes first");
 	}
 	r->types = calloc(r->groups.cnt, sizeof(*r->types));
-	if (!r->types)
+	r->keys = calloc(r->groups.cnt, sizeof(*r->keys));
+	if (!r->types || !r->keys)
 		return err_sys(err, -ENOMEM, "cannot stream");
-	for (size_t i = 0; !code && i < r->groups.cnt; i++)
+	for (size_t i = 0; !code && i < r->groups.cnt; i++) {
 		code = types_read(r->groups.group[i], &r->types[i], err);
+		if (!code)
+			code = group_keys_read(r->groups.group[i], &r->keys[i], err);
+	}
 	return code;
 }
 
@@ -376,7 +383,10 @@ static void run_done(struct run *r)
 	stream_free(r->stream);
 	for (size_t i = 0; r->types && i < r->groups.cnt; i++)
 		types_free(r->types[i]);
+	for (size_t i = 0; r->keys && i < r->groups.cnt; i++)
+		group_keys_done(&r->keys[i]);
 	free(r->types);
+	free(r->keys);
 	stream_page_done(&r->page);
 	out_done(&r->alert);
 	sink_done(&r->sink);

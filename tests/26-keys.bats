@@ -3,6 +3,7 @@
 # bats file_tags=bpf
 
 load helpers
+load stream
 
 LIB=$FIX/libfix.so
 
@@ -472,6 +473,60 @@ samples() { # FAMILY
 	assert_eq "$(samples calls_total | sed -E 's/"[0-9]+"/TID/' | head -2)" '{text="others"} 0
 {text="a\"b\\c",thread=TID} 1'
 	fsn detach s
+	fsn detach x
+}
+
+# What a stream of group $1 has written, sorted: the field of each line that jq program $2 makes.
+streamed() { # PROGRAM
+	output=$(jq -c "select(.type != null) | $1" "$(bg_out s)" | sort)
+}
+
+@test "a stream has the key of each call by name" {
+	local calls
+
+	fsn attach --config "$CONFIG" t --key v,thread,result --sum v --exit return
+	start_stream s t --json
+	start_stream line t
+	capture "$FIX/typed" ty_code 2 0xffffffff 7
+	poll_until has_lines s 3
+	poll_until has_lines line 4
+	stop_stream line
+	assert_output_match 'ty_code\(v=tyBad\) = [^ ]+ <'
+	stop_stream s
+	streamed '[.key.v.value, .key.v.name, .sums.v, .key.thread.value == .tid, .key.result.value != null]'
+	assert_output '[-1,"tyNegative",-1,true,true]
+[2,"tyBad",2,true,true]
+[7,null,7,true,true]'
+	fsn stats t --by result --json
+	calls=$(jq -c '[.[0].functions[].rows[].key.result.value] | sort' <<<"$output")
+	streamed .key.result.value
+	assert_eq "$(jq -cs sort <<<"$output")" "$calls"
+	fsn detach t
+	# What finds no room among the rows is known by its arguments; callers only by the rows.
+	fsn attach --config "$CONFIG" x --key text,caller,comm --keys 16
+	start_stream s x --json
+	start_stream entries x --json --events entry
+	start_stream line x
+	start_stream trace x --format chrome
+	for text in {1..40}; do echo "$text"; done |
+		xargs "$FIX/typed" ty_text "a text of more than 31 bytes, cut there" @null
+	poll_until has_lines s 42
+	poll_until has_lines line 43
+	poll_until has_lines entries 42
+	for s in entries trace line; do stop_stream "$s"; done
+	assert_output_match 'ty_text\(text="a text of more than 31 bytes, cut there"\) caller=0x[0-9a-f]+ = '
+	refute_output_match ' comm='
+	stop_stream s
+	streamed '.key.comm.value'
+	assert_eq "$(uniq -c <<<"$output")" '     42 "typed"'
+	streamed '.key.caller | select(.) | .value'
+	assert_output_match '^"0x'
+	streamed 'select(.key.text.value) | .key.text.value'
+	assert_output_line '"a text of more than 31 bytes, c"'
+	assert_eq "$(wc -l <<<"$output")" 41
+	assert_eq "$(jq -c .key.text.value "$(bg_out entries)" | sort)" "$(jq -c .key.text.value "$(bg_out s)" | sort)"
+	capture jq '[.[] | select(.ph == "X") | .args.key.text.value | numbers, strings] | length' "$(bg_out trace)"
+	assert_output 41
 	fsn detach x
 }
 

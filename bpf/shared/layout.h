@@ -305,6 +305,8 @@ struct fsn_event {
 	struct call call;
 	unsigned int tag;
 	unsigned int lost; /* low bits of the stream's .lost when this was written */
+	unsigned int row;  /* of keys; one that there is not, where that is not known */
+	unsigned int pad;
 };
 
 /* --- the switches --------------------------------------------------------------------------- */

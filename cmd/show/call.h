@@ -77,6 +77,9 @@ bool call_is_keyed(const struct shown_call *c);
 /* " communicator=fa93daea854b060b 3/8 bytes=8192", what is known of both. */
 void call_keys_text(struct out *o, const struct shown_call *c);
 
+/* The same of what is neither an argument nor in a line of the call otherwise. */
+void call_line_keys_text(struct out *o, const struct shown_call *c);
+
 /* The members "key" and "sums": objects, or null. */
 void call_keys_json(struct json *j, const struct shown_call *c);
 

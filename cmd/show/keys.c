@@ -198,6 +198,70 @@ bool call_is_keyed(const struct shown_call *c)
 	return c->keys && c->keys->funcs && c->keys->funcs[c->call->fn].on;
 }
 
+/* Part @i of a key, from what is kept of the call itself; false: that does not tell. */
+static bool part_of_call(const struct shown_call *c, const struct func_part *p, size_t i,
+	struct stats_row *row)
+{
+	char *text = (char *)&row->key.word[i * FSN_KEY_WIDE];
+	uint64_t *word = (uint64_t *)text;
+	const char *str;
+	size_t len;
+	bool cut;
+
+	switch (p->by) {
+	case FSN_BY_NUMBER:
+		return call_has_args(c->call) && c->types &&
+			func_number_of(c->types, p->arg, c->call, c->more, word);
+	case FSN_BY_TEXT:
+		str = call_has_args(c->call) && c->types && p->arg
+			? call_arg_string(c->types, p->arg - 1, c->call, c->more, &len, &cut)
+			: NULL;
+		if (str)
+			memcpy(text, str, len < FSN_KEY_TEXT - 1 ? len : FSN_KEY_TEXT - 1);
+		return str;
+	case FSN_BY_COMM:
+		memcpy(text, c->call->comm, FSN_COMM_LEN);
+		return true;
+	case FSN_BY_THREAD:
+		*word = c->call->tid;
+		return true;
+	case FSN_BY_RESULT:
+		if (!call_has_result(c->call) || c->call->flags & FSN_CALL_ENTRY)
+			return false;
+		*word = c->types && c->types->has_ret
+			? (uint64_t)preset_value_int(&c->types->ret, c->call->result)
+			: c->call->result;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* As its row has it or, where there was no room for one, as far as the call tells. */
+static bool key_of_call(const struct shown_call *c, struct stats_row *row)
+{
+	const struct func_part *parts = c->keys->funcs[c->call->fn].key;
+	bool known = c->key;
+
+	*row = (struct stats_row) {};
+	if (c->key)
+		row->key = *c->key;
+	for (size_t i = 0; !c->key && i < c->keys->key_cnt; i++) {
+		if (part_of_call(c, &parts[i], i, row))
+			known = true;
+		else
+			row->hidden |= 1U << i;
+	}
+	return known;
+}
+
+/* Whether a line with arguments and result shows it anyway. */
+static bool is_in_line(const struct func_part *p)
+{
+	return p->by != FSN_BY_CALLER && p->by != FSN_BY_CGROUP && p->by != FSN_BY_COMMUNICATOR &&
+		p->by != FSN_BY_STACK;
+}
+
 /* False: nothing is added up of it, or that is not known. */
 static bool sum_of_call(const struct shown_call *c, size_t i, uint64_t *ret_n)
 {
@@ -205,25 +269,42 @@ static bool sum_of_call(const struct shown_call *c, size_t i, uint64_t *ret_n)
 		func_sum_of(&c->keys->funcs[c->call->fn].sum[i], c->types, c->call, c->more, ret_n);
 }
 
+static void put_keys(struct out *o, const struct shown_call *c, bool all)
+{
+	const struct func_part *parts = c->keys->funcs[c->call->fn].key;
+	bool known;
+	struct stats_row row;
+
+	known = key_of_call(c, &row);
+	for (size_t i = 0; known && i < c->keys->key_cnt; i++) {
+		struct out text = {};
+
+		if (parts[i].by == FSN_BY_NONE || row.hidden & 1U << i ||
+			(!all && is_in_line(&parts[i])))
+			continue;
+		key_text(&text, c->types, &parts[i], &row, i);
+		out_char(o, ' ');
+		out_str(o, c->keys->key[i]);
+		out_char(o, '=');
+		out_escaped(o, text.buf, text.len);
+		o->failed |= text.failed;
+		out_done(&text);
+	}
+}
+
+void call_line_keys_text(struct out *o, const struct shown_call *c)
+{
+	if (call_is_keyed(c))
+		put_keys(o, c, false);
+}
+
 void call_keys_text(struct out *o, const struct shown_call *c)
 {
-	struct stats_row row = {};
 	uint64_t n;
 
 	if (!call_is_keyed(c))
 		return;
-	if (c->key)
-		row.key = *c->key;
-	for (size_t i = 0; c->key && i < c->keys->key_cnt; i++) {
-		const struct func_part *p = &c->keys->funcs[c->call->fn].key[i];
-
-		if (p->by == FSN_BY_NONE)
-			continue;
-		out_char(o, ' ');
-		out_str(o, c->keys->key[i]);
-		out_char(o, '=');
-		key_text(o, c->types, p, &row, i);
-	}
+	put_keys(o, c, true);
 	for (size_t i = 0; i < c->keys->sum_cnt; i++) {
 		if (!sum_of_call(c, i, &n))
 			continue;
@@ -239,15 +320,13 @@ void call_keys_text(struct out *o, const struct shown_call *c)
 
 void call_keys_json(struct json *j, const struct shown_call *c)
 {
-	struct stats_row row = {};
+	struct stats_row row;
 	uint64_t n;
 
-	if (!c->key || !call_is_keyed(c)) {
+	if (!call_is_keyed(c) || !key_of_call(c, &row))
 		json_set_null(j, "key");
-	} else {
-		row.key = *c->key;
+	else
 		keys_json(j, c->keys, c->call->fn, c->types, &row);
-	}
 	if (!call_is_keyed(c) || !c->keys->sum_cnt) {
 		json_set_null(j, "sums");
 		return;

@@ -92,6 +92,8 @@ void stream_line(struct out *o, const struct shown_call *c, enum call_form form)
 		call_args_text(o, c);
 		out_char(o, ')');
 	}
+	if (form != CALL_EXIT)
+		call_line_keys_text(o, c);
 	if (form == CALL_ENTRY)
 		return;
 	if (!c->types->has_ret || c->types->ret.kind != TYPE_VOID) {
@@ -384,6 +386,8 @@ static void chrome_call(struct stream_page *p, const struct shown_call *c, enum 
 	json_set_open(&j, "args", '{');
 	call_args_json(&j, c);
 	call_result_json(&j, c);
+	if (call_is_keyed(c))
+		call_keys_json(&j, c);
 	if (call_is_split(call)) {
 		json_set_u64(&j, "queued_ns", call->queued);
 		json_set_u64(&j, "blocked_ns", call->blocked);

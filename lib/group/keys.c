@@ -435,7 +435,7 @@ void group_key_spread(const struct group *g, const struct fsn_key *from, struct 
 			to->word[i * FSN_KEY_WIDE] = from->word[i];
 }
 
-static bool number_of_arg(const struct func_types *t, unsigned int arg, const struct call *call,
+bool func_number_of(const struct func_types *t, unsigned int arg, const struct call *call,
 	const struct fsn_more *more, uint64_t *ret_n)
 {
 	const unsigned long long *at;
@@ -454,11 +454,11 @@ bool func_sum_of(const struct func_part *sum, const struct func_types *types,
 {
 	uint64_t type, size;
 
-	if (sum->by == FSN_BY_NONE || !number_of_arg(types, sum->arg, call, more, ret_n))
+	if (sum->by == FSN_BY_NONE || !func_number_of(types, sum->arg, call, more, ret_n))
 		return false;
 	if (sum->by != FSN_BY_BYTES)
 		return true;
-	if (!number_of_arg(types, sum->arg + 1, call, more, &type))
+	if (!func_number_of(types, sum->arg + 1, call, more, &type))
 		return false;
 	size = type < PRESET_SIZES ? sum->sizes >> 4 * type & 15 : 0;
 	*ret_n = size ? *ret_n << (size - 1) : 0;

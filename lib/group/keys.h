@@ -111,6 +111,10 @@ void group_keys_done(struct group_keys *k);
 /* @from, a key as programs have it, with as much room for each part. */
 void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to);
 
+/* Argument @arg (from 1 on) of a call as a number; false when it is none, or not known. */
+bool func_number_of(const struct func_types *t, unsigned int arg, const struct call *call,
+	const struct fsn_more *more, uint64_t *ret_n);
+
 /* What one call, whose arguments are known, adds to a sum; false when that can't be told. */
 bool func_sum_of(const struct func_part *sum, const struct func_types *types,
 	const struct call *call, const struct fsn_more *more, uint64_t *ret_n);

@@ -18,6 +18,7 @@ struct member {
 	ino_t ino; /* of the group's directory */
 	uint32_t place;
 	struct map_mapping ctl_map, streams_map, confs_map;
+	struct map_mapping rows_map, keys_map; /* of keys, where there are some */
 	struct fsn_ctl *ctl;
 	struct fsn_stream *conf;
 	uint64_t lease;     /* as last written: another value is another stream's */
@@ -49,6 +50,7 @@ struct stream {
 	unsigned int fill;
 	bool more;     /* there was more in the ring than was taken out */
 	uint64_t lost; /* of members that are closed */
+	struct fsn_key key; /* of the record that is handed over */
 
 	pthread_t keeper;
 	pthread_mutex_t lock;

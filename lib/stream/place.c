@@ -26,6 +26,12 @@ static int map_group(const struct group *g, struct member *m)
 	if (!code)
 		code = map_mmap(g->fd[MAPID_CONFS],
 			g->meta.fn_cnt * sizeof(struct fsn_conf), &m->confs_map);
+	if (!code && g->meta.row_cnt)
+		code = map_mmap(g->fd[MAPID_ROWS], g->meta.row_cnt * sizeof(struct fsn_row),
+			&m->rows_map);
+	if (!code && g->meta.row_cnt)
+		code = map_mmap(g->fd[MAPID_KEYS], g->meta.row_cnt * sizeof(struct fsn_key),
+			&m->keys_map);
 	m->ctl = m->ctl_map.addr;
 	return code;
 }
@@ -35,6 +41,8 @@ void member_unmap(struct member *m)
 	map_munmap(&m->ctl_map);
 	map_munmap(&m->streams_map);
 	map_munmap(&m->confs_map);
+	map_munmap(&m->rows_map);
+	map_munmap(&m->keys_map);
 }
 
 /* Nothing is recorded for @place from here on, but by programs that run now. */

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/util.h"
+#include "group/keys.h"
 #include "internal.h"
 
 #define RENEW_NS 1000000000ULL
@@ -154,6 +155,21 @@ static int stream_tell_lost(struct stream *s, size_t i, uint32_t lost, stream_fn
 	return fn(&r, arg);
 }
 
+/* By what the call was told apart, unless the row of that is another's by now. */
+static const struct fsn_key *key_of(struct stream *s, const struct fsn_event *e)
+{
+	const struct member *m = &s->member[e->tag];
+	const struct fsn_row *rows = m->rows_map.addr;
+	const struct fsn_key *keys = m->keys_map.addr;
+	uint64_t tag = row_tag(e->call.fn, e->call.pid);
+
+	if (!keys || e->row >= m->g->meta.row_cnt ||
+		(__atomic_load_n(&rows[e->row].tag, __ATOMIC_ACQUIRE) & ~FSN_PROC_MARK(1)) != tag)
+		return NULL;
+	group_key_spread(m->g, &keys[e->row], &s->key);
+	return &s->key;
+}
+
 static int tell(struct stream *s, const struct fsn_event *e, stream_fn fn, void *arg)
 {
 	const struct call *c = &e->call;
@@ -167,6 +183,7 @@ static int tell(struct stream *s, const struct fsn_event *e, stream_fn fn, void 
 
 	if (e->tag >= s->cnt || c->fn >= s->member[e->tag].g->meta.fn_cnt)
 		return 0;
+	r.key = key_of(s, e);
 	code = stream_tell_lost(s, e->tag, e->lost, fn, arg);
 	return code ? code : fn(&r, arg);
 }

@@ -43,6 +43,7 @@ struct stream_record {
 	uint64_t count, duration_ns;
 	const struct call *call;
 	const struct fsn_more *more; /* or NULL, when the registers are all that was kept */
+	const struct fsn_key *key;   /* FSN_KEY_WIDE words each; NULL: it has none, or is not known */
 };
 
 struct stream;
