@@ -21,9 +21,11 @@
 #include <bpf/bpf_core_read.h>
 
 #include "counters.bpf.h"
+#include "filter.bpf.h"
 #include "maps.bpf.h"
 
 const volatile bool fsn_walks_stacks = false;
+const volatile bool fsn_stack_holds = false; /* until there is a table, where that harms nobody */
 
 #define WINDOW_WORDS 256 /* 2 KiB */
 
@@ -158,12 +160,34 @@ static __always_inline __u64 row_search(__u32 file, __u64 offset)
 	return row && low ? *(__u64 *)row : 0;
 }
 
-/* A file that nobody has made a table of: the next command may. */
-static __always_inline void want_file(const struct fsn_file_id *id)
+/*
+ * The process stops until somebody has made it, as it is in its own code: one thread alone is in
+ * no system call that this would end.
+ */
+static __noinline int hold_for_table(void)
 {
-	struct fsn_file_ref ref = { .pid = bpf_get_current_pid_tgid() >> 32 };
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fsn_hold *hold;
+	bool more;
 
-	bpf_map_update_elem(&fsn_file_of, id, &ref, BPF_NOEXIST);
+	if (task->signal->live.counter != 1)
+		return 0;
+	hold = hold_look(task, &more);
+	if (hold && !bpf_send_signal(SIGSTOP))
+		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* A file that nobody has made a table of: the next command may. */
+static __always_inline void want_file(const struct fsn_file_id *id, __u64 at)
+{
+	struct fsn_file_ref ref = { .pid = bpf_get_current_pid_tgid() >> 32, .at = at };
+
+	if (bpf_map_update_elem(&fsn_file_of, id, &ref, BPF_NOEXIST))
+		return;
+	add(&ctl.met, 1);
+	if (fsn_stack_holds)
+		hold_for_table();
 }
 
 static __always_inline struct rule *rule_place(__u64 at, __u64 ident)
@@ -212,7 +236,7 @@ __noinline int rule_find(struct walk *w, __u64 at)
 	ref = bpf_map_lookup_elem(&fsn_file_of, &here.id);
 	if (!ref || !ref->file) {
 		if (!ref)
-			want_file(&here.id);
+			want_file(&here.id, at);
 		return FSN_WALK_NO_TABLE;
 	}
 	w->frame = (__u64)ref->file << FSN_FRAME_SHIFT | (here.offset & FSN_FRAME_OFFSET);

@@ -202,6 +202,16 @@ void await_groups(const struct await *w, struct words *ret_words);
 /* Tells what has not come. The first error that there was. */
 int await_end(struct await *w, struct err *err);
 
+/* --- run_stacks.c: files that stacks lead through, as they are met ------------------------------ */
+
+struct watch;
+_must_check_ int watch_new(struct bpffs *fs, struct watch **ret_watch, struct err *err);
+void watch_free(struct watch *w);
+
+/* Every so often it looks at the groups that there are: */
+#define WATCH_NS 10000000ULL
+void watch_step(struct watch *w, const struct words *groups);
+
 /* --- list_inflight.c -------------------------------------------------------------------------- */
 
 /*

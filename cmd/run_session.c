@@ -29,6 +29,7 @@ struct session {
 	struct draft *draft;
 	struct keeper *keeper;
 	struct await *await; /* libraries, or NULL */
+	struct watch *watch; /* files that stacks lead through, or NULL */
 	struct started child;
 	bool gone; /* COMMAND may run */
 	struct terminal terminal; /* as it was before COMMAND */
@@ -188,6 +189,8 @@ static int begin(struct session *s, struct err *err)
 		code = budget_try(s->draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code && !s->lacks)
 		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
+	if (!code && a->attach.stack_cnt)
+		code = watch_new(&s->fs, &s->watch, err);
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", s->o->name);
 	bpffs_unlock(&s->fs);
@@ -202,6 +205,18 @@ static int begin(struct session *s, struct err *err)
 }
 
 /* --- looking -------------------------------------------------------------------------------- */
+
+/* While somebody looks on. */
+static void look_for_files(struct session *s)
+{
+	char *name = s->o->name;
+	struct words groups = { &name, 1 };
+
+	if (s->await)
+		await_groups(s->await, &groups);
+	if (s->watch)
+		watch_step(s->watch, &groups);
+}
 
 /* For stats and stream: their eyes are open. */
 static void let_command_go(void *arg)
@@ -231,15 +246,15 @@ static bool is_detached(const struct session *s)
 	return true;
 }
 
-static uint64_t time_left(uint64_t end_ns)
+static uint64_t time_left(const struct session *s, uint64_t end_ns)
 {
-	uint64_t left = end_ns ? ns_until(end_ns) : LOOK_NS;
+	uint64_t most = s->watch ? WATCH_NS : LOOK_NS, left = end_ns ? ns_until(end_ns) : most;
 
-	return left < LOOK_NS ? left : LOOK_NS;
+	return left < most ? left : most;
 }
 
 /* Until a signal or the end that was asked for. Without COMMAND. */
-static bool wait_for_signal(const struct session *s, uint64_t end_ns)
+static bool wait_for_signal(struct session *s, uint64_t end_ns)
 {
 	struct sigaction hup;
 	sigset_t set, before;
@@ -252,10 +267,11 @@ static bool wait_for_signal(const struct session *s, uint64_t end_ns)
 		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &before);
 	while (there && (!end_ns || ns_until(end_ns))) {
-		struct timespec ts = timespec_of(time_left(end_ns));
+		struct timespec ts = timespec_of(time_left(s, end_ns));
 
 		if (sigtimedwait(&set, NULL, &ts) > 0)
 			break;
+		look_for_files(s);
 		there = !is_detached(s);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
@@ -271,13 +287,14 @@ static bool wait_for_command(struct session *s, uint64_t end_ns, bool until_foun
 
 	let_command_go(s);
 	while (there && !found && (!end_ns || ns_until(end_ns))) {
-		uint64_t left = time_left(end_ns), await_ns = s->await ? await_left(s->await) : left;
+		uint64_t left = time_left(s, end_ns), await_ns = s->await ? await_left(s->await) : left;
 		struct timespec ts = timespec_of(await_ns < left ? await_ns : left);
 
 		p[1].fd = s->await ? await_fd(s->await) : -1;
 		if (ppoll(p, ARRAY_SIZE(p), &ts, NULL) > 0 && p[0].revents)
 			break;
 		found = s->await && await_step(s->await, until_found) && until_found;
+		look_for_files(s);
 		there = !is_detached(s);
 	}
 	return there;
@@ -298,12 +315,15 @@ static void tell_lost_children(const struct session *s)
 }
 
 /* While stats and stream look on. */
-static void look_for_libraries(void *arg)
+static void tick(void *arg)
 {
 	struct session *s = arg;
 
-	await_step(s->await, false);
-	await_groups(s->await, &s->o->stats.names);
+	if (s->await) {
+		await_step(s->await, false);
+		await_groups(s->await, &s->o->stats.names);
+	}
+	look_for_files(s);
 }
 
 /* Whether there is something to look at; who has brought it is held. */
@@ -345,7 +365,7 @@ static int look(struct session *s)
 	o->stats.until_fd = o->stream.until_fd = s->child.pid ? s->child.fd : 0;
 	o->stats.ready = o->stream.ready = let_command_go;
 	o->stats.ready_arg = o->stream.ready_arg = s;
-	o->stats.tick = o->stream.tick = s->await ? look_for_libraries : NULL;
+	o->stats.tick = o->stream.tick = s->await || s->watch ? tick : NULL;
 	o->stream.duration_ns = o->duration_ns;
 	if (o->streams)
 		status = stream_run(&o->stream);
@@ -380,6 +400,7 @@ static int look(struct session *s)
 static void session_done(struct session *s)
 {
 	started_done(&s->child);
+	watch_free(s->watch);
 	await_free(s->await);
 	keeper_free(s->keeper);
 	draft_free(s->draft);
@@ -457,6 +478,7 @@ int run_session(struct run_options *o)
 	if (s.child.pid && leave_stdout(&s, &err))
 		return fail(&s, &err);
 	status = look(&s);
+	watch_free(TAKE_PTR(s.watch)); /* what is somebody's is not gone */
 	if (keeper_finish(s.keeper, &err)) {
 		err_wrap(&err, "cannot detach group '%s'", o->name);
 		status = cmd_fail(o->g, &err);

@@ -153,3 +153,34 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	assert_json '[.root[1], .figures[.chosen].name, .title]' '[6,"calls","st"]'
 	fsn detach st
 }
+
+# How many calls of fix_add() have a stack that ended so, of a document in FILE.
+ends() { # FILE
+	jq -c '[.[0].functions[] | select(.name == "fix_add") | .rows[]
+		| { end: .key.stack.end, calls }] | group_by(.end)
+		| map({ key: .[0].end, value: (map(.calls) | add) }) | from_entries' "$1"
+}
+
+@test "a file that a stack was the first to meet has a table from the next command on" {
+	need_arch x86_64
+	local doc=$BATS_TEST_TMPDIR/doc
+	fsn attach st fix_add --lib "$FIX/libfix.so.1" --stacks all --count
+	start_bg calls "$FIX/dlcall" --wait-end "$FIX/libfix.so.1" fix_add 1
+	wait_line calls '^done'
+	fsn stats st --json --output "$doc"
+	assert_eq "$(ends "$doc")" '{"no_table":1}'
+	tell calls
+	wait_bg calls
+	capture "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 1
+	fsn stats st --json --output "$doc"
+	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":1}'
+	fsn detach st
+}
+
+@test "run cuts one stack of a program that COMMAND starts, and has a table for the rest" {
+	need_arch x86_64
+	local doc=$BATS_TEST_TMPDIR/doc
+	fsn -s 3 run "$FIX/libfix.so.1:fix_add" --stacks all --count --format json -o "$doc" -- \
+		sh -c '"$@"; "$@"; exit 3' sh "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 100
+	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":199}'
+}

@@ -246,7 +246,8 @@ struct fsn_file_id {
 
 struct fsn_file_ref {
 	unsigned int file; /* its number; 0: it has no table yet, */
-	unsigned int pid;  /* and a process that maps it */
+	unsigned int pid;  /* and a process that maps it, */
+	unsigned long long at; /* there */
 };
 
 /* What the command that asks has mapped, in the answer. */
@@ -355,7 +356,7 @@ struct fsn_ctl {
 	unsigned int held; /* process that waits in a system call to be run, until that is over */
 	unsigned int frames; /* pieces of fsn_frames that are used */
 	unsigned int rows;   /* of keys, that were ever claimed */
-	unsigned int pad;
+	unsigned int met;    /* files that walks have met without a table */
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];

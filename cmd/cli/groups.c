@@ -30,7 +30,9 @@ static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
 		return code;
 	streams_sweep(fs, *ret_group);
 	code = slots_sweep(*ret_group, &swept, err);
-	return code ? code : procs_fold(fs, *ret_group, err);
+	if (!code)
+		code = procs_fold(fs, *ret_group, err);
+	return code ? code : stacks_meet(fs, *ret_group, true, err);
 }
 
 static bool is_gone(const struct bpffs *fs, const char *name)

@@ -288,6 +288,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.key_late = desc.key_late;
 	spec.stack_cnt = opts->stack_cnt;
 	spec.stacks_of = opts->stacks_of;
+	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
 	spec.source_cnt = probes.source_cnt;

@@ -111,6 +111,19 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 	struct attach_opts *opts, struct bpffs *fs, struct err *err);
 
+/*
+ * Makes tables of the files that walks of @g's stacks have met without one: of processes that came
+ * later, of libraries that were loaded later. With @everywhere they are looked for in all
+ * processes, else in those that met them. Does nothing where @g is not open for writing, or
+ * another command has the lock of @fs. -ENOMEM and what bpf(2) gives.
+ */
+struct group;
+_must_check_ int stacks_meet(
+	struct bpffs *fs, const struct group *g, bool everywhere, struct err *err);
+
+/* How often one was met: as long as it stays the same, there is nothing new for stacks_meet(). */
+uint32_t stacks_met(const struct group *g);
+
 /* --- what probes take here ------------------------------------------------------------------ */
 
 /* Two windows that differ by more, in thousandths, are noise: the figures are not to be trusted. */

@@ -172,6 +172,7 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
 	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
 	e->skel->rodata->fsn_walks_stacks = true;
+	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
 	e->skel->rodata->fsn_walk_one_of = spec->stacks_of;
 	e->skel->rodata->fsn_walk_cnt = walks;
 	e->skel->rodata->fsn_stack_cnt = spec->stack_cnt;
@@ -201,7 +202,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.nesting = spec->nesting,
 		.split = spec->split,
 		.children = spec->children,
-		.holds = spec->holds,
+		.holds = spec->holds || spec->stack_holds,
 	};
 
 	for (int i = 0; i < MAPID_CNT; i++)

@@ -35,6 +35,31 @@ int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows);
 /* shared.c: which other group probes functions of @draft, into @report. */
 void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report);
 
+/* tables.c: a file that may lie on a stack. */
+struct stack_file {
+	struct elf_file *elf;
+	struct elf_file *owned; /* the same, or NULL */
+	const char *path;       /* owned */
+	void *page;             /* mapped here, to be told how walks will know it; or NULL */
+	struct fsn_file_id id;
+	bool known;             /* .id is */
+};
+void stack_file_done(struct stack_file *file); /* but for .page */
+
+/*
+ * Tables of files, for the maps MAPID_TABLES, MAPID_STACK_FILES and MAPID_FILE_OF. tables_add()
+ * makes one, which counts from tables_write() on. Files that have no room, or whose .eh_frame is
+ * damaged, have none: tables_left_out(). -ENOMEM and what bpf(2) gives.
+ */
+struct tables;
+_must_check_ int tables_new(int tables_fd, int files_fd, int ids_fd, struct tables **ret_tables);
+void tables_free(struct tables *t);
+_must_check_ int tables_add(struct tables *t, const struct stack_file *file);
+_must_check_ int tables_write(struct tables *t);
+size_t tables_left_out(const struct tables *t);
+DEFINE_CLEANUP(tables, struct tables *, tables_free)
+#define _cleanup_tables_ __cleanup(cleanup_tables)
+
 struct engine;
 
 /*
@@ -72,6 +97,7 @@ struct engine_spec {
 	bool holds;    /* counted calls hold who makes them, and are not counted */
 	const struct keys *keys; /* NULL: calls are told apart by nothing */
 	uint32_t stack_cnt, stacks_of; /* places for stacks, of one call of so many */
+	bool stack_holds; /* who meets a file without a table waits till it has one */
 	bool key_wide;           /* some key takes more than a word */
 	bool key_late;           /* some row is found when its call ends */
 	bool has_more; /* arguments on the stack or text are kept */

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// By what stacks are followed: which files may lie on one, and a table of rows for each.
+// Which files may lie on a stack when a group is attached, and how the kernel knows them.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -13,20 +12,8 @@
 #include "base/err.h"
 #include "internal.h"
 #include "proc/proc.h"
-#include "unwind/unwind.h"
 
-#define TABLES_BYTES_MAX (256ULL << 20)
 #define PAGE 4096
-
-/* One that may lie on a stack. */
-struct stack_file {
-	struct elf_file *elf;
-	struct elf_file *owned; /* the same, or NULL */
-	const char *path;       /* owned */
-	void *page;             /* mapped here, to be told how walks will know it */
-	struct fsn_file_id id;
-	bool known;
-};
 
 struct stack_files {
 	struct stack_file *files;
@@ -40,8 +27,7 @@ static void files_done(struct stack_files *s)
 	for (size_t i = 0; i < s->cnt; i++) {
 		if (s->files[i].page)
 			munmap(s->files[i].page, PAGE);
-		elf_file_free(s->files[i].owned);
-		free((char *)s->files[i].path);
+		stack_file_done(&s->files[i]);
 	}
 	free(s->files);
 	free(s->seen);
@@ -223,126 +209,27 @@ static int files_identify(struct stack_files *s, int prog_fd)
 	return got < 0 ? -errno : 0;
 }
 
-/* --- tables ----------------------------------------------------------------------------------- */
-
-/* A map of @rows behind their number; its descriptor. */
-static int make_table(const struct unwind_rows *rows)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = FSN_TABLE_FLAGS);
-	_cleanup_mapping_ struct map_mapping map = {};
-	_cleanup_close_ int fd = -1;
-	struct fsn_unwind_row *to;
-	int code;
-
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fsn_rows_of", sizeof(uint32_t), sizeof(*to),
-		rows->cnt + 1, &opts);
-	if (fd < 0)
-		return -errno;
-	code = map_mmap(fd, (rows->cnt + 1) * sizeof(*to), &map);
-	if (code)
-		return code;
-	to = map.addr;
-	to[0] = (struct fsn_unwind_row) { .offset = (unsigned int)rows->cnt };
-	if (rows->cnt)
-		memcpy(to + 1, rows->rows, rows->cnt * sizeof(*to));
-	return TAKE_FD(fd);
-}
-
-struct tables {
-	uint32_t number[FSN_FILES_MAX]; /* of files, from 1 on */
-	int fd[FSN_FILES_MAX];
-	uint32_t cnt;
-	uint64_t bytes;
-	size_t left_out;
-};
-
-static void tables_done(struct tables *t)
-{
-	for (uint32_t i = 0; i < t->cnt; i++)
-		close(t->fd[i]);
-	free(t);
-}
-
-static void describe_file(
-	const struct stack_file *from, size_t row_cnt, struct fsn_stack_file *to)
-{
-	const struct elf_info *info = elf_file_info(from->elf);
-	struct stat st;
-
-	*to = (struct fsn_stack_file) {
-		.dev = info->dev,
-		.ino = info->ino,
-		.size = info->size,
-		.rows = (unsigned int)row_cnt,
-	};
-	if (!fstat(elf_file_fd(from->elf), &st))
-		to->mtime_ns = st.st_mtim.tv_sec * 1000000000ULL + st.st_mtim.tv_nsec;
-	if (strlen(from->path) < sizeof(to->path))
-		strcpy(to->path, from->path);
-}
-
-/* A file whose .eh_frame is damaged, or for which there is no room, ends walks. */
-static int add_table(struct engine *e, const struct stack_file *file, struct tables *t)
-{
-	_cleanup_unwind_rows_ struct unwind_rows rows = {};
-	struct fsn_file_ref ref = { .file = t->cnt + 1 };
-	struct fsn_stack_file about;
-	int fd;
-
-	if (!file->known)
-		return 0;
-	if (unwind_rows_read(file->elf, &rows, NULL) ||
-		t->bytes + rows.cnt * sizeof(*rows.rows) > TABLES_BYTES_MAX) {
-		t->left_out++;
-		return 0;
-	}
-	fd = make_table(&rows);
-	if (fd < 0)
-		return fd;
-	t->bytes += rows.cnt * sizeof(*rows.rows);
-	t->number[t->cnt] = ref.file;
-	t->fd[t->cnt++] = fd;
-	describe_file(file, rows.cnt, &about);
-	if (bpf_map_update_elem(engine_map_fd(e, MAPID_STACK_FILES), &ref.file, &about, 0) ||
-		bpf_map_update_elem(engine_map_fd(e, MAPID_FILE_OF), &file->id, &ref, 0))
-		return -errno;
-	return 0;
-}
-
-/* Together: each alone would wait until no program runs any more. */
-static int write_tables(int fd, struct tables *t)
-{
-	uint32_t cnt = t->cnt;
-
-	if (!cnt || !bpf_map_update_batch(fd, t->number, t->fd, &cnt, NULL))
-		return 0;
-	for (uint32_t i = 0; i < t->cnt; i++)
-		if (bpf_map_update_elem(fd, &t->number[i], &t->fd[i], 0))
-			return -errno;
-	return 0;
-}
-
 int stacks_prepare(struct engine *e, const struct draft *draft, const struct attach_opts *opts,
 	size_t *ret_left_out, struct err *err)
 {
 	__cleanup(files_done) struct stack_files files = {};
-	struct tables *t;
+	_cleanup_tables_ struct tables *t = NULL;
 	int code;
 
 	*ret_left_out = 0;
 	if (!opts->stack_cnt)
 		return 0;
-	t = calloc(1, sizeof(*t));
-	code = t ? files_find(&files, draft, opts) : -ENOMEM;
+	code = tables_new(engine_map_fd(e, MAPID_TABLES), engine_map_fd(e, MAPID_STACK_FILES),
+		engine_map_fd(e, MAPID_FILE_OF), &t);
+	if (!code)
+		code = files_find(&files, draft, opts);
 	if (!code)
 		code = files_identify(&files, engine_maps_fd(e));
 	for (size_t i = 0; !code && i < files.cnt; i++)
-		code = add_table(e, &files.files[i], t);
+		code = tables_add(t, &files.files[i]);
 	if (!code)
-		code = write_tables(engine_map_fd(e, MAPID_TABLES), t);
+		code = tables_write(t);
 	if (!code)
-		*ret_left_out = t->left_out;
-	if (t)
-		tables_done(t);
+		*ret_left_out = tables_left_out(t);
 	return code ? err_sys(err, code, "cannot prepare for stacks") : 0;
 }
