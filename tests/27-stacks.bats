@@ -174,6 +174,11 @@ ends() { # FILE
 	capture "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 1
 	fsn stats st --json --output "$doc"
 	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":1}'
+	fsn stats st
+	assert_stderr_match '50\.0 % of stacks are whole; of the others most met a file before it had a table'
+	fsn reset st
+	fsn stats st
+	refute_stderr_match 'of stacks are whole'
 	fsn detach st
 }
 
@@ -183,4 +188,5 @@ ends() { # FILE
 	fsn -s 3 run "$FIX/libfix.so.1:fix_add" --stacks all --count --format json -o "$doc" -- \
 		sh -c '"$@"; "$@"; exit 3' sh "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 100
 	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":199}'
+	assert_eq "$(jq -c '.[0].health.stacks' "$doc")" '{"outermost":199,"too_deep":0,"busy":0,"nowhere":0,"no_table":1,"no_rule":0,"no_memory":0,"lost":0}'
 }

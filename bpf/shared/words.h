@@ -393,6 +393,7 @@ enum fsn_walk_end {
 	FSN_WALK_NO_RULE,       /* in code of which nothing is known, and it keeps no frame pointer */
 	FSN_WALK_NO_MEMORY,     /* the stack is not there */
 	FSN_WALK_LOST,          /* it can't be followed there */
+	FSN_WALK_ENDS,
 };
 
 #define FSN_STREAM_PIDS 16 /* at most so many processes are chosen by a stream */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "group/group.h"
+#include "group/stacks.h"
 #include "proc/proc.h"
 #include "show/stats.h"
 #include "show/text.h"
@@ -188,6 +189,26 @@ static void print_ended(const struct report *r, const struct report_group *rg, F
 			counted(asked.lost_children, "child are", "children are").text);
 }
 
+/* How many stacks are whole, and why most of the others are not. */
+static void print_ends(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	uint64_t calls[FSN_WALK_ENDS], all = 0, whole;
+	int most = FSN_WALK_DEEP;
+
+	if (!stacks_ends(rg, calls))
+		return;
+	for (int i = 0; i < FSN_WALK_ENDS; i++) {
+		all += calls[i];
+		if (i > FSN_WALK_DEEP && calls[i] > calls[most])
+			most = i;
+	}
+	if (calls[FSN_WALK_OUTERMOST] == all)
+		return;
+	whole = 1000 * calls[FSN_WALK_OUTERMOST] / all;
+	note(r, f, "%u.%u %% of stacks are whole; of the others most %s", (unsigned int)whole / 10,
+		(unsigned int)whole % 10, stack_end_text(most));
+}
+
 /* What makes a number doubtful. */
 static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -244,6 +265,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	if (s->lost_processes)
 		note(r, f, "%s missing by process: too many processes",
 			counted(s->lost_processes, "call is", "calls are").text);
+	print_ends(r, rg, f);
 	if (s->lost_stacks)
 		note(r, f, "%s not known: too many different ones",
 			counted(s->lost_stacks, "stack is", "stacks are").text);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "group/group.h"
+#include "group/stacks.h"
 #include "show/call.h"
 #include "show/stats.h"
 #include "show/text.h"
@@ -243,9 +244,25 @@ static void add_rate(struct json *j, const struct report_group *rg, uint64_t cnt
 	}
 }
 
-/* .lost_children and .over are null for who may not know of which processes calls are counted. */
-static void add_health(struct json *j, const struct stats *s)
+/* Of calls, by how their stacks ended; null where none are followed. */
+static void add_ends(struct json *j, const struct report_group *rg)
 {
+	uint64_t calls[FSN_WALK_ENDS];
+
+	if (!stacks_ends(rg, calls)) {
+		json_set_null(j, "stacks");
+		return;
+	}
+	json_set_open(j, "stacks", '{');
+	for (int i = FSN_WALK_OUTERMOST; i < FSN_WALK_ENDS; i++)
+		json_set_u64(j, stack_end_name(i), calls[i]);
+	json_close(j, '}');
+}
+
+/* .lost_children and .over are null for who may not know of which processes calls are counted. */
+static void add_health(struct json *j, const struct report_group *rg)
+{
+	const struct stats *s = rg->s;
 	_cleanup_asked_ struct asked asked;
 	bool known = !asked_read(s->group, &asked, NULL);
 	uint64_t no_slot = 0, sampled_out = 0, jumped = 0, inner = 0, unmatched = 0;
@@ -270,6 +287,7 @@ static void add_health(struct json *j, const struct stats *s)
 	json_set_u64(j, "lost_slow", s->lost_slow);
 	json_set_u64(j, "lost_texts", s->lost_texts);
 	json_set_u64(j, "lost_stacks", s->lost_stacks);
+	add_ends(j, rg);
 	json_set_u64_if(j, "missed", s->has_missed, s->missed);
 	json_set_u64_if(j, "lost_children", known, asked.lost_children);
 	json_close(j, '}');
@@ -317,7 +335,7 @@ int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 	json_set_cost(doc, &rg->cost);
 	priced = report_cost(rg, &cost_ns);
 	json_set_u64_if(doc, "cost_ns", priced, cost_ns);
-	add_health(doc, s);
+	add_health(doc, rg);
 	json_set_open(doc, "functions", '[');
 	for (size_t i = 0; !code && i < rg->func_cnt; i++) {
 		add_function(doc, rg, types, rg->funcs[i]);

@@ -354,6 +354,12 @@ void fill_heat(struct grid *grid, const struct report *r, const struct report_gr
 void print_heat(const struct report *r, const struct report_group *rg, FILE *f);
 
 /*
+ * How many calls of @rg have stacks that ended so, by enum fsn_walk_end; FSN_WALK_ENDS numbers.
+ * False where none are followed, or they may not be read.
+ */
+bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls);
+
+/*
  * Of groups whose calls are told apart by stack: a tree, those who were called below who called
  * them, and a line for each stack. 0 or a negative errno.
  */

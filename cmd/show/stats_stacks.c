@@ -5,29 +5,11 @@
 #include <string.h>
 
 #include "group/stacks.h"
-#include "show/stats.h"
+#include "show/stacks.h"
 
-#define NO_NODE UINT32_MAX
 #define MIN_SHARE 1 /* percent: what has less is not shown to people */
 
-/* A frame under those that lead to it, or a function of the group. */
-struct node {
-	const char *name;
-	uint32_t up, first, next;
-	unsigned int depth, name_id;
-	uint64_t value;
-	struct stats_row row; /* of all stacks that pass here, or end */
-};
-
-struct trie {
-	struct node *nodes;
-	uint32_t cnt;
-	uint32_t *places; /* by parent and name: number of a node + 1 */
-	size_t place_cnt;
-	uint64_t all;
-};
-
-static void trie_done(struct trie *t)
+void trie_done(struct trie *t)
 {
 	free(t->nodes);
 	free(t->places);
@@ -93,20 +75,19 @@ static struct node *trie_enter(struct trie *t, uint32_t up, const char *name)
 	return &t->nodes[t->cnt++];
 }
 
-static const char *const ends[] = {
-	[FSN_WALK_DEEP] = "[too deep]",
-	[FSN_WALK_BUSY] = "[cut: mappings are changing]",
-	[FSN_WALK_NOWHERE] = "[cut: no such address]",
-	[FSN_WALK_NO_TABLE] = "[cut: file without a table]",
-	[FSN_WALK_NO_RULE] = "[cut: code without a table]",
-	[FSN_WALK_NO_MEMORY] = "[cut: stack is not there]",
-	[FSN_WALK_LOST] = "[cut: frame can't be followed]",
-};
-
-/* What stands above all frames of a stack that was not followed to its end. */
-static const char *end_of(const struct stack *stack)
+const char *stack_cut(const struct stack *stack)
 {
-	return stack->end < ARRAY_SIZE(ends) ? ends[stack->end] : NULL;
+	static const char *const cuts[] = {
+		[FSN_WALK_DEEP] = "[too deep]",
+		[FSN_WALK_BUSY] = "[cut: mappings are changing]",
+		[FSN_WALK_NOWHERE] = "[cut: no such address]",
+		[FSN_WALK_NO_TABLE] = "[cut: file without a table]",
+		[FSN_WALK_NO_RULE] = "[cut: code without a table]",
+		[FSN_WALK_NO_MEMORY] = "[cut: stack is not there]",
+		[FSN_WALK_LOST] = "[cut: frame can't be followed]",
+	};
+
+	return stack->end < ARRAY_SIZE(cuts) ? cuts[stack->end] : NULL;
 }
 
 /* On from node *@at to @name below it, with what @row has. */
@@ -125,7 +106,7 @@ static int trie_pass(
 static int trie_add(struct trie *t, struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row)
 {
-	const char *cut = end_of(stack);
+	const char *cut = stack_cut(stack);
 	uint32_t at = NO_NODE;
 	int code = cut ? trie_pass(t, &at, cut, row) : 0;
 
@@ -143,11 +124,7 @@ static int stack_key(const struct report_group *rg)
 	return -1;
 }
 
-/* Rows of a group whose stacks are known, each with what it is called. */
-typedef int (*stack_row_fn)(struct stacks *s, const struct stack *stack, const char *func,
-	const struct stats_row *row, void *arg);
-
-static int each_row(const struct report_group *rg, stack_row_fn each, void *arg)
+int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
 {
 	int key = rg->stacks ? stack_key(rg) : -1, code = 0;
 
@@ -166,7 +143,26 @@ static int each_row(const struct report_group *rg, stack_row_fn each, void *arg)
 	return code;
 }
 
-static int add_to_trie(struct stacks *s, const struct stack *stack, const char *func,
+bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls)
+{
+	int key = rg->stacks ? stack_key(rg) : -1;
+
+	memset(ret_calls, 0, FSN_WALK_ENDS * sizeof(*ret_calls));
+	for (size_t i = 0; key >= 0 && i < rg->s->func_cnt; i++) {
+		const struct stats_func *f = &rg->s->funcs[i];
+
+		for (size_t k = 0; k < f->row_cnt; k++) {
+			uint64_t number = stats_row_word(&f->rows[k], key);
+			enum fsn_walk_end end = stacks_get(rg->stacks, number).end;
+
+			if (number && end < FSN_WALK_ENDS)
+				ret_calls[end] += f->rows[k].n.calls;
+		}
+	}
+	return key >= 0;
+}
+
+int trie_take(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
 	return trie_add(arg, s, stack, func, row);
@@ -174,7 +170,7 @@ static int add_to_trie(struct stacks *s, const struct stack *stack, const char *
 
 /* --- as a tree --------------------------------------------------------------------------------- */
 
-static uint64_t value_of(const struct stats_row *row, enum figure_id sort)
+uint64_t stack_value(const struct stats_row *row, enum figure_id sort)
 {
 	int64_t ns = (int64_t)row->n.total_ns;
 
@@ -192,8 +188,7 @@ static int compare_nodes(const void *a, const void *b)
 	return -strcmp(x->name, y->name);
 }
 
-/* Who called comes before what was called, and the most before the rest. */
-static uint32_t trie_order(struct trie *t, enum figure_id sort)
+uint32_t trie_order(struct trie *t, enum figure_id sort)
 {
 	_cleanup_free_ struct node **by_value = calloc(t->cnt + 1, sizeof(struct node *));
 	uint32_t first = NO_NODE;
@@ -203,10 +198,10 @@ static uint32_t trie_order(struct trie *t, enum figure_id sort)
 		return NO_NODE;
 	/* Of calls that are only counted, or take no time. */
 	for (uint32_t i = 0; sort != FIGURE_CALLS && i < t->cnt; i++)
-		any |= value_of(&t->nodes[i].row, sort);
+		any |= stack_value(&t->nodes[i].row, sort);
 	sort = any ? sort : FIGURE_CALLS;
 	for (uint32_t i = 0; i < t->cnt; i++) {
-		t->nodes[i].value = value_of(&t->nodes[i].row, sort);
+		t->nodes[i].value = stack_value(&t->nodes[i].row, sort);
 		by_value[i] = &t->nodes[i];
 		t->all += t->nodes[i].up == NO_NODE ? t->nodes[i].value : 0;
 	}
@@ -274,7 +269,7 @@ void fill_stacks(struct grid *grid, const struct report *r, const struct report_
 	__cleanup(trie_done) struct trie t = {};
 	uint32_t at;
 
-	if (each_row(rg, add_to_trie, &t)) {
+	if (each_stack_row(rg, trie_take, &t)) {
 		grid->failed = true;
 		return;
 	}
@@ -283,172 +278,4 @@ void fill_stacks(struct grid *grid, const struct report *r, const struct report_
 		return;
 	for (; at != NO_NODE; at = next_shown(&t, at))
 		fill_node(grid, r, rg, &t, &t.nodes[at]);
-}
-
-/* --- folded ------------------------------------------------------------------------------------ */
-
-struct folding {
-	FILE *f;
-	enum figure_id sort;
-};
-
-/* A frame in a line of frames with ';' between them. */
-static void put_frame(FILE *f, const char *name)
-{
-	_cleanup_free_ char *safe = text_escape(name);
-
-	for (const char *p = safe ? safe : "?"; *p; p++)
-		fputc(*p == ';' ? ':' : *p, f);
-}
-
-static int print_folded_row(struct stacks *s, const struct stack *stack, const char *func,
-	const struct stats_row *row, void *arg)
-{
-	const struct folding *to = arg;
-	uint64_t value = value_of(row, to->sort);
-	const char *cut = end_of(stack);
-
-	if (to->sort != FIGURE_CALLS && to->sort != FIGURE_ERRORS)
-		value /= 1000;
-	if (!value)
-		return 0;
-	if (cut)
-		fprintf(to->f, "%s;", cut);
-	for (size_t i = stack->cnt; i--;) {
-		const char *name = stacks_name(s, stack->frames[i]);
-
-		if (!name)
-			return -ENOMEM;
-		put_frame(to->f, name);
-		fputc(';', to->f);
-	}
-	put_frame(to->f, func);
-	fprintf(to->f, " %llu\n", (unsigned long long)value);
-	return 0;
-}
-
-int print_folded(const struct report *r, FILE *f)
-{
-	struct folding to = { f, r->choice->sort };
-	int code = 0;
-
-	for (size_t i = 0; !code && i < r->cnt; i++)
-		code = each_row(&r->group[i], print_folded_row, &to);
-	return code;
-}
-
-/* --- a flame graph ------------------------------------------------------------------------------ */
-
-/* The page's bytes; @DATA@ in it is where what it shows goes. */
-__asm__(".pushsection .rodata\n"
-	"flame_page_start:\n"
-	".incbin \"cmd/show/flame.html\"\n"
-	"flame_page_end:\n"
-	".byte 0\n"
-	".popsection\n");
-extern const char flame_page_start[], flame_page_end[];
-#define FLAME_DATA "@DATA@"
-
-static int compare_names(const void *a, const void *b)
-{
-	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
-
-	return strcmp(x->name, y->name);
-}
-
-/* A string of a script in a page: nothing of it ends that. */
-static void put_string(FILE *f, const char *text)
-{
-	_cleanup_free_ char *safe = text_escape(text);
-
-	fputc('"', f);
-	for (const char *p = safe ? safe : "?"; *p; p++)
-		if (strchr("\"\\<>&", *p))
-			fprintf(f, "\\u%04x", (unsigned int)*p);
-		else
-			fputc(*p, f);
-	fputc('"', f);
-}
-
-/* Each name once: nodes have its number. */
-static int put_names(struct trie *t, FILE *f)
-{
-	_cleanup_free_ struct node **by_name = calloc(t->cnt + 1, sizeof(struct node *));
-	unsigned int cnt = 0;
-
-	if (!by_name)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < t->cnt; i++)
-		by_name[i] = &t->nodes[i];
-	qsort(by_name, t->cnt, sizeof(struct node *), compare_names);
-	fputs("\"names\":[\"all\"", f);
-	for (uint32_t i = 0; i < t->cnt; i++) {
-		if (!i || strcmp(by_name[i]->name, by_name[i - 1]->name)) {
-			fputc(',', f);
-			put_string(f, by_name[i]->name);
-			cnt++;
-		}
-		by_name[i]->name_id = cnt;
-	}
-	fputs("],", f);
-	return 0;
-}
-
-static void put_values(FILE *f, unsigned int name_id, const struct stats_row *row)
-{
-	fprintf(f, "[%u,%llu,%llu,%llu,[", name_id, (unsigned long long)row->n.calls,
-		(unsigned long long)value_of(row, FIGURE_TOTAL), (unsigned long long)row->n.errors);
-}
-
-/* The list that begins with node @first, and what is below. Stacks are not deeper than walks. */
-static void put_nodes(const struct trie *t, uint32_t first, FILE *f)
-{
-	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next) {
-		if (i != first)
-			fputc(',', f);
-		put_values(f, t->nodes[i].name_id, &t->nodes[i].row);
-		put_nodes(t, t->nodes[i].first, f);
-		fputs("]]", f);
-	}
-}
-
-static int put_data(const struct report *r, struct trie *t, FILE *f)
-{
-	uint32_t first = trie_order(t, r->choice->sort);
-	struct stats_row all = {};
-	int code;
-
-	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next)
-		stats_row_add(&all, &t->nodes[i].row);
-	fputs("{\"title\":", f);
-	put_string(f, r->cnt == 1 ? group_info(r->group[0].s->group).name : "all groups");
-	fprintf(f, ",\"chosen\":%d,\"figures\":[{\"name\":\"calls\",\"unit\":\"count\"},"
-		   "{\"name\":\"time\",\"unit\":\"ns\"},"
-		   "{\"name\":\"errors\",\"unit\":\"count\"}],",
-		r->choice->sort == FIGURE_CALLS	? 0
-			: r->choice->sort == FIGURE_ERRORS ? 2
-							   : 1);
-	code = put_names(t, f);
-	fputs("\"root\":", f);
-	put_values(f, 0, &all);
-	put_nodes(t, first, f);
-	fputs("]]}", f);
-	return code;
-}
-
-int print_flame(const struct report *r, FILE *f)
-{
-	const char *at = strstr(flame_page_start, FLAME_DATA);
-	__cleanup(trie_done) struct trie t = {};
-	int code = 0;
-
-	for (size_t i = 0; !code && i < r->cnt; i++)
-		code = each_row(&r->group[i], add_to_trie, &t);
-	if (code)
-		return code;
-	fwrite(flame_page_start, 1, at - flame_page_start, f);
-	code = put_data(r, &t, f);
-	at += sizeof(FLAME_DATA) - 1;
-	fwrite(at, 1, flame_page_end - at, f);
-	return code;
 }

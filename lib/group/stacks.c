@@ -152,6 +152,21 @@ const char *stack_end_name(enum fsn_walk_end end)
 	return end < ARRAY_SIZE(names) && names[end] ? names[end] : "unknown";
 }
 
+const char *stack_end_text(enum fsn_walk_end end)
+{
+	static const char *const texts[] = {
+		[FSN_WALK_DEEP] = "are too deep",
+		[FSN_WALK_BUSY] = "met mappings that were changing",
+		[FSN_WALK_NOWHERE] = "lead where nothing is",
+		[FSN_WALK_NO_TABLE] = "met a file before it had a table",
+		[FSN_WALK_NO_RULE] = "met code that no table has",
+		[FSN_WALK_NO_MEMORY] = "lead out of memory that is there",
+		[FSN_WALK_LOST] = "have a frame that can't be followed",
+	};
+
+	return end < ARRAY_SIZE(texts) && texts[end] ? texts[end] : "have no known end";
+}
+
 /* --- names ------------------------------------------------------------------------------------- */
 
 static struct frame_file *file_of(const struct stacks *s, uint64_t frame)

@@ -46,6 +46,9 @@ const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_o
 /* "outermost", "no_table": a word for documents. */
 const char *stack_end_name(enum fsn_walk_end end);
 
+/* "are too deep": the same of stacks that are not whole, for people. */
+const char *stack_end_text(enum fsn_walk_end end);
+
 DEFINE_CLEANUP(stacks, struct stacks *, stacks_free)
 #define _cleanup_stacks_ __cleanup(cleanup_stacks)
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Stacks of calls, put together: what a tree of them and forms for other programs are made of. */
+#ifndef FUNCSNOOP_SHOW_STACKS_H
+#define FUNCSNOOP_SHOW_STACKS_H
+
+#include "group/stacks.h"
+#include "show/stats.h"
+
+#define NO_NODE UINT32_MAX
+
+/* A frame under those that lead to it, or a function of the group. */
+struct node {
+	const char *name;
+	uint32_t up, first, next;
+	unsigned int depth, name_id;
+	uint64_t value;
+	struct stats_row row; /* of all stacks that pass here, or end */
+};
+
+struct trie {
+	struct node *nodes;
+	uint32_t cnt;
+	uint32_t *places; /* by parent and name: number of a node + 1 */
+	size_t place_cnt;
+	uint64_t all;
+};
+
+void trie_done(struct trie *t);
+
+/* What stands above all frames of a stack that was not followed to its end; NULL: it was. */
+const char *stack_cut(const struct stack *stack);
+
+/* Rows of a group whose stacks are known, each with what it is called. */
+typedef int (*stack_row_fn)(struct stacks *s, const struct stack *stack, const char *func,
+	const struct stats_row *row, void *arg);
+
+/* Calls @each for those of @rg until it fails. 0 or its error. */
+int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg);
+
+/* Such a function, whose @arg is a struct trie. -ENOMEM. */
+int trie_take(struct stacks *s, const struct stack *stack, const char *func,
+	const struct stats_row *row, void *arg);
+
+/* What a row counts by figure @sort: calls, errors, or a time in ns. */
+uint64_t stack_value(const struct stats_row *row, enum figure_id sort);
+
+/*
+ * Orders nodes that are below the same one: the most first. The first of those that are below
+ * none, or NO_NODE.
+ */
+uint32_t trie_order(struct trie *t, enum figure_id sort);
+
+#endif
