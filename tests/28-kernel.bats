@@ -80,7 +80,8 @@ setup() {
 		line=$(sed -E "s/-p 181/-p $(bg_pid fix)/; s/-i [15]/-i 0.5/; s/ -d 10//" <<<"$line")
 		echo "# $line"
 		eval "start_bg run '$FUNCSNOOP' $line"
-		poll_until grep -q 'attached to' "$(bg_err run)"
+		# A program for each function is verified: a second each where it is emulated.
+		poll_until -t 60 grep -q 'attached to' "$(bg_err run)"
 		"$FIX/syscalls" threads 1 1
 		kill -INT "$(bg_pid run)"
 		wait_bg run
@@ -88,7 +89,7 @@ setup() {
 		[[ $line != *vfs* || $line == *-p* ]] ||
 			grep -qE '^(Function = )?vfs_[a-z_]+' "$(bg_out run)" ||
 			fail "what is shown by: $line"
-	done < <(sed -n 's/^# funcsnoop \(run .*k:.*\)/\1/p' "$page")
+	done < <(sed -n 's/^# funcsnoop \(run .*\bk:.*\)/\1/p' "$page")
 	assert_eq "$tried" 10
 	stop_bg -KILL fix
 }
