@@ -268,3 +268,53 @@ hint: did you mean 'sched:sched_process_exec'"
 	capture "$EVENTS" threads 3 2
 	assert_output "guarded 0 semaphore 0"
 }
+
+# In mounts of its own, in which HIDE, lines of a shell, is done before.
+hidden() { # STATUS HIDE FUNCSNOOP-ARG...
+	capture -s "$1" unshare --mount --propagation private \
+		bash -c "set -e; $2; exec "'"$@"' bash "$FUNCSNOOP" "${@:3}"
+}
+
+@test "what is hidden or forbidden is told for each kind of target, and nothing is left" {
+	need_tracefs
+	local target no_btf='mount -t tmpfs t /sys/kernel/btf'
+	local tracing=/sys/kernel/tracing debug=/sys/kernel/debug
+	local format=$tracing/events/syscalls/sys_enter_getppid/format
+	local no_format="mount -t tracefs t $tracing; mount --bind /dev/null $format"
+	local weak="mount -t tmpfs t $tracing; ! [[ -d $debug ]] || mount -t tmpfs t $debug
+		set -- setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \"\$@\""
+
+	for target in s:getppid t:sched:sched_switch "u:$EVENTS:tick" "$EVENTS:main"; do
+		hidden 1 "$no_btf" attach g "$target" -p $$ --quiet
+		assert_stderr "funcsnoop attach: cannot attach group 'g': this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)"
+	done
+	hidden 1 "$no_btf" attach g 'k:vfs_*'
+	assert_stderr_match "^funcsnoop attach: this kernel has no BTF of its functions"
+
+	hidden 1 "$no_format" attach g t:syscalls:sys_enter_getppid
+	assert_stderr "funcsnoop attach: tracepoint 'syscalls:sys_enter_getppid': a tracepoint's format has no number"
+	hidden 0 "$no_format" list targets s:getppid
+	assert_output_match "^s:getppid +-> long; tracepoint 'syscalls:sys_enter_getppid': a tracepoint's format has no number$"
+	hidden 0 "$no_format" list targets 't:syscalls:sys_enter_getpp*' t:syscalls:sys_enter_getpid
+	assert_eq "$(wc -l <<<"$output")" 2
+
+	hidden 1 "$weak" attach g t:sched:sched_switch
+	assert_stderr_match "^funcsnoop attach: tracefs is not mounted, and can't be: "
+	assert_stderr_match "^hint: needs CAP_SYS_ADMIN.*; or let root mount it: mount -t tracefs tracefs $tracing$"
+	hidden 2 "$weak" attach g s:close -p $$ --key fd
+	assert_stderr_match "^hint: 'close': tracefs is not mounted, and can't be: .*; declare \"args\""
+	fsn list --json
+	assert_output '[]'
+}
+
+@test "what is not there is told by its kind also where nothing is to be attached" {
+	local target
+
+	for target in "no such tracepoint t:foo:bar" "no such system call s:opena" \
+		"no such USDT probe u:$EVENTS:tock" "no such USDT probe u:no_such_library_anywhere:x" \
+		"no such kernel function k:vfs_reed" "no such symbol $EVENTS:mein"; do
+		[[ $target != *k:* || -r /sys/kernel/btf/vmlinux ]] || continue
+		fsn -s 1 attach g "${target##* }" --dry-run
+		assert_output_match "^${target##* } .* missing +${target% *}$"
+	done
+}

@@ -111,7 +111,7 @@ PR_OUT one 1 5'
 	need_bpf
 	fsn -s 2 attach a "$FIX/stripped/proto:pr_copy" --key dir
 	assert_stderr "funcsnoop attach: --key 'dir': no function has such an argument
-hint: 'pr_copy': no debug information in the file, and no debug file of it; install it, declare \"args\" in a configuration, or use arg1 to arg6"
+hint: 'pr_copy': no debug information in the file, and no debug file of it; declare \"args\" in a configuration, or use arg1 to arg6"
 	fsn -s 2 attach a "$P:pr_copy" --sum byte
 	assert_stderr "funcsnoop attach: --sum 'byte': no function has such an argument
 hint: did you mean 'bytes'"

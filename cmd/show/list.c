@@ -14,6 +14,7 @@
 #include "show/call.h"
 #include "show/list.h"
 #include "show/text.h"
+#include "target/kind.h"
 
 /* --- functions ------------------------------------------------------------------------------ */
 
@@ -437,12 +438,13 @@ void functions_add_left(struct table *table, const struct group *group)
 
 void functions_add_missing(struct table *table, const char *name)
 {
-	static const char *const rest[] = { "-", "-", "-", "-", "missing",
-		"no such symbol" };
+	static const char *const rest[] = { "-", "-", "-", "-", "missing" };
+	const struct target_kind *kind = target_kind_of(name);
 
 	table_cell(table, "%s", name);
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
 		table_cell(table, "%s", rest[i]);
+	table_cell(table, "no such %s", kind == &target_user ? "symbol" : kind->noun);
 }
 
 void out_budget(struct out *out, const struct group *group)

@@ -48,6 +48,9 @@ static void show(const struct globals *g, const struct draft *draft, struct json
 		const struct target *t = &draft->targets[i];
 		_cleanup_free_ char *typed = target_typed(t);
 		_cleanup_free_ char *text = types_prototype("", t->known);
+		const char *why = t->known && !t->known->has_args && t->known->types_why
+			? t->known->types_why
+			: "";
 
 		if (doc) {
 			target_json(doc, t, typed);
@@ -58,11 +61,8 @@ static void show(const struct globals *g, const struct draft *draft, struct json
 			table_cell(table, "%s%srefused: %s", text ? text : "?",
 				text && *text ? "; " : "", t->refused);
 		else
-			table_cell(table, "%s",
-				!text                         ? "?"
-					: *text || !t->known ? text
-					: t->known->types_why ? t->known->types_why
-								: "");
+			table_cell(table, "%s%s%s", text ? text : "?", *why && text && *text ? "; " : "",
+				why);
 	}
 	if (!doc)
 		table_print(table, g, stdout);

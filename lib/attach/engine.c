@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -314,6 +315,9 @@ int engine_new(
 	engine_choose(e, spec->progs);
 	code = fsn_bpf__load(e->skel);
 	if (code) {
+		if (code == -ESRCH && access("/sys/kernel/btf/vmlinux", R_OK))
+			return err_set(err, -ENOENT,
+				"this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)");
 		err_sys(err, code, "cannot load programs");
 		if (code == -EINVAL && kernel_is_older())
 			return err_hint(err, "this kernel is older than Linux 5.15");

@@ -420,7 +420,7 @@ void condition_hint(const struct condition_func *funcs, size_t cnt, const char *
 		err_hint(err, "%s", text);
 	else if (bare && bare->types_why)
 		err_hint(err,
-			"'%s': %s; install it, declare \"args\" in a configuration, or use arg1 to arg%d",
+			"'%s': %s; declare \"args\" in a configuration, or use arg1 to arg%d",
 			bare->name, bare->types_why, FSN_ARGS);
 	else if (bare)
 		err_hint(err,

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "kernel/tracefs.h"
+#include "proc/proc.h"
 
 #define MAX_FORMAT (1u << 20)
 #define MAX_RECORD (1u << 16)
@@ -208,7 +209,12 @@ int tracefs_open(struct err *err)
 		return ret;
 	if (ret == -ENODEV)
 		return err_set(err, ret, "this kernel has no tracefs (CONFIG_TRACING)");
-	return err_sys(err, ret, "tracefs is not mounted, and can't be");
+	err_sys(err, ret, "tracefs is not mounted, and can't be");
+	if (ret != -EPERM && ret != -EACCES)
+		return ret;
+	return err_hint(err,
+		"needs CAP_SYS_ADMIN%s; or let root mount it: mount -t tracefs tracefs %s",
+		caps_advice(), paths[0]);
 }
 
 /* A name in tracefs that is no path. */

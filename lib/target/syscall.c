@@ -176,16 +176,35 @@ static const char *traced_name(const char *name)
 	return name;
 }
 
+/* One look-up: what it finds, and with what. */
+struct finding {
+	struct targets *targets;
+	size_t first;              /* of .targets, those of this look-up */
+	const struct preset_type *errors;
+	int tracefs;               /* or -1, and why */
+	const char *tracefs_why;
+};
+
 /* What a format file says: behind the fields that all have and the number, arguments. */
 static bool args_declare(
-	struct targets *targets, int tracefs, const char *name, struct known_call *known)
+	const struct finding *by, const char *name, struct known_call *known)
 {
+	struct targets *targets = by->targets;
 	_cleanup_trace_event_ struct trace_event event = { 0 };
 	char event_name[NAME_LEN + 16];
+	struct err err = {};
+	int code;
 
-	snprintf(event_name, sizeof(event_name), "sys_enter_%s", traced_name(name));
-	if (tracefs < 0 || tracefs_event(tracefs, "syscalls", event_name, &event, NULL))
+	if (by->tracefs < 0) {
+		known->func.types_why = by->tracefs_why;
 		return true;
+	}
+	snprintf(event_name, sizeof(event_name), "sys_enter_%s", traced_name(name));
+	code = tracefs_event(by->tracefs, "syscalls", event_name, &event, &err);
+	if (code && code != -ENOENT)
+		known->func.types_why = targets_text(targets, err.msg);
+	if (code)
+		return code == -ENOENT || known->func.types_why;
 	known->func.has_args = true;
 	for (size_t i = 0; i < event.cnt; i++) {
 		const struct trace_field *f = &event.fields[i];
@@ -199,14 +218,6 @@ static bool args_declare(
 	}
 	return true;
 }
-
-/* One look-up: what it finds, and with what. */
-struct finding {
-	struct targets *targets;
-	size_t first;              /* of .targets, those of this look-up */
-	const struct preset_type *errors;
-	int tracefs;               /* or -1 */
-};
 
 void known_override(struct preset_func *func, const struct preset_func *said)
 {
@@ -249,7 +260,7 @@ static const struct preset_func *know(const struct finding *f, enum syscall_abi 
 	} else {
 		if (returns_address(name))
 			known->func.ret_text = "void *";
-		if (!args_declare(f->targets, f->tracefs, name, known))
+		if (!args_declare(f, name, known))
 			return NULL;
 	}
 	if (said)
@@ -348,6 +359,7 @@ static int syscall_find(struct libfind *finder, const struct objects *objects,
 {
 	struct finding f = { .targets = targets, .first = targets->cnt, .tracefs = -1 };
 	_cleanup_close_ int tracefs = -1;
+	struct err why = {};
 	int code = 0;
 
 	if (!req_cnt)
@@ -355,8 +367,9 @@ static int syscall_find(struct libfind *finder, const struct objects *objects,
 	f.errors = errno_type(targets);
 	if (!f.errors)
 		return err_sys(err, -ENOMEM, "cannot list system calls");
-	tracefs = tracefs_open(NULL);
+	tracefs = tracefs_open(&why);
 	f.tracefs = tracefs;
+	f.tracefs_why = tracefs < 0 ? targets_text(targets, why.msg) : NULL;
 	for (size_t i = 0; !code && i < req_cnt; i++)
 		code = find_request(&f, reqs[i], err);
 	if (code)
