@@ -280,7 +280,7 @@ hidden() { # STATUS HIDE FUNCSNOOP-ARG...
 	local target no_btf='mount -t tmpfs t /sys/kernel/btf'
 	local tracing=/sys/kernel/tracing debug=/sys/kernel/debug
 	local format=$tracing/events/syscalls/sys_enter_getppid/format
-	local no_format="mount -t tracefs t $tracing; mount --bind /dev/null $format"
+	local no_format="mountpoint -q $tracing || mount -t tracefs t $tracing; mount --bind /dev/null $format"
 	local weak="mount -t tmpfs t $tracing; ! [[ -d $debug ]] || mount -t tmpfs t $debug
 		set -- setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \"\$@\""
 

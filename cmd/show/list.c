@@ -444,7 +444,7 @@ void functions_add_missing(struct table *table, const char *name)
 	table_cell(table, "%s", name);
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
 		table_cell(table, "%s", rest[i]);
-	table_cell(table, "no such %s", kind == &target_user ? "symbol" : kind->noun);
+	table_cell(table, "no such %s", kind->in_files ? "symbol" : kind->noun);
 }
 
 void out_budget(struct out *out, const struct group *group)
