@@ -364,6 +364,45 @@ static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool st
 	return 0;
 }
 
+/* Whether the call in @way, which is about to end, is slow or has failed. */
+static __noinline int is_notable(const struct fsn_set *set, int way, __u64 now, __u64 result)
+{
+	__u32 fn = (READ(set->key[way & (FSN_WAYS - 1)]) & FSN_KEY_FN_MASK) - 1;
+	__u64 ns = now - set->call[way & (FSN_WAYS - 1)].start;
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+
+	if (!conf || fn >= fsn_timed_cnt)
+		return 0;
+	ns = shown_time(net_time(conf, ns));
+	return ns >= READ(conf->slow_ns) || (is_unusual(conf, ns, result) && judge(fn, result));
+}
+
+/*
+ * Before calls end whose place is @where: by whom slow and failed ones were made. No program's
+ * stack has room for a walk where their ends are counted. It is no part of their time.
+ */
+__noinline int walk_notable(__u64 where, __u64 result)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, no = set_index(tgid, where), number = 0;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
+	__u64 now = bpf_ktime_get_ns(), key;
+
+	if (!fsn_walks_late || !set)
+		return 0;
+	for (int i = 0; i < FSN_WAYS; i++) {
+		key = READ(set->key[i]);
+		if (!(key & FSN_KEY_USED_MASK) || set->call[i].where != where ||
+			(key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT != tgid)
+			continue;
+		if (!number && is_notable(set, i, now, result)) {
+			number = stack_of_end(where);
+			set->call[i].start += bpf_ktime_get_ns() - now;
+		}
+		key_walked((key & FSN_KEY_FN_MASK) - 1, no * FSN_WAYS + i, number);
+	}
+	return 0;
+}
+
 /* While somebody looks on; the usual end is inlined. */
 __noinline int end_streamed(__u32 fn, __u64 where, __u64 result)
 {
@@ -388,6 +427,8 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 static __always_inline void call_end(
 	__u32 fn, bool led, __u64 where, __u64 link, __u64 result)
 {
+	if (fsn_walks_late)
+		walk_notable(where, result);
 	if (fsn_follows && led && (fn >= fsn_fn_cnt || some_left(where)) &&
 		end_left(fn, where, link, result))
 		return;

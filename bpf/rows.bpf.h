@@ -132,8 +132,9 @@ static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct f
 	case FSN_BY_CGROUP:
 		return bpf_get_current_cgroup_id();
 	case FSN_BY_STACK:
-		return fsn_walks_stacks ? stack_of_call(REG_SP(ctx), REG_FP(ctx), REG_LINK(ctx))
-					: 0;
+		if (!fsn_walks_stacks || fsn_walks_late)
+			return 0;
+		return stack_of_call(REG_SP(ctx), REG_FP(ctx), REG_LINK(ctx));
 	default:
 		return 0;
 	}
@@ -363,7 +364,7 @@ static __always_inline void row_keep(const struct pt_regs *ctx, __u32 fn, __u32 
 
 	if (kept)
 		*kept = i;
-	if (fsn_key_late && i == FSN_ROW_LATE)
+	if (fsn_key_late && !fsn_walks_alone && i == FSN_ROW_LATE)
 		key_keep(ctx, fn, slot);
 }
 
@@ -408,6 +409,21 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 	return i;
 }
 
+/* Who has made the call in @slot, for end_in_row(). */
+static __noinline int key_walked(__u32 fn, __u32 slot, __u32 number)
+{
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
+
+	if (!keyed || !kept)
+		return 0;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (keyed->key[n].what == FSN_BY_STACK)
+			kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] = number;
+	return 0;
+}
+
 /* What the call in @slot is about, for who remembers it. */
 static __noinline int slow_key(struct fsn_slow *slow, __u32 fn, __u32 slot, __u64 result)
 {
@@ -441,6 +457,8 @@ static __always_inline void end_in_row(
 	if (!kept)
 		return;
 	i = *kept;
+	if (fsn_walks_alone && i == FSN_ROW_LATE && !how)
+		return;
 	if (fsn_key_late && i == FSN_ROW_LATE)
 		*kept = i = row_count_late(fn, slot, result);
 	row = row_at(i);

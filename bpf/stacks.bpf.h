@@ -9,6 +9,8 @@
 #include "unwind.bpf.h"
 
 const volatile __u32 fsn_walk_one_of = 0; /* one call of so many; 0: all */
+const volatile bool fsn_walks_late = false;  /* only of slow and failed ones, when they end */
+const volatile bool fsn_walks_alone = false; /* and they are told apart by nothing else */
 const volatile __u32 fsn_walk_cnt = 1;    /* walks at once, at most */
 const volatile __u32 fsn_stack_cnt = 1;
 const volatile __u32 fsn_frames_cnt = 1;
@@ -103,7 +105,8 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 
 /*
  * The stack of a call at its entry, by registers there: its number, or 0 where it is not known.
- * Not static, so that it is verified once, on its own.
+ * @link is where it returns to, on x86-64 0 where that lies at @sp. Not static, so that it is
+ * verified once, on its own.
  */
 __noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
 {
@@ -122,9 +125,11 @@ __noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
 	}
 	walk_begin(w, link, sp, fp);
 #if defined(__TARGET_ARCH_x86)
-	w->sp = sp + 8;
-	if (word_read(w, sp, &w->pc))
-		end = FSN_WALK_NO_MEMORY;
+	if (!link) {
+		w->sp = sp + 8;
+		if (word_read(w, sp, &w->pc))
+			end = FSN_WALK_NO_MEMORY;
+	}
 #endif
 	if (w->pc == w->trampoline && walk_return(w, WALK_PLACE(w)))
 		end = FSN_WALK_LOST;
@@ -133,6 +138,29 @@ __noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
 	number = stack_find(w, end);
 	(void)__sync_lock_test_and_set(&w->busy, 0);
 	return number;
+}
+
+/*
+ * The same at its end, where the caller's registers are as they were, but for the stack pointer:
+ * behind a return probe the return address is where the kernel goes on.
+ */
+__noinline __u32 stack_of_end(__u64 where)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs;
+	__u64 link;
+
+	if (!fsn_walks_stacks)
+		return 0;
+	regs = (void *)bpf_task_pt_regs(task);
+#if defined(__TARGET_ARCH_x86)
+	link = REG_SP(regs) == where ? 0 : REG_IP(regs);
+#elif defined(__TARGET_ARCH_arm64)
+	link = REG_LINK(regs);
+	if (link == ((struct mm_struct___walk *)task->mm)->uprobes_state.xol_area->vaddr)
+		link = REG_IP(regs);
+#endif
+	return stack_of_call(REG_SP(regs), REG_FP(regs), link);
 }
 
 /* --- what files are called here ------------------------------------------------------------------ */

@@ -190,3 +190,32 @@ ends() { # FILE
 	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":199}'
 	assert_eq "$(jq -c '.[0].health.stacks' "$doc")" '{"outermost":199,"too_deep":0,"busy":0,"nowhere":0,"no_table":1,"no_rule":0,"no_memory":0,"lost":0}'
 }
+
+@test "stacks of slow calls are followed when they end, and others have none" {
+	need_arch x86_64
+	local want exit
+	want=$(truth slow)
+	for exit in return ret; do
+		fsn attach st st_leaf --lib "$STACKS" --stacks slow --slow 20ms --exit "$exit"
+		capture "$STACKS" plain slow plain slow thread
+		assert_eq "$(walked)" "$want" "exit $exit"
+		fsn stats st --json
+		assert_json '.[0].functions[0] | [.calls, .slow, (.rows | map([.calls, .returns, .slow]))]' \
+			'[5,2,[[2,2,2]]]'
+		assert_json '.[0].health.stacks.outermost' 2
+		fsn stats st --slow --json
+		assert_json '[.[0].slow_calls[] | .key.stack.frames[0].name]' '["st_call","st_call"]'
+		fsn detach st
+	done
+}
+
+@test "beside other keys calls that are not slow are told apart without a stack" {
+	fsn attach st st_leaf --lib "$STACKS" --stacks slow --slow 20ms --key thread
+	capture "$STACKS" plain slow thread
+	fsn stats st --json
+	assert_json '.[0].functions[0].rows | map([.calls, .slow, .key.stack.value > 0]) | sort' \
+		'[[1,0,false],[1,0,false],[1,1,true]]'
+	fsn detach st
+	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks slow --count
+	assert_stderr_match 'stacks slow'
+}

@@ -70,7 +70,7 @@ static const struct argp_option options[] = {
 	{ "key", KEY_KEY, "KEY[,KEY]", 0, NULL, USAGE_MORE },
 	{ "sum", KEY_SUM, "ARG", 0, NULL, USAGE_MORE },
 	{ "keys", KEY_KEYS, "N", 0, NULL, USAGE_MORE },
-	{ "stacks", KEY_STACKS, "all|N", 0, NULL, USAGE_MORE },
+	{ "stacks", KEY_STACKS, "all|slow|N", 0, NULL, USAGE_MORE },
 	{ "no-keys", KEY_NO_KEYS, NULL, 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
@@ -203,7 +203,8 @@ static void parse_stacks(struct attach_options *o, const char *arg, struct argp_
 {
 	struct err err = {};
 
-	o->attach.stacks_of = !strcmp(arg, "all")
+	o->keys.stack_late = !strcmp(arg, "slow");
+	o->attach.stacks_of = o->keys.stack_late || !strcmp(arg, "all")
 		? 0
 		: (uint32_t)number_parse(state, "--stacks", arg, 1, UINT32_MAX);
 	if (!o->attach.stack_cnt && keys_add_stack(&o->keys, &err))
@@ -380,6 +381,8 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
 	else if (o->keys.rows && !o->attach.keys)
 		cmd_usage(o->g, "--keys needs --key or --sum: of what?");
+	else if (o->keys.stack_late && o->draft.rules.count_only)
+		cmd_usage(o->g, "--stacks slow needs the ends of calls: not with --count");
 	else if (o->attach.keys && o->no_keys)
 		cmd_usage(o->g, "--no-keys does without what --key and --sum ask for");
 	else if (o->attach.children && o->attach.filter.tid_cnt)

@@ -174,6 +174,9 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
 	e->skel->rodata->fsn_walks_stacks = true;
 	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
+	e->skel->rodata->fsn_walks_late = spec->keys->stack_late;
+	e->skel->rodata->fsn_walks_alone = spec->keys->stack_late &&
+		spec->keys->key_cnt == 1 && !spec->keys->sum_cnt;
 	e->skel->rodata->fsn_walk_one_of = spec->stacks_of;
 	e->skel->rodata->fsn_walk_cnt = walks;
 	e->skel->rodata->fsn_stack_cnt = spec->stack_cnt;

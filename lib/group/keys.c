@@ -319,7 +319,8 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 		missing += bind_parts(&funcs[i], k->sum, k->sum_cnt, true, sums, keyed->sum);
 		keyed->on = missing < asked;
 		for (size_t n = 0; n < FSN_KEYS; n++)
-			keyed->late |= keyed->key[n].what == FSN_BY_RESULT;
+			keyed->late |= keyed->key[n].what == FSN_BY_RESULT ||
+				(keyed->key[n].what == FSN_BY_STACK && k->stack_late);
 		ret_left->none += missing == asked;
 		ret_left->some += missing && missing < asked;
 	}

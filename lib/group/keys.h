@@ -28,6 +28,7 @@ struct keys {
 	struct key_name key[FSN_KEYS], sum[FSN_SUMS];
 	size_t key_cnt, sum_cnt;
 	uint32_t rows; /* at most; 0: as many as are usual */
+	bool stack_late; /* stacks are those of slow and failed calls, at their end */
 };
 
 /* Adds the keys of "KEY[,KEY]", or an argument to sum. -ERR_USAGE. */
