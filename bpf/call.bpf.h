@@ -291,13 +291,10 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 	return 0;
 }
 
-/* The end in the process's record, which the entry found at @i. */
-static __always_inline void end_in_process(__u32 i, __u32 fn, __u32 tgid, __s64 net, int how,
+/* The end in the record of its process, if that has one. */
+static __always_inline void end_in_process(struct fsn_proc *proc, __s64 net, int how,
 	const struct fsn_nest *nest, const struct fsn_split *split)
 {
-	struct fsn_proc *proc =
-		proc_again(i & ~FSN_HAS_ARGS, fn, tgid, bpf_get_smp_processor_id());
-
 	if (!proc)
 		return;
 	add(&proc->n.returns, 1);
@@ -336,7 +333,9 @@ static __always_inline void call_over(
 		split = split_ends(&set->call[way], slot, ns);
 	how = end_in_function(fn, conf, slot, net, result, nest, split);
 	if (fsn_processes)
-		end_in_process(set->call[way].proc, fn, tgid, net, how, nest, split);
+		end_in_process(proc_again(set->call[way].proc & ~FSN_HAS_ARGS, fn, tgid,
+				       bpf_get_smp_processor_id()),
+			net, how, nest, split);
 	if (fsn_keyed)
 		end_in_row(slot, fn, tgid, net, how, result);
 	if (streamed)

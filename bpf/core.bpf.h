@@ -56,12 +56,32 @@ struct sched_info {
 	unsigned long long run_delay; /* ns runnable without a CPU */
 } __core;
 
+struct cred {
+	struct {
+		__u32 val;
+	} uid;
+} __core;
+
+struct kernfs_node {
+	__u64 id;
+} __core;
+
+struct cgroup {
+	struct kernfs_node *kn;
+} __core;
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* of the hierarchy of cgroups v2 */
+} __core;
+
 struct task_struct {
 	struct thread_info thread_info;
 	int pid;
 	int tgid;
 	__u64 start_time;     /* CLOCK_MONOTONIC, ns */
 	__u64 start_boottime; /* since 5.5 */
+	unsigned int __state; /* 0: it runs, or would */
+	int on_cpu;
 	int exit_state;
 	__u64 self_exec_id; /* one more with each exec; 64 bits since 5.7 */
 	struct task_struct *group_leader;
@@ -74,8 +94,19 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned long nvcsw, nivcsw; /* switched out, by itself or not */
+	const struct cred *cred;
+	struct css_set *cgroups;
 	char comm[16];
 } __core;
+
+/* A pointer is a number to others, who hash it or keep it, only when negated. */
+static __always_inline __u64 as_number(const void *pointer)
+{
+	__u64 number = (__u64)pointer;
+
+	asm volatile("%0 = -%0" : "+r"(number));
+	return -number;
+}
 
 /*
  * A context may only be read at constant offsets: each register is read by itself, and
@@ -144,6 +175,11 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 	X(0, di) X(1, si) X(2, dx) X(3, cx) X(4, r8) X(5, r9) X(6, ax) X(7, orig_ax) X(8, ip) \
 	X(9, cs) X(10, flags)
 #define EVENT_ROOM SYSCALL_ROOM
+#define EVENT_ARG(regs, n) EVENT_ARG_##n(regs)
+#define EVENT_ARG_0(regs)  ((regs)->di)
+#define EVENT_ARG_1(regs)  ((regs)->si)
+#define EVENT_ARG_2(regs)  ((regs)->dx)
+#define EVENT_ARG_3(regs)  ((regs)->cx)
 
 static __always_inline struct pt_regs *event_room(unsigned long *room)
 {
@@ -265,6 +301,7 @@ static __always_inline struct pt_regs *syscall_args(
 	X(0, regs[0]) X(1, regs[1]) X(2, regs[2]) X(3, regs[3]) X(4, regs[4]) X(5, regs[5]) \
 	X(6, regs[6]) X(7, regs[7]) X(8, regs[8]) X(9, regs[9]) X(10, regs[10])
 #define EVENT_ROOM 32
+#define EVENT_ARG(r, n) ((r)->regs[n])
 
 static __always_inline struct pt_regs *event_room(unsigned long *room)
 {

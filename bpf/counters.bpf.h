@@ -161,9 +161,8 @@ static __always_inline struct fsn_proc *proc_at(__u32 i)
 #define for_each_place(n, i) for (__u32 n = 0; (n) < FSN_PROC_PROBES; (i) += ++(n))
 
 /* Claims a record for a process that has none. Two CPUs may both do so: readers add up. */
-static __noinline __u32 proc_claim(__u64 key, __u64 start, __u32 first)
+static __noinline __u32 proc_claim(__u64 key, __u64 start, __u64 comm, __u32 first)
 {
-	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
 	struct fsn_proc *proc;
 	__u32 at = first, i;
 
@@ -175,7 +174,7 @@ static __noinline __u32 proc_claim(__u64 key, __u64 start, __u32 first)
 		if (READ(proc->key) || !swap(&proc->key, 0, FSN_PROC_LOCKED))
 			continue;
 		proc->start = start;
-		bpf_probe_read_kernel_str(proc->comm, sizeof(proc->comm), leader->comm);
+		bpf_probe_read_kernel_str(proc->comm, sizeof(proc->comm), (void *)comm);
 		(void)__sync_lock_test_and_set(&proc->key, key);
 		return i;
 	}
@@ -188,10 +187,13 @@ static __always_inline __u32 proc_first(__u64 key, __u64 start)
 	return ((key ^ start) * 0x9e3779b97f4a7c15ULL) >> 32;
 }
 
-/* The record's number, or FSN_NO_PROC. Not static, so that it is verified once, on its own. */
-__noinline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
+/*
+ * The number of the record of process @tgid, which began at @start and whose name lies at @comm,
+ * or FSN_NO_PROC.
+ */
+static __always_inline __u32 proc_look(
+	__u32 fn, __u32 tgid, __u32 cpu, __u64 start, __u64 comm)
 {
-	__u64 start = bpf_get_current_task_btf()->group_leader->start_boottime;
 	__u64 key = proc_key(fn, tgid, cpu);
 	__u32 first = proc_first(key, start), at = first, i;
 	struct fsn_proc *proc;
@@ -206,7 +208,21 @@ __noinline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
 		if (seen == key && READ(proc[AFTER(seen, 0)].start) == start)
 			return i;
 	}
-	return proc_claim(key, start, first);
+	return proc_claim(key, start, comm, first);
+}
+
+/* Not static, so that each is verified once, on its own. */
+__noinline __u32 proc_find_of(__u32 fn, __u32 tgid, __u32 cpu, __u64 start, __u64 comm)
+{
+	return proc_look(fn, tgid, cpu, start, comm);
+}
+
+/* That of the current one. */
+__noinline __u32 proc_find(__u32 fn, __u32 tgid, __u32 cpu)
+{
+	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
+
+	return proc_look(fn, tgid, cpu, leader->start_boottime, as_number(leader->comm));
 }
 
 /*

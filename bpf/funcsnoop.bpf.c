@@ -30,6 +30,7 @@
 #include "stack.bpf.h"
 #include "stacks.bpf.h"
 #include "syscall.bpf.h"
+#include "wait.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

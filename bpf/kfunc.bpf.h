@@ -27,15 +27,6 @@
 
 #include "call.bpf.h"
 
-/* The frame that entry and end of a call see. A pointer is a number to others only when negated. */
-static __always_inline __u64 frame_of(__u64 *ctx)
-{
-	__u64 frame = (__u64)ctx;
-
-	asm volatile("%0 = -%0" : "+r"(frame));
-	return -frame;
-}
-
 /* @places are on the kernel's stack. */
 static __always_inline void kfunc_begins(struct pt_regs *regs, __u64 cookie, __u64 where)
 {
@@ -58,7 +49,8 @@ int fsn_fentry(__u64 *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	unsigned long room[KFUNC_ROOM] = {};
 
-	kfunc_begins(kfunc_args(ctx, room), cookie, frame_of(ctx));
+	/* The frame is one that the entry and the end of a call see. */
+	kfunc_begins(kfunc_args(ctx, room), cookie, as_number(ctx));
 	return 0;
 }
 
@@ -68,7 +60,7 @@ int fsn_fexit(__u64 *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), result = 0;
 
 	bpf_get_func_ret(ctx, &result);
-	call_end(cookie & FSN_FN_MASK, false, frame_of(ctx), ANY_ADDRESS, result);
+	call_end(cookie & FSN_FN_MASK, false, as_number(ctx), ANY_ADDRESS, result);
 	return 0;
 }
 

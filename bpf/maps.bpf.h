@@ -20,6 +20,7 @@ const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all 
 const volatile bool fsn_samples = false;  /* of some functions: as fsn_confs says */
 const volatile bool fsn_follows = false; /* some jump is followed */
 const volatile bool fsn_split = false;   /* where times went is known */
+const volatile bool fsn_waits = false;   /* calls are waits of threads, others than that which runs */
 const volatile __u32 fsn_hit_ns = 0;     /* what is taken off for each hit that follows a call */
 
 struct fsn_ctl ctl;
@@ -61,6 +62,24 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fsn_place);
 } fsn_places SEC(".maps");
+
+/* What is kept of a wait beside its slot, in a group that has such; no command reads it. */
+struct wait {
+	__u64 start, named, cgroup; /* of its process: when it began, and where its name lies */
+	__u32 tgid, tid;            /* who waits */
+	__u32 instead_tid, waker_tid;
+	__u32 stack, pad;
+	char comm[FSN_COMM_LEN];
+	char instead[FSN_COMM_LEN]; /* who runs instead, */
+	char waker[FSN_COMM_LEN];   /* and who has ended the sleep, or "" */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait);
+} fsn_wait SEC(".maps");
 
 /* Rings of any size may take a place: bpf_map_meta_equal() doesn't compare it. */
 struct {

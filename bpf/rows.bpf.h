@@ -243,9 +243,9 @@ static __always_inline __u32 row_named(__u32 i, const struct fsn_keyed *keyed,
 }
 
 /* Claims row @i, which is free, unless somebody else does. */
-static __noinline bool row_claim(__u32 i, const struct fsn_key *key, __u64 tag, __u64 start)
+static __noinline bool row_claim(
+	__u32 i, const struct fsn_key *key, __u64 tag, __u64 start, __u64 comm)
 {
-	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
 	struct fsn_key *to = bpf_map_lookup_elem(&fsn_keys, &i);
 	struct fsn_row *row = row_at(i);
 
@@ -253,7 +253,7 @@ static __noinline bool row_claim(__u32 i, const struct fsn_key *key, __u64 tag, 
 		return false;
 	row->start = start;
 	row->nth = __sync_fetch_and_add(&ctl.rows, 1) + 1;
-	bpf_probe_read_kernel_str(row->comm, sizeof(row->comm), leader->comm);
+	bpf_probe_read_kernel_str(row->comm, sizeof(row->comm), (void *)comm);
 #pragma unroll
 	for (__u32 n = 0; n < KEY_WORDS; n++)
 		if (word_counts(n))
@@ -271,20 +271,18 @@ static __always_inline __u32 row_place(__u64 hash, __u32 n)
 }
 
 /*
- * The number of the current process's row of @key, with ROW_NEW for row_named(), or of the others;
- * or ROW_LOST. Two CPUs may both claim one for the same key: readers add up. Not static, so that it
- * is verified once, on its own.
+ * The number of the row of @key, with ROW_NEW for row_named(), or of the others; or ROW_LOST. Of
+ * process @tgid, which began at @start and whose name lies at @comm. Two CPUs may both claim one
+ * for the same key: readers add up.
  */
-__noinline __u32 row_find(struct fsn_key *key, __u32 fn)
+static __always_inline __u32 row_look(
+	const struct fsn_key *key, __u32 fn, __u32 tgid, __u64 start, __u64 comm)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 tag = row_tag(fn, task->tgid), start = task->group_leader->start_boottime;
+	__u64 tag = row_tag(fn, tgid);
 	__u32 i, first = FSN_NO_ROW;
 	struct fsn_row *row;
 	__u64 hash, seen;
 
-	if (!key)
-		return FSN_NO_ROW;
 	hash = key_hash(key, tag, start);
 	for (__u32 n = 0; n < FSN_ROW_PROBES; n++) {
 		i = row_place(hash, n);
@@ -300,7 +298,24 @@ __noinline __u32 row_find(struct fsn_key *key, __u32 fn)
 	}
 	if (first == FSN_NO_ROW)
 		return fsn_row_cnt + fn;
-	return row_claim(first, key, tag, start) ? first | ROW_NEW : ROW_LOST;
+	return row_claim(first, key, tag, start, comm) ? first | ROW_NEW : ROW_LOST;
+}
+
+/* Not static, so that each is verified once, on its own. */
+__noinline __u32 row_find_of(
+	struct fsn_key *key, __u32 fn, __u32 tgid, __u64 start, __u64 comm)
+{
+	return key ? row_look(key, fn, tgid, start, comm) : FSN_NO_ROW;
+}
+
+/* That of the current process. */
+__noinline __u32 row_find(struct fsn_key *key, __u32 fn)
+{
+	struct task_struct *task = bpf_get_current_task_btf(), *leader = task->group_leader;
+
+	if (!key)
+		return FSN_NO_ROW;
+	return row_look(key, fn, task->tgid, leader->start_boottime, as_number(leader->comm));
 }
 
 /* Another CPU may come first to what is free, more than once. */
@@ -315,20 +330,13 @@ static __always_inline __u32 row_of(struct fsn_key *key, __u32 fn)
 	return i == ROW_LOST ? fsn_row_cnt + fn : i;
 }
 
-/* Counts a call in its row: its number, or FSN_NO_ROW. */
-static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
+/* Counts a call of @key in row @i, which row_of() gave: its number, or FSN_NO_ROW. */
+static __always_inline __u32 row_begins(const struct pt_regs *ctx, const struct fsn_keyed *keyed,
+	__u32 i, const struct fsn_key *key)
 {
-	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
-	struct fsn_key key = {};
 	struct fsn_row *row;
-	__u32 i;
 
-	if (!keyed || !keyed->on)
-		return FSN_NO_ROW;
-	if (fsn_key_late && keyed->late)
-		return FSN_ROW_LATE;
-	key_fill(ctx, keyed, &key);
-	i = row_named(row_of(&key, fn), keyed, &key);
+	i = row_named(i, keyed, key);
 	row = row_at(i);
 	if (!row)
 		return FSN_NO_ROW;
@@ -338,6 +346,20 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
 		if (n < fsn_sum_cnt && keyed->sum[n].what)
 			add(&row->sum[n], part_sum(ctx, &keyed->sum[n]));
 	return i;
+}
+
+/* Counts a call in its row: its number, or FSN_NO_ROW. */
+static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
+{
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct fsn_key key = {};
+
+	if (!keyed || !keyed->on)
+		return FSN_NO_ROW;
+	if (fsn_key_late && keyed->late)
+		return FSN_ROW_LATE;
+	key_fill(ctx, keyed, &key);
+	return row_begins(ctx, keyed, row_of(&key, fn), &key);
 }
 
 /* Keeps what is known of a call at its entry. */

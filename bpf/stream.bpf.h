@@ -111,11 +111,22 @@ static __noinline int stream_lapse(__u32 i)
 	return 0;
 }
 
-/* Whether stream @i wants a record with these flags. How long a call took may not be known. */
-__noinline int stream_wants(__u32 i, __u32 flags, __u64 now, __u64 ns)
+/* The process of the call in @slot, which is not that of who waits when it has the CPU again. */
+static __always_inline __u32 slot_pid(__u32 slot)
+{
+	struct wait *wait = fsn_waits ? bpf_map_lookup_elem(&fsn_wait, &slot) : NULL;
+
+	return wait ? wait->tgid : bpf_get_current_pid_tgid() >> 32;
+}
+
+/*
+ * Whether stream @i wants a record of a call of process @pid with these flags. How long it took
+ * may not be known.
+ */
+__noinline int stream_wants(__u32 i, __u32 flags, __u64 now, __u64 ns, __u32 pid)
 {
 	struct fsn_stream *s = bpf_map_lookup_elem(&fsn_streams, &i);
-	__u32 pid = bpf_get_current_pid_tgid() >> 32, n = 0;
+	__u32 n = 0;
 
 	if (!s)
 		return 0;
@@ -163,7 +174,21 @@ static __noinline int call_fill(struct call *call, __u32 fn, __u32 flags)
 	return 0;
 }
 
-/* The end of the call in @slot, which is locked: its arguments are there. */
+static __always_inline void call_fill_wait(struct call *call, __u32 slot)
+{
+	struct wait *wait = bpf_map_lookup_elem(&fsn_wait, &slot);
+
+	if (!wait)
+		return;
+	call->pid = wait->tgid;
+	call->tid = wait->tid;
+	__builtin_memcpy(call->comm, wait->comm, sizeof(call->comm));
+}
+
+/*
+ * The end of the call in @slot, which is locked: its arguments are there. After call_fill(), which
+ * takes it for one of the current thread.
+ */
 static __noinline int call_fill_end(struct call *call, __u32 slot, __u64 ns, __u64 result)
 {
 	struct fsn_args *args = bpf_map_lookup_elem(&fsn_args, &slot);
@@ -182,6 +207,8 @@ static __noinline int call_fill_end(struct call *call, __u32 slot, __u64 ns, __u
 	}
 	if (args)
 		__builtin_memcpy(&call->args, args, sizeof(*args));
+	if (fsn_waits)
+		call_fill_wait(call, slot);
 	return 0;
 }
 
@@ -238,8 +265,8 @@ __noinline int stream_end(__u32 how, __u32 fn, __u32 slot, __u64 ns, __u64 resul
 
 	if (!event)
 		return stream_lost(how & 0xff);
-	call_fill_end(&event->call, slot, ns, result);
 	call_fill(&event->call, fn, flags);
+	call_fill_end(&event->call, slot, ns, result);
 	event_fill(event, how & 0xff, slot);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
@@ -254,7 +281,7 @@ __noinline int stream_ends(__u32 fn, __u32 slot, __u64 ns, __u32 flags, __u64 re
 		flags |= slot_flags(slot);
 	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
 		if (streams & 1U << i &&
-			stream_wants(i, flags, slot_start(slot) + ns, ns))
+			stream_wants(i, flags, slot_start(slot) + ns, ns, slot_pid(slot)))
 			stream_end(i | flags << 8, fn, slot, ns, result);
 	return 0;
 }
@@ -311,7 +338,7 @@ static __noinline int stream_entries(
 	__u32 streams = streams_of(fn);
 
 	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
-		if (streams & 1U << i && stream_wants(i, flags, now, 0)) {
+		if (streams & 1U << i && stream_wants(i, flags, now, 0, slot_pid(NO_SLOT))) {
 			if (slot == NO_SLOT && has_more(fn))
 				stream_read(ctx, i | flags << 8, fn, now);
 			else
@@ -328,9 +355,9 @@ static __noinline int stream_begin(__u32 i, __u32 fn, __u32 slot, __u64 now)
 
 	if (!event)
 		return stream_lost(i);
+	call_fill(&event->call, fn, flags);
 	call_fill_end(&event->call, slot, 0, 0);
 	event->call.start = now;
-	call_fill(&event->call, fn, flags);
 	event_fill(event, i, slot);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
@@ -345,7 +372,7 @@ __noinline int stream_begins(__u32 fn, __u32 slot, __u64 now)
 	__u32 streams = streams_of(fn);
 
 	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
-		if (streams & 1U << i && stream_wants(i, FSN_CALL_ENTRY, now, 0))
+		if (streams & 1U << i && stream_wants(i, FSN_CALL_ENTRY, now, 0, slot_pid(slot)))
 			stream_begin(i, fn, slot, now);
 	return 0;
 }
@@ -385,8 +412,8 @@ __noinline int remember_slow(__u32 fn, __u32 slot, __u32 flags, __u64 ns, __u64 
 	if (!slow)
 		return 0;
 	(void)__sync_lock_test_and_set(&slow->seq, 0);
-	call_fill_end(&slow->call, slot, ns, result);
 	call_fill(&slow->call, fn, flags | FSN_CALL_SLOW);
+	call_fill_end(&slow->call, slot, ns, result);
 	if (fsn_has_more)
 		slow_more(slow, slot);
 	if (fsn_keyed)

@@ -207,6 +207,19 @@ static int check_kinds(const struct attach_options *o, const struct draft *draft
 	return 0;
 }
 
+static int check_cgroups(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	for (size_t i = 0; o->attach.filter.cgroup_cnt && i < draft->probed_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		if (!t->kind->lacks_cgroup || !t->kind->lacks_cgroup(t))
+			continue;
+		err_set(err, -EOPNOTSUPP, "--cgroup chooses no waits of '%s'", t->name);
+		return err_hint(err, "--key cgroup tells them apart");
+	}
+	return 0;
+}
+
 int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 	size_t *ret_processes, struct err *err)
 {
@@ -216,6 +229,8 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 	if (!o->draft.pid_cnt || o->attach.children)
 		code = draft_mappers(draft, &processes, err);
 	*ret_processes = processes;
+	if (!code)
+		code = check_cgroups(o, draft, err);
 	if (code || o->force)
 		return code;
 	code = check_kinds(o, draft, err);

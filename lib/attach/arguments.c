@@ -40,10 +40,11 @@ int describe_conds(const struct draft *draft, const struct condition *c,
 	struct fsn_cond *conds, size_t *ret_never, struct err *err)
 {
 	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+	int code = funcs ? 0 : err_sys(err, -ENOMEM, "cannot describe the group");
 
-	if (!funcs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
-	return condition_bind(c, funcs, draft->probed_cnt, conds, ret_never, err);
+	for (size_t i = 0; !code && i < draft->probed_cnt; i++)
+		code = target_kind_check_condition(draft->targets[i].kind, err);
+	return code ? code : condition_bind(c, funcs, draft->probed_cnt, conds, ret_never, err);
 }
 
 int attach_check_condition(

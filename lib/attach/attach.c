@@ -209,7 +209,7 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	struct err *err)
 {
 	size_t cnt = engine_prog_traces(list->prog) || engine_prog_is_kfunc(list->prog) ||
-				list->prog == ENGINE_TRACE
+				list->prog == ENGINE_TRACE || list->prog == ENGINE_WAIT
 			     ? 1
 			     : link_cnt(opts, by_pid);
 
@@ -245,6 +245,12 @@ static int attach_all(struct engine *e, const struct probes *probes,
 	for (size_t i = 0; !code && i < probes->list_cnt; i++)
 		code = attach_list(e, &probes->lists[i], opts, by_pid, dir_fd, &progress, err);
 	return code;
+}
+
+static void choose_waits(const struct probe_list *list, uint32_t waits[WAIT_CNT])
+{
+	for (size_t i = 0; i < list->probes.cnt; i++)
+		waits[list->offsets[i]] = 1 + (list->cookies[i] & FSN_FN_MASK);
 }
 
 /* Everything in GROUP~, working, without a name yet. */
@@ -299,6 +305,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		spec.samples |= draft->targets[i].limit == LIMIT_SAMPLED;
 	for (size_t i = 0; i < probes.list_cnt; i++)
 		if (probes.lists[i].probes.cnt) {
+			if (probes.lists[i].prog == ENGINE_WAIT)
+				choose_waits(&probes.lists[i], spec.waits);
 			spec.progs |= 1U << probes.lists[i].prog;
 			if (probes.lists[i].prog == ENGINE_FENTRY)
 				spec.clone_first = &probes.lists[i].probes;

@@ -28,6 +28,7 @@
 #define PATHS_MAX       (1U << 14)
 #define PATHS_PER_FUNC  16
 
+#define WAIT_BYTES 96 /* struct wait of bpf/maps.bpf.h */
 #define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
 
 static uint32_t power_of_two(uint64_t n)
@@ -74,6 +75,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0) +
 		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
 		(spec->split ? FSN_SLOT_CNT * sizeof(struct fsn_split) : 0) +
+		(spec->progs & 1U << ENGINE_WAIT ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
 		(spec->key_late ? FSN_SLOT_CNT * (sizeof(struct fsn_key) + 16) : 0) +
@@ -114,6 +116,7 @@ struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog
 		[ENGINE_COUNT] = e->holds ? skel->progs.fsn_stop : skel->progs.fsn_count,
 		[ENGINE_USDT] = skel->progs.fsn_usdt,
 		[ENGINE_TRACE] = skel->progs.fsn_trace,
+		[ENGINE_WAIT] = skel->progs.fsn_switch,
 		[ENGINE_ENTRY] = skel->progs.fsn_entry,
 		[ENGINE_SESSION] = skel->progs.fsn_session,
 		[ENGINE_SYS_ENTER] = e->preempted ? skel->progs.fsn_perf_enter
@@ -186,6 +189,7 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 
 static void engine_size(struct engine *e, const struct engine_spec *spec)
 {
+	bool waits = spec->progs & 1U << ENGINE_WAIT;
 	uint32_t procs = proc_cnt(spec);
 	const struct map_sizes sizes = {
 		.funcs = spec->fn_cnt,
@@ -218,6 +222,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		e->skel->maps.fsn_places, spec->place_cnt ? spec->place_cnt : 1);
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_sources, spec->source_cnt ? spec->source_cnt : 1);
+	bpf_map__set_max_entries(e->skel->maps.fsn_wait, waits ? FSN_SLOT_CNT : 1);
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_syscalls, spec->traces_calls ? 2 * FSN_SYSCALLS : 1);
 	e->skel->rodata->fsn_proc_mask = procs - 1;
@@ -229,7 +234,10 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
 	e->skel->rodata->fsn_processes = spec->processes;
 	e->skel->rodata->fsn_has_more = spec->has_more;
-	e->skel->rodata->fsn_events = spec->source_cnt > 0;
+	e->skel->rodata->fsn_events = spec->source_cnt > 0 || waits;
+	e->skel->rodata->fsn_waits = waits;
+	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
+	e->skel->rodata->fsn_run_queue = spec->waits[WAIT_RUN_QUEUE];
 	e->skel->rodata->fsn_spans = spec->spans;
 	e->skel->rodata->fsn_follows = spec->follows;
 	e->skel->rodata->fsn_nesting = spec->nesting;
@@ -258,7 +266,7 @@ static void engine_choose(struct engine *e, unsigned int progs)
 			bpf_program__set_expected_attach_type(
 				prog, e->many_kprobes ? LINK_TYPE_KPROBE_MULTI : 0);
 		else if (!engine_prog_traces(i) && !engine_prog_is_kfunc(i) &&
-			i != ENGINE_TRACE)
+			i != ENGINE_TRACE && i != ENGINE_WAIT)
 			bpf_program__set_expected_attach_type(
 				prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
 		bpf_program__set_autoload(prog, progs & 1U << i);
@@ -267,6 +275,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 		e->preempted ? e->skel->progs.fsn_sys_exit : e->skel->progs.fsn_perf_exit, false);
 	bpf_program__set_autoload(
 		e->preempted ? e->skel->progs.fsn_sys_enter : e->skel->progs.fsn_perf_enter, false);
+	bpf_program__set_autoload(e->skel->progs.fsn_wakeup, progs & 1U << ENGINE_WAIT);
+	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, progs & 1U << ENGINE_WAIT);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, e->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }

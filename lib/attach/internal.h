@@ -86,6 +86,7 @@ struct engine_spec {
 	enum link_mode mode; /* not LINK_AUTO */
 	size_t source_cnt;   /* places of events, whose arguments are somewhere */
 	bool spans;          /* some target is one */
+	uint32_t waits[WAIT_CNT]; /* 1 + the target that is this wait; 0: none is */
 	bool traces_calls;   /* some target is a system call */
 	/* Functions of the kernel with a program for each: one of them, or NULL. */
 	const struct link_probes *clone_first;
@@ -168,7 +169,9 @@ DEFINE_CLEANUP(engine, struct engine *, engine_free)
 /* --- links.c: where programs are put ---------------------------------------------------------- */
 
 /* Programs of tracepoints, on kernel functions, and on kprobes: bits of enum engine_prog. */
-#define TRACING (1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT | 1U << ENGINE_TRACE)
+#define TRACING                                                                  \
+	(1U << ENGINE_SYS_ENTER | 1U << ENGINE_SYS_EXIT | 1U << ENGINE_TRACE | \
+		1U << ENGINE_WAIT)
 #define FENTRY  (1U << ENGINE_FENTRY | 1U << ENGINE_FEXIT)
 #define KPROBES (1U << ENGINE_KPROBE | 1U << ENGINE_KRETURN)
 

@@ -52,6 +52,16 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 	return 0;
 }
 
+static int attach_traced(
+	struct engine *e, const struct bpf_program *prog, int dir_fd, struct err *err)
+{
+	_cleanup_close_ int fd = bpf_raw_tracepoint_open(NULL, bpf_program__fd(prog));
+
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot attach");
+	return pin_link(e, dir_fd, fd, err);
+}
+
 /* The table is the same for entries and ends. */
 static int attach_calls(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, int dir_fd, struct err *err)
@@ -72,10 +82,19 @@ static int attach_calls(struct engine *e, enum engine_prog prog,
 
 		return code ? code : pin_link(e, dir_fd, fd, err);
 	}
-	fd = bpf_raw_tracepoint_open(NULL, prog_fd);
-	if (fd < 0)
-		return err_sys(err, -errno, "cannot attach");
-	return pin_link(e, dir_fd, fd, err);
+	return attach_traced(e, engine_program(e, prog), dir_fd, err);
+}
+
+/* Whatever is waited for, the same programs see it. */
+static int attach_waits(struct engine *e, int dir_fd, struct err *err)
+{
+	struct bpf_program *const progs[] = { e->skel->progs.fsn_switch,
+		e->skel->progs.fsn_wakeup, e->skel->progs.fsn_wakeup_new };
+	int code = 0;
+
+	for (size_t i = 0; !code && i < ARRAY_SIZE(progs); i++)
+		code = attach_traced(e, progs[i], dir_fd, err);
+	return code;
 }
 
 /* Each has a program and a link of its own. */
@@ -138,6 +157,8 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 		return 0;
 	if (engine_prog_traces(prog))
 		return attach_calls(e, prog, probes, dir_fd, err);
+	if (prog == ENGINE_WAIT)
+		return attach_waits(e, dir_fd, err);
 	if (1U << prog & FENTRY)
 		return attach_fentry(e, prog, probes, dir_fd, progress, arg, err);
 	if (1U << prog & KPROBES)
@@ -198,14 +219,8 @@ int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 		return 0;
 	if (bpf_map_update_elem(engine_map_fd(e, MAPID_PIDS), &none, &lost, 0))
 		return err_sys(err, -errno, "cannot follow children");
-	for (size_t i = 0; !code && i < ARRAY_SIZE(progs); i++) {
-		_cleanup_close_ int fd =
-			bpf_raw_tracepoint_open(NULL, bpf_program__fd(progs[i]));
-
-		if (fd < 0)
-			return err_sys(err, -errno, "cannot follow children");
-		code = pin_link(e, dir_fd, fd, err);
-	}
+	for (size_t i = 0; !code && i < ARRAY_SIZE(progs); i++)
+		code = attach_traced(e, progs[i], dir_fd, err);
 	return !code && from_fd > 0 ? take_over(e, from_fd, err) : code;
 }
 

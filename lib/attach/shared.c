@@ -68,7 +68,7 @@ static size_t count_shared(const struct bpffs *fs, const char *name, const struc
 	memcpy(sorted, g->funcs, g->meta.fn_cnt * sizeof(*sorted));
 	qsort(sorted, g->meta.fn_cnt, sizeof(*sorted), compare_sites);
 	for (size_t i = 0; i < draft->probed_cnt; i++)
-		cnt += is_probed_by(g, sorted, p, &draft->targets[i]);
+		cnt += !draft->targets[i].kind->is_wait && is_probed_by(g, sorted, p, &draft->targets[i]);
 	return cnt;
 }
 

@@ -25,6 +25,7 @@ enum object_kind {
 	OBJECT_SYSCALLS, /* the kernel's system calls */
 	OBJECT_TRACEPOINTS,
 	OBJECT_KERNEL,   /* the kernel, or a module */
+	OBJECT_SCHEDULER,
 };
 
 /* What targets lie in. It and its strings belong to who found it, and outlive all targets. */

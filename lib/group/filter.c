@@ -344,6 +344,12 @@ static void rewrite_done(struct rewrite *r)
 
 static int bind_condition(struct rewrite *r, size_t *ret_never, struct err *err)
 {
+	for (uint32_t fn = 0; fn < r->g->meta.fn_cnt; fn++) {
+		int code = target_kind_check_condition(kind_of(r->g, fn), err);
+
+		if (code)
+			return code;
+	}
 	r->conds = calloc(r->g->meta.fn_cnt + 1, sizeof(*r->conds));
 	if (!r->conds)
 		return err_sys(err, -ENOMEM, "cannot change group '%s'", r->g->name);

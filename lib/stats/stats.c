@@ -157,7 +157,7 @@ static void func_price(const struct group *g, const struct price *price, struct 
 
 	f->priced = price->at_ns && func.in_file;
 	f->nested = f->timed && g->meta.options & FSN_OPT_NESTING;
-	f->split = f->timed && g->meta.options & FSN_OPT_SPLIT;
+	f->split = f->timed && g->meta.options & FSN_OPT_SPLIT && !kind_of(g, f->fn)->is_wait;
 	f->overhead_ns = func.overhead_ns;
 	if (f->overhead_ns)
 		f->noise_ns = func.site == PRICE_STEPPED ? NOISE_STEPPED_NS : NOISE_EMULATED_NS;

@@ -17,6 +17,7 @@ const struct target_kind *const target_kinds[TARGET_CNT] = {
 	[TARGET_TRACEPOINT] = &target_tracepoint,
 	[TARGET_SPAN] = &target_span,
 	[TARGET_KFUNC] = &target_kfunc,
+	[TARGET_WAIT] = &target_wait,
 };
 
 const struct target_kind *target_kind(unsigned int number)
@@ -55,6 +56,14 @@ const struct target_kind *target_kind_of(const char *func)
 	const struct target_kind *kind = span_end(func) ? &target_span : target_kind_said(func);
 
 	return kind ? kind : &target_user;
+}
+
+int target_kind_check_condition(const struct target_kind *kind, struct err *err)
+{
+	if (!kind->is_wait)
+		return 0;
+	err_set(err, -EOPNOTSUPP, "--if: what a %s is about is known when it is over", kind->noun);
+	return err_hint(err, "--key tells apart by it");
 }
 
 /* --- events --------------------------------------------------------------------------------- */

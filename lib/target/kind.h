@@ -27,6 +27,7 @@ enum engine_prog {
 	ENGINE_COUNT,   /* entry, counted only */
 	ENGINE_USDT,    /* the place of a USDT probe */
 	ENGINE_TRACE,   /* a tracepoint */
+	ENGINE_WAIT,    /* those of the scheduler: offsets are enum wait */
 	ENGINE_ENTRY,   /* entry */
 	ENGINE_SESSION, /* entry and return */
 	ENGINE_SYS_ENTER, /* all system calls */
@@ -40,6 +41,9 @@ static inline bool engine_prog_traces(enum engine_prog prog)
 {
 	return prog == ENGINE_SYS_ENTER || prog == ENGINE_SYS_EXIT;
 }
+
+/* What threads wait for: that they can run, or for a CPU when they can. */
+enum wait { WAIT_OFF_CPU, WAIT_RUN_QUEUE, WAIT_CNT };
 
 struct fsn_jump;
 
@@ -107,6 +111,7 @@ enum target_number {
 	TARGET_TRACEPOINT,
 	TARGET_SPAN,
 	TARGET_KFUNC,
+	TARGET_WAIT,
 	TARGET_CNT
 };
 
@@ -121,6 +126,11 @@ struct target_kind {
 	bool in_files;      /* its targets lie in files, at offsets */
 	bool is_event;      /* its targets have no end */
 	bool is_priced;     /* calibration measures what its probes take */
+	/* Nobody makes its calls: what they are about is known when they are over, and the probes
+	   of a group are not in the times of another's. */
+	bool is_wait;
+	/* Whether nobody can be asked for the cgroup of who makes its calls; NULL: always the thread. */
+	bool (*lacks_cgroup)(const struct target *t);
 	const char *tax;    /* what others pay while it is attached, as a sentence; or NULL */
 	size_t most;        /* more at once, in all processes, only by --force; 0: any number */
 
@@ -160,6 +170,9 @@ struct target_kind {
 	bool (*call_is_lost)(struct proc_stack *stack, uint64_t where);
 };
 
+/* -EOPNOTSUPP when no condition can be on arguments of @kind's targets. */
+_must_check_ int target_kind_check_condition(const struct target_kind *kind, struct err *err);
+
 /* By number. */
 extern const struct target_kind *const target_kinds[TARGET_CNT];
 
@@ -178,5 +191,6 @@ extern const struct target_kind target_usdt;
 extern const struct target_kind target_tracepoint;
 extern const struct target_kind target_span;
 extern const struct target_kind target_kfunc;
+extern const struct target_kind target_wait;
 
 #endif

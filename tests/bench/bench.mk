@@ -5,7 +5,7 @@
 B     ?=
 BENCH ?=
 BENCH_DIR := $(O)/tests/bench
-BENCH_BIN := $(addprefix $(BENCH_DIR)/,work floor rounds summary hold spend)
+BENCH_BIN := $(addprefix $(BENCH_DIR)/,work floor rounds summary hold spend switches)
 
 # The workload is built like a user's program: without sanitizers, and with symbols.
 $(BENCH_DIR)/work: tests/bench/work.c GNUmakefile

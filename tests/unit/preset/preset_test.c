@@ -255,7 +255,9 @@ static void test_builtin(void)
 {
 	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
 		"cudnn", "nccl", "libtorch" };
-	static const char *const of_kernel[] = { "files", "syscalls", "vfs" };
+	static const char *const of_kernel[] = { "files", "syscalls", "vfs", "off-cpu",
+		"run-queue" };
+	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:" };
 	const struct preset_func *f;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -285,7 +287,7 @@ static void test_builtin(void)
 			continue;
 		for (size_t j = 0; j < set->groups[0].func_cnt; j++) {
 			f = &set->groups[0].funcs[j];
-			good += f->is_target && !strncmp(f->symbol, i < 2 ? "s:" : "k:", 2) &&
+			good += f->is_target && !strncmp(f->symbol, kinds[i], 2) &&
 				!strcmp(f->symbol + 2, f->name);
 		}
 		ok(good == set->groups[0].func_cnt && !set->groups[0].lib_cnt,

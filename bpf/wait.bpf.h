@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Waits of threads: off the CPU, from where a thread goes to sleep to where it has a CPU again; and
+ * in the run queue, from where it could run, being woken or having lost its CPU, to there.
+ *
+ * They are calls like others, of two functions, in the slot of the thread by its task_struct. But
+ * who begins or ends one is not who waits: at the end another thread is still the current one, and
+ * at the begin it may be who wakes. So all that is asked of the thread is asked of its task_struct.
+ *
+ * What does not come back: a thread that ends sleeps no more when it is switched out for the last
+ * time, which begins no wait. Waits that had begun at the attach have no begin, and are not counted.
+ * The idle threads wait for nothing. Some kernels do not trace every switch (seen on 6.18, in a
+ * virtual machine: its own trace lacks some of those away from one process): who got a CPU so
+ * gives up its wait when it is switched out, which then is abandoned.
+ *
+ * All this runs with the run queue locked: it wakes nobody, and allocates nothing.
+ */
+#ifndef FUNCSNOOP_WAIT_BPF_H
+#define FUNCSNOOP_WAIT_BPF_H
+
+#include "call.bpf.h"
+
+/* 1 + the functions whose calls are these waits; 0: they are none. */
+const volatile __u32 fsn_off_cpu = 0;
+const volatile __u32 fsn_run_queue = 0;
+
+#define NO_TID    (~0U)
+#define TASK_DEAD 0x80 /* include/linux/sched.h */
+
+static __noinline bool wait_passes(struct task_struct *task, __u32 filters)
+{
+	struct fsn_comm comm = {};
+	__u32 key;
+
+	if (filters & FSN_FILTER_UNTIL && is_over())
+		return false;
+	if (filters & FSN_FILTER_PID) {
+		key = task->tgid;
+		if (!bpf_map_lookup_elem(&fsn_pids, &key))
+			return false;
+	}
+	if (filters & FSN_FILTER_TID) {
+		key = task->pid;
+		if (!bpf_map_lookup_elem(&fsn_tids, &key))
+			return false;
+	}
+	if (filters & FSN_FILTER_UID) {
+		key = task->cred->uid.val;
+		if (!bpf_map_lookup_elem(&fsn_uids, &key))
+			return false;
+	}
+	if (filters & FSN_FILTER_CPU) {
+		key = bpf_get_smp_processor_id();
+		if (!bpf_map_lookup_elem(&fsn_cpus, &key))
+			return false;
+	}
+	if (filters & FSN_FILTER_COMM) {
+		bpf_probe_read_kernel_str(&comm, sizeof(comm), task->comm);
+		if (!bpf_map_lookup_elem(&fsn_comms, &comm))
+			return false;
+	}
+	/* That of the current one: who waits to be woken by others is not asked for it (target_wait). */
+	return !(filters & FSN_FILTER_CGROUP) || in_cgroups();
+}
+
+static __always_inline bool wait_is_wanted(struct task_struct *task)
+{
+	__u32 on = READ(ctl.on);
+
+	return on & FSN_ON && (on == FSN_ON || wait_passes(task, on));
+}
+
+/* Where the thread waits, that @key is of: its way, or -1. Not static, so that it is verified once. */
+__noinline int wait_way(struct fsn_set *set, __u64 key, __u64 where)
+{
+	__u64 seen;
+	int way = -1;
+
+	if (!set)
+		return -1;
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if (!((seen ^ key) & (FSN_KEY_CALL_MASK | FSN_KEY_GHOST)) &&
+			READ(set->call[AFTER(seen, i)].where) == where)
+			way = i;
+	}
+	return way;
+}
+
+static __always_inline void name_thread(struct task_struct *task, char *to, __u32 *ret_tid)
+{
+	*ret_tid = task->pid;
+	bpf_probe_read_kernel_str(to, FSN_COMM_LEN, task->comm);
+}
+
+/* @task begins to wait: @instead has its CPU, or @waker has woken it; what is not known is @task. */
+static __noinline int wait_begins(struct task_struct *task, struct task_struct *instead,
+	struct task_struct *waker, __u32 fn)
+{
+	__u64 where = as_number(task), key;
+	__u32 tgid = task->tgid, slot = set_index(tgid, where), proc = FSN_NO_PROC;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
+	struct task_struct *leader = task->group_leader;
+	struct fsn_proc *record;
+	struct fsn_call *call;
+	struct wait *wait;
+	int way;
+
+	key = call_key(fn, tgid);
+	/* It lost its CPU on the way to sleep, and is queued since. */
+	if (!set || (waker != task && wait_way(set, key, where) >= 0))
+		return 0;
+	if (fsn_processes) {
+		proc = proc_find_of(fn, tgid, bpf_get_smp_processor_id(), leader->start_boottime,
+			as_number(leader->comm));
+		record = proc_at(proc);
+		if (record)
+			add(&record->n.calls, 1);
+	}
+	if (!count_call(fn))
+		return 0;
+	way = slot_claim_first(set, key, where, 0);
+	if (way < 0)
+		return count_no_slot(fn, way);
+	way &= FSN_WAYS - 1;
+	slot = slot * FSN_WAYS + way;
+	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
+	if (wait) {
+		wait->start = leader->start_boottime;
+		wait->named = as_number(leader->comm);
+		wait->cgroup = task->cgroups->dfl_cgrp->kn->id;
+		wait->tgid = tgid;
+		wait->instead_tid = wait->waker_tid = NO_TID;
+		wait->instead[0] = wait->waker[0] = 0;
+		wait->stack = 0;
+		name_thread(task, wait->comm, &wait->tid);
+		if (instead != task)
+			name_thread(instead, wait->instead, &wait->instead_tid);
+		if (waker != task)
+			name_thread(waker, wait->waker, &wait->waker_tid);
+	}
+	call = &set->call[way];
+	call->where = where;
+	call->task = where;
+	call->tid = task->pid;
+	call->proc = proc;
+	call->start = bpf_ktime_get_ns();
+	slot_publish(set, way, key);
+	return 0;
+}
+
+/* Parts of a key: arguments are in @args. */
+static __always_inline void wait_part(
+	const struct pt_regs *args, const struct fsn_part *p, const struct wait *wait, __u64 *to)
+{
+	switch (p->what) {
+	case FSN_BY_NUMBER:
+		*to = part_number(args, p);
+		break;
+	case FSN_BY_TEXT:
+		if (fsn_key_wide)
+			part_text(args, p, (char *)to);
+		break;
+	case FSN_BY_COMM:
+		if (fsn_key_wide)
+			__builtin_memcpy(to, wait->comm, FSN_COMM_LEN);
+		break;
+	case FSN_BY_THREAD:
+		*to = wait->tid;
+		break;
+	case FSN_BY_CGROUP:
+		*to = wait->cgroup;
+		break;
+	case FSN_BY_STACK:
+		*to = wait->stack;
+		break;
+	}
+}
+
+/* Counts the wait in its row, which end_in_row() finds. */
+static __noinline int wait_in_row(
+	const struct pt_regs *args, const struct wait *wait, __u32 slot, __u32 fn)
+{
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	__u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot), i;
+	struct fsn_key key = {};
+
+	if (!kept)
+		return 0;
+	*kept = FSN_NO_ROW;
+	if (!keyed || !keyed->on)
+		return 0;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (n < fsn_key_cnt)
+			wait_part(args, &keyed->key[n], wait,
+				&key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+	i = row_find_of(&key, fn, wait->tgid, wait->start, wait->named);
+	if (i == ROW_LOST)
+		i = fsn_row_cnt + fn;
+	*kept = row_begins(args, keyed, i, &key);
+	return 0;
+}
+
+/* What stands in registers when a function is called, for keys and for who is told of it. */
+static __always_inline void wait_args(
+	struct wait *wait, struct fsn_call *call, __u32 slot, __u32 fn)
+{
+	unsigned long room[EVENT_ROOM] = {};
+	struct pt_regs *regs = event_room(room);
+	struct fsn_args *args;
+
+	EVENT_ARG(regs, 0) = as_number(wait->instead);
+	EVENT_ARG(regs, 1) = wait->instead_tid;
+	EVENT_ARG(regs, 2) = as_number(wait->waker);
+	EVENT_ARG(regs, 3) = wait->waker_tid;
+	if (fsn_keyed)
+		wait_in_row(regs, wait, slot, fn);
+	if (!READ(ctl.save_args) && !READ(ctl.streams))
+		return;
+	args = bpf_map_lookup_elem(&fsn_args, &slot);
+	if (!args)
+		return;
+	regs_args(regs, args->arg);
+	if (fsn_has_more)
+		keep_more(fn, slot, 0);
+	call->proc |= FSN_HAS_ARGS;
+}
+
+/* As proc_again(), of another process than the current one. */
+static __always_inline struct fsn_proc *wait_proc(const struct wait *wait, __u32 i, __u32 fn)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct fsn_proc *proc = proc_at(i);
+
+	if (proc && !((READ(proc->key) ^ proc_key(fn, wait->tgid, 0)) & ~FSN_PROC_SHARD_MASK))
+		return proc;
+	if (i == (FSN_NO_PROC | READ(ctl.epoch)))
+		return NULL;
+	return proc_at(proc_find_of(fn, wait->tgid, cpu, wait->start, wait->named));
+}
+
+/* The wait in the locked @slot has come to its end. Not static, so that it is verified once. */
+__noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
+{
+	struct wait *wait = bpf_map_lookup_elem(&fsn_wait, &slot);
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	__u32 i = slot / FSN_WAYS, way = slot % FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	struct fsn_call *call;
+	__u64 ns;
+	int how;
+
+	if (!fsn_waits || !set || !wait)
+		return 0;
+	call = &set->call[way];
+	ns = now > call->start ? now - call->start : 0;
+	if (ns > FSN_NS_MASK)
+		ns = FSN_NS_MASK;
+	if (fsn_keyed || READ(ctl.save_args) || READ(ctl.streams))
+		wait_args(wait, call, slot, fn);
+	how = end_in_function(fn, conf, slot, ns, 0, NULL, NULL);
+	if (READ(ctl.streams))
+		stream_ends(fn, slot, ns, how, 0);
+	if (fsn_processes)
+		end_in_process(
+			wait_proc(wait, call->proc & ~FSN_HAS_ARGS, fn), ns, how, NULL, NULL);
+	if (fsn_keyed)
+		end_in_row(slot, fn, wait->tgid, ns, how, 0);
+	slot_publish(set, way, 0);
+	return 0;
+}
+
+/* @task has a CPU again, which was that of @before. */
+static __noinline int wait_ends(struct task_struct *task, struct task_struct *before, __u32 fn)
+{
+	__u64 where = as_number(task), now = bpf_ktime_get_ns();
+	__u32 tgid = task->tgid, slot = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
+	struct wait *wait;
+	int way;
+
+	if (!set)
+		return 0;
+	way = slot_take_first(set, call_key(fn, tgid), where);
+	if (way < 0)
+		return 0;
+	slot = slot * FSN_WAYS + (way & (FSN_WAYS - 1));
+	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
+	if (wait && wait->instead_tid == NO_TID)
+		name_thread(before, wait->instead, &wait->instead_tid);
+	return wait_over(fn, slot, now);
+}
+
+/* Whoever runs wakes @task: what it says of itself may be an interrupt that came upon it. */
+static __always_inline void wait_woken(struct task_struct *task)
+{
+	__u64 where = as_number(task);
+	__u32 tgid = task->tgid, slot = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
+	struct wait *wait;
+	int way;
+
+	if (!set)
+		return;
+	way = wait_way(set, call_key(fsn_off_cpu - 1, tgid), where);
+	if (way < 0)
+		return;
+	slot = slot * FSN_WAYS + (way & (FSN_WAYS - 1));
+	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
+	if (wait)
+		name_thread(bpf_get_current_task_btf(), wait->waker, &wait->waker_tid);
+}
+
+/* What is woken while it runs goes on. */
+static __always_inline void woken(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
+		return;
+	if (fsn_off_cpu)
+		wait_woken(task);
+	if (fsn_run_queue && wait_is_wanted(task))
+		wait_begins(task, task, bpf_get_current_task_btf(), fsn_run_queue - 1);
+}
+
+SEC("tp_btf/sched_wakeup")
+int fsn_wakeup(__u64 *ctx)
+{
+	woken((void *)ctx[0]);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int fsn_wakeup_new(__u64 *ctx)
+{
+	woken((void *)ctx[0]);
+	return 0;
+}
+
+/*
+ * Whoever is switched out has waited for nothing since it had its CPU: that it got one was not
+ * seen, if it seems so. What begins now gives up its own kind in passing.
+ */
+static __always_inline void wait_is_over(struct task_struct *task, __u32 fn)
+{
+	__u64 where = as_number(task);
+	__u32 tgid = task->tgid, i = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	int way;
+
+	if (!set)
+		return;
+	way = wait_way(set, call_key(fn, tgid), where);
+	if (way >= 0)
+		slot_clear(set, call_key(fn, tgid), where);
+}
+
+SEC("tp_btf/sched_switch")
+int fsn_switch(__u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	__u32 state = prev->__state;
+	bool runs = ctx[0] & 1 || !state;
+
+	if (next->pid && fsn_off_cpu)
+		wait_ends(next, prev, fsn_off_cpu - 1);
+	if (next->pid && fsn_run_queue)
+		wait_ends(next, prev, fsn_run_queue - 1);
+	if (!prev->pid || state & TASK_DEAD || !wait_is_wanted(prev))
+		return 0;
+	if (fsn_off_cpu && runs)
+		wait_is_over(prev, fsn_off_cpu - 1);
+	else if (fsn_off_cpu)
+		wait_begins(prev, next, prev, fsn_off_cpu - 1);
+	if (fsn_run_queue && !runs)
+		wait_is_over(prev, fsn_run_queue - 1);
+	else if (fsn_run_queue)
+		wait_begins(prev, next, prev, fsn_run_queue - 1);
+	return 0;
+}
+
+#endif

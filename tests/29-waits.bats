@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Waits of threads: off the CPU, and in the run queue.
+# bats file_tags=bpf
+
+load helpers
+
+WAITS=$FIX/waits
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+}
+
+# Attaches with ARGs to the fixture and runs it until its threads have done their work; their
+# lines are in $said.
+work() { # MODE ROUNDS ARG...
+	start_bg w "$WAITS" --wait --wait-end "$1" "$2"
+	wait_ready w
+	fsn attach g --pid "$(bg_pid w)" "${@:3}"
+	tell w
+	wait_line -t 60 w '^done'
+	said=$(grep -v '^\(ready\|done\)' "$(bg_out w)")
+	poll_until are_asleep
+}
+
+# How often the thread, which sleeps, was switched out of itself and otherwise, and for how many ns
+# it could run and had no CPU.
+figures() { # TID
+	local task
+
+	task=/proc/$(bg_pid w)/task/$1
+	awk '/ctxt_switches/ { printf "%d ", $2 }' "$task/status"
+	cut -d' ' -f2 "$task/schedstat"
+}
+
+are_asleep() {
+	local name tid
+
+	while read -r name tid; do
+		grep -q '^State:.S' "/proc/$(bg_pid w)/task/$tid/status" || return 1
+	done <<<"$said"
+}
+
+# bats test_tags=core
+@test "waits are as many, and as long, as the kernel's own figures of the thread say" {
+	local name tid own others queued eps
+
+	work lock 3 w:off-cpu w:run-queue --key thread
+	fsn stats g --by thread --json
+	# Each sleep but the last is over, and a thread was queued when it began. A switch that the
+	# kernel has not traced is a wait less.
+	while read -r name tid; do
+		read -r own others queued <<<"$(figures "$tid")"
+		assert_json "[.[0].functions[] | .abandoned as \$lost |
+			(if .name == \"off-cpu\" then $((own - 1)) else $((own + others)) end) -
+			(.rows[] | select(.key.thread.value == $tid).calls) | . >= 0 and . <= \$lost]" \
+			'[true,true]' "$name: $own, $others"
+		eps=$((queued / 10 + (own + others + 1) * 100000))
+		assert_json_true "(.[0].functions[] | select(.name == \"run-queue\")) as \$f |
+			([\$f.rows[] | select(.key.thread.value == $tid).total_ns] | add - $queued) as \$d |
+			\$d <= $eps and (\$f.abandoned > 0 or -\$d <= $eps)"
+	done <<<"$said"
+	tell w
+	wait_bg w
+	fsn detach g
+}
+
+@test "slow waits say who had the CPU instead, and who woke the thread" {
+	work lock 2 w:off-cpu --slow 15ms
+	fsn stats g --slow --json
+	assert_json_true '[.[0].slow_calls[] | select(.comm == "producer" and
+		.args.waker == "holder")] | length >= 2'
+	tell w
+	wait_bg w
+	fsn detach g
+}
+
+@test "a key tells which thread loses its CPU to which" {
+	work rob 20 w:run-queue --key comm,instead
+	fsn stats g --by comm,instead --json
+	assert_json '[.[0].functions[0].rows[] | [.key.comm.value, .key.instead.value] |
+		select(. == ["victim", "robber"] or . == ["robber", "victim"])] | sort' \
+		'[["robber","victim"],["victim","robber"]]'
+	tell w
+	wait_bg w
+	fsn detach g
+}
+
+@test "what waits can't be asked for is said" {
+	fsn -s 1 attach run-queue --if 'instead == "x"'
+	assert_stderr "funcsnoop attach: --if: what a wait is about is known when it is over
+hint: --key tells apart by it"
+	fsn -s 1 attach g w:run-queue --cgroup /
+	assert_stderr "funcsnoop attach: cannot attach group 'g': --cgroup chooses no waits of 'run-queue'
+hint: --key cgroup tells them apart"
+	fsn -s 1 attach g w:off-cup
+	assert_stderr "funcsnoop attach: threads have no wait 'off-cup'
+hint: did you mean 'off-cpu'"
+}
