@@ -335,34 +335,40 @@ static __always_inline void nest_take_off(__u64 word, __u64 ns)
 		add(&nest->inner_ns, ns);
 }
 
-/*
- * A step outwards from @word to the call that is over, at @where. Returns the next one, with
- * NEST_FOUND if that of @word has its place and goes on; or 0.
- */
-__noinline __u64 nest_passed(__u64 word, __u64 where, __u64 now, __u64 *left)
+/* The call that is over, and what is met on the way to it. */
+struct nest_passed {
+	__u64 where, now;
+	__u64 left; /* what probes have taken of calls that were left */
+	__u64 last; /* the outermost that has its place and goes on, or 0 */
+};
+
+/* A step outwards from @word. Returns the next one, or 0. */
+__noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 {
 	struct fsn_nest *nest = nest_at(word), *outer;
 	const struct fsn_conf *conf;
 	struct fsn_call *call;
+	__s64 took;
 	__u64 key;
 	__u32 fn;
 
 	call = nest_call(word, &key);
-	if (!nest || !call || !left || READ(call->where) > where)
+	if (!nest || !call || !passed || READ(call->where) > passed->where)
 		return 0;
 	fn = (key & FSN_KEY_FN_MASK) - 1;
 	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	if (READ(call->where) < where) {
-		*left += left_behind(nest, conf);
+	if (READ(call->where) < passed->where) {
+		passed->left += left_behind(nest, conf);
 		return READ(nest->parent);
 	}
+	passed->last = word;
 	outer = nest_at(nest->parent);
 	if (outer && !(nest->flags & FSN_NEST_TAKEN)) {
-		now -= READ(call->start);
-		add(&outer->inner_ns, ((__s64)now > 0 ? now : 0) + (conf ? conf->rest_ns : 0));
+		took = passed->now - READ(call->start);
+		add(&outer->inner_ns, (took > 0 ? took : 0) + (conf ? conf->rest_ns : 0));
 	}
 	nest->flags |= FSN_NEST_TAKEN;
-	return READ(nest->parent) | NEST_FOUND;
+	return READ(nest->parent);
 }
 
 /*
@@ -375,24 +381,26 @@ __noinline int nest_unlink(__u64 word, __u32 slot, __u64 now)
 {
 	__u32 i = slot / FSN_WAYS;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
-	struct fsn_nest *nest, *mine = nest_at(slot);
-	__u64 left = 0, where, last = 0, next;
+	struct nest_passed passed = { .now = now };
+	struct fsn_nest *nest, *mine;
 
-	if (!set || !mine)
+	if (!set)
 		return 0;
-	where = set->call[slot % FSN_WAYS].where;
-	for (__u32 n = 0; n < NEST_STEPS && (word & (FSN_SLOT_CNT - 1)) != slot; n++) {
-		next = nest_passed(word, where, now, &left);
-		if (!next)
+	passed.where = set->call[slot % FSN_WAYS].where;
+	for (i = 0; i < NEST_STEPS; i++) {
+		if ((word & (FSN_SLOT_CNT - 1)) == slot)
+			goto found;
+		word = nest_pass(word, &passed);
+		if (!word)
 			return 0;
-		if (next & NEST_FOUND)
-			last = word;
-		word = next & ~NEST_FOUND;
 	}
-	if ((word & (FSN_SLOT_CNT - 1)) != slot)
+	return 0;
+found:
+	mine = nest_at(slot);
+	if (!mine)
 		return 0;
-	add(&mine->inner_ns, left);
-	nest = last ? nest_at(last) : NULL;
+	add(&mine->inner_ns, passed.left);
+	nest = passed.last ? nest_at(passed.last) : NULL;
 	if (nest)
 		nest->parent = mine->parent;
 	return nest != NULL;
