@@ -141,7 +141,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (fsn_keyed)
-		row = row_count(ctx, fn);
+		row = row_count(ctx, fn, sp);
 	if (!count_call(fn))
 		return LEFT_OUT;
 	slot = set_index(tgid, where);
@@ -168,7 +168,11 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	if (fsn_nesting && nests) {
 		if (nest_open(task, fn, slot, parent, sp))
 			count_chained(fn);
+		if (fsn_launched && row != FSN_NO_ROW)
+			launch_open(fn, slot);
 	}
+	if (fsn_asked)
+		handle_asked(ctx, fn, slot);
 	if (READ(ctl.save_args)) {
 		args = bpf_map_lookup_elem(&fsn_args, &slot);
 		if (args) {
@@ -204,7 +208,7 @@ static __always_inline void call_counted(
 	}
 	count_call(fn);
 	if (fsn_keyed)
-		row_count(ctx, fn);
+		row_count(ctx, fn, sp);
 	if (fsn_processes) {
 		task = bpf_get_current_task_btf();
 		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
@@ -338,6 +342,8 @@ static __always_inline void call_over(
 			net, how, nest, split);
 	if (fsn_keyed)
 		end_in_row(slot, fn, tgid, net, how, result);
+	if (fsn_asked && !(how & FSN_CALL_FAILED))
+		handle_found(fn, slot);
 	if (streamed)
 		stream_ends(fn, slot, shown_time(net), how, result);
 	slot_publish(set, way, 0);

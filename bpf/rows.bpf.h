@@ -15,6 +15,7 @@
 #define FUNCSNOOP_ROWS_BPF_H
 
 #include "filter.bpf.h"
+#include "launches.bpf.h"
 #include "stacks.bpf.h"
 
 const volatile bool fsn_keyed = false;    /* some function has a key or a sum */
@@ -68,18 +69,6 @@ static __always_inline __u64 part_sum(const struct pt_regs *ctx, const struct fs
 	return size ? n << (size - 1) : 0;
 }
 
-/* Where the call was made: its return address, or 0 where that can't be read. */
-static __always_inline __u64 part_caller(const struct pt_regs *ctx)
-{
-	__u64 from = REG_LINK(ctx);
-
-#if defined(__TARGET_ARCH_x86)
-	if (bpf_probe_read_user(&from, sizeof(from), (void *)REG_SP(ctx)))
-		return 0;
-#endif
-	return from;
-}
-
 /* Text that is not there (never touched, swapped out) can't be waited for. */
 static __noinline int part_text(const struct pt_regs *ctx, const struct fsn_part *p, char *to)
 {
@@ -124,9 +113,10 @@ static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct f
 {
 	switch (p->what) {
 	case FSN_BY_NUMBER:
+	case FSN_BY_KERNEL:
 		return part_number(ctx, p);
 	case FSN_BY_CALLER:
-		return part_caller(ctx);
+		return caller_of(ctx);
 	case FSN_BY_THREAD:
 		return (__u32)bpf_get_current_pid_tgid();
 	case FSN_BY_CGROUP:
@@ -242,6 +232,20 @@ static __always_inline __u32 row_named(__u32 i, const struct fsn_keyed *keyed,
 	return i;
 }
 
+/* Who launches, of a new row @i that is a kernel's; not known when @ctx is NULL. */
+static __always_inline __u32 row_launched(const struct pt_regs *ctx, __u32 i,
+	const struct fsn_keyed *keyed, const struct fsn_key *key)
+{
+	if (!fsn_launched || i == FSN_NO_ROW || !(i & ROW_NEW))
+		return i;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (keyed->launches == n + 1)
+			launch_keep(ctx, i & ~ROW_NEW,
+				key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+	return i;
+}
+
 /* Claims row @i, which is free, unless somebody else does. */
 static __noinline bool row_claim(
 	__u32 i, const struct fsn_key *key, __u64 tag, __u64 start, __u64 comm)
@@ -336,6 +340,7 @@ static __always_inline __u32 row_begins(const struct pt_regs *ctx, const struct 
 {
 	struct fsn_row *row;
 
+	i = row_launched(ctx, i, keyed, key);
 	i = row_named(i, keyed, key);
 	row = row_at(i);
 	if (!row)
@@ -349,12 +354,14 @@ static __always_inline __u32 row_begins(const struct pt_regs *ctx, const struct 
 }
 
 /* Counts a call in its row: its number, or FSN_NO_ROW. */
-static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn)
+static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn, __u64 where)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct fsn_key key = {};
 
 	if (!keyed || !keyed->on)
+		return FSN_NO_ROW;
+	if (fsn_launched && fsn_nesting && keyed->launches && launch_is_inner(fn, where))
 		return FSN_NO_ROW;
 	if (fsn_key_late && keyed->late)
 		return FSN_ROW_LATE;
@@ -419,7 +426,8 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 		if (keyed->key[n].what == FSN_BY_RESULT)
 			kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
 				part_cut(&keyed->key[n], result);
-	i = row_named(row_of(&kept->key, fn), keyed, &kept->key);
+	i = row_launched(NULL, row_of(&kept->key, fn), keyed, &kept->key);
+	i = row_named(i, keyed, &kept->key);
 	row = row_at(i);
 	if (!row)
 		return FSN_NO_ROW;

@@ -111,3 +111,100 @@ fa93daea854b060b 1/2 3 3"
 		| map([.[0], length])' '[[[0,8192],4],[[1,8192],3]]'
 	fsn detach nccl
 }
+
+# --- kernels ------------------------------------------------------------------------------
+
+MOCK=$FIX/libcudamock.so
+
+# Into $BATS_TEST_TMPDIR/rows what launches of PROGRAM, which runs while they are named, have of
+# kernels: "function kernel calls".
+launched() { # GROUP PROGRAM CASE...
+	start_bg launched env LD_LIBRARY_PATH="$FIX" "${@:2}" --wait-end
+	wait_line launched '^done '
+	rows "$1" kernel "function kernel calls" | sort >"$BATS_TEST_TMPDIR/rows"
+	tell launched
+	wait_bg launched
+}
+
+# bats test_tags=core
+@test "kernels have their names, whatever a launch says of them, and each launch is one" {
+	local program want
+
+	want="__cudaLaunchKernel add<float> 3
+__cudaLaunchKernel ns::scale 2
+__cudaLaunchKernel plain 1
+cudaLaunchKernel add<float> 4
+cudaLaunchKernel plain 2
+cudaLaunchKernelExC ns::scale 5"
+	fsn attach cuda --lib "$MOCK"
+	# Of what has lost its symbols the code knows that registers them.
+	for program in kernels stripped/kernels unoptimised/kernels unoptimised/stripped/kernels; do
+		fsn reset cuda
+		launched cuda "$FIX/$program" stubs host handle
+		assert_eq "$(cat "$BATS_TEST_TMPDIR/rows")" "$want"
+	done
+	# They outlive the process.
+	assert_eq "$(rows cuda kernel "function kernel calls" | sort)" "$want"
+	fsn stats cuda --json
+	assert_json '[.[0].functions[].rows[].key.kernel | select(. != null) | .name] | unique' \
+		'["add<float>","ns::scale","plain"]'
+	# Inner calls are calls of their functions all the same.
+	assert_json '[.[0].functions[] | select(.name == "cudaLaunchKernel") | .calls]' '[17]'
+	fsn detach cuda
+}
+
+@test "the driver's handles have the names that they were asked for by while somebody looked on" {
+	fsn attach cuda-driver --lib "$MOCK"
+	launched cuda-driver "$FIX/kernels" driver unknown
+	fsn -s 2 attach mine fix_add --lib "$FIX/libfix.so" --key kernel
+	assert_stderr_match "^funcsnoop attach: --key 'kernel': no function is known to launch kernels\$"
+	sed 's/0x[0-9a-f]*/HANDLE/' "$BATS_TEST_TMPDIR/rows" >"$BATS_TEST_TMPDIR/want"
+	assert_eq "$(cat "$BATS_TEST_TMPDIR/want")" "cuLaunchKernel HANDLE 7
+cuLaunchKernel blend 3
+cuLaunchKernel sort_keys 1
+cuLaunchKernelEx blend 2"
+	fsn stats cuda-driver --json
+	assert_json '[.[0].functions[].rows[] | select(.key.kernel.name == null) | .calls]' '[7]'
+	fsn detach cuda-driver
+}
+
+# Nobody but CUDA's compiler and runtime says here what a launch is.
+@test "kernels of programs that nvcc has made have the names and counts of their source" {
+	local nvcc lib how dir=$BATS_TEST_TMPDIR/cuda want
+
+	nvcc=$(PATH=$PATH:/usr/local/cuda/bin type -P nvcc) || skip "needs nvcc, of CUDA"
+	mkdir "$dir"
+	cp "tests/fixtures/kernels.cu" "$dir"
+	"$nvcc" -cudart shared -O2 -o "$dir/kernels" "$dir/kernels.cu" >"$dir/log" 2>&1 ||
+		skip "nvcc does not compile here: $(head -n 1 "$dir/log")"
+	lib=$(find -L "${nvcc%/bin/nvcc}" -name 'libcudart.so.*' 2>/dev/null | head -n 1)
+	[[ -n $lib ]] || skip "no libcudart beside nvcc"
+	cp -L "$lib" "$dir/" # whose processes are nobody else's
+	"$nvcc" -cudart shared -O0 -o "$dir/plain" "$dir/kernels.cu"
+	"$nvcc" -cudart static -O2 -o "$dir/static" "$dir/kernels.cu"
+	strip -o "$dir/stripped" "$dir/kernels"
+	strip -o "$dir/bare" "$dir/plain"
+	want="__cudaLaunchKernel add<double> 1
+__cudaLaunchKernel add<float> 2
+__cudaLaunchKernel hidden 4
+__cudaLaunchKernel ns::scale 3
+__cudaLaunchKernel plain 5
+cudaLaunchKernel ex 1
+cudaLaunchKernelExC ex 13"
+	fsn attach cuda --lib "$dir/${lib##*/}"
+	for how in kernels plain stripped bare; do
+		fsn reset cuda
+		start_bg "$how" env LD_LIBRARY_PATH="$dir" "$dir/$how"
+		wait_line "$how" '^done'
+		assert_eq "$(rows cuda kernel "function kernel calls" | sort)" "$want"
+		tell "$how"
+		wait_bg "$how"
+	done
+	fsn attach cuda --lib "$dir/static" --replace
+	start_bg static "$dir/static"
+	wait_line static '^done'
+	assert_eq "$(rows cuda kernel "function kernel calls" | sort)" "$want"
+	tell static
+	wait_bg static
+	fsn detach cuda
+}

@@ -158,10 +158,21 @@ struct fsn_part {
 	unsigned long long sizes; /* by value: 4 bits, 1 + the power of two */
 };
 
+/* How a function that stores a kernel's handle says which one that is. */
+enum fsn_named {
+	FSN_NAMED_NOT,  /* it stores none */
+	FSN_NAMED_TEXT, /* by its name, */
+	FSN_NAMED_WORD, /* another handle, or the host's function */
+};
+
 /* By what the calls of a function are told apart. */
 struct fsn_keyed {
 	unsigned int on; /* 0: by nothing, as it has none of the arguments */
 	unsigned int late; /* a part is its result */
+	unsigned char launches; /* a part is FSN_BY_KERNEL */
+	unsigned char named;    /* enum fsn_named, by the argument at */
+	unsigned char name_at, handle_at; /* as in struct fsn_term; and where the handle goes */
+	unsigned int pad;
 	/* In fsn_names those that values of a part have. */
 	unsigned int names[FSN_KEYS], name_cnt[FSN_KEYS];
 	struct fsn_part key[FSN_KEYS];
@@ -206,6 +217,34 @@ struct fsn_caller {
 	unsigned long long addr;  /* as in the key; 0: it is not known */
 	unsigned long long start; /* of the process */
 	char text[FSN_CALLER_LEN];
+};
+
+/* Of the row at the same place who has launched: who has called it, and who that, or 0. */
+struct fsn_launch {
+	unsigned long long word; /* as in the key */
+	unsigned long long from[2];
+};
+
+/* And how its kernel is called, once a command has seen that. */
+#define FSN_KERNEL_LEN 240
+struct fsn_kernel {
+	unsigned long long word;  /* as in the key; 0: it is not known */
+	unsigned long long start; /* of the process */
+	char text[FSN_KERNEL_LEN];
+};
+
+/* A kernel's handle in a process, and what it was asked for by: a name, or 0 and another word. */
+#define FSN_HANDLES  4096
+#define FSN_HANDLE_NAME 488
+struct fsn_handle {
+	unsigned long long word;
+	unsigned long long tgid;
+};
+struct fsn_handle_of {
+	unsigned long long start; /* of the process; 0: it is being written */
+	unsigned long long word;
+	unsigned long long cut; /* the name is longer */
+	char name[FSN_HANDLE_NAME];
 };
 
 static inline __attribute__((always_inline)) unsigned long long row_tag(

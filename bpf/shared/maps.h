@@ -40,6 +40,7 @@ struct fsn_meta {
 	unsigned int stacks_of;     /* of one call of so many; 0: all */
 	unsigned int key_wide;      /* keys take FSN_KEY_WIDE words each, else one */
 	unsigned int key_caller;    /* 1 + the key that is where a call was made; 0: none is */
+	unsigned int key_kernel;    /* the same of the kernel that is launched */
 	unsigned int key[FSN_KEYS]; /* their names, in fsn_text */
 	unsigned int sum[FSN_SUMS];
 	char name[FSN_NAME_LEN + 3];
@@ -158,6 +159,10 @@ struct fsn_text {
 	X(KEYED_BY, keyed_by, ARRAY(struct fsn_keyed), n->rows ? n->funcs : 1, READERS) \
 	X(KEYS, keys, MAPPED(struct fsn_key), n->rows, OWNER)                          \
 	X(CALLERS, callers, MAPPED(struct fsn_caller), n->callers ? n->rows : 1, OWNER) \
+	X(LAUNCHES, launches, ARRAY(struct fsn_launch), n->launches ? n->rows : 1, OWNER) \
+	X(KERNELS, kernels, MAPPED(struct fsn_kernel), n->launches ? n->rows : 1, OWNER) \
+	X(HANDLES, handles, HASH(struct fsn_handle, struct fsn_handle_of),             \
+		n->launches ? FSN_HANDLES : 1, OWNER)                                  \
 	X(SLOT_ROWS, slot_rows, ARRAY(unsigned int), n->rows ? FSN_SLOT_CNT : 1, OWNER) \
 	X(ROWS, rows, MAPPED(struct fsn_row), n->rows ? n->rows + 3 * n->funcs : 1, READERS) \
 	X(BASE_ROWS0, base_rows0, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \

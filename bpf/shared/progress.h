@@ -102,6 +102,7 @@ struct fsn_place {
 
 #define FSN_NEST_AGAIN 1U /* its function is open outside of it, too */
 #define FSN_NEST_TAKEN 2U /* its time is off the call that it was made in */
+#define FSN_NEST_LAUNCH 4U /* a kernel is launched: what it calls launches the same */
 
 /* How a call is nested, by slot; and, by thread id, cut, the innermost open call. */
 struct fsn_nest {

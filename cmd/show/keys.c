@@ -35,7 +35,8 @@ static bool is_number(const struct func_types *t, const struct func_part *p)
 	const struct preset_value *v = declared(t, p);
 
 	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
-		return p->by != FSN_BY_CALLER && p->by != FSN_BY_COMMUNICATOR;
+		return p->by != FSN_BY_CALLER && p->by != FSN_BY_KERNEL &&
+			p->by != FSN_BY_COMMUNICATOR;
 	return v && (v->kind == TYPE_INT || v->kind == TYPE_BOOL);
 }
 
@@ -73,6 +74,8 @@ const char *key_name(const struct func_types *t, const struct func_part *p,
 					       : NULL;
 	if (p->by == FSN_BY_CALLER)
 		return row->place;
+	if (p->by == FSN_BY_KERNEL)
+		return row->kernel;
 	return is_text(p) ? NULL : code_name(t, p, stats_row_word(row, i));
 }
 

@@ -34,6 +34,8 @@ static struct stats_row projected(const struct report_group *rg, const struct fu
 			FSN_KEY_TEXT);
 		if (keys->key[rg->by[i]].by == FSN_BY_CALLER && row->place)
 			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->place;
+		if (keys->key[rg->by[i]].by == FSN_BY_KERNEL && row->kernel)
+			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->kernel;
 		if (row->hidden & 1U << rg->by[i])
 			to.hidden |= 1U << i;
 	}

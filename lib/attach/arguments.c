@@ -32,6 +32,8 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].arg_cnt = known->arg_cnt;
 		funcs[i].has_args = known->has_args;
 		funcs[i].types_why = known->types_why;
+		funcs[i].kernel = known->kernel;
+		funcs[i].named = known->named;
 	}
 	return funcs;
 }
@@ -77,7 +79,7 @@ static int locate_communicators(const struct draft *draft, const struct keys *ke
 	size_t nth;
 	int code = 0;
 
-	if (!keys_have(keys, FSN_BY_COMMUNICATOR))
+	if (!keys_at(keys, FSN_BY_COMMUNICATOR))
 		return 0;
 	for (size_t i = 0; !code && i < draft->probed_cnt; i++)
 		if (draft->targets[i].object->elf && keys_communicator(&funcs[i], &nth))
@@ -137,6 +139,7 @@ int describe_keys(struct description *d, const struct draft *draft,
 	name_parts(d, draft->probed_cnt);
 	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
 	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
+	d->asked = keys_are_asked(d->keyed, draft->probed_cnt);
 	for (size_t i = 0; !code && i < keys->key_cnt; i++)
 		code = strtab_add(&d->text, keys->key[i].name, &d->key_text[i], err);
 	for (size_t i = 0; !code && i < keys->sum_cnt; i++)

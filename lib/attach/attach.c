@@ -292,6 +292,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.keys = opts->keys;
 	spec.key_wide = desc.key_wide;
 	spec.key_late = desc.key_late;
+	spec.asked = desc.asked;
 	spec.stack_cnt = opts->stack_cnt;
 	spec.stacks_of = opts->stacks_of;
 	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept;

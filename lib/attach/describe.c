@@ -315,7 +315,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 	if (!code && opts->keys)
 		code = describe_keys(&d, draft, opts->keys, err);
 	/* Of one that hangs all is to be known, though it is not slow yet. */
-	d.save_args |= opts->keys && keys_have(opts->keys, FSN_BY_COMMUNICATOR);
+	d.save_args |= opts->keys && keys_at(opts->keys, FSN_BY_COMMUNICATOR);
 	if (code)
 		return code;
 	code = describe_left_out(&d, draft, err);
@@ -373,7 +373,8 @@ static void describe_meta(
 	meta->key_cnt = keys->key_cnt;
 	meta->sum_cnt = keys->sum_cnt;
 	meta->key_wide = d->key_wide;
-	meta->key_caller = keys_caller(keys);
+	meta->key_caller = keys_at(keys, FSN_BY_CALLER);
+	meta->key_kernel = keys_at(keys, FSN_BY_KERNEL);
 	memcpy(meta->key, d->key_text, sizeof(meta->key));
 	memcpy(meta->sum, d->sum_text, sizeof(meta->sum));
 }

@@ -78,6 +78,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->progs & 1U << ENGINE_WAIT ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
+		(spec->asked ? FSN_SLOT_CNT * 16 : 0) +
 		(spec->key_late ? FSN_SLOT_CNT * (sizeof(struct fsn_key) + 16) : 0) +
 		stack_bytes(spec) + row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
 	uint32_t n = shards(HIST_SHARDS_MAX);
@@ -156,7 +157,11 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 		return;
 	if (spec->key_late)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, FSN_SLOT_CNT);
+	if (spec->asked)
+		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, FSN_SLOT_CNT);
 	e->skel->rodata->fsn_keyed = true;
+	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
+	e->skel->rodata->fsn_asked = spec->asked;
 	e->skel->rodata->fsn_key_late = spec->key_late;
 	e->skel->rodata->fsn_key_wide = spec->key_wide;
 	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
@@ -204,7 +209,8 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 		.procs = procs,
 		.paths = e->path_cnt,
 		.rows = row_cnt(spec),
-		.callers = spec->keys && keys_caller(spec->keys),
+		.callers = spec->keys && keys_at(spec->keys, FSN_BY_CALLER),
+		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
 		.stacks = spec->stack_cnt,
 		.has_more = spec->has_more,
 		.nesting = spec->nesting,

@@ -101,6 +101,7 @@ struct engine_spec {
 	bool stack_holds; /* who meets a file without a table waits till it has one */
 	bool key_wide;           /* some key takes more than a word */
 	bool key_late;           /* some row is found when its call ends */
+	bool asked;              /* some call hands out a kernel's handle */
 	bool has_more; /* arguments on the stack or text are kept */
 	uint32_t sample;
 	bool samples; /* of some functions, as their struct fsn_conf says */
@@ -248,6 +249,7 @@ struct description {
 	bool save_args; /* some function remembers slow calls, or all are of a communicator */
 	bool key_wide;  /* some key takes more than a word */
 	bool key_late;  /* some row is found when its call ends */
+	bool asked;     /* some call hands out a kernel's handle */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
 };

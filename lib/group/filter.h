@@ -90,6 +90,7 @@ struct condition_func {
 	const struct preset_value *ret; /* NULL: nothing is declared of its result */
 	bool ends;                      /* its end is seen */
 	uint32_t communicator_at; /* from where one begins, its hash */
+	uint8_t kernel, named;    /* as of struct preset_func */
 	const char *name, *types_why; /* the function's, and why nothing is declared; or NULL */
 };
 

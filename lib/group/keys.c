@@ -23,7 +23,7 @@ static const struct {
 	{ "cgroup", FSN_BY_CGROUP },
 	{ "result", FSN_BY_RESULT },
 	{ "stack", FSN_BY_NONE },
-	{ "kernel", FSN_BY_NONE },
+	{ "kernel", FSN_BY_KERNEL },
 	{ "communicator", FSN_BY_COMMUNICATOR },
 	{ "function", FSN_BY_NONE },
 	{ "process", FSN_BY_NONE },
@@ -191,6 +191,34 @@ static int bind_communicator(
 	return 0;
 }
 
+static int bind_kernel(
+	const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
+{
+	int code = f->kernel && !f->named && !f->no_args
+		? condition_arg_at(f, f->kernel - 1, &ret->where, ret_why)
+		: -ENOENT;
+
+	if (code)
+		return code;
+	ret->what = FSN_BY_KERNEL;
+	ret->width = 64;
+	ret->arg = f->kernel;
+	return 0;
+}
+
+/* Where a function stores the handle that it was asked for; it launches nothing. */
+static void bind_handle(const struct condition_func *f, struct fsn_keyed *ret)
+{
+	const char *why;
+
+	if (!f->kernel || !f->named || f->no_args || !f->ends ||
+		condition_arg_at(f, f->kernel - 1, &ret->handle_at, &why) ||
+		condition_arg_at(f, f->named - 1, &ret->name_at, &why))
+		return;
+	ret->named = f->args[f->named - 1].value.kind == TYPE_STRING ? FSN_NAMED_TEXT
+								     : FSN_NAMED_WORD;
+}
+
 /* A count of elements stands before the argument that tells how many bytes each has. */
 static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
@@ -228,6 +256,8 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		return bind_result(f, ret, ret_why);
 	if (name->by == FSN_BY_COMMUNICATOR)
 		return bind_communicator(f, ret, ret_why);
+	if (name->by == FSN_BY_KERNEL)
+		return bind_kernel(f, ret, ret_why);
 	if (is_sum && !strcmp(name->name, "bytes") && !bind_bytes(f, ret, ret_why))
 		return 0;
 	if (name->by != FSN_BY_NUMBER) {
@@ -294,6 +324,10 @@ static int check_found(const char *option, const struct key_name *names, size_t 
 			return err_set(err, -ERR_USAGE,
 				"%s '%s': no function has an argument of type ncclComm_t", option,
 				names[i].name);
+		if (names[i].by == FSN_BY_KERNEL)
+			return err_set(err, -ERR_USAGE,
+				"%s '%s': no function is known to launch kernels", option,
+				names[i].name);
 		err_set(err, -ERR_USAGE, "%s '%s': no function has such an argument", option,
 			names[i].name);
 		condition_hint(funcs, cnt, names[i].name, err);
@@ -318,9 +352,14 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 		missing = bind_parts(&funcs[i], k->key, k->key_cnt, false, keys, keyed->key);
 		missing += bind_parts(&funcs[i], k->sum, k->sum_cnt, true, sums, keyed->sum);
 		keyed->on = missing < asked;
-		for (size_t n = 0; n < FSN_KEYS; n++)
+		if (keys_at(k, FSN_BY_KERNEL))
+			bind_handle(&funcs[i], keyed);
+		for (size_t n = 0; n < FSN_KEYS; n++) {
 			keyed->late |= keyed->key[n].what == FSN_BY_RESULT ||
 				(keyed->key[n].what == FSN_BY_STACK && k->stack_late);
+			if (keyed->key[n].what == FSN_BY_KERNEL)
+				keyed->launches = (unsigned char)(n + 1);
+		}
 		ret_left->none += missing == asked;
 		ret_left->some += missing && missing < asked;
 	}
@@ -342,10 +381,10 @@ bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
 	return false;
 }
 
-bool keys_have(const struct keys *k, enum fsn_by by)
+bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt)
 {
-	for (size_t i = 0; i < k->key_cnt; i++)
-		if (k->key[i].by == by)
+	for (size_t i = 0; i < cnt; i++)
+		if (keyed[i].named != FSN_NAMED_NOT)
 			return true;
 	return false;
 }

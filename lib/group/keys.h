@@ -43,11 +43,11 @@ static inline bool keys_wanted(const struct keys *k)
 	return k->key_cnt || k->sum_cnt;
 }
 
-/* 1 + the number of the key that is where a call was made; 0: there is none. */
-static inline unsigned int keys_caller(const struct keys *k)
+/* 1 + the number of the key that is of that kind; 0: there is none. */
+static inline unsigned int keys_at(const struct keys *k, enum fsn_by by)
 {
 	for (unsigned int i = 0; i < k->key_cnt; i++)
-		if (k->key[i].by == FSN_BY_CALLER)
+		if (k->key[i].by == by)
 			return i + 1;
 	return 0;
 }
@@ -69,14 +69,14 @@ struct keys_left {
 _must_check_ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t cnt,
 	struct fsn_keyed *ret_keyed, struct keys_left *ret_left, struct err *err);
 
-/* Whether one of them is of that kind. */
-bool keys_have(const struct keys *k, enum fsn_by by);
-
 /* Whether an argument of @f is a communicator of NCCL's: its number. */
 bool keys_communicator(const struct condition_func *f, size_t *ret_nth);
 
 /* Whether a key of @keyed takes more than a word. */
 bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt);
+
+/* Whether some call stores a handle that stands for a kernel. */
+bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt);
 
 /* Whether some row is found at the end of its call. */
 bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt);

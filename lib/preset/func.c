@@ -201,6 +201,24 @@ static int read_signature(
 	return 0;
 }
 
+/* One of the arguments, which have been read: 1 + its number. */
+static int read_arg_name(struct reader *r, struct json_object *val, const char *key,
+	const struct preset_func *func, uint8_t *ret_arg)
+{
+	const char *name;
+	int rc = reader_text(r, val, key, &name);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < func->arg_cnt; i++)
+		if (*name && !strcmp(func->args[i].name, name)) {
+			*ret_arg = (uint8_t)(i + 1);
+			return 0;
+		}
+	return json_err(&r->doc, val, JSON_AT_VALUE, r->err, "'%s': there is no argument '%.128s'",
+		key, name);
+}
+
 static int symbol_cmp(const void *a, const void *b)
 {
 	return strcmp((*(const struct preset_func *const *)a)->symbol,
@@ -233,7 +251,8 @@ static int read_func_object(
 	struct reader *r, struct json_object *obj, struct preset_func *func)
 {
 	static const char *const keys[] = { "symbol", "lib", "slow", "ret", "args",
-		"error", "no_error", "nothrow", "optional", "target", NULL };
+		"error", "no_error", "nothrow", "optional", "target", "kernel", "named",
+		NULL };
 	struct json_object *val;
 	bool nothrow = false;
 	char where[160];
@@ -263,7 +282,16 @@ static int read_func_object(
 		rc = reader_bool(r, val, "nothrow", &nothrow);
 		func->nothrow_why = nothrow ? r->nothrow_text : NULL;
 	}
-	return rc ? rc : read_signature(r, obj, func);
+	if (!rc)
+		rc = read_signature(r, obj, func);
+	if (!rc && (val = obj_member(obj, "kernel")))
+		rc = read_arg_name(r, val, "kernel", func, &func->kernel);
+	if (!rc && (val = obj_member(obj, "named")))
+		rc = read_arg_name(r, val, "named", func, &func->named);
+	if (!rc && val && !func->kernel)
+		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+			"%s: 'named' says nothing without 'kernel'", where);
+	return rc;
 }
 
 int reader_func(struct reader *r, const char *name, struct json_object *val,

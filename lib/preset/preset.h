@@ -104,6 +104,12 @@ struct preset_func {
 	size_t arg_cnt;
 	bool has_args; /* they were declared, be it as none */
 	bool is_variadic; /* more may follow them */
+	/*
+	 * 1 + the argument that says which kernel of a GPU is launched. Where .named is not 0,
+	 * nothing is: a kernel's handle is stored there, which is called so, or which that stands
+	 * for, if it is no text.
+	 */
+	uint8_t kernel, named;
 	const char *types_why; /* "preset cuda", "DWARF"; or why there are none; or NULL */
 };
 

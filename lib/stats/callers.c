@@ -11,7 +11,6 @@
 
 #include <bpf/bpf.h>
 
-#include "elf/elf_file.h"
 #include "internal.h"
 #include "proc/proc.h"
 
@@ -21,7 +20,7 @@
 struct code_file {
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
-	struct elf_file *elf; /* NULL: it can't be read */
+	struct code_known *known;
 };
 
 struct code_proc {
@@ -42,12 +41,21 @@ int callers_new(struct callers **ret_callers)
 	return *ret_callers ? 0 : -ENOMEM;
 }
 
+static void known_free(struct code_known *known)
+{
+	if (!known)
+		return;
+	elf_file_free(known->elf);
+	kernel_names_done(&known->kernels);
+	free(known);
+}
+
 void callers_free(struct callers *c)
 {
 	if (!c)
 		return;
 	for (size_t i = 0; i < c->file_cnt; i++)
-		elf_file_free(c->files[i].elf);
+		known_free(c->files[i].known);
 	for (size_t i = 0; i < c->proc_cnt; i++)
 		proc_maps_done(&c->procs[i].maps);
 	free(c->files);
@@ -118,64 +126,78 @@ static struct elf_file *open_code(pid_t pid, const struct proc_map *map)
 	return NULL;
 }
 
-static struct elf_file *file_of(struct callers *c, pid_t pid, const struct proc_map *map)
+static struct code_known *file_of(struct callers *c, pid_t pid, const struct proc_map *map)
 {
+	struct code_known *known;
 	struct code_file *files;
 
 	for (size_t i = 0; i < c->file_cnt; i++)
 		if (c->files[i].ino == map->ino && c->files[i].dev_major == map->dev_major &&
 			c->files[i].dev_minor == map->dev_minor)
-			return c->files[i].elf;
+			return c->files[i].known;
 	files = array_grow(c->files, c->file_cnt, sizeof(*files));
-	if (!files)
+	known = files ? calloc(1, sizeof(*known)) : NULL;
+	if (files)
+		c->files = files;
+	if (!known)
 		return NULL;
-	c->files = files;
-	files[c->file_cnt] = (struct code_file) { map->dev_major, map->dev_minor, map->ino,
-		open_code(pid, map) };
-	return files[c->file_cnt++].elf;
+	known->elf = open_code(pid, map);
+	files[c->file_cnt++] = (struct code_file) { map->dev_major, map->dev_minor, map->ino, known };
+	return known;
+}
+
+bool callers_code(
+	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret)
+{
+	const struct code_proc *p = proc_of(c, pid, start_ns);
+	const struct proc_map *map = p ? map_at(p, addr) : NULL;
+
+	if (!map)
+		return false;
+	ret->known = file_of(c, pid, map);
+	ret->file = base_of(map->path);
+	ret->offset = addr - map->start + map->offset;
+	if (!ret->known || !ret->known->elf ||
+		elf_file_offset_to_addr(ret->known->elf, ret->offset, &ret->addr))
+		ret->known = NULL;
+	return true;
 }
 
 /* --- what it is called -------------------------------------------------------------------------- */
 
-static void put_place(struct fsn_caller *to, const char *name, uint64_t behind)
+void put_place(char *to, size_t size, const char *name, uint64_t behind)
 {
 	char offset[24];
 	int len = snprintf(offset, sizeof(offset), "+0x%llx", (unsigned long long)behind);
 
-	snprintf(to->text, sizeof(to->text), "%.*s%s", (int)sizeof(to->text) - 1 - len, name,
-		offset);
+	snprintf(to, size, "%.*s%s", (int)size - 1 - len, name, offset);
 }
 
 /* The call is the instruction before @addr, which may begin another function. */
-static bool put_function(struct elf_file *elf, uint64_t offset, struct fsn_caller *to)
+static bool put_function(const struct code_at *at, struct fsn_caller *to)
 {
 	_cleanup_free_ char *plain = NULL;
 	const struct elf_func *func;
-	uint64_t addr;
 
-	if (!elf || elf_file_offset_to_addr(elf, offset - 1, &addr))
-		return false;
-	func = elf_file_func_at(elf, addr);
+	func = at->known ? elf_file_func_at(at->known->elf, at->addr) : NULL;
 	if (!func)
 		return false;
 	plain = demangle(func->names->name, DEMANGLE_NAME);
-	put_place(to, plain ? plain : func->names->name, addr + 1 - func->addr);
+	put_place(to->text, sizeof(to->text), plain ? plain : func->names->name,
+		at->addr + 1 - func->addr);
 	return true;
 }
 
 bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
 	struct fsn_caller *ret)
 {
-	const struct code_proc *p = proc_of(c, pid, start_ns);
-	const struct proc_map *map = p ? map_at(p, addr - 1) : NULL;
-	uint64_t offset;
+	struct code_at at;
 
-	if (!map)
+	if (!callers_code(c, pid, start_ns, addr - 1, &at))
 		return false;
 	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
-	offset = addr - map->start + map->offset;
-	if (!put_function(file_of(c, pid, map), offset, ret))
-		put_place(ret, base_of(map->path), offset);
+	if (!put_function(&at, ret))
+		put_place(ret->text, sizeof(ret->text), at.file, at.offset + 1);
 	return true;
 }
 

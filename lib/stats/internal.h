@@ -3,6 +3,8 @@
 #ifndef FUNCSNOOP_STATS_INTERNAL_H
 #define FUNCSNOOP_STATS_INTERNAL_H
 
+#include "code/kernels.h"
+#include "elf/elf_file.h"
 #include "group/records.h"
 #include "stats/stats.h"
 
@@ -90,6 +92,27 @@ _must_check_ int callers_new(struct callers **ret_callers);
 void callers_free(struct callers *c);
 DEFINE_CLEANUP(callers, struct callers *, callers_free)
 
+/* A mapped file of code: what is known of it, once. */
+struct code_known {
+	struct elf_file *elf; /* NULL: it can't be read */
+	struct kernel_names kernels;
+	bool kernels_read;
+};
+
+/* A place of code. */
+struct code_at {
+	struct code_known *known; /* NULL: nothing is, and .addr says nothing */
+	const char *file;         /* without its folder */
+	uint64_t offset, addr;    /* in the file, and as its symbols have it */
+};
+
+/* What of code lies at @addr in a process, which must run; false when nothing does. */
+bool callers_code(
+	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret);
+
+/* "name+0x1f", the name cut where there is no room. */
+void put_place(char *to, size_t size, const char *name, uint64_t behind);
+
 /*
  * What lies before @addr in a process, which must run: "function+0x1f", demangled, or
  * "file+0x1f" where no symbol is known. False when it has ended, or nothing is mapped there.
@@ -100,6 +123,36 @@ bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr
 /* One text for all that are alike; it lives as long as @s. NULL: no memory. */
 const char *callers_intern(struct stats *s, const char *text);
 void callers_done(struct stats *s);
+
+/* --- kernels.c: which kernels were launched ---------------------------------------------------- */
+
+/* A launch as its row has it. */
+struct launch {
+	pid_t pid;
+	uint64_t start_ns; /* of the process */
+	struct fsn_launch by;
+	bool compiled; /* only code that the compiler makes for one kernel calls that function */
+};
+
+/* Handles that processes were given while the group has looked on. */
+struct handle {
+	struct fsn_handle key;
+	struct fsn_handle_of of;
+};
+struct handles {
+	struct handle *handles; /* sorted */
+	size_t cnt;
+};
+/* -ENOMEM, or what bpf(2) gives. Those of processes that have ended go from the group's map. */
+_must_check_ int handles_read(const struct group *g, struct handles *ret_handles);
+void handles_done(struct handles *h);
+
+/*
+ * The kernel of a launch: by its name, demangled, or "file+0x1f" where it is code that has none.
+ * False when only a handle is known of it.
+ */
+bool kernel_name(
+	struct callers *c, const struct handles *h, const struct launch *l, struct fsn_kernel *ret);
 
 /* How many rows programs use, behind which two for each function stand; 0 when nothing is told apart. -EPROTO. */
 int rows_cnt(const struct group *g, uint32_t *ret_cnt);

@@ -110,6 +110,9 @@ struct table {
 	struct fsn_row *ended;
 	struct fsn_caller *places; /* of .keys, or NULL */
 	struct fsn_name *names;    /* where there are no .keys */
+	struct fsn_kernel *kernels; /* the same of kernels that were launched, */
+	struct fsn_launch *launches; /* and what is known of who has */
+	struct handles handles;
 	struct callers *callers;
 	uint32_t cnt; /* of .rows and .base; of .keys fewer by those of others */
 };
@@ -121,6 +124,9 @@ static void table_done(struct table *t)
 	free(t->keys);
 	free(t->ended);
 	free(t->places);
+	free(t->kernels);
+	free(t->launches);
+	handles_done(&t->handles);
 	free(t->names);
 	callers_free(t->callers);
 }
@@ -133,9 +139,25 @@ static int callers_read(const struct group *g, struct table *t)
 	if (!g->meta.key_caller || g->meta.key_caller > FSN_KEYS || !t->keys || fd < 0)
 		return 0;
 	t->places = calloc(g->meta.row_cnt, sizeof(*t->places));
-	if (!t->places || callers_new(&t->callers))
+	return t->places ? map_read(fd, 0, g->meta.row_cnt, sizeof(*t->places), t->places) : -ENOMEM;
+}
+
+/* And of kernels. */
+static int kernels_read(const struct group *g, struct table *t)
+{
+	int fd = group_map_fd(g, MAPID_KERNELS, "kernels", NULL), code;
+
+	if (!g->meta.key_kernel || g->meta.key_kernel > FSN_KEYS || !t->keys || fd < 0)
+		return 0;
+	t->kernels = calloc(g->meta.row_cnt, sizeof(*t->kernels));
+	t->launches = calloc(g->meta.row_cnt, sizeof(*t->launches));
+	if (!t->kernels || !t->launches)
 		return -ENOMEM;
-	return map_read(fd, 0, g->meta.row_cnt, sizeof(*t->places), t->places);
+	code = map_read(fd, 0, g->meta.row_cnt, sizeof(*t->kernels), t->kernels);
+	if (!code)
+		code = map_read_fixed(g->fd[MAPID_LAUNCHES], 0, g->meta.row_cnt,
+			sizeof(*t->launches), t->launches);
+	return code ? code : handles_read(g, &t->handles);
 }
 
 static int names_read(const struct group *g, struct table *t)
@@ -170,7 +192,11 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 			sizeof(*t->ended), t->ended);
 	if (!code && !t->keys)
 		code = names_read(g, t);
-	return code ? code : callers_read(g, t);
+	if (!code)
+		code = callers_read(g, t);
+	if (!code)
+		code = kernels_read(g, t);
+	return !code && (t->places || t->kernels) ? callers_new(&t->callers) : code;
 }
 
 /* Who may not know the keys knows those that are names. */
@@ -204,7 +230,35 @@ static int name_caller(const struct group *g, const struct table *t, uint32_t i,
 	return row->place ? 0 : -ENOMEM;
 }
 
-static int take_row(const struct group *g, const struct stats_view *view, const struct table *t,
+/* Whether only code that CUDA's compiler has made for one kernel calls it: no header says it. */
+static bool is_compiled(const struct group *g, uint32_t fn)
+{
+	static const char name[] = "__cudaLaunchKernel";
+
+	return !strncmp(group_text(g, g->funcs[fn].symbol), name, sizeof(name) - 1);
+}
+
+static int name_kernel(const struct group *g, struct table *t, uint32_t i, struct stats *s,
+	struct stats_row *row)
+{
+	uint32_t fn = procs_fn(t->rows[i].tag);
+	struct fsn_kernel *kernel = &t->kernels[i];
+	struct launch l = { row->pid, row->start_ns, t->launches[i], is_compiled(g, fn) };
+	uint64_t word = stats_row_word(row, g->meta.key_kernel - 1);
+
+	if (kernel->word != word || kernel->start != row->start_ns) {
+		if (l.by.word != word)
+			l.by = (struct fsn_launch) { .word = word };
+		if (!word || !kernel_name(t->callers, &t->handles, &l, kernel))
+			return 0;
+		(void)bpf_map_update_elem(g->fd[MAPID_KERNELS], &i, kernel, 0);
+	}
+	kernel->text[FSN_KERNEL_LEN - 1] = '\0';
+	row->kernel = callers_intern(s, kernel->text);
+	return row->kernel ? 0 : -ENOMEM;
+}
+
+static int take_row(const struct group *g, const struct stats_view *view, struct table *t,
 	uint32_t i, struct stats *s)
 {
 	struct stats_row row = rows_since(view, &t->rows[i], &t->base[i]);
@@ -227,6 +281,8 @@ static int take_row(const struct group *g, const struct stats_view *view, const 
 	else
 		named_key(g, t, i, &row);
 	if (t->places && name_caller(g, t, i, s, &row))
+		return -ENOMEM;
+	if (t->kernels && name_kernel(g, t, i, s, &row))
 		return -ENOMEM;
 	return add_row(&s->funcs[procs_fn(tag)], &row);
 }

@@ -40,6 +40,7 @@ struct stats_row {
 	unsigned int hidden; /* mask of its keys that are not for who reads */
 	uint32_t nth; /* of all rows of its group, as they came; of several the first */
 	const char *place;  /* of its key by caller, one for all that are alike; or NULL */
+	const char *kernel; /* the same of its key by kernel */
 	struct fsn_proc_counts n; /* without .inner_ns */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
 };

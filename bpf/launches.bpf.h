@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Kernels that are launched on GPUs. A launch is told apart by the word that says which kernel: the
+ * address of the host's function of its name, or a handle. What a handle stands for is known by
+ * who has launched, which is kept beside the row, or by the call that handed it out, if it was
+ * seen. Naming is left to commands.
+ *
+ * Launches that functions of a runtime make for each other are one: what is called in a launch is
+ * known by the nesting. A call that never ends leaves its flag in its slot, which the next one there
+ * overwrites.
+ */
+#ifndef FUNCSNOOP_LAUNCHES_BPF_H
+#define FUNCSNOOP_LAUNCHES_BPF_H
+
+#include "nest.bpf.h"
+
+const volatile bool fsn_launched = false; /* some key is the kernel that is launched, */
+const volatile bool fsn_asked = false;    /* and some function hands out handles */
+
+/* Calls that ask for a handle, by slot. */
+struct asked {
+	__u64 to, name;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct asked);
+} fsn_slot_asked SEC(".maps");
+
+/* What a handle's record is before it is written: too large for a stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fsn_handle_of);
+} fsn_no_handle SEC(".maps");
+
+/* Where the call was made: its return address, or 0 where that can't be read. */
+static __always_inline __u64 caller_of(const struct pt_regs *ctx)
+{
+	__u64 from = REG_LINK(ctx);
+
+#if defined(__TARGET_ARCH_x86)
+	if (bpf_probe_read_user(&from, sizeof(from), (void *)REG_SP(ctx)))
+		return 0;
+#endif
+	return from;
+}
+
+/* Whether a call of @fn at @where is made in one that launches a kernel: that is the same launch. */
+__noinline int launch_is_inner(__u32 fn, __u64 where)
+{
+	__u64 word = nest_top(bpf_get_current_task_btf());
+	const struct fsn_nest *outer;
+
+	word = nest_enclosing(word, fn, where, 0) & FSN_OPEN_CALL_MASK;
+	outer = nest_at(word);
+	return word && outer && READ(outer->flags) & FSN_NEST_LAUNCH;
+}
+
+/* The call of @fn in @slot goes on, and what is called in it launches nothing more. */
+static __always_inline void launch_open(__u32 fn, __u32 slot)
+{
+	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct fsn_nest *nest = nest_at(slot);
+
+	if (keyed && nest && keyed->launches)
+		nest->flags |= FSN_NEST_LAUNCH;
+}
+
+/*
+ * Who has made the launch of @word whose row @i is new: code that is made for one kernel, perhaps
+ * by a helper, which keeps a frame then. Without @ctx that is not known any more.
+ */
+static __noinline int launch_keep(const struct pt_regs *ctx, __u32 i, __u64 word)
+{
+	struct fsn_launch *launch = bpf_map_lookup_elem(&fsn_launches, &i);
+	__u64 outer = 0;
+
+	if (!launch)
+		return 0;
+	if (ctx && bpf_probe_read_user(&outer, sizeof(outer), (void *)(REG_FP(ctx) + 8)))
+		outer = 0;
+	launch->word = 0;
+	launch->from[0] = ctx ? caller_of(ctx) : 0;
+	launch->from[1] = outer;
+	launch->word = word;
+	return 0;
+}
+
+/* --- handles ----------------------------------------------------------------------------------- */
+
+/* The call in @slot asks for a handle, perhaps. */
+static __noinline int handle_asked(const struct pt_regs *ctx, __u32 fn, __u32 slot)
+{
+	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct asked *asked = bpf_map_lookup_elem(&fsn_slot_asked, &slot);
+
+	if (!keyed || !keyed->named || !asked)
+		return 0;
+	asked->to = arg_word(ctx, keyed->handle_at);
+	asked->name = arg_word(ctx, keyed->name_at);
+	return 0;
+}
+
+/* The call in @slot has succeeded. */
+__noinline int handle_found(__u32 fn, __u32 slot)
+{
+	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	const struct asked *asked = bpf_map_lookup_elem(&fsn_slot_asked, &slot);
+	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
+	struct fsn_handle key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
+	struct fsn_handle_of *of;
+	__u32 zero = 0;
+	long len = 0;
+
+	of = bpf_map_lookup_elem(&fsn_no_handle, &zero);
+	if (!keyed || !keyed->named || !asked || !of ||
+		bpf_probe_read_user(&key.word, sizeof(key.word), (void *)asked->to))
+		return 0;
+	if (!key.word)
+		return 0;
+	if (!bpf_map_update_elem(&fsn_handles, &key, of, BPF_ANY))
+		of = bpf_map_lookup_elem(&fsn_handles, &key);
+	else
+		of = NULL;
+	if (of && keyed->named == FSN_NAMED_TEXT)
+		len = bpf_probe_read_user_str(of->name, sizeof(of->name), (void *)asked->name);
+	else if (of)
+		of->word = asked->name;
+	if (!of || len < 0) {
+		add(&ctl.lost_texts, 1);
+		return 0;
+	}
+	of->cut = len == sizeof(of->name);
+	(void)__sync_lock_test_and_set(&of->start, leader->start_boottime);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which kernels of GPUs a file's functions stand for, by the code that registers them.
+//
+// For each kernel there is a call of __cudaRegisterFunction(module, function, name, name, -1, ...).
+// The symbols of both may be gone, and the callee's be another file's. What stays is how such a
+// call looks: the address of code, twice that of a text, and -1.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/kernels.h"
+#include "internal.h"
+
+#define NONE UINT64_MAX
+#define NO_LIMIT 0xffffffffU /* of threads: -1 */
+
+/* Addresses and numbers that registers hold, as far as one way through the code tells. */
+struct held {
+	uint64_t reg[32];
+};
+
+static void forget(struct held *h)
+{
+	memset(h, 0xff, sizeof(*h));
+}
+
+/* --- what instructions leave ------------------------------------------------------------------- */
+
+static uint64_t x86_number(const struct x86 *x)
+{
+	const uint8_t *imm = x->bytes + x->op_at + 1;
+	uint32_t n;
+
+	if (x->map != X86_MAP_1 || x->rex & 8)
+		return NONE;
+	if ((x->op & 0xf8) == 0xb8 && x->op_at + 5u <= x->len) { /* mov $n, %r32 */
+		memcpy(&n, imm, 4);
+		return n;
+	}
+	/* or $-1, %r32 */
+	return x->op == 0x83 && x->modrm >> 3 == 0x19 && x->bytes[x->len - 1] == 0xff
+		? NO_LIMIT
+		: NONE;
+}
+
+/* Arguments that lie on the stack: no register but its pointer changes. */
+static bool x86_pushes(const struct x86 *x)
+{
+	return x->map == X86_MAP_1 && (x->op == 0x6a || x->op == 0x68 || (x->op & 0xf8) == 0x50);
+}
+
+static void x86_held(const struct insn *insn, const uint8_t *bytes, struct held *h)
+{
+	struct insn_effect e;
+	uint64_t got = NONE;
+	unsigned int to = 0;
+	struct x86 x;
+
+	if (!x86_split(bytes, insn->len, &x) || insn->flow != INSN_PLAIN) {
+		forget(h);
+		return;
+	}
+	if (x86_pushes(&x))
+		return;
+	if (!x86_effect(&x, &e)) {
+		forget(h);
+		return;
+	}
+	if (insn->has_data && insn->takes_addr) {
+		got = insn->data;
+		to = x86_reg_no(&x);
+	} else if (x.map == X86_MAP_1 && x.rex & 8 && x86_mod(&x) == 3 && x.op == 0x89) {
+		got = h->reg[x86_reg_no(&x)];
+		to = x86_rm_no(&x);
+	} else if (x.map == X86_MAP_1 && x.rex & 8 && x86_mod(&x) == 3 && x.op == 0x8b) {
+		got = h->reg[x86_rm_no(&x)];
+		to = x86_reg_no(&x);
+	} else {
+		got = x86_number(&x);
+		to = (x.op & 0xf8) == 0xb8 ? (x.op & 7) | (x.rex & 1 ? 8 : 0) : x86_rm_no(&x);
+	}
+	for (unsigned int reg = 0; reg < 16; reg++)
+		if (e.writes >> reg & 1)
+			h->reg[reg] = NONE;
+	if (got != NONE)
+		h->reg[to] = got;
+}
+
+static uint64_t a64_got(uint32_t w, uint64_t addr, const struct held *h)
+{
+	int64_t far = (int64_t)((uint64_t)(w >> 5 & 0x7ffff) << 45) >> 43 | (w >> 29 & 3);
+	uint64_t from = h->reg[w >> 5 & 31];
+
+	if ((w & 0x9f000000) == 0x90000000) /* adrp */
+		return (addr & ~0xfffULL) + ((uint64_t)far << 12);
+	if ((w & 0x9f000000) == 0x10000000) /* adr */
+		return addr + (uint64_t)far;
+	if ((w & 0xff800000) == 0x91000000 && from != NONE) /* add x, x, #n */
+		return from + ((uint64_t)(w >> 10 & 0xfff) << (w >> 22 & 1 ? 12 : 0));
+	if ((w & 0xffe0ffe0) == 0xaa0003e0) /* mov x, x */
+		return h->reg[w >> 16 & 31];
+	if ((w & 0xffffffe0) == 0x12800000) /* mov w, #-1 */
+		return NO_LIMIT;
+	return NONE;
+}
+
+static void a64_held(const struct insn *insn, const uint8_t *bytes, struct held *h)
+{
+	uint32_t w = a64_word(bytes);
+
+	uint64_t got = a64_got(w, insn->addr, h);
+
+	if (insn->flow != INSN_PLAIN) {
+		forget(h);
+		return;
+	}
+	if ((w & 0x0a000000) == 0x08000000) /* a load or store: perhaps of two, and moves its base */
+		h->reg[w >> 5 & 31] = h->reg[w >> 10 & 31] = NONE;
+	h->reg[w & 31] = got;
+}
+
+/* --- code, one instruction after the other ------------------------------------------------------- */
+
+typedef int (*step_fn)(const struct insn *insn, const struct held *before, void *arg);
+
+/* Tells @step of all instructions in [@addr, @end), until it returns other than 0: that, or 0. */
+static int walk(const struct plan_image *img, uint64_t addr, uint64_t end, step_fn step, void *arg,
+	struct err *err)
+{
+	struct insn_decoder *dec;
+	struct held held;
+	struct insn insn;
+	int code = insn_open(img->arch, &dec, err);
+
+	if (code)
+		return code;
+	forget(&held);
+	while (!code && addr < end) {
+		size_t len = 0;
+		const uint8_t *bytes = image_code(img, addr, &len);
+
+		if (!bytes || !insn_decode(dec, bytes, len, addr, &insn))
+			break;
+		code = step(&insn, &held, arg);
+		if (img->arch == PLAN_ARM64)
+			a64_held(&insn, bytes, &held);
+		else
+			x86_held(&insn, bytes, &held);
+		addr += insn.len;
+	}
+	insn_close(dec);
+	return code;
+}
+
+/* --- registrations ------------------------------------------------------------------------------- */
+
+struct reading {
+	const struct plan_image *img;
+	struct kernel_names *to;
+};
+
+/* What can be a name: letters, digits, '_' and what compilers put between them. NULL: it is none. */
+static const char *text_at(const struct plan_image *img, uint64_t addr)
+{
+	for (size_t i = 0; i < img->segment_cnt; i++) {
+		const struct plan_text *s = &img->segments[i];
+		const uint8_t *p = s->bytes + (addr - s->addr), *end = s->bytes + s->size;
+
+		if (addr < s->addr || addr - s->addr >= s->size)
+			continue;
+		for (const uint8_t *q = p; q < end; q++) {
+			if (!*q)
+				return q > p ? (const char *)p : NULL;
+			if (*q <= ' ' || *q >= 0x7f)
+				return NULL;
+		}
+	}
+	return NULL;
+}
+
+static int take_call(const struct insn *insn, const struct held *held, void *arg)
+{
+	static const uint8_t x86_at[] = { 6, 2, 1, 8 }, a64_at[] = { 1, 2, 3, 4 };
+	struct reading *r = arg;
+	const uint8_t *at = r->img->arch == PLAN_ARM64 ? a64_at : x86_at;
+	uint64_t host = held->reg[at[0]], text = held->reg[at[1]];
+	struct kernel_name *names;
+	const char *name;
+	size_t len;
+
+	if (insn->flow != INSN_CALL || text == NONE || text != held->reg[at[2]] ||
+		held->reg[at[3]] != NO_LIMIT || !image_code(r->img, host, &len))
+		return 0;
+	name = text_at(r->img, text);
+	if (!name)
+		return 0;
+	names = array_grow(r->to->names, r->to->cnt, sizeof(*names));
+	if (!names)
+		return -ENOMEM;
+	r->to->names = names;
+	names[r->to->cnt++] = (struct kernel_name) { host, name };
+	return 0;
+}
+
+/* Where -1 is put into the register of the limit, from @at on; or the end. */
+static size_t find_limit(const struct plan_image *img, const struct plan_text *t, size_t at)
+{
+	static const uint8_t mov[] = { 0x41, 0xb8, 0xff, 0xff, 0xff, 0xff }, or[] = { 0x41, 0x83,
+		0xc8, 0xff }, a64[] = { 0x04, 0x00, 0x80, 0x12 };
+	const uint8_t *from = t->bytes + at, *x, *y;
+
+	if (img->arch == PLAN_ARM64) {
+		x = memmem(from, t->size - at, a64, sizeof(a64));
+		return x ? (size_t)(x - t->bytes) : t->size;
+	}
+	x = memmem(from, t->size - at, mov, sizeof(mov));
+	y = memmem(from, x ? (size_t)(x - from) : t->size - at, or, sizeof(or));
+	return y ? (size_t)(y - t->bytes) : x ? (size_t)(x - t->bytes) : t->size;
+}
+
+static int read_text(struct reading *r, const struct plan_text *t, struct err *err)
+{
+	int code = 0;
+
+	for (size_t at = find_limit(r->img, t, 0); !code && at < t->size;) {
+		const struct plan_fde *fde = image_fde(r->img, t->addr + at);
+		size_t next = at + 1;
+
+		if (fde) {
+			code = walk(r->img, fde->start, fde->end, take_call, r, err);
+			if (fde->end - t->addr > next)
+				next = fde->end - t->addr;
+		}
+		at = next < t->size ? find_limit(r->img, t, next) : t->size;
+	}
+	return code;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct kernel_name *x = a, *y = b;
+
+	return x->host < y->host ? -1 : x->host > y->host;
+}
+
+/* One of each; of those that contradict each other none. */
+static void keep_one(struct kernel_names *k)
+{
+	size_t kept = 0;
+
+	if (k->cnt)
+		qsort(k->names, k->cnt, sizeof(*k->names), compare_names);
+	for (size_t i = 0, n; i < k->cnt; i = n) {
+		bool same = true;
+
+		for (n = i + 1; n < k->cnt && k->names[n].host == k->names[i].host; n++)
+			same &= !strcmp(k->names[n].name, k->names[i].name);
+		if (same)
+			k->names[kept++] = k->names[i];
+	}
+	k->cnt = kept;
+}
+
+int kernel_names_read(struct elf_file *elf, struct kernel_names *ret_names, struct err *err)
+{
+	struct plan_image img;
+	struct reading r = { &img, ret_names };
+	int code;
+
+	*ret_names = (struct kernel_names) {};
+	code = elf_file_image(elf, &img, err);
+	for (size_t i = 0; !code && i < img.text_cnt; i++)
+		code = read_text(&r, &img.texts[i], err);
+	keep_one(ret_names);
+	return code;
+}
+
+void kernel_names_done(struct kernel_names *k)
+{
+	free(k->names);
+	*k = (struct kernel_names) {};
+}
+
+const struct kernel_name *kernel_names_find(const struct kernel_names *k, uint64_t host)
+{
+	size_t at = FIRST_WHERE(k->cnt, i, k->names[i].host >= host);
+
+	return at < k->cnt && k->names[at].host == host ? &k->names[at] : NULL;
+}
+
+/* --- who launches -------------------------------------------------------------------------------- */
+
+struct around {
+	const struct kernel_names *names;
+	const struct kernel_name *found;
+};
+
+static int take_address(const struct insn *insn, const struct held *before, void *arg)
+{
+	struct around *a = arg;
+	const struct kernel_name *name = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(before->reg) && !name; i++)
+		if (before->reg[i] != NONE)
+			name = kernel_names_find(a->names, before->reg[i]);
+	if (!name && insn->has_data && insn->takes_addr)
+		name = kernel_names_find(a->names, insn->data);
+	if (name && a->found && a->found != name)
+		return -EEXIST;
+	if (name)
+		a->found = name;
+	return 0;
+}
+
+const struct kernel_name *kernel_names_around(
+	struct elf_file *elf, const struct kernel_names *k, uint64_t addr)
+{
+	struct around a = { k, NULL };
+	const struct plan_fde *fde;
+	struct plan_image img;
+
+	if (!k->cnt || elf_file_image(elf, &img, NULL))
+		return NULL;
+	fde = image_fde(&img, addr);
+	if (!fde)
+		return NULL;
+	a.found = kernel_names_find(k, fde->start);
+	return walk(&img, fde->start, fde->end, take_address, &a, NULL) ? NULL : a.found;
+}
+
+bool kernel_calls(struct elf_file *elf, uint64_t addr, uint64_t callee)
+{
+	const struct plan_fde *fde;
+	struct plan_image img;
+	const uint8_t *bytes;
+	size_t len, size;
+	int32_t rel;
+
+	if (elf_file_image(elf, &img, NULL))
+		return false;
+	fde = image_fde(&img, callee);
+	size = img.arch == PLAN_ARM64 ? 4 : 5;
+	bytes = image_code(&img, addr - size, &len);
+	if (!fde || !bytes || len < size)
+		return false;
+	if (img.arch == PLAN_ARM64) {
+		rel = (int32_t)(a64_word(bytes) << 6) >> 4;
+		return a64_word(bytes) >> 26 == 0x25 && addr - 4 + (int64_t)rel == fde->start;
+	}
+	memcpy(&rel, bytes + 1, 4);
+	return bytes[0] == 0xe8 && addr + (int64_t)rel == fde->start;
+}
