@@ -74,9 +74,15 @@ static void print_report(const struct globals *g, const struct feature_report *r
 		printf("hint: %s\n", r->hints[i]);
 }
 
-static const char *const price_sites[PRICE_SITES] = { "emulated", "stepped" };
+static const char *const price_sites[PRICE_SITES] = { "emulated", "stepped", "syscall" };
 static const char *const price_ends[PRICE_ENDS] = { "none", "return", "ret", "jump",
 	"early" };
+
+/* System calls may not have been measured, and have two ends. */
+static bool is_class(const struct price *price, int site, int end)
+{
+	return site < PRICE_INSNS || price->whole_ns[site][end];
+}
 
 /* "steady within 1.2 %" */
 static const char *text_steady(const struct calibration *c, char buf[TEXT_NUM_LEN])
@@ -106,6 +112,8 @@ static void print_calibration(
 	for (int i = 0; i < PRICE_SITES * PRICE_ENDS; i++) {
 		int site = i / PRICE_ENDS, end = i % PRICE_ENDS;
 
+		if (!is_class(&c->price, site, end))
+			continue;
 		table_cell(t, "%s", price_sites[site]);
 		table_cell(t, "%s", price_ends[end]);
 		table_cell(t, "%s",
@@ -226,6 +234,8 @@ static void add_calibration(struct json *j, const char *link, const struct calib
 	for (int i = 0; i < PRICE_SITES * PRICE_ENDS; i++) {
 		int site = i / PRICE_ENDS, end = i % PRICE_ENDS;
 
+		if (!is_class(&c->price, site, end))
+			continue;
 		json_open(j, '{');
 		json_set_str(j, "entry", price_sites[site]);
 		json_set_str(j, "end", price_ends[end]);
@@ -261,12 +271,18 @@ static int run_calibration(const struct globals *g, struct err *err)
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	enum link_mode mode;
 	struct calibration c;
+	struct err calls;
 	int code;
 
 	code = link_mode_best(&mode, err);
 	if (!code)
 		code = bpffs_open(g->bpffs, true, &fs, err);
-	return code ? code : calibrate(&fs, mode, &c, err);
+	if (!code)
+		code = calibrate(&fs, mode, &c, err);
+	/* A kernel may have no tracepoints of system calls. */
+	if (!code)
+		(void)!calibrate_calls(&fs, &c.price, &calls);
+	return code;
 }
 
 static int run(struct globals *g, int argc, char **argv)
@@ -283,6 +299,8 @@ static int run(struct globals *g, int argc, char **argv)
 		return cmd_fail(g, &err);
 	feature_report(g->bpffs, o.fresh, &report);
 	calibrated = report.link && calibration_read(report.link, &calibration);
+	if (calibrated)
+		(void)!calibration_read_calls(&calibration.price);
 	if (g->json)
 		return print_json(g, &report, calibrated ? &calibration : NULL);
 	print_report(g, &report);

@@ -167,6 +167,24 @@ unmatched_returns 1"
 	assert_ran ''
 }
 
+@test "what system calls cost is measured like that of functions, and estimated by it" {
+	local figures=/run/funcsnoop/syscalls
+
+	own_run
+	fsn attach g s:getppid -p $$
+	grep -qE '^1-[0-9a-f]{16} at [0-9]+: [1-9][0-9]* [1-9][0-9]*$' "$figures" ||
+		fail "what is kept: $(<"$figures")"
+	fsn list --json
+	assert_json_true '.[0].cost_ns_per_s != null'
+	fsn detach g
+	sed -i 's/:.*/: 100 1000/' "$figures"
+	# Those of others pay, too.
+	ran 's:fsync' threads 10 2
+	assert_json_true '.[0].functions[].cost_ns | . >= 20000 and . % 1000 == 0'
+	ran 's:fsync --count' threads 10 2
+	assert_json_true '.[0].functions[].cost_ns | . >= 2000 and . < 20000 and . % 100 == 0'
+}
+
 @test "near names are told, and all calls of all processes want --force" {
 	fsn -s 1 attach g s:opennat
 	assert_stderr "funcsnoop attach: no system call 'opennat'

@@ -156,19 +156,19 @@ refute_cached() { # WHAT
 	need_bpf
 	fsn feature --calibrate --json
 	assert_json '[.calibration.classes[] | "\(.entry) \(.end)"]' \
-		'["emulated none","emulated return","emulated ret","emulated jump","emulated early","stepped none","stepped return","stepped ret","stepped jump","stepped early"]'
+		'["emulated none","emulated return","emulated ret","emulated jump","emulated early","stepped none","stepped return","stepped ret","stepped jump","stepped early","syscall none","syscall return"]'
 	assert_json ".calibration.link == .attach.link" true
 	assert_json '[.calibration.classes[] | select(.end == "none" or .end == "jump") |
 		.overhead_ns] | unique' '[null]'
 	# What lies between the two readings of the clock is a part of what a call takes.
-	assert_json '[.calibration.classes[] | select(.end | IN("ret", "return", "early")) |
+	assert_json '[.calibration.classes[] | select(.entry != "syscall" and (.end | IN("ret", "return", "early"))) |
 		.overhead_ns > 0 and .overhead_ns < .cost_ns] | all' true
 	# A step is two more traps: it takes longer than what stands for it, also on a busy machine.
 	assert_json '.calibration.classes | map({ (.entry): .cost_ns }) | add | .stepped > .emulated' true
 	assert_json '.calibration | .steady == (.spread_percent <= 3)' true
 	cells=$(json -r '.calibration.classes | length')
 	fsn feature
-	assert_eq "$(grep -cE '^(emulated|stepped) +(none|return|ret|jump|early) ' <<<"$output")" "$cells"
+	assert_eq "$(grep -cE '^(emulated|stepped|syscall) +(none|return|ret|jump|early) ' <<<"$output")" "$cells"
 	assert_output_match '^calibrated .*, (steady within|noisy by) [0-9]+\.[0-9] %: what a probed call takes$'
 }
 

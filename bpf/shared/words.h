@@ -191,8 +191,9 @@ struct fsn_source {
 
 /* --- what its probes take ------------------------------------------------------------------- */
 
-/* The instruction that the entry probe stands on: the kernel emulates it, or steps it. */
-enum price_site { PRICE_EMULATED, PRICE_STEPPED, PRICE_SITES };
+/* The instruction that the entry probe stands on: the kernel emulates it, or steps it; or none. */
+enum price_site { PRICE_EMULATED, PRICE_STEPPED, PRICE_SYSCALL, PRICE_SITES };
+#define PRICE_INSNS PRICE_SYSCALL /* so many are instructions */
 
 enum price_end {
 	PRICE_COUNT,  /* not looked for */

@@ -138,13 +138,20 @@ static size_t link_cnt(const struct attach_opts *opts, bool by_pid)
 }
 
 /* Only root can keep it: every attach of others would take so much longer. */
-static void find_price(struct bpffs *fs, enum link_mode mode, struct price *ret_price)
+static void find_price(const struct draft *draft, struct bpffs *fs, enum link_mode mode,
+	struct price *ret_price)
 {
 	struct calibration c = {};
+	bool calls = false;
 	struct err err;
 
-	if (!calibration_read(mode, &c) && geteuid() == 0 && calibrate(fs, mode, &c, &err))
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		calls |= draft->targets[i].kind->priced_by == PRICED_AS_SYSCALL;
+	if (draft_has_files(draft) && !calibration_read(mode, &c) && geteuid() == 0 &&
+		calibrate(fs, mode, &c, &err))
 		c.price.at_ns = 0;
+	if (calls && !calibration_read_calls(&c.price) && geteuid() == 0)
+		(void)!calibrate_calls(fs, &c.price, &err);
 	*ret_price = c.price;
 }
 
@@ -404,8 +411,7 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 		code = choose_mode(opts->link, &mode, err);
 	if (code)
 		return code;
-	if (draft_has_files(draft))
-		find_price(fs, mode, &price);
+	find_price(draft, fs, mode, &price);
 	code = bpffs_stage(fs, draft->name, &dir_fd, err);
 	if (code)
 		return code;

@@ -148,6 +148,13 @@ bool calibration_read(enum link_mode mode, struct calibration *ret_calibration);
 int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_calibration,
 	struct err *err);
 
+/*
+ * The same for system calls that are targets, into @price: what was measured of them, and measuring
+ * it, for which all processes pay. False: it is not known.
+ */
+bool calibration_read_calls(struct price *price);
+int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err);
+
 /* --- what this kernel and build can do, and what will be used ------------------------------- */
 
 #define FEATURE_LINK_CNT 3

@@ -76,7 +76,7 @@ HIDDEN void calibrate_plain(void), calibrate_emulated_count(void), calibrate_emu
 	calibrate_stepped_count(void), calibrate_stepped_return(void),
 	calibrate_stepped_ret(void), calibrate_stepped_jump(void);
 
-static void (*const calibrate_funcs[PRICE_SITES][PRICE_ENDS])(void) = {
+static void (*const calibrate_funcs[PRICE_INSNS][PRICE_ENDS])(void) = {
 	[PRICE_EMULATED] = { calibrate_emulated_count, calibrate_emulated_return,
 		calibrate_emulated_ret, calibrate_emulated_jump, calibrate_emulated_early },
 	[PRICE_STEPPED] = { calibrate_stepped_count, calibrate_stepped_return,
@@ -84,7 +84,7 @@ static void (*const calibrate_funcs[PRICE_SITES][PRICE_ENDS])(void) = {
 };
 
 #define GROUP_NAME  "calibration"
-#define CLASSES     (PRICE_SITES * PRICE_ENDS)
+#define CLASSES     (PRICE_INSNS * PRICE_ENDS)
 #define WARM        6  /* calls before those that are looked at */
 #define CALLS       40
 #define WINDOWS_MIN 12
@@ -383,7 +383,7 @@ static size_t line_write(char *line, const char *begin, const struct calibration
 	size_t len = snprintf(line, LINE_MAX_LEN, "%s %llu spread %" PRIu32 ":", begin,
 		c->price.at_ns, c->spread);
 
-	for (int site = 0; site < PRICE_SITES; site++)
+	for (int site = 0; site < PRICE_INSNS; site++)
 		for (int end = 0; end < PRICE_ENDS; end++)
 			len += snprintf(line + len, LINE_MAX_LEN - len,
 				" %" PRIu32 " %" PRIu32 " %" PRIu32,
@@ -403,7 +403,7 @@ static bool line_read(const char *line, const char *begin, struct calibration *r
 	if (sscanf(line, " %llu spread %" SCNu32 ":%n", &c.price.at_ns, &c.spread, &used) != 2 ||
 		!used)
 		return false;
-	for (int site = 0; site < PRICE_SITES; site++)
+	for (int site = 0; site < PRICE_INSNS; site++)
 		for (int end = 0; end < PRICE_ENDS; end++) {
 			line += used;
 			if (sscanf(line, " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n",

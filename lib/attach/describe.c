@@ -69,7 +69,10 @@ struct group_func target_shown(const struct target *t)
 			: t->how && t->plan.exit            ? FSN_EXIT_SOME
 							    : exits[t->plan.exit],
 		.exit_why = t->plan.exit_why,
-		.site = t->plan.site_emulated ? PRICE_EMULATED : PRICE_STEPPED,
+		.priced = t->kind->priced_by != PRICED_NOT,
+		.site = t->kind->priced_by == PRICED_AS_SYSCALL ? PRICE_SYSCALL
+			: t->plan.site_emulated                 ? PRICE_EMULATED
+								: PRICE_STEPPED,
 		.end = end_of(t),
 		.limit = t->limit,
 		.types_why = t->known ? t->known->types_why : NULL,

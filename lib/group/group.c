@@ -262,6 +262,7 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.name = group_text(g, f->name),
 		.kind = target_kind(f->kind)->word,
 		.in_file = target_kind(f->kind)->in_files,
+		.priced = target_kind(f->kind)->priced_by != PRICED_NOT,
 		.symbol = text_or_null(g, f->symbol),
 		.demangled = text_or_null(g, f->demangled),
 		.library = group_text(g, lib->path),

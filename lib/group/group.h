@@ -47,6 +47,7 @@ struct group_func {
 	const char *name;
 	const char *kind; /* "function", "syscall" */
 	bool in_file;     /* and so has offsets */
+	bool priced;      /* what its probes take can be measured */
 	const char *symbol, *demangled; /* NULL when there is none */
 	const char *library, *build_id;
 	uint64_t offset, site_offset;   /* in the file: function, entry probe */

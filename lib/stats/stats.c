@@ -151,11 +151,18 @@ static void func_doubt(struct stats_func *f)
 #define NOISE_EMULATED_NS 400
 #define NOISE_STEPPED_NS  3000
 
+/* What was not measured of a kind of entry takes no time at all. */
+static bool is_priced(const struct price *price, const struct group_func *func)
+{
+	return price->at_ns && func->priced &&
+		(func->in_file || price->whole_ns[func->site][PRICE_COUNT]);
+}
+
 static void func_price(const struct group *g, const struct price *price, struct stats_func *f)
 {
 	const struct group_func func = group_func(g, f->fn);
 
-	f->priced = price->at_ns && func.in_file;
+	f->priced = is_priced(price, &func);
 	f->nested = f->timed && g->meta.options & FSN_OPT_NESTING;
 	f->split = f->timed && g->meta.options & FSN_OPT_SPLIT && !kind_of(g, f->fn)->is_wait;
 	f->overhead_ns = func.overhead_ns;
@@ -460,7 +467,7 @@ bool stats_cost(const struct group *g, uint64_t *ret_ns)
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		struct group_func func = group_func(g, i);
 
-		if (!func.in_file)
+		if (!is_priced(&price, &func))
 			return false;
 		ns += cost_of_hits(&price, func.site, func.end, &counts[i]);
 	}

@@ -117,6 +117,13 @@ enum target_number {
 
 struct draft;
 
+/* How it is known what the probes of a target take. */
+enum priced_by {
+	PRICED_NOT,
+	PRICED_BY_SITE,   /* as a function's: by the instruction that they stand on */
+	PRICED_AS_SYSCALL /* as system calls' */
+};
+
 struct target_kind {
 	enum target_number number;
 	const char *prefix; /* before a ':', a FUNCTION says its kind so, */
@@ -125,7 +132,8 @@ struct target_kind {
 	const char *word;   /* the same, as JSON has it */
 	bool in_files;      /* its targets lie in files, at offsets */
 	bool is_event;      /* its targets have no end */
-	bool is_priced;     /* calibration measures what its probes take */
+	bool is_priced;     /* that is taken off times, and --budget goes by it */
+	enum priced_by priced_by;
 	/* Nobody makes its calls: what they are about is known when they are over, and the probes
 	   of a group are not in the times of another's. */
 	bool is_wait;

@@ -333,6 +333,7 @@ const struct target_kind target_usdt = {
 	.noun = "USDT probe",
 	.word = "usdt",
 	.is_event = true,
+	.priced_by = PRICED_BY_SITE,
 	.find = usdt_find,
 	.plan = usdt_plan,
 	.link = event_link,

@@ -489,6 +489,7 @@ const struct target_kind target_user = {
 	.word = "function",
 	.in_files = true,
 	.is_priced = true,
+	.priced_by = PRICED_BY_SITE,
 	.find = resolve_functions,
 	.plan = user_plan,
 	.link = user_link,
