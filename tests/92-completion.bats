@@ -258,6 +258,24 @@ after"
 	assert_words Linear::Linear Linear::make
 }
 
+@test "targets of the kernel and probes of a file, also where they are only listed" {
+	local events
+
+	events=$(realpath "$FIX/events")
+	complete_line "attach my u:$events:fixed:wo"
+	assert_words work__done work__start
+	complete_line "attach my u:$events:wo"
+	assert_words work__done work__start
+	complete_line "list targets s:openat"
+	assert_words openat openat2
+	complete_line "run s:openat s:renamea"
+	assert_words renameat renameat2
+	[[ ! -r /sys/kernel/btf/vmlinux ]] || {
+		complete_line "list targets k:vfs_readl"
+		assert_words vfs_readlink
+	}
+}
+
 @test "functions of a preset" {
 	need_cuda
 	complete_words attach cuda --lib "$CUDART" cudaGetDeviceC
