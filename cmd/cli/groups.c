@@ -357,6 +357,7 @@ static bool wants_usual_keys(const struct attach_options *o)
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
 	struct draft **ret_draft, struct err *err)
 {
+	_cleanup_draft_ struct draft *draft = NULL;
 	int code = processes_of_threads(o, err);
 	bool usual;
 
@@ -367,12 +368,14 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
 		code = procs_new("/proc", &o->draft.procs, err);
 	if (!code)
-		code = draft_new(&o->draft, ret_draft, err);
+		code = draft_new(&o->draft, &draft, err);
 	if (!code)
-		code = check_condition(o, *ret_draft, err);
-	if (!code && usual)
-		return usual_keys(o, *ret_draft, err);
-	return code ? code : check_keys(o, *ret_draft, err);
+		code = check_condition(o, draft, err);
+	if (!code)
+		code = usual ? usual_keys(o, draft, err) : check_keys(o, draft, err);
+	if (!code)
+		*ret_draft = TAKE_PTR(draft);
+	return code;
 }
 
 /* "s:read", "c:malloc", not torch::nn::Linear */

@@ -164,14 +164,19 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 	for (size_t i = 0, end; !code && i < s.cnt; i = end) {
 		const struct usdt_site *site = &s.sites[i];
 		_cleanup_free_ char *name = NULL;
+		const char *kept;
 
 		for (end = i + 1; end < s.cnt && !strcmp(s.sites[end].name, site->name) &&
 			!strcmp(s.sites[end].provider, site->provider);)
 			end++;
 		if (asprintf(&name, "%s:%s", site->provider, site->name) < 0)
 			return err_sys(err, -ENOMEM, "cannot list probes");
-		suggest_offer(&f->near, name, NULL);
-		suggest_offer(&f->near, site->name, NULL);
+		/* The hint is made when the file is closed. */
+		kept = targets_text(f->targets, name);
+		if (!kept)
+			return err_sys(err, -ENOMEM, "cannot list probes");
+		suggest_offer(&f->near, kept, NULL);
+		suggest_offer(&f->near, kept + strlen(site->provider) + 1, NULL);
 		if (!is_meant(f, name) && !is_meant(f, site->name))
 			continue;
 		f->hits++;
