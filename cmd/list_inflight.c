@@ -7,6 +7,7 @@
 #include "cli/cmd.h"
 #include "group/group.h"
 #include "group/keys.h"
+#include "group/stacks.h"
 #include "group/types.h"
 #include "internal.h"
 #include "show/call.h"
@@ -71,6 +72,7 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 {
 	_cleanup_free_ struct slot_call *calls = NULL;
 	_cleanup_group_keys_ struct group_keys keys = {};
+	_cleanup_stacks_ struct stacks *stacks = NULL;
 	_cleanup_types_ struct types *types = NULL;
 	size_t cnt;
 	int code;
@@ -80,6 +82,9 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 		code = types_read(group, &types, err);
 	if (!code)
 		code = group_keys_read(group, &keys, err);
+	if (!code)
+		code = stacks_read(group, &stacks, err);
+	keys.stacks = stacks;
 	for (size_t i = 0; !code && i < cnt; i++) {
 		if (calls[i].age_ns < flight->older_ns)
 			continue;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "group/stacks.h"
 #include "internal.h"
 #include "show/text.h"
 
@@ -31,6 +32,7 @@ struct run {
 	struct groups groups;
 	struct types **types; /* of each group */
 	struct group_keys *keys;
+	struct stacks **stacks; /* of each group, NULL where there are none */
 	struct stream *stream;
 	struct sink sink;
 	struct stream_page page;
@@ -311,12 +313,16 @@ static int open_groups(struct run *r, struct err *err)
 	}
 	r->types = calloc(r->groups.cnt, sizeof(*r->types));
 	r->keys = calloc(r->groups.cnt, sizeof(*r->keys));
-	if (!r->types || !r->keys)
+	r->stacks = calloc(r->groups.cnt, sizeof(struct stacks *));
+	if (!r->types || !r->keys || !r->stacks)
 		return err_sys(err, -ENOMEM, "cannot stream");
 	for (size_t i = 0; !code && i < r->groups.cnt; i++) {
 		code = types_read(r->groups.group[i], &r->types[i], err);
 		if (!code)
 			code = group_keys_read(r->groups.group[i], &r->keys[i], err);
+		if (!code)
+			code = stacks_read(r->groups.group[i], &r->stacks[i], err);
+		r->keys[i].stacks = r->stacks[i];
 	}
 	return code;
 }
@@ -385,8 +391,11 @@ static void run_done(struct run *r)
 		types_free(r->types[i]);
 	for (size_t i = 0; r->keys && i < r->groups.cnt; i++)
 		group_keys_done(&r->keys[i]);
+	for (size_t i = 0; r->stacks && i < r->groups.cnt; i++)
+		stacks_free(r->stacks[i]);
 	free(r->types);
 	free(r->keys);
+	free(r->stacks);
 	stream_page_done(&r->page);
 	out_done(&r->alert);
 	sink_done(&r->sink);

@@ -205,6 +205,8 @@ ends() { # FILE
 		assert_json '.[0].health.stacks.outermost' 2
 		fsn stats st --slow --json
 		assert_json '[.[0].slow_calls[] | .key.stack.frames[0].name]' '["st_call","st_call"]'
+		fsn stats st --slow
+		assert_output_match 'st_leaf stack=st_call < st_slow < st_case < main < \.\.\.'
 		fsn detach st
 	done
 }
@@ -218,4 +220,24 @@ ends() { # FILE
 	fsn detach st
 	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks slow --count
 	assert_stderr_match 'stacks slow'
+}
+
+@test "single calls are shown with their stacks: in flight, and in a stream" {
+	local doc=$BATS_TEST_TMPDIR/doc
+	fsn attach st st_leaf --lib "$STACKS" --stacks all
+	start_bg hung "$STACKS" hang
+	poll_until inflight_has st_slow
+	fsn list inflight st --json
+	assert_json '[.[].key.stack.frames[:2][].name]' '["st_call","st_slow"]'
+	fsn list inflight st
+	assert_output_match 'st_leaf stack=st_call < st_slow < st_case < main'
+	stop_bg hung
+	fsn detach st
+	fsn run "$STACKS:st_leaf" --stacks all --stream --json -o "$doc" -- "$STACKS" plain slow
+	assert_eq "$(jq -r 'select(.type == "call") | .key.stack.frames[1].name' "$doc")" $'st_plain\nst_slow'
+}
+
+inflight_has() { # TEXT
+	fsn list inflight
+	[[ $output == *"$1"* ]]
 }

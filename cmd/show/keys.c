@@ -272,6 +272,22 @@ static bool sum_of_call(const struct shown_call *c, size_t i, uint64_t *ret_n)
 		func_sum_of(&c->keys->funcs[c->call->fn].sum[i], c->types, c->call, c->more, ret_n);
 }
 
+#define FRAMES_IN_LINE 4
+
+/* "st_call < st_plain < main": who has made the call, who had called that. */
+static void put_stack(struct out *o, struct stacks *s, uint64_t number)
+{
+	struct stack stack = s ? stacks_get(s, number) : (struct stack) {};
+
+	for (size_t i = 0; i < stack.cnt && i < FRAMES_IN_LINE; i++) {
+		const char *name = stacks_name(s, stack.frames[i]);
+
+		out_str(o, i ? " < " : "");
+		out_str(o, name ? name : "?");
+	}
+	out_str(o, !stack.cnt ? "?" : stack.cnt > FRAMES_IN_LINE ? " < ..." : "");
+}
+
 static void put_keys(struct out *o, const struct shown_call *c, bool all)
 {
 	const struct func_part *parts = c->keys->funcs[c->call->fn].key;
@@ -285,7 +301,10 @@ static void put_keys(struct out *o, const struct shown_call *c, bool all)
 		if (parts[i].by == FSN_BY_NONE || row.hidden & 1U << i ||
 			(!all && is_in_line(&parts[i])))
 			continue;
-		key_text(&text, c->types, &parts[i], &row, i);
+		if (parts[i].by == FSN_BY_STACK)
+			put_stack(&text, c->keys->stacks, stats_row_word(&row, i));
+		else
+			key_text(&text, c->types, &parts[i], &row, i);
 		out_char(o, ' ');
 		out_str(o, c->keys->key[i]);
 		out_char(o, '=');

@@ -23,6 +23,7 @@ struct frame_file {
 };
 
 struct stacks {
+	int stacks_fd, frames_fd, files_fd; /* the group's */
 	struct fsn_stack *stacks;
 	struct fsn_frames *frames;
 	uint32_t cnt, frames_cnt;
@@ -102,6 +103,9 @@ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *e
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_sys(err, -ENOMEM, "cannot read stacks");
+	s->stacks_fd = fd;
+	s->frames_fd = g->fd[MAPID_FRAMES];
+	s->files_fd = g->fd[MAPID_STACK_FILES];
 	s->cnt = g->meta.stack_cnt;
 	s->frames_cnt = s->cnt * FSN_STACK_PIECES;
 	s->stacks = calloc(s->cnt, sizeof(*s->stacks));
@@ -120,6 +124,21 @@ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *e
 	return 0;
 }
 
+/* One that has come since all were read. */
+static void read_again(const struct stacks *s, uint32_t i)
+{
+	struct fsn_stack *stack = &s->stacks[i];
+	size_t pieces;
+
+	if (map_read(s->stacks_fd, i, 1, sizeof(*stack), stack))
+		return;
+	pieces = (stack->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE;
+	if (!pieces || pieces > FSN_FRAMES_MAX || stack->first > s->frames_cnt - pieces ||
+		map_read(s->frames_fd, stack->first, pieces, sizeof(*s->frames),
+			&s->frames[stack->first]))
+		stack->cnt = 0;
+}
+
 struct stack stacks_get(const struct stacks *s, uint64_t number)
 {
 	const struct fsn_stack *stack;
@@ -128,6 +147,8 @@ struct stack stacks_get(const struct stacks *s, uint64_t number)
 	if (!number || number > s->cnt)
 		return (struct stack) {};
 	stack = &s->stacks[number - 1];
+	if (!stack->cnt)
+		read_again(s, number - 1);
 	pieces = (stack->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE;
 	if (stack->cnt > FSN_FRAMES_MAX || pieces > s->frames_cnt ||
 		stack->first > s->frames_cnt - pieces)
@@ -169,12 +190,19 @@ const char *stack_end_text(enum fsn_walk_end end)
 
 /* --- names ------------------------------------------------------------------------------------- */
 
+/* It may have come since all were read. */
 static struct frame_file *file_of(const struct stacks *s, uint64_t frame)
 {
-	uint64_t file = frame >> FSN_FRAME_SHIFT;
+	uint64_t number = frame >> FSN_FRAME_SHIFT;
+	struct frame_file *file = number && number < FSN_FILES_MAX ? &s->files[number] : NULL;
 
-	return file && file < FSN_FILES_MAX && *s->files[file].about.path ? &s->files[file]
-									  : NULL;
+	if (!file)
+		return NULL;
+	if (!file->about.size &&
+		map_read_fixed(s->files_fd, number, 1, sizeof(file->about), &file->about))
+		return NULL;
+	file->about.path[sizeof(file->about.path) - 1] = '\0';
+	return *file->about.path ? file : NULL;
 }
 
 const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_offset)

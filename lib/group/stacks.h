@@ -22,7 +22,7 @@ struct stack {
 struct stacks;
 
 /*
- * All of @g as they are now; NULL where it follows none. -EACCES or -EPERM for who may read the
+ * All of @g, which outlives them, as they are now, and others when they are asked for; NULL where it follows none. -EACCES or -EPERM for who may read the
  * counters alone, -ENOMEM, -EPROTO. Free with stacks_free().
  */
 _must_check_ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *err);
@@ -31,7 +31,7 @@ void stacks_free(struct stacks *s);
 /* Bytes that tables of files take; 0 where there are none, or they may not be read. */
 uint64_t stacks_memory(const struct group *g);
 
-/* That of a row of keys whose word is @number. */
+/* That of a row of keys whose word is @number; good until the next is asked for. */
 struct stack stacks_get(const struct stacks *s, uint64_t number);
 
 /*
