@@ -214,11 +214,18 @@ void watch_step(struct watch *w, const struct words *groups);
 
 /* --- list_inflight.c -------------------------------------------------------------------------- */
 
+struct inflight_choice {
+	uint64_t older_ns; /* only calls of this age or more */
+	bool all;          /* stale ones, too */
+	bool stacks;       /* where their threads sleep */
+};
+
 /*
- * Lists the calls that are in flight in the groups named behind the first of @words, or in all:
- * those of @older_ns or more, and stale ones only with @all. Returns the exit status.
+ * Lists the calls that are in flight in the groups named behind the first of @words, or in all.
+ * Returns the exit status.
  */
-int list_inflight(struct globals *g, const struct words *words, uint64_t older_ns, bool all);
+int list_inflight(
+	struct globals *g, const struct words *words, const struct inflight_choice *choice);
 
 /* --- attach.c ------------------------------------------------------------------------------- */
 

@@ -16,17 +16,18 @@
 struct options {
 	struct globals *g;
 	struct words words;
-	uint64_t older_ns;
-	bool all, has_older, verbose, types;
+	struct inflight_choice inflight;
+	bool has_older, verbose, types;
 };
 
-enum { KEY_OLDER = 0x100, KEY_TYPES };
+enum { KEY_OLDER = 0x100, KEY_TYPES, KEY_STACK };
 
 static const struct argp_option options[] = {
 	{ "verbose", 'v', NULL, 0, "groups: for which calls, how, by whom", 1 },
 	{ "types", KEY_TYPES, NULL, 0, "functions: arguments and results", 1 },
 	{ "older-than", KEY_OLDER, "DUR", 0, "inflight: only calls of this age or more", 1 },
-	{ "all", 'a', NULL, 0, "inflight: stale ones too", 1 }, { 0 }
+	{ "all", 'a', NULL, 0, "inflight: stale ones too", 1 },
+	{ "stack", KEY_STACK, NULL, 0, "inflight: where their threads sleep", 1 }, { 0 }
 };
 
 static const char help[] =
@@ -39,7 +40,7 @@ static const char help[] =
 	"Examples:\n"
 	"  funcsnoop list functions cuda --types\n"
 	"  funcsnoop list targets 's:open*'\n"
-	"  funcsnoop list inflight --older-than 10s";
+	"  funcsnoop list inflight --older-than 10s --stack";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -48,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case KEY_OLDER:
-		if (duration_parse(arg, &o->older_ns, &err))
+		if (duration_parse(arg, &o->inflight.older_ns, &err))
 			argp_error(state, "--older-than: %s", err.msg);
 		o->has_older = true;
 		return 0;
@@ -56,7 +57,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->types = true;
 		return 0;
 	case 'a':
-		o->all = true;
+		o->inflight.all = true;
+		return 0;
+	case KEY_STACK:
+		o->inflight.stacks = true;
 		return 0;
 	case 'v':
 		o->verbose = true;
@@ -380,9 +384,9 @@ static int run(struct globals *g, int argc, char **argv)
 	cmd_parse(g, &argp, argc, argv, &o, &o.words);
 	what = o.words.cnt ? o.words.word[0] : "";
 	if (!strcmp(what, "inflight"))
-		return list_inflight(g, &o.words, o.has_older ? o.older_ns : 0, o.all);
-	if (o.all || o.has_older)
-		return cmd_usage(g, "--all and --older-than go with 'list inflight'");
+		return list_inflight(g, &o.words, &o.inflight);
+	if (o.inflight.all || o.has_older || o.inflight.stacks)
+		return cmd_usage(g, "--all, --older-than and --stack go with 'list inflight'");
 	if (o.verbose && (!strcmp(what, "functions") || !strcmp(what, "presets") ||
 				 !strcmp(what, "targets")))
 		return cmd_usage(g, "--verbose goes with 'list' and groups");

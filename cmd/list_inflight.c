@@ -2,7 +2,9 @@
 // funcsnoop list inflight: calls that have not returned.
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "attach/attach.h"
 #include "base/buffer.h"
 #include "cli/cmd.h"
 #include "group/group.h"
@@ -15,8 +17,9 @@
 #include "show/text.h"
 
 struct flight {
-	uint64_t older_ns; /* only calls of this age or more */
-	bool all;          /* stale ones, too */
+	const struct inflight_choice *choice;
+	struct thread_stacks *threads; /* with .choice->stacks */
+	struct out stacks;             /* text of those, behind the table */
 	struct json *doc;
 	struct table *table;
 	size_t shown, hidden;
@@ -43,6 +46,73 @@ static int add_call_text(struct flight *flight, const struct shown_call *c, bool
 	return text.failed ? -ENOMEM : 0;
 }
 
+struct thread_stack {
+	const struct thread_frame *frames;
+	size_t cnt;
+	const char *end; /* a word for documents */
+};
+
+/* Where its thread is, if that sleeps; .frames are NULL where it can't be told. */
+static struct thread_stack stack_of(struct flight *flight, const struct slot_call *call)
+{
+	struct thread_stack stack = {};
+	enum fsn_walk_end end;
+	int code = thread_stacks_get(
+		flight->threads, call->pid, call->tid, &stack.frames, &stack.cnt, &end);
+
+	if (code)
+		stack.frames = NULL;
+	stack.end = !code ? stack_end_name(end) : code == -EBUSY ? "running" : NULL;
+	return stack;
+}
+
+static void add_stack_json(struct json *j, const struct thread_stack *stack)
+{
+	char hex[TEXT_NUM_LEN];
+
+	json_set_open(j, "stack", '{');
+	if (!stack->frames) {
+		json_set_null(j, "frames");
+	} else {
+		json_set_open(j, "frames", '[');
+		for (size_t i = 0; i < stack->cnt; i++) {
+			snprintf(hex, sizeof(hex), "0x%llx",
+				(unsigned long long)stack->frames[i].offset);
+			json_open(j, '{');
+			json_set_str(j, "name", stack->frames[i].name);
+			json_set_str(j, "file", stack->frames[i].file);
+			json_set_str(j, "offset", hex);
+			json_close(j, '}');
+		}
+		json_close(j, ']');
+	}
+	json_set_str(j, "end", stack->end);
+	json_close(j, '}');
+}
+
+/* "ncclAllReduce of 1234/1235:" and a line for each frame. */
+static void add_stack_text(struct out *o, const char *function, const struct slot_call *call,
+	const struct thread_stack *stack)
+{
+	out_str(o, "\n");
+	out_escaped(o, function, strlen(function));
+	out_str(o, " of ");
+	out_i64(o, call->pid);
+	out_char(o, '/');
+	out_i64(o, call->tid);
+	out_str(o, stack->frames ? ":\n" : stack->end ? ": it runs\n" : ": it can't be seen\n");
+	for (size_t i = 0; stack->frames && i < stack->cnt; i++) {
+		out_str(o, "    ");
+		out_escaped(o, stack->frames[i].name, strlen(stack->frames[i].name));
+		out_char(o, '\n');
+	}
+	if (stack->frames && strcmp(stack->end, "outermost")) {
+		out_str(o, "    [cut: ");
+		out_str(o, stack->end);
+		out_str(o, "]\n");
+	}
+}
+
 static int add_call(struct flight *flight, const struct group *group, const struct types *types,
 	const struct group_keys *keys, const struct slot_call *call)
 {
@@ -51,15 +121,23 @@ static int add_call(struct flight *flight, const struct group *group, const stru
 		.flags = FSN_CALL_ENTRY | (call->has_args ? 0 : FSN_CALL_NO_ARGS) };
 	struct shown_call shown =
 		call_of(group, types, &plain, call->has_more ? &call->more : NULL, 0);
+	struct thread_stack stack = {};
 	char age[TEXT_NUM_LEN];
 
 	shown.keys = keys;
 	shown.key = call->keyed ? &call->key : NULL;
 	flight->shown++;
+	if (flight->threads)
+		stack = stack_of(flight, call);
 	if (flight->doc) {
-		json_add_call(flight->doc, group, call, &shown);
+		json_begin_call(flight->doc, group, call, &shown);
+		if (flight->threads)
+			add_stack_json(flight->doc, &stack);
+		json_close(flight->doc, '}');
 		return 0;
 	}
+	if (flight->threads)
+		add_stack_text(&flight->stacks, shown.function, call, &stack);
 	table_cell(flight->table, "%s", group_info(group).name);
 	table_cell(flight->table, "%d", call->pid);
 	table_cell(flight->table, "%d", call->tid);
@@ -86,9 +164,9 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 		code = stacks_read(group, &stacks, err);
 	keys.stacks = stacks;
 	for (size_t i = 0; !code && i < cnt; i++) {
-		if (calls[i].age_ns < flight->older_ns)
+		if (calls[i].age_ns < flight->choice->older_ns)
 			continue;
-		if (calls[i].stale && !flight->all) {
+		if (calls[i].stale && !flight->choice->all) {
 			flight->hidden++;
 			continue;
 		}
@@ -98,7 +176,27 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 	return code;
 }
 
-int list_inflight(struct globals *g, const struct words *words, uint64_t older_ns, bool all)
+static void print_flight(const struct globals *g, struct flight *flight)
+{
+	if (flight->shown)
+		table_print(flight->table, g, stdout);
+	else
+		cmd_note(g, "no call is in flight");
+	fwrite(flight->stacks.buf, 1, flight->stacks.len, stdout);
+	if (flight->hidden)
+		cmd_note(g, "%zu stale call%s hidden; --all shows %s", flight->hidden,
+			flight->hidden == 1 ? " is" : "s are",
+			flight->hidden == 1 ? "it" : "them");
+}
+
+static void flight_done(struct flight *flight)
+{
+	thread_stacks_free(flight->threads);
+	out_done(&flight->stacks);
+}
+
+int list_inflight(
+	struct globals *g, const struct words *words, const struct inflight_choice *choice)
 {
 	const struct words names = { words->word + 1, words->cnt - 1 };
 	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },
@@ -107,7 +205,8 @@ int list_inflight(struct globals *g, const struct words *words, uint64_t older_n
 		{ "FUNCTION", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_json_ struct json *doc = g->json ? json_array(g) : NULL;
-	struct flight flight = { older_ns, all, doc, table, 0, 0 };
+	__cleanup(flight_done) struct flight flight = {
+		.choice = choice, .doc = doc, .table = table };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
 	int status;
@@ -115,19 +214,14 @@ int list_inflight(struct globals *g, const struct words *words, uint64_t older_n
 	if (groups_open(g, &names, GROUPS_REST, &groups, &err))
 		return cmd_fail(g, &err);
 	groups_tell_left(g, &groups);
+	if (choice->stacks && thread_stacks_new(&flight.threads, &err))
+		return cmd_fail(g, &err);
 	for (size_t i = 0; i < groups.cnt; i++)
 		if (add_calls(&flight, groups.group[i], &err))
 			return cmd_fail(g, &err);
 	status = groups.failed_cnt ? EXIT_FAILED : EXIT_DONE;
 	if (doc)
 		return json_print(TAKE_PTR(doc)) ?: status;
-	if (flight.shown)
-		table_print(table, g, stdout);
-	else
-		cmd_note(g, "no call is in flight");
-	if (flight.hidden)
-		cmd_note(g, "%zu stale call%s hidden; --all shows %s", flight.hidden,
-			flight.hidden == 1 ? " is" : "s are",
-			flight.hidden == 1 ? "it" : "them");
-	return status;
+	print_flight(g, &flight);
+	return flight.stacks.failed ? EXIT_FAILED : status;
 }

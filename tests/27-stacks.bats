@@ -241,3 +241,22 @@ inflight_has() { # TEXT
 	fsn list inflight
 	[[ $output == *"$1"* ]]
 }
+
+
+@test "where threads of calls in flight sleep is read without ending their system calls" {
+	need_arch x86_64
+	fsn attach st st_leaf st_call st_slow --lib "$STACKS" --exit return
+	start_bg hung "$STACKS" interrupted
+	poll_until inflight_has st_leaf
+	fsn list inflight st --stack --json
+	assert_json '[.[].function]' '["st_slow","st_call","st_leaf"]'
+	assert_json '[.[].stack | [.end, ([.frames[].name] | index("st_leaf") as $i | .[$i:$i+4])]] | unique' \
+		'[["outermost",["st_leaf","st_call","st_slow","st_case"]]]'
+	fsn list inflight st --stack
+	assert_output_match '^st_leaf of [0-9]+/[0-9]+:$'
+	assert_output_match '^    st_slow$'
+	tell hung
+	wait_bg hung
+	assert_output_line 'interrupted 0 times'
+	fsn detach st
+}

@@ -98,7 +98,7 @@ end_hanging() {
 	assert_stderr_match "--older-than"
 	fsn -s 2 list inflight --older-than -5s
 	fsn -s 2 list --older-than 5s
-	assert_stderr_match "^funcsnoop list: --all and --older-than go with 'list inflight'$"
+	assert_stderr_match "^funcsnoop list: --all, --older-than and --stack go with 'list inflight'$"
 }
 
 # Of a recursion the kernel follows 64 calls under return; the thread is above all of them.

@@ -295,6 +295,16 @@ struct fsn_mapped {
 	struct fsn_file_id id;
 };
 
+/* Where a thread is that sleeps, and where calls return to that have return probes. */
+#define FSN_RETURNS_MAX 16
+struct fsn_thread {
+	unsigned int pid, tid;
+	unsigned long long switches; /* how often it was switched out */
+	unsigned long long pc, sp, fp;
+	unsigned long long trampoline; /* 0: there is none */
+	unsigned long long place[FSN_RETURNS_MAX], to[FSN_RETURNS_MAX]; /* innermost first; 0: no more */
+};
+
 /* What is known of a file that has a table, for people: as stat(2) has it. */
 struct fsn_stack_file {
 	unsigned long long dev, ino, size, mtime_ns;

@@ -349,7 +349,7 @@ void json_add_list(struct json *doc, const struct json_list_row *row)
 	json_close(doc, '}');
 }
 
-void json_add_call(
+void json_begin_call(
 	struct json *doc, const struct group *group, const struct slot_call *call,
 	const struct shown_call *shown)
 {
@@ -363,7 +363,6 @@ void json_add_call(
 	json_set_bool(doc, "stale", call->stale);
 	call_keys_json(doc, shown);
 	call_args_json(doc, shown);
-	json_close(doc, '}');
 }
 
 void json_add_preset(struct json *doc, const struct preset_entry *preset)

@@ -68,9 +68,12 @@ void json_add_list(struct json *doc, const struct json_list_row *row);
  */
 int list_targets(const struct globals *g, char *const *functions, size_t cnt);
 
-/* list inflight; @shown is the same call, with what it is about. */
+/*
+ * list inflight, a call's object, which json_close() ends; @shown is the same call, with what it
+ * is about.
+ */
 struct shown_call;
-void json_add_call(struct json *doc, const struct group *group, const struct slot_call *call,
+void json_begin_call(struct json *doc, const struct group *group, const struct slot_call *call,
 	const struct shown_call *shown);
 
 /* list presets. */

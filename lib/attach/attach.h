@@ -124,6 +124,31 @@ _must_check_ int stacks_meet(
 /* How often one was met: as long as it stays the same, there is nothing new for stacks_meet(). */
 uint32_t stacks_met(const struct group *g);
 
+/* --- threads.c: stacks of threads that sleep, without touching them --------------------------- */
+
+struct thread_stacks;
+
+/* -EPERM, -ENOMEM and what bpf(2) gives. Free with thread_stacks_free(). */
+_must_check_ int thread_stacks_new(struct thread_stacks **ret_stacks, struct err *err);
+void thread_stacks_free(struct thread_stacks *s);
+DEFINE_CLEANUP(thread_stacks, struct thread_stacks *, thread_stacks_free)
+#define _cleanup_thread_stacks_ __cleanup(cleanup_thread_stacks)
+
+struct thread_frame {
+	const char *name; /* a function, or "FILE+0xOFFSET", or an address */
+	const char *file; /* or NULL */
+	uint64_t offset;  /* in that, or an address */
+};
+
+/*
+ * The stack of thread @tid of process @pid, innermost frame first; it belongs to @s until the
+ * next call, as strings do for good. Read from its memory by the registers that it had when it
+ * went to sleep, and good only if it has slept on meanwhile: -EBUSY where it has not, or runs.
+ * -ESRCH, -EPERM, -ENOMEM.
+ */
+_must_check_ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
+	const struct thread_frame **ret_frames, size_t *ret_cnt, enum fsn_walk_end *ret_end);
+
 /* --- what probes take here ------------------------------------------------------------------ */
 
 /* Two windows that differ by more, in thousandths, are noise: the figures are not to be trusted. */

@@ -176,6 +176,7 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 	uint32_t walks = FSN_WALKS_CPU * (cpus > 0 ? cpus : 1);
 
 	bpf_program__set_autoload(e->skel->progs.fsn_maps, spec->stack_cnt);
+	bpf_program__set_autoload(e->skel->progs.fsn_threads, false);
 	if (!spec->stack_cnt)
 		return;
 	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
@@ -364,6 +365,29 @@ uint64_t engine_programs_id(void)
 	for (size_t i = 0; i < size; i++)
 		id = (id ^ bytes[i]) * 0x100000001b3ULL;
 	return id;
+}
+
+int engine_new_threads(struct engine **ret_engine, int *ret_prog_fd, struct err *err)
+{
+	_cleanup_engine_ struct engine *e = calloc(1, sizeof(*e));
+	struct bpf_program *prog;
+	int code;
+
+	if (!e)
+		return err_sys(err, -ENOMEM, "cannot look at threads");
+	e->skel = fsn_bpf__open();
+	if (!e->skel)
+		return err_sys(err, -errno, "cannot look at threads");
+	bpf_object__for_each_program(prog, e->skel->obj)
+		bpf_program__set_autoload(prog, prog == e->skel->progs.fsn_threads);
+	code = fsn_bpf__load(e->skel);
+	if (code) {
+		err_sys(err, code, "cannot look at threads");
+		return caps_hint(code, CAPS_ATTACH, err);
+	}
+	*ret_prog_fd = bpf_program__fd(e->skel->progs.fsn_threads);
+	*ret_engine = TAKE_PTR(e);
+	return 0;
 }
 
 void engine_free(struct engine *e)

@@ -118,6 +118,12 @@ void engine_free(struct engine *e);
 /* A number that other programs than these don't have. */
 uint64_t engine_programs_id(void);
 
+/*
+ * The program alone that tells where threads sleep, an iterator: its descriptor belongs to the
+ * engine. Errors as of engine_new().
+ */
+int engine_new_threads(struct engine **ret_engine, int *ret_prog_fd, struct err *err);
+
 /* Shards of fsn_stats and fsn_hists, powers of two. */
 uint32_t engine_stat_shards(const struct engine *e);
 uint32_t engine_hist_shards(const struct engine *e);

@@ -250,21 +250,26 @@ static char *symbol_of(struct elf_file *elf, uint64_t offset)
 	return shown ? shown : strdup(name);
 }
 
-static char *name_of(const struct stacks *s, uint64_t frame)
+char *stack_frame_name(struct elf_file *elf, const char *path, uint64_t offset)
 {
-	struct frame_file *file = file_of(s, frame);
-	struct elf_file *elf = file ? open_file(file) : NULL;
-	uint64_t offset = frame & FSN_FRAME_OFFSET;
 	char *name = elf ? symbol_of(elf, offset) : NULL;
 	const char *base;
 
 	if (name)
 		return name;
-	base = file ? strrchr(file->about.path, '/') : NULL;
+	base = path ? strrchr(path, '/') : NULL;
 	if (asprintf(&name, base ? "%s+0x%llx" : "%s0x%llx", base ? base + 1 : "",
 		    (unsigned long long)offset) < 0)
 		return NULL;
 	return name;
+}
+
+static char *name_of(const struct stacks *s, uint64_t frame)
+{
+	struct frame_file *file = file_of(s, frame);
+
+	return stack_frame_name(file ? open_file(file) : NULL, file ? file->about.path : NULL,
+		frame & FSN_FRAME_OFFSET);
 }
 
 static struct named *place_of(struct named *names, size_t cnt, uint64_t frame)

@@ -43,6 +43,14 @@ const char *stacks_name(struct stacks *s, uint64_t frame);
 /* Its file, NULL where there is none, and the offset in that, or its address. */
 const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_offset);
 
+/*
+ * What code at @offset of @elf is called: a function as the source has it, else "FILE+0xOFFSET"
+ * by the name of @path. @elf may be NULL; without a path it is an address. To be freed; NULL only
+ * when memory is out.
+ */
+struct elf_file;
+char *stack_frame_name(struct elf_file *elf, const char *path, uint64_t offset);
+
 /* "outermost", "no_table": a word for documents. */
 const char *stack_end_name(enum fsn_walk_end end);
 

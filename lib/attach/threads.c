@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Stacks of threads that sleep: registers from a program that looks at them in the kernel, memory
+// by process_vm_readv(2), and the rest as walks in the kernel do it. Nobody is stopped.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+
+#include <bpf/bpf.h>
+
+#include "base/err.h"
+#include "group/stacks.h"
+#include "internal.h"
+#include "proc/proc.h"
+#include "unwind/unwind.h"
+
+/* A file that a process maps, opened when the first frame lies in it. */
+struct thread_file {
+	dev_t dev;
+	uint64_t ino, size;
+	char *path;
+	struct elf_file *elf; /* or NULL */
+	struct unwind_rows rows;
+};
+
+struct thread_stacks {
+	struct engine *e;
+	int prog_fd;
+	struct thread_file **files;
+	size_t file_cnt;
+	char **names; /* all that were given away */
+	size_t name_cnt;
+	struct thread_frame frames[FSN_FRAMES_MAX];
+	size_t cnt;
+};
+
+/* One that is made. */
+struct thread_walk {
+	struct thread_stacks *s;
+	const struct fsn_thread *at;
+	const struct proc_maps *maps;
+	uint64_t pc, sp, fp;
+	bool exact; /* .pc is where it goes on, not behind a call */
+};
+
+int thread_stacks_new(struct thread_stacks **ret_stacks, struct err *err)
+{
+	_cleanup_thread_stacks_ struct thread_stacks *s = calloc(1, sizeof(*s));
+	int code;
+
+	if (!s)
+		return err_sys(err, -ENOMEM, "cannot look at threads");
+	code = engine_new_threads(&s->e, &s->prog_fd, err);
+	if (!code)
+		*ret_stacks = TAKE_PTR(s);
+	return code;
+}
+
+void thread_stacks_free(struct thread_stacks *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->file_cnt; i++) {
+		unwind_rows_done(&s->files[i]->rows);
+		elf_file_free(s->files[i]->elf);
+		free(s->files[i]->path);
+		free(s->files[i]);
+	}
+	for (size_t i = 0; i < s->name_cnt; i++)
+		free(s->names[i]);
+	free(s->names);
+	free(s->files);
+	engine_free(s->e);
+	free(s);
+}
+
+/* --- where it sleeps --------------------------------------------------------------------------- */
+
+/* 0, -EBUSY when it does not sleep, and what bpf(2) gives. */
+static int look_at(const struct thread_stacks *s, pid_t tid, struct fsn_thread *ret_at)
+{
+	/* Older kernels than 6.1 tell of all. */
+	union bpf_iter_link_info info = { .task.tid = (__u32)tid };
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &info,
+		.iter_info_len = sizeof(info));
+	_cleanup_close_ int link = bpf_link_create(s->prog_fd, 0, BPF_TRACE_ITER, &opts), fd = -1;
+	struct fsn_thread at[8];
+	ssize_t got;
+
+	if (link < 0)
+		return -errno;
+	fd = bpf_iter_create(link);
+	if (fd < 0)
+		return -errno;
+	while ((got = read(fd, at, sizeof(at))) > 0)
+		for (size_t i = 0; i < (size_t)got / sizeof(*at); i++)
+			if (at[i].tid == (unsigned int)tid) {
+				*ret_at = at[i];
+				return 0;
+			}
+	return got < 0 ? -errno : -EBUSY;
+}
+
+/* --- files -------------------------------------------------------------------------------------- */
+
+static struct thread_file *file_new(struct thread_stacks *s, pid_t pid, const struct proc_map *map)
+{
+	struct thread_file **grown = array_grow(s->files, s->file_cnt, sizeof(struct thread_file *));
+	struct thread_file *file = calloc(1, sizeof(*file));
+	const struct elf_func *funcs;
+	size_t cnt;
+	int fd;
+
+	if (grown)
+		s->files = grown;
+	if (!grown || !file) {
+		free(file);
+		return NULL;
+	}
+	grown[s->file_cnt++] = file;
+	file->dev = makedev(map->dev_major, map->dev_minor);
+	file->ino = map->ino;
+	file->path = strdup(map->path);
+	fd = proc_open_mapped("/proc", pid, map, NULL);
+	if (fd < 0 || elf_file_open_fd(fd, map->path, -1, NULL, &file->elf, NULL)) {
+		file->elf = NULL;
+		return file;
+	}
+	/* Without symbols frames are places in files, without rows they end there. */
+	(void)!elf_file_funcs(file->elf, &funcs, &cnt, NULL);
+	(void)!unwind_rows_read(file->elf, &file->rows, NULL);
+	return file;
+}
+
+static struct thread_file *file_of(struct thread_stacks *s, pid_t pid, const struct proc_map *map)
+{
+	const dev_t dev = makedev(map->dev_major, map->dev_minor);
+
+	for (size_t i = 0; i < s->file_cnt; i++)
+		if (s->files[i]->dev == dev && s->files[i]->ino == map->ino)
+			return s->files[i];
+	return file_new(s, pid, map);
+}
+
+static const struct fsn_unwind_row *row_at(const struct unwind_rows *rows, uint64_t offset)
+{
+	size_t low = 0, high = rows->cnt;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (rows->rows[mid].offset <= offset)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &rows->rows[low - 1] : NULL;
+}
+
+/* --- the stack ---------------------------------------------------------------------------------- */
+
+static bool read_word(const struct thread_walk *w, uint64_t addr, uint64_t *ret)
+{
+	struct iovec to = { ret, sizeof(*ret) };
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is another process's */
+	struct iovec from = { (void *)addr, sizeof(*ret) };
+
+	return process_vm_readv((pid_t)w->at->pid, &to, 1, &from, 1, 0) == sizeof(*ret);
+}
+
+/* The one that the kernel has taken for its own: walk_return() of bpf/unwind.bpf.h. */
+static bool find_return(struct thread_walk *w, uint64_t place)
+{
+	if (!w->at->trampoline || w->pc != w->at->trampoline)
+		return true;
+	for (size_t i = 0; i < FSN_RETURNS_MAX && w->at->place[i]; i++)
+		if (w->at->place[i] >= place) {
+			w->pc = w->at->to[i];
+			return true;
+		}
+	return false;
+}
+
+static enum fsn_walk_end step_by_fp(struct thread_walk *w)
+{
+	uint64_t fp = w->fp, pc, next;
+
+	if (!fp)
+		return FSN_WALK_OUTERMOST;
+	if (fp < w->sp || fp - w->sp > 1 << 20 || fp & 7 || !read_word(w, fp, &next) ||
+		!read_word(w, fp + 8, &pc))
+		return FSN_WALK_NO_RULE;
+	w->pc = pc;
+	w->sp = fp + 16;
+	w->fp = next;
+	return 0;
+}
+
+/* struct rt_sigframe behind its first word, arch/x86/include/asm/sigframe.h */
+static enum fsn_walk_end step_signal(struct thread_walk *w)
+{
+	uint64_t sp = w->sp;
+
+	if (!read_word(w, sp + 0x78, &w->fp) || !read_word(w, sp + 0xa8, &w->pc) ||
+		!read_word(w, sp + 0xa0, &w->sp))
+		return FSN_WALK_NO_MEMORY;
+	w->exact = true;
+	return 0;
+}
+
+static enum fsn_walk_end step_by_row(struct thread_walk *w, const struct fsn_unwind_row *row)
+{
+	uint64_t cfa, fp = w->fp, pc;
+
+	if (row->how == FSN_UNWIND_DEREF) {
+		if (!read_word(w, w->fp - 8ULL * row->cfa, &cfa) || !read_word(w, w->fp, &fp))
+			return FSN_WALK_NO_MEMORY;
+	} else {
+		cfa = (row->how == FSN_UNWIND_FP ? w->fp : w->sp) + 8ULL * row->cfa;
+		if (row->fp && !read_word(w, cfa + 8LL * row->fp, &fp))
+			return FSN_WALK_NO_MEMORY;
+	}
+	if (cfa <= w->sp)
+		return FSN_WALK_LOST;
+	if (!read_word(w, cfa - 8, &pc))
+		return FSN_WALK_NO_MEMORY;
+	w->pc = pc;
+	w->sp = cfa;
+	w->fp = fp;
+	return 0;
+}
+
+static enum fsn_walk_end step_out(struct thread_walk *w, const struct fsn_unwind_row *row)
+{
+	switch (row ? row->how : FSN_UNWIND_NONE) {
+	case FSN_UNWIND_NONE:
+		return step_by_fp(w);
+	case FSN_UNWIND_SIGNAL:
+		return step_signal(w);
+	case FSN_UNWIND_END:
+		return FSN_WALK_OUTERMOST;
+	case FSN_UNWIND_LOST:
+		return FSN_WALK_LOST;
+	default:
+		return step_by_row(w, row);
+	}
+}
+
+static int add_frame(struct thread_stacks *s, struct thread_file *file, uint64_t offset)
+{
+	char **grown = array_grow(s->names, s->name_cnt, sizeof(char *));
+	char *name = stack_frame_name(
+		file ? file->elf : NULL, file ? file->path : NULL, offset);
+
+	if (grown)
+		s->names = grown;
+	if (!grown || !name) {
+		free(name);
+		return -ENOMEM;
+	}
+	grown[s->name_cnt++] = name;
+	s->frames[s->cnt++] =
+		(struct thread_frame) { name, file ? file->path : NULL, offset };
+	return 0;
+}
+
+static const struct proc_map *map_at(const struct proc_maps *maps, uint64_t at)
+{
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (maps->maps[i].exec && at >= maps->maps[i].start && at < maps->maps[i].end)
+			return &maps->maps[i];
+	return NULL;
+}
+
+/* One frame, and on to its caller: 0, how the walk ends, or -ENOMEM. */
+static int step(struct thread_walk *w)
+{
+	uint64_t at = w->pc - !w->exact;
+	const struct proc_map *map = map_at(w->maps, at);
+	struct thread_file *file = map ? file_of(w->s, (pid_t)w->at->pid, map) : NULL;
+	uint64_t offset = map ? at - map->start + map->offset : at;
+	enum fsn_walk_end end;
+
+	if (w->s->cnt == FSN_FRAMES_MAX)
+		return FSN_WALK_DEEP;
+	if (w->pc < 4096)
+		return FSN_WALK_OUTERMOST;
+	if ((map && !file) || add_frame(w->s, file, offset))
+		return -ENOMEM;
+	w->exact = false;
+	end = step_out(w, file ? row_at(&file->rows, offset) : NULL);
+	if (end)
+		return end;
+#if defined(__x86_64__)
+	return find_return(w, w->sp - 8) ? 0 : FSN_WALK_LOST;
+#else
+	return find_return(w, w->sp) ? 0 : FSN_WALK_LOST;
+#endif
+}
+
+int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
+	const struct thread_frame **ret_frames, size_t *ret_cnt, enum fsn_walk_end *ret_end)
+{
+	_cleanup_proc_maps_ struct proc_maps maps = {};
+	struct fsn_thread at, again;
+	struct thread_walk w = { .s = s, .at = &at, .maps = &maps, .exact = true };
+	int code = look_at(s, tid, &at), end = 0;
+
+	if (!code)
+		code = proc_maps_read("/proc", pid, &maps, NULL);
+	if (code)
+		return code;
+	w.pc = at.pc;
+	w.sp = at.sp;
+	w.fp = at.fp;
+	s->cnt = 0;
+	while (!end)
+		end = step(&w);
+	if (end < 0)
+		return end;
+	code = look_at(s, tid, &again);
+	if (!code && (again.switches != at.switches || again.pc != at.pc || again.sp != at.sp))
+		code = -EBUSY;
+	if (code)
+		return code;
+	*ret_frames = s->frames;
+	*ret_cnt = s->cnt;
+	*ret_end = (enum fsn_walk_end)end;
+	return 0;
+}
