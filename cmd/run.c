@@ -50,7 +50,7 @@ static const struct argp_option options[] = {
 	{ "sum", TO_ATTACH | 20, "ARG", 0, NULL, USAGE_MORE },
 	{ "keys", TO_ATTACH | 21, "N", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
-	{ "stacks", TO_ATTACH | 24, "all|N", 0, NULL, USAGE_MORE },
+	{ "stacks", TO_ATTACH | 24, "all|slow|N", 0, NULL, USAGE_MORE },
 	{ "sample", TO_ATTACH | 6, "N", 0, NULL, USAGE_MORE },
 	{ "budget", TO_ATTACH | 17, "SHARE", 0, NULL, USAGE_MORE },
 	{ "no-processes", TO_ATTACH | 7, NULL, 0, NULL, USAGE_MORE },

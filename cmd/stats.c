@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <time.h>
 
 #include "cli/cmd.h"
@@ -26,6 +27,7 @@ enum {
 	KEY_DIFF,
 	KEY_FAIL_IF,
 	KEY_WATCH,
+	KEY_MIN,
 };
 
 /* What some take is known when the command runs: options_describe(). */
@@ -42,6 +44,7 @@ static struct argp_option options[] = {
 	{ "reset", KEY_RESET, NULL, 0, "Start afresh after reading, no call lost or twice", 1 },
 	{ "all", 'a', NULL, 0, NULL, USAGE_MORE },
 	{ "by", KEY_BY, NULL, 0, NULL, USAGE_MORE },
+	{ "min", KEY_MIN, "SHARE", 0, NULL, USAGE_MORE },
 	{ "diff", KEY_DIFF, "FILE", 0, NULL, USAGE_MORE },
 	{ "duration", 'd', "SEC", 0, NULL, USAGE_MORE },
 	{ "timestamp", 'T', NULL, 0, NULL, USAGE_MORE },
@@ -193,6 +196,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!o->choice.top || *end || !isdigit((unsigned char)arg[0]))
 			argp_error(state, "--top '%s' is not a number from 1 on", arg);
 		return 0;
+	case KEY_MIN:
+		o->choice.min_share = share_parse(state, "--min", arg);
+		return 0;
 	case KEY_BY:
 		parse_by(state, o, arg);
 		return 0;
@@ -230,8 +236,12 @@ static const char *contradiction(const struct stats_options *o)
 	if (o->format && o->format->flags & FORMAT_METRICS &&
 		!(o->view->flags & VIEW_METRICS))
 		return "metrics are of functions and keys: no --by process, library or stack, no --hist, --errors, --slow, --tree or --diff";
+	if (o->choice.min_share && !(o->view->flags & VIEW_STACKS))
+		return "--min goes with --by stack";
 	if (o->format && o->format->flags & FORMAT_STACKS && (o->view_set && !(o->view->flags & VIEW_STACKS)))
-		return "--format folded and flame are of stacks: no --by but stack, no --hist, --errors, --slow, --tree or --diff";
+		return "--format folded, flame and pprof are of stacks: no --by but stack, no --hist, --errors, --slow, --tree or --diff";
+	if (o->format && o->format->flags & FORMAT_BINARY && !o->output && isatty(STDOUT_FILENO))
+		return "--format pprof is nothing for a terminal: --output";
 	if (loop && o->format && o->format->flags & FORMAT_CUMULATIVE && !o->output)
 		return "metrics with --interval need --output, which is written anew each time";
 	if (o->reset && o->format && o->format->flags & FORMAT_CUMULATIVE)

@@ -260,3 +260,41 @@ inflight_has() { # TEXT
 	assert_output_line 'interrupted 0 times'
 	fsn detach st
 }
+
+@test "a profile for pprof has every stack with its calls, time and errors" {
+	local profile=$BATS_TEST_TMPDIR/profile
+	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all
+	capture "$STACKS" plain plain thread
+	fsn stats st --format pprof --output "$profile"
+	gzip -t "$profile"
+	fsn reset st
+	capture "$STACKS" slow
+	fsn stats st --format pprof --sort total --output "$profile.time"
+	need_tool go
+	export HOME=$BATS_TEST_TMPDIR PPROF_TMPDIR=$BATS_TEST_TMPDIR
+	output=$(go tool pprof -sample_index=calls -traces "$profile" 2>/dev/null)
+	# Each stack: its value beside the innermost frame, then who has called that.
+	assert_eq "$(grep -cE '^ +2 +st_leaf$' <<<"$output")" 1
+	assert_eq "$(grep -cE '^ +1 +st_leaf$' <<<"$output")" 1
+	assert_eq "$(grep -A2 -E '^ +2 +st_leaf$' <<<"$output" | tail -2 | tr -d ' \n')" st_callst_plain
+	output=$(go tool pprof -top "$profile" 2>/dev/null)
+	assert_output_match '^Type: calls$'
+	assert_output_match '^ +3 50\.00% .* st_leaf$'
+	output=$(go tool pprof -top "$profile.time" 2>/dev/null)
+	assert_output_match '^Type: time$'
+	assert_output_match '^ +[0-9.]+ms +100% .* st_leaf$'
+	fsn detach st
+}
+
+@test "--min says what a tree of stacks leaves out" {
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
+	capture "$STACKS" plain plain plain thread
+	fsn stats st --by stack
+	assert_output_match ' st_thread +1 '
+	fsn stats st --by stack --min 30%
+	refute_output_match 'st_thread'
+	assert_output_match '^ 75\.0 '
+	fsn -s 2 stats st --min 1%
+	assert_stderr_match "--min goes with --by stack"
+	fsn detach st
+}

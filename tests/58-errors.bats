@@ -174,7 +174,7 @@ hint: 'funcsnoop help attach' shows the usage"
 		attach --exit|auto, return, early, ret or none
 		attach --site|auto or entry
 		attach --link|auto, session, multi or perf
-		stats --format|table, json, csv, folded, flame, prometheus or openmetrics
+		stats --format|table, json, csv, folded, flame, pprof, prometheus or openmetrics
 		stream --events|call, entry, exit or all
 		stream --format|text, json or chrome
 		list --color|auto, always or never

@@ -179,7 +179,7 @@ uint32_t share_parse(struct argp_state *state, const char *option, const char *a
 
 	if (!isdigit((unsigned char)*arg) || strcmp(arg + len, "%") != 0 ||
 		strchr(arg, '.') != strrchr(arg, '.'))
-		argp_error(state, "%s '%s': a share of a CPU is wanted, such as 5%%", option, arg);
+		argp_error(state, "%s '%s': a share is wanted, such as 5%%", option, arg);
 	else if (percent < 0.01 || percent > SHARE_MAX_PERCENT)
 		argp_error(state, "%s '%s' is not from 0.01%% to %d%%", option, arg,
 			SHARE_MAX_PERCENT);

@@ -479,6 +479,7 @@ static const struct stats_format formats[] = {
 	{ "csv", 0, print_csv },
 	{ "folded", FORMAT_STACKS, print_folded },
 	{ "flame", FORMAT_STACKS, print_flame },
+	{ "pprof", FORMAT_STACKS | FORMAT_BINARY, print_pprof },
 	{ "prometheus", FORMAT_METRICS | FORMAT_CUMULATIVE, metrics_print_prometheus },
 	{ "openmetrics", FORMAT_METRICS | FORMAT_CUMULATIVE, metrics_print_openmetrics },
 };

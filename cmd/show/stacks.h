@@ -23,9 +23,13 @@ struct trie {
 	uint32_t *places; /* by parent and name: number of a node + 1 */
 	size_t place_cnt;
 	uint64_t all;
+	uint32_t min_share; /* in millionths: what has less is not shown to people */
 };
 
 void trie_done(struct trie *t);
+
+/* The node @name under @up, a new one where there is none; NULL: no memory. */
+struct node *trie_enter(struct trie *t, uint32_t up, const char *name);
 
 /* What stands above all frames of a stack that was not followed to its end; NULL: it was. */
 const char *stack_cut(const struct stack *stack);

@@ -27,6 +27,7 @@ struct stats_choice {
 	size_t by_cnt;
 	bool all;   /* functions never called, too */
 	size_t top; /* 0: no limit */
+	uint32_t min_share; /* of a tree of stacks, in millionths: what has less is left out; 0: as usual */
 	enum figure_id sort; /* of USE_SORT, or SORT_BY_NAME */
 };
 
@@ -366,6 +367,7 @@ bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls);
 void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg);
 int print_folded(const struct report *r, FILE *f);
 int print_flame(const struct report *r, FILE *f);
+int print_pprof(const struct report *r, FILE *f);
 
 void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg);
 
@@ -432,6 +434,7 @@ enum {
 	FORMAT_CUMULATIVE = 4, /* since the reset, with --interval, too */
 	FORMAT_METRICS = 8,    /* only of views with VIEW_METRICS */
 	FORMAT_STACKS = 16,    /* of stacks, whatever the view */
+	FORMAT_BINARY = 32,    /* nothing for a terminal */
 };
 
 struct stats_format {

@@ -7,7 +7,7 @@
 #include "group/stacks.h"
 #include "show/stacks.h"
 
-#define MIN_SHARE 1 /* percent: what has less is not shown to people */
+#define MIN_SHARE 10000 /* in millionths, where none is said */
 
 void trie_done(struct trie *t)
 {
@@ -51,8 +51,7 @@ static int places_grow(struct trie *t)
 	return 0;
 }
 
-/* The node @name under @up, a new one where there is none; NULL: no memory. */
-static struct node *trie_enter(struct trie *t, uint32_t up, const char *name)
+struct node *trie_enter(struct trie *t, uint32_t up, const char *name)
 {
 	struct node *grown;
 	uint32_t *place;
@@ -218,7 +217,7 @@ uint32_t trie_order(struct trie *t, enum figure_id sort)
 
 static bool is_shown(const struct trie *t, const struct node *n)
 {
-	return t->all && 100 * (double)n->value >= MIN_SHARE * (double)t->all;
+	return t->all && 1e6 * (double)n->value >= t->min_share * (double)t->all;
 }
 
 /* So far in as there are branches above it: a chain of calls goes straight down. */
@@ -266,7 +265,9 @@ static uint32_t next_shown(const struct trie *t, uint32_t at)
 
 void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
-	__cleanup(trie_done) struct trie t = {};
+	uint32_t min_share = r->choice->min_share;
+	__cleanup(trie_done) struct trie t = {
+		.min_share = min_share ? min_share : MIN_SHARE };
 	uint32_t at;
 
 	if (each_stack_row(rg, trie_take, &t)) {
