@@ -298,3 +298,18 @@ inflight_has() { # TEXT
 	assert_stderr_match "--min goes with --by stack"
 	fsn detach st
 }
+
+@test "code that a process has made is called what its perf map says" {
+	need_arch x86_64
+	local map
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
+	capture "$STACKS" made
+	map=${output#map }
+	fsn stats st --format folded
+	rm -f "$map"
+	assert_output_match ';main;st_case;st_made;made in-memory <now>;st_plain;st_call;st_leaf 1$'
+	fsn stats st --json
+	assert_json '.[0].functions[0].rows[0].key.stack | [.end, .frames[2].file,
+		(.frames[2].name | test("^0x[0-9a-f]+$"))]' '["outermost",null,true]'
+	fsn detach st
+}

@@ -122,7 +122,7 @@ static void add_communicator(struct json *j, const struct fsn_communicator *c)
 }
 
 /* Stack @number of @s, NULL where they are not known. */
-static void add_stack(struct json *j, struct stacks *s, uint64_t number)
+static void add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid)
 {
 	struct stack stack = s ? stacks_get(s, number) : (struct stack) {};
 
@@ -141,7 +141,7 @@ static void add_stack(struct json *j, struct stacks *s, uint64_t number)
 
 		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)offset);
 		json_open(j, '{');
-		json_set_str(j, "name", stacks_name(s, stack.frames[i]));
+		json_set_str(j, "name", stacks_name(s, stack.frames[i], pid));
 		json_set_str(j, "file", file);
 		json_set_str(j, "offset", hex);
 		json_close(j, '}');
@@ -159,7 +159,7 @@ static void add_key(struct json *j, struct stacks *stacks, const struct func_typ
 
 	json_open(j, '{');
 	if (p->by == FSN_BY_STACK) {
-		add_stack(j, stacks, word);
+		add_stack(j, stacks, word, row->pid);
 		json_close(j, '}');
 		return;
 	}
@@ -246,7 +246,7 @@ static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 	const struct func_part *parts = c->keys->funcs[c->call->fn].key;
 	bool known = c->key;
 
-	*row = (struct stats_row) {};
+	*row = (struct stats_row) { .pid = (pid_t)c->call->pid };
 	if (c->key)
 		row->key = *c->key;
 	for (size_t i = 0; !c->key && i < c->keys->key_cnt; i++) {
@@ -275,12 +275,12 @@ static bool sum_of_call(const struct shown_call *c, size_t i, uint64_t *ret_n)
 #define FRAMES_IN_LINE 4
 
 /* "st_call < st_plain < main": who has made the call, who had called that. */
-static void put_stack(struct out *o, struct stacks *s, uint64_t number)
+static void put_stack(struct out *o, struct stacks *s, uint64_t number, pid_t pid)
 {
 	struct stack stack = s ? stacks_get(s, number) : (struct stack) {};
 
 	for (size_t i = 0; i < stack.cnt && i < FRAMES_IN_LINE; i++) {
-		const char *name = stacks_name(s, stack.frames[i]);
+		const char *name = stacks_name(s, stack.frames[i], pid);
 
 		out_str(o, i ? " < " : "");
 		out_str(o, name ? name : "?");
@@ -302,7 +302,7 @@ static void put_keys(struct out *o, const struct shown_call *c, bool all)
 			(!all && is_in_line(&parts[i])))
 			continue;
 		if (parts[i].by == FSN_BY_STACK)
-			put_stack(&text, c->keys->stacks, stats_row_word(&row, i));
+			put_stack(&text, c->keys->stacks, stats_row_word(&row, i), row.pid);
 		else
 			key_text(&text, c->types, &parts[i], &row, i);
 		out_char(o, ' ');

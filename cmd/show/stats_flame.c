@@ -38,7 +38,7 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 	if (cut)
 		fprintf(to->f, "%s;", cut);
 	for (size_t i = stack->cnt; i--;) {
-		const char *name = stacks_name(s, stack->frames[i]);
+		const char *name = stacks_name(s, stack->frames[i], row->pid);
 
 		if (!name)
 			return -ENOMEM;
@@ -257,7 +257,7 @@ static int put_sample(struct stacks *s, const struct stack *stack, const char *f
 	p->ids.len = p->sample.len = 0;
 	code = put_location(p, func);
 	for (size_t i = 0; !code && i < stack->cnt; i++)
-		code = put_location(p, stacks_name(s, stack->frames[i]));
+		code = put_location(p, stacks_name(s, stack->frames[i], row->pid));
 	if (!code && cut)
 		code = put_location(p, cut);
 	put_bytes(&p->sample, SAMPLE_LOCATIONS, p->ids.buf, p->ids.len);

@@ -110,7 +110,7 @@ static int trie_add(struct trie *t, struct stacks *s, const struct stack *stack,
 	int code = cut ? trie_pass(t, &at, cut, row) : 0;
 
 	for (size_t i = stack->cnt; !code && i--;)
-		code = trie_pass(t, &at, stacks_name(s, stack->frames[i]), row);
+		code = trie_pass(t, &at, stacks_name(s, stack->frames[i], row->pid), row);
 	return code ? code : trie_pass(t, &at, func, row);
 }
 

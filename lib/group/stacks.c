@@ -30,6 +30,7 @@ struct stacks {
 	struct frame_file *files; /* FSN_FILES_MAX */
 	struct named *names;      /* by hash; a power of two of them */
 	size_t names_cnt, names_used;
+	struct perf_map *maps; /* of processes that make code */
 };
 
 void stacks_free(struct stacks *s)
@@ -40,6 +41,7 @@ void stacks_free(struct stacks *s)
 		elf_file_free(s->files[i].elf);
 	for (size_t i = 0; i < s->names_cnt; i++)
 		free(s->names[i].name);
+	perf_maps_free(s->maps);
 	free(s->names);
 	free(s->files);
 	free(s->stacks);
@@ -297,9 +299,15 @@ static int names_grow(struct stacks *s)
 	return 0;
 }
 
-const char *stacks_name(struct stacks *s, uint64_t frame)
+const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid)
 {
+	const char *made = NULL;
 	struct named *place;
+
+	if (!(frame >> FSN_FRAME_SHIFT) && pid)
+		made = perf_map_name(&s->maps, pid, frame);
+	if (made)
+		return made;
 
 	if (2 * s->names_used >= s->names_cnt && names_grow(s))
 		return NULL;

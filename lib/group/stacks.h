@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/util.h"
@@ -35,10 +36,19 @@ uint64_t stacks_memory(const struct group *g);
 struct stack stacks_get(const struct stacks *s, uint64_t number);
 
 /*
- * What @frame is called: a function as the source has it, else "FILE+0xOFFSET", or an address
- * where there is no file. NULL only when memory is out. It is looked for once.
+ * What @frame of process @pid is called: a function as the source has it, else "FILE+0xOFFSET";
+ * where there is no file what the process says in its perf map, or an address, as for @pid 0.
+ * NULL only when memory is out. It is looked for once.
  */
-const char *stacks_name(struct stacks *s, uint64_t frame);
+const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid);
+
+/*
+ * What lies at @addr in process @pid by its /tmp/perf-PID.map, which is kept among @maps; NULL: it
+ * is not known. End with perf_maps_free().
+ */
+struct perf_map;
+const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr);
+void perf_maps_free(struct perf_map *m);
 
 /* Its file, NULL where there is none, and the offset in that, or its address. */
 const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_offset);
