@@ -128,7 +128,7 @@ hint: 'funcsnoop help' shows the usage"
 	fsn -s 2 attach g f --sample -3
 	for share in 5 x% -5% 5%% 1.2.3% '' 0x5%; do
 		fsn -s 2 attach g f --budget "$share"
-		assert_stderr_match "^funcsnoop attach: --budget '$share': a share of a CPU is wanted, such as 5%$"
+		assert_stderr_match "^funcsnoop attach: --budget '$share': a share is wanted, such as 5%$"
 	done
 	for share in 0% 0.001% 10001%; do
 		fsn -s 2 attach g f --budget "$share"
