@@ -47,6 +47,17 @@ static __always_inline __u32 syscall_target(const struct task_struct *task, __u6
 }
 
 /*
+ * Whether no call of the thread's process can ever have been followed, which takes no look-up to
+ * tell: most that is paid for a group is paid by those whom it does not follow.
+ */
+static __always_inline bool is_bystander(const struct task_struct *task)
+{
+	__u32 only = READ(ctl.only_pid);
+
+	return only && only != (__u32)task->tgid;
+}
+
+/*
  * Whether calls of the thread's process are followed, as far as --pid says: asked first, for who
  * is left out pays for what comes before.
  */
@@ -61,15 +72,17 @@ static __always_inline int syscall_begins(
 	struct task_struct *task, struct pt_regs *regs, __u64 nr)
 {
 	__u32 fn = syscall_target(task, nr) & FSN_SYSCALL_FN;
-	__u64 where = bpf_get_current_task(), sp = REG_SP(regs) - 1;
+	__u64 where, sp;
 	unsigned long room[SYSCALL_ROOM] = {};
 	struct pt_regs *args;
 	enum begun begun;
 
 	if (!fn--)
 		return 0;
-	if (is_of_others(task))
+	if (is_bystander(task) || is_of_others(task))
 		return count_aside(fn);
+	where = bpf_get_current_task();
+	sp = REG_SP(regs) - 1;
 	args = syscall_args(regs, SYSCALL_IS_32BIT(task), room);
 	if (fn >= fsn_timed_cnt) {
 		call_counted(args, fn, sp, false);
@@ -138,15 +151,20 @@ static __always_inline bool set_is_used(const struct fsn_set *set)
 static __always_inline int syscall_ends(
 	struct task_struct *task, struct pt_regs *regs, __u64 result)
 {
-	__u64 nr = SYSCALL_NR(regs), where = bpf_get_current_task(), now = 0;
-	__u32 target = syscall_target(task, nr), fn, i, tgid = task->tgid;
-	bool other = target & FSN_SYSCALL_OTHER || (__s64)nr == -1;
+	__u64 nr = SYSCALL_NR(regs), where, now = 0;
+	__u32 target, fn, i, tgid = task->tgid;
 	struct fsn_set *set;
 	int way = -1;
+	bool other;
 
+	if (is_bystander(task))
+		return 0;
+	target = syscall_target(task, nr);
+	other = target & FSN_SYSCALL_OTHER || (__s64)nr == -1;
 	fn = (target & FSN_SYSCALL_FN) - 1;
 	if (!target && !other)
 		return 0;
+	where = bpf_get_current_task();
 	i = set_index(tgid, where);
 	set = bpf_map_lookup_elem(&fsn_slots, &i);
 	if (!set)

@@ -185,6 +185,23 @@ unmatched_returns 1"
 	assert_json_true '.[0].functions[].cost_ns | . >= 2000 and . < 20000 and . % 100 == 0'
 }
 
+@test "a group of one process takes another's calls when it is told to, and ends those of the first" {
+	start_bg one "$FIX/syscalls" --wait threads 10 1
+	start_bg two "$FIX/syscalls" --wait threads 20 1
+	wait_ready one
+	wait_ready two
+	fsn attach g s:getppid s:read -p "$(bg_pid one)"
+	fsn set g --pid "$(bg_pid two)"
+	tell one
+	tell two
+	wait_bg one
+	wait_bg two
+	fsn stats g --json
+	assert_json '.[0].functions[] | select(.name == "getppid") | [.calls, .returns]' '[20,20]'
+	assert_json '[.[0].functions[] | .in_flight] | add' 0
+	fsn detach g
+}
+
 @test "near names are told, and all calls of all processes want --force" {
 	fsn -s 1 attach g s:opennat
 	assert_stderr "funcsnoop attach: no system call 'opennat'

@@ -402,6 +402,7 @@ struct fsn_ctl {
 	unsigned int fold; /* how often records of ended processes were folded */
 	unsigned int crowd_pid; /* the last process that had too many places */
 	unsigned int over; /* whether until_ns had passed at .over_jiffy */
+	unsigned int only_pid; /* 0, or the process whose calls alone were ever to count */
 	unsigned int held; /* process that waits in a system call to be run, until that is over */
 	unsigned int frames; /* pieces of fsn_frames that are used */
 	unsigned int rows;   /* of keys, that were ever claimed */

@@ -487,6 +487,8 @@ int engine_set_filter(struct engine *e, const struct filter *filter, bool has_co
 
 	if (!code && has_condition)
 		e->filters |= FSN_FILTER_IF;
+	if (filter->pid_cnt == 1 && !e->children)
+		e->skel->bss->ctl.only_pid = filter->pids[0];
 	return code;
 }
 

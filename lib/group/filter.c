@@ -435,6 +435,8 @@ int group_change(const struct group *g, const struct group_change *change, struc
 	if (code)
 		return err_sys(err, code, "cannot change group '%s'", g->name);
 	ctl = map.addr;
+	if (change->set_pids)
+		__atomic_store_n(&ctl->only_pid, 0, __ATOMIC_SEQ_CST);
 	if (r.c)
 		code = write_condition(&r, ctl->on, &set, err);
 	if (!code)
