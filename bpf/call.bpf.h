@@ -168,7 +168,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	if (fsn_nesting && nests) {
 		if (nest_open(task, fn, slot, parent, sp))
 			count_chained(fn);
-		if (fsn_launched && row != FSN_NO_ROW)
+		if (fsn_launched)
 			launch_open(fn, slot);
 	}
 	if (fsn_asked)

@@ -60,14 +60,21 @@ __noinline int launch_is_inner(__u32 fn, __u64 where)
 	return word && outer && READ(outer->flags) & FSN_NEST_LAUNCH;
 }
 
-/* The call of @fn in @slot goes on, and what is called in it launches nothing more. */
-static __always_inline void launch_open(__u32 fn, __u32 slot)
+/*
+ * The call of @fn in @slot goes on: what is called in a launch, and in what that calls, launches
+ * nothing more. Not static, as its frame would be its caller's, whose stack is full.
+ */
+__noinline int launch_open(__u32 fn, __u32 slot)
 {
 	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct fsn_nest *nest = nest_at(slot);
+	const struct fsn_nest *outer = nest ? nest_at(nest->parent) : NULL;
 
-	if (keyed && nest && keyed->launches)
+	if (!keyed || !nest || !outer)
+		return 0;
+	if (keyed->launches || (nest->parent && READ(outer->flags) & FSN_NEST_LAUNCH))
 		nest->flags |= FSN_NEST_LAUNCH;
+	return 0;
 }
 
 /*

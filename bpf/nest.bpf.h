@@ -296,7 +296,7 @@ static __always_inline bool nest_open(
 	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid),
 			*outer = nest_at(parent);
 	__u64 open = 1ULL << (fn & 63), outer_open = 0, again = 0, key;
-	__u32 under = 0, launch = 0;
+	__u32 under = 0;
 	bool jumped;
 
 	if (!nest || !mine || !outer)
@@ -311,14 +311,13 @@ static __always_inline bool nest_open(
 	if (parent && outer) {
 		outer_open = READ(outer->open);
 		under = READ(outer->under);
-		launch = READ(outer->flags) & FSN_NEST_LAUNCH;
 	}
 	if (outer_open & open)
 		again = nest_find(parent, fn);
 	nest->parent = parent;
 	nest->inner_ns = 0;
 	nest->open = outer_open | open;
-	nest->flags = (again ? FSN_NEST_AGAIN : 0) | launch;
+	nest->flags = again ? FSN_NEST_AGAIN : 0;
 	path_begin(nest, fn, under, again);
 	nest->nth++;
 	mine->top =
