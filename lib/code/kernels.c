@@ -114,8 +114,10 @@ static void a64_held(const struct insn *insn, const uint8_t *bytes, struct held 
 		forget(h);
 		return;
 	}
-	if ((w & 0x0a000000) == 0x08000000) /* a load or store: perhaps of two, and moves its base */
-		h->reg[w >> 5 & 31] = h->reg[w >> 10 & 31] = NONE;
+	if ((w & 0x0a000000) == 0x08000000) /* a load or store, which may move its base */
+		h->reg[w >> 5 & 31] = NONE;
+	if ((w & 0x1a000000) == 0x08000000) /* of two */
+		h->reg[w >> 10 & 31] = NONE;
 	h->reg[w & 31] = got;
 }
 
