@@ -324,7 +324,7 @@ static void put_gzip(FILE *f, const unsigned char *data, size_t size)
 		uint16_t len = end - data > UINT16_MAX ? UINT16_MAX : (uint16_t)(end - data);
 		uint16_t sizes[2] = { htole16(len), htole16((uint16_t)~len) };
 
-		fputc(data + len == end, f);
+		fputc(data + len == end ? 1 : 0, f);
 		fwrite(sizes, 1, sizeof(sizes), f);
 		fwrite(data, 1, len, f);
 		data += len;

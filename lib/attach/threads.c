@@ -303,7 +303,7 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	const struct thread_frame **ret_frames, size_t *ret_cnt, enum fsn_walk_end *ret_end)
 {
 	_cleanup_proc_maps_ struct proc_maps maps = {};
-	struct fsn_thread at, again;
+	struct fsn_thread at = {}, again = {};
 	struct thread_walk w = { .s = s, .at = &at, .maps = &maps, .exact = true };
 	int code = look_at(s, tid, &at), end = 0;
 
