@@ -180,6 +180,8 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 #define EVENT_ARG_1(regs)  ((regs)->si)
 #define EVENT_ARG_2(regs)  ((regs)->dx)
 #define EVENT_ARG_3(regs)  ((regs)->cx)
+/* In the place of the last: the number of the thread's stack. */
+#define EVENT_STACK(regs)  ((regs)->flags)
 
 static __always_inline struct pt_regs *event_room(unsigned long *room)
 {
@@ -302,6 +304,7 @@ static __always_inline struct pt_regs *syscall_args(
 	X(6, regs[6]) X(7, regs[7]) X(8, regs[8]) X(9, regs[9]) X(10, regs[10])
 #define EVENT_ROOM 32
 #define EVENT_ARG(r, n) ((r)->regs[n])
+#define EVENT_STACK(r)  ((r)->regs[10])
 
 static __always_inline struct pt_regs *event_room(unsigned long *room)
 {

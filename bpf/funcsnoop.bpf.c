@@ -26,6 +26,7 @@
 #include "event.bpf.h"
 #include "jumps.bpf.h"
 #include "kfunc.bpf.h"
+#include "sample.bpf.h"
 #include "shared/layout.h"
 #include "stack.bpf.h"
 #include "stacks.bpf.h"

@@ -124,6 +124,8 @@ static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct f
 	case FSN_BY_STACK:
 		if (!fsn_walks_stacks || fsn_walks_late)
 			return 0;
+		if (fsn_thread_stacks)
+			return event_arg(ctx, FSN_EVENT_ARGS - 1);
 		return stack_of_call(REG_SP(ctx), REG_FP(ctx), REG_LINK(ctx));
 	default:
 		return 0;

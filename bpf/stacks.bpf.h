@@ -163,6 +163,54 @@ __noinline __u32 stack_of_end(__u64 where)
 	return stack_of_call(REG_SP(regs), REG_FP(regs), link);
 }
 
+/* --- of threads ------------------------------------------------------------------------------- */
+
+/* At most so many of the kernel's: they come first. */
+#define KERNEL_FRAMES 48
+
+/* What is behind @bytes of the kernel's frames in @w, which is claimed: as for stack_of_call(). */
+__noinline __u32 walk_thread(struct walk *w, int bytes)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs;
+	int end = FSN_WALK_OUTERMOST;
+	__u32 number;
+
+	if (!fsn_walks_stacks || !w)
+		return 0;
+	regs = (void *)bpf_task_pt_regs(task);
+	walk_begin(w, REG_IP(regs), REG_SP(regs), REG_FP(regs));
+	w->exact = 1;
+	for (int i = 0; i < KERNEL_FRAMES && i < bytes / 8; i++) {
+		w->hash = ((w->hash ^ w->hash >> 32) ^ w->frames[i]) * 0x9e3779b97f4a7c15ULL;
+		w->cnt = i + 1;
+	}
+	if (task->mm)
+		end = 0;
+	for (int i = 0; i <= FSN_FRAMES_MAX && !end; i++)
+		end = walk_step(w);
+	number = stack_find(w, end);
+	(void)__sync_lock_test_and_set(&w->busy, 0);
+	return number;
+}
+
+/* What the current thread does: the kernel's frames, then its own. */
+static __always_inline __u32 stack_of_thread(void *ctx, __u64 skip)
+{
+	struct walk *w;
+	long bytes;
+
+	if (!fsn_walks_stacks || (fsn_walk_one_of && bpf_get_prandom_u32() % fsn_walk_one_of))
+		return 0;
+	w = walk_claim();
+	if (!w) {
+		add(&ctl.lost_stacks, 1);
+		return 0;
+	}
+	bytes = bpf_get_stack(ctx, w->frames, KERNEL_FRAMES * sizeof(*w->frames), skip);
+	return walk_thread(w, bytes > 0 ? bytes : 0);
+}
+
 /* --- what files are called here ------------------------------------------------------------------ */
 
 struct bpf_iter_meta {

@@ -24,6 +24,9 @@
 const volatile __u32 fsn_off_cpu = 0;
 const volatile __u32 fsn_run_queue = 0;
 
+/* What a stack at a switch begins with: this program, and who runs it. */
+#define SWITCH_FRAMES 3
+
 #define NO_TID    (~0U)
 #define TASK_DEAD 0x80 /* include/linux/sched.h */
 
@@ -96,7 +99,7 @@ static __always_inline void name_thread(struct task_struct *task, char *to, __u3
 
 /* @task begins to wait: @instead has its CPU, or @waker has woken it; what is not known is @task. */
 static __noinline int wait_begins(struct task_struct *task, struct task_struct *instead,
-	struct task_struct *waker, __u32 fn)
+	struct task_struct *waker, __u32 fn, __u32 stack)
 {
 	__u64 where = as_number(task), key;
 	__u32 tgid = task->tgid, slot = set_index(tgid, where), proc = FSN_NO_PROC;
@@ -133,7 +136,7 @@ static __noinline int wait_begins(struct task_struct *task, struct task_struct *
 		wait->tgid = tgid;
 		wait->instead_tid = wait->waker_tid = NO_TID;
 		wait->instead[0] = wait->waker[0] = 0;
-		wait->stack = 0;
+		wait->stack = stack;
 		name_thread(task, wait->comm, &wait->tid);
 		if (instead != task)
 			name_thread(instead, wait->instead, &wait->instead_tid);
@@ -321,7 +324,7 @@ static __always_inline void woken(struct task_struct *task)
 	if (fsn_off_cpu)
 		wait_woken(task);
 	if (fsn_run_queue && wait_is_wanted(task))
-		wait_begins(task, task, bpf_get_current_task_btf(), fsn_run_queue - 1);
+		wait_begins(task, task, bpf_get_current_task_btf(), fsn_run_queue - 1, 0);
 }
 
 SEC("tp_btf/sched_wakeup")
@@ -360,7 +363,7 @@ SEC("tp_btf/sched_switch")
 int fsn_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	__u32 state = prev->__state;
+	__u32 state = prev->__state, stack = 0;
 	bool runs = ctx[0] & 1 || !state;
 
 	if (next->pid && fsn_off_cpu)
@@ -369,14 +372,16 @@ int fsn_switch(__u64 *ctx)
 		wait_ends(next, prev, fsn_run_queue - 1);
 	if (!prev->pid || state & TASK_DEAD || !wait_is_wanted(prev))
 		return 0;
+	if (fsn_walks_stacks && (runs ? fsn_run_queue : fsn_off_cpu))
+		stack = stack_of_thread(ctx, SWITCH_FRAMES);
 	if (fsn_off_cpu && runs)
 		wait_is_over(prev, fsn_off_cpu - 1);
 	else if (fsn_off_cpu)
-		wait_begins(prev, next, prev, fsn_off_cpu - 1);
+		wait_begins(prev, next, prev, fsn_off_cpu - 1, stack);
 	if (fsn_run_queue && !runs)
 		wait_is_over(prev, fsn_run_queue - 1);
 	else if (fsn_run_queue)
-		wait_begins(prev, next, prev, fsn_run_queue - 1);
+		wait_begins(prev, next, prev, fsn_run_queue - 1, stack);
 	return 0;
 }
 

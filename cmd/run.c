@@ -51,6 +51,7 @@ static const struct argp_option options[] = {
 	{ "keys", TO_ATTACH | 21, "N", 0, NULL, USAGE_MORE },
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
 	{ "stacks", TO_ATTACH | 24, "all|slow|N", 0, NULL, USAGE_MORE },
+	{ "rate", TO_ATTACH | 32, "N", 0, NULL, USAGE_MORE },
 	{ "sample", TO_ATTACH | 6, "N", 0, NULL, USAGE_MORE },
 	{ "budget", TO_ATTACH | 17, "SHARE", 0, NULL, USAGE_MORE },
 	{ "no-processes", TO_ATTACH | 7, NULL, 0, NULL, USAGE_MORE },

@@ -98,3 +98,39 @@ hint: --key cgroup tells them apart"
 	assert_stderr "funcsnoop attach: threads have no wait 'off-cup'
 hint: did you mean 'off-cpu'"
 }
+
+# bats test_tags=core
+@test "samples tell which function burns the CPU, and by whom it was called" {
+	local hot cold pins value
+
+	work burn 40 cpu:samples
+	fsn stats g --by stack --format folded
+	# Nine parts of ten; a few samples are enough to tell.
+	hot=$(awk '/;burn_hot/ { n += $NF } END { print n + 0 }' <<<"$output")
+	cold=$(awk '/;burn_cold/ { n += $NF } END { print n + 0 }' <<<"$output")
+	((hot >= 12 && hot > 3 * cold)) || differs "samples" "most in burn_hot" "$output"
+	assert_output_match ';burner;burn_hot[; ]'
+	# As if a CPU had come.
+	if (($(nproc) > 1)); then
+		pins=$FUNCSNOOP_BPFFS/funcsnoop/g
+		value=$(bpftool -j map lookup pinned "$pins/meta" key 0 0 0 0 |
+			jq -r ".value | .[$(field_at fsn_meta sampled_cpus)] = \"0x1\" | join(\" \")")
+		# shellcheck disable=SC2086 # a word a byte
+		bpftool map update pinned "$pins/meta" key 0 0 0 0 value $value
+		fsn stats g
+		assert_stderr_match 'CPUs? (has|have) come since the attach, and not sampled'
+	fi
+	tell w
+	wait_bg w
+	fsn detach g
+}
+
+@test "a stack says where a thread sleeps: its own frames, then the kernel's" {
+	# What is mapped can be asked for but once at a switch: each sleep finds one frame more.
+	work lock 16 w:off-cpu --stacks all
+	fsn stats g --by stack --format folded
+	assert_output_match 'producer;produce;take_lock;.*futex.*_[[]k[]]'
+	tell w
+	wait_bg w
+	fsn detach g
+}

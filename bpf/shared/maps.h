@@ -48,6 +48,7 @@ struct fsn_meta {
 	struct price price; /* what probes take here */
 	/* What they were to take, of a CPU's time; 0: whatever they do. */
 	unsigned int budget; /* FSN_SHARE_ALL: all of it */
+	unsigned int sampled_cpus, pad; /* CPUs that are sampled; 0: none are to be */
 	unsigned int left_out; /* in the text: functions left out for that, five lines each */
 	unsigned long long tried_ns; /* so long their entries were counted */
 	unsigned long long tried_cost_ns; /* and this they would have taken in a second */

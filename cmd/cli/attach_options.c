@@ -38,6 +38,7 @@ enum {
 	KEY_SUM,
 	KEY_KEYS,
 	KEY_STACKS,
+	KEY_RATE,
 	KEY_NO_KEYS,
 };
 
@@ -71,6 +72,7 @@ static const struct argp_option options[] = {
 	{ "sum", KEY_SUM, "ARG", 0, NULL, USAGE_MORE },
 	{ "keys", KEY_KEYS, "N", 0, NULL, USAGE_MORE },
 	{ "stacks", KEY_STACKS, "all|slow|N", 0, NULL, USAGE_MORE },
+	{ "rate", KEY_RATE, "N", 0, NULL, USAGE_MORE },
 	{ "no-keys", KEY_NO_KEYS, NULL, 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
@@ -333,6 +335,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_SUM:
 	case KEY_KEYS:
 		parse_keys(o, key, arg, state);
+		break;
+	case KEY_RATE:
+		o->attach.rate = number_parse(state, "--rate", arg, 1, RATE_MAX);
 		break;
 	case KEY_STACKS:
 		parse_stacks(o, arg, state);

@@ -286,16 +286,35 @@ static int check_condition(
 	return code;
 }
 
+/* Those of threads and those of calls are not in one group. */
+static int check_stacks(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	bool threads = draft->probed_cnt && draft->targets[0].kind->has_stacks;
+
+	for (size_t i = 0; o->attach.stack_cnt && i < draft->probed_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		if (!t->kind->has_stacks && !t->object->elf)
+			return err_set(err, -ERR_USAGE, "--stacks is for functions of programs: "
+				"%s has none", t->object->path);
+		if (t->kind->has_stacks != threads)
+			return err_set(err, -ERR_USAGE, "--stacks of '%s' and of '%s' are different "
+				"things: not in one group", draft->targets[0].name, t->name);
+		if (t->kind->has_stacks && o->keys.stack_late)
+			return err_set(err, -ERR_USAGE, "--stacks slow is for functions of programs");
+	}
+	return 0;
+}
+
 static int check_keys(
 	const struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	struct keys_left left = {};
 	int code = 0;
 
-	for (size_t i = 0; o->attach.stack_cnt && i < draft->objects.cnt; i++)
-		if (!draft->objects.object[i]->elf)
-			return err_set(err, -ERR_USAGE, "--stacks is for functions of programs: "
-				"%s has none", draft->objects.object[i]->path);
+	code = check_stacks(o, draft, err);
+	if (code)
+		return code;
 	if (o->attach.keys && draft->probed_cnt)
 		code = attach_check_keys(draft, o->attach.keys, &left, err);
 	if (!code && left.none)
@@ -354,6 +373,20 @@ static bool wants_usual_keys(const struct attach_options *o)
 		!o->attach.keys && !o->no_keys && !o->draft.rules.count_only;
 }
 
+/* Samples without them say little. */
+static bool wants_usual_stacks(struct attach_options *o, const struct draft *draft)
+{
+	if (!draft->probed_cnt || !draft->targets[0].kind->has_stacks ||
+		!draft->targets[0].kind->is_event || o->attach.stack_cnt || o->no_keys ||
+		o->keys.key_cnt == FSN_KEYS)
+		return false;
+	o->attach.stack_cnt = STACKS_USUAL;
+	o->attach.keys = &o->keys;
+	if (!o->keys.rows)
+		o->keys.rows = KEYS_USUAL;
+	return true;
+}
+
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
 	struct draft **ret_draft, struct err *err)
 {
@@ -371,6 +404,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		code = draft_new(&o->draft, &draft, err);
 	if (!code)
 		code = check_condition(o, draft, err);
+	if (!code && !usual && wants_usual_stacks(o, draft))
+		code = keys_add_stack(&o->keys, err);
 	if (!code)
 		code = usual ? usual_keys(o, draft, err) : check_keys(o, draft, err);
 	if (!code)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "group/group.h"
 #include "group/stacks.h"
@@ -209,6 +210,16 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 		(unsigned int)whole % 10, stack_end_text(most));
 }
 
+static void print_cpus(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN), sampled;
+
+	sampled = group_info(rg->s->group).sampled_cpus;
+	if (sampled && cpus > sampled)
+		note(r, f, "%s since the attach, and not sampled",
+			counted(cpus - sampled, "CPU has come", "CPUs have come").text);
+}
+
 /* What makes a number doubtful. */
 static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -266,6 +277,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		note(r, f, "%s missing by process: too many processes",
 			counted(s->lost_processes, "call is", "calls are").text);
 	print_ends(r, rg, f);
+	print_cpus(r, rg, f);
 	if (s->lost_stacks)
 		note(r, f, "%s not known: too many different ones",
 			counted(s->lost_stacks, "stack is", "stacks are").text);

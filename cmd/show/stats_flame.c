@@ -43,9 +43,11 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 		if (!name)
 			return -ENOMEM;
 		put_frame(to->f, name);
-		fputc(';', to->f);
+		if (i || func)
+			fputc(';', to->f);
 	}
-	put_frame(to->f, func);
+	if (func)
+		put_frame(to->f, func);
 	fprintf(to->f, " %llu\n", (unsigned long long)value);
 	return 0;
 }

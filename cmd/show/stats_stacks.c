@@ -111,7 +111,7 @@ static int trie_add(struct trie *t, struct stacks *s, const struct stack *stack,
 
 	for (size_t i = stack->cnt; !code && i--;)
 		code = trie_pass(t, &at, stacks_name(s, stack->frames[i], row->pid), row);
-	return code ? code : trie_pass(t, &at, func, row);
+	return code || !func ? code : trie_pass(t, &at, func, row);
 }
 
 /* Which key of @rg stacks are; -1: none. */
@@ -121,6 +121,15 @@ static int stack_key(const struct report_group *rg)
 		if (!strcmp(rg->keys.key[i], "stack"))
 			return (int)i;
 	return -1;
+}
+
+/* What the stack was at; NULL: it says that itself. */
+static const char *innermost(const struct report_group *rg, const struct stats_func *f,
+	const struct stack *stack)
+{
+	const struct group *g = rg->s->group;
+
+	return group_func(g, f->fn).is_sample && stack->cnt ? NULL : group_func_name(g, f->fn);
 }
 
 int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
@@ -135,7 +144,7 @@ int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
 			struct stack stack = stacks_get(rg->stacks, number);
 
 			if (number)
-				code = each(rg->stacks, &stack, group_func_name(rg->s->group, f->fn),
+				code = each(rg->stacks, &stack, innermost(rg, f, &stack),
 					&f->rows[k], arg);
 		}
 	}

@@ -190,6 +190,7 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 			(opts->split ? FSN_OPT_SPLIT : 0) |
 			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0);
 	meta->uid = login_uid();
+	meta->sampled_cpus = engine_sampled_cpus(e);
 	meta->pid = getppid(); /* the command: this runs apart from it */
 	snprintf(meta->name, sizeof(meta->name), "%s", draft->name);
 	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
@@ -216,7 +217,8 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	struct err *err)
 {
 	size_t cnt = engine_prog_traces(list->prog) || engine_prog_is_kfunc(list->prog) ||
-				list->prog == ENGINE_TRACE || list->prog == ENGINE_WAIT
+				list->prog == ENGINE_TRACE || list->prog == ENGINE_WAIT ||
+				list->prog == ENGINE_SAMPLE
 			     ? 1
 			     : link_cnt(opts, by_pid);
 
@@ -302,6 +304,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.asked = desc.asked;
 	spec.stack_cnt = opts->stack_cnt;
 	spec.stacks_of = opts->stacks_of;
+	spec.thread_stacks = draft->targets[0].kind->has_stacks;
+	spec.rate = opts->rate ? opts->rate : RATE_USUAL;
 	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;

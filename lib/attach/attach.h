@@ -24,6 +24,9 @@ struct budget {
 	uint64_t cost_ns;  /* what the probes are to take in a second, by their number */
 };
 
+#define RATE_USUAL 99 /* of samples: no multiple of what is done at whole fractions of a second */
+#define RATE_MAX   10000
+
 struct attach_opts {
 	enum link_mode link;
 	bool processes;   /* statistics per process */
@@ -37,6 +40,7 @@ struct attach_opts {
 	bool split;       /* tell where times went: on the CPU, queued, blocked */
 	bool nesting;     /* follow which call was made in which */
 	uint32_t stack_cnt; /* places for stacks by which calls are told apart; 0: no stacks */
+	uint32_t rate;      /* of samples, Hz; 0: as usual */
 	uint32_t stacks_of; /* of one call of so many; 0: of all */
 	const char *program; /* with .unborn: which they are to become, or NULL */
 	bool raw;         /* leave the probes' own time in what is measured */

@@ -118,6 +118,7 @@ struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog
 		[ENGINE_USDT] = skel->progs.fsn_usdt,
 		[ENGINE_TRACE] = skel->progs.fsn_trace,
 		[ENGINE_WAIT] = skel->progs.fsn_switch,
+		[ENGINE_SAMPLE] = skel->progs.fsn_sample_cpu,
 		[ENGINE_ENTRY] = skel->progs.fsn_entry,
 		[ENGINE_SESSION] = skel->progs.fsn_session,
 		[ENGINE_SYS_ENTER] = e->preempted ? skel->progs.fsn_perf_enter
@@ -243,6 +244,7 @@ static void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_has_more = spec->has_more;
 	e->skel->rodata->fsn_events = spec->source_cnt > 0 || waits;
 	e->skel->rodata->fsn_waits = waits;
+	e->skel->rodata->fsn_thread_stacks = spec->thread_stacks;
 	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
 	e->skel->rodata->fsn_run_queue = spec->waits[WAIT_RUN_QUEUE];
 	e->skel->rodata->fsn_spans = spec->spans;
@@ -273,7 +275,7 @@ static void engine_choose(struct engine *e, unsigned int progs)
 			bpf_program__set_expected_attach_type(
 				prog, e->many_kprobes ? LINK_TYPE_KPROBE_MULTI : 0);
 		else if (!engine_prog_traces(i) && !engine_prog_is_kfunc(i) &&
-			i != ENGINE_TRACE && i != ENGINE_WAIT)
+			i != ENGINE_TRACE && i != ENGINE_WAIT && i != ENGINE_SAMPLE)
 			bpf_program__set_expected_attach_type(
 				prog, i == ENGINE_SESSION ? LINK_TYPE_UPROBE_SESSION : type);
 		bpf_program__set_autoload(prog, progs & 1U << i);
@@ -292,7 +294,9 @@ static unsigned int link_mask(const struct engine *e, const struct engine_spec *
 {
 	unsigned int sessions = spec->progs & 1U << ENGINE_SESSION, mask = 0, others;
 
-	others = spec->progs & ~(sessions | TRACING | FENTRY | KPROBES);
+	others = spec->progs & ~(sessions | TRACING | FENTRY | KPROBES | 1U << ENGINE_SAMPLE);
+	if (spec->progs & 1U << ENGINE_SAMPLE)
+		mask |= LINK_PERF;
 	if (spec->progs & FENTRY)
 		mask |= LINK_FENTRY;
 	if (spec->progs & KPROBES)
@@ -319,6 +323,7 @@ int engine_new(
 		!kfunc_how_probe(KFUNC_MULTI);
 	e->links = link_mask(e, spec);
 	e->children = spec->children;
+	e->rate = spec->rate;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;
 	e->stat_shards = shards(STAT_SHARDS_MAX);
@@ -453,6 +458,11 @@ int engine_set_sources(
 		bpf_map__fd(e->skel->maps.fsn_sources), 0, cnt, sizeof(*sources), sources);
 
 	return code ? err_sys(err, code, "cannot write where arguments are") : 0;
+}
+
+uint32_t engine_sampled_cpus(const struct engine *e)
+{
+	return e->sampled_cpus;
 }
 
 unsigned int engine_links(const struct engine *e)

@@ -86,6 +86,8 @@ struct engine_spec {
 	enum link_mode mode; /* not LINK_AUTO */
 	size_t source_cnt;   /* places of events, whose arguments are somewhere */
 	bool spans;          /* some target is one */
+	uint32_t rate;      /* of samples, Hz */
+	bool thread_stacks; /* stacks are what threads do */
 	uint32_t waits[WAIT_CNT]; /* 1 + the target that is this wait; 0: none is */
 	bool traces_calls;   /* some target is a system call */
 	/* Functions of the kernel with a program for each: one of them, or NULL. */
@@ -148,6 +150,9 @@ int engine_set_jump(struct engine *e, uint32_t i, const struct fsn_jump *jump,
 int engine_set_sources(struct engine *e, const struct fsn_sources *sources, size_t cnt,
 	struct err *err);
 
+/* CPUs that a program takes samples of. */
+uint32_t engine_sampled_cpus(const struct engine *e);
+
 /* Mask of enum link_mode: what its programs are linked by. */
 unsigned int engine_links(const struct engine *e);
 
@@ -192,6 +197,7 @@ struct engine {
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children, holds;
+	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool many_kprobes; /* by one link */
 	struct clones *clones;

@@ -97,6 +97,26 @@ static int attach_waits(struct engine *e, int dir_fd, struct err *err)
 	return code;
 }
 
+/* On each CPU that is there. */
+static int attach_samples(
+	struct engine *e, const struct link_probes *probes, int dir_fd, struct err *err)
+{
+	int prog_fd = bpf_program__fd(engine_program(e, ENGINE_SAMPLE)), code = 0;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	for (int cpu = 0; !code && cpu < cpus; cpu++) {
+		_cleanup_close_ int fd = -1;
+
+		code = link_sample(prog_fd, cpu, e->rate, probes->cookies[0], &fd, err);
+		if (code == -ENODEV) /* it is off */
+			code = 0;
+		else if (!code)
+			code = pin_link(e, dir_fd, fd, err);
+		e->sampled_cpus += fd >= 0;
+	}
+	return code;
+}
+
 /* Each has a program and a link of its own. */
 static int attach_fentry(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, int dir_fd, engine_progress_fn progress, void *arg,
@@ -157,6 +177,8 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 		return 0;
 	if (engine_prog_traces(prog))
 		return attach_calls(e, prog, probes, dir_fd, err);
+	if (prog == ENGINE_SAMPLE)
+		return attach_samples(e, probes, dir_fd, err);
 	if (prog == ENGINE_WAIT)
 		return attach_waits(e, dir_fd, err);
 	if (1U << prog & FENTRY)

@@ -130,6 +130,19 @@ static int add_mappers(struct stack_files *s, const struct draft *draft, struct 
 	return code;
 }
 
+/* All that run: threads are looked at wherever they are. */
+static int add_processes(struct stack_files *s, struct procs *procs)
+{
+	const pid_t *pids;
+	size_t cnt;
+	int code = procs_pids(procs, &pids, &cnt, NULL);
+
+	for (size_t i = 0; !code && i < cnt; i++)
+		if (pids[i] != getpid() && pids[i] != getppid())
+			code = add_process(s, procs, pids[i]);
+	return code;
+}
+
 /* And what they need, as far as files say. */
 static int add_objects(struct stack_files *s, struct libfind *finder, struct objects *objects)
 {
@@ -171,7 +184,8 @@ static int files_find(
 	for (size_t i = 0; !code && i < opts->filter.pid_cnt; i++)
 		code = add_process(s, procs, opts->filter.pids[i]);
 	if (!code && !opts->filter.pid_cnt)
-		code = add_mappers(s, draft, procs);
+		code = draft->targets[0].kind->has_stacks ? add_processes(s, procs)
+							  : add_mappers(s, draft, procs);
 	return code;
 }
 

@@ -26,6 +26,7 @@ enum object_kind {
 	OBJECT_TRACEPOINTS,
 	OBJECT_KERNEL,   /* the kernel, or a module */
 	OBJECT_SCHEDULER,
+	OBJECT_PROCESSORS,
 };
 
 /* What targets lie in. It and its strings belong to who found it, and outlive all targets. */

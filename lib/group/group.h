@@ -36,6 +36,7 @@ struct group_info {
 	bool events;    /* some of its functions are events */
 	bool waits;           /* it counts nothing: a library is waited for */
 	bool kept;            /* it goes with .pid */
+	uint32_t sampled_cpus; /* 0: it takes no samples of CPUs */
 	struct price price;   /* what they take; .at_ns is 0 when it was not known */
 	uint32_t budget;      /* what they were to take, in millionths of a CPU; 0: as it comes */
 	uint64_t tried_ns;    /* how long entries were counted for that, */
@@ -48,6 +49,7 @@ struct group_func {
 	const char *kind; /* "function", "syscall" */
 	bool in_file;     /* and so has offsets */
 	bool priced;      /* what its probes take can be measured */
+	bool is_sample;   /* a stack is where somebody was, not who called it */
 	const char *symbol, *demangled; /* NULL when there is none */
 	const char *library, *build_id;
 	uint64_t offset, site_offset;   /* in the file: function, entry probe */

@@ -22,6 +22,13 @@ struct frame_file {
 	bool tried;
 };
 
+#define KERNEL_FILE 0xffff /* what its addresses have above */
+
+struct symbol {
+	uint64_t addr;
+	char *name;
+};
+
 struct stacks {
 	int stacks_fd, frames_fd, files_fd; /* the group's */
 	struct fsn_stack *stacks;
@@ -31,6 +38,9 @@ struct stacks {
 	struct named *names;      /* by hash; a power of two of them */
 	size_t names_cnt, names_used;
 	struct perf_map *maps; /* of processes that make code */
+	struct symbol *symbols; /* of the kernel, by address */
+	size_t symbol_cnt;
+	bool symbols_read;
 };
 
 void stacks_free(struct stacks *s)
@@ -42,6 +52,9 @@ void stacks_free(struct stacks *s)
 	for (size_t i = 0; i < s->names_cnt; i++)
 		free(s->names[i].name);
 	perf_maps_free(s->maps);
+	for (size_t i = 0; i < s->symbol_cnt; i++)
+		free(s->symbols[i].name);
+	free(s->symbols);
 	free(s->names);
 	free(s->files);
 	free(s->stacks);
@@ -252,6 +265,60 @@ static char *symbol_of(struct elf_file *elf, uint64_t offset)
 	return shown ? shown : strdup(name);
 }
 
+/* --- the kernel's ------------------------------------------------------------------------------ */
+
+static int compare_symbols(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Of code: the others are none's who runs. Whoever may not see addresses finds all at 0. */
+static void read_symbols(struct stacks *s)
+{
+	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	unsigned long long addr;
+	char type, name[256];
+
+	s->symbols_read = true;
+	while (f && fscanf(f, "%llx %c %255s%*[^\n]", &addr, &type, name) == 3) {
+		struct symbol *more;
+
+		if (!addr || !strchr("tTwW", type))
+			continue;
+		more = array_grow(s->symbols, s->symbol_cnt, sizeof(*more));
+		if (!more)
+			break;
+		s->symbols = more;
+		more[s->symbol_cnt++] = (struct symbol) { addr, strdup(name) };
+	}
+	if (s->symbol_cnt)
+		qsort(s->symbols, s->symbol_cnt, sizeof(*s->symbols), compare_symbols);
+}
+
+/* As flame graphs have it: "do_nanosleep_[k]". */
+static char *kernel_name(struct stacks *s, uint64_t addr)
+{
+	size_t lo = 0, hi, mid;
+	char *name;
+
+	if (!s->symbols_read)
+		read_symbols(s);
+	for (hi = s->symbol_cnt; lo < hi;) {
+		mid = (lo + hi) / 2;
+		if (s->symbols[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || !s->symbols[lo - 1].name)
+		return asprintf(&name, "0x%llx_[k]", (unsigned long long)addr) < 0 ? NULL : name;
+	return asprintf(&name, "%s_[k]", s->symbols[lo - 1].name) < 0 ? NULL : name;
+}
+
+/* --- of files ---------------------------------------------------------------------------------- */
+
 char *stack_frame_name(struct elf_file *elf, const char *path, uint64_t offset)
 {
 	char *name = elf ? symbol_of(elf, offset) : NULL;
@@ -266,10 +333,12 @@ char *stack_frame_name(struct elf_file *elf, const char *path, uint64_t offset)
 	return name;
 }
 
-static char *name_of(const struct stacks *s, uint64_t frame)
+static char *name_of(struct stacks *s, uint64_t frame)
 {
 	struct frame_file *file = file_of(s, frame);
 
+	if (frame >> FSN_FRAME_SHIFT == KERNEL_FILE)
+		return kernel_name(s, frame);
 	return stack_frame_name(file ? open_file(file) : NULL, file ? file->about.path : NULL,
 		frame & FSN_FRAME_OFFSET);
 }

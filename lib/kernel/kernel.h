@@ -109,6 +109,13 @@ bool link_trace_is_preempted(void);
 /* A perf event of the tracepoint of that number, for all processes, and its link. */
 int link_event(int prog_fd, uint64_t id, uint64_t cookie, int *ret_fd, struct err *err);
 
+/*
+ * A perf event of CPU @cpu, @rate times a second: by its cycles, or, where they can't be counted,
+ * by its clock. -ENODEV where that is off.
+ */
+int link_sample(
+	int prog_fd, int cpu, uint32_t rate, uint64_t cookie, int *ret_fd, struct err *err);
+
 /* A perf event of CATEGORY:EVENT of tracefs, for all processes, and its link. */
 int link_tracepoint(int prog_fd, const char *category, const char *event, int *ret_fd,
 	struct err *err);

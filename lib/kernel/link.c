@@ -258,6 +258,35 @@ int link_event(int prog_fd, uint64_t id, uint64_t cookie, int *ret_fd, struct er
 	return 0;
 }
 
+int link_sample(
+	int prog_fd, int cpu, uint32_t rate, uint64_t cookie, int *ret_fd, struct err *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
+	struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE, .size = sizeof(attr),
+		.config = PERF_COUNT_HW_CPU_CYCLES, .freq = 1, .sample_freq = rate };
+	_cleanup_close_ int event = -1;
+	int fd;
+
+	event = syscall(__NR_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (event < 0 && errno != EACCES && errno != EPERM && errno != ENODEV) {
+		attr.type = PERF_TYPE_SOFTWARE;
+		attr.config = PERF_COUNT_SW_CPU_CLOCK;
+		event = syscall(__NR_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	}
+	if (event < 0 && errno == ENODEV)
+		return -ENODEV;
+	if (event < 0) {
+		int code = err_sys(err, -errno, "cannot take %u samples a second of CPU %d", rate, cpu);
+
+		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
+	}
+	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &opts);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot attach to the clock of CPU %d", cpu);
+	*ret_fd = fd;
+	return 0;
+}
+
 int link_tracepoint(int prog_fd, const char *category, const char *event, int *ret_fd,
 	struct err *err)
 {

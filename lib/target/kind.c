@@ -18,6 +18,7 @@ const struct target_kind *const target_kinds[TARGET_CNT] = {
 	[TARGET_SPAN] = &target_span,
 	[TARGET_KFUNC] = &target_kfunc,
 	[TARGET_WAIT] = &target_wait,
+	[TARGET_SAMPLE] = &target_sample,
 };
 
 const struct target_kind *target_kind(unsigned int number)

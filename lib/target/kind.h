@@ -27,6 +27,7 @@ enum engine_prog {
 	ENGINE_COUNT,   /* entry, counted only */
 	ENGINE_USDT,    /* the place of a USDT probe */
 	ENGINE_TRACE,   /* a tracepoint */
+	ENGINE_SAMPLE,  /* of each CPU */
 	ENGINE_WAIT,    /* those of the scheduler: offsets are enum wait */
 	ENGINE_ENTRY,   /* entry */
 	ENGINE_SESSION, /* entry and return */
@@ -112,6 +113,7 @@ enum target_number {
 	TARGET_SPAN,
 	TARGET_KFUNC,
 	TARGET_WAIT,
+	TARGET_SAMPLE,
 	TARGET_CNT
 };
 
@@ -132,6 +134,7 @@ struct target_kind {
 	const char *word;   /* the same, as JSON has it */
 	bool in_files;      /* its targets lie in files, at offsets */
 	bool is_event;      /* its targets have no end */
+	bool has_stacks;    /* of threads: --stacks is for these, or for functions of files */
 	bool is_priced;     /* that is taken off times, and --budget goes by it */
 	enum priced_by priced_by;
 	/* Nobody makes its calls: what they are about is known when they are over, and the probes
@@ -200,5 +203,6 @@ extern const struct target_kind target_tracepoint;
 extern const struct target_kind target_span;
 extern const struct target_kind target_kfunc;
 extern const struct target_kind target_wait;
+extern const struct target_kind target_sample;
 
 #endif

@@ -149,6 +149,7 @@ const struct target_kind target_wait = {
 	.noun = "wait",
 	.word = "wait",
 	.is_wait = true,
+	.has_stacks = true,
 	.tax = "each switch of every CPU to another thread takes some 200 ns longer",
 	.find = wait_find,
 	.plan = wait_plan,

@@ -256,8 +256,8 @@ static void test_builtin(void)
 	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
 		"cudnn", "nccl", "libtorch" };
 	static const char *const of_kernel[] = { "files", "syscalls", "vfs", "off-cpu",
-		"run-queue" };
-	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:" };
+		"run-queue", "cpu" };
+	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:", "cpu:" };
 	const struct preset_func *f;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -287,8 +287,8 @@ static void test_builtin(void)
 			continue;
 		for (size_t j = 0; j < set->groups[0].func_cnt; j++) {
 			f = &set->groups[0].funcs[j];
-			good += f->is_target && !strncmp(f->symbol, kinds[i], 2) &&
-				!strcmp(f->symbol + 2, f->name);
+			good += f->is_target && !strncmp(f->symbol, kinds[i], strlen(kinds[i])) &&
+				!strcmp(f->symbol + strlen(kinds[i]), f->name);
 		}
 		ok(good == set->groups[0].func_cnt && !set->groups[0].lib_cnt,
 			"preset %s has system calls, and no library", of_kernel[i]);
