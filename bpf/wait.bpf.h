@@ -97,10 +97,22 @@ static __always_inline void name_thread(struct task_struct *task, char *to, __u3
 	bpf_probe_read_kernel_str(to, FSN_COMM_LEN, task->comm);
 }
 
-/* @task begins to wait: @instead has its CPU, or @waker has woken it; what is not known is @task. */
-static __noinline int wait_begins(struct task_struct *task, struct task_struct *instead,
-	struct task_struct *waker, __u32 fn, __u32 stack)
+/* Whether somebody wants more of a wait than its time: names take as long as all else. */
+static __always_inline bool wait_is_told(void)
 {
+	return fsn_keyed || READ(ctl.save_args) || READ(ctl.streams);
+}
+
+#define WAIT_OF(fn, stack) ((fn) | (__u64)(stack) << 32)
+
+/*
+ * @task begins to wait: @instead has its CPU, or @waker has woken it; what is not known is @task.
+ * @what is WAIT_OF() its function and its stack.
+ */
+static __noinline int wait_begins(struct task_struct *task, struct task_struct *instead,
+	struct task_struct *waker, __u64 what, __u64 now)
+{
+	__u32 fn = what;
 	__u64 where = as_number(task), key;
 	__u32 tgid = task->tgid, slot = set_index(tgid, where), proc = FSN_NO_PROC;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
@@ -132,15 +144,16 @@ static __noinline int wait_begins(struct task_struct *task, struct task_struct *
 	if (wait) {
 		wait->start = leader->start_boottime;
 		wait->named = as_number(leader->comm);
-		wait->cgroup = task->cgroups->dfl_cgrp->kn->id;
 		wait->tgid = tgid;
+		wait->tid = task->pid;
 		wait->instead_tid = wait->waker_tid = NO_TID;
 		wait->instead[0] = wait->waker[0] = 0;
-		wait->stack = stack;
-		name_thread(task, wait->comm, &wait->tid);
-		if (instead != task)
+		wait->stack = what >> 32;
+		if (fsn_keyed)
+			wait->cgroup = task->cgroups->dfl_cgrp->kn->id;
+		if (wait_is_told() && instead != task)
 			name_thread(instead, wait->instead, &wait->instead_tid);
-		if (waker != task)
+		if (wait_is_told() && waker != task)
 			name_thread(waker, wait->waker, &wait->waker_tid);
 	}
 	call = &set->call[way];
@@ -148,7 +161,7 @@ static __noinline int wait_begins(struct task_struct *task, struct task_struct *
 	call->task = where;
 	call->tid = task->pid;
 	call->proc = proc;
-	call->start = bpf_ktime_get_ns();
+	call->start = now;
 	slot_publish(set, way, key);
 	return 0;
 }
@@ -261,7 +274,7 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 	ns = now > call->start ? now - call->start : 0;
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
-	if (fsn_keyed || READ(ctl.save_args) || READ(ctl.streams))
+	if (wait_is_told())
 		wait_args(wait, call, slot, fn);
 	how = end_in_function(fn, conf, slot, ns, 0, NULL, NULL);
 	if (READ(ctl.streams))
@@ -276,9 +289,10 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 }
 
 /* @task has a CPU again, which was that of @before. */
-static __noinline int wait_ends(struct task_struct *task, struct task_struct *before, __u32 fn)
+static __noinline int wait_ends(
+	struct task_struct *task, struct task_struct *before, __u32 fn, __u64 now)
 {
-	__u64 where = as_number(task), now = bpf_ktime_get_ns();
+	__u64 where = as_number(task);
 	__u32 tgid = task->tgid, slot = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	struct wait *wait;
@@ -291,8 +305,11 @@ static __noinline int wait_ends(struct task_struct *task, struct task_struct *be
 		return 0;
 	slot = slot * FSN_WAYS + (way & (FSN_WAYS - 1));
 	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
-	if (wait && wait->instead_tid == NO_TID)
-		name_thread(before, wait->instead, &wait->instead_tid);
+	if (wait && wait_is_told()) {
+		name_thread(task, wait->comm, &wait->tid);
+		if (wait->instead_tid == NO_TID)
+			name_thread(before, wait->instead, &wait->instead_tid);
+	}
 	return wait_over(fn, slot, now);
 }
 
@@ -321,10 +338,11 @@ static __always_inline void woken(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
 		return;
-	if (fsn_off_cpu)
+	if (fsn_off_cpu && wait_is_told())
 		wait_woken(task);
 	if (fsn_run_queue && wait_is_wanted(task))
-		wait_begins(task, task, bpf_get_current_task_btf(), fsn_run_queue - 1, 0);
+		wait_begins(task, task, bpf_get_current_task_btf(), WAIT_OF(fsn_run_queue - 1, 0),
+			bpf_ktime_get_ns());
 }
 
 SEC("tp_btf/sched_wakeup")
@@ -365,11 +383,12 @@ int fsn_switch(__u64 *ctx)
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	__u32 state = prev->__state, stack = 0;
 	bool runs = ctx[0] & 1 || !state;
+	__u64 now = bpf_ktime_get_ns();
 
 	if (next->pid && fsn_off_cpu)
-		wait_ends(next, prev, fsn_off_cpu - 1);
+		wait_ends(next, prev, fsn_off_cpu - 1, now);
 	if (next->pid && fsn_run_queue)
-		wait_ends(next, prev, fsn_run_queue - 1);
+		wait_ends(next, prev, fsn_run_queue - 1, now);
 	if (!prev->pid || state & TASK_DEAD || !wait_is_wanted(prev))
 		return 0;
 	if (fsn_walks_stacks && (runs ? fsn_run_queue : fsn_off_cpu))
@@ -377,11 +396,11 @@ int fsn_switch(__u64 *ctx)
 	if (fsn_off_cpu && runs)
 		wait_is_over(prev, fsn_off_cpu - 1);
 	else if (fsn_off_cpu)
-		wait_begins(prev, next, prev, fsn_off_cpu - 1, stack);
+		wait_begins(prev, next, prev, WAIT_OF(fsn_off_cpu - 1, stack), now);
 	if (fsn_run_queue && !runs)
 		wait_is_over(prev, fsn_run_queue - 1);
 	else if (fsn_run_queue)
-		wait_begins(prev, next, prev, fsn_run_queue - 1, stack);
+		wait_begins(prev, next, prev, WAIT_OF(fsn_run_queue - 1, stack), now);
 	return 0;
 }
 

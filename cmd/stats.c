@@ -253,8 +253,8 @@ static const char *contradiction(const struct stats_options *o)
 	if (loop && (o->save || o->diff_path))
 		return "--save and --diff do not go with --interval or --duration";
 	for (size_t i = 0; i < o->check_cnt; i++)
-		if (o->checks[i].relative && !o->diff_path)
-			return "--fail-if with percent needs --diff";
+		if (o->checks[i].relative && !o->diff_path && !check_is_share(&o->checks[i]))
+			return "--fail-if with percent needs --diff, but of on_cpu, queued and blocked";
 	return NULL;
 }
 

@@ -89,6 +89,9 @@ divided() { # ARG...
 	assert_output_match '^funcsnoop_blocked_seconds_total\{.*function="fix_sleep_us".*\} 0\.(1|09)'
 	fsn -s 3 stats g --fail-if 'blocked>100ms'
 	fsn stats g --fail-if 'blocked>100s'
+	fsn -s 3 stats g --fail-if 'blocked>60%'
+	assert_stderr_match '^funcsnoop stats: fix_sleep_us of g: blocked is [0-9.]+m?s of [0-9.]+m?s, [0-9.]+ % [(]blocked>60%[)]$'
+	fsn stats g --fail-if 'queued>99%'
 	fsn reset g
 	fsn stats g --json --all
 	assert_json '[.[0].functions[] | [.on_cpu_ns, .queued_ns, .blocked_ns]] | unique' '[[null,null,null]]'

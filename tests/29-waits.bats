@@ -134,3 +134,50 @@ hint: did you mean 'off-cpu'"
 	wait_bg w
 	fsn detach g
 }
+
+# The commands of the manual's section that have TEXT, with the fixture for their process.
+try_lines() { # TEXT
+	local line i n=0
+
+	while read -r line; do
+		[[ $line == *"$1"* ]] || continue
+		line=${line/-p 181/-p $(bg_pid w)}
+		cd "$BATS_TEST_TMPDIR" || return
+		echo "# $line"
+		eval "start_bg run$n '$FUNCSNOOP' ${line/-d 10/-d 2}"
+		poll_until grep -q 'attached to' "$(bg_err run$n)"
+		n=$((n + 1))
+	done < <(sed -n "/^\.Sh WHERE THE TIME GOES/,/^\.Sh FROM/s/^# funcsnoop //p" \
+		"$BATS_TEST_DIRNAME/../man/funcsnoop-run.8")
+	((n))
+	tell w
+	for ((i = 0; i < n; i++)); do
+		wait_bg "run$i"
+	done
+}
+
+@test "each command of the manual finds what its program does" {
+	start_bg w "$WAITS" --wait burn 60
+	wait_ready w
+	try_lines 'run cpu'
+	output=$(<"$(bg_out run0)")
+	assert_output_match ' burner +[0-9]'
+	assert_output_match ' burn_hot +[0-9]'
+	grep -q burn_hot "$BATS_TEST_TMPDIR/cpu.html"
+	wait_bg w
+	start_bg w "$WAITS" --wait lock 12
+	wait_ready w
+	try_lines 'run off-cpu'
+	output=$(<"$(bg_out run0)")
+	assert_output_match ' futex_wait_[[]k[]] '
+	output=$(<"$(bg_out run2)")
+	assert_output_match ' producer +holder '
+	wait_bg w
+	start_bg w "$WAITS" --wait rob 60
+	wait_ready w
+	try_lines 'run run-queue'
+	output=$(<"$(bg_out run0)")
+	assert_output_match ' victim +robber '
+	assert_output_match ' robber +victim '
+	wait_bg w
+}

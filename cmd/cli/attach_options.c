@@ -63,7 +63,7 @@ static const struct argp_option options[] = {
 	{ "comm", KEY_COMM, "NAME", 0, NULL, USAGE_MORE },
 	{ "cgroup", KEY_CGROUP, "PATH", 0, NULL, USAGE_MORE },
 	{ "raw", KEY_RAW, NULL, 0, NULL, USAGE_MORE },
-	{ "exit", KEY_EXIT, "auto|return|early|ret|none", 0, NULL, USAGE_MORE },
+	{ "exit", KEY_EXIT, "HOW", 0, NULL, USAGE_MORE },
 	{ "site", KEY_SITE, "auto|entry", 0, NULL, USAGE_MORE },
 	{ "no-processes", KEY_NO_PROCESSES, NULL, 0, NULL, USAGE_MORE },
 	{ "link", KEY_LINK, "auto|session|multi|perf", 0, NULL, USAGE_MORE },

@@ -184,10 +184,13 @@ struct check {
 	size_t of_cnt;
 	enum figure_id figure; /* of USE_SAVED */
 	enum check_op op;
-	bool relative; /* growth in percent, with --diff */
+	bool relative; /* growth in percent, with --diff; without, a share of the time */
 	double percent;
 	uint64_t value;
 };
+
+/* Whether its percents without --diff are those of the time that calls took: "queued>5%". */
+bool check_is_share(const struct check *check);
 
 /* Reads "p99>5ms", "errors>0", "p99>10%", "errors[kind=1]>0"; @text is kept. -EINVAL with the reason. */
 int check_parse(const char *text, struct check *ret_check, struct err *err);

@@ -280,6 +280,33 @@ static bool check_value(const struct globals *g, const struct check *c, const ch
 	return true;
 }
 
+bool check_is_share(const struct check *c)
+{
+	return c->relative && (c->figure == FIGURE_ON_CPU || c->figure == FIGURE_QUEUED ||
+		c->figure == FIGURE_BLOCKED);
+}
+
+/* Of the time that is known to be divided. */
+static bool check_share(const struct globals *g, const struct check *c, const char *group,
+	const struct saved_func *now)
+{
+	const struct figures *f = &now->figures;
+	uint64_t part = f->value[c->figure].n, all = f->value[FIGURE_ON_CPU].n +
+		f->value[FIGURE_QUEUED].n + f->value[FIGURE_BLOCKED].n;
+	char of[DURATION_LEN], whole[DURATION_LEN];
+	double share;
+
+	if (!all)
+		return false;
+	share = 100.0 * (double)part / (double)all;
+	if (!holds(c->op, (share > c->percent) - (share < c->percent)))
+		return false;
+	fprintf(stderr, "funcsnoop %s: %s of %s: %s is %s of %s, %.1f %% (%s)\n", g->command,
+		now->name, group, figures[c->figure].word, value_text(c, part, of),
+		value_text(c, all, whole), share, c->text);
+	return true;
+}
+
 static bool check_growth(const struct globals *g, const struct check *c,
 	const char *group, const struct saved_func *was, const struct saved_func *now)
 {
@@ -304,7 +331,7 @@ static bool check_growth(const struct globals *g, const struct check *c,
 	return true;
 }
 
-static bool check_func(const struct globals *g, const struct check *c,
+static bool check_func(const struct globals *g, const struct check *c, bool diff,
 	const struct saved_func *was, const char *group, const struct saved_func *now)
 {
 	_cleanup_free_ char *safe = text_escape(now->name);
@@ -313,17 +340,19 @@ static bool check_func(const struct globals *g, const struct check *c,
 	shown.name = safe ? safe : now->name;
 	if (!figure_known(&now->figures, c->figure))
 		return false;
+	if (c->relative && !diff)
+		return check_share(g, c, group, &shown);
 	return c->relative ? check_growth(g, c, group, was, &shown)
 			   : check_value(g, c, group, &shown);
 }
 
-static bool check_by_keys(const struct globals *g, const struct check *c,
+static bool check_by_keys(const struct globals *g, const struct check *c, bool diff,
 	const struct saved_func *was, const char *group, const struct saved_func *now)
 {
 	struct saved_func part, part_was = {};
 	bool had = was && func_by_keys(was, c, &part_was);
 	bool held = func_by_keys(now, c, &part) &&
-		check_func(g, c, had ? &part_was : NULL, group, &part);
+		check_func(g, c, diff, had ? &part_was : NULL, group, &part);
 
 	free(part.name);
 	free(part_was.name);
@@ -342,8 +371,8 @@ bool check_group(const struct globals *g, const struct check *checks, size_t cnt
 			was = saved_func_find(before, now->name, now->library);
 		for (size_t k = 0; k < cnt; k++)
 			any |= checks[k].of_cnt
-				? check_by_keys(g, &checks[k], was, after->name, now)
-				: check_func(g, &checks[k], was, after->name, now);
+				? check_by_keys(g, &checks[k], before, was, after->name, now)
+				: check_func(g, &checks[k], before, was, after->name, now);
 	}
 	return any;
 }
