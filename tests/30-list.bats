@@ -273,7 +273,7 @@ json_link() { # GROUP
 @test "list presets shows those that are built in" {
 	fsn list presets --json
 	assert_json 'map(.name)' \
-		'["cublas","cublaslt","cpu","cuda","cuda-driver","cudnn","files","libtorch","nccl","off-cpu","run-queue","syscalls","vfs"]'
+		'["cpu","cublas","cublaslt","cuda","cuda-driver","cudnn","files","libtorch","nccl","off-cpu","run-queue","syscalls","vfs"]'
 	assert_json '.[0] | keys_unsorted' '["name","description","origin","functions","error"]'
 	assert_json 'map((.functions > 15 or (.name | IN("vfs", "cpu", "off-cpu", "run-queue"))) and .origin == "built in" and .error == null) | all' true
 	fsn list presets
