@@ -97,6 +97,35 @@ static __noinline int part_communicator(
 	return 0;
 }
 
+/* Sizes are written out: the verifier loses the bounds of one that is computed. */
+static __always_inline long number_read(__u64 *to, __u32 bits, const void *at)
+{
+	switch (bits) {
+	case 8:
+		return bpf_probe_read_user(to, 1, at);
+	case 16:
+		return bpf_probe_read_user(to, 2, at);
+	case 32:
+		return bpf_probe_read_user(to, 4, at);
+	default:
+		return bpf_probe_read_user(to, 8, at);
+	}
+}
+
+/* As of text, what is not there can't be waited for. */
+static __noinline int part_member(const struct pt_regs *ctx, const struct fsn_part *p, __u64 *to)
+{
+	__u64 at = arg_word(ctx, p->where);
+
+	to[0] = 0;
+	to[1] = !at || number_read(to, p->width, (void *)(at + p->at));
+	if (to[1])
+		add(&ctl.lost_texts, 1);
+	else
+		to[0] = part_cut(p, to[0]);
+	return 0;
+}
+
 /* Parts of more than a word. */
 static __always_inline void part_wide(
 	const struct pt_regs *ctx, const struct fsn_part *p, __u64 *to)
@@ -107,6 +136,8 @@ static __always_inline void part_wide(
 		bpf_get_current_comm(to, FSN_COMM_LEN);
 	else if (p->what == FSN_BY_COMMUNICATOR)
 		part_communicator(ctx, p, (struct fsn_communicator *)to);
+	else if (p->what == FSN_BY_MEMBER)
+		part_member(ctx, p, to);
 }
 
 static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct fsn_part *p)

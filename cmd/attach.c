@@ -348,15 +348,26 @@ static int attach_one(struct attach_options *o, struct bpffs *fs, struct json *d
 	return code;
 }
 
-/* All groups of a file or none: what can be known is known before the first is attached. */
-static int attach_all(struct attach_options *o, struct draft **drafts, size_t cnt,
+/* By @keys, if they are those of its file. */
+static int attach_keyed(struct attach_options *o, struct draft *draft, const struct keys *keys,
 	struct bpffs *fs, struct json *doc, struct err *err)
+{
+	if (o->usual) {
+		o->keys = *keys;
+		o->attach.keys = keys_wanted(keys) ? &o->keys : NULL;
+	}
+	return attach_group(o, draft, fs, doc, err);
+}
+
+/* All groups of a file or none: what can be known is known before the first is attached. */
+static int attach_all(struct attach_options *o, struct draft **drafts, const struct keys *keys,
+	size_t cnt, struct bpffs *fs, struct json *doc, struct err *err)
 {
 	size_t done = 0;
 	int code = 0;
 
 	for (; !code && done < cnt; done += !code)
-		code = attach_group(o, drafts[done], fs, doc, err);
+		code = attach_keyed(o, drafts[done], &keys[done], fs, doc, err);
 	for (size_t i = done + 1; code && o->dry_run && i < cnt; i++)
 		explain_group(o, drafts[i], doc, &(struct err) { 0 });
 	while (code && !o->dry_run && !o->attach.replace && done--)
@@ -371,6 +382,7 @@ static int attach_config(struct attach_options *o, struct bpffs *fs,
 	const struct preset_group *group;
 	struct preset_set *set = NULL;
 	int code = config_load(o->config, &set, err);
+	_cleanup_free_ struct keys *keys = NULL; /* of each */
 	struct draft **drafts;
 	size_t cnt = 0, wanted;
 
@@ -380,16 +392,18 @@ static int attach_config(struct attach_options *o, struct bpffs *fs,
 				o->config);
 	wanted = o->words.cnt ? o->words.cnt : code ? 0 : set->group_cnt;
 	drafts = calloc(wanted + 1, sizeof(struct draft *));
-	if (!code && !drafts)
+	keys = calloc(wanted + 1, sizeof(*keys));
+	if (!code && (!drafts || !keys))
 		code = err_sys(err, -ENOMEM, "cannot read '%s'", o->config);
 	for (; !code && cnt < wanted; cnt += !code) {
 		group = o->words.cnt ? preset_set_group(set, o->words.word[cnt])
 				    : &set->groups[cnt];
 		o->draft.name = o->name ? o->name : group->name;
 		code = draft_group(o, group, false, &drafts[cnt], err);
+		keys[cnt] = o->keys;
 	}
 	if (!code)
-		code = attach_all(o, drafts, cnt, fs, doc, err);
+		code = attach_all(o, drafts, keys, cnt, fs, doc, err);
 	while (cnt)
 		draft_free(drafts[--cnt]);
 	free(drafts);

@@ -164,7 +164,7 @@ abc 1"
 	assert_json '.[0].health.lost_texts' 3
 	assert_json '[.[0].functions[].rows[] | select(.key.text.value == null) | .calls]' "[3]"
 	fsn stats x
-	assert_stderr_match '^funcsnoop stats: 3 texts of keys were not read'
+	assert_stderr_match '^funcsnoop stats: 3 keys were not read'
 	fsn stats x --reset
 	fsn stats x --json
 	assert_json '.[0].health.lost_texts' 0
@@ -528,6 +528,66 @@ streamed() { # PROGRAM
 	capture jq '[.[] | select(.ph == "X") | .args.key.text.value | numbers, strings] | length' "$(bg_out trace)"
 	assert_output 41
 	fsn detach x
+}
+
+@test "a member of what an argument points to is a key, as debug information has it" {
+	local p=$FIX/proto name said
+
+	cat >"$BATS_TEST_TMPDIR/p.json" <<-END
+		{ "lib": "$p", "keys": ["desc->shape.rows", "desc->dims[1]", "nobody->x"],
+		  "p_func_sym": {
+			"pr_walk": { "symbol": "pr_walk" }, "pr_print": { "symbol": "pr_print" } },
+		  "q_func_sym": { "pr_copy": { "symbol": "pr_copy" } } }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/p.json"
+	assert_stderr_match "^funcsnoop attach: group 'p': --key 'nobody->x': no function has such an argument\$"
+	assert_stderr_match "^funcsnoop attach: group 'q': --key 'desc->dims\[1\]': no function has"
+	capture "$p"
+	fsn stats p --by 'desc->shape.rows,desc->dims[1]' --json
+	assert_json '[.[0].functions[] | select(.rows | length > 0) | .rows[] | .key
+		| [."desc->shape.rows".value, ."desc->dims[1]".value]] | sort' '[[null,null],[3,9],[4,0]]'
+	assert_json '.[0].health.lost_texts' 2
+	assert_eq "$(rows p 'desc->dims[1]' "desc->dims[1] calls" | sort)" "0 1
+9 1
+? 1"
+	fsn -s 3 stats p --fail-if 'calls[desc->dims[1]=9,desc->shape.rows=3]>0'
+	fsn stats p --by 'desc->dims[1]' --format prometheus
+	assert_eq "$(samples calls_total | grep -c ',*desc_dims_1="9"} 1')" 1
+	fsn stats q --json
+	assert_json '[.[0].functions[].rows] | add' '[]'
+	fsn detach p
+	fsn detach q
+	for name in split debuglink; do
+		fsn attach g pr_walk --lib "$FIX/$name/proto" --key 'desc->rank,arg1->name,desc->next'
+		capture "$FIX/$name/proto"
+		fsn stats g --json
+		assert_json '[.[0].functions[].rows[] | [(.key | ."desc->rank".value,
+			."arg1->name".value, ."desc->next".value), .calls] | tostring] | sort' \
+			'["[0,\"0x0\",\"0x0\",2]","[null,null,null,1]"]' "$name"
+		fsn detach g
+	done
+	while IFS='|' read -r name said; do
+		fsn -s 2 attach g pr_walk pr_copy --lib "$p" --key "$name"
+		assert_stderr_match "^funcsnoop attach: --key '.*' $said\$"
+	done <<-'EOF'
+		desc->nope|is no member of what is there
+		desc->dims|is an array: which of it is to be said, as in \[0\]
+		desc->dims[4]|is outside of its array
+		desc->dims[x]|has an index that is no number
+		desc->shape|is no number of up to 8 bytes
+		desc->next->rank|is behind a second pointer, and one can be followed
+		desc->rank.x|is no member: there is no structure
+		desc->|is no member of what is there
+		desc->rank x|is not ARG->MEMBER, with .MEMBER or \[N\] behind it
+		n->x|is behind no pointer
+		path->x|is no member: there is no structure
+	EOF
+	fsn -s 2 attach g pr_walk --lib "$p" --sum 'desc->rank'
+	assert_stderr_match "is a member, and those are keys only"
+	fsn -s 2 attach g pr_walk --lib "$FIX/stripped/proto" --key 'desc->rank'
+	assert_stderr_match "no debug information"
+	fsn -s 2 attach --config "$CONFIG" p --key 'v->x'
+	assert_stderr_match "needs debug information, of which there is none"
 }
 
 @test "a caller is a function, or a file, also when its process has ended" {

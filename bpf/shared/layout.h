@@ -153,8 +153,10 @@ struct fsn_part {
 	unsigned char width;     /* bits of a number */
 	unsigned char is_signed;
 	unsigned int arg; /* its number among the function's arguments + 1; 0: it is none */
-	unsigned int at;  /* FSN_BY_COMMUNICATOR: from where it points to, its hash */
-	unsigned int type; /* FSN_BY_BYTES: as .where, the argument by which .sizes go */
+	/* From where it points to: FSN_BY_COMMUNICATOR: its hash; FSN_BY_MEMBER: that */
+	unsigned int at;
+	/* FSN_BY_BYTES: as .where, the argument by which .sizes go; FSN_BY_MEMBER: 1: an address */
+	unsigned int type;
 	unsigned long long sizes; /* by value: 4 bits, 1 + the power of two */
 };
 

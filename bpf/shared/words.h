@@ -331,6 +331,7 @@ enum fsn_by {
 	FSN_BY_BYTES, /* of a sum: a count of elements, by the size that another argument tells */
 	FSN_BY_STACK,  /* a number: 1 + its place among the stacks; 0: it is not known */
 	FSN_BY_KERNEL, /* what an argument says of the GPU's kernel that is launched */
+	FSN_BY_MEMBER, /* a number in what an argument points to; the next word is 1: "?" */
 	FSN_BY_CNT
 };
 

@@ -163,6 +163,7 @@ struct attach_options {
 	pid_t *tids;
 	struct condition condition; /* .attach.condition, if there is one */
 	struct keys keys; /* .attach.keys, if there are any */
+	bool usual;       /* they are those of the preset or, of the group last drafted, of its file */
 	struct draft_slow *slow;
 	char **owned; /* names cut from --slow */
 	size_t owned_cnt;

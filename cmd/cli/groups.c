@@ -334,22 +334,28 @@ static int add_usual(struct attach_options *o, const struct draft *draft, const 
 {
 	struct keys one = {};
 	struct keys_left left;
+	struct err why = {};
 	int code = is_sum ? keys_add_sum(&one, name, err) : keys_add(&one, name, err);
 
 	if (code)
 		return err_wrap(err, "preset '%s'", o->draft.preset->name);
-	code = attach_check_keys(draft, &one, &left, NULL);
+	code = attach_check_keys(draft, &one, &left, &why);
+	if (code == -ERR_USAGE && !o->draft.lenient)
+		cmd_note(o->g, "group '%s': %s", draft->name, why.msg);
 	if (code)
 		return code == -ERR_USAGE ? 0 : err_sys(err, code, "cannot read keys");
 	return is_sum ? keys_add_sum(&o->keys, name, err) : keys_add(&o->keys, name, err);
 }
 
-/* What a preset's calls are told apart by, where nothing else is asked for. */
+/* What calls of a preset or a configuration are told apart by, where nothing else is asked for. */
 static int usual_keys(struct attach_options *o, const struct draft *draft, struct err *err)
 {
 	const struct preset_group *preset = o->draft.preset;
 	int code = 0;
 
+	o->usual = true;
+	o->attach.keys = NULL;
+	o->keys.key_cnt = o->keys.sum_cnt = 0;
 	if (!draft->probed_cnt)
 		return 0;
 	for (size_t i = 0; !code && i < preset->key_cnt; i++)
@@ -369,8 +375,8 @@ static bool wants_usual_keys(const struct attach_options *o)
 {
 	const struct preset_group *preset = o->draft.preset;
 
-	return o->draft.lenient && preset && (preset->key_cnt || preset->sum_cnt) &&
-		!o->attach.keys && !o->no_keys && !o->draft.rules.count_only;
+	return preset && (preset->key_cnt || preset->sum_cnt) &&
+		(!o->attach.keys || o->usual) && !o->no_keys && !o->draft.rules.count_only;
 }
 
 /* Samples without them say little. */

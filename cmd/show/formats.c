@@ -285,8 +285,8 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		note(r, f, "%s not seen since the attach: the kernel leaves a program out where it runs already",
 			counted(s->missed, "entry or end was", "entries and ends were").text);
 	if (s->lost_texts)
-		note(r, f, "%s not read: what they are called by was not in memory",
-			counted(s->lost_texts, "text of a key was", "texts of keys were").text);
+		note(r, f, "%s not read: what they are was not in memory",
+			counted(s->lost_texts, "key was", "keys were").text);
 	if (r->choice->by_cnt && rg->by_cnt && !report_keys_known(rg))
 		note(r, f, "keys of group '%s' are for its owner only", group_info(s->group).name);
 	if (s->lost_slow && rg->slow)

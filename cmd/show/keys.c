@@ -22,6 +22,8 @@ static const char *code_name(const struct func_types *t, const struct func_part 
 {
 	const struct type_code *code = NULL;
 
+	if (p->by == FSN_BY_MEMBER)
+		return NULL;
 	if (p->by == FSN_BY_RESULT)
 		code = type_code_find(t->ret_codes, (int64_t)word);
 	else if (p->arg && p->arg <= t->arg_cnt)
@@ -34,6 +36,8 @@ static bool is_number(const struct func_types *t, const struct func_part *p)
 {
 	const struct preset_value *v = declared(t, p);
 
+	if (p->by == FSN_BY_MEMBER)
+		return !p->is_address;
 	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
 		return p->by != FSN_BY_CALLER && p->by != FSN_BY_KERNEL &&
 			p->by != FSN_BY_COMMUNICATOR;
@@ -45,10 +49,11 @@ static bool is_text(const struct func_part *p)
 	return p->by == FSN_BY_TEXT || p->by == FSN_BY_COMM;
 }
 
-/* Text that could not be read is marked by its last byte. */
-static bool is_there(const char *text)
+/* Text that could not be read is marked by its last byte, a member by its next word. */
+static bool is_there(const struct func_part *p, const char *text)
 {
-	return !text[FSN_KEY_TEXT - 1];
+	return p->by == FSN_BY_MEMBER ? !((const uint64_t *)text)[1]
+				      : !is_text(p) || !text[FSN_KEY_TEXT - 1];
 }
 
 /* NULL: it is none, but an address. */
@@ -85,8 +90,10 @@ void key_value_text(struct out *o, const struct func_types *t, const struct func
 	uint64_t word = stats_row_word(row, i);
 	const char *text = stats_row_text(row, i);
 
-	if (is_text(p))
-		out_str(o, is_there(text) ? text : "?");
+	if (!is_there(p, text))
+		out_char(o, '?');
+	else if (is_text(p))
+		out_str(o, text);
 	else if (!is_number(t, p))
 		out_hex(o, word);
 	else if (p->is_signed)
@@ -163,8 +170,10 @@ static void add_key(struct json *j, struct stacks *stacks, const struct func_typ
 		json_close(j, '}');
 		return;
 	}
-	if (is_text(p)) {
-		json_set_str(j, "value", is_there(text) ? text : NULL);
+	if (!is_there(p, text)) {
+		json_set_null(j, "value");
+	} else if (is_text(p)) {
+		json_set_str(j, "value", text);
 	} else if (!is_number(t, p)) {
 		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)word);
 		json_set_str(j, "value", hex);
@@ -214,7 +223,7 @@ static bool part_of_call(const struct shown_call *c, const struct func_part *p, 
 	switch (p->by) {
 	case FSN_BY_NUMBER:
 		return call_has_args(c->call) && c->types &&
-			func_number_of(c->types, p->arg, c->call, c->more, word);
+			call_arg_number(c->types, p->arg, c->call, c->more, word);
 	case FSN_BY_TEXT:
 		str = call_has_args(c->call) && c->types && p->arg
 			? call_arg_string(c->types, p->arg - 1, c->call, c->more, &len, &cut)
@@ -262,7 +271,7 @@ static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 static bool is_in_line(const struct func_part *p)
 {
 	return p->by != FSN_BY_CALLER && p->by != FSN_BY_CGROUP && p->by != FSN_BY_COMMUNICATOR &&
-		p->by != FSN_BY_STACK;
+		p->by != FSN_BY_STACK && p->by != FSN_BY_MEMBER;
 }
 
 /* False: nothing is added up of it, or that is not known. */

@@ -7,6 +7,7 @@
 // By key a function's calls are several samples, each with labels of the keys; what is not
 // known by key stays one. Which keys have samples is by who came first, so that a later one
 // takes none away: it is among the others.
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +127,11 @@ static void put_label(FILE *f, const char *key, const char *value)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		taken |= !strcmp(ours[i], key);
-	fprintf(f, ",%s%s=\"", taken ? "arg_" : "", key);
+	fputs(taken ? ",arg_" : ",", f);
+	for (; *key; key++)
+		if (*key != ']' && *key != '>')
+			fputc(isalnum((unsigned char)*key) ? *key : '_', f);
+	fputs("=\"", f);
 	put_value(f, value);
 	fputc('"', f);
 }
@@ -206,10 +211,10 @@ static int begin_series(struct labels *l, size_t most)
 	return fclose(f) ? -ENOMEM : 0;
 }
 
-static int make_series(struct labels *l, const struct types *types, size_t top)
+static int make_series(struct labels *l, const struct types *types, size_t most)
 {
 	_cleanup_free_ struct stats_row *rows = NULL;
-	size_t cnt, most = top ? top : SERIES_USUAL;
+	size_t cnt;
 	int code;
 
 	if (!l->rg->by_cnt || !l->rg->keys.funcs[l->f->fn].on)
@@ -229,7 +234,7 @@ static int make_series(struct labels *l, const struct types *types, size_t top)
 }
 
 /* Functions are in order, those of a group together. */
-static int make_all_series(struct metrics *m, size_t top)
+static int make_all_series(struct metrics *m, size_t most)
 {
 	_cleanup_types_ struct types *types = NULL;
 	int code = 0;
@@ -239,8 +244,7 @@ static int make_all_series(struct metrics *m, size_t top)
 			types_free(TAKE_PTR(types));
 			code = types_read(m->labels[i].s->group, &types, NULL);
 		}
-		if (!code)
-			code = make_series(&m->labels[i], types, top);
+		code = code ? code : make_series(&m->labels[i], types, most);
 	}
 	return code;
 }
@@ -266,7 +270,7 @@ static int collect(struct metrics *m, const struct report *r)
 		if (make_labels(&m->labels[i], twin))
 			return -1;
 	}
-	return make_all_series(m, r->choice->top);
+	return make_all_series(m, r->choice->top ? r->choice->top : SERIES_USUAL);
 }
 
 static void metrics_done(struct metrics *m)
@@ -400,9 +404,7 @@ static void put_sum(const struct metrics *m, const struct labels *l, size_t k, b
 static void put_sums(const struct metrics *m, bool is_signed)
 {
 	put_head(m, is_signed ? "funcsnoop_signed_argument" : "funcsnoop_argument",
-		is_signed ? "gauge" : "counter",
-		is_signed ? "Arguments of calls added up, of those with a sign."
-			  : "Arguments of calls added up.");
+		is_signed ? "gauge" : "counter", "Arguments of calls added up.");
 	for (size_t i = 0; i < m->cnt; i++)
 		for (size_t k = 0; m->labels[i].series && k < m->labels[i].rg->keys.sum_cnt; k++)
 			put_sum(m, &m->labels[i], k, is_signed);

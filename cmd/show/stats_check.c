@@ -71,6 +71,18 @@ static bool parse_key(const char *at, size_t len, struct check_key *ret)
 	return true;
 }
 
+/* Up to a comma or a bracket that is not of a key, as "desc->dims[0]" has them. */
+static size_t part_len(const char *at)
+{
+	size_t len = strcspn(at, ",[]");
+
+	while (at[len] == '[') {
+		len += strcspn(at + len, "]");
+		len += at[len] ? 1 + strcspn(at + len + 1, ",[]") : 0;
+	}
+	return len;
+}
+
 /* "[KEY=VALUE,KEY=VALUE]", of which there may be none; *@rest is behind it then. */
 static int parse_keys(const char **rest, struct check *check, struct err *err)
 {
@@ -78,7 +90,7 @@ static int parse_keys(const char **rest, struct check *check, struct err *err)
 	bool more = **rest == '[';
 
 	while (more) {
-		size_t len = strcspn(at, ",]");
+		size_t len = part_len(at);
 
 		if (!at[len] || check->of_cnt == FSN_KEYS ||
 			!parse_key(at, len, &check->of[check->of_cnt++]))

@@ -88,6 +88,36 @@ static int locate_communicators(const struct draft *draft, const struct keys *ke
 	return code ? err_wrap(err, "--key 'communicator'") : 0;
 }
 
+static int locate_members(const struct draft *draft, const struct keys *keys,
+	struct condition_func *funcs, struct err *err)
+{
+	int code = 0;
+
+	for (size_t k = 0; k < keys->key_cnt; k++)
+		for (size_t i = 0; !code && i < draft->probed_cnt; i++) {
+			const char *path;
+			size_t nth;
+
+			if (!keys_member(&funcs[i], &keys->key[k], &nth, &path))
+				continue;
+			code = types_member(&draft->targets[i], nth, path,
+				&funcs[i].member[k].m, &funcs[i].member[k].why);
+			if (!code)
+				funcs[i].member[k].why = NULL;
+			code = code == -EINVAL ? 0 : code;
+		}
+	return code ? err_sys(err, code, "cannot look for members") : 0;
+}
+
+/* What keys are of that lies in memory. */
+static int locate(const struct draft *draft, const struct keys *keys,
+	struct condition_func *funcs, struct err *err)
+{
+	int code = locate_communicators(draft, keys, funcs, err);
+
+	return code ? code : locate_members(draft, keys, funcs, err);
+}
+
 int attach_check_keys(const struct draft *draft, const struct keys *keys,
 	struct keys_left *ret_left, struct err *err)
 {
@@ -97,7 +127,7 @@ int attach_check_keys(const struct draft *draft, const struct keys *keys,
 
 	if (!keyed || !funcs)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
-	code = locate_communicators(draft, keys, funcs, err);
+	code = locate(draft, keys, funcs, err);
 	return code ? code : keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
 }
 
@@ -133,7 +163,7 @@ int describe_keys(struct description *d, const struct draft *draft,
 	d->keyed = calloc(draft->probed_cnt + 1, sizeof(*d->keyed));
 	if (!d->keyed || !funcs)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
-	code = locate_communicators(draft, keys, funcs, err);
+	code = locate(draft, keys, funcs, err);
 	if (!code)
 		code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
 	name_parts(d, draft->probed_cnt);

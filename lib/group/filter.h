@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "group/types.h"
+#include "target/types.h"
 
 /* --- by process, command, CPU, cgroup, user and thread -------------------------------------- */
 
@@ -91,6 +92,10 @@ struct condition_func {
 	bool ends;                      /* its end is seen */
 	uint32_t communicator_at; /* from where one begins, its hash */
 	uint8_t kernel, named;    /* as of struct preset_func */
+	struct {
+		struct member_at m;
+		const char *why; /* or NULL */
+	} member[FSN_KEYS]; /* of each key that is one */
 	const char *name, *types_why; /* the function's, and why nothing is declared; or NULL */
 };
 

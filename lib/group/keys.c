@@ -219,6 +219,40 @@ static void bind_handle(const struct condition_func *f, struct fsn_keyed *ret)
 								     : FSN_NAMED_WORD;
 }
 
+bool keys_member(const struct condition_func *f, const struct key_name *name, size_t *ret_nth,
+	const char **ret_path)
+{
+	const char *arrow = strstr(name->name, "->"), *why;
+	char arg[KEY_NAME_LEN];
+	unsigned char where;
+
+	if (!arrow)
+		return false;
+	snprintf(arg, sizeof(arg), "%.*s", (int)(arrow - name->name), name->name);
+	*ret_path = arrow + 2;
+	return f->has_args && !condition_arg(f, arg, &where, ret_nth, &why);
+}
+
+static int bind_member(const struct condition_func *f, const struct key_name *name, size_t i,
+	struct fsn_part *ret, const char **ret_why)
+{
+	const char *path;
+	size_t nth;
+
+	if (!keys_member(f, name, &nth, &path))
+		return -ENOENT;
+	*ret_why = f->member[i].why;
+	if (*ret_why || condition_arg_at(f, nth, &ret->where, ret_why))
+		return -EINVAL;
+	ret->what = FSN_BY_MEMBER;
+	ret->width = (unsigned char)(f->member[i].m.bytes * 8);
+	ret->is_signed = f->member[i].m.is_signed;
+	ret->at = f->member[i].m.at;
+	ret->type = f->member[i].m.is_address;
+	ret->arg = (unsigned int)nth + 1;
+	return 0;
+}
+
 /* A count of elements stands before the argument that tells how many bytes each has. */
 static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
@@ -244,8 +278,8 @@ static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, cons
 }
 
 /* -ENOENT when the function has no such argument, -EINVAL when it can't be used. */
-static int bind_part(const struct condition_func *f, const struct key_name *name, bool is_sum,
-	struct fsn_part *ret, const char **ret_why)
+static int bind_part(const struct condition_func *f, const struct key_name *name, size_t i,
+	bool is_sum, struct fsn_part *ret, const char **ret_why)
 {
 	const struct preset_value *v;
 	size_t nth;
@@ -258,6 +292,10 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 		return bind_communicator(f, ret, ret_why);
 	if (name->by == FSN_BY_KERNEL)
 		return bind_kernel(f, ret, ret_why);
+	if (strstr(name->name, "->")) {
+		*ret_why = "is a member, and those are keys only";
+		return is_sum ? -EINVAL : bind_member(f, name, i, ret, ret_why);
+	}
 	if (is_sum && !strcmp(name->name, "bytes") && !bind_bytes(f, ret, ret_why))
 		return 0;
 	if (name->by != FSN_BY_NUMBER) {
@@ -295,7 +333,7 @@ static int bind_parts(const struct condition_func *f, const struct key_name *nam
 
 	for (size_t i = 0; i < cnt; i++) {
 		const char *why = NULL;
-		int code = bind_part(f, &names[i], is_sum, &ret[i], &why);
+		int code = bind_part(f, &names[i], i, is_sum, &ret[i], &why);
 
 		if (code)
 			memset(&ret[i], 0, sizeof(ret[i]));
@@ -376,6 +414,7 @@ bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
 			case FSN_BY_TEXT:
 			case FSN_BY_COMM:
 			case FSN_BY_COMMUNICATOR:
+			case FSN_BY_MEMBER:
 				return true;
 			}
 	return false;
@@ -401,7 +440,8 @@ bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt)
 
 static struct func_part part_of(const struct fsn_part *p)
 {
-	return (struct func_part) { p->what, p->is_signed, p->arg, p->sizes };
+	return (struct func_part) { p->what, p->is_signed, p->what == FSN_BY_MEMBER && p->type,
+		p->arg, p->sizes };
 }
 
 static int keys_make(const struct group *g, const struct fsn_keyed *keyed, struct group_keys *k)
@@ -428,7 +468,7 @@ static int keys_make(const struct group *g, const struct fsn_keyed *keyed, struc
 static bool is_plain(const char *name)
 {
 	return *name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
-					   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")];
+					   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789->.[]")];
 }
 
 int group_keys_read(const struct group *g, struct group_keys *ret_keys, struct err *err)
@@ -475,30 +515,16 @@ void group_key_spread(const struct group *g, const struct fsn_key *from, struct 
 			to->word[i * FSN_KEY_WIDE] = from->word[i];
 }
 
-bool func_number_of(const struct func_types *t, unsigned int arg, const struct call *call,
-	const struct fsn_more *more, uint64_t *ret_n)
-{
-	const unsigned long long *at;
-	unsigned int cnt;
-
-	if (!arg || arg > t->arg_cnt)
-		return false;
-	at = call_arg_at(t, arg - 1, call, more, &cnt);
-	if (at)
-		*ret_n = (uint64_t)preset_value_int(&t->args[arg - 1].value, *at);
-	return at;
-}
-
 bool func_sum_of(const struct func_part *sum, const struct func_types *types,
 	const struct call *call, const struct fsn_more *more, uint64_t *ret_n)
 {
 	uint64_t type, size;
 
-	if (sum->by == FSN_BY_NONE || !func_number_of(types, sum->arg, call, more, ret_n))
+	if (sum->by == FSN_BY_NONE || !call_arg_number(types, sum->arg, call, more, ret_n))
 		return false;
 	if (sum->by != FSN_BY_BYTES)
 		return true;
-	if (!func_number_of(types, sum->arg + 1, call, more, &type))
+	if (!call_arg_number(types, sum->arg + 1, call, more, &type))
 		return false;
 	size = type < PRESET_SIZES ? sum->sizes >> 4 * type & 15 : 0;
 	*ret_n = size ? *ret_n << (size - 1) : 0;

@@ -69,6 +69,13 @@ struct keys_left {
 _must_check_ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t cnt,
 	struct fsn_keyed *ret_keyed, struct keys_left *ret_left, struct err *err);
 
+/*
+ * Whether @name is "ARG->MEMBER" of an argument of @f: its number, and in @name what is behind the
+ * arrow.
+ */
+bool keys_member(const struct condition_func *f, const struct key_name *name, size_t *ret_nth,
+	const char **ret_path);
+
 /* Whether an argument of @f is a communicator of NCCL's: its number. */
 bool keys_communicator(const struct condition_func *f, size_t *ret_nth);
 
@@ -86,6 +93,7 @@ bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt);
 struct func_part {
 	enum fsn_by by;  /* FSN_BY_NONE: the function has no such argument */
 	bool is_signed;
+	bool is_address;  /* FSN_BY_MEMBER: it is a pointer */
 	unsigned int arg; /* its number among the arguments + 1; 0: it is none, or not declared */
 	uint64_t sizes;   /* FSN_BY_BYTES: as struct preset_type's, of what the next argument is */
 };
@@ -111,10 +119,6 @@ void group_keys_done(struct group_keys *k);
 
 /* @from, a key as programs have it, with as much room for each part. */
 void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to);
-
-/* Argument @arg (from 1 on) of a call as a number; false when it is none, or not known. */
-bool func_number_of(const struct func_types *t, unsigned int arg, const struct call *call,
-	const struct fsn_more *more, uint64_t *ret_n);
 
 /* What one call, whose arguments are known, adds to a sum; false when that can't be told. */
 bool func_sum_of(const struct func_part *sum, const struct func_types *types,

@@ -327,6 +327,20 @@ static uint64_t text_bound(const struct func_types *f, size_t i, const struct ca
 	return count ? *count : UINT64_MAX;
 }
 
+bool call_arg_number(const struct func_types *t, unsigned int arg, const struct call *call,
+	const struct fsn_more *more, uint64_t *ret_n)
+{
+	const unsigned long long *at;
+	unsigned int cnt;
+
+	if (!arg || arg > t->arg_cnt)
+		return false;
+	at = call_arg_at(t, arg - 1, call, more, &cnt);
+	if (at)
+		*ret_n = (uint64_t)preset_value_int(&t->args[arg - 1].value, *at);
+	return at;
+}
+
 const char *call_arg_string(const struct func_types *f, size_t i, const struct call *c,
 	const struct fsn_more *more, size_t *ret_len, bool *ret_cut)
 {

@@ -109,6 +109,10 @@ const unsigned long long *call_arg_at(const struct func_types *f, size_t i,
 const char *call_arg_string(const struct func_types *f, size_t i, const struct call *c,
 	const struct fsn_more *more, size_t *ret_len, bool *ret_cut);
 
+/* Argument @arg (from 1 on) of a call as a number; false when it is none, or not known. */
+bool call_arg_number(const struct func_types *t, unsigned int arg, const struct call *call,
+	const struct fsn_more *more, uint64_t *ret_n);
+
 struct types;
 
 /*

@@ -34,6 +34,21 @@ _must_check_ int types_of_files(struct targets *targets, bool wanted);
 const struct preset_func *types_of_btf(struct targets *targets, const struct btf *btf, uint32_t id,
 	const struct preset_func *said, const char *why, bool *ret_bad);
 
+/* A number in what an argument points to. */
+struct member_at {
+	uint32_t at;   /* from there */
+	uint8_t bytes; /* 1, 2, 4 or 8 */
+	bool is_signed, is_address;
+};
+
+/*
+ * What @path is, "dims[0]" or "shape.rows", in what argument @nth of @t points to, by DWARF.
+ * -EINVAL when it is nothing that can be read there, and *@ret_why says why; -ENOMEM.
+ */
+struct target;
+_must_check_ int types_member(const struct target *t, size_t nth, const char *path,
+	struct member_at *ret, const char **ret_why);
+
 /* "name(type arg, ...) -> result", as far as it is known. To be freed; NULL: no memory. */
 char *types_prototype(const char *name, const struct preset_func *known);
 
