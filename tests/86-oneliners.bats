@@ -88,6 +88,7 @@ has_shown() {
 		*"--by result"*) assert_output_match "^read +1 +$N " ;;
 		*"*sleep"*) assert_output_match '^Function = (__)?nanosleep$' ;;
 		*read*--hist*) assert_output_match '^Function = read$' ;;
+		*'fork --count'*) assert_output_match "^fork +$N " ;;
 		*fork*) assert_output_match "^ *$pid +call .* $N " ;;
 		*) fail "what is shown by: $line" ;;
 		esac
