@@ -60,6 +60,11 @@ ncclBroadcast fa93daea854b060b 3/8 2 2"
 	assert_stderr_match "^funcsnoop attach: --key 'communicator': where a communicator of .*\
 /disagree/libncclstub.so has its rank can't be told: ncclCommUserRank, ncclCommCount and \
 ncclCommCuDevice disagree\$"
+	fsn attach nccl --lib "$FIX/disagree/libncclstub.so"
+	assert_stderr_match "^funcsnoop attach: group 'nccl': --key 'communicator': where .* disagree\$"
+	fsn list nccl --json
+	assert_json '[.[0].options | .keys, .sums]' '[[],["bytes"]]'
+	fsn detach nccl
 	fsn -s 2 attach mine fix_add --lib "$FIX/libfix.so" --key communicator
 	assert_stderr_match "^funcsnoop attach: --key 'communicator': no function has an argument \
 of type ncclComm_t\$"
@@ -68,7 +73,7 @@ of type ncclComm_t\$"
 }
 
 @test "bytes of collectives are their counts times what an element has" {
-	fsn attach nccl --lib "$STUB" --key communicator --sum bytes
+	fsn attach nccl --lib "$STUB"
 	capture "$FIX/ncclcall" "$STUB" made "$STUB_AT"
 	assert_eq "$(rows nccl communicator "function communicator calls sum_bytes" | grep -v 0x | sort)" \
 		"ncclAllReduce fa93daea854b060b 3/8 5 10485760

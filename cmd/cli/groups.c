@@ -340,10 +340,13 @@ static int add_usual(struct attach_options *o, const struct draft *draft, const 
 	if (code)
 		return err_wrap(err, "preset '%s'", o->draft.preset->name);
 	code = attach_check_keys(draft, &one, &left, &why);
-	if (code == -ERR_USAGE && !o->draft.lenient)
+	if (code == -ENOMEM)
+		return err_sys(err, code, "cannot read keys");
+	/* That no function of a preset has it is no news; that what has it can't be read is. */
+	if (code && (code != -ERR_USAGE || !o->draft.lenient))
 		cmd_note(o->g, "group '%s': %s", draft->name, why.msg);
 	if (code)
-		return code == -ERR_USAGE ? 0 : err_sys(err, code, "cannot read keys");
+		return 0;
 	return is_sum ? keys_add_sum(&o->keys, name, err) : keys_add(&o->keys, name, err);
 }
 
