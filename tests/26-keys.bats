@@ -157,16 +157,28 @@ ty_i8 2 1 2"
 
 @test "text that is not there is a key of its own, counted" {
 	fsn attach --config "$CONFIG" x --key text
-	capture "$FIX/typed" ty_text abc @bad @bad @null
-	assert_eq "$(rows x text "text calls" | sort)" "? 3
+	capture "$FIX/typed" ty_text abc @bad @bad @null @absent
+	assert_eq "$(rows x text "text calls" | sort)" "? 4
 abc 1"
 	fsn stats x --json
-	assert_json '.[0].health.lost_texts' 3
-	assert_json '[.[0].functions[].rows[] | select(.key.text.value == null) | .calls]' "[3]"
+	assert_json '.[0].health.lost_texts' 4
+	assert_json '[.[0].functions[].rows[] | select(.key.text.value == null) | .calls]' "[4]"
 	fsn stats x
-	assert_stderr_match '^funcsnoop stats: 3 keys were not read'
+	assert_stderr_match '^funcsnoop stats: 4 keys were not read'
 	fsn stats x --reset
 	fsn stats x --json
+	assert_json '.[0].health.lost_texts' 0
+	fsn detach x
+}
+
+@test "text that is written while it is read is what was there, cut, and every call is in one row" {
+	local text
+
+	fsn attach --config "$CONFIG" x --key text
+	for text in {1..2000}; do echo @changing; done | xargs -n 2000 "$FIX/typed" ty_text
+	fsn stats x --json
+	assert_json '.[0].functions[] | [.calls, .returns, ([.rows[] | .calls] | add),
+		([.rows[].key.text.value | test("^[ab]{0,31}$")] | all)]' '[2000,2000,2000,true]'
 	assert_json '.[0].health.lost_texts' 0
 	fsn detach x
 }
