@@ -146,6 +146,8 @@ static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct f
 	case FSN_BY_NUMBER:
 	case FSN_BY_KERNEL:
 		return part_number(ctx, p);
+	case FSN_BY_CLASS:
+		return key_class(part_number(ctx, p));
 	case FSN_BY_CALLER:
 		return caller_of(ctx);
 	case FSN_BY_THREAD:

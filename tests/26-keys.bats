@@ -66,6 +66,21 @@ def 1"
 	fsn detach x
 }
 
+@test "of sizes a key is the power of two below them" {
+	fsn attach --config "$CONFIG" t --key log2:v --sum v
+	capture "$FIX/typed" ty_u64 0 1 2 3 4 4095 4096 8191 0xffffffffffffffff
+	capture "$FIX/typed" ty_i8 100 127
+	assert_eq "$(rows t v "function v calls sum_v" | sort)" "ty_i8 64 2 227
+ty_u64 0 1 0
+ty_u64 1 1 1
+ty_u64 2 2 5
+ty_u64 2048 1 4095
+ty_u64 4 1 4
+ty_u64 4096 2 12287
+ty_u64 9223372036854775808 1 18446744073709551615"
+	fsn detach t
+}
+
 @test "calls are told apart by their result, which is known when they end" {
 	cat >"$BATS_TEST_TMPDIR/ends.json" <<-END
 		{ "types": {
@@ -148,6 +163,7 @@ ty_i8 2 1 2"
 	fsn stats cuda --by kind --sort calls
 	assert_output_match '^FUNCTION +KIND +SUM[(]count[)] +SUM[(]size[)] +CALLS'
 	assert_output_match '^cudaMemcpy +cudaMemcpyHostToDevice +4096 +[-0]+ +1 '
+	assert_eq "$(rows cuda size "function size calls sum_size" | grep Malloc)" "cudaMalloc 1048576 1 1048576"
 	fsn stats cuda --json
 	assert_json '.[0].functions | map(select(.rows | length > 0) | select(.name | test("Launch") | not)
 		| [.name, (.rows | map([.key.kind.name, .calls, .sums.count, .sums.size]))]) | sort' \
@@ -211,8 +227,11 @@ they lack the arguments of --key and --sum\$"
 		m --key x|--key 'x' is a floating point number, which programs can't see$
 		i --key function|--key 'function' is not known
 		i --sum caller|--sum 'caller' is not an argument$
-		p --sum v|--sum 'v' is a pointer: adding those up says nothing$
-		x --sum text|--sum 'text' is text, which can't be added up$
+		p --sum v|--sum 'v' is a pointer, and no amount of anything$
+		p --key log2:v|--key 'v' is a pointer, and no amount of anything$
+		i --key log2:|--key: a name is missing$
+		i --sum log2:v|--sum 'v' is not an argument$
+		x --sum text|--sum 'text' is text, and no number$
 		i --keys 5|--keys needs --key or --sum: of what\?$
 	EOF
 	fsn list

@@ -331,9 +331,22 @@ enum fsn_by {
 	FSN_BY_BYTES, /* of a sum: a count of elements, by the size that another argument tells */
 	FSN_BY_STACK,  /* a number: 1 + its place among the stacks; 0: it is not known */
 	FSN_BY_KERNEL, /* what an argument says of the GPU's kernel that is launched */
+	FSN_BY_CLASS,  /* the power of two at or below an argument: key_class() */
 	FSN_BY_MEMBER, /* a number in what an argument points to; the next word is 1: "?" */
 	FSN_BY_CNT
 };
+
+/* Of sizes, so that they are few: 4096 of 4096 to 8191; 0 of 0. */
+static inline __attribute__((always_inline)) unsigned long long key_class(unsigned long long n)
+{
+	n |= n >> 1;
+	n |= n >> 2;
+	n |= n >> 4;
+	n |= n >> 8;
+	n |= n >> 16;
+	n |= n >> 32;
+	return n - (n >> 1);
+}
 
 /* What a key by communicator is: NCCL's own, or, with .ranks 0, the address of what is none. */
 struct fsn_communicator {

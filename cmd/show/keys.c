@@ -22,7 +22,7 @@ static const char *code_name(const struct func_types *t, const struct func_part 
 {
 	const struct type_code *code = NULL;
 
-	if (p->by == FSN_BY_MEMBER)
+	if (p->by == FSN_BY_MEMBER || p->by == FSN_BY_CLASS)
 		return NULL;
 	if (p->by == FSN_BY_RESULT)
 		code = type_code_find(t->ret_codes, (int64_t)word);
@@ -36,7 +36,7 @@ static bool is_number(const struct func_types *t, const struct func_part *p)
 {
 	const struct preset_value *v = declared(t, p);
 
-	if (p->by == FSN_BY_MEMBER)
+	if (p->by == FSN_BY_MEMBER || p->by == FSN_BY_CLASS)
 		return !p->is_address;
 	if (p->by != FSN_BY_NUMBER && p->by != FSN_BY_RESULT)
 		return p->by != FSN_BY_CALLER && p->by != FSN_BY_KERNEL &&
@@ -224,6 +224,12 @@ static bool part_of_call(const struct shown_call *c, const struct func_part *p, 
 	case FSN_BY_NUMBER:
 		return call_has_args(c->call) && c->types &&
 			call_arg_number(c->types, p->arg, c->call, c->more, word);
+	case FSN_BY_CLASS:
+		if (!call_has_args(c->call) || !c->types ||
+			!call_arg_number(c->types, p->arg, c->call, c->more, word))
+			return false;
+		*word = key_class(*word);
+		return true;
 	case FSN_BY_TEXT:
 		str = call_has_args(c->call) && c->types && p->arg
 			? call_arg_string(c->types, p->arg - 1, c->call, c->more, &len, &cut)

@@ -33,12 +33,11 @@ static const struct {
 static int read_name(const char *option, const char *text, size_t len, struct key_name *ret,
 	struct err *err)
 {
-	bool is_arg = !strncmp(text, "arg:", 4);
+	bool is_class = !strncmp(text, "log2:", 5), is_arg = is_class || !strncmp(text, "arg:", 4);
+	size_t before = is_class ? 5 : is_arg ? 4 : 0;
 
-	if (is_arg) {
-		text += 4;
-		len -= 4;
-	}
+	text += before;
+	len -= before < len ? before : len;
 	if (!len)
 		return err_set(err, -ERR_USAGE, "%s: a name is missing", option);
 	if (len >= sizeof(ret->name))
@@ -46,7 +45,7 @@ static int read_name(const char *option, const char *text, size_t len, struct ke
 			(int)len, text, sizeof(ret->name) - 1);
 	memcpy(ret->name, text, len);
 	ret->name[len] = '\0';
-	ret->by = FSN_BY_NUMBER;
+	ret->by = is_class ? FSN_BY_CLASS : FSN_BY_NUMBER;
 	for (size_t i = 0; !is_arg && i < ARRAY_SIZE(words); i++) {
 		if (strcmp(words[i].word, ret->name))
 			continue;
@@ -126,9 +125,9 @@ static const char *no_number(const struct preset_value *v)
 {
 	switch (v->kind) {
 	case TYPE_POINTER:
-		return "is a pointer: adding those up says nothing";
+		return "is a pointer, and no amount of anything";
 	case TYPE_STRING:
-		return "is text, which can't be added up";
+		return "is text, and no number";
 	default:
 		return NULL;
 	}
@@ -298,7 +297,7 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	}
 	if (is_sum && !strcmp(name->name, "bytes") && !bind_bytes(f, ret, ret_why))
 		return 0;
-	if (name->by != FSN_BY_NUMBER) {
+	if (name->by != FSN_BY_NUMBER && name->by != FSN_BY_CLASS) {
 		ret->what = (unsigned char)name->by;
 		return 0;
 	}
@@ -308,15 +307,17 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	bind_number(f->has_args ? &f->args[nth].value : NULL, ret);
 	if (f->has_args) {
 		v = &f->args[nth].value;
-		*ret_why = is_sum ? no_number(v) : NULL;
+		*ret_why = is_sum || name->by == FSN_BY_CLASS ? no_number(v) : NULL;
 		if (*ret_why)
 			return -EINVAL;
 		ret->arg = (unsigned int)nth + 1;
 		if (v->kind == TYPE_STRING)
 			ret->what = FSN_BY_TEXT;
 	}
+	if (name->by == FSN_BY_CLASS)
+		ret->is_signed = false;
 	if (!ret->what)
-		ret->what = FSN_BY_NUMBER;
+		ret->what = (unsigned char)name->by;
 	return 0;
 }
 

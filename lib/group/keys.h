@@ -21,7 +21,8 @@
 /* One key or sum, as it was asked for. */
 struct key_name {
 	char name[KEY_NAME_LEN];
-	enum fsn_by by; /* FSN_BY_NUMBER: an argument, which may turn out to be text */
+	/* FSN_BY_NUMBER: an argument, which may turn out to be text; FSN_BY_CLASS: one, too */
+	enum fsn_by by;
 };
 
 struct keys {
