@@ -123,7 +123,7 @@ static void put_label(FILE *f, const char *key, const char *value)
 {
 	static const char *const ours[] = { "group", "function", "library", "code", "le",
 		"argument" };
-	bool taken = !strncmp(key, "__", 2);
+	bool taken = !strncmp(key, "__", 2) || isdigit((unsigned char)*key);
 
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		taken |= !strcmp(ours[i], key);

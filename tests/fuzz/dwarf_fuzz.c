@@ -2,6 +2,7 @@
 // Fuzzing what is read of debug information: hostile files must end in sound types, or in none.
 #include "target/types.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define MOST_FUNCS 256
+#define MOST_FUNCS   256
+#define MOST_MEMBERS 4 /* each looks through the file again */
 
 static void check(bool good)
 {
@@ -67,6 +69,27 @@ static size_t touch(const struct preset_func *known)
 	return sum;
 }
 
+/* What an argument points to, as the seeds have it. */
+static size_t touch_members(const struct target *t)
+{
+	static const char *const paths[] = { "shape.rows", "dims[3]", "next", "y" };
+	struct member_at m;
+	const char *why;
+	size_t sum = 0;
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(paths); i++) {
+		int code = types_member(t, i % 2, paths[i / 2], &m, &why);
+
+		check(!code || code == -EINVAL);
+		if (code)
+			sum += strlen(why);
+		else
+			check(m.bytes && m.bytes <= 8 && !(m.bytes & (m.bytes - 1)) &&
+				m.at <= 1U << 30);
+	}
+	return sum;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct targets targets = { 0 };
@@ -79,6 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(!types_of_files(&targets, true));
 	for (size_t i = 0; i < targets.cnt; i++)
 		sum += targets.target[i].known ? touch(targets.target[i].known) : 0;
+	for (size_t i = 0; i < targets.cnt && i < MOST_MEMBERS; i++)
+		sum += touch_members(&targets.target[i]);
 	targets_done(&targets);
 	elf_file_free(object.elf);
 	return sum == SIZE_MAX;
