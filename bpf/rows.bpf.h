@@ -301,12 +301,15 @@ static __noinline bool row_claim(
 	return true;
 }
 
-/* The n-th place of a key. They are all over the table, as neighbours are soon taken. */
+/*
+ * The n-th place of a key. They are all over the table, as neighbours are soon taken; and none
+ * follows from the one before, as steps of one width may come round to the same few.
+ */
 static __always_inline __u32 row_place(__u64 hash, __u32 n)
 {
-	__u32 at = (__u32)hash + n * ((__u32)(hash >> 32) | 1);
+	__u64 at = (hash ^ n * 0x9e3779b97f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
 
-	return (__u64)at * fsn_row_cnt >> 32;
+	return (at >> 32) * fsn_row_cnt >> 32;
 }
 
 /*
