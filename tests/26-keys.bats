@@ -588,7 +588,7 @@ streamed() { # PROGRAM
 	assert_json '[.[0].functions[].rows] | add' '[]'
 	fsn detach p
 	fsn detach q
-	for name in split debuglink; do
+	for name in gz debuglink; do
 		fsn attach g pr_walk --lib "$FIX/$name/proto" --key 'desc->rank,arg1->name,desc->next'
 		capture "$FIX/$name/proto"
 		fsn stats g --json

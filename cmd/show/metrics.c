@@ -459,7 +459,7 @@ static void put_all_durations(const struct metrics *m, const struct labels *l)
 		return;
 	if (!l->series)
 		put_histogram(m, l);
-	for (size_t i = 0; i < l->series_cnt; i++)
+	for (size_t i = 0; l->series && i < l->series_cnt; i++)
 		put_durations(m, l->series[i].text, l->series[i].row.n.returns,
 			l->series[i].row.n.total_ns);
 }
