@@ -429,9 +429,11 @@ shares_add_up() {
 
 @test "shares of the time add up, and the last row has nothing twice" {
 	need_bpf
-	attach_nest --exit ret
+	attach_nest --exit ret --key thread
 	capture "$FIX/nest" 3 deep wide recursive mutual thrown
 	fsn stats g --format csv
+	shares_add_up
+	fsn stats g --by thread --format csv
 	shares_add_up
 	fsn stats g
 	assert_output_match '^total +[0-9]+ +100\.0 +([0-9.]+ [a-z]+) +\1 '

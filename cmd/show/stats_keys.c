@@ -128,11 +128,21 @@ static void fill_bar(struct grid *grid, const struct report *r, const struct sta
 	grid_bar(grid, all > 0 && part > 0 ? part / all : 0);
 }
 
+/* Of a row it is not known what was spent in other calls: a share is one of whole times. */
+static uint64_t keyed_time(const struct report_group *rg)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < rg->s->func_cnt; i++)
+		if (rg->s->funcs[i].timed && rg->keys.funcs[rg->s->funcs[i].fn].on)
+			ns += rg->s->funcs[i].n.total_ns;
+	return ns;
+}
+
 static void fill_figures(struct grid *grid, const struct report *r,
 	const struct report_group *rg, const struct stats_func *f, const struct stats_row *row)
 {
-	struct figure_scope scope = { rg->elapsed_ns, stats_all_time(rg->s),
-		stats_all_cost(rg->s) };
+	struct figure_scope scope = { rg->elapsed_ns, keyed_time(rg), stats_all_cost(rg->s) };
 	struct figures values;
 
 	fill_sums(grid, r, rg, f->fn, row);
