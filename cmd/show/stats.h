@@ -231,8 +231,8 @@ struct cell {
 #define GRID_COLUMNS 48 /* at most */
 #define GRID_TREND   16 /* columns of a sparkline */
 
-/* GRID_KNOWN: in tables in which some row has it. */
-enum grid_where { GRID_BOTH, GRID_TABLE, GRID_KNOWN, GRID_CSV };
+/* GRID_KNOWN: in tables in which some row has it. GRID_SOME: in those, and in every CSV. */
+enum grid_where { GRID_BOTH, GRID_TABLE, GRID_KNOWN, GRID_SOME, GRID_CSV };
 
 struct grid_column {
 	const char *title; /* of the table */
@@ -246,7 +246,8 @@ struct grid_column {
 
 static inline bool grid_in_csv(const struct grid_column *column)
 {
-	return column->where == GRID_BOTH || column->where == GRID_CSV;
+	return column->where == GRID_BOTH || column->where == GRID_SOME ||
+		column->where == GRID_CSV;
 }
 
 /* Labels, and behind them figures. */

@@ -299,8 +299,10 @@ static size_t column_width(const struct grid *grid, size_t column)
 
 static bool is_shown(const struct grid *grid, size_t column)
 {
-	if (grid->columns[column].where != GRID_KNOWN)
-		return grid->columns[column].where != GRID_CSV;
+	enum grid_where where = grid->columns[column].where;
+
+	if (where != GRID_KNOWN && where != GRID_SOME)
+		return where != GRID_CSV;
 	for (size_t i = column; i < grid->cell_cnt; i += grid->column_cnt)
 		if (grid->cells[i].type != CELL_NONE)
 			return true;

@@ -257,10 +257,10 @@ void report_begin_grid(const struct report *r, struct grid *grid)
 	sums = cnt;
 	for (size_t i = 0; i < r->sum_cnt; i++) {
 		labels[cnt++] = (struct grid_column) { r->sum_title[i], r->sum_key[i],
-			TABLE_RIGHT, false, GRID_BOTH, 0 };
+			TABLE_RIGHT, false, GRID_SOME, 0 };
 		if (sum_is_bytes(r->sum[i]))
 			labels[cnt++] = (struct grid_column) { "BYTES/S offered", "bytes_per_s",
-				TABLE_RIGHT, false, GRID_BOTH, 0 };
+				TABLE_RIGHT, false, GRID_SOME, 0 };
 	}
 	grid_begin(grid, labels, cnt, r->view->uses);
 	grid->sum_cnt = cnt - sums;
