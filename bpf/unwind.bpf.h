@@ -70,7 +70,7 @@ struct return_instance {
 struct walk {
 	__u32 busy, cnt;
 	__u32 exact; /* .pc is where it goes on, not behind a call */
-	__u32 pad;
+	__u32 met;   /* a file that nobody had met before */
 	__u64 pc, sp, fp;
 	__u64 ident; /* of the process, and the program that it runs */
 	__u64 trampoline, instance; /* where return probes lead; what is not passed of those */
@@ -178,16 +178,15 @@ static __noinline int hold_for_table(void)
 	return 0;
 }
 
-/* A file that nobody has made a table of: the next command may. */
-static __always_inline void want_file(const struct fsn_file_id *id, __u64 at)
+/* A file that nobody has made a table of: the next command may. Whether it is the first time. */
+static __always_inline bool want_file(const struct fsn_file_id *id, __u64 at)
 {
 	struct fsn_file_ref ref = { .pid = bpf_get_current_pid_tgid() >> 32, .at = at };
 
 	if (bpf_map_update_elem(&fsn_file_of, id, &ref, BPF_NOEXIST))
-		return;
+		return false;
 	add(&ctl.met, 1);
-	if (fsn_stack_holds)
-		hold_for_table();
+	return true;
 }
 
 static __always_inline struct rule *rule_place(__u64 at, __u64 ident)
@@ -235,8 +234,8 @@ __noinline int rule_find(struct walk *w, __u64 at)
 		return 0;
 	ref = bpf_map_lookup_elem(&fsn_file_of, &here.id);
 	if (!ref || !ref->file) {
-		if (!ref)
-			want_file(&here.id, at);
+		if (!ref && want_file(&here.id, at))
+			w->met = 1;
 		return FSN_WALK_NO_TABLE;
 	}
 	w->frame = (__u64)ref->file << FSN_FRAME_SHIFT | (here.offset & FSN_FRAME_OFFSET);
@@ -443,6 +442,10 @@ __noinline int walk_step(struct walk *w)
 			return end;
 		if (!end)
 			rule_complete(w, at);
+		/* Not in rule_find(): all frames together are 512 bytes. */
+		if (fsn_stack_holds && w->met)
+			hold_for_table();
+		w->met = 0;
 	} else {
 		end = 0;
 	}
