@@ -175,11 +175,6 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 	X(0, di) X(1, si) X(2, dx) X(3, cx) X(4, r8) X(5, r9) X(6, ax) X(7, orig_ax) X(8, ip) \
 	X(9, cs) X(10, flags)
 #define EVENT_ROOM SYSCALL_ROOM
-#define EVENT_ARG(regs, n) EVENT_ARG_##n(regs)
-#define EVENT_ARG_0(regs)  ((regs)->di)
-#define EVENT_ARG_1(regs)  ((regs)->si)
-#define EVENT_ARG_2(regs)  ((regs)->dx)
-#define EVENT_ARG_3(regs)  ((regs)->cx)
 /* In the place of the last: the number of the thread's stack. */
 #define EVENT_STACK(regs)  ((regs)->flags)
 
@@ -303,7 +298,6 @@ static __always_inline struct pt_regs *syscall_args(
 	X(0, regs[0]) X(1, regs[1]) X(2, regs[2]) X(3, regs[3]) X(4, regs[4]) X(5, regs[5]) \
 	X(6, regs[6]) X(7, regs[7]) X(8, regs[8]) X(9, regs[9]) X(10, regs[10])
 #define EVENT_ROOM 32
-#define EVENT_ARG(r, n) ((r)->regs[n])
 #define EVENT_STACK(r)  ((r)->regs[10])
 
 static __always_inline struct pt_regs *event_room(unsigned long *room)

@@ -8,15 +8,22 @@
 
 #include "call.bpf.h"
 
+/* What stands in registers: on the stack of the program there is no room for all of arm64's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pt_regs);
+} fsn_sample_regs SEC(".maps");
+
 SEC("perf_event")
 int fsn_sample_cpu(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	unsigned long room[EVENT_ROOM] = {};
-	struct pt_regs *regs = event_room(room);
-	__u32 fn = bpf_get_attach_cookie(ctx) & FSN_FN_MASK;
+	__u32 fn = bpf_get_attach_cookie(ctx) & FSN_FN_MASK, first = 0;
+	struct pt_regs *regs = bpf_map_lookup_elem(&fsn_sample_regs, &first);
 
-	if (!task->pid || !is_wanted(regs, fn))
+	if (!regs || !task->pid || !is_wanted(regs, fn))
 		return 0;
 	EVENT_STACK(regs) = stack_of_thread(ctx, 0);
 	call_counted(regs, fn, -1, true);

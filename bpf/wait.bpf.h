@@ -166,17 +166,35 @@ static __noinline int wait_begins(struct task_struct *task, struct task_struct *
 	return 0;
 }
 
-/* Parts of a key: arguments are in @args. */
-static __always_inline void wait_part(
-	const struct pt_regs *args, const struct fsn_part *p, const struct wait *wait, __u64 *to)
+/* Argument @n: as lib/target/wait.c has them. */
+static __always_inline __u64 wait_arg(const struct wait *wait, __u32 n)
 {
+	switch (n) {
+	case 0:
+		return as_number(wait->instead);
+	case 1:
+		return wait->instead_tid;
+	case 2:
+		return as_number(wait->waker);
+	case 3:
+		return wait->waker_tid;
+	default:
+		return 0;
+	}
+}
+
+static __always_inline void wait_part(
+	const struct fsn_part *p, const struct wait *wait, __u64 *to)
+{
+	__u32 n = (p->where & ~FSN_STR_KERNEL) - 1;
+
 	switch (p->what) {
 	case FSN_BY_NUMBER:
-		*to = part_number(args, p);
+		*to = part_cut(p, wait_arg(wait, n));
 		break;
 	case FSN_BY_TEXT:
 		if (fsn_key_wide)
-			part_text(args, p, (char *)to);
+			__builtin_memcpy(to, n ? wait->waker : wait->instead, FSN_COMM_LEN);
 		break;
 	case FSN_BY_COMM:
 		if (fsn_key_wide)
@@ -195,12 +213,12 @@ static __always_inline void wait_part(
 }
 
 /* Counts the wait in its row, which end_in_row() finds. */
-static __noinline int wait_in_row(
-	const struct pt_regs *args, const struct wait *wait, __u32 slot, __u32 fn)
+static __noinline int wait_in_row(const struct wait *wait, __u32 slot, __u32 fn)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	__u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot), i;
 	struct fsn_key key = {};
+	struct fsn_row *row;
 
 	if (!kept)
 		return 0;
@@ -210,35 +228,41 @@ static __noinline int wait_in_row(
 #pragma unroll
 	for (__u32 n = 0; n < FSN_KEYS; n++)
 		if (n < fsn_key_cnt)
-			wait_part(args, &keyed->key[n], wait,
+			wait_part(&keyed->key[n], wait,
 				&key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
 	i = row_find_of(&key, fn, wait->tgid, wait->start, wait->named);
 	if (i == ROW_LOST)
 		i = fsn_row_cnt + fn;
-	*kept = row_begins(args, keyed, i, &key);
+	i = row_named(i, keyed, &key);
+	row = row_at(i);
+	if (!row)
+		return 0;
+	add(&row->calls, 1);
+#pragma unroll
+	for (__u32 n = 0; n < FSN_SUMS; n++)
+		if (n < fsn_sum_cnt && keyed->sum[n].what)
+			add(&row->sum[n], part_cut(&keyed->sum[n],
+				wait_arg(wait, (keyed->sum[n].where & ~FSN_STR_KERNEL) - 1)));
+	*kept = i;
 	return 0;
 }
 
-/* What stands in registers when a function is called, for keys and for who is told of it. */
+/* For keys, and for who is told of it. */
 static __always_inline void wait_args(
-	struct wait *wait, struct fsn_call *call, __u32 slot, __u32 fn)
+	const struct wait *wait, struct fsn_call *call, __u32 slot, __u32 fn)
 {
-	unsigned long room[EVENT_ROOM] = {};
-	struct pt_regs *regs = event_room(room);
 	struct fsn_args *args;
 
-	EVENT_ARG(regs, 0) = as_number(wait->instead);
-	EVENT_ARG(regs, 1) = wait->instead_tid;
-	EVENT_ARG(regs, 2) = as_number(wait->waker);
-	EVENT_ARG(regs, 3) = wait->waker_tid;
 	if (fsn_keyed)
-		wait_in_row(regs, wait, slot, fn);
+		wait_in_row(wait, slot, fn);
 	if (!READ(ctl.save_args) && !READ(ctl.streams))
 		return;
 	args = bpf_map_lookup_elem(&fsn_args, &slot);
 	if (!args)
 		return;
-	regs_args(regs, args->arg);
+#pragma unroll
+	for (__u32 n = 0; n < FSN_ARGS; n++)
+		args->arg[n] = wait_arg(wait, n);
 	if (fsn_has_more)
 		keep_more(fn, slot, 0);
 	call->proc |= FSN_HAS_ARGS;

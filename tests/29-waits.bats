@@ -99,7 +99,6 @@ hint: --key cgroup tells them apart"
 hint: did you mean 'off-cpu'"
 }
 
-# bats test_tags=core
 @test "samples tell which function burns the CPU, and by whom it was called" {
 	local hot cold pins value
 
