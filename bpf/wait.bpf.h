@@ -94,6 +94,7 @@ __noinline int wait_way(struct fsn_set *set, __u64 key, __u64 where)
 static __always_inline void name_thread(struct task_struct *task, char *to, __u32 *ret_tid)
 {
 	*ret_tid = task->pid;
+	__builtin_memset(to, 0, FSN_COMM_LEN); /* it may be a part of a key, and another's was there */
 	bpf_probe_read_kernel_str(to, FSN_COMM_LEN, task->comm);
 }
 
