@@ -143,20 +143,23 @@ try_lines() { # TEXT
 		line=${line/-p 181/-p $(bg_pid w)}
 		cd "$BATS_TEST_TMPDIR" || return
 		echo "# $line"
-		eval "start_bg run$n '$FUNCSNOOP' ${line/-d 10/-d 2}"
+		eval "start_bg run$n '$FUNCSNOOP' ${line/ -d 10/}"
 		poll_until grep -q 'attached to' "$(bg_err run$n)"
 		n=$((n + 1))
 	done < <(sed -n "/^\.Sh WHERE THE TIME GOES/,/^\.Sh FROM/s/^# funcsnoop //p" \
 		"$BATS_TEST_DIRNAME/../man/funcsnoop-run.8")
 	((n))
 	tell w
+	wait_line -t 60 w '^done'
 	for ((i = 0; i < n; i++)); do
+		kill -INT "$(bg_pid "run$i")"
 		wait_bg "run$i"
 	done
+	tell w
 }
 
 @test "each command of the manual finds what its program does" {
-	start_bg w "$WAITS" --wait burn 60
+	start_bg w "$WAITS" --wait --wait-end burn 60
 	wait_ready w
 	try_lines 'run cpu'
 	output=$(<"$(bg_out run0)")
@@ -164,7 +167,7 @@ try_lines() { # TEXT
 	assert_output_match ' burn_hot +[0-9]'
 	grep -q burn_hot "$BATS_TEST_TMPDIR/cpu.html"
 	wait_bg w
-	start_bg w "$WAITS" --wait lock 12
+	start_bg w "$WAITS" --wait --wait-end lock 12
 	wait_ready w
 	try_lines 'run off-cpu'
 	output=$(<"$(bg_out run0)")
@@ -172,7 +175,7 @@ try_lines() { # TEXT
 	output=$(<"$(bg_out run2)")
 	assert_output_match ' producer +holder '
 	wait_bg w
-	start_bg w "$WAITS" --wait rob 60
+	start_bg w "$WAITS" --wait --wait-end rob 60
 	wait_ready w
 	try_lines 'run run-queue'
 	output=$(<"$(bg_out run0)")
