@@ -21,6 +21,64 @@
 #include "nest.bpf.h"
 #include "stream.bpf.h"
 
+/* --- counted, and taken off ----------------------------------------------------------- */
+
+static __noinline int count_chained(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.chained, 1);
+	return 0;
+}
+
+/*
+ * An end without a slot: its call began before, or in a parent, or was not followed. Where
+ * calls are chosen by their arguments it says nothing: most are not followed.
+ */
+__noinline int count_unmatched(__u32 fn, __u64 where, int hit)
+{
+	struct fsn_stat *stat =
+		fn < fsn_fn_cnt ? stat_of(fn, bpf_get_smp_processor_id()) : NULL;
+	bool on = is_on(), told = on && !(READ(ctl.on) & FSN_FILTER_IF);
+
+	if (stat && told)
+		add(&stat->n.unmatched, 1);
+	else if (stat && hit == HIT_END)
+		add(&stat->n.strays, 1);
+	/* No ret's hit: a jump's, or none of its own. */
+	if (stat && told && hit != HIT_END)
+		add(&stat->n.led, 1);
+	if (stat && hit == HIT_PASSED)
+		add(&stat->n.passed, 1);
+	if (fsn_nesting && on && hit != HIT_NONE)
+		nest_hit(fn, where, hit);
+	return 0;
+}
+
+/* An end of what the filters leave out. */
+static __noinline int count_stray(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat)
+		add(&stat->n.strays, 1);
+	return 0;
+}
+
+/* A probe on a jump that did not leave: what it takes is part of what the group costs. */
+static __noinline int count_passed(__u32 fn, __u64 where)
+{
+	struct fsn_stat *stat =
+		fn < fsn_fn_cnt ? stat_of(fn, bpf_get_smp_processor_id()) : NULL;
+
+	if (stat)
+		add(&stat->n.passed, 1);
+	if (fsn_nesting && is_on())
+		nest_hit(fn, where, HIT_PASSED);
+	return 0;
+}
+
 #define ANY_ADDRESS    (~0ULL)
 #define LEAVES_AT_ONCE (1ULL << 32)
 
