@@ -448,6 +448,9 @@ struct stats_format {
 	int (*print)(const struct report *r, FILE *f);
 };
 
+/* csv.c: as .print of a format. */
+int csv_print(const struct report *r, FILE *f);
+
 /* The format named so, or NULL. */
 const struct stats_format *stats_format_find(const char *name);
 

@@ -14,81 +14,9 @@
 #include "shared/maps.h"
 #include "funcsnoop.skel.h"
 
-/*
- * Shards trade memory for CPUs that don't meet on one cache line: 2,000 functions stay
- * below 64 MB with these, however many CPUs there are.
- */
-#define STAT_SHARDS_MAX 32
-#define HIST_SHARDS_MAX 4
-#define MEMORY_MAX      (62U << 20)
-#define PROC_MIN        (1U << 15)
-#define PROC_MAX        (1U << 16)
-#define PROC_PER_FUNC   32
-#define PATHS_MIN       (1U << 10)
-#define PATHS_MAX       (1U << 14)
-#define PATHS_PER_FUNC  16
-
-#define WAIT_BYTES 96 /* struct wait of bpf/maps.bpf.h */
 #define VERIFIER_STATS 4 /* BPF_LOG_STATS, include/linux/bpf_verifier.h */
 
-static uint32_t power_of_two(uint64_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n && p < 1U << 30)
-		p <<= 1;
-	return p;
-}
-
-static uint32_t shards(uint32_t most)
-{
-	int cpus = libbpf_num_possible_cpus();
-	uint32_t n = power_of_two(cpus > 0 ? cpus : 1);
-
-	return n < most ? n : most;
-}
-
-/* Rows of keys. */
-static size_t row_cnt(const struct engine_spec *spec)
-{
-	return spec->keys ? spec->keys->rows : 0;
-}
-
-/* Of one place for each of so many different ones. */
-static size_t stack_bytes(const struct engine_spec *spec)
-{
-	return spec->stack_cnt * (sizeof(struct fsn_stack) +
-		FSN_STACK_PIECES * sizeof(struct fsn_frames));
-}
-
-/* As many shards of the histograms as the budget has room for beside all else. */
-static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
-{
-	uint64_t hist = spec->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
-	uint64_t used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
-		(PROC_MAX + 2 * spec->fn_cnt) * sizeof(struct fsn_proc) +
-		FSN_SET_CNT * sizeof(struct fsn_set) +
-		spec->type_cnt * sizeof(struct fsn_type) +
-		spec->name_cnt * sizeof(struct fsn_name) +
-		FSN_SLOT_CNT * sizeof(struct fsn_args) +
-		(spec->follows ? FSN_SLOT_CNT * sizeof(struct fsn_mark) : 0) +
-		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0) +
-		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
-		(spec->split ? FSN_SLOT_CNT * sizeof(struct fsn_split) : 0) +
-		(spec->progs & 1U << ENGINE_WAIT ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
-		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
-		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
-		(spec->asked ? FSN_SLOT_CNT * 16 : 0) +
-		(spec->key_late ? FSN_SLOT_CNT * (sizeof(struct fsn_key) + 16) : 0) +
-		stack_bytes(spec) + row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
-	uint32_t n = shards(HIST_SHARDS_MAX);
-
-	while (n > 1 && used + n * hist > most)
-		n /= 2;
-	return n;
-}
-
-static struct bpf_map *engine_map(const struct engine *e, enum map_id id)
+struct bpf_map *engine_map(const struct engine *e, enum map_id id)
 {
 	const struct fsn_bpf *skel = e->skel;
 	struct bpf_map *const map[] = {
@@ -128,137 +56,6 @@ struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog
 	};
 
 	return progs[prog];
-}
-
-/* Records of processes; a power of two. */
-static uint32_t proc_cnt(const struct engine_spec *spec)
-{
-	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
-
-	if (!spec->processes)
-		return 1;
-	return procs < PROC_MIN ? PROC_MIN : procs > PROC_MAX ? PROC_MAX : procs;
-}
-
-/* Places of paths, a power of two, and one behind them. */
-static uint32_t path_cnt(const struct engine_spec *spec)
-{
-	uint32_t paths = power_of_two((uint64_t)spec->fn_cnt * PATHS_PER_FUNC);
-
-	if (!spec->nesting)
-		return 0;
-	return (paths < PATHS_MIN ? PATHS_MIN : paths > PATHS_MAX ? PATHS_MAX : paths) + 1;
-}
-
-static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
-{
-	const struct keys *keys = spec->keys;
-
-	if (!keys)
-		return;
-	if (spec->key_late)
-		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, FSN_SLOT_CNT);
-	if (spec->asked)
-		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, FSN_SLOT_CNT);
-	e->skel->rodata->fsn_keyed = true;
-	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
-	e->skel->rodata->fsn_asked = spec->asked;
-	e->skel->rodata->fsn_key_late = spec->key_late;
-	e->skel->rodata->fsn_key_wide = spec->key_wide;
-	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
-	e->skel->rodata->fsn_sum_cnt = keys->sum_cnt;
-	e->skel->rodata->fsn_row_cnt = keys->rows;
-}
-
-/* What a walk works with is of the size that a value of its map has. */
-static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
-{
-	int cpus = libbpf_num_possible_cpus();
-	uint32_t walks = FSN_WALKS_CPU * (cpus > 0 ? cpus : 1);
-
-	bpf_program__set_autoload(e->skel->progs.fsn_maps, spec->stack_cnt);
-	bpf_program__set_autoload(e->skel->progs.fsn_threads, false);
-	if (!spec->stack_cnt)
-		return;
-	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
-	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
-	e->skel->rodata->fsn_walks_stacks = true;
-	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
-	e->skel->rodata->fsn_walks_late = spec->keys->stack_late;
-	e->skel->rodata->fsn_walks_alone = spec->keys->stack_late &&
-		spec->keys->key_cnt == 1 && !spec->keys->sum_cnt;
-	e->skel->rodata->fsn_walk_one_of = spec->stacks_of;
-	e->skel->rodata->fsn_walk_cnt = walks;
-	e->skel->rodata->fsn_stack_cnt = spec->stack_cnt;
-	e->skel->rodata->fsn_frames_cnt = spec->stack_cnt * FSN_STACK_PIECES;
-	e->skel->rodata->fsn_self = proc_is_first_ns() ? getpid() : 0;
-}
-
-static void engine_size(struct engine *e, const struct engine_spec *spec)
-{
-	bool waits = spec->progs & 1U << ENGINE_WAIT;
-	uint32_t procs = proc_cnt(spec);
-	const struct map_sizes sizes = {
-		.funcs = spec->fn_cnt,
-		.timed = spec->timed_cnt,
-		.libs = spec->lib_cnt,
-		.types = spec->type_cnt,
-		.names = spec->name_cnt,
-		.texts = (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN,
-		.stat_shards = e->stat_shards,
-		.hist_shards = e->hist_shards,
-		.path_shards = e->path_shards,
-		.procs = procs,
-		.paths = e->path_cnt,
-		.rows = row_cnt(spec),
-		.callers = spec->keys && keys_at(spec->keys, FSN_BY_CALLER),
-		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
-		.stacks = spec->stack_cnt,
-		.has_more = spec->has_more,
-		.nesting = spec->nesting,
-		.split = spec->split,
-		.children = spec->children,
-		.holds = spec->holds || spec->stack_holds,
-	};
-
-	for (int i = 0; i < MAPID_CNT; i++)
-		bpf_map__set_max_entries(engine_map(e, i), map_entries(i, &sizes));
-	bpf_map__set_max_entries(
-		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
-	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? FSN_SLOT_CNT : 1);
-	bpf_map__set_max_entries(
-		e->skel->maps.fsn_places, spec->place_cnt ? spec->place_cnt : 1);
-	bpf_map__set_max_entries(
-		e->skel->maps.fsn_sources, spec->source_cnt ? spec->source_cnt : 1);
-	bpf_map__set_max_entries(e->skel->maps.fsn_wait, waits ? FSN_SLOT_CNT : 1);
-	bpf_map__set_max_entries(
-		e->skel->maps.fsn_syscalls, spec->traces_calls ? 2 * FSN_SYSCALLS : 1);
-	e->skel->rodata->fsn_proc_mask = procs - 1;
-	e->skel->rodata->fsn_path_mask = e->path_cnt ? e->path_cnt - 2 : 0;
-	e->skel->rodata->fsn_path_shards = e->path_shards - 1;
-	e->skel->rodata->fsn_fn_cnt = spec->fn_cnt;
-	e->skel->rodata->fsn_timed_cnt = spec->timed_cnt;
-	e->skel->rodata->fsn_stat_mask = e->stat_shards - 1;
-	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
-	e->skel->rodata->fsn_processes = spec->processes;
-	e->skel->rodata->fsn_has_more = spec->has_more;
-	e->skel->rodata->fsn_events = spec->source_cnt > 0 || waits;
-	e->skel->rodata->fsn_waits = waits;
-	e->skel->rodata->fsn_thread_stacks = spec->thread_stacks;
-	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
-	e->skel->rodata->fsn_run_queue = spec->waits[WAIT_RUN_QUEUE];
-	e->skel->rodata->fsn_spans = spec->spans;
-	e->skel->rodata->fsn_follows = spec->follows;
-	e->skel->rodata->fsn_nesting = spec->nesting;
-	e->skel->rodata->fsn_split = spec->split;
-	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
-	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
-	e->skel->rodata->fsn_samples = spec->samples;
-	e->skel->rodata->fsn_kernel = spec->progs & (FENTRY | KPROBES);
-	engine_size_keys(e, spec);
-	engine_size_stacks(e, spec);
-	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
-	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;
 }
 
 /* Programs are loaded for the kind of link that they will have, and only if they have one. */
@@ -326,10 +123,6 @@ int engine_new(
 	e->rate = spec->rate;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;
-	e->stat_shards = shards(STAT_SHARDS_MAX);
-	e->path_shards = shards(FSN_PATH_SHARDS);
-	e->path_cnt = path_cnt(spec);
-	e->hist_shards = hist_shards(spec, e->stat_shards);
 	code = clones_new(spec->clone_first, &e->clones, err);
 	if (code)
 		return code;

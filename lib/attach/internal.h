@@ -205,6 +205,11 @@ struct engine {
 };
 
 struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog);
+struct bpf_map;
+struct bpf_map *engine_map(const struct engine *e, enum map_id id);
+
+/* sizes.c: its maps' entries and what the programs find in their constants, before they are loaded. */
+void engine_size(struct engine *e, const struct engine_spec *spec);
 
 /* Told how many probes of @total are attached; may be NULL. */
 typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
