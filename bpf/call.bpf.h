@@ -98,7 +98,7 @@ static __always_inline void call_left_out(
 	if (!(used & FSN_KEY_USED_MASK))
 		return;
 	if (fsn_follows && !arrived &&
-		slots_arrive(set, call_key(fn, tgid), where, REG_LINK(ctx)))
+		slots_arrive(set, call_key(fn, tgid), where, caller_link(ctx)))
 		return;
 	slot_clear(set, call_key(fn, tgid), where);
 }
@@ -152,7 +152,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 		parent = nest_parent(task, fn, sp);
 	way = SLOT_OTHER_STACK;
 	if (!hijacks || !interrupts(task, where))
-		way = slot_claim_first(set, call_key(fn, tgid) | byret, where, REG_LINK(ctx));
+		way = slot_claim_first(set, call_key(fn, tgid) | byret, where, caller_link(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);
 		if (fsn_nesting)

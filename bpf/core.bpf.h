@@ -186,6 +186,10 @@ static __always_inline struct pt_regs *event_room(unsigned long *room)
 	return args;
 }
 
+#define caller_sp(ctx)   REG_SP(ctx)
+#define caller_fp(ctx)   REG_FP(ctx)
+#define caller_link(ctx) REG_LINK(ctx)
+
 /*
  * Arguments of a system call, put where those of a function are: into registers of which only
  * those from r9 to sp are there, in @room of SYSCALL_ROOM words.
@@ -297,20 +301,15 @@ static __always_inline struct pt_regs *syscall_args(
 #define EVENT_REGS(X) \
 	X(0, regs[0]) X(1, regs[1]) X(2, regs[2]) X(3, regs[3]) X(4, regs[4]) X(5, regs[5]) \
 	X(6, regs[6]) X(7, regs[7]) X(8, regs[8]) X(9, regs[9]) X(10, regs[10])
-#define EVENT_ROOM 32
+#define EVENT_ROOM 11
 #define EVENT_STACK(r)  ((r)->regs[10])
 
 static __always_inline struct pt_regs *event_room(unsigned long *room)
 {
-	struct pt_regs *args = (void *)room;
-
-	args->sp = 0;
-	args->regs[30] = 0;
-	return args;
+	return (void *)room;
 }
 
-/* As far as the stack pointer, which is 0: none of them is on the stack. */
-#define KFUNC_ROOM 32
+#define KFUNC_ROOM EVENT_ROOM
 static __always_inline struct pt_regs *kfunc_args(__u64 *ctx, unsigned long *room)
 {
 #pragma unroll
@@ -318,6 +317,21 @@ static __always_inline struct pt_regs *kfunc_args(__u64 *ctx, unsigned long *roo
 		bpf_get_func_arg(ctx, i, (__u64 *)&room[i]);
 	return (void *)room;
 }
+/*
+ * Of who may have arguments in such room, which has no place for these: those of a probe are what
+ * the thread had when it came into the kernel.
+ */
+const volatile bool fsn_rooms = false; /* some target's arguments stand in one */
+#define CALLER_REG(name, REG) \
+	static __always_inline __u64 name(const struct pt_regs *ctx) \
+	{ \
+		if (!fsn_rooms) \
+			return REG(ctx); \
+		return REG((struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf())); \
+	}
+CALLER_REG(caller_sp, REG_SP)
+CALLER_REG(caller_fp, REG_FP)
+CALLER_REG(caller_link, REG_LINK)
 #else
 #error "unknown architecture"
 #endif

@@ -91,7 +91,7 @@ static __always_inline __u64 arg_word(const struct pt_regs *ctx, __u32 where)
 	if (where < FSN_STR_STACK)
 		return reg_arg(ctx, where - 1);
 	where -= FSN_STR_STACK;
-	bpf_probe_read_user(&word, sizeof(word), (void *)(STACK_ARGS(REG_SP(ctx)) + where * 8));
+	bpf_probe_read_user(&word, sizeof(word), (void *)(STACK_ARGS(caller_sp(ctx)) + where * 8));
 	return word;
 }
 

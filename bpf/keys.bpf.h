@@ -129,7 +129,7 @@ static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct f
 			return 0;
 		if (fsn_thread_stacks)
 			return event_arg(ctx, FSN_EVENT_ARGS - 1);
-		return stack_of_call(REG_SP(ctx), REG_FP(ctx), REG_LINK(ctx));
+		return stack_of_call(caller_sp(ctx), caller_fp(ctx), caller_link(ctx));
 	default:
 		return 0;
 	}

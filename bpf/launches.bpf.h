@@ -40,10 +40,10 @@ struct {
 /* Where the call was made: its return address, or 0 where that can't be read. */
 static __always_inline __u64 caller_of(const struct pt_regs *ctx)
 {
-	__u64 from = REG_LINK(ctx);
+	__u64 from = caller_link(ctx);
 
 #if defined(__TARGET_ARCH_x86)
-	if (bpf_probe_read_user(&from, sizeof(from), (void *)REG_SP(ctx)))
+	if (bpf_probe_read_user(&from, sizeof(from), (void *)caller_sp(ctx)))
 		return 0;
 #endif
 	return from;
@@ -88,7 +88,7 @@ static __noinline int launch_keep(const struct pt_regs *ctx, __u32 i, __u64 word
 
 	if (!launch)
 		return 0;
-	if (ctx && bpf_probe_read_user(&outer, sizeof(outer), (void *)(REG_FP(ctx) + 8)))
+	if (ctx && bpf_probe_read_user(&outer, sizeof(outer), (void *)(caller_fp(ctx) + 8)))
 		outer = 0;
 	launch->word = 0;
 	launch->from[0] = ctx ? caller_of(ctx) : 0;

@@ -324,7 +324,7 @@ static __noinline int stream_read(struct pt_regs *ctx, __u32 how, __u32 fn, __u6
 	big->event.call.duration = 0;
 	big->event.call.result = 0;
 	regs_args(ctx, big->event.call.args.arg);
-	more_read(conf, &big->event.call.args, &big->more, REG_SP(ctx));
+	more_read(conf, &big->event.call.args, &big->more, caller_sp(ctx));
 	call_fill(&big->event.call, fn, how >> 8 | FSN_CALL_MORE);
 	event_fill(&big->event, i, NO_SLOT);
 	bpf_ringbuf_submit(big, BPF_RB_NO_WAKEUP);

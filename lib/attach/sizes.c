@@ -204,6 +204,9 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_processes = spec->processes;
 	e->skel->rodata->fsn_has_more = spec->has_more;
 	e->skel->rodata->fsn_events = spec->source_cnt > 0 || waits;
+#if defined(__aarch64__)
+	e->skel->rodata->fsn_rooms = spec->source_cnt > 0 || spec->progs & FENTRY;
+#endif
 	e->skel->rodata->fsn_waits = waits;
 	e->skel->rodata->fsn_thread_stacks = spec->thread_stacks;
 	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
