@@ -42,7 +42,7 @@ static void tell_breaks(const struct err *what, void *arg)
 static void print_usage(FILE *f)
 {
 	fprintf(f, "Usage: funcsnoop [OPTION...] COMMAND ...\n"
-		   "Count and time calls of user-space functions.\n\n");
+		   "Count and time what begins and ends: calls of functions, system calls, waits.\n\n");
 	for (size_t i = 0; commands[i]; i++)
 		fprintf(f, "  %-8s %-28s %s\n", commands[i]->name, commands[i]->args,
 			commands[i]->summary);
