@@ -63,6 +63,13 @@ DEFINE_CLEANUP(tables, struct tables *, tables_free)
 struct engine;
 
 /*
+ * stacks.c: what iterator program @prog_fd tells of the tasks of @info is to be read from the
+ * descriptor that is returned, and belongs to the caller. -errno of bpf(2).
+ */
+union bpf_iter_link_info;
+int iterate_tasks(int prog_fd, union bpf_iter_link_info *info);
+
+/*
  * stacks.c: tables of all files that may lie on a stack of @draft's calls, as far as it is known
  * now: what is to be probed, and what processes of @opts map, or the program that they are to be.
  * *ret_left_out of them had no room. Nothing if no stacks are asked for.

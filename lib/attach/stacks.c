@@ -201,22 +201,26 @@ static void take_mapped(struct stack_files *s, const struct fsn_mapped *at)
 	}
 }
 
+int iterate_tasks(int prog_fd, union bpf_iter_link_info *info)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = info,
+		.iter_info_len = sizeof(*info));
+	_cleanup_close_ int link = bpf_link_create(prog_fd, 0, BPF_TRACE_ITER, &opts);
+	int fd = link < 0 ? link : bpf_iter_create(link);
+
+	return fd < 0 ? -errno : fd;
+}
+
 /* On overlayfs and btrfs it is by other numbers than those of stat(2). */
 static int files_identify(struct stack_files *s, int prog_fd)
 {
 	union bpf_iter_link_info info = { .task.pid = (__u32)getpid() };
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &info,
-		.iter_info_len = sizeof(info));
-	_cleanup_close_ int link = -1, fd = -1;
+	_cleanup_close_ int fd = iterate_tasks(prog_fd, &info);
 	struct fsn_mapped at[64];
 	ssize_t got;
 
-	link = bpf_link_create(prog_fd, 0, BPF_TRACE_ITER, &opts);
-	if (link < 0)
-		return -errno;
-	fd = bpf_iter_create(link);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while ((got = read(fd, at, sizeof(at))) > 0)
 		for (size_t i = 0; i < (size_t)got / sizeof(*at); i++)
 			take_mapped(s, &at[i]);

@@ -82,17 +82,12 @@ static int look_at(const struct thread_stacks *s, pid_t tid, struct fsn_thread *
 {
 	/* Older kernels than 6.1 tell of all. */
 	union bpf_iter_link_info info = { .task.tid = (__u32)tid };
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &info,
-		.iter_info_len = sizeof(info));
-	_cleanup_close_ int link = bpf_link_create(s->prog_fd, 0, BPF_TRACE_ITER, &opts), fd = -1;
+	_cleanup_close_ int fd = iterate_tasks(s->prog_fd, &info);
 	struct fsn_thread at[8];
 	ssize_t got;
 
-	if (link < 0)
-		return -errno;
-	fd = bpf_iter_create(link);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while ((got = read(fd, at, sizeof(at))) > 0)
 		for (size_t i = 0; i < (size_t)got / sizeof(*at); i++)
 			if (at[i].tid == (unsigned int)tid) {
