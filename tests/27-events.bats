@@ -21,7 +21,7 @@ ran() { # TARGETS WHAT...
 	output=$(<"$BATS_TEST_TMPDIR/run.json")
 }
 
-# bats test_tags=bpf,core
+# bats test_tags=bpf,core,arch
 @test "USDT probes of threads and children are all counted, several sites as one" {
 	ran '@:fixed:*' threads 200 16
 	assert_json '[.[0].functions[] | [.name, .calls, .untimed, .returns, .avg_ns]] | sort' \
