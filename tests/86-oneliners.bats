@@ -151,7 +151,7 @@ c"
 		}
 		wait_bg run
 		cnt=$((cnt + 1))
-	done < <(sed -n '/^\.Sh EVENTS AND/,/^\.Sh FROM/s/^# funcsnoop //p' "$PAGE")
+	done < <(sed -n '/^\.Sh EVENTS AND/,/^\.Sh /s/^# funcsnoop //p' "$PAGE")
 	assert_eq "$cnt" 8
 	tell call
 	wait_bg call
