@@ -182,7 +182,8 @@ static void print_flight(const struct globals *g, struct flight *flight)
 		table_print(flight->table, g, stdout);
 	else
 		cmd_note(g, "no call is in flight");
-	fwrite(flight->stacks.buf, 1, flight->stacks.len, stdout);
+	if (flight->stacks.len)
+		fwrite(flight->stacks.buf, 1, flight->stacks.len, stdout);
 	if (flight->hidden)
 		cmd_note(g, "%zu stale call%s hidden; --all shows %s", flight->hidden,
 			flight->hidden == 1 ? " is" : "s are",

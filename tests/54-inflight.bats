@@ -217,6 +217,7 @@ fix_hang 1 0 0 0 1 0"
 # Between the readings of two clocks any time may pass.
 @test "a young call is in flight, however long the reader is kept from its processor" {
 	need_bpf
+	need_no_sanitizer
 	fsn attach g fix_hang --lib "$FIX/libfix.so"
 	start_bg call "$FIX/call" --threads 4 hang 1
 	wait_line call "^blocked "
