@@ -176,7 +176,8 @@ int engine_new_threads(struct engine **ret_engine, int *ret_prog_fd, struct err 
 	e->skel = fsn_bpf__open();
 	if (!e->skel)
 		return err_sys(err, -errno, "cannot look at threads");
-	bpf_object__for_each_program(prog, e->skel->obj)
+	prog = bpf_object__next_program(e->skel->obj, NULL);
+	for (; prog; prog = bpf_object__next_program(e->skel->obj, prog))
 		bpf_program__set_autoload(prog, prog == e->skel->progs.fsn_threads);
 	code = fsn_bpf__load(e->skel);
 	if (code) {
