@@ -91,9 +91,8 @@ void stream_line(struct out *o, const struct shown_call *c, enum call_form form)
 		out_char(o, '(');
 		call_args_text(o, c);
 		out_char(o, ')');
-	}
-	if (form != CALL_EXIT)
 		call_line_keys_text(o, c);
+	}
 	if (form == CALL_ENTRY)
 		return;
 	if (!c->types->has_ret || c->types->ret.kind != TYPE_VOID) {

@@ -69,7 +69,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0) +
 		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
 		(spec->split ? FSN_SLOT_CNT * sizeof(struct fsn_split) : 0) +
-		(spec->progs & 1U << ENGINE_WAIT ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
+		((spec->progs & 1U << ENGINE_WAIT) ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
 		(spec->asked ? FSN_SLOT_CNT * 16 : 0) +
