@@ -158,27 +158,26 @@ try_lines() { # TEXT
 	tell w
 }
 
-@test "each command of the manual finds what its program does" {
-	start_bg w "$WAITS" --wait --wait-end burn 60
+# The manual's commands that begin as LINE, on the fixture; what the first showed is in $output.
+try_on() { # MODE ROUNDS LINE
+	start_bg w "$WAITS" --wait --wait-end "$1" "$2"
 	wait_ready w
-	try_lines 'run cpu'
+	try_lines "$3"
 	output=$(<"$(bg_out run0)")
+}
+
+@test "each command of the manual finds what its program does" {
+	try_on burn 60 'run cpu'
 	assert_output_match ' burner +[0-9]'
 	assert_output_match ' burn_hot +[0-9]'
 	grep -q burn_hot "$BATS_TEST_TMPDIR/cpu.html"
 	wait_bg w
-	start_bg w "$WAITS" --wait --wait-end lock 12
-	wait_ready w
-	try_lines 'run off-cpu'
-	output=$(<"$(bg_out run0)")
+	try_on lock 12 'run off-cpu'
 	assert_output_match ' futex_wait_[[]k[]] '
 	output=$(<"$(bg_out run2)")
 	assert_output_match ' producer +holder '
 	wait_bg w
-	start_bg w "$WAITS" --wait --wait-end rob 60
-	wait_ready w
-	try_lines 'run run-queue'
-	output=$(<"$(bg_out run0)")
+	try_on rob 60 'run run-queue'
 	assert_output_match ' victim +robber '
 	assert_output_match ' robber +victim '
 	wait_bg w

@@ -2,9 +2,7 @@
 // Formats that show a view: the table for readers, and the JSON document; a list of all.
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "group/group.h"
 #include "group/stacks.h"

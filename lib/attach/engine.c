@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Opening, sizing and loading the programs.
 #include <errno.h>
-#include <string.h>
 #include <stdio.h>
 #include <unistd.h>
 
