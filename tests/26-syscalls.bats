@@ -87,6 +87,19 @@ tgkill 9 9 0'
 			$1 in is { print $1, $2, $3 + 0 }' "$st" | sort)"
 }
 
+@test "calls that end with their process are counted and have an end, which strace does not see" {
+	local st=$BATS_TEST_TMPDIR/strace
+
+	ran 's:readv s:exit_group' ended 16
+	assert_ran 'exit_group 1 - -
+readv 16 16 16'
+	assert_json '.[0].functions[] | select(.name == "readv").return_codes' \
+		'[{"code":-512,"count":16,"name":"ERESTARTSYS"}]'
+	need_tool strace
+	capture strace -f -c -U name,calls -o "$st" "$FIX/syscalls" ended 16
+	assert_eq "$(grep -c readv "$st")" 0
+}
+
 @test "calls in progress at the attach are no calls of the group; those at the end are in flight" {
 	start_bg fix "$FIX/syscalls" --wait --wait-end threads 5 1
 	wait_ready fix
