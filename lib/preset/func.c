@@ -186,8 +186,11 @@ static int read_signature(
 	}
 	if (!rc && (val = obj_member(obj, "no_error")))
 		rc = reader_no_error(r, val, &func->judge);
-	if (!rc && (val = obj_member(obj, "args")))
+	if (!rc && (val = obj_member(obj, "args"))) {
+		/* What the parent says of arguments is said of others. */
+		func->memory = (struct preset_memory) {};
 		rc = read_args(r, val, func);
+	}
 	if (rc || !func->has_args || (!val && !obj_member(obj, "ret")))
 		return rc;
 	/* Arguments of the parent's lie elsewhere, perhaps, with another return type. */
@@ -252,7 +255,7 @@ static int read_func_object(
 {
 	static const char *const keys[] = { "symbol", "lib", "slow", "ret", "args",
 		"error", "no_error", "nothrow", "optional", "target", "kernel", "named",
-		NULL };
+		"allocates", "frees", NULL };
 	struct json_object *val;
 	bool nothrow = false;
 	char where[160];
@@ -291,6 +294,10 @@ static int read_func_object(
 	if (!rc && val && !func->kernel)
 		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
 			"%s: 'named' says nothing without 'kernel'", where);
+	if (!rc && (val = obj_member(obj, "allocates")))
+		rc = reader_allocates(r, val, func);
+	if (!rc && (val = obj_member(obj, "frees")))
+		rc = reader_frees(r, val, func);
 	return rc;
 }
 

@@ -171,6 +171,10 @@ int reader_error(struct reader *r, struct json_object *val,
 int reader_no_error(
 	struct reader *r, struct json_object *val, struct preset_judge *judge);
 
+/* "allocates" and "frees" of a function whose arguments and result are known: memory.c. */
+int reader_allocates(struct reader *r, struct json_object *val, struct preset_func *func);
+int reader_frees(struct reader *r, struct json_object *val, struct preset_func *func);
+
 /* "types" of the file, into r->set. */
 int reader_types(struct reader *r, struct json_object *obj);
 

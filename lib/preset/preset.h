@@ -81,6 +81,23 @@ struct preset_arg {
 	uint8_t member_size; /* as of its type */
 };
 
+#define PRESET_FACTORS 3
+
+/* An argument, or what it points to when the call returns. */
+struct preset_part {
+	uint8_t arg; /* 1 + its number; 0: none */
+	bool is_pointed;
+};
+
+/* Which memory a function's calls hand out, and which they take back; both: it is moved. */
+struct preset_memory {
+	bool allocates;
+	uint8_t frees;              /* 1 + the argument that is the pointer; 0: they take none */
+	uint8_t size_cnt;           /* 0: how much it is can't be told */
+	struct preset_part pointer; /* where it is stored; none: it is the result */
+	struct preset_part size[PRESET_FACTORS]; /* of a structure all members are factors */
+};
+
 /*
  * A function, as far as it is known before it is called. This is the one record of types, be
  * they of a preset, a configuration, DWARF, BTF or the kernel's tracepoints: what makes one
@@ -110,6 +127,7 @@ struct preset_func {
 	 * for, if it is no text.
 	 */
 	uint8_t kernel, named;
+	struct preset_memory memory;
 	const char *types_why; /* "preset cuda", "DWARF"; or why there are none; or NULL */
 };
 

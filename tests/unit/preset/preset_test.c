@@ -48,6 +48,46 @@ static const char *code_name(const struct preset_type *type, int64_t code)
 	return NULL;
 }
 
+/* The rules of @symbol of preset @name, which has it. */
+static struct preset_memory memory_of(const struct preset_set *set, const char *symbol)
+{
+	for (size_t i = 0; i < set->groups[0].func_cnt; i++)
+		if (!strcmp(set->groups[0].funcs[i].symbol, symbol))
+			return set->groups[0].funcs[i].memory;
+	return (struct preset_memory) {};
+}
+
+static void test_memory(void)
+{
+	_cleanup_set_ struct preset_set *heap = NULL, *cuda = NULL;
+	_cleanup_set_ struct preset_set *own = parse(
+		"{ \"cuda_sym\": { \"a\": \"cudaMalloc\", \"b\": { \"symbol\": \"cudaFree\","
+		" \"args\": [\"int n\"] } } }");
+	struct preset_memory m;
+
+	if (!ok(!builtin_find("malloc", &heap, NULL) && !builtin_find("cuda", &cuda, NULL) && own,
+		    "presets of memory are there"))
+		return;
+	m = memory_of(heap, "calloc");
+	ok(m.allocates && !m.pointer.arg && m.size_cnt == 2 && m.size[0].arg == 1 &&
+			m.size[1].arg == 2 && !m.frees,
+		"calloc's result is as large as its arguments' product");
+	m = memory_of(heap, "posix_memalign");
+	ok(m.pointer.arg == 1 && m.pointer.is_pointed && m.size[0].arg == 3,
+		"posix_memalign stores it");
+	m = memory_of(heap, "realloc");
+	ok(m.allocates && m.frees == 1 && m.size[0].arg == 2, "realloc does both");
+	m = memory_of(heap, "free");
+	ok(!m.allocates && m.frees == 1, "free only takes back");
+	m = memory_of(cuda, "cudaMallocPitch");
+	ok(m.size_cnt == 2 && m.size[0].is_pointed && m.size[0].arg == 2 && m.size[1].arg == 4,
+		"a pitch is what is stored");
+	m = memory_of(cuda, "cudaMalloc3D");
+	ok(m.size_cnt == 1 && m.size[0].arg == 2 && !m.size[0].is_pointed, "so is an extent");
+	ok(own->groups[0].funcs[0].memory.allocates && !own->groups[0].funcs[1].memory.frees,
+		"a group takes the rules of a preset, unless its arguments are others");
+}
+
 static void test_design(void)
 {
 	_cleanup_set_ struct preset_set *set = parse(design);
@@ -254,7 +294,7 @@ static void test_user_presets(const char *home)
 static void test_builtin(void)
 {
 	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
-		"cudnn", "nccl", "libtorch" };
+		"cudnn", "nccl", "libtorch", "malloc" };
 	static const char *const of_kernel[] = { "files", "syscalls", "vfs", "off-cpu",
 		"run-queue", "cpu" };
 	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:", "cpu:" };
@@ -336,6 +376,7 @@ int main(void)
 	/* The user's own presets must not change what is tested. */
 	setenv("XDG_CONFIG_HOME", home, 1);
 	test_design();
+	test_memory();
 	test_extras();
 	test_override();
 	test_builtin();
