@@ -21,6 +21,7 @@ struct stats_options {
 	const struct view *view;
 	bool view_set, slow, tree, reset, timestamps, watch;
 	bool past; /* what is shown is over: what it takes now is not asked */
+	bool shared; /* only what others than the owners may read: GROUPS_SHARED */
 	uint64_t interval_ns, duration_ns;
 	const struct stats_format *format;
 	const char *output, *save;
@@ -95,6 +96,13 @@ struct stats_run {
  */
 int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,
 	struct err *err);
+
+/*
+ * The text of one report, to be freed, for who delivers it otherwise. Groups that are left out
+ * are told on stderr; ret_failed: whether one of them should not be.
+ */
+int stats_render(const struct stats_options *o, char **ret_text, size_t *ret_size,
+	bool *ret_failed, struct err *err);
 
 /* How a run ends in which nothing failed as a whole. */
 int stats_status(const struct stats_run *run);

@@ -18,7 +18,7 @@ static const struct command cmd_version = { "version", "", "versions of funcsnoo
 	run_version };
 
 static const struct command *const commands[] = { &cmd_run, &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
-	&cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
+	&cmd_serve, &cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
 
 static const struct command *find_command(const char *name)
 {
@@ -50,8 +50,7 @@ static void print_usage(FILE *f)
 		   "  -j, --json         print JSON, also of errors\n"
 		   "      --bpffs=DIR    use this bpffs (default /sys/fs/bpf)\n"
 		   "  -h, --help         this text; 'funcsnoop help COMMAND' says more\n"
-		   "Also: -p|--pretty, -q|--quiet, -d|--debug, --color=auto|always|never,\n"
-		   "  -V|--version\n"
+		   "Also: -p|--pretty, -q|--quiet, -d|--debug, --color=WHEN, -V|--version\n"
 		   "Examples:\n"
 		   "  funcsnoop run cuda -d 10  what the CUDA runtime was called for in 10 s\n"
 		   "  funcsnoop attach cuda     probe the CUDA runtime; the command ends\n"

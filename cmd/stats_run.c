@@ -52,8 +52,9 @@ static int reading_open(
 	int code;
 
 	code = groups_open(o->g, &o->names,
-		GROUPS_REST | (o->reset ? GROUPS_CHANGE : GROUPS_READ), &now->groups,
-		err);
+		GROUPS_REST | (o->reset ? GROUPS_CHANGE : GROUPS_READ) |
+			(o->shared ? GROUPS_SHARED : 0),
+		&now->groups, err);
 	if (code)
 		return code;
 	now->group = calloc(now->groups.cnt + 1, sizeof(*now->group));
@@ -451,6 +452,24 @@ int stats_report(struct stats_run *run, struct reading *now, const struct readin
 		code = put_out(run->late, run->late_size, err);
 	free(TAKE_PTR(run->late));
 	return code;
+}
+
+int stats_render(const struct stats_options *o, char **ret_text, size_t *ret_size,
+	bool *ret_failed, struct err *err)
+{
+	_cleanup_reading_ struct reading now = READING_NONE;
+	_cleanup_report_ struct report r = {};
+	int code = reading_take(o, &now, err);
+
+	if (code)
+		return code;
+	groups_tell_left(o->g, &now.groups);
+	*ret_failed = now.groups.failed_cnt;
+	code = report_make(o, &now, NULL, &r, err);
+	if (code)
+		return code;
+	code = render(o->format, &r, ret_text, ret_size);
+	return code ? err_sys(err, code, "cannot show statistics") : 0;
 }
 
 int stats_status(const struct stats_run *run)

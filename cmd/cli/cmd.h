@@ -21,7 +21,7 @@ struct command {
 };
 
 extern const struct command cmd_run, cmd_attach, cmd_list, cmd_stats, cmd_stream, cmd_reset, cmd_set,
-	cmd_detach, cmd_feature;
+	cmd_detach, cmd_feature, cmd_serve;
 
 /* What stands on a command's line besides options; of argv, which is reordered. */
 struct words {
@@ -107,7 +107,8 @@ struct groups {
 	size_t cnt;
 	struct groups_left {
 		struct err why;
-		bool foreign; /* no failure of a reader's: another version attached it */
+		bool excused; /* no failure of a reader's: another version attached it, or it is
+				 not shared */
 	} *left; /* each group that was left out, with GROUPS_REST */
 	size_t left_cnt;
 	size_t failed_cnt; /* of them, those that make a failure of the whole */
@@ -125,6 +126,11 @@ enum groups_mode {
 	 * no failure.
 	 */
 	GROUPS_REST = 0x100,
+	/*
+	 * A flag for GROUPS_READ: what others than the owner may read, group_keep_shared(). That
+	 * all groups are left out is no failure then.
+	 */
+	GROUPS_SHARED = 0x200,
 };
 
 /*

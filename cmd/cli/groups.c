@@ -42,7 +42,7 @@ static bool is_gone(const struct bpffs *fs, const char *name)
 	return bpffs_open_group(fs, name, &fd, NULL) == -ENOENT;
 }
 
-static int leave_out(struct groups *groups, bool foreign, struct err *err)
+static int leave_out(struct groups *groups, bool excused, struct err *err)
 {
 	struct groups_left *left =
 		array_grow(groups->left, groups->left_cnt, sizeof(*left));
@@ -50,8 +50,8 @@ static int leave_out(struct groups *groups, bool foreign, struct err *err)
 	if (!left)
 		return err_sys(err, -ENOMEM, "cannot open groups");
 	groups->left = left;
-	left[groups->left_cnt++] = (struct groups_left) { *err, foreign };
-	groups->failed_cnt += !foreign;
+	left[groups->left_cnt++] = (struct groups_left) { *err, excused };
+	groups->failed_cnt += !excused;
 	return 0;
 }
 
@@ -59,20 +59,24 @@ static int add_group(struct groups *groups, const char *name, bool named,
 	unsigned int mode, struct err *err)
 {
 	struct group *group = NULL;
-	bool foreign;
+	bool excused = false;
 	int code;
 
-	code = open_group(&groups->fs, name, mode & ~GROUPS_REST, &group, err);
+	code = open_group(&groups->fs, name, mode & ~(GROUPS_REST | GROUPS_SHARED), &group, err);
+	if (!code && mode & GROUPS_SHARED) {
+		code = group_keep_shared(group, err);
+		excused = code == -EACCES;
+	}
 	/* One that a detach removes meanwhile is not there. */
 	if (code == -ENOENT && !named && is_gone(&groups->fs, name)) {
 		group_free(group);
 		return 0;
 	}
 	if (code && (mode != GROUPS_LIST || !group)) {
-		foreign = group && group_is_foreign(group) && !(mode & GROUPS_CHANGE);
+		excused |= group && group_is_foreign(group) && !(mode & GROUPS_CHANGE);
 		group_free(group);
 		return mode & GROUPS_REST && !named && code != -ENOMEM
-			? leave_out(groups, foreign, err)
+			? leave_out(groups, excused, err)
 			: code;
 	}
 	if (code)
@@ -124,7 +128,7 @@ int groups_open(const struct globals *g, const struct words *names, unsigned int
 	for (size_t i = 0; !code && i < cnt; i++)
 		if (!groups_named_before(name, i))
 			code = add_group(ret_groups, name[i], named, mode, err);
-	if (!code && !ret_groups->cnt && ret_groups->left_cnt) {
+	if (!code && !ret_groups->cnt && ret_groups->left_cnt && !(mode & GROUPS_SHARED)) {
 		*err = ret_groups->left[0].why;
 		code = err->code;
 	}
@@ -137,7 +141,7 @@ void groups_tell_left(const struct globals *g, const struct groups *groups)
 
 	text_only.json = false;
 	for (size_t i = 0; i < groups->left_cnt; i++)
-		if (!groups->left[i].foreign || !g->quiet)
+		if (!groups->left[i].excused || !g->quiet)
 			cmd_fail(&text_only, &groups->left[i].why);
 }
 

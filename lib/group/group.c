@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reading what a group says of itself.
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -182,6 +183,28 @@ void group_free(struct group *g)
 	free(g->libs);
 	free(g->text);
 	free(g);
+}
+
+int group_keep_shared(struct group *g, struct err *err)
+{
+	g->write = false;
+	for (int i = 0; i < MAPID_CNT; i++) {
+		struct stat st;
+
+		if (g->fd[i] < 0)
+			continue;
+		if (fstatat(g->dir_fd, map_pin_name(i), &st, AT_SYMLINK_NOFOLLOW))
+			return err_sys(err, -errno, "cannot read group '%s'", g->name);
+		if (st.st_mode & (S_IRGRP | S_IROTH))
+			continue;
+		if (map_is_counter(i)) {
+			err_set(err, -EACCES, "group '%s' is not shared", g->name);
+			return err_hint(err, "'funcsnoop attach --mode 0644' shares its numbers");
+		}
+		close(g->fd[i]);
+		g->fd[i] = -EACCES;
+	}
+	return 0;
 }
 
 int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err)

@@ -202,6 +202,12 @@ int access_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct 
 int access_grant(
 	const struct bpffs *fs, int dir_fd, const struct access *access, struct err *err);
 
+/*
+ * Keeps of @g, which is open, what others than its owner may read, by the modes of its pins:
+ * from here on its reader sees what they see. -EACCES when it shares nothing.
+ */
+int group_keep_shared(struct group *g, struct err *err);
+
 /* Whether those whom @access lets in are stopped by the bpffs itself: its mode then. */
 bool access_is_blocked(
 	const struct bpffs *fs, const struct access *access, mode_t *ret_mode);

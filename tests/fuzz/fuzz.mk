@@ -48,6 +48,7 @@ FUZZ_MAX_LEN_config := 4096
 FUZZ_MAX_LEN_pattern := 400
 FUZZ_MAX_LEN_types := 4096
 FUZZ_MAX_LEN_saved := 4096
+FUZZ_MAX_LEN_http := 9000
 FUZZ_MAX_LEN_plan := 2048
 FUZZ_MAX_LEN_flow := 1024
 FUZZ_MAX_LEN_elf := 32768

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop serve: answers one HTTP request, for whoever listens and starts us for each.
+//
+// What asks may be anybody who reaches the port: it gets what groups share, a limited time, and
+// nothing of what it has sent back.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+
+#include "base/http.h"
+#include "cli/cmd.h"
+#include "internal.h"
+#include "show/text.h"
+
+enum { KEY_INETD = 0x100, KEY_TIMEOUT };
+
+#define TIMEOUT_NS 5000000000ULL
+/* Of a request that nobody reads any more: bytes, and how long they are waited for. */
+#define DRAIN_MAX (1 << 20)
+#define DRAIN_NS  500000000ULL
+
+struct serve_options {
+	struct stats_options stats;
+	bool inetd;
+	uint64_t timeout_ns;
+};
+
+static const struct argp_option options[] = {
+	{ "inetd", KEY_INETD, NULL, 0, "One request, on standard input", 1 },
+	{ "timeout", KEY_TIMEOUT, "SEC", 0, "For the request, and for the answer (5)", 1 },
+	{ 0 }
+};
+
+static const char help[] =
+	"Answer one HTTP request for metrics of groups; without GROUP, of all that are\n"
+	"shared (attach --mode).\v"
+	"GET /metrics are numbers for Prometheus, GET /healthz says whether they can be\n"
+	"read. systemd or inetd listens: examples/funcsnoop.socket.\n"
+	"Examples:\n"
+	"  funcsnoop attach cuda --mode 0644\n"
+	"  funcsnoop serve --inetd   as the command of a socket unit, or of\n"
+	"      systemd-socket-activate -a --inetd -l 127.0.0.1:9797";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct serve_options *o = state->input;
+
+	switch (key) {
+	case KEY_INETD:
+		o->inetd = true;
+		return 0;
+	case KEY_TIMEOUT:
+		o->timeout_ns = seconds_parse(state, "--timeout", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* --- time: what waits is interrupted ---------------------------------------------------------- */
+
+static volatile sig_atomic_t late;
+
+static void on_alarm(int sig)
+{
+	late = 1;
+}
+
+/* From then on again and again: a signal may come just before a call that waits. */
+static void alarm_in(uint64_t ns)
+{
+	struct itimerval timer = { .it_interval.tv_usec = 20000 };
+
+	timer.it_value.tv_sec = ns / 1000000000;
+	timer.it_value.tv_usec = ns % 1000000000 / 1000;
+	late = 0;
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void signals_begin(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+
+	sigaction(SIGALRM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* --- the request and its answer --------------------------------------------------------------- */
+
+/* The bytes that came; 0: the end, -ETIMEDOUT, or read(2)'s error. */
+static ssize_t read_some(char *buf, size_t size)
+{
+	while (!late) {
+		ssize_t n = read(STDIN_FILENO, buf, size);
+
+		if (n >= 0 || errno != EINTR)
+			return n >= 0 ? n : -errno;
+	}
+	return -ETIMEDOUT;
+}
+
+/* The status of the request; 0: whoever asked went away. */
+static int take_request(char head[HTTP_HEAD_MAX], struct http_request *ret_request)
+{
+	size_t len = 0;
+	int status = 0;
+
+	while (!status) {
+		ssize_t n = read_some(head + len, HTTP_HEAD_MAX - len);
+
+		if (n == -ETIMEDOUT)
+			return 408;
+		if (n <= 0)
+			return 0;
+		len += n;
+		status = http_parse(head, len, ret_request);
+	}
+	return status;
+}
+
+static int write_whole(const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = late ? -1 : write(STDOUT_FILENO, bytes, len);
+
+		if (late)
+			return -ETIMEDOUT;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		bytes += n < 0 ? 0 : n;
+		len -= n < 0 ? 0 : n;
+	}
+	return 0;
+}
+
+/* What is closed with bytes unread resets the connection, and the answer may go with it. */
+static void drain(void)
+{
+	ssize_t left = DRAIN_MAX, n = 1;
+	char buf[4096];
+
+	alarm_in(DRAIN_NS);
+	for (shutdown(STDOUT_FILENO, SHUT_WR); left > 0 && n > 0; left -= n)
+		n = read_some(buf, sizeof(buf));
+}
+
+/* With @bodyless the length is said, and nothing comes. */
+static int answer(const struct serve_options *o, int status, const char *body, size_t size,
+	bool bodyless)
+{
+	char head[512];
+	int len, code;
+
+	len = snprintf(head, sizeof(head),
+		"HTTP/1.1 %d %s\r\n"
+		"Content-Type: text/plain; %scharset=utf-8\r\n"
+		"Content-Length: %zu\r\n%s"
+		"Cache-Control: no-store\r\n"
+		"Connection: close\r\n\r\n",
+		status, http_reason(status), status == 200 ? "version=0.0.4; " : "", size,
+		status == 405 ? "Allow: GET\r\n" : "");
+	alarm_in(o->timeout_ns);
+	code = write_whole(head, len);
+	if (!code && !bodyless)
+		code = write_whole(body, size);
+	return code;
+}
+
+static int answer_word(const struct serve_options *o, int status, bool bodyless)
+{
+	char body[64];
+	int len = snprintf(body, sizeof(body), "%s\n", status == 200 ? "ok" : http_reason(status));
+
+	return answer(o, status, body, len, bodyless);
+}
+
+static bool path_is(const struct http_request *r, const char *path)
+{
+	return r->path_len == strlen(path) && !memcmp(r->path, path, r->path_len);
+}
+
+/* What is wrong is for who reads our stderr, not for who asks. */
+static int answer_metrics(struct serve_options *o)
+{
+	_cleanup_free_ char *text = NULL;
+	struct err err = {};
+	bool failed = false;
+	size_t size = 0;
+
+	if (stats_render(&o->stats, &text, &size, &failed, &err)) {
+		cmd_fail(o->stats.g, &err);
+		(void)!answer_word(o, 500, false);
+		return EXIT_FAILED;
+	}
+	return answer(o, 200, text, size, false) || failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* Whether the groups that there are can be listed. */
+static int answer_health(const struct serve_options *o, bool bodyless)
+{
+	struct bpffs fs = BPFFS_NONE;
+	_cleanup_names_ char **names = NULL;
+	struct err err = {};
+	size_t cnt;
+	int code = bpffs_open(o->stats.g->bpffs, false, &fs, &err);
+
+	if (!code)
+		code = bpffs_groups(&fs, &names, &cnt, &err);
+	bpffs_close(&fs);
+	if (code)
+		cmd_fail(o->stats.g, &err);
+	if (answer_word(o, code ? 503 : 200, bodyless) || code)
+		return EXIT_FAILED;
+	return EXIT_DONE;
+}
+
+/* That a request was a bad one is no failure of ours. */
+static int refuse(const struct serve_options *o, int status)
+{
+	(void)!answer_word(o, status, false);
+	drain();
+	return EXIT_DONE;
+}
+
+static int serve(struct serve_options *o)
+{
+	struct http_request r;
+	char head[HTTP_HEAD_MAX];
+	int status;
+
+	alarm_in(o->timeout_ns);
+	status = take_request(head, &r);
+	if (!status)
+		return EXIT_DONE;
+	alarm_in(0);
+	if (status != 200)
+		return refuse(o, status);
+	if (path_is(&r, "/metrics"))
+		return r.method == HTTP_GET ? answer_metrics(o) : refuse(o, 405);
+	if (path_is(&r, "/healthz"))
+		return r.method != HTTP_OTHER ? answer_health(o, r.method == HTTP_HEAD)
+					      : refuse(o, 405);
+	return refuse(o, 404);
+}
+
+/* --- the command -------------------------------------------------------------------------------- */
+
+/* inetd gives one connection for all three: remarks are no part of an answer. */
+static void leave_connection(void)
+{
+	struct stat out, err;
+	int fd;
+
+	if (fstat(STDOUT_FILENO, &out) || fstat(STDERR_FILENO, &err) || !S_ISSOCK(out.st_mode) ||
+		out.st_dev != err.st_dev || out.st_ino != err.st_ino)
+		return;
+	fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		dup2(fd, STDERR_FILENO);
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]", .doc = help };
+	struct serve_options o = { .stats = { .g = g, .shared = true },
+		.timeout_ns = TIMEOUT_NS };
+
+	o.stats.choice.sort = FIGURE_TOTAL;
+	o.stats.view = view_find("function");
+	o.stats.format = stats_format_find("prometheus");
+	cmd_parse(g, &argp, argc, argv, &o, &o.stats.names);
+	if (!o.inetd)
+		return cmd_usage(g, "it has no listener of its own: --inetd, under systemd or inetd");
+	g->json = false;
+	leave_connection();
+	signals_begin();
+	return serve(&o);
+}
+
+const struct command cmd_serve = { "serve", "--inetd [GROUP...]", "metrics over HTTP, one request",
+	run };

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop serve: one HTTP request, from friends and from others.
+# shellcheck disable=SC2030,SC2031 # each test has its own
+
+load helpers
+
+LIB=$FIX/libfix.so
+
+# A connection as inetd gives it: one socket for all three. Sends REQUEST, a Python expression of
+# a list of bytes, pieces of which come 50 ms apart, and then nothing more, but for "cut", after
+# which the connection is half closed. Prints the answer, and "status N" of the command last.
+ask() { # REQUEST [ARG...]
+	need_tool python3
+	capture -t 30 python3 -c '
+import socket, subprocess, sys, time
+ours, theirs = socket.socketpair()
+pieces = eval(sys.argv[1])
+p = subprocess.Popen([sys.argv[2], "serve", "--inetd"] + sys.argv[3:], stdin=theirs, stdout=theirs,
+                     stderr=theirs)
+theirs.close()
+for i, piece in enumerate(pieces):
+    if i:
+        time.sleep(0.05)
+    if piece == "cut":
+        ours.shutdown(socket.SHUT_WR)
+    else:
+        try:
+            ours.sendall(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            break
+got = b""
+while True:
+    try:
+        more = ours.recv(65536)
+    except ConnectionResetError:
+        print("reset")
+        break
+    if not more:
+        break
+    got += more
+sys.stdout.write(got.decode().replace("\r", ""))
+ours.close()
+print("status", p.wait())' "$1" "$FUNCSNOOP" "${@:2}"
+}
+
+get() { # PATH [ARG...]
+	ask "[b'GET $1 HTTP/1.1\r\nHost: localhost\r\n\r\n']" "${@:2}"
+}
+
+first_is() { # LINE
+	assert_eq "${lines[0]}" "$1"
+}
+
+@test "it has no listener: without --inetd it is wrong usage" {
+	fsn -s 2 serve
+	assert_stderr_match '^funcsnoop serve: .*--inetd'
+	fsn -s 2 serve --inetd --timeout x
+	assert_stderr_match "^funcsnoop serve: --timeout 'x' is not a number of seconds"
+}
+
+@test "what a group shares is served, and of the others not even the names" {
+	local want
+
+	need_bpf
+	cat >"$BATS_TEST_TMPDIR/a.json" <<-END
+		{ "open_sym": { "fix_fail": { "symbol": "fix_fail", "ret": "code_t", "args": ["code_t code"] } },
+		  "types": { "code_t": { "base": "int", "error": "nonzero", "codes": { "2": "failMemory" } } },
+		  "lib": "$LIB" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/a.json" --mode 0644
+	fsn attach private fix_add --lib "$LIB"
+	capture "$FIX/call" --arg 2,0 fail 10
+	capture "$FIX/call" add 7
+	fsn stats open --format prometheus
+	want=$output
+	get /metrics
+	assert_eq "$(tail -n 1 <<<"$output")" "status 0"
+	assert_eq "$(sed '1,/^$/d; $d' <<<"$output")" "$want"
+	assert_eq "$(sed '/^$/,$d' <<<"$output")" "HTTP/1.1 200 OK
+Content-Type: text/plain; version=0.0.4; charset=utf-8
+Content-Length: $((${#want} + 1))
+Cache-Control: no-store
+Connection: close"
+	refute_output_match private
+	# A group that is named is no exception.
+	get /metrics private
+	assert_output_match '^HTTP/1.1 500 Internal Server Error$'
+	assert_eq "$(tail -n 1 <<<"$output")" "status 1"
+	refute_output_match private
+	capture -s 1 bash -c 'printf "GET /metrics HTTP/1.0\r\n\r\n" | "$0" serve --inetd private' \
+		"$FUNCSNOOP"
+	assert_stderr "funcsnoop serve: group 'private' is not shared
+hint: 'funcsnoop attach --mode 0644' shares its numbers"
+	fsn detach open private
+}
+
+@test "with no group shared the answer is an empty one, and said on the standard error" {
+	need_bpf
+	fsn attach private fix_add --lib "$LIB"
+	capture bash -c 'printf "GET /metrics HTTP/1.0\r\n\r\n" | "$0" serve --inetd' "$FUNCSNOOP"
+	assert_output_match '^HTTP/1.1 200 OK'
+	refute_output_match 'private|^funcsnoop_calls_total'
+	assert_stderr "funcsnoop serve: group 'private' is not shared
+hint: 'funcsnoop attach --mode 0644' shares its numbers"
+	fsn detach private
+	get /metrics
+	first_is "HTTP/1.1 200 OK"
+}
+
+@test "a group of another layout is left out, and the others are served" {
+	local meta=$FUNCSNOOP_BPFFS/funcsnoop/old/meta
+
+	need_bpf
+	need_tool bpftool jq
+	fsn attach old fix_ret --lib "$LIB" --mode 0644
+	fsn attach new fix_add --lib "$LIB" --mode 0644
+	capture "$FIX/call" add 3
+	# shellcheck disable=SC2046	# words
+	bpftool map update pinned "$meta" key 0 0 0 0 value $(
+		bpftool -j map lookup pinned "$meta" key 0 0 0 0 | jq -r '.value[]' |
+			sed '1s/.*/0xfe/')
+	capture bash -c 'printf "GET /metrics HTTP/1.0\r\n\r\n" | "$0" serve --inetd' "$FUNCSNOOP"
+	assert_output_match '^funcsnoop_calls_total\{group="new",function="fix_add",.*\} 3$'
+	assert_stderr_match "^funcsnoop serve: group 'old' has layout 254"
+	fsn detach new old
+}
+
+@test "/healthz says whether groups can be listed, by GET and HEAD" {
+	need_root
+	get /healthz
+	first_is "HTTP/1.1 200 OK"
+	assert_output_line ok
+	ask "[b'HEAD /healthz?x HTTP/1.0\n\n']"
+	first_is "HTTP/1.1 200 OK"
+	assert_output_line "Content-Length: 3"
+	refute_output_match '^ok$'
+	get /healthz --bpffs /nowhere
+	first_is "HTTP/1.1 503 Service Unavailable"
+	refute_output_match nowhere
+	assert_output_line "status 1"
+}
+
+@test "other requests are refused by their status" {
+	local request want
+
+	while read -r want request; do
+		ask "[b'$request HTTP/1.1\r\nHost: x\r\n\r\n']"
+		assert_eq "${lines[0]#HTTP/1.1 }" "${want//_/ }" "$request"
+		assert_output_line "status 0"
+		[[ $want != 405* ]] || assert_output_line "Allow: GET"
+	done <<-'END'
+		404_Not_Found GET /
+		404_Not_Found GET /metrics/
+		404_Not_Found GET /../metrics
+		404_Not_Found GET /%6detrics
+		404_Not_Found POST /x
+		405_Method_Not_Allowed POST /metrics
+		405_Method_Not_Allowed HEAD /metrics
+		405_Method_Not_Allowed DELETE /healthz
+		400_Bad_Request GET metrics
+		400_Bad_Request GET /metrics x
+	END
+	ask "[b'POST /metrics HTTP/1.0\r\nContent-Length: 9\r\n\r\nmore than said']"
+	first_is "HTTP/1.1 413 Content Too Large"
+	ask "[b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc']"
+	first_is "HTTP/1.1 400 Bad Request"
+}
+
+@test "slow, cut, huge and endless requests end in time, with an answer where there can be one" {
+	ask "[b'GET /hea', b'lthz HTTP/1.0\r', b'\n\r', b'\n']"
+	first_is "HTTP/1.1 200 OK"
+	ask "[b'GET /metrics HT']" --timeout 0.2
+	first_is "HTTP/1.1 408 Request Timeout"
+	assert_output_line "status 0"
+	ask "[b'G'] * 40" --timeout 0.2
+	first_is "HTTP/1.1 408 Request Timeout"
+	ask "[b'GET /metrics HTTP/1.0\r\n', 'cut']"
+	assert_output "status 0"
+	ask "['cut']"
+	assert_output "status 0"
+	# All of it is sent before an answer is read, and the answer is not lost for that.
+	ask "[b'GET / HTTP/1.0\r\nA: ' + b'a' * 100000]"
+	first_is "HTTP/1.1 431 Request Header Fields Too Large"
+	refute_output_match '^reset$'
+	ask "[b'a: b\r\n' * 1000000]"
+	first_is "HTTP/1.1 400 Bad Request"
+}
+
+# The pipe has room for a page, and the answer is longer than that.
+@test "who does not take the answer keeps nothing waiting" {
+	need_bpf
+	need_tool python3
+	fsn attach g 'fix_*' --lib "$LIB" --mode 0644
+	capture "$FIX/call" add 3
+	capture "$FIX/call" nested 3
+	capture -t 20 python3 -c '
+import fcntl, os, subprocess, sys
+r, w = os.pipe()
+fcntl.fcntl(w, fcntl.F_SETPIPE_SZ, 4096)
+p = subprocess.run([sys.argv[1], "serve", "--inetd", "--timeout", "0.3"], stdout=w,
+                   input=b"GET /metrics HTTP/1.0\r\n\r\n")
+print(p.returncode, 0 < len(os.read(r, 10000)) <= 4096)' "$FUNCSNOOP"
+	assert_output "1 True"
+	fsn detach g
+}
+
+free_port() {
+	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+fetch() { # PORT PATH
+	python3 -c 'import sys, urllib.request
+sys.stdout.write(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.argv[2]}",
+                                        timeout=10).read().decode())' "$@"
+}
+
+@test "systemd's socket activation starts it for each connection" {
+	local port
+
+	need_bpf
+	need_tool systemd-socket-activate python3
+	fsn attach g fix_add --lib "$LIB" --mode 0644
+	capture "$FIX/call" add 3
+	port=$(free_port)
+	start_bg socket systemd-socket-activate -a --inetd -l "127.0.0.1:$port" \
+		-E FUNCSNOOP_BPFFS="$FUNCSNOOP_BPFFS" "$FUNCSNOOP" serve --inetd
+	poll_until -t 20 fetch "$port" /healthz
+	output=$(fetch "$port" /metrics)
+	assert_output_match '^funcsnoop_calls_total\{group="g",function="fix_add",.*\} 3$'
+	capture "$FIX/call" add 4
+	output=$(fetch "$port" /metrics)
+	assert_output_match '^funcsnoop_calls_total\{group="g",function="fix_add",.*\} 7$'
+	stop_bg socket
+	fsn detach g
+}
+
+@test "the units are such as systemd takes" {
+	local dir=$BATS_TEST_TMPDIR/units unit
+
+	need_tool systemd-analyze
+	mkdir "$dir"
+	for unit in "$BATS_TEST_DIRNAME"/../man/examples/*.{socket,service,timer}; do
+		sed "s|/usr/local/bin/funcsnoop|$FUNCSNOOP|" "$unit" >"$dir/${unit##*/}"
+	done
+	# Pages that are not installed here are no matter of the units.
+	capture -s any systemd-analyze verify --man=no --recursive-errors=no "$dir"/*.socket \
+		"$dir"/*.timer "$dir/funcsnoop@1.service"
+	assert_eq "$(grep -F "$dir" <<<"$stderr")" "" "remarks"
+}
