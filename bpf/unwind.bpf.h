@@ -22,31 +22,12 @@
 
 #include "counters.bpf.h"
 #include "filter.bpf.h"
+#include "mapping.bpf.h"
 #include "maps.bpf.h"
 
-const volatile bool fsn_walks_stacks = false;
 const volatile bool fsn_stack_holds = false; /* until there is a table, where that harms nobody */
 
 #define WINDOW_WORDS 256 /* 2 KiB */
-
-struct super_block {
-	__u32 s_dev;
-} __core;
-
-struct inode {
-	struct super_block *i_sb;
-	unsigned long i_ino;
-} __core;
-
-struct file {
-	struct inode *f_inode;
-} __core;
-
-struct vm_area_struct {
-	unsigned long vm_start;
-	unsigned long vm_pgoff;
-	struct file *vm_file;
-} __core;
 
 struct xol_area {
 	unsigned long vaddr;
@@ -77,6 +58,7 @@ struct walk {
 	__u64 from, bytes; /* of the stack what is in .window */
 	__u64 hash;
 	__u64 frame, row; /* of the address that was looked for */
+	struct mapping mapping; /* which holds it */
 	__u64 frames[FSN_FRAMES_MAX + 1];
 	__u64 window[WINDOW_WORDS];
 };
@@ -107,25 +89,6 @@ struct {
 #define ROW_HOW(row) ((row) >> 32 & 0xff)
 #define ROW_FP(row)  ((__s64)((row) << 16) >> 56)
 #define ROW_CFA(row) ((row) >> 48)
-
-struct mapped {
-	struct fsn_file_id id;
-	__u64 offset;
-};
-
-static long mapped_here(
-	struct task_struct *task, struct vm_area_struct *vma, struct mapped *here)
-{
-	struct inode *inode;
-
-	if (!vma->vm_file)
-		return 0;
-	inode = vma->vm_file->f_inode;
-	here->id.dev = inode->i_sb->s_dev;
-	here->id.ino = inode->i_ino;
-	here->offset += (vma->vm_pgoff << 12) - vma->vm_start;
-	return 0;
-}
 
 /* The row of @file that holds at @offset, as a word. */
 static __always_inline __u64 row_search(__u32 file, __u64 offset)
@@ -213,32 +176,26 @@ static __always_inline void rule_keep(__u64 at, const struct walk *w)
 	publish(&rule->at, at);
 }
 
-/* Looks for what is mapped at @at, for rule_complete(): 0, or how the walk ends. */
+/* The file that mapping_find() has found, for rule_complete(): 0, or how the walk ends. */
 __noinline int rule_find(struct walk *w, __u64 at)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct mapped here = { .offset = at };
 	struct fsn_file_ref *ref;
-	long code;
+	struct fsn_file_id id;
 
 	if (!fsn_walks_stacks || !w)
 		return FSN_WALK_LOST;
-	code = bpf_find_vma(task, at, mapped_here, &here, 0);
 	w->row = 0;
 	w->frame = at & FSN_FRAME_OFFSET;
-	if (code == -16) /* EBUSY: somebody maps something */
-		return FSN_WALK_BUSY;
-	if (code)
-		return FSN_WALK_NOWHERE;
-	if (!here.id.ino)
+	id = w->mapping.id; /* a key can't lie there on 6.1 */
+	if (!id.ino)
 		return 0;
-	ref = bpf_map_lookup_elem(&fsn_file_of, &here.id);
+	ref = bpf_map_lookup_elem(&fsn_file_of, &id);
 	if (!ref || !ref->file) {
-		if (!ref && want_file(&here.id, at))
+		if (!ref && want_file(&id, at))
 			w->met = 1;
 		return FSN_WALK_NO_TABLE;
 	}
-	w->frame = (__u64)ref->file << FSN_FRAME_SHIFT | (here.offset & FSN_FRAME_OFFSET);
+	w->frame = (__u64)ref->file << FSN_FRAME_SHIFT | (w->mapping.offset & FSN_FRAME_OFFSET);
 	return 0;
 }
 
@@ -437,7 +394,9 @@ __noinline int walk_step(struct walk *w)
 	if (w->pc < 4096)
 		return FSN_WALK_OUTERMOST;
 	if (!rule_known(w, at)) {
-		end = rule_find(w, at);
+		end = mapping_find(&w->mapping, at);
+		if (!end)
+			end = rule_find(w, at);
 		if (end && end != FSN_WALK_NO_TABLE)
 			return end;
 		if (!end)

@@ -124,11 +124,15 @@ hint: did you mean 'off-cpu'"
 	fsn detach g
 }
 
-@test "a stack says where a thread sleeps: its own frames, then the kernel's" {
-	# What is mapped can be asked for but once at a switch: each sleep finds one frame more.
-	work lock 16 w:off-cpu --stacks all
+# bats test_tags=core
+@test "a stack says where a thread sleeps: its own frames, from the first, then the kernel's" {
+	work lock 2 w:off-cpu --stacks all
 	fsn stats g --by stack --format folded
 	assert_output_match 'producer;produce;take_lock;.*futex.*_[[]k[]]'
+	# What others map meanwhile is nothing to these: each sleep of the two is followed to its end.
+	refute_output_match 'mappings are changing'
+	fsn stats g --json
+	assert_json '[.[0].functions[].rows[].key.stack.end] | unique' '["outermost"]'
 	tell w
 	wait_bg w
 	fsn detach g

@@ -135,6 +135,7 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
 	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
 	e->skel->rodata->fsn_walks_stacks = true;
+	e->skel->rodata->fsn_page_shift = __builtin_ctzl(sysconf(_SC_PAGESIZE));
 	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
 	e->skel->rodata->fsn_walks_late = spec->keys->stack_late;
 	e->skel->rodata->fsn_walks_alone = spec->keys->stack_late &&

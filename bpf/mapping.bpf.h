@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What file is mapped at an address of the current process.
+ *
+ * bpf_find_vma() takes a lock, which others may have; and with interrupts off, as in a sample or
+ * at a switch, it finds something but once in each event, since giving the lock back is left to
+ * an interrupt that can't come before its end (bpf_mmap_unlock_get_irq_work(),
+ * kernel/bpf/mmap_unlock_work.h). So the tree of mappings is read as it lies there. It may be
+ * changed meanwhile: what is found counts if it says itself that it is this process's and holds
+ * the address, and only where nothing like it is found twice the mappings are said to change.
+ */
+#ifndef FUNCSNOOP_MAPPING_BPF_H
+#define FUNCSNOOP_MAPPING_BPF_H
+
+#include "core.bpf.h"
+#include "shared/layout.h"
+
+const volatile bool fsn_walks_stacks = false;
+const volatile __u32 fsn_page_shift = 12;
+
+struct super_block {
+	__u32 s_dev;
+} __core;
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+} __core;
+
+struct file {
+	struct inode *f_inode;
+} __core;
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	unsigned long vm_pgoff;
+	struct mm_struct *vm_mm;
+	struct file *vm_file;
+} __core;
+
+struct maple_tree {
+	void *ma_root;
+} __core;
+
+struct mm_struct___tree {
+	struct maple_tree mm_mt; /* since 6.1 */
+} __core;
+
+/* A node of the tree, include/linux/maple_tree.h: its parent; ends of ranges; what leads on. */
+#define NODE_WORDS   32
+#define NODE_DEPTH   12 /* by ten from each: more than there can be mappings */
+#define NODE_AT(e)   ((e) & ~255ULL)
+#define NODE_TYPE(e) ((e) >> 3 & 15)
+#define ROOT_IS_NODE(e) (((e) & 3) == 2)
+#define TYPE_RANGE   2 /* and below that leaves, made in the same way */
+#define TYPE_ARANGE  3
+#define RANGE_ENDS   15
+#define ARANGE_ENDS  9
+#define ARANGE_LAST  30 /* the word that says in its lowest byte which is the last in use, */
+#define RANGE_LAST   31 /* of a range where the last end is not there */
+
+struct mapping {
+	struct fsn_file_id id; /* 0 where no file is mapped */
+	__u64 offset;          /* of the address in it */
+	__u64 entry;           /* where the search has got to, */
+	__u64 node[NODE_WORDS]; /* and what is there */
+};
+
+/* From a node of the tree on to what holds @at. Not static, so that it is verified once. */
+__noinline int mapping_step(struct mapping *m, __u64 at)
+{
+	__u64 end, n = 0, first = 1 + RANGE_ENDS;
+
+	if (!fsn_walks_stacks || !m ||
+		bpf_probe_read_kernel(m->node, sizeof(m->node), (void *)NODE_AT(m->entry)))
+		return -1;
+	end = m->node[RANGE_ENDS] ? RANGE_ENDS : m->node[RANGE_LAST] & 255;
+	if (NODE_TYPE(m->entry) == TYPE_ARANGE) {
+		end = m->node[ARANGE_LAST] & 255;
+		first = 1 + ARANGE_ENDS;
+	}
+	for (__u32 i = 0; i < RANGE_ENDS; i++) {
+		if (i >= end || m->node[1 + i] >= at)
+			break;
+		n++;
+	}
+	m->entry = m->node[(first + n) & (NODE_WORDS - 1)];
+	return 0;
+}
+
+/*
+ * Whether .entry is the mapping of @at, and which file it is of. It may be none any more: all of it
+ * is copied, to where the node was, which is no one's business now.
+ */
+static __noinline int mapping_read(struct mapping *m, __u64 at)
+{
+	struct vm_area_struct *vma = (void *)m->entry;
+	struct super_block *super;
+	struct inode *inode;
+	struct file *file;
+
+	if (bpf_core_read(&m->node[0], sizeof(m->node[0]), &vma->vm_mm) ||
+		bpf_core_read(&m->node[1], sizeof(m->node[1]), &vma->vm_start) ||
+		bpf_core_read(&m->node[2], sizeof(m->node[2]), &vma->vm_end) ||
+		bpf_core_read(&m->node[3], sizeof(m->node[3]), &vma->vm_pgoff) ||
+		bpf_core_read(&m->node[4], sizeof(m->node[4]), &vma->vm_file))
+		return -1;
+	if (m->node[0] != as_number(bpf_get_current_task_btf()->mm) || at < m->node[1] ||
+		at >= m->node[2])
+		return -1;
+	file = (void *)m->node[4];
+	if (!file)
+		return 0;
+	if (bpf_core_read(&m->node[5], sizeof(m->node[5]), &file->f_inode))
+		return -1;
+	inode = (void *)m->node[5];
+	if (bpf_core_read(&m->node[6], sizeof(m->node[6]), &inode->i_sb))
+		return -1;
+	super = (void *)m->node[6];
+	m->node[7] = 0;
+	if (bpf_core_read(&m->node[7], sizeof(super->s_dev), &super->s_dev) ||
+		bpf_core_read(&m->id.ino, sizeof(m->id.ino), &inode->i_ino))
+		return -1;
+	m->id.dev = m->node[7];
+	m->offset = at + (m->node[3] << fsn_page_shift) - m->node[1];
+	return 0;
+}
+
+/* 0, or how a walk ends that has come there. */
+static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
+{
+	struct mm_struct___tree *mm = (void *)bpf_get_current_task_btf()->mm;
+	__u64 type = TYPE_RANGE;
+
+	m->entry = (__u64)mm->mm_mt.ma_root;
+	if (!ROOT_IS_NODE(m->entry))
+		return FSN_WALK_NOWHERE;
+	for (int i = 0; i < NODE_DEPTH && type >= TYPE_RANGE; i++) {
+		type = NODE_TYPE(m->entry);
+		if (mapping_step(m, at))
+			return FSN_WALK_BUSY;
+	}
+	if (!m->entry)
+		return FSN_WALK_NOWHERE;
+	return mapping_read(m, at) ? FSN_WALK_BUSY : 0;
+}
+
+/* --- where there is no such tree ------------------------------------------------------------- */
+
+struct found {
+	struct fsn_file_id id;
+	__u64 offset;
+};
+
+static long mapping_here(struct task_struct *task, struct vm_area_struct *vma, struct found *here)
+{
+	struct inode *inode;
+
+	if (!vma->vm_file)
+		return 0;
+	inode = vma->vm_file->f_inode;
+	here->id.dev = inode->i_sb->s_dev;
+	here->id.ino = inode->i_ino;
+	here->offset = (vma->vm_pgoff << fsn_page_shift) - vma->vm_start;
+	return 0;
+}
+
+static __noinline int mapping_locked(struct mapping *m, __u64 at)
+{
+	struct found here = {};
+	long code = bpf_find_vma(bpf_get_current_task_btf(), at, mapping_here, &here, 0);
+
+	m->id = here.id;
+	m->offset = at + here.offset;
+	if (code == -16) /* EBUSY */
+		return FSN_WALK_BUSY;
+	return code ? FSN_WALK_NOWHERE : 0;
+}
+
+/* --- asked by walks --------------------------------------------------------------------------- */
+
+/*
+ * Looks for what is mapped at @at: 0, or how a walk ends that has come there. Not static, so that
+ * it is verified once.
+ */
+__noinline int mapping_find(struct mapping *m, __u64 at)
+{
+	int end;
+
+	if (!fsn_walks_stacks || !m)
+		return FSN_WALK_LOST;
+	m->id.ino = 0;
+	if (!bpf_core_field_exists(((struct mm_struct___tree *)0)->mm_mt))
+		return mapping_locked(m, at);
+	end = mapping_in_tree(m, at);
+	return end == FSN_WALK_BUSY ? mapping_in_tree(m, at) : end;
+}
+
+#endif
