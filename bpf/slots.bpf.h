@@ -51,7 +51,7 @@ static __always_inline struct fsn_stat *stat_of_key(__u64 key)
 	return stat_of((key & FSN_KEY_FN_MASK) - 1, bpf_get_smp_processor_id());
 }
 
-static __noinline int count_abandoned(__u64 key)
+__noinline int count_abandoned(__u64 key)
 {
 	struct fsn_stat *stat = stat_of_key(key);
 
@@ -93,7 +93,7 @@ static __always_inline __u32 *held_by(__u64 key)
 	return &held->cnt[(key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT & (FSN_HELD_CNT - 1)];
 }
 
-static __noinline int held_add(__u64 key, int way, __u32 n)
+__noinline int held_add(__u64 key, int way, __u32 n)
 {
 	__u32 *held = way ? held_by(key) : NULL;
 
@@ -147,12 +147,14 @@ static __always_inline bool is_astray(struct fsn_set *set, int way, __u64 seen)
 }
 
 /* Gives up a call. One that has left by a jump leaves no ghost. */
-static __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
+__noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
 {
 	__u64 next = next_gen(seen);
 	struct fsn_stat *stat;
 	bool astray = false;
 
+	if (!set)
+		return 0;
 	way &= FSN_WAYS - 1;
 	if (seen & FSN_KEY_LEFT)
 		astray = is_astray(set, way, seen);
@@ -229,28 +231,30 @@ static __always_inline bool is_dead(const struct fsn_call *call, __u64 key)
 /* The kernel leaves at least that much room for it (MIN_GAP, arch/.../mmap.c). */
 #define FIRST_STACK (128ULL << 20)
 
+/* Where the stack of the process's first thread begins, if @task is that, else 0. */
+static __always_inline __u64 first_stack(const struct task_struct *task)
+{
+	return task->pid == task->tgid && task->mm ? task->mm->start_stack : 0;
+}
+
 /*
- * Whether @where, below the stack pointer of a call that begins, was left: both on the stack
- * of the process's first thread, which that thread runs on. Where another thread's stack ends,
- * and a fiber's begins, can't be told.
+ * Whether a call, below the stack pointer @where of one that begins, was left: both on the
+ * stack of the process's first thread, from @top on, which that thread runs on. Where another
+ * thread's stack ends, and a fiber's begins, can't be told.
  */
 static __always_inline bool is_left(
-	struct task_struct *task, const struct fsn_call *call, __u64 where)
+	struct task_struct *task, const struct fsn_call *call, __u64 where, __u64 top)
 {
-	__u64 top;
-
-	if (call->task != (__u64)task || task->pid != task->tgid || !task->mm)
-		return false;
-	top = task->mm->start_stack;
-	return call->where < where && where <= top && call->where > top - FIRST_STACK;
+	return call->task == (__u64)task && call->where < where && where <= top &&
+	       call->where > top - FIRST_STACK;
 }
 
 /* Takes the place of a call that is over. Returns the way or -1. */
 __noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 where)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 seen, top = first_stack(task);
 	struct fsn_call *call;
-	__u64 seen;
 
 	if (!set)
 		return -1;
@@ -260,7 +264,7 @@ __noinline int slot_claim_over(struct fsn_set *set, __u64 key, __u64 where)
 		call = &set->call[AFTER(seen, i)];
 		if (!(seen & FSN_KEY_TGID_MASK) || seen & FSN_KEY_GHOST)
 			continue;
-		if (!is_left(task, call, where) && !is_dead(call, seen))
+		if (!is_left(task, call, where, top) && !is_dead(call, seen))
 			continue;
 		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
 			continue;

@@ -206,6 +206,35 @@ static __noinline int count_jump(__u32 fn)
 	return 0;
 }
 
+/* A jump that calls leave by. */
+struct leaving {
+	__u32 no; /* of their set */
+	__u32 place;
+	__u64 back;
+	__u64 how; /* as call_leaves() has it, 0 also for what is not followed */
+};
+
+/*
+ * One of the calls at a jump's stack pointer, @way under @seen, leaves by it if it is there;
+ * else it is over. Returns its key, or 0. As end_left_way(), verified once.
+ */
+__noinline __u64 call_leaves_way(
+	struct fsn_set *set, __u32 way, __u64 seen, const struct leaving *jump)
+{
+	if (!set || !jump)
+		return 0;
+	way &= FSN_WAYS - 1;
+	if (!is_at(mark_of(jump->no, way), seen, jump->place, jump->back)) {
+		if (seen & FSN_KEY_BYRET)
+			slot_drop(set, way, seen);
+		return 0;
+	}
+	if (!swap(&set->key[way], seen, next_gen(seen) | FSN_KEY_LOCKED))
+		return 0;
+	slot_leaves(set, jump->no, way, seen, jump->how, jump->back);
+	return seen;
+}
+
 /*
  * A jump leaves @place, a function or not: all calls that are there now go on where it leads.
  * @how: what stands in its cookie from FSN_COOKIE_WAIT_SHIFT on, 0: not known where; and
@@ -215,33 +244,26 @@ __noinline int call_leaves(__u32 place, __u64 where, __u64 how, __u64 link)
 {
 	__u32 tgid = bpf_get_current_task_btf()->tgid, no = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
-	__u64 key = call_key(place, tgid), seen, back = 0, left = 0;
+	struct leaving jump = { .no = no, .place = place };
+	__u64 key = call_key(place, tgid), seen, left = 0;
 	bool at_once = how & LEAVES_AT_ONCE;
 
 	if (!set)
 		return 0;
 	if (fsn_follows)
-		back = return_address(where, link);
-	if (!back || (__u32)how < 2 || is_dear(((__u32)how >> 1) - 1))
-		how = 0;
+		jump.back = return_address(where, link);
+	if (jump.back && (__u32)how >= 2 && !is_dear(((__u32)how >> 1) - 1))
+		jump.how = how;
 	for (int i = 0; i < FSN_WAYS; i++) {
 		seen = READ(set->key[i]);
 		if (!(seen & FSN_KEY_TGID_MASK) || seen & FSN_KEY_GHOST ||
 			!is_here(set, i, seen, key, where))
 			continue;
-		if (!is_at(mark_of(no, i), seen, place, back)) {
-			if (seen & FSN_KEY_BYRET)
-				slot_drop(set, i, seen);
-			continue;
-		}
-		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
-			continue;
-		slot_leaves(set, no, i, seen, how, back);
-		left |= seen; /* no count: the verifier would follow each */
+		left |= call_leaves_way(set, i, seen, &jump);
 	}
 	if (!left)
 		return count_unmatched(place, where, at_once ? HIT_NONE : HIT_PASSED);
-	if (how && !at_once && place < fsn_fn_cnt)
+	if (jump.how && !at_once && place < fsn_fn_cnt)
 		count_jump(place);
 	return 0;
 }
@@ -261,6 +283,47 @@ static __always_inline bool some_left(__u64 where)
 	return used & FSN_KEY_LEFT;
 }
 
+/* An end at which calls may be that have left by jumps. */
+struct left_end {
+	__u32 no; /* of their set */
+	__u32 place;
+	__u64 back, now, result;
+};
+
+/*
+ * One of them, @way under @seen, ends if it has come there; else it is over. Whether it is of
+ * the place itself. Not static, so that it is verified once, and for no way in particular.
+ */
+__noinline int end_left_way(
+	struct fsn_set *set, __u32 way, __u64 seen, const struct left_end *end)
+{
+	struct fsn_place *other;
+	struct fsn_mark *mark;
+	__u32 fn;
+
+	if (!set || !end)
+		return 0;
+	way &= FSN_WAYS - 1;
+	mark = mark_of(end->no, way);
+	if (!is_at(mark, seen, end->place, end->back)) {
+		slot_drop(set, way, seen);
+		return 0;
+	}
+	if (!swap(&set->key[way], seen, next_gen(seen) | FSN_KEY_LOCKED))
+		return 0;
+	held_add(seen, way, -1);
+	other = place_of(end->place);
+	if (other)
+		add(&other->ended, 1);
+	fn = (seen & FSN_KEY_FN_MASK) - 1;
+	end_followed(fn, end->no * FSN_WAYS + way,
+		end->now - (mark ? mark->hits : 0) * (__u64)fsn_hit_ns, end->result);
+	if (fn == end->place)
+		return 1;
+	count_led(fn);
+	return 0;
+}
+
 /*
  * A call of @place ends, and with it those that have come there by jumps. Whether one of these
  * is of the place itself, so that the call that ends has no slot of its own. @link: as for
@@ -269,12 +332,12 @@ static __always_inline bool some_left(__u64 where)
 __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 {
 	__u32 tgid = bpf_get_current_task_btf()->tgid, no = set_index(tgid, where);
+	struct left_end end = { .no = no, .place = place, .result = result };
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
-	__u64 key = call_key(place, tgid), seen, back = 0, now = bpf_ktime_get_ns();
+	__u64 key = call_key(place, tgid), seen, own = 0;
 	struct fsn_place *other = place_of(place);
-	struct fsn_mark *mark;
-	int own = 0;
 
+	end.now = bpf_ktime_get_ns();
 	if (!set)
 		return 0;
 	if (other)
@@ -283,26 +346,11 @@ __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 		seen = READ(set->key[i]);
 		if (!(seen & FSN_KEY_LEFT) || !is_here(set, i, seen, key, where))
 			continue;
-		if (!back)
-			back = link == ANY_ADDRESS ? link : return_address(where, link);
-		if (!is_at(mark_of(no, i), seen, place, back)) {
-			slot_drop(set, i, seen);
-			continue;
-		}
-		if (!swap(&set->key[i], seen, next_gen(seen) | FSN_KEY_LOCKED))
-			continue;
-		held_add(seen, i, -1);
-		if (other)
-			add(&other->ended, 1);
-		mark = mark_of(no, i);
-		end_followed((seen & FSN_KEY_FN_MASK) - 1, no * FSN_WAYS + i,
-			now - (mark ? mark->hits : 0) * (__u64)fsn_hit_ns, result);
-		if ((seen ^ key) & FSN_KEY_FN_MASK)
-			count_led((seen & FSN_KEY_FN_MASK) - 1);
-		else
-			own = 1;
+		if (!end.back)
+			end.back = link == ANY_ADDRESS ? link : return_address(where, link);
+		own |= end_left_way(set, i, seen, &end);
 	}
-	return own || other;
+	return own || place >= fsn_fn_cnt;
 }
 
 #endif
