@@ -81,6 +81,7 @@ struct task_struct {
 	__u64 start_time;     /* CLOCK_MONOTONIC, ns */
 	__u64 start_boottime; /* since 5.5 */
 	unsigned int __state; /* 0: it runs, or would */
+	unsigned int flags;
 	unsigned int on_cpu; /* a byte in 7.2: libbpf reads that for an unsigned number only */
 	int exit_state;
 	__u64 self_exec_id; /* one more with each exec; 64 bits since 5.7 */

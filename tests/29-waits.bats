@@ -138,6 +138,25 @@ hint: did you mean 'off-cpu'"
 	fsn detach g
 }
 
+@test "what COMMAND waits for before it is that, and where it is stopped for a table, is not counted" {
+	local prog=$BATS_TEST_TMPDIR/prog
+
+	# It is read from the disk, where there is one, while it is not yet what runs.
+	cp "$(command -v sleep)" "$prog"
+	sync "$prog"
+	dd of="$prog" oflag=nocache conv=notrunc,fdatasync count=0 if=/dev/null status=none
+	fsn run off-cpu --key comm --by comm --output "$BATS_TEST_TMPDIR/rows" -- "$prog" 0.01
+	output=$(<"$BATS_TEST_TMPDIR/rows")
+	assert_output_match ' prog +[0-9]'
+	refute_output_match ' funcsnoop +[0-9]'
+	# The second program is one that nobody has made a table of.
+	fsn run off-cpu --stacks all --format folded -o "$BATS_TEST_TMPDIR/folded" -- \
+		bash -c "$prog 0.05; :"
+	output=$(<"$BATS_TEST_TMPDIR/folded")
+	assert_output_match 'nanosleep.*_[[]k[]]'
+	refute_output_match 'do_signal_stop'
+}
+
 # The commands of the manual's section that have TEXT, with the fixture for their process.
 try_lines() { # TEXT
 	local line i n=0
