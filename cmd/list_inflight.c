@@ -15,6 +15,7 @@
 #include "show/call.h"
 #include "show/list.h"
 #include "show/text.h"
+#include "stats/stats.h"
 
 struct flight {
 	const struct inflight_choice *choice;
@@ -114,7 +115,7 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 }
 
 static int add_call(struct flight *flight, const struct group *group, const struct types *types,
-	const struct group_keys *keys, const struct slot_call *call)
+	const struct group_keys *keys, const struct stats *names, const struct slot_call *call)
 {
 	const struct call plain = { .fn = call->fn, .pid = (unsigned int)call->pid,
 		.tid = (unsigned int)call->tid, .args = call->args,
@@ -126,6 +127,7 @@ static int add_call(struct flight *flight, const struct group *group, const stru
 
 	shown.keys = keys;
 	shown.key = call->keyed ? &call->key : NULL;
+	shown.names = names;
 	flight->shown++;
 	if (flight->threads)
 		stack = stack_of(flight, call);
@@ -151,6 +153,7 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 	_cleanup_free_ struct slot_call *calls = NULL;
 	_cleanup_group_keys_ struct group_keys keys = {};
 	_cleanup_stacks_ struct stacks *stacks = NULL;
+	_cleanup_stats_ struct stats *names = NULL;
 	_cleanup_types_ struct types *types = NULL;
 	size_t cnt;
 	int code;
@@ -162,6 +165,8 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 		code = group_keys_read(group, &keys, err);
 	if (!code)
 		code = stacks_read(group, &stacks, err);
+	if (!code)
+		code = stats_read_names(group, &names, err);
 	keys.stacks = stacks;
 	for (size_t i = 0; !code && i < cnt; i++) {
 		if (calls[i].age_ns < flight->choice->older_ns)
@@ -170,7 +175,7 @@ static int add_calls(struct flight *flight, const struct group *group, struct er
 			flight->hidden++;
 			continue;
 		}
-		if (add_call(flight, group, types, &keys, &calls[i]))
+		if (add_call(flight, group, types, &keys, names, &calls[i]))
 			return err_sys(err, -ENOMEM, "cannot list calls");
 	}
 	return code;

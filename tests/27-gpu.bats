@@ -158,6 +158,28 @@ cudaLaunchKernelExC ns::scale 5"
 	fsn detach cuda
 }
 
+@test "a launch that hangs and one that was slow have their kernel's name, after a reset, too" {
+	local pid
+
+	fsn attach cuda --lib "$MOCK" --slow 0ns
+	start_bg hang env LD_LIBRARY_PATH="$FIX" "$FIX/kernels" stubs hang
+	wait_line hang '^hung '
+	pid=$(bg_pid hang)
+	fsn list inflight
+	assert_output_match "^cuda +$pid +[0-9]+ +kernels +[0-9.]+ .*s +cudaLaunchKernel \
+kernel=plain \\(func=0x"
+	fsn stats cuda --slow
+	assert_output_match 'cudaLaunchKernel kernel=add<float> \('
+	fsn reset cuda
+	fsn list inflight --json
+	assert_json '[.[] | .key.kernel.name]' '["plain"]'
+	tell hang
+	wait_bg hang
+	fsn stats cuda --slow --json
+	assert_json '[.[0].slow_calls[] | .key.kernel.name]' '["plain"]'
+	fsn detach cuda
+}
+
 @test "the driver's handles have the names that they were asked for by while somebody looked on" {
 	fsn attach cuda-driver --lib "$MOCK"
 	launched cuda-driver "$FIX/kernels" driver unknown

@@ -19,7 +19,10 @@ struct shown_call {
 	uint64_t ahead_ns;              /* of CLOCK_REALTIME before CLOCK_MONOTONIC */
 	const struct group_keys *keys; /* what its calls are told apart by; or NULL */
 	const struct fsn_key *key;     /* FSN_KEY_WIDE words for each; NULL: it is not known */
+	const struct stats *names;     /* whose rows say how places are called; or NULL */
 };
+
+struct stats;
 
 enum call_form { CALL_WHOLE, CALL_ENTRY, CALL_EXIT };
 

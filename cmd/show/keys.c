@@ -259,11 +259,18 @@ static bool part_of_call(const struct shown_call *c, const struct func_part *p, 
 static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 {
 	const struct func_part *parts = c->keys->funcs[c->call->fn].key;
+	const struct stats_row *named = NULL;
 	bool known = c->key;
 
 	*row = (struct stats_row) { .pid = (pid_t)c->call->pid };
 	if (c->key)
 		row->key = *c->key;
+	if (c->key && c->names)
+		named = stats_row_find(c->names, c->call->fn, row->pid, c->key);
+	if (named) {
+		row->place = named->place;
+		row->kernel = named->kernel;
+	}
 	for (size_t i = 0; !c->key && i < c->keys->key_cnt; i++) {
 		if (part_of_call(c, &parts[i], i, row))
 			known = true;

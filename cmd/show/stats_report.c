@@ -140,6 +140,7 @@ struct shown_call report_slow(
 
 	c.keys = &rg->keys;
 	c.key = rg->slow[i].keyed ? &rg->slow[i].key : NULL;
+	c.names = rg->whole;
 	return c;
 }
 

@@ -13,6 +13,7 @@ struct stats_view {
 	struct fsn_ctl ctl;
 	uint32_t first, last; /* epochs, both included; they wrap at FSN_EPOCH_MAX */
 	bool paths;           /* who called whom is wanted */
+	bool idle;            /* and so are rows of keys without a call since */
 };
 
 static inline bool view_has(const struct stats_view *v, uint32_t epoch)

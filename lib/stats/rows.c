@@ -270,7 +270,7 @@ static int take_row(const struct group *g, const struct stats_view *view, struct
 		return 0;
 	}
 	if (!procs_row_counts(view, tag) || procs_fn(tag) >= s->func_cnt ||
-		stats_row_is_empty(&row))
+		(!view->idle && stats_row_is_empty(&row)))
 		return 0;
 	row.pid = procs_pid(tag);
 	row.start_ns = t->rows[i].start;
@@ -318,4 +318,38 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 	s->keys_known = t.keys;
 	*ret_raw = TAKE_PTR(t.rows);
 	return code;
+}
+
+int stats_read_names(const struct group *g, struct stats **ret_stats, struct err *err)
+{
+	_cleanup_stats_ struct stats *s = calloc(1, sizeof(*s));
+	_cleanup_free_ struct fsn_row *raw = NULL;
+	struct stats_view view = { .idle = true };
+	int code = group_ctl(g, &view.ctl, err);
+
+	if (code)
+		return code;
+	if (s)
+		s->funcs = calloc(g->meta.fn_cnt, sizeof(*s->funcs));
+	if (!s || !s->funcs)
+		return err_sys(err, -ENOMEM, "cannot read keys of group '%s'", g->name);
+	s->group = g;
+	if (g->meta.key_caller || g->meta.key_kernel)
+		s->func_cnt = g->meta.fn_cnt;
+	code = s->func_cnt ? stats_read_rows(g, &view, s, &raw) : 0;
+	if (code)
+		return err_sys(err, code, "cannot read keys of group '%s'", g->name);
+	*ret_stats = TAKE_PTR(s);
+	return 0;
+}
+
+const struct stats_row *stats_row_find(
+	const struct stats *s, uint32_t fn, pid_t pid, const struct fsn_key *key)
+{
+	const struct stats_func *f = fn < s->func_cnt ? &s->funcs[fn] : NULL;
+
+	for (size_t i = 0; f && i < f->row_cnt; i++)
+		if (f->rows[i].pid == pid && !memcmp(&f->rows[i].key, key, sizeof(*key)))
+			return &f->rows[i];
+	return NULL;
 }

@@ -343,7 +343,7 @@ static int read_once(const struct group *g, bool paths, struct stats **ret_stats
 	struct err *err)
 {
 	_cleanup_stats_ struct stats *s = NULL;
-	struct stats_view view;
+	struct stats_view view = {};
 	struct fsn_ctl after;
 	int code;
 

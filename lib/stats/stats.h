@@ -153,6 +153,16 @@ int stats_read(struct bpffs *fs, const struct group *g, bool paths, struct stats
 void stats_free(struct stats *s);
 
 /*
+ * Only rows of keys, with those that had no call since the last reset, and only where keys are
+ * places that have names: .place, .kernel. For who shows single calls. Free with stats_free().
+ */
+int stats_read_names(const struct group *g, struct stats **ret_stats, struct err *err);
+
+/* That of a call of @fn in a process, or NULL. A reused pid's may be that of another process. */
+const struct stats_row *stats_row_find(
+	const struct stats *s, uint32_t fn, pid_t pid, const struct fsn_key *key);
+
+/*
  * Only the calls of all functions since the last reset, for `list`: added up for each enum
  * fsn_exit in ret_calls[FSN_EXIT_CNT].
  */
