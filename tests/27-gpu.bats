@@ -155,6 +155,15 @@ cudaLaunchKernelExC ns::scale 5"
 		'["add<float>","ns::scale","plain"]'
 	# Inner calls are calls of their functions all the same.
 	assert_json '[.[0].functions[] | select(.name == "cudaLaunchKernel") | .calls]' '[17]'
+	assert_json '.[0].health.inner_launches' 0
+	# What tells which call was made in which is not there: then that is said.
+	fsn attach cuda --lib "$MOCK" --no-nesting --replace
+	launched cuda "$FIX/kernels" stubs host handle
+	fsn stats cuda --json
+	assert_json '[.[0].functions[].rows[] | select(.key.kernel) | .calls] | add' 28
+	assert_json '.[0].health.inner_launches' 11
+	fsn stats cuda --by kernel
+	assert_stderr_match '^funcsnoop stats: up to 11 launches are a part of another one: '
 	fsn detach cuda
 }
 

@@ -284,6 +284,9 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	if (s->lost_texts)
 		note(r, f, "%s not read: what they are was not in memory",
 			counted(s->lost_texts, "key was", "keys were").text);
+	if (r->choice->by_cnt && report_inner_launches(rg))
+		note(r, f, "up to %s a part of another one: which was made in which is not known, with --no-nesting or --sample",
+			counted(report_inner_launches(rg), "launch is", "launches are").text);
 	if (r->choice->by_cnt && rg->by_cnt && !report_keys_known(rg))
 		note(r, f, "keys of group '%s' are for its owner only", group_info(s->group).name);
 	if (s->lost_slow && rg->slow)

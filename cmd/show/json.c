@@ -287,6 +287,7 @@ static void add_health(struct json *j, const struct report_group *rg)
 	json_set_u64(j, "lost_slow", s->lost_slow);
 	json_set_u64(j, "lost_texts", s->lost_texts);
 	json_set_u64(j, "lost_stacks", s->lost_stacks);
+	json_set_u64(j, "inner_launches", report_inner_launches(rg));
 	add_ends(j, rg);
 	json_set_u64_if(j, "missed", s->has_missed, s->missed);
 	json_set_u64_if(j, "lost_children", known, asked.lost_children);

@@ -388,6 +388,12 @@ struct stats_row *report_rows_by(
 /* Whether some of the keys that are asked for may be read in some row. */
 bool report_keys_known(const struct report_group *rg);
 
+/*
+ * Calls that count as launches though they may be a part of one, as it is not known which call
+ * was made in which: those of all functions but that which launched most often. 0: none may be.
+ */
+uint64_t report_inner_launches(const struct report_group *rg);
+
 /* The members "rows", "other_rows" and "ended_rows" of function @f. */
 void json_add_rows(struct json *j, const struct report_group *rg, const struct types *types,
 	const struct stats_func *f);

@@ -227,6 +227,25 @@ bool report_keys_known(const struct report_group *rg)
 	return rg->s->keys_known;
 }
 
+uint64_t report_inner_launches(const struct report_group *rg)
+{
+	uint64_t all = 0, most = 0;
+
+	if (group_info(rg->s->group).nesting || !rg->keys.funcs)
+		return 0;
+	for (size_t i = 0; i < rg->s->func_cnt; i++) {
+		const struct func_part *key = rg->keys.funcs[i].key;
+		uint64_t calls = 0;
+
+		for (size_t k = 0; k < rg->keys.key_cnt; k++)
+			if (key[k].by == FSN_BY_KERNEL)
+				calls = rg->s->funcs[i].n.calls;
+		all += calls;
+		most = calls > most ? calls : most;
+	}
+	return all - most;
+}
+
 void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	_cleanup_types_ struct types *types = NULL;
