@@ -27,11 +27,47 @@ static __always_inline __u64 part_number(const struct pt_regs *ctx, const struct
 	return part_cut(p, arg_word(ctx, p->where));
 }
 
+static __always_inline bool word_at(__u64 base, __u32 behind, __u64 *to)
+{
+	return base && !bpf_probe_read_user(to, sizeof(*to), (void *)(base + behind - 1));
+}
+
+/* What is not there (never touched, swapped out) can't be waited for, nor what is in other units. */
+static __noinline __u64 part_product(const struct pt_regs *ctx, const struct fsn_part *p)
+{
+	__u64 base = p->at ? arg_word(ctx, p->where) : 0, word = 0, n = 1;
+	bool fails = false;
+
+#pragma unroll
+	for (__u32 i = 0; i < FSN_ABSENTS; i++)
+		if (p->type >> 16 * i & 0xffff)
+			fails |= !word_at(base, p->type >> 16 * i & 0xffff, &word) || word;
+#pragma unroll
+	for (__u32 i = 0; i < FSN_FACTORS; i++) {
+		__u32 at = p->sizes >> 16 * i & 0xffff;
+
+		if (!at)
+			break;
+		if (p->at)
+			fails |= !word_at(base, at, &word);
+		else
+			word = arg_word(ctx, at);
+		n *= word;
+	}
+	if (!fails)
+		return n;
+	add(&ctl.lost_texts, 1);
+	return 0;
+}
+
 static __always_inline __u64 part_sum(const struct pt_regs *ctx, const struct fsn_part *p)
 {
-	__u64 n = part_number(ctx, p), type;
+	__u64 n, type;
 	__u32 size;
 
+	if (p->what == FSN_BY_PRODUCT)
+		return part_product(ctx, p);
+	n = part_number(ctx, p);
 	if (p->what != FSN_BY_BYTES)
 		return n;
 	type = (__u32)arg_word(ctx, p->type);

@@ -167,6 +167,49 @@ cudaLaunchKernelExC ns::scale 5"
 	fsn detach cuda
 }
 
+# Factors behind pointers lie where CUDA's own headers have them.
+@test "bytes of copies are those of the source by kind, of 2D, 3D, peer and array copies, too" {
+	fsn attach cuda --lib "$MOCK"
+	fsn attach cuda-driver --lib "$MOCK"
+	capture env LD_LIBRARY_PATH="$FIX" "$FIX/kernels" copies
+	fsn stats cuda --json
+	assert_json '[.[0].functions[].rows[] | select(.calls > 0)
+		| [(.key.kind.name // "" | ltrimstr("cudaMemcpy")), .sums.count]] | group_by(.[0])
+		| map([.[0][0], (map(.[1]) | add)])' \
+		'[["",5489],["DeviceToDevice",8192],["DeviceToHost",200],["HostToDevice",14524]]'
+	assert_json '[.[0].functions[] | select(.calls > 0) | [.name, ([.rows[].sums.count] | add)]]
+		| map(select(.[0] | test("2D|3D|Peer|Array"))) | sort' \
+		'[["cudaMemcpy2D",1280],["cudaMemcpy2DToArray",256],["cudaMemcpy3D",384],["cudaMemcpy3DPeer",105],["cudaMemcpyPeer",5000],["cudaMemcpyToArray",700]]'
+	# Of an array's elements nobody says how long they are.
+	assert_json '.[0].health.lost_texts' 1
+	fsn stats cuda-driver --json
+	assert_json '[.[0].functions[] | select(.calls > 0) | [.name, ([.rows[].sums.ByteCount] | add)]]
+		| sort' '[["cuMemcpy2D_v2",77],["cuMemcpy3D_v2",6000],["cuMemcpyPeer",900]]'
+	fsn detach cuda cuda-driver
+}
+
+@test "factors of presets' sums lie where CUDA's headers have them" {
+	local include=/usr/local/cuda/include dir=$BATS_TEST_TMPDIR
+
+	[[ -e $include/cuda.h && -e $include/cuda_runtime_api.h ]] || skip "no headers of CUDA"
+	{
+		printf '#include <cuda.h>\n#include <cuda_runtime_api.h>\n#include <stddef.h>\n'
+		printf 'typedef struct cudaMemcpy3DParms A;\ntypedef struct cudaMemcpy3DPeerParms B;\n'
+		printf '_Static_assert(offsetof(%s, %s) == %s, "");\n' A srcArray 0 A dstArray 64 \
+			A extent 128 B srcArray 0 B dstArray 72 B extent 144 \
+			CUDA_MEMCPY2D WidthInBytes 112 CUDA_MEMCPY2D Height 120 \
+			CUDA_MEMCPY3D WidthInBytes 176 CUDA_MEMCPY3D Depth 192 \
+			CUDA_MEMCPY3D_PEER WidthInBytes 176 CUDA_MEMCPY3D_PEER Depth 192
+	} >"$dir/offsets.c"
+	capture cc -fsyntax-only -I"$include" "$dir/offsets.c"
+	assert_eq "$(grep -o '"sum": "count = p@[^"]*' lib/presets/cuda.json | sort | uniq -c | tr -s ' ')" \
+		' 4 "sum": "count = p@128 * p@136 * p@144 unless p@0, p@64
+ 4 "sum": "count = p@144 * p@152 * p@160 unless p@0, p@72'
+	assert_eq "$(grep -o '"sum": "ByteCount = [^"]*' lib/presets/cuda-driver.json | sort -u)" \
+		'"sum": "ByteCount = pCopy@112 * pCopy@120
+"sum": "ByteCount = pCopy@176 * pCopy@184 * pCopy@192'
+}
+
 @test "a launch that hangs and one that was slow have their kernel's name, after a reset, too" {
 	local pid
 

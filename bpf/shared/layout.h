@@ -153,12 +153,24 @@ struct fsn_part {
 	unsigned char width;     /* bits of a number */
 	unsigned char is_signed;
 	unsigned int arg; /* its number among the function's arguments + 1; 0: it is none */
-	/* From where it points to: FSN_BY_COMMUNICATOR: its hash; FSN_BY_MEMBER: that */
+	/*
+	 * From where it points to: FSN_BY_COMMUNICATOR: its hash; FSN_BY_MEMBER: that;
+	 * FSN_BY_PRODUCT: 1: the factors, 0: they are arguments.
+	 */
 	unsigned int at;
-	/* FSN_BY_BYTES: as .where, the argument by which .sizes go; FSN_BY_MEMBER: 1: an address */
+	/*
+	 * FSN_BY_BYTES: as .where, the argument by which .sizes go; FSN_BY_MEMBER: 1: an address;
+	 * FSN_BY_PRODUCT: two places, 16 bits each, 1 + where words are that must be 0, or 0.
+	 */
 	unsigned int type;
-	unsigned long long sizes; /* by value: 4 bits, 1 + the power of two */
+	/*
+	 * FSN_BY_BYTES: by value: 4 bits, 1 + the power of two; FSN_BY_PRODUCT: up to four factors,
+	 * 16 bits each: as .where, or 1 + how far behind .where's address one lies; or 0.
+	 */
+	unsigned long long sizes;
 };
+#define FSN_FACTORS 4
+#define FSN_ABSENTS 2
 
 /* How a function that stores a kernel's handle says which one that is. */
 enum fsn_named {

@@ -333,6 +333,7 @@ enum fsn_by {
 	FSN_BY_KERNEL, /* what an argument says of the GPU's kernel that is launched */
 	FSN_BY_CLASS,  /* the power of two at or below an argument: key_class() */
 	FSN_BY_MEMBER, /* a number in what an argument points to; the next word is 1: "?" */
+	FSN_BY_PRODUCT, /* of a sum: of arguments, or of words in what an argument points to */
 	FSN_BY_CNT
 };
 

@@ -32,6 +32,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].arg_cnt = known->arg_cnt;
 		funcs[i].has_args = known->has_args;
 		funcs[i].types_why = known->types_why;
+		funcs[i].product = known->product;
 		funcs[i].kernel = known->kernel;
 		funcs[i].named = known->named;
 	}

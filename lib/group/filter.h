@@ -92,6 +92,7 @@ struct condition_func {
 	bool ends;                      /* its end is seen */
 	uint32_t communicator_at; /* from where one begins, its hash */
 	uint8_t kernel, named;    /* as of struct preset_func */
+	const struct preset_product *product;
 	struct {
 		struct member_at m;
 		const char *why; /* or NULL */

@@ -89,7 +89,8 @@ bool func_sum_of(const struct func_part *sum, const struct func_types *types,
 {
 	uint64_t type, size;
 
-	if (sum->by == FSN_BY_NONE || !call_arg_number(types, sum->arg, call, more, ret_n))
+	if (sum->by == FSN_BY_NONE || sum->by == FSN_BY_PRODUCT ||
+		!call_arg_number(types, sum->arg, call, more, ret_n))
 		return false;
 	if (sum->by != FSN_BY_BYTES)
 		return true;

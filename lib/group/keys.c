@@ -276,6 +276,27 @@ static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, cons
 	return -ENOENT;
 }
 
+/* What is known to be @name of a function is a product; -ENOENT otherwise. */
+static int bind_product(const struct condition_func *f, const char *name, struct fsn_part *ret,
+	const char **ret_why)
+{
+	const struct preset_product *p = f->product;
+
+	if (!p || f->no_args || strcmp(p->name, name))
+		return -ENOENT;
+	for (size_t i = 0; i < PRESET_PRODUCT && p->arg[i]; i++) {
+		if (condition_arg_at(f, p->arg[i] - 1, &ret->where, ret_why))
+			return -EINVAL;
+		ret->sizes |= (p->behind ? p->at[i] + 1ULL : ret->where) << 16 * i;
+	}
+	for (size_t i = 0; i < p->absent_cnt; i++)
+		ret->type |= (p->absent[i] + 1U) << 16 * i;
+	ret->what = FSN_BY_PRODUCT;
+	ret->width = 64;
+	ret->at = p->behind;
+	return 0;
+}
+
 /* -ENOENT when the function has no such argument, -EINVAL when it can't be used. */
 static int bind_part(const struct condition_func *f, const struct key_name *name, size_t i,
 	bool is_sum, struct fsn_part *ret, const char **ret_why)
@@ -297,6 +318,9 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	}
 	if (is_sum && !strcmp(name->name, "bytes") && !bind_bytes(f, ret, ret_why))
 		return 0;
+	code = is_sum ? bind_product(f, name->name, ret, ret_why) : -ENOENT;
+	if (code != -ENOENT)
+		return code;
 	if (name->by != FSN_BY_NUMBER && name->by != FSN_BY_CLASS) {
 		ret->what = (unsigned char)name->by;
 		return 0;

@@ -121,7 +121,10 @@ void group_keys_done(struct group_keys *k);
 /* @from, a key as programs have it, with as much room for each part. */
 void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to);
 
-/* What one call, whose arguments are known, adds to a sum; false when that can't be told. */
+/*
+ * What one call, whose arguments are known, adds to a sum; false when that can't be told, as of a
+ * product, whose factors may be gone.
+ */
 bool func_sum_of(const struct func_part *sum, const struct func_types *types,
 	const struct call *call, const struct fsn_more *more, uint64_t *ret_n);
 #define _cleanup_group_keys_ __cleanup(group_keys_done)

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -222,6 +223,84 @@ static int read_arg_name(struct reader *r, struct json_object *val, const char *
 		key, name);
 }
 
+static const char name_chars[] = "abcdefghijklmnopqrstuvwxyz"
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+/* "ARG" or "ARG@OFFSET", and blanks behind it: 1 + the argument's number, or 0. */
+static uint8_t parse_factor(
+	const struct preset_func *func, const char **text, bool *ret_behind, uint16_t *ret_at)
+{
+	size_t len = strspn(*text, name_chars);
+	unsigned long at = 0;
+	uint8_t arg = 0;
+	char *end;
+
+	for (size_t i = 0; len && i < func->arg_cnt; i++)
+		if (!strncmp(func->args[i].name, *text, len) && !func->args[i].name[len])
+			arg = (uint8_t)(i + 1);
+	*text += len;
+	*ret_behind = **text == '@';
+	if (*ret_behind) {
+		at = (*text)[1] >= '0' && (*text)[1] <= '9' ? strtoul(*text + 1, &end, 10) : 65535;
+		*text = at < 65535 ? end : *text;
+		arg = at < 65535 ? arg : 0;
+	}
+	*ret_at = (uint16_t)at;
+	*text += strspn(*text, " ");
+	return arg;
+}
+
+/* What stands behind "NAME = "; false: it can't be read. */
+static bool parse_product(
+	const struct preset_func *func, const char *text, struct preset_product *p)
+{
+	bool behind;
+	size_t i = 0;
+
+	do {
+		text += i ? 1 : 0;
+		text += strspn(text, " ");
+		p->arg[i] = parse_factor(func, &text, &behind, &p->at[i]);
+		if (!p->arg[i] || (i && (behind != p->behind || (behind && p->arg[i] != p->arg[0]))))
+			return false;
+		p->behind = behind;
+	} while (++i < PRESET_PRODUCT && *text == '*');
+	if (strncmp(text, "unless ", 7))
+		return !*text;
+	text += 6;
+	do {
+		text++;
+		text += strspn(text, " ");
+		if (parse_factor(func, &text, &behind, &p->absent[p->absent_cnt++]) != p->arg[0] ||
+			!behind || !p->behind)
+			return false;
+	} while (p->absent_cnt < PRESET_ABSENTS && *text == ',');
+	return !*text;
+}
+
+static int read_product(struct reader *r, struct json_object *val, struct preset_func *func)
+{
+	struct preset_product *p = arena_alloc(&r->set->arena, sizeof(*p));
+	const char *text;
+	size_t len;
+	int rc = reader_text(r, val, "sum", &text);
+
+	if (rc)
+		return rc;
+	if (!p)
+		return reader_no_memory(r);
+	*p = (struct preset_product) {};
+	len = strspn(text, name_chars);
+	p->name = arena_strndup(&r->set->arena, text, len);
+	if (!p->name)
+		return reader_no_memory(r);
+	if (!len || strncmp(text + len, " = ", 3) || !parse_product(func, text + len + 3, p))
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'sum' is NAME = ARG * ARG, or NAME = ARG@OFFSET * ARG@OFFSET unless ARG@OFFSET");
+	func->product = p;
+	return 0;
+}
+
 static int symbol_cmp(const void *a, const void *b)
 {
 	return strcmp((*(const struct preset_func *const *)a)->symbol,
@@ -255,7 +334,7 @@ static int read_func_object(
 {
 	static const char *const keys[] = { "symbol", "lib", "slow", "ret", "args",
 		"error", "no_error", "nothrow", "optional", "target", "kernel", "named",
-		"allocates", "frees", NULL };
+		"allocates", "frees", "sum", NULL };
 	struct json_object *val;
 	bool nothrow = false;
 	char where[160];
@@ -291,6 +370,8 @@ static int read_func_object(
 		rc = read_arg_name(r, val, "kernel", func, &func->kernel);
 	if (!rc && (val = obj_member(obj, "named")))
 		rc = read_arg_name(r, val, "named", func, &func->named);
+	if (!rc && obj_member(obj, "sum"))
+		rc = read_product(r, obj_member(obj, "sum"), func);
 	if (!rc && val && !func->kernel)
 		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
 			"%s: 'named' says nothing without 'kernel'", where);

@@ -128,7 +128,23 @@ struct preset_func {
 	 */
 	uint8_t kernel, named;
 	struct preset_memory memory;
+	const struct preset_product *product; /* or NULL */
 	const char *types_why; /* "preset cuda", "DWARF"; or why there are none; or NULL */
+};
+
+/*
+ * What a sum has of a function that has no argument of its name: a product of arguments, or of
+ * 64-bit words behind one. Written "NAME = ARG * ARG", "NAME = ARG@OFFSET * ARG@OFFSET", behind
+ * which may stand "unless ARG@OFFSET, ARG@OFFSET", words that must be 0 for it to be known.
+ */
+#define PRESET_PRODUCT 4
+#define PRESET_ABSENTS 2
+struct preset_product {
+	const char *name;
+	uint8_t arg[PRESET_PRODUCT]; /* 1 + its number; 0: there is no more */
+	bool behind;                 /* all are behind the first one's address, at: */
+	uint16_t at[PRESET_PRODUCT], absent[PRESET_ABSENTS];
+	uint8_t absent_cnt;
 };
 
 /* Whether some of the declared arguments are on the stack. */

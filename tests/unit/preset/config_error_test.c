@@ -7,6 +7,8 @@
 #include "preset/internal.h"
 #include "tap.h"
 
+#define SUM_FORM \
+	"'sum' is NAME = ARG * ARG, or NAME = ARG@OFFSET * ARG@OFFSET unless ARG@OFFSET"
 #define FUNC(json) "{ \"a_sym\": { \"f\": {\n  " json " } } }"
 #define TYPE(json) \
 	"{ \"types\": { \"t\": {\n  " json " } }, \"a_sym\": { \"f\": \"f\" } }"
@@ -109,6 +111,9 @@ static const struct {
 		"t.json:2:88: 'size' has more than 3 factors", "" },
 	{ FUNC("\"args\": [\"int a\"], \"frees\": \"a\""),
 		"t.json:2:31: 'frees': an argument that is the pointer itself", "" },
+	{ FUNC("\"args\": [\"int a\"], \"sum\": \"n = a * b\""), "t.json:2:29: " SUM_FORM, "" },
+	{ FUNC("\"args\": [\"int *a\"], \"sum\": \"n = a@8 * a\""), "t.json:2:30: " SUM_FORM, "" },
+	{ FUNC("\"args\": [\"int *a\"], \"sum\": \"n = a@70000\""), "t.json:2:30: " SUM_FORM, "" },
 	{ FUNC("\"nothrow\": 1"), "t.json:2:14: 'nothrow' must be true or false", "" },
 	{ FUNC("\"slow\": \"5\""),
 		"t.json:2:11: 'slow': '5' has no unit (ns, us, ms or s)", "" },
