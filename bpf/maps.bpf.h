@@ -16,6 +16,7 @@ const volatile __u32 fsn_path_mask = 0; /* places - 1, without the last; a power
 const volatile __u32 fsn_path_shards = 0; /* shards - 1; a power of two */
 const volatile bool fsn_processes = true;
 const volatile bool fsn_has_more = false; /* some function has arguments for fsn_more */
+const volatile bool fsn_wide = false;     /* text has FSN_STR_WIDE bytes */
 const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all */
 const volatile bool fsn_samples = false;  /* of some functions: as fsn_confs says */
 const volatile bool fsn_follows = false; /* some jump is followed */
@@ -34,6 +35,11 @@ struct fsn_ctl ctl;
 #define MAPPED(value_)                       \
 	__uint(map_flags, BPF_F_MMAPABLE);   \
 	ARRAY(value_)
+/* Without a type: the kernel wants one to be as long as the value. */
+#define TEXTS(value_)                       \
+	__uint(type, BPF_MAP_TYPE_ARRAY);   \
+	__uint(key_size, sizeof(__u32));    \
+	__uint(value_size, sizeof(value_))
 #define HASH(key_, value_)                \
 	__uint(type, BPF_MAP_TYPE_HASH);  \
 	__type(key, key_);                \
@@ -46,6 +52,7 @@ struct fsn_ctl ctl;
 FSN_MAPS(X)
 #undef X
 #undef HASH
+#undef TEXTS
 #undef MAPPED
 #undef ARRAY
 

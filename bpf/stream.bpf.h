@@ -18,6 +18,22 @@ struct event_more {
 	struct fsn_more more;
 };
 
+/* As much of it as the group's map has, which the verifier knows. */
+static __always_inline void more_copy(struct fsn_more *to, const struct fsn_more *from)
+{
+	if (fsn_wide)
+		__builtin_memcpy(to, from, sizeof(*to));
+	else
+		__builtin_memcpy(to, from, sizeof(*to) - FSN_STR_SPARED);
+}
+
+static __always_inline struct event_more *event_more_reserve(void *ring)
+{
+	if (fsn_wide)
+		return bpf_ringbuf_reserve(ring, sizeof(struct event_more), 0);
+	return bpf_ringbuf_reserve(ring, sizeof(struct event_more) - FSN_STR_SPARED, 0);
+}
+
 /* Which of the running streams want records of the function. */
 static __always_inline __u32 streams_of(__u32 fn)
 {
@@ -55,15 +71,17 @@ static __always_inline __u64 text_address(
 static __noinline int text_keep(const struct fsn_conf *conf, const struct fsn_args *args,
 	struct fsn_more *more, int nth)
 {
-	__u32 where = conf->str[nth & 1], size = FSN_STR_BYTES / FSN_STRINGS;
-	char *to = more->str + (nth & 1) * (FSN_STR_BYTES / FSN_STRINGS);
+	__u32 where = conf->str[nth & 1];
+	__u32 size = fsn_wide ? FSN_STR_WIDE + 1 : FSN_STR_BYTES / FSN_STRINGS;
+	char *to = more->str + (nth & 1) * FSN_STR_NEXT(size);
 	__u64 text = text_address(args, more, where);
 	long len;
 
 	if (where >= FSN_STR_STACK)
 		where = 0;
-	if (!nth && !conf->str[1])
+	if (!fsn_wide && !nth && !conf->str[1])
 		size = FSN_STR_BYTES;
+	more->room = size;
 	len = text_read(to, size, where, text);
 	/* Of an empty text some kernels (6.12) count no zero byte. */
 	if (len <= 1) {
@@ -239,12 +257,12 @@ static __always_inline struct fsn_event *event_reserve(
 		return NULL;
 	if (slot == NO_SLOT || !has_more(fn))
 		return bpf_ringbuf_reserve(ring, sizeof(struct fsn_event), 0);
-	big = bpf_ringbuf_reserve(ring, sizeof(*big), 0);
+	big = event_more_reserve(ring);
 	if (!big)
 		return NULL;
 	more = bpf_map_lookup_elem(&fsn_more, &slot);
 	if (more)
-		__builtin_memcpy(&big->more, more, sizeof(*more));
+		more_copy(&big->more, more);
 	*flags |= FSN_CALL_MORE;
 	return &big->event;
 }
@@ -317,7 +335,7 @@ static __noinline int stream_read(struct pt_regs *ctx, __u32 how, __u32 fn, __u6
 
 	if (!conf || !ring)
 		return 0;
-	big = bpf_ringbuf_reserve(ring, sizeof(*big), 0);
+	big = event_more_reserve(ring);
 	if (!big)
 		return stream_lost(i);
 	big->event.call.start = now;
@@ -398,7 +416,7 @@ static __noinline int slow_more(struct fsn_slow *slow, __u32 slot)
 	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
 
 	if (more)
-		__builtin_memcpy(&slow->more, more, sizeof(*more));
+		more_copy(&slow->more, more);
 	return 0;
 }
 

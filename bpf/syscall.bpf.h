@@ -121,9 +121,9 @@ __noinline int slot_take_any(struct fsn_set *set, __u64 key, __u64 where)
 static __noinline int keep_late(__u32 fn, __u32 slot)
 {
 	struct fsn_more *more = bpf_map_lookup_elem(&fsn_more, &slot);
-	__u32 half = FSN_STR_BYTES / FSN_STRINGS;
+	__u32 next = FSN_STR_NEXT(fsn_wide ? FSN_STR_WIDE + 1 : FSN_STR_BYTES / FSN_STRINGS);
 
-	if (more && ((!more->str[0] && more->str[1]) || (!more->str[half] && more->str[half + 1])))
+	if (more && ((!more->str[0] && more->str[1]) || (!more->str[next] && more->str[next + 1])))
 		keep_more(fn, slot, 0);
 	return 0;
 }

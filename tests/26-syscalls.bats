@@ -164,6 +164,32 @@ unmatched_returns 1"
 	fsn detach g
 }
 
+@test "paths have 256 bytes each, also those that were not there at the entry" {
+	local n what text long
+
+	need_tracefs
+	long=/nonexistent/$(printf '%0300d' 0)
+	fsn attach g s:chdir s:renameat2 --slow 1ns --comm syscalls
+	for n in 255 256 257; do
+		printf %s "${long:0:n}" >"$BATS_TEST_TMPDIR/path"
+		for what in absent absent-both; do
+			capture "$FIX/syscalls" "$what" "$BATS_TEST_TMPDIR/path"
+		done
+		text+=${text:+$'\n'}${long:0:n > 256 ? 256 : n}
+	done
+	fsn stats g --slow --json
+	assert_eq "$(json '.[0].slow_calls[].args | .filename // empty')" "$text"
+	assert_eq "$(json '.[0].slow_calls[].args | .oldname // empty')" "$text"
+	assert_eq "$(json '.[0].slow_calls[].args | .newname // empty')" "$text"
+	start_stream s g --json
+	capture "$FIX/syscalls" absent-both "$BATS_TEST_TMPDIR/path"
+	stop_stream s
+	assert_eq "$(json 'select(.type == "call").args | .oldname, .newname')" \
+		"${long:0:256}
+${long:0:256}"
+	fsn detach g
+}
+
 @test "filters, conditions, samples, counting alone and slow calls are as for functions" {
 	need_tracefs
 	ran 's:fsync --if fd>100' threads 10 2

@@ -126,8 +126,8 @@ struct fsn_text {
 
 /*
  * All facts of the pinned maps: X(ID, name, shape, entries, readers). In the programs a map is
- * fsn_NAME. Its shape is ARRAY(value), MAPPED(value), an array that can be mapped, HASH(key,
- * value), or OUTER, an array of maps. How many entries it has may depend on the group: @n is
+ * fsn_NAME. Its shape is ARRAY(value), MAPPED(value), an array that can be mapped, TEXTS(value),
+ * which is FSN_STR_SPARED shorter unless n->wide, HASH(key, value), or OUTER, an array of maps. How many entries it has may depend on the group: @n is
  * its struct map_sizes. What READERS may see, whom attach's --mode lets in, has no arguments,
  * no results, no addresses, and nothing that only a writer needs; the rest is its OWNER's.
  */
@@ -154,7 +154,7 @@ struct fsn_text {
 	X(BASE_PATHS0, base_paths0, ARRAY(struct fsn_path), n->paths, READERS)         \
 	X(BASE_PATHS1, base_paths1, ARRAY(struct fsn_path), n->paths, READERS)         \
 	X(ARGS, args, ARRAY(struct fsn_args), FSN_SLOT_CNT, OWNER)                     \
-	X(MORE, more, ARRAY(struct fsn_more), n->has_more ? FSN_SLOT_CNT : 1, OWNER)   \
+	X(MORE, more, TEXTS(struct fsn_more), n->has_more ? FSN_SLOT_CNT : 1, OWNER)   \
 	X(STREAMS, streams, MAPPED(struct fsn_stream), FSN_STREAMS_MAX, OWNER)         \
 	X(PROCS, procs, MAPPED(struct fsn_proc), n->procs + 2 * n->funcs, READERS)     \
 	X(KEYED_BY, keyed_by, ARRAY(struct fsn_keyed), n->rows ? n->funcs : 1, READERS) \
@@ -175,7 +175,7 @@ struct fsn_text {
 	X(FILE_OF, file_of, HASH(struct fsn_file_id, struct fsn_file_ref),             \
 		n->stacks ? FSN_FILES_MAX : 1, OWNER)                                  \
 	X(CODES, codes, HASH(struct fsn_code, unsigned long long), FSN_CODE_CNT, READERS) \
-	X(SLOW, slow, ARRAY(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
+	X(SLOW, slow, TEXTS(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \
 		n->children ? FSN_CHILD_PIDS_MAX : FSN_PIDS_MAX, OWNER)                \
 	X(COMMS, comms, HASH(struct fsn_comm, unsigned int), FSN_COMMS_MAX, OWNER)     \

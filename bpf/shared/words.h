@@ -267,7 +267,9 @@ enum type_place {
 
 #define FSN_STACK_WORDS 20 /* of arguments beyond them */
 #define FSN_STRINGS     2  /* arguments whose text is kept, cut */
-#define FSN_STR_BYTES   96 /* one text has all the room, two share it */
+#define FSN_STR_BYTES   96 /* one text has all the room, two share it; */
+#define FSN_STR_WIDE    256 /* where paths of system calls are kept, each text has so many */
+#define FSN_STR_STEP    (FSN_STR_WIDE + 8) /* and a zero byte */
 #define FSN_COMM_LEN    16
 
 struct fsn_args {
@@ -287,8 +289,13 @@ struct fsn_sources {
  */
 struct fsn_more {
 	unsigned long long stack[FSN_STACK_WORDS];
-	char str[FSN_STR_BYTES];
+	unsigned long long room; /* of each text, with its zero byte */
+	char str[FSN_STRINGS * FSN_STR_STEP];
 };
+
+/* So much shorter is what ends with it in groups where no text is wide. */
+#define FSN_STR_SPARED (FSN_STRINGS * FSN_STR_STEP - FSN_STR_BYTES)
+#define FSN_STR_NEXT(room) (((room) + 7) & ~7ULL) /* where the second text begins */
 
 #define FSN_CALL_NO_RESULT 1U /* it left by a jump */
 #define FSN_CALL_NO_ARGS   2U /* it began before arguments were asked for */
@@ -389,9 +396,9 @@ struct fsn_unwind_row {
 struct fsn_slow {
 	unsigned long long seq; /* its number + 1; 0 while it is being written */
 	struct call call;
-	struct fsn_more more;
 	unsigned long long keyed; /* 1: by .key, as its row has it */
 	struct fsn_key key;
+	struct fsn_more more; /* the last: it may be short */
 };
 
 #define FSN_FRAMES_MAX 127 /* of one stack; one less than a power of two */

@@ -310,6 +310,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		describe_conf(draft, &draft->targets[i], price, &d.confs[i]);
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
+		d.wide |= draft->targets[i].kind->has_paths && d.confs[i].str[0];
 	}
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
 		code = describe_object(&d, draft->objects.object[i], &d.libs[i], err);

@@ -112,6 +112,7 @@ struct engine_spec {
 	bool key_late;           /* some row is found when its call ends */
 	bool asked;              /* some call hands out a kernel's handle */
 	bool has_more; /* arguments on the stack or text are kept */
+	bool wide;     /* of texts FSN_STR_WIDE bytes */
 	uint32_t sample;
 	bool samples; /* of some functions, as their struct fsn_conf says */
 };
@@ -276,6 +277,7 @@ struct description {
 	bool asked;     /* some call hands out a kernel's handle */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
+	bool wide;      /* some system call has text */
 };
 
 /* @price is what is to be taken off measured times, or NULL: nothing. */

@@ -55,6 +55,11 @@ static size_t stack_bytes(const struct engine_spec *spec)
 		FSN_STACK_PIECES * sizeof(struct fsn_frames));
 }
 
+static size_t more_bytes(const struct engine_spec *spec)
+{
+	return sizeof(struct fsn_more) - (spec->wide ? 0 : FSN_STR_SPARED);
+}
+
 /* As many shards of the histograms as the budget has room for beside all else. */
 static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
 {
@@ -66,7 +71,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		spec->name_cnt * sizeof(struct fsn_name) +
 		FSN_SLOT_CNT * sizeof(struct fsn_args) +
 		(spec->follows ? FSN_SLOT_CNT * sizeof(struct fsn_mark) : 0) +
-		(spec->has_more ? FSN_SLOT_CNT * sizeof(struct fsn_more) : 0) +
+		(spec->has_more ? FSN_SLOT_CNT * more_bytes(spec) : 0) +
 		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
 		(spec->split ? FSN_SLOT_CNT * sizeof(struct fsn_split) : 0) +
 		((spec->progs & 1U << ENGINE_WAIT) ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
@@ -166,6 +171,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
 		.stacks = spec->stack_cnt,
 		.has_more = spec->has_more,
+		.wide = spec->wide,
 		.nesting = spec->nesting,
 		.split = spec->split,
 		.children = spec->children,
@@ -183,8 +189,11 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->path_cnt = path_cnt(spec);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
 	sizes = map_sizes(e, spec);
-	for (int i = 0; i < MAPID_CNT; i++)
+	for (int i = 0; i < MAPID_CNT; i++) {
 		bpf_map__set_max_entries(engine_map(e, i), map_entries(i, &sizes));
+		if (map_value_bytes(i, &sizes))
+			bpf_map__set_value_size(engine_map(e, i), map_value_bytes(i, &sizes));
+	}
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
 	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? FSN_SLOT_CNT : 1);
@@ -204,6 +213,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
 	e->skel->rodata->fsn_processes = spec->processes;
 	e->skel->rodata->fsn_has_more = spec->has_more;
+	e->skel->rodata->fsn_wide = spec->wide;
 	e->skel->rodata->fsn_events = spec->source_cnt > 0 || waits;
 #if defined(__aarch64__)
 	e->skel->rodata->fsn_rooms = spec->source_cnt > 0 || spec->progs & FENTRY;

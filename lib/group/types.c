@@ -344,16 +344,14 @@ bool call_arg_number(const struct func_types *t, unsigned int arg, const struct 
 const char *call_arg_string(const struct func_types *f, size_t i, const struct call *c,
 	const struct fsn_more *more, size_t *ret_len, bool *ret_cut)
 {
-	size_t room = FSN_STR_BYTES / FSN_STRINGS, len;
+	size_t room = more ? more->room : 0, len;
 	uint64_t bound;
 	const char *str = more ? more->str : NULL;
 
-	if (!str || (f->kept.strings[0] != (int)i && f->kept.strings[1] != (int)i))
+	if (room < 2 || room > FSN_STR_WIDE + 1 || (f->kept.strings[0] != (int)i && f->kept.strings[1] != (int)i))
 		return NULL;
 	if (f->kept.strings[1] == (int)i)
-		str += room;
-	else if (f->kept.strings[1] < 0)
-		room = FSN_STR_BYTES;
+		str += FSN_STR_NEXT(room);
 	len = strnlen(str, room);
 	if (len == room || (!len && (unsigned char)str[1] == 0xff))
 		return NULL;

@@ -14,7 +14,7 @@
 /* --- what each is ---------------------------------------------------------------------------- */
 
 struct map_shape {
-	uint32_t type, key_bytes, value_bytes;
+	uint32_t type, key_bytes, value_bytes, spared;
 };
 
 static const struct map_facts {
@@ -24,7 +24,9 @@ static const struct map_facts {
 } facts[] = {
 #define OWNER          false
 #define READERS        true
-#define SHAPE(t, k, v) ((struct map_shape){ t, sizeof(k), sizeof(v) })
+#define SHAPE(t, k, v) ((struct map_shape){ t, sizeof(k), sizeof(v), 0 })
+#define TEXTS(v)                                                                            \
+	((struct map_shape){ BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(v), FSN_STR_SPARED })
 #define HASH(k, v)     SHAPE(BPF_MAP_TYPE_HASH, k, v)
 #define ARRAY(v)       SHAPE(BPF_MAP_TYPE_ARRAY, uint32_t, v)
 #define MAPPED(v)      ARRAY(v)
@@ -55,6 +57,15 @@ uint32_t map_entries(enum map_id id, const struct map_sizes *n)
 	return cnt[id] ? cnt[id] : 1;
 }
 
+uint32_t map_value_bytes(enum map_id id, const struct map_sizes *n)
+{
+	const struct map_shape *shape = &facts[id].shape;
+
+	if (!shape->spared)
+		return 0;
+	return shape->value_bytes - (n->wide ? 0 : shape->spared);
+}
+
 int map_check(int fd, enum map_id id)
 {
 	const struct map_shape *shape = &facts[id].shape;
@@ -64,7 +75,8 @@ int map_check(int fd, enum map_id id)
 	if (bpf_obj_get_info_by_fd(fd, &info, &len))
 		return -errno;
 	return info.type == shape->type && info.key_size == shape->key_bytes &&
-			info.value_size == shape->value_bytes
+			(info.value_size == shape->value_bytes ||
+				info.value_size == shape->value_bytes - shape->spared)
 		? 0
 		: -EPROTO;
 }

@@ -22,11 +22,14 @@ struct map_sizes {
 	size_t funcs, timed, libs;   /* functions, of them timed */
 	size_t types, names, texts; /* pieces of text */
 	size_t stat_shards, hist_shards, path_shards, procs, paths, rows, stacks;
-	bool has_more, nesting, split, children, holds, callers, launches;
+	bool has_more, wide, nesting, split, children, holds, callers, launches;
 };
 
 /* How many entries it has in such a group, at least one. */
 uint32_t map_entries(enum map_id id, const struct map_sizes *n);
+
+/* Bytes of a value of it, or 0: as many as the programs say. */
+uint32_t map_value_bytes(enum map_id id, const struct map_sizes *n);
 
 /* Name of the pin; static storage. */
 const char *map_pin_name(enum map_id id);
@@ -34,7 +37,7 @@ const char *map_pin_name(enum map_id id);
 /*
  * Whether @fd is a map of the kind and with the sizes of key and value that @id has: a read
  * from another one would write past the end of what it reads into. 0, -EPROTO or what
- * bpf(2) gives.
+ * bpf(2) gives. A value may be FSN_STR_SPARED shorter where text is.
  */
 int map_check(int fd, enum map_id id);
 

@@ -135,6 +135,7 @@ struct target_kind {
 	bool in_files;      /* its targets lie in files, at offsets */
 	bool is_event;      /* its targets have no end */
 	bool has_stacks;    /* of threads: --stacks is for these, or for functions of files */
+	bool has_paths;     /* text of theirs is paths: FSN_STR_WIDE bytes are kept of it */
 	bool is_priced;     /* that is taken off times, and --budget goes by it */
 	enum priced_by priced_by;
 	/* Nobody makes its calls: what they are about is known when they are over, and the probes

@@ -457,6 +457,7 @@ const struct target_kind target_syscall = {
 	.priced_by = PRICED_AS_SYSCALL,
 	.tax = "each system call of every process takes some 200 ns longer",
 	.most = SYSCALLS_MOST,
+	.has_paths = true,
 	.find = syscall_find,
 	.plan = syscall_plan,
 	.link = syscall_link,
