@@ -77,7 +77,7 @@ setup() {
 	start_bg fix "$FIX/syscalls" --wait waiting 1
 	wait_ready fix
 	while IFS= read -r line; do
-		line=$(sed -E "s/-p 181/-p $(bg_pid fix)/; s/-i [15]/-i 0.5/; s/ -d 10//" <<<"$line")
+		line=$(sed -E "s/-p 181/-p $(bg_pid fix)/; s/-i [15]/-i 0.5/; s/ -d 10//; s/-c 1/-c 0/" <<<"$line")
 		echo "# $line"
 		eval "start_bg run '$FUNCSNOOP' $line"
 		# A program for each function is verified: a second each where it is emulated.
@@ -90,6 +90,6 @@ setup() {
 			grep -qE '^(Function = )?vfs_[a-z_]+' "$(bg_out run)" ||
 			fail "what is shown by: $line"
 	done < <(sed -n 's/^# funcsnoop \(run .*\bk:.*\)/\1/p' "$page")
-	assert_eq "$tried" 10
+	assert_eq "$tried" 16
 	stop_bg -KILL fix
 }

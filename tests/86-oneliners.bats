@@ -28,15 +28,26 @@ ours() {
 	sed -n "/^\.Sh FROM BCC'S TOOLS/,/^\.Sh SEE/s/^# funcsnoop //p" "$PAGE"
 }
 
+# A library whose functions have such names as Go gives them.
+make_golib() {
+	need_tool objcopy
+	cp "$FIX/libfix.so" "$COPY/libfix.so.1"
+	objcopy --redefine-sym fix_add=os.Open --redefine-sym 'fix_ret=os.(*File).Read' \
+		"$COPY/libfix.so.1"
+}
+
 # Runs LINE while the fixture makes its calls; what it showed is in $output.
 try_line() { # LINE
-	local line=$1
+	local line=$1 does=libc
 
-	LD_LIBRARY_PATH=$COPY start_bg call "$FIX/call" --wait --wait-end libc $N
+	[[ $line != *go:os* ]] || does=add
+	LD_LIBRARY_PATH=$COPY start_bg call "$FIX/call" --wait --wait-end $does $N
 	wait_ready call
 	pid=$(bg_pid call)
 	line=${line//libc.json/$BATS_TEST_TMPDIR/libc.json}
-	line=$(sed -E "s/-p (181|1005|2780)/-p $pid/; s/-i [15]/-i 0.2/; s/ -d 10//
+	line=${line/go:os/$COPY/libfix.so.1:os}
+	line=${line/.\/test:read/$FIX/call:do_}
+	line=$(sed -E "s/-p (181|1005|2780)/-p $pid/; s/-i [125]/-i 0.2/; s/ -d 10//
 		s|(run \|'\|-r ')c:|\1$COPY/libc.so.6:|g" <<<"$line")
 	echo "# $line"
 	eval "start_bg run '$FUNCSNOOP' $line"
@@ -68,6 +79,7 @@ has_shown() {
 	local line pid theirs=0
 
 	need_copy
+	make_golib
 	theirs=$(sed -n "/^\.Sh FROM BCC'S TOOLS/,/^\.Sh SEE/p" "$PAGE" |
 		grep -cE '^(funccount|funclatency|argdist|trace) ')
 	assert_eq "$(ours | wc -l)" "$theirs" "of each theirs and ours"
@@ -80,6 +92,10 @@ has_shown() {
 		*"malloc --stream"*)
 			assert_eq "$(grep -c '^[0-9:.]* .* malloc(size=16) = 0x' <<<"$output")" $N
 			;;
+		*go:os*) assert_output_match "^os[.]Open +$N " ;;
+		*test:*) assert_output_match "^do_libc +$N " ;;
+		*open*) assert_output_match '^Function = (__)?open(64)?$' ;;
+		*printf*) assert_output_match '^Function = .*printf$' ;;
 		*'alloc'*) assert_output_match '^malloc +[0-9]+ ' ;;
 		*"write -p"*"--by fd"*) assert_output_match "^write +1 +[1-9]" ;;
 		*"write --if"*"--by count"*) assert_output_match "^write +5 +[1-9]" ;;
@@ -141,8 +157,8 @@ c"
 	start_bg call "$FIX/call" --wait add 1
 	wait_ready call
 	while IFS= read -r line; do
-		line=$(sed -E "s/-p 1337/-p $(bg_pid call)/; s/-d 10/-d 0.1/
-			s|u:node:gc[*]|u:$events:work*|; s|u:c:pthread_[a-z]+|u:$events:tick|" <<<"$line")
+		line=$(sed -E "s/-p (1337|185)/-p $(bg_pid call)/; s/-d 10/-d 0.1/
+			s|u:node:gc[*]|u:$events:work*|; s|u:c:pthread_[a-z*]+|u:$events:tick|" <<<"$line")
 		echo "# $line"
 		eval "start_bg run '$FUNCSNOOP' $line"
 		[[ $line == *"-d 0.1"* ]] || {
@@ -152,7 +168,7 @@ c"
 		wait_bg run
 		cnt=$((cnt + 1))
 	done < <(sed -n '/^\.Sh EVENTS AND/,/^\.Sh /s/^# funcsnoop //p' "$PAGE")
-	assert_eq "$cnt" 8
+	assert_eq "$cnt" 11
 	tell call
 	wait_bg call
 }
