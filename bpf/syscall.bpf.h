@@ -68,22 +68,14 @@ static __always_inline bool is_of_others(const struct task_struct *task)
 	return READ(ctl.on) & FSN_FILTER_PID && !bpf_map_lookup_elem(&fsn_pids, &pid);
 }
 
-static __always_inline int syscall_begins(
-	struct task_struct *task, struct pt_regs *regs, __u64 nr)
+static __always_inline int target_begins(
+	struct task_struct *task, struct pt_regs *regs, __u32 fn)
 {
-	__u32 fn = syscall_target(task, nr) & FSN_SYSCALL_FN;
-	__u64 where, sp;
+	__u64 where = bpf_get_current_task(), sp = REG_SP(regs) - 1;
 	unsigned long room[SYSCALL_ROOM] = {};
-	struct pt_regs *args;
+	struct pt_regs *args = syscall_args(regs, SYSCALL_IS_32BIT(task), room);
 	enum begun begun;
 
-	if (!fn--)
-		return 0;
-	if (is_bystander(task) || is_of_others(task))
-		return count_aside(fn);
-	where = bpf_get_current_task();
-	sp = REG_SP(regs) - 1;
-	args = syscall_args(regs, SYSCALL_IS_32BIT(task), room);
 	if (fn >= fsn_timed_cnt) {
 		call_counted(args, fn, sp, false);
 		return 0;
@@ -92,6 +84,16 @@ static __always_inline int syscall_begins(
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(args, fn, where, false);
 	return 0;
+}
+
+static __always_inline int syscall_begins(
+	struct task_struct *task, struct pt_regs *regs, __u64 nr)
+{
+	__u32 fn = syscall_target(task, nr) & FSN_SYSCALL_FN;
+
+	if (!fn--)
+		return 0;
+	return is_of_others(task) ? count_aside(fn) : target_begins(task, regs, fn);
 }
 
 /* Takes the slot of whatever call the thread is in. Returns the way or -1. */
@@ -157,8 +159,6 @@ static __always_inline int syscall_ends(
 	int way = -1;
 	bool other;
 
-	if (is_bystander(task))
-		return 0;
 	target = syscall_target(task, nr);
 	other = target & FSN_SYSCALL_OTHER || (__s64)nr == -1;
 	fn = (target & FSN_SYSCALL_FN) - 1;
@@ -189,16 +189,21 @@ static __always_inline int syscall_ends(
 	return 0;
 }
 
+/* Bystanders have left before anything else is read. */
 SEC("tp_btf/sys_enter")
 int fsn_sys_enter(__u64 *ctx)
 {
-	return syscall_begins(bpf_get_current_task_btf(), (void *)ctx[0], ctx[1]);
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return is_bystander(task) ? 0 : syscall_begins(task, (void *)ctx[0], ctx[1]);
 }
 
 SEC("tp_btf/sys_exit")
 int fsn_sys_exit(__u64 *ctx)
 {
-	return syscall_ends(bpf_get_current_task_btf(), (void *)ctx[0], ctx[1]);
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return is_bystander(task) ? 0 : syscall_ends(task, (void *)ctx[0], ctx[1]);
 }
 
 /* events/raw_syscalls/{sys_enter,sys_exit}/format: the call's number, then its result. */
@@ -212,6 +217,8 @@ int fsn_perf_enter(struct raw_syscall *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
+	if (is_bystander(task))
+		return 0;
 	return syscall_begins(task, (void *)bpf_task_pt_regs(task), ctx->nr);
 }
 
@@ -220,6 +227,8 @@ int fsn_perf_exit(struct raw_syscall *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
+	if (is_bystander(task))
+		return 0;
 	return syscall_ends(task, (void *)bpf_task_pt_regs(task), ctx->result);
 }
 
