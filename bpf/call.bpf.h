@@ -5,6 +5,7 @@
 
 #include "counters.bpf.h"
 #include "filter.bpf.h"
+#include "hold.bpf.h"
 #include "nest.bpf.h"
 #include "rows.bpf.h"
 #include "slots.bpf.h"
@@ -75,6 +76,8 @@ static __noinline int count_no_slot(__u32 fn, int why)
 	}
 	if (why == SLOT_OTHER_STACK)
 		add(&ctl.other_stack, 1);
+	if (why == SLOT_PAUSED)
+		add(&ctl.paused_calls, 1);
 	if (stat)
 		add(&stat->n.no_slot, 1);
 	return 0;
@@ -151,7 +154,9 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	if (fsn_nesting && nests)
 		parent = nest_parent(task, fn, sp);
 	way = SLOT_OTHER_STACK;
-	if (!hijacks || !interrupts(task, where))
+	if (fsn_may_pause && is_about_to_pause())
+		way = SLOT_PAUSED;
+	else if (!hijacks || !interrupts(task, where))
 		way = slot_claim_first(set, call_key(fn, tgid) | byret, where, caller_link(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);
@@ -189,6 +194,8 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	call->proc = proc;
 	if (fsn_split)
 		split_begin(slot);
+	if (fsn_may_pause)
+		pause_keep(slot);
 	call->start = bpf_ktime_get_ns();
 	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
 		stream_begins(fn, slot, call->start);
@@ -328,6 +335,7 @@ static __always_inline void call_over(
 	__s64 net;
 	int how;
 
+	ns = unpaused(slot, ns);
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
 	net = net_time(conf, ns);
@@ -369,16 +377,18 @@ static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool st
 	return 0;
 }
 
-/* Whether the call in @way, which is about to end, is slow or has failed. */
-static __noinline int is_notable(const struct fsn_set *set, int way, __u64 now, __u64 result)
+/* Whether the call in @slot of @set, which is about to end, is slow or has failed. */
+static __noinline int is_notable(
+	const struct fsn_set *set, __u32 slot, __u64 now, __u64 result)
 {
-	__u32 fn = (READ(set->key[way & (FSN_WAYS - 1)]) & FSN_KEY_FN_MASK) - 1;
-	__u64 ns = now - set->call[way & (FSN_WAYS - 1)].start;
+	__u32 way = slot % FSN_WAYS;
+	__u32 fn = (READ(set->key[way]) & FSN_KEY_FN_MASK) - 1;
+	__u64 ns = now - set->call[way].start;
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 
 	if (!conf || fn >= fsn_timed_cnt)
 		return 0;
-	ns = shown_time(net_time(conf, ns));
+	ns = shown_time(net_time(conf, unpaused(slot, ns)));
 	return ns >= READ(conf->slow_ns) || (is_unusual(conf, ns, result) && judge(fn, result));
 }
 
@@ -399,7 +409,7 @@ __noinline int walk_notable(__u64 where, __u64 result)
 		if (!(key & FSN_KEY_USED_MASK) || set->call[i].where != where ||
 			(key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT != tgid)
 			continue;
-		if (!number && is_notable(set, i, now, result)) {
+		if (!number && is_notable(set, no * FSN_WAYS + i, now, result)) {
 			number = stack_of_end(where);
 			set->call[i].start += bpf_ktime_get_ns() - now;
 		}

@@ -202,62 +202,16 @@ SEC("tp_btf/sched_process_exit")
 int fsn_exit(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
-	__u32 pid = task->tgid;
+	__u32 pid = task->tgid, tid = task->pid;
 
+	if (fsn_may_pause && tid != pid)
+		bpf_map_delete_elem(&fsn_stops, &tid);
 	if (task->signal->live.counter || !bpf_map_lookup_elem(&fsn_pids, &pid))
 		return 0;
+	if (fsn_may_pause)
+		bpf_map_delete_elem(&fsn_stops, &pid);
 	bpf_map_delete_elem(&fsn_pids, &pid);
 	bpf_map_delete_elem(&fsn_holds, &pid);
-	return 0;
-}
-
-/* --- holding who has loaded a library ------------------------------------------------------- */
-
-#define SIGSTOP 19
-
-/* What is known of the process, and whether it can execute more than it could then. */
-static __always_inline struct fsn_hold *hold_look(struct task_struct *task, bool *ret_more)
-{
-	struct fsn_hold now = { .pages = task->mm->exec_vm, .exec_id = task->self_exec_id };
-	struct fsn_hold *hold;
-	__u32 pid = task->tgid;
-
-	hold = bpf_map_lookup_elem(&fsn_holds, &pid);
-	*ret_more = !hold || hold->exec_id != now.exec_id || hold->pages < now.pages;
-	if (!hold) {
-		bpf_map_update_elem(&fsn_holds, &pid, &now, BPF_ANY);
-		return bpf_map_lookup_elem(&fsn_holds, &pid);
-	}
-	hold->exec_id = now.exec_id;
-	hold->pages = now.pages;
-	return hold;
-}
-
-/*
- * On what the dynamic linker calls for debuggers, when it has mapped libraries and before their
- * constructors run. The process stops when this returns to it. That it is held is written
- * after the signal: who lets it go sends its own after it has taken that back, so that of two
- * threads which come here at once none is forgotten.
- */
-SEC("uprobe")
-int fsn_stop(struct pt_regs *ctx)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct fsn_hold *hold;
-	__u32 first = 0;
-	void *ring;
-	bool more;
-
-	own_stack(ctx);
-	if (!is_on())
-		return 0;
-	hold = hold_look(task, &more);
-	if (!hold || !more || bpf_send_signal(SIGSTOP))
-		return 0;
-	(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
-	ring = bpf_map_lookup_elem(&fsn_rings, &first);
-	if (ring)
-		bpf_ringbuf_output(ring, &first, sizeof(first), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 

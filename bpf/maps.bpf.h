@@ -21,6 +21,7 @@ const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all 
 const volatile bool fsn_samples = false;  /* of some functions: as fsn_confs says */
 const volatile bool fsn_follows = false; /* some jump is followed */
 const volatile bool fsn_split = false;   /* where times went is known */
+const volatile bool fsn_may_pause = false; /* who makes calls may be held; hold.bpf.h */
 const volatile bool fsn_thread_stacks = false; /* stacks are what threads do, not who makes calls */
 const volatile bool fsn_waits = false;   /* calls are waits of threads, others than that which runs */
 const volatile __u32 fsn_hit_ns = 0;     /* what is taken off for each hit that follows a call */

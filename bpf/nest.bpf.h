@@ -365,6 +365,8 @@ __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 	outer = nest_at(nest->parent);
 	if (outer && !(nest->flags & FSN_NEST_TAKEN)) {
 		took = passed->now - READ(call->start);
+		if (fsn_may_pause)
+			took -= pause_in(word & (FSN_SLOT_CNT - 1));
 		add(&outer->inner_ns, (took > 0 ? took : 0) + (conf ? conf->rest_ns : 0));
 	}
 	nest->flags |= FSN_NEST_TAKEN;

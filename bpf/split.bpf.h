@@ -20,6 +20,7 @@
 #define FUNCSNOOP_SPLIT_BPF_H
 
 #include "counters.bpf.h"
+#include "hold.bpf.h"
 
 static __always_inline __u64 switches_of(const struct task_struct *task)
 {
@@ -58,7 +59,7 @@ static __noinline int split_begin(__u32 slot)
 #define SHARE 1024 /* parts of a whole; times have 48 bits */
 
 /* It was switched out. */
-static __noinline int split_off(struct fsn_split *split, __u64 ns)
+static __noinline int split_off(struct fsn_split *split, __u32 slot, __u64 ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 ran = task->se.sum_exec_runtime - split->ran;
@@ -70,6 +71,8 @@ static __noinline int split_off(struct fsn_split *split, __u64 ns)
 		off += behind;
 	else if (off > 0 && behind > 0)
 		off += (__u64)behind * ((__u64)off * SHARE / (off + ran)) / SHARE;
+	if (fsn_may_pause)
+		off -= pause_in(slot);
 	queued = task->sched_info.run_delay - split->delay;
 	if (off < 0)
 		off = 0;
@@ -99,7 +102,7 @@ static __always_inline const struct fsn_split *split_ends(
 		return NULL;
 	split->queued = split->blocked = 0;
 	if (split->switches != switches_of(task))
-		split_off(split, ns);
+		split_off(split, slot, ns);
 	return split;
 }
 

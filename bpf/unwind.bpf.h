@@ -22,6 +22,7 @@
 
 #include "counters.bpf.h"
 #include "filter.bpf.h"
+#include "hold.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
 
@@ -133,10 +134,11 @@ static __noinline int hold_for_table(void)
 	struct fsn_hold *hold;
 	bool more;
 
-	if (task->signal->live.counter != 1)
+	if (task->signal->live.counter != 1 || task->pid != task->tgid)
 		return 0;
 	hold = hold_look(task, &more);
-	if (hold && !bpf_send_signal(SIGSTOP))
+	/* Where there is no room for how long it is stopped, it isn't. */
+	if (hold && stop_make(task->tgid) && !bpf_send_signal(SIGSTOP))
 		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
 	return 0;
 }

@@ -217,6 +217,7 @@ static int unit_attach(struct await *w, struct unit *u, struct err *err)
 	if (w->attached_cnt)
 		code = keeper_start(w->o->g->bpffs, u->name, &u->keeper, err);
 	opts.pids_fd = opts.children ? holds_pids_fd(w->holds) : 0;
+	opts.held = true;
 	/* Who is held makes no calls that could be counted for a trial. */
 	opts.budget = (struct budget) {};
 	if (!code)

@@ -192,6 +192,37 @@ ends() { # FILE
 	assert_eq "$(jq -c '.[0].health.stacks' "$doc")" '{"outermost":199,"too_deep":0,"busy":0,"nowhere":0,"no_table":1,"no_rule":0,"no_memory":0,"lost":0}'
 }
 
+# What run is stopped for is its hold of the program, so that this takes as long as it takes here.
+@test "no call's time has that of a stop for a table in it" {
+	need_arch x86_64
+	local doc=$BATS_TEST_TMPDIR/doc lib=$BATS_TEST_TMPDIR/libcopy pid
+	cp "$FIX/libfix.so.1" "$lib.1"
+	cp "$FIX/libfix.so.1" "$lib.2"
+	start_bg r "$FUNCSNOOP" run st dl_round fix_add --lib "$FIX/dlcall" --lib "$FIX/libfix.so.1" \
+		--stacks all --format json -o "$doc" -- env LD_PRELOAD="$FIX/libfix.so.1" \
+		sh -c '"$@"; exit' sh "$FIX/dlcall" --step "$lib" fix_nested 1 2 5
+	wait_line r '^step'
+	pid=$(sed -n 's/^step //p' "$(bg_out r)")
+	tell r
+	wait_line r '^round 1'
+	kill -STOP "$(bg_pid r)"
+	tell r
+	poll_until grep -q '^State:.T' "/proc/$pid/status"
+	read -rt 0.3 <> <(:) || true
+	kill -CONT "$(bg_pid r)"
+	wait_bg r
+	output=$(<"$doc")
+	assert_json '[.[0].functions[] | [.name, .calls, .returns, .untimed]] | sort' \
+		'[["dl_round",2,2,0],["fix_add",10,8,2]]'
+	assert_json '.[0].health | [.no_slot, .held_calls, .held_times, .unmatched_returns]' '[2,2,2,0]'
+	assert_json '.[0].health.held_ns >= 300000000' true
+	jq -e --argjson took "$(sed -n 's/^took 2 //p' "$(bg_out r)")" \
+		--argjson first "$(sed -n 's/^took 1 //p' "$(bg_out r)")" '
+		.[0].functions | INDEX(.name)
+		| .dl_round.total_ns >= 10000000 and .dl_round.total_ns <= $first + $took - 300000000
+		and .fix_add.max_ns <= ([$took - 300000000, $first] | max)' "$doc"
+}
+
 @test "stacks of slow calls are followed when they end, and others have none" {
 	need_arch x86_64
 	local want exit

@@ -351,6 +351,59 @@ holds_group() { # NAME
 	assert_eq "$(calls_of fix_alias_a)" 3
 }
 
+state_is() { # PID LETTER
+	grep -q "^State:.$2" "/proc/$1/status"
+}
+
+nobody_is_held() {
+	fsn list --json
+	[[ $output != *_waits* ]]
+}
+
+@test "a parent that somebody has stopped stays so, whatever its child is held for" {
+	local fifo=$BATS_TEST_TMPDIR/fifo lib pid
+
+	lib=$(late_lib libfixlate.so.1)
+	mkfifo "$fifo"
+	exec {fd}<>"$fifo"
+	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- sh -c '"$@" & wait; echo waited' \
+		sh "$FIX/dlcall" --fifo "$fifo" --wait "$lib" fix_alias_a 3
+	wait_line r '^ready'
+	pid=$(sed -n 's/^ready //p' "$(bg_out r)")
+	pid=$(awk '$1 == "PPid:" { print $2 }' "/proc/$pid/status")
+	kill -STOP "$pid"
+	poll_until state_is "$pid" T
+	echo >&"$fd"
+	exec {fd}>&-
+	wait_line r '^result fix_alias_a calls=3 '
+	poll_until nobody_is_held
+	state_is "$pid" T
+	! bg_says r '^waited' || fail "the parent was told to go on"
+	kill -CONT "$pid"
+	wait_bg r
+	assert_eq "$(bg_says r '^waited' && echo yes)" yes
+}
+
+@test "a program that somebody stops while it is held stays stopped" {
+	local lib pid
+
+	lib=$(late_lib libfixlate.so.1)
+	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- "$FIX/dlcall" --wait "$lib" fix_alias_a 3
+	wait_line r '^ready'
+	pid=$(sed -n 's/^ready //p' "$(bg_out r)")
+	kill -STOP "$(bg_pid r)"
+	tell r
+	poll_until state_is "$pid" T
+	kill -STOP "$pid"
+	kill -CONT "$(bg_pid r)"
+	poll_until nobody_is_held
+	state_is "$pid" T
+	! bg_says r '^result' || fail "it was told to go on"
+	kill -CONT "$pid"
+	wait_bg r
+	assert_eq "$(bg_says r '^result fix_alias_a calls=3 ' && echo yes)" yes
+}
+
 @test "a library that nobody loads, and a function that it lacks, are told; COMMAND has run" {
 	local lib
 

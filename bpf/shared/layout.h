@@ -421,6 +421,10 @@ struct fsn_ctl {
 	unsigned int frames; /* pieces of fsn_frames that are used */
 	unsigned int rows;   /* of keys, that were ever claimed */
 	unsigned int met;    /* files that walks have met without a table */
+	unsigned int pausing, pad; /* threads that are stopped by a hold */
+	unsigned long long pauses, pauses_base[2]; /* how often processes were, that go on */
+	unsigned long long paused_ns, paused_ns_base[2]; /* how long together */
+	unsigned long long paused_calls, paused_calls_base[2]; /* calls that began then */
 	unsigned long long since_ns[2]; /* CLOCK_REALTIME, of each baseline */
 	unsigned long long slow_head;   /* slow calls ever */
 	unsigned long long slow_base[2];
@@ -454,6 +458,27 @@ struct fsn_hold {
 	unsigned long long since_ns; /* CLOCK_MONOTONIC; 0: it is not held */
 	unsigned long long pages;    /* of code */
 	unsigned long long exec_id;  /* one more with each exec */
+};
+
+/* Who has last sent a process a signal that stops it. */
+enum fsn_stopper {
+	FSN_STOPPER_NONE,
+	FSN_STOPPER_HOLD,     /* a program that holds it, of whatever group */
+	FSN_STOPPER_FOLLOWED, /* one of the group's processes; it may be itself */
+	FSN_STOPPER_OTHER,    /* somebody else, and it is theirs when it goes on */
+};
+
+/*
+ * Of a thread that a hold has stopped, and, by the number of its first one, of its process. Calls
+ * have in fsn_pauses what .total_ns was when they began: what it has grown by is not their time.
+ */
+struct fsn_stop {
+	unsigned long long at_ns; /* of the process, when that signal was sent */
+	unsigned int by;          /* enum fsn_stopper */
+	unsigned int pad;
+	unsigned long long since_ns; /* of the thread: it is stopped since; 0: it is not */
+	unsigned long long until_ns; /* when it last went on */
+	unsigned long long total_ns;
 };
 
 #endif

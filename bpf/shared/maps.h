@@ -184,6 +184,9 @@ struct fsn_text {
 	X(CONDS, conds, ARRAY(struct fsn_cond), 2 * n->funcs, OWNER)                   \
 	X(HOLDS, holds, HASH(unsigned int, struct fsn_hold),                           \
 		n->holds ? FSN_HOLDS_MAX : 1, OWNER)                                   \
+	X(STOPS, stops, HASH(unsigned int, struct fsn_stop),                           \
+		n->pauses ? FSN_HOLDS_MAX : 1, OWNER)                                  \
+	X(PAUSES, pauses, ARRAY(unsigned long long), n->pauses ? FSN_SLOT_CNT : 1, OWNER) \
 	X(SAID, said, ARRAY(struct fsn_said), 1, OWNER)
 
 /* Those that the programs define otherwise; the switches are .bss. */

@@ -217,6 +217,21 @@ static void print_cpus(const struct report *r, const struct report_group *rg, FI
 			counted(cpus - sampled, "CPU has come", "CPUs have come").text);
 }
 
+/* No call's time has that of a stop, but whoever waits for such a process waits longer. */
+static void print_pauses(const struct report *r, const struct stats *s, FILE *f)
+{
+	char took[TEXT_NUM_LEN];
+
+	if (s->pauses)
+		note(r, f,
+			"%s stopped until there were tables or probes, for %s in all, which is in no time but of others that waited for it",
+			counted(s->pauses, "time a process was", "times processes were").text,
+			text_duration(s->paused_ns, took));
+	if (s->paused_calls)
+		note(r, f, "%s counted but not timed: the process was about to be stopped so",
+			counted(s->paused_calls, "call was", "calls were").text);
+}
+
 /* What makes a number doubtful. */
 static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -246,11 +261,12 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		note(r, f,
 			"%s counted but not timed: made by a signal's handler on a stack of its own, where a return probe would kill",
 			counted(s->other_stack, "call was", "calls were").text);
-	if (no_slot > s->crowded + s->other_stack)
+	print_pauses(r, s, f);
+	no_slot -= s->crowded + s->other_stack + s->paused_calls;
+	if ((int64_t)no_slot > 0)
 		note(r, f,
 			"%s counted but not timed: no place for one more in flight",
-			counted(no_slot - s->crowded - s->other_stack, "call was", "calls were")
-				.text);
+			counted(no_slot, "call was", "calls were").text);
 	if (jumped)
 		note(r, f,
 			"%s not timed ('list functions %s' says whose); --exit return would see their ends, where that is safe",

@@ -278,6 +278,9 @@ static void add_health(struct json *j, const struct report_group *rg)
 	json_set_u64(j, "no_slot", no_slot);
 	json_set_u64(j, "crowded", s->crowded);
 	json_set_u64(j, "other_stack", s->other_stack);
+	json_set_u64(j, "held_calls", s->paused_calls);
+	json_set_u64(j, "held_times", s->pauses);
+	json_set_u64(j, "held_ns", s->paused_ns);
 	json_set_u64(j, "sampled_out", sampled_out);
 	json_set_u64(j, "left_by_jump", jumped);
 	json_set_u64(j, "inner", inner);

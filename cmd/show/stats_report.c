@@ -473,6 +473,9 @@ struct stats *stats_delta(
 		d->lost_texts = less(now->lost_texts, before->lost_texts);
 		d->crowded = less(now->crowded, before->crowded);
 		d->other_stack = less(now->other_stack, before->other_stack);
+		d->pauses = less(now->pauses, before->pauses);
+		d->paused_ns = less(now->paused_ns, before->paused_ns);
+		d->paused_calls = less(now->paused_calls, before->paused_calls);
 		d->slow_total = less(now->slow_total, before->slow_total);
 	}
 	for (size_t i = 0; i < now->func_cnt; i++) {

@@ -307,7 +307,9 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.stacks_of = opts->stacks_of;
 	spec.thread_stacks = draft->targets[0].kind->has_stacks;
 	spec.rate = opts->rate ? opts->rate : RATE_USUAL;
-	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept;
+	/* Where threads are looked at they may be in system calls that a stop would end. */
+	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept && !spec.thread_stacks;
+	spec.pauses = opts->holds || opts->held || spec.stack_holds;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;
 	spec.source_cnt = probes.source_cnt;

@@ -49,6 +49,7 @@ struct attach_opts {
 	bool unborn;      /* the processes of .filter are yet to become other programs */
 	bool kept;        /* it goes with this process: keeper_start() */
 	bool holds;       /* calls hold who makes them, and do not count: holds_open() */
+	bool held;        /* another group holds the processes of .filter: that is no call's time */
 	int pids_fd;      /* above 0: the list of another group, in place of .filter.pids */
 	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
 	void (*progress)(const char *what, size_t done, size_t total, void *arg);

@@ -82,6 +82,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 		e->preempted ? e->skel->progs.fsn_sys_enter : e->skel->progs.fsn_perf_enter, false);
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup, progs & 1U << ENGINE_WAIT);
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, progs & 1U << ENGINE_WAIT);
+	bpf_program__set_autoload(e->skel->progs.fsn_signal, e->pauses);
+	bpf_program__set_autoload(e->skel->progs.fsn_pause, e->pauses && !e->holds);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, e->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
@@ -122,6 +124,7 @@ int engine_new(
 	e->rate = spec->rate;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;
+	e->pauses = spec->pauses;
 	code = clones_new(spec->clone_first, &e->clones, err);
 	if (code)
 		return code;

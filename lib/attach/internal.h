@@ -108,6 +108,7 @@ struct engine_spec {
 	const struct keys *keys; /* NULL: calls are told apart by nothing */
 	uint32_t stack_cnt, stacks_of; /* places for stacks, of one call of so many */
 	bool stack_holds; /* who meets a file without a table waits till it has one */
+	bool pauses;      /* who makes calls may be held: that is no part of their time */
 	bool key_wide;           /* some key takes more than a word */
 	bool key_late;           /* some row is found when its call ends */
 	bool asked;              /* some call hands out a kernel's handle */
@@ -204,7 +205,7 @@ struct engine {
 	uint32_t stat_shards, hist_shards, path_shards, path_cnt;
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
-	bool children, holds;
+	bool children, holds, pauses;
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool many_kprobes; /* by one link */

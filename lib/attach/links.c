@@ -231,14 +231,19 @@ static int take_over(struct engine *e, int from_fd, struct err *err)
 
 int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 {
+	struct bpf_program *const pausing[] = { e->skel->progs.fsn_signal,
+		e->skel->progs.fsn_pause };
 	/* Who ends is taken off a list that nobody is put on yet. */
 	struct bpf_program *const progs[] = { e->skel->progs.fsn_exit,
 		e->skel->progs.fsn_fork };
 	uint32_t none = FSN_PID_NONE, lost = 0;
 	int code = 0;
 
-	if (!e->children)
-		return 0;
+	for (size_t i = 0; !code && i < ARRAY_SIZE(pausing); i++)
+		if (bpf_program__fd(pausing[i]) >= 0)
+			code = attach_traced(e, pausing[i], dir_fd, err);
+	if (code || !e->children)
+		return code;
 	if (bpf_map_update_elem(engine_map_fd(e, MAPID_PIDS), &none, &lost, 0))
 		return err_sys(err, -errno, "cannot follow children");
 	for (size_t i = 0; !code && i < ARRAY_SIZE(progs); i++)

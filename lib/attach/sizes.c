@@ -74,6 +74,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->has_more ? FSN_SLOT_CNT * more_bytes(spec) : 0) +
 		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
 		(spec->split ? FSN_SLOT_CNT * sizeof(struct fsn_split) : 0) +
+		(spec->pauses ? FSN_SLOT_CNT * sizeof(uint64_t) : 0) +
 		((spec->progs & 1U << ENGINE_WAIT) ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
@@ -176,6 +177,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.split = spec->split,
 		.children = spec->children,
 		.holds = spec->holds || spec->stack_holds,
+		.pauses = spec->pauses,
 	};
 }
 
@@ -226,6 +228,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_follows = spec->follows;
 	e->skel->rodata->fsn_nesting = spec->nesting;
 	e->skel->rodata->fsn_split = spec->split;
+	e->skel->rodata->fsn_may_pause = spec->pauses;
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;

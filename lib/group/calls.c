@@ -87,6 +87,21 @@ static void call_detail(
 		call->has_args = call->has_more = call->keyed = false;
 }
 
+/* How long the thread of the call in @slot was held since it began, which is no time of its. */
+static uint64_t call_paused(const struct group *g, uint32_t slot, uint32_t tid)
+{
+	struct fsn_stop stop;
+	uint64_t then, now;
+
+	if (g->fd[MAPID_PAUSES] < 0 || bpf_map_lookup_elem(g->fd[MAPID_PAUSES], &slot, &then) ||
+		bpf_map_lookup_elem(g->fd[MAPID_STOPS], &tid, &stop))
+		return 0;
+	now = stop.total_ns;
+	if (stop.since_ns)
+		now += clock_ns(CLOCK_MONOTONIC) - stop.since_ns;
+	return now > then ? now - then : 0;
+}
+
 static int add_call(const struct group *g, struct slot_call **calls, size_t *cnt,
 	const struct fsn_set *set, uint32_t slot)
 {
@@ -103,6 +118,7 @@ static int add_call(const struct group *g, struct slot_call **calls, size_t *cnt
 	call->tid = set->call[way].tid;
 	call->start_ns = set->call[way].start;
 	call->age_ns = clock_ns(CLOCK_MONOTONIC) - call->start_ns;
+	call->age_ns -= call_paused(g, slot, call->tid);
 	call->where = set->call[way].where;
 	call_detail(g, slot, set->key[way], set->call[way].proc & FSN_HAS_ARGS, call);
 	return 0;

@@ -21,12 +21,12 @@
 
 struct holds {
 	int dir_fd; /* of the group's pins */
-	int pids_fd, holds_fd;
+	int pids_fd, holds_fd, stops_fd;
 	struct ring_buffer *bell; /* rung when one more is held, or NULL */
-	/* Those that were let go, and when. */
+	/* Those that were let go. */
 	struct {
 		pid_t pid;
-		uint64_t at_ns;
+		uint64_t since_ns, at_ns; /* held, let go */
 	} gone[SETTLE_CNT];
 	size_t gone_cnt;
 };
@@ -50,13 +50,16 @@ int holds_open(const struct bpffs *fs, const char *name, struct holds **ret_hold
 
 	if (!h)
 		return err_sys(err, -ENOMEM, "cannot watch what is loaded");
-	h->dir_fd = h->pids_fd = h->holds_fd = -1;
+	h->dir_fd = h->pids_fd = h->holds_fd = h->stops_fd = -1;
 	code = bpffs_open_group(fs, name, &h->dir_fd, err);
 	if (code)
 		return code;
 	h->pids_fd = bpffs_get(h->dir_fd, map_pin_name(MAPID_PIDS), 0);
 	h->holds_fd = bpffs_get(h->dir_fd, map_pin_name(MAPID_HOLDS), 0);
+	h->stops_fd = bpffs_get(h->dir_fd, map_pin_name(MAPID_STOPS), 0);
 	code = h->pids_fd < 0 ? h->pids_fd : h->holds_fd < 0 ? h->holds_fd : 0;
+	if (!code && h->stops_fd < 0)
+		code = h->stops_fd;
 	if (!code && !may_hold(h->holds_fd))
 		return err_set(err, -ENOENT, "group '%s' holds no process", name);
 	if (code)
@@ -73,6 +76,7 @@ void holds_free(struct holds *h)
 	close_fd(h->dir_fd);
 	close_fd(h->pids_fd);
 	close_fd(h->holds_fd);
+	close_fd(h->stops_fd);
 	free(h);
 }
 
@@ -150,25 +154,43 @@ size_t holds_followed(const struct holds *h, pid_t **ret_pids)
 
 /* --- letting them go ------------------------------------------------------------------------ */
 
-/* In this order: whom the programs stop meanwhile is written down after its signal. */
-static void let_go(int fd, pid_t pid)
+/* Who sent @pid the last signal that stops it, and when; without a record it was the hold. */
+static enum fsn_stopper stopped_by(const struct holds *h, pid_t pid, uint64_t *ret_at_ns)
 {
+	uint32_t key = (uint32_t)pid;
+	struct fsn_stop stop = { .by = FSN_STOPPER_HOLD };
+
+	(void)!bpf_map_lookup_elem(h->stops_fd, &key, &stop);
+	*ret_at_ns = stop.at_ns;
+	return stop.by;
+}
+
+/*
+ * In this order: whom the programs stop meanwhile is written down after its signal. Whom somebody
+ * else has told to stop since then, or to go on, does what he was told. Since when it was held.
+ */
+static uint64_t let_go(const struct holds *h, pid_t pid)
+{
+	uint64_t since_ns = 0, stopped_ns;
 	uint32_t key = (uint32_t)pid;
 	struct fsn_hold hold;
 
-	if (!bpf_map_lookup_elem(fd, &key, &hold)) {
+	if (!bpf_map_lookup_elem(h->holds_fd, &key, &hold)) {
+		since_ns = hold.since_ns;
 		hold.since_ns = 0;
-		bpf_map_update_elem(fd, &key, &hold, BPF_EXIST);
+		bpf_map_update_elem(h->holds_fd, &key, &hold, BPF_EXIST);
 	}
-	kill(pid, SIGCONT);
+	if (stopped_by(h, pid, &stopped_ns) == FSN_STOPPER_HOLD)
+		kill(pid, SIGCONT);
+	return since_ns;
 }
 
 void holds_let_go(struct holds *h, pid_t pid)
 {
 	size_t at = h->gone_cnt < SETTLE_CNT ? h->gone_cnt++ : SETTLE_CNT - 1;
 
-	let_go(h->holds_fd, pid);
 	h->gone[at].pid = pid;
+	h->gone[at].since_ns = let_go(h, pid);
 	h->gone[at].at_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -224,18 +246,23 @@ static pid_t parent_of(pid_t pid)
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* Those of its ancestors that are followed, too, and have stopped. */
-static void wake_parents(const struct holds *h, pid_t pid)
+/*
+ * Those of its ancestors that are followed, too, and have stopped since @since_ns by one of
+ * these: whom somebody else has stopped, whenever that was, stays so.
+ */
+static void wake_parents(const struct holds *h, pid_t pid, uint64_t since_ns)
 {
+	uint64_t start, stopped_ns;
 	uint32_t key, value;
-	uint64_t start;
 	char state;
 
 	while ((pid = parent_of(pid)) > 1) {
 		key = (uint32_t)pid;
 		if (bpf_map_lookup_elem(h->pids_fd, &key, &value))
 			return;
-		if (!proc_read_stat("/proc", pid, 0, &state, &start) && state == 'T')
+		if (stopped_by(h, pid, &stopped_ns) == FSN_STOPPER_FOLLOWED &&
+			stopped_ns >= since_ns &&
+			!proc_read_stat("/proc", pid, 0, &state, &start) && state == 'T')
 			kill(pid, SIGCONT);
 	}
 }
@@ -246,7 +273,7 @@ void holds_settle(struct holds *h)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < h->gone_cnt; i++) {
-		wake_parents(h, h->gone[i].pid);
+		wake_parents(h, h->gone[i].pid, h->gone[i].since_ns);
 		if (h->gone[i].at_ns + SETTLE_NS > now)
 			h->gone[kept++] = h->gone[i];
 	}

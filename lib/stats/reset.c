@@ -287,6 +287,9 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	r->ctl->lost_stacks_base[idle] = r->view.ctl.lost_stacks;
 	r->ctl->crowded_base[idle] = r->view.ctl.crowded;
 	r->ctl->other_stack_base[idle] = r->view.ctl.other_stack;
+	r->ctl->pauses_base[idle] = r->view.ctl.pauses;
+	r->ctl->paused_ns_base[idle] = r->view.ctl.paused_ns;
+	r->ctl->paused_calls_base[idle] = r->view.ctl.paused_calls;
 	__atomic_store_n(&r->ctl->base, r->ctl->epoch | idle << 16, __ATOMIC_SEQ_CST);
 	return 0;
 }

@@ -295,6 +295,9 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->lost_texts = ctl->lost_texts - ctl->lost_texts_base[index];
 	s->crowded = ctl->crowded - ctl->crowded_base[index];
 	s->other_stack = ctl->other_stack - ctl->other_stack_base[index];
+	s->pauses = ctl->pauses - ctl->pauses_base[index];
+	s->paused_ns = ctl->paused_ns - ctl->paused_ns_base[index];
+	s->paused_calls = ctl->paused_calls - ctl->paused_calls_base[index];
 	s->crowd_pid = s->crowded ? (pid_t)ctl->crowd_pid : 0;
 	s->slow_total = ctl->slow_head - ctl->slow_base[index];
 	if (s->slow_total > FSN_SLOW_CNT)

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Processes that are held: stopped by a signal until somebody has looked at what they have loaded.
+ *
+ * Whoever is stopped so by a group, whichever, has calls open in others, and their time goes on.
+ * How long each thread was stopped is added up, from the signal to where it has a CPU again, and
+ * is taken off the calls that were open then. What begins behind the signal and before the stop is
+ * not timed: what the kernel takes for the stop itself, some microseconds, would be most of it. Of
+ * a call that was open before, that much less what passed up to the signal is left in it.
+ *
+ * Recursion, longjmp and exceptions are none of these programs' business: what they add up is the
+ * thread's, whatever calls it is in.
+ */
+#ifndef FUNCSNOOP_HOLD_BPF_H
+#define FUNCSNOOP_HOLD_BPF_H
+
+#include "counters.bpf.h"
+#include "stack.bpf.h"
+#include "filter.bpf.h"
+
+#define SIGCONT 18
+#define SIGSTOP 19
+#define SIGTTOU 22
+
+#define TASK_STOPPED 4 /* __TASK_STOPPED, include/linux/sched.h */
+#define SENT_BY_KERNEL 1 /* SEND_SIG_PRIV, include/linux/sched/signal.h */
+
+/* --- holding ---------------------------------------------------------------------------------- */
+
+/* What is known of the process, and whether it can execute more than it could then. */
+static __always_inline struct fsn_hold *hold_look(struct task_struct *task, bool *ret_more)
+{
+	struct fsn_hold now = { .pages = task->mm->exec_vm, .exec_id = task->self_exec_id };
+	struct fsn_hold *hold;
+	__u32 pid = task->tgid;
+
+	hold = bpf_map_lookup_elem(&fsn_holds, &pid);
+	*ret_more = !hold || hold->exec_id != now.exec_id || hold->pages < now.pages;
+	if (!hold) {
+		bpf_map_update_elem(&fsn_holds, &pid, &now, BPF_ANY);
+		return bpf_map_lookup_elem(&fsn_holds, &pid);
+	}
+	hold->exec_id = now.exec_id;
+	hold->pages = now.pages;
+	return hold;
+}
+
+/*
+ * On what the dynamic linker calls for debuggers, when it has mapped libraries and before their
+ * constructors run. The process stops when this returns to it. That it is held is written
+ * after the signal: who lets it go sends its own after it has taken that back, so that of two
+ * threads which come here at once none is forgotten.
+ */
+SEC("uprobe")
+int fsn_stop(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fsn_hold *hold;
+	__u32 first = 0;
+	void *ring;
+	bool more;
+
+	own_stack(ctx);
+	if (!is_on())
+		return 0;
+	hold = hold_look(task, &more);
+	if (!hold || !more || bpf_send_signal(SIGSTOP))
+		return 0;
+	(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
+	ring = bpf_map_lookup_elem(&fsn_rings, &first);
+	if (ring)
+		bpf_ringbuf_output(ring, &first, sizeof(first), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* --- who stops, and how long -------------------------------------------------------------------- */
+
+const volatile struct fsn_stop fsn_no_stop = {}; /* stacks have little room */
+
+/* That of @id, a thread or a process, which is made if it is not there; NULL: there is no room. */
+static __always_inline struct fsn_stop *stop_make(__u32 id)
+{
+	if (!bpf_map_lookup_elem(&fsn_stops, &id))
+		bpf_map_update_elem(&fsn_stops, &id, (const void *)&fsn_no_stop, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&fsn_stops, &id);
+}
+
+/* Called by who sends it: of a program's own signal that is whom it holds. */
+SEC("tp_btf/signal_generate")
+int fsn_signal(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[2];
+	__u32 sig = ctx[0], pid = task->tgid, from = bpf_get_current_pid_tgid() >> 32;
+	bool holds = sig == SIGSTOP && ctx[1] == SENT_BY_KERNEL && from == pid;
+	struct fsn_stop *stop;
+
+	if (sig < SIGCONT || sig > SIGTTOU)
+		return 0;
+	if (holds || (sig != SIGCONT && bpf_map_lookup_elem(&fsn_pids, &pid)))
+		stop = stop_make(pid);
+	else
+		stop = bpf_map_lookup_elem(&fsn_stops, &pid);
+	if (!stop)
+		return 0;
+	if (sig == SIGCONT)
+		stop->by = FSN_STOPPER_NONE;
+	else if (holds)
+		stop->by = FSN_STOPPER_HOLD;
+	else if (bpf_map_lookup_elem(&fsn_pids, &from))
+		stop->by = FSN_STOPPER_FOLLOWED;
+	else
+		stop->by = FSN_STOPPER_OTHER;
+	stop->at_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline void pause_begins(struct task_struct *task)
+{
+	__u32 pid = task->tgid, tid = task->pid;
+	struct fsn_stop *stop = bpf_map_lookup_elem(&fsn_stops, &pid), *own = stop;
+
+	if (!stop || stop->by != FSN_STOPPER_HOLD)
+		return;
+	if (tid != pid)
+		own = stop_make(tid);
+	if (!own || own->since_ns)
+		return;
+	/* A thread that is alone has sent itself the signal. */
+	own->since_ns = tid == pid && task->signal->live.counter == 1 ? stop->at_ns
+								       : bpf_ktime_get_ns();
+	add(&ctl.pausing, 1);
+}
+
+static __always_inline void pause_ends(struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns(), ns;
+	__u32 tid = task->pid;
+	struct fsn_stop *own = bpf_map_lookup_elem(&fsn_stops, &tid);
+
+	if (!own || !own->since_ns)
+		return;
+	ns = now - own->since_ns;
+	own->total_ns += ns;
+	own->until_ns = now;
+	own->since_ns = 0;
+	add(&ctl.pausing, -1);
+	if (tid == (__u32)task->tgid) {
+		add(&ctl.pauses, 1);
+		add(&ctl.paused_ns, ns);
+	}
+}
+
+SEC("tp_btf/sched_switch")
+int fsn_pause(__u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+
+	if (READ(ctl.pausing))
+		pause_ends(next);
+	if (prev->__state & TASK_STOPPED)
+		pause_begins(prev);
+	return 0;
+}
+
+/* --- calls -------------------------------------------------------------------------------------- */
+
+/* Whether the current thread is about to stop: its signal has been sent. */
+static __noinline bool is_about_to_pause(void)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 pid = id >> 32;
+	struct fsn_stop *stop;
+
+	if (pid != (__u32)id)
+		return false;
+	stop = bpf_map_lookup_elem(&fsn_stops, &pid);
+	return stop && stop->by == FSN_STOPPER_HOLD && stop->at_ns > stop->until_ns;
+}
+
+static __always_inline __u64 paused_ever(void)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct fsn_stop *own = bpf_map_lookup_elem(&fsn_stops, &tid);
+
+	return own ? own->total_ns : 0;
+}
+
+static __noinline int pause_keep(__u32 slot)
+{
+	__u64 *kept = bpf_map_lookup_elem(&fsn_pauses, &slot);
+
+	if (kept)
+		*kept = paused_ever();
+	return 0;
+}
+
+/* How long the current thread was stopped since it began the call in @slot. */
+static __noinline __u64 pause_in(__u32 slot)
+{
+	__u64 *kept = bpf_map_lookup_elem(&fsn_pauses, &slot), ever = paused_ever();
+	__u32 i = slot / FSN_WAYS;
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+
+	if (!kept || !set || ever <= *kept ||
+		set->call[slot % FSN_WAYS].tid != (__u32)bpf_get_current_pid_tgid())
+		return 0;
+	return ever - *kept;
+}
+
+/* @ns of the call in @slot without that. */
+static __always_inline __u64 unpaused(__u32 slot, __u64 ns)
+{
+	__u64 paused = fsn_may_pause ? pause_in(slot) : 0;
+
+	return paused < ns ? ns - paused : 0;
+}
+
+#endif
