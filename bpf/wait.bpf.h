@@ -30,7 +30,6 @@ const volatile __u32 fsn_run_queue = 0;
 #define NO_TID    (~0U)
 
 /* include/linux/sched.h */
-#define TASK_STOPPED  4
 #define TASK_DEAD     0x80
 #define PF_FORKNOEXEC 0x40
 
@@ -40,18 +39,6 @@ static __always_inline bool is_unborn(struct task_struct *task)
 	struct task_struct *leader = task->group_leader; /* threads are born anew */
 
 	return (__u32)task->tgid == READ(ctl.held) && leader->flags & PF_FORKNOEXEC;
-}
-
-/* It is stopped until there is a table of a file: it would not wait by itself. */
-static __always_inline bool is_held(struct task_struct *task, __u32 state)
-{
-	__u32 pid = task->tgid;
-	struct fsn_hold *hold;
-
-	if (!fsn_stack_holds || !(state & TASK_STOPPED))
-		return false;
-	hold = bpf_map_lookup_elem(&fsn_holds, &pid);
-	return hold && READ(hold->since_ns);
 }
 
 static __noinline bool wait_passes(struct task_struct *task, __u32 filters)
@@ -438,7 +425,7 @@ int fsn_switch(__u64 *ctx)
 		wait_ends(next, prev, fsn_off_cpu - 1, now);
 	if (next->pid && fsn_run_queue)
 		wait_ends(next, prev, fsn_run_queue - 1, now);
-	if (!prev->pid || state & TASK_DEAD || !wait_is_wanted(prev) || is_held(prev, state))
+	if (!prev->pid || state & TASK_DEAD || !wait_is_wanted(prev))
 		return 0;
 	if (fsn_walks_stacks && (runs ? fsn_run_queue : fsn_off_cpu))
 		stack = stack_of_thread(ctx, SWITCH_FRAMES);

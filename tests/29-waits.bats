@@ -205,3 +205,19 @@ try_on() { # MODE ROUNDS LINE
 	assert_output_match ' robber +victim '
 	wait_bg w
 }
+
+@test "no system call of COMMAND ends early for a table that its stacks need" {
+	need_fixture stacks
+	start_bg r "$FUNCSNOOP" run off-cpu --stacks all --output "$BATS_TEST_TMPDIR/table" -- \
+		sh -c '"$@"; exit' sh "$FIX/stacks" interrupted
+	poll_until in_epoll
+	tell r
+	wait_bg r
+	assert_eq "$(grep -c '^interrupted 0 times' "$(bg_out r)")" 1
+}
+
+in_epoll() {
+	local pid
+	# epoll_wait() of x86-64, epoll_pwait() of both
+	pid=$(pgrep -xn stacks) && grep -qE '^(232|281|22) ' "/proc/$pid/syscall"
+}
