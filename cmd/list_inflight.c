@@ -77,18 +77,33 @@ static void add_stack_json(struct json *j, const struct thread_stack *stack)
 	} else {
 		json_set_open(j, "frames", '[');
 		for (size_t i = 0; i < stack->cnt; i++) {
+			const struct thread_frame *f = &stack->frames[i];
+
 			snprintf(hex, sizeof(hex), "0x%llx",
-				(unsigned long long)stack->frames[i].offset);
+				(unsigned long long)f->offset);
 			json_open(j, '{');
-			json_set_str(j, "name", stack->frames[i].name);
-			json_set_str(j, "file", stack->frames[i].file);
-			json_set_str(j, "offset", hex);
+			json_set_str(j, "name", f->name);
+			json_set_str(j, "file", f->file);
+			json_set_str(j, "offset", f->is_source ? NULL : hex);
+			json_set_u64_if(j, "line", f->line, f->line);
 			json_close(j, '}');
 		}
 		json_close(j, ']');
 	}
 	json_set_str(j, "end", stack->end);
 	json_close(j, '}');
+}
+
+/* " (/app/train.py:42)" */
+static void add_source_text(struct out *o, const struct thread_frame *f)
+{
+	out_str(o, " (");
+	out_escaped(o, f->file, strlen(f->file));
+	if (f->line) {
+		out_char(o, ':');
+		out_u64(o, f->line);
+	}
+	out_char(o, ')');
 }
 
 /* "ncclAllReduce of 1234/1235:" and a line for each frame. */
@@ -103,8 +118,12 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 	out_i64(o, call->tid);
 	out_str(o, stack->frames ? ":\n" : stack->end ? ": it runs\n" : ": it can't be seen\n");
 	for (size_t i = 0; stack->frames && i < stack->cnt; i++) {
+		const struct thread_frame *f = &stack->frames[i];
+
 		out_str(o, "    ");
-		out_escaped(o, stack->frames[i].name, strlen(stack->frames[i].name));
+		out_escaped(o, f->name, strlen(f->name));
+		if (f->is_source)
+			add_source_text(o, f);
 		out_char(o, '\n');
 	}
 	if (stack->frames && strcmp(stack->end, "outermost")) {

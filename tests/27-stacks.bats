@@ -293,6 +293,68 @@ inflight_has() { # TEXT
 	fsn detach st
 }
 
+# Interpreters that are here: of each version once.
+pythons() {
+	local minor root python
+
+	root=$(pyenv root 2>/dev/null) || root=''
+	for minor in 10 11 12 13; do
+		for python in /usr/bin/python3.$minor ${root:+"$root"/versions/3.$minor.*/bin/python3.$minor}; do
+			if [[ -x $python ]]; then
+				echo "$python"
+				break
+			fi
+		done
+	done
+}
+
+# Threads of fsnhung that are in read(2), and their frames of Python.
+hangs() { # NUMBER
+	fsn list inflight py --stack --json
+	[[ $(jq '[.[] | select(.comm == "fsnhung")] | length' <<<"$output") == "$1" ]]
+}
+
+@test "frames of Python stand in the place of its interpreter's, as Python itself has them" {
+	need_arch x86_64
+	local python fork truth=$BATS_TEST_TMPDIR/truth n=0
+	for python in $(pythons); do
+		for fork in '' fork; do
+			# What fork() leaves is the same in all.
+			[[ ! $fork || $n == 1 ]] || continue
+			rm -f "$truth"
+			fsn attach py s:read --comm fsnhung
+			start_bg "hung$((++n))" "$python" "$BATS_TEST_DIRNAME/fixtures/hung.py" "$truth" $fork
+			poll_until test -e "$truth"
+			poll_until hangs 2
+			assert_eq "$(jq -S '[.[] | { key: (.tid | tostring), value: [.stack.frames[]
+				| select(.offset == null) | [.name, .file, .line]] }] | from_entries' <<<"$output")" \
+				"$(jq -S . "$truth")"
+			assert_json '[.[] | .stack | [.end, ([.frames[] | select(.name | startswith("_PyEval_EvalFrameDefault"))]
+				| length)]] | unique' '[["outermost",0]]'
+			fsn list inflight py --stack
+			assert_output_match "^    <module> \(.*/hung\.py:[0-9]+\)\$"
+			kill -KILL $(jq -r 'keys[]' "$truth" | head -1) || true
+			stop_bg -KILL "hung$n"
+			fsn detach py
+		done
+	done
+	((n)) || skip "needs python3 (3.10 to 3.13)"
+}
+
+@test "what only looks like an interpreter keeps its own frames, and ends the reading of none" {
+	need_arch x86_64
+	local case
+	for case in interpreters threads frames nowhere code; do
+		fsn attach py s:read --comm fakepy
+		start_bg "$case" "$FIX/fakepy" "$case"
+		poll_until eval 'fsn list inflight py --stack --json && [[ $output == *fakepy* ]]'
+		assert_json '.[0].stack | [.end, ([.frames[].name | select(startswith("_PyEval") or . == "main")])]' \
+			'["outermost",["_PyEval_EvalFrameDefault","main"]]'
+		stop_bg -KILL "$case"
+		fsn detach py
+	done
+}
+
 @test "a profile for pprof has every stack with its calls, time and errors" {
 	local profile=$BATS_TEST_TMPDIR/profile
 	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all

@@ -143,11 +143,14 @@ struct thread_frame {
 	const char *name; /* a function, or "FILE+0xOFFSET", or an address */
 	const char *file; /* or NULL */
 	uint64_t offset;  /* in that, or an address */
+	bool is_source;   /* one of Python: .file is what it was made from, */
+	unsigned int line; /* and the line in that; 0: on none, or not known */
 };
 
 /*
- * The stack of thread @tid of process @pid, innermost frame first; it belongs to @s until the
- * next call, as strings do for good. Read from its memory by the registers that it had when it
+ * The stack of thread @tid of process @pid, innermost frame first, with Python's own where its
+ * interpreter's are, if they can be read; it belongs to @s until the next call, as strings do for
+ * good. Read from its memory by the registers that it had when it
  * went to sleep, and good only if it has slept on meanwhile: -EBUSY where it has not, or runs.
  * -ESRCH, -EPERM, -ENOMEM.
  */

@@ -13,6 +13,7 @@
 #include "group/stacks.h"
 #include "internal.h"
 #include "proc/proc.h"
+#include "unwind/python.h"
 #include "unwind/unwind.h"
 
 /* A file that a process maps, opened when the first frame lies in it. */
@@ -33,6 +34,7 @@ struct thread_stacks {
 	size_t name_cnt;
 	struct thread_frame frames[FSN_FRAMES_MAX];
 	size_t cnt;
+	struct thread_frame *merged; /* the same with frames of Python */
 };
 
 /* One that is made. */
@@ -42,6 +44,9 @@ struct thread_walk {
 	const struct proc_maps *maps;
 	uint64_t pc, sp, fp;
 	bool exact; /* .pc is where it goes on, not behind a call */
+	struct thread_file
+		*python; /* an interpreter, and how far above its own addresses */
+	uint64_t bias;
 };
 
 int thread_stacks_new(struct thread_stacks **ret_stacks, struct err *err)
@@ -70,6 +75,7 @@ void thread_stacks_free(struct thread_stacks *s)
 	for (size_t i = 0; i < s->name_cnt; i++)
 		free(s->names[i]);
 	free(s->names);
+	free(s->merged);
 	free(s->files);
 	engine_free(s->e);
 	free(s);
@@ -255,8 +261,9 @@ static int add_frame(struct thread_stacks *s, struct thread_file *file, uint64_t
 		return -ENOMEM;
 	}
 	grown[s->name_cnt++] = name;
-	s->frames[s->cnt++] =
-		(struct thread_frame) { name, file ? file->path : NULL, offset };
+	s->frames[s->cnt++] = (struct thread_frame) {
+		.name = name, .file = file ? file->path : NULL, .offset = offset
+	};
 	return 0;
 }
 
@@ -266,6 +273,27 @@ static const struct proc_map *map_at(const struct proc_maps *maps, uint64_t at)
 		if (maps->maps[i].exec && at >= maps->maps[i].start && at < maps->maps[i].end)
 			return &maps->maps[i];
 	return NULL;
+}
+
+static bool is_eval(const struct thread_frame *f)
+{
+	const size_t len = strlen(PYTHON_EVAL);
+
+	return !strncmp(f->name, PYTHON_EVAL, len) &&
+		(!f->name[len] || f->name[len] == '.');
+}
+
+/* The last frame is at @at; the first one of an interpreter says where that is mapped. */
+static void note_python(struct thread_walk *w, struct thread_file *file, uint64_t at)
+{
+	const struct thread_frame *f = &w->s->frames[w->s->cnt - 1];
+	uint64_t addr;
+
+	if (w->python || !file || !file->elf || !is_eval(f) ||
+		elf_file_offset_to_addr(file->elf, f->offset, &addr))
+		return;
+	w->python = file;
+	w->bias = at - addr;
 }
 
 /* One frame, and on to its caller: 0, how the walk ends, or -ENOMEM. */
@@ -283,6 +311,7 @@ static int step(struct thread_walk *w)
 		return FSN_WALK_OUTERMOST;
 	if ((map && !file) || add_frame(w->s, file, offset))
 		return -ENOMEM;
+	note_python(w, file, at);
 	w->exact = false;
 	end = step_out(w, file ? row_at(&file->rows, offset) : NULL);
 	if (end)
@@ -292,6 +321,77 @@ static int step(struct thread_walk *w)
 #else
 	return find_return(w, w->sp) ? 0 : FSN_WALK_LOST;
 #endif
+}
+
+/* --- Python ------------------------------------------------------------------------------------- */
+
+/* @name is the caller's no more. */
+static const char *keep_name(struct thread_stacks *s, char **name)
+{
+	char **grown = array_grow(s->names, s->name_cnt, sizeof(char *));
+
+	if (!grown)
+		return NULL;
+	s->names = grown;
+	return grown[s->name_cnt++] = TAKE_PTR(*name);
+}
+
+/* Calls of the interpreter among native frames, and among those of Python: they must agree. */
+static bool python_agrees(const struct thread_stacks *s, const struct python_stack *py,
+	enum fsn_walk_end end)
+{
+	size_t native = 0, calls = 0;
+
+	for (size_t i = 0; i < s->cnt; i++)
+		native += is_eval(&s->frames[i]);
+	for (size_t i = 0; i < py->cnt; i++)
+		calls += py->frames[i].first;
+	return end == FSN_WALK_OUTERMOST ? native == calls : native <= calls;
+}
+
+/*
+ * Frames of Python in the place of those of the interpreter that has them. Where they are not
+ * known for certain the native ones stay. 0 or -ENOMEM.
+ */
+static int python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end)
+{
+	_cleanup_python_stack_ struct python_stack py = {};
+	struct thread_stacks *s = w->s;
+	size_t cnt = 0, at = 0;
+	int code =
+		python_stack_read((pid_t)w->at->pid, tid, w->python->elf, w->bias, &py);
+
+	if (code == -ENOMEM)
+		return code;
+	if (code || !python_agrees(s, &py, end))
+		return 0;
+	free(s->merged);
+	s->merged = calloc(s->cnt + py.cnt + 1, sizeof(*s->merged));
+	if (!s->merged)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->cnt; i++) {
+		bool in_python = is_eval(&s->frames[i]) && py.frames[at].name;
+
+		if (!in_python)
+			s->merged[cnt++] = s->frames[i];
+		while (is_eval(&s->frames[i])) {
+			struct python_frame *f = &py.frames[at++];
+			const char *name = f->name ? keep_name(s, &f->name) : NULL,
+				   *file = name ? keep_name(s, &f->file) : NULL;
+
+			if (in_python && !file)
+				return -ENOMEM;
+			if (in_python)
+				s->merged[cnt++] = (struct thread_frame) { .name = name,
+					.file = file,
+					.is_source = true,
+					.line = f->line };
+			if (f->first)
+				break;
+		}
+	}
+	s->cnt = cnt;
+	return 0;
 }
 
 int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
@@ -310,16 +410,24 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	w.sp = at.sp;
 	w.fp = at.fp;
 	s->cnt = 0;
+	free(s->merged);
+	s->merged = NULL;
 	while (!end)
 		end = step(&w);
 	if (end < 0)
 		return end;
-	code = look_at(s, tid, &again);
-	if (!code && (again.switches != at.switches || again.pc != at.pc || again.sp != at.sp))
+	*ret_frames = s->frames;
+	if (w.python)
+		code = python_merge(&w, tid, (enum fsn_walk_end)end);
+	if (w.python && !code && s->merged)
+		*ret_frames = s->merged;
+	if (!code)
+		code = look_at(s, tid, &again);
+	if (!code &&
+		(again.switches != at.switches || again.pc != at.pc || again.sp != at.sp))
 		code = -EBUSY;
 	if (code)
 		return code;
-	*ret_frames = s->frames;
 	*ret_cnt = s->cnt;
 	*ret_end = (enum fsn_walk_end)end;
 	return 0;

@@ -383,3 +383,21 @@ int elf_dynamic_syms(
 	*ret_at = at;
 	return 0;
 }
+
+uint64_t elf_file_dynamic_addr(const struct elf_file *f, const char *name)
+{
+	const size_t size = strlen(name) + 1;
+	struct elf_syms_at at;
+	Elf64_Sym sym;
+
+	if (elf_dynamic_syms(f, &at, NULL) || !at.syms)
+		return 0;
+	for (size_t i = 0; i < at.cnt; i++) {
+		memcpy(&sym, at.syms + i * sizeof(sym), sizeof(sym));
+		if (sym.st_shndx != SHN_UNDEF && sym.st_name < at.strings_size &&
+			size <= at.strings_size - sym.st_name &&
+			!memcmp(at.strings + sym.st_name, name, size))
+			return sym.st_value;
+	}
+	return 0;
+}

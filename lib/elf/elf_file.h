@@ -251,6 +251,9 @@ bool elf_file_imports(const struct elf_file *f, const char *name, size_t len);
 /* The @ndx'th name that .dynsym imports, functions and data, sorted; NULL after the last. */
 const char *elf_file_import(const struct elf_file *f, size_t ndx);
 
+/* The address of what .dynsym defines as @name, function or data; 0: nothing, or it can't be read. */
+uint64_t elf_file_dynamic_addr(const struct elf_file *f, const char *name);
+
 /*
  * Addresses and file offsets by the program headers. They succeed only inside the bytes
  * that an executable segment has in the file: -ERANGE otherwise.

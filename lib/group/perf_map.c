@@ -42,21 +42,6 @@ void perf_maps_free(struct perf_map *m)
 	}
 }
 
-/* Its number in its own namespace, where it has written the file. */
-static pid_t own_number(pid_t pid)
-{
-	char path[64], line[256];
-	_cleanup_fclose_ FILE *f = NULL;
-	pid_t own = pid;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
-			own = (pid_t)strtol(strrchr(line, '\t'), NULL, 10);
-	return own > 0 ? own : pid;
-}
-
 /*
  * Anybody may make a file of that name: as perf(1) does, only one of the process's user or of root
  * is taken. Of a process that has ended that is not known.
@@ -78,7 +63,7 @@ static int open_map(pid_t pid)
 
 	if (root < 0)
 		root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", own_number(pid));
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc_own_number("/proc", pid, pid));
 	fd = root < 0 ? -1 : proc_open_in_root(root, path, NULL);
 	return fd >= 0 && is_its_own(fd, pid) ? TAKE_FD(fd) : -1;
 }

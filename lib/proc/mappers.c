@@ -204,3 +204,17 @@ bool proc_ended(pid_t pid, uint64_t start_ns)
 	return !proc_read_stat("/proc", pid, 0, &state, &ticks) &&
 		!same_start(start_ns, ticks);
 }
+
+pid_t proc_own_number(const char *proc, pid_t pid, pid_t tid)
+{
+	char path[PATH_MAX], line[256];
+	_cleanup_fclose_ FILE *f = NULL;
+	pid_t own = tid;
+
+	snprintf(path, sizeof(path), "%s/%d/task/%d/status", proc, pid, tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
+			own = (pid_t)strtol(strrchr(line, '\t'), NULL, 10);
+	return own > 0 ? own : tid;
+}

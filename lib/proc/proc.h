@@ -178,6 +178,9 @@ bool proc_alive(const char *proc, pid_t pid, uint64_t start_ns);
  */
 bool proc_ended(pid_t pid, uint64_t start_ns);
 
+/* The number of thread @tid of process @pid in its own namespace; @tid where that can't be told. */
+pid_t proc_own_number(const char *proc, pid_t pid, pid_t tid);
+
 /* --- a program that is started stopped, to be watched from its first instruction ------------ */
 
 struct started {
