@@ -24,6 +24,7 @@
 // (6.0 and later) and run at once on many CPUs: each counter is added to atomically.
 #include "call.bpf.h"
 #include "event.bpf.h"
+#include "gpu.bpf.h"
 #include "jumps.bpf.h"
 #include "kfunc.bpf.h"
 #include "sample.bpf.h"

@@ -273,13 +273,13 @@ json_link() { # GROUP
 @test "list presets shows those that are built in" {
 	fsn list presets --json
 	assert_json 'map(.name)' \
-		'["cpu","cublas","cublaslt","cuda","cuda-driver","cudnn","files","libtorch","malloc","nccl","off-cpu","run-queue","syscalls","vfs"]'
+		'["cpu","cublas","cublaslt","cuda","cuda-driver","cudnn","files","gpu","gpu-copies","libtorch","malloc","nccl","off-cpu","run-queue","syscalls","vfs"]'
 	assert_json '.[0] | keys_unsorted' '["name","description","origin","functions","error"]'
-	assert_json 'map((.functions > 15 or (.name | IN("malloc", "vfs", "cpu", "off-cpu", "run-queue"))) and .origin == "built in" and .error == null) | all' true
+	assert_json 'map((.functions > 15 or (.name | IN("malloc", "gpu", "gpu-copies", "vfs", "cpu", "off-cpu", "run-queue"))) and .origin == "built in" and .error == null) | all' true
 	fsn list presets
 	assert_eq "$(tr -s ' ' <<<"${lines[0]}")" "NAME FUNCTIONS FROM DESCRIPTION"
 	assert_output_match "^cuda +[0-9]+ +built in +"
-	assert_eq "${#lines[@]}" 15
+	assert_eq "${#lines[@]}" 17
 	fsn -s 2 list presets x
 }
 

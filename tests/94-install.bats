@@ -34,6 +34,7 @@ expected_files() { # PREFIX [SUFFIX]
 
 	{
 		printf '%s\n' "$1/bin/funcsnoop" "$1/bin/funcsnoop-demo" \
+			"$1/lib/funcsnoop/libfuncsnoop-gpu.so" \
 			"$1/share/bash-completion/completions/funcsnoop" \
 			"$1/share/doc/funcsnoop/README.md"
 		(cd "$SRC/man" && printf "$1/share/doc/funcsnoop/%s\n" examples/*)

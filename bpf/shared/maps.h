@@ -6,6 +6,7 @@
 #ifndef FUNCSNOOP_SHARED_MAPS_H
 #define FUNCSNOOP_SHARED_MAPS_H
 
+#include "gpu.h"
 #include "layout.h"
 
 /* --- what the group is ---------------------------------------------------------------------- */
@@ -164,6 +165,7 @@ struct fsn_text {
 	X(KERNELS, kernels, MAPPED(struct fsn_kernel), n->launches ? n->rows : 1, OWNER) \
 	X(HANDLES, handles, HASH(struct fsn_handle, struct fsn_handle_of),             \
 		n->launches ? FSN_HANDLES : 1, OWNER)                                  \
+	X(GPUS, gpus, HASH(unsigned int, struct fsn_gpu), n->gpus ? FSN_GPUS : 1, READERS) \
 	X(SLOT_ROWS, slot_rows, ARRAY(unsigned int), n->rows ? FSN_SLOT_CNT : 1, OWNER) \
 	X(ROWS, rows, MAPPED(struct fsn_row), n->rows ? n->rows + 3 * n->funcs : 1, READERS) \
 	X(BASE_ROWS0, base_rows0, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \

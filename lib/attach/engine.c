@@ -43,6 +43,7 @@ struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog
 		[ENGINE_KRETURN] = skel->progs.fsn_kreturn,
 		[ENGINE_COUNT] = e->holds ? skel->progs.fsn_stop : skel->progs.fsn_count,
 		[ENGINE_USDT] = skel->progs.fsn_usdt,
+		[ENGINE_GPU] = skel->progs.fsn_gpu,
 		[ENGINE_TRACE] = skel->progs.fsn_trace,
 		[ENGINE_WAIT] = skel->progs.fsn_switch,
 		[ENGINE_SAMPLE] = skel->progs.fsn_sample_cpu,

@@ -168,6 +168,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.procs = proc_cnt(spec),
 		.paths = e->path_cnt,
 		.rows = row_cnt(spec),
+		.gpus = spec->progs & 1U << ENGINE_GPU,
 		.callers = spec->keys && keys_at(spec->keys, FSN_BY_CALLER),
 		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
 		.stacks = spec->stack_cnt,

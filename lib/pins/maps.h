@@ -23,6 +23,7 @@ struct map_sizes {
 	size_t types, names, texts; /* pieces of text */
 	size_t stat_shards, hist_shards, path_shards, procs, paths, rows, stacks;
 	bool has_more, wide, nesting, split, children, holds, pauses, callers, launches;
+	bool gpus;
 };
 
 /* How many entries it has in such a group, at least one. */

@@ -59,6 +59,10 @@ bool event_call_is_over(struct proc_stack *stack, uint64_t where);
 bool event_is_stale(const char *path, const struct object_id *id);
 bool never_stale(const char *path, const struct object_id *id);
 
+/* The event of @cnt sites of one probe; NULL when memory is out. */
+const struct event *usdt_event(struct targets *targets, const struct object *object,
+	const struct usdt_site *sites, size_t cnt);
+
 /* Says in @t->refused why some site of @event, of a file, can't be probed. */
 int usdt_plan_event(struct target *t, const struct event *event,
 	const struct plan_rules *rules, struct err *err);

@@ -19,6 +19,7 @@ const struct target_kind *const target_kinds[TARGET_CNT] = {
 	[TARGET_KFUNC] = &target_kfunc,
 	[TARGET_WAIT] = &target_wait,
 	[TARGET_SAMPLE] = &target_sample,
+	[TARGET_GPU] = &target_gpu,
 };
 
 const struct target_kind *target_kind(unsigned int number)
@@ -198,7 +199,7 @@ static void list_finish(
 	list->path = list->probes.object = object->path;
 	list->probes.file_fd = object->elf ? elf_file_fd(object->elf) : -1;
 	list->probes.offsets = list->offsets;
-	list->probes.semaphores = prog == ENGINE_USDT ? list->semaphores : NULL;
+	list->probes.semaphores = prog == ENGINE_USDT || prog == ENGINE_GPU ? list->semaphores : NULL;
 	list->probes.cookies = list->cookies;
 }
 

@@ -26,6 +26,7 @@ enum engine_prog {
 	ENGINE_KRETURN,   /* the same, by kretprobes */
 	ENGINE_COUNT,   /* entry, counted only */
 	ENGINE_USDT,    /* the place of a USDT probe */
+	ENGINE_GPU,     /* the place of a batch of what a GPU did */
 	ENGINE_TRACE,   /* a tracepoint */
 	ENGINE_SAMPLE,  /* of each CPU */
 	ENGINE_WAIT,    /* those of the scheduler: offsets are enum wait */
@@ -114,6 +115,7 @@ enum target_number {
 	TARGET_KFUNC,
 	TARGET_WAIT,
 	TARGET_SAMPLE,
+	TARGET_GPU,
 	TARGET_CNT
 };
 
@@ -205,5 +207,6 @@ extern const struct target_kind target_span;
 extern const struct target_kind target_kfunc;
 extern const struct target_kind target_wait;
 extern const struct target_kind target_sample;
+extern const struct target_kind target_gpu;
 
 #endif

@@ -109,7 +109,7 @@ struct finding {
 	struct suggest near;
 };
 
-static const struct event *event_of(struct targets *targets, const struct object *object,
+const struct event *usdt_event(struct targets *targets, const struct object *object,
 	const struct usdt_site *sites, size_t cnt)
 {
 	struct event *event = targets_keep(targets, sizeof(*event));
@@ -147,7 +147,7 @@ static int find_probe(struct finding *f, const struct object *object,
 	t.symbol = targets_text(f->targets, name);
 	t.name = f->req->name && !f->glob ? f->req->name : t.symbol;
 	t.known = know(f->targets, sites, cnt, f->req->known);
-	t.event = event_of(f->targets, object, sites, cnt);
+	t.event = usdt_event(f->targets, object, sites, cnt);
 	return t.symbol && t.known && t.event ? targets_add(f->targets, &t) : -ENOMEM;
 }
 

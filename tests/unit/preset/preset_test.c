@@ -296,8 +296,9 @@ static void test_builtin(void)
 	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
 		"cudnn", "nccl", "libtorch", "malloc" };
 	static const char *const of_kernel[] = { "files", "syscalls", "vfs", "off-cpu",
-		"run-queue", "cpu" };
-	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:", "cpu:" };
+		"run-queue", "cpu", "gpu", "gpu-copies" };
+	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:", "cpu:", "gpu:",
+		"gpu:" };
 	const struct preset_func *f;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

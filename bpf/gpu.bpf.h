@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What GPUs did, by the batch: libfuncsnoop-gpu.so hands it to a function that does nothing, in
+ * whose probe each record is counted as a call that has ended. One trap does for 64 of them, on a
+ * thread of CUPTI's. Records of a batch are one call of a function each that is verified once.
+ *
+ * Recursion, longjmp and exceptions are none of its business: it looks at memory and keeps
+ * nothing. A process that ends takes with it what it has not handed out.
+ */
+#ifndef FUNCSNOOP_GPU_BPF_H
+#define FUNCSNOOP_GPU_BPF_H
+
+#include "call.bpf.h"
+#include "event.bpf.h"
+#include "shared/gpu.h"
+
+/* In the order that the arguments have (lib/target/gpu.c). */
+static __always_inline __u64 gpu_word(const struct fsn_gpu_record *r, __u32 where)
+{
+	switch (where & ~FSN_STR_KERNEL) {
+	case 1:
+		return r->name;
+	case 2:
+		return r->ns;
+	case 3:
+		return r->bytes;
+	case 4:
+		return r->device;
+	case 5:
+		return r->stream;
+	case 6:
+		return r->kind;
+	default:
+		return 0;
+	}
+}
+
+static __always_inline __u64 gpu_part(const struct fsn_part *p, const struct fsn_gpu_record *r)
+{
+	switch (p->what) {
+	case FSN_BY_NUMBER:
+	case FSN_BY_KERNEL:
+		return part_cut(p, gpu_word(r, p->where));
+	case FSN_BY_CLASS:
+		return key_class(gpu_word(r, p->where));
+	case FSN_BY_CGROUP:
+		return bpf_get_current_cgroup_id();
+	default:
+		return 0;
+	}
+}
+
+/* The text at @word is the name of all that have this word in the process. */
+static __noinline int gpu_named(__u64 word)
+{
+	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
+	struct fsn_handle key = { .word = word, .tgid = bpf_get_current_pid_tgid() >> 32 };
+	struct fsn_handle_of *of = bpf_map_lookup_elem(&fsn_handles, &key);
+	__u32 zero = 0;
+	long len = -1;
+
+	if (of && READ(of->start) == leader->start_boottime)
+		return 0;
+	of = bpf_map_lookup_elem(&fsn_no_handle, &zero);
+	if (of && !bpf_map_update_elem(&fsn_handles, &key, of, BPF_ANY))
+		of = bpf_map_lookup_elem(&fsn_handles, &key);
+	else
+		of = NULL;
+	if (of)
+		len = bpf_probe_read_user_str(of->name, sizeof(of->name), (void *)word);
+	if (!of || len < 0) {
+		add(&ctl.lost_texts, 1);
+		return 0;
+	}
+	of->cut = len == sizeof(of->name);
+	(void)__sync_lock_test_and_set(&of->start, leader->start_boottime);
+	return 0;
+}
+
+/* Counts the record in its row: its number. */
+static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r)
+{
+	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	struct fsn_key key = {};
+	struct fsn_row *row;
+	__u32 i;
+
+	if (!keyed || !keyed->on)
+		return FSN_NO_ROW;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (n < fsn_key_cnt)
+			key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] = gpu_part(&keyed->key[n], r);
+	i = row_of(&key, fn);
+	if (i != FSN_NO_ROW && i & ROW_NEW && keyed->launches)
+		gpu_named(r->name);
+	i = row_named(i, keyed, &key);
+	row = row_at(i);
+	if (!row)
+		return FSN_NO_ROW;
+	add(&row->calls, 1);
+#pragma unroll
+	for (__u32 n = 0; n < FSN_SUMS; n++)
+		if (n < fsn_sum_cnt && keyed->sum[n].what)
+			add(&row->sum[n],
+				part_cut(&keyed->sum[n], gpu_word(r, keyed->sum[n].where)));
+	return i;
+}
+
+static __always_inline void gpu_row_ends(__u32 i, __u64 ns, bool slow)
+{
+	struct fsn_row *row = row_at(i);
+
+	if (!row)
+		return;
+	add(&row->returns, 1);
+	add(&row->total_ns, ns);
+	row_raise(row, ns);
+	if (slow)
+		add(&row->slow, 1);
+}
+
+/* One record, at @at in the process. Not static, so that it is verified once, on its own. */
+__noinline int gpu_record(__u32 fn, __u64 at)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 row = FSN_NO_ROW, proc = FSN_NO_PROC, tgid = task->tgid;
+	struct fsn_gpu_record r;
+	bool slow;
+
+	if (!stat || !conf)
+		return 0;
+	if (bpf_probe_read_user(&r, sizeof(r), (void *)at)) {
+		add(&ctl.lost_texts, 1);
+		return 0;
+	}
+	if (fsn_processes)
+		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
+	if (fsn_keyed)
+		row = gpu_in_row(fn, &r);
+	add(&stat->n.calls, 1);
+	if (r.ns > FSN_NS_MASK) {
+		add(&stat->n.no_slot, 1);
+		return 0;
+	}
+	slow = r.ns >= READ(conf->slow_ns);
+	add(&stat->n.total_ns, r.ns);
+	add(&stat->n.returns, 1);
+	if (slow)
+		add(&stat->n.slow, 1);
+	raise_extremes(stat, r.ns);
+	count_bucket(fn, r.ns, bpf_get_smp_processor_id());
+	if (fsn_processes)
+		end_in_process(proc_again(proc, fn, tgid, bpf_get_smp_processor_id()), r.ns,
+			slow ? FSN_CALL_SLOW : 0, NULL, NULL);
+	gpu_row_ends(row, r.ns, slow);
+	return 0;
+}
+
+/* What the library says of itself in the process. */
+static __noinline int gpu_said(__u64 at)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct fsn_gpu said = {
+		.start = bpf_get_current_task_btf()->group_leader->start_boottime };
+	const struct fsn_gpu_batch *b = (void *)at;
+
+	if (bpf_probe_read_user(&said.state, sizeof(said.state), &b->state) ||
+		bpf_probe_read_user(&said.code, sizeof(said.code), &b->code) ||
+		bpf_probe_read_user(&said.idle_s, sizeof(said.idle_s), &b->idle_s) ||
+		bpf_probe_read_user(&said.dropped, sizeof(said.dropped), &b->dropped) ||
+		bpf_probe_read_user_str(said.who, sizeof(said.who), b->who) < 0)
+		return 0;
+	bpf_map_update_elem(&fsn_gpus, &tgid, &said, BPF_ANY);
+	return 0;
+}
+
+SEC("uprobe")
+int fsn_gpu(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), at;
+	__u32 fn = cookie & FSN_FN_MASK, cnt = 0;
+
+	if (!is_wanted(ctx, fn))
+		return 0;
+	at = source_of(ctx, (__u32)(cookie >> FSN_COOKIE_MORE_SHIFT) - 1, 0);
+	if (bpf_probe_read_user(&cnt, sizeof(cnt), (void *)at))
+		return 0;
+	if (cnt < FSN_GPU_BATCH)
+		gpu_said(at);
+	at += offsetof(struct fsn_gpu_batch, record);
+	for (__u32 i = 0; i < FSN_GPU_BATCH; i++, at += sizeof(struct fsn_gpu_record)) {
+		if (i >= cnt)
+			break;
+		gpu_record(fn, at);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What of NVIDIA's libcupti is used, declared anew: nothing of theirs is needed to build. What a
+ * record begins with has been the same since CUDA 9 (cupti_activity.h: CUpti_ActivityKernel4 to
+ * 10, Memcpy to Memcpy6, MemcpyPtoP to PtoP4, Memset to Memset4), and no more is looked at.
+ */
+#ifndef FUNCSNOOP_GPU_CUPTI_H
+#define FUNCSNOOP_GPU_CUPTI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum cupti_kind {
+	CUPTI_MEMCPY = 1,
+	CUPTI_MEMSET = 2,
+	CUPTI_CONCURRENT_KERNEL = 10,
+	CUPTI_MEMCPY2 = 22, /* between GPUs */
+};
+
+struct cupti_kernel {
+	uint32_t kind;
+	uint32_t config[3];
+	uint64_t start, end, completed;
+	uint32_t device, context, stream;
+	int32_t grid[3], block[3], memory[2];
+	uint32_t local[2], correlation;
+	int64_t grid_id;
+	const char *name;
+};
+_Static_assert(offsetof(struct cupti_kernel, device) == 40, "as CUPTI has it");
+_Static_assert(offsetof(struct cupti_kernel, name) == 104, "as CUPTI has it");
+
+struct cupti_copy {
+	uint32_t kind;
+	uint8_t copy, from, to, flags; /* of CUPTI_MEMSET the value */
+	uint64_t bytes, start, end;
+	uint32_t device, context, stream;
+};
+_Static_assert(offsetof(struct cupti_copy, stream) == 40, "as CUPTI has it");
+
+typedef void (*cupti_request_fn)(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records);
+typedef void (*cupti_complete_fn)(
+	void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+
+/* Each returns 0, or CUPTI's code. */
+#define CUPTI_FUNCS(X)                                                                 \
+	X(register_callbacks, cuptiActivityRegisterCallbacks, (cupti_request_fn, cupti_complete_fn)) \
+	X(enable, cuptiActivityEnable, (uint32_t kind))                                \
+	X(disable, cuptiActivityDisable, (uint32_t kind))                              \
+	X(next, cuptiActivityGetNextRecord, (uint8_t * buffer, size_t valid, void **record)) \
+	X(dropped, cuptiActivityGetNumDroppedRecords,                                  \
+		(void *context, uint32_t stream, size_t *ret_dropped))                 \
+	X(flush, cuptiActivityFlushAll, (uint32_t forced))                             \
+	X(flush_period, cuptiActivityFlushPeriod, (uint32_t ms))
+
+struct cupti {
+#define X(name, symbol, args) int(*name) args;
+	CUPTI_FUNCS(X)
+#undef X
+};
+
+#endif

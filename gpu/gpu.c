@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// libfuncsnoop-gpu.so: what GPUs did, told to whoever probes it.
+//
+// CUDA's driver loads it into processes whose environment says so (CUDA_INJECTION64_PATH), and
+// calls InitializeInjection(). While nobody listens nothing else happens: a thread looks now and
+// then at a word that the kernel raises where a probe is put. Once somebody does, the libcupti of
+// the process records what the GPU does, and gives that back in buffers, on a thread of its own;
+// from there it goes out by the batch.
+//
+// It is a guest in the process: no signal is its, no error ends anything, what it takes is bounded,
+// and what is not understood is left alone. A child of fork() has no thread of it and no GPU; at
+// the end of the process what is recorded goes out. No other code runs below its frames but
+// CUPTI's, and none of its own throws.
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cupti.h"
+#include "shared/gpu.h"
+
+#define POLL_NS       100000000L /* between two looks at who listens */
+#define TOLD_EVERY    10         /* of these: what state it is in */
+#define FLUSH_MS      1000
+#define BUFFER_BYTES  (1U << 20)
+#define BUFFERS_MAX   32
+#define NAMES_MAX     16384
+#define NAME_PLACES   (2 * NAMES_MAX)
+#define NAME_LEN      480 /* what programs of the kernel take in */
+#define EXPORT        __attribute__((visibility("default")))
+
+/* --- who listens -------------------------------------------------------------------------------- */
+
+enum stream_of { KERNELS, COPIES, SETS, STREAM_CNT };
+
+/* The kernel counts in them who probes; no code of this library writes there. */
+#define WANTED(name) \
+	__attribute__((section(".probes"), used, visibility("hidden"))) volatile unsigned short \
+		funcsnoop_gpu_##name##_wanted;
+WANTED(kernels)
+WANTED(copies)
+WANTED(sets)
+
+/*
+ * A function that does nothing, with the note of a USDT probe: where it is, where the word is that
+ * says whether anybody listens, and where the batch's address lies.
+ */
+#define PROBED(name)                                                                           \
+	__attribute__((noinline)) EXPORT void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b); \
+	void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b)                               \
+	{                                                                                      \
+		__asm__ volatile("990:	nop\n"                                                 \
+				 ".pushsection .note.stapsdt, \"\", \"note\"\n"                \
+				 ".balign 4\n"                                                 \
+				 ".4byte 992f-991f, 994f-993f, 3\n"                            \
+				 "991:	.asciz \"stapsdt\"\n"                                  \
+				 "992:	.balign 4\n"                                           \
+				 "993:	.8byte 990b, _.stapsdt.base, funcsnoop_gpu_" #name     \
+				 "_wanted\n"                                                   \
+				 ".asciz \"" FSN_GPU_PROVIDER "\", \"" #name "\", \"8@%0\"\n"  \
+				 "994:	.balign 4\n"                                           \
+				 ".popsection\n"                                               \
+				 ".ifndef _.stapsdt.base\n"                                    \
+				 ".pushsection .stapsdt.base, \"aG\", \"progbits\", "          \
+				 ".stapsdt.base, comdat\n"                                     \
+				 ".weak _.stapsdt.base\n"                                      \
+				 ".hidden _.stapsdt.base\n"                                    \
+				 "_.stapsdt.base: .space 1\n"                                  \
+				 ".size _.stapsdt.base, 1\n"                                   \
+				 ".popsection\n"                                               \
+				 ".endif\n"                                                    \
+				 :                                                             \
+				 : "r"(b)                                                      \
+				 : "memory");                                                  \
+	}
+PROBED(kernels)
+PROBED(copies)
+PROBED(sets)
+
+static const struct {
+	volatile unsigned short *wanted;
+	void (*hand)(const struct fsn_gpu_batch *b);
+	uint32_t kinds[2]; /* of CUPTI's activity; 0: no more */
+} streams[STREAM_CNT] = {
+	[KERNELS] = { &funcsnoop_gpu_kernels_wanted, funcsnoop_gpu_kernels,
+		{ CUPTI_CONCURRENT_KERNEL } },
+	[COPIES] = { &funcsnoop_gpu_copies_wanted, funcsnoop_gpu_copies,
+		{ CUPTI_MEMCPY, CUPTI_MEMCPY2 } },
+	[SETS] = { &funcsnoop_gpu_sets_wanted, funcsnoop_gpu_sets, { CUPTI_MEMSET } },
+};
+
+/* --- state: of one thread at a time -------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Whoever launches a kernel may have to ask for a buffer: of these alone. */
+static pthread_mutex_t pool = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+	pid_t pid; /* whose state this is: not a child's */
+	struct cupti cupti;
+	bool opened;           /* libcupti was looked for, */
+	bool records;          /* and buffers are its */
+	bool on[STREAM_CNT];   /* this is recorded */
+	time_t last;           /* when a buffer came, or the first was asked for */
+	struct fsn_gpu_batch batch[STREAM_CNT];
+	uint8_t *free[BUFFERS_MAX];
+	unsigned int free_cnt, buffer_cnt;
+	char *names[NAME_PLACES];
+	unsigned int name_cnt;
+	unsigned int state;
+	int code;
+	unsigned long long dropped;
+	char who[FSN_GPU_WHO];
+} gpu;
+
+static time_t now_s(void)
+{
+	struct timespec now = {};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+static void set_state(enum fsn_gpu_state state, int code, const char *who)
+{
+	gpu.state = state;
+	gpu.code = code;
+	if (who)
+		snprintf(gpu.who, sizeof(gpu.who), "%s", who);
+}
+
+static void hand_out(enum stream_of s)
+{
+	struct fsn_gpu_batch *b = &gpu.batch[s];
+
+	b->state = gpu.state;
+	b->code = gpu.code;
+	b->dropped = gpu.dropped;
+	b->idle_s = gpu.records ? (unsigned int)(now_s() - gpu.last) : 0;
+	memcpy(b->who, gpu.who, sizeof(b->who));
+	if (*streams[s].wanted)
+		streams[s].hand(b);
+	b->cnt = 0;
+}
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+static uint64_t name_hash(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
+	return hash;
+}
+
+/* One address for each name, for as long as the process lives. */
+static const char *name_of(const char *text)
+{
+	static const char others[] = "[others]", none[] = "[no name]";
+	char shown[NAME_LEN];
+	uint64_t hash;
+	size_t i;
+
+	if (!text || !*text)
+		return none;
+	hash = name_hash(text);
+	/* Of one that is too long the end is a number that tells it from others that begin so. */
+	if (snprintf(shown, sizeof(shown), "%s", text) >= (int)sizeof(shown))
+		snprintf(shown + NAME_LEN - 10, 10, "~%08x", (uint32_t)hash);
+	for (i = hash % NAME_PLACES; gpu.names[i]; i = (i + 1) % NAME_PLACES)
+		if (!strcmp(gpu.names[i], shown))
+			return gpu.names[i];
+	if (gpu.name_cnt == NAMES_MAX)
+		return others;
+	gpu.names[i] = strdup(shown);
+	gpu.name_cnt += gpu.names[i] != NULL;
+	return gpu.names[i] ? gpu.names[i] : others;
+}
+
+/* --- records ------------------------------------------------------------------------------------- */
+
+static void add_record(enum stream_of s, const struct fsn_gpu_record *r, uint64_t start, uint64_t end)
+{
+	struct fsn_gpu_batch *b = &gpu.batch[s];
+
+	b->record[b->cnt] = *r;
+	b->record[b->cnt].ns = start && end >= start ? end - start : FSN_GPU_UNTIMED;
+	if (++b->cnt == FSN_GPU_BATCH)
+		hand_out(s);
+}
+
+/* As CUPTI numbers them (CUpti_ActivityMemcpyKind). */
+static const char *copy_name(unsigned int kind)
+{
+	static const char *const names[] = { [1] = "[copy host to device]",
+		[2] = "[copy device to host]", [3] = "[copy host to array]",
+		[4] = "[copy array to host]", [5] = "[copy array to array]",
+		[6] = "[copy array to device]", [7] = "[copy device to array]",
+		[8] = "[copy device to device]", [9] = "[copy host to host]",
+		[10] = "[copy device to other device]" };
+	const char *name = kind < sizeof(names) / sizeof(*names) ? names[kind] : NULL;
+
+	return name ? name : "[copy]";
+}
+
+static void take_kernel(const struct cupti_kernel *k)
+{
+	const struct fsn_gpu_record r = { .name = (uintptr_t)name_of(k->name),
+		.device = k->device, .stream = k->stream };
+
+	add_record(KERNELS, &r, k->start, k->end);
+}
+
+static void take_copy(const struct cupti_copy *c)
+{
+	bool set = c->kind == CUPTI_MEMSET;
+	const struct fsn_gpu_record r = {
+		.name = (uintptr_t)(set ? "[set]" : copy_name(c->copy)), .bytes = c->bytes,
+		.device = c->device, .stream = c->stream, .kind = set ? 0 : c->copy };
+
+	add_record(set ? SETS : COPIES, &r, c->start, c->end);
+}
+
+static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t valid)
+{
+	size_t dropped = 0;
+	void *record = NULL;
+
+	while (valid && !gpu.cupti.next(buffer, valid, &record) && record) {
+		switch (*(uint32_t *)record) {
+		case CUPTI_CONCURRENT_KERNEL:
+			take_kernel(record);
+			break;
+		case CUPTI_MEMCPY:
+		case CUPTI_MEMCPY2:
+		case CUPTI_MEMSET:
+			take_copy(record);
+			break;
+		}
+	}
+	if (!gpu.cupti.dropped(context, stream, &dropped))
+		gpu.dropped += dropped;
+	gpu.last = now_s();
+	for (int s = 0; s < STREAM_CNT; s++)
+		if (gpu.batch[s].cnt)
+			hand_out(s);
+}
+
+/* CUPTI asks for room; where there is none it drops records, and counts them. */
+static void buffer_requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
+{
+	*ret_buffer = NULL;
+	*ret_size = *ret_records = 0;
+	pthread_mutex_lock(&pool);
+	if (gpu.free_cnt) {
+		*ret_buffer = gpu.free[--gpu.free_cnt];
+	} else if (gpu.buffer_cnt < BUFFERS_MAX) {
+		*ret_buffer = aligned_alloc(64, BUFFER_BYTES);
+		gpu.buffer_cnt += *ret_buffer != NULL;
+	}
+	*ret_size = *ret_buffer ? BUFFER_BYTES : 0;
+	pthread_mutex_unlock(&pool);
+}
+
+static void buffer_completed(
+	void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+{
+	if (!buffer)
+		return;
+	pthread_mutex_lock(&lock);
+	take_buffer(context, stream, buffer, valid);
+	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&pool);
+	gpu.free[gpu.free_cnt++] = buffer;
+	pthread_mutex_unlock(&pool);
+}
+
+/* --- libcupti ------------------------------------------------------------------------------------ */
+
+/* Tools that use CUPTI in the same way, of which it has one at a time. */
+static const char *const tools[] = { "libToolsInjection", "libcuinj64", "libparcagpu",
+	"libaccinj", "libTreeLauncher" };
+
+struct loaded {
+	char cupti[PATH_MAX], runtime[PATH_MAX];
+	const char *other;
+};
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct loaded *l = arg;
+	const char *slash = strrchr(info->dlpi_name, '/');
+	const char *name = slash ? slash + 1 : info->dlpi_name;
+
+	if (!strncmp(name, "libcupti.so", 11))
+		snprintf(l->cupti, sizeof(l->cupti), "%s", info->dlpi_name);
+	if (!strncmp(name, "libcudart.so", 12))
+		snprintf(l->runtime, sizeof(l->runtime), "%s", info->dlpi_name);
+	for (size_t i = 0; i < sizeof(tools) / sizeof(*tools); i++)
+		if (!strncmp(name, tools[i], strlen(tools[i])))
+			l->other = tools[i];
+	return 0;
+}
+
+static void *try_open(const char *path, char who[FSN_GPU_WHO])
+{
+	const char *slash = strrchr(path, '/');
+	void *lib = *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+	if (lib)
+		snprintf(who, FSN_GPU_WHO, "%s", slash ? slash + 1 : path);
+	return lib;
+}
+
+/* That of the process; else that beside its runtime; else the toolkit's. */
+static void *open_cupti(const struct loaded *l, char who[FSN_GPU_WHO])
+{
+	static const char *const beside[] = { "", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/" };
+	static const char *const usual[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8",
+		"libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+		"/usr/local/cuda/lib64/libcupti.so" };
+	const char *said = getenv("FUNCSNOOP_CUPTI"), *slash = strrchr(l->runtime, '/');
+	const char *version = slash ? strstr(slash, ".so") : NULL;
+	char path[2 * PATH_MAX];
+	void *lib = said ? try_open(said, who) : try_open(l->cupti, who);
+
+	for (size_t i = 0; !said && !lib && version && i < sizeof(beside) / sizeof(*beside); i++) {
+		snprintf(path, sizeof(path), "%.*s/%slibcupti%s", (int)(slash - l->runtime),
+			l->runtime, beside[i], version);
+		lib = try_open(path, who);
+	}
+	for (size_t i = 0; !said && !lib && i < sizeof(usual) / sizeof(*usual); i++)
+		lib = try_open(usual[i], who);
+	return lib;
+}
+
+static bool take_functions(void *lib)
+{
+#define X(name, symbol, args) *(void **)&gpu.cupti.name = dlsym(lib, #symbol);
+	CUPTI_FUNCS(X)
+#undef X
+	/* The flush period is younger than the rest: since CUDA 11.1. */
+	return gpu.cupti.register_callbacks && gpu.cupti.enable && gpu.cupti.disable &&
+		gpu.cupti.next && gpu.cupti.dropped && gpu.cupti.flush;
+}
+
+/* Not before somebody listens: the process may load its own until then. */
+static bool cupti_ready(void)
+{
+	struct loaded loaded = {};
+	char who[FSN_GPU_WHO] = "libcupti";
+	void *lib;
+
+	if (gpu.opened)
+		return gpu.state == FSN_GPU_RUNS;
+	gpu.opened = true;
+	dl_iterate_phdr(look_at, &loaded);
+	if (loaded.other) {
+		set_state(FSN_GPU_TAKEN, 0, loaded.other);
+		return false;
+	}
+	lib = open_cupti(&loaded, who);
+	if (!lib || !take_functions(lib)) {
+		set_state(FSN_GPU_NO_LIB, 0, who);
+		return false;
+	}
+	set_state(FSN_GPU_RUNS, 0, who);
+	return true;
+}
+
+/* Without the lock: CUPTI may hand over buffers meanwhile, and wait for that. */
+static int cupti_start(enum stream_of s)
+{
+	int code = gpu.records ? 0 : gpu.cupti.register_callbacks(buffer_requested, buffer_completed);
+
+	for (int i = 0; !code && i < 2 && streams[s].kinds[i]; i++)
+		code = gpu.cupti.enable(streams[s].kinds[i]);
+	if (code)
+		return code;
+	if (!gpu.records && gpu.cupti.flush_period)
+		(void)gpu.cupti.flush_period(FLUSH_MS);
+	gpu.records = true;
+	return 0;
+}
+
+static void start(enum stream_of s)
+{
+	int code;
+
+	if (!cupti_ready())
+		return;
+	gpu.last = now_s();
+	code = cupti_start(s);
+	if (code)
+		set_state(FSN_GPU_REFUSED, code, NULL);
+	gpu.on[s] = !code;
+}
+
+static void stop(enum stream_of s)
+{
+	for (int i = 0; i < 2 && streams[s].kinds[i]; i++)
+		(void)gpu.cupti.disable(streams[s].kinds[i]);
+	gpu.on[s] = false;
+}
+
+/* --- the thread that looks who listens ------------------------------------------------------------ */
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* who starts and stops, or ends it all */
+
+static bool look(bool tell)
+{
+	bool any = false;
+
+	for (int s = 0; s < STREAM_CNT; s++) {
+		bool wanted = *streams[s].wanted;
+
+		if (wanted && !gpu.on[s])
+			start(s);
+		else if (!wanted && gpu.on[s])
+			stop(s);
+		any |= gpu.on[s];
+		if (!wanted || !tell)
+			continue;
+		pthread_mutex_lock(&lock);
+		hand_out(s);
+		pthread_mutex_unlock(&lock);
+	}
+	return any;
+}
+
+static void *run(void *unused)
+{
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	unsigned int turns = 0;
+	bool any;
+
+	for (;;) {
+		pthread_mutex_lock(&turn);
+		any = look(turns % TOLD_EVERY == 1);
+		/* A libcupti that can't do it by itself. */
+		if (any && !gpu.cupti.flush_period && turns % TOLD_EVERY == 0)
+			(void)gpu.cupti.flush(0);
+		pthread_mutex_unlock(&turn);
+		turns++;
+		(void)nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+/* What is recorded goes out, unless the thread is in CUPTI and stays there. */
+static void at_exit(void)
+{
+	struct timespec until;
+
+	if (gpu.pid != getpid())
+		return;
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	if (pthread_mutex_timedlock(&turn, &until))
+		return;
+	if (gpu.records)
+		(void)gpu.cupti.flush(1);
+	/* It is kept: nothing is started any more. */
+}
+
+/* The driver calls it once, in cuInit(): not 0 is success. */
+EXPORT int InitializeInjection(void);
+int InitializeInjection(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_t thread;
+
+	if (gpu.pid == getpid())
+		return 1;
+	gpu.pid = getpid();
+	if (atexit(at_exit) || pthread_attr_init(&attr))
+		return 1;
+	sigfillset(&all);
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (!pthread_create(&thread, &attr, run, NULL))
+		(void)pthread_setname_np(thread, "funcsnoop-gpu");
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return 1;
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What GPUs did: batches that libfuncsnoop-gpu.so hands out, whose records are calls.
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "base/util.h"
+#include "internal.h"
+#include "preset/preset.h"
+#include "shared/gpu.h"
+#include "target/kind.h"
+
+#define WORD(n) { .where = PLACE_RECORD, .index = (n), .words = 1 }
+#define NUMBER(type, name_, n)                                                   \
+	{ .text = type " " name_, .name = name_,                                 \
+		.value = { .kind = TYPE_INT, .size = 8 }, .place = WORD(n) }
+
+/* As struct fsn_gpu_record has them. */
+static const struct preset_arg args[] = {
+	{ .text = "void *name", .name = "name", .value = { .kind = TYPE_POINTER, .size = 8 },
+		.place = WORD(0) },
+	NUMBER("uint64_t", "ns", 1),
+	NUMBER("size_t", "bytes", 2),
+	NUMBER("uint64_t", "device", 3),
+	NUMBER("uint64_t", "stream", 4),
+	NUMBER("uint64_t", "copy", 5),
+};
+
+static const struct preset_func known = {
+	.has_args = true,
+	.args = (struct preset_arg *)args,
+	.arg_cnt = ARRAY_SIZE(args),
+	.kernel = 1,
+	.ret_text = "void",
+	.ret = { .kind = TYPE_VOID },
+};
+
+struct finding {
+	struct targets *targets;
+	size_t first; /* of .targets, those of this look-up */
+	const struct request *req;
+	const char *text;
+	struct pattern pattern;
+	size_t hits;
+};
+
+static bool is_there(const struct finding *f, const struct object *object, const char *symbol)
+{
+	for (size_t i = f->first; i < f->targets->cnt; i++)
+		if (f->targets->target[i].object == object &&
+			!strcmp(f->targets->target[i].symbol, symbol))
+			return true;
+	return false;
+}
+
+static int find_in(struct finding *f, const struct object *object, struct err *err)
+{
+	__cleanup(usdt_sites_done) struct usdt_sites s = {};
+	int code = usdt_sites_read(object->elf, &s, err);
+
+	for (size_t i = 0; !code && i < s.cnt; i++) {
+		const struct usdt_site *site = &s.sites[i];
+		struct target t = { .request = f->req, .object = object, .known = &known,
+			.addr = site->addr, .offset = site->offset, .site_offset = site->offset };
+
+		if (strcmp(site->provider, FSN_GPU_PROVIDER) != 0 ||
+			!pattern_match(&f->pattern, site->name))
+			continue;
+		f->hits++;
+		t.symbol = targets_text(f->targets, site->name);
+		t.name = f->req->name ? f->req->name : t.symbol;
+		t.event = usdt_event(f->targets, object, site, 1);
+		if (!t.symbol || !t.event ||
+			(!is_there(f, object, t.symbol) && targets_add(f->targets, &t)))
+			return err_sys(err, -ENOMEM, "cannot list what GPUs do");
+	}
+	return code;
+}
+
+static int find_request(struct finding *f, const struct objects *objects, struct err *err)
+{
+	int code = pattern_init(
+		&f->pattern, f->req->regex ? PATTERN_REGEX : PATTERN_GLOB, f->text, err);
+
+	for (size_t i = 0; !code && i < objects->cnt; i++)
+		code = find_in(f, objects->object[i], err);
+	if (code || f->hits)
+		return code;
+	if (f->req->optional)
+		return targets_miss(f->targets, f->req);
+	err_set(err, -ENOENT, "no GPU activity '%s' in '%s'", f->text,
+		objects->cnt ? objects->object[0]->path : FSN_GPU_LIB);
+	return err_hint(err, "there are 'kernels', 'copies' and 'sets' in libfuncsnoop-gpu.so");
+}
+
+/* That which came with this program: installed, or as it was built. */
+static int add_own(struct libfind *finder, struct objects *libs, struct err *err)
+{
+	static const char *const places[] = { "../lib/funcsnoop/", "" };
+	char exe[PATH_MAX], path[PATH_MAX + 64];
+	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	int code = 0;
+
+	exe[len > 0 ? len : 0] = '\0';
+	for (size_t i = 0; !code && !libs->cnt && len > 0 && i < ARRAY_SIZE(places); i++) {
+		snprintf(path, sizeof(path), "%.*s%slib" FSN_GPU_LIB ".so",
+			(int)(strrchr(exe, '/') + 1 - exe), exe, places[i]);
+		if (!access(path, R_OK))
+			code = libfind_get(finder, path, libs, err);
+	}
+	return code;
+}
+
+/* And those that processes have, which may be in containers, with files of their own. */
+static int find_libs(struct libfind *finder, struct objects *libs, struct err *err)
+{
+	__cleanup(objects_done) struct objects used = {};
+	int code = add_own(finder, libs, err);
+
+	if (code)
+		return code;
+	code = libfind_get(finder, FSN_GPU_LIB, &used, err);
+	for (size_t i = 0; !code && i < used.cnt; i++)
+		if (objects_add(libs, used.object[i]))
+			return err_sys(err, -ENOMEM, "cannot list libraries");
+	if (code != -ENOENT)
+		return code;
+	if (!libs->cnt)
+		return err_hint(err, "it comes with funcsnoop; --lib says where it is");
+	libfind_forgive(finder);
+	*err = (struct err) {};
+	return 0;
+}
+
+static int gpu_find(struct libfind *finder, const struct objects *objects,
+	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
+	struct err *err)
+{
+	__cleanup(objects_done) struct objects own = {};
+	size_t first = targets->cnt;
+	int code = 0;
+
+	if (!req_cnt)
+		return 0;
+	if (!objects->cnt) {
+		code = find_libs(finder, &own, err);
+		objects = &own;
+	}
+	for (size_t i = 0; !code && i < req_cnt; i++) {
+		struct finding f = { .targets = targets, .first = first, .req = reqs[i],
+			.text = target_name_in(&target_gpu, reqs[i]->func) };
+
+		code = find_request(&f, objects, err);
+		pattern_done(&f.pattern);
+	}
+	if (code)
+		targets_cut(targets, first);
+	return code;
+}
+
+static int gpu_plan(struct draft *draft, size_t first, size_t cnt,
+	const struct plan_rules *rules, struct err *err)
+{
+	for (size_t i = first; i < first + cnt; i++) {
+		struct plan *plan = &draft->targets[i].plan;
+
+		plan->site_emulated = true;
+		plan->exit = PLAN_EXIT_RETURN;
+		snprintf(plan->site_why, sizeof(plan->site_why), "a probe for %d records",
+			FSN_GPU_BATCH);
+		snprintf(plan->exit_why, sizeof(plan->exit_why), "the GPU's own times");
+	}
+	return 0;
+}
+
+static int gpu_link(
+	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
+{
+	const struct target *t = &draft->targets[fn];
+
+	return probes_add_event(
+		p, t->object_index, ENGINE_GPU, &t->event->sites[0], fn, FSN_SAME);
+}
+
+const struct target_kind target_gpu = {
+	.number = TARGET_GPU,
+	.prefix = "gpu",
+	.noun = "GPU activity",
+	.word = "gpu",
+	.is_wait = true,
+	.find = gpu_find,
+	.plan = gpu_plan,
+	.link = gpu_link,
+	.is_stale = object_is_stale,
+	.call_is_stale = event_call_is_over,
+	.call_is_lost = event_call_is_over,
+};
