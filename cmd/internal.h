@@ -20,6 +20,7 @@ struct stats_options {
 	bool sorted; /* by --sort */
 	const struct view *view;
 	bool view_set, slow, tree, reset, timestamps, watch;
+	const char *for_metrics; /* an option that says how they are, or NULL */
 	bool past; /* what is shown is over: what it takes now is not asked */
 	bool shared; /* only what others than the owners may read: GROUPS_SHARED */
 	uint64_t interval_ns, duration_ns;
@@ -45,6 +46,12 @@ struct stats_options {
 bool stats_options_parse(struct stats_options *o, int argc, char **argv);
 int stats_options_run(struct stats_options *o);
 void stats_options_done(struct stats_options *o);
+
+/* For other commands with such options: what they are at first, and --by, --top, --buckets. */
+void stats_options_begin(struct stats_options *o);
+void stats_parse_by(struct argp_state *state, struct stats_options *o, char *arg);
+void stats_parse_top(struct argp_state *state, struct stats_options *o, const char *arg);
+void stats_parse_buckets(struct argp_state *state, struct stats_options *o, const char *arg);
 
 /* One reading of all groups. Begin with READING_NONE, end with reading_done(). */
 struct reading_group {

@@ -18,7 +18,7 @@
 #include "internal.h"
 #include "show/text.h"
 
-enum { KEY_INETD = 0x100, KEY_TIMEOUT };
+enum { KEY_INETD = 0x100, KEY_TIMEOUT, KEY_BY, KEY_TOP, KEY_BUCKETS, KEY_LIBRARY_LABEL };
 
 #define TIMEOUT_NS 5000000000ULL
 /* Of a request that nobody reads any more: bytes, and how long they are waited for. */
@@ -34,6 +34,10 @@ struct serve_options {
 static const struct argp_option options[] = {
 	{ "inetd", KEY_INETD, NULL, 0, "One request, on standard input", 1 },
 	{ "timeout", KEY_TIMEOUT, "SEC", 0, "For the request, and for the answer (5)", 1 },
+	{ "by", KEY_BY, "WHAT", 0, "process, or keys that tell calls apart", 1 },
+	{ "top", KEY_TOP, "N", 0, "So many of a function have series of their own (100)", 1 },
+	{ "buckets", KEY_BUCKETS, "N", 0, "Of each histogram, at most 25, or none", 1 },
+	{ "library-label", KEY_LIBRARY_LABEL, "soname|path", 0, "What a library is called", 1 },
 	{ 0 }
 };
 
@@ -57,6 +61,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_TIMEOUT:
 		o->timeout_ns = seconds_parse(state, "--timeout", arg);
+		return 0;
+	case KEY_BY:
+		stats_parse_by(state, &o->stats, arg);
+		if (!(o->stats.view->flags & VIEW_METRICS))
+			argp_error(state, "--by is process or keys, not '%s'", arg);
+		return 0;
+	case KEY_TOP:
+		stats_parse_top(state, &o->stats, arg);
+		return 0;
+	case KEY_BUCKETS:
+		stats_parse_buckets(state, &o->stats, arg);
+		return 0;
+	case KEY_LIBRARY_LABEL:
+		o->stats.choice.path_labels = choice_parse(state, options, key, arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -270,9 +288,9 @@ static int run(struct globals *g, int argc, char **argv)
 	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]", .doc = help };
 	struct serve_options o = { .stats = { .g = g, .shared = true },
 		.timeout_ns = TIMEOUT_NS };
+	int status;
 
-	o.stats.choice.sort = FIGURE_TOTAL;
-	o.stats.view = view_find("function");
+	stats_options_begin(&o.stats);
 	o.stats.format = stats_format_find("prometheus");
 	cmd_parse(g, &argp, argc, argv, &o, &o.stats.names);
 	if (!o.inetd)
@@ -280,7 +298,9 @@ static int run(struct globals *g, int argc, char **argv)
 	g->json = false;
 	leave_connection();
 	signals_begin();
-	return serve(&o);
+	status = serve(&o);
+	stats_options_done(&o.stats);
+	return status;
 }
 
 const struct command cmd_serve = { "serve", "--inetd [GROUP...]", "metrics over HTTP, one request",

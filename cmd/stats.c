@@ -28,6 +28,8 @@ enum {
 	KEY_FAIL_IF,
 	KEY_WATCH,
 	KEY_MIN,
+	KEY_BUCKETS,
+	KEY_LIBRARY_LABEL,
 };
 
 /* What some take is known when the command runs: options_describe(). */
@@ -51,6 +53,8 @@ static struct argp_option options[] = {
 	{ "output", KEY_OUTPUT, "FILE", 0, NULL, USAGE_MORE },
 	{ "save", KEY_SAVE, "FILE", 0, NULL, USAGE_MORE },
 	{ "format", KEY_FORMAT, NULL, 0, NULL, USAGE_MORE },
+	{ "buckets", KEY_BUCKETS, "N", 0, NULL, USAGE_MORE },
+	{ "library-label", KEY_LIBRARY_LABEL, "soname|path", 0, NULL, USAGE_MORE },
 	{ 0 }
 };
 
@@ -58,7 +62,6 @@ static const char help[] =
 	"Show statistics of groups; without GROUP, of all.\v"
 	"Examples:\n"
 	"  funcsnoop stats cuda --top 10\n"
-	"  funcsnoop stats -i 1\n"
 	"  funcsnoop stats --format prometheus --output /var/lib/node_exporter/fsn.prom\n"
 	"  funcsnoop stats --diff before.json --fail-if 'p99>25%'";
 
@@ -92,7 +95,7 @@ static void set_view(struct argp_state *state, struct stats_options *o, const ch
 }
 
 /* A view, or keys of a group: which it has is known when it is opened. */
-static void parse_by(struct argp_state *state, struct stats_options *o, char *arg)
+void stats_parse_by(struct argp_state *state, struct stats_options *o, char *arg)
 {
 	const struct view *view = view_find(arg);
 	char *at, *rest;
@@ -179,10 +182,26 @@ static error_t parse_delivery(int key, char *arg, struct argp_state *state)
 	}
 }
 
+void stats_parse_buckets(struct argp_state *state, struct stats_options *o, const char *arg)
+{
+	o->choice.bucket_cnt = strcmp(arg, "none")
+		? number_parse(state, "--buckets", arg, 1, METRIC_BUCKETS)
+		: 0;
+	o->for_metrics = "--buckets";
+}
+
+void stats_parse_top(struct argp_state *state, struct stats_options *o, const char *arg)
+{
+	char *end;
+
+	o->choice.top = strtoul(arg, &end, 10);
+	if (!o->choice.top || *end || !isdigit((unsigned char)arg[0]))
+		argp_error(state, "--top '%s' is not a number from 1 on", arg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct stats_options *o = state->input;
-	char *end;
 
 	switch (key) {
 	case 'a':
@@ -192,15 +211,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		parse_sort(state, o, arg);
 		return 0;
 	case KEY_TOP:
-		o->choice.top = strtoul(arg, &end, 10);
-		if (!o->choice.top || *end || !isdigit((unsigned char)arg[0]))
-			argp_error(state, "--top '%s' is not a number from 1 on", arg);
+		stats_parse_top(state, o, arg);
+		return 0;
+	case KEY_BUCKETS:
+		stats_parse_buckets(state, o, arg);
+		return 0;
+	case KEY_LIBRARY_LABEL:
+		o->choice.path_labels = choice_parse(state, options, key, arg);
+		o->for_metrics = "--library-label";
 		return 0;
 	case KEY_MIN:
 		o->choice.min_share = share_parse(state, "--min", arg);
 		return 0;
 	case KEY_BY:
-		parse_by(state, o, arg);
+		stats_parse_by(state, o, arg);
 		return 0;
 	case KEY_HIST:
 		set_view(state, o, "hist");
@@ -235,7 +259,9 @@ static const char *contradiction(const struct stats_options *o)
 		return "--json and another --format exclude each other";
 	if (o->format && o->format->flags & FORMAT_METRICS &&
 		!(o->view->flags & VIEW_METRICS))
-		return "metrics are of functions and keys: no --by process, library or stack, no --hist, --errors, --slow, --tree or --diff";
+		return "metrics are of functions, processes and keys: no --by library or stack, no --hist, --errors, --slow, --tree or --diff";
+	if (o->for_metrics && !(o->format && o->format->flags & FORMAT_METRICS))
+		return "--buckets and --library-label go with --format prometheus or openmetrics";
 	if (o->choice.min_share && !(o->view->flags & VIEW_STACKS))
 		return "--min goes with --by stack";
 	if (o->format && o->format->flags & FORMAT_STACKS && (o->view_set && !(o->view->flags & VIEW_STACKS)))
@@ -370,14 +396,20 @@ static int run_once(const struct stats_options *o)
 	return stats_status(&run);
 }
 
+void stats_options_begin(struct stats_options *o)
+{
+	o->choice.sort = FIGURE_TOTAL;
+	o->choice.bucket_cnt = METRIC_BUCKETS;
+	o->view = view_find("function");
+}
+
 bool stats_options_parse(struct stats_options *o, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]",
 		.doc = help };
 	const char *wrong;
 
-	o->choice.sort = FIGURE_TOTAL;
-	o->view = view_find("function");
+	stats_options_begin(o);
 	options_describe();
 	cmd_parse(o->g, &argp, argc, argv, o, &o->names);
 	wrong = contradiction(o);

@@ -180,9 +180,10 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 		if (!rg->after)
 			return -ENOMEM;
 	}
-	/* By key, .top is of each function's rows. */
-	if (choice.by_cnt)
+	/* By key, .top is of each function's rows; in metrics what was never called is 0. */
+	if (choice.by_cnt || (o->format->flags & FORMAT_METRICS && o->view->flags & VIEW_PROCESSES))
 		choice.top = 0;
+	choice.all |= !!(o->format->flags & FORMAT_METRICS);
 	return report_choose(rg, &choice, o->view->flags & VIEW_FRAME);
 }
 
@@ -220,6 +221,8 @@ int report_make(const struct stats_options *o, const struct reading *now,
 		.past = o->past && !has_intervals(o),
 		.time_ns = now->time_ns,
 		.interval_ns = before ? now->mono_ns - before->mono_ns : 0,
+		.left_cnt = now->groups.left_cnt,
+		.failed_cnt = now->groups.failed_cnt,
 	};
 	r->group = calloc(now->groups.cnt + 1, sizeof(*r->group));
 	if (!r->group)

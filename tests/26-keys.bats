@@ -448,6 +448,7 @@ samples() { # FAMILY
 {v="tyBad"} 2
 {v="tyNegative"} 1
 {v="7"} 1
+{} 0
 {v="others"} 0
 {v="5"} 2
 {v="18446744073709551614"} 1
@@ -483,7 +484,7 @@ samples() { # FAMILY
 	fsn stats t --by v --format openmetrics
 	assert_output_line "# TYPE funcsnoop_argument counter"
 	assert_output_line "# TYPE funcsnoop_signed_argument gauge"
-	fsn -s 2 stats t --by process --format prometheus
+	fsn -s 2 stats t --by library --format prometheus
 	fsn detach t
 }
 

@@ -145,10 +145,10 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	assert_eq "$(grep -c '^funcsnoop_calls_total{group="[ab]",function="fix_add".*} 5$' \
 		"$BATS_TEST_TMPDIR/a.prom")" 2
 	# Of what is only counted nothing else is known.
-	assert_eq "$(sed -nE 's/^(funcsnoop_[a-z_]+)\{group="b".*/\1/p' "$BATS_TEST_TMPDIR/a.prom" |
+	assert_eq "$(sed -nE 's/^(funcsnoop_[a-z_]+)\{group="b",function=.*/\1/p' "$BATS_TEST_TMPDIR/a.prom" |
 		sort | uniq -c | awk '{ print $1, $2 }')" "2 funcsnoop_calls_total
-2 funcsnoop_cost_seconds_total
-2 funcsnoop_untimed_total"
+1 funcsnoop_cost_seconds_total
+1 funcsnoop_untimed_total"
 	fsn detach a b
 }
 
@@ -217,6 +217,208 @@ print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"
 	assert_eq "$(awk -F, 'NR == 2 { print $5 }' "$BATS_TEST_TMPDIR/a.csv")" 10
 	assert_numbers g ""
 	fsn detach g
+}
+
+# --- few series -----------------------------------------------------------------------------
+
+# Two files of one soname, as of two environments; what is called through each is known.
+@test "files of one soname are one library, and a path keeps them apart" {
+	local dir=$BATS_TEST_TMPDIR name
+
+	need_tool promtool
+	need_bpf
+	for name in a b; do
+		mkdir "$dir/$name"
+		cp "$FIX/libfix.so" "$dir/$name/libfix.so.1"
+	done
+	fsn attach g fix_add fix_fail fix_ret --lib "$dir/a/libfix.so.1" --lib "$dir/b/libfix.so.1"
+	capture env LD_LIBRARY_PATH="$dir/a" "$FIX/call" add 3
+	capture env LD_LIBRARY_PATH="$dir/b" "$FIX/call" add 4
+	fsn stats g --json
+	assert_json '[.[].functions[] | select(.name == "fix_add").calls] | sort' '[3,4]'
+	fsn stats g --format prometheus
+	cp "$BATS_TEST_TMPDIR/.out" "$dir/a.prom"
+	assert_eq "$(grep ^funcsnoop_calls_total <<<"$output")" \
+		'funcsnoop_calls_total{group="g",function="fix_add",library="libfix.so.1"} 7
+funcsnoop_calls_total{group="g",function="fix_fail",library="libfix.so.1"} 0
+funcsnoop_calls_total{group="g",function="fix_ret",library="libfix.so.1"} 0'
+	assert_output_match '^funcsnoop_duration_seconds_bucket\{.*,le="\+Inf"\} 7$'
+	assert_output_match '^funcsnoop_duration_seconds_count\{.*\} 7$'
+	# Of what was never called there is nothing else.
+	assert_eq "$(grep -c 'fix_fail' <<<"$output")" 1
+	capture bash -c 'promtool check metrics <"$0"' "$dir/a.prom"
+	assert_output ""
+	fsn stats g --format prometheus --library-label path
+	assert_eq "$(grep '^funcsnoop_calls_total.*fix_add' <<<"$output" | sed 's/.*library=//')" \
+		"\"$dir/a/libfix.so.1\"} 3
+\"$dir/b/libfix.so.1\"} 4"
+	fsn detach g
+}
+
+@test "--buckets chooses how many bounds a histogram has" {
+	local n
+
+	need_tool promtool
+	attach_named
+	for n in 25 13 7 2 1; do
+		fsn stats n --format prometheus --buckets $n
+		cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.prom"
+		assert_eq "$(grep -c '^funcsnoop_duration_seconds_bucket{.*"fix_add"' <<<"$output")" \
+			$((n + 1)) "buckets"
+		assert_output_match '^funcsnoop_duration_seconds_bucket\{.*"fix_add".*,le="17.179869184"\} 123$'
+		capture bash -c 'promtool check metrics <"$0"' "$BATS_TEST_TMPDIR/a.prom"
+		assert_output ""
+	done
+	fsn stats n --format prometheus --buckets 3
+	assert_eq "$(sed -nE 's/^funcsnoop_duration_seconds_bucket\{.*"fix_add".*le="(.*)"\}.*/\1/p' \
+		<<<"$output")" "0.000001024
+0.004194304
+17.179869184
++Inf"
+	fsn stats n --format prometheus --buckets none
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.prom"
+	refute_output_match '_bucket'
+	assert_output_line "# TYPE funcsnoop_duration_seconds summary"
+	assert_output_match '^funcsnoop_duration_seconds_count\{.*"fix_add".*\} 123$'
+	capture bash -c 'promtool check metrics <"$0"' "$BATS_TEST_TMPDIR/a.prom"
+	assert_output ""
+	for n in 0 26 x -1; do
+		fsn -s 2 stats n --format prometheus --buckets "$n"
+	done
+	fsn -s 2 stats n --buckets 3
+	fsn -s 2 stats n --library-label path
+	fsn detach n
+}
+
+@test "by process there are N series and the others, which hold the rest" {
+	local i
+
+	need_tool promtool
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	for i in 1 2 3 4; do
+		capture "$FIX/call" --comm "p$i" add $i
+	done
+	fsn stats g --format prometheus --by process
+	assert_eq "$(sed -nE 's/^funcsnoop_calls_total\{.*,pid="(others|[0-9]+)"(,comm="(.*)")?\} (.*)/\3 \4/p' \
+		<<<"$output")" " 0
+p1 1
+p2 2
+p3 3
+p4 4"
+	fsn stats g --format prometheus --by process --top 2
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.prom"
+	assert_eq "$(sed -nE 's/^funcsnoop_calls_total\{.*,pid="(others|[0-9]+)"(,comm="(.*)")?\} (.*)/\3 \4/p' \
+		<<<"$output")" " 7
+p1 1
+p2 2"
+	capture bash -c 'promtool check metrics <"$0"' "$BATS_TEST_TMPDIR/a.prom"
+	assert_output ""
+	fsn detach g
+}
+
+@test "health, stale libraries and the number of groups are metrics, too" {
+	local dir=$BATS_TEST_TMPDIR
+
+	need_bpf
+	cp "$LIB" "$dir/libown.so"
+	fsn attach g fix_add --lib "$dir/libown.so"
+	fsn stats --format prometheus
+	assert_output_line 'funcsnoop_health_total{group="g",reason="no_slot"} 0'
+	assert_output_line 'funcsnoop_health_total{group="g",reason="unmatched_returns"} 0'
+	assert_output_line 'funcsnoop_health_total{group="g",reason="lost_codes"} 0'
+	assert_output_line 'funcsnoop_stale_libraries{group="g"} 0'
+	assert_output_line 'funcsnoop_groups{state="shown"} 1'
+	assert_output_line 'funcsnoop_groups{state="failed"} 0'
+	# All reasons are keys of the document.
+	fsn stats --format prometheus
+	sed -nE 's/^funcsnoop_health_total.*reason="(.*)".*/\1/p' <<<"$output" | sort >"$dir/reasons"
+	fsn stats --json
+	assert_eq "$(json -r '.[0].health | to_entries[] | select(.value | type == "number").key' |
+		sort | comm -13 - "$dir/reasons")" ""
+	cp "$LIB" "$dir/new.so"
+	mv "$dir/new.so" "$dir/libown.so"
+	fsn stats --format prometheus
+	assert_output_line 'funcsnoop_stale_libraries{group="g"} 1'
+	fsn detach g
+}
+
+# --- the rules that ship --------------------------------------------------------------------
+
+# Four minutes of what two nodes might show, and which of the alerts each has then.
+@test "each of the alerts fires on what it is for, and on nothing else" {
+	need_tool promtool
+	cp "$BATS_TEST_DIRNAME/../man/examples/funcsnoop-rules.yml" "$BATS_TEST_TMPDIR/rules.yml"
+	cat >"$BATS_TEST_TMPDIR/test.yml" <<-'END'
+	rule_files: [ rules.yml ]
+	evaluation_interval: 15s
+	tests:
+	  - interval: 15s
+	    input_series:
+	      # All is well on a; b hangs in one, and is behind in the other.
+	      - { series: 'funcsnoop_calls_total{instance="a",group="nccl",function="ncclAllReduce"}', values: '1+10x20' }
+	      - { series: 'funcsnoop_calls_total{instance="b",group="nccl",function="ncclAllReduce"}', values: '1+10x6 61x14' }
+	      - { series: 'funcsnoop_calls_total{instance="c",group="nccl",function="ncclAllReduce"}', values: '0x20' }
+	      - { series: 'funcsnoop_in_flight{instance="a",group="nccl",function="ncclAllReduce"}', values: '1x20' }
+	      - { series: 'funcsnoop_returns_total{instance="a",group="nccl",function="ncclAllReduce"}', values: '0+10x20' }
+	      - { series: 'funcsnoop_in_flight{instance="b",group="nccl",function="ncclAllReduce"}', values: '0x6 1x14' }
+	      - { series: 'funcsnoop_returns_total{instance="b",group="nccl",function="ncclAllReduce"}', values: '1+10x6 61x14' }
+	      - { series: 'funcsnoop_errors_total{instance="a",group="cuda",function="cudaMalloc",code="cudaErrorMemoryAllocation"}', values: '0x10 2x10' }
+	      - { series: 'funcsnoop_errors_total{instance="b",group="cuda",function="cudaMalloc",code="cudaErrorMemoryAllocation"}', values: '5x20' }
+	      - { series: 'funcsnoop_health_total{instance="a",group="cuda",reason="no_slot"}', values: '0x10 1x10' }
+	      - { series: 'funcsnoop_health_total{instance="a",group="cuda",reason="inner"}', values: '0+5x20' }
+	    alert_rule_test:
+	      - { eval_time: 1m30s, alertname: FuncsnoopHang }
+	      - { eval_time: 1m30s, alertname: FuncsnoopStraggler }
+	      - eval_time: 3m
+	        alertname: FuncsnoopHang
+	        exp_alerts:
+	          - exp_labels: { severity: critical, instance: b, group: nccl, function: ncclAllReduce }
+	            exp_annotations:
+	              summary: "ncclAllReduce has not come back for a minute on b"
+	              description: "1 in flight; on the node: funcsnoop list inflight nccl --stack"
+	      - eval_time: 3m
+	        alertname: FuncsnoopStraggler
+	        exp_alerts:
+	          - exp_labels: { severity: critical, instance: b, group: nccl, function: ncclAllReduce }
+	            exp_annotations: { summary: "b makes no call of ncclAllReduce while others do" }
+	      - eval_time: 3m
+	        alertname: FuncsnoopErrors
+	        exp_alerts:
+	          - exp_labels: { severity: warning, instance: a, group: cuda, function: cudaMalloc, code: cudaErrorMemoryAllocation }
+	            exp_annotations: { summary: "cudaMalloc fails with cudaErrorMemoryAllocation on a" }
+	      - eval_time: 3m
+	        alertname: FuncsnoopDoubtful
+	        exp_alerts:
+	          - exp_labels: { severity: info, instance: a, group: cuda, reason: no_slot }
+	            exp_annotations: { summary: "numbers of cuda are not whole on a: no_slot" }
+	  - interval: 1m
+	    input_series:
+	      # Of 100 calls a minute all take up to 2 ms; from the 70th minute on a tenth takes up to 4.
+	      - { series: 'funcsnoop_duration_seconds_bucket{instance="a",group="g",function="f",le="0.001"}', values: '0x120' }
+	      - { series: 'funcsnoop_duration_seconds_bucket{instance="a",group="g",function="f",le="0.002"}', values: '0+100x70 7090+90x50' }
+	      - { series: 'funcsnoop_duration_seconds_bucket{instance="a",group="g",function="f",le="0.004"}', values: '0+100x120' }
+	      - { series: 'funcsnoop_duration_seconds_bucket{instance="a",group="g",function="f",le="+Inf"}', values: '0+100x120' }
+	      - { series: 'funcsnoop_duration_seconds_bucket{instance="b",group="g",function="f",le="0.002"}', values: '0+100x120' }
+	      - { series: 'funcsnoop_duration_seconds_bucket{instance="b",group="g",function="f",le="+Inf"}', values: '0+100x120' }
+	      - { series: 'funcsnoop_stale_libraries{instance="b",group="g"}', values: '0x100 1x20' }
+	    alert_rule_test:
+	      - { eval_time: 69m, alertname: FuncsnoopSlower }
+	      - eval_time: 90m
+	        alertname: FuncsnoopSlower
+	        exp_alerts:
+	          - exp_labels: { severity: warning, instance: a, group: g, function: f }
+	            exp_annotations: { summary: "f is slower by half than an hour ago on a" }
+	      - { eval_time: 99m, alertname: FuncsnoopStale }
+	      - eval_time: 110m
+	        alertname: FuncsnoopStale
+	        exp_alerts:
+	          - exp_labels: { severity: warning, instance: b, group: g }
+	            exp_annotations: { summary: "a library of g was replaced on b: attach again" }
+	END
+	capture promtool check rules "$BATS_TEST_TMPDIR/rules.yml"
+	assert_output_match 'SUCCESS: 10 rules found'
+	capture promtool test rules "$BATS_TEST_TMPDIR/test.yml"
 }
 
 # --- the real ones ------------------------------------------------------------------------

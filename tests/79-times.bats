@@ -569,7 +569,7 @@ tree_of() { # GROUP
 	assert_output_match '^time,group,id,caller,depth,function,library,calls,time_percent,total_ns,self_ns'
 	shares_add_up
 	fsn -s 2 stats g --tree --format prometheus
-	assert_stderr_match 'metrics are of functions and keys: no .*--tree'
+	assert_stderr_match 'metrics are of functions, processes and keys: no .*--tree'
 	fsn -s 2 stats g --tree --hist
 	assert_stderr_match '--tree .*exclude each other'
 	fsn stats g --json

@@ -69,6 +69,8 @@ struct fsn_meta {
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;
 	unsigned int path, build_id; /* offsets in fsn_text */
+	unsigned int soname;         /* the same; 0: it has none */
+	unsigned int pad;
 };
 
 #define FSN_LABEL_LEN 64

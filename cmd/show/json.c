@@ -259,43 +259,52 @@ static void add_ends(struct json *j, const struct report_group *rg)
 	json_close(j, '}');
 }
 
-/* .lost_children and .over are null for who may not know of which processes calls are counted. */
-static void add_health(struct json *j, const struct report_group *rg)
+void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT])
 {
 	const struct stats *s = rg->s;
 	_cleanup_asked_ struct asked asked;
 	bool known = !asked_read(s->group, &asked, NULL);
-	uint64_t no_slot = 0, sampled_out = 0, jumped = 0, inner = 0, unmatched = 0;
+	struct fsn_counts n = {};
 
-	for (size_t i = 0; i < s->func_cnt; i++) {
-		no_slot += s->funcs[i].n.no_slot;
-		sampled_out += s->funcs[i].n.sampled_out;
-		jumped += s->funcs[i].n.jumped;
-		inner += s->funcs[i].n.inner;
-		unmatched += s->funcs[i].n.unmatched;
-	}
+	for (size_t i = 0; i < s->func_cnt; i++)
+		counts_add(&n, &s->funcs[i].n);
+	memcpy(ret,
+		(const struct health[HEALTH_CNT]) {
+			{ "no_slot", true, n.no_slot },
+			{ "crowded", true, s->crowded },
+			{ "other_stack", true, s->other_stack },
+			{ "held_calls", true, s->paused_calls },
+			{ "held_times", true, s->pauses },
+			{ "sampled_out", true, n.sampled_out },
+			{ "left_by_jump", true, n.jumped },
+			{ "inner", true, n.inner },
+			{ "unmatched_returns", true, n.unmatched },
+			{ "lost_codes", true, s->lost_codes },
+			{ "lost_processes", true, s->lost_processes },
+			{ "lost_slow", true, s->lost_slow },
+			{ "lost_texts", true, s->lost_texts },
+			{ "lost_stacks", true, s->lost_stacks },
+			{ "inner_launches", true, report_inner_launches(rg) },
+			{ "missed", s->has_missed, s->missed },
+			{ "lost_children", known, known ? asked.lost_children : 0 },
+		},
+		HEALTH_CNT * sizeof(*ret));
+}
+
+/* .lost_children and .over are null for who may not know of which processes calls are counted. */
+static void add_health(struct json *j, const struct report_group *rg)
+{
+	_cleanup_asked_ struct asked asked;
+	struct health health[HEALTH_CNT];
+
+	report_health(rg, health);
 	json_set_open(j, "health", '{');
-	json_set_u64(j, "no_slot", no_slot);
-	json_set_u64(j, "crowded", s->crowded);
-	json_set_u64(j, "other_stack", s->other_stack);
-	json_set_u64(j, "held_calls", s->paused_calls);
-	json_set_u64(j, "held_times", s->pauses);
-	json_set_u64(j, "held_ns", s->paused_ns);
-	json_set_u64(j, "sampled_out", sampled_out);
-	json_set_u64(j, "left_by_jump", jumped);
-	json_set_u64(j, "inner", inner);
-	json_set_u64(j, "unmatched_returns", unmatched);
-	json_set_u64(j, "lost_codes", s->lost_codes);
-	json_set_u64(j, "lost_processes", s->lost_processes);
-	json_set_u64(j, "lost_slow", s->lost_slow);
-	json_set_u64(j, "lost_texts", s->lost_texts);
-	json_set_u64(j, "lost_stacks", s->lost_stacks);
-	json_set_u64(j, "inner_launches", report_inner_launches(rg));
+	for (size_t i = 0; i < HEALTH_CNT; i++)
+		json_set_u64_if(j, health[i].word, health[i].known, health[i].n);
+	json_set_u64(j, "held_ns", rg->s->paused_ns);
 	add_ends(j, rg);
-	json_set_u64_if(j, "missed", s->has_missed, s->missed);
-	json_set_u64_if(j, "lost_children", known, asked.lost_children);
 	json_close(j, '}');
-	if (known)
+	if (!asked_read(rg->s->group, &asked, NULL))
 		json_set_bool(j, "over", asked_is_over(&asked));
 	else
 		json_set_null(j, "over");

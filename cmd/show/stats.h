@@ -21,12 +21,16 @@
 /* --sort by name instead of a figure. */
 #define SORT_BY_NAME FIGURE_CNT
 
+#define METRIC_BUCKETS 25 /* at most, besides that of all */
+
 struct stats_choice {
 	const char *by_text;      /* as it was written */
 	const char *by[FSN_KEYS]; /* keys that rows are shown by */
 	size_t by_cnt;
 	bool all;   /* functions never called, too */
 	size_t top; /* 0: no limit */
+	bool path_labels; /* metrics name a library by its path */
+	unsigned int bucket_cnt; /* of their histograms, up to METRIC_BUCKETS; 0: none */
 	uint32_t min_share; /* of a tree of stacks, in millionths: what has less is left out; 0: as usual */
 	enum figure_id sort; /* of USE_SORT, or SORT_BY_NAME */
 };
@@ -80,6 +84,18 @@ static inline int rate_digits(double per_s)
 	return per_s > 0 && per_s < 1 ? 9 : 3;
 }
 
+/* What makes the numbers of @rg doubtful, and how often: keys of its JSON. */
+enum { HEALTH_CNT = 17 };
+struct health {
+	const char *word;
+	bool known;
+	uint64_t n;
+};
+void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT]);
+
+/* Whether anything of @f has come. */
+bool report_is_shown(const struct report_group *rg, const struct stats_func *f);
+
 struct view;
 struct history;
 
@@ -99,6 +115,7 @@ struct report {
 	struct history *history; /* of the frames before this one, or NULL: it is not drawn again */
 	struct report_group *group;
 	size_t cnt;
+	size_t left_cnt, failed_cnt; /* groups that it has not, and those of them that it should */
 	/* Columns of keys, and of sums of all groups; report_by(). */
 	char by_title[FSN_KEYS][KEY_TITLE_LEN];
 	const char *sum[REPORT_SUMS];
@@ -323,6 +340,7 @@ enum {
 	VIEW_FRAME = 32,   /* drawn again and again: remarks are part of it */
 	VIEW_DIFF = 64,    /* of two readings */
 	VIEW_STACKS = 128, /* of stacks */
+	VIEW_PROCESSES = 256, /* of processes */
 };
 
 struct view {

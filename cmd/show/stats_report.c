@@ -81,6 +81,11 @@ static bool is_shown(const struct stats_func *f)
 		stats_func_samples(f);
 }
 
+bool report_is_shown(const struct report_group *rg, const struct stats_func *f)
+{
+	return is_shown(&rg->whole->funcs[f->fn]);
+}
+
 int report_choose(struct report_group *rg, const struct stats_choice *choice, bool ever)
 {
 	const struct stats *s = rg->s, *since = ever ? rg->whole : rg->s;

@@ -246,6 +246,9 @@ static int describe_object(struct description *d, const struct object *object,
 	ret_lib->size = id.size;
 	ret_lib->mtime_ns = id.mtime_ns;
 	code = strtab_add(&d->text, object->path, &ret_lib->path, err);
+	if (!code && object->elf)
+		code = strtab_add(
+			&d->text, object_file(object)->soname, &ret_lib->soname, err);
 	return code ? code : strtab_add(&d->text, object->build_id, &ret_lib->build_id, err);
 }
 

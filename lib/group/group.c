@@ -292,6 +292,7 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.demangled = text_or_null(g, f->demangled),
 		.library = group_text(g, lib->path),
 		.build_id = group_text(g, lib->build_id),
+		.soname = text_or_null(g, lib->soname),
 		.offset = f->offset,
 		.site_offset = f->site_offset,
 		.site_why = group_text(g, f->site_why),

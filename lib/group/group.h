@@ -52,6 +52,7 @@ struct group_func {
 	bool is_sample;   /* a stack is where somebody was, not who called it */
 	const char *symbol, *demangled; /* NULL when there is none */
 	const char *library, *build_id;
+	const char *soname; /* of the library; NULL: it has none */
 	uint64_t offset, site_offset;   /* in the file: function, entry probe */
 	const char *site_why, *insn;
 	enum fsn_exit exit;
