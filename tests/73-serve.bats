@@ -59,7 +59,7 @@ first_is() { # LINE
 }
 
 @test "what a group shares is served, and of the others not even the names" {
-	local want
+	local want body
 
 	need_bpf
 	cat >"$BATS_TEST_TMPDIR/a.json" <<-END
@@ -72,13 +72,16 @@ first_is() { # LINE
 	capture "$FIX/call" --arg 2,0 fail 10
 	capture "$FIX/call" add 7
 	fsn stats open --format prometheus
-	want=$output
+	want=$(grep 'function=' <<<"$output")
 	get /metrics
 	assert_eq "$(tail -n 1 <<<"$output")" "status 0"
-	assert_eq "$(sed '1,/^$/d; $d' <<<"$output")" "$want"
+	body=$(sed '1,/^$/d; $d' <<<"$output")
+	assert_eq "$(grep 'function=' <<<"$body")" "$want"
+	assert_output_line 'funcsnoop_groups{state="shown"} 1'
+	assert_output_line 'funcsnoop_groups{state="left_out"} 1'
 	assert_eq "$(sed '/^$/,$d' <<<"$output")" "HTTP/1.1 200 OK
 Content-Type: text/plain; version=0.0.4; charset=utf-8
-Content-Length: $((${#want} + 1))
+Content-Length: $((${#body} + 1))
 Cache-Control: no-store
 Connection: close"
 	refute_output_match private

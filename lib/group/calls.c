@@ -358,6 +358,31 @@ static void judge_process(const struct sweep *s, struct entry *e, size_t cnt)
 	}
 }
 
+/* Of each function there may be several counters, one behind the other. */
+struct group_begun group_begun(const struct group *g)
+{
+	struct group_begun begun = { UINT64_MAX, UINT64_MAX };
+	_cleanup_free_ struct fsn_stat *stat = NULL;
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(g->fd[MAPID_STATS], &info, &len))
+		return begun;
+	stat = calloc(info.max_entries, sizeof(*stat));
+	if (!stat || map_read(g->fd[MAPID_STATS], 0, info.max_entries, sizeof(*stat), stat))
+		return begun;
+	begun = (struct group_begun) { 0, 0 };
+	for (uint32_t i = 0; g->meta.fn_cnt && i < info.max_entries; i++) {
+		const struct fsn_counts *n = &stat[i].n;
+
+		begun.calls += n->calls;
+		if (i % g->meta.fn_cnt < g->meta.timed_cnt)
+			begun.open += n->calls + n->revived - n->returns - n->abandoned -
+				n->no_slot - n->sampled_out - n->jumped - n->inner;
+	}
+	return begun;
+}
+
 int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 {
 	__cleanup(sweep_done) struct sweep s = { .g = g };
@@ -365,7 +390,7 @@ int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 	int code;
 
 	*ret_cnt = 0;
-	if (!proc_is_first_ns())
+	if (!proc_is_first_ns() || !group_begun(g).open)
 		return 0;
 	s.tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
 	code = map_mmap(g->fd[MAPID_SLOTS], FSN_SET_CNT * sizeof(struct fsn_set), &s.slots);

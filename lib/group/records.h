@@ -26,6 +26,16 @@ struct group {
  */
 int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err);
 
+/*
+ * Calls of all functions since the attach, whatever was reset, and of those that are timed how
+ * many have no end yet. What can't be read is UINT64_MAX. It tells where nothing can be in
+ * tables that take long to look through.
+ */
+struct group_begun {
+	uint64_t calls, open;
+};
+struct group_begun group_begun(const struct group *g);
+
 /* A string of the group's text; "" for offset 0. It belongs to the group. */
 const char *group_text(const struct group *g, uint32_t offset);
 

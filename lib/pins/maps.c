@@ -114,7 +114,7 @@ int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 	/* The last page that is mapped may be longer than the map. */
 	if (bpf_map_lookup_elem(fd, &last, buf))
 		return -errno;
-	if (!read_mapped(fd, first, cnt, size, buf))
+	if (cnt == 1 || !read_mapped(fd, first, cnt, size, buf))
 		return 0;
 	/* Not a batch: it copies words in halves, see map_read_fixed(). */
 	for (uint32_t i = 0, key = first; i < cnt; i++, key++)

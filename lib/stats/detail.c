@@ -171,7 +171,7 @@ int stats_read_procs(
 	uint32_t cnt, fn_cnt = g->meta.fn_cnt;
 	int code;
 
-	if (!(g->meta.options & FSN_OPT_PROCESSES))
+	if (!(g->meta.options & FSN_OPT_PROCESSES) || !group_begun(g).calls)
 		return 0;
 	code = procs_cnt(g, &cnt);
 	if (!code)

@@ -354,11 +354,18 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 {
 	__cleanup(fold_done) struct fold f = {};
 	bool was_locked = fs->locked;
-	int code = 0;
+	uint32_t cnt = 0;
+	int code;
 
 	if ((!(g->meta.options & FSN_OPT_PROCESSES) && !g->meta.row_cnt) || !proc_is_first_ns())
 		return 0;
-	code = fold_open(g, &f);
+	/* Each record was begun by a call of its own. */
+	code = procs_cnt(g, &cnt);
+	if (!code && group_begun(g).calls <= (g->meta.row_cnt && g->meta.row_cnt < cnt ?
+						      g->meta.row_cnt : cnt) / 2)
+		return 0;
+	if (!code)
+		code = fold_open(g, &f);
 	if (!code && (used(&f) > f.cnt / 2 || used_rows(&f) > f.keyed_cnt / 2) &&
 		bpffs_try_lock(fs)) {
 		code = fold_locked(&f);
