@@ -5,9 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bpf/btf.h>
-
-#include "base/buffer.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "internal.h"
@@ -15,6 +12,7 @@
 #include "preset/preset.h"
 #include "shared/words.h"
 #include "target/kind.h"
+#include "target/types.h"
 
 #define GLOB_EXACT 64 /* of functions of globs, a program for each up to so many */
 
@@ -33,179 +31,63 @@ struct finding {
 	size_t first; /* of .targets, those of this look-up */
 	struct kfuncs *kfuncs;
 	const struct preset_type *errors;
-	const struct btf *dumped; /* that .dump is of */
-	struct btf_dump *dump;
-	struct out text;          /* that it writes to */
+	struct btf_types *types;
 };
 
-static void on_text(void *ctx, const char *format, va_list args)
-{
-	struct finding *f = ctx;
-	char buf[512];
-
-	vsnprintf(buf, sizeof(buf), format, args);
-	out_str(&f->text, buf);
-}
-
-/* "struct file *file"; NULL when memory is out. */
-static const char *declare(struct finding *f, const struct btf *btf, uint32_t type,
-	const char *name)
-{
-	LIBBPF_OPTS(btf_dump_emit_type_decl_opts, opts, .field_name = name);
-
-	if (f->dumped != btf) {
-		btf_dump__free(f->dump);
-		f->dump = btf_dump__new(btf, on_text, f, NULL);
-		f->dumped = f->dump ? btf : NULL;
-		if (!f->dump)
-			return NULL;
-	}
-	f->text.len = 0;
-	if (btf_dump__emit_type_decl(f->dump, type, &opts))
-		out_str(&f->text, "?");
-	out_char(&f->text, '\0');
-	return f->text.failed ? NULL : targets_text(f->targets, f->text.buf);
-}
-
-/* Behind names and qualifiers; *@ret_name is the first name on the way, or NULL. */
-static const struct btf_type *plain_type(
-	const struct btf *btf, uint32_t type, const char **ret_name)
-{
-	const struct btf_type *t = btf__type_by_id(btf, type);
-
-	*ret_name = NULL;
-	while (t && (btf_is_mod(t) || btf_is_typedef(t) || btf_kind(t) == BTF_KIND_TYPE_TAG)) {
-		if (btf_is_typedef(t) && !*ret_name)
-			*ret_name = btf__name_by_offset(btf, t->name_off);
-		t = btf__type_by_id(btf, t->type);
-	}
-	return t;
-}
-
-/* Text is what "const char *" points to. */
-static bool is_text(const struct btf *btf, const struct btf_type *pointer)
-{
-	const struct btf_type *t = btf__type_by_id(btf, pointer->type);
-	const char *name;
-
-	while (t && btf_kind(t) == BTF_KIND_TYPE_TAG)
-		t = btf__type_by_id(btf, t->type);
-	if (!t || !btf_is_const(t))
-		return false;
-	t = plain_type(btf, t->type, &name);
-	return t && btf_is_int(t) && t->size == 1;
-}
-
-static struct preset_value value_of(const struct btf *btf, uint32_t type)
-{
-	const char *name;
-	const struct btf_type *t = plain_type(btf, type, &name);
-
-	if (!type || !t)
-		return (struct preset_value) { .kind = TYPE_VOID };
-	if (btf_is_ptr(t))
-		return (struct preset_value) {
-			.kind = is_text(btf, t) ? TYPE_STRING : TYPE_POINTER, .size = 8 };
-	if (btf_is_int(t) && t->size <= 8)
-		return (struct preset_value) {
-			.kind = (btf_int_encoding(t) & BTF_INT_BOOL) ? TYPE_BOOL : TYPE_INT,
-			.size = t->size, .is_signed = btf_int_encoding(t) & BTF_INT_SIGNED };
-	if (btf_is_any_enum(t))
-		return (struct preset_value) { .kind = TYPE_INT, .size = t->size,
-			.is_signed = btf_kflag(t) };
-	return (struct preset_value) { .kind = TYPE_UNKNOWN, .size = 8 };
-}
-
-/* A structure by value takes registers, or none, as its size says. */
-static bool is_word(const struct btf *btf, uint32_t type)
-{
-	return value_of(btf, type).kind != TYPE_UNKNOWN;
-}
-
 /* Negative results are errors of what returns int, or a length with errors for lengths. */
-static bool returns_errors(const struct btf *btf, uint32_t type)
+static bool returns_errors(const struct preset_func *declared)
 {
-	const char *name;
-	const struct btf_type *t = plain_type(btf, type, &name);
-
-	if (!type || !t || !btf_is_int(t) || !(btf_int_encoding(t) & BTF_INT_SIGNED))
-		return false;
-	return name ? !strcmp(name, "ssize_t")
-		    : !strcmp(btf__name_by_offset(btf, t->name_off), "int");
-}
-
-static const struct btf_type *proto_of(const struct kfunc *func)
-{
-	const struct btf_type *t = btf__type_by_id(func->btf, func->id);
-
-	t = t ? btf__type_by_id(func->btf, t->type) : NULL;
-	return t && btf_is_func_proto(t) ? t : NULL;
+	return declared->ret_text &&
+		(!strcmp(declared->ret_text, "int") || !strcmp(declared->ret_text, "ssize_t"));
 }
 
 /* Whether all arguments come in registers, a word each: what trampolines hand on everywhere. */
-static bool is_plain(const struct kfunc *func)
+static bool is_plain(const struct preset_func *declared)
 {
-	const struct btf_type *proto = proto_of(func);
-
-	if (!proto || btf_vlen(proto) > FSN_ARGS)
+	if (!declared->has_args || declared->is_variadic || declared->arg_cnt > FSN_ARGS)
 		return false;
-	for (int i = 0; i < btf_vlen(proto); i++)
-		if (!btf_params(proto)[i].type || !is_word(func->btf, btf_params(proto)[i].type))
+	for (size_t i = 0; i < declared->arg_cnt; i++) {
+		const struct preset_value *v = &declared->args[i].value;
+
+		if (v->size > 8 || v->kind == TYPE_STRUCT || v->kind == TYPE_FLOAT)
 			return false;
+	}
 	return true;
 }
 
-static int declare_args(struct finding *f, const struct kfunc *func,
-	const struct btf_type *proto, struct preset_func *known)
+/* As BTF declares it; what lies on the kernel's stack nobody reads. */
+static int args_declare(struct finding *f, struct preset_func *known)
 {
-	const struct btf_param *p = btf_params(proto);
-	size_t cnt = btf_vlen(proto), words = 0;
-	struct preset_arg *args = targets_keep(f->targets, (cnt + 1) * sizeof(*args));
+	struct preset_arg *args = targets_keep(f->targets, (known->arg_cnt + 1) * sizeof(*args));
 
 	if (!args)
 		return -ENOMEM;
-	for (size_t i = 0; i < cnt && p[i].type; i++) {
-		struct preset_arg *arg = &args[known->arg_cnt++];
-		const char *name = btf__name_by_offset(func->btf, p[i].name_off);
-
-		arg->name = targets_text(f->targets, name);
-		arg->text = declare(f, func->btf, p[i].type, name);
-		arg->value = value_of(func->btf, p[i].type);
-		/* Where what follows a structure lies is not looked for. */
-		words = is_word(func->btf, p[i].type) ? words : FSN_ARGS;
-		arg->place.where = words < FSN_ARGS ? PLACE_REG : PLACE_NOWHERE;
-		arg->place.index = words++;
-		arg->place.words = 1;
-		if (!arg->name || !arg->text)
-			return -ENOMEM;
+	for (size_t i = 0; i < known->arg_cnt; i++) {
+		args[i] = known->args[i];
+		if (args[i].place.where == PLACE_STACK)
+			args[i].place.where = PLACE_NOWHERE;
 	}
 	known->args = args;
-	known->has_args = true;
 	return 0;
 }
 
 /* What BTF says of a function, and above it what @said does, if not NULL. */
-static const struct preset_func *know(
-	struct finding *f, const struct kfunc *func, const struct preset_func *said)
+static const struct preset_func *know(struct finding *f, const struct kfunc *func,
+	const struct preset_func *said, bool *ret_plain)
 {
+	const struct preset_func *declared = types_of_btf(f->types, func->btf, func->id);
 	struct preset_func *known = targets_keep(f->targets, sizeof(*known));
-	const struct btf_type *proto = proto_of(func);
 
-	if (!known)
+	if (!declared || !known)
 		return NULL;
-	known->name = known->symbol = func->name;
-	if (proto) {
-		if (declare_args(f, func, proto, known))
-			return NULL;
-		known->ret_text = declare(f, func->btf, proto->type, "");
-		known->ret = value_of(func->btf, proto->type);
-		if (!known->ret_text)
-			return NULL;
-		if (returns_errors(func->btf, proto->type)) {
-			known->ret.type = f->errors;
-			known->judge.kind = FSN_JUDGE_NEGATIVE;
-			known->judge.width = known->ret.size * 8;
-		}
+	*known = *declared;
+	*ret_plain = is_plain(declared);
+	if (args_declare(f, known))
+		return NULL;
+	if (returns_errors(declared)) {
+		known->ret.type = f->errors;
+		known->judge.kind = FSN_JUDGE_NEGATIVE;
+		known->judge.width = known->ret.size * 8;
 	}
 	if (said)
 		known_override(known, said);
@@ -239,7 +121,8 @@ static int find_one(struct finding *f, const struct request *req, const struct k
 {
 	const char *refused = kfuncs_refuse(f->kfuncs, func);
 	struct target t = { .request = req, .offset = func->id, .site_offset = func->id,
-		.from_pattern = glob || req->optional, .how = is_plain(func) ? KFUNC_FENTRY : KFUNC_MULTI };
+		.from_pattern = glob || req->optional };
+	bool plain = false;
 
 	t.object = object_of(f, func->module);
 	if (!t.object)
@@ -254,7 +137,8 @@ static int find_one(struct finding *f, const struct request *req, const struct k
 	}
 	t.symbol = targets_text(f->targets, func->name);
 	t.name = req->name && !glob ? req->name : t.symbol;
-	t.known = know(f, func, req->known);
+	t.known = know(f, func, req->known, &plain);
+	t.how = plain ? KFUNC_FENTRY : KFUNC_MULTI;
 	if (refused)
 		t.refused = targets_text(f->targets, refused);
 	return t.symbol && t.known && !refused == !t.refused ? targets_add(f->targets, &t) : -ENOMEM;
@@ -333,14 +217,15 @@ static int kfunc_find(struct libfind *finder, const struct objects *objects,
 	if (!req_cnt)
 		return 0;
 	f.errors = errno_type(targets);
-	if (!f.errors)
-		return err_sys(err, -ENOMEM, "cannot list the kernel's functions");
-	code = kfuncs_open(&kfuncs, err);
+	f.types = btf_types_new(targets);
+	if (!f.errors || !f.types)
+		code = err_sys(err, -ENOMEM, "cannot list the kernel's functions");
+	else
+		code = kfuncs_open(&kfuncs, err);
 	f.kfuncs = kfuncs;
 	for (size_t i = 0; !code && i < req_cnt; i++)
 		code = find_request(&f, reqs[i], err);
-	btf_dump__free(f.dump);
-	out_done(&f.text);
+	btf_types_free(f.types);
 	if (code)
 		targets_cut(targets, f.first);
 	return code;

@@ -15,8 +15,6 @@
 #include "find/find.h"
 #include "preset/preset.h"
 
-struct btf;
-
 /*
  * Sets .known of the functions of @targets that lie in files and whose arguments or result
  * nobody has declared, by the DWARF of their files; .types_why says where they are from, or why
@@ -26,13 +24,17 @@ struct btf;
 #define TYPES_USUAL 4096
 _must_check_ int types_of_files(struct targets *targets, bool wanted);
 
+/* A reader of functions' types by BTF, with what it keeps from one to the next; NULL: no memory. */
+struct btf;
+struct btf_types;
+struct btf_types *btf_types_new(struct targets *targets);
+void btf_types_free(struct btf_types *b);
+
 /*
- * What @btf says of @id, a BTF_KIND_FUNC or _FUNC_PROTO, and before it @said, which may be NULL;
- * .types_why becomes @why. It lives as long as @targets. NULL: no memory, or @id is neither
- * (*@ret_bad).
+ * What @btf, which outlives @b, says of @id: it lives as long as the targets, and is without
+ * arguments and result where that is no function, or one of too many. NULL: no memory.
  */
-const struct preset_func *types_of_btf(struct targets *targets, const struct btf *btf, uint32_t id,
-	const struct preset_func *said, const char *why, bool *ret_bad);
+const struct preset_func *types_of_btf(struct btf_types *b, const struct btf *btf, uint32_t id);
 
 /* A number in what an argument points to. */
 struct member_at {

@@ -2,14 +2,19 @@
 // Types of functions by BTF: the kernel's own.
 #include <bpf/btf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/util.h"
 #include "target/types.h"
 
-struct btf_reader {
+struct btf_types {
 	struct type_reader r; /* first: a reader is cast to this */
 	const struct btf *btf;
+	struct btf_dump *dump; /* of it: writes whole declarations */
+	struct out text;       /* to this */
 };
 
 static void int_of(const struct btf_type *type, struct type_step *s)
@@ -26,7 +31,7 @@ static void int_of(const struct btf_type *type, struct type_step *s)
 }
 
 /* What type @id is; false: nothing that a value can have. */
-static bool step_of(const struct btf_reader *b, uint32_t id, struct type_step *s)
+static bool step_of(const struct btf_types *b, uint32_t id, struct type_step *s)
 {
 	const struct btf_type *type = id ? btf__type_by_id(b->btf, id) : NULL;
 
@@ -88,7 +93,7 @@ static bool step_of(const struct btf_reader *b, uint32_t id, struct type_step *s
 
 static bool next(struct type_reader *r, const struct type_step *from, struct type_step *ret)
 {
-	const struct btf_reader *b = (const struct btf_reader *)r;
+	const struct btf_types *b = (const struct btf_types *)r;
 	const struct btf_type *type = btf__type_by_id(b->btf, (uint32_t)from->at);
 
 	return type && step_of(b, btf_is_array(type) ? btf_array(type)->type : type->type, ret);
@@ -105,7 +110,7 @@ static void finish(struct type_reader *r, struct type_step *s)
 static const char *code(struct type_reader *r, const struct type_step *step, size_t i,
 	int64_t *ret_code)
 {
-	const struct btf_reader *b = (const struct btf_reader *)r;
+	const struct btf_types *b = (const struct btf_types *)r;
 	const struct btf_type *type = btf__type_by_id(b->btf, (uint32_t)step->at);
 
 	if (!type || i >= btf_vlen(type))
@@ -125,8 +130,38 @@ static const char *code(struct type_reader *r, const struct type_step *step, siz
 	return NULL;
 }
 
+static void on_text(void *ctx, const char *format, va_list args)
+{
+	struct btf_types *b = ctx;
+	char buf[512];
+
+	vsnprintf(buf, sizeof(buf), format, args);
+	out_str(&b->text, buf);
+}
+
+/* "int (*compare)(const void *, const void *)"; NULL: no memory. */
+static const char *declaration(struct btf_types *b, uint32_t type, const char *name)
+{
+	LIBBPF_OPTS(btf_dump_emit_type_decl_opts, opts, .field_name = name);
+
+	b->text.len = 0;
+	if (btf_dump__emit_type_decl(b->dump, type, &opts))
+		out_str(&b->text, "?");
+	out_char(&b->text, '\0');
+	return b->text.failed ? NULL : targets_text(b->r.targets, b->text.buf);
+}
+
+/* Of the argument that was read last. */
+static int name_arg(struct btf_types *b, const struct btf_param *param, struct proto *p)
+{
+	struct preset_arg *arg = &p->args[p->func.arg_cnt - 1];
+
+	arg->text = declaration(b, param->type, arg->name);
+	return arg->text ? 0 : -ENOMEM;
+}
+
 /* -E2BIG: what is not understood, or too much of it. */
-static int read_proto(struct btf_reader *b, const struct btf_type *type, struct proto *p)
+static int read_proto(struct btf_types *b, const struct btf_type *type, struct proto *p)
 {
 	const struct btf_param *params = btf_params(type);
 	struct type_step first;
@@ -143,31 +178,65 @@ static int read_proto(struct btf_reader *b, const struct btf_type *type, struct 
 		rc = step_of(b, params[i].type, &first)
 			? proto_add(p, &b->r, name ? name : "", &first)
 			: -E2BIG;
+		if (!rc)
+			rc = name_arg(b, &params[i], p);
 	}
-	return rc;
+	if (!rc)
+		p->func.ret_text = declaration(b, type->type, "");
+	return rc || p->func.ret_text ? rc : -ENOMEM;
 }
 
-const struct preset_func *types_of_btf(struct targets *targets, const struct btf *btf, uint32_t id,
-	const struct preset_func *said, const char *why, bool *ret_bad)
+struct btf_types *btf_types_new(struct targets *targets)
 {
-	struct btf_reader b = { .r = { .targets = targets, .next = next, .finish = finish,
-					.code = code }, .btf = btf };
-	const struct btf_type *type = btf__type_by_id(btf, id);
-	struct proto p = { 0 };
+	struct btf_types *b = calloc(1, sizeof(*b));
+
+	if (b)
+		b->r = (struct type_reader) { .targets = targets, .next = next, .finish = finish,
+			.code = code };
+	return b;
+}
+
+void btf_types_free(struct btf_types *b)
+{
+	if (!b)
+		return;
+	btf_dump__free(b->dump);
+	out_done(&b->text);
+	free(b->r.seen);
+	free(b);
+}
+
+/* Numbers of types are those of one BTF. */
+static int read_from(struct btf_types *b, const struct btf *btf)
+{
+	if (b->btf == btf)
+		return 0;
+	btf_dump__free(b->dump);
+	b->btf = NULL;
+	b->r.seen_cnt = 0;
+	b->dump = btf_dump__new(btf, on_text, b, NULL);
+	if (!b->dump)
+		return -ENOMEM;
+	b->btf = btf;
+	return 0;
+}
+
+const struct preset_func *types_of_btf(struct btf_types *b, const struct btf *btf, uint32_t id)
+{
+	const struct btf_type *func = btf__type_by_id(btf, id), *type;
+	_cleanup_free_ struct proto *p = calloc(1, sizeof(*p));
+	const char *name;
 	int rc;
 
-	*ret_bad = false;
-	if (type && btf_is_func(type)) {
-		p.func.name = p.func.symbol = targets_text(targets,
-			btf__name_by_offset(btf, type->name_off));
-		type = btf__type_by_id(btf, type->type);
-	}
-	if (!type || !btf_is_func_proto(type)) {
-		*ret_bad = true;
+	if (!p || read_from(b, btf))
 		return NULL;
-	}
-	rc = read_proto(&b, type, &p);
-	free(b.r.seen);
-	*ret_bad = rc && rc != -ENOMEM;
-	return rc ? NULL : proto_done(&p, targets, said, why);
+	if (!func || !btf_is_func(func))
+		return proto_none(b->r.targets, NULL, "", NULL);
+	name = targets_text(b->r.targets, btf__name_by_offset(btf, func->name_off));
+	type = btf__type_by_id(btf, func->type);
+	p->func.name = p->func.symbol = name;
+	rc = !name ? -ENOMEM : type && btf_is_func_proto(type) ? read_proto(b, type, p) : -E2BIG;
+	if (rc == -E2BIG)
+		return proto_none(b->r.targets, NULL, name, NULL);
+	return rc ? NULL : proto_done(p, b->r.targets, NULL, NULL);
 }

@@ -32,7 +32,10 @@ static struct btf *make(int *ret_func, int *ret_print, int *ret_long)
 	btf__add_enum_value(btf, "READ_TOO", 1);
 	file = btf__add_ptr(btf, btf__add_struct(btf, "file", 24));
 
-	done = btf__add_ptr(btf, btf__add_func_proto(btf, number));
+	proto = btf__add_func_proto(btf, number);
+	btf__add_func_param(btf, NULL, text);
+	btf__add_func_param(btf, NULL, bytes);
+	done = btf__add_ptr(btf, proto);
 
 	proto = btf__add_func_proto(btf, number);
 	btf__add_func_param(btf, "path", text);
@@ -57,17 +60,14 @@ static struct btf *make(int *ret_func, int *ret_print, int *ret_long)
 static void test_btf(void)
 {
 	struct targets targets = { 0 };
-	const struct preset_func said = { .name = "do_open", .symbol = "do_open",
-		.ret_text = "code_t", .ret = { .kind = TYPE_INT, .size = 8 }, .has_slow = true };
+	struct btf_types *types = btf_types_new(&targets);
 	int func, print, endless;
 	struct btf *btf = make(&func, &print, &endless);
 	const struct preset_func *f;
-	bool bad;
 
-	f = types_of_btf(&targets, btf, func, NULL, "BTF", &bad);
+	f = types_of_btf(types, btf, func);
 	prototype_is(f, "do_open(const char *path, enum mode mode, struct file *file, size_t size, "
-			"(*done)()) -> int");
-	is_str(f->types_why, "BTF", "where they are from");
+			"int (*done)(const char *, size_t)) -> int");
 	ok(f->args[0].value.kind == TYPE_STRING && f->args[4].value.kind == TYPE_POINTER,
 		"text and pointers are told apart");
 	ok(f->args[1].value.type->code_cnt == 2 && f->args[1].value.type->codes[0].code == 1 &&
@@ -75,15 +75,11 @@ static void test_btf(void)
 		"values are sorted, each once");
 	ok(f->args[4].place.where == PLACE_REG && f->args[4].place.index == 4,
 		"arguments are in registers, in their order");
-	f = types_of_btf(&targets, btf, func, &said, "BTF", &bad);
-	ok(f->has_slow && f->arg_cnt == 5 && !strcmp(f->ret_text, "code_t") && f->ret.size == 8,
-		"what was said before goes first");
-	f = types_of_btf(&targets, btf, print, NULL, "BTF", &bad);
-	prototype_is(f, "print(const char *format, ...) -> void");
-	ok(!types_of_btf(&targets, btf, endless, NULL, "BTF", &bad) && bad,
-		"a function of too many arguments is none that is known");
-	ok(!types_of_btf(&targets, btf, 1, NULL, "BTF", &bad) && bad, "a number is no function");
-	ok(!types_of_btf(&targets, btf, 100000, NULL, "BTF", &bad) && bad, "nor is nothing");
+	prototype_is(types_of_btf(types, btf, print), "print(const char *format, ...) -> void");
+	prototype_is(types_of_btf(types, btf, endless), "endless");
+	prototype_is(types_of_btf(types, btf, 1), "");
+	prototype_is(types_of_btf(types, btf, 100000), "");
+	btf_types_free(types);
 	targets_done(&targets);
 	btf__free(btf);
 }
