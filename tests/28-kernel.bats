@@ -58,6 +58,42 @@ setup() {
 	assert_stderr_match "did you mean 'vfs_read"
 }
 
+# bats test_tags=bpf,core
+@test "a module's functions are its own; a budget and too few rights are told, and nothing is left" {
+	local how
+
+	need_kprobes
+	need_tool setpriv
+	[[ $(uname -m) == x86_64 ]] || skip "trampolines came to arm64 with 6.4 and later"
+	fsn -s 1 attach g k:vfs_read --budget 1%
+	assert_stderr_match "budget is for functions: what a kernel function's probes take is not"
+	for how in k:vfs_read "k:vfs_r*"; do
+		capture -s 1 setpriv --inh-caps=-all --bounding-set=-all,+dac_override,+bpf \
+			"$FUNCSNOOP" attach g "$how"
+		assert_stderr_match "Operation not permitted
+hint: needs CAP_PERFMON"
+	done
+	fsn list --json
+	assert_output '[]'
+	[[ -e /sys/kernel/btf/overlay && $(stat -f -c %T "$BATS_TEST_DIRNAME") == overlayfs ]] ||
+		skip "no module at hand: overlay"
+	capture -s 1 setpriv --inh-caps=-all \
+		--bounding-set=-all,+dac_override,+bpf,+perfmon "$FUNCSNOOP" attach g k:ovl_open
+	assert_stderr_match "cannot open the BTF of module 'overlay': Operation not permitted
+hint: needs CAP_SYS_ADMIN"
+	start_bg fix "$FIX/syscalls" --wait absent "$BATS_TEST_FILENAME"
+	wait_ready fix
+	fsn attach g k:ovl_open -p "$(bg_pid fix)"
+	tell fix
+	wait_bg fix
+	fsn stats g --json
+	assert_json '.[0].functions[] | [.name, .library, .calls, .returns]' '["ovl_open","[overlay]",1,1]'
+	fsn list functions g --json
+	assert_json '.[0].functions[] | [.library, .args]' \
+		'["[overlay]",["struct inode *inode","struct file *file"]]'
+	fsn detach g
+}
+
 @test "where the kernel has no probes of its functions the error says what is missing" {
 	[[ -r /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF"
 	[[ ! -e /sys/bus/event_source/devices/kprobe ]] || skip "this kernel has kprobes"

@@ -227,7 +227,7 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 		int code = engine_attach(e, list->prog, &list->probes, pid, dir_fd,
 			on_progress, progress, err);
 
-		if (code == -ESRCH)
+		if (code == -ESRCH && by_pid)
 			err_set(err, code, "there is no process %d", pid);
 		if (code)
 			return by_pid ? code : err_wrap(err, "%s", list->path);

@@ -60,8 +60,8 @@ static int btf_fd_of(const char *object, struct err *err)
 	snprintf(module, sizeof(module), "%.*s", len - 2, object + 1);
 	fd = kfunc_btf_fd(module);
 	if (fd < 0)
-		return err_sys(err, fd, "cannot open the BTF of module '%s'", module);
-	return fd;
+		err_sys(err, fd, "cannot open the BTF of module '%s'", module);
+	return fd == -EPERM ? caps_hint(fd, CAPS_BIT(CAP_SYS_ADMIN), err) : fd;
 }
 
 int clones_new(const struct link_probes *first, struct clones **ret_clones, struct err *err)

@@ -323,16 +323,19 @@ const char *kfunc_lacking(char *buf, size_t size)
 int kfunc_btf_fd(const char *module)
 {
 	__u32 id = 0;
+	int code = 0;
 
-	while (module && !bpf_btf_get_next_id(id, &id)) {
-		_cleanup_close_ int fd = bpf_btf_get_fd_by_id(id);
+	while (module && !code) {
+		_cleanup_close_ int fd = -1;
 		char name[64] = "";
 		struct bpf_btf_info info = { .name = (uintptr_t)name, .name_len = sizeof(name) };
 		__u32 len = sizeof(info);
 
+		code = bpf_btf_get_next_id(id, &id) ? -errno : 0;
+		fd = code ? code : bpf_btf_get_fd_by_id(id);
 		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len) && info.kernel_btf &&
 			!strcmp(name, module))
 			return TAKE_FD(fd);
 	}
-	return module ? -ENOENT : 0;
+	return code;
 }

@@ -59,7 +59,8 @@ const char *kfunc_lacking(char *buf, size_t size);
 
 /*
  * The descriptor of the BTF of @module for programs on its functions, 0 for the kernel itself
- * (NULL); to be closed if above 0. -ENOENT: no such module has BTF.
+ * (NULL); to be closed if above 0. -ENOENT: no such module has BTF; -EPERM without
+ * CAP_SYS_ADMIN, which those of modules are only shown to.
  */
 int kfunc_btf_fd(const char *module);
 

@@ -320,6 +320,13 @@ int link_kprobes(int prog_fd, bool is_return, const struct link_probes *probes, 
 		.kprobe_multi.flags = is_return ? BPF_F_KPROBE_MULTI_RETURN : 0);
 	int fd = bpf_link_create(prog_fd, 0, BPF_TRACE_KPROBE_MULTI, &opts);
 
+	/* Of one that it can't (bpf_kprobe_multi_link_attach(), kernel/trace/bpf_trace.c). */
+	if (fd < 0 && errno == ESRCH) {
+		err_set(err, -ENOENT, "the kernel can't trace all of these %zu functions",
+			probes->cnt);
+		return err_hint(err, "which it can is in tracefs' available_filter_functions, "
+				     "which only root reads");
+	}
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot attach to %zu functions of the kernel",
 			probes->cnt);
