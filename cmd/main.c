@@ -18,7 +18,7 @@ static const struct command cmd_version = { "version", "", "versions of funcsnoo
 	run_version };
 
 static const struct command *const commands[] = { &cmd_run, &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
-	&cmd_serve, &cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
+	&cmd_serve, &cmd_compare, &cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
 
 static const struct command *find_command(const char *name)
 {
@@ -53,7 +53,6 @@ static void print_usage(FILE *f)
 		   "Also: -p|--pretty, -q|--quiet, -d|--debug, --color=WHEN, -V|--version\n"
 		   "Examples:\n"
 		   "  funcsnoop run cuda -d 10  what the CUDA runtime was called for in 10 s\n"
-		   "  funcsnoop attach cuda     probe the CUDA runtime; the command ends\n"
 		   "  funcsnoop stats           what was called since, how often, how long\n");
 }
 

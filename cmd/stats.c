@@ -337,6 +337,23 @@ static void wait_until(const struct stats_options *o, uint64_t at_ns, const sigs
 	}
 }
 
+/*
+ * Windows of several nodes are the same ones: intervals of whole seconds begin at multiples of
+ * them, whatever the clock that is waited by.
+ */
+static bool is_aligned(const struct stats_options *o)
+{
+	return o->interval_ns && o->interval_ns % 1000000000 == 0 && !o->until_fd;
+}
+
+/* The multiple of @step nearest to @at_ns, by CLOCK_REALTIME. */
+static uint64_t align(uint64_t at_ns, uint64_t step)
+{
+	uint64_t off = (clock_ns(CLOCK_REALTIME) + at_ns - clock_ns(CLOCK_MONOTONIC)) % step;
+
+	return off > step / 2 ? at_ns + step - off : at_ns - off;
+}
+
 /* The next multiple of the interval that is still to come, or the end. */
 static uint64_t next_tick(const struct stats_options *o, uint64_t start, uint64_t last)
 {
@@ -347,7 +364,10 @@ static uint64_t next_tick(const struct stats_options *o, uint64_t start, uint64_
 
 	if (next <= now) /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): one of them is given */
 		next = start + ((now - start) / step + 1) * step;
-	return next < end ? next : end;
+	if (is_aligned(o))
+		next = align(next, step);
+	/* Clocks differ by a little: what is left is no interval. */
+	return next < end && end - next > step / 8 ? next : end;
 }
 
 int stats_loop(const struct stats_options *o)
@@ -361,6 +381,9 @@ int stats_loop(const struct stats_options *o)
 	int code, at = 1;
 
 	signals_begin(o, &waiting);
+	if (is_aligned(o))
+		wait_until(o, align(clock_ns(CLOCK_MONOTONIC) + (o->interval_ns + 1) / 2,
+				      o->interval_ns), &waiting);
 	/* With --reset the kernel keeps what intervals begin with. */
 	code = o->reset ? 0 : reading_take(o, &readings[0], &err);
 	start = tick = o->reset || code ? clock_ns(CLOCK_MONOTONIC) : readings[0].mono_ns;

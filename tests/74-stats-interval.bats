@@ -385,3 +385,14 @@ heat_has_columns() { # N
 	wait_bg calls
 	fsn detach g
 }
+
+# Begun in an odd second, so that by itself the interval would begin in one.
+@test "intervals of whole seconds begin at multiples of them" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB"
+	poll_until eval '((EPOCHSECONDS % 2))'
+	fsn stats g -i 2 -d 2 --json
+	assert_eq "${#lines[@]}" 1 "intervals"
+	assert_json '.[0].since | fromdate % 2' 0
+	fsn detach g
+}

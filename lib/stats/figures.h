@@ -309,6 +309,8 @@ struct saved_row {
 	struct saved_part part[FSN_KEYS];
 	size_t part_cnt;
 	struct figures figures; /* of USE_ROW_DOCUMENT, and the average */
+	double amount; /* its sums added up; */
+	bool summed;   /* there is one */
 };
 
 struct saved_func {
@@ -345,6 +347,13 @@ struct saved {
  */
 int saved_read(const char *path, struct saved **ret_saved, struct err *err);
 void saved_free(struct saved *saved);
+
+/*
+ * The same of a file that has several documents, one behind the other, each at the beginning of
+ * a line. ret_documents, and each of them, are to be freed.
+ */
+int saved_read_all(const char *path, struct saved ***ret_documents, size_t *ret_cnt,
+	struct err *err);
 
 /* Frees what @func has, not itself. */
 void saved_func_done(struct saved_func *func);

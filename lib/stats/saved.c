@@ -85,6 +85,26 @@ static int part_of(const char *key, struct json_object *obj, struct saved_row *r
 	return part->key && part->value && (part->name || !name) ? 0 : -ENOMEM;
 }
 
+static int sums_of(struct json_object *obj, struct saved_row *row)
+{
+	struct json_object *sums;
+
+	if (!json_object_object_get_ex(obj, "sums", &sums) || !sums)
+		return 0;
+	if (!json_object_is_type(sums, json_type_object))
+		return -EINVAL;
+	json_object_object_foreach(sums, name, value)
+	{
+		if (!value)
+			continue;
+		if (!*name || !json_object_is_type(value, json_type_int))
+			return -EINVAL;
+		row->amount += json_object_get_double(value);
+		row->summed = true;
+	}
+	return 0;
+}
+
 static int row_of(struct json_object *obj, struct saved_row *row)
 {
 	struct json_object *key;
@@ -95,6 +115,7 @@ static int row_of(struct json_object *obj, struct saved_row *row)
 		return -EINVAL;
 	code = figures_read(obj, USE_ROW_DOCUMENT, &one);
 	saved_row_add(&row->figures, &one);
+	code = code ? code : sums_of(obj, row);
 	if (code || !json_object_object_get_ex(obj, "key", &key) || !key)
 		return code;
 	if (!json_object_is_type(key, json_type_object))
@@ -210,18 +231,14 @@ static int parse(struct saved *saved, const char *text, size_t len)
 	return 0;
 }
 
-int saved_read(const char *path, struct saved **ret_saved, struct err *err)
+static int read_text(
+	const char *path, const char *text, size_t len, struct saved **ret_saved, struct err *err)
 {
 	_cleanup_saved_ struct saved *saved = calloc(1, sizeof(*saved));
-	_cleanup_free_ char *text = NULL;
-	size_t len = 0;
 	int code;
 
 	if (!saved)
 		return err_sys(err, -ENOMEM, "cannot read '%s'", path);
-	code = read_all(path, &text, &len, err);
-	if (code)
-		return code;
 	/* The end of a document is a line's end, which a tokener in strict mode takes. */
 	while (len && strchr(" \t\r\n", text[len - 1]))
 		len--;
@@ -235,6 +252,54 @@ int saved_read(const char *path, struct saved **ret_saved, struct err *err)
 		return err_sys(err, code, "cannot read '%s'", path);
 	*ret_saved = TAKE_PTR(saved);
 	return 0;
+}
+
+int saved_read(const char *path, struct saved **ret_saved, struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0;
+	int code = read_all(path, &text, &len, err);
+
+	return code ? code : read_text(path, text, len, ret_saved, err);
+}
+
+/* Where the next document begins: what lies in one is indented. */
+static size_t document_len(const char *text, size_t len)
+{
+	const char *at = text;
+
+	while ((at = memchr(at, '\n', text + len - at)))
+		if (++at < text + len && *at == '[')
+			return at - text;
+	return len;
+}
+
+int saved_read_all(const char *path, struct saved ***ret_documents, size_t *ret_cnt,
+	struct err *err)
+{
+	_cleanup_free_ char *text = NULL;
+	struct saved **documents = NULL;
+	size_t len = 0, cnt = 0;
+	int code = read_all(path, &text, &len, err);
+
+	for (size_t at = 0, one; !code && (at < len || !cnt); at += one) {
+		struct saved **grown = array_grow(documents, cnt, sizeof(*documents));
+
+		one = document_len(text + at, len - at);
+		documents = grown ? grown : documents;
+		code = grown ? read_text(path, text + at, one, &documents[cnt], err)
+			     : err_sys(err, -ENOMEM, "cannot read '%s'", path);
+		cnt += !code;
+	}
+	if (!code) {
+		*ret_documents = documents;
+		*ret_cnt = cnt;
+		return 0;
+	}
+	while (cnt)
+		saved_free(documents[--cnt]);
+	free(documents);
+	return code;
 }
 
 void saved_func_done(struct saved_func *func)

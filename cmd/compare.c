@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop compare: which node, or rank, stands out among saved statistics of several.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "show/text.h"
+#include "stats/compare.h"
+
+enum { KEY_FAIL_IF = 0x100 };
+
+struct options {
+	unsigned int fail_if; /* mask of enum compare_what */
+};
+
+static const struct argp_option options[] = {
+	{ "fail-if", KEY_FAIL_IF, "WHAT", 0,
+		"Status 3 if a node is: any, behind, fewer, absent, amount or slower", 1 },
+	{ 0 }
+};
+
+static const char help[] =
+	"Compare saved statistics of several nodes, or ranks: who is behind, differs,\n"
+	"is slower than the others. FILE is what 'stats --save' or 'stats -i' with\n"
+	"--json wrote on one node, or NODE=FILE.\v"
+	"Behind is who made no call in two intervals while most others did.\n"
+	"Examples:\n"
+	"  funcsnoop compare node1.json node2.json node3.json --fail-if behind\n"
+	"  funcsnoop compare *.json   each by: stats nccl -i 10 -d 30 --json >HOST.json";
+
+/* The first word stands for all that follow it. */
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	unsigned int choice;
+
+	if (key != KEY_FAIL_IF)
+		return ARGP_ERR_UNKNOWN;
+	choice = choice_parse(state, options, key, arg);
+	o->fail_if |= choice ? 1U << (choice - 1) : (1U << COMPARE_CNT) - 1;
+	return 0;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+struct files {
+	struct compare_node *nodes;
+	char **names;
+	size_t cnt;
+};
+
+static void files_done(struct files *files)
+{
+	for (size_t i = 0; i < files->cnt; i++) {
+		for (size_t k = 0; k < files->nodes[i].cnt; k++)
+			saved_free(files->nodes[i].documents[k]);
+		free(files->nodes[i].documents);
+		free(files->names[i]);
+	}
+	free(files->nodes);
+	free(files->names);
+}
+
+/* "NODE=FILE", or a file that is called like its node. */
+static char *name_node(const char *word, const char **ret_path)
+{
+	const char *equals = strchr(word, '='), *slash = strchr(word, '/'), *base;
+	size_t len;
+
+	*ret_path = word;
+	if (equals && (!slash || equals < slash)) {
+		*ret_path = equals + 1;
+		return strndup(word, equals - word);
+	}
+	base = strrchr(word, '/') ? strrchr(word, '/') + 1 : word;
+	len = strlen(base);
+	if (len > 5 && !strcmp(base + len - 5, ".json"))
+		len -= 5;
+	return strndup(base, len);
+}
+
+static int read_files(const struct words *words, struct files *files, struct err *err)
+{
+	int code = 0;
+
+	files->nodes = calloc(words->cnt, sizeof(*files->nodes));
+	files->names = calloc(words->cnt, sizeof(*files->names));
+	if (!files->nodes || !files->names)
+		return err_sys(err, -ENOMEM, "cannot compare");
+	while (!code && files->cnt < words->cnt) {
+		size_t i = files->cnt++;
+		const char *path;
+
+		files->names[i] = name_node(words->word[i], &path);
+		if (!files->names[i])
+			return err_sys(err, -ENOMEM, "cannot compare");
+		files->nodes[i].name = files->names[i];
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(files->names[k], files->names[i]))
+				return err_set(err, -ERR_USAGE,
+					"two files are of node '%s': NODE=FILE names one",
+					files->names[i]);
+		code = saved_read_all(path, &files->nodes[i].documents, &files->nodes[i].cnt, err);
+	}
+	return code;
+}
+
+/* --- what is shown ------------------------------------------------------------------------------ */
+
+static void put_value(struct table *table, const struct compare_finding *f, double value)
+{
+	char buf[TEXT_NUM_LEN];
+
+	if (f->what == COMPARE_SLOWER)
+		table_cell(table, "%s", text_duration((uint64_t)value, buf));
+	else
+		table_cell(table, "%.15g", value);
+}
+
+static void put_text(struct table *table, const char *text)
+{
+	_cleanup_free_ char *safe = text ? text_escape(text) : NULL;
+
+	table_cell(table, "%s", safe ? safe : "-");
+}
+
+static void print_table(const struct globals *g, const struct files *files,
+	const struct comparison *c)
+{
+	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },
+		{ "FUNCTION", TABLE_LEFT, true }, { "KEY", TABLE_LEFT, true },
+		{ "NODE", TABLE_LEFT, false }, { "IS", TABLE_LEFT, false },
+		{ "VALUE", TABLE_RIGHT, false }, { "OTHERS", TABLE_RIGHT, false } };
+	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
+
+	for (size_t i = 0; i < c->cnt; i++) {
+		const struct compare_finding *f = &c->findings[i];
+
+		put_text(table, f->group);
+		put_text(table, f->function);
+		put_text(table, f->key);
+		put_text(table, files->nodes[f->node].name);
+		table_cell(table, "%s", compare_word(f->what));
+		put_value(table, f, f->value);
+		put_value(table, f, f->others);
+	}
+	if (c->cnt)
+		table_print(table, g, stdout);
+	else
+		cmd_note(g, "%zu nodes are alike", files->cnt);
+	if (c->windows < 2)
+		cmd_note(g, "who is behind can't be told without two intervals that all nodes have");
+}
+
+static int print_json(const struct globals *g, const struct files *files,
+	const struct comparison *c)
+{
+	struct json *doc = json_object(g);
+
+	json_set_open(doc, "nodes", '[');
+	for (size_t i = 0; i < files->cnt; i++)
+		json_str(doc, files->nodes[i].name);
+	json_close(doc, ']');
+	json_set_u64(doc, "windows", c->windows);
+	json_set_open(doc, "findings", '[');
+	for (size_t i = 0; i < c->cnt; i++) {
+		const struct compare_finding *f = &c->findings[i];
+
+		json_open(doc, '{');
+		json_set_str(doc, "group", f->group);
+		json_set_str(doc, "function", f->function);
+		json_set_str(doc, "key", f->key);
+		json_set_str(doc, "node", files->nodes[f->node].name);
+		json_set_str(doc, "is", compare_word(f->what));
+		json_key(doc, "value");
+		json_real(doc, "%.15g", f->value);
+		json_key(doc, "others");
+		json_real(doc, "%.15g", f->others);
+		json_close(doc, '}');
+	}
+	json_close(doc, ']');
+	return json_print(doc);
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	static const struct argp argp = { options, parse, .args_doc = "FILE FILE...", .doc = help };
+	__cleanup(comparison_done) struct comparison c = {};
+	__cleanup(files_done) struct files files = {};
+	struct words words = {};
+	struct options o = {};
+	struct err err = {};
+	int status = EXIT_DONE;
+
+	cmd_parse(g, &argp, argc, argv, &o, &words);
+	if (words.cnt < 2)
+		return cmd_usage(g, "files of two nodes or more are wanted");
+	if (read_files(&words, &files, &err))
+		return cmd_fail(g, &err);
+	if (compare_nodes(files.nodes, files.cnt, &c)) {
+		err_sys(&err, -ENOMEM, "cannot compare");
+		return cmd_fail(g, &err);
+	}
+	if (g->json)
+		status = print_json(g, &files, &c);
+	else
+		print_table(g, &files, &c);
+	for (size_t i = 0; status == EXIT_DONE && i < c.cnt; i++)
+		if (o.fail_if & 1U << c.findings[i].what)
+			return EXIT_CONDITION;
+	return status;
+}
+
+const struct command cmd_compare = { "compare", "FILE FILE...", "nodes' saved statistics: who stands out",
+	run };

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Nodes compared: nothing is expected of any of them but what most of the others do.
+//
+// A single reading of each is not taken at one moment, so counts that differ say little: what a
+// rank has not done in two windows of time, while the others went on, it does not do.
+#include "stats/compare.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOWS    2
+#define SLOW_LEAST 1.2    /* times the median, however alike the others are */
+#define SLOW_SIGMA 3.0
+#define MAD_SIGMA  1.4826 /* a normal distribution's standard deviation by its median one */
+#define SLOW_CALLS 10     /* an average of fewer says little */
+#define AMOUNT_OFF 1e-6   /* of a mean that was added up in whole numbers */
+
+/* What one document has of one function, or of a key of it. */
+struct piece {
+	const char *group, *function, *key; /* "": all of its calls */
+	size_t node, document;
+	double calls, returns, total_ns, amount;
+	bool timed, summed;
+};
+
+/* What a node has of it in all its documents. */
+struct total {
+	bool here; /* the node has the group */
+	struct piece sum;
+	double window[WINDOWS]; /* calls, in the last one first */
+};
+
+/* Which documents are whose windows; of statistics that grow, what came since the one before. */
+struct clock {
+	bool intervals;
+	size_t last; /* its document */
+};
+
+struct work {
+	const struct compare_node *nodes;
+	size_t node_cnt;
+	struct clock *clocks;
+	struct piece *pieces;
+	size_t cnt;
+	struct total *totals; /* of each node, of what is looked at */
+	double *values;       /* room for the median of some */
+	struct comparison *c;
+};
+
+const char *compare_word(enum compare_what what)
+{
+	static const char *const words[] = { "behind", "fewer", "absent", "amount", "slower" };
+
+	return words[what];
+}
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+/* Of a communicator its hash, which all ranks have: "fa93daea854b060b 3/8". */
+static int common_len(const char *text)
+{
+	size_t len = strspn(text, "0123456789abcdef");
+	size_t rank = text[len] == ' ' ? strspn(text + len + 1, "0123456789") : 0;
+
+	return rank && text[len + 1 + rank] == '/' ? len : strlen(text);
+}
+
+/* "kind=cudaMemcpyHostToDevice, stream=0" */
+static const char *key_text(struct comparison *c, const struct saved_row *row)
+{
+	char **keys = array_grow(c->keys, c->key_cnt, sizeof(*keys));
+	char *text = NULL;
+	size_t size;
+	FILE *f;
+
+	if (!keys)
+		return NULL;
+	c->keys = keys;
+	f = open_memstream(&text, &size);
+	if (!f)
+		return NULL;
+	for (size_t i = 0; i < row->part_cnt; i++) {
+		const char *value = saved_part_text(&row->part[i]);
+
+		fprintf(f, "%s%s=%.*s", i ? ", " : "", row->part[i].key, common_len(value), value);
+	}
+	if (fclose(f))
+		return NULL;
+	return keys[c->key_cnt++] = text;
+}
+
+static int add_piece(struct work *w, const struct piece *like, const char *key,
+	const struct figures *f, double amount, bool summed)
+{
+	struct piece *pieces = array_grow(w->pieces, w->cnt, sizeof(*pieces));
+
+	if (!pieces || !key)
+		return -ENOMEM;
+	w->pieces = pieces;
+	pieces[w->cnt] = *like;
+	pieces[w->cnt].key = key;
+	pieces[w->cnt].calls = figure_or_0(f, FIGURE_CALLS);
+	pieces[w->cnt].returns = figure_or_0(f, FIGURE_RETURNS);
+	pieces[w->cnt].total_ns = figure_or_0(f, FIGURE_TOTAL);
+	pieces[w->cnt].timed = figure_known(f, FIGURE_TOTAL);
+	pieces[w->cnt].amount = amount;
+	pieces[w->cnt++].summed = summed;
+	return 0;
+}
+
+static int add_function(struct work *w, struct piece *like, const struct saved_func *f)
+{
+	int code;
+
+	like->function = f->name;
+	code = add_piece(w, like, "", &f->figures, 0, false);
+	for (size_t i = 0; !code && i < f->row_cnt; i++)
+		code = add_piece(w, like, key_text(w->c, &f->rows[i]), &f->rows[i].figures,
+			f->rows[i].amount, f->rows[i].summed);
+	return code;
+}
+
+static int add_all(struct work *w)
+{
+	struct piece like = {};
+	int code = 0;
+
+	for (like.node = 0; like.node < w->node_cnt; like.node++) {
+		const struct compare_node *node = &w->nodes[like.node];
+
+		for (like.document = 0; like.document < node->cnt; like.document++)
+			for (size_t i = 0; i < node->documents[like.document]->cnt; i++) {
+				const struct saved_group *g =
+					&node->documents[like.document]->groups[i];
+
+				like.group = g->name;
+				for (size_t k = 0; !code && k < g->func_cnt; k++)
+					code = add_function(w, &like, &g->funcs[k]);
+			}
+	}
+	return code;
+}
+
+static int compare_items(const struct piece *x, const struct piece *y)
+{
+	int order = strcmp(x->group, y->group);
+
+	if (!order)
+		order = strcmp(x->function, y->function);
+	return order ? order : strcmp(x->key, y->key);
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+	int order = compare_items(x, y);
+
+	if (order)
+		return order;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return (x->document > y->document) - (x->document < y->document);
+}
+
+/* --- windows ---------------------------------------------------------------------------------- */
+
+static const char *since_of(const struct compare_node *node, size_t document)
+{
+	const struct saved *d = document < node->cnt ? node->documents[document] : NULL;
+
+	return d && d->cnt ? d->groups[0].since : "";
+}
+
+/* The document of @node that begins at @since, or node->cnt. */
+static size_t document_at(const struct compare_node *node, const char *since)
+{
+	size_t i = node->cnt;
+
+	while (i-- > 0)
+		if (!strcmp(since_of(node, i), since))
+			return i;
+	return node->cnt;
+}
+
+/* The last window that all nodes have who tell of intervals; false when there is none. */
+static bool align(struct work *w, size_t first)
+{
+	const struct compare_node *node = &w->nodes[first];
+
+	for (size_t at = node->cnt; at-- > 0;) {
+		bool all = true;
+
+		for (size_t i = 0; all && i < w->node_cnt; i++) {
+			if (!w->clocks[i].intervals)
+				continue;
+			w->clocks[i].last = document_at(&w->nodes[i], since_of(node, at));
+			all = w->clocks[i].last < w->nodes[i].cnt;
+		}
+		if (all)
+			return true;
+	}
+	return false;
+}
+
+static int set_clocks(struct work *w)
+{
+	size_t first = w->node_cnt, least = WINDOWS, has;
+
+	w->clocks = calloc(w->node_cnt + 1, sizeof(*w->clocks));
+	if (!w->clocks)
+		return -ENOMEM;
+	for (size_t i = w->node_cnt; i-- > 0;) {
+		const struct compare_node *node = &w->nodes[i];
+
+		w->clocks[i].last = node->cnt ? node->cnt - 1 : 0;
+		w->clocks[i].intervals = node->cnt > 1 &&
+			strcmp(since_of(node, 0), since_of(node, node->cnt - 1)) != 0;
+		first = w->clocks[i].intervals ? i : first;
+	}
+	if (first < w->node_cnt && !align(w, first))
+		least = 0;
+	for (size_t i = 0; i < w->node_cnt; i++) {
+		has = w->clocks[i].last + w->clocks[i].intervals;
+		least = has < least ? has : least;
+	}
+	w->c->windows = least;
+	return 0;
+}
+
+/* Of several rows that read alike, and of intervals, all together; else what was read last. */
+static void take_piece(const struct work *w, const struct piece *p, struct total *t)
+{
+	const struct clock *clock = &w->clocks[p->node];
+	size_t age = clock->last - p->document;
+
+	if (p->document > clock->last)
+		return;
+	if (age < WINDOWS)
+		t->window[age] += p->calls;
+	if (!clock->intervals && age && age <= WINDOWS)
+		t->window[age - 1] -= p->calls;
+	if (!clock->intervals && age)
+		return;
+	t->sum.calls += p->calls;
+	t->sum.returns += p->returns;
+	t->sum.total_ns += p->total_ns;
+	t->sum.amount += p->amount;
+	t->sum.timed |= p->timed;
+	t->sum.summed |= p->summed;
+}
+
+/* --- who stands out ----------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The lower of two in the middle: what at least half of them have or exceed. */
+static double median(double *values, size_t cnt)
+{
+	qsort(values, cnt, sizeof(*values), compare_doubles);
+	return cnt ? values[(cnt - 1) / 2] : 0;
+}
+
+static int found(struct work *w, enum compare_what what, const struct piece *item, size_t node,
+	double value, double others)
+{
+	struct compare_finding *f = array_grow(w->c->findings, w->c->cnt, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	w->c->findings = f;
+	f[w->c->cnt++] = (struct compare_finding) { what, item->group, item->function,
+		*item->key ? item->key : NULL, node, value, others };
+	return 0;
+}
+
+/* No call in any window while most went on in each; or, without windows, fewer than most. */
+static int judge_calls(struct work *w, const struct piece *item, size_t here)
+{
+	double others = 0, least = INFINITY;
+	int code = 0;
+
+	for (size_t k = 0; k <= w->c->windows; k++) {
+		size_t cnt = 0;
+
+		for (size_t i = 0; i < w->node_cnt; i++)
+			if (w->totals[i].here)
+				w->values[cnt++] = k < w->c->windows ? w->totals[i].window[k]
+								     : w->totals[i].sum.calls;
+		others = median(w->values, here);
+		if (k < w->c->windows)
+			least = others < least ? others : least;
+	}
+	for (size_t i = 0; !code && i < w->node_cnt; i++) {
+		const struct total *t = &w->totals[i];
+
+		if (!t->here)
+			continue;
+		if (w->c->windows == WINDOWS) {
+			if (least > 0 && t->window[0] <= 0 && t->window[1] <= 0)
+				code = found(w, COMPARE_BEHIND, item, i, t->sum.calls, others);
+		} else if (!t->sum.calls && others > 0) {
+			code = found(w, COMPARE_ABSENT, item, i, 0, others);
+		} else if (t->sum.calls < others) {
+			code = found(w, COMPARE_FEWER, item, i, t->sum.calls, others);
+		}
+	}
+	return code;
+}
+
+/* Bytes and the like, in each call: which is the same for all ranks of a collective. */
+static int judge_amount(struct work *w, const struct piece *item)
+{
+	size_t cnt = 0;
+	double others;
+	int code = 0;
+
+	for (size_t i = 0; i < w->node_cnt; i++)
+		if (w->totals[i].sum.summed && w->totals[i].sum.calls > 0)
+			w->values[cnt++] = w->totals[i].sum.amount / w->totals[i].sum.calls;
+	if (cnt < 2)
+		return 0;
+	others = median(w->values, cnt);
+	for (size_t i = 0; !code && i < w->node_cnt; i++) {
+		const struct piece *p = &w->totals[i].sum;
+
+		if (p->summed && p->calls > 0 &&
+			fabs(p->amount / p->calls - others) > AMOUNT_OFF * fabs(others))
+			code = found(w, COMPARE_AMOUNT, item, i, p->amount / p->calls, others);
+	}
+	return code;
+}
+
+static bool has_average(const struct piece *p)
+{
+	return p->timed && p->returns >= SLOW_CALLS;
+}
+
+static int judge_times(struct work *w, const struct piece *item)
+{
+	double others, spread, limit;
+	size_t cnt = 0;
+	int code = 0;
+
+	for (size_t i = 0; i < w->node_cnt; i++)
+		if (has_average(&w->totals[i].sum))
+			w->values[cnt++] = w->totals[i].sum.total_ns / w->totals[i].sum.returns;
+	if (cnt < 3)
+		return 0;
+	others = median(w->values, cnt);
+	for (size_t i = 0; i < cnt; i++)
+		w->values[i] = fabs(w->values[i] - others);
+	spread = median(w->values, cnt) * MAD_SIGMA;
+	limit = others + SLOW_SIGMA * spread;
+	if (limit < SLOW_LEAST * others)
+		limit = SLOW_LEAST * others;
+	for (size_t i = 0; !code && i < w->node_cnt; i++) {
+		const struct piece *p = &w->totals[i].sum;
+
+		if (has_average(p) && p->total_ns / p->returns > limit)
+			code = found(w, COMPARE_SLOWER, item, i, p->total_ns / p->returns, others);
+	}
+	return code;
+}
+
+/* Whether @node has a group of that name in any of its documents. */
+static bool has_group(const struct compare_node *node, const char *name)
+{
+	for (size_t i = 0; i < node->cnt; i++)
+		if (saved_group_find(node->documents[i], name, false))
+			return true;
+	return false;
+}
+
+/* @item is the first of @cnt pieces of one function or key. */
+static int judge(struct work *w, const struct piece *item, size_t cnt)
+{
+	size_t here = 0;
+	int code;
+
+	memset(w->totals, 0, w->node_cnt * sizeof(*w->totals));
+	for (size_t i = 0; i < w->node_cnt; i++)
+		here += w->totals[i].here = has_group(&w->nodes[i], item->group);
+	for (size_t i = 0; i < cnt; i++)
+		take_piece(w, &item[i], &w->totals[item[i].node]);
+	if (here < 2)
+		return 0;
+	code = judge_calls(w, item, here);
+	if (!code)
+		code = judge_amount(w, item);
+	return code ? code : judge_times(w, item);
+}
+
+int compare_nodes(
+	const struct compare_node *nodes, size_t cnt, struct comparison *ret_comparison)
+{
+	struct work w = { .nodes = nodes, .node_cnt = cnt, .c = ret_comparison };
+	int code;
+
+	*ret_comparison = (struct comparison) {};
+	w.totals = calloc(cnt + 1, sizeof(*w.totals));
+	w.values = calloc(cnt + 1, sizeof(*w.values));
+	code = w.totals && w.values ? set_clocks(&w) : -ENOMEM;
+	if (!code)
+		code = add_all(&w);
+	if (!code && w.cnt)
+		qsort(w.pieces, w.cnt, sizeof(*w.pieces), compare_pieces);
+	for (size_t i = 0, next; !code && i < w.cnt; i = next) {
+		for (next = i; next < w.cnt && !compare_items(&w.pieces[i], &w.pieces[next]);)
+			next++;
+		code = judge(&w, &w.pieces[i], next - i);
+	}
+	free(w.clocks);
+	free(w.pieces);
+	free(w.totals);
+	free(w.values);
+	return code;
+}
+
+void comparison_done(struct comparison *c)
+{
+	for (size_t i = 0; i < c->key_cnt; i++)
+		free(c->keys[i]);
+	free(c->keys);
+	free(c->findings);
+}
