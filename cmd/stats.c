@@ -456,9 +456,29 @@ static bool draws_heat(const struct stats_options *o)
 		!o->check_cnt && !o->until_fd && o->format->flags & FORMAT_READERS && screen_can();
 }
 
+/* Of what a GPU does people want to see kernels first. */
+static void choose_view(struct stats_options *o)
+{
+	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	struct err err = {};
+
+	if (o->view_set || o->watch || o->names.cnt != 1 || !(o->format->flags & FORMAT_READERS) ||
+		groups_open(o->g, &o->names, GROUPS_REST, &groups, &err) || groups.cnt != 1 ||
+		!group_info(groups.group[0]).gpu)
+		return;
+	for (size_t i = 0; i < FSN_KEYS && group_info(groups.group[0]).key[i]; i++)
+		if (!strcmp(group_info(groups.group[0]).key[i], "kernel")) {
+			o->view = view_find("key");
+			o->choice.by[0] = "kernel";
+			o->choice.by_cnt = 1;
+		}
+}
+
 int stats_options_run(struct stats_options *o)
 {
 	struct err err = {};
+
+	choose_view(o);
 
 	if (o->diff_path && saved_read(o->diff_path, &o->before, &err))
 		return cmd_fail(o->g, &err);

@@ -232,6 +232,33 @@ static void print_pauses(const struct report *r, const struct stats *s, FILE *f)
 			counted(s->paused_calls, "call was", "calls were").text);
 }
 
+#define GPU_IDLE_S 10 /* libcupti hands out what it has each second */
+
+/* Of which processes nothing is seen, or not all; what has ended would only be in the way. */
+static void print_gpus(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	for (size_t i = 0; i < rg->whole->gpu_cnt; i++) {
+		const struct fsn_gpu *said = &rg->whole->gpus[i].said;
+		int pid = rg->whole->gpus[i].pid;
+		_cleanup_free_ char *who = text_escape(said->who);
+
+		if (!who)
+			continue;
+		if (said->state == FSN_GPU_REFUSED)
+			note(r, f, "process %d: its GPU times are not known: %s refuses with %d", pid, who,
+				said->code);
+		else if (said->state == FSN_GPU_NO_LIB)
+			note(r, f, "process %d: its GPU times are not known: there is no libcupti", pid);
+		else if (said->state == FSN_GPU_TAKEN)
+			note(r, f, "process %d: its GPU times are not known: %s has libcupti", pid, who);
+		else if (said->idle_s >= GPU_IDLE_S)
+			note(r, f, "process %d: no record for %u s: its GPU does nothing, or another profiler has them",
+				pid, said->idle_s);
+		if (said->dropped)
+			note(r, f, "process %d: %s had no room for %llu records", pid, who, said->dropped);
+	}
+}
+
 /* What makes a number doubtful. */
 static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -263,7 +290,11 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 			counted(s->other_stack, "call was", "calls were").text);
 	print_pauses(r, s, f);
 	no_slot -= s->crowded + s->other_stack + s->paused_calls;
-	if ((int64_t)no_slot > 0)
+	if ((int64_t)no_slot > 0 && group_info(s->group).gpu)
+		note(r, f, "%s counted but not timed: the driver has lost %s",
+			counted(no_slot, "of these was", "of these were").text,
+			no_slot == 1 ? "its times" : "their times");
+	else if ((int64_t)no_slot > 0)
 		note(r, f,
 			"%s counted but not timed: no place for one more in flight",
 			counted(no_slot, "call was", "calls were").text);
@@ -291,6 +322,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 			counted(s->lost_processes, "call is", "calls are").text);
 	print_ends(r, rg, f);
 	print_cpus(r, rg, f);
+	print_gpus(r, rg, f);
 	if (s->lost_stacks)
 		note(r, f, "%s not known: too many different ones",
 			counted(s->lost_stacks, "stack is", "stacks are").text);

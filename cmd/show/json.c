@@ -310,6 +310,30 @@ static void add_health(struct json *j, const struct report_group *rg)
 		json_set_null(j, "over");
 }
 
+/* What the library says in each process that is recorded, or can't be. */
+static void add_gpus(struct json *j, const struct stats *s)
+{
+	static const char *const states[] = { [FSN_GPU_RUNS] = "recorded",
+		[FSN_GPU_NO_LIB] = "no library", [FSN_GPU_REFUSED] = "refused",
+		[FSN_GPU_TAKEN] = "taken" };
+
+	json_set_open(j, "gpu_processes", '[');
+	for (size_t i = 0; i < s->gpu_cnt; i++) {
+		const struct fsn_gpu *said = &s->gpus[i].said;
+
+		json_open(j, '{');
+		json_set_i64(j, "pid", s->gpus[i].pid);
+		json_set_str(j, "state",
+			said->state < ARRAY_SIZE(states) ? states[said->state] : NULL);
+		json_set_i64(j, "code", said->code);
+		json_set_str(j, "library", said->who);
+		json_set_u64(j, "idle_s", said->idle_s);
+		json_set_u64(j, "dropped", said->dropped);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 /* Each as a line of `stream` has it. */
 static void add_slow_calls(struct json *j, const struct report_group *rg)
 {
@@ -349,6 +373,8 @@ int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 	priced = report_cost(rg, &cost_ns);
 	json_set_u64_if(doc, "cost_ns", priced, cost_ns);
 	add_health(doc, rg);
+	if (group_info(s->group).gpu)
+		add_gpus(doc, rg->whole);
 	json_set_open(doc, "functions", '[');
 	for (size_t i = 0; !code && i < rg->func_cnt; i++) {
 		add_function(doc, rg, types, rg->funcs[i]);

@@ -93,6 +93,24 @@ static uint64_t value_of(const struct stats_row *row, const struct stats_func *f
 	return sort_value(&values, sort);
 }
 
+/* What was offered in a second that went by; of a GPU, what it moved in one that it took for it. */
+static void fill_pace(
+	struct grid *grid, const struct report_group *rg, const struct stats_row *row, size_t k)
+{
+	uint64_t ns = group_info(rg->s->group).gpu ? row->n.total_ns : rg->elapsed_ns;
+
+	grid_real(grid, CELL_RATE, k < rg->keys.sum_cnt && ns,
+		k < rg->keys.sum_cnt && ns ? row->sum[k] * 1e9 / ns : 0);
+}
+
+static bool is_offered(const struct report *r)
+{
+	for (size_t i = 0; i < r->cnt; i++)
+		if (!group_info(r->group[i].s->group).gpu)
+			return true;
+	return false;
+}
+
 static void fill_sums(struct grid *grid, const struct report *r, const struct report_group *rg,
 	uint32_t fn, const struct stats_row *row)
 {
@@ -108,8 +126,7 @@ static void fill_sums(struct grid *grid, const struct report *r, const struct re
 		else
 			grid_count(grid, true, row->sum[k]);
 		if (sum_is_bytes(r->sum[i]))
-			grid_real(grid, CELL_RATE, k < rg->keys.sum_cnt && rg->elapsed_ns,
-				rg->elapsed_ns ? row->sum[k] * 1e9 / rg->elapsed_ns : 0);
+			fill_pace(grid, rg, row, k);
 	}
 }
 
@@ -278,7 +295,7 @@ void report_begin_grid(const struct report *r, struct grid *grid)
 		labels[cnt++] = (struct grid_column) { r->sum_title[i], r->sum_key[i],
 			TABLE_RIGHT, false, GRID_SOME, 0 };
 		if (sum_is_bytes(r->sum[i]))
-			labels[cnt++] = (struct grid_column) { "BYTES/S offered", "bytes_per_s",
+			labels[cnt++] = (struct grid_column) { is_offered(r) ? "BYTES/S offered" : "BYTES/S", "bytes_per_s",
 				TABLE_RIGHT, false, GRID_SOME, 0 };
 	}
 	grid_begin(grid, labels, cnt, r->view->uses);

@@ -269,6 +269,7 @@ struct group_info group_info(const struct group *g)
 	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++) {
 		info.exits |= 1U << g->funcs[i].exit;
 		info.events |= target_kind(g->funcs[i].kind)->is_event;
+		info.gpu = target_kind(g->funcs[i].kind)->on_gpu && (!i || info.gpu);
 	}
 	for (size_t i = 0; i < FSN_KEYS && i < g->meta.key_cnt; i++)
 		info.key[i] = group_text(g, g->meta.key[i]);

@@ -34,6 +34,7 @@ struct group_info {
 	bool split;           /* it is known where times went: on the CPU, queued, blocked */
 	bool raw;             /* the probes' own time is left in */
 	bool events;    /* some of its functions are events */
+	bool gpu;             /* all are what GPUs do */
 	bool waits;           /* it counts nothing: a library is waited for */
 	bool kept;            /* it goes with .pid */
 	uint32_t sampled_cpus; /* 0: it takes no samples of CPUs */

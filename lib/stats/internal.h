@@ -81,6 +81,9 @@ int stats_read_paths(const struct group *g, const struct stats_view *view, struc
 int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct fsn_row **ret_raw);
 
+/* kernels.c: the same for .gpus. */
+int stats_read_gpus(const struct group *g, struct stats *s);
+
 /* What a row has had since the baseline, in which it was as @base. */
 struct stats_row rows_since(
 	const struct stats_view *view, const struct fsn_row *now, const struct fsn_row *base);

@@ -216,3 +216,49 @@ bool kernel_name(
 	return by_function(c, l, l->by.word, ret) || by_caller(c, l, ret) ||
 		by_handle(c, h, l, ret);
 }
+
+/* --- what GPUs did -------------------------------------------------------------------------------- */
+
+static int compare_gpus(const void *a, const void *b)
+{
+	const struct stats_gpu *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* Processes that have ended are told of, too, as long as there is room for others. */
+static void forget_ended(const struct group *g, const struct stats *s)
+{
+	for (size_t i = 0; i < s->gpu_cnt; i++) {
+		unsigned int pid = (unsigned int)s->gpus[i].pid;
+
+		if (!proc_alive(PROC, s->gpus[i].pid, s->gpus[i].said.start))
+			(void)bpf_map_delete_elem(g->fd[MAPID_GPUS], &pid);
+	}
+}
+
+int stats_read_gpus(const struct group *g, struct stats *s)
+{
+	int fd = group_map_fd(g, MAPID_GPUS, "GPUs", NULL);
+	unsigned int key, last;
+	struct stats_gpu *more;
+
+	if (fd < 0 || !group_info(g).gpu)
+		return 0;
+	for (bool first = true; !bpf_map_get_next_key(fd, first ? NULL : &last, &key); first = false) {
+		more = array_grow(s->gpus, s->gpu_cnt, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		s->gpus = more;
+		last = key;
+		more[s->gpu_cnt].pid = (pid_t)key;
+		if (bpf_map_lookup_elem(fd, &key, &more[s->gpu_cnt].said))
+			continue;
+		more[s->gpu_cnt++].said.who[FSN_GPU_WHO - 1] = '\0';
+	}
+	if (s->gpu_cnt)
+		qsort(s->gpus, s->gpu_cnt, sizeof(*s->gpus), compare_gpus);
+	if (s->gpu_cnt > FSN_GPUS / 2 && g->write && proc_is_first_ns())
+		forget_ended(g, s);
+	return 0;
+}

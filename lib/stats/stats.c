@@ -330,6 +330,8 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 		code = stats_read_paths(g, view, s, &raw);
 	if (!code)
 		code = stats_read_rows(g, view, s, &raw.rows);
+	if (!code)
+		code = stats_read_gpus(g, s);
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
 	health_make(view, s);
@@ -415,6 +417,7 @@ void stats_free(struct stats *s)
 	}
 	free(s->funcs);
 	free(s->paths);
+	free(s->gpus);
 	callers_done(s);
 	free(s);
 }

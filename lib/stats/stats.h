@@ -13,6 +13,7 @@
 #include "group/types.h"
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
+#include "shared/gpu.h"
 #include "shared/words.h"
 
 struct stats_code {
@@ -122,6 +123,12 @@ struct stats_path {
 };
 #define STATS_NO_FN UINT32_MAX
 
+/* What libfuncsnoop-gpu.so has last said of itself in a process. */
+struct stats_gpu {
+	pid_t pid;
+	struct fsn_gpu said;
+};
+
 struct stats {
 	const struct group *group;      /* outlives this */
 	uint64_t attached_ns, since_ns; /* CLOCK_REALTIME */
@@ -144,6 +151,8 @@ struct stats {
 	/* How often processes were held, how long, and the calls of no_slot that began then. */
 	uint64_t pauses, paused_ns, paused_calls;
 	uint64_t slow_total;
+	struct stats_gpu *gpus; /* of a group of what GPUs do; by pid */
+	size_t gpu_cnt;
 };
 
 /*

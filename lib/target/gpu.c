@@ -191,6 +191,7 @@ const struct target_kind target_gpu = {
 	.noun = "GPU activity",
 	.word = "gpu",
 	.is_wait = true,
+	.on_gpu = true,
 	.find = gpu_find,
 	.plan = gpu_plan,
 	.link = gpu_link,

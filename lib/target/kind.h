@@ -143,6 +143,7 @@ struct target_kind {
 	/* Nobody makes its calls: what they are about is known when they are over, and the probes
 	   of a group are not in the times of another's. */
 	bool is_wait;
+	bool on_gpu; /* its times are a GPU's own */
 	/* Whether nobody can be asked for the cgroup of who makes its calls; NULL: always the thread. */
 	bool (*lacks_cgroup)(const struct target *t);
 	const char *tax;    /* what others pay while it is attached, as a sentence; or NULL */
