@@ -189,7 +189,7 @@ static int begin(struct session *s, struct err *err)
 		code = budget_try(s->draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code && !s->lacks)
 		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
-	if (!code && a->attach.stack_cnt)
+	if (!code && (a->attach.stack_cnt || a->attach.keys || s->await))
 		code = watch_new(&s->fs, &s->watch, err);
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", s->o->name);

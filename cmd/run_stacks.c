@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // While funcsnoop run looks on: files that stacks lead through get their tables as soon as the
-// first stack has met them, and who is held for that is let go.
+// first stack has met them, and who is held for that is let go; rows of callers and kernels get
+// their names while their processes are there.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,12 @@
 #include "attach/attach.h"
 #include "internal.h"
 #include "pins/bpffs.h"
+#include "stats/stats.h"
 
 struct watch_group {
 	struct group *group;
 	struct holds *holds; /* or NULL */
-	uint32_t met;
+	uint32_t met, rows; /* that have been looked at */
 };
 
 struct watch {
@@ -91,6 +93,7 @@ void watch_step(struct watch *w, const struct words *groups)
 			watch_add(w, groups->word[i]);
 	for (size_t i = 0; i < w->cnt; i++) {
 		look(w, &w->groups[i]);
+		stats_name_rows(w->fs, w->groups[i].group, &w->groups[i].rows);
 		if (w->groups[i].holds)
 			holds_settle(w->groups[i].holds);
 	}

@@ -652,6 +652,24 @@ streamed() { # PROGRAM
 	fsn detach i
 }
 
+# Names are kept in a map, where they can be seen to have come.
+caller_is_known() {
+	bpftool map dump pinned "$FUNCSNOOP_BPFFS"/funcsnoop/i-*/*callers | grep -q '+0x'
+}
+
+@test "run knows callers of processes that have ended, which nobody else has looked at" {
+	need_tool bpftool
+	need_arch x86_64
+	start_bg r "$FUNCSNOOP" run i --config "$CONFIG" --key caller --by caller \
+		--output "$BATS_TEST_TMPDIR/rows" -- "$FIX/typed" --wait-end ty_i8 1
+	wait_line r '^done'
+	poll_until caller_is_known
+	tell r
+	wait_bg r
+	output=$(<"$BATS_TEST_TMPDIR/rows")
+	assert_output_match ' (main|call_words)\+0x[0-9a-f]+ +1 '
+}
+
 @test "a terminal shows each row's share of its function's calls" {
 	local sign
 

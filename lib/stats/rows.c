@@ -353,3 +353,15 @@ const struct stats_row *stats_row_find(
 			return &f->rows[i];
 	return NULL;
 }
+
+void stats_name_rows(struct bpffs *fs, const struct group *g, uint32_t *seen)
+{
+	_cleanup_stats_ struct stats *s = NULL;
+	struct fsn_ctl ctl;
+
+	if ((!g->meta.key_caller && !g->meta.key_kernel) || group_ctl(g, &ctl, NULL) ||
+		ctl.rows == *seen)
+		return;
+	*seen = ctl.rows;
+	(void)!stats_read(fs, g, false, &s, NULL);
+}

@@ -164,6 +164,12 @@ int stats_read(struct bpffs *fs, const struct group *g, bool paths, struct stats
 void stats_free(struct stats *s);
 
 /*
+ * Finds out what callers and kernels are called of rows that have come since *@seen were there,
+ * while their processes are: readers know them from then on. What can't be done now may be later.
+ */
+void stats_name_rows(struct bpffs *fs, const struct group *g, uint32_t *seen);
+
+/*
  * Only rows of keys, with those that had no call since the last reset, and only where keys are
  * places that have names: .place, .kernel. For who shows single calls. Free with stats_free().
  */
