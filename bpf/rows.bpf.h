@@ -136,6 +136,18 @@ static __always_inline __u32 row_launched(const struct pt_regs *ctx, __u32 i,
 	return i;
 }
 
+/* Where callers' code lies, of a new row @i that has one. */
+static __always_inline void row_called(
+	__u32 i, const struct fsn_keyed *keyed, const struct fsn_key *key)
+{
+	if (!fsn_called_known || i == FSN_NO_ROW || !(i & ROW_NEW))
+		return;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_KEYS; n++)
+		if (n < fsn_key_cnt && keyed->key[n].what == FSN_BY_CALLER)
+			called_keep(i & ~ROW_NEW, key->word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)]);
+}
+
 /* Claims row @i, which is free, unless somebody else does. */
 static __noinline bool row_claim(
 	__u32 i, const struct fsn_key *key, __u64 tag, __u64 start, __u64 comm)
@@ -233,6 +245,7 @@ static __always_inline __u32 row_begins(const struct pt_regs *ctx, const struct 
 {
 	struct fsn_row *row;
 
+	row_called(i, keyed, key);
 	i = row_launched(ctx, i, keyed, key);
 	i = row_named(i, keyed, key);
 	row = row_at(i);

@@ -647,8 +647,27 @@ streamed() { # PROGRAM
 	tell one
 	wait_bg one
 	fsn reset i
-	capture "$FIX/typed" ty_i8 1 # nobody sees it while it runs
-	assert_eq "$(rows i caller "caller calls" | sed 's/^0x[0-9a-f]*/ADDR/')" "ADDR 1"
+	capture "$FIX/typed" ty_i8 1 # no command sees it while it runs
+	assert_eq "$(rows i caller "caller calls" | sed -E "s/^(main|call_words)\+0x[0-9a-f]*/PLACE/")" \
+		"PLACE 1"
+	fsn detach i
+}
+
+@test "callers in libraries that ended programs had loaded are named, or a file and an offset" {
+	local lib=$BATS_TEST_TMPDIR/libloaded.so gone=$BATS_TEST_TMPDIR/libgone.so
+
+	cp "$FIX/libfix.so.1" "$lib"
+	cp "$FIX/libfix.so.1" "$gone"
+	fsn attach i fix_add --lib "$FIX/libfix.so.1" --key caller
+	export LD_PRELOAD=$FIX/libfix.so.1
+	capture "$FIX/dlcall" "$lib" fix_nested 2 1 3
+	capture "$FIX/dlcall" "$gone" fix_nested 1 1 3
+	unset LD_PRELOAD
+	# Another file has its name now.
+	cp "$FIX/libfix.so.1" "$gone.new"
+	mv "$gone.new" "$gone"
+	assert_eq "$(rows i caller "caller calls" | sed 's/0x[0-9a-f]*/OFF/' | sort)" \
+		$'fix_nested+OFF 6\nlibgone.so+OFF 3'
 	fsn detach i
 }
 

@@ -233,6 +233,28 @@ struct fsn_caller {
 	char text[FSN_CALLER_LEN];
 };
 
+/* A file as the kernel knows it, which is not always what stat(2) says. */
+struct fsn_file_id {
+	unsigned long long dev, ino;
+};
+
+/* And in which file their code lies, at .offset: what programs find when the row is claimed. */
+struct fsn_called {
+	struct fsn_file_id id;
+	unsigned long long offset;
+	unsigned long long start;
+	unsigned long long addr; /* as in the key; 0: it is not known */
+};
+
+/* How a file is called: its name, that of its directory, and on up to its file system's root. */
+#define FSN_NAME_PARTS 16
+#define FSN_NAME_PART  64
+#define FSN_NAMED_FILES 1024
+struct fsn_file_name {
+	unsigned long long cnt; /* 0: not all are known */
+	char part[FSN_NAME_PARTS][FSN_NAME_PART];
+};
+
 /* Of the row at the same place who has launched: who has called it, and who that, or 0. */
 struct fsn_launch {
 	unsigned long long word; /* as in the key */
@@ -290,11 +312,6 @@ struct fsn_stack {
 #define FSN_FRAMES_PIECE 16
 struct fsn_frames {
 	unsigned long long frame[FSN_FRAMES_PIECE]; /* innermost first */
-};
-
-/* A file as the kernel knows it, which is not always what stat(2) says. */
-struct fsn_file_id {
-	unsigned long long dev, ino;
 };
 
 struct fsn_file_ref {

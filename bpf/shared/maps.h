@@ -163,6 +163,9 @@ struct fsn_text {
 	X(KEYED_BY, keyed_by, ARRAY(struct fsn_keyed), n->rows ? n->funcs : 1, READERS) \
 	X(KEYS, keys, MAPPED(struct fsn_key), n->rows, OWNER)                          \
 	X(CALLERS, callers, MAPPED(struct fsn_caller), n->callers ? n->rows : 1, OWNER) \
+	X(CALLED, called, ARRAY(struct fsn_called), n->callers ? n->rows : 1, OWNER)   \
+	X(FILE_NAMES, file_names, HASH(struct fsn_file_id, struct fsn_file_name),      \
+		n->callers ? FSN_NAMED_FILES : 1, OWNER)                               \
 	X(LAUNCHES, launches, ARRAY(struct fsn_launch), n->launches ? n->rows : 1, OWNER) \
 	X(KERNELS, kernels, MAPPED(struct fsn_kernel), n->launches ? n->rows : 1, OWNER) \
 	X(HANDLES, handles, HASH(struct fsn_handle, struct fsn_handle_of),             \

@@ -119,6 +119,10 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	if (spec->asked)
 		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, FSN_SLOT_CNT);
 	e->skel->rodata->fsn_keyed = true;
+	/* The stacks of the other programs have no room for that. */
+	e->skel->rodata->fsn_called_known = keys_at(keys, FSN_BY_CALLER) &&
+		!(spec->progs & (TRACING | FENTRY | KPROBES | 1U << ENGINE_SAMPLE)) &&
+		kernel_finds_mappings();
 	e->skel->rodata->fsn_launched = keys_at(keys, FSN_BY_KERNEL);
 	e->skel->rodata->fsn_asked = spec->asked;
 	e->skel->rodata->fsn_key_late = spec->key_late;
@@ -141,7 +145,6 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
 	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
 	e->skel->rodata->fsn_walks_stacks = true;
-	e->skel->rodata->fsn_page_shift = __builtin_ctzl(sysconf(_SC_PAGESIZE));
 	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
 	e->skel->rodata->fsn_walks_late = spec->keys->stack_late;
 	e->skel->rodata->fsn_walks_alone = spec->keys->stack_late &&
@@ -229,6 +232,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_follows = spec->follows;
 	e->skel->rodata->fsn_nesting = spec->nesting;
 	e->skel->rodata->fsn_split = spec->split;
+	e->skel->rodata->fsn_page_shift = __builtin_ctzl(sysconf(_SC_PAGESIZE));
 	e->skel->rodata->fsn_may_pause = spec->pauses;
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;

@@ -134,6 +134,9 @@ void link_raise_files(void);
  */
 bool kernel_is_older(void);
 
+/* Whether programs can find out what is mapped at an address: since 5.17. */
+bool kernel_finds_mappings(void);
+
 /* What the kernel says of a link. -errno. */
 int link_get_info(int fd, struct link_info *ret_info);
 

@@ -404,6 +404,11 @@ void link_raise_files(void)
 	setrlimit(RLIMIT_NOFILE, &lim);
 }
 
+bool kernel_finds_mappings(void)
+{
+	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_find_vma, NULL) == 1;
+}
+
 bool kernel_is_older(void)
 {
 	struct utsname name;

@@ -3,11 +3,13 @@
 // their beginning.
 //
 // A program's code lies elsewhere in each process, and when that has ended nobody knows where
-// it lay. So what is named is kept in the group, beside its row.
+// it lay. So what is named is kept in the group, beside its row, and what programs saw of it.
 #include <errno.h>
+#include <limits.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <bpf/bpf.h>
 
@@ -198,6 +200,109 @@ bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr
 	*ret = (struct fsn_caller) { .addr = addr, .start = start_ns };
 	if (!put_function(&at, ret))
 		put_place(ret->text, sizeof(ret->text), at.file, at.offset + 1);
+	return true;
+}
+
+/* --- of processes that have ended ----------------------------------------------------------------- */
+
+#define MINOR_BITS 20 /* MINORBITS, include/linux/kdev_t.h */
+
+/* The file's path below the root of its file system, "/usr/bin/git"; false: it is too long. */
+static bool path_below_root(const struct fsn_file_name *name, char path[PATH_MAX])
+{
+	size_t len = 0;
+
+	if (!name->cnt || name->cnt > FSN_NAME_PARTS)
+		return false;
+	for (size_t i = name->cnt; i--;) {
+		size_t part = strnlen(name->part[i], FSN_NAME_PART);
+
+		if (part >= FSN_NAME_PART - 1)
+			return false; /* it may be cut */
+		len += (size_t)snprintf(path + len, PATH_MAX - len, "/%.*s", (int)part, name->part[i]);
+	}
+	return true;
+}
+
+static bool is_file(const char *path, const struct fsn_file_id *id)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_ino == id->ino;
+}
+
+/* Where its file system, or the part of it that has the file, is mounted here. */
+static bool find_path(const struct fsn_file_id *id, const char *below, char path[PATH_MAX])
+{
+	_cleanup_fclose_ FILE *f = fopen(PROC "/self/mountinfo", "re");
+	char line[2 * PATH_MAX], root[PATH_MAX], at[PATH_MAX];
+	unsigned int major, minor;
+	size_t len;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*d %*d %u:%u %4095s %4095s", &major, &minor, root, at) != 4 ||
+			((uint64_t)major << MINOR_BITS | minor) != id->dev)
+			continue;
+		len = strcmp(root, "/") ? strlen(root) : 0;
+		if (strncmp(below, root, len))
+			continue;
+		if (snprintf(path, PATH_MAX, "%s%s", strcmp(at, "/") ? at : "", below + len) <
+				PATH_MAX &&
+			is_file(path, id))
+			return true;
+	}
+	/* An overlay's mount has a number of its own. */
+	return snprintf(path, PATH_MAX, "%s", below) < PATH_MAX && is_file(path, id);
+}
+
+static struct code_known *file_kept(struct callers *c, const struct fsn_file_id *id,
+	const struct fsn_file_name *name)
+{
+	const uint32_t major = (uint32_t)(id->dev >> MINOR_BITS),
+		       minor = id->dev & ((1U << MINOR_BITS) - 1);
+	char below[PATH_MAX], path[PATH_MAX];
+	struct code_known *known;
+	struct code_file *files;
+	const struct elf_func *funcs;
+	size_t cnt;
+
+	for (size_t i = 0; i < c->file_cnt; i++)
+		if (c->files[i].ino == id->ino && c->files[i].dev_major == major &&
+			c->files[i].dev_minor == minor)
+			return c->files[i].known;
+	files = array_grow(c->files, c->file_cnt, sizeof(*files));
+	known = files ? calloc(1, sizeof(*known)) : NULL;
+	if (files)
+		c->files = files;
+	if (!known)
+		return NULL;
+	files[c->file_cnt++] = (struct code_file) { major, minor, id->ino, known };
+	if (path_below_root(name, below) && find_path(id, below, path) &&
+		!elf_file_open(path, &known->elf, NULL) &&
+		elf_file_funcs(known->elf, &funcs, &cnt, NULL)) {
+		elf_file_free(known->elf);
+		known->elf = NULL;
+	}
+	return known;
+}
+
+bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
+	struct fsn_caller *ret)
+{
+	struct code_at at = { .offset = called->offset };
+	struct fsn_file_name name;
+
+	if (g->fd[MAPID_FILE_NAMES] < 0 ||
+		bpf_map_lookup_elem(g->fd[MAPID_FILE_NAMES], &called->id, &name) || !name.cnt)
+		return false;
+	name.part[0][FSN_NAME_PART - 1] = '\0';
+	at.known = file_kept(c, &called->id, &name);
+	if (!at.known || !at.known->elf ||
+		elf_file_offset_to_addr(at.known->elf, at.offset, &at.addr))
+		at.known = NULL;
+	*ret = (struct fsn_caller) { .addr = called->addr, .start = called->start };
+	if (!put_function(&at, ret))
+		put_place(ret->text, sizeof(ret->text), name.part[0], at.offset + 1);
 	return true;
 }
 

@@ -124,6 +124,13 @@ void put_place(char *to, size_t size, const char *name, uint64_t behind);
 bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr,
 	struct fsn_caller *ret);
 
+/*
+ * The same by what programs kept of it, whatever has become of the process: by its file, where
+ * that is still what it was, else "file+0x1f" by the name that it had.
+ */
+bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
+	struct fsn_caller *ret);
+
 /* One text for all that are alike; it lives as long as @s. NULL: no memory. */
 const char *callers_intern(struct stats *s, const char *text);
 void callers_done(struct stats *s);

@@ -213,6 +213,18 @@ static void named_key(
 	}
 }
 
+/* By what was kept of the caller's file when the row was claimed. */
+static bool name_ended(
+	const struct group *g, const struct table *t, uint32_t i, uint64_t addr, uint64_t start_ns)
+{
+	struct fsn_called called;
+
+	return g->fd[MAPID_CALLED] >= 0 &&
+		!bpf_map_lookup_elem(g->fd[MAPID_CALLED], &i, &called) &&
+		called.addr == addr && called.start == start_ns &&
+		callers_name_kept(t->callers, g, &called, &t->places[i]);
+}
+
 /* What was once seen stays beside the row; who may not write there finds it out again. */
 static int name_caller(const struct group *g, const struct table *t, uint32_t i,
 	struct stats *s, struct stats_row *row)
@@ -221,7 +233,8 @@ static int name_caller(const struct group *g, const struct table *t, uint32_t i,
 	uint64_t addr = stats_row_word(row, g->meta.key_caller - 1);
 
 	if (place->addr != addr || place->start != row->start_ns) {
-		if (!addr || !callers_name(t->callers, row->pid, row->start_ns, addr, place))
+		if (!addr || (!callers_name(t->callers, row->pid, row->start_ns, addr, place) &&
+				     !name_ended(g, t, i, addr, row->start_ns)))
 			return 0;
 		(void)bpf_map_update_elem(g->fd[MAPID_CALLERS], &i, place, 0);
 	}
