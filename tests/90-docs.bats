@@ -302,6 +302,8 @@ same_keys() { # SECTION DOCUMENT...
 }
 
 @test "funcsnoop-json(5) has every key of documents that need no privilege, and no other" {
+	local calls
+
 	need_tool jq
 	fsn version --json
 	same_keys version "$output"
@@ -309,6 +311,12 @@ same_keys() { # SECTION DOCUMENT...
 	same_keys "list presets" "$output"
 	fsn list targets s:getppid --json
 	same_keys "list targets" "$output"
+	for calls in 4 5 6; do
+		echo "[{\"group\":\"g\",\"functions\":[{\"name\":\"f\",\"calls\":$calls}]}]" \
+			>"$BATS_TEST_TMPDIR/$calls.json"
+	done
+	fsn compare "$BATS_TEST_TMPDIR"/[456].json --json
+	same_keys compare "$output"
 	fsn -s 1 stats nosuch --json --bpffs /nowhere
 	same_keys error "$output"
 	fsn attach j 'fix_a*' --lib "$FIX/libfix.so" --dry-run --json

@@ -314,6 +314,7 @@ static int make_all_series(const struct report *r, struct all_labels *all)
 
 		if (r->choice->by_cnt && (!i || l->rg != all->of[i - 1].rg)) {
 			types_free(TAKE_PTR(types));
+			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): label_all() set it */
 			code = types_read(l->s->group, &types, NULL);
 		}
 		if (!code && l->called)
