@@ -21,7 +21,7 @@ static __always_inline __u64 gpu_word(const struct fsn_gpu_record *r, __u32 wher
 	case 1:
 		return r->name;
 	case 2:
-		return r->ns;
+		return r->ns > FSN_NS_MASK ? 0 : r->ns;
 	case 3:
 		return r->bytes;
 	case 4:

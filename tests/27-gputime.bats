@@ -44,6 +44,15 @@ kernels plain 1 1 700 700 700"
 		"add<float> 10 200000 90000
 ns::scale 22 100000 5000
 plain 2 1400 700"
+	fsn attach gpu --key kernel,log2:ns --replace
+	job heard 10 known
+	assert_eq "$(rows gpu kernel,ns "kernel ns calls returns" | sort)" "add<float> 1024 1 1
+add<float> 2048 2 2
+add<float> 512 1 1
+add<float> 65536 1 1
+ns::scale 0 1 0
+ns::scale 4096 10 10
+plain 512 1 1"
 	fsn detach gpu
 }
 

@@ -15,7 +15,7 @@
 
 #define WORD(n) { .where = PLACE_RECORD, .index = (n), .words = 1 }
 #define NUMBER(type, name_, n)                                                   \
-	{ .text = type " " name_, .name = name_,                                 \
+	{ .text = type " " name_, .name = (name_),                                \
 		.value = { .kind = TYPE_INT, .size = 8 }, .place = WORD(n) }
 
 /* As struct fsn_gpu_record has them. */
