@@ -6,6 +6,7 @@
 #include "counters.bpf.h"
 #include "filter.bpf.h"
 #include "hold.bpf.h"
+#include "memory.bpf.h"
 #include "nest.bpf.h"
 #include "rows.bpf.h"
 #include "slots.bpf.h"
@@ -139,6 +140,8 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 
 	if (!is_wanted(ctx, fn)) {
 		count_aside(fn);
+		if (fsn_memory_on)
+			memory_passes(ctx, fn, false);
 		return LEFT_OUT;
 	}
 	if (fsn_processes)
@@ -160,6 +163,8 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 		way = slot_claim_first(set, call_key(fn, tgid) | byret, where, caller_link(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);
+		if (fsn_memory_on)
+			memory_passes(ctx, fn, true);
 		if (fsn_nesting)
 			nest_hit(fn, sp, HIT_ENTRY);
 		return way == SLOT_INNER ? INNER : NO_ROOM;
@@ -168,6 +173,8 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	slot = slot * FSN_WAYS + way;
 	if (fsn_keyed)
 		row_keep(ctx, fn, slot, row);
+	if (fsn_memory_on)
+		memory_begins(ctx, fn, slot);
 	if (fsn_nesting && !nests)
 		nest_hit(fn, sp, HIT_ENTRY);
 	if (fsn_nesting && nests) {
@@ -211,9 +218,13 @@ static __always_inline void call_counted(
 
 	if (!is_wanted(ctx, fn)) {
 		count_aside(fn);
+		if (fsn_memory_on)
+			memory_passes(ctx, fn, false);
 		return;
 	}
 	count_call(fn);
+	if (fsn_memory_on)
+		memory_passes(ctx, fn, true);
 	if (fsn_keyed)
 		row_count(ctx, fn, sp);
 	if (fsn_processes) {
@@ -350,6 +361,8 @@ static __always_inline void call_over(
 			net, how, nest, split);
 	if (fsn_keyed)
 		end_in_row(slot, fn, tgid, net, how, result);
+	if (fsn_memory_on)
+		memory_ends(fn, slot, result, how & FSN_CALL_FAILED);
 	if (fsn_asked && !(how & FSN_CALL_FAILED))
 		handle_found(fn, slot);
 	if (streamed)

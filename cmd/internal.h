@@ -242,6 +242,29 @@ struct inflight_choice {
 int list_inflight(
 	struct globals *g, const struct words *words, const struct inflight_choice *choice);
 
+/* --- list_allocations.c ----------------------------------------------------------------------- */
+
+enum allocations_by {
+	ALLOCATIONS_BY_ANY, /* caller, stack or function: what is known */
+	ALLOCATIONS_BY_FUNCTION,
+	ALLOCATIONS_BY_CALLER,
+	ALLOCATIONS_BY_STACK,
+	ALLOCATIONS_BY_PROCESS,
+};
+
+struct allocations_choice {
+	uint64_t older_ns;  /* only blocks of this age or more */
+	uint64_t min_bytes; /* only what holds so much together */
+	enum allocations_by by;
+};
+
+/* False when there is no such word. */
+bool allocations_by(const char *word, enum allocations_by *ret_by);
+
+/* Lists what the groups named behind the first of @names, or all, know to be held. */
+int list_allocations(
+	struct globals *g, const struct words *names, const struct allocations_choice *choice);
+
 /* --- attach.c ------------------------------------------------------------------------------- */
 
 /* Says in a line or two on stderr what of a preset or pattern is left out. */

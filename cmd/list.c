@@ -17,29 +17,29 @@ struct options {
 	struct globals *g;
 	struct words words;
 	struct inflight_choice inflight;
+	struct allocations_choice allocations;
 	bool has_older, verbose, types;
 };
 
-enum { KEY_OLDER = 0x100, KEY_TYPES, KEY_STACK };
+enum { KEY_OLDER = 0x100, KEY_TYPES, KEY_STACK, KEY_BY, KEY_MIN };
 
 static const struct argp_option options[] = {
 	{ "verbose", 'v', NULL, 0, "groups: for which calls, how, by whom", 1 },
 	{ "types", KEY_TYPES, NULL, 0, "functions: arguments and results", 1 },
-	{ "older-than", KEY_OLDER, "DUR", 0, "inflight: only calls of this age or more", 1 },
+	{ "older-than", KEY_OLDER, "DUR", 0, "inflight, allocations: of this age or more", 1 },
+	{ "by", KEY_BY, "WHAT", 0, "allocations: function, caller, stack, process", 1 },
+	{ "min", KEY_MIN, "SIZE", 0, "allocations: only what holds so much", 1 },
 	{ "all", 'a', NULL, 0, "inflight: stale ones too", 1 },
 	{ "stack", KEY_STACK, NULL, 0, "inflight: where their threads sleep", 1 }, { 0 }
 };
 
 static const char help[] =
 	"Show what is attached, the functions of groups, the presets, what could be\n"
-	"probed, or the calls that have not returned.\v"
-	"A call in flight is stale, and hidden without --all, when the stack pointer\n"
-	"of its thread shows that it can't be running any more: after longjmp, or in\n"
-	"recursion deeper than return probes see (64).\n"
-	"\n"
+	"probed, calls that have not returned, or memory that was not given back.\v"
+	"A call in flight is stale, and hidden without --all, when its thread's stack\n"
+	"shows that it can't be running any more.\n"
 	"Examples:\n"
 	"  funcsnoop list functions cuda --types\n"
-	"  funcsnoop list targets 's:open*'\n"
 	"  funcsnoop list inflight --older-than 10s --stack";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -51,7 +51,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_OLDER:
 		if (duration_parse(arg, &o->inflight.older_ns, &err))
 			argp_error(state, "--older-than: %s", err.msg);
+		o->allocations.older_ns = o->inflight.older_ns;
 		o->has_older = true;
+		return 0;
+	case KEY_BY:
+		if (!allocations_by(arg, &o->allocations.by))
+			argp_error(state, "--by is function, caller, stack or process, not '%s'",
+				arg);
+		return 0;
+	case KEY_MIN:
+		if (size_parse(arg, &o->allocations.min_bytes))
+			argp_error(state, "--min '%s' is no size: 4096, 64K, 1M, 2G", arg);
 		return 0;
 	case KEY_TYPES:
 		o->types = true;
@@ -376,7 +386,8 @@ static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse,
 		.args_doc = "[GROUP...]\nfunctions GROUP...\npresets\n"
-			    "targets FUNCTION...\ninflight [GROUP...]",
+			    "targets FUNCTION...\ninflight [GROUP...]\n"
+			    "allocations [GROUP...]",
 		.doc = help };
 	struct options o = { .g = g };
 	const char *what;
@@ -385,6 +396,10 @@ static int run(struct globals *g, int argc, char **argv)
 	what = o.words.cnt ? o.words.word[0] : "";
 	if (!strcmp(what, "inflight"))
 		return list_inflight(g, &o.words, &o.inflight);
+	if (!strcmp(what, "allocations") && !o.inflight.all && !o.inflight.stacks)
+		return list_allocations(g, &o.words, &o.allocations);
+	if (o.allocations.by || o.allocations.min_bytes)
+		return cmd_usage(g, "--by and --min go with 'list allocations'");
 	if (o.inflight.all || o.has_older || o.inflight.stacks)
 		return cmd_usage(g, "--all, --older-than and --stack go with 'list inflight'");
 	if (o.verbose && (!strcmp(what, "functions") || !strcmp(what, "presets") ||
@@ -401,5 +416,5 @@ static int run(struct globals *g, int argc, char **argv)
 	return list_groups(&o);
 }
 
-const struct command cmd_list = { "list", "[functions|presets|inflight]",
+const struct command cmd_list = { "list", "[functions|inflight|...]",
 	"what is attached, and what it holds", run };

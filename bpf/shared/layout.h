@@ -6,6 +6,7 @@
 #ifndef FUNCSNOOP_SHARED_LAYOUT_H
 #define FUNCSNOOP_SHARED_LAYOUT_H
 
+#include "memory.h"
 #include "progress.h"
 #include "words.h"
 

@@ -51,6 +51,8 @@ struct fsn_meta {
 	unsigned int budget; /* FSN_SHARE_ALL: all of it */
 	unsigned int sampled_cpus, pad; /* CPUs that are sampled; 0: none are to be */
 	unsigned int left_out; /* in the text: functions left out for that, five lines each */
+	unsigned int block_sets; /* of blocks of memory, a power of two; 0: none are followed */
+	unsigned int pad2;
 	unsigned long long tried_ns; /* so long their entries were counted */
 	unsigned long long tried_cost_ns; /* and this they would have taken in a second */
 };
@@ -175,6 +177,13 @@ struct fsn_text {
 	X(ROWS, rows, MAPPED(struct fsn_row), n->rows ? n->rows + 3 * n->funcs : 1, READERS) \
 	X(BASE_ROWS0, base_rows0, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
 	X(BASE_ROWS1, base_rows1, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
+	X(RULES_OF, rules_of, ARRAY(struct fsn_rule), n->block_sets ? n->funcs : 1, READERS) \
+	X(MEMORY, memory, MAPPED(struct fsn_memory), n->block_sets ? n->funcs : 1, READERS) \
+	X(BASE_MEMORY0, base_memory0, ARRAY(struct fsn_memory),                        \
+		n->block_sets ? n->funcs : 1, READERS)                                 \
+	X(BASE_MEMORY1, base_memory1, ARRAY(struct fsn_memory),                        \
+		n->block_sets ? n->funcs : 1, READERS)                                 \
+	X(BLOCKS, blocks, MAPPED(struct fsn_block_set), n->block_sets, OWNER)          \
 	X(STACKS, stacks, MAPPED(struct fsn_stack), n->stacks, OWNER)                  \
 	X(FRAMES, frames, MAPPED(struct fsn_frames), n->stacks * FSN_STACK_PIECES, OWNER) \
 	X(STACK_FILES, stack_files, ARRAY(struct fsn_stack_file),                      \

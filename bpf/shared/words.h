@@ -63,6 +63,24 @@ struct fsn_proc_counts {
 	unsigned long long max_ns; /* of one call; the others are sums */
 };
 
+/* Of memory that a function has handed out, or of what it took back what was not known. */
+#define FSN_MEMORY_COUNTS(X)                                                   \
+	X(live_bytes)                                                          \
+	X(live_blocks)                                                         \
+	X(freed_bytes)                                                         \
+	X(freed_blocks)                                                        \
+	X(ended_bytes) /* of processes that have ended, or called exec */      \
+	X(ended_blocks)                                                        \
+	X(lost_bytes) /* for which there was no room */                        \
+	X(lost_blocks)                                                         \
+	X(unknown_frees) /* of what was not handed out before */
+
+struct fsn_memory_counts {
+#define X(name) unsigned long long name;
+	FSN_MEMORY_COUNTS(X)
+#undef X
+};
+
 /*
  * Log-linear buckets of durations, 8 to an octave: below 8 ns one for each nanosecond, then
  * [2^o + s * 2^(o-3), + 2^(o-3)) for octave o and step s.

@@ -40,6 +40,8 @@ enum {
 	KEY_STACKS,
 	KEY_RATE,
 	KEY_NO_KEYS,
+	KEY_MEMORY,
+	KEY_BLOCKS,
 };
 
 static const struct argp_option options[] = {
@@ -74,6 +76,8 @@ static const struct argp_option options[] = {
 	{ "stacks", KEY_STACKS, "all|slow|N", 0, NULL, USAGE_MORE },
 	{ "rate", KEY_RATE, "N", 0, NULL, USAGE_MORE },
 	{ "no-keys", KEY_NO_KEYS, NULL, 0, NULL, USAGE_MORE },
+	{ "memory", KEY_MEMORY, NULL, 0, NULL, USAGE_MORE },
+	{ "blocks", KEY_BLOCKS, "N", 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
 	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
 	{ "split", KEY_SPLIT, NULL, 0, NULL, USAGE_MORE },
@@ -336,6 +340,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_KEYS:
 		parse_keys(o, key, arg, state);
 		break;
+	case KEY_MEMORY:
+		o->memory = true;
+		o->draft.rules.keep_args = true;
+		break;
+	case KEY_BLOCKS:
+		o->attach.blocks = number_parse(state, "--blocks", arg, 1, BLOCKS_MAX);
+		break;
 	case KEY_RATE:
 		o->attach.rate = number_parse(state, "--rate", arg, 1, RATE_MAX);
 		break;
@@ -353,11 +364,32 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+/* What is not given back says little without who has taken it. */
+static const char *memory_choose(struct attach_options *o)
+{
+	struct err err = {};
+
+	if (!o->memory)
+		return o->attach.blocks ? "--blocks needs --memory: blocks of what?" : NULL;
+	if (o->draft.rules.count_only)
+		return "--memory needs the ends of calls: not with --count";
+	if (o->attach.sample > 1 || o->attach.budget.share)
+		return "--memory follows every call: not with --sample or --budget";
+	if (!o->attach.blocks)
+		o->attach.blocks = BLOCKS_USUAL;
+	if (!o->keys.key_cnt && !o->no_keys && keys_add(&o->keys, "caller", &err))
+		return "--memory: no key is left for who calls";
+	if (o->keys.key_cnt)
+		o->attach.keys = &o->keys;
+	return NULL;
+}
+
 bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse,
 		.args_doc = "GROUP [FUNCTION...]\n--config FILE [GROUP...]", .doc = help };
 	struct access *access = &o->attach.access;
+	const char *wrong;
 
 	cmd_parse(o->g, &argp, argc, argv, o, &o->words);
 	o->draft.libs = o->libs;
@@ -378,9 +410,12 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	/* A group is named so that it may read. */
 	if (!o->has_mode && access->gid != (gid_t)-1)
 		access->mode = 0640;
+	wrong = memory_choose(o);
 	if (o->attach.keys && !o->keys.rows)
 		o->keys.rows = KEYS_USUAL;
-	if (!o->config && !o->words.cnt)
+	if (wrong)
+		cmd_usage(o->g, "%s", wrong);
+	else if (!o->config && !o->words.cnt)
 		cmd_usage(o->g, "no group given");
 	else if (o->config && o->name && o->words.cnt != 1)
 		cmd_usage(o->g, "--name with --config needs exactly one group");

@@ -156,6 +156,7 @@ void groups_done(struct groups *groups);
 /* --- what funcsnoop attach is asked for ----------------------------------------------------- */
 
 struct attach_options {
+	bool memory;      /* --memory */
 	struct globals *g;
 	struct draft_opts draft;
 	struct attach_opts attach;

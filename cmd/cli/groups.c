@@ -400,6 +400,21 @@ static bool wants_usual_stacks(struct attach_options *o, const struct draft *dra
 	return true;
 }
 
+/* A function whose blocks can't be followed is told; that there is no other is an error. */
+static int check_memory(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	struct rules_left left;
+	int code;
+
+	if (!o->memory || !draft->probed_cnt)
+		return 0;
+	code = attach_check_memory(draft, &left, err);
+	if (!code && left.cant)
+		cmd_note(o->g, "group '%s': memory of %zu function%s is not followed: '%s' %s",
+			draft->name, left.cant, left.cant == 1 ? "" : "s", left.name, left.why);
+	return code;
+}
+
 int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
 	struct draft **ret_draft, struct err *err)
 {
@@ -421,6 +436,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		code = keys_add_stack(&o->keys, err);
 	if (!code)
 		code = usual ? usual_keys(o, draft, err) : check_keys(o, draft, err);
+	if (!code)
+		code = check_memory(o, draft, err);
 	if (!code)
 		*ret_draft = TAKE_PTR(draft);
 	return code;

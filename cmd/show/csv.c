@@ -53,6 +53,7 @@ static void csv_cell(const struct cell *cell, FILE *f)
 		break;
 	case CELL_COUNT:
 	case CELL_NS:
+	case CELL_BYTES:
 		fprintf(f, "%llu", (unsigned long long)cell->n);
 		break;
 	case CELL_NUMBER:

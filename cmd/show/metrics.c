@@ -77,18 +77,6 @@ static void put_errors(const struct metrics *m, const struct labels *l)
 			(unsigned long long)rest);
 }
 
-static void put_seconds(FILE *f, uint64_t ns)
-{
-	char buf[32];
-	int len = snprintf(buf, sizeof(buf), "%llu.%09llu",
-		(unsigned long long)(ns / 1000000000),
-		(unsigned long long)(ns % 1000000000));
-
-	while (buf[len - 1] == '0' && buf[len - 2] != '.')
-		len--;
-	fprintf(f, "%.*s", len, buf);
-}
-
 /* What can't be known has no sample. */
 static void put_sample(const struct metrics *m, const char *name, enum figure_id id,
 	const char *labels, const struct figures *f)
@@ -98,7 +86,7 @@ static void put_sample(const struct metrics *m, const char *name, enum figure_id
 	fprintf(m->f, "%s%s{%s} ", name,
 		figures[id].place[USE_METRIC].extra == METRIC_GAUGE ? "" : "_total", labels);
 	if (figures[id].unit == UNIT_NS)
-		put_seconds(m->f, f->value[id].n);
+		text_put_seconds(m->f, f->value[id].n);
 	else
 		fprintf(m->f, "%llu", (unsigned long long)f->value[id].n);
 	fputc('\n', m->f);
@@ -119,13 +107,33 @@ static void sum_figure(const struct labels *l, enum figure_id id, struct figures
 	}
 }
 
+/* What is held has a sample for each process that holds some of it. False: none does. */
+static bool put_holders(const struct metrics *m, const char *name, enum figure_id id,
+	const struct labels *l)
+{
+	bool any = false;
+
+	if (l->cnt > 1 || (id != FIGURE_LIVE && id != FIGURE_LIVE_BLOCKS))
+		return false;
+	for (size_t i = 0; i < l->s->holder_cnt; i++) {
+		const struct stats_holder *h = &l->s->holders[i];
+
+		if (h->fn != l->f[0]->fn)
+			continue;
+		fprintf(m->f, "%s{%s,process=\"%d\"} %llu\n", name, l->text, (int)h->pid,
+			(unsigned long long)(id == FIGURE_LIVE ? h->live.bytes : h->live.blocks));
+		any = true;
+	}
+	return any;
+}
+
 static void put_samples(const struct metrics *m, const char *name, enum figure_id id,
 	const struct labels *l)
 {
 	bool by_key = l->series && figures[id].place[USE_ROW_DOCUMENT].at;
 	struct figures f;
 
-	if (!l->called && id != FIGURE_CALLS)
+	if (!l->called && id != FIGURE_CALLS && id != FIGURE_LIVE && id != FIGURE_LIVE_BLOCKS)
 		return;
 	for (size_t i = 0; by_key && i < l->series_cnt; i++) {
 		figures_of_row(&l->series[i].row, l->f[0], NULL, &f);
@@ -133,7 +141,7 @@ static void put_samples(const struct metrics *m, const char *name, enum figure_i
 	}
 	if (!by_key && figures[id].place[USE_METRIC].extra == METRIC_BY_CODE) {
 		put_errors(m, l);
-	} else if (!by_key) {
+	} else if (!by_key && !put_holders(m, name, id, l)) {
 		sum_figure(l, id, &f);
 		put_sample(m, name, id, l->text, &f);
 	}
@@ -146,10 +154,11 @@ static void put_family(const struct metrics *m, enum figure_id id)
 	char name[64];
 
 	snprintf(name, sizeof(name), "funcsnoop_%s%s", figure->word,
-		figure->unit == UNIT_NS ? "_seconds" : "");
+		figure->unit == UNIT_NS ? "_seconds" : figure->unit == UNIT_BYTES ? "_bytes" : "");
 	put_head(m, name, kind == METRIC_GAUGE ? "gauge" : "counter", figure->help);
-	if (m->open && figure->unit == UNIT_NS)
-		fprintf(m->f, "# UNIT %s seconds\n", name);
+	if (m->open && (figure->unit == UNIT_NS || figure->unit == UNIT_BYTES))
+		fprintf(m->f, "# UNIT %s %s\n", name,
+			figure->unit == UNIT_NS ? "seconds" : "bytes");
 	for (size_t i = 0; i < m->labels.cnt; i++)
 		put_samples(m, name, id, &m->labels.of[i]);
 }
@@ -205,7 +214,7 @@ static void put_durations(
 		fprintf(m->f, "funcsnoop_duration_seconds_bucket{%s,le=\"+Inf\"} %llu\n", labels,
 			(unsigned long long)cnt);
 	fprintf(m->f, "funcsnoop_duration_seconds_sum{%s} ", labels);
-	put_seconds(m->f, total_ns);
+	text_put_seconds(m->f, total_ns);
 	fprintf(m->f, "\nfuncsnoop_duration_seconds_count{%s} %llu\n", labels,
 		(unsigned long long)cnt);
 }
@@ -233,7 +242,7 @@ static void put_histogram(const struct metrics *m, const struct labels *l)
 	for (unsigned int i = 0; i < m->choice->bucket_cnt; i++) {
 		seen += count_below(l, le_of(m, i), &at);
 		fprintf(m->f, "funcsnoop_duration_seconds_bucket{%s,le=\"", l->text);
-		put_seconds(m->f, 1ULL << le_of(m, i));
+		text_put_seconds(m->f, 1ULL << le_of(m, i));
 		fprintf(m->f, "\"} %llu\n", (unsigned long long)seen);
 	}
 	for (size_t i = 0; i < l->cnt; i++) {

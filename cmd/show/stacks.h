@@ -23,6 +23,7 @@ struct trie {
 	uint32_t *places; /* by parent and name: number of a node + 1 */
 	size_t place_cnt;
 	uint64_t all;
+	bool holds;         /* memory that was not given back is known */
 	uint32_t min_share; /* in millionths: what has less is not shown to people */
 };
 

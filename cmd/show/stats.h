@@ -231,6 +231,7 @@ enum cell_type {
 	CELL_COUNT,
 	CELL_NUMBER, /* signed */
 	CELL_NS,
+	CELL_BYTES,
 	CELL_PERCENT,
 	CELL_CHANGE, /* percent, with its sign */
 	CELL_RATE,   /* per second */
@@ -297,9 +298,16 @@ __attribute__((format(printf, 2, 3))) void grid_textf(
 	struct grid *grid, const char *fmt, ...);
 __attribute__((format(printf, 2, 0))) void grid_vtextf(
 	struct grid *grid, const char *fmt, va_list ap);
-void grid_count(struct grid *grid, bool known, uint64_t n);
+void grid_n(struct grid *grid, enum cell_type type, bool known, uint64_t n);
 void grid_number(struct grid *grid, int64_t n);
-void grid_ns(struct grid *grid, bool known, uint64_t ns);
+static inline void grid_count(struct grid *grid, bool known, uint64_t n)
+{
+	grid_n(grid, CELL_COUNT, known, n);
+}
+static inline void grid_ns(struct grid *grid, bool known, uint64_t ns)
+{
+	grid_n(grid, CELL_NS, known, ns);
+}
 void grid_time(struct grid *grid, uint64_t realtime_ns);
 void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
 /* "<0.1", "3.2", "1204": per second, for a reader. */

@@ -132,6 +132,8 @@ static int parse_value(const char *text, struct check *check, struct err *err)
 		return parse_percent(text, len - 1, check, err);
 	if (figures[check->figure].unit == UNIT_NS)
 		return duration_parse(text, &check->value, err);
+	if (figures[check->figure].unit == UNIT_BYTES && !size_parse(text, &check->value))
+		return 0;
 	errno = 0;
 	check->value = strtoull(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || *end || errno)

@@ -280,10 +280,10 @@ static void fill_value(struct grid *grid, const struct saved_func *f, enum figur
 	bool known = f && figure_known(&f->figures, id);
 	uint64_t value = known ? f->figures.value[id].n : 0;
 
-	if (figures[id].unit == UNIT_NS)
-		grid_ns(grid, known, value);
-	else
-		grid_count(grid, known, value);
+	grid_n(grid, figures[id].unit == UNIT_NS ? CELL_NS
+			: figures[id].unit == UNIT_BYTES ? CELL_BYTES
+							 : CELL_COUNT,
+		known, value);
 }
 
 const char *diff_status(const struct diff_func *d)

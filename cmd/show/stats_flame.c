@@ -31,7 +31,7 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 	uint64_t value = stack_value(row, to->sort);
 	const char *cut = stack_cut(stack);
 
-	if (to->sort != FIGURE_CALLS && to->sort != FIGURE_ERRORS)
+	if (to->sort == FIGURE_TOTAL)
 		value /= 1000;
 	if (!value)
 		return 0;
@@ -119,10 +119,15 @@ static int put_names(struct trie *t, FILE *f)
 	return 0;
 }
 
-static void put_values(FILE *f, unsigned int name_id, const struct stats_row *row)
+/* Bytes only where some are of memory that is followed. */
+static void put_values(FILE *f, const struct trie *t, unsigned int name_id,
+	const struct stats_row *row)
 {
-	fprintf(f, "[%u,%llu,%llu,%llu,[", name_id, (unsigned long long)row->n.calls,
+	fprintf(f, "[%u,%llu,%llu,%llu,", name_id, (unsigned long long)row->n.calls,
 		(unsigned long long)stack_value(row, FIGURE_TOTAL), (unsigned long long)row->n.errors);
+	if (t->holds)
+		fprintf(f, "%llu,", (unsigned long long)row->live.bytes);
+	fputc('[', f);
 }
 
 /* The list that begins with node @first, and what is below. Stacks are not deeper than walks. */
@@ -131,7 +136,7 @@ static void put_nodes(const struct trie *t, uint32_t first, FILE *f)
 	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next) {
 		if (i != first)
 			fputc(',', f);
-		put_values(f, t->nodes[i].name_id, &t->nodes[i].row);
+		put_values(f, t, t->nodes[i].name_id, &t->nodes[i].row);
 		put_nodes(t, t->nodes[i].first, f);
 		fputs("]]", f);
 	}
@@ -145,17 +150,20 @@ static int put_data(const struct report *r, struct trie *t, FILE *f)
 
 	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next)
 		stats_row_add(&all, &t->nodes[i].row);
+	t->holds = all.allocates;
 	fputs("{\"title\":", f);
 	put_string(f, r->cnt == 1 ? group_info(r->group[0].s->group).name : "all groups");
 	fprintf(f, ",\"chosen\":%d,\"figures\":[{\"name\":\"calls\",\"unit\":\"count\"},"
 		   "{\"name\":\"time\",\"unit\":\"ns\"},"
-		   "{\"name\":\"errors\",\"unit\":\"count\"}],",
-		r->choice->sort == FIGURE_CALLS	? 0
-			: r->choice->sort == FIGURE_ERRORS ? 2
-							   : 1);
+		   "{\"name\":\"errors\",\"unit\":\"count\"}%s],",
+		r->choice->sort == FIGURE_CALLS                    ? 0
+			: r->choice->sort == FIGURE_ERRORS         ? 2
+			: r->choice->sort == FIGURE_LIVE && t->holds ? 3
+								   : 1,
+		t->holds ? ",{\"name\":\"bytes\",\"unit\":\"count\"}" : "");
 	code = put_names(t, f);
 	fputs("\"root\":", f);
-	put_values(f, 0, &all);
+	put_values(f, t, 0, &all);
 	put_nodes(t, first, f);
 	fputs("]]}", f);
 	return code;

@@ -128,19 +128,14 @@ static bool is_noise(const struct figures *f, enum figure_id id)
 		(id == FIGURE_SELF && f->noise_ns && f->value[id].n < f->self_noise_ns);
 }
 
-void grid_count(struct grid *grid, bool known, uint64_t n)
+void grid_n(struct grid *grid, enum cell_type type, bool known, uint64_t n)
 {
-	add_n(grid, known ? CELL_COUNT : CELL_NONE, n);
+	add_n(grid, known ? type : CELL_NONE, n);
 }
 
 void grid_number(struct grid *grid, int64_t n)
 {
 	add_n(grid, CELL_NUMBER, (uint64_t)n);
-}
-
-void grid_ns(struct grid *grid, bool known, uint64_t ns)
-{
-	add_n(grid, known ? CELL_NS : CELL_NONE, ns);
 }
 
 void grid_time(struct grid *grid, uint64_t realtime_ns)
@@ -169,6 +164,7 @@ void grid_figures(struct grid *grid, const struct figures *f)
 {
 	static const enum cell_type types[] = { [UNIT_COUNT] = CELL_COUNT,
 		[UNIT_NS] = CELL_NS,
+		[UNIT_BYTES] = CELL_BYTES,
 		[UNIT_PERCENT] = CELL_PERCENT,
 		[UNIT_RATE] = CELL_RATE,
 		[UNIT_RATIO] = CELL_RATE };
@@ -262,6 +258,8 @@ static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 	case CELL_COUNT:
 		snprintf(buf, CELL_LEN, "%llu", (unsigned long long)cell->n);
 		return buf;
+	case CELL_BYTES:
+		return text_bytes(cell->n, buf);
 	case CELL_NUMBER:
 		snprintf(buf, CELL_LEN, "%lld", (long long)cell->n);
 		return buf;

@@ -43,7 +43,8 @@ bool stats_sort_parse(const char *name, enum figure_id *ret_sort)
 
 	*ret_sort = SORT_BY_NAME;
 	for (size_t i = 0; i < cnt; i++)
-		if (!strcmp(name, figures[ids[i]].word))
+		if (!strcmp(name, figures[ids[i]].word) ||
+			!strcmp(name, figures[ids[i]].key))
 			*ret_sort = ids[i];
 	return *ret_sort != SORT_BY_NAME || !strcmp(name, "name");
 }
@@ -78,7 +79,7 @@ static int compare_ranked(const void *a, const void *b)
 static bool is_shown(const struct stats_func *f)
 {
 	return stats_func_called(f) || f->proc_cnt || f->row_cnt || f->ended.n.calls || f->code_cnt ||
-		stats_func_samples(f);
+		f->memory.n.live_blocks || 		stats_func_samples(f);
 }
 
 bool report_is_shown(const struct report_group *rg, const struct stats_func *f)

@@ -184,6 +184,8 @@ uint64_t stack_value(const struct stats_row *row, enum figure_id sort)
 
 	if (sort == FIGURE_CALLS || sort == SORT_BY_NAME)
 		return row->n.calls;
+	if (sort == FIGURE_LIVE)
+		return row->live.bytes;
 	return sort == FIGURE_ERRORS ? row->n.errors : ns > 0 ? (uint64_t)ns : 0;
 }
 

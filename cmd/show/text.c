@@ -374,3 +374,15 @@ void cmd_note(const struct globals *g, const char *fmt, ...)
 	va_end(ap);
 	print_message(g, message);
 }
+
+void text_put_seconds(FILE *f, uint64_t ns)
+{
+	char buf[32];
+	int len = snprintf(buf, sizeof(buf), "%llu.%09llu",
+		(unsigned long long)(ns / 1000000000),
+		(unsigned long long)(ns % 1000000000));
+
+	while (buf[len - 1] == '0' && buf[len - 2] != '.')
+		len--;
+	fprintf(f, "%.*s", len, buf);
+}

@@ -213,4 +213,7 @@ int sink_end(struct sink *s, struct err *err);
 
 void sink_done(struct sink *s);
 
+
+void text_put_seconds(FILE *f, uint64_t ns);
+
 #endif

@@ -35,6 +35,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		funcs[i].product = known->product;
 		funcs[i].kernel = known->kernel;
 		funcs[i].named = known->named;
+		funcs[i].memory = &known->memory;
 	}
 	return funcs;
 }
@@ -58,6 +59,28 @@ int attach_check_condition(
 	if (!conds)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	return describe_conds(draft, c, conds, ret_never, err);
+}
+
+int describe_rules(const struct draft *draft, struct fsn_rule *rules, struct rules_left *ret_left,
+	struct err *err)
+{
+	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
+
+	if (!funcs)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		funcs[i].judged = draft->targets[i].known &&
+			draft->targets[i].known->judge.kind != FSN_JUDGE_NONE;
+	return rules_bind(funcs, draft->probed_cnt, rules, ret_left, err);
+}
+
+int attach_check_memory(const struct draft *draft, struct rules_left *ret_left, struct err *err)
+{
+	_cleanup_free_ struct fsn_rule *rules = calloc(draft->probed_cnt + 1, sizeof(*rules));
+
+	if (!rules)
+		return err_sys(err, -ENOMEM, "cannot describe the group");
+	return describe_rules(draft, rules, ret_left, err);
 }
 
 /* Where the communicators of a library begin, which is asked once. */

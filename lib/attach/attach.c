@@ -179,6 +179,7 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->hist_shards = engine_hist_shards(e);
 	meta->path_shards = engine_path_shards(e);
 	meta->path_cnt = engine_path_cnt(e);
+	meta->block_sets = engine_block_sets(e);
 	meta->probes = probe_cnt;
 	meta->sample = opts->sample;
 	meta->budget = opts->budget.share;
@@ -303,6 +304,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.key_wide = desc.key_wide;
 	spec.key_late = desc.key_late;
 	spec.asked = desc.asked;
+	spec.block_cnt = opts->blocks;
 	spec.stack_cnt = opts->stack_cnt;
 	spec.stacks_of = opts->stacks_of;
 	spec.thread_stacks = draft->targets[0].kind->has_stacks;
@@ -337,6 +339,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		code = stacks_prepare(e, draft, opts, &ret_report->no_tables, err);
 	if (!code)
 		code = description_breaks(&probes, draft, dir_fd, err);
+	if (!code)
+		code = engine_reclaim(e, dir_fd, err);
 	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	/* Behind a tracepoint of the group on what ends: who is taken off the list counts no more. */

@@ -24,6 +24,9 @@ struct budget {
 	uint64_t cost_ns;  /* what the probes are to take in a second, by their number */
 };
 
+#define BLOCKS_USUAL 262144 /* blocks of memory, where nothing else is asked for */
+#define BLOCKS_MAX   16777216
+
 #define RATE_USUAL 99 /* of samples: no multiple of what is done at whole fractions of a second */
 #define RATE_MAX   10000
 
@@ -38,6 +41,7 @@ struct attach_opts {
 	struct access access; /* who may read the counters */
 	struct budget budget; /* as budget_try() left it */
 	bool split;       /* tell where times went: on the CPU, queued, blocked */
+	uint32_t blocks;  /* of memory that are followed, at once; 0: none */
 	bool nesting;     /* follow which call was made in which */
 	uint32_t stack_cnt; /* places for stacks by which calls are told apart; 0: no stacks */
 	uint32_t rate;      /* of samples, Hz; 0: as usual */
@@ -87,6 +91,11 @@ _must_check_ int attach_check_condition(
 /* The same of keys: keys_bind(). */
 _must_check_ int attach_check_keys(const struct draft *draft, const struct keys *keys,
 	struct keys_left *ret_left, struct err *err);
+
+/* The same of memory: whether some function of @draft is known to hand it out. */
+struct rules_left;
+_must_check_ int attach_check_memory(
+	const struct draft *draft, struct rules_left *ret_left, struct err *err);
 
 /*
  * Attaches @draft as a group. Takes the lock of @fs. -EEXIST when there is such a group (unless

@@ -303,6 +303,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		.said = calloc(1, sizeof(*d.said)),
 		.libs = calloc(draft->objects.cnt, sizeof(*d.libs)),
 	};
+	struct rules_left left;
 	size_t never;
 	int code = 0;
 
@@ -322,6 +323,11 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 	if (!code && opts->keys)
 		code = describe_keys(&d, draft, opts->keys, err);
 	/* Of one that hangs all is to be known, though it is not slow yet. */
+	if (!code && opts->blocks) {
+		d.rules = calloc(draft->probed_cnt, sizeof(*d.rules));
+		code = d.rules ? describe_rules(draft, d.rules, &left, err)
+			       : err_sys(err, -ENOMEM, "cannot describe the group");
+	}
 	d.save_args |= opts->keys && keys_at(opts->keys, FSN_BY_COMMUNICATOR);
 	if (code)
 		return code;
@@ -339,6 +345,7 @@ void description_done(struct description *d)
 	free(d->funcs);
 	free(d->confs);
 	free(d->conds);
+	free(d->rules);
 	free(d->keyed);
 	free(d->said);
 	free(d->libs);
@@ -402,6 +409,7 @@ int description_write(const struct description *d, const struct draft *draft,
 		{ MAPID_NAMES, d->types.names, sizeof(*d->types.names), d->types.name_cnt },
 		{ MAPID_CONDS, d->conds, sizeof(*d->conds), draft->probed_cnt },
 		{ MAPID_KEYED_BY, d->keyed, sizeof(*d->keyed), d->keyed ? draft->probed_cnt : 0 },
+		{ MAPID_RULES_OF, d->rules, sizeof(*d->rules), d->rules ? draft->probed_cnt : 0 },
 		{ MAPID_SAID, d->said, sizeof(*d->said), 1 },
 		{ MAPID_META, meta, sizeof(*meta), 1 },
 	};

@@ -85,6 +85,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, progs & 1U << ENGINE_WAIT);
 	bpf_program__set_autoload(e->skel->progs.fsn_signal, e->pauses);
 	bpf_program__set_autoload(e->skel->progs.fsn_pause, e->pauses && !e->holds);
+	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, e->memory);
+	bpf_program__set_autoload(e->skel->progs.fsn_heap_exec, e->memory);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, e->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
@@ -122,6 +124,7 @@ int engine_new(
 		!kfunc_how_probe(KFUNC_MULTI);
 	e->links = link_mask(e, spec);
 	e->children = spec->children;
+	e->memory = spec->block_cnt;
 	e->rate = spec->rate;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;
@@ -214,6 +217,11 @@ uint32_t engine_hist_shards(const struct engine *e)
 uint32_t engine_path_shards(const struct engine *e)
 {
 	return e->path_shards;
+}
+
+uint32_t engine_block_sets(const struct engine *e)
+{
+	return e->block_sets;
 }
 
 uint32_t engine_path_cnt(const struct engine *e)

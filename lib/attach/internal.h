@@ -107,6 +107,7 @@ struct engine_spec {
 	bool holds;    /* counted calls hold who makes them, and are not counted */
 	const struct keys *keys; /* NULL: calls are told apart by nothing */
 	uint32_t stack_cnt, stacks_of; /* places for stacks, of one call of so many */
+	uint32_t block_cnt; /* blocks of memory that are followed; 0: none are */
 	bool stack_holds; /* who meets a file without a table waits till it has one */
 	bool pauses;      /* who makes calls may be held: that is no part of their time */
 	bool key_wide;           /* some key takes more than a word */
@@ -139,6 +140,7 @@ int engine_new_threads(struct engine **ret_engine, int *ret_prog_fd, struct err 
 uint32_t engine_stat_shards(const struct engine *e);
 uint32_t engine_hist_shards(const struct engine *e);
 uint32_t engine_path_shards(const struct engine *e);
+uint32_t engine_block_sets(const struct engine *e);
 uint32_t engine_path_cnt(const struct engine *e); /* places, 0: paths are not kept */
 
 /* A map's descriptor; it belongs to the engine. */
@@ -202,10 +204,10 @@ struct fsn_bpf;
 struct engine {
 	struct fsn_bpf *skel;
 	enum link_mode mode;
-	uint32_t stat_shards, hist_shards, path_shards, path_cnt;
+	uint32_t stat_shards, hist_shards, path_shards, path_cnt, block_sets;
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
-	bool children, holds, pauses;
+	bool children, holds, pauses, memory;
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool many_kprobes; /* by one link */
@@ -232,6 +234,9 @@ typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
  */
 int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
 	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
+
+/* Attaches what gives up the blocks of memory of processes that end, if some are followed. */
+int engine_reclaim(struct engine *e, int dir_fd, struct err *err);
 
 /*
  * Attaches what follows children, if the spec says so, and pins it like the others; before
@@ -266,6 +271,7 @@ struct description {
 	struct fsn_func *funcs; /* of the probed functions, in their order */
 	struct fsn_conf *confs;
 	struct fsn_cond *conds;
+	struct fsn_rule *rules;  /* NULL: no memory is followed */
 	struct fsn_keyed *keyed; /* NULL: calls are told apart by nothing */
 	struct fsn_said *said;
 	struct fsn_lib *libs;
@@ -298,6 +304,10 @@ bool has_no_args(const struct draft *draft, const struct target *t);
 /* Binds @c to the probed functions, a struct fsn_cond each; *@ret_never of them have not all. */
 int describe_conds(const struct draft *draft, const struct condition *c, struct fsn_cond *conds,
 	size_t *ret_never, struct err *err);
+
+/* Which memory the probed functions hand out and take back: rules_bind(). */
+int describe_rules(const struct draft *draft, struct fsn_rule *rules, struct rules_left *ret_left,
+	struct err *err);
 
 /* The same of keys and sums, for @d, whose types are described. */
 int describe_keys(struct description *d, const struct draft *draft, const struct keys *keys,

@@ -229,6 +229,17 @@ static int take_over(struct engine *e, int from_fd, struct err *err)
 	return cnt ? err_sys(err, cnt, "cannot follow children") : 0;
 }
 
+int engine_reclaim(struct engine *e, int dir_fd, struct err *err)
+{
+	struct bpf_program *const progs[] = { e->skel->progs.fsn_heap_exit,
+		e->skel->progs.fsn_heap_exec };
+	int code = 0;
+
+	for (size_t i = 0; e->memory && !code && i < ARRAY_SIZE(progs); i++)
+		code = attach_traced(e, progs[i], dir_fd, err);
+	return code;
+}
+
 int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 {
 	struct bpf_program *const pausing[] = { e->skel->progs.fsn_signal,

@@ -60,6 +60,12 @@ static size_t more_bytes(const struct engine_spec *spec)
 	return sizeof(struct fsn_more) - (spec->wide ? 0 : FSN_STR_SPARED);
 }
 
+/* Sets of blocks, a power of two: half full when they have as many as are asked for. */
+static uint32_t block_sets(const struct engine_spec *spec)
+{
+	return spec->block_cnt ? power_of_two(2 * spec->block_cnt / FSN_BLOCK_WAYS) : 0;
+}
+
 /* As many shards of the histograms as the budget has room for beside all else. */
 static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
 {
@@ -132,6 +138,16 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_row_cnt = keys->rows;
 }
 
+static void engine_size_memory(struct engine *e, const struct engine_spec *spec)
+{
+	if (!spec->block_cnt)
+		return;
+	e->block_sets = block_sets(spec);
+	bpf_map__set_max_entries(e->skel->maps.fsn_slot_memory, FSN_SLOT_CNT);
+	e->skel->rodata->fsn_memory_on = true;
+	e->skel->rodata->fsn_block_bits = __builtin_ctz(e->block_sets);
+}
+
 /* What a walk works with is of the size that a value of its map has. */
 static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 {
@@ -172,6 +188,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.paths = e->path_cnt,
 		.rows = row_cnt(spec),
 		.gpus = spec->progs & 1U << ENGINE_GPU,
+		.block_sets = block_sets(spec),
 		.callers = spec->keys && keys_at(spec->keys, FSN_BY_CALLER),
 		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
 		.stacks = spec->stack_cnt,
@@ -239,6 +256,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_samples = spec->samples;
 	e->skel->rodata->fsn_kernel = spec->progs & (FENTRY | KPROBES);
 	engine_size_keys(e, spec);
+	engine_size_memory(e, spec);
 	engine_size_stacks(e, spec);
 	e->skel->bss->ctl.epoch = FSN_EPOCH_FIRST;
 	e->skel->bss->ctl.base = FSN_EPOCH_FIRST;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -126,4 +127,24 @@ const char *duration_format(uint64_t ns, char buf[DURATION_LEN])
 	}
 	strcat(buf, out[u].name);
 	return buf;
+}
+
+int size_parse(const char *text, uint64_t *ret_bytes)
+{
+	static const char sizes[] = "KMGT";
+	unsigned long long n;
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	unit = *end ? strchr(sizes, *end) : NULL;
+	for (const char *u = sizes; unit && u <= unit && !errno; u++) {
+		errno = n >> 54 ? ERANGE : 0;
+		n <<= 10;
+	}
+	if (*text < '0' || *text > '9' || errno || end[unit != NULL])
+		return -EINVAL;
+	*ret_bytes = n;
+	return 0;
 }

@@ -22,4 +22,7 @@ int duration_parse(const char *text, uint64_t *ret_ns, struct err *err);
  */
 const char *duration_format(uint64_t ns, char buf[DURATION_LEN]);
 
+/* A size in bytes: "4096", or by powers of 1024 "64K", "1M", "2G", "1T". -EINVAL. */
+int size_parse(const char *text, uint64_t *ret_bytes);
+
 #endif

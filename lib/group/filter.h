@@ -93,6 +93,8 @@ struct condition_func {
 	uint32_t communicator_at; /* from where one begins, its hash */
 	uint8_t kernel, named;    /* as of struct preset_func */
 	const struct preset_product *product;
+	const struct preset_memory *memory; /* the same; or NULL */
+	bool judged;                        /* it may fail */
 	struct {
 		struct member_at m;
 		const char *why; /* or NULL */

@@ -255,6 +255,7 @@ struct group_info group_info(const struct group *g)
 		.pid = g->meta.pid,
 		.processes = g->meta.options & FSN_OPT_PROCESSES,
 		.nesting = g->meta.options & FSN_OPT_NESTING,
+		.memory = g->meta.block_sets,
 		.split = g->meta.options & FSN_OPT_SPLIT,
 		.raw = g->meta.options & FSN_OPT_RAW,
 		.waits = g->meta.options & FSN_OPT_HOLDS,

@@ -31,6 +31,7 @@ struct group_info {
 	pid_t pid;            /* of that command */
 	bool processes;       /* there are statistics per process */
 	bool nesting;         /* it is known which call was made in which */
+	bool memory;          /* blocks of memory are followed */
 	bool split;           /* it is known where times went: on the CPU, queued, blocked */
 	bool raw;             /* the probes' own time is left in */
 	bool events;    /* some of its functions are events */

@@ -89,6 +89,23 @@ bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt);
 /* Whether some row is found at the end of its call. */
 bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt);
 
+/* --- memory, bound to functions at attach ------------------------------------------------------ */
+
+struct fsn_rule;
+
+/* Of the functions of a group those that hand out memory, and those whose rule can't be kept. */
+struct rules_left {
+	size_t allocate, cant;
+	const char *name, *why; /* of the first of the latter */
+};
+
+/*
+ * Which memory @funcs hand out and take back. One of which that can't be seen does neither. With
+ * -ERR_USAGE, none hands out any.
+ */
+_must_check_ int rules_bind(const struct condition_func *funcs, size_t cnt,
+	struct fsn_rule *ret_rules, struct rules_left *ret_left, struct err *err);
+
 /* --- of a group ------------------------------------------------------------------------------ */
 
 struct func_part {

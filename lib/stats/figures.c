@@ -69,6 +69,7 @@ static bool ends_seen(const struct stats_func *f)
 
 #define VALUE_COUNT   n
 #define VALUE_NS      n
+#define VALUE_BYTES   n
 #define VALUE_PERCENT x
 #define VALUE_RATE    x
 #define VALUE_RATIO   x
@@ -160,6 +161,8 @@ void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	const struct stats_proc p = { .n = row->n };
 
 	figures_of_process(&p, f, scope, ret);
+	figure_set(ret, FIGURE_LIVE, row->allocates, row->live.bytes);
+	figure_set(ret, FIGURE_LIVE_BLOCKS, row->allocates, row->live.blocks);
 	if (scope && scope->elapsed_ns) {
 		ret->known |= FIGURE_BIT(FIGURE_CALLS_RATE);
 		ret->value[FIGURE_CALLS_RATE].x = row->n.calls * 1e9 / scope->elapsed_ns;

@@ -42,11 +42,12 @@ enum figure_use {
 enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_BY_CODE };
 
 /* Whole numbers, then fractions. */
-enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
+enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 
 /* What stands behind a figure's word in its key. */
 #define UNIT_SUFFIX_COUNT   ""
 #define UNIT_SUFFIX_NS      "_ns"
+#define UNIT_SUFFIX_BYTES   "_bytes"
 #define UNIT_SUFFIX_PERCENT "_percent"
 #define UNIT_SUFFIX_RATE    "_per_s"
 #define UNIT_SUFFIX_RATIO   ""
@@ -203,6 +204,35 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_PERCENT, UNIT_RATE, UNIT_RATIO };
 	X(P999, NS, "p999", NULL, NULL,                                                 \
 		spread, stats_func_percentile(f, 999),                                  \
 		AT(DOCUMENT, 170), AT(TABLE, 130, COLUMN_CSV), AT(SAVED, 150))          \
+	X(LIVE, BYTES, "live", "LIVE", "Memory that was handed out and not taken back.",  \
+		f->memory.allocates, f->memory.n.live_bytes,                            \
+		AT(ROW, 90, COLUMN_KNOWN), AT(ROW_DOCUMENT, 70),                        \
+		AT(DOCUMENT, 180), AT(TABLE, 190, COLUMN_KNOWN), AT(SORT, 80, 'l'),     \
+		AT(SAVED, 160), AT(DIFF, 80), AT(METRIC, 80, METRIC_GAUGE))             \
+	X(LIVE_BLOCKS, COUNT, "live_blocks", "BLOCKS", "Blocks of that.",               \
+		f->memory.allocates, f->memory.n.live_blocks,                           \
+		AT(ROW, 92, COLUMN_KNOWN), AT(ROW_DOCUMENT, 72),                        \
+		AT(DOCUMENT, 182), AT(TABLE, 192, COLUMN_KNOWN),                        \
+		AT(SAVED, 162), AT(DIFF, 82), AT(METRIC, 82, METRIC_GAUGE))             \
+	X(PEAK, BYTES, "peak", "PEAK", "The most that was so since the reset.",          \
+		f->memory.allocates, f->memory.peak_bytes,                              \
+		AT(DOCUMENT, 184), AT(TABLE, 194, COLUMN_KNOWN | 4),                    \
+		AT(SAVED, 164), AT(METRIC, 84, METRIC_GAUGE))                           \
+	X(FREED, BYTES, "freed", "FREED", "Memory that was handed out, and taken back.", \
+		f->memory.allocates, f->memory.n.freed_bytes,                           \
+		AT(DOCUMENT, 186), AT(TABLE, 196, COLUMN_KNOWN | 5),                    \
+		AT(SAVED, 166), AT(METRIC, 86))                                         \
+	X(ENDED_BLOCKS, COUNT, "ended_blocks", NULL,                                    \
+		"Blocks whose processes have ended, or called exec.",                   \
+		f->memory.allocates, f->memory.n.ended_blocks,                          \
+		AT(DOCUMENT, 187), AT(SAVED, 167))                                      \
+	X(LOST_BLOCKS, COUNT, "lost_blocks", NULL, "Blocks for which there was no room.", \
+		f->memory.allocates, f->memory.n.lost_blocks,                           \
+		AT(DOCUMENT, 189), AT(SAVED, 169), AT(METRIC, 88))                      \
+	X(UNKNOWN_FREES, COUNT, "unknown_frees", NULL,                                  \
+		"Releases of what was not handed out before, as far as is known.",      \
+		f->memory.frees, f->memory.n.unknown_frees,                             \
+		AT(DOCUMENT, 188), AT(SAVED, 168))                                      \
 	X(FUNCTIONS, COUNT, "functions", "FUNCTIONS", NULL,                             \
 		false, 0,                                                               \
 		AT(LIBRARY, 10, 9), AT(PROCESS, 90, 5))

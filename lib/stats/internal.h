@@ -14,6 +14,7 @@ struct stats_view {
 	uint32_t first, last; /* epochs, both included; they wrap at FSN_EPOCH_MAX */
 	bool paths;           /* who called whom is wanted */
 	bool idle;            /* and so are rows of keys without a call since */
+	uint64_t older_ns;    /* blocks of memory of that age only */
 };
 
 static inline bool view_has(const struct stats_view *v, uint32_t epoch)
@@ -29,6 +30,7 @@ static inline bool view_has(const struct stats_view *v, uint32_t epoch)
 struct stats_raw {
 	struct fsn_base *total;
 	struct fsn_path *paths;
+	struct fsn_memory *memory; /* NULL: none is followed */
 	struct fsn_row *rows; /* of keys, and the others of each function: rows_cnt() */
 };
 
@@ -76,6 +78,20 @@ int stats_read_codes(const struct group *g, const struct stats_view *view, struc
 int stats_read_procs(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_paths(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct stats_raw *raw);
+
+static inline int base_memory_fd(const struct group *g, uint32_t index)
+{
+	return g->fd[index ? MAPID_BASE_MEMORY1 : MAPID_BASE_MEMORY0];
+}
+
+/*
+ * allocations.c: .memory of all functions; and .holders, with what each row of keys has, by its
+ * number: NULL where no blocks are followed, or who reads may not see them. Free *@ret_rows.
+ */
+int stats_read_memory(
+	const struct group *g, const struct stats_view *view, struct stats *s, struct stats_raw *raw);
+int stats_read_blocks(const struct group *g, const struct stats_view *view, struct stats *s,
+	struct stats_live **ret_rows);
 
 /* rows.c: the same for .rows, .others; *@ret_raw are the rows as they are. */
 int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,

@@ -29,7 +29,7 @@
 struct reset {
 	const struct group *g;
 	struct fsn_ctl *ctl;
-	struct map_mapping ctl_map, stats_map, procs_map, rows_map;
+	struct map_mapping ctl_map, stats_map, procs_map, rows_map, memory_map;
 	uint32_t row_cnt;
 	struct stats_view view; /* what ends now */
 };
@@ -40,6 +40,7 @@ static void reset_done(struct reset *r)
 	map_munmap(&r->stats_map);
 	map_munmap(&r->procs_map);
 	map_munmap(&r->rows_map);
+	map_munmap(&r->memory_map);
 }
 
 static int reset_open(const struct group *g, struct reset *r)
@@ -65,6 +66,9 @@ static int reset_open(const struct group *g, struct reset *r)
 		code = map_mmap(g->fd[MAPID_ROWS],
 			(r->row_cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(struct fsn_row),
 			&r->rows_map);
+	if (!code && g->meta.block_sets)
+		code = map_mmap(g->fd[MAPID_MEMORY], g->meta.fn_cnt * sizeof(struct fsn_memory),
+			&r->memory_map);
 	r->ctl = r->ctl_map.addr;
 	return code;
 }
@@ -84,6 +88,7 @@ static void fold_extremes(struct reset *r)
 	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
 	uint64_t epoch = r->ctl->epoch, tag = epoch << FSN_NS_BITS;
 	struct fsn_stat *stat = r->stats_map.addr;
+	struct fsn_memory *memory = r->memory_map.addr;
 	struct fsn_row *row = r->rows_map.addr;
 	int from = !(epoch & 1), to = epoch & 1;
 
@@ -96,6 +101,9 @@ static void fold_extremes(struct reset *r)
 	for (uint32_t i = 0; i < r->row_cnt; i++)
 		if (row[i].max[from])
 			raise_word(&row[i].max[to], tag | (row[i].max[from] & FSN_NS_MASK));
+	for (uint32_t i = 0; memory && i < r->g->meta.fn_cnt; i++)
+		if (memory[i].peak[from])
+			raise_word(&memory[i].peak[to], tag | (memory[i].peak[from] & FSN_NS_MASK));
 }
 
 /* Epochs go round, past 0, so that a word that is 0 is no value; parity alternates. */
@@ -211,6 +219,7 @@ static void clear_idle_words(struct reset *r)
 {
 	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
 	struct fsn_stat *stat = r->stats_map.addr;
+	struct fsn_memory *memory = r->memory_map.addr;
 	struct fsn_row *row = r->rows_map.addr;
 	int idle = !(r->ctl->epoch & 1);
 
@@ -220,6 +229,8 @@ static void clear_idle_words(struct reset *r)
 	}
 	for (uint32_t i = 0; i < r->row_cnt; i++)
 		__atomic_store_n(&row[i].max[idle], 0, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; memory && i < r->g->meta.fn_cnt; i++)
+		__atomic_store_n(&memory[i].peak[idle], 0, __ATOMIC_SEQ_CST);
 }
 
 /* Steps 1 and 2. */
@@ -271,6 +282,9 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	if (!code && raw->rows)
 		code = map_write(base_rows_fd(g, idle), 0, r->row_cnt, sizeof(*raw->rows),
 			raw->rows);
+	if (!code && raw->memory)
+		code = map_write(base_memory_fd(g, idle), 0, g->meta.fn_cnt, sizeof(*raw->memory),
+			raw->memory);
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
 		if (s->funcs[i].bucket)
 			code = write_buckets(g, in_use, &s->funcs[i]);

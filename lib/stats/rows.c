@@ -20,7 +20,7 @@ int rows_cnt(const struct group *g, uint32_t *ret_cnt)
 
 bool stats_row_is_empty(const struct stats_row *row)
 {
-	return !row->n.calls && !row->n.returns;
+	return !row->n.calls && !row->n.returns && !row->live.blocks;
 }
 
 int stats_row_compare(const void *a, const void *b)
@@ -44,6 +44,8 @@ void stats_row_add(struct stats_row *to, const struct stats_row *more)
 	proc_counts_add(&to->n, &more->n);
 	for (size_t i = 0; i < FSN_SUMS; i++)
 		to->sum[i] += more->sum[i];
+	stats_live_add(&to->live, &more->live);
+	to->allocates |= more->allocates;
 	if (more->nth && (!to->nth || more->nth < to->nth))
 		to->nth = more->nth;
 }
@@ -109,6 +111,7 @@ struct table {
 	struct fsn_key *keys; /* NULL: for their owner only */
 	struct fsn_row *ended;
 	struct fsn_caller *places; /* of .keys, or NULL */
+	struct stats_live *live;   /* blocks of memory; or NULL */
 	struct fsn_name *names;    /* where there are no .keys */
 	struct fsn_kernel *kernels; /* the same of kernels that were launched, */
 	struct fsn_launch *launches; /* and what is known of who has */
@@ -127,6 +130,7 @@ static void table_done(struct table *t)
 	free(t->kernels);
 	free(t->launches);
 	handles_done(&t->handles);
+	free(t->live);
 	free(t->names);
 	callers_free(t->callers);
 }
@@ -277,14 +281,18 @@ static int take_row(const struct group *g, const struct stats_view *view, struct
 	struct stats_row row = rows_since(view, &t->rows[i], &t->base[i]);
 	uint64_t tag = t->rows[i].tag;
 
+	if (t->live)
+		row.live = t->live[i];
 	if (i >= g->meta.row_cnt) {
 		row.n.total_ns = stats_signed(row.n.total_ns);
+		row.allocates = t->live && s->funcs[i - g->meta.row_cnt].memory.allocates;
 		s->funcs[i - g->meta.row_cnt].others = row;
 		return 0;
 	}
 	if (!procs_row_counts(view, tag) || procs_fn(tag) >= s->func_cnt ||
 		(!view->idle && stats_row_is_empty(&row)))
 		return 0;
+	row.allocates = t->live && s->funcs[procs_fn(tag)].memory.allocates;
 	row.pid = procs_pid(tag);
 	row.start_ns = t->rows[i].start;
 	row.nth = t->rows[i].nth;
@@ -319,6 +327,8 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 	__cleanup(table_done) struct table t = {};
 	int code = rows_cnt(g, &t.cnt);
 
+	if (!code)
+		code = stats_read_blocks(g, view, s, &t.live);
 	if (code || !t.cnt)
 		return code;
 	code = table_read(g, view, &t);

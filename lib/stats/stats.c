@@ -115,6 +115,7 @@ void stats_raw_done(struct stats_raw *raw)
 {
 	free(raw->total);
 	free(raw->paths);
+	free(raw->memory);
 	free(raw->rows);
 }
 
@@ -329,6 +330,8 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	if (!code && view->paths)
 		code = stats_read_paths(g, view, s, &raw);
 	if (!code)
+		code = stats_read_memory(g, view, s, &raw);
+	if (!code)
 		code = stats_read_rows(g, view, s, &raw.rows);
 	if (!code)
 		code = stats_read_gpus(g, s);
@@ -344,11 +347,11 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 }
 
 /* -EAGAIN: a reset came in between, or a fold of ended processes (lib/procs.c). */
-static int read_once(const struct group *g, bool paths, struct stats **ret_stats,
+static int read_once(const struct group *g, const struct stats_view *how, struct stats **ret_stats,
 	struct err *err)
 {
 	_cleanup_stats_ struct stats *s = NULL;
-	struct stats_view view = {};
+	struct stats_view view = *how;
 	struct fsn_ctl after;
 	int code;
 
@@ -357,7 +360,6 @@ static int read_once(const struct group *g, bool paths, struct stats **ret_stats
 		return code;
 	view.first = FSN_BASE_EPOCH(view.ctl.base);
 	view.last = view.ctl.epoch;
-	view.paths = paths;
 	code = stats_collect(g, &view, &s, NULL, err);
 	if (!code)
 		code = group_ctl(g, &after, err);
@@ -371,36 +373,53 @@ static int read_once(const struct group *g, bool paths, struct stats **ret_stats
 }
 
 /* A reader who may not keep resets away finds room between two of them. */
-static int read_between(const struct group *g, bool paths, struct stats **ret_stats,
+static int read_between(const struct group *g, const struct stats_view *how, struct stats **ret_stats,
 	struct err *err)
 {
 	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + BETWEEN_NS;
 	int code;
 
 	do
-		code = read_once(g, paths, ret_stats, err);
+		code = read_once(g, how, ret_stats, err);
 	while (code == -EAGAIN && clock_ns(CLOCK_MONOTONIC) < end);
+	return code;
+}
+
+/* What is wanted is in @how. */
+static int read_stats(struct bpffs *fs, const struct group *g, const struct stats_view *how,
+	struct stats **ret_stats, struct err *err)
+{
+	bool was_locked = fs->locked;
+	int code = -EAGAIN;
+
+	for (int i = 0; code == -EAGAIN && i < TRIES_WITHOUT_LOCK; i++)
+		code = read_once(g, how, ret_stats, err);
+	if (code != -EAGAIN)
+		return code;
+	code = bpffs_lock_shared(fs, err);
+	if (code == -EACCES || code == -EPERM)
+		return read_between(g, how, ret_stats, err);
+	if (!code)
+		code = read_once(g, how, ret_stats, err);
+	if (!was_locked)
+		bpffs_unlock(fs);
 	return code;
 }
 
 int stats_read(struct bpffs *fs, const struct group *g, bool paths, struct stats **ret_stats,
 	struct err *err)
 {
-	bool was_locked = fs->locked;
-	int code = -EAGAIN;
+	const struct stats_view how = { .paths = paths };
 
-	for (int i = 0; code == -EAGAIN && i < TRIES_WITHOUT_LOCK; i++)
-		code = read_once(g, paths, ret_stats, err);
-	if (code != -EAGAIN)
-		return code;
-	code = bpffs_lock_shared(fs, err);
-	if (code == -EACCES || code == -EPERM)
-		return read_between(g, paths, ret_stats, err);
-	if (!code)
-		code = read_once(g, paths, ret_stats, err);
-	if (!was_locked)
-		bpffs_unlock(fs);
-	return code;
+	return read_stats(fs, g, &how, ret_stats, err);
+}
+
+int stats_read_old(struct bpffs *fs, const struct group *g, uint64_t older_ns,
+	struct stats **ret_stats, struct err *err)
+{
+	const struct stats_view how = { .older_ns = older_ns };
+
+	return read_stats(fs, g, &how, ret_stats, err);
 }
 
 void stats_free(struct stats *s)
@@ -418,6 +437,7 @@ void stats_free(struct stats *s)
 	free(s->funcs);
 	free(s->paths);
 	free(s->gpus);
+	free(s->holders);
 	callers_done(s);
 	free(s);
 }

@@ -32,6 +32,27 @@ struct stats_proc {
 	bool split;  /* where their time went is */
 };
 
+/* Blocks of memory that were not given back. */
+struct stats_live {
+	uint64_t bytes, blocks;
+	uint64_t oldest_ns; /* CLOCK_MONOTONIC; 0: there is none */
+};
+void stats_live_add(struct stats_live *to, const struct stats_live *more);
+
+/* And who has them. */
+struct stats_holder {
+	pid_t pid;
+	uint32_t fn;
+	struct stats_live live;
+};
+
+/* Of a function: live_... as they are, the others since the reset. */
+struct stats_memory {
+	bool allocates, frees; /* neither: nothing else says anything */
+	struct fsn_memory_counts n;
+	uint64_t peak_bytes;
+};
+
 /* What calls of one process by one key had. */
 struct stats_row {
 	pid_t pid;         /* 0: it is one of others, or of processes that have ended */
@@ -44,6 +65,8 @@ struct stats_row {
 	const char *kernel; /* the same of its key by kernel */
 	struct fsn_proc_counts n; /* without .inner_ns */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
+	struct stats_live live;   /* with stats.blocks_known */
+	bool allocates;           /* its function does, and .live says something */
 };
 
 /* The first word of key @i, and its text. */
@@ -105,6 +128,8 @@ struct stats_func {
 	size_t row_cnt;
 	struct stats_row others; /* calls that found no room in rows */
 	struct stats_row rows_ended; /* of processes whose rows were given up */
+	struct stats_memory memory;
+	struct stats_live live;  /* of the blocks that were asked for */
 	struct stats_proc ended; /* of those whose records were given up; no pid */
 };
 
@@ -138,6 +163,9 @@ struct stats {
 	struct stats_path *paths; /* by id; NULL where not asked for, or not kept (FSN_OPT_NESTING) */
 	size_t path_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
+	bool blocks_known;   /* live blocks were looked at: by row, and */
+	struct stats_holder *holders; /* by process and function, sorted by both */
+	size_t holder_cnt;
 	bool keys_known;     /* what rows are of may be read */
 	void *places;        /* of rows */
 	uint64_t lost_stacks; /* stacks for which there was no room */
@@ -162,6 +190,10 @@ struct stats {
 int stats_read(struct bpffs *fs, const struct group *g, bool paths, struct stats **ret_stats,
 	struct err *err);
 void stats_free(struct stats *s);
+
+/* The same, without paths; of blocks of memory only those that are @older_ns old, or more. */
+int stats_read_old(struct bpffs *fs, const struct group *g, uint64_t older_ns,
+	struct stats **ret_stats, struct err *err);
 
 /*
  * Finds out what callers and kernels are called of rows that have come since *@seen were there,

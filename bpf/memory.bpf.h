@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which blocks of memory calls hand out and take back, and those of processes that end. */
+#ifndef FUNCSNOOP_MEMORY_BPF_H
+#define FUNCSNOOP_MEMORY_BPF_H
+
+#include "blocks.bpf.h"
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static __always_inline __u64 factor_word(const struct pt_regs *ctx, const struct fsn_factor *f)
+{
+	__u32 unused = (64 - f->width) & 63;
+	__u64 word = arg_word(ctx, f->where);
+
+	if (f->how == FSN_FACTOR_BEFORE)
+		bpf_probe_read_user(&word, sizeof(word), (void *)(word + f->at * 8));
+	return word << unused >> unused;
+}
+
+/* A call whose end is not seen: if it releases a block, that is gone. */
+static __noinline int memory_passes(const struct pt_regs *ctx, __u32 fn, __u32 counts)
+{
+	struct fsn_rule *rule = bpf_map_lookup_elem(&fsn_rules_of, &fn);
+	__u64 pointer;
+
+	if (!rule || !rule->frees)
+		return 0;
+	pointer = arg_word(ctx, rule->frees);
+	if (pointer)
+		block_release(fn, FSN_NO_ROW, pointer, counts);
+	return 0;
+}
+
+/* A call that is followed begins. */
+static __noinline int memory_begins(const struct pt_regs *ctx, __u32 fn, __u32 slot)
+{
+	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
+	struct fsn_rule *rule = bpf_map_lookup_elem(&fsn_rules_of, &fn);
+	__u64 size = 1, word;
+
+	if (!rule || !kept || !(rule->allocates | rule->frees))
+		return 0;
+	kept->taken = 0;
+	kept->factor = 0;
+	kept->pointer = rule->pointer ? arg_word(ctx, rule->pointer) : 0;
+#pragma unroll
+	for (__u32 i = 0; i < FSN_FACTORS; i++) {
+		if (i >= rule->factor_cnt)
+			break;
+		word = factor_word(ctx, &rule->factor[i]);
+		if (rule->factor[i].how == FSN_FACTOR_BEHIND)
+			kept->factor = word + rule->factor[i].at * 8;
+		else
+			size *= word;
+	}
+	kept->size = rule->factor_cnt ? size : 0;
+	word = rule->frees ? arg_word(ctx, rule->frees) : 0;
+	if (word)
+		block_release(fn, rule->waits ? slot : FSN_NO_ROW, word, 1);
+	return 0;
+}
+
+#define GOT   1 /* an allocation has succeeded: .pointer and .size are what it got */
+#define TOOK  2 /* a release took a block */
+#define EMPTY 4 /* the size was 0 */
+
+/* What the call in @slot was about, now that its result is known: mask of the above. */
+__noinline int memory_got(__u32 fn, __u32 slot, __u64 result)
+{
+	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
+	struct fsn_rule *rule = bpf_map_lookup_elem(&fsn_rules_of, &fn);
+	__u64 factor = 1;
+	int got;
+
+	if (!rule || !kept || !(rule->allocates | rule->frees))
+		return 0;
+	got = kept->taken ? TOOK : 0;
+	if (!rule->allocates)
+		return got;
+	got |= kept->size ? 0 : EMPTY;
+	if (kept->factor && !bpf_probe_read_user(&factor, sizeof(factor), (void *)kept->factor))
+		kept->size *= factor;
+	if (rule->pointer && bpf_probe_read_user(&result, sizeof(result), (void *)kept->pointer))
+		result = 0;
+	kept->pointer = result;
+	return !result || result > -4096ULL ? got : got | GOT;
+}
+
+/*
+ * It ends; @failed as its result is judged. What this calls goes no deeper, as calls may end far
+ * down: stacks are 512 bytes.
+ */
+__noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed)
+{
+	int got = memory_got(fn, slot, result);
+	struct slot_memory *kept;
+	__u64 hash, size;
+	__u32 place;
+
+	kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
+	if (!got || !kept)
+		return 0;
+	if (got & GOT && !failed) {
+		hash = block_hash(bpf_get_current_pid_tgid() >> 32, kept->pointer);
+		size = kept->size;
+		place = block_find(hash);
+		if (place == BLOCK_NONE || !block_again(place, hash))
+			place = block_claim(hash);
+		block_counts(fn, place, size);
+		if (place != BLOCK_NONE)
+			block_fill(place, fn, slot);
+	}
+	/* What is moved to no place at all is released. */
+	if (got & TOOK)
+		block_settle(slot, failed && !(got & EMPTY));
+	return 0;
+}
+
+/* --- processes that end ------------------------------------------------------------------------ */
+
+struct ending {
+	__u32 tgid;
+};
+
+struct bpf_map;
+
+static long set_ends(struct bpf_map *map, const void *key, struct fsn_block_set *set,
+	struct ending *ending)
+{
+	struct fsn_memory *m;
+	__u64 seen;
+
+	for (__u32 i = 0; i < FSN_BLOCK_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if ((seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED ||
+			set->block[i].tgid != ending->tgid ||
+			!swap(&set->key[i], seen, seen & FSN_BLOCK_GEN))
+			continue;
+		m = memory_of(set->block[i].fn);
+		if (m) {
+			if ((seen & FSN_BLOCK_STATE) == FSN_BLOCK_LIVE)
+				block_lives_not(m, set->block[i].size);
+			add(&m->n.ended_bytes, set->block[i].size);
+			add(&m->n.ended_blocks, 1);
+		}
+		block_left(block_hash(ending->tgid, set->block[i].pointer), *(const __u32 *)key);
+	}
+	return 0;
+}
+
+static __always_inline int heap_ends(__u32 tgid)
+{
+	struct ending ending = { .tgid = tgid };
+	struct heaps *heaps;
+	__u32 none = 0;
+
+	heaps = bpf_map_lookup_elem(&fsn_heaps, &none);
+	if (!heaps || !heaps->had[tgid & (HEAPS - 1)])
+		return 0;
+	heaps->had[tgid & (HEAPS - 1)] = 0;
+	bpf_for_each_map_elem(&fsn_blocks, set_ends, &ending, 0);
+	return 0;
+}
+
+/* Called by each thread, counted down before (do_exit(), kernel/exit.c). */
+SEC("tp_btf/sched_process_exit")
+int fsn_heap_exit(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+
+	return task->signal->live.counter ? 0 : heap_ends(task->tgid);
+}
+
+/* Before the new program's first instruction, all other threads gone. */
+SEC("tp_btf/sched_process_exec")
+int fsn_heap_exec(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+
+	return heap_ends(task->tgid);
+}
+
+#endif

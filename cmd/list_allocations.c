@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop list allocations: memory that was handed out and not taken back.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "cli/cmd.h"
+#include "group/group.h"
+#include "group/keys.h"
+#include "group/stacks.h"
+#include "internal.h"
+#include "show/list.h"
+#include "show/text.h"
+#include "stats/stats.h"
+
+/* What is held alike: by one function, caller, stack or process. */
+struct held {
+	const char *function; /* NULL: it is by process */
+	char *label;          /* a caller; frames, the innermost first, a newline behind each */
+	pid_t pid;
+	struct stats_live live;
+};
+
+struct holding {
+	const struct allocations_choice *choice;
+	enum allocations_by by;
+	const struct group *group;
+	struct held *held;
+	size_t cnt;
+	struct json *doc;
+	struct table *table;
+	struct out stacks; /* text of those, behind the table */
+	uint64_t now_ns, lost;
+	bool any;
+};
+
+static void held_forget(struct holding *h)
+{
+	for (size_t i = 0; i < h->cnt; i++)
+		free(h->held[i].label);
+	free(h->held);
+	h->held = NULL;
+	h->cnt = 0;
+}
+
+static void holding_done(struct holding *h)
+{
+	held_forget(h);
+	out_done(&h->stacks);
+}
+
+/* Takes @label. */
+static int held_add(struct holding *h, const char *function, char *label, pid_t pid,
+	const struct stats_live *live)
+{
+	struct held *more = array_grow(h->held, h->cnt, sizeof(*more));
+
+	if (!more) {
+		free(label);
+		return -ENOMEM;
+	}
+	h->held = more;
+	more[h->cnt++] = (struct held) { function, label, pid, *live };
+	return 0;
+}
+
+/* --- what is held alike ------------------------------------------------------------------------ */
+
+static int compare_alike(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+	int order = x->pid < y->pid ? -1 : x->pid > y->pid;
+
+	if (!order && x->function)
+		order = strcmp(x->function, y->function);
+	return order || !x->label || !y->label ? order : strcmp(x->label, y->label);
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	if (x->live.bytes != y->live.bytes)
+		return x->live.bytes > y->live.bytes ? -1 : 1;
+	if (x->live.blocks != y->live.blocks)
+		return x->live.blocks > y->live.blocks ? -1 : 1;
+	return compare_alike(a, b);
+}
+
+static void held_merge(struct holding *h)
+{
+	size_t kept = 0;
+
+	if (!h->cnt)
+		return;
+	qsort(h->held, h->cnt, sizeof(*h->held), compare_alike);
+	for (size_t i = 1; i < h->cnt; i++) {
+		if (compare_alike(&h->held[kept], &h->held[i])) {
+			h->held[++kept] = h->held[i];
+			continue;
+		}
+		stats_live_add(&h->held[kept].live, &h->held[i].live);
+		free(h->held[i].label);
+	}
+	h->cnt = kept + 1;
+	qsort(h->held, h->cnt, sizeof(*h->held), compare_bytes);
+}
+
+static char *stack_label(struct stacks *s, uint64_t number, pid_t pid)
+{
+	struct stack stack = stacks_get(s, number);
+	struct out text = {};
+
+	for (size_t i = 0; number && i < stack.cnt; i++) {
+		const char *name = stacks_name(s, stack.frames[i], pid);
+
+		out_str(&text, name ? name : "?");
+		out_char(&text, '\n');
+	}
+	out_char(&text, '\0');
+	if (!text.failed)
+		return text.buf;
+	out_done(&text);
+	return NULL;
+}
+
+static char *caller_label(const struct stats_row *row, size_t key)
+{
+	char hex[TEXT_NUM_LEN];
+
+	if (row->place)
+		return strdup(row->place);
+	snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)stats_row_word(row, key));
+	return strdup(hex);
+}
+
+/* What had no room among the rows of keys is others'. */
+static int take_rows(struct holding *h, const struct stats_func *f, struct stacks *s, size_t key)
+{
+	const char *function = group_func_name(h->group, f->fn);
+	int code = 0;
+
+	for (size_t i = 0; !code && i < f->row_cnt; i++) {
+		const struct stats_row *row = &f->rows[i];
+		char *label;
+
+		if (!row->live.blocks)
+			continue;
+		label = h->by == ALLOCATIONS_BY_STACK
+			? stack_label(s, stats_row_word(row, key), row->pid)
+			: caller_label(row, key);
+		code = label ? held_add(h, function, label, 0, &row->live) : -ENOMEM;
+	}
+	if (!code && f->others.live.blocks)
+		code = held_add(h, function, strdup("others"), 0, &f->others.live);
+	return code;
+}
+
+static int take(struct holding *h, const struct stats *s, struct stacks *stacks, int key)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && h->by == ALLOCATIONS_BY_PROCESS && i < s->holder_cnt; i++)
+		code = held_add(h, NULL, NULL, s->holders[i].pid, &s->holders[i].live);
+	for (size_t i = 0; !code && i < s->func_cnt; i++) {
+		const struct stats_func *f = &s->funcs[i];
+
+		h->lost += f->memory.n.lost_blocks;
+		if (h->by == ALLOCATIONS_BY_FUNCTION && f->live.blocks)
+			code = held_add(
+				h, group_func_name(h->group, f->fn), NULL, 0, &f->live);
+		else if (h->by != ALLOCATIONS_BY_FUNCTION && h->by != ALLOCATIONS_BY_PROCESS)
+			code = take_rows(h, f, stacks, (size_t)key);
+	}
+	return code;
+}
+
+/* --- shown -------------------------------------------------------------------------------------- */
+
+static const char *comm_of(pid_t pid, char buf[FSN_COMM_LEN + 1])
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(buf, FSN_COMM_LEN + 1, f))
+		return NULL;
+	buf[strcspn(buf, "\n")] = '\0';
+	return buf;
+}
+
+static void add_frames(struct json *j, const char *label)
+{
+	json_set_open(j, "stack", '[');
+	for (const char *at = label, *end; (end = strchr(at, '\n')); at = end + 1) {
+		_cleanup_free_ char *name = strndup(at, (size_t)(end - at));
+
+		json_str(j, name);
+	}
+	json_close(j, ']');
+}
+
+static void add_json(struct holding *h, const struct held *held, uint64_t age_ns)
+{
+	char comm[FSN_COMM_LEN + 1];
+
+	json_open(h->doc, '{');
+	json_set_str(h->doc, "group", group_info(h->group).name);
+	if (held->function)
+		json_set_str(h->doc, "function", held->function);
+	if (h->by == ALLOCATIONS_BY_CALLER)
+		json_set_str(h->doc, "caller", held->label);
+	if (h->by == ALLOCATIONS_BY_STACK)
+		add_frames(h->doc, held->label);
+	if (!held->function) {
+		json_set_i64(h->doc, "pid", held->pid);
+		json_set_str(h->doc, "comm", comm_of(held->pid, comm));
+	}
+	json_set_u64(h->doc, "live_bytes", held->live.bytes);
+	json_set_u64(h->doc, "live_blocks", held->live.blocks);
+	json_set_u64(h->doc, "oldest_ns", age_ns);
+	json_close(h->doc, '}');
+}
+
+static void add_stack(struct holding *h, const struct held *held)
+{
+	char bytes[TEXT_NUM_LEN];
+
+	out_str(&h->stacks, "\n");
+	out_str(&h->stacks, text_bytes(held->live.bytes, bytes));
+	out_str(&h->stacks, " in ");
+	out_u64(&h->stacks, held->live.blocks);
+	out_str(&h->stacks, held->live.blocks == 1 ? " block by " : " blocks by ");
+	out_escaped(&h->stacks, held->function, strlen(held->function));
+	out_str(&h->stacks, ":\n");
+	for (const char *at = held->label, *end; (end = strchr(at, '\n')); at = end + 1) {
+		out_str(&h->stacks, "    ");
+		out_escaped(&h->stacks, at, (size_t)(end - at));
+		out_char(&h->stacks, '\n');
+	}
+}
+
+static void add_row(struct holding *h, const struct held *held, uint64_t age_ns)
+{
+	char bytes[TEXT_NUM_LEN], age[TEXT_NUM_LEN], comm[FSN_COMM_LEN + 1];
+	const char *name = held->function ? NULL : comm_of(held->pid, comm);
+
+	table_cell(h->table, "%s", group_info(h->group).name);
+	table_cell(h->table, "%s", text_bytes(held->live.bytes, bytes));
+	table_cell(h->table, "%llu", (unsigned long long)held->live.blocks);
+	table_cell(h->table, "%s", text_duration(age_ns, age));
+	if (!held->function) {
+		table_cell(h->table, "%d", held->pid);
+		table_cell(h->table, "%s", name ? name : "-");
+		return;
+	}
+	table_cell(h->table, "%s", held->function);
+	if (h->by == ALLOCATIONS_BY_STACK)
+		table_cell(h->table, "%.*s", (int)strcspn(held->label, "\n"), held->label);
+	else
+		table_cell(h->table, "%s", held->label ? held->label : "-");
+}
+
+static void show(struct holding *h)
+{
+	for (size_t i = 0; i < h->cnt; i++) {
+		const struct held *held = &h->held[i];
+		uint64_t since = held->live.oldest_ns;
+		uint64_t age_ns = since && since < h->now_ns ? h->now_ns - since : 0;
+
+		if (held->live.bytes < h->choice->min_bytes)
+			continue;
+		h->any = true;
+		if (h->doc) {
+			add_json(h, held, age_ns);
+			continue;
+		}
+		add_row(h, held, age_ns);
+		if (h->by == ALLOCATIONS_BY_STACK)
+			add_stack(h, held);
+	}
+}
+
+/* --- of groups ---------------------------------------------------------------------------------- */
+
+static const char *const words[] = {
+	[ALLOCATIONS_BY_ANY] = "",
+	[ALLOCATIONS_BY_FUNCTION] = "function",
+	[ALLOCATIONS_BY_CALLER] = "caller",
+	[ALLOCATIONS_BY_STACK] = "stack",
+	[ALLOCATIONS_BY_PROCESS] = "process",
+};
+
+bool allocations_by(const char *word, enum allocations_by *ret_by)
+{
+	for (size_t i = ALLOCATIONS_BY_FUNCTION; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i], word)) {
+			*ret_by = i;
+			return true;
+		}
+	return false;
+}
+
+static int key_named(const struct group_keys *keys, const char *name)
+{
+	for (size_t i = 0; i < keys->key_cnt; i++)
+		if (!strcmp(keys->key[i], name))
+			return (int)i;
+	return -1;
+}
+
+/* By whom it was taken, as far as the group knows. */
+static int choose_by(struct holding *h, const struct group_keys *keys, int *ret_key, struct err *err)
+{
+	h->by = h->choice->by;
+	if (h->by == ALLOCATIONS_BY_ANY)
+		h->by = key_named(keys, "caller") >= 0 ? ALLOCATIONS_BY_CALLER
+			: key_named(keys, "stack") >= 0 ? ALLOCATIONS_BY_STACK
+							: ALLOCATIONS_BY_FUNCTION;
+	*ret_key = -1;
+	if (h->by != ALLOCATIONS_BY_CALLER && h->by != ALLOCATIONS_BY_STACK)
+		return 0;
+	*ret_key = key_named(keys, words[h->by]);
+	if (*ret_key >= 0)
+		return 0;
+	err_set(err, -ERR_USAGE, "group '%s' does not know the %s of its calls",
+		group_info(h->group).name, words[h->by]);
+	return err_hint(err, "it is attached with --memory %s for that",
+		h->by == ALLOCATIONS_BY_STACK ? "--stacks all" : "--key caller");
+}
+
+static int add_group(
+	struct holding *h, struct bpffs *fs, const struct group *group, struct err *err)
+{
+	_cleanup_group_keys_ struct group_keys keys = {};
+	_cleanup_stacks_ struct stacks *stacks = NULL;
+	_cleanup_stats_ struct stats *s = NULL;
+	int code, key;
+
+	h->group = group;
+	code = group_keys_read(group, &keys, err);
+	if (!code)
+		code = choose_by(h, &keys, &key, err);
+	if (!code)
+		code = stats_read_old(fs, group, h->choice->older_ns, &s, err);
+	if (!code && !s->blocks_known)
+		code = err_set(err, -EACCES, "blocks of group '%s' are for its owner only",
+			group_info(group).name);
+	if (!code && h->by == ALLOCATIONS_BY_STACK)
+		code = stacks_read(group, &stacks, err);
+	if (code)
+		return code;
+	h->now_ns = s->read_mono_ns;
+	if (take(h, s, stacks, key))
+		return err_sys(err, -ENOMEM, "cannot list allocations");
+	held_merge(h);
+	show(h);
+	held_forget(h);
+	return 0;
+}
+
+static struct table *table_by(enum allocations_by by)
+{
+	static const struct table_column callers[] = { { "GROUP", TABLE_LEFT, false },
+		{ "BYTES", TABLE_RIGHT, false }, { "BLOCKS", TABLE_RIGHT, false },
+		{ "OLDEST", TABLE_RIGHT, false }, { "FUNCTION", TABLE_LEFT, true },
+		{ "CALLER", TABLE_LEFT, true } };
+	static const struct table_column processes[] = { { "GROUP", TABLE_LEFT, false },
+		{ "BYTES", TABLE_RIGHT, false }, { "BLOCKS", TABLE_RIGHT, false },
+		{ "OLDEST", TABLE_RIGHT, false }, { "PID", TABLE_RIGHT, false },
+		{ "COMMAND", TABLE_LEFT, false } };
+
+	return by == ALLOCATIONS_BY_PROCESS ? table_new(processes, ARRAY_SIZE(processes))
+					    : table_new(callers, ARRAY_SIZE(callers));
+}
+
+static void print(const struct globals *g, struct holding *h)
+{
+	if (h->any)
+		table_print(h->table, g, stdout);
+	else
+		cmd_note(g, "nothing is held");
+	if (h->stacks.len)
+		fwrite(h->stacks.buf, 1, h->stacks.len, stdout);
+}
+
+int list_allocations(
+	struct globals *g, const struct words *names, const struct allocations_choice *choice)
+{
+	const struct words groups_named = { names->word + 1, names->cnt - 1 };
+	_cleanup_table_ struct table *table = table_by(choice->by);
+	_cleanup_json_ struct json *doc = g->json ? json_array(g) : NULL;
+	__cleanup(holding_done) struct holding h = {
+		.choice = choice, .doc = doc, .table = table };
+	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	size_t followed = 0;
+	struct err err = {};
+	int status;
+
+	if (groups_open(g, &groups_named, GROUPS_REST, &groups, &err))
+		return cmd_fail(g, &err);
+	groups_tell_left(g, &groups);
+	for (size_t i = 0; i < groups.cnt; i++) {
+		/* Of all groups there may be others; one that is named is meant. */
+		if (!group_info(groups.group[i]).memory) {
+			if (groups_named.cnt)
+				cmd_note(g, "group '%s' does not follow memory: attach --memory",
+					group_info(groups.group[i]).name);
+			continue;
+		}
+		followed++;
+		if (add_group(&h, &groups.fs, groups.group[i], &err))
+			return cmd_fail(g, &err);
+	}
+	status = groups.failed_cnt || (groups_named.cnt && followed < groups.cnt) ? EXIT_FAILED
+										   : EXIT_DONE;
+	if (h.lost)
+		cmd_note(g, "%llu blocks found no room and are not here: attach --blocks N",
+			(unsigned long long)h.lost);
+	if (doc)
+		return json_print(TAKE_PTR(doc)) ?: status;
+	print(g, &h);
+	return h.stacks.failed ? EXIT_FAILED : status;
+}
