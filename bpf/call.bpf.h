@@ -360,7 +360,7 @@ static __always_inline void call_over(
 				       bpf_get_smp_processor_id()),
 			net, how, nest, split);
 	if (fsn_keyed)
-		end_in_row(slot, fn, tgid, net, how, result);
+		end_in_row(slot, fn, tgid, net, how, result, split);
 	if (fsn_memory_on)
 		memory_ends(fn, slot, result, how & FSN_CALL_FAILED);
 	if (fsn_asked && !(how & FSN_CALL_FAILED))

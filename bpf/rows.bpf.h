@@ -15,6 +15,7 @@
 #define FUNCSNOOP_ROWS_BPF_H
 
 #include "keys.bpf.h"
+#include "split.bpf.h"
 
 const volatile __u32 fsn_row_cnt = 1; /* behind them the others of each function */
 
@@ -384,8 +385,8 @@ static __noinline int slow_key(struct fsn_slow *slow, __u32 fn, __u32 slot, __u6
 }
 
 /* The end of the call in @slot, in the row that its entry found, or its result does. */
-static __always_inline void end_in_row(
-	__u32 slot, __u32 fn, __u32 tgid, __s64 net, int how, __u64 result)
+static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 net, int how,
+	__u64 result, const struct fsn_split *split)
 {
 	__u32 *kept = bpf_map_lookup_elem(&fsn_slot_rows, &slot), i;
 	struct fsn_row *row;
@@ -405,6 +406,8 @@ static __always_inline void end_in_row(
 		return;
 	add(&row->returns, 1);
 	add(&row->total_ns, net);
+	if (split)
+		SPLIT_ADD(*row, split, net);
 	row_raise(row, net > 0 ? net : 0);
 	if (how & FSN_CALL_FAILED)
 		add(&row->errors, 1);

@@ -106,6 +106,38 @@ divided() { # ARG...
 	fsn detach g
 }
 
+@test "rows of keys and of stacks say what their calls waited for, too" {
+	local line
+
+	fsn attach g fix_sleep_us --lib "$LIB" --split --raw --key arg1 --stacks all
+	capture "$FIX/call" --arg 40000,1 sleep_us 4
+	fsn stats g --json
+	assert_json '[.[0].functions[0] | .blocked_ns == ([.rows[].blocked_ns] | add),
+		(.rows[] | .on_cpu_ns + .queued_ns + .blocked_ns == .total_ns),
+		([.rows[] | select(.key.arg1.value == "0x9c40").blocked_ns >= 72000000] | any)]' \
+		'[true,true,true,true]'
+	fsn stats g --by arg1 --sort blocked
+	assert_output_match '^FUNCTION +ARG1 .* TOTAL +CPU% +QUEUED% +BLOCKED% +AVG '
+	assert_output_match '^fix_sleep_us +0x9c40 .* 9[0-9]\.[0-9] '
+	fsn stats g --by arg1 --format csv
+	assert_output_match ',errors,on_cpu_ns,queued_ns,blocked_ns'
+	fsn stats g --by arg1 --format prometheus
+	assert_output_match '^funcsnoop_blocked_seconds_total\{.*arg1="0x9c40".*\} 0\.0[789]'
+	fsn -s 3 stats g --fail-if 'blocked[arg1=0x9c40]>60ms'
+	fsn stats g --by stack
+	assert_output_match '^SHARE .* TOTAL +CPU% +QUEUED% +BLOCKED% '
+	fsn stats g --by stack --format folded --sort blocked
+	# In microseconds, and no more than all.
+	line=$(grep 'fix_sleep_us [0-9]*$' <<<"$output" | sort -k2n | tail -1)
+	((${line##* } >= 72000)) || differs "blocked" "72000 us at least" "$output"
+	fsn stats g --by stack --format flame
+	assert_output_match '"figures":\[.*"name":"blocked","unit":"ns"'
+	fsn reset g
+	fsn stats g --by arg1
+	refute_output_match '0x9c40'
+	fsn detach g
+}
+
 @test "slow calls and those of a stream say what they waited for" {
 	fsn attach g fix_sleep_us --lib "$LIB" --split --slow 10ms
 	start_bg s "$FUNCSNOOP" stream g --json -n 2

@@ -217,6 +217,7 @@ struct fsn_row {
 	unsigned long long total_ns;
 	unsigned long long errors;
 	unsigned long long slow;
+	unsigned long long on_cpu_ns, queued_ns, blocked_ns; /* as in FSN_COUNTS */
 	unsigned long long max[2]; /* as in struct fsn_stat */
 	unsigned long long calls;  /* read last */
 	unsigned long long sum[FSN_SUMS];

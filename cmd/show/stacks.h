@@ -25,6 +25,7 @@ struct trie {
 	uint64_t all;
 	bool holds;         /* memory that was not given back is known */
 	uint32_t min_share; /* in millionths: what has less is not shown to people */
+	bool split;         /* it is known where some of the times went */
 };
 
 void trie_done(struct trie *t);
@@ -41,6 +42,9 @@ typedef int (*stack_row_fn)(struct stacks *s, const struct stack *stack, const c
 
 /* Calls @each for those of @rg until it fails. 0 or its error. */
 int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg);
+
+/* Whether it is known of some function where its calls' times went. */
+bool stacks_are_split(const struct report_group *rg);
 
 /* Such a function, whose @arg is a struct trie. -ENOMEM. */
 int trie_take(struct stacks *s, const struct stack *stack, const char *func,

@@ -119,14 +119,50 @@ static int put_names(struct trie *t, FILE *f)
 	return 0;
 }
 
-/* Bytes only where some are of memory that is followed. */
-static void put_values(FILE *f, const struct trie *t, unsigned int name_id,
-	const struct stats_row *row)
+/* What can be chosen: bytes of memory that is followed, parts of divided times. */
+static const struct {
+	enum figure_id id;
+	const char *name, *unit;
+	bool of_memory, of_split;
+} chosen[] = {
+	{ .id = FIGURE_CALLS, .name = "calls", .unit = "count" },
+	{ .id = FIGURE_TOTAL, .name = "time", .unit = "ns" },
+	{ .id = FIGURE_ERRORS, .name = "errors", .unit = "count" },
+	{ .id = FIGURE_LIVE, .name = "bytes", .unit = "count", .of_memory = true },
+	{ .id = FIGURE_ON_CPU, .name = "on CPU", .unit = "ns", .of_split = true },
+	{ .id = FIGURE_QUEUED, .name = "queued", .unit = "ns", .of_split = true },
+	{ .id = FIGURE_BLOCKED, .name = "blocked", .unit = "ns", .of_split = true },
+};
+
+static bool can_choose(const struct trie *t, size_t i)
 {
-	fprintf(f, "[%u,%llu,%llu,%llu,", name_id, (unsigned long long)row->n.calls,
-		(unsigned long long)stack_value(row, FIGURE_TOTAL), (unsigned long long)row->n.errors);
-	if (t->holds)
-		fprintf(f, "%llu,", (unsigned long long)row->live.bytes);
+	return (!chosen[i].of_memory || t->holds) && (!chosen[i].of_split || t->split);
+}
+
+static void put_figures(const struct trie *t, enum figure_id sort, FILE *f)
+{
+	size_t at = 1, n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(chosen); i++) {
+		if (can_choose(t, i) && chosen[i].id == sort)
+			at = n;
+		n += can_choose(t, i);
+	}
+	fprintf(f, ",\"chosen\":%zu,\"figures\":[", at);
+	for (size_t i = 0; i < ARRAY_SIZE(chosen); i++)
+		if (can_choose(t, i))
+			fprintf(f, "%s{\"name\":\"%s\",\"unit\":\"%s\"}", i ? "," : "",
+				chosen[i].name, chosen[i].unit);
+	fputs("],", f);
+}
+
+static void put_values(
+	const struct trie *t, FILE *f, unsigned int name_id, const struct stats_row *row)
+{
+	fprintf(f, "[%u,", name_id);
+	for (size_t i = 0; i < ARRAY_SIZE(chosen); i++)
+		if (can_choose(t, i))
+			fprintf(f, "%llu,", (unsigned long long)stack_value(row, chosen[i].id));
 	fputc('[', f);
 }
 
@@ -136,7 +172,7 @@ static void put_nodes(const struct trie *t, uint32_t first, FILE *f)
 	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next) {
 		if (i != first)
 			fputc(',', f);
-		put_values(f, t, t->nodes[i].name_id, &t->nodes[i].row);
+		put_values(t, f, t->nodes[i].name_id, &t->nodes[i].row);
 		put_nodes(t, t->nodes[i].first, f);
 		fputs("]]", f);
 	}
@@ -153,17 +189,10 @@ static int put_data(const struct report *r, struct trie *t, FILE *f)
 	t->holds = all.allocates;
 	fputs("{\"title\":", f);
 	put_string(f, r->cnt == 1 ? group_info(r->group[0].s->group).name : "all groups");
-	fprintf(f, ",\"chosen\":%d,\"figures\":[{\"name\":\"calls\",\"unit\":\"count\"},"
-		   "{\"name\":\"time\",\"unit\":\"ns\"},"
-		   "{\"name\":\"errors\",\"unit\":\"count\"}%s],",
-		r->choice->sort == FIGURE_CALLS                    ? 0
-			: r->choice->sort == FIGURE_ERRORS         ? 2
-			: r->choice->sort == FIGURE_LIVE && t->holds ? 3
-								   : 1,
-		t->holds ? ",{\"name\":\"bytes\",\"unit\":\"count\"}" : "");
+	put_figures(t, r->choice->sort, f);
 	code = put_names(t, f);
 	fputs("\"root\":", f);
-	put_values(f, t, 0, &all);
+	put_values(t, f, 0, &all);
 	put_nodes(t, first, f);
 	fputs("]]}", f);
 	return code;
@@ -175,8 +204,10 @@ int print_flame(const struct report *r, FILE *f)
 	__cleanup(trie_done) struct trie t = {};
 	int code = 0;
 
-	for (size_t i = 0; !code && i < r->cnt; i++)
+	for (size_t i = 0; !code && i < r->cnt; i++) {
+		t.split |= stacks_are_split(&r->group[i]);
 		code = each_stack_row(&r->group[i], trie_take, &t);
+	}
 	if (code)
 		return code;
 	fwrite(flame_page_start, 1, at - flame_page_start, f);

@@ -170,6 +170,14 @@ bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls)
 	return key >= 0;
 }
 
+bool stacks_are_split(const struct report_group *rg)
+{
+	for (size_t i = 0; i < rg->func_cnt; i++)
+		if (rg->funcs[i]->split)
+			return true;
+	return false;
+}
+
 int trie_take(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
@@ -180,13 +188,27 @@ int trie_take(struct stacks *s, const struct stack *stack, const char *func,
 
 uint64_t stack_value(const struct stats_row *row, enum figure_id sort)
 {
-	int64_t ns = (int64_t)row->n.total_ns;
+	int64_t ns;
 
-	if (sort == FIGURE_CALLS || sort == SORT_BY_NAME)
+	switch ((int)sort) {
+	case FIGURE_CALLS:
+	case SORT_BY_NAME:
 		return row->n.calls;
-	if (sort == FIGURE_LIVE)
+	case FIGURE_LIVE:
 		return row->live.bytes;
-	return sort == FIGURE_ERRORS ? row->n.errors : ns > 0 ? (uint64_t)ns : 0;
+	case FIGURE_ERRORS:
+		return row->n.errors;
+	case FIGURE_ON_CPU:
+		ns = (int64_t)row->n.on_cpu_ns;
+		break;
+	case FIGURE_QUEUED:
+		return row->n.queued_ns;
+	case FIGURE_BLOCKED:
+		return row->n.blocked_ns;
+	default:
+		ns = (int64_t)row->n.total_ns;
+	}
+	return ns > 0 ? (uint64_t)ns : 0;
 }
 
 static int compare_nodes(const void *a, const void *b)
@@ -250,7 +272,7 @@ static void fill_node(struct grid *grid, const struct report *r, const struct re
 	const struct trie *t, const struct node *n)
 {
 	struct figure_scope scope = { rg->elapsed_ns, 0, 0 };
-	static const struct stats_func timed = { .timed = true };
+	const struct stats_func timed = { .timed = true, .split = t->split };
 	struct figures values;
 
 	grid_real(grid, CELL_PERCENT, t->all, t->all ? 100.0 * n->value / t->all : 0);
@@ -281,6 +303,7 @@ void fill_stacks(struct grid *grid, const struct report *r, const struct report_
 		.min_share = min_share ? min_share : MIN_SHARE };
 	uint32_t at;
 
+	t.split = stacks_are_split(rg);
 	if (each_stack_row(rg, trie_take, &t)) {
 		grid->failed = true;
 		return;

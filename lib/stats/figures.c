@@ -158,7 +158,7 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret)
 {
-	const struct stats_proc p = { .n = row->n };
+	const struct stats_proc p = { .n = row->n, .split = f->split };
 
 	figures_of_process(&p, f, scope, ret);
 	figure_set(ret, FIGURE_LIVE, row->allocates, row->live.bytes);

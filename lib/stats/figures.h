@@ -147,28 +147,34 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(DIFF, 70), AT(METRIC, 45))                                           \
 	X(ON_CPU, NS, "on_cpu", "ON CPU", "Time of calls that have returned, on a CPU.",    \
 		times && f->split, f->n.on_cpu_ns,                                      \
+		AT(ROW, 91, COLUMN_CSV), AT(ROW_DOCUMENT, 32), \
 		AT(DOCUMENT, 106), AT(TABLE, 180, COLUMN_CSV),                           \
 		AT(PROCESS, 91, COLUMN_CSV), AT(PROCESS_DOCUMENT, 36), AT(SORT, 16, 'u'), \
 		AT(SAVED, 86), AT(METRIC, 46))                                          \
 	X(QUEUED, NS, "queued", "QUEUED",                                                   \
 		"Time of calls that have returned, runnable without a CPU.",            \
 		times && f->split, f->n.queued_ns,                                      \
+		AT(ROW, 92, COLUMN_CSV), AT(ROW_DOCUMENT, 34), \
 		AT(DOCUMENT, 107), AT(TABLE, 181, COLUMN_CSV),                           \
 		AT(PROCESS, 92, COLUMN_CSV), AT(PROCESS_DOCUMENT, 37), AT(SORT, 17, 'w'), \
 		AT(SAVED, 87), AT(DIFF, 72), AT(METRIC, 47))                            \
 	X(BLOCKED, NS, "blocked", "BLOCKED", "Time of calls that have returned, asleep.",    \
 		times && f->split, f->n.blocked_ns,                                     \
+		AT(ROW, 93, COLUMN_CSV), AT(ROW_DOCUMENT, 36), \
 		AT(DOCUMENT, 108), AT(TABLE, 182, COLUMN_CSV),                           \
 		AT(PROCESS, 93, COLUMN_CSV), AT(PROCESS_DOCUMENT, 38), AT(SORT, 18, 'b'), \
 		AT(SAVED, 88), AT(DIFF, 74), AT(METRIC, 48))                            \
 	X(ON_CPU_SHARE, PERCENT, "on_cpu", "CPU%", NULL,                                \
 		times && f->split, split_share(f->n.on_cpu_ns, SPLIT_OF(f)),            \
+		AT(ROW, 46, COLUMN_KNOWN | 2), \
 		AT(TABLE, 79, COLUMN_KNOWN | 2), AT(PROCESS, 49, COLUMN_KNOWN | 3))     \
 	X(QUEUED_SHARE, PERCENT, "queued", "QUEUED%", NULL,                             \
 		times && f->split, split_share(f->n.queued_ns, SPLIT_OF(f)),            \
+		AT(ROW, 47, COLUMN_KNOWN), \
 		AT(TABLE, 80, COLUMN_KNOWN), AT(PROCESS, 50, COLUMN_KNOWN))             \
 	X(BLOCKED_SHARE, PERCENT, "blocked", "BLOCKED%", NULL,                          \
 		times && f->split, split_share(f->n.blocked_ns, SPLIT_OF(f)),           \
+		AT(ROW, 48, COLUMN_KNOWN), \
 		AT(TABLE, 81, COLUMN_KNOWN), AT(PROCESS, 51, COLUMN_KNOWN))             \
 	X(MIN, NS, "min", "MIN", NULL,                                                  \
 		f->timed && f->has_extremes, f->min_ns,                                 \

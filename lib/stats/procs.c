@@ -291,6 +291,9 @@ static void row_end(struct fsn_row *to, const struct stats_row *row)
 	to->total_ns += row->n.total_ns;
 	to->errors += row->n.errors;
 	to->slow += row->n.slow;
+	to->on_cpu_ns += row->n.on_cpu_ns;
+	to->queued_ns += row->n.queued_ns;
+	to->blocked_ns += row->n.blocked_ns;
 	if (row->n.max_ns > to->max[0])
 		to->max[0] = row->n.max_ns;
 	for (size_t i = 0; i < FSN_SUMS; i++)

@@ -66,6 +66,9 @@ struct stats_row rows_since(
 		.n.total_ns = now->total_ns - base->total_ns,
 		.n.errors = now->errors - base->errors,
 		.n.slow = now->slow - base->slow,
+		.n.on_cpu_ns = now->on_cpu_ns - base->on_cpu_ns,
+		.n.queued_ns = now->queued_ns - base->queued_ns,
+		.n.blocked_ns = now->blocked_ns - base->blocked_ns,
 	};
 
 	for (size_t i = 0; i < FSN_SUMS; i++)
@@ -88,6 +91,13 @@ static int add_row(struct stats_func *f, const struct stats_row *row)
 	return 0;
 }
 
+/* Of many short calls more may have been taken off as the probes' own than there was. */
+static void row_settle(struct stats_row *row)
+{
+	row->n.total_ns = stats_signed(row->n.total_ns);
+	row->n.on_cpu_ns = stats_signed(row->n.on_cpu_ns);
+}
+
 /* Two CPUs may have claimed a row each; and who may not know the keys sees their processes. */
 static void merge_rows(struct stats_func *f)
 {
@@ -103,7 +113,7 @@ static void merge_rows(struct stats_func *f)
 			stats_row_add(&f->rows[kept], &f->rows[i]);
 	f->row_cnt = kept + 1;
 	for (size_t i = 0; i < f->row_cnt; i++)
-		f->rows[i].n.total_ns = stats_signed(f->rows[i].n.total_ns);
+		row_settle(&f->rows[i]);
 }
 
 struct table {
@@ -284,7 +294,7 @@ static int take_row(const struct group *g, const struct stats_view *view, struct
 	if (t->live)
 		row.live = t->live[i];
 	if (i >= g->meta.row_cnt) {
-		row.n.total_ns = stats_signed(row.n.total_ns);
+		row_settle(&row);
 		row.allocates = t->live && s->funcs[i - g->meta.row_cnt].memory.allocates;
 		s->funcs[i - g->meta.row_cnt].others = row;
 		return 0;
@@ -317,7 +327,7 @@ static void take_ended(const struct stats_view *view, const struct fsn_row *ende
 	if (!procs_counts(view, ended->tag))
 		return;
 	f->rows_ended = rows_since(view, ended, &none);
-	f->rows_ended.n.total_ns = stats_signed(f->rows_ended.n.total_ns);
+	row_settle(&f->rows_ended);
 	f->rows_ended.n.max_ns = ended->max[0];
 }
 
