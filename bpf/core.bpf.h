@@ -54,6 +54,7 @@ struct sched_entity {
 
 struct sched_info {
 	unsigned long long run_delay; /* ns runnable without a CPU */
+	unsigned long long last_queued; /* since when it is that, by its run queue's clock, or 0 */
 } __core;
 
 struct cred {

@@ -29,6 +29,7 @@
 #include "kfunc.bpf.h"
 #include "sample.bpf.h"
 #include "shared/layout.h"
+#include "sleep.bpf.h"
 #include "stack.bpf.h"
 #include "stacks.bpf.h"
 #include "syscall.bpf.h"

@@ -53,6 +53,7 @@ static __noinline int split_begin(__u32 slot)
 	split->behind = clock_behind(task);
 	split->cpu = bpf_get_smp_processor_id();
 	split->known = 0;
+	split->slept = 0;
 	return 0;
 }
 

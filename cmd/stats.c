@@ -443,7 +443,7 @@ bool stats_options_parse(struct stats_options *o, int argc, char **argv)
 	if (!o->format)
 		o->format = stats_format_default(o->g->json);
 	/* What stacks are counted in elsewhere. */
-	if (o->format->flags & FORMAT_STACKS && !o->sorted)
+	if (o->format->flags & FORMAT_STACKS && !o->sorted && !(o->view->flags & VIEW_SLEEPS))
 		o->choice.sort = FIGURE_CALLS;
 	o->g->json = o->format->flags & FORMAT_JSON;
 	return true;

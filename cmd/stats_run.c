@@ -171,6 +171,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	if (now->s->keys_known && stacks_read(now->s->group, &rg->stacks, NULL))
 		rg->stacks = NULL;
 	rg->keys.stacks = rg->stacks;
+	rg->sleeps = o->view->flags & VIEW_SLEEPS;
 	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
 		       : reading->cost[i];
 	add_slow(rg, now, was);

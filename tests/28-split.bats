@@ -138,6 +138,35 @@ divided() { # ARG...
 	fsn detach g
 }
 
+@test "it is seen where calls sleep, and as long as their times say" {
+	need_fixture waits
+	start_bg w "$FIX/waits" --wait --wait-end lock 3
+	wait_ready w
+	fsn attach g take_lock produce --lib "$FIX/waits" --split --stacks all --raw
+	tell w
+	wait_line -t 60 w '^done'
+	fsn stats g --json
+	# Three times for the lock.
+	assert_json '.[0].functions[] | select(.name == "take_lock") |
+		[([.blocked_in[].sleeps] | add >= 3), ([.blocked_in[].frames[] | .name] | any(test("lock_wait"))),
+		([.blocked_in[].blocked_ns] | add) as $in | $in - .blocked_ns | fabs < 3000000]' '[true,true,true]'
+	assert_json '.[0].functions[] | select(.name == "produce").blocked_in' '[]'
+	fsn stats g --by blocked-in
+	assert_output_match '^SHARE +BLOCKED IN +CALLS .* TOTAL '
+	assert_output_match '^ *[0-9.]+ +take_lock +[0-9]+ '
+	refute_output_match ' produce |CPU%'
+	fsn stats g --by blocked-in --format folded
+	assert_output_match '^take_lock;.*lock.*;futex_wait_[[]k[]];.*_[[]k[]] [0-9]+$'
+	fsn stats g --by blocked-in --format flame
+	assert_output_match '"take_lock"'
+	fsn reset g
+	fsn stats g --by blocked-in --format folded
+	assert_output ''
+	tell w
+	wait_bg w
+	fsn detach g
+}
+
 @test "slow calls and those of a stream say what they waited for" {
 	fsn attach g fix_sleep_us --lib "$LIB" --split --slow 10ms
 	start_bg s "$FUNCSNOOP" stream g --json -n 2

@@ -87,7 +87,7 @@ help_values() { # COMMAND OPTION
 	local values
 
 	values=$("$FUNCSNOOP" help "$1" | tr ' ' '\n' |
-		sed -n "s/^--$2=\([a-z]*|[a-z|]*\),*$/\1/p" | tr '|' '\n' | sort)
+		sed -n "s/^--$2=\([a-z]*|[a-z|-]*\),*$/\1/p" | tr '|' '\n' | sort)
 	[[ -z $values ]] || echo "$values"
 	[[ -z $values ]] || return 0
 	"$FUNCSNOOP" help "$1" | sed -En "s/^ +(-., )?--$2=[A-Z]+ +.*(: |by )//p" |

@@ -355,6 +355,17 @@ struct fsn_code {
 
 #define FSN_CODE_CNT 8192
 
+/* Where calls slept, of functions by process and stack: how often, and how long. */
+struct fsn_sleep_at {
+	unsigned int fn, epoch, tgid, stack;
+};
+
+struct fsn_slept {
+	unsigned long long sleeps, ns;
+};
+
+#define FSN_SLEEP_CNT 16384
+
 #define FSN_SLOW_CNT 1024 /* struct fsn_slow */
 
 /* --- streams --------------------------------------------------------------------------------- */

@@ -191,6 +191,8 @@ struct fsn_text {
 	X(FILE_OF, file_of, HASH(struct fsn_file_id, struct fsn_file_ref),             \
 		n->stacks ? FSN_FILES_MAX : 1, OWNER)                                  \
 	X(CODES, codes, HASH(struct fsn_code, unsigned long long), FSN_CODE_CNT, READERS) \
+	X(SLEEPS, sleeps, HASH(struct fsn_sleep_at, struct fsn_slept),                 \
+		n->sleeps ? FSN_SLEEP_CNT : 1, OWNER)                                  \
 	X(SLOW, slow, TEXTS(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \
 		n->children ? FSN_CHILD_PIDS_MAX : FSN_PIDS_MAX, OWNER)                \

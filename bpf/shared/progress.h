@@ -126,6 +126,9 @@ struct fsn_split {
 	unsigned int cpu;
 	unsigned int known;          /* the call ended in that thread: */
 	unsigned long long queued, blocked;
+	/* Where it sleeps now: since when, or 0, by what stack; and what .delay was then. */
+	unsigned long long slept, slept_delay;
+	unsigned int stack, pad;
 };
 
 /*

@@ -228,6 +228,7 @@ static void add_function(
 	add_processes(j, f);
 	add_ended(j, f);
 	json_add_rows(j, rg, types, f);
+	json_add_sleeps(j, rg, f);
 	json_close(j, '}');
 }
 

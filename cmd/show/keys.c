@@ -5,6 +5,7 @@
 
 #include "group/stacks.h"
 #include "show/call.h"
+#include "show/stats.h"
 #include "show/text.h"
 #include "stats/stats.h"
 
@@ -155,6 +156,23 @@ static void add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t p
 	}
 	json_close(j, ']');
 	json_set_str(j, "end", stack_end_name(stack.end));
+}
+
+void json_add_sleeps(struct json *j, const struct report_group *rg, const struct stats_func *f)
+{
+	json_set_open(j, "blocked_in", '[');
+	for (size_t i = 0; i < f->sleep_cnt; i++) {
+		const struct stats_row *row = &f->sleeps[i];
+
+		json_open(j, '{');
+		json_set_u64(j, "pid", row->pid);
+		json_set_u64(j, "stack", row->key.word[0]);
+		add_stack(j, rg->stacks, row->key.word[0], row->pid);
+		json_set_u64(j, "sleeps", row->n.calls);
+		json_set_u64(j, "blocked_ns", row->n.blocked_ns);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
 }
 
 static void add_key(struct json *j, struct stacks *stacks, const struct func_types *t,

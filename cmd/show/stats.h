@@ -43,6 +43,7 @@ struct report_group {
 	uint64_t elapsed_ns;             /* in which @s came; 0: not known */
 	struct group_keys keys;
 	struct stacks *stacks; /* NULL: there are none, or they may not be read */
+	bool sleeps; /* those that are asked for are where calls slept, not who made them */
 	size_t by[FSN_KEYS]; /* of them those that are asked for */
 	size_t by_cnt;       /* 0: it has not all of them */
 	struct cost cost;                /* of the interval, or now */
@@ -349,6 +350,7 @@ enum {
 	VIEW_DIFF = 64,    /* of two readings */
 	VIEW_STACKS = 128, /* of stacks */
 	VIEW_PROCESSES = 256, /* of processes */
+	VIEW_SLEEPS = 512, /* where calls slept */
 };
 
 struct view {
@@ -419,6 +421,9 @@ bool report_keys_known(const struct report_group *rg);
  * was made in which: those of all functions but that which launched most often. 0: none may be.
  */
 uint64_t report_inner_launches(const struct report_group *rg);
+
+/* The member "blocked_in" of function @f: where its calls slept. */
+void json_add_sleeps(struct json *j, const struct report_group *rg, const struct stats_func *f);
 
 /* The members "rows", "other_rows" and "ended_rows" of function @f. */
 void json_add_rows(struct json *j, const struct report_group *rg, const struct types *types,

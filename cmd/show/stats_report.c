@@ -356,23 +356,35 @@ static void delta_ended_rows(struct stats_func *d, const struct stats_func *now,
 	}
 }
 
-static int delta_rows(struct stats_func *d, const struct stats_func *now,
-	const struct stats_func *before)
+/* Of @cnt rows what came since @before. */
+static int delta_list(const struct stats_row *now, size_t cnt, struct stats_row *before,
+	size_t before_cnt, struct stats_row **ret_rows, size_t *ret_cnt)
 {
-	struct sorted old = { before->rows, before->row_cnt, sizeof(*d->rows), stats_row_compare };
+	struct sorted old = { before, before_cnt, sizeof(*before), stats_row_compare };
+	struct stats_row *rows = *ret_rows = calloc(cnt + 1, sizeof(*rows));
 
-	d->rows = calloc(now->row_cnt + 1, sizeof(*d->rows));
-	if (!d->rows)
+	*ret_cnt = 0;
+	if (!rows)
 		return -1;
-	for (size_t i = 0; i < now->row_cnt; i++) {
-		struct stats_row row = now->rows[i];
+	for (size_t i = 0; i < cnt; i++) {
+		struct stats_row row = now[i];
 		const struct stats_row *was = sorted_find(&old, &row);
 
 		if (was)
 			stats_row_subtract(&row, was);
 		if (!stats_row_is_empty(&row))
-			d->rows[d->row_cnt++] = row;
+			rows[(*ret_cnt)++] = row;
 	}
+	return 0;
+}
+
+static int delta_rows(struct stats_func *d, const struct stats_func *now,
+	const struct stats_func *before)
+{
+	if (delta_list(now->rows, now->row_cnt, before->rows, before->row_cnt, &d->rows, &d->row_cnt) ||
+		delta_list(now->sleeps, now->sleep_cnt, before->sleeps, before->sleep_cnt, &d->sleeps,
+			&d->sleep_cnt))
+		return -1;
 	stats_row_subtract(&d->others, &before->others);
 	delta_ended_rows(d, now, before);
 	return 0;

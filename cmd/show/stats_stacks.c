@@ -132,9 +132,52 @@ static const char *innermost(const struct report_group *rg, const struct stats_f
 	return group_func(g, f->fn).is_sample && stack->cnt ? NULL : group_func_name(g, f->fn);
 }
 
+/* Of @stack what is inside of the call that slept, which its function's frame begins. */
+static int inside_of(const struct report_group *rg, const struct stats_func *f, pid_t pid,
+	struct stack *stack)
+{
+	const char *func = group_func_name(rg->s->group, f->fn);
+
+	for (size_t i = 0; i < stack->cnt; i++) {
+		const char *name = stacks_name(rg->stacks, stack->frames[i], pid);
+
+		if (!name)
+			return -ENOMEM;
+		if (!strcmp(name, func)) {
+			stack->cnt = i + 1;
+			stack->end = FSN_WALK_OUTERMOST;
+		}
+	}
+	return 0;
+}
+
+static int each_sleep(const struct report_group *rg, stack_row_fn each, void *arg)
+{
+	int code = 0;
+
+	for (size_t i = 0; rg->stacks && i < rg->func_cnt; i++) {
+		const struct stats_func *f = rg->funcs[i];
+
+		for (size_t k = 0; !code && k < f->sleep_cnt; k++) {
+			const struct stats_row *row = &f->sleeps[k];
+			struct stack stack = stacks_get(rg->stacks, row->key.word[0]);
+
+			code = inside_of(rg, f, row->pid, &stack);
+			if (!code)
+				code = each(rg->stacks, &stack,
+					stack.cnt ? NULL : group_func_name(rg->s->group, f->fn),
+					row, arg);
+		}
+	}
+	return code;
+}
+
 int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
 {
-	int key = rg->stacks ? stack_key(rg) : -1, code = 0;
+	int key = rg->stacks && !rg->sleeps ? stack_key(rg) : -1, code = 0;
+
+	if (rg->sleeps)
+		return each_sleep(rg, each, arg);
 
 	for (size_t i = 0; key >= 0 && i < rg->func_cnt; i++) {
 		const struct stats_func *f = rg->funcs[i];
@@ -172,7 +215,7 @@ bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls)
 
 bool stacks_are_split(const struct report_group *rg)
 {
-	for (size_t i = 0; i < rg->func_cnt; i++)
+	for (size_t i = 0; !rg->sleeps && i < rg->func_cnt; i++)
 		if (rg->funcs[i]->split)
 			return true;
 	return false;

@@ -323,6 +323,12 @@ static const struct grid_column stack_labels[] = {
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 };
+static const struct grid_column sleep_labels[] = {
+	{ "SHARE", "share_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "BLOCKED IN", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+};
 static const struct grid_column diff_labels[] = {
 	FUNCTION_LABEL,
 	LIBRARY_LABEL,
@@ -352,6 +358,10 @@ static const struct view views[] = {
 		fill_library, not_called, NULL, json_write_stats },
 	{ "stack", LABELS(stack_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS, { USE_ROW },
 		fill_stacks, "no call of it has a stack since", NULL, json_write_stats },
+	{ "blocked-in", LABELS(sleep_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS | VIEW_SLEEPS,
+		{ USE_ROW }, fill_stacks,
+		"no call of it has slept since, or it does not see where: attach --split --stacks",
+		NULL, json_write_stats },
 	{ "key", LABELS(function_labels), VIEW_PACE | VIEW_METRICS, { USE_ROW },
 		fill_keys, "no call of it was told apart since", NULL, json_write_stats },
 	{ "hist", LABELS(hist_labels), VIEW_PACE, {},

@@ -346,6 +346,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	/* Behind a tracepoint of the group on what ends: who is taken off the list counts no more. */
 	if (!code)
 		code = engine_follow(e, opts->pids_fd, dir_fd, err);
+	if (!code)
+		code = engine_watch_sleeps(e, dir_fd, err);
 	if (code)
 		return code;
 	fill_meta(&meta, draft, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);

@@ -87,6 +87,7 @@ static void engine_choose(struct engine *e, unsigned int progs)
 	bpf_program__set_autoload(e->skel->progs.fsn_pause, e->pauses && !e->holds);
 	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, e->memory);
 	bpf_program__set_autoload(e->skel->progs.fsn_heap_exec, e->memory);
+	bpf_program__set_autoload(e->skel->progs.fsn_sleep, e->sleeps);
 	bpf_program__set_autoload(e->skel->progs.fsn_fork, e->children);
 	bpf_program__set_autoload(e->skel->progs.fsn_exit, e->children);
 }
@@ -125,6 +126,7 @@ int engine_new(
 	e->links = link_mask(e, spec);
 	e->children = spec->children;
 	e->memory = spec->block_cnt;
+	e->sleeps = engine_sees_sleeps(spec);
 	e->rate = spec->rate;
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;

@@ -208,6 +208,7 @@ struct engine {
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children, holds, pauses, memory;
+	bool sleeps; /* where calls sleep is seen at each switch */
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
 	bool many_kprobes; /* by one link */
@@ -237,6 +238,12 @@ int engine_attach(struct engine *e, enum engine_prog prog, const struct link_pro
 
 /* Attaches what gives up the blocks of memory of processes that end, if some are followed. */
 int engine_reclaim(struct engine *e, int dir_fd, struct err *err);
+
+/* Whether its programs see where calls sleep: divided times, stacks, and who called whom. */
+bool engine_sees_sleeps(const struct engine_spec *spec);
+
+/* Attaches what sees that, if the spec says so, and pins it like the others. */
+int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err);
 
 /*
  * Attaches what follows children, if the spec says so, and pins it like the others; before

@@ -262,6 +262,11 @@ int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err)
 	return !code && from_fd > 0 ? take_over(e, from_fd, err) : code;
 }
 
+int engine_watch_sleeps(struct engine *e, int dir_fd, struct err *err)
+{
+	return e->sleeps ? attach_traced(e, e->skel->progs.fsn_sleep, dir_fd, err) : 0;
+}
+
 /* --- written down ---------------------------------------------------------------------------- */
 
 static int compare_offsets(const void *a, const void *b)

@@ -23,6 +23,7 @@
 #define PATHS_MAX       (1U << 14)
 #define PATHS_PER_FUNC  16
 
+#define SLEEP_BYTES 96 /* of a hash: its key, its value, and what the kernel has beside them */
 #define WAIT_BYTES 96 /* struct wait of bpf/maps.bpf.h */
 
 static uint32_t power_of_two(uint64_t n)
@@ -81,6 +82,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
 		(spec->split ? FSN_SLOT_CNT * sizeof(struct fsn_split) : 0) +
 		(spec->pauses ? FSN_SLOT_CNT * sizeof(uint64_t) : 0) +
+		(engine_sees_sleeps(spec) ? FSN_SLEEP_CNT * SLEEP_BYTES : 0) +
 		((spec->progs & 1U << ENGINE_WAIT) ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
 		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
@@ -196,10 +198,17 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.wide = spec->wide,
 		.nesting = spec->nesting,
 		.split = spec->split,
+		.sleeps = engine_sees_sleeps(spec),
 		.children = spec->children,
 		.holds = spec->holds || spec->stack_holds,
 		.pauses = spec->pauses,
 	};
+}
+
+bool engine_sees_sleeps(const struct engine_spec *spec)
+{
+	return spec->split && spec->stack_cnt && spec->nesting &&
+		!(spec->progs & 1U << ENGINE_WAIT);
 }
 
 void engine_size(struct engine *e, const struct engine_spec *spec)

@@ -75,6 +75,9 @@ static inline int base_paths_fd(const struct group *g, uint32_t index)
 
 /* detail.c: fill in .codes and .procs of all functions, and .paths. 0 or a negative errno. */
 int stats_read_codes(const struct group *g, const struct stats_view *view, struct stats *s);
+
+/* Where calls slept; nothing for who may not know. */
+int stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_procs(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_paths(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct stats_raw *raw);

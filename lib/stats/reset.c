@@ -323,6 +323,19 @@ static void drop_ended(struct reset *r)
 			memset(&row[i], 0, sizeof(row[i]));
 }
 
+static void drop_old_sleeps(struct reset *r)
+{
+	int fd = r->g->fd[MAPID_SLEEPS];
+	struct fsn_sleep_at key, next;
+	bool more;
+
+	for (more = !bpf_map_get_next_key(fd, NULL, &key); more; key = next) {
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (!is_current(r, key.epoch))
+			bpf_map_delete_elem(fd, &key);
+	}
+}
+
 /* Step 6. No program touches these any more: it would look under the open epoch. */
 static void drop_old(struct reset *r)
 {
@@ -347,6 +360,7 @@ static void drop_old(struct reset *r)
 		if (!is_current(r, key.epoch))
 			bpf_map_delete_elem(fd, &key);
 	}
+	drop_old_sleeps(r);
 }
 
 int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, void *arg),

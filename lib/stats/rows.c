@@ -116,6 +116,60 @@ static void merge_rows(struct stats_func *f)
 		row_settle(&f->rows[i]);
 }
 
+/* --- where calls slept -------------------------------------------------------------------------- */
+
+static int add_sleep(struct stats_func *f, const struct fsn_sleep_at *key, const struct fsn_slept *sum)
+{
+	struct stats_row *more = array_grow(f->sleeps, f->sleep_cnt, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	f->sleeps = more;
+	more[f->sleep_cnt++] = (struct stats_row) {
+		.pid = (pid_t)key->tgid,
+		.key.word[0] = key->stack,
+		.n = { .calls = sum->sleeps, .returns = sum->sleeps, .total_ns = sum->ns,
+			.blocked_ns = sum->ns },
+	};
+	return 0;
+}
+
+/* Epochs that count are added up. */
+static void merge_sleeps(struct stats_func *f)
+{
+	size_t kept = 0;
+
+	if (!f->sleep_cnt)
+		return;
+	qsort(f->sleeps, f->sleep_cnt, sizeof(*f->sleeps), stats_row_compare);
+	for (size_t i = 1; i < f->sleep_cnt; i++)
+		if (stats_row_compare(&f->sleeps[kept], &f->sleeps[i]))
+			f->sleeps[++kept] = f->sleeps[i];
+		else
+			stats_row_add(&f->sleeps[kept], &f->sleeps[i]);
+	f->sleep_cnt = kept + 1;
+}
+
+int stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s)
+{
+	int fd = group_map_fd(g, MAPID_SLEEPS, "sleeps", NULL), code = 0;
+	struct fsn_sleep_at key, *from = NULL;
+	struct fsn_slept sum;
+
+	while (!code && fd >= 0 && bpf_map_get_next_key(fd, from, &key) == 0) {
+		from = &key;
+		if (key.fn >= s->func_cnt || !view_has(view, key.epoch) ||
+			bpf_map_lookup_elem(fd, &key, &sum))
+			continue;
+		code = add_sleep(&s->funcs[key.fn], &key, &sum);
+	}
+	for (size_t i = 0; !code && i < s->func_cnt; i++)
+		merge_sleeps(&s->funcs[i]);
+	return code;
+}
+
+/* --- all rows --------------------------------------------------------------------------------- */
+
 struct table {
 	struct fsn_row *rows, *base;
 	struct fsn_key *keys; /* NULL: for their owner only */

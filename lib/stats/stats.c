@@ -335,6 +335,8 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 		code = stats_read_rows(g, view, s, &raw.rows);
 	if (!code)
 		code = stats_read_gpus(g, s);
+	if (!code)
+		code = stats_read_sleeps(g, view, s);
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
 	health_make(view, s);
@@ -433,6 +435,7 @@ void stats_free(struct stats *s)
 		free(s->funcs[i].codes);
 		free(s->funcs[i].procs);
 		free(s->funcs[i].rows);
+		free(s->funcs[i].sleeps);
 	}
 	free(s->funcs);
 	free(s->paths);

@@ -126,6 +126,8 @@ struct stats_func {
 	size_t proc_cnt;
 	struct stats_row *rows; /* by key: stats_row_compare() */
 	size_t row_cnt;
+	struct stats_row *sleeps; /* where calls slept: .key begins with a stack, .n has how often and long */
+	size_t sleep_cnt;
 	struct stats_row others; /* calls that found no room in rows */
 	struct stats_row rows_ended; /* of processes whose rows were given up */
 	struct stats_memory memory;
