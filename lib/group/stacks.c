@@ -40,7 +40,8 @@ struct stacks {
 	struct perf_map *maps; /* of processes that make code */
 	struct symbol *symbols; /* of the kernel, by address */
 	size_t symbol_cnt;
-	bool symbols_read;
+	bool symbols_read, loaded_read; /* of the kernel itself, and of what it has loaded */
+	uint64_t text, text_end; /* of the kernel itself */
 };
 
 void stacks_free(struct stacks *s)
@@ -274,19 +275,29 @@ static int compare_symbols(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Of code: the others are none's who runs. Whoever may not see addresses finds all at 0. */
-static void read_symbols(struct stacks *s)
+/*
+ * Of code: the others are none's who runs. Whoever may not see addresses finds all at 0. What is
+ * loaded, @loaded, has its module behind the name and comes last: the kernel goes through all BPF
+ * programs for each of theirs, which takes seconds where there are thousands.
+ */
+static void read_symbols(struct stacks *s, bool loaded)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
+	char line[600], type, name[256], module[2];
 	unsigned long long addr;
-	char type, name[256];
 
-	s->symbols_read = true;
-	while (f && fscanf(f, "%llx %c %255s%*[^\n]", &addr, &type, name) == 3) {
+	while (f && fgets(line, sizeof(line), f)) {
+		int words = sscanf(line, "%llx %c %255s %1s", &addr, &type, name, module);
 		struct symbol *more;
 
-		if (!addr || !strchr("tTwW", type))
+		if (words == 4 && !loaded)
+			break;
+		if (words < 3 + loaded || !addr || !strchr("tTwW", type))
 			continue;
+		if (!strcmp(name, "_stext"))
+			s->text = addr;
+		if (!strcmp(name, "_etext"))
+			s->text_end = addr;
 		more = array_grow(s->symbols, s->symbol_cnt, sizeof(*more));
 		if (!more)
 			break;
@@ -301,10 +312,16 @@ static void read_symbols(struct stacks *s)
 static char *kernel_name(struct stacks *s, uint64_t addr)
 {
 	size_t lo = 0, hi, mid;
+	bool loaded;
 	char *name;
 
 	if (!s->symbols_read)
-		read_symbols(s);
+		read_symbols(s, false);
+	s->symbols_read = true;
+	loaded = addr < s->text || addr >= s->text_end;
+	if (loaded && !s->loaded_read)
+		read_symbols(s, true);
+	s->loaded_read |= loaded;
 	for (hi = s->symbol_cnt; lo < hi;) {
 		mid = (lo + hi) / 2;
 		if (s->symbols[mid].addr <= addr)
