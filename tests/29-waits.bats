@@ -131,6 +131,10 @@ hint: did you mean 'off-cpu'"
 	assert_output_match 'producer;produce;take_lock;.*futex.*_[[]k[]]'
 	# What others map meanwhile is nothing to these: each sleep of the two is followed to its end.
 	refute_output_match 'mappings are changing'
+	# What waits.c says: two naps of the holder a round, and in produce() the lock, no other.
+	assert_output_match 'run;holder;.*nanosleep.*_[[]k[]]'
+	refute_output_match ';produce;(.*;)?nanosleep'
+	assert_eq "$(grep ';produce;' <<<"$output" | grep -vc ';produce;take_lock;')" 0
 	fsn stats g --json
 	assert_json '[.[0].functions[].rows[].key.stack.end] | unique' '["outermost"]'
 	tell w
@@ -199,6 +203,7 @@ try_on() { # MODE ROUNDS LINE
 	assert_output_match ' futex_wait_[[]k[]] '
 	output=$(<"$(bg_out run2)")
 	assert_output_match ' producer +holder '
+	grep -q '"take_lock"' "$BATS_TEST_TMPDIR/off.html"
 	wait_bg w
 	try_on rob 60 'run run-queue'
 	assert_output_match ' victim +robber '
