@@ -163,7 +163,7 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 	read_as -s 1 list inflight g --json
 	assert_output "{\"error\":\"calls in flight of group 'g' are for its owner only\"}"
 	assert_eq "$(cd "$FOLDER/g" && find . -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
-		"base0 base1 base_hist0 base_hist1 base_paths0 base_paths1 base_rows0 base_rows1 codes confs ctl funcs gpus hists keyed_by libs meta names path_stats paths procs rows stats text types" \
+		"base0 base1 base_hist0 base_hist1 base_memory0 base_memory1 base_paths0 base_paths1 base_rows0 base_rows1 codes confs ctl funcs gpus hists keyed_by libs memory meta names path_stats paths procs rows rules_of stats text types" \
 		"what readers may read"
 	assert_eq "$(find "$FOLDER/g" ! -perm 0640 ! -perm 0600 -type f)" "" "other modes"
 	for map in args slots slow comms; do
