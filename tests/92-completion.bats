@@ -165,7 +165,7 @@ complete_pids() { # TYPE WORD...
 	fsn attach keyed "$FIX/libfix.so:fix_add" --key arg1,caller
 	fsn attach other "$FIX/libfix.so:fix_add" --key thread
 	complete_words stats --by ""
-	assert_words arg1 caller function library process stack thread
+	assert_words arg1 blocked-in caller function library process stack thread
 	complete_words stats keyed --by c
 	assert_words caller
 	complete_words run c:malloc --by ca
