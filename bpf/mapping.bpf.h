@@ -165,7 +165,7 @@ static long mapping_here(struct task_struct *task, struct vm_area_struct *vma, s
 	return 0;
 }
 
-static __noinline int mapping_locked(struct mapping *m, __u64 at)
+static __always_inline int mapping_locked(struct mapping *m, __u64 at)
 {
 	struct found here = {};
 	long code = bpf_find_vma(bpf_get_current_task_btf(), at, mapping_here, &here, 0);

@@ -787,3 +787,18 @@ eng_outer 100 0 100 0 0 0"
 		'[["eng_block","ret"],["eng_outer","return"]]'
 	fsn detach both
 }
+
+# bats test_tags=core
+@test "with keys, stacks, the split, waits and samples all programs load" {
+	local -a ask=("fix_add --lib $FIX/libfix.so --key arg1,result --sum arg2"
+		"fix_add --lib $FIX/libfix.so --key caller,comm --stacks slow --slow 1ms"
+		"fix_add --lib $FIX/libfix.so --stacks all --split"
+		"s:openat --key arg1,caller" "t:sched:sched_switch --key prev_comm"
+		"w:off-cpu --key comm,waker" "w:run-queue --stacks all" "cpu:samples --key comm --stacks all")
+	local one
+	for one in "${ask[@]}"; do
+		# shellcheck disable=SC2086 # words of a command line
+		fsn -q attach loads $one
+		fsn detach loads
+	done
+}
