@@ -193,7 +193,7 @@ struct fsn_text {
 	X(CODES, codes, HASH(struct fsn_code, unsigned long long), FSN_CODE_CNT, READERS) \
 	X(SLEEPS, sleeps, HASH(struct fsn_sleep_at, struct fsn_slept),                 \
 		n->sleeps ? FSN_SLEEP_CNT : 1, OWNER)                                  \
-	X(SLOW, slow, TEXTS(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
+	X(SLOW, slow, ARRAY(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \
 		n->children ? FSN_CHILD_PIDS_MAX : FSN_PIDS_MAX, OWNER)                \
 	X(COMMS, comms, HASH(struct fsn_comm, unsigned int), FSN_COMMS_MAX, OWNER)     \
