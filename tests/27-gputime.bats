@@ -179,8 +179,8 @@ libToolsInjection has libcupti\$"
 	need_tool cc
 	echo 'int main(void) { return 0; }' >"$dir/none.c"
 	cc "${flags[@]}" -o "$dir/none" "$dir/none.c" 2>/dev/null || skip "no ASan"
-	capture -t 60 cc "${flags[@]}" -fvisibility=hidden -I"$src/bpf" -shared -o "$dir/gpu.so" \
-		"$src/gpu/gpu.c" -ldl -lpthread
+	capture -t 60 cc "${flags[@]}" -fvisibility=hidden -I"$src/bpf" -I"$src/lib" -shared -o "$dir/gpu.so" \
+		"$src/lib/gpu/gpu.c" -ldl -lpthread
 	capture -t 60 cc "${flags[@]}" -shared -o "$dir/cupti.so" "$src/tests/fixtures/cuptimock.c" \
 		-lpthread
 	capture -t 60 cc "${flags[@]}" -o "$dir/gpujob" "$src/tests/fixtures/gpujob.c" -ldl

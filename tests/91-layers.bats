@@ -64,7 +64,7 @@ compile_with() { # FILE LINE
 	local edges
 
 	[[ -d $O/lib/base && -d $O/cmd/show ]] || skip "no objects in $O"
-	edges=$(cd "$O" && for object in $(cd "$ROOT" && ls cmd/*.c {lib,cmd}/*/*.c); do
+	edges=$(cd "$O" && for object in $(cd "$ROOT" && ls cmd/*.c {lib,cmd}/*/*.c | grep -v ^lib/gpu/); do
 		nm -A "${object%.c}.o"
 	done | awk '
 		function room(object,  p) {

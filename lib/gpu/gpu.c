@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cupti.h"
+#include "gpu/cupti.h"
 #include "shared/gpu.h"
 
 #define POLL_NS       100000000L /* between two looks at who listens */
