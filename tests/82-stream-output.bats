@@ -216,7 +216,7 @@ assert_nested() {
 		start_stream s g --format chrome -o "$OUT"
 		assert_eq "$(jq -c 'map(.ph)' "$OUT")" '["M"]' "empty"
 		capture "$FIX/call" add 20
-		poll_until grep -q fix_add "$OUT"
+		poll_until eval '[[ $(grep -c fix_add "$OUT") == 20 ]]'
 		assert_eq "$(jq -r '.[].ph' "$OUT" | grep -c X)" 20
 		capture "$FIX/call" add 20
 		poll_until eval '[[ $(grep -c fix_add "$OUT") == 40 ]]'
