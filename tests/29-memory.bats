@@ -212,3 +212,36 @@ holds_blocks() {
 	assert_stderr_match "group 'my' does not follow memory: attach --memory"
 	fsn detach my
 }
+
+@test "what python3 and git hold when they end is what valgrind says" {
+	local libc
+
+	need_no_sanitizer
+	need_tool valgrind git
+	[[ -x /usr/bin/python3 ]] || skip "needs /usr/bin/python3"
+	libc=$(ldd /usr/bin/python3 | awk '$1 == "libc.so.6" { print $3 }')
+	[[ -n $libc ]] || skip "python3 is linked statically"
+	mkdir "$BATS_TEST_TMPDIR/lib"
+	cp "$libc" "$BATS_TEST_TMPDIR/lib/libc.so.6"
+	fsn attach malloc --lib "$BATS_TEST_TMPDIR/lib/libc.so.6" --memory --no-keys --no-nesting
+	export PYTHONMALLOC=malloc PYTHONHASHSEED=0
+	same_as_valgrind 1,2 /usr/bin/python3 -I -S -c "pass"
+	same_as_valgrind 2 "$(command -v git)" --version
+	fsn detach malloc
+}
+
+# Bytes and blocks, or blocks alone: a copy of the environment is longer under valgrind.
+same_as_valgrind() { # FIELDS CMD...
+	local held fields=$1
+
+	shift
+	fsn stats malloc --reset --json
+	capture env LD_LIBRARY_PATH="$BATS_TEST_TMPDIR/lib" "$@"
+	fsn stats malloc --json
+	held="$(json '[.[0].functions[].ended_bytes | numbers] | add') $(json \
+		'[.[0].functions[].ended_blocks | numbers] | add')"
+	capture valgrind --run-libc-freeres=no --run-cxx-freeres=no "$@"
+	assert_eq "$(cut -d ' ' -f "$fields" <<<"$held")" "$(sed -n \
+		's/.*in use at exit: \([0-9,]*\) bytes in \([0-9,]*\) blocks/\1 \2/p' <<<"$stderr" |
+		tr -d , | cut -d ' ' -f "$fields")" "$*"
+}

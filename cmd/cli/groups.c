@@ -400,10 +400,29 @@ static bool wants_usual_stacks(struct attach_options *o, const struct draft *dra
 	return true;
 }
 
+/* A process whose allocator takes memory in advance, and hands it out by itself; 0: none. */
+static pid_t find_torch(const struct attach_options *o)
+{
+	const pid_t *pids = o->pids;
+	size_t cnt = o->draft.pid_cnt;
+	const struct proc_maps *maps;
+
+	if (!cnt && procs_pids(o->draft.procs, &pids, &cnt, NULL))
+		return 0;
+	for (size_t i = 0; i < cnt; i++)
+		for (size_t k = 0; !procs_maps(o->draft.procs, pids[i], &maps, NULL) && k < maps->cnt;
+			k++)
+			if (maps->maps[k].exec && strstr(maps->maps[k].path, "/libtorch"))
+				return pids[i];
+	return 0;
+}
+
 /* A function whose blocks can't be followed is told; that there is no other is an error. */
 static int check_memory(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
+	const struct preset_group *preset = o->draft.preset;
 	struct rules_left left;
+	pid_t pid;
 	int code;
 
 	if (!o->memory || !draft->probed_cnt)
@@ -412,6 +431,11 @@ static int check_memory(const struct attach_options *o, const struct draft *draf
 	if (!code && left.cant)
 		cmd_note(o->g, "group '%s': memory of %zu function%s is not followed: '%s' %s",
 			draft->name, left.cant, left.cant == 1 ? "" : "s", left.name, left.why);
+	pid = !code && preset && !strncmp(preset->name, "cuda", 4) ? find_torch(o) : 0;
+	if (pid)
+		cmd_note(o->g,
+			"group '%s': PyTorch in process %d takes memory in advance: what its tensors hold is not seen",
+			draft->name, pid);
 	return code;
 }
 

@@ -228,17 +228,20 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		f->memory.allocates, f->memory.n.freed_bytes,                           \
 		AT(DOCUMENT, 186), AT(TABLE, 196, COLUMN_KNOWN | 5),                    \
 		AT(SAVED, 166), AT(METRIC, 86))                                         \
+	X(ENDED, BYTES, "ended", NULL, "Memory of processes that have ended, or called exec.", \
+		f->memory.allocates, f->memory.n.ended_bytes,                           \
+		AT(DOCUMENT, 187), AT(SAVED, 167))                                      \
 	X(ENDED_BLOCKS, COUNT, "ended_blocks", NULL,                                    \
 		"Blocks whose processes have ended, or called exec.",                   \
 		f->memory.allocates, f->memory.n.ended_blocks,                          \
-		AT(DOCUMENT, 187), AT(SAVED, 167))                                      \
+		AT(DOCUMENT, 188), AT(SAVED, 168))                                      \
 	X(LOST_BLOCKS, COUNT, "lost_blocks", NULL, "Blocks for which there was no room.", \
 		f->memory.allocates, f->memory.n.lost_blocks,                           \
 		AT(DOCUMENT, 189), AT(SAVED, 169), AT(METRIC, 88))                      \
 	X(UNKNOWN_FREES, COUNT, "unknown_frees", NULL,                                  \
 		"Releases of what was not handed out before, as far as is known.",      \
 		f->memory.frees, f->memory.n.unknown_frees,                             \
-		AT(DOCUMENT, 188), AT(SAVED, 168))                                      \
+		AT(DOCUMENT, 190), AT(SAVED, 170))                                      \
 	X(FUNCTIONS, COUNT, "functions", "FUNCTIONS", NULL,                             \
 		false, 0,                                                               \
 		AT(LIBRARY, 10, 9), AT(PROCESS, 90, 5))

@@ -77,6 +77,33 @@ __attribute__((noinline)) int bench_pair(int n, const struct comm *comm)
 	return bench_lead(n, comm) + bench_place(n, comm);
 }
 
+/*
+ * An allocator that takes no time, and hands out what it was given back before. It begins with a
+ * nop: kernels step what else there is.
+ */
+void *bench_malloc(unsigned long size);
+__attribute__((noinline, patchable_function_entry(1))) void *bench_malloc(unsigned long size)
+{
+	static char blocks[64][64];
+	static unsigned int at;
+	void *block = blocks[__atomic_fetch_add(&at, 1, __ATOMIC_RELAXED) % 64];
+
+	asm volatile("" : "+r"(block) : "r"(size));
+	return block;
+}
+
+void bench_free(void *block);
+__attribute__((noinline, patchable_function_entry(1))) void bench_free(void *block)
+{
+	asm volatile("" : : "r"(block) : "memory");
+}
+
+static int bench_heap(int n, const struct comm *comm)
+{
+	bench_free(bench_malloc(64 + (n & 7)));
+	return n;
+}
+
 struct job {
 	int (*fn)(int n, const struct comm *comm);
 	unsigned long calls;
@@ -167,6 +194,8 @@ static int (*function_of(const char *name))(int n, const struct comm *comm)
 {
 	if (!strcmp(name, "bench_pair"))
 		return bench_pair;
+	if (!strcmp(name, "bench_heap"))
+		return bench_heap;
 	if (!strcmp(name, "bench_early"))
 		return bench_early;
 	return strcmp(name, "bench_endbr") ? bench_call : bench_endbr;
