@@ -121,8 +121,8 @@ static int put_names(struct trie *t, FILE *f)
 
 /* What can be chosen: bytes of memory that is followed, parts of divided times. */
 static const struct {
-	enum figure_id id;
 	const char *name, *unit;
+	enum figure_id id;
 	bool of_memory, of_split;
 } chosen[] = {
 	{ .id = FIGURE_CALLS, .name = "calls", .unit = "count" },

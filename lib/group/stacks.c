@@ -304,7 +304,7 @@ static void read_symbols(struct stacks *s, bool loaded)
 		s->symbols = more;
 		more[s->symbol_cnt++] = (struct symbol) { addr, strdup(name) };
 	}
-	if (s->symbol_cnt)
+	if (s->symbols)
 		qsort(s->symbols, s->symbol_cnt, sizeof(*s->symbols), compare_symbols);
 }
 
