@@ -102,6 +102,7 @@ said() { # COUNT
 @test "why nothing is seen of a process is told: libcupti refuses, is not there, or is another's" {
 	local dir=$BATS_TEST_TMPDIR
 
+	need_no_sanitizer # one does not follow another library into a process
 	fsn attach gpu
 	# A job lives on, whatever libcupti says.
 	start_bg refused env CUPTIMOCK=999 CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
