@@ -216,10 +216,11 @@ ends() { # FILE
 		'[["dl_round",2,2,0],["fix_add",10,8,2]]'
 	assert_json '.[0].health | [.no_slot, .held_calls, .held_times, .unmatched_returns]' '[2,2,2,0]'
 	assert_json '.[0].health.held_ns >= 300000000' true
+	# Ten milliseconds of its own, within the 5 % that times are right by.
 	jq -e --argjson took "$(sed -n 's/^took 2 //p' "$(bg_out r)")" \
 		--argjson first "$(sed -n 's/^took 1 //p' "$(bg_out r)")" '
 		.[0].functions | INDEX(.name)
-		| .dl_round.total_ns >= 10000000 and .dl_round.total_ns <= $first + $took - 300000000
+		| .dl_round.total_ns >= 9500000 and .dl_round.total_ns <= $first + $took - 300000000
 		and .fix_add.max_ns <= ([$took - 300000000, $first] | max)' "$doc"
 }
 
