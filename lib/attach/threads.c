@@ -267,14 +267,6 @@ static int add_frame(struct thread_stacks *s, struct thread_file *file, uint64_t
 	return 0;
 }
 
-static const struct proc_map *map_at(const struct proc_maps *maps, uint64_t at)
-{
-	for (size_t i = 0; i < maps->cnt; i++)
-		if (maps->maps[i].exec && at >= maps->maps[i].start && at < maps->maps[i].end)
-			return &maps->maps[i];
-	return NULL;
-}
-
 static bool is_eval(const struct thread_frame *f)
 {
 	const size_t len = strlen(PYTHON_EVAL);
@@ -300,7 +292,7 @@ static void note_python(struct thread_walk *w, struct thread_file *file, uint64_
 static int step(struct thread_walk *w)
 {
 	uint64_t at = w->pc - !w->exact;
-	const struct proc_map *map = map_at(w->maps, at);
+	const struct proc_map *map = proc_maps_at(w->maps, at);
 	struct thread_file *file = map ? file_of(w->s, (pid_t)w->at->pid, map) : NULL;
 	uint64_t offset = map ? at - map->start + map->offset : at;
 	enum fsn_walk_end end;

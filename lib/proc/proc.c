@@ -299,6 +299,14 @@ void proc_maps_done(struct proc_maps *maps)
 	*maps = (struct proc_maps) { 0 };
 }
 
+const struct proc_map *proc_maps_at(const struct proc_maps *maps, uint64_t addr)
+{
+	for (size_t i = 0; i < maps->cnt; i++)
+		if (maps->maps[i].exec && addr >= maps->maps[i].start && addr < maps->maps[i].end)
+			return &maps->maps[i];
+	return NULL;
+}
+
 int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *err)
 {
 	_cleanup_closedir_ DIR *dir = opendir(proc);

@@ -45,6 +45,9 @@ _must_check_ int proc_maps_read(
 	const char *proc, pid_t pid, struct proc_maps *ret_maps, struct err *err);
 void proc_maps_done(struct proc_maps *maps);
 
+/* The file whose code lies at @addr, or NULL. */
+const struct proc_map *proc_maps_at(const struct proc_maps *maps, uint64_t addr);
+
 /* All processes (thread group leaders) seen in @proc, sorted; free() the array. */
 _must_check_ int proc_pids(
 	const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *err);

@@ -89,15 +89,6 @@ static const struct code_proc *proc_of(struct callers *c, pid_t pid, uint64_t st
 	return procs;
 }
 
-static const struct proc_map *map_at(const struct code_proc *p, uint64_t addr)
-{
-	for (size_t i = 0; i < p->maps.cnt; i++)
-		if (p->maps.maps[i].exec && addr >= p->maps.maps[i].start &&
-			addr < p->maps.maps[i].end)
-			return &p->maps.maps[i];
-	return NULL;
-}
-
 static const char *base_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -128,14 +119,17 @@ static struct elf_file *open_code(pid_t pid, const struct proc_map *map)
 	return NULL;
 }
 
-static struct code_known *file_of(struct callers *c, pid_t pid, const struct proc_map *map)
+/* What is known of the file; *ret_new: nothing yet. NULL: no memory. */
+static struct code_known *known_of(
+	struct callers *c, uint32_t major, uint32_t minor, uint64_t ino, bool *ret_new)
 {
 	struct code_known *known;
 	struct code_file *files;
 
+	*ret_new = false;
 	for (size_t i = 0; i < c->file_cnt; i++)
-		if (c->files[i].ino == map->ino && c->files[i].dev_major == map->dev_major &&
-			c->files[i].dev_minor == map->dev_minor)
+		if (c->files[i].ino == ino && c->files[i].dev_major == major &&
+			c->files[i].dev_minor == minor)
 			return c->files[i].known;
 	files = array_grow(c->files, c->file_cnt, sizeof(*files));
 	known = files ? calloc(1, sizeof(*known)) : NULL;
@@ -143,8 +137,19 @@ static struct code_known *file_of(struct callers *c, pid_t pid, const struct pro
 		c->files = files;
 	if (!known)
 		return NULL;
-	known->elf = open_code(pid, map);
-	files[c->file_cnt++] = (struct code_file) { map->dev_major, map->dev_minor, map->ino, known };
+	files[c->file_cnt++] = (struct code_file) { major, minor, ino, known };
+	*ret_new = true;
+	return known;
+}
+
+static struct code_known *file_of(struct callers *c, pid_t pid, const struct proc_map *map)
+{
+	bool is_new;
+	struct code_known *known =
+		known_of(c, map->dev_major, map->dev_minor, map->ino, &is_new);
+
+	if (known && is_new)
+		known->elf = open_code(pid, map);
 	return known;
 }
 
@@ -152,7 +157,7 @@ bool callers_code(
 	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret)
 {
 	const struct code_proc *p = proc_of(c, pid, start_ns);
-	const struct proc_map *map = p ? map_at(p, addr) : NULL;
+	const struct proc_map *map = p ? proc_maps_at(&p->maps, addr) : NULL;
 
 	if (!map)
 		return false;
@@ -258,25 +263,16 @@ static bool find_path(const struct fsn_file_id *id, const char *below, char path
 static struct code_known *file_kept(struct callers *c, const struct fsn_file_id *id,
 	const struct fsn_file_name *name)
 {
-	const uint32_t major = (uint32_t)(id->dev >> MINOR_BITS),
-		       minor = id->dev & ((1U << MINOR_BITS) - 1);
 	char below[PATH_MAX], path[PATH_MAX];
-	struct code_known *known;
-	struct code_file *files;
 	const struct elf_func *funcs;
+	struct code_known *known;
+	bool is_new;
 	size_t cnt;
 
-	for (size_t i = 0; i < c->file_cnt; i++)
-		if (c->files[i].ino == id->ino && c->files[i].dev_major == major &&
-			c->files[i].dev_minor == minor)
-			return c->files[i].known;
-	files = array_grow(c->files, c->file_cnt, sizeof(*files));
-	known = files ? calloc(1, sizeof(*known)) : NULL;
-	if (files)
-		c->files = files;
-	if (!known)
-		return NULL;
-	files[c->file_cnt++] = (struct code_file) { major, minor, id->ino, known };
+	known = known_of(c, (uint32_t)(id->dev >> MINOR_BITS),
+		(uint32_t)(id->dev & ((1U << MINOR_BITS) - 1)), id->ino, &is_new);
+	if (!known || !is_new)
+		return known;
 	if (path_below_root(name, below) && find_path(id, below, path) &&
 		!elf_file_open(path, &known->elf, NULL) &&
 		elf_file_funcs(known->elf, &funcs, &cnt, NULL)) {
