@@ -43,17 +43,24 @@ struct {
 	__type(value, struct slot_memory);
 } fsn_slot_memory SEC(".maps");
 
-/* Whether a process, by its number, has ever had a block: only then is the table looked through. */
-#define HEAPS 4096
-struct heaps {
-	__u32 had[HEAPS];
+/*
+ * In which parts of the table a process has ever had a block: only these are looked through when
+ * it ends, so that it takes no longer than its allocations did. A process has one of the places
+ * from its number on; where none was free, all parts are looked through.
+ */
+#define HEAP_PLACES 4
+#define HEAP_WORDS  (FSN_BLOCK_PARTS / 64)
+struct heap {
+	__u32 tgid;    /* 0: free */
+	__u32 crowded; /* for some whose first place this is, none was */
+	__u64 parts[HEAP_WORDS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct heaps);
+	__type(value, struct heap);
 } fsn_heaps SEC(".maps");
 
 static __always_inline struct fsn_memory *memory_of(__u32 fn)
@@ -64,6 +71,20 @@ static __always_inline struct fsn_memory *memory_of(__u32 fn)
 static __always_inline struct fsn_block_set *block_set(__u32 i)
 {
 	return bpf_map_lookup_elem(&fsn_blocks, &i);
+}
+
+/* The n-th that may be of a process. */
+static __always_inline struct heap *heap_place(__u32 tgid, __u32 n)
+{
+	__u32 at = (tgid + n) & (FSN_HEAPS - 1);
+
+	return bpf_map_lookup_elem(&fsn_heaps, &at);
+}
+
+/* 1 << them: sets in a part. */
+static __always_inline __u32 part_bits(void)
+{
+	return fsn_block_bits > FSN_BLOCK_PART_BITS ? fsn_block_bits - FSN_BLOCK_PART_BITS : 0;
 }
 
 /* --- what is counted -------------------------------------------------------------------------- */
@@ -242,19 +263,41 @@ __noinline int block_fill(__u32 place, __u32 fn, __u32 slot)
 	return 0;
 }
 
+/* A process has a block in this set. */
+__noinline int heap_has(__u32 tgid, __u32 set_no)
+{
+	__u32 part = set_no >> part_bits(), word = part / 64 & (HEAP_WORDS - 1);
+	__u64 bit = 1ULL << (part & 63);
+	struct heap *heap;
+
+	for (__u32 n = 0; n < HEAP_PLACES; n++) {
+		heap = heap_place(tgid, n);
+		if (!heap)
+			return 0;
+		if (!READ(heap->tgid))
+			swap(&heap->tgid, 0, tgid);
+		if (READ(heap->tgid) != tgid)
+			continue;
+		if (!(READ(heap->parts[word]) & bit))
+			__sync_fetch_and_or(&heap->parts[word], bit);
+		return 0;
+	}
+	heap = heap_place(tgid, 0);
+	if (heap)
+		publish(&heap->crowded, 1);
+	return 0;
+}
+
 /* It counts, unless there was no @place. */
 __noinline int block_counts(__u32 fn, __u32 place, __u64 size)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32, none = 0;
-	struct heaps *heaps = bpf_map_lookup_elem(&fsn_heaps, &none);
 	struct fsn_memory *m = memory_of(fn);
 
-	if (!m || !heaps)
+	if (!m)
 		return 0;
-	if (!READ(heaps->had[tgid & (HEAPS - 1)]))
-		heaps->had[tgid & (HEAPS - 1)] = 1;
 	if (place != BLOCK_NONE) {
 		block_lives(m, size);
+		heap_has(bpf_get_current_pid_tgid() >> 32, place / FSN_BLOCK_WAYS);
 		return 0;
 	}
 	add(&m->n.lost_bytes, size);

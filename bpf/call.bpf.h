@@ -90,16 +90,10 @@ static __always_inline void call_left_out(
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i;
 	struct fsn_set *set;
-	__u64 used = 0;
 
 	i = set_index(tgid, where);
 	set = bpf_map_lookup_elem(&fsn_slots, &i);
-	if (!set)
-		return;
-#pragma unroll
-	for (int way = 0; way < FSN_WAYS; way++)
-		used |= READ(set->key[way]);
-	if (!(used & FSN_KEY_USED_MASK))
+	if (!set || !set_is_used(set))
 		return;
 	if (fsn_follows && !arrived &&
 		slots_arrive(set, call_key(fn, tgid), where, caller_link(ctx)))

@@ -75,8 +75,17 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* of the hierarchy of cgroups v2 */
 } __core;
 
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+} __core;
+#endif
+
 struct task_struct {
 	struct thread_info thread_info;
+#if defined(__TARGET_ARCH_x86)
+	struct thread_struct thread;
+#endif
 	int pid;
 	int tgid;
 	__u64 start_time;     /* CLOCK_MONOTONIC, ns */

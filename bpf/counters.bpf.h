@@ -44,18 +44,24 @@ static __always_inline __u32 log2_u64(__u64 v)
 	return r + (v >> 1);
 }
 
+static __always_inline __u32 bucket_of(__u64 ns)
+{
+	__u32 octave;
+
+	if (ns < FSN_HIST_STEPS)
+		return ns;
+	octave = log2_u64(ns) - FSN_HIST_STEP_BITS;
+	return octave * FSN_HIST_STEPS + (ns >> octave);
+}
+
 static __always_inline int count_bucket(__u32 row, __u64 ns, __u32 cpu)
 {
-	__u32 i = (cpu & fsn_hist_mask) * fsn_timed_cnt + row;
+	__u32 i = (cpu & fsn_hist_mask) * fsn_timed_cnt + row, bucket;
 	struct fsn_hist *hist = bpf_map_lookup_elem(&fsn_hists, &i);
-	__u32 bucket = ns, octave;
 
 	if (!hist)
 		return 0;
-	if (ns >= FSN_HIST_STEPS) {
-		octave = log2_u64(ns) - FSN_HIST_STEP_BITS;
-		bucket = octave * FSN_HIST_STEPS + (ns >> octave);
-	}
+	bucket = bucket_of(ns);
 	if (bucket < FSN_HIST_CNT)
 		add(&hist->bucket[bucket], 1);
 	return 0;
@@ -175,6 +181,7 @@ static __noinline __u32 proc_claim(__u64 key, __u64 start, __u64 comm, __u32 fir
 			continue;
 		proc->start = start;
 		bpf_probe_read_kernel_str(proc->comm, sizeof(proc->comm), (void *)comm);
+		proc->cgroup = bpf_get_current_cgroup_id();
 		(void)__sync_lock_test_and_set(&proc->key, key);
 		return i;
 	}
@@ -238,7 +245,8 @@ static __noinline __u32 proc_find_late(__u32 i, __u32 fn, __u32 tgid, __u32 cpu)
 static __always_inline __u32 proc_count(struct task_struct *task, __u32 fn, __u32 tgid,
 	__u32 cpu)
 {
-	__u64 start = task->group_leader->start_boottime, key = proc_key(fn, tgid, cpu);
+	struct task_struct *leader = task->group_leader;
+	__u64 start = leader->start_boottime, key = proc_key(fn, tgid, cpu);
 	__u32 i = proc_first(key, start) & fsn_proc_mask;
 	struct fsn_proc *proc = proc_at(i);
 	__u64 seen;
@@ -247,8 +255,11 @@ static __always_inline __u32 proc_count(struct task_struct *task, __u32 fn, __u3
 		return FSN_NO_PROC;
 	seen = READ(proc->key);
 	if (seen != key || READ(proc[AFTER(seen, 0)].start) != start) {
-		i = proc_find(fn, tgid, cpu);
+		i = proc_find_of(fn, tgid, cpu, start, as_number(leader->comm));
 		proc = proc_at(i);
+		/* Of a wait it is not the current one's. */
+		if (proc && !READ(proc->n.calls))
+			proc->cgroup = task->cgroups->dfl_cgrp->kn->id;
 	}
 	if (proc)
 		add(&proc->n.calls, 1);

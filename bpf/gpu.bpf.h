@@ -107,17 +107,72 @@ static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r)
 	return i;
 }
 
-static __always_inline void gpu_row_ends(__u32 i, __u64 ns, bool slow)
+/* Of how the times of the @nth row, one of @fn, are spread; of its others where that is 0. */
+static __noinline int gpu_spread(__u32 fn, __u32 nth, __u64 ns)
+{
+	struct fsn_spread_at key = { .row = nth ? nth : ~fn, .bucket = bucket_of(ns),
+		.epoch = READ(ctl.epoch) };
+	__u64 none = 0, *cnt = bpf_map_lookup_elem(&fsn_spreads, &key);
+
+	if (!cnt) {
+		bpf_map_update_elem(&fsn_spreads, &key, &none, BPF_NOEXIST);
+		cnt = bpf_map_lookup_elem(&fsn_spreads, &key);
+	}
+	if (cnt)
+		add(cnt, 1);
+	else
+		add(&ctl.lost_spreads, 1);
+	return 0;
+}
+
+static __always_inline void gpu_row_ends(__u32 fn, __u32 i, __u64 ns, bool slow)
 {
 	struct fsn_row *row = row_at(i);
 
 	if (!row)
 		return;
+	gpu_spread(fn, row->nth, ns);
 	add(&row->returns, 1);
 	add(&row->total_ns, ns);
 	row_raise(row, ns);
 	if (slow)
 		add(&row->slow, 1);
+}
+
+/* Of the record, whose row is @row, for stream @how, with flags << 8. */
+static __noinline int gpu_event(__u32 how, __u32 fn, const struct fsn_gpu_record *r, __u32 row)
+{
+	__u32 i = how & 0xff;
+	void *ring = bpf_map_lookup_elem(&fsn_rings, &i);
+	struct fsn_event *event;
+	bool untimed = (how >> 8) & FSN_CALL_UNTIMED;
+	__u64 ns = untimed ? 0 : r->ns;
+
+	event = ring ? bpf_ringbuf_reserve(ring, sizeof(*event), 0) : NULL;
+	if (!event)
+		return stream_lost(i);
+	event->call.start = r->start ? r->start : bpf_ktime_get_ns() - ns;
+	event->call.duration = ns;
+	event->call.queued = event->call.blocked = event->call.result = 0;
+#pragma unroll
+	for (__u32 n = 0; n < FSN_ARGS; n++)
+		event->call.args.arg[n] = gpu_word(r, n + 1);
+	call_fill(&event->call, fn, how >> 8);
+	event_fill(event, i, NO_SLOT);
+	event->row = row;
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __noinline int gpu_streams(__u32 fn, const struct fsn_gpu_record *r, __u32 row, __u32 flags)
+{
+	__u32 streams = streams_of(fn), pid = bpf_get_current_pid_tgid() >> 32;
+	__u64 now = bpf_ktime_get_ns();
+
+	for (__u32 i = 0; i < FSN_STREAMS_MAX; i++)
+		if (streams & 1U << i && stream_wants(i, flags, now, r->ns, pid))
+			gpu_event(i | flags << 8, fn, r, row);
+	return 0;
 }
 
 /* One record, at @at in the process. Not static, so that it is verified once, on its own. */
@@ -143,7 +198,7 @@ __noinline int gpu_record(__u32 fn, __u64 at)
 	add(&stat->n.calls, 1);
 	if (r.ns > FSN_NS_MASK) {
 		add(&stat->n.no_slot, 1);
-		return 0;
+		return READ(ctl.streams) ? gpu_streams(fn, &r, row, FSN_CALL_UNTIMED) : 0;
 	}
 	slow = r.ns >= READ(conf->slow_ns);
 	add(&stat->n.total_ns, r.ns);
@@ -155,7 +210,9 @@ __noinline int gpu_record(__u32 fn, __u64 at)
 	if (fsn_processes)
 		end_in_process(proc_again(proc, fn, tgid, bpf_get_smp_processor_id()), r.ns,
 			slow ? FSN_CALL_SLOW : 0, NULL, NULL);
-	gpu_row_ends(row, r.ns, slow);
+	gpu_row_ends(fn, row, r.ns, slow);
+	if (READ(ctl.streams))
+		gpu_streams(fn, &r, row, slow ? FSN_CALL_SLOW : 0);
 	return 0;
 }
 
@@ -171,6 +228,8 @@ static __noinline int gpu_said(__u64 at)
 		bpf_probe_read_user(&said.code, sizeof(said.code), &b->code) ||
 		bpf_probe_read_user(&said.idle_s, sizeof(said.idle_s), &b->idle_s) ||
 		bpf_probe_read_user(&said.dropped, sizeof(said.dropped), &b->dropped) ||
+		bpf_probe_read_user(&said.window_s, sizeof(said.window_s), &b->window_s) ||
+		bpf_probe_read_user(&said.period_s, sizeof(said.period_s), &b->period_s) ||
 		bpf_probe_read_user_str(said.who, sizeof(said.who), b->who) < 0)
 		return 0;
 	bpf_map_update_elem(&fsn_gpus, &tgid, &said, BPF_ANY);

@@ -12,11 +12,12 @@
 #ifndef FUNCSNOOP_MAPPING_BPF_H
 #define FUNCSNOOP_MAPPING_BPF_H
 
-#include "core.bpf.h"
+#include "maps.bpf.h"
 #include "shared/layout.h"
 
 const volatile bool fsn_walks_stacks = false;
 const volatile __u32 fsn_page_shift = 12;
+const volatile struct fsn_file_name fsn_no_name = {}; /* too large for a stack */
 
 struct super_block {
 	__u32 s_dev;
@@ -25,6 +26,25 @@ struct super_block {
 struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
+	__u32 i_generation; /* another for who has the number again */
+} __core;
+
+struct inode___seconds {
+	__s64 i_mtime_sec; /* since 6.11 */
+	__u32 i_mtime_nsec;
+} __core;
+
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+} __core;
+
+struct inode___hidden {
+	struct timespec64 __i_mtime; /* since 6.7 */
+} __core;
+
+struct inode___plain {
+	struct timespec64 i_mtime;
 } __core;
 
 struct file {
@@ -36,6 +56,21 @@ struct vm_area_struct {
 	unsigned long vm_pgoff;
 	struct mm_struct *vm_mm;
 	struct file *vm_file;
+} __core;
+
+struct qstr {
+	const unsigned char *name;
+} __core;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+} __core;
+
+struct file___path {
+	struct {
+		struct dentry *dentry;
+	} f_path;
 } __core;
 
 struct maple_tree {
@@ -62,9 +97,59 @@ struct mm_struct___tree {
 struct mapping {
 	struct fsn_file_id id; /* 0 where no file is mapped */
 	__u64 offset;          /* of the address in it */
+	__u64 file;            /* to be read with care: it may be gone any time */
 	__u64 entry;           /* where the search has got to, */
 	__u64 node[NODE_WORDS]; /* and what is there */
 };
+
+/* One number for all three: who has another one is another file, but for one of 4,294,967,296. */
+static __always_inline __u32 version_of(__u32 generation, __u64 sec, __u64 nsec)
+{
+	__u64 mix = (sec ^ nsec << 34) * 0x9e3779b97f4a7c15ULL;
+
+	return generation ^ (__u32)(mix >> 32);
+}
+
+/* Of an inode that is there as long as the program runs. */
+static __always_inline __u32 inode_version(struct inode *inode)
+{
+	struct inode___seconds *seconds = (void *)inode;
+	struct inode___hidden *hidden = (void *)inode;
+	struct inode___plain *plain = (void *)inode;
+
+	if (bpf_core_field_exists(seconds->i_mtime_sec))
+		return version_of(
+			inode->i_generation, seconds->i_mtime_sec, seconds->i_mtime_nsec);
+	if (bpf_core_field_exists(hidden->__i_mtime))
+		return version_of(inode->i_generation, hidden->__i_mtime.tv_sec,
+			hidden->__i_mtime.tv_nsec);
+	return version_of(
+		inode->i_generation, plain->i_mtime.tv_sec, plain->i_mtime.tv_nsec);
+}
+
+/* Of one that may be gone, by way of @at. */
+static __always_inline long version_read(struct inode *inode, __u64 at[3], __u32 *ret_version)
+{
+	struct inode___seconds *seconds = (void *)inode;
+	struct inode___hidden *hidden = (void *)inode;
+	struct inode___plain *plain = (void *)inode;
+	long code;
+
+	at[0] = at[2] = 0; /* the kernel's are shorter */
+	code = bpf_core_read(&at[0], sizeof(inode->i_generation), &inode->i_generation);
+	if (bpf_core_field_exists(seconds->i_mtime_sec)) {
+		code |= bpf_core_read(&at[1], sizeof(at[1]), &seconds->i_mtime_sec);
+		code |= bpf_core_read(&at[2], sizeof(__u32), &seconds->i_mtime_nsec);
+	} else if (bpf_core_field_exists(hidden->__i_mtime)) {
+		code |= bpf_core_read(&at[1], sizeof(at[1]), &hidden->__i_mtime.tv_sec);
+		code |= bpf_core_read(&at[2], sizeof(at[2]), &hidden->__i_mtime.tv_nsec);
+	} else {
+		code |= bpf_core_read(&at[1], sizeof(at[1]), &plain->i_mtime.tv_sec);
+		code |= bpf_core_read(&at[2], sizeof(at[2]), &plain->i_mtime.tv_nsec);
+	}
+	*ret_version = version_of(at[0], at[1], at[2]);
+	return code;
+}
 
 /* From a node of the tree on to what holds @at. Not static, so that it is verified once. */
 __noinline int mapping_step(struct mapping *m, __u64 at)
@@ -117,9 +202,11 @@ static __noinline int mapping_read(struct mapping *m, __u64 at)
 	if (bpf_core_read(&m->node[6], sizeof(m->node[6]), &inode->i_sb))
 		return -1;
 	super = (void *)m->node[6];
+	m->file = as_number(file);
 	m->node[7] = 0;
 	if (bpf_core_read(&m->node[7], sizeof(super->s_dev), &super->s_dev) ||
-		bpf_core_read(&m->id.ino, sizeof(m->id.ino), &inode->i_ino))
+		bpf_core_read(&m->id.ino, sizeof(m->id.ino), &inode->i_ino) ||
+		version_read(inode, &m->node[8], &m->id.version))
 		return -1;
 	m->id.dev = m->node[7];
 	m->offset = at + (m->node[3] << fsn_page_shift) - m->node[1];
@@ -149,7 +236,7 @@ static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 
 struct found {
 	struct fsn_file_id id;
-	__u64 offset;
+	__u64 offset, file;
 };
 
 static long mapping_here(struct task_struct *task, struct vm_area_struct *vma, struct found *here)
@@ -160,8 +247,10 @@ static long mapping_here(struct task_struct *task, struct vm_area_struct *vma, s
 		return 0;
 	inode = vma->vm_file->f_inode;
 	here->id.dev = inode->i_sb->s_dev;
+	here->id.version = inode_version(inode);
 	here->id.ino = inode->i_ino;
 	here->offset = (vma->vm_pgoff << fsn_page_shift) - vma->vm_start;
+	here->file = as_number(vma->vm_file);
 	return 0;
 }
 
@@ -172,6 +261,7 @@ static __always_inline int mapping_locked(struct mapping *m, __u64 at)
 
 	m->id = here.id;
 	m->offset = at + here.offset;
+	m->file = here.file;
 	if (code == -16) /* EBUSY */
 		return FSN_WALK_BUSY;
 	return code ? FSN_WALK_NOWHERE : 0;
@@ -194,6 +284,55 @@ __noinline int mapping_find(struct mapping *m, __u64 at)
 		return mapping_locked(m, at);
 	end = mapping_in_tree(m, at);
 	return end == FSN_WALK_BUSY ? mapping_in_tree(m, at) : end;
+}
+
+/* --- what a file is called ------------------------------------------------------------------ */
+
+/* From the file's own name on to that of what lies in its file system's root. */
+static __always_inline void file_name(const struct fsn_file_id *id, __u64 dentry)
+{
+	struct fsn_file_name *to;
+	__u64 parent, text;
+
+	if (bpf_map_update_elem(&fsn_file_names, id, (const void *)&fsn_no_name, BPF_NOEXIST))
+		return;
+	to = bpf_map_lookup_elem(&fsn_file_names, id);
+	if (!to)
+		return;
+	for (__u32 i = 0; i < FSN_NAME_PARTS; i++) {
+		struct dentry *at = (void *)dentry;
+
+		if (bpf_core_read(&parent, sizeof(parent), &at->d_parent))
+			break;
+		if (parent == dentry) {
+			to->cnt = i;
+			break;
+		}
+		if (bpf_core_read(&text, sizeof(text), &at->d_name.name) ||
+			bpf_probe_read_kernel_str(
+				to->part[i], sizeof(to->part[i]), (void *)text) < 0)
+			break;
+		dentry = parent;
+	}
+}
+
+/*
+ * That of the file that was found, for who looks for it when its process has ended. Not static, so
+ * that it is verified once.
+ */
+__noinline int mapping_name(struct mapping *m)
+{
+	struct file___path *file;
+	struct fsn_file_id id;
+	__u64 dentry;
+
+	if (!fsn_walks_stacks || !m)
+		return 0;
+	file = (void *)m->file;
+	id = m->id; /* a key can't lie there on 6.1 */
+	if (!bpf_core_read(&dentry, sizeof(dentry), &file->f_path.dentry))
+		file_name(&id, dentry);
+	return 0;
 }
 
 #endif

@@ -118,22 +118,17 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed)
 
 /* --- processes that end ------------------------------------------------------------------------ */
 
-struct ending {
-	__u32 tgid;
-};
-
-struct bpf_map;
-
-static long set_ends(struct bpf_map *map, const void *key, struct fsn_block_set *set,
-	struct ending *ending)
+__noinline int set_ends(__u32 tgid, __u32 set_no)
 {
+	struct fsn_block_set *set = block_set(set_no);
 	struct fsn_memory *m;
 	__u64 seen;
 
+	if (!set)
+		return 0;
 	for (__u32 i = 0; i < FSN_BLOCK_WAYS; i++) {
 		seen = READ(set->key[i]);
-		if ((seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED ||
-			set->block[i].tgid != ending->tgid ||
+		if ((seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED || set->block[i].tgid != tgid ||
 			!swap(&set->key[i], seen, seen & FSN_BLOCK_GEN))
 			continue;
 		m = memory_of(set->block[i].fn);
@@ -143,22 +138,56 @@ static long set_ends(struct bpf_map *map, const void *key, struct fsn_block_set 
 			add(&m->n.ended_bytes, set->block[i].size);
 			add(&m->n.ended_blocks, 1);
 		}
-		block_left(block_hash(ending->tgid, set->block[i].pointer), *(const __u32 *)key);
+		block_left(block_hash(tgid, set->block[i].pointer), set_no);
 	}
+	return 0;
+}
+
+__noinline int part_ends(__u32 tgid, __u32 part)
+{
+	__u32 bits = part_bits();
+
+	for (__u32 i = 0; i < FSN_BLOCK_PART_MAX; i++) {
+		if (i >> bits)
+			break;
+		set_ends(tgid, part << bits | i);
+	}
+	return 0;
+}
+
+/* The parts of which a word says that they may have its blocks. */
+__noinline int word_ends(__u32 tgid, __u32 word, __u64 parts)
+{
+	for (__u32 i = 0; i < 64; i++)
+		if (parts >> i & 1)
+			part_ends(tgid, word * 64 + i);
+	return 0;
+}
+
+/* What its n-th place says; the first one of all that are @crowded has found none. */
+__noinline int heap_ends_at(__u32 tgid, __u32 n)
+{
+	struct heap *heap = heap_place(tgid, n);
+	__u64 parts;
+
+	if (!heap || !((!n && READ(heap->crowded)) || READ(heap->tgid) == tgid))
+		return 0;
+	for (__u32 word = 0; word < HEAP_WORDS; word++) {
+		parts = !n && READ(heap->crowded) ? -1ULL : READ(heap->parts[word]);
+		if (!parts)
+			continue;
+		word_ends(tgid, word, parts);
+		if (READ(heap->tgid) == tgid)
+			heap->parts[word] = 0;
+	}
+	swap(&heap->tgid, tgid, 0);
 	return 0;
 }
 
 static __always_inline int heap_ends(__u32 tgid)
 {
-	struct ending ending = { .tgid = tgid };
-	struct heaps *heaps;
-	__u32 none = 0;
-
-	heaps = bpf_map_lookup_elem(&fsn_heaps, &none);
-	if (!heaps || !heaps->had[tgid & (HEAPS - 1)])
-		return 0;
-	heaps->had[tgid & (HEAPS - 1)] = 0;
-	bpf_for_each_map_elem(&fsn_blocks, set_ends, &ending, 0);
+	for (__u32 n = 0; n < HEAP_PLACES; n++)
+		heap_ends_at(tgid, n);
 	return 0;
 }
 

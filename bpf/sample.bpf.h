@@ -30,4 +30,23 @@ int fsn_sample_cpu(void *ctx)
 	return 0;
 }
 
+#define CPUHP_OFFLINE 0 /* where a CPU that is switched off ends (include/linux/cpuhotplug.h) */
+
+/* Its event goes with a CPU and does not come back with it. */
+SEC("tp_btf/cpuhp_enter")
+int fsn_cpu_off(__u64 *ctx)
+{
+	__u32 cpu = ctx[0];
+	int target = ctx[1];
+
+	if (target != CPUHP_OFFLINE) {
+		if (ctl.cpu_going == cpu + 1)
+			ctl.cpu_going = 0;
+	} else if (ctl.cpu_going != cpu + 1) {
+		ctl.cpu_going = cpu + 1;
+		add(&ctl.cpus_off, 1);
+	}
+	return 0;
+}
+
 #endif

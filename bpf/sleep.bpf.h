@@ -56,14 +56,15 @@ static __noinline int sleep_count(__u32 fn, __u32 tgid, __u32 stack, __u64 ns)
 	return 0;
 }
 
-static __always_inline void sleep_ends(struct task_struct *task, __u64 now)
+static __always_inline void sleep_ends(struct task_struct *task)
 {
 	__u32 fn = 0, slot = open_slot(task, &fn);
 	struct fsn_split *split = bpf_map_lookup_elem(&fsn_splits, &slot);
-	__u64 ns, queued;
+	__u64 now, ns, queued;
 
 	if (!split || !split->slept)
 		return;
+	now = bpf_ktime_get_ns();
 	ns = now > split->slept ? now - split->slept : 0;
 	queued = delay_of(task) - split->slept_delay;
 	split->slept = 0;
@@ -75,19 +76,18 @@ int fsn_sleep(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	__u32 state = prev->__state, fn, slot;
-	__u64 now = bpf_ktime_get_ns();
 	struct fsn_split *split;
 
-	sleep_ends(next, now);
+	sleep_ends(next);
 	if (ctx[0] & 1 || !state || state & TASK_DEAD)
 		return 0;
 	slot = open_slot(prev, &fn);
 	split = bpf_map_lookup_elem(&fsn_splits, &slot);
 	if (!split)
 		return 0;
-	split->stack = stack_of_thread(ctx, SWITCH_FRAMES);
+	split->slept = bpf_ktime_get_ns();
 	split->slept_delay = prev->sched_info.run_delay;
-	split->slept = now;
+	split->stack = stack_of_thread(ctx, SWITCH_FRAMES);
 	return 0;
 }
 

@@ -406,6 +406,17 @@ __noinline int slot_take(struct fsn_set *set, __u64 key, __u64 where)
 	return way;
 }
 
+/* Whether somebody is in the set, or a ghost: most ends of calls that are not counted find none. */
+static __always_inline bool set_is_used(const struct fsn_set *set)
+{
+	__u64 used = 0;
+
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++)
+		used |= READ(set->key[i]);
+	return used & FSN_KEY_USED_MASK;
+}
+
 /*
  * The usual case, without a call: nobody is in the set, so that nothing can be given up in
  * it either, and the first way is free.

@@ -6,7 +6,7 @@
 #ifndef FUNCSNOOP_STACKS_BPF_H
 #define FUNCSNOOP_STACKS_BPF_H
 
-#include "unwind.bpf.h"
+#include "python.bpf.h"
 
 const volatile __u32 fsn_walk_one_of = 0; /* one call of so many; 0: all */
 const volatile bool fsn_walks_late = false;  /* only of slow and failed ones, when they end */
@@ -98,9 +98,21 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 	w->fp = fp;
 	w->hash = 0;
 	w->bytes = 0;
+	w->py.step = 0;
+	w->py.base = w->py.state = 0;
 	w->ident = (__u64)task->tgid << 32 | (__u32)task->self_exec_id;
 	w->trampoline = mm->uprobes_state.xol_area->vaddr;
 	w->instance = task->utask ? (__u64)task->utask->return_instances : 0;
+}
+
+#define WALK_STEPS (fsn_walks_python ? 1024 : FSN_FRAMES_MAX + 1)
+
+/* From where it stands to its end, or that to which there was room for. */
+static __always_inline int walk_out(struct walk *w, int end)
+{
+	for (int i = 0; i < WALK_STEPS && !end; i++)
+		end = fsn_walks_python && w->py.step ? python_step(w) : walk_step(w);
+	return end ? end : FSN_WALK_DEEP;
 }
 
 /*
@@ -133,8 +145,7 @@ __noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
 #endif
 	if (w->pc == w->trampoline && walk_return(w, WALK_PLACE(w)))
 		end = FSN_WALK_LOST;
-	for (int i = 0; i <= FSN_FRAMES_MAX && !end; i++)
-		end = walk_step(w);
+	end = walk_out(w, end);
 	number = stack_find(w, end);
 	(void)__sync_lock_test_and_set(&w->busy, 0);
 	return number;
@@ -187,8 +198,7 @@ __noinline __u32 walk_thread(struct walk *w, int bytes)
 	}
 	if (task->mm)
 		end = 0;
-	for (int i = 0; i <= FSN_FRAMES_MAX && !end; i++)
-		end = walk_step(w);
+	end = walk_out(w, end);
 	number = stack_find(w, end);
 	(void)__sync_lock_test_and_set(&w->busy, 0);
 	return number;
@@ -233,12 +243,15 @@ int fsn_maps(struct bpf_iter__task_vma *ctx)
 	struct task_struct *task = ctx->task;
 	struct vm_area_struct *vma = ctx->vma;
 	struct fsn_mapped at = {};
+	struct inode *inode;
 
 	if (!task || !vma || (fsn_self && task->tgid != fsn_self) || !vma->vm_file)
 		return 0;
+	inode = vma->vm_file->f_inode;
 	at.start = vma->vm_start;
-	at.id.dev = vma->vm_file->f_inode->i_sb->s_dev;
-	at.id.ino = vma->vm_file->f_inode->i_ino;
+	at.id.dev = inode->i_sb->s_dev;
+	at.id.version = inode_version(inode);
+	at.id.ino = inode->i_ino;
 	bpf_seq_write(ctx->meta->seq, &at, sizeof(at));
 	return 0;
 }

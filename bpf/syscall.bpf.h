@@ -139,17 +139,6 @@ static __always_inline void syscall_over(
 	call_over(set, slot, fn, now, result, READ(ctl.streams), true);
 }
 
-/* Whether somebody is in the set: what most ends of calls that are not counted find empty. */
-static __always_inline bool set_is_used(const struct fsn_set *set)
-{
-	__u64 used = 0;
-
-#pragma unroll
-	for (int i = 0; i < FSN_WAYS; i++)
-		used |= READ(set->key[i]);
-	return used & FSN_KEY_USED_MASK;
-}
-
 static __always_inline int syscall_ends(
 	struct task_struct *task, struct pt_regs *regs, __u64 result)
 {

@@ -26,6 +26,7 @@
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
 
+const volatile bool fsn_walks_python = false; /* frames of Python take an interpreter's place */
 const volatile bool fsn_stack_holds = false; /* until there is a table, where that harms nobody */
 
 #define WINDOW_WORDS 256 /* 2 KiB */
@@ -48,6 +49,41 @@ struct return_instance {
 	struct return_instance *next;
 } __core;
 
+#define PYTHON_WORDS 32
+
+/* What is to be done before a walk goes on: bpf/python.bpf.h. */
+enum python_step {
+	PYTHON_BEGIN = 1, /* with a frame of an interpreter's function, */
+	PYTHON_FIND,      /* the thread, */
+	PYTHON_CALL,      /* what is this call's, */
+	PYTHON_FRAME,     /* one of its frames, */
+	PYTHON_PUSH,
+	PYTHON_NAME, /* which nobody has seen, */
+	PYTHON_FILE,
+	PYTHON_HASH,
+	PYTHON_KEEP,
+	PYTHON_WRITE,
+	PYTHON_FAIL, /* or nothing */
+};
+
+struct python {
+	__u32 step, cnt;    /* .cnt: of the walk with the interpreter's own frame */
+	__u64 at, low;      /* that one's address, and the stack pointer in it */
+	__u64 hash, with;   /* of the walk without it, and with it */
+	__u64 native;       /* it */
+	__u64 base, state;  /* where its file would begin; what is kept of the thread */
+	__u64 frame, cframe; /* which come next */
+	__u64 first;        /* the first of the call */
+	__u64 last;         /* it is the call's last */
+	__u64 code, instruction, number, stamp;
+	__u64 name, file, lines; /* of the code, in the process */
+	__u64 text_len, text_kind, text_bytes; /* of the name, or the file's */
+	__u64 hashed;
+	struct fsn_python p;
+	__u64 words[PYTHON_WORDS];
+	struct fsn_python_code made;
+};
+
 /* One that is being made. */
 struct walk {
 	__u32 busy, cnt;
@@ -62,6 +98,7 @@ struct walk {
 	struct mapping mapping; /* which holds it */
 	__u64 frames[FSN_FRAMES_MAX + 1];
 	__u64 window[WINDOW_WORDS];
+	struct python py;
 };
 
 /* What holds at an address; .at is 0 while it is written. */
@@ -87,7 +124,8 @@ struct {
 
 /* --- what holds at an address ----------------------------------------------------------------- */
 
-#define ROW_HOW(row) ((row) >> 32 & 0xff)
+#define ROW_HOW(row) ((row) >> 32 & FSN_UNWIND_HOW)
+#define ROW_IS_PYTHON(row) ((row) >> 32 & FSN_UNWIND_PYTHON)
 #define ROW_FP(row)  ((__s64)((row) << 16) >> 56)
 #define ROW_CFA(row) ((row) >> 48)
 
@@ -367,6 +405,8 @@ static __always_inline int step_out(struct walk *w, __u64 row)
 
 /* Where the return address of the frame was that has just been left. */
 #define WALK_PLACE(w) ((w)->sp - 8)
+/* Where on the stack a frame begins: it ends where its caller's does. */
+#define WALK_BEGIN(w) ((w)->sp)
 #define CODE_ADDR(pc) (pc)
 
 #elif defined(__TARGET_ARCH_arm64)
@@ -376,6 +416,8 @@ static __always_inline int step_out(struct walk *w, __u64 row)
 }
 
 #define WALK_PLACE(w) ((w)->sp)
+/* Its record is the lowest of it. */
+#define WALK_BEGIN(w) ((w)->fp)
 /* Without what pointer authentication has put above it. */
 #define CODE_ADDR(pc) ((pc) & FSN_FRAME_OFFSET)
 #endif
@@ -404,11 +446,17 @@ __noinline int walk_step(struct walk *w)
 		if (!end)
 			rule_complete(w, at);
 		/* Not in rule_find(): all frames together are 512 bytes. */
+		if (w->met)
+			mapping_name(&w->mapping);
 		if (fsn_stack_holds && w->met)
 			hold_for_table();
 		w->met = 0;
 	} else {
 		end = 0;
+	}
+	if (fsn_walks_python) {
+		w->py.low = WALK_BEGIN(w);
+		w->py.hash = w->hash;
 	}
 	w->frames[w->cnt++ & FSN_FRAMES_MAX] = w->frame;
 	w->hash = ((w->hash ^ w->hash >> 32) ^ w->frame) * 0x9e3779b97f4a7c15ULL;
@@ -419,6 +467,10 @@ __noinline int walk_step(struct walk *w)
 		return end;
 	if (w->pc == w->trampoline && walk_return(w, WALK_PLACE(w)))
 		return FSN_WALK_LOST;
+	if (fsn_walks_python && ROW_IS_PYTHON(w->row)) {
+		w->py.at = at;
+		w->py.step = PYTHON_BEGIN;
+	}
 	return 0;
 }
 

@@ -121,7 +121,7 @@ static __always_inline bool wait_is_told(void)
  * @task begins to wait: @instead has its CPU, or @waker has woken it; what is not known is @task.
  * @what is WAIT_OF() its function and its stack.
  */
-static __noinline int wait_begins(struct task_struct *task, struct task_struct *instead,
+static __always_inline void wait_begins(struct task_struct *task, struct task_struct *instead,
 	struct task_struct *waker, __u64 what, __u64 now)
 {
 	__u32 fn = what;
@@ -129,27 +129,23 @@ static __noinline int wait_begins(struct task_struct *task, struct task_struct *
 	__u32 tgid = task->tgid, slot = set_index(tgid, where), proc = FSN_NO_PROC;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	struct task_struct *leader = task->group_leader;
-	struct fsn_proc *record;
 	struct fsn_call *call;
 	struct wait *wait;
 	int way;
 
 	key = call_key(fn, tgid);
 	/* It lost its CPU on the way to sleep, and is queued since. */
-	if (!set || (waker != task && wait_way(set, key, where) >= 0))
-		return 0;
-	if (fsn_processes) {
-		proc = proc_find_of(fn, tgid, bpf_get_smp_processor_id(), leader->start_boottime,
-			as_number(leader->comm));
-		record = proc_at(proc);
-		if (record)
-			add(&record->n.calls, 1);
-	}
+	if (!set || (waker != task && set_is_used(set) && wait_way(set, key, where) >= 0))
+		return;
+	if (fsn_processes)
+		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (!count_call(fn))
-		return 0;
+		return;
 	way = slot_claim_first(set, key, where, 0);
-	if (way < 0)
-		return count_no_slot(fn, way);
+	if (way < 0) {
+		count_no_slot(fn, way);
+		return;
+	}
 	way &= FSN_WAYS - 1;
 	slot = slot * FSN_WAYS + way;
 	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
@@ -161,7 +157,7 @@ static __noinline int wait_begins(struct task_struct *task, struct task_struct *
 		wait->instead_tid = wait->waker_tid = NO_TID;
 		wait->instead[0] = wait->waker[0] = 0;
 		wait->stack = what >> 32;
-		if (fsn_keyed)
+		if (fsn_keyed || fsn_processes)
 			wait->cgroup = task->cgroups->dfl_cgrp->kn->id;
 		if (wait_is_told() && instead != task)
 			name_thread(instead, wait->instead, &wait->instead_tid);
@@ -175,7 +171,6 @@ static __noinline int wait_begins(struct task_struct *task, struct task_struct *
 	call->proc = proc;
 	call->start = now;
 	slot_publish(set, way, key);
-	return 0;
 }
 
 /* Argument @n: as lib/target/wait.c has them. */
@@ -290,7 +285,10 @@ static __always_inline struct fsn_proc *wait_proc(const struct wait *wait, __u32
 		return proc;
 	if (i == (FSN_NO_PROC | READ(ctl.epoch)))
 		return NULL;
-	return proc_at(proc_find_of(fn, wait->tgid, cpu, wait->start, wait->named));
+	proc = proc_at(proc_find_of(fn, wait->tgid, cpu, wait->start, wait->named));
+	if (proc)
+		proc->cgroup = wait->cgroup;
+	return proc;
 }
 
 /* The wait in the locked @slot has come to its end. Not static, so that it is verified once. */
@@ -324,29 +322,41 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 	return 0;
 }
 
-/* @task has a CPU again, which was that of @before. */
-static __noinline int wait_ends(
-	struct task_struct *task, struct task_struct *before, __u32 fn, __u64 now)
+/* @task, whose waits are in set @no, has a CPU again, which was that of @before. */
+static __always_inline void wait_ends(struct fsn_set *set, __u32 no, struct task_struct *task,
+	struct task_struct *before, __u32 fn, __u64 now)
 {
-	__u64 where = as_number(task);
-	__u32 tgid = task->tgid, slot = set_index(tgid, where);
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
+	int way = slot_take_first(set, call_key(fn, task->tgid), as_number(task));
 	struct wait *wait;
-	int way;
+	__u32 slot;
 
-	if (!set)
-		return 0;
-	way = slot_take_first(set, call_key(fn, tgid), where);
 	if (way < 0)
-		return 0;
-	slot = slot * FSN_WAYS + (way & (FSN_WAYS - 1));
+		return;
+	slot = no * FSN_WAYS + (way & (FSN_WAYS - 1));
 	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
 	if (wait && wait_is_told()) {
 		name_thread(task, wait->comm, &wait->tid);
 		if (wait->instead_tid == NO_TID)
 			name_thread(before, wait->instead, &wait->instead_tid);
 	}
-	return wait_over(fn, slot, now);
+	wait_over(fn, slot, now);
+}
+
+/* The same, whatever it waited for. When that was: what most have not asked for takes longer. */
+static __always_inline __u64 waits_end(struct task_struct *task, struct task_struct *before)
+{
+	__u32 no = set_index(task->tgid, as_number(task));
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
+	__u64 now;
+
+	if (!set || !set_is_used(set))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (fsn_off_cpu)
+		wait_ends(set, no, task, before, fsn_off_cpu - 1, now);
+	if (fsn_run_queue)
+		wait_ends(set, no, task, before, fsn_run_queue - 1, now);
+	return now;
 }
 
 /* Whoever runs wakes @task: what it says of itself may be an interrupt that came upon it. */
@@ -372,9 +382,13 @@ static __always_inline void wait_woken(struct task_struct *task)
 /* What is woken while it runs goes on. */
 static __always_inline void woken(struct task_struct *task)
 {
+	bool told = fsn_off_cpu && wait_is_told();
+
+	if (!told && !fsn_run_queue)
+		return;
 	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
 		return;
-	if (fsn_off_cpu && wait_is_told())
+	if (told)
 		wait_woken(task);
 	if (fsn_run_queue && wait_is_wanted(task))
 		wait_begins(task, task, bpf_get_current_task_btf(), WAIT_OF(fsn_run_queue - 1, 0),
@@ -404,12 +418,8 @@ static __always_inline void wait_is_over(struct task_struct *task, __u32 fn)
 	__u64 where = as_number(task);
 	__u32 tgid = task->tgid, i = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
-	int way;
 
-	if (!set)
-		return;
-	way = wait_way(set, call_key(fn, tgid), where);
-	if (way >= 0)
+	if (set && set_is_used(set) && wait_way(set, call_key(fn, tgid), where) >= 0)
 		slot_clear(set, call_key(fn, tgid), where);
 }
 
@@ -417,26 +427,23 @@ SEC("tp_btf/sched_switch")
 int fsn_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	__u32 state = prev->__state, stack = 0;
+	__u32 state = prev->__state, stack = 0, begins, ends;
 	bool runs = ctx[0] & 1 || !state;
-	__u64 now = bpf_ktime_get_ns();
+	__u64 now = 0;
 
-	if (next->pid && fsn_off_cpu)
-		wait_ends(next, prev, fsn_off_cpu - 1, now);
-	if (next->pid && fsn_run_queue)
-		wait_ends(next, prev, fsn_run_queue - 1, now);
+	if (next->pid)
+		now = waits_end(next, prev);
 	if (!prev->pid || state & TASK_DEAD || !wait_is_wanted(prev))
 		return 0;
-	if (fsn_walks_stacks && (runs ? fsn_run_queue : fsn_off_cpu))
+	begins = runs ? fsn_run_queue : fsn_off_cpu;
+	ends = runs ? fsn_off_cpu : fsn_run_queue;
+	if (ends)
+		wait_is_over(prev, ends - 1);
+	if (!begins)
+		return 0;
+	if (fsn_walks_stacks)
 		stack = stack_of_thread(ctx, SWITCH_FRAMES);
-	if (fsn_off_cpu && runs)
-		wait_is_over(prev, fsn_off_cpu - 1);
-	else if (fsn_off_cpu)
-		wait_begins(prev, next, prev, WAIT_OF(fsn_off_cpu - 1, stack), now);
-	if (fsn_run_queue && !runs)
-		wait_is_over(prev, fsn_run_queue - 1);
-	else if (fsn_run_queue)
-		wait_begins(prev, next, prev, WAIT_OF(fsn_run_queue - 1, stack), now);
+	wait_begins(prev, next, prev, WAIT_OF(begins - 1, stack), now ? now : bpf_ktime_get_ns());
 	return 0;
 }
 

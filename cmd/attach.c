@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
@@ -37,13 +38,14 @@ void draft_note_left_out(const struct attach_options *o, const struct draft *dra
 }
 
 /* For struct attach_opts .progress; @arg is the struct globals. */
-static void show_progress(const char *what, size_t done, size_t total, void *arg)
+static void show_progress(
+	const char *what, const char *things, size_t done, size_t total, void *arg)
 {
 	const struct globals *g = arg;
 
 	if (g->quiet || total < 100 || !isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "\r%s %zu of %zu probes%s", what, done, total,
+	fprintf(stderr, "\r%s %zu of %zu %s%s", what, done, total, things,
 		done == total ? "\n" : "");
 }
 
@@ -70,6 +72,14 @@ static void note_shared(
 			"are some 150 to 500 ns too long",
 			report->shared_cnt, draft->name, report->shared_cnt == 1 ? "is" : "are",
 			report->shared_group);
+}
+
+static void note_no_tables(const struct attach_options *o, const struct left_out *files)
+{
+	if (files->cnt)
+		cmd_note(o->g,
+			"stacks end at %zu of the mapped files: %s%s; 'funcsnoop stats' counts them",
+			files->cnt, files->why, files->cnt > 1 ? ", ..." : "");
 }
 
 /* "read (__read, __libc_read)" */
@@ -298,9 +308,21 @@ static int explain_group(const struct attach_options *o, const struct draft *dra
 	return draft->failure.code;
 }
 
+/* It goes on counting, and nothing of it is touched. */
+static int leave_group(struct attach_options *o, const struct draft *draft,
+	const struct attach_opts *opts, struct json *doc)
+{
+	if (doc)
+		json_add_draft(doc, draft, &opts->budget);
+	else if (!o->g->quiet)
+		printf("%s: attached as it is to be, counts on\n", draft->name);
+	return 0;
+}
+
 static int attach_group(struct attach_options *o, struct draft *draft,
 	struct bpffs *fs, struct json *doc, struct err *err)
 {
+	enum there there = THERE_NOT;
 	struct attach_report report;
 	struct attach_opts opts;
 	size_t processes = 0;
@@ -316,6 +338,12 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 	if (!code && fs->fd < 0)
 		code = bpffs_open(o->g->bpffs, true, fs, err);
 	opts = o->attach;
+	if (!code)
+		code = attach_definition(draft, &opts, &opts.definition, err);
+	if (!code && o->refresh)
+		there = attach_find_there(fs, draft, opts.definition);
+	if (!code && there == THERE_SAME)
+		return leave_group(o, draft, &opts, doc);
 	if (!code && opts.budget.share)
 		code = budget_try(draft, &o->draft, &opts, fs, err);
 	if (!code)
@@ -326,6 +354,10 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 		ender_tell(o->ender_fd, fs, draft->name, report.until_ns);
 	note_closed(o, fs);
 	note_shared(o, draft, &report);
+	if (there == THERE_OTHER)
+		cmd_note(o->g, "group '%s' was another one: attached anew, its counters begin at 0",
+			draft->name);
+	note_no_tables(o, &report.no_tables);
 	if (doc)
 		json_add_draft(doc, draft, &opts.budget);
 	else if (!o->g->quiet)
@@ -376,8 +408,8 @@ static int attach_all(struct attach_options *o, struct draft **drafts, const str
 	return code;
 }
 
-static int attach_config(struct attach_options *o, struct bpffs *fs,
-	struct json *doc, struct err *err)
+int attach_config(struct attach_options *o, struct bpffs *fs, struct json *doc,
+	struct err *err)
 {
 	const struct preset_group *group;
 	struct preset_set *set = NULL;
@@ -416,6 +448,7 @@ static int run_parsed(struct attach_options *o)
 	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	struct err err = {};
+	struct stat st;
 	int code = 0;
 
 	/* Before any file is open that is to be probed: who maps those is told. */
@@ -425,8 +458,12 @@ static int run_parsed(struct attach_options *o)
 		return cmd_fail(o->g, &err);
 	kernel_rules(&o->draft.rules, o->attach.link);
 	o->draft.explain = o->dry_run;
-	code = o->config ? attach_config(o, &fs, doc, &err)
-			 : attach_one(o, &fs, doc, &err);
+	if (!o->config)
+		code = attach_one(o, &fs, doc, &err);
+	else if (!stat(o->config, &st) && S_ISDIR(st.st_mode))
+		code = attach_folder(o, &fs, doc, &err);
+	else
+		code = attach_config(o, &fs, doc, &err);
 	if (code && doc && o->dry_run) {
 		cmd_show_error(o->g, &err);
 		json_error_groups(o->g, err.msg, TAKE_PTR(doc));

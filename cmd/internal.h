@@ -17,7 +17,6 @@ struct stats_options {
 	struct globals *g;
 	struct words names;
 	struct stats_choice choice;
-	bool sorted; /* by --sort */
 	const struct view *view;
 	bool view_set, slow, tree, reset, timestamps, watch;
 	const char *for_metrics; /* an option that says how they are, or NULL */
@@ -232,7 +231,8 @@ void watch_step(struct watch *w, const struct words *groups);
 struct inflight_choice {
 	uint64_t older_ns; /* only calls of this age or more */
 	bool all;          /* stale ones, too */
-	bool stacks;       /* where their threads sleep */
+	bool stacks;       /* where their threads sleep, */
+	bool lines;        /* with lines of the source */
 };
 
 /*
@@ -256,6 +256,7 @@ struct allocations_choice {
 	uint64_t older_ns;  /* only blocks of this age or more */
 	uint64_t min_bytes; /* only what holds so much together */
 	enum allocations_by by;
+	bool lines; /* of the source, behind callers and frames */
 };
 
 /* False when there is no such word. */
@@ -269,5 +270,24 @@ int list_allocations(
 
 /* Says in a line or two on stderr what of a preset or pattern is left out. */
 void draft_note_left_out(const struct attach_options *o, const struct draft *draft);
+
+/* attach.c: the groups of the file o->config, or those of them that are named. */
+int attach_config(struct attach_options *o, struct bpffs *fs, struct json *doc, struct err *err);
+
+/* --- attach_refresh.c: what is to be attached at every start ---------------------------------- */
+
+/*
+ * What there is of the group that @draft would be, by attach_definition(): one that can't be read,
+ * or has ended, is another one.
+ */
+enum there { THERE_NOT, THERE_OTHER, THERE_SAME };
+enum there attach_find_there(
+	const struct bpffs *fs, const struct draft *draft, uint64_t definition);
+
+/*
+ * All *.json of the folder o->config, in order of their names. One that is wrong is told, and keeps
+ * out no other; -EIO when there was one.
+ */
+int attach_folder(struct attach_options *o, struct bpffs *fs, struct json *doc, struct err *err);
 
 #endif

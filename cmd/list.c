@@ -21,7 +21,7 @@ struct options {
 	bool has_older, verbose, types;
 };
 
-enum { KEY_OLDER = 0x100, KEY_TYPES, KEY_STACK, KEY_BY, KEY_MIN };
+enum { KEY_OLDER = 0x100, KEY_TYPES, KEY_STACK, KEY_BY, KEY_MIN, KEY_LINES };
 
 static const struct argp_option options[] = {
 	{ "verbose", 'v', NULL, 0, "groups: for which calls, how, by whom", 1 },
@@ -30,7 +30,8 @@ static const struct argp_option options[] = {
 	{ "by", KEY_BY, "WHAT", 0, "allocations: function, caller, stack, process", 1 },
 	{ "min", KEY_MIN, "SIZE", 0, "allocations: only what holds so much", 1 },
 	{ "all", 'a', NULL, 0, "inflight: stale ones too", 1 },
-	{ "stack", KEY_STACK, NULL, 0, "inflight: where their threads sleep", 1 }, { 0 }
+	{ "stack", KEY_STACK, NULL, 0, "inflight: where their threads sleep", 1 },
+	{ "lines", KEY_LINES, NULL, 0, NULL, USAGE_MORE }, { 0 }
 };
 
 static const char help[] =
@@ -71,6 +72,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_STACK:
 		o->inflight.stacks = true;
+		return 0;
+	case KEY_LINES:
+		o->inflight.lines = o->allocations.lines = true;
 		return 0;
 	case 'v':
 		o->verbose = true;
@@ -394,10 +398,12 @@ static int run(struct globals *g, int argc, char **argv)
 
 	cmd_parse(g, &argp, argc, argv, &o, &o.words);
 	what = o.words.cnt ? o.words.word[0] : "";
-	if (!strcmp(what, "inflight"))
+	if (!strcmp(what, "inflight") && (o.inflight.stacks || !o.inflight.lines))
 		return list_inflight(g, &o.words, &o.inflight);
 	if (!strcmp(what, "allocations") && !o.inflight.all && !o.inflight.stacks)
 		return list_allocations(g, &o.words, &o.allocations);
+	if (o.inflight.lines)
+		return cmd_usage(g, "--lines goes with 'list inflight --stack' and 'list allocations'");
 	if (o.allocations.by || o.allocations.min_bytes)
 		return cmd_usage(g, "--by and --min go with 'list allocations'");
 	if (o.inflight.all || o.has_older || o.inflight.stacks)

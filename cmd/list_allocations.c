@@ -32,7 +32,7 @@ struct holding {
 	struct json *doc;
 	struct table *table;
 	struct out stacks; /* text of those, behind the table */
-	uint64_t now_ns, lost;
+	uint64_t now_ns, lost, bulk_frees;
 	bool any;
 };
 
@@ -114,10 +114,13 @@ static char *stack_label(struct stacks *s, uint64_t number, pid_t pid)
 	struct out text = {};
 
 	for (size_t i = 0; number && i < stack.cnt; i++) {
-		const char *name = stacks_name(s, stack.frames[i], pid);
+		size_t cnt = 0;
+		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
 
-		out_str(&text, name ? name : "?");
-		out_char(&text, '\n');
+		for (size_t k = 0; names && k < cnt; k++) {
+			out_str(&text, names[k].text);
+			out_char(&text, '\n');
+		}
 	}
 	out_char(&text, '\0');
 	if (!text.failed)
@@ -153,8 +156,11 @@ static int take_rows(struct holding *h, const struct stats_func *f, struct stack
 			: caller_label(row, key);
 		code = label ? held_add(h, function, label, 0, &row->live) : -ENOMEM;
 	}
-	if (!code && f->others.live.blocks)
-		code = held_add(h, function, strdup("others"), 0, &f->others.live);
+	if (!code && f->others.live.blocks) {
+		char *others = strdup("others");
+
+		code = others ? held_add(h, function, others, 0, &f->others.live) : -ENOMEM;
+	}
 	return code;
 }
 
@@ -162,6 +168,7 @@ static int take(struct holding *h, const struct stats *s, struct stacks *stacks,
 {
 	int code = 0;
 
+	h->bulk_frees += s->bulk_frees;
 	for (size_t i = 0; !code && h->by == ALLOCATIONS_BY_PROCESS && i < s->holder_cnt; i++)
 		code = held_add(h, NULL, NULL, s->holders[i].pid, &s->holders[i].live);
 	for (size_t i = 0; !code && i < s->func_cnt; i++) {
@@ -179,19 +186,6 @@ static int take(struct holding *h, const struct stats *s, struct stacks *stacks,
 
 /* --- shown -------------------------------------------------------------------------------------- */
 
-static const char *comm_of(pid_t pid, char buf[FSN_COMM_LEN + 1])
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(buf, FSN_COMM_LEN + 1, f))
-		return NULL;
-	buf[strcspn(buf, "\n")] = '\0';
-	return buf;
-}
-
 static void add_frames(struct json *j, const char *label)
 {
 	json_set_open(j, "stack", '[');
@@ -205,7 +199,7 @@ static void add_frames(struct json *j, const char *label)
 
 static void add_json(struct holding *h, const struct held *held, uint64_t age_ns)
 {
-	char comm[FSN_COMM_LEN + 1];
+	char comm[PROC_COMM_LEN];
 
 	json_open(h->doc, '{');
 	json_set_str(h->doc, "group", group_info(h->group).name);
@@ -217,7 +211,7 @@ static void add_json(struct holding *h, const struct held *held, uint64_t age_ns
 		add_frames(h->doc, held->label);
 	if (!held->function) {
 		json_set_i64(h->doc, "pid", held->pid);
-		json_set_str(h->doc, "comm", comm_of(held->pid, comm));
+		json_set_str(h->doc, "comm", proc_comm(held->pid, held->pid, comm) ? comm : NULL);
 	}
 	json_set_u64(h->doc, "live_bytes", held->live.bytes);
 	json_set_u64(h->doc, "live_blocks", held->live.blocks);
@@ -245,8 +239,8 @@ static void add_stack(struct holding *h, const struct held *held)
 
 static void add_row(struct holding *h, const struct held *held, uint64_t age_ns)
 {
-	char bytes[TEXT_NUM_LEN], age[TEXT_NUM_LEN], comm[FSN_COMM_LEN + 1];
-	const char *name = held->function ? NULL : comm_of(held->pid, comm);
+	char bytes[TEXT_NUM_LEN], age[TEXT_NUM_LEN], comm[PROC_COMM_LEN];
+	bool named = !held->function && proc_comm(held->pid, held->pid, comm);
 
 	table_cell(h->table, "%s", group_info(h->group).name);
 	table_cell(h->table, "%s", text_bytes(held->live.bytes, bytes));
@@ -254,7 +248,7 @@ static void add_row(struct holding *h, const struct held *held, uint64_t age_ns)
 	table_cell(h->table, "%s", text_duration(age_ns, age));
 	if (!held->function) {
 		table_cell(h->table, "%d", held->pid);
-		table_cell(h->table, "%s", name ? name : "-");
+		table_cell(h->table, "%s", named ? comm : "-");
 		return;
 	}
 	table_cell(h->table, "%s", held->function);
@@ -345,7 +339,8 @@ static int add_group(
 	if (!code)
 		code = choose_by(h, &keys, &key, err);
 	if (!code)
-		code = stats_read_old(fs, group, h->choice->older_ns, &s, err);
+		code = stats_read_old(
+			fs, group, h->choice->older_ns, h->choice->lines, &s, err);
 	if (!code && !s->blocks_known)
 		code = err_set(err, -EACCES, "blocks of group '%s' are for its owner only",
 			group_info(group).name);
@@ -353,6 +348,8 @@ static int add_group(
 		code = stacks_read(group, &stacks, err);
 	if (code)
 		return code;
+	if (stacks && h->choice->lines)
+		stacks_want_lines(stacks);
 	h->now_ns = s->read_mono_ns;
 	if (take(h, s, stacks, key))
 		return err_sys(err, -ENOMEM, "cannot list allocations");
@@ -420,6 +417,9 @@ int list_allocations(
 	if (h.lost)
 		cmd_note(g, "%llu blocks found no room and are not here: attach --blocks N",
 			(unsigned long long)h.lost);
+	if (h.bulk_frees && h.any)
+		cmd_note(g, "%llu call%s may have given back all memory of a device or context: what is here from before may be of that",
+			(unsigned long long)h.bulk_frees, h.bulk_frees == 1 ? "" : "s");
 	if (doc)
 		return json_print(TAKE_PTR(doc)) ?: status;
 	print(g, &h);

@@ -67,8 +67,9 @@ static struct thread_stack stack_of(struct flight *flight, const struct slot_cal
 	return stack;
 }
 
-static void add_stack_json(struct json *j, const struct thread_stack *stack)
+static void add_stack_json(const struct flight *flight, const struct thread_stack *stack)
 {
+	struct json *j = flight->doc;
 	char hex[TEXT_NUM_LEN];
 
 	json_set_open(j, "stack", '{');
@@ -85,7 +86,11 @@ static void add_stack_json(struct json *j, const struct thread_stack *stack)
 			json_set_str(j, "name", f->name);
 			json_set_str(j, "file", f->file);
 			json_set_str(j, "offset", f->is_source ? NULL : hex);
+			if (flight->choice->lines)
+				json_set_str(j, "source", f->source);
 			json_set_u64_if(j, "line", f->line, f->line);
+			if (flight->choice->lines)
+				json_set_bool(j, "inlined", f->inlined);
 			json_close(j, '}');
 		}
 		json_close(j, ']');
@@ -121,7 +126,7 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 		const struct thread_frame *f = &stack->frames[i];
 
 		out_str(o, "    ");
-		out_escaped(o, f->name, strlen(f->name));
+		out_escaped(o, f->text ? f->text : f->name, strlen(f->text ? f->text : f->name));
 		if (f->is_source)
 			add_source_text(o, f);
 		out_char(o, '\n');
@@ -153,7 +158,7 @@ static int add_call(struct flight *flight, const struct group *group, const stru
 	if (flight->doc) {
 		json_begin_call(flight->doc, group, call, &shown);
 		if (flight->threads)
-			add_stack_json(flight->doc, &stack);
+			add_stack_json(flight, &stack);
 		json_close(flight->doc, '}');
 		return 0;
 	}
@@ -239,7 +244,7 @@ int list_inflight(
 	if (groups_open(g, &names, GROUPS_REST, &groups, &err))
 		return cmd_fail(g, &err);
 	groups_tell_left(g, &groups);
-	if (choice->stacks && thread_stacks_new(&flight.threads, &err))
+	if (choice->stacks && thread_stacks_new(choice->lines, &flight.threads, &err))
 		return cmd_fail(g, &err);
 	for (size_t i = 0; i < groups.cnt; i++)
 		if (add_calls(&flight, groups.group[i], &err))

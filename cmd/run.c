@@ -74,6 +74,7 @@ static const struct argp_option options[] = {
 	{ "top", TO_STATS | 4, "N", 0, NULL, USAGE_MORE },
 	{ "show-slow", KEY_SHOW_SLOW, NULL, 0, NULL, USAGE_MORE },
 	{ "timestamp", 'T', NULL, 0, NULL, USAGE_MORE },
+	{ "lines", TO_STATS | 10, NULL, 0, NULL, USAGE_MORE },
 	{ "save", TO_STATS | 5, "FILE", 0, NULL, USAGE_MORE },
 	{ "diff", TO_STATS | 6, "FILE", 0, NULL, USAGE_MORE },
 	{ "fail-if", TO_STATS | 7, "COND", 0, NULL, USAGE_MORE },

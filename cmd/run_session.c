@@ -62,10 +62,11 @@ static void tell_attaching(void *arg)
 }
 
 /* In a process of its own: it knows nothing of what the other has told. */
-static void tell_progress(const char *what, size_t done, size_t total, void *arg)
+static void tell_progress(
+	const char *what, const char *things, size_t done, size_t total, void *arg)
 {
 	if (!is_silent(arg))
-		fprintf(stderr, "\r%s %zu of %zu probes%s", what, done, total,
+		fprintf(stderr, "\r%s %zu of %zu %s%s", what, done, total, things,
 			done == total ? "\n" : "");
 }
 

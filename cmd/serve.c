@@ -34,7 +34,7 @@ struct serve_options {
 static const struct argp_option options[] = {
 	{ "inetd", KEY_INETD, NULL, 0, "One request, on standard input", 1 },
 	{ "timeout", KEY_TIMEOUT, "SEC", 0, "For the request, and for the answer (5)", 1 },
-	{ "by", KEY_BY, "WHAT", 0, "process, or keys that tell calls apart", 1 },
+	{ "by", KEY_BY, "WHAT", 0, "process, cgroup, or keys that tell calls apart", 1 },
 	{ "top", KEY_TOP, "N", 0, "So many of a function have series of their own (100)", 1 },
 	{ "buckets", KEY_BUCKETS, "N", 0, "Of each histogram, at most 25, or none", 1 },
 	{ "library-label", KEY_LIBRARY_LABEL, "soname|path", 0, "What a library is called", 1 },
@@ -65,7 +65,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BY:
 		stats_parse_by(state, &o->stats, arg);
 		if (!(o->stats.view->flags & VIEW_METRICS))
-			argp_error(state, "--by is process or keys, not '%s'", arg);
+			argp_error(state, "--by is process, cgroup or keys, not '%s'", arg);
 		return 0;
 	case KEY_TOP:
 		stats_parse_top(state, &o->stats, arg);

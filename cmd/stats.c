@@ -22,7 +22,6 @@ enum {
 	KEY_TREE,
 	KEY_RESET,
 	KEY_FORMAT,
-	KEY_OUTPUT,
 	KEY_SAVE,
 	KEY_DIFF,
 	KEY_FAIL_IF,
@@ -30,6 +29,7 @@ enum {
 	KEY_MIN,
 	KEY_BUCKETS,
 	KEY_LIBRARY_LABEL,
+	KEY_LINES,
 };
 
 /* What some take is known when the command runs: options_describe(). */
@@ -47,21 +47,21 @@ static struct argp_option options[] = {
 	{ "all", 'a', NULL, 0, NULL, USAGE_MORE },
 	{ "by", KEY_BY, NULL, 0, NULL, USAGE_MORE },
 	{ "min", KEY_MIN, "SHARE", 0, NULL, USAGE_MORE },
+	{ "lines", KEY_LINES, NULL, 0, NULL, USAGE_MORE },
 	{ "diff", KEY_DIFF, "FILE", 0, NULL, USAGE_MORE },
 	{ "duration", 'd', "SEC", 0, NULL, USAGE_MORE },
-	{ "timestamp", 'T', NULL, 0, NULL, USAGE_MORE },
-	{ "output", KEY_OUTPUT, "FILE", 0, NULL, USAGE_MORE },
-	{ "save", KEY_SAVE, "FILE", 0, NULL, USAGE_MORE },
+	{ "output", 'o', "FILE", 0, NULL, USAGE_MORE },
 	{ "format", KEY_FORMAT, NULL, 0, NULL, USAGE_MORE },
 	{ "buckets", KEY_BUCKETS, "N", 0, NULL, USAGE_MORE },
 	{ "library-label", KEY_LIBRARY_LABEL, "soname|path", 0, NULL, USAGE_MORE },
+	{ "save", KEY_SAVE, "FILE", 0, NULL, USAGE_MORE },
+	{ "timestamp", 'T', NULL, 0, NULL, USAGE_MORE },
 	{ 0 }
 };
 
 static const char help[] =
 	"Show statistics of groups; without GROUP, of all.\v"
 	"Examples:\n"
-	"  funcsnoop stats cuda --top 10\n"
 	"  funcsnoop stats --format prometheus --output /var/lib/node_exporter/fsn.prom\n"
 	"  funcsnoop stats --diff before.json --fail-if 'p99>25%'";
 
@@ -83,11 +83,15 @@ static void options_describe(void)
 	}
 }
 
+/* Of --by stack and --diff, in any order, one is made. */
 static void set_view(struct argp_state *state, struct stats_options *o, const char *name)
 {
-	const struct view *view = view_find(name);
+	const struct view *view = view_find(name), *stack = view_find("stack"),
+			  *diff = view_find("diff");
 
-	if (o->view_set && o->view != view)
+	if (o->view_set && ((o->view == stack && view == diff) || (o->view == diff && view == stack)))
+		view = view_find("stack-diff");
+	else if (o->view_set && o->view != view)
 		argp_error(state,
 			"--by, --hist, --errors, --slow, --tree and --diff exclude each other");
 	o->view = view;
@@ -124,7 +128,7 @@ static void parse_sort(struct argp_state *state, struct stats_options *o, const 
 {
 	char words[WORDS_LEN];
 
-	o->sorted = true;
+	o->choice.sorted = true;
 	if (!stats_sort_parse(arg, &o->choice.sort))
 		argp_error(state, "--sort is %s, not '%s'", stats_sort_words(words), arg);
 }
@@ -165,7 +169,7 @@ static error_t parse_delivery(int key, char *arg, struct argp_state *state)
 		choice_parse(state, options, key, arg);
 		o->format = stats_format_find(arg);
 		return 0;
-	case KEY_OUTPUT:
+	case 'o':
 		o->output = strcmp(arg, "-") ? arg : NULL;
 		return 0;
 	case KEY_SAVE:
@@ -220,6 +224,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->choice.path_labels = choice_parse(state, options, key, arg);
 		o->for_metrics = "--library-label";
 		return 0;
+	case KEY_LINES:
+		o->choice.lines = true;
+		return 0;
 	case KEY_MIN:
 		o->choice.min_share = share_parse(state, "--min", arg);
 		return 0;
@@ -259,13 +266,15 @@ static const char *contradiction(const struct stats_options *o)
 		return "--json and another --format exclude each other";
 	if (o->format && o->format->flags & FORMAT_METRICS &&
 		!(o->view->flags & VIEW_METRICS))
-		return "metrics are of functions, processes and keys: no --by library or stack, no --hist, --errors, --slow, --tree or --diff";
+		return "metrics are of functions, processes, cgroups and keys: no --by library or stack, no --hist, --errors, --slow, --tree or --diff";
 	if (o->for_metrics && !(o->format && o->format->flags & FORMAT_METRICS))
 		return "--buckets and --library-label go with --format prometheus or openmetrics";
 	if (o->choice.min_share && !(o->view->flags & VIEW_STACKS))
 		return "--min goes with --by stack";
 	if (o->format && o->format->flags & FORMAT_STACKS && (o->view_set && !(o->view->flags & VIEW_STACKS)))
-		return "--format folded, flame and pprof are of stacks: no --by but stack, no --hist, --errors, --slow, --tree or --diff";
+		return "--format folded, flame and pprof are of stacks: no --by but stack, no --hist, --errors, --slow or --tree";
+	if (o->format && o->format->flags & FORMAT_BINARY && o->diff_path)
+		return "--format pprof has one reading: no --diff; flame and folded have both";
 	if (o->format && o->format->flags & FORMAT_BINARY && !o->output && isatty(STDOUT_FILENO))
 		return "--format pprof is nothing for a terminal: --output";
 	if (loop && o->format && o->format->flags & FORMAT_CUMULATIVE && !o->output)
@@ -435,6 +444,9 @@ bool stats_options_parse(struct stats_options *o, int argc, char **argv)
 	stats_options_begin(o);
 	options_describe();
 	cmd_parse(o->g, &argp, argc, argv, o, &o->names);
+	if (o->format && o->format->flags & FORMAT_STACKS && o->view == view_find("diff") &&
+		!o->choice.by_cnt)
+		o->view = view_find("stack-diff");
 	wrong = contradiction(o);
 	if (wrong) {
 		cmd_usage(o->g, "%s", wrong);
@@ -442,9 +454,7 @@ bool stats_options_parse(struct stats_options *o, int argc, char **argv)
 	}
 	if (!o->format)
 		o->format = stats_format_default(o->g->json);
-	/* What stacks are counted in elsewhere. */
-	if (o->format->flags & FORMAT_STACKS && !o->sorted && !(o->view->flags & VIEW_SLEEPS))
-		o->choice.sort = FIGURE_CALLS;
+	o->choice.sorted |= (o->view->flags & VIEW_SLEEPS) != 0;
 	o->g->json = o->format->flags & FORMAT_JSON;
 	return true;
 }

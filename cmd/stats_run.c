@@ -87,7 +87,7 @@ int reading_take(const struct stats_options *o, struct reading *now, struct err 
 		struct reading_group *rg = &now->group[i];
 
 		code = stats_read(
-			&now->groups.fs, now->groups.group[i], o->tree, &rg->owned, err);
+			&now->groups.fs, now->groups.group[i], o->tree, o->choice.lines, &rg->owned, err);
 		rg->s = rg->owned;
 		if (!code)
 			code = read_slow(o, now, i, err);
@@ -170,6 +170,8 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	/* Numbers of stacks that came since rows were read are in none of these. */
 	if (now->s->keys_known && stacks_read(now->s->group, &rg->stacks, NULL))
 		rg->stacks = NULL;
+	if (rg->stacks && o->choice.lines)
+		stacks_want_lines(rg->stacks);
 	rg->keys.stacks = rg->stacks;
 	rg->sleeps = o->view->flags & VIEW_SLEEPS;
 	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
@@ -182,7 +184,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 			return -ENOMEM;
 	}
 	/* By key, .top is of each function's rows; in metrics what was never called is 0. */
-	if (choice.by_cnt || (o->format->flags & FORMAT_METRICS && o->view->flags & VIEW_PROCESSES))
+	if (choice.by_cnt || (o->format->flags & FORMAT_METRICS && o->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS)))
 		choice.top = 0;
 	choice.all |= !!(o->format->flags & FORMAT_METRICS);
 	return report_choose(rg, &choice, o->view->flags & VIEW_FRAME);
@@ -363,7 +365,7 @@ static int save(const struct stats_options *o, const struct reading *now, struct
 	g.pretty = false;
 	whole.g = &g;
 	whole.view = view_find("function");
-	whole.choice = (struct stats_choice) { .sort = SORT_BY_NAME };
+	whole.choice = (struct stats_choice) { .sort = SORT_BY_NAME, .lines = o->choice.lines };
 	whole.before = NULL;
 	whole.check_cnt = 0;
 	code = report_make(&whole, now, NULL, &all, err);

@@ -33,6 +33,10 @@ struct run {
 	struct types **types; /* of each group */
 	struct group_keys *keys;
 	struct stacks **stacks; /* of each group, NULL where there are none */
+	struct named {
+		struct stats *s; /* whose rows have the names of kernels that GPUs ran; or NULL */
+		uint64_t read_ns;
+	} *named; /* of each group */
 	struct stream *stream;
 	struct sink sink;
 	struct stream_page page;
@@ -135,6 +139,28 @@ static void write_event(struct run *r, const struct shown_call *c, enum call_for
 	r->calls++;
 }
 
+#define NAMES_NS 100000000ULL /* not more often than that */
+
+/* What kernels are called is known by their rows, which come as they do. */
+static const struct stats *names_of(struct run *r, const struct stream_record *rec)
+{
+	const struct group *g = r->groups.group[rec->group];
+	struct named *n = &r->named[rec->group];
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const struct stats_row *row;
+
+	if (!group_info(g).gpu || !rec->key)
+		return NULL;
+	row = n->s ? stats_row_find(n->s, rec->call->fn, (pid_t)rec->call->pid, rec->key) : NULL;
+	if ((row && row->kernel) || (n->read_ns && now - n->read_ns < NAMES_NS))
+		return n->s;
+	stats_free(n->s);
+	n->s = NULL;
+	n->read_ns = now;
+	(void)!stats_read_names(g, &n->s, NULL);
+	return n->s;
+}
+
 static void write_call(struct run *r, const struct stream_record *rec)
 {
 	struct shown_call c = call_of(r->groups.group[rec->group], r->types[rec->group],
@@ -142,6 +168,8 @@ static void write_call(struct run *r, const struct stream_record *rec)
 
 	c.keys = &r->keys[rec->group];
 	c.key = rec->key;
+	c.on_gpu = group_info(r->groups.group[rec->group]).gpu;
+	c.names = names_of(r, rec);
 	if (rec->kind == STREAM_ENTRY) {
 		write_event(r, &c, CALL_ENTRY);
 		return;
@@ -314,7 +342,8 @@ static int open_groups(struct run *r, struct err *err)
 	r->types = calloc(r->groups.cnt, sizeof(*r->types));
 	r->keys = calloc(r->groups.cnt, sizeof(*r->keys));
 	r->stacks = calloc(r->groups.cnt, sizeof(struct stacks *));
-	if (!r->types || !r->keys || !r->stacks)
+	r->named = calloc(r->groups.cnt, sizeof(*r->named));
+	if (!r->types || !r->keys || !r->stacks || !r->named)
 		return err_sys(err, -ENOMEM, "cannot stream");
 	for (size_t i = 0; !code && i < r->groups.cnt; i++) {
 		code = types_read(r->groups.group[i], &r->types[i], err);
@@ -393,6 +422,9 @@ static void run_done(struct run *r)
 		group_keys_done(&r->keys[i]);
 	for (size_t i = 0; r->stacks && i < r->groups.cnt; i++)
 		stacks_free(r->stacks[i]);
+	for (size_t i = 0; r->named && i < r->groups.cnt; i++)
+		stats_free(r->named[i].s);
+	free(r->named);
 	free(r->types);
 	free(r->keys);
 	free(r->stacks);

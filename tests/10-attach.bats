@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # funcsnoop attach: which functions, of which files, and that their calls are counted.
+# alone: libraries are looked for by their names in all processes
 # bats file_tags=bpf
 
 load helpers
@@ -563,4 +564,100 @@ plus 10 0 10 0 0 0"
 	fsn list --json
 	assert_json 'map([.name, .libraries[0]])' "[[\"hz\",\"$REAL\"]]"
 	fsn detach hz
+}
+
+# --- at every start of a machine -----------------------------------------------------------
+
+# The command of the unit, on a folder of the test's own.
+start_unit() { # [-s STATUS] [OPTION...]
+	local want=0 words
+
+	if [[ $1 == -s ]]; then
+		want=$2
+		shift 2
+	fi
+	words=$(sed -n 's|^ExecStart=/usr/local/bin/funcsnoop ||p' \
+		"$BATS_TEST_DIRNAME/../man/examples/funcsnoop-attach.service")
+	words=${words/\/etc\/funcsnoop/$BATS_TEST_TMPDIR}
+	# shellcheck disable=SC2086	# words
+	fsn -s "$want" ${words% \$FUNCSNOOP_OPTIONS} "$@"
+}
+
+write_groups() { # DURATION
+	mkdir -p "$BATS_TEST_TMPDIR/groups.d"
+	echo "{ \"a_sym\": { \"fix_add\": \"fix_add\" }, \"lib\": \"$LIB\",
+	       \"b_sym\": { \"fix_ret\": { \"symbol\": \"fix_ret\", \"slow\": \"$1\" } } }" \
+		>"$BATS_TEST_TMPDIR/groups.d/10-a.json"
+}
+
+ids_of() { # GROUP: of its maps
+	bpftool -j map show pinned "$FUNCSNOOP_BPFFS/funcsnoop/$1/stats" | jq .id
+}
+
+@test "the unit attaches what is not there, and leaves alone what is as it is to be" {
+	local dir=$BATS_TEST_TMPDIR/groups.d a b
+
+	need_bpf
+	need_tool bpftool jq
+	mkdir "$dir"
+	start_unit
+	assert_stderr "funcsnoop attach: no file of '$dir' ends in .json"
+	write_groups 5ms
+	start_unit
+	a=$(ids_of a) b=$(ids_of b)
+	capture "$FIX/call" add 3
+	start_unit
+	assert_output "a: attached as it is to be, counts on
+b: attached as it is to be, counts on"
+	assert_eq "$(ids_of a) $(ids_of b)" "$a $b" "maps"
+
+	# One that has changed; a file that is wrong, and one behind it.
+	write_groups 6ms
+	echo '{' >"$dir/20-bad.json"
+	echo "{ \"c_sym\": { \"fix_fail\": \"fix_fail\" }, \"lib\": \"$LIB\" }" >"$dir/30-c.json"
+	echo '{' >"$dir/40-c.json.dpkg-old"
+	start_unit -s 1
+	assert_stderr "funcsnoop attach: group 'b' was another one: attached anew, its counters begin at 0
+funcsnoop attach: $dir/20-bad.json:2:1: the file ends too early
+funcsnoop attach: 1 of 3 files of '$dir' failed"
+	assert_eq "$(ids_of a)" "$a" "maps of a"
+	[[ $(ids_of b) != "$b" ]]
+	rm "$dir/20-bad.json"
+	fsn stats a c --all --json
+	assert_json '[.[].functions[0].calls]' '[3,0]'
+
+	# Detached, of another layout, with other options.
+	fsn detach c
+	# shellcheck disable=SC2046	# a word a byte
+	bpftool map update pinned "$FUNCSNOOP_BPFFS/funcsnoop/b/meta" key 0 0 0 0 value $(
+		bpftool -j map lookup pinned "$FUNCSNOOP_BPFFS/funcsnoop/b/meta" key 0 0 0 0 |
+			jq -r '.value[]' | sed '1s/.*/0xfe/')
+	start_unit --mode 0644 -q
+	assert_stderr ""
+	b=$(ids_of b)
+	[[ $(ids_of a) != "$a" ]]
+	start_unit --mode 0644 --json
+	assert_json '[.[].group]' '["a","b","c"]'
+	assert_eq "$(ids_of b)" "$b" "maps of b"
+	fsn detach a b c
+	fsn -s 2 attach x --refresh --config "$dir"
+	assert_stderr_match '^funcsnoop attach: --config with a folder takes no GROUP'
+}
+
+@test "a library that was replaced is attached anew by --refresh" {
+	local own=$BATS_TEST_TMPDIR/libown.so
+
+	need_bpf
+	cp "$LIB" "$own"
+	fsn attach g fix_add --lib "$own" --refresh
+	refute_output_match counts
+	fsn attach g fix_add --lib "$own" --refresh
+	assert_output "g: attached as it is to be, counts on"
+	cp "$LIB" "$own.new"
+	mv "$own.new" "$own"
+	fsn attach g fix_add --lib "$own" --refresh
+	assert_stderr_match "^funcsnoop attach: group 'g' was another one"
+	fsn list --json
+	assert_json '.[0].stale' false
+	fsn detach g
 }

@@ -87,21 +87,21 @@ $LIB ($REAL) 2 path"
 }
 
 @test "a file of a fitting name that is no library is told, and the others are used" {
-	cp "$REAL" "$HERE/libonlyhere.so.1"
-	head -c 1000 "$REAL" >"$HERE/libonlyhere.so.2"
-	echo hello >"$HERE/libonlyhere.so.3"
-	mkfifo "$HERE/libonlyhere.so.4"
-	LD_LIBRARY_PATH=$HERE fsn attach g fix_add --lib onlyhere --dry-run --json
+	cp "$REAL" "$HERE/libonlythere.so.1"
+	head -c 1000 "$REAL" >"$HERE/libonlythere.so.2"
+	echo hello >"$HERE/libonlythere.so.3"
+	mkfifo "$HERE/libonlythere.so.4"
+	LD_LIBRARY_PATH=$HERE fsn attach g fix_add --lib onlythere --dry-run --json
 	assert_json '.[0].libraries | map(.path | sub(".*/"; "")) | sort' \
-		'["libonlyhere.so.1","libonlyhere.so.2","libonlyhere.so.3","libonlyhere.so.4"]'
+		'["libonlythere.so.1","libonlythere.so.2","libonlythere.so.3","libonlythere.so.4"]'
 	assert_json '.[0].libraries | map(select(.refused)) | sort_by(.path) | map(.refused
-		| sub("^.*libonlyhere"; ""))' \
+		| sub("^.*libonlythere"; ""))' \
 		"[\".so.2' is truncated: 1000 bytes, section headers at $(
 			od -An -t u8 -j 40 -N 8 "$REAL" | tr -d ' ')\",\".so.3' is not an ELF file\",\".so.4' is not a regular file\"]"
 }
 
 @test "without privilege a process's own files are explained, and what hides a file is told" {
-	local lib=$HERE/libonlyhere.so.1 pid
+	local lib=$HERE/libonlythere.so.1 pid
 
 	need_root
 	need_unprivileged "$FIX/call" "$REAL"
@@ -111,21 +111,21 @@ $LIB ($REAL) 2 path"
 	start_bg c "${NOBODY[@]}" env LD_PRELOAD="$lib" "$FIX/call" --wait add 10
 	wait_ready c
 	pid=$(bg_pid c)
-	dry fix_add --lib onlyhere --pid "$pid" --json
+	dry fix_add --lib onlythere --pid "$pid" --json
 	assert_json '.[0].libraries | map([.path, .found, .functions])' \
 		"[[\"$lib\",\"mapped by pid $pid\",1]]"
-	dry fix_add --lib onlyhere
+	dry fix_add --lib onlythere
 	assert_stderr_match "^funcsnoop attach: processes that may not be looked at: [0-9]+$"
 	rm "$lib"
-	dry -s 1 fix_add --lib onlyhere --pid "$pid"
-	assert_stderr "funcsnoop attach: no library 'onlyhere' that can be used: '$lib' is deleted, but process $pid still has it mapped
+	dry -s 1 fix_add --lib onlythere --pid "$pid"
+	assert_stderr "funcsnoop attach: no library 'onlythere' that can be used: '$lib' is deleted, but process $pid still has it mapped
 hint: to open such a file needs root (CAP_SYS_ADMIN)"
 	dry -s 1 fix_add --lib "$lib" --pid "$pid"
 	assert_stderr_match "'$lib' is deleted, but process $pid still has it mapped$"
-	fsn attach g fix_add --lib onlyhere --pid "$pid" --dry-run --json
+	fsn attach g fix_add --lib onlythere --pid "$pid" --dry-run --json
 	assert_json '.[0].libraries | map([.path, .functions])' \
 		"[[\"$lib (deleted, mapped by pid $pid)\",1]]"
-	dry -s 1 fix_add --lib onlyhere --pid $$
+	dry -s 1 fix_add --lib onlythere --pid $$
 	assert_stderr "funcsnoop attach: cannot see mappings of process $$: Permission denied
 hint: other users' processes need root or CAP_SYS_PTRACE"
 	run_end c

@@ -105,18 +105,18 @@ hint: 2 names, such as 'fix_recurse', are only imported: --lib $REAL"
 }
 
 @test "funccount's notation, in all its forms" {
-	local text lib=$BATS_TEST_TMPDIR/libonlyhere.so
+	local text lib=$BATS_TEST_TMPDIR/libonlyhalf.so
 
 	cp "$REAL" "$lib"
 	export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR
-	for text in "onlyhere:fix_add" "p:onlyhere:fix_add" "$lib:fix_add" "p:$lib:fix_add" \
-		"libonlyhere.so:fix_add" "onlyhere:fix_a[d]d"; do
+	for text in "onlyhalf:fix_add" "p:onlyhalf:fix_add" "$lib:fix_add" "p:$lib:fix_add" \
+		"libonlyhalf.so:fix_add" "onlyhalf:fix_a[d]d"; do
 		dry "$text" --json
 		assert_json '.[0].functions | map([.name, .library])' "[[\"fix_add\",\"$lib\"]]"
 	done
-	dry -r 'onlyhere:^fix_add$' --json
+	dry -r 'onlyhalf:^fix_add$' --json
 	assert_json '.[0].functions | map(.name)' '["fix_add"]'
-	for text in "r:onlyhere:fix_add" "nosuch:fix_add" "onlyhere:"; do
+	for text in "r:onlyhalf:fix_add" "nosuch:fix_add" "onlyhalf:"; do
 		dry -s 1 "$text"
 		assert_stderr_match "^funcsnoop attach: "
 	done

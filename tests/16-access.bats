@@ -58,10 +58,10 @@ need_readers() {
 	as_reader test -x "$FUNCSNOOP" || skip "users cannot run $FUNCSNOOP"
 }
 
-# What two readings at rest have in common, whoever takes them: rates and the clock go on, and
-# which processes count is for the owner.
+# What two readings at rest have in common, whoever takes them: rates and the clock go on, which
+# processes count is for the owner, and where one that has ended ran is not for everybody to ask.
 counters() {
-	json 'walk(if type == "object" then del(.time, .calls_per_s) | with_entries(
+	json 'walk(if type == "object" then del(.time, .calls_per_s, .cgroup) | with_entries(
 		select(.key | startswith("cost_") or . == "lost_children" or . == "over" | not))
 		else . end)'
 }
@@ -165,7 +165,7 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 	read_as -s 1 list inflight g --json
 	assert_output "{\"error\":\"calls in flight of group 'g' are for its owner only\"}"
 	assert_eq "$(cd "$FOLDER/g" && find . -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
-		"base0 base1 base_hist0 base_hist1 base_memory0 base_memory1 base_paths0 base_paths1 base_rows0 base_rows1 codes confs ctl funcs gpus hists keyed_by libs memory meta names path_stats paths procs rows rules_of stats text types" \
+		"base0 base1 base_hist0 base_hist1 base_memory0 base_memory1 base_paths0 base_paths1 base_rows0 base_rows1 codes confs ctl funcs gpus hists keyed_by libs memory meta names path_stats paths procs rows rules_of spreads stats text types" \
 		"what readers may read"
 	assert_eq "$(find "$FOLDER/g" ! -perm 0640 ! -perm 0600 -type f)" "" "other modes"
 	for map in args slots slow comms; do

@@ -95,7 +95,8 @@ left_nothing() {
 	poll_until has_sampled
 	stop_bg rates
 	fsn stats g --json
-	assert_json '.[0].functions[] | select(.name == "rate_warm") | .untimed + .returns == .calls + .carried and .returns <= .calls / 4096 + 1' true
+	# Each CPU counts its own calls, of which it times one of so many.
+	assert_json '.[0].functions[] | select(.name == "rate_warm") | .untimed + .returns == .calls + .carried and .returns <= .calls / 4096 + '"$(nproc)" true
 	assert_json '.[0].functions[] | select(.name == "rate_cold") | .untimed' 0
 	fsn stats g
 	assert_stderr_match 'samples of the calls of some functions are timed: their times and errors are of these$'

@@ -31,13 +31,13 @@ attach_fails() {
 	assert_json 'length' 1
 	assert_json '.[0] | keys_unsorted' \
 		'["group","attached_at","since","calls_per_s","cost_ns_per_s","cost_source","cost_ns","health","over","functions"]'
-	assert_json '.[0].health | keys_unsorted' '["no_slot","crowded","other_stack","held_calls","held_times","sampled_out","left_by_jump","inner","unmatched_returns","lost_codes","lost_processes","lost_slow","lost_texts","lost_stacks","inner_launches","missed","lost_children","held_ns","stacks"]'
+	assert_json '.[0].health | keys_unsorted' '["no_slot","crowded","other_stack","held_calls","held_times","sampled_out","left_by_jump","inner","unmatched_returns","lost_codes","lost_processes","lost_slow","lost_texts","lost_stacks","lost_python","bulk_frees","inner_launches","missed","cpus_off","lost_children","held_ns","stacks"]'
 	assert_json '.[0].functions[0] | keys_unsorted' '["id","name","symbol","library","calls","calls_per_s","carried","returns","in_flight","abandoned","untimed","errors","slow","total_ns","outer_ns","self_ns","on_cpu_ns","queued_ns","blocked_ns","min_ns","avg_ns","max_ns","p50_ns","p90_ns","p99_ns","p999_ns","overhead_ns","cost_ns","live_bytes","live_blocks","peak_bytes","freed_bytes","ended_bytes","ended_blocks","lost_blocks","unknown_frees","return_codes","histogram","processes","ended","rows","other_rows","ended_rows","blocked_in"]'
 	assert_json '.[0].functions[0] | map_values(type) | [.[]] | join(" ")' "number string string string number number number number number number number number number number number number null null null number number number number number number number number number null null null null null null null null array array array null array null null array"
 	assert_json '.[0].functions[0] | (.return_codes[0], .histogram[0], .processes[0])
 		| keys_unsorted' '["code","name","count"]
 ["ge_ns","lt_ns","count"]
-["pid","comm","calls","returns","total_ns","self_ns","on_cpu_ns","queued_ns","blocked_ns","max_ns","errors","slow"]'
+["pid","comm","cgroup","calls","returns","total_ns","self_ns","on_cpu_ns","queued_ns","blocked_ns","max_ns","errors","slow"]'
 	assert_json '.[0] | [.attached_at, .since]
 		| all(test("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"))' true
 	assert_json '.[0].health | add' 0

@@ -4,6 +4,7 @@
 # bats file_tags=bpf
 
 load helpers
+load stream
 
 GPU=$O/libfuncsnoop-gpu.so
 CUPTI=$FIX/libcuptimock.so
@@ -22,28 +23,34 @@ job() { # CASE...
 @test "kernels have the GPU's times by name, device and stream, whatever order buffers come in" {
 	fsn attach gpu
 	job heard 10 known
-	assert_eq "$(rows gpu kernel "function kernel calls returns total_ns avg_ns max_ns" | sort)" \
-		"kernels add<float> 5 5 100000 20000 90000
-kernels ns::scale 11 10 50000 5000 5000
-kernels plain 1 1 700 700 700"
+	# Half of the calls took no more than 3 us, say, which is [2816, 3072) ns: its middle.
+	assert_eq "$(rows gpu kernel "function kernel calls returns total_ns avg_ns p50_ns p90_ns p99_ns max_ns" | sort)" \
+		"kernels add<float> 5 5 100000 20000 2944 86016 86016 90000
+kernels ns::scale 11 10 50000 5000 4864 4864 4864 5000
+kernels plain 1 1 700 700 672 672 672 700"
 	assert_eq "$(rows gpu device,stream "device stream calls total_ns" | sort)" \
 		"0 7 6 100700
 1 8 11 50000"
 	fsn stats gpu
-	assert_output_match '^FUNCTION +KERNEL +CALLS +CALLS/S +TIME% +TOTAL +AVG +MAX '
-	assert_output_match '^kernels +add<float> +5 +[0-9.k]+ +66\.4 +100 us +20\.0 us +90\.0 us '
+	assert_output_match '^FUNCTION +KERNEL +CALLS +CALLS/S +TIME% +TOTAL +AVG +P50 +P90 +P99 +MAX '
+	assert_output_match '^kernels +add<float> +5 +[0-9.k]+ +66\.4 +100 us +20\.0 us +2\.94 us +86\.0 us +86\.0 us +90\.0 us '
 	fsn stats gpu --json
 	assert_json '.[0].functions[0] | [.name, .calls, .returns, .untimed, .in_flight, .total_ns,
 		.min_ns, .max_ns, (.histogram | map(.count) | add)]' \
 		'["kernels",17,16,1,0,150700,700,90000,16]'
 	assert_json '[.[0].functions[0].processes[] | [.comm, .calls, .returns, .total_ns, .max_ns]]' \
 		'[["gpujob",17,16,150700,90000]]'
+	# By device kernels are together: the third of six took 2 us.
+	assert_eq "$(rows gpu device "device p50_ns p99_ns" | sort)" "0 1984 86016
+1 4864 4864"
+	assert_json '[.[0].functions[0].rows[] | [.key.kernel.name, .p50_ns, .p99_ns]] | sort' \
+		'[["add<float>",2944,86016],["ns::scale",4864,4864],["plain",672,672]]'
 	fsn reset gpu
 	job heard 10 known known
-	assert_eq "$(rows gpu kernel "kernel calls total_ns max_ns" | sort)" \
-		"add<float> 10 200000 90000
-ns::scale 22 100000 5000
-plain 2 1400 700"
+	assert_eq "$(rows gpu kernel "kernel calls total_ns p50_ns max_ns" | sort)" \
+		"add<float> 10 200000 2944 90000
+ns::scale 22 100000 4864 5000
+plain 2 1400 672 700"
 	fsn attach gpu --key kernel,log2:ns --replace
 	job heard 10 known
 	assert_eq "$(rows gpu kernel,ns "kernel ns calls returns" | sort)" "add<float> 1024 1 1
@@ -181,19 +188,187 @@ libToolsInjection has libcupti\$"
 	echo 'int main(void) { return 0; }' >"$dir/none.c"
 	cc "${flags[@]}" -o "$dir/none" "$dir/none.c" 2>/dev/null || skip "no ASan"
 	capture -t 60 cc "${flags[@]}" -fvisibility=hidden -I"$src/bpf" -I"$src/lib" -shared -o "$dir/gpu.so" \
-		"$src/lib/gpu/gpu.c" -ldl -lpthread
+		"$src"/lib/gpu/{gpu,cupti}.c -ldl -lpthread
 	capture -t 60 cc "${flags[@]}" -shared -o "$dir/cupti.so" "$src/tests/fixtures/cuptimock.c" \
 		-lpthread
 	capture -t 60 cc "${flags[@]}" -o "$dir/gpujob" "$src/tests/fixtures/gpujob.c" -ldl
 	fsn attach gpu --lib "$dir/gpu.so"
 	# What it has while its thread runs is no leak.
 	capture -t 60 env ASAN_OPTIONS=detect_leaks=0 CUDA_INJECTION64_PATH="$dir/gpu.so" FUNCSNOOP_CUPTI="$dir/cupti.so" \
-		"$dir/gpujob" heard 10 known names 500 many 20000 fork left
+		"$dir/gpujob" heard 10 known names 500 many 20000 fork foreign 100 left storm
 	assert_stderr ""
 	fsn stats gpu --json
-	assert_json '.[0].functions[0].calls' 20519
+	assert_json '[.[0].functions[0].rows[] | select(.key.kernel.name != "gust").calls] | add' 20619
 	# Of names that begin alike each is one of its own.
 	assert_json '[.[0].functions[0].rows[].key.kernel.name | select(. and startswith("long_"))]
 		| [length, (unique | length)]' '[250,250]'
+	fsn detach gpu
+}
+
+# Five more calls each time; with those before it half of them would have taken longer.
+spreads_in() { # NAME
+	tell job
+	grep -qE ',add<float>,[0-9]+,[0-9]+,.*,2944,86016,86016,' "$(bg_out "$1")"
+}
+
+@test "percentiles of an interval are those of what came in it" {
+	local again=()
+
+	for _ in {1..10}; do again+=(wait known); done
+	fsn attach gpu --lib "$GPU"
+	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" heard 10 \
+		slow "${again[@]}" --wait-end
+	wait_line job '^waits '
+	start_bg interval "$FUNCSNOOP" stats gpu --by kernel --format csv -i 0.1
+	poll_until grep -q '^time,' "$(bg_out interval)"
+	poll_until spreads_in interval
+	stop_bg -INT interval
+	stop_bg job
+	fsn detach gpu
+}
+
+@test "graphs are recorded by their kernels, or as a whole where that is asked for" {
+	fsn attach gpu --lib "$GPU"
+	job heard 10 graph
+	assert_eq "$(rows gpu kernel "kernel calls total_ns" | sort)" "first 2 800
+then 2 3000"
+	fsn reset gpu
+	fsn attach gpu-graphs --lib "$GPU"
+	job heard 10 heard 51 graph known
+	assert_eq "$(rows gpu-graphs kernel "function kernel calls total_ns p50_ns")" \
+		"graphs [graph 5] 2 4000 1984"
+	assert_eq "$(rows gpu kernel "kernel calls" | sort)" "add<float> 5
+ns::scale 11
+plain 1"
+	fsn detach gpu gpu-graphs
+}
+
+@test "a job lives and ends as without the library, with buffers on their way at any moment" {
+	local -A ends=([_exit]=0 [kill]=137 [exec]=0)
+
+	fsn attach gpu
+	for how in "${!ends[@]}"; do
+		capture -s "${ends[$how]}" env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
+			"$FIX/gpujob" heard 10 storm children 40 end "$how"
+	done
+	# By exit(), too; and buffers of who has had CUPTI before.
+	job heard 10 storm children 40
+	job heard 10 foreign 100 known
+	# None was counted twice, or by a child.
+	fsn stats gpu --json
+	assert_json '[.[0].functions[0].rows[] | select(.key.kernel.name == "gust" and
+		(.calls != .returns or .total_ns != 100 * .calls))]' '[]'
+	assert_json '.[0].functions[0].processes | map(.comm) | unique' '["gpujob"]'
+	assert_json '.[0].functions[0].processes | length' 5
+	assert_eq "$(rows gpu kernel "kernel calls total_ns" | sort | sed '/^gust/d')" "add<float> 5 100000
+ns::scale 11 50000
+plain 1 700
+theirs 100 5000"
+	fsn detach gpu
+}
+
+idle() {
+	fsn stats gpu
+	[[ $stderr == *"no record for "*" s: its GPU does nothing, or another profiler has them"* ]]
+}
+
+@test "it is said when no record has come for long, as where another profiler has the buffers" {
+	fsn attach gpu
+	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" heard 10 \
+		known say later 30 --wait-end
+	wait_line job '^said '
+	poll_until idle
+	tell job
+	wait_bg job
+	fsn detach gpu
+}
+
+@test "collectives have the bandwidth of their bytes by their kernels' time, as nccl-tests have it" {
+	local at="function communicator calls bytes kernels gpu_ns algbw_bytes_per_s busbw_bytes_per_s"
+
+	fsn attach gpu --lib "$GPU"
+	fsn attach nccl --lib "$FIX/libncclstub.so"
+	job heard 10 collectives "$FIX/libncclstub.so"
+	fsn stats nccl gpu --by bandwidth --format csv
+	# 4 MiB in 400 us, of that 2 * 7/8 over each link; 8 times 2000 bytes in 2 us, 7/8.
+	assert_eq "$(tr -d '\r' <<<"$output" | awk -F, -v fields="$at" '
+		NR == 1 { for (i = 1; i <= NF; i++) col[$i] = i; n = split(fields, want, " "); next }
+		{ for (i = 1; i <= n; i++) printf "%s%s", $col[want[i]], i < n ? "|" : "\n" }' | sort)" \
+		"ncclAllGather|fa93daea854b060b 3/8|2|2000|2|2000|8000000000.000|7000000000.000
+ncclAllReduce|1 0/2|1|1000|2|2000||
+ncclAllReduce|2 0/2|1|1000|2|2000||
+ncclAllReduce|fa93daea854b060b 3/8|4|4194304|4|400000|10485760000.000|18350080000.000
+ncclBroadcast|fa93daea854b060b 3/8|1|1000|2|2000||"
+	fsn stats nccl gpu --by bandwidth
+	assert_output_match '^FUNCTION +PID +COMMUNICATOR +CALLS +BYTES +KERNELS +ON GPU +ALGBW BYTES/S +BUSBW BYTES/S *$'
+	assert_output_match '^ncclAllReduce +[0-9]+ +fa93daea854b060b 3/8 +4 +4194304 +4 +400 us +10485760000 +18350080000$'
+	assert_output_match 'its device has other communicators: whose kernels are whose is not known'
+	assert_output_match 'more kernels than calls: those of graphs, or from before, have no bytes'
+	fsn stats nccl --by bandwidth
+	assert_output_match 'none of its kernels was seen: attach gpu as well, before the job begins'
+	fsn detach gpu nccl
+}
+
+@test "feature says whether times of GPUs can be seen here, or why not" {
+	local env said
+
+	while IFS='|' read -r env said; do
+		capture env "${env% *}" "${env#* }" "$FUNCSNOOP" feature --json
+		assert_json '.gpu_times | [.seen, .why] | tostring' "$said"
+	done <<-EOF
+		CUPTIMOCK=0 FUNCSNOOP_CUPTI=$CUPTI|[true,"of jobs that load libfuncsnoop-gpu.so; by libcuptimock.so"]
+		CUPTIMOCK=999 FUNCSNOOP_CUPTI=$CUPTI|[false,"libcuptimock.so refuses with 999"]
+		CUPTIMOCK=0 FUNCSNOOP_CUPTI=/nowhere|[false,"there is no libcupti; a job may bring its own"]
+	EOF
+	capture env CUPTIMOCK=999 FUNCSNOOP_CUPTI="$CUPTI" "$FUNCSNOOP" feature
+	assert_output_match '^times of GPUs +not seen +libcuptimock.so refuses with 999$'
+}
+
+@test "a stream has what a GPU did by its name and on the host's clock, in tracks of its own" {
+	local before after
+
+	fsn attach gpu
+	start_stream c gpu --format chrome
+	before=$(date +%s%N)
+	# Others have no times of this clock: they are shown when they come.
+	job heard 10 now known
+	after=$(date +%s%N)
+	stop_stream c
+	assert_eq "$(jq -c '[.[] | select(.ph == "X") | .name] | group_by(.) | map([.[0], length])' <<<"$output")" \
+		'[["add<float>",5],["now",1],["ns::scale",10],["plain",1]]'
+	assert_eq "$(jq -c '[.[] | select(.ph == "i") | [.name, .args.key.kernel.name]]' <<<"$output")" \
+		'[["ns::scale","ns::scale"]]'
+	assert_eq "$(jq -c '[.[] | select(.name == "thread_name") | .args.name] | unique' <<<"$output")" \
+		'["GPU 0 stream 7","GPU 1 stream 8","GPU 1 stream 9"]'
+	assert_eq "$(jq -c '. as $all | [.[] | select(.name == "thread_name")] | group_by(.tid) | length' \
+		<<<"$output")" 3
+	assert_eq "$(jq '.[] | select(.name == "now") | .dur' <<<"$output")" 2000
+	assert_between "$(jq '.[] | select(.name == "now") | .ts * 1000 | floor' <<<"$output")" \
+		$((before - 2000000)) "$after"
+	assert_between "$(jq '[.[] | select(.ph == "X").ts] | min * 1000 | floor' <<<"$output")" \
+		$((before - 2000000)) "$after"
+	fsn detach gpu
+}
+
+@test "a job may be recorded for a part of the time, and then counts are said to be of windows" {
+	local pid
+
+	fsn attach gpu
+	start_bg job env FUNCSNOOP_GPU_DUTY=1/2 CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
+		"$FIX/gpujob" heard 10 known unheard 10 heard 10 known say --wait-end
+	wait_line job '^said '
+	pid=$(bg_pid job)
+	fsn stats gpu
+	assert_stderr_match "^funcsnoop stats: process $pid: counts are of windows: 1 s of each 2 s are recorded\$"
+	fsn stats gpu --json
+	assert_json '.[0].gpu_processes[0] | [.state, .window_s, .period_s]' '["recorded",1,2]'
+	assert_json '.[0].functions[0].calls' 34
+	tell job
+	wait_bg job
+	# One without the variable is untouched.
+	capture env FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" quiet 10
+	assert_output_match '^recorded 0$'
+	fsn stats gpu --json
+	assert_json '.[0].functions[0].calls' 34
 	fsn detach gpu
 }

@@ -18,7 +18,7 @@ truth() { # CASE...
 }
 
 # The same of what calls of st_leaf() have in group st.
-walked() { # [CONDITION on .key.stack]
+walked() { # [END]
 	"$FUNCSNOOP" stats st --json | jq -r --arg how "${1-outermost}" '
 		.[0].functions[] | select(.name == "st_leaf") | .rows[] | .key.stack
 		| select(.end == $how) | [.frames[1:][]
@@ -103,6 +103,21 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
+@test "another C library that some process has does not hide the one that programs will load" {
+	need_arch x86_64
+	local own=$BATS_TEST_TMPDIR/own
+	mkdir "$own"
+	cp /lib/x86_64-linux-gnu/libc.so.6 "$own"
+	start_bg other /lib64/ld-linux-x86-64.so.2 --library-path "$own" /bin/sleep 1000
+	poll_until grep -q "$own/libc.so.6" "/proc/$(bg_pid other)/maps"
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
+	capture "$STACKS" plain
+	fsn stats st --format folded
+	assert_output_match '^_start;.*main;st_case;st_plain;st_call;st_leaf 1$'
+	fsn detach st
+	stop_bg other
+}
+
 @test "of so many calls one stack is taken" {
 	fsn attach st st_leaf --lib "$STACKS" --stacks 4294967295 --count
 	capture "$STACKS" plain plain
@@ -112,13 +127,15 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 }
 
+# bats test_tags=core
 @test "a command's own calls have whole stacks from its first on" {
+	need_arch x86_64
 	fsn run st st_leaf --lib "$STACKS" --stacks all --count --format folded \
 		--output "$BATS_TEST_TMPDIR/folded" -- "$STACKS" plain thread
 	capture cat "$BATS_TEST_TMPDIR/folded"
 	assert_eq "$(grep -c . <<<"$output")" 2
-	assert_output_match ';main;st_case;st_plain;st_call;st_leaf 1$'
-	assert_output_match ';start_thread;st_thread;st_plain;st_call;st_leaf 1$'
+	assert_eq "$(sed -E 's/^.*;(main|start_thread);/\1;/' <<<"$output" | sort)" \
+		$'main;st_case;st_plain;st_call;st_leaf 1\nstart_thread;st_thread;st_plain;st_call;st_leaf 1'
 	assert_eq "$(grep -c '\[' <<<"$output")" 0
 	assert_eq "$(stat -c %a "$BATS_TEST_TMPDIR/folded")" 600
 }
@@ -175,11 +192,58 @@ ends() { # FILE
 	capture "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 1
 	fsn stats st --json --output "$doc"
 	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":1}'
+	# Also when the process has ended before the command, and the file lies where it was.
+	cp "$FIX/dlcall" "$BATS_TEST_TMPDIR/other"
+	capture "$BATS_TEST_TMPDIR/other" "$FIX/libfix.so.1" fix_add 1
+	fsn stats st --json --output "$doc"
+	assert_eq "$(ends "$doc")" '{"no_table":2,"outermost":1}'
+	capture "$BATS_TEST_TMPDIR/other" "$FIX/libfix.so.1" fix_add 1
+	fsn stats st --json --output "$doc"
+	assert_eq "$(ends "$doc")" '{"no_table":2,"outermost":2}'
 	fsn stats st
 	assert_stderr_match '50\.0 % of stacks are whole; of the others most met a file before it had a table'
 	fsn reset st
 	fsn stats st
 	refute_stderr_match 'of stacks are whole'
+	fsn detach st
+}
+
+# Other frames than these would be those of the file before, by whose rows a walk still gets somewhere.
+other_is_met() { # DOC PATH NO_TABLE OUTERMOST
+	capture env LD_LIBRARY_PATH="$FIX" "$2" fix_add 1
+	fsn stats st --json --output "$1"
+	assert_eq "$(ends "$1")" "{\"no_table\":$3,\"outermost\":$4}"
+	capture env LD_LIBRARY_PATH="$FIX" "$2" fix_add 1
+	fsn stats st --json --output "$1"
+	assert_eq "$(ends "$1")" "{\"no_table\":$3,\"outermost\":$(($4 + 1))}"
+}
+
+@test "a file that is written anew, or has the number of one that is gone, is another one to walks" {
+	need_arch x86_64
+	local doc=$BATS_TEST_TMPDIR/doc one=$BATS_TEST_TMPDIR/one number i
+	cp "$FIX/dlcall" "$one"
+	number=$(stat -c %i "$one")
+	fsn attach st fix_add --lib "$FIX/libfix.so.1" --stacks all --count
+	capture "$one" "$FIX/libfix.so.1" fix_add 1
+	fsn stats st --json --output "$doc"
+	assert_eq "$(ends "$doc")" '{"no_table":1}'
+	capture "$one" "$FIX/libfix.so.1" fix_add 1
+	fsn stats st --json --output "$doc"
+	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":1}'
+	cat "$FIX/call" >"$one"
+	assert_eq "$(stat -c %i "$one")" "$number"
+	other_is_met "$doc" "$one" 2 1
+	# Nor by the time that it says it was written.
+	touch -r "$one" "$BATS_TEST_TMPDIR/time"
+	rm "$one"
+	for ((i = 0; i < 100; i++)); do
+		cp "$FIX/call" "$one.$i"
+		[[ $(stat -c %i "$one.$i") != "$number" ]] || break
+	done
+	((i < 100)) || skip "this file system gives no number again"
+	touch -r "$BATS_TEST_TMPDIR/time" "$one.$i"
+	assert_eq "$(stat -c %y "$one.$i")" "$(stat -c %y "$BATS_TEST_TMPDIR/time")"
+	other_is_met "$doc" "$one.$i" 3 2
 	fsn detach st
 }
 
@@ -288,6 +352,11 @@ inflight_has() { # TEXT
 	fsn list inflight st --stack
 	assert_output_match '^st_leaf of [0-9]+/[0-9]+:$'
 	assert_output_match '^    st_slow$'
+	fsn list inflight st --stack --lines
+	assert_output_match '^    st_slow \(stacks\.cc:[0-9]+\)$'
+	fsn list inflight st --stack --lines --json
+	assert_json '[.[].stack.frames[] | select(.name == "st_slow") | (.source | split("/") | last), .line] | unique' \
+		"[$(grep -n 'st_call(us)' "$BATS_TEST_DIRNAME/fixtures/stacks.cc" | cut -d: -f1),\"stacks.cc\"]"
 	tell hung
 	wait_bg hung
 	assert_output_line 'interrupted 0 times'
@@ -299,7 +368,7 @@ pythons() {
 	local minor root python
 
 	root=$(pyenv root 2>/dev/null) || root=''
-	for minor in 10 11 12 13; do
+	for minor in 10 11 12 13 14; do
 		for python in /usr/bin/python3.$minor ${root:+"$root"/versions/3.$minor.*/bin/python3.$minor}; do
 			if [[ -x $python ]]; then
 				echo "$python"
@@ -339,7 +408,7 @@ hangs() { # NUMBER
 			fsn detach py
 		done
 	done
-	((n)) || skip "needs python3 (3.10 to 3.13)"
+	((n)) || skip "needs python3 (3.10 to 3.14)"
 }
 
 @test "what only looks like an interpreter keeps its own frames, and ends the reading of none" {
@@ -352,6 +421,107 @@ hangs() { # NUMBER
 		assert_json '.[0].stack | [.end, ([.frames[].name | select(startswith("_PyEval") or . == "main")])]' \
 			'["outermost",["_PyEval_EvalFrameDefault","main"]]'
 		stop_bg -KILL "$case"
+		fsn detach py
+	done
+}
+
+# A copy of fakepy14 in which @BYTES stand at @AT of what it says of itself, in the background.
+start_said() { # NAME [AT BYTES]
+	local exe=$BATS_TEST_TMPDIR/$1/fakepy14 at
+
+	mkdir "${exe%/*}"
+	cp "$FIX/fakepy14" "$exe"
+	at=$(LC_ALL=C grep -obaF xdebugpy "$exe")
+	(($# == 1)) || printf '%b' "$3" | dd of="$exe" bs=1 seek=$((${at%%:*} + $2)) conv=notrunc status=none
+	start_bg "$1" env LD_LIBRARY_PATH="$FIX" "$exe"
+}
+
+@test "an interpreter of 3.14 is read by what it says of itself; of what is not known it has its own frames" {
+	need_arch x86_64
+	local name said='[["Inner.call","/fake/of14.py",7],["outer","/fake/of14.py",3]]'
+	start_said known
+	start_said later 8 '\xf0\x00\x0f\x03'
+	start_said free_threaded 16 '\x01'
+	start_said no_cookie 7 '\x00'
+	start_said other_text 624 '\x21'
+	for name in known later free_threaded no_cookie other_text; do
+		poll_until bg_says "$name" ready
+	done
+	fsn attach py fix_hang --lib "$FIX/libfix.so" --stacks python
+	for name in known later free_threaded no_cookie other_text; do
+		tell "$name"
+	done
+	poll_until eval 'fsn list inflight py --stack --json && [[ $(jq length <<<"$output") == 5 ]]'
+	for name in known later free_threaded no_cookie other_text; do
+		assert_json ".[] | select(.tid == $(bg_pid "$name")) | .stack | [.end, [.frames[]
+			| select(.offset == null) | [.name, .file, .line]], any(.frames[]; .name == \"_PyEval_EvalFrameDefault\")]" \
+			"[\"outermost\",$([[ $name == known ]] && echo "$said,false" || echo '[],true')]"
+	done
+	for name in known later free_threaded no_cookie other_text; do
+		tell "$name"
+		wait_bg "$name"
+	done
+	# And as the kernel has read them.
+	fsn stats py --json
+	assert_json '[.[0].functions[].rows[] | .key.stack.frames | [[.[] | select(.offset == null) | [.name, .file, .line]],
+		any(.[]; .name == "_PyEval_EvalFrameDefault")]] | unique' "[[[],true],[$said,false]]"
+	fsn detach py
+}
+
+# Frames of Python of all stacks of a group, innermost first, each stack once; without that of note().
+python_stacks() {
+	"$FUNCSNOOP" stats "$1" --json | jq -cS '.[0].functions[].rows[] | [.key.stack.frames[]?
+		| select(.offset == null) | [.name, .file, .line]] | select(length > 0) | .[1:]' | sort -u
+}
+
+# fixtures/slow.py in the background, which waits for $truth.go.
+start_slow() { # NAME PYTHON [spin]
+	rm -f "$truth" "$truth.go"
+	start_bg "$1" "$2" -W ignore "$BATS_TEST_DIRNAME/fixtures/slow.py" "$FIX/libfix.so" "$truth" "${@:3}"
+	poll_until test -e "$truth"
+}
+
+@test "slow calls have the frames that Python says they had, when it has long ended" {
+	need_arch x86_64
+	local python truth=$BATS_TEST_TMPDIR/truth n=0
+	for python in $(pythons); do
+		start_slow "slow$((++n))" "$python"
+		fsn attach py fix_sleep_us --lib "$FIX/libfix.so" --slow 1ms --stacks slow
+		touch "$truth.go"
+		wait_bg "slow$n"
+		assert_eq "$(python_stacks py)" "$(jq -cS . "$truth" | sort -u)"
+		fsn stats py --json
+		assert_json '[.[0].health.lost_python, ([.[0].functions[0].rows[].key.stack.frames[]?.name
+			| select(startswith("_PyEval_EvalFrameDefault"))] | length)]' '[0,0]'
+		fsn stats py --format folded
+		assert_output_match ';made7 \(<string>:9\);(_PyEval_Vector;)?note \(slow\.py:[0-9]+\);'
+		fsn detach py
+	done
+	((n)) || skip "needs python3 (3.10 to 3.14)"
+}
+
+@test "samples have the frames of Python, and all calls where that is asked for" {
+	need_arch x86_64
+	local python truth=$BATS_TEST_TMPDIR/truth n=0 word
+	for python in $(pythons | sed -n '1p;$p' | sort -u); do
+		start_slow "spin$((++n))" "$python" spin
+		fsn attach cpu --comm "$(cat "/proc/$(bg_pid "spin$n")/comm")"
+		touch "$truth.go"
+		wait_bg "spin$n"
+		# Within the call that was noted, and not before and behind it.
+		assert_eq "$("$FUNCSNOOP" stats cpu --json | jq -cS '.[0].functions[].rows[] | .key.stack.frames
+			| select(.[]?.name == "fix_spin_ns") | [.[] | select(.offset == null) | [.name, .file, .line]]
+			| .[1:]' | sort -u)" "$(jq -cS . "$truth" | sort -u)"
+		fsn detach cpu
+	done
+	((n)) || skip "needs python3 (3.10 to 3.14)"
+	for word in all python; do
+		start_slow "$word" "$python"
+		fsn attach py fix_sleep_us --lib "$FIX/libfix.so" --stacks "$word" --count
+		touch "$truth.go"
+		wait_bg "$word"
+		[[ $word == python ]] || : >"$truth"
+		assert_eq "$(python_stacks py)" "$(jq -cS . "$truth" | sort -u)"
 		fsn detach py
 	done
 }
@@ -394,6 +564,95 @@ hangs() { # NUMBER
 	fsn detach st
 }
 
+@test "stacks of two readings are compared exactly, in a tree, folded, in a document and a flame graph" {
+	local before=$BATS_TEST_TMPDIR/before page=$BATS_TEST_TMPDIR/page.html
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
+	capture "$STACKS" plain sort
+	fsn stats st --save "$before"
+	fsn reset st
+	capture "$STACKS" plain plain thread
+	fsn stats st --diff "$before" --by stack --format folded
+	assert_eq "$(grep -c . <<<"$output")" 3
+	assert_output_match ';main;st_case;st_plain;st_call;st_leaf 1 2$'
+	assert_output_match ';main;st_case;st_sort;.*qsort.*;st_compare;st_call;st_leaf 1 0$'
+	assert_output_match ';start_thread;st_thread;st_plain;st_call;st_leaf 0 1$'
+	fsn stats st --by stack --diff "$before"
+	assert_output_match '^WHAT +BEFORE +AFTER +CHANGE +CALLED BY$'
+	assert_output_match '^calls +1 +2 +\+100\.0 ?% +st_plain$'
+	assert_output_match '^calls +1 +0 +vanished +st_sort$'
+	assert_output_match '^calls +0 +1 +new +st_thread$'
+	fsn stats st --by stack --diff "$before" --format csv
+	assert_output_match ',calls,1,2,100\.000,5,st_plain'
+	fsn stats st --by stack --diff "$before" --json
+	assert_json '[.[0].stacks[] | [.function, .frames[:3], .before.calls, .after.calls]] | sort
+		| map([.[0], .[1][1], .[2], .[3]])' \
+		'[["st_leaf","st_compare",1,null],["st_leaf","st_plain",1,2],["st_leaf","st_plain",null,1]]'
+	fsn stats st --diff "$before" --format flame --output "$page"
+	output=$(sed -n 's/^const data = \(.*\);$/\1/p' "$page")
+	# A node is [name, calls, time, errors, the same before, below].
+	assert_json '. as $d | [def leaves: if .[7] == [] then [.[1], .[4]] else .[7][] | leaves end;
+		.root | leaves] | sort' '[[0,1],[1,0],[2,1]]'
+	assert_json '[.was, .root[1], .root[4]]' '[true,3,2]'
+	fsn -s 2 stats st --diff "$before" --format pprof --output "$page"
+	assert_stderr_match 'pprof has one reading'
+	fsn reset st
+	capture "$STACKS" deep
+	fsn stats st --save "$before"
+	capture "$STACKS" deep
+	fsn stats st --diff "$before" --format folded
+	assert_output_match '^\[too deep\];st_recurse;.*;st_plain;st_call;st_leaf 1 2$'
+	fsn detach st
+}
+
+# Where TEXT stands in a fixture's source: "stacks.cc:42".
+line_of() { # FILE TEXT
+	echo "$1:$(grep -nF "$2" "$BATS_TEST_DIRNAME/fixtures/$1" | cut -d: -f1)"
+}
+
+@test "--lines says the line of each frame, and what was inlined there, in every form" {
+	local within around profile=$BATS_TEST_TMPDIR/profile
+	within=$(line_of stacks.cc 'made within')
+	around=$(line_of stacks.cc 'put around')
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --key caller --count
+	capture "$STACKS" inlined
+	fsn stats st --format folded --lines
+	assert_output_match "\(stacks\.cc:[0-9]+\);st_around \($around\);st_within \($within\)_\[i\];st_call \(stacks.cc:[0-9]+\);st_leaf 1\$"
+	fsn stats st --by stack --lines
+	assert_output_match "^100.0 +st_within \($within\)_\[i\] +1 "
+	fsn stats st --format flame --lines
+	assert_output_match "\"st_within \($within\)_\[i\]\""
+	fsn stats st --json --lines
+	assert_json '.[0].functions[0].rows[0].key.stack.frames | [.[1:3][]
+		| [.name, "\(.source | split("/") | last):\(.line)", .inlined, .offset]]
+		| (.[0][3] == .[1][3]), (.[][:3])' \
+		"true"$'\n'"[\"st_within\",\"$within\",true]"$'\n'"[\"st_around\",\"$around\",false]"
+	fsn stats st --by caller --lines --format csv
+	assert_output_match "^[^,]*,st,.*st_call\+0x[0-9a-f]+ \($(line_of stacks.cc 'st_leaf(n);')\),1,"
+	fsn stats st --format folded
+	assert_output_match ';main;st_case;st_around;st_call;st_leaf 1$'
+	fsn stats st --json
+	assert_json '[.[0].functions[0].rows[0].key.stack.frames[] | keys] | unique' \
+		'[["file","name","offset"]]'
+	fsn stats st --format pprof --lines --output "$profile"
+	need_tool go
+	export HOME=$BATS_TEST_TMPDIR PPROF_TMPDIR=$BATS_TEST_TMPDIR
+	output=$(go tool pprof -lines -traces "$profile" 2>/dev/null)
+	assert_output_match " st_within .*/$within( \(inline\))?\$"
+	fsn detach st
+}
+
+@test "with --lines what has none stays as it is" {
+	local bare=$BATS_TEST_TMPDIR/bare
+	objcopy --strip-debug "$STACKS" "$bare"
+	fsn attach st st_leaf --lib "$bare" --stacks all --count
+	capture "$bare" inlined
+	fsn stats st --format folded --lines
+	assert_output_match ';main;st_case;st_around;st_call;st_leaf 1$'
+	fsn -s 2 list --lines
+	assert_stderr_match "--lines goes with 'list inflight --stack' and 'list allocations'"
+	fsn detach st
+}
+
 @test "code that a process has made is called what its perf map says" {
 	need_arch x86_64
 	local map
@@ -407,4 +666,89 @@ hangs() { # NUMBER
 	assert_json '.[0].functions[0].rows[0].key.stack | [.end, .frames[2].file,
 		(.frames[2].name | test("^0x[0-9a-f]+$"))]' '["outermost",null,true]'
 	fsn detach st
+}
+
+# What a person sees of PAGE in a browser who does what SCRIPT says: what it puts into `said`.
+in_browser() { # PAGE SCRIPT
+	local shell page=$BATS_TEST_TMPDIR/driven.html
+	for shell in chromium-headless-shell chromium ''; do
+		[[ $shell ]] && command -v "$shell" >/dev/null && break
+	done
+	[[ $shell ]] || skip "needs chromium-headless-shell"
+	{
+		sed '/<\/head>/i <script>const errors = []; onerror = (what) => { errors.push(what); };</script>' "$1" |
+			sed '/<\/body>/,$d'
+		printf '<script>\n%s\n%s\ntell();\n</script></body></html>\n' "$(<"$BATS_TEST_DIRNAME/fixtures/flame.js")" "$2"
+	} >"$page"
+	capture -t 60 env HOME="$BATS_TEST_TMPDIR" "$shell" --headless --no-sandbox --disable-gpu \
+		--window-size=1200,700 --user-data-dir="$BATS_TEST_TMPDIR/browser" --dump-dom "file://$page"
+	output=$(sed -n 's/.*<pre id="said">\(.*\)<\/pre>.*/\1/p' <<<"$output" | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g')
+}
+
+@test "in a browser a flame graph can be enlarged, searched, and shown by other figures" {
+	local page=$BATS_TEST_TMPDIR/page.html before=$BATS_TEST_TMPDIR/before
+	fsn attach st st_leaf --lib "$STACKS" --stacks all
+	capture "$STACKS" plain sort slow
+	fsn stats st --format flame --output "$page"
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count --replace
+	capture "$STACKS" plain sort
+	fsn stats st --save "$before"
+	fsn reset st
+	capture "$STACKS" plain plain thread
+	fsn stats st --diff "$before" --format flame --output "$page.diff"
+	fsn detach st
+	in_browser "$page" '
+		said.wide = share(named("st_sort"));
+		touch("mousemove", named("st_plain")); said.tip = part("tip").textContent;
+		said.found = search_for("st_(sort|plain)$"); said.hit = is_found(named("st_sort")); said.miss = is_found(named("main"));
+		said.wrong = search_for("("); hit_key("Escape"); said.cleared = part("search").value;
+		touch("click", named("st_sort")); said.enlarged = [name(shown), share(named("st_sort"))];
+		hit_key("ArrowDown"); hit_key("Enter"); said.deeper = name(shown) !== "st_sort" && shown.up === at.up;
+		part("out").click(); said.whole = name(shown);
+		part("figures").children[1].click(); said.title = part("title").textContent;
+		said.slow = share(named("st_slow")) > 900;'
+	assert_json '[.errors, .asked]' '[[],0]'
+	assert_json '[.wide, .tip, .found, .hit, .miss, .wrong, .cleared]' \
+		'[333,"st_plain\ncalls: 1, 33.3 % of all","66.7 % in 2 names",true,false,"no regular expression",""]'
+	assert_json '[.enlarged, .deeper, .whole, .slow]' '[["st_sort",1000],true,"all",true]'
+	assert_json '.title | test("^st: [0-9.]+ ms$")' true
+	in_browser "$page.diff" '
+		const paints = (text) => { const [r, , b] = paint(named(text)); return r > b + 40 ? "red" : b > r + 40 ? "blue" : "same"; };
+		said.can = [...part("figures").children].map((b) => !b.disabled);
+		said.paints = ["st_thread", "st_plain", "main", "st_sort"].map(paints);
+		said.wide = share(named("clone3") ?? named("st_thread"));
+		touch("mousemove", named("st_sort")); said.tip = part("tip").textContent;
+		part("widths").children[0].click(); said.gone = !named("st_sort"); said.now = share(named("st_thread"));'
+	assert_json '[.errors, .can, .paints, .wide, .tip, .gone, .now]' \
+		'[[],[true,false,false],["red","red","same","blue"],250,"st_sort\ncalls: 0, 0.0 % of all; before 1: -1 (-100.0 %)",true,333]'
+}
+
+# 50,000 stacks, ten frames more deep than they are apart.
+many='(() => {
+	const names = ["all"], f = Array.from({ length: 3000 }, (_, i) => names.push(`operation_${i}`) - 1);
+	let next = 0;
+	const pick = () => f[(next = (next * 7919 + 13) % 3000)];
+	const chain = (n, of, v) => n ? [pick(), v, [chain(n - 1, of, v)]] : of;
+	const make = (cnt, below) => { const list = Array.from({ length: cnt }, below);
+		return [pick(), list.reduce((a, b) => a + b[1], 0), list]; };
+	const leaf = () => { const v = 1 + next % 5; return chain(10, [pick(), v, []], v); };
+	const root = make(50, () => make(50, () => make(20, leaf)));
+	root[0] = 0;
+	return { title: "many", chosen: 0, names, root, figures: [{ name: "calls", unit: "count" }] };
+})()'
+
+@test "a flame graph of 50,000 stacks opens, is searched and enlarged, and draws what can be seen" {
+	local page=$BATS_TEST_TMPDIR/page.html
+	awk -v data="$(tr '\n' ' ' <<<"$many")" '{ sub(/@DATA@/, data) } 1' "$BATS_TEST_DIRNAME/../cmd/show/flame.html" >"$page"
+	in_browser "$page" '
+		const timed = (run) => { const start = performance.now(); run(); return Math.round(performance.now() - start); };
+		said.drawn = boxes.length;
+		said.searched = timed(() => { said.found = search_for("operation_1"); });
+		said.enlarged = timed(() => { touch("click", boxes[7]); });
+		said.seen = [shown !== root, boxes.every((b) => b.room >= 0.3), boxes.some((b) => b.n.depth > 10)];
+		said.ms = Math.round(performance.now());'
+	assert_json '[.errors, .seen]' '[[],[true,true,true]]'
+	assert_json '.drawn > 500 and .drawn < 20000' true
+	assert_json '.found | test("^100.0 % in 1111 names$")' true
+	assert_json '.ms < 30000' true
 }

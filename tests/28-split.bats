@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Where times went: on a CPU, waiting for one, asleep.
+# alone: times are compared with clocks
 # bats file_tags=bpf
 
 load helpers

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Waits of threads: off the CPU, and in the run queue.
+# alone: waits of the whole machine are counted
 # bats file_tags=bpf
 
 load helpers
@@ -87,7 +88,7 @@ are_asleep() {
 	fsn detach g
 }
 
-@test "what waits can't be asked for is said" {
+@test "what waits can't be asked for is said, and what switches take meanwhile" {
 	fsn -s 1 attach run-queue --if 'instead == "x"'
 	assert_stderr "funcsnoop attach: --if: what a wait is about is known when it is over
 hint: --key tells apart by it"
@@ -97,6 +98,9 @@ hint: --key cgroup tells them apart"
 	fsn -s 1 attach g w:off-cup
 	assert_stderr "funcsnoop attach: threads have no wait 'off-cup'
 hint: did you mean 'off-cpu'"
+	fsn attach g w:off-cpu
+	assert_output_match '^g: each switch of every CPU to another thread takes some [0-9]+ to [0-9]+ ns longer$'
+	fsn detach g
 }
 
 @test "samples tell which function burns the CPU, and by whom it was called" {
@@ -126,6 +130,8 @@ hint: did you mean 'off-cpu'"
 
 # bats test_tags=core
 @test "a stack says where a thread sleeps: its own frames, from the first, then the kernel's" {
+	local us
+
 	work lock 2 w:off-cpu --stacks all
 	fsn stats g --by stack --format folded
 	assert_output_match 'producer;produce;take_lock;.*futex.*_[[]k[]]'
@@ -135,6 +141,13 @@ hint: did you mean 'off-cpu'"
 	assert_output_match 'run;holder;.*nanosleep.*_[[]k[]]'
 	refute_output_match ';produce;(.*;)?nanosleep'
 	assert_eq "$(grep ';produce;' <<<"$output" | grep -vc ';produce;take_lock;')" 0
+	# Of waits it is how long, in microseconds: twice 20 ms, of which the producer may come late.
+	us=$(awk '/;produce;/ { us += $NF } END { print us }' <<<"$output")
+	((us >= 20000)) || differs "microseconds" "20000 at least" "$us: $output"
+	fsn stats g --by stack --format folded --sort calls
+	assert_eq "$(awk '/;produce;/ { calls += $NF } END { print calls }' <<<"$output")" 2
+	fsn stats g --by stack --format flame -o "$BATS_TEST_TMPDIR/waits.html"
+	grep -q '"chosen":1,"figures":\[{"name":"calls","unit":"count"},{"name":"time"' "$BATS_TEST_TMPDIR/waits.html"
 	fsn stats g --json
 	assert_json '[.[0].functions[].rows[].key.stack.end] | unique' '["outermost"]'
 	tell w

@@ -3,6 +3,7 @@
 # bats file_tags=bpf
 
 load helpers
+load stream
 
 LIB=$FIX/libengine.so
 
@@ -271,4 +272,73 @@ case_beheaded() { # MODE
 	tell other
 	wait_bg asked
 	wait_bg other
+}
+
+# --- where they run ---------------------------------------------------------------------------
+
+CONTAINER=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+POD=8c5d5d3e-0b52-4f2a-9c55-1f3a55aa0c01
+
+# COMMAND in a cgroup below the test's own, which outlives it.
+in_cgroup() { # PATH COMMAND...
+	mkdir -p "$CGROUP/$1"
+	# shellcheck disable=SC2016	# for the inner shell
+	capture bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$CGROUP/$1" "${@:2}"
+}
+
+# PATH,POD,CONTAINER,JOB,UNIT,CALLS of each.
+by_cgroup() { # GROUP [ARG...]
+	fsn stats "$@" --by cgroup --format csv
+	sed -E '1d; s/^[^,]*,[^,]*,[^,]*,[^,]*,//' <<<"$output" | cut -d , -f 1-6
+}
+
+@test "containers, pods, jobs and units are told by the cgroup of processes, and by key" {
+	local group want at scope=cri-containerd-$CONTAINER.scope
+	local pod=kubepods-burstable-pod${POD//-/_}.slice
+
+	need_bpf
+	own_cgroup cgroup.procs "no cgroup v2"
+	at=/${CGROUP##*/}
+	fsn attach --mode 0644 g fix_add --lib "$FIX/libfix.so"
+	fsn attach --mode 0644 k fix_add --lib "$FIX/libfix.so" --key cgroup,result
+	in_cgroup "$pod/$scope" "$FIX/call" add 7
+	in_cgroup "$pod/$scope" "$FIX/call" add 2
+	in_cgroup slurm/uid_0/job_42/step_0 "$FIX/call" add 3
+	in_cgroup nginx.service "$FIX/call" add 4
+	want="$at/$pod/$scope,$POD,$CONTAINER,,,9
+$at/slurm/uid_0/job_42/step_0,,,42,,3
+$at/nginx.service,,,,nginx.service,4"
+	for group in g k; do
+		assert_eq "$(by_cgroup "$group" | sort)" "$(sort <<<"$want")" "$group"
+	done
+	fsn stats g --by cgroup --top 1 --sort calls
+	assert_output_match "^fix_add +$at/$pod/$scope +$POD +0123456789ab +9 "
+	refute_output_match job_42
+
+	fsn stats g --format prometheus --by cgroup
+	assert_eq "$(sed -nE 's/^funcsnoop_calls_total\{.*,(cgroup=.*)\} /\1 /p' <<<"$output")" \
+		"cgroup=\"others\" 0
+cgroup=\"$at/$pod/$scope\",pod_uid=\"$POD\",container_id=\"$CONTAINER\" 9
+cgroup=\"$at/slurm/uid_0/job_42/step_0\",slurm_job=\"42\" 3
+cgroup=\"$at/nginx.service\",unit=\"nginx.service\" 4"
+	capture bash -c 'printf "GET /metrics HTTP/1.0\r\n\r\n" | "$0" serve --inetd --by cgroup g' \
+		"$FUNCSNOOP"
+	assert_output_match ",pod_uid=\"$POD\",container_id=\"$CONTAINER\"\} 9\$"
+
+	fsn stats g --json
+	assert_json '[.[0].functions[0].processes[].cgroup.slurm_job] | map(select(.)) | join(" ")' 42
+	assert_json '.[0].functions[0].processes[0].cgroup' "{\"container_id\":\"$CONTAINER\",\"path\":\"$at/$pod/$scope\",\"pod_uid\":\"$POD\",\"slurm_job\":null,\"unit\":null}"
+	fsn stats k --json
+	assert_json '[.[0].functions[0].rows[] | .key.cgroup.unit // empty] | unique | join(" ")' nginx.service
+	start_stream seen k -n 1 --json
+	in_cgroup nginx.service "$FIX/call" add 1
+	wait_bg seen
+	assert_eq "$(jq -r 'select(.type == "call") | .key.cgroup.unit' <<<"$output")" nginx.service
+
+	rmdir "$CGROUP/$pod/$scope"
+	for group in g k; do
+		assert_eq "$(by_cgroup "$group" | grep others)" "others,,,,,9" "$group, which is gone"
+	done
+	find "$CGROUP" -depth -type d -exec rmdir {} +
+	fsn detach g k
 }

@@ -8,6 +8,7 @@
 #	FSN_STEP=1	 every allocation fails once, not one of nine
 #	FSN_GROUPS=1000	 how many groups at once, where memory is free (24)
 #
+# alone: a processor goes and comes back
 # bats file_tags=bpf
 
 load helpers
@@ -603,6 +604,7 @@ teardown() {
 	[[ -z ${FSN_SHARED-} || -n ${FSN_HOTPLUG-} ]] || skip "others use this machine"
 	[[ -w $ONLINE && $(<$ONLINE) == 1 ]] || skip "cpu1 can't be switched off: no $ONLINE"
 	have_group
+	fsn attach cpu
 	capture "$FIX/call" --cpu 1 add 20
 	touch "$BATS_TEST_TMPDIR/offline"
 	echo 0 >$ONLINE 2>/dev/null || skip "this machine does not let cpu1 go"
@@ -614,6 +616,11 @@ teardown() {
 	rm "$BATS_TEST_TMPDIR/offline"
 	capture "$FIX/call" --cpu 1 add 20
 	assert_eq "$(calls_of fix_add)" "20 20"
+	fsn stats cpu
+	assert_stderr_match "1 CPU was switched off since the attach, and not sampled, also when back: attach again"
+	fsn stats cpu --json
+	assert_json '.[0].health.cpus_off' 1
+	fsn detach cpu
 	fsn stats h --json
 	assert_json '.[0].functions | map(.calls)' '[40]'
 	all_gone

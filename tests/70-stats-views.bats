@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # funcsnoop stats: what --by, --hist, --diff, --fail-if and the terminal's width show.
+# alone: the kernel's accounting of programs is switched
 # bats file_tags=bpf
 
 load helpers

@@ -247,6 +247,6 @@ sys.stdout.write(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.arg
 	done
 	# Pages that are not installed here are no matter of the units.
 	capture -s any systemd-analyze verify --man=no --recursive-errors=no "$dir"/*.socket \
-		"$dir"/*.timer "$dir/funcsnoop@1.service"
+		"$dir"/*.timer "$dir/funcsnoop@1.service" "$dir/funcsnoop-attach.service"
 	assert_eq "$(grep -F "$dir" <<<"$stderr")" "" "remarks"
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Whether a time is the call's: what the probes themselves take is taken off, and told.
+# alone: times are compared with clocks
 # bats file_tags=bpf
 
 load helpers
@@ -436,7 +437,7 @@ shares_add_up() {
 	fsn stats g --by thread --format csv
 	shares_add_up
 	fsn stats g
-	assert_output_match '^total +[0-9]+ +100\.0 +([0-9.]+ [a-z]+) +\1 '
+	assert_output_match '^total +[0-9]+ +100\.0 +~?([0-9.]+ [a-z]+) +~?\1 '
 	fsn stats g --json
 	assert_json '[.[0].functions[] | select(.self_ns > .outer_ns or .outer_ns > .total_ns)]' '[]'
 	fsn stats g --sort self
@@ -569,7 +570,7 @@ tree_of() { # GROUP
 	assert_output_match '^time,group,id,caller,depth,function,library,calls,time_percent,total_ns,self_ns'
 	shares_add_up
 	fsn -s 2 stats g --tree --format prometheus
-	assert_stderr_match 'metrics are of functions, processes and keys: no .*--tree'
+	assert_stderr_match 'metrics are of functions, processes, cgroups and keys: no .*--tree'
 	fsn -s 2 stats g --tree --hist
 	assert_stderr_match '--tree .*exclude each other'
 	fsn stats g --json

@@ -165,9 +165,9 @@ complete_pids() { # TYPE WORD...
 	fsn attach keyed "$FIX/libfix.so:fix_add" --key arg1,caller
 	fsn attach other "$FIX/libfix.so:fix_add" --key thread
 	complete_words stats --by ""
-	assert_words arg1 blocked-in caller function library process stack thread
+	assert_words arg1 bandwidth blocked-in caller cgroup function library process stack thread
 	complete_words stats keyed --by c
-	assert_words caller
+	assert_words caller cgroup
 	complete_words run c:malloc --by ca
 	assert_output ""
 	fsn detach --all
@@ -178,7 +178,7 @@ complete_pids() { # TYPE WORD...
 	echo '{ "zzmine_sym": { "f": "f" }, "lib": "c" }' \
 		>"$XDG_CONFIG_HOME/funcsnoop/presets/zzmine.json"
 	complete_words attach ""
-	for name in cuda cuda-driver cublas cublaslt cudnn files nccl libtorch malloc syscalls zzmine; do
+	for name in cuda cuda-driver cublas cublaslt cudnn files nccl libtorch malloc syscalls tensors zzmine; do
 		assert_output_line "$name"
 	done
 	complete_words attach zz

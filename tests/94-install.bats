@@ -102,8 +102,11 @@ calls_of() { # TEXT
 	# All that runs twice is in the last reading; what each shows is in the README.
 	assert_eq "$(calls_of "$said")" "$(calls_of "$screen")" "calls"
 	assert_eq "$(grep -c FAILED <<<"$said")" "$(grep -c FAILED <<<"$screen")" "failed calls shown"
+	poll_until -t 30 no_test_processes
 	fsn list
 	assert_stderr "funcsnoop list: nothing is attached"
+	# The one in the background has its own time.
+	poll_until no_test_processes
 }
 
 @test "make uninstall leaves nothing, and what others have put there" {
@@ -173,6 +176,7 @@ closure() { # PACKAGE...
 	assert_eq "$(files_of "$root")" "$({
 		expected_files ./usr .gz
 		printf '%s\n' ./usr/share/doc/funcsnoop/{changelog.gz,copyright}
+		(cd "$SRC/man/examples" && printf './usr/lib/systemd/system/%s\n' *.{socket,service,timer})
 	} | sort)"
 	assert_eq "$(dpkg-deb -c "$DEB" | awk '$2 != "root/root"')" "" "not root's"
 	assert_eq "$(dpkg-deb -c "$DEB" | awk '$1 ~ /^.....w|^........w|^...s|^......s/')" "" \
@@ -180,7 +184,8 @@ closure() { # PACKAGE...
 	for page in $(pages); do
 		gzip -dc "$root/usr/share/man/man${page##*.}/$page.gz" | cmp - "$SRC/man/$page"
 	done
-	capture grep -h ExecStart= "$root"/usr/share/doc/funcsnoop/examples/*.service
+	[[ -d $root/etc/funcsnoop/groups.d ]]
+	capture grep -h ExecStart= "$root"/usr/lib/systemd/system/*.service
 	assert_output_match "^ExecStart=/usr/bin/funcsnoop "
 	dpkg-deb -e "$DEB" "$BATS_TEST_TMPDIR/control"
 	(cd "$root" && md5sum -c --quiet "$BATS_TEST_TMPDIR/control/md5sums")

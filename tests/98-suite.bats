@@ -123,3 +123,32 @@ refusing() {
 	assert_output_match "^not ok 3 c"
 	assert_output_match "^ok 4 d"
 }
+
+# --- where it runs ------------------------------------------------------------------------
+
+@test "README's packages of other distributions are those that deps names" {
+	local line
+
+	for line in 'dnf install' 'pacman -S'; do
+		assert_eq "$(grep -oE "\`$line [^\`]*" "$BATS_TEST_DIRNAME/../README.md" | tr -d '\`')" \
+			"$(sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' "$BATS_TEST_DIRNAME/deps" |
+				sed -n "s/.*: \($line .*\)/\1/p" | tr -s '[:space:]' ' ' | sed 's/ $//')" "$line"
+	done
+}
+
+@test "the workflow's commands exist, and its actions are what they were" {
+	local dir=$BATS_TEST_DIRNAME/.. target
+
+	need_tool python3 jq
+	python3 -c 'import yaml' 2>/dev/null || skip "needs python3-yaml"
+	output=$(python3 -c 'import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))' \
+		"$dir/.github/workflows/check.yml")
+	assert_json '[.jobs[].steps[].uses // empty | select(test("@[0-9a-f]{40}$") | not)]' '[]'
+	assert_json '.permissions' '{"contents":"read"}'
+	for target in $(json -r '.jobs[].steps[].run // empty' | sed -nE 's/^(sudo )?make ([a-z-]+).*/\2/p'); do
+		grep -qE "^$target:" "$dir/GNUmakefile" "$dir"/tests/*.mk || fail "make has no $target"
+	done
+	assert_json '[.jobs[].steps[].run // empty | select(test("make check"))] | length' 2
+	assert_eq "$(json -r '.jobs["check-vm"].strategy.matrix.kernel[]' | sort)" \
+		"$(sed -n 's/.*(($#)) || set -- //p' "$dir/tests/check-vm" | tr ' ' '\n' | sort)" kernels
+}

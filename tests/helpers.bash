@@ -433,7 +433,7 @@ common_setup() {
 	while read -r id _ _ _ at _; do
 		MOUNTS[$id $at]=1
 	done </proc/self/mountinfo
-	bpf_objects >"$BATS_TEST_TMPDIR/.objects"
+	[[ -n ${FSN_SHARED-} ]] || bpf_objects >"$BATS_TEST_TMPDIR/.objects"
 }
 
 common_teardown() {

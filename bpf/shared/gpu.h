@@ -13,13 +13,16 @@
 #define FSN_GPU_BATCH   64
 #define FSN_GPU_UNTIMED (~0ULL)
 
-/* In words, which keys and sums go by. */
+/* In words, which keys and sums go by, and which of them say where it ran. */
+#define FSN_GPU_ARG_DEVICE 3
+#define FSN_GPU_ARG_STREAM 4
 struct fsn_gpu_record {
 	unsigned long long name; /* address of its text, the same for the same */
 	unsigned long long ns;   /* or FSN_GPU_UNTIMED: the driver has lost its times */
 	unsigned long long bytes;
 	unsigned long long device, stream;
 	unsigned long long kind; /* of a copy, as CUPTI has it */
+	unsigned long long start; /* CLOCK_MONOTONIC, ns; 0: it is not known */
 };
 
 /* What becomes of the activity of a process. */
@@ -37,7 +40,16 @@ struct fsn_gpu_batch {
 	unsigned int idle_s;        /* so long no buffer has come */
 	unsigned long long dropped; /* records that CUPTI had no room for, ever */
 	char who[FSN_GPU_WHO];      /* libcupti, or the other tool */
+	unsigned int window_s, period_s; /* it is recorded for so long in so long; 0: always */
 	struct fsn_gpu_record record[FSN_GPU_BATCH];
+};
+
+/* What libcupti would say here: a library's function of that name fills one, and returns 0. */
+#define FSN_GPU_TRY "funcsnoop_gpu_try"
+struct fsn_gpu_tried {
+	unsigned int state;
+	int code;
+	char who[FSN_GPU_WHO];
 };
 
 #define FSN_GPUS 1024
@@ -48,7 +60,7 @@ struct fsn_gpu {
 	unsigned long long dropped;
 	unsigned int state, idle_s;
 	int code;
-	unsigned int pad;
+	unsigned int window_s, period_s, pad;
 	char who[FSN_GPU_WHO];
 };
 

@@ -143,6 +143,7 @@ struct fsn_proc {
 	unsigned long long start; /* of the process: CLOCK_BOOTTIME, ns */
 	struct fsn_proc_counts n;
 	char comm[FSN_COMM_LEN];
+	unsigned long long cgroup; /* of version 2, at its first call */
 };
 
 /* --- keys ----------------------------------------------------------------------------------- */
@@ -235,9 +236,13 @@ struct fsn_caller {
 	char text[FSN_CALLER_LEN];
 };
 
-/* A file as the kernel knows it, which is not always what stat(2) says. */
+/*
+ * A file as the kernel knows it, which is not always what stat(2) says. .version tells it from who
+ * had its number before, and from what was in it before: only programs make it.
+ */
 struct fsn_file_id {
-	unsigned long long dev, ino;
+	unsigned int dev, version;
+	unsigned long long ino;
 };
 
 /* And in which file their code lies, at .offset: what programs find when the row is claimed. */
@@ -366,6 +371,14 @@ struct fsn_slept {
 
 #define FSN_SLEEP_CNT 16384
 
+/* How times of a row are spread: how many were in a bucket of struct fsn_hist. */
+struct fsn_spread_at {
+	unsigned int row; /* .nth of it; of a function's others, which have none, ~function */
+	unsigned int bucket, epoch;
+};
+
+#define FSN_SPREADS 65536
+
 #define FSN_SLOW_CNT 1024 /* struct fsn_slow */
 
 /* --- streams --------------------------------------------------------------------------------- */
@@ -451,7 +464,9 @@ struct fsn_ctl {
 	unsigned int frames; /* pieces of fsn_frames that are used */
 	unsigned int rows;   /* of keys, that were ever claimed */
 	unsigned int met;    /* files that walks have met without a table */
-	unsigned int pausing, pad; /* threads that are stopped by a hold */
+	unsigned int pausing;  /* threads that are stopped by a hold */
+	unsigned int cpus_off; /* how often a CPU that is sampled was switched off */
+	unsigned int cpu_going, pad; /* 1 + the one that goes: it has many steps, and goes alone */
 	unsigned long long pauses, pauses_base[2]; /* how often processes were, that go on */
 	unsigned long long paused_ns, paused_ns_base[2]; /* how long together */
 	unsigned long long paused_calls, paused_calls_base[2]; /* calls that began then */
@@ -462,6 +477,9 @@ struct fsn_ctl {
 	unsigned long long lost_procs, lost_procs_base[2];
 	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
 	unsigned long long lost_stacks, lost_stacks_base[2]; /* for which there was no room */
+	unsigned long long lost_python, lost_python_base[2]; /* frames that stay an interpreter's */
+	unsigned int python_pieces, pad2; /* of fsn_python_lines that are used */
+	unsigned long long lost_spreads; /* times of rows, ever, the same */
 	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
 	/* Calls of signals' handlers on a stack of their own, without their return probe. */
 	unsigned long long other_stack, other_stack_base[2];

@@ -8,6 +8,7 @@
 
 #include "gpu.h"
 #include "layout.h"
+#include "python.h"
 
 /* --- what the group is ---------------------------------------------------------------------- */
 
@@ -42,6 +43,7 @@ struct fsn_meta {
 	unsigned int key_wide;      /* keys take FSN_KEY_WIDE words each, else one */
 	unsigned int key_caller;    /* 1 + the key that is where a call was made; 0: none is */
 	unsigned int key_kernel;    /* the same of the kernel that is launched */
+	unsigned int key_cgroup;    /* the same of the cgroup */
 	unsigned int key[FSN_KEYS]; /* their names, in fsn_text */
 	unsigned int sum[FSN_SUMS];
 	char name[FSN_NAME_LEN + 3];
@@ -55,6 +57,8 @@ struct fsn_meta {
 	unsigned int pad2;
 	unsigned long long tried_ns; /* so long their entries were counted */
 	unsigned long long tried_cost_ns; /* and this they would have taken in a second */
+	unsigned long long memory_bytes; /* of all maps: none grows */
+	unsigned long long definition; /* of what was asked for and found: attach_definition() */
 };
 
 #define FSN_SHARE_ALL 1000000U
@@ -167,7 +171,7 @@ struct fsn_text {
 	X(CALLERS, callers, MAPPED(struct fsn_caller), n->callers ? n->rows : 1, OWNER) \
 	X(CALLED, called, ARRAY(struct fsn_called), n->callers ? n->rows : 1, OWNER)   \
 	X(FILE_NAMES, file_names, HASH(struct fsn_file_id, struct fsn_file_name),      \
-		n->callers ? FSN_NAMED_FILES : 1, OWNER)                               \
+		n->callers || n->stacks ? FSN_NAMED_FILES : 1, OWNER)                               \
 	X(LAUNCHES, launches, ARRAY(struct fsn_launch), n->launches ? n->rows : 1, OWNER) \
 	X(KERNELS, kernels, MAPPED(struct fsn_kernel), n->launches ? n->rows : 1, OWNER) \
 	X(HANDLES, handles, HASH(struct fsn_handle, struct fsn_handle_of),             \
@@ -190,9 +194,17 @@ struct fsn_text {
 		n->stacks ? FSN_FILES_MAX : 1, OWNER)                                  \
 	X(FILE_OF, file_of, HASH(struct fsn_file_id, struct fsn_file_ref),             \
 		n->stacks ? FSN_FILES_MAX : 1, OWNER)                                  \
+	X(PYTHONS, pythons, HASH(unsigned int, struct fsn_python),                     \
+		n->pythons ? FSN_PYTHONS : 1, OWNER)                                   \
+	X(PYTHON_CODES, python_codes, MAPPED(struct fsn_python_code),                  \
+		n->pythons ? FSN_PYTHON_CODES : 1, OWNER)                              \
+	X(PYTHON_LINES, python_lines, MAPPED(struct fsn_python_lines),                 \
+		n->pythons ? FSN_PYTHON_PIECES : 1, OWNER)                             \
 	X(CODES, codes, HASH(struct fsn_code, unsigned long long), FSN_CODE_CNT, READERS) \
 	X(SLEEPS, sleeps, HASH(struct fsn_sleep_at, struct fsn_slept),                 \
 		n->sleeps ? FSN_SLEEP_CNT : 1, OWNER)                                  \
+	X(SPREADS, spreads, HASH(struct fsn_spread_at, unsigned long long),            \
+		n->gpus ? FSN_SPREADS : 1, READERS)                                    \
 	X(SLOW, slow, ARRAY(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \
 		n->children ? FSN_CHILD_PIDS_MAX : FSN_PIDS_MAX, OWNER)                \

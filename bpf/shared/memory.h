@@ -27,6 +27,7 @@ struct fsn_rule {
 	unsigned char waits;              /* a release may fail: it counts when it has not */
 	unsigned int factor_cnt;          /* 0: its size is not known */
 	struct fsn_factor factor[FSN_FACTORS];
+	unsigned int frees_all; /* for readers: it takes back what it is not known of which it is */
 };
 
 struct fsn_memory {
@@ -42,11 +43,17 @@ struct fsn_memory {
 #define FSN_BLOCKS        262144 /* where nothing else is asked for */
 #define FSN_BLOCKS_MAX    (1U << 24)
 #define FSN_BLOCK_WAYS    8
-#define FSN_BLOCK_PLACES  4 /* sets in which one may be */
+#define FSN_BLOCK_PLACES  8 /* sets in which one may be: of a half full table all are full for 1e-10 */
 #define FSN_BLOCK_STATE   3ULL
 #define FSN_BLOCK_GEN_ONE 4ULL
 #define FSN_BLOCK_GEN     0x3cULL
 #define FSN_BLOCK_HASH    (~0x3fULL)
+
+/* Of processes it is known in which parts of the table they have blocks. */
+#define FSN_HEAPS           4096
+#define FSN_BLOCK_PART_BITS 12
+#define FSN_BLOCK_PARTS     (1U << FSN_BLOCK_PART_BITS)
+#define FSN_BLOCK_PART_MAX  (2 * FSN_BLOCKS_MAX / FSN_BLOCK_WAYS / FSN_BLOCK_PARTS) /* sets */
 
 enum fsn_block_state { FSN_BLOCK_FREE, FSN_BLOCK_LOCKED, FSN_BLOCK_LIVE, FSN_BLOCK_TAKEN };
 

@@ -401,11 +401,13 @@ enum fsn_unwind {
 	FSN_UNWIND_SIGNAL, /* the kernel has put all registers there */
 	FSN_UNWIND_END,    /* nobody has called it */
 	FSN_UNWIND_LOST,   /* it is said in a way that is not followed */
+	FSN_UNWIND_HOW = 0x7f,
+	FSN_UNWIND_PYTHON = 0x80, /* the code is an interpreter's: its calls have frames of Python */
 };
 
 struct fsn_unwind_row {
 	unsigned int offset;
-	unsigned char how; /* enum fsn_unwind */
+	unsigned char how; /* enum fsn_unwind, with FSN_UNWIND_PYTHON beside */
 	signed char fp;    /* the caller's frame pointer is at CFA + 8 * fp; 0: it is as it was */
 	unsigned short cfa;
 };

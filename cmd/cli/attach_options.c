@@ -42,6 +42,7 @@ enum {
 	KEY_NO_KEYS,
 	KEY_MEMORY,
 	KEY_BLOCKS,
+	KEY_REFRESH,
 };
 
 static const struct argp_option options[] = {
@@ -56,6 +57,7 @@ static const struct argp_option options[] = {
 	{ "dry-run", 'n', NULL, 0, "Resolve and explain; attach nothing", 1 },
 	{ "verbose", 'v', NULL, 0, NULL, USAGE_MORE },
 	{ "replace", KEY_REPLACE, NULL, 0, NULL, USAGE_MORE },
+	{ "refresh", KEY_REFRESH, NULL, 0, NULL, USAGE_MORE },
 	{ "name", KEY_NAME, "NAME", 0, NULL, USAGE_MORE },
 	{ "regex", 'r', NULL, 0, NULL, USAGE_MORE },
 	{ "children", KEY_CHILDREN, NULL, 0, NULL, USAGE_MORE },
@@ -73,7 +75,7 @@ static const struct argp_option options[] = {
 	{ "key", KEY_KEY, "KEY[,KEY]", 0, NULL, USAGE_MORE },
 	{ "sum", KEY_SUM, "ARG", 0, NULL, USAGE_MORE },
 	{ "keys", KEY_KEYS, "N", 0, NULL, USAGE_MORE },
-	{ "stacks", KEY_STACKS, "all|slow|N", 0, NULL, USAGE_MORE },
+	{ "stacks", KEY_STACKS, "all|python|slow|N", 0, NULL, USAGE_MORE },
 	{ "rate", KEY_RATE, "N", 0, NULL, USAGE_MORE },
 	{ "no-keys", KEY_NO_KEYS, NULL, 0, NULL, USAGE_MORE },
 	{ "memory", KEY_MEMORY, NULL, 0, NULL, USAGE_MORE },
@@ -210,13 +212,16 @@ static void parse_stacks(struct attach_options *o, const char *arg, struct argp_
 	struct err err = {};
 
 	o->keys.stack_late = !strcmp(arg, "slow");
-	o->attach.stacks_of = o->keys.stack_late || !strcmp(arg, "all")
+	o->attach.stacks_python = strcmp(arg, "all") != 0;
+	o->attach.stacks_of = o->keys.stack_late || !strcmp(arg, "all") || !strcmp(arg, "python")
 		? 0
 		: (uint32_t)number_parse(state, "--stacks", arg, 1, UINT32_MAX);
 	if (!o->attach.stack_cnt && keys_add_stack(&o->keys, &err))
 		argp_error(state, "%s", err.msg);
 	o->attach.stack_cnt = STACKS_USUAL;
 	o->attach.keys = &o->keys;
+	/* At the entry a walk begins where the stack pointer is. */
+	o->draft.rules.keep_args |= !o->keys.stack_late;
 }
 
 static void parse_keys(
@@ -322,6 +327,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_BUDGET:
 		o->attach.budget.share = share_parse(state, "--budget", arg);
+		break;
+	case KEY_REFRESH:
+		o->refresh = true;
+		o->attach.replace = true;
 		break;
 	case KEY_REPLACE:
 		o->attach.replace = true;

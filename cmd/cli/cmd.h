@@ -119,7 +119,11 @@ struct groups {
 enum groups_mode {
 	GROUPS_READ,   /* for reading; swept of dead calls where permitted */
 	GROUPS_CHANGE, /* for writing, with the lock held */
-	GROUPS_LIST,   /* like GROUPS_READ, and one that can't be read is kept with its error */
+	/*
+	 * Like GROUPS_READ, but by group_open_brief(), and one that can't be read is kept with its
+	 * error.
+	 */
+	GROUPS_LIST,
 	/*
 	 * A flag for GROUPS_READ (alone: that) and GROUPS_CHANGE: when no names are given, groups that
 	 * can't be opened are left out, unless all are. To readers one of another layout is
@@ -176,6 +180,7 @@ struct attach_options {
 	size_t owned_cnt;
 	bool of_command; /* only processes of a command count that is to be run */
 	bool dry_run, verbose, force, has_mode, no_keys;
+	bool refresh; /* a group that is there as it would be made stays */
 	const char *fixed; /* an option that says how calls are counted, or NULL */
 	int ender_fd; /* ender_start(), or -1 */
 };

@@ -16,13 +16,15 @@
 static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
 	struct group **ret_group, struct err *err)
 {
+	int (*open)(const struct bpffs *, const char *, bool, struct group **, struct err *) =
+		mode == GROUPS_LIST ? group_open_brief : group_open;
 	size_t swept;
 	int code;
 
-	code = group_open(fs, name, true, ret_group, err);
+	code = open(fs, name, true, ret_group, err);
 	if ((code == -EACCES || code == -EPERM) && mode != GROUPS_CHANGE) {
 		group_free(*ret_group);
-		return group_open(fs, name, false, ret_group, err);
+		return open(fs, name, false, ret_group, err);
 	}
 	if (!code && mode == GROUPS_CHANGE)
 		code = group_lock(*ret_group, fs, err);
@@ -434,7 +436,7 @@ static int check_memory(const struct attach_options *o, const struct draft *draf
 	pid = !code && preset && !strncmp(preset->name, "cuda", 4) ? find_torch(o) : 0;
 	if (pid)
 		cmd_note(o->g,
-			"group '%s': PyTorch in process %d takes memory in advance: what its tensors hold is not seen",
+			"group '%s': PyTorch in process %d takes memory in advance: what its tensors hold is seen by 'tensors'",
 			draft->name, pid);
 	return code;
 }

@@ -20,7 +20,11 @@ struct shown_call {
 	const struct group_keys *keys; /* what its calls are told apart by; or NULL */
 	const struct fsn_key *key;     /* FSN_KEY_WIDE words for each; NULL: it is not known */
 	const struct stats *names;     /* whose rows say how places are called; or NULL */
+	bool on_gpu;                   /* a GPU made it, in its own time */
 };
+
+/* Of what is on a GPU: the name of the kernel, or NULL. */
+const char *call_kernel(const struct shown_call *c);
 
 struct stats;
 
@@ -69,6 +73,10 @@ void key_value_text(struct out *o, const struct func_types *t, const struct func
 	const struct stats_row *row, size_t i);
 void key_text(struct out *o, const struct func_types *t, const struct func_part *p,
 	const struct stats_row *row, size_t i);
+
+/* The members behind a cgroup's path: who runs there. NULL: nobody knows. */
+struct cgroup;
+void json_add_cgroup(struct json *j, const struct cgroup *c);
 
 /* The member "key": an object of all keys of @row, of function @fn. */
 void keys_json(struct json *j, const struct group_keys *keys, uint32_t fn,

@@ -215,6 +215,9 @@ static void print_cpus(const struct report *r, const struct report_group *rg, FI
 	if (sampled && cpus > sampled)
 		note(r, f, "%s since the attach, and not sampled",
 			counted(cpus - sampled, "CPU has come", "CPUs have come").text);
+	if (rg->s->cpus_off)
+		note(r, f, "%s since the attach, and not sampled, also when back: attach again",
+			counted(rg->s->cpus_off, "CPU was switched off", "CPUs were switched off").text);
 }
 
 /* No call's time has that of a stop, but whoever waits for such a process waits longer. */
@@ -232,6 +235,32 @@ static void print_pauses(const struct report *r, const struct stats *s, FILE *f)
 			counted(s->paused_calls, "call was", "calls were").text);
 }
 
+/* What there was no room for, or could not be read. */
+static void print_lost(const struct report *r, const struct stats *s, FILE *f)
+{
+	uint64_t blocks = 0, live = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		blocks += s->funcs[i].memory.n.lost_blocks;
+		live += s->funcs[i].memory.n.live_blocks;
+	}
+	if (blocks)
+		note(r, f, "%s not among what is held: no room; attach with --blocks for more",
+			counted(blocks, "block is", "blocks are").text);
+	if (s->bulk_frees && live)
+		note(r, f, "%s may have given back all memory of a device or context: what is held from before may be of that",
+			counted(s->bulk_frees, "call", "calls").text);
+	if (s->lost_stacks)
+		note(r, f, "%s not known: too many different ones",
+			counted(s->lost_stacks, "stack is", "stacks are").text);
+	if (s->lost_python)
+		note(r, f, "%s not those of Python: what these are could not be read",
+			counted(s->lost_python, "frame is the interpreter's,", "frames are the interpreter's,").text);
+	if (s->lost_texts)
+		note(r, f, "%s not read: what they are was not in memory",
+			counted(s->lost_texts, "key was", "keys were").text);
+}
+
 #define GPU_IDLE_S 10 /* libcupti hands out what it has each second */
 
 /* Of which processes nothing is seen, or not all; what has ended would only be in the way. */
@@ -244,6 +273,9 @@ static void print_gpus(const struct report *r, const struct report_group *rg, FI
 
 		if (!who)
 			continue;
+		if (said->period_s)
+			note(r, f, "process %d: counts are of windows: %u s of each %u s are recorded", pid,
+				said->window_s, said->period_s);
 		if (said->state == FSN_GPU_REFUSED)
 			note(r, f, "process %d: its GPU times are not known: %s refuses with %d", pid, who,
 				said->code);
@@ -323,15 +355,10 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	print_ends(r, rg, f);
 	print_cpus(r, rg, f);
 	print_gpus(r, rg, f);
-	if (s->lost_stacks)
-		note(r, f, "%s not known: too many different ones",
-			counted(s->lost_stacks, "stack is", "stacks are").text);
+	print_lost(r, s, f);
 	if (s->missed)
 		note(r, f, "%s not seen since the attach: the kernel leaves a program out where it runs already",
 			counted(s->missed, "entry or end was", "entries and ends were").text);
-	if (s->lost_texts)
-		note(r, f, "%s not read: what they are was not in memory",
-			counted(s->lost_texts, "key was", "keys were").text);
 	if (r->choice->by_cnt && report_inner_launches(rg))
 		note(r, f, "up to %s a part of another one: which was made in which is not known, with --no-nesting or --sample",
 			counted(report_inner_launches(rg), "launch is", "launches are").text);

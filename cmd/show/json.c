@@ -177,7 +177,21 @@ void json_add_figures(struct json *j, enum figure_use use, const struct figures 
 	}
 }
 
-static void add_processes(struct json *j, const struct stats_func *f)
+/* Null: it is not known. */
+static void add_cgroup(struct json *j, const struct cgroup *c)
+{
+	if (!c) {
+		json_set_null(j, "cgroup");
+		return;
+	}
+	json_set_open(j, "cgroup", '{');
+	json_set_str(j, "path", c->path);
+	json_add_cgroup(j, c);
+	json_close(j, '}');
+}
+
+static void add_processes(
+	struct json *j, const struct report_group *rg, const struct stats_func *f)
 {
 	struct figures values;
 
@@ -186,6 +200,7 @@ static void add_processes(struct json *j, const struct stats_func *f)
 		json_open(j, '{');
 		json_set_u64(j, "pid", f->procs[i].pid);
 		json_set_str(j, "comm", f->procs[i].comm);
+		add_cgroup(j, stats_cgroup(rg->whole, &f->procs[i]));
 		figures_of_process(&f->procs[i], f, NULL, &values);
 		json_add_figures(j, USE_PROCESS_DOCUMENT, &values);
 		json_close(j, '}');
@@ -225,7 +240,7 @@ static void add_function(
 	json_add_figures(j, USE_DOCUMENT, &values);
 	add_codes(j, f);
 	add_histogram(j, f);
-	add_processes(j, f);
+	add_processes(j, rg, f);
 	add_ended(j, f);
 	json_add_rows(j, rg, types, f);
 	json_add_sleeps(j, rg, f);
@@ -285,8 +300,11 @@ void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT])
 			{ "lost_slow", true, s->lost_slow },
 			{ "lost_texts", true, s->lost_texts },
 			{ "lost_stacks", true, s->lost_stacks },
+			{ "lost_python", true, s->lost_python },
+			{ "bulk_frees", true, s->bulk_frees },
 			{ "inner_launches", true, report_inner_launches(rg) },
 			{ "missed", s->has_missed, s->missed },
+			{ "cpus_off", true, s->cpus_off },
 			{ "lost_children", known, known ? asked.lost_children : 0 },
 		},
 		HEALTH_CNT * sizeof(*ret));
@@ -330,6 +348,13 @@ static void add_gpus(struct json *j, const struct stats *s)
 		json_set_str(j, "library", said->who);
 		json_set_u64(j, "idle_s", said->idle_s);
 		json_set_u64(j, "dropped", said->dropped);
+		if (said->period_s) {
+			json_set_u64(j, "window_s", said->window_s);
+			json_set_u64(j, "period_s", said->period_s);
+		} else {
+			json_set_null(j, "window_s");
+			json_set_null(j, "period_s");
+		}
 		json_close(j, '}');
 	}
 	json_close(j, ']');

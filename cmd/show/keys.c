@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "group/stacks.h"
+#include "proc/proc.h"
 #include "show/call.h"
 #include "show/stats.h"
 #include "show/text.h"
@@ -82,6 +83,8 @@ const char *key_name(const struct func_types *t, const struct func_part *p,
 		return row->place;
 	if (p->by == FSN_BY_KERNEL)
 		return row->kernel;
+	if (p->by == FSN_BY_CGROUP)
+		return row->cgroup ? row->cgroup->path : NULL;
 	return is_text(p) ? NULL : code_name(t, p, stats_row_word(row, i));
 }
 
@@ -129,6 +132,22 @@ static void add_communicator(struct json *j, const struct fsn_communicator *c)
 	json_set_i64(j, "device", c->device);
 }
 
+static void set_said(struct json *j, const char *key, const char *said)
+{
+	json_set_str(j, key, *said ? said : NULL);
+}
+
+void json_add_cgroup(struct json *j, const struct cgroup *c)
+{
+	static const struct cgroup none;
+
+	c = c ? c : &none;
+	set_said(j, "pod_uid", c->pod_uid);
+	set_said(j, "container_id", c->container_id);
+	set_said(j, "slurm_job", c->slurm_job);
+	set_said(j, "unit", c->unit);
+}
+
 /* Stack @number of @s, NULL where they are not known. */
 static void add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid)
 {
@@ -145,14 +164,23 @@ static void add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t p
 	for (size_t i = 0; i < stack.cnt; i++) {
 		uint64_t offset;
 		const char *file = stacks_place(s, stack.frames[i], &offset);
+		size_t cnt = 0;
+		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
 		char hex[TEXT_NUM_LEN];
 
 		snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)offset);
-		json_open(j, '{');
-		json_set_str(j, "name", stacks_name(s, stack.frames[i], pid));
-		json_set_str(j, "file", file);
-		json_set_str(j, "offset", hex);
-		json_close(j, '}');
+		for (size_t k = 0; names && k < cnt; k++) {
+			json_open(j, '{');
+			json_set_str(j, "name", names[k].name);
+			json_set_str(j, "file", names[k].is_python ? names[k].source : file);
+			json_set_str(j, "offset", names[k].is_python ? NULL : hex);
+			if (names[k].is_python || stacks_have_lines(s)) {
+				json_set_str(j, "source", names[k].source);
+				json_set_u64_if(j, "line", names[k].line, names[k].line);
+				json_set_bool(j, "inlined", names[k].inlined);
+			}
+			json_close(j, '}');
+		}
 	}
 	json_close(j, ']');
 	json_set_str(j, "end", stack_end_name(stack.end));
@@ -204,6 +232,8 @@ static void add_key(struct json *j, struct stacks *stacks, const struct func_typ
 		add_communicator(j, communicator_of(row, i));
 	else
 		json_set_str(j, "name", key_name(t, p, row, i, name));
+	if (p->by == FSN_BY_CGROUP)
+		json_add_cgroup(j, row->cgroup);
 	json_close(j, '}');
 }
 
@@ -273,6 +303,15 @@ static bool part_of_call(const struct shown_call *c, const struct func_part *p, 
 	}
 }
 
+const char *call_kernel(const struct shown_call *c)
+{
+	const struct stats_row *row = c->on_gpu && c->key && c->names
+		? stats_row_find(c->names, c->call->fn, (pid_t)c->call->pid, c->key)
+		: NULL;
+
+	return row ? row->kernel : NULL;
+}
+
 /* As its row has it or, where there was no room for one, as far as the call tells. */
 static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 {
@@ -289,6 +328,9 @@ static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 		row->place = named->place;
 		row->kernel = named->kernel;
 	}
+	for (size_t i = 0; c->key && c->keys->cgroups && i < c->keys->key_cnt; i++)
+		if (parts[i].by == FSN_BY_CGROUP)
+			row->cgroup = cgroups_find(c->keys->cgroups, stats_row_word(row, i), 0, 0);
 	for (size_t i = 0; !c->key && i < c->keys->key_cnt; i++) {
 		if (part_of_call(c, &parts[i], i, row))
 			known = true;

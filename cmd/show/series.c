@@ -124,7 +124,7 @@ static int make_labels(struct labels *l, const struct named *n, bool twin)
 static void put_label(FILE *f, const char *key, const char *value)
 {
 	static const char *const ours[] = { "group", "function", "library", "code", "le",
-		"argument", "reason", "state" };
+		"argument", "reason", "state", "pod_uid", "container_id", "slurm_job", "unit" };
 	bool taken = !strncmp(key, "__", 2) || isdigit((unsigned char)*key);
 
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
@@ -136,6 +136,24 @@ static void put_label(FILE *f, const char *key, const char *value)
 	fputs("=\"", f);
 	label_put(f, value);
 	fputc('"', f);
+}
+
+static void put_said(FILE *f, const char *name, const char *said)
+{
+	if (!*said)
+		return;
+	fprintf(f, ",%s=\"", name);
+	label_put(f, said);
+	fputc('"', f);
+}
+
+/* Whose pod and container it is; the path tells those apart that have neither. */
+static void put_cgroup(FILE *f, const struct cgroup *c)
+{
+	put_said(f, "pod_uid", c->pod_uid);
+	put_said(f, "container_id", c->container_id);
+	put_said(f, "slurm_job", c->slurm_job);
+	put_said(f, "unit", c->unit);
 }
 
 /* A key that the function has not, or that is not for who reads, is no label. */
@@ -163,6 +181,8 @@ static char *row_labels(const struct labels *l, const struct stats_func *func,
 		failed |= value.failed;
 		if (!failed)
 			put_label(f, rg->keys.key[rg->by[i]], value.buf);
+		if (!failed && part->by == FSN_BY_CGROUP && row->cgroup)
+			put_cgroup(f, row->cgroup);
 	}
 	out_done(&value);
 	if (!fclose(f) && !failed)
@@ -192,6 +212,23 @@ static char *process_labels(const struct labels *l, const struct stats_row *row)
 	fprintf(f, "%s,pid=\"%d\",comm=\"", l->text, row->pid);
 	label_put(f, comm);
 	fputc('"', f);
+	if (!fclose(f))
+		return text;
+	free(text);
+	return NULL;
+}
+
+static char *cgroup_labels(const struct labels *l, const struct cgroup *c)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	fputs(l->text, f);
+	put_said(f, "cgroup", c->path);
+	put_cgroup(f, c);
 	if (!fclose(f))
 		return text;
 	free(text);
@@ -282,23 +319,54 @@ static int add_processes(struct labels *l, const struct stats_func *f, size_t mo
 	return code;
 }
 
+static int add_cgroups(struct labels *l, const struct stats_func *f, size_t most)
+{
+	_cleanup_free_ struct stats_row *rows = NULL;
+	struct stats_row rest;
+	int code = 0;
+	size_t cnt;
+
+	rows = report_cgroups(l->rg, f, &cnt, &rest);
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; !code && i < cnt; i++)
+		code = add_series(l, cgroup_labels(l, rows[i].cgroup), most, &rows[i]);
+	stats_row_add(&l->series[0].row, &rest);
+	return code;
+}
+
+/* By what a function's series are told apart; NULL: it has but one. */
+static const char *label_of(const struct report *r, const struct labels *l)
+{
+	if (r->view->flags & VIEW_PROCESSES)
+		return group_info(l->s->group).processes ? "pid" : NULL;
+	if (r->view->flags & VIEW_CGROUPS)
+		return report_has_cgroups(l->rg, l->f[0]) ? "cgroup" : NULL;
+	if (l->rg->by_cnt && l->rg->keys.funcs[l->f[0]->fn].on)
+		return l->rg->keys.key[l->rg->by[0]];
+	return NULL;
+}
+
 static int make_series(const struct report *r, struct labels *l, const struct types *types,
 	size_t most)
 {
-	bool processes = r->view->flags & VIEW_PROCESSES;
+	const char *label = label_of(r, l);
 	size_t cnt = 0;
 	int code;
 
-	for (size_t i = 0; i < l->cnt; i++)
-		cnt += processes ? l->f[i]->proc_cnt : l->f[i]->row_cnt;
-	if (processes ? !group_info(l->s->group).processes
-		      : !l->rg->by_cnt || !l->rg->keys.funcs[l->f[0]->fn].on)
+	if (!label)
 		return 0;
+	for (size_t i = 0; i < l->cnt; i++)
+		cnt += l->f[i]->proc_cnt + l->f[i]->row_cnt;
 	most = most < cnt ? most : cnt;
-	code = begin_series(l, processes ? "pid" : l->rg->keys.key[l->rg->by[0]], most);
+	code = begin_series(l, label, most);
 	for (size_t i = 0; !code && i < l->cnt; i++)
-		code = processes ? add_processes(l, l->f[i], most)
-				 : add_rows(l, l->f[i], types, most);
+		if (r->view->flags & VIEW_PROCESSES)
+			code = add_processes(l, l->f[i], most);
+		else if (r->view->flags & VIEW_CGROUPS)
+			code = add_cgroups(l, l->f[i], most);
+		else
+			code = add_rows(l, l->f[i], types, most);
 	return code;
 }
 

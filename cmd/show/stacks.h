@@ -13,16 +13,19 @@ struct node {
 	const char *name;
 	uint32_t up, first, next;
 	unsigned int depth, name_id;
-	uint64_t value;
+	uint64_t value, rank; /* how much it has, and what it stands before others by */
 	struct stats_row row; /* of all stacks that pass here, or end */
 };
 
 struct trie {
 	struct node *nodes;
+	struct stats_row *was; /* what each had before, where two readings are compared; or NULL */
 	uint32_t cnt;
 	uint32_t *places; /* by parent and name: number of a node + 1 */
 	size_t place_cnt;
 	uint64_t all;
+	enum figure_id sort; /* what is ordered by */
+	bool none;           /* which is calls, as there is nothing of what was asked for */
 	bool holds;         /* memory that was not given back is known */
 	uint32_t min_share; /* in millionths: what has less is not shown to people */
 	bool split;         /* it is known where some of the times went */
@@ -33,8 +36,12 @@ void trie_done(struct trie *t);
 /* The node @name under @up, a new one where there is none; NULL: no memory. */
 struct node *trie_enter(struct trie *t, uint32_t up, const char *name);
 
-/* What stands above all frames of a stack that was not followed to its end; NULL: it was. */
-const char *stack_cut(const struct stack *stack);
+/*
+ * On from node *@at to @name below it, with what @row has, and if two readings are compared what
+ * @was had, else NULL. -ENOMEM.
+ */
+int trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats_row *row,
+	const struct stats_row *was);
 
 /* Rows of a group whose stacks are known, each with what it is called. */
 typedef int (*stack_row_fn)(struct stacks *s, const struct stack *stack, const char *func,
@@ -58,5 +65,32 @@ uint64_t stack_value(const struct stats_row *row, enum figure_id sort);
  * none, or NO_NODE.
  */
 uint32_t trie_order(struct trie *t, enum figure_id sort);
+
+/* The first node of a tree for people, ordered as @choice says, and the next; NO_NODE: none. */
+uint32_t trie_begin(struct trie *t, const struct stats_choice *choice);
+uint32_t trie_next(const struct trie *t, uint32_t at);
+
+/* So far in as there are branches above it: a chain of calls goes straight down. */
+unsigned int trie_branches(const struct trie *t, const struct node *n);
+
+/* --- of two readings ---------------------------------------------------------------------------- */
+
+/* What calls by one stack had before and have now; it lives as long as the report's readings. */
+struct stack_change {
+	const char *func;  /* NULL: the stack says that itself */
+	const char *stack; /* as saved parts have it, so many bytes */
+	size_t len;
+	struct figures was, now;
+};
+
+/* Those of @rg, which has .before and .after; to be freed. -ENOMEM. */
+int stack_changes(
+	const struct report_group *rg, struct stack_change **ret_changes, size_t *ret_cnt);
+
+/* The same into @t. -ENOMEM. */
+int trie_take_changes(struct trie *t, const struct report_group *rg);
+
+/* As stack_value(). */
+uint64_t stack_change_value(const struct figures *f, enum figure_id sort);
 
 #endif

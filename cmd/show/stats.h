@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/util.h"
 #include "group/keys.h"
+#include "proc/proc.h"
 #include "show/call.h"
 #include "show/text.h"
 #include "stats/figures.h"
@@ -31,8 +32,10 @@ struct stats_choice {
 	size_t top; /* 0: no limit */
 	bool path_labels; /* metrics name a library by its path */
 	unsigned int bucket_cnt; /* of their histograms, up to METRIC_BUCKETS; 0: none */
+	bool lines; /* frames and callers have those of their source */
 	uint32_t min_share; /* of a tree of stacks, in millionths: what has less is left out; 0: as usual */
 	enum figure_id sort; /* of USE_SORT, or SORT_BY_NAME */
+	bool sorted;         /* it was asked for */
 };
 
 struct stacks;
@@ -86,7 +89,7 @@ static inline int rate_digits(double per_s)
 }
 
 /* What makes the numbers of @rg doubtful, and how often: keys of its JSON. */
-enum { HEALTH_CNT = 17 };
+enum { HEALTH_CNT = 20 };
 struct health {
 	const char *word;
 	bool known;
@@ -351,6 +354,7 @@ enum {
 	VIEW_STACKS = 128, /* of stacks */
 	VIEW_PROCESSES = 256, /* of processes */
 	VIEW_SLEEPS = 512, /* where calls slept */
+	VIEW_CGROUPS = 1024, /* of cgroups */
 };
 
 struct view {
@@ -397,11 +401,16 @@ bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls);
  * them, and a line for each stack. 0 or a negative errno.
  */
 void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_stack_diff(struct grid *grid, const struct report *r, const struct report_group *rg);
+int json_write_stack_diff(struct json *doc, const struct report_group *rg, FILE *f);
 int print_folded(const struct report *r, FILE *f);
 int print_flame(const struct report *r, FILE *f);
 int print_pprof(const struct report *r, FILE *f);
 
 void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg);
+
+/* Of a group with NCCL's collectives by communicator, with what other groups of @r have of GPUs. */
+void fill_bandwidth(struct grid *grid, const struct report *r, const struct report_group *rg);
 
 /* Begins a grid with the columns of @r's view, and of the keys and sums that it shows. */
 void report_begin_grid(const struct report *r, struct grid *grid);
@@ -412,6 +421,28 @@ void report_begin_grid(const struct report *r, struct grid *grid);
  */
 struct stats_row *report_rows_by(
 	const struct report_group *rg, const struct stats_func *f, size_t *ret_cnt);
+
+/*
+ * Rows of @f by cgroup (.cgroup), in the order in which these were made; *ret_rest is what is of
+ * none, or of some that are gone. Free them; NULL: no memory.
+ */
+struct stats_row *report_cgroups(const struct report_group *rg, const struct stats_func *f,
+	size_t *ret_cnt, struct stats_row *ret_rest);
+
+/* Whether that is known of @f at all. */
+bool report_has_cgroups(const struct report_group *rg, const struct stats_func *f);
+
+/* The cells of CGROUP_LABELS; NULL: the rest. */
+#define CGROUP_LABELS                                                          \
+	{ "CGROUP", "cgroup", TABLE_LEFT, true, GRID_BOTH, 0 },                \
+		{ "POD", "pod_uid", TABLE_LEFT, false, GRID_SOME, 2 },         \
+		{ "CONTAINER", NULL, TABLE_LEFT, false, GRID_KNOWN, 1 },       \
+		{ NULL, "container_id", TABLE_LEFT, false, GRID_CSV, 0 },      \
+		{ "JOB", "slurm_job", TABLE_LEFT, false, GRID_SOME, 0 },       \
+	{                                                                      \
+		NULL, "unit", TABLE_LEFT, false, GRID_CSV, 0                   \
+	}
+void grid_cgroup(struct grid *grid, const struct cgroup *c);
 
 /* Whether some of the keys that are asked for may be read in some row. */
 bool report_keys_known(const struct report_group *rg);

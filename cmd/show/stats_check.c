@@ -46,8 +46,11 @@ static int unknown_figure(const char *text, struct err *err)
 	return err_hint(err, "%s", words_join(words, cnt, ", ", " or ", buf));
 }
 
+/* Percentiles are not known of several processes together. */
 static bool is_by_key(enum figure_id id)
 {
+	if (FIGURE_BIT(id) & FIGURE_SPREAD)
+		return false;
 	return figures[id].place[USE_ROW_DOCUMENT].at || id == FIGURE_AVG;
 }
 

@@ -8,6 +8,17 @@
 #include "base/buffer.h"
 #include "show/stacks.h"
 
+/* What stacks are counted in elsewhere, unless something else is asked for; but waits last. */
+static enum figure_id stacks_figure(const struct report *r)
+{
+	if (r->choice->sorted)
+		return r->choice->sort;
+	for (size_t i = 0; i < r->cnt; i++)
+		if (strcmp(group_func(r->group[i].s->group, 0).kind, "wait"))
+			return FIGURE_CALLS;
+	return FIGURE_TOTAL;
+}
+
 /* --- folded ------------------------------------------------------------------------------------ */
 
 struct folding {
@@ -38,13 +49,17 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 	if (cut)
 		fprintf(to->f, "%s;", cut);
 	for (size_t i = stack->cnt; i--;) {
-		const char *name = stacks_name(s, stack->frames[i], row->pid);
+		size_t cnt = 0;
+		const struct frame_name *names =
+			stacks_names(s, stack->frames[i], row->pid, &cnt);
 
-		if (!name)
+		if (!names)
 			return -ENOMEM;
-		put_frame(to->f, name);
-		if (i || func)
-			fputc(';', to->f);
+		while (cnt--) {
+			put_frame(to->f, names[cnt].text);
+			if (cnt || i || func)
+				fputc(';', to->f);
+		}
 	}
 	if (func)
 		put_frame(to->f, func);
@@ -52,13 +67,42 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 	return 0;
 }
 
+/* What difffolded.pl makes, and flamegraph.pl reads: what it was, and what it is. */
+static int print_changes(const struct report_group *rg, enum figure_id sort, FILE *f)
+{
+	_cleanup_free_ struct stack_change *changes = NULL;
+	uint64_t per = sort == FIGURE_TOTAL ? 1000 : 1;
+	size_t cnt;
+	int code = stack_changes(rg, &changes, &cnt);
+
+	for (size_t i = 0; !code && i < cnt; i++) {
+		const struct stack_change *c = &changes[i];
+		uint64_t was = stack_change_value(&c->was, sort) / per,
+			 now = stack_change_value(&c->now, sort) / per;
+
+		if (!was && !now)
+			continue;
+		for (const char *p = c->stack; *p; p += strlen(p) + 1) {
+			put_frame(f, p);
+			if (c->func || p[strlen(p) + 1])
+				fputc(';', f);
+		}
+		if (c->func)
+			put_frame(f, c->func);
+		fprintf(f, " %llu %llu\n", (unsigned long long)was, (unsigned long long)now);
+	}
+	return code;
+}
+
 int print_folded(const struct report *r, FILE *f)
 {
-	struct folding to = { f, r->choice->sort };
+	struct folding to = { f, stacks_figure(r) };
 	int code = 0;
 
 	for (size_t i = 0; !code && i < r->cnt; i++)
-		code = each_stack_row(&r->group[i], print_folded_row, &to);
+		code = r->view->flags & VIEW_DIFF
+			? print_changes(&r->group[i], to.sort, f)
+			: each_stack_row(&r->group[i], print_folded_row, &to);
 	return code;
 }
 
@@ -128,7 +172,7 @@ static const struct {
 	{ .id = FIGURE_CALLS, .name = "calls", .unit = "count" },
 	{ .id = FIGURE_TOTAL, .name = "time", .unit = "ns" },
 	{ .id = FIGURE_ERRORS, .name = "errors", .unit = "count" },
-	{ .id = FIGURE_LIVE, .name = "bytes", .unit = "count", .of_memory = true },
+	{ .id = FIGURE_LIVE, .name = "bytes", .unit = "bytes", .of_memory = true },
 	{ .id = FIGURE_ON_CPU, .name = "on CPU", .unit = "ns", .of_split = true },
 	{ .id = FIGURE_QUEUED, .name = "queued", .unit = "ns", .of_split = true },
 	{ .id = FIGURE_BLOCKED, .name = "blocked", .unit = "ns", .of_split = true },
@@ -156,13 +200,20 @@ static void put_figures(const struct trie *t, enum figure_id sort, FILE *f)
 	fputs("],", f);
 }
 
-static void put_values(
-	const struct trie *t, FILE *f, unsigned int name_id, const struct stats_row *row)
+static void put_row(const struct trie *t, FILE *f, const struct stats_row *row)
 {
-	fprintf(f, "[%u,", name_id);
 	for (size_t i = 0; i < ARRAY_SIZE(chosen); i++)
 		if (can_choose(t, i))
 			fprintf(f, "%llu,", (unsigned long long)stack_value(row, chosen[i].id));
+}
+
+static void put_values(const struct trie *t, FILE *f, unsigned int name_id,
+	const struct stats_row *row, const struct stats_row *was)
+{
+	fprintf(f, "[%u,", name_id);
+	put_row(t, f, row);
+	if (was)
+		put_row(t, f, was);
 	fputc('[', f);
 }
 
@@ -172,7 +223,7 @@ static void put_nodes(const struct trie *t, uint32_t first, FILE *f)
 	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next) {
 		if (i != first)
 			fputc(',', f);
-		put_values(t, f, t->nodes[i].name_id, &t->nodes[i].row);
+		put_values(t, f, t->nodes[i].name_id, &t->nodes[i].row, t->was ? &t->was[i] : NULL);
 		put_nodes(t, t->nodes[i].first, f);
 		fputs("]]", f);
 	}
@@ -180,19 +231,23 @@ static void put_nodes(const struct trie *t, uint32_t first, FILE *f)
 
 static int put_data(const struct report *r, struct trie *t, FILE *f)
 {
-	uint32_t first = trie_order(t, r->choice->sort);
-	struct stats_row all = {};
+	enum figure_id sort = stacks_figure(r);
+	uint32_t first = trie_order(t, sort);
+	struct stats_row all = {}, was = {};
 	int code;
 
-	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next)
+	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next) {
 		stats_row_add(&all, &t->nodes[i].row);
-	t->holds = all.allocates;
+		if (t->was)
+			stats_row_add(&was, &t->was[i]);
+	}
+	t->holds = all.allocates || was.allocates;
 	fputs("{\"title\":", f);
 	put_string(f, r->cnt == 1 ? group_info(r->group[0].s->group).name : "all groups");
-	put_figures(t, r->choice->sort, f);
+	put_figures(t, sort, f);
 	code = put_names(t, f);
-	fputs("\"root\":", f);
-	put_values(t, f, 0, &all);
+	fputs(t->was ? "\"was\":true,\"root\":" : "\"root\":", f);
+	put_values(t, f, 0, &all, t->was ? &was : NULL);
 	put_nodes(t, first, f);
 	fputs("]]}", f);
 	return code;
@@ -206,7 +261,8 @@ int print_flame(const struct report *r, FILE *f)
 
 	for (size_t i = 0; !code && i < r->cnt; i++) {
 		t.split |= stacks_are_split(&r->group[i]);
-		code = each_stack_row(&r->group[i], trie_take, &t);
+		code = r->view->flags & VIEW_DIFF ? trie_take_changes(&t, &r->group[i])
+						  : each_stack_row(&r->group[i], trie_take, &t);
 	}
 	if (code)
 		return code;
@@ -237,7 +293,9 @@ enum {
 	LOCATION_LINE = 4,
 	LINE_FUNCTION = 1,
 	FUNCTION_ID = 1,
+	LINE_LINE = 2,
 	FUNCTION_NAME = 2,
+	FUNCTION_FILE = 4,
 };
 #define PROTO_BYTES 2 /* a length, and so many bytes */
 
@@ -246,6 +304,7 @@ static const char *const pprof_words[] = { "", "calls", "count", "time", "nanose
 struct pprof {
 	struct out out, sample, ids;
 	struct trie names; /* a node each: locations and functions are its number + 1 */
+	const struct frame_name **about; /* each node's, or NULL */
 	struct stats_row sum;
 };
 
@@ -255,6 +314,7 @@ static void pprof_done(struct pprof *p)
 	out_done(&p->sample);
 	out_done(&p->ids);
 	trie_done(&p->names);
+	free(p->about);
 }
 
 static void put_varint(struct out *o, uint64_t n)
@@ -277,12 +337,22 @@ static void put_bytes(struct out *o, unsigned int field, const char *bytes, size
 	out_mem(o, bytes, len);
 }
 
-static int put_location(struct pprof *p, const char *name)
+/* @about lives as long as @name. */
+static int put_location(struct pprof *p, const char *name, const struct frame_name *about)
 {
+	uint32_t cnt = p->names.cnt;
 	const struct node *n = trie_enter(&p->names, NO_NODE, name);
+	const struct frame_name **grown;
 
 	if (!n)
 		return -ENOMEM;
+	if (p->names.cnt > cnt) {
+		grown = array_grow(p->about, cnt, sizeof(struct frame_name *));
+		if (!grown)
+			return -ENOMEM;
+		p->about = grown;
+		grown[cnt] = about && about->line ? about : NULL;
+	}
 	put_varint(&p->ids, n - p->names.nodes + 1);
 	return 0;
 }
@@ -296,11 +366,18 @@ static int put_sample(struct stacks *s, const struct stack *stack, const char *f
 	int code;
 
 	p->ids.len = p->sample.len = 0;
-	code = put_location(p, func);
-	for (size_t i = 0; !code && i < stack->cnt; i++)
-		code = put_location(p, stacks_name(s, stack->frames[i], row->pid));
+	code = func ? put_location(p, func, NULL) : 0;
+	for (size_t i = 0; !code && i < stack->cnt; i++) {
+		size_t cnt = 0;
+		const struct frame_name *names =
+			stacks_names(s, stack->frames[i], row->pid, &cnt);
+
+		code = names ? 0 : -ENOMEM;
+		for (size_t k = 0; !code && k < cnt; k++)
+			code = put_location(p, names[k].text, &names[k]);
+	}
 	if (!code && cut)
-		code = put_location(p, cut);
+		code = put_location(p, cut, NULL);
 	put_bytes(&p->sample, SAMPLE_LOCATIONS, p->ids.buf, p->ids.len);
 	p->ids.len = 0;
 	put_varint(&p->ids, row->n.calls);
@@ -325,26 +402,40 @@ static void put_types(struct pprof *p)
 	}
 }
 
-/* A place for each name, as what lies in a file at which address is known of none of its lines. */
+static void put_text(struct out *o, const char *text)
+{
+	_cleanup_free_ char *safe = text_escape(text);
+
+	put_bytes(o, PROFILE_STRING, safe ? safe : "?", safe ? strlen(safe) : 1);
+}
+
+/* Two strings for each name: what it is called, and its file, which may be "". */
+#define NAME_STRING(i) (2 * (i) + ARRAY_SIZE(pprof_words))
+
+/* A place for each name: of no file it is known where what is called so lies. */
 static void put_tables(struct pprof *p)
 {
 	for (uint32_t i = 0; i < p->names.cnt; i++) {
 		p->ids.len = p->sample.len = 0;
 		put_field(&p->ids, LINE_FUNCTION, i + 1);
+		if (p->about[i])
+			put_field(&p->ids, LINE_LINE, p->about[i]->line);
 		put_field(&p->sample, LOCATION_ID, i + 1);
 		put_bytes(&p->sample, LOCATION_LINE, p->ids.buf, p->ids.len);
 		put_bytes(&p->out, PROFILE_LOCATION, p->sample.buf, p->sample.len);
 		p->ids.len = 0;
 		put_field(&p->ids, FUNCTION_ID, i + 1);
-		put_field(&p->ids, FUNCTION_NAME, i + ARRAY_SIZE(pprof_words));
+		put_field(&p->ids, FUNCTION_NAME, NAME_STRING(i));
+		put_field(&p->ids, FUNCTION_FILE, NAME_STRING(i) + 1);
 		put_bytes(&p->out, PROFILE_FUNCTION, p->ids.buf, p->ids.len);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(pprof_words); i++)
 		put_bytes(&p->out, PROFILE_STRING, pprof_words[i], strlen(pprof_words[i]));
 	for (uint32_t i = 0; i < p->names.cnt; i++) {
-		_cleanup_free_ char *name = text_escape(p->names.nodes[i].name);
+		const struct frame_name *about = p->about[i];
 
-		put_bytes(&p->out, PROFILE_STRING, name ? name : "?", name ? strlen(name) : 1);
+		put_text(&p->out, about ? about->name : p->names.nodes[i].name);
+		put_text(&p->out, about ? about->source : "");
 	}
 }
 
@@ -391,7 +482,7 @@ int print_pprof(const struct report *r, FILE *f)
 	put_field(&p.out, PROFILE_TIME, r->time_ns - elapsed_ns);
 	put_field(&p.out, PROFILE_DURATION, elapsed_ns);
 	put_field(&p.out, PROFILE_DEFAULT,
-		r->choice->sort == FIGURE_CALLS || !stack_value(&p.sum, FIGURE_TOTAL) ? 1 : 3);
+		stacks_figure(r) == FIGURE_CALLS || !stack_value(&p.sum, FIGURE_TOTAL) ? 1 : 3);
 	if (code || p.out.failed || p.sample.failed || p.ids.failed)
 		return code ? code : -ENOMEM;
 	put_gzip(f, (const unsigned char *)p.out.buf, p.out.len);

@@ -11,7 +11,8 @@
 static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use)
 {
 	unsigned int extra = figures[id].place[use].extra;
-	bool csv = extra == COLUMN_CSV, known = !csv && extra & COLUMN_KNOWN;
+	bool csv = extra == COLUMN_CSV, known = !csv && extra & COLUMN_KNOWN,
+	     some = !csv && extra & COLUMN_SOME;
 
 	if (grid->column_cnt == GRID_COLUMNS)
 		return;
@@ -20,8 +21,8 @@ static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use
 		.title = figures[id].title,
 		.key = figures[id].key,
 		.align = TABLE_RIGHT,
-		.where = csv ? GRID_CSV : known ? GRID_KNOWN : GRID_BOTH,
-		.drop = csv ? 0 : extra & ~COLUMN_KNOWN,
+		.where = csv ? GRID_CSV : known ? GRID_KNOWN : some ? GRID_SOME : GRID_BOTH,
+		.drop = csv ? 0 : extra & ~(COLUMN_KNOWN | COLUMN_SOME),
 	};
 }
 

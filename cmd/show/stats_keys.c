@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "group/stacks.h"
 #include "show/call.h"
 #include "show/stats.h"
 #include "show/text.h"
@@ -42,11 +43,22 @@ static struct stats_row projected(const struct report_group *rg, const struct fu
 	return to;
 }
 
+static bool has_spreads(const struct stats_func *f)
+{
+	size_t i = 0;
+
+	while (i < f->row_cnt && !f->rows[i].spread)
+		i++;
+	return i < f->row_cnt;
+}
+
 struct stats_row *report_rows_by(
 	const struct report_group *rg, const struct stats_func *f, size_t *ret_cnt)
 {
-	struct stats_row *rows = calloc(f->row_cnt + 1, sizeof(*rows));
-	size_t kept = 0;
+	size_t kept = 0, bytes = (f->row_cnt + 1) * sizeof(struct stats_row);
+	bool spread = has_spreads(f);
+	struct stats_row *rows = calloc(1, bytes + spread * f->row_cnt * sizeof(struct stats_spread));
+	struct stats_spread *own = spread && rows ? (struct stats_spread *)((char *)rows + bytes) : NULL;
 
 	*ret_cnt = 0;
 	if (!rows || !f->row_cnt)
@@ -54,11 +66,18 @@ struct stats_row *report_rows_by(
 	for (size_t i = 0; i < f->row_cnt; i++)
 		rows[i] = projected(rg, &rg->keys.funcs[f->fn], &f->rows[i]);
 	qsort(rows, f->row_cnt, sizeof(*rows), stats_row_compare);
-	for (size_t i = 1; i < f->row_cnt; i++)
-		if (stats_row_compare(&rows[kept], &rows[i]))
-			rows[++kept] = rows[i];
+	for (size_t i = 0; i < f->row_cnt; i++) {
+		const struct stats_row row = rows[i];
+
+		if (i && !stats_row_compare(&rows[kept], &row))
+			stats_row_add(&rows[kept], &row);
 		else
-			stats_row_add(&rows[kept], &rows[i]);
+			rows[kept = i ? kept + 1 : 0] = row;
+		if (own)
+			(void)stats_spread_add(&own[kept], &row);
+		rows[kept].spread = own ? &own[kept] : NULL;
+		rows[kept].spread_was = NULL;
+	}
 	*ret_cnt = kept + 1;
 	return rows;
 }
@@ -146,12 +165,13 @@ static void fill_bar(struct grid *grid, const struct report *r, const struct sta
 }
 
 /* Of a row it is not known what was spent in other calls: a share is one of whole times. */
-static uint64_t keyed_time(const struct report_group *rg)
+static uint64_t keyed_time(const struct report *r, const struct report_group *rg)
 {
+	bool cgroups = r->view->flags & VIEW_CGROUPS;
 	uint64_t ns = 0;
 
 	for (size_t i = 0; i < rg->s->func_cnt; i++)
-		if (rg->s->funcs[i].timed && rg->keys.funcs[rg->s->funcs[i].fn].on)
+		if (rg->s->funcs[i].timed && (cgroups || rg->keys.funcs[rg->s->funcs[i].fn].on))
 			ns += rg->s->funcs[i].n.total_ns;
 	return ns;
 }
@@ -159,7 +179,7 @@ static uint64_t keyed_time(const struct report_group *rg)
 static void fill_figures(struct grid *grid, const struct report *r,
 	const struct report_group *rg, const struct stats_func *f, const struct stats_row *row)
 {
-	struct figure_scope scope = { rg->elapsed_ns, keyed_time(rg), stats_all_cost(rg->s) };
+	struct figure_scope scope = { rg->elapsed_ns, keyed_time(r, rg), stats_all_cost(rg->s) };
 	struct figures values;
 
 	fill_sums(grid, r, rg, f->fn, row);
@@ -168,15 +188,12 @@ static void fill_figures(struct grid *grid, const struct report *r,
 	fill_bar(grid, r, f, row);
 }
 
-static void fill_row(struct grid *grid, const struct report *r, const struct report_group *rg,
+static void fill_keys_of(struct grid *grid, const struct report_group *rg,
 	const struct types *types, const struct stats_func *f, const struct stats_row *row)
 {
 	const struct func_keys *keys = &rg->keys.funcs[f->fn];
-	const struct group_func func = group_func(rg->s->group, f->fn);
 	struct out text = {};
 
-	grid_text(grid, func.name);
-	grid_text(grid, func.library);
 	for (size_t i = 0; i < rg->by_cnt; i++) {
 		const struct func_part *part = &keys->key[rg->by[i]];
 
@@ -188,8 +205,21 @@ static void fill_row(struct grid *grid, const struct report *r, const struct rep
 				? NULL
 				: text.buf);
 	}
-	fill_figures(grid, r, rg, f, row);
 	out_done(&text);
+}
+
+static void fill_row(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct types *types, const struct stats_func *f, const struct stats_row *row)
+{
+	const struct group_func func = group_func(rg->s->group, f->fn);
+
+	grid_text(grid, func.name);
+	grid_text(grid, func.library);
+	if (r->view->flags & VIEW_CGROUPS)
+		grid_cgroup(grid, row->cgroup);
+	else
+		fill_keys_of(grid, rg, types, f, row);
+	fill_figures(grid, r, rg, f, row);
 }
 
 /* One that stands for many. */
@@ -211,11 +241,13 @@ static void fill_rest(struct grid *grid, const struct report *r, const struct re
 static void fill_function(struct grid *grid, const struct report *r,
 	const struct report_group *rg, const struct types *types, const struct stats_func *f)
 {
+	bool cgroups = r->view->flags & VIEW_CGROUPS;
 	_cleanup_free_ struct stats_row *rows = NULL;
 	_cleanup_free_ struct ranked *ranked = NULL;
+	struct stats_row rest = {};
 	size_t cnt = 0;
 
-	rows = report_rows_by(rg, f, &cnt);
+	rows = cgroups ? report_cgroups(rg, f, &cnt, &rest) : report_rows_by(rg, f, &cnt);
 	ranked = calloc(cnt + 1, sizeof(*ranked));
 	if (!rows || !ranked) {
 		grid->failed = true;
@@ -227,6 +259,11 @@ static void fill_function(struct grid *grid, const struct report *r,
 	qsort(ranked, cnt, sizeof(*ranked), compare_ranked);
 	for (size_t i = 0; i < cnt && (!r->choice->top || i < r->choice->top); i++)
 		fill_row(grid, r, rg, types, f, ranked[i].row);
+	if (cgroups) {
+		if (!stats_row_is_empty(&rest))
+			fill_row(grid, r, rg, types, f, &rest);
+		return;
+	}
 	fill_rest(grid, r, rg, f, "others", &f->others);
 	fill_rest(grid, r, rg, f, "ended", &f->rows_ended);
 }
@@ -265,13 +302,15 @@ uint64_t report_inner_launches(const struct report_group *rg)
 
 void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
+	bool cgroups = r->view->flags & VIEW_CGROUPS;
 	_cleanup_types_ struct types *types = NULL;
 
-	if (!rg->by_cnt || !report_keys_known(rg))
+	if (!cgroups && (!rg->by_cnt || !report_keys_known(rg)))
 		return;
 	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
 	for (size_t i = 0; !grid->failed && i < rg->func_cnt; i++)
-		if (rg->keys.funcs[rg->funcs[i]->fn].on)
+		if (cgroups ? report_has_cgroups(rg, rg->funcs[i])
+			    : rg->keys.funcs[rg->funcs[i]->fn].on)
 			fill_function(grid, r, rg, types, rg->funcs[i]);
 }
 
@@ -304,8 +343,32 @@ void report_begin_grid(const struct report *r, struct grid *grid)
 
 /* --- as it would have been saved ----------------------------------------------------------------- */
 
-static bool save_part(const char *key, const struct func_types *t, const struct func_part *p,
-	const struct stats_row *row, size_t i, struct saved_row *out)
+/* Stack @number as a document has it. */
+static bool save_stack(struct stacks *s, uint64_t number, pid_t pid, struct saved_part *part)
+{
+	struct stack stack = stacks_get(s, number);
+	const char *cut = stack_cut(&stack);
+	struct out text = {};
+
+	if (cut)
+		out_mem(&text, cut, strlen(cut) + 1);
+	for (size_t i = stack.cnt; i--;) {
+		size_t cnt = 0;
+		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
+
+		text.failed |= !names;
+		while (names && cnt--)
+			out_mem(&text, names[cnt].text, strlen(names[cnt].text) + 1);
+	}
+	out_char(&text, '\0');
+	if (text.failed)
+		out_done(&text);
+	part->stack = text.buf;
+	return part->stack;
+}
+
+static bool save_part(const struct report_group *rg, const struct func_types *t,
+	const struct func_part *p, const struct stats_row *row, size_t i, struct saved_row *out)
 {
 	struct saved_part *part = &out->part[out->part_cnt++];
 	char buf[KEY_TEXT_LEN];
@@ -314,10 +377,13 @@ static bool save_part(const char *key, const struct func_types *t, const struct 
 
 	key_value_text(&text, t, p, row, i);
 	out_char(&text, '\0');
-	part->key = strdup(key);
+	part->key = strdup(rg->keys.key[i]);
 	part->value = text.failed ? NULL : strdup(text.buf);
 	part->name = name ? strdup(name) : NULL;
 	out_done(&text);
+	if (p->by == FSN_BY_STACK && rg->stacks && stats_row_word(row, i) &&
+		!save_stack(rg->stacks, stats_row_word(row, i), row->pid, part))
+		return false;
 	return part->key && part->value && (part->name || !name);
 }
 
@@ -339,8 +405,8 @@ int rows_snapshot(const struct report_group *rg, const struct types *types,
 		saved_row_add(&row->figures, &values);
 		for (size_t k = 0; k < rg->keys.key_cnt; k++)
 			if (keys->key[k].by != FSN_BY_NONE &&
-				!save_part(rg->keys.key[k], types_of(types, f->fn),
-					&keys->key[k], &f->rows[i], k, row))
+				!save_part(rg, types_of(types, f->fn), &keys->key[k], &f->rows[i],
+					k, row))
 				return -ENOMEM;
 	}
 	return 0;

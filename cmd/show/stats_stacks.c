@@ -13,6 +13,7 @@ void trie_done(struct trie *t)
 {
 	free(t->nodes);
 	free(t->places);
+	free(t->was);
 }
 
 /* --- made of rows ------------------------------------------------------------------------------ */
@@ -74,31 +75,26 @@ struct node *trie_enter(struct trie *t, uint32_t up, const char *name)
 	return &t->nodes[t->cnt++];
 }
 
-const char *stack_cut(const struct stack *stack)
+int trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats_row *row,
+	const struct stats_row *was)
 {
-	static const char *const cuts[] = {
-		[FSN_WALK_DEEP] = "[too deep]",
-		[FSN_WALK_BUSY] = "[cut: mappings are changing]",
-		[FSN_WALK_NOWHERE] = "[cut: no such address]",
-		[FSN_WALK_NO_TABLE] = "[cut: file without a table]",
-		[FSN_WALK_NO_RULE] = "[cut: code without a table]",
-		[FSN_WALK_NO_MEMORY] = "[cut: stack is not there]",
-		[FSN_WALK_LOST] = "[cut: frame can't be followed]",
-	};
-
-	return stack->end < ARRAY_SIZE(cuts) ? cuts[stack->end] : NULL;
-}
-
-/* On from node *@at to @name below it, with what @row has. */
-static int trie_pass(
-	struct trie *t, uint32_t *at, const char *name, const struct stats_row *row)
-{
+	uint32_t cnt = t->cnt;
 	struct node *n = trie_enter(t, *at, name);
+	struct stats_row *grown;
 
 	if (!n)
 		return -ENOMEM;
+	if (was && t->cnt > cnt) {
+		grown = array_grow(t->was, cnt, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		t->was = grown;
+		grown[cnt] = (struct stats_row) {};
+	}
 	stats_row_add(&n->row, row);
 	*at = n - t->nodes;
+	if (was)
+		stats_row_add(&t->was[*at], was);
 	return 0;
 }
 
@@ -107,11 +103,18 @@ static int trie_add(struct trie *t, struct stacks *s, const struct stack *stack,
 {
 	const char *cut = stack_cut(stack);
 	uint32_t at = NO_NODE;
-	int code = cut ? trie_pass(t, &at, cut, row) : 0;
+	int code = cut ? trie_pass(t, &at, cut, row, NULL) : 0;
 
-	for (size_t i = stack->cnt; !code && i--;)
-		code = trie_pass(t, &at, stacks_name(s, stack->frames[i], row->pid), row);
-	return code || !func ? code : trie_pass(t, &at, func, row);
+	for (size_t i = stack->cnt; !code && i--;) {
+		size_t cnt = 0;
+		const struct frame_name *names =
+			stacks_names(s, stack->frames[i], row->pid, &cnt);
+
+		code = names ? 0 : -ENOMEM;
+		while (!code && cnt--)
+			code = trie_pass(t, &at, names[cnt].text, row, NULL);
+	}
+	return code || !func ? code : trie_pass(t, &at, func, row, NULL);
 }
 
 /* Which key of @rg stacks are; -1: none. */
@@ -258,31 +261,62 @@ static int compare_nodes(const void *a, const void *b)
 {
 	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
 
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
 	return -strcmp(x->name, y->name);
+}
+
+/*
+ * The figure that has something, else the number of calls. That is as good as time of those that
+ * are only counted, or take none; of another figure it says nothing: @ret_none.
+ */
+static enum figure_id known_figure(const struct trie *t, enum figure_id sort, bool *ret_none)
+{
+	static const enum figure_id known[] = { FIGURE_ERRORS, FIGURE_LIVE, FIGURE_ON_CPU,
+		FIGURE_QUEUED, FIGURE_BLOCKED };
+	bool found = false;
+
+	*ret_none = false;
+	if (sort == FIGURE_CALLS || sort == SORT_BY_NAME)
+		return FIGURE_CALLS;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		found |= known[i] == sort;
+	sort = found ? sort : FIGURE_TOTAL;
+	for (uint32_t i = 0; i < t->cnt; i++)
+		if (stack_value(&t->nodes[i].row, sort) ||
+			(t->was && stack_value(&t->was[i], sort)))
+			return sort;
+	*ret_none = found;
+	return FIGURE_CALLS;
+}
+
+/* How much it has, of two readings at the most, and by what it stands before others. */
+static void value_node(struct trie *t, uint32_t i)
+{
+	struct node *n = &t->nodes[i];
+	uint64_t now = stack_value(&n->row, t->sort),
+		 was = t->was ? stack_value(&t->was[i], t->sort) : now;
+
+	n->value = now > was ? now : was;
+	n->rank = !t->was ? now : now > was ? now - was : was - now;
+	t->all += n->up == NO_NODE ? n->value : 0;
 }
 
 uint32_t trie_order(struct trie *t, enum figure_id sort)
 {
-	_cleanup_free_ struct node **by_value = calloc(t->cnt + 1, sizeof(struct node *));
+	_cleanup_free_ struct node **by_rank = calloc(t->cnt + 1, sizeof(struct node *));
 	uint32_t first = NO_NODE;
-	uint64_t any = 0;
 
-	if (!by_value)
+	if (!by_rank)
 		return NO_NODE;
-	/* Of calls that are only counted, or take no time. */
-	for (uint32_t i = 0; sort != FIGURE_CALLS && i < t->cnt; i++)
-		any |= stack_value(&t->nodes[i].row, sort);
-	sort = any ? sort : FIGURE_CALLS;
+	t->sort = known_figure(t, sort, &t->none);
 	for (uint32_t i = 0; i < t->cnt; i++) {
-		t->nodes[i].value = stack_value(&t->nodes[i].row, sort);
-		by_value[i] = &t->nodes[i];
-		t->all += t->nodes[i].up == NO_NODE ? t->nodes[i].value : 0;
+		value_node(t, i);
+		by_rank[i] = &t->nodes[i];
 	}
-	qsort(by_value, t->cnt, sizeof(struct node *), compare_nodes);
+	qsort(by_rank, t->cnt, sizeof(struct node *), compare_nodes);
 	for (uint32_t i = 0; i < t->cnt; i++) {
-		struct node *n = by_value[i];
+		struct node *n = by_rank[i];
 		uint32_t *list = n->up == NO_NODE ? &first : &t->nodes[n->up].first;
 
 		n->next = *list;
@@ -296,8 +330,7 @@ static bool is_shown(const struct trie *t, const struct node *n)
 	return t->all && 1e6 * (double)n->value >= t->min_share * (double)t->all;
 }
 
-/* So far in as there are branches above it: a chain of calls goes straight down. */
-static unsigned int branches_of(const struct trie *t, const struct node *n)
+unsigned int trie_branches(const struct trie *t, const struct node *n)
 {
 	unsigned int cnt = 0;
 
@@ -318,15 +351,15 @@ static void fill_node(struct grid *grid, const struct report *r, const struct re
 	const struct stats_func timed = { .timed = true, .split = t->split };
 	struct figures values;
 
-	grid_real(grid, CELL_PERCENT, t->all, t->all ? 100.0 * n->value / t->all : 0);
-	grid_textf(grid, "%*s%s", 2 * (int)branches_of(t, n), "", n->name);
+	grid_real(grid, CELL_PERCENT, t->all && !t->none, t->all ? 100.0 * n->value / t->all : 0);
+	grid_textf(grid, "%*s%s", 2 * (int)trie_branches(t, n), "", n->name);
 	grid_number(grid, n->depth);
 	grid_text(grid, n->name);
 	figures_of_row(&n->row, &timed, &scope, &values);
 	grid_figures(grid, &values);
 }
 
-static uint32_t next_shown(const struct trie *t, uint32_t at)
+uint32_t trie_next(const struct trie *t, uint32_t at)
 {
 	uint32_t next = t->nodes[at].first;
 
@@ -339,21 +372,23 @@ static uint32_t next_shown(const struct trie *t, uint32_t at)
 	return next;
 }
 
-void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg)
+uint32_t trie_begin(struct trie *t, const struct stats_choice *choice)
 {
-	uint32_t min_share = r->choice->min_share;
-	__cleanup(trie_done) struct trie t = {
-		.min_share = min_share ? min_share : MIN_SHARE };
 	uint32_t at;
 
-	t.split = stacks_are_split(rg);
+	t->min_share = choice->min_share ? choice->min_share : MIN_SHARE;
+	at = trie_order(t, choice->sort);
+	return at == NO_NODE || is_shown(t, &t->nodes[at]) ? at : trie_next(t, at);
+}
+
+void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	__cleanup(trie_done) struct trie t = { .split = stacks_are_split(rg) };
+
 	if (each_stack_row(rg, trie_take, &t)) {
 		grid->failed = true;
 		return;
 	}
-	at = trie_order(&t, r->choice->sort);
-	if (at != NO_NODE && !is_shown(&t, &t.nodes[at]))
-		return;
-	for (; at != NO_NODE; at = next_shown(&t, at))
+	for (uint32_t at = trie_begin(&t, r->choice); at != NO_NODE; at = trie_next(&t, at))
 		fill_node(grid, r, rg, &t, &t.nodes[at]);
 }

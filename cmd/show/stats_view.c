@@ -278,6 +278,8 @@ static const struct grid_column process_labels[] = {
 	{ "STATE", "state", TABLE_LEFT, false, GRID_BOTH, 0 },
 	{ NULL, "start_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
 };
+static const struct grid_column cgroup_labels[] = { FUNCTION_LABEL, LIBRARY_LABEL,
+	CGROUP_LABELS };
 static const struct grid_column hist_labels[] = {
 	FUNCTION_LABEL,
 	LIBRARY_LABEL,
@@ -323,21 +325,42 @@ static const struct grid_column stack_labels[] = {
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 };
+/* What a figure was and is. */
+#define CHANGE_LABELS \
+	{ "WHAT", NULL, TABLE_LEFT, false, GRID_TABLE, 0 }, \
+	{ NULL, "metric", TABLE_LEFT, false, GRID_CSV, 0 }, \
+	{ "BEFORE", "before", TABLE_RIGHT, false, GRID_BOTH, 0 }, \
+	{ "AFTER", "after", TABLE_RIGHT, false, GRID_BOTH, 0 }, \
+	{ "CHANGE", NULL, TABLE_RIGHT, false, GRID_TABLE, 0 }, \
+	{ NULL, "change_percent", TABLE_RIGHT, false, GRID_CSV, 0 }
+static const struct grid_column stack_diff_labels[] = {
+	CHANGE_LABELS,
+	{ "CALLED BY", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+};
 static const struct grid_column sleep_labels[] = {
 	{ "SHARE", "share_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
 	{ "BLOCKED IN", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 };
+static const struct grid_column bandwidth_labels[] = {
+	FUNCTION_LABEL,
+	LIBRARY_LABEL,
+	{ "PID", "pid", TABLE_RIGHT, false, GRID_BOTH, 3 },
+	{ "COMMUNICATOR", "communicator", TABLE_LEFT, true, GRID_BOTH, 0 },
+	{ "CALLS", "calls", TABLE_RIGHT, false, GRID_BOTH, 2 },
+	{ "BYTES", "bytes", TABLE_RIGHT, false, GRID_BOTH, 1 },
+	{ "KERNELS", "kernels", TABLE_RIGHT, false, GRID_BOTH, 4 },
+	{ "ON GPU", "gpu_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "ALGBW BYTES/S", "algbw_bytes_per_s", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "BUSBW BYTES/S", "busbw_bytes_per_s", TABLE_RIGHT, false, GRID_BOTH, 0 },
+};
 static const struct grid_column diff_labels[] = {
 	FUNCTION_LABEL,
 	LIBRARY_LABEL,
-	{ "WHAT", NULL, TABLE_LEFT, false, GRID_TABLE, 0 },
-	{ NULL, "metric", TABLE_LEFT, false, GRID_CSV, 0 },
-	{ "BEFORE", "before", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "AFTER", "after", TABLE_RIGHT, false, GRID_BOTH, 0 },
-	{ "CHANGE", NULL, TABLE_RIGHT, false, GRID_TABLE, 0 },
-	{ NULL, "change_percent", TABLE_RIGHT, false, GRID_CSV, 0 },
+	CHANGE_LABELS,
 	{ NULL, "status", TABLE_LEFT, false, GRID_CSV, 0 },
 };
 
@@ -358,9 +381,18 @@ static const struct view views[] = {
 		fill_library, not_called, NULL, json_write_stats },
 	{ "stack", LABELS(stack_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS, { USE_ROW },
 		fill_stacks, "no call of it has a stack since", NULL, json_write_stats },
+	{ "stack-diff", LABELS(stack_diff_labels), VIEW_DIFF | VIEW_STACKS, {}, fill_stack_diff,
+		"no call of it has a stack before or after", NULL, json_write_stack_diff },
 	{ "blocked-in", LABELS(sleep_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS | VIEW_SLEEPS,
 		{ USE_ROW }, fill_stacks,
 		"no call of it has slept since, or it does not see where: attach --split --stacks",
+		NULL, json_write_stats },
+	{ "cgroup", LABELS(cgroup_labels), VIEW_BY | VIEW_PACE | VIEW_METRICS | VIEW_CGROUPS,
+		{ USE_ROW }, fill_keys,
+		"no call of it was made since, or it does not see by whom: --no-processes", NULL,
+		json_write_stats },
+	{ "bandwidth", LABELS(bandwidth_labels), VIEW_BY, {},
+		fill_bandwidth, "no collective of it was called since, by communicator and with bytes: attach nccl",
 		NULL, json_write_stats },
 	{ "key", LABELS(function_labels), VIEW_PACE | VIEW_METRICS, { USE_ROW },
 		fill_keys, "no call of it was told apart since", NULL, json_write_stats },

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "proc/proc.h"
 #include "show/call.h"
 #include "show/text.h"
 
@@ -220,7 +221,7 @@ const struct stream_format stream_json = {
 struct seen {
 	pid_t tid; /* of a process: -pid; 0: free */
 	pid_t pid;
-	char comm[16];
+	char comm[32];
 };
 
 /*
@@ -311,20 +312,17 @@ static bool grow_seen(struct stream_page *p)
 /* The name of the process is that of its first thread; a thread's changes. */
 static void name_process(struct stream_page *p, const struct call *c)
 {
-	char path[32], comm[32];
-	_cleanup_fclose_ FILE *f = NULL;
+	char comm[PROC_COMM_LEN];
 
-	snprintf(path, sizeof(path), "/proc/%u/comm", c->pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(comm, sizeof(comm), f))
+	if (!proc_comm((pid_t)c->pid, (pid_t)c->pid, comm))
 		snprintf(comm, sizeof(comm), "%s", c->comm);
-	comm[strcspn(comm, "\n")] = '\0';
 	put_name(p, "process_name", c->pid, c->pid, comm);
 }
 
-static void name_thread(struct stream_page *p, const struct call *c)
+static void name_thread(
+	struct stream_page *p, const struct call *c, pid_t tid, const char *name)
 {
-	pid_t pid = c->pid, tid = c->tid;
+	pid_t pid = c->pid;
 	struct seen *seen, *process;
 
 	if (p->seen_cnt * 2 + 4 >= p->seen_size && !grow_seen(p)) {
@@ -332,7 +330,7 @@ static void name_thread(struct stream_page *p, const struct call *c)
 		return;
 	}
 	seen = find_seen(p, tid);
-	if (seen->tid && seen->pid == pid && !strcmp(seen->comm, c->comm))
+	if (seen->tid && seen->pid == pid && !strcmp(seen->comm, name))
 		return;
 	p->seen_cnt += !seen->tid;
 	seen->tid = tid;
@@ -343,8 +341,8 @@ static void name_thread(struct stream_page *p, const struct call *c)
 		name_process(p, c);
 	}
 	seen->pid = pid;
-	snprintf(seen->comm, sizeof(seen->comm), "%s", c->comm);
-	put_name(p, "thread_name", pid, tid, c->comm);
+	snprintf(seen->comm, sizeof(seen->comm), "%s", name);
+	put_name(p, "thread_name", pid, tid, name);
 }
 
 static void chrome_begin(struct stream_page *p)
@@ -362,20 +360,38 @@ static void set_category(struct json *j, const struct shown_call *c)
 	out_str(j->out, c->call->flags & FSN_CALL_FAILED ? ",failed\"" : "\"");
 }
 
+#define GPU_TRACK 0x40000000 /* beyond all threads' numbers */
+
+/* Where it is drawn: what a GPU does is no thread's, but in each of its streams one by one. */
+static pid_t track_of(const struct shown_call *c, char name[32])
+{
+	uint64_t device = c->call->args.arg[FSN_GPU_ARG_DEVICE], stream = c->call->args.arg[FSN_GPU_ARG_STREAM];
+
+	if (!c->on_gpu) {
+		snprintf(name, 32, "%s", c->call->comm);
+		return (pid_t)c->call->tid;
+	}
+	snprintf(name, 32, "GPU %u stream %u", (unsigned int)device, (unsigned int)stream);
+	return (pid_t)(GPU_TRACK | (device & 0xff) << 20 | (stream & 0xfffff));
+}
+
 static void chrome_call(struct stream_page *p, const struct shown_call *c, enum call_form form)
 {
 	const struct call *call = c->call;
+	const char *kernel = call_kernel(c);
 	bool timed = call_is_timed(call);
+	char track[32];
+	pid_t tid = track_of(c, track);
 	struct json j;
 
-	name_thread(p, call);
+	name_thread(p, call, tid, track);
 	j = next_object(p);
 	json_set_str(&j, "ph", timed ? "X" : "i");
 	if (!timed)
 		json_set_str(&j, "s", "t");
-	json_set_str(&j, "name", c->function);
+	json_set_str(&j, "name", kernel ? kernel : c->function);
 	set_category(&j, c);
-	set_ids(&j, call->pid, call->tid);
+	set_ids(&j, call->pid, tid);
 	set_us(&j, "ts", call->start + c->ahead_ns);
 	if (timed)
 		set_us(&j, "dur", call->duration);

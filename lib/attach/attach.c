@@ -208,7 +208,7 @@ static void on_progress(size_t done, size_t total, void *arg)
 	const struct progress *p = arg;
 
 	if (p->opts->progress && !apart_stop())
-		p->opts->progress(p->what, p->before + done, p->total ? p->total : total,
+		p->opts->progress(p->what, "probes", p->before + done, p->total ? p->total : total,
 			p->opts->progress_arg);
 }
 
@@ -264,6 +264,21 @@ static void choose_waits(const struct probe_list *list, uint32_t waits[WAIT_CNT]
 }
 
 /* Everything in GROUP~, working, without a name yet. */
+/* The kernel says it of each in text; who lists a thousand groups would read it of all of them. */
+static uint64_t maps_memory(const struct engine *e)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < MAPID_CNT; i++) {
+		uint64_t bytes = map_memory(engine_map_fd(e, i));
+
+		if (!bytes)
+			return 0;
+		sum += bytes;
+	}
+	return sum;
+}
+
 static int build(const struct draft *draft, const struct attach_opts *opts,
 	const struct price *price, int dir_fd, struct attach_report *ret_report, struct err *err)
 {
@@ -308,6 +323,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.stack_cnt = opts->stack_cnt;
 	spec.stacks_of = opts->stacks_of;
 	spec.thread_stacks = draft->targets[0].kind->has_stacks;
+	spec.python = opts->stack_cnt && (opts->stacks_python || spec.thread_stacks);
 	spec.rate = opts->rate ? opts->rate : RATE_USUAL;
 	/* Where threads are looked at they may be in system calls that a stop would end. */
 	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept && !spec.thread_stacks;
@@ -352,6 +368,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		return code;
 	fill_meta(&meta, draft, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
 	meta.price = *price;
+	meta.definition = opts->definition;
+	meta.memory_bytes = maps_memory(e);
 	code = description_write(&desc, draft, opts, e, &meta, err);
 	if (!code)
 		code = engine_pin_maps(e, dir_fd, err);

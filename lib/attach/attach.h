@@ -40,13 +40,15 @@ struct attach_opts {
 	uint64_t for_ns; /* it counts for so long from when it is whole on; 0: no end */
 	struct access access; /* who may read the counters */
 	struct budget budget; /* as budget_try() left it */
-	bool split;       /* tell where times went: on the CPU, queued, blocked */
 	uint32_t blocks;  /* of memory that are followed, at once; 0: none */
-	bool nesting;     /* follow which call was made in which */
 	uint32_t stack_cnt; /* places for stacks by which calls are told apart; 0: no stacks */
 	uint32_t rate;      /* of samples, Hz; 0: as usual */
 	uint32_t stacks_of; /* of one call of so many; 0: of all */
 	const char *program; /* with .unborn: which they are to become, or NULL */
+	uint64_t definition; /* attach_definition() of it, kept for who asks again; or 0 */
+	bool split;       /* tell where times went: on the CPU, queued, blocked */
+	bool nesting;     /* follow which call was made in which */
+	bool stacks_python; /* with frames of Python; those of threads always have them */
 	bool raw;         /* leave the probes' own time in what is measured */
 	bool replace;     /* take the place of a group of that name */
 	bool children;    /* what the processes of .filter start from now on counts, too */
@@ -55,11 +57,21 @@ struct attach_opts {
 	bool holds;       /* calls hold who makes them, and do not count: holds_open() */
 	bool held;        /* another group holds the processes of .filter: that is no call's time */
 	int pids_fd;      /* above 0: the list of another group, in place of .filter.pids */
-	/* Told how many probes of @total are attached or, when a replaced group goes, removed. */
-	void (*progress)(const char *what, size_t done, size_t total, void *arg);
+	/*
+	 * Told how many @things, probes, of @total are attached or, when a replaced group goes,
+	 * removed; and, where that takes a second, what is looked through for stacks.
+	 */
+	void (*progress)(const char *what, const char *things, size_t done, size_t total,
+		void *arg);
 	void *progress_arg;
 	void (*tick)(void *arg); /* every 2 ms while it attaches, or NULL */
 	void *tick_arg;
+};
+
+/* What was left out, and why the first was. */
+struct left_out {
+	size_t cnt;
+	char why[512];
 };
 
 struct attach_report {
@@ -67,10 +79,18 @@ struct attach_report {
 	unsigned int links; /* mask of enum link_mode */
 	size_t probe_cnt;
 	struct price price; /* what its probes take; .at_ns is 0 when it is not known */
-	size_t no_tables;   /* files for whose tables there was no room, or that are damaged */
+	struct left_out no_tables; /* files at which stacks will end */
 	size_t shared_cnt;  /* functions that another group probes at the same place */
 	char shared_group[GROUP_NAME_MAX + 1]; /* that which has most of them */
 };
+
+/*
+ * A number that two groups have in common when the same was asked for and found: functions, their
+ * files, where probes go, types, options. Not of it are prices, which are measured, the limits of a
+ * budget, and .replace. -ENOMEM.
+ */
+_must_check_ int attach_definition(const struct draft *draft, const struct attach_opts *opts,
+	uint64_t *ret_definition, struct err *err);
 
 /* A target as it will be shown once it is attached. */
 struct group_func target_shown(const struct target *t);
@@ -142,18 +162,25 @@ uint32_t stacks_met(const struct group *g);
 
 struct thread_stacks;
 
-/* -EPERM, -ENOMEM and what bpf(2) gives. Free with thread_stacks_free(). */
-_must_check_ int thread_stacks_new(struct thread_stacks **ret_stacks, struct err *err);
+/*
+ * With @lines frames have theirs, and what is inlined there. -EPERM, -ENOMEM and what bpf(2) gives.
+ * Free with thread_stacks_free().
+ */
+_must_check_ int thread_stacks_new(
+	bool lines, struct thread_stacks **ret_stacks, struct err *err);
 void thread_stacks_free(struct thread_stacks *s);
 DEFINE_CLEANUP(thread_stacks, struct thread_stacks *, thread_stacks_free)
 #define _cleanup_thread_stacks_ __cleanup(cleanup_thread_stacks)
 
 struct thread_frame {
 	const char *name; /* a function, or "FILE+0xOFFSET", or an address */
+	const char *text; /* the same with the line; NULL: of Python */
 	const char *file; /* or NULL */
 	uint64_t offset;  /* in that, or an address */
-	bool is_source;   /* one of Python: .file is what it was made from, */
-	unsigned int line; /* and the line in that; 0: on none, or not known */
+	bool is_source;   /* one of Python: .file is what it was made from */
+	const char *source; /* else that, or NULL, */
+	unsigned int line; /* and the line in it; 0: on none, or not known */
+	bool inlined;     /* into the next */
 };
 
 /*
@@ -219,6 +246,7 @@ enum feature {
 	FEATURE_CAPS,
 	FEATURE_UNPRIVILEGED = FEATURE_CAPS + FEATURE_CAP_CNT,
 	FEATURE_PARANOID,
+	FEATURE_GPU,
 	FEATURE_BPF_STATS,
 	FEATURE_FILES,
 	FEATURE_FILES_MAX,
@@ -260,7 +288,7 @@ struct feature_report {
 	size_t hint_cnt;
 
 	char release[65], machine[65];
-	char link_why[FEATURE_LINK_CNT][128], bpffs_why[256];
+	char link_why[FEATURE_LINK_CNT][128], bpffs_why[256], gpu_why[128];
 	struct experiment_result experiments[EXPERIMENT_CNT];
 };
 

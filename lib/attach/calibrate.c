@@ -17,6 +17,7 @@
 #include <bpf/bpf.h>
 
 #include "attach/attach.h"
+#include "base/apart.h"
 #include "base/file.h"
 #include "base/util.h"
 #include "group/records.h"
@@ -458,20 +459,61 @@ bool calibration_read(enum link_mode mode, struct calibration *ret_calibration)
 	return false;
 }
 
+struct calibrating {
+	const struct draft *draft;
+	const struct attach_opts *opts;
+	struct bpffs *fs;
+	struct windows windows;
+	struct err err;
+};
+
+/* Runs apart, so that its probes and its folder go whatever ends the command. */
+static void calibrate_apart(void *arg)
+{
+	struct calibrating *c = arg;
+	struct err err = {};
+
+	attach_measure(c->draft, c->opts, c->fs, measure, &c->windows, &err);
+	c->err = err;
+	if (apart_orphaned()) /* its lock is nobody else's now */
+		bpffs_unlock(c->fs);
+}
+
+static int calibrate_as(struct calibrating *c, struct err *err)
+{
+	_cleanup_draft_ struct draft *draft = NULL;
+	int code = make_draft(&draft, &c->windows, err);
+
+	if (!code)
+		code = bpffs_lock(c->fs, err);
+	if (code)
+		return code;
+	c->draft = draft;
+	err_sys(&c->err, -EINTR, "cannot measure"); /* until it is known better */
+	apart_run(calibrate_apart, c, NULL, NULL);
+	if (c->err.code)
+		*err = c->err;
+	return c->err.code;
+}
+
 int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_calibration,
 	struct err *err)
 {
-	const struct attach_opts attach = { .link = mode, .processes = true, .nesting = true };
-	_cleanup_draft_ struct draft *draft = NULL;
-	struct windows windows = {};
+	const struct attach_opts opts = { .link = mode, .processes = true, .nesting = true };
+	struct calibrating *c = apart_alloc(sizeof(*c));
 	int code;
 
-	code = make_draft(&draft, &windows, err);
-	if (!code)
-		code = attach_measure(draft, &attach, fs, measure, &windows, err);
-	if (code)
-		return err_wrap(err, "cannot calibrate");
-	calibration_of(&windows, ret_calibration);
-	calibration_write(mode, ret_calibration);
-	return 0;
+	if (!c)
+		return err_sys(err, -errno, "cannot calibrate");
+	c->opts = &opts;
+	c->fs = fs;
+	code = calibrate_as(c, err);
+	if (code) {
+		err_wrap(err, "cannot calibrate");
+	} else {
+		calibration_of(&c->windows, ret_calibration);
+		calibration_write(mode, ret_calibration);
+	}
+	apart_free(c, sizeof(*c));
+	return code;
 }

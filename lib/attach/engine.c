@@ -83,6 +83,7 @@ static void engine_choose(struct engine *e, unsigned int progs)
 		e->preempted ? e->skel->progs.fsn_sys_enter : e->skel->progs.fsn_perf_enter, false);
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup, progs & 1U << ENGINE_WAIT);
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, progs & 1U << ENGINE_WAIT);
+	bpf_program__set_autoload(e->skel->progs.fsn_cpu_off, progs & 1U << ENGINE_SAMPLE);
 	bpf_program__set_autoload(e->skel->progs.fsn_signal, e->pauses);
 	bpf_program__set_autoload(e->skel->progs.fsn_pause, e->pauses && !e->holds);
 	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, e->memory);

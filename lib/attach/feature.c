@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The report of `funcsnoop feature`: kernel, links, settings, bpffs, privileges, limits.
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +27,8 @@
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
 #include "proc/proc.h"
+#include "shared/gpu.h"
+#include "target/kind.h"
 
 /* --- the facts, before they are known ------------------------------------------------------- */
 
@@ -78,6 +84,8 @@ static const struct feature_fact unknown_facts[FEATURE_CNT] = {
 		"0: every user may load some programs, not these" },
 	[FEATURE_PARANOID] = { "perf_event_paranoid", "perf_event_paranoid",
 		FEATURE_NUMBER, NUMBER, "CAP_PERFMON overrides it" },
+	[FEATURE_GPU] = { "gpu_times", "times of GPUs", FEATURE_TRIED,
+		{ "not known", "not seen", "seen" } },
 	[FEATURE_BPF_STATS] = { "bpf_stats_enabled", "bpf_stats_enabled", FEATURE_NUMBER,
 		NUMBER, "1: the kernel measures programs, which costs a little" },
 	[FEATURE_FILES] = { "open_files", "open files", FEATURE_NUMBER, LIMIT,
@@ -361,6 +369,74 @@ static void look_at_bpffs(struct feature_report *r, const char *dir)
 		: "attach will mount it";
 }
 
+/* --- times of GPUs -------------------------------------------------------------------------- */
+
+#define GPU_TRY_S 10
+
+/* In a process of its own: others' code runs there. */
+static void try_gpu(const char *path, int to)
+{
+	struct fsn_gpu_tried tried = {};
+	int (*try)(struct fsn_gpu_tried *ret);
+	void *lib;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(GPU_TRY_S);
+	lib = dlopen(path, RTLD_NOW);
+	*(void **)&try = lib ? dlsym(lib, FSN_GPU_TRY) : NULL;
+	if (try && !try(&tried) && write(to, &tried, sizeof(tried)) == sizeof(tried))
+		_exit(0);
+	_exit(1);
+}
+
+static bool gpu_tried(const char *path, struct fsn_gpu_tried *ret)
+{
+	_cleanup_close_ int from = -1, to = -1;
+	bool known;
+	pid_t pid;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return false;
+	from = ends[0];
+	to = ends[1];
+	pid = fork();
+	if (!pid)
+		try_gpu(path, to);
+	close(TAKE_FD(to));
+	known = pid > 0 && read(from, ret, sizeof(*ret)) == sizeof(*ret);
+	ret->who[FSN_GPU_WHO - 1] = '\0';
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return known;
+}
+
+static void look_at_gpu(struct feature_report *r)
+{
+	struct feature_fact *f = &r->facts[FEATURE_GPU];
+	struct fsn_gpu_tried tried = {};
+	char path[PATH_MAX];
+
+	f->why = r->gpu_why;
+	if (!target_gpu_library(path)) {
+		snprintf(r->gpu_why, sizeof(r->gpu_why), "lib" FSN_GPU_LIB ".so is not installed");
+		f->answer = ANSWER_NO;
+	} else if (!gpu_tried(path, &tried)) {
+		snprintf(r->gpu_why, sizeof(r->gpu_why), "libcupti did not come back");
+	} else {
+		f->answer = answer_of(tried.state == FSN_GPU_RUNS);
+		if (tried.state == FSN_GPU_NO_LIB)
+			snprintf(r->gpu_why, sizeof(r->gpu_why),
+				"there is no libcupti; a job may bring its own");
+		else if (tried.state == FSN_GPU_REFUSED)
+			snprintf(r->gpu_why, sizeof(r->gpu_why), "%s refuses with %d", tried.who,
+				tried.code);
+		else
+			snprintf(r->gpu_why, sizeof(r->gpu_why),
+				"of jobs that load libfuncsnoop-gpu.so; by %s", tried.who);
+	}
+}
+
 /* --- all of it ------------------------------------------------------------------------------ */
 
 static void hint_rest(struct feature_report *r)
@@ -396,6 +472,7 @@ void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_re
 	look_at_caps(r);
 	look_at_links(r);
 	look_at_experiments(r, fresh);
+	look_at_gpu(r);
 	hint_rest(r);
 	look_at_bpffs(r, bpffs);
 }

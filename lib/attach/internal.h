@@ -21,6 +21,7 @@
 #include "shared/words.h"
 #include "target/draft.h"
 #include "target/kind.h"
+#include "unwind/unwind.h"
 
 /* attach.c: -EEXIST when there is a group of that name. */
 int attach_check_absent(const struct bpffs *fs, const char *name, struct err *err);
@@ -43,20 +44,33 @@ struct stack_file {
 	void *page;             /* mapped here, to be told how walks will know it; or NULL */
 	struct fsn_file_id id;
 	bool known;             /* .id is */
+	bool read;              /* .rows are, or why they could not be: stack_files_read() */
+	int code;
+	struct unwind_rows rows;
 };
 void stack_file_done(struct stack_file *file); /* but for .page */
 
 /*
- * Tables of files, for the maps MAPID_TABLES, MAPID_STACK_FILES and MAPID_FILE_OF. tables_add()
- * makes one, which counts from tables_write() on. Files that have no room, or whose .eh_frame is
+ * Reads the rows of all that are known, by as many threads as there are CPUs. @progress, or NULL,
+ * is told by this one how many bytes of files are read, of how many; all of them once, at the end.
+ */
+typedef void (*stack_progress_fn)(uint64_t bytes, uint64_t total, void *arg);
+void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn progress, void *arg);
+
+/*
+ * Tables of files, for the maps MAPID_TABLES, MAPID_STACK_FILES, MAPID_FILE_OF and
+ * MAPID_PYTHONS. tables_add() makes one, which counts from tables_write() on. Files that have no room, or whose .eh_frame is
  * damaged, have none: tables_left_out(). -ENOMEM and what bpf(2) gives.
  */
 struct tables;
-_must_check_ int tables_new(int tables_fd, int files_fd, int ids_fd, struct tables **ret_tables);
+_must_check_ int tables_new(
+	int tables_fd, int files_fd, int ids_fd, int pythons_fd, struct tables **ret_tables);
 void tables_free(struct tables *t);
-_must_check_ int tables_add(struct tables *t, const struct stack_file *file);
+_must_check_ int tables_add(struct tables *t, struct stack_file *file);
 _must_check_ int tables_write(struct tables *t);
-size_t tables_left_out(const struct tables *t);
+struct left_out *tables_left_out(struct tables *t);
+/* One more, and why if it is the first. */
+void leave_out(struct left_out *l, const char *why);
 DEFINE_CLEANUP(tables, struct tables *, tables_free)
 #define _cleanup_tables_ __cleanup(cleanup_tables)
 
@@ -75,7 +89,7 @@ int iterate_tasks(int prog_fd, union bpf_iter_link_info *info);
  * *ret_left_out of them had no room. Nothing if no stacks are asked for.
  */
 int stacks_prepare(struct engine *e, const struct draft *draft, const struct attach_opts *opts,
-	size_t *ret_left_out, struct err *err);
+	struct left_out *ret_left_out, struct err *err);
 
 /* --- engine.c: programs and maps of a group that is being made; it alone uses the skeleton --- */
 
@@ -107,6 +121,7 @@ struct engine_spec {
 	bool holds;    /* counted calls hold who makes them, and are not counted */
 	const struct keys *keys; /* NULL: calls are told apart by nothing */
 	uint32_t stack_cnt, stacks_of; /* places for stacks, of one call of so many */
+	bool python; /* they have frames of Python */
 	uint32_t block_cnt; /* blocks of memory that are followed; 0: none are */
 	bool stack_holds; /* who meets a file without a table waits till it has one */
 	bool pauses;      /* who makes calls may be held: that is no part of their time */

@@ -114,7 +114,7 @@ static int attach_samples(
 			code = pin_link(e, dir_fd, fd, err);
 		e->sampled_cpus += fd >= 0;
 	}
-	return code;
+	return code ? code : attach_traced(e, e->skel->progs.fsn_cpu_off, dir_fd, err);
 }
 
 /* Each has a program and a link of its own. */

@@ -52,8 +52,11 @@ static size_t row_cnt(const struct engine_spec *spec)
 /* Of one place for each of so many different ones. */
 static size_t stack_bytes(const struct engine_spec *spec)
 {
+	uint64_t python = FSN_PYTHON_CODES * sizeof(struct fsn_python_code) +
+		FSN_PYTHON_PIECES * sizeof(struct fsn_python_lines);
+
 	return spec->stack_cnt * (sizeof(struct fsn_stack) +
-		FSN_STACK_PIECES * sizeof(struct fsn_frames));
+		FSN_STACK_PIECES * sizeof(struct fsn_frames)) + (spec->python ? python : 0);
 }
 
 static size_t more_bytes(const struct engine_spec *spec)
@@ -146,6 +149,7 @@ static void engine_size_memory(struct engine *e, const struct engine_spec *spec)
 		return;
 	e->block_sets = block_sets(spec);
 	bpf_map__set_max_entries(e->skel->maps.fsn_slot_memory, FSN_SLOT_CNT);
+	bpf_map__set_max_entries(e->skel->maps.fsn_heaps, FSN_HEAPS);
 	e->skel->rodata->fsn_memory_on = true;
 	e->skel->rodata->fsn_block_bits = __builtin_ctz(e->block_sets);
 }
@@ -162,7 +166,12 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 		return;
 	bpf_map__set_max_entries(e->skel->maps.fsn_walks, walks);
 	bpf_map__set_max_entries(e->skel->maps.fsn_rules, FSN_RULES);
+	if (spec->python) {
+		bpf_map__set_max_entries(e->skel->maps.fsn_py_threads, FSN_PYTHON_SEEN);
+		bpf_map__set_max_entries(e->skel->maps.fsn_py_seen, FSN_PYTHON_SEEN);
+	}
 	e->skel->rodata->fsn_walks_stacks = true;
+	e->skel->rodata->fsn_walks_python = spec->python;
 	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
 	e->skel->rodata->fsn_walks_late = spec->keys->stack_late;
 	e->skel->rodata->fsn_walks_alone = spec->keys->stack_late &&
@@ -194,6 +203,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.callers = spec->keys && keys_at(spec->keys, FSN_BY_CALLER),
 		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
 		.stacks = spec->stack_cnt,
+		.pythons = spec->python,
 		.has_more = spec->has_more,
 		.wide = spec->wide,
 		.nesting = spec->nesting,

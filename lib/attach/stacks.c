@@ -5,10 +5,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "base/apart.h"
 #include "base/err.h"
 #include "internal.h"
 #include "proc/proc.h"
@@ -20,6 +22,7 @@ struct stack_files {
 	size_t cnt;
 	struct mappers_file *seen; /* mappings that have been looked at */
 	size_t seen_cnt;
+	struct left_out *left_out;
 };
 
 static void files_done(struct stack_files *s)
@@ -78,16 +81,20 @@ static bool seen_before(struct stack_files *s, const struct proc_map *map)
 	return false;
 }
 
-/* What can't be opened, or is no ELF file, has no rows. */
+/* What can't be opened, or is no ELF file, has no rows. Nothing is said of who has ended. */
 static int add_mapping(struct stack_files *s, pid_t pid, const struct proc_map *map)
 {
 	struct elf_file *elf;
-	int fd;
+	struct err why = {};
+	int fd, code;
 
 	if (!map->exec || seen_before(s, map))
 		return 0;
-	fd = proc_open_mapped("/proc", pid, map, NULL);
-	if (fd < 0 || elf_file_open_fd(fd, map->path, -1, NULL, &elf, NULL))
+	fd = proc_open_mapped("/proc", pid, map, &why);
+	code = fd < 0 ? fd : elf_file_open_fd(fd, map->path, -1, NULL, &elf, &why);
+	if (code && code != -ENOENT && code != -ESRCH)
+		leave_out(s->left_out, why.msg);
+	if (code)
 		return 0;
 	return add_file(s, elf, elf, map->path);
 }
@@ -143,16 +150,32 @@ static int add_processes(struct stack_files *s, struct procs *procs)
 	return code;
 }
 
+/* Who loads @program: some C libraries are needed by another name than they are mapped by. */
+static int add_interpreter(struct stack_files *s, const struct elf_file *program)
+{
+	const char *interp = elf_file_info(program)->interp;
+	_cleanup_free_ char *path = *interp ? realpath(interp, NULL) : NULL;
+	struct elf_file *elf;
+
+	if (!path || elf_file_open(path, &elf, NULL))
+		return 0;
+	return add_file(s, elf, elf, path);
+}
+
 /* And what they need, as far as files say. */
 static int add_objects(struct stack_files *s, struct libfind *finder, struct objects *objects)
 {
 	int code = 0;
 
 	libfind_closure(finder, objects);
-	for (size_t i = 0; !code && i < objects->cnt; i++)
-		if (objects->object[i]->elf)
-			code = add_file(
-				s, objects->object[i]->elf, NULL, objects->object[i]->path);
+	for (size_t i = 0; !code && i < objects->cnt; i++) {
+		struct elf_file *elf = objects->object[i]->elf;
+
+		if (elf)
+			code = add_file(s, elf, NULL, objects->object[i]->path);
+		if (elf && !code)
+			code = add_interpreter(s, elf);
+	}
 	return code;
 }
 
@@ -227,27 +250,54 @@ static int files_identify(struct stack_files *s, int prog_fd)
 	return got < 0 ? -errno : 0;
 }
 
+/* Whoever waits for a second is told. */
+#define TOLD_AFTER_NS 1000000000ULL
+
+struct telling {
+	const struct attach_opts *opts;
+	uint64_t begun_ns;
+	bool told;
+};
+
+static void on_read(uint64_t bytes, uint64_t total, void *arg)
+{
+	struct telling *t = arg;
+
+	if (!t->opts->progress || apart_stop() ||
+		(!t->told && clock_ns(CLOCK_MONOTONIC) - t->begun_ns < TOLD_AFTER_NS) ||
+		(bytes < total && bytes >> 20 == total >> 20)) /* only the last is all */
+		return;
+	t->told = true;
+	t->opts->progress("looked through", "MB of files for stacks", bytes >> 20, total >> 20,
+		t->opts->progress_arg);
+}
+
 int stacks_prepare(struct engine *e, const struct draft *draft, const struct attach_opts *opts,
-	size_t *ret_left_out, struct err *err)
+	struct left_out *ret_left_out, struct err *err)
 {
 	__cleanup(files_done) struct stack_files files = {};
 	_cleanup_tables_ struct tables *t = NULL;
+	struct telling telling = { .opts = opts, .begun_ns = clock_ns(CLOCK_MONOTONIC) };
 	int code;
 
-	*ret_left_out = 0;
+	ret_left_out->cnt = 0;
 	if (!opts->stack_cnt)
 		return 0;
 	code = tables_new(engine_map_fd(e, MAPID_TABLES), engine_map_fd(e, MAPID_STACK_FILES),
-		engine_map_fd(e, MAPID_FILE_OF), &t);
+		engine_map_fd(e, MAPID_FILE_OF),
+		engine_map_fd(e, MAPID_PYTHONS), &t);
+	files.left_out = code ? NULL : tables_left_out(t);
 	if (!code)
 		code = files_find(&files, draft, opts);
 	if (!code)
 		code = files_identify(&files, engine_maps_fd(e));
+	if (!code)
+		stack_files_read(files.files, files.cnt, on_read, &telling);
 	for (size_t i = 0; !code && i < files.cnt; i++)
 		code = tables_add(t, &files.files[i]);
 	if (!code)
 		code = tables_write(t);
 	if (!code)
-		*ret_left_out = tables_left_out(t);
+		*ret_left_out = *tables_left_out(t);
 	return code ? err_sys(err, code, "cannot prepare for stacks") : 0;
 }

@@ -25,13 +25,20 @@ struct thread_file {
 	struct unwind_rows rows;
 };
 
+struct thread_names {
+	struct frame_name *of;
+	size_t cnt;
+};
+
 struct thread_stacks {
 	struct engine *e;
+	bool lines;
 	int prog_fd;
 	struct thread_file **files;
 	size_t file_cnt;
-	char **names; /* all that were given away */
-	size_t name_cnt;
+	struct thread_names *natives; /* all that were given away, */
+	char **names;                 /* and those of Python */
+	size_t native_cnt, name_cnt;
 	struct thread_frame frames[FSN_FRAMES_MAX];
 	size_t cnt;
 	struct thread_frame *merged; /* the same with frames of Python */
@@ -49,13 +56,14 @@ struct thread_walk {
 	uint64_t bias;
 };
 
-int thread_stacks_new(struct thread_stacks **ret_stacks, struct err *err)
+int thread_stacks_new(bool lines, struct thread_stacks **ret_stacks, struct err *err)
 {
 	_cleanup_thread_stacks_ struct thread_stacks *s = calloc(1, sizeof(*s));
 	int code;
 
 	if (!s)
 		return err_sys(err, -ENOMEM, "cannot look at threads");
+	s->lines = lines;
 	code = engine_new_threads(&s->e, &s->prog_fd, err);
 	if (!code)
 		*ret_stacks = TAKE_PTR(s);
@@ -74,6 +82,9 @@ void thread_stacks_free(struct thread_stacks *s)
 	}
 	for (size_t i = 0; i < s->name_cnt; i++)
 		free(s->names[i]);
+	for (size_t i = 0; i < s->native_cnt; i++)
+		frame_names_free(s->natives[i].of, s->natives[i].cnt);
+	free(s->natives);
 	free(s->names);
 	free(s->merged);
 	free(s->files);
@@ -250,29 +261,29 @@ static enum fsn_walk_end step_out(struct thread_walk *w, const struct fsn_unwind
 
 static int add_frame(struct thread_stacks *s, struct thread_file *file, uint64_t offset)
 {
-	char **grown = array_grow(s->names, s->name_cnt, sizeof(char *));
-	char *name = stack_frame_name(
-		file ? file->elf : NULL, file ? file->path : NULL, offset);
+	struct thread_names *grown = array_grow(s->natives, s->native_cnt, sizeof(*grown));
+	struct thread_names *n;
 
-	if (grown)
-		s->names = grown;
-	if (!grown || !name) {
-		free(name);
+	if (!grown)
 		return -ENOMEM;
-	}
-	grown[s->name_cnt++] = name;
-	s->frames[s->cnt++] = (struct thread_frame) {
-		.name = name, .file = file ? file->path : NULL, .offset = offset
-	};
+	s->natives = grown;
+	n = &grown[s->native_cnt];
+	n->of = frame_names(file ? file->elf : NULL, file ? file->path : NULL, offset, s->lines,
+		&n->cnt);
+	if (!n->of)
+		return -ENOMEM;
+	s->native_cnt++;
+	for (size_t i = 0; i < n->cnt && s->cnt < FSN_FRAMES_MAX; i++)
+		s->frames[s->cnt++] = (struct thread_frame) { .name = n->of[i].name,
+			.text = n->of[i].text, .file = file ? file->path : NULL,
+			.offset = offset, .source = n->of[i].source, .line = n->of[i].line,
+			.inlined = n->of[i].inlined };
 	return 0;
 }
 
 static bool is_eval(const struct thread_frame *f)
 {
-	const size_t len = strlen(PYTHON_EVAL);
-
-	return !strncmp(f->name, PYTHON_EVAL, len) &&
-		(!f->name[len] || f->name[len] == '.');
+	return python_is_eval(f->name);
 }
 
 /* The last frame is at @at; the first one of an interpreter says where that is mapped. */

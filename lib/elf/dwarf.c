@@ -14,8 +14,6 @@
 
 #define DWZ_DIR       "/usr/lib/debug/.dwz"
 #define BUILD_ID_DIR  "/usr/lib/debug/.build-id"
-#define UNITS_MAX     (1u << 20)
-#define NESTING_MAX   24
 #define INFLATED_MAX  (2048ull << 20) /* of compressed sections, all together */
 #define INFLATED_TIMES 1032            /* zlib can't do better (its own FAQ) */
 
@@ -160,8 +158,7 @@ struct search {
 	uint64_t passed; /* bytes of entries */
 };
 
-/* The next entry of the same parent. One that lies before the last would never end. */
-static bool next_entry(struct search *s, Dwarf_Die *die)
+bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed)
 {
 	Dwarf_Off at = dwarf_dieoffset(die), to;
 
@@ -170,8 +167,8 @@ static bool next_entry(struct search *s, Dwarf_Die *die)
 	to = dwarf_dieoffset(die);
 	if (to <= at)
 		return false;
-	s->passed += to - at;
-	return s->passed < ELF_DWARF_MOST;
+	*passed += to - at;
+	return *passed < ELF_DWARF_MOST;
 }
 
 static const char *linkage_name(Dwarf_Die *die)
@@ -220,7 +217,7 @@ static void walk(struct search *s, Dwarf_Die *parent, unsigned int depth)
 {
 	Dwarf_Die die;
 
-	if (depth > NESTING_MAX || dwarf_child(parent, &die))
+	if (depth > ELF_NESTING_MAX || dwarf_child(parent, &die))
 		return;
 	do {
 		int tag = dwarf_tag(&die);
@@ -229,7 +226,7 @@ static void walk(struct search *s, Dwarf_Die *parent, unsigned int depth)
 			visit(s, &die);
 		else if (tag == DW_TAG_namespace || tag == DW_TAG_module)
 			walk(s, &die, depth + 1);
-	} while (next_entry(s, &die));
+	} while (elf_dwarf_next(&die, &s->passed));
 }
 
 /* Whether the unit has code of any that are looked for. */
@@ -238,7 +235,7 @@ static bool unit_has(const struct search *s, Dwarf_Die *unit)
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
 
-	for (unsigned int i = 0; i < UNITS_MAX; i++) {
+	for (unsigned int i = 0; i < ELF_UNITS_MAX; i++) {
 		size_t first;
 
 		at = dwarf_ranges(unit, at, &base, &start, &end);
@@ -274,32 +271,32 @@ static bool may_split(const struct elf_file *f, Dwarf_Die *unit)
 	return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-static void search_unit(const struct elf_file *f, struct search *s, Dwarf_CU *cu, Dwarf_Die *unit)
+bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit)
 {
 	Dwarf_Die half = {};
 	uint8_t type = 0;
 
-	if (!unit_has(s, unit))
-		return;
 	dwarf_cu_info(cu, NULL, &type, NULL, NULL, NULL, NULL, NULL);
-	if (type == DW_UT_skeleton) {
-		if (!may_split(f, unit) ||
-			dwarf_cu_info(cu, NULL, NULL, NULL, &half, NULL, NULL, NULL) ||
-			dwarf_tag(&half) != DW_TAG_compile_unit)
-			return;
-		unit = &half;
-	}
+	if (type != DW_UT_skeleton)
+		return true;
+	if (!may_split(f, unit) ||
+		dwarf_cu_info(cu, NULL, NULL, NULL, &half, NULL, NULL, NULL) ||
+		dwarf_tag(&half) != DW_TAG_compile_unit)
+		return false;
+	*unit = half;
+	return true;
+}
+
+static void search_unit(const struct elf_file *f, struct search *s, Dwarf_CU *cu, Dwarf_Die *unit)
+{
+	if (!unit_has(s, unit) || !elf_dwarf_unit(f, cu, unit))
+		return;
 	s->language = dwarf_srclang(unit);
 	walk(s, unit, 0);
 }
 
-int elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
-	const char **ret_why)
+int elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why)
 {
-	struct search s = { .funcs = funcs, .cnt = cnt };
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die unit;
-
 	if (!f->dwarf) {
 		f->dwarf = calloc(1, sizeof(*f->dwarf));
 		if (!f->dwarf)
@@ -308,9 +305,24 @@ int elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
 		if (begin(f, f->dwarf))
 			return -ENOMEM;
 	}
+	*ret_dwarf = f->dwarf->dwarf;
 	*ret_why = f->dwarf->why;
-	for (unsigned int i = 0; f->dwarf->dwarf && s.found < cnt && i < UNITS_MAX; i++) {
-		if (dwarf_get_units(f->dwarf->dwarf, cu, &cu, NULL, NULL, &unit, NULL))
+	return 0;
+}
+
+int elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
+	const char **ret_why)
+{
+	struct search s = { .funcs = funcs, .cnt = cnt };
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die unit;
+	Dwarf *dwarf;
+	int code = elf_dwarf_open(f, &dwarf, ret_why);
+
+	if (code)
+		return code;
+	for (unsigned int i = 0; dwarf && s.found < cnt && i < ELF_UNITS_MAX; i++) {
+		if (dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL))
 			break;
 		search_unit(f, &s, cu, &unit);
 		if (s.passed >= ELF_DWARF_MOST)

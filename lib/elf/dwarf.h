@@ -34,4 +34,22 @@ struct elf_dwarf_func {
 _must_check_ int elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
 	const char **ret_why);
 
+/* A function at a place in code, or one that the compiler has put there in place of its call. */
+struct elf_line {
+	const char *function; /* as its source has it; NULL: that of the symbol */
+	const char *source;   /* a path; NULL: it is not known; */
+	const char *folder;   /* where that begins, if it does not at the root; or NULL */
+	unsigned int line;    /* in that; 0: it is not known */
+	bool inlined;         /* into the next one */
+};
+
+#define ELF_LINES_MAX 32
+
+/*
+ * What stands in the source where @addr lies, innermost first, at most ELF_LINES_MAX; 0: nothing
+ * is known of it. The last one is the function whose code it is, the others are inlined. It
+ * belongs to the file; units of it are gone through once, and a function when it is met first.
+ */
+size_t elf_lines_at(struct elf_file *f, uint64_t addr, struct elf_line *ret_lines);
+
 #endif

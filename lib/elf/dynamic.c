@@ -11,6 +11,7 @@ struct dynamic_facts {
 	uint64_t syms, hash, gnu_hash, versym, verdef, verdef_cnt;
 	uint64_t rela, rela_size, plt_rela, plt_rela_size;
 	uint64_t soname, rpath, runpath;
+	uint64_t interp, interp_size; /* in the file */
 	bool has_soname, pie, symbolic;
 	uint64_t needed[ELF_MAX_NEEDED];
 	size_t needed_cnt;
@@ -67,11 +68,10 @@ static void dynamic_entry(struct dynamic_facts *d, const Elf64_Dyn *dyn)
 	}
 }
 
-/* By program headers, not by sections; whether there is an interpreter. */
-static bool dynamic_scan(const struct elf_file *f, struct dynamic_facts *d)
+/* By program headers, not by sections. */
+static void dynamic_scan(const struct elf_file *f, struct dynamic_facts *d)
 {
 	size_t cnt = 0;
-	bool interp = false;
 	Elf64_Dyn dyn;
 	GElf_Phdr ph;
 
@@ -79,10 +79,13 @@ static bool dynamic_scan(const struct elf_file *f, struct dynamic_facts *d)
 	for (size_t i = 0; i < cnt; i++) {
 		if (!gelf_getphdr(f->mem.elf, i, &ph))
 			continue;
-		if (ph.p_type == PT_INTERP)
-			interp = true;
-		if (ph.p_type != PT_DYNAMIC || ph.p_offset > f->mem.size ||
-			ph.p_filesz > f->mem.size - ph.p_offset)
+		if (ph.p_offset > f->mem.size || ph.p_filesz > f->mem.size - ph.p_offset)
+			continue;
+		if (ph.p_type == PT_INTERP) {
+			d->interp = ph.p_offset;
+			d->interp_size = ph.p_filesz;
+		}
+		if (ph.p_type != PT_DYNAMIC)
 			continue;
 		for (uint64_t at = 0; ph.p_filesz - at >= sizeof(dyn);
 			at += sizeof(dyn)) {
@@ -92,7 +95,6 @@ static bool dynamic_scan(const struct elf_file *f, struct dynamic_facts *d)
 			dynamic_entry(d, &dyn);
 		}
 	}
-	return interp;
 }
 
 /* The bytes of a table; address 0, which may well lie in a segment, stands for none. */
@@ -116,21 +118,22 @@ static const char *dynamic_strings(
 }
 
 /* One of them, or NULL when there is none or it is not fit to be shown. */
+/* A copy of what @bytes begin with, of which there are @left; NULL: none that has an end. */
+static char *clean_string(const char *bytes, size_t left)
+{
+	const char *end = memchr(bytes, '\0', left < PATH_MAX ? left : PATH_MAX);
+
+	return end && elf_name_is_clean(bytes, end - bytes) ? strdup(bytes) : NULL;
+}
+
 static char *dynamic_string(
 	const struct elf_file *f, const struct dynamic_facts *d, uint64_t at)
 {
-	const char *bytes, *end;
+	const char *bytes;
 	size_t left;
 
 	bytes = dynamic_strings(f, d, &left);
-	if (!bytes || at >= left)
-		return NULL;
-	bytes += at;
-	left -= at;
-	end = memchr(bytes, '\0', left < PATH_MAX ? left : PATH_MAX);
-	if (!end || !elf_name_is_clean(bytes, end - bytes))
-		return NULL;
-	return strdup(bytes);
+	return bytes && at < left ? clean_string(bytes + at, left - at) : NULL;
 }
 
 /* --- how many symbols there are ------------------------------------------------------- */
@@ -327,12 +330,11 @@ int elf_dynamic_slots(struct elf_file *f, struct err *err)
 int elf_dynamic_read(struct elf_file *f, struct err *err)
 {
 	_cleanup_free_ struct dynamic_facts *d = calloc(1, sizeof(*d));
-	bool interp;
 	Elf64_Ehdr eh;
 
 	if (!d)
 		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
-	interp = dynamic_scan(f, d);
+	dynamic_scan(f, d);
 	if (d->has_soname)
 		f->soname = dynamic_string(f, d, d->soname);
 	f->info.soname = f->soname ? f->soname : "";
@@ -340,6 +342,10 @@ int elf_dynamic_read(struct elf_file *f, struct err *err)
 	if (d->runpath || d->rpath)
 		f->runpath = dynamic_string(f, d, d->runpath ? d->runpath : d->rpath);
 	f->info.runpath = f->runpath ? f->runpath : "";
+	if (d->interp_size)
+		f->interp = clean_string(
+			(const char *)f->mem.bytes + d->interp, d->interp_size);
+	f->info.interp = f->interp ? f->interp : "";
 	f->needed = calloc(d->needed_cnt ? d->needed_cnt : 1, sizeof(*f->needed));
 	if (!f->needed)
 		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
@@ -353,8 +359,8 @@ int elf_dynamic_read(struct elf_file *f, struct err *err)
 	memcpy(&eh, f->mem.bytes, sizeof(eh));
 	f->info.arch = eh.e_machine == EM_AARCH64 ? PLAN_ARM64 : PLAN_X86_64;
 	/* libc.so.6 has an interpreter, too, so that it can be run: it is a library */
-	f->info.executable = eh.e_type == ET_EXEC || d->pie || (interp && !d->has_soname);
-	f->info.is_static = f->info.executable && !interp && !d->needed_cnt;
+	f->info.executable = eh.e_type == ET_EXEC || d->pie || (d->interp_size && !d->has_soname);
+	f->info.is_static = f->info.executable && !d->interp_size && !d->needed_cnt;
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <linux/magic.h>
 
 #include "internal.h"
+#include "proc/proc.h"
 
 static int segments_read(struct elf_file *f, struct err *err)
 {
@@ -174,7 +175,8 @@ int elf_file_open(const char *path, struct elf_file **ret_file, struct err *err)
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return err_sys(err, -errno, "cannot open '%s'", path);
+		return caps_hint(err_sys(err, -errno, "cannot open '%s'", path),
+			CAPS_BIT(CAP_DAC_READ_SEARCH), err);
 	if (slash)
 		slash[slash == real] = '\0';
 	return elf_file_open_fd(fd, path, -1, real, ret_file, err);
@@ -184,6 +186,7 @@ void elf_file_free(struct elf_file *f)
 {
 	if (!f)
 		return;
+	elf_lines_done(f);
 	elf_dwarf_done(f);
 	elf_mem_done(&f->mem);
 	elf_mem_done(&f->debug);
@@ -200,6 +203,7 @@ void elf_file_free(struct elf_file *f)
 	free(f->dir);
 	free(f->soname);
 	free(f->runpath);
+	free(f->interp);
 	free(f->build_id);
 	free(f->needed);
 	free(f->segments);

@@ -122,6 +122,7 @@ struct elf_info {
 	const char *build_id;      /* hexadecimal, "" when it has none */
 	const char *soname;        /* DT_SONAME or "" */
 	const char *runpath;       /* DT_RUNPATH or DT_RPATH, or "" */
+	const char *interp;        /* PT_INTERP, who loads it, or "" */
 	const char *const *needed; /* DT_NEEDED, in the file's order */
 	size_t needed_cnt;
 	bool executable; /* ET_EXEC, or ET_DYN with an interpreter or DF_1_PIE */
@@ -262,6 +263,9 @@ _must_check_ int elf_file_addr_to_offset(
 	const struct elf_file *f, uint64_t addr, uint64_t *ret_offset);
 _must_check_ int elf_file_offset_to_addr(
 	const struct elf_file *f, uint64_t offset, uint64_t *ret_addr);
+
+/* The bytes at a virtual address in any segment, *ret_size left in it, or NULL. */
+const uint8_t *elf_file_bytes(const struct elf_file *f, uint64_t addr, size_t *ret_size);
 
 /* Whether processes map code at @addr writable, where the kernel puts no probes: valid_vma(). */
 bool elf_file_is_writable(const struct elf_file *f, uint64_t addr);

@@ -17,7 +17,11 @@ uint64_t eh_read_bytes(struct eh_reader *r, size_t n)
 		r->p = r->end;
 		return 0;
 	}
-	memcpy(&v, r->p, n);
+	/* Nearly all are single bytes, millions of them: that is no call. */
+	if (n == 1)
+		v = *r->p;
+	else
+		memcpy(&v, r->p, n);
 	r->p += n;
 	return v;
 }

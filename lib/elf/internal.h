@@ -3,6 +3,7 @@
 #ifndef FUNCSNOOP_ELF_INTERNAL_H
 #define FUNCSNOOP_ELF_INTERNAL_H
 
+#include <elfutils/libdw.h>
 #include <gelf.h>
 #include <signal.h>
 #include <string.h>
@@ -66,7 +67,7 @@ struct elf_file {
 	int fd;
 	int root_fd;
 	uint64_t mtime_ns; /* when it was opened */
-	char *path, *dir, *soname, *runpath, *build_id;
+	char *path, *dir, *soname, *runpath, *interp, *build_id;
 	char **needed;
 	struct elf_mem mem;
 	struct elf_segment *segments; /* PT_LOAD, in the file's order */
@@ -102,6 +103,7 @@ struct elf_file {
 	struct plan_text *loaded; /* the segments, for the planner */
 
 	struct elf_dwarf *dwarf; /* NULL: not looked for yet */
+	struct elf_units *units; /* of whose lines something was asked, or NULL */
 };
 
 /* memory.c: images, sections, notes. */
@@ -174,13 +176,26 @@ bool elf_debug_open(
 char *elf_debug_find(
 	struct elf_file *f, bool (*has)(const struct elf_mem *mem), struct elf_mem *ret_mem);
 
-/* dwarf.c: what elf_dwarf_open() has made. */
+/* dwarf.c: debug information, looked for once; *@ret_dwarf is NULL where there is none. -ENOMEM. */
+_must_check_ int elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why);
 void elf_dwarf_done(struct elf_file *f);
+
+/* The entry that has what is in the unit @cu, whose own is @unit; false: it is not there. */
+bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit);
+
+/*
+ * On to the next entry of the same parent, with what was passed added to *@passed. False at the
+ * end, where it leads back, which would never end, and behind ELF_DWARF_MOST bytes.
+ */
+bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed);
+
+#define ELF_UNITS_MAX   (1u << 20)
+#define ELF_NESTING_MAX 24
+
+/* lines.c: what elf_lines_at() has made. */
+void elf_lines_done(struct elf_file *f);
 
 /* frame.c: .eh_frame. -ENOMEM only. */
 int elf_frame_read(struct elf_file *f, struct err *err);
-
-/* elf_file.c: the bytes at a virtual address in any segment, *ret_size left in it, or NULL. */
-const uint8_t *elf_file_bytes(const struct elf_file *f, uint64_t addr, size_t *ret_size);
 
 #endif

@@ -106,14 +106,21 @@ static void offer_lib(struct near *n, const struct arg *a, const struct object *
 /* Enough for any program; what comes later is seldom where a function is. */
 #define CLOSURE_MAX 256
 
-/* The file that @lib names for us; a library that has several is told by none of them. */
+/*
+ * The file that @lib names for us. Of several, as where containers have their own, it is the one
+ * that the dynamic linker would take here; else it is told by none of them.
+ */
 static const struct object *only_file(struct libfind *finder, const char *lib)
 {
 	__cleanup(objects_done) struct objects found = { 0 };
+	const struct object *ours = NULL;
 
-	return libfind_get(finder, lib, &found, NULL) == 0 && found.cnt == 1
-		? found.object[0]
-		: NULL;
+	if (libfind_get(finder, lib, &found, NULL))
+		return NULL;
+	for (size_t i = 0; i < found.cnt; i++)
+		if (found.cnt == 1 || !strcmp(found.object[i]->found_how, "ld.so.cache"))
+			ours = found.object[i];
+	return ours;
 }
 
 /* Below a folder of @file's DT_RUNPATH, where "$ORIGIN" is its own (ld.so(8)). */

@@ -10,11 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/gpu.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
 enum cupti_kind {
 	CUPTI_MEMCPY = 1,
 	CUPTI_MEMSET = 2,
 	CUPTI_CONCURRENT_KERNEL = 10,
 	CUPTI_MEMCPY2 = 22, /* between GPUs */
+	CUPTI_GRAPH = 51,
 };
 
 struct cupti_kernel {
@@ -38,6 +43,14 @@ struct cupti_copy {
 };
 _Static_assert(offsetof(struct cupti_copy, stream) == 40, "as CUPTI has it");
 
+/* CUpti_ActivityGraphTrace, since CUDA 11.7, and 2. */
+struct cupti_graph {
+	uint32_t kind, correlation;
+	uint64_t start, end;
+	uint32_t device, graph, context, stream;
+};
+_Static_assert(offsetof(struct cupti_graph, stream) == 36, "as CUPTI has it");
+
 typedef void (*cupti_request_fn)(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records);
 typedef void (*cupti_complete_fn)(
 	void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
@@ -51,12 +64,21 @@ typedef void (*cupti_complete_fn)(
 	X(dropped, cuptiActivityGetNumDroppedRecords,                                  \
 		(void *context, uint32_t stream, size_t *ret_dropped))                 \
 	X(flush, cuptiActivityFlushAll, (uint32_t forced))                             \
-	X(flush_period, cuptiActivityFlushPeriod, (uint32_t ms))
+	X(flush_period, cuptiActivityFlushPeriod, (uint32_t ms))                       \
+	X(timestamp, cuptiGetTimestamp, (uint64_t *ret_ns))
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): of a declaration's parts */
 struct cupti {
 #define X(name, symbol, args) int(*name) args;
 	CUPTI_FUNCS(X)
 #undef X
 };
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+/*
+ * Finds the libcupti of the process, or else the toolkit's, and loads it: FSN_GPU_RUNS. Else what
+ * stands in the way. In @who is what that is called, or who has it.
+ */
+enum fsn_gpu_state cupti_find(struct cupti *ret, char who[FSN_GPU_WHO]);
 
 #endif

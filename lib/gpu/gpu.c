@@ -11,9 +11,6 @@
 // and what is not understood is left alone. A child of fork() has no thread of it and no GPU; at
 // the end of the process what is recorded goes out. No other code runs below its frames but
 // CUPTI's, and none of its own throws.
-#include <dlfcn.h>
-#include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -29,16 +26,17 @@
 #define POLL_NS       100000000L /* between two looks at who listens */
 #define TOLD_EVERY    10         /* of these: what state it is in */
 #define FLUSH_MS      1000
+#define DUTY_MAX      3600 /* s */
 #define BUFFER_BYTES  (1U << 20)
 #define BUFFERS_MAX   32
 #define NAMES_MAX     16384
 #define NAME_PLACES   (2 * NAMES_MAX)
+#define CLOCK_READINGS 5
 #define NAME_LEN      480 /* what programs of the kernel take in */
-#define EXPORT        __attribute__((visibility("default")))
 
 /* --- who listens -------------------------------------------------------------------------------- */
 
-enum stream_of { KERNELS, COPIES, SETS, STREAM_CNT };
+enum stream_of { KERNELS, COPIES, SETS, GRAPHS, STREAM_CNT };
 
 /* The kernel counts in them who probes; no code of this library writes there. */
 #define WANTED(name) \
@@ -47,6 +45,7 @@ enum stream_of { KERNELS, COPIES, SETS, STREAM_CNT };
 WANTED(kernels)
 WANTED(copies)
 WANTED(sets)
+WANTED(graphs)
 
 /*
  * A function that does nothing, with the note of a USDT probe: where it is, where the word is that
@@ -83,6 +82,7 @@ WANTED(sets)
 PROBED(kernels)
 PROBED(copies)
 PROBED(sets)
+PROBED(graphs)
 
 static const struct {
 	volatile unsigned short *wanted;
@@ -94,6 +94,7 @@ static const struct {
 	[COPIES] = { &funcsnoop_gpu_copies_wanted, funcsnoop_gpu_copies,
 		{ CUPTI_MEMCPY, CUPTI_MEMCPY2 } },
 	[SETS] = { &funcsnoop_gpu_sets_wanted, funcsnoop_gpu_sets, { CUPTI_MEMSET } },
+	[GRAPHS] = { &funcsnoop_gpu_graphs_wanted, funcsnoop_gpu_graphs, { CUPTI_GRAPH } },
 };
 
 /* --- state: of one thread at a time -------------------------------------------------------------- */
@@ -108,9 +109,13 @@ static struct {
 	bool opened;           /* libcupti was looked for, */
 	bool records;          /* and buffers are its */
 	bool on[STREAM_CNT];   /* this is recorded */
+	unsigned int window_s, period_s; /* for so long in so long, since .begun; 0: always */
+	time_t begun;
+	uint64_t ahead;        /* of CUPTI's clock before CLOCK_MONOTONIC, */
+	bool clock_known;      /* if that is known */
 	time_t last;           /* when a buffer came, or the first was asked for */
 	struct fsn_gpu_batch batch[STREAM_CNT];
-	uint8_t *free[BUFFERS_MAX];
+	uint8_t *free[BUFFERS_MAX], *buffer[BUFFERS_MAX];
 	unsigned int free_cnt, buffer_cnt;
 	char *names[NAME_PLACES];
 	unsigned int name_cnt;
@@ -120,20 +125,37 @@ static struct {
 	char who[FSN_GPU_WHO];
 } gpu;
 
-static time_t now_s(void)
+static uint64_t now_ns(void)
 {
 	struct timespec now = {};
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-static void set_state(enum fsn_gpu_state state, int code, const char *who)
+static time_t now_s(void)
 {
-	gpu.state = state;
-	gpu.code = code;
-	if (who)
-		snprintf(gpu.who, sizeof(gpu.who), "%s", who);
+	return (time_t)(now_ns() / 1000000000);
+}
+
+/* How far CUPTI's clock is before the monotonic one, of which it says nothing: by what it is now. */
+static void read_clocks(void)
+{
+	uint64_t best = UINT64_MAX;
+
+	gpu.clock_known = false;
+	for (int i = 0; gpu.cupti.timestamp && i < CLOCK_READINGS; i++) {
+		uint64_t before = now_ns(), theirs, after;
+
+		if (gpu.cupti.timestamp(&theirs))
+			return;
+		after = now_ns();
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		gpu.ahead = theirs - (before + (after - before) / 2);
+		gpu.clock_known = true;
+	}
 }
 
 static void hand_out(enum stream_of s)
@@ -143,7 +165,9 @@ static void hand_out(enum stream_of s)
 	b->state = gpu.state;
 	b->code = gpu.code;
 	b->dropped = gpu.dropped;
-	b->idle_s = gpu.records ? (unsigned int)(now_s() - gpu.last) : 0;
+	b->idle_s = gpu.on[s] ? (unsigned int)(now_s() - gpu.last) : 0;
+	b->window_s = gpu.window_s;
+	b->period_s = gpu.period_s;
 	memcpy(b->who, gpu.who, sizeof(b->who));
 	if (*streams[s].wanted)
 		streams[s].hand(b);
@@ -192,6 +216,7 @@ static void add_record(enum stream_of s, const struct fsn_gpu_record *r, uint64_
 	struct fsn_gpu_batch *b = &gpu.batch[s];
 
 	b->record[b->cnt] = *r;
+	b->record[b->cnt].start = gpu.clock_known && start > gpu.ahead ? start - gpu.ahead : 0;
 	b->record[b->cnt].ns = start && end >= start ? end - start : FSN_GPU_UNTIMED;
 	if (++b->cnt == FSN_GPU_BATCH)
 		hand_out(s);
@@ -229,11 +254,23 @@ static void take_copy(const struct cupti_copy *c)
 	add_record(set ? SETS : COPIES, &r, c->start, c->end);
 }
 
+/* As a whole: while these are recorded CUPTI leaves out what they are of. */
+static void take_graph(const struct cupti_graph *g)
+{
+	char name[32];
+	struct fsn_gpu_record r = { .device = g->device, .stream = g->stream };
+
+	snprintf(name, sizeof(name), "[graph %u]", g->graph);
+	r.name = (uintptr_t)name_of(name);
+	add_record(GRAPHS, &r, g->start, g->end);
+}
+
 static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t valid)
 {
 	size_t dropped = 0;
 	void *record = NULL;
 
+	read_clocks();
 	while (valid && !gpu.cupti.next(buffer, valid, &record) && record) {
 		switch (*(uint32_t *)record) {
 		case CUPTI_CONCURRENT_KERNEL:
@@ -243,6 +280,9 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		case CUPTI_MEMCPY2:
 		case CUPTI_MEMSET:
 			take_copy(record);
+			break;
+		case CUPTI_GRAPH:
+			take_graph(record);
 			break;
 		}
 	}
@@ -264,10 +304,20 @@ static void buffer_requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret
 		*ret_buffer = gpu.free[--gpu.free_cnt];
 	} else if (gpu.buffer_cnt < BUFFERS_MAX) {
 		*ret_buffer = aligned_alloc(64, BUFFER_BYTES);
-		gpu.buffer_cnt += *ret_buffer != NULL;
+		if (*ret_buffer)
+			gpu.buffer[gpu.buffer_cnt++] = *ret_buffer;
 	}
 	*ret_size = *ret_buffer ? BUFFER_BYTES : 0;
 	pthread_mutex_unlock(&pool);
+}
+
+/* One of another profiler, whose callbacks came first, is no room for more. */
+static bool is_own(const uint8_t *buffer)
+{
+	for (unsigned int i = 0; i < gpu.buffer_cnt; i++)
+		if (gpu.buffer[i] == buffer)
+			return true;
+	return false;
 }
 
 static void buffer_completed(
@@ -279,101 +329,20 @@ static void buffer_completed(
 	take_buffer(context, stream, buffer, valid);
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_lock(&pool);
-	gpu.free[gpu.free_cnt++] = buffer;
+	if (is_own(buffer) && gpu.free_cnt < BUFFERS_MAX)
+		gpu.free[gpu.free_cnt++] = buffer;
 	pthread_mutex_unlock(&pool);
 }
 
-/* --- libcupti ------------------------------------------------------------------------------------ */
-
-/* Tools that use CUPTI in the same way, of which it has one at a time. */
-static const char *const tools[] = { "libToolsInjection", "libcuinj64", "libparcagpu",
-	"libaccinj", "libTreeLauncher" };
-
-struct loaded {
-	char cupti[PATH_MAX], runtime[PATH_MAX];
-	const char *other;
-};
-
-static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	struct loaded *l = arg;
-	const char *slash = strrchr(info->dlpi_name, '/');
-	const char *name = slash ? slash + 1 : info->dlpi_name;
-
-	if (!strncmp(name, "libcupti.so", 11))
-		snprintf(l->cupti, sizeof(l->cupti), "%s", info->dlpi_name);
-	if (!strncmp(name, "libcudart.so", 12))
-		snprintf(l->runtime, sizeof(l->runtime), "%s", info->dlpi_name);
-	for (size_t i = 0; i < sizeof(tools) / sizeof(*tools); i++)
-		if (!strncmp(name, tools[i], strlen(tools[i])))
-			l->other = tools[i];
-	return 0;
-}
-
-static void *try_open(const char *path, char who[FSN_GPU_WHO])
-{
-	const char *slash = strrchr(path, '/');
-	void *lib = *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-
-	if (lib)
-		snprintf(who, FSN_GPU_WHO, "%s", slash ? slash + 1 : path);
-	return lib;
-}
-
-/* That of the process; else that beside its runtime; else the toolkit's. */
-static void *open_cupti(const struct loaded *l, char who[FSN_GPU_WHO])
-{
-	static const char *const beside[] = { "", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/" };
-	static const char *const usual[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8",
-		"libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-		"/usr/local/cuda/lib64/libcupti.so" };
-	const char *said = getenv("FUNCSNOOP_CUPTI"), *slash = strrchr(l->runtime, '/');
-	const char *version = slash ? strstr(slash, ".so") : NULL;
-	char path[2 * PATH_MAX];
-	void *lib = said ? try_open(said, who) : try_open(l->cupti, who);
-
-	for (size_t i = 0; !said && !lib && version && i < sizeof(beside) / sizeof(*beside); i++) {
-		snprintf(path, sizeof(path), "%.*s/%slibcupti%s", (int)(slash - l->runtime),
-			l->runtime, beside[i], version);
-		lib = try_open(path, who);
-	}
-	for (size_t i = 0; !said && !lib && i < sizeof(usual) / sizeof(*usual); i++)
-		lib = try_open(usual[i], who);
-	return lib;
-}
-
-static bool take_functions(void *lib)
-{
-#define X(name, symbol, args) *(void **)&gpu.cupti.name = dlsym(lib, #symbol);
-	CUPTI_FUNCS(X)
-#undef X
-	/* The flush period is younger than the rest: since CUDA 11.1. */
-	return gpu.cupti.register_callbacks && gpu.cupti.enable && gpu.cupti.disable &&
-		gpu.cupti.next && gpu.cupti.dropped && gpu.cupti.flush;
-}
+/* --- recording ----------------------------------------------------------------------------------- */
 
 /* Not before somebody listens: the process may load its own until then. */
 static bool cupti_ready(void)
 {
-	struct loaded loaded = {};
-	char who[FSN_GPU_WHO] = "libcupti";
-	void *lib;
-
-	if (gpu.opened)
-		return gpu.state == FSN_GPU_RUNS;
+	if (!gpu.opened)
+		gpu.state = cupti_find(&gpu.cupti, gpu.who);
 	gpu.opened = true;
-	dl_iterate_phdr(look_at, &loaded);
-	if (loaded.other) {
-		set_state(FSN_GPU_TAKEN, 0, loaded.other);
-		return false;
-	}
-	lib = open_cupti(&loaded, who);
-	if (!lib || !take_functions(lib)) {
-		set_state(FSN_GPU_NO_LIB, 0, who);
-		return false;
-	}
-	set_state(FSN_GPU_RUNS, 0, who);
-	return true;
+	return gpu.state == FSN_GPU_RUNS;
 }
 
 /* Without the lock: CUPTI may hand over buffers meanwhile, and wait for that. */
@@ -399,8 +368,10 @@ static void start(enum stream_of s)
 		return;
 	gpu.last = now_s();
 	code = cupti_start(s);
-	if (code)
-		set_state(FSN_GPU_REFUSED, code, NULL);
+	if (code) {
+		gpu.state = FSN_GPU_REFUSED;
+		gpu.code = code;
+	}
 	gpu.on[s] = !code;
 }
 
@@ -415,16 +386,21 @@ static void stop(enum stream_of s)
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* who starts and stops, or ends it all */
 
+static bool in_window(void)
+{
+	return !gpu.period_s || (now_s() - gpu.begun) % gpu.period_s < gpu.window_s;
+}
+
 static bool look(bool tell)
 {
-	bool any = false;
+	bool any = false, now = in_window();
 
 	for (int s = 0; s < STREAM_CNT; s++) {
 		bool wanted = *streams[s].wanted;
 
-		if (wanted && !gpu.on[s])
+		if (wanted && now && !gpu.on[s])
 			start(s);
-		else if (!wanted && gpu.on[s])
+		else if (!(wanted && now) && gpu.on[s])
 			stop(s);
 		any |= gpu.on[s];
 		if (!wanted || !tell)
@@ -471,6 +447,21 @@ static void at_exit(void)
 	/* It is kept: nothing is started any more. */
 }
 
+/* "1/30": a second of each thirty. What is none is left alone: all is recorded then. */
+static void read_duty(void)
+{
+	const char *text = getenv("FUNCSNOOP_GPU_DUTY");
+	unsigned int window, period;
+	char rest;
+
+	if (!text || sscanf(text, "%u/%u%c", &window, &period, &rest) != 2 || !window ||
+		window >= period || period > DUTY_MAX)
+		return;
+	gpu.window_s = window;
+	gpu.period_s = period;
+	gpu.begun = now_s();
+}
+
 /* The driver calls it once, in cuInit(): not 0 is success. */
 EXPORT int InitializeInjection(void);
 int InitializeInjection(void)
@@ -479,10 +470,16 @@ int InitializeInjection(void)
 	sigset_t all, before;
 	pthread_t thread;
 
-	if (gpu.pid == getpid())
+	if (gpu.pid == getpid() || (!gpu.pid && atexit(at_exit)))
 		return 1;
+	/* Of a process that was forked and begins anew: nothing of its parent's is its. */
+	if (gpu.pid) {
+		memset(&gpu, 0, sizeof(gpu));
+		lock = pool = turn = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	}
 	gpu.pid = getpid();
-	if (atexit(at_exit) || pthread_attr_init(&attr))
+	read_duty();
+	if (pthread_attr_init(&attr))
 		return 1;
 	sigfillset(&all);
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

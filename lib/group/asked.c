@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a group was asked to count, out of the maps that its programs look it up in.
+// What a group was asked to count, out of the maps that its programs look it up in; and what of
+// it was left out.
 #include <errno.h>
 #include <string.h>
 
@@ -145,4 +146,38 @@ void asked_done(struct asked *a)
 	free(a->tids);
 	free(a->comms);
 	free(a->said);
+}
+
+/* --- functions left out to keep to the budget ------------------------------------------------ */
+
+/* The next of its lines, cut off; "" behind the last. */
+static char *next_line(struct group_left *left)
+{
+	char *line = left->text + left->at;
+	size_t len = strcspn(line, "\n");
+
+	left->at += len + (line[len] != '\0');
+	line[len] = '\0';
+	return line;
+}
+
+bool group_next_left(const struct group *g, struct group_left *left, struct group_func *ret_func,
+	const char **ret_why)
+{
+	if (!left->text)
+		left->text = strdup(group_text(g, g->meta.left_out));
+	if (!left->text || !left->text[left->at])
+		return false;
+	*ret_func = (struct group_func){ .limit = LIMIT_LEFT_OUT };
+	ret_func->name = next_line(left);
+	ret_func->symbol = next_line(left);
+	ret_func->library = next_line(left);
+	ret_func->offset = strtoull(next_line(left), NULL, 16);
+	*ret_why = next_line(left);
+	return true;
+}
+
+void group_left_done(struct group_left *left)
+{
+	free(left->text);
 }

@@ -33,19 +33,13 @@ static bool slot_is_call(uint64_t key)
 /* What is asked once for all calls of a thread. */
 struct thread {
 	struct proc_stack stack;
-	char comm[16];
+	char comm[PROC_COMM_LEN];
 };
 
 static void thread_read(struct thread *t, pid_t pid, pid_t tid)
 {
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64];
-
 	memset(t, 0, sizeof(*t));
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-	f = fopen(path, "re");
-	if (f && fgets(t->comm, sizeof(t->comm), f))
-		t->comm[strcspn(t->comm, "\n")] = '\0';
+	proc_comm(pid, tid, t->comm);
 	proc_stack_read(&t->stack, pid, tid);
 }
 

@@ -28,6 +28,8 @@ static int hint_access(int code, bool write, struct err *err)
 static int open_maps(struct group *g, int dir_fd, struct err *err)
 {
 	for (int i = 0; i < MAPID_CNT; i++) {
+		if (g->fd[i] != MAP_LEFT || (g->brief && !map_is_listed(i)))
+			continue;
 		g->fd[i] = bpffs_get(dir_fd, map_pin_name(i), g->write ? 0 : BPF_F_RDONLY);
 		if (g->fd[i] >= 0 && !map_check(g->fd[i], i))
 			continue;
@@ -87,8 +89,8 @@ static bool counts_fit(const struct group *g)
 	return g->meta.timed_cnt <= g->meta.fn_cnt &&
 		g->meta.fn_cnt <= entries_of(g, MAPID_FUNCS) &&
 		g->meta.lib_cnt <= entries_of(g, MAPID_LIBS) &&
-		g->meta.type_cnt <= entries_of(g, MAPID_TYPES) &&
-		g->meta.name_cnt <= entries_of(g, MAPID_NAMES) &&
+		(g->brief || (g->meta.type_cnt <= entries_of(g, MAPID_TYPES) &&
+			g->meta.name_cnt <= entries_of(g, MAPID_NAMES))) &&
 		g->meta.text_bytes <= entries_of(g, MAPID_TEXT) * FSN_TEXT_LEN;
 }
 
@@ -122,7 +124,7 @@ static int read_description(struct group *g, struct err *err)
 	return 0;
 }
 
-int group_open(const struct bpffs *fs, const char *name, bool write,
+static int open_group(const struct bpffs *fs, const char *name, bool write, bool brief,
 	struct group **ret_group, struct err *err)
 {
 	_cleanup_group_ struct group *g = calloc(1, sizeof(*g));
@@ -133,9 +135,10 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 	if (!g)
 		return err_sys(err, -ENOMEM, "cannot open group '%s'", name);
 	for (int i = 0; i < MAPID_CNT; i++)
-		g->fd[i] = -1;
+		g->fd[i] = MAP_LEFT;
 	g->lock_fd = g->dir_fd = -1;
 	g->write = write;
+	g->brief = brief;
 	snprintf(g->name, sizeof(g->name), "%s", name);
 	code = bpffs_open_group(fs, name, &dir_fd, err);
 	if (code && code != -EACCES)
@@ -149,6 +152,28 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 	g->dir_fd = TAKE_FD(dir_fd);
 	*ret_group = TAKE_PTR(g);
 	return code;
+}
+
+int group_open(const struct bpffs *fs, const char *name, bool write,
+	struct group **ret_group, struct err *err)
+{
+	return open_group(fs, name, write, false, ret_group, err);
+}
+
+int group_open_brief(const struct bpffs *fs, const char *name, bool write,
+	struct group **ret_group, struct err *err)
+{
+	return open_group(fs, name, write, true, ret_group, err);
+}
+
+int group_open_rest(const struct group *g, struct err *err)
+{
+	struct group *whole = (struct group *)g; /* what it says of itself stays as it is */
+
+	if (!g->brief)
+		return 0;
+	whole->brief = false;
+	return open_maps(whole, g->dir_fd, err);
 }
 
 int group_lock(struct group *g, const struct bpffs *fs, struct err *err)
@@ -265,6 +290,7 @@ struct group_info group_info(const struct group *g)
 		.budget = g->meta.budget,
 		.tried_ns = g->meta.tried_ns,
 		.tried_cost_ns = g->meta.tried_cost_ns,
+		.definition = g->meta.definition,
 	};
 
 	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++) {
@@ -308,38 +334,6 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.types_why = text_or_null(g, f->types_why),
 		.aliases = text_or_null(g, f->aliases),
 	};
-}
-
-/* The next of its lines, cut off; "" behind the last. */
-static char *next_line(struct group_left *left)
-{
-	char *line = left->text + left->at;
-	size_t len = strcspn(line, "\n");
-
-	left->at += len + (line[len] != '\0');
-	line[len] = '\0';
-	return line;
-}
-
-bool group_next_left(const struct group *g, struct group_left *left, struct group_func *ret_func,
-	const char **ret_why)
-{
-	if (!left->text)
-		left->text = strdup(group_text(g, g->meta.left_out));
-	if (!left->text || !left->text[left->at])
-		return false;
-	*ret_func = (struct group_func){ .limit = LIMIT_LEFT_OUT };
-	ret_func->name = next_line(left);
-	ret_func->symbol = next_line(left);
-	ret_func->library = next_line(left);
-	ret_func->offset = strtoull(next_line(left), NULL, 16);
-	*ret_why = next_line(left);
-	return true;
-}
-
-void group_left_done(struct group_left *left)
-{
-	free(left->text);
 }
 
 const char *group_name(const struct group *g)
@@ -412,16 +406,10 @@ int group_until(const struct group *g, uint64_t *ret_ns, struct err *err)
 
 uint64_t group_memory(const struct group *g)
 {
-	uint64_t sum = 0;
-
-	for (int i = 0; i < MAPID_CNT; i++) {
-		uint64_t bytes = g->fd[i] < 0 ? 0 : map_memory(g->fd[i]);
-
-		if (!bytes)
+	for (int i = 0; i < MAPID_CNT; i++)
+		if (g->fd[i] < 0 && g->fd[i] != MAP_LEFT)
 			return 0;
-		sum += bytes;
-	}
-	return sum + stacks_memory(g);
+	return g->meta.memory_bytes ? g->meta.memory_bytes + stacks_memory(g) : 0;
 }
 
 bool group_lib_stale(const struct group *g, uint32_t lib)

@@ -43,6 +43,7 @@ struct group_info {
 	uint32_t budget;      /* what they were to take, in millionths of a CPU; 0: as it comes */
 	uint64_t tried_ns;    /* how long entries were counted for that, */
 	uint64_t tried_cost_ns; /* by which they take so much of a second */
+	uint64_t definition;  /* as attach_definition() had it; 0: it was attached for a moment */
 	const char *key[FSN_KEYS], *sum[FSN_SUMS]; /* NULL: there are no more */
 };
 
@@ -76,6 +77,14 @@ struct group_func {
 int group_open(const struct bpffs *fs, const char *name, bool write,
 	struct group **ret_group, struct err *err);
 void group_free(struct group *g);
+
+/*
+ * The same with as few maps as a list of many groups needs: for group_info(), group_func(),
+ * group_lib(), group_since(), group_until(), group_memory(), asked_read(), stats_calls() and
+ * costs. What sweeps a group opens the others when there is something to sweep.
+ */
+int group_open_brief(const struct bpffs *fs, const char *name, bool write,
+	struct group **ret_group, struct err *err);
 
 /*
  * Keeps other writers of this group away, until group_unlock() or group_free(): by the lock of

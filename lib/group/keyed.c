@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "group/keys.h"
+#include "proc/proc.h"
 #include "group/records.h"
 
 static struct func_part part_of(const struct fsn_part *p)
@@ -67,12 +68,17 @@ int group_keys_read(const struct group *g, struct group_keys *ret_keys, struct e
 	}
 	if (!code)
 		code = keys_make(g, keyed, ret_keys);
+	if (!code && g->meta.key_cgroup)
+		ret_keys->cgroups = cgroups_new("/proc");
+	if (!code && g->meta.key_cgroup && !ret_keys->cgroups)
+		code = -ENOMEM;
 	return code ? err_sys(err, code, "cannot read keys of group '%s'", g->name) : 0;
 }
 
 void group_keys_done(struct group_keys *k)
 {
 	free(k->funcs);
+	cgroups_free(k->cgroups);
 }
 
 void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to)

@@ -128,6 +128,7 @@ struct group_keys {
 	size_t key_cnt, sum_cnt;
 	struct stacks *stacks;   /* of rows by stack, whoever has read them: NULL, or another's */
 	struct func_keys *funcs; /* of all functions of the group; NULL: it has no keys */
+	struct cgroups *cgroups; /* of calls by cgroup; NULL: it is no key */
 };
 
 /* Free with group_keys_done(), also after an error. What bpf(2) gives, -ENOMEM, -EPROTO. */

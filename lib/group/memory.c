@@ -84,7 +84,7 @@ int rules_bind(const struct condition_func *funcs, size_t cnt, struct fsn_rule *
 		const struct condition_func *f = &funcs[i];
 		const char *why;
 
-		ret_rules[i] = (struct fsn_rule) {};
+		ret_rules[i] = (struct fsn_rule) { .frees_all = f->memory && f->memory->frees_all };
 		if (!f->memory || !(f->memory->allocates || f->memory->frees))
 			continue;
 		if (!bind(f, &ret_rules[i], &why)) {
@@ -102,6 +102,6 @@ int rules_bind(const struct condition_func *funcs, size_t cnt, struct fsn_rule *
 	if (ret_left->cant)
 		return err_set(err, -ERR_USAGE, "--memory: '%s' %s", ret_left->name, ret_left->why);
 	err_set(err, -ERR_USAGE, "--memory: no function is known to hand out memory");
-	return err_hint(err, "presets cuda, cuda-driver, nccl and malloc know some; of others "
-			     "\"allocates\" says it, see funcsnoop-config(5)");
+	return err_hint(err,
+		"presets cuda, cuda-driver, nccl, malloc and tensors know some; of others \"allocates\" says it, see funcsnoop-config(5)");
 }

@@ -3,6 +3,8 @@
 #ifndef FUNCSNOOP_GROUP_RECORDS_H
 #define FUNCSNOOP_GROUP_RECORDS_H
 
+#include <errno.h>
+
 #include "group/group.h"
 #include "pins/maps.h"
 #include "shared/layout.h"
@@ -15,10 +17,16 @@ struct group {
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
 	bool write, foreign;
+	bool brief; /* group_open_brief(): of .fd only those of map_is_listed() are open */
 	int lock_fd; /* group_lock(), or -1 */
 	int dir_fd;
 	int fd[MAPID_CNT];
 };
+
+#define MAP_LEFT (-EBADF) /* in .fd: it was not tried to open it */
+
+/* Opens what group_open_brief() has left; nothing where all is open. As group_open(). */
+_must_check_ int group_open_rest(const struct group *g, struct err *err);
 
 /*
  * The descriptor of a map that not every reader may read, or -EACCES, -EPERM: "@what of group

@@ -12,7 +12,8 @@
 
 struct named {
 	uint64_t frame;
-	char *name; /* NULL: nobody's */
+	struct frame_name *names; /* NULL: nobody's */
+	size_t cnt;
 };
 
 /* One that frames lie in; it is opened when the first of them is named. */
@@ -30,6 +31,7 @@ struct symbol {
 };
 
 struct stacks {
+	const struct group *g;
 	int stacks_fd, frames_fd, files_fd; /* the group's */
 	struct fsn_stack *stacks;
 	struct fsn_frames *frames;
@@ -40,6 +42,8 @@ struct stacks {
 	struct perf_map *maps; /* of processes that make code */
 	struct symbol *symbols; /* of the kernel, by address */
 	size_t symbol_cnt;
+	struct frame_name made; /* of one of these: the last that was asked for */
+	bool lines;
 	bool symbols_read, loaded_read; /* of the kernel itself, and of what it has loaded */
 	uint64_t text, text_end; /* of the kernel itself */
 };
@@ -51,7 +55,7 @@ void stacks_free(struct stacks *s)
 	for (size_t i = 0; s->files && i < FSN_FILES_MAX; i++)
 		elf_file_free(s->files[i].elf);
 	for (size_t i = 0; i < s->names_cnt; i++)
-		free(s->names[i].name);
+		frame_names_free(s->names[i].names, s->names[i].cnt);
 	perf_maps_free(s->maps);
 	for (size_t i = 0; i < s->symbol_cnt; i++)
 		free(s->symbols[i].name);
@@ -119,6 +123,7 @@ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *e
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_sys(err, -ENOMEM, "cannot read stacks");
+	s->g = g;
 	s->stacks_fd = fd;
 	s->frames_fd = g->fd[MAPID_FRAMES];
 	s->files_fd = g->fd[MAPID_STACK_FILES];
@@ -189,6 +194,33 @@ const char *stack_end_name(enum fsn_walk_end end)
 	return end < ARRAY_SIZE(names) && names[end] ? names[end] : "unknown";
 }
 
+const char *stack_cut(const struct stack *stack)
+{
+	static const char *const cuts[] = {
+		[FSN_WALK_DEEP] = "[too deep]",
+		[FSN_WALK_BUSY] = "[cut: mappings are changing]",
+		[FSN_WALK_NOWHERE] = "[cut: no such address]",
+		[FSN_WALK_NO_TABLE] = "[cut: file without a table]",
+		[FSN_WALK_NO_RULE] = "[cut: code without a table]",
+		[FSN_WALK_NO_MEMORY] = "[cut: stack is not there]",
+		[FSN_WALK_LOST] = "[cut: frame can't be followed]",
+	};
+
+	return stack->end < ARRAY_SIZE(cuts) ? cuts[stack->end] : NULL;
+}
+
+const char *stack_cut_named(const char *end)
+{
+	struct stack stack = {};
+
+	for (int i = 0; i < FSN_WALK_ENDS; i++) {
+		stack.end = (enum fsn_walk_end)i;
+		if (!strcmp(stack_end_name(stack.end), end))
+			return stack_cut(&stack);
+	}
+	return NULL;
+}
+
 const char *stack_end_text(enum fsn_walk_end end)
 {
 	static const char *const texts[] = {
@@ -247,23 +279,6 @@ static struct elf_file *open_file(struct frame_file *file)
 		file->elf = NULL;
 	}
 	return file->elf;
-}
-
-/* The function that covers it, as its source has it. */
-static char *symbol_of(struct elf_file *elf, uint64_t offset)
-{
-	const struct elf_func *func = NULL;
-	const char *name;
-	uint64_t addr;
-	char *shown;
-
-	if (!elf_file_offset_to_addr(elf, offset, &addr))
-		func = elf_file_func_at(elf, addr);
-	if (!func)
-		return NULL;
-	name = func->names[0].name;
-	shown = demangle_is_mangled(name) ? demangle(name, DEMANGLE_NAME) : NULL;
-	return shown ? shown : strdup(name);
 }
 
 /* --- the kernel's ------------------------------------------------------------------------------ */
@@ -334,37 +349,25 @@ static char *kernel_name(struct stacks *s, uint64_t addr)
 	return asprintf(&name, "%s_[k]", s->symbols[lo - 1].name) < 0 ? NULL : name;
 }
 
-/* --- of files ---------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------- */
 
-char *stack_frame_name(struct elf_file *elf, const char *path, uint64_t offset)
-{
-	char *name = elf ? symbol_of(elf, offset) : NULL;
-	const char *base;
-
-	if (name)
-		return name;
-	base = path ? strrchr(path, '/') : NULL;
-	if (asprintf(&name, base ? "%s+0x%llx" : "%s0x%llx", base ? base + 1 : "",
-		    (unsigned long long)offset) < 0)
-		return NULL;
-	return name;
-}
-
-static char *name_of(struct stacks *s, uint64_t frame)
+static struct frame_name *names_of(struct stacks *s, uint64_t frame, size_t *ret_cnt)
 {
 	struct frame_file *file = file_of(s, frame);
 
+	if (frame >> FSN_FRAME_SHIFT == FSN_FRAME_PYTHON)
+		return python_names(s->g, frame, ret_cnt);
 	if (frame >> FSN_FRAME_SHIFT == KERNEL_FILE)
-		return kernel_name(s, frame);
-	return stack_frame_name(file ? open_file(file) : NULL, file ? file->about.path : NULL,
-		frame & FSN_FRAME_OFFSET);
+		return frame_name_new(kernel_name(s, frame), ret_cnt);
+	return frame_names(file ? open_file(file) : NULL, file ? file->about.path : NULL,
+		frame & FSN_FRAME_OFFSET, s->lines, ret_cnt);
 }
 
 static struct named *place_of(struct named *names, size_t cnt, uint64_t frame)
 {
 	size_t i = (frame * 0x9e3779b97f4a7c15ULL) >> 32;
 
-	while (names[i & (cnt - 1)].name && names[i & (cnt - 1)].frame != frame)
+	while (names[i & (cnt - 1)].names && names[i & (cnt - 1)].frame != frame)
 		i++;
 	return &names[i & (cnt - 1)];
 }
@@ -377,7 +380,7 @@ static int names_grow(struct stacks *s)
 	if (!names)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->names_cnt; i++)
-		if (s->names[i].name)
+		if (s->names[i].names)
 			*place_of(names, cnt, s->names[i].frame) = s->names[i];
 	free(s->names);
 	s->names = names;
@@ -385,23 +388,47 @@ static int names_grow(struct stacks *s)
 	return 0;
 }
 
-const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid)
+void stacks_want_lines(struct stacks *s)
+{
+	s->lines = true;
+}
+
+bool stacks_have_lines(const struct stacks *s)
+{
+	return s->lines;
+}
+
+const struct frame_name *stacks_names(
+	struct stacks *s, uint64_t frame, pid_t pid, size_t *ret_cnt)
 {
 	const char *made = NULL;
 	struct named *place;
 
 	if (!(frame >> FSN_FRAME_SHIFT) && pid)
 		made = perf_map_name(&s->maps, pid, frame);
-	if (made)
-		return made;
+	if (made) {
+		/* It is the map's, and written by nobody. */
+		s->made.name = s->made.text = (char *)(uintptr_t)made;
+		*ret_cnt = 1;
+		return &s->made;
+	}
 
 	if (2 * s->names_used >= s->names_cnt && names_grow(s))
 		return NULL;
 	place = place_of(s->names, s->names_cnt, frame);
-	if (!place->name) {
+	if (!place->names) {
 		place->frame = frame;
-		place->name = name_of(s, frame);
-		s->names_used += place->name != NULL;
+		place->names = names_of(s, frame, &place->cnt);
+		s->names_used += place->names != NULL;
 	}
-	return place->name;
+	*ret_cnt = place->cnt;
+	return place->names;
+}
+
+const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid)
+{
+	size_t cnt;
+	const struct frame_name *names = stacks_names(s, frame, pid, &cnt);
+
+	return names ? names[cnt - 1].name : NULL;
 }

@@ -36,10 +36,32 @@ uint64_t stacks_memory(const struct group *g);
 struct stack stacks_get(const struct stacks *s, uint64_t number);
 
 /*
- * What @frame of process @pid is called: a function as the source has it, else "FILE+0xOFFSET";
- * where there is no file what the process says in its perf map, or an address, as for @pid 0.
- * NULL only when memory is out. It is looked for once.
+ * A function at a place in code: what is called so, or what the compiler has put into that in the
+ * place of its call.
  */
+struct frame_name {
+	char *name;         /* as the source has it, "FILE+0xOFFSET", or an address */
+	char *text;         /* the same with the line, "get (heap.c:99)"; or .name */
+	char *source;       /* a path; NULL: it is not known */
+	unsigned int line;
+	bool inlined;       /* into the next: its .text ends in "_[i]" */
+	bool is_python;     /* .source and .line are known without debug information */
+};
+
+/* From now on frames have their lines, and what is inlined there. */
+void stacks_want_lines(struct stacks *s);
+bool stacks_have_lines(const struct stacks *s);
+
+/*
+ * What @frame of process @pid is called, innermost first: functions as the source has them, else
+ * "FILE+0xOFFSET"; where there is no file what the process says in its perf map, or an address, as
+ * for @pid 0. All but the last one are inlined. NULL only when memory is out. It is looked for
+ * once; what is of a perf map is good until the next is asked for.
+ */
+const struct frame_name *stacks_names(
+	struct stacks *s, uint64_t frame, pid_t pid, size_t *ret_cnt);
+
+/* The name of the last of these: the function that the frame is of. */
 const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid);
 
 /*
@@ -54,15 +76,30 @@ void perf_maps_free(struct perf_map *m);
 const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_offset);
 
 /*
- * What code at @offset of @elf is called: a function as the source has it, else "FILE+0xOFFSET"
- * by the name of @path. @elf may be NULL; without a path it is an address. To be freed; NULL only
- * when memory is out.
+ * What code at @offset of @elf is called, with @lines by its debug information, as stacks_names()
+ * has it, by the name of @path; to be freed by frame_names_free(). @elf may be NULL; without a
+ * path it is an address. NULL only when memory is out.
  */
 struct elf_file;
-char *stack_frame_name(struct elf_file *elf, const char *path, uint64_t offset);
+struct frame_name *frame_names(
+	struct elf_file *elf, const char *path, uint64_t offset, bool lines, size_t *ret_cnt);
+void frame_names_free(struct frame_name *names, size_t cnt);
+
+/* One that is called @name, which is taken over in any case. Freed as those are. */
+struct frame_name *frame_name_new(char *name, size_t *ret_cnt);
+
+/*
+ * What a frame of Python is called in @g: one name with its source and line, 0 where that is not known,
+ * which are its code's. To be freed as those of frame_names(); NULL only when memory is out.
+ */
+struct frame_name *python_names(const struct group *g, uint64_t frame, size_t *ret_cnt);
 
 /* "outermost", "no_table": a word for documents. */
 const char *stack_end_name(enum fsn_walk_end end);
+
+/* What stands above all frames of a stack that was not followed to its end; NULL: it was. */
+const char *stack_cut(const struct stack *stack);
+const char *stack_cut_named(const char *end); /* by stack_end_name() */
 
 /* "are too deep": the same of stacks that are not whole, for people. */
 const char *stack_end_text(enum fsn_walk_end end);

@@ -302,16 +302,12 @@ static size_t held_by(const struct breaks_file *f, pid_t pid, bool *held)
 
 static void tell(pid_t pid, size_t cnt)
 {
-	char path[64], comm[32] = "";
-	_cleanup_fclose_ FILE *f = NULL;
+	char comm[PROC_COMM_LEN];
 	struct err what = {};
 
 	if (!tell_fn)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
-	if (f && fgets(comm, sizeof(comm), f))
-		comm[strcspn(comm, "\n")] = '\0';
+	proc_comm(pid, pid, comm);
 	err_set(&what, -EUCLEAN, "process %d (%s) has %zu breakpoints without an owner", pid, comm,
 		cnt);
 	err_hint(&what, "a command was killed while it changed probes; each costs a trap at every "

@@ -19,6 +19,7 @@
 
 #include "pins/bpffs.h"
 #include "pins/maps.h"
+#include "proc/proc.h"
 #include "shared/layout.h"
 
 #define LOCK         "~lock"
@@ -50,19 +51,12 @@ static int lock_holder(int fd)
 static int err_locked(int dir_fd, const char *what, struct err *err)
 {
 	_cleanup_close_ int fd = openat(dir_fd, LOCK, DIR_FLAGS);
-	char path[64], comm[32] = "";
 	int pid = fd < 0 ? 0 : lock_holder(fd);
-	FILE *f;
+	char comm[PROC_COMM_LEN];
 
 	if (!pid)
 		return err_set(err, -EBUSY, "'%s' is locked by another command", what);
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
-	if (f) {
-		if (fgets(comm, sizeof(comm), f))
-			comm[strcspn(comm, "\n")] = '\0';
-		fclose(f);
-	}
+	proc_comm(pid, pid, comm);
 	return err_set(err, -EBUSY, "'%s' is locked by process %d (%s)", what, pid, comm);
 }
 

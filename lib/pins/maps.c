@@ -46,6 +46,36 @@ bool map_is_counter(enum map_id id)
 	return facts[id].for_readers;
 }
 
+bool map_is_listed(enum map_id id)
+{
+	switch (id) {
+	case MAPID_META:
+	case MAPID_LIBS:
+	case MAPID_FUNCS:
+	case MAPID_TEXT:
+	case MAPID_CTL:
+	case MAPID_STATS:
+	case MAPID_BASE0:
+	case MAPID_BASE1:
+	case MAPID_SLOTS:
+	case MAPID_HELD:
+	case MAPID_STREAMS:
+	case MAPID_PROCS:
+	case MAPID_ROWS:
+	case MAPID_BASE_ROWS0:
+	case MAPID_BASE_ROWS1:
+	case MAPID_STACK_FILES:
+	case MAPID_SAID:
+	case MAPID_PIDS:
+	case MAPID_COMMS:
+	case MAPID_UIDS:
+	case MAPID_TIDS:
+		return true;
+	default:
+		return false;
+	}
+}
+
 uint32_t map_entries(enum map_id id, const struct map_sizes *n)
 {
 	const size_t cnt[] = {

@@ -24,7 +24,7 @@ struct map_sizes {
 	size_t stat_shards, hist_shards, path_shards, procs, paths, rows, stacks;
 	size_t block_sets;
 	bool has_more, wide, nesting, split, children, holds, pauses, callers, launches, sleeps;
-	bool gpus;
+	bool gpus, pythons;
 };
 
 /* How many entries it has in such a group, at least one. */
@@ -42,6 +42,9 @@ const char *map_pin_name(enum map_id id);
  * bpf(2) gives. A value may be FSN_STR_SPARED shorter where text is.
  */
 int map_check(int fd, enum map_id id);
+
+/* Whether a list of groups, and looking for something to sweep, reads it. */
+bool map_is_listed(enum map_id id);
 
 /* Whether the map has only what readers of statistics are to see. */
 bool map_is_counter(enum map_id id);

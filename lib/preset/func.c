@@ -334,7 +334,7 @@ static int read_func_object(
 {
 	static const char *const keys[] = { "symbol", "lib", "slow", "ret", "args",
 		"error", "no_error", "nothrow", "optional", "target", "kernel", "named",
-		"allocates", "frees", "sum", NULL };
+		"allocates", "frees", "frees_all", "sum", NULL };
 	struct json_object *val;
 	bool nothrow = false;
 	char where[160];
@@ -379,6 +379,8 @@ static int read_func_object(
 		rc = reader_allocates(r, val, func);
 	if (!rc && (val = obj_member(obj, "frees")))
 		rc = reader_frees(r, val, func);
+	if (!rc && (val = obj_member(obj, "frees_all")))
+		rc = reader_bool(r, val, "frees_all", &func->memory.frees_all);
 	return rc;
 }
 

@@ -92,6 +92,7 @@ struct preset_part {
 /* Which memory a function's calls hand out, and which they take back; both: it is moved. */
 struct preset_memory {
 	bool allocates;
+	bool frees_all;             /* and more than is told, of a device or context */
 	uint8_t frees;              /* 1 + the argument that is the pointer; 0: they take none */
 	uint8_t size_cnt;           /* 0: how much it is can't be told */
 	struct preset_part pointer; /* where it is stored; none: it is the result */

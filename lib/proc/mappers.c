@@ -205,6 +205,20 @@ bool proc_ended(pid_t pid, uint64_t start_ns)
 		!same_start(start_ns, ticks);
 }
 
+bool proc_comm(pid_t pid, pid_t tid, char ret_comm[PROC_COMM_LEN])
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64];
+
+	ret_comm[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	f = fopen(path, "re");
+	if (!f || !fgets(ret_comm, PROC_COMM_LEN, f))
+		return false;
+	ret_comm[strcspn(ret_comm, "\n")] = '\0';
+	return true;
+}
+
 pid_t proc_own_number(const char *proc, pid_t pid, pid_t tid)
 {
 	char path[PATH_MAX], line[256];

@@ -373,8 +373,9 @@ int proc_open_in_root(int root_fd, const char *path, struct err *err)
 			break;
 	}
 	if (fd < 0)
-		return err_sys(err, -errno, "cannot open '%s'", path);
-	return reopen_regular(fd, path, err);
+		return caps_hint(err_sys(err, -errno, "cannot open '%s'", path),
+			CAPS_BIT(CAP_DAC_READ_SEARCH), err);
+	return caps_hint(reopen_regular(fd, path, err), CAPS_BIT(CAP_DAC_READ_SEARCH), err);
 }
 
 int proc_open_mapped(

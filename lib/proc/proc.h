@@ -181,8 +181,53 @@ bool proc_alive(const char *proc, pid_t pid, uint64_t start_ns);
  */
 bool proc_ended(pid_t pid, uint64_t start_ns);
 
+/* What the kernel calls a thread at most, with the zero byte: TASK_COMM_LEN. */
+#define PROC_COMM_LEN 16
+
+/* The name of thread @tid of process @pid; "", and false, where that can't be told. */
+bool proc_comm(pid_t pid, pid_t tid, char ret_comm[PROC_COMM_LEN]);
+
 /* The number of thread @tid of process @pid in its own namespace; @tid where that can't be told. */
 pid_t proc_own_number(const char *proc, pid_t pid, pid_t tid);
+
+/* --- cgroup.c: where processes run ------------------------------------------------------------ */
+
+/* What is not so is "". */
+struct cgroup {
+	char *path;            /* from the root that the caller sees on, "/" */
+	char pod_uid[37];      /* of Kubernetes, with '-'; of a static pod 32 digits */
+	char container_id[65]; /* of docker, containerd, cri-o, podman: the whole of it */
+	char slurm_job[21];
+	char unit[256];        /* of systemd; not of containers and jobs */
+};
+
+/* What @path says of who runs there; .path stays NULL. */
+void cgroup_parse(const char *path, struct cgroup *ret_cgroup);
+
+/* Whether it is a pod's, a container's or a job's. */
+bool cgroup_says(const struct cgroup *c);
+
+/*
+ * Cgroups as they are asked for, each looked for once. @proc is "/proc" or, for tests, another
+ * folder; it outlives them. NULL: no memory.
+ */
+struct cgroups;
+struct cgroups *cgroups_new(const char *proc);
+void cgroups_free(struct cgroups *c);
+
+/*
+ * The one of version 2 whose number the kernel's programs saw, NULL when it is gone. Without
+ * CAP_DAC_READ_SEARCH it is known as long as process @pid, which began at @start_ns
+ * (CLOCK_BOOTTIME), runs there; 0: it is not known which does. It belongs to @c.
+ */
+const struct cgroup *cgroups_find(struct cgroups *c, uint64_t id, pid_t pid, uint64_t start_ns);
+
+/*
+ * The same of process @pid; where it is in the root of version 2, which says nothing, one of
+ * version 1 that tells its container, pod or job, as long as it runs.
+ */
+const struct cgroup *cgroups_find_process(
+	struct cgroups *c, uint64_t id, pid_t pid, uint64_t start_ns);
 
 /* --- a program that is started stopped, to be watched from its first instruction ------------ */
 

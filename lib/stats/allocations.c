@@ -9,14 +9,13 @@
 
 #define SETS_AT_ONCE 512
 
+/* What found no room is missing from what is live whenever that was: it is counted since the attach. */
 static void counts_since(struct fsn_memory_counts *n, const struct fsn_memory_counts *was)
 {
 	n->freed_bytes -= was->freed_bytes;
 	n->freed_blocks -= was->freed_blocks;
 	n->ended_bytes -= was->ended_bytes;
 	n->ended_blocks -= was->ended_blocks;
-	n->lost_bytes -= was->lost_bytes;
-	n->lost_blocks -= was->lost_blocks;
 	n->unknown_frees -= was->unknown_frees;
 }
 
@@ -150,7 +149,10 @@ int stats_read_memory(
 			sizeof(*base), base);
 	if (!code)
 		code = map_read_fixed(g->fd[MAPID_RULES_OF], 0, cnt, sizeof(*rules), rules);
-	for (uint32_t i = 0; !code && i < cnt; i++)
+	for (uint32_t i = 0; !code && i < cnt; i++) {
 		s->funcs[i].memory = memory_since(view, &raw->memory[i], &base[i], &rules[i]);
+		if (rules[i].frees_all)
+			s->bulk_frees += raw->total[i].n.calls - raw->total[i].n.errors;
+	}
 	return code;
 }

@@ -13,6 +13,7 @@
 
 #include <bpf/bpf.h>
 
+#include "elf/dwarf.h"
 #include "internal.h"
 #include "proc/proc.h"
 
@@ -260,10 +261,28 @@ static bool find_path(const struct fsn_file_id *id, const char *below, char path
 	return snprintf(path, PATH_MAX, "%s", below) < PATH_MAX && is_file(path, id);
 }
 
+static bool kept_path(
+	const struct fsn_file_id *id, const struct fsn_file_name *name, char path[PATH_MAX])
+{
+	char below[PATH_MAX];
+
+	return path_below_root(name, below) && find_path(id, below, path);
+}
+
+bool group_file_path(const struct group *g, const struct fsn_file_id *id, char path[PATH_MAX])
+{
+	struct fsn_file_name name;
+
+	if (g->fd[MAPID_FILE_NAMES] < 0 ||
+		bpf_map_lookup_elem(g->fd[MAPID_FILE_NAMES], id, &name))
+		return false;
+	return kept_path(id, &name, path);
+}
+
 static struct code_known *file_kept(struct callers *c, const struct fsn_file_id *id,
 	const struct fsn_file_name *name)
 {
-	char below[PATH_MAX], path[PATH_MAX];
+	char path[PATH_MAX];
 	const struct elf_func *funcs;
 	struct code_known *known;
 	bool is_new;
@@ -273,7 +292,7 @@ static struct code_known *file_kept(struct callers *c, const struct fsn_file_id 
 		(uint32_t)(id->dev & ((1U << MINOR_BITS) - 1)), id->ino, &is_new);
 	if (!known || !is_new)
 		return known;
-	if (path_below_root(name, below) && find_path(id, below, path) &&
+	if (kept_path(id, name, path) &&
 		!elf_file_open(path, &known->elf, NULL) &&
 		elf_file_funcs(known->elf, &funcs, &cnt, NULL)) {
 		elf_file_free(known->elf);
@@ -282,23 +301,49 @@ static struct code_known *file_kept(struct callers *c, const struct fsn_file_id 
 	return known;
 }
 
+static bool code_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
+	struct fsn_file_name *ret_name, struct code_at *ret)
+{
+	if (g->fd[MAPID_FILE_NAMES] < 0 ||
+		bpf_map_lookup_elem(g->fd[MAPID_FILE_NAMES], &called->id, ret_name) || !ret_name->cnt)
+		return false;
+	ret_name->part[0][FSN_NAME_PART - 1] = '\0';
+	*ret = (struct code_at) { .offset = called->offset };
+	ret->known = file_kept(c, &called->id, ret_name);
+	if (!ret->known || !ret->known->elf ||
+		elf_file_offset_to_addr(ret->known->elf, ret->offset, &ret->addr))
+		ret->known = NULL;
+	return true;
+}
+
 bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
 	struct fsn_caller *ret)
 {
-	struct code_at at = { .offset = called->offset };
 	struct fsn_file_name name;
+	struct code_at at;
 
-	if (g->fd[MAPID_FILE_NAMES] < 0 ||
-		bpf_map_lookup_elem(g->fd[MAPID_FILE_NAMES], &called->id, &name) || !name.cnt)
+	if (!code_kept(c, g, called, &name, &at))
 		return false;
-	name.part[0][FSN_NAME_PART - 1] = '\0';
-	at.known = file_kept(c, &called->id, &name);
-	if (!at.known || !at.known->elf ||
-		elf_file_offset_to_addr(at.known->elf, at.offset, &at.addr))
-		at.known = NULL;
 	*ret = (struct fsn_caller) { .addr = called->addr, .start = called->start };
 	if (!put_function(&at, ret))
 		put_place(ret->text, sizeof(ret->text), name.part[0], at.offset + 1);
+	return true;
+}
+
+bool callers_line(struct callers *c, const struct group *g, const struct stats_row *row,
+	uint64_t addr, const struct fsn_called *called, char *text, size_t size)
+{
+	struct elf_line line[ELF_LINES_MAX];
+	struct fsn_file_name name;
+	struct code_at at;
+
+	if (!callers_code(c, row->pid, row->start_ns, addr - 1, &at) &&
+		!(called && code_kept(c, g, called, &name, &at)))
+		return false;
+	if (!at.known || !elf_lines_at(at.known->elf, at.addr, line) || !line[0].line)
+		return false;
+	snprintf(text, size, " (%s:%u%s%s)", base_of(line[0].source), line[0].line,
+		line[0].inlined ? " in " : "", line[0].inlined ? line[0].function : "");
 	return true;
 }
 

@@ -105,6 +105,7 @@ static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 	proc = &more[f->proc_cnt++];
 	*proc = (struct stats_proc) { .pid = procs_pid(p->key),
 		.start_ns = p->start,
+		.cgroup = p->cgroup,
 		.n = p->n,
 		.nested = f->nested,
 		.split = f->split };
@@ -263,6 +264,80 @@ int stats_read_paths(const struct group *g, const struct stats_view *view, struc
 		if (i + 1 == cnt || (keys[i] && (keys[i] & FSN_FN_MASK) <= g->meta.fn_cnt))
 			add_path(s, i, keys[i], &raw->paths[i], &base[i]);
 	return code;
+}
+
+/* --- how times of rows are spread ------------------------------------------------------------- */
+
+static int compare_cells(const void *a, const void *b)
+{
+	const struct fsn_spread_at *x = a, *y = b;
+
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	return (x->bucket > y->bucket) - (x->bucket < y->bucket);
+}
+
+int spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret)
+{
+	int fd = group_map_fd(g, MAPID_SPREADS, "spreads", NULL);
+	struct fsn_spread_at key, *from = NULL;
+	struct spread_cell *more;
+	uint64_t cnt;
+
+	*ret = (struct spreads) { .lost = view->ctl.lost_spreads };
+	while (fd >= 0 && bpf_map_get_next_key(fd, from, &key) == 0) {
+		from = &key;
+		if (key.bucket >= FSN_HIST_CNT || !view_has(view, key.epoch) ||
+			bpf_map_lookup_elem(fd, &key, &cnt))
+			continue;
+		more = array_grow(ret->cells, ret->cnt, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		ret->cells = more;
+		more[ret->cnt++] = (struct spread_cell) { key, cnt };
+	}
+	if (ret->cnt)
+		qsort(ret->cells, ret->cnt, sizeof(*ret->cells), compare_cells);
+	return 0;
+}
+
+void spreads_done(struct spreads *spreads)
+{
+	free(spreads->cells);
+}
+
+int spread_take(
+	const struct spreads *spreads, uint32_t nth, struct stats *s, struct stats_row *row)
+{
+	const struct spread_cell *cells = spreads->cells;
+	size_t i = FIRST_WHERE(spreads->cnt, k, cells[k].at.row >= nth);
+	struct stats_spread **more, *spread;
+	uint64_t all = 0;
+
+	if (i == spreads->cnt || cells[i].at.row != nth)
+		return 0;
+	more = array_grow(s->spreads, s->spread_cnt, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	s->spreads = more;
+	spread = more[s->spread_cnt] = calloc(1, sizeof(*spread));
+	if (!spread)
+		return -ENOMEM;
+	s->spread_cnt++;
+	for (; i < spreads->cnt && cells[i].at.row == nth; i++) {
+		spread->bucket[cells[i].at.bucket] += cells[i].cnt;
+		all += cells[i].cnt;
+	}
+	if (!spreads->lost || all >= row->n.returns)
+		row->spread = spread;
+	return 0;
+}
+
+void spreads_forget(struct stats *s)
+{
+	for (size_t i = 0; i < s->spread_cnt; i++)
+		free(s->spreads[i]);
+	free(s->spreads);
 }
 
 /* --- slow calls ----------------------------------------------------------------------------- */

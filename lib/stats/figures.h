@@ -36,6 +36,7 @@ enum figure_use {
 
 /* What else a place says of columns: on a narrow terminal the highest are left out first. */
 #define COLUMN_CSV   255 /* in CSV only */
+#define COLUMN_SOME  64  /* in tables the same, and in every CSV */
 #define COLUMN_KNOWN 128 /* in tables only, where it is known of some row */
 
 /* And of metrics. */
@@ -198,13 +199,16 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(DOCUMENT, 174), AT(METRIC, 70))                                      \
 	X(P50, NS, "p50", "P50", NULL,                                                  \
 		spread, stats_func_percentile(f, 500),                                  \
+		AT(ROW, 52, COLUMN_SOME | 3), AT(ROW_DOCUMENT, 42),                     \
 		AT(DOCUMENT, 140), AT(TABLE, 100, 3), AT(RATES, 40, 5),                 \
 		AT(SAVED, 120), AT(DIFF, 30))                                           \
 	X(P90, NS, "p90", "P90", NULL,                                                  \
 		spread, stats_func_percentile(f, 900),                                  \
+		AT(ROW, 54, COLUMN_SOME | 6), AT(ROW_DOCUMENT, 44),                     \
 		AT(DOCUMENT, 150), AT(TABLE, 110, 6), AT(SAVED, 130), AT(DIFF, 40))     \
 	X(P99, NS, "p99", "P99", NULL,                                                  \
 		spread, stats_func_percentile(f, 990),                                  \
+		AT(ROW, 56, COLUMN_SOME | 1), AT(ROW_DOCUMENT, 46),                     \
 		AT(DOCUMENT, 160), AT(TABLE, 120, 1), AT(RATES, 50, 2),                 \
 		AT(SORT, 50, 'p'), AT(SAVED, 140), AT(DIFF, 50))                        \
 	X(P999, NS, "p999", NULL, NULL,                                                 \
@@ -235,7 +239,8 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		"Blocks whose processes have ended, or called exec.",                   \
 		f->memory.allocates, f->memory.n.ended_blocks,                          \
 		AT(DOCUMENT, 188), AT(SAVED, 168))                                      \
-	X(LOST_BLOCKS, COUNT, "lost_blocks", NULL, "Blocks for which there was no room.", \
+	X(LOST_BLOCKS, COUNT, "lost_blocks", NULL,                                      \
+		"Blocks since the attach for which there was no room.",                 \
 		f->memory.allocates, f->memory.n.lost_blocks,                           \
 		AT(DOCUMENT, 189), AT(SAVED, 169), AT(METRIC, 88))                      \
 	X(UNKNOWN_FREES, COUNT, "unknown_frees", NULL,                                  \
@@ -275,6 +280,9 @@ size_t figure_list(enum figure_use use, enum figure_id ret_ids[FIGURE_CNT]);
 /* A bit for each of a use. */
 uint64_t figure_mask(enum figure_use use);
 #define FIGURE_BIT(id) (1ULL << (id))
+
+/* Those that can't be added up. */
+#define FIGURE_SPREAD (FIGURE_BIT(FIGURE_P50) | FIGURE_BIT(FIGURE_P90) | FIGURE_BIT(FIGURE_P99))
 
 /* What probes take is known to a tenth of it, when much else goes on. */
 #define SELF_NOISE(cost_ns) ((cost_ns) / 10)
@@ -341,6 +349,11 @@ void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 struct saved_part {
 	char *key, *value;
 	char *name; /* of the value; NULL: it has none */
+	/*
+	 * Of a stack that is known: what its frames are called, the outermost first, each with its
+	 * '\0', and one behind all; what was not followed to its end begins with why. Or NULL.
+	 */
+	char *stack;
 };
 
 /* What calls of one process by one key had. */

@@ -12,7 +12,8 @@
 struct stats_view {
 	struct fsn_ctl ctl;
 	uint32_t first, last; /* epochs, both included; they wrap at FSN_EPOCH_MAX */
-	bool paths;           /* who called whom is wanted */
+	bool paths;           /* who called whom is wanted, */
+	bool lines;           /* and lines of callers, */
 	bool idle;            /* and so are rows of keys without a call since */
 	uint64_t older_ns;    /* blocks of memory of that age only */
 };
@@ -100,6 +101,28 @@ int stats_read_blocks(const struct group *g, const struct stats_view *view, stru
 int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct fsn_row **ret_raw);
 
+/*
+ * detail.c: how times of rows are spread, of all epochs that count, by row and bucket. Free with
+ * spreads_done().
+ */
+struct spread_cell {
+	struct fsn_spread_at at;
+	uint64_t cnt;
+};
+
+struct spreads {
+	struct spread_cell *cells;
+	size_t cnt;
+	bool lost; /* there are not all */
+};
+
+int spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret);
+void spreads_done(struct spreads *spreads);
+
+/* That of @row, which is the @nth one, as its own and of @s, where all its times are known. */
+int spread_take(const struct spreads *spreads, uint32_t nth, struct stats *s, struct stats_row *row);
+void spreads_forget(struct stats *s);
+
 /* kernels.c: the same for .gpus. */
 int stats_read_gpus(const struct group *g, struct stats *s);
 
@@ -149,6 +172,13 @@ bool callers_name(struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr
  */
 bool callers_name_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
 	struct fsn_caller *ret);
+
+/*
+ * The same with the line of the source behind it, " (leak.c:42)", and the function that is inlined
+ * there, " (leak.c:42 in get)". @called is what programs kept of it, or NULL. False: it is not known.
+ */
+bool callers_line(struct callers *c, const struct group *g, const struct stats_row *row,
+	uint64_t addr, const struct fsn_called *called, char *text, size_t size);
 
 /* One text for all that are alike; it lives as long as @s. NULL: no memory. */
 const char *callers_intern(struct stats *s, const char *text);

@@ -323,6 +323,35 @@ static void write_ended(const struct fold *f, const struct old *old, size_t cnt)
 	}
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* How times of rows were spread that are there no more: what came before all that are. */
+static void drop_spreads(const struct fold *f)
+{
+	_cleanup_free_ uint32_t *kept = calloc(f->keyed_cnt + 1, sizeof(*kept));
+	uint32_t cnt = 0, claimed = f->ctl->rows;
+	struct fsn_spread_at key, next;
+	int fd = f->g->fd[MAPID_SPREADS];
+	bool more;
+
+	if (!kept || group_wait_for_programs(f->g))
+		return;
+	for (uint32_t i = 0; i < f->keyed_cnt; i++)
+		if (f->keyed[i].nth)
+			kept[cnt++] = f->keyed[i].nth;
+	qsort(kept, cnt, sizeof(*kept), compare_numbers);
+	for (more = !bpf_map_get_next_key(fd, NULL, &key); more; key = next) {
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (key.row <= claimed && !bsearch(&key.row, kept, cnt, sizeof(*kept), compare_numbers))
+			(void)bpf_map_delete_elem(fd, &key);
+	}
+}
+
 /* How many records are to go: so that three quarters are free. */
 static size_t too_many(uint32_t used, uint32_t cnt)
 {
@@ -350,6 +379,7 @@ static int fold_locked(struct fold *f)
 	write_ended(f, old_rows, row_cnt);
 	__atomic_store_n(&f->ctl->fold, f->ctl->fold + 1, __ATOMIC_SEQ_CST);
 	mend(f);
+	drop_spreads(f);
 	return 0;
 }
 
@@ -371,7 +401,9 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 		code = fold_open(g, &f);
 	if (!code && (used(&f) > f.cnt / 2 || used_rows(&f) > f.keyed_cnt / 2) &&
 		bpffs_try_lock(fs)) {
-		code = fold_locked(&f);
+		code = group_open_rest(g, NULL);
+		if (!code)
+			code = fold_locked(&f);
 		if (!was_locked)
 			bpffs_unlock(fs);
 	}

@@ -299,6 +299,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	r->ctl->lost_procs_base[idle] = r->view.ctl.lost_procs;
 	r->ctl->lost_texts_base[idle] = r->view.ctl.lost_texts;
 	r->ctl->lost_stacks_base[idle] = r->view.ctl.lost_stacks;
+	r->ctl->lost_python_base[idle] = r->view.ctl.lost_python;
 	r->ctl->crowded_base[idle] = r->view.ctl.crowded;
 	r->ctl->other_stack_base[idle] = r->view.ctl.other_stack;
 	r->ctl->pauses_base[idle] = r->view.ctl.pauses;
@@ -323,15 +324,24 @@ static void drop_ended(struct reset *r)
 			memset(&row[i], 0, sizeof(row[i]));
 }
 
-static void drop_old_sleeps(struct reset *r)
+union epoch_key {
+	struct fsn_code code;
+	struct fsn_sleep_at sleep;
+	struct fsn_spread_at spread;
+};
+
+/* Of a hash whose keys have their epoch there. */
+static void drop_old_keys(struct reset *r, enum map_id id, size_t epoch_at)
 {
-	int fd = r->g->fd[MAPID_SLEEPS];
-	struct fsn_sleep_at key, next;
+	union epoch_key key, next;
+	int fd = r->g->fd[id];
+	uint32_t epoch;
 	bool more;
 
 	for (more = !bpf_map_get_next_key(fd, NULL, &key); more; key = next) {
 		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (!is_current(r, key.epoch))
+		memcpy(&epoch, (char *)&key + epoch_at, sizeof(epoch));
+		if (!is_current(r, epoch))
 			bpf_map_delete_elem(fd, &key);
 	}
 }
@@ -341,9 +351,6 @@ static void drop_old(struct reset *r)
 {
 	struct fsn_proc *proc = r->procs_map.addr;
 	size_t cnt = r->procs_map.size / sizeof(*proc);
-	struct fsn_code key, next;
-	int fd = r->g->fd[MAPID_CODES];
-	bool more;
 
 	for (size_t i = 0; i < cnt; i++) {
 		uint64_t old = __atomic_load_n(&proc[i].key, __ATOMIC_ACQUIRE);
@@ -355,12 +362,9 @@ static void drop_old(struct reset *r)
 			sizeof(proc[i]) - sizeof(proc[i].key));
 		__atomic_store_n(&proc[i].key, 0, __ATOMIC_RELEASE);
 	}
-	for (more = !bpf_map_get_next_key(fd, NULL, &key); more; key = next) {
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (!is_current(r, key.epoch))
-			bpf_map_delete_elem(fd, &key);
-	}
-	drop_old_sleeps(r);
+	drop_old_keys(r, MAPID_CODES, offsetof(struct fsn_code, epoch));
+	drop_old_keys(r, MAPID_SLEEPS, offsetof(struct fsn_sleep_at, epoch));
+	drop_old_keys(r, MAPID_SPREADS, offsetof(struct fsn_spread_at, epoch));
 }
 
 int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, void *arg),

@@ -55,6 +55,21 @@ void stats_row_subtract(struct stats_row *from, const struct stats_row *was)
 	proc_counts_subtract(&from->n, &was->n);
 	for (size_t i = 0; i < FSN_SUMS; i++)
 		from->sum[i] -= was->sum[i];
+	from->spread_was = was->spread;
+}
+
+bool stats_spread_add(struct stats_spread *to, const struct stats_row *row)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; row->spread && i < FSN_HIST_CNT; i++) {
+		uint64_t was = row->spread_was ? row->spread_was->bucket[i] : 0;
+		uint64_t more = row->spread->bucket[i] - was;
+
+		to->bucket[i] += more;
+		all += more;
+	}
+	return all;
 }
 
 struct stats_row rows_since(
@@ -106,11 +121,17 @@ static void merge_rows(struct stats_func *f)
 	if (!f->row_cnt)
 		return;
 	qsort(f->rows, f->row_cnt, sizeof(*f->rows), stats_row_compare);
-	for (size_t i = 1; i < f->row_cnt; i++)
-		if (stats_row_compare(&f->rows[kept], &f->rows[i]))
+	for (size_t i = 1; i < f->row_cnt; i++) {
+		if (stats_row_compare(&f->rows[kept], &f->rows[i])) {
 			f->rows[++kept] = f->rows[i];
+			continue;
+		}
+		stats_row_add(&f->rows[kept], &f->rows[i]);
+		if (f->rows[kept].spread)
+			(void)stats_spread_add(f->rows[kept].spread, &f->rows[i]);
 		else
-			stats_row_add(&f->rows[kept], &f->rows[i]);
+			f->rows[kept].spread = f->rows[i].spread;
+	}
 	f->row_cnt = kept + 1;
 	for (size_t i = 0; i < f->row_cnt; i++)
 		row_settle(&f->rows[i]);
@@ -180,6 +201,7 @@ struct table {
 	struct fsn_kernel *kernels; /* the same of kernels that were launched, */
 	struct fsn_launch *launches; /* and what is known of who has */
 	struct handles handles;
+	struct spreads spreads;
 	struct callers *callers;
 	uint32_t cnt; /* of .rows and .base; of .keys fewer by those of others */
 };
@@ -194,6 +216,7 @@ static void table_done(struct table *t)
 	free(t->kernels);
 	free(t->launches);
 	handles_done(&t->handles);
+	spreads_done(&t->spreads);
 	free(t->live);
 	free(t->names);
 	callers_free(t->callers);
@@ -264,6 +287,8 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 		code = callers_read(g, t);
 	if (!code)
 		code = kernels_read(g, t);
+	if (!code)
+		code = spreads_read(g, view, &t->spreads);
 	return !code && (t->places || t->kernels) ? callers_new(&t->callers) : code;
 }
 
@@ -281,21 +306,45 @@ static void named_key(
 	}
 }
 
-/* By what was kept of the caller's file when the row was claimed. */
+/* What was kept of the caller's file when the row was claimed. */
+static bool called_of(const struct group *g, uint32_t i, uint64_t addr, uint64_t start_ns,
+	struct fsn_called *ret)
+{
+	return g->fd[MAPID_CALLED] >= 0 &&
+		!bpf_map_lookup_elem(g->fd[MAPID_CALLED], &i, ret) && ret->addr == addr &&
+		ret->start == start_ns;
+}
+
 static bool name_ended(
 	const struct group *g, const struct table *t, uint32_t i, uint64_t addr, uint64_t start_ns)
 {
 	struct fsn_called called;
 
-	return g->fd[MAPID_CALLED] >= 0 &&
-		!bpf_map_lookup_elem(g->fd[MAPID_CALLED], &i, &called) &&
-		called.addr == addr && called.start == start_ns &&
+	return called_of(g, i, addr, start_ns, &called) &&
 		callers_name_kept(t->callers, g, &called, &t->places[i]);
 }
 
+#define LINE_LEN 256
+
+/* The caller's name with the line that it is at, where that is known. */
+static const char *line_of(const struct group *g, const struct table *t, uint32_t i, struct stats *s,
+	const struct stats_row *row)
+{
+	char text[FSN_CALLER_LEN + LINE_LEN];
+	const char *name = t->places[i].text;
+	uint64_t addr = t->places[i].addr;
+	struct fsn_called called;
+	bool kept = called_of(g, i, addr, row->start_ns, &called);
+	size_t len = (size_t)snprintf(text, sizeof(text), "%s", name);
+
+	if (!callers_line(t->callers, g, row, addr, kept ? &called : NULL, text + len, LINE_LEN))
+		text[len] = '\0';
+	return callers_intern(s, text);
+}
+
 /* What was once seen stays beside the row; who may not write there finds it out again. */
-static int name_caller(const struct group *g, const struct table *t, uint32_t i,
-	struct stats *s, struct stats_row *row)
+static int name_caller(const struct group *g, const struct stats_view *view,
+	const struct table *t, uint32_t i, struct stats *s, struct stats_row *row)
 {
 	struct fsn_caller *place = &t->places[i];
 	uint64_t addr = stats_row_word(row, g->meta.key_caller - 1);
@@ -307,7 +356,7 @@ static int name_caller(const struct group *g, const struct table *t, uint32_t i,
 		(void)bpf_map_update_elem(g->fd[MAPID_CALLERS], &i, place, 0);
 	}
 	place->text[FSN_CALLER_LEN - 1] = '\0';
-	row->place = callers_intern(s, place->text);
+	row->place = view->lines ? line_of(g, t, i, s, row) : callers_intern(s, place->text);
 	return row->place ? 0 : -ENOMEM;
 }
 
@@ -348,6 +397,8 @@ static int take_row(const struct group *g, const struct stats_view *view, struct
 	if (t->live)
 		row.live = t->live[i];
 	if (i >= g->meta.row_cnt) {
+		if (spread_take(&t->spreads, ~(i - g->meta.row_cnt), s, &row))
+			return -ENOMEM;
 		row_settle(&row);
 		row.allocates = t->live && s->funcs[i - g->meta.row_cnt].memory.allocates;
 		s->funcs[i - g->meta.row_cnt].others = row;
@@ -365,9 +416,14 @@ static int take_row(const struct group *g, const struct stats_view *view, struct
 		group_key_spread(g, &t->keys[i], &row.key);
 	else
 		named_key(g, t, i, &row);
-	if (t->places && name_caller(g, t, i, s, &row))
+	if (t->places && name_caller(g, view, t, i, s, &row))
 		return -ENOMEM;
 	if (t->kernels && name_kernel(g, t, i, s, &row))
+		return -ENOMEM;
+	if (t->keys && g->meta.key_cgroup && s->cgroups)
+		row.cgroup = cgroups_find(s->cgroups, stats_row_word(&row, g->meta.key_cgroup - 1),
+			row.pid, row.start_ns);
+	if (spread_take(&t->spreads, row.nth, s, &row))
 		return -ENOMEM;
 	return add_row(&s->funcs[procs_fn(tag)], &row);
 }
@@ -450,5 +506,5 @@ void stats_name_rows(struct bpffs *fs, const struct group *g, uint32_t *seen)
 		ctl.rows == *seen)
 		return;
 	*seen = ctl.rows;
-	(void)!stats_read(fs, g, false, &s, NULL);
+	(void)!stats_read(fs, g, false, false, &s, NULL);
 }

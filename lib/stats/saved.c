@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 
 #include "base/file.h"
+#include "group/stacks.h"
 
 #define SAVED_MAX (512U << 20) /* bytes; a million functions take less */
 
@@ -64,6 +65,49 @@ static int figures_read(struct json_object *obj, enum figure_use use, struct fig
 	return 0;
 }
 
+/* As stacks_names() has its text. */
+static bool put_frame(FILE *f, struct json_object *frame)
+{
+	const char *name = str_of(frame, "name"), *source = str_of(frame, "source");
+	const char *base = source ? strrchr(source, '/') : NULL;
+	struct json_object *value;
+
+	if (!name || !*name)
+		return false;
+	fputs(name, f);
+	if (source && json_object_object_get_ex(frame, "line", &value) && value)
+		fprintf(f, " (%s:%s)", base ? base + 1 : source, json_object_get_string(value));
+	if (json_object_object_get_ex(frame, "inlined", &value) && json_object_get_boolean(value))
+		fputs("_[i]", f);
+	fputc('\0', f);
+	return true;
+}
+
+/* "frames":[...],"end":"outermost" of a stack; nothing where they are not known. */
+static int frames_of(struct json_object *obj, struct saved_part *part)
+{
+	const char *end = str_of(obj, "end"), *cut = end ? stack_cut_named(end) : NULL;
+	struct json_object *list;
+	bool good = true;
+	size_t size;
+	FILE *f;
+
+	if (!json_object_object_get_ex(obj, "frames", &list) ||
+		!json_object_is_type(list, json_type_array))
+		return 0;
+	f = open_memstream(&part->stack, &size);
+	if (!f)
+		return -ENOMEM;
+	if (cut)
+		fwrite(cut, 1, strlen(cut) + 1, f);
+	for (size_t i = json_object_array_length(list); good && i--;)
+		good = put_frame(f, json_object_array_get_idx(list, i));
+	fputc('\0', f);
+	if (fclose(f))
+		return -ENOMEM;
+	return good ? 0 : -EINVAL;
+}
+
 /* "kind":{"value":1,"name":"cudaMemcpyHostToDevice"}, or null: it has no such argument. */
 static int part_of(const char *key, struct json_object *obj, struct saved_row *row)
 {
@@ -82,7 +126,9 @@ static int part_of(const char *key, struct json_object *obj, struct saved_row *r
 			? json_object_get_string(value)
 			: "?");
 	part->name = name ? strdup(name) : NULL;
-	return part->key && part->value && (part->name || !name) ? 0 : -ENOMEM;
+	if (!part->key || !part->value || (name && !part->name))
+		return -ENOMEM;
+	return frames_of(obj, part);
 }
 
 static int sums_of(struct json_object *obj, struct saved_row *row)
@@ -311,6 +357,7 @@ void saved_func_done(struct saved_func *func)
 			free(row->part[k].key);
 			free(row->part[k].value);
 			free(row->part[k].name);
+			free(row->part[k].stack);
 		}
 	}
 	free(func->rows);
@@ -337,6 +384,7 @@ void saved_free(struct saved *saved)
 
 void saved_row_add(struct figures *to, const struct figures *row)
 {
+	bool several = figure_known(to, FIGURE_CALLS);
 	uint64_t returns;
 
 	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
@@ -344,6 +392,11 @@ void saved_row_add(struct figures *to, const struct figures *row)
 
 		if (!figures[id].place[USE_ROW_DOCUMENT].at || !figure_known(row, id))
 			continue;
+		/* Of several rows together no percentile is known. */
+		if (FIGURE_BIT(id) & FIGURE_SPREAD && several) {
+			to->known &= ~FIGURE_BIT(id);
+			continue;
+		}
 		if (id == FIGURE_MAX)
 			figure_set(to, id, true, has > more ? has : more);
 		else

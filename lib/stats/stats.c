@@ -293,6 +293,8 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->lost_codes = ctl->lost_codes - ctl->lost_codes_base[index];
 	s->lost_processes = ctl->lost_procs - ctl->lost_procs_base[index];
 	s->lost_stacks = ctl->lost_stacks - ctl->lost_stacks_base[index];
+	s->cpus_off = ctl->cpus_off;
+	s->lost_python = ctl->lost_python - ctl->lost_python_base[index];
 	s->lost_texts = ctl->lost_texts - ctl->lost_texts_base[index];
 	s->crowded = ctl->crowded - ctl->crowded_base[index];
 	s->other_stack = ctl->other_stack - ctl->other_stack_base[index];
@@ -312,9 +314,11 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	__cleanup(stats_raw_done) struct stats_raw raw = {};
 	int code = -ENOMEM;
 
-	if (s)
+	if (s) {
 		s->funcs = calloc(g->meta.fn_cnt, sizeof(*s->funcs));
-	if (s && s->funcs) {
+		s->cgroups = cgroups_new("/proc");
+	}
+	if (s && s->funcs && s->cgroups) {
 		s->group = g;
 		s->func_cnt = g->meta.fn_cnt;
 		s->read_ns = clock_ns(CLOCK_REALTIME);
@@ -408,18 +412,18 @@ static int read_stats(struct bpffs *fs, const struct group *g, const struct stat
 	return code;
 }
 
-int stats_read(struct bpffs *fs, const struct group *g, bool paths, struct stats **ret_stats,
-	struct err *err)
+int stats_read(struct bpffs *fs, const struct group *g, bool paths, bool lines,
+	struct stats **ret_stats, struct err *err)
 {
-	const struct stats_view how = { .paths = paths };
+	const struct stats_view how = { .paths = paths, .lines = lines };
 
 	return read_stats(fs, g, &how, ret_stats, err);
 }
 
-int stats_read_old(struct bpffs *fs, const struct group *g, uint64_t older_ns,
+int stats_read_old(struct bpffs *fs, const struct group *g, uint64_t older_ns, bool lines,
 	struct stats **ret_stats, struct err *err)
 {
-	const struct stats_view how = { .older_ns = older_ns };
+	const struct stats_view how = { .older_ns = older_ns, .lines = lines };
 
 	return read_stats(fs, g, &how, ret_stats, err);
 }
@@ -437,10 +441,12 @@ void stats_free(struct stats *s)
 		free(s->funcs[i].rows);
 		free(s->funcs[i].sleeps);
 	}
+	spreads_forget(s);
 	free(s->funcs);
 	free(s->paths);
 	free(s->gpus);
 	free(s->holders);
+	cgroups_free(s->cgroups);
 	callers_done(s);
 	free(s);
 }

@@ -13,6 +13,7 @@
 #include "group/types.h"
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
+#include "proc/proc.h"
 #include "shared/gpu.h"
 #include "shared/words.h"
 
@@ -27,6 +28,7 @@ struct stats_proc {
 	uint64_t
 		start_ns; /* of the process, CLOCK_BOOTTIME: a reused pid is another one */
 	char comm[16];    /* at its first call */
+	uint64_t cgroup;  /* the number of that of version 2, then */
 	struct fsn_proc_counts n;
 	bool nested; /* n.inner_ns is known */
 	bool split;  /* where their time went is */
@@ -46,7 +48,7 @@ struct stats_holder {
 	struct stats_live live;
 };
 
-/* Of a function: live_... as they are, the others since the reset. */
+/* Of a function: live_... as they are, lost_... since the attach, the others since the reset. */
 struct stats_memory {
 	bool allocates, frees; /* neither: nothing else says anything */
 	struct fsn_memory_counts n;
@@ -54,6 +56,11 @@ struct stats_memory {
 };
 
 /* What calls of one process by one key had. */
+/* How times are spread, by buckets of hist_bounds(). */
+struct stats_spread {
+	uint64_t bucket[FSN_HIST_CNT];
+};
+
 struct stats_row {
 	pid_t pid;         /* 0: it is one of others, or of processes that have ended */
 	uint64_t start_ns; /* of the process, CLOCK_BOOTTIME */
@@ -63,10 +70,14 @@ struct stats_row {
 	uint32_t nth; /* of all rows of its group, as they came; of several the first */
 	const char *place;  /* of its key by caller, one for all that are alike; or NULL */
 	const char *kernel; /* the same of its key by kernel */
+	const struct cgroup *cgroup; /* of its key by cgroup; or NULL */
 	struct fsn_proc_counts n; /* without .inner_ns */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
 	struct stats_live live;   /* with stats.blocks_known */
 	bool allocates;           /* its function does, and .live says something */
+	/* Its times, and what they were before; each NULL where that is not kept. */
+	struct stats_spread *spread;
+	const struct stats_spread *spread_was;
 };
 
 /* The first word of key @i, and its text. */
@@ -84,9 +95,15 @@ static inline const char *stats_row_text(const struct stats_row *row, size_t i)
 bool stats_row_is_empty(const struct stats_row *row);
 int stats_row_compare(const void *a, const void *b);
 
-/* @to and @more, of which the maximum is the higher one and .nth the lower; @from less @was. */
+/*
+ * @to and @more, of which the maximum is the higher one and .nth the lower, without how their
+ * times are spread; and @from less @was.
+ */
 void stats_row_add(struct stats_row *to, const struct stats_row *more);
 void stats_row_subtract(struct stats_row *from, const struct stats_row *was);
+
+/* Adds how the times of @row are spread; false: that is not known. */
+bool stats_spread_add(struct stats_spread *to, const struct stats_row *row);
 
 /* @to and @more; @from less @was, not below 0. */
 void counts_add(struct fsn_counts *to, const struct fsn_counts *more);
@@ -170,8 +187,13 @@ struct stats {
 	size_t holder_cnt;
 	bool keys_known;     /* what rows are of may be read */
 	void *places;        /* of rows */
+	struct stats_spread **spreads; /* the same */
+	size_t spread_cnt;
 	uint64_t lost_stacks; /* stacks for which there was no room */
+	uint64_t cpus_off; /* how often since the attach a CPU that is sampled was switched off */
+	uint64_t lost_python; /* frames of an interpreter in whose place those of Python are not */
 	uint64_t lost_texts; /* keys that could not be read */
+	uint64_t bulk_frees; /* calls since the attach that took back more than is known */
 	bool has_missed;
 	uint64_t missed; /* since the attach: entries and ends for which the kernel left programs out */
 	uint64_t crowded; /* of no_slot: their process had too many calls in flight */
@@ -183,18 +205,33 @@ struct stats {
 	uint64_t slow_total;
 	struct stats_gpu *gpus; /* of a group of what GPUs do; by pid */
 	size_t gpu_cnt;
+	struct cgroups *cgroups; /* of processes and keys */
 };
 
+/* Where a process of @s runs; NULL: that is not known. It belongs to @s. */
+static inline const struct cgroup *stats_cgroup(const struct stats *s, const struct stats_proc *p)
+{
+	return cgroups_find_process(s->cgroups, p->cgroup, p->pid, p->start_ns);
+}
+
 /*
- * Reads everything, with @paths who called whom, too. Free with stats_free(). Takes no lock,
+ * Reads everything, with @paths who called whom, too, and with @lines those of callers. Free with stats_free(). Takes no lock,
  * but to get past resets without end the shared one of @fs, the group's folder, for a moment.
  */
-int stats_read(struct bpffs *fs, const struct group *g, bool paths, struct stats **ret_stats,
-	struct err *err);
+int stats_read(struct bpffs *fs, const struct group *g, bool paths, bool lines,
+	struct stats **ret_stats, struct err *err);
 void stats_free(struct stats *s);
 
+struct fsn_file_id;
+
+/*
+ * Where the file lies whose name programs have kept, though nobody may map it any more. False where
+ * it has none, or another file lies there.
+ */
+bool group_file_path(const struct group *g, const struct fsn_file_id *id, char path[PATH_MAX]);
+
 /* The same, without paths; of blocks of memory only those that are @older_ns old, or more. */
-int stats_read_old(struct bpffs *fs, const struct group *g, uint64_t older_ns,
+int stats_read_old(struct bpffs *fs, const struct group *g, uint64_t older_ns, bool lines,
 	struct stats **ret_stats, struct err *err);
 
 /*

@@ -233,7 +233,7 @@ void streams_sweep(struct bpffs *fs, const struct group *g)
 		left |= all[i].lease_ns && all[i].lease_ns < now;
 	if (!left || !bpffs_try_lock(fs))
 		return;
-	if (!map_group(g, &m))
+	if (!group_open_rest(g, NULL) && !map_group(g, &m))
 		sweep(&m);
 	member_unmap(&m);
 	if (!had_lock)

@@ -93,32 +93,31 @@ static int find_request(struct finding *f, const struct objects *objects, struct
 		return targets_miss(f->targets, f->req);
 	err_set(err, -ENOENT, "no GPU activity '%s' in '%s'", f->text,
 		objects->cnt ? objects->object[0]->path : FSN_GPU_LIB);
-	return err_hint(err, "there are 'kernels', 'copies' and 'sets' in libfuncsnoop-gpu.so");
+	return err_hint(err, "there are 'kernels', 'copies', 'sets' and 'graphs' in libfuncsnoop-gpu.so");
 }
 
-/* That which came with this program: installed, or as it was built. */
-static int add_own(struct libfind *finder, struct objects *libs, struct err *err)
+bool target_gpu_library(char path[PATH_MAX])
 {
 	static const char *const places[] = { "../lib/funcsnoop/", "" };
-	char exe[PATH_MAX], path[PATH_MAX + 64];
+	char exe[PATH_MAX - 64];
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	int code = 0;
 
 	exe[len > 0 ? len : 0] = '\0';
-	for (size_t i = 0; !code && !libs->cnt && len > 0 && i < ARRAY_SIZE(places); i++) {
-		snprintf(path, sizeof(path), "%.*s%slib" FSN_GPU_LIB ".so",
+	for (size_t i = 0; len > 0 && i < ARRAY_SIZE(places); i++) {
+		snprintf(path, PATH_MAX, "%.*s%slib" FSN_GPU_LIB ".so",
 			(int)(strrchr(exe, '/') + 1 - exe), exe, places[i]);
 		if (!access(path, R_OK))
-			code = libfind_get(finder, path, libs, err);
+			return true;
 	}
-	return code;
+	return false;
 }
 
 /* And those that processes have, which may be in containers, with files of their own. */
 static int find_libs(struct libfind *finder, struct objects *libs, struct err *err)
 {
 	__cleanup(objects_done) struct objects used = {};
-	int code = add_own(finder, libs, err);
+	char own[PATH_MAX];
+	int code = target_gpu_library(own) ? libfind_get(finder, own, libs, err) : 0;
 
 	if (code)
 		return code;

@@ -6,6 +6,7 @@
 #ifndef FUNCSNOOP_TARGET_KIND_H
 #define FUNCSNOOP_TARGET_KIND_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -209,5 +210,8 @@ extern const struct target_kind target_kfunc;
 extern const struct target_kind target_wait;
 extern const struct target_kind target_sample;
 extern const struct target_kind target_gpu;
+
+/* The path of libfuncsnoop-gpu.so that came with this program, installed or as it was built. */
+bool target_gpu_library(char path[PATH_MAX]);
 
 #endif

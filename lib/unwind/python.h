@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames of Python, which its interpreter keeps: CPython 3.10 to 3.13. */
+/* Frames of Python, which its interpreter keeps: CPython 3.10 to 3.14. */
 #ifndef FUNCSNOOP_UNWIND_PYTHON_H
 #define FUNCSNOOP_UNWIND_PYTHON_H
 
@@ -10,9 +10,33 @@
 
 #include "base/util.h"
 #include "elf/elf_file.h"
+#include "shared/python.h"
+#include "unwind/unwind.h"
 
 /* The function of the interpreter whose calls these frames are in. */
 #define PYTHON_EVAL "_PyEval_EvalFrameDefault"
+
+/* Whether @name is that function's, or of a part of it. */
+bool python_is_eval(const char *name);
+
+/*
+ * Where an interpreter of file @elf keeps frames; .runtime and .code_type are addresses of that file.
+ * -ENOENT where it has none of these versions, -EPROTO where it says what can't be.
+ */
+_must_check_ int python_layout_read(const struct elf_file *elf, struct fsn_python *ret_layout);
+
+/* Marks the rows of @elf that are of PYTHON_EVAL with FSN_UNWIND_PYTHON. -ENOMEM. */
+_must_check_ int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows);
+
+/* Text of @len characters of @kind bytes, to be freed; NULL only when memory is out. */
+char *python_text(const uint8_t *bytes, size_t len, unsigned int kind);
+
+/*
+ * On which line byte @at of the code's instructions is, by its table of lines; @first is the line of its
+ * first one, which it is on before it begins. 0: on none.
+ */
+unsigned int python_line(
+	unsigned int minor, const uint8_t *table, size_t size, int64_t first, uint64_t at);
 
 struct python_frame {
 	char *name; /* as Python has it ("Loader.next"), NULL: of a call that is in none yet */

@@ -20,6 +20,8 @@
 #define STEPS_MAX (64U << 20)
 #define SAVED_MAX 8 /* DW_CFA_remember_state in each other */
 
+#define FUNC_ALIGN 16 /* what compilers align functions to, and assemblers fill up */
+
 enum rule {
 	RULE_SAME,   /* the caller's value is in the register */
 	RULE_OFFSET, /* at CFA + .offset */
@@ -115,6 +117,20 @@ static struct fsn_unwind_row row_of(const struct elf_frame *frame, const struct 
 		return lost;
 	row.fp = (signed char)(s->fp_offset / 8);
 	return row;
+}
+
+/*
+ * Code begins at @offset. What lies before it and is shorter than functions are aligned to is no
+ * code: who returns to the first instruction, as those do that makecontext(3) has begun, was
+ * called by nobody.
+ */
+static void close_gap(struct maker *m, uint64_t offset)
+{
+	struct fsn_unwind_row *last = m->to->cnt ? &m->to->rows[m->to->cnt - 1] : NULL;
+
+	if (last && last->how == FSN_UNWIND_NONE && last->offset < offset &&
+		offset - last->offset < FUNC_ALIGN)
+		last->how = FSN_UNWIND_END;
 }
 
 /* --- instructions ------------------------------------------------------------------------------ */
@@ -377,6 +393,7 @@ static int make_rows(struct maker *m, const struct elf_frame *frame, uint64_t en
 		last - first != end - 1 - frame->start || last >= UINT32_MAX)
 		return 0;
 	r.offset = first - frame->start;
+	close_gap(m, first);
 	code = carry_out(&r, frame->first, frame->first_end);
 	r.first = r.now;
 	r.in_cie = false;

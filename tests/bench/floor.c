@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What any tracer of this kind pays: a program that does nothing, on the same function.
+// What any tracer of this kind pays: a program that does nothing, on the same function or
+// tracepoint.
 //
 //	floor FILE FUNCTION session|entry	says "ready", attached until its input ends
+//	floor TRACEPOINT
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 #include "kernel/kernel.h"
 
 /* return 0: at a session's entry that asks for the return, too. */
-static int load_empty(unsigned int type)
+static int load_empty(enum bpf_prog_type kind, unsigned int type)
 {
 	struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
@@ -22,7 +24,7 @@ static int load_empty(unsigned int type)
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
 
-	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "fsn_floor", "GPL", insns,
+	return bpf_prog_load(kind, "fsn_floor", "GPL", insns,
 		ARRAY_SIZE(insns), &opts);
 }
 
@@ -49,21 +51,34 @@ static int attach(const char *path, const char *function, bool session, int *ret
 	if (!name)
 		return err_set(err, -1, "no function '%s' in %s", function, path);
 	offset = funcs[name->func].offset;
-	prog = load_empty(type);
+	prog = load_empty(BPF_PROG_TYPE_KPROBE, type);
 	if (prog < 0)
 		return err_sys(err, prog, "cannot load an empty program");
 	probes.file_fd = elf_file_fd(file);
 	return link_multi(prog, type, false, &probes, 0, ret_fd, err);
 }
 
+static int attach_event(const char *tracepoint, int *ret_fd, struct err *err)
+{
+	_cleanup_close_ int prog = load_empty(BPF_PROG_TYPE_RAW_TRACEPOINT, 0);
+
+	if (prog < 0)
+		return err_sys(err, prog, "cannot load an empty program");
+	*ret_fd = bpf_raw_tracepoint_open(tracepoint, prog);
+	return *ret_fd < 0 ? err_sys(err, *ret_fd, "cannot attach to %s", tracepoint) : 0;
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_close_ int link = -1;
 	struct err err = {};
+	int code;
 
-	if (argc != 4)
-		die("usage: floor FILE FUNCTION session|entry");
-	if (attach(argv[1], argv[2], !strcmp(argv[3], "session"), &link, &err))
+	if (argc != 2 && argc != 4)
+		die("usage: floor FILE FUNCTION session|entry, or floor TRACEPOINT");
+	code = argc == 2 ? attach_event(argv[1], &link, &err)
+			 : attach(argv[1], argv[2], !strcmp(argv[3], "session"), &link, &err);
+	if (code)
 		die("%s", err.msg);
 	puts("ready");
 	fflush(stdout);

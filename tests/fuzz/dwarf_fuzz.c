@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "elf/dwarf.h"
 #include "target/kind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -43,6 +44,28 @@ static void want(struct targets *targets, const struct object *object)
 
 		check(!targets_add(targets, &t));
 	}
+}
+
+/* Lines of what each function has, and what is inlined there. */
+static size_t touch_lines(const struct object *object)
+{
+	struct elf_line line[ELF_LINES_MAX];
+	const struct elf_func *funcs;
+	size_t cnt, sum = 0;
+
+	if (elf_file_funcs(object->elf, &funcs, &cnt, NULL))
+		return 0;
+	for (size_t i = 0; i < cnt && i < MOST_FUNCS; i++)
+		for (uint64_t at = 0; at < funcs[i].size && at < 64; at += 8) {
+			size_t n = elf_lines_at(object->elf, funcs[i].addr + at, line);
+
+			check(n <= ELF_LINES_MAX && (!n || !line[n - 1].inlined));
+			for (size_t k = 0; k < n; k++)
+				sum += (line[k].function ? strlen(line[k].function) : 0) +
+					(line[k].source ? strlen(line[k].source) : 0) +
+					(line[k].folder ? strlen(line[k].folder) : 0);
+		}
+	return sum;
 }
 
 static size_t touch(const struct preset_func *known)
@@ -104,6 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		sum += targets.target[i].known ? touch(targets.target[i].known) : 0;
 	for (size_t i = 0; i < targets.cnt && i < MOST_MEMBERS; i++)
 		sum += touch_members(&targets.target[i]);
+	sum += touch_lines(&object);
 	targets_done(&targets);
 	elf_file_free(object.elf);
 	return sum == SIZE_MAX;

@@ -294,17 +294,17 @@ static void test_user_presets(const char *home)
 static void test_builtin(void)
 {
 	static const char *const names[] = { "cuda", "cuda-driver", "cublas", "cublaslt",
-		"cudnn", "nccl", "libtorch", "malloc" };
+		"cudnn", "nccl", "libtorch", "malloc", "tensors" };
 	static const char *const of_kernel[] = { "files", "syscalls", "vfs", "off-cpu",
-		"run-queue", "cpu", "gpu", "gpu-copies" };
+		"run-queue", "cpu", "gpu", "gpu-copies", "gpu-graphs" };
 	static const char *const kinds[] = { "s:", "s:", "k:", "w:", "w:", "cpu:", "gpu:",
-		"gpu:" };
+		"gpu:", "gpu:" };
 	const struct preset_func *f;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		_cleanup_set_ struct preset_set *set = NULL;
 		struct err err = { 0 };
-		bool throws = !strcmp(names[i], "libtorch");
+		bool throws = !strcmp(names[i], "libtorch") || !strcmp(names[i], "tensors");
 		size_t good = 0;
 
 		if (!ok(!builtin_find(names[i], &set, &err), "preset %s is built in",

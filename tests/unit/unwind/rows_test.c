@@ -67,14 +67,16 @@ struct truth {
 	size_t rows, wrong, lost;
 };
 
-/* @addr of a file that libdw has as @cfi, and the row that holds there. */
+/* @addr of a file that libdw has as @cfi, and the row that holds there, behind which is another. */
 static bool is_true(Dwarf_CFI *cfi, uint64_t addr, const struct fsn_unwind_row *row)
 {
 	Dwarf_Frame *frame = NULL;
 	bool good;
 
+	/* What lies between functions as they are aligned is no code, and alike with what ends. */
 	if (dwarf_cfi_addrframe(cfi, addr, &frame))
-		return row->how == FSN_UNWIND_NONE;
+		return row->how == FSN_UNWIND_END ||
+			(row->how == FSN_UNWIND_NONE && row[1].offset - row->offset >= 16);
 	good = row->how != FSN_UNWIND_NONE && agrees(row, frame);
 	free(frame);
 	return good;

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Frames of Python, in the place of the frame of the interpreter's function that a walk has met: what
+ * the interpreter keeps of the thread is read, and of each piece of code a copy kept when it is first
+ * seen, so that it is alike in all processes, and can be named when those are gone.
+ *
+ * Nothing says that what is read belongs to this call of the function but where it lies: each call has
+ * something of its own on the C stack, in between its frame's begin and end. What isn't there, or can't
+ * be read, leaves the interpreter's frame as it is.
+ *
+ * A walk does it in steps, one at a time: together they would not fit the 512 bytes of stack.
+ */
+#ifndef FUNCSNOOP_PYTHON_BPF_H
+#define FUNCSNOOP_PYTHON_BPF_H
+
+#include "python_code.bpf.h"
+
+#define PYTHON_THREADS 512 /* that are looked through for one's own */
+
+/* The state of a thread, where the pointer to it was found; .self is 0 while it is written. */
+struct python_thread {
+	__u64 self, ident, state, link;
+};
+
+/* No command reads it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct python_thread);
+} fsn_py_threads SEC(".maps");
+
+#define PYTHON_WORD(w, at) ((w)->py.words[(at) >> 3 & (PYTHON_WORDS - 1)])
+
+/* --- whose thread it is ------------------------------------------------------------------------- */
+
+#if defined(__TARGET_ARCH_x86)
+/* pthread_self(), as C libraries have it there. */
+static __always_inline __u64 own_thread(void)
+{
+	return bpf_get_current_task_btf()->thread.fsbase;
+}
+#elif defined(__TARGET_ARCH_arm64)
+static __always_inline __u64 own_thread(void)
+{
+	return bpf_get_current_task_btf()->pid;
+}
+#endif
+
+static __always_inline struct python_thread *thread_place(const struct walk *w, __u64 self)
+{
+	__u32 i = mixed(w->ident, self) >> 40 & (FSN_PYTHON_SEEN - 1);
+
+	return bpf_map_lookup_elem(&fsn_py_threads, &i);
+}
+
+/* As it was found before, and is still. */
+static __always_inline bool thread_known(struct walk *w, __u64 self)
+{
+	struct python_thread *known = thread_place(w, self);
+	__u64 state, link;
+
+	if (!known || READ(known->self) != self || known->ident != w->ident)
+		return false;
+	state = known->state;
+	link = known->link;
+	if (READ(known[AFTER(link, 0)].self) != self || python_word(w, link) != state ||
+		python_word(w, state + w->py.p.thread) != self)
+		return false;
+	w->py.state = state;
+	return true;
+}
+
+static __always_inline void thread_keep(const struct walk *w, __u64 self, __u64 link)
+{
+	struct python_thread *known = thread_place(w, self);
+	__u64 seen = known ? READ(known->self) : RULE_LOCKED;
+
+	if (!known || seen == RULE_LOCKED || !swap(&known->self, seen, RULE_LOCKED))
+		return;
+	known->ident = w->ident;
+	known->state = w->py.state;
+	known->link = link;
+	publish(&known->self, self);
+}
+
+/* Through all that interpreters have. */
+static __always_inline void thread_look(struct walk *w, __u64 self)
+{
+	__u64 interpreter = python_word(w, w->py.base + w->py.p.runtime + w->py.p.interpreters);
+	__u64 link = interpreter + w->py.p.threads, state;
+
+	for (int i = 0; i < PYTHON_THREADS && interpreter; i++) {
+		state = python_word(w, link);
+		if (!state) {
+			interpreter = python_word(w, interpreter + w->py.p.next_interpreter);
+			link = interpreter + w->py.p.threads;
+			continue;
+		}
+		if (python_word(w, state + w->py.p.thread) == self) {
+			w->py.state = state;
+			thread_keep(w, self, link);
+			return;
+		}
+		link = state + w->py.p.next_thread;
+	}
+}
+
+/* Of 3.10: as many frames as calls have something on the stack, when none just begins or ends. */
+static __always_inline bool chains_agree(struct walk *w, __u64 frame, __u64 cframe)
+{
+	__u64 root = w->py.state + w->py.p.root_cframe; /* the outermost is the thread's own */
+
+	for (int i = 0; i <= FSN_FRAMES_MAX; i++) {
+		if (cframe == root || !cframe || !frame)
+			return cframe == root && !frame;
+		cframe = python_word(w, cframe + w->py.p.outer_cframe);
+		frame = python_word(w, frame + w->py.p.previous);
+	}
+	return false;
+}
+
+/* Looks for what the interpreter keeps of the thread. Not static, as all steps: verified once. */
+__noinline int python_find(struct walk *w)
+{
+	__u64 self = own_thread(), at;
+
+	if (!fsn_walks_python || !w)
+		return 0;
+	if (self < 2 || (!thread_known(w, self) && (thread_look(w, self), !w->py.state))) {
+		/* Nor has any other frame of this walk. */
+		w->py.state = 1;
+		w->py.frame = w->py.cframe = 0;
+		w->py.step = PYTHON_FAIL;
+		return 0;
+	}
+	at = python_word(w, w->py.state + w->py.p.frame);
+	w->py.cframe = w->py.p.how == FSN_PYTHON_SHIM
+		? 0
+		: python_word(w, w->py.state + w->py.p.cframe);
+	if (at && w->py.p.in_cframe >= 0)
+		at = python_word(w, at + w->py.p.in_cframe);
+	w->py.frame = at;
+	if (w->py.p.how == FSN_PYTHON_EACH && !chains_agree(w, at, w->py.cframe))
+		w->py.frame = w->py.cframe = 0;
+	w->py.step = PYTHON_CALL;
+	return 0;
+}
+
+/* --- a call of the interpreter's function ------------------------------------------------------- */
+
+/* The last frame is one. */
+__noinline int python_begin(struct walk *w)
+{
+	__u64 native, base;
+	__u32 file;
+	const struct fsn_python *p;
+
+	if (!fsn_walks_python || !w)
+		return 0;
+	native = w->frames[(w->cnt - 1) & FSN_FRAMES_MAX];
+	file = native >> FSN_FRAME_SHIFT;
+	base = w->py.at - (native & FSN_FRAME_OFFSET);
+	w->py.native = native;
+	w->py.cnt = w->cnt;
+	w->py.with = w->hash;
+	w->py.step = w->py.state ? PYTHON_CALL : PYTHON_FIND;
+	if (w->py.state && w->py.base == base)
+		return 0;
+	p = bpf_map_lookup_elem(&fsn_pythons, &file);
+	if (!p || w->py.state) {
+		w->py.step = PYTHON_FAIL;
+		return 0;
+	}
+	w->py.p = *p;
+	w->py.base = base;
+	return 0;
+}
+
+/* Whether it lies in the frame of the interpreter's function that has just been left. */
+static __always_inline bool is_of_call(const struct walk *w, __u64 addr)
+{
+	return addr - w->py.low < WALK_BEGIN(w) - w->py.low;
+}
+
+__noinline int python_call(struct walk *w)
+{
+	if (!fsn_walks_python || !w)
+		return 0;
+	w->py.step = PYTHON_FAIL;
+	if (w->py.p.how != FSN_PYTHON_SHIM) {
+		__u64 cframe = w->py.cframe;
+
+		if (!is_of_call(w, cframe))
+			return 0;
+		w->py.cframe = python_word(w, cframe + w->py.p.outer_cframe);
+		if (w->py.p.how == FSN_PYTHON_ENTRY)
+			w->py.frame = python_word(w, cframe + w->py.p.in_cframe);
+	}
+	w->py.first = w->py.frame;
+	w->cnt--;
+	w->hash = w->py.hash;
+	w->py.step = PYTHON_FRAME;
+	return 0;
+}
+
+/* It stays as it is. */
+static __always_inline void python_leave(struct walk *w)
+{
+	w->cnt = w->py.cnt;
+	w->frames[(w->cnt - 1) & FSN_FRAMES_MAX] = w->py.native;
+	w->hash = w->py.with;
+	w->py.step = 0;
+}
+
+__noinline int python_fail(struct walk *w)
+{
+	struct python_thread *known;
+
+	if (!fsn_walks_python || !w)
+		return 0;
+	python_leave(w);
+	if (w->py.p.how == FSN_PYTHON_SHIM)
+		w->py.frame = w->py.first;
+	known = thread_place(w, own_thread());
+	/* It may be what only looks like one. */
+	if (known && READ(known->self) != RULE_LOCKED)
+		(void)__sync_lock_test_and_set(&known->self, 0);
+	add(&ctl.lost_python, 1);
+	return 0;
+}
+
+/* --- frames ------------------------------------------------------------------------------------- */
+
+/* What can't be the same in other code at the same address. */
+static __always_inline bool code_stamp(struct walk *w)
+{
+	__u64 stamp = w->py.made.first_line;
+
+	if (bpf_probe_read_user(&w->py.words[3], 56, (void *)(w->py.name + FSN_PYTHON_TEXT_LEN)) ||
+		bpf_probe_read_user(&w->py.words[10], 24,
+			(void *)(w->py.lines + FSN_PYTHON_BYTES_LEN)))
+		return false;
+	w->py.words[0] = w->py.name;
+	w->py.words[1] = w->py.file;
+	w->py.words[2] = w->py.lines;
+#pragma unroll
+	for (int i = 0; i < 13; i++) {
+		stamp = stamp * 0x9e3779b97f4a7c15ULL + w->py.words[i];
+		/* One after the other: all at once would take more of the stack than there is. */
+		asm volatile("" : "+r"(stamp)::"memory");
+	}
+	w->py.stamp = stamp ^ stamp >> 32;
+	return true;
+}
+
+/* The frame of code .number. */
+static __always_inline void frame_push(struct walk *w)
+{
+	__u64 at = w->py.instruction, frame;
+
+	if (w->py.p.how == FSN_PYTHON_EACH)
+		at = (__u32)at;
+	else
+		at = (at - w->py.code - w->py.p.instructions) >> 1;
+	if (at > FSN_PYTHON_AT_NONE)
+		at = FSN_PYTHON_AT_NONE;
+	frame = FSN_FRAME_PYTHON << FSN_FRAME_SHIFT | w->py.number << FSN_PYTHON_CODE_SHIFT | at;
+	w->frames[w->cnt++ & FSN_FRAMES_MAX] = frame;
+	w->hash = mixed(w->hash, frame);
+	w->py.step = w->py.last ? 0 : PYTHON_FRAME;
+}
+
+__noinline int python_push(struct walk *w)
+{
+	if (fsn_walks_python && w)
+		frame_push(w);
+	return 0;
+}
+
+/* Its code, of which the frame is pushed if it was seen before. */
+static __always_inline int frame_code(struct walk *w)
+{
+	struct python_seen *seen;
+	__u32 bytes = w->py.p.code_bytes;
+
+	if (bytes > FSN_PYTHON_CODE_BYTES ||
+		bpf_probe_read_user(w->py.words, bytes, (void *)w->py.code) ||
+		PYTHON_WORD(w, w->py.p.type) != w->py.base + w->py.p.code_type)
+		return 0;
+	w->py.name = PYTHON_WORD(w, w->py.p.name);
+	w->py.file = PYTHON_WORD(w, w->py.p.file);
+	w->py.lines = PYTHON_WORD(w, w->py.p.lines);
+	w->py.made.first_line = ((__u32 *)w->py.words)[w->py.p.first_line >> 2 & 63];
+	if (!code_stamp(w))
+		return 0;
+	w->py.step = PYTHON_NAME;
+	seen = seen_place(w);
+	if (!seen || READ(seen->at) != w->py.code || seen->ident != w->ident ||
+		seen->stamp != w->py.stamp)
+		return 0;
+	w->py.number = READ(seen[AFTER(seen->stamp, 0)].number);
+	if (READ(seen[AFTER(w->py.number, 0)].at) == w->py.code)
+		frame_push(w);
+	return 0;
+}
+
+/* One frame further out; what is of no code ends the call. */
+__noinline int python_frame(struct walk *w)
+{
+	__u64 frame, next;
+	__u32 bytes;
+	__u8 owner;
+
+	if (!fsn_walks_python || !w)
+		return 0;
+	w->py.step = PYTHON_FAIL;
+	frame = w->py.frame;
+	bytes = w->py.p.frame_bytes;
+	if (!frame || bytes > FSN_PYTHON_FRAME_BYTES ||
+		bpf_probe_read_user(w->py.words, bytes, (void *)frame))
+		return 0;
+	owner = ((__u8 *)w->py.words)[w->py.p.owner & (FSN_PYTHON_FRAME_BYTES - 1)];
+	next = PYTHON_WORD(w, w->py.p.previous);
+	if (w->py.p.how == FSN_PYTHON_SHIM && owner == w->py.p.shim) {
+		if (!is_of_call(w, frame))
+			return 0;
+		if (w->cnt == w->py.cnt - 1)
+			python_leave(w);
+		w->py.step = 0;
+		w->py.frame = next;
+		return 0;
+	}
+	if (w->cnt >= FSN_FRAMES_MAX)
+		return FSN_WALK_DEEP;
+	w->py.frame = next;
+	w->py.last = w->py.p.how == FSN_PYTHON_EACH ||
+		(w->py.p.how == FSN_PYTHON_ENTRY && owner == 1);
+	/* Since 3.14 the lowest bits say who holds it. */
+	w->py.code = PYTHON_WORD(w, w->py.p.code) & ~7ULL;
+	w->py.instruction = PYTHON_WORD(w, w->py.p.at);
+	return frame_code(w);
+}
+
+/* --- one of these ------------------------------------------------------------------------------- */
+
+/* The next step: 0, or how the walk ends. */
+__noinline int python_step(struct walk *w)
+{
+	if (!fsn_walks_python || !w)
+		return 0;
+	switch (w->py.step) {
+	case PYTHON_BEGIN:
+		return python_begin(w);
+	case PYTHON_FIND:
+		return python_find(w);
+	case PYTHON_CALL:
+		return python_call(w);
+	case PYTHON_FRAME:
+		return python_frame(w);
+	case PYTHON_PUSH:
+		return python_push(w);
+	case PYTHON_NAME:
+		return python_name(w);
+	case PYTHON_FILE:
+		return python_file(w);
+	case PYTHON_HASH:
+		return python_hash(w);
+	case PYTHON_KEEP:
+		return python_keep(w);
+	case PYTHON_WRITE:
+		return python_write(w);
+	default:
+		return python_fail(w);
+	}
+}
+
+#endif

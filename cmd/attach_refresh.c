@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is to be attached at every start of a machine: a folder of configurations, of which only
+// what is not there yet, or has changed, is attached.
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "internal.h"
+#include "pins/bpffs.h"
+#include "show/text.h"
+
+enum there attach_find_there(
+	const struct bpffs *fs, const struct draft *draft, uint64_t definition)
+{
+	_cleanup_group_ struct group *group = NULL;
+	uint64_t until_ns = 0;
+	int code = group_open(fs, draft->name, false, &group, NULL);
+
+	if (code)
+		return code == -ENOENT ? THERE_NOT : THERE_OTHER;
+	if (group_info(group).definition != definition || group_until(group, &until_ns, NULL) ||
+		(until_ns && until_ns <= clock_ns(CLOCK_REALTIME)))
+		return THERE_OTHER;
+	return THERE_SAME;
+}
+
+static int is_json(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return *entry->d_name != '.' && len > 5 && !strcmp(entry->d_name + len - 5, ".json");
+}
+
+/* What is wrong with it is said. */
+static int attach_file(struct attach_options *o, const char *folder, const char *name,
+	struct bpffs *fs, struct json *doc)
+{
+	_cleanup_free_ char *path = NULL;
+	struct err err = {};
+	int code;
+
+	if (asprintf(&path, "%s/%s", folder, name) < 0)
+		path = NULL;
+	o->config = path;
+	code = path ? attach_config(o, fs, doc, &err)
+		    : err_sys(&err, -ENOMEM, "cannot read '%s'", folder);
+	o->config = folder;
+	if (code)
+		cmd_show_error(o->g, &err);
+	return code;
+}
+
+int attach_folder(struct attach_options *o, struct bpffs *fs, struct json *doc, struct err *err)
+{
+	const char *folder = o->config;
+	struct dirent **entries = NULL;
+	int cnt, failed = 0;
+
+	if (o->words.cnt || o->name)
+		return err_set(err, -ERR_USAGE, "--config with a folder takes no GROUP and no --name");
+	cnt = scandir(folder, &entries, is_json, alphasort);
+	if (cnt < 0)
+		return err_sys(err, -errno, "cannot read '%s'", folder);
+	for (int i = 0; i < cnt; i++) {
+		failed += attach_file(o, folder, entries[i]->d_name, fs, doc) != 0;
+		free(entries[i]);
+	}
+	free(entries);
+	if (!cnt)
+		cmd_note(o->g, "no file of '%s' ends in .json", folder);
+	return failed ? err_set(err, -EIO, "%d of %d files of '%s' failed", failed, cnt, folder) : 0;
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What frames are called: by symbols of their files and lines of their source, and those of Python by
+// the copies of code that walks have made.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/dwarf.h"
+#include "group/records.h"
+#include "group/stacks.h"
+#include "unwind/python.h"
+
+/* The function that covers it, as its source has it. */
+static char *symbol_of(struct elf_file *elf, uint64_t offset)
+{
+	const struct elf_func *func = NULL;
+	const char *name;
+	uint64_t addr;
+	char *shown;
+
+	if (!elf_file_offset_to_addr(elf, offset, &addr))
+		func = elf_file_func_at(elf, addr);
+	if (!func)
+		return NULL;
+	name = func->names[0].name;
+	shown = demangle_is_mangled(name) ? demangle(name, DEMANGLE_NAME) : NULL;
+	return shown ? shown : strdup(name);
+}
+
+void frame_names_free(struct frame_name *names, size_t cnt)
+{
+	for (size_t i = 0; names && i < cnt; i++) {
+		if (names[i].text != names[i].name)
+			free(names[i].text);
+		free(names[i].source);
+		free(names[i].name);
+	}
+	free(names);
+}
+
+static char *function_name(struct elf_file *elf, const char *path, uint64_t offset)
+{
+	char *name = elf ? symbol_of(elf, offset) : NULL;
+	const char *base;
+
+	if (name)
+		return name;
+	base = path ? strrchr(path, '/') : NULL;
+	if (asprintf(&name, base ? "%s+0x%llx" : "%s0x%llx", base ? base + 1 : "",
+		    (unsigned long long)offset) < 0)
+		return NULL;
+	return name;
+}
+
+/* "get (heap.c:99)": .name is there. */
+static char *name_text(struct frame_name *n)
+{
+	const char *base = n->source ? strrchr(n->source, '/') : NULL, *mark = n->inlined ? "_[i]" : "";
+	char *text;
+	int len;
+
+	if (!n->line && !n->inlined)
+		return n->name;
+	len = n->line ? asprintf(&text, "%s (%s:%u)%s", n->name, base ? base + 1 : n->source,
+				n->line, mark)
+		      : asprintf(&text, "%s%s", n->name, mark);
+	return len < 0 ? NULL : text;
+}
+
+static char *source_of(const struct elf_line *line)
+{
+	char *path;
+
+	if (!line->source || !line->folder)
+		return line->source ? strdup(line->source) : NULL;
+	return asprintf(&path, "%s/%s", line->folder, line->source) < 0 ? NULL : path;
+}
+
+struct frame_name *frame_name_new(char *name, size_t *ret_cnt)
+{
+	struct frame_name *names = name ? calloc(1, sizeof(*names)) : NULL;
+
+	if (!names) {
+		free(name);
+		return NULL;
+	}
+	names->name = names->text = name;
+	*ret_cnt = 1;
+	return names;
+}
+
+struct frame_name *frame_names(
+	struct elf_file *elf, const char *path, uint64_t offset, bool lines, size_t *ret_cnt)
+{
+	struct elf_line line[ELF_LINES_MAX];
+	struct frame_name *names;
+	size_t cnt = 0;
+	uint64_t addr;
+
+	if (lines && elf && !elf_file_offset_to_addr(elf, offset, &addr))
+		cnt = elf_lines_at(elf, addr, line);
+	if (!cnt)
+		return frame_name_new(function_name(elf, path, offset), ret_cnt);
+	names = calloc(cnt, sizeof(*names));
+	for (size_t i = 0; names && i < cnt; i++) {
+		struct frame_name *n = &names[i];
+
+		n->line = line[i].line;
+		n->inlined = line[i].inlined;
+		n->source = source_of(&line[i]);
+		n->name = line[i].function ? strdup(line[i].function)
+					   : function_name(elf, path, offset);
+		n->text = n->name && (n->source || !n->line) ? name_text(n) : NULL;
+		if (!n->text) {
+			frame_names_free(names, i + 1);
+			return NULL;
+		}
+	}
+	*ret_cnt = cnt;
+	return names;
+}
+
+/* --- of Python --------------------------------------------------------------------------------- */
+
+/* @bytes of at most @room of a text of @len characters of @kind bytes; NULL: it is none, or no memory. */
+static char *text_of(
+	const char *bytes, size_t room, uint32_t len, unsigned int kind, bool is_end)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t fits = kind ? room / kind : 0;
+	char *cut;
+
+	if (!len || (kind != 1 && kind != 2 && kind != 4))
+		return NULL;
+	text = python_text((const uint8_t *)bytes, len < fits ? len : fits, kind);
+	if (!text || len <= fits)
+		return TAKE_PTR(text);
+	return asprintf(&cut, is_end ? "...%s" : "%s...", text) < 0 ? NULL : cut;
+}
+
+/* The line at instruction @at, by the table that was copied; 0: it is not known. */
+static unsigned int line_of(
+	const struct group *g, const struct fsn_python_code *code, uint32_t at)
+{
+	const size_t pieces = (code->lines + FSN_PYTHON_PIECE - 1) / FSN_PYTHON_PIECE;
+	_cleanup_free_ struct fsn_python_lines *lines = calloc(pieces + 1, sizeof(*lines));
+
+	if (!lines || code->lines > FSN_PYTHON_LINES || code->first_piece > FSN_PYTHON_PIECES - pieces ||
+		map_read(g->fd[MAPID_PYTHON_LINES], code->first_piece, pieces, sizeof(*lines), lines))
+		return 0;
+	return python_line(code->minor, lines->bytes, code->lines, code->first_line,
+		at == FSN_PYTHON_AT_NONE ? UINT64_MAX : 2ULL * at);
+}
+
+/* Of copy @number, from 1 on; false where there is none, or it is not whole. */
+static bool name_read(const struct group *g, uint32_t number, uint32_t at, struct frame_name *to)
+{
+	struct fsn_python_code code;
+
+	if (!number || number > FSN_PYTHON_CODES ||
+		map_read(g->fd[MAPID_PYTHON_CODES], number - 1, 1, sizeof(code), &code) ||
+		!code.ready)
+		return false;
+	to->name = text_of(code.name, sizeof(code.name), code.name_len, code.name_kind, false);
+	to->source = text_of(code.file, sizeof(code.file), code.file_len, code.file_kind, true);
+	to->line = line_of(g, &code, at);
+	return to->name && to->source;
+}
+
+struct frame_name *python_names(const struct group *g, uint64_t frame, size_t *ret_cnt)
+{
+	const uint32_t number = (frame & FSN_FRAME_OFFSET) >> FSN_PYTHON_CODE_SHIFT;
+	struct frame_name *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->is_python = true;
+	if (!name_read(g, number, frame & FSN_PYTHON_AT_NONE, n)) {
+		free(n->name);
+		n->name = strdup("[unknown Python]");
+	}
+	n->text = n->name ? name_text(n) : NULL;
+	if (!n->text) {
+		frame_names_free(n, 1);
+		return NULL;
+	}
+	*ret_cnt = 1;
+	return n;
+}
