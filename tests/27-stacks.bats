@@ -526,6 +526,71 @@ start_slow() { # NAME PYTHON [spin]
 	done
 }
 
+# Frames of Python of the stacks in which there is FUNCTION, without that of note().
+python_of() { # GROUP FUNCTION
+	"$FUNCSNOOP" stats "$1" --json | jq -cS --arg in "$2" '.[0].functions[].rows[] | .key.stack.frames
+		| select(any(.[]?; .name == $in)) | [.[] | select(.offset == null) | [.name, .file, .line]]
+		| .[1:]' | sort -u
+}
+
+@test "waits have the frames of Python that the thread slept in, or was taken the CPU from" {
+	need_arch x86_64
+	local python truth=$BATS_TEST_TMPDIR/truth
+	python=$(pythons | head -1)
+	[[ $python ]] || skip "needs python3 (3.10 to 3.14)"
+	start_slow sleeps "$python"
+	fsn attach off-cpu --stacks all --comm "$(cat "/proc/$(bg_pid sleeps)/comm")"
+	touch "$truth.go"
+	wait_bg sleeps
+	assert_eq "$(python_of off-cpu fix_sleep_us)" "$(jq -cS . "$truth" | sort -u)"
+	fsn detach off-cpu
+	# Two threads that have one CPU, and spin.
+	start_slow spins "$python" spin
+	taskset -pc 0 "$(bg_pid spins)" >/dev/null
+	fsn attach run-queue --stacks all --pid "$(bg_pid spins)"
+	touch "$truth.go"
+	wait_bg spins
+	assert_eq "$(python_of run-queue fix_spin_ns)" "$(jq -cS . "$truth" | sort -u)"
+	fsn detach run-queue
+}
+
+@test "Python's frames are of one kind in a flame graph, and have the whole path in a profile" {
+	need_arch x86_64
+	local python truth=$BATS_TEST_TMPDIR/truth page=$BATS_TEST_TMPDIR/page.html
+	python=$(pythons | head -1)
+	[[ $python ]] || skip "needs python3 (3.10 to 3.14)"
+	start_slow slow "$python"
+	fsn attach py fix_sleep_us --lib "$FIX/libfix.so" --stacks python --count
+	touch "$truth.go"
+	wait_bg slow
+	cp "$BATS_TEST_DIRNAME/fixtures/slow.py" "$BATS_TEST_TMPDIR"
+	capture "$python" -W ignore "$BATS_TEST_TMPDIR/slow.py" "$FIX/libfix.so" "$truth"
+	fsn stats py --format flame --output "$page"
+	fsn stats py --format pprof --output "$page.pprof"
+	fsn stats py --json
+	# Without what is escaped where the locale does not have it.
+	output=$(jq -c --argjson page "$(sed -n 's/^const data = \(.*\);$/\1/p' "$page")" '{
+		python: [$page.python[] as $i | $page.names[$i] | select(startswith("gr") | not)] | sort,
+		frames: [.[0].functions[].rows[].key.stack.frames[]? | select(.offset == null)
+			| "\(.name) (\(.file | split("/") | last):\(.line))"
+			| select(startswith("gr") | not)] | unique }' <<<"$output")
+	assert_json '.python == .frames' true
+	assert_json '.python | index("made7 (<string>:9)") != null' true
+	fsn detach py
+	in_browser "$page" '
+		const shade = (text) => colour({ raw: [data.names.indexOf(text)] }).match(/\d+/)[0] >> 0;
+		said.hues = ["made7 (<string>:9)", "fix_sleep_us"].map(shade);
+		said.legend = part("legend").textContent;'
+	assert_json '.hues | [.[0] >= 96, .[1] < 96]' '[true,true]'
+	assert_json '.legend | contains("Python")' true
+	need_tool go
+	export HOME=$BATS_TEST_TMPDIR PPROF_TMPDIR=$BATS_TEST_TMPDIR
+	output=$(go tool pprof -lines -traces "$page.pprof" 2>/dev/null)
+	assert_output_match " note $BATS_TEST_DIRNAME/fixtures/slow.py:26\$"
+	assert_output_match " note $BATS_TEST_TMPDIR/slow.py:26\$"
+	assert_output_match ' made7 <string>:9$'
+}
+
 @test "a profile for pprof has every stack with its calls, time and errors" {
 	local profile=$BATS_TEST_TMPDIR/profile
 	fsn attach st st_leaf st_plain --lib "$STACKS" --stacks all

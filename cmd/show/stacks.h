@@ -13,6 +13,7 @@ struct node {
 	const char *name;
 	uint32_t up, first, next;
 	unsigned int depth, name_id;
+	bool is_python;      /* a frame of Python's */
 	uint64_t value, rank; /* how much it has, and what it stands before others by */
 	struct stats_row row; /* of all stacks that pass here, or end */
 };
@@ -59,6 +60,9 @@ int trie_take(struct stacks *s, const struct stack *stack, const char *func,
 
 /* What a row counts by figure @sort: calls, errors, or a time in ns. */
 uint64_t stack_value(const struct stats_row *row, enum figure_id sort);
+
+/* What stacks are counted in elsewhere, unless something else is asked for; but waits last. */
+enum figure_id stacks_figure(const struct report *r);
 
 /*
  * Orders nodes that are below the same one: the most first. The first of those that are below

@@ -111,8 +111,11 @@ static int trie_add(struct trie *t, struct stacks *s, const struct stack *stack,
 			stacks_names(s, stack->frames[i], row->pid, &cnt);
 
 		code = names ? 0 : -ENOMEM;
-		while (!code && cnt--)
+		while (!code && cnt--) {
 			code = trie_pass(t, &at, names[cnt].text, row, NULL);
+			if (!code)
+				t->nodes[at].is_python |= names[cnt].is_python;
+		}
 	}
 	return code || !func ? code : trie_pass(t, &at, func, row, NULL);
 }
