@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What other tracers' manuals show is one `run` each, as funcsnoop-run(8) has them; and counts
 # are those of a debugger. The C library is a copy, which nobody else maps.
+# alone: a debugger's breakpoints and others' probes in one place don't go together
 # bats file_tags=bpf
 
 load helpers
