@@ -391,7 +391,8 @@ row_sums() {
 		calls[v]>0|has no \[KEY=VALUE\]
 		calls[]>0|has no \[KEY=VALUE\]
 		calls[v=1,v=1,v=1,v=1]>0|has no \[KEY=VALUE\] or up to 3
-		p99[v=1]>0|: p99 is not known by key
+		p99[v=1]>0s|: p99 is not known by key, but of what GPUs do$
+		p999[v=1]>0s|: p999 is not known by key$
 	EOF
 	fsn detach t
 }

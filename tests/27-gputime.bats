@@ -63,6 +63,30 @@ plain 512 1 1"
 	fsn detach gpu
 }
 
+@test "a condition may be of percentiles by kernel, of all processes together" {
+	fsn attach gpu
+	job heard 10 known
+	fsn stats gpu --fail-if 'p50[kernel=add<float>]>3us' --fail-if 'p99[kernel=plain]>700ns'
+	fsn -s 3 stats gpu --fail-if 'p99[kernel=add<float>]>80us'
+	assert_stderr_match \
+		'^funcsnoop stats: kernels\[kernel=add<float>\] of gpu: p99 is 86\.016us \(p99\[kernel=add<float>\]>80us\)$'
+	fsn stats gpu --save "$BATS_TEST_TMPDIR/saved"
+	# Five of 25 are those of before, which are in a row of their own.
+	job heard 10 slow
+	assert_eq "$(rows gpu kernel "kernel calls p50_ns p90_ns" | sort | head -n 1)" \
+		"add<float> 25 86016 86016"
+	fsn -s 3 stats gpu --fail-if 'p50[kernel=add<float>]>80us' --fail-if 'p50[kernel=add<float>,device=1]>0ns'
+	assert_stderr_match '^funcsnoop stats: kernels\[kernel=add<float>\] of gpu: p50 is 86\.016us '
+	assert_eq "$(grep -c 'p50 is' <<<"$stderr")" 1
+	fsn -s 3 stats gpu --diff "$BATS_TEST_TMPDIR/saved" --fail-if 'p50[kernel=add<float>]>100%' \
+		--fail-if 'p50[kernel=plain]>100%'
+	assert_stderr_match 'p50 was 2\.944us, is 86\.016us, \+'
+	assert_eq "$(grep -c 'p50 was' <<<"$stderr")" 1
+	fsn -s 2 stats gpu --fail-if 'p999[kernel=plain]>1ns'
+	assert_stderr_match ": p999 is not known by key\$"
+	fsn detach gpu
+}
+
 @test "copies and sets have bytes, by direction, and are recorded where they are asked for" {
 	fsn attach gpu-copies --lib "$GPU"
 	job heard 1 heard 2 quiet 10 copies

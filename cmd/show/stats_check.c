@@ -46,12 +46,15 @@ static int unknown_figure(const char *text, struct err *err)
 	return err_hint(err, "%s", words_join(words, cnt, ", ", " or ", buf));
 }
 
-/* Percentiles are not known of several processes together. */
 static bool is_by_key(enum figure_id id)
 {
-	if (FIGURE_BIT(id) & FIGURE_SPREAD)
-		return false;
 	return figures[id].place[USE_ROW_DOCUMENT].at || id == FIGURE_AVG;
+}
+
+/* Not of all groups: how times of rows are spread is kept of what GPUs do. */
+static bool is_percentile_by_key(const struct check *c)
+{
+	return c->of_cnt && FIGURE_BIT(c->figure) & FIGURE_SPREAD;
 }
 
 /* One "KEY=VALUE" of @len bytes. */
@@ -191,13 +194,18 @@ int check_keys_known(const struct report *r, const struct check *checks, size_t 
 	struct err *err)
 {
 	for (size_t k = 0; k < cnt; k++) {
-		bool found = false, known = false;
+		bool found = false, known = false, spread = !is_percentile_by_key(&checks[k]);
 
 		for (size_t i = 0; i < r->cnt; i++)
 			if (group_has_keys(&r->group[i], &checks[k])) {
 				found = true;
 				known |= r->group[i].s->keys_known;
+				spread |= group_info(r->group[i].s->group).gpu;
 			}
+		if (found && !spread)
+			return err_set(err, -ERR_USAGE,
+				"--fail-if '%s': %s is not known by key, but of what GPUs do",
+				checks[k].text, figures[checks[k].figure].word);
 		if (!checks[k].of_cnt || !r->cnt || known)
 			continue;
 		if (found)
@@ -242,15 +250,21 @@ static bool row_is(const struct saved_row *row, const struct check *c)
 static bool func_by_keys(const struct saved_func *f, const struct check *c, struct saved_func *ret)
 {
 	const char *begin = strchr(c->text, '['), *end = strchr(c->text, ']');
-	bool found = false;
+	bool found = false, spread = is_percentile_by_key(c);
+	struct stats_spread all = {};
 
 	*ret = (struct saved_func) { .library = f->library };
 	for (size_t i = 0; i < f->row_cnt; i++) {
+		const struct stats_row *now = f->rows[i].now;
+
 		if (!row_is(&f->rows[i], c))
 			continue;
 		found = true;
 		saved_row_add(&ret->figures, &f->rows[i].figures);
+		spread = spread && now && (!now->n.returns || stats_spread_add(&all, now));
 	}
+	if (found && spread && figure_or_0(&ret->figures, FIGURE_RETURNS))
+		figures_of_spread(&all, ret->figures.value[FIGURE_MAX].n, &ret->figures);
 	return found &&
 		asprintf(&ret->name, "%s%.*s", f->name, (int)(end - begin + 1), begin) > 0;
 }

@@ -401,7 +401,8 @@ int rows_snapshot(const struct report_group *rg, const struct types *types,
 	for (size_t i = 0; i < f->row_cnt; i++) {
 		struct saved_row *row = &out->rows[out->row_cnt++];
 
-		figures_of_row(&f->rows[i], f, NULL, &values);
+		row->now = &f->rows[i];
+		figures_of_row(row->now, f, NULL, &values);
 		saved_row_add(&row->figures, &values);
 		for (size_t k = 0; k < rg->keys.key_cnt; k++)
 			if (keys->key[k].by != FSN_BY_NONE &&

@@ -155,29 +155,28 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 
 /* --- of a row ------------------------------------------------------------------------------- */
 
-static void row_percentiles(const struct stats_row *row, struct figures *ret)
+void figures_of_spread(const struct stats_spread *spread, uint64_t max_ns, struct figures *ret)
 {
 	static const struct {
 		enum figure_id id;
 		unsigned int permille;
 	} all[] = { { FIGURE_P50, 500 }, { FIGURE_P90, 900 }, { FIGURE_P99, 990 } };
-	struct stats_spread spread = {};
 
-	if (!row->n.returns || !stats_spread_add(&spread, row))
-		return;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		figure_set(ret, all[i].id, true,
-			hist_percentile(spread.bucket, all[i].permille, 0,
-				row->n.max_ns ? row->n.max_ns : FSN_NS_MASK));
+			hist_percentile(spread->bucket, all[i].permille, 0,
+				max_ns ? max_ns : FSN_NS_MASK));
 }
 
 void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret)
 {
 	const struct stats_proc p = { .n = row->n, .split = f->split };
+	struct stats_spread spread = {};
 
 	figures_of_process(&p, f, scope, ret);
-	row_percentiles(row, ret);
+	if (row->n.returns && stats_spread_add(&spread, row))
+		figures_of_spread(&spread, row->n.max_ns, ret);
 	figure_set(ret, FIGURE_LIVE, row->allocates, row->live.bytes);
 	figure_set(ret, FIGURE_LIVE_BLOCKS, row->allocates, row->live.blocks);
 	if (scope && scope->elapsed_ns) {

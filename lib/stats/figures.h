@@ -343,6 +343,9 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 	const struct figure_scope *scope, struct figures *ret);
 
+/* The percentiles that are known of rows, of which none is above @max_ns; 0: that is not known. */
+void figures_of_spread(const struct stats_spread *spread, uint64_t max_ns, struct figures *ret);
+
 /* --- documents of `stats --json` read back, for comparing ----------------------------------- */
 
 /* A part of what calls of a row were about; its value is text, or a number as text. */
@@ -363,6 +366,7 @@ struct saved_row {
 	struct figures figures; /* of USE_ROW_DOCUMENT, and the average */
 	double amount; /* its sums added up; */
 	bool summed;   /* there is one */
+	const struct stats_row *now; /* that it was made of, which stays its owner's; or NULL */
 };
 
 struct saved_func {
