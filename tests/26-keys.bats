@@ -489,6 +489,25 @@ samples() { # FAMILY
 	fsn detach t
 }
 
+# Keys that live on, of processes that end; and others that none comes back to.
+@test "no series by key has less than before when rows of ended processes are given up" {
+	local dir=$BATS_TEST_TMPDIR i files=()
+
+	fsn attach --config "$CONFIG" i --key v --sum v --keys 64
+	for i in {1..16}; do
+		capture "$FIX/typed" ty_i8 1 1 2 "$i" "$((i + 20))" "$((i + 40))" "$((i + 60))" "$((i + 80))"
+		fsn stats i --by v --top 3 --format prometheus
+		cp "$dir/.out" "$dir/$i.prom"
+		files+=("$dir/$i.prom")
+		assert_eq "$(samples calls_total | awk '{ n += $NF } END { print n }')" "$((8 * i))"
+	done
+	assert_only_grows "${files[@]}"
+	assert_eq "$(grep -c ',fold="' "$dir/1.prom")" 0
+	grep -q '^funcsnoop_calls_total{.*,v="others",fold="[2-9]"} ' "$dir/16.prom" ||
+		fail "no second fold: $(samples calls_total)"
+	fsn detach i
+}
+
 @test "values of keys are escaped in metrics, and those that read alike are one series" {
 	fsn attach --config "$CONFIG" s --key code,text,small
 	capture "$FIX/typed" ty_stack

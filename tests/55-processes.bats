@@ -163,6 +163,23 @@ assert_sums() { # CALLS: of each of the twelve functions; sets $ended and $lost
 	fsn detach g
 }
 
+@test "no series by process has less than before when ended processes are given up" {
+	local dir=$BATS_TEST_TMPDIR i files=()
+
+	attach_dozen
+	for i in {1..6}; do
+		capture "$FIX/engine" children 500
+		fsn stats g --by process --top 3 --format prometheus
+		cp "$dir/.out" "$dir/$i.prom"
+		files+=("$dir/$i.prom")
+		assert_eq "$(awk '/^funcsnoop_(calls_total|health.*"lost_processes")/ { n += $NF }
+			END { print n }' "$dir/.out")" "$((12 * 500 * i))"
+	done
+	assert_only_grows "${files[@]}"
+	assert_output_match ',pid="others",fold="[1-9]"\} [1-9]'
+	fsn detach g
+}
+
 # All documents so far, one for each interval.
 adds_up() {
 	[[ $(jq -cs '[.[][0] | ([.functions[].processes[].calls, .functions[].ended.calls] | add // 0)
@@ -284,6 +301,25 @@ in_cgroup() { # PATH COMMAND...
 	mkdir -p "$CGROUP/$1"
 	# shellcheck disable=SC2016	# for the inner shell
 	capture bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$CGROUP/$1" "${@:2}"
+}
+
+# Which pods come and go while others stay is for no series a reason to have less.
+@test "no series by cgroup has less than before when cgroups go and rows are given up" {
+	local dir=$BATS_TEST_TMPDIR at i files=()
+
+	own_cgroup cgroup.procs "no cgroup v2"
+	fsn attach g fix_add --lib "$FIX/libfix.so" --key cgroup --keys 16
+	for i in {1..20}; do
+		in_cgroup "stays" "$FIX/call" add "$i"
+		in_cgroup "goes$i" "$FIX/call" add 3
+		((i < 4)) || rmdir "$CGROUP/goes$((i - 3))"
+		fsn stats g --by cgroup --top 2 --format prometheus
+		cp "$dir/.out" "$dir/$i.prom"
+		files+=("$dir/$i.prom")
+	done
+	assert_only_grows "${files[@]}"
+	assert_output_match ',cgroup="others",fold="[2-9]",after="[0-9]+"\} [1-9]'
+	fsn detach g
 }
 
 # PATH,POD,CONTAINER,JOB,UNIT,CALLS of each.

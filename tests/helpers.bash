@@ -8,6 +8,7 @@
 #	start_bg NAME CMD...		 a fixture in the background; its input is `tell NAME`
 #	wait_line NAME REGEX, wait_ready NAME, bg_pid NAME, bg_out NAME, wait_bg NAME
 #	poll_until [-t SEC] CMD...	 until CMD succeeds
+#	assert_only_grows FILE...	 counters of metrics that were read one after another
 #	read_links			 the links that this kernel offers, into links[]
 #	need_*				 skip, with the reason (tests/needs.bash)
 #
@@ -553,6 +554,19 @@ killed_within() { # MS CMD...
 	sleep "$(printf '%d.%06d' $((us / 1000000)) $((us % 1000000)))"
 	kill -KILL "$pid" 2>/dev/null || true
 	wait "$pid" 2>/dev/null || true
+}
+
+# Counters in FILE... of metrics, in the order of their making: with the same labels none is less
+# than before.
+assert_only_grows() { # FILE...
+	assert_eq "$(awk '
+		/^[a-z_]+_(total|sum|count|bucket)[{]/ {
+			series = $0
+			sub(/ [^ ]*$/, "", series)
+			if (series in was && $NF + 0 < was[series])
+				print FILENAME ": " series " " was[series] " -> " $NF
+			was[series] = $NF + 0
+		}' "$@")" "" "series that have less than before"
 }
 
 # The bytes of its code, as it runs and as the file has them.

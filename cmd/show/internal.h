@@ -23,6 +23,7 @@ struct labels {
 	char *text; /* group="...",function="...",library="..." */
 	struct series *series; /* others, then those told apart; NULL: it is not */
 	size_t series_cnt;
+	bool full; /* more were to have series than may */
 };
 
 struct all_labels {

@@ -3,6 +3,11 @@
 //
 // Files of one soname are one library, wherever a node or an environment has them. Which keys
 // have series is by who came first, so that a later one takes none away: it is among the others.
+//
+// What is counted up may end, and never falls: whoever adds it up takes less for a new beginning.
+// A fold takes what ended processes had from keys and cgroups that live on, and moves up who was
+// among the others. So series that a fold may leave with less say by a label how many there were.
+// Of cgroups one that goes makes room, too: the others then say behind which number they are.
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -124,7 +129,7 @@ static int make_labels(struct labels *l, const struct named *n, bool twin)
 static void put_label(FILE *f, const char *key, const char *value)
 {
 	static const char *const ours[] = { "group", "function", "library", "code", "le",
-		"argument", "reason", "state", "pod_uid", "container_id", "slurm_job", "unit" };
+		"argument", "reason", "state", "fold", "after", "pod_uid", "container_id", "slurm_job", "unit" };
 	bool taken = !strncmp(key, "__", 2) || isdigit((unsigned char)*key);
 
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
@@ -156,6 +161,13 @@ static void put_cgroup(FILE *f, const struct cgroup *c)
 	put_said(f, "unit", c->unit);
 }
 
+/* Before the first fold there is no such label. */
+static void put_fold(FILE *f, const struct labels *l)
+{
+	if (l->rg->whole->folds)
+		fprintf(f, ",fold=\"%u\"", l->rg->whole->folds);
+}
+
 /* A key that the function has not, or that is not for who reads, is no label. */
 static char *row_labels(const struct labels *l, const struct stats_func *func,
 	const struct func_types *t, const struct stats_row *row)
@@ -184,6 +196,7 @@ static char *row_labels(const struct labels *l, const struct stats_func *func,
 		if (!failed && part->by == FSN_BY_CGROUP && row->cgroup)
 			put_cgroup(f, row->cgroup);
 	}
+	put_fold(f, l);
 	out_done(&value);
 	if (!fclose(f) && !failed)
 		return text;
@@ -229,6 +242,7 @@ static char *cgroup_labels(const struct labels *l, const struct cgroup *c)
 	fputs(l->text, f);
 	put_said(f, "cgroup", c->path);
 	put_cgroup(f, c);
+	put_fold(f, l);
 	if (!fclose(f))
 		return text;
 	free(text);
@@ -244,8 +258,10 @@ static int add_series(struct labels *l, char *text, size_t most, const struct st
 		return -ENOMEM;
 	while (i < l->series_cnt && strcmp(l->series[i].text, text))
 		i++;
-	if (i == l->series_cnt && l->series_cnt > most)
+	if (i == l->series_cnt && l->series_cnt > most) {
+		l->full = true;
 		i = 0;
+	}
 	if (i < l->series_cnt) {
 		stats_row_add(&l->series[i].row, row);
 		free(text);
@@ -267,7 +283,21 @@ static int begin_series(struct labels *l, const char *key, size_t most)
 		return -ENOMEM;
 	fputs(l->text, f);
 	put_label(f, key, "others");
+	put_fold(f, l);
 	return fclose(f) ? -ENOMEM : 0;
+}
+
+/* Of cgroups: those are there that are gone, and all that were made after the last one shown. */
+static int name_last(struct labels *l)
+{
+	char *text;
+
+	if (asprintf(&text, "%s,after=\"%llu\"", l->series->text,
+		    (unsigned long long)l->series[l->series_cnt - 1].row.key.word[0]) < 0)
+		return -ENOMEM;
+	free(l->series->text);
+	l->series->text = text;
+	return 0;
 }
 
 static int add_rows(struct labels *l, const struct stats_func *f, const struct types *types,
@@ -367,7 +397,7 @@ static int make_series(const struct report *r, struct labels *l, const struct ty
 			code = add_cgroups(l, l->f[i], most);
 		else
 			code = add_rows(l, l->f[i], types, most);
-	return code;
+	return !code && l->full && r->view->flags & VIEW_CGROUPS ? name_last(l) : code;
 }
 
 /* Functions are in order, those of a group together. */
@@ -429,8 +459,7 @@ static int label_all(struct all_labels *all, const struct named *named, size_t c
 	for (size_t i = 0, next; !code && i < cnt; i = next) {
 		struct labels *l = &all->of[all->cnt++];
 
-		*l = (struct labels) { named[i].rg, named[i].rg->s, all->funcs + i, 0, false,
-			NULL, NULL, 0 };
+		*l = (struct labels) { .rg = named[i].rg, .s = named[i].rg->s, .f = all->funcs + i };
 		for (next = i; next < cnt && is_same(&named[i], &named[next]); next++, l->cnt++) {
 			all->funcs[next] = named[next].f;
 			l->called |= report_is_shown(named[next].rg, named[next].f);

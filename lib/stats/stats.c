@@ -290,6 +290,7 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	missed_read(s);
 	s->since_ns = ctl->since_ns[index];
 	s->attached_ns = s->group->meta.attached_ns;
+	s->folds = ctl->fold;
 	s->lost_codes = ctl->lost_codes - ctl->lost_codes_base[index];
 	s->lost_processes = ctl->lost_procs - ctl->lost_procs_base[index];
 	s->lost_stacks = ctl->lost_stacks - ctl->lost_stacks_base[index];

@@ -182,6 +182,7 @@ struct stats {
 	struct stats_path *paths; /* by id; NULL where not asked for, or not kept (FSN_OPT_NESTING) */
 	size_t path_cnt;
 	uint64_t lost_codes, lost_processes, lost_slow;
+	unsigned int folds; /* how often since the attach what ended processes had was folded */
 	bool blocks_known;   /* live blocks were looked at: by row, and */
 	struct stats_holder *holders; /* by process and function, sorted by both */
 	size_t holder_cnt;
