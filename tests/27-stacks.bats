@@ -500,6 +500,38 @@ start_slow() { # NAME PYTHON [spin]
 	((n)) || skip "needs python3 (3.10 to 3.14)"
 }
 
+@test "a function of Python with a zero in its name ends no stack, and what is saved of it is read" {
+	need_arch x86_64
+	local python go=$BATS_TEST_TMPDIR/go
+
+	python=$(pythons | tail -n 1)
+	[[ -n $python ]] || skip "needs python3 (3.10 to 3.14)"
+	cat >"$BATS_TEST_TMPDIR/zero.py" <<-'END'
+	import ctypes, os, sys, time
+	lib = ctypes.CDLL(sys.argv[1])
+	def zero():
+	    lib.fix_sleep_us(2000)
+	names = {"co_name": "\0none"}
+	if sys.version_info >= (3, 11):
+	    names["co_qualname"] = "\0none"
+	zero.__code__ = zero.__code__.replace(**names)
+	open(sys.argv[2] + ".ready", "w")
+	while not os.path.exists(sys.argv[2]):
+	    time.sleep(.01)
+	zero()
+	END
+	start_bg zero "$python" "$BATS_TEST_TMPDIR/zero.py" "$FIX/libfix.so" "$go"
+	poll_until test -e "$go.ready"
+	fsn attach py fix_sleep_us --lib "$FIX/libfix.so" --stacks python
+	touch "$go"
+	wait_bg zero
+	fsn stats py --save "$BATS_TEST_TMPDIR/saved.json"
+	fsn stats py --json
+	assert_json '[.[0].functions[].rows[].key.stack.frames[] | select(.line == 4).name]' $'["\xef\xbf\xbdnone"]'
+	fsn stats py --diff "$BATS_TEST_TMPDIR/saved.json" --by stack
+	fsn detach py
+}
+
 @test "samples have the frames of Python, and all calls where that is asked for" {
 	need_arch x86_64
 	local python truth=$BATS_TEST_TMPDIR/truth n=0 word

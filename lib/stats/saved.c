@@ -72,9 +72,10 @@ static bool put_frame(FILE *f, struct json_object *frame)
 	const char *base = source ? strrchr(source, '/') : NULL;
 	struct json_object *value;
 
-	if (!name || !*name)
+	if (!name)
 		return false;
-	fputs(name, f);
+	/* An empty one would end the stack. */
+	fputs(*name ? name : "?", f);
 	if (source && json_object_object_get_ex(frame, "line", &value) && value)
 		fprintf(f, " (%s:%s)", base ? base + 1 : source, json_object_get_string(value));
 	if (json_object_object_get_ex(frame, "inlined", &value) && json_object_get_boolean(value))

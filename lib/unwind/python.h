@@ -28,7 +28,10 @@ _must_check_ int python_layout_read(const struct elf_file *elf, struct fsn_pytho
 /* Marks the rows of @elf that are of PYTHON_EVAL with FSN_UNWIND_PYTHON. -ENOMEM. */
 _must_check_ int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows);
 
-/* Text of @len characters of @kind bytes, to be freed; NULL only when memory is out. */
+/*
+ * Text of @len characters of @kind bytes, to be freed; NULL only when memory is out. What can be no
+ * character of a name, zero among it, is U+FFFD.
+ */
 char *python_text(const uint8_t *bytes, size_t len, unsigned int kind);
 
 /*

@@ -314,6 +314,9 @@ int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows)
 
 /* --- texts --------------------------------------------------------------------------------------- */
 
+#define UNICODE_LAST     0x10ffff
+#define UNICODE_REPLACED 0xfffd
+
 static uint64_t utf8_put(char *to, uint32_t c)
 {
 	if (c < 0x80) {
@@ -347,6 +350,9 @@ char *python_text(const uint8_t *bytes, size_t len, unsigned int kind)
 		uint32_t c = 0;
 
 		memcpy(&c, bytes + i * kind, kind);
+		/* It would end the text, or be none that UTF-8 has. */
+		if (!c || c > UNICODE_LAST)
+			c = UNICODE_REPLACED;
 		at += utf8_put(text + at, c);
 	}
 	if (text)
