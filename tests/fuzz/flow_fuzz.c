@@ -368,6 +368,8 @@ static void make_pad(const struct part *p)
 
 static void link_parts(void)
 {
+	struct part other = { .addr = TABLES }; /* somebody else's data */
+
 	for (size_t i = 0; i < fn.cnt; i++) {
 		struct part *p = &fn.parts[i];
 		bool data = p->kind == PART_DATA_LEA || p->kind == PART_DATA_LOAD;
@@ -379,8 +381,8 @@ static void link_parts(void)
 			make_pad(p);
 		if (!p->patch || p->kind == PART_SWITCH)
 			continue;
-		if (!to) /* no data: somebody else's */
-			to = &(struct part) { .addr = TABLES };
+		if (!to)
+			to = &other;
 		if (fn.arm64)
 			patch_arm64(p, to->addr);
 		else
