@@ -325,8 +325,8 @@ __noinline int block_release(__u32 fn, __u32 slot, __u64 pointer, __u32 counts)
 	/* By who calls this function, it is taken already. */
 	if ((seen & FSN_BLOCK_STATE) != FSN_BLOCK_LIVE)
 		return 0;
-	size = set->block[way].size;
-	of = set->block[way].fn;
+	size = READ(set->block[AFTER(seen, way)].size);
+	of = READ(set->block[AFTER(seen, way)].fn);
 	next = (seen & ~FSN_BLOCK_STATE) | FSN_BLOCK_TAKEN;
 	if (slot == FSN_NO_ROW || !kept)
 		next = seen & FSN_BLOCK_GEN;

@@ -121,24 +121,32 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed)
 __noinline int set_ends(__u32 tgid, __u32 set_no)
 {
 	struct fsn_block_set *set = block_set(set_no);
+	struct fsn_block *block;
 	struct fsn_memory *m;
-	__u64 seen;
+	__u64 seen, size, pointer;
 
 	if (!set)
 		return 0;
 	for (__u32 i = 0; i < FSN_BLOCK_WAYS; i++) {
 		seen = READ(set->key[i]);
-		if ((seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED || set->block[i].tgid != tgid ||
-			!swap(&set->key[i], seen, seen & FSN_BLOCK_GEN))
+		if ((seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED)
 			continue;
-		m = memory_of(set->block[i].fn);
+		/* Once the place is free, this may be another process's. */
+		block = &set->block[AFTER(seen, i) & (FSN_BLOCK_WAYS - 1)];
+		if (READ(block->tgid) != tgid)
+			continue;
+		m = memory_of(READ(block->fn));
+		size = READ(block->size);
+		pointer = READ(block->pointer);
+		if (!swap(&set->key[i], seen, seen & FSN_BLOCK_GEN))
+			continue;
 		if (m) {
 			if ((seen & FSN_BLOCK_STATE) == FSN_BLOCK_LIVE)
-				block_lives_not(m, set->block[i].size);
-			add(&m->n.ended_bytes, set->block[i].size);
+				block_lives_not(m, size);
+			add(&m->n.ended_bytes, size);
 			add(&m->n.ended_blocks, 1);
 		}
-		block_left(block_hash(tgid, set->block[i].pointer), set_no);
+		block_left(block_hash(tgid, pointer), set_no);
 	}
 	return 0;
 }
