@@ -168,9 +168,14 @@ static void drain(void)
 		n = read_some(buf, sizeof(buf));
 }
 
-/* With @bodyless the length is said, and nothing comes. */
-static int answer(const struct serve_options *o, int status, const char *body, size_t size,
-	bool bodyless)
+static bool path_is(const struct http_request *r, const char *path)
+{
+	return r->path_len == strlen(path) && !memcmp(r->path, path, r->path_len);
+}
+
+/* To HEAD the length is said, and nothing comes: what came would be taken for another answer. */
+static int answer(const struct serve_options *o, const struct http_request *r, int status,
+	const char *body, size_t size)
 {
 	char head[512];
 	int len, code;
@@ -182,29 +187,26 @@ static int answer(const struct serve_options *o, int status, const char *body, s
 		"Cache-Control: no-store\r\n"
 		"Connection: close\r\n\r\n",
 		status, http_reason(status), status == 200 ? "version=0.0.4; " : "", size,
-		status == 405 ? "Allow: GET\r\n" : "");
+		status != 405 ? "" : path_is(r, "/healthz") ? "Allow: GET, HEAD\r\n" : "Allow: GET\r\n");
 	alarm_in(o->timeout_ns);
 	code = write_whole(head, len);
-	if (!code && !bodyless)
+	if (!code && r->method != HTTP_HEAD)
 		code = write_whole(body, size);
+	if (!code)
+		drain();
 	return code;
 }
 
-static int answer_word(const struct serve_options *o, int status, bool bodyless)
+static int answer_word(const struct serve_options *o, const struct http_request *r, int status)
 {
 	char body[64];
 	int len = snprintf(body, sizeof(body), "%s\n", status == 200 ? "ok" : http_reason(status));
 
-	return answer(o, status, body, len, bodyless);
-}
-
-static bool path_is(const struct http_request *r, const char *path)
-{
-	return r->path_len == strlen(path) && !memcmp(r->path, path, r->path_len);
+	return answer(o, r, status, body, len);
 }
 
 /* What is wrong is for who reads our stderr, not for who asks. */
-static int answer_metrics(struct serve_options *o)
+static int answer_metrics(struct serve_options *o, const struct http_request *r)
 {
 	_cleanup_free_ char *text = NULL;
 	struct err err = {};
@@ -213,14 +215,14 @@ static int answer_metrics(struct serve_options *o)
 
 	if (stats_render(&o->stats, &text, &size, &failed, &err)) {
 		cmd_fail(o->stats.g, &err);
-		(void)!answer_word(o, 500, false);
+		(void)!answer_word(o, r, 500);
 		return EXIT_FAILED;
 	}
-	return answer(o, 200, text, size, false) || failed ? EXIT_FAILED : EXIT_DONE;
+	return answer(o, r, 200, text, size) || failed ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* Whether the groups that there are can be listed. */
-static int answer_health(const struct serve_options *o, bool bodyless)
+static int answer_health(const struct serve_options *o, const struct http_request *r)
 {
 	struct bpffs fs = BPFFS_NONE;
 	_cleanup_names_ char **names = NULL;
@@ -233,22 +235,21 @@ static int answer_health(const struct serve_options *o, bool bodyless)
 	bpffs_close(&fs);
 	if (code)
 		cmd_fail(o->stats.g, &err);
-	if (answer_word(o, code ? 503 : 200, bodyless) || code)
+	if (answer_word(o, r, code ? 503 : 200) || code)
 		return EXIT_FAILED;
 	return EXIT_DONE;
 }
 
 /* That a request was a bad one is no failure of ours. */
-static int refuse(const struct serve_options *o, int status)
+static int refuse(const struct serve_options *o, const struct http_request *r, int status)
 {
-	(void)!answer_word(o, status, false);
-	drain();
+	(void)!answer_word(o, r, status);
 	return EXIT_DONE;
 }
 
 static int serve(struct serve_options *o)
 {
-	struct http_request r;
+	struct http_request r = { .method = HTTP_OTHER, .path = "" };
 	char head[HTTP_HEAD_MAX];
 	int status;
 
@@ -258,13 +259,12 @@ static int serve(struct serve_options *o)
 		return EXIT_DONE;
 	alarm_in(0);
 	if (status != 200)
-		return refuse(o, status);
+		return refuse(o, &r, status);
 	if (path_is(&r, "/metrics"))
-		return r.method == HTTP_GET ? answer_metrics(o) : refuse(o, 405);
+		return r.method == HTTP_GET ? answer_metrics(o, &r) : refuse(o, &r, 405);
 	if (path_is(&r, "/healthz"))
-		return r.method != HTTP_OTHER ? answer_health(o, r.method == HTTP_HEAD)
-					      : refuse(o, 405);
-	return refuse(o, 404);
+		return r.method != HTTP_OTHER ? answer_health(o, &r) : refuse(o, &r, 405);
+	return refuse(o, &r, 404);
 }
 
 /* --- the command -------------------------------------------------------------------------------- */

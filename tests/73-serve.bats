@@ -150,7 +150,10 @@ hint: 'funcsnoop attach --mode 0644' shares its numbers"
 		ask "[b'$request HTTP/1.1\r\nHost: x\r\n\r\n']"
 		assert_eq "${lines[0]#HTTP/1.1 }" "${want//_/ }" "$request"
 		assert_output_line "status 0"
-		[[ $want != 405* ]] || assert_output_line "Allow: GET"
+		case $want$request in
+		405*/healthz) assert_output_line "Allow: GET, HEAD" ;;
+		405*) assert_output_line "Allow: GET" ;;
+		esac
 	done <<-'END'
 		404_Not_Found GET /
 		404_Not_Found GET /metrics/
@@ -169,6 +172,80 @@ hint: 'funcsnoop attach --mode 0644' shares its numbers"
 	first_is "HTTP/1.1 400 Bad Request"
 }
 
+# Bytes as Python has them: what no client sends, and some do.
+@test "bytes that are no text, other versions and forms of a path have the answer that is theirs" {
+	local request want
+
+	need_root
+	while read -r want request; do
+		ask "[b'$request']"
+		assert_eq "${lines[0]}" "HTTP/1.1 ${want//_/ }" "$request"
+		assert_eq "$(grep -c '^HTTP/1.1 ' <<<"$output")" 1 "answers to $request"
+		assert_output_line "status 0"
+	done <<-'END'
+		400_Bad_Request GET /healthz\r\n
+		400_Bad_Request GET /healthz\r\n\r\n
+		400_Bad_Request GET /healthz HTTP/0.9\r\n\r\n
+		400_Bad_Request GET /healthz HTTP/2.0\r\n\r\n
+		400_Bad_Request PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n
+		400_Bad_Request OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n
+		400_Bad_Request GET /healthz HTTP/1.1\r\n\r\n
+		200_OK GET /healthz HTTP/1.9\r\nHost: x\r\n\r\n
+		200_OK GET http://x:1/healthz?a=/b HTTP/1.1\r\nHost: x\r\n\r\n
+		404_Not_Found GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n
+		404_Not_Found GET //healthz HTTP/1.0\r\n\r\n
+		400_Bad_Request GET http://x HTTP/1.1\r\nHost: x\r\n\r\n
+		400_Bad_Request GET https://x/healthz HTTP/1.1\r\nHost: x\r\n\r\n
+		400_Bad_Request GET /healthz\x00 HTTP/1.0\r\n\r\n
+		400_Bad_Request GET /\xc3\xa4 HTTP/1.0\r\n\r\n
+		400_Bad_Request GET /\xff HTTP/1.0\r\n\r\n
+		400_Bad_Request G\xc8T /healthz HTTP/1.0\r\n\r\n
+		400_Bad_Request \xef\xbb\xbfGET /healthz HTTP/1.0\r\n\r\n
+		200_OK GET /healthz HTTP/1.0\r\nA: \xc3\xa4 \xff \x80\r\n\r\n
+		400_Bad_Request GET /healthz HTTP/1.0\r\nA: \x00\r\n\r\n
+		400_Bad_Request GET /healthz HTTP/1.0\r\nA: b\rC: d\r\n\r\n
+		400_Bad_Request GET /healthz HTTP/1.0\r\n\xff: b\r\n\r\n
+		400_Bad_Request GET /healthz HTTP/1.0\r\n folded\r\n\r\n
+		405_Method_Not_Allowed get /healthz HTTP/1.0\r\n\r\n
+	END
+	ask "[b'GET /healthz HTTP/1.0\r\nA: ' + b'a' * 8100 + b'\r\n\r\n']"
+	first_is "HTTP/1.1 200 OK"
+	ask "[b'GET /healthz HTTP/1.0\r\n' + b'A: b\r\n' * 2000 + b'\r\n']"
+	first_is "HTTP/1.1 431 Request Header Fields Too Large"
+	ask "[b'GET /' + b'a' * 9000 + b' HTTP/1.0\r\n\r\n']"
+	first_is "HTTP/1.1 431 Request Header Fields Too Large"
+}
+
+@test "what is asked behind a request has no answer, and costs the first one none" {
+	local healthz='GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n' again
+
+	need_root
+	for again in "[b'$healthz' * 2]" "[b'$healthz' * 2000]" "[b'$healthz', b'$healthz' * 100]" \
+		"[b'$healthz', 'cut']" "[b'$healthz' * 2000, 'cut']"; do
+		ask "$again"
+		assert_output "HTTP/1.1 200 OK
+Content-Type: text/plain; version=0.0.4; charset=utf-8
+Content-Length: 3
+Cache-Control: no-store
+Connection: close
+
+ok
+status 0"
+	done
+}
+
+# Else it would be taken for the beginning of what comes next.
+@test "an answer to HEAD has no body, also where it refuses" {
+	local path
+
+	need_root
+	for path in healthz metrics nowhere; do
+		ask "[b'HEAD /$path HTTP/1.1\r\nHost: x\r\n\r\n']"
+		assert_output_match '^Content-Length: [1-9]'
+		assert_eq "$(sed '1,/^$/d' <<<"$output")" "status 0"
+	done
+}
+
 @test "slow, cut, huge and endless requests end in time, with an answer where there can be one" {
 	ask "[b'GET /hea', b'lthz HTTP/1.0\r', b'\n\r', b'\n']"
 	first_is "HTTP/1.1 200 OK"
@@ -176,6 +253,9 @@ hint: 'funcsnoop attach --mode 0644' shares its numbers"
 	first_is "HTTP/1.1 408 Request Timeout"
 	assert_output_line "status 0"
 	ask "[b'G'] * 40" --timeout 0.2
+	first_is "HTTP/1.1 408 Request Timeout"
+	# One byte in time again and again is late as a whole.
+	ask "[b'GET /healthz HTTP/1.0\r\nA: '] + [b'a'] * 40" --timeout 0.3
 	first_is "HTTP/1.1 408 Request Timeout"
 	ask "[b'GET /metrics HTTP/1.0\r\n', 'cut']"
 	assert_output "status 0"
