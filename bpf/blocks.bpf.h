@@ -240,7 +240,7 @@ __noinline int block_again(__u32 place, __u64 hash)
 }
 
 /* What the call in @slot has got is there, in the locked @place. */
-__noinline int block_fill(__u32 place, __u32 fn, __u32 slot)
+__noinline int block_fill(__u32 place, __u32 fn, __u32 slot, __u64 now)
 {
 	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
 	struct fsn_block_set *set = block_set(place / FSN_BLOCK_WAYS);
@@ -253,7 +253,7 @@ __noinline int block_fill(__u32 place, __u32 fn, __u32 slot)
 	block = &set->block[way];
 	block->pointer = kept->pointer;
 	block->size = kept->size;
-	block->since_ns = bpf_ktime_get_ns();
+	block->since_ns = now;
 	block->tgid = bpf_get_current_pid_tgid() >> 32;
 	block->fn = fn;
 	block->row = fsn_keyed && row ? *row : FSN_NO_ROW;

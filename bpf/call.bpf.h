@@ -356,7 +356,7 @@ static __always_inline void call_over(
 	if (fsn_keyed)
 		end_in_row(slot, fn, tgid, net, how, result, split);
 	if (fsn_memory_on)
-		memory_ends(fn, slot, result, how & FSN_CALL_FAILED);
+		memory_ends(fn, slot, result, how & FSN_CALL_FAILED, now);
 	if (fsn_asked && !(how & FSN_CALL_FAILED))
 		handle_found(fn, slot);
 	if (streamed)

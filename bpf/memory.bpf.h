@@ -90,7 +90,7 @@ __noinline int memory_got(__u32 fn, __u32 slot, __u64 result)
  * It ends; @failed as its result is judged. What this calls goes no deeper, as calls may end far
  * down: stacks are 512 bytes.
  */
-__noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed)
+__noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u64 now)
 {
 	int got = memory_got(fn, slot, result);
 	struct slot_memory *kept;
@@ -108,7 +108,7 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed)
 			place = block_claim(hash);
 		block_counts(fn, place, size);
 		if (place != BLOCK_NONE)
-			block_fill(place, fn, slot);
+			block_fill(place, fn, slot, now);
 	}
 	/* What is moved to no place at all is released. */
 	if (got & TOOK)
