@@ -52,6 +52,7 @@ static const struct argp_option options[] = {
 	{ "cpu", 'c', "N", 0, NULL, USAGE_MORE },
 	{ "stacks", TO_ATTACH | 24, "HOW", 0, NULL, USAGE_MORE },
 	{ "rate", TO_ATTACH | 32, "N", 0, NULL, USAGE_MORE },
+	{ "duty", TO_ATTACH | 35, "1/N", 0, NULL, USAGE_MORE },
 	{ "memory", TO_ATTACH | 33, NULL, 0, NULL, USAGE_MORE },
 	{ "blocks", TO_ATTACH | 34, "N", 0, NULL, USAGE_MORE },
 	{ "sample", TO_ATTACH | 6, "N", 0, NULL, USAGE_MORE },
@@ -86,7 +87,7 @@ static const struct argp_option options[] = {
 	{ "number", TO_STREAM | 2, "N", 0, NULL, USAGE_MORE },
 	{ "function", 'f', "FUNC", 0, NULL, USAGE_MORE },
 	{ "show-sample", KEY_SHOW_SAMPLE, "N", 0, NULL, USAGE_MORE },
-	{ "events", TO_STREAM | 3, "WHAT", 0, NULL, USAGE_MORE },
+	{ "events", TO_STREAM | 3, "HOW", 0, NULL, USAGE_MORE },
 	{ "buffer", TO_STREAM | 5, "SIZE", 0, NULL, USAGE_MORE }, { 0 }
 };
 

@@ -216,7 +216,7 @@ libToolsInjection has libcupti\$"
 	echo 'int main(void) { return 0; }' >"$dir/none.c"
 	cc "${flags[@]}" -o "$dir/none" "$dir/none.c" 2>/dev/null || skip "no ASan"
 	capture -t 60 cc "${flags[@]}" -fvisibility=hidden -I"$src/bpf" -I"$src/lib" -shared -o "$dir/gpu.so" \
-		"$src"/lib/gpu/{gpu,cupti}.c -ldl -lpthread
+		"$src"/lib/gpu/*.c -ldl -lpthread
 	capture -t 60 cc "${flags[@]}" -shared -o "$dir/cupti.so" "$src/tests/fixtures/cuptimock.c" \
 		-lpthread
 	capture -t 60 cc "${flags[@]}" -o "$dir/gpujob" "$src/tests/fixtures/gpujob.c" -ldl
@@ -409,10 +409,75 @@ ncclBroadcast|fa93daea854b060b 3/8|1|1000|2|2000||"
 	assert_json '.[0].functions[0].calls' 34
 	tell job
 	wait_bg job
-	# One without the variable is untouched.
+	# The job's word holds whatever groups ask for; and one without the variable is untouched.
 	capture env FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" quiet 10
 	assert_output_match '^recorded 0$'
 	fsn stats gpu --json
 	assert_json '.[0].functions[0].calls' 34
+	fsn detach gpu
+}
+
+windows() { # WINDOW PERIOD: of the job
+	fsn stats gpu --json
+	[[ $(jq -c --argjson pid "$(bg_pid job)" '.[0].gpu_processes[] | select(.pid == $pid)
+		| [.window_s, .period_s]' <<<"$output") == "[$1,$2]" ]]
+}
+
+@test "a group may ask for a part of the time, and sees more where another asks for that" {
+	fsn attach gpu --duty 1/2
+	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
+		"$FIX/gpujob" heard 10 known unheard 10 heard 10 known say --wait-end
+	wait_line job '^said '
+	poll_until windows 1 2
+	assert_json '.[0].functions[0].calls' 34
+	fsn stats gpu
+	assert_stderr_match \
+		"^funcsnoop stats: process $(bg_pid job): counts are of windows: 1 s of each 2 s are recorded\$"
+	fsn list gpu --json
+	assert_json '.[0].options.duty_period_s' 2
+	# Copies are a matter of their own.
+	fsn attach gpu-copies --lib "$GPU"
+	fsn attach gpu --name seldom --lib "$GPU" --duty 1/600
+	fsn detach gpu
+	fsn attach gpu --lib "$GPU" --duty 1/120
+	poll_until windows 1 120
+	fsn attach gpu --name whole --lib "$GPU"
+	fsn list whole --json
+	assert_json '.[0].options.duty_period_s' null
+	poll_until windows null null
+	fsn detach whole
+	poll_until windows 1 120
+	tell job
+	wait_bg job
+	# With the job's own word that of groups is none.
+	start_bg job env FUNCSNOOP_GPU_DUTY=2/5 CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
+		"$FIX/gpujob" heard 10 say --wait-end
+	wait_line job '^said '
+	poll_until windows 2 5
+	tell job
+	wait_bg job
+	fsn detach gpu gpu-copies seldom
+}
+
+@test "a part of the time is one second of so many, and of what GPUs do" {
+	local args said
+
+	while IFS='|' read -r args said; do
+		# shellcheck disable=SC2086 # words
+		fsn -s 2 attach $args
+		assert_stderr_match "^funcsnoop attach: --duty$said"
+	done <<-EOF
+		gpu --duty 1/7|: '1/7' is not 1/N with N one of 1 2 3 .* 300 600\$
+		gpu --duty 2/3|: '2/3' is not 1/N with N one of 1 2
+		gpu --duty 30|: '30' is not 1/N
+		t --lib $FIX/libfix.so.1 fix_add --duty 1/30| is for what GPUs do: not in group 't'\$
+	EOF
+	fsn list
+	assert_output ""
+	# A library of before says so, where it is asked for more than it knows.
+	sed 's/funcsnoop_gpu_duty/funcsnoop_gpu_none/g' "$GPU" >"$BATS_TEST_TMPDIR/old.so"
+	fsn -s 1 attach gpu --lib "$BATS_TEST_TMPDIR/old.so" --duty 1/30
+	assert_stderr_match "'.*/old.so' is of a version without --duty\$"
+	fsn attach gpu --lib "$BATS_TEST_TMPDIR/old.so"
 	fsn detach gpu
 }

@@ -10,6 +10,18 @@
 #define FSN_GPU_PROVIDER "funcsnoop_gpu"
 #define FSN_GPU_LIB      "funcsnoop-gpu"
 
+/*
+ * Beside each, of provider funcsnoop_gpu_duty, probes whose code nobody runs: that one is there
+ * says that of so many seconds one is to be recorded. X(what, number, seconds).
+ */
+#define FSN_GPU_DUTY_PROVIDER FSN_GPU_PROVIDER "_duty"
+#define FSN_GPU_DUTY_CNT      16
+#define FSN_GPU_DUTIES(X, what)                                                        \
+	X(what, 0, 1) X(what, 1, 2) X(what, 2, 3) X(what, 3, 4) X(what, 4, 5)          \
+	X(what, 5, 6) X(what, 6, 8) X(what, 7, 10) X(what, 8, 12) X(what, 9, 15)       \
+	X(what, 10, 20) X(what, 11, 30) X(what, 12, 60) X(what, 13, 120)               \
+	X(what, 14, 300) X(what, 15, 600)
+
 #define FSN_GPU_BATCH   64
 #define FSN_GPU_UNTIMED (~0ULL)
 

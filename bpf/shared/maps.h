@@ -54,7 +54,7 @@ struct fsn_meta {
 	unsigned int sampled_cpus, pad; /* CPUs that are sampled; 0: none are to be */
 	unsigned int left_out; /* in the text: functions left out for that, five lines each */
 	unsigned int block_sets; /* of blocks of memory, a power of two; 0: none are followed */
-	unsigned int pad2;
+	unsigned int duty; /* GPUs are recorded for one of so many seconds; 0, 1: always */
 	unsigned long long tried_ns; /* so long their entries were counted */
 	unsigned long long tried_cost_ns; /* and this they would have taken in a second */
 	unsigned long long memory_bytes; /* of all maps: none grows */

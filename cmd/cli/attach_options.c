@@ -7,6 +7,7 @@
 #include "base/duration.h"
 #include "cli/cmd.h"
 #include "proc/proc.h"
+#include "target/kind.h"
 
 enum {
 	KEY_NAME = 0x100,
@@ -39,6 +40,7 @@ enum {
 	KEY_KEYS,
 	KEY_STACKS,
 	KEY_RATE,
+	KEY_DUTY,
 	KEY_NO_KEYS,
 	KEY_MEMORY,
 	KEY_BLOCKS,
@@ -77,6 +79,7 @@ static const struct argp_option options[] = {
 	{ "keys", KEY_KEYS, "N", 0, NULL, USAGE_MORE },
 	{ "stacks", KEY_STACKS, "all|python|slow|N", 0, NULL, USAGE_MORE },
 	{ "rate", KEY_RATE, "N", 0, NULL, USAGE_MORE },
+	{ "duty", KEY_DUTY, "1/N", 0, NULL, USAGE_MORE },
 	{ "no-keys", KEY_NO_KEYS, NULL, 0, NULL, USAGE_MORE },
 	{ "memory", KEY_MEMORY, NULL, 0, NULL, USAGE_MORE },
 	{ "blocks", KEY_BLOCKS, "N", 0, NULL, USAGE_MORE },
@@ -224,6 +227,14 @@ static void parse_stacks(struct attach_options *o, const char *arg, struct argp_
 	o->draft.rules.keep_args |= !o->keys.stack_late;
 }
 
+static void parse_duty(struct attach_options *o, const char *arg, struct argp_state *state)
+{
+	struct err err = {};
+
+	if (target_gpu_duty(arg, &o->draft.duty, &err))
+		argp_error(state, "--duty: %s", err.msg);
+}
+
 static void parse_keys(
 	struct attach_options *o, int key, const char *arg, struct argp_state *state)
 {
@@ -358,6 +369,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_RATE:
 		o->attach.rate = number_parse(state, "--rate", arg, 1, RATE_MAX);
+		break;
+	case KEY_DUTY:
+		parse_duty(o, arg, state);
 		break;
 	case KEY_STACKS:
 		parse_stacks(o, arg, state);

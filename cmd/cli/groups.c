@@ -312,6 +312,17 @@ static int check_stacks(const struct attach_options *o, const struct draft *draf
 	return 0;
 }
 
+static int check_duty(const struct draft *draft, struct err *err)
+{
+	size_t i = 0;
+
+	while (i < draft->probed_cnt && !draft->targets[i].kind->on_gpu)
+		i++;
+	if (draft->duty <= 1 || !draft->probed_cnt || i < draft->probed_cnt)
+		return 0;
+	return err_set(err, -ERR_USAGE, "--duty is for what GPUs do: not in group '%s'", draft->name);
+}
+
 static int check_keys(
 	const struct attach_options *o, const struct draft *draft, struct err *err)
 {
@@ -456,6 +467,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		code = procs_new("/proc", &o->draft.procs, err);
 	if (!code)
 		code = draft_new(&o->draft, &draft, err);
+	if (!code)
+		code = check_duty(draft, err);
 	if (!code)
 		code = check_condition(o, draft, err);
 	if (!code && !usual && wants_usual_stacks(o, draft))

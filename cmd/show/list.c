@@ -303,6 +303,7 @@ static void add_asked(
 	json_set_bool(j, "processes", info->processes);
 	json_set_bool(j, "raw", info->raw);
 	json_set_u64_if(j, "granted_ns_per_s", info->budget, info->budget * 1000ULL);
+	json_set_u64_if(j, "duty_period_s", info->duty > 1, info->duty);
 	add_key_names(j, "keys", info->key, FSN_KEYS);
 	add_key_names(j, "sums", info->sum, FSN_SUMS);
 	json_close(j, '}');

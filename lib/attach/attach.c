@@ -192,6 +192,7 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0);
 	meta->uid = login_uid();
 	meta->sampled_cpus = engine_sampled_cpus(e);
+	meta->duty = draft->duty;
 	meta->pid = getppid(); /* the command: this runs apart from it */
 	snprintf(meta->name, sizeof(meta->name), "%s", draft->name);
 	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);

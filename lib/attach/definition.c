@@ -92,6 +92,8 @@ int attach_definition(const struct draft *draft, const struct attach_opts *opts,
 	mix_list(&hash, d.types.names, d.types.name_cnt, sizeof(*d.types.names));
 	mix_list(&hash, d.text.buf, d.text.len, 1);
 	mix_opts(&hash, opts);
+	if (draft->duty > 1)
+		MIX(&hash, draft->duty);
 	*ret_definition = hash ? hash : 1;
 	return 0;
 }

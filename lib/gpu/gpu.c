@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "gpu/cupti.h"
+#include "gpu/probes.h"
 #include "shared/gpu.h"
 
 #define POLL_NS       100000000L /* between two looks at who listens */
@@ -34,67 +35,10 @@
 #define CLOCK_READINGS 5
 #define NAME_LEN      480 /* what programs of the kernel take in */
 
-/* --- who listens -------------------------------------------------------------------------------- */
-
-enum stream_of { KERNELS, COPIES, SETS, GRAPHS, STREAM_CNT };
-
-/* The kernel counts in them who probes; no code of this library writes there. */
-#define WANTED(name) \
-	__attribute__((section(".probes"), used, visibility("hidden"))) volatile unsigned short \
-		funcsnoop_gpu_##name##_wanted;
-WANTED(kernels)
-WANTED(copies)
-WANTED(sets)
-WANTED(graphs)
-
-/*
- * A function that does nothing, with the note of a USDT probe: where it is, where the word is that
- * says whether anybody listens, and where the batch's address lies.
- */
-#define PROBED(name)                                                                           \
-	__attribute__((noinline)) EXPORT void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b); \
-	void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b)                               \
-	{                                                                                      \
-		__asm__ volatile("990:	nop\n"                                                 \
-				 ".pushsection .note.stapsdt, \"\", \"note\"\n"                \
-				 ".balign 4\n"                                                 \
-				 ".4byte 992f-991f, 994f-993f, 3\n"                            \
-				 "991:	.asciz \"stapsdt\"\n"                                  \
-				 "992:	.balign 4\n"                                           \
-				 "993:	.8byte 990b, _.stapsdt.base, funcsnoop_gpu_" #name     \
-				 "_wanted\n"                                                   \
-				 ".asciz \"" FSN_GPU_PROVIDER "\", \"" #name "\", \"8@%0\"\n"  \
-				 "994:	.balign 4\n"                                           \
-				 ".popsection\n"                                               \
-				 ".ifndef _.stapsdt.base\n"                                    \
-				 ".pushsection .stapsdt.base, \"aG\", \"progbits\", "          \
-				 ".stapsdt.base, comdat\n"                                     \
-				 ".weak _.stapsdt.base\n"                                      \
-				 ".hidden _.stapsdt.base\n"                                    \
-				 "_.stapsdt.base: .space 1\n"                                  \
-				 ".size _.stapsdt.base, 1\n"                                   \
-				 ".popsection\n"                                               \
-				 ".endif\n"                                                    \
-				 :                                                             \
-				 : "r"(b)                                                      \
-				 : "memory");                                                  \
-	}
-PROBED(kernels)
-PROBED(copies)
-PROBED(sets)
-PROBED(graphs)
-
-static const struct {
-	volatile unsigned short *wanted;
-	void (*hand)(const struct fsn_gpu_batch *b);
-	uint32_t kinds[2]; /* of CUPTI's activity; 0: no more */
-} streams[STREAM_CNT] = {
-	[KERNELS] = { &funcsnoop_gpu_kernels_wanted, funcsnoop_gpu_kernels,
-		{ CUPTI_CONCURRENT_KERNEL } },
-	[COPIES] = { &funcsnoop_gpu_copies_wanted, funcsnoop_gpu_copies,
-		{ CUPTI_MEMCPY, CUPTI_MEMCPY2 } },
-	[SETS] = { &funcsnoop_gpu_sets_wanted, funcsnoop_gpu_sets, { CUPTI_MEMSET } },
-	[GRAPHS] = { &funcsnoop_gpu_graphs_wanted, funcsnoop_gpu_graphs, { CUPTI_GRAPH } },
+/* For so long in so long, since .begun; 0: always. */
+struct duty {
+	unsigned int window_s, period_s;
+	time_t begun;
 };
 
 /* --- state: of one thread at a time -------------------------------------------------------------- */
@@ -109,8 +53,7 @@ static struct {
 	bool opened;           /* libcupti was looked for, */
 	bool records;          /* and buffers are its */
 	bool on[STREAM_CNT];   /* this is recorded */
-	unsigned int window_s, period_s; /* for so long in so long, since .begun; 0: always */
-	time_t begun;
+	struct duty duty[STREAM_CNT], own; /* .own: that of the job's environment */
 	uint64_t ahead;        /* of CUPTI's clock before CLOCK_MONOTONIC, */
 	bool clock_known;      /* if that is known */
 	time_t last;           /* when a buffer came, or the first was asked for */
@@ -166,8 +109,8 @@ static void hand_out(enum stream_of s)
 	b->code = gpu.code;
 	b->dropped = gpu.dropped;
 	b->idle_s = gpu.on[s] ? (unsigned int)(now_s() - gpu.last) : 0;
-	b->window_s = gpu.window_s;
-	b->period_s = gpu.period_s;
+	b->window_s = gpu.duty[s].window_s;
+	b->period_s = gpu.duty[s].period_s;
 	memcpy(b->who, gpu.who, sizeof(b->who));
 	if (*streams[s].wanted)
 		streams[s].hand(b);
@@ -386,21 +329,29 @@ static void stop(enum stream_of s)
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* who starts and stops, or ends it all */
 
-static bool in_window(void)
+/* What the job's environment says holds, whatever is asked for. */
+static bool in_window(enum stream_of s)
 {
-	return !gpu.period_s || (now_s() - gpu.begun) % gpu.period_s < gpu.window_s;
+	struct duty *d = &gpu.duty[s];
+	unsigned int period_s = gpu.own.period_s ? gpu.own.period_s : period_asked(s);
+
+	if (gpu.own.period_s)
+		*d = gpu.own;
+	else if (d->period_s != period_s)
+		*d = (struct duty) { period_s ? 1 : 0, period_s, now_s() };
+	return !period_s || (now_s() - d->begun) % period_s < d->window_s;
 }
 
 static bool look(bool tell)
 {
-	bool any = false, now = in_window();
+	bool any = false;
 
 	for (int s = 0; s < STREAM_CNT; s++) {
-		bool wanted = *streams[s].wanted;
+		bool wanted = *streams[s].wanted, now = wanted && in_window(s);
 
-		if (wanted && now && !gpu.on[s])
+		if (now && !gpu.on[s])
 			start(s);
-		else if (!(wanted && now) && gpu.on[s])
+		else if (!now && gpu.on[s])
 			stop(s);
 		any |= gpu.on[s];
 		if (!wanted || !tell)
@@ -457,9 +408,7 @@ static void read_duty(void)
 	if (!text || sscanf(text, "%u/%u%c", &window, &period, &rest) != 2 || !window ||
 		window >= period || period > DUTY_MAX)
 		return;
-	gpu.window_s = window;
-	gpu.period_s = period;
-	gpu.begun = now_s();
+	gpu.own = (struct duty) { window, period, now_s() };
 }
 
 /* The driver calls it once, in cuInit(): not 0 is success. */

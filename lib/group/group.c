@@ -291,6 +291,7 @@ struct group_info group_info(const struct group *g)
 		.tried_ns = g->meta.tried_ns,
 		.tried_cost_ns = g->meta.tried_cost_ns,
 		.definition = g->meta.definition,
+		.duty = g->meta.duty,
 	};
 
 	for (uint32_t i = 0; g->funcs && i < g->meta.fn_cnt; i++) {

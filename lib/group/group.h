@@ -38,6 +38,7 @@ struct group_info {
 	bool gpu;             /* all are what GPUs do */
 	bool waits;           /* it counts nothing: a library is waited for */
 	bool kept;            /* it goes with .pid */
+	uint32_t duty;        /* GPUs are recorded for one of so many seconds; 0, 1: always */
 	uint32_t sampled_cpus; /* 0: it takes no samples of CPUs */
 	struct price price;   /* what they take; .at_ns is 0 when it was not known */
 	uint32_t budget;      /* what they were to take, in millionths of a CPU; 0: as it comes */

@@ -238,6 +238,7 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		return err_sys(err, -ENOMEM, "cannot list functions");
 	snprintf(draft->name, sizeof(draft->name), "%s", opts->name);
 	draft->keeps_args = opts->rules.keep_args;
+	draft->duty = opts->duty ? opts->duty : 1;
 	if (!opts->pid_cnt)
 		find.pids = NULL;
 	code = libfind_new(&find, &draft->finder, err);

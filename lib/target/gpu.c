@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,6 +57,54 @@ static bool is_there(const struct finding *f, const struct object *object, const
 	return false;
 }
 
+static const unsigned int duties[FSN_GPU_DUTY_CNT] = {
+#define SECONDS(what, number, seconds) [number] = (seconds),
+	FSN_GPU_DUTIES(SECONDS, )
+#undef SECONDS
+};
+
+int target_gpu_duty(const char *text, uint32_t *ret_seconds, struct err *err)
+{
+	unsigned int seconds;
+	char rest;
+
+	if (sscanf(text, "1/%u%c", &seconds, &rest) == 1)
+		for (size_t i = 0; i < FSN_GPU_DUTY_CNT; i++)
+			if (duties[i] == seconds) {
+				*ret_seconds = seconds;
+				return 0;
+			}
+#define SECONDS(what, number, seconds) " " #seconds
+	return err_set(err, -EINVAL, "'%s' is not 1/N with N one of" FSN_GPU_DUTIES(SECONDS, ), text);
+#undef SECONDS
+}
+
+/* Those of activity @name, by their number; what an older library lacks is nowhere. */
+static void find_duties(const struct usdt_sites *s, const char *name, struct usdt_site *ret_sites)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < s->cnt; i++) {
+		const struct usdt_site *site = &s->sites[i];
+
+		if (strcmp(site->provider, FSN_GPU_DUTY_PROVIDER) || strncmp(site->name, name, len))
+			continue;
+		for (size_t n = 0; n < FSN_GPU_DUTY_CNT; n++)
+			if (strtoul(site->name + len, NULL, 10) == duties[n])
+				ret_sites[n] = *site;
+	}
+}
+
+/* Where its batches are seen, and behind that its duties, by their number. */
+static const struct event *event_of(struct targets *targets, const struct object *object,
+	const struct usdt_sites *s, const struct usdt_site *site)
+{
+	struct usdt_site sites[1 + FSN_GPU_DUTY_CNT] = { *site };
+
+	find_duties(s, site->name, sites + 1);
+	return usdt_event(targets, object, sites, ARRAY_SIZE(sites));
+}
+
 static int find_in(struct finding *f, const struct object *object, struct err *err)
 {
 	__cleanup(usdt_sites_done) struct usdt_sites s = {};
@@ -72,7 +121,7 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 		f->hits++;
 		t.symbol = targets_text(f->targets, site->name);
 		t.name = f->req->name ? f->req->name : t.symbol;
-		t.event = usdt_event(f->targets, object, site, 1);
+		t.event = event_of(f->targets, object, &s, site);
 		if (!t.symbol || !t.event ||
 			(!is_there(f, object, t.symbol) && targets_add(f->targets, &t)))
 			return err_sys(err, -ENOMEM, "cannot list what GPUs do");
@@ -160,12 +209,26 @@ static int gpu_find(struct libfind *finder, const struct objects *objects,
 	return code;
 }
 
+/* Where the probe of what is asked of @t is, which is for nothing but to be there; or NULL. */
+static const struct event_site *duty_site(const struct draft *draft, const struct target *t)
+{
+	size_t n = 0;
+
+	while (n < FSN_GPU_DUTY_CNT && duties[n] != draft->duty)
+		n++;
+	return n < FSN_GPU_DUTY_CNT && t->event->sites[1 + n].offset ? &t->event->sites[1 + n] : NULL;
+}
+
 static int gpu_plan(struct draft *draft, size_t first, size_t cnt,
 	const struct plan_rules *rules, struct err *err)
 {
 	for (size_t i = first; i < first + cnt; i++) {
+		const struct target *t = &draft->targets[i];
 		struct plan *plan = &draft->targets[i].plan;
 
+		if (draft->duty > 1 && !duty_site(draft, t))
+			return err_set(err, -EOPNOTSUPP, "'%s' is of a version without --duty",
+				t->object->path);
 		plan->site_emulated = true;
 		plan->exit = PLAN_EXIT_RETURN;
 		snprintf(plan->site_why, sizeof(plan->site_why), "a probe for %d records",
@@ -179,9 +242,13 @@ static int gpu_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
 {
 	const struct target *t = &draft->targets[fn];
-
-	return probes_add_event(
+	const struct event_site *duty = duty_site(draft, t);
+	int code = probes_add_event(
 		p, t->object_index, ENGINE_GPU, &t->event->sites[0], fn, FSN_SAME);
+
+	if (code || !duty)
+		return code;
+	return probes_add_event(p, t->object_index, ENGINE_GPU, duty, fn, FSN_SAME);
 }
 
 const struct target_kind target_gpu = {
