@@ -173,11 +173,26 @@ static char *kallsyms_name(char *line)
 	return type + 3;
 }
 
+/*
+ * Behind the kernel's own symbols and modules' come those of BPF programs, for each of which the
+ * kernel goes through all of them: minutes, where there are thousands.
+ */
+static int kallsyms_read(int fd, char **ret_text, size_t *ret_len)
+{
+	_cleanup_fclose_ FILE *from = fdopen(fcntl(fd, F_DUPFD_CLOEXEC, 0), "r"), *to = open_memstream(ret_text, ret_len);
+	char line[512];
+
+	while (from && to && fgets(line, sizeof(line), from) && !strstr(line, "\t[bpf]"))
+		fputs(line, to);
+	return from && to && !fflush(to) ? 0 : -ENOMEM;
+}
+
 static int names_read(int fd, bool kallsyms, struct names *n)
 {
 	size_t len;
 	char *line, *end;
-	int code = file_read(fd, NAMES_MAX, &n->text, &len);
+	int code = kallsyms ? kallsyms_read(fd, &n->text, &len)
+			    : file_read(fd, NAMES_MAX, &n->text, &len);
 
 	for (line = n->text; !code && *line; line = end) {
 		end = line + strcspn(line, "\n");
@@ -260,14 +275,18 @@ const char *kfuncs_refuse(struct kfuncs *k, const struct kfunc *f)
 
 /* --- how -------------------------------------------------------------------------------------- */
 
+/* No module, whose symbols come last. */
 static bool kernel_has(const char *symbol)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
-	char line[512], name[256];
+	char line[512], name[256], module[2];
+	int words = 0;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %*s %255s", name) == 1 && !strcmp(name, symbol))
+	while (f && fgets(line, sizeof(line), f) && words < 2) {
+		words = sscanf(line, "%*s %*s %255s %1s", name, module);
+		if (words == 1 && !strcmp(name, symbol))
 			return true;
+	}
 	return !f;
 }
 
