@@ -55,26 +55,11 @@ static __noinline int gpu_named(__u64 word)
 {
 	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
 	struct fsn_handle key = { .word = word, .tgid = bpf_get_current_pid_tgid() >> 32 };
-	struct fsn_handle_of *of = bpf_map_lookup_elem(&fsn_handles, &key);
-	__u32 zero = 0;
-	long len = -1;
+	const struct fsn_handle_of *of = bpf_map_lookup_elem(&fsn_handles, &key);
 
 	if (of && READ(of->start) == leader->start_boottime)
 		return 0;
-	of = bpf_map_lookup_elem(&fsn_no_handle, &zero);
-	if (of && !bpf_map_update_elem(&fsn_handles, &key, of, BPF_ANY))
-		of = bpf_map_lookup_elem(&fsn_handles, &key);
-	else
-		of = NULL;
-	if (of)
-		len = bpf_probe_read_user_str(of->name, sizeof(of->name), (void *)word);
-	if (!of || len < 0) {
-		add(&ctl.lost_texts, 1);
-		return 0;
-	}
-	of->cut = len == sizeof(of->name);
-	(void)__sync_lock_test_and_set(&of->start, leader->start_boottime);
-	return 0;
+	return handle_keep(&key, word, true);
 }
 
 /* Counts the record in its row: its number. */
@@ -82,7 +67,6 @@ static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct fsn_key key = {};
-	struct fsn_row *row;
 	__u32 i;
 
 	if (!keyed || !keyed->on)
@@ -94,16 +78,7 @@ static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r)
 	i = row_of(&key, fn);
 	if (i != FSN_NO_ROW && i & ROW_NEW && keyed->launches)
 		gpu_named(r->name);
-	i = row_named(i, keyed, &key);
-	row = row_at(i);
-	if (!row)
-		return FSN_NO_ROW;
-	add(&row->calls, 1);
-#pragma unroll
-	for (__u32 n = 0; n < FSN_SUMS; n++)
-		if (n < fsn_sum_cnt && keyed->sum[n].what)
-			add(&row->sum[n],
-				part_cut(&keyed->sum[n], gpu_word(r, keyed->sum[n].where)));
+	ROW_COUNT(i, keyed, &key, part_cut(&keyed->sum[n], gpu_word(r, keyed->sum[n].where)));
 	return i;
 }
 
@@ -132,11 +107,7 @@ static __always_inline void gpu_row_ends(__u32 fn, __u32 i, __u64 ns, bool slow)
 	if (!row)
 		return;
 	gpu_spread(fn, row->nth, ns);
-	add(&row->returns, 1);
-	add(&row->total_ns, ns);
-	row_raise(row, ns);
-	if (slow)
-		add(&row->slow, 1);
+	row_ends(row, ns, slow ? FSN_CALL_SLOW : 0);
 }
 
 /* Of the record, whose row is @row, for stream @how, with flags << 8. */

@@ -112,31 +112,23 @@ static __noinline int handle_asked(const struct pt_regs *ctx, __u32 fn, __u32 sl
 	return 0;
 }
 
-/* The call in @slot has succeeded. */
-__noinline int handle_found(__u32 fn, __u32 slot)
+/* What @key stands for, in the current process: the text at @name, or else the same as word @name. */
+static __always_inline int handle_keep(const struct fsn_handle *key, __u64 name, bool is_text)
 {
-	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
-	const struct asked *asked = bpf_map_lookup_elem(&fsn_slot_asked, &slot);
 	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
-	struct fsn_handle key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
 	struct fsn_handle_of *of;
 	__u32 zero = 0;
 	long len = 0;
 
 	of = bpf_map_lookup_elem(&fsn_no_handle, &zero);
-	if (!keyed || !keyed->named || !asked || !of ||
-		bpf_probe_read_user(&key.word, sizeof(key.word), (void *)asked->to))
-		return 0;
-	if (!key.word)
-		return 0;
-	if (!bpf_map_update_elem(&fsn_handles, &key, of, BPF_ANY))
-		of = bpf_map_lookup_elem(&fsn_handles, &key);
+	if (of && !bpf_map_update_elem(&fsn_handles, key, of, BPF_ANY))
+		of = bpf_map_lookup_elem(&fsn_handles, key);
 	else
 		of = NULL;
-	if (of && keyed->named == FSN_NAMED_TEXT)
-		len = bpf_probe_read_user_str(of->name, sizeof(of->name), (void *)asked->name);
+	if (of && is_text)
+		len = bpf_probe_read_user_str(of->name, sizeof(of->name), (void *)name);
 	else if (of)
-		of->word = asked->name;
+		of->word = name;
 	if (!of || len < 0) {
 		add(&ctl.lost_texts, 1);
 		return 0;
@@ -144,6 +136,19 @@ __noinline int handle_found(__u32 fn, __u32 slot)
 	of->cut = len == sizeof(of->name);
 	(void)__sync_lock_test_and_set(&of->start, leader->start_boottime);
 	return 0;
+}
+
+/* The call in @slot has succeeded. */
+__noinline int handle_found(__u32 fn, __u32 slot)
+{
+	const struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
+	const struct asked *asked = bpf_map_lookup_elem(&fsn_slot_asked, &slot);
+	struct fsn_handle key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
+
+	if (!keyed || !keyed->named || !asked ||
+		bpf_probe_read_user(&key.word, sizeof(key.word), (void *)asked->to) || !key.word)
+		return 0;
+	return handle_keep(&key, asked->name, keyed->named == FSN_NAMED_TEXT);
 }
 
 #endif

@@ -240,31 +240,31 @@ static __always_inline __u32 row_of(struct fsn_key *key, __u32 fn)
 	return i == ROW_LOST ? fsn_row_cnt + fn : i;
 }
 
-/* Counts a call of @key in row @i, which row_of() gave: its number, or FSN_NO_ROW. */
-static __always_inline __u32 row_begins(const struct pt_regs *ctx, const struct fsn_keyed *keyed,
-	__u32 i, const struct fsn_key *key)
-{
-	struct fsn_row *row;
-
-	row_called(i, keyed, key);
-	i = row_launched(ctx, i, keyed, key);
-	i = row_named(i, keyed, key);
-	row = row_at(i);
-	if (!row)
-		return FSN_NO_ROW;
-	add(&row->calls, 1);
-#pragma unroll
-	for (__u32 n = 0; n < FSN_SUMS; n++)
-		if (n < fsn_sum_cnt && keyed->sum[n].what)
-			add(&row->sum[n], part_sum(ctx, &keyed->sum[n]));
-	return i;
-}
+/*
+ * Counts a call of @key in row @i, which row_of() gave: @i becomes its number, or FSN_NO_ROW. What
+ * it adds to sum n @value says, which is looked at one by one: there is no stack for all of them.
+ */
+#define ROW_COUNT(i, keyed, key, value)                                                \
+	do {                                                                           \
+		struct fsn_row *row_;                                                  \
+                                                                                       \
+		i = row_named(i, keyed, key);                                          \
+		row_ = row_at(i);                                                      \
+		if (row_)                                                              \
+			add(&row_->calls, 1);                                          \
+		else                                                                   \
+			i = FSN_NO_ROW;                                                \
+		_Pragma("unroll") for (__u32 n = 0; n < FSN_SUMS; n++)                 \
+			if (row_ && n < fsn_sum_cnt && (keyed)->sum[n].what)           \
+				add(&row_->sum[n], value);                             \
+	} while (0)
 
 /* Counts a call in its row: its number, or FSN_NO_ROW. */
 static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn, __u64 where)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct fsn_key key = {};
+	__u32 i;
 
 	if (!keyed || !keyed->on)
 		return FSN_NO_ROW;
@@ -273,7 +273,11 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn, __u64 whe
 	if (fsn_key_late && keyed->late)
 		return FSN_ROW_LATE;
 	key_fill(ctx, keyed, &key);
-	return row_begins(ctx, keyed, row_of(&key, fn), &key);
+	i = row_of(&key, fn);
+	row_called(i, keyed, &key);
+	i = row_launched(ctx, i, keyed, &key);
+	ROW_COUNT(i, keyed, &key, part_sum(ctx, &keyed->sum[n]));
+	return i;
 }
 
 /* Keeps what is known of a call at its entry. */
@@ -323,7 +327,6 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
-	struct fsn_row *row;
 	__u32 i;
 
 	if (!keyed || !kept)
@@ -334,15 +337,7 @@ __noinline __u32 row_count_late(__u32 fn, __u32 slot, __u64 result)
 			kept->key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] =
 				part_cut(&keyed->key[n], result);
 	i = row_launched(NULL, row_of(&kept->key, fn), keyed, &kept->key);
-	i = row_named(i, keyed, &kept->key);
-	row = row_at(i);
-	if (!row)
-		return FSN_NO_ROW;
-	add(&row->calls, 1);
-#pragma unroll
-	for (__u32 n = 0; n < FSN_SUMS; n++)
-		if (n < fsn_sum_cnt && keyed->sum[n].what)
-			add(&row->sum[n], kept->sum[n]);
+	ROW_COUNT(i, keyed, &kept->key, kept->sum[n]);
 	return i;
 }
 
@@ -384,6 +379,18 @@ static __noinline int slow_key(struct fsn_slow *slow, __u32 fn, __u32 slot, __u6
 	return 0;
 }
 
+/* A call of @net ns ends; flags in @how. */
+static __always_inline void row_ends(struct fsn_row *row, __s64 net, int how)
+{
+	add(&row->returns, 1);
+	add(&row->total_ns, net);
+	row_raise(row, net > 0 ? net : 0);
+	if (how & FSN_CALL_FAILED)
+		add(&row->errors, 1);
+	if (how & FSN_CALL_SLOW)
+		add(&row->slow, 1);
+}
+
 /* The end of the call in @slot, in the row that its entry found, or its result does. */
 static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 net, int how,
 	__u64 result, const struct fsn_split *split)
@@ -404,15 +411,9 @@ static __always_inline void end_in_row(__u32 slot, __u32 fn, __u32 tgid, __s64 n
 		row = row_at(fsn_row_cnt + fn);
 	if (!row)
 		return;
-	add(&row->returns, 1);
-	add(&row->total_ns, net);
+	row_ends(row, net, how);
 	if (split)
 		SPLIT_ADD(*row, split, net);
-	row_raise(row, net > 0 ? net : 0);
-	if (how & FSN_CALL_FAILED)
-		add(&row->errors, 1);
-	if (how & FSN_CALL_SLOW)
-		add(&row->slow, 1);
 }
 
 #endif
