@@ -481,3 +481,20 @@ windows() { # WINDOW PERIOD: of the job
 	fsn attach gpu --lib "$BATS_TEST_TMPDIR/old.so"
 	fsn detach gpu
 }
+
+@test "who asked for what a GPU did is not known, and asking for it is refused" {
+	local args said
+
+	while IFS='|' read -r args said; do
+		# shellcheck disable=SC2086 # words
+		fsn -s 2 attach gpu --lib "$GPU" $args
+		assert_stderr_match "^funcsnoop attach: $said: it is not known of what GPUs do\$"
+	done <<-'EOF'
+		--stacks 10|--stacks
+		--key kernel,thread|--key thread
+		--key caller|--key caller
+		--key comm|--key comm
+	EOF
+	fsn list
+	assert_output ""
+}

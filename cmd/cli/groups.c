@@ -312,15 +312,32 @@ static int check_stacks(const struct attach_options *o, const struct draft *draf
 	return 0;
 }
 
-static int check_duty(const struct draft *draft, struct err *err)
+/* What a GPU does is told by a thread of libcupti's: who asked for it is not there. */
+static int check_gpu(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
+	static const struct {
+		enum fsn_by by;
+		const char *said;
+	} theirs[] = { { FSN_BY_CALLER, "--key caller" }, { FSN_BY_THREAD, "--key thread" },
+		{ FSN_BY_COMM, "--key comm" }, { FSN_BY_STACK, "--stacks" } };
 	size_t i = 0;
 
 	while (i < draft->probed_cnt && !draft->targets[i].kind->on_gpu)
 		i++;
-	if (draft->duty <= 1 || !draft->probed_cnt || i < draft->probed_cnt)
+	if (!draft->probed_cnt)
 		return 0;
-	return err_set(err, -ERR_USAGE, "--duty is for what GPUs do: not in group '%s'", draft->name);
+	if (i == draft->probed_cnt)
+		return draft->duty <= 1 ? 0
+					: err_set(err, -ERR_USAGE,
+						  "--duty is for what GPUs do: not in group '%s'",
+						  draft->name);
+	for (size_t k = 0; o->attach.keys && k < ARRAY_SIZE(theirs); k++)
+		if (keys_at(o->attach.keys, theirs[k].by)) {
+			err_set(err, -ERR_USAGE, "%s: it is not known of what GPUs do",
+				theirs[k].said);
+			return err_hint(err, "it is of launches: calls of presets cuda and cuda-driver");
+		}
+	return 0;
 }
 
 static int check_keys(
@@ -468,7 +485,7 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 	if (!code)
 		code = draft_new(&o->draft, &draft, err);
 	if (!code)
-		code = check_duty(draft, err);
+		code = check_gpu(o, draft, err);
 	if (!code)
 		code = check_condition(o, draft, err);
 	if (!code && !usual && wants_usual_stacks(o, draft))
