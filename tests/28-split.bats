@@ -19,9 +19,10 @@ stolen() {
 	awk -v hz="$(getconf CLK_TCK)" '/^cpu / { printf "%.0f", $9 * 1e9 / hz }' /proc/stat
 }
 
-# The program's clocks are read around each call: what they say and the group does not is no
-# more than what the one's wall clock says and the other's doesn't. On emulated machines the
-# thread's own clocks together may be ahead of the wall's.
+# The program's clocks are read around each call, the wall's outermost: what another clock says
+# and the group does not is no more than what the wall's says and the group's doesn't, however
+# often the thread is preempted between. On emulated machines the thread's own clocks together
+# may be ahead of the wall's.
 assert_divided() { # FUNCTION CALLS WALL CPU QUEUED STOLEN
 	assert_json ".[0].functions[] | select(.name == \"$1\") |
 		($3 * 0.02 + $2 * 20000 + $6 + ([$4 + $5 - $3, 0] | max)) as \$eps | ([$3 - .total_ns, 0] | max) as \$outside |
