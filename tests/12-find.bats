@@ -205,7 +205,7 @@ $HERE/two/libonlyhere.so.1"
 	start_bg c chroot "$root" /app/call --wait add 10
 	wait_ready c
 	for lib in absolute magic dots loop pipe device folder; do
-		fsn -t 5 -s 1 attach g fix_add --lib "/app/lib$lib.so" --pid "$(bg_pid c)"
+		fsn -t 30 -s 1 attach g fix_add --lib "/app/lib$lib.so" --pid "$(bg_pid c)"
 		assert_stderr_match "^funcsnoop attach: cannot open '/app/lib$lib.so'|^funcsnoop attach: '/app/lib$lib.so'.* not a regular file"
 		assert_eq "$output" ""
 	done

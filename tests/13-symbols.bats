@@ -335,7 +335,7 @@ fix_ver@FIX_1 3 0 3 0 0 0"
 	! grep -q __asan_init "$FUNCSNOOP" || limit=unlimited
 	for kind in symbols strings notes sections; do
 		# shellcheck disable=SC2016
-		capture -s any -t 5 bash -c 'ulimit -d "$0"; exec "$@"' "$limit" \
+		capture -s any -t 30 bash -c 'ulimit -d "$0"; exec "$@"' "$limit" \
 			"$FUNCSNOOP" attach g fix_add --lib "$dir/$kind" --dry-run
 		[[ $status == [01] ]] || fail "status $status of $kind"
 		[[ $status == 0 ]] || assert_stderr_match "^funcsnoop attach: .*damaged|truncated"

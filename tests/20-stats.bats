@@ -97,10 +97,13 @@ attach_fails() {
 	assert_numbers g "fix_spin_ns 100 0 100 0 0 0"
 	assert_json_true '.[0].functions[0]
 		| .min_ns >= 1999000 and .min_ns < 10000000
-		and .p50_ns >= 2000000 * 0.9375 and .p50_ns < 20000000 * 0.9375
+		and .p50_ns >= 2000000 * 0.9375
 		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 19999000
 		and .total_ns >= 60 * 1999000 + 40 * 19999000
 		and .avg_ns == (.total_ns / .returns | floor)'
+	# The rank lies in its bucket, however long calls have waited for a CPU.
+	assert_json_true '.[0].functions[0] | .p50_ns as $p | [.histogram[] | select(.lt_ns <= $p).count] as $below
+		| [.histogram[] | select(.ge_ns <= $p).count] as $to | ($below | add // 0) < 50 and ($to | add) >= 50'
 	# Each bucket is an eighth of an octave wide; none has a call that it cannot have.
 	assert_json_true '.[0].functions[0].histogram | all(.[]; .lt_ns <= .ge_ns * 1.125)
 		and (map(select(.lt_ns <= 1999000)) == [])
@@ -261,11 +264,11 @@ fix_fail 100 9 -"
 
 @test "calls as long as the limit are slow, and shorter ones are not" {
 	need_bpf
-	fsn attach g fix_sleep_us --lib "$LIB" --slow 100ms
-	capture "$FIX/call" --arg 1000,100000 sleep_us 6
+	fsn attach g fix_sleep_us --lib "$LIB" --slow 500ms
+	capture "$FIX/call" --arg 1000,500000 sleep_us 6
 	fsn stats g --slow --json
 	assert_json '.[0].functions[0] | [.calls, .slow]' '[6,3]'
-	assert_json '.[0].slow_calls | map(.duration_ns >= 100000000) | [length, all]' '[3,true]'
+	assert_json '.[0].slow_calls | map(.duration_ns >= 500000000) | [length, all]' '[3,true]'
 	assert_json '.[0].slow_calls | map(.ts_ns) | . == sort' true
 	fsn stats g --json
 	assert_json '.[0] | has("slow_calls")' false

@@ -130,8 +130,8 @@ pipe_is_full() { # NAME: of a command that says its pid
 	start_bg slow bash -c 'exec 5<&0; (echo "pid $BASHPID" >&2
 		exec "$0" stats --reset --all --json) | { read -r _ <&5; cat; }' "$FUNCSNOOP"
 	poll_until pipe_is_full slow
-	fsn -t 4 set g --slow 1s
-	fsn -t 4 stats g --reset --json
+	fsn set g --slow 1s
+	fsn stats g --reset --json
 	assert_json '[.[].functions[].calls]' '[]'
 	capture "$FIX/call" add 2
 	tell slow

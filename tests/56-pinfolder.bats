@@ -149,8 +149,8 @@ fresh_folder() {
 	start_bg holder setpriv --reuid 65534 --regid 65534 --clear-groups flock "$FOLDER" \
 		bash -c 'echo held; read -r _'
 	wait_line holder "^held$"
-	fsn -t 4 set g --slow 1ms
-	fsn -t 4 reset g
+	fsn set g --slow 1ms
+	fsn reset g
 	assert_eq "$(ls "$FOLDER")" g
 	tell holder
 	wait_bg holder

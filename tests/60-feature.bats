@@ -356,7 +356,7 @@ refute_cached() { # WHAT
 	need_bpf
 	need_tool bpftool
 	fsn feature --fresh
-	poll_until -t 5 no_experiment_objects
+	poll_until no_experiment_objects
 	no_test_processes
 }
 

@@ -112,8 +112,19 @@ ended 11"
 	assert_output_line "Function = fix_sleep_us"
 	assert_output_match '^ *nsecs +: count +distribution$'
 	assert_eq "$(awk '$2 == "->" { n += $5 } END { print n }' <<<"$output")" 100 "sum of rows"
-	assert_output_match '^ *1048576 -> 2097151 .*\|\*{40}\| P50 1\.[0-9]+ ms'
-	assert_output_match '^ *16777216 -> 33554431 .* P99 [0-9.]+ ms'
+	# Where others have the CPU, calls take longer: the rows themselves say where the ranks are.
+	assert_eq "$(awk '$2 == "->" {
+			below = n; n += $5; if ($5 > most) most = $5
+			for (i = 6; i <= NF; i++) {
+				if ($i !~ /^P[0-9]+$/) continue
+				rank = substr($i, 2) + 0; ns = $(i + 1) * 1e6
+				if (rank <= below || rank > n || ns < $1 * 0.99 || ns > $3 * 1.01 || $(i + 2) !~ /^ms/)
+					print
+			}
+			if (gsub(/[*]/, "") == 40) full = $5
+		}
+		END { if (full != most) print "not full: " most }' <<<"$output")" "" "ranks"
+	assert_output_match '^ *[0-9]+ -> [0-9]+ .* P99 [0-9.]+ ms'
 	assert_eq "$(grep -o 'P[0-9][0-9]' <<<"$output" | sort)" "P50
 P90
 P99"

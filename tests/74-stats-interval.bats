@@ -222,7 +222,7 @@ screen_is_back() {
 
 end_tmux() {
 	tm kill-server 2>/dev/null || true
-	poll_until -t 5 no_tmux
+	poll_until no_tmux
 }
 
 no_tmux() {

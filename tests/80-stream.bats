@@ -534,7 +534,7 @@ call fix_nested 4000"
 	start_stream s g --json
 	capture "$FIX/call" add 30
 	fsn detach g
-	wait_bg -t 5 s
+	wait_bg s
 	assert_events "call fix_add 30"
 	assert_stderr "funcsnoop stream: watching 1 function of 1 group
 funcsnoop stream: all groups were detached"
@@ -560,7 +560,7 @@ funcsnoop stream: all groups were detached"
 	capture "$FIX/call" add 3
 	fsn attach g fix_add --lib "$LIB" --exit return --replace
 	capture "$FIX/call" add 3
-	wait_bg -t 5 s
+	wait_bg s
 	assert_events "call fix_add 3"
 	assert_stderr_match "all groups were detached"
 	assert_free g

@@ -287,7 +287,7 @@ assert_nested() {
 	mkfifo "$OUT"
 	start_bg s "$FUNCSNOOP" stream g -o "$OUT" --json
 	poll_until grep -qE "wait_for_partner|fifo_open" "/proc/$(bg_pid s)/wchan" || poll_until -t 1 bg_ended s || true
-	fsn -t 4 reset g
+	fsn reset g
 	start_bg reader cat "$OUT"
 	poll_until grep -q watching "$(bg_err s)"
 	capture "$FIX/call" add 3
