@@ -96,7 +96,8 @@ struct mm_struct___tree {
 
 struct mapping {
 	struct fsn_file_id id; /* 0 where no file is mapped */
-	__u64 offset;          /* of the address in it */
+	__u64 at, offset;      /* the address, and where in the file it is */
+	__u64 start, end;      /* of the one that was found last, or .end is 0 */
 	__u64 file;            /* to be read with care: it may be gone any time */
 	__u64 entry;           /* where the search has got to, */
 	__u64 node[NODE_WORDS]; /* and what is there */
@@ -194,8 +195,12 @@ static __noinline int mapping_read(struct mapping *m, __u64 at)
 		at >= m->node[2])
 		return -1;
 	file = (void *)m->node[4];
-	if (!file)
+	m->start = m->node[1];
+	m->offset = at + (m->node[3] << fsn_page_shift) - m->start;
+	if (!file) {
+		m->end = m->node[2];
 		return 0;
+	}
 	if (bpf_core_read(&m->node[5], sizeof(m->node[5]), &file->f_inode))
 		return -1;
 	inode = (void *)m->node[5];
@@ -209,7 +214,7 @@ static __noinline int mapping_read(struct mapping *m, __u64 at)
 		version_read(inode, &m->node[8], &m->id.version))
 		return -1;
 	m->id.dev = m->node[7];
-	m->offset = at + (m->node[3] << fsn_page_shift) - m->node[1];
+	m->end = m->node[2];
 	return 0;
 }
 
@@ -270,8 +275,8 @@ static __always_inline int mapping_locked(struct mapping *m, __u64 at)
 /* --- asked by walks --------------------------------------------------------------------------- */
 
 /*
- * Looks for what is mapped at @at: 0, or how a walk ends that has come there. Not static, so that
- * it is verified once.
+ * Looks for what is mapped at @at: 0, or how a walk ends that has come there. What was found last
+ * is taken for as long as .end is what it was. Not static, so that it is verified once.
  */
 __noinline int mapping_find(struct mapping *m, __u64 at)
 {
@@ -279,7 +284,14 @@ __noinline int mapping_find(struct mapping *m, __u64 at)
 
 	if (!fsn_walks_stacks || !m)
 		return FSN_WALK_LOST;
+	if (at >= m->start && at < m->end) {
+		m->offset += at - m->at;
+		m->at = at;
+		return 0;
+	}
 	m->id.ino = 0;
+	m->end = 0;
+	m->at = at;
 	if (!bpf_core_field_exists(((struct mm_struct___tree *)0)->mm_mt))
 		return mapping_locked(m, at);
 	end = mapping_in_tree(m, at);

@@ -101,6 +101,8 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 	w->py.step = 0;
 	w->py.base = w->py.state = 0;
 	w->ident = (__u64)task->tgid << 32 | (__u32)task->self_exec_id;
+	w->stamp = mappings_stamp(task);
+	w->mapping.end = 0;
 	w->trampoline = mm->uprobes_state.xol_area->vaddr;
 	w->instance = task->utask ? (__u64)task->utask->return_instances : 0;
 }

@@ -12,8 +12,9 @@
  * not be there, and can't be waited for.
  *
  * Recursion is followed as it comes. What longjmp and exceptions leave behind is below the stack
- * pointer, where nobody looks. A file that is unmapped, and another in its place: what was kept
- * of an address is taken for that of the new file until something else takes the place.
+ * pointer, where nobody looks. A file that is unmapped, and another in its place: what was kept of
+ * an address has a stamp, which is another one when anything was unmapped since, and is then looked
+ * for again.
  */
 #ifndef FUNCSNOOP_UNWIND_BPF_H
 #define FUNCSNOOP_UNWIND_BPF_H
@@ -41,6 +42,24 @@ struct uprobes_state {
 
 struct mm_struct___walk {
 	struct uprobes_state uprobes_state;
+} __core;
+
+struct mm_struct___number {
+	int mm_lock_seq; /* since 6.4, */
+} __core;
+
+struct mm_struct___counted {
+	struct {
+		unsigned int sequence;
+	} mm_lock_seq; /* and in this form since 6.13 */
+} __core;
+
+struct mm_struct___flushed {
+	struct {
+		struct {
+			__s64 counter;
+		} tlb_gen;
+	} context; /* x86-64 */
 } __core;
 
 struct return_instance {
@@ -91,6 +110,8 @@ struct walk {
 	__u32 met;   /* a file that nobody had met before */
 	__u64 pc, sp, fp;
 	__u64 ident; /* of the process, and the program that it runs */
+	__u64 stamp; /* of what it has mapped, as it is when the walk begins */
+	__u64 known, known_row; /* .frame and .row as they were kept, with another stamp */
 	__u64 trampoline, instance; /* where return probes lead; what is not passed of those */
 	__u64 from, bytes; /* of the stack what is in .window */
 	__u64 hash;
@@ -103,7 +124,7 @@ struct walk {
 
 /* What holds at an address; .at is 0 while it is written. */
 struct rule {
-	__u64 at, ident, frame, row;
+	__u64 at, ident, stamp, frame, row;
 };
 #define RULE_LOCKED 1
 
@@ -192,6 +213,27 @@ static __always_inline bool want_file(const struct fsn_file_id *id, __u64 at)
 	return true;
 }
 
+/*
+ * A number that is another one when code that has been on a stack was unmapped since. Either what
+ * counts the writers of all mappings, before they let others in (vma_end_write_all()); or where
+ * that is not there, on x86-64, what counts the times that processors were told to forget pages
+ * (inc_mm_tlb_gen()), which is before another takes the place of one that was run.
+ */
+static __always_inline __u64 mappings_stamp(const struct task_struct *task)
+{
+	struct mm_struct___counted *counted = (void *)task->mm;
+	struct mm_struct___number *number = (void *)task->mm;
+	struct mm_struct___flushed *flushed = (void *)task->mm;
+
+	if (bpf_core_field_exists(counted->mm_lock_seq.sequence))
+		return counted->mm_lock_seq.sequence;
+	if (bpf_core_field_exists(number->mm_lock_seq))
+		return (__u32)number->mm_lock_seq;
+	if (bpf_core_field_exists(flushed->context.tlb_gen.counter))
+		return flushed->context.tlb_gen.counter;
+	return 0;
+}
+
 static __always_inline struct rule *rule_place(__u64 at, __u64 ident)
 {
 	__u32 i = (at ^ ident << 20 ^ ident >> 12) * 0x9e3779b97f4a7c15ULL >> 50 & (FSN_RULES - 1);
@@ -211,6 +253,7 @@ static __always_inline void rule_keep(__u64 at, const struct walk *w)
 	if (seen == RULE_LOCKED || !swap(&rule->at, seen, RULE_LOCKED))
 		return;
 	rule->ident = w->ident;
+	rule->stamp = w->stamp;
 	rule->frame = w->frame;
 	rule->row = w->row;
 	publish(&rule->at, at);
@@ -250,26 +293,38 @@ __noinline int rule_complete(struct walk *w, __u64 at)
 	if (!fsn_walks_stacks || !w)
 		return 0;
 	file = w->frame >> FSN_FRAME_SHIFT;
-	if (file)
+	if (file && w->known == w->frame)
+		w->row = w->known_row;
+	else if (file)
 		w->row = row_search(file, w->frame & FSN_FRAME_OFFSET);
 	rule_keep(at, w);
 	return 0;
 }
 
-/* Whether it is known; .frame and .row are then what holds at @at. */
+/*
+ * Whether it is known; .frame and .row are then what holds at @at. What was kept before something
+ * was unmapped is in .known and .known_row.
+ */
 static __always_inline bool rule_known(struct walk *w, __u64 at)
 {
 	struct rule *rule = rule_place(at, w->ident);
-	__u64 frame, row, seen;
+	__u64 frame, row, seen, stamp;
 
+	w->known = 0;
 	if (!rule || READ(rule->at) != at)
 		return false;
 	seen = READ(rule[AFTER(at, 0)].ident);
-	frame = READ(rule[AFTER(seen, 0)].frame);
+	stamp = READ(rule[AFTER(seen, 0)].stamp);
+	frame = READ(rule[AFTER(stamp, 0)].frame);
 	row = READ(rule[AFTER(frame, 0)].row);
 	if (seen != w->ident || READ(rule[AFTER(row, 0)].at) != at ||
 		READ(rule[AFTER(row, 0)].ident) != seen)
 		return false;
+	if (stamp != w->stamp) {
+		w->known = frame;
+		w->known_row = row;
+		return false;
+	}
 	w->frame = frame;
 	w->row = row;
 	return true;

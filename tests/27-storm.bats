@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Walks where mappings change: a file in the place of another; threads that map and unmap.
+# bats file_tags=bpf
+
+load helpers
+
+setup() {
+	common_setup
+	need_bpf
+	need_arch x86_64
+	need_tool jq
+	need_fixture swap
+}
+
+# Calls of sw_leaf() by their stacks: how many are whole and right, whole and wrong, cut and
+# right as far as they go, cut and wrong, and have none. Right is what the argument says that
+# has called: frames are those of that plugin, of the same program and its C library, and no more.
+judge() { # DOCUMENT: sets whole lies cut cut_lies none
+	local doc=$1
+
+	read -r whole lies cut cut_lies none < <(jq -r '
+		[.[0].functions[] | select(.name == "sw_leaf") | .rows[]
+			| (["plug_a", "plug_b"][.key.arg1.value]) as $plugin
+			| [$plugin, "sw_round", "main"] as $want
+			| { calls, end: .key.stack.end, value: .key.stack.value,
+				right: ([.key.stack.frames[]? | .name] as $names
+					| $names[:3] == $want[:($names | length)]) }] as $rows
+		| [ ($rows | map(select(.end == "outermost" and .right).calls)),
+			($rows | map(select(.end == "outermost" and (.right | not)).calls)),
+			($rows | map(select(.value > 0 and .end != "outermost" and .right).calls)),
+			($rows | map(select(.value > 0 and .end != "outermost" and (.right | not)).calls)),
+			($rows | map(select(.value == 0).calls)) ] | map(add // 0) | @tsv' "$doc")
+}
+
+swapped() { # ROUNDS [STORM]: leaves the group
+	fsn attach st sw_leaf --lib "$FIX/swap" --stacks all --key arg1 --count --pid "$(bg_pid swap)"
+	tell swap
+	wait_bg swap
+}
+
+# bats test_tags=core
+@test "a file in the place of one that was unmapped is who called, and not that one" {
+	local doc=$BATS_TEST_TMPDIR/doc whole lies cut cut_lies none
+	start_bg swap "$FIX/swap" --wait "$FIX/plug_a.so" plug_a "$FIX/plug_b.so" plug_b 200
+	wait_ready swap
+	swapped
+	assert_output_line 'same 199'
+	fsn stats st --json --output "$doc"
+	jq -c '.[0].functions[].rows[] | [.calls, .key]' "$doc" >&2
+	judge "$doc"
+	assert_eq "$whole $lies $cut $cut_lies $none" "600 0 0 0 0"
+	fsn detach st
+}
+
+# What is mapped is read while it changes: a walk may be cut, and says so, and never goes astray.
+# bats test_tags=core
+@test "beside threads that map and unmap walks are whole, or counted as cut, and never wrong" {
+	local doc=$BATS_TEST_TMPDIR/doc whole lies cut cut_lies none
+	start_bg swap "$FIX/swap" --wait "$FIX/plug_a.so" plug_a "$FIX/plug_b.so" plug_b 300 4
+	wait_ready swap
+	swapped
+	assert_between "$(sed -n 's/^same //p' <<<"$output")" 270 299 "the same place"
+	assert_between "$(sed -n 's/^mapped //p' <<<"$output")" 300 1000000000 "mappings made beside"
+	fsn stats st --json --output "$doc"
+	judge "$doc"
+	echo "whole $whole cut $cut none $none" >&2
+	assert_eq "$lies $cut_lies" "0 0" "wrong frames"
+	assert_eq $((whole + cut + none)) 900
+	assert_eq "$(jq '.[0].health.lost_stacks' "$doc")" "$none"
+	assert_eq "$(jq -c '[.[0].health.stacks | .outermost, (to_entries | map(.value) | add)]' "$doc")" \
+		"[$whole,$((whole + cut))]"
+	((whole * 10 >= 9 * 900)) || differs "whole" "nine of ten" "$whole"
+	fsn detach st
+}
