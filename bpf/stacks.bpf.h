@@ -104,6 +104,8 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 	w->stamp = mappings_stamp(task);
 	w->mapping.end = 0;
 	w->trampoline = mm->uprobes_state.xol_area->vaddr;
+	if (!w->trampoline)
+		w->trampoline = ~0ULL; /* there is none: a return address of 0 leads to no probe */
 	w->instance = task->utask ? (__u64)task->utask->return_instances : 0;
 }
 

@@ -72,3 +72,48 @@ swapped() { # ROUNDS [STORM]: leaves the group
 	((whole * 10 >= 9 * 900)) || differs "whole" "nine of ten" "$whole"
 	fsn detach st
 }
+
+# By what each case of the fixture has wrong, how walks end, and what they have met until then.
+# bats test_tags=core
+@test "stacks that lead nowhere end there, for a reason that is counted, and the program lives" {
+	local what how want='' cases='' n=0 exit
+	need_fixture nowhere
+	while read -r what how; do
+		cases+=" $what" want+="$n:100 $how" n=$((n + 1))
+		want+=$'\n'
+	done <<-'END'
+		unmapped no_memory []
+		kernel no_memory []
+		odd no_memory []
+		noncanon no_memory []
+		none no_memory []
+		guard no_memory []
+		untouched no_memory []
+		evicted no_memory []
+		zero no_memory []
+		top no_memory ["no_caller"]
+		to-unmapped nowhere []
+		to-kernel nowhere []
+		to-noncanon nowhere []
+		to-none no_rule ["?"]
+		to-data no_rule ["?"]
+		fp-kernel no_rule ["?","?"]
+		fp-loop no_rule ["?","?"]
+	END
+	for exit in none ret; do
+		fsn attach st no_leaf --lib "$FIX/nowhere" --stacks all --key arg1 --exit "$exit"
+		# shellcheck disable=SC2086	# words
+		capture "$FIX/nowhere" $cases
+		assert_output "lives $((100 * n))"
+		fsn stats st --json
+		# Code in no file has no name.
+		assert_eq "$(jq -r '.[0].functions[0].rows[] | .key.arg1.value as $n
+			| "\($n | if type == "string" then ltrimstr("0x") else tostring end) \(.calls) \(.key.stack.end) " +
+			([.key.stack.frames[] | if .file then .name else "?" end] | tojson)' <<<"$output" |
+			while read -r case calls how; do echo "$((16#$case)):$calls $how"; done | sort -n)" \
+			"${want%$'\n'}" "exit $exit"
+		assert_json '.[0].health.stacks | [.outermost, .no_memory, .nowhere, .no_rule, .lost]' \
+			'[0,1000,300,400,0]'
+		fsn detach st
+	done
+}
