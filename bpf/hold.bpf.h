@@ -131,6 +131,12 @@ static __always_inline void pause_begins(struct task_struct *task)
 	add(&ctl.pausing, 1);
 }
 
+/* Other groups hold other processes, whose stops are none of this one's figures. */
+static __always_inline bool is_followed(__u32 pid)
+{
+	return !(READ(ctl.on) & FSN_FILTER_PID) || bpf_map_lookup_elem(&fsn_pids, &pid);
+}
+
 static __always_inline void pause_ends(struct task_struct *task)
 {
 	__u64 now = bpf_ktime_get_ns(), ns;
@@ -144,7 +150,7 @@ static __always_inline void pause_ends(struct task_struct *task)
 	own->until_ns = now;
 	own->since_ns = 0;
 	add(&ctl.pausing, -1);
-	if (tid == (__u32)task->tgid) {
+	if (tid == (__u32)task->tgid && is_followed(tid)) {
 		add(&ctl.pauses, 1);
 		add(&ctl.paused_ns, ns);
 	}

@@ -269,6 +269,10 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	pid=$(sed -n 's/^step //p' "$(bg_out r)")
 	tell r
 	wait_line r '^round 1'
+	# Nor is it said of this group how long another one holds a process of its own.
+	fsn run other "$FIX/libfix.so.1:fix_add" --stacks all --count --format json -o "$doc" -- \
+		sh -c '"$@"; exit' sh "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 1
+	assert_eq "$(jq '.[0].health.held_times' "$doc")" 1
 	kill -STOP "$(bg_pid r)"
 	tell r
 	poll_until grep -q '^State:.T' "/proc/$pid/status"
