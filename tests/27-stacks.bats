@@ -769,21 +769,61 @@ line_of() { # FILE TEXT
 	fsn detach st
 }
 
-# What a person sees of PAGE in a browser who does what SCRIPT says: what it puts into `said`.
-in_browser() { # PAGE SCRIPT
-	local shell page=$BATS_TEST_TMPDIR/driven.html
+# Sets output to what there is of a page in a browser when its scripts have run.
+browse() { # URL OPTION...
+	local shell
+
 	for shell in chromium-headless-shell chromium ''; do
 		[[ $shell ]] && command -v "$shell" >/dev/null && break
 	done
 	[[ $shell ]] || skip "needs chromium-headless-shell"
+	capture -t 60 env HOME="$BATS_TEST_TMPDIR" "$shell" --headless --no-sandbox --disable-gpu \
+		--user-data-dir="$BATS_TEST_TMPDIR/browser" --dump-dom "${@:2}" "$1"
+}
+
+as_text() {
+	sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g'
+}
+
+# What a person sees of PAGE in a browser who does what SCRIPT says: what it puts into `said`.
+in_browser() { # PAGE SCRIPT
+	local page=$BATS_TEST_TMPDIR/driven.html
 	{
 		sed '/<\/head>/i <script>const errors = []; onerror = (what) => { errors.push(what); };</script>' "$1" |
 			sed '/<\/body>/,$d'
 		printf '<script>\n%s\n%s\ntell();\n</script></body></html>\n' "$(<"$BATS_TEST_DIRNAME/fixtures/flame.js")" "$2"
 	} >"$page"
-	capture -t 60 env HOME="$BATS_TEST_TMPDIR" "$shell" --headless --no-sandbox --disable-gpu \
-		--window-size=1200,700 --user-data-dir="$BATS_TEST_TMPDIR/browser" --dump-dom "file://$page"
-	output=$(sed -n 's/.*<pre id="said">\(.*\)<\/pre>.*/\1/p' <<<"$output" | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g')
+	browse "file://$page" --window-size=1200,700
+	output=$(sed -n 's/.*<pre id="said">\(.*\)<\/pre>.*/\1/p' <<<"$output" | as_text)
+}
+
+@test "speedscope takes folded lines for what they are" {
+	need_arch x86_64
+	need_tool speedscope base64
+	local map page script=$BATS_TEST_TMPDIR/st.js
+	page=$(dirname "$(realpath "$(command -v speedscope)")")/../dist/release/index.html
+	[[ -e $page ]] || skip "this speedscope has no page of its own"
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
+	capture "$STACKS" plain plain sort made
+	map=${output#map }
+	fsn stats st --format folded
+	rm -f "$map"
+	printf 'speedscope.loadFileFromBase64("st.folded", "%s");\n' "$(base64 -w0 <<<"$output")" >"$script"
+	fsn detach st
+	browse "file://$(realpath "$page")#localProfilePath=$script&view=sandwich" \
+		--virtual-time-budget=5000 --window-size=1200,2000
+	# Its table has for each name how much is in it with what it has called, and in it alone.
+	assert_eq "$(sed 's/<[^>]*>/\n/g' <<<"$output" | grep . | as_text | awk '
+		/^(st_.*|made .*|main)$/ { print $0 ": " total ", " own }
+		{ total = own; own = $0 }' | sort)" 'made in-memory <now>: 1 (25%), 0 (<0.01%)
+main: 4 (100%), 0 (<0.01%)
+st_call: 4 (100%), 0 (<0.01%)
+st_case: 4 (100%), 0 (<0.01%)
+st_compare: 1 (25%), 0 (<0.01%)
+st_leaf: 4 (100%), 4 (100%)
+st_made: 1 (25%), 0 (<0.01%)
+st_plain: 3 (75%), 0 (<0.01%)
+st_sort: 1 (25%), 0 (<0.01%)'
 }
 
 @test "in a browser a flame graph can be enlarged, searched, and shown by other figures" {
