@@ -72,6 +72,17 @@ struct reading {
 	}
 
 int reading_take(const struct stats_options *o, struct reading *now, struct err *err);
+
+/*
+ * Its steps, for what is reset as it is read: opens the groups; adds the slow calls of group @i, if
+ * these are asked for; and says what all groups' programs took since they were opened.
+ */
+int reading_open(const struct stats_options *o, struct reading *now, struct err *err);
+int reading_slow(const struct stats_options *o, struct reading *now, size_t i, struct err *err);
+void reading_costs(const struct stats_options *o, struct reading *now);
+
+/* Whether readings of one command follow each other, and nothing is reset between them. */
+bool stats_has_intervals(const struct stats_options *o);
 void reading_done(struct reading *r);
 #define _cleanup_reading_ __cleanup(reading_done)
 

@@ -202,7 +202,7 @@ static void read_costs(const struct groups *groups, struct json_list_row *rows)
 		return;
 	for (size_t i = 0; i < groups->cnt; i++)
 		readable[i] = rows[i].error ? NULL : groups->group[i];
-	cost_watch(&groups->fs, readable, groups->cnt, costs);
+	cost_watch(readable, groups->cnt, costs);
 	for (size_t i = 0; i < groups->cnt; i++)
 		rows[i].cost = costs[i];
 }
@@ -233,9 +233,18 @@ static int listing_read(const struct options *o, struct listing *l, struct err *
 	l->asked = calloc(l->groups.cnt + 1, sizeof(*l->asked));
 	if (!l->rows || !l->asked)
 		return err_sys(err, -ENOMEM, "cannot list groups");
-	for (size_t i = 0; !code && i < l->groups.cnt; i++)
+	for (size_t i = 0; !code && i < l->groups.cnt;) {
 		code = read_row(l->groups.group[i], l->groups.error[i], &l->rows[i],
 			&l->asked[i], err);
+		if (groups_pass(&l->groups, i, code)) {
+			i++;
+			continue;
+		}
+		asked_done(&l->asked[i]);
+		l->asked[i] = (struct asked) {};
+		l->rows[i] = (struct json_list_row) {};
+		code = 0;
+	}
 	if (!code)
 		read_costs(&l->groups, l->rows);
 	return code;

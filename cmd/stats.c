@@ -473,7 +473,7 @@ static void choose_view(struct stats_options *o)
 	struct err err = {};
 
 	if (o->view_set || o->watch || o->names.cnt != 1 || !(o->format->flags & FORMAT_READERS) ||
-		groups_open(o->g, &o->names, GROUPS_REST, &groups, &err) || groups.cnt != 1 ||
+		groups_open(o->g, &o->names, GROUPS_REST | GROUPS_BRIEF, &groups, &err) || groups.cnt != 1 ||
 		!group_info(groups.group[0]).gpu)
 		return;
 	for (size_t i = 0; i < FSN_KEYS && group_info(groups.group[0]).key[i]; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reading groups, and reports of what was read: one, or one for each interval.
+// Reports of what was read: one, or one for each interval.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,101 +13,6 @@
 #include "group/stacks.h"
 #include "internal.h"
 #include "show/stats.h"
-
-/* --- reading -------------------------------------------------------------------------------- */
-
-/* Readings of one command follow each other, and nothing is reset between them. */
-static bool has_intervals(const struct stats_options *o)
-{
-	return (o->interval_ns || o->duration_ns || o->watch) && !o->reset;
-}
-
-static bool shows_cost(const struct stats_options *o)
-{
-	if (o->save)
-		return true;
-	if (o->format->flags & FORMAT_JSON)
-		return !(o->view->flags & VIEW_DIFF);
-	return o->format->flags & FORMAT_READERS && o->view->flags & VIEW_COST;
-}
-
-/* Intervals take what came between two readings; else the programs are watched. */
-static void costs_begin(const struct stats_options *o, struct reading *now)
-{
-	if (shows_cost(o) && (!o->past || has_intervals(o)))
-		cost_watch_begin(
-			&now->groups.fs, now->groups.group, now->groups.cnt, now->spent);
-}
-
-static void costs_end(const struct stats_options *o, struct reading *now)
-{
-	if (shows_cost(o) && !o->past && !has_intervals(o))
-		cost_watch_end(&now->groups.fs, now->groups.group, now->groups.cnt,
-			now->spent, now->cost);
-}
-
-static int reading_open(
-	const struct stats_options *o, struct reading *now, struct err *err)
-{
-	int code;
-
-	code = groups_open(o->g, &o->names,
-		GROUPS_REST | (o->reset ? GROUPS_CHANGE : GROUPS_READ) |
-			(o->shared ? GROUPS_SHARED : 0),
-		&now->groups, err);
-	if (code)
-		return code;
-	now->group = calloc(now->groups.cnt + 1, sizeof(*now->group));
-	now->spent = calloc(now->groups.cnt + 1, sizeof(*now->spent));
-	now->cost = calloc(now->groups.cnt + 1, sizeof(*now->cost));
-	if (!now->group || !now->spent || !now->cost)
-		return err_sys(err, -ENOMEM, "cannot read statistics");
-	now->time_ns = clock_ns(CLOCK_REALTIME);
-	now->mono_ns = clock_ns(CLOCK_MONOTONIC);
-	costs_begin(o, now);
-	return 0;
-}
-
-static int read_slow(
-	const struct stats_options *o, struct reading *now, size_t i, struct err *err)
-{
-	struct reading_group *rg = &now->group[i];
-
-	if (!o->slow)
-		return 0;
-	return stats_slow_calls(now->groups.group[i], &rg->slow, &rg->slow_cnt, err);
-}
-
-int reading_take(const struct stats_options *o, struct reading *now, struct err *err)
-{
-	int code;
-
-	code = reading_open(o, now, err);
-	for (size_t i = 0; !code && i < now->groups.cnt; i++) {
-		struct reading_group *rg = &now->group[i];
-
-		code = stats_read(
-			&now->groups.fs, now->groups.group[i], o->tree, o->choice.lines, &rg->owned, err);
-		rg->s = rg->owned;
-		if (!code)
-			code = read_slow(o, now, i, err);
-	}
-	if (!code)
-		costs_end(o, now);
-	return code;
-}
-
-void reading_done(struct reading *r)
-{
-	for (size_t i = 0; r->group && i < r->groups.cnt; i++) {
-		stats_free(r->group[i].owned);
-		free(r->group[i].slow);
-	}
-	free(r->group);
-	free(r->spent);
-	free(r->cost);
-	groups_done(&r->groups);
-}
 
 /* --- the report ----------------------------------------------------------------------------- */
 
@@ -221,7 +126,7 @@ int report_make(const struct stats_options *o, const struct reading *now,
 		.timestamps = o->timestamps,
 		.first = true,
 		.plain = o->output != NULL,
-		.past = o->past && !has_intervals(o),
+		.past = o->past && !stats_has_intervals(o),
 		.time_ns = now->time_ns,
 		.interval_ns = before ? now->mono_ns - before->mono_ns : 0,
 		.left_cnt = now->groups.left_cnt,
@@ -234,6 +139,8 @@ int report_make(const struct stats_options *o, const struct reading *now,
 		struct report_group *rg = &r->group[r->cnt];
 
 		code = add_group(o, now, r->cnt, before, rg);
+		if (now->groups.crowded)
+			group_close_maps(now->groups.group[r->cnt]);
 		if (code || !o->before)
 			continue;
 		rg->before = saved_group_find(
@@ -414,7 +321,7 @@ static int got_one(const struct stats *s, void *arg)
 	int code;
 
 	n->now->group[n->at].s = s;
-	code = read_slow(n->run->o, n->now, n->at, n->err);
+	code = reading_slow(n->run->o, n->now, n->at, n->err);
 	if (code)
 		return code;
 	n->at++;
@@ -449,7 +356,7 @@ int stats_report(struct stats_run *run, struct reading *now, const struct readin
 		return code;
 	tell_left(run, now);
 	if (run->o->reset) /* before, so that it delays none of a reset's steps */
-		costs_end(run->o, now);
+		reading_costs(run->o, now);
 	if (!run->o->reset)
 		return deliver(run, now, before, err);
 	code = reset_next(&n);

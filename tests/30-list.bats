@@ -27,22 +27,61 @@ REAL=$FIX/libfix.so.1
 	fsn detach a b
 }
 
+# What one more group takes: maps opened, and bpf(2) calls but look-ups, of which a function has
+# as many as there are shards.
+calls_of_one_more() { # COMMAND...
+	local trace=$BATS_TEST_TMPDIR/trace
+	local -a cnt gets
+
+	for group in "" g2; do
+		[[ ! $group ]] || fsn attach g2 fix_add fix_ret --lib "$LIB"
+		capture "$FIX/call" add 12
+		capture strace -f -qq -o "$trace" -e trace=bpf "$FUNCSNOOP" "$@"
+		cnt+=("$(grep 'bpf(' "$trace" | grep -vc 'MAP_LOOKUP_ELEM')")
+		gets+=("$(grep 'BPF_OBJ_GET,' "$trace" | grep -vc '/link_')")
+	done
+	((more = cnt[1] - cnt[0], more_gets = gets[1] - gets[0]))
+}
+
 # A machine may have a thousand groups.
-@test "list opens no more maps of a group than it reads" {
-	local trace=$BATS_TEST_TMPDIR/trace all opened
+@test "list and stats open no more maps of a group, and ask no more of it, than they show" {
+	local more more_gets all links
 
 	need_tool strace
 	need_no_sanitizer
 	need_bpf
 	fsn attach g fix_add fix_ret --lib "$LIB"
-	capture "$FIX/call" add 12
 	all=$(find "$FUNCSNOOP_BPFFS/funcsnoop/g" -type f ! -name 'link_*' ! -name breaks | wc -l)
 	((all > 40)) || fail "$all maps"
-	capture strace -f -qq -o "$trace" -e trace=bpf "$FUNCSNOOP" list g --json
-	assert_json '.[0] | [.calls, .functions, .memory_bytes > 0, .error]' '[12,2,true,null]'
-	opened=$(grep -c 'BPF_OBJ_GET,' "$trace")
-	((opened > 5 && opened < all * 2 / 3)) || fail "$opened of $all maps were opened"
-	fsn detach g
+	links=$(find "$FUNCSNOOP_BPFFS/funcsnoop/g" -name 'link_*' | wc -l)
+	calls_of_one_more list --json
+	assert_json 'map([.functions, .memory_bytes > 0, .error]) | unique' '[[2,true,null]]'
+	assert_between "$more_gets" 5 12 "maps opened by list"
+	assert_between "$more" 10 $((30 + links * 8)) "bpf(2) by list"
+	fsn detach g2
+	calls_of_one_more stats --json
+	assert_between "$more_gets" 5 18 "maps opened by stats"
+	assert_between "$more" 10 $((36 + links * 12)) "bpf(2) by stats"
+	fsn detach g g2
+}
+
+@test "of many groups not all have open descriptors at once" {
+	local i want
+
+	need_bpf
+	for i in 1 2 3 4 5 6; do
+		fsn attach "g$i" fix_add fix_ret --lib "$LIB" --key arg1
+	done
+	capture "$FIX/call" add 12
+	for want in "list --json" "stats --json" "stats --format openmetrics" "stats --by arg1"; do
+		# shellcheck disable=SC2086	# words
+		capture bash -c 'ulimit -n 40; exec "$@"' - "$FUNCSNOOP" $want
+		[[ $want != *json ]] || assert_json 'length' 6
+		assert_eq "$stderr" ""
+	done
+	fsn stats --json
+	assert_json 'map(.functions[] | select(.name == "fix_add").calls)' '[12,12,12,12,12,12]'
+	fsn detach --all
 }
 
 @test "in a narrow terminal paths keep their end and all other texts their beginning" {

@@ -112,6 +112,8 @@ struct groups {
 	} *left; /* each group that was left out, with GROUPS_REST */
 	size_t left_cnt;
 	size_t failed_cnt; /* of them, those that make a failure of the whole */
+	bool named;        /* they are those of the line */
+	bool crowded;      /* there are not descriptors enough for all at once: groups_pass() */
 };
 
 #define GROUPS_NONE { .fs = BPFFS_NONE }
@@ -135,6 +137,8 @@ enum groups_mode {
 	 * all groups are left out is no failure then.
 	 */
 	GROUPS_SHARED = 0x200,
+	/* A flag for GROUPS_READ, with GROUPS_REST or without: by group_open_brief(). */
+	GROUPS_BRIEF = 0x400,
 };
 
 /*
@@ -143,6 +147,14 @@ enum groups_mode {
  */
 int groups_open(const struct globals *g, const struct words *names, unsigned int mode,
 	struct groups *ret_groups, struct err *err);
+
+/*
+ * To be called when group @i, opened with GROUPS_LIST or GROUPS_BRIEF, has been read, with what
+ * that gave: of many groups the descriptors are closed. False when reading has failed as a
+ * detach has removed the group meanwhile, and the line does not name it: it is none of @groups
+ * any more, and the next one is now group @i.
+ */
+bool groups_pass(struct groups *groups, size_t i, int code);
 
 /* Says on stderr which groups were left out, and why: failures, and notes. */
 void groups_tell_left(const struct globals *g, const struct groups *groups);

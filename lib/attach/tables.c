@@ -469,10 +469,8 @@ int stacks_meet(struct bpffs *fs, const struct group *g, bool everywhere, struct
 
 	if (!g->meta.stack_cnt || !g->write || !proc_is_first_ns() || !bpffs_try_lock(fs))
 		return 0;
-	code = group_open_rest(g, NULL);
-	if (!code)
-		code = tables_new(g->fd[MAPID_TABLES], g->fd[MAPID_STACK_FILES],
-			g->fd[MAPID_FILE_OF], g->fd[MAPID_PYTHONS], &t);
+	code = tables_new(group_fd(g, MAPID_TABLES), group_fd(g, MAPID_STACK_FILES),
+		group_fd(g, MAPID_FILE_OF), group_fd(g, MAPID_PYTHONS), &t);
 	if (!code)
 		code = procs_new("/proc", &procs, NULL);
 	m.t = t;

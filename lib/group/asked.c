@@ -27,7 +27,7 @@ static int read_keys(const struct group *g, enum map_id id, size_t size, void **
 		keys = more;
 		from = cnt ? keys + (cnt - 1) * size : NULL;
 		if (cnt == FSN_CHILD_PIDS_MAX ||
-			bpf_map_get_next_key(g->fd[id], from, keys + cnt * size))
+			bpf_map_get_next_key(group_fd(g, id), from, keys + cnt * size))
 			break;
 		cnt++;
 	}
@@ -64,7 +64,7 @@ static void sort_pids(const struct group *g, struct asked *a)
 
 	if (a->pid_cnt && a->pids[0] == FSN_PID_NONE) {
 		a->children = true;
-		bpf_map_lookup_elem(g->fd[MAPID_PIDS], &none, &a->lost_children);
+		bpf_map_lookup_elem(group_fd(g, MAPID_PIDS), &none, &a->lost_children);
 		memmove(a->pids, a->pids + 1, --a->pid_cnt * sizeof(*a->pids));
 	}
 	for (size_t i = 0; i < a->pid_cnt; i++) {
@@ -86,7 +86,7 @@ static int read_said(const struct group *g, struct asked *a, struct err *err)
 	a->said = said;
 	if (!said)
 		return err_sys(err, -ENOMEM, "cannot read group '%s'", g->name);
-	if (bpf_map_lookup_elem(g->fd[MAPID_SAID], &zero, said))
+	if (bpf_map_lookup_elem(group_fd(g, MAPID_SAID), &zero, said))
 		return err_sys(err, -errno, "cannot read group '%s'", g->name);
 	said->condition[sizeof(said->condition) - 1] = '\0';
 	said->cpus[sizeof(said->cpus) - 1] = '\0';

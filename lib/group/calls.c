@@ -69,14 +69,14 @@ static void call_detail(
 	struct fsn_key raw;
 	struct fsn_set set;
 
-	call->has_args = has_args && !bpf_map_lookup_elem(g->fd[MAPID_ARGS], &slot, &call->args);
-	call->has_more = has_args && !bpf_map_lookup_elem(g->fd[MAPID_MORE], &slot, &call->more);
-	if (g->meta.row_cnt && !bpf_map_lookup_elem(g->fd[MAPID_SLOT_ROWS], &slot, &row) &&
-		row < g->meta.row_cnt && !bpf_map_lookup_elem(g->fd[MAPID_KEYS], &row, &raw)) {
+	call->has_args = has_args && !bpf_map_lookup_elem(group_fd(g, MAPID_ARGS), &slot, &call->args);
+	call->has_more = has_args && !bpf_map_lookup_elem(group_fd(g, MAPID_MORE), &slot, &call->more);
+	if (g->meta.row_cnt && !bpf_map_lookup_elem(group_fd(g, MAPID_SLOT_ROWS), &slot, &row) &&
+		row < g->meta.row_cnt && !bpf_map_lookup_elem(group_fd(g, MAPID_KEYS), &row, &raw)) {
 		group_key_spread(g, &raw, &call->key);
 		call->keyed = true;
 	}
-	if (bpf_map_lookup_elem(g->fd[MAPID_SLOTS], &index, &set) ||
+	if (bpf_map_lookup_elem(group_fd(g, MAPID_SLOTS), &index, &set) ||
 		set.key[slot % FSN_WAYS] != key)
 		call->has_args = call->has_more = call->keyed = false;
 }
@@ -87,8 +87,8 @@ static uint64_t call_paused(const struct group *g, uint32_t slot, uint32_t tid)
 	struct fsn_stop stop;
 	uint64_t then, now;
 
-	if (g->fd[MAPID_PAUSES] < 0 || bpf_map_lookup_elem(g->fd[MAPID_PAUSES], &slot, &then) ||
-		bpf_map_lookup_elem(g->fd[MAPID_STOPS], &tid, &stop))
+	if (group_fd(g, MAPID_PAUSES) < 0 || bpf_map_lookup_elem(group_fd(g, MAPID_PAUSES), &slot, &then) ||
+		bpf_map_lookup_elem(group_fd(g, MAPID_STOPS), &tid, &stop))
 		return 0;
 	now = stop.total_ns;
 	if (stop.since_ns)
@@ -357,16 +357,13 @@ struct group_begun group_begun(const struct group *g)
 {
 	struct group_begun begun = { UINT64_MAX, UINT64_MAX };
 	_cleanup_free_ struct fsn_stat *stat = NULL;
-	struct bpf_map_info info = {};
-	__u32 len = sizeof(info);
+	uint32_t cnt = group_entries(g, MAPID_STATS);
 
-	if (bpf_obj_get_info_by_fd(g->fd[MAPID_STATS], &info, &len))
-		return begun;
-	stat = calloc(info.max_entries, sizeof(*stat));
-	if (!stat || map_read(g->fd[MAPID_STATS], 0, info.max_entries, sizeof(*stat), stat))
+	stat = calloc(cnt + 1, sizeof(*stat));
+	if (!cnt || !stat || map_read(group_fd(g, MAPID_STATS), 0, cnt, sizeof(*stat), stat))
 		return begun;
 	begun = (struct group_begun) { 0, 0 };
-	for (uint32_t i = 0; g->meta.fn_cnt && i < info.max_entries; i++) {
+	for (uint32_t i = 0; g->meta.fn_cnt && i < cnt; i++) {
 		const struct fsn_counts *n = &stat[i].n;
 
 		begun.calls += n->calls;
@@ -387,11 +384,11 @@ int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 	if (!proc_is_first_ns() || !group_begun(g).open)
 		return 0;
 	s.tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
-	code = map_mmap(g->fd[MAPID_SLOTS], FSN_SET_CNT * sizeof(struct fsn_set), &s.slots);
+	code = map_mmap(group_fd(g, MAPID_SLOTS), FSN_SET_CNT * sizeof(struct fsn_set), &s.slots);
 	if (!code)
-		code = map_mmap(g->fd[MAPID_HELD], sizeof(struct fsn_held), &s.held);
+		code = map_mmap(group_fd(g, MAPID_HELD), sizeof(struct fsn_held), &s.held);
 	if (!code)
-		code = map_mmap(g->fd[MAPID_STATS], g->meta.fn_cnt * sizeof(struct fsn_stat),
+		code = map_mmap(group_fd(g, MAPID_STATS), g->meta.fn_cnt * sizeof(struct fsn_stat),
 			&s.stats);
 	if (!code)
 		code = collect(&s);

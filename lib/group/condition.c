@@ -480,7 +480,7 @@ int group_bind_condition(const struct group *g, const struct condition *c,
 		return code;
 	if (!funcs || !confs)
 		return err_sys(err, -ENOMEM, "cannot change group '%s'", g->name);
-	code = map_read(g->fd[MAPID_CONFS], 0, g->meta.fn_cnt, sizeof(*confs), confs);
+	code = map_read(group_fd(g, MAPID_CONFS), 0, g->meta.fn_cnt, sizeof(*confs), confs);
 	if (code)
 		return err_sys(err, code, "cannot read group '%s'", g->name);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {

@@ -319,9 +319,9 @@ static int filter_replace(const struct filter *f, const struct filter_maps *maps
 uint32_t filter_lost_children(int dir_fd)
 {
 	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_PIDS), 0);
-	uint32_t none = FSN_PID_NONE, lost = 0;
+	uint32_t none = FSN_PID_NONE, lost = 0, cnt;
 
-	if (fd < 0 || map_check(fd, MAPID_PIDS) || bpf_map_lookup_elem(fd, &none, &lost))
+	if (fd < 0 || map_check(fd, MAPID_PIDS, &cnt) || bpf_map_lookup_elem(fd, &none, &lost))
 		return 0;
 	return lost;
 }
@@ -379,7 +379,7 @@ static int write_said(const struct group *g, const struct fsn_said *said, struct
 {
 	uint32_t zero = 0;
 
-	if (!bpf_map_update_elem(g->fd[MAPID_SAID], &zero, said, 0))
+	if (!bpf_map_update_elem(group_fd(g, MAPID_SAID), &zero, said, 0))
 		return 0;
 	return err_sys(err, -errno, "cannot change group '%s'", g->name);
 }
@@ -399,13 +399,13 @@ static int write_condition(struct rewrite *r, uint32_t on, uint32_t *ret_set, st
 		code = bind_condition(r, &never, err);
 		if (code)
 			return code;
-		code = map_write(g->fd[MAPID_CONDS], second ? cnt : 0, cnt,
+		code = map_write(group_fd(g, MAPID_CONDS), second ? cnt : 0, cnt,
 			sizeof(*r->conds), r->conds);
 		if (code)
 			return err_sys(err, code, "cannot change group '%s'", g->name);
 		*ret_set = FSN_FILTER_IF | (second ? FSN_FILTER_IF2 : 0);
 	}
-	if (bpf_map_lookup_elem(g->fd[MAPID_SAID], &zero, &r->before))
+	if (bpf_map_lookup_elem(group_fd(g, MAPID_SAID), &zero, &r->before))
 		return err_sys(err, -errno, "cannot change group '%s'", g->name);
 	said = r->before;
 	memcpy(said.condition, r->c->text, sizeof(said.condition));
@@ -416,9 +416,9 @@ static int write_condition(struct rewrite *r, uint32_t on, uint32_t *ret_set, st
 
 int group_change(const struct group *g, const struct group_change *change, struct err *err)
 {
-	const struct filter_maps maps = { .pids = g->fd[MAPID_PIDS],
-		.comms = g->fd[MAPID_COMMS],
-		.uids = g->fd[MAPID_UIDS] };
+	const struct filter_maps maps = { .pids = group_fd(g, MAPID_PIDS),
+		.comms = group_fd(g, MAPID_COMMS),
+		.uids = group_fd(g, MAPID_UIDS) };
 	uint32_t which = (change->set_pids ? FSN_FILTER_PID : 0) |
 		(change->set_comms ? FSN_FILTER_COMM : 0) |
 		(change->set_uids ? FSN_FILTER_UID : 0) |
@@ -431,7 +431,7 @@ int group_change(const struct group *g, const struct group_change *change, struc
 
 	if (code)
 		return code;
-	code = map_mmap(g->fd[MAPID_CTL], sizeof(*ctl), &map);
+	code = map_mmap(group_fd(g, MAPID_CTL), sizeof(*ctl), &map);
 	if (code)
 		return err_sys(err, code, "cannot change group '%s'", g->name);
 	ctl = map.addr;

@@ -146,7 +146,7 @@ static unsigned int line_of(
 	_cleanup_free_ struct fsn_python_lines *lines = calloc(pieces + 1, sizeof(*lines));
 
 	if (!lines || code->lines > FSN_PYTHON_LINES || code->first_piece > FSN_PYTHON_PIECES - pieces ||
-		map_read(g->fd[MAPID_PYTHON_LINES], code->first_piece, pieces, sizeof(*lines), lines))
+		map_read(group_fd(g, MAPID_PYTHON_LINES), code->first_piece, pieces, sizeof(*lines), lines))
 		return 0;
 	return python_line(code->minor, lines->bytes, code->lines, code->first_line,
 		at == FSN_PYTHON_AT_NONE ? UINT64_MAX : 2ULL * at);
@@ -158,7 +158,7 @@ static bool name_read(const struct group *g, uint32_t number, uint32_t at, struc
 	struct fsn_python_code code;
 
 	if (!number || number > FSN_PYTHON_CODES ||
-		map_read(g->fd[MAPID_PYTHON_CODES], number - 1, 1, sizeof(code), &code) ||
+		map_read(group_fd(g, MAPID_PYTHON_CODES), number - 1, 1, sizeof(code), &code) ||
 		!code.ready)
 		return false;
 	to->name = text_of(code.name, sizeof(code.name), code.name_len, code.name_kind, false);

@@ -80,12 +80,24 @@ int group_open(const struct bpffs *fs, const char *name, bool write,
 void group_free(struct group *g);
 
 /*
- * The same with as few maps as a list of many groups needs: for group_info(), group_func(),
- * group_lib(), group_since(), group_until(), group_memory(), asked_read(), stats_calls() and
- * costs. What sweeps a group opens the others when there is something to sweep.
+ * The same with as few maps as it says what it is with; others are opened when they are needed,
+ * and one that is damaged is told of then. For readers of many groups, of which each needs few
+ * maps. @fs is to outlive it.
  */
 int group_open_brief(const struct bpffs *fs, const char *name, bool write,
 	struct group **ret_group, struct err *err);
+
+/*
+ * Closes what group_open_brief() and reading have opened; the next reading opens it again, if the
+ * group is still there.
+ */
+void group_close_maps(struct group *g);
+
+/* Opens what reading its keys and stacks takes: they can be read when it has been removed. */
+void group_open_keys(const struct group *g);
+
+/* Whether another group, or none, has the name of @g now. */
+bool group_is_gone(const struct group *g);
 
 /*
  * Keeps other writers of this group away, until group_unlock() or group_free(): by the lock of

@@ -62,7 +62,7 @@ int group_keys_read(const struct group *g, struct group_keys *ret_keys, struct e
 		code = is_plain(ret_keys->sum[i]) ? 0 : -EPROTO;
 	if (!code) {
 		keyed = calloc(g->meta.fn_cnt, sizeof(*keyed));
-		code = keyed ? map_read_fixed(g->fd[MAPID_KEYED_BY], 0, g->meta.fn_cnt,
+		code = keyed ? map_read_fixed(group_fd(g, MAPID_KEYED_BY), 0, g->meta.fn_cnt,
 				       sizeof(*keyed), keyed)
 			     : -ENOMEM;
 	}

@@ -17,16 +17,26 @@ struct group {
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
 	bool write, foreign;
-	bool brief; /* group_open_brief(): of .fd only those of map_is_listed() are open */
+	bool brief; /* group_open_brief(): maps are opened when they are asked for */
 	int lock_fd; /* group_lock(), or -1 */
-	int dir_fd;
-	int fd[MAPID_CNT];
+	int folder_fd; /* of all groups: its struct bpffs has it */
+	bool lean;     /* it was closed once, and is closed again when it was read */
+	int dir_fd;    /* -1 after group_close_maps() */
+	ino_t ino;     /* of that directory */
+	int fd[MAPID_CNT]; /* group_fd() */
+	uint32_t entries[MAPID_CNT]; /* of those that were opened */
 };
 
 #define MAP_LEFT (-EBADF) /* in .fd: it was not tried to open it */
 
-/* Opens what group_open_brief() has left; nothing where all is open. As group_open(). */
-_must_check_ int group_open_rest(const struct group *g, struct err *err);
+/* The descriptor of a map, which is opened if that was left for later; or a negative errno. */
+int group_fd(const struct group *g, enum map_id id);
+
+/* The same of the group's directory: the one that was opened, or -ENOENT. */
+int group_dir_fd(const struct group *g);
+
+/* How many entries a map has; 0 when it can't be opened. */
+uint32_t group_entries(const struct group *g, enum map_id id);
 
 /*
  * The descriptor of a map that not every reader may read, or -EACCES, -EPERM: "@what of group

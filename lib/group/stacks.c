@@ -32,7 +32,6 @@ struct symbol {
 
 struct stacks {
 	const struct group *g;
-	int stacks_fd, frames_fd, files_fd; /* the group's */
 	struct fsn_stack *stacks;
 	struct fsn_frames *frames;
 	uint32_t cnt, frames_cnt;
@@ -74,7 +73,7 @@ static struct fsn_stack_file *read_records(const struct group *g)
 {
 	_cleanup_free_ struct fsn_stack_file *files = calloc(FSN_FILES_MAX, sizeof(*files));
 
-	if (!files || map_read_fixed(g->fd[MAPID_STACK_FILES], 0, FSN_FILES_MAX, sizeof(*files),
+	if (!files || map_read_fixed(group_fd(g, MAPID_STACK_FILES), 0, FSN_FILES_MAX, sizeof(*files),
 			      files))
 		return NULL;
 	return TAKE_PTR(files);
@@ -85,7 +84,7 @@ uint64_t stacks_memory(const struct group *g)
 	_cleanup_free_ struct fsn_stack_file *files = NULL;
 	uint64_t bytes = 0;
 
-	if (!g->meta.stack_cnt || g->fd[MAPID_STACK_FILES] < 0)
+	if (!g->meta.stack_cnt || group_fd(g, MAPID_STACK_FILES) < 0)
 		return 0;
 	files = read_records(g);
 	for (size_t i = 0; files && i < FSN_FILES_MAX; i++)
@@ -124,9 +123,6 @@ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *e
 	if (!s)
 		return err_sys(err, -ENOMEM, "cannot read stacks");
 	s->g = g;
-	s->stacks_fd = fd;
-	s->frames_fd = g->fd[MAPID_FRAMES];
-	s->files_fd = g->fd[MAPID_STACK_FILES];
 	s->cnt = g->meta.stack_cnt;
 	s->frames_cnt = s->cnt * FSN_STACK_PIECES;
 	s->stacks = calloc(s->cnt, sizeof(*s->stacks));
@@ -135,7 +131,7 @@ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *e
 	if (!code)
 		code = map_read(fd, 0, s->cnt, sizeof(*s->stacks), s->stacks);
 	if (!code)
-		code = map_read(g->fd[MAPID_FRAMES], 0, s->frames_cnt, sizeof(*s->frames),
+		code = map_read(group_fd(g, MAPID_FRAMES), 0, s->frames_cnt, sizeof(*s->frames),
 			s->frames);
 	if (!code)
 		code = read_files(g, s);
@@ -151,11 +147,11 @@ static void read_again(const struct stacks *s, uint32_t i)
 	struct fsn_stack *stack = &s->stacks[i];
 	size_t pieces;
 
-	if (map_read(s->stacks_fd, i, 1, sizeof(*stack), stack))
+	if (map_read(group_fd(s->g, MAPID_STACKS), i, 1, sizeof(*stack), stack))
 		return;
 	pieces = (stack->cnt + FSN_FRAMES_PIECE - 1) / FSN_FRAMES_PIECE;
 	if (!pieces || pieces > FSN_FRAMES_MAX || stack->first > s->frames_cnt - pieces ||
-		map_read(s->frames_fd, stack->first, pieces, sizeof(*s->frames),
+		map_read(group_fd(s->g, MAPID_FRAMES), stack->first, pieces, sizeof(*s->frames),
 			&s->frames[stack->first]))
 		stack->cnt = 0;
 }
@@ -247,7 +243,7 @@ static struct frame_file *file_of(const struct stacks *s, uint64_t frame)
 	if (!file)
 		return NULL;
 	if (!file->about.size &&
-		map_read_fixed(s->files_fd, number, 1, sizeof(file->about), &file->about))
+		map_read_fixed(group_fd(s->g, MAPID_STACK_FILES), number, 1, sizeof(file->about), &file->about))
 		return NULL;
 	file->about.path[sizeof(file->about.path) - 1] = '\0';
 	return *file->about.path ? file : NULL;

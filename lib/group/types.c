@@ -252,10 +252,10 @@ int types_read(const struct group *g, struct types **ret_types, struct err *err)
 
 	if (!code)
 		code = map_read_fixed(
-			g->fd[MAPID_TYPES], 0, g->meta.type_cnt, sizeof(*types), types);
+			group_fd(g, MAPID_TYPES), 0, g->meta.type_cnt, sizeof(*types), types);
 	if (!code)
 		code = map_read_fixed(
-			g->fd[MAPID_NAMES], 0, g->meta.name_cnt, sizeof(*names), names);
+			group_fd(g, MAPID_NAMES), 0, g->meta.name_cnt, sizeof(*names), names);
 	if (!code)
 		code = types_make(g, types, names, ret_types);
 	return code ? err_sys(err, code, "cannot read types of group '%s'", g->name) : 0;

@@ -136,12 +136,12 @@ static bool has_ended(const struct bpffs *fs, const char *name)
 {
 	_cleanup_close_ int dir_fd = -1, fd = -1;
 	struct fsn_ctl ctl;
-	uint32_t zero = 0;
+	uint32_t zero = 0, cnt;
 
 	if (bpffs_open_group(fs, name, &dir_fd, NULL))
 		return false;
 	fd = bpffs_get(dir_fd, map_pin_name(MAPID_CTL), BPF_F_RDONLY);
-	if (fd < 0 || map_check(fd, MAPID_CTL) || bpf_map_lookup_elem(fd, &zero, &ctl))
+	if (fd < 0 || map_check(fd, MAPID_CTL, &cnt) || bpf_map_lookup_elem(fd, &zero, &ctl))
 		return false;
 	return ctl.on & FSN_FILTER_UNTIL && !ns_until(ctl.until_ns);
 }

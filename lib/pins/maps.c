@@ -46,30 +46,14 @@ bool map_is_counter(enum map_id id)
 	return facts[id].for_readers;
 }
 
-bool map_is_listed(enum map_id id)
+bool map_is_first(enum map_id id)
 {
 	switch (id) {
-	case MAPID_META:
 	case MAPID_LIBS:
 	case MAPID_FUNCS:
 	case MAPID_TEXT:
 	case MAPID_CTL:
 	case MAPID_STATS:
-	case MAPID_BASE0:
-	case MAPID_BASE1:
-	case MAPID_SLOTS:
-	case MAPID_HELD:
-	case MAPID_STREAMS:
-	case MAPID_PROCS:
-	case MAPID_ROWS:
-	case MAPID_BASE_ROWS0:
-	case MAPID_BASE_ROWS1:
-	case MAPID_STACK_FILES:
-	case MAPID_SAID:
-	case MAPID_PIDS:
-	case MAPID_COMMS:
-	case MAPID_UIDS:
-	case MAPID_TIDS:
 		return true;
 	default:
 		return false;
@@ -96,7 +80,7 @@ uint32_t map_value_bytes(enum map_id id, const struct map_sizes *n)
 	return shape->value_bytes - (n->wide ? 0 : shape->spared);
 }
 
-int map_check(int fd, enum map_id id)
+int map_check(int fd, enum map_id id, uint32_t *ret_entries)
 {
 	const struct map_shape *shape = &facts[id].shape;
 	struct bpf_map_info info = {};
@@ -104,11 +88,12 @@ int map_check(int fd, enum map_id id)
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &len))
 		return -errno;
-	return info.type == shape->type && info.key_size == shape->key_bytes &&
-			(info.value_size == shape->value_bytes ||
-				info.value_size == shape->value_bytes - shape->spared)
-		? 0
-		: -EPROTO;
+	if (info.type != shape->type || info.key_size != shape->key_bytes ||
+		(info.value_size != shape->value_bytes &&
+			info.value_size != shape->value_bytes - shape->spared))
+		return -EPROTO;
+	*ret_entries = info.max_entries;
+	return 0;
 }
 
 /* --- arrays ---------------------------------------------------------------------------------- */

@@ -39,12 +39,13 @@ const char *map_pin_name(enum map_id id);
 /*
  * Whether @fd is a map of the kind and with the sizes of key and value that @id has: a read
  * from another one would write past the end of what it reads into. 0, -EPROTO or what
- * bpf(2) gives. A value may be FSN_STR_SPARED shorter where text is.
+ * bpf(2) gives. A value may be FSN_STR_SPARED shorter where text is. *@ret_entries is how many
+ * there are.
  */
-int map_check(int fd, enum map_id id);
+int map_check(int fd, enum map_id id, uint32_t *ret_entries);
 
-/* Whether a list of groups, and looking for something to sweep, reads it. */
-bool map_is_listed(enum map_id id);
+/* Whether nothing is known of a group before it is read; meta was, before all others. */
+bool map_is_first(enum map_id id);
 
 /* Whether the map has only what readers of statistics are to see. */
 bool map_is_counter(enum map_id id);

@@ -143,12 +143,12 @@ int stats_read_memory(
 	raw->memory = calloc(cnt, sizeof(*raw->memory));
 	if (!base || !rules || !raw->memory)
 		return -ENOMEM;
-	code = map_read(g->fd[MAPID_MEMORY], 0, cnt, sizeof(*raw->memory), raw->memory);
+	code = map_read(group_fd(g, MAPID_MEMORY), 0, cnt, sizeof(*raw->memory), raw->memory);
 	if (!code)
 		code = map_read_fixed(base_memory_fd(g, FSN_BASE_INDEX(view->ctl.base)), 0, cnt,
 			sizeof(*base), base);
 	if (!code)
-		code = map_read_fixed(g->fd[MAPID_RULES_OF], 0, cnt, sizeof(*rules), rules);
+		code = map_read_fixed(group_fd(g, MAPID_RULES_OF), 0, cnt, sizeof(*rules), rules);
 	for (uint32_t i = 0; !code && i < cnt; i++) {
 		s->funcs[i].memory = memory_since(view, &raw->memory[i], &base[i], &rules[i]);
 		if (rules[i].frees_all)

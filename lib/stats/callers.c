@@ -273,8 +273,8 @@ bool group_file_path(const struct group *g, const struct fsn_file_id *id, char p
 {
 	struct fsn_file_name name;
 
-	if (g->fd[MAPID_FILE_NAMES] < 0 ||
-		bpf_map_lookup_elem(g->fd[MAPID_FILE_NAMES], id, &name))
+	if (group_fd(g, MAPID_FILE_NAMES) < 0 ||
+		bpf_map_lookup_elem(group_fd(g, MAPID_FILE_NAMES), id, &name))
 		return false;
 	return kept_path(id, &name, path);
 }
@@ -304,8 +304,8 @@ static struct code_known *file_kept(struct callers *c, const struct fsn_file_id 
 static bool code_kept(struct callers *c, const struct group *g, const struct fsn_called *called,
 	struct fsn_file_name *ret_name, struct code_at *ret)
 {
-	if (g->fd[MAPID_FILE_NAMES] < 0 ||
-		bpf_map_lookup_elem(g->fd[MAPID_FILE_NAMES], &called->id, ret_name) || !ret_name->cnt)
+	if (group_fd(g, MAPID_FILE_NAMES) < 0 ||
+		bpf_map_lookup_elem(group_fd(g, MAPID_FILE_NAMES), &called->id, ret_name) || !ret_name->cnt)
 		return false;
 	ret_name->part[0][FSN_NAME_PART - 1] = '\0';
 	*ret = (struct code_at) { .offset = called->offset };

@@ -73,7 +73,7 @@ bool stats_missed(const struct group *g, uint64_t *ret_missed)
 	struct bpf_prog_info info;
 	uint64_t missed = 0;
 
-	find_progs(&progs, g->dir_fd);
+	find_progs(&progs, group_dir_fd(g));
 	for (size_t i = 0; i < progs.cnt; i++) {
 		if (!prog_info(progs.id[i], &info))
 			return false;
@@ -83,17 +83,12 @@ bool stats_missed(const struct group *g, uint64_t *ret_missed)
 	return progs.cnt;
 }
 
-static bool read_accounted(
-	const struct bpffs *fs, const struct group *group, uint64_t *ns)
+static bool read_accounted(const struct group *group, uint64_t *ns)
 {
-	_cleanup_close_ int dir_fd = -1;
 	__cleanup(progs_done) struct progs progs = {};
 	struct bpf_prog_info info;
 
-	if (!accounting_is_on() ||
-		bpffs_open_group(fs, group_info(group).name, &dir_fd, NULL))
-		return false;
-	find_progs(&progs, dir_fd);
+	find_progs(&progs, group_dir_fd(group));
 	for (size_t i = 0; i < progs.cnt; i++)
 		if (prog_info(progs.id[i], &info))
 			*ns += info.run_time_ns;
@@ -136,16 +131,17 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 }
 
 /* What can't be read is unknown. */
-static void cost_read(const struct bpffs *fs, const struct group *group,
-	struct cost_reading *ret_reading)
+static void cost_read(struct group *group, bool accounting, struct cost_reading *ret_reading)
 {
 	struct cost_reading reading = {};
 
-	if (read_accounted(fs, group, &reading.ns))
+	if (accounting && read_accounted(group, &reading.ns))
 		reading.source = COST_ACCOUNTED;
 	else if (reading.ns = 0, stats_cost(group, &reading.ns))
 		reading.source = COST_CALIBRATED;
 	reading.at_ns = clock_ns(CLOCK_MONOTONIC);
+	if (group->lean)
+		group_close_maps(group);
 	*ret_reading = reading;
 }
 
@@ -163,13 +159,14 @@ struct cost cost_between(
 	return cost;
 }
 
-void cost_watch_begin(const struct bpffs *fs, struct group *const *groups, size_t cnt,
-	struct cost_reading *ret_before)
+void cost_watch_begin(struct group *const *groups, size_t cnt, struct cost_reading *ret_before)
 {
+	bool accounting = accounting_is_on();
+
 	memset(ret_before, 0, cnt * sizeof(*ret_before));
 	for (size_t i = 0; i < cnt; i++)
 		if (groups[i])
-			cost_read(fs, groups[i], &ret_before[i]);
+			cost_read(groups[i], accounting, &ret_before[i]);
 }
 
 /* Until the last of @before is as old as the window. */
@@ -186,31 +183,32 @@ static void wait_for_window(const struct cost_reading *before, size_t cnt)
 		;
 }
 
-void cost_watch_end(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+void cost_watch_end(struct group *const *groups, size_t cnt,
 	const struct cost_reading *before, struct cost *ret_costs)
 {
 	struct cost_reading after;
+	bool accounting;
 
 	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
 	wait_for_window(before, cnt);
+	accounting = accounting_is_on();
 	for (size_t i = 0; i < cnt; i++) {
 		if (before[i].source == COST_UNKNOWN)
 			continue;
-		cost_read(fs, groups[i], &after);
+		cost_read(groups[i], accounting, &after);
 		ret_costs[i] = cost_between(&before[i], &after);
 	}
 }
 
-void cost_watch(const struct bpffs *fs, struct group *const *groups, size_t cnt,
-	struct cost *ret_costs)
+void cost_watch(struct group *const *groups, size_t cnt, struct cost *ret_costs)
 {
 	_cleanup_free_ struct cost_reading *before = calloc(cnt + 1, sizeof(*before));
 
 	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
 	if (!before)
 		return;
-	cost_watch_begin(fs, groups, cnt, before);
-	cost_watch_end(fs, groups, cnt, before, ret_costs);
+	cost_watch_begin(groups, cnt, before);
+	cost_watch_end(groups, cnt, before, ret_costs);
 }
 
 const char *cost_source_name(enum cost_source source)

@@ -58,7 +58,7 @@ int stats_read_codes(
 	const struct group *g, const struct stats_view *view, struct stats *s)
 {
 	_cleanup_types_ struct types *types = NULL;
-	int fd = g->fd[MAPID_CODES], code = 0;
+	int fd = group_fd(g, MAPID_CODES), code = 0;
 	struct fsn_code key, *from = NULL;
 	uint64_t count;
 
@@ -159,7 +159,7 @@ static int take_procs(const struct group *g, const struct stats_view *view, stru
 		return -ENOMEM;
 	for (uint32_t at = 0; !code && at < cnt; at += n) {
 		n = cnt - at < CHUNK ? cnt - at : CHUNK;
-		code = map_read(g->fd[MAPID_PROCS], first + at, n, sizeof(*chunk), chunk);
+		code = map_read(group_fd(g, MAPID_PROCS), first + at, n, sizeof(*chunk), chunk);
 		for (uint32_t i = 0; !code && i < n; i++)
 			code = take_proc(view, s, &chunk[i]);
 	}
@@ -200,7 +200,7 @@ static int paths_total(const struct group *g, struct fsn_path *total)
 	int code = shard ? 0 : -ENOMEM;
 
 	for (uint32_t k = 0; !code && k < g->meta.path_shards; k++) {
-		code = map_read(g->fd[MAPID_PATH_STATS], k * cnt, cnt, sizeof(*shard), shard);
+		code = map_read(group_fd(g, MAPID_PATH_STATS), k * cnt, cnt, sizeof(*shard), shard);
 		for (uint32_t i = 0; !code && i < cnt; i++) {
 			total[i].self_ns += shard[i].self_ns;
 			total[i].calls += shard[i].calls;
@@ -221,7 +221,7 @@ static int read_callers(const struct group *g, uint64_t *keys, uint32_t i)
 		i = path_caller(keys[i]) - 1;
 		if (i >= g->meta.path_cnt)
 			return -EPROTO;
-		if (!keys[i] && bpf_map_lookup_elem(g->fd[MAPID_PATHS], &i, &keys[i]))
+		if (!keys[i] && bpf_map_lookup_elem(group_fd(g, MAPID_PATHS), &i, &keys[i]))
 			return -errno;
 	}
 	return 0;
@@ -253,7 +253,7 @@ int stats_read_paths(const struct group *g, const struct stats_view *view, struc
 	s->paths = calloc(cnt, sizeof(*s->paths));
 	if (!base || !keys || !raw->paths || !s->paths)
 		return -ENOMEM;
-	code = map_read(g->fd[MAPID_PATHS], 0, cnt, sizeof(*keys), keys);
+	code = map_read(group_fd(g, MAPID_PATHS), 0, cnt, sizeof(*keys), keys);
 	for (uint32_t i = 0; !code && i < cnt; i++)
 		code = read_callers(g, keys, i);
 	if (!code)

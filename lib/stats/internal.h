@@ -55,23 +55,23 @@ void stats_raw_done(struct stats_raw *raw);
 /* The map that holds the buckets of the baseline in use, or of the idle one. */
 static inline int base_hist_fd(const struct group *g, uint32_t index)
 {
-	return g->fd[index ? MAPID_BASE_HIST1 : MAPID_BASE_HIST0];
+	return group_fd(g, index ? MAPID_BASE_HIST1 : MAPID_BASE_HIST0);
 }
 
 static inline int base_fd(const struct group *g, uint32_t index)
 {
-	return g->fd[index ? MAPID_BASE1 : MAPID_BASE0];
+	return group_fd(g, index ? MAPID_BASE1 : MAPID_BASE0);
 }
 
 static inline int base_rows_fd(const struct group *g, uint32_t index)
 {
-	return g->fd[index ? MAPID_BASE_ROWS1 : MAPID_BASE_ROWS0];
+	return group_fd(g, index ? MAPID_BASE_ROWS1 : MAPID_BASE_ROWS0);
 }
 
 /* The map that holds the paths of the baseline in use, or of the idle one. */
 static inline int base_paths_fd(const struct group *g, uint32_t index)
 {
-	return g->fd[index ? MAPID_BASE_PATHS1 : MAPID_BASE_PATHS0];
+	return group_fd(g, index ? MAPID_BASE_PATHS1 : MAPID_BASE_PATHS0);
 }
 
 /* detail.c: fill in .codes and .procs of all functions, and .paths. 0 or a negative errno. */
@@ -85,7 +85,7 @@ int stats_read_paths(const struct group *g, const struct stats_view *view, struc
 
 static inline int base_memory_fd(const struct group *g, uint32_t index)
 {
-	return g->fd[index ? MAPID_BASE_MEMORY1 : MAPID_BASE_MEMORY0];
+	return group_fd(g, index ? MAPID_BASE_MEMORY1 : MAPID_BASE_MEMORY0);
 }
 
 /*

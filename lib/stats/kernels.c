@@ -46,7 +46,7 @@ int handles_read(const struct group *g, struct handles *ret_handles)
 	struct fsn_handle key, last;
 	struct fsn_handle_of of;
 	bool first = true;
-	int fd = g->fd[MAPID_HANDLES], code = 0;
+	int fd = group_fd(g, MAPID_HANDLES), code = 0;
 
 	*ret_handles = (struct handles) {};
 	while (!code && !bpf_map_get_next_key(fd, first ? NULL : &last, &key)) {
@@ -233,17 +233,17 @@ static void forget_ended(const struct group *g, const struct stats *s)
 		unsigned int pid = (unsigned int)s->gpus[i].pid;
 
 		if (!proc_alive(PROC, s->gpus[i].pid, s->gpus[i].said.start))
-			(void)bpf_map_delete_elem(g->fd[MAPID_GPUS], &pid);
+			(void)bpf_map_delete_elem(group_fd(g, MAPID_GPUS), &pid);
 	}
 }
 
 int stats_read_gpus(const struct group *g, struct stats *s)
 {
-	int fd = group_map_fd(g, MAPID_GPUS, "GPUs", NULL);
+	int fd = group_info(g).gpu ? group_map_fd(g, MAPID_GPUS, "GPUs", NULL) : -1;
 	unsigned int key, last;
 	struct stats_gpu *more;
 
-	if (fd < 0 || !group_info(g).gpu)
+	if (fd < 0)
 		return 0;
 	for (bool first = true; !bpf_map_get_next_key(fd, first ? NULL : &last, &key); first = false) {
 		more = array_grow(s->gpus, s->gpu_cnt, sizeof(*more));

@@ -40,14 +40,11 @@
 int procs_cnt(const struct group *g, uint32_t *ret_cnt)
 {
 	uint64_t rows = 2 * (uint64_t)g->meta.fn_cnt;
-	struct bpf_map_info info = {};
-	__u32 len = sizeof(info);
+	uint64_t entries = group_entries(g, MAPID_PROCS);
 
-	if (bpf_obj_get_info_by_fd(g->fd[MAPID_PROCS], &info, &len))
-		return -errno;
-	if (info.max_entries <= rows)
+	if (entries <= rows)
 		return -EPROTO;
-	*ret_cnt = info.max_entries - rows;
+	*ret_cnt = entries - rows;
 	return 0;
 }
 
@@ -86,7 +83,7 @@ static int fold_open_keyed(const struct group *g, struct fold *f)
 	if (code || !cnt)
 		return code;
 	f->keyed_cnt = g->meta.row_cnt;
-	code = map_mmap(g->fd[MAPID_ROWS],
+	code = map_mmap(group_fd(g, MAPID_ROWS),
 		(cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(*f->keyed), &f->keyed_map);
 	for (uint32_t i = 0; !code && i < 2; i++)
 		code = map_mmap(base_rows_fd(g, i), cnt * sizeof(*f->keyed), &f->base_map[i]);
@@ -100,9 +97,9 @@ static int fold_open(const struct group *g, struct fold *f)
 
 	f->g = g;
 	if (!code)
-		code = map_mmap(g->fd[MAPID_CTL], sizeof(*f->ctl), &f->ctl_map);
+		code = map_mmap(group_fd(g, MAPID_CTL), sizeof(*f->ctl), &f->ctl_map);
 	if (!code)
-		code = map_mmap(g->fd[MAPID_PROCS],
+		code = map_mmap(group_fd(g, MAPID_PROCS),
 			(f->cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(*f->records),
 			&f->procs_map);
 	if (!code)
@@ -336,7 +333,7 @@ static void drop_spreads(const struct fold *f)
 	_cleanup_free_ uint32_t *kept = calloc(f->keyed_cnt + 1, sizeof(*kept));
 	uint32_t cnt = 0, claimed = f->ctl->rows;
 	struct fsn_spread_at key, next;
-	int fd = f->g->fd[MAPID_SPREADS];
+	int fd = group_fd(f->g, MAPID_SPREADS);
 	bool more;
 
 	if (!kept || group_wait_for_programs(f->g))
@@ -387,23 +384,23 @@ int procs_fold(struct bpffs *fs, const struct group *g, struct err *err)
 {
 	__cleanup(fold_done) struct fold f = {};
 	bool was_locked = fs->locked;
+	uint64_t begun;
 	uint32_t cnt = 0;
 	int code;
 
 	if ((!(g->meta.options & FSN_OPT_PROCESSES) && !g->meta.row_cnt) || !proc_is_first_ns())
 		return 0;
 	/* Each record was begun by a call of its own. */
-	code = procs_cnt(g, &cnt);
-	if (!code && group_begun(g).calls <= (g->meta.row_cnt && g->meta.row_cnt < cnt ?
+	begun = group_begun(g).calls;
+	code = begun ? procs_cnt(g, &cnt) : 0;
+	if (!code && begun <= (g->meta.row_cnt && g->meta.row_cnt < cnt ?
 						      g->meta.row_cnt : cnt) / 2)
 		return 0;
 	if (!code)
 		code = fold_open(g, &f);
 	if (!code && (used(&f) > f.cnt / 2 || used_rows(&f) > f.keyed_cnt / 2) &&
 		bpffs_try_lock(fs)) {
-		code = group_open_rest(g, NULL);
-		if (!code)
-			code = fold_locked(&f);
+		code = fold_locked(&f);
 		if (!was_locked)
 			bpffs_unlock(fs);
 	}

@@ -51,23 +51,23 @@ static int reset_open(const struct group *g, struct reset *r)
 	int code;
 
 	r->g = g;
-	code = map_mmap(g->fd[MAPID_CTL], sizeof(*r->ctl), &r->ctl_map);
+	code = map_mmap(group_fd(g, MAPID_CTL), sizeof(*r->ctl), &r->ctl_map);
 	if (!code)
-		code = map_mmap(g->fd[MAPID_STATS], stats_size, &r->stats_map);
+		code = map_mmap(group_fd(g, MAPID_STATS), stats_size, &r->stats_map);
 	if (!code)
 		code = procs_cnt(g, &procs);
 	if (!code)
-		code = map_mmap(g->fd[MAPID_PROCS],
+		code = map_mmap(group_fd(g, MAPID_PROCS),
 			(procs + 2 * (size_t)g->meta.fn_cnt) * sizeof(struct fsn_proc),
 			&r->procs_map);
 	if (!code)
 		code = rows_cnt(g, &r->row_cnt);
 	if (!code && r->row_cnt)
-		code = map_mmap(g->fd[MAPID_ROWS],
+		code = map_mmap(group_fd(g, MAPID_ROWS),
 			(r->row_cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(struct fsn_row),
 			&r->rows_map);
 	if (!code && g->meta.block_sets)
-		code = map_mmap(g->fd[MAPID_MEMORY], g->meta.fn_cnt * sizeof(struct fsn_memory),
+		code = map_mmap(group_fd(g, MAPID_MEMORY), g->meta.fn_cnt * sizeof(struct fsn_memory),
 			&r->memory_map);
 	r->ctl = r->ctl_map.addr;
 	return code;
@@ -179,7 +179,7 @@ static int fold_code(int fd, const struct fsn_code *key, uint32_t to)
 
 static int fold_codes(struct reset *r, uint32_t to)
 {
-	int fd = r->g->fd[MAPID_CODES], code = 0;
+	int fd = group_fd(r->g, MAPID_CODES), code = 0;
 	_cleanup_free_ struct fsn_code *keys = calloc(FSN_CODE_CNT, sizeof(*keys));
 	size_t cnt = 0;
 
@@ -334,7 +334,7 @@ union epoch_key {
 static void drop_old_keys(struct reset *r, enum map_id id, size_t epoch_at)
 {
 	union epoch_key key, next;
-	int fd = r->g->fd[id];
+	int fd = group_fd(r->g, id);
 	uint32_t epoch;
 	bool more;
 

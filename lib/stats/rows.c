@@ -246,7 +246,7 @@ static int kernels_read(const struct group *g, struct table *t)
 		return -ENOMEM;
 	code = map_read(fd, 0, g->meta.row_cnt, sizeof(*t->kernels), t->kernels);
 	if (!code)
-		code = map_read_fixed(g->fd[MAPID_LAUNCHES], 0, g->meta.row_cnt,
+		code = map_read_fixed(group_fd(g, MAPID_LAUNCHES), 0, g->meta.row_cnt,
 			sizeof(*t->launches), t->launches);
 	return code ? code : handles_read(g, &t->handles);
 }
@@ -257,7 +257,7 @@ static int names_read(const struct group *g, struct table *t)
 	if (!t->names)
 		return -ENOMEM;
 	return map_read_fixed(
-		g->fd[MAPID_NAMES], 0, g->meta.name_cnt, sizeof(*t->names), t->names);
+		group_fd(g, MAPID_NAMES), 0, g->meta.name_cnt, sizeof(*t->names), t->names);
 }
 
 /* Rows before keys: what stands beside a row was there before it. */
@@ -273,13 +273,13 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 	t->ended = calloc(g->meta.fn_cnt, sizeof(*t->ended));
 	if (!t->rows || !t->base || !t->ended || (keys_fd >= 0 && !t->keys))
 		return -ENOMEM;
-	code = map_read(g->fd[MAPID_ROWS], 0, t->cnt, sizeof(*t->rows), t->rows);
+	code = map_read(group_fd(g, MAPID_ROWS), 0, t->cnt, sizeof(*t->rows), t->rows);
 	if (!code && t->keys)
 		code = map_read(keys_fd, 0, g->meta.row_cnt, sizeof(*t->keys), t->keys);
 	if (!code)
 		code = map_read_fixed(base_fd, 0, t->cnt, sizeof(*t->base), t->base);
 	if (!code)
-		code = map_read_fixed(g->fd[MAPID_ROWS], ended, g->meta.fn_cnt,
+		code = map_read_fixed(group_fd(g, MAPID_ROWS), ended, g->meta.fn_cnt,
 			sizeof(*t->ended), t->ended);
 	if (!code && !t->keys)
 		code = names_read(g, t);
@@ -310,8 +310,8 @@ static void named_key(
 static bool called_of(const struct group *g, uint32_t i, uint64_t addr, uint64_t start_ns,
 	struct fsn_called *ret)
 {
-	return g->fd[MAPID_CALLED] >= 0 &&
-		!bpf_map_lookup_elem(g->fd[MAPID_CALLED], &i, ret) && ret->addr == addr &&
+	return group_fd(g, MAPID_CALLED) >= 0 &&
+		!bpf_map_lookup_elem(group_fd(g, MAPID_CALLED), &i, ret) && ret->addr == addr &&
 		ret->start == start_ns;
 }
 
@@ -353,7 +353,7 @@ static int name_caller(const struct group *g, const struct stats_view *view,
 		if (!addr || (!callers_name(t->callers, row->pid, row->start_ns, addr, place) &&
 				     !name_ended(g, t, i, addr, row->start_ns)))
 			return 0;
-		(void)bpf_map_update_elem(g->fd[MAPID_CALLERS], &i, place, 0);
+		(void)bpf_map_update_elem(group_fd(g, MAPID_CALLERS), &i, place, 0);
 	}
 	place->text[FSN_CALLER_LEN - 1] = '\0';
 	row->place = view->lines ? line_of(g, t, i, s, row) : callers_intern(s, place->text);
@@ -381,7 +381,7 @@ static int name_kernel(const struct group *g, struct table *t, uint32_t i, struc
 			l.by = (struct fsn_launch) { .word = word };
 		if (!word || !kernel_name(t->callers, &t->handles, &l, kernel))
 			return 0;
-		(void)bpf_map_update_elem(g->fd[MAPID_KERNELS], &i, kernel, 0);
+		(void)bpf_map_update_elem(group_fd(g, MAPID_KERNELS), &i, kernel, 0);
 	}
 	kernel->text[FSN_KERNEL_LEN - 1] = '\0';
 	row->kernel = callers_intern(s, kernel->text);

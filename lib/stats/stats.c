@@ -31,7 +31,7 @@ static int counters_read(const struct group *g, struct counters *c)
 		c->stat = calloc(c->cnt, sizeof(*c->stat));
 	if (!c->stat)
 		return -ENOMEM;
-	return map_read(g->fd[MAPID_STATS], 0, c->cnt, sizeof(*c->stat), c->stat);
+	return map_read(group_fd(g, MAPID_STATS), 0, c->cnt, sizeof(*c->stat), c->stat);
 }
 
 #define X(name) to->name += more->name;
@@ -103,7 +103,7 @@ static int read_hist(const struct group *g, struct stats_func *f)
 	for (uint32_t shard = 0; shard < g->meta.hist_shards; shard++) {
 		uint32_t i = shard * g->meta.timed_cnt + f->fn;
 
-		if (bpf_map_lookup_elem(g->fd[MAPID_HISTS], &i, &hist))
+		if (bpf_map_lookup_elem(group_fd(g, MAPID_HISTS), &i, &hist))
 			return -errno;
 		for (int b = 0; b < FSN_HIST_CNT; b++)
 			f->bucket[b] += hist.bucket[b];

@@ -354,11 +354,9 @@ struct cost cost_between(const struct cost_reading *before, const struct cost_re
  * begin and end the caller may do other things, for which the watch does not wait longer.
  */
 #define COST_WINDOW_MS 50
-void cost_watch(const struct bpffs *fs, struct group *const *groups, size_t cnt,
-	struct cost *ret_costs);
-void cost_watch_begin(const struct bpffs *fs, struct group *const *groups, size_t cnt,
-	struct cost_reading *ret_before);
-void cost_watch_end(const struct bpffs *fs, struct group *const *groups, size_t cnt,
+void cost_watch(struct group *const *groups, size_t cnt, struct cost *ret_costs);
+void cost_watch_begin(struct group *const *groups, size_t cnt, struct cost_reading *ret_before);
+void cost_watch_end(struct group *const *groups, size_t cnt,
 	const struct cost_reading *before, struct cost *ret_costs);
 
 /* "kernel", "calibration" or NULL: the word of JSON documents. */

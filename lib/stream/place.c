@@ -19,18 +19,18 @@ static int map_group(const struct group *g, struct member *m)
 {
 	int code;
 
-	code = map_mmap(g->fd[MAPID_CTL], sizeof(*m->ctl), &m->ctl_map);
+	code = map_mmap(group_fd(g, MAPID_CTL), sizeof(*m->ctl), &m->ctl_map);
 	if (!code)
-		code = map_mmap(g->fd[MAPID_STREAMS],
+		code = map_mmap(group_fd(g, MAPID_STREAMS),
 			FSN_STREAMS_MAX * sizeof(struct fsn_stream), &m->streams_map);
 	if (!code)
-		code = map_mmap(g->fd[MAPID_CONFS],
+		code = map_mmap(group_fd(g, MAPID_CONFS),
 			g->meta.fn_cnt * sizeof(struct fsn_conf), &m->confs_map);
 	if (!code && g->meta.row_cnt)
-		code = map_mmap(g->fd[MAPID_ROWS], g->meta.row_cnt * sizeof(struct fsn_row),
+		code = map_mmap(group_fd(g, MAPID_ROWS), g->meta.row_cnt * sizeof(struct fsn_row),
 			&m->rows_map);
 	if (!code && g->meta.row_cnt)
-		code = map_mmap(g->fd[MAPID_KEYS], g->meta.row_cnt * sizeof(struct fsn_key),
+		code = map_mmap(group_fd(g, MAPID_KEYS), g->meta.row_cnt * sizeof(struct fsn_key),
 			&m->keys_map);
 	m->ctl = m->ctl_map.addr;
 	return code;
@@ -61,7 +61,7 @@ static void place_free(struct member *m, uint32_t place)
 	struct fsn_stream *all = m->streams_map.addr;
 
 	place_switch_off(m, place);
-	bpf_map_delete_elem(m->g->fd[MAPID_RINGS], &place);
+	bpf_map_delete_elem(group_fd(m->g, MAPID_RINGS), &place);
 	__atomic_store_n(&all[place].lease_ns, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -155,7 +155,7 @@ int member_join(
 	m->conf = &all[place];
 	m->lease = clock_ns(CLOCK_MONOTONIC) + LEASE_NS;
 	__atomic_store_n(&m->conf->lease_ns, m->lease, __ATOMIC_SEQ_CST);
-	if (bpf_map_update_elem(m->g->fd[MAPID_RINGS], &place, &s->ring_fd, 0))
+	if (bpf_map_update_elem(group_fd(m->g, MAPID_RINGS), &place, &s->ring_fd, 0))
 		return err_sys(err, -errno, "cannot stream group '%s'", m->g->name);
 	for (uint32_t fn = 0; fn < m->g->meta.fn_cnt; fn++)
 		if (wants(m->g, fn, filter)) {
@@ -227,13 +227,13 @@ void streams_sweep(struct bpffs *fs, const struct group *g)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct member m = { .g = (struct group *)g };
 
-	if (map_read(g->fd[MAPID_STREAMS], 0, FSN_STREAMS_MAX, sizeof(*all), all))
+	if (map_read(group_fd(g, MAPID_STREAMS), 0, FSN_STREAMS_MAX, sizeof(*all), all))
 		return;
 	for (uint32_t i = 0; i < FSN_STREAMS_MAX; i++)
 		left |= all[i].lease_ns && all[i].lease_ns < now;
 	if (!left || !bpffs_try_lock(fs))
 		return;
-	if (!group_open_rest(g, NULL) && !map_group(g, &m))
+	if (!map_group(g, &m))
 		sweep(&m);
 	member_unmap(&m);
 	if (!had_lock)

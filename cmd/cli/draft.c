@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The group that a line describes: found and judged before it is made.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "proc/proc.h"
+#include "target/kind.h"
+
+#define HITS_MAX       (64 * 500) /* processes times functions */
+#define BYSTANDERS_MAX 64         /* processes that pay for others' children */
+
+/* How many of the processes of --pid can make calls; of those that can't it is said. */
+static size_t count_mapping(const struct attach_options *o, const struct draft *draft)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < o->draft.pid_cnt; i++) {
+		pid_t pid = o->draft.pids[i];
+		int maps = o->attach.unborn ? 1 : draft_is_mapped(draft, pid);
+
+		cnt += maps != 0;
+		if (!maps)
+			cmd_note(o->g,
+				"process %d does not map %s: nothing of it is counted until it does",
+				pid,
+				draft->objects.cnt == 1 ? draft->objects.object[0]->path
+							: "any of them");
+	}
+	return cnt;
+}
+
+/* What every process does, in all of them: of each kind no more than that bears. */
+static int check_kinds(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	const struct filter *f = &o->attach.filter;
+
+	if (o->of_command || f->pid_cnt || f->comm_cnt || f->cpu_cnt || f->cgroup_cnt ||
+		f->uid_cnt || f->tid_cnt)
+		return 0;
+	for (size_t i = 0; i < TARGET_CNT; i++) {
+		const struct target_kind *kind = target_kinds[i];
+		size_t cnt = draft_kind_cnt(draft, kind);
+
+		if (!kind->most || cnt <= kind->most)
+			continue;
+		err_set(err, -EPERM, "%zu %ss of all processes would be counted", cnt,
+			kind->noun);
+		return err_hint(err, "--pid and other filters choose processes, FUNCTIONs "
+				     "fewer calls; --force does it");
+	}
+	return 0;
+}
+
+static int check_cgroups(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	for (size_t i = 0; o->attach.filter.cgroup_cnt && i < draft->probed_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		if (!t->kind->lacks_cgroup || !t->kind->lacks_cgroup(t))
+			continue;
+		err_set(err, -EOPNOTSUPP, "--cgroup chooses no waits of '%s'", t->name);
+		return err_hint(err, "--key cgroup tells them apart");
+	}
+	return 0;
+}
+
+int draft_check_hits(const struct attach_options *o, const struct draft *draft,
+	size_t *ret_processes, struct err *err)
+{
+	size_t processes = count_mapping(o, draft);
+	int code = 0;
+
+	if (!o->draft.pid_cnt || o->attach.children)
+		code = draft_mappers(draft, &processes, err);
+	*ret_processes = processes;
+	if (!code)
+		code = check_cgroups(o, draft, err);
+	if (code || o->force)
+		return code;
+	code = check_kinds(o, draft, err);
+	if (code)
+		return code;
+	if (o->attach.children && processes > BYSTANDERS_MAX) {
+		err_set(err, -EPERM,
+			"to follow children, %zu processes would get breakpoints, as they map "
+			"the same file",
+			processes);
+		return err_hint(err,
+			"without following them it is the process alone; --force does it");
+	}
+	if (processes * draft->probed_cnt <= HITS_MAX)
+		return 0;
+	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
+		draft->probed_cnt, processes);
+	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");
+}
+
+/* Threads alone: the processes that they belong to are those that are asked for. */
+static int processes_of_threads(struct attach_options *o, struct err *err)
+{
+	const struct filter *f = &o->attach.filter;
+
+	if (!f->tid_cnt || f->pid_cnt)
+		return 0;
+	o->pids = calloc(f->tid_cnt, sizeof(*o->pids));
+	if (!o->pids)
+		return err_sys(err, -ENOMEM, "cannot look for threads");
+	for (size_t i = 0; i < f->tid_cnt; i++) {
+		o->pids[i] = proc_of_thread("/proc", f->tids[i]);
+		if (!o->pids[i])
+			return err_set(err, -ESRCH, "there is no thread %d", f->tids[i]);
+	}
+	o->draft.pids = o->attach.filter.pids = o->pids;
+	o->draft.pid_cnt = o->attach.filter.pid_cnt = f->tid_cnt;
+	return 0;
+}
+
+static int check_condition(
+	const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	size_t never = 0;
+	int code = o->attach.condition && draft->probed_cnt
+		? attach_check_condition(draft, o->attach.condition, &never, err)
+		: 0;
+
+	if (!code && never)
+		cmd_note(o->g,
+			"no call of %zu of the %zu functions counts: they lack an argument of --if",
+			never, draft->probed_cnt);
+	return code;
+}
+
+/* Those of threads and those of calls are not in one group. */
+static int check_stacks(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	bool threads = draft->probed_cnt && draft->targets[0].kind->has_stacks;
+
+	for (size_t i = 0; o->attach.stack_cnt && i < draft->probed_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		if (!t->kind->has_stacks && !t->object->elf)
+			return err_set(err, -ERR_USAGE, "--stacks is for functions of programs: "
+				"%s has none", t->object->path);
+		if (t->kind->has_stacks != threads)
+			return err_set(err, -ERR_USAGE, "--stacks of '%s' and of '%s' are different "
+				"things: not in one group", draft->targets[0].name, t->name);
+		if (t->kind->has_stacks && o->keys.stack_late)
+			return err_set(err, -ERR_USAGE, "--stacks slow is for functions of programs");
+	}
+	return 0;
+}
+
+/* What a GPU does is told by a thread of libcupti's: who asked for it is not there. */
+static int check_gpu(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	static const struct {
+		enum fsn_by by;
+		const char *said;
+	} theirs[] = { { FSN_BY_CALLER, "--key caller" }, { FSN_BY_THREAD, "--key thread" },
+		{ FSN_BY_COMM, "--key comm" }, { FSN_BY_STACK, "--stacks" } };
+	size_t i = 0;
+
+	while (i < draft->probed_cnt && !draft->targets[i].kind->on_gpu)
+		i++;
+	if (!draft->probed_cnt)
+		return 0;
+	if (i == draft->probed_cnt)
+		return draft->duty <= 1 ? 0
+					: err_set(err, -ERR_USAGE,
+						  "--duty is for what GPUs do: not in group '%s'",
+						  draft->name);
+	for (size_t k = 0; o->attach.keys && k < ARRAY_SIZE(theirs); k++)
+		if (keys_at(o->attach.keys, theirs[k].by)) {
+			err_set(err, -ERR_USAGE, "%s: it is not known of what GPUs do",
+				theirs[k].said);
+			return err_hint(err, "it is of launches: calls of presets cuda and cuda-driver");
+		}
+	return 0;
+}
+
+static int check_keys(
+	const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	struct keys_left left = {};
+	int code = 0;
+
+	code = check_stacks(o, draft, err);
+	if (code)
+		return code;
+	if (o->attach.keys && draft->probed_cnt)
+		code = attach_check_keys(draft, o->attach.keys, &left, err);
+	if (!code && left.none)
+		cmd_note(o->g,
+			"calls of %zu of the %zu functions are not told apart: they lack the "
+			"arguments of --key and --sum",
+			left.none, draft->probed_cnt);
+	if (!code && left.some)
+		cmd_note(o->g, "%zu of the %zu functions lack some of the arguments of --key and --sum",
+			left.some, draft->probed_cnt);
+	return code;
+}
+
+/* Adds one that some function of @draft has. */
+static int add_usual(struct attach_options *o, const struct draft *draft, const char *name,
+	bool is_sum, struct err *err)
+{
+	struct keys one = {};
+	struct keys_left left;
+	struct err why = {};
+	int code = is_sum ? keys_add_sum(&one, name, err) : keys_add(&one, name, err);
+
+	if (code)
+		return err_wrap(err, "preset '%s'", o->draft.preset->name);
+	code = attach_check_keys(draft, &one, &left, &why);
+	if (code == -ENOMEM)
+		return err_sys(err, code, "cannot read keys");
+	/* That no function of a preset has it is no news; that what has it can't be read is. */
+	if (code && (code != -ERR_USAGE || !o->draft.lenient))
+		cmd_note(o->g, "group '%s': %s", draft->name, why.msg);
+	if (code)
+		return 0;
+	return is_sum ? keys_add_sum(&o->keys, name, err) : keys_add(&o->keys, name, err);
+}
+
+/* What calls of a preset or a configuration are told apart by, where nothing else is asked for. */
+static int usual_keys(struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	const struct preset_group *preset = o->draft.preset;
+	int code = 0;
+
+	o->usual = true;
+	o->attach.keys = NULL;
+	o->keys.key_cnt = o->keys.sum_cnt = 0;
+	if (!draft->probed_cnt)
+		return 0;
+	for (size_t i = 0; !code && i < preset->key_cnt; i++)
+		code = add_usual(o, draft, preset->keys[i], false, err);
+	for (size_t i = 0; !code && i < preset->sum_cnt; i++)
+		code = add_usual(o, draft, preset->sums[i], true, err);
+	if (!code && keys_wanted(&o->keys)) {
+		o->attach.keys = &o->keys;
+		if (!o->keys.rows)
+			o->keys.rows = KEYS_USUAL;
+	}
+	return code;
+}
+
+/* Counting alone is to be cheap. */
+static bool wants_usual_keys(const struct attach_options *o)
+{
+	const struct preset_group *preset = o->draft.preset;
+
+	return preset && (preset->key_cnt || preset->sum_cnt) &&
+		(!o->attach.keys || o->usual) && !o->no_keys && !o->draft.rules.count_only;
+}
+
+/* Samples without them say little. */
+static bool wants_usual_stacks(struct attach_options *o, const struct draft *draft)
+{
+	if (!draft->probed_cnt || !draft->targets[0].kind->has_stacks ||
+		!draft->targets[0].kind->is_event || o->attach.stack_cnt || o->no_keys ||
+		o->keys.key_cnt == FSN_KEYS)
+		return false;
+	o->attach.stack_cnt = STACKS_USUAL;
+	o->attach.keys = &o->keys;
+	if (!o->keys.rows)
+		o->keys.rows = KEYS_USUAL;
+	return true;
+}
+
+/* A process whose allocator takes memory in advance, and hands it out by itself; 0: none. */
+static pid_t find_torch(const struct attach_options *o)
+{
+	const pid_t *pids = o->pids;
+	size_t cnt = o->draft.pid_cnt;
+	const struct proc_maps *maps;
+
+	if (!cnt && procs_pids(o->draft.procs, &pids, &cnt, NULL))
+		return 0;
+	for (size_t i = 0; i < cnt; i++)
+		for (size_t k = 0; !procs_maps(o->draft.procs, pids[i], &maps, NULL) && k < maps->cnt;
+			k++)
+			if (maps->maps[k].exec && strstr(maps->maps[k].path, "/libtorch"))
+				return pids[i];
+	return 0;
+}
+
+/* A function whose blocks can't be followed is told; that there is no other is an error. */
+static int check_memory(const struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	const struct preset_group *preset = o->draft.preset;
+	struct rules_left left;
+	pid_t pid;
+	int code;
+
+	if (!o->memory || !draft->probed_cnt)
+		return 0;
+	code = attach_check_memory(draft, &left, err);
+	if (!code && left.cant)
+		cmd_note(o->g, "group '%s': memory of %zu function%s is not followed: '%s' %s",
+			draft->name, left.cant, left.cant == 1 ? "" : "s", left.name, left.why);
+	pid = !code && preset && !strncmp(preset->name, "cuda", 4) ? find_torch(o) : 0;
+	if (pid)
+		cmd_note(o->g,
+			"group '%s': PyTorch in process %d takes memory in advance: what its tensors hold is seen by 'tensors'",
+			draft->name, pid);
+	return code;
+}
+
+int draft_group(struct attach_options *o, const struct preset_group *preset, bool lenient,
+	struct draft **ret_draft, struct err *err)
+{
+	_cleanup_draft_ struct draft *draft = NULL;
+	int code = processes_of_threads(o, err);
+	bool usual;
+
+	o->draft.preset = preset;
+	o->draft.lenient = lenient;
+	usual = wants_usual_keys(o);
+	o->draft.rules.keep_args |= usual;
+	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
+		code = procs_new("/proc", &o->draft.procs, err);
+	if (!code)
+		code = draft_new(&o->draft, &draft, err);
+	if (!code)
+		code = check_gpu(o, draft, err);
+	if (!code)
+		code = check_condition(o, draft, err);
+	if (!code && !usual && wants_usual_stacks(o, draft))
+		code = keys_add_stack(&o->keys, err);
+	if (!code)
+		code = usual ? usual_keys(o, draft, err) : check_keys(o, draft, err);
+	if (!code)
+		code = check_memory(o, draft, err);
+	if (!code)
+		*ret_draft = TAKE_PTR(draft);
+	return code;
+}
+
+/* "s:read", "c:malloc", not torch::nn::Linear */
+static bool is_qualified(const char *func)
+{
+	const char *colon = strchr(func, ':');
+
+	return colon && colon > func && colon[1] != ':';
+}
+
+/*
+ * Whether a group that is called like a preset of the kernel's is the user's own all the same:
+ * they have come later than groups of such names.
+ */
+static bool is_users_own(const struct attach_options *o, const struct preset_group *preset)
+{
+	size_t qualified = 0;
+
+	for (size_t i = 0; i < preset->func_cnt; i++)
+		if (!preset->funcs[i].is_target)
+			return false;
+	for (size_t i = 0; i < o->draft.function_cnt; i++)
+		qualified += is_qualified(o->draft.functions[i]);
+	return o->draft.function_cnt &&
+		(o->draft.lib_cnt || qualified == o->draft.function_cnt);
+}
+
+int draft_of_words(struct attach_options *o, const char *name,
+	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
+{
+	int code;
+
+	o->draft.functions = (const char *const *)o->words.word + 1;
+	o->draft.function_cnt = o->words.cnt - 1;
+	code = preset_find(o->words.word[0], ret_set, err);
+	if (code && (code != -ENOENT || !o->draft.function_cnt))
+		return err->hint[0]
+			? code
+			: err_hint(err,
+				  "'funcsnoop list presets' shows them; or give "
+				  "FUNCTIONs and --lib to name a group yourself");
+	if (*ret_set && is_users_own(o, &(*ret_set)->groups[0])) {
+		preset_set_free(*ret_set);
+		*ret_set = NULL;
+	}
+	o->draft.name = name;
+	code = group_name_check(name, err);
+	return code ? code
+		    : draft_group(o, *ret_set ? &(*ret_set)->groups[0] : NULL, true,
+			      ret_draft, err);
+}
