@@ -306,10 +306,19 @@ p1 1
 p2 2
 p3 3
 p4 4"
+	start_bg runs "$FIX/call" --comm p5 --wait-end add 5
+	wait_line runs '^result '
+	fsn stats g --format prometheus --by process
+	assert_eq "$(sed -nE 's/^funcsnoop_process_ended\{.*,comm="(.*)"\} (.*)/\1 \2/p' <<<"$output")" "p1 1
+p2 1
+p3 1
+p4 1"
+	tell runs
+	wait_bg runs
 	fsn stats g --format prometheus --by process --top 2
 	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.prom"
 	assert_eq "$(sed -nE 's/^funcsnoop_calls_total\{.*,pid="(others|[0-9]+)"(,comm="(.*)")?\} (.*)/\3 \4/p' \
-		<<<"$output")" " 7
+		<<<"$output")" " 12
 p1 1
 p2 2"
 	capture bash -c 'promtool check metrics <"$0"' "$BATS_TEST_TMPDIR/a.prom"
@@ -436,8 +445,62 @@ p2 2"
 	            exp_annotations: { summary: "a library of g was replaced on b: attach again" }
 	END
 	capture promtool check rules "$BATS_TEST_TMPDIR/rules.yml"
-	assert_output_match 'SUCCESS: 10 rules found'
+	assert_output_match 'SUCCESS: 11 rules found'
 	capture promtool test rules "$BATS_TEST_TMPDIR/test.yml"
+}
+
+# Of 16 ranks on two nodes number 3 of a hangs, and 5 of a has ended; then the same by cgroup.
+@test "of several ranks on a node the one that is behind is told, and who has ended is not" {
+	local test=$BATS_TEST_TMPDIR/test.yml of='group="nccl",function="ncclAllReduce",library="libnccl.so.2"'
+	local node pid values
+
+	need_tool promtool
+	cp "$BATS_TEST_DIRNAME/../man/examples/funcsnoop-rules.yml" "$BATS_TEST_TMPDIR/rules.yml"
+	{
+		printf 'rule_files: [ rules.yml ]\nevaluation_interval: 15s\ntests:\n'
+		printf -- '  - interval: 15s\n    input_series:\n'
+		for node in a b; do
+			echo "      - { series: 'funcsnoop_calls_total{instance=\"$node\",$of,pid=\"others\"}', values: '9x20' }"
+			for pid in 1 2 3 4 5 6 7 8; do
+				values=1+10x20
+				[[ $node$pid != a[35] ]] || values='1+10x6 61x14'
+				echo "      - { series: 'funcsnoop_calls_total{instance=\"$node\",$of,pid=\"$pid\",comm=\"rank\"}', values: '$values' }"
+			done
+		done
+		echo "      - { series: 'funcsnoop_process_ended{instance=\"a\",$of,pid=\"5\",comm=\"rank\"}', values: '_x7 1x13' }"
+		cat <<-'END'
+		    alert_rule_test:
+		      - { eval_time: 3m15s, alertname: FuncsnoopStraggler }
+		      - eval_time: 3m30s
+		        alertname: FuncsnoopStraggler
+		        exp_alerts:
+		          - exp_labels: { severity: critical, instance: a, pid: "3", group: nccl, function: ncclAllReduce }
+		            exp_annotations: { summary: "process 3 on a makes no call of ncclAllReduce while others do" }
+		  - interval: 15s
+		    input_series:
+		END
+		for pid in 1 2 3; do
+			values=1+10x20
+			[[ $pid != 2 ]] || values='1+10x6 61x14'
+			echo "      - { series: 'funcsnoop_calls_total{instance=\"a\",$of,cgroup=\"/pod$pid\",pod_uid=\"u$pid\"}', values: '$values' }"
+		done
+		# One that goes on in bursts, whose calls come between the samples of whole minutes.
+		echo "      - { series: 'funcsnoop_calls_total{instance=\"a\",$of,cgroup=\"/pod4\",pod_uid=\"u4\"}', values: '1x3 2x4 3x4 4x4 5x4' }"
+		cat <<-'END'
+		    alert_rule_test:
+		      - eval_time: 3m30s
+		        alertname: FuncsnoopStraggler
+		        exp_alerts:
+		          - exp_labels: { severity: critical, instance: a, cgroup: /pod2, pod_uid: u2, group: nccl, function: ncclAllReduce }
+		            exp_annotations: { summary: "pod u2 on a makes no call of ncclAllReduce while others do" }
+		      - eval_time: 4m15s
+		        alertname: FuncsnoopStraggler
+		        exp_alerts:
+		          - exp_labels: { severity: critical, instance: a, cgroup: /pod2, pod_uid: u2, group: nccl, function: ncclAllReduce }
+		            exp_annotations: { summary: "pod u2 on a makes no call of ncclAllReduce while others do" }
+		END
+	} >"$test"
+	capture promtool test rules "$test"
 }
 
 # --- the real ones ------------------------------------------------------------------------

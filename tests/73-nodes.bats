@@ -55,7 +55,7 @@ query_is() { # PROMQL TEXT
 
 # The rules as they ship, at another pace: of what is 15 s there.
 paced_rules() {
-	sed -E "s/\b15s\b/${EVERY}s/g; s/\b1m\b/$((EVERY * 5))s/g
+	sed -E "s/\b15s\b/${EVERY}s/g; s/\b1m\b/$((EVERY * 5))s/g; s/\b2m\b/$((EVERY * 10))s/g
 		s/for: 5m/for: ${EVERY}s/; s/\[5m\]/[$((EVERY * 5))s]/g; s/\b1h\b/$((EVERY * 5))s/g" \
 		"$EXAMPLES/funcsnoop-rules.yml"
 }

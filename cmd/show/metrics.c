@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "proc/proc.h"
 
 struct metrics {
 	struct all_labels labels;
@@ -189,6 +190,19 @@ static void put_sums(const struct metrics *m, bool is_signed)
 			put_sum(m, &m->labels.of[i], k, is_signed);
 }
 
+/* A process that has ended makes no more calls, and is behind nobody for that. */
+static void put_ended(const struct metrics *m)
+{
+	put_head(m, "funcsnoop_process_ended", "gauge", "Processes that have ended.");
+	for (size_t i = 0; proc_is_first_ns() && i < m->labels.cnt; i++) {
+		const struct labels *l = &m->labels.of[i];
+
+		for (size_t k = 1; k < l->series_cnt; k++)
+			if (proc_ended(l->series[k].row.pid, l->series[k].row.start_ns))
+				fprintf(m->f, "funcsnoop_process_ended{%s} 1\n", l->series[k].text);
+	}
+}
+
 /* --- durations ------------------------------------------------------------------------------ */
 
 /*
@@ -340,6 +354,8 @@ static int print(const struct report *r, FILE *f, bool open)
 		put_sums(&m, false);
 		put_sums(&m, true);
 	}
+	if (r->view->flags & VIEW_PROCESSES)
+		put_ended(&m);
 	put_health(&m, r);
 	put_stale(&m, r);
 	put_groups(&m, r);

@@ -340,7 +340,8 @@ static int add_processes(struct labels *l, const struct stats_func *f, size_t mo
 	memcpy(procs, f->procs, f->proc_cnt * sizeof(*procs));
 	qsort(procs, f->proc_cnt, sizeof(*procs), compare_started);
 	for (size_t i = 0; !code && i < f->proc_cnt; i++) {
-		struct stats_row row = { .pid = procs[i].pid, .n = procs[i].n };
+		struct stats_row row = { .pid = procs[i].pid, .start_ns = procs[i].start_ns,
+			.n = procs[i].n };
 
 		memcpy(row.comm, procs[i].comm, sizeof(row.comm));
 		code = add_series(l, process_labels(l, &row), most, &row);
