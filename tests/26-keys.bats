@@ -15,7 +15,7 @@ setup() {
 		s ty_stack -- x ty_text -- a fix_add
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "calls are told apart by an argument, by name where it has some, and added up" {
 	fsn attach --config "$CONFIG" t --key v --sum v
 	capture "$FIX/typed" ty_i8 1 1 2 0xffffffffffffffff 1

@@ -28,7 +28,7 @@ assert_ran() { # TEXT
 	assert_json '.[0].health | del(.unmatched_returns) | add' 0
 }
 
-# bats test_tags=bpf,core
+# bats test_tags=bpf,core,arch
 @test "system calls of threads, children and programs that become others are all counted" {
 	ran 's:getppid s:fsync s:exit s:exit_group' threads 1000 16
 	assert_ran 'exit 16 - -

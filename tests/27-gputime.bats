@@ -19,7 +19,7 @@ job() { # CASE...
 	capture env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" "$@"
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "kernels have the GPU's times by name, device and stream, whatever order buffers come in" {
 	fsn attach gpu
 	job heard 10 known

@@ -11,7 +11,7 @@ setup() {
 }
 
 # shellcheck disable=SC2016	# jq's own
-# bats test_tags=bpf,core
+# bats test_tags=bpf,core,arch
 @test "of functions of the kernel all calls that wait have their ends, by kprobes a part of them" {
 	need_kprobes
 	[[ $(uname -m) == x86_64 ]] || skip "trampolines came to arm64 with 6.4 and later"

@@ -47,7 +47,7 @@ divided() { # ARG...
 	done <<<"$said"
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "times are divided as the kernel's clocks of the thread have it" {
 	local phases=("$PHASES" 10)
 
@@ -140,6 +140,7 @@ divided() { # ARG...
 	fsn detach g
 }
 
+# bats test_tags=core,arch
 @test "it is seen where calls sleep, and as long as their times say" {
 	need_fixture waits
 	start_bg w "$FIX/waits" --wait --wait-end lock 3
@@ -148,9 +149,10 @@ divided() { # ARG...
 	tell w
 	wait_line -t 60 w '^done'
 	fsn stats g --json
-	# Three times for the lock.
+	# For the lock, unless the producer comes so late that it is free again; what the C library calls
+	# its part of it not every one of them says.
 	assert_json '.[0].functions[] | select(.name == "take_lock") |
-		[([.blocked_in[].sleeps] | add >= 3), ([.blocked_in[].frames[] | .name] | any(test("lock_wait"))),
+		[([.blocked_in[].sleeps] | add >= 1), ([.blocked_in[].frames[] | .name] | any(test("^futex_wait"))),
 		([.blocked_in[].blocked_ns] | add) as $in | $in - .blocked_ns | fabs < 3000000]' '[true,true,true]'
 	assert_json '.[0].functions[] | select(.name == "produce").blocked_in' '[]'
 	fsn stats g --by blocked-in
@@ -158,7 +160,7 @@ divided() { # ARG...
 	assert_output_match '^ *[0-9.]+ +take_lock +[0-9]+ '
 	refute_output_match ' produce |CPU%'
 	fsn stats g --by blocked-in --format folded
-	assert_output_match '^take_lock;.*lock.*;futex_wait_[[]k[]];.*_[[]k[]] [0-9]+$'
+	assert_output_match '^take_lock;.*;futex_wait_[[]k[]];.*_[[]k[]] [0-9]+$'
 	fsn stats g --by blocked-in --format flame
 	assert_output_match '"take_lock"'
 	fsn reset g

@@ -69,7 +69,7 @@ end_held() {
 	assert_eq "$(held | cut -d' ' -f1-3)" "live 0 0"
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "what is live is what the program has not given back, whoever frees it, and in any order" {
 	attach_heap
 	assert_held mix 500 16

@@ -139,7 +139,7 @@ hint: did you mean 'off-cpu'"
 	fsn detach g
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "a stack says where a thread sleeps: its own frames, from the first, then the kernel's" {
 	local us
 

@@ -788,7 +788,7 @@ eng_outer 100 0 100 0 0 0"
 	fsn detach both
 }
 
-# bats test_tags=core
+# bats test_tags=core,arch
 @test "with keys, stacks, the split, waits and samples all programs load" {
 	local -a ask=("fix_add --lib $FIX/libfix.so --key arg1,result --sum arg2"
 		"fix_add --lib $FIX/libfix.so --key caller,comm --stacks slow --slow 1ms"

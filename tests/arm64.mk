@@ -10,4 +10,4 @@ check-arm64:
 
 arm64-program: $(PROG)
 arm64-units: $(UNIT_BIN)
-arm64-fixtures: fixtures
+arm64-fixtures: fixtures $(GPU_LIB)

@@ -106,14 +106,19 @@ int print_folded(const struct report *r, FILE *f)
 
 /* --- a flame graph ------------------------------------------------------------------------------ */
 
-/* The page's bytes; @DATA@ in it is where what it shows goes. */
+/*
+ * The page's bytes; @DATA@ in it is where what it shows goes. Hidden: of local symbols that are read
+ * through a table of addresses, arm64's linker makes one entry for all of a section.
+ */
 __asm__(".pushsection .rodata\n"
+	".globl flame_page_start, flame_page_end\n"
 	"flame_page_start:\n"
 	".incbin \"cmd/show/flame.html\"\n"
 	"flame_page_end:\n"
 	".byte 0\n"
 	".popsection\n");
-extern const char flame_page_start[], flame_page_end[];
+extern const char flame_page_start[] __attribute__((visibility("hidden")));
+extern const char flame_page_end[] __attribute__((visibility("hidden")));
 #define FLAME_DATA "@DATA@"
 
 static int compare_names(const void *a, const void *b)

@@ -108,7 +108,7 @@ static const struct code codes[CODE_CNT] = {
 };
 
 /* Up to 6.17 ARM64_GCS excludes UPROBES (arch/arm64/Kconfig); later kernels know both. */
-const char code_unshadowed[] = "not tried; arm64's kernels keep shadow stacks right";
+const char code_unshadowed[] = "not tried; kernels keep guarded control stacks right";
 
 int code_call_shadowed(const void *text, enum code_func func)
 {
