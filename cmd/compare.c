@@ -183,6 +183,44 @@ static int print_json(const struct globals *g, const struct files *files,
 	return json_print(doc);
 }
 
+static bool has_group(const struct compare_node *node, size_t documents, const char *name)
+{
+	for (size_t i = 0; i < documents; i++)
+		if (saved_group_find(node->documents[i], name, false))
+			return true;
+	return false;
+}
+
+/* Whether the first to have it is @node, in document @document. */
+static bool is_first(const struct files *files, size_t node, size_t document, const char *name)
+{
+	for (size_t i = 0; i < node; i++)
+		if (has_group(&files->nodes[i], files->nodes[i].cnt, name))
+			return false;
+	return !has_group(&files->nodes[node], document, name);
+}
+
+/* Who has nothing of a group was not compared, and may well not do what the others do. */
+static void note_missing(const struct globals *g, const struct files *files, const char *name)
+{
+	for (size_t i = 0; i < files->cnt; i++)
+		if (!has_group(&files->nodes[i], files->nodes[i].cnt, name))
+			cmd_note(g, "node '%s' has nothing of group '%s': not compared",
+				files->nodes[i].name, name);
+}
+
+static void note_all_missing(const struct globals *g, const struct files *files)
+{
+	for (size_t i = 0; i < files->cnt; i++)
+		for (size_t k = 0; k < files->nodes[i].cnt; k++) {
+			const struct saved *d = files->nodes[i].documents[k];
+
+			for (size_t n = 0; n < d->cnt; n++)
+				if (is_first(files, i, k, d->groups[n].name))
+					note_missing(g, files, d->groups[n].name);
+		}
+}
+
 static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp argp = { options, parse, .args_doc = "FILE FILE...", .doc = help };
@@ -206,6 +244,7 @@ static int run(struct globals *g, int argc, char **argv)
 		status = print_json(g, &files, &c);
 	else
 		print_table(g, &files, &c);
+	note_all_missing(g, &files);
 	for (size_t i = 0; status == EXIT_DONE && i < c.cnt; i++)
 		if (o.fail_if & 1U << c.findings[i].what)
 			return EXIT_CONDITION;

@@ -139,6 +139,29 @@ nccl   ncclAllReduce  -    c     behind     10      30"
 	assert_stderr_match "\-\-fail-if is any, behind, fewer, absent, amount or slower, not 'never'"
 }
 
+# c has another group, and nothing at all is of e: nobody of them is behind, and nobody is alike.
+@test "who has nothing of a group is named, in a table and in JSON" {
+	local node i
+
+	for node in a b c; do
+		for i in 1 2 3; do
+			moment $node t$i f 10 5000
+		done
+	done
+	sed -i 's/"nccl"/"cuda"/' "$DIR/c.json"
+	echo '[]' >"$DIR/e.json"
+	fsn compare "$DIR"/{a,b,c}.json --fail-if any
+	assert_output ""
+	assert_stderr "funcsnoop compare: 3 nodes are alike
+funcsnoop compare: node 'c' has nothing of group 'nccl': not compared
+funcsnoop compare: node 'a' has nothing of group 'cuda': not compared
+funcsnoop compare: node 'b' has nothing of group 'cuda': not compared"
+	fsn compare "$DIR"/{a,b,e}.json --json
+	assert_json .findings '[]'
+	assert_json .windows 2
+	assert_stderr "funcsnoop compare: node 'e' has nothing of group 'nccl': not compared"
+}
+
 @test "files that stats writes are compared" {
 	need_bpf
 	fsn attach g fix_add --lib "$FIX/libfix.so"

@@ -204,6 +204,15 @@ static bool align(struct work *w, size_t first)
 	return false;
 }
 
+/* Who tells of nothing has no part in which windows all have. */
+static bool tells(const struct compare_node *node)
+{
+	for (size_t i = 0; i < node->cnt; i++)
+		if (node->documents[i]->cnt)
+			return true;
+	return false;
+}
+
 static int set_clocks(struct work *w)
 {
 	size_t first = w->node_cnt, least = WINDOWS, has;
@@ -223,7 +232,8 @@ static int set_clocks(struct work *w)
 		least = 0;
 	for (size_t i = 0; i < w->node_cnt; i++) {
 		has = w->clocks[i].last + w->clocks[i].intervals;
-		least = has < least ? has : least;
+		if (tells(&w->nodes[i]))
+			least = has < least ? has : least;
 	}
 	w->c->windows = least;
 	return 0;
