@@ -8,6 +8,7 @@
 #include "internal.h"
 
 #define SCOPES_MAX 65536 /* of one function */
+#define RANGES_MAX 4096  /* of one entry; those of units are as many as there are */
 
 /* A function in the place of its call, in one of the ranges that its code has. */
 struct scope {
@@ -79,17 +80,21 @@ void elf_lines_done(struct elf_file *f)
 
 /* --- units ---------------------------------------------------------------------------------- */
 
-/* Calls @add for each range of code of @die, at most ELF_UNITS_MAX. */
-static void each_range(
-	Dwarf_Die *die, void (*add)(void *arg, uint64_t start, uint64_t end), void *arg)
+/*
+ * Calls @add for each range of code of @die, at most @most. Many entries may share a list: what is
+ * kept of each range counts as if it were read.
+ */
+static void each_range(struct elf_units *u, Dwarf_Die *die, unsigned int most,
+	void (*add)(void *arg, uint64_t start, uint64_t end), void *arg)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
 
-	for (unsigned int i = 0; i < ELF_UNITS_MAX; i++) {
+	for (unsigned int i = 0; i < most && u->passed < ELF_DWARF_MOST; i++) {
 		at = dwarf_ranges(die, at, &base, &start, &end);
 		if (at <= 0)
 			return;
+		u->passed += sizeof(struct func);
 		if (start < end)
 			add(arg, start, end);
 	}
@@ -133,7 +138,7 @@ static struct elf_units *read_units(struct elf_file *f)
 			break;
 		u->units = grown;
 		grown[u->unit_cnt] = (struct unit) { .cu = cu, .own = unit, .die = unit };
-		each_range(&unit, add_unit_range, u);
+		each_range(u, &unit, ELF_UNITS_MAX, add_unit_range, u);
 		u->unit_cnt++;
 	}
 	if (u->range_cnt)
@@ -178,7 +183,7 @@ static void add_funcs(struct elf_units *u, struct unit *unit, Dwarf_Die *parent,
 		int tag = dwarf_tag(&a.die);
 
 		if (tag == DW_TAG_subprogram)
-			each_range(&a.die, add_func_range, &a);
+			each_range(u, &a.die, RANGES_MAX, add_func_range, &a);
 		if (deep || tag == DW_TAG_namespace || tag == DW_TAG_module)
 			add_funcs(u, unit, &a.die, deep, nesting + 1);
 	} while (elf_dwarf_next(&a.die, &u->passed));
@@ -262,7 +267,7 @@ static void add_scopes(struct elf_units *u, struct func *func, Dwarf_Die *parent
 		int tag = dwarf_tag(&n.die);
 
 		if (tag == DW_TAG_inlined_subroutine)
-			each_range(&n.die, add_scope, &n);
+			each_range(u, &n.die, RANGES_MAX, add_scope, &n);
 		if (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
 			tag == DW_TAG_try_block || tag == DW_TAG_catch_block)
 			add_scopes(u, func, &n.die, depth + (tag == DW_TAG_inlined_subroutine),

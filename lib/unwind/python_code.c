@@ -257,6 +257,8 @@ int python_layout_read(const struct elf_file *elf, struct fsn_python *ret_layout
 
 /* --- where its calls are --------------------------------------------------------------------------- */
 
+#define EVALS_MAX 64 /* parts of that function */
+
 bool python_is_eval(const char *name)
 {
 	const size_t len = strlen(PYTHON_EVAL);
@@ -299,16 +301,19 @@ static int mark(struct unwind_rows *r, uint64_t from, uint64_t to)
 int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows)
 {
 	const struct elf_func *funcs;
-	size_t cnt;
+	size_t cnt, marked = 0;
 	int code = elf_file_funcs(elf, &funcs, &cnt, NULL);
 
 	if (code)
 		return code == -ENOMEM ? code : 0;
-	for (size_t i = 0; !code && i < cnt; i++)
+	/* Each moves the rows behind it. */
+	for (size_t i = 0; !code && i < cnt && marked < EVALS_MAX; i++)
 		if (funcs[i].in_code && funcs[i].size &&
-			python_is_eval(funcs[i].names[0].name))
+			python_is_eval(funcs[i].names[0].name)) {
 			code = mark(
 				rows, funcs[i].offset, funcs[i].offset + funcs[i].size);
+			marked++;
+		}
 	return code;
 }
 

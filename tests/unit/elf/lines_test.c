@@ -3,6 +3,7 @@
 #include "elf/dwarf.h"
 
 #include <inttypes.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "scratch.h"
@@ -239,6 +240,35 @@ static void check_pace(void)
 	elf_file_free(f);
 }
 
+/* One unit with 300 functions, all of one list of 50,000 ranges: DWARF 4, by hand. */
+static const char shared[] =
+	".globl main\nmain: ret\n.globl f\n.type f, @function\nf: ret\n.size f, 1\n"
+	".section .debug_abbrev,\"\",%progbits\n"
+	".byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0\n"
+	".byte 2, 0x2e, 0, 0x55, 0x17, 0, 0, 0\n"
+	".section .debug_info,\"\",%progbits\n"
+	".4byte end - begin\nbegin: .2byte 4\n.4byte 0\n.byte 8\n"
+	".byte 1\n.8byte f\n.8byte 1\n.rept 300\n.byte 2\n.4byte 0\n.endr\n.byte 0\nend:\n"
+	".section .debug_ranges,\"\",%progbits\n"
+	".rept 50000\n.8byte 0, 16\n.endr\n.8byte 0, 0\n";
+
+static void check_shared(void)
+{
+	struct elf_file *f = open_ok("shared");
+	struct elf_line line[ELF_LINES_MAX];
+	size_t cnt = each_addr(f, addrs, ADDRS);
+	struct rusage before, after;
+
+	getrusage(RUSAGE_SELF, &before);
+	for (size_t i = 0; i < cnt; i++)
+		(void)elf_lines_at(f, addrs[i], line);
+	getrusage(RUSAGE_SELF, &after);
+	ok(cnt && after.ru_maxrss - before.ru_maxrss < 400 << 10,
+		"many functions of one list of ranges take %ld MB, not 1,000 and more",
+		(after.ru_maxrss - before.ru_maxrss) >> 10);
+	elf_file_free(f);
+}
+
 int main(void)
 {
 	scratch_begin();
@@ -251,6 +281,8 @@ int main(void)
 	scratch_run("c++ -g0 -O2 plain.cc -o bare");
 	scratch_run("cp plain linked && objcopy --only-keep-debug linked linked.debug && "
 		    "objcopy -g --add-gnu-debuglink=linked.debug linked");
+	scratch_file("shared.s", shared, strlen(shared));
+	scratch_run("cc -nostdlib -Wl,-emain,-znoexecstack shared.s -o shared");
 	compare("plain");
 	compare("dwarf4");
 	alike("split", "plain");
@@ -258,5 +290,6 @@ int main(void)
 	alike("linked", "plain");
 	check_none();
 	check_pace();
+	check_shared();
 	return tap_done();
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Texts of Python's code, as processes may have them.
+// Texts of Python's code, as processes may have them; files with more of the interpreter than there is.
 #include "unwind/python.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "scratch.h"
 #include "tap.h"
 
 static void is(const void *chars, size_t len, unsigned int kind, const char *wanted, const char *what)
@@ -15,8 +16,37 @@ static void is(const void *chars, size_t len, unsigned int kind, const char *wan
 	free(text);
 }
 
+#define ROWS 400000
+
+/* 20,000 functions that are called parts of the interpreter's, and rows behind them. */
+static const char parts[] = ".altmacro\n.macro part n\n.globl " PYTHON_EVAL ".\\n\n"
+			    ".type " PYTHON_EVAL ".\\n, %function\n" PYTHON_EVAL ".\\n: ret\n"
+			    ".size " PYTHON_EVAL ".\\n, . - " PYTHON_EVAL ".\\n\n.endm\n"
+			    ".set i, 0\n.rept 20000\npart %i\n.set i, i + 1\n.endr\n"
+			    ".globl main\nmain: ret\n";
+
+static void check_parts(void)
+{
+	struct unwind_rows rows = { .rows = calloc(1 << 19, sizeof(*rows.rows)), .cnt = ROWS };
+	struct elf_file *elf = NULL;
+	int code;
+
+	scratch_file("parts.s", parts, strlen(parts));
+	scratch_run("cc -shared -Wl,-znoexecstack parts.s -o parts");
+	code = elf_file_open(scratch("parts"), &elf, NULL);
+	for (unsigned int i = 0; rows.rows && i < ROWS; i++)
+		rows.rows[i].offset = (1U << 26) + i;
+	if (!code && rows.rows)
+		code = python_rows_mark(elf, &rows);
+	ok(!code && rows.cnt > ROWS && rows.cnt < ROWS + 1000,
+		"of 20,000 parts of the interpreter's function no more are marked than it may have");
+	unwind_rows_done(&rows);
+	elf_file_free(elf);
+}
+
 int main(void)
 {
+	scratch_begin();
 	static const uint16_t two[] = { 'a', 0x20ac, 0 };
 	static const uint32_t four[] = { 0x1f600, 0x10ffff, 0x110000, 0xffffffff };
 
@@ -26,5 +56,6 @@ int main(void)
 	is(four, 4, 4, "\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\xef\xbf\xbd\xef\xbf\xbd",
 		"what is beyond Unicode is no character");
 	is("", 0, 1, "", "no characters are an empty text");
+	check_parts();
 	return tap_done();
 }
