@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cmd.h"
 #include "internal.h"
@@ -34,6 +35,16 @@ static int is_json(const struct dirent *entry)
 	return *entry->d_name != '.' && len > 5 && !strcmp(entry->d_name + len - 5, ".json");
 }
 
+/* Whoever starts a machine must not wait for who writes into a pipe. */
+static int check_file(const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return err_sys(err, -errno, "cannot open '%s'", path);
+	return S_ISREG(st.st_mode) ? 0 : err_set(err, -EINVAL, "'%s' is not a regular file", path);
+}
+
 /* What is wrong with it is said. */
 static int attach_file(struct attach_options *o, const char *folder, const char *name,
 	struct bpffs *fs, struct json *doc)
@@ -45,8 +56,9 @@ static int attach_file(struct attach_options *o, const char *folder, const char 
 	if (asprintf(&path, "%s/%s", folder, name) < 0)
 		path = NULL;
 	o->config = path;
-	code = path ? attach_config(o, fs, doc, &err)
-		    : err_sys(&err, -ENOMEM, "cannot read '%s'", folder);
+	code = path ? check_file(path, &err) : err_sys(&err, -ENOMEM, "cannot read '%s'", folder);
+	if (!code)
+		code = attach_config(o, fs, doc, &err);
 	o->config = folder;
 	if (code)
 		cmd_show_error(o->g, &err);

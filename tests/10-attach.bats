@@ -644,6 +644,42 @@ funcsnoop attach: 1 of 3 files of '$dir' failed"
 	assert_stderr_match '^funcsnoop attach: --config with a folder takes no GROUP'
 }
 
+@test "other stacks, and a cgroup that was made again, are another group to --refresh" {
+	need_bpf
+	fsn attach g fix_add --lib "$LIB" --stacks all
+	fsn attach g fix_add --lib "$LIB" --stacks all --refresh
+	assert_output "g: attached as it is to be, counts on"
+	fsn attach g fix_add --lib "$LIB" --stacks python --refresh
+	assert_stderr_match "^funcsnoop attach: group 'g' was another one"
+	own_cgroup cgroup.procs "no cgroup of its own"
+	fsn attach g fix_add --lib "$LIB" --cgroup "$CGROUP" --replace
+	fsn attach g fix_add --lib "$LIB" --cgroup "$CGROUP" --refresh
+	assert_output "g: attached as it is to be, counts on"
+	rmdir "$CGROUP"
+	mkdir "$CGROUP"
+	fsn attach g fix_add --lib "$LIB" --cgroup "$CGROUP" --refresh
+	assert_stderr_match "^funcsnoop attach: group 'g' was another one"
+	capture "${IN_CGROUP[@]}" "$FIX/call" add 3
+	fsn stats g --json
+	assert_json '.[0].functions[0].calls' 3
+	fsn detach g
+	rmdir "$CGROUP"
+}
+
+@test "a pipe or a folder among a unit's files is told, and not waited for" {
+	local dir=$BATS_TEST_TMPDIR/groups.d
+
+	need_bpf
+	write_groups 5ms
+	mkfifo "$dir/05-pipe.json"
+	mkdir "$dir/06-folder.json"
+	start_unit -s 1
+	assert_stderr "funcsnoop attach: '$dir/05-pipe.json' is not a regular file
+funcsnoop attach: '$dir/06-folder.json' is not a regular file
+funcsnoop attach: 2 of 3 files of '$dir' failed"
+	fsn detach a b
+}
+
 @test "a library that was replaced is attached anew by --refresh" {
 	local own=$BATS_TEST_TMPDIR/libown.so
 

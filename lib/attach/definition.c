@@ -5,6 +5,7 @@
 // the options that leave no trace there.
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "attach/attach.h"
 #include "internal.h"
@@ -32,6 +33,16 @@ static void mix_text(uint64_t *hash, const char *text)
 	mix(hash, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
+/* A folder that was made again has the same path, and another cgroup. */
+static void mix_cgroup(uint64_t *hash, const char *path)
+{
+	struct stat st = {};
+
+	mix_text(hash, path);
+	if (!stat(path, &st))
+		MIX(hash, st.st_ino);
+}
+
 static void mix_filter(uint64_t *hash, const struct filter *f)
 {
 	mix_list(hash, f->pids, f->pid_cnt, sizeof(*f->pids));
@@ -42,7 +53,7 @@ static void mix_filter(uint64_t *hash, const struct filter *f)
 		mix_text(hash, f->comms[i]);
 	MIX(hash, f->comm_cnt);
 	for (size_t i = 0; i < f->cgroup_cnt; i++)
-		mix_text(hash, f->cgroups[i]);
+		mix_cgroup(hash, f->cgroups[i]);
 }
 
 static void mix_keys(uint64_t *hash, const struct keys *k)
@@ -59,7 +70,8 @@ static void mix_keys(uint64_t *hash, const struct keys *k)
 
 static void mix_opts(uint64_t *hash, const struct attach_opts *o)
 {
-	const bool yes[] = { o->processes, o->split, o->nesting, o->raw, o->children };
+	const bool yes[] = { o->processes, o->split, o->nesting, o->raw, o->children,
+		o->stacks_python };
 	const uint32_t numbers[] = { o->link, o->sample, o->budget.share, o->blocks, o->stack_cnt,
 		o->rate, o->stacks_of, o->access.mode, o->access.uid, o->access.gid,
 		o->access.all };
