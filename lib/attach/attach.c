@@ -264,7 +264,6 @@ static void choose_waits(const struct probe_list *list, uint32_t waits[WAIT_CNT]
 		waits[list->offsets[i]] = 1 + (list->cookies[i] & FSN_FN_MASK);
 }
 
-/* Everything in GROUP~, working, without a name yet. */
 /* The kernel says it of each in text; who lists a thousand groups would read it of all of them. */
 static uint64_t maps_memory(const struct engine *e)
 {
@@ -280,6 +279,7 @@ static uint64_t maps_memory(const struct engine *e)
 	return sum;
 }
 
+/* Everything in GROUP~, working, without a name yet. */
 static int build(const struct draft *draft, const struct attach_opts *opts,
 	const struct price *price, int dir_fd, struct attach_report *ret_report, struct err *err)
 {

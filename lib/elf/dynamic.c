@@ -117,7 +117,6 @@ static const char *dynamic_strings(
 	return bytes;
 }
 
-/* One of them, or NULL when there is none or it is not fit to be shown. */
 /* A copy of what @bytes begin with, of which there are @left; NULL: none that has an end. */
 static char *clean_string(const char *bytes, size_t left)
 {
@@ -126,6 +125,7 @@ static char *clean_string(const char *bytes, size_t left)
 	return end && elf_name_is_clean(bytes, end - bytes) ? strdup(bytes) : NULL;
 }
 
+/* One of them, or NULL when there is none or it is not fit to be shown. */
 static char *dynamic_string(
 	const struct elf_file *f, const struct dynamic_facts *d, uint64_t at)
 {
