@@ -15,7 +15,7 @@
 static int open_at(const struct elf_file *f, bool own_root, const char *path)
 {
 	if (!own_root)
-		return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		return proc_open_regular(path, NULL);
 	return proc_open_in_root(f->root_fd, path, NULL);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "elf/dwarf.h"
+#include "proc/proc.h"
 #include "internal.h"
 
 #define DWZ_DIR       "/usr/lib/debug/.dwz"
@@ -69,7 +70,6 @@ static int open_alt(struct elf_dwarf *d, const char *dir)
 	const char *name, *base;
 	const void *id_bytes;
 	ssize_t len = dwelf_dwarf_gnu_debugaltlink(d->dwarf, &name, &id_bytes);
-	struct stat st;
 
 	if (len <= 0 || len > (ssize_t)ELF_MAX_BUILD_ID || !*name)
 		return len < 0 ? -ENOENT : len ? -ENOENT : 0;
@@ -85,11 +85,10 @@ static int open_alt(struct elf_dwarf *d, const char *dir)
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		const void *has = NULL;
 
-		d->alt_fd = open(paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		d->alt_fd = proc_open_regular(paths[i], NULL);
 		if (d->alt_fd < 0)
 			continue;
-		if (!fstat(d->alt_fd, &st) && S_ISREG(st.st_mode))
-			d->alt = dwarf_begin(d->alt_fd, DWARF_C_READ);
+		d->alt = dwarf_begin(d->alt_fd, DWARF_C_READ);
 		if (d->alt && dwelf_elf_gnu_build_id(dwarf_getelf(d->alt), &has) == len &&
 			!memcmp(has, id, (size_t)len)) {
 			dwarf_setalt(d->dwarf, d->alt);

@@ -173,10 +173,9 @@ int elf_file_open(const char *path, struct elf_file **ret_file, struct err *err)
 	char *slash = real ? strrchr(real, '/') : NULL;
 	int fd;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = proc_open_regular(path, err);
 	if (fd < 0)
-		return caps_hint(err_sys(err, -errno, "cannot open '%s'", path),
-			CAPS_BIT(CAP_DAC_READ_SEARCH), err);
+		return caps_hint(fd, CAPS_BIT(CAP_DAC_READ_SEARCH), err);
 	if (slash)
 		slash[slash == real] = '\0';
 	return elf_file_open_fd(fd, path, -1, real, ret_file, err);

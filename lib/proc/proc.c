@@ -378,6 +378,15 @@ int proc_open_in_root(int root_fd, const char *path, struct err *err)
 	return caps_hint(reopen_regular(fd, path, err), CAPS_BIT(CAP_DAC_READ_SEARCH), err);
 }
 
+int proc_open_regular(const char *path, struct err *err)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open '%s'", path);
+	return reopen_regular(fd, path, err);
+}
+
 int proc_open_mapped(
 	const char *proc, pid_t pid, const struct proc_map *map, struct err *err)
 {

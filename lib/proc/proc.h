@@ -82,6 +82,13 @@ _must_check_ int proc_open_root(const char *proc, pid_t pid, struct err *err);
 _must_check_ int proc_open_in_root(int root_fd, const char *path, struct err *err);
 
 /*
+ * Opens @path for reading, if that is a regular file: a device may do something when it is opened,
+ * and it is files that others have made that say where to look. The descriptor, -EINVAL when it is
+ * something else, or open's error.
+ */
+_must_check_ int proc_open_regular(const char *path, struct err *err);
+
+/*
  * Opens the file behind a mapping: by /proc/PID/map_files where that is permitted, else by
  * its path in the process's namespace, and then only when it is the mapped file: the same
  * device and inode, or (overlayfs and btrfs report another device there) the same inode

@@ -3,6 +3,7 @@
 #include "elf/elf_file.h"
 
 #include <elf.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 
 #include "scratch.h"
@@ -454,6 +455,26 @@ static void test_cut_meanwhile(size_t size)
 	ok(sum != UINT64_MAX, "all of the code was read");
 }
 
+/* A pipe stands for a device that does something when it is opened. */
+static void test_not_opened(void)
+{
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), code;
+	struct elf_file *f = NULL;
+	char seen[4096];
+
+	if (mkfifo(scratch("pipe"), 0600) || inotify_add_watch(watch, scratch("pipe"), IN_OPEN) < 0)
+		printf("Bail out! no pipe is watched\n");
+	code = elf_file_open(scratch("pipe"), &f, NULL);
+	ok(code == -EINVAL && read(watch, seen, sizeof(seen)) < 0,
+		"what is not a regular file is not even opened");
+	elf_file_free(f);
+	scratch_run("rm pipe && cp libb.so pipe");
+	code = elf_file_open(scratch("pipe"), &f, NULL);
+	ok(!code, "one that is, is");
+	elf_file_free(f);
+	close(watch);
+}
+
 int main(void)
 {
 	scratch_begin();
@@ -469,6 +490,7 @@ int main(void)
 	test_links();
 	test_endless_names();
 	test_sparse();
+	test_not_opened();
 	free(good);
 	return tap_done();
 }
