@@ -9,6 +9,7 @@
 #include "find/find.h"
 #include "group/records.h"
 #include "group/stacks.h"
+#include "kernel/ksyms.h"
 
 struct named {
 	uint64_t frame;
@@ -286,35 +287,31 @@ static int compare_symbols(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/*
- * Of code: the others are none's who runs. Whoever may not see addresses finds all at 0. What is
- * loaded, @loaded, has its module behind the name and comes last: the kernel goes through all BPF
- * programs for each of theirs, which takes seconds where there are thousands.
- */
-static void read_symbols(struct stacks *s, bool loaded)
+/* Of code: the others are none's who runs. Whoever may not see addresses finds all at 0. */
+static int add_symbol(const struct ksym *sym, void *userdata)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
-	char line[600], type, name[256], module[2];
-	unsigned long long addr;
+	struct stacks *s = userdata;
+	struct symbol *more;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		int words = sscanf(line, "%llx %c %255s %1s", &addr, &type, name, module);
-		struct symbol *more;
+	if ((sym->of != KSYM_KERNEL) != s->symbols_read || !sym->addr || !strchr("tTwW", sym->type))
+		return 0;
+	if (!strcmp(sym->name, "_stext"))
+		s->text = sym->addr;
+	if (!strcmp(sym->name, "_etext"))
+		s->text_end = sym->addr;
+	more = array_grow(s->symbols, s->symbol_cnt, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	s->symbols = more;
+	more[s->symbol_cnt].name = strdup(sym->name);
+	more[s->symbol_cnt++].addr = sym->addr;
+	return 0;
+}
 
-		if (words == 4 && !loaded)
-			break;
-		if (words < 3 + loaded || !addr || !strchr("tTwW", type))
-			continue;
-		if (!strcmp(name, "_stext"))
-			s->text = addr;
-		if (!strcmp(name, "_etext"))
-			s->text_end = addr;
-		more = array_grow(s->symbols, s->symbol_cnt, sizeof(*more));
-		if (!more)
-			break;
-		s->symbols = more;
-		more[s->symbol_cnt++] = (struct symbol) { addr, strdup(name) };
-	}
+/* Those of the kernel itself first; of what it has loaded only when one is asked for. */
+static void read_symbols(struct stacks *s)
+{
+	(void)ksyms_each(s->symbols_read ? KSYM_LOADED : KSYM_KERNEL, add_symbol, s);
 	if (s->symbols)
 		qsort(s->symbols, s->symbol_cnt, sizeof(*s->symbols), compare_symbols);
 }
@@ -327,11 +324,11 @@ static char *kernel_name(struct stacks *s, uint64_t addr)
 	char *name;
 
 	if (!s->symbols_read)
-		read_symbols(s, false);
+		read_symbols(s);
 	s->symbols_read = true;
 	loaded = addr < s->text || addr >= s->text_end;
 	if (loaded && !s->loaded_read)
-		read_symbols(s, true);
+		read_symbols(s);
 	s->loaded_read |= loaded;
 	for (hi = s->symbol_cnt; lo < hi;) {
 		mid = (lo + hi) / 2;

@@ -5,25 +5,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "kernel/kernel.h"
 #include "kernel/kfunc.h"
+#include "kernel/ksyms.h"
 #include "kernel/tracefs.h"
 #include "proc/proc.h"
 
-#define BTF_DIR    "/sys/kernel/btf"
-#define NAMES_MAX  (64U << 20) /* bytes of a list of names */
-
-/* Lines of a list, sorted; they point into .text. */
+#define BTF_DIR "/sys/kernel/btf"
+/* Lines of a list, sorted. */
 struct names {
-	char *text;
-	const char **name;
+	char **name;
 	size_t cnt;
 };
 
@@ -41,7 +39,8 @@ struct kfuncs {
 
 /* --- functions ------------------------------------------------------------------------------- */
 
-static int add_funcs(struct kfuncs *k, const struct btf *btf, uint32_t first, const char *module)
+static int add_funcs(
+	struct kfuncs *k, const struct btf *btf, uint32_t first, const char *module)
 {
 	uint32_t end = btf__type_cnt(btf);
 
@@ -55,8 +54,9 @@ static int add_funcs(struct kfuncs *k, const struct btf *btf, uint32_t first, co
 		if (!grown)
 			return -ENOMEM;
 		k->func = grown;
-		k->func[k->cnt++] = (struct kfunc) {
-			btf__name_by_offset(btf, t->name_off), module, btf, id };
+		k->func[k->cnt++] =
+			(struct kfunc) { btf__name_by_offset(btf, t->name_off), module,
+				btf, id };
 	}
 	return 0;
 }
@@ -136,7 +136,8 @@ void kfuncs_free(struct kfuncs *k)
 	free(k->module_names);
 	btf__free(k->vmlinux);
 	free(k->func);
-	free(k->names.text);
+	for (size_t i = 0; i < k->names.cnt; i++)
+		free(k->names.name[i]);
 	free(k->names.name);
 	free(k);
 }
@@ -149,77 +150,57 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* "vfs_read" or "fuse_open [fuse]", as available_filter_functions has them. */
-static int names_add(struct names *n, const char *line)
+static int names_add(struct names *n, const char *line, size_t len)
 {
-	const char **grown = array_grow(n->name, n->cnt, sizeof(*grown));
+	char **grown = array_grow(n->name, n->cnt, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
 	n->name = grown;
-	n->name[n->cnt++] = line;
-	return 0;
+	grown[n->cnt] = strndup(line, len);
+	return grown[n->cnt] ? (n->cnt++, 0) : -ENOMEM;
 }
 
-/* Of "ffffffff81000000 T name\t[module]" what is behind the type, if that is code. */
-static char *kallsyms_name(char *line)
+static int names_of_tracefs(FILE *f, struct names *n)
 {
-	char *type = strchr(line, ' '), *tab;
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	int code = 0;
 
-	if (!type || !strchr("tTwW", type[1]) || type[2] != ' ')
-		return NULL;
-	tab = strchr(type + 3, '\t');
-	if (tab)
-		*tab = ' ';
-	return type + 3;
-}
-
-/*
- * Behind the kernel's own symbols and modules' come those of BPF programs, for each of which the
- * kernel goes through all of them: minutes, where there are thousands.
- */
-static int kallsyms_read(int fd, char **ret_text, size_t *ret_len)
-{
-	_cleanup_fclose_ FILE *from = fdopen(fcntl(fd, F_DUPFD_CLOEXEC, 0), "r"), *to = open_memstream(ret_text, ret_len);
-	char line[512];
-
-	while (from && to && fgets(line, sizeof(line), from) && !strstr(line, "\t[bpf]"))
-		fputs(line, to);
-	return from && to && !fflush(to) ? 0 : -ENOMEM;
-}
-
-static int names_read(int fd, bool kallsyms, struct names *n)
-{
-	size_t len;
-	char *line, *end;
-	int code = kallsyms ? kallsyms_read(fd, &n->text, &len)
-			    : file_read(fd, NAMES_MAX, &n->text, &len);
-
-	for (line = n->text; !code && *line; line = end) {
-		end = line + strcspn(line, "\n");
-		if (*end)
-			*end++ = '\0';
-		if (kallsyms)
-			line = kallsyms_name(line);
-		if (line)
-			code = names_add(n, line);
-	}
-	if (!code && n->cnt)
-		qsort(n->name, n->cnt, sizeof(*n->name), compare_names);
+	while (!code && getline(&line, &size, f) > 0)
+		code = names_add(n, line, strcspn(line, "\n"));
 	return code;
+}
+
+/* Those of code. */
+static int name_of_symbol(const struct ksym *sym, void *userdata)
+{
+	char line[sizeof(sym->name) + sizeof(sym->module) + 4];
+
+	if (!strchr("tTwW", sym->type))
+		return 0;
+	snprintf(line, sizeof(line), sym->of == KSYM_KERNEL ? "%s" : "%s [%s]", sym->name,
+		sym->module);
+	return names_add(userdata, line, strlen(line));
 }
 
 static void read_names(struct kfuncs *k)
 {
 	_cleanup_close_ int tracefs = tracefs_open(NULL);
-	_cleanup_close_ int fd = tracefs < 0 ? -1
+	int fd = tracefs < 0
+		? -1
 		: openat(tracefs, "available_filter_functions", O_RDONLY | O_CLOEXEC);
+	_cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 
+	if (fd >= 0 && !f)
+		close(fd);
 	k->names_read = true;
-	k->by_tracefs = fd >= 0;
-	if (fd < 0)
-		fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || names_read(fd, !k->by_tracefs, &k->names))
+	k->by_tracefs = f;
+	if (f ? names_of_tracefs(f, &k->names)
+	      : ksyms_each(KSYM_MODULE, name_of_symbol, &k->names))
 		k->names.cnt = 0;
+	if (k->names.cnt)
+		qsort(k->names.name, k->names.cnt, sizeof(*k->names.name), compare_names);
 }
 
 static size_t names_count(const struct names *n, const char *name)
@@ -241,9 +222,9 @@ static bool is_our_own(const char *name)
 		"__htab_*", "ringbuf_*", "*ktime_get*fast_ns", "get_jiffies_64",
 		"copy_from_*_nofault", "strncpy_from_*_nofault", "migrate_*able",
 		"__rcu_read_*lock", "rcu_read_unlock_*", "preempt_count_*", "fprobe_*",
-		"ftrace_*", "rethook_*", "kprobe_*", "kretprobe_*", "trace_call_bpf", "perf_trace_*",
-		"perf_tp_*", "uprobe_*", "__cgroup_bpf_*", "*percpu_freelist*", "task_under_cgroup*",
-		"irq_work_queue*" };
+		"ftrace_*", "rethook_*", "kprobe_*", "kretprobe_*", "trace_call_bpf",
+		"perf_trace_*", "perf_tp_*", "uprobe_*", "__cgroup_bpf_*",
+		"*percpu_freelist*", "task_under_cgroup*", "irq_work_queue*" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(globs); i++)
 		if (pattern_glob(globs[i], name))
@@ -269,25 +250,22 @@ const char *kfuncs_refuse(struct kfuncs *k, const struct kfunc *f)
 		return "several functions of the kernel have this name";
 	if (cnt)
 		return NULL;
-	return k->by_tracefs ? "the kernel can't trace it: it is not in available_filter_functions"
-			     : "the kernel has only parts of it, or has it inlined everywhere";
+	return k->by_tracefs
+		? "the kernel can't trace it: it is not in available_filter_functions"
+		: "the kernel has only parts of it, or has it inlined everywhere";
 }
 
 /* --- how -------------------------------------------------------------------------------------- */
 
-/* No module, whose symbols come last. */
-static bool kernel_has(const char *symbol)
+static int is_named(const struct ksym *sym, void *name)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/kallsyms", "re");
-	char line[512], name[256], module[2];
-	int words = 0;
+	return !strcmp(sym->name, name);
+}
 
-	while (f && fgets(line, sizeof(line), f) && words < 2) {
-		words = sscanf(line, "%*s %*s %255s %1s", name, module);
-		if (words == 1 && !strcmp(name, symbol))
-			return true;
-	}
-	return !f;
+/* Where it cannot be read, it may have it. */
+static bool kernel_has(char *symbol)
+{
+	return ksyms_each(KSYM_KERNEL, is_named, symbol) != 0;
 }
 
 /* Whether a program can be loaded for a function that every kernel has. */
@@ -347,13 +325,14 @@ int kfunc_btf_fd(const char *module)
 	while (module && !code) {
 		_cleanup_close_ int fd = -1;
 		char name[64] = "";
-		struct bpf_btf_info info = { .name = (uintptr_t)name, .name_len = sizeof(name) };
+		struct bpf_btf_info info = { .name = (uintptr_t)name,
+			.name_len = sizeof(name) };
 		__u32 len = sizeof(info);
 
 		code = bpf_btf_get_next_id(id, &id) ? -errno : 0;
 		fd = code ? code : bpf_btf_get_fd_by_id(id);
-		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len) && info.kernel_btf &&
-			!strcmp(name, module))
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len) &&
+			info.kernel_btf && !strcmp(name, module))
 			return TAKE_FD(fd);
 	}
 	return code;
