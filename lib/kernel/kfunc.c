@@ -124,6 +124,14 @@ const struct kfunc *kfuncs_all(const struct kfuncs *k, size_t *ret_cnt)
 	return k->func;
 }
 
+static void names_done(struct names *n)
+{
+	for (size_t i = 0; i < n->cnt; i++)
+		free(n->name[i]);
+	free(n->name);
+	*n = (struct names) {};
+}
+
 void kfuncs_free(struct kfuncs *k)
 {
 	if (!k)
@@ -136,9 +144,7 @@ void kfuncs_free(struct kfuncs *k)
 	free(k->module_names);
 	btf__free(k->vmlinux);
 	free(k->func);
-	for (size_t i = 0; i < k->names.cnt; i++)
-		free(k->names.name[i]);
-	free(k->names.name);
+	names_done(&k->names);
 	free(k);
 }
 
@@ -198,7 +204,7 @@ static void read_names(struct kfuncs *k)
 	k->by_tracefs = f;
 	if (f ? names_of_tracefs(f, &k->names)
 	      : ksyms_each(KSYM_MODULE, name_of_symbol, &k->names))
-		k->names.cnt = 0;
+		names_done(&k->names);
 	if (k->names.cnt)
 		qsort(k->names.name, k->names.cnt, sizeof(*k->names.name), compare_names);
 }
