@@ -246,10 +246,17 @@ int types_make(const struct group *g, const struct fsn_type *types, const struct
 
 int types_read(const struct group *g, struct types **ret_types, struct err *err)
 {
-	_cleanup_free_ struct fsn_type *types = calloc(g->meta.type_cnt + 1, sizeof(*types));
-	_cleanup_free_ struct fsn_name *names = calloc(g->meta.name_cnt + 1, sizeof(*names));
-	int code = types && names ? 0 : -ENOMEM;
+	_cleanup_free_ struct fsn_type *types = NULL;
+	_cleanup_free_ struct fsn_name *names = NULL;
+	int code;
 
+	/* Who may not open them has no entries. */
+	if ((g->meta.type_cnt > group_entries(g, MAPID_TYPES) && group_fd(g, MAPID_TYPES) >= 0) ||
+		(g->meta.name_cnt > group_entries(g, MAPID_NAMES) && group_fd(g, MAPID_NAMES) >= 0))
+		return err_set(err, -EPROTO, "group '%s' is damaged: its counts", g->name);
+	types = calloc((size_t)g->meta.type_cnt + 1, sizeof(*types));
+	names = calloc((size_t)g->meta.name_cnt + 1, sizeof(*names));
+	code = types && names ? 0 : -ENOMEM;
 	if (!code)
 		code = map_read_fixed(
 			group_fd(g, MAPID_TYPES), 0, g->meta.type_cnt, sizeof(*types), types);
