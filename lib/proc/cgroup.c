@@ -133,15 +133,20 @@ static void take_unit(const char *s, size_t len, struct cgroup *c)
 	c->unit[len] = '\0';
 }
 
+/* What of a path has been seen: below what users manage themselves there are no pods and jobs. */
+struct part_of {
+	bool kubepods, slurm, user;
+};
+
 /* What stands deeper is nearer: a container in a container has its own pod, or none. */
-static void take_part(const char *s, size_t len, bool slurm, struct cgroup *c)
+static void take_part(const char *s, size_t len, const struct part_of *of, struct cgroup *c)
 {
-	if (take_pod(s, len, c)) {
+	if (of->kubepods && !of->user && take_pod(s, len, c)) {
 		*c->container_id = '\0';
 	} else if (take_container(s, len, c)) {
 		*c->unit = '\0';
 		return;
-	} else if (slurm) {
+	} else if (of->slurm && !of->user) {
 		take_job(s, len, c);
 	}
 	take_unit(s, len, c);
@@ -149,15 +154,17 @@ static void take_part(const char *s, size_t len, bool slurm, struct cgroup *c)
 
 void cgroup_parse(const char *path, struct cgroup *ret)
 {
-	bool slurm = false;
+	struct part_of of = {};
 
 	*ret = (struct cgroup) {};
 	for (const char *s = path; *s;) {
 		size_t len = strcspn(s, "/:");
 
+		of.user |= len == strlen("user.slice") && !memcmp(s, "user.slice", len);
+		of.kubepods |= memmem(s, len, "kubepods", 8) != NULL;
 		if (len)
-			take_part(s, len, slurm, ret);
-		slurm |= memmem(s, len, "slurm", 5) != NULL;
+			take_part(s, len, &of, ret);
+		of.slurm |= memmem(s, len, "slurm", 5) != NULL;
 		s += len + (s[len] != '\0');
 	}
 	/* Of what is in a container or a job the unit is the one that started them. */

@@ -64,6 +64,13 @@ static const struct {
 	{ "/podcast/pod" "8c5d5d3e-0b52-4f2a-9c55-1f3a55aa0c0", "", "", "", "" },
 	{ "/pod" "8c5d5d3e-0b52-4f2a_9c55-1f3a55aa0cXX", "", "", "", "" },
 	{ "/xpod" P, "", "", "", "" },
+	{ "/kubepods/xpod" P, "", "", "", "" },
+	/* what a user has made */
+	{ "/pod" P, "", "", "", "" },
+	{ "/user.slice/user-1000.slice/user@1000.service/kubepods/pod" P, "", "", "",
+	  "user@1000.service" },
+	{ "/user.slice/user-1000.slice/user@1000.service/slurm/job_7", "", "", "",
+	  "user@1000.service" },
 	{ "/0" C, "", "", "", "" },
 	{ "/0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef", "", "", "", "" },
 	{ "/slurm/job_", "", "", "", "" },
