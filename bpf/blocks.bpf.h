@@ -52,7 +52,7 @@ struct {
 #define HEAP_WORDS  (FSN_BLOCK_PARTS / 64)
 struct heap {
 	__u32 tgid;    /* 0: free */
-	__u32 crowded; /* for some whose first place this is, none was */
+	__u32 crowded; /* for some whose first place this is, none was: goes up by 2, and is odd */
 	__u64 parts[HEAP_WORDS];
 };
 
@@ -156,7 +156,7 @@ static __always_inline __u32 block_way(const struct fsn_block_set *set, __u64 ha
  * The place of a block: its set times FSN_BLOCK_WAYS, and its way; or BLOCK_NONE. What is in
  * another set than its first one was put there when that was full, and is counted in it.
  */
-__noinline __u32 block_find(__u64 hash)
+__noinline __u32 block_find(__u64 hash, __u32 tgid)
 {
 	struct fsn_block_set *set;
 	__u32 i, way;
@@ -167,7 +167,8 @@ __noinline __u32 block_find(__u64 hash)
 		if (!set)
 			break;
 		way = block_way(set, hash);
-		if (way != BLOCK_NONE)
+		/* A pointer that nobody was handed out may be made to look like another process's. */
+		if (way != BLOCK_NONE && READ(set->block[way & (FSN_BLOCK_WAYS - 1)].tgid) == tgid)
 			return i * FSN_BLOCK_WAYS + way;
 		if (!n && !READ(set->block[0].spilled))
 			break;
@@ -283,8 +284,10 @@ __noinline int heap_has(__u32 tgid, __u32 set_no)
 		return 0;
 	}
 	heap = heap_place(tgid, 0);
-	if (heap)
-		publish(&heap->crowded, 1);
+	if (heap) {
+		__sync_fetch_and_add(&heap->crowded, 2);
+		__sync_fetch_and_or(&heap->crowded, 1);
+	}
 	return 0;
 }
 
@@ -308,8 +311,9 @@ __noinline int block_counts(__u32 fn, __u32 place, __u64 size)
 /* A release by function @fn begins; how it ends is told for @slot, unless that is FSN_NO_ROW. */
 __noinline int block_release(__u32 fn, __u32 slot, __u64 pointer, __u32 counts)
 {
-	__u64 hash = block_hash(bpf_get_current_pid_tgid() >> 32, pointer), seen, next;
-	__u32 place = block_find(hash), way = place % FSN_BLOCK_WAYS, of;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 hash = block_hash(tgid, pointer), seen, next;
+	__u32 place = block_find(hash, tgid), way = place % FSN_BLOCK_WAYS, of;
 	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
 	struct fsn_memory *m = memory_of(fn);
 	struct fsn_block_set *set;

@@ -95,15 +95,16 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u
 	int got = memory_got(fn, slot, result);
 	struct slot_memory *kept;
 	__u64 hash, size;
-	__u32 place;
+	__u32 place, tgid;
 
 	kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
 	if (!got || !kept)
 		return 0;
 	if (got & GOT && !failed) {
-		hash = block_hash(bpf_get_current_pid_tgid() >> 32, kept->pointer);
+		tgid = bpf_get_current_pid_tgid() >> 32;
+		hash = block_hash(tgid, kept->pointer);
 		size = kept->size;
-		place = block_find(hash);
+		place = block_find(hash, tgid);
 		if (place == BLOCK_NONE || !block_again(place, hash))
 			place = block_claim(hash);
 		block_counts(fn, place, size);
@@ -118,23 +119,28 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u
 
 /* --- processes that end ------------------------------------------------------------------------ */
 
+/* Whether there may be blocks of others whose first place is the same, and who may have none. */
 __noinline int set_ends(__u32 tgid, __u32 set_no)
 {
 	struct fsn_block_set *set = block_set(set_no);
+	__u64 seen, size, pointer;
 	struct fsn_block *block;
 	struct fsn_memory *m;
-	__u64 seen, size, pointer;
+	int others = 0;
 
 	if (!set)
 		return 0;
 	for (__u32 i = 0; i < FSN_BLOCK_WAYS; i++) {
 		seen = READ(set->key[i]);
+		others |= (seen & FSN_BLOCK_STATE) == FSN_BLOCK_LOCKED;
 		if ((seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED)
 			continue;
 		/* Once the place is free, this may be another process's. */
 		block = &set->block[AFTER(seen, i) & (FSN_BLOCK_WAYS - 1)];
-		if (READ(block->tgid) != tgid)
+		if (READ(block->tgid) != tgid) {
+			others |= !((READ(block->tgid) ^ tgid) & (FSN_HEAPS - 1));
 			continue;
+		}
 		m = memory_of(READ(block->fn));
 		size = READ(block->size);
 		pointer = READ(block->pointer);
@@ -148,47 +154,60 @@ __noinline int set_ends(__u32 tgid, __u32 set_no)
 		}
 		block_left(block_hash(tgid, pointer), set_no);
 	}
-	return 0;
+	return others;
 }
 
 __noinline int part_ends(__u32 tgid, __u32 part)
 {
 	__u32 bits = part_bits();
+	int others = 0;
 
 	for (__u32 i = 0; i < FSN_BLOCK_PART_MAX; i++) {
 		if (i >> bits)
 			break;
-		set_ends(tgid, part << bits | i);
+		others |= set_ends(tgid, part << bits | i);
 	}
-	return 0;
+	return others;
 }
 
 /* The parts of which a word says that they may have its blocks. */
 __noinline int word_ends(__u32 tgid, __u32 word, __u64 parts)
 {
+	int others = 0;
+
 	for (__u32 i = 0; i < 64; i++)
 		if (parts >> i & 1)
-			part_ends(tgid, word * 64 + i);
-	return 0;
+			others |= part_ends(tgid, word * 64 + i);
+	return others;
 }
 
-/* What its n-th place says; the first one of all that are @crowded has found none. */
+/*
+ * What its n-th place says; the first one of all that are @crowded has found none. When all has
+ * been looked through, nobody has said so meanwhile and nothing of others was met, it is no more.
+ */
 __noinline int heap_ends_at(__u32 tgid, __u32 n)
 {
 	struct heap *heap = heap_place(tgid, n);
+	__u32 crowded;
+	int others = 0;
 	__u64 parts;
 
-	if (!heap || !((!n && READ(heap->crowded)) || READ(heap->tgid) == tgid))
+	if (!heap)
+		return 0;
+	crowded = n ? 0 : READ(heap->crowded);
+	if (!crowded && READ(heap->tgid) != tgid)
 		return 0;
 	for (__u32 word = 0; word < HEAP_WORDS; word++) {
-		parts = !n && READ(heap->crowded) ? -1ULL : READ(heap->parts[word]);
+		parts = crowded ? -1ULL : READ(heap->parts[word]);
 		if (!parts)
 			continue;
-		word_ends(tgid, word, parts);
+		others |= word_ends(tgid, word, parts);
 		if (READ(heap->tgid) == tgid)
 			heap->parts[word] = 0;
 	}
 	swap(&heap->tgid, tgid, 0);
+	if (crowded && !others)
+		swap(&heap->crowded, crowded, 0);
 	return 0;
 }
 
