@@ -378,13 +378,30 @@ int proc_open_in_root(int root_fd, const char *path, struct err *err)
 	return caps_hint(reopen_regular(fd, path, err), CAPS_BIT(CAP_DAC_READ_SEARCH), err);
 }
 
+/* The same where no /proc is mounted: another file may take its place in between. */
+static int reopen_path(int path_fd, const char *path, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat then, now;
+
+	if (fstat(path_fd, &then) || !S_ISREG(then.st_mode))
+		return err_set(err, -EINVAL, "'%s' is not a regular file", path);
+	fd = open(path, OPEN_FLAGS);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open '%s'", path);
+	if (fstat(fd, &now) || now.st_dev != then.st_dev || now.st_ino != then.st_ino)
+		return err_set(err, -ESTALE, "'%s' is another file now", path);
+	return TAKE_FD(fd);
+}
+
 int proc_open_regular(const char *path, struct err *err)
 {
 	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
 
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open '%s'", path);
-	return reopen_regular(fd, path, err);
+	return access("/proc/self/fd", F_OK) ? reopen_path(fd, path, err)
+					     : reopen_regular(fd, path, err);
 }
 
 int proc_open_mapped(
