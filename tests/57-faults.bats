@@ -405,7 +405,7 @@ nobody_streams() {
 	need_tool prlimit
 	have_group
 	capture "$FIX/call" add 20
-	for limit in nofile={5,12,24,40} as={24,32,40,48}000000; do
+	for limit in nofile={5,8,12,24} as={24,32,40,48}000000; do
 		capture -s any prlimit "--$limit" "$FUNCSNOOP" stats g --json
 		# Without memory the program is not even loaded.
 		((status != 127)) || continue

@@ -82,12 +82,14 @@ static int read_said(const struct group *g, struct asked *a, struct err *err)
 {
 	struct fsn_said *said = calloc(1, sizeof(*said));
 	uint32_t zero = 0;
+	int code;
 
 	a->said = said;
 	if (!said)
 		return err_sys(err, -ENOMEM, "cannot read group '%s'", g->name);
-	if (bpf_map_lookup_elem(group_fd(g, MAPID_SAID), &zero, said))
-		return err_sys(err, -errno, "cannot read group '%s'", g->name);
+	code = map_get(group_fd(g, MAPID_SAID), &zero, said);
+	if (code)
+		return err_sys(err, code, "cannot read group '%s'", g->name);
 	said->condition[sizeof(said->condition) - 1] = '\0';
 	said->cpus[sizeof(said->cpus) - 1] = '\0';
 	said->cgroups[sizeof(said->cgroups) - 1] = '\0';

@@ -14,6 +14,9 @@ int group_map_fd(const struct group *g, enum map_id id, const char *what, struct
 {
 	if (group_fd(g, id) >= 0)
 		return g->fd[id];
+	if (g->fd[id] != -EACCES && g->fd[id] != -EPERM)
+		return err_sys(err, g->fd[id], "cannot open map '%s' of group '%s'",
+			map_pin_name(id), g->name);
 	err_set(err, g->fd[id], "%s of group '%s' are for its owner only", what, g->name);
 	return err_hint(err, "'funcsnoop attach --mode-all' shares them, too");
 }
@@ -134,9 +137,10 @@ int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err)
 {
 	struct fsn_ctl ctl;
 	__u32 zero = 0;
+	int code = map_get(group_fd(g, MAPID_CTL), &zero, &ctl);
 
-	if (bpf_map_lookup_elem(group_fd(g, MAPID_CTL), &zero, &ctl))
-		return err_sys(err, -errno, "cannot read group '%s'", g->name);
+	if (code)
+		return err_sys(err, code, "cannot read group '%s'", g->name);
 	*ret_ctl = ctl;
 	return 0;
 }

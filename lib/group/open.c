@@ -43,23 +43,31 @@ int group_dir_fd(const struct group *g)
 	return TAKE_FD(fd);
 }
 
-static int open_map(struct group *g, enum map_id id)
+static int open_map(struct group *g, enum map_id id, bool write)
 {
 	_cleanup_close_ int fd = -1;
 	int dir_fd = group_dir_fd(g);
 
 	if (dir_fd < 0)
 		return dir_fd;
-	fd = bpffs_get(dir_fd, map_pin_name(id), g->write ? 0 : BPF_F_RDONLY);
+	fd = bpffs_get(dir_fd, map_pin_name(id), write ? 0 : BPF_F_RDONLY);
 	if (fd >= 0 && map_check(fd, id, &g->entries[id]))
 		return -EPROTO;
 	return TAKE_FD(fd);
 }
 
+/* Who may not write may read, as when all maps are opened. */
+static void open_late(struct group *g, enum map_id id)
+{
+	g->fd[id] = open_map(g, id, g->write);
+	if (g->write && (g->fd[id] == -EACCES || g->fd[id] == -EPERM))
+		g->fd[id] = open_map(g, id, false);
+}
+
 int group_fd(const struct group *g, enum map_id id)
 {
 	if (g->fd[id] == MAP_LEFT && g->brief)
-		((struct group *)g)->fd[id] = open_map((struct group *)g, id);
+		open_late((struct group *)g, id);
 	return g->fd[id];
 }
 
@@ -126,7 +134,7 @@ static int open_maps(struct group *g, struct err *err)
 	for (int i = 0; i < MAPID_CNT; i++) {
 		if (g->brief && !map_is_first(i))
 			continue;
-		g->fd[i] = open_map(g, i);
+		g->fd[i] = open_map(g, i, g->write);
 		if (g->fd[i] >= 0)
 			continue;
 		if (g->fd[i] == -EPROTO)

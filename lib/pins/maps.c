@@ -120,12 +120,21 @@ static int read_mapped(int fd, uint32_t first, uint32_t cnt, size_t size, uint64
 	return 0;
 }
 
+int map_get(int fd, const void *key, void *ret_value)
+{
+	if (fd < 0)
+		return fd;
+	return bpf_map_lookup_elem(fd, key, ret_value) ? -errno : 0;
+}
+
 int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 {
 	uint32_t last = first + cnt - 1;
 
 	if (!cnt)
 		return 0;
+	if (fd < 0)
+		return fd;
 	/* The last page that is mapped may be longer than the map. */
 	if (bpf_map_lookup_elem(fd, &last, buf))
 		return -errno;
@@ -150,6 +159,8 @@ int map_read_fixed(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 
 	if (!keys)
 		return -ENOMEM;
+	if (cnt && fd < 0)
+		return fd;
 	while (done < cnt) {
 		/* A batch begins behind the key that it is given; none stands for the start. */
 		from = first + done - 1;
@@ -186,8 +197,11 @@ int map_write(int fd, uint32_t first, uint32_t cnt, size_t size, const void *buf
 
 int map_mmap(int fd, size_t size, struct map_mapping *ret_mapping)
 {
-	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *addr;
 
+	if (fd < 0)
+		return fd;
+	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
 	ret_mapping->addr = addr;

@@ -50,6 +50,9 @@ bool map_is_first(enum map_id id);
 /* Whether the map has only what readers of statistics are to see. */
 bool map_is_counter(enum map_id id);
 
+/* One element. Of all these functions: where @fd is a negative errno, that is returned. */
+int map_get(int fd, const void *key, void *ret_value);
+
 /*
  * Reads elements @first to @first + @cnt - 1 of an array map whose values have @size bytes
  * (a multiple of 8) into @buf, which is aligned to 8 bytes. Each 8-byte word is read

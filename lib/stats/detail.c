@@ -217,14 +217,16 @@ static uint32_t path_caller(uint64_t key)
 /* Keys of those that lead to path @i: they are older than its own, but may be read after it. */
 static int read_callers(const struct group *g, uint64_t *keys, uint32_t i)
 {
-	while (path_caller(keys[i])) {
+	int code = 0;
+
+	while (!code && path_caller(keys[i])) {
 		i = path_caller(keys[i]) - 1;
 		if (i >= g->meta.path_cnt)
 			return -EPROTO;
-		if (!keys[i] && bpf_map_lookup_elem(group_fd(g, MAPID_PATHS), &i, &keys[i]))
-			return -errno;
+		if (!keys[i])
+			code = map_get(group_fd(g, MAPID_PATHS), &i, &keys[i]);
 	}
-	return 0;
+	return code;
 }
 
 static void add_path(struct stats *s, uint32_t i, uint64_t key, const struct fsn_path *now,

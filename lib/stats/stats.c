@@ -103,8 +103,10 @@ static int read_hist(const struct group *g, struct stats_func *f)
 	for (uint32_t shard = 0; shard < g->meta.hist_shards; shard++) {
 		uint32_t i = shard * g->meta.timed_cnt + f->fn;
 
-		if (bpf_map_lookup_elem(group_fd(g, MAPID_HISTS), &i, &hist))
-			return -errno;
+		int code = map_get(group_fd(g, MAPID_HISTS), &i, &hist);
+
+		if (code)
+			return code;
 		for (int b = 0; b < FSN_HIST_CNT; b++)
 			f->bucket[b] += hist.bucket[b];
 	}
