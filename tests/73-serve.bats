@@ -8,7 +8,8 @@ LIB=$FIX/libfix.so
 
 # A connection as inetd gives it: one socket for all three. Sends REQUEST, a Python expression of
 # a list of bytes, pieces of which come 50 ms apart, and then nothing more, but for "cut", after
-# which the connection is half closed. Prints the answer, and "status N" of the command last.
+# which the connection is half closed. Prints the answer, "reset" where the connection was, as it may
+# be for who goes on sending, and "status N" of the command last.
 ask() { # REQUEST [ARG...]
 	need_tool python3
 	capture -t 30 python3 -c '
@@ -29,16 +30,19 @@ for i, piece in enumerate(pieces):
         except (BrokenPipeError, ConnectionResetError):
             break
 got = b""
+reset = False
 while True:
     try:
         more = ours.recv(65536)
     except ConnectionResetError:
-        print("reset")
+        reset = True
         break
     if not more:
         break
     got += more
 sys.stdout.write(got.decode().replace("\r", ""))
+if reset:
+    print("reset")
 ours.close()
 print("status", p.wait())' "$1" "$FUNCSNOOP" "${@:2}"
 }
