@@ -147,6 +147,20 @@ clean_terminal() { # ARG...
 	fsn detach g
 }
 
+# U+202E, behind which "gpj.os" reads as "so.jpg"; data has it as it is.
+@test "what turns the direction of text is told as bytes on a terminal" {
+	local lib=$BATS_TEST_TMPDIR/lib$'\xe2\x80\xae'gpj.so
+
+	cp "$FIX/libfix.so.1" "$lib"
+	fsn attach g fix_add --lib "$lib"
+	fsn list
+	assert_output_match '/lib\\xe2\\x80\\xaegpj\.so'
+	refute_output_match $'\xe2\x80\xae'
+	fsn list --json
+	assert_json_true '.[0].libraries[0] | endswith("lib\u202egpj.so")'
+	fsn detach g
+}
+
 @test "what users write in options and files comes back without what steers a terminal" {
 	local dir=$BATS_TEST_TMPDIR/config/funcsnoop/presets file=$BATS_TEST_TMPDIR/$NAME.json
 	local args

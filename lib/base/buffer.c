@@ -249,7 +249,8 @@ void out_escaped(struct out *o, const char *str, size_t len)
 		return;
 	for (; room; s += one, room -= one) {
 		one = utf8_len(s, room);
-		if (one && !utf8_is_control(s, one) && (one == 1 || all)) {
+		if (one && !utf8_is_control(s, one) &&
+			(one == 1 || (all && !utf8_is_layout(s, one)))) {
 			memcpy(to, s, one);
 			to += one;
 			continue;

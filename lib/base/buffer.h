@@ -62,7 +62,7 @@ bool locale_is_utf8(void);
 
 /*
  * At most @len bytes of @str, for a terminal: as text_escape() does it, and where the locale is
- * not UTF-8 all that is not ASCII, too.
+ * not UTF-8 all that is not ASCII, too; see utf8_is_layout().
  */
 void out_escaped(struct out *o, const char *str, size_t len);
 

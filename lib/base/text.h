@@ -63,6 +63,22 @@ static inline bool utf8_is_control(const void *str, size_t len)
 	return len == 1 ? *s < 0x20 || *s == 0x7f : len && *s == 0xc2 && s[1] < 0xa0;
 }
 
+/*
+ * Whether the character at @str, of @len bytes, turns the direction of what stands beside it
+ * (Unicode 15, Bidi_Control) or parts lines: on a terminal it shows a name as another one.
+ */
+static inline bool utf8_is_layout(const void *str, size_t len)
+{
+	const unsigned char *s = str;
+
+	if (len == 2)
+		return s[0] == 0xd8 && s[1] == 0x9c;
+	if (len != 3 || s[0] != 0xe2)
+		return false;
+	return s[1] == 0x80 ? s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xa8 && s[2] <= 0xae)
+			    : s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9;
+}
+
 /* --- names that groups may have ------------------------------------------------------------- */
 
 #define GROUP_NAME_MAX 32

@@ -34,7 +34,7 @@ static void clean_text(const char *msg, char *out, size_t size)
 
 	while (*msg) {
 		size_t len = utf8_len(msg, strnlen(msg, 4));
-		bool bad = !len || utf8_is_control(msg, len);
+		bool bad = !len || utf8_is_control(msg, len) || utf8_is_layout(msg, len);
 
 		len = bad ? 1 : len;
 		if (n + len >= size)

@@ -60,6 +60,15 @@ static void test_control(void)
 	ok(!utf8_is_control("\xc2\xa0", 2), "what follows is none");
 	ok(!utf8_is_control("\xc3\x80", 2), "nor is a letter");
 	ok(!utf8_is_control("\xe2\x82\xac", 3), "nor is a longer one");
+	ok(utf8_is_layout("\xe2\x80\xae", 3), "U+202E turns what follows");
+	ok(utf8_is_layout("\xe2\x81\xa6", 3), "U+2066 isolates it");
+	ok(utf8_is_layout("\xe2\x80\x8f", 3), "U+200F is a mark of the same kind");
+	ok(utf8_is_layout("\xd8\x9c", 2), "so is U+061C");
+	ok(utf8_is_layout("\xe2\x80\xa8", 3), "U+2028 parts lines");
+	ok(!utf8_is_layout("\xe2\x80\x8d", 3), "U+200D joins letters of names");
+	ok(!utf8_is_layout("\xe2\x80\xaf", 3), "U+202F is a space");
+	ok(!utf8_is_layout("\xe2\x81\xaa", 3), "U+206A is none of them");
+	ok(!utf8_is_layout("\xe3\x80\xae", 3), "nor is a letter that ends alike");
 }
 
 int main(void)
