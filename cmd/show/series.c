@@ -100,27 +100,51 @@ static const char *library_label(const struct report *r, const struct group_func
 	return slash[1] ? slash + 1 : func->library;
 }
 
+/* Labels that are written one after the other. */
+struct line {
+	FILE *f;
+	char *text;
+	size_t size;
+};
+
+static int line_begin(struct line *l, const char *text)
+{
+	l->text = NULL;
+	l->f = open_memstream(&l->text, &l->size);
+	if (l->f)
+		fputs(text, l->f);
+	return l->f ? 0 : -ENOMEM;
+}
+
+/* For free(); NULL where @code says that it failed, or memory is short. */
+static char *line_end(struct line *l, int code)
+{
+	if (!fclose(l->f) && !code)
+		return l->text;
+	free(l->text);
+	return NULL;
+}
+
 /* Two functions of one name in one library (overloads) are told apart by their offset. */
 static int make_labels(struct labels *l, const struct named *n, bool twin)
 {
 	_cleanup_free_ char *name = NULL;
-	size_t size;
-	FILE *f = open_memstream(&l->text, &size);
+	struct line line;
 
-	if (!f)
+	if (line_begin(&line, "group=\""))
 		return -ENOMEM;
 	if (twin &&
 		asprintf(&name, "%s+%#llx", n->func.name,
 			(unsigned long long)n->func.offset) < 0)
 		name = NULL;
-	fputs("group=\"", f);
-	label_put(f, n->group);
-	fputs("\",function=\"", f);
-	label_put(f, name ? name : n->func.name);
-	fputs("\",library=\"", f);
-	label_put(f, n->library);
-	fputs("\"", f);
-	return fclose(f) ? -ENOMEM : 0;
+	label_put(line.f, n->group);
+	fputs("\",function=\"", line.f);
+	label_put(line.f, name ? name : n->func.name);
+	fputs("\",library=\"", line.f);
+	label_put(line.f, n->library);
+	fputs("\"", line.f);
+	l->text = line_end(&line, 0);
+	return l->text ? 0 : -ENOMEM;
 }
 
 /* --- what of a function is told apart --------------------------------------------------------------- */
@@ -174,14 +198,11 @@ static char *row_labels(const struct labels *l, const struct stats_func *func,
 {
 	const struct report_group *rg = l->rg;
 	struct out value = {};
-	bool failed = false;
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	struct line line;
+	int code = 0;
 
-	if (!f)
+	if (line_begin(&line, l->text))
 		return NULL;
-	fputs(l->text, f);
 	for (size_t i = 0; i < rg->by_cnt; i++) {
 		const struct func_part *part = &rg->keys.funcs[func->fn].key[rg->by[i]];
 
@@ -190,18 +211,16 @@ static char *row_labels(const struct labels *l, const struct stats_func *func,
 		value.len = 0;
 		key_text(&value, t, part, row, i);
 		out_char(&value, '\0');
-		failed |= value.failed;
-		if (!failed)
-			put_label(f, rg->keys.key[rg->by[i]], value.buf);
-		if (!failed && part->by == FSN_BY_CGROUP && row->cgroup)
-			put_cgroup(f, row->cgroup);
+		if (value.failed)
+			code = -ENOMEM;
+		else
+			put_label(line.f, rg->keys.key[rg->by[i]], value.buf);
+		if (!code && part->by == FSN_BY_CGROUP && row->cgroup)
+			put_cgroup(line.f, row->cgroup);
 	}
-	put_fold(f, l);
+	put_fold(line.f, l);
 	out_done(&value);
-	if (!fclose(f) && !failed)
-		return text;
-	free(text);
-	return NULL;
+	return line_end(&line, code);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -215,38 +234,26 @@ static int compare_rows(const void *a, const void *b)
 static char *process_labels(const struct labels *l, const struct stats_row *row)
 {
 	char comm[sizeof(row->comm) + 1] = "";
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	struct line line;
 
-	if (!f)
+	if (line_begin(&line, l->text))
 		return NULL;
 	memcpy(comm, row->comm, sizeof(row->comm));
-	fprintf(f, "%s,pid=\"%d\",comm=\"", l->text, row->pid);
-	label_put(f, comm);
-	fputc('"', f);
-	if (!fclose(f))
-		return text;
-	free(text);
-	return NULL;
+	fprintf(line.f, ",pid=\"%d\"", row->pid);
+	put_label(line.f, "comm", comm);
+	return line_end(&line, 0);
 }
 
 static char *cgroup_labels(const struct labels *l, const struct cgroup *c)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	struct line line;
 
-	if (!f)
+	if (line_begin(&line, l->text))
 		return NULL;
-	fputs(l->text, f);
-	put_said(f, "cgroup", c->path);
-	put_cgroup(f, c);
-	put_fold(f, l);
-	if (!fclose(f))
-		return text;
-	free(text);
-	return NULL;
+	put_said(line.f, "cgroup", c->path);
+	put_cgroup(line.f, c);
+	put_fold(line.f, l);
+	return line_end(&line, 0);
 }
 
 /* Takes @text. Two that read alike are one series, as the format wants it. */
@@ -274,17 +281,17 @@ static int add_series(struct labels *l, char *text, size_t most, const struct st
 /* The first is that of others: it is there from the beginning, and only grows. */
 static int begin_series(struct labels *l, const char *key, size_t most)
 {
-	size_t size;
-	FILE *f;
+	struct line line;
+	char *text;
 
 	l->series = calloc(most + 1, sizeof(*l->series));
-	f = l->series ? open_memstream(&l->series[l->series_cnt++].text, &size) : NULL;
-	if (!f)
+	if (!l->series || line_begin(&line, l->text))
 		return -ENOMEM;
-	fputs(l->text, f);
-	put_label(f, key, "others");
-	put_fold(f, l);
-	return fclose(f) ? -ENOMEM : 0;
+	put_label(line.f, key, "others");
+	put_fold(line.f, l);
+	text = line_end(&line, 0);
+	l->series[l->series_cnt++].text = text;
+	return text ? 0 : -ENOMEM;
 }
 
 /* Of cgroups: those are there that are gone, and all that were made after the last one shown. */
