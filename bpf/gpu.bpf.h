@@ -213,6 +213,7 @@ int fsn_gpu(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), at;
 	__u32 fn = cookie & FSN_FN_MASK, cnt = 0;
 
+	own_stack(ctx);
 	if (!is_wanted(ctx, fn))
 		return 0;
 	at = source_of(ctx, (__u32)(cookie >> FSN_COOKIE_MORE_SHIFT) - 1, 0);

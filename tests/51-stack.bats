@@ -47,6 +47,11 @@ attach_has_none() { # ARG... of attach, of a group g
 	no_private_stack 'asm_nop*' --link perf --exit ret
 }
 
+@test "programs of what GPUs do have stacks of their own" {
+	need_bpf
+	attach_has_none gpu --name g --lib "$O/libfuncsnoop-gpu.so"
+}
+
 @test "programs that only count have stacks of their own" {
 	need_bpf
 	no_private_stack 'asm_*' --count --comm nobody --cpu 0
