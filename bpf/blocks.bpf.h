@@ -160,15 +160,19 @@ __noinline __u32 block_find(__u64 hash, __u32 tgid)
 {
 	struct fsn_block_set *set;
 	__u32 i, way;
+	__u64 at;
 
 	for (__u32 n = 0; n < FSN_BLOCK_PLACES; n++) {
 		i = block_place(hash, n);
 		set = block_set(i);
 		if (!set)
 			break;
-		way = block_way(set, hash);
+		at = way = block_way(set, hash);
+		/* Else the bound were left out as known, which the verifiers of 6.1 and 6.12 do not know. */
+		asm volatile("" : "+r"(at));
+		at &= FSN_BLOCK_WAYS - 1;
 		/* A pointer that nobody was handed out may be made to look like another process's. */
-		if (way != BLOCK_NONE && READ(set->block[way & (FSN_BLOCK_WAYS - 1)].tgid) == tgid)
+		if (way != BLOCK_NONE && READ(set->block[at].tgid) == tgid)
 			return i * FSN_BLOCK_WAYS + way;
 		if (!n && !READ(set->block[0].spilled))
 			break;
