@@ -18,12 +18,18 @@ static int run(struct globals *g, int argc, char **argv)
 	struct err err = {};
 
 	cmd_parse(g, &argp, argc, argv, NULL, &names);
-	if (groups_open(g, &names, GROUPS_CHANGE | GROUPS_REST, &groups, &err))
+	if (groups_open(g, &names, GROUPS_CHANGE | GROUPS_REST | GROUPS_BRIEF, &groups, &err))
 		return cmd_fail(g, &err);
 	groups_tell_left(g, &groups);
-	for (size_t i = 0; i < groups.cnt; i++)
-		if (stats_reset(groups.group[i], NULL, NULL, &err))
+	for (size_t i = 0; i < groups.cnt;) {
+		int code = stats_reset(groups.group[i], NULL, NULL, &err);
+
+		if (!groups_pass(&groups, i, code))
+			continue;
+		if (code)
 			return cmd_fail(g, &err);
+		i++;
+	}
 	if (g->json && json_print(json_array(g)) != EXIT_DONE)
 		return EXIT_FAILED;
 	return groups.left_cnt ? EXIT_FAILED : EXIT_DONE;

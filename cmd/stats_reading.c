@@ -39,7 +39,7 @@ int reading_open(const struct stats_options *o, struct reading *now, struct err 
 	int code;
 
 	code = groups_open(o->g, &o->names,
-		GROUPS_REST | (o->reset ? GROUPS_CHANGE : GROUPS_READ | GROUPS_BRIEF) |
+		GROUPS_REST | GROUPS_BRIEF | (o->reset ? GROUPS_CHANGE : GROUPS_READ) |
 			(o->shared ? GROUPS_SHARED : 0),
 		&now->groups, err);
 	if (code)

@@ -81,6 +81,15 @@ calls_of_one_more() { # COMMAND...
 	done
 	fsn stats --json
 	assert_json 'map(.functions[] | select(.name == "fix_add").calls)' '[12,12,12,12,12,12]'
+	capture bash -c 'ulimit -n 40; exec "$@"' - "$FUNCSNOOP" reset
+	fsn stats --json
+	assert_json 'map(.functions)' '[[],[],[],[],[],[]]'
+	capture "$FIX/call" add 12
+	# A reset reads all before it begins anew: it has to keep what it has opened.
+	capture bash -c 'ulimit -n 200; exec "$@"' - "$FUNCSNOOP" stats --reset --json
+	assert_json 'map(.functions[] | select(.name == "fix_add").calls)' '[12,12,12,12,12,12]'
+	fsn stats --json
+	assert_json 'map(.functions)' '[[],[],[],[],[],[]]'
 	fsn detach --all
 }
 

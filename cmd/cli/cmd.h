@@ -137,7 +137,7 @@ enum groups_mode {
 	 * all groups are left out is no failure then.
 	 */
 	GROUPS_SHARED = 0x200,
-	/* A flag for GROUPS_READ, with GROUPS_REST or without: by group_open_brief(). */
+	/* A flag for GROUPS_READ and GROUPS_CHANGE: by group_open_brief(). */
 	GROUPS_BRIEF = 0x400,
 };
 
