@@ -37,12 +37,15 @@ unsigned int text_width(void)
 char *text_escape(const char *str)
 {
 	struct out o = {};
+	char *fit;
 
 	out_escaped(&o, str, SIZE_MAX);
 	out_char(&o, '\0');
 	if (o.failed)
 		out_done(&o);
-	return o.buf;
+	/* Tables keep thousands of them, each begun with a page. */
+	fit = o.buf ? realloc(o.buf, o.len) : NULL;
+	return fit ? fit : o.buf;
 }
 
 const char *text_duration(uint64_t ns, char buf[TEXT_NUM_LEN])

@@ -153,6 +153,7 @@ int mappers_count(struct procs *procs, const struct mappers_file *files, size_t 
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err)
 {
 	size_t pid_cnt, found = 0;
+	pid_t self = getpid();
 	const pid_t *pids;
 	int code;
 
@@ -162,7 +163,7 @@ int mappers_count(struct procs *procs, const struct mappers_file *files, size_t 
 	for (size_t i = 0; i < pid_cnt; i++) {
 		const struct proc_maps *maps;
 
-		if (pids[i] == getpid() || procs_maps(procs, pids[i], &maps, NULL) ||
+		if (pids[i] == self || procs_maps(procs, pids[i], &maps, NULL) ||
 			!maps_one(maps, files, cnt))
 			continue;
 		if (!found++)

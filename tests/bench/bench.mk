@@ -20,5 +20,5 @@ $(BENCH_DIR)/%: tests/bench/%.c $(LIB) GNUmakefile
 		$(PKG_LIBS) -lm -o $@
 
 .PHONY: bench
-bench: $(PROG) $(BENCH_BIN) $(FIX)/events $(FIX)/libfix.so.1
+bench: $(PROG) $(BENCH_BIN) $(FIX)/events $(FIX)/call $(FIX)/libfix.so.1
 	$(Q)O=$(O) tests/bench/run $(if $(B),--rows '$(B)') $(BENCH)
