@@ -53,6 +53,7 @@ struct file {
 
 struct vm_area_struct {
 	unsigned long vm_start, vm_end;
+	unsigned long vm_flags;
 	unsigned long vm_pgoff;
 	struct mm_struct *vm_mm;
 	struct file *vm_file;
@@ -81,6 +82,12 @@ struct mm_struct___tree {
 	struct maple_tree mm_mt; /* since 6.1 */
 } __core;
 
+struct mm_struct___vdso {
+	struct {
+		void *vdso;
+	} context; /* of x86-64 and arm64 */
+} __core;
+
 /* A node of the tree, include/linux/maple_tree.h: its parent; ends of ranges; what leads on. */
 #define NODE_WORDS   32
 #define NODE_DEPTH   12 /* by ten from each: more than there can be mappings */
@@ -94,8 +101,11 @@ struct mm_struct___tree {
 #define ARANGE_LAST  30 /* the word that says in its lowest byte which is the last in use, */
 #define RANGE_LAST   31 /* of a range where the last end is not there */
 
+#define VM_EXEC 4 /* include/linux/mm.h */
+
 struct mapping {
 	struct fsn_file_id id; /* 0 where no file is mapped */
+	__u64 flags;           /* VM_EXEC, and others */
 	__u64 at, offset;      /* the address, and where in the file it is */
 	__u64 start, end;      /* of the one that was found last, or .end is 0 */
 	__u64 file;            /* to be read with care: it may be gone any time */
@@ -189,7 +199,8 @@ static __noinline int mapping_read(struct mapping *m, __u64 at)
 		bpf_core_read(&m->node[1], sizeof(m->node[1]), &vma->vm_start) ||
 		bpf_core_read(&m->node[2], sizeof(m->node[2]), &vma->vm_end) ||
 		bpf_core_read(&m->node[3], sizeof(m->node[3]), &vma->vm_pgoff) ||
-		bpf_core_read(&m->node[4], sizeof(m->node[4]), &vma->vm_file))
+		bpf_core_read(&m->node[4], sizeof(m->node[4]), &vma->vm_file) ||
+		bpf_core_read(&m->flags, sizeof(m->flags), &vma->vm_flags))
 		return -1;
 	if (m->node[0] != as_number(bpf_get_current_task_btf()->mm) || at < m->node[1] ||
 		at >= m->node[2])
@@ -241,20 +252,21 @@ static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 
 struct found {
 	struct fsn_file_id id;
-	__u64 offset, file;
+	__u64 offset, file; /* .offset with VM_EXEC below, as it is of pages: there is no room */
 };
 
 static long mapping_here(struct task_struct *task, struct vm_area_struct *vma, struct found *here)
 {
 	struct inode *inode;
 
+	here->offset = (vma->vm_pgoff << fsn_page_shift) - vma->vm_start;
+	here->offset |= vma->vm_flags & VM_EXEC;
 	if (!vma->vm_file)
 		return 0;
 	inode = vma->vm_file->f_inode;
 	here->id.dev = inode->i_sb->s_dev;
 	here->id.version = inode_version(inode);
 	here->id.ino = inode->i_ino;
-	here->offset = (vma->vm_pgoff << fsn_page_shift) - vma->vm_start;
 	here->file = as_number(vma->vm_file);
 	return 0;
 }
@@ -265,7 +277,8 @@ static __always_inline int mapping_locked(struct mapping *m, __u64 at)
 	long code = bpf_find_vma(bpf_get_current_task_btf(), at, mapping_here, &here, 0);
 
 	m->id = here.id;
-	m->offset = at + here.offset;
+	m->flags = here.offset & VM_EXEC;
+	m->offset = at + (here.offset & ~(__u64)VM_EXEC);
 	m->file = here.file;
 	if (code == -16) /* EBUSY */
 		return FSN_WALK_BUSY;
@@ -274,21 +287,10 @@ static __always_inline int mapping_locked(struct mapping *m, __u64 at)
 
 /* --- asked by walks --------------------------------------------------------------------------- */
 
-/*
- * Looks for what is mapped at @at: 0, or how a walk ends that has come there. What was found last
- * is taken for as long as .end is what it was. Not static, so that it is verified once.
- */
-__noinline int mapping_find(struct mapping *m, __u64 at)
+static __always_inline int mapping_look(struct mapping *m, __u64 at)
 {
 	int end;
 
-	if (!fsn_walks_stacks || !m)
-		return FSN_WALK_LOST;
-	if (at >= m->start && at < m->end) {
-		m->offset += at - m->at;
-		m->at = at;
-		return 0;
-	}
 	m->id.ino = 0;
 	m->end = 0;
 	m->at = at;
@@ -296,6 +298,43 @@ __noinline int mapping_find(struct mapping *m, __u64 at)
 		return mapping_locked(m, at);
 	end = mapping_in_tree(m, at);
 	return end == FSN_WALK_BUSY ? mapping_in_tree(m, at) : end;
+}
+
+/*
+ * Looks for what is mapped at @at: 0, or how a walk ends that has come there, where there is no code,
+ * either. What was found last is taken for as long as .end is what it was. Not static, so that it is
+ * verified once.
+ */
+__noinline int mapping_find(struct mapping *m, __u64 at)
+{
+	int end = 0;
+
+	if (!fsn_walks_stacks || !m)
+		return FSN_WALK_LOST;
+	if (at >= m->start && at < m->end) {
+		m->offset += at - m->at;
+		m->at = at;
+	} else {
+		end = mapping_look(m, at);
+	}
+	if (end)
+		return end;
+	return m->flags & VM_EXEC ? 0 : FSN_WALK_NOWHERE;
+}
+
+/*
+ * Whether it lies in what the kernel has mapped for all processes of 64 bits alike, that its calls
+ * need not enter it: the only one of those that is above 4 GiB, and at its own address has offset 0.
+ */
+static __always_inline bool mapping_is_vdso(const struct mapping *m)
+{
+	struct mm_struct___vdso *mm = (void *)bpf_get_current_task_btf()->mm;
+	__u64 vdso;
+
+	if (m->id.ino || !bpf_core_field_exists(mm->context.vdso))
+		return false;
+	vdso = as_number(mm->context.vdso);
+	return vdso >> 32 && m->at - m->offset == vdso;
 }
 
 /* --- what a file is called ------------------------------------------------------------------ */

@@ -270,9 +270,13 @@ __noinline int rule_find(struct walk *w, __u64 at)
 	w->row = 0;
 	w->frame = at & FSN_FRAME_OFFSET;
 	id = w->mapping.id; /* a key can't lie there on 6.1 */
-	if (!id.ino)
+	if (mapping_is_vdso(&w->mapping))
+		id = (struct fsn_file_id) {};
+	else if (!id.ino)
 		return 0;
 	ref = bpf_map_lookup_elem(&fsn_file_of, &id);
+	if (!ref && !id.ino)
+		return 0;
 	if (!ref || !ref->file) {
 		if (!ref && want_file(&id, at))
 			w->met = 1;

@@ -95,10 +95,13 @@ swapped() { # ROUNDS [STORM]: leaves the group
 		to-unmapped nowhere []
 		to-kernel nowhere []
 		to-noncanon nowhere []
-		to-none no_rule ["?"]
-		to-data no_rule ["?"]
+		to-none nowhere []
+		to-data nowhere []
+		to-stack nowhere []
+		to-rodata nowhere []
 		fp-kernel no_rule ["?","?"]
 		fp-loop no_rule ["?","?"]
+		fp-data nowhere ["?"]
 	END
 	for exit in none ret; do
 		fsn attach st no_leaf --lib "$FIX/nowhere" --stacks all --key arg1 --exit "$exit"
@@ -113,7 +116,7 @@ swapped() { # ROUNDS [STORM]: leaves the group
 			while read -r case calls how; do echo "$((16#$case)):$calls $how"; done | sort -n)" \
 			"${want%$'\n'}" "exit $exit"
 		assert_json '.[0].health.stacks | [.outermost, .no_memory, .nowhere, .no_rule, .lost]' \
-			'[0,1000,300,400,0]'
+			'[0,1000,800,200,0]'
 		fsn detach st
 	done
 }

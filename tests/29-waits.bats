@@ -124,6 +124,9 @@ hint: did you mean 'off-cpu'"
 	cold=$(awk '/;burn_cold/ { n += $NF } END { print n + 0 }' <<<"$output")
 	((hot >= 12 && hot > 3 * cold)) || differs "samples" "most in burn_hot" "$output"
 	assert_output_match ';burner;burn_hot[; ]'
+	# It asks what time it has used, by code of the kernel's in the process, which has names, too.
+	assert_output_match ';burn_hot;(.*;)?__(vdso|kernel)_clock_gettime[; ]'
+	refute_output_match ';(0x|\[vdso])'
 	# As if a CPU had come.
 	if (($(nproc) > 1)); then
 		pins=$FUNCSNOOP_BPFFS/funcsnoop/g

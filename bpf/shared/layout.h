@@ -238,7 +238,8 @@ struct fsn_caller {
 
 /*
  * A file as the kernel knows it, which is not always what stat(2) says. .version tells it from who
- * had its number before, and from what was in it before: only programs make it.
+ * had its number before, and from what was in it before: only programs make it. The vdso, which is no
+ * file, has all of it 0.
  */
 struct fsn_file_id {
 	unsigned int dev, version;

@@ -432,7 +432,7 @@ enum fsn_walk_end {
 	FSN_WALK_OUTERMOST = 1, /* nobody has called that */
 	FSN_WALK_DEEP,          /* there was no room for more frames */
 	FSN_WALK_BUSY,          /* what is mapped was being changed */
-	FSN_WALK_NOWHERE,       /* nothing is mapped there */
+	FSN_WALK_NOWHERE,       /* no code is mapped there */
 	FSN_WALK_NO_TABLE,      /* in a file of which there is no table */
 	FSN_WALK_NO_RULE,       /* in code of which nothing is known, and it keeps no frame pointer */
 	FSN_WALK_NO_MEMORY,     /* the stack is not there */

@@ -81,6 +81,21 @@ static bool seen_before(struct stack_files *s, const struct proc_map *map)
 	return false;
 }
 
+/* It is alike wherever it is mapped, and known as what lies in no file. */
+static int add_vdso(struct stack_files *s)
+{
+	const size_t cnt = s->cnt;
+	struct elf_file *elf;
+	int code;
+
+	if (elf_vdso_open(&elf, NULL))
+		return 0;
+	code = add_file(s, elf, elf, ELF_VDSO);
+	for (size_t i = cnt; i < s->cnt; i++)
+		s->files[i].known = true;
+	return code;
+}
+
 /* What can't be opened, or is no ELF file, has no rows. Nothing is said of who has ended. */
 static int add_mapping(struct stack_files *s, pid_t pid, const struct proc_map *map)
 {
@@ -291,6 +306,8 @@ int stacks_prepare(struct engine *e, const struct draft *draft, const struct att
 		code = files_find(&files, draft, opts);
 	if (!code)
 		code = files_identify(&files, engine_maps_fd(e));
+	if (!code)
+		code = add_vdso(&files); /* by no number, as files are */
 	if (!code)
 		stack_files_read(files.files, files.cnt, on_read, &telling);
 	for (size_t i = 0; !code && i < files.cnt; i++)

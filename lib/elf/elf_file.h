@@ -188,6 +188,13 @@ _must_check_ int elf_file_open_fd(int fd, const char *shown, int root_fd, const 
 	struct elf_file **ret_file, struct err *err);
 void elf_file_free(struct elf_file *f);
 
+/*
+ * What the kernel has mapped into each process that calls need not enter it, by the copy that this
+ * one has: its addresses are offsets in it. -ENOENT where there is none.
+ */
+#define ELF_VDSO "[vdso]"
+_must_check_ int elf_vdso_open(struct elf_file **ret_file, struct err *err);
+
 const struct elf_info *elf_file_info(const struct elf_file *f);
 
 /* The descriptor, to attach through /proc/self/fd/N. It belongs to the file. */

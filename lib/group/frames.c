@@ -46,7 +46,8 @@ static char *function_name(struct elf_file *elf, const char *path, uint64_t offs
 	if (name)
 		return name;
 	base = path ? strrchr(path, '/') : NULL;
-	if (asprintf(&name, base ? "%s+0x%llx" : "%s0x%llx", base ? base + 1 : "",
+	base = base ? base + 1 : path;
+	if (asprintf(&name, base ? "%s+0x%llx" : "%s0x%llx", base ? base : "",
 		    (unsigned long long)offset) < 0)
 		return NULL;
 	return name;

@@ -196,7 +196,7 @@ const char *stack_cut(const struct stack *stack)
 	static const char *const cuts[] = {
 		[FSN_WALK_DEEP] = "[too deep]",
 		[FSN_WALK_BUSY] = "[cut: mappings are changing]",
-		[FSN_WALK_NOWHERE] = "[cut: no such address]",
+		[FSN_WALK_NOWHERE] = "[cut: no code there]",
 		[FSN_WALK_NO_TABLE] = "[cut: file without a table]",
 		[FSN_WALK_NO_RULE] = "[cut: code without a table]",
 		[FSN_WALK_NO_MEMORY] = "[cut: stack is not there]",
@@ -223,7 +223,7 @@ const char *stack_end_text(enum fsn_walk_end end)
 	static const char *const texts[] = {
 		[FSN_WALK_DEEP] = "are too deep",
 		[FSN_WALK_BUSY] = "met mappings that were changing",
-		[FSN_WALK_NOWHERE] = "lead where nothing is",
+		[FSN_WALK_NOWHERE] = "lead where no code is",
 		[FSN_WALK_NO_TABLE] = "met a file before it had a table",
 		[FSN_WALK_NO_RULE] = "met code that no table has",
 		[FSN_WALK_NO_MEMORY] = "lead out of memory that is there",
@@ -269,7 +269,9 @@ static struct elf_file *open_file(struct frame_file *file)
 	if (file->tried)
 		return file->elf;
 	file->tried = true;
-	if (object_is_stale(about->path, &id) || elf_file_open(about->path, &file->elf, NULL))
+	if (!strcmp(about->path, ELF_VDSO) ? elf_vdso_open(&file->elf, NULL)
+					   : object_is_stale(about->path, &id) ||
+				elf_file_open(about->path, &file->elf, NULL))
 		return NULL;
 	if (elf_file_funcs(file->elf, &funcs, &cnt, NULL)) {
 		elf_file_free(file->elf);
