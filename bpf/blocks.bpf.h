@@ -138,15 +138,20 @@ static __always_inline __u32 block_place(__u64 hash, __u32 n)
 
 #define BLOCK_NONE FSN_NO_ROW
 
-/* In which way of @set a block with this hash is, in use; or BLOCK_NONE. */
-static __always_inline __u32 block_way(const struct fsn_block_set *set, __u64 hash)
+/*
+ * In which way of @set the block of the process @tgid with this hash is, in use; or BLOCK_NONE. A
+ * pointer that nobody was handed out may be made to look like another process's.
+ */
+static __always_inline __u32 block_way(const struct fsn_block_set *set, __u64 hash, __u32 tgid)
 {
 	__u64 seen, way = BLOCK_NONE;
 
 #pragma unroll
 	for (__u32 i = 0; i < FSN_BLOCK_WAYS; i++) {
 		seen = READ(set->key[i]);
-		if (!((seen ^ hash) & FSN_BLOCK_HASH) && (seen & FSN_BLOCK_STATE) > FSN_BLOCK_LOCKED)
+		if (!((seen ^ hash) & FSN_BLOCK_HASH) &&
+			(seen & FSN_BLOCK_STATE) > FSN_BLOCK_LOCKED &&
+			READ(set->block[AFTER(seen, i)].tgid) == tgid)
 			way = i;
 	}
 	return way;
@@ -160,19 +165,14 @@ __noinline __u32 block_find(__u64 hash, __u32 tgid)
 {
 	struct fsn_block_set *set;
 	__u32 i, way;
-	__u64 at;
 
 	for (__u32 n = 0; n < FSN_BLOCK_PLACES; n++) {
 		i = block_place(hash, n);
 		set = block_set(i);
 		if (!set)
 			break;
-		at = way = block_way(set, hash);
-		/* Else the bound were left out as known, which the verifiers of 6.1 and 6.12 do not know. */
-		asm volatile("" : "+r"(at));
-		at &= FSN_BLOCK_WAYS - 1;
-		/* A pointer that nobody was handed out may be made to look like another process's. */
-		if (way != BLOCK_NONE && READ(set->block[at].tgid) == tgid)
+		way = block_way(set, hash, tgid);
+		if (way != BLOCK_NONE)
 			return i * FSN_BLOCK_WAYS + way;
 		if (!n && !READ(set->block[0].spilled))
 			break;

@@ -97,6 +97,8 @@ end_held() {
 	fsn list allocations heap --by process --json
 	assert_json '[length, .[0].live_blocks, .[0].comm]' '[1,100,"heap"]'
 	end_held
+	assert_held alike 100
+	end_held
 	assert_held exec 100
 	end_held
 	assert_held exit 2000
