@@ -170,6 +170,9 @@ CASES=(plain recurse sort signal thread aligned alloca)
 		else .[4][] | leaves end; .root | leaves] | sort' '[["st_leaf",1],["st_leaf",2]]'
 	assert_json '[.root[1], .figures[.chosen].name, .title]' '[6,"calls","st"]'
 	fsn detach st
+	# That of a run without a name says what it looks at.
+	fsn run "$STACKS:st_leaf" "$STACKS:st_plain" --stacks all --format flame -o "$page" -- "$STACKS" plain
+	grep -q '^const data = {"title":"st_leaf and 1 more","chosen"' "$page"
 }
 
 # How many calls of fix_add() have a stack that ended so, of a document in FILE.

@@ -161,7 +161,7 @@ hint: did you mean 'off-cpu'"
 	fsn stats g --by stack --format folded --sort calls
 	assert_eq "$(awk '/;produce;/ { calls += $NF } END { print calls }' <<<"$output")" 2
 	fsn stats g --by stack --format flame -o "$BATS_TEST_TMPDIR/waits.html"
-	grep -q '"chosen":1,"figures":\[{"name":"calls","unit":"count"},{"name":"time"' "$BATS_TEST_TMPDIR/waits.html"
+	grep -q '"chosen":1,"figures":\[{"name":"waits","unit":"count"},{"name":"time"' "$BATS_TEST_TMPDIR/waits.html"
 	fsn stats g --json
 	assert_json '[.[0].functions[].rows[].key.stack.end] | unique' '["outermost"]'
 	tell w
@@ -225,6 +225,7 @@ try_on() { # MODE ROUNDS LINE
 	assert_output_match ' burner +[0-9]'
 	assert_output_match ' burn_hot +[0-9]'
 	grep -q burn_hot "$BATS_TEST_TMPDIR/cpu.html"
+	grep -q '{"title":"cpu","chosen":0,"figures":\[{"name":"samples"' "$BATS_TEST_TMPDIR/cpu.html"
 	wait_bg w
 	try_on lock 12 'run off-cpu'
 	assert_output_match ' futex_wait_[[]k[]] '

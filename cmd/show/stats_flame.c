@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "show/stacks.h"
@@ -202,7 +203,49 @@ static bool can_choose(const struct trie *t, size_t i)
 	return (!chosen[i].of_memory || t->holds) && (!chosen[i].of_split || t->split);
 }
 
-static void put_figures(const struct trie *t, enum figure_id sort, FILE *f)
+/* What is counted where that is one thing in all groups. */
+static const char *counted_word(const struct report *r)
+{
+	static const char *const words[][2] = { { "sample", "samples" }, { "wait", "waits" } };
+	size_t cnt[ARRAY_SIZE(words)] = {}, all = 0, sleeps = 0;
+
+	for (size_t i = 0; i < r->cnt; i++) {
+		const struct report_group *rg = &r->group[i];
+
+		sleeps += rg->sleeps;
+		for (size_t k = 0; k < rg->s->func_cnt; k++, all++)
+			for (size_t w = 0; w < ARRAY_SIZE(words); w++)
+				cnt[w] += !strcmp(words[w][0], group_func(rg->s->group, rg->s->funcs[k].fn).kind);
+	}
+	for (size_t w = 0; w < ARRAY_SIZE(words); w++)
+		if (all && cnt[w] == all)
+			return words[w][1];
+	return sleeps && sleeps == r->cnt ? "sleeps" : "calls";
+}
+
+/*
+ * A group's name; of one that a run has made for itself without the number of that; and where it had
+ * none what it looks at: "malloc and 3 more".
+ */
+static void put_title(const struct report_group *rg, FILE *f)
+{
+	char title[GROUP_NAME_MAX + 512], end[32];
+	size_t len, end_len;
+
+	snprintf(title, sizeof(title), "%s", group_info(rg->s->group).name);
+	snprintf(end, sizeof(end), "-%d", getpid());
+	len = strlen(title);
+	end_len = strlen(end);
+	if (len > end_len && !strcmp(title + len - end_len, end)) {
+		title[len - end_len] = '\0';
+		if (!strcmp(title, "run") && rg->s->func_cnt)
+			snprintf(title, sizeof(title), rg->s->func_cnt > 1 ? "%.400s and %zu more" : "%.400s",
+				group_func_name(rg->s->group, rg->s->funcs[0].fn), rg->s->func_cnt - 1);
+	}
+	put_string(f, title);
+}
+
+static void put_figures(const struct trie *t, const char *counted, enum figure_id sort, FILE *f)
 {
 	size_t at = 1, n = 0;
 
@@ -215,7 +258,7 @@ static void put_figures(const struct trie *t, enum figure_id sort, FILE *f)
 	for (size_t i = 0; i < ARRAY_SIZE(chosen); i++)
 		if (can_choose(t, i))
 			fprintf(f, "%s{\"name\":\"%s\",\"unit\":\"%s\"}", i ? "," : "",
-				chosen[i].name, chosen[i].unit);
+				chosen[i].id == FIGURE_CALLS ? counted : chosen[i].name, chosen[i].unit);
 	fputs("],", f);
 }
 
@@ -262,8 +305,11 @@ static int put_data(const struct report *r, struct trie *t, FILE *f)
 	}
 	t->holds = all.allocates || was.allocates;
 	fputs("{\"title\":", f);
-	put_string(f, r->cnt == 1 ? group_info(r->group[0].s->group).name : "all groups");
-	put_figures(t, sort, f);
+	if (r->cnt == 1)
+		put_title(&r->group[0], f);
+	else
+		put_string(f, "all groups");
+	put_figures(t, counted_word(r), sort, f);
 	code = put_names(t, f);
 	fputs(t->was ? "\"was\":true,\"root\":" : "\"root\":", f);
 	put_values(t, f, 0, &all, t->was ? &was : NULL);
