@@ -22,6 +22,10 @@
 	X(what, 10, 20) X(what, 11, 30) X(what, 12, 60) X(what, 13, 120)               \
 	X(what, 14, 300) X(what, 15, 600)
 
+/* The same: that one is there says that it is to be told by which call a kernel was launched. */
+#define FSN_GPU_ASK_PROVIDER FSN_GPU_PROVIDER "_ask"
+#define FSN_GPU_ASK_LAUNCHES "launches"
+
 #define FSN_GPU_BATCH   64
 #define FSN_GPU_UNTIMED (~0ULL)
 
@@ -35,6 +39,16 @@ struct fsn_gpu_record {
 	unsigned long long device, stream;
 	unsigned long long kind; /* of a copy, as CUPTI has it */
 	unsigned long long start; /* CLOCK_MONOTONIC, ns; 0: it is not known */
+};
+
+/*
+ * The call that has launched a kernel: its thread, the low half of that's pointer to its own data,
+ * and from when to when it took; .end is 0 where it is not known.
+ */
+struct fsn_gpu_launch {
+	unsigned long long begin, end; /* CLOCK_MONOTONIC, ns */
+	unsigned int thread;
+	unsigned int number; /* of the call, in its process */
 };
 
 /* What becomes of the activity of a process. */
@@ -54,6 +68,7 @@ struct fsn_gpu_batch {
 	char who[FSN_GPU_WHO];      /* libcupti, or the other tool */
 	unsigned int window_s, period_s; /* it is recorded for so long in so long; 0: always */
 	struct fsn_gpu_record record[FSN_GPU_BATCH];
+	struct fsn_gpu_launch launch[FSN_GPU_BATCH]; /* of these, where that is asked for */
 };
 
 /* What libcupti would say here: a library's function of that name fills one, and returns 0. */

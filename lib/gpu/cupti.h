@@ -17,6 +17,8 @@
 enum cupti_kind {
 	CUPTI_MEMCPY = 1,
 	CUPTI_MEMSET = 2,
+	CUPTI_DRIVER = 4,  /* calls of CUDA's driver, */
+	CUPTI_RUNTIME = 5, /* and of its runtime */
 	CUPTI_CONCURRENT_KERNEL = 10,
 	CUPTI_MEMCPY2 = 22, /* between GPUs */
 	CUPTI_GRAPH = 51,
@@ -33,6 +35,7 @@ struct cupti_kernel {
 	const char *name;
 };
 _Static_assert(offsetof(struct cupti_kernel, device) == 40, "as CUPTI has it");
+_Static_assert(offsetof(struct cupti_kernel, correlation) == 92, "as CUPTI has it");
 _Static_assert(offsetof(struct cupti_kernel, name) == 104, "as CUPTI has it");
 
 struct cupti_copy {
@@ -42,6 +45,15 @@ struct cupti_copy {
 	uint32_t device, context, stream;
 };
 _Static_assert(offsetof(struct cupti_copy, stream) == 40, "as CUPTI has it");
+
+/* CUpti_ActivityAPI */
+struct cupti_call {
+	uint32_t kind, number;
+	uint64_t start, end;
+	uint32_t process, thread; /* .thread: the low half of what pthread_self() says */
+	uint32_t correlation, result;
+};
+_Static_assert(offsetof(struct cupti_call, correlation) == 32, "as CUPTI has it");
 
 /* CUpti_ActivityGraphTrace, since CUDA 11.7, and 2. */
 struct cupti_graph {

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "gpu/cupti.h"
+#include "gpu/launches.h"
 #include "gpu/probes.h"
 #include "shared/gpu.h"
 
@@ -52,7 +53,8 @@ static struct {
 	struct cupti cupti;
 	bool opened;           /* libcupti was looked for, */
 	bool records;          /* and buffers are its */
-	bool on[STREAM_CNT];   /* this is recorded */
+	bool on[STREAM_CNT];   /* this is recorded, */
+	bool calls;            /* and those that launch kernels */
 	struct duty duty[STREAM_CNT], own; /* .own: that of the job's environment */
 	uint64_t ahead;        /* of CUPTI's clock before CLOCK_MONOTONIC, */
 	bool clock_known;      /* if that is known */
@@ -179,11 +181,27 @@ static const char *copy_name(unsigned int kind)
 	return name ? name : "[copy]";
 }
 
+/* Of the next record of a kernel; times before the monotonic clock's begin are none. */
+static void take_launch(uint32_t correlation)
+{
+	struct fsn_gpu_batch *b = &gpu.batch[KERNELS];
+	struct fsn_gpu_launch launch;
+
+	b->launch[b->cnt] = (struct fsn_gpu_launch) {};
+	if (!gpu.calls || !gpu.clock_known || !launches_find(correlation, &launch) ||
+		launch.begin <= gpu.ahead)
+		return;
+	launch.begin -= gpu.ahead;
+	launch.end -= gpu.ahead;
+	b->launch[b->cnt] = launch;
+}
+
 static void take_kernel(const struct cupti_kernel *k)
 {
 	const struct fsn_gpu_record r = { .name = (uintptr_t)name_of(k->name),
 		.device = k->device, .stream = k->stream };
 
+	take_launch(k->correlation);
 	add_record(KERNELS, &r, k->start, k->end);
 }
 
@@ -208,12 +226,23 @@ static void take_graph(const struct cupti_graph *g)
 	add_record(GRAPHS, &r, g->start, g->end);
 }
 
+/* Before kernels, as those of one buffer are in no order. */
+static void take_calls(uint8_t *buffer, size_t valid)
+{
+	void *record = NULL;
+
+	while (gpu.calls && valid && !gpu.cupti.next(buffer, valid, &record) && record)
+		if (*(uint32_t *)record == CUPTI_DRIVER || *(uint32_t *)record == CUPTI_RUNTIME)
+			launches_keep(record);
+}
+
 static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t valid)
 {
 	size_t dropped = 0;
 	void *record = NULL;
 
 	read_clocks();
+	take_calls(buffer, valid);
 	while (valid && !gpu.cupti.next(buffer, valid, &record) && record) {
 		switch (*(uint32_t *)record) {
 		case CUPTI_CONCURRENT_KERNEL:
@@ -325,6 +354,18 @@ static void stop(enum stream_of s)
 	gpu.on[s] = false;
 }
 
+/* Those that launch kernels, while kernels are recorded. */
+static void record_calls(bool on)
+{
+	static const uint32_t kinds[] = { CUPTI_DRIVER, CUPTI_RUNTIME };
+
+	pthread_mutex_lock(&lock);
+	gpu.calls = on = on && launches_room();
+	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		(void)(on ? gpu.cupti.enable(kinds[i]) : gpu.cupti.disable(kinds[i]));
+}
+
 /* --- the thread that looks who listens ------------------------------------------------------------ */
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* who starts and stops, or ends it all */
@@ -344,7 +385,7 @@ static bool in_window(enum stream_of s)
 
 static bool look(bool tell)
 {
-	bool any = false;
+	bool any = false, calls;
 
 	for (int s = 0; s < STREAM_CNT; s++) {
 		bool wanted = *streams[s].wanted, now = wanted && in_window(s);
@@ -360,6 +401,9 @@ static bool look(bool tell)
 		hand_out(s);
 		pthread_mutex_unlock(&lock);
 	}
+	calls = gpu.on[KERNELS] && launches_asked();
+	if (calls != gpu.calls)
+		record_calls(calls);
 	return any;
 }
 

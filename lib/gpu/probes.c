@@ -21,8 +21,11 @@ DUTIES(copies)
 DUTIES(sets)
 DUTIES(graphs)
 
-/* Its note, and the code that it is of, where nothing goes by. */
-#define DUTY(name, number, seconds)                                                    \
+/* And by which calls kernels were launched. */
+WANTED(launches)
+
+/* A note, and the code that it is of, where nothing goes by. */
+#define ASKED(word, provider, probe)                                                   \
 	".pushsection .text.unlikely, \"ax\", \"progbits\"\n"                           \
 	"980:	nop\n"                                                                 \
 	".popsection\n"                                                                \
@@ -31,16 +34,18 @@ DUTIES(graphs)
 	".4byte 982f-981f, 984f-983f, 3\n"                                             \
 	"981:	.asciz \"stapsdt\"\n"                                                 \
 	"982:	.balign 4\n"                                                           \
-	"983:	.8byte 980b, _.stapsdt.base, funcsnoop_gpu_" #name "_duty+2*" #number "\n" \
-	".asciz \"" FSN_GPU_DUTY_PROVIDER "\", \"" #name #seconds "\", \"\"\n"         \
+	"983:	.8byte 980b, _.stapsdt.base, " word "\n"                               \
+	".asciz \"" provider "\", \"" probe "\", \"\"\n"                               \
 	"984:	.balign 4\n"                                                           \
 	".popsection\n"
+#define DUTY(name, number, seconds)                                                    \
+	ASKED("funcsnoop_gpu_" #name "_duty+2*" #number, FSN_GPU_DUTY_PROVIDER, #name #seconds)
 
 /*
  * A function that does nothing, with the note of a USDT probe: where it is, where the word is that
  * says whether anybody listens, and where the batch's address lies.
  */
-#define PROBED(name)                                                                           \
+#define PROBED(name, asked)                                                                    \
 	__attribute__((noinline)) EXPORT void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b); \
 	void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b)                               \
 	{                                                                                      \
@@ -55,7 +60,7 @@ DUTIES(graphs)
 				 ".asciz \"" FSN_GPU_PROVIDER "\", \"" #name "\", \"8@%0\"\n"  \
 				 "994:	.balign 4\n"                                           \
 				 ".popsection\n"                                               \
-				 FSN_GPU_DUTIES(DUTY, name)                                    \
+				 FSN_GPU_DUTIES(DUTY, name) asked                              \
 				 ".ifndef _.stapsdt.base\n"                                    \
 				 ".pushsection .stapsdt.base, \"aG\", \"progbits\", "          \
 				 ".stapsdt.base, comdat\n"                                     \
@@ -69,10 +74,11 @@ DUTIES(graphs)
 				 : "r"(b)                                                      \
 				 : "memory");                                                  \
 	}
-PROBED(kernels)
-PROBED(copies)
-PROBED(sets)
-PROBED(graphs)
+PROBED(kernels,
+	ASKED("funcsnoop_gpu_launches_wanted", FSN_GPU_ASK_PROVIDER, FSN_GPU_ASK_LAUNCHES))
+PROBED(copies, "")
+PROBED(sets, "")
+PROBED(graphs, "")
 
 const struct stream streams[STREAM_CNT] = {
 	[KERNELS] = { &funcsnoop_gpu_kernels_wanted, funcsnoop_gpu_kernels_duty,
@@ -92,6 +98,11 @@ static const unsigned int duties[FSN_GPU_DUTY_CNT] = {
 	FSN_GPU_DUTIES(SECONDS, )
 #undef SECONDS
 };
+
+bool launches_asked(void)
+{
+	return funcsnoop_gpu_launches_wanted;
+}
 
 unsigned int period_asked(enum stream_of s)
 {

@@ -3,6 +3,7 @@
 #ifndef FUNCSNOOP_GPU_PROBES_H
 #define FUNCSNOOP_GPU_PROBES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shared/gpu.h"
@@ -15,6 +16,9 @@ extern const struct stream {
 	void (*hand)(const struct fsn_gpu_batch *b);
 	uint32_t kinds[2]; /* of CUPTI's activity; 0: no more */
 } streams[STREAM_CNT];
+
+/* Whether somebody asks by which calls kernels were launched. */
+bool launches_asked(void);
 
 /*
  * Of how many seconds of @s one is asked for; 0: all. The shortest is enough for the others, too;
