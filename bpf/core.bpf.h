@@ -79,13 +79,17 @@ struct css_set {
 struct thread_struct {
 	unsigned long fsbase;
 } __core;
+#elif defined(__TARGET_ARCH_arm64)
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+} __core;
 #endif
 
 struct task_struct {
 	struct thread_info thread_info;
-#if defined(__TARGET_ARCH_x86)
 	struct thread_struct thread;
-#endif
 	int pid;
 	int tgid;
 	__u64 start_time;     /* CLOCK_MONOTONIC, ns */

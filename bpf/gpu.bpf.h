@@ -12,6 +12,7 @@
 
 #include "call.bpf.h"
 #include "event.bpf.h"
+#include "gpucalls.bpf.h"
 #include "shared/gpu.h"
 
 /* In the order that the arguments have (lib/target/gpu.c). */
@@ -35,9 +36,12 @@ static __always_inline __u64 gpu_word(const struct fsn_gpu_record *r, __u32 wher
 	}
 }
 
-static __always_inline __u64 gpu_part(const struct fsn_part *p, const struct fsn_gpu_record *r)
+static __always_inline __u64 gpu_part(
+	const struct fsn_part *p, const struct fsn_gpu_record *r, __u32 stack)
 {
 	switch (p->what) {
+	case FSN_BY_STACK:
+		return stack;
 	case FSN_BY_NUMBER:
 	case FSN_BY_KERNEL:
 		return part_cut(p, gpu_word(r, p->where));
@@ -62,8 +66,8 @@ static __noinline int gpu_named(__u64 word)
 	return handle_keep(&key, word, true);
 }
 
-/* Counts the record in its row: its number. */
-static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r)
+/* Counts the record, of a kernel that @stack has launched, in its row: its number. */
+static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r, __u32 stack)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct fsn_key key = {};
@@ -74,7 +78,7 @@ static __noinline __u32 gpu_in_row(__u32 fn, const struct fsn_gpu_record *r)
 #pragma unroll
 	for (__u32 n = 0; n < FSN_KEYS; n++)
 		if (n < fsn_key_cnt)
-			key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] = gpu_part(&keyed->key[n], r);
+			key.word[n * (fsn_key_wide ? FSN_KEY_WIDE : 1)] = gpu_part(&keyed->key[n], r, stack);
 	i = row_of(&key, fn);
 	if (i != FSN_NO_ROW && i & ROW_NEW && keyed->launches)
 		gpu_named(r->name);
@@ -147,7 +151,7 @@ static __noinline int gpu_streams(__u32 fn, const struct fsn_gpu_record *r, __u3
 }
 
 /* One record, at @at in the process. Not static, so that it is verified once, on its own. */
-__noinline int gpu_record(__u32 fn, __u64 at)
+__noinline int gpu_record(__u32 fn, __u64 at, __u32 stack)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -165,7 +169,7 @@ __noinline int gpu_record(__u32 fn, __u64 at)
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (fsn_keyed)
-		row = gpu_in_row(fn, &r);
+		row = gpu_in_row(fn, &r, stack);
 	add(&stat->n.calls, 1);
 	if (r.ns > FSN_NS_MASK) {
 		add(&stat->n.no_slot, 1);
@@ -211,21 +215,27 @@ SEC("uprobe")
 int fsn_gpu(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), at;
-	__u32 fn = cookie & FSN_FN_MASK, cnt = 0;
+	__u32 fn = cookie & FSN_FN_MASK, cnt = 0, stack = 0;
+	__u64 launch;
 
 	own_stack(ctx);
 	if (!is_wanted(ctx, fn))
 		return 0;
+	if (!(cookie >> FSN_COOKIE_MORE_SHIFT))
+		return gpu_called(ctx, fn);
 	at = source_of(ctx, (__u32)(cookie >> FSN_COOKIE_MORE_SHIFT) - 1, 0);
 	if (bpf_probe_read_user(&cnt, sizeof(cnt), (void *)at))
 		return 0;
 	if (cnt < FSN_GPU_BATCH)
 		gpu_said(at);
+	launch = at + offsetof(struct fsn_gpu_batch, launch);
 	at += offsetof(struct fsn_gpu_batch, record);
 	for (__u32 i = 0; i < FSN_GPU_BATCH; i++, at += sizeof(struct fsn_gpu_record)) {
 		if (i >= cnt)
 			break;
-		gpu_record(fn, at);
+		if (fsn_walks_stacks)
+			stack = gpu_call_of(launch + i * sizeof(struct fsn_gpu_launch));
+		gpu_record(fn, at, stack);
 	}
 	return 0;
 }

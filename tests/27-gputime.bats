@@ -220,13 +220,13 @@ libToolsInjection has libcupti\$"
 	capture -t 60 cc "${flags[@]}" -shared -o "$dir/cupti.so" "$src/tests/fixtures/cuptimock.c" \
 		-lpthread
 	capture -t 60 cc "${flags[@]}" -o "$dir/gpujob" "$src/tests/fixtures/gpujob.c" -ldl
-	fsn attach gpu --lib "$dir/gpu.so"
+	fsn attach gpu --lib "$dir/gpu.so" --lib "$FIX/libcudamock.so" --stacks all
 	# What it has while its thread runs is no leak.
 	capture -t 60 env ASAN_OPTIONS=detect_leaks=0 CUDA_INJECTION64_PATH="$dir/gpu.so" FUNCSNOOP_CUPTI="$dir/cupti.so" \
-		"$dir/gpujob" heard 10 known names 500 many 20000 fork foreign 100 left storm
+		"$dir/gpujob" heard 10 heard 4 launches "$FIX/libcudamock.so" known names 500 many 20000 fork foreign 100 left storm
 	assert_stderr ""
 	fsn stats gpu --json
-	assert_json '[.[0].functions[0].rows[] | select(.key.kernel.name != "gust").calls] | add' 20619
+	assert_json '[.[0].functions[0].rows[] | select(.key.kernel.name != "gust").calls] | add' 20878
 	# Of names that begin alike each is one of its own.
 	assert_json '[.[0].functions[0].rows[].key.kernel.name | select(. and startswith("long_"))]
 		| [length, (unique | length)]' '[250,250]'
@@ -487,14 +487,85 @@ windows() { # WINDOW PERIOD: of the job
 
 	while IFS='|' read -r args said; do
 		# shellcheck disable=SC2086 # words
-		fsn -s 2 attach gpu --lib "$GPU" $args
+		fsn -s 2 attach $args --lib "$GPU" --lib "$FIX/libcudamock.so"
 		assert_stderr_match "^funcsnoop attach: $said: it is not known of what GPUs do\$"
 	done <<-'EOF'
-		--stacks 10|--stacks
-		--key kernel,thread|--key thread
-		--key caller|--key caller
-		--key comm|--key comm
+		gpu --stacks slow|--stacks
+		gpu-copies --stacks 10|--stacks
+		gpu-graphs --stacks all|--stacks
+		gpu --key kernel,thread|--key thread
+		gpu --key caller|--key caller
+		gpu --key comm|--key comm
 	EOF
+	fsn list
+	assert_output ""
+}
+
+# Time in us by the kernel and whoever has called what launched it.
+by_launcher() {
+	awk '{ us = $NF; sub(/ [0-9]+$/, ""); n = split($0, f, ";"); at[f[n - 2] " " f[n - 1] " " f[n]] += us }
+		END { for (i in at) print i, at[i] }' <<<"$output" | sort
+}
+
+# bats test_tags=core,arch
+@test "kernels have the stacks of their launches, each its own, and of which that is not known is said" {
+	local functions
+
+	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" wait \
+		heard 10 heard 4 launches "$FIX/libcudamock.so"
+	wait_line job '^waits '
+	fsn attach gpu --lib "$GPU" --lib "$FIX/libcudamock.so" --stacks all
+	assert_stderr ""
+	tell job
+	wait_bg job
+	fsn stats gpu --format folded
+	assert_eq "$(by_launcher)" "launch_first launch_one add<float> 100
+launch_first launch_one more 6
+launch_second launch_one add<float> 300
+launch_second launch_one ns::scale 100"
+	assert_eq "$(rows gpu kernel "kernel calls total_ns" | sort)" "add<float> 200 400000
+lost 7 700
+more 2 6000
+ns::scale 50 100000"
+	fsn stats gpu
+	assert_stderr_match '^funcsnoop stats: of 259 kernels the launches of 252 have a stack$'
+	fsn stats gpu --by stack
+	assert_output_match '^100\.0 +start_thread +252 .* 506 us '
+	assert_output_match '^ 20\.9 +launch_first +102 .* 106 us '
+	assert_output_match '^ 59\.3 +add<float> +100 .* 300 us '
+	fsn stats gpu --json
+	# Rows of no stack are those whose launch is not known.
+	assert_json '[.[0].functions[0].rows[] | select(.key.stack.value == 0) | .calls] | add' 7
+	functions='[.[0].functions[] | [.name, .calls, .returns]]'
+	assert_json "$functions" '[["kernels",259,259],["cuLaunchKernel",250,null]]'
+	fsn stats gpu --format flame -o "$BATS_TEST_TMPDIR/f.html"
+	grep -q '"ns::scale"' "$BATS_TEST_TMPDIR/f.html"
+	fsn detach gpu
+}
+
+@test "who is asked for no stacks pays nothing for calls that launch kernels" {
+	fsn attach gpu --lib "$GPU"
+	job heard 10 quiet 4 quiet 5
+	assert_eq "$(grep -c '^recorded 0$' <<<"$output")" 2
+	fsn attach gpu --name launched --lib "$GPU" --lib "$FIX/libcudamock.so" --stacks 1000000
+	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" heard 10 \
+		heard 5 heard 4 wait unheard 4 unheard 5 quiet 10 --wait-end
+	wait_line job '^waits '
+	fsn detach launched
+	tell job
+	# Kernels are recorded on, for the other.
+	wait_line job '^recorded 1'
+	tell job
+	wait_bg job
+	fsn detach gpu
+}
+
+@test "stacks of launches need CUDA's driver, and a library that can tell launches" {
+	fsn -s 1 attach gpu --lib "$GPU" --lib "$FIX/libfix.so.1" --stacks all
+	assert_stderr_match '--stacks are those of launches: --lib says which libcuda\.so\.1'
+	sed 's/funcsnoop_gpu_ask/funcsnoop_gpu_non/g' "$GPU" >"$BATS_TEST_TMPDIR/old.so"
+	fsn -s 1 attach gpu --lib "$BATS_TEST_TMPDIR/old.so" --lib "$FIX/libcudamock.so" --stacks all
+	assert_stderr_match "'.*/old.so' is of a version without --stacks\$"
 	fsn list
 	assert_output ""
 }

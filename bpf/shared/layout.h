@@ -479,7 +479,8 @@ struct fsn_ctl {
 	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
 	unsigned long long lost_stacks, lost_stacks_base[2]; /* for which there was no room */
 	unsigned long long lost_python, lost_python_base[2]; /* frames that stay an interpreter's */
-	unsigned int python_pieces, pad2; /* of fsn_python_lines that are used */
+	unsigned int python_pieces; /* of fsn_python_lines that are used */
+	unsigned int gpu_calls; /* calls that launch kernels, ever: the place for one more */
 	unsigned long long lost_spreads; /* times of rows, ever, the same */
 	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
 	/* Calls of signals' handlers on a stack of their own, without their return probe. */

@@ -152,6 +152,29 @@ static int check_stacks(const struct attach_options *o, const struct draft *draf
 	return 0;
 }
 
+/* Of kernels alone it is known by which call they were launched. */
+static bool has_stacks(const struct attach_options *o, const struct draft *draft)
+{
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (draft->targets[i].kind->on_gpu && !target_gpu_is_kernels(&draft->targets[i]) &&
+			!target_gpu_is_launch(&draft->targets[i]))
+			return false;
+	return !o->keys.stack_late;
+}
+
+/* Stacks of launches say little without what was launched. */
+static int add_kernel(struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	bool kernels = false;
+
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		kernels |= target_gpu_is_kernels(&draft->targets[i]);
+	if (!kernels || !o->attach.stack_cnt || o->config || o->keys.key_cnt == FSN_KEYS ||
+		keys_at(&o->keys, FSN_BY_KERNEL))
+		return 0;
+	return keys_add(&o->keys, "kernel", err);
+}
+
 /* What a GPU does is told by a thread of libcupti's: who asked for it is not there. */
 static int check_gpu(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
@@ -172,7 +195,8 @@ static int check_gpu(const struct attach_options *o, const struct draft *draft, 
 						  "--duty is for what GPUs do: not in group '%s'",
 						  draft->name);
 	for (size_t k = 0; o->attach.keys && k < ARRAY_SIZE(theirs); k++)
-		if (keys_at(o->attach.keys, theirs[k].by)) {
+		if (keys_at(o->attach.keys, theirs[k].by) &&
+			!(theirs[k].by == FSN_BY_STACK && has_stacks(o, draft))) {
 			err_set(err, -ERR_USAGE, "%s: it is not known of what GPUs do",
 				theirs[k].said);
 			return err_hint(err, "it is of launches: calls of presets cuda and cuda-driver");
@@ -191,6 +215,10 @@ static int check_keys(
 		return code;
 	if (o->attach.keys && draft->probed_cnt)
 		code = attach_check_keys(draft, o->attach.keys, &left, err);
+	/* What launches is told apart by nothing: what it launched is. */
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (left.some && target_gpu_is_launch(&draft->targets[i]))
+			left.some--;
 	if (!code && left.none)
 		cmd_note(o->g,
 			"calls of %zu of the %zu functions are not told apart: they lack the "
@@ -318,6 +346,7 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 
 	o->draft.preset = preset;
 	o->draft.lenient = lenient;
+	o->draft.launches = o->attach.stack_cnt;
 	usual = wants_usual_keys(o);
 	o->draft.rules.keep_args |= usual;
 	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
@@ -326,6 +355,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 		code = draft_new(&o->draft, &draft, err);
 	if (!code)
 		code = check_gpu(o, draft, err);
+	if (!code)
+		code = add_kernel(o, draft, err);
 	if (!code)
 		code = check_condition(o, draft, err);
 	if (!code && !usual && wants_usual_stacks(o, draft))

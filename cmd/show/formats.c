@@ -266,6 +266,8 @@ static void print_lost(const struct report *r, const struct stats *s, FILE *f)
 /* Of which processes nothing is seen, or not all; what has ended would only be in the way. */
 static void print_gpus(const struct report *r, const struct report_group *rg, FILE *f)
 {
+	uint64_t kernels, known;
+
 	for (size_t i = 0; i < rg->whole->gpu_cnt; i++) {
 		const struct fsn_gpu *said = &rg->whole->gpus[i].said;
 		int pid = rg->whole->gpus[i].pid;
@@ -289,6 +291,9 @@ static void print_gpus(const struct report *r, const struct report_group *rg, FI
 		if (said->dropped)
 			note(r, f, "process %d: %s had no room for %llu records", pid, who, said->dropped);
 	}
+	if (stacks_of_launches(rg, &kernels, &known))
+		note(r, f, "of %s the launches of %llu have a stack",
+			counted(kernels, "kernel", "kernels").text, (unsigned long long)known);
 }
 
 /* What makes a number doubtful. */

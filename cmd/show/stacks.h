@@ -61,7 +61,10 @@ int trie_take(struct stacks *s, const struct stack *stack, const char *func,
 /* What a row counts by figure @sort: calls, errors, or a time in ns. */
 uint64_t stack_value(const struct stats_row *row, enum figure_id sort);
 
-/* What stacks are counted in elsewhere, unless something else is asked for; but waits last. */
+/*
+ * What stacks are counted in elsewhere, unless something else is asked for; but waits last, and so
+ * does what GPUs do.
+ */
 enum figure_id stacks_figure(const struct report *r);
 
 /*

@@ -396,6 +396,10 @@ void print_heat(const struct report *r, const struct report_group *rg, FILE *f);
  */
 bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls);
 
+/* Of a group of kernels that GPUs ran, how many there were, and of how many the launch's stack is
+   known. False where none are followed, or they may not be read. */
+bool stacks_of_launches(const struct report_group *rg, uint64_t *ret_kernels, uint64_t *ret_known);
+
 /*
  * Of groups whose calls are told apart by stack: a tree, those who were called below who called
  * them, and a line for each stack. 0 or a negative errno.

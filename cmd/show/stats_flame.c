@@ -13,7 +13,8 @@ enum figure_id stacks_figure(const struct report *r)
 	if (r->choice->sorted)
 		return r->choice->sort;
 	for (size_t i = 0; i < r->cnt; i++)
-		if (strcmp(group_func(r->group[i].s->group, 0).kind, "wait"))
+		if (!group_info(r->group[i].s->group).gpu &&
+			strcmp(group_func(r->group[i].s->group, 0).kind, "wait"))
 			return FIGURE_CALLS;
 	return FIGURE_TOTAL;
 }

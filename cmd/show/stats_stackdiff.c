@@ -37,12 +37,15 @@ static size_t stack_len(const char *stack)
 static int add_side(struct changes *c, const struct report_group *rg,
 	const struct saved_group *group, bool now)
 {
+	bool gpu = group_info(rg->s->group).gpu;
+
 	for (size_t i = 0; group && i < group->func_cnt; i++) {
 		const struct saved_func *f = &group->funcs[i];
 		bool sample = is_sample(rg, f->name);
 
 		for (size_t k = 0; k < f->row_cnt; k++) {
 			const struct saved_part *part = saved_part_find(&f->rows[k], "stack");
+			const struct saved_part *kernel = saved_part_find(&f->rows[k], "kernel");
 			struct stack_change *grown;
 
 			if (!part || !part->stack)
@@ -55,6 +58,8 @@ static int add_side(struct changes *c, const struct report_group *rg,
 			*grown = (struct stack_change) { .stack = part->stack,
 				.len = stack_len(part->stack),
 				.func = sample && *part->stack ? NULL : f->name };
+			if (gpu && kernel && kernel->name)
+				grown->func = kernel->name;
 			saved_row_add(now ? &grown->now : &grown->was, &f->rows[k].figures);
 		}
 	}

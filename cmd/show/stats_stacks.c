@@ -129,12 +129,14 @@ static int stack_key(const struct report_group *rg)
 	return -1;
 }
 
-/* What the stack was at; NULL: it says that itself. */
+/* What the stack was at, of a GPU the kernel that it has launched; NULL: it says that itself. */
 static const char *innermost(const struct report_group *rg, const struct stats_func *f,
-	const struct stack *stack)
+	const struct stats_row *row, const struct stack *stack)
 {
 	const struct group *g = rg->s->group;
 
+	if (group_info(g).gpu && row->kernel)
+		return row->kernel;
 	return group_func(g, f->fn).is_sample && stack->cnt ? NULL : group_func_name(g, f->fn);
 }
 
@@ -193,7 +195,7 @@ int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
 			struct stack stack = stacks_get(rg->stacks, number);
 
 			if (number)
-				code = each(rg->stacks, &stack, innermost(rg, f, &stack),
+				code = each(rg->stacks, &stack, innermost(rg, f, &f->rows[k], &stack),
 					&f->rows[k], arg);
 		}
 	}
@@ -215,6 +217,22 @@ bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls)
 			if (number && end < FSN_WALK_ENDS)
 				ret_calls[end] += f->rows[k].n.calls;
 		}
+	}
+	return key >= 0;
+}
+
+bool stacks_of_launches(const struct report_group *rg, uint64_t *ret_kernels, uint64_t *ret_known)
+{
+	int key = group_info(rg->s->group).gpu ? stack_key(rg) : -1;
+
+	*ret_kernels = *ret_known = 0;
+	for (size_t i = 0; key >= 0 && i < rg->s->func_cnt; i++) {
+		const struct stats_func *f = &rg->s->funcs[i];
+
+		*ret_kernels += f->row_cnt ? f->n.calls : 0;
+		for (size_t k = 0; k < f->row_cnt; k++)
+			if (stats_row_word(&f->rows[k], key))
+				*ret_known += f->rows[k].n.calls;
 	}
 	return key >= 0;
 }

@@ -154,6 +154,9 @@ static void engine_size_memory(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_block_bits = __builtin_ctz(e->block_sets);
 }
 
+/* Launches whose kernels' records may yet come, of all processes; a power of two. */
+#define GPU_CALLS 65536
+
 /* What a walk works with is of the size that a value of its map has. */
 static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 {
@@ -169,6 +172,10 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 	if (spec->python) {
 		bpf_map__set_max_entries(e->skel->maps.fsn_py_threads, FSN_PYTHON_SEEN);
 		bpf_map__set_max_entries(e->skel->maps.fsn_py_seen, FSN_PYTHON_SEEN);
+	}
+	if (spec->progs & 1U << ENGINE_GPU) {
+		bpf_map__set_max_entries(e->skel->maps.fsn_gpu_calls, GPU_CALLS);
+		e->skel->rodata->fsn_gpu_call_cnt = GPU_CALLS;
 	}
 	e->skel->rodata->fsn_walks_stacks = true;
 	e->skel->rodata->fsn_walks_python = spec->python;

@@ -239,6 +239,7 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	snprintf(draft->name, sizeof(draft->name), "%s", opts->name);
 	draft->keeps_args = opts->rules.keep_args;
 	draft->duty = opts->duty ? opts->duty : 1;
+	draft->launches = opts->launches;
 	if (!opts->pid_cnt)
 		find.pids = NULL;
 	code = libfind_new(&find, &draft->finder, err);

@@ -39,6 +39,7 @@ struct draft_opts {
 	size_t slow_cnt;
 	bool explain;            /* what can't be done is told, not an error */
 	uint32_t duty;           /* GPUs are recorded for one of so many seconds; 0, 1: always */
+	bool launches;           /* of kernels of GPUs it is to be known by which call */
 	bool *ret_lacks;         /* whether it failed as a library is not there; or NULL */
 	struct plan_rules rules; /* --exit, --site, --count, and what the kernel allows */
 };
@@ -69,7 +70,8 @@ struct draft {
 	const char **missing;   /* names asked for, as preset or so, that no library has */
 	size_t missing_cnt;
 	bool keeps_args;        /* arguments can be seen wherever the probe is */
-	uint32_t duty;          /* as of draft_opts */
+	uint32_t duty;          /* as of draft_opts, */
+	bool launches;          /* this, too */
 	bool entries_alone;     /* of all targets: .timed_cnt and .place_cnt are 0 */
 	struct err failure;     /* why it can't be attached; only with .explain */
 	struct libfind *finder;

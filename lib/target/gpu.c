@@ -39,6 +39,16 @@ static const struct preset_func known = {
 	.ret = { .kind = TYPE_VOID },
 };
 
+/* Who launches kernels, of CUDA's driver: its runtime has them do it. */
+static const char *const launch_names[] = { "cuLaunchKernel", "cuLaunchKernel_ptsz",
+	"cuLaunchKernelEx", "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel",
+	"cuLaunchCooperativeKernel_ptsz", "cuGraphLaunch", "cuGraphLaunch_ptsz" };
+
+#define LAUNCH_LIB "libcuda.so.1"
+
+static const struct preset_func known_launch = { .ret_text = "int",
+	.ret = { .kind = TYPE_INT, .size = 4, .is_signed = true } };
+
 struct finding {
 	struct targets *targets;
 	size_t first; /* of .targets, those of this look-up */
@@ -95,13 +105,26 @@ static void find_duties(const struct usdt_sites *s, const char *name, struct usd
 	}
 }
 
-/* Where its batches are seen, and behind that its duties, by their number. */
+/* The site that asks by which call kernels were launched. */
+static void find_ask(const struct usdt_sites *s, const char *name, struct usdt_site *ret_site)
+{
+	for (size_t i = 0; i < s->cnt && !strcmp(name, "kernels"); i++)
+		if (!strcmp(s->sites[i].provider, FSN_GPU_ASK_PROVIDER) &&
+			!strcmp(s->sites[i].name, FSN_GPU_ASK_LAUNCHES))
+			*ret_site = s->sites[i];
+}
+
+#define SITE_ASK   (1 + FSN_GPU_DUTY_CNT)
+#define SITE_CNT   (SITE_ASK + 1)
+
+/* Where its batches are seen, and behind that its duties, by their number, and SITE_ASK. */
 static const struct event *event_of(struct targets *targets, const struct object *object,
 	const struct usdt_sites *s, const struct usdt_site *site)
 {
-	struct usdt_site sites[1 + FSN_GPU_DUTY_CNT] = { *site };
+	struct usdt_site sites[SITE_CNT] = { *site };
 
 	find_duties(s, site->name, sites + 1);
+	find_ask(s, site->name, &sites[SITE_ASK]);
 	return usdt_event(targets, object, sites, ARRAY_SIZE(sites));
 }
 
@@ -143,6 +166,51 @@ static int find_request(struct finding *f, const struct objects *objects, struct
 	err_set(err, -ENOENT, "no GPU activity '%s' in '%s'", f->text,
 		objects->cnt ? objects->object[0]->path : FSN_GPU_LIB);
 	return err_hint(err, "there are 'kernels', 'copies', 'sets' and 'graphs' in libfuncsnoop-gpu.so");
+}
+
+static int add_launches(struct finding *f, const struct object *object, struct err *err)
+{
+	const struct elf_func *funcs;
+	size_t cnt;
+	int code = elf_file_funcs(object->elf, &funcs, &cnt, err);
+
+	for (size_t i = 0; !code && i < ARRAY_SIZE(launch_names); i++) {
+		const char *symbol = launch_names[i];
+		const struct elf_name *name =
+			elf_file_lookup(object->elf, symbol, strlen(symbol));
+		const struct elf_func *func = name ? &funcs[name->func] : NULL;
+		struct target t = { .request = f->req, .object = object, .known = &known_launch,
+			.symbol = symbol, .name = symbol };
+
+		if (!func || !func->in_code || is_there(f, object, symbol))
+			continue;
+		f->hits++;
+		t.addr = func->addr;
+		t.offset = t.site_offset = func->offset;
+		if (targets_add(f->targets, &t))
+			return err_sys(err, -ENOMEM, "cannot list functions");
+	}
+	return code;
+}
+
+/* In the libraries that were named, or else in the driver's. */
+static int find_launches(struct finding *f, struct libfind *finder, const struct objects *named,
+	struct err *err)
+{
+	__cleanup(objects_done) struct objects driver = {};
+	int code = 0;
+
+	for (size_t i = 0; !code && i < named->cnt; i++)
+		code = add_launches(f, named->object[i], err);
+	if (!code && !f->hits)
+		code = libfind_get(finder, LAUNCH_LIB, &driver, err);
+	for (size_t i = 0; !code && i < driver.cnt; i++)
+		code = add_launches(f, driver.object[i], err);
+	if (!code && !f->hits)
+		code = err_set(err, -ENOENT, "no function that launches kernels in " LAUNCH_LIB);
+	return code == -ENOENT
+		? err_hint(err, "--stacks are those of launches: --lib says which " LAUNCH_LIB)
+		: code;
 }
 
 bool target_gpu_library(char path[PATH_MAX])
@@ -201,7 +269,10 @@ static int gpu_find(struct libfind *finder, const struct objects *objects,
 		struct finding f = { .targets = targets, .first = first, .req = reqs[i],
 			.text = target_name_in(&target_gpu, reqs[i]->func) };
 
-		code = find_request(&f, objects, err);
+		if (!strcmp(f.text, TARGET_GPU_LAUNCHES))
+			code = find_launches(&f, finder, objects, err);
+		else
+			code = find_request(&f, objects, err);
 		pattern_done(&f.pattern);
 	}
 	if (code)
@@ -209,14 +280,46 @@ static int gpu_find(struct libfind *finder, const struct objects *objects,
 	return code;
 }
 
+bool gpu_asks_kernels(const char *func)
+{
+	const char *name = target_name_in(&target_gpu, func);
+
+	return name != func && !strcmp(name, "kernels");
+}
+
+bool target_gpu_is_kernels(const struct target *t)
+{
+	return t->kind == &target_gpu && t->event && !strcmp(t->symbol, "kernels");
+}
+
+bool target_gpu_is_launch(const struct target *t)
+{
+	return t->kind == &target_gpu && !t->event;
+}
+
 /* Where the probe of what is asked of @t is, which is for nothing but to be there; or NULL. */
 static const struct event_site *duty_site(const struct draft *draft, const struct target *t)
 {
 	size_t n = 0;
 
-	while (n < FSN_GPU_DUTY_CNT && duties[n] != draft->duty)
+	while (n < FSN_GPU_DUTY_CNT && (!t->event || duties[n] != draft->duty))
 		n++;
 	return n < FSN_GPU_DUTY_CNT && t->event->sites[1 + n].offset ? &t->event->sites[1 + n] : NULL;
+}
+
+/* The same of who is asked for by which call kernels were launched. */
+static const struct event_site *ask_site(const struct draft *draft, const struct target *t)
+{
+	return draft->launches && t->event && t->event->sites[SITE_ASK].offset
+		? &t->event->sites[SITE_ASK]
+		: NULL;
+}
+
+static void plan_launch(struct plan *plan)
+{
+	plan->exit = PLAN_EXIT_NONE;
+	snprintf(plan->site_why, sizeof(plan->site_why), "the entry of a launch");
+	snprintf(plan->exit_why, sizeof(plan->exit_why), "its stack alone is looked for");
 }
 
 static int gpu_plan(struct draft *draft, size_t first, size_t cnt,
@@ -226,8 +329,15 @@ static int gpu_plan(struct draft *draft, size_t first, size_t cnt,
 		const struct target *t = &draft->targets[i];
 		struct plan *plan = &draft->targets[i].plan;
 
+		if (!t->event) {
+			plan_launch(plan);
+			continue;
+		}
 		if (draft->duty > 1 && !duty_site(draft, t))
 			return err_set(err, -EOPNOTSUPP, "'%s' is of a version without --duty",
+				t->object->path);
+		if (draft->launches && target_gpu_is_kernels(t) && !ask_site(draft, t))
+			return err_set(err, -EOPNOTSUPP, "'%s' is of a version without --stacks",
 				t->object->path);
 		plan->site_emulated = true;
 		plan->exit = PLAN_EXIT_RETURN;
@@ -242,13 +352,20 @@ static int gpu_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
 {
 	const struct target *t = &draft->targets[fn];
-	const struct event_site *duty = duty_site(draft, t);
-	int code = probes_add_event(
-		p, t->object_index, ENGINE_GPU, &t->event->sites[0], fn, FSN_SAME);
+	const struct event_site *more[] = { duty_site(draft, t), ask_site(draft, t) };
+	int code;
 
-	if (code || !duty)
-		return code;
-	return probes_add_event(p, t->object_index, ENGINE_GPU, duty, fn, FSN_SAME);
+	/* Without a source: it is no batch. */
+	if (!t->event)
+		return probes_add(p, t->object_index, ENGINE_GPU, t->site_offset,
+			fn | (uint64_t)FSN_SAME << FSN_COOKIE_KIND_SHIFT);
+	code = probes_add_event(
+		p, t->object_index, ENGINE_GPU, &t->event->sites[0], fn, FSN_SAME);
+	for (size_t i = 0; !code && i < ARRAY_SIZE(more); i++)
+		if (more[i])
+			code = probes_add_event(
+				p, t->object_index, ENGINE_GPU, more[i], fn, FSN_SAME);
+	return code;
 }
 
 const struct target_kind target_gpu = {

@@ -8,6 +8,12 @@
 #include "target/draft.h"
 #include "target/kind.h"
 
+/* gpu:launches, which nobody but a draft asks for: functions that launch kernels. */
+#define TARGET_GPU_LAUNCHES "launches"
+
+/* Whether @func asks for kernels that GPUs run. */
+bool gpu_asks_kernels(const char *func);
+
 enum libs_needed {
 	LIBS_ALL, /* each of the names must be found */
 	LIBS_ONE, /* one at least */

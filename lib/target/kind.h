@@ -214,6 +214,10 @@ extern const struct target_kind target_gpu;
 /* The path of libfuncsnoop-gpu.so that came with this program, installed or as it was built. */
 bool target_gpu_library(char path[PATH_MAX]);
 
+/* What @t is: kernels that GPUs run, or a function that launches some. */
+bool target_gpu_is_kernels(const struct target *t);
+bool target_gpu_is_launch(const struct target *t);
+
 /* "1/30": of how many seconds one is recorded. -EINVAL with those that there are. */
 _must_check_ int target_gpu_duty(const char *text, uint32_t *ret_seconds, struct err *err);
 

@@ -182,6 +182,17 @@ static int choose_preset(struct requests *r, struct libfind *finder,
 	return -ENOENT;
 }
 
+/* With kernels that GPUs run those that launch them, which have no name of a user's. */
+static int request_launches(struct requests *r, struct err *err)
+{
+	static const struct request launches = { .func = "gpu:" TARGET_GPU_LAUNCHES };
+
+	for (size_t i = 0; i < r->cnt; i++)
+		if (!r->req[i].literal && gpu_asks_kernels(r->req[i].func))
+			return request_add(r, &launches, err);
+	return 0;
+}
+
 int requests_make(struct requests *r, struct libfind *finder,
 	const struct draft_opts *opts, struct err *err)
 {
@@ -196,5 +207,5 @@ int requests_make(struct requests *r, struct libfind *finder,
 	if (opts->preset && !opts->function_cnt)
 		for (size_t i = 0; !code && i < opts->preset->func_cnt; i++)
 			code = request_preset(r, finder, opts, &opts->preset->funcs[i], err);
-	return code;
+	return code || !opts->launches ? code : request_launches(r, err);
 }
