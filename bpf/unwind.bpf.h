@@ -280,6 +280,8 @@ __noinline int rule_find(struct walk *w, __u64 at)
 	if (!ref || !ref->file) {
 		if (!ref && want_file(&id, at))
 			w->met = 1;
+		if (w->mapping.offset <= FSN_MET_OFFSET)
+			w->frame = met_frame(&id, w->mapping.offset);
 		return FSN_WALK_NO_TABLE;
 	}
 	w->frame = (__u64)ref->file << FSN_FRAME_SHIFT | (w->mapping.offset & FSN_FRAME_OFFSET);

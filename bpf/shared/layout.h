@@ -254,6 +254,23 @@ struct fsn_called {
 	unsigned long long addr; /* as in the key; 0: it is not known */
 };
 
+/*
+ * The last frame of a walk that met a file without a table: in the place of the file's number this,
+ * then a hash of what the kernel knows it by, and where in it. It has one once a command makes it.
+ */
+#define FSN_FRAME_MET       0xfffdULL
+#define FSN_MET_SHIFT       32
+#define FSN_MET_OFFSET      ((1ULL << FSN_MET_SHIFT) - 1)
+
+static inline __attribute__((always_inline)) unsigned long long met_frame(
+	const struct fsn_file_id *id, unsigned long long offset)
+{
+	unsigned long long hash = id->ino ^ ((unsigned long long)id->dev << 32 | id->version);
+
+	return FSN_FRAME_MET << FSN_FRAME_SHIFT |
+		hash * 0x9e3779b97f4a7c15ULL >> 48 << FSN_MET_SHIFT | offset;
+}
+
 /* How a file is called: its name, that of its directory, and on up to its file system's root. */
 #define FSN_NAME_PARTS 16
 #define FSN_NAME_PART  64

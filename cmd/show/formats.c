@@ -192,6 +192,7 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 {
 	uint64_t calls[FSN_WALK_ENDS], all = 0, whole;
 	int most = FSN_WALK_DEEP;
+	char by[256] = "";
 
 	if (!stacks_ends(rg, calls))
 		return;
@@ -203,8 +204,10 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 	if (calls[FSN_WALK_OUTERMOST] == all)
 		return;
 	whole = 1000 * calls[FSN_WALK_OUTERMOST] / all;
-	note(r, f, "%u.%u %% of stacks are whole; of the others most %s", (unsigned int)whole / 10,
-		(unsigned int)whole % 10, stack_end_text(most));
+	if (most == FSN_WALK_NO_TABLE)
+		stacks_cut_by(rg, by, sizeof(by));
+	note(r, f, "%u.%u %% of stacks are whole; of the others most %s%s", (unsigned int)whole / 10,
+		(unsigned int)whole % 10, stack_end_text(most), by);
 }
 
 static void print_cpus(const struct report *r, const struct report_group *rg, FILE *f)

@@ -400,6 +400,9 @@ bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls);
    known. False where none are followed, or they may not be read. */
 bool stacks_of_launches(const struct report_group *rg, uint64_t *ret_kernels, uint64_t *ret_known);
 
+/* ": 12 libfoo.so, 3 libbar.so": which files ended most of them before those had a table; or "". */
+void stacks_cut_by(const struct report_group *rg, char *text, size_t size);
+
 /*
  * Of groups whose calls are told apart by stack: a tree, those who were called below who called
  * them, and a line for each stack. 0 or a negative errno.

@@ -237,6 +237,80 @@ bool stacks_of_launches(const struct report_group *rg, uint64_t *ret_kernels, ui
 	return key >= 0;
 }
 
+/* A file that ended walks before it had a table. */
+struct stack_cut_by {
+	const char *file; /* NULL: it is not known which */
+	uint64_t calls;
+};
+
+static int add_cut(struct stack_cut_by **cuts, size_t *cnt, const char *file, uint64_t calls)
+{
+	struct stack_cut_by *grown;
+
+	for (size_t i = 0; i < *cnt; i++)
+		if ((*cuts)[i].file == file) {
+			(*cuts)[i].calls += calls;
+			return 0;
+		}
+	grown = array_grow(*cuts, *cnt, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	*cuts = grown;
+	grown[(*cnt)++] = (struct stack_cut_by) { file, calls };
+	return 0;
+}
+
+static int compare_cuts(const void *a, const void *b)
+{
+	const struct stack_cut_by *x = a, *y = b;
+
+	if (x->calls != y->calls)
+		return x->calls < y->calls ? 1 : -1;
+	return x->file && y->file ? strcmp(x->file, y->file) : !x->file - !y->file;
+}
+
+/* All of them, those that have ended most first. */
+static int find_cuts(const struct report_group *rg, struct stack_cut_by **cuts, size_t *cnt)
+{
+	int key = rg->stacks ? stack_key(rg) : -1, code = 0;
+	uint64_t offset;
+
+	for (size_t i = 0; key >= 0 && i < rg->s->func_cnt; i++) {
+		const struct stats_func *f = &rg->s->funcs[i];
+
+		for (size_t k = 0; !code && k < f->row_cnt; k++) {
+			struct stack stack = stacks_get(rg->stacks, stats_row_word(&f->rows[k], key));
+
+			if (stack.cnt && stack.end == FSN_WALK_NO_TABLE && f->rows[k].n.calls)
+				code = add_cut(cuts, cnt,
+					stacks_place(rg->stacks, stack.frames[stack.cnt - 1], &offset),
+					f->rows[k].n.calls);
+		}
+	}
+	if (*cnt)
+		qsort(*cuts, *cnt, sizeof(**cuts), compare_cuts);
+	return code;
+}
+
+void stacks_cut_by(const struct report_group *rg, char *text, size_t size)
+{
+	_cleanup_free_ struct stack_cut_by *cuts = NULL;
+	const char *before = ": ";
+	size_t cnt = 0, len = 0;
+
+	*text = '\0';
+	if (find_cuts(rg, &cuts, &cnt))
+		return;
+	for (size_t i = 0; i < cnt && i < 3 && len < size; i++, before = ", ") {
+		const char *file = cuts[i].file ? cuts[i].file : "?", *base = strrchr(file, '/');
+
+		len += snprintf(text + len, size - len, "%s%llu %s", before,
+			(unsigned long long)cuts[i].calls, base ? base + 1 : file);
+	}
+	if (cnt > 3 && len < size)
+		snprintf(text + len, size - len, " and %zu more", cnt - 3);
+}
+
 bool stacks_are_split(const struct report_group *rg)
 {
 	for (size_t i = 0; !rg->sleeps && i < rg->func_cnt; i++)

@@ -80,7 +80,7 @@ uint32_t group_entries(const struct group *g, enum map_id id)
 void group_open_keys(const struct group *g)
 {
 	static const enum map_id maps[] = { MAPID_KEYED_BY, MAPID_KEYS, MAPID_TYPES, MAPID_NAMES,
-		MAPID_STACKS, MAPID_FRAMES, MAPID_STACK_FILES, MAPID_PYTHON_CODES,
+		MAPID_STACKS, MAPID_FRAMES, MAPID_STACK_FILES, MAPID_FILE_OF, MAPID_PYTHON_CODES,
 		MAPID_PYTHON_LINES };
 
 	for (size_t i = 0; g->meta.row_cnt + g->meta.stack_cnt && i < ARRAY_SIZE(maps); i++)

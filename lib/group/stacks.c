@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bpf/bpf.h>
+
 #include "elf/elf_file.h"
 #include "find/find.h"
 #include "group/records.h"
@@ -24,6 +26,12 @@ struct frame_file {
 	bool tried;
 };
 
+/* One that walks have met, by the last frame of theirs, but for the offset. */
+struct met {
+	uint64_t frame;
+	uint32_t number; /* 0: it has no table, or two have one hash */
+};
+
 #define KERNEL_FILE 0xffff /* what its addresses have above */
 
 struct symbol {
@@ -37,6 +45,9 @@ struct stacks {
 	struct fsn_frames *frames;
 	uint32_t cnt, frames_cnt;
 	struct frame_file *files; /* FSN_FILES_MAX */
+	struct met *met;
+	size_t met_cnt;
+	bool met_read;
 	struct named *names;      /* by hash; a power of two of them */
 	size_t names_cnt, names_used;
 	struct perf_map *maps; /* of processes that make code */
@@ -61,6 +72,7 @@ void stacks_free(struct stacks *s)
 		free(s->symbols[i].name);
 	free(s->symbols);
 	free(s->names);
+	free(s->met);
 	free(s->files);
 	free(s->stacks);
 	free(s->frames);
@@ -235,10 +247,60 @@ const char *stack_end_text(enum fsn_walk_end end)
 
 /* --- names ------------------------------------------------------------------------------------- */
 
-/* It may have come since all were read. */
-static struct frame_file *file_of(const struct stacks *s, uint64_t frame)
+/* Those that have a table now. Of two that can't be told apart nothing is known. */
+static int add_met(struct stacks *s, const struct fsn_file_id *id, uint32_t number)
 {
-	uint64_t number = frame >> FSN_FRAME_SHIFT;
+	const uint64_t frame = met_frame(id, 0);
+	struct met *grown;
+
+	for (size_t i = 0; i < s->met_cnt; i++)
+		if (s->met[i].frame == frame) {
+			s->met[i].number = 0;
+			return 0;
+		}
+	grown = array_grow(s->met, s->met_cnt, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	s->met = grown;
+	grown[s->met_cnt++] = (struct met) { frame, number };
+	return 0;
+}
+
+static void read_met(struct stacks *s)
+{
+	const int fd = group_fd(s->g, MAPID_FILE_OF);
+	struct fsn_file_id id, next, *before = NULL;
+	struct fsn_file_ref ref;
+
+	for (; fd >= 0 && !bpf_map_get_next_key(fd, before, &next); before = &id) {
+		id = next;
+		if (!bpf_map_lookup_elem(fd, &id, &ref) && add_met(s, &id, ref.file))
+			return;
+	}
+}
+
+static uint64_t number_of(struct stacks *s, uint64_t frame)
+{
+	if (frame >> FSN_FRAME_SHIFT != FSN_FRAME_MET)
+		return frame >> FSN_FRAME_SHIFT;
+	if (!s->met_read)
+		read_met(s);
+	s->met_read = true;
+	for (size_t i = 0; i < s->met_cnt; i++)
+		if (s->met[i].frame == (frame & ~FSN_MET_OFFSET))
+			return s->met[i].number;
+	return 0;
+}
+
+static uint64_t offset_of(uint64_t frame)
+{
+	return frame & (frame >> FSN_FRAME_SHIFT == FSN_FRAME_MET ? FSN_MET_OFFSET : FSN_FRAME_OFFSET);
+}
+
+/* It may have come since all were read. */
+static struct frame_file *file_of(struct stacks *s, uint64_t frame)
+{
+	uint64_t number = number_of(s, frame);
 	struct frame_file *file = number && number < FSN_FILES_MAX ? &s->files[number] : NULL;
 
 	if (!file)
@@ -250,11 +312,11 @@ static struct frame_file *file_of(const struct stacks *s, uint64_t frame)
 	return *file->about.path ? file : NULL;
 }
 
-const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_offset)
+const char *stacks_place(struct stacks *s, uint64_t frame, uint64_t *ret_offset)
 {
 	const struct frame_file *file = file_of(s, frame);
 
-	*ret_offset = frame & FSN_FRAME_OFFSET;
+	*ret_offset = offset_of(frame);
 	return file ? file->about.path : NULL;
 }
 
@@ -354,8 +416,10 @@ static struct frame_name *names_of(struct stacks *s, uint64_t frame, size_t *ret
 		return python_names(s->g, frame, ret_cnt);
 	if (frame >> FSN_FRAME_SHIFT == KERNEL_FILE)
 		return frame_name_new(kernel_name(s, frame), ret_cnt);
+	if (!file && frame >> FSN_FRAME_SHIFT == FSN_FRAME_MET)
+		return frame_names(NULL, "?", offset_of(frame), s->lines, ret_cnt);
 	return frame_names(file ? open_file(file) : NULL, file ? file->about.path : NULL,
-		frame & FSN_FRAME_OFFSET, s->lines, ret_cnt);
+		offset_of(frame), s->lines, ret_cnt);
 }
 
 static struct named *place_of(struct named *names, size_t cnt, uint64_t frame)

@@ -73,7 +73,7 @@ const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr);
 void perf_maps_free(struct perf_map *m);
 
 /* Its file, NULL where there is none, and the offset in that, or its address. */
-const char *stacks_place(const struct stacks *s, uint64_t frame, uint64_t *ret_offset);
+const char *stacks_place(struct stacks *s, uint64_t frame, uint64_t *ret_offset);
 
 /*
  * What code at @offset of @elf is called, with @lines by its debug information, as stacks_names()
