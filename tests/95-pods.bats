@@ -129,6 +129,42 @@ need_pod() {
 	stop_bg job
 }
 
+# The container's loop without a pod: sleep tells a line for each, and the fourth one takes the
+# group away; funcsnoop fails as the files beside it say.
+@test "what attaches goes on when a refresh fails, says so, and ends when the group is detached" {
+	local dir=$BATS_TEST_TMPDIR/bin
+
+	need_yaml
+	manifest=$output
+	mkdir -p "$dir" "$BATS_TEST_TMPDIR/bpf/funcsnoop/nccl"
+	cat >"$dir/funcsnoop" <<-'END'
+		#!/bin/sh
+		echo "$*" >>"$TOLD"
+		[ "$1" != list ] || exit 1
+		[ "$(grep -c -e --refresh "$TOLD")" != 2 ]
+	END
+	cat >"$dir/sleep" <<-'END'
+		#!/bin/sh
+		echo "sleep $*" >>"$TOLD"
+		[ "$(grep -c ^sleep "$TOLD")" != 4 ] || rmdir "$FUNCSNOOP_BPFFS/funcsnoop/nccl"
+	END
+	chmod +x "$dir/funcsnoop" "$dir/sleep"
+	capture env PATH="$dir:$PATH" TOLD="$BATS_TEST_TMPDIR/told" GROUP=nccl \
+		FUNCSNOOP_BPFFS="$BATS_TEST_TMPDIR/bpf" sh -c "$(of_container attach '.args[0]')"
+	assert_eq "$(<"$BATS_TEST_TMPDIR/told")" "list nccl --quiet
+attach nccl --mode 0644
+sleep 60
+attach nccl --mode 0644 --refresh
+sleep 60
+attach nccl --mode 0644 --refresh
+sleep 60
+attach nccl --mode 0644 --refresh
+sleep 60
+sleep infinity"
+	assert_stderr "nccl is as it was; again in 60 s
+nccl was detached"
+}
+
 serves_calls() {
 	capture "${POD_CMD[@]}"
 	grep -q '^funcsnoop_calls_total{group="nccl",function="ncclAllReduce",.*} [1-9]' <<<"$output"
@@ -180,6 +216,9 @@ installed() {
 	assert_eq "$(grep -oE '^[A-Z]+' "$file" | uniq | xargs)" \
 		"FROM RUN COPY RUN FROM COPY RUN ENTRYPOINT"
 	assert_eq "$(sed -n 's/^ENTRYPOINT //p' "$file" | jq -r '.[]')" funcsnoop
+	# What was built here is not what it is built from, and need not be sent.
+	assert_eq "$(grep -v '^#' "$BATS_TEST_DIRNAME/../.containerignore")" ".git
+$(sed 's|^/\(.*\)/$|\1|' "$BATS_TEST_DIRNAME/../.gitignore")"
 	# What the manifest runs is there.
 	grep -q 'install .* socat ' "$file"
 }
