@@ -27,7 +27,7 @@ fresh_folder() {
 	[[ ! -e $FOLDER ]] || rmdir "$FOLDER"
 }
 
-@test "the folder is made by attach with mode 0700, and may stay empty" {
+@test "the folder is made by attach with mode 0700, and goes with the last group" {
 	fresh_folder
 	fsn list --json
 	assert_output "[]"
@@ -36,8 +36,69 @@ fresh_folder() {
 	fsn attach g fix_add --lib "$FIX/libfix.so"
 	assert_eq "$(stat -c '%a %u' "$FOLDER" "$FOLDER/g")" "700 0
 700 0"
+	fsn attach h fix_add --lib "$FIX/libfix.so.1"
 	fsn detach g
-	assert_eq "$(find "$FOLDER")" "$FOLDER"
+	assert_eq "$(ls "$FOLDER")" h
+	fsn detach h
+	[[ ! -e $FOLDER ]] || fail "$FOLDER is still there"
+	fsn -s 1 attach g no_such_function --lib "$FIX/libfix.so.1"
+	[[ ! -e $FOLDER ]] || fail "an attach that failed has left $FOLDER"
+	mkdir "$FOLDER"
+	fsn list --json
+	assert_output "[]"
+	[[ -d $FOLDER ]] || fail "a reading command took $FOLDER away"
+}
+
+# What one attaches another one's detach may leave without a folder, and the other way round.
+in_turn() { # NAME TIMES
+	local dir=$BATS_TEST_TMPDIR/$1 i calls
+
+	mkdir "$dir"
+	cp "$FIX/call" "$FIX/libfix.so.1" "$dir"
+	for ((i = 0; i < $2; i++)); do
+		"$FUNCSNOOP" -q attach "$1" fix_add --lib "$dir/libfix.so.1" || return
+		"$dir/call" add 7 >/dev/null
+		calls=$("$FUNCSNOOP" stats "$1" --json | jq -c '[.[].functions[].calls]')
+		[[ $calls == '[7]' ]] || { echo "$1 counts $calls"; return 1; }
+		[[ $("$FUNCSNOOP" list "$1" --json | jq '.[0].calls') == 7 ]] || return
+		"$FUNCSNOOP" detach "$1" || return
+	done
+	echo "$1 is done"
+}
+
+@test "of several that attach and detach at once none loses its group to the end of the folder" {
+	local name pids=()
+
+	fresh_folder
+	for name in a b c; do
+		in_turn "$name" 6 >"$BATS_TEST_TMPDIR/$name.out" 2>&1 3>&- &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	for name in a b c; do
+		assert_eq "$(<"$BATS_TEST_TMPDIR/$name.out")" "$name is done"
+	done
+	[[ ! -e $FOLDER ]] || fail "$FOLDER is still there"
+}
+
+@test "who waits for the lock of a folder that goes makes the next one" {
+	need_tool flock
+	fresh_folder
+	mkdir -p "$FOLDER/~lock"
+	start_bg holder flock "$FOLDER/~lock" bash -c 'echo held; read -r _'
+	wait_line holder "^held$"
+	start_bg attach "$FUNCSNOOP" attach g fix_add --lib "$FIX/libfix.so.1"
+	waits() {
+		bg_ended attach || [[ $(cat "/proc/$(bg_pid attach)/wchan") == *nanosleep* ]]
+	}
+	poll_until waits
+	bg_ended attach && fail "attach did not wait"
+	rmdir "$FOLDER/~lock" "$FOLDER"
+	wait_bg attach
+	assert_eq "$(groups)" g
+	fsn detach g
+	tell holder
+	wait_bg holder
 }
 
 @test "a folder of another user is refused" {

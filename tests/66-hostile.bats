@@ -204,6 +204,7 @@ group_elsewhere() {
 }
 
 remove_elsewhere() {
+	mkdir -p "$FOLDER"
 	mv "$ELSEWHERE" "$FOLDER/away"
 	fsn detach away
 }

@@ -17,6 +17,7 @@
 #define FOLDER     "funcsnoop"
 #define PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define MAKE_TRIES 16 /* when it goes and comes while it is opened */
 
 static bool folder_is_empty(const char *path)
 {
@@ -108,9 +109,38 @@ static int folder_check(int fd, const char *path, struct err *err)
 	return 0;
 }
 
+/* -ENOENT without @create when there is none, which is no error. */
+static int open_folder(int mount_fd, const struct bpffs *fs, int *ret_fd, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	int code;
+
+	for (int i = 0; fd < 0 && i < MAKE_TRIES; i++) {
+		if (fs->create && mkdirat(mount_fd, FOLDER, 0700) && errno != EEXIST) {
+			code = err_sys(err, -errno, "cannot make '%s'", fs->path);
+			return hint_root(code, CAPS_BIT(CAP_DAC_OVERRIDE), err);
+		}
+		fd = openat(mount_fd, FOLDER, DIR_FLAGS);
+		if (fd < 0 && (errno != ENOENT || !fs->create))
+			break;
+	}
+	if (fd < 0 && errno == ENOENT && !fs->create)
+		return -ENOENT;
+	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return err_set(err, -ENOTDIR, "'%s' is not a directory", fs->path);
+	if (fd < 0) {
+		err_sys(err, -errno, "cannot open '%s'", fs->path);
+		return err_hint(err, BPFFS_HINT_READERS);
+	}
+	code = folder_check(fd, fs->path, err);
+	if (!code)
+		*ret_fd = TAKE_FD(fd);
+	return code;
+}
+
 int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *err)
 {
-	_cleanup_close_ int mount_fd = -1, fd = -1;
+	_cleanup_close_ int mount_fd = -1;
 	int code;
 
 	if (!dir)
@@ -120,6 +150,7 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 	snprintf(ret_fs->path, sizeof(ret_fs->path), "%s/" FOLDER, dir);
 	ret_fs->fd = ret_fs->lock_fd = -1;
 	ret_fs->locked = false;
+	ret_fs->create = create;
 	mount_fd = open_mount(dir, create, err);
 	if (mount_fd < 0) {
 		/* Nobody has mounted the default one: so nothing is attached. */
@@ -127,24 +158,30 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 			return 0;
 		return mount_fd;
 	}
-	if (create && mkdirat(mount_fd, FOLDER, 0700) && errno != EEXIST) {
-		code = err_sys(err, -errno, "cannot make '%s'", ret_fs->path);
-		return hint_root(code, CAPS_BIT(CAP_DAC_OVERRIDE), err);
-	}
-	fd = openat(mount_fd, FOLDER, DIR_FLAGS);
-	if (fd < 0 && errno == ENOENT && !create)
-		return 0;
-	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
-		return err_set(err, -ENOTDIR, "'%s' is not a directory", ret_fs->path);
-	if (fd < 0) {
-		err_sys(err, -errno, "cannot open '%s'", ret_fs->path);
-		return err_hint(err, BPFFS_HINT_READERS);
-	}
-	code = folder_check(fd, ret_fs->path, err);
-	if (code)
-		return code;
-	ret_fs->fd = TAKE_FD(fd);
-	return 0;
+	code = open_folder(mount_fd, ret_fs, &ret_fs->fd, err);
+	return code == -ENOENT && !create ? 0 : code;
+}
+
+/* The number stays: opened groups know the folder by it. */
+int bpffs_remake(struct bpffs *fs, struct err *err)
+{
+	_cleanup_close_ int mount_fd = openat(fs->fd, "..", PATH_FLAGS), fd = -1;
+	int code;
+
+	if (mount_fd < 0)
+		return err_sys(err, -errno, "cannot open the folder of '%s'", fs->path);
+	code = open_folder(mount_fd, fs, &fd, err);
+	if (!code && dup3(fd, fs->fd, O_CLOEXEC) < 0)
+		code = err_sys(err, -errno, "cannot open '%s'", fs->path);
+	return code;
+}
+
+void bpffs_drop_empty(const struct bpffs *fs)
+{
+	_cleanup_close_ int mount_fd = openat(fs->fd, "..", PATH_FLAGS);
+
+	if (mount_fd >= 0)
+		unlinkat(mount_fd, FOLDER, AT_REMOVEDIR);
 }
 
 void bpffs_close(struct bpffs *fs)

@@ -21,6 +21,7 @@ struct bpffs {
 	int fd;          /* DIR/funcsnoop, or -1 when it does not exist */
 	int lock_fd;     /* what is locked, or -1 */
 	bool locked;
+	bool create;     /* as bpffs_open() was told */
 	char path[4096]; /* DIR/funcsnoop, for messages */
 };
 
@@ -34,7 +35,8 @@ struct bpffs {
 /*
  * Opens DIR/funcsnoop. @dir NULL stands for $FUNCSNOOP_BPFFS or /sys/fs/bpf. With @create
  * the folder is made (0700), and bpffs is mounted on /sys/fs/bpf if nothing is; without,
- * a missing folder is no error and leaves fd -1.
+ * a missing folder is no error and leaves fd -1. Until it is locked the folder may go, with the
+ * last group: then it is as an empty one in which nothing can be made.
  * DIR must be a bpffs (BPF_FS_MAGIC, linux/magic.h). The folder is accepted only as a
  * directory that root or the caller owns and nobody else can write: a fresh bpffs is mode
  * 1777, so anybody could have made it first. Symbolic links are not followed.
@@ -46,8 +48,9 @@ void bpffs_close(struct bpffs *fs);
 /*
  * Takes the writers' lock; waits up to 5 s and then fails with -EBUSY, naming the holder.
  * What a killed writer has left half-made is removed, breakpoints included, and so are groups
- * whose time is over. Held until bpffs_unlock() or
- * bpffs_close().
+ * whose time is over. Held until bpffs_unlock() or bpffs_close().
+ * A folder that has gone since bpffs_open() is made again with @create; without, there is
+ * nothing to be locked: 0.
  */
 int bpffs_lock(struct bpffs *fs, struct err *err);
 
@@ -72,8 +75,15 @@ int bpffs_drop_lock(int dir_fd);
 /* Takes the lock if it is free at once; true when it is held. */
 bool bpffs_try_lock(struct bpffs *fs);
 
-/* Gives it back early; fine when it isn't held. */
+/* Gives it back early; fine when it isn't held. A folder that is empty then goes. */
 void bpffs_unlock(struct bpffs *fs);
+
+/*
+ * For the lock: the folder, which has gone since it was opened, is made and opened again; and it
+ * is taken away, if nothing is in it. Errors as of bpffs_open().
+ */
+_must_check_ int bpffs_remake(struct bpffs *fs, struct err *err);
+void bpffs_drop_empty(const struct bpffs *fs);
 
 /* Removes what killed writers left, and groups whose time is over, if the lock is free at
  * once. Never fails. */

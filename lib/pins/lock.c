@@ -6,6 +6,10 @@
 // whoever gets the lock looks whether the folder is still the one of that name, and only who
 // holds it takes it away. One that a killed writer left is as good as a new one.
 //
+// The pin folder itself goes with the last group: when nothing is in it, not even a lock that the
+// next one has made. Who has opened it before, and then wants the lock, can make nothing in it any
+// more (ENOENT): so all that is locked is in the folder that has the name.
+//
 // A group that was given to another user has a folder of the same kind: its owner, who may
 // change nothing else here, excludes whoever changes that group.
 #include <errno.h>
@@ -108,8 +112,16 @@ static int lock_wait(int dir_fd, int how)
 
 static int take_lock(struct bpffs *fs, int how, struct err *err)
 {
-	int fd = lock_wait(fs->fd, how);
+	int fd = lock_wait(fs->fd, how), code;
 
+	while (fd == -ENOENT && fs->create) {
+		code = bpffs_remake(fs, err);
+		if (code)
+			return code;
+		fd = lock_wait(fs->fd, how);
+	}
+	if (fd == -ENOENT && how == LOCK_EX)
+		return 0;
 	if (fd == -EWOULDBLOCK)
 		return err_locked(fs->fd, fs->path, err);
 	if (fd < 0) {
@@ -187,7 +199,7 @@ int bpffs_lock(struct bpffs *fs, struct err *err)
 	if (fs->locked || fs->fd < 0)
 		return 0;
 	code = take_lock(fs, LOCK_EX, err);
-	if (!code)
+	if (fs->locked)
 		remove_leftovers(fs);
 	return code;
 }
@@ -240,12 +252,12 @@ bool bpffs_try_lock(struct bpffs *fs)
 	return true;
 }
 
-/* The folder goes while nobody else can have locked it: of several readers with the last. */
+/* The lock goes while nobody else can have locked it: of several readers with the last. */
 void bpffs_unlock(struct bpffs *fs)
 {
 	if (fs->locked && !flock(fs->lock_fd, LOCK_EX | LOCK_NB) &&
-		is_linked(fs->fd, fs->lock_fd))
-		unlinkat(fs->fd, LOCK, AT_REMOVEDIR);
+		is_linked(fs->fd, fs->lock_fd) && !unlinkat(fs->fd, LOCK, AT_REMOVEDIR))
+		bpffs_drop_empty(fs);
 	if (fs->locked)
 		flock(fs->lock_fd, LOCK_UN);
 	fs->lock_fd = close_fd(fs->lock_fd);
