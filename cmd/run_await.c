@@ -28,6 +28,8 @@ struct unit {
 	struct preset_set *set;
 	struct draft *draft;
 	struct procs *procs; /* .draft's */
+	struct keys keys;    /* what its calls are told apart by, which a preset may have said */
+	uint32_t stack_cnt;
 	struct keeper *keeper;
 };
 
@@ -178,6 +180,8 @@ static bool unit_find(struct await *w, struct unit *u, pid_t pid)
 	int code;
 
 	a.words = u->words;
+	if (a.attach.keys)
+		a.attach.keys = &a.keys;
 	a.draft.procs = NULL;
 	a.draft.pids = &pid;
 	a.draft.pid_cnt = pid != 0;
@@ -189,6 +193,8 @@ static bool unit_find(struct await *w, struct unit *u, pid_t pid)
 	}
 	code = run_draft(&a, w->o->name, &u->set, &u->draft, &err);
 	u->procs = a.draft.procs;
+	u->keys = a.attach.keys ? *a.attach.keys : (struct keys) {};
+	u->stack_cnt = a.attach.stack_cnt;
 	if (!code && !u->draft->probed_cnt) {
 		code = -ENOENT;
 		err = u->draft->failure;
@@ -218,6 +224,8 @@ static int unit_attach(struct await *w, struct unit *u, struct err *err)
 		code = keeper_start(w->o->g->bpffs, u->name, &u->keeper, err);
 	opts.pids_fd = opts.children ? holds_pids_fd(w->holds) : 0;
 	opts.held = true;
+	opts.keys = keys_wanted(&u->keys) ? &u->keys : NULL;
+	opts.stack_cnt = u->stack_cnt;
 	/* Who is held makes no calls that could be counted for a trial. */
 	opts.budget = (struct budget) {};
 	if (!code)

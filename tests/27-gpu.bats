@@ -232,6 +232,20 @@ kernel=plain \\(func=0x"
 	fsn detach cuda
 }
 
+@test "what a preset tells apart by is so where a run has to wait for the library, too" {
+	ldconfig -p | grep -q libcuda.so.1 && skip "there is a driver"
+	cp "$MOCK" "$BATS_TEST_TMPDIR/libcuda.so.1"
+	fsn run cuda-driver --by kernel --format csv -o "$BATS_TEST_TMPDIR/csv" -- \
+		env LD_PRELOAD="$BATS_TEST_TMPDIR/libcuda.so.1" "$FIX/kernels" driver
+	assert_stderr_match "'libcuda\.so\.1' yet: it is waited for"
+	assert_eq "$(tr -d '\r' <"$BATS_TEST_TMPDIR/csv" | awk -F, '
+		NR == 1 { for (i = 1; i <= NF; i++) col[$i] = i; next }
+		{ print $col["function"], $col["kernel"], $col["calls"] }' | sort)" \
+		"cuLaunchKernel blend 3
+cuLaunchKernel sort_keys 1
+cuLaunchKernelEx blend 2"
+}
+
 @test "the driver's handles have the names that they were asked for by while somebody looked on" {
 	fsn attach cuda-driver --lib "$MOCK"
 	launched cuda-driver "$FIX/kernels" driver unknown
