@@ -540,7 +540,23 @@ ns::scale 50 100000"
 	assert_json "$functions" '[["kernels",259,259],["cuLaunchKernel",250,null]]'
 	fsn stats gpu --format flame -o "$BATS_TEST_TMPDIR/f.html"
 	grep -q '"ns::scale"' "$BATS_TEST_TMPDIR/f.html"
+	grep -q '{"name":"kernels","unit":"count"}' "$BATS_TEST_TMPDIR/f.html"
 	fsn detach gpu
+}
+
+@test "stacks of launches are seen where a run has to wait for the driver, too" {
+	local dir=$BATS_TEST_TMPDIR
+
+	ldconfig -p | grep -q libcuda.so.1 && skip "there is a driver"
+	cp "$FIX/libcudamock.so" "$dir/libcuda.so.1"
+	fsn run gpu --stacks all --format folded -o "$dir/folded" -- env LD_PRELOAD="$dir/libcuda.so.1" \
+		CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" \
+		"$FIX/gpujob" heard 10 heard 4 launches "$dir/libcuda.so.1"
+	assert_stderr_match "'libcuda\.so\.1' yet: it is waited for"
+	assert_eq "$(sed 's/.*;//' "$dir/folded" | awk '{ us[$1] += $2 } END { for (k in us) print k, us[k] }' |
+		sort)" "add<float> 400
+more 6
+ns::scale 100"
 }
 
 @test "who is asked for no stacks pays nothing for calls that launch kernels" {

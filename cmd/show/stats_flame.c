@@ -207,7 +207,8 @@ static bool can_choose(const struct trie *t, size_t i)
 /* What is counted where that is one thing in all groups. */
 static const char *counted_word(const struct report *r)
 {
-	static const char *const words[][2] = { { "sample", "samples" }, { "wait", "waits" } };
+	static const char *const words[][2] = { { "sample", "samples" }, { "wait", "waits" },
+		{ "gpu", "kernels" } };
 	size_t cnt[ARRAY_SIZE(words)] = {}, all = 0, sleeps = 0;
 
 	for (size_t i = 0; i < r->cnt; i++) {
