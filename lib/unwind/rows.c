@@ -11,6 +11,7 @@
 /* Registers of x86-64 as DWARF numbers them (its psABI, 3.6.2). */
 #define REG_BP 6
 #define REG_SP 7
+#define REG_PC 16
 
 /*
  * Bounds for hostile files. The largest library known has 1.4 million rows, made by 5 million
@@ -19,6 +20,10 @@
 #define ROWS_MAX  (16U << 20)
 #define STEPS_MAX (64U << 20)
 #define SAVED_MAX 8 /* DW_CFA_remember_state in each other */
+
+/* What linkers write to jump to other files by, of so many bytes; and of so many together at most. */
+#define STUB     16
+#define STUBS_MAX 65536
 
 #define FUNC_ALIGN 16 /* what compilers align functions to, and assemblers fill up */
 
@@ -33,6 +38,7 @@ enum rule {
 enum cfa_rule {
 	CFA_REG,   /* register .reg + .cfa */
 	CFA_DEREF, /* what lies at the frame pointer + .cfa */
+	CFA_STUB,  /* stack pointer + 8, and 8 more where it is .cfa bytes or more in a stub */
 	CFA_OTHER,
 };
 
@@ -165,9 +171,36 @@ static void restore(struct run *r, uint64_t reg)
 		set_rule(r, reg, r->first.ret, r->first.ret_offset);
 }
 
+/* Of stubs: each has pushed something from some place on. */
+static int add_stubs(struct run *r, uint64_t end)
+{
+	struct state s = r->now;
+	int code = 0;
+
+	s.how = CFA_REG;
+	s.reg = REG_SP;
+	for (uint64_t at = r->at; !code && at < end;) {
+		bool pushed = at % STUB >= (uint64_t)r->now.cfa;
+
+		s.cfa = pushed ? 16 : 8;
+		code = add_row(r->m, at + r->offset, row_of(r->frame, &s));
+		at += (pushed ? STUB : (uint64_t)r->now.cfa) - at % STUB;
+	}
+	return code;
+}
+
+/* The state from where it stands to @end. */
+static int add_rows(struct run *r, uint64_t end)
+{
+	if (r->now.how == CFA_STUB && end - r->at <= STUB * STUBS_MAX)
+		return add_stubs(r, end);
+	return add_row(r->m, r->at + r->offset, row_of(r->frame, &r->now));
+}
+
 /* The state until here is a row. Behind the frame's end nothing is. */
 static int advance(struct run *r, uint64_t by)
 {
+	uint64_t to;
 	int code;
 
 	if (r->in_cie)
@@ -175,8 +208,9 @@ static int advance(struct run *r, uint64_t by)
 	by = by > UINT32_MAX ? UINT32_MAX : by * r->frame->code_align;
 	if (!by)
 		return 0;
-	code = add_row(r->m, r->at + r->offset, row_of(r->frame, &r->now));
-	r->at = by < r->end - r->at ? r->at + by : r->end;
+	to = by < r->end - r->at ? r->at + by : r->end;
+	code = add_rows(r, to);
+	r->at = to;
 	return code;
 }
 
@@ -202,11 +236,30 @@ static struct eh_reader read_block(struct eh_reader *i)
 	return block;
 }
 
+/* "sp + 8 + ((pc & 15) >= FROM) << 3", as linkers have it: elf_x86_64_eh_frame_lazy_plt of binutils. */
+static bool read_stub(struct eh_reader e, int64_t *ret_from)
+{
+	static const uint8_t after[] = { DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus };
+	int64_t sp, pc;
+	bool good = read_breg(&e, REG_SP, &sp) && sp == 8 && read_breg(&e, REG_PC, &pc) && !pc &&
+		eh_read_bytes(&e, 1) == DW_OP_lit15 && eh_read_bytes(&e, 1) == DW_OP_and;
+
+	*ret_from = (int64_t)eh_read_bytes(&e, 1) - DW_OP_lit0;
+	for (size_t i = 0; i < sizeof(after); i++)
+		good &= eh_read_bytes(&e, 1) == after[i];
+	return good && !e.bad && e.p == e.end && *ret_from > 0 && *ret_from < STUB;
+}
+
 static void cfa_expression(struct run *r, struct eh_reader e)
 {
 	int64_t offset = 0;
 
 	r->now.how = CFA_OTHER;
+	if (read_stub(e, &offset)) {
+		r->now.how = CFA_STUB;
+		r->now.cfa = offset;
+		return;
+	}
 	if (!read_breg(&e, REG_BP, &offset) || eh_read_bytes(&e, 1) != DW_OP_deref ||
 		e.bad || e.p != e.end)
 		return;
@@ -400,7 +453,7 @@ static int make_rows(struct maker *m, const struct elf_frame *frame, uint64_t en
 	if (!code)
 		code = carry_out(&r, frame->insns, frame->insns_end);
 	if (!code && r.at < end)
-		code = add_row(m, r.at + r.offset, row_of(frame, &r.now));
+		code = add_rows(&r, end);
 	return code ? code : add_row(m, last + 1, (struct fsn_unwind_row) {});
 }
 

@@ -35,8 +35,14 @@ static int64_t dw_reg(Dwarf_Frame *frame, int reg)
 	return ODD;
 }
 
-/* Whether @row is what @frame says, as far as it can be followed. */
-static bool agrees(const struct fsn_unwind_row *row, Dwarf_Frame *frame)
+/* Of the stubs that linkers write: "sp + 8 + ((pc & 15) >= N) << 3" */
+static int64_t stub_cfa(const Dwarf_Op *ops, uint64_t addr)
+{
+	return 8 + ((int64_t)(addr & 15) >= ops[4].atom - DW_OP_lit0) * 8;
+}
+
+/* Whether @row is what @frame says at @addr, as far as it can be followed. */
+static bool agrees(const struct fsn_unwind_row *row, Dwarf_Frame *frame, uint64_t addr)
 {
 	Dwarf_Op *ops;
 	bool signal = false;
@@ -53,6 +59,8 @@ static bool agrees(const struct fsn_unwind_row *row, Dwarf_Frame *frame)
 	if (cnt == 2 && ops[0].atom == DW_OP_breg6 && ops[1].atom == DW_OP_deref)
 		return row->how == FSN_UNWIND_LOST ||
 		       (row->how == FSN_UNWIND_DEREF && -8 * row->cfa == (int64_t)ops[0].number);
+	if (cnt == 9 && ops[0].atom == DW_OP_breg7 && ops[1].atom == DW_OP_breg16)
+		return row->how == FSN_UNWIND_SP && !row->fp && 8 * (int64_t)row->cfa == stub_cfa(ops, addr);
 	if (cnt != 1 || ops[0].atom != DW_OP_bregx ||
 		(ops[0].number != REG_BP && ops[0].number != REG_SP))
 		return row->how == FSN_UNWIND_LOST;
@@ -77,7 +85,7 @@ static bool is_true(Dwarf_CFI *cfi, uint64_t addr, const struct fsn_unwind_row *
 	if (dwarf_cfi_addrframe(cfi, addr, &frame))
 		return row->how == FSN_UNWIND_END ||
 			(row->how == FSN_UNWIND_NONE && row[1].offset - row->offset >= 16);
-	good = row->how != FSN_UNWIND_NONE && agrees(row, frame);
+	good = row->how != FSN_UNWIND_NONE && agrees(row, frame, addr);
 	free(frame);
 	return good;
 }
