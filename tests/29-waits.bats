@@ -238,6 +238,15 @@ try_on() { # MODE ROUNDS LINE
 	try_on rob 60 'run run-queue'
 	assert_output_match ' victim +robber '
 	assert_output_match ' robber +victim '
+	output=$(<"$(bg_out run1)")
+	assert_output_match '^Function = run-queue$'
+	wait_bg w
+	start_bg w "$FIX/call" --wait --wait-end add 10
+	wait_ready w
+	try_lines 'fix_add'
+	output=$(<"$(bg_out run0)")
+	assert_output_match '^FUNCTION .* CPU% +QUEUED% +BLOCKED% '
+	assert_output_match '^fix_add +10 '
 	wait_bg w
 }
 
