@@ -233,6 +233,36 @@ libToolsInjection has libcupti\$"
 	fsn detach gpu
 }
 
+@test "its threads share nothing without a lock, whoever begins and ends to listen meanwhile" {
+	local dir=$BATS_TEST_TMPDIR src=$BATS_TEST_DIRNAME/.. flags=(-g -O1 -fsanitize=thread
+		-std=gnu11 -D_GNU_SOURCE -fPIC)
+
+	need_tool cc
+	echo 'int main(void) { return 0; }' >"$dir/none.c"
+	cc "${flags[@]}" -o "$dir/none" "$dir/none.c" 2>/dev/null && "$dir/none" || skip "no TSan"
+	capture -t 60 cc "${flags[@]}" -fvisibility=hidden -I"$src/bpf" -I"$src/lib" -shared -o "$dir/gpu.so" \
+		"$src"/lib/gpu/*.c -ldl -lpthread
+	capture -t 60 cc "${flags[@]}" -shared -o "$dir/cupti.so" "$src/tests/fixtures/cuptimock.c" \
+		-lpthread
+	capture -t 60 cc "${flags[@]}" -o "$dir/gpujob" "$src/tests/fixtures/gpujob.c" -ldl
+	fsn attach gpu --lib "$dir/gpu.so" --lib "$FIX/libcudamock.so" --stacks all
+	start_bg job env TSAN_OPTIONS=exitcode=66 CUDA_INJECTION64_PATH="$dir/gpu.so" \
+		FUNCSNOOP_CUPTI="$dir/cupti.so" "$dir/gpujob" heard 10 heard 4 storm \
+		launches "$FIX/libcudamock.so" wait unheard 10 unheard 4 say heard 10 unheard 10 --wait-end
+	wait_line job '^waits '
+	fsn stats gpu --json
+	assert_json '[.[0].functions[0].rows[] | select(.key.stack.value != 0).calls] | add' 252
+	fsn detach gpu
+	tell job
+	wait_line job '^said '
+	fsn attach gpu --lib "$dir/gpu.so" --duty 1/2
+	wait_line job '^done '
+	fsn detach gpu
+	tell job
+	# A race that it has seen is its status.
+	wait_bg job
+}
+
 # Five more calls each time; with those before it half of them would have taken longer.
 spreads_in() { # NAME
 	tell job

@@ -338,20 +338,26 @@ static void start(enum stream_of s)
 
 	if (!cupti_ready())
 		return;
+	pthread_mutex_lock(&lock);
 	gpu.last = now_s();
+	pthread_mutex_unlock(&lock);
 	code = cupti_start(s);
+	pthread_mutex_lock(&lock);
 	if (code) {
 		gpu.state = FSN_GPU_REFUSED;
 		gpu.code = code;
 	}
 	gpu.on[s] = !code;
+	pthread_mutex_unlock(&lock);
 }
 
 static void stop(enum stream_of s)
 {
 	for (int i = 0; i < 2 && streams[s].kinds[i]; i++)
 		(void)gpu.cupti.disable(streams[s].kinds[i]);
+	pthread_mutex_lock(&lock);
 	gpu.on[s] = false;
+	pthread_mutex_unlock(&lock);
 }
 
 /* Those that launch kernels, while kernels are recorded. */
@@ -388,8 +394,11 @@ static bool look(bool tell)
 	bool any = false, calls;
 
 	for (int s = 0; s < STREAM_CNT; s++) {
-		bool wanted = *streams[s].wanted, now = wanted && in_window(s);
+		bool wanted = *streams[s].wanted, now;
 
+		pthread_mutex_lock(&lock);
+		now = wanted && in_window(s);
+		pthread_mutex_unlock(&lock);
 		if (now && !gpu.on[s])
 			start(s);
 		else if (!now && gpu.on[s])
