@@ -248,12 +248,12 @@ static __always_inline __u32 row_of(struct fsn_key *key, __u32 fn)
 	do {                                                                           \
 		struct fsn_row *row_;                                                  \
                                                                                        \
-		i = row_named(i, keyed, key);                                          \
+		(i) = row_named(i, keyed, key);                                        \
 		row_ = row_at(i);                                                      \
 		if (row_)                                                              \
 			add(&row_->calls, 1);                                          \
 		else                                                                   \
-			i = FSN_NO_ROW;                                                \
+			(i) = FSN_NO_ROW;                                              \
 		_Pragma("unroll") for (__u32 n = 0; n < FSN_SUMS; n++)                 \
 			if (row_ && n < fsn_sum_cnt && (keyed)->sum[n].what)           \
 				add(&row_->sum[n], value);                             \
