@@ -8,6 +8,11 @@ calls_of() { # FILE...: sum over readings
 	jq -s '[.[][].functions[].calls] | add // 0' "$@"
 }
 
+raw_base() { # [GROUP]: which baseline is used, and from which epoch (struct fsn_ctl)
+	bpftool -j map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/${1:-g}/ctl" |
+		jq -ec '.[0].value[16:20] | select(length == 4)' || echo "not read" >>"$BATS_TEST_TMPDIR/unread"
+}
+
 result_calls() { # of the last fixture's $output
 	sed -nE 's/^result .* calls=([0-9]+) .* wrong=0$/\1/p' <<<"$output"
 }
@@ -143,13 +148,18 @@ pipe_is_full() { # NAME: of a command that says its pid
 }
 
 @test "a reading that cannot be written resets nothing" {
+	local base
+
 	need_bpf
+	need_tool bpftool
 	fsn attach a fix_add --lib "$FIX/libfix.so"
 	fsn attach b fix_add --lib "$FIX/libfix.so"
+	base=$(raw_base a)
 	capture "$FIX/call" add 10
 	capture -s 1 bash -c '"$0" stats --reset --json >/dev/full' "$FUNCSNOOP"
 	assert_stderr_match 'No space left on device'
 	capture -s 1 bash -c '"$0" stats --reset >/dev/full' "$FUNCSNOOP"
+	assert_eq "$(raw_base a)" "$base" "where numbers begin"
 	assert_numbers a "fix_add 10 0 10 0 0 0"
 	assert_numbers b "fix_add 10 0 10 0 0 0"
 	fsn detach a b
@@ -401,11 +411,6 @@ jumps_add_up() { # MODE
 }
 
 # --- killed ---------------------------------------------------------------------------
-
-raw_base() { # which baseline is used, and from which epoch (struct fsn_ctl)
-	bpftool -j map dump pinned "$FUNCSNOOP_BPFFS/funcsnoop/g/ctl" |
-		jq -ec '.[0].value[16:20] | select(length == 4)' || echo "not read" >>"$BATS_TEST_TMPDIR/unread"
-}
 
 @test "a reset that is killed at any moment has happened or not" {
 	local i before pending=0 span

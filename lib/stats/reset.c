@@ -112,16 +112,19 @@ static uint32_t next_epoch(uint32_t epoch)
 	return epoch == FSN_EPOCH_MAX ? 2 : epoch + 1;
 }
 
-static uint32_t epoch_before(uint32_t epoch)
+/* The one before the open one. The first of all comes once, and the base is never round it. */
+static uint32_t epoch_before(const struct fsn_ctl *ctl)
 {
-	return epoch == 2 ? FSN_EPOCH_MAX : epoch - 1;
+	bool round = ctl->epoch == 2 && FSN_BASE_EPOCH(ctl->base) != FSN_EPOCH_FIRST;
+
+	return round ? FSN_EPOCH_MAX : ctl->epoch - 1;
 }
 
 /* Whether records of @epoch are final: it counts, and no program writes under it any more. */
 static bool is_final(const struct reset *r, uint32_t epoch)
 {
 	const struct stats_view view = { .first = FSN_BASE_EPOCH(r->ctl->base),
-		.last = epoch_before(r->ctl->epoch) };
+		.last = epoch_before(r->ctl) };
 
 	return view_has(&view, epoch);
 }
@@ -201,7 +204,7 @@ static int fold_codes(struct reset *r, uint32_t to)
  */
 static int fold_epochs(struct reset *r)
 {
-	uint32_t base = r->ctl->base, to = epoch_before(r->ctl->epoch);
+	uint32_t base = r->ctl->base, to = epoch_before(r->ctl);
 	int code;
 
 	if (((to - FSN_BASE_EPOCH(base)) & FSN_EPOCH_MAX) < FOLD_EPOCHS)
