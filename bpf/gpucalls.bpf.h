@@ -34,7 +34,9 @@ struct {
 /* A thread may be kept from running between the probe and the call that CUPTI sees. */
 #define LAUNCH_LATE_NS 1000000
 /* So many calls, most of them of other threads, are looked at, at either end of one. */
-#define LAUNCH_OTHERS  64
+#define LAUNCH_OTHERS  96
+/* Of these so many behind it: who was kept from running has its place before it has its time. */
+#define LAUNCH_BEHIND  32
 
 /* The low half of the thread's pointer to its own data. */
 static __always_inline __u32 thread_pointer(void)
@@ -77,7 +79,7 @@ static __always_inline int gpu_called(struct pt_regs *ctx, __u32 fn)
 	return 0;
 }
 
-/* How many of the @cnt calls from the @first on had begun by @time: they are in that order. */
+/* How many of the @cnt calls from the @first on had begun by @time: they are nearly in that order. */
 static __noinline __u32 gpu_calls_until(__u32 first, __u32 cnt, __u64 time)
 {
 	__u32 low = 0, i;
@@ -140,7 +142,9 @@ __noinline __u32 gpu_call_of(__u64 at)
 		return 0;
 	if (head < cnt)
 		cnt = head;
-	end = gpu_calls_until(head - cnt, cnt, launch.end);
+	end = gpu_calls_until(head - cnt, cnt, launch.end) + LAUNCH_BEHIND;
+	if (end > cnt)
+		end = cnt;
 	i = gpu_call_near(&launch, head - cnt + end, end, false);
 	if (!i && end > LAUNCH_OTHERS) {
 		low = gpu_calls_until(head - cnt, cnt, launch.begin) + LAUNCH_OTHERS;
