@@ -46,7 +46,8 @@ debugged() { # PROGRAM
 
 @test "stacks are the same as programs and gdb have them, however those are built" {
 	need_arch x86_64
-	local build libs=() here=() doc=$BATS_TEST_TMPDIR/doc
+	local build libs=() here=() go=() doc=$BATS_TEST_TMPDIR/doc
+	[[ ! -e $FIX/stacks-go ]] || go=(main.leaf)
 	for build in "${!BUILDS[@]}"; do
 		[[ ! -e $FIX/$build ]] || here+=("$build") libs+=(--lib "$FIX/$build")
 	done
@@ -55,7 +56,7 @@ debugged() { # PROGRAM
 		[[ $build =~ ^stacks(-static-pie|-musl|-rust|-go)?$ ]] || continue
 		debugged "$build" >"$BATS_TEST_TMPDIR/$build"
 	done
-	fsn attach st st_leaf 'st_moved_*' main.leaf "${libs[@]}" --stacks all --count
+	fsn attach st st_leaf 'st_moved_*' "${go[@]}" "${libs[@]}" --stacks all --count
 	for build in "${here[@]}"; do
 		# shellcheck disable=SC2086	# words
 		capture "$FIX/$build" ${BUILDS[$build]}
