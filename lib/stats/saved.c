@@ -252,6 +252,14 @@ static int group_of(struct json_object *obj, struct saved_group *group)
 	return 0;
 }
 
+#define JSON_C_0_18 (18 << 8) /* JSON_C_VERSION_NUM */
+
+/* Strict, but for the version that takes all that is not ASCII for control characters then. */
+static int parse_flags(void)
+{
+	return json_c_version_num() == JSON_C_0_18 ? 0 : JSON_TOKENER_STRICT;
+}
+
 static int parse(struct saved *saved, const char *text, size_t len)
 {
 	__cleanup(cleanup_tokener) struct json_tokener *tok = json_tokener_new();
@@ -261,7 +269,7 @@ static int parse(struct saved *saved, const char *text, size_t len)
 
 	if (!tok)
 		return -ENOMEM;
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+	json_tokener_set_flags(tok, parse_flags());
 	root = json_tokener_parse_ex(tok, text, (int)len);
 	if (!root || !json_object_is_type(root, json_type_array))
 		return -EINVAL;
