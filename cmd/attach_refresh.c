@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/cmd.h"
 #include "internal.h"
 #include "pins/bpffs.h"
+#include "proc/proc.h"
 #include "show/text.h"
 
 enum there attach_find_there(
@@ -38,11 +38,9 @@ static int is_json(const struct dirent *entry)
 /* Whoever starts a machine must not wait for who writes into a pipe. */
 static int check_file(const char *path, struct err *err)
 {
-	struct stat st;
+	_cleanup_close_ int fd = proc_open_regular(path, err);
 
-	if (stat(path, &st))
-		return err_sys(err, -errno, "cannot open '%s'", path);
-	return S_ISREG(st.st_mode) ? 0 : err_set(err, -EINVAL, "'%s' is not a regular file", path);
+	return fd < 0 ? fd : 0;
 }
 
 /* What is wrong with it is said. */

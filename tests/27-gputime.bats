@@ -208,18 +208,26 @@ libToolsInjection has libcupti\$"
 	fsn detach gpu
 }
 
-@test "the library is clean under ASan, with children, losses, long names and at its end" {
-	local dir=$BATS_TEST_TMPDIR src=$BATS_TEST_DIRNAME/.. flags=(-g -O1 -fsanitize=address,undefined
+# The library, a libcupti and a job, in the test's folder; where there is no such thing it is skipped.
+build_sanitized() { # WHAT: of -fsanitize=
+	local dir=$BATS_TEST_TMPDIR src=$BATS_TEST_DIRNAME/.. flags=(-g -O1 "-fsanitize=$1"
 		-std=gnu11 -D_GNU_SOURCE -fPIC)
 
 	need_tool cc
 	echo 'int main(void) { return 0; }' >"$dir/none.c"
-	cc "${flags[@]}" -o "$dir/none" "$dir/none.c" 2>/dev/null || skip "no ASan"
+	cc "${flags[@]}" -o "$dir/none" "$dir/none.c" 2>/dev/null && "$dir/none" ||
+		skip "no sanitizer of $1"
 	capture -t 60 cc "${flags[@]}" -fvisibility=hidden -I"$src/bpf" -I"$src/lib" -shared -o "$dir/gpu.so" \
 		"$src"/lib/gpu/*.c -ldl -lpthread
 	capture -t 60 cc "${flags[@]}" -shared -o "$dir/cupti.so" "$src/tests/fixtures/cuptimock.c" \
 		-lpthread
 	capture -t 60 cc "${flags[@]}" -o "$dir/gpujob" "$src/tests/fixtures/gpujob.c" -ldl
+}
+
+@test "the library is clean under ASan, with children, losses, long names and at its end" {
+	local dir=$BATS_TEST_TMPDIR
+
+	build_sanitized address,undefined
 	fsn attach gpu --lib "$dir/gpu.so" --lib "$FIX/libcudamock.so" --stacks all
 	# What it has while its thread runs is no leak.
 	capture -t 60 env ASAN_OPTIONS=detect_leaks=0 CUDA_INJECTION64_PATH="$dir/gpu.so" FUNCSNOOP_CUPTI="$dir/cupti.so" \
@@ -234,17 +242,9 @@ libToolsInjection has libcupti\$"
 }
 
 @test "its threads share nothing without a lock, whoever begins and ends to listen meanwhile" {
-	local dir=$BATS_TEST_TMPDIR src=$BATS_TEST_DIRNAME/.. flags=(-g -O1 -fsanitize=thread
-		-std=gnu11 -D_GNU_SOURCE -fPIC)
+	local dir=$BATS_TEST_TMPDIR
 
-	need_tool cc
-	echo 'int main(void) { return 0; }' >"$dir/none.c"
-	cc "${flags[@]}" -o "$dir/none" "$dir/none.c" 2>/dev/null && "$dir/none" || skip "no TSan"
-	capture -t 60 cc "${flags[@]}" -fvisibility=hidden -I"$src/bpf" -I"$src/lib" -shared -o "$dir/gpu.so" \
-		"$src"/lib/gpu/*.c -ldl -lpthread
-	capture -t 60 cc "${flags[@]}" -shared -o "$dir/cupti.so" "$src/tests/fixtures/cuptimock.c" \
-		-lpthread
-	capture -t 60 cc "${flags[@]}" -o "$dir/gpujob" "$src/tests/fixtures/gpujob.c" -ldl
+	build_sanitized thread
 	fsn attach gpu --lib "$dir/gpu.so" --lib "$FIX/libcudamock.so" --stacks all
 	start_bg job env TSAN_OPTIONS=exitcode=66 CUDA_INJECTION64_PATH="$dir/gpu.so" \
 		FUNCSNOOP_CUPTI="$dir/cupti.so" "$dir/gpujob" heard 10 heard 4 storm \
