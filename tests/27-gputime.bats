@@ -346,6 +346,15 @@ idle() {
 	[[ $stderr == *"no record for "*" s: its GPU does nothing, or another profiler has them"* ]]
 }
 
+@test "a job whose threads have small stacks is recorded as any other" {
+	fsn attach gpu --lib "$GPU"
+	capture env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" bash -c \
+		'ulimit -Ss 20 && exec "$@"' - "$FIX/gpujob" heard 10 known
+	assert_eq "$(rows gpu device "device calls" | sort)" "0 6
+1 11"
+	fsn detach gpu
+}
+
 @test "it is said when no record has come for long, as where another profiler has the buffers" {
 	fsn attach gpu
 	start_bg job env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" "$FIX/gpujob" heard 10 \

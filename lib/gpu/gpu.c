@@ -35,6 +35,7 @@
 #define NAME_PLACES   (2 * NAMES_MAX)
 #define CLOCK_READINGS 5
 #define NAME_LEN      480 /* what programs of the kernel take in */
+#define STACK_BYTES   (1U << 20) /* at least: CUPTI's code runs on it, and the loader */
 
 /* For so long in so long, since .begun; 0: always. */
 struct duty {
@@ -471,6 +472,7 @@ int InitializeInjection(void)
 	pthread_attr_t attr;
 	sigset_t all, before;
 	pthread_t thread;
+	size_t stack;
 
 	if (gpu.pid == getpid() || (!gpu.pid && atexit(at_exit)))
 		return 1;
@@ -485,6 +487,9 @@ int InitializeInjection(void)
 		return 1;
 	sigfillset(&all);
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* What the process has for threads of its own may be little. */
+	if (pthread_attr_getstacksize(&attr, &stack) || stack < STACK_BYTES)
+		(void)pthread_attr_setstacksize(&attr, STACK_BYTES);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (!pthread_create(&thread, &attr, run, NULL))
 		(void)pthread_setname_np(thread, "funcsnoop-gpu");
