@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "base/text.h"
 
 /*
@@ -287,30 +288,25 @@ static const char *find_large(const struct json_doc *doc, size_t stop)
  */
 static int parse_tree(struct json_doc *doc, struct err *err)
 {
-	struct json_tokener *tok = json_tokener_new_ex(JSON_DEPTH);
-	enum json_tokener_error status;
 	const char *large;
+	struct json_end end;
 	size_t stop;
 
-	if (!tok)
+	if (json_read(doc->text, doc->len, JSON_DEPTH, &doc->root, &end))
 		return err_sys(err, -ENOMEM, "%s", doc->label);
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	doc->root = json_tokener_parse_ex(tok, doc->text, (int)doc->len);
-	status = json_tokener_get_error(tok);
-	stop = json_tokener_get_parse_end(tok);
-	json_tokener_free(tok);
-	if (status == json_tokener_continue)
+	stop = end.at;
+	if (end.status == json_tokener_continue)
 		return err_at(doc, doc->len, err, "the file ends too early");
-	if (status == json_tokener_error_depth)
+	if (end.status == json_tokener_error_depth)
 		return err_at(doc, stop, err, "nested too deep");
-	large = status == json_tokener_error_parse_number ? find_large(doc, stop) : NULL;
+	large = end.status == json_tokener_error_parse_number ? find_large(doc, stop) : NULL;
 	if (large)
 		return err_at(
 			doc, (size_t)(large - doc->text), err, "number out of range");
 	while (stop < doc->len && is_blank(doc->text[stop]))
 		stop++;
-	if (status != json_tokener_success)
-		return err_at(doc, stop, err, json_tokener_error_desc(status));
+	if (end.status != json_tokener_success)
+		return err_at(doc, stop, err, json_tokener_error_desc(end.status));
 	if (stop < doc->len)
 		return err_at(doc, stop, err, "something follows the object");
 	return 0;

@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json.h>
-
 #include "base/file.h"
+#include "base/json_read.h"
 #include "group/stacks.h"
 
 #define SAVED_MAX (512U << 20) /* bytes; a million functions take less */
@@ -17,13 +16,6 @@
 /* --- reading -------------------------------------------------------------------------------- */
 
 DEFINE_CLEANUP(object, struct json_object *, json_object_put)
-
-static void tokener_free(struct json_tokener *tok)
-{
-	if (tok)
-		json_tokener_free(tok);
-}
-DEFINE_CLEANUP(tokener, struct json_tokener *, tokener_free)
 
 /* A file, or a pipe (`--diff <(...)`), into memory. */
 static int read_all(const char *path, char **ret_text, size_t *ret_len, struct err *err)
@@ -252,25 +244,16 @@ static int group_of(struct json_object *obj, struct saved_group *group)
 	return 0;
 }
 
-#define JSON_C_0_18 (18 << 8) /* JSON_C_VERSION_NUM */
-
-/* Strict, but for the version that takes all that is not ASCII for control characters then. */
-static int parse_flags(void)
-{
-	return json_c_version_num() == JSON_C_0_18 ? 0 : JSON_TOKENER_STRICT;
-}
-
 static int parse(struct saved *saved, const char *text, size_t len)
 {
-	__cleanup(cleanup_tokener) struct json_tokener *tok = json_tokener_new();
 	__cleanup(cleanup_object) struct json_object *root = NULL;
+	struct json_end end;
 	size_t cnt;
 	int code;
 
-	if (!tok)
-		return -ENOMEM;
-	json_tokener_set_flags(tok, parse_flags());
-	root = json_tokener_parse_ex(tok, text, (int)len);
+	code = json_read(text, len, JSON_TOKENER_DEFAULT_DEPTH, &root, &end);
+	if (code)
+		return code;
 	if (!root || !json_object_is_type(root, json_type_array))
 		return -EINVAL;
 	cnt = json_object_array_length(root);
