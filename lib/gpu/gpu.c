@@ -49,11 +49,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Whoever launches a kernel may have to ask for a buffer: of these alone. */
 static pthread_mutex_t pool = PTHREAD_MUTEX_INITIALIZER;
 
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* who starts and stops, or ends it all */
+
 static struct {
 	pid_t pid; /* whose state this is: not a child's */
 	struct cupti cupti;
 	bool opened;           /* libcupti was looked for, */
 	bool records;          /* and buffers are its */
+	bool ended;            /* the process, by exit() */
 	bool on[STREAM_CNT];   /* this is recorded, */
 	bool calls;            /* and those that launch kernels */
 	struct duty duty[STREAM_CNT], own; /* .own: that of the job's environment */
@@ -318,6 +321,26 @@ static bool cupti_ready(void)
 	return gpu.state == FSN_GPU_RUNS;
 }
 
+/*
+ * What is recorded goes out, unless the thread is in CUPTI and stays there. Of those that are
+ * registered the last one runs first: CUPTI is still whole.
+ */
+static void at_exit(void)
+{
+	struct timespec until;
+
+	if (gpu.ended || gpu.pid != getpid())
+		return;
+	gpu.ended = true;
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	if (pthread_mutex_timedlock(&turn, &until))
+		return;
+	if (gpu.records)
+		(void)gpu.cupti.flush(1);
+	/* It is kept: nothing is started any more. */
+}
+
 /* Without the lock: CUPTI may hand over buffers meanwhile, and wait for that. */
 static int cupti_start(enum stream_of s)
 {
@@ -327,8 +350,11 @@ static int cupti_start(enum stream_of s)
 		code = gpu.cupti.enable(streams[s].kinds[i]);
 	if (code)
 		return code;
-	if (!gpu.records && gpu.cupti.flush_period)
+	if (gpu.records)
+		return 0;
+	if (gpu.cupti.flush_period)
 		(void)gpu.cupti.flush_period(FLUSH_MS);
+	(void)atexit(at_exit);
 	gpu.records = true;
 	return 0;
 }
@@ -374,8 +400,6 @@ static void record_calls(bool on)
 }
 
 /* --- the thread that looks who listens ------------------------------------------------------------ */
-
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* who starts and stops, or ends it all */
 
 /* What the job's environment says holds, whatever is asked for. */
 static bool in_window(enum stream_of s)
@@ -434,22 +458,6 @@ static void *run(void *unused)
 		(void)nanosleep(&pause, NULL);
 	}
 	return NULL;
-}
-
-/* What is recorded goes out, unless the thread is in CUPTI and stays there. */
-static void at_exit(void)
-{
-	struct timespec until;
-
-	if (gpu.pid != getpid())
-		return;
-	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	if (pthread_mutex_timedlock(&turn, &until))
-		return;
-	if (gpu.records)
-		(void)gpu.cupti.flush(1);
-	/* It is kept: nothing is started any more. */
 }
 
 /* "1/30": a second of each thirty. What is none is left alone: all is recorded then. */
