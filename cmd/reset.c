@@ -14,22 +14,27 @@ static int run(struct globals *g, int argc, char **argv)
 {
 	static const struct argp argp = { .args_doc = "[GROUP...]", .doc = help };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
+	_cleanup_resets_ struct resets *resets = NULL;
 	struct words names = {};
 	struct err err = {};
 
 	cmd_parse(g, &argp, argc, argv, NULL, &names);
 	if (groups_open(g, &names, GROUPS_CHANGE | GROUPS_REST | GROUPS_BRIEF, &groups, &err))
 		return cmd_fail(g, &err);
-	groups_tell_left(g, &groups);
-	for (size_t i = 0; i < groups.cnt;) {
-		int code = stats_reset(groups.group[i], NULL, NULL, &err);
+	if (resets_new(groups.group, groups.cnt, &resets, &err))
+		return cmd_fail(g, &err);
+	for (size_t i = 0, turn = 0; i < groups.cnt; turn++) {
+		int code = stats_reset(resets, turn, NULL, NULL, &err);
 
 		if (!groups_pass(&groups, i, code))
 			continue;
-		if (code)
+		if (code && groups.named)
 			return cmd_fail(g, &err);
-		i++;
+		if (code && groups_leave(&groups, i, &err))
+			return cmd_fail(g, &err);
+		i += !code;
 	}
+	groups_tell_left(g, &groups);
 	if (g->json && json_print(json_array(g)) != EXIT_DONE)
 		return EXIT_FAILED;
 	return groups.left_cnt ? EXIT_FAILED : EXIT_DONE;

@@ -308,6 +308,7 @@ struct nested {
 	struct stats_run *run;
 	struct reading *now;
 	const struct reading *before;
+	struct resets *resets;
 	size_t at; /* the group whose turn it is */
 	struct err *err;
 };
@@ -332,7 +333,7 @@ static int reset_next(struct nested *n)
 {
 	if (n->at == n->now->groups.cnt)
 		return deliver(n->run, n->now, n->before, n->err);
-	return stats_reset(n->now->groups.group[n->at], got_one, n, n->err);
+	return stats_reset(n->resets, n->at, got_one, n, n->err);
 }
 
 /* One group that can't be read does not hide the others. */
@@ -347,7 +348,8 @@ static void tell_left(struct stats_run *run, const struct reading *now)
 int stats_report(struct stats_run *run, struct reading *now, const struct reading *before,
 	struct err *err)
 {
-	struct nested n = { run, now, before, 0, err };
+	_cleanup_resets_ struct resets *resets = NULL;
+	struct nested n = { run, now, before, NULL, 0, err };
 	int code;
 
 	code = run->o->reset ? reading_open(run->o, now, err)
@@ -355,11 +357,13 @@ int stats_report(struct stats_run *run, struct reading *now, const struct readin
 	if (code)
 		return code;
 	tell_left(run, now);
-	if (run->o->reset) /* before, so that it delays none of a reset's steps */
-		reading_costs(run->o, now);
 	if (!run->o->reset)
 		return deliver(run, now, before, err);
-	code = reset_next(&n);
+	reading_costs(run->o, now); /* before, so that it delays none of a reset's steps */
+	code = resets_new(now->groups.group, now->groups.cnt, &resets, err);
+	n.resets = resets;
+	if (!code)
+		code = reset_next(&n);
 	groups_unlock(&now->groups);
 	if (!code && run->late)
 		code = put_out(run->late, run->late_size, err);

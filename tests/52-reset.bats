@@ -104,6 +104,38 @@ hint: 'funcsnoop list' shows what is attached"
 	fsn detach a b
 }
 
+@test "groups are reset after one wait for programs, and one that fails leaves the others theirs" {
+	local trace=$BATS_TEST_TMPDIR/trace nth group
+
+	need_bpf
+	need_tool strace
+	for group in a b c; do
+		fsn attach "$group" fix_add --lib "$FIX/libfix.so"
+	done
+	capture "$FIX/call" add 3
+	capture strace -f -qq -o "$trace" -e trace=bpf "$FUNCSNOOP" reset
+	assert_eq "$(grep -c '"fsn_sync"' "$trace")" 1 "waits"
+	capture "$FIX/call" add 5
+	mapfile -t nth < <(grep -n BPF_MAP_UPDATE_BATCH "$trace" | cut -d: -f1)
+	((${#nth[@]} % 3 == 0)) || fail "${#nth[@]} writes of three groups"
+	capture -s 1 strace -f -qq -o "$trace" -e trace=bpf \
+		-e "inject=bpf:error=EPERM:when=${nth[${#nth[@]} / 3]}" "$FUNCSNOOP" reset
+	assert_stderr "funcsnoop reset: cannot reset group 'b': Operation not permitted"
+	assert_numbers a ""
+	assert_numbers b "fix_add 5 0 5 0 0 0"
+	assert_numbers c ""
+	capture "$FIX/call" add 2
+	capture strace -f -qq -o "$trace" -e trace=bpf "$FUNCSNOOP" stats --reset --json
+	assert_json '.[] | [.group, .functions[].calls] | tojson' '["a",2]
+["b",7]
+["c",2]'
+	assert_eq "$(grep -c '"fsn_sync"' "$trace")" 2 "waits, where a reset had failed"
+	for group in a b c; do
+		assert_numbers "$group" ""
+	done
+	fsn detach a b c
+}
+
 @test "a group named twice is read and reset once" {
 	need_bpf
 	fsn attach a fix_add --lib "$FIX/libfix.so"

@@ -156,6 +156,12 @@ int groups_open(const struct globals *g, const struct words *names, unsigned int
  */
 bool groups_pass(struct groups *groups, size_t i, int code);
 
+/*
+ * Group @i has failed as *err says, and is none of @groups any more, but left out; the next one is
+ * now group @i. -ENOMEM, with *err.
+ */
+int groups_leave(struct groups *groups, size_t i, struct err *err);
+
 /* Says on stderr which groups were left out, and why: failures, and notes. */
 void groups_tell_left(const struct globals *g, const struct groups *groups);
 

@@ -87,16 +87,27 @@ static int add_group(struct groups *groups, const char *name, bool named,
 	return 0;
 }
 
+static void drop_group(struct groups *groups, size_t i)
+{
+	group_free(groups->group[i]);
+	free(groups->error[i]);
+	groups->cnt--;
+	memmove(&groups->group[i], &groups->group[i + 1],
+		(groups->cnt - i) * sizeof(*groups->group));
+	memmove(&groups->error[i], &groups->error[i + 1],
+		(groups->cnt - i) * sizeof(*groups->error));
+}
+
+int groups_leave(struct groups *groups, size_t i, struct err *err)
+{
+	drop_group(groups, i);
+	return leave_out(groups, false, err);
+}
+
 bool groups_pass(struct groups *groups, size_t i, int code)
 {
 	if (code && !groups->named && group_is_gone(groups->group[i])) {
-		group_free(groups->group[i]);
-		free(groups->error[i]);
-		groups->cnt--;
-		memmove(&groups->group[i], &groups->group[i + 1],
-			(groups->cnt - i) * sizeof(*groups->group));
-		memmove(&groups->error[i], &groups->error[i + 1],
-			(groups->cnt - i) * sizeof(*groups->error));
+		drop_group(groups, i);
 		return false;
 	}
 	if (groups->crowded)

@@ -16,7 +16,12 @@
 // them up, and the next reset first folds the extremes of the first into the second, so
 // that their words are idle again. (Where so many have failed that the numbers of epochs
 // would run out, what is over is gathered under one.) Killed in 6, dead records stay until the next reset.
+//
+// Step 2 waits for the programs of all groups, so that of many groups 1 is done first for some,
+// then 2 once, then the rest for each. What calls leave between 1 and 3 is apart: their counts are
+// in what is read, their processes and times in what begins. Hence not all groups at once.
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -25,13 +30,21 @@
 #include "internal.h"
 
 #define FOLD_EPOCHS 1024 /* far from all that there are */
+#define AT_ONCE     32   /* groups: to read so many takes about as long as to wait */
 
 struct reset {
-	const struct group *g;
+	struct group *g;
 	struct fsn_ctl *ctl;
 	struct map_mapping ctl_map, stats_map, procs_map, rows_map, memory_map;
 	uint32_t row_cnt;
 	struct stats_view view; /* what ends now */
+	uint32_t waited;        /* under this epoch, the open one, programs were waited for; or 0 */
+	int code;               /* of its first steps */
+};
+
+struct resets {
+	size_t cnt, begun;
+	struct reset of[];
 };
 
 static void reset_done(struct reset *r)
@@ -43,14 +56,14 @@ static void reset_done(struct reset *r)
 	map_munmap(&r->memory_map);
 }
 
-static int reset_open(const struct group *g, struct reset *r)
+static int reset_open(struct reset *r)
 {
+	const struct group *g = r->g;
 	size_t stats_size = (size_t)g->meta.stat_shards * g->meta.fn_cnt *
 			    sizeof(struct fsn_stat);
 	uint32_t procs = 0;
 	int code;
 
-	r->g = g;
 	code = map_mmap(group_fd(g, MAPID_CTL), sizeof(*r->ctl), &r->ctl_map);
 	if (!code)
 		code = map_mmap(group_fd(g, MAPID_STATS), stats_size, &r->stats_map);
@@ -236,13 +249,26 @@ static void clear_idle_words(struct reset *r)
 		__atomic_store_n(&memory[i].peak[idle], 0, __ATOMIC_SEQ_CST);
 }
 
-/* Steps 1 and 2. */
+/* Of many groups, what is mapped stays when its descriptors are closed. */
+static void close_lean(struct reset *r)
+{
+	if (r->g->lean)
+		group_close_maps(r->g);
+}
+
+static bool is_unfinished(const struct reset *r)
+{
+	return r->ctl->epoch != FSN_BASE_EPOCH(r->ctl->base);
+}
+
+/* Step 1. Programs of the epoch before an unfinished one's are waited for. */
 static int open_epoch(struct reset *r)
 {
 	int code;
 
-	if (r->ctl->epoch != FSN_BASE_EPOCH(r->ctl->base)) {
-		code = group_wait_for_programs(r->g);
+	if (is_unfinished(r)) {
+		/* Another name of a group that was before it has its maps. */
+		code = r->waited == r->ctl->epoch ? 0 : group_wait_for_programs(r->g);
 		if (code)
 			return code;
 		fold_extremes(r);
@@ -255,11 +281,47 @@ static int open_epoch(struct reset *r)
 	r->view.paths = true;
 	clear_idle_words(r);
 	__atomic_store_n(&r->ctl->epoch, next_epoch(r->ctl->epoch), __ATOMIC_SEQ_CST);
-	code = group_wait_for_programs(r->g);
-	if (code)
-		return code;
-	r->view.ctl = *r->ctl;
 	return 0;
+}
+
+/* Any group's map will do; a group that has none any more fails alone. */
+static void wait_for_programs(struct reset *r, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		if (r[i].code)
+			continue;
+		r[i].code = group_wait_for_programs(r[i].g);
+		close_lean(&r[i]);
+		if (!r[i].code)
+			return;
+	}
+}
+
+/* Steps 1 and 2 of the next ones. */
+static void begin_some(struct resets *resets)
+{
+	struct reset *r = &resets->of[resets->begun];
+	size_t cnt = resets->cnt - resets->begun;
+	bool unfinished = false;
+
+	cnt = cnt < AT_ONCE ? cnt : AT_ONCE;
+	for (size_t i = 0; i < cnt; i++) {
+		r[i].code = reset_open(&r[i]);
+		close_lean(&r[i]);
+		if (r[i].code || !is_unfinished(&r[i]))
+			continue;
+		r[i].waited = r[i].ctl->epoch;
+		unfinished = true;
+	}
+	if (unfinished)
+		wait_for_programs(r, cnt);
+	for (size_t i = 0; i < cnt; i++) {
+		if (!r[i].code)
+			r[i].code = open_epoch(&r[i]);
+		close_lean(&r[i]);
+	}
+	wait_for_programs(r, cnt);
+	resets->begun += cnt;
 }
 
 /* Buckets of the next baseline: of the one in use, and what has come since. */
@@ -370,30 +432,60 @@ static void drop_old(struct reset *r)
 	drop_old_keys(r, MAPID_SPREADS, offsetof(struct fsn_spread_at, epoch));
 }
 
-int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, void *arg),
-	void *arg, struct err *err)
+static int reset_end(struct reset *r, int (*deliver)(const struct stats *s, void *arg), void *arg,
+	struct err *err)
 {
 	__cleanup(stats_raw_done) struct stats_raw raw = {};
-	__cleanup(reset_done) struct reset r = {};
 	_cleanup_stats_ struct stats *stats = NULL;
 	int code;
 
-	code = reset_open(g, &r);
-	if (!code)
-		code = open_epoch(&r);
-	if (code) {
-		err_sys(err, code, "cannot reset group '%s'", g->name);
-		return code == -EPERM ? err_hint(err, "resetting needs CAP_BPF, too") : code;
-	}
-	code = stats_collect(g, &r.view, &stats, &raw, err);
+	r->view.ctl = *r->ctl;
+	code = stats_collect(r->g, &r->view, &stats, &raw, err);
 	if (!code && deliver)
 		code = deliver(stats, arg);
 	if (code)
 		return code;
-	code = switch_baseline(&r, stats, &raw);
+	code = switch_baseline(r, stats, &raw);
 	if (code)
-		return err_sys(err, code, "cannot reset group '%s'", g->name);
-	drop_old(&r);
-	drop_ended(&r);
+		return err_sys(err, code, "cannot reset group '%s'", r->g->name);
+	drop_old(r);
+	drop_ended(r);
 	return 0;
+}
+
+int stats_reset(struct resets *resets, size_t i,
+	int (*deliver)(const struct stats *s, void *arg), void *arg, struct err *err)
+{
+	struct reset *r = &resets->of[i];
+	int code;
+
+	if (i == resets->begun)
+		begin_some(resets);
+	if (r->code) {
+		err_sys(err, r->code, "cannot reset group '%s'", r->g->name);
+		return r->code == -EPERM ? err_hint(err, "resetting needs CAP_BPF, too") : r->code;
+	}
+	code = reset_end(r, deliver, arg, err);
+	reset_done(r);
+	return code;
+}
+
+int resets_new(struct group *const *groups, size_t cnt, struct resets **ret, struct err *err)
+{
+	struct resets *resets = calloc(1, sizeof(*resets) + cnt * sizeof(*resets->of));
+
+	if (!resets)
+		return err_sys(err, -ENOMEM, "cannot reset groups");
+	resets->cnt = cnt;
+	for (size_t i = 0; i < cnt; i++)
+		resets->of[i].g = groups[i];
+	*ret = resets;
+	return 0;
+}
+
+void resets_free(struct resets *resets)
+{
+	for (size_t i = 0; resets && i < resets->begun; i++)
+		reset_done(&resets->of[i]);
+	free(resets);
 }

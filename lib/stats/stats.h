@@ -286,13 +286,24 @@ bool stats_func_samples(const struct stats_func *f);
 uint64_t stats_func_percentile(const struct stats_func *f, unsigned int permille);
 
 /*
- * Reads the statistics and begins new ones. Between the two @deliver is called with what
- * was read; only if it returns 0 does the reset take place, so that what could not be
- * delivered is not lost. Each call and each minimum and maximum is in exactly one reading.
- * @deliver may be NULL. @g must be open for writing and the lock of its bpffs held.
+ * Resets of @cnt groups, open for writing, the lock of whose bpffs is held. End with
+ * resets_free(); each group is to be there until its turn is over.
  */
-int stats_reset(const struct group *g, int (*deliver)(const struct stats *s, void *arg),
-	void *arg, struct err *err);
+struct resets;
+int resets_new(struct group *const *groups, size_t cnt, struct resets **ret, struct err *err);
+void resets_free(struct resets *resets);
+DEFINE_CLEANUP(resets, struct resets *, resets_free)
+#define _cleanup_resets_ __cleanup(cleanup_resets)
+
+/*
+ * Reads the statistics of group @i and begins new ones. Between the two @deliver is called with
+ * what was read; only if it returns 0 does the reset take place, so that what could not be
+ * delivered is not lost. Each call and each minimum and maximum is in exactly one reading.
+ * @deliver may be NULL, or begin the next group's. Groups have their turns in their order, from 0
+ * on; that of one that fails does not change the others'.
+ */
+int stats_reset(struct resets *resets, size_t i,
+	int (*deliver)(const struct stats *s, void *arg), void *arg, struct err *err);
 
 /*
  * When half of the table is in use, adds records of processes that have ended up in their
