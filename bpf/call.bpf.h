@@ -244,6 +244,7 @@ __noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 	if (!conf || !stat)
 		return 0;
 	if (conf->judge && judge(fn, result)) {
+		count_code(fn, code_of(conf, result));
 		add(&stat->n.errors, 1);
 		flags |= FSN_CALL_FAILED;
 		how = FSN_CALL_FAILED;

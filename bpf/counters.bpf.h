@@ -123,17 +123,23 @@ __noinline int count_code(__u32 fn, __s64 code)
 	return 0;
 }
 
-/* Whether a call that returned @result failed; then it is counted by its code. */
+/* Of what a register has after a call what is the function's result. */
+static __always_inline __s64 code_of(const struct fsn_conf *conf, __u64 result)
+{
+	__u32 unused = (64 - conf->width) & 63;
+
+	return (__s64)(result << unused) >> unused;
+}
+
+/* Whether a call that returned @result failed. */
 __noinline int judge(__u32 fn, __u64 result)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	__u32 unused;
 	__s64 code;
 
 	if (!conf)
 		return 0;
-	unused = (64 - conf->width) & 63;
-	code = (__s64)(result << unused) >> unused;
+	code = code_of(conf, result);
 	if ((conf->judge == FSN_JUDGE_NONZERO && !code) ||
 		(conf->judge == FSN_JUDGE_NEGATIVE && code >= 0) ||
 		(conf->judge == FSN_JUDGE_NULL && code))
@@ -142,7 +148,6 @@ __noinline int judge(__u32 fn, __u64 result)
 	for (int i = 0; i < FSN_OK_CODES; i++)
 		if (i < conf->ok_cnt && code == conf->ok[i])
 			return 0;
-	count_code(fn, code);
 	return 1;
 }
 

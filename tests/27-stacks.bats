@@ -319,6 +319,20 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	done
 }
 
+@test "where failed calls have stacks, each is counted once by its code" {
+	cat >"$BATS_TEST_TMPDIR/fails.json" <<-END
+	{ "fails_sym": { "fix_ret": { "symbol": "fix_ret", "ret": "long", "error": "negative" } },
+	  "lib": "$FIX/libfix.so" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/fails.json" --stacks slow
+	capture "$FIX/call" --arg -5,-7,1,-7 ret 40
+	fsn stats fails --json
+	assert_sound
+	assert_json '.[0].functions[0] | [.errors, (.return_codes | map([.code, .count]))]' \
+		'[30,[[-7,20],[-5,10]]]'
+	fsn detach fails
+}
+
 @test "beside other keys calls that are not slow are told apart without a stack" {
 	fsn attach st st_leaf --lib "$STACKS" --stacks slow --slow 20ms --key thread
 	capture "$STACKS" plain slow thread
