@@ -107,6 +107,27 @@ static __always_inline void raise_extremes(struct fsn_stat *stat, __u64 ns)
 	}
 }
 
+/* No program writes under the epoch that the word is of, if it is not this one any more. */
+static __always_inline void count_tagged(unsigned long long *word, __u64 tag)
+{
+	__u64 seen = READ(*word);
+
+	if ((seen ^ tag) & ~FSN_NS_MASK)
+		(void)__sync_val_compare_and_swap(word, seen, tag);
+	add(word, 1);
+}
+
+static __always_inline void count_unplaced(__u32 fn, __u64 epoch)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat && epoch & 1)
+		count_tagged(&stat->unplaced[1], epoch << FSN_NS_BITS);
+	else if (stat)
+		count_tagged(&stat->unplaced[0], epoch << FSN_NS_BITS);
+	add(&ctl.lost_codes, 1);
+}
+
 __noinline int count_code(__u32 fn, __s64 code)
 {
 	struct fsn_code key = { .fn = fn, .epoch = READ(ctl.epoch), .code = code };
@@ -119,7 +140,7 @@ __noinline int count_code(__u32 fn, __s64 code)
 	if (count)
 		add(count, 1);
 	else
-		add(&ctl.lost_codes, 1);
+		count_unplaced(fn, key.epoch);
 	return 0;
 }
 

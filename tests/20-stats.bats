@@ -213,22 +213,49 @@ fix_fail 100 9 -"
 	fsn detach g
 }
 
-# There is room for 8,192 codes.
 @test "more different codes than there is room for are counted as lost" {
-	local from
-
 	need_bpf
 	attach_fails
-	# 64 arguments at a time: -1 .. -64, -65 .. -128, ...
-	for ((from = 1; from <= 8256; from += 64)); do
-		"$FIX/call" --quiet --arg "$(seq -s, "-$from" -1 "-$((from + 63))")" ret 64
-	done
+	fill_codes
 	fsn stats fails --json
 	assert_sound
 	assert_json '.[0].functions[0] | [.name, .errors, (.return_codes | length)]' \
 		'["fix_ret",8256,8192]'
 	assert_json '.[0].health.lost_codes' 64
 	assert_json '[.[0].functions[0].return_codes[].count] | add' 8192
+	fsn detach fails
+}
+
+others() { # GROUP: its samples of errors without a code of their own
+	fsn stats "$1" --format prometheus
+	sed -nE 's/^funcsnoop_errors_total\{.*code="other"\} //p' <<<"$output"
+}
+
+# They are read after what they are a part of; while calls fail, the rest of that falls.
+@test "calls whose codes found no room are a counter, whatever else fails meanwhile" {
+	local i seen=()
+
+	need_bpf
+	attach_fails
+	fill_codes
+	assert_eq "$(others fails)" 64
+	start_bg ret "$FIX/call" --threads 2 --until-line --arg -1,-2,-3 ret
+	wait_line ret "^running "
+	for ((i = 0; i < 20; i++)); do
+		seen+=("$(others fails)")
+	done
+	assert_eq "$(printf '%s\n' "${seen[@]}" | uniq -c | xargs)" "20 64"
+	capture "$FIX/call" --arg -9001,-1,-9002 ret 30
+	assert_eq "$(others fails)" 84
+	capture "$FIX/call" --arg 2 fail 5
+	assert_eq "$(others fails | xargs)" "5 84"
+	tell ret
+	wait_bg ret
+	fsn stats fails --format prometheus
+	assert_eq "$(awk '/^funcsnoop_errors_total\{/ { n += $2 } /^funcsnoop_returns_total\{.*fail"/ { f = $2 }
+		/^funcsnoop_returns_total\{.*ret"/ { r = $2 } END { print r + f - n }' <<<"$output")" 0
+	fsn reset fails
+	assert_eq "$(others fails)" ""
 	fsn detach fails
 }
 

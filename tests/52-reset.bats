@@ -494,3 +494,32 @@ jumps_add_up() { # MODE
 	assert_eq "$(calls_of "$BATS_TEST_TMPDIR"/reading.*)" "$i" "calls made, and counted"
 	fsn detach g h
 }
+
+@test "a reset that is killed at any moment forgets no failed call whose code found no room" {
+	local i before pending=8256 span
+
+	need_bpf
+	need_tool bpftool
+	cat >"$BATS_TEST_TMPDIR/g.json" <<-END
+	{ "g_sym": { "fix_ret": { "symbol": "fix_ret", "ret": "long", "error": "negative" } },
+	  "lib": "$FIX/libfix.so" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/g.json"
+	fill_codes
+	span=$(ms_of "$FUNCSNOOP" reset g)
+	fill_codes
+	for ((i = 1; i <= 12; i++)); do
+		capture "$FIX/call" --arg -9001,-1,-9002 ret "$((3 * i))"
+		((pending += 3 * i))
+		before=$(raw_base)
+		killed_within "$span" "$FUNCSNOOP" reset g
+		if [[ $(raw_base) != "$before" ]]; then
+			fill_codes
+			pending=8256
+		fi
+		fsn stats g --format prometheus
+		assert_eq "$(awk '/^funcsnoop_errors_total\{/ { n += $2 } END { print n }' <<<"$output")" \
+			"$pending" "round $i"
+	done
+	fsn detach g
+}

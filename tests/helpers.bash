@@ -556,6 +556,16 @@ killed_within() { # MS CMD...
 	wait "$pid" 2>/dev/null || true
 }
 
+# Makes 8,256 calls of fix_ret that each fail with another code: there is room for 8,192.
+fill_codes() {
+	local from
+
+	# 64 arguments at a time: -1 .. -64, -65 .. -128, ...
+	for ((from = 1; from <= 8256; from += 64)); do
+		"$FIX/call" --quiet --arg "$(seq -s, "-$from" -1 "-$((from + 63))")" ret 64
+	done
+}
+
 # Counters in FILE... of metrics, in the order of their making: with the same labels none is less
 # than before.
 assert_only_grows() { # FILE...

@@ -28,6 +28,11 @@ struct fsn_stat {
 	 */
 	unsigned long long max[2];
 	unsigned long long min[2];
+	/*
+	 * The same, over a count: failed calls whose codes found no room, where programs do so
+	 * (FSN_OPT_UNPLACED).
+	 */
+	unsigned long long unplaced[2];
 } __attribute__((aligned(64)));
 
 #define FSN_NS_MASK ((1ULL << FSN_NS_BITS) - 1)

@@ -71,6 +71,7 @@ struct fsn_meta {
 #define FSN_OPT_HOLDS   16U /* it counts nothing: it holds who has loaded libraries */
 #define FSN_OPT_SPLIT   64U /* times are divided: on the CPU, queued, blocked */
 #define FSN_OPT_KEPT    32U /* it goes with the command that attached it */
+#define FSN_OPT_UNPLACED 128U /* struct fsn_stat's .unplaced is written */
 
 struct fsn_lib {
 	unsigned long long dev, ino, size, mtime_ns;

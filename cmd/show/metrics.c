@@ -52,7 +52,10 @@ static void add_code(struct code_sum *sums, size_t *cnt, const struct stats_code
 	*cnt += i == *cnt;
 }
 
-/* By name where the code has one; errors that found no room by code are "other". */
+/*
+ * By name where the code has one; errors that found no room by code are "other". That is a
+ * count of its own: what is left of errors, which are read at another moment, would fall.
+ */
 static void put_errors(const struct metrics *m, const struct labels *l)
 {
 	_cleanup_free_ struct code_sum *sums = NULL;
@@ -63,7 +66,7 @@ static void put_errors(const struct metrics *m, const struct labels *l)
 		most += l->f[i]->code_cnt;
 	sums = calloc(most + 1, sizeof(*sums));
 	for (size_t i = 0; sums && i < l->cnt; i++) {
-		rest += l->f[i]->n.errors;
+		rest += l->f[i]->unplaced;
 		for (size_t k = 0; k < l->f[i]->code_cnt; k++)
 			add_code(sums, &cnt, &l->f[i]->codes[k]);
 	}
@@ -71,9 +74,8 @@ static void put_errors(const struct metrics *m, const struct labels *l)
 		fprintf(m->f, "funcsnoop_errors_total{%s,code=\"", l->text);
 		label_put(m->f, sums[i].text);
 		fprintf(m->f, "\"} %llu\n", (unsigned long long)sums[i].count);
-		rest -= rest < sums[i].count ? rest : sums[i].count;
 	}
-	if (rest && l->s->lost_codes)
+	if (rest)
 		fprintf(m->f, "funcsnoop_errors_total{%s,code=\"other\"} %llu\n", l->text,
 			(unsigned long long)rest);
 }

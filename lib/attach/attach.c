@@ -189,7 +189,8 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 			(by_pid ? FSN_OPT_LINK_PID : 0) | (opts->raw ? FSN_OPT_RAW : 0) |
 			(opts->nesting ? FSN_OPT_NESTING : 0) |
 			(opts->split ? FSN_OPT_SPLIT : 0) |
-			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0);
+			(opts->holds ? FSN_OPT_HOLDS : 0) | (opts->kept ? FSN_OPT_KEPT : 0) |
+			FSN_OPT_UNPLACED;
 	meta->uid = login_uid();
 	meta->sampled_cpus = engine_sampled_cpus(e);
 	meta->duty = draft->duty;

@@ -54,6 +54,35 @@ static int name_codes(const struct types *types, struct stats_func *f)
 	return 0;
 }
 
+void stats_add_unplaced(
+	struct stats_func *f, const struct fsn_stat *stat, const struct stats_view *view)
+{
+	for (int p = 0; p < 2; p++)
+		if (stat->unplaced[p] && view_has(view, stat->unplaced[p] >> FSN_NS_BITS))
+			f->unplaced += stat->unplaced[p] & FSN_NS_MASK;
+}
+
+/*
+ * Programs of an older command keep only the sum for the group: then it is what is left of
+ * errors, which were read first: too few while calls fail.
+ */
+static void guess_unplaced(const struct stats_view *view, struct stats *s)
+{
+	const struct fsn_ctl *ctl = &view->ctl;
+	uint64_t codes;
+
+	if (ctl->lost_codes == ctl->lost_codes_base[FSN_BASE_INDEX(ctl->base)])
+		return;
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		struct stats_func *f = &s->funcs[i];
+
+		codes = 0;
+		for (size_t k = 0; k < f->code_cnt; k++)
+			codes += f->codes[k].count;
+		f->unplaced = f->n.errors > codes ? f->n.errors - codes : 0;
+	}
+}
+
 int stats_read_codes(
 	const struct group *g, const struct stats_view *view, struct stats *s)
 {
@@ -80,6 +109,8 @@ int stats_read_codes(
 		if (!code)
 			code = name_codes(types, f);
 	}
+	if (!code && !(g->meta.options & FSN_OPT_UNPLACED))
+		guess_unplaced(view, s);
 	return code;
 }
 

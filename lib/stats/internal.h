@@ -74,7 +74,11 @@ static inline int base_paths_fd(const struct group *g, uint32_t index)
 	return group_fd(g, index ? MAPID_BASE_PATHS1 : MAPID_BASE_PATHS0);
 }
 
-/* detail.c: fill in .codes and .procs of all functions, and .paths. 0 or a negative errno. */
+/* detail.c: add to .unplaced what one record has of epochs that count. */
+void stats_add_unplaced(
+	struct stats_func *f, const struct fsn_stat *stat, const struct stats_view *view);
+
+/* Fill in .codes and .procs of all functions, and .paths. 0 or a negative errno. */
 int stats_read_codes(const struct group *g, const struct stats_view *view, struct stats *s);
 
 /* Where calls slept; nothing for who may not know. */

@@ -142,6 +142,27 @@ static bool is_final(const struct reset *r, uint32_t epoch)
 	return view_has(&view, epoch);
 }
 
+/* The same of failed calls without room for their codes. Programs may begin the word, too. */
+static void fold_unplaced(const struct reset *r)
+{
+	size_t cnt = (size_t)r->g->meta.stat_shards * r->g->meta.fn_cnt;
+	uint64_t epoch = r->ctl->epoch, tag = epoch << FSN_NS_BITS;
+	struct fsn_stat *stat = r->stats_map.addr;
+
+	for (size_t i = 0; i < cnt; i++) {
+		unsigned long long *from = &stat[i].unplaced[!(epoch & 1)];
+		unsigned long long *to = &stat[i].unplaced[epoch & 1], seen = *to;
+
+		if (!*from || !is_final(r, *from >> FSN_NS_BITS))
+			continue;
+		if ((seen ^ tag) & ~FSN_NS_MASK)
+			__atomic_compare_exchange_n(
+				to, &seen, tag, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		__atomic_fetch_add(to, *from & FSN_NS_MASK, __ATOMIC_SEQ_CST);
+		__atomic_store_n(from, 0, __ATOMIC_SEQ_CST);
+	}
+}
+
 /* Rows of keys of ended processes, of which there are two for each function. */
 static struct fsn_row *ended_rows(const struct reset *r, size_t *ret_cnt)
 {
@@ -242,6 +263,7 @@ static void clear_idle_words(struct reset *r)
 	for (size_t i = 0; i < cnt; i++) {
 		__atomic_store_n(&stat[i].max[idle], 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&stat[i].min[idle], 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&stat[i].unplaced[idle], 0, __ATOMIC_SEQ_CST);
 	}
 	for (uint32_t i = 0; i < r->row_cnt; i++)
 		__atomic_store_n(&row[i].max[idle], 0, __ATOMIC_SEQ_CST);
@@ -272,6 +294,7 @@ static int open_epoch(struct reset *r)
 		if (code)
 			return code;
 		fold_extremes(r);
+		fold_unplaced(r);
 		code = fold_epochs(r);
 		if (code)
 			return code;

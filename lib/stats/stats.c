@@ -268,6 +268,7 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 	for (size_t i = 0; !code && i < c.cnt; i++) {
 		raw->total[i % cnt].n.calls += c.stat[i].n.calls;
 		raw->total[i % cnt].n.revived += c.stat[i].n.revived;
+		stats_add_unplaced(&s->funcs[i % cnt], &c.stat[i], view);
 	}
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
 		raw->total[i].carried = raw_in_flight(&raw->total[i].n);

@@ -139,6 +139,7 @@ struct stats_func {
 	uint64_t *bucket; /* FSN_HIST_CNT of them: hist_bounds(); or NULL when there is no return */
 	struct stats_code *codes; /* sorted by code */
 	size_t code_cnt;
+	uint64_t unplaced; /* failed calls that are in none of them, as there was no room */
 	struct stats_proc *procs; /* sorted by pid, start */
 	size_t proc_cnt;
 	struct stats_row *rows; /* by key: stats_row_compare() */
