@@ -38,6 +38,8 @@ need_fentry() {
 		select(.name == "eventfd_read") | .calls >= 30 - $missed and .in_flight == .calls'
 	fsn reset g
 	assert_numbers k "eventfd_read 30 0 0 0 0 30"
+	fsn stats k --format prometheus
+	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/waiting.prom"
 	tell fix
 	wait_bg fix
 	fsn stats g --json
@@ -49,6 +51,8 @@ need_fentry() {
 	fsn stats k --json
 	assert_json_true '.[0].functions[0] | .calls == 31 and .in_flight == 0 and .returns > 0 and
 		.calls == .returns + .untimed and .errors == 1'
+	fsn stats k --format prometheus
+	assert_only_grows "$BATS_TEST_TMPDIR/waiting.prom" "$BATS_TEST_TMPDIR/.out"
 	fsn detach --all
 }
 

@@ -124,6 +124,7 @@ for f in json.load(open(sys.argv[1]))[0]["functions"]:
     assert value("funcsnoop_calls_total") == [f["calls"]]
     assert sum(value("funcsnoop_errors_total")) == f["errors"]
     assert value("funcsnoop_untimed_total") == [f["untimed"]]
+    assert abs(value("funcsnoop_self_seconds")[0] * 1e9 - f["self_ns"]) < 1
     assert f["cost_ns"] > 0
     assert abs(value("funcsnoop_cost_seconds_total")[0] * 1e9 - f["cost_ns"]) < 1
 print(n)' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/a.prom"

@@ -445,6 +445,23 @@ shares_add_up() {
 	fsn detach g
 }
 
+# An own time is a rest of two sums, of which probes inside may have taken more than is known.
+@test "no counter of metrics falls where functions do nothing but call others" {
+	local i files=()
+
+	need_bpf
+	fsn attach g --lib "$FIX/nest" '*_*'
+	for ((i = 0; i < 12; i++)); do
+		capture "$FIX/nest" 1 deep recursive mutual
+		fsn stats g --format prometheus
+		grep '_total{' "$BATS_TEST_TMPDIR/.out" >"$BATS_TEST_TMPDIR/$i.prom"
+		files+=("$BATS_TEST_TMPDIR/$i.prom")
+	done
+	assert_only_grows "${files[@]}"
+	assert_output_line '# TYPE funcsnoop_self_seconds gauge'
+	fsn detach g
+}
+
 @test "recursion is in outer_ns once, and in total_ns at each level" {
 	need_bpf
 	attach_nest --exit ret

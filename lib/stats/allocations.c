@@ -128,6 +128,12 @@ int stats_read_blocks(const struct group *g, const struct stats_view *view, stru
 	return code;
 }
 
+/* One that is not over may have failed: it is not taken back later. */
+static uint64_t bulk_frees(const struct stats_func *f, const struct fsn_counts *n)
+{
+	return f->timed ? n->returns - n->errors : n->calls;
+}
+
 int stats_read_memory(
 	const struct group *g, const struct stats_view *view, struct stats *s, struct stats_raw *raw)
 {
@@ -152,7 +158,7 @@ int stats_read_memory(
 	for (uint32_t i = 0; !code && i < cnt; i++) {
 		s->funcs[i].memory = memory_since(view, &raw->memory[i], &base[i], &rules[i]);
 		if (rules[i].frees_all)
-			s->bulk_frees += raw->total[i].n.calls - raw->total[i].n.errors;
+			s->bulk_frees += bulk_frees(&s->funcs[i], &raw->total[i].n);
 	}
 	return code;
 }

@@ -240,12 +240,16 @@ uint64_t stats_func_percentile(const struct stats_func *f, unsigned int permille
 		f->has_extremes ? f->max_ns : FSN_NS_MASK);
 }
 
-uint64_t stats_func_untimed(const struct stats_func *f)
+uint64_t stats_func_unfollowed(const struct stats_func *f)
 {
 	if (f->same)
 		return 0;
-	return f->timed ? f->n.no_slot + f->n.sampled_out + f->n.jumped + f->n.inner + f->lost
-			: f->n.calls;
+	return f->timed ? f->n.no_slot + f->n.sampled_out + f->n.jumped + f->n.inner : f->n.calls;
+}
+
+uint64_t stats_func_untimed(const struct stats_func *f)
+{
+	return stats_func_unfollowed(f) + (f->timed && !f->same ? f->lost : 0);
 }
 
 uint64_t stats_func_self(const struct stats_func *f)

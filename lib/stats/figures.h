@@ -105,7 +105,9 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(METRIC, 55))                                                         \
 	X(UNTIMED, COUNT, "untimed", NULL, "Calls whose end was not followed.",         \
 		true, stats_func_untimed(f),                                            \
-		AT(DOCUMENT, 70), AT(TABLE, 50, COLUMN_CSV), AT(SAVED, 70),             \
+		AT(DOCUMENT, 70), AT(TABLE, 50, COLUMN_CSV), AT(SAVED, 70))             \
+	X(UNFOLLOWED, COUNT, "untimed", NULL, "Calls whose end was not followed.",      \
+		true, stats_func_unfollowed(f),                                         \
 		AT(METRIC, 57))                                                         \
 	X(ERRORS, COUNT, "errors", "ERRORS", "Returns whose result is an error, by code.", \
 		ends, f->n.errors,                                                      \
@@ -145,7 +147,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(DOCUMENT, 104), AT(TABLE, 74, 2), AT(PROCESS, 45, 4),                   \
 		AT(PROCESS_DOCUMENT, 35), AT(TREE, 40), AT(SORT, 15, 'f'),              \
 		AT(SAVED, 84),                                                          \
-		AT(DIFF, 70), AT(METRIC, 45))                                           \
+		AT(DIFF, 70), AT(METRIC, 45, METRIC_GAUGE))                             \
 	X(ON_CPU, NS, "on_cpu", "ON CPU", "Time of calls that have returned, on a CPU.",    \
 		times && f->split, f->n.on_cpu_ns,                                      \
 		AT(ROW, 91, COLUMN_CSV), AT(ROW_DOCUMENT, 32), \

@@ -268,7 +268,8 @@ bool stats_cost(const struct group *g, uint64_t *ret_ns);
 int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t *ret_cnt,
 	struct err *err);
 
-/* Calls whose end is not followed. */
+/* Calls whose end is not followed; and with them those whose end may be lost, which may fall. */
+uint64_t stats_func_unfollowed(const struct stats_func *f);
 uint64_t stats_func_untimed(const struct stats_func *f);
 
 /*

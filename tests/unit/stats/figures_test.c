@@ -89,6 +89,11 @@ static void test_known(void)
 			f.value[FIGURE_CALLS_RATE].x == 3.5 && !f.moot &&
 			!figure_known(&f, FIGURE_P99) && !figure_known(&f, FIGURE_MIN),
 		"of what is timed, times, shares and rates; no percentile without buckets");
+	timed.lost = 3;
+	figures_of(&timed, NULL, figure_mask(USE_METRIC) | FIGURE_BIT(FIGURE_UNTIMED), &f);
+	ok(figure_or_0(&f, FIGURE_UNTIMED) == 5 && figure_or_0(&f, FIGURE_UNFOLLOWED) == 2 &&
+			!(figure_mask(USE_METRIC) & FIGURE_BIT(FIGURE_UNTIMED)),
+		"of metrics those are no untimed calls that may return yet");
 	figures_of(&timed, NULL, FIGURE_BIT(FIGURE_CALLS) | FIGURE_BIT(FIGURE_TIME), &f);
 	ok(f.known == FIGURE_BIT(FIGURE_CALLS),
 		"no more than is wanted, no share of nothing");
