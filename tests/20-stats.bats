@@ -239,18 +239,18 @@ others() { # GROUP: its samples of errors without a code of their own
 	attach_fails
 	fill_codes
 	assert_eq "$(others fails)" 64
-	start_bg ret "$FIX/call" --threads 2 --until-line --arg -1,-2,-3 ret
+	start_bg ret "$FIX/call" --until-line --arg -1,-2,-3 ret
 	wait_line ret "^running "
-	for ((i = 0; i < 6; i++)); do
+	for ((i = 0; i < 4; i++)); do
 		seen+=("$(others fails)")
 	done
-	assert_eq "$(printf '%s\n' "${seen[@]}" | uniq -c | xargs)" "6 64"
+	assert_eq "$(printf '%s\n' "${seen[@]}" | uniq -c | xargs)" "4 64"
+	tell ret
+	wait_bg ret
 	capture "$FIX/call" --arg -9001,-1,-9002 ret 30
 	assert_eq "$(others fails)" 84
 	capture "$FIX/call" --arg 2 fail 5
 	assert_eq "$(others fails | xargs)" "5 84"
-	tell ret
-	wait_bg ret
 	assert_eq "$("$FUNCSNOOP" stats fails --format prometheus | awk '
 		/^funcsnoop_errors_total\{/ { n -= $2 } /^funcsnoop_returns_total\{/ { n += $2 }
 		END { print n }')" 0 "calls that failed, as all did, and their codes"
