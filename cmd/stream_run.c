@@ -330,7 +330,7 @@ static int open_groups(struct run *r, struct err *err)
 	const struct stream_options *o = r->o;
 	int code;
 
-	code = groups_open(o->g, &o->names, GROUPS_CHANGE | GROUPS_REST,
+	code = groups_open(o->g, &o->names, GROUPS_CHANGE | GROUPS_REST | GROUPS_BRIEF,
 		&r->groups, err);
 	if (code)
 		return code;
@@ -352,6 +352,7 @@ static int open_groups(struct run *r, struct err *err)
 		if (!code)
 			code = stacks_read(r->groups.group[i], &r->stacks[i], err);
 		r->keys[i].stacks = r->stacks[i];
+		group_close_maps(r->groups.group[i]);
 	}
 	return code;
 }
@@ -390,6 +391,8 @@ static int begin(struct run *r, struct err *err)
 	if (!code)
 		code = stream_open(&r->groups.fs, r->groups.group, r->groups.cnt, &o->filter,
 			o->buffer_bytes, &r->stream, err);
+	for (size_t i = 0; !code && i < r->groups.cnt; i++)
+		group_open_keys(r->groups.group[i]);
 	groups_unlock(&r->groups);
 	if (!code)
 		code = sink_begin(&r->sink, err);

@@ -90,6 +90,15 @@ calls_of_one_more() { # COMMAND...
 	assert_json 'map(.functions[] | select(.name == "fix_add").calls)' '[12,12,12,12,12,12]'
 	fsn stats --json
 	assert_json 'map(.functions)' '[[],[],[],[],[],[]]'
+	capture -s 1 bash -c 'ulimit -n 22; exec "$@"' - "$FUNCSNOOP" stream
+	assert_stderr_match "^funcsnoop stream: cannot stream group 'g[1-6]': Too many open files
+hint: a process may open 22 files \('ulimit -Hn'\): stream fewer groups$"
+	start_bg watch bash -c 'ulimit -n 120; exec "$@"' - "$FUNCSNOOP" stream -n 12 --json
+	poll_until grep -q ' of 6 groups' "$(bg_err watch)"
+	capture "$FIX/call" add 2
+	wait_bg watch
+	assert_eq "$(grep -v '^#' "$(bg_out watch)" | jq -rs 'map(.group) | group_by(.) |
+		map("\(.[0]) \(length)") | join(" ")')" "g1 2 g2 2 g3 2 g4 2 g5 2 g6 2"
 	fsn detach --all
 }
 

@@ -70,7 +70,7 @@ static inline const struct target_kind *kind_of(const struct group *g, uint32_t 
 /* The switches as they are now. */
 int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);
 
-/* Returns when all programs that were running have ended: see fsn_sync. -EPERM. */
+/* Returns when all programs that were running, of any group, have ended: see fsn_sync. -EPERM. */
 int group_wait_for_programs(const struct group *g);
 
 #endif

@@ -3,6 +3,7 @@
 // sweeps up after it share.
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <bpf/bpf.h>
@@ -34,6 +35,28 @@ static int map_group(const struct group *g, struct member *m)
 			&m->keys_map);
 	m->ctl = m->ctl_map.addr;
 	return code;
+}
+
+/* Of the descriptors, those that the stream's end takes: the group may be gone by then. */
+static int keep_few(struct group *g)
+{
+	int rings, sync;
+
+	group_close_maps(g);
+	rings = group_fd(g, MAPID_RINGS);
+	sync = group_fd(g, MAPID_SYNC);
+	return rings < 0 ? rings : sync < 0 ? sync : 0;
+}
+
+static int cannot_stream(const struct group *g, int code, struct err *err)
+{
+	struct rlimit lim = {};
+
+	err_sys(err, code, "cannot stream group '%s'", g->name);
+	if (code != -EMFILE || getrlimit(RLIMIT_NOFILE, &lim))
+		return code;
+	return err_hint(err, "a process may open %llu files ('ulimit -Hn'): stream fewer groups",
+		(unsigned long long)lim.rlim_cur);
 }
 
 void member_unmap(struct member *m)
@@ -137,9 +160,11 @@ int member_join(
 		return code;
 	code = map_group(m->g, m);
 	if (!code)
+		code = keep_few(m->g);
+	if (!code)
 		code = group_inode(s->fs, m->g, &m->ino);
 	if (code)
-		return err_sys(err, code, "cannot stream group '%s'", m->g->name);
+		return cannot_stream(m->g, code, err);
 	all = m->streams_map.addr;
 	conf = m->confs_map.addr;
 	sweep(m);

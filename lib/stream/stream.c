@@ -356,9 +356,10 @@ static void stop(struct stream *s)
 			s->member[i].place = NO_PLACE;
 	for (size_t i = 0; i < s->cnt; i++)
 		member_switch_off(&s->member[i]);
+	/* To wait for those of one group is to wait for all. */
 	for (size_t i = 0; i < s->cnt; i++)
-		if (s->member[i].place != NO_PLACE)
-			group_wait_for_programs(s->member[i].g);
+		if (s->member[i].place != NO_PLACE && !group_wait_for_programs(s->member[i].g))
+			break;
 	s->running = false;
 }
 

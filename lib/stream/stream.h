@@ -53,7 +53,8 @@ struct stream;
  * of @fs held; it is not needed any more afterwards. The buffer takes @buffer_bytes, rounded
  * up to a power of two of whole pages. -ENOENT when a glob matches no function of any group,
  * -EBUSY when a group has as many streams as it can, -EOPNOTSUPP for processes outside the
- * first pid namespace, -ENOMEM. End with stream_close() and
+ * first pid namespace, -ENOMEM. Of groups of group_open_brief()
+ * what is open is closed but for what the stream itself needs. End with stream_close() and
  * then stream_free(). While it lives a thread of its own renews its leases.
  */
 int stream_open(const struct bpffs *fs, struct group *const *groups, size_t group_cnt,
