@@ -90,7 +90,7 @@ int link_kprobe_type(void);
 
 /* Loads a program of two instructions: its descriptor or -errno. */
 struct bpf_prog_load_opts;
-int link_load_trivial(unsigned int type, const struct bpf_prog_load_opts *opts);
+int link_load_trivial(unsigned int type, struct bpf_prog_load_opts *opts);
 
 /*
  * Attaches a program that does nothing to all of @probes (whose cookies may be NULL), for all

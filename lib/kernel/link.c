@@ -55,7 +55,7 @@ static int link_create(struct link_create_multi *attr)
 
 /* --- what the kernel offers ----------------------------------------------------------------- */
 
-int link_load_trivial(unsigned int type, const struct bpf_prog_load_opts *opts)
+int link_load_trivial(unsigned int type, struct bpf_prog_load_opts *opts)
 {
 	struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },

@@ -64,6 +64,9 @@ static bool agrees(const struct fsn_unwind_row *row, Dwarf_Frame *frame, uint64_
 	if (cnt != 1 || ops[0].atom != DW_OP_bregx ||
 		(ops[0].number != REG_BP && ops[0].number != REG_SP))
 		return row->how == FSN_UNWIND_LOST;
+	/* A frame larger than a row can say: glibc 2.41's dynamic linker has one of 514 KiB. */
+	if ((int64_t)ops[0].number2 > 8 * (int64_t)UINT16_MAX)
+		return row->how == FSN_UNWIND_LOST;
 	if (row->how != (ops[0].number == REG_SP ? FSN_UNWIND_SP : FSN_UNWIND_FP))
 		return false;
 	if (8 * (int64_t)row->cfa != (int64_t)ops[0].number2)
