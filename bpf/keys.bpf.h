@@ -10,6 +10,7 @@
 
 const volatile bool fsn_keyed = false;    /* some function has a key or a sum */
 const volatile bool fsn_key_wide = false; /* some key takes more than a word */
+const volatile __u32 fsn_key_kinds[FSN_KEYS] = {}; /* 1 << enum fsn_by, of all functions' */
 const volatile bool fsn_key_late = false; /* some key is a result */
 const volatile __u32 fsn_key_cnt = 0;
 const volatile __u32 fsn_sum_cnt = 0;
@@ -133,43 +134,46 @@ static __noinline int part_member(const struct pt_regs *ctx, const struct fsn_pa
 	return 0;
 }
 
+/* What no function has is not verified, which takes a verifier of 5.15 too long for three keys. */
+#define IS_PART(by) (fsn_key_kinds[i] & 1U << (by) && p->what == (by))
+
 /* Parts of more than a word. */
 static __always_inline void part_wide(
-	const struct pt_regs *ctx, const struct fsn_part *p, __u64 *to)
+	const struct pt_regs *ctx, const struct fsn_part *p, __u32 i, __u64 *to)
 {
-	if (p->what == FSN_BY_TEXT)
+	if (IS_PART(FSN_BY_TEXT))
 		part_text(ctx, p, (char *)to);
-	else if (p->what == FSN_BY_COMM)
+	else if (IS_PART(FSN_BY_COMM))
 		bpf_get_current_comm(to, FSN_COMM_LEN);
-	else if (p->what == FSN_BY_COMMUNICATOR)
+	else if (IS_PART(FSN_BY_COMMUNICATOR))
 		part_communicator(ctx, p, (struct fsn_communicator *)to);
-	else if (p->what == FSN_BY_MEMBER)
+	else if (IS_PART(FSN_BY_MEMBER))
 		part_member(ctx, p, to);
 }
 
-static __always_inline __u64 part_word(const struct pt_regs *ctx, const struct fsn_part *p)
+static __always_inline __u64 part_stack(const struct pt_regs *ctx)
 {
-	switch (p->what) {
-	case FSN_BY_NUMBER:
-	case FSN_BY_KERNEL:
-		return part_number(ctx, p);
-	case FSN_BY_CLASS:
-		return key_class(part_number(ctx, p));
-	case FSN_BY_CALLER:
-		return caller_of(ctx);
-	case FSN_BY_THREAD:
-		return (__u32)bpf_get_current_pid_tgid();
-	case FSN_BY_CGROUP:
-		return bpf_get_current_cgroup_id();
-	case FSN_BY_STACK:
-		if (!fsn_walks_stacks || fsn_walks_late)
-			return 0;
-		if (fsn_thread_stacks)
-			return event_arg(ctx, FSN_EVENT_ARGS - 1);
-		return stack_of_call(caller_sp(ctx), caller_fp(ctx), caller_link(ctx));
-	default:
+	if (!fsn_walks_stacks || fsn_walks_late)
 		return 0;
-	}
+	if (fsn_thread_stacks)
+		return event_arg(ctx, FSN_EVENT_ARGS - 1);
+	return stack_of_call(caller_sp(ctx), caller_fp(ctx), caller_link(ctx));
+}
+
+static __always_inline __u64 part_word(
+	const struct pt_regs *ctx, const struct fsn_part *p, __u32 i)
+{
+	if (IS_PART(FSN_BY_NUMBER) || IS_PART(FSN_BY_KERNEL))
+		return part_number(ctx, p);
+	if (IS_PART(FSN_BY_CLASS))
+		return key_class(part_number(ctx, p));
+	if (IS_PART(FSN_BY_CALLER))
+		return caller_of(ctx);
+	if (IS_PART(FSN_BY_THREAD))
+		return (__u32)bpf_get_current_pid_tgid();
+	if (IS_PART(FSN_BY_CGROUP))
+		return bpf_get_current_cgroup_id();
+	return IS_PART(FSN_BY_STACK) ? part_stack(ctx) : 0;
 }
 
 static __always_inline void key_fill(
@@ -180,11 +184,11 @@ static __always_inline void key_fill(
 		if (i >= fsn_key_cnt)
 			break;
 		if (!fsn_key_wide) {
-			key->word[i] = part_word(ctx, &keyed->key[i]);
+			key->word[i] = part_word(ctx, &keyed->key[i], i);
 			continue;
 		}
-		key->word[i * FSN_KEY_WIDE] = part_word(ctx, &keyed->key[i]);
-		part_wide(ctx, &keyed->key[i], &key->word[i * FSN_KEY_WIDE]);
+		key->word[i * FSN_KEY_WIDE] = part_word(ctx, &keyed->key[i], i);
+		part_wide(ctx, &keyed->key[i], i, &key->word[i * FSN_KEY_WIDE]);
 	}
 }
 

@@ -2,7 +2,7 @@
 /*
  * What file is mapped at an address of the current process.
  *
- * bpf_find_vma() takes a lock, which others may have; and with interrupts off, as in a sample or
+ * bpf_find_vma() (5.17) takes a lock, which others may have; and with interrupts off, as in a sample or
  * at a switch, it finds something but once in each event, since giving the lock back is left to
  * an interrupt that can't come before its end (bpf_mmap_unlock_get_irq_work(),
  * kernel/bpf/mmap_unlock_work.h). So the tree of mappings is read as it lies there. It may be
@@ -82,6 +82,23 @@ struct mm_struct___tree {
 	struct maple_tree mm_mt; /* since 6.1 */
 } __core;
 
+struct rb_node {
+	struct rb_node *rb_left, *rb_right;
+} __core;
+
+struct rb_root {
+	struct rb_node *rb_node;
+} __core;
+
+struct mm_struct___old_tree {
+	struct rb_root mm_rb; /* before 6.1 */
+} __core;
+
+struct vm_area_struct___node {
+	unsigned long vm_start, vm_end;
+	struct rb_node vm_rb;
+} __core;
+
 struct mm_struct___vdso {
 	struct {
 		void *vdso;
@@ -100,6 +117,8 @@ struct mm_struct___vdso {
 #define ARANGE_ENDS  9
 #define ARANGE_LAST  30 /* the word that says in its lowest byte which is the last in use, */
 #define RANGE_LAST   31 /* of a range where the last end is not there */
+
+#define OLD_DEPTH 36 /* twice the logarithm of more mappings than there can be */
 
 #define VM_EXEC 4 /* include/linux/mm.h */
 
@@ -248,41 +267,40 @@ static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 	return mapping_read(m, at) ? FSN_WALK_BUSY : 0;
 }
 
-/* --- where there is no such tree ------------------------------------------------------------- */
+/* --- before 6.1 ------------------------------------------------------------------------------ */
 
-struct found {
-	struct fsn_file_id id;
-	__u64 offset, file; /* .offset with VM_EXEC below, as it is of pages: there is no room */
-};
-
-static long mapping_here(struct task_struct *task, struct vm_area_struct *vma, struct found *here)
+/* From .entry, a node of the tree, towards what holds @at: 1 when .entry is that mapping itself. */
+__noinline int mapping_turn(struct mapping *m, __u64 at)
 {
-	struct inode *inode;
+	struct vm_area_struct___node *vma;
 
-	here->offset = (vma->vm_pgoff << fsn_page_shift) - vma->vm_start;
-	here->offset |= vma->vm_flags & VM_EXEC;
-	if (!vma->vm_file)
-		return 0;
-	inode = vma->vm_file->f_inode;
-	here->id.dev = inode->i_sb->s_dev;
-	here->id.version = inode_version(inode);
-	here->id.ino = inode->i_ino;
-	here->file = as_number(vma->vm_file);
-	return 0;
+	if (!fsn_walks_stacks || !m)
+		return -1;
+	vma = (void *)(m->entry - bpf_core_field_offset(struct vm_area_struct___node, vm_rb));
+	if (bpf_core_read(&m->node[1], sizeof(m->node[1]), &vma->vm_start) ||
+		bpf_core_read(&m->node[2], sizeof(m->node[2]), &vma->vm_end))
+		return -1;
+	if (at >= m->node[1] && at < m->node[2]) {
+		m->entry = as_number(vma);
+		return 1;
+	}
+	if (at < m->node[1])
+		return bpf_core_read(&m->entry, sizeof(m->entry), &vma->vm_rb.rb_left);
+	return bpf_core_read(&m->entry, sizeof(m->entry), &vma->vm_rb.rb_right);
 }
 
-static __always_inline int mapping_locked(struct mapping *m, __u64 at)
+/* As mapping_in_tree(). What is turned meanwhile may hide what is there: nothing is found, then. */
+static __always_inline int mapping_in_old_tree(struct mapping *m, __u64 at)
 {
-	struct found here = {};
-	long code = bpf_find_vma(bpf_get_current_task_btf(), at, mapping_here, &here, 0);
+	struct mm_struct___old_tree *mm = (void *)bpf_get_current_task_btf()->mm;
+	int step = 0;
 
-	m->id = here.id;
-	m->flags = here.offset & VM_EXEC;
-	m->offset = at + (here.offset & ~(__u64)VM_EXEC);
-	m->file = here.file;
-	if (code == -16) /* EBUSY */
-		return FSN_WALK_BUSY;
-	return code ? FSN_WALK_NOWHERE : 0;
+	m->entry = as_number(mm->mm_rb.rb_node);
+	for (int i = 0; i < OLD_DEPTH && m->entry && !step; i++)
+		step = mapping_turn(m, at);
+	if (!step)
+		return FSN_WALK_NOWHERE;
+	return step < 0 || mapping_read(m, at) ? FSN_WALK_BUSY : 0;
 }
 
 /* --- asked by walks --------------------------------------------------------------------------- */
@@ -294,8 +312,10 @@ static __always_inline int mapping_look(struct mapping *m, __u64 at)
 	m->id.ino = 0;
 	m->end = 0;
 	m->at = at;
-	if (!bpf_core_field_exists(((struct mm_struct___tree *)0)->mm_mt))
-		return mapping_locked(m, at);
+	if (!bpf_core_field_exists(((struct mm_struct___tree *)0)->mm_mt)) {
+		end = mapping_in_old_tree(m, at);
+		return end ? mapping_in_old_tree(m, at) : 0;
+	}
 	end = mapping_in_tree(m, at);
 	return end == FSN_WALK_BUSY ? mapping_in_tree(m, at) : end;
 }

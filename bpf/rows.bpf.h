@@ -285,12 +285,11 @@ static __noinline int key_keep(const struct pt_regs *ctx, __u32 fn, __u32 slot)
 {
 	struct fsn_keyed *keyed = bpf_map_lookup_elem(&fsn_keyed_by, &fn);
 	struct slot_key *kept = bpf_map_lookup_elem(&fsn_slot_keys, &slot);
-	struct fsn_key key = {};
 
 	if (!keyed || !kept)
 		return 0;
-	key_fill(ctx, keyed, &key);
-	kept->key = key;
+	__builtin_memset(&kept->key, 0, sizeof(kept->key));
+	key_fill(ctx, keyed, &kept->key);
 #pragma unroll
 	for (__u32 n = 0; n < FSN_SUMS; n++)
 		if (n < fsn_sum_cnt && keyed->sum[n].what)

@@ -192,6 +192,7 @@ int describe_keys(struct description *d, const struct draft *draft,
 		code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);
 	name_parts(d, draft->probed_cnt);
 	d->key_wide = keys_are_wide(d->keyed, draft->probed_cnt);
+	keys_kinds(d->keyed, draft->probed_cnt, d->key_kinds);
 	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
 	d->asked = keys_are_asked(d->keyed, draft->probed_cnt);
 	for (size_t i = 0; !code && i < keys->key_cnt; i++)

@@ -319,6 +319,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.wide = desc.wide;
 	spec.keys = opts->keys;
 	spec.key_wide = desc.key_wide;
+	memcpy(spec.key_kinds, desc.key_kinds, sizeof(spec.key_kinds));
 	spec.key_late = desc.key_late;
 	spec.asked = desc.asked;
 	spec.block_cnt = opts->blocks;

@@ -78,7 +78,7 @@ struct engine;
 
 /*
  * stacks.c: what iterator program @prog_fd tells of the tasks of @info is to be read from the
- * descriptor that is returned, and belongs to the caller. -errno of bpf(2).
+ * descriptor that is returned, and belongs to the caller: before 6.1 of all tasks. -errno of bpf(2).
  */
 union bpf_iter_link_info;
 int iterate_tasks(int prog_fd, union bpf_iter_link_info *info);
@@ -126,6 +126,7 @@ struct engine_spec {
 	bool stack_holds; /* who meets a file without a table waits till it has one */
 	bool pauses;      /* who makes calls may be held: that is no part of their time */
 	bool key_wide;           /* some key takes more than a word */
+	uint32_t key_kinds[FSN_KEYS]; /* keys_kinds() */
 	bool key_late;           /* some row is found when its call ends */
 	bool asked;              /* some call hands out a kernel's handle */
 	bool has_more; /* arguments on the stack or text are kept */
@@ -302,6 +303,7 @@ struct description {
 	unsigned int left_out; /* in it: as meta's */
 	bool save_args; /* some function remembers slow calls, or all are of a communicator */
 	bool key_wide;  /* some key takes more than a word */
+	uint32_t key_kinds[FSN_KEYS];
 	bool key_late;  /* some row is found when its call ends */
 	bool asked;     /* some call hands out a kernel's handle */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */

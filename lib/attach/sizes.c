@@ -138,6 +138,7 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_asked = spec->asked;
 	e->skel->rodata->fsn_key_late = spec->key_late;
 	e->skel->rodata->fsn_key_wide = spec->key_wide;
+	memcpy((void *)e->skel->rodata->fsn_key_kinds, spec->key_kinds, sizeof(spec->key_kinds));
 	e->skel->rodata->fsn_key_cnt = keys->key_cnt;
 	e->skel->rodata->fsn_sum_cnt = keys->sum_cnt;
 	e->skel->rodata->fsn_row_cnt = keys->rows;

@@ -244,8 +244,12 @@ int iterate_tasks(int prog_fd, union bpf_iter_link_info *info)
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = info,
 		.iter_info_len = sizeof(*info));
 	_cleanup_close_ int link = bpf_link_create(prog_fd, 0, BPF_TRACE_ITER, &opts);
-	int fd = link < 0 ? link : bpf_iter_create(link);
+	int fd;
 
+	/* What is longer than the kernel's, and not empty. */
+	if (link == -E2BIG)
+		link = bpf_link_create(prog_fd, 0, BPF_TRACE_ITER, NULL);
+	fd = link < 0 ? link : bpf_iter_create(link);
 	return fd < 0 ? -errno : fd;
 }
 

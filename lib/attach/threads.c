@@ -97,7 +97,6 @@ void thread_stacks_free(struct thread_stacks *s)
 /* 0, -EBUSY when it does not sleep, and what bpf(2) gives. */
 static int look_at(const struct thread_stacks *s, pid_t tid, struct fsn_thread *ret_at)
 {
-	/* Older kernels than 6.1 tell of all. */
 	union bpf_iter_link_info info = { .task.tid = (__u32)tid };
 	_cleanup_close_ int fd = iterate_tasks(s->prog_fd, &info);
 	struct fsn_thread at[8];

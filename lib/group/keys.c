@@ -445,6 +445,14 @@ bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt)
 	return false;
 }
 
+void keys_kinds(const struct fsn_keyed *keyed, size_t cnt, uint32_t ret_kinds[])
+{
+	memset(ret_kinds, 0, FSN_KEYS * sizeof(*ret_kinds));
+	for (size_t i = 0; i < cnt; i++)
+		for (size_t n = 0; n < FSN_KEYS; n++)
+			ret_kinds[n] |= 1U << keyed[i].key[n].what;
+}
+
 bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++)

@@ -83,6 +83,9 @@ bool keys_communicator(const struct condition_func *f, size_t *ret_nth);
 /* Whether a key of @keyed takes more than a word. */
 bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt);
 
+/* Of each key the kinds that it has in some function, 1 << enum fsn_by. */
+void keys_kinds(const struct fsn_keyed *keyed, size_t cnt, uint32_t ret_kinds[]);
+
 /* Whether some call stores a handle that stands for a kernel. */
 bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt);
 
