@@ -74,7 +74,7 @@ newest() {
 cached_versions() {
 	local dir
 
-	for dir in "$cache"/*-"$flavour"; do
+	for dir in "$cache"/*-"$arch"; do
 		[[ ! -e $dir/vmlinuz ]] || echo "${dir##*/}"
 	done | sort -V
 }
@@ -103,30 +103,40 @@ offered_versions() {
 		}' | sort -V
 }
 
-# Leaves $cache/VERSION/{vmlinuz,config,modules/}.
+# Leaves $cache/VERSION/{vmlinuz,config,modules/}, of packages; sets $unpacked to VERSION, which is
+# that of the image if it is not given.
+unpack_kernel() { # [VERSION] DEB...
+	local new=$cache/.new deb m keep=() image
+
+	for m in $modules; do
+		keep+=("*/$m.ko" "*/$m.ko.xz")
+	done
+	rm -rf "$new"
+	mkdir -p "$new"/{all,modules} || lacking "cannot write to $cache"
+	for deb in "${@:2}"; do # tar complains of names that this package has not
+		dpkg --fsys-tarfile "$deb" | tar -x -C "$new/all" --wildcards \
+			'*/vmlinuz*' '*/config' '*/config-*' "${keep[@]}" 2>/dev/null
+	done
+	image=$(find "$new/all" -type f -name 'vmlinuz*' | head -n 1)
+	[[ -s $image ]] || lacking "the packages${1:+ of kernel $1} have no image"
+	unpacked=${1:-${image##*/vmlinuz-}-$arch}
+	mv "$image" "$new/vmlinuz"
+	find "$new/all" -name '*.ko*' -exec mv -t "$new/modules" {} +
+	find "$new/all" -type f -name 'config*' -exec mv -T {} "$new/config" \;
+	rm -rf "$new/all"
+	rm -rf "${cache:?}/$unpacked"
+	mv "$new" "$cache/$unpacked"
+}
+
 download() { # VERSION
-	local dir=$cache/$1 deb m keep=() packages
+	local packages
 
 	packages=$(apt cache pkgnames linux- | grep -xE "linux-(image|binary|modules|base)-${1//+/\\+}")
 	mkdir -p "$tmp/debs"
 	# shellcheck disable=SC2086
 	(cd "$tmp/debs" && apt get download $packages) >"$tmp/apt/log" 2>&1 ||
 		not_downloaded "kernel $1"
-	for m in $modules; do
-		keep+=("*/$m.ko" "*/$m.ko.xz")
-	done
-	rm -rf "$dir.new"
-	mkdir -p "$dir.new"/{all,modules} || lacking "cannot write to $cache"
-	for deb in "$tmp"/debs/*.deb; do # tar complains of names that this package has not
-		dpkg --fsys-tarfile "$deb" | tar -x -C "$dir.new/all" --wildcards \
-			'*/vmlinuz*' '*/config' '*/config-*' "${keep[@]}" 2>/dev/null
-	done
-	find "$dir.new/all" -name '*.ko*' -exec mv -t "$dir.new/modules" {} +
-	find "$dir.new/all" -type f -name 'vmlinuz*' -exec mv -T {} "$dir.new/vmlinuz" \;
-	find "$dir.new/all" -type f -name 'config*' -exec mv -T {} "$dir.new/config" \;
-	rm -rf "$dir.new/all"
-	[[ -s $dir.new/vmlinuz ]] || lacking "the packages of kernel $1 have no image"
-	mv "$dir.new" "$dir"
+	unpack_kernel "$1" "$tmp"/debs/*.deb
 }
 
 # Sets $kernel to the folder of the version that $1 means.

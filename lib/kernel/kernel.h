@@ -88,9 +88,12 @@ int link_kprobe(int prog_fd, bool is_return, const struct link_probes *probes, s
 /* Of perf events that are kprobes; negative: the kernel has none. */
 int link_kprobe_type(void);
 
-/* Loads a program of two instructions: its descriptor or -errno. */
+/*
+ * Loads a program of two instructions, which first calls @helper (enum bpf_func_id, of those that
+ * take the context alone; 0: none): its descriptor or -errno.
+ */
 struct bpf_prog_load_opts;
-int link_load_trivial(unsigned int type, struct bpf_prog_load_opts *opts);
+int link_load_trivial(unsigned int type, int helper, struct bpf_prog_load_opts *opts);
 
 /*
  * Attaches a program that does nothing to all of @probes (whose cookies may be NULL), for all

@@ -274,7 +274,7 @@ static bool kernel_has(char *symbol)
 	return ksyms_each(KSYM_KERNEL, is_named, symbol) != 0;
 }
 
-/* Whether a program can be loaded for a function that every kernel has. */
+/* Whether a program can be loaded for a function that every kernel has: ours ask for their cookie. */
 static int try_fentry(void)
 {
 	int id = libbpf_find_vmlinux_btf_id("vfs_read", BPF_TRACE_FENTRY);
@@ -284,7 +284,7 @@ static int try_fentry(void)
 
 	if (id <= 0)
 		return -ENOENT;
-	prog = link_load_trivial(BPF_PROG_TYPE_TRACING, &opts);
+	prog = link_load_trivial(BPF_PROG_TYPE_TRACING, BPF_FUNC_get_attach_cookie, &opts);
 	return prog < 0 ? prog : 0;
 }
 

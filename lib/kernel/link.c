@@ -55,13 +55,16 @@ static int link_create(struct link_create_multi *attr)
 
 /* --- what the kernel offers ----------------------------------------------------------------- */
 
-int link_load_trivial(unsigned int type, struct bpf_prog_load_opts *opts)
+int link_load_trivial(unsigned int type, int helper, struct bpf_prog_load_opts *opts)
 {
 	struct bpf_insn insns[] = {
+		{ .code = BPF_JMP | BPF_CALL, .imm = helper },
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	int fd = bpf_prog_load(type, "fsn_probe", "GPL", insns, ARRAY_SIZE(insns), opts);
+	size_t skip = !helper;
+	int fd = bpf_prog_load(
+		type, "fsn_probe", "GPL", insns + skip, ARRAY_SIZE(insns) - skip, opts);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -70,7 +73,7 @@ static int load_uprobe(unsigned int type)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = type);
 
-	return link_load_trivial(BPF_PROG_TYPE_KPROBE, &opts);
+	return link_load_trivial(BPF_PROG_TYPE_KPROBE, 0, &opts);
 }
 
 bool link_trace_is_preempted(void)
@@ -78,7 +81,7 @@ bool link_trace_is_preempted(void)
 	int id = libbpf_find_vmlinux_btf_id("sys_enter", BPF_TRACE_RAW_TP);
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP,
 		.attach_btf_id = id > 0 ? id : 0, .prog_flags = BPF_F_SLEEPABLE);
-	_cleanup_close_ int prog = link_load_trivial(BPF_PROG_TYPE_TRACING, &opts);
+	_cleanup_close_ int prog = link_load_trivial(BPF_PROG_TYPE_TRACING, 0, &opts);
 
 	return prog >= 0;
 }
