@@ -150,7 +150,7 @@ static __always_inline void row_called(
 }
 
 /* Claims row @i, which is free, unless somebody else does. */
-static __noinline bool row_claim(
+static __always_inline bool row_claim(
 	__u32 i, const struct fsn_key *key, __u64 tag, __u64 start, __u64 comm)
 {
 	struct fsn_key *to = bpf_map_lookup_elem(&fsn_keys, &i);

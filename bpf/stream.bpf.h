@@ -122,7 +122,7 @@ __noinline int keep_more(__u32 fn, __u32 slot, __u64 sp)
 }
 
 /* Its reader is gone: from here on the stream costs nothing. */
-static __noinline int stream_lapse(__u32 i)
+static __always_inline int stream_lapse(__u32 i)
 {
 	(void)__sync_fetch_and_and(&ctl.streams, ~(1U << (i & 31)));
 	(void)__sync_fetch_and_and(&ctl.save_args, ~(FSN_SAVE_STREAM(i & 7)));

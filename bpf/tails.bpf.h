@@ -104,17 +104,20 @@ static __always_inline bool is_dear(__u32 to)
 __noinline int end_untimed(__u32 fn, __u32 slot, __u64 now)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-	__u64 start = slot_start(slot);
 	__u32 i = slot / FSN_WAYS;
-	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	struct fsn_set *set;
 
 	if (stat)
 		add(&stat->n.jumped, 1);
 	if (fsn_nesting)
 		nest_left(fn, slot, now);
-	if (READ(ctl.streams))
+	if (READ(ctl.streams)) {
+		__u64 start = slot_start(slot);
+
 		stream_ends(fn, slot, now > start ? now - start : 0,
 			FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT, 0);
+	}
+	set = bpf_map_lookup_elem(&fsn_slots, &i);
 	if (set)
 		slot_publish(set, slot % FSN_WAYS, 0);
 	return 0;
