@@ -49,6 +49,23 @@ fresh_folder() {
 	[[ -d $FOLDER ]] || fail "a reading command took $FOLDER away"
 }
 
+@test "an attach that cannot make its lock leaves no folder, and none that others use goes" {
+	fresh_folder
+	need_tool strace
+	capture -s 1 strace -f -qq -o /dev/null -e trace=mkdirat \
+		-e inject=mkdirat:error=ENOSPC:when=2 "$FUNCSNOOP" attach g fix_add \
+		--lib "$FIX/libfix.so.1"
+	assert_stderr "funcsnoop attach: cannot attach group 'g': cannot lock '$FOLDER': No space left on device"
+	[[ ! -e $FOLDER ]] || fail "$FOLDER is left"
+	fsn attach h fix_add --lib "$FIX/libfix.so.1"
+	capture -s 1 strace -f -qq -o /dev/null -e trace=mkdirat \
+		-e inject=mkdirat:error=ENOSPC:when=2 "$FUNCSNOOP" attach g fix_add \
+		--lib "$FIX/libfix.so.1"
+	assert_eq "$(ls "$FOLDER")" h
+	fsn detach h
+	[[ ! -e $FOLDER ]] || fail "$FOLDER is still there"
+}
+
 # What one attaches another one's detach may leave without a folder, and the other way round.
 in_turn() { # NAME TIMES
 	local dir=$BATS_TEST_TMPDIR/$1 i calls

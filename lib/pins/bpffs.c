@@ -187,6 +187,9 @@ void bpffs_drop_empty(const struct bpffs *fs)
 void bpffs_close(struct bpffs *fs)
 {
 	bpffs_unlock(fs);
+	/* It may have been made for a group that did not come, and never locked. */
+	if (fs->create && fs->fd >= 0)
+		bpffs_drop_empty(fs);
 	fs->fd = close_fd(fs->fd);
 }
 
