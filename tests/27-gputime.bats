@@ -346,6 +346,17 @@ idle() {
 	[[ $stderr == *"no record for "*" s: its GPU does nothing, or another profiler has them"* ]]
 }
 
+@test "what more processes say than there is room for is said to be missing" {
+	fsn attach gpu --lib "$GPU"
+	job tell 1000
+	fsn stats gpu
+	refute_stderr_match 'had no room$'
+	job tell 1100
+	fsn stats gpu
+	assert_stderr_match '^funcsnoop stats: what other processes than these 1024 say of theirs had no room$'
+	fsn detach gpu
+}
+
 @test "a job whose threads have small stacks is recorded as any other" {
 	fsn attach gpu --lib "$GPU"
 	capture env CUDA_INJECTION64_PATH="$GPU" FUNCSNOOP_CUPTI="$CUPTI" bash -c \

@@ -294,6 +294,8 @@ static void print_gpus(const struct report *r, const struct report_group *rg, FI
 		if (said->dropped)
 			note(r, f, "process %d: %s had no room for %llu records", pid, who, said->dropped);
 	}
+	if (rg->whole->gpu_cnt >= FSN_GPUS)
+		note(r, f, "what other processes than these %u say of theirs had no room", FSN_GPUS);
 	if (stacks_of_launches(rg, &kernels, &known))
 		note(r, f, "of %s the launches of %llu have a stack",
 			counted(kernels, "kernel", "kernels").text, (unsigned long long)known);
