@@ -272,9 +272,10 @@ static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 /* From .entry, a node of the tree, towards what holds @at: 1 when .entry is that mapping itself. */
 __noinline int mapping_turn(struct mapping *m, __u64 at)
 {
-	struct vm_area_struct___node *vma;
+	struct vm_area_struct___node *vma = NULL;
 
-	if (!fsn_walks_stacks || !m)
+	/* It is verified where there is none, too. */
+	if (!fsn_walks_stacks || !m || !bpf_core_field_exists(vma->vm_rb))
 		return -1;
 	vma = (void *)(m->entry - bpf_core_field_offset(struct vm_area_struct___node, vm_rb));
 	if (bpf_core_read(&m->node[1], sizeof(m->node[1]), &vma->vm_start) ||
