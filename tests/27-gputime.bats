@@ -112,6 +112,13 @@ plain 3 2100"
 	fsn detach gpu
 }
 
+@test "a child that buffers come to neither waits for its parent's threads nor tells of them" {
+	fsn attach gpu
+	job heard 10 storm heirs 300
+	assert_eq "$(rows gpu kernel "kernel" | sort -u)" "gust"
+	fsn detach gpu
+}
+
 @test "nothing is recorded while nobody listens, nor any more when nobody does" {
 	job quiet 10
 	assert_output_match '^recorded 0$'

@@ -270,11 +270,22 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 			hand_out(s);
 }
 
+/*
+ * A child of fork() may be called back, too, and find locks as the parent's threads held them: it
+ * has no GPU, and nothing of its own to tell.
+ */
+static bool is_heir(void)
+{
+	return gpu.pid != getpid();
+}
+
 /* CUPTI asks for room; where there is none it drops records, and counts them. */
 static void buffer_requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
 {
 	*ret_buffer = NULL;
 	*ret_size = *ret_records = 0;
+	if (is_heir())
+		return;
 	pthread_mutex_lock(&pool);
 	if (gpu.free_cnt) {
 		*ret_buffer = gpu.free[--gpu.free_cnt];
@@ -299,7 +310,7 @@ static bool is_own(const uint8_t *buffer)
 static void buffer_completed(
 	void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-	if (!buffer)
+	if (!buffer || is_heir())
 		return;
 	pthread_mutex_lock(&lock);
 	take_buffer(context, stream, buffer, valid);
@@ -329,7 +340,7 @@ static void at_exit(void)
 {
 	struct timespec until;
 
-	if (gpu.ended || gpu.pid != getpid())
+	if (gpu.ended || is_heir())
 		return;
 	gpu.ended = true;
 	(void)clock_gettime(CLOCK_REALTIME, &until);
@@ -487,6 +498,7 @@ int InitializeInjection(void)
 	/* Of a process that was forked and begins anew: nothing of its parent's is its. */
 	if (gpu.pid) {
 		memset(&gpu, 0, sizeof(gpu));
+		launches_forget();
 		lock = pool = turn = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	}
 	gpu.pid = getpid();

@@ -12,6 +12,9 @@
 /* Of one thread at a time, all of them. Room for calls, once and for good: whether there is. */
 bool launches_room(void);
 
+/* A child of fork() begins anew: none of its parent's is known. */
+void launches_forget(void);
+
 /* Keeps a call, in the place of one long before; without room it does nothing. */
 void launches_keep(const struct cupti_call *c);
 
