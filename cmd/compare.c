@@ -106,6 +106,73 @@ static int read_files(const struct words *words, struct files *files, struct err
 	return code;
 }
 
+/* --- who has nothing of a group ----------------------------------------------------------------- */
+
+static bool has_group(const struct compare_node *node, size_t documents, const char *name)
+{
+	for (size_t i = 0; i < documents; i++)
+		if (saved_group_find(node->documents[i], name, false))
+			return true;
+	return false;
+}
+
+/* Whether the first to have it is @node, in document @document. */
+static bool is_first(const struct files *files, size_t node, size_t document, const char *name)
+{
+	for (size_t i = 0; i < node; i++)
+		if (has_group(&files->nodes[i], files->nodes[i].cnt, name))
+			return false;
+	return !has_group(&files->nodes[node], document, name);
+}
+
+typedef void (*missing_fn)(const char *node, const char *group, void *arg);
+
+static size_t tell_missing(
+	const struct files *files, const char *group, missing_fn tell, void *arg)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < files->cnt; i++)
+		if (!has_group(&files->nodes[i], files->nodes[i].cnt, group)) {
+			tell(files->nodes[i].name, group, arg);
+			cnt++;
+		}
+	return cnt;
+}
+
+/* Who has nothing of a group was not compared, and may well not do what the others do. */
+static size_t tell_all_missing(const struct files *files, missing_fn tell, void *arg)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < files->cnt; i++)
+		for (size_t k = 0; k < files->nodes[i].cnt; k++) {
+			const struct saved *d = files->nodes[i].documents[k];
+
+			for (size_t n = 0; n < d->cnt; n++)
+				if (is_first(files, i, k, d->groups[n].name))
+					cnt += tell_missing(files, d->groups[n].name, tell, arg);
+		}
+	return cnt;
+}
+
+static void note_missing(const char *node, const char *group, void *g)
+{
+	cmd_note(g, "node '%s' has nothing of group '%s': not compared", node, group);
+}
+
+static void add_missing(const char *node, const char *group, void *doc)
+{
+	json_open(doc, '{');
+	json_set_str(doc, "node", node);
+	json_set_str(doc, "group", group);
+	json_close(doc, '}');
+}
+
+static void pass_missing(const char *node, const char *group, void *unused)
+{
+}
+
 /* --- what is shown ------------------------------------------------------------------------------ */
 
 static void put_value(struct table *table, const struct compare_finding *f, double value)
@@ -148,7 +215,9 @@ static void print_table(const struct globals *g, const struct files *files,
 	if (c->cnt)
 		table_print(table, g, stdout);
 	else
-		cmd_note(g, "%zu nodes are alike", files->cnt);
+		cmd_note(g, tell_all_missing(files, pass_missing, NULL)
+				? "of %zu nodes none stands out in what it was compared in"
+				: "%zu nodes are alike", files->cnt);
 	if (c->windows < 2)
 		cmd_note(g, "who is behind can't be told without two intervals that all nodes have");
 }
@@ -180,45 +249,10 @@ static int print_json(const struct globals *g, const struct files *files,
 		json_close(doc, '}');
 	}
 	json_close(doc, ']');
+	json_set_open(doc, "missing", '[');
+	(void)tell_all_missing(files, add_missing, doc);
+	json_close(doc, ']');
 	return json_print(doc);
-}
-
-static bool has_group(const struct compare_node *node, size_t documents, const char *name)
-{
-	for (size_t i = 0; i < documents; i++)
-		if (saved_group_find(node->documents[i], name, false))
-			return true;
-	return false;
-}
-
-/* Whether the first to have it is @node, in document @document. */
-static bool is_first(const struct files *files, size_t node, size_t document, const char *name)
-{
-	for (size_t i = 0; i < node; i++)
-		if (has_group(&files->nodes[i], files->nodes[i].cnt, name))
-			return false;
-	return !has_group(&files->nodes[node], document, name);
-}
-
-/* Who has nothing of a group was not compared, and may well not do what the others do. */
-static void note_missing(const struct globals *g, const struct files *files, const char *name)
-{
-	for (size_t i = 0; i < files->cnt; i++)
-		if (!has_group(&files->nodes[i], files->nodes[i].cnt, name))
-			cmd_note(g, "node '%s' has nothing of group '%s': not compared",
-				files->nodes[i].name, name);
-}
-
-static void note_all_missing(const struct globals *g, const struct files *files)
-{
-	for (size_t i = 0; i < files->cnt; i++)
-		for (size_t k = 0; k < files->nodes[i].cnt; k++) {
-			const struct saved *d = files->nodes[i].documents[k];
-
-			for (size_t n = 0; n < d->cnt; n++)
-				if (is_first(files, i, k, d->groups[n].name))
-					note_missing(g, files, d->groups[n].name);
-		}
 }
 
 static int run(struct globals *g, int argc, char **argv)
@@ -244,7 +278,7 @@ static int run(struct globals *g, int argc, char **argv)
 		status = print_json(g, &files, &c);
 	else
 		print_table(g, &files, &c);
-	note_all_missing(g, &files);
+	(void)tell_all_missing(&files, note_missing, g);
 	for (size_t i = 0; status == EXIT_DONE && i < c.cnt; i++)
 		if (o.fail_if & 1U << c.findings[i].what)
 			return EXIT_CONDITION;

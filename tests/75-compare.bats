@@ -152,13 +152,14 @@ nccl   ncclAllReduce  -    c     behind     10      30"
 	echo '[]' >"$DIR/e.json"
 	fsn compare "$DIR"/{a,b,c}.json --fail-if any
 	assert_output ""
-	assert_stderr "funcsnoop compare: 3 nodes are alike
+	assert_stderr "funcsnoop compare: of 3 nodes none stands out in what it was compared in
 funcsnoop compare: node 'c' has nothing of group 'nccl': not compared
 funcsnoop compare: node 'a' has nothing of group 'cuda': not compared
 funcsnoop compare: node 'b' has nothing of group 'cuda': not compared"
 	fsn compare "$DIR"/{a,b,e}.json --json
 	assert_json .findings '[]'
 	assert_json .windows 2
+	assert_json '.missing | tojson' '[{"node":"e","group":"nccl"}]'
 	assert_stderr "funcsnoop compare: node 'e' has nothing of group 'nccl': not compared"
 }
 
