@@ -41,8 +41,8 @@ refute_cached() { # WHAT
 	need_bpf
 	case $(uname -m)-$(uname -r) in
 	aarch64-*) nop5=true multi=false ;; # nops of more than 4 bytes are of x86-64
-	*-6.1.*) nop5=true multi=null ;;
-	*-6.12.*) nop5=true multi=false ;;
+	*-5.15.* | *-6.1.*) nop5=true multi=null ;;
+	*-6.8.* | *-6.12.*) nop5=true multi=false ;;
 	*-6.18.*) nop5=false multi=true ;;
 	*-7.2.12*) nop5=true multi=true ;; # has the form for 10-byte nops
 	*) skip "nobody has noted what $(uname -r) does" ;;
