@@ -2,9 +2,9 @@
 /*
  * What file is mapped at an address of the current process.
  *
- * bpf_find_vma() (5.17) takes a lock, which others may have; and with interrupts off, as in a sample or
- * at a switch, it finds something but once in each event, since giving the lock back is left to
- * an interrupt that can't come before its end (bpf_mmap_unlock_get_irq_work(),
+ * bpf_find_vma() (5.17) takes a lock, which others may have; and with interrupts off, as in a
+ * sample or at a switch, it finds something but once in each event, since giving the lock back is
+ * left to an interrupt that can't come before its end (bpf_mmap_unlock_get_irq_work(),
  * kernel/bpf/mmap_unlock_work.h). So the tree of mappings is read as it lies there. It may be
  * changed meanwhile: what is found counts if it says itself that it is this process's and holds
  * the address, and only where nothing like it is found twice the mappings are said to change.
