@@ -6,6 +6,10 @@
 // fastest is looked at, the lowest of all windows is taken, and when the next lowest is not
 // nearly the same the figures are told to be noise. What is subtracted from every duration
 // must rather be too little than too much.
+//
+// What calls take of their caller's time is taken off its own time, often a thousand times, and
+// too little is as wrong there as too much: the lower quartile of windows inside of a probed
+// call, since a call in a call takes a bit more.
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -49,16 +53,25 @@
 #define STEPPED "lea (%rdi), %rax\n"
 #define JUMP    "jmp calibrate_target\n"
 #define EARLY   "jmp 1f\n1: ret\n"
+#define CALL                                                                                  \
+	"sub $8, %rsp\n.cfi_adjust_cfa_offset 8\n"                                           \
+	"mov %rdi, %rax\nmov %rsi, %rdi\ncall *%rax\n"                                       \
+	"add $8, %rsp\n.cfi_adjust_cfa_offset -8\n"
 #else
 #define EMULATED "adr x9, .\n"
 #define STEPPED  "add x9, x0, #1\n"
 #define JUMP     "b calibrate_target\n"
 #define EARLY    RET /* no dearer: the kernel emulates it */
+#define CALL                                                                                  \
+	"stp x29, x30, [sp, #-16]!\n.cfi_def_cfa_offset 16\n.cfi_offset 30, -8\n"            \
+	"mov x9, x0\nmov x0, x1\nblr x9\n"                                                   \
+	"ldp x29, x30, [sp], #16\n.cfi_def_cfa_offset 0\n.cfi_restore 30\n"
 #endif
 #define RET "ret\n"
 
 FUNC("calibrate_plain", STEPPED, RET);
 FUNC("calibrate_target", "", RET);
+FUNC("calibrate_caller", EMULATED CALL, RET);
 FUNC("calibrate_emulated_count", EMULATED, RET);
 FUNC("calibrate_emulated_return", EMULATED, RET);
 FUNC("calibrate_emulated_ret", EMULATED, RET);
@@ -75,7 +88,8 @@ HIDDEN void calibrate_plain(void), calibrate_emulated_count(void), calibrate_emu
 	calibrate_emulated_ret(void), calibrate_emulated_jump(void),
 	calibrate_emulated_early(void), calibrate_stepped_early(void),
 	calibrate_stepped_count(void), calibrate_stepped_return(void),
-	calibrate_stepped_ret(void), calibrate_stepped_jump(void);
+	calibrate_stepped_ret(void), calibrate_stepped_jump(void),
+	calibrate_caller(void (*call)(void *), void *arg);
 
 static void (*const calibrate_funcs[PRICE_INSNS][PRICE_ENDS])(void) = {
 	[PRICE_EMULATED] = { calibrate_emulated_count, calibrate_emulated_return,
@@ -104,7 +118,7 @@ struct windows {
 	uint32_t fn_cnt, row_cnt;
 	uint32_t fn_of[CLASSES]; /* by site * PRICE_ENDS + end */
 	struct lowest plain, overhead[CLASSES], whole[CLASSES];
-	struct lowest plain_row, rest[CLASSES];
+	uint64_t plain_row[WINDOWS_MAX], rest[CLASSES][WINDOWS_MAX];
 	int cnt;
 };
 
@@ -167,34 +181,47 @@ static void time_window(const struct windows *w, void (*func)(void), uint32_t fn
 	lowest_add(overhead, inside[CALLS / 10]);
 }
 
-/*
- * What calls of @func in a row take of their caller's time, all together: that of which nothing
- * is recorded. In picoseconds.
- */
-static void time_row(const struct windows *w, void (*func)(void), uint32_t fn, struct lowest *rest)
+struct row {
+	const struct windows *w;
+	void (*func)(void);
+	uint32_t fn;
+	uint64_t took_ps; /* what calls of @func take of their caller's time, each */
+};
+
+static void time_row(void *arg)
 {
-	void (*volatile call)(void) = func;
+	struct row *r = arg;
+	void (*volatile call)(void) = r->func;
 	uint64_t start, took, before;
 
-	before = recorded(w, fn);
+	before = recorded(r->w, r->fn);
 	start = clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < CALLS; i++)
 		call();
 	took = clock_ns(CLOCK_MONOTONIC) - start;
-	took -= func == calibrate_plain ? 0 : recorded(w, fn) - before;
-	lowest_add(rest, took * 1000 / CALLS);
+	took -= r->func == calibrate_plain ? 0 : recorded(r->w, r->fn) - before;
+	r->took_ps = took * 1000 / CALLS;
+}
+
+/* That of which nothing is recorded, of a call in a probed one. */
+static uint64_t rest_ps(const struct windows *w, void (*func)(void), uint32_t fn)
+{
+	struct row row = { .w = w, .func = func, .fn = fn };
+
+	calibrate_caller(time_row, &row);
+	return row.took_ps;
 }
 
 static void time_all(struct windows *w)
 {
 	time_window(w, calibrate_plain, 0, &w->plain, NULL);
-	time_row(w, calibrate_plain, 0, &w->plain_row);
+	w->plain_row[w->cnt] = rest_ps(w, calibrate_plain, 0);
 	for (int class = 0; class < CLASSES; class++) {
 		void (*func)(void) = calibrate_funcs[class / PRICE_ENDS][class % PRICE_ENDS];
 
 		time_window(w, func, w->fn_of[class], &w->whole[class],
 			class % PRICE_ENDS == PRICE_COUNT ? NULL : &w->overhead[class]);
-		time_row(w, func, w->fn_of[class], &w->rest[class]);
+		w->rest[class][w->cnt] = rest_ps(w, func, w->fn_of[class]);
 	}
 	w->cnt++;
 }
@@ -217,9 +244,9 @@ static void windows_take(struct windows *w)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + BUDGET_NS;
 
-	w->plain = w->plain_row = (struct lowest) { UINT64_MAX, UINT64_MAX };
+	w->plain = (struct lowest) { UINT64_MAX, UINT64_MAX };
 	for (int class = 0; class < CLASSES; class++)
-		w->overhead[class] = w->whole[class] = w->rest[class] = w->plain;
+		w->overhead[class] = w->whole[class] = w->plain;
 	do
 		time_all(w);
 	while (w->cnt < WINDOWS_MIN ||
@@ -227,32 +254,38 @@ static void windows_take(struct windows *w)
 			clock_ns(CLOCK_MONOTONIC) < end));
 }
 
-static void calibration_of(const struct windows *w, struct calibration *ret_calibration)
+static uint64_t lower_quartile(uint64_t *values, int cnt)
+{
+	qsort(values, cnt, sizeof(*values), compare_u64);
+	return values[cnt / 4];
+}
+
+static void calibration_of(struct windows *w, struct calibration *ret_calibration)
 {
 	struct calibration c = { .spread = windows_spread(w) };
-	uint64_t plain = w->plain.first;
+	uint64_t plain = w->plain.first, plain_row = lower_quartile(w->plain_row, w->cnt);
 
 	c.price.at_ns = clock_ns(CLOCK_REALTIME);
 	for (int class = 0; class < CLASSES; class++) {
 		int site = class / PRICE_ENDS, end = class % PRICE_ENDS;
 		uint64_t overhead = w->overhead[class].first, whole = w->whole[class].first,
-			 rest = w->rest[class].first;
+			 rest = lower_quartile(w->rest[class], w->cnt);
 
 		if (overhead != UINT64_MAX)
 			c.price.overhead_ns[site][end] = overhead;
 		c.price.whole_ns[site][end] = whole > plain ? whole - plain : 0;
-		if (rest > w->plain_row.first)
-			c.price.rest_ns[site][end] = (rest - w->plain_row.first) / 1000;
+		if (rest > plain_row)
+			c.price.rest_ns[site][end] = (rest - plain_row) / 1000;
 	}
 	*ret_calibration = c;
 }
 
 /* --- what is probed ------------------------------------------------------------------------- */
 
-/* Where @func lies in our file. */
-static int own_offset(void (*func)(void), uint64_t *ret_offset, struct err *err)
+/* Where the function at @addr lies in our file. */
+static int own_offset(uint64_t addr, uint64_t *ret_offset, struct err *err)
 {
-	uint64_t addr = (uintptr_t)func, start, end, offset;
+	uint64_t start, end, offset;
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/maps", "re");
 	char line[PATH_MAX + 128];
 
@@ -306,13 +339,13 @@ static void set_ends(struct draft *draft, const uint64_t *offsets, const struct 
 static int make_draft(struct draft **ret_draft, struct windows *w, struct err *err)
 {
 	static const char *const libs[] = { "/proc/self/exe" };
-	char names[CLASSES][24];
-	const char *functions[CLASSES];
-	uint64_t offsets[CLASSES] = {};
+	char names[CLASSES + 1][24];
+	const char *functions[CLASSES + 1];
+	uint64_t offsets[CLASSES + 1] = {};
 	struct draft_opts opts = {
 		.name = GROUP_NAME,
 		.functions = functions,
-		.function_cnt = CLASSES,
+		.function_cnt = CLASSES + 1,
 		.libs = libs,
 		.lib_cnt = 1,
 	};
@@ -322,8 +355,12 @@ static int make_draft(struct draft **ret_draft, struct windows *w, struct err *e
 	opts.rules.exit = PLAN_MODE_EARLY;
 	opts.rules.site_entry = true;
 	opts.rules.leave_jumps = true;
-	for (int i = 0; !code && i < CLASSES; i++) {
-		code = own_offset(calibrate_funcs[i / PRICE_ENDS][i % PRICE_ENDS], &offsets[i], err);
+	for (int i = 0; !code && i <= CLASSES; i++) {
+		uintptr_t addr = i == CLASSES
+			? (uintptr_t)calibrate_caller
+			: (uintptr_t)calibrate_funcs[i / PRICE_ENDS][i % PRICE_ENDS];
+
+		code = own_offset(addr, &offsets[i], err);
 		snprintf(names[i], sizeof(names[i]), "+%#" PRIx64, offsets[i]);
 		functions[i] = names[i];
 	}
@@ -361,103 +398,7 @@ static int measure(int dir_fd, void *arg)
 	return 0;
 }
 
-/* --- what is kept --------------------------------------------------------------------------- */
-
-/*
- * A line for each kind of link and build: which of them, then overhead, whole and rest of each
- * class. A build is told by its programs, and by the code here that they are timed on.
- */
-#define CACHE        "calibration"
-#define LINE_MAX_LEN 512
-#define LINES_MAX    (BOOTCACHE_MAX / LINE_MAX_LEN - 1)
-#define CODE_NO      1 /* one more when that code, or what is timed of it, is another */
-
-/* "session of 1-0123456789abcdef at" */
-static void line_begin(char *begin, size_t size, enum link_mode mode)
-{
-	snprintf(begin, size, "%s of %d-%016" PRIx64 " at", link_mode_name(mode), CODE_NO,
-		engine_programs_id());
-}
-
-static size_t line_write(char *line, const char *begin, const struct calibration *c)
-{
-	size_t len = snprintf(line, LINE_MAX_LEN, "%s %llu spread %" PRIu32 ":", begin,
-		c->price.at_ns, c->spread);
-
-	for (int site = 0; site < PRICE_INSNS; site++)
-		for (int end = 0; end < PRICE_ENDS; end++)
-			len += snprintf(line + len, LINE_MAX_LEN - len,
-				" %" PRIu32 " %" PRIu32 " %" PRIu32,
-				c->price.overhead_ns[site][end],
-				c->price.whole_ns[site][end], c->price.rest_ns[site][end]);
-	return len + snprintf(line + len, LINE_MAX_LEN - len, "\n");
-}
-
-static bool line_read(const char *line, const char *begin, struct calibration *ret_calibration)
-{
-	struct calibration c = {};
-	int used = 0;
-
-	if (strncmp(line, begin, strlen(begin)) != 0)
-		return false;
-	line += strlen(begin);
-	if (sscanf(line, " %llu spread %" SCNu32 ":%n", &c.price.at_ns, &c.spread, &used) != 2 ||
-		!used)
-		return false;
-	for (int site = 0; site < PRICE_INSNS; site++)
-		for (int end = 0; end < PRICE_ENDS; end++) {
-			line += used;
-			if (sscanf(line, " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n",
-				    &c.price.overhead_ns[site][end],
-				    &c.price.whole_ns[site][end],
-				    &c.price.rest_ns[site][end], &used) != 3)
-				return false;
-		}
-	if (line[used] && line[used] != '\n')
-		return false;
-	*ret_calibration = c;
-	return c.price.at_ns;
-}
-
-static const char *next_line(const char *line)
-{
-	line += strcspn(line, "\n");
-	return *line ? line + 1 : line;
-}
-
-/* It stands first; what was kept longest is forgotten. */
-static void calibration_write(enum link_mode mode, const struct calibration *calibration)
-{
-	_cleanup_free_ char *old = bootcache_read(CACHE);
-	char text[LINES_MAX * LINE_MAX_LEN + 1] = "", begin[64];
-	size_t len, cnt = 1;
-
-	line_begin(begin, sizeof(begin), mode);
-	len = line_write(text, begin, calibration);
-	for (const char *line = old; line && *line; line = next_line(line)) {
-		size_t n = next_line(line) - line;
-
-		if (n >= LINE_MAX_LEN || !strncmp(line, begin, strlen(begin)) ||
-			cnt++ == LINES_MAX)
-			continue;
-		memcpy(text + len, line, n);
-		len += n;
-	}
-	text[len] = '\0';
-	bootcache_write(CACHE, text);
-}
-
-bool calibration_read(enum link_mode mode, struct calibration *ret_calibration)
-{
-	_cleanup_free_ char *text = bootcache_read(CACHE);
-	char begin[64];
-
-	line_begin(begin, sizeof(begin), mode);
-	for (const char *line = text; line && *line; line = next_line(line))
-		if (line_read(line, begin, ret_calibration))
-			return true;
-	return false;
-}
+/* --- the command ----------------------------------------------------------------------------- */
 
 struct calibrating {
 	const struct draft *draft;

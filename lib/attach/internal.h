@@ -30,6 +30,9 @@ int attach_check_absent(const struct bpffs *fs, const char *name, struct err *er
 bool attach_links_by_pid(
 	const struct draft *draft, const struct attach_opts *opts, enum link_mode mode);
 
+/* calibrate_kept.c: keeps @calibration for calibration_read(), till the next boot. */
+void calibration_write(enum link_mode mode, const struct calibration *calibration);
+
 /* calibrate.c: the counters of the group whose pins are in @dir_fd, and how many there are. */
 int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows);
 
@@ -100,16 +103,17 @@ struct engine_spec {
 	size_t timed_cnt; /* of them those whose ends are followed; they come first */
 	size_t lib_cnt;
 	size_t jump_cnt;  /* indirect jumps to be compared with code ranges */
-	uint32_t hit_ns;  /* what is taken off for each probe that follows a call */
-	bool follows;     /* some jump is followed, */
-	size_t place_cnt; /* to so many places that are none of the functions */
+	size_t place_cnt; /* places that are none of the functions, to which jumps are followed */
 	size_t type_cnt, name_cnt, text_bytes;
-	enum link_mode mode; /* not LINK_AUTO */
 	size_t source_cnt;   /* places of events, whose arguments are somewhere */
+	enum link_mode mode; /* not LINK_AUTO */
+	uint32_t hit_ns;     /* what is taken off for each probe that follows a call */
+	uint32_t rate;       /* of samples, Hz */
+	bool follows;        /* some jump is followed */
 	bool spans;          /* some target is one */
-	uint32_t rate;      /* of samples, Hz */
-	bool thread_stacks; /* stacks are what threads do */
+	bool thread_stacks;  /* stacks are what threads do */
 	uint32_t waits[WAIT_CNT]; /* 1 + the target that is this wait; 0: none is */
+	uint32_t key_kinds[FSN_KEYS]; /* keys_kinds() */
 	bool traces_calls;   /* some target is a system call */
 	/* Functions of the kernel with a program for each: one of them, or NULL. */
 	const struct link_probes *clone_first;
@@ -126,7 +130,6 @@ struct engine_spec {
 	bool stack_holds; /* who meets a file without a table waits till it has one */
 	bool pauses;      /* who makes calls may be held: that is no part of their time */
 	bool key_wide;           /* some key takes more than a word */
-	uint32_t key_kinds[FSN_KEYS]; /* keys_kinds() */
 	bool key_late;           /* some row is found when its call ends */
 	bool asked;              /* some call hands out a kernel's handle */
 	bool has_more; /* arguments on the stack or text are kept */
