@@ -423,6 +423,8 @@ int attach_config(struct attach_options *o, struct bpffs *fs, struct json *doc,
 			code = err_set(err, -ENOENT, "no group '%s' in %s", o->words.word[i],
 				o->config);
 	wanted = o->words.cnt ? o->words.cnt : code ? 0 : set->group_cnt;
+	for (size_t i = 0; !code && i < set->group_cnt; i++)
+		code = attach_take_name(o, set->groups[i].name, err);
 	drafts = calloc(wanted + 1, sizeof(struct draft *));
 	keys = calloc(wanted + 1, sizeof(*keys));
 	if (!code && (!drafts || !keys))

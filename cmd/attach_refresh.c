@@ -43,6 +43,57 @@ static int check_file(const char *path, struct err *err)
 	return fd < 0 ? fd : 0;
 }
 
+/* --- which file has which group ------------------------------------------------------------- */
+
+struct folder_group {
+	char *name, *file;
+};
+
+struct folder_groups {
+	struct folder_group *group;
+	size_t cnt;
+};
+
+static int groups_add(struct folder_groups *groups, const char *name, const char *file)
+{
+	struct folder_group *grown = reallocarray(groups->group, groups->cnt + 1, sizeof(*grown));
+	struct folder_group group = { strdup(name), strdup(file) };
+
+	groups->group = grown ? grown : groups->group;
+	if (grown && group.name && group.file) {
+		groups->group[groups->cnt++] = group;
+		return 0;
+	}
+	free(group.name);
+	free(group.file);
+	return -ENOMEM;
+}
+
+static void groups_clear(struct folder_groups *groups)
+{
+	while (groups->cnt--) {
+		free(groups->group[groups->cnt].name);
+		free(groups->group[groups->cnt].file);
+	}
+	free(groups->group);
+}
+
+/* Two of one name would take each other's place, at each start anew. */
+int attach_take_name(struct attach_options *o, const char *name, struct err *err)
+{
+	struct folder_groups *groups = o->folder;
+
+	for (size_t i = 0; groups && i < groups->cnt; i++)
+		if (!strcmp(groups->group[i].name, name))
+			return err_set(err, -EEXIST, "%s: group '%s' is that of %s", o->config, name,
+				groups->group[i].file);
+	if (groups && groups_add(groups, name, o->config))
+		return err_sys(err, -ENOMEM, "cannot read '%s'", o->config);
+	return 0;
+}
+
+/* --- the files ------------------------------------------------------------------------------ */
+
 /* What is wrong with it is said. */
 static int attach_file(struct attach_options *o, const char *folder, const char *name,
 	struct bpffs *fs, struct json *doc)
@@ -58,6 +109,8 @@ static int attach_file(struct attach_options *o, const char *folder, const char 
 	if (!code)
 		code = attach_config(o, fs, doc, &err);
 	o->config = folder;
+	if (code && path && !strstr(err.msg, path))
+		err_wrap(&err, "%s", path);
 	if (code)
 		cmd_show_error(o->g, &err);
 	return code;
@@ -65,6 +118,7 @@ static int attach_file(struct attach_options *o, const char *folder, const char 
 
 int attach_folder(struct attach_options *o, struct bpffs *fs, struct json *doc, struct err *err)
 {
+	struct folder_groups groups = {};
 	const char *folder = o->config;
 	struct dirent **entries = NULL;
 	int cnt, failed = 0;
@@ -74,11 +128,14 @@ int attach_folder(struct attach_options *o, struct bpffs *fs, struct json *doc, 
 	cnt = scandir(folder, &entries, is_json, alphasort);
 	if (cnt < 0)
 		return err_sys(err, -errno, "cannot read '%s'", folder);
+	o->folder = &groups;
 	for (int i = 0; i < cnt; i++) {
 		failed += attach_file(o, folder, entries[i]->d_name, fs, doc) != 0;
 		free(entries[i]);
 	}
 	free(entries);
+	o->folder = NULL;
+	groups_clear(&groups);
 	if (!cnt)
 		cmd_note(o->g, "no file of '%s' ends in .json", folder);
 	return failed ? err_set(err, -EIO, "%d of %d files of '%s' failed", failed, cnt, folder) : 0;

@@ -295,6 +295,9 @@ enum there { THERE_NOT, THERE_OTHER, THERE_SAME };
 enum there attach_find_there(
 	const struct bpffs *fs, const struct draft *draft, uint64_t definition);
 
+/* -EEXIST when @name is that of a group of another file of the folder that is attached, if any. */
+int attach_take_name(struct attach_options *o, const char *name, struct err *err);
+
 /*
  * All *.json of the folder o->config, in order of their names. One that is wrong is told, and keeps
  * out no other; -EIO when there was one.

@@ -680,6 +680,25 @@ funcsnoop attach: 2 of 3 files of '$dir' failed"
 	fsn detach a b
 }
 
+@test "a group that stands in two of a unit's files is the first one's, at each start" {
+	local dir=$BATS_TEST_TMPDIR/groups.d
+
+	need_bpf
+	write_groups 5ms
+	echo "{ \"b_sym\": { \"fix_add\": \"fix_add\" }, \"lib\": \"$LIB\" }" >"$dir/20-b.json"
+	echo '{ "c_sym": { "x": "fix_x" }, "lib": "/nowhere/libnone.so" }' >"$dir/30-c.json"
+	echo "{ \"c_sym\": { \"fix_add\": \"fix_add\" }, \"lib\": \"$LIB\" }" >"$dir/40-c.json"
+	start_unit -s 1 -q
+	assert_stderr "funcsnoop attach: $dir/20-b.json: group 'b' is that of $dir/10-a.json
+funcsnoop attach: $dir/30-c.json: cannot open '/nowhere/libnone.so': No such file or directory
+funcsnoop attach: $dir/40-c.json: group 'c' is that of $dir/30-c.json
+funcsnoop attach: 3 of 4 files of '$dir' failed"
+	start_unit -s 1
+	assert_output "a: attached as it is to be, counts on
+b: attached as it is to be, counts on"
+	fsn detach a b
+}
+
 @test "a library that was replaced is attached anew by --refresh" {
 	local own=$BATS_TEST_TMPDIR/libown.so
 

@@ -184,6 +184,7 @@ struct attach_options {
 	struct attach_opts attach;
 	const char *name, *config;
 	struct words words; /* GROUP, FUNCTIONs or, with --config, groups */
+	struct folder_groups *folder; /* of the files of a --config folder, else NULL */
 	const char **libs;
 	pid_t *pids;
 	const char **comms, **cgroups;
