@@ -565,6 +565,8 @@ start_slow() { # NAME PYTHON [spin]
 		fsn attach cpu --comm "$(cat "/proc/$(bg_pid "spin$n")/comm")"
 		touch "$truth.go"
 		wait_bg "spin$n"
+		# Where there are none, why.
+		"$FUNCSNOOP" stats cpu --json | jq -c '.[0] | .health, [.functions[].rows[] | {calls, end: .key.stack.end}]'
 		# Within the call that was noted, and not before and behind it.
 		assert_eq "$("$FUNCSNOOP" stats cpu --json | jq -cS '.[0].functions[].rows[] | .key.stack.frames
 			| select(.[]?.name == "fix_spin_ns") | [.[] | select(.offset == null) | [.name, .file, .line]]
