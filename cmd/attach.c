@@ -416,6 +416,7 @@ int attach_config(struct attach_options *o, struct bpffs *fs, struct json *doc,
 	int code = config_load(o->config, &set, err);
 	_cleanup_free_ struct keys *keys = NULL; /* of each */
 	struct draft **drafts;
+	bool is_loaded = !code;
 	size_t cnt = 0, wanted;
 
 	for (size_t i = 0; !code && i < o->words.cnt; i++)
@@ -438,6 +439,9 @@ int attach_config(struct attach_options *o, struct bpffs *fs, struct json *doc,
 	}
 	if (!code)
 		code = attach_all(o, drafts, keys, cnt, fs, doc, err);
+	/* What is wrong with the file itself names it. */
+	if (code && is_loaded && o->folder)
+		err_wrap(err, "%s", o->config);
 	while (cnt)
 		draft_free(drafts[--cnt]);
 	free(drafts);

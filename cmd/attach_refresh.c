@@ -56,7 +56,7 @@ struct folder_groups {
 
 static int groups_add(struct folder_groups *groups, const char *name, const char *file)
 {
-	struct folder_group *grown = reallocarray(groups->group, groups->cnt + 1, sizeof(*grown));
+	struct folder_group *grown = array_grow(groups->group, groups->cnt, sizeof(*grown));
 	struct folder_group group = { strdup(name), strdup(file) };
 
 	groups->group = grown ? grown : groups->group;
@@ -85,7 +85,7 @@ int attach_take_name(struct attach_options *o, const char *name, struct err *err
 
 	for (size_t i = 0; groups && i < groups->cnt; i++)
 		if (!strcmp(groups->group[i].name, name))
-			return err_set(err, -EEXIST, "%s: group '%s' is that of %s", o->config, name,
+			return err_set(err, -EEXIST, "group '%s' is that of %s", name,
 				groups->group[i].file);
 	if (groups && groups_add(groups, name, o->config))
 		return err_sys(err, -ENOMEM, "cannot read '%s'", o->config);
@@ -109,8 +109,6 @@ static int attach_file(struct attach_options *o, const char *folder, const char 
 	if (!code)
 		code = attach_config(o, fs, doc, &err);
 	o->config = folder;
-	if (code && path && !strstr(err.msg, path))
-		err_wrap(&err, "%s", path);
 	if (code)
 		cmd_show_error(o->g, &err);
 	return code;
