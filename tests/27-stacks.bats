@@ -559,18 +559,19 @@ start_slow() { # NAME PYTHON [spin]
 
 @test "samples have the frames of Python, and all calls where that is asked for" {
 	need_arch x86_64
-	local python truth=$BATS_TEST_TMPDIR/truth n=0 word
+	local python truth=$BATS_TEST_TMPDIR/truth doc=$BATS_TEST_TMPDIR/doc n=0 word
 	for python in $(pythons | sed -n '1p;$p' | sort -u); do
 		start_slow "spin$((++n))" "$python" spin
 		fsn attach cpu --comm "$(cat "/proc/$(bg_pid "spin$n")/comm")"
 		touch "$truth.go"
 		wait_bg "spin$n"
+		"$FUNCSNOOP" stats cpu --json >"$doc"
 		# Where there are none, why.
-		"$FUNCSNOOP" stats cpu --json | jq -c '.[0] | .health, [.functions[].rows[] | {calls, end: .key.stack.end}]'
+		jq -c '.[0] | .health, [.functions[].rows[] | {calls, end: .key.stack.end}]' "$doc"
 		# Within the call that was noted, and not before and behind it.
-		assert_eq "$("$FUNCSNOOP" stats cpu --json | jq -cS '.[0].functions[].rows[] | .key.stack.frames
+		assert_eq "$(jq -cS '.[0].functions[].rows[] | .key.stack.frames
 			| select(.[]?.name == "fix_spin_ns") | [.[] | select(.offset == null) | [.name, .file, .line]]
-			| .[1:]' | sort -u)" "$(jq -cS . "$truth" | sort -u)"
+			| .[1:]' "$doc" | sort -u)" "$(jq -cS . "$truth" | sort -u)"
 		fsn detach cpu
 	done
 	((n)) || skip "needs python3 (3.10 to 3.14)"
