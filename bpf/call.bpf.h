@@ -8,6 +8,7 @@
 #include "hold.bpf.h"
 #include "memory.bpf.h"
 #include "nest.bpf.h"
+#include "returns.bpf.h"
 #include "rows.bpf.h"
 #include "slots.bpf.h"
 #include "split.bpf.h"
@@ -77,6 +78,8 @@ static __noinline int count_no_slot(__u32 fn, int why)
 	}
 	if (why == SLOT_OTHER_STACK)
 		add(&ctl.other_stack, 1);
+	if (why == SLOT_TOO_DEEP)
+		add(&ctl.too_deep, 1);
 	if (why == SLOT_PAUSED)
 		add(&ctl.paused_calls, 1);
 	if (stat)
@@ -101,27 +104,15 @@ static __always_inline void call_left_out(
 	slot_clear(set, call_key(fn, tgid), where);
 }
 
-/*
- * Whether a return probe on a call that begins at @where would harm another: a signal's handler
- * makes it, on a stack of its own, and has interrupted a function with a return probe. Where
- * that one's stack is lower, the kernel takes it for left (cleanup_return_instances(),
- * kernel/events/uprobes.c), and when it returns the process is killed.
- */
-static __always_inline bool interrupts(struct task_struct *task, __u64 where)
-{
-	return where - task->sas_ss_sp < task->sas_ss_size && task->utask &&
-	       task->utask->return_instances;
-}
-
 enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
 
 /*
  * Follows a call, if its end is to be looked for. Its place is @where; calls that it is made in
- * have theirs above @sp. @hijacks: by a return probe, if it is followed. @nests: what it is made
- * in goes on till it ends.
+ * have theirs above @sp. @hijack: what sees its return. @nests: what it is made in goes on till it
+ * ends.
  */
 static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 where,
-	__u64 sp, __u64 byret, bool hijacks, bool nests)
+	__u64 sp, __u64 byret, enum hijack hijack, bool nests)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
@@ -150,10 +141,10 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 		return LEFT_OUT;
 	if (fsn_nesting && nests)
 		parent = nest_parent(task, fn, sp);
-	way = SLOT_OTHER_STACK;
+	way = return_is_unsafe(task, where, hijack);
 	if (fsn_may_pause && is_about_to_pause())
 		way = SLOT_PAUSED;
-	else if (!hijacks || !interrupts(task, where))
+	else if (!way)
 		way = slot_claim_first(set, call_key(fn, tgid) | byret, where, caller_link(ctx));
 	if (way < 0) {
 		count_no_slot(fn, way);

@@ -35,6 +35,7 @@ struct return_instance;
 
 struct uprobe_task {
 	struct return_instance *return_instances;
+	unsigned int depth; /* how many there are */
 } __core;
 
 struct rq {
@@ -113,6 +114,19 @@ struct task_struct {
 	struct css_set *cgroups;
 	char comm[16];
 } __core;
+
+/*
+ * The current thread's pointer to its own data, as its thread library has set it: pthread_self() on
+ * x86-64. It lies above the thread's stack in the same mapping.
+ */
+static __always_inline __u64 thread_pointer(const struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return task->thread.fsbase;
+#elif defined(__TARGET_ARCH_arm64)
+	return task->thread.uw.tp_value;
+#endif
+}
 
 /* A pointer is a number to others, who hash it or keep it, only when negated. */
 static __always_inline __u64 as_number(const void *pointer)

@@ -142,7 +142,7 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 		call_counted(args, fn, sp, true);
 		return;
 	}
-	begun = call_begin(args, fn, where, sp, 0, false, false);
+	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, false);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(args, fn, where, false);
 }

@@ -49,7 +49,8 @@ int fsn_session(struct pt_regs *ctx)
 
 	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
-		return call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0, true, true) !=
+		return call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
+			       HIJACK_SESSION, true) !=
 		       FOLLOWED;
 	call_end(cookie & FSN_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx));
@@ -76,7 +77,8 @@ int fsn_entry(struct pt_regs *ctx)
 		count_place(cookie & FSN_FN_MASK, false);
 	else
 		begun = call_begin(ctx, cookie & FSN_FN_MASK, sp, sp,
-			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET, false, true);
+			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
+			kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(ctx, cookie & FSN_FN_MASK, sp, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)

@@ -38,16 +38,6 @@ struct {
 /* Of these so many behind it: who was kept from running has its place before it has its time. */
 #define LAUNCH_BEHIND  32
 
-/* The low half of the thread's pointer to its own data. */
-static __always_inline __u32 thread_pointer(void)
-{
-#if defined(__TARGET_ARCH_x86)
-	return bpf_get_current_task_btf()->thread.fsbase;
-#elif defined(__TARGET_ARCH_arm64)
-	return bpf_get_current_task_btf()->thread.uw.tp_value;
-#endif
-}
-
 /* Not static, so that it is verified once, on its own. */
 __noinline int gpu_call_keep(__u32 stack)
 {
@@ -59,7 +49,7 @@ __noinline int gpu_call_keep(__u32 stack)
 	(void)__sync_lock_test_and_set(&to->tgid, 0);
 	to->time = bpf_ktime_get_ns();
 	to->taken = 0;
-	to->thread = thread_pointer();
+	to->thread = (__u32)thread_pointer(bpf_get_current_task_btf());
 	to->stack = stack;
 	(void)__sync_lock_test_and_set(&to->tgid, bpf_get_current_pid_tgid() >> 32);
 	return 0;

@@ -38,7 +38,7 @@ static __always_inline void kfunc_begins(struct pt_regs *regs, __u64 cookie, __u
 		call_counted(regs, fn, where, false);
 		return;
 	}
-	begun = call_begin(regs, fn, where, where, 0, false, true);
+	begun = call_begin(regs, fn, where, where, 0, HIJACK_NONE, true);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(regs, fn, where, false);
 }

@@ -267,6 +267,61 @@ static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 	return mapping_read(m, at) ? FSN_WALK_BUSY : 0;
 }
 
+/* --- where a mapping begins ------------------------------------------------------------------ */
+
+static __always_inline __u64 node_word(__u64 entry, __u32 i)
+{
+	__u64 word = 0;
+
+	if (bpf_probe_read_kernel(&word, sizeof(word), (void *)(NODE_AT(entry) + i * sizeof(word))))
+		return 0;
+	return word;
+}
+
+/* As mapping_step(), for a program that has no struct mapping: 0 where nothing leads on. */
+__noinline __u64 mapping_next(__u64 entry, __u64 at)
+{
+	__u32 n = 0, first = 1 + RANGE_ENDS, end = RANGE_ENDS;
+
+	if (NODE_TYPE(entry) == TYPE_ARANGE) {
+		end = node_word(entry, ARANGE_LAST) & 255;
+		first = 1 + ARANGE_ENDS;
+	} else if (!node_word(entry, RANGE_ENDS)) {
+		end = node_word(entry, RANGE_LAST) & 255;
+	}
+	for (__u32 i = 0; i < RANGE_ENDS; i++) {
+		if (i >= end || node_word(entry, 1 + i) >= at)
+			break;
+		n++;
+	}
+	return node_word(entry, first + n);
+}
+
+/* The lowest address of the current process's mapping that holds @at; 0: it is not found. */
+static __always_inline __u64 mapping_start(__u64 at)
+{
+	struct mm_struct *memory = bpf_get_current_task_btf()->mm;
+	struct mm_struct___tree *mm = (void *)memory;
+	struct vm_area_struct *vma;
+	__u64 entry, start = 0, end = 0, owner = 0;
+
+	if (!bpf_core_field_exists(mm->mm_mt))
+		return 0;
+	entry = as_number(mm->mm_mt.ma_root);
+	if (!ROOT_IS_NODE(entry))
+		return 0;
+	for (int i = 0, type = TYPE_RANGE; i < NODE_DEPTH && entry && type >= TYPE_RANGE; i++) {
+		type = NODE_TYPE(entry);
+		entry = mapping_next(entry, at);
+	}
+	vma = (void *)entry;
+	if (bpf_core_read(&start, sizeof(start), &vma->vm_start) ||
+		bpf_core_read(&end, sizeof(end), &vma->vm_end) ||
+		bpf_core_read(&owner, sizeof(owner), &vma->vm_mm))
+		return 0;
+	return owner == as_number(memory) && at >= start && at < end ? start : 0;
+}
+
 /* --- before 6.1 ------------------------------------------------------------------------------ */
 
 /* From .entry, a node of the tree, towards what holds @at: 1 when .entry is that mapping itself. */

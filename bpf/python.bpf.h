@@ -38,7 +38,7 @@ struct {
 /* pthread_self(), as C libraries have it there. */
 static __always_inline __u64 own_thread(void)
 {
-	return bpf_get_current_task_btf()->thread.fsbase;
+	return thread_pointer(bpf_get_current_task_btf());
 }
 #elif defined(__TARGET_ARCH_arm64)
 static __always_inline __u64 own_thread(void)

@@ -306,6 +306,7 @@ __noinline int slot_claim_ghost(struct fsn_set *set, int ways)
 #define SLOT_INNER (-3)
 #define SLOT_OTHER_STACK (-4) /* not from here: its end must not be looked for */
 #define SLOT_PAUSED (-5)      /* nor this: its process is about to be stopped by a hold */
+#define SLOT_TOO_DEEP (-6)    /* the kernel tracks no more return addresses of the thread */
 
 /*
  * Takes a place in the set for a call and leaves it locked. Older calls at the same stack

@@ -80,7 +80,7 @@ static __always_inline int target_begins(
 		call_counted(args, fn, sp, false);
 		return 0;
 	}
-	begun = call_begin(args, fn, where, sp, 0, false, true);
+	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, true);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(args, fn, where, false);
 	return 0;

@@ -108,7 +108,7 @@ hz_raise 20 0 20 0 0 0"
 hz_raise 20 0 20 0 0 0"
 }
 
-# Both are proved to be safe for return probes; the handler's calls get none.
+# Both are proven safe for return probes; the handler's calls get none.
 @test "a signal on another stack in a call with a return probe does no harm" {
 	need_arch x86_64
 	need_link session
@@ -121,12 +121,121 @@ other_stack 20"
 	fsn attach g hz_turn hz_leaf --lib "$FIX/libhazard.so"
 	capture "$FIX/hazard" interrupted 20
 	fsn stats g
-	assert_stderr_match "20 calls were counted but not timed: made by a signal's handler"
+	assert_stderr_match "20 calls were counted but not timed: on a fiber's or signal handler's stack"
 	refute_stderr_match "no place"
 	fsn reset g
 	fsn stats g --all --json
 	assert_json '.[0].health | [.no_slot, .other_stack]' '[0,0]'
 	fsn detach g
+}
+
+@test "fibers that a signal handler switches live: calls on their own stacks have no return probe" {
+	need_arch x86_64
+	need_link session
+	fsn attach -n g hz_turn --lib "$FIX/libhazard.so" --json
+	assert_json '[.[].functions[].exit]' '["return"]'
+	hazard preempted hz_turn "hz_turn 20 0 10 0 0 10
+no_slot 10
+other_stack 10"
+}
+
+# Its process runs when the group is attached, or is to be run.
+@test "a C++ program whose signal handler throws lives: its functions have no return probe" {
+	local why="no return probe: a signal handler of "
+
+	need_bpf
+	need_arch x86_64
+	need_fixture faults
+	fsn attach -n g hz_read --lib "$FIX/libhazard.so" --json
+	assert_json '[.[].functions[].exit]' '["return"]'
+	start_bg f "$FIX/faults" --wait 20
+	wait_ready f
+	fsn attach g hz_read --lib "$FIX/libhazard.so"
+	fsn list functions g --json
+	assert_json '.[].functions[] | [.exit, (.exit_why | split("; ")[0])]' \
+		"[\"ret\",\"${why}process $(bg_pid f) may leave calls by '__cxa_throw'\"]"
+	tell f
+	wait_bg f
+	assert_eq "$(grep '^result' "$(bg_out f)")" "result faults calls=20 sum=20"
+	assert_numbers g "hz_read 20 0 0 0 20 0"
+	fsn detach g
+	fsn run "$FIX/libhazard.so:hz_read" --json -o "$BATS_TEST_TMPDIR/run.json" -- \
+		"$FIX/faults" 20
+	assert_output "result faults calls=20 sum=20"
+	fsn attach -n g hz_read --lib "$FIX/libhazard.so" --lib "$FIX/faults" --json
+	assert_json '[.[].functions[].exit]' '["return"]'
+}
+
+# attach -n of PROGRAM's functions: "NAME EXIT", one a line.
+exits() { # FILE FUNCTION...
+	fsn attach -n g "${@:2}" --lib "$1" --json
+	json -r '.[].functions[] | "\(.name) \(.exit)"' | sort
+}
+
+@test "functions that read return addresses, or whose callees do, have no return probe" {
+	local f
+
+	need_bpf
+	need_arch x86_64
+	for f in libframes.so frames; do
+		exits "$FIX/$f" fr_own fr_compared fr_callee fr_walk fr_pointer >"$BATS_TEST_TMPDIR/e"
+		if grep ' return$' "$BATS_TEST_TMPDIR/e"; then
+			fail "a return probe in $f"
+		fi
+	done
+	capture "$FIX/frames" 10
+	assert_output "own 1 compared 1 callee 1 walk 1 pointer 1
+result frames calls=10 sum=21"
+	unharmed "$FIX/libframes.so" "fr_own fr_compared fr_callee fr_walk fr_pointer" \
+		"fr_callee 1 0 1 0 0 0
+fr_compared 1 0 1 0 0 0
+fr_own 1 0 1 0 0 0
+fr_pointer 1 0 1 0 0 0
+fr_walk 1 0 1 0 0 0" "$FIX/frames-lib" 10
+	unharmed "$FIX/frames" "fr_own fr_compared fr_callee fr_walk fr_pointer" \
+		"fr_callee 1 0 1 0 0 0
+fr_compared 1 0 1 0 0 0
+fr_own 1 0 1 0 0 0
+fr_pointer 1 0 1 0 0 0
+fr_walk 1 0 1 0 0 0" "$FIX/frames" 10
+}
+
+@test "the reason why a function has no return probe is one sentence" {
+	need_arch x86_64
+	fsn attach -n g fr_own fr_walk fr_pointer fr_even --lib "$FIX/libframes.so" --json
+	assert_json '[.[].functions[] | .exit_why | split("; ")[0]] | sort' \
+		'["no return probe: a callee reads or copies stack addresses of its callers","no return probe: it calls a function pointer","no return probe: it calls a function that another file may replace","no return probe: it reads its own return address"]'
+	fsn attach -n g fr_even --lib "$FIX/frames" --json
+	assert_json '.[].functions[] | .exit_why | split("; ")[0]' "no return probe: it is recursive"
+}
+
+@test "recursion deeper than the kernel's limit of 64 returns: no call is said to be abandoned" {
+	need_bpf
+	need_arch x86_64
+	fsn attach g fr_depth fr_even fr_odd --lib "$FIX/frames"
+	capture "$FIX/frames" 300
+	assert_numbers g "fr_depth 301 0 301 0 0 0
+fr_even 151 0 151 0 0 0
+fr_odd 150 0 150 0 0 0"
+	fsn detach g
+}
+
+@test "recursion by a pointer beyond 64 calls is counted, not timed, and said so" {
+	local link
+
+	need_bpf
+	need_arch x86_64
+	read_links
+	for link in "${links[@]}"; do
+		fsn attach g fr_indirect --lib "$FIX/libframes.so" --exit return --link "$link"
+		capture "$FIX/frames-lib" 300
+		assert_numbers g "fr_indirect 301 0 64 0 0 237
+no_slot 237
+too_deep 237"
+		fsn stats g
+		assert_stderr_match "^funcsnoop stats: 237 calls were counted but not timed: the kernel tracks 64 nested calls"
+		fsn detach g
+	done
 }
 
 @test "a cancelled thread runs its outer cleanups, its call is abandoned" {

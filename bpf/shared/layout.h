@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 5
+#define FSN_LAYOUT 6
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -505,8 +505,9 @@ struct fsn_ctl {
 	unsigned int gpu_calls; /* calls that launch kernels, ever: the place for one more */
 	unsigned long long lost_spreads; /* times of rows, ever, the same */
 	unsigned long long crowded, crowded_base[2]; /* calls it got no place for */
-	/* Calls of signals' handlers on a stack of their own, without their return probe. */
+	/* Calls on another stack than the thread's own, without their return probe. */
 	unsigned long long other_stack, other_stack_base[2];
+	unsigned long long too_deep, too_deep_base[2]; /* of return probes, at 64 nested calls */
 	/*
 	 * When the group ends, CLOCK_MONOTONIC: the programs stop by themselves, and any
 	 * command that may removes it. A command that is to outlive it puts it off.

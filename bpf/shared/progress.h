@@ -47,8 +47,10 @@
 #define FSN_HELD_CNT 16384
 #define FSN_HELD_MAX (FSN_SLOT_CNT / 4)
 #define FSN_HELD_MANY (FSN_HELD_MAX / 8) /* it leaves one place of each set to others */
+#define FSN_OWN_STACKS 4096
 struct fsn_held {
 	unsigned int cnt[FSN_HELD_CNT];
+	unsigned long long own_stack[FSN_OWN_STACKS]; /* where stacks of threads begin; bpf/returns.bpf.h */
 };
 
 #define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */

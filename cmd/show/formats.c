@@ -328,10 +328,14 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 			counted(s->crowded, "call was", "calls were").text, s->crowd_pid);
 	if (s->other_stack)
 		note(r, f,
-			"%s counted but not timed: made by a signal's handler on a stack of its own, where a return probe would kill",
+			"%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; --exit ret times them",
 			counted(s->other_stack, "call was", "calls were").text);
+	if (s->too_deep)
+		note(r, f,
+			"%s counted but not timed: the kernel tracks 64 nested calls with return probes; --exit ret times them",
+			counted(s->too_deep, "call was", "calls were").text);
 	print_pauses(r, s, f);
-	no_slot -= s->crowded + s->other_stack + s->paused_calls;
+	no_slot -= s->crowded + s->other_stack + s->too_deep + s->paused_calls;
 	if ((int64_t)no_slot > 0 && group_info(s->group).gpu)
 		note(r, f, "%s counted but not timed: the driver has lost %s",
 			counted(no_slot, "of these was", "of these were").text,

@@ -289,6 +289,7 @@ void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT])
 			{ "no_slot", true, n.no_slot },
 			{ "crowded", true, s->crowded },
 			{ "other_stack", true, s->other_stack },
+			{ "too_deep", true, s->too_deep },
 			{ "held_calls", true, s->paused_calls },
 			{ "held_times", true, s->pauses },
 			{ "sampled_out", true, n.sampled_out },

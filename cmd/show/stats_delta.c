@@ -276,6 +276,7 @@ struct stats *stats_delta(
 		d->lost_texts = less(now->lost_texts, before->lost_texts);
 		d->crowded = less(now->crowded, before->crowded);
 		d->other_stack = less(now->other_stack, before->other_stack);
+		d->too_deep = less(now->too_deep, before->too_deep);
 		d->pauses = less(now->pauses, before->pauses);
 		d->paused_ns = less(now->paused_ns, before->paused_ns);
 		d->paused_calls = less(now->paused_calls, before->paused_calls);

@@ -311,6 +311,8 @@ static const char forced_unsafe[] =
 	"--exit return, although return probes are unsafe on this "
 	"kernel: calling it can end the process";
 
+static const char unproven[] = "no return probe: not proven safe";
+
 static const char own_address[] =
 	"it looks at its own return address, which a return probe replaces";
 
@@ -330,21 +332,25 @@ static bool pops_caller(const struct func *f)
 	return goes_to_fp && !makes_fp;
 }
 
+/* The instruction accesses a byte of the word at which the return address lies. */
+static bool takes_return(const struct insn *insn, const struct flow_state *s)
+{
+	int64_t at = insn->stack_at;
+
+	if (insn->stack == INSN_STACK_SP && s->depth_known)
+		at -= s->depth;
+	else if (insn->stack == INSN_STACK_FP && s->fp_known)
+		at -= s->fp;
+	else
+		return insn->stack == INSN_STACK_SAVES_LR;
+	return at < 8 && at + insn->stack_len > 0;
+}
+
 bool func_takes_return(const struct func *f)
 {
-	for (uint32_t i = 0; i < f->insn_cnt; i++) {
-		const struct insn *insn = &f->p->insns[i];
-		const struct flow_state *s = &f->p->states[i];
-
-		if (!s->seen)
-			continue;
-		if (insn->stack == INSN_STACK_SAVES_LR ||
-			(insn->stack == INSN_STACK_SP && s->depth_known &&
-				insn->stack_at == s->depth) ||
-			(insn->stack == INSN_STACK_FP && s->fp_known &&
-				insn->stack_at == s->fp))
+	for (uint32_t i = 0; i < f->insn_cnt; i++)
+		if (f->p->states[i].seen && takes_return(&f->p->insns[i], &f->p->states[i]))
 			return true;
-	}
 	return false;
 }
 
@@ -371,10 +377,12 @@ static const char *why_ret(const struct func *f)
 		return "--exit ret";
 	if (rules->exit == PLAN_MODE_EARLY)
 		return "--exit early";
+	if (f->req->no_return_why)
+		return f->req->no_return_why;
 	if (f->req->return_why)
 		return rules->return_unsafe ? "return probes are unsafe on this kernel"
 					    : own_address;
-	return "a return probe is not known to be safe";
+	return unproven;
 }
 
 void func_say_ends(const struct func *f, struct plan *plan)
@@ -387,7 +395,10 @@ void func_say_ends(const struct func *f, struct plan *plan)
 	}
 	jumps = plan->end_cnt - rets - early;
 	snprintf(plan->exit_why, sizeof(plan->exit_why), "%s; %zu %s, %zu jump%s that leave%s",
-		f->ret_why, plan->exit == PLAN_EXIT_EARLY ? early : rets,
+		plan->exit == PLAN_EXIT_EARLY && f->ret_why == unproven
+			? "no return probe is needed"
+			: f->ret_why,
+		plan->exit == PLAN_EXIT_EARLY ? early : rets,
 		plan->exit == PLAN_EXIT_EARLY ? "emulated in front of its ret" : "ret", jumps,
 		jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
 }
@@ -440,7 +451,8 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 	*ret_exit = PLAN_EXIT_RETURN;
 	if (rules->exit == PLAN_MODE_RETURN)
 		return rules->return_unsafe ? forced_unsafe : forced;
-	if (rules->exit == PLAN_MODE_AUTO && !rules->return_unsafe && f->req->return_why)
+	if (rules->exit == PLAN_MODE_AUTO && !rules->return_unsafe && f->req->return_why &&
+		!f->req->no_return_why)
 		return func_takes_return(f) ? NULL : f->req->return_why;
 	return NULL;
 }

@@ -40,12 +40,15 @@ enum insn_sp {
 	INSN_SP_LOST,    /* sp = something else */
 };
 
-/* Whether something is loaded from the stack, or arm64's return address stored elsewhere. */
+/*
+ * How an instruction refers to the stack. x86-64: by an address relative to the stack pointer or
+ * the frame pointer, from which it reads or writes, or which it copies: to a register, to memory.
+ */
 enum insn_stack {
 	INSN_STACK_NONE,
 	INSN_STACK_SP,
 	INSN_STACK_FP,
-	INSN_STACK_SAVES_LR,
+	INSN_STACK_SAVES_LR, /* arm64: stores the return address outside of the frame */
 };
 
 #define INSN_COND_NONE 255 /* a condition that a program can't evaluate: loop, xbegin */
@@ -55,7 +58,8 @@ struct insn {
 	uint64_t target; /* of a direct jump or call */
 	uint64_t data;   /* an address that it names and reads from, or takes */
 	int32_t sp_arg;
-	int32_t stack_at; /* .stack: what it is added to, and is loaded from */
+	int32_t stack_at;  /* .stack: offset from that register */
+	uint16_t stack_len; /* bytes that are accessed there, at most; 0: the address is copied */
 	uint8_t len;
 	uint8_t flow; /* enum insn_flow */
 	uint8_t sp;   /* enum insn_sp */
@@ -64,6 +68,7 @@ struct insn {
 	bool has_target : 1;
 	bool nop : 1;  /* padding: a nop of any length, or a word of zeros */
 	bool lock : 1; /* x86-64: begins with a lock prefix, which some code jumps over */
+	bool sets_fp : 1; /* x86-64: the frame pointer gets a new value; not by pop or leave */
 	bool indexed : 1;  /* JMP_MEM: the address has an index register */
 	uint8_t stack : 2; /* enum insn_stack */
 	bool has_data : 1;

@@ -69,16 +69,144 @@ void x86_find_data(const struct x86 *x, struct insn *insn)
 	insn->takes_addr = (x->map == X86_MAP_1 && x->op == 0x8d) || x86_is_nop(x);
 }
 
+/* Opcodes of one byte whose reg operand, a general register of 16 bits or more, is only read. */
+static bool reads_reg_1(uint8_t op)
+{
+	return (op < 0x38 && (op & 7) == 1) || op == 0x87 || op == 0x89;
+}
+
+/* The same of the other operand, where that is a register. */
+static bool reads_rm_1(const struct x86 *x)
+{
+	uint8_t op = x->op;
+
+	return (op < 0x38 && (op & 7) == 3) || op == 0x63 || op == 0x69 || op == 0x6b ||
+		op == 0x87 || op == 0x8b || (op == 0xff && x86_digit(x) == 6);
+}
+
+/* And of two bytes. */
+static bool reads_reg_0f(uint8_t op)
+{
+	return op == 0xa3 || op == 0xa4 || op == 0xa5 || op == 0xab || op == 0xac || op == 0xad ||
+		op == 0xb1 || op == 0xb3 || op == 0xbb || op == 0xc1 || op == 0xc3;
+}
+
+static bool reads_rm_0f(uint8_t op)
+{
+	return (op & 0xf0) == 0x40 || op == 0x2a || op == 0x6e || op == 0xaf || op == 0xb7 ||
+		op == 0xb8 || op == 0xbc || op == 0xbd || op == 0xbf;
+}
+
+/* The register that the instruction writes, of those that may point into the stack, or 0. */
+static uint8_t written_pointer(const struct x86 *x)
+{
+	uint8_t reg = 0;
+
+	if (x->map == X86_MAP_0F)
+		reg = reads_rm_0f(x->op) && x->op != 0x2a && x->op != 0x6e ? x86_reg_no(x) : 0;
+	else if (x->map != X86_MAP_1)
+		return 0;
+	else if ((x->op < 0x38 && (x->op & 7) == 3) || x->op == 0x63 || x->op == 0x69 ||
+		x->op == 0x6b || x->op == 0x8b || x->op == 0x8d)
+		reg = x86_reg_no(x);
+	else if (x86_mod(x) == 3 && (reads_reg_1(x->op) || x->op == 0xc7))
+		reg = x86_rm_no(x);
+	else if ((x->op & 0xf8) == 0xb8)
+		reg = (x->op & 7) | (x->rex & 1 ? 8 : 0);
+	return reg == RSP || reg == RBP ? reg : 0;
+}
+
+/* Whether the instruction copies register @reg: its value goes to another one, or to memory. */
+static bool copies_reg(const struct x86 *x, size_t at, uint8_t reg)
+{
+	uint8_t low = (x->op & 7) | (x->rex & 1 ? 8 : 0);
+	bool in_reg, in_rm;
+
+	if (x->map == X86_MAP_1 && (x->op & 0xf8) == 0x50)
+		return low == reg;
+	if (!at || written_pointer(x))
+		return false;
+	in_reg = x86_reg_no(x) == reg;
+	in_rm = x86_mod(x) == 3 && x86_rm_no(x) == reg;
+	if (x->map == X86_MAP_1)
+		return (in_reg && reads_reg_1(x->op)) || (in_rm && reads_rm_1(x));
+	return x->map == X86_MAP_0F &&
+		((in_reg && reads_reg_0f(x->op)) || (in_rm && reads_rm_0f(x->op)));
+}
+
+/* The same of an opcode of one byte. */
+static uint16_t access_len_1(const struct x86 *x)
+{
+	uint8_t op = x->op;
+
+	if (op == 0x8d)
+		return 0;
+	if (op >= 0xd8 && op <= 0xdf) /* x87: up to its whole state */
+		return 108;
+	if (op == 0x8f || (op == 0xff && x86_digit(x) >= 2))
+		return 8;
+	if (!(op & 1) && (op < 0x40 || op >= 0x80) && op != 0x8c && op != 0x8e)
+		return 1;
+	if (x->rex & 8 && op != 0x63)
+		return 8;
+	return x->prefix & X86_P_66 ? 2 : 4;
+}
+
+/* How many bytes it accesses in memory, at most. */
+static uint16_t access_len(const struct x86 *x)
+{
+	const uint8_t *b = x->bytes + x->op_at;
+
+	switch (x->map) {
+	case X86_MAP_1:
+		return access_len_1(x);
+	case X86_MAP_VEC:
+		return b[0] == 0xc5 ? 16 << (b[1] >> 2 & 1) : b[0] == 0xc4 ? 16 << (b[2] >> 2 & 1)
+									   : 64;
+	default:
+		return x->map == X86_MAP_0F && x->op == 0xae ? 4096 : 16;
+	}
+}
+
+/* A memory operand relative to the stack pointer or the frame pointer, with an index or without. */
+static void find_stack_operand(const struct x86 *x, size_t at, struct insn *insn)
+{
+	const uint8_t *b = x->bytes + at;
+	uint8_t mod = b[0] >> 6, base = b[0] & 7, rex = x->rex;
+
+	if (mod == 3)
+		return;
+	if (x->map == X86_MAP_VEC) /* X and B, inverted, in VEX of three bytes and in EVEX */
+		rex = x->op == 0xc5 ? 0 : ~x->bytes[x->op_at + 1] >> 5 & 3;
+	b++;
+	if (base == RSP) {
+		base = b[0] & 7;
+		if ((b[0] >> 3 & 7) == RBP && !(rex & 2)) { /* as an index */
+			insn->stack = INSN_STACK_FP;
+			return;
+		}
+		b++;
+	}
+	if (rex & 1 || (base != RSP && (base != RBP || mod == 0)))
+		return;
+	insn->stack = base == RSP ? INSN_STACK_SP : INSN_STACK_FP;
+	insn->stack_at = mod == 0 ? 0 : mod == 1 ? (int8_t)b[0] : disp32(b);
+	insn->stack_len = access_len(x);
+}
+
 void x86_find_stack(const struct x86 *x, struct insn *insn)
 {
-	/* mov and push */
-	if (x->map != X86_MAP_1 ||
-		!(x->op == 0x8b || (x->op == 0xff && x86_digit(x) == 6)))
+	size_t at = modrm_at(x);
+
+	insn->sets_fp = written_pointer(x) == RBP;
+	if (x86_is_nop(x))
 		return;
-	if (x86_base_disp(x, RSP, &insn->stack_at))
-		insn->stack = INSN_STACK_SP;
-	else if (x86_base_disp(x, RBP, &insn->stack_at))
+	if (copies_reg(x, at, RBP))
 		insn->stack = INSN_STACK_FP;
+	else if (copies_reg(x, at, RSP))
+		insn->stack = INSN_STACK_SP;
+	else if (at && !(x->op == 0x8d && x->map == X86_MAP_1 && written_pointer(x)))
+		find_stack_operand(x, at, insn);
 }
 
 /* --- jump tables ------------------------------------------------------------------- */

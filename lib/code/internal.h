@@ -56,7 +56,9 @@ struct planner {
 	struct insn_decoder *dec;
 	struct cold_index *cold; /* made when first needed */
 	uint64_t caller_bytes;   /* looked through by func_is_data() */
-	uint8_t *proofs;         /* one for each FDE (proof.c); made when first needed */
+	struct proof *proofs;    /* one for each FDE (proof.c); made when first needed */
+	bool frames_known;       /* .reads_frames is */
+	bool reads_frames;       /* a function of the file reads frames of its callers */
 	/* of the function being planned */
 	struct insn *insns;
 	struct flow_state *states;
@@ -226,6 +228,11 @@ const struct insn *func_loop_to_entry(const struct func *f);
 
 /* Decides plan->site, or plan->refused. -ENOMEM. */
 int func_site(struct func *f, struct plan *plan);
+
+/* proof.c */
+
+/* Frees what is known of the functions of @p. */
+void proofs_free(struct planner *p);
 
 /* early.c */
 

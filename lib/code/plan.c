@@ -159,7 +159,7 @@ void planner_free(struct planner *p)
 		return;
 	insn_close(p->dec);
 	cold_free(p->cold);
-	free(p->proofs);
+	proofs_free(p);
 	free(p->insns);
 	free(p->states);
 	for (size_t i = 0; i < ARRAY_SIZE(p->queue); i++)

@@ -54,6 +54,13 @@ struct plan_request {
 	const char
 		*return_why; /* why return probes are safe for it ("preset cuda declares
 				   nothrow"), or NULL when nobody vouches */
+	const char
+		*no_return_why; /* why it must have no return probe, whoever vouches for one; or
+				   NULL. Not for --exit return. */
+	const char
+		*alone_why; /* of an executable: why its functions meet no code that unwinds,
+				   switches stacks or is loaded later, so that unknown callees
+				   are allowed; or NULL */
 	bool stack_args; /* arguments are looked for above the stack pointer */
 };
 
@@ -167,6 +174,20 @@ int plan_insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
  */
 bool plan_stays_on_stack(const struct plan_image *img, size_t max_bytes);
 
+/* Functions that are called: words of the linkage table with their addresses, and addresses. */
+struct plan_calls {
+	const uint64_t *words, *funcs;
+	size_t word_cnt, func_cnt;
+};
+
+/*
+ * Whether a signal handler of the file may leave the call that it interrupts: a function that is
+ * handed to one of @install, and calls one of @leave; *@ret_handler is its address, 0: none is
+ * found. x86-64 only. -ENOMEM.
+ */
+_must_check_ int plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
+	const struct plan_calls *leave, uint64_t *ret_handler);
+
 struct planner;
 
 /*
@@ -188,9 +209,8 @@ int planner_plan(struct planner *p, const struct plan_request *req, struct plan 
 void plan_done(struct plan *plan);
 
 /*
- * Makes PLAN_EXIT_RETURN of @plan, that of @req, if its ends are probed at ret, nobody vouches for
- * a return probe, and it is proved that one is safe: see the rules. Otherwise leaves it alone.
- * -ENOMEM.
+ * Chooses PLAN_EXIT_RETURN for @plan, that of @req, if its returns are probed at ret and a return
+ * probe is proven safe; see the rules. Otherwise says in .exit_why why it is not. -ENOMEM.
  */
 int planner_prove(struct planner *p, const struct plan_request *req, struct plan *plan);
 

@@ -357,6 +357,7 @@ int elf_dynamic_read(struct elf_file *f, struct err *err)
 	}
 	f->info.needed = (const char *const *)f->needed;
 	memcpy(&eh, f->mem.bytes, sizeof(eh));
+	f->info.entry = eh.e_entry;
 	f->info.arch = eh.e_machine == EM_AARCH64 ? PLAN_ARM64 : PLAN_X86_64;
 	/* libc.so.6 has an interpreter, too, so that it can be run: it is a library */
 	f->info.executable = eh.e_type == ET_EXEC || d->pie || (d->interp_size && !d->has_soname);
@@ -388,6 +389,38 @@ int elf_dynamic_syms(
 	at.verdef_cnt = d->verdef_cnt;
 	*ret_at = at;
 	return 0;
+}
+
+bool elf_file_mentions(const struct elf_file *f, const char *name)
+{
+	struct dynamic_facts d = {};
+	size_t len = strlen(name) + 1, size = 0;
+	const char *strings, *at;
+
+	if (f->info.is_static)
+		return true;
+	dynamic_scan(f, &d);
+	strings = dynamic_strings(f, &d, &size);
+	for (at = strings; at; at++, size--) {
+		const char *found = memmem(at, size, name, len);
+
+		if (!found)
+			return false;
+		if (found == strings || !found[-1])
+			return true;
+		size -= found - at;
+		at = found;
+	}
+	return false;
+}
+
+uint64_t elf_file_code_size(const struct elf_file *f)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < f->segment_cnt; i++)
+		size += f->segments[i].exec ? f->segments[i].size : 0;
+	return size;
 }
 
 uint64_t elf_file_dynamic_addr(const struct elf_file *f, const char *name)

@@ -66,6 +66,7 @@ struct plan_image {
 	const struct plan_text *segments; /* all that is loaded: jump tables and landing
 					     pads are read there; in any order */
 	size_t segment_cnt;
+	uint64_t entry; /* where an executable begins; 0: a library */
 };
 
 /*
@@ -125,6 +126,7 @@ struct elf_info {
 	const char *interp;        /* PT_INTERP, who loads it, or "" */
 	const char *const *needed; /* DT_NEEDED, in the file's order */
 	size_t needed_cnt;
+	uint64_t entry;  /* e_entry: where an executable begins */
 	bool executable; /* ET_EXEC, or ET_DYN with an interpreter or DF_1_PIE */
 	bool is_static;  /* an executable without interpreter and NEEDED */
 	bool go;         /* made by the Go compiler (.gopclntab, .note.go.buildid) */
@@ -252,6 +254,15 @@ const struct elf_func *elf_file_func_at(const struct elf_file *f, uint64_t addr)
  */
 _must_check_ int elf_file_names_symbol(
 	struct elf_file *f, const char *name, struct err *err);
+
+/*
+ * Whether @name is among the names of the dynamic linker, so that the file may define or import it.
+ * Always true of a static executable. Reads no symbol table.
+ */
+bool elf_file_mentions(const struct elf_file *f, const char *name);
+
+/* Bytes of its executable segments. */
+uint64_t elf_file_code_size(const struct elf_file *f);
 
 /* Whether .dynsym imports @name as a function of another file. elf_file_funcs() first. */
 bool elf_file_imports(const struct elf_file *f, const char *name, size_t len);

@@ -203,6 +203,7 @@ int elf_file_image(struct elf_file *f, struct plan_image *ret_image, struct err 
 	}
 	*ret_image = (struct plan_image) {
 		.arch = f->info.arch,
+		.entry = f->info.executable ? f->info.entry : 0,
 		.texts = f->texts,
 		.text_cnt = f->text_cnt,
 		.starts = f->starts,

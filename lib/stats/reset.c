@@ -390,6 +390,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	r->ctl->lost_python_base[idle] = r->view.ctl.lost_python;
 	r->ctl->crowded_base[idle] = r->view.ctl.crowded;
 	r->ctl->other_stack_base[idle] = r->view.ctl.other_stack;
+	r->ctl->too_deep_base[idle] = r->view.ctl.too_deep;
 	r->ctl->pauses_base[idle] = r->view.ctl.pauses;
 	r->ctl->paused_ns_base[idle] = r->view.ctl.paused_ns;
 	r->ctl->paused_calls_base[idle] = r->view.ctl.paused_calls;

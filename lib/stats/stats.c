@@ -302,6 +302,7 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->lost_texts = ctl->lost_texts - ctl->lost_texts_base[index];
 	s->crowded = ctl->crowded - ctl->crowded_base[index];
 	s->other_stack = ctl->other_stack - ctl->other_stack_base[index];
+	s->too_deep = ctl->too_deep - ctl->too_deep_base[index];
 	s->pauses = ctl->pauses - ctl->pauses_base[index];
 	s->paused_ns = ctl->paused_ns - ctl->paused_ns_base[index];
 	s->paused_calls = ctl->paused_calls - ctl->paused_calls_base[index];

@@ -202,6 +202,7 @@ struct stats {
 	pid_t crowd_pid;  /* the last such process */
 	/* Of no_slot, too: a signal's handler made them on a stack of its own. */
 	uint64_t other_stack;
+	uint64_t too_deep; /* deeper than return probes are tracked */
 	/* How often processes were held, how long, and the calls of no_slot that began then. */
 	uint64_t pauses, paused_ns, paused_calls;
 	uint64_t slow_total;

@@ -240,6 +240,9 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	draft->keeps_args = opts->rules.keep_args;
 	draft->duty = opts->duty ? opts->duty : 1;
 	draft->launches = opts->launches;
+	draft->pids = opts->pids;
+	draft->pid_cnt = opts->pid_cnt;
+	draft->program = opts->program;
 	if (!opts->pid_cnt)
 		find.pids = NULL;
 	code = libfind_new(&find, &draft->finder, err);
@@ -343,6 +346,7 @@ void draft_free(struct draft *draft)
 	objects_done(&draft->objects);
 	objects_done(&draft->looked);
 	libfind_free(draft->finder);
+	hazards_free(draft->hazards);
 	free(draft);
 }
 

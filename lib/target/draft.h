@@ -75,6 +75,10 @@ struct draft {
 	bool entries_alone;     /* of all targets: .timed_cnt and .place_cnt are 0 */
 	struct err failure;     /* why it can't be attached; only with .explain */
 	struct libfind *finder;
+	const pid_t *pids; /* as of draft_opts, */
+	size_t pid_cnt;
+	const char *program; /* this, too */
+	struct hazards *hazards; /* signal handlers, once they were looked for; or NULL */
 	struct requests requests;
 	struct targets found;   /* owns .targets */
 };

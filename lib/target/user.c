@@ -36,7 +36,7 @@ static const char *const hazards[] = { "_Unwind_*", "__gxx_personality_v0",
  */
 static const char hashed[] = "BORINGSSL_bcm_text_start";
 
-static bool is_c_family(const char *soname)
+bool user_is_c_library(const char *soname)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(c_family); i++)
 		if (!strncmp(soname, c_family[i], strlen(c_family[i])))
@@ -45,15 +45,13 @@ static bool is_c_family(const char *soname)
 }
 
 /*
- * Why return probes are safe on every function of @elf, as a sentence in static storage,
- * or NULL when nothing says so. Safe is an executable that needs only the C library family,
- * names nothing that unwinds, switches stacks or loads further code, and has no code of its
- * own that goes to another stack: then no exception, fiber, alternate signal stack or
- * cancellation can pass a frame of it. One with more than 2 MB of code is not looked through.
- * Never a library: who uses it is not known.
+ * Why calls of functions of @elf meet no code that unwinds, switches stacks or is loaded later, as a
+ * sentence in static storage, or NULL when nothing says so: an executable that needs only the C
+ * library family, names nothing of that kind, and has no instruction that switches stacks. One with
+ * more than 2 MB of code is not examined. Never a library: its users are not known.
  * Fails only as elf_file_image() does.
  */
-static int safe_return_why(struct elf_file *elf, const char **ret_why, struct err *err)
+static int alone_why(struct elf_file *elf, const char **ret_why, struct err *err)
 {
 	const struct elf_info *info = elf_file_info(elf);
 	const struct elf_func *funcs;
@@ -65,7 +63,7 @@ static int safe_return_why(struct elf_file *elf, const char **ret_why, struct er
 	if (!info->executable || info->go)
 		return 0;
 	for (size_t i = 0; i < info->needed_cnt; i++)
-		if (!is_c_family(info->needed[i]))
+		if (!user_is_c_library(info->needed[i]))
 			return 0;
 	code = elf_file_funcs(elf, &funcs, &cnt, err);
 	if (code)
@@ -81,8 +79,7 @@ static int safe_return_why(struct elf_file *elf, const char **ret_why, struct er
 	if (code)
 		return code;
 	if (plan_stays_on_stack(&image, MAX_CODE_BYTES))
-		*ret_why =
-			"executable of the C library alone, without unwinding or other stacks";
+		*ret_why = "safe: the program needs only the C library, and reads no frames";
 	return 0;
 }
 
@@ -132,7 +129,9 @@ static int safe_refused_why(struct elf_file *elf, const char **ret_why, struct e
 struct planned {
 	const struct object *lib;
 	struct planner *planner;
-	const char *return_why;
+	const char *alone_why; /* as in struct plan_request */
+	bool examined;          /* .hazard is known */
+	char hazard[PLAN_WHY_LEN]; /* why none of them may have a return probe, or "" */
 	const char *refused; /* why none of its functions can be probed, or NULL */
 };
 
@@ -162,7 +161,7 @@ static int planner_of(struct planners *p, const struct object *lib,
 		}
 	if (elf_file_info(lib->elf)->arch != HOST_ARCH)
 		return err_set(err, -ENOEXEC, "'%s' is for another architecture", lib->path);
-	code = safe_return_why(lib->elf, &new.return_why, err);
+	code = alone_why(lib->elf, &new.alone_why, err);
 	if (!code)
 		code = safe_refused_why(lib->elf, &new.refused, err);
 	if (!code)
@@ -208,7 +207,34 @@ static void plan_limit(struct target *t)
 	}
 }
 
-static int plan_one(struct target *t, struct planners *planners,
+/*
+ * Plans @t, whose plan is a return probe, once more without one where signal handlers leave the
+ * calls that they interrupt.
+ */
+static int plan_for_handlers(struct draft *draft, struct target *t, struct planned *planned,
+	const struct plan_request *req, struct err *err)
+{
+	struct plan_request other = *req;
+	char why[PLAN_WHY_LEN - 32];
+	int code;
+
+	if (!planned->examined) {
+		code = hazard_find(draft, t->object, why, sizeof(why));
+		if (code)
+			return err_sys(err, code, "cannot examine signal handlers");
+		planned->examined = true;
+		if (why[0])
+			snprintf(planned->hazard, sizeof(planned->hazard), "no return probe: %s",
+				why);
+	}
+	if (!planned->hazard[0])
+		return 0;
+	other.no_return_why = planned->hazard;
+	plan_done(&t->plan);
+	return planner_plan(planned->planner, &other, &t->plan, err);
+}
+
+static int plan_one(struct draft *draft, struct target *t, struct planners *planners,
 	const struct plan_rules *rules, struct err *err)
 {
 	struct planned *planned = NULL;
@@ -229,11 +255,13 @@ static int plan_one(struct target *t, struct planners *planners,
 	if (t->refused)
 		return 0;
 	req.stack_args = t->known && preset_func_uses_stack(t->known);
-	req.return_why = t->known && t->known->nothrow_why ? t->known->nothrow_why :
-							     planned->return_why;
+	req.return_why = t->known ? t->known->nothrow_why : NULL;
+	req.alone_why = planned->alone_why;
 	code = planner_plan(planned->planner, &req, &t->plan, err);
 	if (!code)
 		code = planner_prove(planned->planner, &req, &t->plan);
+	if (!code && t->plan.exit == PLAN_EXIT_RETURN && rules->exit == PLAN_MODE_AUTO)
+		code = plan_for_handlers(draft, t, planned, &req, err);
 	if (code)
 		return code;
 	if (t->plan.refused[0]) {
@@ -255,7 +283,7 @@ static int user_plan(struct draft *draft, size_t first, size_t cnt,
 
 	for (size_t i = first; !code && i < first + cnt; i++)
 		if (!draft->targets[i].refused)
-			code = plan_one(&draft->targets[i], &planners, rules, err);
+			code = plan_one(draft, &draft->targets[i], &planners, rules, err);
 	for (size_t i = 0; !code && i < planners.cnt; i++)
 		code = jumps_find(draft, planners.of[i].lib, planners.of[i].planner, rules, err);
 	return code;

@@ -578,7 +578,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct plan_fde fde = { .start = BASE, .lsda = PADS };
 	struct plan_text text = { BASE, NULL, SIZE };
 	struct plan_image img = { PLAN_X86_64, &text, 1, starts, 2, &fde, 1, NULL, 0,
-		&text, 1 };
+		&text, 1, 0 };
 	struct plan_request req = { .addr = BASE };
 
 	memset(&fn, 0, sizeof(fn));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Which functions are proved to be safe for return probes, and what keeps them from it. */
+/* Which functions are proven safe for return probes, and what keeps them from it. */
 #include "plan_case.h"
 
 #define AT(n) (CASE_BASE + (n) * 0x100)
@@ -8,6 +8,7 @@
 #define CALL_1    "53 e8 fa 00 00 00 5b c3"
 #define CALL_SELF "53 e8 fa ff ff ff 5b c3"
 #define CALL_BACK "53 e8 fa fe ff ff 5b c3"
+#define CALL_SELF_1 CALL_SELF
 #define JMP_1     "53 5b e9 f9 00 00 00"
 #define LEAF      "89 f8 c3"
 
@@ -67,8 +68,93 @@ static void test_code(void)
 	tc.img.fde_cnt = 1;
 	is_exit("ret", "or calls what no FDE describes");
 	start(LEAF, NULL);
-	ok(strncmp(make_plan(AT(0), 3)->exit_why, "proved: ", 8) == 0, "it is said: %s",
+	ok(strncmp(make_plan(AT(0), 3)->exit_why, "proven safe: ", 13) == 0, "it is said: %s",
 		tc.plan.exit_why);
+}
+
+#define PUSH_FP "55 48 89 e5 " /* push %rbp; mov %rsp,%rbp */
+#define FRAME   "reads or copies stack addresses of its callers"
+
+/* What code does with addresses of the stack: alone, and called by function 0. */
+static void test_frames(void)
+{
+	static const struct {
+		const char *what, *code, *why; /* .why NULL: a return probe */
+	} cases[] = {
+		{ "the frame pointer copied", PUSH_FP "48 89 e8 5d c3", FRAME },
+		{ "the other way to write it", PUSH_FP "48 8b c5 5d c3", FRAME },
+		{ "stored", PUSH_FP "48 89 2f 5d c3", FRAME },
+		{ "added", PUSH_FP "48 01 e8 5d c3", FRAME },
+		{ "as an index", PUSH_FP "48 8d 04 28 5d c3", FRAME },
+		{ "pushed", PUSH_FP "55 58 5d c3", FRAME },
+		{ "to a vector register", PUSH_FP "66 48 0f 6e c5 5d c3", FRAME },
+		{ "what it points to", PUSH_FP "48 8b 45 00 5d c3", FRAME },
+		{ "by the stack pointer", PUSH_FP "48 8b 04 24 5d c3", FRAME },
+		{ "the word above a local variable", PUSH_FP "8b 45 fc 5d c3", NULL },
+		{ "a wide one that reaches into it", PUSH_FP "48 8b 45 fc 5d c3", FRAME },
+		{ "a vector of it", PUSH_FP "0f 10 45 f8 5d c3", FRAME },
+		{ "a vector below it", PUSH_FP "0f 10 45 f0 5d c3", NULL },
+		{ "the caller's frame pointer", "48 89 e8 c3", FRAME },
+		{ "what the caller's points to", "48 8b 45 08 c3", FRAME },
+		{ "the register used for something else", "55 48 89 fd 48 8b 45 08 5d c3", NULL },
+		{ "the address of the return address", "48 8d 04 24 c3", FRAME },
+		{ "by a copy of the stack pointer", "48 89 e0 c3", FRAME },
+		{ "that of an argument", "53 48 8d 44 24 10 5b c3", FRAME },
+		{ "by the frame pointer", PUSH_FP "48 8d 45 10 5d c3", FRAME },
+		{ "of a local variable", "53 48 8d 04 24 5b c3", NULL },
+		{ "by the frame pointer", PUSH_FP "50 48 8d 45 f8 58 5d c3", NULL },
+		{ "in a frame with room below", "48 83 ec 18 48 8d 44 24 08 48 83 c4 18 c3", NULL },
+		{ "an argument itself", "48 8b 44 24 08 c3", NULL },
+		{ "the return address compared", "48 39 3c 24 c3", "reads its own return address" },
+		{ "a vector that has it", "0f 10 04 24 c3", "reads its own return address" },
+		{ "one below it", "0f 10 44 24 f0 c3", NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		bool safe = !cases[i].why;
+		char why[PLAN_WHY_LEN];
+
+		start(cases[i].code, NULL);
+		is_exit(safe ? "return" : "ret", cases[i].what);
+		snprintf(why, sizeof(why), safe ? "proven safe" : "no return probe: it %s",
+			cases[i].why);
+		ok(!strncmp(tc.plan.exit_why, why, strlen(why)), "the reason: %s",
+			tc.plan.exit_why);
+		start(CALL_1, cases[i].code);
+		is_exit(safe ? "return" : "ret", "the same of a callee");
+	}
+}
+
+/* An executable that needs only the C library, by functions 0 and, where it calls that, 1. */
+static void alone(const char *first, const char *second, const char *exit, const char *what)
+{
+	start(first, second);
+	tc.rules.prove = false;
+	tc.req.alone_why = "alone";
+	is_exit(exit, what);
+}
+
+static void test_executables(void)
+{
+	alone("53 ff d0 5b c3", NULL, "return", "an executable may call function pointers");
+	is_str(tc.plan.exit_why, "alone", "for the reason that it has");
+	alone("53 ff d0 5b c3", PUSH_FP "48 89 e8 5d c3", "ret",
+		"not if some function of it reads frames");
+	ok(strstr(tc.plan.exit_why, "a function of the program reads"), "which is said: %s",
+		tc.plan.exit_why);
+	alone(LEAF, PUSH_FP "48 89 e8 5d c3", "return", "one that meets no such function may");
+	alone(CALL_1, PUSH_FP "48 89 e8 5d c3", "ret", "one that calls it may not");
+	alone(CALL_SELF, NULL, "ret", "nor one that is recursive");
+	is_str(tc.plan.exit_why, "no return probe: it is recursive; 1 ret, 0 jumps that leave",
+		"which is said");
+	alone(CALL_1, CALL_BACK, "ret", "by another, too");
+	alone(CALL_1, CALL_SELF_1, "return", "one that calls a recursive one may");
+	alone("48 8b 04 24 53 ff d0 5b c3", NULL, "ret", "not one that reads its return address");
+	alone("53 ff d0 5b c3", "48 8b 04 24 c3", "return", "other functions may do that");
+	start("53 ff d0 5b c3", PUSH_FP "48 89 e8 5d c3");
+	tc.req.alone_why = "alone";
+	tc.img.entry = AT(1);
+	is_exit("return", "and where the program begins, addresses of the stack are read");
 }
 
 /* Function 0 calls function 1, which is jmp *0x1000(%rip); its word leads to @slot. */
@@ -124,6 +210,8 @@ static void test_rules(void)
 int main(void)
 {
 	test_code();
+	test_frames();
+	test_executables();
 	test_linkage();
 	test_rules();
 	plan_done(&tc.plan);
