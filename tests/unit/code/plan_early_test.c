@@ -130,7 +130,7 @@ static void test_modes(void)
 	symbol(CASE_BASE);
 	fde(CASE_BASE, end);
 	is_str(make_plan(CASE_BASE, end - CASE_BASE)->exit_why,
-		"a return probe is not known to be safe; 1 emulated in front of its ret, "
+		"no return probe is needed; 1 emulated in front of its ret, "
 		"0 jumps that leave",
 		"why");
 	tc.rules.exit = PLAN_MODE_RET;

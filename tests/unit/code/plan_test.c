@@ -264,7 +264,7 @@ static void test_modes(void)
 		bool unsafe, count;
 	} cases[] = {
 		{ "auto follows by ret when nobody vouches", NULL,
-			"a return probe is not known to be safe; 1 ret, 0 jumps that leave",
+			"no return probe: not proven safe; 1 ret, 0 jumps that leave",
 			PLAN_MODE_AUTO, false, false },
 		{ "auto takes return probes where somebody vouches",
 			"preset cuda declares nothrow", "preset cuda declares nothrow",
@@ -311,13 +311,13 @@ static void test_jumps_said(void)
 		size_t size;
 	} cases[] = {
 		{ "31 c0 ff e0",
-			"a return probe is not known to be safe; 0 ret, 1 jump that leaves",
+			"no return probe: not proven safe; 0 ret, 1 jump that leaves",
 			4 },
 		{ "85 ff 74 02 ff e0 ff e1",
-			"a return probe is not known to be safe; 0 ret, 2 jumps that leave",
+			"no return probe: not proven safe; 0 ret, 2 jumps that leave",
 			8 },
 		{ "85 ff 74 02 ff e0 c3",
-			"a return probe is not known to be safe; 1 ret, 1 jump that leaves",
+			"no return probe: not proven safe; 1 ret, 1 jump that leaves",
 			7 },
 	};
 
