@@ -17,6 +17,7 @@
 #include "counters.bpf.h"
 #include "stack.bpf.h"
 #include "filter.bpf.h"
+#include "mapping.bpf.h"
 
 #define SIGCONT 18
 #define SIGSTOP 19
@@ -27,44 +28,48 @@
 
 /* --- holding ---------------------------------------------------------------------------------- */
 
-/* What is known of the process, and whether it can execute more than it could then. */
-static __always_inline struct fsn_hold *hold_look(struct task_struct *task, bool *ret_more)
-{
-	struct fsn_hold now = { .pages = task->mm->exec_vm, .exec_id = task->self_exec_id };
-	struct fsn_hold *hold;
-	__u32 pid = task->tgid;
+/* The context of a program of a perf event: include/uapi/linux/bpf_perf_event.h. */
+struct fault {
+	struct pt_regs regs;
+	__u64 sample_period, addr;
+};
 
-	hold = bpf_map_lookup_elem(&fsn_holds, &pid);
-	*ret_more = !hold || hold->exec_id != now.exec_id || hold->pages < now.pages;
-	if (!hold) {
-		bpf_map_update_elem(&fsn_holds, &pid, &now, BPF_ANY);
-		return bpf_map_lookup_elem(&fsn_holds, &pid);
-	}
-	hold->exec_id = now.exec_id;
-	hold->pages = now.pages;
-	return hold;
+/* The record of process @pid, which is made if there is none; NULL: there is no room. */
+static __always_inline struct fsn_hold *hold_of(__u32 pid)
+{
+	struct fsn_hold none = {}, *hold = bpf_map_lookup_elem(&fsn_holds, &pid);
+
+	if (hold)
+		return hold;
+	bpf_map_update_elem(&fsn_holds, &pid, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&fsn_holds, &pid);
 }
 
 /*
- * On what the dynamic linker calls for debuggers, when it has mapped libraries and before their
- * constructors run. The process stops when this returns to it. That it is held is written
- * after the signal: who lets it go sends its own after it has taken that back, so that of two
- * threads which come here at once none is forgotten.
+ * On each page fault of a followed process. Code that it has mapped since it was last stopped cannot
+ * run before a page of it is faulted in: there the process is stopped, so that the code gets its
+ * probes first. The signal takes effect when the fault is over. That the process is stopped is
+ * written after the signal: a command that continues it sends its own signal after it has cleared
+ * that, so that of two threads which come here at once none is forgotten.
  */
-SEC("uprobe")
-int fsn_stop(struct pt_regs *ctx)
+SEC("perf_event")
+int fsn_fault(struct fault *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct mm_struct *mm = task->mm;
 	struct fsn_hold *hold;
 	__u32 first = 0;
 	void *ring;
-	bool more;
 
-	own_stack(ctx);
-	if (!is_on())
+	if (!mm || !is_on())
 		return 0;
-	hold = hold_look(task, &more);
-	if (!hold || !more || bpf_send_signal(SIGSTOP))
+	hold = hold_of(task->tgid);
+	if (!hold || (hold->exec_id == task->self_exec_id && hold->pages >= mm->exec_vm) ||
+		!mapping_may_run(ctx->addr))
+		return 0;
+	hold->exec_id = task->self_exec_id;
+	hold->pages = mm->exec_vm;
+	if (bpf_send_signal(SIGSTOP))
 		return 0;
 	(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
 	ring = bpf_map_lookup_elem(&fsn_rings, &first);

@@ -267,7 +267,7 @@ static __always_inline int mapping_in_tree(struct mapping *m, __u64 at)
 	return mapping_read(m, at) ? FSN_WALK_BUSY : 0;
 }
 
-/* --- where a mapping begins ------------------------------------------------------------------ */
+/* --- without a struct mapping ---------------------------------------------------------------- */
 
 static __always_inline __u64 node_word(__u64 entry, __u32 i)
 {
@@ -278,7 +278,7 @@ static __always_inline __u64 node_word(__u64 entry, __u32 i)
 	return word;
 }
 
-/* As mapping_step(), for a program that has no struct mapping: 0 where nothing leads on. */
+/* As mapping_step(): what leads on from a node of the tree, or 0. */
 __noinline __u64 mapping_next(__u64 entry, __u64 at)
 {
 	__u32 n = 0, first = 1 + RANGE_ENDS, end = RANGE_ENDS;
@@ -297,15 +297,19 @@ __noinline __u64 mapping_next(__u64 entry, __u64 at)
 	return node_word(entry, first + n);
 }
 
-/* The lowest address of the current process's mapping that holds @at; 0: it is not found. */
-static __always_inline __u64 mapping_start(__u64 at)
+/*
+ * The current process's mapping that holds @at, as a number, and where it begins. 0: none is found,
+ * as there is none, mappings are being changed, or the kernel is older than 6.1.
+ */
+static __always_inline __u64 mapping_at(__u64 at, __u64 *ret_start)
 {
 	struct mm_struct *memory = bpf_get_current_task_btf()->mm;
 	struct mm_struct___tree *mm = (void *)memory;
 	struct vm_area_struct *vma;
-	__u64 entry, start = 0, end = 0, owner = 0;
+	__u64 entry, end = 0, owner = 0;
 
-	if (!bpf_core_field_exists(mm->mm_mt))
+	*ret_start = 0;
+	if (!memory || !bpf_core_field_exists(mm->mm_mt))
 		return 0;
 	entry = as_number(mm->mm_mt.ma_root);
 	if (!ROOT_IS_NODE(entry))
@@ -315,11 +319,20 @@ static __always_inline __u64 mapping_start(__u64 at)
 		entry = mapping_next(entry, at);
 	}
 	vma = (void *)entry;
-	if (bpf_core_read(&start, sizeof(start), &vma->vm_start) ||
+	if (bpf_core_read(ret_start, sizeof(*ret_start), &vma->vm_start) ||
 		bpf_core_read(&end, sizeof(end), &vma->vm_end) ||
 		bpf_core_read(&owner, sizeof(owner), &vma->vm_mm))
 		return 0;
-	return owner == as_number(memory) && at >= start && at < end ? start : 0;
+	return owner == as_number(memory) && at >= *ret_start && at < end ? entry : 0;
+}
+
+/* False if @at is surely in no mapping that can be executed. */
+static __always_inline bool mapping_may_run(__u64 at)
+{
+	__u64 start, flags = VM_EXEC;
+	struct vm_area_struct *vma = (void *)mapping_at(at, &start);
+
+	return !vma || bpf_core_read(&flags, sizeof(flags), &vma->vm_flags) || flags & VM_EXEC;
 }
 
 /* --- before 6.1 ------------------------------------------------------------------------------ */

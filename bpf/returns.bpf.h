@@ -49,10 +49,8 @@ __noinline int is_on_thread_stack(__u64 where)
 	known = *word;
 	if (known && !((known ^ hash) & OWN_STACK_TAG))
 		return where >= known >> 28 << 12;
-	start = mapping_start(pointer);
-	if (!start) /* mappings were being changed */
-		start = mapping_start(pointer);
-	if (!start)
+	/* Once more where mappings were being changed. */
+	if (!mapping_at(pointer, &start) && !mapping_at(pointer, &start))
 		return 0;
 	*word = start >> 12 << 28 | (hash & OWN_STACK_TAG);
 	return where >= start;

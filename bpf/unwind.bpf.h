@@ -191,11 +191,10 @@ static __noinline int hold_for_table(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fsn_hold *hold;
-	bool more;
 
 	if (task->signal->live.counter != 1 || task->pid != task->tgid)
 		return 0;
-	hold = hold_look(task, &more);
+	hold = hold_of(task->tgid);
 	/* Where there is no room for how long it is stopped, it isn't. */
 	if (hold && stop_make(task->tgid) && !bpf_send_signal(SIGSTOP))
 		(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Libraries that are not there yet when funcsnoop run begins: COMMAND brings them.
 //
-// A group of its own holds the followed processes when the dynamic linker has loaded
-// something, so that it can be looked at: what is waited for then gets its probes before it
-// is first called. Programs that load without that linker are looked at now and then.
-#include <dlfcn.h>
+// A group of its own stops the followed processes when they have mapped code, before any of it
+// runs, so that it gets its probes before its first call. It watches their page faults: no other
+// process notices. Code whose pages are in memory at once (MAP_POPULATE, mlockall) causes none, so
+// processes are also looked at now and then.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include "cli/cmd.h"
 #include "find/find.h"
@@ -267,28 +266,15 @@ bool await_is_over(const struct await *w)
 
 /* --- who holds ------------------------------------------------------------------------------ */
 
-#define LINKER_HOOK \
-	"_dl_debug_state" /* called for debuggers when it has mapped something */
-
-/* The dynamic linker that this process has, as other programs of this machine do. */
-static int draft_of_linker(struct await *w, struct err *err)
+/* The holder has one target, which counts nothing. */
+static int draft_of_holder(struct await *w, struct err *err)
 {
-	static const char *const functions[] = { LINKER_HOOK };
+	static const char *const functions[] = { "cpu:samples" };
 	struct draft_opts opts = { .name = w->name,
 		.functions = functions,
 		.function_cnt = 1,
-		.lib_cnt = 1,
 		.rules = w->o->attach.draft.rules };
-	const char *path;
-	Dl_info info;
 
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells the address as a number */
-	if (!dladdr((void *)getauxval(AT_BASE), &info) || !info.dli_fname)
-		return err_set(err, -ENOENT, "there is no dynamic linker");
-	path = info.dli_fname;
-	opts.libs = &path;
-	opts.rules.exit = PLAN_MODE_NONE;
-	opts.rules.count_only = true;
 	return draft_new(&opts, &w->draft, err);
 }
 
@@ -307,7 +293,7 @@ static int attach_holder(struct await *w, struct err *err)
 	int code = keeper_start(w->o->g->bpffs, w->name, &w->keeper, err);
 
 	if (!code)
-		code = draft_of_linker(w, err);
+		code = draft_of_holder(w, err);
 	if (!code)
 		code = attach_draft(w->draft, &opts, w->fs, &report, err);
 	bpffs_unlock(w->fs);
@@ -377,7 +363,7 @@ void await_groups(const struct await *w, struct words *ret_words)
 	ret_words->cnt = w->attached_cnt;
 }
 
-/* Programs with a linker of their own are not held. */
+/* For processes that were not stopped. */
 static void look_around(struct await *w)
 {
 	_cleanup_free_ pid_t *pids = NULL;

@@ -44,11 +44,14 @@ run_engine() { # CASE N [M]
 	assert_output_match "^result $1 calls=$2 sum=$2$"
 }
 
-# The kernel follows 64 nested calls under return. eng_exit has no ret instruction.
+# The kernel tracks 64 nested calls under return. eng_exit has no ret instruction.
 every_end() { # MODE EXIT
-	local exit="eng_exit 5 0 0 0 5 0" recurse="eng_recurse 400 0 128 0 272 0"
+	local exit="eng_exit 5 0 0 0 5 0" recurse="eng_recurse 400 0 128 0 0 272" deep="no_slot 272
+too_deep 272
+"
 
 	if [[ $2 != return ]]; then
+		deep=""
 		exit="eng_exit 5 0 - 0 0 5"
 		recurse="eng_recurse 400 0 400 0 0 0"
 	fi
@@ -74,7 +77,7 @@ eng_outer 100 0 100 0 0 0
 $recurse
 eng_thread_exit 5 0 0 0 5 0
 eng_vfork 10 0 10 0 0 0
-unmatched_returns 10"
+${deep}unmatched_returns 10"
 	fsn detach g
 }
 

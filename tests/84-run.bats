@@ -290,6 +290,60 @@ late_lib() { # NAME
 	nothing_left
 }
 
+# The bytes of PID's dynamic linker that are code, as they are in its memory.
+linker_code() { # PID
+	local map
+
+	map=$(grep -m 1 ' r-xp .*/ld-linux' "/proc/$1/maps") || fail "no dynamic linker"
+	python3 -c 'import sys
+start, end = (int(x, 16) for x in sys.argv[2].split("-"))
+with open(f"/proc/{sys.argv[1]}/mem", "rb") as mem:
+    mem.seek(start)
+    sys.stdout.buffer.write(mem.read(end - start))' "$1" "${map%% *}" | md5sum
+}
+
+@test "run: waiting for a library puts no breakpoint into other processes" {
+	local before pid
+
+	need_bpf
+	need_tool python3
+	start_bg other "$FIX/call" --wait add 1
+	wait_ready other
+	pid=$(bg_pid other)
+	before=$(linker_code "$pid")
+	start_bg r "$FUNCSNOOP" run fixlate:fix_alias_a -- sh -c 'echo began; exec cat'
+	wait_line r "^began"
+	assert_eq "$(linker_code "$pid")" "$before" "the other process's dynamic linker"
+	stop_bg r
+}
+
+# One segment for code and data: the dynamic linker reads it before its code runs. Its constructor
+# makes the first call.
+@test "run: a library with one segment is counted from the call of its constructor" {
+	local dir=$BATS_TEST_TMPDIR ld
+
+	need_bpf
+	need_tool cc
+	cat >"$dir/late.c" <<-'END'
+	static volatile int calls;
+	__attribute__((noinline, visibility("default"))) int late_call(long x)
+	{
+		return calls += x;
+	}
+	__attribute__((constructor)) static void begin(void)
+	{
+		late_call(1);
+	}
+	END
+	for ld in separate-code noseparate-code; do
+		capture cc -O1 -fPIC -shared -Wl,-z,$ld -o "$dir/libfsnlate$ld.so" "$dir/late.c"
+		fsn run fsnlate$ld:late_call --json -o "$dir/run.json" -- \
+			"$FIX/dlcall" "$dir/libfsnlate$ld.so" late_call 5
+		capture cat "$dir/run.json"
+		assert_json '.[0].functions[] | [.calls, .returns]' '[6,6]'
+	done
+}
+
 @test "while a library is waited for list says so, and how long the group lives" {
 	local lib
 

@@ -219,14 +219,15 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
 	struct err *err)
 {
+	bool each = by_pid || opts->holds;
 	size_t cnt = engine_prog_traces(list->prog) || engine_prog_is_kfunc(list->prog) ||
 				list->prog == ENGINE_TRACE || list->prog == ENGINE_WAIT ||
-				list->prog == ENGINE_SAMPLE
+				(list->prog == ENGINE_SAMPLE && !opts->holds)
 			     ? 1
-			     : link_cnt(opts, by_pid);
+			     : link_cnt(opts, each);
 
 	for (size_t i = 0; i < cnt; i++) {
-		pid_t pid = by_pid ? opts->filter.pids[i] : 0;
+		pid_t pid = each ? opts->filter.pids[i] : 0;
 		int code = engine_attach(e, list->prog, &list->probes, pid, dir_fd,
 			on_progress, progress, err);
 

@@ -54,7 +54,8 @@ struct attach_opts {
 	bool children;    /* what the processes of .filter start from now on counts, too */
 	bool unborn;      /* the processes of .filter are yet to become other programs */
 	bool kept;        /* it goes with this process: keeper_start() */
-	bool holds;       /* calls hold who makes them, and do not count: holds_open() */
+	bool holds;       /* processes of .filter are stopped when they have mapped code, and
+			     nothing is counted: holds_open() */
 	bool held;        /* another group holds the processes of .filter: that is no call's time */
 	int pids_fd;      /* above 0: the list of another group, in place of .filter.pids */
 	/*

@@ -41,12 +41,12 @@ struct bpf_program *engine_program(const struct engine *e, enum engine_prog prog
 						 : skel->progs.fsn_sys_exit,
 		[ENGINE_FEXIT] = skel->progs.fsn_fexit,
 		[ENGINE_KRETURN] = skel->progs.fsn_kreturn,
-		[ENGINE_COUNT] = e->holds ? skel->progs.fsn_stop : skel->progs.fsn_count,
+		[ENGINE_COUNT] = skel->progs.fsn_count,
 		[ENGINE_USDT] = skel->progs.fsn_usdt,
 		[ENGINE_GPU] = skel->progs.fsn_gpu,
 		[ENGINE_TRACE] = skel->progs.fsn_trace,
 		[ENGINE_WAIT] = skel->progs.fsn_switch,
-		[ENGINE_SAMPLE] = skel->progs.fsn_sample_cpu,
+		[ENGINE_SAMPLE] = e->holds ? skel->progs.fsn_fault : skel->progs.fsn_sample_cpu,
 		[ENGINE_ENTRY] = skel->progs.fsn_entry,
 		[ENGINE_SESSION] = skel->progs.fsn_session,
 		[ENGINE_SYS_ENTER] = e->preempted ? skel->progs.fsn_perf_enter
@@ -63,8 +63,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 {
 	unsigned int type = e->mode == LINK_PERF ? 0 : LINK_TYPE_UPROBE_MULTI;
 
-	bpf_program__set_autoload(e->skel->progs.fsn_count, false);
-	bpf_program__set_autoload(e->skel->progs.fsn_stop, false);
+	bpf_program__set_autoload(e->skel->progs.fsn_fault, false);
+	bpf_program__set_autoload(e->skel->progs.fsn_sample_cpu, false);
 	for (int i = 0; i < ENGINE_PROG_CNT; i++) {
 		struct bpf_program *prog = engine_program(e, i);
 
@@ -83,7 +83,8 @@ static void engine_choose(struct engine *e, unsigned int progs)
 		e->preempted ? e->skel->progs.fsn_sys_enter : e->skel->progs.fsn_perf_enter, false);
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup, progs & 1U << ENGINE_WAIT);
 	bpf_program__set_autoload(e->skel->progs.fsn_wakeup_new, progs & 1U << ENGINE_WAIT);
-	bpf_program__set_autoload(e->skel->progs.fsn_cpu_off, progs & 1U << ENGINE_SAMPLE);
+	bpf_program__set_autoload(
+		e->skel->progs.fsn_cpu_off, progs & 1U << ENGINE_SAMPLE && !e->holds);
 	bpf_program__set_autoload(e->skel->progs.fsn_signal, e->pauses);
 	bpf_program__set_autoload(e->skel->progs.fsn_pause, e->pauses && !e->holds);
 	bpf_program__set_autoload(e->skel->progs.fsn_heap_exit, e->memory);

@@ -165,6 +165,16 @@ static int attach_kprobes(struct engine *e, enum engine_prog prog,
 	return code;
 }
 
+/* On the page faults of process @pid, and of those that it starts. */
+static int attach_faults(struct engine *e, pid_t pid, int dir_fd, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	int code = link_faults(
+		bpf_program__fd(engine_program(e, ENGINE_SAMPLE)), pid, &fd, err);
+
+	return code ? code : pin_link(e, dir_fd, fd, err);
+}
+
 int engine_attach(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, pid_t pid, int dir_fd,
 	engine_progress_fn progress, void *arg, struct err *err)
@@ -177,6 +187,8 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 		return 0;
 	if (engine_prog_traces(prog))
 		return attach_calls(e, prog, probes, dir_fd, err);
+	if (prog == ENGINE_SAMPLE && e->holds)
+		return attach_faults(e, pid, dir_fd, err);
 	if (prog == ENGINE_SAMPLE)
 		return attach_samples(e, probes, dir_fd, err);
 	if (prog == ENGINE_WAIT)

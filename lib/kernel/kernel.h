@@ -119,6 +119,9 @@ int link_event(int prog_fd, uint64_t id, uint64_t cookie, int *ret_fd, struct er
 int link_sample(
 	int prog_fd, int cpu, uint32_t rate, uint64_t cookie, int *ret_fd, struct err *err);
 
+/* A perf event of each page fault of process @pid and of processes and threads that it starts. */
+int link_faults(int prog_fd, pid_t pid, int *ret_fd, struct err *err);
+
 /* A perf event of CATEGORY:EVENT of tracefs, for all processes, and its link. */
 int link_tracepoint(int prog_fd, const char *category, const char *event, int *ret_fd,
 	struct err *err);

@@ -290,6 +290,26 @@ int link_sample(
 	return 0;
 }
 
+int link_faults(int prog_fd, pid_t pid, int *ret_fd, struct err *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts);
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
+		.config = PERF_COUNT_SW_PAGE_FAULTS, .sample_period = 1, .inherit = 1 };
+	_cleanup_close_ int event =
+		syscall(__NR_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd, code;
+
+	if (event < 0) {
+		code = err_sys(err, -errno, "cannot watch page faults of process %d", pid);
+		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
+	}
+	fd = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &opts);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot attach to page faults of process %d", pid);
+	*ret_fd = fd;
+	return 0;
+}
+
 int link_tracepoint(int prog_fd, const char *category, const char *event, int *ret_fd,
 	struct err *err)
 {
