@@ -134,6 +134,18 @@ static bool copies_reg(const struct x86 *x, size_t at, uint8_t reg)
 		((in_reg && reads_reg_0f(x->op)) || (in_rm && reads_rm_0f(x->op)));
 }
 
+/* Bytes of the memory operand of an x87 instruction, by opcode from d8 on and ModRM's digit. */
+static const uint8_t x87_len[8][8] = {
+	{ 4, 4, 4, 4, 4, 4, 4, 4 },
+	{ 4, 4, 4, 4, 28, 2, 28, 2 }, /* fldenv, fldcw, fnstenv, fnstcw */
+	{ 4, 4, 4, 4, 4, 4, 4, 4 },
+	{ 4, 4, 4, 4, 4, 10, 4, 10 },
+	{ 8, 8, 8, 8, 8, 8, 8, 8 },
+	{ 8, 8, 8, 8, 108, 108, 108, 2 }, /* frstor, fnsave, fnstsw */
+	{ 2, 2, 2, 2, 2, 2, 2, 2 },
+	{ 2, 2, 2, 2, 10, 8, 10, 8 },
+};
+
 /* The same of an opcode of one byte. */
 static uint16_t access_len_1(const struct x86 *x)
 {
@@ -141,8 +153,8 @@ static uint16_t access_len_1(const struct x86 *x)
 
 	if (op == 0x8d)
 		return 0;
-	if (op >= 0xd8 && op <= 0xdf) /* x87: up to its whole state */
-		return 108;
+	if (op >= 0xd8 && op <= 0xdf)
+		return x87_len[op - 0xd8][x86_digit(x)];
 	if (op == 0x8f || (op == 0xff && x86_digit(x) >= 2))
 		return 8;
 	if (!(op & 1) && (op < 0x40 || op >= 0x80) && op != 0x8c && op != 0x8e)
