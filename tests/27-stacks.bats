@@ -3,6 +3,7 @@
 # bats file_tags=bpf
 
 load helpers
+load browser
 
 setup() {
 	common_setup
@@ -173,7 +174,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn detach st
 	# That of a run without a name says what it looks at.
 	fsn run "$STACKS:st_leaf" "$STACKS:st_plain" --stacks all --format flame -o "$page" -- "$STACKS" plain
-	grep -q '^const data = {"title":"st_leaf and 1 more","chosen"' "$page"
+	grep -q '^const data = {"title":"st_leaf and 1 more","about":"' "$page"
 }
 
 # How many calls of fix_add() have a stack that ended so, of a document in FILE.
@@ -791,34 +792,6 @@ line_of() { # FILE TEXT
 	assert_json '.[0].functions[0].rows[0].key.stack | [.end, .frames[2].file,
 		(.frames[2].name | test("^0x[0-9a-f]+$"))]' '["outermost",null,true]'
 	fsn detach st
-}
-
-# Sets output to what there is of a page in a browser when its scripts have run.
-browse() { # URL OPTION...
-	local shell
-
-	for shell in chromium-headless-shell chromium ''; do
-		[[ $shell ]] && command -v "$shell" >/dev/null && break
-	done
-	[[ $shell ]] || skip "needs chromium-headless-shell"
-	capture -t 60 env HOME="$BATS_TEST_TMPDIR" "$shell" --headless --no-sandbox --disable-gpu \
-		--user-data-dir="$BATS_TEST_TMPDIR/browser" --dump-dom "${@:2}" "$1"
-}
-
-as_text() {
-	sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g'
-}
-
-# What a person sees of PAGE in a browser who does what SCRIPT says: what it puts into `said`.
-in_browser() { # PAGE SCRIPT
-	local page=$BATS_TEST_TMPDIR/driven.html
-	{
-		sed '/<\/head>/i <script>const errors = []; onerror = (what) => { errors.push(what); };</script>' "$1" |
-			sed '/<\/body>/,$d'
-		printf '<script>\n%s\n%s\ntell();\n</script></body></html>\n' "$(<"$BATS_TEST_DIRNAME/fixtures/flame.js")" "$2"
-	} >"$page"
-	browse "file://$page" --window-size=1200,700
-	output=$(sed -n 's/.*<pre id="said">\(.*\)<\/pre>.*/\1/p' <<<"$output" | as_text)
 }
 
 @test "speedscope takes folded lines for what they are" {

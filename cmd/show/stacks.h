@@ -54,6 +54,10 @@ int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg);
 /* Whether it is known of some function where its calls' times went. */
 bool stacks_are_split(const struct report_group *rg);
 
+/* Adds a row to @t, its outermost frame below node @up (NO_NODE: to the roots). -ENOMEM. */
+int trie_take_below(struct trie *t, uint32_t up, struct stacks *s, const struct stack *stack,
+	const char *func, const struct stats_row *row);
+
 /* Such a function, whose @arg is a struct trie. -ENOMEM. */
 int trie_take(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg);

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -67,7 +69,7 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 	return 0;
 }
 
-/* What difffolded.pl makes, and flamegraph.pl reads: what it was, and what it is. */
+/* The format of difffolded.pl, which flamegraph.pl reads: the stack, its value before, its value now. */
 static int print_changes(const struct report_group *rg, enum figure_id sort, FILE *f)
 {
 	_cleanup_free_ struct stack_change *changes = NULL;
@@ -184,7 +186,7 @@ static int put_names(struct trie *t, FILE *f)
 	return 0;
 }
 
-/* What can be chosen: bytes of memory that is followed, parts of divided times. */
+/* Figures that a reader can choose; some need --memory or --split. */
 static const struct {
 	const char *name, *unit;
 	enum figure_id id;
@@ -204,7 +206,7 @@ static bool can_choose(const struct trie *t, size_t i)
 	return (!chosen[i].of_memory || t->holds) && (!chosen[i].of_split || t->split);
 }
 
-/* What is counted where that is one thing in all groups. */
+/* The word for "calls", if all groups count the same thing. */
 static const char *counted_word(const struct report *r)
 {
 	static const char *const words[][2] = { { "sample", "samples" }, { "wait", "waits" },
@@ -293,7 +295,39 @@ static void put_nodes(const struct trie *t, uint32_t first, FILE *f)
 	}
 }
 
-static int put_data(const struct report *r, struct trie *t, FILE *f)
+/* The host, the time of the reading, its duration, and the command that has attached the group. */
+static void put_about(const struct report *r, FILE *f)
+{
+	const struct report_group *rg = &r->group[0];
+	_cleanup_asked_ struct asked asked = {};
+	time_t seconds = r->time_ns / 1000000000;
+	uint64_t ns = r->interval_ns;
+	char head[SYS_NMLN + 64], at[32];
+	struct out text = {};
+	struct utsname host;
+	struct tm tm;
+
+	if (uname(&host))
+		*host.nodename = '\0';
+	if (!ns && r->time_ns > rg->s->since_ns)
+		ns = r->time_ns - rg->s->since_ns;
+	strftime(at, sizeof(at), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&seconds, &tm));
+	snprintf(head, sizeof(head), "%s, %s, %.1f s", host.nodename, at, ns / 1e9);
+	out_str(&text, head);
+	if (r->cnt == 1 && !asked_read(rg->s->group, &asked, NULL) && asked.argv_bytes) {
+		out_char(&text, ':');
+		for (const char *p = asked.argv; p < asked.argv + asked.argv_bytes; p += strlen(p) + 1) {
+			out_char(&text, ' ');
+			out_str(&text, p);
+		}
+	}
+	out_char(&text, '\0');
+	fputs(",\"about\":", f);
+	put_string(f, text.failed ? head : text.buf);
+	out_done(&text);
+}
+
+static int put_data(const struct report *r, struct trie *t, bool by_process, FILE *f)
 {
 	enum figure_id sort = stacks_figure(r);
 	uint32_t first = trie_order(t, sort);
@@ -311,7 +345,10 @@ static int put_data(const struct report *r, struct trie *t, FILE *f)
 		put_title(&r->group[0], f);
 	else
 		put_string(f, "all groups");
+	put_about(r, f);
 	put_figures(t, counted_word(r), sort, f);
+	if (by_process)
+		fputs("\"processes\":true,", f);
 	code = put_names(t, f);
 	fputs(t->was ? "\"was\":true,\"root\":" : "\"root\":", f);
 	put_values(t, f, 0, &all, t->was ? &was : NULL);
@@ -320,21 +357,91 @@ static int put_data(const struct report *r, struct trie *t, FILE *f)
 	return code;
 }
 
+/* The processes of all rows: their nodes are the roots of the graph if there are several. */
+struct process_name {
+	pid_t pid; /* 0: exited processes, and those that are counted together */
+	uint64_t start_ns;
+	char name[64];
+};
+
+struct flame {
+	struct trie trie;
+	struct process_name **process;
+	size_t process_cnt;
+};
+
+static void flame_done(struct flame *flame)
+{
+	for (size_t i = 0; i < flame->process_cnt; i++)
+		free(flame->process[i]);
+	free(flame->process);
+	trie_done(&flame->trie);
+}
+
+static struct process_name *process_of(const struct flame *flame, const struct stats_row *row)
+{
+	for (size_t i = 0; i < flame->process_cnt; i++)
+		if (flame->process[i]->pid == row->pid && flame->process[i]->start_ns == row->start_ns)
+			return flame->process[i];
+	return NULL;
+}
+
+static int note_process(struct stacks *s, const struct stack *stack, const char *func,
+	const struct stats_row *row, void *arg)
+{
+	struct flame *flame = arg;
+	struct process_name *new, **grown;
+
+	if (process_of(flame, row))
+		return 0;
+	grown = array_grow(flame->process, flame->process_cnt, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	flame->process = grown;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	grown[flame->process_cnt++] = new;
+	new->pid = row->pid;
+	new->start_ns = row->start_ns;
+	if (row->pid)
+		snprintf(new->name, sizeof(new->name), "%.16s (%d)", row->comm, row->pid);
+	else
+		snprintf(new->name, sizeof(new->name), "exited processes");
+	return 0;
+}
+
+static int take_row(struct stacks *s, const struct stack *stack, const char *func,
+	const struct stats_row *row, void *arg)
+{
+	struct flame *flame = arg;
+	uint32_t at = NO_NODE;
+	int code = 0;
+
+	if (flame->process_cnt > 1)
+		code = trie_pass(&flame->trie, &at, process_of(flame, row)->name, row, NULL);
+	return code ? code : trie_take_below(&flame->trie, at, s, stack, func, row);
+}
+
 int print_flame(const struct report *r, FILE *f)
 {
 	const char *at = strstr(flame_page_start, FLAME_DATA);
-	__cleanup(trie_done) struct trie t = {};
+	__cleanup(flame_done) struct flame flame = {};
+	bool diff = r->view->flags & VIEW_DIFF;
+	struct trie *t = &flame.trie;
 	int code = 0;
 
+	for (size_t i = 0; !code && !diff && i < r->cnt; i++)
+		code = each_stack_row(&r->group[i], note_process, &flame);
 	for (size_t i = 0; !code && i < r->cnt; i++) {
-		t.split |= stacks_are_split(&r->group[i]);
-		code = r->view->flags & VIEW_DIFF ? trie_take_changes(&t, &r->group[i])
-						  : each_stack_row(&r->group[i], trie_take, &t);
+		t->split |= stacks_are_split(&r->group[i]);
+		code = diff ? trie_take_changes(t, &r->group[i])
+			    : each_stack_row(&r->group[i], take_row, &flame);
 	}
 	if (code)
 		return code;
 	fwrite(flame_page_start, 1, at - flame_page_start, f);
-	code = put_data(r, &t, f);
+	code = put_data(r, t, flame.process_cnt > 1, f);
 	at += sizeof(FLAME_DATA) - 1;
 	fwrite(at, 1, flame_page_end - at, f);
 	return code;

@@ -98,11 +98,10 @@ int trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats
 	return 0;
 }
 
-static int trie_add(struct trie *t, struct stacks *s, const struct stack *stack, const char *func,
-	const struct stats_row *row)
+int trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct stack *stack,
+	const char *func, const struct stats_row *row)
 {
 	const char *cut = stack_cut(stack);
-	uint32_t at = NO_NODE;
 	int code = cut ? trie_pass(t, &at, cut, row, NULL) : 0;
 
 	for (size_t i = stack->cnt; !code && i--;) {
@@ -322,7 +321,7 @@ bool stacks_are_split(const struct report_group *rg)
 int trie_take(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
-	return trie_add(arg, s, stack, func, row);
+	return trie_take_below(arg, NO_NODE, s, stack, func, row);
 }
 
 /* --- as a tree --------------------------------------------------------------------------------- */
