@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One call as text and as JSON: its arguments and its result by their types.
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/util.h"
@@ -61,18 +63,22 @@ static void write_number(const struct form *f, const struct preset_value *v, int
 		out_u64(f->o, (uint64_t)n);
 }
 
-static void write_int(const struct form *f, const struct preset_value *v,
-	const struct type_codes *codes, uint64_t word)
+static void write_int(
+	const struct form *f, const struct func_types *types, size_t i, uint64_t word)
 {
+	const struct preset_value *v = &types->args[i].value;
 	int64_t n = preset_value_int(v, word);
-	const struct type_code *code = type_code_find(codes, n);
+	char buf[NOTATION_LEN];
+	const char *name = arg_name(types, i, n, buf);
 
-	if (!code)
+	if (!name && v->kind == TYPE_UNKNOWN)
+		write_word(f, word);
+	else if (!name)
 		write_number(f, v, n);
 	else if (f->json)
-		json_str(f->json, code->name);
+		json_str(f->json, name);
 	else
-		out_escaped(f->o, code->name, SIZE_MAX);
+		out_escaped(f->o, name, SIZE_MAX);
 }
 
 /* One that lies on the stack: rare, so it may take its time. */
@@ -211,7 +217,8 @@ static void write_arg(const struct form *f, const struct shown_call *c, size_t i
 	switch (v->kind) {
 	case TYPE_INT:
 	case TYPE_BOOL:
-		write_int(f, v, c->types->arg_codes[i], words[0]);
+	case TYPE_UNKNOWN:
+		write_int(f, c->types, i, words[0]);
 		break;
 	case TYPE_STRING:
 		str = words[0] ? call_arg_string(c->types, i, c->call, c->more, &len, &cut)
@@ -233,9 +240,6 @@ static void write_arg(const struct form *f, const struct shown_call *c, size_t i
 		break;
 	case TYPE_FLOAT:
 		write_float(f, v->size, words);
-		break;
-	case TYPE_UNKNOWN:
-		write_word(f, words[0]);
 		break;
 	case TYPE_VOID:
 	case TYPE_COMPLEX:
@@ -342,6 +346,18 @@ static const struct type_code *ret_code(
 		c->types->ret_codes, preset_value_int(v, c->call->result));
 }
 
+void code_text(struct out *o, int64_t code, const char *name)
+{
+	const char *errno_name = code < 0 && code > INT_MIN ? strerrorname_np((int)-code) : NULL;
+
+	out_escaped(o, name, SIZE_MAX);
+	if (errno_name && !strcmp(errno_name, name)) {
+		out_str(o, " (");
+		out_str(o, strerrordesc_np((int)-code));
+		out_char(o, ')');
+	}
+}
+
 void call_result_text(struct out *o, const struct shown_call *c)
 {
 	const struct form f = { .o = o };
@@ -360,7 +376,7 @@ void call_result_text(struct out *o, const struct shown_call *c)
 		write_number(&f, v, preset_value_int(v, c->call->result));
 	if (code) {
 		out_char(o, ' ');
-		out_escaped(o, code->name, SIZE_MAX);
+		code_text(o, code->code, code->name);
 	}
 }
 

@@ -44,6 +44,9 @@ void call_args_text(struct out *o, const struct shown_call *c);
  */
 void call_result_text(struct out *o, const struct shown_call *c);
 
+/* The name of a return code; of a negative errno with its description: "ENOENT (No such file ...)". */
+void code_text(struct out *o, int64_t code, const char *name);
+
 /*
  * The object of funcsnoop-json(5): {"type":"call",...}. An
  * entry has no "ret", "ret_name", "duration_ns", "slow" and "failed"; "ts_ns" and "time" of
@@ -66,7 +69,7 @@ void call_args_json(struct json *j, const struct shown_call *c);
  * @buf, or NULL; its value; and the former, or else the latter.
  */
 struct stats_row;
-#define KEY_TEXT_LEN 64
+#define KEY_TEXT_LEN NOTATION_LEN
 const char *key_name(const struct func_types *t, const struct func_part *p,
 	const struct stats_row *row, size_t i, char *buf);
 void key_value_text(struct out *o, const struct func_types *t, const struct func_part *p,

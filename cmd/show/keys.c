@@ -20,16 +20,17 @@ static const struct preset_value *declared(const struct func_types *t, const str
 	return p->arg && p->arg <= t->arg_cnt ? &t->args[p->arg - 1].value : NULL;
 }
 
-static const char *code_name(const struct func_types *t, const struct func_part *p, uint64_t word)
+static const char *code_name(
+	const struct func_types *t, const struct func_part *p, uint64_t word, char *buf)
 {
-	const struct type_code *code = NULL;
+	const struct type_code *code;
 
 	if (p->by == FSN_BY_MEMBER || p->by == FSN_BY_CLASS)
 		return NULL;
-	if (p->by == FSN_BY_RESULT)
-		code = type_code_find(t->ret_codes, (int64_t)word);
-	else if (p->arg && p->arg <= t->arg_cnt)
-		code = type_code_find(t->arg_codes[p->arg - 1], (int64_t)word);
+	if (p->by != FSN_BY_RESULT)
+		return p->arg && p->arg <= t->arg_cnt ? arg_name(t, p->arg - 1, (int64_t)word, buf)
+						      : NULL;
+	code = type_code_find(t->ret_codes, (int64_t)word);
 	return code ? code->name : NULL;
 }
 
@@ -85,7 +86,7 @@ const char *key_name(const struct func_types *t, const struct func_part *p,
 		return row->kernel;
 	if (p->by == FSN_BY_CGROUP)
 		return row->cgroup ? row->cgroup->path : NULL;
-	return is_text(p) ? NULL : code_name(t, p, stats_row_word(row, i));
+	return is_text(p) ? NULL : code_name(t, p, stats_row_word(row, i), buf);
 }
 
 void key_value_text(struct out *o, const struct func_types *t, const struct func_part *p,

@@ -140,6 +140,7 @@ struct types {
 	struct preset_arg *args;
 	struct type_codes *codes;
 	const struct type_codes **codes_of; /* NULL for types without names */
+	const struct notation **notation_of; /* the same */
 	struct type_code *names;
 };
 
@@ -153,8 +154,9 @@ static struct types *types_alloc(size_t fn_cnt, size_t type_cnt, size_t name_cnt
 	t->args = calloc(type_cnt + 1, sizeof(*t->args));
 	t->codes = calloc(type_cnt + 1, sizeof(*t->codes));
 	t->codes_of = calloc(type_cnt + 1, sizeof(*t->codes_of));
+	t->notation_of = calloc(type_cnt + 1, sizeof(*t->notation_of));
 	t->names = calloc(name_cnt + 1, sizeof(*t->names));
-	if (!t->funcs || !t->args || !t->codes || !t->codes_of || !t->names)
+	if (!t->funcs || !t->args || !t->codes || !t->codes_of || !t->notation_of || !t->names)
 		return NULL;
 	return TAKE_PTR(t);
 }
@@ -202,8 +204,16 @@ static int take_type(struct types *t, const struct group *g, uint32_t i,
 	return 0;
 }
 
-static int take_func(struct types *t, const struct fsn_func *func, size_t type_cnt,
-	struct func_types *f)
+/* How arguments of @event, a system call or a tracepoint, are written. */
+static void take_notations(struct types *t, const char *event, const struct fsn_func *func)
+{
+	for (uint32_t i = func->args - 1; i < func->args - 1 + func->arg_cnt; i++)
+		if (t->args[i].value.kind == TYPE_INT || t->args[i].value.kind == TYPE_UNKNOWN)
+			t->notation_of[i] = notation_of(event, t->args[i].name);
+}
+
+static int take_func(struct types *t, const struct group *g, const struct fsn_func *func,
+	size_t type_cnt, struct func_types *f)
 {
 	f->kept = types_kept(NULL, 0);
 	f->is_variadic = func->variadic;
@@ -221,6 +231,9 @@ static int take_func(struct types *t, const struct fsn_func *func, size_t type_c
 	f->has_args = true;
 	f->args = &t->args[func->args - 1];
 	f->arg_codes = &t->codes_of[func->args - 1];
+	f->arg_notations = &t->notation_of[func->args - 1];
+	if (func->kind == TARGET_SYSCALL || func->kind == TARGET_TRACEPOINT)
+		take_notations(t, group_text(g, func->symbol), func);
 	f->arg_cnt = func->arg_cnt;
 	f->kept = types_kept(f->args, f->arg_cnt);
 	return 0;
@@ -238,7 +251,7 @@ int types_make(const struct group *g, const struct fsn_type *types, const struct
 	for (uint32_t i = 0; !code && i < g->meta.type_cnt; i++)
 		code = take_type(t, g, i, &types[i], g->meta.name_cnt);
 	for (uint32_t i = 0; !code && i < g->meta.fn_cnt; i++)
-		code = take_func(t, &g->funcs[i], g->meta.type_cnt, &t->funcs[i]);
+		code = take_func(t, g, &g->funcs[i], g->meta.type_cnt, &t->funcs[i]);
 	if (!code)
 		*ret_types = TAKE_PTR(t);
 	return code;
@@ -276,6 +289,7 @@ void types_free(struct types *t)
 	free(t->args);
 	free(t->codes);
 	free(t->codes_of);
+	free(t->notation_of);
 	free(t->names);
 	free(t);
 }
@@ -373,6 +387,15 @@ static int compare_codes(const void *a, const void *b)
 	const struct type_code *x = a, *y = b;
 
 	return (x->code > y->code) - (x->code < y->code);
+}
+
+const char *arg_name(const struct func_types *f, size_t i, int64_t word, char buf[NOTATION_LEN])
+{
+	const struct type_code *code = type_code_find(f->arg_codes[i], word);
+
+	if (code)
+		return code->name;
+	return f->arg_notations[i] ? notation_text(f->arg_notations[i], (uint64_t)word, buf) : NULL;
 }
 
 const struct type_code *type_code_find(const struct type_codes *codes, int64_t code)

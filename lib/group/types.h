@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "group/notation.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "group/group.h"
@@ -60,6 +61,7 @@ struct func_types {
 	const struct type_codes *ret_codes; /* or NULL */
 	const struct preset_arg *args;      /* .value.type is NULL */
 	const struct type_codes *const *arg_codes;
+	const struct notation *const *arg_notations; /* of each argument, or NULL */
 	size_t arg_cnt;
 	struct types_kept kept;
 };
@@ -125,6 +127,9 @@ const struct func_types *types_of(const struct types *t, uint32_t fn);
 
 /* What was declared, without what types' names are; NULL codes. It is as good as @f. */
 struct preset_func types_declared(const struct func_types *f);
+
+/* The name of value @word of argument @i: a code, flags, a mode; in static storage, @f or @buf; or NULL. */
+const char *arg_name(const struct func_types *f, size_t i, int64_t word, char buf[NOTATION_LEN]);
 
 /* The one of value @code, or NULL; @codes may be NULL. */
 const struct type_code *type_code_find(const struct type_codes *codes, int64_t code);

@@ -72,6 +72,7 @@ static const struct {
 	{ "long", 8, true },
 	{ "u64", 8, false },
 	{ "__u64", 8, false },
+	{ "umode_t", 2, false },
 	{ "pid_t", 4, true },
 	{ "uid_t", 4, false },
 	{ "gid_t", 4, false },
