@@ -78,14 +78,14 @@ divided() { # ARG...
 	capture "$FIX/call" --arg 50000 sleep_us 2
 	capture "$FIX/call" add 10
 	fsn stats g --sort blocked
-	assert_output_match '^FUNCTION .* SELF +CPU% +QUEUED% +BLOCKED% +AVG '
+	assert_output_match '^FUNCTION .* TOTAL +(SELF +)?CPU% +QUEUED% +BLOCKED% +AVG '
 	assert_eq "$(sed -n '3,4s/ .*//p' <<<"$output")" $'fix_sleep_us\nfix_add'
 	fsn stats g --by process --json
 	assert_json '.[0].functions[] | select(.name == "fix_sleep_us") |
 		[.blocked_ns >= 90000000, .processes[0].blocked_ns == .blocked_ns,
 		.on_cpu_ns + .queued_ns + .blocked_ns == .total_ns]' '[true,true,true]'
 	fsn stats g --by process
-	assert_output_match ' SELF +CPU% +QUEUED% +BLOCKED% +AVG '
+	assert_output_match ' TOTAL +(SELF +)?CPU% +QUEUED% +BLOCKED% +AVG '
 	fsn stats g --format csv
 	assert_output_match ',on_cpu_ns,queued_ns,blocked_ns'
 	fsn stats g --format prometheus

@@ -227,7 +227,7 @@ try_on() { # MODE ROUNDS LINE
 	assert_output_match ' burner +[0-9]'
 	assert_output_match ' burn_hot +[0-9]'
 	grep -q burn_hot "$BATS_TEST_TMPDIR/cpu.html"
-	grep -q '{"title":"cpu","chosen":0,"figures":\[{"name":"samples"' "$BATS_TEST_TMPDIR/cpu.html"
+	grep -q '"chosen":0,"figures":\[{"name":"samples"' "$BATS_TEST_TMPDIR/cpu.html"
 	wait_bg w
 	try_on lock 12 'run off-cpu'
 	assert_output_match ' futex_wait_[[]k[]] '

@@ -253,7 +253,7 @@ struct cell {
 #define GRID_COLUMNS 48 /* at most */
 #define GRID_TREND   16 /* columns of a sparkline */
 
-/* GRID_KNOWN: in tables in which some row has it. GRID_SOME: in those, and in every CSV. */
+/* GRID_KNOWN: in tables in which it is known in some row. GRID_SOME: in these, and in every CSV. */
 enum grid_where { GRID_BOTH, GRID_TABLE, GRID_KNOWN, GRID_SOME, GRID_CSV };
 
 struct grid_column {
@@ -278,6 +278,7 @@ struct grid {
 	size_t column_cnt;
 	enum figure_id figures[GRID_COLUMNS];
 	size_t figure_cnt;
+	unsigned int flags[GRID_COLUMNS]; /* COLUMN_ANY, COLUMN_DIFFERS of figures' columns */
 	size_t sum_cnt; /* of the labels, the last: they count, too */
 	struct cell *cells; /* row by row */
 	size_t cell_cnt;

@@ -11,18 +11,18 @@
 static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use)
 {
 	unsigned int extra = figures[id].place[use].extra;
-	bool csv = extra == COLUMN_CSV, known = !csv && extra & COLUMN_KNOWN,
-	     some = !csv && extra & COLUMN_SOME;
+	bool csv = extra == COLUMN_CSV;
 
 	if (grid->column_cnt == GRID_COLUMNS)
 		return;
 	grid->figures[grid->figure_cnt++] = id;
+	grid->flags[grid->column_cnt] = csv ? 0 : extra;
 	grid->columns[grid->column_cnt++] = (struct grid_column) {
 		.title = figures[id].title,
 		.key = figures[id].key,
 		.align = TABLE_RIGHT,
-		.where = csv ? GRID_CSV : known ? GRID_KNOWN : some ? GRID_SOME : GRID_BOTH,
-		.drop = csv ? 0 : extra & ~(COLUMN_KNOWN | COLUMN_SOME),
+		.where = csv ? GRID_CSV : extra & COLUMN_KNOWN ? GRID_KNOWN : GRID_SOME,
+		.drop = csv ? 0 : extra & 15,
 	};
 }
 
@@ -296,15 +296,29 @@ static size_t column_width(const struct grid *grid, size_t column)
 	return width;
 }
 
+/* The column on the left that is in tables. */
+static size_t column_before(const struct grid *grid, size_t column)
+{
+	while (column && grid->columns[--column].where == GRID_CSV)
+		;
+	return column;
+}
+
 static bool is_shown(const struct grid *grid, size_t column)
 {
 	enum grid_where where = grid->columns[column].where;
+	unsigned int flags = grid->flags[column];
+	size_t before = column_before(grid, column) - column;
 
 	if (where != GRID_KNOWN && where != GRID_SOME)
 		return where != GRID_CSV;
-	for (size_t i = column; i < grid->cell_cnt; i += grid->column_cnt)
-		if (grid->cells[i].type != CELL_NONE)
+	for (size_t i = column; i < grid->cell_cnt; i += grid->column_cnt) {
+		const struct cell *cell = &grid->cells[i];
+
+		if (cell->type != CELL_NONE && (!(flags & COLUMN_ANY) || cell->n) &&
+			(!(flags & COLUMN_DIFFERS) || cell->n != grid->cells[i + before].n))
 			return true;
+	}
 	return false;
 }
 

@@ -34,10 +34,14 @@ enum figure_use {
 	USE_CNT,
 };
 
-/* What else a place says of columns: on a narrow terminal the highest are left out first. */
-#define COLUMN_CSV   255 /* in CSV only */
-#define COLUMN_SOME  64  /* in tables the same, and in every CSV */
-#define COLUMN_KNOWN 128 /* in tables only, where it is known of some row */
+/*
+ * Columns: a number of up to 15, the highest being left out first on a narrow terminal, and flags.
+ * A table has no column that is unknown in all of its rows.
+ */
+#define COLUMN_CSV     255 /* only in CSV */
+#define COLUMN_DIFFERS 16  /* in tables only if it differs from the column before it in some row */
+#define COLUMN_ANY     32  /* in tables only if it is not 0 in some row */
+#define COLUMN_KNOWN   128 /* not in CSV */
 
 /* And of metrics. */
 enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_BY_CODE };
@@ -111,14 +115,14 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(METRIC, 57))                                                         \
 	X(ERRORS, COUNT, "errors", "ERRORS", "Returns whose result is an error, by code.", \
 		ends, f->n.errors,                                                      \
-		AT(ROW, 80), AT(ROW_DOCUMENT, 50), \
-		AT(DOCUMENT, 80), AT(TABLE, 160), AT(PROCESS, 80),                      \
+		AT(ROW, 80, COLUMN_ANY), AT(ROW_DOCUMENT, 50), \
+		AT(DOCUMENT, 80), AT(TABLE, 160, COLUMN_ANY), AT(PROCESS, 80, COLUMN_ANY), \
 		AT(PROCESS_DOCUMENT, 50), AT(SORT, 60, 'e'), AT(SAVED, 30),             \
 		AT(DIFF, 60), AT(METRIC, 30, METRIC_BY_CODE))                           \
 	X(SLOW, COUNT, "slow", "SLOW", "Returns at or over the threshold for slow calls.", \
 		ends, f->n.slow,                                                        \
-		AT(ROW, 70, 4), AT(ROW_DOCUMENT, 60), \
-		AT(DOCUMENT, 90), AT(TABLE, 150, 8), AT(PROCESS, 70, 4),                \
+		AT(ROW, 70, COLUMN_ANY | 4), AT(ROW_DOCUMENT, 60), \
+		AT(DOCUMENT, 90), AT(TABLE, 150, COLUMN_ANY | 8), AT(PROCESS, 70, COLUMN_ANY | 4), \
 		AT(PROCESS_DOCUMENT, 60), AT(SORT, 70, 's'), AT(SAVED, 40),             \
 		AT(METRIC, 40))                                                         \
 	X(ERRORS_RATE, RATE, "errors", "ERRORS/S", NULL,                                \
@@ -144,7 +148,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 	X(SELF, NS, "self", "SELF",                                                     \
 		"Time of calls that have returned, less that of probed ones inside.",   \
 		times && f->nested, stats_func_self(f),                                 \
-		AT(DOCUMENT, 104), AT(TABLE, 74, 2), AT(PROCESS, 45, 4),                   \
+		AT(DOCUMENT, 104), AT(TABLE, 74, COLUMN_DIFFERS | 2), AT(PROCESS, 45, COLUMN_DIFFERS | 4),                   \
 		AT(PROCESS_DOCUMENT, 35), AT(TREE, 40), AT(SORT, 15, 'f'),              \
 		AT(SAVED, 84),                                                          \
 		AT(DIFF, 70), AT(METRIC, 45, METRIC_GAUGE))                             \
@@ -181,7 +185,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(TABLE, 81, COLUMN_KNOWN), AT(PROCESS, 51, COLUMN_KNOWN))             \
 	X(MIN, NS, "min", "MIN", NULL,                                                  \
 		f->timed && f->has_extremes, f->min_ns,                                 \
-		AT(DOCUMENT, 110), AT(TABLE, 90, 7), AT(SAVED, 100))                    \
+		AT(DOCUMENT, 110), AT(TABLE, 90, COLUMN_CSV), AT(SAVED, 100))                    \
 	X(AVG, NS, "avg", "AVG", NULL,                                                  \
 		times, f->n.total_ns / f->n.returns,                                    \
 		AT(ROW, 50, 2), \
@@ -201,16 +205,16 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(DOCUMENT, 174), AT(METRIC, 70))                                      \
 	X(P50, NS, "p50", "P50", NULL,                                                  \
 		spread, stats_func_percentile(f, 500),                                  \
-		AT(ROW, 52, COLUMN_SOME | 3), AT(ROW_DOCUMENT, 42),                     \
+		AT(ROW, 52, 3), AT(ROW_DOCUMENT, 42),                     \
 		AT(DOCUMENT, 140), AT(TABLE, 100, 3), AT(RATES, 40, 5),                 \
 		AT(SAVED, 120), AT(DIFF, 30))                                           \
 	X(P90, NS, "p90", "P90", NULL,                                                  \
 		spread, stats_func_percentile(f, 900),                                  \
-		AT(ROW, 54, COLUMN_SOME | 6), AT(ROW_DOCUMENT, 44),                     \
-		AT(DOCUMENT, 150), AT(TABLE, 110, 6), AT(SAVED, 130), AT(DIFF, 40))     \
+		AT(ROW, 54, COLUMN_CSV), AT(ROW_DOCUMENT, 44),                     \
+		AT(DOCUMENT, 150), AT(TABLE, 110, COLUMN_CSV), AT(SAVED, 130), AT(DIFF, 40))     \
 	X(P99, NS, "p99", "P99", NULL,                                                  \
 		spread, stats_func_percentile(f, 990),                                  \
-		AT(ROW, 56, COLUMN_SOME | 1), AT(ROW_DOCUMENT, 46),                     \
+		AT(ROW, 56, 1), AT(ROW_DOCUMENT, 46),                     \
 		AT(DOCUMENT, 160), AT(TABLE, 120, 1), AT(RATES, 50, 2),                 \
 		AT(SORT, 50, 'p'), AT(SAVED, 140), AT(DIFF, 50))                        \
 	X(P999, NS, "p999", NULL, NULL,                                                 \
