@@ -33,11 +33,11 @@ static __always_inline __u32 sample_of(__u32 fn)
 	return conf ? conf->sample : 0;
 }
 
-/* Counts a call. Whether it is to be followed: one of so many, if only samples are. */
+/* Counts a call. Returns whether it is timed: one of each N calls on a CPU, if calls are sampled. */
 static __always_inline int count_call(__u32 fn)
 {
-	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-	__u32 sample = sample_of(fn);
+	__u32 cpu = bpf_get_smp_processor_id(), sample = sample_of(fn);
+	struct fsn_stat *stat = stat_of(fn, cpu);
 	__u64 nth;
 
 	if (!stat)
@@ -47,7 +47,7 @@ static __always_inline int count_call(__u32 fn)
 		return 1;
 	}
 	nth = __sync_fetch_and_add(&stat->n.calls, 1);
-	if (nth % sample == 0)
+	if (is_sampled(nth, sample, (__u64)fn << 32 | cpu))
 		return 1;
 	add(&stat->n.sampled_out, 1);
 	return 0;

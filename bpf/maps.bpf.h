@@ -17,7 +17,8 @@ const volatile __u32 fsn_path_shards = 0; /* shards - 1; a power of two */
 const volatile bool fsn_processes = true;
 const volatile bool fsn_has_more = false; /* some function has arguments for fsn_more */
 const volatile bool fsn_wide = false;     /* text has FSN_STR_WIDE bytes */
-const volatile __u32 fsn_sample = 0;      /* follow one call of so many; 0: all */
+const volatile __u32 fsn_sample = 0;      /* one call of each N is timed; 0: all */
+const volatile __u64 fsn_seed = 0;        /* random: which call of each N that is */
 const volatile bool fsn_samples = false;  /* of some functions: as fsn_confs says */
 const volatile bool fsn_follows = false; /* some jump is followed */
 const volatile bool fsn_split = false;   /* where times went is known */
@@ -132,5 +133,18 @@ struct {
 			__type(value, __u32);
 		});
 } fsn_sync SEC(".maps");
+
+/*
+ * Samples: one of each @n calls, at a place that a hash of the block of calls and of @salt chooses.
+ * So exactly one of @n is taken, and a program that calls in a rhythm of @n is sampled fairly.
+ */
+static __always_inline bool is_sampled(__u64 nth, __u32 n, __u64 salt)
+{
+	__u64 x = (nth / n + 1) * 0x9e3779b97f4a7c15ULL ^ (fsn_seed + salt * 0xc2b2ae3d27d4eb4fULL);
+
+	x = (x ^ x >> 32) * 0xd6e8feb86659fd93ULL;
+	x = (x ^ x >> 32) * 0xd6e8feb86659fd93ULL;
+	return nth % n == (x >> 32) * n >> 32;
+}
 
 #endif

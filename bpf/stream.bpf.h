@@ -167,7 +167,7 @@ __noinline int stream_wants(__u32 i, __u32 flags, __u64 now, __u64 ns, __u32 pid
 		if (n == FSN_STREAM_PIDS)
 			return 0;
 	}
-	return !s->sample || __sync_fetch_and_add(&s->passed, 1) % s->sample == 0;
+	return !s->sample || is_sampled(__sync_fetch_and_add(&s->passed, 1), s->sample, 0);
 }
 
 static __noinline int stream_lost(__u32 i)

@@ -199,7 +199,8 @@ ${long:0:256}"
 	ran 's:getppid --count' threads 10 2
 	assert_json '.[0].functions[] | [.calls, .returns, .untimed]' '[20,null,20]'
 	ran 's:getppid --sample 5' threads 50 2
-	assert_json '.[0].functions[] | [.calls, .returns, .untimed]' '[100,20,80]'
+	# One of five on each CPU, where a block of five may be cut at the end.
+	assert_json '.[0].functions[] | [.calls, .returns + .untimed, .returns >= 18 and .returns <= 22]' '[100,100,true]'
 	ran 's:getppid --slow 0ns' threads 10 2
 	assert_json '.[0].functions[] | [.calls, .slow]' '[20,20]'
 	ran 's:getppid --comm nobody' threads 10 2

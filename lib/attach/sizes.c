@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How large a group's maps are, and what its programs are told of that and of what they do.
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -233,6 +234,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 {
 	bool waits = spec->progs & 1U << ENGINE_WAIT;
 	struct map_sizes sizes;
+	uint64_t seed;
 
 	e->stat_shards = shards(STAT_SHARDS_MAX);
 	e->path_shards = shards(FSN_PATH_SHARDS);
@@ -281,6 +283,9 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = clock_ns(CLOCK_MONOTONIC);
+	e->skel->rodata->fsn_seed = seed;
 	e->skel->rodata->fsn_kernel = spec->progs & (FENTRY | KPROBES);
 	engine_size_keys(e, spec);
 	engine_size_memory(e, spec);
