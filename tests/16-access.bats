@@ -172,12 +172,30 @@ hint: 'funcsnoop attach --mode-all' shares them, too"
 		obj_get -s 13 "$FOLDER/g/$map" 8
 	done
 	obj_get "$FOLDER/g/stats" 8
-	# How many they are is a counter.
+	# Whether their threads still run is the owner's, too.
 	read_as stats g --json
 	assert_json '[.[].functions[] | [.name, .slow, .in_flight]]' \
-		'[["fix_add",3,0],["fix_hang",0,1]]'
+		'[["fix_add",3,0],["fix_hang",0,null]]'
+	read_as stats g
+	assert_output_line 'in flight: at most 1 call; only the owner of the group can see which threads still run'
 	tell hang
 	wait_bg hang
+	fsn detach g
+}
+
+@test "in flight: a killed thread's call is not shown as in flight to a reader" {
+	need_readers
+	fsn attach g fix_hang --lib "$LIB" --owner ":$GID"
+	start_bg hang "$FIX/call" hang 1
+	wait_line hang '^blocked '
+	kill -KILL "$(bg_pid hang)"
+	poll_until test ! -e "/proc/$(bg_pid hang)/exe"
+	read_as stats g --json
+	assert_json '.[0].functions[0] | [.calls, .in_flight]' '[1,null]'
+	fsn stats g --json
+	assert_json '.[0].functions[0] | [.calls, .in_flight, .abandoned]' '[1,0,1]'
+	read_as stats g --json
+	assert_json '.[0].functions[0] | [.calls, .in_flight, .abandoned]' '[1,0,1]'
 	fsn detach g
 }
 

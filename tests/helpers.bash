@@ -481,7 +481,7 @@ NUMBERS='def numbers: .[0]
 # rest what is broken down adds up, too.
 # shellcheck disable=SC2016	# jq has variables of its own
 SOUND='def unsound: .[].functions[]
-	| select(.calls + .carried != (.returns // 0) + .in_flight + .abandoned + .untimed)
+	| select(.in_flight != null and .calls + .carried != (.returns // 0) + .in_flight + .abandoned + .untimed)
 	| "\(.name): calls + carried is not returns + in_flight + abandoned + untimed";
 def unsound_at_rest: .[] as $g | $g.functions[]
 	| if .histogram != [] and ([.histogram[].count] | add) != .returns

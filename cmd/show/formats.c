@@ -123,17 +123,23 @@ static struct counted counted(uint64_t n, const char *one, const char *more)
 /* What is not in the table's columns. */
 static void print_foot(const struct report_group *rg, FILE *f)
 {
-	uint64_t in_flight = 0, abandoned = 0;
+	uint64_t in_flight = 0, abandoned = 0, unswept = 0;
 	const char *name = group_info(rg->s->group).name;
 
 	for (size_t i = 0; i < rg->s->func_cnt; i++) {
-		in_flight += rg->s->funcs[i].in_flight;
+		if (rg->s->funcs[i].unswept)
+			unswept += rg->s->funcs[i].in_flight;
+		else
+			in_flight += rg->s->funcs[i].in_flight;
 		abandoned += rg->s->funcs[i].abandoned;
 	}
 	if (in_flight)
 		fprintf(f, "in flight: %s; 'funcsnoop list inflight %s' shows %s\n",
 			counted(in_flight, "call", "calls").text, name,
 			in_flight == 1 ? "it" : "them");
+	if (unswept)
+		fprintf(f, "in flight: at most %s; only the owner of the group can see which threads still run\n",
+			counted(unswept, "call", "calls").text);
 	if (abandoned)
 		fprintf(f, "abandoned: %s can't return any more\n",
 			counted(abandoned, "call", "calls").text);

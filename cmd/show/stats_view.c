@@ -37,6 +37,7 @@ static void sum_add(struct stats_func *sum, const struct stats_func *f)
 		sum->noise_ns = f->noise_ns;
 	sum->carried += f->carried;
 	sum->in_flight += f->in_flight;
+	sum->unswept |= f->unswept;
 	if (!f->timed)
 		return;
 	if (f->has_extremes) {

@@ -133,36 +133,6 @@ static void calls_describe(const struct group *g, struct slot_call *calls, size_
 	qsort(calls, cnt, sizeof(*calls), compare_calls);
 }
 
-int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
-	struct err *err)
-{
-	_cleanup_free_ struct fsn_set *sets = calloc(FSN_SET_CNT, sizeof(*sets));
-	_cleanup_free_ struct slot_call *calls = NULL;
-	int code, fd = group_map_fd(g, MAPID_SLOTS, "calls in flight", err);
-	size_t cnt = 0;
-
-	if (fd < 0)
-		return fd;
-	if (!sets)
-		return err_sys(err, -ENOMEM, "cannot read calls in progress");
-	code = map_read(fd, 0, FSN_SET_CNT, sizeof(*sets), sets);
-	for (size_t i = 0; !code && i < FSN_SET_CNT; i++)
-		for (int way = 0; !code && way < FSN_WAYS; way++)
-			if (slot_is_call(sets[i].key[way]) &&
-				slot_fn(sets[i].key[way]) < g->meta.fn_cnt &&
-				g->funcs[slot_fn(sets[i].key[way])].exit != FSN_EXIT_SOME)
-				code = add_call(
-					g, &calls, &cnt, &sets[i], i * FSN_WAYS + way);
-	if (code)
-		return err_sys(err, code, "cannot read calls in progress of group '%s'",
-			g->name);
-	if (cnt)
-		calls_describe(g, calls, cnt);
-	*ret_calls = TAKE_PTR(calls);
-	*ret_cnt = cnt;
-	return 0;
-}
-
 /* --- giving up ----------------------------------------------------------------------------- */
 
 /*
@@ -374,16 +344,29 @@ struct group_begun group_begun(const struct group *g)
 	return begun;
 }
 
+/* Decides for each call whether it can still return. */
+static void judge_all(struct sweep *s)
+{
+	size_t end;
+
+	s->tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
+	if (s->cnt)
+		s->boot_offset_ns = boot_offset();
+	for (size_t i = 0; i < s->cnt; i = end) {
+		for (end = i + 1; end < s->cnt && s->entry[end].pid == s->entry[i].pid;)
+			end++;
+		judge_process(s, &s->entry[i], end - i);
+	}
+}
+
 int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 {
 	__cleanup(sweep_done) struct sweep s = { .g = g };
-	size_t end;
 	int code;
 
 	*ret_cnt = 0;
 	if (!proc_is_first_ns() || !group_begun(g).open)
 		return 0;
-	s.tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
 	code = map_mmap(group_fd(g, MAPID_SLOTS), FSN_SET_CNT * sizeof(struct fsn_set), &s.slots);
 	if (!code)
 		code = map_mmap(group_fd(g, MAPID_HELD), sizeof(struct fsn_held), &s.held);
@@ -394,14 +377,65 @@ int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 		code = collect(&s);
 	if (code)
 		return err_sys(err, code, "cannot sweep group '%s'", g->name);
-	if (s.cnt)
-		s.boot_offset_ns = boot_offset();
-	for (size_t i = 0; i < s.cnt; i = end) {
-		for (end = i + 1; end < s.cnt && s.entry[end].pid == s.entry[i].pid;)
-			end++;
-		judge_process(&s, &s.entry[i], end - i);
-	}
+	judge_all(&s);
 	give_up_all(&s);
 	*ret_cnt = s.given_up;
 	return 0;
+}
+
+/* The calls in progress of a group that may be another's. */
+static int slots_collect(const struct group *g, struct fsn_set *sets, struct sweep *s)
+{
+	int code = map_read(group_fd(g, MAPID_SLOTS), 0, FSN_SET_CNT, sizeof(*sets), sets);
+
+	s->g = g;
+	s->slots.addr = sets;
+	if (!code)
+		code = collect(s);
+	if (!code && !g->write && proc_is_first_ns())
+		judge_all(s);
+	return code;
+}
+
+int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
+	struct err *err)
+{
+	_cleanup_free_ struct fsn_set *sets = calloc(FSN_SET_CNT, sizeof(*sets));
+	_cleanup_free_ struct slot_call *calls = NULL;
+	int code, fd = group_map_fd(g, MAPID_SLOTS, "calls in flight", err);
+	struct sweep s = {};
+	size_t cnt = 0;
+
+	if (fd < 0)
+		return fd;
+	if (!sets)
+		return err_sys(err, -ENOMEM, "cannot read calls in progress");
+	code = slots_collect(g, sets, &s);
+	for (size_t i = 0; !code && i < s.cnt; i++) {
+		const struct entry *e = &s.entry[i];
+
+		if (e->verdict == KEEP && g->funcs[slot_fn(e->key)].exit != FSN_EXIT_SOME)
+			code = add_call(g, &calls, &cnt, &sets[e->set], e->set * FSN_WAYS + e->way);
+	}
+	free(s.entry);
+	if (code)
+		return err_sys(err, code, "cannot read calls in progress of group '%s'",
+			g->name);
+	if (cnt)
+		calls_describe(g, calls, cnt);
+	*ret_calls = TAKE_PTR(calls);
+	*ret_cnt = cnt;
+	return 0;
+}
+
+int slots_count_dead(const struct group *g, uint64_t *ret_dead)
+{
+	_cleanup_free_ struct fsn_set *sets = calloc(FSN_SET_CNT, sizeof(*sets));
+	struct sweep s = {};
+	int code = !sets ? -ENOMEM : proc_is_first_ns() ? slots_collect(g, sets, &s) : -EPERM;
+
+	for (size_t i = 0; !code && i < s.cnt; i++)
+		ret_dead[slot_fn(s.entry[i].key)] += s.entry[i].verdict != KEEP;
+	free(s.entry);
+	return code;
 }

@@ -306,4 +306,10 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
  */
 int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err);
 
+/*
+ * For readers, who cannot sweep: adds to @ret_dead, by function, the calls in progress that cannot
+ * return. -EACCES or -EPERM if the reader may not see them; -ENOMEM.
+ */
+int slots_count_dead(const struct group *g, uint64_t *ret_dead);
+
 #endif

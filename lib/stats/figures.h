@@ -95,7 +95,7 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		AT(PROCESS, 20, COLUMN_CSV), AT(PROCESS_DOCUMENT, 20),                  \
 		AT(SAVED, 20), AT(METRIC, 20))                                          \
 	X(IN_FLIGHT, COUNT, "in_flight", "IN FLIGHT", "Calls that have not returned.",  \
-		true, f->in_flight,                                                     \
+		!f->unswept, f->in_flight,                                                     \
 		AT(DOCUMENT, 50), AT(TABLE, 30, COLUMN_CSV), AT(RATES, 90, 6),          \
 		AT(SAVED, 50), AT(METRIC, 60, METRIC_GAUGE))                            \
 	X(ABANDONED, COUNT, "abandoned", NULL, NULL,                                    \

@@ -236,6 +236,33 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 	return code;
 }
 
+/* A reader that cannot sweep finds out by itself which calls cannot return, if it may. */
+static int look_for_dead(const struct group *g, struct stats *s)
+{
+	_cleanup_free_ uint64_t *dead = calloc(g->meta.fn_cnt + 1, sizeof(*dead));
+	uint64_t open = 0;
+	int code;
+
+	if (!dead)
+		return -ENOMEM;
+	for (uint32_t i = 0; !g->write && i < g->meta.fn_cnt; i++)
+		open += s->funcs[i].in_flight;
+	if (!open)
+		return 0;
+	code = slots_count_dead(g, dead);
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
+		struct stats_func *f = &s->funcs[i];
+		uint64_t cnt = dead[i] < f->in_flight ? dead[i] : f->in_flight;
+
+		f->unswept = code && f->in_flight;
+		if (!code) {
+			f->in_flight -= cnt;
+			f->abandoned += cnt;
+		}
+	}
+	return code == -ENOMEM ? code : 0;
+}
+
 /*
  * Ends are read before buckets, buckets before calls: a call that is counted as ended is
  * counted as begun, so that nothing is in flight less than zero times, at any load. With
@@ -332,6 +359,8 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	}
 	if (!code)
 		code = funcs_make(g, view, &raw, s);
+	if (!code)
+		code = look_for_dead(g, s);
 	if (!code)
 		code = stats_read_codes(g, view, s);
 	if (!code)

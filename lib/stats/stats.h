@@ -132,6 +132,7 @@ struct stats_func {
 	struct fsn_counts n; /* since the reset */
 	uint64_t carried;    /* calls in flight at the reset, or given up too early before it */
 	uint64_t in_flight;
+	bool unswept;       /* some of .in_flight may be of exited threads: the reader could not look */
 	uint64_t lost;      /* may be in flight, or the kernel had no room to see their ends */
 	uint64_t abandoned; /* n.abandoned less n.revived; those only grow */
 	bool has_extremes;
