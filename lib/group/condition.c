@@ -254,6 +254,9 @@ int condition_arg_at(const struct condition_func *f, size_t nth, unsigned char *
 	default:
 		break;
 	}
+	*ret_why = "has a size that no register has";
+	if (!preset_value_fits_word(&f->args[nth].value))
+		return -EINVAL;
 	*ret_why = "can't be seen at the entry";
 	if (place->where == PLACE_REG && place->index < FSN_ARGS)
 		*ret_where = (unsigned char)(1 + place->index);

@@ -360,6 +360,13 @@ const struct preset_group *preset_set_group(
 			      : NULL;
 }
 
+bool preset_value_fits_word(const struct preset_value *value)
+{
+	bool number = value->kind == TYPE_INT || value->kind == TYPE_BOOL;
+
+	return !number || (value->size >= 1 && value->size <= 8);
+}
+
 int64_t preset_value_int(const struct preset_value *value, uint64_t raw)
 {
 	unsigned int cut = value->size && value->size < 8 ? 64 - value->size * 8 : 0;

@@ -219,6 +219,9 @@ enum preset_abi {
 void args_place(struct preset_arg *args, size_t cnt, const struct preset_value *ret,
 	enum preset_abi abi);
 
+/* True if a word can hold @value: a number or a truth value has 1 to 8 bytes, others have any. */
+bool preset_value_fits_word(const struct preset_value *value);
+
 /* A register's content as the number that @value declares: cut to its size, extended. */
 int64_t preset_value_int(const struct preset_value *value, uint64_t raw);
 

@@ -259,6 +259,8 @@ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 		return -E2BIG;
 	if (!type_walk(r, first, &w))
 		return -E2BIG;
+	if (!preset_value_fits_word(&w.value))
+		return -E2BIG;
 	if (w.is_enum && !w.value.type)
 		w.value.type = enum_of(r, &w.end);
 	if (w.is_enum && !w.value.type)

@@ -79,7 +79,7 @@ static size_t touch(const struct preset_func *known)
 		const struct preset_type *type = a->value.type;
 
 		check(a->name && a->text && a->value.kind <= TYPE_CLASS &&
-			a->place.where <= PLACE_STACK);
+			a->place.where <= PLACE_STACK && preset_value_fits_word(&a->value));
 		for (size_t k = 0; type && k < type->code_cnt; k++) {
 			check(!k || type->codes[k - 1].code < type->codes[k].code);
 			sum += strlen(type->codes[k].name);

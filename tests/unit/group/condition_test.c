@@ -121,6 +121,22 @@ static void wrong_ones_are_refused(void)
 		"behind code that changes them there are no arguments");
 }
 
+/* As a hostile file's debug information has them: no register has so many bytes. */
+static void sizes_that_no_register_has_are_refused(void)
+{
+	static const uint32_t sizes[] = { 0, 9, 16, UINT32_MAX };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		const struct preset_arg n = { .name = "n",
+			.value = { .kind = TYPE_INT, .size = sizes[i], .is_signed = true },
+			.place = { .where = PLACE_REG, .words = 1 } };
+		const struct condition_func f = { .args = &n, .arg_cnt = 1, .has_args = true };
+
+		is_str(refusal("n > 3", &f), "character 1: 'n' has a size that no register has",
+			"a number needs a size");
+	}
+}
+
 static void functions_may_lack_one(void)
 {
 	const struct condition_func funcs[] = { typed, plain };
@@ -144,5 +160,6 @@ int main(void)
 	terms_are_bound();
 	wrong_ones_are_refused();
 	functions_may_lack_one();
+	sizes_that_no_register_has_are_refused();
 	return tap_done();
 }
