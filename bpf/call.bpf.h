@@ -173,10 +173,10 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	if (READ(ctl.save_args)) {
 		args = bpf_map_lookup_elem(&fsn_args, &slot);
 		if (args) {
-			regs_args(ctx, args->arg);
+			if (args_read(ctx, fn, args->arg))
+				proc |= FSN_HAS_ARGS;
 			if (fsn_has_more)
 				keep_more(fn, slot, where);
-			proc |= FSN_HAS_ARGS;
 		}
 	}
 	call = &set->call[way];
@@ -189,7 +189,7 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 	if (fsn_may_pause)
 		pause_keep(slot);
 	call->start = bpf_ktime_get_ns();
-	if (proc & FSN_HAS_ARGS && READ(ctl.streams))
+	if (READ(ctl.streams) && READ(ctl.save_args))
 		stream_begins(fn, slot, call->start);
 	slot_publish(set, way, call_key(fn, tgid) | byret);
 	return FOLLOWED;

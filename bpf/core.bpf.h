@@ -185,6 +185,10 @@ static __always_inline void regs_args(const struct pt_regs *ctx, __u64 *arg)
 	arg[5] = ctx->r9;
 }
 
+/* Those in which Go passes arguments, in its order. */
+#define GO_REGS(X) \
+	X(0, ax) X(1, bx) X(2, cx) X(3, di) X(4, si) X(5, r8) X(6, r9) X(7, r10) X(8, r11)
+
 /* One of them by its number. */
 static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 {
@@ -319,6 +323,11 @@ static __always_inline __u64 reg_arg(const struct pt_regs *ctx, __u32 reg)
 	return value;
 }
 
+#define GO_REGS(X) \
+	X(0, regs[0]) X(1, regs[1]) X(2, regs[2]) X(3, regs[3]) X(4, regs[4]) X(5, regs[5]) \
+	X(6, regs[6]) X(7, regs[7]) X(8, regs[8]) X(9, regs[9]) X(10, regs[10]) \
+	X(11, regs[11]) X(12, regs[12]) X(13, regs[13]) X(14, regs[14]) X(15, regs[15])
+
 /* System calls take them as functions do. */
 #define SYSCALL_ROOM 1
 static __always_inline struct pt_regs *syscall_args(
@@ -371,6 +380,23 @@ static __always_inline __u64 event_arg(const struct pt_regs *ctx, __u32 reg)
 
 #define X(n, r) PICK(n, r);
 	EVENT_REGS(X)
+#undef X
+	return value;
+}
+
+const volatile bool fsn_other_regs = false; /* some function's are not FSN_REGS_C */
+
+/*
+ * Those of a Go function: from the thread's own registers, as the room that some programs have for
+ * arguments has no place for all of them.
+ */
+static __always_inline __u64 go_arg(__u32 reg)
+{
+	const struct pt_regs *ctx = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	__u64 value = 0;
+
+#define X(n, r) PICK(n, r);
+	GO_REGS(X)
 #undef X
 	return value;
 }

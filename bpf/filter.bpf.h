@@ -81,11 +81,13 @@ __noinline int filter_passes(__u32 filters)
 
 const volatile bool fsn_events = false; /* some function is an event */
 
-/* Of the argument at @where, 1 + register or FSN_STR_STACK + word. */
+/* Of the argument at @where, 1 + register, or FSN_GO_REG + 1 + Go's, or FSN_STR_STACK + word. */
 static __always_inline __u64 arg_word(const struct pt_regs *ctx, __u32 where)
 {
 	__u64 word = 0;
 
+	if (fsn_other_regs && where > FSN_GO_REG && where < FSN_STR_KERNEL)
+		return go_arg(where - 1 - FSN_GO_REG);
 	if (where < FSN_STR_STACK && fsn_events)
 		return event_arg(ctx, (where & ~FSN_STR_KERNEL) - 1);
 	if (where < FSN_STR_STACK)
@@ -93,6 +95,33 @@ static __always_inline __u64 arg_word(const struct pt_regs *ctx, __u32 where)
 	where -= FSN_STR_STACK;
 	bpf_probe_read_user(&word, sizeof(word), (void *)(STACK_ARGS(caller_sp(ctx)) + where * 8));
 	return word;
+}
+
+/* In a function of its own: compilers make one read of two pointers, which verifiers refuse. */
+static __noinline int go_args(__u64 *arg)
+{
+	const struct pt_regs *ctx = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+#define X(n, r)             \
+	if (n < FSN_ARGS)   \
+		arg[n < FSN_ARGS ? n : 0] = ctx->r;
+	GO_REGS(X)
+#undef X
+	return 0;
+}
+
+/* Reads the registers in which @fn gets its arguments; false: which those are is not known. */
+static __always_inline bool args_read(const struct pt_regs *ctx, __u32 fn, __u64 *arg)
+{
+	const struct fsn_conf *conf =
+		fsn_other_regs ? bpf_map_lookup_elem(&fsn_confs, &fn) : NULL;
+
+	if (conf && conf->regs == FSN_REGS_GO) {
+		go_args(arg);
+		return true;
+	}
+	regs_args(ctx, arg);
+	return !conf || conf->regs == FSN_REGS_C;
 }
 
 /* What an argument at @where points to; only of a tracepoint's record that is the kernel's. */

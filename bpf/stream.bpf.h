@@ -318,7 +318,8 @@ static __noinline int stream_entry(
 	event->call.queued = 0;
 	event->call.blocked = 0;
 	event->call.result = 0;
-	regs_args(ctx, event->call.args.arg);
+	if (!args_read(ctx, fn, event->call.args.arg))
+		flags |= FSN_CALL_NO_ARGS;
 	call_fill(&event->call, fn, flags);
 	event_fill(event, how & 0xff, slot);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
@@ -341,7 +342,8 @@ static __noinline int stream_read(struct pt_regs *ctx, __u32 how, __u32 fn, __u6
 	big->event.call.start = now;
 	big->event.call.duration = 0;
 	big->event.call.result = 0;
-	regs_args(ctx, big->event.call.args.arg);
+	if (!args_read(ctx, fn, big->event.call.args.arg))
+		how |= FSN_CALL_NO_ARGS << 8;
 	more_read(conf, &big->event.call.args, &big->more, caller_sp(ctx));
 	call_fill(&big->event.call, fn, how >> 8 | FSN_CALL_MORE);
 	event_fill(&big->event, i, NO_SLOT);
@@ -368,7 +370,7 @@ static __noinline int stream_entries(
 /* That of the call in @slot, which is locked, for one stream. */
 static __noinline int stream_begin(__u32 i, __u32 fn, __u32 slot, __u64 now)
 {
-	__u32 flags = FSN_CALL_ENTRY;
+	__u32 flags = FSN_CALL_ENTRY | (slot_flags(slot) & FSN_CALL_NO_ARGS);
 	struct fsn_event *event = event_reserve(i, fn, slot, &flags);
 
 	if (!event)
@@ -398,14 +400,11 @@ __noinline int stream_begins(__u32 fn, __u32 slot, __u64 now)
 /* A call of a function that is only counted. */
 static __noinline int stream_counted(struct pt_regs *ctx, __u32 fn, bool same)
 {
-	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	__u32 flags = conf && conf->no_args ? FSN_CALL_NO_ARGS : 0;
 	__u64 now = bpf_ktime_get_ns();
 
-	stream_entries(ctx, fn, NO_SLOT, now, flags | FSN_CALL_ENTRY);
+	stream_entries(ctx, fn, NO_SLOT, now, FSN_CALL_ENTRY);
 	if (same)
-		stream_entries(ctx, fn, NO_SLOT, now,
-			flags | FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT);
+		stream_entries(ctx, fn, NO_SLOT, now, FSN_CALL_UNTIMED | FSN_CALL_NO_RESULT);
 	return 0;
 }
 

@@ -40,13 +40,13 @@ pr_wide(int a, struct pr_large large, __int128 wide, struct pr_words dim, int la
 	assert_output_match '[(]const char [*]format, [.]{3}[)] -> int$'
 }
 
-@test "of what a compiler makes of functions types are not trusted, and it is said" {
+@test "types: the arguments of a clone are not known, and the reason is given" {
 	local part
 
 	part=$(nm "$P" | awk '$3 ~ /^pr_part[.]/ { print $3 }')
 	[[ -n $part ]] || skip "this compiler makes no part of a function"
 	assert_eq "$(prototypes "$P:$part")" \
-		"$part() -> null: made by the compiler of a function: its arguments may be others than declared"
+		"$part() -> null: a clone: the compiler may have changed its arguments"
 }
 
 @test "methods have their object, constructors what a compiler adds, empty objects no place" {

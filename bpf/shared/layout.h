@@ -54,6 +54,7 @@ struct fsn_base {
 
 #define FSN_STR_STACK  128
 #define FSN_STR_KERNEL 64 /* with 1 + register: its text is in the kernel's memory */
+#define FSN_GO_REG     16 /* with 1 + number: one of the registers in which Go passes arguments */
 #define FSN_NO_SLOW   (~0ULL)
 
 struct fsn_conf {
@@ -66,7 +67,7 @@ struct fsn_conf {
 	unsigned char stack_cnt; /* argument words on the stack that are kept */
 	/* Arguments whose text is kept: 1 + register, FSN_STR_STACK + word; 0: none. */
 	unsigned char str[FSN_STRINGS];
-	unsigned char no_args; /* code before the probe may have changed them */
+	unsigned char regs;       /* enum fsn_regs */
 	unsigned int overhead_ns; /* of each measured time what is the probes' own */
 	unsigned int rest_ns;     /* what they take besides, of a call that returns */
 	unsigned int left_ns;     /* what they take of one that leaves by a jump */

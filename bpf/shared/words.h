@@ -272,9 +272,17 @@ enum type_place {
 			 sp + 8 * .index on arm64 */
 	PLACE_EVENT,  /* argument .index of an event, */
 	PLACE_RECORD, /* the same, and text is in the kernel's memory */
+	PLACE_GO,     /* as PLACE_REG, of the registers in which Go passes arguments */
 };
 
 /* --- what is kept of a call ----------------------------------------------------------------- */
+
+/* In which registers the arguments of a function are when its probe is hit. */
+enum fsn_regs {
+	FSN_REGS_C,
+	FSN_REGS_UNKNOWN, /* code before the probe, or a compiler, may have changed that */
+	FSN_REGS_GO,
+};
 
 /* Integer arguments that the calling convention passes in registers. */
 #if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)

@@ -221,7 +221,7 @@ static void write_arg(const struct form *f, const struct shown_call *c, size_t i
 		write_int(f, c->types, i, words[0]);
 		break;
 	case TYPE_STRING:
-		str = words[0] ? call_arg_string(c->types, i, c->call, c->more, &len, &cut)
+		str = words[0] || cnt > 1 ? call_arg_string(c->types, i, c->call, c->more, &len, &cut)
 			       : NULL;
 		len = str && cut ? whole_len(str, len) : len;
 		if (!str)

@@ -8,10 +8,12 @@
 #include "internal.h"
 #include "target/kind.h"
 
-/* Counting alone steps over code that writes argument registers. */
-bool has_no_args(const struct draft *draft, const struct target *f)
+enum fsn_regs regs_of(const struct draft *draft, const struct target *t)
 {
-	return !draft->keeps_args && f->plan.args_written;
+	/* Counting alone steps over code that writes argument registers. */
+	if (t->is_clone || (!draft->keeps_args && t->plan.args_written))
+		return FSN_REGS_UNKNOWN;
+	return target_regs(t);
 }
 
 /* What is known of the arguments of the probed functions; free() it. NULL: no memory. */
@@ -23,7 +25,7 @@ static struct condition_func *arguments_of(const struct draft *draft)
 		const struct preset_func *known = draft->targets[i].known;
 
 		funcs[i].name = draft->targets[i].name;
-		funcs[i].no_args = has_no_args(draft, &draft->targets[i]);
+		funcs[i].regs = regs_of(draft, &draft->targets[i]);
 		funcs[i].ends = i < draft->timed_cnt;
 		if (!known)
 			continue;

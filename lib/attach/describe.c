@@ -218,7 +218,7 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 	const struct group_func shown = target_shown(f);
 
 	conf->slow_ns = f->has_slow ? f->slow_ns : FSN_NO_SLOW;
-	conf->no_args = has_no_args(draft, f);
+	conf->regs = regs_of(draft, f);
 	conf->sample = f->limit == LIMIT_SAMPLED ? f->sample : 0;
 	if (price && f->kind->is_priced)
 		describe_price(&shown, steps_jumps(f), price, conf);
@@ -314,6 +314,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		describe_conf(draft, &draft->targets[i], price, &d.confs[i]);
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
+		d.other_regs |= d.confs[i].regs != FSN_REGS_C;
 		d.wide |= draft->targets[i].kind->has_paths && d.confs[i].str[0];
 	}
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)

@@ -133,6 +133,7 @@ struct engine_spec {
 	bool key_late;           /* some row is found when its call ends */
 	bool asked;              /* some call hands out a kernel's handle */
 	bool has_more; /* arguments on the stack or text are kept */
+	bool other_regs; /* some function's arguments are in other registers than C's */
 	bool wide;     /* of texts FSN_STR_WIDE bytes */
 	uint32_t sample;
 	bool samples; /* of some functions, as their struct fsn_conf says */
@@ -311,6 +312,7 @@ struct description {
 	bool asked;     /* some call hands out a kernel's handle */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
+	bool other_regs; /* and some are in other registers than C's, or it is not known in which */
 	bool wide;      /* some system call has text */
 };
 
@@ -326,7 +328,7 @@ int description_write(const struct description *d, const struct draft *draft,
 /* --- arguments.c: what its functions make of arguments --------------------------------------- */
 
 /* Whether code in front of its probe may have changed them. */
-bool has_no_args(const struct draft *draft, const struct target *t);
+enum fsn_regs regs_of(const struct draft *draft, const struct target *t);
 
 /* Binds @c to the probed functions, a struct fsn_cond each; *@ret_never of them have not all. */
 int describe_conds(const struct draft *draft, const struct condition *c, struct fsn_cond *conds,

@@ -157,6 +157,11 @@ struct elf_name {
 	bool is_weak;        /* STB_WEAK */
 	bool is_default; /* unversioned, or "name@@VERSION": what a linker takes now */
 	bool piece;      /* .cold, .part.N, .isra.N, .constprop.N: made by a compiler */
+	/*
+	 * The function's own name, if this one is that of a clone: a copy or a part of the
+	 * function, which is called like one (any piece but .cold). NULL for all others.
+	 */
+	const char *base;
 };
 
 /* A function: an address in code, with every name it has. */
@@ -284,6 +289,16 @@ _must_check_ int elf_file_offset_to_addr(
 
 /* The bytes at a virtual address in any segment, *ret_size left in it, or NULL. */
 const uint8_t *elf_file_bytes(const struct elf_file *f, uint64_t addr, size_t *ret_size);
+
+/* How the function at an address gets its arguments, if Go's compiler made it. */
+enum elf_go {
+	ELF_GO_NOT,   /* Go's compiler did not make it */
+	ELF_GO_REGS,  /* in Go's own order of registers (Go's src/cmd/compile/abi-internal.md) */
+	ELF_GO_STACK, /* on the stack, or in a way that is not known: assembly, Go before 1.18 */
+};
+
+/* Of the function that begins at @addr. elf_file_funcs() first. */
+enum elf_go elf_file_go(struct elf_file *f, uint64_t addr);
 
 /* Whether processes map code at @addr writable, where the kernel puts no probes: valid_vma(). */
 bool elf_file_is_writable(const struct elf_file *f, uint64_t addr);

@@ -167,8 +167,11 @@ static int versions_read(struct table *t, struct err *err)
 	return 0;
 }
 
-/* gcc's and clang's names for parts and changed copies of a function. */
-static bool name_is_piece(const char *name, size_t len)
+/*
+ * gcc's and clang's names for parts and changed copies of a function: how long the function's
+ * own name is before what they add; 0 for all other names.
+ */
+static size_t piece_base_len(const char *name, size_t len)
 {
 	static const char *const pieces[] = { "cold", "part", "isra", "constprop" };
 	const char *end = name + len, *p = memchr(name, '.', len);
@@ -180,10 +183,10 @@ static bool name_is_piece(const char *name, size_t len)
 
 			if ((size_t)(end - p) >= n && memcmp(p, pieces[i], n) == 0 &&
 				(p + n == end || p[n] == '.'))
-				return p - 1 > name;
+				return p - 1 - name;
 		}
 	}
-	return false;
+	return 0;
 }
 
 /* The name at @at; *ret_len is 0 for an unusable one. -EBADMSG when all are too long. */
@@ -219,22 +222,41 @@ static int name_at(struct table *t, uint32_t at, const char **ret_name, uint32_t
 	return 0;
 }
 
+/* The first @len bytes of @name, which the file keeps; NULL: no memory. */
+static char *name_copy(struct elf_file *f, const char *name, size_t len)
+{
+	char **grown = array_grow(f->copies, f->copy_cnt, sizeof(*grown)), *copy;
+
+	if (!grown)
+		return NULL;
+	f->copies = grown;
+	copy = strndup(name, len);
+	if (copy)
+		f->copies[f->copy_cnt++] = copy;
+	return copy;
+}
+
+static int name_piece(struct elf_file *f, struct elf_name *n)
+{
+	size_t len = piece_base_len(n->name, n->len);
+
+	n->piece = len;
+	if (!len || strstr(n->name + len, ".cold"))
+		return 0;
+	n->base = name_copy(f, n->name, len);
+	return n->base ? 0 : -ENOMEM;
+}
+
 /* Cuts "@VERSION" or "@@VERSION" off a name of .symtab. */
 static int name_split(struct elf_file *f, struct elf_name *n)
 {
-	const char *at = memchr(n->name, '@', n->len);
-	char **grown, *copy;
+	const char *at = memchr(n->name, '@', n->len), *copy;
 
 	if (!at || at == n->name)
 		return 0;
-	grown = array_grow(f->copies, f->copy_cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	f->copies = grown;
-	copy = strndup(n->name, at - n->name);
+	copy = name_copy(f, n->name, at - n->name);
 	if (!copy)
 		return -ENOMEM;
-	f->copies[f->copy_cnt++] = copy;
 	n->is_default = at[1] == '@';
 	n->version = at + 1 + n->is_default;
 	if (!*n->version)
@@ -356,7 +378,8 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 	s.name.is_weak = ELF64_ST_BIND(sym.st_info) == STB_WEAK;
 	if (name_version(t, i, &s.name))
 		return no_memory(t->f, err);
-	s.name.piece = name_is_piece(s.name.name, s.name.len);
+	if (name_piece(t->f, &s.name))
+		return no_memory(t->f, err);
 	return add_sym(raw, &s) ? no_memory(t->f, err) : 0;
 }
 

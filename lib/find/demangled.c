@@ -156,11 +156,20 @@ static int take(struct resolver *r, struct arg *a, const struct match *found)
 	if (!arg_version_fits(a, m.func, m.name))
 		return 0;
 	m.addr = m.func->addr + (a->has_plus ? a->plus : 0);
-	if (a->has_plus &&
+	if (m.name->base && snprintf(buf, sizeof(buf), "%s%s", m.shown,
+				    m.name->name + strlen(m.name->base)) < (int)sizeof(buf))
+		m.shown = buf;
+	else if (a->has_plus &&
 		snprintf(buf, sizeof(buf), "%s+0x%" PRIx64, m.shown, a->plus) <
 			(int)sizeof(buf))
 		m.shown = buf;
 	return match_add(r, a, &m);
+}
+
+/* What is to be demangled: of a clone the function's own name. */
+static const char *mangled(const struct match *m)
+{
+	return m->name->base ? m->name->base : m->name->name;
 }
 
 /* Hands a function to all who want a name of this text. */
@@ -220,7 +229,7 @@ static int offer_args(struct batch *b, const struct match *m, enum demangle_form
 	const char *at;
 	int ret;
 
-	if (!demangle_into(m->name->name, form, &b->full, &b->full_cap))
+	if (!demangle_into(mangled(m), form, &b->full, &b->full_cap))
 		return 0;
 	ret = offer_text(b, m, b->full);
 	at = strstr(b->full, b->q);
@@ -249,7 +258,7 @@ static int offer_full(struct batch *b, const struct match *m)
 
 static int offer_forms(struct batch *b, const struct match *m)
 {
-	size_t len = demangle_into(m->name->name, DEMANGLE_NAME, &b->q, &b->q_cap);
+	size_t len = demangle_into(mangled(m), DEMANGLE_NAME, &b->q, &b->q_cap);
 	int ret;
 
 	if (!len)
@@ -277,7 +286,7 @@ static int each_mangled(struct resolver *r, const struct object *lib,
 			const struct elf_name *n = &funcs[i].names[k];
 			struct match m = { .lib = lib, .func = &funcs[i], .name = n };
 
-			if (!n->piece && demangle_is_mangled(n->name))
+			if ((!n->piece || n->base) && demangle_is_mangled(n->name))
 				ret = fn(ctx, &m);
 		}
 	}
@@ -379,10 +388,10 @@ static int search_name(void *ctx, const struct match *m)
 		(s->ident.len &&
 			!memmem(m->name->name, m->name->len, s->ident.p, s->ident.len)))
 		return 0;
-	if (!search_text(s, m->name->name, s->full) &&
-		!(s->arg->regex && search_text(s, m->name->name, true)))
+	if (!search_text(s, mangled(m), s->full) &&
+		!(s->arg->regex && search_text(s, mangled(m), true)))
 		return 0;
-	if (!demangle_into(m->name->name, DEMANGLE_NAME, &s->buf, &s->cap))
+	if (!demangle_into(mangled(m), DEMANGLE_NAME, &s->buf, &s->cap))
 		return 0;
 	found.shown = s->buf;
 	return take(s->r, s->arg, &found);

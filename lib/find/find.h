@@ -123,6 +123,7 @@ struct target {
 	uint64_t site_offset; /* where the entry probe goes: by the plan, till then .offset */
 	bool inside;       /* not at a function's first byte (name+0xOFF, +0xOFF): the
 				  plan must see that an instruction begins there */
+	bool is_clone;     /* a copy or part of a function: its arguments are not known */
 	bool from_pattern; /* a glob, a regular expression, or an optional request */
 	bool has_slow;
 	uint64_t slow_ns;

@@ -58,9 +58,27 @@ static int add_name(struct resolver *r, struct arg *a, const struct object *lib,
 	return match_add(r, a, &m);
 }
 
+/* A function means its clones, too, unless it is asked for a version or a place. */
+static int find_clones(struct resolver *r, struct arg *a, const struct object *lib,
+	const struct elf_func *funcs, size_t cnt)
+{
+	int ret = 0;
+
+	if (a->version || a->has_at || a->has_plus)
+		return 0;
+	for (size_t i = 0; !ret && i < cnt; i++)
+		for (uint32_t k = 0; !ret && k < funcs[i].name_cnt; k++) {
+			const struct elf_name *n = &funcs[i].names[k];
+
+			if (n->base && !strcmp(n->base, a->name))
+				ret = add_name(r, a, lib, &funcs[i], n);
+		}
+	return ret;
+}
+
 /* A name to the letter, in one library. */
 static int find_exact(struct resolver *r, struct arg *a, const struct object *lib,
-	const struct elf_func *funcs)
+	const struct elf_func *funcs, size_t cnt)
 {
 	const struct elf_name *first, *n;
 	unsigned int best = ~0u, rank;
@@ -83,7 +101,7 @@ static int find_exact(struct resolver *r, struct arg *a, const struct object *li
 		if (ret)
 			return ret;
 	}
-	return 0;
+	return find_clones(r, a, lib, funcs, cnt);
 }
 
 /* The first of a function's names, best first, that a pattern matches; or NULL. */
@@ -92,8 +110,10 @@ static const struct elf_name *match_names(const struct arg *a, const struct elf_
 	for (uint32_t i = 0; i < fn->name_cnt; i++) {
 		const struct elf_name *n = &fn->names[i];
 
-		if (!n->piece && arg_version_fits(a, fn, n) &&
-			pattern_match(&a->pattern, n->name))
+		if ((n->piece && !n->base) || !arg_version_fits(a, fn, n))
+			continue;
+		if (pattern_match(&a->pattern, n->name) ||
+			(n->base && pattern_match(&a->pattern, n->base)))
 			return n;
 	}
 	return NULL;
@@ -174,7 +194,7 @@ static int find_in_lib(struct resolver *r, struct arg *a, const struct object *l
 		return find_offset(r, a, lib);
 	if (a->regex || a->patterned)
 		return find_pattern(r, a, lib, funcs, cnt);
-	return find_exact(r, a, lib, funcs);
+	return find_exact(r, a, lib, funcs, cnt);
 }
 
 static int find_symbols(struct resolver *r, struct arg *a)
@@ -281,6 +301,10 @@ static int shown_form(struct resolver *r, const struct target *t,
 	_cleanup_free_ char *text = NULL;
 
 	*ret_name = form == SHOWN_ARGS ? t->demangled : NULL;
+	if (t->is_clone && form != SHOWN_OFFSET) { /* those forms would hide which one it is */
+		*ret_name = NULL;
+		return 0;
+	}
 	if (form == SHOWN_ARGS || (form == SHOWN_TEMPLATE && !t->demangled))
 		return 0;
 	if (form == SHOWN_TEMPLATE)

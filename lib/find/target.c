@@ -238,7 +238,7 @@ static const char *refusal(const struct arg *a, const struct match *m)
 static int set_names(struct resolver *r, const struct arg *a, const struct match *m,
 	struct target *t)
 {
-	char buf[64];
+	char buf[1024];
 
 	if (m->name) {
 		t->symbol = m->name->name;
@@ -251,7 +251,11 @@ static int set_names(struct resolver *r, const struct arg *a, const struct match
 				return -ENOMEM;
 		}
 	}
-	if (a->req->name) {
+	if (a->req->name && m->name && m->name->base) {
+		snprintf(buf, sizeof(buf), "%s%s", a->req->name,
+			m->name->name + strlen(m->name->base));
+		t->name = targets_text(r->res, buf);
+	} else if (a->req->name) {
 		t->name = targets_text(r->res, a->req->name);
 	} else if (m->shown) {
 		t->name = targets_text(r->res, m->shown);
@@ -296,6 +300,7 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 		fold(a, &r->res->target[*slot - 1]);
 		return 0;
 	}
+	t.is_clone = m->name && m->name->base;
 	if (set_names(r, a, m, &t) || target_add(r, &t))
 		return resolve_no_memory(r);
 	if (t.refused)

@@ -219,7 +219,7 @@ static bool find_arg(const struct condition_func *f, const char *name, size_t *r
 {
 	size_t number = number_of(name), nth;
 
-	if (f->no_args)
+	if (f->regs == FSN_REGS_UNKNOWN)
 		return false;
 	if (!f->has_args) {
 		*ret_nth = number - 1;
@@ -237,7 +237,7 @@ int condition_arg_at(const struct condition_func *f, size_t nth, unsigned char *
 {
 	const struct preset_place *place;
 
-	*ret_where = (unsigned char)(1 + nth);
+	*ret_where = (unsigned char)(1 + nth + (f->regs == FSN_REGS_GO ? FSN_GO_REG : 0));
 	if (!f->has_args)
 		return 0;
 	place = &f->args[nth].place;
@@ -254,12 +254,17 @@ int condition_arg_at(const struct condition_func *f, size_t nth, unsigned char *
 	default:
 		break;
 	}
+	*ret_why = "is a string of Go, which has a length in place of a last byte";
+	if (place->where == PLACE_GO && place->words > 1)
+		return -EINVAL;
 	*ret_why = "has a size that no register has";
 	if (!preset_value_fits_word(&f->args[nth].value))
 		return -EINVAL;
 	*ret_why = "can't be seen at the entry";
 	if (place->where == PLACE_REG && place->index < FSN_ARGS)
 		*ret_where = (unsigned char)(1 + place->index);
+	else if (place->where == PLACE_GO && place->index < FSN_STR_KERNEL - FSN_GO_REG - 1)
+		*ret_where = (unsigned char)(FSN_GO_REG + 1 + place->index);
 	else if (place->where == PLACE_EVENT && place->index < FSN_EVENT_ARGS)
 		*ret_where = (unsigned char)(1 + place->index);
 	else if (place->where == PLACE_RECORD && place->index < FSN_EVENT_ARGS)
@@ -437,7 +442,7 @@ static int fail_unknown(const struct condition *c, const struct condition_term *
 	bool some = false;
 
 	for (size_t i = 0; i < cnt; i++)
-		some |= funcs[i].has_args && !funcs[i].no_args;
+		some |= funcs[i].has_args && funcs[i].regs != FSN_REGS_UNKNOWN;
 	if (some)
 		fail_at(c->text, t->arg_at, err, "no function has an argument '%s'", t->arg);
 	else
@@ -493,7 +498,7 @@ int group_bind_condition(const struct group *g, const struct condition *c,
 			.args = f->args,
 			.arg_cnt = f->arg_cnt,
 			.has_args = f->has_args,
-			.no_args = confs[i].no_args,
+			.regs = confs[i].regs,
 			.codes = f->arg_codes,
 			.name = group_func_name(g, i),
 			.types_why = group_func(g, i).types_why,

@@ -86,7 +86,7 @@ struct condition_func {
 	const struct preset_arg *args;
 	size_t arg_cnt;
 	bool has_args; /* they are declared; else only argN in registers are known */
-	bool no_args;  /* code before its probe may have changed them */
+	enum fsn_regs regs; /* FSN_REGS_UNKNOWN: it is as if it had none */
 	const struct type_codes *const *codes; /* of each; NULL: those of its .value.type */
 	const struct preset_value *ret; /* NULL: nothing is declared of its result */
 	bool ends;                      /* its end is seen */

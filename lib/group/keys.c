@@ -164,7 +164,7 @@ static int bind_result(const struct condition_func *f, struct fsn_part *ret, con
 
 bool keys_communicator(const struct condition_func *f, size_t *ret_nth)
 {
-	for (size_t i = 0; !f->no_args && i < f->arg_cnt; i++) {
+	for (size_t i = 0; f->regs != FSN_REGS_UNKNOWN && i < f->arg_cnt; i++) {
 		const struct preset_type *type = f->args[i].value.type;
 
 		*ret_nth = i;
@@ -193,7 +193,7 @@ static int bind_communicator(
 static int bind_kernel(
 	const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
-	int code = f->kernel && !f->named && !f->no_args
+	int code = f->kernel && !f->named && f->regs != FSN_REGS_UNKNOWN
 		? condition_arg_at(f, f->kernel - 1, &ret->where, ret_why)
 		: -ENOENT;
 
@@ -210,7 +210,7 @@ static void bind_handle(const struct condition_func *f, struct fsn_keyed *ret)
 {
 	const char *why;
 
-	if (!f->kernel || !f->named || f->no_args || !f->ends ||
+	if (!f->kernel || !f->named || f->regs == FSN_REGS_UNKNOWN || !f->ends ||
 		condition_arg_at(f, f->kernel - 1, &ret->handle_at, &why) ||
 		condition_arg_at(f, f->named - 1, &ret->name_at, &why))
 		return;
@@ -257,7 +257,7 @@ static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, cons
 {
 	unsigned char type;
 
-	for (size_t i = 1; !f->no_args && i < f->arg_cnt; i++) {
+	for (size_t i = 1; f->regs != FSN_REGS_UNKNOWN && i < f->arg_cnt; i++) {
 		const struct preset_value *v = &f->args[i].value;
 		const struct preset_value *count = &f->args[i - 1].value;
 
@@ -282,7 +282,7 @@ static int bind_product(const struct condition_func *f, const char *name, struct
 {
 	const struct preset_product *p = f->product;
 
-	if (!p || f->no_args || strcmp(p->name, name))
+	if (!p || f->regs == FSN_REGS_UNKNOWN || strcmp(p->name, name))
 		return -ENOENT;
 	for (size_t i = 0; i < PRESET_PRODUCT && p->arg[i]; i++) {
 		if (condition_arg_at(f, p->arg[i] - 1, &ret->where, ret_why))

@@ -60,7 +60,7 @@ static int bind(const struct condition_func *f, struct fsn_rule *ret, const char
 	int code = 0;
 
 	*ret_why = "has arguments that code before its probe may have changed";
-	if (f->no_args)
+	if (f->regs == FSN_REGS_UNKNOWN)
 		return -EINVAL;
 	*ret_why = "has an end that is not seen";
 	if (m->allocates && !f->ends)

@@ -183,7 +183,7 @@ static int take_type(struct types *t, const struct group *g, uint32_t i,
 {
 	const struct type_code *names;
 
-	if (type->kind > TYPE_CLASS || type->place > PLACE_RECORD || !members_fit(type) ||
+	if (type->kind > TYPE_CLASS || type->place > PLACE_GO || !members_fit(type) ||
 		!fits(type->names, type->name_cnt, name_cnt))
 		return -EPROTO;
 	t->args[i] = (struct preset_arg){
@@ -335,6 +335,12 @@ static bool is_size(const struct func_types *f, size_t i)
 		!strncmp(f->args[i].text, "size_t", strlen("size_t"));
 }
 
+/* Its second word is its length: no zero byte ends it. */
+static bool is_go_string(const struct func_types *f, size_t i)
+{
+	return f->args[i].place.where == PLACE_GO && f->args[i].place.words == 2;
+}
+
 /* How many bytes the text of argument @i has at most, by what is said behind it. */
 static uint64_t text_bound(const struct func_types *f, size_t i, const struct call *c,
 	const struct fsn_more *more)
@@ -342,6 +348,10 @@ static uint64_t text_bound(const struct func_types *f, size_t i, const struct ca
 	const unsigned long long *count;
 	unsigned int cnt;
 
+	if (is_go_string(f, i)) {
+		count = call_arg_at(f, i, c, more, &cnt);
+		return count ? count[1] : UINT64_MAX;
+	}
 	if (!is_size(f, i + 1) || is_size(f, i + 2))
 		return UINT64_MAX;
 	count = call_arg_at(f, i + 1, c, more, &cnt);
@@ -366,9 +376,13 @@ const char *call_arg_string(const struct func_types *f, size_t i, const struct c
 	const struct fsn_more *more, size_t *ret_len, bool *ret_cut)
 {
 	size_t room = more ? more->room : 0, len;
-	uint64_t bound;
+	uint64_t bound = text_bound(f, i, c, more);
 	const char *str = more ? more->str : NULL;
 
+	*ret_len = 0;
+	*ret_cut = false;
+	if (!bound && is_go_string(f, i))
+		return "";
 	if (room < 2 || room > FSN_STR_WIDE + 1 || (f->kept.strings[0] != (int)i && f->kept.strings[1] != (int)i))
 		return NULL;
 	if (f->kept.strings[1] == (int)i)
@@ -376,8 +390,7 @@ const char *call_arg_string(const struct func_types *f, size_t i, const struct c
 	len = strnlen(str, room);
 	if (len == room || (!len && (unsigned char)str[1] == 0xff))
 		return NULL;
-	bound = text_bound(f, i, c, more);
-	*ret_cut = len == room - 1 && len < bound;
+	*ret_cut = len < bound && (len == room - 1 || is_go_string(f, i));
 	*ret_len = len < bound ? len : bound;
 	return str;
 }

@@ -297,7 +297,8 @@ const struct preset_func *proto_done(struct proto *p, struct targets *targets,
 	if (!func || !args)
 		return NULL;
 	memcpy(args, p->args, p->func.arg_cnt * sizeof(*args));
-	args_place(args, p->func.arg_cnt, &p->func.ret, PRESET_ABI_HOST);
+	if (!p->is_placed)
+		args_place(args, p->func.arg_cnt, &p->func.ret, PRESET_ABI_HOST);
 	*func = said ? *said : (struct preset_func) { .name = p->func.name,
 			       .symbol = p->func.symbol };
 	func->types_why = why;

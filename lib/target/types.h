@@ -51,6 +51,12 @@ struct target;
 _must_check_ int types_member(const struct target *t, size_t nth, const char *path,
 	struct member_at *ret, const char **ret_why);
 
+/* In which registers the arguments of @t are, by the language that its file is written in. */
+enum fsn_regs target_regs(const struct target *t);
+
+/* Sets where arguments that a preset or a configuration declares of a Go function are. */
+void go_place_declared(struct preset_arg *args, size_t cnt);
+
 /* "name(type arg, ...) -> result", as far as it is known. To be freed; NULL: no memory. */
 char *types_prototype(const char *name, const struct preset_func *known);
 
@@ -102,6 +108,7 @@ struct type_reader {
 struct proto {
 	struct preset_func func;
 	struct preset_arg args[TYPES_ARGS];
+	bool is_placed; /* .place of each is known: it is not that of C */
 };
 
 /* An argument of type @first, or with @name NULL the result. -ENOMEM, -E2BIG. */

@@ -120,7 +120,7 @@ static void enum_sign(struct type_reader *r, Dwarf_Die *die, struct type_step *s
 
 static void structure(const struct dwarf_reader *d, struct type_step *s, const char *word)
 {
-	s->before = dwarf_is_cxx(d->language) ? "" : word;
+	s->before = dwarf_is_cxx(d->language) || d->language == DW_LANG_Go ? "" : word;
 	s->value.kind = TYPE_STRUCT;
 }
 

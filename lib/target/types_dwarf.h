@@ -23,6 +23,12 @@ bool dwarf_step_from(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *r
 /* types_pass.c: sets how @s, a structure whose entry is @die, is passed by value. */
 void dwarf_pass(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *s);
 
+/*
+ * types_go.c: reads arguments and the first result of @func, which Go passes in registers. Errors
+ * as of proto_add().
+ */
+_must_check_ int go_read_func(struct dwarf_reader *d, Dwarf_Die *func, struct proto *p);
+
 bool dwarf_is_cxx(int language);
 
 /* The entry that a step was made of; returns @ret. */

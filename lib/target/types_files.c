@@ -16,7 +16,6 @@
 static bool passes_like_c(int language)
 {
 	switch (language) {
-	case DW_LANG_Go:
 	case DW_LANG_Haskell:
 	case DW_LANG_OCaml:
 	case DW_LANG_Swift:
@@ -36,18 +35,15 @@ static bool has_structures(const struct proto *p)
 	return has;
 }
 
-#define PIECE "made by the compiler of a function: its arguments may be others than declared"
-
 /* Why what an entry says of arguments can't be relied on, or NULL. */
 static const char *not_to_trust(const struct target *t, struct elf_dwarf_func *f)
 {
 	uint64_t how = DW_CC_normal;
 
-	for (uint32_t i = 0; t->func && t->symbol && i < t->func->name_cnt; i++)
-		if (t->func->names[i].piece && !strcmp(t->func->names[i].name, t->symbol))
-			return PIECE;
 	if (f->language == DW_LANG_Mips_Assembler)
 		return "it is written in assembler, which declares no arguments";
+	if ((f->language == DW_LANG_Go) != (target_regs(t) == FSN_REGS_GO))
+		return "assembly, or made by Go before 1.18: its arguments are on the stack";
 	if (!passes_like_c(f->language))
 		return "its language passes arguments in a way of its own";
 	dwarf_attr_number(&f->die, DW_AT_calling_convention, &how);
@@ -100,19 +96,27 @@ static int read_args(struct dwarf_reader *d, Dwarf_Die *func, struct proto *p)
 	return code;
 }
 
+static int read_types(struct dwarf_reader *d, struct elf_dwarf_func *f, struct proto *p)
+{
+	struct type_step first;
+	int code;
+
+	if (f->language == DW_LANG_Go)
+		return go_read_func(d, &f->die, p);
+	code = dwarf_step_from(d, &f->die, &first) ? proto_add(p, &d->r, NULL, &first) : -E2BIG;
+	return code ? code : read_args(d, &f->die, p);
+}
+
 static int read_func(struct dwarf_reader *d, struct target *t, struct elf_dwarf_func *f,
 	const char *why)
 {
 	struct proto p = { .func = { .name = t->name, .symbol = t->symbol ? t->symbol : t->name } };
 	const char *doubt = not_to_trust(t, f);
-	struct type_step first;
 	int code;
 
 	d->language = f->language;
 	if (!doubt) {
-		code = dwarf_step_from(d, &f->die, &first) ? proto_add(&p, &d->r, NULL, &first) : -E2BIG;
-		if (!code)
-			code = read_args(d, &f->die, &p);
+		code = read_types(d, f, &p);
 		if (code == -ENOMEM)
 			return code;
 		if (code)
@@ -179,10 +183,50 @@ static int read_object(struct targets *targets, const struct object *object)
 	return rc;
 }
 
+/* What was declared of a Go function says nothing of registers. */
+static int place_declared(struct targets *targets, struct target *t)
+{
+	struct preset_func *func = targets_keep(targets, sizeof(*func));
+	struct preset_arg *args = targets_keep(targets, (t->known->arg_cnt + 1) * sizeof(*args));
+
+	if (!func || !args)
+		return -ENOMEM;
+	memcpy(args, t->known->args, t->known->arg_cnt * sizeof(*args));
+	go_place_declared(args, t->known->arg_cnt);
+	*func = *t->known;
+	func->args = args;
+	t->known = func;
+	return 0;
+}
+
+/* What is known of the function does not hold for what the compiler made of it. */
+static int forget_declared(struct targets *targets, struct target *t)
+{
+	struct preset_func *known = targets_keep(targets, sizeof(*known));
+
+	if (!known)
+		return -ENOMEM;
+	known->name = t->name;
+	known->symbol = t->symbol;
+	known->nothrow_why = t->known ? t->known->nothrow_why : NULL;
+	known->types_why = "a clone: the compiler may have changed its arguments";
+	t->known = known;
+	return 0;
+}
+
 int types_of_files(struct targets *targets, bool wanted)
 {
 	size_t cnt = 0;
 	int code = 0;
+
+	for (size_t i = 0; !code && i < targets->cnt; i++) {
+		struct target *t = &targets->target[i];
+
+		if (t->is_clone)
+			code = forget_declared(targets, t);
+		else if (t->known && t->known->arg_cnt && target_regs(t) == FSN_REGS_GO)
+			code = place_declared(targets, t);
+	}
 
 	for (size_t i = 0; i < targets->cnt; i++)
 		cnt += wants_types(&targets->target[i]);

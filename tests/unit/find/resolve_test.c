@@ -153,8 +153,9 @@ static void test_patterns(void)
 	struct request regex[] = { { .func = "^task_(one|two)$", .regex = true } };
 	struct request bad[] = { { .func = "task_(", .regex = true } };
 
-	is_str(one("libc1.so", "task*"), "task_one~ | task_two~",
-		"a glob matches functions, not pieces");
+	is_str(one("libc1.so", "task*"), "task.part.0~ | task_one~ | task_two~",
+		"a glob matches functions and their clones, not cold parts");
+	is_str(one("libc1.so", "tas[k]"), "task.part.0~", "a clone goes by its function's name");
 	is_str(one("libc1.so", "*chosen*"), "__chosen_fast~ | __chosen_slow~ | chosen!~",
 		"what it can't probe is left out with a reason");
 	is_str(one("libc1.so", "twi*"), "twin~", "aliases are matched once");

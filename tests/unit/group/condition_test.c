@@ -23,7 +23,7 @@ static const struct preset_arg args[] = {
 
 static const struct condition_func typed = { .args = args, .arg_cnt = 5, .has_args = true };
 static const struct condition_func plain = {};
-static const struct condition_func behind = { .no_args = true };
+static const struct condition_func behind = { .regs = FSN_REGS_UNKNOWN };
 
 /* The message of what is wrong, or "". */
 static const char *refusal(const char *text, const struct condition_func *f)

@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# Arguments of Go functions, which Go passes in registers of its own choice.
+
+load helpers
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+	need_fixture goargs
+	GOARGS=$FIX/goargs
+}
+
+# run OPTION... -- COMMAND...: $output is the JSON that it writes
+json_run() {
+	fsn -q run --json -o "$BATS_TEST_TMPDIR/out" "$@"
+	output=$(<"$BATS_TEST_TMPDIR/out")
+}
+
+# "FUNCTION ARGS" of each call, in their order: CALLS OPTION... of FUNCTION...
+go_calls() {
+	local calls=$1
+
+	shift
+	json_run "${@/#/$GOARGS:}" --stream --events entry -- "$GOARGS" "$calls"
+	output=$(jq -c '[.function, .args]' <<<"$output")
+}
+
+@test "go: arguments are read from Go's registers, strings with their length" {
+	go_calls 3 main.words
+	output=$(jq -sc 'map(.[1] | .at = (.at != null) | [.n, .minus, .small, .at, .text, .last])' <<<"$output")
+	if [[ $(uname -m) == x86_64 ]]; then
+		assert_output '[[0,0,0,true,"",null],[1,-1,1,true,"call 1",null],[2,-2,2,true,"call 2",null]]'
+	else
+		assert_output '[[0,0,0,true,"",9],[1,-1,1,true,"call 1",10],[2,-2,2,true,"call 2",11]]'
+	fi
+}
+
+@test "go: floating point arguments take no register of the others" {
+	go_calls 3 main.reals
+	assert_eq "$(jq -sc 'map(.[1])' <<<"$output")" \
+		'[{"n":0,"half":null,"triple":0},{"n":1,"half":null,"triple":3},{"n":2,"half":null,"triple":6}]'
+}
+
+@test "go: the words of a structure are shown, and what shares a word is not" {
+	go_calls 2 main.point.pair main.small
+	assert_eq "$(jq -sc . <<<"$output")" \
+		'[["main.point.pair",{"p":["0x0","0x0"],"seven":7}],["main.small",{"p":null,"after":40}],["main.point.pair",{"p":["0x1","0x2"],"seven":7}],["main.small",{"p":null,"after":41}]]'
+}
+
+@test "go: keys, sums and conditions see all registers, also those that are not kept" {
+	json_run "$GOARGS:main.many" --if 'i >= 9' --key g --sum h --sum a --by g -- "$GOARGS" 4
+	assert_json '[.[0].functions[0].rows[] | [.key.g.value, .calls, .sums.h, .sums.a]] | sort' \
+		'[[7,1,8,1],[8,1,9,2],[9,1,10,3]]'
+}
+
+@test "go: results are those of the first result's type" {
+	fsn list targets "$GOARGS:main.words" "$GOARGS:main.reals" "$GOARGS:main.point.pair" --json
+	assert_json '[.[] | [.name, .ret, .types_why]] | sort' \
+		'[["main.point.pair","int","DWARF"],["main.reals","float64","DWARF"],["main.words","int","DWARF"]]'
+}
+
+@test "go: a condition on a string is refused, because no zero byte ends it" {
+	fsn -s 2 attach g main.words --lib "$GOARGS" --if 'text == "call 1"' --dry-run
+	assert_stderr_match "'text' is a string of Go, which has a length in place of a last byte"
+}
+
+@test "go: without debug information the registers are shown in Go's order" {
+	local stripped=$BATS_TEST_TMPDIR/goargs
+
+	objcopy --remove-section '.debug_*' --remove-section '.zdebug_*' "$GOARGS" "$stripped"
+	GOARGS=$stripped
+	go_calls 2 main.many
+	assert_eq "$(jq -sc 'map(.[1] | [.arg1, .arg2, .arg3, .arg4, .arg5, .arg6])' <<<"$output")" \
+		'[["0x0","0x1","0x2","0x3","0x4","0x5"],["0x1","0x2","0x3","0x4","0x5","0x6"]]'
+	json_run "$GOARGS:main.many" --if 'arg3 == 3' -- "$GOARGS" 5
+	assert_json '.[0].functions[0].calls' 1
+}
+
+@test "go: assembly in a Go program shows no arguments" {
+	fsn list targets "$GOARGS:runtime.memmove" --json
+	assert_json '.[0].declared' false
+	go_calls 1 runtime.memmove
+	assert_eq "$(jq -sc 'length > 0, (map(.[1]) | unique)' <<<"$output")" $'true\n[null]'
+}
+
+@test "go: a table of an unknown version shows no arguments" {
+	local old=$BATS_TEST_TMPDIR/goargs at
+
+	cp "$GOARGS" "$old"
+	at=$(readelf -SW "$old" | sed -n 's/.*[.]gopclntab *PROGBITS *[0-9a-f]* *\([0-9a-f]*\).*/\1/p')
+	printf '\xfa' | dd of="$old" bs=1 seek=$((16#$at)) conv=notrunc status=none
+	fsn -s 2 attach g main.many --lib "$old" --if 'arg1 == 1' --dry-run
+	assert_stderr_match "no argument 'arg1' is known"
+}
