@@ -106,6 +106,73 @@ nccl   ncclAllReduce  -    c     behind     10      30"
 	fsn -s 3 compare "$DIR"/r?.json --fail-if amount
 }
 
+@test "compare: two nodes are compared with each other" {
+	moment a t0 f 1000 5000
+	moment b t0 f 51000 5000
+	moment a t1 g 20 900
+	fsn compare "$DIR"/[ab].json --json
+	assert_eq "$(found)" "f - a fewer 1000 51000
+g - b absent 0 20"
+	fsn compare "$DIR"/[ab].json
+	refute_stderr_match 'alike'
+	rm -f "$DIR"/*.json
+	moment a t0 f 100 5000
+	moment b t0 f 100 6100
+	fsn compare "$DIR"/[ab].json --json
+	assert_eq "$(found)" "f - b slower 6100 5000"
+	fsn -s 3 compare "$DIR/b.json" "$DIR/a.json" --fail-if slower
+	rm -f "$DIR"/*.json
+	moment a t0 f 100 5000
+	moment b t0 f 100 5900
+	fsn compare "$DIR"/[ab].json --fail-if any
+	assert_output ""
+	assert_stderr_match '2 nodes are alike'
+}
+
+@test "compare: of two nodes the one that made no call in two windows is behind" {
+	local i
+
+	for i in 1 2 3; do
+		moment a t$i f 10 5000
+		moment b t$i f $((i == 1 ? 10 : 0)) 5000
+	done
+	fsn compare "$DIR"/[ab].json --json
+	assert_json .windows 2
+	assert_eq "$(found)" "f - b behind 10 30"
+}
+
+# As 'stats --save' writes it: 400 ns, or 3 us where the entry is single-stepped, and 5 %.
+@test "compare: a difference within the error of the times is not slower" {
+	timed() { # NODE AVG_NS NOISE_NS
+		moment "$1" t0 f 100 "$2"
+		jq -c ".[0].functions[0].noise_ns = $3" "$DIR/$1.json" >"$DIR/$1.new"
+		mv "$DIR/$1.new" "$DIR/$1.json"
+	}
+	timed a 0 400
+	timed b 23 400
+	fsn compare "$DIR"/[ab].json --json --fail-if any
+	assert_eq "$(found)" ""
+	timed c 0 400
+	fsn compare "$DIR"/[abc].json --json --fail-if any
+	assert_eq "$(found)" ""
+	# 1000 is less than 2 * 400 and 5 % of 2000 and 3000, 1200 is more than 5 % of 5200.
+	rm -f "$DIR"/*.json
+	timed a 2000 400
+	timed b 3000 400
+	fsn compare "$DIR"/[ab].json --json
+	assert_eq "$(found)" ""
+	rm -f "$DIR"/*.json
+	timed a 2000 400
+	timed b 3200 400
+	fsn compare "$DIR"/[ab].json --json
+	assert_eq "$(found)" "f - b slower 3200 2000"
+	# The larger error counts.
+	rm -f "$DIR/a.json"
+	timed a 2000 3000
+	fsn compare "$DIR"/[ab].json --json
+	assert_eq "$(found)" ""
+}
+
 @test "slower is who is beyond the spread of the others" {
 	local i times=(1000 1100 900 1050 1900) wide=(1000 1500 600 1300 1900)
 
@@ -176,8 +243,7 @@ funcsnoop compare: node 'b' has nothing of group 'cuda': not compared"
 	fsn stats g --json --pretty
 	cat "$DIR/.out" >>"$DIR/two.json"
 	fsn compare "$DIR/one.json" "$DIR/two.json" --json
-	# Of two no one is most of them.
-	assert_eq "$(found)" ""
+	assert_eq "$(found)" "fix_add - one fewer 3 7"
 	assert_json .windows 0
 	fsn detach g
 }

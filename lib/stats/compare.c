@@ -15,6 +15,7 @@
 #define SLOW_SIGMA 3.0
 #define MAD_SIGMA  1.4826 /* a normal distribution's standard deviation by its median one */
 #define SLOW_CALLS 10     /* an average of fewer says little */
+#define TIME_OFF   0.05   /* of a time from which the probes' own was taken off */
 #define AMOUNT_OFF 1e-6   /* of a mean that was added up in whole numbers */
 
 /* What one document has of one function, or of a key of it. */
@@ -22,6 +23,7 @@ struct piece {
 	const char *group, *function, *key; /* "": all of its calls */
 	size_t node, document;
 	double calls, returns, total_ns, amount;
+	double noise_ns; /* by which an average may be wrong, and by TIME_OFF of it; 0: by nothing */
 	bool timed, summed;
 };
 
@@ -115,6 +117,7 @@ static int add_function(struct work *w, struct piece *like, const struct saved_f
 	int code;
 
 	like->function = f->name;
+	like->noise_ns = figure_or_0(&f->figures, FIGURE_NOISE);
 	code = add_piece(w, like, "", &f->figures, 0, false);
 	for (size_t i = 0; !code && i < f->row_cnt; i++)
 		code = add_piece(w, like, key_text(w->c, &f->rows[i]), &f->rows[i].figures,
@@ -257,6 +260,8 @@ static void take_piece(const struct work *w, const struct piece *p, struct total
 	t->sum.returns += p->returns;
 	t->sum.total_ns += p->total_ns;
 	t->sum.amount += p->amount;
+	if (p->noise_ns > t->sum.noise_ns)
+		t->sum.noise_ns = p->noise_ns;
 	t->sum.timed |= p->timed;
 	t->sum.summed |= p->summed;
 }
@@ -275,6 +280,17 @@ static double median(double *values, size_t cnt)
 {
 	qsort(values, cnt, sizeof(*values), compare_doubles);
 	return cnt ? values[(cnt - 1) / 2] : 0;
+}
+
+/*
+ * What nodes are expected to have by calls: the median, or of two nodes, of which neither is the
+ * majority, what the one has that has more.
+ */
+static double usual_calls(double *values, size_t cnt)
+{
+	double usual = median(values, cnt);
+
+	return cnt == 2 ? values[1] : usual;
 }
 
 static int found(struct work *w, enum compare_what what, const struct piece *item, size_t node,
@@ -303,7 +319,7 @@ static int judge_calls(struct work *w, const struct piece *item, size_t here)
 			if (w->totals[i].here)
 				w->values[cnt++] = k < w->c->windows ? w->totals[i].window[k]
 								     : w->totals[i].sum.calls;
-		others = median(w->values, here);
+		others = usual_calls(w->values, here);
 		if (k < w->c->windows)
 			least = others < least ? others : least;
 	}
@@ -352,7 +368,18 @@ static bool has_average(const struct piece *p)
 	return p->timed && p->returns >= SLOW_CALLS;
 }
 
-static int judge_times(struct work *w, const struct piece *item)
+/* Whether two averages differ by more than both may be wrong. */
+static bool is_beyond_noise(const struct work *w, double average, double others)
+{
+	double noise = 0;
+
+	for (size_t i = 0; i < w->node_cnt; i++)
+		if (has_average(&w->totals[i].sum) && w->totals[i].sum.noise_ns > noise)
+			noise = w->totals[i].sum.noise_ns;
+	return !noise || average - others > 2 * noise + TIME_OFF * (average + others);
+}
+
+static int judge_times(struct work *w, const struct piece *item, size_t here)
 {
 	double others, spread, limit;
 	size_t cnt = 0;
@@ -361,19 +388,20 @@ static int judge_times(struct work *w, const struct piece *item)
 	for (size_t i = 0; i < w->node_cnt; i++)
 		if (has_average(&w->totals[i].sum))
 			w->values[cnt++] = w->totals[i].sum.total_ns / w->totals[i].sum.returns;
-	if (cnt < 3)
+	if (cnt < 2 || (cnt == 2 && here != 2))
 		return 0;
 	others = median(w->values, cnt);
 	for (size_t i = 0; i < cnt; i++)
 		w->values[i] = fabs(w->values[i] - others);
-	spread = median(w->values, cnt) * MAD_SIGMA;
+	spread = cnt > 2 ? median(w->values, cnt) * MAD_SIGMA : 0; /* of two there is none */
 	limit = others + SLOW_SIGMA * spread;
 	if (limit < SLOW_LEAST * others)
 		limit = SLOW_LEAST * others;
 	for (size_t i = 0; !code && i < w->node_cnt; i++) {
 		const struct piece *p = &w->totals[i].sum;
 
-		if (has_average(p) && p->total_ns / p->returns > limit)
+		if (has_average(p) && p->total_ns / p->returns > limit &&
+			is_beyond_noise(w, p->total_ns / p->returns, others))
 			code = found(w, COMPARE_SLOWER, item, i, p->total_ns / p->returns, others);
 	}
 	return code;
@@ -404,7 +432,7 @@ static int judge(struct work *w, const struct piece *item, size_t cnt)
 	code = judge_calls(w, item, here);
 	if (!code)
 		code = judge_amount(w, item);
-	return code ? code : judge_times(w, item);
+	return code ? code : judge_times(w, item, here);
 }
 
 int compare_nodes(

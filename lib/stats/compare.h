@@ -10,7 +10,7 @@
 
 enum compare_what {
 	COMPARE_BEHIND, /* no call in two windows, in both of which most others made some */
-	COMPARE_FEWER,  /* fewer calls than most, where there are no windows to tell */
+	COMPARE_FEWER,  /* fewer calls than most, or than the other of two, without windows */
 	COMPARE_ABSENT, /* none of what most others have called, or with such a key */
 	COMPARE_AMOUNT, /* another amount in each call: of a sum, such as bytes */
 	COMPARE_SLOWER, /* an average longer than the others' median and spread explain */

@@ -200,6 +200,9 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 	X(OVERHEAD, NS, "overhead", NULL, NULL,                                         \
 		f->timed && f->priced, f->overhead_ns,                                  \
 		AT(DOCUMENT, 172))                                                      \
+	X(NOISE, NS, "noise", NULL, NULL,                                               \
+		f->timed && f->priced, f->noise_ns,                                     \
+		AT(DOCUMENT, 173), AT(SAVED, 155))                                      \
 	X(COST, NS, "cost", NULL, "Time that calls took longer for the probes.",        \
 		f->priced, f->cost_ns,                                                  \
 		AT(DOCUMENT, 174), AT(METRIC, 70))                                      \
