@@ -287,6 +287,36 @@ static void add_views(struct reading_line *r)
 	line_add(&r->stream, "", r->o->name, NULL);
 }
 
+/* Why the table can't be what is asked for, as the group would not have it; or NULL. */
+static const char *contradiction_of_view(const struct run_options *o)
+{
+	const struct attach_options *a = &o->attach;
+	const struct view *view = o->stats.view;
+
+	if (view->flags & (VIEW_PROCESSES | VIEW_CGROUPS) && !a->attach.processes)
+		return "--by process and --by cgroup cannot be combined with --no-processes";
+	if (o->stats.tree && !a->attach.nesting)
+		return "--tree cannot be combined with --no-nesting or --sample";
+	if (view == view_find("hist") && a->draft.rules.count_only)
+		return "--hist cannot be combined with --count";
+	if (view == view_find("errors") && a->draft.rules.count_only)
+		return "--errors cannot be combined with --count";
+	if (view->flags & VIEW_SLEEPS && a->draft.rules.count_only)
+		return "--by blocked-in cannot be combined with --count";
+	return NULL;
+}
+
+/* What the table is to show is recorded without a word more. */
+static bool show_recorded(struct run_options *o)
+{
+	bool stacks = o->stats.view->flags & (VIEW_STACKS | VIEW_SLEEPS) ||
+		o->stats.format->flags & FORMAT_STACKS;
+
+	o->attach.attach.split |= (o->stats.view->flags & VIEW_SLEEPS) != 0;
+	return attach_options_show(
+		&o->attach, o->stats.choice.by, o->stats.choice.by_cnt, stacks);
+}
+
 /* Each line is read with a copy of what is said for all: JSON is asked of one of them. */
 static bool parse_lines(
 	struct reading_line *r, struct globals *stats_g, struct globals *stream_g)
@@ -309,7 +339,11 @@ static bool parse_lines(
 		!stream_options_parse(
 			&o->stream, r->stream.cnt + 1, line_argv(&r->stream)))
 		return false;
+	if (!show_recorded(o))
+		return false;
 	wrong = contradiction(r);
+	if (!wrong)
+		wrong = contradiction_of_view(o);
 	if (!wrong)
 		wrong = contradiction_of_format(o);
 	if (!wrong)
@@ -354,6 +388,7 @@ static int run(struct globals *g, int argc, char **argv)
 	__cleanup(options_done) struct run_options o = { .g = g, .attach.g = g, .attach.ender_fd = -1 };
 	__cleanup(reading_line_done) struct reading_line r = { .o = &o };
 	struct globals stats_g, stream_g;
+	struct err err = {};
 
 	o.attach.attach.processes = true;
 	o.attach.attach.nesting = true;
@@ -363,7 +398,12 @@ static int run(struct globals *g, int argc, char **argv)
 	cmd_parse(g, &argp, argc, argv, &r, &r.words);
 	if (r.foreign && !o.streams)
 		return cmd_usage(g, "--%s goes with --stream only", r.foreign);
-	return parse_lines(&r, &stats_g, &stream_g) ? run_session(&o) : EXIT_USAGE;
+	if (!parse_lines(&r, &stats_g, &stream_g))
+		return EXIT_USAGE;
+	/* What can't be read is known before anything is attached. */
+	if (o.stats.diff_path && saved_read(o.stats.diff_path, &o.stats.before, &err))
+		return cmd_fail(g, &err);
+	return run_session(&o);
 }
 
 const struct command cmd_run = { "run", "GROUP ... [-- COMMAND ...]",

@@ -490,7 +490,7 @@ int stats_options_run(struct stats_options *o)
 
 	choose_view(o);
 
-	if (o->diff_path && saved_read(o->diff_path, &o->before, &err))
+	if (o->diff_path && !o->before && saved_read(o->diff_path, &o->before, &err))
 		return cmd_fail(o->g, &err);
 	if (o->watch || draws_heat(o))
 		return stats_watch(o);

@@ -227,6 +227,32 @@ static void parse_stacks(struct attach_options *o, const char *arg, struct argp_
 	o->draft.rules.keep_args |= !o->keys.stack_late;
 }
 
+bool attach_options_show(
+	struct attach_options *o, const char *const *keys, size_t key_cnt, bool stacks)
+{
+	struct err err = {};
+
+	stacks &= !o->attach.stack_cnt;
+	if ((stacks || key_cnt) && o->no_keys) {
+		cmd_usage(o->g, "--by cannot be combined with --no-keys");
+		return false;
+	}
+	o->shown = keys;
+	o->shown_cnt = key_cnt;
+	o->draft.rules.keep_args |= stacks || key_cnt;
+	if (!stacks)
+		return true;
+	if (keys_add_stack(&o->keys, &err)) {
+		cmd_usage(o->g, "--by stack: %s", err.msg);
+		return false;
+	}
+	o->attach.stack_cnt = STACKS_USUAL;
+	o->attach.keys = &o->keys;
+	if (!o->keys.rows)
+		o->keys.rows = KEYS_USUAL;
+	return true;
+}
+
 static void parse_duty(struct attach_options *o, const char *arg, struct argp_state *state)
 {
 	struct err err = {};

@@ -199,6 +199,8 @@ struct attach_options {
 	size_t owned_cnt;
 	bool of_command; /* only processes of a command count that is to be run */
 	bool dry_run, verbose, force, has_mode, no_keys;
+	const char *const *shown; /* keys that a view needs: recorded if they are not already */
+	size_t shown_cnt;
 	bool refresh; /* a group that is there as it would be made stays */
 	const char *fixed; /* an option that says how calls are counted, or NULL */
 	int ender_fd; /* ender_start(), or -1 */
@@ -209,6 +211,14 @@ struct attach_options {
  * sense, which has been said: EXIT_USAGE. Free with attach_options_done() in any case.
  */
 bool attach_options_parse(struct attach_options *o, int argc, char **argv);
+
+/*
+ * Makes @o, which was read, record what the group is to be shown by: @keys, and stacks. False when
+ * that contradicts its line, which has been said.
+ */
+bool attach_options_show(
+	struct attach_options *o, const char *const *keys, size_t key_cnt, bool stacks);
+
 void attach_options_done(struct attach_options *o);
 
 /* --- the group that could be made ---------------------------------------------------------- */

@@ -252,6 +252,30 @@ static int add_usual(struct attach_options *o, const struct draft *draft, const 
 	return is_sum ? keys_add_sum(&o->keys, name, err) : keys_add(&o->keys, name, err);
 }
 
+static bool has_key(const struct keys *keys, const char *name)
+{
+	for (size_t i = 0; i < keys->key_cnt; i++)
+		if (!strcmp(keys->key[i].name, name))
+			return true;
+	return false;
+}
+
+/* Keys that are shown and that nothing else has asked for. */
+static int add_shown(struct attach_options *o, const struct draft *draft, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && draft->probed_cnt && i < o->shown_cnt; i++) {
+		if (has_key(&o->keys, o->shown[i]))
+			continue;
+		code = keys_add(&o->keys, o->shown[i], err);
+		o->attach.keys = &o->keys;
+		if (!o->keys.rows)
+			o->keys.rows = KEYS_USUAL;
+	}
+	return code;
+}
+
 /* What calls of a preset or a configuration are told apart by, where nothing else is asked for. */
 static int usual_keys(struct attach_options *o, const struct draft *draft, struct err *err)
 {
@@ -315,6 +339,30 @@ static pid_t find_torch(const struct attach_options *o)
 	return 0;
 }
 
+/* A preset may know what a function allocates that was given by name. */
+static void hint_memory(const struct draft *draft, struct err *err)
+{
+	static const char *const presets[] = { "malloc", "cuda", "cuda-driver", "nccl", "tensors" };
+	bool found = false;
+
+	for (size_t i = 0; !found && i < ARRAY_SIZE(presets); i++) {
+		struct preset_set *set = NULL;
+
+		if (preset_find(presets[i], &set, NULL))
+			continue;
+		for (size_t k = 0; !found && k < set->groups[0].func_cnt; k++) {
+			const struct preset_func *f = &set->groups[0].funcs[k];
+
+			found = f->memory.allocates && draft->targets[0].symbol &&
+				!strcmp(f->symbol, draft->targets[0].symbol);
+		}
+		if (found)
+			err_hint(err, "preset '%s' knows it: '%s %s' in place of the group and FUNCTION",
+				presets[i], presets[i], draft->targets[0].symbol);
+		preset_set_free(set);
+	}
+}
+
 /* A function whose blocks can't be followed is told; that there is no other is an error. */
 static int check_memory(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
@@ -326,6 +374,8 @@ static int check_memory(const struct attach_options *o, const struct draft *draf
 	if (!o->memory || !draft->probed_cnt)
 		return 0;
 	code = attach_check_memory(draft, &left, err);
+	if (code == -ERR_USAGE && !preset)
+		hint_memory(draft, err);
 	if (!code && left.cant)
 		cmd_note(o->g, "group '%s': memory of %zu function%s is not followed: '%s' %s",
 			draft->name, left.cant, left.cant == 1 ? "" : "s", left.name, left.why);
@@ -362,7 +412,11 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 	if (!code && !usual && wants_usual_stacks(o, draft))
 		code = keys_add_stack(&o->keys, err);
 	if (!code)
-		code = usual ? usual_keys(o, draft, err) : check_keys(o, draft, err);
+		code = usual ? usual_keys(o, draft, err) : 0;
+	if (!code)
+		code = add_shown(o, draft, err);
+	if (!code && (!usual || o->shown_cnt))
+		code = check_keys(o, draft, err);
 	if (!code)
 		code = check_memory(o, draft, err);
 	if (!code)
@@ -407,8 +461,8 @@ int draft_of_words(struct attach_options *o, const char *name,
 		return err->hint[0]
 			? code
 			: err_hint(err,
-				  "'funcsnoop list presets' shows them; or give "
-				  "FUNCTIONs and --lib to name a group yourself");
+				  "'funcsnoop list presets' shows them; a FUNCTION comes after the "
+				  "name of a group, such as 'g %s'", o->words.word[0]);
 	if (*ret_set && is_users_own(o, &(*ret_set)->groups[0])) {
 		preset_set_free(*ret_set);
 		*ret_set = NULL;

@@ -121,7 +121,7 @@ static struct counted counted(uint64_t n, const char *one, const char *more)
 }
 
 /* What is not in the table's columns. */
-static void print_foot(const struct report_group *rg, FILE *f)
+static void print_foot(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	uint64_t in_flight = 0, abandoned = 0, unswept = 0;
 	const char *name = group_info(rg->s->group).name;
@@ -133,7 +133,9 @@ static void print_foot(const struct report_group *rg, FILE *f)
 			in_flight += rg->s->funcs[i].in_flight;
 		abandoned += rg->s->funcs[i].abandoned;
 	}
-	if (in_flight)
+	if (in_flight && r->past) /* the group is about to go */
+		fprintf(f, "in flight: %s\n", counted(in_flight, "call", "calls").text);
+	else if (in_flight)
 		fprintf(f, "in flight: %s; 'funcsnoop list inflight %s' shows %s\n",
 			counted(in_flight, "call", "calls").text, name,
 			in_flight == 1 ? "it" : "them");
@@ -416,7 +418,7 @@ static int table_group(
 		code = grid_print(&grid, r->g, r->plain, f);
 	}
 	if (view->flags & VIEW_REST)
-		print_foot(rg, f);
+		print_foot(r, rg, f);
 	if (grid.row_cnt && view->flags & VIEW_COST) {
 		if (!r->past)
 			print_cost(r, rg, f);

@@ -343,9 +343,12 @@ static int hint_imported(
 {
 	const struct object *definer = definer_of(r->finder, importer, name);
 
-	return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: --lib %s",
-		cnt, cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are",
-		definer ? definer->path : "with the library that defines them");
+	if (definer)
+		return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: --lib %s", cnt,
+			cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are", definer->path);
+	return err_hint(r->err,
+		"%zu name%s, such as '%s', %s only imported: probe the library that defines %s", cnt,
+		cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are", cnt == 1 ? "it" : "them");
 }
 
 /* "name@VERSION" where the name is there: which versions are? */
@@ -382,9 +385,9 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	set_missing(r, a, more);
 	if (!r->err || hint_versions(r, a))
 		return -ENOENT;
-	if (imported)
-		return hint_imported(r, importer, name, imported);
 	stripped = find_stripped(a);
+	if (imported && !stripped)
+		return hint_imported(r, importer, name, imported);
 	suggest_init(&n.s, a->name);
 	for (size_t i = 0; !a->regex && !a->patterned && i < a->libs->cnt; i++)
 		offer_lib(&n, a, a->libs->object[i],

@@ -289,8 +289,8 @@ int libfind_hint(struct libfind *lf, const struct lib_query *q, struct err *err)
 	}
 	if (suggest_text(&s, text, sizeof(text)))
 		return err_hint(err, "%s", text);
-	if (lf->denied)
-		return err_hint(err, "%zu processes may not be looked at: needs CAP_SYS_PTRACE%s",
-			lf->denied, caps_advice());
+	if (lf->denied && !(caps_effective() & CAPS_BIT(CAP_SYS_PTRACE)))
+		return err_hint(err, "%zu process%s could not be examined: needs CAP_SYS_PTRACE%s",
+			lf->denied, lf->denied == 1 ? "" : "es", caps_advice());
 	return err->code;
 }

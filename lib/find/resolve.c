@@ -230,8 +230,11 @@ static int find_libs(struct resolver *r, struct arg *a, const struct objects *ob
 	if (a->libs->cnt)
 		return 0;
 	err_set(r->err, -EINVAL, "no library is given for '%s'", a->req->func);
-	err_hint(r->err,
-		"--lib LIB does that, and in a configuration the key \"lib\" or \"libs\"");
+	if (strchr(a->req->func, '/'))
+		err_hint(r->err, "all functions of that file are '%s:*'", a->req->func);
+	else
+		err_hint(r->err,
+			"--lib LIB does that, and in a configuration the key \"lib\" or \"libs\"");
 	return -EINVAL;
 }
 
