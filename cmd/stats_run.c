@@ -110,7 +110,7 @@ static int check_stacks(const struct stats_options *o, const struct report *r, s
 	if (hidden || !r->cnt)
 		return hidden ? err_set(err, -EACCES, "stacks are for the group's owner only") : 0;
 	err_set(err, -ERR_USAGE, "no group has stacks");
-	return err_hint(err, "attach --stacks follows them");
+	return err_hint(err, "attach the group again with --replace --stacks all");
 }
 
 int report_make(const struct stats_options *o, const struct reading *now,

@@ -612,7 +612,7 @@ hint: 'funcsnoop help stream' shows the usage"
 	need_tool jq
 	fsn -s 1 stream
 	assert_stderr "funcsnoop stream: nothing is attached
-hint: 'funcsnoop attach' comes first"
+hint: 'funcsnoop help attach' says how to attach one"
 	fsn -s 1 stream --format json
 	assert_json .error "nothing is attached"
 	attach_fix fix_add

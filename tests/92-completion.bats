@@ -80,6 +80,10 @@ assert_words() { # WORD...: exactly these
 	assert_words --exit=return --exit=ret
 	complete_words attach --site ""
 	assert_words auto entry
+	complete_words run gpu --duty ""
+	assert_words 1/2 1/5 1/10 1/30 1/60
+	complete_words run cpu --rate ""
+	assert_output ""
 	complete_words attach --link ""
 	assert_words auto session multi perf
 	complete_words --color ""
