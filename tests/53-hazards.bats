@@ -60,7 +60,7 @@ work 40 0 39 0 1 0" "$FIX/switch" 20
 	need_bpf
 	fsn attach g keep_place --lib "$FIX/switch" --exit return --json
 	assert_json '.[0].functions[0] | [.exit, .exit_why]' \
-		'["none","it looks at its own return address, which a return probe replaces"]'
+		'["none","it reads its own return address, which a return probe replaces"]'
 	fsn detach g
 }
 
@@ -81,7 +81,7 @@ make_writable() { # FILE
 	cp "$FIX/libfix.so" "$lib"
 	make_writable "$lib"
 	fsn -s 1 attach g fix_add --lib "$lib"
-	assert_stderr_match 'it is mapped writable, where the kernel takes no probes'
+	assert_stderr_match 'it is mapped writable, and the kernel refuses probes there'
 	fsn -s 1 attach g 'fix_a*' --lib "$lib"
 	assert_stderr_match 'mapped writable'
 	fsn -s 125 run "$lib:fix_add" -- "$FIX/call" add 5
@@ -344,8 +344,8 @@ hzr_outer 20 0 10 0 10 0" "$FIX/hazrust" 20
 	fsn attach g main.yield main.grow main.deep main.huge --lib "$FIX/hazgo" --dry-run --json
 	assert_json '[.[0].functions[] | .refused, .exit] | unique' '[null,"none"]'
 	assert_json '[.[0].functions[] | .exit_why] | unique' \
-		'["Go moves its stack when that grows: ends of calls can'"'"'t be told"]'
-	assert_json '[.[0].functions[] | .site_why | startswith("behind Go'"'"'s check of the stack")] | unique' \
+		'["Go moves a stack that grows: returns cannot be matched with calls"]'
+	assert_json '[.[0].functions[] | .site_why | startswith("after Go'"'"'s check of the stack")] | unique' \
 		'[true]'
 	assert_json '[.[0].functions[] | select(.site_offset <= .offset)]' '[]'
 }
@@ -583,7 +583,7 @@ asm_frame_call 50 0 50 0 0 0"
 	plain=$output
 	fsn attach g 'asm_bytes*' 'asm_data_far' --lib "$FIX/libinsn.so" --json
 	assert_json '[.[0].functions[] | select(.refused) | [.name, .refused]]' \
-		'[["asm_bytes","nothing calls it, and what lies there can'"'"'t begin a function: data"]]'
+		'[["asm_bytes","no code calls it, and its bytes cannot begin a function: they are data"]]'
 	capture "$FIX/asmcall" asm_data_far 100
 	assert_output "$plain"
 	assert_numbers g "asm_data_far 100 0 100 0 0 0"

@@ -97,11 +97,11 @@ static int check_boundary(struct func *f, size_t len, struct plan *plan)
 		return f->at_start
 			? 0
 			: refuse(plan,
-				  "no symbol and no FDE tells where instructions begin");
+				  "no symbol and no unwind table says where its instructions start");
 	if (f->entry - base > PLAN_MAX_BYTES - 16)
 		return f->at_start
 			? 0
-			: refuse(plan, "too far behind the start of its function");
+			: refuse(plan, "too far from the start of its function");
 	ret = func_add_range(f, base, f->entry + (len < 16 ? len : 16));
 	if (ret)
 		return ret;

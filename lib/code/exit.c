@@ -141,16 +141,16 @@ static int direct_end(
 			return 0;
 		}
 		if (!image_code(&f->p->img, insn->target, &len)) {
-			trouble(t, at, "a jump out of all code: this is data");
+			trouble(t, at, "a jump to where no code is: these bytes are data");
 			return 0;
 		}
 		if (s->seen && s->level == FLOW_SURE && s->depth_known && s->depth)
 			trouble(t, at,
-				"a jump out of the function with its frame still up");
+				"a jump leaves the function before its stack frame is removed");
 	}
 	if (insn->cond == INSN_COND_NONE)
 		trouble(t, at,
-			"a jump that leaves on a condition that can't be evaluated");
+			"a jump leaves on a condition that cannot be evaluated");
 	return add_end(
 		f, plan, insn, insn->flow == INSN_JMP ? PLAN_END_JMP : PLAN_END_JCC, t);
 }
@@ -167,7 +167,7 @@ static int indirect_end(
 		return add_end(f, plan, insn, PLAN_END_JMP_REG, t);
 	if (insn->indexed)
 		trouble(t, insn->addr,
-			"a jump through an array: a jump table or a tail call, nothing tells");
+			"a jump through an array may be a jump table or a tail call");
 	return add_end(f, plan, insn, PLAN_END_JMP, t);
 }
 
@@ -184,24 +184,24 @@ static int insn_end(
 	case INSN_JMP_REG:
 	case INSN_JMP_MEM:
 		if (!f->bounded)
-			trouble(t, at, "its size is unknown, and a jump may lead on");
+			trouble(t, at, "its size is not known, and a jump may stay inside or leave");
 		return indirect_end(f, plan, insn, t);
 	case INSN_TABLE:
 		if (!f->bounded)
-			trouble(t, at, "its size is unknown, and a jump table leads on");
+			trouble(t, at, "its size is not known, and it has a jump table");
 		return 0;
 	case INSN_RET:
 	case INSN_RET_AUTH:
 		return add_end(f, plan, insn, PLAN_END_RET, t);
 	case INSN_BAD:
-		trouble(t, at, "not an instruction that can be told");
+		trouble(t, at, "an instruction that is not known");
 		return 0;
 	case INSN_FAR:
 		trouble(t, at, "a far jump or a return from an interrupt");
 		return 0;
 	case INSN_CALL:
 		if (insn->has_target && !image_code(&f->p->img, insn->target, &len))
-			trouble(t, at, "a call out of all code: this is data");
+			trouble(t, at, "a call to where no code is: these bytes are data");
 		else if (insn->has_target && insn->target != f->entry &&
 			func_range(f, insn->target))
 			check_inner(f, insn, t);
@@ -265,7 +265,7 @@ static void check_data(struct func *f, const struct insn *insn, struct trouble *
 	if (!insn->takes_addr)
 		trouble(t, insn->addr, "it reads its own code");
 	else if (s->behind_call || at->addr != insn->data)
-		trouble(t, insn->data, "behind a call lies what may be code or data");
+		trouble(t, insn->data, "the bytes after a call may be code or data");
 }
 
 static int compare_ends(const void *a, const void *b)
@@ -281,7 +281,7 @@ static int collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 
 	for (uint32_t i = 0; i < f->range_cnt; i++)
 		if (runs_over(f, &f->ranges[i]))
-			trouble(t, f->ranges[i].end, "its code runs over its end");
+			trouble(t, f->ranges[i].end, "its code continues after its end");
 	for (uint32_t i = 0; i < f->insn_cnt && !ret; i++) {
 		const struct insn *insn = &f->p->insns[i];
 
@@ -298,23 +298,22 @@ static int collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 		qsort(plan->ends, plan->end_cnt, sizeof(*plan->ends), compare_ends);
 	else if (!t->text[0])
 		snprintf(t->text, sizeof(t->text),
-			"it has no ret and no jump that leaves: it never returns");
+			"it never returns: it has no ret and no jump to another function");
 	return 0;
 }
 
 /* --- the decision ---------------------------------------------------------------- */
 
 static const char forced[] =
-	"--exit return: an exception, a cancelled thread or a fiber that "
-	"switches in a call of it can end the process";
+	"--exit return: an exception, a cancelled thread or a switch of stacks during a call "
+	"can end the process";
 static const char forced_unsafe[] =
-	"--exit return, although return probes are unsafe on this "
-	"kernel: calling it can end the process";
+	"--exit return: return probes are unsafe on this kernel, and a call can end the process";
 
 static const char unproven[] = "no return probe: not proven safe";
 
 static const char own_address[] =
-	"it looks at its own return address, which a return probe replaces";
+	"it reads its own return address, which a return probe replaces";
 
 /* By its own pops, or with the frame pointer of its caller, when it has made none. */
 static bool pops_caller(const struct func *f)
@@ -399,7 +398,7 @@ void func_say_ends(const struct func *f, struct plan *plan)
 			? "no return probe is needed"
 			: f->ret_why,
 		plan->exit == PLAN_EXIT_EARLY ? early : rets,
-		plan->exit == PLAN_EXIT_EARLY ? "emulated in front of its ret" : "ret", jumps,
+		plan->exit == PLAN_EXIT_EARLY ? "emulated before its ret" : "ret", jumps,
 		jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
 }
 
@@ -443,9 +442,9 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 		return "not the start of a function";
 	/* where a call is known by its place on the stack, and returns to where it was */
 	if (f->go_behind)
-		return "Go moves its stack when that grows: ends of calls can't be told";
+		return "Go moves a stack that grows: returns cannot be matched with calls";
 	if (pops_caller(f))
-		return "it takes off the stack what its caller put there";
+		return "it removes from the stack what its caller put there";
 	if (rules->exit == PLAN_MODE_RETURN && func_takes_return(f))
 		return own_address;
 	*ret_exit = PLAN_EXIT_RETURN;

@@ -85,7 +85,7 @@ static bool opcode_ok(const struct x86 *x, char *why, size_t size)
 	if ((x->op == 0xc7 || x->op == 0xc6) && x->modrm == 0xf8)
 		return refuse(why, size, "a transaction can't be single-stepped");
 	if (x->op == 0x90 && x->rex & 1)
-		return refuse(why, size, "the kernel takes this xchg for a nop");
+		return refuse(why, size, "the kernel mistakes this xchg for a nop");
 	return true;
 }
 

@@ -163,7 +163,7 @@ static size_t find_pads(struct func *f, const struct code_range *range)
 		if (r.p)
 			r.end = r.p + len;
 		if (!r.p || !lsda_pads(f, fde, r, &found))
-			set_open(f, fde->start, "its landing pads can't be read");
+			set_open(f, fde->start, "its exception handlers (landing pads) cannot be read");
 	}
 	return found;
 }

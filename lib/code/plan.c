@@ -61,7 +61,7 @@ static void check_forwarder(const struct func *f, struct plan *plan)
 		plan->site_is_end = false;
 		plan->exit = PLAN_EXIT_NONE;
 		snprintf(plan->exit_why, sizeof(plan->exit_why),
-			"its first instruction is a jump that may leave it or not");
+			"its first instruction is a jump that may or may not leave the function");
 		free(plan->ends);
 		plan->ends = NULL;
 		plan->end_cnt = 0;
@@ -76,7 +76,7 @@ int func_plan(struct func *f, struct plan *plan)
 		return ret;
 	if (func_is_data(f)) {
 		snprintf(plan->refused, sizeof(plan->refused),
-			"nothing calls it, and what lies there can't begin a function: data");
+			"no code calls it, and its bytes cannot begin a function: they are data");
 		return 0;
 	}
 	func_find_go(f);
@@ -121,7 +121,7 @@ int plan_insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
 		return ret;
 	}
 	if (!insn_decode(dec, bytes, len, 0, &insn)) {
-		snprintf(why, size, "not an instruction that can be told");
+		snprintf(why, size, "an instruction that is not known");
 		return -EILSEQ;
 	}
 	return insn_probe_ok(arch, bytes, insn.len, rules, why, size) ? 0 : -ENOTSUP;

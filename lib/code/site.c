@@ -62,12 +62,12 @@ static int find_limit(struct site *s)
 	s->limit = f->ranges[0].end;
 	s->limit_why = "its code ends";
 	lower_limit(s, image_next_start(&f->p->img, f->entry),
-		"another symbol begins behind the entry");
+		"another symbol starts after the entry");
 	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		const struct insn *insn = &f->p->insns[i];
 
 		if (insn->has_target)
-			lower_limit(s, insn->target, "a jump leads behind the entry");
+			lower_limit(s, insn->target, "a jump leads to an instruction after the entry");
 		if (is_unresolved(f, insn))
 			s->endbr_only = true;
 	}
@@ -77,7 +77,7 @@ static int find_limit(struct site *s)
 	ret = cold_first_jump(f, f->entry, s->limit, &addr);
 	if (ret)
 		return ret;
-	lower_limit(s, addr, "code elsewhere jumps behind the entry");
+	lower_limit(s, addr, "other code jumps to an instruction after the entry");
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static const struct insn *find_landing(
 	const struct insn *end = f->p->insns + f->ranges[0].cnt;
 	char why[PLAN_WHY_LEN];
 
-	*ret_why = "nothing behind it is faster";
+	*ret_why = "no later instruction is faster to probe";
 	for (uint32_t i = 0; i < MAX_STEPS && insn < end; i++, insn++) {
 		int32_t depth = func_state(f, insn)->depth;
 		bool ok = may_probe(s, insn, why, sizeof(why)) && depth % 8 == 0 &&
@@ -137,7 +137,7 @@ static const struct insn *find_landing(
 		if (!steps_over(s, insn, f->p->rules.count_only && !f->p->rules.keep_args))
 			break;
 		if (s->endbr_only && !insn_is_endbr(func_bytes(f, insn), insn->len)) {
-			*ret_why = "a jump whose target is unknown may lead behind it";
+			*ret_why = "a jump with an unknown target may lead past it";
 			break;
 		}
 	}
@@ -145,7 +145,7 @@ static const struct insn *find_landing(
 }
 
 static const char behind_go[] =
-	"behind Go's check of the stack, which is made again when that has grown";
+	"after Go's check of the stack, which runs again when the stack has grown";
 
 static void set_site(struct site *s, const struct insn *insn, const char *why)
 {
@@ -227,7 +227,7 @@ int func_site(struct func *f, struct plan *plan)
 	loop = func_loop_to_entry(f);
 	if (loop && f->at_start && !f->p->rules.site_entry) {
 		snprintf(plan->refused, sizeof(plan->refused),
-			"a loop begins at its entry (jump at +0x%llx): rounds would count as calls; --site entry does it anyway",
+			"a loop begins at its entry (jump at +0x%llx): iterations would count as calls; --site entry does it anyway",
 			(unsigned long long)(loop->addr - f->entry));
 		return 0;
 	}

@@ -82,7 +82,7 @@ static const struct {
 	const char *suffixes[4];
 } groups[] = {
 	{
-		"it is the unwinder's own: it leaves by other ways than a return",
+		"it belongs to the unwinder and does not return to its caller",
 		{ "__gxx_personality_v0", "__gxx_personality_sj0", "__gcc_personality_v0",
 			"__gnat_personality_v0", "__objc_personality_v0",
 			"rust_eh_personality", "__gxx_wasm_personality_v0",
@@ -117,7 +117,7 @@ static const struct {
 		{ "jump_fcontext", "make_fcontext", "ontop_fcontext" },
 	},
 	{
-		"it is entered without a return address of its own",
+		"it is not entered by a call, and has no return address",
 		{ "_start", "_dl_start_user", "__restore_rt", "__restore",
 			"__kernel_rt_sigreturn", "_dl_tlsdesc_return",
 			"_dl_tlsdesc_undefweak", "_dl_tlsdesc_dynamic" },

@@ -220,7 +220,7 @@ static int target_add(struct resolver *r, const struct target *new)
 static const char *refusal(const struct arg *a, const struct match *m)
 {
 	if (elf_file_is_writable(m->lib->elf, m->addr))
-		return "it is mapped writable, where the kernel takes no probes";
+		return "it is mapped writable, and the kernel refuses probes there";
 	if (!m->func)
 		return NULL;
 	if (m->func->kind == ELF_IFUNC)

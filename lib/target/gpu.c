@@ -319,7 +319,7 @@ static void plan_launch(struct plan *plan)
 {
 	plan->exit = PLAN_EXIT_NONE;
 	snprintf(plan->site_why, sizeof(plan->site_why), "the entry of a launch");
-	snprintf(plan->exit_why, sizeof(plan->exit_why), "its stack alone is looked for");
+	snprintf(plan->exit_why, sizeof(plan->exit_why), "only its stack is recorded");
 }
 
 static int gpu_plan(struct draft *draft, size_t first, size_t cnt,

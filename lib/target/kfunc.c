@@ -258,7 +258,7 @@ static void plan_one(struct target *t, const struct offer *o, bool many,
 		t->how = o->has[KFUNC_MULTI] ? KFUNC_MULTI : KFUNC_KPROBE;
 	if (t->how != KFUNC_FENTRY && !kprobes) {
 		snprintf(plan->refused, sizeof(plan->refused), "this kernel has no %s",
-			o->has[KFUNC_FENTRY] ? "kprobes, and it takes more than fentry hands on"
+			o->has[KFUNC_FENTRY] ? "kprobes, and it has more arguments than fentry passes"
 					     : o->lacking);
 		t->refused = plan->refused;
 		return;
@@ -269,7 +269,7 @@ static void plan_one(struct target *t, const struct offer *o, bool many,
 	snprintf(plan->exit_why, sizeof(plan->exit_why), "%s",
 		plan->exit == PLAN_EXIT_NONE ? "only counted: --count or --exit none"
 		: t->how == KFUNC_FENTRY     ? "fexit"
-					     : "kretprobe: not all ends may be seen");
+					     : "kretprobe: some returns may be missed");
 }
 
 static int kfunc_plan(struct draft *draft, size_t first, size_t cnt,

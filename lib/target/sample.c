@@ -53,7 +53,7 @@ static int sample_plan(struct draft *draft, size_t first, size_t cnt,
 
 		plan->site_emulated = true;
 		plan->exit = PLAN_EXIT_NONE;
-		snprintf(plan->site_why, sizeof(plan->site_why), "a clock of each CPU");
+		snprintf(plan->site_why, sizeof(plan->site_why), "a timer on each CPU");
 		snprintf(plan->exit_why, sizeof(plan->exit_why), "a sample has no end");
 	}
 	return 0;

@@ -121,9 +121,9 @@ static int wait_plan(struct draft *draft, size_t first, size_t cnt,
 		plan->site_emulated = true;
 		plan->exit = PLAN_EXIT_RETURN;
 		snprintf(plan->site_why, sizeof(plan->site_why), "%s",
-			queue ? "woken, or switched out while it could run"
-			      : "switched out to sleep");
-		snprintf(plan->exit_why, sizeof(plan->exit_why), "it has a CPU again");
+			queue ? "the thread wakes up, or loses its CPU while runnable"
+			      : "the thread is switched out to sleep");
+		snprintf(plan->exit_why, sizeof(plan->exit_why), "the thread has a CPU again");
 	}
 	return 0;
 }

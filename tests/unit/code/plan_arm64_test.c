@@ -43,15 +43,15 @@ static void test_ends(void)
 		{ "brk ends it", STP "b4000060 " LDP RET "d4207d00",
 			"site+0 ret ret:+12" },
 		{ "code that runs over its end", STP LDP "b4000040 " RET "d2800000",
-			"site+0 none (at 0x1014: its code runs over its end)" },
+			"site+0 none (at 0x1014: its code continues after its end)" },
 		{ "a call at the end is of a function that never returns",
 			STP "b4000060 " LDP RET "94000100", "site+0 ret ret:+12" },
 		{ "no instruction", STP LDP "54000040 " RET "03000000",
-			"site+0 none (at 0x1010: not an instruction that can be told)" },
+			"site+0 none (at 0x1010: an instruction that is not known)" },
 		{ "eret", STP LDP "d69f03e0",
 			"site+0 none (at 0x1008: a far jump or a return from an interrupt)" },
 		{ "b out of the function with the frame up", STP "14000100",
-			"site+0 none (at 0x1004: a jump out of the function with its frame still up)" },
+			"site+0 none (at 0x1004: a jump leaves the function before its stack frame is removed)" },
 		{ "atomics, vectors and what Capstone 4 does not know are no obstacle",
 			"f8210020 04e00420 " RET, "site+0 ret ret:+8" },
 	};
@@ -101,7 +101,7 @@ static void test_restarts(void)
 			STP "910003fd d10043ff 910003bf " LDP "54ffff61 " RET,
 			"site+0 ret rejcc33:+20 ret:+24" },
 		{ "b to the entry without a frame is a loop", "f1000400 54ffffe1 " RET,
-			"refused: a loop begins at its entry (jump at +0x4): rounds would count as calls; --site entry does it anyway" },
+			"refused: a loop begins at its entry (jump at +0x4): iterations would count as calls; --site entry does it anyway" },
 	};
 
 	check_plans(PLAN_ARM64, lines, ARRAY_SIZE(lines));

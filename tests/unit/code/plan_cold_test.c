@@ -61,10 +61,10 @@ static void test_cold_parts(void)
 	is_plan("site+0 ret ret:+8 ret:+4099", "1000-1009 2000-2004",
 		"a cold part may be entered behind its start");
 	plan_cold("53 0f 84 f9 0f 00 00 5b c3", "5b 06");
-	is_plan("site+0 none (at 0x2001: not an instruction that can be told)",
+	is_plan("site+0 none (at 0x2001: an instruction that is not known)",
 		"1000-1009 2000-2002", "a cold part that can't be disassembled");
 	plan_cold("53 0f 84 f9 0f 00 00 5b c3", "5b 31 c0");
-	is_plan("site+0 none (at 0x2003: its code runs over its end)",
+	is_plan("site+0 none (at 0x2003: its code continues after its end)",
 		"1000-1009 2000-2003", "a cold part that runs over its end");
 }
 
@@ -167,7 +167,7 @@ static void test_bounds(void)
 	code(0x1000, "55 5d ff e0");
 	make_plan(0x1000, 0);
 	is_str(plan_text(&tc.plan),
-		"site+0 none (at 0x1002: its size is unknown, and a jump may lead on)",
+		"site+0 none (at 0x1002: its size is not known, and a jump may stay inside or leave)",
 		"unless a jump may lead on");
 	begin(PLAN_X86_64);
 	code(0x1000, "55 74 02 5d c3 5d c3");
@@ -209,7 +209,7 @@ static void test_offsets_within(void)
 	code(0x1000, "55 b8 01 00 00 00 5d c3");
 	make_plan(0x1001, 0);
 	is_str(plan_text(&tc.plan),
-		"refused: no symbol and no FDE tells where instructions begin",
+		"refused: no symbol and no unwind table says where its instructions start",
 		"nor in a file without symbols and FDEs");
 	symbol(0x1003);
 	fde(0x1000, 0x1008);

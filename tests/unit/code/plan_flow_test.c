@@ -18,9 +18,9 @@ static const char *leave(enum plan_arch arch, const char *hex)
 	plan = plan_code(arch, buf);
 	if (plan->exit == PLAN_EXIT_RET)
 		return ended;
-	if (strstr(plan->exit_why, "frame still up"))
+	if (strstr(plan->exit_why, "before its stack frame is removed"))
 		return frame_up;
-	return strstr(plan->exit_why, "takes off the stack") ? popped : plan->exit_why;
+	return strstr(plan->exit_why, "removes from the stack") ? popped : plan->exit_why;
 }
 
 struct line {

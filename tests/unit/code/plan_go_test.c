@@ -2,9 +2,9 @@
 /* Functions of Go's compiler, whose entry is run again when their stack has grown. */
 #include "plan_case.h"
 
-#define MOVES "none (Go moves its stack when that grows: ends of calls can't be told)"
+#define MOVES "none (Go moves a stack that grows: returns cannot be matched with calls)"
 #define LOOP                                                                          \
-	"a loop begins at its entry (jump at +0x%llx): rounds would count as calls; " \
+	"a loop begins at its entry (jump at +0x%llx): iterations would count as calls; " \
 	"--site entry does it anyway"
 
 /* The parts of a function; what is NULL is left out. */
@@ -126,19 +126,19 @@ static void test_site(void)
 
 	plan_parts(PLAN_X86_64, &p, NULL);
 	is_str(tc.plan.site_why,
-		"behind Go's check of the stack, which is made again when that has grown: nothing behind it is faster",
+		"after Go's check of the stack, which runs again when the stack has grown: no later instruction is faster to probe",
 		"the site's reason");
 	p.body = "55 5d c3";
 	plan_parts(PLAN_X86_64, &p, NULL);
 	is_counted("a push behind the check");
 	is_str(tc.plan.site_why,
-		"behind Go's check of the stack, which is made again when that has grown",
+		"after Go's check of the stack, which runs again when the stack has grown",
 		"is taken at once");
 	p.body = "31 c0 55 5d c3";
 	plan_parts(PLAN_X86_64, &p, NULL);
 	is_int(tc.plan.site, CASE_BASE + at.behind + 2, "or one instruction on");
 	is_str(tc.plan.site_why,
-		"behind Go's check of the stack, which is made again when that has grown, and 1 instruction, the kernel emulates this one",
+		"after Go's check of the stack, which runs again when the stack has grown, and 1 instruction, the kernel emulates this one",
 		"and that is said");
 	/* a loop begins at the second instruction behind the check: jmp -5 */
 	p.body = "31 c0 55 5d eb fc c3";

@@ -31,7 +31,7 @@ static void check(const char *hex, const char *want)
 		ok(!ret, "%s may be probed%s%s", hex, why[0] ? ", but: " : "", why);
 	else if (!ok(ret ==
 					 (strcmp(want,
-						  "not an instruction that can be told")
+						  "an instruction that is not known")
 							 ? -ENOTSUP
 							 : -EILSEQ) &&
 				 !strcmp(why, want),
@@ -43,7 +43,7 @@ static void check(const char *hex, const char *want)
 #define LOCK    "the kernel refuses to probe a lock prefix"
 #define SEGMENT "the kernel refuses to probe a segment prefix"
 #define OPCODE  "the kernel refuses to probe this opcode"
-#define NONE    "not an instruction that can be told"
+#define NONE    "an instruction that is not known"
 #define SYSTEM  "a system or undefined instruction can't be single-stepped"
 #define NOP5    "this kernel turns a probed 5-byte nop into a call"
 #define CALL    "a probed call breaks shadow stacks on this kernel"
@@ -61,8 +61,8 @@ static void test_never(void)
 		{ "8f e8 78 c0 c1 02", VECTOR },    /* vprotb, XOP */
 		{ "8f 00", NULL },                  /* pop (%rax) */
 		{ "8f c0", NULL },                  /* pop %rax, the long way */
-		{ "41 90", "the kernel takes this xchg for a nop" },
-		{ "49 90", "the kernel takes this xchg for a nop" },
+		{ "41 90", "the kernel mistakes this xchg for a nop" },
+		{ "49 90", "the kernel mistakes this xchg for a nop" },
 		{ "90", NULL },
 		{ "48 90", NULL },
 		{ "f0 ff 07", LOCK },
@@ -160,7 +160,7 @@ static void test_refused(void)
 		{ "c5 f8 77 c3", "its first instruction can't be probed: " VECTOR },
 		{ "f0 ff 07 c3", "its first instruction can't be probed: " LOCK },
 		{ "41 90 c3",
-			"its first instruction can't be probed: the kernel takes this xchg for a nop" },
+			"its first instruction can't be probed: the kernel mistakes this xchg for a nop" },
 		{ "cc c3",
 			"its first instruction can't be probed: a breakpoint is already there" },
 		{ "06 c3", "its first instruction can't be disassembled" },

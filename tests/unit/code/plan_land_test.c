@@ -38,7 +38,7 @@ static void test_data(void)
 			"site+0 none (at 0x1001: it reads its own code)" },
 		{ "a table behind a call that may not return is left alone",
 			"53 48 8d 0d 09 00 00 00 74 0c e8 00 02 00 00 ff 5b c3 c3 00 00 00 5b c3",
-			"site+0 none (at 0x1011: behind a call lies what may be code or data)" },
+			"site+0 none (at 0x1011: the bytes after a call may be code or data)" },
 		{ "a string behind a call that only takes its address is no code",
 			"53 e8 03 00 00 00 c3 c3 c3 5e 5b c3", "site+0 ret ret:+11" },
 		{ "beside a jump to anywhere, a ret that nothing leads to is given up",
@@ -156,16 +156,16 @@ static void test_pads(void)
 		"a landing pad is code, what lies behind it is not");
 	put(0x3000, middle, sizeof(middle));
 	is_str(plan_again(body),
-		"site+0 none (at 0x1000: its landing pads can't be read, and 0x1008 may be code or data)",
+		"site+0 none (at 0x1000: its exception handlers (landing pads) cannot be read, and 0x1008 may be code or data)",
 		"a landing pad in the middle of an instruction is none");
 	put(0x3000, cut, sizeof(cut));
 	tc.text.size = 0x2008;
 	is_str(plan_again(body),
-		"site+0 none (at 0x1000: its landing pads can't be read, and 0x100b may be code or data)",
+		"site+0 none (at 0x1000: its exception handlers (landing pads) cannot be read, and 0x100b may be code or data)",
 		"a table of them that is cut short");
 	tc.fdes[0].lsda = PLAN_LSDA_UNREADABLE;
 	is_str(plan_again(body),
-		"site+0 none (at 0x1000: its landing pads can't be read, and 0x100b may be code or data)",
+		"site+0 none (at 0x1000: its exception handlers (landing pads) cannot be read, and 0x100b may be code or data)",
 		"one that lies nobody knows where");
 }
 
@@ -174,7 +174,7 @@ static void test_pads(void)
 static void test_entries(void)
 {
 	static const char refused[] =
-		"refused: nothing calls it, and what lies there can't begin a function: data";
+		"refused: no code calls it, and its bytes cannot begin a function: they are data";
 	static const struct {
 		const char *what, *code;
 		enum plan_arch arch;

@@ -255,21 +255,21 @@ static void test_landings(void)
 		{ "on a nop of 5 bytes", "31 c0 0f 1f 44 00 00 c3",
 			"+2 nopl (%rax,%rax)" MOVED("1 instruction") },
 		{ "not on a ret", "31 c0 c3",
-			"+0 xorl %eax,%eax (stepped): entry: nothing behind it is faster" },
+			"+0 xorl %eax,%eax (stepped): entry: no later instruction is faster to probe" },
 		{ "not on a jump through memory", "31 c0 ff 25 00 01 00 00",
-			"+0 xorl %eax,%eax (stepped): entry: nothing behind it is faster" },
+			"+0 xorl %eax,%eax (stepped): entry: no later instruction is faster to probe" },
 		{ "not on jrcxz, which is stepped", "31 c0 e3 00 c3",
-			"+0 xorl %eax,%eax (stepped): entry: nothing behind it is faster" },
+			"+0 xorl %eax,%eax (stepped): entry: no later instruction is faster to probe" },
 		{ "not on push $1, which is stepped", "31 c0 6a 01 5b c3",
-			"+0 xorl %eax,%eax (stepped): entry: nothing behind it is faster" },
+			"+0 xorl %eax,%eax (stepped): entry: no later instruction is faster to probe" },
 		{ "not on a push with an idle prefix, which is stepped",
 			"31 c0 48 53 5b c3",
-			"+0 xorl %eax,%eax (stepped): entry: nothing behind it is faster" },
+			"+0 xorl %eax,%eax (stepped): entry: no later instruction is faster to probe" },
 		{ "not on a jcc that is an end, as it may not be taken",
 			"85 ff 0f 84 00 02 00 00 c3",
-			"+0 testl %edi,%edi (stepped): entry: nothing behind it is faster" },
+			"+0 testl %edi,%edi (stepped): entry: no later instruction is faster to probe" },
 		{ "not beyond the function's end", "31 c0 89 c0",
-			"+0 xorl %eax,%eax (stepped): entry: nothing behind it is faster" },
+			"+0 xorl %eax,%eax (stepped): entry: no later instruction is faster to probe" },
 	};
 
 	check_lines(lines, ARRAY_SIZE(lines));
@@ -277,7 +277,7 @@ static void test_landings(void)
 	tc.rules.call_unsafe = true;
 	make_plan(CASE_BASE, 8);
 	is_str(site_text(),
-		"+0 xorl %eax,%eax (stepped): entry: nothing behind it is faster",
+		"+0 xorl %eax,%eax (stepped): entry: no later instruction is faster to probe",
 		"not on a call where shadow stacks can be in use");
 	plan_code(PLAN_X86_64, "31 c0 0f 1f 40 00 55 5d c3");
 	tc.rules.multinop_emulated = false;
@@ -287,7 +287,7 @@ static void test_landings(void)
 	plan_code(PLAN_X86_64, "f3 0f 1e fa 0f 1f 40 00 c3");
 	tc.rules.multinop_emulated = false;
 	make_plan(CASE_BASE, 9);
-	is_str(site_text(), "+0 endbr64 (stepped): entry: nothing behind it is faster",
+	is_str(site_text(), "+0 endbr64 (stepped): entry: no later instruction is faster to probe",
 		"a long nop that the kernel steps is no better than the entry");
 	plan_code(PLAN_X86_64, "f3 0f 1e fa 55 5d c3");
 	tc.rules.site_entry = true;
@@ -308,7 +308,7 @@ static void test_nop5(void)
 		{ "a fast one further on is better", "0f 1f 44 00 00 31 c0 55 5d c3",
 			"+7 pushq %rbp: behind 2 instructions, the entry can't be probed" },
 		{ "not on the second one of two", "f3 0f 1e fa 0f 1f 44 00 00 31 c0 c3",
-			"+0 endbr64 (stepped): entry: nothing behind it is faster" },
+			"+0 endbr64 (stepped): entry: no later instruction is faster to probe" },
 		{ "none where a jump leads behind it", "0f 1f 44 00 00 55 5d 75 fc c3",
 			"refused: its first instruction can't be probed: this kernel turns a probed 5-byte nop into a call" },
 		{ "none at the function's end", "0f 1f 44 00 00",
@@ -329,20 +329,20 @@ static void test_limits(void)
 {
 	static const struct line lines[] = {
 		{ "a branch onto the landing keeps the probe on the entry",
-			"31 c0 53 5b 75 fc c3", STAY "a jump leads behind the entry" },
+			"31 c0 53 5b 75 fc c3", STAY "a jump leads to an instruction after the entry" },
 		{ "a branch between entry and landing, too", "31 c0 89 c0 53 5b 75 fa c3",
-			STAY "a jump leads behind the entry" },
+			STAY "a jump leads to an instruction after the entry" },
 		{ "a call of the landing, too", "31 c0 53 e8 fa ff ff ff 5b c3",
-			STAY "a jump leads behind the entry" },
+			STAY "a jump leads to an instruction after the entry" },
 		{ "a branch behind the landing does no harm", "31 c0 53 5b 75 fd c3",
 			"+2 pushq %rbx" MOVED("1 instruction") },
 		{ "with a jump table only endbr64 is passed", "31 c0 53 3e ff e0 5b c3",
-			STAY "a jump whose target is unknown may lead behind it" },
+			STAY "a jump with an unknown target may lead past it" },
 		{ "endbr64 is passed with a jump table, too",
 			"f3 0f 1e fa 53 3e ff e0 5b c3",
 			"+4 pushq %rbx" MOVED("1 instruction") },
 		{ "jmp *%rax is such a jump", "31 c0 53 5b ff e0 c3",
-			STAY "a jump whose target is unknown may lead behind it" },
+			STAY "a jump with an unknown target may lead past it" },
 		{ "a tail call through memory is none", "31 c0 53 5b ff 60 08",
 			"+2 pushq %rbx" MOVED("1 instruction") },
 		{ "nothing is known of code that can't be disassembled",
@@ -355,7 +355,7 @@ static void test_limits(void)
 	symbol(0x1000);
 	symbol(0x1002);
 	make_plan(0x1000, 5);
-	is_str(site_text(), STAY "another symbol begins behind the entry",
+	is_str(site_text(), STAY "another symbol starts after the entry",
 		"a symbol on the landing keeps the probe on the entry");
 	begin(PLAN_X86_64);
 	code(0x1000, "31 c0 53 5b c3");
@@ -369,7 +369,7 @@ static void test_limits(void)
 	symbol(0x1000);
 	fde(0x1002, 0x1005);
 	make_plan(0x1000, 5);
-	is_str(site_text(), STAY "another symbol begins behind the entry",
+	is_str(site_text(), STAY "another symbol starts after the entry",
 		"so does an FDE that begins there");
 }
 
@@ -384,7 +384,7 @@ static void test_limits_elsewhere(void)
 	fde(0x2000, 0x2006);
 	tc.req.return_why = "vouched";
 	make_plan(0x1000, 5);
-	is_str(site_text(), STAY "code elsewhere jumps behind the entry",
+	is_str(site_text(), STAY "other code jumps to an instruction after the entry",
 		"nameless code that jumps to the landing keeps the probe on the entry");
 	symbol(0x2000);
 	make_plan(0x1000, 5);
@@ -408,7 +408,7 @@ static void test_limits_elsewhere(void)
 	fde(0x1020, 0x1022);
 	tc.req.return_why = "vouched";
 	make_plan(0x1000, 5);
-	is_str(site_text(), STAY "code elsewhere jumps behind the entry",
+	is_str(site_text(), STAY "other code jumps to an instruction after the entry",
 		"a short jump of nameless code counts as well");
 }
 

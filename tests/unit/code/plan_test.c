@@ -17,7 +17,7 @@ static void test_returns(void)
 		{ "code behind a jump table is searched", "55 89 f8 74 03 3e ff e0 5d c3",
 			"site+0 ret ret:+9" },
 		{ "a ret of 16 bits is none that can be told", "55 5d 66 c3",
-			"site+0 none (at 0x1002: not an instruction that can be told)" },
+			"site+0 none (at 0x1002: an instruction that is not known)" },
 	};
 
 	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
@@ -44,20 +44,20 @@ static void test_direct_jumps(void)
 		{ "jecxz leaves on ecx", "53 5b 67 e3 70 c3",
 			"site+0 ret jcc17:+2 ret:+5" },
 		{ "loop that leaves can't be evaluated", "53 5b e2 70 c3",
-			"site+0 none (at 0x1002: a jump that leaves on a condition that can't be evaluated)" },
+			"site+0 none (at 0x1002: a jump leaves on a condition that cannot be evaluated)" },
 		{ "loop within the function does no harm", "53 5b e2 fe c3",
 			"site+0 ret ret:+4" },
 		{ "a leaving jump with the frame up is given up", "53 e9 00 02 00 00",
-			"site+0 none (at 0x1001: a jump out of the function with its frame still up)" },
+			"site+0 none (at 0x1001: a jump leaves the function before its stack frame is removed)" },
 		{ "behind a call, which may not return, it is believed",
 			"53 e8 00 02 00 00 e9 00 02 00 00", "site+0 ret jmp:+6" },
 		{ "a jump out of all code shows that this is data",
 			"53 5b e9 00 00 00 70",
-			"site+0 none (at 0x1002: a jump out of all code: this is data)" },
+			"site+0 none (at 0x1002: a jump to where no code is: these bytes are data)" },
 		{ "so does a call out of all code", "53 e8 00 00 00 70 5b c3",
-			"site+0 none (at 0x1001: a call out of all code: this is data)" },
+			"site+0 none (at 0x1001: a call to where no code is: these bytes are data)" },
 		{ "a jump of 16 bits is none that can be told", "53 5b 66 e9 10 00 00 00",
-			"site+0 none (at 0x1002: not an instruction that can be told)" },
+			"site+0 none (at 0x1002: an instruction that is not known)" },
 	};
 
 	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
@@ -94,7 +94,7 @@ static void test_indirect_jumps(void)
 			"site+0 ret reg0:+6 ret:+8" },
 		{ "an array of pointers without a frame is left alone",
 			"89 f8 ff 24 c7 c3",
-			"site+0 none (at 0x1002: a jump through an array: a jump table or a tail call, nothing tells)" },
+			"site+0 none (at 0x1002: a jump through an array may be a jump table or a tail call)" },
 		{ "an array of pointers with the frame up is a computed goto",
 			"53 89 f8 74 03 ff 24 c7 5b c3", "site+0 ret ret:+9" },
 		{ "a far jump is not followed", "53 5b ff 28",
@@ -137,9 +137,9 @@ static void test_forwarders(void)
 			"site+4 ret jmp:+4 forwarder" },
 		{ "a ret behind the site is no forwarder", "90 c3", "site+0 ret ret:+1" },
 		{ "a first jcc that leaves is one probe for two things", "74 7e c3",
-			"site+0 none (its first instruction is a jump that may leave it or not)" },
+			"site+0 none (its first instruction is a jump that may or may not leave the function)" },
 		{ "so is a first jmp *%rax", "ff e0",
-			"site+0 none (its first instruction is a jump that may leave it or not)" },
+			"site+0 none (its first instruction is a jump that may or may not leave the function)" },
 	};
 
 	check_plans(PLAN_X86_64, lines, ARRAY_SIZE(lines));
@@ -159,12 +159,12 @@ static void test_restarts(void)
 		{ "a frame pointer's leave counts", "55 48 89 e5 c9 75 f9 c3",
 			"site+0 ret rejcc5:+5 ret:+7" },
 		{ "a jump to the entry without a frame is a loop", "ff cf 75 fc c3",
-			"refused: a loop begins at its entry (jump at +0x2): rounds would count as calls; --site entry does it anyway" },
+			"refused: a loop begins at its entry (jump at +0x2): iterations would count as calls; --site entry does it anyway" },
 		{ "a frame on one of two ways is not enough",
 			"85 ff 74 02 53 5b 75 f8 c3",
-			"refused: a loop begins at its entry (jump at +0x6): rounds would count as calls; --site entry does it anyway" },
+			"refused: a loop begins at its entry (jump at +0x6): iterations would count as calls; --site entry does it anyway" },
 		{ "a jump to the entry in mid-frame is a loop", "53 75 fd 5b c3",
-			"refused: a loop begins at its entry (jump at +0x1): rounds would count as calls; --site entry does it anyway" },
+			"refused: a loop begins at its entry (jump at +0x1): iterations would count as calls; --site entry does it anyway" },
 		{ "a call of itself is no loop", "53 e8 fa ff ff ff 5b c3",
 			"site+0 ret ret:+7" },
 	};
@@ -182,9 +182,9 @@ static void test_running_over(void)
 {
 	static const struct plan_line lines[] = {
 		{ "code that falls off its end", "53 74 01 c3 31 c0",
-			"site+0 none (at 0x1006: its code runs over its end)" },
+			"site+0 none (at 0x1006: its code continues after its end)" },
 		{ "a conditional jump at the end falls off, too", "53 5b 74 01 c3 75 fd",
-			"site+0 none (at 0x1007: its code runs over its end)" },
+			"site+0 none (at 0x1007: its code continues after its end)" },
 		{ "a call at the end is of a function that never returns",
 			"53 5b 74 01 c3 53 e8 00 02 00 00", "site+0 ret ret:+4" },
 		{ "padding behind a ret is no code", "53 5b c3 0f 1f 00",
@@ -192,7 +192,7 @@ static void test_running_over(void)
 		{ "padding behind a last call is no code",
 			"53 74 02 5b c3 e8 00 02 00 00 90", "site+0 ret ret:+4" },
 		{ "padding that is reached falls off", "53 5b 74 01 c3 90",
-			"site+0 none (at 0x1006: its code runs over its end)" },
+			"site+0 none (at 0x1006: its code continues after its end)" },
 		{ "ud2 ends it", "53 5b 74 01 c3 0f 0b", "site+0 ret ret:+4" },
 		{ "hlt ends it", "53 5b 74 01 c3 f4", "site+0 ret ret:+4" },
 		{ "int3 ends it", "53 5b 74 01 c3 cc", "site+0 ret ret:+4" },
@@ -205,21 +205,21 @@ static void test_what_is_not_followed(void)
 {
 	static const struct plan_line lines[] = {
 		{ "a function without any end", "53 e8 00 02 00 00",
-			"site+0 none (it has no ret and no jump that leaves: it never returns)" },
+			"site+0 none (it never returns: it has no ret and no jump to another function)" },
 		{ "what is no instruction", "53 5b 74 01 c3 06",
-			"site+0 none (at 0x1005: not an instruction that can be told)" },
+			"site+0 none (at 0x1005: an instruction that is not known)" },
 		{ "a jump into the middle of an instruction",
 			"53 5b 74 01 b8 00 00 00 00 c3",
 			"site+0 none (at 0x1002: a jump into the middle of an instruction)" },
 		{ "but a jump over a lock prefix is common", "53 5b 74 01 f0 ff 07 c3",
 			"site+0 ret ret:+7" },
 		{ "a function that pops what its caller pushed", "5e c3",
-			"site+0 none (it takes off the stack what its caller put there)" },
+			"site+0 none (it removes from the stack what its caller put there)" },
 		{ "a return from its caller's frame, of which it has none", "53 48 89 ec 5d c3",
-			"site+0 none (it takes off the stack what its caller put there)" },
+			"site+0 none (it removes from the stack what its caller put there)" },
 		{ "a frame of its own", "55 48 89 e5 53 48 89 ec 5d c3", "site+0 ret ret:+9" },
 		{ "a return by popping and jumping", "59 ff e1",
-			"site+0 none (it takes off the stack what its caller put there)" },
+			"site+0 none (it removes from the stack what its caller put there)" },
 		{ "iret", "53 5b 48 cf",
 			"site+0 none (at 0x1002: a far jump or a return from an interrupt)" },
 		{ "a ret with a segment prefix", "53 5b 2e c3",
@@ -274,10 +274,10 @@ static void test_modes(void)
 			"return probes are unsafe on this kernel; 1 ret, 0 jumps that leave",
 			PLAN_MODE_AUTO, true, false },
 		{ "--exit return says what can happen", NULL,
-			"--exit return: an exception, a cancelled thread or a fiber that switches in a call of it can end the process",
+			"--exit return: an exception, a cancelled thread or a switch of stacks during a call can end the process",
 			PLAN_MODE_RETURN, false, false },
 		{ "and so on a kernel where it is unsafe", NULL,
-			"--exit return, although return probes are unsafe on this kernel: calling it can end the process",
+			"--exit return: return probes are unsafe on this kernel, and a call can end the process",
 			PLAN_MODE_RETURN, true, false },
 		{ "--exit ret goes before a voucher", "preset cuda declares nothrow",
 			"--exit ret; 1 ret, 0 jumps that leave", PLAN_MODE_RET, false,
@@ -354,7 +354,7 @@ static void test_return_probes(void)
 	plan_code(PLAN_X86_64, "5e 55 5d c3");
 	tc.rules.exit = PLAN_MODE_RETURN;
 	is_str(plan_text(make_plan(CASE_BASE, 4)),
-		"site+0 none (it takes off the stack what its caller put there)",
+		"site+0 none (it removes from the stack what its caller put there)",
 		"a return probe is not forced on code that has no return address");
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		plan_code(own[i].arch, own[i].code);
