@@ -21,7 +21,7 @@
 
 enum fsn_regs target_regs(const struct target *t)
 {
-	if (t->kind != &target_user || !t->object->elf)
+	if (!t->kind->in_files || t->kind->is_event || !t->object->elf)
 		return FSN_REGS_C;
 	switch (elf_file_go(t->object->elf, t->func ? t->func->addr : t->addr)) {
 	case ELF_GO_REGS:
