@@ -99,9 +99,22 @@ static __always_inline void call_left_out(
 	if (!set || !set_is_used(set))
 		return;
 	if (fsn_follows && !arrived &&
-		slots_arrive(set, call_key(fn, tgid), where, caller_link(ctx)))
+		slots_arrive(set, call_key(fn, tgid), where, caller_link(ctx)) & ARRIVED_OWN)
 		return;
 	slot_clear(set, call_key(fn, tgid), where);
+}
+
+/* The entry of @place, which is no function of the group, is probed for tracked calls. */
+static __always_inline void call_arrives(struct pt_regs *ctx, __u32 place, __u64 where)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+	int arrived = 0;
+
+	if (set && set_is_used(set))
+		arrived = slots_arrive(set, call_key(place, tgid), where, caller_link(ctx));
+	if (!arrived && fsn_nesting && is_on())
+		nest_stray(where, fsn_hit_ns);
 }
 
 enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
@@ -285,6 +298,8 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 	add(&stat->n.total_ns, net);
 	if (nest && nest->inner_ns)
 		add(&stat->n.inner_ns, nest->inner_ns);
+	if (nest && nest->probes_ns)
+		add(&stat->n.probes_ns, nest->probes_ns);
 	if (nest && nest->flags & FSN_NEST_AGAIN)
 		add(&stat->n.recursed_ns, net);
 	if (nest)
@@ -309,6 +324,8 @@ static __always_inline void end_in_process(struct fsn_proc *proc, __s64 net, int
 	add(&proc->n.total_ns, net);
 	if (nest && nest->inner_ns)
 		add(&proc->n.inner_ns, nest->inner_ns);
+	if (nest && nest->probes_ns)
+		add(&proc->n.probes_ns, nest->probes_ns);
 	if (split)
 		SPLIT_ADD(proc->n, split, net);
 	raise(&proc->n.max_ns, shown_time(net));
@@ -327,8 +344,8 @@ static __always_inline void call_over(
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task->tgid, way = slot % FSN_WAYS;
 	__u64 start = set->call[way].start, ns = now > start ? now - start : 0;
-	const struct fsn_split *split = NULL;
 	const struct fsn_nest *nest = NULL;
+	struct fsn_split *split = NULL;
 	__s64 net;
 	int how;
 
@@ -336,10 +353,13 @@ static __always_inline void call_over(
 	if (ns > FSN_NS_MASK)
 		ns = FSN_NS_MASK;
 	net = net_time(conf, ns);
-	if (fsn_nesting && nests)
-		nest = nest_ends(task, slot, conf, now, ns);
 	if (fsn_split)
 		split = split_ends(&set->call[way], slot, ns);
+	if (fsn_nesting && nests) {
+		nest = nest_close(task, slot, now);
+		if (nest)
+			net = nest_ends(nest, fn, conf, net, ns, split);
+	}
 	how = end_in_function(fn, conf, slot, net, result, nest, split);
 	if (fsn_processes)
 		end_in_process(proc_again(set->call[way].proc & ~FSN_HAS_ARGS, fn, tgid,
@@ -435,21 +455,27 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 }
 
 /*
- * The end is seen. @led: calls are followed to here; @link: as for return_address(), or
- * ANY_ADDRESS behind a return probe.
+ * The end is seen. @led: calls are tracked to here; @link: as for return_address(), or ANY_ADDRESS
+ * after a return probe. False: it is the end of a place that no tracked call has come to.
  */
-static __always_inline void call_end(
+static __always_inline bool call_end(
 	__u32 fn, bool led, __u64 where, __u64 link, __u64 result)
 {
+	int ended = 0;
+
 	if (fsn_walks_late)
 		walk_notable(where, result);
-	if (fsn_follows && led && (fn >= fsn_fn_cnt || some_left(where)) &&
-		end_left(fn, where, link, result))
-		return;
+	if (fsn_follows && led && (fn >= fsn_fn_cnt || some_left(where)))
+		ended = end_left(fn, where, link, result);
+	if (fn >= fsn_fn_cnt)
+		return ended;
+	if (ended & ENDED_OWN)
+		return true;
 	if (READ(ctl.streams))
 		end_streamed(fn, where, result);
 	else
 		end_call(fn, where, result, false);
+	return true;
 }
 
 #endif

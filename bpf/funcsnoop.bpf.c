@@ -70,15 +70,17 @@ int fsn_entry(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, sp = entry_sp(ctx, cookie, kind);
-	enum begun begun = LEFT_OUT;
+	enum begun begun;
 
 	own_stack(ctx);
-	if (kind == FSN_ARRIVE)
+	if (kind == FSN_ARRIVE) {
 		count_place(cookie & FSN_FN_MASK, false);
-	else
-		begun = call_begin(ctx, cookie & FSN_FN_MASK, sp, sp,
-			kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
-			kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true);
+		call_arrives(ctx, cookie & FSN_FN_MASK, sp);
+		return 0;
+	}
+	begun = call_begin(ctx, cookie & FSN_FN_MASK, sp, sp,
+		kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
+		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(ctx, cookie & FSN_FN_MASK, sp, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
@@ -109,6 +111,15 @@ int fsn_return(struct pt_regs *ctx)
 	return 0;
 }
 
+/* The end of a place that no tracked call has come to. Its own function: fsn_end() has few registers. */
+static __noinline int end_strays(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
+	__u64 sp = kind >= FSN_END_EARLY ? early_sp(ctx, cookie) : REG_SP(ctx);
+
+	return nest_stray(sp, end_is_stepped(kind, cookie) ? fsn_step_ns : fsn_hit_ns);
+}
+
 /*
  * On ret instructions and on jumps that leave, where the stack pointer is that of the entry; and
  * on what leads to a ret.
@@ -134,10 +145,12 @@ int fsn_end(struct pt_regs *ctx)
 		result = early_result(ctx, cookie);
 		led = cookie >> FSN_COOKIE_LED_SHIFT & 1;
 	}
-	if (kind == FSN_END || kind >= FSN_END_EARLY)
-		call_end(fn, led, sp, REG_LINK(ctx), result);
-	else
+	if (kind == FSN_END || kind >= FSN_END_EARLY) {
+		if (!call_end(fn, led, sp, REG_LINK(ctx), result) && fsn_nesting && is_on())
+			end_strays(ctx);
+	} else {
 		call_leaves(fn, sp, kind == FSN_END_REG ? 0 : jump_leads(ctx, cookie),
 			REG_LINK(ctx));
+	}
 	return 0;
 }

@@ -25,7 +25,8 @@ const volatile bool fsn_split = false;   /* where times went is known */
 const volatile bool fsn_may_pause = false; /* who makes calls may be held; hold.bpf.h */
 const volatile bool fsn_thread_stacks = false; /* stacks are what threads do, not who makes calls */
 const volatile bool fsn_waits = false;   /* calls are waits of threads, others than that which runs */
-const volatile __u32 fsn_hit_ns = 0;     /* what is taken off for each hit that follows a call */
+/* Time of a probe that is hit and measures nothing: on an emulated and a single-stepped instruction. */
+const volatile __u32 fsn_hit_ns = 0, fsn_step_ns = 0;
 
 struct fsn_ctl ctl;
 
@@ -65,13 +66,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fsn_mark);
 } fsn_marks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fsn_place);
-} fsn_places SEC(".maps");
 
 /* What is kept of a wait beside its slot, in a group that has such; no command reads it. */
 struct wait {

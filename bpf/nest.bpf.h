@@ -14,9 +14,16 @@
  * directly, takes the word as it finds it: its calls are made in none, or in the one that
  * was open last.
  *
- * What is taken off a call for each one inside is what was measured of that and the rest
- * of what its probes take, from the same calibration; for probes that measure nothing, all
- * that they take. Only the thread itself writes its word: nothing here needs an exchange.
+ * A call's time is without the time of probes inside of it: what was measured of each call there
+ * and is not its time, the rest of what its probes take, by calibration, and all that probes take
+ * which measure nothing. So a caller's own time, which is its time less that of the calls inside,
+ * is right even if the calibrated time of a probe is not: the two are parts of what was measured.
+ *
+ * A thread that loses its CPU while a probe runs waits in the run queue, for milliseconds, in what
+ * was measured as its call's. When that was in the call's own code and when in the probes is not
+ * known: it is divided in the proportion of the two on a CPU.
+ *
+ * Only the thread itself writes its word: nothing here needs an exchange.
  */
 #ifndef FUNCSNOOP_NEST_BPF_H
 #define FUNCSNOOP_NEST_BPF_H
@@ -118,22 +125,44 @@ static __always_inline __u64 encloses(
 	return 0;
 }
 
-/* What the probes have taken of a call that was left, with those inside of it. */
-static __always_inline __u64 left_behind(
-	const struct fsn_nest *nest, const struct fsn_conf *conf)
+/* Parts of a call's time that are not its own: as in struct fsn_nest. */
+struct nest_parts {
+	__u64 inner_ns, probes_ns;
+};
+
+/* @delay: run-queue latency in it, in units of struct fsn_nest. */
+static __always_inline void nest_add(
+	struct fsn_nest *nest, const struct nest_parts *parts, __u32 delay)
 {
-	return READ(nest->inner_ns) + (conf ? conf->entry_ns : 0);
+	if (parts->inner_ns)
+		add(&nest->inner_ns, parts->inner_ns);
+	if (parts->probes_ns)
+		add(&nest->probes_ns, parts->probes_ns);
+	if (delay)
+		add(&nest->inner_delay, delay);
+}
+
+/*
+ * Adds those of a call which has no time of its own: what was inside, and @probes_ns of its probes. Its
+ * run-queue latency is left to the call around it: the stacks of programs are full.
+ */
+static __always_inline void nest_collect(
+	struct nest_parts *parts, const struct fsn_nest *nest, __u64 probes_ns)
+{
+	parts->inner_ns += READ(nest->inner_ns);
+	parts->probes_ns += READ(nest->probes_ns) + probes_ns;
 }
 
 /*
  * A step outwards, by itself: verified once, not for each of the steps. Returns @word with
- * NEST_FOUND if a call of @fn at @where is made in that; else the next one outwards, after what
- * was left behind is added to @left; or 0.
+ * NEST_FOUND if a call of @fn at @where is made in that; else the next one outwards, after the
+ * parts of the call that was left are added to @left; or 0.
  */
 #define NEST_FOUND (NEST_JUMPED << 1)
-__noinline __u64 nest_out(__u64 word, __u32 fn, __u64 where, __u64 *left)
+__noinline __u64 nest_out(__u64 word, __u32 fn, __u64 where, struct nest_parts *left)
 {
 	struct fsn_nest *nest = nest_at(word);
+	const struct fsn_conf *conf;
 	struct fsn_call *call;
 	__u64 key, found;
 
@@ -144,7 +173,8 @@ __noinline __u64 nest_out(__u64 word, __u32 fn, __u64 where, __u64 *left)
 	if (found)
 		return found | NEST_FOUND;
 	fn = (key & FSN_KEY_FN_MASK) - 1;
-	*left += left_behind(nest, bpf_map_lookup_elem(&fsn_confs, &fn));
+	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	nest_collect(left, nest, conf ? conf->entry_ns : 0);
 	return READ(nest->parent);
 }
 
@@ -154,8 +184,8 @@ __noinline __u64 nest_out(__u64 word, __u32 fn, __u64 where, __u64 *left)
  */
 __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 {
+	struct nest_parts left = {};
 	struct fsn_nest *nest;
-	__u64 left = 0;
 
 	for (__u32 i = 0; i < NEST_STEPS && word && !(word & NEST_FOUND); i++)
 		word = nest_out(word, fn, where, &left);
@@ -163,7 +193,7 @@ __noinline __u64 nest_enclosing(__u64 word, __u32 fn, __u64 where, int take)
 		return 0;
 	nest = nest_at(word);
 	if (take && nest)
-		add(&nest->inner_ns, left);
+		nest_add(nest, &left, 0);
 	return word & ~NEST_FOUND;
 }
 
@@ -286,6 +316,14 @@ static __always_inline void path_end(const struct fsn_nest *nest, __s64 net)
 		add(&stat->self_ns, net - nest->inner_ns);
 }
 
+/* Run-queue latency of @task, ever. */
+static __always_inline __u32 nest_delay(const struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay)
+		       ? task->sched_info.run_delay >> FSN_DELAY_SHIFT
+		       : 0;
+}
+
 /*
  * The call of @fn in the locked @slot begins at @where, in @parent as far as that was
  * known before the slot was claimed. Whether that has jumped to it.
@@ -295,8 +333,8 @@ static __always_inline bool nest_open(
 {
 	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid),
 			*outer = nest_at(parent);
-	__u64 open = 1ULL << (fn & 63), outer_open = 0, again = 0, key;
-	__u32 under = 0;
+	__u32 open = 1U << (fn & 31), outer_open = 0, under = 0;
+	__u64 again = 0, key;
 	bool jumped;
 
 	if (!nest || !mine || !outer)
@@ -315,7 +353,9 @@ static __always_inline bool nest_open(
 	if (outer_open & open)
 		again = nest_find(parent, fn);
 	nest->parent = parent;
-	nest->inner_ns = 0;
+	nest->inner_ns = nest->probes_ns = 0;
+	nest->inner_delay = 0;
+	nest->delay = nest_delay(task);
 	nest->open = outer_open | open;
 	nest->flags = again ? FSN_NEST_AGAIN : 0;
 	path_begin(nest, fn, under, again);
@@ -325,22 +365,35 @@ static __always_inline bool nest_open(
 	return jumped;
 }
 
-/* Takes @ns off the call that @word names, if it is not over. */
-static __always_inline void nest_take_off(__u64 word, __u64 ns)
+/* Adds @parts to the call that @word names, if it is not over. */
+static __always_inline void nest_take_off(
+	__u64 word, const struct nest_parts *parts, __u32 delay)
 {
 	struct fsn_nest *nest = nest_at(word);
 	__u64 key;
 
 	if (nest && nest_call(word, &key))
-		add(&nest->inner_ns, ns);
+		nest_add(nest, parts, delay);
 }
 
 /* The call that is over, and what is met on the way to it. */
 struct nest_passed {
 	__u64 where, now;
-	__u64 left; /* what probes have taken of calls that were left */
 	__u64 last; /* the outermost that has its place and goes on, or 0 */
+	struct nest_parts left; /* of calls that were left */
 };
+
+/* A call that goes on has taken @took, a part of the time of the one in which it was made. */
+static __always_inline void nest_goes_on(
+	struct fsn_nest *outer, const struct fsn_nest *nest, const struct fsn_conf *conf, __s64 took)
+{
+	struct nest_parts parts = {};
+
+	nest_collect(&parts, nest, conf ? conf->overhead_ns : 0);
+	parts.inner_ns = (took > 0 ? took : 0) - parts.probes_ns;
+	parts.probes_ns += conf ? conf->rest_ns : 0;
+	nest_add(outer, &parts, READ(nest->inner_delay));
+}
 
 /* A step outwards from @word. Returns the next one, or 0. */
 __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
@@ -358,7 +411,7 @@ __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 	fn = (key & FSN_KEY_FN_MASK) - 1;
 	conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	if (READ(call->where) < passed->where) {
-		passed->left += left_behind(nest, conf);
+		nest_collect(&passed->left, nest, conf ? conf->entry_ns : 0);
 		return READ(nest->parent);
 	}
 	passed->last = word;
@@ -367,7 +420,7 @@ __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 		took = passed->now - READ(call->start);
 		if (fsn_may_pause)
 			took -= pause_in(word & (FSN_SLOT_CNT - 1));
-		add(&outer->inner_ns, (took > 0 ? took : 0) + (conf ? conf->rest_ns : 0));
+		nest_goes_on(outer, nest, conf, took);
 	}
 	nest->flags |= FSN_NEST_TAKEN;
 	return READ(nest->parent);
@@ -401,7 +454,7 @@ found:
 	mine = nest_at(slot);
 	if (!mine)
 		return 0;
-	add(&mine->inner_ns, passed.left);
+	nest_add(mine, &passed.left, 0);
 	nest = passed.last ? nest_at(passed.last) : NULL;
 	if (nest)
 		nest->parent = mine->parent;
@@ -425,15 +478,62 @@ static __always_inline struct fsn_nest *nest_close(
 	return nest;
 }
 
-/* It ends after @ns, which are off the call that it was made in from now on. */
-static __always_inline struct fsn_nest *nest_ends(const struct task_struct *task,
-	__u32 slot, const struct fsn_conf *conf, __u64 now, __u64 ns)
-{
-	struct fsn_nest *nest = nest_close(task, slot, now);
+#define NEST_SHARE 1024 /* parts of a whole; times have 48 bits */
 
-	if (nest && nest->parent && !(nest->flags & FSN_NEST_TAKEN))
-		nest_take_off(nest->parent, ns + (conf ? conf->rest_ns : 0));
-	return nest;
+/*
+ * Of @delay_ns of run-queue latency in a call of @fn, but not in calls inside of it, the part that was
+ * lost in probes, which took @probes_ns. The call's own code took @own_ns on a CPU, or what calls of
+ * the function take on the average if that is less, since a call that was switched out takes longer
+ * for it: nothing if that is within the noise of what is taken off. Not static, so that it is
+ * verified once.
+ */
+__noinline __u64 nest_lost(__u32 fn, __s64 own_ns, __u64 probes_ns, __u64 delay_ns)
+{
+	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 own = own_ns > 0 ? own_ns : 0, lost = delay_ns, returns;
+	__s64 all;
+
+	if (!conf || !stat)
+		return 0;
+	returns = READ(stat->n.returns);
+	all = READ(stat->n.total_ns) - READ(stat->n.inner_ns) - READ(stat->n.waited_ns);
+	if (returns && (all < 0 || (__u64)all / returns < own))
+		own = all < 0 ? 0 : (__u64)all / returns;
+	if (own >= conf->noise_ns)
+		lost = delay_ns * (probes_ns * NEST_SHARE / (own + probes_ns + 1)) / NEST_SHARE;
+	add(&stat->n.waited_ns, delay_ns - lost);
+	return lost;
+}
+
+/*
+ * It ends after @ns, in the thread that has begun it, and took @net without its own probes. Returns its
+ * time without the probes inside, and what was lost in them, which @split (or NULL) loses, too; tells
+ * the call that it was made in.
+ */
+static __always_inline __s64 nest_ends(const struct fsn_nest *nest, __u32 fn,
+	const struct fsn_conf *conf, __s64 net, __u64 ns, struct fsn_split *split)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+	struct nest_parts parts = {};
+	__u32 delay = nest_delay(task) - nest->delay;
+	__u64 lost = (__u64)(delay - nest->inner_delay) << FSN_DELAY_SHIFT;
+
+	net -= nest->probes_ns;
+	if (delay && lost) {
+		/* It may have begun before the call did. */
+		lost = lost < ns ? lost : ns;
+		lost = nest_lost(fn, net - nest->inner_ns - lost, ns - net, lost);
+		net -= lost;
+		if (split)
+			split->queued -= lost < split->queued ? lost : split->queued;
+	}
+	if (!nest->parent || nest->flags & FSN_NEST_TAKEN)
+		return net;
+	parts.inner_ns = net;
+	parts.probes_ns = ns - net + (conf ? conf->rest_ns : 0);
+	nest_take_off(nest->parent, &parts, delay);
+	return net;
 }
 
 /* The call of @fn in the locked @slot goes on unseen: what it called is known, no more. */
@@ -441,9 +541,41 @@ static __always_inline void nest_left(__u32 fn, __u32 slot, __u64 now)
 {
 	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	struct fsn_nest *nest = nest_close(bpf_get_current_task_btf(), slot, now);
+	struct nest_parts parts = {};
 
-	if (nest && conf && nest->parent && !(nest->flags & FSN_NEST_TAKEN))
-		nest_take_off(nest->parent, nest->inner_ns + conf->left_ns);
+	if (!nest || !conf || !nest->parent || nest->flags & FSN_NEST_TAKEN)
+		return;
+	nest_collect(&parts, nest, conf->left_ns);
+	nest_take_off(nest->parent, &parts, READ(nest->inner_delay));
+}
+
+/* A probe that measures nothing has taken @ns of the call that @word names. */
+static __always_inline void nest_probe(__u64 word, __u64 ns)
+{
+	struct nest_parts parts = { .probes_ns = ns };
+
+	nest_take_off(word, &parts, 0);
+}
+
+/* The same for the call in which the call in the locked @slot was made. */
+__noinline int nest_outer_probe(__u32 slot, __u64 ns)
+{
+	struct fsn_nest *nest = nest_at(slot);
+
+	if (nest)
+		nest_probe(nest->parent, ns);
+	return 0;
+}
+
+/* The same for the innermost open call of the thread, if a call at @where is made in it. */
+__noinline int nest_stray(__u64 where, __u64 ns)
+{
+	__u64 word = nest_top(bpf_get_current_task_btf()), key;
+	struct fsn_call *call = nest_call(word, &key);
+
+	if (call && READ(call->where) >= where)
+		nest_probe(word, ns);
+	return 0;
 }
 
 /* A probe of @fn, or of a place that calls jump to, measures nothing. */
@@ -459,7 +591,7 @@ __noinline int nest_hit(__u32 fn, __u64 where, int what)
 		path_count(fn, where);
 	if (!conf || !call || READ(call->where) < where)
 		return 0;
-	nest_take_off(word,
+	nest_probe(word,
 		what == HIT_ENTRY         ? conf->entry_ns
 			: what == HIT_END ? conf->end_ns
 					  : conf->passed_ns);

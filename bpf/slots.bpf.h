@@ -171,17 +171,19 @@ __noinline int slot_drop(struct fsn_set *set, int way, __u64 seen)
 	return 0;
 }
 
+#define ARRIVED     1 /* some call */
+#define ARRIVED_OWN 2 /* an outer one of the same function */
+
 /*
- * A place that calls are followed to is entered. Those that have left to it go on here; all
- * others at this stack pointer are over, and so are those that have been here before. Whether
- * an outer call of the same function is among the first.
+ * A place that calls are followed to is entered. Those that have left to it go on here: ARRIVED. All
+ * others at this stack pointer are over, and so are those that have been here before.
  */
 __noinline int slots_arrive(struct fsn_set *set, __u64 key, __u64 where, __u64 link)
 {
 	__u32 no = set_index((key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT, where);
 	__u64 seen, back = 0;
 	struct fsn_mark *mark;
-	int inner = 0;
+	int arrived = 0;
 
 	if (!set)
 		return 0;
@@ -200,9 +202,9 @@ __noinline int slots_arrive(struct fsn_set *set, __u64 key, __u64 where, __u64 l
 		mark->waits = 0;
 		if (mark->to >= fsn_fn_cnt)
 			mark->hits++;
-		inner |= !((seen ^ key) & FSN_KEY_FN_MASK);
+		arrived |= (seen ^ key) & FSN_KEY_FN_MASK ? ARRIVED : ARRIVED | ARRIVED_OWN;
 	}
-	return inner;
+	return arrived;
 }
 
 /* --- places whose call is over ---------------------------------------------------------------- */
@@ -320,7 +322,7 @@ __noinline int slot_claim(struct fsn_set *set, __u64 key, __u64 where, __u64 lin
 
 	if (!set)
 		return -1;
-	if (fsn_follows && slots_arrive(set, key, where, link))
+	if (fsn_follows && slots_arrive(set, key, where, link) & ARRIVED_OWN)
 		return SLOT_INNER;
 #pragma unroll
 	for (int i = 0; i < FSN_WAYS; i++) {

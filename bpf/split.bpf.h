@@ -90,7 +90,7 @@ static __noinline int split_off(struct fsn_split *split, __u32 slot, __u64 ns)
  * How the @ns of the call in the locked @slot, which @task began and now ends, are divided;
  * NULL when it has been in another thread's hands, or that is not asked for.
  */
-static __always_inline const struct fsn_split *split_ends(
+static __always_inline struct fsn_split *split_ends(
 	const struct fsn_call *call, __u32 slot, __u64 ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -91,13 +91,12 @@ static __always_inline struct fsn_place *place_of(__u32 place)
 	return place < fsn_fn_cnt ? NULL : bpf_map_lookup_elem(&fsn_places, &i);
 }
 
-/* Its ends are hit by others more than they end what was followed. */
+/* Its ends are hit by other callers more than they end tracked calls. */
 static __always_inline bool is_dear(__u32 to)
 {
 	struct fsn_place *place = place_of(to);
-	__u64 hits = place ? READ(place->hits) : 0;
 
-	return hits >= FSN_DEAR_MIN && hits > 2 * READ(place->ended);
+	return place && place_is_dear(READ(place->hits), READ(place->ended));
 }
 
 /* The call in the locked @slot goes on where no end is seen: no result, no duration. */
@@ -293,15 +292,19 @@ struct left_end {
 	__u64 back, now, result;
 };
 
+#define ENDED     1 /* some call */
+#define ENDED_OWN 2 /* one of the place itself */
+
 /*
- * One of them, @way under @seen, ends if it has come there; else it is over. Whether it is of
- * the place itself. Not static, so that it is verified once, and for no way in particular.
+ * One of them, @way under @seen, ends if it has come there; else it is over. Not static, so that it
+ * is verified once, and for no way in particular.
  */
 __noinline int end_left_way(
 	struct fsn_set *set, __u32 way, __u64 seen, const struct left_end *end)
 {
 	struct fsn_place *other;
 	struct fsn_mark *mark;
+	__u64 hits_ns;
 	__u32 fn;
 
 	if (!set || !end)
@@ -319,18 +322,20 @@ __noinline int end_left_way(
 	if (other)
 		add(&other->ended, 1);
 	fn = (seen & FSN_KEY_FN_MASK) - 1;
-	end_followed(fn, end->no * FSN_WAYS + way,
-		end->now - (mark ? mark->hits : 0) * (__u64)fsn_hit_ns, end->result);
+	hits_ns = (mark ? mark->hits : 0) * (__u64)fsn_hit_ns;
+	if (fsn_nesting && hits_ns)
+		nest_outer_probe(end->no * FSN_WAYS + way, hits_ns);
+	end_followed(fn, end->no * FSN_WAYS + way, end->now - hits_ns, end->result);
 	if (fn == end->place)
-		return 1;
+		return ENDED | ENDED_OWN;
 	count_led(fn);
-	return 0;
+	return ENDED;
 }
 
 /*
- * A call of @place ends, and with it those that have come there by jumps. Whether one of these
- * is of the place itself, so that the call that ends has no slot of its own. @link: as for
- * return_address(), or ANY_ADDRESS where a return probe has taken it, and the entry is probed.
+ * A call of @place ends, and with it those that have come there by jumps: ENDED, and with ENDED_OWN
+ * one of these is of the place itself, so that the call that ends has no slot of its own. @link: as
+ * for return_address(), or ANY_ADDRESS where a return probe has taken it, and the entry is probed.
  */
 __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 {
@@ -353,7 +358,7 @@ __noinline int end_left(__u32 place, __u64 where, __u64 link, __u64 result)
 			end.back = link == ANY_ADDRESS ? link : return_address(where, link);
 		own |= end_left_way(set, i, seen, &end);
 	}
-	return own || place >= fsn_fn_cnt;
+	return own;
 }
 
 #endif

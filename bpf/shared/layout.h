@@ -21,7 +21,7 @@
  */
 struct fsn_stat {
 	struct fsn_counts n;
-	unsigned long long pad; /* what follows is in one cache line */
+	/* what follows is in one cache line */
 	/*
 	 * Of each epoch parity: the epoch (16 bits) over nanoseconds (48 bits; of the
 	 * minimum its complement), raised by an atomic maximum. 0: none yet.
@@ -69,6 +69,7 @@ struct fsn_conf {
 	unsigned char str[FSN_STRINGS];
 	unsigned char regs;       /* enum fsn_regs */
 	unsigned int overhead_ns; /* of each measured time what is the probes' own */
+	unsigned int noise_ns;    /* times below that are within the error of what is taken off */
 	unsigned int rest_ns;     /* what they take besides, of a call that returns */
 	unsigned int left_ns;     /* what they take of one that leaves by a jump */
 	unsigned int entry_ns;    /* what the probe of the entry takes alone */

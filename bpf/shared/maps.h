@@ -158,6 +158,7 @@ struct fsn_text {
 	X(SLOTS, slots, MAPPED(struct fsn_set), FSN_SET_CNT, OWNER)                    \
 	X(HELD, held, MAPPED(struct fsn_held), 1, OWNER)                               \
 	X(NESTS, nests, ARRAY(struct fsn_nest), n->nesting ? FSN_SLOT_CNT : 1, OWNER)  \
+	X(PLACES, places, MAPPED(struct fsn_place), n->places, OWNER)                  \
 	X(SPLITS, splits, ARRAY(struct fsn_split), n->split ? FSN_SLOT_CNT : 1, OWNER) \
 	X(PATHS, paths, MAPPED(unsigned long long), n->paths, READERS)                 \
 	X(PATH_STATS, path_stats, MAPPED(struct fsn_path), n->path_shards * n->paths, READERS) \

@@ -79,17 +79,24 @@ struct fsn_mark {
 };
 
 /*
- * A place that is no function of the group. Its ends cost its other callers as much: from
- * FSN_DEAR_MIN on it is dear when they are more than the calls that were followed to it, and
- * no more are.
+ * A tail-called function that is not in the group. Its probes cost its other callers as much as the
+ * calls that are tracked to it: once they are hit that often by others, no more calls are, and the
+ * next command that may removes the links.
  */
 struct fsn_place {
 	unsigned long long hits; /* of its ends */
 	unsigned long long ended; /* calls that ended by them */
 	unsigned int fn; /* the function that has its hits among its own */
-	unsigned int pad;
+	unsigned int link, link_cnt; /* the pins of its links: from link_N on */
+	unsigned int removed;        /* they are gone */
 };
 #define FSN_DEAR_MIN 1024
+
+static inline __attribute__((always_inline)) int place_is_dear(
+	unsigned long long hits, unsigned long long ended)
+{
+	return hits >= FSN_DEAR_MIN && hits > 2 * ended;
+}
 
 /*
  * A word that names an open call: its slot (16 bits) and which one it is there (19). A
@@ -106,16 +113,26 @@ struct fsn_place {
 #define FSN_NEST_TAKEN 2U /* its time is off the call that it was made in */
 #define FSN_NEST_LAUNCH 4U /* a kernel is launched: what it calls launches the same */
 
-/* How a call is nested, by slot; and, by thread id, cut, the innermost open call. */
+/* Run-queue latency of a thread, in units of 2^6 ns, cut: differences up to 275 s are right. */
+#define FSN_DELAY_SHIFT 6
+
+/*
+ * How a call is nested, by slot; and, by thread id, cut, the innermost open call. Times are those of
+ * the calls made in it that have returned.
+ */
 struct fsn_nest {
-	unsigned long long parent;   /* the call that it was made in, or 0 */
-	unsigned long long inner_ns; /* what to take off its time for what it has called */
-	unsigned long long open;     /* functions open in it, itself included, by number % 64 */
-	unsigned int nth;            /* one more with each call in the slot */
-	unsigned int flags;          /* FSN_NEST_... */
-	unsigned long long top;      /* the thread's word */
-	unsigned int path;           /* that it is counted in */
-	unsigned int under;          /* 1 + path under which what it calls is */
+	unsigned long long parent;    /* the call that it was made in, or 0 */
+	unsigned long long inner_ns;  /* their time */
+	unsigned long long probes_ns; /* of probes, theirs and others, and lost in them */
+	unsigned long long top;       /* the thread's word */
+	unsigned int open;      /* functions open in it, itself included, by number % 32 */
+	unsigned int nth;       /* one more with each call in the slot */
+	unsigned int flags;     /* FSN_NEST_... */
+	unsigned int path;      /* that it is counted in */
+	unsigned int under;     /* 1 + path under which what it calls is */
+	unsigned int delay;     /* run-queue latency of its thread when it began, ever */
+	unsigned int inner_delay; /* that in calls inside */
+	unsigned int pad;
 };
 
 /* Of a call in progress, by slot, what the scheduler says of its thread; at its end how it was. */

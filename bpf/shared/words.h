@@ -15,7 +15,7 @@
  */
 #define FSN_COUNTS(X)                                                           \
 	X(total_ns)                                                             \
-	X(inner_ns)    /* of that what was spent in calls made, and in probes */ \
+	X(inner_ns)    /* of that what was spent in calls made */               \
 	X(recursed_ns) /* of that what is in another call of the function, too */ \
 	X(errors)                                                               \
 	X(slow)                                                                 \
@@ -36,7 +36,9 @@
 	X(stepped)     /* hits that the kernel steps, of jumps and where they lead; in no sum */ \
 	X(on_cpu_ns)   /* of total_ns, of calls for which that is known */      \
 	X(queued_ns)   /* runnable, without a CPU */                            \
-	X(blocked_ns)
+	X(blocked_ns)                                                           \
+	X(probes_ns)   /* of probes inside, and lost in them: not in total_ns */ \
+	X(waited_ns)   /* of total_ns, the function's own run-queue latency */
 
 struct fsn_counts {
 #define X(name) unsigned long long name;
@@ -50,6 +52,7 @@ struct fsn_counts {
 	X(returns)         \
 	X(total_ns)        \
 	X(inner_ns)        \
+	X(probes_ns)       \
 	X(errors)          \
 	X(slow)            \
 	X(on_cpu_ns)       \
@@ -232,6 +235,12 @@ struct price {
 	/* By how much it takes longer than what was recorded of it, in a row of such calls. */
 	unsigned int rest_ns[PRICE_SITES][PRICE_ENDS];
 };
+
+/* The error of what is taken off one time: shorter times are mostly that. */
+static inline unsigned int price_noise_ns(enum price_site site)
+{
+	return site == PRICE_STEPPED ? 3000 : 400;
+}
 
 /* What is given up of a function that would take more than was granted. */
 enum limit {

@@ -29,6 +29,7 @@ static int open_group(struct bpffs *fs, const char *name, unsigned int mode,
 	if (code)
 		return code;
 	streams_sweep(fs, *ret_group);
+	places_sweep(*ret_group);
 	code = slots_sweep(*ret_group, &swept, err);
 	if (!code)
 		code = procs_fold(fs, *ret_group, err);

@@ -240,6 +240,19 @@ static int attach_list(struct engine *e, const struct probe_list *list,
 	return 0;
 }
 
+static int attach_place(struct engine *e, const struct probes *probes, size_t i,
+	const struct attach_opts *opts, bool by_pid, int dir_fd, struct progress *progress,
+	struct err *err)
+{
+	const struct place_probes *place = &probes->places[i];
+	uint32_t first = engine_link_cnt(e);
+	int code = attach_list(e, &place->ends, opts, by_pid, dir_fd, progress, err);
+
+	if (!code)
+		code = attach_list(e, &place->entry, opts, by_pid, dir_fd, progress, err);
+	return code ? code : engine_set_place(e, i, place->leader, first, err);
+}
+
 static int attach_all(struct engine *e, const struct probes *probes,
 	const struct attach_opts *opts, bool by_pid, int dir_fd, struct err *err)
 {
@@ -247,13 +260,12 @@ static int attach_all(struct engine *e, const struct probes *probes,
 		probes->total * link_cnt(opts, by_pid) };
 	int code = 0;
 
-	for (size_t i = 0; !code && i < probes->place_cnt; i++)
-		if (probes->leaders[i] != UINT32_MAX)
-			code = engine_set_place(e, i, probes->leaders[i], err);
 	for (size_t i = 0; !code && i < probes->jump_cnt; i++)
 		code = engine_set_jump(e, i, &probes->jumps[i], err);
 	if (!code)
 		code = engine_set_sources(e, probes->sources, probes->source_cnt, err);
+	for (size_t i = 0; !code && i < probes->place_cnt; i++)
+		code = attach_place(e, probes, i, opts, by_pid, dir_fd, &progress, err);
 	/* In the order of enum engine_prog: an end is watched before a call can begin. */
 	for (size_t i = 0; !code && i < probes->list_cnt; i++)
 		code = attach_list(e, &probes->lists[i], opts, by_pid, dir_fd, &progress, err);
@@ -338,6 +350,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.source_cnt = probes.source_cnt;
 	spec.spans = probes.spans;
 	spec.hit_ns = opts->raw ? 0 : price->whole_ns[PRICE_EMULATED][PRICE_COUNT];
+	spec.step_ns = opts->raw ? 0 : price->whole_ns[PRICE_STEPPED][PRICE_COUNT];
 	spec.place_cnt = draft->place_cnt;
 	for (size_t i = 0; i < draft->probed_cnt; i++)
 		spec.samples |= draft->targets[i].limit == LIMIT_SAMPLED;
@@ -349,6 +362,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 			if (probes.lists[i].prog == ENGINE_FENTRY)
 				spec.clone_first = &probes.lists[i].probes;
 		}
+	if (probes.place_cnt)
+		spec.progs |= 1U << ENGINE_END | 1U << ENGINE_ENTRY;
 	spec.traces_calls = spec.progs & (1U << ENGINE_SYS_ENTER);
 	by_pid = attach_links_by_pid(draft, opts, spec.mode);
 	if (opts->pids_fd > 0)

@@ -203,6 +203,7 @@ static void describe_price(const struct group_func *shown, bool steps_jumps,
 	enum price_end end = shown->end == PRICE_RETURN ? PRICE_RETURN : PRICE_RET;
 
 	conf->overhead_ns = price->overhead_ns[shown->site][shown->end];
+	conf->noise_ns = conf->overhead_ns ? price_noise_ns(shown->site) : 0;
 	conf->rest_ns = price->rest_ns[shown->site][shown->end];
 	conf->left_ns = price->rest_ns[shown->site][steps_jumps ? PRICE_RET : PRICE_JUMP];
 	conf->entry_ns = price->rest_ns[shown->site][PRICE_COUNT];

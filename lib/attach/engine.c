@@ -243,11 +243,18 @@ int engine_maps_fd(const struct engine *e)
 	return bpf_program__fd(e->skel->progs.fsn_maps);
 }
 
-int engine_set_place(struct engine *e, uint32_t i, uint32_t fn, struct err *err)
+uint32_t engine_link_cnt(const struct engine *e)
 {
-	const struct fsn_place place = { .fn = fn };
+	return e->link_cnt;
+}
 
-	if (bpf_map_update_elem(bpf_map__fd(e->skel->maps.fsn_places), &i, &place, 0))
+int engine_set_place(
+	struct engine *e, uint32_t i, uint32_t leader, uint32_t first_link, struct err *err)
+{
+	const struct fsn_place place = { .fn = leader == UINT32_MAX ? 0 : leader,
+		.link = first_link, .link_cnt = e->link_cnt - first_link };
+
+	if (bpf_map_update_elem(engine_map_fd(e, MAPID_PLACES), &i, &place, 0))
 		return err_sys(err, -errno, "cannot write where jumps lead");
 	return 0;
 }

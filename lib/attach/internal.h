@@ -107,7 +107,7 @@ struct engine_spec {
 	size_t type_cnt, name_cnt, text_bytes;
 	size_t source_cnt;   /* places of events, whose arguments are somewhere */
 	enum link_mode mode; /* not LINK_AUTO */
-	uint32_t hit_ns;     /* what is taken off for each probe that follows a call */
+	uint32_t hit_ns, step_ns; /* of a probe that is hit and measures nothing, emulated and stepped */
 	uint32_t rate;       /* of samples, Hz */
 	bool follows;        /* some jump is followed */
 	bool spans;          /* some target is one */
@@ -169,8 +169,15 @@ int engine_map_fd(const struct engine *e, enum map_id id);
 /* The program that tells what is mapped here; stacks.c. */
 int engine_maps_fd(const struct engine *e);
 
-/* Place @i's hits are among those of function @fn. */
-int engine_set_place(struct engine *e, uint32_t i, uint32_t fn, struct err *err);
+/* Links that are pinned so far. */
+uint32_t engine_link_cnt(const struct engine *e);
+
+/*
+ * Place @i has the links that were pinned since there were @first_link of them; its hits are among
+ * those of function @leader, or of the first if that is UINT32_MAX.
+ */
+int engine_set_place(
+	struct engine *e, uint32_t i, uint32_t leader, uint32_t first_link, struct err *err);
 
 /* Code ranges of indirect jump @i. @jump is a struct fsn_jump. */
 struct fsn_jump;

@@ -288,6 +288,12 @@ static int compare_offsets(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+static void add_offsets(uint64_t *offsets, size_t *cnt, const struct probe_list *list)
+{
+	for (size_t i = 0; i < list->probes.cnt; i++)
+		offsets[(*cnt)++] = list->offsets[i];
+}
+
 /* All offsets of library @lib, each once: two programs may share a place. */
 static int offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
 	uint64_t **ret_offsets, size_t *ret_cnt)
@@ -298,8 +304,12 @@ static int offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
 	if (!offsets)
 		return -ENOMEM;
 	for (size_t i = lib; i < probes->list_cnt; i += lib_cnt)
-		for (size_t k = 0; k < probes->lists[i].probes.cnt; k++)
-			offsets[cnt++] = probes->lists[i].offsets[k];
+		add_offsets(offsets, &cnt, &probes->lists[i]);
+	for (size_t i = 0; i < probes->place_cnt; i++)
+		if (probes->places[i].object == lib) {
+			add_offsets(offsets, &cnt, &probes->places[i].ends);
+			add_offsets(offsets, &cnt, &probes->places[i].entry);
+		}
 	qsort(offsets, cnt, sizeof(*offsets), compare_offsets);
 	for (size_t i = 0; i < cnt; i++)
 		if (!kept || offsets[kept - 1] != offsets[i])

@@ -209,6 +209,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.rows = row_cnt(spec),
 		.gpus = spec->progs & 1U << ENGINE_GPU,
 		.block_sets = block_sets(spec),
+		.places = spec->place_cnt,
 		.callers = spec->keys && keys_at(spec->keys, FSN_BY_CALLER),
 		.launches = spec->keys && keys_at(spec->keys, FSN_BY_KERNEL),
 		.stacks = spec->stack_cnt,
@@ -250,8 +251,6 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
 	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? FSN_SLOT_CNT : 1);
 	bpf_map__set_max_entries(
-		e->skel->maps.fsn_places, spec->place_cnt ? spec->place_cnt : 1);
-	bpf_map__set_max_entries(
 		e->skel->maps.fsn_sources, spec->source_cnt ? spec->source_cnt : 1);
 	bpf_map__set_max_entries(e->skel->maps.fsn_wait, waits ? FSN_SLOT_CNT : 1);
 	bpf_map__set_max_entries(
@@ -282,6 +281,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_page_shift = __builtin_ctzl(sysconf(_SC_PAGESIZE));
 	e->skel->rodata->fsn_may_pause = spec->pauses;
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
+	e->skel->rodata->fsn_step_ns = spec->step_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))

@@ -359,6 +359,41 @@ static void judge_all(struct sweep *s)
 	}
 }
 
+static void unpin_links(const struct group *g, uint32_t first, uint32_t cnt)
+{
+	char name[32];
+
+	for (uint32_t i = 0; i < cnt; i++) {
+		snprintf(name, sizeof(name), "link_%u", first + i);
+		unlinkat(group_dir_fd(g), name, 0);
+	}
+}
+
+size_t places_sweep(const struct group *g)
+{
+	_cleanup_mapping_ struct map_mapping map = {};
+	int fd = group_fd(g, MAPID_PLACES);
+	struct fsn_place *places;
+	uint32_t cnt = 0;
+	size_t swept = 0;
+
+	if (map_check(fd, MAPID_PLACES, &cnt) || map_mmap(fd, cnt * sizeof(*places), &map))
+		return 0;
+	places = map.addr;
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct fsn_place *p = &places[i];
+
+		if (p->removed ||
+			!place_is_dear(__atomic_load_n(&p->hits, __ATOMIC_RELAXED),
+				__atomic_load_n(&p->ended, __ATOMIC_RELAXED)))
+			continue;
+		unpin_links(g, p->link, p->link_cnt);
+		p->removed = 1;
+		swept++;
+	}
+	return swept;
+}
+
 int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 {
 	__cleanup(sweep_done) struct sweep s = { .g = g };

@@ -312,4 +312,12 @@ int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err);
  */
 int slots_count_dead(const struct group *g, uint64_t *ret_dead);
 
+/*
+ * Unpins the links of tail-called functions to which calls are tracked no more, as others call them
+ * more often (struct fsn_place): the kernel removes their breakpoints soon after. Returns how many
+ * functions that were. Needs a group that was opened to be changed; what fails is tried again by the
+ * next command.
+ */
+size_t places_sweep(const struct group *g);
+
 #endif

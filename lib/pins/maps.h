@@ -22,7 +22,7 @@ struct map_sizes {
 	size_t funcs, timed, libs;   /* functions, of them timed */
 	size_t types, names, texts; /* pieces of text */
 	size_t stat_shards, hist_shards, path_shards, procs, paths, rows, stacks;
-	size_t block_sets;
+	size_t block_sets, places;
 	bool has_more, wide, nesting, split, children, holds, pauses, callers, launches, sleeps;
 	bool gpus, pythons;
 };

@@ -79,10 +79,10 @@ static double split_share(uint64_t part_ns, uint64_t all_ns)
 	return all_ns ? 100.0 * part_ns / all_ns : 0;
 }
 
-/* @inner_ns is the time of all calls inside, probes included, of which no more than all took. */
-static uint64_t self_noise(uint64_t inner_ns, const struct figure_scope *scope)
+/* @probes_ns is the time of all probes inside, of which no more than all took. */
+static uint64_t self_noise(uint64_t probes_ns, const struct figure_scope *scope)
 {
-	uint64_t cost = stats_signed(inner_ns);
+	uint64_t cost = stats_signed(probes_ns);
 
 	return SELF_NOISE(cost < scope->cost_ns ? cost : scope->cost_ns);
 }
@@ -100,7 +100,7 @@ void figures_of(const struct stats_func *f, const struct figure_scope *scope,
 	seconds = scope->elapsed_ns / 1e9;
 	ret->known = 0;
 	ret->noise_ns = f->noise_ns;
-	ret->self_noise_ns = self_noise(f->n.inner_ns, scope);
+	ret->self_noise_ns = self_noise(f->n.probes_ns, scope);
 	ret->moot = f->timed
 		? 0
 		: FIGURE_BIT(FIGURE_IN_FLIGHT) | FIGURE_BIT(FIGURE_ABANDONED);
@@ -132,7 +132,7 @@ void figures_of_process(const struct stats_proc *p, const struct stats_func *f,
 
 	ret->known = ret->moot = 0;
 	ret->noise_ns = f ? f->noise_ns : 0;
-	ret->self_noise_ns = scope ? self_noise(p->n.inner_ns, scope) : 0;
+	ret->self_noise_ns = scope ? self_noise(p->n.probes_ns, scope) : 0;
 	figure_set(ret, FIGURE_CALLS, true, p->n.calls);
 	figure_set(ret, FIGURE_RETURNS, timed || same, same ? p->n.calls : p->n.returns);
 	figure_set(ret, FIGURE_TOTAL, times, p->n.total_ns);
@@ -254,7 +254,7 @@ uint64_t stats_func_untimed(const struct stats_func *f)
 
 uint64_t stats_func_self(const struct stats_func *f)
 {
-	return stats_less(f->n.total_ns, f->n.inner_ns);
+	return stats_less(f->n.total_ns, stats_signed(f->n.inner_ns));
 }
 
 uint64_t stats_func_outer(const struct stats_func *f)
@@ -264,7 +264,7 @@ uint64_t stats_func_outer(const struct stats_func *f)
 
 uint64_t stats_proc_self(const struct stats_proc *p)
 {
-	return stats_less(p->n.total_ns, p->n.inner_ns);
+	return stats_less(p->n.total_ns, stats_signed(p->n.inner_ns));
 }
 
 bool stats_func_called(const struct stats_func *f)

@@ -150,9 +150,23 @@ static void func_doubt(struct stats_func *f)
 	f->in_flight = f->abandoned = 0;
 }
 
-/* Times that are as short are mostly what the probes' own time varies by. */
-#define NOISE_EMULATED_NS 400
-#define NOISE_STEPPED_NS  3000
+#define PROBES_NOISE 10 /* the error of what is taken off for probes of calls inside is one in ten */
+
+/*
+ * The error of one time of @f: of what is taken off for its own probes and for those inside of it. If
+ * what it takes on a CPU is within that, nothing can be said about how long it waited for one.
+ */
+static uint64_t noise_of(const struct stats_func *f, enum price_site site)
+{
+	uint64_t noise = f->overhead_ns ? price_noise_ns(site) : 0, returns = f->n.returns;
+
+	if (!noise || !returns)
+		return noise;
+	noise += f->n.probes_ns / PROBES_NOISE / returns;
+	if (stats_less(stats_func_self(f), f->n.waited_ns) / returns < noise)
+		noise += f->n.waited_ns / returns;
+	return noise;
+}
 
 /* What was not measured of a kind of entry takes no time at all. */
 static bool is_priced(const struct price *price, const struct group_func *func)
@@ -169,8 +183,7 @@ static void func_price(const struct group *g, const struct price *price, struct 
 	f->nested = f->timed && g->meta.options & FSN_OPT_NESTING;
 	f->split = f->timed && g->meta.options & FSN_OPT_SPLIT && !kind_of(g, f->fn)->is_wait;
 	f->overhead_ns = func.overhead_ns;
-	if (f->overhead_ns)
-		f->noise_ns = func.site == PRICE_STEPPED ? NOISE_STEPPED_NS : NOISE_EMULATED_NS;
+	f->noise_ns = noise_of(f, func.site);
 	if (f->priced)
 		f->cost_ns = cost_of_hits(price, func.site, func.end, &f->n);
 }

@@ -132,10 +132,9 @@ bool event_is_stale(const char *path, const struct object_id *id)
 
 /* --- offsets and cookies of every probe ----------------------------------------------------- */
 
-static int add(struct probes *p, uint32_t object, enum engine_prog prog,
-	const struct event_site *site, uint64_t cookie)
+static int list_add(struct probes *p, struct probe_list *list, const struct event_site *site,
+	uint64_t cookie)
 {
-	struct probe_list *list = &p->lists[prog * p->object_cnt + object];
 	size_t n = list->probes.cnt;
 	unsigned long *offsets = array_grow(list->offsets, n, sizeof(*offsets)), *semaphores;
 	uint64_t *cookies;
@@ -158,12 +157,27 @@ static int add(struct probes *p, uint32_t object, enum engine_prog prog,
 	return 0;
 }
 
+static struct probe_list *list_of(struct probes *p, uint32_t object, enum engine_prog prog)
+{
+	return &p->lists[prog * p->object_cnt + object];
+}
+
 int probes_add(struct probes *p, uint32_t object, enum engine_prog prog, uint64_t offset,
 	uint64_t cookie)
 {
 	const struct event_site site = { .offset = offset };
 
-	return add(p, object, prog, &site, cookie);
+	return list_add(p, list_of(p, object, prog), &site, cookie);
+}
+
+int probes_add_place(struct probes *p, uint32_t no, uint32_t object, enum engine_prog prog,
+	uint64_t offset, uint64_t cookie)
+{
+	const struct event_site site = { .offset = offset };
+	struct place_probes *place = &p->places[no - p->place_first];
+
+	place->object = object;
+	return list_add(p, prog == ENGINE_END ? &place->ends : &place->entry, &site, cookie);
 }
 
 int probes_add_event(struct probes *p, uint32_t object, enum engine_prog prog,
@@ -177,7 +191,7 @@ int probes_add_event(struct probes *p, uint32_t object, enum engine_prog prog,
 	if (p->source_cnt >= FSN_SOURCES_MAX)
 		return -E2BIG;
 	more[p->source_cnt++] = site->from;
-	return add(p, object, prog, site,
+	return list_add(p, list_of(p, object, prog), site,
 		fn | (uint64_t)kind << FSN_COOKIE_KIND_SHIFT |
 			(uint64_t)p->source_cnt << FSN_COOKIE_MORE_SHIFT);
 }
@@ -211,12 +225,12 @@ int probes_new(const struct draft *draft, enum link_mode mode, struct probes *re
 	int code = numbered > FSN_FN_MAX ? -E2BIG : 0;
 
 	p.lists = calloc(draft->objects.cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
-	p.leaders = calloc(draft->place_cnt + 1, sizeof(*p.leaders));
-	p.place_cnt = draft->place_cnt;
+	p.places = calloc(draft->place_cnt + 1, sizeof(*p.places));
+	p.place_cnt = p.places ? draft->place_cnt : 0;
 	p.place_first = draft->probed_cnt;
-	for (size_t i = 0; p.leaders && i < p.place_cnt; i++)
-		p.leaders[i] = UINT32_MAX;
-	if (!p.lists || !p.leaders)
+	for (size_t i = 0; i < p.place_cnt; i++)
+		p.places[i].leader = UINT32_MAX;
+	if (!p.lists || !p.places)
 		return err_sys(err, -ENOMEM, "cannot list probes");
 	p.object_cnt = draft->objects.cnt;
 	p.list_cnt = draft->objects.cnt * ENGINE_PROG_CNT;
@@ -234,22 +248,35 @@ int probes_new(const struct draft *draft, enum link_mode mode, struct probes *re
 		return err_sys(err, code, "cannot number %zu functions", numbered);
 	for (size_t prog = 0; prog < ENGINE_PROG_CNT; prog++)
 		for (size_t i = 0; i < p.object_cnt; i++)
-			list_finish(&p.lists[prog * p.object_cnt + i], prog,
-				draft->objects.object[i]);
+			list_finish(list_of(&p, i, prog), prog, draft->objects.object[i]);
+	for (size_t i = 0; i < p.place_cnt; i++) {
+		const struct object *object = draft->objects.object[p.places[i].object];
+
+		list_finish(&p.places[i].ends, ENGINE_END, object);
+		list_finish(&p.places[i].entry, ENGINE_ENTRY, object);
+	}
 	*ret_probes = p;
 	memset(&p, 0, sizeof(p));
 	return 0;
 }
 
+static void list_done(struct probe_list *list)
+{
+	free(list->offsets);
+	free(list->semaphores);
+	free(list->cookies);
+}
+
 void probes_done(struct probes *p)
 {
-	for (size_t i = 0; i < p->list_cnt; i++) {
-		free(p->lists[i].offsets);
-		free(p->lists[i].semaphores);
-		free(p->lists[i].cookies);
+	for (size_t i = 0; i < p->list_cnt; i++)
+		list_done(&p->lists[i]);
+	for (size_t i = 0; i < p->place_cnt; i++) {
+		list_done(&p->places[i].ends);
+		list_done(&p->places[i].entry);
 	}
 	free(p->lists);
 	free(p->jumps);
-	free(p->leaders);
+	free(p->places);
 	free(p->sources);
 }

@@ -69,13 +69,20 @@ struct probe_list {
 	uint64_t *cookies;
 };
 
+/* Those of one place have links of their own: they may be removed before the group is. */
+struct place_probes {
+	struct probe_list ends, entry;
+	uint32_t leader; /* the first function that leads there */
+	uint32_t object;
+};
+
 struct probes {
 	struct probe_list *lists; /* in the order in which they are to be attached */
 	size_t object_cnt, list_cnt, total;
 	struct fsn_jump *jumps;
 	size_t jump_cnt;
 	bool follows; /* some jump is followed */
-	uint32_t *leaders; /* of each place: the first function that leads there */
+	struct place_probes *places; /* tail-called functions that are not in the group */
 	size_t place_cnt;
 	uint32_t place_first; /* the first place's number */
 	struct fsn_sources *sources; /* by the numbers in cookies */
@@ -96,6 +103,10 @@ void probes_done(struct probes *p);
 /* For kinds: adds a probe at @offset of object number @object. -ENOMEM only. */
 _must_check_ int probes_add(struct probes *p, uint32_t object, enum engine_prog prog,
 	uint64_t offset, uint64_t cookie);
+
+/* For kinds: the same for place number @no, an ENGINE_END or ENGINE_ENTRY. -ENOMEM only. */
+_must_check_ int probes_add_place(struct probes *p, uint32_t no, uint32_t object,
+	enum engine_prog prog, uint64_t offset, uint64_t cookie);
 
 /*
  * For kinds: adds a probe of target @fn at @site of object number @object, for the event that

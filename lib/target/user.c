@@ -340,10 +340,10 @@ static int add_word(struct probes *p, const struct plan_end *end, uint64_t to, u
 /* The first that leads to a place, @no, has its hits: a function, or one that led to @no. */
 static void lead_place(struct probes *p, uint32_t place, uint32_t no)
 {
-	uint32_t *leader = &p->leaders[place - p->place_first];
+	uint32_t *leader = &p->places[place - p->place_first].leader;
 
 	if (*leader == UINT32_MAX)
-		*leader = no < p->place_first ? no : p->leaders[no - p->place_first];
+		*leader = no < p->place_first ? no : p->places[no - p->place_first].leader;
 }
 
 /* Puts into the cookie of a jump where it is followed to. */
@@ -416,7 +416,11 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 		code = add_jump(p, of->plan, end->addr, &cookie);
 	else
 		code = add_lead(p, of->no, of->follow, end, &cookie);
-	return code ? code : probes_add(p, object, ENGINE_END, offset, cookie);
+	if (code)
+		return code;
+	return of->no < p->place_first
+		? probes_add(p, object, ENGINE_END, offset, cookie)
+		: probes_add_place(p, of->no, object, ENGINE_END, offset, cookie);
 }
 
 static int add_ends(struct probes *p, uint32_t object, const struct ended *of)
@@ -487,7 +491,7 @@ static int user_link_object(struct probes *p, const struct draft *draft, uint32_
 			continue;
 		code = elf_file_addr_to_offset(of.object->elf, place->plan.site, &offset);
 		if (!code)
-			code = probes_add(p, object, ENGINE_ENTRY, offset,
+			code = probes_add_place(p, of.no, object, ENGINE_ENTRY, offset,
 				entry_cookie(of.no, FSN_ARRIVE, &place->plan));
 	}
 	return code;
