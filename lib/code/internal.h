@@ -57,8 +57,9 @@ struct planner {
 	struct cold_index *cold; /* made when first needed */
 	uint64_t caller_bytes;   /* looked through by func_is_data() */
 	struct proof *proofs;    /* one for each FDE (proof.c); made when first needed */
-	bool frames_known;       /* .reads_frames is */
+	bool file_known;         /* the next two are */
 	bool reads_frames;       /* a function of the file reads frames of its callers */
+	bool reads_returns;      /* one reads its own return address */
 	/* of the function being planned */
 	struct insn *insns;
 	struct flow_state *states;

@@ -42,13 +42,19 @@ static const char *const doubt_texts[] = {
 	[DOUBT_CODE] = "has code that cannot be followed",
 };
 
+struct callee {
+	uint32_t fde;
+	bool tail; /* it returns to where its caller returns */
+};
+
 /* The facts about the function of an FDE. */
 struct proof {
 	bool known;
 	bool own_return;    /* reads its own return address */
+	bool unknown_tail;  /* ends by a tail call of an unknown function */
 	uint8_t doubt;      /* enum doubt: the gravest */
 	const char *import; /* of DOUBT_IMPORT */
-	uint32_t *callees;  /* FDEs that it calls directly, each once; to be freed */
+	struct callee *callees; /* the direct ones, each once; to be freed */
 	uint32_t callee_cnt;
 };
 
@@ -69,18 +75,20 @@ static void doubt(struct proof *proof, enum doubt doubt, const char *import)
 	proof->import = import;
 }
 
-static int add_callee(struct proof *proof, uint32_t fde)
+static int add_callee(struct proof *proof, uint32_t fde, bool tail)
 {
-	uint32_t *more;
+	struct callee *more;
 
 	for (uint32_t i = 0; i < proof->callee_cnt; i++)
-		if (proof->callees[i] == fde)
+		if (proof->callees[i].fde == fde) {
+			proof->callees[i].tail |= tail;
 			return 0;
+		}
 	more = array_grow(proof->callees, proof->callee_cnt, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	proof->callees = more;
-	more[proof->callee_cnt++] = fde;
+	more[proof->callee_cnt++] = (struct callee) { fde, tail };
 	return 0;
 }
 
@@ -89,6 +97,7 @@ static int look_at_callee(const struct func *f, const struct insn *insn, struct 
 {
 	const struct plan_slot *slot = func_slot(f, insn);
 	uint64_t target = slot ? slot->target : insn->has_target ? insn->target : 0;
+	bool tail = insn->flow != INSN_CALL;
 	uint32_t fde;
 
 	if (slot && slot->import) {
@@ -98,6 +107,7 @@ static int look_at_callee(const struct func *f, const struct insn *insn, struct 
 	}
 	if (!target || (slot && !slot->sure)) {
 		doubt(proof, target ? DOUBT_REPLACED : DOUBT_POINTER, NULL);
+		proof->unknown_tail |= tail;
 		return 0;
 	}
 	if (target != f->entry && func_range(f, target)) {
@@ -107,9 +117,10 @@ static int look_at_callee(const struct func *f, const struct insn *insn, struct 
 	fde = fde_index(&f->p->img, target);
 	if (fde == NO_FDE || f->p->img.fdes[fde].start != target) {
 		doubt(proof, DOUBT_CODE, NULL);
+		proof->unknown_tail |= tail;
 		return 0;
 	}
-	return add_callee(proof, fde);
+	return add_callee(proof, fde, tail);
 }
 
 /*
@@ -168,6 +179,7 @@ static int look_at_insn(
 		return look_at_callee(f, insn, proof);
 	}
 	doubt(proof, DOUBT_POINTER, NULL);
+	proof->unknown_tail = true;
 	return 0;
 }
 
@@ -218,7 +230,8 @@ struct closure {
 	uint32_t fdes[MAX_CALLEES];
 	uint32_t cnt;
 	uint8_t *seen; /* one byte for each FDE */
-	bool recursive, too_large, own_return;
+	bool tails; /* only of tail calls */
+	bool recursive, too_large, own_return, unknown_tail;
 	bool callee;              /* .doubt is a callee's */
 	const struct proof *doubt; /* the gravest, or NULL */
 };
@@ -247,8 +260,10 @@ static int closure_find(struct planner *p, uint32_t fde, struct closure *c)
 	for (uint32_t i = 0; !ret && i < c->cnt; i++) {
 		ret = look(p, c->fdes[i], &proof);
 		for (uint32_t k = 0; !ret && k < proof->callee_cnt; k++)
-			closure_add(c, proof->callees[k]);
+			if (!c->tails || proof->callees[k].tail)
+				closure_add(c, proof->callees[k].fde);
 		c->own_return |= !ret && proof->own_return;
+		c->unknown_tail |= !ret && proof->unknown_tail;
 		if (ret || !proof->doubt || (c->doubt && c->doubt->doubt <= proof->doubt))
 			continue;
 		c->doubt = proof;
@@ -257,21 +272,104 @@ static int closure_find(struct planner *p, uint32_t fde, struct closure *c)
 	return ret;
 }
 
-/* Whether a function of the file reads frames. -ENOMEM. */
-static int file_reads_frames(struct planner *p, bool *ret_reads)
+static void closure_free(struct closure *c)
+{
+	if (c)
+		free(c->seen);
+	free(c);
+}
+
+/* @tails: only of tail calls. -ENOMEM. */
+static int closure_new(struct planner *p, uint32_t fde, bool tails, struct closure **ret_c)
+{
+	struct closure *c = calloc(1, sizeof(*c));
+	int ret = -ENOMEM;
+
+	*ret_c = NULL;
+	if (c)
+		c->seen = calloc(p->img.fde_cnt, 1);
+	if (c && c->seen) {
+		c->tails = tails;
+		ret = closure_find(p, fde, c);
+	}
+	if (ret)
+		closure_free(c);
+	else
+		*ret_c = c;
+	return ret;
+}
+
+/* Finds whether functions of the file read frames, and their own return addresses. -ENOMEM. */
+static int look_at_file(struct planner *p)
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; !ret && !p->frames_known && i < p->img.fde_cnt; i++) {
+	for (uint32_t i = 0; !ret && !p->file_known && i < p->img.fde_cnt; i++) {
 		const struct proof *proof;
 
 		ret = look(p, i, &proof);
-		if (!ret && proof->doubt == DOUBT_FRAME && p->img.fdes[i].start != p->img.entry)
-			p->reads_frames = true;
+		if (ret || p->img.fdes[i].start == p->img.entry)
+			continue;
+		p->reads_frames |= proof->doubt == DOUBT_FRAME;
+		p->reads_returns |= proof->own_return;
 	}
-	p->frames_known |= !ret;
-	*ret_reads = p->reads_frames;
+	p->file_known |= !ret;
 	return ret;
+}
+
+/*
+ * Whether the function or a function that it jumps to reads its return address, which is the
+ * same. -ENOMEM.
+ */
+static int reads_return(struct planner *p, uint32_t fde, bool *ret_reads)
+{
+	struct closure *tails;
+	int ret = closure_new(p, fde, true, &tails);
+
+	if (!ret && tails->unknown_tail)
+		ret = look_at_file(p);
+	if (!ret)
+		*ret_reads = tails->own_return || (tails->unknown_tail && p->reads_returns);
+	closure_free(tails);
+	return ret;
+}
+
+/* As find_doubt(), for a function of a program whose unknown callees are harmless. */
+static int find_doubt_alone(
+	struct planner *p, uint32_t fde, const struct closure *c, char *why, size_t size)
+{
+	bool reads = false;
+	int ret = reads_return(p, fde, &reads);
+
+	if (!ret && reads) {
+		snprintf(why, size, "%s reads its own return address",
+			p->proofs[fde].own_return ? "it" : "a function that it jumps to");
+	} else if (!ret && c->doubt && c->doubt->doubt > DOUBT_FRAME) {
+		ret = look_at_file(p);
+		if (p->reads_frames)
+			snprintf(why, size, "a function of the program %s",
+				doubt_texts[DOUBT_FRAME]);
+	} else if (!ret && c->doubt) {
+		snprintf(why, size, "%s %s", c->callee ? "a callee" : "it",
+			doubt_texts[DOUBT_FRAME]);
+	}
+	return ret;
+}
+
+/* As find_doubt(), for a function all of whose callees must be known. */
+static void find_doubt_of_all(
+	const struct proof *proof, const struct closure *c, char *why, size_t size)
+{
+	const char *who = c->callee ? "a callee" : "it";
+
+	if (c->own_return)
+		snprintf(why, size, "%s reads its own return address",
+			proof->own_return ? "it" : "a callee");
+	else if (c->doubt && c->doubt->doubt == DOUBT_IMPORT)
+		snprintf(why, size, "%s calls '%.40s', which may unwind or call back", who,
+			c->doubt->import);
+	else if (c->doubt)
+		snprintf(why, size, "%s %s", who, doubt_texts[c->doubt->doubt]);
 }
 
 /* Why a function has no return probe to @why, or "". -ENOMEM. */
@@ -279,44 +377,23 @@ static int find_doubt(struct planner *p, const struct plan_request *req, char *w
 {
 	struct closure *c;
 	uint32_t fde = fde_index(&p->img, req->addr);
-	const char *who;
-	bool reads = false;
-	int ret = 0;
+	int ret;
 
 	why[0] = '\0';
 	if (fde == NO_FDE || p->img.fdes[fde].start != req->addr) {
 		snprintf(why, size, "it has no unwind information");
 		return 0;
 	}
-	c = calloc(1, sizeof(*c));
-	if (c)
-		c->seen = calloc(p->img.fde_cnt, 1);
-	if (!c || !c->seen) {
-		free(c);
-		return -ENOMEM;
-	}
-	ret = closure_find(p, fde, c);
-	who = c->callee ? "a callee" : "it";
-	if (!ret && (req->alone_why ? p->proofs[fde].own_return : c->own_return)) {
-		snprintf(why, size, "%s reads its own return address",
-			p->proofs[fde].own_return ? "it" : "a callee");
-	} else if (!ret && c->doubt && c->doubt->doubt > DOUBT_FRAME && req->alone_why) {
-		ret = file_reads_frames(p, &reads);
-		if (reads)
-			snprintf(why, size, "a function of the program %s",
-				doubt_texts[DOUBT_FRAME]);
-	} else if (!ret && c->doubt && c->doubt->doubt == DOUBT_IMPORT) {
-		snprintf(why, size, "%s calls '%.40s', which may unwind or call back", who,
-			c->doubt->import);
-	} else if (!ret && c->doubt) {
-		snprintf(why, size, "%s %s", who, doubt_texts[c->doubt->doubt]);
-	}
+	ret = closure_new(p, fde, false, &c);
+	if (!ret && req->alone_why)
+		ret = find_doubt_alone(p, fde, c, why, size);
+	else if (!ret)
+		find_doubt_of_all(&p->proofs[fde], c, why, size);
 	if (!ret && !why[0] && c->recursive)
 		snprintf(why, size, "it is recursive");
 	if (!ret && !why[0] && c->too_large)
 		snprintf(why, size, "it has more than %d callees", MAX_CALLEES);
-	free(c->seen);
-	free(c);
+	closure_free(c);
 	return ret;
 }
 

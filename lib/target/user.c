@@ -20,12 +20,15 @@ static const char *const c_family[] = { "libc.so.", "libm.so.", "libpthread.so."
 	"libmvec.so.", "ld-linux" };
 
 /*
- * What takes frames away or moves to another stack. With dlopen, code that does so may
- * come later.
+ * What takes frames away, moves to another stack, or reads frames: also where a thread's stack is,
+ * which is asked to scan or copy it. With dlopen, code that does so may come later. dlsym reads its
+ * return address, and may be jumped to.
  */
 static const char *const hazards[] = { "_Unwind_*", "__gxx_personality_v0",
 	"__gcc_personality_v0", "swapcontext", "makecontext", "setcontext", "sigaltstack",
-	"pthread_exit", "pthread_cancel", "dlopen", "dlmopen" };
+	"pthread_exit", "pthread_cancel", "thrd_exit", "dlopen", "dlmopen", "dlsym", "dlvsym",
+	"backtrace", "mcount", "_mcount", "__fentry__", "pthread_getattr_np",
+	"__libc_stack_end" };
 
 /* Decoding takes some 50 ms a MB. */
 #define MAX_CODE_BYTES (2u << 20)
