@@ -3,8 +3,9 @@
 //
 // A handler is taken to be a function whose address is loaded where a function is called that
 // installs handlers, or in a direct caller of that place, which passes it on. It leaves if it or a
-// callee in the same file calls one of the functions that leave. Handlers that are read from memory,
-// and calls through pointers, are not seen.
+// callee in the same file calls one of the functions that leave. A call through a pointer is taken
+// for one of a function of the file, which may leave. Handlers that are read from memory or handed
+// to another file, and callees in other files, are not seen.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,7 @@ struct looked {
 	struct addrs handlers;
 	uint64_t closure[MAX_CLOSURE];
 	size_t closure_cnt;
+	bool by_pointer; /* something in the closure is called through a pointer */
 };
 
 static void closure_add(struct looked *l, uint64_t addr)
@@ -157,26 +159,48 @@ static void closure_add(struct looked *l, uint64_t addr)
 		l->closure[l->closure_cnt++] = addr;
 }
 
+/*
+ * A call, or a tail call that is no jump table's, through a pointer which is not a linkage word.
+ * @prev instructions are before @insn in the same array.
+ */
+static bool is_by_pointer(
+	const struct plan_image *img, const struct insn *insn, size_t prev, const uint8_t *bytes)
+{
+	size_t at;
+
+	if (insn->has_target || (insn->flow != INSN_CALL && insn->flow != INSN_JMP_MEM &&
+					insn->flow != INSN_JMP_REG))
+		return false;
+	if (insn->flow != INSN_CALL && insn_is_dispatch(img->arch, insn, prev, bytes))
+		return false;
+	at = FIRST_WHERE(img->slot_cnt, i, img->slots[i].addr >= insn->data);
+	return !insn->has_data || at == img->slot_cnt || img->slots[at].addr != insn->data;
+}
+
 /* Adds to the handlers what the function loads the addresses of; or to the closure what it calls. */
 static void look_at(struct looked *l, uint64_t start, bool for_handlers)
 {
 	const struct plan_fde *fde = image_fde(l->img, start);
-	struct insn insn;
+	struct insn insns[INSN_TABLE_LOOK + 1], *insn = insns;
 	size_t left;
 
-	for (uint64_t addr = start; fde && addr < fde->end; addr += insn.len) {
+	for (uint64_t addr = start; fde && addr < fde->end; addr += insn++->len) {
 		const uint8_t *bytes = image_code(l->img, addr, &left);
 		uint64_t to;
 
-		if (!bytes || !insn_decode(l->dec, bytes, left, addr, &insn))
+		if (insn == insns + ARRAY_SIZE(insns))
+			memmove(insns, insns + 1, (char *)--insn - (char *)insns);
+		if (!bytes || !insn_decode(l->dec, bytes, left, addr, insn))
 			return;
 		if (!for_handlers) {
-			if (insn.has_target && is_function(l->img, insn.target))
-				closure_add(l, insn.target);
+			l->by_pointer |= is_by_pointer(l->img, insn, insn - insns, bytes);
+			if (insn->has_target && is_function(l->img, insn->target))
+				closure_add(l, insn->target);
 			continue;
 		}
-		to = insn.has_data && insn.takes_addr && !insn.nop ? insn.data
-								   : loaded_number(&insn, bytes);
+		to = insn->has_data && insn->takes_addr && !insn->nop
+			? insn->data
+			: loaded_number(insn, bytes);
 		if (to && is_function(l->img, to))
 			add(&l->handlers, to);
 	}
@@ -185,13 +209,14 @@ static void look_at(struct looked *l, uint64_t start, bool for_handlers)
 static bool handler_leaves(struct looked *l, uint64_t handler, const struct addrs *leave)
 {
 	l->closure_cnt = 0;
+	l->by_pointer = false;
 	closure_add(l, handler);
 	for (size_t i = 0; i < l->closure_cnt; i++) {
 		if (has(leave, l->closure[i]))
 			return true;
 		look_at(l, l->closure[i], false);
 	}
-	return false;
+	return l->by_pointer;
 }
 
 static int look(const struct plan_image *img, const struct calls *install,

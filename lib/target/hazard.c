@@ -21,11 +21,21 @@
 static const char *const installers[] = { "sigaction", "__sigaction", "signal", "__sysv_signal",
 	"bsd_signal", "ssignal" };
 
-/* Other coroutine libraries have their own assembly; these are entered by name. */
+/*
+ * Other coroutine libraries have their own assembly; these are entered by name. The standard
+ * library throws for inline functions of C++, by std::__throw_NAME().
+ */
 static const char *const leavers[] = { "__cxa_throw", "__cxa_rethrow", "_Unwind_RaiseException",
 	"_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind", "swapcontext", "setcontext",
 	"jump_fcontext", "ontop_fcontext", "__gnat_raise_exception",
-	"ada__exceptions__raise_from_signal_handler" };
+	"ada__exceptions__raise_from_signal_handler",
+	"_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE",
+	"_ZSt17rethrow_exceptionSt13exception_ptr", "_ZSt16__throw_bad_castv",
+	"_ZSt17__throw_bad_allocv", "_ZSt19__throw_logic_errorPKc",
+	"_ZSt20__throw_length_errorPKc", "_ZSt20__throw_out_of_rangePKc",
+	"_ZSt20__throw_system_errori", "_ZSt21__throw_runtime_errorPKc",
+	"_ZSt24__throw_invalid_argumentPKc", "_ZSt24__throw_out_of_range_fmtPKcz",
+	"_ZSt25__throw_bad_function_callv", "_ZSt28__throw_bad_array_new_lengthv" };
 
 /* A file that was examined. */
 struct seen {
