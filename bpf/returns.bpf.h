@@ -28,8 +28,8 @@ enum hijack {
 #define OWN_STACK_TAG ((1ULL << 28) - 1)
 
 /*
- * True if @where is on the stack that the current thread was created with: in the mapping of its
- * thread pointer, and below that. The lowest page of the mapping is kept, by a hash of the thread
+ * True if @where is on the stack that the current thread, which is not the first one, was created
+ * with: in the mapping of its thread pointer, and below that. The lowest page of the mapping is kept, by a hash of the thread
  * and its memory, over the low bits of the hash: one word, which is written at once. Not static, so
  * that it is verified once.
  */
@@ -70,10 +70,14 @@ static __always_inline int return_is_unsafe(
 		return 0;
 	if (where - task->sas_ss_sp < task->sas_ss_size)
 		return task->utask && task->utask->return_instances ? SLOT_OTHER_STACK : 0;
+	/*
+	 * The first thread's pointer is in a mapping of its own, which grows by what is mapped below
+	 * it: stacks of fibers, too.
+	 */
 	top = first_stack(task);
-	if (top - where < FIRST_STACK)
+	if (top ? top - where < FIRST_STACK : is_on_thread_stack(where))
 		return 0;
-	return is_on_thread_stack(where) ? 0 : SLOT_OTHER_STACK;
+	return SLOT_OTHER_STACK;
 }
 
 #endif
