@@ -204,7 +204,7 @@ static int take_type(struct types *t, const struct group *g, uint32_t i,
 	return 0;
 }
 
-/* How arguments of @event, a system call or a tracepoint, are written. */
+/* How arguments of @event, which is in no file, are written: a system call, a tracepoint. */
 static void take_notations(struct types *t, const char *event, const struct fsn_func *func)
 {
 	for (uint32_t i = func->args - 1; i < func->args - 1 + func->arg_cnt; i++)
@@ -232,7 +232,7 @@ static int take_func(struct types *t, const struct group *g, const struct fsn_fu
 	f->args = &t->args[func->args - 1];
 	f->arg_codes = &t->codes_of[func->args - 1];
 	f->arg_notations = &t->notation_of[func->args - 1];
-	if (func->kind == TARGET_SYSCALL || func->kind == TARGET_TRACEPOINT)
+	if (!target_kind(func->kind)->in_files)
 		take_notations(t, group_text(g, func->symbol), func);
 	f->arg_cnt = func->arg_cnt;
 	f->kept = types_kept(f->args, f->arg_cnt);
@@ -408,7 +408,7 @@ const char *arg_name(const struct func_types *f, size_t i, int64_t word, char bu
 
 	if (code)
 		return code->name;
-	return f->arg_notations[i] ? notation_text(f->arg_notations[i], (uint64_t)word, buf) : NULL;
+	return f->arg_notations && f->arg_notations[i] ? notation_text(f->arg_notations[i], (uint64_t)word, buf) : NULL;
 }
 
 const struct type_code *type_code_find(const struct type_codes *codes, int64_t code)

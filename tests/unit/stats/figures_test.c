@@ -107,7 +107,7 @@ static void test_self_noise(void)
 	bool good = true;
 
 	for (size_t i = 0; i < 3; i++) {
-		struct stats_func func = { .n = { .inner_ns = inner[i] } };
+		struct stats_func func = { .n = { .probes_ns = inner[i] } };
 
 		figures_of(&func, &scope, 0, &f);
 		good &= f.self_noise_ns == noise[i];
