@@ -225,42 +225,17 @@ static void print_prices(const struct draft *draft, const struct price *price)
 	putchar('\n');
 }
 
-#define NAMES_MAX 4
-
-/* "my: counted only: 2, 'warm' (20000 calls/s), 'hot' (50000 calls/s)" */
-static void print_limited(const struct draft *draft, enum limit limit)
+/* What was given up to keep within the bound. */
+static void print_bound(const struct draft *draft, const struct budget *budget)
 {
-	size_t cnt = 0, told = 0;
+	struct bound bound;
+	char text[1024];
 
-	for (size_t i = 0; i < draft->target_cnt; i++)
-		cnt += draft->targets[i].limit == limit;
-	if (!cnt)
+	bound_count(draft, &bound);
+	if (!budget->share || !budget->tried_ns)
 		return;
-	printf("%s: %s: %zu", draft->name, text_limit(limit), cnt);
-	for (size_t i = 0; i < draft->target_cnt && told < NAMES_MAX; i++) {
-		const struct target *t = &draft->targets[i];
-
-		if (t->limit != limit)
-			continue;
-		printf(", '%s' (", t->name);
-		if (limit == LIMIT_SAMPLED)
-			printf("1 of %u, ", t->sample);
-		printf("%llu calls/s)", (unsigned long long)t->calls_per_s);
-		told++;
-	}
-	printf("%s\n", cnt > told ? ", ..." : "");
-}
-
-/* What the trial has said of the cost, and what was given up for it. */
-static void print_budget(const struct draft *draft, const struct budget *budget)
-{
-	char tried[TEXT_NUM_LEN];
-
-	printf("%s: probes are to take %.2g %% of a CPU by the calls of %s, of %g %% granted\n",
-		draft->name, budget->cost_ns / 1e7, text_duration(budget->tried_ns, tried),
-		budget->share / 1e4);
-	for (enum limit limit = LIMIT_SAMPLED; limit < LIMIT_CNT; limit++)
-		print_limited(draft, limit);
+	bound_text(&bound, budget, text, sizeof(text));
+	printf("%s: %s\n", draft->name, text);
 }
 
 /* The line or two that say what is attached; @processes map its files now. */
@@ -283,8 +258,7 @@ static void print_done(const struct draft *draft, const struct budget *budget,
 		if (target_kinds[i]->tax && draft_kind_cnt(draft, target_kinds[i]))
 			printf("%s: %s\n", draft->name, target_kinds[i]->tax);
 	print_prices(draft, &report->price);
-	if (budget->share)
-		print_budget(draft, budget);
+	print_bound(draft, budget);
 	if (draft->timed_cnt + draft_events(draft) < draft->probed_cnt)
 		printf("%s: %zu without times; 'funcsnoop list functions %s' says why\n",
 			draft->name,
@@ -344,7 +318,7 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 		there = attach_find_there(fs, draft, opts.definition);
 	if (!code && there == THERE_SAME)
 		return leave_group(o, draft, &opts, doc);
-	if (!code && opts.budget.share)
+	if (!code)
 		code = budget_try(draft, &o->draft, &opts, fs, err);
 	if (!code)
 		code = attach_draft(draft, &opts, fs, &report, err);

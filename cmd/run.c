@@ -56,7 +56,8 @@ static const struct argp_option options[] = {
 	{ "memory", TO_ATTACH | 33, NULL, 0, NULL, USAGE_MORE },
 	{ "blocks", TO_ATTACH | 34, "N", 0, NULL, USAGE_MORE },
 	{ "sample", TO_ATTACH | 6, "N", 0, NULL, USAGE_MORE },
-	{ "budget", TO_ATTACH | 17, "SHARE", 0, NULL, USAGE_MORE },
+	{ "overhead", TO_ATTACH | 17, "SHARE", 0, NULL, USAGE_MORE },
+	{ "budget", TO_ATTACH | 17, "SHARE", OPTION_HIDDEN, NULL, USAGE_MORE },
 	{ "no-processes", TO_ATTACH | 7, NULL, 0, NULL, USAGE_MORE },
 	{ "split", TO_ATTACH | 30, NULL, 0, NULL, USAGE_MORE },
 	{ "no-nesting", TO_ATTACH | 18, NULL, 0, NULL, USAGE_MORE },
@@ -228,8 +229,6 @@ static const char *contradiction(const struct reading_line *r)
 		return "--config goes with one group";
 	if (o->command && o->attach.draft.pid_cnt)
 		return "--pid and COMMAND exclude each other";
-	if (o->command && o->attach.attach.budget.share)
-		return "--budget needs calls to count, before COMMAND has made one";
 	if (o->command && o->attach.attach.filter.tid_cnt)
 		return "--tid and COMMAND exclude each other";
 	return NULL;

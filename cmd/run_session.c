@@ -18,6 +18,7 @@
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
 #include "proc/proc.h"
+#include "show/list.h"
 
 #define SILENT_NS 1000000000ULL /* attaching that takes longer is told of */
 #define LOOK_NS   500000000ULL  /* between looks for the group */
@@ -70,6 +71,19 @@ static void tell_progress(
 			done == total ? "\n" : "");
 }
 
+/* What was given up to keep within the bound. */
+static void tell_bound(const struct session *s)
+{
+	struct bound bound;
+	char text[1024];
+
+	bound_count(s->draft, &bound);
+	if (!bound_limits(&bound))
+		return;
+	bound_text(&bound, &s->o->attach.attach.budget, text, sizeof(text));
+	cmd_note(s->o->g, "%s", text);
+}
+
 static void tell_attached(const struct session *s, size_t processes)
 {
 	const struct draft *draft = s->draft;
@@ -84,6 +98,7 @@ static void tell_attached(const struct session *s, size_t processes)
 		name ? name + 1 : draft->objects.object[0]->path,
 		draft->objects.cnt > 1 ? " and others" : "", mapped,
 		s->o->duration_ns ? "" : "; Ctrl-C ends");
+	tell_bound(s);
 }
 
 /* --- beginning ------------------------------------------------------------------------------ */
@@ -186,7 +201,7 @@ static int begin(struct session *s, struct err *err)
 		code = start_command(s, err);
 	if (!code && s->lacks)
 		code = await_begin(s->o, &s->fs, &s->await, err);
-	if (!code && !s->lacks && a->attach.budget.share)
+	if (!code && !s->lacks)
 		code = budget_try(s->draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code && !s->lacks)
 		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);

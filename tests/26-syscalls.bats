@@ -252,8 +252,6 @@ hint: did you mean 'openat'"
 	assert_json '.[0].functions[] | [.name, .kind]' '["openat","syscall"]'
 	fsn attach g -r 's:^(open|creat$)' -n --json
 	assert_json '[.[0].functions[].name]' '["creat","open","open_by_handle_at","open_tree","openat","openat2"]'
-	fsn -s 1 attach g s:read --budget 1%
-	assert_stderr_match "budget is for functions"
 	fsn -s 1 attach g 's:*'
 	assert_stderr_match "[0-9]+ system calls of all processes would be counted"
 	fsn attach g 's:*' --comm nobody

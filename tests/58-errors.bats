@@ -127,20 +127,13 @@ hint: 'funcsnoop help' shows the usage"
 	fsn -s 2 attach g f --sample 0
 	fsn -s 2 attach g f --sample -3
 	for share in 5 x% -5% 5%% 1.2.3% '' 0x5%; do
-		fsn -s 2 attach g f --budget "$share"
-		assert_stderr_match "^funcsnoop attach: --budget '$share': a share is wanted, such as 5%$"
+		fsn -s 2 attach g f --overhead "$share"
+		assert_stderr_match "^funcsnoop attach: --overhead '$share': a share is wanted, such as 5%$"
 	done
 	for share in 0% 0.001% 10001%; do
-		fsn -s 2 attach g f --budget "$share"
-		assert_stderr_match "^funcsnoop attach: --budget '$share' is not from 0.01% to 10000%$"
+		fsn -s 2 attach g f --overhead "$share"
+		assert_stderr_match "^funcsnoop attach: --overhead '$share' is not from 0.01% to 10000%$"
 	done
-	for fixed in --count '--exit ret' '--sample 2'; do
-		# shellcheck disable=SC2086	# an option and its value
-		fsn -s 2 attach g f --budget 5% $fixed
-		assert_stderr_match "^funcsnoop attach: --budget chooses how calls are counted: not with ${fixed% *}$"
-	done
-	fsn -s 2 attach g f --budget 5% --dry-run
-	assert_stderr_match '^funcsnoop attach: --budget tries what --dry-run is not to do$'
 	fsn -s 2 attach g f --pid 0
 	fsn -s 2 attach g f --pid x
 	fsn -s 2 --color nosuch list

@@ -323,7 +323,7 @@ same_keys() { # SECTION DOCUMENT...
 			grep -vxE 'groups|granted_ns_per_s|tried_ns|cost_ns_per_s' | sort -u)"
 	fsn -s 1 attach j nosuch --lib "$FIX/libfix.so" --dry-run --json
 	assert_json '[keys, (.groups[0] | keys)]' \
-		'[["error","groups"],["aliases","budget","functions","group","libraries","missing"]]'
+		'[["error","groups"],["aliases","functions","group","libraries","missing","overhead"]]'
 }
 
 @test "funcsnoop-json(5) has every key of documents on groups, and no other" {
@@ -337,7 +337,7 @@ same_keys() { # SECTION DOCUMENT...
 		             "fix_alias_a": "fix_alias_a" },
 		  "lib": "$FIX/libfix.so" }
 	END
-	fsn attach --config "$BATS_TEST_TMPDIR/j.json" --budget 10000% --key arg1 --sum arg1 --json
+	fsn attach --config "$BATS_TEST_TMPDIR/j.json" --overhead 10000% --key arg1 --sum arg1 --json
 	same_keys "attach and list functions" "$output"
 	fsn list functions j --json
 	same_keys "attach and list functions" "$output"

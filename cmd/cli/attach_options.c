@@ -84,7 +84,8 @@ static const struct argp_option options[] = {
 	{ "memory", KEY_MEMORY, NULL, 0, NULL, USAGE_MORE },
 	{ "blocks", KEY_BLOCKS, "N", 0, NULL, USAGE_MORE },
 	{ "sample", KEY_SAMPLE, "N", 0, NULL, USAGE_MORE },
-	{ "budget", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
+	{ "overhead", KEY_BUDGET, "SHARE", 0, NULL, USAGE_MORE },
+	{ "budget", KEY_BUDGET, "SHARE", OPTION_HIDDEN, NULL, USAGE_MORE },
 	{ "split", KEY_SPLIT, NULL, 0, NULL, USAGE_MORE },
 	{ "no-nesting", KEY_NO_NESTING, NULL, 0, NULL, USAGE_MORE },
 	{ "force", KEY_FORCE, NULL, 0, NULL, USAGE_MORE },
@@ -137,8 +138,6 @@ static void parse_how(
 		LINK_PERF };
 	unsigned int choice = choice_parse(state, options, key, arg);
 
-	if (key == KEY_EXIT && choice)
-		o->fixed = "--exit";
 	if (key == KEY_EXIT)
 		o->draft.rules.exit = exits[choice];
 	else if (key == KEY_SITE)
@@ -339,7 +338,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_COUNT:
 		o->draft.rules.count_only = true;
-		o->fixed = "--count";
 		break;
 	case KEY_NO_PROCESSES:
 		o->attach.processes = false;
@@ -360,10 +358,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_SAMPLE:
 		o->attach.sample = number_parse(state, "--sample", arg, 1, 1U << 31);
-		o->fixed = "--sample";
 		break;
 	case KEY_BUDGET:
-		o->attach.budget.share = share_parse(state, "--budget", arg);
+		o->has_overhead = true;
+		o->attach.budget.share = strcmp(arg, "none")
+			? share_parse(state, "--overhead", arg) : 0;
 		break;
 	case KEY_REFRESH:
 		o->refresh = true;
@@ -422,8 +421,8 @@ static const char *memory_choose(struct attach_options *o)
 		return o->attach.blocks ? "--blocks needs --memory: blocks of what?" : NULL;
 	if (o->draft.rules.count_only)
 		return "--memory needs the ends of calls: not with --count";
-	if (o->attach.sample > 1 || o->attach.budget.share)
-		return "--memory follows every call: not with --sample or --budget";
+	if (o->attach.sample > 1 || (o->has_overhead && o->attach.budget.share))
+		return "--memory follows every call: not with --sample or --overhead";
 	if (!o->attach.blocks)
 		o->attach.blocks = BLOCKS_USUAL;
 	if (!o->keys.key_cnt && !o->no_keys && keys_add(&o->keys, "caller", &err))
@@ -460,6 +459,9 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	if (!o->has_mode && access->gid != (gid_t)-1)
 		access->mode = 0640;
 	wrong = memory_choose(o);
+	if (!o->has_overhead)
+		o->attach.budget.share = BUDGET_USUAL;
+	o->attach.budget.trims = !o->memory;
 	if (o->attach.keys && !o->keys.rows)
 		o->keys.rows = KEYS_USUAL;
 	if (wrong)
@@ -482,10 +484,6 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 		cmd_usage(o->g, "--verbose goes with --dry-run");
 	else if (access->all && access_is_private(access))
 		cmd_usage(o->g, "--mode-all needs --mode or --owner");
-	else if (o->attach.budget.share && o->fixed)
-		cmd_usage(o->g, "--budget chooses how calls are counted: not with %s", o->fixed);
-	else if (o->attach.budget.share && o->dry_run)
-		cmd_usage(o->g, "--budget tries what --dry-run is not to do");
 	else
 		return true;
 	return false;

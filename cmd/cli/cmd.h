@@ -202,7 +202,7 @@ struct attach_options {
 	const char *const *shown; /* keys that a view needs: recorded if they are not already */
 	size_t shown_cnt;
 	bool refresh; /* a group that is there as it would be made stays */
-	const char *fixed; /* an option that says how calls are counted, or NULL */
+	bool has_overhead; /* --overhead was given */
 	int ender_fd; /* ender_start(), or -1 */
 };
 

@@ -59,21 +59,6 @@ static void begin_group(struct json *j, const char *name)
 	json_set_open(j, "functions", '[');
 }
 
-/* What the probes were to take, and by the trial do; the end of its functions. */
-static void add_budget(struct json *j, uint32_t share, uint64_t tried_ns, uint64_t cost_ns)
-{
-	json_close(j, ']');
-	if (!share) {
-		json_set_null(j, "budget");
-		return;
-	}
-	json_set_open(j, "budget", '{');
-	json_set_u64(j, "granted_ns_per_s", share * 1000ULL);
-	json_set_u64(j, "tried_ns", tried_ns);
-	json_set_u64(j, "cost_ns_per_s", cost_ns);
-	json_close(j, '}');
-}
-
 /* Behind its functions: those with other names. */
 static void begin_aliases(struct json *j)
 {
@@ -96,6 +81,7 @@ static void end_also(struct json *j)
 /* Without the end of the group. */
 static void add_draft(struct json *j, const struct draft *draft, const struct budget *budget)
 {
+	struct bound bound;
 	const char *alias;
 
 	begin_group(j, draft->name);
@@ -104,7 +90,9 @@ static void add_draft(struct json *j, const struct draft *draft, const struct bu
 
 		add_function(j, &shown, draft->targets[i].known, draft->targets[i].refused);
 	}
-	add_budget(j, budget->share, budget->tried_ns, budget->cost_ns);
+	json_close(j, ']');
+	bound_count(draft, &bound);
+	bound_json(j, &bound, budget);
 	begin_aliases(j);
 	for (size_t i = 0; i < draft->target_cnt; i++) {
 		if (!target_alias(&draft->targets[i], 0))
@@ -181,6 +169,9 @@ void json_add_functions(
 {
 	__cleanup(group_left_done) struct group_left left = {};
 	struct group_info info = group_info(group);
+	const struct budget budget = { .share = info.budget, .tried_ns = info.tried_ns,
+		.cost_ns = info.tried_cost_ns };
+	struct bound bound = {};
 	struct group_func f;
 	const char *why;
 
@@ -190,10 +181,14 @@ void json_add_functions(
 
 		f = group_func(group, i);
 		add_function(doc, &f, &known, NULL);
+		bound.cnt[f.limit]++;
 	}
-	while (group_next_left(group, &left, &f, &why))
+	while (group_next_left(group, &left, &f, &why)) {
 		add_function(doc, &f, NULL, why);
-	add_budget(doc, info.budget, info.tried_ns, info.tried_cost_ns);
+		bound.cnt[f.limit]++;
+	}
+	json_close(doc, ']');
+	bound_json(doc, &bound, &budget);
 	begin_aliases(doc);
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
 		f = group_func(group, i);
@@ -458,7 +453,7 @@ void out_budget(struct out *out, const struct group *group)
 
 	if (!info.budget)
 		return;
-	snprintf(percent, sizeof(percent), "; within %g %% of a CPU", info.budget / 1e4);
+	snprintf(percent, sizeof(percent), "; overhead at most %g %%", info.budget / 1e4);
 	out_str(out, percent);
 	for (uint32_t i = 0; i < info.fn_cnt; i++)
 		cnt[group_func(group, i).limit]++;

@@ -20,7 +20,7 @@ void functions_add(struct table *table, const struct group_func *f, const char *
 /* Rows for functions of @group that were left out to keep to the budget. */
 void functions_add_left(struct table *table, const struct group *group);
 
-/* "; within 5 % of a CPU: 1 sampled, 2 left out", where that was asked of @group. */
+/* "; overhead at most 5 %: 1 sampled, 2 left out", where @group has a bound. */
 struct out;
 void out_budget(struct out *out, const struct group *group);
 
@@ -34,6 +34,31 @@ void functions_add_missing(struct table *table, const char *name);
 struct table *prototypes_table(void);
 void prototypes_add(struct table *table, const char *name, const struct preset_func *known,
 	const char *why);
+
+/* --- overhead: what was given up to keep within the bound ------------------------------------ */
+
+#define BOUND_NAMES 3
+
+struct bound {
+	size_t cnt[LIMIT_CNT]; /* functions by what was given up of them */
+	const struct target *expensive[BOUND_NAMES]; /* of those, the most expensive first */
+	size_t named;
+};
+
+struct budget;
+void bound_count(const struct draft *draft, struct bound *ret_bound);
+
+/* True if something was given up. */
+bool bound_limits(const struct bound *b);
+
+/*
+ * "overhead at most 10 %: 12 functions kept, 1 of them counted only, 2 left out: 'f' (9000
+ * calls/s), 'g' ...; '--overhead none' keeps all"
+ */
+void bound_text(const struct bound *b, const struct budget *budget, char *buf, size_t size);
+
+/* The same as key "overhead"; null without a bound. */
+void bound_json(struct json *j, const struct bound *b, const struct budget *budget);
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 

@@ -293,9 +293,16 @@ static uint64_t maps_memory(const struct engine *e)
 	return sum;
 }
 
+/* What is done in place of attaching: attach_bare(). */
+struct bare {
+	attach_work_fn work;
+	void *arg;
+};
+
 /* Everything in GROUP~, working, without a name yet. */
 static int build(const struct draft *draft, const struct attach_opts *opts,
-	const struct price *price, int dir_fd, struct attach_report *ret_report, struct err *err)
+	const struct price *price, const struct bare *bare, int dir_fd,
+	struct attach_report *ret_report, struct err *err)
 {
 	__cleanup(description_done) struct description desc = {};
 	__cleanup(probes_done) struct probes probes = {};
@@ -377,6 +384,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 		code = description_breaks(&probes, draft, dir_fd, err);
 	if (!code)
 		code = engine_reclaim(e, dir_fd, err);
+	if (!code && bare)
+		return bare->work(e, &probes, by_pid, bare->arg, err);
 	if (!code)
 		code = attach_all(e, &probes, opts, by_pid, dir_fd, err);
 	/* Behind a tracepoint of the group on what ends: who is taken off the list counts no more. */
@@ -430,7 +439,7 @@ static void make_group(void *arg)
 	struct making *m = arg;
 	struct progress removing = { .opts = m->opts, .what = "detached" };
 	struct err err = {};
-	int code = build(m->draft, m->opts, m->price, m->dir_fd, &m->report, &err);
+	int code = build(m->draft, m->opts, m->price, NULL, m->dir_fd, &m->report, &err);
 
 	if (!code)
 		code = access_grant(m->fs, m->dir_fd, &m->opts->access, &err);
@@ -500,12 +509,31 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 		code = bpffs_stage(fs, draft->name, &dir_fd, err);
 	if (code)
 		return code;
-	code = build(draft, opts, &unknown, dir_fd, &report, err);
+	code = build(draft, opts, &unknown, NULL, dir_fd, &report, err);
 	if (!code) {
 		code = measure(dir_fd, arg);
 		if (code)
 			err_sys(err, code, "cannot read what was measured");
 	}
+	bpffs_remove(fs, draft->name, NULL, NULL, NULL);
+	return code;
+}
+
+int attach_bare(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
+	attach_work_fn work, void *arg, struct err *err)
+{
+	const struct bare bare = { work, arg };
+	const struct price unknown = {};
+	struct attach_report report = {};
+	_cleanup_close_ int dir_fd = -1;
+	int code;
+
+	code = bpffs_lock(fs, err);
+	if (!code)
+		code = bpffs_stage(fs, draft->name, &dir_fd, err);
+	if (code)
+		return code;
+	code = build(draft, opts, &unknown, &bare, dir_fd, &report, err);
 	bpffs_remove(fs, draft->name, NULL, NULL, NULL);
 	return code;
 }

@@ -17,11 +17,17 @@
 #include "stats/stats.h"
 #include "target/draft.h"
 
-/* What probes may take, and what a trial said of it: budget_try(). */
+/*
+ * What a group may cost: of the CPU time of the processes that it traces, or of all CPUs where it
+ * names none. Functions that were asked for by their names are kept, whatever they cost.
+ */
+#define BUDGET_USUAL 100000 /* 10 % */
+
 struct budget {
-	uint32_t share;    /* of a CPU, in millionths; 0: as it comes */
-	uint64_t tried_ns; /* so long entries were counted */
-	uint64_t cost_ns;  /* what the probes are to take in a second, by their number */
+	uint32_t share;    /* in millionths; 0: no bound */
+	bool trims;        /* functions may be given up for it */
+	uint64_t tried_ns; /* so long functions were tried; 0: they were not */
+	uint64_t cost_ns;  /* cost of what was kept, of a second of CPU time, when it was tried */
 };
 
 #define BLOCKS_USUAL 262144 /* blocks of memory, where nothing else is asked for */
@@ -135,13 +141,12 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err);
 
 /*
- * Counts entries of @draft's functions for up to a second, in a group that has no name, and
- * cuts @draft by draft_limit() to @opts->budget.share of a CPU; the rest of @opts->budget says
- * what came of it. It ends early when the share of a second is used up, or when calls come so
- * steadily that more of them would say nothing else; functions whose entries alone are too
- * many are left out at once, and the others looked at without them, as they are slowed down by
- * those. Whoever dies meanwhile leaves nothing. Errors as of attach_draft(), and of
- * draft_limit() when nothing would be left. @how is what @draft was made by.
+ * Finds out how often functions of @draft are called (stage_count() says how), and cuts @draft by
+ * draft_limit() to @opts->budget.share; the rest of @opts->budget says what came of it. Does
+ * nothing where there is nothing that may be given up, where the processes are yet to begin, and
+ * with links of perf events, which go too slowly. Whoever dies meanwhile leaves nothing. Errors as
+ * of attach_draft(), and of draft_limit() when nothing would be left. @how is what @draft was made
+ * by.
  */
 _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 	struct attach_opts *opts, struct bpffs *fs, struct err *err);

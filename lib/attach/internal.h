@@ -263,6 +263,10 @@ typedef void (*engine_progress_fn)(size_t done, size_t total, void *arg);
 int engine_attach(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
 	pid_t pid, int dir_fd, engine_progress_fn progress, void *arg, struct err *err);
 
+/* Attaches @probes by one link, in session and multi mode, and pins it nowhere. */
+int engine_link(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	pid_t pid, int *ret_fd, struct err *err);
+
 /* Attaches what gives up the blocks of memory of processes that end, if some are followed. */
 int engine_reclaim(struct engine *e, int dir_fd, struct err *err);
 
@@ -351,29 +355,70 @@ int describe_keys(struct description *d, const struct draft *draft, const struct
 
 /* --- budget.c: what calls cost, and what to give up; pure --------------- */
 
+/*
+ * Costs are shares of the program's own CPU time, without that of probes: nanoseconds of a second
+ * of it. A program that probes slow down makes fewer calls, but not fewer calls per own time.
+ */
 struct budget_func {
-	uint64_t calls;          /* in the trial */
-	uint32_t whole_ns;       /* what one takes that is timed */
-	uint32_t entry_ns;       /* one that is only counted */
-	bool can_sample;         /* only those that are timed pay for their ends */
-	enum limit limit;        /* given up, at least */
-	uint32_t sample;         /* LIMIT_SAMPLED: one call of so many is timed */
+	uint64_t calls;     /* while they were counted */
+	uint64_t own_ns;    /* CPU time that the program had for itself meanwhile */
+	uint32_t whole_ns;  /* cost of a call that is timed */
+	uint32_t entry_ns;  /* of one that is only counted */
+	bool can_sample;    /* only the calls that are timed pay for their ends */
+	bool exact;         /* asked for by its name: nothing of it is given up */
+	enum limit limit;   /* given up, at least */
+	uint32_t sample;    /* LIMIT_SAMPLED: one call of so many is timed */
 	uint64_t calls_per_s;
 };
 
-/* What @cnt functions take of a second, by the calls of @tried_ns. */
-uint64_t budget_cost(const struct budget_func *funcs, size_t cnt, uint64_t tried_ns);
+/* What a function costs of a second of own CPU time if nothing of it is given up, ns. */
+uint64_t budget_whole(const struct budget_func *f);
+
+/* What @cnt functions cost of a second of own CPU time, ns. */
+uint64_t budget_cost(const struct budget_func *funcs, size_t cnt);
 
 /*
- * Leaves those out, the dearest first, whose entries alone take more than @share of a CPU
- * together with those of all others. Returns how many.
+ * Leaves functions out, the most expensive first, until the entries of the others cost at most
+ * @share. Returns how many.
  */
-size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint64_t tried_ns, uint32_t share);
+size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint32_t share);
 
 /*
- * Gives up so much of functions, always of the dearest one that more can be given up of, that
- * they take at most @share of a CPU.
+ * Gives up so much of functions, always of the most expensive one that more can be given up of,
+ * that they cost at most @share.
  */
-void budget_fit(struct budget_func *funcs, size_t cnt, uint64_t tried_ns, uint32_t share);
+void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share);
+
+/* --- stage.c: how often functions are called, before their calls are timed ------------------- */
+
+/*
+ * Counts the calls of functions of @draft in batches, none of which may cost the program much:
+ *
+ * - Functions whose entry is emulated come before those that are single-stepped.
+ * - Batches begin small. A batch that stays within the bound makes the next one twice as large.
+ *   One that does not is detached at once: its expensive functions are left out, the others are
+ *   counted again, and the next batch has half the size.
+ * - After a batch that was over the bound nothing is probed until the probes have cost at most a
+ *   fifth of the time since it began.
+ *
+ * So a function that is called rarely is never measured next to one that stops the program.
+ * @funcs, of @draft's probed targets, have prices and .exact (then they are not counted);
+ * afterwards calls, own times and limits. Runs apart, as attaching does; a command that is
+ * killed leaves nothing. Needs the lock of @fs, and links of @mode that take many probes.
+ */
+int stage_count(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
+	enum link_mode mode, struct budget_func *funcs, struct err *err);
+
+/* Whose CPU time bounds what @draft costs: the filter's processes, those that map it, or all. */
+struct load;
+int stage_load(const struct draft *draft, const struct attach_opts *opts, struct load *ret_load,
+	struct err *err);
+
+/* attach.c: makes a group without a name, calls @work in place of attaching, and removes it. */
+struct probes;
+typedef int (*attach_work_fn)(
+	struct engine *e, const struct probes *probes, bool by_pid, void *arg, struct err *err);
+int attach_bare(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
+	attach_work_fn work, void *arg, struct err *err);
 
 #endif

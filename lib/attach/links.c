@@ -175,12 +175,24 @@ static int attach_faults(struct engine *e, pid_t pid, int dir_fd, struct err *er
 	return code ? code : pin_link(e, dir_fd, fd, err);
 }
 
+int engine_link(struct engine *e, enum engine_prog prog, const struct link_probes *probes,
+	pid_t pid, int *ret_fd, struct err *err)
+{
+	bool session = prog == ENGINE_SESSION, is_return = prog == ENGINE_RETURN;
+
+	if (apart_stop())
+		return err_sys(err, -EINTR, "cannot attach");
+	return link_multi(bpf_program__fd(engine_program(e, prog)),
+		session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
+		probes, pid, ret_fd, err);
+}
+
 int engine_attach(struct engine *e, enum engine_prog prog,
 	const struct link_probes *probes, pid_t pid, int dir_fd,
 	engine_progress_fn progress, void *arg, struct err *err)
 {
 	int prog_fd = bpf_program__fd(engine_program(e, prog)), code;
-	bool session = prog == ENGINE_SESSION, is_return = prog == ENGINE_RETURN;
+	bool is_return = prog == ENGINE_RETURN;
 	_cleanup_close_ int fd = -1;
 
 	if (!probes->cnt)
@@ -200,11 +212,7 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 	if (e->mode == LINK_PERF || prog == ENGINE_TRACE)
 		return attach_perf(
 			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
-	if (apart_stop())
-		return err_sys(err, -EINTR, "cannot attach");
-	code = link_multi(prog_fd,
-		session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI, is_return,
-		probes, pid, &fd, err);
+	code = engine_link(e, prog, probes, pid, &fd, err);
 	return code ? code : pin_link(e, dir_fd, fd, err);
 }
 

@@ -149,9 +149,10 @@ static bool maps_one(
 	return false;
 }
 
-int mappers_count(struct procs *procs, const struct mappers_file *files, size_t cnt,
-	size_t *ret_cnt, pid_t *ret_pid, struct err *err)
+int mappers_list(struct procs *procs, const struct mappers_file *files, size_t cnt,
+	pid_t **ret_pids, size_t *ret_cnt, struct err *err)
 {
+	_cleanup_free_ pid_t *list = NULL;
 	size_t pid_cnt, found = 0;
 	pid_t self = getpid();
 	const pid_t *pids;
@@ -160,17 +161,30 @@ int mappers_count(struct procs *procs, const struct mappers_file *files, size_t 
 	code = procs_pids(procs, &pids, &pid_cnt, err);
 	if (code)
 		return code;
+	list = calloc(pid_cnt + 1, sizeof(*list));
+	if (!list)
+		return err_sys(err, -ENOMEM, "cannot look for processes");
 	for (size_t i = 0; i < pid_cnt; i++) {
 		const struct proc_maps *maps;
 
-		if (pids[i] == self || procs_maps(procs, pids[i], &maps, NULL) ||
-			!maps_one(maps, files, cnt))
-			continue;
-		if (!found++)
-			*ret_pid = pids[i];
+		if (pids[i] != self && !procs_maps(procs, pids[i], &maps, NULL) &&
+			maps_one(maps, files, cnt))
+			list[found++] = pids[i];
 	}
+	*ret_pids = TAKE_PTR(list);
 	*ret_cnt = found;
 	return 0;
+}
+
+int mappers_count(struct procs *procs, const struct mappers_file *files, size_t cnt,
+	size_t *ret_cnt, pid_t *ret_pid, struct err *err)
+{
+	_cleanup_free_ pid_t *list = NULL;
+	int code = mappers_list(procs, files, cnt, &list, ret_cnt, err);
+
+	if (!code && *ret_cnt)
+		*ret_pid = list[0];
+	return code;
 }
 
 int mappers_has(struct procs *procs, pid_t pid, const struct mappers_file *files, size_t cnt)

@@ -163,6 +163,13 @@ DEFINE_CLEANUP(procs, struct procs *, procs_free)
 #define _cleanup_procs_ __cleanup(cleanup_procs)
 
 /*
+ * The pids of such processes, in an array to be freed: as mappers_count() finds them. -ENOMEM, and
+ * errors as of procs_pids().
+ */
+_must_check_ int mappers_list(struct procs *procs, const struct mappers_file *files, size_t cnt,
+	pid_t **ret_pids, size_t *ret_cnt, struct err *err);
+
+/*
  * Processes of @procs, but not this one, that map one of @files, as far as they may be looked
  * at; *ret_pid is the first of them. Where a file system shows other devices and perhaps other
  * inodes in /proc/PID/maps than by stat(2), as overlayfs and btrfs do, the inode's lower
@@ -320,5 +327,25 @@ const char *caps_advice(void);
  * of @needed this process lacks, or what else may forbid it.
  */
 int caps_hint(int code, uint64_t needed, struct err *err);
+
+/* --- load.c: CPU time of processes -------------------------------------------------------------- */
+
+struct load_of {
+	pid_t pid;
+	uint64_t from_ns, ns; /* CPU time at load_new(), and when it was last read */
+};
+
+struct load {
+	struct load_of *of;
+	size_t cnt;        /* 0: the machine, all CPUs of which are always counted as busy */
+	uint64_t start_ns; /* CLOCK_MONOTONIC of load_new() */
+};
+
+/* CPU time of @pids from now on, or of the machine if there are none. -ENOMEM. */
+_must_check_ int load_new(const pid_t *pids, size_t cnt, struct load *ret_load);
+void load_done(struct load *load);
+
+/* What they have used since, ns, in all threads. Never decreases; exited processes add nothing. */
+uint64_t load_ns(struct load *load);
 
 #endif

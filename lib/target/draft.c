@@ -278,7 +278,11 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 
 int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *err)
 {
+	struct draft_opts limited = *opts;
 	int code;
+
+	/* Code elsewhere that jumps lead to may be what was left out, or as hot. */
+	limited.rules.leave_jumps = true;
 
 	jumps_done(draft);
 	draft->jumps = NULL;
@@ -290,9 +294,9 @@ int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *
 		plan_done(&draft->targets[i].plan);
 		draft->targets[i].plan = (struct plan) {};
 	}
-	code = draft_plan(draft, opts, err);
+	code = draft_plan(draft, &limited, err);
 	if (!code)
-		code = draft_count(draft, opts, err);
+		code = draft_count(draft, &limited, err);
 	return code ? code : jumps_number(draft, err);
 }
 
@@ -404,6 +408,17 @@ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
 		return err_sys(err, -ENOMEM, "cannot look for processes");
 	return mappers_count(libfind_procs(draft->finder), files, cnt, ret_cnt, &pid,
 		err);
+}
+
+int draft_pids(const struct draft *draft, pid_t **ret_pids, size_t *ret_cnt, struct err *err)
+{
+	size_t cnt = 0;
+	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
+
+	if (!files)
+		return err_sys(err, -ENOMEM, "cannot look for processes");
+	return mappers_list(
+		libfind_procs(draft->finder), files, cnt, ret_pids, ret_cnt, err);
 }
 
 int draft_is_mapped(const struct draft *draft, pid_t pid)

@@ -106,7 +106,7 @@ void draft_free(struct draft *draft);
 
 /*
  * Plans once more, by @opts of draft_new(), with what .limit of each target says: what is only
- * counted or left out has no ends, and nothing is followed to it. Targets change their order.
+ * counted or left out has no ends, and jumps are followed to functions of the group alone. Targets change their order.
  * -EOPNOTSUPP when all are left out.
  */
 _must_check_ int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *err);
@@ -124,6 +124,10 @@ size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind)
 
 /* How many processes map one of the files that are to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
+
+/* The pids of these processes, in an array to be freed. */
+_must_check_ int draft_pids(const struct draft *draft, pid_t **ret_pids, size_t *ret_cnt,
+	struct err *err);
 
 /* Whether process @pid can call what is to be probed: it maps a file of it, or that is in none. */
 _must_check_ int draft_is_mapped(const struct draft *draft, pid_t pid);

@@ -190,7 +190,7 @@ static void limit_explain(const struct target *t, char *why, size_t size)
 
 	if (t->limit == LIMIT_SAMPLED)
 		snprintf(sample, sizeof(sample), "one call of %u is timed: ", t->sample);
-	snprintf(why, size, "--budget: %s%" PRIu64 " calls/s", sample, t->calls_per_s);
+	snprintf(why, size, "--overhead: %s%" PRIu64 " calls/s", sample, t->calls_per_s);
 }
 
 /* What is given up of a function that is probed. */

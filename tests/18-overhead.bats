@@ -1,0 +1,217 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# --overhead, and its default: functions are tried in batches, and those that would cost the traced
+# program more than the bound are sampled, counted only or left out. The first tests have prices
+# that differ so much that the machine's load decides nothing; the last ones measure.
+# bats file_tags=bpf
+
+load helpers
+
+RATES=$FIX/rates
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+	# The tests have a mount namespace of their own, and here a /run/funcsnoop of their own.
+	[[ -d /run/funcsnoop ]] || mkdir -m 700 /run/funcsnoop
+	mount -t tmpfs -o mode=700 funcsnoop-test /run/funcsnoop
+}
+
+teardown() {
+	umount /run/funcsnoop
+	common_teardown
+}
+
+# Entries of 200 ns, calls that are timed of a tenth of a millisecond.
+set_prices() { # [LINK]: where it is not the best one, by the prices of that
+	local class prices=''
+
+	for class in 200 100000 100000 100000 100000; do
+		prices+=" 0 $class 0"
+	done
+	fsn feature --calibrate
+	sed -i -E "s/^[a-z]+ (of [^ ]+ at [0-9]+ spread [0-9]+):.*/${1-$(link_of)} \1:$prices$prices/" \
+		/run/funcsnoop/calibration
+}
+
+link_of() {
+	"$FUNCSNOOP" feature --json | jq -r .attach.link
+}
+
+start_rates() {
+	start_bg rates "$RATES"
+	poll_until grep -qF /rates "/proc/$(bg_pid rates)/maps"
+}
+
+limits() { # of $output, attach's or of list functions
+	json -c '.[0].functions | map([.name, .limited]) | sort'
+}
+
+is_tried() { # GROUP: its nameless folder is there
+	[[ -d $FUNCSNOOP_BPFFS/funcsnoop/$1~ ]]
+}
+
+# Without the help of a next command.
+left_nothing() {
+	[[ -z $(ls -A "$FUNCSNOOP_BPFFS/funcsnoop") ]]
+}
+
+@test "overhead: a function called without a pause is left out, one called often counted only" {
+	set_prices
+	start_rates
+	fsn attach g 'rate_*' --lib "$RATES" --overhead 5%
+	assert_output_match "^g: overhead at most 5 %: 2 functions kept, 1 of them counted only, 1 left out: 'rate_hot' \([0-9]+ calls/s\), 'rate_warm' \([0-9]+ calls/s\); '--overhead none' keeps all$"
+	refute_output_match rate_cold
+	fsn list functions g --json
+	assert_eq "$(limits)" '[["rate_cold",null],["rate_hot","left out"],["rate_warm","counted only"]]'
+	assert_json '.[0].functions[] | select(.limited == "left out") | [.symbol, .site_offset, (.refused | test("^--overhead: [0-9]+ calls/s$"))]' \
+		'["rate_hot",null,true]'
+	assert_json '.[0].overhead | [.granted_ns_per_s, .cost_ns_per_s <= 50000000, .kept, .sampled, .counted_only, .left_out]' \
+		'[50000000,true,2,0,1,1]'
+	fsn list functions g
+	assert_output_match '^rate_hot .* left out +--overhead: [0-9]+ calls/s$'
+	fsn list -v
+	assert_output_match "; overhead at most 5 %: 1 counted only, 1 left out; attached "
+	fsn list --json
+	assert_json '.[0] | [.functions, .options.granted_ns_per_s]' '[2,50000000]'
+	fsn stats g --all --json
+	assert_json '.[0].functions | map(.name) | sort' '["rate_cold","rate_warm"]'
+	stop_bg rates
+	fsn detach g
+}
+
+@test "overhead: attach --json has the same numbers and names" {
+	set_prices
+	start_rates
+	fsn attach g 'rate_*' --lib "$RATES" --overhead 5% --json
+	assert_json '.[0].overhead | [.kept, .sampled, .counted_only, .left_out, (.tried_ns > 0), (.expensive | map([.name, .limited, .calls_per_s > 1000]))]' \
+		'[2,0,1,1,true,[["rate_hot","left out",true],["rate_warm","counted only",true]]]'
+	stop_bg rates
+	fsn detach g
+}
+
+@test "overhead: 10 % is the default for a glob, none lifts it" {
+	set_prices
+	start_rates
+	fsn attach g 'rate_*' --lib "$RATES" --json
+	assert_json '.[0].overhead | [.granted_ns_per_s, .left_out]' '[100000000,1]'
+	fsn detach g
+	fsn attach g 'rate_*' --lib "$RATES" --overhead none --json
+	assert_json '.[0] | [.overhead, (.functions | map(.limited) | unique)]' '[null,[null]]'
+	stop_bg rates
+	fsn detach g
+}
+
+@test "overhead: functions asked for by their exact names are kept" {
+	set_prices
+	start_rates
+	fsn attach g rate_hot rate_warm --lib "$RATES" --json
+	assert_json '.[0].functions | map(.limited) | unique' '[null]'
+	fsn detach g
+	fsn attach g rate_hot 'rate_[wc]*' --lib "$RATES" --overhead 5% --json
+	assert_eq "$(limits)" '[["rate_cold",null],["rate_hot",null],["rate_warm","counted only"]]'
+	stop_bg rates
+	fsn detach g
+}
+
+@test "overhead: --budget is the old word for it" {
+	set_prices
+	start_rates
+	fsn attach g 'rate_*' --lib "$RATES" --budget 5% --json
+	assert_json '.[0].overhead.granted_ns_per_s' 50000000
+	stop_bg rates
+	fsn detach g
+}
+
+@test "overhead: without nesting a function is sampled, and all of its calls are counted" {
+	[[ $(link_of) == session ]] || skip "no session links: nothing is sampled"
+	set_prices
+	start_rates
+	fsn attach g 'rate_*' --lib "$RATES" --overhead 5% --no-nesting --json
+	assert_eq "$(limits)" '[["rate_cold",null],["rate_hot","left out"],["rate_warm","sampled"]]'
+	fsn reset g
+	poll_until has_sampled
+	stop_bg rates
+	fsn stats g --json
+	# Each CPU counts its own calls, of which it times one of so many.
+	assert_json '.[0].functions[] | select(.name == "rate_warm") | .untimed + .returns == .calls + .carried and .returns <= .calls / 8192 + '"$(nproc)" true
+	assert_json '.[0].functions[] | select(.name == "rate_cold") | .untimed' 0
+	fsn stats g
+	assert_stderr_match 'samples of the calls of some functions are timed: their times and errors are of these$'
+	fsn detach g
+}
+
+has_sampled() {
+	"$FUNCSNOOP" stats g --json | jq -e '.[0].functions | any(.name == "rate_warm" and .returns > 1) and
+		any(.name == "rate_cold" and .returns > 0)'
+}
+
+@test "overhead: where each end is seen and paid for, a function called often is counted only" {
+	set_prices multi
+	start_rates
+	fsn attach g 'rate_*' --lib "$RATES" --overhead 5% --no-nesting --link multi --json
+	assert_eq "$(limits)" '[["rate_cold",null],["rate_hot","left out"],["rate_warm","counted only"]]'
+	assert_json '.[0].functions[] | select(.name == "rate_warm") | [.exit, (.exit_why | test("^--overhead: [0-9]+ calls/s$"))]' \
+		'["none",true]'
+	stop_bg rates
+	fsn detach g
+}
+
+@test "overhead: what nobody calls is all timed" {
+	set_prices
+	fsn attach g 'rate_*' --lib "$RATES" --overhead 0.01% --json
+	assert_eq "$(limits)" '[["rate_cold",null],["rate_hot",null],["rate_warm",null]]'
+	assert_json '.[0].overhead | [.granted_ns_per_s, .cost_ns_per_s]' '[100000,0]'
+	fsn detach g
+}
+
+@test "overhead: nothing is attached where all would have to be left out" {
+	set_prices
+	start_rates
+	fsn -s 1 attach g 'rate_h*' --lib "$RATES" --overhead 5%
+	assert_stderr_match "^funcsnoop attach: cannot attach group 'g': no function can be probed: 'rate_hot': --overhead: [0-9]+ calls/s$"
+	stop_bg rates
+	holds_only ""
+}
+
+@test "overhead: an attach that is killed during the trial leaves nothing" {
+	local signal
+
+	set_prices
+	start_rates
+	for signal in KILL TERM; do
+		start_bg try "$FUNCSNOOP" attach g 'rate_*' --lib "$RATES" --overhead 5%
+		poll_until is_tried g
+		stop_bg -$signal try
+		poll_until left_nothing
+		holds_only ""
+	done
+	stop_bg rates
+}
+
+@test "overhead: --replace keeps the old group until the trial is over, or for good where it fails" {
+	set_prices
+	start_rates
+	fsn attach g rate_cold --lib "$RATES"
+	fsn -s 1 attach g 'rate_h*' --lib "$RATES" --overhead 5% --replace
+	fsn list functions g --json
+	assert_json '.[0].functions | map(.name)' '["rate_cold"]'
+	fsn -s 1 attach g 'rate_c*' --lib "$RATES" --overhead 5%
+	assert_stderr_match "group 'g' is attached already$"
+	fsn attach g 'rate_*' --lib "$RATES" --overhead 5% --replace
+	fsn list functions g --json
+	assert_eq "$(limits | jq -c 'map(select(.[1] == null))')" '[["rate_cold",null]]'
+	stop_bg rates
+	fsn detach g
+}
+
+@test "overhead: run has the same bound, and says what it gave up" {
+	set_prices
+	start_rates
+	fsn run g 'rate_*' --lib "$RATES" --overhead 5% -d 0.2 --all --json
+	assert_json '.[0].functions | map(.name) | sort' '["rate_cold","rate_warm"]'
+	assert_stderr_match "^funcsnoop run: overhead at most 5 %: 2 functions kept, 1 of them counted only, 1 left out: 'rate_hot' "
+	stop_bg rates
+	holds_only ""
+}
