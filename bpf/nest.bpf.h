@@ -21,7 +21,8 @@
  *
  * A thread that loses its CPU while a probe runs waits in the run queue, for milliseconds, in what
  * was measured as its call's. When that was in the call's own code and when in the probes is not
- * known: it is divided in the proportion of the two on a CPU.
+ * known: it is divided in the proportion of the two on a CPU. Kernels without sched_info do not say
+ * how long that was.
  *
  * Only the thread itself writes its word: nothing here needs an exchange.
  */
@@ -130,16 +131,13 @@ struct nest_parts {
 	__u64 inner_ns, probes_ns;
 };
 
-/* @delay: run-queue latency in it, in units of struct fsn_nest. */
+/* @delay: run-queue latency in it, as in struct fsn_nest. Only the thread that calls there adds to it. */
 static __always_inline void nest_add(
 	struct fsn_nest *nest, const struct nest_parts *parts, __u32 delay)
 {
-	if (parts->inner_ns)
-		add(&nest->inner_ns, parts->inner_ns);
-	if (parts->probes_ns)
-		add(&nest->probes_ns, parts->probes_ns);
-	if (delay)
-		add(&nest->inner_delay, delay);
+	READ(nest->inner_ns) += parts->inner_ns;
+	READ(nest->probes_ns) += parts->probes_ns;
+	READ(nest->inner_delay) += delay;
 }
 
 /*
@@ -356,6 +354,7 @@ static __always_inline bool nest_open(
 	nest->inner_ns = nest->probes_ns = 0;
 	nest->inner_delay = 0;
 	nest->delay = nest_delay(task);
+	nest->preempted = task->nivcsw;
 	nest->open = outer_open | open;
 	nest->flags = again ? FSN_NEST_AGAIN : 0;
 	path_begin(nest, fn, under, again);
@@ -383,7 +382,10 @@ struct nest_passed {
 	struct nest_parts left; /* of calls that were left */
 };
 
-/* A call that goes on has taken @took, a part of the time of the one in which it was made. */
+/*
+ * A call that goes on has taken @took, a part of the time of the one in which it was made. Of its own
+ * probes only that of the entry is in there: both end by the same probe.
+ */
 static __always_inline void nest_goes_on(
 	struct fsn_nest *outer, const struct fsn_nest *nest, const struct fsn_conf *conf, __s64 took)
 {
@@ -391,8 +393,8 @@ static __always_inline void nest_goes_on(
 
 	nest_collect(&parts, nest, conf ? conf->overhead_ns : 0);
 	parts.inner_ns = (took > 0 ? took : 0) - parts.probes_ns;
-	parts.probes_ns += conf ? conf->rest_ns : 0;
-	nest_add(outer, &parts, READ(nest->inner_delay));
+	parts.probes_ns += conf ? conf->entry_ns : 0;
+	nest_add(outer, &parts, nest_delay(bpf_get_current_task_btf()) - nest->delay);
 }
 
 /* A step outwards from @word. Returns the next one, or 0. */
@@ -480,28 +482,36 @@ static __always_inline struct fsn_nest *nest_close(
 
 #define NEST_SHARE 1024 /* parts of a whole; times have 48 bits */
 
+/* What a call that was switched out takes longer at most: interrupts, other virtual machines. */
+#define NEST_SWITCH_NS 1000000
+
 /*
- * Of @delay_ns of run-queue latency in a call of @fn, but not in calls inside of it, the part that was
- * lost in probes, which took @probes_ns. The call's own code took @own_ns on a CPU, or what calls of
- * the function take on the average if that is less, since a call that was switched out takes longer
- * for it: nothing if that is within the noise of what is taken off. Not static, so that it is
- * verified once.
+ * Returns the part of @delay_ns that was lost in probes, which took @probes_ns; 0 if @probes_ns is 0.
+ * @delay_ns is run-queue latency in a call of @fn, without that in calls inside. The call's own code
+ * took @own_ns on a CPU. A call that was switched out takes longer for it: the average of the
+ * function counts unless the call took far longer. All was lost if that is within the noise of what
+ * is taken off. Not static, so that it is verified once.
  */
 __noinline __u64 nest_lost(__u32 fn, __s64 own_ns, __u64 probes_ns, __u64 delay_ns)
 {
 	const struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-	__u64 own = own_ns > 0 ? own_ns : 0, lost = delay_ns, returns;
+	__u64 own = own_ns > 0 ? own_ns : 0, lost, returns, mean = own;
 	__s64 all;
 
 	if (!conf || !stat)
 		return 0;
 	returns = READ(stat->n.returns);
 	all = READ(stat->n.total_ns) - READ(stat->n.inner_ns) - READ(stat->n.waited_ns);
-	if (returns && (all < 0 || (__u64)all / returns < own))
-		own = all < 0 ? 0 : (__u64)all / returns;
-	if (own >= conf->noise_ns)
-		lost = delay_ns * (probes_ns * NEST_SHARE / (own + probes_ns + 1)) / NEST_SHARE;
+	if (returns)
+		mean = all > 0 ? (__u64)all / returns : 0;
+	if (own > mean + NEST_SWITCH_NS)
+		mean = own;
+	if (own > mean)
+		own = mean;
+	lost = delay_ns * (probes_ns * NEST_SHARE / (own + probes_ns + 1)) / NEST_SHARE;
+	if (probes_ns && mean < conf->noise_ns)
+		lost = delay_ns;
 	add(&stat->n.waited_ns, delay_ns - lost);
 	return lost;
 }
@@ -517,13 +527,16 @@ static __always_inline __s64 nest_ends(const struct fsn_nest *nest, __u32 fn,
 	const struct task_struct *task = bpf_get_current_task_btf();
 	struct nest_parts parts = {};
 	__u32 delay = nest_delay(task) - nest->delay;
-	__u64 lost = (__u64)(delay - nest->inner_delay) << FSN_DELAY_SHIFT;
+	__u64 lost = (__u64)(delay - nest->inner_delay) << FSN_DELAY_SHIFT, probes_ns = 0;
 
 	net -= nest->probes_ns;
 	if (delay && lost) {
 		/* It may have begun before the call did. */
 		lost = lost < ns ? lost : ns;
-		lost = nest_lost(fn, net - nest->inner_ns - lost, ns - net, lost);
+		/* Latency after a sleep is the call's: a probe is preempted. */
+		if ((__u32)task->nivcsw != nest->preempted)
+			probes_ns = ns - net;
+		lost = nest_lost(fn, net - nest->inner_ns - lost, probes_ns, lost);
 		net -= lost;
 		if (split)
 			split->queued -= lost < split->queued ? lost : split->queued;

@@ -132,7 +132,7 @@ struct fsn_nest {
 	unsigned int under;     /* 1 + path under which what it calls is */
 	unsigned int delay;     /* run-queue latency of its thread when it began, ever */
 	unsigned int inner_delay; /* that in calls inside */
-	unsigned int pad;
+	unsigned int preempted; /* how often its thread was when it began, ever */
 };
 
 /* Of a call in progress, by slot, what the scheduler says of its thread; at its end how it was. */
