@@ -134,29 +134,48 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 static void cost_read(struct group *group, bool accounting, struct cost_reading *ret_reading)
 {
 	struct cost_reading reading = {};
+	uint64_t since_ns;
 
 	if (accounting && read_accounted(group, &reading.ns))
 		reading.source = COST_ACCOUNTED;
 	else if (reading.ns = 0, stats_cost(group, &reading.ns))
 		reading.source = COST_CALIBRATED;
 	reading.at_ns = clock_ns(CLOCK_MONOTONIC);
+	if (reading.source == COST_CALIBRATED && !group_since(group, &since_ns, NULL))
+		reading.elapsed_ns = clock_ns(CLOCK_REALTIME) - since_ns;
 	if (group->lean)
 		group_close_maps(group);
 	*ret_reading = reading;
+}
+
+static struct cost cost_in(enum cost_source source, uint64_t spent_ns, uint64_t ns)
+{
+	struct cost cost = { .source = source };
+
+	if (source == COST_UNKNOWN || !ns)
+		return (struct cost) {};
+	cost.ns_per_s = (__uint128_t)spent_ns * 1000000000 / ns;
+	return cost;
 }
 
 struct cost cost_between(
 	const struct cost_reading *before, const struct cost_reading *after)
 {
 	uint64_t ns = after->at_ns - before->at_ns;
-	struct cost cost = { .source = after->source };
 
 	/* A reset in between makes the calls start from 0. */
-	if (before->source != after->source || !ns || after->ns < before->ns)
+	if (before->source != after->source || after->ns < before->ns)
 		return (struct cost) {};
-	if (cost.source != COST_UNKNOWN)
-		cost.ns_per_s = (__uint128_t)(after->ns - before->ns) * 1000000000 / ns;
-	return cost;
+	return cost_in(after->source, after->ns - before->ns, ns);
+}
+
+/* Of what was estimated, since the reset. */
+static struct cost cost_since_reset(const struct cost_reading *reading)
+{
+	/* The system clock may have been set back. */
+	if ((int64_t)reading->elapsed_ns <= 0)
+		return (struct cost) {};
+	return cost_in(reading->source, reading->ns, reading->elapsed_ns);
 }
 
 void cost_watch_begin(struct group *const *groups, size_t cnt, struct cost_reading *ret_before)
@@ -169,14 +188,17 @@ void cost_watch_begin(struct group *const *groups, size_t cnt, struct cost_readi
 			cost_read(groups[i], accounting, &ret_before[i]);
 }
 
-/* Until the last of @before is as old as the window. */
+/*
+ * Waits until the last of @before is as old as the window. The kernel's accounting is of times at
+ * which it was on, so that it is compared with itself; an estimate is of all calls.
+ */
 static void wait_for_window(const struct cost_reading *before, size_t cnt)
 {
 	uint64_t end = 0;
 	struct timespec ts;
 
 	for (size_t i = 0; i < cnt; i++)
-		if (before[i].source != COST_UNKNOWN)
+		if (before[i].source == COST_ACCOUNTED)
 			end = before[i].at_ns + COST_WINDOW_MS * 1000000ULL;
 	ts = timespec_of(end);
 	while (end && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
@@ -193,7 +215,8 @@ void cost_watch_end(struct group *const *groups, size_t cnt,
 	wait_for_window(before, cnt);
 	accounting = accounting_is_on();
 	for (size_t i = 0; i < cnt; i++) {
-		if (before[i].source == COST_UNKNOWN)
+		ret_costs[i] = cost_since_reset(&before[i]);
+		if (before[i].source != COST_ACCOUNTED)
 			continue;
 		cost_read(groups[i], accounting, &after);
 		ret_costs[i] = cost_between(&before[i], &after);

@@ -351,7 +351,8 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 struct cost_reading {
 	enum cost_source source;
 	uint64_t at_ns; /* CLOCK_MONOTONIC */
-	uint64_t ns;    /* taken since some moment in the past */
+	uint64_t ns;    /* taken since some moment in the past; an estimate: since the reset */
+	uint64_t elapsed_ns; /* since the reset; of an estimate only */
 };
 
 /* What programs take, in ns of each second. */
@@ -364,9 +365,9 @@ struct cost {
 struct cost cost_between(const struct cost_reading *before, const struct cost_reading *after);
 
 /*
- * What the programs of @cnt groups take now: they are watched for COST_WINDOW_MS, unless of
- * none anything is known. A group that is NULL is passed over, its cost not known. Between
- * begin and end the caller may do other things, for which the watch does not wait longer.
+ * What the programs of @cnt groups take: an estimate is the mean since the reset or the attach. What
+ * the kernel accounts for is watched for COST_WINDOW_MS. The cost of a group that is NULL is not
+ * known. The caller may do other things between begin and end.
  */
 #define COST_WINDOW_MS 50
 void cost_watch(struct group *const *groups, size_t cnt, struct cost *ret_costs);

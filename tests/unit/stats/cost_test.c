@@ -63,19 +63,19 @@ int main(void)
 		enum cost_source source;
 		uint64_t ns_per_s;
 	} cases[] = {
-		{ "half a second of two", { COST_ACCOUNTED, S, 7 },
-			{ COST_ACCOUNTED, 3 * S, S / 2 + 7 }, COST_ACCOUNTED, S / 4 },
-		{ "nothing", { COST_CALIBRATED, S, 7 }, { COST_CALIBRATED, 2 * S, 7 },
+		{ "half a second of two", { COST_ACCOUNTED, S, 7, 0 },
+			{ COST_ACCOUNTED, 3 * S, S / 2 + 7, 0 }, COST_ACCOUNTED, S / 4 },
+		{ "nothing", { COST_CALIBRATED, S, 7, 0 }, { COST_CALIBRATED, 2 * S, 7, 0 },
 			COST_CALIBRATED, 0 },
-		{ "more than 64 bits hold on the way", { COST_CALIBRATED, 0, 0 },
-			{ COST_CALIBRATED, S, 64 * S }, COST_CALIBRATED, 64 * S },
-		{ "another source", { COST_CALIBRATED, S, 7 },
-			{ COST_ACCOUNTED, 2 * S, 8 }, COST_UNKNOWN, 0 },
-		{ "a reset in between", { COST_CALIBRATED, S, 7 },
-			{ COST_CALIBRATED, 2 * S, 6 }, COST_UNKNOWN, 0 },
-		{ "no time in between", { COST_CALIBRATED, S, 7 },
-			{ COST_CALIBRATED, S, 9 }, COST_UNKNOWN, 0 },
-		{ "no source", { COST_UNKNOWN, S, 0 }, { COST_UNKNOWN, 2 * S, 0 },
+		{ "more than 64 bits hold on the way", { COST_CALIBRATED, 0, 0, 0 },
+			{ COST_CALIBRATED, S, 64 * S, 0 }, COST_CALIBRATED, 64 * S },
+		{ "another source", { COST_CALIBRATED, S, 7, 0 },
+			{ COST_ACCOUNTED, 2 * S, 8, 0 }, COST_UNKNOWN, 0 },
+		{ "a reset in between", { COST_CALIBRATED, S, 7, 0 },
+			{ COST_CALIBRATED, 2 * S, 6, 0 }, COST_UNKNOWN, 0 },
+		{ "no time in between", { COST_CALIBRATED, S, 7, 0 },
+			{ COST_CALIBRATED, S, 9, 0 }, COST_UNKNOWN, 0 },
+		{ "no source", { COST_UNKNOWN, S, 0, 0 }, { COST_UNKNOWN, 2 * S, 0, 0 },
 			COST_UNKNOWN, 0 },
 	};
 
