@@ -113,6 +113,20 @@ static int check_stacks(const struct stats_options *o, const struct report *r, s
 	return err_hint(err, "attach the group again with --replace --stacks all");
 }
 
+/* Samples with stacks are shown as a flat profile, unless a view was asked for. */
+static bool is_profile(const struct stats_options *o, const struct report *r)
+{
+	if (o->view_set || o->view != view_find("function") || !(o->format->flags & FORMAT_READERS) ||
+		!r->cnt)
+		return false;
+	for (size_t i = 0; i < r->cnt; i++)
+		for (size_t k = 0; k < r->group[i].s->func_cnt; k++)
+			if (!r->group[i].stacks ||
+				!group_func(r->group[i].s->group, r->group[i].s->funcs[k].fn).is_sample)
+				return false;
+	return true;
+}
+
 int report_make(const struct stats_options *o, const struct reading *now,
 	const struct reading *before, struct report *ret_report, struct err *err)
 {
@@ -150,6 +164,8 @@ int report_make(const struct stats_options *o, const struct reading *now,
 	if (code)
 		return err_sys(err, code, "cannot show statistics");
 	code = check_stacks(o, r, err);
+	if (!code && is_profile(o, r))
+		r->view = view_find("flat");
 	return code ? code : report_by(r, err);
 }
 

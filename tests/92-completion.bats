@@ -172,7 +172,7 @@ complete_pids() { # TYPE WORD...
 	fsn attach keyed "$FIX/libfix.so:fix_add" --key arg1,caller
 	fsn attach other "$FIX/libfix.so:fix_add" --key thread
 	complete_words stats --by ""
-	assert_words arg1 bandwidth blocked-in caller cgroup function library process stack thread
+	assert_words arg1 bandwidth blocked-in caller cgroup flat function library process stack thread
 	complete_words stats keyed --by c
 	assert_words caller cgroup
 	complete_words run c:malloc --by ca

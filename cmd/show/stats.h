@@ -409,6 +409,7 @@ void stacks_cut_by(const struct report_group *rg, char *text, size_t size);
  * them, and a line for each stack. 0 or a negative errno.
  */
 void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg);
+void fill_flat(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_stack_diff(struct grid *grid, const struct report *r, const struct report_group *rg);
 int json_write_stack_diff(struct json *doc, const struct report_group *rg, FILE *f);
 int print_folded(const struct report *r, FILE *f);

@@ -486,3 +486,70 @@ void fill_stacks(struct grid *grid, const struct report *r, const struct report_
 	for (uint32_t at = trie_begin(&t, r->choice); at != NO_NODE; at = trie_next(&t, at))
 		fill_node(grid, r, rg, &t, &t.nodes[at]);
 }
+
+/* --- as a flat profile ------------------------------------------------------------------------- */
+
+#define FLAT_ROWS 40 /* without --all or --top */
+
+/* The node has the same name further out: its samples are in the total of that already. */
+static bool is_recursive(const struct trie *t, const struct node *n)
+{
+	for (uint32_t up = n->up; up != NO_NODE; up = t->nodes[up].up)
+		if (!strcmp(t->nodes[up].name, n->name))
+			return true;
+	return false;
+}
+
+/* Adds up the nodes of @t by name into @flat: .row has the totals, .rank those of leaves. */
+static int flat_make(struct trie *t, struct trie *flat)
+{
+	for (uint32_t i = 0; i < t->cnt; i++) {
+		struct node *n = trie_enter(flat, NO_NODE, t->nodes[i].name);
+
+		if (!n)
+			return -ENOMEM;
+		if (!is_recursive(t, &t->nodes[i]))
+			stats_row_add(&n->row, &t->nodes[i].row);
+		n->rank += t->nodes[i].row.n.calls;
+	}
+	for (uint32_t i = 0; i < t->cnt; i++)
+		if (t->nodes[i].up != NO_NODE)
+			trie_enter(flat, NO_NODE, t->nodes[t->nodes[i].up].name)->rank -=
+				t->nodes[i].row.n.calls;
+	return 0;
+}
+
+static int compare_flat(const void *a, const void *b)
+{
+	const struct node *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank > y->rank ? -1 : 1;
+	if (x->row.n.calls != y->row.n.calls)
+		return x->row.n.calls > y->row.n.calls ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+void fill_flat(struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	__cleanup(trie_done) struct trie t = {}, flat = {};
+	size_t top = r->choice->top ? r->choice->top : r->choice->all ? SIZE_MAX : FLAT_ROWS;
+	uint64_t all = 0;
+
+	if (each_stack_row(rg, trie_take, &t) || flat_make(&t, &flat)) {
+		grid->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < t.cnt; i++)
+		all += t.nodes[i].up == NO_NODE ? t.nodes[i].row.n.calls : 0;
+	if (flat.cnt)
+		qsort(flat.nodes, flat.cnt, sizeof(*flat.nodes), compare_flat);
+	for (uint32_t i = 0; i < flat.cnt && i < top; i++) {
+		const struct node *n = &flat.nodes[i];
+
+		grid_real(grid, CELL_PERCENT, true, 100.0 * n->rank / all);
+		grid_real(grid, CELL_PERCENT, true, 100.0 * n->row.n.calls / all);
+		grid_count(grid, true, n->rank);
+		grid_text(grid, n->name);
+	}
+}

@@ -346,6 +346,12 @@ static const struct grid_column sleep_labels[] = {
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 };
+static const struct grid_column flat_labels[] = {
+	{ "SELF%", "self_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "TOTAL%", "total_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "SAMPLES", "samples", TABLE_RIGHT, false, GRID_BOTH, 1 },
+	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
+};
 static const struct grid_column bandwidth_labels[] = {
 	FUNCTION_LABEL,
 	LIBRARY_LABEL,
@@ -382,6 +388,8 @@ static const struct view views[] = {
 		fill_library, not_called, NULL, json_write_stats },
 	{ "stack", LABELS(stack_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS, { USE_ROW },
 		fill_stacks, "no call of it has a stack since", NULL, json_write_stats },
+	{ "flat", LABELS(flat_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS, {},
+		fill_flat, "no sample has a stack since", NULL, json_write_stats },
 	{ "stack-diff", LABELS(stack_diff_labels), VIEW_DIFF | VIEW_STACKS, {}, fill_stack_diff,
 		"no call of it has a stack before or after", NULL, json_write_stack_diff },
 	{ "blocked-in", LABELS(sleep_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS | VIEW_SLEEPS,

@@ -1,0 +1,44 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# --by flat: self and total of each function, by samples or calls.
+# bats file_tags=bpf
+
+load helpers
+
+STACKS=$FIX/stacks
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+}
+
+# st_plain calls st_call, which calls st_leaf: three stacks, of which two are alike.
+@test "flat: each function of the stacks has its own calls and those below it" {
+	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
+	capture "$STACKS" plain plain thread
+	fsn stats st --by flat --all
+	assert_output_match '^SELF% +TOTAL% +SAMPLES +FUNCTION$'
+	assert_output_match '^100\.0 +100\.0 +3 +st_leaf$'
+	assert_output_match '^ +0\.0 +100\.0 +0 +st_call$'
+	assert_output_match '^ +0\.0 +100\.0 +0 +st_plain$'
+	assert_output_match '^ +0\.0 +66\.7 +0 +st_case$'
+	assert_output_match '^ +0\.0 +33\.3 +0 +st_thread$'
+	fsn stats st --by flat --all --format csv
+	assert_output_match ",100.000,100.000,3,st_leaf"
+	fsn detach st
+}
+
+# Nine tenths of the time are in burn_hot(): of 250 samples or more a share below 0.78 has a chance of
+# less than 10^-9.
+@test "run cpu: a flat profile has the share of the function that burns" {
+	local out=$BATS_TEST_TMPDIR/out hot cold
+
+	capture "$FUNCSNOOP" run cpu --rate 499 --all -o "$out" -- "$FIX/waits" burn 60
+	assert_eq "$(grep -c '^SELF% *TOTAL% *SAMPLES *FUNCTION' "$out")" 1
+	hot=$(awk '$NF == "burn_hot" { print int($2 * 10) }' "$out")
+	cold=$(awk '$NF == "burn_cold" { print int($2 * 10) }' "$out")
+	assert_between $((hot * 100 / (hot + cold))) 78 100 "share of burn_hot"
+	capture "$FUNCSNOOP" run cpu --by function -o "$out" -- "$FIX/waits" burn 60
+	grep -q '^samples ' "$out"
+}
