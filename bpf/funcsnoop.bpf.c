@@ -25,6 +25,7 @@
 #include "call.bpf.h"
 #include "event.bpf.h"
 #include "gpu.bpf.h"
+#include "handover.bpf.h"
 #include "jumps.bpf.h"
 #include "kfunc.bpf.h"
 #include "sample.bpf.h"
@@ -48,11 +49,13 @@ int fsn_session(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 
 	own_stack_session(ctx);
+	if (bpf_get_func_ip(ctx) == REG_IP(ctx) && is_counted(cookie))
+		return 1;
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
-		return call_begin(ctx, cookie & FSN_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
+		return call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
 			       HIJACK_SESSION, true) !=
 		       FOLLOWED;
-	call_end(cookie & FSN_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
+	call_end(cookie & FSN_COOKIE_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx));
 	return 0;
 }
@@ -73,18 +76,20 @@ int fsn_entry(struct pt_regs *ctx)
 	enum begun begun;
 
 	own_stack(ctx);
+	if (is_counted(cookie))
+		return 0;
 	if (kind == FSN_ARRIVE) {
-		count_place(cookie & FSN_FN_MASK, false);
-		call_arrives(ctx, cookie & FSN_FN_MASK, sp);
+		count_place(cookie & FSN_COOKIE_FN_MASK, false);
+		call_arrives(ctx, cookie & FSN_COOKIE_FN_MASK, sp);
 		return 0;
 	}
-	begun = call_begin(ctx, cookie & FSN_FN_MASK, sp, sp,
+	begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, sp, sp,
 		kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
 		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
-		call_left_out(ctx, cookie & FSN_FN_MASK, sp, begun == NO_ROOM);
+		call_left_out(ctx, cookie & FSN_COOKIE_FN_MASK, sp, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
-		call_leaves(cookie & FSN_FN_MASK, sp,
+		call_leaves(cookie & FSN_COOKIE_FN_MASK, sp,
 			jump_leads(ctx, cookie) | LEAVES_AT_ONCE, REG_LINK(ctx));
 	return 0;
 }
@@ -96,7 +101,9 @@ int fsn_count(struct pt_regs *ctx)
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
 
 	own_stack(ctx);
-	call_counted(ctx, cookie & FSN_FN_MASK, entry_sp(ctx, cookie, kind), kind == FSN_SAME);
+	if (is_counted(cookie))
+		return 0;
+	call_counted(ctx, cookie & FSN_COOKIE_FN_MASK, entry_sp(ctx, cookie, kind), kind == FSN_SAME);
 	return 0;
 }
 
@@ -106,7 +113,9 @@ int fsn_return(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 
 	own_stack(ctx);
-	call_end(cookie & FSN_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
+	if (is_counted(cookie))
+		return 0;
+	call_end(cookie & FSN_COOKIE_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx));
 	return 0;
 }
@@ -129,9 +138,11 @@ int fsn_end(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx), sp = REG_SP(ctx), result = REG_RESULT(ctx);
 	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, led = cookie >> FSN_COOKIE_MORE_SHIFT;
-	__u32 fn = cookie & FSN_FN_MASK;
+	__u32 fn = cookie & FSN_COOKIE_FN_MASK;
 
 	own_stack(ctx);
+	if (is_counted(cookie))
+		return 0;
 	if (fsn_follows && fn >= fsn_fn_cnt)
 		count_place(fn, end_is_stepped(kind, cookie));
 	else if (kind != FSN_END && end_is_stepped(kind, cookie))

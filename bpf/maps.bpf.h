@@ -67,6 +67,14 @@ struct {
 	__type(value, struct fsn_mark);
 } fsn_marks SEC(".maps");
 
+/* Calls that a new link has counted and that the old one is about to see: handover.bpf.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FSN_MARKS);
+	__type(key, __u32);
+	__type(value, __u64);
+} fsn_counted SEC(".maps");
+
 /* What is kept of a wait beside its slot, in a group that has such; no command reads it. */
 struct wait {
 	__u64 start, named, cgroup; /* of its process: when it began, and where its name lies */

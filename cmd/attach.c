@@ -293,6 +293,26 @@ static int leave_group(struct attach_options *o, const struct draft *draft,
 	return 0;
 }
 
+#define AFTER_NS 300000000ULL
+
+/* Programs that were slowed down by the trial may now call more: a moment is watched. */
+static void watch_overhead(struct attach_options *o, struct draft *draft,
+	const struct attach_opts *opts, const struct attach_report *report, struct bpffs *fs)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + AFTER_NS;
+	struct shed *s;
+
+	if (!opts->budget.cost_ns || shed_new(draft, &o->draft, opts, &report->price, fs, &s))
+		return;
+	while (s && ns_until(end)) {
+		sleep_ns(shed_left_ns(s) + 1);
+		shed_step(s);
+	}
+	if (s)
+		shed_tell(s, draft);
+	shed_free(s);
+}
+
 static int attach_group(struct attach_options *o, struct draft *draft,
 	struct bpffs *fs, struct json *doc, struct err *err)
 {
@@ -324,6 +344,7 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 		code = attach_draft(draft, &opts, fs, &report, err);
 	if (code)
 		return err_wrap(err, "cannot attach group '%s'", draft->name);
+	watch_overhead(o, draft, &opts, &report, fs);
 	if (o->ender_fd >= 0)
 		ender_tell(o->ender_fd, fs, draft->name, report.until_ns);
 	note_closed(o, fs);

@@ -30,6 +30,7 @@ struct session {
 	struct draft *draft;
 	struct keeper *keeper;
 	struct await *await; /* libraries, or NULL */
+	struct shed *shed;   /* what it costs, or NULL */
 	struct watch *watch; /* files that stacks lead through, or NULL */
 	struct started child;
 	bool gone; /* COMMAND may run */
@@ -82,6 +83,26 @@ static void tell_bound(const struct session *s)
 		return;
 	bound_text(&bound, &s->o->attach.attach.budget, text, sizeof(text));
 	cmd_note(s->o->g, "%s", text);
+}
+
+/* What was removed while the group counted. */
+static void tell_shed(const struct session *s)
+{
+	const struct shed_left *l = s->shed ? shed_left(s->shed) : NULL;
+	double share = s->o->attach.attach.budget.share / 1e4;
+	char text[1024] = "";
+	size_t len = 0;
+
+	if (l && l->over_share && !l->cnt)
+		cmd_note(s->o->g, "the probes cost %.0f %% of the CPU time, more than %g %%: "
+			"functions selected by name are kept", l->over_share / 1e4, share);
+	for (size_t i = 0; l && i < l->named && len < sizeof(text); i++)
+		len += snprintf(text + len, sizeof(text) - len, "%s'%s' (%llu calls/s)",
+			i ? ", " : "", l->of[i].name, (unsigned long long)l->of[i].calls_per_s);
+	if (l && l->cnt)
+		cmd_note(s->o->g, "overhead at most %g %%: %zu more function%s left out meanwhile: "
+			"%s; '--overhead none' keeps all", share, l->cnt,
+			l->cnt == 1 ? "" : "s", text);
 }
 
 static void tell_attached(const struct session *s, size_t processes)
@@ -205,6 +226,9 @@ static int begin(struct session *s, struct err *err)
 		code = budget_try(s->draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code && !s->lacks)
 		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
+	/* Without, it costs what it costs. */
+	if (!code && !s->lacks)
+		(void)!shed_new(s->draft, &a->draft, &a->attach, &report.price, &s->fs, &s->shed);
 	if (!code && (a->attach.stack_cnt || a->attach.keys || s->await))
 		code = watch_new(&s->fs, &s->watch, err);
 	if (code)
@@ -228,6 +252,8 @@ static void look_for_files(struct session *s)
 	char *name = s->o->name;
 	struct words groups = { &name, 1 };
 
+	if (s->shed)
+		shed_step(s->shed);
 	if (s->await)
 		await_groups(s->await, &groups);
 	if (s->watch)
@@ -265,6 +291,9 @@ static bool is_detached(const struct session *s)
 static uint64_t time_left(const struct session *s, uint64_t end_ns)
 {
 	uint64_t most = s->watch ? WATCH_NS : LOOK_NS, left = end_ns ? ns_until(end_ns) : most;
+	uint64_t shed = s->shed ? shed_left_ns(s->shed) : most;
+
+	most = shed < most ? shed : most;
 
 	return left < most ? left : most;
 }
@@ -381,7 +410,7 @@ static int look(struct session *s)
 	o->stats.until_fd = o->stream.until_fd = s->child.pid ? s->child.fd : 0;
 	o->stats.ready = o->stream.ready = let_command_go;
 	o->stats.ready_arg = o->stream.ready_arg = s;
-	o->stats.tick = o->stream.tick = s->await || s->watch ? tick : NULL;
+	o->stats.tick = o->stream.tick = s->await || s->watch || s->shed ? tick : NULL;
 	o->stream.duration_ns = o->duration_ns;
 	if (o->streams)
 		status = stream_run(&o->stream);
@@ -416,6 +445,7 @@ static int look(struct session *s)
 static void session_done(struct session *s)
 {
 	started_done(&s->child);
+	shed_free(s->shed);
 	watch_free(s->watch);
 	await_free(s->await);
 	keeper_free(s->keeper);
@@ -494,6 +524,8 @@ int run_session(struct run_options *o)
 	if (s.child.pid && leave_stdout(&s, &err))
 		return fail(&s, &err);
 	status = look(&s);
+	tell_shed(&s);
+	shed_free(TAKE_PTR(s.shed));
 	watch_free(TAKE_PTR(s.watch)); /* what is somebody's is not gone */
 	if (keeper_finish(s.keeper, &err)) {
 		err_wrap(&err, "cannot detach group '%s'", o->name);

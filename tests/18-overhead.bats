@@ -215,3 +215,67 @@ has_sampled() {
 	stop_bg rates
 	holds_only ""
 }
+
+# What turns prints: kept=N nested=N ... of all its calls.
+turns_counts() { # FILE
+	sed -E 's/^kept=([0-9]+) nested=([0-9]+) .*/[\1,\2]/' "$1"
+}
+
+# The counts of kept functions, by what the group says.
+group_counts() {
+	json -c '.[0].functions | map({(.name): .calls}) | add | [.turn_kept, .turn_nested]'
+}
+
+@test "overhead: run removes functions as they become hot, and counts the others exactly" {
+	local link
+
+	for link in session multi; do
+		link_works $link || continue
+		fsn run g 'turn_*' --lib "$FIX/turns" --link $link --output "$BATS_TEST_TMPDIR/json" --json -- \
+			bash -c "exec '$FIX/turns' 1.2 2 >'$BATS_TEST_TMPDIR/own'"
+		assert_stderr_match "^funcsnoop run: overhead at most 10 %: [1-8] more functions left out meanwhile: 'turn_hot[0-7]' \([0-9]+ calls/s\)"
+		output=$(<"$BATS_TEST_TMPDIR/json")
+		assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
+	done
+	holds_only ""
+}
+
+link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and later do
+	"$FUNCSNOOP" feature --json | jq -e --arg l "$1" '.links | any(.name == $l and .available)' >/dev/null &&
+		printf '6.8\n%s\n' "$(uname -r)" | sort -CV
+}
+
+@test "overhead: run with none removes nothing" {
+	fsn run g 'turn_*' --lib "$FIX/turns" --overhead none --output "$BATS_TEST_TMPDIR/json" --json -- \
+		bash -c "exec '$FIX/turns' 0.2 1 >'$BATS_TEST_TMPDIR/own'"
+	refute_stderr_match "left out meanwhile"
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
+	assert_json '.[0].functions | map(select(.name | startswith("turn_hot")) | .calls) | add >= 64' true
+}
+
+@test "overhead: functions selected by name are kept while they run, with a remark" {
+	fsn run g turn_kept turn_nested turn_hot0 --lib "$FIX/turns" --output "$BATS_TEST_TMPDIR/json" --json -- \
+		bash -c "exec '$FIX/turns' 0.3 1 >'$BATS_TEST_TMPDIR/own'"
+	assert_stderr_match "^funcsnoop run: the probes cost [0-9]+ % of the CPU time, more than 10 %: functions selected by name are kept$"
+	output=$(<"$BATS_TEST_TMPDIR/json")
+	assert_json '.[0].functions | map(select(.name == "turn_hot0")) | length' 1
+	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
+}
+
+@test "overhead: a detach while probes are removed harms nobody" {
+	local i
+
+	for i in 1 2 3; do
+		start_bg turns "$FIX/turns" 3 2
+		poll_until grep -qF /turns "/proc/$(bg_pid turns)/maps"
+		start_bg run "$FUNCSNOOP" run "storm$i" 'turn_*' --lib "$FIX/turns" -d 5
+		poll_until compgen -G "$FUNCSNOOP_BPFFS/funcsnoop/storm$i*" >/dev/null
+		sleep "0.$((i * 3))"
+		"$FUNCSNOOP" detach --all || true
+		wait_bg run || true
+		wait_bg turns
+	done
+	poll_until left_nothing
+	holds_only ""
+}

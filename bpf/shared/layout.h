@@ -491,7 +491,12 @@ struct fsn_ctl {
 	unsigned int met;    /* files that walks have met without a table */
 	unsigned int pausing;  /* threads that are stopped by a hold */
 	unsigned int cpus_off; /* how often a CPU that is sampled was switched off */
-	unsigned int cpu_going, pad; /* 1 + the one that goes: it has many steps, and goes alone */
+	unsigned int cpu_going; /* 1 + the one that goes: it has many steps, and goes alone */
+	/*
+	 * While links are there beside those that are to take their place: the how many-th time;
+	 * else 0. In .turns it is kept. Cookies of the new links have its last bit.
+	 */
+	unsigned int turn;
 	unsigned long long pauses, pauses_base[2]; /* how often processes were, that go on */
 	unsigned long long paused_ns, paused_ns_base[2]; /* how long together */
 	unsigned long long paused_calls, paused_calls_base[2]; /* calls that began then */
@@ -516,7 +521,10 @@ struct fsn_ctl {
 	 */
 	unsigned long long until_ns;
 	unsigned long long over_jiffy;
+	unsigned int turns, pad;
 };
+
+#define FSN_MARKS 4096 /* of threads */
 
 #define FSN_BASE_EPOCH(b) ((b)&FSN_EPOCH_MAX)
 #define FSN_BASE_INDEX(b) ((b) >> 16 & 1)

@@ -118,8 +118,11 @@ enum fsn_judge {
 /* --- attach cookies: which function, and what kind of probe ----------------------------- */
 
 #define FSN_FN_BITS 20 /* as many as one uprobe_multi link takes (MAX_UPROBE_MULTI_CNT) */
-#define FSN_FN_MAX  ((1U << FSN_FN_BITS) - 2)
 #define FSN_FN_MASK ((1ULL << FSN_FN_BITS) - 1)
+/* Of a cookie: without the bit that a link and the one that takes its place differ by. */
+#define FSN_COOKIE_TURN_SHIFT 19
+#define FSN_COOKIE_FN_MASK    ((1ULL << FSN_COOKIE_TURN_SHIFT) - 1)
+#define FSN_FN_MAX            ((1U << FSN_COOKIE_TURN_SHIFT) - 2)
 
 enum fsn_kind {
 	FSN_ENTRY,     /* a call that is followed, its end seen by a return probe */

@@ -104,6 +104,8 @@ int report_choose(struct report_group *rg, const struct stats_choice *choice, bo
 
 		if (!choice->all && !is_shown(&since->funcs[i]))
 			continue;
+		if (group_func(s->group, f->fn).limit == LIMIT_LEFT_OUT)
+			continue;
 		figures_of(f, NULL, wanted, &values);
 		ranked[cnt++] = (struct ranked) {
 			.f = f,

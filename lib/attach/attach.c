@@ -275,7 +275,7 @@ static int attach_all(struct engine *e, const struct probes *probes,
 static void choose_waits(const struct probe_list *list, uint32_t waits[WAIT_CNT])
 {
 	for (size_t i = 0; i < list->probes.cnt; i++)
-		waits[list->offsets[i]] = 1 + (list->cookies[i] & FSN_FN_MASK);
+		waits[list->offsets[i]] = 1 + (list->cookies[i] & FSN_COOKIE_FN_MASK);
 }
 
 /* The kernel says it of each in text; who lists a thousand groups would read it of all of them. */

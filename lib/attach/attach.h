@@ -151,6 +151,50 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 	struct attach_opts *opts, struct bpffs *fs, struct err *err);
 
+/* --- shed.c: what became too expensive while the group counts ---------------------------------- */
+
+/*
+ * Watches what an attached group costs, and removes probes of functions that are called so often
+ * that it is over its bound: those that may be given up (struct budget), the most expensive first.
+ *
+ * A link that holds such a function is replaced by one without it: calls of the other functions are
+ * counted once each meanwhile, and those in progress are not timed. A function whose probes are
+ * removed has no numbers any more: its record says that it is left out. Links of perf events stay,
+ * and so do those of kernels that do not tell what a link is of (to 6.7).
+ */
+struct shed;
+
+#define SHED_NAMES 3
+
+struct shed_func {
+	const char *name;
+	uint64_t calls_per_s, cost_ns; /* cost of a second of CPU time */
+};
+
+struct shed_left {
+	size_t cnt; /* functions that were left out since shed_new() */
+	struct shed_func of[SHED_NAMES]; /* of them the most expensive, .named */
+	size_t named;
+	uint64_t over_share; /* above 0: the bound was exceeded by what may not be given up */
+};
+
+/*
+ * *@ret_shed is NULL if there is nothing to watch: no bound, or prices that are not known. @how is
+ * what @draft was made by; both must outlive it. -ENOMEM, and what opening the group gives.
+ */
+_must_check_ int shed_new(const struct draft *draft, const struct draft_opts *how,
+	const struct attach_opts *opts, const struct price *price, struct bpffs *fs,
+	struct shed **ret_shed);
+void shed_free(struct shed *s);
+
+/* To be called when shed_left_ns() is over. Takes the lock of @fs where there is something to do. */
+void shed_step(struct shed *s);
+uint64_t shed_left_ns(const struct shed *s);
+const struct shed_left *shed_left(const struct shed *s);
+
+/* Writes into @draft, that of shed_new(), what was left out. */
+void shed_tell(const struct shed *s, struct draft *draft);
+
 /*
  * Makes tables of the files that walks of @g's stacks have met without one: of processes that came
  * later, of libraries that were loaded later. With @everywhere they are looked for in all

@@ -9,16 +9,15 @@
 #include "target/kind.h"
 
 /* What was asked for by name is kept, whatever it costs: but presets name what they know of. */
-static bool is_exact(const struct target *t, const struct draft_opts *how)
+bool budget_is_exact(const struct target *t, const struct draft_opts *how)
 {
-	return !how->preset && !t->from_pattern;
+	return t->kind != &target_user || (!how->preset && !t->from_pattern);
 }
 
 static bool can_give_up(const struct draft *draft, const struct draft_opts *how)
 {
 	for (size_t i = 0; i < draft->probed_cnt; i++)
-		if (draft->targets[i].kind == &target_user &&
-			!is_exact(&draft->targets[i], how))
+		if (!budget_is_exact(&draft->targets[i], how))
 			return true;
 	return false;
 }
@@ -40,7 +39,7 @@ static void list_funcs(const struct draft *draft, const struct draft_opts *how,
 			 */
 			.can_sample = shown.end == PRICE_RETURN && sessions && !opts->nesting &&
 				opts->sample <= 1,
-			.exact = t->kind != &target_user || is_exact(t, how),
+			.exact = budget_is_exact(t, how),
 		};
 		if (!funcs[i].entry_ns)
 			funcs[i].entry_ns = 1;

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #define S_NS       1000000000ULL
+#define BLURRED_PART 16 /* of the cost is kept when the program was slowed down much */
 #define ENTRY_PART 16 /* of what entries cost are the ends of a sample, at most */
 
 static uint64_t granted_ns(uint32_t share)
@@ -56,6 +57,13 @@ uint64_t budget_cost(const struct budget_func *funcs, size_t cnt)
 static uint64_t entries_ns(const struct budget_func *f)
 {
 	return f->limit == LIMIT_LEFT_OUT ? 0 : per_second(f->calls * f->entry_ns, f->own_ns);
+}
+
+uint64_t budget_blurred_own(uint64_t own_ns, uint64_t cost_ns, uint32_t share)
+{
+	uint64_t least = (__uint128_t)cost_ns * FSN_SHARE_ALL / share / BLURRED_PART;
+
+	return own_ns > least ? own_ns : least;
 }
 
 static struct budget_func *dearest_entries(struct budget_func *funcs, size_t cnt)

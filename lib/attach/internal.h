@@ -374,6 +374,13 @@ struct budget_func {
 /* What a function costs of a second of own CPU time if nothing of it is given up, ns. */
 uint64_t budget_whole(const struct budget_func *f);
 
+/*
+ * The own time by which functions are to be judged that slowed the program down by @cost_ns, while
+ * it had @own_ns: so much that those that make up a small part of the cost are judged again, without
+ * the others.
+ */
+uint64_t budget_blurred_own(uint64_t own_ns, uint64_t cost_ns, uint32_t share);
+
 /* What @cnt functions cost of a second of own CPU time, ns. */
 uint64_t budget_cost(const struct budget_func *funcs, size_t cnt);
 
@@ -388,6 +395,9 @@ size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint32_t share);
  * that they cost at most @share.
  */
 void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share);
+
+/* bound.c: true if nothing of @t may be given up. */
+bool budget_is_exact(const struct target *t, const struct draft_opts *how);
 
 /* --- stage.c: how often functions are called, before their calls are timed ------------------- */
 

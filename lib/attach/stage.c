@@ -235,16 +235,17 @@ static void count_batch(struct stage *s, const struct batch *b, const struct see
 }
 
 /* Leaves the expensive ones out; with @again the others are counted once more. */
-static void batch_over(struct stage *s, const struct batch *b, bool again)
+static void batch_over(struct stage *s, const struct batch *b, const struct seen *seen, bool again)
 {
 	struct budget_func *funcs = calloc(b->cnt, sizeof(*funcs));
 	uint32_t share = s->opts.budget.share;
 
 	for (size_t i = 0; funcs && i < b->cnt; i++)
 		funcs[i] = s->funcs[b->fn[i]];
-	/* Without the expensive ones the others are called more often. */
-	if (again)
-		share /= s->again_cnt++ < PATIENCE ? 2 : 64;
+	for (size_t i = 0; funcs && again && i < b->cnt && s->again_cnt < PATIENCE; i++)
+		funcs[i].own_ns = budget_blurred_own(seen->own_ns, seen->cost_ns, share);
+	if (again && s->again_cnt++ >= PATIENCE)
+		share /= 64;
 	if (funcs)
 		budget_leave_out(funcs, b->cnt, share);
 	for (size_t i = 0; i < b->cnt; i++) {
@@ -281,7 +282,7 @@ static int count_next(struct stage *s, size_t *size, struct err *err)
 	}
 	count_batch(s, &b, &seen);
 	if (is_over(s, &seen))
-		batch_over(s, &b, is_blurred(&seen));
+		batch_over(s, &b, &seen, is_blurred(&seen));
 	if (is_blurred(&seen))
 		*size = *size > 2 * BATCH_MIN ? *size / 2 : BATCH_MIN;
 	else if (*size < BATCH_MAX)

@@ -146,6 +146,22 @@ bool kernel_finds_mappings(void);
 /* What the kernel says of a link. -errno. */
 int link_get_info(int fd, struct link_info *ret_info);
 
+/* A link for many probes: where they are. */
+struct link_multi_info {
+	uint32_t prog_id, cnt;
+	pid_t pid; /* 0: all */
+	bool is_session, is_return;
+	unsigned long *offsets;
+	uint64_t *cookies;
+};
+
+/*
+ * -EINVAL of another kind of link; -EOPNOTSUPP where the kernel doesn't tell (to 6.7); -ENOMEM and
+ * what bpf(2) gives. End with link_multi_info_done().
+ */
+int link_get_multi(int fd, struct link_multi_info *ret_info);
+void link_multi_info_done(struct link_multi_info *info);
+
 /* --- what is safe --------------------------------------------------------------------------- */
 
 /*

@@ -417,6 +417,53 @@ int link_get_info(int fd, struct link_info *ret_info)
 	return 0;
 }
 
+void link_multi_info_done(struct link_multi_info *info)
+{
+	free(info->offsets);
+	free(info->cookies);
+}
+
+static bool is_session(uint32_t prog_id)
+{
+	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(prog_id);
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len) &&
+		!strcmp(info.name, "fsn_session");
+}
+
+int link_get_multi(int fd, struct link_multi_info *ret_info)
+{
+	union {
+		struct bpf_link_info known;
+		struct info_multi multi;
+	} info = {};
+	struct link_multi_info link = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	if (info.multi.type != LINK_INFO_UPROBE_MULTI)
+		return -EINVAL;
+	if (!info.multi.count)
+		return -EOPNOTSUPP;
+	link = (struct link_multi_info) { .prog_id = info.multi.prog_id, .cnt = info.multi.count,
+		.pid = info.multi.pid, .is_return = info.multi.flags & MULTI_RETURN };
+	link.offsets = calloc(link.cnt, sizeof(*link.offsets));
+	link.cookies = calloc(link.cnt, sizeof(*link.cookies));
+	link.is_session = is_session(link.prog_id);
+	*ret_info = link;
+	if (!link.offsets || !link.cookies)
+		return -ENOMEM;
+	memset(&info, 0, sizeof(info));
+	info.multi.offsets = (uintptr_t)link.offsets;
+	info.multi.cookies = (uintptr_t)link.cookies;
+	info.multi.count = link.cnt;
+	len = sizeof(info);
+	return bpf_obj_get_info_by_fd(fd, &info, &len) ? -errno : 0;
+}
+
 void link_raise_files(void)
 {
 	struct rlimit lim;

@@ -30,6 +30,21 @@ int load_new(const pid_t *pids, size_t cnt, struct load *ret_load)
 	return 0;
 }
 
+int load_add(struct load *load, pid_t pid)
+{
+	struct load_of *more;
+
+	for (size_t i = 0; i < load->cnt; i++)
+		if (load->of[i].pid == pid)
+			return 0;
+	more = reallocarray(load->of, load->cnt + 2, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	load->of = more;
+	more[load->cnt++] = (struct load_of) { .pid = pid };
+	return 0;
+}
+
 void load_done(struct load *load)
 {
 	free(load->of);

@@ -345,6 +345,9 @@ struct load {
 _must_check_ int load_new(const pid_t *pids, size_t cnt, struct load *ret_load);
 void load_done(struct load *load);
 
+/* From now on that of process @pid, too, from its begin on. -ENOMEM. */
+int load_add(struct load *load, pid_t pid);
+
 /* What they have used since, ns, in all threads. Never decreases; exited processes add nothing. */
 uint64_t load_ns(struct load *load);
 

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Removing probes of a group that have become too expensive, while it counts.
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "attach/attach.h"
+#include "base/apart.h"
+#include "elf/elf_file.h"
+#include "internal.h"
+#include "pins/maps.h"
+#include "proc/proc.h"
+#include "target/kind.h"
+
+#define MS_NS    1000000ULL
+#define S_NS     1000000000ULL
+#define YOUNG_NS (2 * S_NS)   /* so long all begins anew */
+#define SOON_NS  (3 * MS_NS)  /* between looks meanwhile */
+#define LATE_NS  (20 * MS_NS) /* and later */
+#define SPAN_NS  (60 * MS_NS) /* what is judged, at most */
+#define HARM_NS  (3 * MS_NS)  /* less than this is no reason */
+#define SPARSE   20           /* as in stage.c, */
+#define IDLE     10           /* this, too */
+
+struct shed {
+	const struct draft *draft;
+	struct bpffs *fs;
+	char name[GROUP_NAME_MAX + 1];
+	uint32_t share;
+	struct price price;
+	struct load load;
+	int dir_fd, pids_fd;
+	struct map_mapping stats, ctl;
+	uint32_t rows;
+	uint64_t begun_ns, looked_ns, from_ns, from_used;
+	uint64_t *cost_ns, *calls; /* of each function, at .from_ns */
+	struct budget_func *funcs;
+	struct group_func *shown;
+	struct shed_left left;
+	bool *was; /* left out before */
+	bool over; /* the group is gone, or links can't be replaced */
+};
+
+/* --- what it costs ---------------------------------------------------------------------------- */
+
+static void read_counts(const struct shed *s, uint32_t fn, struct fsn_counts *ret_counts)
+{
+	const struct fsn_stat *stat = s->stats.addr;
+	unsigned long long *to = (unsigned long long *)ret_counts;
+
+	memset(ret_counts, 0, sizeof(*ret_counts));
+	for (uint32_t i = fn; i < s->rows; i += s->draft->probed_cnt) {
+		const unsigned long long *from = (const unsigned long long *)&stat[i].n;
+
+		for (size_t k = 0; k < sizeof(*ret_counts) / sizeof(*to); k++)
+			to[k] += __atomic_load_n(&from[k], __ATOMIC_RELAXED);
+	}
+}
+
+/* Processes that the group has come to follow. */
+static void add_children(struct shed *s)
+{
+	uint32_t pid, last, *before = NULL;
+
+	for (; s->pids_fd >= 0 && !bpf_map_get_next_key(s->pids_fd, before, &pid); before = &last) {
+		last = pid;
+		if (pid && pid != FSN_PID_NONE)
+			(void)!load_add(&s->load, pid);
+	}
+}
+
+/* Takes the counters as they are now for the begin of what is judged next. */
+static void begin_span(struct shed *s)
+{
+	struct fsn_counts n;
+
+	for (uint32_t i = 0; i < s->draft->probed_cnt; i++) {
+		read_counts(s, i, &n);
+		s->calls[i] = n.calls;
+		s->cost_ns[i] = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
+	}
+	add_children(s);
+	s->from_used = load_ns(&s->load);
+	s->from_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+struct span {
+	uint64_t cost_ns, own_ns, used_ns, wall_ns;
+};
+
+/* What was called in the span goes to .funcs, as if each call cost a nanosecond. */
+static struct span read_span(struct shed *s)
+{
+	struct span span = {};
+	struct fsn_counts n;
+
+	for (uint32_t i = 0; i < s->draft->probed_cnt; i++) {
+		struct budget_func *f = &s->funcs[i];
+
+		if (f->limit == LIMIT_LEFT_OUT)
+			continue;
+		read_counts(s, i, &n);
+		f->calls = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
+		f->calls -= s->cost_ns[i] < f->calls ? s->cost_ns[i] : f->calls;
+		f->calls_per_s = n.calls - s->calls[i];
+		span.cost_ns += f->calls;
+	}
+	add_children(s);
+	span.used_ns = load_ns(&s->load) - s->from_used;
+	span.wall_ns = clock_ns(CLOCK_MONOTONIC) - s->from_ns;
+	span.own_ns = span.used_ns > span.cost_ns ? span.used_ns - span.cost_ns : 0;
+	if (span.own_ns < span.used_ns / SPARSE)
+		span.own_ns = span.used_ns / SPARSE;
+	if (span.own_ns + span.cost_ns < span.wall_ns / IDLE)
+		span.own_ns = span.wall_ns / IDLE - span.cost_ns;
+	return span;
+}
+
+/* --- links without what is left out ------------------------------------------------------------ */
+
+static bool is_left_out(const struct shed *s, uint64_t cookie)
+{
+	uint32_t fn = cookie & FSN_COOKIE_FN_MASK;
+
+	return fn < s->draft->probed_cnt && s->funcs[fn].limit == LIMIT_LEFT_OUT;
+}
+
+/* The file that @link is on. */
+static int file_of(const struct shed *s, const struct link_multi_info *link)
+{
+	for (uint32_t i = 0; i < link->cnt; i++) {
+		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
+
+		if (fn < s->draft->probed_cnt && s->draft->targets[fn].object->elf)
+			return elf_file_fd(s->draft->targets[fn].object->elf);
+	}
+	return -1;
+}
+
+/* @link is cut to what stays, whose cookies are of turn @turn. */
+static void cut_link(const struct shed *s, struct link_multi_info *link, uint32_t turn)
+{
+	uint64_t bit = 1ULL << FSN_COOKIE_TURN_SHIFT;
+	uint32_t cnt = 0;
+
+	for (uint32_t i = 0; i < link->cnt; i++) {
+		uint64_t cookie = link->cookies[i];
+
+		if (is_left_out(s, cookie))
+			continue;
+		link->offsets[cnt] = link->offsets[i];
+		link->cookies[cnt++] = turn & 1 ? cookie | bit : cookie & ~bit;
+	}
+	link->cnt = cnt;
+}
+
+/* The new link first: bpf/handover.bpf.h. *@ret_old is the old one, which is to be closed, or -1. */
+static int replace_link(const struct shed *s, const char *name, uint32_t turn, int *ret_old)
+{
+	_cleanup_close_ int fd = bpffs_get(s->dir_fd, name, 0), new_fd = -1, prog_fd = -1;
+	__cleanup(link_multi_info_done) struct link_multi_info link = {};
+	struct link_probes probes;
+	char new_name[64];
+	uint32_t before;
+	int code = fd < 0 ? fd : link_get_multi(fd, &link);
+
+	if (code == -EINVAL) /* it is another kind of link */
+		return 0;
+	if (code)
+		return code;
+	probes = (struct link_probes) { .file_fd = file_of(s, &link) };
+	before = link.cnt;
+	cut_link(s, &link, turn);
+	if (link.cnt == before || probes.file_fd < 0)
+		return 0;
+	probes.offsets = link.offsets;
+	probes.cookies = link.cookies;
+	probes.cnt = link.cnt;
+	if (link.cnt) {
+		prog_fd = bpf_prog_get_fd_by_id(link.prog_id);
+		if (prog_fd < 0)
+			return -errno;
+		code = link_multi(prog_fd,
+			link.is_session ? LINK_TYPE_UPROBE_SESSION : LINK_TYPE_UPROBE_MULTI,
+			link.is_return, &probes, link.pid, &new_fd, NULL);
+		/* There is no such process any more: its links do nothing. */
+		if (code == -ESRCH)
+			return 0;
+		snprintf(new_name, sizeof(new_name), "link_%u_%u", turn, link.prog_id);
+		for (int i = 1; !code && !faccessat(s->dir_fd, new_name, F_OK, 0); i++)
+			snprintf(new_name, sizeof(new_name), "link_%u_%u_%d", turn, link.prog_id,
+				i);
+		if (!code)
+			code = bpffs_pin(s->dir_fd, new_name, new_fd, NULL);
+	}
+	if (!code && unlinkat(s->dir_fd, name, 0))
+		code = -errno;
+	if (!code) {
+		*ret_old = fd;
+		fd = -1;
+	}
+	return code;
+}
+
+static void *close_old(void *arg)
+{
+	close(*(int *)arg);
+	return NULL;
+}
+
+/* Each waits for the kernel's grace periods: all at once. */
+static void close_all(int *fds, size_t cnt)
+{
+	pthread_t *thread = calloc(cnt + 1, sizeof(*thread));
+	bool *there = calloc(cnt + 1, sizeof(*there));
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (fds[i] < 0)
+			continue;
+		if (thread && there)
+			there[i] = !pthread_create(&thread[i], NULL, close_old, &fds[i]);
+		if (!there || !there[i])
+			close(fds[i]);
+	}
+	for (size_t i = 0; there && i < cnt; i++)
+		if (there[i])
+			pthread_join(thread[i], NULL);
+	free(thread);
+	free(there);
+}
+
+static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char **names = NULL, **more;
+	struct dirent *d;
+	size_t cnt = 0;
+
+	while (dir && (d = readdir(dir))) {
+		if (strncmp(d->d_name, "link_", 5) != 0)
+			continue;
+		more = array_grow(names, cnt, sizeof(*names));
+		if (!more)
+			break;
+		names = more;
+		names[cnt++] = strdup(d->d_name);
+	}
+	*ret_names = names;
+	*ret_cnt = cnt;
+	return dir ? 0 : -errno;
+}
+
+struct handing {
+	const struct shed *s;
+	int code;
+};
+
+/* Runs apart, as a link that is not closed to its end leaves breakpoints. */
+static void hand_over(void *arg)
+{
+	struct handing *h = arg;
+	struct fsn_ctl *ctl = h->s->ctl.addr;
+	uint32_t turn = ctl->turns + 1 ? ctl->turns + 1 : 2;
+	char **names = NULL;
+	size_t cnt = 0;
+	int code, *old;
+
+	ctl->turns = turn;
+	__atomic_store_n(&ctl->turn, turn, __ATOMIC_SEQ_CST);
+	code = list_links(h->s->dir_fd, &names, &cnt);
+	old = calloc(cnt + 1, sizeof(*old));
+	for (size_t i = 0; i < cnt; i++) {
+		int one = -ENOMEM;
+
+		if (old)
+			old[i] = -1;
+		if (old && names[i])
+			one = replace_link(h->s, names[i], turn, &old[i]);
+		code = code ? code : one;
+		free(names[i]);
+	}
+	free(names);
+	if (old)
+		close_all(old, cnt);
+	free(old);
+	__atomic_store_n(&ctl->turn, 0, __ATOMIC_SEQ_CST);
+	h->code = code;
+}
+
+/* Readers see that nothing more is to be said of it. */
+static void mark_left_out(const struct shed *s)
+{
+	_cleanup_close_ int fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_FUNCS), 0);
+	struct fsn_func f;
+
+	for (uint32_t i = 0; fd >= 0 && i < s->draft->probed_cnt; i++)
+		if (s->funcs[i].limit == LIMIT_LEFT_OUT && !bpf_map_lookup_elem(fd, &i, &f) &&
+			f.limit != LIMIT_LEFT_OUT) {
+			f.limit = LIMIT_LEFT_OUT;
+			(void)!bpf_map_update_elem(fd, &i, &f, 0);
+		}
+}
+
+/* Somebody may detach it, or attach another one of that name. */
+static bool is_there(const struct shed *s)
+{
+	struct stat own, named;
+
+	return !fstat(s->dir_fd, &own) &&
+		!fstatat(s->fs->fd, s->name, &named, AT_SYMLINK_NOFOLLOW) &&
+		own.st_ino == named.st_ino && own.st_dev == named.st_dev;
+}
+
+static int remove_probes(struct shed *s)
+{
+	struct handing *h;
+	int code = bpffs_lock(s->fs, NULL);
+
+	if (code)
+		return code;
+	if (!is_there(s)) {
+		bpffs_unlock(s->fs);
+		return -ENOENT;
+	}
+	h = apart_alloc(sizeof(*h));
+	if (h) {
+		*h = (struct handing) { s, -EINTR };
+		mark_left_out(s);
+		apart_run(hand_over, h, NULL, NULL);
+		code = h->code;
+		apart_free(h, sizeof(*h));
+	}
+	bpffs_unlock(s->fs);
+	return h ? code : -ENOMEM;
+}
+
+/* --- judging ----------------------------------------------------------------------------------- */
+
+static void name_left(struct shed *s, uint32_t fn, uint64_t cost_ns, uint64_t calls_per_s)
+{
+	struct shed_left *l = &s->left;
+	size_t at = l->named;
+
+	s->funcs[fn].calls = cost_ns;
+	s->funcs[fn].calls_per_s = calls_per_s;
+	l->cnt++;
+	while (at && l->of[at - 1].cost_ns < cost_ns)
+		at--;
+	if (at == SHED_NAMES)
+		return;
+	l->named += l->named < SHED_NAMES;
+	memmove(&l->of[at + 1], &l->of[at], (l->named - at - 1) * sizeof(*l->of));
+	l->of[at] = (struct shed_func) { s->draft->targets[fn].name, calls_per_s, cost_ns };
+}
+
+/* Chooses what is to go; how many. */
+static size_t choose(struct shed *s, const struct span *span)
+{
+	uint64_t own_ns = budget_blurred_own(span->own_ns, span->cost_ns, s->share);
+	size_t cnt;
+
+	for (uint32_t i = 0; i < s->draft->probed_cnt; i++) {
+		s->funcs[i].own_ns = own_ns;
+		s->was[i] = s->funcs[i].limit == LIMIT_LEFT_OUT;
+	}
+	cnt = budget_leave_out(s->funcs, s->draft->probed_cnt, s->share);
+	for (uint32_t i = 0; cnt && i < s->draft->probed_cnt; i++)
+		if (s->funcs[i].limit == LIMIT_LEFT_OUT && !s->was[i])
+			name_left(s, i, (__uint128_t)s->funcs[i].calls * S_NS / span->own_ns,
+				(__uint128_t)s->funcs[i].calls_per_s * S_NS / span->own_ns *
+					span->used_ns / (span->wall_ns + 1));
+	return cnt;
+}
+
+void shed_step(struct shed *s)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct span span;
+	int code;
+
+	if (s->over || shed_left_ns(s))
+		return;
+	s->looked_ns = now;
+	span = read_span(s);
+	if (span.cost_ns >= HARM_NS &&
+		(__uint128_t)span.cost_ns * FSN_SHARE_ALL > (__uint128_t)span.own_ns * s->share) {
+		if (choose(s, &span)) {
+			code = remove_probes(s);
+			s->over = code && code != -EBUSY;
+		} else if (!s->left.over_share) {
+			s->left.over_share =
+				(__uint128_t)span.cost_ns * FSN_SHARE_ALL / span.own_ns;
+		}
+		begin_span(s);
+	} else if (span.wall_ns >= SPAN_NS) {
+		begin_span(s);
+	}
+}
+
+uint64_t shed_left_ns(const struct shed *s)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC),
+		 wait = now - s->begun_ns < YOUNG_NS ? SOON_NS : LATE_NS;
+
+	if (s->over)
+		return S_NS;
+	return now - s->looked_ns < wait ? s->looked_ns + wait - now : 0;
+}
+
+const struct shed_left *shed_left(const struct shed *s)
+{
+	return &s->left;
+}
+
+void shed_tell(const struct shed *s, struct draft *draft)
+{
+	for (uint32_t i = 0; i < draft->probed_cnt; i++) {
+		struct target *t = &draft->targets[i];
+
+		if (s->funcs[i].limit != LIMIT_LEFT_OUT)
+			continue;
+		t->limit = LIMIT_LEFT_OUT;
+		t->cost_ns = s->funcs[i].calls;
+		t->calls_per_s = s->funcs[i].calls_per_s;
+	}
+}
+
+void shed_free(struct shed *s)
+{
+	if (!s)
+		return;
+	map_munmap(&s->stats);
+	map_munmap(&s->ctl);
+	load_done(&s->load);
+	close_fd(s->dir_fd);
+	close_fd(s->pids_fd);
+	free(s->cost_ns);
+	free(s->calls);
+	free(s->funcs);
+	free(s->shown);
+	free(s->was);
+	free(s);
+}
+
+static int open_maps(struct shed *s, bool children)
+{
+	_cleanup_close_ int ctl_fd = -1;
+	int code = bpffs_open_group(s->fs, s->name, &s->dir_fd, NULL);
+
+	if (!code)
+		code = counters_map(s->dir_fd, &s->stats, &s->rows);
+	if (code)
+		return code;
+	ctl_fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_CTL), 0);
+	if (ctl_fd < 0)
+		return ctl_fd;
+	if (children)
+		s->pids_fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_PIDS), 0);
+	return map_mmap(ctl_fd, sizeof(struct fsn_ctl), &s->ctl);
+}
+
+int shed_new(const struct draft *draft, const struct draft_opts *how, const struct attach_opts *opts,
+	const struct price *price, struct bpffs *fs, struct shed **ret_shed)
+{
+	size_t cnt = draft->probed_cnt + 1;
+	struct shed *s;
+	int code = 0;
+
+	*ret_shed = NULL;
+	if (!opts->budget.share || !price->at_ns || !draft_has_files(draft))
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	*s = (struct shed) { .draft = draft, .fs = fs, .share = opts->budget.share, .price = *price,
+		.dir_fd = -1, .pids_fd = -1 };
+	snprintf(s->name, sizeof(s->name), "%s", draft->name);
+	s->cost_ns = calloc(cnt, sizeof(*s->cost_ns));
+	s->calls = calloc(cnt, sizeof(*s->calls));
+	s->funcs = calloc(cnt, sizeof(*s->funcs));
+	s->shown = calloc(cnt, sizeof(*s->shown));
+	s->was = calloc(cnt, sizeof(*s->was));
+	if (!s->cost_ns || !s->calls || !s->funcs || !s->shown || !s->was)
+		code = -ENOMEM;
+	if (!code && opts->filter.pid_cnt)
+		code = load_new(opts->filter.pids, opts->filter.pid_cnt, &s->load);
+	else if (!code)
+		code = stage_load(draft, opts, &s->load, NULL);
+	if (!code)
+		code = open_maps(s, opts->children);
+	for (uint32_t i = 0; !code && i < draft->probed_cnt; i++) {
+		s->shown[i] = target_shown(&draft->targets[i]);
+		s->funcs[i] = (struct budget_func) { .entry_ns = 1, .whole_ns = 1,
+			.exact = !opts->budget.trims || budget_is_exact(&draft->targets[i], how) };
+	}
+	if (code) {
+		shed_free(s);
+		return code;
+	}
+	s->begun_ns = clock_ns(CLOCK_MONOTONIC);
+	begin_span(s);
+	*ret_shed = s;
+	return 0;
+}
