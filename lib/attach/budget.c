@@ -47,7 +47,7 @@ uint64_t budget_cost(const struct budget_func *funcs, size_t cnt)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < cnt; i++) {
-		uint64_t ns = cost_ns(&funcs[i]);
+		uint64_t ns = funcs[i].exact ? 0 : cost_ns(&funcs[i]);
 
 		sum = sum + ns < sum ? UINT64_MAX : sum + ns;
 	}
@@ -84,7 +84,7 @@ size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint32_t share)
 	size_t out = 0;
 
 	for (size_t i = 0; i < cnt; i++)
-		ns += entries_ns(&funcs[i]);
+		ns += funcs[i].exact ? 0 : entries_ns(&funcs[i]);
 	for (; ns > granted_ns(share) && (dearest = dearest_entries(funcs, cnt)); out++) {
 		ns -= entries_ns(dearest);
 		dearest->limit = LIMIT_LEFT_OUT;

@@ -365,7 +365,7 @@ struct budget_func {
 	uint32_t whole_ns;  /* cost of a call that is timed */
 	uint32_t entry_ns;  /* of one that is only counted */
 	bool can_sample;    /* only the calls that are timed pay for their ends */
-	bool exact;         /* asked for by its name: nothing of it is given up */
+	bool exact;         /* asked for by its name: kept, and not counted among the costs */
 	enum limit limit;   /* given up, at least */
 	uint32_t sample;    /* LIMIT_SAMPLED: one call of so many is timed */
 	uint64_t calls_per_s;

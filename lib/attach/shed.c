@@ -120,6 +120,7 @@ static struct span read_span(struct shed *s)
 		span.own_ns = span.used_ns / SPARSE;
 	if (span.own_ns + span.cost_ns < span.wall_ns / IDLE)
 		span.own_ns = span.wall_ns / IDLE - span.cost_ns;
+	span.own_ns += !span.own_ns;
 	return span;
 }
 

@@ -229,8 +229,10 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 		struct stats_func *f = &s->funcs[i];
 
 		f->fn = i;
-		if (g->funcs[i].limit == LIMIT_LEFT_OUT) /* it has no probes any more */
+		if (g->funcs[i].limit == LIMIT_LEFT_OUT) { /* it has no probes any more */
+			func_price(g, &price, f);
 			continue;
+		}
 		f->timed = i < g->meta.timed_cnt;
 		f->same = g->funcs[i].exit == FSN_EXIT_SAME && !g->funcs[i].jumps;
 		func_subtract(f, &raw->total[i], &base[i]);

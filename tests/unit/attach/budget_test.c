@@ -89,7 +89,8 @@ static void test_exact(void)
 	f[0].exact = true;
 	budget_fit(f, 2, 2 * PERCENT);
 	is_int(f[0].limit, LIMIT_NONE, "a function asked for by its name is kept");
-	is_int(f[1].limit, LIMIT_LEFT_OUT, "whatever it leaves to the others");
+	is_int(f[1].limit, LIMIT_COUNTED, "and the bound is for the others");
+	is_int(budget_cost(f, 2), 30000 * 500, "whose cost alone counts");
 }
 
 static void test_nothing(void)
