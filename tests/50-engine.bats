@@ -5,94 +5,59 @@
 
 load helpers
 
+# The functions that most cases call.
+FUNCTIONS=(eng_leaf eng_outer eng_inner eng_recurse eng_longjmp eng_thread_exit eng_exit eng_block
+	eng_exec eng_fork eng_vfork eng_deep_block)
+
+# Attaches them once for all tests of a mode, which are next to each other for that reason.
+share_engine() { # MODE EXIT
+	need_link "$1"
+	share g "${FUNCTIONS[@]}" --lib "$FIX/libengine.so" --link "$1" --exit "$2"
+}
+
 attach_engine() { # MODE EXIT FUNCTION...
 	need_link "$1"
+	share_ends g
 	fsn attach g "${@:3}" --lib "$FIX/libengine.so" --link "$1" --exit "$2"
 }
 
-# Probes FUNCTIONS of libengine, lets `engine CASE` run, and compares the counts.
-engine_case() { # MODE EXIT FUNCTIONS CASE TEXT
-	local functions case
+# Runs `engine CASE` and compares the counts.
+engine_case() { # MODE EXIT CASE TEXT
+	local case
 
-	read -ra functions <<<"$3"
-	read -ra case <<<"$4"
-	attach_engine "$1" "$2" "${functions[@]}"
-	capture "$FIX/engine" "${case[@]}"
-	assert_output "result ${case[0]} calls=${case[1]} sum=${case[1]}"
-	assert_numbers g "$5"
-	fsn detach g
+	read -ra case <<<"$3"
+	share_engine "$1" "$2"
+	run_case "${case[@]}"
+	assert_numbers g "$4"
+}
+
+run_case() { # CASE N [M]
+	capture "$FIX/engine" "$@"
+	assert_output "result $1 calls=$2 sum=$2"
 }
 
 # The same where what is expected differs: TEXT under return, TEXT under ret.
-engine_case2() { # MODE EXIT FUNCTIONS CASE TEXT TEXT
-	local text=$5
+engine_case2() { # MODE EXIT CASE TEXT TEXT
+	local text=$4
 
-	[[ $2 == return ]] || text=$6
-	engine_case "$1" "$2" "$3" "$4" "$text"
+	[[ $2 == return ]] || text=$5
+	engine_case "$1" "$2" "$3" "$text"
 }
 
 # --- calls that return -----------------------------------------------------
 
 case_leaf() {
-	engine_case "$1" "$2" eng_leaf "leaf 1000" "eng_leaf 1000 0 1000 0 0 0"
-}
-
-@test "calls are counted and return (session, return)" {
-	case_leaf session return
-}
-@test "calls are counted and return (multi, return)" {
-	case_leaf multi return
-}
-@test "calls are counted and return (perf, return)" {
-	case_leaf perf return
-}
-@test "calls are counted and return (multi, ret)" {
-	case_leaf multi ret
-}
-@test "calls are counted and return (perf, ret)" {
-	case_leaf perf ret
+	engine_case "$1" "$2" "leaf 1000" "eng_leaf 1000 0 1000 0 0 0"
 }
 
 case_threads() {
-	engine_case "$1" "$2" eng_leaf "threads 500 16" "eng_leaf 8000 0 8000 0 0 0"
-}
-
-@test "sixteen threads at once lose no call (session, return)" {
-	case_threads session return
-}
-@test "sixteen threads at once lose no call (multi, return)" {
-	case_threads multi return
-}
-@test "sixteen threads at once lose no call (perf, return)" {
-	case_threads perf return
-}
-@test "sixteen threads at once lose no call (multi, ret)" {
-	case_threads multi ret
-}
-@test "sixteen threads at once lose no call (perf, ret)" {
-	case_threads perf ret
+	engine_case "$1" "$2" "threads 500 16" "eng_leaf 8000 0 8000 0 0 0"
 }
 
 case_tail() {
-	engine_case "$1" "$2" "eng_outer eng_inner" "tail 100" \
+	engine_case "$1" "$2" "tail 100" \
 		"eng_inner 100 0 100 0 0 0
 eng_outer 100 0 100 0 0 0"
-}
-
-@test "a tail call ends the caller's call once, and the callee's (session, return)" {
-	case_tail session return
-}
-@test "a tail call ends the caller's call once, and the callee's (multi, return)" {
-	case_tail multi return
-}
-@test "a tail call ends the caller's call once, and the callee's (perf, return)" {
-	case_tail perf return
-}
-@test "a tail call ends the caller's call once, and the callee's (multi, ret)" {
-	case_tail multi ret
-}
-@test "a tail call ends the caller's call once, and the callee's (perf, ret)" {
-	case_tail perf ret
 }
 
 # Each of these takes a millisecond, in what it jumps to, but where a condition keeps it from that.
@@ -127,24 +92,6 @@ case_jumps() { # MODE EXIT
 	assert_json '[.[0].functions[] | [.calls, .carried, .in_flight, .untimed] | unique] | unique' '[[0]]'
 	assert_json '.[0].health.left_by_jump' 0
 	fsn detach g
-}
-
-# bats test_tags=core
-@test "a call that ends in what it jumps to has its own time (session, return)" {
-	case_jumps session return
-}
-@test "a call that ends in what it jumps to has its own time (multi, return)" {
-	case_jumps multi return
-}
-@test "a call that ends in what it jumps to has its own time (perf, return)" {
-	case_jumps perf return
-}
-# bats test_tags=core,arch
-@test "a call that ends in what it jumps to has its own time, or none (multi, ret)" {
-	case_jumps multi ret
-}
-@test "a call that ends in what it jumps to has its own time, or none (perf, ret)" {
-	case_jumps perf ret
 }
 
 @test "calls that leave by a jump show no time, and why is said" {
@@ -188,26 +135,13 @@ asm_ret 20 0 20 0 0 0"
 case_chain() {
 	local n
 
-	engine_case "$1" "$2" "eng_tail_*" "chain 10" "$(for n in 1 10 11 12 2 3 4 5 6 7 8 9; do
+	attach_engine "$1" "$2" "eng_tail_*"
+	run_case chain 10
+	assert_numbers g "$(for n in 1 10 11 12 2 3 4 5 6 7 8 9; do
 		((n < 9)) && echo "eng_tail_$n 10 0 10 0 0 0" || echo "eng_tail_$n 10 0 0 0 0 10"
 	done)
 no_slot 40"
-}
-
-@test "a chain of twelve tail calls is counted whole (session, return)" {
-	case_chain session return
-}
-@test "a chain of twelve tail calls is counted whole (multi, return)" {
-	case_chain multi return
-}
-@test "a chain of twelve tail calls is counted whole (perf, return)" {
-	case_chain perf return
-}
-@test "a chain of twelve tail calls is counted whole (multi, ret)" {
-	case_chain multi ret
-}
-@test "a chain of twelve tail calls is counted whole (perf, ret)" {
-	case_chain perf ret
+	fsn detach g
 }
 
 # The kernel tracks 64 nested calls of a thread under return: the others are counted, not timed.
@@ -217,7 +151,7 @@ case_recurse() {
 	[[ $2 == ret ]] || numbers="eng_recurse 200 0 64 0 0 136
 no_slot 136
 too_deep 136"
-	attach_engine "$1" "$2" eng_recurse
+	share_engine "$1" "$2"
 	start_bg engine "$FIX/engine" recurse 1 200 --wait-end
 	wait_line engine "^done "
 	assert_numbers g "$numbers"
@@ -226,104 +160,27 @@ too_deep 136"
 	tell engine
 	wait_bg engine
 	assert_numbers g "$numbers"
-	fsn detach g
 }
 
 # Three calls to each set of slots: they are told apart by their stack pointers alone.
-@test "a recursion 20,000 deep makes 20,000 calls, and each returns (multi, ret)" {
-	attach_engine multi ret eng_recurse
-	capture "$FIX/engine" recurse 1 20000
-	assert_numbers g "eng_recurse 20000 0 20000 0 0 0"
-	fsn detach g
-}
-@test "a recursion 20,000 deep makes 20,000 calls, and each returns (perf, ret)" {
-	attach_engine perf ret eng_recurse
-	capture "$FIX/engine" recurse 1 20000
-	assert_numbers g "eng_recurse 20000 0 20000 0 0 0"
-	fsn detach g
-}
-
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (session, return)" {
-	case_recurse session return
-}
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (multi, return)" {
-	case_recurse multi return
-}
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (perf, return)" {
-	case_recurse perf return
-}
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (multi, ret)" {
-	case_recurse multi ret
-}
-@test "a recursion 200 deep makes 200 calls, none of which seems to hang (perf, ret)" {
-	case_recurse perf ret
-}
 
 case_recurse_again() {
-	engine_case2 "$1" "$2" eng_recurse "recurse 10 200" "eng_recurse 2000 0 640 0 0 1360
+	engine_case2 "$1" "$2" "recurse 10 200" "eng_recurse 2000 0 640 0 0 1360
 no_slot 1360
 too_deep 1360" \
 		"eng_recurse 2000 0 2000 0 0 0"
 }
 
-@test "ten recursions 200 deep make 2,000 calls (session, return)" {
-	case_recurse_again session return
-}
-@test "ten recursions 200 deep make 2,000 calls (multi, return)" {
-	case_recurse_again multi return
-}
-@test "ten recursions 200 deep make 2,000 calls (perf, return)" {
-	case_recurse_again perf return
-}
-@test "ten recursions 200 deep make 2,000 calls (multi, ret)" {
-	case_recurse_again multi ret
-}
-@test "ten recursions 200 deep make 2,000 calls (perf, ret)" {
-	case_recurse_again perf ret
-}
-
 # --- calls that do not return ----------------------------------------------
 
 case_longjmp() {
-	engine_case "$1" "$2" eng_longjmp "longjmp 50" "eng_longjmp 50 0 0 0 50 0"
-}
-
-@test "a call left by longjmp is abandoned (session, return)" {
-	case_longjmp session return
-}
-@test "a call left by longjmp is abandoned (multi, return)" {
-	case_longjmp multi return
-}
-@test "a call left by longjmp is abandoned (perf, return)" {
-	case_longjmp perf return
-}
-@test "a call left by longjmp is abandoned (multi, ret)" {
-	case_longjmp multi ret
-}
-@test "a call left by longjmp is abandoned (perf, ret)" {
-	case_longjmp perf ret
+	engine_case "$1" "$2" "longjmp 50" "eng_longjmp 50 0 0 0 50 0"
 }
 
 case_longjmp_leaf() {
-	engine_case "$1" "$2" "eng_longjmp eng_leaf" "longjmp_leaf 50" \
+	engine_case "$1" "$2" "longjmp_leaf 50" \
 		"eng_leaf 50 0 50 0 0 0
 eng_longjmp 50 0 0 0 50 0"
-}
-
-@test "a call at the place of one left by longjmp returns (session, return)" {
-	case_longjmp_leaf session return
-}
-@test "a call at the place of one left by longjmp returns (multi, return)" {
-	case_longjmp_leaf multi return
-}
-@test "a call at the place of one left by longjmp returns (perf, return)" {
-	case_longjmp_leaf perf return
-}
-@test "a call at the place of one left by longjmp returns (multi, ret)" {
-	case_longjmp_leaf multi ret
-}
-@test "a call at the place of one left by longjmp returns (perf, ret)" {
-	case_longjmp_leaf perf ret
 }
 
 # Pairs of calls at one place, of which the first is left and one is sampled. If it is the first, the
@@ -331,6 +188,7 @@ eng_longjmp 50 0 0 0 50 0"
 # six of these more. If the second ended the first, all 50 would return.
 case_longjmp_sample() {
 	need_link "$1"
+	share_ends g
 	fsn attach g eng_longjmp --lib "$FIX/libengine.so" --link "$1" --exit "$2" --sample 2
 	start_bg engine taskset -c 0 "$FIX/engine" longjmp_return 50 --wait-end
 	wait_line engine "^done "
@@ -344,24 +202,8 @@ case_longjmp_sample() {
 	fsn detach g
 }
 
-@test "a call left out of the sample ends no older one at its place (session, return)" {
-	case_longjmp_sample session return
-}
-@test "a call left out of the sample ends no older one at its place (multi, return)" {
-	case_longjmp_sample multi return
-}
-@test "a call left out of the sample ends no older one at its place (perf, return)" {
-	case_longjmp_sample perf return
-}
-@test "a call left out of the sample ends no older one at its place (multi, ret)" {
-	case_longjmp_sample multi ret
-}
-@test "a call left out of the sample ends no older one at its place (perf, ret)" {
-	case_longjmp_sample perf ret
-}
-
 case_longjmp_filter() {
-	attach_engine "$1" "$2" eng_longjmp
+	share_engine "$1" "$2"
 	start_bg engine "$FIX/engine" longjmp_wait 50 --wait-end
 	wait_line engine "^left "
 	assert_numbers g "eng_longjmp 50 0 0 1 49 0"
@@ -373,106 +215,28 @@ case_longjmp_filter() {
 	assert_json '.[0].functions[] | [.calls, .returns, .abandoned]' '[50,0,50]'
 	tell engine
 	wait_bg engine
-	fsn detach g
-}
-
-@test "a call left out by a filter ends no older one at its place (multi, return)" {
-	case_longjmp_filter multi return
-}
-@test "a call left out by a filter ends no older one at its place (perf, return)" {
-	case_longjmp_filter perf return
-}
-@test "a call left out by a filter ends no older one at its place (multi, ret)" {
-	case_longjmp_filter multi ret
-}
-@test "a call left out by a filter ends no older one at its place (perf, ret)" {
-	case_longjmp_filter perf ret
 }
 
 case_thread_exit() {
-	engine_case "$1" "$2" eng_thread_exit "thread_exit 5" "eng_thread_exit 5 0 0 0 5 0"
-}
-
-@test "a call in which its thread exits is abandoned (session, return)" {
-	case_thread_exit session return
-}
-@test "a call in which its thread exits is abandoned (multi, return)" {
-	case_thread_exit multi return
-}
-@test "a call in which its thread exits is abandoned (perf, return)" {
-	case_thread_exit perf return
-}
-@test "a call in which its thread exits is abandoned (multi, ret)" {
-	case_thread_exit multi ret
-}
-@test "a call in which its thread exits is abandoned (perf, ret)" {
-	case_thread_exit perf ret
+	engine_case "$1" "$2" "thread_exit 5" "eng_thread_exit 5 0 0 0 5 0"
 }
 
 # eng_exit has no ret instruction: under ret it is only counted.
 case_exit() {
-	engine_case2 "$1" "$2" eng_exit "exit 5" "eng_exit 5 0 0 0 5 0" "eng_exit 5 0 - 0 0 5"
-}
-
-@test "a call in which its process exits is counted and not in flight (session, return)" {
-	case_exit session return
-}
-@test "a call in which its process exits is counted and not in flight (multi, return)" {
-	case_exit multi return
-}
-@test "a call in which its process exits is counted and not in flight (perf, return)" {
-	case_exit perf return
-}
-@test "a call in which its process exits is counted and not in flight (multi, ret)" {
-	case_exit multi ret
-}
-@test "a call in which its process exits is counted and not in flight (perf, ret)" {
-	case_exit perf ret
+	engine_case2 "$1" "$2" "exit 5" "eng_exit 5 0 0 0 5 0" "eng_exit 5 0 - 0 0 5"
 }
 
 case_kill() {
-	engine_case "$1" "$2" eng_block "kill 5" "eng_block 5 0 0 0 5 0"
-}
-
-@test "calls of a process that is killed are abandoned (session, return)" {
-	case_kill session return
-}
-@test "calls of a process that is killed are abandoned (multi, return)" {
-	case_kill multi return
-}
-@test "calls of a process that is killed are abandoned (perf, return)" {
-	case_kill perf return
-}
-@test "calls of a process that is killed are abandoned (multi, ret)" {
-	case_kill multi ret
-}
-@test "calls of a process that is killed are abandoned (perf, ret)" {
-	case_kill perf ret
+	engine_case "$1" "$2" "kill 5" "eng_block 5 0 0 0 5 0"
 }
 
 case_exec() {
-	engine_case "$1" "$2" eng_exec "exec 5" "eng_exec 5 0 0 0 5 0"
-}
-
-@test "a call that becomes another program is abandoned (session, return)" {
-	case_exec session return
-}
-@test "a call that becomes another program is abandoned (multi, return)" {
-	case_exec multi return
-}
-@test "a call that becomes another program is abandoned (perf, return)" {
-	case_exec perf return
-}
-@test "a call that becomes another program is abandoned (multi, ret)" {
-	case_exec multi ret
-}
-@test "a call that becomes another program is abandoned (perf, ret)" {
-	case_exec perf ret
+	engine_case "$1" "$2" "exec 5" "eng_exec 5 0 0 0 5 0"
 }
 
 # The process lives on under its pid; its other threads and their calls do not.
 case_exec_blocked() {
-	attach_engine "$1" "$2" eng_block
+	share_engine "$1" "$2"
 	start_bg engine "$FIX/engine" exec_blocked 3
 	wait_line engine "^blocked "
 	assert_numbers g "eng_block 3 0 0 3 0 0"
@@ -482,71 +246,23 @@ case_exec_blocked() {
 	tell engine
 	wait_bg engine
 	assert_numbers g "eng_block 3 0 0 0 3 0"
-	fsn detach g
-}
-
-@test "calls of threads that an exec ends are abandoned (session, return)" {
-	case_exec_blocked session return
-}
-@test "calls of threads that an exec ends are abandoned (multi, return)" {
-	case_exec_blocked multi return
-}
-@test "calls of threads that an exec ends are abandoned (perf, return)" {
-	case_exec_blocked perf return
-}
-@test "calls of threads that an exec ends are abandoned (multi, ret)" {
-	case_exec_blocked multi ret
-}
-@test "calls of threads that an exec ends are abandoned (perf, ret)" {
-	case_exec_blocked perf ret
 }
 
 # --- two processes of one call ---------------------------------------------
 
 case_fork() {
-	engine_case "$1" "$2" eng_fork "fork 10" "eng_fork 10 0 10 0 0 0
+	engine_case "$1" "$2" "fork 10" "eng_fork 10 0 10 0 0 0
 unmatched_returns 10"
 }
 
-@test "a forked child that returns from its parent's call ends nothing (session, return)" {
-	case_fork session return
-}
-@test "a forked child that returns from its parent's call ends nothing (multi, return)" {
-	case_fork multi return
-}
-@test "a forked child that returns from its parent's call ends nothing (perf, return)" {
-	case_fork perf return
-}
-@test "a forked child that returns from its parent's call ends nothing (multi, ret)" {
-	case_fork multi ret
-}
-@test "a forked child that returns from its parent's call ends nothing (perf, ret)" {
-	case_fork perf ret
-}
-
 case_vfork() {
-	engine_case "$1" "$2" "eng_vfork eng_leaf" "vfork 10" "eng_leaf 10 0 10 0 0 0
+	engine_case "$1" "$2" "vfork 10" "eng_leaf 10 0 10 0 0 0
 eng_vfork 10 0 10 0 0 0"
-}
-
-@test "calls of a child that shares the memory are its own (session, return)" {
-	case_vfork session return
-}
-@test "calls of a child that shares the memory are its own (multi, return)" {
-	case_vfork multi return
-}
-@test "calls of a child that shares the memory are its own (perf, return)" {
-	case_vfork perf return
-}
-@test "calls of a child that shares the memory are its own (multi, ret)" {
-	case_vfork multi ret
-}
-@test "calls of a child that shares the memory are its own (perf, ret)" {
-	case_vfork perf ret
 }
 
 case_manyprocs() {
 	need_link "$1"
+	share_ends g
 	fsn attach g fix_add --lib "$FIX/libfix.so" --link "$1" --exit "$2"
 	capture "$FIX/call" --manyprocs 1000 add 2
 	assert_output_match "calls=2000 .* wrong=0$"
@@ -556,28 +272,12 @@ case_manyprocs() {
 	fsn detach g
 }
 
-@test "a thousand short processes are told apart (session, return)" {
-	case_manyprocs session return
-}
-@test "a thousand short processes are told apart (multi, return)" {
-	case_manyprocs multi return
-}
-@test "a thousand short processes are told apart (perf, return)" {
-	case_manyprocs perf return
-}
-@test "a thousand short processes are told apart (multi, ret)" {
-	case_manyprocs multi ret
-}
-@test "a thousand short processes are told apart (perf, ret)" {
-	case_manyprocs perf ret
-}
-
 # --- calls in progress -----------------------------------------------------
 
 case_block() {
 	local pid
 
-	attach_engine "$1" "$2" eng_block
+	share_engine "$1" "$2"
 	start_bg engine "$FIX/engine" block 4
 	wait_line engine "^blocked "
 	pid=$(bg_pid engine)
@@ -588,31 +288,14 @@ case_block() {
 	tell engine
 	wait_bg engine
 	assert_numbers g "eng_block 4 0 4 0 0 0"
-	fsn detach g
 }
 
 threads_of() { # PID: sorted, the first is the main thread
 	ls "/proc/$1/task" | sort -n
 }
 
-@test "blocked calls are in flight until they return (session, return)" {
-	case_block session return
-}
-@test "blocked calls are in flight until they return (multi, return)" {
-	case_block multi return
-}
-@test "blocked calls are in flight until they return (perf, return)" {
-	case_block perf return
-}
-@test "blocked calls are in flight until they return (multi, ret)" {
-	case_block multi ret
-}
-@test "blocked calls are in flight until they return (perf, ret)" {
-	case_block perf ret
-}
-
 case_deep_block() {
-	attach_engine "$1" "$2" eng_deep_block
+	share_engine "$1" "$2"
 	start_bg engine "$FIX/engine" deep_block 3 8
 	wait_line engine "^blocked "
 	assert_numbers g "eng_deep_block 24 0 0 24 0 0"
@@ -621,23 +304,6 @@ case_deep_block() {
 	tell engine
 	wait_bg engine
 	assert_numbers g "eng_deep_block 24 0 24 0 0 0"
-	fsn detach g
-}
-
-@test "every level of a blocked recursion is in flight (session, return)" {
-	case_deep_block session return
-}
-@test "every level of a blocked recursion is in flight (multi, return)" {
-	case_deep_block multi return
-}
-@test "every level of a blocked recursion is in flight (perf, return)" {
-	case_deep_block perf return
-}
-@test "every level of a blocked recursion is in flight (multi, ret)" {
-	case_deep_block multi ret
-}
-@test "every level of a blocked recursion is in flight (perf, ret)" {
-	case_deep_block perf ret
 }
 
 case_attach_mid() {
@@ -646,6 +312,7 @@ case_attach_mid() {
 	need_link "$1"
 	[[ $2 == return ]] || unmatched="eng_block 0 0 0 0 0 0
 unmatched_returns 3"
+	share_ends g
 	start_bg engine "$FIX/engine" block 3
 	wait_line engine "^blocked "
 	attach_engine "$1" "$2" eng_block
@@ -656,31 +323,15 @@ unmatched_returns 3"
 	fsn detach g
 }
 
-@test "calls that began before attach are no calls (session, return)" {
-	case_attach_mid session return
-}
-@test "calls that began before attach are no calls (multi, return)" {
-	case_attach_mid multi return
-}
-@test "calls that began before attach are no calls (perf, return)" {
-	case_attach_mid perf return
-}
-@test "calls that began before attach are no calls (multi, ret)" {
-	case_attach_mid multi ret
-}
-@test "calls that began before attach are no calls (perf, ret)" {
-	case_attach_mid perf ret
-}
-
 case_detach_mid() {
-	attach_engine "$1" "$2" eng_block eng_deep_block
+	share_engine "$1" "$2"
 	start_bg engine "$FIX/engine" block 3
 	start_bg deep "$FIX/engine" deep_block 3 8
 	wait_line engine "^blocked "
 	wait_line deep "^blocked "
 	assert_numbers g "eng_block 3 0 0 3 0 0
 eng_deep_block 24 0 0 24 0 0"
-	fsn detach g
+	share_ends g
 	tell engine
 	wait_bg engine
 	assert_output_match "^result block calls=3 sum=3$"
@@ -689,24 +340,8 @@ eng_deep_block 24 0 0 24 0 0"
 	assert_output_match "^result deep_block calls=3 sum=3$"
 }
 
-@test "a program goes on when its calls in progress are detached (session, return)" {
-	case_detach_mid session return
-}
-@test "a program goes on when its calls in progress are detached (multi, return)" {
-	case_detach_mid multi return
-}
-@test "a program goes on when its calls in progress are detached (perf, return)" {
-	case_detach_mid perf return
-}
-@test "a program goes on when its calls in progress are detached (multi, ret)" {
-	case_detach_mid multi ret
-}
-@test "a program goes on when its calls in progress are detached (perf, ret)" {
-	case_detach_mid perf ret
-}
-
 case_reset_mid() {
-	attach_engine "$1" "$2" eng_block
+	share_engine "$1" "$2"
 	start_bg engine "$FIX/engine" block 3
 	wait_line engine "^blocked "
 	fsn reset g
@@ -716,27 +351,11 @@ case_reset_mid() {
 	assert_numbers g "eng_block 0 3 3 0 0 0"
 	fsn reset g
 	assert_numbers g ""
-	fsn detach g
-}
-
-@test "calls in progress at a reset are carried over (session, return)" {
-	case_reset_mid session return
-}
-@test "calls in progress at a reset are carried over (multi, return)" {
-	case_reset_mid multi return
-}
-@test "calls in progress at a reset are carried over (perf, return)" {
-	case_reset_mid perf return
-}
-@test "calls in progress at a reset are carried over (multi, ret)" {
-	case_reset_mid multi ret
-}
-@test "calls in progress at a reset are carried over (perf, ret)" {
-	case_reset_mid perf ret
 }
 
 case_sample() {
 	need_link "$1"
+	share_ends g
 	fsn attach g fix_add --lib "$FIX/libfix.so" --link "$1" --exit "$2" --sample 10
 	capture "$FIX/call" --cpu 0 add 1000
 	assert_numbers g "fix_add 1000 0 100 0 0 900
@@ -744,28 +363,408 @@ sampled_out 900"
 	fsn detach g
 }
 
+
+# --- session links, return probes ---
+
+@test "calls are counted and return (session, return)" {
+	case_leaf session return
+}
+@test "sixteen threads at once lose no call (session, return)" {
+	case_threads session return
+}
+@test "a tail call ends the caller's call once, and the callee's (session, return)" {
+	case_tail session return
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (session, return)" {
+	case_recurse session return
+}
+@test "ten recursions 200 deep make 2,000 calls (session, return)" {
+	case_recurse_again session return
+}
+@test "a call left by longjmp is abandoned (session, return)" {
+	case_longjmp session return
+}
+@test "a call at the place of one left by longjmp returns (session, return)" {
+	case_longjmp_leaf session return
+}
+@test "a call in which its thread exits is abandoned (session, return)" {
+	case_thread_exit session return
+}
+@test "a call in which its process exits is counted and not in flight (session, return)" {
+	case_exit session return
+}
+@test "calls of a process that is killed are abandoned (session, return)" {
+	case_kill session return
+}
+@test "a call that becomes another program is abandoned (session, return)" {
+	case_exec session return
+}
+@test "calls of threads that an exec ends are abandoned (session, return)" {
+	case_exec_blocked session return
+}
+@test "a forked child that returns from its parent's call ends nothing (session, return)" {
+	case_fork session return
+}
+@test "calls of a child that shares the memory are its own (session, return)" {
+	case_vfork session return
+}
+@test "blocked calls are in flight until they return (session, return)" {
+	case_block session return
+}
+@test "every level of a blocked recursion is in flight (session, return)" {
+	case_deep_block session return
+}
+@test "calls in progress at a reset are carried over (session, return)" {
+	case_reset_mid session return
+}
+# bats test_tags=bpf,slow
+@test "320,000 calls of sixteen threads are counted to the last (session, return)" {
+	engine_case session return "threads 20000 16" "eng_leaf 320000 0 320000 0 0 0"
+}
+@test "a program goes on when its calls in progress are detached (session, return)" {
+	case_detach_mid session return
+}
+@test "a chain of twelve tail calls is counted whole (session, return)" {
+	case_chain session return
+}
+@test "calls that began before attach are no calls (session, return)" {
+	case_attach_mid session return
+}
+# bats test_tags=core
+@test "a call that ends in what it jumps to has its own time (session, return)" {
+	case_jumps session return
+}
+@test "a call left out of the sample ends no older one at its place (session, return)" {
+	case_longjmp_sample session return
+}
+@test "a thousand short processes are told apart (session, return)" {
+	case_manyprocs session return
+}
 @test "sample: one call of ten is timed, and all are counted (session, return)" {
 	case_sample session return
+}
+
+# --- multi links, return probes ---
+
+@test "calls are counted and return (multi, return)" {
+	case_leaf multi return
+}
+@test "sixteen threads at once lose no call (multi, return)" {
+	case_threads multi return
+}
+@test "a tail call ends the caller's call once, and the callee's (multi, return)" {
+	case_tail multi return
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (multi, return)" {
+	case_recurse multi return
+}
+@test "ten recursions 200 deep make 2,000 calls (multi, return)" {
+	case_recurse_again multi return
+}
+@test "a call left by longjmp is abandoned (multi, return)" {
+	case_longjmp multi return
+}
+@test "a call at the place of one left by longjmp returns (multi, return)" {
+	case_longjmp_leaf multi return
+}
+@test "a call left out by a filter ends no older one at its place (multi, return)" {
+	case_longjmp_filter multi return
+}
+@test "a call in which its thread exits is abandoned (multi, return)" {
+	case_thread_exit multi return
+}
+@test "a call in which its process exits is counted and not in flight (multi, return)" {
+	case_exit multi return
+}
+@test "calls of a process that is killed are abandoned (multi, return)" {
+	case_kill multi return
+}
+@test "a call that becomes another program is abandoned (multi, return)" {
+	case_exec multi return
+}
+@test "calls of threads that an exec ends are abandoned (multi, return)" {
+	case_exec_blocked multi return
+}
+@test "a forked child that returns from its parent's call ends nothing (multi, return)" {
+	case_fork multi return
+}
+@test "calls of a child that shares the memory are its own (multi, return)" {
+	case_vfork multi return
+}
+@test "blocked calls are in flight until they return (multi, return)" {
+	case_block multi return
+}
+@test "every level of a blocked recursion is in flight (multi, return)" {
+	case_deep_block multi return
+}
+@test "calls in progress at a reset are carried over (multi, return)" {
+	case_reset_mid multi return
+}
+@test "a program goes on when its calls in progress are detached (multi, return)" {
+	case_detach_mid multi return
+}
+@test "a chain of twelve tail calls is counted whole (multi, return)" {
+	case_chain multi return
+}
+@test "calls that began before attach are no calls (multi, return)" {
+	case_attach_mid multi return
+}
+@test "a call that ends in what it jumps to has its own time (multi, return)" {
+	case_jumps multi return
+}
+@test "a call left out of the sample ends no older one at its place (multi, return)" {
+	case_longjmp_sample multi return
+}
+@test "a thousand short processes are told apart (multi, return)" {
+	case_manyprocs multi return
 }
 @test "sample: one call of ten is timed, and all are counted (multi, return)" {
 	case_sample multi return
 }
+
+# --- perf links, return probes ---
+
+@test "calls are counted and return (perf, return)" {
+	case_leaf perf return
+}
+@test "sixteen threads at once lose no call (perf, return)" {
+	case_threads perf return
+}
+@test "a tail call ends the caller's call once, and the callee's (perf, return)" {
+	case_tail perf return
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (perf, return)" {
+	case_recurse perf return
+}
+@test "ten recursions 200 deep make 2,000 calls (perf, return)" {
+	case_recurse_again perf return
+}
+@test "a call left by longjmp is abandoned (perf, return)" {
+	case_longjmp perf return
+}
+@test "a call at the place of one left by longjmp returns (perf, return)" {
+	case_longjmp_leaf perf return
+}
+@test "a call left out by a filter ends no older one at its place (perf, return)" {
+	case_longjmp_filter perf return
+}
+@test "a call in which its thread exits is abandoned (perf, return)" {
+	case_thread_exit perf return
+}
+@test "a call in which its process exits is counted and not in flight (perf, return)" {
+	case_exit perf return
+}
+@test "calls of a process that is killed are abandoned (perf, return)" {
+	case_kill perf return
+}
+@test "a call that becomes another program is abandoned (perf, return)" {
+	case_exec perf return
+}
+@test "calls of threads that an exec ends are abandoned (perf, return)" {
+	case_exec_blocked perf return
+}
+@test "a forked child that returns from its parent's call ends nothing (perf, return)" {
+	case_fork perf return
+}
+@test "calls of a child that shares the memory are its own (perf, return)" {
+	case_vfork perf return
+}
+@test "blocked calls are in flight until they return (perf, return)" {
+	case_block perf return
+}
+@test "every level of a blocked recursion is in flight (perf, return)" {
+	case_deep_block perf return
+}
+@test "calls in progress at a reset are carried over (perf, return)" {
+	case_reset_mid perf return
+}
+@test "a program goes on when its calls in progress are detached (perf, return)" {
+	case_detach_mid perf return
+}
+@test "a chain of twelve tail calls is counted whole (perf, return)" {
+	case_chain perf return
+}
+@test "calls that began before attach are no calls (perf, return)" {
+	case_attach_mid perf return
+}
+@test "a call that ends in what it jumps to has its own time (perf, return)" {
+	case_jumps perf return
+}
+@test "a call left out of the sample ends no older one at its place (perf, return)" {
+	case_longjmp_sample perf return
+}
+@test "a thousand short processes are told apart (perf, return)" {
+	case_manyprocs perf return
+}
 @test "sample: one call of ten is timed, and all are counted (perf, return)" {
 	case_sample perf return
+}
+
+# --- multi links, ret probes ---
+
+@test "calls are counted and return (multi, ret)" {
+	case_leaf multi ret
+}
+@test "sixteen threads at once lose no call (multi, ret)" {
+	case_threads multi ret
+}
+@test "a tail call ends the caller's call once, and the callee's (multi, ret)" {
+	case_tail multi ret
+}
+@test "a recursion 20,000 deep makes 20,000 calls, and each returns (multi, ret)" {
+	share_engine multi ret
+	capture "$FIX/engine" recurse 1 20000
+	assert_numbers g "eng_recurse 20000 0 20000 0 0 0"
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (multi, ret)" {
+	case_recurse multi ret
+}
+@test "ten recursions 200 deep make 2,000 calls (multi, ret)" {
+	case_recurse_again multi ret
+}
+@test "a call left by longjmp is abandoned (multi, ret)" {
+	case_longjmp multi ret
+}
+@test "a call at the place of one left by longjmp returns (multi, ret)" {
+	case_longjmp_leaf multi ret
+}
+@test "a call left out by a filter ends no older one at its place (multi, ret)" {
+	case_longjmp_filter multi ret
+}
+@test "a call in which its thread exits is abandoned (multi, ret)" {
+	case_thread_exit multi ret
+}
+@test "a call in which its process exits is counted and not in flight (multi, ret)" {
+	case_exit multi ret
+}
+@test "calls of a process that is killed are abandoned (multi, ret)" {
+	case_kill multi ret
+}
+@test "a call that becomes another program is abandoned (multi, ret)" {
+	case_exec multi ret
+}
+@test "calls of threads that an exec ends are abandoned (multi, ret)" {
+	case_exec_blocked multi ret
+}
+@test "a forked child that returns from its parent's call ends nothing (multi, ret)" {
+	case_fork multi ret
+}
+@test "calls of a child that shares the memory are its own (multi, ret)" {
+	case_vfork multi ret
+}
+@test "blocked calls are in flight until they return (multi, ret)" {
+	case_block multi ret
+}
+@test "every level of a blocked recursion is in flight (multi, ret)" {
+	case_deep_block multi ret
+}
+@test "calls in progress at a reset are carried over (multi, ret)" {
+	case_reset_mid multi ret
+}
+@test "a program goes on when its calls in progress are detached (multi, ret)" {
+	case_detach_mid multi ret
+}
+@test "a chain of twelve tail calls is counted whole (multi, ret)" {
+	case_chain multi ret
+}
+@test "calls that began before attach are no calls (multi, ret)" {
+	case_attach_mid multi ret
+}
+# bats test_tags=core,arch
+@test "a call that ends in what it jumps to has its own time, or none (multi, ret)" {
+	case_jumps multi ret
+}
+@test "a call left out of the sample ends no older one at its place (multi, ret)" {
+	case_longjmp_sample multi ret
+}
+@test "a thousand short processes are told apart (multi, ret)" {
+	case_manyprocs multi ret
 }
 @test "sample: one call of ten is timed, and all are counted (multi, ret)" {
 	case_sample multi ret
 }
+
+# --- perf links, ret probes ---
+
+@test "calls are counted and return (perf, ret)" {
+	case_leaf perf ret
+}
+@test "sixteen threads at once lose no call (perf, ret)" {
+	case_threads perf ret
+}
+@test "a tail call ends the caller's call once, and the callee's (perf, ret)" {
+	case_tail perf ret
+}
+@test "a recursion 20,000 deep makes 20,000 calls, and each returns (perf, ret)" {
+	share_engine perf ret
+	capture "$FIX/engine" recurse 1 20000
+	assert_numbers g "eng_recurse 20000 0 20000 0 0 0"
+}
+@test "a recursion 200 deep makes 200 calls, none of which seems to hang (perf, ret)" {
+	case_recurse perf ret
+}
+@test "ten recursions 200 deep make 2,000 calls (perf, ret)" {
+	case_recurse_again perf ret
+}
+@test "a call left by longjmp is abandoned (perf, ret)" {
+	case_longjmp perf ret
+}
+@test "a call at the place of one left by longjmp returns (perf, ret)" {
+	case_longjmp_leaf perf ret
+}
+@test "a call left out by a filter ends no older one at its place (perf, ret)" {
+	case_longjmp_filter perf ret
+}
+@test "a call in which its thread exits is abandoned (perf, ret)" {
+	case_thread_exit perf ret
+}
+@test "a call in which its process exits is counted and not in flight (perf, ret)" {
+	case_exit perf ret
+}
+@test "calls of a process that is killed are abandoned (perf, ret)" {
+	case_kill perf ret
+}
+@test "a call that becomes another program is abandoned (perf, ret)" {
+	case_exec perf ret
+}
+@test "calls of threads that an exec ends are abandoned (perf, ret)" {
+	case_exec_blocked perf ret
+}
+@test "a forked child that returns from its parent's call ends nothing (perf, ret)" {
+	case_fork perf ret
+}
+@test "calls of a child that shares the memory are its own (perf, ret)" {
+	case_vfork perf ret
+}
+@test "blocked calls are in flight until they return (perf, ret)" {
+	case_block perf ret
+}
+@test "every level of a blocked recursion is in flight (perf, ret)" {
+	case_deep_block perf ret
+}
+@test "calls in progress at a reset are carried over (perf, ret)" {
+	case_reset_mid perf ret
+}
+@test "a program goes on when its calls in progress are detached (perf, ret)" {
+	case_detach_mid perf ret
+}
+@test "a chain of twelve tail calls is counted whole (perf, ret)" {
+	case_chain perf ret
+}
+@test "calls that began before attach are no calls (perf, ret)" {
+	case_attach_mid perf ret
+}
+@test "a call that ends in what it jumps to has its own time, or none (perf, ret)" {
+	case_jumps perf ret
+}
+@test "a call left out of the sample ends no older one at its place (perf, ret)" {
+	case_longjmp_sample perf ret
+}
+@test "a thousand short processes are told apart (perf, ret)" {
+	case_manyprocs perf ret
+}
 @test "sample: one call of ten is timed, and all are counted (perf, ret)" {
 	case_sample perf ret
-}
-
-# --- very many calls --------------------------------------------------------------------
-
-# Programs that interrupt each other on one CPU lose counts where adding is not atomic.
-# bats test_tags=bpf,slow
-@test "320,000 calls of sixteen threads are counted to the last (session, return)" {
-	engine_case session return eng_leaf "threads 20000 16" "eng_leaf 320000 0 320000 0 0 0"
 }
 
 # --- both ways in one group -----------------------------------------------------------

@@ -139,6 +139,36 @@ assert_json_true() { # EXPR
 	jq -e "$1" <<<"$output" >/dev/null || differs "not true" "$1" "$output"
 }
 
+# --- groups that tests of a file share -------------------------------------------------
+
+# Attaches GROUP for all tests of the file that say the same. Only the first one attaches it; for
+# the others it is reset. It ends with the file, or when a test asks for it with other arguments.
+share() { # GROUP ARG...
+	local said=$BATS_FILE_TMPDIR/shared-$1
+
+	if [[ -e $said && $(<"$said") == "${*@Q}" ]]; then
+		fsn reset "$1"
+		return
+	fi
+	share_ends "$1"
+	fsn attach "$@"
+	echo "${*@Q}" >"$said"
+}
+
+share_ends() { # GROUP: detached, if it is shared
+	[[ -e $BATS_FILE_TMPDIR/shared-$1 ]] || return 0
+	fsn detach "$1"
+	rm "$BATS_FILE_TMPDIR/shared-$1"
+}
+
+shared_groups() {
+	local said
+
+	for said in "$BATS_FILE_TMPDIR"/shared-*; do
+		[[ ! -e $said ]] || echo "${said##*/shared-}"
+	done
+}
+
 # --- what several files attach and read ----------------------------------------------
 
 # A configuration, $CONFIG: each GROUP has the FUNCTIONs of libtyped.so (or fix_add), declared.
@@ -329,6 +359,10 @@ bpf_objects() {
 	done | sort
 }
 
+objects_before() {
+	bpf_objects >"$BATS_TEST_TMPDIR/.objects"
+}
+
 bpf_objects_new() {
 	comm -13 "$BATS_TEST_TMPDIR/.objects" <(bpf_objects)
 }
@@ -362,12 +396,15 @@ check_processes() {
 	return 1
 }
 
-# The groups' own folder may stay, empty.
+# The groups' own folder may stay, with the shared groups.
 check_pins() {
-	local left
+	local left group shared=()
 
-	left=$(find "$FUNCSNOOP_BPFFS" -mindepth 1 ! -path "$FUNCSNOOP_BPFFS/funcsnoop" \
-		! -name '*.debug' 2>/dev/null)
+	for group in $(shared_groups); do
+		shared+=(-path "$FUNCSNOOP_BPFFS/funcsnoop/$group" -prune -o)
+	done
+	left=$(find "$FUNCSNOOP_BPFFS" -mindepth 1 "${shared[@]}" \
+		! -path "$FUNCSNOOP_BPFFS/funcsnoop" ! -name '*.debug' -print 2>/dev/null)
 	[[ -n $left ]] || return 0
 	printf 'LEFT BEHIND, pins:\n%s\n' "$left" >&2
 	fresh_bpffs
@@ -376,6 +413,7 @@ check_pins() {
 
 # With no pin, no mode and no owner that a test has left.
 fresh_bpffs() {
+	rm -f "$BATS_FILE_TMPDIR"/shared-*
 	[[ $FSN_IN_RUN == mounts && -z ${FSN_NO_BPF-} ]] || return 0
 	find "$FUNCSNOOP_BPFFS" -mindepth 1 -depth ! -name '*.debug' -delete 2>/dev/null || true
 	umount -l "$FUNCSNOOP_BPFFS"
@@ -396,8 +434,9 @@ drop_mounts() {
 }
 
 # FSN_SHARED=1 is for a machine on which others use funcsnoop at the same time.
+# Those of shared groups are looked for when the file ends.
 check_objects() {
-	[[ -z ${FSN_SHARED-} ]] || return 0
+	[[ -z ${FSN_SHARED-} && -z $(shared_groups) ]] || return 0
 	poll_until -t 10 no_new_objects 2>/dev/null && return
 	echo "LEFT BEHIND, BPF objects:" >&2
 	bpf_objects_new >&2
@@ -434,7 +473,7 @@ common_setup() {
 	while read -r id _ _ _ at _; do
 		MOUNTS[$id $at]=1
 	done </proc/self/mountinfo
-	[[ -n ${FSN_SHARED-} ]] || bpf_objects >"$BATS_TEST_TMPDIR/.objects"
+	[[ -n ${FSN_SHARED-} ]] || objects_before
 }
 
 common_teardown() {
@@ -457,6 +496,31 @@ common_teardown() {
 	check_pins || bad=1
 	check_objects || bad=1
 	return $bad
+}
+
+common_setup_file() {
+	[[ -n ${FSN_SHARED-} ]] || BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR objects_before
+}
+
+# The last test may have failed: then there are none.
+common_teardown_file() {
+	local group bad=0 BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR
+
+	for group in $(shared_groups); do
+		share_ends "$group" || bad=1
+	done
+	[[ -z ${FSN_NO_BPF-} ]] || return $bad
+	check_pins || bad=1
+	check_objects || bad=1
+	return $bad
+}
+
+setup_file() {
+	common_setup_file
+}
+
+teardown_file() {
+	common_teardown_file
 }
 
 setup() {
