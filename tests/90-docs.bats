@@ -200,6 +200,28 @@ same() { # WHAT EXPECTED ACTUAL: lists, of which differences are shown
 	return $bad
 }
 
+# "--name=VALUE" and "--name" as argp lists them.
+usage_options() { # COMMAND with|without
+	local end='='
+
+	[[ $2 == with ]] || end=']'
+	"$FUNCSNOOP" "$1" --usage | grep -oE -- "\[--[a-z-]+$end" | grep -oE -- '--[a-z-]+' | sort
+}
+
+@test "completion: knows which options take a value" {
+	local c
+
+	for c in $(commands_with_page); do
+		# shellcheck disable=SC2046	# several words
+		capture bash --norc -c '. "$1"; COMP_WORDS=("$2") known="" known_of=-
+			for option in "${@:4}"; do
+				! _funcsnoop_takes_value "$3" "$option" || echo "$option"
+			done' bash "$ROOT/completions/funcsnoop" "$FUNCSNOOP" "$c" \
+			$(usage_options "$c" with) $(usage_options "$c" without)
+		assert_eq "$output" "$(usage_options "$c" with)" "options of $c with a value"
+	done
+}
+
 @test "the values of options are completed, and in the man page" {
 	local c o word
 

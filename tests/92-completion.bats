@@ -319,6 +319,27 @@ after"
 	assert_output_line c
 }
 
+@test "completion: offers files where a program may be named" {
+	mkdir "$BATS_TEST_TMPDIR/own"
+	cd "$BATS_TEST_TMPDIR/own"
+	touch owner other
+	complete_words run ./ow
+	assert_words ./owner
+	complete_words attach my "$PWD/o"
+	assert_words "$PWD/other" "$PWD/owner"
+	complete_words attach my f -p 1 ./ow
+	assert_words ./owner
+	complete_words run ow
+	assert_output ""
+}
+
+@test "completion: the words after --rate and --duty are their values" {
+	complete_words run --rate ""
+	assert_output ""
+	complete_words run --duty ""
+	assert_words 1/2 1/5 1/10 1/30 1/60
+}
+
 @test "file names that a shell would run are only names" {
 	mkdir "$BATS_TEST_TMPDIR/evil"
 	cd "$BATS_TEST_TMPDIR/evil"
