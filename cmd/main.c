@@ -56,11 +56,34 @@ static void print_usage(FILE *f)
 		   "  funcsnoop stats           what was called since, how often, how long\n");
 }
 
+/* Commands of perf, bcc and strace(1), and the line that does the same here. */
+static const struct habit {
+	const char *name, *line;
+} habits[] = {
+	{ "record", "run cpu -d 10 --by stack" },
+	{ "profile", "run cpu -d 10 --by stack" },
+	{ "report", "stats" },
+	{ "top", "run cpu -d 10" },
+	{ "trace", "run LIB:FUNCTION --stream" },
+	{ "strace", "run syscalls -p PID --stream" },
+	{ "funccount", "run LIB:FUNCTION --count" },
+	{ "funclatency", "run LIB:FUNCTION --hist" },
+	{ "offcputime", "run off-cpu -p PID --stacks all --by stack" },
+	{ "memleak", "run malloc -p PID --memory" },
+};
+
 static int unknown_command(const struct globals *g, const char *name)
 {
 	struct suggest near;
+	struct err err = {};
 	char text[256];
 
+	for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
+		if (!strcmp(habits[i].name, name)) {
+			err_set(&err, -ERR_USAGE, "unknown command '%s'", name);
+			err_hint(&err, "run 'funcsnoop %s'", habits[i].line);
+			return cmd_fail(g, &err);
+		}
 	suggest_init(&near, name);
 	for (size_t i = 0; commands[i]; i++)
 		suggest_offer(&near, commands[i]->name, NULL);
