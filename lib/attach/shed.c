@@ -24,8 +24,8 @@
 #define YOUNG_NS (2 * S_NS)   /* so long all begins anew */
 #define SOON_NS  (3 * MS_NS)  /* between looks meanwhile */
 #define LATE_NS  (20 * MS_NS) /* and later */
-#define SPAN_NS  (60 * MS_NS) /* what is judged, at most */
-#define HARM_NS  (3 * MS_NS)  /* less than this is no reason */
+#define SPAN_NS  (200 * MS_NS) /* what is judged, at most */
+#define HARM_MIN (5 * MS_NS)   /* less than this is no reason */
 #define SPARSE   20           /* as in stage.c, */
 #define IDLE     10           /* this, too */
 
@@ -381,6 +381,14 @@ static size_t choose(struct shed *s, const struct span *span)
 	return cnt;
 }
 
+/* A burst may cost as much as the share of a whole span: what is called rarely is kept. */
+static uint64_t harm_ns(const struct shed *s)
+{
+	uint64_t ns = (__uint128_t)SPAN_NS * s->share / FSN_SHARE_ALL;
+
+	return ns > HARM_MIN ? ns : HARM_MIN;
+}
+
 void shed_step(struct shed *s)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -391,7 +399,7 @@ void shed_step(struct shed *s)
 		return;
 	s->looked_ns = now;
 	span = read_span(s);
-	if (span.cost_ns >= HARM_NS &&
+	if (span.cost_ns >= harm_ns(s) &&
 		(__uint128_t)span.cost_ns * FSN_SHARE_ALL > (__uint128_t)span.own_ns * s->share) {
 		if (choose(s, &span)) {
 			code = remove_probes(s);
