@@ -127,7 +127,7 @@ hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
 	assert_json '.[0] | [.filters, .over, .attached_by.command_line, .attached_by.uid >= 0]' \
 		'[null,null,null,true]'
 	read_as list -v
-	assert_output_match '^    link [a-z+]+, exits [a-z+]+; attached [^ ]* by [^ ]*, process [0-9]+$'
+	assert_output_match '^    link [a-z+]+, exits [a-z+]+; (overhead at most [0-9]+ %; )?attached [^ ]* by [^ ]*, process [0-9]+$'
 	read_as stats g --save "/dev/null"
 	fsn detach g
 }
