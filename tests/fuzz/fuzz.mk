@@ -53,6 +53,7 @@ FUZZ_MAX_LEN_plan := 2048
 FUZZ_MAX_LEN_flow := 1024
 FUZZ_MAX_LEN_elf := 32768
 FUZZ_MAX_LEN_unwind := 32768
+FUZZ_MAX_LEN_cfi := 32768
 FUZZ_MAX_LEN_dwarf := 65536
 
 $(O)/seeds/%: tests/fuzz/seed tests/fuzz/tiny.c $(wildcard tests/fuzz/seeds/*) \
