@@ -79,8 +79,18 @@ struct cfi_file {
 	__u32 cnt, state;
 };
 
+struct cfi_segment {
+	__u32 type, flags;
+	__u64 off, addr, size; /* in the file */
+};
+
+/* What would be on a stack is in here, too: programs have 512 bytes for all that call each other. */
 struct cfi {
 	__u32 step, why;
+	__u32 low, high;   /* of the search */
+	__s32 search, pad;
+	__u64 phdr, phdr_cnt; /* offset and number of program headers */
+	struct cfi_segment segment;
 	__u32 runs;  /* of this row */
 	__u32 total; /* of all rows of a walk */
 	__u64 want, need; /* offset to be loaded, and that up to which bytes are required */
@@ -97,6 +107,7 @@ struct cfi {
 	__u64 ret_reg;
 	__u32 saved_cnt;
 	__u8 enc, is_signal, has_z, in_cie;
+	__u8 has_code, has_hdr; /* program headers of these were seen */
 	struct file_pages pages;
 	struct cfi_file file;
 	struct cfi_state now, first, saved[CFI_SAVED];
@@ -125,10 +136,14 @@ static __always_inline void cfi_want(struct cfi *c, __u64 off, __u64 need, enum 
 #define CFI_WORD(c, p) (CFI_HALF(c, p) | CFI_HALF(c, (p) + 2) << 16)
 #define CFI_LONG_WORD(c, p) (CFI_WORD(c, p) | (__u64)CFI_WORD(c, (p) + 4) << 32)
 
-static __always_inline int cfi_load(struct cfi *c)
+__noinline int cfi_load(struct cfi *c)
 {
-	__u64 off = c->want, n = 4096 - (off & 4095);
+	__u64 off, n;
 
+	if (!fsn_cfi || !c)
+		return 0;
+	off = c->want;
+	n = 4096 - (off & 4095);
 	if (n > CFI_WINDOW)
 		n = CFI_WINDOW;
 	c->bytes = 0;
@@ -206,17 +221,12 @@ static __always_inline __s64 cfi_scaled(struct cfi *c, bool is_signed)
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-struct cfi_segment {
-	__u32 type, flags;
-	__u64 off, addr, size; /* in the file */
-};
-
 #define CFI_PT_LOAD     1
 #define CFI_PT_EH_FRAME 0x6474e550
 #define CFI_PF_X        1
 
 /* Program headers are read where linkers put them: in the first page. */
-static __always_inline int cfi_headers(struct cfi *c, __u64 *ret_at, __u64 *ret_cnt)
+static __always_inline int cfi_headers(struct cfi *c)
 {
 	if (pages_copy(&c->pages, 0, c->window, 64)) {
 		cfi_fail(c, CFI_NO_PAGE);
@@ -228,51 +238,52 @@ static __always_inline int cfi_headers(struct cfi *c, __u64 *ret_at, __u64 *ret_
 		cfi_fail(c, CFI_NO_HDR);
 		return -1;
 	}
-	*ret_at = CFI_LONG_WORD(c, 32);
-	*ret_cnt = CFI_HALF(c, 56);
+	c->phdr = CFI_LONG_WORD(c, 32);
+	c->phdr_cnt = CFI_HALF(c, 56);
 	return 0;
 }
 
-static __always_inline int cfi_segment(struct cfi *c, __u64 at, struct cfi_segment *ret)
+/* .segment is that of the next program header. The cursor is in memory: stacks have no room. */
+static __always_inline int cfi_segment(struct cfi *c)
 {
-	if (at > 4096 - 56 || pages_copy(&c->pages, at, c->window, 56))
+	if (!c->phdr_cnt || c->phdr > 4096 - 56 || pages_copy(&c->pages, c->phdr, c->window, 56))
 		return -1;
-	ret->type = CFI_WORD(c, 0);
-	ret->flags = CFI_WORD(c, 4);
-	ret->off = CFI_LONG_WORD(c, 8);
-	ret->addr = CFI_LONG_WORD(c, 16);
-	ret->size = CFI_LONG_WORD(c, 32);
+	c->phdr += 56;
+	c->phdr_cnt--;
+	c->segment.type = CFI_WORD(c, 0);
+	c->segment.flags = CFI_WORD(c, 4);
+	c->segment.off = CFI_LONG_WORD(c, 8);
+	c->segment.addr = CFI_LONG_WORD(c, 16);
+	c->segment.size = CFI_LONG_WORD(c, 32);
 	return 0;
 }
 
 __noinline int cfi_elf(struct cfi *c)
 {
-	bool has_code = false, has_hdr = false;
-	struct cfi_segment s;
-	__u64 at, cnt;
-
 	if (!fsn_cfi || !c)
 		return 0;
 	c->file.state = CFI_FILE_NO_HDR;
-	if (cfi_headers(c, &at, &cnt))
+	c->has_code = c->has_hdr = 0;
+	if (cfi_headers(c))
 		return 0;
-	for (__u32 i = 0; i < CFI_PHDRS; i++) {
-		if (i >= cnt || cfi_segment(c, at + 56 * i, &s))
+	for (int i = 0; i < CFI_PHDRS; i++) {
+		if (cfi_segment(c))
 			break;
-		if (s.type == CFI_PT_LOAD && s.flags & CFI_PF_X && c->off - s.off < s.size) {
-			c->file.start = s.off;
-			c->file.end = s.off + s.size;
-			c->file.delta = s.addr - s.off;
-			has_code = true;
+		if (c->segment.type == CFI_PT_LOAD && c->segment.flags & CFI_PF_X &&
+			c->off - c->segment.off < c->segment.size) {
+			c->file.start = c->segment.off;
+			c->file.end = c->segment.off + c->segment.size;
+			c->file.delta = c->segment.addr - c->segment.off;
+			c->has_code = 1;
 		}
-		if (s.type == CFI_PT_EH_FRAME) {
-			c->file.hdr = s.off;
-			c->file.hdr_addr = s.addr;
-			has_hdr = true;
+		if (c->segment.type == CFI_PT_EH_FRAME) {
+			c->file.hdr = c->segment.off;
+			c->file.hdr_addr = c->segment.addr;
+			c->has_hdr = 1;
 		}
 	}
 	/* Words of the table lie in one page each. */
-	if (!has_code || !has_hdr || c->file.hdr & 3)
+	if (!c->has_code || !c->has_hdr || c->file.hdr & 3)
 		cfi_fail(c, CFI_NO_HDR);
 	else
 		cfi_want(c, c->file.hdr, 16, CFI_HEAD);
@@ -297,16 +308,14 @@ static __always_inline int cfi_head(struct cfi *c)
 /* Old linkers put .eh_frame into another segment than .eh_frame_hdr. */
 __noinline int cfi_find_frames(struct cfi *c)
 {
-	struct cfi_segment s;
-	__u64 at, cnt;
-
-	if (!fsn_cfi || !c || cfi_headers(c, &at, &cnt))
+	if (!fsn_cfi || !c || cfi_headers(c))
 		return 0;
-	for (__u32 i = 0; i < CFI_PHDRS; i++) {
-		if (i >= cnt || cfi_segment(c, at + 56 * i, &s))
+	for (int i = 0; i < CFI_PHDRS; i++) {
+		if (cfi_segment(c))
 			break;
-		if (s.type == CFI_PT_LOAD && c->file.eh_addr - s.addr < s.size) {
-			c->file.eh_delta = s.addr - s.off;
+		if (c->segment.type == CFI_PT_LOAD &&
+			c->file.eh_addr - c->segment.addr < c->segment.size) {
+			c->file.eh_delta = c->segment.addr - c->segment.off;
 			c->file.state = CFI_FILE_READ;
 			c->step = CFI_SEARCHES;
 			return 0;
@@ -326,42 +335,42 @@ static __always_inline void cfi_made(struct cfi *c, enum fsn_unwind how)
 
 __noinline int cfi_search(struct cfi *c)
 {
-	__u32 low = 0, high, mid;
-	__s32 at;
+	__u32 mid;
 
 	if (!fsn_cfi || !c)
 		return 0;
 	c->at = c->off + c->file.delta;
-	at = (__s32)(c->at - c->file.hdr_addr);
-	high = c->file.cnt;
+	c->search = (__s32)(c->at - c->file.hdr_addr);
+	c->low = 0;
+	c->high = c->file.cnt;
 	/* [low, high): behind the last that begins at or before it. */
 	for (int i = 0; i < CFI_SEARCH; i++) {
-		if (low >= high)
+		if (c->low >= c->high)
 			break;
-		mid = low + (high - low) / 2;
-		if (cfi_word_at(c, c->file.table + 8ULL * mid) <= at)
-			low = mid + 1;
+		mid = c->low + (c->high - c->low) / 2;
+		if (cfi_word_at(c, c->file.table + 8ULL * mid) <= c->search)
+			c->low = mid + 1;
 		else
-			high = mid;
+			c->high = mid;
 		if (c->why)
 			return 0;
 	}
 	c->next = ~0ULL;
-	if (low < c->file.cnt)
-		c->next = c->file.hdr_addr + cfi_word_at(c, c->file.table + 8ULL * low);
+	if (c->low < c->file.cnt)
+		c->next = c->file.hdr_addr + cfi_word_at(c, c->file.table + 8ULL * c->low);
 	if (c->why)
 		return 0;
-	if (low != high) {
+	if (c->low != c->high) {
 		cfi_fail(c, CFI_BAD);
 		return 0;
 	}
-	if (!low) {
+	if (!c->low) {
 		cfi_made(c, FSN_UNWIND_NONE);
 		return 0;
 	}
-	low--;
-	c->fde_start = c->file.hdr_addr + cfi_word_at(c, c->file.table + 8ULL * low);
-	c->fde = c->file.hdr_addr + cfi_word_at(c, c->file.table + 8ULL * low + 4) -
+	c->low--;
+	c->fde_start = c->file.hdr_addr + cfi_word_at(c, c->file.table + 8ULL * c->low);
+	c->fde = c->file.hdr_addr + cfi_word_at(c, c->file.table + 8ULL * c->low + 4) -
 		c->file.eh_delta;
 	if (!c->why)
 		cfi_want(c, c->fde, 16, CFI_FRAME);
@@ -584,10 +593,8 @@ static __always_inline void cfi_set_cfa(struct cfi *c, __u64 reg, __s64 cfa)
 }
 
 /* CFA by the expression of @size bytes at @p: of linkers' stubs, and of realigned stacks. */
-__noinline int cfi_expression(struct cfi *c, __u64 p, __u64 size)
+static __always_inline int cfi_expression(struct cfi *c, __u64 p, __u64 size)
 {
-	if (!fsn_cfi || !c)
-		return 0;
 	c->now.how = CFI_CFA_OTHER;
 	/* breg7 8; breg16 0; lit15; and; litN; ge; lit3; shl; plus */
 	if (size == 11 && CFI_BYTE(c, p) == 0x77 && CFI_BYTE(c, p + 1) == 8 &&

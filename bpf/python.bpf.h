@@ -347,7 +347,7 @@ __noinline int python_frame(struct walk *w)
 /* The next step: 0, or how the walk ends. */
 __noinline int python_step(struct walk *w)
 {
-	if (!fsn_walks_python || !w)
+	if (!fsn_walks_python || !w || !w->py.step)
 		return 0;
 	switch (w->py.step) {
 	case PYTHON_BEGIN:

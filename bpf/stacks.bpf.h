@@ -100,8 +100,14 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 	w->bytes = 0;
 	w->py.step = 0;
 	w->py.base = w->py.state = 0;
+	w->made = 0;
+	w->have = HAVE_NOTHING;
+	w->cfi.step = CFI_IDLE;
+	w->cfi.total = 0;
+	w->cfi.pages.page = 0;
 	w->ident = (__u64)task->tgid << 32 | (__u32)task->self_exec_id;
-	w->stamp = mappings_stamp(task);
+	/* What was kept before a table was made is looked for again. */
+	w->stamp = mappings_stamp(task) + ((__u64)READ(ctl.tables) << 40);
 	w->mapping.end = 0;
 	w->trampoline = mm->uprobes_state.xol_area->vaddr;
 	if (!w->trampoline)
@@ -109,11 +115,37 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 	w->instance = task->utask ? (__u64)task->utask->return_instances : 0;
 }
 
-#define WALK_STEPS (fsn_walks_python ? 1024 : FSN_FRAMES_MAX + 1)
+#define WALK_STEPS     (fsn_walks_python ? 1024 : FSN_FRAMES_MAX + 1)
+#define WALK_STEPS_CFI 2048
+
+/*
+ * The same where rows are made. Each function returns at once unless it is its turn, and the bound
+ * is constant: 6.1 refuses a loop whose calls are chosen by conditions ("back-edge").
+ */
+static __always_inline int walk_out_cfi(struct walk *w, int end)
+{
+	for (int i = 0; i < WALK_STEPS_CFI; i++) {
+		if (end)
+			break;
+		cfi_run(&w->cfi);
+		cfi_step(&w->cfi);
+		row_step(w);
+		end = walk_step(w);
+		if (end)
+			break;
+		if (fsn_walks_python)
+			end = python_step(w);
+	}
+	if (end)
+		return end;
+	return w->cfi.step ? FSN_WALK_BOUND : FSN_WALK_DEEP;
+}
 
 /* From where it stands to its end, or that to which there was room for. */
 static __always_inline int walk_out(struct walk *w, int end)
 {
+	if (fsn_cfi)
+		return walk_out_cfi(w, end);
 	for (int i = 0; i < WALK_STEPS && !end; i++)
 		end = fsn_walks_python && w->py.step ? python_step(w) : walk_step(w);
 	return end ? end : FSN_WALK_DEEP;

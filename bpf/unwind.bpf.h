@@ -26,6 +26,8 @@
 #include "hold.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
+#include "pages.bpf.h"
+#include "cfi.bpf.h"
 
 const volatile bool fsn_walks_python = false; /* frames of Python take an interpreter's place */
 const volatile bool fsn_stack_holds = false; /* until there is a table, where that harms nobody */
@@ -120,7 +122,13 @@ struct walk {
 	__u64 frames[FSN_FRAMES_MAX + 1];
 	__u64 window[WINDOW_WORDS];
 	struct python py;
+	__u64 at;          /* the address that .cfi is of */
+	__u64 tag;         /* of .cfi's row in fsn_cfi_rows */
+	__u32 made;        /* rows made by this walk */
+	__u32 have;        /* .cfi has ended: HAVE_... */
+	struct cfi cfi;
 };
+enum { HAVE_NOTHING, HAVE_ROW, HAVE_END };
 
 /* What holds at an address; .at is 0 while it is written. */
 struct rule {
@@ -142,6 +150,30 @@ struct {
 	__type(key, __u32);
 	__type(value, struct rule);
 } fsn_rules SEC(".maps");
+
+/* Rows of files without a table, of all processes: .tag is 0 while one is written. */
+struct cfi_kept {
+	__u64 tag, row;
+};
+
+struct cfi_file_kept {
+	__u64 tag;
+	struct cfi_file file;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cfi_kept);
+} fsn_cfi_rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cfi_file_kept);
+} fsn_cfi_files SEC(".maps");
 
 /* --- what holds at an address ----------------------------------------------------------------- */
 
@@ -482,37 +514,230 @@ static __always_inline int step_out(struct walk *w, __u64 row)
 #define CODE_ADDR(pc) ((pc) & FSN_FRAME_OFFSET)
 #endif
 
+/* --- rows of files without a table ------------------------------------------------------------ */
+
+/*
+ * Bounds of one walk: rows made, and times of CFI_OPS instructions. A walk that reaches them ends
+ * there, marked so, and the next goes on with the rows that this one has kept.
+ */
+#define WALK_ROWS 64
+#define WALK_RUNS 384
+
+/*
+ * 64 bits in the place of file and offset, of which 2 are lost: two of a million places have the
+ * same ones by chance once in 2^23 machines. Never 0 or RULE_LOCKED.
+ */
+static __always_inline __u64 cfi_tag(const struct fsn_file_id *id, __u64 off)
+{
+	__u64 tag = (id->ino * 0x9e3779b97f4a7c15ULL ^ ((__u64)id->dev << 32 | id->version)) *
+		0xbf58476d1ce4e5b9ULL;
+
+	tag = (tag ^ tag >> 31 ^ off) * 0x94d049bb133111ebULL;
+	return (tag ^ tag >> 29) | 2;
+}
+
+static __always_inline struct cfi_kept *cfi_row_place(__u64 tag)
+{
+	__u32 i = tag >> 40 & (FSN_CFI_ROWS - 1);
+
+	return bpf_map_lookup_elem(&fsn_cfi_rows, &i);
+}
+
+static __always_inline struct cfi_file_kept *cfi_file_place(__u64 tag)
+{
+	__u32 i = tag >> 40 & (FSN_CFI_FILES - 1);
+
+	return bpf_map_lookup_elem(&fsn_cfi_files, &i);
+}
+
+/* Who looks for a file has it by its own tag, which is that of no offset. */
+#define CFI_FILE_OFF (~0ULL)
+
+static __always_inline bool cfi_row_known(struct walk *w)
+{
+	struct cfi_kept *kept = cfi_row_place(w->tag);
+	__u64 row;
+
+	if (!kept || READ(kept->tag) != w->tag)
+		return false;
+	row = READ(kept->row);
+	if (READ(kept[AFTER(row, 0)].tag) != w->tag)
+		return false;
+	w->cfi.row = row;
+	return true;
+}
+
+static __always_inline void cfi_row_keep(const struct walk *w)
+{
+	struct cfi_kept *kept = cfi_row_place(w->tag);
+	__u64 seen = kept ? READ(kept->tag) : RULE_LOCKED;
+
+	if (!kept || seen == RULE_LOCKED || !swap(&kept->tag, seen, RULE_LOCKED))
+		return;
+	kept->row = w->cfi.row;
+	publish(&kept->tag, w->tag);
+}
+
+/* Whether it is known what the file's program headers say; .cfi.file is that. */
+static __always_inline bool cfi_file_known(struct walk *w, __u64 tag)
+{
+	struct cfi_file_kept *kept = cfi_file_place(tag);
+
+	w->cfi.file.state = 0;
+	if (!kept || READ(kept->tag) != tag)
+		return false;
+	__builtin_memcpy(&w->cfi.file, &kept->file, sizeof(kept->file));
+	if (READ(kept[AFTER(w->cfi.file.state, 0)].tag) == tag &&
+		(w->cfi.file.state == CFI_FILE_NO_HDR ||
+			w->cfi.off - w->cfi.file.start < w->cfi.file.end - w->cfi.file.start))
+		return true;
+	w->cfi.file.state = 0;
+	return false;
+}
+
+static __always_inline void cfi_file_keep(const struct walk *w)
+{
+	__u64 tag = cfi_tag(&w->mapping.id, CFI_FILE_OFF);
+	struct cfi_file_kept *kept = cfi_file_place(tag);
+	__u64 seen = kept ? READ(kept->tag) : RULE_LOCKED;
+
+	if (!kept || seen == tag || seen == RULE_LOCKED || !swap(&kept->tag, seen, RULE_LOCKED))
+		return;
+	__builtin_memcpy(&kept->file, &w->cfi.file, sizeof(kept->file));
+	publish(&kept->tag, tag);
+}
+
+/* CFI_LOOK: a row that was made before, or where making it begins. */
+static __always_inline int row_look_up(struct walk *w)
+{
+	struct file___space *file = (void *)w->mapping.file;
+	__u64 space = 0;
+
+	w->cfi.why = CFI_OK;
+	w->cfi.off = w->mapping.offset;
+	w->tag = cfi_tag(&w->mapping.id, w->cfi.off);
+	if (cfi_row_known(w)) {
+		w->cfi.step = CFI_IDLE;
+		w->have = HAVE_ROW;
+		return 0;
+	}
+	if (w->made++ >= WALK_ROWS) {
+		cfi_fail(&w->cfi, CFI_LONG);
+		return 0;
+	}
+	if (bpf_core_read(&space, sizeof(space), &file->f_mapping))
+		space = 0;
+	if (space != w->cfi.pages.space)
+		w->cfi.pages.page = 0;
+	w->cfi.pages.space = space;
+	if (!space)
+		cfi_fail(&w->cfi, CFI_NO_PAGE);
+	else if (!cfi_file_known(w, cfi_tag(&w->mapping.id, CFI_FILE_OFF)))
+		w->cfi.step = CFI_ELF;
+	else if (w->cfi.file.state == CFI_FILE_NO_HDR)
+		cfi_fail(&w->cfi, CFI_NO_HDR);
+	else
+		w->cfi.step = CFI_SEARCHES;
+	return 0;
+}
+
+/* Before and after the steps of cfi.bpf.h. */
+__noinline int row_step(struct walk *w)
+{
+	if (!fsn_cfi || !w)
+		return 0;
+	if (w->cfi.step == CFI_LOOK)
+		return row_look_up(w);
+	if (w->cfi.step == CFI_SEARCHES || (w->cfi.step == CFI_FAILED && w->cfi.why == CFI_NO_HDR))
+		cfi_file_keep(w);
+	if (w->cfi.step == CFI_MADE) {
+		cfi_row_keep(w);
+		w->have = HAVE_ROW;
+		w->cfi.step = CFI_IDLE;
+	} else if (w->cfi.step == CFI_FAILED) {
+		w->have = HAVE_END;
+		w->cfi.step = CFI_IDLE;
+	} else if (w->cfi.total >= WALK_RUNS) {
+		cfi_fail(&w->cfi, CFI_LONG);
+	}
+	return 0;
+}
+
+/* How a walk ends at a file of which no row could be made. */
+static __always_inline int row_end(const struct walk *w)
+{
+	switch (w->cfi.why) {
+	case CFI_NO_PAGE:
+		return FSN_WALK_NO_PAGE;
+	case CFI_BAD:
+		return FSN_WALK_BAD_FRAMES;
+	case CFI_LONG:
+		return FSN_WALK_BOUND;
+	default:
+		return FSN_WALK_NO_TABLE;
+	}
+}
+
+/* --- one frame ---------------------------------------------------------------------------------- */
+
+/* Looks for what holds at @at, which is not known: 0, or how the walk ends after that frame. */
+static __always_inline int frame_find(struct walk *w, __u64 at)
+{
+	int end = mapping_find(&w->mapping, at);
+
+	if (!end)
+		end = rule_find(w, at);
+	if (end && end != FSN_WALK_NO_TABLE)
+		return -end;
+	if (!end)
+		rule_complete(w, at);
+	/* Not in rule_find(): all frames together are 512 bytes. */
+	if (w->met)
+		mapping_name(&w->mapping);
+	if (fsn_stack_holds && w->met)
+		hold_for_table();
+	w->met = 0;
+	/* What a row's frame can't say has no row. */
+	if (fsn_cfi && end == FSN_WALK_NO_TABLE && w->frame >> FSN_FRAME_SHIFT) {
+		w->at = at;
+		w->cfi.step = CFI_LOOK;
+	}
+	return end;
+}
+
 /* One frame, and on to its caller: 0, or how the walk ends. */
 __noinline int walk_step(struct walk *w)
 {
 	__u64 at, exact;
-	int end;
+	int end = 0;
 
 	if (!fsn_walks_stacks || !w)
 		return FSN_WALK_LOST;
-	if (w->cnt >= FSN_FRAMES_MAX)
-		return FSN_WALK_DEEP;
-	exact = w->exact;
-	w->exact = 0;
-	at = CODE_ADDR(w->pc) - !exact;
-	if (w->pc < 4096)
-		return FSN_WALK_OUTERMOST;
-	if (!rule_known(w, at)) {
-		end = mapping_find(&w->mapping, at);
+	/* Not its turn. */
+	if (fsn_cfi && (w->cfi.step || (fsn_walks_python && w->py.step)))
+		return 0;
+	if (fsn_cfi && w->have) {
+		at = w->at;
+		end = w->have == HAVE_END ? row_end(w) : 0;
+		w->have = HAVE_NOTHING;
+		w->row = w->cfi.row;
 		if (!end)
-			end = rule_find(w, at);
-		if (end && end != FSN_WALK_NO_TABLE)
-			return end;
-		if (!end)
-			rule_complete(w, at);
-		/* Not in rule_find(): all frames together are 512 bytes. */
-		if (w->met)
-			mapping_name(&w->mapping);
-		if (fsn_stack_holds && w->met)
-			hold_for_table();
-		w->met = 0;
+			rule_keep(at, w);
 	} else {
-		end = 0;
+		if (w->cnt >= FSN_FRAMES_MAX)
+			return FSN_WALK_DEEP;
+		exact = w->exact;
+		w->exact = 0;
+		at = CODE_ADDR(w->pc) - !exact;
+		if (w->pc < 4096)
+			return FSN_WALK_OUTERMOST;
+		if (!rule_known(w, at)) {
+			end = frame_find(w, at);
+			if (end < 0)
+				return -end;
+			if (fsn_cfi && w->cfi.step)
+				return 0;
+		}
 	}
 	if (fsn_walks_python) {
 		w->py.low = WALK_BEGIN(w);

@@ -331,6 +331,8 @@ static inline __attribute__((always_inline)) unsigned long long row_tag(
 #define FSN_WALKS_CPU    4 /* walks at once, for each processor */
 #define FSN_FILES_MAX    1024 /* numbers of files: from 1 on */
 #define FSN_RULES        16384 /* addresses of which it is kept what holds there */
+#define FSN_CFI_ROWS     65536 /* rows made of files without a table; a power of two, */
+#define FSN_CFI_FILES    1024  /* and what is known of those files */
 
 /* One that was seen: it is claimed by its hash, and is never given back. */
 struct fsn_stack {
@@ -521,7 +523,8 @@ struct fsn_ctl {
 	 */
 	unsigned long long until_ns;
 	unsigned long long over_jiffy;
-	unsigned int turns, pad;
+	unsigned int turns;
+	unsigned int tables; /* how often commands have made tables of files that were met */
 };
 
 #define FSN_MARKS 4096 /* of threads */

@@ -457,6 +457,9 @@ enum fsn_walk_end {
 	FSN_WALK_NO_RULE,       /* in code of which nothing is known, and it keeps no frame pointer */
 	FSN_WALK_NO_MEMORY,     /* the stack is not there */
 	FSN_WALK_LOST,          /* it can't be followed there */
+	FSN_WALK_NO_PAGE,       /* in a file without a table, of which a page is not in memory */
+	FSN_WALK_BAD_FRAMES,    /* in a file without a table, whose .eh_frame is damaged */
+	FSN_WALK_BOUND,         /* a row would have cost more than a walk may */
 	FSN_WALK_ENDS,
 };
 

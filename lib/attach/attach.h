@@ -296,6 +296,7 @@ enum feature {
 	FEATURE_CAPS,
 	FEATURE_UNPRIVILEGED = FEATURE_CAPS + FEATURE_CAP_CNT,
 	FEATURE_PARANOID,
+	FEATURE_PAGES,
 	FEATURE_GPU,
 	FEATURE_BPF_STATS,
 	FEATURE_FILES,
@@ -338,7 +339,7 @@ struct feature_report {
 	size_t hint_cnt;
 
 	char release[65], machine[65];
-	char link_why[FEATURE_LINK_CNT][128], bpffs_why[256], gpu_why[128];
+	char link_why[FEATURE_LINK_CNT][128], bpffs_why[256], gpu_why[128], pages_why[128];
 	struct experiment_result experiments[EXPERIMENT_CNT];
 };
 

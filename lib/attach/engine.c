@@ -142,6 +142,17 @@ int engine_new(
 	engine_size(e, spec);
 	engine_choose(e, spec->progs);
 	code = fsn_bpf__load(e->skel);
+	/* Verifiers that refuse to make rows (6.1) load the programs without that. */
+	if (code && e->skel->rodata->fsn_cfi) {
+		fsn_bpf__destroy(e->skel);
+		e->skel = fsn_bpf__open_opts(&opts);
+		if (!e->skel)
+			return err_sys(err, -errno, "cannot open programs");
+		engine_size(e, spec);
+		e->skel->rodata->fsn_cfi = false;
+		engine_choose(e, spec->progs);
+		code = fsn_bpf__load(e->skel);
+	}
 	if (code) {
 		if (code == -ESRCH && access("/sys/kernel/btf/vmlinux", R_OK))
 			return err_set(err, -ENOENT,

@@ -84,6 +84,8 @@ static const struct feature_fact unknown_facts[FEATURE_CNT] = {
 		"0: every user may load some programs, not these" },
 	[FEATURE_PARANOID] = { "perf_event_paranoid", "perf_event_paranoid",
 		FEATURE_NUMBER, NUMBER, "CAP_PERFMON overrides it" },
+	[FEATURE_PAGES] = { "stacks_without_tables", "stacks without tables", FEATURE_TRIED,
+		{ "not known", "truncated", "complete" } },
 	[FEATURE_GPU] = { "gpu_times", "times of GPUs", FEATURE_TRIED,
 		{ "not known", "not seen", "seen" } },
 	[FEATURE_BPF_STATS] = { "bpf_stats_enabled", "bpf_stats_enabled", FEATURE_NUMBER,
@@ -369,6 +371,21 @@ static void look_at_bpffs(struct feature_report *r, const char *dir)
 		: "attach will mount it";
 }
 
+/* --- stacks ------------------------------------------------------------------------------------ */
+
+static void look_at_pages(struct feature_report *r)
+{
+	struct feature_fact *f = &r->facts[FEATURE_PAGES];
+	struct kernel_pages pages;
+	int code = kernel_pages_find(&pages, r->pages_why);
+
+	f->answer = answer_of(!code);
+	if (!code)
+		snprintf(r->pages_why, sizeof(r->pages_why),
+			"of programs that start after attach: .eh_frame is read from the page cache");
+	f->why = r->pages_why;
+}
+
 /* --- times of GPUs -------------------------------------------------------------------------- */
 
 #define GPU_TRY_S 10
@@ -472,6 +489,7 @@ void feature_report(const char *bpffs, bool fresh, struct feature_report *ret_re
 	look_at_caps(r);
 	look_at_links(r);
 	look_at_experiments(r, fresh);
+	look_at_pages(r);
 	look_at_gpu(r);
 	hint_rest(r);
 	look_at_bpffs(r, bpffs);

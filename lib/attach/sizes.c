@@ -159,6 +159,21 @@ static void engine_size_memory(struct engine *e, const struct engine_spec *spec)
 /* Launches whose kernels' records may yet come, of all processes; a power of two. */
 #define GPU_CALLS 65536
 
+/* Rows of files without a table: only where pages of files are found. */
+static void engine_size_cfi(struct engine *e)
+{
+	struct kernel_pages pages;
+	char why[KERNEL_PAGES_WHY];
+
+	if (kernel_pages_find(&pages, why))
+		return;
+	bpf_map__set_max_entries(e->skel->maps.fsn_cfi_rows, FSN_CFI_ROWS);
+	bpf_map__set_max_entries(e->skel->maps.fsn_cfi_files, FSN_CFI_FILES);
+	e->skel->rodata->fsn_cfi = true;
+	e->skel->rodata->fsn_vmemmap = pages.vmemmap;
+	e->skel->rodata->fsn_page_base = pages.base;
+}
+
 /* What a walk works with is of the size that a value of its map has. */
 static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 {
@@ -180,6 +195,7 @@ static void engine_size_stacks(struct engine *e, const struct engine_spec *spec)
 		e->skel->rodata->fsn_gpu_call_cnt = GPU_CALLS;
 	}
 	e->skel->rodata->fsn_walks_stacks = true;
+	engine_size_cfi(e);
 	e->skel->rodata->fsn_walks_python = spec->python;
 	e->skel->rodata->fsn_stack_holds = spec->stack_holds;
 	e->skel->rodata->fsn_walks_late = spec->keys->stack_late;

@@ -459,6 +459,18 @@ static int meet_all(struct meeting *m)
 	return code;
 }
 
+/* Programs look again for what they have kept without the tables that were written. */
+static void tables_announce(const struct group *g)
+{
+	_cleanup_mapping_ struct map_mapping map = {};
+	struct fsn_ctl *ctl;
+
+	if (map_mmap(group_fd(g, MAPID_CTL), sizeof(*ctl), &map))
+		return;
+	ctl = map.addr;
+	__atomic_fetch_add(&ctl->tables, 1, __ATOMIC_SEQ_CST);
+}
+
 int stacks_meet(struct bpffs *fs, const struct group *g, bool everywhere, struct err *err)
 {
 	_cleanup_procs_ struct procs *procs = NULL;
@@ -477,8 +489,10 @@ int stacks_meet(struct bpffs *fs, const struct group *g, bool everywhere, struct
 	m.procs = procs;
 	if (!code)
 		code = meet_all(&m);
-	if (!code)
+	if (!code && t->cnt)
 		code = tables_write(t);
+	if (!code && t->cnt)
+		tables_announce(g);
 	if (!was_locked)
 		bpffs_unlock(fs);
 	return code ? err_sys(err, code, "cannot follow more stacks of group '%s'", g->name) : 0;

@@ -198,6 +198,9 @@ const char *stack_end_name(enum fsn_walk_end end)
 		[FSN_WALK_NO_RULE] = "no_rule",
 		[FSN_WALK_NO_MEMORY] = "no_memory",
 		[FSN_WALK_LOST] = "lost",
+		[FSN_WALK_NO_PAGE] = "no_page",
+		[FSN_WALK_BAD_FRAMES] = "bad_frames",
+		[FSN_WALK_BOUND] = "bound",
 	};
 
 	return end < ARRAY_SIZE(names) && names[end] ? names[end] : "unknown";
@@ -213,6 +216,9 @@ const char *stack_cut(const struct stack *stack)
 		[FSN_WALK_NO_RULE] = "[cut: code without a table]",
 		[FSN_WALK_NO_MEMORY] = "[cut: stack is not there]",
 		[FSN_WALK_LOST] = "[cut: frame can't be followed]",
+		[FSN_WALK_NO_PAGE] = "[cut: page of file not in memory]",
+		[FSN_WALK_BAD_FRAMES] = "[cut: .eh_frame is damaged]",
+		[FSN_WALK_BOUND] = "[cut: too much .eh_frame to read]",
 	};
 
 	return stack->end < ARRAY_SIZE(cuts) ? cuts[stack->end] : NULL;
@@ -240,6 +246,9 @@ const char *stack_end_text(enum fsn_walk_end end)
 		[FSN_WALK_NO_RULE] = "met code that no table has",
 		[FSN_WALK_NO_MEMORY] = "lead out of memory that is there",
 		[FSN_WALK_LOST] = "have a frame that can't be followed",
+		[FSN_WALK_NO_PAGE] = "met a page of a file that is not in memory",
+		[FSN_WALK_BAD_FRAMES] = "met a file whose .eh_frame is damaged",
+		[FSN_WALK_BOUND] = "met more .eh_frame than one walk may read",
 	};
 
 	return end < ARRAY_SIZE(texts) && texts[end] ? texts[end] : "have no known end";

@@ -162,6 +162,27 @@ struct link_multi_info {
 int link_get_multi(int fd, struct link_multi_info *ret_info);
 void link_multi_info_done(struct link_multi_info *info);
 
+/* --- pages of files --------------------------------------------------------------------------- */
+
+#define KERNEL_PAGE_BYTES 64 /* of struct page, as bpf/pages.bpf.h has it */
+
+/* Addresses of the kernel: nobody else is to see them. */
+struct kernel_pages {
+	uint64_t vmemmap;    /* the struct page of the first frame of memory */
+	uint64_t base;       /* that frame, in the direct map */
+	uint64_t page_bytes; /* of struct page */
+};
+
+#define KERNEL_PAGES_WHY 128
+
+/*
+ * Where programs find pages of files, for bpf/pages.bpf.h. Found by experiment in some
+ * milliseconds. Otherwise a negative errno, and @why says in words what is missing: -EPERM without
+ * CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN, -EOPNOTSUPP on another architecture than x86-64,
+ * -ECANCELED if the environment says FUNCSNOOP_UNWIND=tables.
+ */
+int kernel_pages_find(struct kernel_pages *ret_found, char why[KERNEL_PAGES_WHY]);
+
 /* --- what is safe --------------------------------------------------------------------------- */
 
 /*

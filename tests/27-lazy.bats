@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Stacks of programs that start after the command has ended: rows made of .eh_frame in the kernel.
+# bats file_tags=bpf
+
+load helpers
+
+setup() {
+	common_setup
+	need_bpf
+	need_arch x86_64
+	need_tool jq
+	need_fixture stacks
+	# The program is mapped by no process, so that attach makes no table of it; the library that is
+	# probed always has one.
+	OWN=$BATS_TEST_TMPDIR/stacks
+	cp "$FIX/stacks" "$OWN"
+	mkdir "$BATS_TEST_TMPDIR/lib"
+	LIBC=$BATS_TEST_TMPDIR/lib/libc.so.6
+	CXX=$BATS_TEST_TMPDIR/lib/libstdc++.so.6
+	cp "$(ldd "$FIX/stacks" | awk '$1 == "libc.so.6" { print $3 }')" "$LIBC"
+	cp "$(ldd "$FIX/stacks" | awk '$1 == "libstdc++.so.6" { print $3 }')" "$CXX"
+	# Into the page cache.
+	cat $(ldd "$FIX/stacks" | grep -o '/[^ ]*') "$(command -v timeout)" >/dev/null
+}
+
+CASES=(plain recurse sort signal thread aligned alloca catch)
+
+# Whether the page cache can be read here.
+need_pages() {
+	"$FUNCSNOOP" feature --json | jq -e '.stacks_without_tables.complete' >/dev/null ||
+		skip "the page cache can't be read here: see 'funcsnoop feature'"
+}
+
+run_own() { # CASE...
+	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/lib capture "$OWN" "$@"
+}
+
+# How the stacks of calls ended that the C++ library has made.
+own_ends() {
+	"$FUNCSNOOP" stats st --json | jq -c '[.[0].functions[].rows[].key.stack
+		| select(any(.frames[]; (.file // "") | test("/libstdc[+][+][.]so"))) | .end] | unique'
+}
+
+@test "lazy: stacks of a program that starts after attach are those that tables give" {
+	need_pages
+	fsn attach st malloc --lib "$LIBC" --stacks all --count
+	run_own "${CASES[@]}"
+	fsn stats st --format folded
+	# Other programs run with that library, too.
+	grep -F 'st_case;' <<<"$output" | sort >"$BATS_TEST_TMPDIR/lazy"
+	assert_output_match '^_start;__libc_start_main;.*;main;st_case;.*;malloc 1$'
+	fsn detach st
+	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/lib start_bg hung "$OWN" hang
+	poll_until grep -q "$OWN" "/proc/$(bg_pid hung)/maps"
+	FUNCSNOOP_UNWIND=tables fsn attach st malloc --lib "$LIBC" --stacks all --count
+	run_own "${CASES[@]}"
+	fsn stats st --format folded
+	stop_bg hung
+	assert_eq "$(<"$BATS_TEST_TMPDIR/lazy")" "$(grep -F "st_case;" <<<"$output" | sort)"
+	fsn detach st
+}
+
+@test "lazy: FUNCSNOOP_UNWIND=tables truncates these stacks as before" {
+	FUNCSNOOP_UNWIND=tables fsn attach st malloc --lib "$LIBC" --stacks all --count
+	run_own plain
+	fsn stats st --json
+	assert_eq "$(own_ends)" '["no_table"]'
+	fsn detach st
+}
+
+@test "lazy: feature reports whether the page cache can be read" {
+	FUNCSNOOP_UNWIND=tables fsn feature --json
+	assert_json '.stacks_without_tables.complete' false
+	need_pages
+}
+
+@test "lazy: a damaged .eh_frame truncates the stack and is marked" {
+	need_pages
+	need_tool objcopy readelf python3
+	local at size
+	read -r at size < <(readelf -SW "$CXX" | awk '$2 == ".eh_frame" || $3 == ".eh_frame" {
+		sub(/^ *\[ *[0-9]+\] /, ""); print $4, $5 }')
+	# Versions of all CIEs.
+	python3 - "$CXX" "$at" "$size" <<-'END'
+		import struct, sys
+		path, at, size = sys.argv[1], int(sys.argv[2], 16), int(sys.argv[3], 16)
+		data = bytearray(open(path, "rb").read())
+		i = at
+		while i < at + size:
+		    length, = struct.unpack_from("<I", data, i)
+		    if not length:
+		        break
+		    if not struct.unpack_from("<I", data, i + 4)[0]:
+		        data[i + 8] = 77
+		    i += 4 + length
+		open(path, "wb").write(data)
+	END
+	fsn attach st malloc --lib "$LIBC" --stacks all --count
+	run_own plain
+	fsn stats st --json
+	assert_eq "$(own_ends)" '["bad_frames"]'
+	fsn detach st
+}
