@@ -51,7 +51,8 @@ own_ends() {
 	assert_output_match '^_start;__libc_start_main;.*;main;st_case;.*;malloc 1$'
 	fsn detach st
 	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/lib start_bg hung "$OWN" hang
-	poll_until grep -q "$OWN" "/proc/$(bg_pid hung)/maps"
+	# By then all libraries are mapped.
+	poll_until grep -q "heap" "/proc/$(bg_pid hung)/maps"
 	FUNCSNOOP_UNWIND=tables fsn attach st malloc --lib "$LIBC" --stacks all --count
 	run_own "${CASES[@]}"
 	fsn stats st --format folded
