@@ -6,6 +6,7 @@ load helpers
 
 setup() {
 	common_setup
+	export FUNCSNOOP_UNWIND=lazy
 	need_bpf
 	need_arch x86_64
 	need_tool jq
