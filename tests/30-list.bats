@@ -129,7 +129,7 @@ hint: a process may open 22 files \('ulimit -Hn'\): stream fewer groups$"
 	assert_eq "${#lines[@]}" 3
 	assert_eq "$(sed 's/ until [^;]*;//; s/attached [^ ]* by [^ ]*, process [0-9]*:/attached/' \
 		<<<"${lines[2]}")" "$(echo "    link $(json_link v), exits ret; one call of 3 is timed;" \
-		"times are raw; only process $pid; only user 0; only command call; only CPU 0;" \
+		"times are raw; overhead at most 10 %; only process $pid; only user 0; only command call; only CPU 0;" \
 		"if arg1 > 2; attached $FUNCSNOOP attach v fix_add --lib $LIB --pid $pid" \
 		"--comm call --uid 0 --cpu 0 --sample 3 --if 'arg1 > 2' --for 3600s --raw --exit ret")"
 	assert_output_match '; until 20[0-9-]+T[0-9:]+Z; attached 20[0-9-]+T[0-9:]+Z by [^ ]*, process [0-9]+: '

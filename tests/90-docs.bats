@@ -228,8 +228,8 @@ usage_options() { # COMMAND with|without
 	while read -r c o; do
 		same "values of $c --$o" "$(help_values "$c" "$o")" "$(completed "$c" "--$o" "")"
 		for word in $(help_values "$c" "$o"); do
-			sed -n "/^\.It Fl .*-$o /,/^\.It /p" "$ROOT/man/funcsnoop-$c.8" |
-				grep -qE "^\.Cm (.* )?$word( |$)" || fail "no $word of --$o in the page"
+			sed -n "/^\.It Fl .*-$o /,/^\.It Fl /p" "$ROOT/man/funcsnoop-$c.8" |
+				grep -qE "^\.(It )?Cm (.* )?$word( |$)" || fail "no $word of --$o in the page"
 		done
 	done <<-END
 		attach exit
