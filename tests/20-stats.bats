@@ -90,16 +90,17 @@ attach_fails() {
 # the scheduler takes away: of the minimum that is next to nothing.
 @test "minimum, percentiles and total follow known durations" {
 	need_bpf
-	# What is taken off for the probes may be some 100 ns too much.
+	# A call that loses its CPU may lose it in a probe: what is taken off for that is shared out, and
+	# can be too much by a part in a hundred here.
 	fsn attach g fix_spin_ns --lib "$LIB"
 	capture "$FIX/call" --arg 2000000 spin_ns 60
 	capture "$FIX/call" --arg 20000000 spin_ns 40
 	assert_numbers g "fix_spin_ns 100 0 100 0 0 0"
 	assert_json_true '.[0].functions[0]
-		| .min_ns >= 1999000 and .min_ns < 10000000
+		| .min_ns >= 1980000 and .min_ns < 10000000
 		and .p50_ns >= 2000000 * 0.9375
-		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 19999000
-		and .total_ns >= 60 * 1999000 + 40 * 19999000
+		and .p90_ns >= 20000000 * 0.9375 and .max_ns >= 19800000
+		and .total_ns >= 60 * 1980000 + 40 * 19800000
 		and .avg_ns == (.total_ns / .returns | floor)'
 	# The rank lies in its bucket, however long calls have waited for a CPU.
 	assert_json_true '.[0].functions[0] | .p50_ns as $p | [.histogram[] | select(.lt_ns <= $p).count] as $below
