@@ -15,7 +15,8 @@
  *	live, taken -> free		its process has ended, or become another program
  *
  * Each is a compare-and-exchange of the key, whose generation goes up with every allocation: who
- * wins counts. A child has none of its parent's blocks, as it has another process id. longjmp
+ * wins counts. A child has none of its parent's blocks, as it has another process id, unless it
+ * uses its parent's memory: its blocks and releases are the parent's then. longjmp
  * and exceptions out of an allocation leave no block; out of a release, one that is taken until
  * the address is handed out again.
  */
@@ -62,6 +63,24 @@ struct {
 	__type(key, __u32);
 	__type(value, struct heap);
 } fsn_heaps SEC(".maps");
+
+/*
+ * The process whose memory the current one uses: a child of vfork(), or of clone() with CLONE_VM,
+ * has its parent's until it calls exec. Such children of such children are few.
+ */
+#define MEMORY_PARENTS 4
+__noinline __u32 memory_owner(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf(), *parent;
+
+	for (int i = 0; i < MEMORY_PARENTS; i++) {
+		parent = task->real_parent;
+		if (!parent || parent->mm != task->mm)
+			break;
+		task = parent;
+	}
+	return task->tgid;
+}
 
 static __always_inline struct fsn_memory *memory_of(__u32 fn)
 {
@@ -259,9 +278,12 @@ __noinline int block_fill(__u32 place, __u32 fn, __u32 slot, __u64 now)
 	block->pointer = kept->pointer;
 	block->size = kept->size;
 	block->since_ns = now;
-	block->tgid = bpf_get_current_pid_tgid() >> 32;
+	block->tgid = memory_owner();
 	block->fn = fn;
 	block->row = fsn_keyed && row ? *row : FSN_NO_ROW;
+	/* The row of a child may be evicted while its parent has the block. */
+	if (fsn_keyed && block->tgid != bpf_get_current_pid_tgid() >> 32)
+		block->row = fsn_row_cnt + fn;
 	key = block_hash(block->tgid, block->pointer) & FSN_BLOCK_HASH;
 	key |= (set->key[way] + FSN_BLOCK_GEN_ONE) & FSN_BLOCK_GEN;
 	publish(&set->key[way], key | FSN_BLOCK_LIVE);
@@ -304,7 +326,7 @@ __noinline int block_counts(__u32 fn, __u32 place, __u64 size)
 		return 0;
 	if (place != BLOCK_NONE) {
 		block_lives(m, size);
-		heap_has(bpf_get_current_pid_tgid() >> 32, place / FSN_BLOCK_WAYS);
+		heap_has(memory_owner(), place / FSN_BLOCK_WAYS);
 		return 0;
 	}
 	add(&m->n.lost_bytes, size);
@@ -315,7 +337,7 @@ __noinline int block_counts(__u32 fn, __u32 place, __u64 size)
 /* A release by function @fn begins; how it ends is told for @slot, unless that is FSN_NO_ROW. */
 __noinline int block_release(__u32 fn, __u32 slot, __u64 pointer, __u32 counts)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u32 tgid = memory_owner();
 	__u64 hash = block_hash(tgid, pointer), seen, next;
 	__u32 place = block_find(hash, tgid), way = place % FSN_BLOCK_WAYS, of;
 	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);

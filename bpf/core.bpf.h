@@ -100,6 +100,7 @@ struct task_struct {
 	unsigned int on_cpu; /* a byte in 7.2: libbpf reads that for an unsigned number only */
 	int exit_state;
 	__u64 self_exec_id; /* one more with each exec; 64 bits since 5.7 */
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct signal_struct *signal;

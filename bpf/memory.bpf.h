@@ -101,7 +101,7 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u
 	if (!got || !kept)
 		return 0;
 	if (got & GOT && !failed) {
-		tgid = bpf_get_current_pid_tgid() >> 32;
+		tgid = memory_owner();
 		hash = block_hash(tgid, kept->pointer);
 		size = kept->size;
 		place = block_find(hash, tgid);
@@ -119,6 +119,22 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u
 
 /* --- processes that end ------------------------------------------------------------------------ */
 
+/* A block of @fn was live at exit; @i is the row of the call that allocated it. */
+static __always_inline void block_exits(__u32 fn, __u32 i, __u64 size)
+{
+	struct fsn_memory *m = memory_of(fn);
+	struct fsn_row *row = fsn_keyed ? row_at(i) : NULL;
+
+	if (m) {
+		add(&m->n.exit_bytes, size);
+		add(&m->n.exit_blocks, 1);
+	}
+	if (row) {
+		add(&row->exit_bytes, size);
+		add(&row->exit_blocks, 1);
+	}
+}
+
 /* Whether there may be blocks of others whose first place is the same, and who may have none. */
 __noinline int set_ends(__u32 tgid, __u32 set_no)
 {
@@ -126,6 +142,7 @@ __noinline int set_ends(__u32 tgid, __u32 set_no)
 	__u64 seen, size, pointer;
 	struct fsn_block *block;
 	struct fsn_memory *m;
+	__u32 fn, row;
 	int others = 0;
 
 	if (!set)
@@ -141,17 +158,16 @@ __noinline int set_ends(__u32 tgid, __u32 set_no)
 			others |= !((READ(block->tgid) ^ tgid) & (FSN_HEAPS - 1));
 			continue;
 		}
-		m = memory_of(READ(block->fn));
+		fn = READ(block->fn);
+		row = READ(block->row);
 		size = READ(block->size);
 		pointer = READ(block->pointer);
 		if (!swap(&set->key[i], seen, seen & FSN_BLOCK_GEN))
 			continue;
-		if (m) {
-			if ((seen & FSN_BLOCK_STATE) == FSN_BLOCK_LIVE)
-				block_lives_not(m, size);
-			add(&m->n.ended_bytes, size);
-			add(&m->n.ended_blocks, 1);
-		}
+		m = memory_of(fn);
+		if (m && (seen & FSN_BLOCK_STATE) == FSN_BLOCK_LIVE)
+			block_lives_not(m, size);
+		block_exits(fn, row, size);
 		block_left(block_hash(tgid, pointer), set_no);
 	}
 	return others;

@@ -103,7 +103,7 @@ end_held() {
 	end_held
 	assert_held exit 2000
 	fsn stats heap --json
-	assert_json '.[0].functions[] | select(.name == "heap_malloc") | .ended_blocks' 2000
+	assert_json '.[0].functions[] | select(.name == "heap_malloc") | .exit_blocks' 2000
 	end_held
 	fsn detach heap
 }
@@ -183,7 +183,7 @@ all_of() { # FIELD: added up over all functions
 	capture "$HEAP" exit 100000
 	fsn stats heap --json
 	assert_eq "$(held)" 'live 0 0 unknown 0'
-	assert_eq "$(all_of ended_blocks)" $((666656 + 30 + 100000))
+	assert_eq "$(all_of exit_blocks)" $((666656 + 30 + 100000))
 	fsn detach heap
 }
 
@@ -272,7 +272,7 @@ assert_held_on_gpu() { # HOW GROUP BULK
 	capture "$FIX/torchcall" keep 100
 	said=$output
 	fsn stats tensors --json
-	assert_eq "live $(all_of ended_blocks) $(all_of ended_bytes)" "$said"
+	assert_eq "live $(all_of exit_blocks) $(all_of exit_bytes)" "$said"
 	assert_eq "$(all_of unknown_frees)" 0
 	fsn detach tensors
 }
@@ -336,7 +336,7 @@ assert_grows() { # REGEX: of the row
 	[[ $output != *'cudaMalloc 0 '* ]] || skip "there is a driver"
 	fsn stats cuda --json
 	assert_json '.[0].functions[] | select(.name == "cudaMalloc")
-		| [.calls, .errors, .live_blocks, .peak_bytes, .ended_blocks]' '[5,5,0,0,0]'
+		| [.calls, .errors, .live_blocks, .peak_bytes, .exit_blocks]' '[5,5,0,0,0]'
 	fsn detach cuda
 }
 
@@ -396,7 +396,7 @@ same_as_inside() { # CMD...
 	capture env LD_LIBRARY_PATH="$BATS_TEST_TMPDIR/lib" LD_PRELOAD="$FIX/heaptruth.so" \
 		HEAPTRUTH="$BATS_TEST_TMPDIR/truth" "$@"
 	fsn stats malloc --json
-	assert_eq "$(all_of ended_blocks) $(all_of ended_bytes)" "$(<"$BATS_TEST_TMPDIR/truth")" "$1"
+	assert_eq "$(all_of exit_blocks) $(all_of exit_bytes)" "$(<"$BATS_TEST_TMPDIR/truth")" "$1"
 }
 
 # Bytes and blocks, or blocks alone: a copy of the environment is longer under valgrind.
@@ -407,8 +407,8 @@ same_as_valgrind() { # FIELDS CMD...
 	fsn stats malloc --reset --json
 	capture env LD_LIBRARY_PATH="$BATS_TEST_TMPDIR/lib" "$@"
 	fsn stats malloc --json
-	held="$(json '[.[0].functions[].ended_bytes | numbers] | add') $(json \
-		'[.[0].functions[].ended_blocks | numbers] | add')"
+	held="$(json '[.[0].functions[].exit_bytes | numbers] | add') $(json \
+		'[.[0].functions[].exit_blocks | numbers] | add')"
 	capture valgrind --run-libc-freeres=no --run-cxx-freeres=no "$@"
 	assert_eq "$(cut -d ' ' -f "$fields" <<<"$held")" "$(sed -n \
 		's/.*in use at exit: \([0-9,]*\) bytes in \([0-9,]*\) blocks/\1 \2/p' <<<"$stderr" |

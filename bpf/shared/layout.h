@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 6
+#define FSN_LAYOUT 7
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -226,6 +226,7 @@ struct fsn_row {
 	unsigned long long errors;
 	unsigned long long slow;
 	unsigned long long on_cpu_ns, queued_ns, blocked_ns; /* as in FSN_COUNTS */
+	unsigned long long exit_bytes, exit_blocks; /* as in FSN_MEMORY_COUNTS */
 	unsigned long long max[2]; /* as in struct fsn_stat */
 	unsigned long long calls;  /* read last */
 	unsigned long long sum[FSN_SUMS];

@@ -72,8 +72,8 @@ struct fsn_proc_counts {
 	X(live_blocks)                                                         \
 	X(freed_bytes)                                                         \
 	X(freed_blocks)                                                        \
-	X(ended_bytes) /* of processes that have ended, or called exec */      \
-	X(ended_blocks)                                                        \
+	X(exit_bytes) /* live when their process exited, or called exec */     \
+	X(exit_blocks)                                                         \
 	X(lost_bytes) /* for which there was no room */                        \
 	X(lost_blocks)                                                         \
 	X(unknown_frees) /* of what was not handed out before */

@@ -136,7 +136,8 @@ static void put_samples(const struct metrics *m, const char *name, enum figure_i
 	bool by_key = l->series && figures[id].place[USE_ROW_DOCUMENT].at;
 	struct figures f;
 
-	if (!l->called && id != FIGURE_CALLS && id != FIGURE_LIVE && id != FIGURE_LIVE_BLOCKS)
+	if (!l->called && id != FIGURE_CALLS && id != FIGURE_LIVE && id != FIGURE_LIVE_BLOCKS &&
+		id != FIGURE_EXIT && id != FIGURE_EXIT_BLOCKS)
 		return;
 	for (size_t i = 0; by_key && i < l->series_cnt; i++) {
 		figures_of_row(&l->series[i].row, l->f[0], NULL, &f);

@@ -196,6 +196,7 @@ static const struct {
 	{ .id = FIGURE_TOTAL, .name = "time", .unit = "ns" },
 	{ .id = FIGURE_ERRORS, .name = "errors", .unit = "count" },
 	{ .id = FIGURE_LIVE, .name = "bytes", .unit = "bytes", .of_memory = true },
+	{ .id = FIGURE_EXIT, .name = "bytes at exit", .unit = "bytes", .of_memory = true },
 	{ .id = FIGURE_ON_CPU, .name = "on CPU", .unit = "ns", .of_split = true },
 	{ .id = FIGURE_QUEUED, .name = "queued", .unit = "ns", .of_split = true },
 	{ .id = FIGURE_BLOCKED, .name = "blocked", .unit = "ns", .of_split = true },

@@ -93,6 +93,9 @@ static int compare_ranked(const void *a, const void *b)
 
 	if (x->value != y->value)
 		return x->value > y->value ? -1 : 1;
+	/* Sorted by live bytes: a process that exited has none left. */
+	if (!x->value && x->row->exit_bytes != y->row->exit_bytes)
+		return x->row->exit_bytes > y->row->exit_bytes ? -1 : 1;
 	if (x->row->n.calls != y->row->n.calls && x->value)
 		return x->row->n.calls > y->row->n.calls ? -1 : 1;
 	return stats_row_compare(x->row, y->row);

@@ -79,7 +79,7 @@ static int compare_ranked(const void *a, const void *b)
 static bool is_shown(const struct stats_func *f)
 {
 	return stats_func_called(f) || f->proc_cnt || f->row_cnt || f->ended.n.calls || f->code_cnt ||
-		f->memory.n.live_blocks || 		stats_func_samples(f);
+		f->memory.n.live_blocks || f->memory.n.exit_blocks || stats_func_samples(f);
 }
 
 bool report_is_shown(const struct report_group *rg, const struct stats_func *f)

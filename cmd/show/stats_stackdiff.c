@@ -115,6 +115,7 @@ static struct stats_row row_of(const struct figures *f)
 			.queued_ns = figure_or_0(f, FIGURE_QUEUED),
 			.blocked_ns = figure_or_0(f, FIGURE_BLOCKED) },
 		.live = { .bytes = figure_or_0(f, FIGURE_LIVE) },
+		.exit_bytes = figure_or_0(f, FIGURE_EXIT),
 		.allocates = figure_known(f, FIGURE_LIVE),
 	};
 }

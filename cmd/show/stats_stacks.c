@@ -336,6 +336,8 @@ uint64_t stack_value(const struct stats_row *row, enum figure_id sort)
 		return row->n.calls;
 	case FIGURE_LIVE:
 		return row->live.bytes;
+	case FIGURE_EXIT:
+		return row->exit_bytes;
 	case FIGURE_ERRORS:
 		return row->n.errors;
 	case FIGURE_ON_CPU:
@@ -366,8 +368,8 @@ static int compare_nodes(const void *a, const void *b)
  */
 static enum figure_id known_figure(const struct trie *t, enum figure_id sort, bool *ret_none)
 {
-	static const enum figure_id known[] = { FIGURE_ERRORS, FIGURE_LIVE, FIGURE_ON_CPU,
-		FIGURE_QUEUED, FIGURE_BLOCKED };
+	static const enum figure_id known[] = { FIGURE_ERRORS, FIGURE_LIVE, FIGURE_EXIT,
+		FIGURE_ON_CPU, FIGURE_QUEUED, FIGURE_BLOCKED };
 	bool found = false;
 
 	*ret_none = false;

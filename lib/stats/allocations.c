@@ -14,8 +14,8 @@ static void counts_since(struct fsn_memory_counts *n, const struct fsn_memory_co
 {
 	n->freed_bytes -= was->freed_bytes;
 	n->freed_blocks -= was->freed_blocks;
-	n->ended_bytes -= was->ended_bytes;
-	n->ended_blocks -= was->ended_blocks;
+	n->exit_bytes -= was->exit_bytes;
+	n->exit_blocks -= was->exit_blocks;
 	n->unknown_frees -= was->unknown_frees;
 }
 

@@ -179,6 +179,8 @@ void figures_of_row(const struct stats_row *row, const struct stats_func *f,
 		figures_of_spread(&spread, row->n.max_ns, ret);
 	figure_set(ret, FIGURE_LIVE, row->allocates, row->live.bytes);
 	figure_set(ret, FIGURE_LIVE_BLOCKS, row->allocates, row->live.blocks);
+	figure_set(ret, FIGURE_EXIT, row->allocates, row->exit_bytes);
+	figure_set(ret, FIGURE_EXIT_BLOCKS, row->allocates, row->exit_blocks);
 	if (scope && scope->elapsed_ns) {
 		ret->known |= FIGURE_BIT(FIGURE_CALLS_RATE);
 		ret->value[FIGURE_CALLS_RATE].x = row->n.calls * 1e9 / scope->elapsed_ns;

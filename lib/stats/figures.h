@@ -241,17 +241,21 @@ enum figure_unit { UNIT_COUNT, UNIT_NS, UNIT_BYTES, UNIT_PERCENT, UNIT_RATE, UNI
 		f->memory.allocates, f->memory.n.freed_bytes,                           \
 		AT(DOCUMENT, 186), AT(TABLE, 196, COLUMN_KNOWN | 5),                    \
 		AT(SAVED, 166), AT(METRIC, 86))                                         \
-	X(ENDED, BYTES, "ended", NULL, "Memory of processes that have ended, or called exec.", \
-		f->memory.allocates, f->memory.n.ended_bytes,                           \
-		AT(DOCUMENT, 187), AT(SAVED, 167))                                      \
-	X(ENDED_BLOCKS, COUNT, "ended_blocks", NULL,                                    \
-		"Blocks whose processes have ended, or called exec.",                   \
-		f->memory.allocates, f->memory.n.ended_blocks,                          \
-		AT(DOCUMENT, 188), AT(SAVED, 168))                                      \
+	X(EXIT, BYTES, "exit", "AT EXIT", "Memory live when its process exited or called exec.", \
+		f->memory.allocates, f->memory.n.exit_bytes,                            \
+		AT(ROW, 94, COLUMN_KNOWN | COLUMN_ANY), AT(ROW_DOCUMENT, 74),           \
+		AT(DOCUMENT, 187), AT(TABLE, 197, COLUMN_KNOWN | COLUMN_ANY),           \
+		AT(SORT, 82, 'x'),                                                      \
+		AT(SAVED, 167), AT(DIFF, 84), AT(METRIC, 87))                           \
+	X(EXIT_BLOCKS, COUNT, "exit_blocks", "EXIT BLOCKS", "Blocks of that.",          \
+		f->memory.allocates, f->memory.n.exit_blocks,                           \
+		AT(ROW, 96, COLUMN_KNOWN | COLUMN_ANY), AT(ROW_DOCUMENT, 76),           \
+		AT(DOCUMENT, 188), AT(TABLE, 198, COLUMN_KNOWN | COLUMN_ANY),           \
+		AT(SAVED, 168), AT(DIFF, 86), AT(METRIC, 89))                           \
 	X(LOST_BLOCKS, COUNT, "lost_blocks", NULL,                                      \
 		"Blocks since the attach for which there was no room.",                 \
 		f->memory.allocates, f->memory.n.lost_blocks,                           \
-		AT(DOCUMENT, 189), AT(SAVED, 169), AT(METRIC, 88))                      \
+		AT(DOCUMENT, 189), AT(SAVED, 169), AT(METRIC, 90))                      \
 	X(UNKNOWN_FREES, COUNT, "unknown_frees", NULL,                                  \
 		"Releases of what was not handed out before, as far as is known.",      \
 		f->memory.frees, f->memory.n.unknown_frees,                             \

@@ -291,6 +291,8 @@ static void row_end(struct fsn_row *to, const struct stats_row *row)
 	to->on_cpu_ns += row->n.on_cpu_ns;
 	to->queued_ns += row->n.queued_ns;
 	to->blocked_ns += row->n.blocked_ns;
+	to->exit_bytes += row->exit_bytes;
+	to->exit_blocks += row->exit_blocks;
 	if (row->n.max_ns > to->max[0])
 		to->max[0] = row->n.max_ns;
 	for (size_t i = 0; i < FSN_SUMS; i++)

@@ -20,7 +20,7 @@ int rows_cnt(const struct group *g, uint32_t *ret_cnt)
 
 bool stats_row_is_empty(const struct stats_row *row)
 {
-	return !row->n.calls && !row->n.returns && !row->live.blocks;
+	return !row->n.calls && !row->n.returns && !row->live.blocks && !row->exit_blocks;
 }
 
 int stats_row_compare(const void *a, const void *b)
@@ -45,6 +45,8 @@ void stats_row_add(struct stats_row *to, const struct stats_row *more)
 	for (size_t i = 0; i < FSN_SUMS; i++)
 		to->sum[i] += more->sum[i];
 	stats_live_add(&to->live, &more->live);
+	to->exit_bytes += more->exit_bytes;
+	to->exit_blocks += more->exit_blocks;
 	to->allocates |= more->allocates;
 	if (more->nth && (!to->nth || more->nth < to->nth))
 		to->nth = more->nth;
@@ -84,6 +86,8 @@ struct stats_row rows_since(
 		.n.on_cpu_ns = now->on_cpu_ns - base->on_cpu_ns,
 		.n.queued_ns = now->queued_ns - base->queued_ns,
 		.n.blocked_ns = now->blocked_ns - base->blocked_ns,
+		.exit_bytes = now->exit_bytes - base->exit_bytes,
+		.exit_blocks = now->exit_blocks - base->exit_blocks,
 	};
 
 	for (size_t i = 0; i < FSN_SUMS; i++)

@@ -74,7 +74,8 @@ struct stats_row {
 	struct fsn_proc_counts n; /* without .inner_ns */
 	uint64_t sum[FSN_SUMS];   /* two's complement where the argument has a sign */
 	struct stats_live live;   /* with stats.blocks_known */
-	bool allocates;           /* its function does, and .live says something */
+	uint64_t exit_bytes, exit_blocks; /* live when the process exited, since the reset */
+	bool allocates; /* its function does: .live and .exit_... are known */
 	/* Its times, and what they were before; each NULL where that is not kept. */
 	struct stats_spread *spread;
 	const struct stats_spread *spread_was;
