@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * In which file the code lies that makes calls, and what that is called: kept when a row is
+ * Where calls are made; in which file that code lies, and what that is called: kept when a row is
  * claimed, so that the caller can be named when its process has ended.
  *
  * Recursion, longjmp and exceptions are no matter of it: an address is asked for once.
@@ -12,6 +12,56 @@
 #include "mapping.bpf.h"
 
 const volatile bool fsn_called_known = false;
+
+#define RETURNS_LOOK 80 /* more than the kernel keeps of a thread */
+
+/*
+ * The return address that the kernel has replaced at @place by that of its trampoline, or 0. The
+ * function before a tail call has a return probe then. Not static, so that it is verified once.
+ */
+__noinline __u64 replaced_return(__u64 place)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct return_instance *ri;
+	__u64 stack, to;
+
+	if (!task->utask)
+		return 0;
+	ri = task->utask->return_instances;
+	for (int i = 0; i < RETURNS_LOOK; i++) {
+		if (!ri || bpf_core_read(&stack, sizeof(stack), &ri->stack) ||
+			bpf_core_read(&to, sizeof(to), &ri->orig_ret_vaddr) ||
+			bpf_core_read(&ri, sizeof(ri), &ri->next))
+			return 0;
+		if (stack >= place)
+			return stack == place ? to : 0;
+	}
+	return 0;
+}
+
+/* @from, read at @place, or what was there before a return probe. Never the trampoline's address. */
+static __always_inline __u64 original_return(__u64 from, __u64 place)
+{
+	struct mm_struct___walk *mm = (void *)bpf_get_current_task_btf()->mm;
+
+	if (!from || !bpf_core_field_exists(((struct xol_area *)0)->vaddr) ||
+		from != mm->uprobes_state.xol_area->vaddr)
+		return from;
+	from = replaced_return(place);
+	return from == mm->uprobes_state.xol_area->vaddr ? 0 : from;
+}
+
+/* Where the call was made: its return address, or 0 where that can't be read. */
+static __always_inline __u64 caller_of(const struct pt_regs *ctx)
+{
+	__u64 from = caller_link(ctx);
+
+#if defined(__TARGET_ARCH_x86)
+	if (bpf_probe_read_user(&from, sizeof(from), (void *)caller_sp(ctx)))
+		return 0;
+#endif
+	return original_return(from, caller_sp(ctx));
+}
 
 struct called_at {
 	struct fsn_file_id id;

@@ -31,11 +31,27 @@ struct thread_info {
 	unsigned int status;
 } __core;
 
-struct return_instance;
+struct return_instance {
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+} __core;
 
 struct uprobe_task {
 	struct return_instance *return_instances;
 	unsigned int depth; /* how many there are */
+} __core;
+
+struct xol_area {
+	unsigned long vaddr;
+} __core;
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+} __core;
+
+struct mm_struct___walk {
+	struct uprobes_state uprobes_state;
 } __core;
 
 struct rq {

@@ -12,6 +12,7 @@
 #ifndef FUNCSNOOP_LAUNCHES_BPF_H
 #define FUNCSNOOP_LAUNCHES_BPF_H
 
+#include "callers.bpf.h"
 #include "nest.bpf.h"
 
 const volatile bool fsn_launched = false; /* some key is the kernel that is launched, */
@@ -36,18 +37,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fsn_handle_of);
 } fsn_no_handle SEC(".maps");
-
-/* Where the call was made: its return address, or 0 where that can't be read. */
-static __always_inline __u64 caller_of(const struct pt_regs *ctx)
-{
-	__u64 from = caller_link(ctx);
-
-#if defined(__TARGET_ARCH_x86)
-	if (bpf_probe_read_user(&from, sizeof(from), (void *)caller_sp(ctx)))
-		return 0;
-#endif
-	return from;
-}
 
 /* Whether a call of @fn at @where is made in one that launches a kernel: that is the same launch. */
 __noinline int launch_is_inner(__u32 fn, __u64 where)
@@ -90,6 +79,8 @@ static __noinline int launch_keep(const struct pt_regs *ctx, __u32 i, __u64 word
 		return 0;
 	if (ctx && bpf_probe_read_user(&outer, sizeof(outer), (void *)(caller_fp(ctx) + 8)))
 		outer = 0;
+	if (ctx)
+		outer = original_return(outer, caller_fp(ctx) + 8);
 	launch->word = 0;
 	launch->from[0] = ctx ? caller_of(ctx) : 0;
 	launch->from[1] = outer;

@@ -34,18 +34,6 @@ const volatile bool fsn_stack_holds = false; /* until there is a table, where th
 
 #define WINDOW_WORDS 256 /* 2 KiB */
 
-struct xol_area {
-	unsigned long vaddr;
-} __core;
-
-struct uprobes_state {
-	struct xol_area *xol_area;
-} __core;
-
-struct mm_struct___walk {
-	struct uprobes_state uprobes_state;
-} __core;
-
 struct mm_struct___number {
 	int mm_lock_seq; /* since 6.4, */
 } __core;
@@ -62,12 +50,6 @@ struct mm_struct___flushed {
 			__s64 counter;
 		} tlb_gen;
 	} context; /* x86-64 */
-} __core;
-
-struct return_instance {
-	unsigned long stack;
-	unsigned long orig_ret_vaddr;
-	struct return_instance *next;
 } __core;
 
 #define PYTHON_WORDS 32
