@@ -117,6 +117,21 @@ static __always_inline void call_arrives(struct pt_regs *ctx, __u32 place, __u64
 		nest_stray(where, fsn_hit_ns);
 }
 
+/* True if a size of the call is 0, so that NULL is no error. */
+static __noinline int is_of_zero(const struct pt_regs *ctx, __u32 fn)
+{
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+
+	if (!conf)
+		return 0;
+#pragma unroll
+	for (__u32 i = 0; i < FSN_ZEROS; i++)
+		if (conf->zero[i] &&
+			!(arg_word(ctx, conf->zero[i]) << ((64 - conf->zero_width[i]) & 63)))
+			return 1;
+	return 0;
+}
+
 enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
 
 /*
@@ -192,6 +207,8 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 				keep_more(fn, slot, where);
 		}
 	}
+	if (fsn_zero_frees && is_of_zero(ctx, fn))
+		proc |= FSN_OF_ZERO;
 	call = &set->call[way];
 	call->where = where;
 	call->task = (__u64)task;
@@ -247,7 +264,7 @@ __noinline int end_unusual(__u32 fn, __u32 slot, __u64 ns, __u64 result)
 
 	if (!conf || !stat)
 		return 0;
-	if (conf->judge && judge(fn, result)) {
+	if (conf->judge && judge(fn, result) && !slot_of_zero(slot)) {
 		count_code(fn, code_of(conf, result));
 		add(&stat->n.errors, 1);
 		flags |= FSN_CALL_FAILED;
@@ -362,7 +379,7 @@ static __always_inline void call_over(
 	}
 	how = end_in_function(fn, conf, slot, net, result, nest, split);
 	if (fsn_processes)
-		end_in_process(proc_again(set->call[way].proc & ~FSN_HAS_ARGS, fn, tgid,
+		end_in_process(proc_again(FSN_PROC_OF(set->call[way].proc), fn, tgid,
 				       bpf_get_smp_processor_id()),
 			net, how, nest, split);
 	if (fsn_keyed)
@@ -408,7 +425,8 @@ static __noinline int is_notable(
 	if (!conf || fn >= fsn_timed_cnt)
 		return 0;
 	ns = shown_time(net_time(conf, unpaused(slot, ns)));
-	return ns >= READ(conf->slow_ns) || (is_unusual(conf, ns, result) && judge(fn, result));
+	return ns >= READ(conf->slow_ns) ||
+	       (is_unusual(conf, ns, result) && judge(fn, result) && !slot_of_zero(slot));
 }
 
 /*

@@ -60,9 +60,8 @@ static __noinline int memory_begins(const struct pt_regs *ctx, __u32 fn, __u32 s
 	return 0;
 }
 
-#define GOT   1 /* an allocation has succeeded: .pointer and .size are what it got */
-#define TOOK  2 /* a release took a block */
-#define EMPTY 4 /* the size was 0 */
+#define GOT  1 /* an allocation has succeeded: .pointer and .size are what it got */
+#define TOOK 2 /* a release took a block */
 
 /* What the call in @slot was about, now that its result is known: mask of the above. */
 __noinline int memory_got(__u32 fn, __u32 slot, __u64 result)
@@ -77,7 +76,6 @@ __noinline int memory_got(__u32 fn, __u32 slot, __u64 result)
 	got = kept->taken ? TOOK : 0;
 	if (!rule->allocates)
 		return got;
-	got |= kept->size ? 0 : EMPTY;
 	if (kept->factor && !bpf_probe_read_user(&factor, sizeof(factor), (void *)kept->factor))
 		kept->size *= factor;
 	if (rule->pointer && bpf_probe_read_user(&result, sizeof(result), (void *)kept->pointer))
@@ -111,9 +109,8 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u
 		if (place != BLOCK_NONE)
 			block_fill(place, fn, slot, now);
 	}
-	/* What is moved to no place at all is released. */
 	if (got & TOOK)
-		block_settle(slot, failed && !(got & EMPTY));
+		block_settle(slot, failed);
 	return 0;
 }
 

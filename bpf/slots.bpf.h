@@ -31,6 +31,8 @@
 
 #include "counters.bpf.h"
 
+const volatile bool fsn_zero_frees = false; /* some function has fsn_conf.zero */
+
 static __always_inline __u32 set_index(__u32 tgid, __u64 where)
 {
 	return ((where ^ (__u64)tgid << 40) * 0x9e3779b97f4a7c15ULL) >> (64 - FSN_SET_BITS);
@@ -480,6 +482,18 @@ __noinline int slot_clear(struct fsn_set *set, __u64 key, __u64 where)
 static __always_inline void slot_publish(struct fsn_set *set, int way, __u64 key)
 {
 	publish(&set->key[way], (set->key[way] & FSN_KEY_GEN_MASK) | key);
+}
+
+/* True if the entry of the call in @slot found a size of 0. */
+static __always_inline bool slot_of_zero(__u32 slot)
+{
+	__u32 index = slot / FSN_WAYS;
+	struct fsn_set *set;
+
+	if (!fsn_zero_frees)
+		return false;
+	set = bpf_map_lookup_elem(&fsn_slots, &index);
+	return set && set->call[slot % FSN_WAYS].proc & FSN_OF_ZERO;
 }
 
 /* What is known of a call whose slot is locked: FSN_CALL_NO_ARGS or 0. */

@@ -315,7 +315,7 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 		stream_ends(fn, slot, ns, how, 0);
 	if (fsn_processes)
 		end_in_process(
-			wait_proc(wait, call->proc & ~FSN_HAS_ARGS, fn), ns, how, NULL, NULL);
+			wait_proc(wait, FSN_PROC_OF(call->proc), fn), ns, how, NULL, NULL);
 	if (fsn_keyed)
 		end_in_row(slot, fn, wait->tgid, ns, how, 0, NULL);
 	slot_publish(set, way, 0);

@@ -34,7 +34,7 @@ with_copy() { # CMD...
 # The sums of all functions, and of all their rows: nothing is counted twice, and nothing is missing.
 assert_at_exit() { # BYTES BLOCKS
 	assert_json '.[0].functions | [map(.exit_bytes // 0), map(.exit_blocks // 0),
-		map(.live_bytes // 0), map(.live_blocks // 0)] | map(add)' "[$1,$2,0,0]"
+		map(.live_bytes // 0), map(.live_blocks // 0)] | map(add // 0)' "[$1,$2,0,0]"
 	assert_json '[.[0].functions[] | .rows[]?, .other_rows, .ended_rows | objects]
 		| [map(.exit_bytes // 0), map(.exit_blocks // 0)] | map(add // 0)' "[$1,$2]"
 }
@@ -111,6 +111,26 @@ kept() {
 	assert_at_exit 400 5
 	assert_json '[.[0].functions[].unknown_frees | numbers] | add' 0
 	assert_json '[.[0].functions[] | select(.name == "malloc") | .freed_bytes, .calls]' '[250,8]'
+	fsn detach malloc
+}
+
+# What reallocarray() reaches of realloc() is the C library's choice.
+# bats test_tags=arch
+@test "memory: a size of 0 is no error of realloc and reallocarray, with and without --memory" {
+	local memory
+
+	for memory in --memory --no-processes; do
+		fsn attach malloc --lib "$LIB/libc.so.6" "$memory" --no-nesting --replace
+		with_copy "$LEAKS" zero
+		assert_json '.[0].functions[] | select(.name == "reallocarray") | [.calls, .errors]' '[40,0]'
+		assert_json '.[0].functions[] | select(.name == "realloc") | [.calls >= 20, .errors]' '[true,0]'
+		[[ $memory != --memory ]] || assert_at_exit 0 0
+		fsn stats malloc --reset --json
+		with_copy "$LEAKS" huge
+		assert_json '.[0].functions[] | select(.name == "reallocarray") | [.calls, .errors]' '[3,3]'
+		assert_json '.[0].functions[] | select(.name == "realloc") | [.calls, .errors]' '[7,7]'
+		[[ $memory != --memory ]] || assert_at_exit 100 10
+	done
 	fsn detach malloc
 }
 

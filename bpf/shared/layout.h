@@ -55,6 +55,7 @@ struct fsn_base {
 #define FSN_STR_STACK  128
 #define FSN_STR_KERNEL 64 /* with 1 + register: its text is in the kernel's memory */
 #define FSN_GO_REG     16 /* with 1 + number: one of the registers in which Go passes arguments */
+#define FSN_ZEROS      2
 #define FSN_NO_SLOW   (~0ULL)
 
 struct fsn_conf {
@@ -68,6 +69,8 @@ struct fsn_conf {
 	/* Arguments whose text is kept: 1 + register, FSN_STR_STACK + word; 0: none. */
 	unsigned char str[FSN_STRINGS];
 	unsigned char regs;       /* enum fsn_regs */
+	/* Sizes, as of .str: if one is 0, the function frees and returns NULL without an error. */
+	unsigned char zero[FSN_ZEROS], zero_width[FSN_ZEROS]; /* bits */
 	unsigned int overhead_ns; /* of each measured time what is the probes' own */
 	unsigned int noise_ns;    /* times below that are within the error of what is taken off */
 	unsigned int rest_ns;     /* what they take besides, of a call that returns */

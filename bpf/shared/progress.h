@@ -54,6 +54,8 @@ struct fsn_held {
 };
 
 #define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */
+#define FSN_OF_ZERO  0x20000000U /* a size was 0: NULL is no error (fsn_conf.zero) */
+#define FSN_PROC_OF(proc) ((proc) & ~(FSN_HAS_ARGS | FSN_OF_ZERO))
 
 /* What is known of a call. Those of one place are on one cache line, the keys on another. */
 struct fsn_call {
@@ -61,7 +63,7 @@ struct fsn_call {
 	unsigned long long start; /* CLOCK_MONOTONIC, ns */
 	unsigned long long task;  /* address of the thread's task_struct */
 	unsigned int tid;
-	unsigned int proc; /* in fsn_procs or FSN_NO_PROC; FSN_HAS_ARGS */
+	unsigned int proc; /* in fsn_procs or FSN_NO_PROC; FSN_HAS_ARGS, FSN_OF_ZERO */
 };
 
 struct fsn_set {

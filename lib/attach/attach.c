@@ -336,6 +336,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.name_cnt = desc.types.name_cnt;
 	spec.text_bytes = desc.text.len;
 	spec.has_more = desc.has_more;
+	spec.zero_frees = desc.zero_frees;
 	spec.other_regs = desc.other_regs;
 	spec.wide = desc.wide;
 	spec.keys = opts->keys;

@@ -186,6 +186,29 @@ static unsigned char string_place(const struct preset_arg *args, int i)
 	return 1 + args[i].place.index;
 }
 
+/*
+ * Sizes of a function such as realloc(), which frees and returns NULL if one of them is 0. Only
+ * sizes in registers are known at the entry.
+ */
+static void describe_zero(const struct preset_func *pf, struct fsn_conf *conf)
+{
+	const struct preset_memory *m = &pf->memory;
+	size_t cnt = 0;
+
+	if (pf->judge.kind != FSN_JUDGE_NULL || !m->allocates || !m->frees ||
+		conf->regs == FSN_REGS_UNKNOWN || m->size_cnt > FSN_ZEROS)
+		return;
+	for (size_t i = 0; i < m->size_cnt; i++) {
+		const struct preset_arg *arg = &pf->args[m->size[i].arg - 1];
+
+		if (m->size[i].is_pointed || !preset_value_fits_word(&arg->value) ||
+			arg->place.where != PLACE_REG || arg->place.index >= FSN_ARGS)
+			continue;
+		conf->zero[cnt] = (unsigned char)(1 + arg->place.index);
+		conf->zero_width[cnt++] = (unsigned char)(arg->value.size * 8);
+	}
+}
+
 static void describe_kept(const struct preset_func *pf, struct fsn_conf *conf)
 {
 	struct types_kept kept = types_kept(pf->args, pf->arg_cnt);
@@ -226,6 +249,7 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 	if (!f->known)
 		return;
 	describe_kept(f->known, conf);
+	describe_zero(f->known, conf);
 	conf->judge = f->known->judge.kind;
 	conf->width = f->known->judge.width;
 	conf->ok_cnt = f->known->judge.ok_cnt;
@@ -315,6 +339,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		describe_conf(draft, &draft->targets[i], price, &d.confs[i]);
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
+		d.zero_frees |= d.confs[i].zero[0];
 		d.other_regs |= d.confs[i].regs != FSN_REGS_C;
 		d.wide |= draft->targets[i].kind->has_paths && d.confs[i].str[0];
 	}

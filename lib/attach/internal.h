@@ -133,6 +133,7 @@ struct engine_spec {
 	bool key_late;           /* some row is found when its call ends */
 	bool asked;              /* some call hands out a kernel's handle */
 	bool has_more; /* arguments on the stack or text are kept */
+	bool zero_frees; /* some function has fsn_conf.zero */
 	bool other_regs; /* some function's arguments are in other registers than C's */
 	bool wide;     /* of texts FSN_STR_WIDE bytes */
 	uint32_t sample;
@@ -323,6 +324,7 @@ struct description {
 	bool asked;     /* some call hands out a kernel's handle */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
+	bool zero_frees; /* some function has fsn_conf.zero */
 	bool other_regs; /* and some are in other registers than C's, or it is not known in which */
 	bool wide;      /* some system call has text */
 };

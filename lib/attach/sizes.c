@@ -280,6 +280,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_hist_mask = e->hist_shards - 1;
 	e->skel->rodata->fsn_processes = spec->processes;
 	e->skel->rodata->fsn_has_more = spec->has_more;
+	e->skel->rodata->fsn_zero_frees = spec->zero_frees;
 	e->skel->rodata->fsn_other_regs = spec->other_regs;
 	e->skel->rodata->fsn_wide = spec->wide;
 	e->skel->rodata->fsn_events = spec->source_cnt > 0 || waits;
