@@ -20,6 +20,10 @@ struct mm_struct {
 	unsigned long exec_vm; /* pages that can be executed */
 } __core;
 
+struct kernel_siginfo {
+	int si_code;
+} __core;
+
 struct signal_struct {
 	struct {
 		int counter;

@@ -19,12 +19,14 @@
 #include "filter.bpf.h"
 #include "mapping.bpf.h"
 
+#define SIGCHLD 17
 #define SIGCONT 18
 #define SIGSTOP 19
 #define SIGTTOU 22
 
 #define TASK_STOPPED 4 /* __TASK_STOPPED, include/linux/sched.h */
 #define SENT_BY_KERNEL 1 /* SEND_SIG_PRIV, include/linux/sched/signal.h */
+#define CLD_CONTINUED 6
 
 /* --- holding ---------------------------------------------------------------------------------- */
 
@@ -46,11 +48,27 @@ static __always_inline struct fsn_hold *hold_of(__u32 pid)
 }
 
 /*
+ * Stops the current process. The time is written after the signal: a command that continues the
+ * process clears the time and then sends its own signal, so that no stop is lost.
+ */
+static __noinline int hold_current(struct fsn_hold *hold)
+{
+	__u32 first = 0;
+	void *ring;
+
+	if (!hold || bpf_send_signal(SIGSTOP))
+		return 0;
+	(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
+	ring = bpf_map_lookup_elem(&fsn_rings, &first);
+	if (ring)
+		bpf_ringbuf_output(ring, &first, sizeof(first), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/*
  * On each page fault of a followed process. Code that it has mapped since it was last stopped cannot
  * run before a page of it is faulted in: there the process is stopped, so that the code gets its
- * probes first. The signal takes effect when the fault is over. That the process is stopped is
- * written after the signal: a command that continues it sends its own signal after it has cleared
- * that, so that of two threads which come here at once none is forgotten.
+ * probes first. The signal takes effect when the fault is over.
  */
 SEC("perf_event")
 int fsn_fault(struct fault *ctx)
@@ -58,8 +76,6 @@ int fsn_fault(struct fault *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct mm_struct *mm = task->mm;
 	struct fsn_hold *hold;
-	__u32 first = 0;
-	void *ring;
 
 	if (!mm || !is_on())
 		return 0;
@@ -69,12 +85,7 @@ int fsn_fault(struct fault *ctx)
 		return 0;
 	hold->exec_id = task->self_exec_id;
 	hold->pages = mm->exec_vm;
-	if (bpf_send_signal(SIGSTOP))
-		return 0;
-	(void)__sync_lock_test_and_set(&hold->since_ns, bpf_ktime_get_ns());
-	ring = bpf_map_lookup_elem(&fsn_rings, &first);
-	if (ring)
-		bpf_ringbuf_output(ring, &first, sizeof(first), BPF_RB_FORCE_WAKEUP);
+	hold_current(hold);
 	return 0;
 }
 
@@ -90,6 +101,18 @@ static __always_inline struct fsn_stop *stop_make(__u32 id)
 	return bpf_map_lookup_elem(&fsn_stops, &id);
 }
 
+/*
+ * A held process that another process has continued, such as a parent that answers an earlier
+ * stop, runs the kernel's code first, which tells its parent: there it is stopped again.
+ */
+static __always_inline void hold_again(__u32 pid, struct kernel_siginfo *info)
+{
+	struct fsn_hold *hold = bpf_map_lookup_elem(&fsn_holds, &pid);
+
+	if (hold && READ(hold->since_ns) && info->si_code == CLD_CONTINUED)
+		hold_current(hold);
+}
+
 /* Called by who sends it: of a program's own signal that is whom it holds. */
 SEC("tp_btf/signal_generate")
 int fsn_signal(__u64 *ctx)
@@ -99,6 +122,8 @@ int fsn_signal(__u64 *ctx)
 	bool holds = sig == SIGSTOP && ctx[1] == SENT_BY_KERNEL && from == pid;
 	struct fsn_stop *stop;
 
+	if (sig == SIGCHLD)
+		hold_again(from, (void *)ctx[1]);
 	if (sig < SIGCONT || sig > SIGTTOU)
 		return 0;
 	if (holds || (sig != SIGCONT && bpf_map_lookup_elem(&fsn_pids, &pid)))

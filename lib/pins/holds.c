@@ -166,8 +166,9 @@ static enum fsn_stopper stopped_by(const struct holds *h, pid_t pid, uint64_t *r
 }
 
 /*
- * In this order: whom the programs stop meanwhile is written down after its signal. Whom somebody
- * else has told to stop since then, or to go on, does what he was told. Since when it was held.
+ * Continues @pid. The time is cleared first, because the BPF programs write it after their signal,
+ * and stop a process again that is continued while the time is set. A process that another process
+ * has stopped since then stays stopped. Returns since when @pid was held.
  */
 static uint64_t let_go(const struct holds *h, pid_t pid)
 {
