@@ -32,8 +32,8 @@ kernels plain 1 1 700 700 672 672 672 700"
 		"0 7 6 100700
 1 8 11 50000"
 	fsn stats gpu
-	assert_output_match '^FUNCTION +KERNEL +CALLS +CALLS/S +TIME% +TOTAL +AVG +P50 +P99 +MAX '
-	assert_output_match '^kernels +add<float> +5 +[0-9.k]+ +66\.4 +100 us +20\.0 us +2\.94 us +86\.0 us +86\.0 us +90\.0 us '
+	assert_output_match '^FUNCTION +KERNEL +CALLS +CALLS/S +TIME% +TOTAL +AVG +P50 +P99 +MAX$'
+	assert_output_match '^kernels +add<float> +5 +[0-9.k]+ +66\.4 +100 us +20\.0 us +2\.94 us +86\.0 us +90\.0 us$'
 	fsn stats gpu --json
 	assert_json '.[0].functions[0] | [.name, .calls, .returns, .untimed, .in_flight, .total_ns,
 		.min_ns, .max_ns, (.histogram | map(.count) | add)]' \
