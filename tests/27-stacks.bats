@@ -261,7 +261,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 	fsn -s 3 run "$FIX/libfix.so.1:fix_add" --stacks all --count --format json -o "$doc" -- \
 		sh -c '"$@"; "$@"; exit 3' sh "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 100
 	assert_eq "$(ends "$doc")" '{"no_table":1,"outermost":199}'
-	assert_eq "$(jq -c '.[0].health.stacks' "$doc")" '{"outermost":199,"too_deep":0,"busy":0,"nowhere":0,"no_table":1,"no_rule":0,"no_memory":0,"lost":0}'
+	assert_eq "$(jq -c '.[0].health.stacks' "$doc")" '{"outermost":199,"too_deep":0,"busy":0,"nowhere":0,"no_table":1,"no_rule":0,"no_memory":0,"lost":0,"no_page":0,"bad_frames":0,"bound":0}'
 }
 
 # What run is stopped for is its hold of the program, so that this takes as long as it takes here.
