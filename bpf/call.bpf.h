@@ -388,8 +388,8 @@ static __always_inline void call_over(
 		memory_ends(fn, slot, result, how & FSN_CALL_FAILED, now);
 	if (fsn_asked && !(how & FSN_CALL_FAILED))
 		handle_found(fn, slot);
-	if (streamed)
-		stream_ends(fn, slot, shown_time(net), how, result);
+	if (streamed) /* with the probes of calls inside, so that these lie within it */
+		stream_ends(fn, slot, shown_time(net_time(conf, ns)), how, result);
 	slot_publish(set, way, 0);
 }
 

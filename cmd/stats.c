@@ -62,7 +62,6 @@ static struct argp_option options[] = {
 static const char help[] =
 	"Show statistics of groups; without GROUP, of all.\v"
 	"Examples:\n"
-	"  funcsnoop stats --format prometheus --output /var/lib/node_exporter/fsn.prom\n"
 	"  funcsnoop stats --diff before.json --fail-if 'p99>25%'";
 
 /* --- options -------------------------------------------------------------------------------- */

@@ -91,7 +91,7 @@ assert_words() { # WORD...: exactly these
 	complete_words stats --color = a
 	assert_words auto always
 	complete_words stats --sort ""
-	assert_words total self on_cpu queued blocked calls avg max p99 errors slow live name
+	assert_words total self on_cpu queued blocked calls avg max p99 errors slow live exit name
 	complete_words stats --top ""
 	assert_output ""
 	complete_words attach -c 0

@@ -11,7 +11,7 @@
 /* What was asked for by name is kept, whatever it costs: but presets name what they know of. */
 bool budget_is_exact(const struct target *t, const struct draft_opts *how)
 {
-	return t->kind != &target_user || (!how->preset && !t->from_pattern);
+	return !t->kind->in_files || t->kind->is_event || (!how->preset && !t->from_pattern);
 }
 
 static bool can_give_up(const struct draft *draft, const struct draft_opts *how)

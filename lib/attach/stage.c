@@ -366,7 +366,7 @@ static size_t order(const struct draft *draft, const struct budget_func *funcs, 
 	size_t cnt = 0;
 
 	for (size_t i = 0; i < draft->probed_cnt; i++)
-		if (!funcs[i].exact && draft->targets[i].kind == &target_user)
+		if (!funcs[i].exact && draft->targets[i].kind->in_files && !draft->targets[i].kind->is_event)
 			of[cnt++] = i;
 	qsort_r(of, cnt, sizeof(*of), compare_prices, (void *)funcs);
 	return cnt;
