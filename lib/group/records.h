@@ -16,7 +16,7 @@ struct group {
 	struct fsn_func *funcs; /* meta.fn_cnt of them; the first meta.timed_cnt are timed */
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
-	bool write, foreign;
+	bool write, foreign, swept;	/* swept: opened to write, before group_keep_shared() */
 	bool brief; /* group_open_brief(): maps are opened when they are asked for */
 	int lock_fd; /* group_lock(), or -1 */
 	int folder_fd; /* of all groups: its struct bpffs has it */

@@ -262,7 +262,7 @@ static int look_for_dead(const struct group *g, struct stats *s)
 
 	if (!dead)
 		return -ENOMEM;
-	for (uint32_t i = 0; !g->write && i < g->meta.fn_cnt; i++)
+	for (uint32_t i = 0; !g->write && !g->swept && i < g->meta.fn_cnt; i++)
 		open += s->funcs[i].in_flight;
 	if (!open)
 		return 0;
