@@ -263,8 +263,8 @@ __noinline int block_again(__u32 place, __u64 hash)
 	return 1;
 }
 
-/* What the call in @slot has got is there, in the locked @place. */
-__noinline int block_fill(__u32 place, __u32 fn, __u32 slot, __u64 now)
+/* Writes the allocation of the call in @slot to the locked @place: a block of process @tgid. */
+__noinline int block_fill(__u32 place, __u32 fn, __u32 slot, __u64 now, __u32 tgid)
 {
 	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
 	struct fsn_block_set *set = block_set(place / FSN_BLOCK_WAYS);
@@ -278,13 +278,13 @@ __noinline int block_fill(__u32 place, __u32 fn, __u32 slot, __u64 now)
 	block->pointer = kept->pointer;
 	block->size = kept->size;
 	block->since_ns = now;
-	block->tgid = memory_owner();
+	block->tgid = tgid;
 	block->fn = fn;
 	block->row = fsn_keyed && row ? *row : FSN_NO_ROW;
 	/* The row of a child may be evicted while its parent has the block. */
-	if (fsn_keyed && block->tgid != bpf_get_current_pid_tgid() >> 32)
+	if (fsn_keyed && tgid != bpf_get_current_pid_tgid() >> 32)
 		block->row = fsn_row_cnt + fn;
-	key = block_hash(block->tgid, block->pointer) & FSN_BLOCK_HASH;
+	key = block_hash(tgid, block->pointer) & FSN_BLOCK_HASH;
 	key |= (set->key[way] + FSN_BLOCK_GEN_ONE) & FSN_BLOCK_GEN;
 	publish(&set->key[way], key | FSN_BLOCK_LIVE);
 	return 0;
@@ -317,8 +317,8 @@ __noinline int heap_has(__u32 tgid, __u32 set_no)
 	return 0;
 }
 
-/* It counts, unless there was no @place. */
-__noinline int block_counts(__u32 fn, __u32 place, __u64 size)
+/* It counts as a block of process @tgid, unless there was no @place. */
+__noinline int block_counts(__u32 fn, __u32 place, __u64 size, __u32 tgid)
 {
 	struct fsn_memory *m = memory_of(fn);
 
@@ -326,7 +326,7 @@ __noinline int block_counts(__u32 fn, __u32 place, __u64 size)
 		return 0;
 	if (place != BLOCK_NONE) {
 		block_lives(m, size);
-		heap_has(memory_owner(), place / FSN_BLOCK_WAYS);
+		heap_has(tgid, place / FSN_BLOCK_WAYS);
 		return 0;
 	}
 	add(&m->n.lost_bytes, size);

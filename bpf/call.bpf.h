@@ -104,7 +104,7 @@ static __always_inline void call_left_out(
 	slot_clear(set, call_key(fn, tgid), where);
 }
 
-/* The entry of @place, which is no function of the group, is probed for tracked calls. */
+/* Handles an entry of @place, which is probed for tracked calls only: it is not in the group. */
 static __always_inline void call_arrives(struct pt_regs *ctx, __u32 place, __u64 where)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, i = set_index(tgid, where);
@@ -117,7 +117,7 @@ static __always_inline void call_arrives(struct pt_regs *ctx, __u32 place, __u64
 		nest_stray(where, fsn_hit_ns);
 }
 
-/* True if a size of the call is 0, so that NULL is no error. */
+/* True if a size of the call is 0: NULL is not an error then. */
 static __noinline int is_of_zero(const struct pt_regs *ctx, __u32 fn)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
@@ -473,8 +473,8 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 }
 
 /*
- * The end is seen. @led: calls are tracked to here; @link: as for return_address(), or ANY_ADDRESS
- * after a return probe. False: it is the end of a place that no tracked call has come to.
+ * Handles a return. @led: calls are tracked to here; @link: as for return_address(), or ANY_ADDRESS
+ * after a return probe. False: @fn is not in the group, and no tracked call has come to it.
  */
 static __always_inline bool call_end(
 	__u32 fn, bool led, __u64 where, __u64 link, __u64 result)

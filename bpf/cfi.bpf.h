@@ -21,7 +21,7 @@
 #include "shared/words.h"
 
 #define CFI_WINDOW 512
-#define CFI_MARGIN 128  /* a window with fewer bytes up to the end of a page goes on in the next */
+#define CFI_MARGIN 128  /* a window with fewer bytes left in its page includes the next page */
 #define CFI_OPS    64   /* instructions carried out at once, */
 #define CFI_RUNS   128  /* and how often, for one row */
 #define CFI_OP_MAX 32   /* bytes of an instruction; blocks of expressions may be longer */
@@ -68,7 +68,7 @@ struct cfi_state {
 	__s32 cfa, fp_offset, ret_offset;
 };
 
-/* What is kept of a file. */
+/* Data that is kept of a file. */
 enum { CFI_FILE_READ = 1, CFI_FILE_NO_HDR };
 struct cfi_file {
 	__u64 start, end; /* offsets of the segment with the code, */
@@ -84,7 +84,7 @@ struct cfi_segment {
 	__u64 off, addr, size; /* in the file */
 };
 
-/* What would be on a stack is in here, too: programs have 512 bytes for all that call each other. */
+/* Includes variables that would be local: nested BPF functions share 512 bytes of stack. */
 struct cfi {
 	__u32 step, why;
 	__u32 low, high;   /* of the search */
@@ -166,7 +166,7 @@ missing:
 	return 0;
 }
 
-/* One word of a table. Its place in the window is none of what was loaded. */
+/* Reads one word of a table into the window, which counts as empty afterwards. */
 static __always_inline __s32 cfi_word_at(struct cfi *c, __u64 off)
 {
 	c->bytes = 0;
@@ -198,7 +198,7 @@ __noinline __u64 cfi_leb_long(struct cfi *c)
 	return value;
 }
 
-/* LEB128 at .p, which goes on behind it. */
+/* Reads the LEB128 at .p, and moves .p past it. */
 static __always_inline __u64 cfi_leb(struct cfi *c, bool is_signed)
 {
 	__u64 b = CFI_BYTE(c, c->p), value;
@@ -243,7 +243,7 @@ static __always_inline int cfi_headers(struct cfi *c)
 	return 0;
 }
 
-/* .segment is that of the next program header. The cursor is in memory: stacks have no room. */
+/* Reads the next program header into .segment. Its cursor is in memory: the stack is too small. */
 static __always_inline int cfi_segment(struct cfi *c)
 {
 	if (!c->phdr_cnt || c->phdr > 4096 - 56 || pages_copy(&c->pages, c->phdr, c->window, 56))
@@ -282,7 +282,7 @@ __noinline int cfi_elf(struct cfi *c)
 			c->has_hdr = 1;
 		}
 	}
-	/* Words of the table lie in one page each. */
+	/* No word of an aligned table crosses a page. */
 	if (!c->has_code || !c->has_hdr || c->file.hdr & 3)
 		cfi_fail(c, CFI_NO_HDR);
 	else
@@ -343,7 +343,7 @@ __noinline int cfi_search(struct cfi *c)
 	c->search = (__s32)(c->at - c->file.hdr_addr);
 	c->low = 0;
 	c->high = c->file.cnt;
-	/* [low, high): behind the last that begins at or before it. */
+	/* [low, high) narrows down to the first function that begins after the address. */
 	for (int i = 0; i < CFI_SEARCH; i++) {
 		if (c->low >= c->high)
 			break;
@@ -395,7 +395,7 @@ static __always_inline int cfi_frame(struct cfi *c)
 	return 0;
 }
 
-/* Of a pointer in the encoding @enc (DW_EH_PE_...); 0: not read. */
+/* Returns the size of a pointer in the encoding @enc (DW_EH_PE_...); 0: not supported. */
 static __always_inline __u32 cfi_enc_size(__u8 enc)
 {
 	switch (enc & 0x0f) {
@@ -415,7 +415,7 @@ static __always_inline __u32 cfi_enc_size(__u8 enc)
 
 #define CFI_AUG 9 /* where the augmentation string begins */
 
-/* What a letter of it stands for, at .p. */
+/* Reads the data of letter @i of that string, at .p. Returns the letter. */
 __noinline int cfi_letter(struct cfi *c, __u64 i)
 {
 	__u32 size;
@@ -562,7 +562,7 @@ __noinline int cfi_begin(struct cfi *c)
 
 static __always_inline void cfi_rule(struct cfi *c, __u64 reg, __u8 rule, __s64 offset)
 {
-	/* What doesn't fit is not followed. */
+	/* An offset of more than 32 bits is not supported. */
 	if (offset != (__s32)offset)
 		rule = CFI_RULE_OTHER;
 	if (reg == CFI_FP) {
@@ -773,7 +773,7 @@ __noinline int cfi_op(struct cfi *c)
 	else if (by < 0)
 		bad = cfi_op_plain(c, op);
 	c->pos = c->from + c->p;
-	/* What can't be read, and all after it, is not followed. */
+	/* The CFA is unknown after an instruction that can't be read. */
 	if (bad || c->pos > c->stop) {
 		c->now.how = CFI_CFA_OTHER;
 		c->pos = c->stop;

@@ -408,8 +408,8 @@ static __always_inline __u64 event_arg(const struct pt_regs *ctx, __u32 reg)
 const volatile bool fsn_other_regs = false; /* some function's are not FSN_REGS_C */
 
 /*
- * Those of a Go function: from the thread's own registers, as the room that some programs have for
- * arguments has no place for all of them.
+ * Those of a Go function: from the thread's own registers, because the argument array of some
+ * BPF programs is too small for all of them.
  */
 static __always_inline __u64 go_arg(__u32 reg)
 {

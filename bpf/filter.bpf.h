@@ -81,7 +81,7 @@ __noinline int filter_passes(__u32 filters)
 
 const volatile bool fsn_events = false; /* some function is an event */
 
-/* Of the argument at @where, 1 + register, or FSN_GO_REG + 1 + Go's, or FSN_STR_STACK + word. */
+/* The argument at @where: 1 + register, FSN_GO_REG + 1 + Go's register, or FSN_STR_STACK + word. */
 static __always_inline __u64 arg_word(const struct pt_regs *ctx, __u32 where)
 {
 	__u64 word = 0;

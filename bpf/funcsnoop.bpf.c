@@ -49,12 +49,13 @@ int fsn_session(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 
 	own_stack_session(ctx);
-	if (bpf_get_func_ip(ctx) == REG_IP(ctx) && is_counted(cookie))
-		return 1;
-	if (bpf_get_func_ip(ctx) == REG_IP(ctx))
+	if (bpf_get_func_ip(ctx) == REG_IP(ctx)) {
+		if (is_counted(cookie))
+			return 1;
 		return call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
 			       HIJACK_SESSION, true) !=
 		       FOLLOWED;
+	}
 	call_end(cookie & FSN_COOKIE_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx));
 	return 0;

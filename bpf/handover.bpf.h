@@ -6,8 +6,8 @@
  * The kernel runs the consumer first that came last (consumer_add(), kernel/events/uprobes.c). So
  * the new link always counts, and marks thread, function and kind of probe; the old one finds the
  * mark, and leaves the hit alone. Where only the old one is attached so far it finds no mark, and
- * counts. Marks that nobody takes away are of an earlier turn, or of the same probe, whose next hit
- * makes another one.
+ * counts. A mark that remains is of an earlier turn, or of the same probe, whose next hit replaces
+ * it.
  */
 #ifndef FUNCSNOOP_HANDOVER_BPF_H
 #define FUNCSNOOP_HANDOVER_BPF_H

@@ -102,8 +102,8 @@ static __always_inline struct fsn_stop *stop_make(__u32 id)
 }
 
 /*
- * A held process that another process has continued, such as a parent that answers an earlier
- * stop, runs the kernel's code first, which tells its parent: there it is stopped again.
+ * Stops a process again if another process has continued it during a hold, such as a parent that
+ * answers an earlier stop. The process calls it to notify its parent, before it runs its own code.
  */
 static __always_inline void hold_again(__u32 pid, struct kernel_siginfo *info)
 {

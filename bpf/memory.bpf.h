@@ -105,9 +105,9 @@ __noinline int memory_ends(__u32 fn, __u32 slot, __u64 result, __u32 failed, __u
 		place = block_find(hash, tgid);
 		if (place == BLOCK_NONE || !block_again(place, hash))
 			place = block_claim(hash);
-		block_counts(fn, place, size);
+		block_counts(fn, place, size, tgid);
 		if (place != BLOCK_NONE)
-			block_fill(place, fn, slot, now);
+			block_fill(place, fn, slot, now, tgid);
 	}
 	if (got & TOOK)
 		block_settle(slot, failed);

@@ -14,15 +14,15 @@
  * directly, takes the word as it finds it: its calls are made in none, or in the one that
  * was open last.
  *
- * A call's time is without the time of probes inside of it: what was measured of each call there
- * and is not its time, the rest of what its probes take, by calibration, and all that probes take
- * which measure nothing. So a caller's own time, which is its time less that of the calls inside,
- * is right even if the calibrated time of a probe is not: the two are parts of what was measured.
+ * A call's time excludes the probes inside of it: the part of each inner call's measured time that
+ * is not the call's own, the calibrated rest of its probes, and all of the probes that measure
+ * nothing. So a caller's self time, its time less that of inner calls, is right even if a probe's
+ * calibrated time is not: an inner call's time and its probes' add up to what was measured.
  *
- * A thread that loses its CPU while a probe runs waits in the run queue, for milliseconds, in what
- * was measured as its call's. When that was in the call's own code and when in the probes is not
- * known: it is divided in the proportion of the two on a CPU. Kernels without sched_info do not say
- * how long that was.
+ * A thread that loses its CPU while a probe runs waits in the run queue, for milliseconds, within
+ * the measured time of its call. The probes' share of the wait is not known: it is divided in the
+ * proportion of the call's own code and the probes on a CPU. Kernels without sched_info do not say
+ * how long the wait was.
  *
  * Only the thread itself writes its word: nothing here needs an exchange.
  */
@@ -383,8 +383,8 @@ struct nest_passed {
 };
 
 /*
- * A call that goes on has taken @took, a part of the time of the one in which it was made. Of its own
- * probes only that of the entry is in there: both end by the same probe.
+ * A call that continues has taken @took, a part of the time of the call in which it was made. The
+ * exit probe is not in that part, because the same probe ends both calls.
  */
 static __always_inline void nest_goes_on(
 	struct fsn_nest *outer, const struct fsn_nest *nest, const struct fsn_conf *conf, __s64 took)
@@ -482,15 +482,15 @@ static __always_inline struct fsn_nest *nest_close(
 
 #define NEST_SHARE 1024 /* parts of a whole; times have 48 bits */
 
-/* What a call that was switched out takes longer at most: interrupts, other virtual machines. */
+/* The most that a switch adds to a call's time: interrupts, other virtual machines. */
 #define NEST_SWITCH_NS 1000000
 
 /*
  * Returns the part of @delay_ns that was lost in probes, which took @probes_ns; 0 if @probes_ns is 0.
  * @delay_ns is run-queue latency in a call of @fn, without that in calls inside. The call's own code
  * took @own_ns on a CPU. A call that was switched out takes longer for it: the average of the
- * function counts unless the call took far longer. All was lost if that is within the noise of what
- * is taken off. Not static, so that it is verified once.
+ * function counts unless the call took far longer. All was lost if that is within the noise of the
+ * correction. Not static, so that it is verified once.
  */
 __noinline __u64 nest_lost(__u32 fn, __s64 own_ns, __u64 probes_ns, __u64 delay_ns)
 {

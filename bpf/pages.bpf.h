@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bytes of a file out of the page cache, in any context: no page is asked for, and nothing waits.
+ * Reads bytes of a file from the page cache, in any context: it requests no page and never waits.
  *
  * The tree of pages (struct xarray, lib/xarray.c) is read without a lock, as mapping.bpf.h reads
  * mappings. A folio counts if it says itself that it belongs to this file and to this place, and
@@ -8,15 +8,15 @@
  * in the kernel's direct map, whose base and that of the array of struct page a command finds by
  * experiment (lib/kernel/pages.c).
  *
- * Huge pages of hugetlbfs, memory of memfd_secret(2) and files of DAX are no folios of this kind, or
- * are not mapped: their pages are missing, as those which were reclaimed.
+ * Huge pages of hugetlbfs, memory of memfd_secret(2) and files of DAX have other folios, or are not
+ * mapped: their pages count as missing, as reclaimed pages do.
  */
 #ifndef FUNCSNOOP_PAGES_BPF_H
 #define FUNCSNOOP_PAGES_BPF_H
 
 #include "core.bpf.h"
 
-const volatile bool fsn_cfi = false; /* rows are made of files without a table */
+const volatile bool fsn_cfi = false; /* rows are made of files without an unwind table */
 const volatile __u64 fsn_vmemmap = 0, fsn_page_base = 0;
 
 #define PAGE_BYTES 64 /* of struct page, as lib/kernel/pages.c has seen */
@@ -56,7 +56,7 @@ struct file_pages {
 	__u64 kaddr;          /* where the page is in memory */
 	__u64 entry, shift, at; /* where the search has got to */
 	__u64 missing;        /* offset of the page that was not found */
-	__u64 words[5];       /* of a folio: flags, lru (2), mapping, index; stacks have no room */
+	__u64 words[5];       /* of a folio: flags, lru (2), mapping, index; too many for a stack */
 };
 
 /* The folio belongs to @p at @first, and is read in. Its layout is checked by lib/kernel/pages.c. */
@@ -105,7 +105,7 @@ static __always_inline int pages_root(struct file_pages *p)
 	node = (void *)(p->entry - 2);
 	if (bpf_core_read(&p->shift, sizeof(node->shift), &node->shift))
 		return -1;
-	/* What the tree can't hold. */
+	/* -1: the index is beyond the tree. */
 	return PAGES_INDEX(p) >> (p->shift & 63) >> 6 ? -1 : 0;
 }
 

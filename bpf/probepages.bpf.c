@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a command finds out about the page cache: where a page of a file of its own is said to be,
-// and what is at an address. They run once each time they are asked to, and never by themselves.
+// BPF programs that examine the page cache for a command: the place of a page of the command's own
+// file, and the bytes at an address. They run once per request, and never by themselves.
 #include "pages.bpf.h"
 
 struct folio {

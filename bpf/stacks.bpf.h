@@ -106,7 +106,7 @@ static __always_inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64
 	w->cfi.total = 0;
 	w->cfi.pages.page = 0;
 	w->ident = (__u64)task->tgid << 32 | (__u32)task->self_exec_id;
-	/* What was kept before a table was made is looked for again. */
+	/* Rules that were kept before an unwind table was made are looked up again. */
 	w->stamp = mappings_stamp(task) + ((__u64)READ(ctl.tables) << 40);
 	w->mapping.end = 0;
 	w->trampoline = mm->uprobes_state.xol_area->vaddr;

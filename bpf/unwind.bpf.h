@@ -112,7 +112,7 @@ struct walk {
 };
 enum { HAVE_NOTHING, HAVE_ROW, HAVE_END };
 
-/* What holds at an address; .at is 0 while it is written. */
+/* The rule of an address; .at is RULE_LOCKED during a write. */
 struct rule {
 	__u64 at, ident, stamp, frame, row;
 };
@@ -133,7 +133,7 @@ struct {
 	__type(value, struct rule);
 } fsn_rules SEC(".maps");
 
-/* Rows of files without a table, of all processes: .tag is 0 while one is written. */
+/* Rows of files without an unwind table, of all processes; .tag is RULE_LOCKED during a write. */
 struct cfi_kept {
 	__u64 tag, row;
 };
@@ -496,18 +496,18 @@ static __always_inline int step_out(struct walk *w, __u64 row)
 #define CODE_ADDR(pc) ((pc) & FSN_FRAME_OFFSET)
 #endif
 
-/* --- rows of files without a table ------------------------------------------------------------ */
+/* --- rows of files without an unwind table ---------------------------------------------------- */
 
 /*
- * Bounds of one walk: rows made, and times of CFI_OPS instructions. A walk that reaches them ends
- * there, marked so, and the next goes on with the rows that this one has kept.
+ * Bounds of one walk: rows made, and batches of CFI_OPS instructions. A walk that reaches one ends
+ * there with FSN_WALK_BOUND. The next walk starts with the rows that this one has kept.
  */
 #define WALK_ROWS 64
 #define WALK_RUNS 384
 
 /*
- * 64 bits in the place of file and offset, of which 2 are lost: two of a million places have the
- * same ones by chance once in 2^23 machines. Never 0 or RULE_LOCKED.
+ * A hash of file and offset, of 64 bits less 1: among a million places, two collide by chance once
+ * in 2^24 machines. Never 0 or RULE_LOCKED.
  */
 static __always_inline __u64 cfi_tag(const struct fsn_file_id *id, __u64 off)
 {
@@ -532,7 +532,7 @@ static __always_inline struct cfi_file_kept *cfi_file_place(__u64 tag)
 	return bpf_map_lookup_elem(&fsn_cfi_files, &i);
 }
 
-/* Who looks for a file has it by its own tag, which is that of no offset. */
+/* The tag of a file as a whole is that of an offset that no row has. */
 #define CFI_FILE_OFF (~0ULL)
 
 static __always_inline bool cfi_row_known(struct walk *w)
@@ -662,7 +662,7 @@ static __always_inline int row_end(const struct walk *w)
 
 /* --- one frame ---------------------------------------------------------------------------------- */
 
-/* Looks for what holds at @at, which is not known: 0, or how the walk ends after that frame. */
+/* Finds the rule of @at: 0, or how the walk ends after that frame; negative: before that frame. */
 static __always_inline int frame_find(struct walk *w, __u64 at)
 {
 	int end = mapping_find(&w->mapping, at);
@@ -679,7 +679,7 @@ static __always_inline int frame_find(struct walk *w, __u64 at)
 	if (fsn_stack_holds && w->met)
 		hold_for_table();
 	w->met = 0;
-	/* What a row's frame can't say has no row. */
+	/* A frame that can't name its file gets no row. */
 	if (fsn_cfi && end == FSN_WALK_NO_TABLE && w->frame >> FSN_FRAME_SHIFT) {
 		w->at = at;
 		w->cfi.step = CFI_LOOK;

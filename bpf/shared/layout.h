@@ -72,7 +72,7 @@ struct fsn_conf {
 	/* Sizes, as of .str: if one is 0, the function frees and returns NULL without an error. */
 	unsigned char zero[FSN_ZEROS], zero_width[FSN_ZEROS]; /* bits */
 	unsigned int overhead_ns; /* of each measured time what is the probes' own */
-	unsigned int noise_ns;    /* times below that are within the error of what is taken off */
+	unsigned int noise_ns;    /* shorter times are within the error of the correction */
 	unsigned int rest_ns;     /* what they take besides, of a call that returns */
 	unsigned int left_ns;     /* what they take of one that leaves by a jump */
 	unsigned int entry_ns;    /* what the probe of the entry takes alone */
@@ -335,7 +335,7 @@ static inline __attribute__((always_inline)) unsigned long long row_tag(
 #define FSN_WALKS_CPU    4 /* walks at once, for each processor */
 #define FSN_FILES_MAX    1024 /* numbers of files: from 1 on */
 #define FSN_RULES        16384 /* addresses of which it is kept what holds there */
-#define FSN_CFI_ROWS     65536 /* rows made of files without a table; a power of two, */
+#define FSN_CFI_ROWS     65536 /* rows made of files without an unwind table; a power of two, */
 #define FSN_CFI_FILES    1024  /* and what is known of those files */
 
 /* One that was seen: it is claimed by its hash, and is never given back. */
@@ -499,8 +499,8 @@ struct fsn_ctl {
 	unsigned int cpus_off; /* how often a CPU that is sampled was switched off */
 	unsigned int cpu_going; /* 1 + the one that goes: it has many steps, and goes alone */
 	/*
-	 * While links are there beside those that are to take their place: the how many-th time;
-	 * else 0. In .turns it is kept. Cookies of the new links have its last bit.
+	 * The number of the handover, while links are attached next to those that replace them;
+	 * otherwise 0. .turns keeps it. Cookies of the new links have its last bit.
 	 */
 	unsigned int turn;
 	unsigned long long pauses, pauses_base[2]; /* how often processes were, that go on */

@@ -54,7 +54,7 @@ struct fsn_held {
 };
 
 #define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */
-#define FSN_OF_ZERO  0x20000000U /* a size was 0: NULL is no error (fsn_conf.zero) */
+#define FSN_OF_ZERO  0x20000000U /* a size was 0: NULL is not an error (fsn_conf.zero) */
 #define FSN_PROC_OF(proc) ((proc) & ~(FSN_HAS_ARGS | FSN_OF_ZERO))
 
 /* What is known of a call. Those of one place are on one cache line, the keys on another. */

@@ -119,7 +119,7 @@ enum fsn_judge {
 
 #define FSN_FN_BITS 20 /* as many as one uprobe_multi link takes (MAX_UPROBE_MULTI_CNT) */
 #define FSN_FN_MASK ((1ULL << FSN_FN_BITS) - 1)
-/* Of a cookie: without the bit that a link and the one that takes its place differ by. */
+/* The function of a cookie, without the bit by which a link and its replacement differ. */
 #define FSN_COOKIE_TURN_SHIFT 19
 #define FSN_COOKIE_FN_MASK    ((1ULL << FSN_COOKIE_TURN_SHIFT) - 1)
 #define FSN_FN_MAX            ((1U << FSN_COOKIE_TURN_SHIFT) - 2)
@@ -239,7 +239,7 @@ struct price {
 	unsigned int rest_ns[PRICE_SITES][PRICE_ENDS];
 };
 
-/* The error of what is taken off one time: shorter times are mostly that. */
+/* The error of the correction of one time: shorter times are mostly error. */
 static inline unsigned int price_noise_ns(enum price_site site)
 {
 	return site == PRICE_STEPPED ? 3000 : 400;
@@ -457,8 +457,8 @@ enum fsn_walk_end {
 	FSN_WALK_NO_RULE,       /* in code of which nothing is known, and it keeps no frame pointer */
 	FSN_WALK_NO_MEMORY,     /* the stack is not there */
 	FSN_WALK_LOST,          /* it can't be followed there */
-	FSN_WALK_NO_PAGE,       /* in a file without a table, of which a page is not in memory */
-	FSN_WALK_BAD_FRAMES,    /* in a file without a table, whose .eh_frame is damaged */
+	FSN_WALK_NO_PAGE,       /* in a file without an unwind table, with a page not in memory */
+	FSN_WALK_BAD_FRAMES,    /* in a file without an unwind table, whose .eh_frame is damaged */
 	FSN_WALK_BOUND,         /* a row would have cost more than a walk may */
 	FSN_WALK_ENDS,
 };
