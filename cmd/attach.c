@@ -225,7 +225,7 @@ static void print_prices(const struct draft *draft, const struct price *price)
 	putchar('\n');
 }
 
-/* What was given up to keep within the bound. */
+/* Prints how many functions are kept, sampled, only counted and left out. */
 static void print_bound(const struct draft *draft, const struct budget *budget)
 {
 	struct bound bound;

@@ -286,7 +286,7 @@ static void add_views(struct reading_line *r)
 	line_add(&r->stream, "", r->o->name, NULL);
 }
 
-/* Why the table can't be what is asked for, as the group would not have it; or NULL. */
+/* Returns why the group cannot have the figures of the view, or NULL. */
 static const char *contradiction_of_view(const struct run_options *o)
 {
 	const struct attach_options *a = &o->attach;
@@ -305,7 +305,7 @@ static const char *contradiction_of_view(const struct run_options *o)
 	return NULL;
 }
 
-/* What the table is to show is recorded without a word more. */
+/* Records all that the table shows, without more options. */
 static bool show_recorded(struct run_options *o)
 {
 	bool stacks = o->stats.view->flags & (VIEW_STACKS | VIEW_SLEEPS) ||
@@ -399,7 +399,7 @@ static int run(struct globals *g, int argc, char **argv)
 		return cmd_usage(g, "--%s goes with --stream only", r.foreign);
 	if (!parse_lines(&r, &stats_g, &stream_g))
 		return EXIT_USAGE;
-	/* What can't be read is known before anything is attached. */
+	/* A file that cannot be read is an error before anything is attached. */
 	if (o.stats.diff_path && saved_read(o.stats.diff_path, &o.stats.before, &err))
 		return cmd_fail(g, &err);
 	return run_session(&o);

@@ -72,7 +72,7 @@ static void tell_progress(
 			done == total ? "\n" : "");
 }
 
-/* What was given up to keep within the bound. */
+/* Notes how many functions are sampled, only counted and left out, if any are. */
 static void tell_bound(const struct session *s)
 {
 	struct bound bound;
@@ -85,24 +85,21 @@ static void tell_bound(const struct session *s)
 	cmd_note(s->o->g, "%s", text);
 }
 
-/* What was removed while the group counted. */
+/* Notes the functions whose probes were removed while the group counted. */
 static void tell_shed(const struct session *s)
 {
-	const struct shed_left *l = s->shed ? shed_left(s->shed) : NULL;
-	double share = s->o->attach.attach.budget.share / 1e4;
-	char text[1024] = "";
-	size_t len = 0;
+	const struct budget *budget = &s->o->attach.attach.budget;
+	size_t cnt = s->shed ? shed_tell(s->shed, s->draft) : 0;
+	char text[1024];
 
-	if (l && l->over_share && !l->cnt)
+	if (s->shed && shed_over_share(s->shed) && !cnt)
 		cmd_note(s->o->g, "the probes cost %.0f %% of the CPU time, more than %g %%: "
-			"functions selected by name are kept", l->over_share / 1e4, share);
-	for (size_t i = 0; l && i < l->named && len < sizeof(text); i++)
-		len += snprintf(text + len, sizeof(text) - len, "%s'%s' (%llu calls/s)",
-			i ? ", " : "", l->of[i].name, (unsigned long long)l->of[i].calls_per_s);
-	if (l && l->cnt)
-		cmd_note(s->o->g, "overhead at most %g %%: %zu more function%s left out meanwhile: "
-			"%s; '--overhead none' keeps all", share, l->cnt,
-			l->cnt == 1 ? "" : "s", text);
+			"functions selected by name are kept", shed_over_share(s->shed) / 1e4,
+			budget->share / 1e4);
+	if (cnt) {
+		bound_shed_text(s->draft, cnt, budget, text, sizeof(text));
+		cmd_note(s->o->g, "%s", text);
+	}
 }
 
 static void tell_attached(const struct session *s, size_t processes)

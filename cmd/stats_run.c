@@ -113,7 +113,7 @@ static int check_stacks(const struct stats_options *o, const struct report *r, s
 	return err_hint(err, "attach the group again with --replace --stacks all");
 }
 
-/* Samples with stacks are shown as a flat profile, unless a view was asked for. */
+/* Samples with stacks are shown as a flat profile, unless the user has chosen a view. */
 static bool is_profile(const struct stats_options *o, const struct report *r)
 {
 	if (o->view_set || o->view != view_find("function") || !(o->format->flags & FORMAT_READERS) ||

@@ -226,6 +226,13 @@ static void parse_stacks(struct attach_options *o, const char *arg, struct argp_
 	o->draft.rules.keep_args |= !o->keys.stack_late;
 }
 
+void attach_options_use_keys(struct attach_options *o)
+{
+	o->attach.keys = &o->keys;
+	if (!o->keys.rows)
+		o->keys.rows = KEYS_USUAL;
+}
+
 bool attach_options_show(
 	struct attach_options *o, const char *const *keys, size_t key_cnt, bool stacks)
 {
@@ -246,9 +253,7 @@ bool attach_options_show(
 		return false;
 	}
 	o->attach.stack_cnt = STACKS_USUAL;
-	o->attach.keys = &o->keys;
-	if (!o->keys.rows)
-		o->keys.rows = KEYS_USUAL;
+	attach_options_use_keys(o);
 	return true;
 }
 
@@ -462,8 +467,8 @@ bool attach_options_parse(struct attach_options *o, int argc, char **argv)
 	if (!o->has_overhead)
 		o->attach.budget.share = BUDGET_USUAL;
 	o->attach.budget.trims = !o->memory;
-	if (o->attach.keys && !o->keys.rows)
-		o->keys.rows = KEYS_USUAL;
+	if (o->attach.keys)
+		attach_options_use_keys(o);
 	if (wrong)
 		cmd_usage(o->g, "%s", wrong);
 	else if (!o->config && !o->words.cnt)

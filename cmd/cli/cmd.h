@@ -213,11 +213,14 @@ struct attach_options {
 bool attach_options_parse(struct attach_options *o, int argc, char **argv);
 
 /*
- * Makes @o, which was read, record what the group is to be shown by: @keys, and stacks. False when
- * that contradicts its line, which has been said.
+ * Makes @o, which was read, record what the group is to be shown by: @keys, and stacks. Returns
+ * false, after a message, if its line contradicts that.
  */
 bool attach_options_show(
 	struct attach_options *o, const char *const *keys, size_t key_cnt, bool stacks);
+
+/* The group has @o's keys, and rows for them. */
+void attach_options_use_keys(struct attach_options *o);
 
 void attach_options_done(struct attach_options *o);
 

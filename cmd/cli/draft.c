@@ -269,9 +269,7 @@ static int add_shown(struct attach_options *o, const struct draft *draft, struct
 		if (has_key(&o->keys, o->shown[i]))
 			continue;
 		code = keys_add(&o->keys, o->shown[i], err);
-		o->attach.keys = &o->keys;
-		if (!o->keys.rows)
-			o->keys.rows = KEYS_USUAL;
+		attach_options_use_keys(o);
 	}
 	return code;
 }
@@ -291,11 +289,8 @@ static int usual_keys(struct attach_options *o, const struct draft *draft, struc
 		code = add_usual(o, draft, preset->keys[i], false, err);
 	for (size_t i = 0; !code && i < preset->sum_cnt; i++)
 		code = add_usual(o, draft, preset->sums[i], true, err);
-	if (!code && keys_wanted(&o->keys)) {
-		o->attach.keys = &o->keys;
-		if (!o->keys.rows)
-			o->keys.rows = KEYS_USUAL;
-	}
+	if (!code && keys_wanted(&o->keys))
+		attach_options_use_keys(o);
 	return code;
 }
 
@@ -316,9 +311,7 @@ static bool wants_usual_stacks(struct attach_options *o, const struct draft *dra
 		o->keys.key_cnt == FSN_KEYS)
 		return false;
 	o->attach.stack_cnt = STACKS_USUAL;
-	o->attach.keys = &o->keys;
-	if (!o->keys.rows)
-		o->keys.rows = KEYS_USUAL;
+	attach_options_use_keys(o);
 	return true;
 }
 
@@ -339,28 +332,39 @@ static pid_t find_torch(const struct attach_options *o)
 	return 0;
 }
 
+static bool allocates(const struct preset_set *set, const char *symbol)
+{
+	for (size_t i = 0; i < set->groups[0].func_cnt; i++) {
+		const struct preset_func *f = &set->groups[0].funcs[i];
+
+		if (f->memory.allocates && !strcmp(f->symbol, symbol))
+			return true;
+	}
+	return false;
+}
+
 /* A preset may know what a function allocates that was given by name. */
 static void hint_memory(const struct draft *draft, struct err *err)
 {
-	static const char *const presets[] = { "malloc", "cuda", "cuda-driver", "nccl", "tensors" };
+	const char *symbol = draft->targets[0].symbol;
+	struct preset_entry *entries = NULL;
 	bool found = false;
+	size_t cnt = 0;
 
-	for (size_t i = 0; !found && i < ARRAY_SIZE(presets); i++) {
+	if (!symbol || preset_list(&entries, &cnt, NULL))
+		return;
+	for (size_t i = 0; !found && i < cnt; i++) {
 		struct preset_set *set = NULL;
 
-		if (preset_find(presets[i], &set, NULL))
+		if (entries[i].error || preset_find(entries[i].name, &set, NULL))
 			continue;
-		for (size_t k = 0; !found && k < set->groups[0].func_cnt; k++) {
-			const struct preset_func *f = &set->groups[0].funcs[k];
-
-			found = f->memory.allocates && draft->targets[0].symbol &&
-				!strcmp(f->symbol, draft->targets[0].symbol);
-		}
+		found = allocates(set, symbol);
 		if (found)
 			err_hint(err, "preset '%s' knows it: '%s %s' in place of the group and FUNCTION",
-				presets[i], presets[i], draft->targets[0].symbol);
+				entries[i].name, entries[i].name, symbol);
 		preset_set_free(set);
 	}
+	preset_list_free(entries, cnt);
 }
 
 /* A function whose blocks can't be followed is told; that there is no other is an error. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is said of the overhead of a group, and of the functions that were given up for it.
+// The bound on the overhead of a group, and the functions that it has sampled, only counted or left out.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,25 +7,30 @@
 #include "show/list.h"
 #include "show/text.h"
 
+static void bound_name(struct bound *b, const struct target *t)
+{
+	size_t at = b->named;
+
+	while (at && b->expensive[at - 1]->cost_ns < t->cost_ns)
+		at--;
+	if (at == BOUND_NAMES)
+		return;
+	b->named += b->named < BOUND_NAMES;
+	memmove(&b->expensive[at + 1], &b->expensive[at],
+		(b->named - at - 1) * sizeof(*b->expensive));
+	b->expensive[at] = t;
+}
+
 void bound_count(const struct draft *draft, struct bound *ret_bound)
 {
 	struct bound b = {};
 
 	for (size_t i = 0; i < draft->target_cnt; i++) {
 		const struct target *t = &draft->targets[i];
-		size_t at = b.named;
 
 		b.cnt[t->limit] += t->limit != LIMIT_NONE || !t->refused;
-		if (t->limit == LIMIT_NONE)
-			continue;
-		while (at && b.expensive[at - 1]->cost_ns < t->cost_ns)
-			at--;
-		if (at == BOUND_NAMES)
-			continue;
-		b.named += b.named < BOUND_NAMES;
-		memmove(&b.expensive[at + 1], &b.expensive[at],
-			(b.named - at - 1) * sizeof(*b.expensive));
-		b.expensive[at] = t;
+		if (t->limit != LIMIT_NONE)
+			bound_name(&b, t);
 	}
 	*ret_bound = b;
 }
@@ -33,6 +38,16 @@ void bound_count(const struct draft *draft, struct bound *ret_bound)
 bool bound_limits(const struct bound *b)
 {
 	return b->cnt[LIMIT_SAMPLED] || b->cnt[LIMIT_COUNTED] || b->cnt[LIMIT_LEFT_OUT];
+}
+
+/* ": 'f' (9000 calls/s), 'g' ...; '--overhead none' keeps all" from @len on, if there are names. */
+static void names_text(const struct bound *b, char *buf, size_t len, size_t size)
+{
+	for (size_t i = 0; i < b->named && len < size; i++)
+		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s)", i ? ", " : ": ",
+			b->expensive[i]->name, (unsigned long long)b->expensive[i]->calls_per_s);
+	if (b->named && len < size)
+		snprintf(buf + len, size - len, "; '--overhead none' keeps all");
 }
 
 void bound_text(const struct bound *b, const struct budget *budget, char *buf, size_t size)
@@ -45,11 +60,21 @@ void bound_text(const struct bound *b, const struct budget *budget, char *buf, s
 		if (b->cnt[limit])
 			len += snprintf(buf + len, size - len, ", %zu %s%s", b->cnt[limit],
 				limit == LIMIT_LEFT_OUT ? "" : "of them ", text_limit(limit));
-	for (size_t i = 0; i < b->named && len < size; i++)
-		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s)", i ? ", " : ": ",
-			b->expensive[i]->name, (unsigned long long)b->expensive[i]->calls_per_s);
-	if (b->named && len < size)
-		snprintf(buf + len, size - len, "; '--overhead none' keeps all");
+	names_text(b, buf, len, size);
+}
+
+void bound_shed_text(
+	const struct draft *draft, size_t cnt, const struct budget *budget, char *buf, size_t size)
+{
+	struct bound b = {};
+	size_t len = snprintf(buf, size, "overhead at most %g %%: %zu more function%s left out meanwhile",
+		budget->share / 1e4, cnt, cnt == 1 ? "" : "s");
+
+	/* A function that was left out before has no probes. */
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (draft->targets[i].limit == LIMIT_LEFT_OUT)
+			bound_name(&b, &draft->targets[i]);
+	names_text(&b, buf, len, size);
 }
 
 void bound_json(struct json *j, const struct bound *b, const struct budget *budget)

@@ -35,12 +35,12 @@ struct table *prototypes_table(void);
 void prototypes_add(struct table *table, const char *name, const struct preset_func *known,
 	const char *why);
 
-/* --- overhead: what was given up to keep within the bound ------------------------------------ */
+/* --- overhead: functions that are sampled, only counted or left out -------------------------- */
 
 #define BOUND_NAMES 3
 
 struct bound {
-	size_t cnt[LIMIT_CNT]; /* functions by what was given up of them */
+	size_t cnt[LIMIT_CNT]; /* functions by their limit */
 	const struct target *expensive[BOUND_NAMES]; /* of those, the most expensive first */
 	size_t named;
 };
@@ -48,7 +48,7 @@ struct bound {
 struct budget;
 void bound_count(const struct draft *draft, struct bound *ret_bound);
 
-/* True if something was given up. */
+/* True if some function is sampled, only counted or left out. */
 bool bound_limits(const struct bound *b);
 
 /*
@@ -56,6 +56,13 @@ bool bound_limits(const struct bound *b);
  * calls/s), 'g' ...; '--overhead none' keeps all"
  */
 void bound_text(const struct bound *b, const struct budget *budget, char *buf, size_t size);
+
+/*
+ * The same of the @cnt functions that were left out while @draft counted: shed_tell(). "overhead at
+ * most 10 %: 2 more functions left out meanwhile: 'f' (9000 calls/s), ..."
+ */
+void bound_shed_text(
+	const struct draft *draft, size_t cnt, const struct budget *budget, char *buf, size_t size);
 
 /* The same as key "overhead"; null without a bound. */
 void bound_json(struct json *j, const struct bound *b, const struct budget *budget);

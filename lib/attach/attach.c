@@ -293,7 +293,7 @@ static uint64_t maps_memory(const struct engine *e)
 	return sum;
 }
 
-/* What is done in place of attaching: attach_bare(). */
+/* Replaces attaching: attach_bare(). */
 struct bare {
 	attach_work_fn work;
 	void *arg;
@@ -497,12 +497,16 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 	return code;
 }
 
-int attach_measure(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
-	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err)
+/*
+ * Makes a group without a name, with @bare instead of links or with @measure after them, and removes
+ * it.
+ */
+static int make_nameless(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
+	const struct bare *bare, int (*measure)(int dir_fd, void *arg), void *arg, struct err *err)
 {
 	_cleanup_close_ int dir_fd = -1;
 	const struct price unknown = {};
-	struct attach_report report;
+	struct attach_report report = {};
 	int code;
 
 	code = bpffs_lock(fs, err);
@@ -510,8 +514,8 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 		code = bpffs_stage(fs, draft->name, &dir_fd, err);
 	if (code)
 		return code;
-	code = build(draft, opts, &unknown, NULL, dir_fd, &report, err);
-	if (!code) {
+	code = build(draft, opts, &unknown, bare, dir_fd, &report, err);
+	if (!code && measure) {
 		code = measure(dir_fd, arg);
 		if (code)
 			err_sys(err, code, "cannot read what was measured");
@@ -520,21 +524,16 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 	return code;
 }
 
+int attach_measure(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
+	int (*measure)(int dir_fd, void *arg), void *arg, struct err *err)
+{
+	return make_nameless(draft, opts, fs, NULL, measure, arg, err);
+}
+
 int attach_bare(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	attach_work_fn work, void *arg, struct err *err)
 {
 	const struct bare bare = { work, arg };
-	const struct price unknown = {};
-	struct attach_report report = {};
-	_cleanup_close_ int dir_fd = -1;
-	int code;
 
-	code = bpffs_lock(fs, err);
-	if (!code)
-		code = bpffs_stage(fs, draft->name, &dir_fd, err);
-	if (code)
-		return code;
-	code = build(draft, opts, &unknown, &bare, dir_fd, &report, err);
-	bpffs_remove(fs, draft->name, NULL, NULL, NULL);
-	return code;
+	return make_nameless(draft, opts, fs, &bare, NULL, NULL, err);
 }

@@ -18,16 +18,16 @@
 #include "target/draft.h"
 
 /*
- * What a group may cost: of the CPU time of the processes that it traces, or of all CPUs where it
- * names none. Functions that were asked for by their names are kept, whatever they cost.
+ * The bound on the cost of a group: a share of the CPU time of the processes that it traces, or of all
+ * CPUs if it names none. Functions that the user has named are kept at any cost.
  */
 #define BUDGET_USUAL 100000 /* 10 % */
 
 struct budget {
 	uint32_t share;    /* in millionths; 0: no bound */
-	bool trims;        /* functions may be given up for it */
-	uint64_t tried_ns; /* so long functions were tried; 0: they were not */
-	uint64_t cost_ns;  /* cost of what was kept, of a second of CPU time, when it was tried */
+	bool trims;        /* functions may be sampled, only counted or left out */
+	uint64_t tried_ns; /* duration of the trial; 0: there was none */
+	uint64_t cost_ns;  /* of the kept functions, of a second of CPU time, by the trial */
 };
 
 #define BLOCKS_USUAL 262144 /* blocks of memory, where nothing else is asked for */
@@ -142,20 +142,19 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 
 /*
  * Finds out how often functions of @draft are called (stage_count() says how), and cuts @draft by
- * draft_limit() to @opts->budget.share; the rest of @opts->budget says what came of it. Does
- * nothing where there is nothing that may be given up, where the processes are yet to begin, and
- * with links of perf events, which go too slowly. Whoever dies meanwhile leaves nothing. Errors as
- * of attach_draft(), and of draft_limit() when nothing would be left. @how is what @draft was made
- * by.
+ * draft_limit() to @opts->budget.share; sets the rest of @opts->budget. Does nothing if all functions
+ * must be kept, if the processes are yet to start, and with links of perf events, which attach too
+ * slowly. A command that is killed meanwhile leaves nothing behind. Errors as of attach_draft(), and
+ * of draft_limit() when no function would be left. @how are the options that @draft was made by.
  */
 _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 	struct attach_opts *opts, struct bpffs *fs, struct err *err);
 
-/* --- shed.c: what became too expensive while the group counts ---------------------------------- */
+/* --- shed.c: functions that become too expensive while the group counts ---------------------------------- */
 
 /*
  * Watches what an attached group costs, and removes probes of functions that are called so often
- * that it is over its bound: those that may be given up (struct budget), the most expensive first.
+ * that it is over its bound: of those that need not be kept, the most expensive first.
  *
  * A link that holds such a function is replaced by one without it: calls of the other functions are
  * counted once each meanwhile, and those in progress are not timed. A function whose probes are
@@ -163,20 +162,6 @@ _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
  * and so do those of kernels that do not tell what a link is of (to 6.7).
  */
 struct shed;
-
-#define SHED_NAMES 3
-
-struct shed_func {
-	const char *name;
-	uint64_t calls_per_s, cost_ns; /* cost of a second of CPU time */
-};
-
-struct shed_left {
-	size_t cnt; /* functions that were left out since shed_new() */
-	struct shed_func of[SHED_NAMES]; /* of them the most expensive, .named */
-	size_t named;
-	uint64_t over_share; /* above 0: the bound was exceeded by what may not be given up */
-};
 
 /*
  * *@ret_shed is NULL if there is nothing to watch: no bound, or prices that are not known. @how is
@@ -190,10 +175,12 @@ void shed_free(struct shed *s);
 /* To be called when shed_left_ns() is over. Takes the lock of @fs where there is something to do. */
 void shed_step(struct shed *s);
 uint64_t shed_left_ns(const struct shed *s);
-const struct shed_left *shed_left(const struct shed *s);
 
-/* Writes into @draft, that of shed_new(), what was left out. */
-void shed_tell(const struct shed *s, struct draft *draft);
+/* Above 0: the share, in millionths, that functions cost which must be kept: it is over the bound. */
+uint64_t shed_over_share(const struct shed *s);
+
+/* Marks targets of @draft, that of shed_new(), as left out. Returns how many it has left out. */
+size_t shed_tell(const struct shed *s, struct draft *draft);
 
 /*
  * Makes tables of the files that walks of @g's stacks have met without one: of processes that came

@@ -8,7 +8,7 @@
 #include "internal.h"
 #include "target/kind.h"
 
-/* What was asked for by name is kept, whatever it costs: but presets name what they know of. */
+/* A function that the user has named is kept at any cost; one that a preset names is not. */
 bool budget_is_exact(const struct target *t, const struct draft_opts *how)
 {
 	return !t->kind->in_files || t->kind->is_event || (!how->preset && !t->from_pattern);
@@ -34,8 +34,8 @@ static void list_funcs(const struct draft *draft, const struct draft_opts *how,
 			.whole_ns = price->whole_ns[shown.site][shown.end],
 			.entry_ns = price->whole_ns[shown.site][PRICE_COUNT],
 			/*
-			 * With other links the end is seen and paid for. Calls made in one that is
-			 * not timed would be taken for its caller's.
+			 * With other links the return of each call costs as much. The calls inside
+			 * a call that is not timed would count as its caller's.
 			 */
 			.can_sample = shown.end == PRICE_RETURN && sessions && !opts->nesting &&
 				opts->sample <= 1,

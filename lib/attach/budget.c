@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What to give up of functions so that their probes stay within the bound. Pure.
+// Which functions to sample, only count or leave out, so that their probes stay within the bound. Pure.
 #include "internal.h"
 
 #define S_NS       1000000000ULL
 #define BLURRED_PART 16 /* of the cost is kept when the program was slowed down much */
-#define ENTRY_PART 16 /* of what entries cost are the ends of a sample, at most */
+#define ENTRY_PART 16 /* the sampled returns cost at most this part of what the entries cost */
+#define SPARSE     20 /* a slowed program has a part of its CPU time for itself, at least */
+#define IDLE       10 /* a program that uses less than this part of a CPU counts as so busy */
 
 static uint64_t granted_ns(uint32_t share)
 {
@@ -59,11 +61,27 @@ static uint64_t entries_ns(const struct budget_func *f)
 	return f->limit == LIMIT_LEFT_OUT ? 0 : per_second(f->calls * f->entry_ns, f->own_ns);
 }
 
-uint64_t budget_blurred_own(uint64_t own_ns, uint64_t cost_ns, uint32_t share)
+void budget_own(struct budget_span *span)
 {
-	uint64_t least = (__uint128_t)cost_ns * FSN_SHARE_ALL / share / BLURRED_PART;
+	uint64_t own = span->used_ns > span->cost_ns ? span->used_ns - span->cost_ns : 0;
 
-	return own_ns > least ? own_ns : least;
+	if (own < span->used_ns / SPARSE)
+		own = span->used_ns / SPARSE;
+	if (own + span->cost_ns < span->wall_ns / IDLE)
+		own = span->wall_ns / IDLE - span->cost_ns;
+	span->own_ns = own ? own : 1;
+}
+
+bool budget_is_over(const struct budget_span *span, uint32_t share)
+{
+	return (__uint128_t)span->cost_ns * FSN_SHARE_ALL > (__uint128_t)span->own_ns * share;
+}
+
+uint64_t budget_blurred_own(const struct budget_span *span, uint32_t share)
+{
+	uint64_t least = (__uint128_t)span->cost_ns * FSN_SHARE_ALL / share / BLURRED_PART;
+
+	return span->own_ns > least ? span->own_ns : least;
 }
 
 static struct budget_func *dearest_entries(struct budget_func *funcs, size_t cnt)

@@ -112,11 +112,23 @@ static unsigned int link_mask(const struct engine *e, const struct engine_spec *
 	return mask | (sessions ? LINK_SESSION : 0) | (others ? LINK_MULTI : 0);
 }
 
-int engine_new(
-	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
+/* Opens the programs, and chooses which of them are loaded, with maps of which size. */
+static int engine_open(struct engine *e, const struct engine_spec *spec, struct err *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts,
 		.kernel_log_level = log_wanted() ? VERIFIER_STATS : 0);
+
+	e->skel = fsn_bpf__open_opts(&opts);
+	if (!e->skel)
+		return err_sys(err, -errno, "cannot open programs");
+	engine_size(e, spec);
+	engine_choose(e, spec->progs);
+	return 0;
+}
+
+int engine_new(
+	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
+{
 	_cleanup_engine_ struct engine *e = calloc(1, sizeof(*e));
 	int code;
 
@@ -136,21 +148,17 @@ int engine_new(
 	code = clones_new(spec->clone_first, &e->clones, err);
 	if (code)
 		return code;
-	e->skel = fsn_bpf__open_opts(&opts);
-	if (!e->skel)
-		return err_sys(err, -errno, "cannot open programs");
-	engine_size(e, spec);
-	engine_choose(e, spec->progs);
+	code = engine_open(e, spec, err);
+	if (code)
+		return code;
 	code = fsn_bpf__load(e->skel);
-	/* Verifiers that refuse to make rows (6.1) load the programs without that. */
+	/* The verifier of 6.1 refuses the programs that make rows. */
 	if (code && e->skel->rodata->fsn_cfi) {
 		fsn_bpf__destroy(e->skel);
-		e->skel = fsn_bpf__open_opts(&opts);
-		if (!e->skel)
-			return err_sys(err, -errno, "cannot open programs");
-		engine_size(e, spec);
-		e->skel->rodata->fsn_cfi = false;
-		engine_choose(e, spec->progs);
+		e->no_cfi = true;
+		code = engine_open(e, spec, err);
+		if (code)
+			return code;
 		code = fsn_bpf__load(e->skel);
 	}
 	if (code) {

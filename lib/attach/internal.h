@@ -107,7 +107,7 @@ struct engine_spec {
 	size_t type_cnt, name_cnt, text_bytes;
 	size_t source_cnt;   /* places of events, whose arguments are somewhere */
 	enum link_mode mode; /* not LINK_AUTO */
-	uint32_t hit_ns, step_ns; /* of a probe that is hit and measures nothing, emulated and stepped */
+	uint32_t hit_ns, step_ns; /* of a probe that measures nothing, emulated and single-stepped */
 	uint32_t rate;       /* of samples, Hz */
 	bool follows;        /* some jump is followed */
 	bool spans;          /* some target is one */
@@ -239,6 +239,7 @@ struct engine {
 	bool sleeps; /* where calls sleep is seen at each switch */
 	uint32_t rate, sampled_cpus;
 	bool preempted; /* link_trace_is_preempted(), if that matters */
+	bool no_cfi;    /* the verifier refuses to make rows of files without a table */
 	bool many_kprobes; /* by one link */
 	struct clones *clones;
 	size_t link_cnt;
@@ -368,22 +369,38 @@ struct budget_func {
 	uint32_t entry_ns;  /* of one that is only counted */
 	bool can_sample;    /* only the calls that are timed pay for their ends */
 	bool exact;         /* asked for by its name: kept, and not counted among the costs */
-	enum limit limit;   /* given up, at least */
-	uint32_t sample;    /* LIMIT_SAMPLED: one call of so many is timed */
+	enum limit limit;   /* at least */
+	uint32_t sample;    /* LIMIT_SAMPLED: 1 call of N is timed */
 	uint64_t calls_per_s;
 };
 
-/* What a function costs of a second of own CPU time if nothing of it is given up, ns. */
+/* A program while probes ran. Times in ns. */
+struct budget_span {
+	uint64_t cost_ns; /* of the probes, by calibration */
+	uint64_t used_ns; /* CPU time, that of probes included */
+	uint64_t wall_ns;
+	uint64_t own_ns;  /* CPU time that the program had for itself: budget_own() */
+};
+
+/*
+ * Sets .own_ns from the other times, above 0. A program that is slowed down has at least a part of
+ * its CPU time for itself, and an idle one counts as if it used a part of a CPU.
+ */
+void budget_own(struct budget_span *span);
+
+/* True if the probes cost more than @share of the own time. */
+bool budget_is_over(const struct budget_span *span, uint32_t share);
+
+/* Returns the cost of a function that is not limited: ns of a second of own CPU time. */
 uint64_t budget_whole(const struct budget_func *f);
 
 /*
- * The own time by which functions are to be judged that slowed the program down by @cost_ns, while
- * it had @own_ns: so much that those that make up a small part of the cost are judged again, without
- * the others.
+ * The own time by which functions are to be judged that slowed the program down in @span: so much
+ * that those that make up a small part of the cost are judged again, without the others.
  */
-uint64_t budget_blurred_own(uint64_t own_ns, uint64_t cost_ns, uint32_t share);
+uint64_t budget_blurred_own(const struct budget_span *span, uint32_t share);
 
-/* What @cnt functions cost of a second of own CPU time, ns. */
+/* The same of @cnt functions, each as it is limited. */
 uint64_t budget_cost(const struct budget_func *funcs, size_t cnt);
 
 /*
@@ -393,12 +410,12 @@ uint64_t budget_cost(const struct budget_func *funcs, size_t cnt);
 size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint32_t share);
 
 /*
- * Gives up so much of functions, always of the most expensive one that more can be given up of,
- * that they cost at most @share.
+ * Limits functions, always the most expensive one that can be limited further, until they cost at
+ * most @share.
  */
 void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share);
 
-/* bound.c: true if nothing of @t may be given up. */
+/* bound.c: true if @t must be kept as it is. */
 bool budget_is_exact(const struct target *t, const struct draft_opts *how);
 
 /* --- stage.c: how often functions are called, before their calls are timed ------------------- */
@@ -421,7 +438,10 @@ bool budget_is_exact(const struct target *t, const struct draft_opts *how);
 int stage_count(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
 	enum link_mode mode, struct budget_func *funcs, struct err *err);
 
-/* Whose CPU time bounds what @draft costs: the filter's processes, those that map it, or all. */
+/*
+ * Finds the processes whose CPU time bounds the cost of @draft: those of the filter, those that map
+ * its files, or all.
+ */
 struct load;
 int stage_load(const struct draft *draft, const struct attach_opts *opts, struct load *ret_load,
 	struct err *err);

@@ -21,13 +21,11 @@
 
 #define MS_NS    1000000ULL
 #define S_NS     1000000000ULL
-#define YOUNG_NS (2 * S_NS)   /* so long all begins anew */
-#define SOON_NS  (3 * MS_NS)  /* between looks meanwhile */
+#define YOUNG_NS (2 * S_NS)   /* phase with frequent looks, from the start */
+#define SOON_NS  (3 * MS_NS)  /* between looks in this phase, */
 #define LATE_NS  (20 * MS_NS) /* and later */
-#define SPAN_NS  (200 * MS_NS) /* what is judged, at most */
-#define HARM_MIN (5 * MS_NS)   /* less than this is no reason */
-#define SPARSE   20           /* as in stage.c, */
-#define IDLE     10           /* this, too */
+#define SPAN_NS  (200 * MS_NS) /* of the calls that are judged together, at most */
+#define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored */
 
 struct shed {
 	const struct draft *draft;
@@ -43,7 +41,7 @@ struct shed {
 	uint64_t *cost_ns, *calls; /* of each function, at .from_ns */
 	struct budget_func *funcs;
 	struct group_func *shown;
-	struct shed_left left;
+	uint64_t over_share; /* shed_over_share() */
 	bool *was; /* left out before */
 	bool over; /* the group is gone, or links can't be replaced */
 };
@@ -76,7 +74,7 @@ static void add_children(struct shed *s)
 	}
 }
 
-/* Takes the counters as they are now for the begin of what is judged next. */
+/* Starts the next span at the present values of the counters. */
 static void begin_span(struct shed *s)
 {
 	struct fsn_counts n;
@@ -91,14 +89,10 @@ static void begin_span(struct shed *s)
 	s->from_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-struct span {
-	uint64_t cost_ns, own_ns, used_ns, wall_ns;
-};
-
-/* What was called in the span goes to .funcs, as if each call cost a nanosecond. */
-static struct span read_span(struct shed *s)
+/* Sets .calls of .funcs to the cost of the span: prices there are 1 ns a call. */
+static struct budget_span read_span(struct shed *s)
 {
-	struct span span = {};
+	struct budget_span span = {};
 	struct fsn_counts n;
 
 	for (uint32_t i = 0; i < s->draft->probed_cnt; i++) {
@@ -115,12 +109,7 @@ static struct span read_span(struct shed *s)
 	add_children(s);
 	span.used_ns = load_ns(&s->load) - s->from_used;
 	span.wall_ns = clock_ns(CLOCK_MONOTONIC) - s->from_ns;
-	span.own_ns = span.used_ns > span.cost_ns ? span.used_ns - span.cost_ns : 0;
-	if (span.own_ns < span.used_ns / SPARSE)
-		span.own_ns = span.used_ns / SPARSE;
-	if (span.own_ns + span.cost_ns < span.wall_ns / IDLE)
-		span.own_ns = span.wall_ns / IDLE - span.cost_ns;
-	span.own_ns += !span.own_ns;
+	budget_own(&span);
 	return span;
 }
 
@@ -296,7 +285,7 @@ static void hand_over(void *arg)
 	h->code = code;
 }
 
-/* Readers see that nothing more is to be said of it. */
+/* Marks the functions as left out for readers of the group. */
 static void mark_left_out(const struct shed *s)
 {
 	_cleanup_close_ int fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_FUNCS), 0);
@@ -345,27 +334,10 @@ static int remove_probes(struct shed *s)
 
 /* --- judging ----------------------------------------------------------------------------------- */
 
-static void name_left(struct shed *s, uint32_t fn, uint64_t cost_ns, uint64_t calls_per_s)
-{
-	struct shed_left *l = &s->left;
-	size_t at = l->named;
-
-	s->funcs[fn].calls = cost_ns;
-	s->funcs[fn].calls_per_s = calls_per_s;
-	l->cnt++;
-	while (at && l->of[at - 1].cost_ns < cost_ns)
-		at--;
-	if (at == SHED_NAMES)
-		return;
-	l->named += l->named < SHED_NAMES;
-	memmove(&l->of[at + 1], &l->of[at], (l->named - at - 1) * sizeof(*l->of));
-	l->of[at] = (struct shed_func) { s->draft->targets[fn].name, calls_per_s, cost_ns };
-}
-
 /* Chooses what is to go; how many. */
-static size_t choose(struct shed *s, const struct span *span)
+static size_t choose(struct shed *s, const struct budget_span *span)
 {
-	uint64_t own_ns = budget_blurred_own(span->own_ns, span->cost_ns, s->share);
+	uint64_t own_ns = budget_blurred_own(span, s->share);
 	size_t cnt;
 
 	for (uint32_t i = 0; i < s->draft->probed_cnt; i++) {
@@ -373,11 +345,15 @@ static size_t choose(struct shed *s, const struct span *span)
 		s->was[i] = s->funcs[i].limit == LIMIT_LEFT_OUT;
 	}
 	cnt = budget_leave_out(s->funcs, s->draft->probed_cnt, s->share);
-	for (uint32_t i = 0; cnt && i < s->draft->probed_cnt; i++)
-		if (s->funcs[i].limit == LIMIT_LEFT_OUT && !s->was[i])
-			name_left(s, i, (__uint128_t)s->funcs[i].calls * S_NS / span->own_ns,
-				(__uint128_t)s->funcs[i].calls_per_s * S_NS / span->own_ns *
-					span->used_ns / (span->wall_ns + 1));
+	for (uint32_t i = 0; cnt && i < s->draft->probed_cnt; i++) {
+		struct budget_func *f = &s->funcs[i];
+
+		if (f->limit != LIMIT_LEFT_OUT || s->was[i])
+			continue;
+		f->calls = (__uint128_t)f->calls * S_NS / span->own_ns;
+		f->calls_per_s = (__uint128_t)f->calls_per_s * S_NS / span->own_ns *
+			span->used_ns / (span->wall_ns + 1);
+	}
 	return cnt;
 }
 
@@ -392,20 +368,19 @@ static uint64_t harm_ns(const struct shed *s)
 void shed_step(struct shed *s)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct span span;
+	struct budget_span span;
 	int code;
 
 	if (s->over || shed_left_ns(s))
 		return;
 	s->looked_ns = now;
 	span = read_span(s);
-	if (span.cost_ns >= harm_ns(s) &&
-		(__uint128_t)span.cost_ns * FSN_SHARE_ALL > (__uint128_t)span.own_ns * s->share) {
+	if (span.cost_ns >= harm_ns(s) && budget_is_over(&span, s->share)) {
 		if (choose(s, &span)) {
 			code = remove_probes(s);
 			s->over = code && code != -EBUSY;
-		} else if (!s->left.over_share) {
-			s->left.over_share =
+		} else if (!s->over_share) {
+			s->over_share =
 				(__uint128_t)span.cost_ns * FSN_SHARE_ALL / span.own_ns;
 		}
 		begin_span(s);
@@ -424,13 +399,15 @@ uint64_t shed_left_ns(const struct shed *s)
 	return now - s->looked_ns < wait ? s->looked_ns + wait - now : 0;
 }
 
-const struct shed_left *shed_left(const struct shed *s)
+uint64_t shed_over_share(const struct shed *s)
 {
-	return &s->left;
+	return s->over_share;
 }
 
-void shed_tell(const struct shed *s, struct draft *draft)
+size_t shed_tell(const struct shed *s, struct draft *draft)
 {
+	size_t cnt = 0;
+
 	for (uint32_t i = 0; i < draft->probed_cnt; i++) {
 		struct target *t = &draft->targets[i];
 
@@ -439,7 +416,9 @@ void shed_tell(const struct shed *s, struct draft *draft)
 		t->limit = LIMIT_LEFT_OUT;
 		t->cost_ns = s->funcs[i].calls;
 		t->calls_per_s = s->funcs[i].calls_per_s;
+		cnt++;
 	}
+	return cnt;
 }
 
 void shed_free(struct shed *s)

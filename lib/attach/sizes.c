@@ -159,13 +159,13 @@ static void engine_size_memory(struct engine *e, const struct engine_spec *spec)
 /* Launches whose kernels' records may yet come, of all processes; a power of two. */
 #define GPU_CALLS 65536
 
-/* Rows of files without a table: only where pages of files are found. */
+/* Rows of files without an unwind table: only if the pages of files are found. */
 static void engine_size_cfi(struct engine *e)
 {
 	struct kernel_pages pages;
 	char why[KERNEL_PAGES_WHY];
 
-	if (kernel_pages_find(&pages, why))
+	if (e->no_cfi || kernel_pages_find(&pages, why))
 		return;
 	bpf_map__set_max_entries(e->skel->maps.fsn_cfi_rows, FSN_CFI_ROWS);
 	bpf_map__set_max_entries(e->skel->maps.fsn_cfi_files, FSN_CFI_FILES);

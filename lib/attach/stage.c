@@ -17,10 +17,8 @@
 #define LOOK_NS   (2 * MS_NS)
 #define WATCH_NS  (25 * MS_NS) /* of a batch that stays within the bound */
 #define SURE_NS   (8 * MS_NS)  /* of one that does not, at least, unless .. */
-#define HARM_NS   (12 * MS_NS) /* .. it costs so much of each CPU that the program uses */
+#define HARM_NS   (12 * MS_NS) /* .. it costs this much on each CPU that the program uses */
 #define PAUSE     5            /* times the cost of a batch, from its begin to the next one */
-#define SPARSE    20           /* a slowed program has a part of its CPU time for itself, at least */
-#define IDLE      10           /* a program that uses less than this part of a CPU counts as so busy */
 #define BATCH_MIN 16 /* functions */
 #define BATCH_MAX 512
 #define PATIENCE  64 /* batches that are counted again, until all they call is left out */
@@ -32,7 +30,7 @@ struct stage {
 	struct bpffs *fs;
 	struct load load;
 	struct err err;
-	/* Of the process that counts: */
+	/* Used by the counting process: */
 	struct engine *e;
 	struct map_mapping stats;
 	uint32_t rows;
@@ -144,43 +142,26 @@ static int batch_link(struct stage *s, struct batch *b, struct err *err)
 
 /* --- watching a batch ------------------------------------------------------------------------ */
 
-struct seen {
-	uint64_t cost_ns; /* of the batch's entries */
-	uint64_t own_ns;  /* what the program had for itself */
-	uint64_t used_ns; /* CPU time, that of probes too */
-	uint64_t wall_ns;
-};
-
-static struct seen batch_seen(struct stage *s, const struct batch *b)
+static struct budget_span batch_seen(struct stage *s, const struct batch *b)
 {
-	struct seen seen = {};
+	struct budget_span seen = {};
 
 	for (size_t i = 0; i < b->cnt; i++)
 		seen.cost_ns += (calls_of(s, b->fn[i]) - s->before[i]) *
 			s->funcs[b->fn[i]].entry_ns;
 	seen.used_ns = load_ns(&s->load) - b->load_ns;
 	seen.wall_ns = clock_ns(CLOCK_MONOTONIC) - b->start_ns;
-	seen.own_ns = seen.used_ns > seen.cost_ns ? seen.used_ns - seen.cost_ns : 0;
-	if (seen.own_ns < seen.used_ns / SPARSE)
-		seen.own_ns = seen.used_ns / SPARSE;
-	if (seen.own_ns + seen.cost_ns < seen.wall_ns / IDLE)
-		seen.own_ns = seen.wall_ns / IDLE - seen.cost_ns;
+	budget_own(&seen);
 	return seen;
 }
 
-static bool is_over(const struct stage *s, const struct seen *seen)
-{
-	return (__uint128_t)seen->cost_ns * FSN_SHARE_ALL >
-		(__uint128_t)seen->own_ns * s->opts.budget.share;
-}
-
 /* The program is slowed down so much that what it calls rarely is hardly seen. */
-static bool is_blurred(const struct seen *seen)
+static bool is_blurred(const struct budget_span *seen)
 {
 	return seen->cost_ns > seen->own_ns / 2;
 }
 
-static bool is_harm(const struct seen *seen)
+static bool is_harm(const struct budget_span *seen)
 {
 	uint64_t most = HARM_NS;
 
@@ -189,7 +170,7 @@ static bool is_harm(const struct seen *seen)
 	return seen->cost_ns >= most;
 }
 
-static int batch_watch(struct stage *s, struct batch *b, struct seen *ret_seen)
+static int batch_watch(struct stage *s, struct batch *b, struct budget_span *ret_seen)
 {
 	do {
 		sleep_ns(LOOK_NS);
@@ -197,7 +178,7 @@ static int batch_watch(struct stage *s, struct batch *b, struct seen *ret_seen)
 			return -EINTR;
 		*ret_seen = batch_seen(s, b);
 		if (is_harm(ret_seen) ||
-			(ret_seen->wall_ns >= SURE_NS && is_over(s, ret_seen) &&
+			(ret_seen->wall_ns >= SURE_NS && budget_is_over(ret_seen, s->opts.budget.share) &&
 				is_blurred(ret_seen)))
 			break;
 	} while (ret_seen->wall_ns < WATCH_NS);
@@ -207,7 +188,7 @@ static int batch_watch(struct stage *s, struct batch *b, struct seen *ret_seen)
 /* Until the batch has cost little of the time since it began. */
 static void pause_after(struct stage *s, const struct batch *b)
 {
-	struct seen seen = batch_seen(s, b);
+	struct budget_span seen = batch_seen(s, b);
 	uint64_t cost = seen.cost_ns;
 
 	if (seen.used_ns > seen.wall_ns && seen.used_ns)
@@ -218,7 +199,7 @@ static void pause_after(struct stage *s, const struct batch *b)
 
 /* --- what follows from it ---------------------------------------------------------------------- */
 
-static void count_batch(struct stage *s, const struct batch *b, const struct seen *seen)
+static void count_batch(struct stage *s, const struct batch *b, const struct budget_span *seen)
 {
 	/* An idle program's own time is less than it counts as. */
 	uint64_t time = seen->own_ns < seen->used_ns ? seen->own_ns : seen->wall_ns;
@@ -235,7 +216,7 @@ static void count_batch(struct stage *s, const struct batch *b, const struct see
 }
 
 /* Leaves the expensive ones out; with @again the others are counted once more. */
-static void batch_over(struct stage *s, const struct batch *b, const struct seen *seen, bool again)
+static void batch_over(struct stage *s, const struct batch *b, const struct budget_span *seen, bool again)
 {
 	struct budget_func *funcs = calloc(b->cnt, sizeof(*funcs));
 	uint32_t share = s->opts.budget.share;
@@ -243,7 +224,7 @@ static void batch_over(struct stage *s, const struct batch *b, const struct seen
 	for (size_t i = 0; funcs && i < b->cnt; i++)
 		funcs[i] = s->funcs[b->fn[i]];
 	for (size_t i = 0; funcs && again && i < b->cnt && s->again_cnt < PATIENCE; i++)
-		funcs[i].own_ns = budget_blurred_own(seen->own_ns, seen->cost_ns, share);
+		funcs[i].own_ns = budget_blurred_own(seen, share);
 	if (again && s->again_cnt++ >= PATIENCE)
 		share /= 64;
 	if (funcs)
@@ -264,7 +245,7 @@ static int count_next(struct stage *s, size_t *size, struct err *err)
 {
 	_cleanup_free_ uint32_t *fn = calloc(*size, sizeof(*fn));
 	struct batch b = { .fn = fn };
-	struct seen seen = {};
+	struct budget_span seen = {};
 	int code;
 
 	if (!fn)
@@ -281,7 +262,7 @@ static int count_next(struct stage *s, size_t *size, struct err *err)
 		return code;
 	}
 	count_batch(s, &b, &seen);
-	if (is_over(s, &seen))
+	if (budget_is_over(&seen, s->opts.budget.share))
 		batch_over(s, &b, &seen, is_blurred(&seen));
 	if (is_blurred(&seen))
 		*size = *size > 2 * BATCH_MIN ? *size / 2 : BATCH_MIN;
@@ -318,7 +299,7 @@ static void count_apart(void *arg)
 	struct stage *s = arg;
 	struct err err = {};
 
-	/* What is over the bound is to go at once, however busy the CPUs are. */
+	/* Probes over the bound are removed at once, also when all CPUs are busy. */
 	setpriority(PRIO_PROCESS, 0, -20);
 	s->queue = calloc(s->draft.probed_cnt + 1, sizeof(*s->queue));
 	s->before = calloc(BATCH_MAX, sizeof(*s->before));
@@ -331,7 +312,7 @@ static void count_apart(void *arg)
 	free(s->queue);
 	free(s->before);
 	s->err = err;
-	if (apart_orphaned()) /* its lock is nobody else's now */
+	if (apart_orphaned()) /* no other process holds its lock now */
 		bpffs_unlock(s->fs);
 }
 
@@ -423,7 +404,7 @@ int stage_count(const struct draft *draft, const struct attach_opts *opts, struc
 		code = s->err.code;
 		if (code) {
 			*err = s->err;
-			/* What is still there was left by a child that was killed. */
+			/* A child that was killed has left its links and maps. */
 			bpffs_remove_dead(fs, draft->name, NULL);
 		}
 	}

@@ -459,7 +459,7 @@ static int meet_all(struct meeting *m)
 	return code;
 }
 
-/* Programs look again for what they have kept without the tables that were written. */
+/* Makes the BPF programs drop the rows that they have kept since before the tables were written. */
 static void tables_announce(const struct group *g)
 {
 	_cleanup_mapping_ struct map_mapping map = {};
