@@ -394,12 +394,13 @@ size_t places_sweep(const struct group *g)
 	return swept;
 }
 
-int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
+int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err)
 {
 	__cleanup(sweep_done) struct sweep s = { .g = g };
 	int code;
 
 	*ret_cnt = 0;
+	g->swept = true;
 	if (!proc_is_first_ns() || !group_begun(g).open)
 		return 0;
 	code = map_mmap(group_fd(g, MAPID_SLOTS), FSN_SET_CNT * sizeof(struct fsn_set), &s.slots);
@@ -418,7 +419,7 @@ int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err)
 	return 0;
 }
 
-/* The calls in progress of a group that may be another's. */
+/* The calls in progress of a group, which may be another user's. */
 static int slots_collect(const struct group *g, struct fsn_set *sets, struct sweep *s)
 {
 	int code = map_read(group_fd(g, MAPID_SLOTS), 0, FSN_SET_CNT, sizeof(*sets), sets);
@@ -427,7 +428,7 @@ static int slots_collect(const struct group *g, struct fsn_set *sets, struct swe
 	s->slots.addr = sets;
 	if (!code)
 		code = collect(s);
-	if (!code && !g->write && proc_is_first_ns())
+	if (!code && !g->swept && proc_is_first_ns())
 		judge_all(s);
 	return code;
 }

@@ -304,7 +304,7 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
  * Does nothing outside the first pid and time namespaces, where threads can't be told. @g
  * must be open for writing. Returns their number.
  */
-int slots_sweep(const struct group *g, size_t *ret_cnt, struct err *err);
+int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err);
 
 /*
  * For readers, who cannot sweep: adds to @ret_dead, by function, the calls in progress that cannot

@@ -317,7 +317,6 @@ void group_free(struct group *g)
 
 int group_keep_shared(struct group *g, struct err *err)
 {
-	g->swept = g->write;
 	g->write = false;
 	for (int i = 0; i < MAPID_CNT; i++) {
 		struct stat st;

@@ -16,7 +16,8 @@ struct group {
 	struct fsn_func *funcs; /* meta.fn_cnt of them; the first meta.timed_cnt are timed */
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
-	bool write, foreign, swept;	/* swept: opened to write, before group_keep_shared() */
+	bool write, foreign;
+	bool swept; /* slots_sweep() has given up the calls that cannot return */
 	bool brief; /* group_open_brief(): maps are opened when they are asked for */
 	int lock_fd; /* group_lock(), or -1 */
 	int folder_fd; /* of all groups: its struct bpffs has it */

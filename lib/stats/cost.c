@@ -169,7 +169,7 @@ struct cost cost_between(
 	return cost_in(after->source, after->ns - before->ns, ns);
 }
 
-/* Of what was estimated, since the reset. */
+/* The mean cost since the reset, from an estimate. */
 static struct cost cost_since_reset(const struct cost_reading *reading)
 {
 	/* The system clock may have been set back. */

@@ -256,16 +256,17 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 /* A reader that cannot sweep finds out by itself which calls cannot return, if it may. */
 static int look_for_dead(const struct group *g, struct stats *s)
 {
-	_cleanup_free_ uint64_t *dead = calloc(g->meta.fn_cnt + 1, sizeof(*dead));
+	_cleanup_free_ uint64_t *dead = NULL;
 	uint64_t open = 0;
 	int code;
 
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
+		open += s->funcs[i].in_flight;
+	if (g->swept || !open)
+		return 0;
+	dead = calloc(g->meta.fn_cnt, sizeof(*dead));
 	if (!dead)
 		return -ENOMEM;
-	for (uint32_t i = 0; !g->write && !g->swept && i < g->meta.fn_cnt; i++)
-		open += s->funcs[i].in_flight;
-	if (!open)
-		return 0;
 	code = slots_count_dead(g, dead);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		struct stats_func *f = &s->funcs[i];

@@ -366,9 +366,9 @@ struct cost {
 struct cost cost_between(const struct cost_reading *before, const struct cost_reading *after);
 
 /*
- * What the programs of @cnt groups take: an estimate is the mean since the reset or the attach. What
- * the kernel accounts for is watched for COST_WINDOW_MS. The cost of a group that is NULL is not
- * known. The caller may do other things between begin and end.
+ * The cost of the BPF programs of @cnt groups: an estimate is the mean since the reset or the
+ * attach, and the kernel's accounting is watched for COST_WINDOW_MS. The cost of a group that is
+ * NULL is not known. The caller may do other things between begin and end.
  */
 #define COST_WINDOW_MS 50
 void cost_watch(struct group *const *groups, size_t cnt, struct cost *ret_costs);
