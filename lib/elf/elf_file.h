@@ -290,6 +290,9 @@ _must_check_ int elf_file_offset_to_addr(
 /* The bytes at a virtual address in any segment, *ret_size left in it, or NULL. */
 const uint8_t *elf_file_bytes(const struct elf_file *f, uint64_t addr, size_t *ret_size);
 
+/* True if some function's name is that of a clone. elf_file_funcs() first. */
+bool elf_file_has_clones(const struct elf_file *f);
+
 /* How the function at an address gets its arguments, if Go's compiler made it. */
 enum elf_go {
 	ELF_GO_NOT,   /* Go's compiler did not make it */
@@ -297,7 +300,7 @@ enum elf_go {
 	ELF_GO_STACK, /* on the stack, or in a way that is not known: assembly, Go before 1.18 */
 };
 
-/* Of the function that begins at @addr. elf_file_funcs() first. */
+/* Returns how the function that begins at @addr gets its arguments. elf_file_funcs() first. */
 enum elf_go elf_file_go(struct elf_file *f, uint64_t addr);
 
 /* Whether processes map code at @addr writable, where the kernel puts no probes: valid_vma(). */

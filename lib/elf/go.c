@@ -20,12 +20,6 @@
 #define FUNC_FLAG_1_20 41 /* .startLine is new */
 #define FLAG_ASM       4
 
-struct go_table {
-	const uint8_t *bytes;
-	uint64_t size, pairs_at, cnt, text;
-	uint32_t flag_at;
-};
-
 static uint64_t word_at(const uint8_t *bytes)
 {
 	uint64_t word;
@@ -58,30 +52,41 @@ static uint64_t text_start(struct elf_file *f, const uint8_t *bytes)
 	return word_at(bytes + TEXT_START_AT);
 }
 
-/* False: there is none, or one of a version whose form is not known, or it is damaged. */
-static bool table_open(struct elf_file *f, struct go_table *t)
+/* Leaves @t without bytes if its version's form is not known, or it is damaged. */
+static void table_read(struct elf_file *f, const uint8_t *bytes, uint64_t size, struct elf_go_table *t)
+{
+	if (size < HEADER_SIZE)
+		return;
+	if (half_at(bytes) != MAGIC_1_18 && half_at(bytes) != MAGIC_1_20)
+		return;
+	t->size = size;
+	t->flag_at = half_at(bytes) == MAGIC_1_18 ? FUNC_FLAG_1_18 : FUNC_FLAG_1_20;
+	t->cnt = word_at(bytes + FUNC_CNT_AT);
+	t->pairs_at = word_at(bytes + PCLN_OFFSET_AT);
+	t->text = text_start(f, bytes);
+	if (t->text && t->pairs_at <= size && t->cnt <= (size - t->pairs_at) / 8)
+		t->bytes = bytes;
+}
+
+static const struct elf_go_table *table_of(struct elf_file *f)
 {
 	static const char *const sections[] = { ".gopclntab", ".data.rel.ro.gopclntab" };
+	const uint8_t *bytes = NULL;
 	GElf_Shdr sh;
 
-	memset(t, 0, sizeof(*t));
-	for (size_t i = 0; i < ARRAY_SIZE(sections) && !t->bytes; i++)
+	if (f->go.is_read)
+		return &f->go;
+	f->go.is_read = true;
+	for (size_t i = 0; i < ARRAY_SIZE(sections) && !bytes; i++)
 		if (elf_mem_section(&f->mem, 0, sections[i], &sh))
-			t->bytes = elf_mem_bytes(&f->mem, &sh);
-	if (!t->bytes || sh.sh_size < HEADER_SIZE)
-		return false;
-	t->size = sh.sh_size;
-	if (half_at(t->bytes) != MAGIC_1_18 && half_at(t->bytes) != MAGIC_1_20)
-		return false;
-	t->flag_at = half_at(t->bytes) == MAGIC_1_18 ? FUNC_FLAG_1_18 : FUNC_FLAG_1_20;
-	t->cnt = word_at(t->bytes + FUNC_CNT_AT);
-	t->pairs_at = word_at(t->bytes + PCLN_OFFSET_AT);
-	t->text = text_start(f, t->bytes);
-	return t->text && t->pairs_at <= t->size && t->cnt <= (t->size - t->pairs_at) / 8;
+			bytes = elf_mem_bytes(&f->mem, &sh);
+	if (bytes)
+		table_read(f, bytes, sh.sh_size, &f->go);
+	return &f->go;
 }
 
 /* The flags of the function that begins at @addr; false: the table has none there. */
-static bool table_flags(const struct go_table *t, uint64_t addr, uint8_t *ret_flags)
+static bool table_flags(const struct elf_go_table *t, uint64_t addr, uint8_t *ret_flags)
 {
 	const uint8_t *pairs = t->bytes + t->pairs_at;
 	size_t i = FIRST_WHERE(t->cnt, k, t->text + half_at(pairs + 8 * k) >= addr);
@@ -114,14 +119,15 @@ static bool is_abi0(struct elf_file *f, uint64_t addr)
 
 enum elf_go elf_file_go(struct elf_file *f, uint64_t addr)
 {
-	struct go_table t;
+	const struct elf_go_table *t;
 	uint8_t flags;
 
 	if (!f->info.go)
 		return ELF_GO_NOT;
-	if (!table_open(f, &t))
+	t = table_of(f);
+	if (!t->bytes)
 		return ELF_GO_STACK;
-	if (!table_flags(&t, addr, &flags))
+	if (!table_flags(t, addr, &flags))
 		return ELF_GO_NOT;
 	return flags & FLAG_ASM || is_abi0(f, addr) ? ELF_GO_STACK : ELF_GO_REGS;
 }

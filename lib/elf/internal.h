@@ -62,6 +62,14 @@ struct elf_import {
 	uint32_t len;
 };
 
+/* The table that Go's runtime walks stacks with; .bytes is NULL if there is none that can be read. */
+struct elf_go_table {
+	bool is_read;
+	const uint8_t *bytes;
+	uint64_t size, pairs_at, cnt, text;
+	uint32_t flag_at;
+};
+
 struct elf_file {
 	struct elf_info info;
 	int fd;
@@ -78,8 +86,10 @@ struct elf_file {
 	struct elf_mem debug, debugdata;
 	char **versions; /* by version index */
 	size_t version_cnt;
-	char **copies; /* names that had their version cut off */
+	char **copies; /* names that had their version, or what a compiler has added, cut off */
 	size_t copy_cnt;
+	bool has_clones; /* some name has .base */
+	struct elf_go_table go; /* go.c; .is_read: it was looked for */
 	struct elf_func *funcs; /* sorted by address */
 	size_t func_cnt;
 	struct elf_name *names; /* in the order of functions */

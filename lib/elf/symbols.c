@@ -308,6 +308,11 @@ bool elf_file_is_stripped(const struct elf_file *f)
 	return !f->has_symtab && !f->debug.bytes && !f->debugdata.bytes;
 }
 
+bool elf_file_has_clones(const struct elf_file *f)
+{
+	return f->has_clones;
+}
+
 const struct elf_name *elf_file_lookup(struct elf_file *f, const char *name, size_t len)
 {
 	if (!f->buckets && !hash_build(f))

@@ -244,6 +244,7 @@ static int name_piece(struct elf_file *f, struct elf_name *n)
 	if (!len || strstr(n->name + len, ".cold"))
 		return 0;
 	n->base = name_copy(f, n->name, len);
+	f->has_clones = true;
 	return n->base ? 0 : -ENOMEM;
 }
 

@@ -166,7 +166,7 @@ static int take(struct resolver *r, struct arg *a, const struct match *found)
 	return match_add(r, a, &m);
 }
 
-/* What is to be demangled: of a clone the function's own name. */
+/* Returns the name to demangle: for a clone, the function's own name. */
 static const char *mangled(const struct match *m)
 {
 	return m->name->base ? m->name->base : m->name->name;

@@ -135,8 +135,8 @@ struct target {
 	bool forwards;     /* it is one jump, and its calls are timed all the same */
 	enum limit limit;  /* what is given up of it: draft_limit() */
 	uint32_t sample;   /* LIMIT_SAMPLED: one call of so many is timed */
-	uint64_t calls_per_s; /* for which it is given up, */
-	uint64_t cost_ns;     /* and what it would have cost, of a second of CPU time */
+	uint64_t calls_per_s; /* of a function that is limited, */
+	uint64_t cost_ns;     /* and its cost without the limit, of a second of CPU time */
 	const struct event *event; /* that it is, or begins with; NULL: it is none */
 	const struct event *until; /* that it ends with; NULL: it has no end */
 };

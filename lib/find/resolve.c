@@ -58,13 +58,13 @@ static int add_name(struct resolver *r, struct arg *a, const struct object *lib,
 	return match_add(r, a, &m);
 }
 
-/* A function means its clones, too, unless it is asked for a version or a place. */
+/* A request for a function includes its clones, unless it has a version or a place. */
 static int find_clones(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs, size_t cnt)
 {
 	int ret = 0;
 
-	if (a->version || a->has_at || a->has_plus)
+	if (a->version || a->has_at || a->has_plus || !elf_file_has_clones(lib->elf))
 		return 0;
 	for (size_t i = 0; !ret && i < cnt; i++)
 		for (uint32_t k = 0; !ret && k < funcs[i].name_cnt; k++) {

@@ -166,7 +166,7 @@ void link_multi_info_done(struct link_multi_info *info);
 
 #define KERNEL_PAGE_BYTES 64 /* of struct page, as bpf/pages.bpf.h has it */
 
-/* Addresses of the kernel: nobody else is to see them. */
+/* Addresses of the kernel: they must not be disclosed. */
 struct kernel_pages {
 	uint64_t vmemmap;    /* the struct page of the first frame of memory */
 	uint64_t base;       /* that frame, in the direct map */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where this kernel has the pages of files, found by experiment on a file of our own.
+// Finds where this kernel has the pages of files, by a self-test on a file of funcsnoop's own.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -112,8 +112,8 @@ static uint64_t frame_of(const struct trial *t, size_t i)
 
 /*
  * The base of the direct map is a multiple of 1 GiB, at or below the page tables of this process
- * (struct mm_struct, .pgd). Candidates are tried upwards, so that nothing above the page that is
- * looked for is read.
+ * (struct mm_struct, .pgd). Candidates are tried in ascending order, so that nothing above the page
+ * is read.
  */
 static int find_base(struct trial *t, uint64_t pfn)
 {

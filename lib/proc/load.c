@@ -63,7 +63,7 @@ uint64_t load_ns(struct load *load)
 		struct load_of *of = &load->of[i];
 		struct timespec ts;
 
-		/* What an exited process has used stays. */
+		/* The CPU time of an exited process stays in the sum. */
 		if (!clock_gettime(clock_of(of->pid), &ts) &&
 			ts.tv_sec * 1000000000ULL + ts.tv_nsec > of->ns)
 			of->ns = ts.tv_sec * 1000000000ULL + ts.tv_nsec;

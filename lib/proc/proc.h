@@ -348,7 +348,7 @@ void load_done(struct load *load);
 /* From now on that of process @pid, too, from its begin on. -ENOMEM. */
 int load_add(struct load *load, pid_t pid);
 
-/* What they have used since, ns, in all threads. Never decreases; exited processes add nothing. */
+/* Returns their CPU time since, ns, of all threads, exited processes included. Never decreases. */
 uint64_t load_ns(struct load *load);
 
 #endif

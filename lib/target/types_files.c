@@ -183,7 +183,7 @@ static int read_object(struct targets *targets, const struct object *object)
 	return rc;
 }
 
-/* What was declared of a Go function says nothing of registers. */
+/* Places the declared arguments of a Go function: declarations do not name registers. */
 static int place_declared(struct targets *targets, struct target *t)
 {
 	struct preset_func *func = targets_keep(targets, sizeof(*func));
@@ -199,7 +199,7 @@ static int place_declared(struct targets *targets, struct target *t)
 	return 0;
 }
 
-/* What is known of the function does not hold for what the compiler made of it. */
+/* Drops the function's arguments from a clone, because the compiler may have changed them. */
 static int forget_declared(struct targets *targets, struct target *t)
 {
 	struct preset_func *known = targets_keep(targets, sizeof(*known));

@@ -118,7 +118,7 @@ static struct preset_place place_next(Dwarf_Die *type, struct go_regs *taken, ui
 	if (!assign(type, &r, 0) || r.ints > GO_INTS || r.floats > GO_FLOATS)
 		return place;
 	place.words = r.ints - taken->ints;
-	/* Parts lie in the words of what is shown, if each has a word of its own. */
+	/* Registers hold the words of a value in order, if each part has a word of its own. */
 	if (place.words && r.floats == taken->floats &&
 		(place.words == 1 || (!r.small && place.words * 8 == size)))
 		place.where = PLACE_GO;
