@@ -87,7 +87,7 @@ named() {
 }
 
 # As a configuration declares arguments of the function, which its clones need not have.
-@test "clones: what a configuration declares holds for the function alone" {
+@test "clones: the arguments that a configuration declares are not the clones'" {
 	cat >"$BATS_TEST_TMPDIR/c.json" <<-END
 		{"g_func_sym": {"cl_both": {"symbol": "cl_both", "args": ["int first"]}}, "lib": "$CL"}
 	END

@@ -148,7 +148,7 @@ has_sampled() {
 		any(.name == "rate_cold" and .returns > 0)'
 }
 
-@test "overhead: where each end is seen and paid for, a function called often is counted only" {
+@test "overhead: with multi links a function called often is counted only" {
 	set_prices multi
 	start_rates
 	fsn attach g 'rate_*' --lib "$RATES" --overhead 5% --no-nesting --link multi --json
@@ -159,7 +159,7 @@ has_sampled() {
 	fsn detach g
 }
 
-@test "overhead: what nobody calls is all timed" {
+@test "overhead: functions without calls are all timed" {
 	set_prices
 	fsn attach g 'rate_*' --lib "$RATES" --overhead 0.01% --json
 	assert_eq "$(limits)" '[["rate_cold",null],["rate_hot",null],["rate_warm",null]]'

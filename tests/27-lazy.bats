@@ -15,10 +15,9 @@ setup() {
 	# probed always has one.
 	OWN=$BATS_TEST_TMPDIR/stacks
 	cp "$FIX/stacks" "$OWN"
-	mkdir "$BATS_TEST_TMPDIR/lib"
+	copy_libc "$FIX/stacks" "$BATS_TEST_TMPDIR/lib"
 	LIBC=$BATS_TEST_TMPDIR/lib/libc.so.6
 	CXX=$BATS_TEST_TMPDIR/lib/libstdc++.so.6
-	cp "$(ldd "$FIX/stacks" | awk '$1 == "libc.so.6" { print $3 }')" "$LIBC"
 	cp "$(ldd "$FIX/stacks" | awk '$1 == "libstdc++.so.6" { print $3 }')" "$CXX"
 	# Into the page cache.
 	cat $(ldd "$FIX/stacks" | grep -o '/[^ ]*') "$(command -v timeout)" >/dev/null

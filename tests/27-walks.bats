@@ -113,8 +113,7 @@ ends_by_program() { # FILE
 	need_arch x86_64
 	local own=$BATS_TEST_TMPDIR/own doc=$BATS_TEST_TMPDIR/doc seen='' program whole all met
 	need_tool git g++ perl python3
-	mkdir "$own"
-	cp "$(ldd "$FIX/stacks" | awk '$1 == "libc.so.6" { print $3 }')" "$own/libc.so.6"
+	copy_libc "$FIX/stacks" "$own"
 	cat >"$BATS_TEST_TMPDIR/load" <<-'END'
 		git diff --no-index --stat "$1" "$2" >/dev/null
 		echo '#include <map>' | g++ -x c++ -fsyntax-only -

@@ -70,7 +70,7 @@ need_fentry() {
 }
 
 # bats test_tags=bpf,core
-@test "a module's functions are its own; too few rights are told, and nothing is left" {
+@test "functions name their module; attach without rights says so and leaves nothing" {
 	local how
 
 	need_fentry

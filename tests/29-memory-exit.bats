@@ -6,19 +6,13 @@ load helpers
 
 LEAKS=$FIX/leaks
 
-# The C library that the fixtures are run with is a copy, so that no other process has probes.
 setup() {
-	local libc
-
 	common_setup
 	need_bpf
 	need_no_sanitizer
 	need_tool jq
-	libc=$(ldd "$LEAKS" | awk '$1 == "libc.so.6" { print $3 }')
-	[[ -n $libc ]] || skip "no libc.so.6 here"
 	LIB=$BATS_TEST_TMPDIR/lib
-	mkdir "$LIB"
-	cp "$libc" "$LIB/libc.so.6"
+	copy_libc "$LEAKS" "$LIB"
 }
 
 attach_malloc() { # OPTION...
@@ -116,7 +110,7 @@ kept() {
 
 # What reallocarray() reaches of realloc() is the C library's choice.
 # bats test_tags=arch
-@test "memory: a size of 0 is no error of realloc and reallocarray, with and without --memory" {
+@test "memory: a size of 0 is not an error of realloc(array), with and without --memory" {
 	local memory
 
 	for memory in --memory --no-processes; do
@@ -147,7 +141,7 @@ kept() {
 	fsn detach malloc
 }
 
-@test "memory: what was live at exit is what valgrind says is in use at exit" {
+@test "memory: blocks live at exit are those that valgrind reports in use at exit" {
 	need_tool valgrind
 	need_tool git
 	[[ -x /usr/bin/python3 ]] || skip "needs /usr/bin/python3"

@@ -361,15 +361,10 @@ assert_grows() { # REGEX: of the row
 }
 
 @test "what python3, git and g++ hold when they end is what valgrind says, and who looks from inside" {
-	local libc
-
 	need_no_sanitizer
 	need_tool git
 	[[ -x /usr/bin/python3 ]] || skip "needs /usr/bin/python3"
-	libc=$(ldd /usr/bin/python3 | awk '$1 == "libc.so.6" { print $3 }')
-	[[ -n $libc ]] || skip "python3 is linked statically"
-	mkdir "$BATS_TEST_TMPDIR/lib"
-	cp "$libc" "$BATS_TEST_TMPDIR/lib/libc.so.6"
+	copy_libc /usr/bin/python3 "$BATS_TEST_TMPDIR/lib"
 	fsn attach malloc --lib "$BATS_TEST_TMPDIR/lib/libc.so.6" --memory --no-keys --no-nesting
 	same_as_inside /usr/bin/python3 -c 'import json, threading
 a = [threading.Thread(target=lambda: [bytearray(i) for i in range(500)]) for _ in range(8)]

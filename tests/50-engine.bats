@@ -424,20 +424,20 @@ sampled_out 900"
 @test "a program goes on when its calls in progress are detached (session, return)" {
 	case_detach_mid session return
 }
-@test "a chain of twelve tail calls is counted whole (session, return)" {
+@test "all twelve calls of a chain of tail calls are counted (session, return)" {
 	case_chain session return
 }
-@test "calls that began before attach are no calls (session, return)" {
+@test "calls that began before the attach are not counted (session, return)" {
 	case_attach_mid session return
 }
 # bats test_tags=core
-@test "a call that ends in what it jumps to has its own time (session, return)" {
+@test "a call that ends in a tail call has its own time (session, return)" {
 	case_jumps session return
 }
 @test "a call left out of the sample ends no older one at its place (session, return)" {
 	case_longjmp_sample session return
 }
-@test "a thousand short processes are told apart (session, return)" {
+@test "a thousand short processes are distinguished (session, return)" {
 	case_manyprocs session return
 }
 @test "sample: one call of ten is timed, and all are counted (session, return)" {
@@ -503,19 +503,19 @@ sampled_out 900"
 @test "a program goes on when its calls in progress are detached (multi, return)" {
 	case_detach_mid multi return
 }
-@test "a chain of twelve tail calls is counted whole (multi, return)" {
+@test "all twelve calls of a chain of tail calls are counted (multi, return)" {
 	case_chain multi return
 }
-@test "calls that began before attach are no calls (multi, return)" {
+@test "calls that began before the attach are not counted (multi, return)" {
 	case_attach_mid multi return
 }
-@test "a call that ends in what it jumps to has its own time (multi, return)" {
+@test "a call that ends in a tail call has its own time (multi, return)" {
 	case_jumps multi return
 }
 @test "a call left out of the sample ends no older one at its place (multi, return)" {
 	case_longjmp_sample multi return
 }
-@test "a thousand short processes are told apart (multi, return)" {
+@test "a thousand short processes are distinguished (multi, return)" {
 	case_manyprocs multi return
 }
 @test "sample: one call of ten is timed, and all are counted (multi, return)" {
@@ -581,19 +581,19 @@ sampled_out 900"
 @test "a program goes on when its calls in progress are detached (perf, return)" {
 	case_detach_mid perf return
 }
-@test "a chain of twelve tail calls is counted whole (perf, return)" {
+@test "all twelve calls of a chain of tail calls are counted (perf, return)" {
 	case_chain perf return
 }
-@test "calls that began before attach are no calls (perf, return)" {
+@test "calls that began before the attach are not counted (perf, return)" {
 	case_attach_mid perf return
 }
-@test "a call that ends in what it jumps to has its own time (perf, return)" {
+@test "a call that ends in a tail call has its own time (perf, return)" {
 	case_jumps perf return
 }
 @test "a call left out of the sample ends no older one at its place (perf, return)" {
 	case_longjmp_sample perf return
 }
-@test "a thousand short processes are told apart (perf, return)" {
+@test "a thousand short processes are distinguished (perf, return)" {
 	case_manyprocs perf return
 }
 @test "sample: one call of ten is timed, and all are counted (perf, return)" {
@@ -664,20 +664,20 @@ sampled_out 900"
 @test "a program goes on when its calls in progress are detached (multi, ret)" {
 	case_detach_mid multi ret
 }
-@test "a chain of twelve tail calls is counted whole (multi, ret)" {
+@test "all twelve calls of a chain of tail calls are counted (multi, ret)" {
 	case_chain multi ret
 }
-@test "calls that began before attach are no calls (multi, ret)" {
+@test "calls that began before the attach are not counted (multi, ret)" {
 	case_attach_mid multi ret
 }
 # bats test_tags=core,arch
-@test "a call that ends in what it jumps to has its own time, or none (multi, ret)" {
+@test "a call that ends in a tail call has its own time, or none (multi, ret)" {
 	case_jumps multi ret
 }
 @test "a call left out of the sample ends no older one at its place (multi, ret)" {
 	case_longjmp_sample multi ret
 }
-@test "a thousand short processes are told apart (multi, ret)" {
+@test "a thousand short processes are distinguished (multi, ret)" {
 	case_manyprocs multi ret
 }
 @test "sample: one call of ten is timed, and all are counted (multi, ret)" {
@@ -748,19 +748,19 @@ sampled_out 900"
 @test "a program goes on when its calls in progress are detached (perf, ret)" {
 	case_detach_mid perf ret
 }
-@test "a chain of twelve tail calls is counted whole (perf, ret)" {
+@test "all twelve calls of a chain of tail calls are counted (perf, ret)" {
 	case_chain perf ret
 }
-@test "calls that began before attach are no calls (perf, ret)" {
+@test "calls that began before the attach are not counted (perf, ret)" {
 	case_attach_mid perf ret
 }
-@test "a call that ends in what it jumps to has its own time, or none (perf, ret)" {
+@test "a call that ends in a tail call has its own time, or none (perf, ret)" {
 	case_jumps perf ret
 }
 @test "a call left out of the sample ends no older one at its place (perf, ret)" {
 	case_longjmp_sample perf ret
 }
-@test "a thousand short processes are told apart (perf, ret)" {
+@test "a thousand short processes are distinguished (perf, ret)" {
 	case_manyprocs perf ret
 }
 @test "sample: one call of ten is timed, and all are counted (perf, ret)" {

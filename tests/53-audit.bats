@@ -5,20 +5,6 @@
 load helpers
 load stream
 
-# Runs CMD with and without probes on FUNCTIONs of LIB: the output is the same.
-same_output() { # LIB FUNCTIONS TEXT CMD...
-	local functions plain
-
-	read -ra functions <<<"$2"
-	capture "${@:4}"
-	plain=$output
-	fsn attach g "${functions[@]}" --lib "$1"
-	capture "${@:4}"
-	assert_output "$plain"
-	assert_numbers g "$3"
-	fsn detach g
-}
-
 # How the returns of FUNCTION of FILE are seen, and the first part of the reason.
 exit_of() { # FUNCTION FILE
 	fsn attach -n g "$1" --lib "$2" --json
@@ -32,8 +18,8 @@ exit_of() { # FUNCTION FILE
 		"ret: no return probe: a function that it jumps to reads its own return address"
 	assert_eq "$(exit_of ln_call "$FIX/lone-2")" \
 		"ret: no return probe: a function that it jumps to reads its own return address"
-	same_output "$FIX/lone-1" ln_call "ln_call 2 0 2 0 0 0" "$FIX/lone-1"
-	same_output "$FIX/lone-2" ln_call "ln_call 2 0 1 0 0 1
+	unharmed "$FIX/lone-1" ln_call "ln_call 2 0 2 0 0 0" "$FIX/lone-1"
+	unharmed "$FIX/lone-2" ln_call "ln_call 2 0 1 0 0 1
 left_by_jump 1" "$FIX/lone-2"
 }
 
@@ -44,8 +30,8 @@ left_by_jump 1" "$FIX/lone-2"
 		"ret: no return probe: a callee calls 'backtrace', which may unwind or call back"
 	assert_eq "$(exit_of ln_call "$FIX/lone-4")" \
 		"ret: no return probe: it calls 'dlsym', which may unwind or call back"
-	same_output "$FIX/lone-3" ln_call "ln_call 2 0 2 0 0 0" "$FIX/lone-3"
-	same_output "$FIX/lone-4" ln_call "ln_call 2 0 1 0 0 1
+	unharmed "$FIX/lone-3" ln_call "ln_call 2 0 2 0 0 0" "$FIX/lone-3"
+	unharmed "$FIX/lone-4" ln_call "ln_call 2 0 1 0 0 1
 left_by_jump 1" "$FIX/lone-4"
 }
 
@@ -54,7 +40,7 @@ left_by_jump 1" "$FIX/lone-4"
 	need_arch x86_64
 	need_link session
 	assert_eq "$(exit_of hz_turn "$FIX/libhazard.so" | cut -d: -f1)" return
-	same_output "$FIX/libhazard.so" hz_turn "hz_turn 20 0 10 0 0 10
+	unharmed "$FIX/libhazard.so" hz_turn "hz_turn 20 0 10 0 0 10
 no_slot 10
 other_stack 10" timeout 20 "$FIX/hazard" preempted_below 20
 }

@@ -6,21 +6,6 @@
 load helpers
 load stream
 
-# Attaches FUNCTIONs of LIB with what `auto` chooses, runs CMD with and without probes.
-unharmed() { # LIB FUNCTIONS TEXT CMD...
-	local functions plain
-
-	need_bpf
-	read -ra functions <<<"$2"
-	capture "${@:4}"
-	plain=$output
-	fsn attach g "${functions[@]}" --lib "$1"
-	capture "${@:4}"
-	assert_output "$plain"
-	assert_numbers g "$3"
-	fsn detach g
-}
-
 hazard() { # CASE FUNCTIONS TEXT
 	unharmed "$FIX/libhazard.so" "$2" "$3" "$FIX/hazard" "$1" 20
 }

@@ -44,7 +44,7 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 	assert_output_match '^Usage: '
 }
 
-@test "hint: a group that is not attached is looked for in the list" {
+@test "hint: 'list' is suggested for a group that is not attached" {
 	fsn attach here fix_add --lib "$LIB"
 	follow 1 "^'funcsnoop list' shows what is attached$" "$QUOTED" stats nowhere
 	assert_output_match '^here '
@@ -125,7 +125,7 @@ held_by_run() {
 	assert_output_match ' main|^main '
 }
 
-@test "hint: what is only imported is found where the hint says" {
+@test "hint: functions that are only imported are found where the hint says" {
 	follow 1 "^name that library with --lib, or as $LIB:fix_add$" \
 		"s/^name that library with --lib, or as (.*)$/funcsnoop attach g \1/" \
 		attach g fix_add --lib "$CALL"
@@ -134,7 +134,7 @@ held_by_run() {
 		"s/^.*: (--lib .*)$/funcsnoop attach g 'fix_re*' \1/" attach g 'fix_re*' --lib "$CALL"
 }
 
-@test "hint: a stripped program is said to be stripped, not to need another library" {
+@test "hint: a stripped program is called stripped; no other library is suggested" {
 	local bare=$BATS_TEST_TMPDIR/bare
 
 	strip -o "$bare" "$CALL"
@@ -172,7 +172,7 @@ held_by_run() {
 	assert_output_match 'fix_add +3 '
 }
 
-@test "hint: what a view needs is recorded, and not asked for afterwards" {
+@test "hint: run records the data of its view, and suggests no option afterwards" {
 	fsn run "$LIB:fix_add" --by stack -o "$BATS_TEST_TMPDIR/out" -- "$CALL" add 3
 	grep -Eq '^100.0 +fix_add +3 ' "$BATS_TEST_TMPDIR/out" || fail "$(cat "$BATS_TEST_TMPDIR/out")"
 	fsn run "$LIB:fix_add" --by comm -o "$BATS_TEST_TMPDIR/out" -- "$CALL" add 3

@@ -129,7 +129,7 @@ g - b absent 0 20"
 	assert_stderr_match '2 nodes are alike'
 }
 
-@test "compare: of two nodes the one that made no call in two windows is behind" {
+@test "compare: one of two nodes is behind if it made no call in two windows" {
 	local i
 
 	for i in 1 2 3; do

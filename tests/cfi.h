@@ -25,7 +25,7 @@ struct file_pages {
 	uint64_t copies;
 };
 
-/* Of what lies after the end of the file in its last page, the page cache has zeros. */
+/* The page cache has zeros after the end of the file in its last page. */
 static inline int pages_copy(struct file_pages *p, uint64_t off, void *to, uint64_t n)
 {
 	uint64_t there;
@@ -45,7 +45,7 @@ static inline int pages_copy(struct file_pages *p, uint64_t off, void *to, uint6
 
 #include "../bpf/cfi.bpf.h"
 
-#define CFI_STEPS_MAX 1024 /* of one row, whatever the file is */
+#define CFI_STEPS_MAX 1024 /* of one row, in any file */
 
 /*
  * The row of @off as a word, as bpf/unwind.bpf.h makes it: CFI_OK, or why there is none. Aborts on

@@ -171,6 +171,32 @@ shared_groups() {
 
 # --- what several files attach and read ----------------------------------------------
 
+# Runs CMD without probes, and with those that `auto` chooses on FUNCTIONs of LIB: the output is the
+# same, and the numbers are those of TEXT.
+unharmed() { # LIB FUNCTIONS TEXT CMD...
+	local functions plain
+
+	need_bpf
+	read -ra functions <<<"$2"
+	capture "${@:4}"
+	plain=$output
+	fsn attach g "${functions[@]}" --lib "$1"
+	capture "${@:4}"
+	assert_output "$plain"
+	assert_numbers g "$3"
+	fsn detach g
+}
+
+# Copies the C library of PROGRAM to DIR, a new folder: no other process has probes there.
+copy_libc() { # PROGRAM DIR
+	local libc
+
+	libc=$(ldd "$1" | awk '$1 == "libc.so.6" { print $3 }')
+	[[ -r $libc ]] || skip "no libc.so.6 here"
+	mkdir "$2"
+	cp "$libc" "$2/libc.so.6"
+}
+
 # A configuration, $CONFIG: each GROUP has the FUNCTIONs of libtyped.so (or fix_add), declared.
 typed_config() { # GROUP FUNCTION... [-- GROUP FUNCTION...]...
 	local group='' func args before='' behind=''

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Fuzzing the rows that the BPF programs make: whatever a file is, they end, and say what they are.
+// Fuzzes the rows that the BPF programs make: for any file this ends, and each row is a valid one.
 #include "../cfi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -121,7 +121,7 @@ static void wrong_ones_are_refused(void)
 		"behind code that changes them there are no arguments");
 }
 
-/* As a hostile file's debug information has them: no register has so many bytes. */
+/* The debug information of a hostile file can have them: no register has that number of bytes. */
 static void sizes_that_no_register_has_are_refused(void)
 {
 	static const uint32_t sizes[] = { 0, 9, 16, UINT32_MAX };

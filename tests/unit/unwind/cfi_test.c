@@ -56,7 +56,7 @@ struct truth {
 	uint64_t places, wrong, none, missing, too_long, other;
 };
 
-/* What the table says of row @i, as the programs have it; where there is no code, NONE. */
+/* The table's @row as the BPF programs make it: its upper half, without FSN_UNWIND_PYTHON. */
 static uint64_t row_word(const struct fsn_unwind_row *row)
 {
 	uint64_t word;
@@ -129,7 +129,7 @@ static int test_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* Whatever pages are missing, a row is right or is not made. */
+/* A row is right or is not made, for any set of missing pages. */
 static void test_missing(const char *path)
 {
 	__cleanup(file_done) struct file f = {};

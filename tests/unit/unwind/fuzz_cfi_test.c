@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What fuzzing found in the rows that the BPF programs make.
+// Replays inputs found by fuzzing the rows that the BPF programs make.
 #include "../../fuzz/cfi_fuzz.c"
 
 #include "found.h"
