@@ -10,6 +10,7 @@
 #include "nest.bpf.h"
 #include "returns.bpf.h"
 #include "rows.bpf.h"
+#include "shed.bpf.h"
 #include "slots.bpf.h"
 #include "split.bpf.h"
 #include "stream.bpf.h"
@@ -42,13 +43,20 @@ static __always_inline int count_call(__u32 fn)
 
 	if (!stat)
 		return 0;
-	if (!sample) {
+	if (!sample && !fsn_bound) {
 		add(&stat->n.calls, 1);
 		return 1;
 	}
 	nth = __sync_fetch_and_add(&stat->n.calls, 1);
-	if (is_sampled(nth, sample, (__u64)fn << 32 | cpu))
+	if (fsn_bound && !sample)
+		sample = shed_one_of(stat, fn, nth);
+	if (!sample)
 		return 1;
+	if (is_sampled(nth, sample, (__u64)fn << 32 | cpu)) {
+		if (fsn_bound)
+			shed_end(fn);
+		return 1;
+	}
 	add(&stat->n.sampled_out, 1);
 	return 0;
 }
@@ -161,8 +169,11 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (fsn_keyed)
 		row = row_count(ctx, fn, sp);
-	if (!count_call(fn))
+	if (!count_call(fn)) {
+		if (fsn_nesting)
+			nest_hit(fn, sp, HIT_ENTRY);
 		return LEFT_OUT;
+	}
 	slot = set_index(tgid, where);
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)

@@ -100,7 +100,7 @@ static int read_row(const struct group *group, const char *error, struct json_li
 		return 0;
 	code = group_since(group, &row->since_ns, err);
 	if (!code)
-		code = stats_calls(group, calls, err);
+		code = stats_calls(group, calls, &row->shed_cnt, err);
 	for (int i = 0; !code && i < FSN_EXIT_CNT; i++)
 		row->calls += calls[i];
 	if (!code)
@@ -262,6 +262,20 @@ static void note_over(const struct options *o, const struct listing *l)
 			cmd_note(o->g, "%s", text);
 }
 
+/* Groups that are, or were, above their bound on overhead. */
+static void note_shed(const struct options *o, const struct listing *l)
+{
+	for (size_t i = 0; i < l->groups.cnt; i++) {
+		struct group_info info = group_info(l->groups.group[i]);
+
+		if (l->rows[i].shed_cnt)
+			cmd_note(o->g,
+				"group '%s' was above its overhead of %g %%: not all calls of %zu function%s were timed; 'funcsnoop stats %s' names them",
+				info.name, info.budget / 1e4, l->rows[i].shed_cnt,
+				l->rows[i].shed_cnt == 1 ? "" : "s", info.name);
+	}
+}
+
 static int list_groups(const struct options *o)
 {
 	static const struct table_column columns[] = { { "NAME", TABLE_LEFT, false },
@@ -291,6 +305,7 @@ static int list_groups(const struct options *o)
 	else
 		cmd_note(o->g, "nothing is attached");
 	note_over(o, &l);
+	note_shed(o, &l);
 	return EXIT_DONE;
 }
 

@@ -217,6 +217,73 @@ has_sampled() {
 	holds_only ""
 }
 
+# What rates prints of its own calls, as JSON.
+rates_counts() { # FILE
+	sed -E 's/^hot=([0-9]+) warm=([0-9]+) cold=([0-9]+) .*/[\1,\2,\3]/' "$1"
+}
+
+# The same by the group; and how many of them were timed.
+rates_seen() { # FIELD
+	json -c '.[0].functions | map({(.name): .'"$1"'}) | add | [.rate_hot, .rate_warm, .rate_cold]'
+}
+
+@test "overhead: load that begins after attach is counted exactly, and only a part of it timed" {
+	local own=$BATS_TEST_TMPDIR/own line
+
+	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
+	fsn attach g 'rate_*' --lib "$RATES" --json
+	assert_json '.[0].overhead | [.kept, .left_out]' '[3,0]'
+	"$RATES" 0.7 >"$own"
+	fsn stats g --json
+	assert_eq "$(rates_seen calls)" "$(rates_counts "$own")"
+	assert_json '.[0].functions | map(.calls == .returns + .untimed) | unique' '[true]'
+	assert_json '.[0].functions[] | select(.name == "rate_hot") | .untimed > .calls / 4 and .returns > 0' true
+	assert_json '.[0].functions[] | select(.name == "rate_cold") | .untimed' 0
+	assert_json '.[0].health | .shed_calls > 0 and .shed_calls == .sampled_out' true
+	fsn stats g
+	assert_stderr_match "^funcsnoop stats: above the overhead of 10 %, calls were counted but not timed: [0-9]+ of [0-9]+ of 'rate_hot'"
+	line=$(sed -n 's/^funcsnoop stats: to leave such functions out: //p' <<<"$stderr")
+	fsn list
+	assert_stderr_match "^funcsnoop list: group 'g' was above its overhead of 10 %: not all calls of [12] functions? were timed; 'funcsnoop stats g' names them$"
+	fsn list --json
+	assert_json '.[0].shed_functions >= 1' true
+	# The line works as it stands, and does what it says.
+	start_rates
+	eval "capture $line"
+	assert_json '.[0].overhead | [.left_out, .expensive[0].name]' '[1,"rate_hot"]'
+	stop_bg rates
+	fsn detach g
+}
+
+@test "overhead: when the load has ended all calls are timed again" {
+	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
+	fsn attach g 'rate_*' --lib "$RATES"
+	"$RATES" 0.7 >/dev/null
+	sleep 0.3
+	fsn reset g
+	"$RATES" 0.005 >"$BATS_TEST_TMPDIR/own"
+	fsn stats g --all --json
+	assert_eq "$(rates_seen calls)" "$(rates_counts "$BATS_TEST_TMPDIR/own")"
+	# Of each CPU's record at most the calls before the first sample.
+	assert_json ".[0].functions[] | select(.name == \"rate_hot\") | .untimed <= 256 * $(nproc)" true
+	fsn detach g
+}
+
+@test "overhead: what was selected by name, and all with none, is timed whatever it costs" {
+	local args
+
+	for args in "rate_hot rate_warm" "rate_* --overhead none" "rate_* --memory"; do
+		# shellcheck disable=SC2086 # words
+		fsn -s any attach g --lib "$RATES" ${args/\*/[hw]*}
+		[[ $status == 0 ]] || continue
+		"$RATES" 0.2 >"$BATS_TEST_TMPDIR/own"
+		fsn stats g --all --json
+		assert_eq "$(rates_seen calls | jq -c '.[:2]')" "$(rates_counts "$BATS_TEST_TMPDIR/own" | jq -c '.[:2]')"
+		assert_json '.[0].functions | map(.untimed) | unique' '[0]'
+		fsn detach g
+	done
+}
+
 # What turns prints: kept=N nested=N ... of all its calls.
 turns_counts() { # FILE
 	sed -E 's/^kept=([0-9]+) nested=([0-9]+) .*/[\1,\2]/' "$1"
@@ -244,6 +311,18 @@ group_counts() {
 link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and later do
 	"$FUNCSNOOP" feature --json | jq -e --arg l "$1" '.links | any(.name == $l and .available)' >/dev/null &&
 		printf '6.8\n%s\n' "$(uname -r)" | sort -CV
+}
+
+@test "overhead: calls of functions that cost little are all timed while others are limited" {
+	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
+	fsn attach g 'turn_*' --lib "$FIX/turns"
+	"$FIX/turns" 0.9 2 >"$BATS_TEST_TMPDIR/own"
+	fsn stats g --json
+	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
+	assert_json '.[0].functions | map(select(.name | startswith("turn_hot")) | .untimed > 0) | any' true
+	assert_json '.[0].functions | map(select(.name == "turn_kept" or .name == "turn_nested") | .untimed) | unique' '[0]'
+	assert_json '.[0].functions | map(.calls == .returns + .untimed) | unique' '[true]'
+	fsn detach g
 }
 
 @test "overhead: run with none removes nothing" {

@@ -33,6 +33,9 @@ struct fsn_stat {
 	 * (FSN_OPT_UNPLACED).
 	 */
 	unsigned long long unplaced[2];
+	/* Where programs keep to a bound on overhead (fsn_conf.shed_ns): */
+	unsigned int looked; /* when its cost was last looked at, CLOCK_MONOTONIC / 1,024 */
+	unsigned int one_of; /* one call of so many is followed; 0: all */
 } __attribute__((aligned(64)));
 
 #define FSN_NS_MASK ((1ULL << FSN_NS_BITS) - 1)
@@ -79,6 +82,7 @@ struct fsn_conf {
 	unsigned int end_ns;      /* one of an end without its call */
 	unsigned int passed_ns;   /* one of a jump that does not leave */
 	unsigned int sample;      /* one call of so many is followed; 0: all */
+	unsigned int shed_ns;     /* a call's cost by which the programs limit it; 0: they don't */
 	long long ok[FSN_OK_CODES];
 };
 

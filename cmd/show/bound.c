@@ -5,6 +5,7 @@
 
 #include "attach/attach.h"
 #include "show/list.h"
+#include "show/stats.h"
 #include "show/text.h"
 
 static void bound_name(struct bound *b, const struct target *t)
@@ -75,6 +76,43 @@ void bound_shed_text(
 		if (draft->targets[i].limit == LIMIT_LEFT_OUT)
 			bound_name(&b, &draft->targets[i]);
 	names_text(&b, buf, len, size);
+}
+
+/* As many as are named. */
+static size_t most_shed(const struct stats *s, const struct stats_func **ret_funcs)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		const struct stats_func *f = &s->funcs[i];
+		size_t at = cnt;
+
+		if (!stats_is_shed(s->group, f->fn, &f->n))
+			continue;
+		while (at && ret_funcs[at - 1]->n.sampled_out < f->n.sampled_out)
+			at--;
+		if (at == BOUND_NAMES)
+			continue;
+		cnt += cnt < BOUND_NAMES;
+		memmove(&ret_funcs[at + 1], &ret_funcs[at], (cnt - at - 1) * sizeof(*ret_funcs));
+		ret_funcs[at] = f;
+	}
+	return cnt;
+}
+
+bool bound_shed_calls(const struct stats *s, char *buf, size_t size)
+{
+	const struct stats_func *most[BOUND_NAMES];
+	size_t cnt = most_shed(s, most), len;
+
+	len = snprintf(buf, size, "above the overhead of %g %%, calls were counted but not timed: ",
+		group_info(s->group).budget / 1e4);
+	for (size_t i = 0; i < cnt && len < size; i++)
+		len += snprintf(buf + len, size - len, "%s%llu of %llu of '%s'", i ? ", " : "",
+			(unsigned long long)most[i]->n.sampled_out,
+			(unsigned long long)most[i]->n.calls,
+			group_func(s->group, most[i]->fn).name);
+	return cnt;
 }
 
 void bound_json(struct json *j, const struct bound *b, const struct budget *budget)

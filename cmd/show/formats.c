@@ -7,6 +7,7 @@
 #include "group/group.h"
 #include "group/stacks.h"
 #include "proc/proc.h"
+#include "show/list.h"
 #include "show/stats.h"
 #include "show/text.h"
 
@@ -147,11 +148,13 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 			counted(abandoned, "call", "calls").text);
 }
 
+#define NOTE_LEN 1024
+
 /* On stderr, but within the frame of --watch. */
 __attribute__((format(printf, 3, 4))) static void note(
 	const struct report *r, FILE *f, const char *fmt, ...)
 {
-	char text[256];
+	char text[NOTE_LEN];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -309,6 +312,24 @@ static void print_gpus(const struct report *r, const struct report_group *rg, FI
 			counted(kernels, "kernel", "kernels").text, (unsigned long long)known);
 }
 
+/* What the programs did not time, and the command line that leaves such functions out. */
+static void print_shed(const struct report *r, const struct stats *s, FILE *f)
+{
+	__cleanup(out_done) struct out out = {};
+	_cleanup_asked_ struct asked asked = {};
+	char text[NOTE_LEN];
+
+	if (!bound_shed_calls(s, text, sizeof(text)))
+		return;
+	note(r, f, "%s", text);
+	if (group_info(s->group).kept || asked_read(s->group, &asked, NULL) || !asked.argv_bytes)
+		return;
+	out_command(&out, &asked);
+	out_char(&out, '\0');
+	if (!out.failed)
+		note(r, f, "to leave such functions out:%s --replace", out.buf);
+}
+
 /* What makes a number doubtful. */
 static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -320,7 +341,8 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		no_slot += s->funcs[i].n.no_slot;
 		unmatched += s->funcs[i].n.unmatched;
 		abandoned += s->funcs[i].abandoned;
-		sampled += s->funcs[i].n.sampled_out;
+		if (!stats_is_shed(s->group, s->funcs[i].fn, &s->funcs[i].n))
+			sampled += s->funcs[i].n.sampled_out;
 		jumped += s->funcs[i].n.jumped;
 	}
 	if (sampled && sample == 1)
@@ -330,6 +352,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 	else if (sampled)
 		note(r, f, "one call of %u is timed: times and errors are of these",
 			sample);
+	print_shed(r, s, f);
 	if (s->crowded)
 		note(r, f,
 			"%s counted but not timed: too many of process %d in flight",

@@ -281,9 +281,13 @@ void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT])
 	_cleanup_asked_ struct asked asked;
 	bool known = !asked_read(s->group, &asked, NULL);
 	struct fsn_counts n = {};
+	uint64_t shed = 0;
 
-	for (size_t i = 0; i < s->func_cnt; i++)
+	for (size_t i = 0; i < s->func_cnt; i++) {
 		counts_add(&n, &s->funcs[i].n);
+		if (stats_is_shed(s->group, s->funcs[i].fn, &s->funcs[i].n))
+			shed += s->funcs[i].n.sampled_out;
+	}
 	memcpy(ret,
 		(const struct health[HEALTH_CNT]) {
 			{ "no_slot", true, n.no_slot },
@@ -293,6 +297,7 @@ void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT])
 			{ "held_calls", true, s->paused_calls },
 			{ "held_times", true, s->pauses },
 			{ "sampled_out", true, n.sampled_out },
+			{ "shed_calls", true, shed },
 			{ "left_by_jump", true, n.jumped },
 			{ "inner", true, n.inner },
 			{ "unmatched_returns", true, n.unmatched },

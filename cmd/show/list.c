@@ -332,6 +332,7 @@ void json_add_list(struct json *doc, const struct json_list_row *row)
 		doc, "attached_at", known ? text_time(info.attached_ns, attached) : NULL);
 	json_set_str(doc, "since", known ? text_time(row->since_ns, since) : NULL);
 	json_set_u64_if(doc, "calls", known, row->calls);
+	json_set_u64_if(doc, "shed_functions", known, row->shed_cnt);
 	json_set_cost(doc, &row->cost);
 	json_set_u64_if(doc, "memory_bytes", row->memory_bytes, row->memory_bytes);
 	json_key(doc, "stale");

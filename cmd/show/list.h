@@ -64,6 +64,13 @@ void bound_text(const struct bound *b, const struct budget *budget, char *buf, s
 void bound_shed_text(
 	const struct draft *draft, size_t cnt, const struct budget *budget, char *buf, size_t size);
 
+/*
+ * Of functions whose calls the programs did not all time to keep to the bound: how many calls, and those
+ * with the most. False: there are none.
+ */
+struct stats;
+bool bound_shed_calls(const struct stats *s, char *buf, size_t size);
+
 /* The same as key "overhead"; null without a bound. */
 void bound_json(struct json *j, const struct bound *b, const struct budget *budget);
 
@@ -86,6 +93,7 @@ struct asked;
 struct json_list_row {
 	const struct group *group;
 	uint64_t since_ns, calls, memory_bytes;
+	size_t shed_cnt; /* functions: stats_is_shed() */
 	struct cost cost;
 	bool stale;
 	const char *error;

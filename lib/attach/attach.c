@@ -325,7 +325,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 
 	code = choose_mode(opts->link, &spec.mode, err);
 	if (!code)
-		code = description_new(draft, opts, opts->raw ? NULL : price, &desc, err);
+		code = description_new(draft, opts, opts->raw ? NULL : price, spec.mode, &desc, err);
 	if (!code)
 		code = probes_new(draft, spec.mode, &probes, err);
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
@@ -339,6 +339,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.zero_frees = desc.zero_frees;
 	spec.other_regs = desc.other_regs;
 	spec.wide = desc.wide;
+	spec.bound = desc.sheds ? opts->budget.share : 0;
 	spec.keys = opts->keys;
 	spec.key_wide = desc.key_wide;
 	memcpy(spec.key_kinds, desc.key_kinds, sizeof(spec.key_kinds));

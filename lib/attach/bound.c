@@ -9,22 +9,21 @@
 #include "target/kind.h"
 
 /* A function that the user has named is kept at any cost; one that a preset names is not. */
-bool budget_is_exact(const struct target *t, const struct draft_opts *how)
+bool budget_is_exact(const struct draft *draft, const struct target *t)
 {
-	return !t->kind->in_files || t->kind->is_event || (!how->preset && !t->from_pattern);
+	return !t->kind->in_files || t->kind->is_event || (!draft->from_preset && !t->from_pattern);
 }
 
-static bool can_give_up(const struct draft *draft, const struct draft_opts *how)
+static bool can_give_up(const struct draft *draft)
 {
 	for (size_t i = 0; i < draft->probed_cnt; i++)
-		if (!budget_is_exact(&draft->targets[i], how))
+		if (!budget_is_exact(draft, &draft->targets[i]))
 			return true;
 	return false;
 }
 
-static void list_funcs(const struct draft *draft, const struct draft_opts *how,
-	const struct attach_opts *opts, const struct price *price, bool sessions,
-	struct budget_func *funcs)
+static void list_funcs(const struct draft *draft, const struct attach_opts *opts,
+	const struct price *price, bool sessions, struct budget_func *funcs)
 {
 	for (size_t i = 0; i < draft->probed_cnt; i++) {
 		const struct target *t = &draft->targets[i];
@@ -39,7 +38,7 @@ static void list_funcs(const struct draft *draft, const struct draft_opts *how,
 			 */
 			.can_sample = shown.end == PRICE_RETURN && sessions && !opts->nesting &&
 				opts->sample <= 1,
-			.exact = budget_is_exact(t, how),
+			.exact = budget_is_exact(draft, t),
 		};
 		if (!funcs[i].entry_ns)
 			funcs[i].entry_ns = 1;
@@ -72,7 +71,7 @@ int budget_try(struct draft *draft, const struct draft_opts *how, struct attach_
 	struct calibration c = {};
 	int code;
 
-	if (!opts->budget.share || !opts->budget.trims || opts->unborn || !can_give_up(draft, how))
+	if (!opts->budget.share || !opts->budget.trims || opts->unborn || !can_give_up(draft))
 		return 0;
 	code = attach_choose_link(&chosen, err);
 	/* Perf events go one at a time, a tenth of a second each. */
@@ -88,7 +87,7 @@ int budget_try(struct draft *draft, const struct draft_opts *how, struct attach_
 	funcs = calloc(draft->probed_cnt + 1, sizeof(*funcs));
 	if (!funcs)
 		return err_sys(err, -ENOMEM, "cannot count entries");
-	list_funcs(draft, how, opts, &c.price, chosen.link == LINK_SESSION, funcs);
+	list_funcs(draft, opts, &c.price, chosen.link == LINK_SESSION, funcs);
 	code = stage_count(draft, opts, fs, chosen.link, funcs, err);
 	if (code)
 		return code;

@@ -90,7 +90,7 @@ int attach_definition(const struct draft *draft, const struct attach_opts *opts,
 	__cleanup(description_done) struct description d = {};
 	uint64_t hash = 0xcbf29ce484222325ULL;
 	size_t cnt = draft->probed_cnt;
-	int code = description_new(draft, opts, NULL, &d, err);
+	int code = description_new(draft, opts, NULL, opts->link, &d, err);
 
 	if (code)
 		return code;

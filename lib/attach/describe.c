@@ -236,8 +236,25 @@ static void describe_price(const struct group_func *shown, bool steps_jumps,
 		price->rest_ns[steps_jumps ? PRICE_STEPPED : PRICE_EMULATED][PRICE_COUNT];
 }
 
-static void describe_conf(const struct draft *draft, const struct target *f,
-	const struct price *price, struct fsn_conf *conf)
+/*
+ * The cost of a call of @f by which the programs limit it, or 0. Only a session's entry can decline the
+ * return probe: with others a call that is not followed costs nearly as much.
+ */
+static uint32_t shed_ns(const struct draft *draft, const struct attach_opts *opts,
+	const struct target *f, const struct price *price, enum link_mode mode)
+{
+	const struct group_func shown = target_shown(f);
+
+	if (!opts->budget.share || !opts->budget.trims || opts->sample > 1 ||
+		mode != LINK_SESSION || shown.end != PRICE_RETURN ||
+		f->limit != LIMIT_NONE || budget_is_exact(draft, f))
+		return 0;
+	return price->whole_ns[shown.site][shown.end];
+}
+
+static void describe_conf(const struct draft *draft, const struct attach_opts *opts,
+	const struct target *f, const struct price *price, enum link_mode mode,
+	struct fsn_conf *conf)
 {
 	const struct group_func shown = target_shown(f);
 
@@ -246,6 +263,8 @@ static void describe_conf(const struct draft *draft, const struct target *f,
 	conf->sample = f->limit == LIMIT_SAMPLED ? f->sample : 0;
 	if (price && f->kind->is_priced)
 		describe_price(&shown, steps_jumps(f), price, conf);
+	if (price)
+		conf->shed_ns = shed_ns(draft, opts, f, price, mode);
 	if (!f->known)
 		return;
 	describe_kept(f->known, conf);
@@ -319,7 +338,7 @@ static void describe_said(const struct attach_opts *opts, struct fsn_said *said)
 }
 
 int description_new(const struct draft *draft, const struct attach_opts *opts,
-	const struct price *price, struct description *ret_desc, struct err *err)
+	const struct price *price, enum link_mode mode, struct description *ret_desc, struct err *err)
 {
 	__cleanup(description_done) struct description d = {
 		.funcs = calloc(draft->probed_cnt, sizeof(*d.funcs)),
@@ -336,7 +355,8 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = 0; !code && i < draft->probed_cnt; i++) {
 		code = describe_func(&d, &draft->targets[i], &d.funcs[i], err);
-		describe_conf(draft, &draft->targets[i], price, &d.confs[i]);
+		describe_conf(draft, opts, &draft->targets[i], price, mode, &d.confs[i]);
+		d.sheds |= d.confs[i].shed_ns;
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
 		d.zero_frees |= d.confs[i].zero[0];

@@ -138,6 +138,7 @@ struct engine_spec {
 	bool wide;     /* of texts FSN_STR_WIDE bytes */
 	uint32_t sample;
 	bool samples; /* of some functions, as their struct fsn_conf says */
+	uint32_t bound; /* on overhead, in millionths, which the programs keep; 0: none */
 };
 
 /*
@@ -328,11 +329,15 @@ struct description {
 	bool zero_frees; /* some function has fsn_conf.zero */
 	bool other_regs; /* and some are in other registers than C's, or it is not known in which */
 	bool wide;      /* some system call has text */
+	bool sheds;     /* the programs limit some function's calls */
 };
 
-/* @price is what is to be taken off measured times, or NULL: nothing. */
+/*
+ * @price is what is to be taken off measured times, or NULL: nothing. @mode is the kind of link that
+ * @draft will have.
+ */
 int description_new(const struct draft *draft, const struct attach_opts *opts,
-	const struct price *price, struct description *ret_desc, struct err *err);
+	const struct price *price, enum link_mode mode, struct description *ret_desc, struct err *err);
 void description_done(struct description *d);
 
 /* Writes it, and @meta with what it adds, into the engine's maps. */
@@ -415,8 +420,8 @@ size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint32_t share);
  */
 void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share);
 
-/* bound.c: true if @t must be kept as it is. */
-bool budget_is_exact(const struct target *t, const struct draft_opts *how);
+/* bound.c: true if @t of @draft must be kept as it is. */
+bool budget_is_exact(const struct draft *draft, const struct target *t);
 
 /* --- stage.c: how often functions are called, before their calls are timed ------------------- */
 

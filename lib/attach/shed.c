@@ -487,7 +487,7 @@ int shed_new(const struct draft *draft, const struct draft_opts *how, const stru
 	for (uint32_t i = 0; !code && i < draft->probed_cnt; i++) {
 		s->shown[i] = target_shown(&draft->targets[i]);
 		s->funcs[i] = (struct budget_func) { .entry_ns = 1, .whole_ns = 1,
-			.exact = !opts->budget.trims || budget_is_exact(&draft->targets[i], how) };
+			.exact = !opts->budget.trims || budget_is_exact(draft, &draft->targets[i]) };
 	}
 	if (code) {
 		shed_free(s);

@@ -301,6 +301,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_step_ns = spec->step_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;
 	e->skel->rodata->fsn_samples = spec->samples;
+	e->skel->rodata->fsn_bound = spec->bound;
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
 		seed = clock_ns(CLOCK_MONOTONIC);
 	e->skel->rodata->fsn_seed = seed;

@@ -530,7 +530,12 @@ static int counts_read(const struct group *g, struct fsn_counts **ret_counts, st
 	return 0;
 }
 
-int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
+bool stats_is_shed(const struct group *g, uint32_t fn, const struct fsn_counts *n)
+{
+	return n->sampled_out && g->meta.sample <= 1 && g->funcs[fn].limit == LIMIT_NONE;
+}
+
+int stats_calls(const struct group *g, uint64_t *ret_calls, size_t *ret_shed, struct err *err)
 {
 	_cleanup_free_ struct fsn_counts *counts = NULL;
 	int code = counts_read(g, &counts, err);
@@ -538,8 +543,11 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err)
 	if (code)
 		return code;
 	memset(ret_calls, 0, FSN_EXIT_CNT * sizeof(*ret_calls));
-	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
+	*ret_shed = 0;
+	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		ret_calls[g->funcs[i].exit % FSN_EXIT_CNT] += counts[i].calls;
+		*ret_shed += stats_is_shed(g, i, &counts[i]);
+	}
 	return 0;
 }
 

@@ -257,9 +257,15 @@ const struct stats_row *stats_row_find(
 
 /*
  * Only the calls of all functions since the last reset, for `list`: added up for each enum
- * fsn_exit in ret_calls[FSN_EXIT_CNT].
+ * fsn_exit in ret_calls[FSN_EXIT_CNT]. *@ret_shed: functions of which stats_is_shed().
  */
-int stats_calls(const struct group *g, uint64_t *ret_calls, struct err *err);
+int stats_calls(const struct group *g, uint64_t *ret_calls, size_t *ret_shed, struct err *err);
+
+/*
+ * True if some calls of @fn, whose counts are @n, were not timed because the group was above its bound
+ * on overhead.
+ */
+bool stats_is_shed(const struct group *g, uint32_t fn, const struct fsn_counts *n);
 
 /*
  * What the probes of a group have taken since the last reset, by hits of each kind and what

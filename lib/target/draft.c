@@ -241,6 +241,7 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	draft->duty = opts->duty ? opts->duty : 1;
 	draft->launches = opts->launches;
 	draft->pids = opts->pids;
+	draft->from_preset = opts->preset;
 	draft->pid_cnt = opts->pid_cnt;
 	draft->program = opts->program;
 	if (!opts->pid_cnt)

@@ -73,6 +73,7 @@ struct draft {
 	uint32_t duty;          /* as of draft_opts, */
 	bool launches;          /* this, too */
 	bool entries_alone;     /* of all targets: .timed_cnt and .place_cnt are 0 */
+	bool from_preset;       /* draft_opts has one */
 	struct err failure;     /* why it can't be attached; only with .explain */
 	struct libfind *finder;
 	const pid_t *pids; /* as of draft_opts, */
