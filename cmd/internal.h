@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "attach/attach.h"
+#include "base/buffer.h"
 #include "cli/cmd.h"
 #include "show/call.h"
 #include "show/stats.h"
@@ -303,5 +305,22 @@ int attach_take_name(struct attach_options *o, const char *name, struct err *err
  * out no other; -EIO when there was one.
  */
 int attach_folder(struct attach_options *o, struct bpffs *fs, struct json *doc, struct err *err);
+
+/* --- stack.c: stacks of threads, of list inflight, too ------------------------------------------ */
+
+struct thread_stack {
+	const struct thread_frame *frames; /* NULL: not known */
+	size_t cnt;
+	const char *end; /* a word for documents */
+};
+
+/* The stack of a thread, if it sleeps. It lives until the next one is read from @threads. */
+struct thread_stack thread_stack_read(struct thread_stacks *threads, pid_t pid, pid_t tid);
+
+/* Key "stack" of a thread; @lines: with source lines. */
+void thread_stack_json(struct json *j, const struct thread_stack *stack, bool lines);
+
+/* A line for each frame, if they are known. */
+void thread_stack_text(struct out *out, const struct thread_stack *stack);
 
 #endif

@@ -47,70 +47,6 @@ static int add_call_text(struct flight *flight, const struct shown_call *c, bool
 	return text.failed ? -ENOMEM : 0;
 }
 
-struct thread_stack {
-	const struct thread_frame *frames;
-	size_t cnt;
-	const char *end; /* a word for documents */
-};
-
-/* Where its thread is, if that sleeps; .frames are NULL where it can't be told. */
-static struct thread_stack stack_of(struct flight *flight, const struct slot_call *call)
-{
-	struct thread_stack stack = {};
-	enum fsn_walk_end end;
-	int code = thread_stacks_get(
-		flight->threads, call->pid, call->tid, &stack.frames, &stack.cnt, &end);
-
-	if (code)
-		stack.frames = NULL;
-	stack.end = !code ? stack_end_name(end) : code == -EBUSY ? "running" : NULL;
-	return stack;
-}
-
-static void add_stack_json(const struct flight *flight, const struct thread_stack *stack)
-{
-	struct json *j = flight->doc;
-	char hex[TEXT_NUM_LEN];
-
-	json_set_open(j, "stack", '{');
-	if (!stack->frames) {
-		json_set_null(j, "frames");
-	} else {
-		json_set_open(j, "frames", '[');
-		for (size_t i = 0; i < stack->cnt; i++) {
-			const struct thread_frame *f = &stack->frames[i];
-
-			snprintf(hex, sizeof(hex), "0x%llx",
-				(unsigned long long)f->offset);
-			json_open(j, '{');
-			json_set_str(j, "name", f->name);
-			json_set_str(j, "file", f->file);
-			json_set_str(j, "offset", f->is_source ? NULL : hex);
-			if (flight->choice->lines)
-				json_set_str(j, "source", f->source);
-			json_set_u64_if(j, "line", f->line, f->line);
-			if (flight->choice->lines)
-				json_set_bool(j, "inlined", f->inlined);
-			json_close(j, '}');
-		}
-		json_close(j, ']');
-	}
-	json_set_str(j, "end", stack->end);
-	json_close(j, '}');
-}
-
-/* " (/app/train.py:42)" */
-static void add_source_text(struct out *o, const struct thread_frame *f)
-{
-	out_str(o, " (");
-	out_escaped(o, f->file, strlen(f->file));
-	if (f->line) {
-		out_char(o, ':');
-		out_u64(o, f->line);
-	}
-	out_char(o, ')');
-}
-
 /* "ncclAllReduce of 1234/1235:" and a line for each frame. */
 static void add_stack_text(struct out *o, const char *function, const struct slot_call *call,
 	const struct thread_stack *stack)
@@ -122,20 +58,7 @@ static void add_stack_text(struct out *o, const char *function, const struct slo
 	out_char(o, '/');
 	out_i64(o, call->tid);
 	out_str(o, stack->frames ? ":\n" : stack->end ? ": it runs\n" : ": it can't be seen\n");
-	for (size_t i = 0; stack->frames && i < stack->cnt; i++) {
-		const struct thread_frame *f = &stack->frames[i];
-
-		out_str(o, "    ");
-		out_escaped(o, f->text ? f->text : f->name, strlen(f->text ? f->text : f->name));
-		if (f->is_source)
-			add_source_text(o, f);
-		out_char(o, '\n');
-	}
-	if (stack->frames && strcmp(stack->end, "outermost")) {
-		out_str(o, "    [cut: ");
-		out_str(o, stack->end);
-		out_str(o, "]\n");
-	}
+	thread_stack_text(o, stack);
 }
 
 static int add_call(struct flight *flight, const struct group *group, const struct types *types,
@@ -154,11 +77,11 @@ static int add_call(struct flight *flight, const struct group *group, const stru
 	shown.names = names;
 	flight->shown++;
 	if (flight->threads)
-		stack = stack_of(flight, call);
+		stack = thread_stack_read(flight->threads, call->pid, call->tid);
 	if (flight->doc) {
 		json_begin_call(flight->doc, group, call, &shown);
 		if (flight->threads)
-			add_stack_json(flight, &stack);
+			thread_stack_json(flight->doc, &stack, flight->choice->lines);
 		json_close(flight->doc, '}');
 		return 0;
 	}

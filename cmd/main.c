@@ -18,7 +18,7 @@ static const struct command cmd_version = { "version", "", "versions of funcsnoo
 	run_version };
 
 static const struct command *const commands[] = { &cmd_run, &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
-	&cmd_serve, &cmd_compare, &cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
+	&cmd_stack, &cmd_serve, &cmd_compare, &cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
 
 static const struct command *find_command(const char *name)
 {

@@ -104,6 +104,17 @@ hint: 2 names, such as 'fix_recurse', are only imported: --lib $REAL"
 	assert_json '.[0].functions | map(select(.name | test("@plt|[.]cold"))) | length' 0
 }
 
+@test "symbols: a pattern leaves out what the start files add to every program" {
+	local pattern
+
+	for pattern in '*' '[_f]*' 'r*'; do
+		fsn list targets "$FIX/rates:$pattern" --json
+		refute_output_match '"(_start|_init|_fini|frame_dummy|register_tm_clones|__do_global_dtors_aux)"'
+	done
+	fsn list targets "$FIX/rates:_init"
+	assert_output_match '^[^ ]*:_init '
+}
+
 @test "funccount's notation, in all its forms" {
 	local text lib=$BATS_TEST_TMPDIR/libonlyhalf.so
 

@@ -18,7 +18,7 @@ attach_fails() {
 	    "codes": { "2": "failMemory", "-1": "failOther", "7": "failNotReady" } } },
 	  "lib": "$LIB" }
 	END
-	fsn attach --config "$BATS_TEST_TMPDIR/fails.json"
+	fsn attach --config "$BATS_TEST_TMPDIR/fails.json" --overhead none
 }
 
 # --- JSON -------------------------------------------------------------------------------

@@ -587,9 +587,9 @@ ns::scale 50 100000"
 	fsn stats gpu
 	assert_stderr_match '^funcsnoop stats: of 259 kernels the launches of 252 have a stack$'
 	fsn stats gpu --by stack
-	assert_output_match '^100\.0 +(start_thread|libc\.so\.6\+0x[0-9a-f]+) +252 .* 506 us '
-	assert_output_match '^ 20\.9 +launch_first +102 .* 106 us '
-	assert_output_match '^ 59\.3 +add<float> +100 .* 300 us '
+	assert_output_match '^ 59\.3 .*launch_more > launch_second > launch_one > add<float> +100 .* 300 us '
+	assert_output_match '^ 20\.9 +launch_first > launch_one +102 .* 106 us '
+	assert_output_match '^ 19\.8 +add<float> +100 .* 100 us '
 	fsn stats gpu --json
 	# Rows of no stack are those whose launch is not known.
 	assert_json '[.[0].functions[0].rows[] | select(.key.stack.value == 0) | .calls] | add' 7

@@ -96,9 +96,13 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	assert_output_match ';main;st_case;st_sort;.*qsort.*;st_compare;st_call;st_leaf 1$'
 	fsn stats st --by stack --sort calls
 	assert_output_match '^SHARE +CALLED BY +CALLS '
-	assert_output_match '^100\.0 +main +4 '
-	assert_output_match '^ 75\.0 +st_plain +3 '
-	assert_output_match '^ 25\.0 +st_sort +1 '
+	# A chain of single callees is one line.
+	assert_output_match '^100\.0  main > st_case +4 '
+	assert_output_match '^ 75\.0    st_plain > st_call > st_leaf +3 '
+	assert_output_match '^ 25\.0    st_sort > .* > st_call > st_leaf +1 '
+	refute_output_match '_start'
+	fsn stats st --by stack --sort calls --all
+	assert_output_match '^100\.0  _start > .*main > st_case +4 '
 	fsn stats st --by stack --sort calls --format csv
 	assert_output_match '75\.000,[0-9]+,st_plain,3,'
 	fsn detach st
@@ -681,7 +685,7 @@ python_of() { # GROUP FUNCTION
 	fsn attach st st_leaf --lib "$STACKS" --stacks all --count
 	capture "$STACKS" plain plain plain thread
 	fsn stats st --by stack
-	assert_output_match ' st_thread +1 '
+	assert_output_match ' st_thread > st_plain > st_call > st_leaf +1 '
 	fsn stats st --by stack --min 30%
 	refute_output_match 'st_thread'
 	assert_output_match '^ 75\.0 '
@@ -744,7 +748,7 @@ line_of() { # FILE TEXT
 	fsn stats st --format folded --lines
 	assert_output_match "\(stacks\.cc:[0-9]+\);st_around \($around\);st_within \($within\)_\[i\];st_call \(stacks.cc:[0-9]+\);st_leaf 1\$"
 	fsn stats st --by stack --lines
-	assert_output_match "^100.0 +st_within \($within\)_\[i\] +1 "
+	assert_output_match "^100.0 +(.* > )?st_within \($within\)_\[i\]( > .*)? +1 "
 	fsn stats st --format flame --lines
 	assert_output_match "\"st_within \($within\)_\[i\]\""
 	fsn stats st --json --lines

@@ -157,7 +157,7 @@ divided() { # ARG...
 	assert_json '.[0].functions[] | select(.name == "produce").blocked_in' '[]'
 	fsn stats g --by blocked-in
 	assert_output_match '^SHARE +BLOCKED IN +CALLS .* TOTAL '
-	assert_output_match '^ *[0-9.]+ +take_lock +[0-9]+ '
+	assert_output_match '^ *[0-9.]+ +take_lock( > [^ ]+)* +[0-9]+ '
 	refute_output_match ' produce |CPU%'
 	fsn stats g --by blocked-in --format folded
 	assert_output_match '^take_lock;.*;futex_wait_[[]k[]];.*_[[]k[]] [0-9]+$'

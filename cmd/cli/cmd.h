@@ -21,7 +21,7 @@ struct command {
 };
 
 extern const struct command cmd_run, cmd_attach, cmd_list, cmd_stats, cmd_stream, cmd_reset, cmd_set,
-	cmd_detach, cmd_feature, cmd_serve, cmd_compare;
+	cmd_detach, cmd_feature, cmd_serve, cmd_compare, cmd_stack;
 
 /* What stands on a command's line besides options; of argv, which is reordered. */
 struct words {

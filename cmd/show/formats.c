@@ -426,6 +426,7 @@ static int table_group(
 	int code = 0;
 
 	report_begin_grid(r, &grid);
+	grid.is_table = true;
 	print_head(r, rg, f);
 	view->fill(&grid, r, rg);
 	if (grid.failed || (r->history && history_trends(r->history,

@@ -30,6 +30,7 @@ struct trie {
 	bool holds;         /* memory that was not given back is known */
 	uint32_t min_share; /* in millionths: what has less is not shown to people */
 	bool split;         /* it is known where some of the times went */
+	bool folds;         /* frames that say nothing of the program are left out */
 };
 
 void trie_done(struct trie *t);

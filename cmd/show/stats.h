@@ -290,6 +290,7 @@ struct grid {
 	size_t row_cnt;
 	size_t total_rows; /* at the end: sums for readers, not in CSV */
 	bool failed;       /* memory ran out */
+	bool is_table;     /* for readers; else for CSV */
 };
 
 /* Begins a grid with @cnt columns of labels, and those of each of @uses up to USE_NONE. */

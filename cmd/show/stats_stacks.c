@@ -98,12 +98,71 @@ int trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats
 	return 0;
 }
 
+/* Frames of how threads begin, which all stacks have. */
+static bool is_begin(const char *name)
+{
+	static const char *const names[] = { "_start", "__libc_start_main", "__libc_start_call_main",
+		"__libc_start_main_impl", "start_thread", "clone", "clone3", "thread_start" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* Code of the interpreter that runs the Python functions of the stack. */
+static bool is_interpreter(struct stacks *s, uint64_t frame)
+{
+	uint64_t offset;
+	const char *file = stacks_place(s, frame, &offset), *base = file ? strrchr(file, '/') : NULL;
+
+	base = base ? base + 1 : file;
+	return base && (!strncmp(base, "python", 6) || !strncmp(base, "libpython", 9));
+}
+
+/*
+ * Removes frames of @stack that say nothing of the program: of threads' begin, and of the interpreter
+ * where there are functions of Python. One frame stays. @frames has room for all of them.
+ */
+static int fold(struct stacks *s, struct stack *stack, pid_t pid, uint64_t *frames)
+{
+	bool is_python = false;
+	size_t cnt = 0, names_cnt;
+
+	for (size_t i = 0; i < stack->cnt; i++) {
+		const struct frame_name *names = stacks_names(s, stack->frames[i], pid, &names_cnt);
+
+		if (!names)
+			return -ENOMEM;
+		is_python |= names_cnt && names[0].is_python;
+	}
+	for (size_t i = 0; i < stack->cnt; i++) {
+		const struct frame_name *names = stacks_names(s, stack->frames[i], pid, &names_cnt);
+		bool left_out = !names_cnt || is_begin(names[names_cnt - 1].name) ||
+			(is_python && !names[0].is_python && is_interpreter(s, stack->frames[i]));
+
+		if (!left_out)
+			frames[cnt++] = stack->frames[i];
+	}
+	if (!cnt && stack->cnt)
+		frames[cnt++] = stack->frames[0];
+	stack->frames = frames;
+	stack->cnt = cnt;
+	return 0;
+}
+
 int trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct stack *stack,
 	const char *func, const struct stats_row *row)
 {
 	const char *cut = stack_cut(stack);
 	int code = cut ? trie_pass(t, &at, cut, row, NULL) : 0;
+	uint64_t frames[FSN_FRAMES_MAX];
+	struct stack folded = *stack;
 
+	if (t->folds && !code && stack->cnt <= ARRAY_SIZE(frames)) {
+		code = fold(s, &folded, row->pid, frames);
+		stack = &folded;
+	}
 	for (size_t i = stack->cnt; !code && i--;) {
 		size_t cnt = 0;
 		const struct frame_name *names =
@@ -440,15 +499,62 @@ unsigned int trie_branches(const struct trie *t, const struct node *n)
 	return cnt;
 }
 
-static void fill_node(struct grid *grid, const struct report *r, const struct report_group *rg,
-	const struct trie *t, const struct node *n)
+/* The only node below @at that is shown, if all that @at has is in it; else NO_NODE. */
+static uint32_t only_below(const struct trie *t, uint32_t at)
 {
+	const struct stats_row *own = &t->nodes[at].row, *below;
+	uint32_t next = trie_next(t, at);
+
+	if (next == NO_NODE || t->nodes[next].up != at)
+		return NO_NODE;
+	for (uint32_t i = t->nodes[at].first; i != NO_NODE; i = t->nodes[i].next)
+		if (i != next && is_shown(t, &t->nodes[i]))
+			return NO_NODE;
+	below = &t->nodes[next].row;
+	return below->n.calls == own->n.calls && below->n.total_ns == own->n.total_ns &&
+			below->n.errors == own->n.errors && below->live.bytes == own->live.bytes &&
+			below->exit_bytes == own->exit_bytes ?
+		next :
+		NO_NODE;
+}
+
+#define CHAIN_WIDTH 80 /* of a file's lines; on a terminal figures need the rest of .. */
+#define FIGURES_WIDTH 45
+
+/* The name of node @at and of those that are the only one below another, as far as there is room. */
+static void chain_text(const struct trie *t, uint32_t *at, size_t room, struct out *out)
+{
+	uint32_t next;
+
+	out_str(out, t->nodes[*at].name);
+	while ((next = only_below(t, *at)) != NO_NODE &&
+		out->len + 3 + strlen(t->nodes[next].name) <= room) {
+		out_str(out, " > ");
+		out_str(out, t->nodes[next].name);
+		*at = next;
+	}
+}
+
+static void fill_node(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct trie *t, uint32_t *at)
+{
+	__cleanup(out_done) struct out out = {};
+	unsigned int width = r->plain ? 0 : text_width(), room;
+	const struct node *n = &t->nodes[*at];
+	unsigned int indent = 2 * trie_branches(t, n);
+
 	struct figure_scope scope = { rg->elapsed_ns, 0, 0 };
 	const struct stats_func timed = { .timed = true, .split = t->split };
 	struct figures values;
 
 	grid_real(grid, CELL_PERCENT, t->all && !t->none, t->all ? 100.0 * n->value / t->all : 0);
-	grid_textf(grid, "%*s%s", 2 * (int)trie_branches(t, n), "", n->name);
+	if (grid->is_table) {
+		room = !width ? CHAIN_WIDTH : width > 2 * FIGURES_WIDTH ? width - FIGURES_WIDTH : FIGURES_WIDTH;
+		chain_text(t, at, room > indent ? room - indent : 0, &out);
+		out_char(&out, '\0');
+		grid->failed |= out.failed;
+	}
+	grid_textf(grid, "%*s%s", (int)indent, "", out.buf && !out.failed ? out.buf : n->name);
 	grid_number(grid, n->depth);
 	grid_text(grid, n->name);
 	figures_of_row(&n->row, &timed, &scope, &values);
@@ -479,14 +585,15 @@ uint32_t trie_begin(struct trie *t, const struct stats_choice *choice)
 
 void fill_stacks(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
-	__cleanup(trie_done) struct trie t = { .split = stacks_are_split(rg) };
+	__cleanup(trie_done) struct trie t = { .split = stacks_are_split(rg),
+		.folds = grid->is_table && !r->choice->all };
 
 	if (each_stack_row(rg, trie_take, &t)) {
 		grid->failed = true;
 		return;
 	}
 	for (uint32_t at = trie_begin(&t, r->choice); at != NO_NODE; at = trie_next(&t, at))
-		fill_node(grid, r, rg, &t, &t.nodes[at]);
+		fill_node(grid, r, rg, &t, &at);
 }
 
 /* --- as a flat profile ------------------------------------------------------------------------- */

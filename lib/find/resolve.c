@@ -119,6 +119,20 @@ static const struct elf_name *match_names(const struct arg *a, const struct elf_
 	return NULL;
 }
 
+/* What the compiler and the C library's start files add to every file: no pattern means these. */
+static bool is_of_start_files(const char *name)
+{
+	static const char *const names[] = { "_init", "_fini", "_start", "frame_dummy",
+		"register_tm_clones", "deregister_tm_clones", "call_weak_fn",
+		"__do_global_ctors_aux", "__do_global_dtors_aux", "__libc_csu_init",
+		"__libc_csu_fini", "_dl_relocate_static_pie" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return !strncmp(name, "__x86.get_pc_thunk.", 19);
+}
+
 static int find_pattern(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs, size_t cnt)
 {
@@ -126,7 +140,7 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct object *
 		const struct elf_name *n;
 		int ret;
 
-		if (funcs[i].kind == ELF_LABEL)
+		if (funcs[i].kind == ELF_LABEL || is_of_start_files(funcs[i].names[0].name))
 			continue;
 		n = match_names(a, &funcs[i]);
 		ret = n ? add_name(r, a, lib, &funcs[i], n) : 0;

@@ -204,6 +204,19 @@ bool proc_comm(pid_t pid, pid_t tid, char ret_comm[PROC_COMM_LEN]);
 /* The number of thread @tid of process @pid in its own namespace; @tid where that can't be told. */
 pid_t proc_own_number(const char *proc, pid_t pid, pid_t tid);
 
+/* --- blocked.c: what threads wait for --------------------------------------------------------- */
+
+struct blocked {
+	char state;      /* proc(5): R, S, D, ... */
+	int number;      /* the native number of the system call it is in; -1: none, or not known */
+	uint64_t arg[6];
+	char file[256];  /* of a call whose first argument is a descriptor, cut; else "" */
+	pid_t owner;     /* of a mutex of glibc that it waits for: the thread that holds it; or 0 */
+};
+
+/* Reads what thread @tid of @pid does at this moment, without stopping it. -ESRCH, -EACCES, -EPERM. */
+_must_check_ int blocked_read(pid_t pid, pid_t tid, struct blocked *ret_blocked);
+
 /* --- cgroup.c: where processes run ------------------------------------------------------------ */
 
 /* What is not so is "". */

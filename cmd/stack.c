@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// funcsnoop stack: where each thread of a process is now.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "attach/attach.h"
+#include "base/buffer.h"
+#include "cli/cmd.h"
+#include "group/stacks.h"
+#include "internal.h"
+#include "kernel/tracefs.h"
+#include "proc/proc.h"
+#include "show/text.h"
+
+#define TRIES  10      /* of a thread that runs, which may go to sleep */
+#define TRY_NS 5000000 /* between two of them */
+#define NAMED  4       /* of threads with the same stack */
+
+struct options {
+	struct globals *g;
+	struct words words; /* PID [TID...] */
+	bool lines, kernel;
+};
+
+enum { KEY_LINES = 0x100 };
+
+static const struct argp_option options[] = {
+	{ "lines", KEY_LINES, NULL, 0, "Source lines and inlined functions, by debug information", 1 },
+	{ "verbose", 'v', NULL, 0, "The kernel's frames, too", 1 },
+	{ 0 }
+};
+
+static const char help[] = "Print where each thread of a process is now, and what it waits for.\v"
+			  "Nothing is attached, and no thread is stopped: of threads that run only that is "
+			  "known.\n"
+			  "Examples:\n"
+			  "  funcsnoop stack 4711\n"
+			  "  funcsnoop stack 4711 4713 --lines";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case KEY_LINES:
+		o->lines = true;
+		return 0;
+	case 'v':
+		o->kernel = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* --- stacks ------------------------------------------------------------------------------------- */
+
+struct thread_stack thread_stack_read(struct thread_stacks *threads, pid_t pid, pid_t tid)
+{
+	struct thread_stack stack = {};
+	enum fsn_walk_end end;
+	int code = thread_stacks_get(threads, pid, tid, &stack.frames, &stack.cnt, &end);
+
+	if (code)
+		stack.frames = NULL;
+	stack.end = !code ? stack_end_name(end) : code == -EBUSY ? "running" : NULL;
+	return stack;
+}
+
+void thread_stack_json(struct json *j, const struct thread_stack *stack, bool lines)
+{
+	char hex[TEXT_NUM_LEN];
+
+	json_set_open(j, "stack", '{');
+	if (!stack->frames) {
+		json_set_null(j, "frames");
+	} else {
+		json_set_open(j, "frames", '[');
+		for (size_t i = 0; i < stack->cnt; i++) {
+			const struct thread_frame *f = &stack->frames[i];
+
+			snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)f->offset);
+			json_open(j, '{');
+			json_set_str(j, "name", f->name);
+			json_set_str(j, "file", f->file);
+			json_set_str(j, "offset", f->is_source ? NULL : hex);
+			if (lines)
+				json_set_str(j, "source", f->source);
+			json_set_u64_if(j, "line", f->line, f->line);
+			if (lines)
+				json_set_bool(j, "inlined", f->inlined);
+			json_close(j, '}');
+		}
+		json_close(j, ']');
+	}
+	json_set_str(j, "end", stack->end);
+	json_close(j, '}');
+}
+
+/* " (/app/train.py:42)" */
+static void add_source_text(struct out *o, const struct thread_frame *f)
+{
+	out_str(o, " (");
+	out_escaped(o, f->file, strlen(f->file));
+	if (f->line) {
+		out_char(o, ':');
+		out_u64(o, f->line);
+	}
+	out_char(o, ')');
+}
+
+void thread_stack_text(struct out *o, const struct thread_stack *stack)
+{
+	for (size_t i = 0; stack->frames && i < stack->cnt; i++) {
+		const struct thread_frame *f = &stack->frames[i];
+		const char *text = f->text ? f->text : f->name;
+
+		out_str(o, "    ");
+		out_escaped(o, text, strlen(text));
+		if (f->is_source)
+			add_source_text(o, f);
+		out_char(o, '\n');
+	}
+	if (stack->frames && strcmp(stack->end, "outermost")) {
+		out_str(o, "    [cut: ");
+		out_str(o, stack->end);
+		out_str(o, "]\n");
+	}
+}
+
+/* --- threads ------------------------------------------------------------------------------------ */
+
+struct thread {
+	pid_t tid;
+	char comm[PROC_COMM_LEN];
+	struct blocked blocked;
+	const char *call;  /* the system call's name; NULL: none, or not known */
+	struct out kernel; /* names of its frames in the kernel, each with a newline */
+	struct out does;   /* "waits in futex", and its stack, for readers */
+	bool told;
+};
+
+static void threads_free(struct thread *threads, size_t cnt)
+{
+	for (size_t i = 0; threads && i < cnt; i++) {
+		out_done(&threads[i].kernel);
+		out_done(&threads[i].does);
+	}
+	free(threads);
+}
+
+/* "[<0>] futex_wait_queue+0x60/0x90" */
+static void read_kernel(pid_t pid, struct thread *t)
+{
+	char path[64], line[256], name[200];
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stack", pid, t->tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "[<%*x>] %199[^+\n]", name) != 1)
+			continue;
+		out_str(&t->kernel, name);
+		out_char(&t->kernel, '\n');
+	}
+}
+
+static void wait_text(struct out *o, pid_t pid, const struct thread *t)
+{
+	const struct blocked *b = &t->blocked;
+	char hex[TEXT_NUM_LEN], comm[PROC_COMM_LEN];
+
+	if (b->state == 'R') {
+		out_str(o, "runs");
+		return;
+	}
+	out_str(o, b->state == 'T' || b->state == 't' ? "is stopped" :
+			b->state == 'D'		      ? "waits, uninterruptible," :
+							"waits");
+	if (!t->call)
+		return;
+	out_str(o, " in ");
+	out_str(o, t->call);
+	if (*b->file) {
+		out_str(o, " of ");
+		out_escaped(o, b->file, strlen(b->file));
+	} else if (b->number == SYS_futex) {
+		snprintf(hex, sizeof(hex), " at 0x%llx", (unsigned long long)b->arg[0]);
+		out_str(o, b->owner ? ": mutex" : "");
+		out_str(o, hex);
+	} else if (b->number == SYS_wait4 && (int)b->arg[0] > 0) {
+		out_str(o, " for process ");
+		out_i64(o, (int)b->arg[0]);
+	}
+	if (b->owner) {
+		out_str(o, " held by ");
+		out_i64(o, b->owner);
+		proc_comm(pid, b->owner, comm);
+		out_char(o, ' ');
+		out_escaped(o, comm, strlen(comm));
+	}
+}
+
+static void thread_json(struct json *j, const struct options *o, pid_t pid, const struct thread *t,
+	const struct thread_stack *stack)
+{
+	char state[2] = { t->blocked.state };
+
+	json_open(j, '{');
+	json_set_i64(j, "pid", pid);
+	json_set_i64(j, "tid", t->tid);
+	json_set_str(j, "comm", t->comm);
+	json_set_str(j, "state", state);
+	json_set_str(j, "syscall", t->call);
+	json_set_str(j, "file", *t->blocked.file ? t->blocked.file : NULL);
+	json_set_u64_if(j, "lock_owner", t->blocked.owner, (uint64_t)t->blocked.owner);
+	json_set_open(j, "kernel", '[');
+	for (size_t at = 0, len; at < t->kernel.len; at += len + 1) {
+		char name[200];
+
+		len = (const char *)memchr(t->kernel.buf + at, '\n', t->kernel.len - at) -
+			(t->kernel.buf + at);
+		snprintf(name, sizeof(name), "%.*s", (int)len, t->kernel.buf + at);
+		json_str(j, name);
+	}
+	json_close(j, ']');
+	thread_stack_json(j, stack, o->lines);
+	json_close(j, '}');
+}
+
+static void kernel_text(struct out *o, const struct out *kernel)
+{
+	for (size_t i = 0; i < kernel->len; i++) {
+		if (!i || kernel->buf[i - 1] == '\n')
+			out_str(o, "    ");
+		if (kernel->buf[i] == '\n')
+			out_str(o, "_[k]");
+		out_char(o, kernel->buf[i]);
+	}
+}
+
+/* Reads state and stack of @t; one that runs may go to sleep in a moment. False if it has ended. */
+static bool read_thread(const struct options *o, pid_t pid, struct thread_stacks *stacks,
+	struct thread *t, struct json *doc)
+{
+	struct thread_stack stack = {};
+	bool here = false;
+
+	for (int i = 0; i < TRIES && !stack.frames; i++) {
+		if (i)
+			sleep_ns(TRY_NS);
+		here = !blocked_read(pid, t->tid, &t->blocked);
+		if (!here)
+			return false;
+		stack = thread_stack_read(stacks, pid, t->tid);
+		if (stack.end && !strcmp(stack.end, "running"))
+			t->blocked.state = 'R';
+		else
+			break;
+	}
+	proc_comm(pid, t->tid, t->comm);
+	if (t->blocked.state != 'R' && t->blocked.number >= 0)
+		t->call = syscall_name(SYSCALL_NATIVE, (unsigned int)t->blocked.number);
+	if (t->blocked.state != 'R' && (o->kernel || doc))
+		read_kernel(pid, t);
+	if (doc) {
+		thread_json(doc, o, pid, t, &stack);
+		return true;
+	}
+	wait_text(&t->does, pid, t);
+	out_char(&t->does, '\n');
+	if (o->kernel)
+		kernel_text(&t->does, &t->kernel);
+	thread_stack_text(&t->does, &stack);
+	return true;
+}
+
+/* --- the command -------------------------------------------------------------------------------- */
+
+static bool is_alike(const struct thread *a, const struct thread *b)
+{
+	return a->does.len == b->does.len && !memcmp(a->does.buf, b->does.buf, a->does.len) &&
+		!strcmp(a->comm, b->comm);
+}
+
+/* "4712, 4713 and 10 more, worker: waits in futex", and a line for each frame. */
+static void print_alike(struct thread *threads, size_t cnt, size_t first)
+{
+	struct thread *t = &threads[first];
+	__cleanup(out_done) struct out o = {};
+	size_t alike = 0;
+
+	for (size_t i = first; i < cnt; i++) {
+		if (threads[i].told || !is_alike(t, &threads[i]))
+			continue;
+		threads[i].told = true;
+		if (alike++ >= NAMED)
+			continue;
+		out_str(&o, alike > 1 ? ", " : "");
+		out_i64(&o, threads[i].tid);
+	}
+	if (alike > NAMED) {
+		out_str(&o, " and ");
+		out_u64(&o, alike - NAMED);
+		out_str(&o, " more");
+	}
+	out_char(&o, ' ');
+	out_escaped(&o, t->comm, strlen(t->comm));
+	out_str(&o, ": ");
+	fwrite(o.buf, 1, o.len, stdout);
+	fwrite(t->does.buf, 1, t->does.len, stdout);
+}
+
+static int stack_number(const struct options *o, const char *word, pid_t *ret_number)
+{
+	char *end;
+	long n = strtol(word, &end, 10);
+
+	if (*end || end == word || n < 1 || n > 1 << 22)
+		return cmd_usage(o->g, "'%s' is not the number of a process or thread", word);
+	*ret_number = (pid_t)n;
+	return 0;
+}
+
+static int print_threads(const struct options *o, pid_t pid, struct thread *threads, size_t cnt)
+{
+	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
+	_cleanup_thread_stacks_ struct thread_stacks *stacks = NULL;
+	struct err err = {};
+	size_t read = 0, running = 0;
+
+	if (thread_stacks_new(o->lines, &stacks, &err))
+		return cmd_fail(o->g, &err);
+	for (size_t i = 0; i < cnt; i++) {
+		threads[i].told = !read_thread(o, pid, stacks, &threads[i], doc);
+		read += !threads[i].told;
+	}
+	if (!read) {
+		err_set(&err, -ESRCH, "process %d has ended", pid);
+		return cmd_fail(o->g, &err);
+	}
+	if (doc)
+		return json_print(TAKE_PTR(doc));
+	for (size_t i = 0; i < cnt; i++) {
+		if (threads[i].told)
+			continue;
+		running += threads[i].blocked.state == 'R';
+		if (i)
+			putchar('\n');
+		print_alike(threads, cnt, i);
+	}
+	fflush(stdout);
+	if (running)
+		cmd_note(o->g, "%zu thread%s: 'funcsnoop run cpu -p %d -d 1 --by stack' shows where",
+			running, running == 1 ? " runs" : "s run", pid);
+	return EXIT_DONE;
+}
+
+static int run_parsed(const struct options *o)
+{
+	_cleanup_free_ pid_t *tids = NULL;
+	struct thread *threads;
+	struct err err = {};
+	char path[64];
+	size_t cnt = 0, wanted = o->words.cnt - 1;
+	pid_t pid, tid;
+	int status = stack_number(o, o->words.word[0], &pid);
+
+	if (status)
+		return status;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	if (proc_pids(path, &tids, &cnt, NULL) || !cnt) {
+		err_set(&err, -ESRCH, "there is no process %d", pid);
+		return cmd_fail(o->g, &err);
+	}
+	threads = calloc(cnt + wanted + 1, sizeof(*threads));
+	if (!threads) {
+		err_sys(&err, -ENOMEM, "cannot look at process %d", pid);
+		return cmd_fail(o->g, &err);
+	}
+	for (size_t i = 0; !wanted && i < cnt; i++)
+		threads[i].tid = tids[i];
+	for (size_t i = 0; !status && i < wanted; i++) {
+		bool found = false;
+
+		status = stack_number(o, o->words.word[i + 1], &tid);
+		for (size_t k = 0; !status && k < cnt; k++)
+			found |= tids[k] == tid;
+		threads[i].tid = tid;
+		if (!status && !found) {
+			err_set(&err, -ESRCH, "process %d has no thread %d", pid, tid);
+			status = cmd_fail(o->g, &err);
+		}
+	}
+	if (!status)
+		status = print_threads(o, pid, threads, wanted ? wanted : cnt);
+	threads_free(threads, cnt + wanted);
+	return status;
+}
+
+static int run(struct globals *g, int argc, char **argv)
+{
+	static const struct argp argp = { options, parse, .args_doc = "PID [TID...]", .doc = help };
+	struct options o = { .g = g };
+
+	cmd_parse(g, &argp, argc, argv, &o, &o.words);
+	if (!o.words.cnt)
+		return cmd_usage(g, "no process given");
+	return run_parsed(&o);
+}
+
+const struct command cmd_stack = { "stack", "PID [TID...]", "where the threads of a process are", run };

@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-2-Clause
+# funcsnoop stack: where each thread of a process is, and what it waits for.
+# bats file_tags=bpf
+
+load helpers
+
+LOCKS=$FIX/locks
+
+setup() {
+	common_setup
+	need_bpf
+	need_tool jq
+	start_bg locks "$LOCKS"
+	wait_line locks '^ready$'
+	pid=$(bg_pid locks)
+	poll_until all_wait
+}
+
+teardown() {
+	stop_bg locks
+	common_teardown
+}
+
+tids() { # NAME of thread
+	grep -lx "$1" "/proc/$pid"/task/*/comm | cut -d/ -f5
+}
+
+# Each thread is where it stays.
+all_wait() {
+	[[ $(grep -c '^State:.*sleeping' "/proc/$pid"/task/*/status | grep -c ':1$') == 6 ]] &&
+		[[ $(tids waiter | wc -l) == 3 && -n $(tids reader) ]]
+}
+
+@test "stack: each thread has its system call, and what it waits for" {
+	fsn stack "$pid" --json
+	assert_json '[.[] | select(.comm != "runner") | [.comm, .state, .syscall]] | sort' \
+		'[["holder","S","clock_nanosleep"],["locks","S","read"],["reader","S","read"],["waiter","S","futex"],["waiter","S","futex"],["waiter","S","futex"]]'
+	assert_json '[.[] | select(.comm == "waiter").lock_owner] | unique' "[$(tids holder)]"
+	assert_json '.[] | select(.comm == "reader").file | test("^pipe:\\[[0-9]+\\]$")' true
+	assert_json '[.[] | select(.comm != "waiter").lock_owner] | unique' '[null]'
+	assert_json '.[] | select(.comm == "runner") | [.state, .syscall, .stack.frames, .stack.end]' \
+		'["R",null,null,"running"]'
+	assert_json '[.[].pid] | unique' "[$pid]"
+}
+
+@test "stack: each thread has the frames that gdb has" {
+	need_tool gdb
+	fsn stack "$pid" --json
+	json '.[] | select(.stack.frames) | "\(.tid) " + ([.stack.frames[].name
+		| select(test("^(lock_|hold$|want$|take$|main$)"))] | join(" "))' |
+		sort >"$BATS_TEST_TMPDIR/own"
+	gdb -nx -batch -p "$pid" -ex "thread apply all bt" 2>/dev/null |
+		awk '/^Thread / { split($0, w, "LWP "); tid = w[2] + 0 }
+			/^#/ { name = $2 ~ /^0x/ ? $4 : $2
+				if (name ~ /^(lock_|hold$|want$|take$|main$)/) frames[tid] = frames[tid] " " name }
+			END { for (tid in frames) print tid frames[tid] }' | sort >"$BATS_TEST_TMPDIR/gdb"
+	diff -u "$BATS_TEST_TMPDIR/gdb" "$BATS_TEST_TMPDIR/own" >&2
+	assert_eq "$(wc -l <"$BATS_TEST_TMPDIR/own")" 6
+}
+
+@test "stack: threads with the same stack are one block of lines" {
+	local lines
+
+	fsn stack "$pid"
+	mapfile -t lines < <(tids waiter | sort -n)
+	assert_output_match "^${lines[0]}, ${lines[1]}, ${lines[2]} waiter: waits in futex: mutex at 0x[0-9a-f]+ held by $(tids holder) holder$"
+	assert_output_match "^$(tids reader) reader: waits in read of pipe:\[[0-9]+\]$"
+	assert_output_match "^$(tids holder) holder: waits in clock_nanosleep$"
+	assert_output_match "^$(tids runner) runner: runs$"
+	assert_eq "$(grep -c '^    lock_want$' <<<"$output")" 1
+	refute_output_match '_\[k\]$'
+	assert_stderr "funcsnoop stack: 1 thread runs: 'funcsnoop run cpu -p $pid -d 1 --by stack' shows where"
+	fsn stack "$pid" "$(tids reader)" -v
+	assert_output_match '^    .*pipe_read_\[k\]$'
+	assert_output_match '^    lock_read$'
+	refute_output_match holder
+}
+
+@test "stack: no thread of the program is woken" {
+	local i before
+
+	before=$(grep voluntary "/proc/$pid/task/$(tids reader)/status")
+	for i in {1..20}; do
+		fsn stack "$pid"
+	done
+	assert_eq "$(grep voluntary "/proc/$pid/task/$(tids reader)/status")" "$before"
+	# At the end of its input it ends as it does.
+	stop_bg locks
+	start_bg locks "$LOCKS"
+	wait_line locks '^ready$'
+}
+
+@test "stack: --lines adds lines of the source" {
+	fsn stack "$pid" --lines
+	assert_output_match '^    lock_read \(locks.c:[0-9]+\)$'
+}
+
+@test "stack: an unknown process or thread and a word that is not a number are errors" {
+	fsn -s 1 stack 4194000
+	assert_stderr "funcsnoop stack: there is no process 4194000"
+	fsn -s 1 stack "$pid" 1
+	assert_stderr "funcsnoop stack: process $pid has no thread 1"
+	fsn -s 2 stack abc
+	assert_stderr_match "^funcsnoop stack: 'abc' is not the number of a process or thread$"
+	fsn -s 2 stack
+	assert_stderr_match "^funcsnoop stack: no process given"
+	fsn -s 1 stack 4194000 --json
+	assert_json '.error | test("there is no process 4194000")' true
+}
