@@ -700,6 +700,23 @@ teardown() {
 	done
 }
 
+@test "a group with keys of which a part is missing is listed with its error" {
+	local part
+
+	need_bpf
+	fsn attach g "${BOTH[@]}" --key arg1 --sum arg2
+	for part in args funcs text libs; do
+		mv "$FOLDER/g/$part" "$FOLDER/away"
+		fsn list --json
+		assert_json '[.[] | [.name, (.error | test("'"'$part'"'"))]]' '[["g",true]]'
+		fsn list -v
+		fsn -s 1 stats g
+		mv "$FOLDER/away" "$FOLDER/g/$part"
+	done
+	fsn detach g
+	nothing
+}
+
 # --- what fails inside --------------------------------------------------------------------
 
 # A selection: `tests/inject` alone tries every call.
