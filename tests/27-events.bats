@@ -228,8 +228,25 @@ hint: did you mean 'tick'"
 	fsn detach g
 }
 
+@test "several targets of a group can be at one tracepoint, spans included" {
+	local in=t:syscalls:sys_enter_getppid out=t:syscalls:sys_exit_getppid
+
+	need_tracefs
+	capture "$FUNCSNOOP" run "$in" "$out" "$in..$out" "$out..$in" \
+		"$in..t:syscalls:sys_enter_fsync" s:getppid --format json \
+		-o "$BATS_TEST_TMPDIR/run.json" --quiet -- "$FIX/syscalls" threads 100 8
+	output=$(<"$BATS_TEST_TMPDIR/run.json")
+	# After a thread's last call nothing ends the span from one call to the next.
+	assert_json '[.[0].functions[] | [.name, .calls, .returns, .in_flight + .abandoned]] | sort' \
+		'[["getppid",800,800,0],["syscalls:sys_enter_getppid",800,null,0],["syscalls:sys_enter_getppid..syscalls:sys_enter_fsync",800,800,0],["syscalls:sys_enter_getppid..syscalls:sys_exit_getppid",800,800,0],["syscalls:sys_exit_getppid",800,null,0],["syscalls:sys_exit_getppid..syscalls:sys_enter_getppid",800,792,8]]'
+}
+
 @test "what is no span and no tracepoint is told, and nothing is left" {
 	need_tracefs
+	fsn -s 1 attach g "u:$EVENTS:tick..u:$EVENTS:tick"
+	assert_stderr "funcsnoop attach: 'u:$EVENTS:tick..u:$EVENTS:tick': a span is from one event to another, not to the same one"
+	fsn -s 1 attach g t:sched:sched_switch..t:sched:sched_switch
+	assert_stderr_match "not to the same one"
 	fsn -s 1 attach g "u:$EVENTS:work*..u:$EVENTS:work__done"
 	assert_stderr_match "a span is from one event to another"
 	fsn -s 1 attach g "u:$EVENTS:work__start..u:$EVENTS:work__dome"

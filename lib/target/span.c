@@ -49,6 +49,16 @@ static int find_event(struct libfind *finder, const struct request *req, const c
 	return 0;
 }
 
+/* Whether one would end where the other begins: the kernel runs probes of a place in any order. */
+static bool is_same(const struct event *a, const struct event *b)
+{
+	for (size_t i = 0; a->object == b->object && i < a->site_cnt; i++)
+		for (size_t n = 0; n < b->site_cnt; n++)
+			if (a->sites[i].offset == b->sites[n].offset)
+				return true;
+	return false;
+}
+
 /* Arguments are those of its begin. */
 static int find_request(struct libfind *finder, const struct request *req,
 	struct targets *targets, struct err *err)
@@ -67,6 +77,10 @@ static int find_request(struct libfind *finder, const struct request *req,
 		code = find_event(finder, req, end, targets, &until, err);
 	if (code)
 		return code;
+	if (is_same(t.event, until.event))
+		return err_set(err, -EINVAL,
+			"'%s': a span is from one event to another, not to the same one",
+			req->func);
 	if (asprintf(&name, "%s..%s", t.symbol, until.symbol) < 0)
 		return err_sys(err, -ENOMEM, "cannot list spans");
 	*known = *t.known;
