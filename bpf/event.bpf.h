@@ -159,7 +159,7 @@ int fsn_usdt(struct pt_regs *ctx)
  * In a thread of the kernel there is no stack of a process that it could lie on. What is hit while
  * another program of a perf event runs on its CPU is left out by the kernel, and counted.
  */
-SEC("tracepoint")
+SEC("fsn.trace")
 int fsn_trace(void *ctx)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());

@@ -145,7 +145,7 @@ int engine_new(
 	e->preempted = spec->traces_calls && link_trace_is_preempted();
 	e->holds = spec->holds;
 	e->pauses = spec->pauses;
-	code = clones_new(spec->clone_first, &e->clones, err);
+	code = clones_new(spec->clone_first, spec->progs & 1U << ENGINE_TRACE, &e->clones, err);
 	if (code)
 		return code;
 	code = engine_open(e, spec, err);

@@ -290,21 +290,26 @@ int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err);
 _must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
 	struct err *err);
 
-/* --- clones.c: a program for each function of the kernel, of one that libbpf has loaded ------- */
+/* --- clones.c: programs that libbpf has loaded, loaded again --------------------------------- */
 
 struct clones;
 struct bpf_program;
 
 /*
  * To be called before the programs are opened: those that are to have clones are then loaded for
- * the first function of @first, if it is not NULL. Free it after them.
+ * the first function of @first, if it is not NULL, and for tracepoints if @traces. Free it after
+ * them.
  */
-int clones_new(const struct link_probes *first, struct clones **ret_clones, struct err *err);
+int clones_new(const struct link_probes *first, bool traces, struct clones **ret_clones,
+	struct err *err);
 void clones_free(struct clones *c);
 
 /* Loads @prog, which is loaded, for function @id of @object, too. The caller closes *@ret_fd. */
 int clone_load(struct clones *c, const struct bpf_program *prog, const char *object,
 	uint32_t id, int *ret_fd, struct err *err);
+
+/* Loads @prog, the loaded one of tracepoints, again. The caller closes *@ret_fd. */
+int clone_again(struct clones *c, const struct bpf_program *prog, int *ret_fd, struct err *err);
 
 /* --- describe.c: a group's own description of itself, as its maps keep it ------------------- */
 

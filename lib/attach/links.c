@@ -39,9 +39,7 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 
 		if (apart_stop())
 			return err_sys(err, -EINTR, "cannot attach");
-		code = probes->file_fd < 0
-			? link_event(prog_fd, probes->offsets[i], probes->cookies[i], &fd, err)
-			: link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
+		code = link_perf(prog_fd, is_return, probes, i, pid, &fd, err);
 		if (!code)
 			code = pin_link(e, dir_fd, fd, err);
 		if (code)
@@ -50,6 +48,55 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 			progress(i + 1, probes->cnt, arg);
 	}
 	return 0;
+}
+
+/* The link of a copy of the program, the first of @fds that is not yet on the tracepoint. */
+static int link_copy(struct engine *e, const struct link_probes *probes, size_t i, int **fds,
+	size_t *cnt, int *ret_fd, struct err *err)
+{
+	int code = -EEXIST, *grown;
+
+	for (size_t n = 0; code == -EEXIST && n < *cnt; n++)
+		code = link_event((*fds)[n], probes->offsets[i], probes->cookies[i], ret_fd, err);
+	if (code != -EEXIST)
+		return code;
+	grown = array_grow(*fds, *cnt, sizeof(**fds));
+	if (!grown)
+		return err_sys(err, -ENOMEM, "cannot attach");
+	*fds = grown;
+	code = clone_again(
+		e->clones, engine_program(e, ENGINE_TRACE), &grown[*cnt], err);
+	if (code)
+		return code;
+	++*cnt;
+	return link_event(
+		grown[*cnt - 1], probes->offsets[i], probes->cookies[i], ret_fd, err);
+}
+
+static int attach_events(struct engine *e, const struct link_probes *probes, int dir_fd,
+	engine_progress_fn progress, void *arg, struct err *err)
+{
+	int prog_fd = bpf_program__fd(engine_program(e, ENGINE_TRACE)), code = 0, *copies = NULL;
+	size_t copy_cnt = 0;
+
+	link_raise_files();
+	for (size_t i = 0; !code && i < probes->cnt; i++) {
+		_cleanup_close_ int fd = -1;
+
+		code = apart_stop() ? err_sys(err, -EINTR, "cannot attach")
+				    : link_event(prog_fd, probes->offsets[i], probes->cookies[i],
+					      &fd, err);
+		if (code == -EEXIST)
+			code = link_copy(e, probes, i, &copies, &copy_cnt, &fd, err);
+		if (!code)
+			code = pin_link(e, dir_fd, fd, err);
+		if (!code && progress)
+			progress(i + 1, probes->cnt, arg);
+	}
+	while (copy_cnt)
+		close(copies[--copy_cnt]);
+	free(copies);
+	return code;
 }
 
 static int attach_traced(
@@ -209,7 +256,9 @@ int engine_attach(struct engine *e, enum engine_prog prog,
 		return attach_fentry(e, prog, probes, dir_fd, progress, arg, err);
 	if (1U << prog & KPROBES)
 		return attach_kprobes(e, prog, probes, dir_fd, progress, arg, err);
-	if (e->mode == LINK_PERF || prog == ENGINE_TRACE)
+	if (prog == ENGINE_TRACE)
+		return attach_events(e, probes, dir_fd, progress, arg, err);
+	if (e->mode == LINK_PERF)
 		return attach_perf(
 			e, prog_fd, is_return, probes, pid, dir_fd, progress, arg, err);
 	code = engine_link(e, prog, probes, pid, &fd, err);

@@ -109,7 +109,10 @@ int link_pass(const struct link_probes *probes);
  */
 bool link_trace_is_preempted(void);
 
-/* A perf event of the tracepoint of that number, for all processes, and its link. */
+/*
+ * A perf event of the tracepoint of that number, for all processes, and its link. -EEXIST, without
+ * a message, when the program is on it already.
+ */
 int link_event(int prog_fd, uint64_t id, uint64_t cookie, int *ret_fd, struct err *err);
 
 /*

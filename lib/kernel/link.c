@@ -255,6 +255,8 @@ int link_event(int prog_fd, uint64_t id, uint64_t cookie, int *ret_fd, struct er
 		return caps_hint(code, CAPS_BIT(CAP_SYS_ADMIN), err);
 	}
 	code = bpf_link_create(prog_fd, fd, BPF_PERF_EVENT, &opts);
+	if (code < 0 && errno == EEXIST)
+		return -EEXIST;
 	if (code < 0)
 		return err_sys(err, -errno, "cannot attach to a tracepoint");
 	*ret_fd = code;
