@@ -16,7 +16,7 @@ static int open_at(const struct elf_file *f, bool own_root, const char *path)
 {
 	if (!own_root)
 		return proc_open_regular(path, NULL);
-	return proc_open_in_root(f->root_fd, path, NULL);
+	return proc_open_in_root(f->root_fd, path, 0, NULL);
 }
 
 /* Whether the image is the debug file of @f: the same machine and no other build id. */

@@ -297,7 +297,7 @@ static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *p
 	root = proc_open_root(lf->proc, p->pid, err);
 	if (root < 0)
 		return root;
-	fd = proc_open_in_root(root, path, err);
+	fd = proc_open_in_root(root, path, 0, err);
 	if (fd < 0)
 		return fd;
 	ret = elf_file_open_fd(fd, shown, p->same_ns ? -1 : root, dir, &elf, err);

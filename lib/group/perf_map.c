@@ -14,11 +14,14 @@
 #include "group/stacks.h"
 #include "proc/proc.h"
 
-#define BYTES_MAX (256U << 20)
+/* Limits for all maps together, because traced processes write them. */
+#define BYTES_MAX  (256U << 20)
+#define LINES_MAX  (2U << 20)
+#define NAME_LEN   1024
 
 struct piece {
-	uint64_t start, size;
-	size_t nth; /* of those at one place the last one counts */
+	uint64_t start, end;
+	size_t nth; /* its line: what is written later is what is there now */
 	char *name;
 };
 
@@ -26,7 +29,8 @@ struct perf_map {
 	pid_t pid;
 	struct perf_map *next;
 	char *text;
-	struct piece *pieces; /* sorted, each place once */
+	size_t len, lines;
+	struct piece *pieces; /* sorted, and none overlaps another one */
 	size_t cnt;
 };
 
@@ -43,19 +47,22 @@ void perf_maps_free(struct perf_map *m)
 }
 
 /*
- * Anybody may make a file of that name: as perf(1) does, only one of the process's user or of root
- * is taken. Of a process that has ended that is not known.
+ * Any user can make a file of that name. Like perf(1), this accepts only files of the process's
+ * user or of root. Those of root must be readable by that user, because in a mount namespace of
+ * their own users can mount any file there. After the process has ended its user is unknown.
  */
 static bool is_its_own(int fd, pid_t pid)
 {
-	struct stat file, process;
-	char path[64];
+	struct stat file;
+	uid_t user;
 
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return !fstat(fd, &file) &&
-		(!file.st_uid || stat(path, &process) || file.st_uid == process.st_uid);
+	if (fstat(fd, &file))
+		return false;
+	return proc_user("/proc", pid, &user) || file.st_uid == user ||
+		(!file.st_uid && file.st_mode & S_IROTH);
 }
 
+/* O_NOFOLLOW: any user can make a link to a file of the process's user. */
 static int open_map(pid_t pid)
 {
 	_cleanup_close_ int root = proc_open_root("/proc", pid, NULL), fd = -1;
@@ -64,32 +71,28 @@ static int open_map(pid_t pid)
 	if (root < 0)
 		root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc_own_number("/proc", pid, pid));
-	fd = root < 0 ? -1 : proc_open_in_root(root, path, NULL);
+	fd = root < 0 ? -1 : proc_open_in_root(root, path, O_NOFOLLOW, NULL);
 	return fd >= 0 && is_its_own(fd, pid) ? TAKE_FD(fd) : -1;
 }
 
-static int compare_pieces(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->nth < y->nth ? 1 : -1;
-}
+/* --- its lines ---------------------------------------------------------------------------------- */
 
 static int add_piece(struct perf_map *m, char *line)
 {
 	struct piece piece = { .nth = m->cnt }, *grown;
+	uint64_t size;
 	char *at;
 
 	piece.start = strtoull(line, &at, 16);
 	if (at == line || *at != ' ')
 		return 0;
 	line = at + 1;
-	piece.size = strtoull(line, &at, 16);
-	if (at == line || *at != ' ' || !at[1])
+	size = strtoull(line, &at, 16);
+	if (at == line || *at != ' ' || !at[1] || !size)
 		return 0;
+	piece.end = size > UINT64_MAX - piece.start ? UINT64_MAX : piece.start + size;
 	piece.name = at + 1;
+	piece.name[strnlen(piece.name, NAME_LEN)] = '\0';
 	grown = array_grow(m->pieces, m->cnt, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
@@ -98,24 +101,110 @@ static int add_piece(struct perf_map *m, char *line)
 	return 0;
 }
 
+static int compare_pieces(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* --- pieces that overlap ------------------------------------------------------------------------ */
+
+/* Heap of the pieces that have begun; the one with the last line is the first. */
+struct begun {
+	const struct piece **at;
+	size_t cnt;
+};
+
+static void begun_add(struct begun *b, const struct piece *piece)
+{
+	size_t i = b->cnt++;
+
+	for (; i && b->at[(i - 1) / 2]->nth < piece->nth; i = (i - 1) / 2)
+		b->at[i] = b->at[(i - 1) / 2];
+	b->at[i] = piece;
+}
+
+static void begun_drop(struct begun *b)
+{
+	const struct piece *last = b->at[--b->cnt];
+	size_t i = 0, child;
+
+	while ((child = 2 * i + 1) < b->cnt) {
+		if (child + 1 < b->cnt && b->at[child + 1]->nth > b->at[child]->nth)
+			child++;
+		if (b->at[child]->nth < last->nth)
+			break;
+		b->at[i] = b->at[child];
+		i = child;
+	}
+	b->at[i] = last;
+}
+
+/*
+ * Splits sorted @pieces into @parts that do not overlap: each address belongs to the piece with the
+ * last line. A part begins where a piece begins or ends, so that @parts needs room for 2 * @cnt.
+ */
+static size_t part(const struct piece *pieces, size_t cnt, struct begun *begun, struct piece *parts)
+{
+	size_t next = 0, part_cnt = 0;
+	uint64_t at = 0;
+
+	for (;;) {
+		for (; next < cnt && pieces[next].start <= at; next++)
+			begun_add(begun, &pieces[next]);
+		while (begun->cnt && begun->at[0]->end <= at)
+			begun_drop(begun);
+		if (!begun->cnt && next == cnt)
+			return part_cnt;
+		if (!begun->cnt) {
+			at = pieces[next].start;
+			continue;
+		}
+		parts[part_cnt] = *begun->at[0];
+		parts[part_cnt].start = at;
+		if (next < cnt && pieces[next].start < parts[part_cnt].end)
+			parts[part_cnt].end = pieces[next].start;
+		at = parts[part_cnt++].end;
+	}
+}
+
+static void part_pieces(struct perf_map *m)
+{
+	struct begun begun = { .at = reallocarray(NULL, m->cnt, sizeof(*begun.at)) };
+	struct piece *parts = reallocarray(NULL, 2 * m->cnt, sizeof(*parts));
+
+	qsort(m->pieces, m->cnt, sizeof(*m->pieces), compare_pieces);
+	m->cnt = begun.at && parts ? part(m->pieces, m->cnt, &begun, parts) : 0;
+	free(begun.at);
+	free(m->pieces);
+	m->pieces = m->cnt ? reallocarray(parts, m->cnt, sizeof(*parts)) : parts;
+	if (!m->pieces)
+		m->pieces = parts;
+}
+
+/* Reads the file, unless the maps before it have reached the limits. */
 static void read_pieces(struct perf_map *m)
 {
+	size_t bytes = BYTES_MAX, lines = LINES_MAX;
 	_cleanup_close_ int fd = open_map(m->pid);
 	char *rest, *line;
-	size_t len, kept = 0;
+	struct stat st;
 
-	if (fd < 0 || file_read(fd, BYTES_MAX, &m->text, &len))
+	for (const struct perf_map *other = m->next; other; other = other->next) {
+		bytes -= other->len;
+		lines -= other->lines;
+	}
+	if (fd < 0 || fstat(fd, &st) || (uint64_t)st.st_size > bytes ||
+		file_read(fd, bytes, &m->text, &m->len))
 		return;
 	rest = m->text;
-	while ((line = strsep(&rest, "\n")))
+	while (m->cnt < lines && (line = strsep(&rest, "\n")))
 		if (add_piece(m, line))
 			break;
+	m->lines = m->cnt;
 	if (m->cnt)
-		qsort(m->pieces, m->cnt, sizeof(*m->pieces), compare_pieces);
-	for (size_t i = 0; i < m->cnt; i++)
-		if (!kept || m->pieces[kept - 1].start != m->pieces[i].start)
-			m->pieces[kept++] = m->pieces[i];
-	m->cnt = kept;
+		part_pieces(m);
 }
 
 const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr)
@@ -141,7 +230,5 @@ const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr)
 		else
 			high = mid;
 	}
-	return low && addr - m->pieces[low - 1].start < m->pieces[low - 1].size
-		? m->pieces[low - 1].name
-		: NULL;
+	return low && addr < m->pieces[low - 1].end ? m->pieces[low - 1].name : NULL;
 }

@@ -342,6 +342,21 @@ int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *e
 	return 0;
 }
 
+int proc_user(const char *proc, pid_t pid, uid_t *ret_user)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[PATH_MAX], line[1024];
+
+	path_of(path, proc, pid, "status");
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Uid: %*u %u", ret_user) == 1)
+			return 0;
+	return -ESRCH;
+}
+
 int proc_open_root(const char *proc, pid_t pid, struct err *err)
 {
 	char path[PATH_MAX];
@@ -358,10 +373,10 @@ int proc_open_root(const char *proc, pid_t pid, struct err *err)
 	return caps_hint(fd, CAPS_BIT(CAP_SYS_PTRACE), err);
 }
 
-int proc_open_in_root(int root_fd, const char *path, struct err *err)
+int proc_open_in_root(int root_fd, const char *path, int flags, struct err *err)
 {
 	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
+		.flags = O_PATH | O_CLOEXEC | flags,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	_cleanup_close_ int fd = -1;
@@ -423,7 +438,7 @@ int proc_open_mapped(
 	root = proc_open_root(proc, pid, err);
 	if (root < 0)
 		return root;
-	fd = proc_open_in_root(root, map->path, err);
+	fd = proc_open_in_root(root, map->path, 0, err);
 	if (fd < 0)
 		return fd;
 	if (!is_mapped(proc, pid, map, fd))

@@ -70,16 +70,19 @@ pid_t proc_thread(const char *proc, pid_t pid);
 /* The process that thread @tid belongs to; 0 when there is no such thread. */
 pid_t proc_of_thread(const char *proc, pid_t tid);
 
+/* The effective user of process @pid; /proc/PID belongs to root where that may not be dumped. */
+_must_check_ int proc_user(const char *proc, pid_t pid, uid_t *ret_user);
+
 /* The root folder of @pid's mount namespace, O_PATH; the descriptor or an error. */
 _must_check_ int proc_open_root(const char *proc, pid_t pid, struct err *err);
 
 /*
  * Opens @path below @root_fd for reading, as a process with that root sees it: links stay
  * below the root, /proc's magic links are not followed, a FIFO or device is not waited
- * for, and only a regular file is accepted. The descriptor, -EINVAL when it is something
- * else, or openat2's error.
+ * for, and only a regular file is accepted; with @flags O_NOFOLLOW not through a link. The
+ * descriptor, -EINVAL when it is something else, or openat2's error.
  */
-_must_check_ int proc_open_in_root(int root_fd, const char *path, struct err *err);
+_must_check_ int proc_open_in_root(int root_fd, const char *path, int flags, struct err *err);
 
 /*
  * Opens @path for reading, if that is a regular file: a device may do something when it is opened,
