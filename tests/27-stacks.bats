@@ -441,6 +441,27 @@ hangs() { # NUMBER
 	((n)) || skip "needs python3 (3.10 to 3.14)"
 }
 
+@test "long names of Python are cut, in calls in flight as in statistics" {
+	need_arch x86_64
+	local python
+	python=$(pythons | head -1)
+	[[ -n $python ]] || skip "needs python3 (3.10 to 3.14)"
+	mkfifo "$BATS_TEST_TMPDIR/pipe"
+	fsn attach py s:openat --comm longname
+	start_bg long "$python" -c '
+import os, sys
+open("/proc/self/comm", "w").write("longname")
+name, file = "n" * 4000, "/" + "f" * 4000
+exec(compile(f"def {name}(): os.open(sys.argv[1], os.O_RDONLY)", file, "exec"))
+globals()[name]()' "$BATS_TEST_TMPDIR/pipe"
+	poll_until eval 'fsn list inflight py --stack --json && [[ $(jq length <<<"$output") == 1 ]]'
+	assert_json '.[0].stack.frames | map(select(.offset == null)) | [.[0].name, .[0].file]' \
+		"[\"$(printf 'n%.0s' {1..152})...\",\"...$(printf 'f%.0s' {1..320})\"]"
+	: >"$BATS_TEST_TMPDIR/pipe"
+	wait_bg long
+	fsn detach py
+}
+
 @test "what only looks like an interpreter keeps its own frames, and ends the reading of none" {
 	need_arch x86_64
 	local case

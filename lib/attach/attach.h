@@ -222,9 +222,9 @@ struct thread_frame {
 
 /*
  * The stack of thread @tid of process @pid, innermost frame first, with Python's own where its
- * interpreter's are, if they can be read; it belongs to @s until the next call, as strings do for
- * good. Read from its memory by the registers that it had when it
- * went to sleep, and good only if it has slept on meanwhile: -EBUSY where it has not, or runs.
+ * interpreter's are, if they can be read; it and its strings belong to @s until the next call.
+ * Read from its memory by the registers that it had when it went to sleep, and good only if it has
+ * slept on meanwhile: -EBUSY where it has not, or runs.
  * -ESRCH, -EPERM, -ENOMEM.
  */
 _must_check_ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,

@@ -36,7 +36,7 @@ struct thread_stacks {
 	int prog_fd;
 	struct thread_file **files;
 	size_t file_cnt;
-	struct thread_names *natives; /* all that were given away, */
+	struct thread_names *natives; /* of the last stack, */
 	char **names;                 /* and those of Python */
 	size_t native_cnt, name_cnt;
 	struct thread_frame frames[FSN_FRAMES_MAX];
@@ -70,6 +70,18 @@ int thread_stacks_new(bool lines, struct thread_stacks **ret_stacks, struct err 
 	return code;
 }
 
+/* The last stack: a process can have thousands of threads with large names. */
+static void stack_done(struct thread_stacks *s)
+{
+	for (size_t i = 0; i < s->name_cnt; i++)
+		free(s->names[i]);
+	for (size_t i = 0; i < s->native_cnt; i++)
+		frame_names_free(s->natives[i].of, s->natives[i].cnt);
+	free(s->merged);
+	s->merged = NULL;
+	s->name_cnt = s->native_cnt = s->cnt = 0;
+}
+
 void thread_stacks_free(struct thread_stacks *s)
 {
 	if (!s)
@@ -80,13 +92,9 @@ void thread_stacks_free(struct thread_stacks *s)
 		free(s->files[i]->path);
 		free(s->files[i]);
 	}
-	for (size_t i = 0; i < s->name_cnt; i++)
-		free(s->names[i]);
-	for (size_t i = 0; i < s->native_cnt; i++)
-		frame_names_free(s->natives[i].of, s->natives[i].cnt);
+	stack_done(s);
 	free(s->natives);
 	free(s->names);
-	free(s->merged);
 	free(s->files);
 	engine_free(s->e);
 	free(s);
@@ -411,9 +419,7 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	w.pc = at.pc;
 	w.sp = at.sp;
 	w.fp = at.fp;
-	s->cnt = 0;
-	free(s->merged);
-	s->merged = NULL;
+	stack_done(s);
 	while (!end)
 		end = step(&w);
 	if (end < 0)

@@ -123,22 +123,6 @@ struct frame_name *frame_names(
 
 /* --- of Python --------------------------------------------------------------------------------- */
 
-/* @bytes of at most @room of a text of @len characters of @kind bytes; NULL: it is none, or no memory. */
-static char *text_of(
-	const char *bytes, size_t room, uint32_t len, unsigned int kind, bool is_end)
-{
-	_cleanup_free_ char *text = NULL;
-	size_t fits = kind ? room / kind : 0;
-	char *cut;
-
-	if (!len || (kind != 1 && kind != 2 && kind != 4))
-		return NULL;
-	text = python_text((const uint8_t *)bytes, len < fits ? len : fits, kind);
-	if (!text || len <= fits)
-		return TAKE_PTR(text);
-	return asprintf(&cut, is_end ? "...%s" : "%s...", text) < 0 ? NULL : cut;
-}
-
 /* The line at instruction @at, by the table that was copied; 0: it is not known. */
 static unsigned int line_of(
 	const struct group *g, const struct fsn_python_code *code, uint32_t at)
@@ -162,8 +146,10 @@ static bool name_read(const struct group *g, uint32_t number, uint32_t at, struc
 		map_read(group_fd(g, MAPID_PYTHON_CODES), number - 1, 1, sizeof(code), &code) ||
 		!code.ready)
 		return false;
-	to->name = text_of(code.name, sizeof(code.name), code.name_len, code.name_kind, false);
-	to->source = text_of(code.file, sizeof(code.file), code.file_len, code.file_kind, true);
+	to->name = python_text_cut(code.name, sizeof(code.name), code.name_len,
+		code.name_kind, false);
+	to->source = python_text_cut(code.file, sizeof(code.file), code.file_len,
+		code.file_kind, true);
 	to->line = line_of(g, &code, at);
 	return to->name && to->source;
 }

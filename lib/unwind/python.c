@@ -39,27 +39,34 @@ static uint64_t word_at(const struct python *py, uint64_t addr)
 	return read_at(py, addr, &word, sizeof(word)) ? word : 0;
 }
 
-/* The text @addr, to be freed; -EPROTO when it is none. */
-static int text_at(const struct python *py, uint64_t addr, char **ret)
+/*
+ * Reads the text @addr, at most @room bytes of its begin or its end, as the BPF programs keep them.
+ * The caller frees it. -EPROTO if it is no text.
+ */
+static int text_at(const struct python *py, uint64_t addr, size_t room, bool is_end, char **ret)
 {
-	_cleanup_free_ uint8_t *bytes = NULL;
-	uint64_t len = word_at(py, addr + FSN_PYTHON_TEXT_LEN);
+	uint64_t len = word_at(py, addr + FSN_PYTHON_TEXT_LEN), size;
+	_cleanup_free_ uint8_t *bytes = malloc(room);
 	unsigned int kind;
 	uint32_t state;
 
+	if (!bytes)
+		return -ENOMEM;
 	if (!len || len > TEXT_MAX ||
 		!read_at(py, addr + FSN_PYTHON_TEXT_STATE, &state, sizeof(state)))
 		return -EPROTO;
 	kind = state >> 2 & 7;
 	if ((kind != 1 && kind != 2 && kind != 4) || !(state >> 5 & 1))
 		return -EPROTO;
-	bytes = malloc(len * kind);
-	if (!bytes)
-		return -ENOMEM;
-	if (!read_at(py, addr + (state >> 6 & 1 ? py->l.ascii : py->l.compact), bytes,
-		    len * kind))
+	addr += state >> 6 & 1 ? py->l.ascii : py->l.compact;
+	size = len * kind;
+	if (size > room) {
+		addr += is_end ? size - room : 0;
+		size = room;
+	}
+	if (!read_at(py, addr, bytes, size))
 		return -EPROTO;
-	*ret = python_text(bytes, len, kind);
+	*ret = python_text_cut(bytes, room, len, kind, is_end);
 	return *ret ? 0 : -ENOMEM;
 }
 
@@ -171,9 +178,10 @@ static int add_code(const struct python *py, struct python_stack *s, uint64_t fr
 	f = add_frame(s);
 	if (!f)
 		return -ENOMEM;
-	ret = text_at(py, word_at(py, code + py->l.name), &f->name);
+	ret = text_at(py, word_at(py, code + py->l.name), FSN_PYTHON_NAME, false, &f->name);
 	if (!ret)
-		ret = text_at(py, word_at(py, code + py->l.file), &f->file);
+		ret = text_at(
+			py, word_at(py, code + py->l.file), FSN_PYTHON_FILE, true, &f->file);
 	f->line = ret ? 0 : line_at(py, frame, code);
 	f->first = first;
 	return ret;

@@ -35,6 +35,12 @@ _must_check_ int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows
 char *python_text(const uint8_t *bytes, size_t len, unsigned int kind);
 
 /*
+ * The same of text of @len characters, of which @bytes holds the begin, or with @is_end the end, in
+ * @room bytes; "..." replaces the others. NULL also for an empty text or another @kind than 1, 2, 4.
+ */
+char *python_text_cut(const void *bytes, size_t room, size_t len, unsigned int kind, bool is_end);
+
+/*
  * On which line byte @at of the code's instructions is, by its table of lines; @first is the line of its
  * first one, which it is on before it begins. 0: on none.
  */

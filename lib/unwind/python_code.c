@@ -3,6 +3,7 @@
 // known by its version (offsetof() in its own headers, which are the same on 64-bit machines); since then
 // the interpreter says it itself (_Py_DebugOffsets). And what is in code: texts, and tables of lines.
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -363,6 +364,20 @@ char *python_text(const uint8_t *bytes, size_t len, unsigned int kind)
 	if (text)
 		text[at] = '\0';
 	return text;
+}
+
+char *python_text_cut(const void *bytes, size_t room, size_t len, unsigned int kind, bool is_end)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t fits = kind ? room / kind : 0;
+	char *cut;
+
+	if (!len || (kind != 1 && kind != 2 && kind != 4))
+		return NULL;
+	text = python_text(bytes, len < fits ? len : fits, kind);
+	if (!text || len <= fits)
+		return TAKE_PTR(text);
+	return asprintf(&cut, is_end ? "...%s" : "%s...", text) < 0 ? NULL : cut;
 }
 
 /* --- lines -------------------------------------------------------------------------------------- */

@@ -16,6 +16,15 @@ static void is(const void *chars, size_t len, unsigned int kind, const char *wan
 	free(text);
 }
 
+static void is_cut(const void *bytes, size_t room, size_t len, unsigned int kind, bool is_end,
+	const char *wanted, const char *what)
+{
+	char *text = python_text_cut(bytes, room, len, kind, is_end);
+
+	is_str(text, wanted, what);
+	free(text);
+}
+
 #define ROWS 400000
 
 /* 20,000 functions that are called parts of the interpreter's, and rows behind them. */
@@ -56,6 +65,11 @@ int main(void)
 	is(four, 4, 4, "\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\xef\xbf\xbd\xef\xbf\xbd",
 		"what is beyond Unicode is no character");
 	is("", 0, 1, "", "no characters are an empty text");
+	is_cut("abcdef", 8, 6, 1, false, "abcdef", "a text that fits is whole");
+	is_cut("abcd", 4, 6, 1, false, "abcd...", "three dots mark the first part of a longer text");
+	is_cut("cdef", 4, 6, 1, true, "...cdef", "and the last part");
+	is_cut(two, 5, 3, 2, false, "a\xe2\x82\xac...", "a character is not divided");
+	is_cut("abcd", 4, 4, 3, false, NULL, "no characters have three bytes");
 	check_parts();
 	return tap_done();
 }
