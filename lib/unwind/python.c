@@ -41,7 +41,7 @@ static uint64_t word_at(const struct python *py, uint64_t addr)
 
 /*
  * Reads the text @addr, at most @room bytes of its begin or its end, as the BPF programs keep them.
- * The caller frees it. -EPROTO if it is no text.
+ * The caller frees it. -EPROTO for any other object.
  */
 static int text_at(const struct python *py, uint64_t addr, size_t room, bool is_end, char **ret)
 {
