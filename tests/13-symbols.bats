@@ -50,16 +50,16 @@ assert_clean() { # no byte that steers a terminal, and valid UTF-8
 @test "a version that is not there is answered with those that are" {
 	dry -s 1 fix_ver@FIX_9 --lib "$LIB"
 	assert_stderr "funcsnoop attach: no function 'fix_ver@FIX_9' in $REAL
-hint: there is fix_ver@FIX_2, fix_ver@FIX_1"
+hint: did you mean 'fix_ver@FIX_2' or 'fix_ver@FIX_1'"
 }
 
 @test "an IFUNC is refused by name, and what it may stand for is suggested" {
 	dry -s 1 fix_ifunc --lib "$LIB"
 	assert_stderr "funcsnoop attach: function 'fix_ifunc' in $REAL can't be probed: an IFUNC: which implementation runs is decided by each process
-hint: its implementations have no names here: debug symbols of the library give them"
+hint: its implementations have no names here: install the debug symbols of the library"
 	dry -s 1 c:memcpy
 	assert_stderr_match "^funcsnoop attach: function 'c:memcpy' in .* an IFUNC: "
-	assert_stderr_match "^hint: its implementations(:| have no names)"
+	assert_stderr_match "^hint: (probe its implementations:|its implementations have no names)"
 }
 
 @test "the nearest names are suggested, those that are imported too" {
@@ -115,19 +115,20 @@ hint: 2 names, such as 'fix_recurse', are only imported: --lib $REAL"
 	assert_output_match '^[^ ]*:_init '
 }
 
-@test "funccount's notation, in all its forms" {
+@test "notation of bcc and bpftrace, in all its forms" {
 	local text lib=$BATS_TEST_TMPDIR/libonlyhalf.so
 
 	cp "$REAL" "$lib"
 	export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR
 	for text in "onlyhalf:fix_add" "p:onlyhalf:fix_add" "$lib:fix_add" "p:$lib:fix_add" \
-		"libonlyhalf.so:fix_add" "onlyhalf:fix_a[d]d"; do
+		"libonlyhalf.so:fix_add" "onlyhalf:fix_a[d]d" {r,uprobe,uretprobe}:"onlyhalf:fix_add" \
+		"uprobe:$lib:fix_add"; do
 		dry "$text" --json
 		assert_json '.[0].functions | map([.name, .library])' "[[\"fix_add\",\"$lib\"]]"
 	done
 	dry -r 'onlyhalf:^fix_add$' --json
 	assert_json '.[0].functions | map(.name)' '["fix_add"]'
-	for text in "r:onlyhalf:fix_add" "nosuch:fix_add" "onlyhalf:"; do
+	for text in "x:onlyhalf:fix_add" "nosuch:fix_add" "onlyhalf:"; do
 		dry -s 1 "$text"
 		assert_stderr_match "^funcsnoop attach: "
 	done

@@ -245,7 +245,7 @@ ${long:0:256}"
 @test "near names are told, and all calls of all processes want --force" {
 	fsn -s 1 attach g s:opennat
 	assert_stderr "funcsnoop attach: no system call 'opennat'
-hint: did you mean 'openat'"
+hint: did you mean 's:openat'"
 	fsn -s 1 attach g 's:nothing*'
 	assert_stderr "funcsnoop attach: no system call 'nothing*'"
 	fsn attach g syscall:sys_openat -n --json
@@ -328,7 +328,7 @@ openat c ENOENT'
 	assert_json '.[] | [.target, .kind, .library, .ret, .declared]' \
 		'["s:mmap","syscall","[syscalls]","void *",true]'
 	fsn -s 1 list targets s:opennat
-	assert_stderr_match "did you mean 'openat'"
+	assert_stderr_match "did you mean 's:openat'"
 	fsn -s 2 list targets
 	fsn -s 2 list targets s:read --all
 }

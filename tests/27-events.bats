@@ -105,7 +105,7 @@ ran() { # TARGETS WHAT...
 @test "probes that are not there are told with near names, and nothing is left" {
 	fsn -s 1 attach g "u:$EVENTS:tock"
 	assert_stderr "funcsnoop attach: no USDT probe 'tock' in '$EVENTS'
-hint: did you mean 'tick'"
+hint: did you mean 'u:$EVENTS:tick'"
 	fsn -s 1 attach g "u:$EVENTS:other:tick"
 	fsn -s 1 attach g "u:$FIX/libfix.so:*"
 	assert_stderr "funcsnoop attach: no USDT probe '*' in '$(realpath "$FIX/libfix.so")'"
@@ -250,12 +250,12 @@ hint: did you mean 'tick'"
 	fsn -s 1 attach g "u:$EVENTS:work*..u:$EVENTS:work__done"
 	assert_stderr_match "a span is from one event to another"
 	fsn -s 1 attach g "u:$EVENTS:work__start..u:$EVENTS:work__dome"
-	assert_stderr_match "did you mean 'work__done'"
+	assert_stderr_match "did you mean 'u:$EVENTS:work__done'"
 	fsn -s 1 attach g t:sched:sched_process_exce
 	assert_stderr "funcsnoop attach: no tracepoint 'sched:sched_process_exce'
-hint: did you mean 'sched:sched_process_exec'"
+hint: did you mean 't:sched:sched_process_exec'"
 	fsn -s 1 attach g t:sched_process_exec
-	assert_stderr_match "did you mean 'sched:sched_process_exec'"
+	assert_stderr_match "did you mean 't:sched:sched_process_exec'"
 	fsn -s 1 attach g 't:nothing:*'
 	assert_stderr "funcsnoop attach: no tracepoint 'nothing:*'"
 	fsn -s 1 attach g t:../../x:y
@@ -317,7 +317,7 @@ hidden() { # STATUS HIDE FUNCSNOOP-ARG...
 
 	hidden 1 "$weak" attach g t:sched:sched_switch
 	assert_stderr_match "^funcsnoop attach: tracefs is not mounted, and can't be: "
-	assert_stderr_match "^hint: needs CAP_SYS_ADMIN.*; or let root mount it: mount -t tracefs tracefs $tracing$"
+	assert_stderr_match "^hint: needs CAP_SYS_ADMIN.*, or a tracefs that root mounted: 'mount -t tracefs tracefs $tracing'$"
 	hidden 2 "$weak" attach g s:close -p $$ --key fd
 	assert_stderr_match "^hint: 'close': tracefs is not mounted, and can't be: .*; declare \"args\""
 	fsn list --json

@@ -66,7 +66,7 @@ need_fentry() {
 	assert_json '.[] | [.target, .name, .kind, .library, .ret, .declared]' \
 		'["k:vfs_write","vfs_write","kfunc","[kernel]","ssize_t",true]'
 	fsn -s 1 attach g k:vfs_reed
-	assert_stderr_match "did you mean 'vfs_read"
+	assert_stderr_match "did you mean 'k:vfs_read"
 }
 
 # bats test_tags=bpf,core

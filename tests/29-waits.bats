@@ -102,13 +102,13 @@ waits_fit() {
 @test "what waits can't be asked for is said, and what switches take meanwhile" {
 	fsn -s 1 attach run-queue --if 'instead == "x"'
 	assert_stderr "funcsnoop attach: --if: what a wait is about is known when it is over
-hint: --key tells apart by it"
+hint: use --key to break calls down by it"
 	fsn -s 1 attach g w:run-queue --cgroup /
 	assert_stderr "funcsnoop attach: cannot attach group 'g': --cgroup chooses no waits of 'run-queue'
-hint: --key cgroup tells them apart"
+hint: use --key cgroup to distinguish them"
 	fsn -s 1 attach g w:off-cup
 	assert_stderr "funcsnoop attach: threads have no wait 'off-cup'
-hint: did you mean 'off-cpu'"
+hint: did you mean 'w:off-cpu'"
 	fsn attach g w:off-cpu
 	assert_output_match '^g: each switch of every CPU to another thread takes some [0-9]+ to [0-9]+ ns longer$'
 	fsn detach g

@@ -405,8 +405,9 @@ size_t suggest_text(const struct suggest *s, char *buf, size_t size)
 
 		if (!i)
 			before = "did you mean ";
-		n = snprintf(buf + len, size - len, "%s'%s'%s%s", before, s->names[i],
-			s->where[i] ? " in " : "", s->where[i] ? s->where[i] : "");
+		n = snprintf(buf + len, size - len, "%s'%s%s'%s%s", before,
+			s->prefix ? s->prefix : "", s->names[i], s->where[i] ? " in " : "",
+			s->where[i] ? s->where[i] : "");
 		if (n < 0)
 			break;
 		len += n;

@@ -145,6 +145,7 @@ const char *strtab_at(const char *buf, size_t len, uint32_t offset);
 
 struct suggest {
 	const char *wanted;
+	const char *prefix; /* before each name in the text, as "s:"; or NULL */
 	size_t len;
 	const char *names[SUGGEST_MAX]; /* nearest first; they belong to the caller */
 	const char *where[SUGGEST_MAX]; /* a remark on each, or NULL */

@@ -77,7 +77,8 @@ void objects_done(struct objects *objects);
  * One thing asked for. As typed by a user, .func may be: a name, name@VERSION, a glob
  * (* ? [...]), a demangled C++ or Rust name with or without its arguments or template
  * arguments, name+0xOFF, +0xOFF (a file offset), and with a library in front LIB:func,
- * /path:func or p:LIB:func. A name that is there to the letter is never taken as a glob.
+ * /path:func or p:LIB:func, where p may be r, uprobe or uretprobe. A name that is there to the
+ * letter is never taken as a glob.
  */
 struct request {
 	const char *func;

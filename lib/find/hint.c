@@ -318,8 +318,8 @@ static int hint_stripped(struct resolver *r, const struct object *lib)
 
 	if (!*id)
 		return err_hint(r->err,
-			"%s is stripped and has no build id: an unstripped build of it, or "
-			"+0xOFFSET in the file, would do",
+			"%s is stripped and has no build id: use an unstripped build of it, or "
+			"+0xOFFSET in the file",
 			lib->path);
 	return err_hint(r->err,
 		"%s is stripped: its -dbgsym or -dbg package has the names, or "
@@ -338,11 +338,16 @@ static int fail_imported(struct resolver *r, const struct arg *a,
 		definer ? definer->path : "LIB", a->name);
 }
 
-static int hint_imported(
-	struct resolver *r, const struct object *importer, const char *name, size_t cnt)
+static int hint_imported(struct resolver *r, const struct arg *a,
+	const struct object *importer, const char *name, size_t cnt)
 {
 	const struct object *definer = definer_of(r->finder, importer, name);
 
+	/* LIB: goes before --lib. */
+	if (definer && a->lib)
+		return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: use '%s:%s'",
+			cnt, cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are", definer->path,
+			a->name);
 	if (definer)
 		return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: --lib %s", cnt,
 			cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are", definer->path);
@@ -363,11 +368,12 @@ static bool hint_versions(struct resolver *r, const struct arg *a)
 
 		for (; n && at < sizeof(list); n = elf_name_next(a->libs->object[i]->elf, n))
 			if (n->version)
-				at += snprintf(list + at, sizeof(list) - at, "%s%s@%s",
-					at ? ", " : "", n->name, n->version);
+				at += snprintf(list + at, sizeof(list) - at, "%s'%s%s%s@%s'",
+					at ? " or " : "", a->lib ? a->lib : "",
+					a->lib ? ":" : "", n->name, n->version);
 	}
 	if (at)
-		err_hint(r->err, "there is %s", list);
+		err_hint(r->err, "did you mean %s", list);
 	return at;
 }
 
@@ -375,6 +381,7 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 {
 	__cleanup(near_done) struct near n = { 0 };
 	const struct object *importer = NULL, *stripped;
+	_cleanup_free_ char *prefix = NULL;
 	char text[ERR_HINT_LEN];
 	const char *name = NULL;
 	size_t imported;
@@ -387,8 +394,10 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 		return -ENOENT;
 	stripped = find_stripped(a);
 	if (imported && !stripped)
-		return hint_imported(r, importer, name, imported);
+		return hint_imported(r, a, importer, name, imported);
 	suggest_init(&n.s, a->name);
+	if (a->lib && asprintf(&prefix, "%s:", a->lib) >= 0)
+		n.s.prefix = prefix;
 	for (size_t i = 0; !a->regex && !a->patterned && i < a->libs->cnt; i++)
 		offer_lib(&n, a, a->libs->object[i],
 			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
@@ -435,11 +444,11 @@ int resolve_fail_refused(struct resolver *r, const struct arg *a)
 		return -EOPNOTSUPP;
 	cnt = list_implementations(a, list, sizeof(list));
 	if (cnt)
-		err_hint(r->err, "its implementations: %s%s", list,
+		err_hint(r->err, "probe its implementations: %s%s", list,
 			cnt > 6 ? ", ..." : "");
 	else
 		err_hint(r->err,
-			"its implementations have no names here: debug symbols of "
-			"the library give them");
+			"its implementations have no names here: install the debug symbols of "
+			"the library");
 	return -EOPNOTSUPP;
 }

@@ -20,14 +20,24 @@ static const char *lib_end(const char *text)
 	return p > text && *p == ':' && p[1] && p[1] != ':' ? p : NULL;
 }
 
-/* "LIB:func", and bcc's "p:LIB:func" and "u:LIB:func". */
+/* Prefixes of bcc and bpftrace for "LIB:func"; each call is timed from its entry to its return. */
+static bool is_prefix(const char *func, size_t len)
+{
+	static const char *const words[] = { "p", "r", "u", "uprobe", "uretprobe", "usdt" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strlen(words[i]) == len && !strncmp(func, words[i], len))
+			return true;
+	return false;
+}
+
 const char *function_lib(const char *func, size_t *ret_len)
 {
 	const char *end = lib_end(func), *second;
 
 	if (!end)
 		return NULL;
-	if (end == func + 1 && (func[0] == 'p' || func[0] == 'u')) {
+	if (is_prefix(func, (size_t)(end - func))) {
 		second = lib_end(end + 1);
 		if (second) {
 			func = end + 1;

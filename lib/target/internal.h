@@ -24,6 +24,9 @@ enum libs_needed {
 int libs_find(struct objects *libs, struct libfind *finder, const char *const *names,
 	size_t cnt, enum libs_needed needed, struct err *err);
 
+/* Sets the hint where a library was not found for notation such as "sched:sched_switch". */
+void requests_hint_notation(const struct request *const *reqs, size_t req_cnt, struct err *err);
+
 /*
  * After the libraries of a preset were not found: says in the hint of @err which program
  * of @opts' processes has them linked in.

@@ -147,13 +147,18 @@ static int find_one(struct finding *f, const struct request *req, const struct k
 /* In the hint the names that are near. */
 static int not_found(const struct finding *f, const char *text, struct err *err)
 {
+	const char *colon = strchr(text, ':'); /* MODULE:NAME of other tracers */
 	char hint[ERR_HINT_LEN];
 	struct suggest near;
 	size_t cnt;
 	const struct kfunc *funcs = kfuncs_all(f->kfuncs, &cnt);
 
 	err_set(err, -ENOENT, "no function '%s' in the kernel's BTF", text);
+	for (size_t i = 0; colon && i < cnt; i++)
+		if (!strcmp(funcs[i].name, colon + 1))
+			return err_hint(err, "did you mean 'k:%s'", funcs[i].name);
 	suggest_init(&near, text);
+	near.prefix = "k:";
 	for (size_t i = 0; i < cnt; i++)
 		suggest_offer(&near, funcs[i].name, NULL);
 	if (suggest_text(&near, hint, sizeof(hint)))
@@ -330,7 +335,7 @@ static bool kfunc_call_is_over(struct proc_stack *stack, uint64_t where)
 const struct target_kind target_kfunc = {
 	.number = TARGET_KFUNC,
 	.prefix = "k",
-	.also = { "kprobe", "fentry" },
+	.also = { "kprobe", "kretprobe", "fentry", "fexit", "kfunc", "kretfunc" },
 	.noun = "kernel function",
 	.word = "kfunc",
 	.most = 500,

@@ -143,7 +143,7 @@ enum priced_by {
 struct target_kind {
 	enum target_number number;
 	const char *prefix; /* before a ':', a FUNCTION says its kind so, */
-	const char *also[2]; /* or so, where not NULL */
+	const char *also[6]; /* or so, where not NULL: words of other tracers */
 	const char *noun;   /* "function" */
 	const char *word;   /* the same, as JSON has it */
 	bool in_files;      /* its targets lie in files, at offsets */

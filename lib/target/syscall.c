@@ -312,6 +312,7 @@ static int not_found(const char *text, struct err *err)
 
 	err_set(err, -ENOENT, "no system call '%s'", text);
 	suggest_init(&near, text);
+	near.prefix = "s:";
 	for (unsigned int slot = 0; names && slot < 2 * SYSCALL_NUMBERS; slot++)
 		if (name_of(slot, names + slot * NAME_LEN, NAME_LEN))
 			suggest_offer(&near, names + slot * NAME_LEN, NULL);

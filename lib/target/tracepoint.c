@@ -174,12 +174,13 @@ static int not_found(struct finding *f, const char *text, struct err *err)
 	if (names_of(f, NULL))
 		return -ENOENT;
 	suggest_init(&near, text);
+	near.prefix = "t:";
 	for (size_t i = 0; i < f->names.cnt; i++) {
 		const char *event = strchr(f->names.names[i], ':') + 1;
 
 		suggest_offer(&near, f->names.names[i], NULL);
 		if (!colon && !strcmp(event, text))
-			return err_hint(err, "did you mean '%s'", f->names.names[i]);
+			return err_hint(err, "did you mean 't:%s'", f->names.names[i]);
 	}
 	if (suggest_text(&near, hint, sizeof(hint)))
 		err_hint(err, "%s", hint);
@@ -269,7 +270,7 @@ static int tracepoint_plan(struct draft *draft, size_t first, size_t cnt,
 const struct target_kind target_tracepoint = {
 	.number = TARGET_TRACEPOINT,
 	.prefix = "t",
-	.also = { "tracepoint" },
+	.also = { "tracepoint", "rawtracepoint" },
 	.noun = "tracepoint",
 	.word = "tracepoint",
 	.is_event = true,

@@ -187,12 +187,15 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 }
 
 static int not_found(
-	const struct finding *f, const char *lib, const struct objects *objects, struct err *err)
+	struct finding *f, const char *lib, const struct objects *objects, struct err *err)
 {
+	_cleanup_free_ char *prefix = NULL;
 	char hint[ERR_HINT_LEN];
 
 	err_set(err, -ENOENT, "no USDT probe '%s' in '%s'", f->text,
 		objects->cnt == 1 ? objects->object[0]->path : lib);
+	if (asprintf(&prefix, "u:%s:", lib) >= 0)
+		f->near.prefix = prefix;
 	if (suggest_text(&f->near, hint, sizeof(hint)))
 		err_hint(err, "%s", hint);
 	return -ENOENT;

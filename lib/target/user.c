@@ -517,15 +517,27 @@ static bool user_call_is_lost(struct proc_stack *stack, uint64_t where)
 	return !proc_stack_has(stack, where);
 }
 
+static int user_find(struct libfind *finder, const struct objects *objects,
+	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
+	struct err *err)
+{
+	int code = resolve_functions(finder, objects, reqs, req_cnt, targets, err);
+
+	if ((code == -ENOENT && libfind_lacks(finder)) || code == -EINVAL)
+		requests_hint_notation(reqs, req_cnt, err);
+	return code;
+}
+
 const struct target_kind target_user = {
 	.number = TARGET_USER,
 	.prefix = "p",
+	.also = { "uprobe", "uretprobe", "r" },
 	.noun = "function",
 	.word = "function",
 	.in_files = true,
 	.is_priced = true,
 	.priced_by = PRICED_BY_SITE,
-	.find = resolve_functions,
+	.find = user_find,
 	.plan = user_plan,
 	.link = user_link,
 	.link_object = user_link_object,

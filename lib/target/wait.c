@@ -64,6 +64,7 @@ static int find_request(struct targets *targets, const struct request *req, stru
 	if (code)
 		return code;
 	suggest_init(&near, text);
+	near.prefix = "w:";
 	for (size_t i = 0; !code && i < WAIT_CNT; i++) {
 		suggest_offer(&near, names[i], NULL);
 		if (pattern_match(&pattern, names[i]) && add_wait(targets, req, i))
@@ -76,7 +77,7 @@ static int find_request(struct targets *targets, const struct request *req, stru
 	err_set(err, -ENOENT, "threads have no wait '%s'", text);
 	if (suggest_text(&near, hint, sizeof(hint)))
 		return err_hint(err, "%s", hint);
-	return err_hint(err, "they have '%s' and '%s'", names[0], names[1]);
+	return err_hint(err, "use 'w:%s' or 'w:%s'", names[0], names[1]);
 }
 
 /* One that is asked for twice is one. */
