@@ -322,7 +322,7 @@ static int choose_by(struct holding *h, const struct group_keys *keys, int *ret_
 		return 0;
 	err_set(err, -ERR_USAGE, "group '%s' does not know the %s of its calls",
 		group_info(h->group).name, words[h->by]);
-	return err_hint(err, "it is attached with --memory %s for that",
+	return err_hint(err, "attach the group again with --replace --memory %s",
 		h->by == ALLOCATIONS_BY_STACK ? "--stacks all" : "--key caller");
 }
 

@@ -56,7 +56,7 @@ static void print_usage(FILE *f)
 		   "  funcsnoop stats           what was called since, how often, how long\n");
 }
 
-/* Commands of perf, bcc and strace(1), and the line that does the same here. */
+/* Commands of perf, bcc, strace(1) and ltrace(1), and the line that does the same here. */
 static const struct habit {
 	const char *name, *line;
 } habits[] = {
@@ -68,8 +68,18 @@ static const struct habit {
 	{ "strace", "run syscalls -p PID --stream" },
 	{ "funccount", "run LIB:FUNCTION --count" },
 	{ "funclatency", "run LIB:FUNCTION --hist" },
-	{ "offcputime", "run off-cpu -p PID --stacks all --by stack" },
+	{ "offcputime", "run off-cpu -p PID --by stack" },
+	{ "offwaketime", "run off-cpu -p PID --by waker" },
 	{ "memleak", "run malloc -p PID --memory" },
+	{ "probe", "attach GROUP LIB:FUNCTION" },
+	{ "ltrace", "run LIB:FUNCTION -p PID --stream" },
+	{ "sched", "run run-queue -d 10" },
+	{ "runqlat", "run run-queue -d 10 --hist" },
+	{ "syscount", "run syscalls -p PID -d 10" },
+	{ "stackcount", "run LIB:FUNCTION --by stack" },
+	{ "execsnoop", "run t:sched:sched_process_exec --stream" },
+	{ "opensnoop", "run s:openat --stream" },
+	{ "tplist", "list targets u:LIB" },
 };
 
 static int unknown_command(const struct globals *g, const char *name)

@@ -337,7 +337,7 @@ static int open_groups(struct run *r, struct err *err)
 	groups_tell_left(o->g, &r->groups);
 	if (!r->groups.cnt) {
 		err_set(err, -ENOENT, "nothing is attached");
-		return err_hint(err, "'funcsnoop help attach' says how to attach one");
+		return err_hint(err, "'funcsnoop help attach' shows how to attach a group");
 	}
 	r->types = calloc(r->groups.cnt, sizeof(*r->types));
 	r->keys = calloc(r->groups.cnt, sizeof(*r->keys));

@@ -360,7 +360,7 @@ fix_fail 10 0 - 0 0 10"
 	fsn -s 1 attach g fix_ret --lib "$LIB"
 	assert_output ""
 	assert_stderr_match "^funcsnoop attach: .*group 'g' is attached already$"
-	assert_stderr_match "^hint: --replace takes its place, --name pins under another name$"
+	assert_stderr_match "^hint: use --replace to replace it, or --name NAME to attach under another name$"
 	assert_numbers g "fix_add 10 0 10 0 0 0"
 	fsn detach g
 }

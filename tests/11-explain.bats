@@ -119,7 +119,7 @@ $LIB ($REAL) 2 path"
 	rm "$lib"
 	dry -s 1 fix_add --lib onlythere --pid "$pid"
 	assert_stderr "funcsnoop attach: no library 'onlythere' that can be used: '$lib' is deleted, but process $pid still has it mapped
-hint: to open such a file needs root (CAP_SYS_ADMIN)"
+hint: opening a deleted file needs root (CAP_SYS_ADMIN)"
 	dry -s 1 fix_add --lib "$lib" --pid "$pid"
 	assert_stderr_match "'$lib' is deleted, but process $pid still has it mapped$"
 	fsn attach g fix_add --lib onlythere --pid "$pid" --dry-run --json
@@ -175,5 +175,5 @@ run_end() { # NAME
 	END
 	fsn -s 1 attach --config "$HERE/groups.json" custom --dry-run
 	assert_stderr "funcsnoop attach: no library is given for 'vectorAdd'
-hint: --lib LIB does that, and in a configuration the key \"lib\" or \"libs\""
+hint: name it with --lib LIB, or in a configuration with the key \"lib\" or \"libs\""
 }

@@ -158,10 +158,10 @@ hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
 	read_as -s 1 stats g --slow
 	assert_output ""
 	assert_stderr "funcsnoop stats: slow calls of group 'g' are for its owner only
-hint: 'funcsnoop attach --mode-all' shares them, too"
+hint: attach the group again with --replace --mode-all to share them"
 	read_as -s 1 list inflight g
 	assert_stderr "funcsnoop list: calls in flight of group 'g' are for its owner only
-hint: 'funcsnoop attach --mode-all' shares them, too"
+hint: attach the group again with --replace --mode-all to share them"
 	read_as -s 1 list inflight g --json
 	assert_output "{\"error\":\"calls in flight of group 'g' are for its owner only\"}"
 	assert_eq "$(cd "$FOLDER/g" && find . -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
@@ -314,7 +314,7 @@ g/link_0 600 0 0"
 	# A reset waits for the programs with a map of its own, which takes a capability.
 	READER_GID=64322 read_as -s 1 reset g
 	assert_stderr "funcsnoop reset: cannot reset group 'g': Operation not permitted
-hint: resetting needs CAP_BPF, too"
+hint: resetting also needs CAP_BPF"
 	READER_GID=64322 read_as -s 1 detach g
 	fsn detach g
 }

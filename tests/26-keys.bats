@@ -239,7 +239,7 @@ they lack the arguments of --key and --sum\$"
 	fsn attach --config "$CONFIG" i
 	fsn -s 2 stats i --by v
 	assert_stderr "funcsnoop stats: --by 'v': no group has such a key
-hint: --by is function, process, cgroup, library, or what attach's --key has named"
+hint: use function, process, cgroup, library, or a key that the group was attached with (--key)"
 	fsn -s 2 stats i --by v,,a
 	fsn stats i --json
 	assert_json '[.[0].functions[].rows] | add' null

@@ -166,7 +166,7 @@ nothing_fires() { # MODE EXIT
 	fsn -s 1 detach g
 	assert_eq "$(sed 's/id [0-9]*/id N/' <<<"$stderr")" \
 		"funcsnoop detach: 1 of the probes' links of 'g' are held by somebody else
-hint: 'bpftool link show id N' names who; until it ends they count on"
+hint: 'bpftool link show id N' shows the process; they count until it exits"
 	rm "$kept"
 	fsn list --json
 	assert_output '[]'

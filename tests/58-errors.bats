@@ -15,9 +15,9 @@ LIB=$FIX/libfix.so
 	touch "$BATS_TEST_TMPDIR/full/file"
 	fsn -s 1 stats --bpffs "$BATS_TEST_TMPDIR/full"
 	assert_stderr "funcsnoop stats: '$BATS_TEST_TMPDIR/full' is not a bpffs
-hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty folder"
+hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty directory"
 	fsn -s 1 stats --bpffs "$BATS_TEST_TMPDIR/empty"
-	assert_stderr_match "^hint: mount one: mount -t bpf bpf $BATS_TEST_TMPDIR/empty$"
+	assert_stderr_match "^hint: run 'mount -t bpf bpf $BATS_TEST_TMPDIR/empty'$"
 }
 
 @test "what a letter and a colon begin is no library of one letter" {

@@ -155,7 +155,7 @@ held_by_run() {
 	fsn attach g fix_add --lib "$LIB"
 	for option in --replace '--name h'; do
 		fsn -s 1 attach g fix_add --lib "$LIB"
-		assert_stderr_match "^hint: --replace takes its place, --name pins under another name$"
+		assert_stderr_match "^hint: use --replace to replace it, or --name NAME to attach under another name$"
 		# shellcheck disable=SC2086	# two words
 		fsn attach g fix_add --lib "$LIB" $option
 	done

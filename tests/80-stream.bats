@@ -338,7 +338,7 @@ exit fix_add 3"
 	done
 	fsn -s 1 stream g
 	assert_stderr "funcsnoop stream: group 'g' has 8 streams already
-hint: end one; what a killed one leaves goes after 5 s"
+hint: stop one; the place of a killed one is free after 5 s"
 	capture "$FIX/call" add 840
 	stop_stream s3
 	assert_events "call fix_add 280"

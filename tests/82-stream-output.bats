@@ -612,7 +612,7 @@ hint: 'funcsnoop help stream' shows the usage"
 	need_tool jq
 	fsn -s 1 stream
 	assert_stderr "funcsnoop stream: nothing is attached
-hint: 'funcsnoop help attach' says how to attach one"
+hint: 'funcsnoop help attach' shows how to attach a group"
 	fsn -s 1 stream --format json
 	assert_json .error "nothing is attached"
 	attach_fix fix_add
@@ -621,7 +621,7 @@ hint: 'funcsnoop help attach' says how to attach one"
 hint: 'funcsnoop list' shows what is attached"
 	fsn -s 1 stream -f fix_add -f 'nosuch*'
 	assert_stderr "funcsnoop stream: no function 'nosuch*' in group 'g'
-hint: 'funcsnoop list functions g' names them"
+hint: 'funcsnoop list functions g' shows them"
 	capture -s 1 bash -c 'exec "$0" stream g >&-' "$FUNCSNOOP"
 	assert_stderr "funcsnoop stream: cannot write 'output': Bad file descriptor"
 	assert_free g

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "kernel/tracefs.h"
 #include "proc/proc.h"
 #include "target/kind.h"
 
@@ -47,8 +48,8 @@ static int check_kinds(const struct attach_options *o, const struct draft *draft
 			continue;
 		err_set(err, -EPERM, "%zu %ss of all processes would be counted", cnt,
 			kind->noun);
-		return err_hint(err, "--pid and other filters choose processes, FUNCTIONs "
-				     "fewer calls; --force does it");
+		return err_hint(err, "choose processes with --pid, or name fewer of them; --force "
+				     "attaches anyway");
 	}
 	return 0;
 }
@@ -61,7 +62,7 @@ static int check_cgroups(const struct attach_options *o, const struct draft *dra
 		if (!t->kind->lacks_cgroup || !t->kind->lacks_cgroup(t))
 			continue;
 		err_set(err, -EOPNOTSUPP, "--cgroup chooses no waits of '%s'", t->name);
-		return err_hint(err, "--key cgroup tells them apart");
+		return err_hint(err, "use --key cgroup to distinguish them");
 	}
 	return 0;
 }
@@ -88,13 +89,14 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 			"the same file",
 			processes);
 		return err_hint(err,
-			"without following them it is the process alone; --force does it");
+			"%s to probe the process alone; --force follows children anyway",
+			o->of_command ? "use --no-children" : "leave out --children");
 	}
 	if (processes * draft->probed_cnt <= HITS_MAX)
 		return 0;
 	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
 		draft->probed_cnt, processes);
-	return err_hint(err, "--pid or fewer FUNCTIONs make it less; --force does it");
+	return err_hint(err, "choose processes with --pid, or name fewer FUNCTIONs; --force attaches anyway");
 }
 
 /* Threads alone: the processes that they belong to are those that are asked for. */
@@ -199,7 +201,7 @@ static int check_gpu(const struct attach_options *o, const struct draft *draft, 
 			!(theirs[k].by == FSN_BY_STACK && has_stacks(o, draft))) {
 			err_set(err, -ERR_USAGE, "%s: it is not known of what GPUs do",
 				theirs[k].said);
-			return err_hint(err, "it is of launches: calls of presets cuda and cuda-driver");
+			return err_hint(err, "presets cuda and cuda-driver have it, for the calls that launch kernels");
 		}
 	return 0;
 }
@@ -360,7 +362,7 @@ static void hint_memory(const struct draft *draft, struct err *err)
 			continue;
 		found = allocates(set, symbol);
 		if (found)
-			err_hint(err, "preset '%s' knows it: '%s %s' in place of the group and FUNCTION",
+			err_hint(err, "preset '%s' knows it: use '%s %s' instead of the group and FUNCTION",
 				entries[i].name, entries[i].name, symbol);
 		preset_set_free(set);
 	}
@@ -453,6 +455,25 @@ static bool is_users_own(const struct attach_options *o, const struct preset_gro
 		(o->draft.lib_cnt || qualified == o->draft.function_cnt);
 }
 
+/* A word that is no preset may be a FUNCTION of another tracer, or one without its group. */
+static int hint_word(const struct attach_options *o, int code, struct err *err)
+{
+	const char *word = o->words.word[0];
+	const char *group = strcmp(o->g->command, "run") ? "g " : ""; /* run names its own */
+
+	if (code == -ENOENT && syscall_number(word) >= 0)
+		return err_hint(err, "did you mean '%ss:%s'", group, word);
+	if (code == -ENOENT && is_qualified(word))
+		return err_hint(err, "a FUNCTION comes after the name of a group: 'g %s'", word);
+	if (err->hint[0])
+		return code;
+	return o->draft.lib_cnt
+		? err_hint(err, "'funcsnoop list presets' shows them; a FUNCTION comes after the "
+				"name of a group, such as 'g %s'", word)
+		: err_hint(err, "'funcsnoop list presets' shows them; a FUNCTION is written with "
+				"its library: '%sLIB:%s'", group, word);
+}
+
 int draft_of_words(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
@@ -462,11 +483,7 @@ int draft_of_words(struct attach_options *o, const char *name,
 	o->draft.function_cnt = o->words.cnt - 1;
 	code = preset_find(o->words.word[0], ret_set, err);
 	if (code && (code != -ENOENT || !o->draft.function_cnt))
-		return err->hint[0]
-			? code
-			: err_hint(err,
-				  "'funcsnoop list presets' shows them; a FUNCTION comes after the "
-				  "name of a group, such as 'g %s'", o->words.word[0]);
+		return hint_word(o, code, err);
 	if (*ret_set && is_users_own(o, &(*ret_set)->groups[0])) {
 		preset_set_free(*ret_set);
 		*ret_set = NULL;

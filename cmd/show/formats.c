@@ -377,7 +377,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 			counted(no_slot, "call was", "calls were").text);
 	if (jumped)
 		note(r, f,
-			"%s not timed ('list functions %s' says whose); --exit return would see their ends, where that is safe",
+			"%s not timed ('funcsnoop list functions %s' shows whose); --exit return would see their ends, where that is safe",
 			counted(jumped, "call left by a jump and is",
 				"calls left by a jump and are")
 				.text,

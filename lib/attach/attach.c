@@ -26,7 +26,7 @@ static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct er
 	}
 	if (code) {
 		err_set(err, -EOPNOTSUPP, "this kernel has no %s links", link_mode_name(asked));
-		return err_hint(err, "without --link the best that it has is used");
+		return err_hint(err, "leave out --link to use the best links that it has");
 	}
 	*ret_mode = asked;
 	return 0;
@@ -39,7 +39,7 @@ int attach_check_absent(const struct bpffs *fs, const char *name, struct err *er
 	if (bpffs_open_group(fs, name, &fd, NULL))
 		return 0;
 	err_set(err, -EEXIST, "group '%s' is attached already", name);
-	return err_hint(err, "--replace takes its place, --name pins under another name");
+	return err_hint(err, "use --replace to replace it, or --name NAME to attach under another name");
 }
 
 #define LINK_PIDS_MAX 16 /* above that, one link for all and the filter in the program */

@@ -355,14 +355,13 @@ static void look_at_bpffs(struct feature_report *r, const char *dir)
 	} else if (!r->bpffs_mounted && geteuid()) {
 		snprintf(r->bpffs_why, sizeof(r->bpffs_why),
 			"not mounted, which needs root");
-		hint(r, "to mount a bpffs: sudo mount -t bpf bpf %s", fs.path);
+		hint(r, "run 'sudo mount -t bpf bpf %s'", fs.path);
 	} else if (r->bpffs_mounted &&
 		!(fs.fd >= 0 ? can_write(fs.fd, ".") : can_write(AT_FDCWD, fs.path))) {
 		snprintf(
 			r->bpffs_why, sizeof(r->bpffs_why), "no permission to pin there");
 		hint(r,
-			"a bpffs of your own, named with --bpffs, can be pinned to: "
-			"PRIVILEGES in funcsnoop(8)");
+			"use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop(8)");
 	}
 	f->answer = answer_of(!r->bpffs_why[0]);
 	f->why = r->bpffs_why[0] ? r->bpffs_why
@@ -462,19 +461,19 @@ static void hint_rest(struct feature_report *r)
 
 	hint_caps(r);
 	if (r->facts[FEATURE_BTF].answer == ANSWER_NO)
-		hint(r, "without CONFIG_DEBUG_INFO_BTF there are no session links");
+		hint(r, "session links need a kernel with CONFIG_DEBUG_INFO_BTF");
 	if (r->facts[FEATURE_JIT].number == 0)
 		hint(r,
-			"the JIT is off, which makes probes slow: sysctl "
-			"net.core.bpf_jit_enable=1");
+			"the JIT is off, which makes probes slow: run 'sysctl "
+			"net.core.bpf_jit_enable=1'");
 	if (r->rules.return_unsafe)
 		hint(r,
-			"ends of calls are seen by probes on ret instructions here; "
+			"calls are timed by probes on ret instructions here; "
 			"'--exit return' can kill processes");
 	if (r->link == LINK_PERF && files != FEATURE_UNKNOWN && files < 4096)
 		hint(r,
-			"each probe takes a file descriptor, at most %" PRId64
-			": ulimit -n",
+			"each probe needs a file descriptor, of which there are at most %" PRId64
+			": raise 'ulimit -n'",
 			files);
 }
 

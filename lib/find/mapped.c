@@ -83,7 +83,7 @@ static int open_new(struct libfind *lf, const struct lib_proc *p,
 	if (fd < 0 && fd != -ENOMEM && map->deleted) {
 		err_set(err, fd, "'%s' is deleted, but process %d still has it mapped",
 			map->path, p->pid);
-		return err_hint(err, "to open such a file needs root (CAP_SYS_ADMIN)");
+		return err_hint(err, "opening a deleted file needs root (CAP_SYS_ADMIN)");
 	}
 	if (fd < 0)
 		return fd;

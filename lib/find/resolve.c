@@ -245,10 +245,10 @@ static int find_libs(struct resolver *r, struct arg *a, const struct objects *ob
 		return 0;
 	err_set(r->err, -EINVAL, "no library is given for '%s'", a->req->func);
 	if (strchr(a->req->func, '/'))
-		err_hint(r->err, "all functions of that file are '%s:*'", a->req->func);
+		err_hint(r->err, "use '%s:*' for all functions of that file", a->req->func);
 	else
 		err_hint(r->err,
-			"--lib LIB does that, and in a configuration the key \"lib\" or \"libs\"");
+			"name it with --lib LIB, or in a configuration with the key \"lib\" or \"libs\"");
 	return -EINVAL;
 }
 

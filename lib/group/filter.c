@@ -56,7 +56,7 @@ static int put_cgroup(int map_fd, uint32_t i, const char *path, struct err *err)
 		return err_sys(err, -errno, "cannot open cgroup '%s'", path);
 	if (fstatfs(fd, &st) || (unsigned long)st.f_type != CGROUP2_SUPER_MAGIC) {
 		err_set(err, -EINVAL, "'%s' is no folder of cgroup v2", path);
-		return err_hint(err, "such as /sys/fs/cgroup/system.slice");
+		return err_hint(err, "use a directory such as /sys/fs/cgroup/system.slice");
 	}
 	if (bpf_map_update_elem(map_fd, &i, &fd, 0))
 		return err_sys(err, -errno, "cannot filter by cgroup '%s'", path);
@@ -366,7 +366,7 @@ int group_check_change(const struct group *g, const struct group_change *change,
 	if (change->set_pids && g->meta.options & FSN_OPT_LINK_PID) {
 		err_set(err, -EBUSY, "group '%s' has probes in the processes of --pid only",
 			g->name);
-		return err_hint(err, "attach it again with --replace");
+		return err_hint(err, "attach the group again with --replace and the other --pid");
 	}
 	if (r.c && r.c->term_cnt)
 		code = bind_condition(&r, &never, err);

@@ -51,7 +51,11 @@ static int read_name(const char *option, const char *text, size_t len, struct ke
 			continue;
 		if (words[i].by == FSN_BY_NONE) {
 			err_set(err, -ERR_USAGE, "%s '%s' is not known", option, ret->name);
-			return err_hint(err, "an argument of that name is 'arg:%s'", ret->name);
+			return strcmp(ret->name, "stack")
+				? err_hint(err, "'stats --by %s' needs no key; use 'arg:%s' for an "
+						"argument of that name", ret->name, ret->name)
+				: err_hint(err, "use --stacks all, or 'arg:stack' for an argument "
+						"of that name");
 		}
 		ret->by = words[i].by;
 	}

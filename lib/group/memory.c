@@ -103,5 +103,5 @@ int rules_bind(const struct condition_func *funcs, size_t cnt, struct fsn_rule *
 		return err_set(err, -ERR_USAGE, "--memory: '%s' %s", ret_left->name, ret_left->why);
 	err_set(err, -ERR_USAGE, "--memory: no function of the group is known to allocate memory");
 	return err_hint(err,
-		"presets cuda, cuda-driver, nccl, malloc and tensors know some; of others \"allocates\" says it, see funcsnoop-config(5)");
+		"use preset cuda, cuda-driver, nccl, malloc or tensors, or \"allocates\" in a configuration: funcsnoop-config(5)");
 }

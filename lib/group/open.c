@@ -21,7 +21,7 @@ static int hint_access(int code, bool write, struct err *err)
 	else if (code == -EACCES)
 		err_hint(err, BPFFS_HINT_READERS);
 	else if (code == -EPERM) /* bpf(2) as a whole, before c8644cd0efe7 */
-		err_hint(err, "before Linux 5.19 reading takes CAP_BPF, or "
+		err_hint(err, "before Linux 5.19 reading needs CAP_BPF, or "
 			      "kernel.unprivileged_bpf_disabled=0");
 	return code;
 }
@@ -329,7 +329,7 @@ int group_keep_shared(struct group *g, struct err *err)
 			continue;
 		if (map_is_counter(i)) {
 			err_set(err, -EACCES, "group '%s' is not shared", g->name);
-			return err_hint(err, "'funcsnoop attach --mode 0644' shares its numbers");
+			return err_hint(err, "attach the group again with --replace --mode 0644 to share its numbers");
 		}
 		close_fd(g->fd[i]);
 		g->fd[i] = -EACCES;

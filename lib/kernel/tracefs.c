@@ -213,7 +213,7 @@ int tracefs_open(struct err *err)
 	if (ret != -EPERM && ret != -EACCES)
 		return ret;
 	return err_hint(err,
-		"needs CAP_SYS_ADMIN%s; or let root mount it: mount -t tracefs tracefs %s",
+		"needs CAP_SYS_ADMIN%s, or a tracefs that root mounted: 'mount -t tracefs tracefs %s'",
 		caps_advice(), paths[0]);
 }
 

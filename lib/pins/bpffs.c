@@ -51,9 +51,9 @@ static int fail_no_bpffs(const char *dir, struct err *err)
 {
 	err_set(err, -ENOTDIR, "'%s' is not a bpffs", dir);
 	if (!strcmp(dir, BPFFS_DEFAULT) || folder_is_empty(dir))
-		return err_hint(err, "mount one: mount -t bpf bpf %s", dir);
+		return err_hint(err, "run 'mount -t bpf bpf %s'", dir);
 	return err_hint(err, "name a mounted one, such as " BPFFS_DEFAULT
-			     ", or mount one on an empty folder");
+			     ", or mount one on an empty directory");
 }
 
 /* The directory that stands for bpffs, mounted if it is the default and @create says so. */
@@ -98,13 +98,13 @@ static int folder_check(int fd, const char *path, struct err *err)
 		return err_sys(err, -errno, "cannot read '%s'", path);
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
 		err_set(err, -EPERM, "'%s' belongs to user %u", path, st.st_uid);
-		return err_hint(err, "only root's folder or your own is used; "
-				     "remove it, or choose another bpffs with --bpffs");
+		return err_hint(err, "only a directory of root or your own is used; "
+				     "remove it, or name another bpffs with --bpffs");
 	}
 	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
 		err_set(err, -EPERM, "'%s' can be written by others (mode %04o)", path,
 			st.st_mode & 07777);
-		return err_hint(err, "look at what it holds, then: chmod go-w %s", path);
+		return err_hint(err, "check what it contains, then run 'chmod go-w %s'", path);
 	}
 	return 0;
 }

@@ -311,7 +311,7 @@ static void tell(pid_t pid, size_t cnt)
 	err_set(&what, -EUCLEAN, "process %d (%s) has %zu breakpoints without an owner", pid, comm,
 		cnt);
 	err_hint(&what, "a command was killed while it changed probes; each costs a trap at every "
-			"call until the process ends");
+			"call until the process exits");
 	tell_fn(&what, tell_arg);
 }
 

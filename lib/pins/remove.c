@@ -372,8 +372,7 @@ static int remove_stage(struct bpffs *fs, const char *name, bool dead,
 	if (held) {
 		err_set(err, held, "%zu of the probes' links of '%s' are held by somebody else",
 			removal.links.cnt, name);
-		return err_hint(err, "'bpftool link show id %u' names who; until it ends they count "
-				     "on",
+		return err_hint(err, "'bpftool link show id %u' shows the process; they count until it exits",
 			removal.links.id[0]);
 	}
 	return 0;

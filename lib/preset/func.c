@@ -437,7 +437,7 @@ int reader_parent(struct reader *r, const char *name)
 	if (rc) {
 		err_set(r->err, rc, "%s", why.msg);
 		err_hint(r->err,
-			"group '%s' of %s takes what it doesn't say from that preset",
+			"group '%s' of %s uses that preset for what it does not declare",
 			name, r->doc.label);
 		return rc;
 	}

@@ -72,7 +72,7 @@ int caps_hint(int code, uint64_t needed, struct err *err)
 			caps_advice());
 	else
 		err_hint(err,
-			"not for want of capabilities: lockdown, a container's seccomp "
-			"filter or a security module forbids it");
+			"no capability is missing: kernel lockdown, a seccomp filter or a security "
+			"module forbids it");
 	return code;
 }

@@ -476,7 +476,7 @@ int proc_check_numbers(struct err *err)
 		return 0;
 	err_set(err, -EOPNOTSUPP, "processes have other numbers in this pid namespace");
 	return err_hint(err,
-		"only the host's can choose processes: 'nsenter -t 1 -p', or docker's --pid=host");
+		"run it in the host's pid namespace: 'nsenter -t 1 -p', or docker's --pid=host");
 }
 
 bool proc_is_first_ns(void)

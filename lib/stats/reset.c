@@ -487,7 +487,7 @@ int stats_reset(struct resets *resets, size_t i,
 		begin_some(resets);
 	if (r->code) {
 		err_sys(err, r->code, "cannot reset group '%s'", r->g->name);
-		return r->code == -EPERM ? err_hint(err, "resetting needs CAP_BPF, too") : r->code;
+		return r->code == -EPERM ? err_hint(err, "resetting also needs CAP_BPF") : r->code;
 	}
 	code = reset_end(r, deliver, arg, err);
 	reset_done(r);

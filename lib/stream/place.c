@@ -173,7 +173,7 @@ int member_join(
 	if (place == FSN_STREAMS_MAX) {
 		err_set(err, -EBUSY, "group '%s' has %d streams already", m->g->name,
 			FSN_STREAMS_MAX);
-		return err_hint(err, "end one; what a killed one leaves goes after 5 s");
+		return err_hint(err, "stop one; the place of a killed one is free after 5 s");
 	}
 	fill_conf(&all[place], filter, tag);
 	m->place = place;

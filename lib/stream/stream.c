@@ -261,7 +261,7 @@ static int check_funcs(struct group *const *groups, size_t cnt,
 			filter->funcs[i], groups[0]->name,
 			cnt > 1 ? " or the others" : "");
 		return err_hint(
-			err, "'funcsnoop list functions %s' names them", groups[0]->name);
+			err, "'funcsnoop list functions %s' shows them", groups[0]->name);
 	}
 	return 0;
 }

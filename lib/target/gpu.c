@@ -165,7 +165,7 @@ static int find_request(struct finding *f, const struct objects *objects, struct
 		return targets_miss(f->targets, f->req);
 	err_set(err, -ENOENT, "no GPU activity '%s' in '%s'", f->text,
 		objects->cnt ? objects->object[0]->path : FSN_GPU_LIB);
-	return err_hint(err, "there are 'kernels', 'copies', 'sets' and 'graphs' in libfuncsnoop-gpu.so");
+	return err_hint(err, "use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'");
 }
 
 static int add_launches(struct finding *f, const struct object *object, struct err *err)
@@ -209,7 +209,7 @@ static int find_launches(struct finding *f, struct libfind *finder, const struct
 	if (!code && !f->hits)
 		code = err_set(err, -ENOENT, "no function that launches kernels in " LAUNCH_LIB);
 	return code == -ENOENT
-		? err_hint(err, "--stacks are those of launches: --lib says which " LAUNCH_LIB)
+		? err_hint(err, "--stacks needs the functions that launch kernels: name " LAUNCH_LIB " with --lib")
 		: code;
 }
 
@@ -245,7 +245,7 @@ static int find_libs(struct libfind *finder, struct objects *libs, struct err *e
 	if (code != -ENOENT)
 		return code;
 	if (!libs->cnt)
-		return err_hint(err, "it comes with funcsnoop; --lib says where it is");
+		return err_hint(err, "it is part of funcsnoop: name its path with --lib");
 	libfind_forgive(finder);
 	*err = (struct err) {};
 	return 0;
