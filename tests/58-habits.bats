@@ -6,6 +6,9 @@
 
 load helpers
 
+HABITS='record profile report top trace strace funccount funclatency offcputime offwaketime memleak
+	probe ltrace sched runqlat syscount stackcount execsnoop opensnoop tplist'
+
 # The line of the hint, as words behind "funcsnoop".
 hinted() { # COMMAND
 	fsn -s 2 "$1"
@@ -18,7 +21,7 @@ hinted() { # COMMAND
 @test "commands of other tracers: the error names a line that is valid usage" {
 	local c line
 
-	for c in record profile report top trace strace funccount funclatency offcputime memleak; do
+	for c in $HABITS; do
 		hinted "$c"
 		fsn $line --usage
 	done
@@ -31,10 +34,74 @@ hinted() { # COMMAND
 	local c line
 
 	need_bpf
-	for c in trace funccount funclatency; do
+	for c in trace funccount funclatency stackcount; do
 		hinted "$c"
 		line=${line/LIB:FUNCTION/$FIX/libfix.so:fix_add}
 		fsn $line -- "$FIX/call" add 7
-		assert_stderr_match '^fix_add +7 |count = 7$'
+		assert_stderr_match '^fix_add +7 |count = 7$|^100[.]0 +fix_add +7 '
+	done
+	hinted probe
+	line=${line/GROUP/g}
+	fsn ${line/LIB:FUNCTION/$FIX/libfix.so:fix_add}
+	capture "$FIX/call" add 7
+	hinted report
+	fsn $line
+	assert_output_match '^fix_add +7 '
+	fsn detach g
+	hinted tplist
+	fsn ${line/LIB/$FIX/events}
+	assert_output_match '^u:.*:tick '
+}
+
+# bats test_tags=bpf
+@test "commands of other tracers: the line watches a process" {
+	local c line said
+
+	need_bpf
+	for c in strace ltrace syscount memleak offcputime offwaketime; do
+		hinted "$c"
+		start_bg fix "$FIX/call" --wait add 7
+		wait_ready fix
+		line=${line/LIB:FUNCTION/$FIX/libfix.so:fix_add}
+		line=${line/-d 10/}
+		start_bg r "$FUNCSNOOP" ${line/PID/$(bg_pid fix)} --json
+		said='attached to'
+		[[ $line != *--stream* ]] || said=watching
+		poll_until grep -q "$said" "$(bg_err r)"
+		tell fix
+		wait_bg fix
+		stop_bg -INT r
+		[[ $status == 0 ]] || fail "status $status of $line: $stderr"
+		case $c in
+		strace) grep -q '"function":"write"' "$(bg_out r)" ;;
+		ltrace) assert_eq "$(grep -c '"function":"fix_add"' "$(bg_out r)")" 7 ;;
+		syscount) jq -e '.[0].functions | any(.name == "write")' "$(bg_out r)" ;;
+		memleak) jq -e '.[0].functions | length > 0' "$(bg_out r)" ;;
+		off*) jq -e '.[0].functions[0].name == "off-cpu"' "$(bg_out r)" ;;
+		esac || fail "$c: $(cat "$(bg_out r)")"
+	done
+}
+
+# bats test_tags=bpf
+@test "commands of other tracers: the line samples, or watches all processes" {
+	local c line
+
+	need_bpf
+	need_tracefs
+	for c in record profile top sched runqlat; do
+		hinted "$c"
+		[[ $line == *'-d 10'* ]] || fail "no duration: $line"
+		fsn ${line/-d 10/-d 1}
+		assert_output_match 'since'
+	done
+	for c in execsnoop opensnoop; do
+		hinted "$c"
+		start_bg r "$FUNCSNOOP" $line --json
+		poll_until grep -q watching "$(bg_err r)"
+		"$FIX/call" --quiet add 1 >/dev/null
+		sleep 0.5
+		stop_bg -INT r
+		grep -qE "(sched_process_exec|openat).*$FIX|$FIX.*(sched_process_exec|openat)" "$(bg_out r)" ||
+			fail "$c: $(tail -n 5 "$(bg_out r)")"
 	done
 }

@@ -428,7 +428,8 @@ static size_t list_implementations(const struct arg *a, char *buf, size_t size)
 			strncmp(p + len, "_chk", 4) == 0)
 			continue;
 		if (found++ < 6 && at < size)
-			at += snprintf(buf + at, size - at, "%s%s", at ? ", " : "", name);
+			at += snprintf(buf + at, size - at, "%s'%s%s%s'", at ? ", " : "",
+				a->lib ? a->lib : "", a->lib ? ":" : "", name);
 	}
 	return found;
 }
