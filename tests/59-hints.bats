@@ -51,7 +51,7 @@ QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
 }
 
 @test "hint: a stream without a group names a command that says how to attach one" {
-	follow 1 "^'funcsnoop help attach' says how" "$QUOTED" stream
+	follow 1 "^'funcsnoop help attach' shows how" "$QUOTED" stream
 	assert_output_match '^Usage: funcsnoop attach '
 }
 
@@ -109,7 +109,7 @@ held_by_run() {
 		attach g fix_adb --lib "$LIB"
 	fsn list functions g
 	assert_output_match '^fix_add '
-	follow 1 "^did you mean 's?:?getppid'" "s/^did you mean '([^']*)'.*/funcsnoop attach h s:\1 --dry-run/" \
+	follow 1 "^did you mean 's:getppid'" "s/^did you mean '([^']*)'.*/funcsnoop attach h \1 --dry-run/" \
 		attach h s:getppidx --dry-run
 }
 
@@ -120,8 +120,8 @@ held_by_run() {
 }
 
 @test "hint: all functions of a program are meant by the glob that is named" {
-	follow 1 "^all functions of that file are '$CALL:\*'$" \
-		"s/^.* are ('.*')$/funcsnoop attach g \1 --dry-run/" run "$CALL"
+	follow 1 "^use '$CALL:\*' for all functions of that file$" \
+		"s/^use ('.*') for .*$/funcsnoop attach g \1 --dry-run/" run "$CALL"
 	assert_output_match ' main|^main '
 }
 
@@ -212,8 +212,8 @@ held_by_run() {
 }
 
 @test "hint: memory of a function that a preset knows is followed with that preset" {
-	follow 2 "^preset 'malloc' knows it: 'malloc malloc' in place of the group and FUNCTION$" \
-		"s/^.*: '(malloc malloc)' .*/funcsnoop attach \1 --memory --dry-run/" \
+	follow 2 "^preset 'malloc' knows it: use 'malloc malloc' instead of the group and FUNCTION$" \
+		"s/^.*: use '(malloc malloc)' .*/funcsnoop attach \1 --memory --dry-run/" \
 		attach g c:malloc --memory --dry-run
 	assert_output_match '^malloc '
 }
@@ -231,7 +231,7 @@ held_by_run() {
 	local dir=$BATS_TEST_TMPDIR/bpf
 
 	mkdir "$dir"
-	follow 1 "^mount one: mount -t bpf bpf $dir$" 's/^mount one: //' --bpffs "$dir" attach g fix_add --lib "$LIB"
+	follow 1 "^run 'mount -t bpf bpf $dir'$" "s/^run '(.*)'$/\1/" --bpffs "$dir" attach g fix_add --lib "$LIB"
 	fsn --bpffs "$dir" attach g fix_add --lib "$LIB"
 	fsn --bpffs "$dir" detach g
 	umount "$dir"
