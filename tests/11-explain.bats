@@ -127,7 +127,7 @@ hint: opening a deleted file needs root (CAP_SYS_ADMIN)"
 		"[[\"$lib (deleted, mapped by pid $pid)\",1]]"
 	dry -s 1 fix_add --lib onlythere --pid $$
 	assert_stderr "funcsnoop attach: cannot see mappings of process $$: Permission denied
-hint: other users' processes need root or CAP_SYS_PTRACE"
+hint: needs CAP_SYS_PTRACE; try with sudo"
 	run_end c
 }
 

@@ -158,10 +158,10 @@ hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
 	read_as -s 1 stats g --slow
 	assert_output ""
 	assert_stderr "funcsnoop stats: slow calls of group 'g' are for its owner only
-hint: attach the group again with --replace --mode-all to share them"
+hint: attach the group again with --replace --mode 0644 --mode-all to share them"
 	read_as -s 1 list inflight g
 	assert_stderr "funcsnoop list: calls in flight of group 'g' are for its owner only
-hint: attach the group again with --replace --mode-all to share them"
+hint: attach the group again with --replace --mode 0644 --mode-all to share them"
 	read_as -s 1 list inflight g --json
 	assert_output "{\"error\":\"calls in flight of group 'g' are for its owner only\"}"
 	assert_eq "$(cd "$FOLDER/g" && find . -perm 0640 -type f -printf '%f\n' | sort | xargs)" \

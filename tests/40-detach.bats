@@ -166,7 +166,7 @@ nothing_fires() { # MODE EXIT
 	fsn -s 1 detach g
 	assert_eq "$(sed 's/id [0-9]*/id N/' <<<"$stderr")" \
 		"funcsnoop detach: 1 of the probes' links of 'g' are held by somebody else
-hint: 'bpftool link show id N' shows the process; they count until it exits"
+hint: 'bpftool -f link show id N' shows the process or pin; they count until it is gone"
 	rm "$kept"
 	fsn list --json
 	assert_output '[]'

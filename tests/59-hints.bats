@@ -245,3 +245,715 @@ held_by_run() {
 	fsn list functions g
 	stop_bg s || true
 }
+
+# --- FUNCTIONs ----------------------------------------------------------------------------------
+
+# The hint of attaching FUNCTION is MEANT, in quotes, which is then found.
+meant() { # FUNCTION MEANT
+	follow 1 "^did you mean '${2//[*?]/.}'( or .*)?$" "s/^did you mean '([^']*)'.*/funcsnoop attach g '\1' --dry-run/" \
+		attach g "$1" --dry-run
+}
+
+@test "hint: a near name has the library or prefix by which it is found" {
+	meant "$LIB:fix_adb" "$LIB:fix_add"
+	meant "uprobe:$LIB:fix_adb" "$LIB:fix_add"
+	meant "$LIB:fix_ver@FIX_9" "$LIB:fix_ver@FIX_2"
+	meant s:getppidx s:getppid
+	meant w:off-cpux w:off-cpu
+	meant "u:$FIX/events:tock" "u:$FIX/events:tick"
+	need_tracefs
+	meant t:sched:sched_swich t:sched:sched_switch
+	meant rawtracepoint:sched_switch t:sched:sched_switch
+	follow 1 "^use 'w:off-cpu' or 'w:run-queue'$" \
+		"s/^use '(.*)' or .*/funcsnoop attach g \1 --dry-run/" attach g w:nothing --dry-run
+	meant cpu:cycles cpu:samples
+}
+
+@test "hint: notation that is no FUNCTION here is answered with one" {
+	need_tracefs
+	meant sched:sched_switch t:sched:sched_switch
+	meant syscalls:sys_enter_getppid s:getppid
+	meant syscalls:sys_exit_getppid s:getppid
+	follow 1 "^run 'funcsnoop run cpu --rate 49'$" "s/^run '(.*)'/\1 -d 0.2/" attach g profile:hz:49
+	assert_output_match '^(SELF%|cpu-)'
+	follow 1 "^name its library: 'uprobe:LIB:fix_add'$" \
+		"s,^.*: '(.*)LIB(.*)',funcsnoop run '\1$LIB\2' -- $CALL add 5," run uprobe:fix_add
+	assert_stderr_match '^fix_add +5 '
+}
+
+@test "hint: a function of the kernel is named without its module" {
+	local said
+
+	[[ -e /sys/kernel/btf/vmlinux ]] || skip "no BTF"
+	for said in fentry:vmlinux:vfs_read p::vfs_read; do
+		fsn -s 1 attach g "$said" --dry-run
+		assert_stderr_match "^hint: did you mean 'k:vfs_read'$"
+	done
+	fsn -s 1 attach g k:vfs_reax
+	assert_stderr_match "^hint: did you mean 'k:vfs_read'"
+	# Where a kernel lacks all probes of its functions, the name is known all the same.
+	fsn -s any attach g k:vfs_read --dry-run
+	refute_stderr_match "no function"
+	assert_output_match '^vfs_read '
+}
+
+@test "hint: the prefixes of bcc and bpftrace count what they count there" {
+	local prefix
+
+	for prefix in p r uprobe uretprobe; do
+		fsn run "$prefix:$LIB:fix_add" -- "$CALL" add 7
+		assert_stderr_match '^fix_add +7 '
+	done
+	for prefix in u usdt; do
+		fsn attach "$prefix-g" "$prefix:$FIX/events:tick" --dry-run
+	done
+	for prefix in kprobe kretprobe fentry fexit kfunc kretfunc k; do
+		fsn -s 1 attach g "$prefix:vfs_reax"
+		assert_stderr_match "^funcsnoop attach: (no function 'vfs_reax' in the kernel's BTF|this kernel has no BTF)"
+	done
+}
+
+@test "hint: a system call without prefix, and a FUNCTION without a group" {
+	follow 1 "^did you mean 's:getppid'$" "s/^did you mean '(.*)'/funcsnoop run \1 -p \$\$ -d 0.1/" run getppid
+	follow 1 "^did you mean 'g s:getppid'$" \
+		"s/^did you mean '(.*)'/funcsnoop attach \1 --dry-run/" attach getppid
+	follow 1 "^a FUNCTION comes after the name of a group: 'g $LIB:fix_add'$" \
+		"s/^.*: '(.*)'/funcsnoop attach \1 --dry-run/" attach "$LIB:fix_add"
+	follow 1 "a FUNCTION is written with its library: 'g LIB:fix_add'$" \
+		"s,^.*: '(.*)LIB(.*)',funcsnoop attach \1$LIB\2 --dry-run," attach fix_add
+	follow 1 "a FUNCTION is written with its library: 'LIB:fix_add'$" \
+		"s,^.*: 'LIB(.*)',funcsnoop run $LIB\1 -- $CALL add 5," run fix_add
+	assert_stderr_match '^fix_add +5 '
+	follow 1 "^name it with --lib LIB, or in a configuration" \
+		"s,^.*(--lib) LIB.*,funcsnoop attach g fix_add \1 $LIB --dry-run," attach g fix_add --dry-run
+	cat >"$BATS_TEST_TMPDIR/c.json" <<-END
+	{ "g_sym": { "plus": "fix_add" }, "lib": "$LIB" }
+	END
+	fsn attach --config "$BATS_TEST_TMPDIR/c.json" --dry-run
+}
+
+@test "hint: a glob of imported names is asked of the library that has them" {
+	follow 1 "^[0-9]+ names, such as 'fix_recurse', are only imported: use '$LIB:fix_re\*'$" \
+		"s/^.*: use ('.*')$/funcsnoop attach g \1 --dry-run/" attach g "$CALL:fix_re*"
+	assert_output_match '^fix_recurse '
+}
+
+@test "hint: implementations of an IFUNC are named as they are probed" {
+	local libc
+
+	copy_libc "$CALL" "$BATS_TEST_TMPDIR/copy"
+	libc=$BATS_TEST_TMPDIR/copy/libc.so.6
+	fsn -s 1 attach g "$libc:memcpy" --dry-run
+	if [[ $stderr != *"probe its implementations"* ]]; then
+		assert_stderr_match "^hint: its implementations have no names here: install the debug symbols of the library$"
+		skip "libc.so.6 has no names of them"
+	fi
+	follow 1 "^probe its implementations: '" \
+		"s/^[^']*('[^']*').*/funcsnoop attach g \1 --dry-run/" attach g "$libc:memcpy" --dry-run
+	assert_output_match '^__memcpy_'
+}
+
+# --- libraries and files ------------------------------------------------------------------------
+
+@test "hint: a library with a near name" {
+	cp "$LIB" "$BATS_TEST_TMPDIR/libverynear.so"
+	export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR
+	follow 1 "^did you mean 'verynear'" \
+		"s/^did you mean '([^']*)'.*/funcsnoop attach g fix_add --lib \1 --dry-run/" \
+		attach g fix_add --lib verynaer --dry-run
+}
+
+@test "hint: a stripped library is probed by an unstripped build, or by an offset" {
+	local bare=$BATS_TEST_TMPDIR/libbare.so at
+
+	objcopy --strip-all --remove-section=.note.gnu.build-id "$CALL" "$bare"
+	fsn -s 1 attach g main --lib "$bare" --dry-run
+	assert_stderr_match "^hint: $bare is stripped and has no build id: use an unstripped build of it, or \+0xOFFSET in the file$"
+	fsn attach g main --lib "$CALL" --dry-run --json
+	at=$(json '.[0].functions[0].offset')
+	fsn attach g "$(printf '+0x%x' "$at")" --lib "$bare" --dry-run
+	# By its build id, debug symbols are taken where packages put them.
+	cp "$CALL" "$bare"
+	objcopy --strip-all "$bare"
+	if fsn -s any attach g main --lib "$bare" --dry-run && [[ $stderr == *debuginfod-find* ]]; then
+		assert_stderr_match "or 'debuginfod-find debuginfo [0-9a-f]+' fetches them$"
+	fi
+}
+
+@test "hint: a deleted library is opened by root alone" {
+	local lib=$BATS_TEST_TMPDIR/libgone.so
+
+	cp "$LIB" "$lib"
+	chmod 755 "$BATS_TEST_TMPDIR" "${BATS_TEST_TMPDIR%/*}" "$BATS_RUN_TMPDIR"
+	need_unprivileged "$lib"
+	start_bg c setpriv --reuid 65534 --regid 65534 --clear-groups env LD_PRELOAD="$lib" \
+		"$CALL" --wait add 7
+	wait_ready c
+	rm "$lib"
+	as_nobody -s 1 attach g fix_add --lib gone --pid "$(bg_pid c)" --dry-run
+	assert_stderr_match "^hint: opening a deleted file needs root \(CAP_SYS_ADMIN\)$"
+	fsn attach g fix_add --lib gone --pid "$(bg_pid c)"
+	tell c
+	wait_bg c
+	fsn stats g
+	assert_output_match '^fix_add +7 '
+}
+
+# --- options ------------------------------------------------------------------------------------
+
+@test "hint: words of --by that are no key of --key" {
+	fsn -s 2 attach g fix_add --lib "$LIB" --key stack
+	assert_stderr_match "--key 'stack' is not known; use --stacks all, or 'arg:stack' for an argument of that name$"
+	fsn attach g fix_add --lib "$LIB" --stacks all
+	capture "$CALL" add 3
+	fsn stats g --by stack
+	assert_output_match 'fix_add +3 '
+	fsn -s 2 attach h fix_add --lib "$LIB" --key process
+	assert_stderr_match "'stats --by process' needs no key; use 'arg:process' for an argument of that name$"
+	fsn stats --by process g
+	assert_output_match 'call.* 3 '
+	follow 2 "^use function, process, cgroup, library, or a key" \
+		's/^use ([a-z]*),.*/funcsnoop stats g --by \1/' stats g --by nosuch
+	follow 2 "^use function, process, cgroup, library, or a key" \
+		's/^use [a-z]*, ([a-z]*),.*/funcsnoop stats g --by \1/' stats g --by nosuch
+}
+
+@test "hint: what waits are about is a key, and no condition" {
+	follow 1 "^use --key to break calls down by it$" \
+		's/^use (--key) .*/funcsnoop attach g w:off-cpu \1 waker_tid -p $$/' \
+		attach g w:off-cpu --if 'waker_tid > 1' -p $$
+}
+
+@test "hint: waits in the run queue are broken down by cgroup, and not chosen" {
+	own_cgroup cgroup.procs "no cgroup v2"
+	fsn -s 1 attach g w:run-queue --cgroup "$CGROUP"
+	rmdir "$CGROUP"
+	assert_stderr_match "^hint: use --key cgroup to distinguish them$"
+	fsn attach g w:run-queue --key cgroup
+}
+
+@test "hint: a cgroup is a directory of cgroup v2" {
+	fsn -s 1 attach g fix_add --lib "$LIB" --cgroup "$BATS_TEST_TMPDIR"
+	assert_stderr_match "^hint: use a directory such as /sys/fs/cgroup/system.slice$"
+	own_cgroup cgroup.procs "no cgroup v2"
+	fsn -s any attach g fix_add --lib "$LIB" --cgroup "$CGROUP"
+	rmdir "$CGROUP"
+	assert_eq "$status" 0
+}
+
+@test "hint: all system calls of all processes need --pid or --force" {
+	local hint="^choose processes with --pid, or name fewer of them; --force attaches anyway$"
+
+	follow 1 "$hint" 's/^.*(--pid).*/funcsnoop run syscalls \1 $$ -d 0.1/' attach syscalls
+	follow 1 "$hint" 's/^.*(--force).*/funcsnoop run syscalls \1 -d 0.1/' run syscalls
+	fsn run s:getppid -d 0.1
+}
+
+@test "hint: children of a process that shares its file with many" {
+	local pids lib=$BATS_TEST_TMPDIR/libmany.so
+
+	cp "$LIB" "$lib"
+	start_many 66 "$lib" LD_PRELOAD="$lib"
+	follow 1 "^leave out --children to probe the process alone; --force follows children anyway$" \
+		"s,.*,funcsnoop attach g fix_add --lib $lib --pid ${pids[0]}," \
+		attach g fix_add --lib "$lib" --pid "${pids[0]}" --children
+	fsn detach g
+	fsn attach g fix_add --lib "$lib" --pid "${pids[0]}" --children --force
+	fsn detach g
+	follow 125 "^use --no-children to probe the process alone" \
+		"s,^use (--no-children).*,funcsnoop run $lib:fix_add \1 -- env LD_PRELOAD=$lib $CALL add 7," \
+		run "$lib:fix_add" -- env LD_PRELOAD="$lib" "$CALL" add 7
+	kill "${pids[@]}"
+}
+
+# COUNT processes that map FILE, with VARIABLE=VALUE: pids[].
+start_many() { # COUNT FILE VARIABLE=VALUE
+	local i
+
+	for ((i = 0; i < $1; i++)); do
+		env "$3" sleep 300 </dev/null >/dev/null 2>&1 3>&- &
+		pids[i]=$!
+	done
+	poll_until many_map "$1" "$2"
+}
+
+many_map() { # COUNT FILE
+	local pid cnt=0
+
+	for pid in "${pids[@]}"; do
+		! grep -qF "$2" "/proc/$pid/maps" 2>/dev/null || cnt=$((cnt + 1))
+	done
+	((cnt == $1))
+}
+
+@test "hint: many functions in many processes" {
+	local pids libc=$BATS_TEST_TMPDIR/copy/libc.so.6
+
+	copy_libc "$(command -v sleep)" "${libc%/*}"
+	start_many 30 "$libc" LD_LIBRARY_PATH="${libc%/*}"
+	follow 1 "^choose processes with --pid, or name fewer FUNCTIONs; --force attaches anyway$" \
+		"s,^choose.*(--pid).*,funcsnoop attach g 'get*' --lib $libc \1 ${pids[0]}," \
+		attach g '*' --lib "$libc"
+	fsn detach g
+	fsn attach g getenv --lib "$libc"
+	kill "${pids[@]}"
+}
+
+# --- configurations ---------------------------------------------------------------------------
+
+@test "hint: a type that a configuration lacks is declared as the hint says" {
+	local config=$BATS_TEST_TMPDIR/c.json line
+
+	echo '{ "g_sym": { "plus": { "symbol": "fix_add", "args": ["my_t a"] } }, "lib": "'"$LIB"'" }' >"$config"
+	fsn -s 1 attach --config "$config" --dry-run
+	line=$(sed -n 's/^hint: declare it: //p' <<<"$stderr")
+	[[ $line == '"types": { "my_t": {'* ]] || fail "$stderr"
+	sed -i "s/^{/{ $line,/" "$config"
+	fsn attach --config "$config" --dry-run
+	assert_output_match '^plus '
+	sed -i 's/"g_sym"/"g"/' "$config"
+	fsn -s 1 attach --config "$config" --dry-run
+	assert_stderr_match "^hint: the key of a group ends in _func_sym or _sym$"
+	sed -i 's/"g"/"g_func_sym"/' "$config"
+	fsn attach --config "$config" --dry-run
+	sed -i 's/"args"/"argz"/' "$config"
+	fsn -s 1 attach --config "$config" --dry-run
+	assert_stderr_match "^hint: did you mean 'args'$"
+}
+
+@test "hint: a broken preset of the same name is named by the configuration that uses it" {
+	local presets=$XDG_CONFIG_HOME/funcsnoop/presets config=$BATS_TEST_TMPDIR/c.json
+
+	mkdir -p "$presets"
+	echo '{' >"$presets/mine.json"
+	echo '{ "mine_sym": { "plus": "fix_add" }, "lib": "'"$LIB"'" }' >"$config"
+	fsn -s 1 attach --config "$config" --dry-run
+	assert_stderr_match "^hint: group 'mine' of .*c.json uses that preset for what it does not declare$"
+	rm "$presets/mine.json"
+	fsn attach --config "$config" --dry-run
+}
+
+@test "hint: arguments without a type are declared, or numbered" {
+	local bare=$BATS_TEST_TMPDIR/libbare.so
+
+	objcopy --remove-section '.debug_*' "$LIB" "$bare"
+	fsn -s 2 attach g fix_add --lib "$bare" --if 'a > 0' --dry-run
+	assert_stderr_match "^hint: 'fix_add': .*; declare \"args\" in a configuration, or use arg1 to arg[68]$"
+	echo '{ "g_sym": { "plus": { "symbol": "fix_add", "args": ["int a"] } }, "lib": "'"$bare"'" }' \
+		>"$BATS_TEST_TMPDIR/c.json"
+	fsn attach --config "$BATS_TEST_TMPDIR/c.json" --if 'a > 0' --dry-run
+}
+
+@test "hint: memory without an allocating function is followed with a preset" {
+	follow 2 "^use preset cuda, cuda-driver, nccl, malloc or tensors, or \"allocates\" in a configuration" \
+		's/^use preset .*(malloc) or .*/funcsnoop attach \1 --memory --dry-run/' \
+		attach g fix_add --lib "$LIB" --memory --dry-run
+	assert_output_match '^malloc '
+}
+
+@test "hint: allocations by stack are of groups that are attached with stacks" {
+	local heap=(malloc --memory --lib "$BATS_TEST_TMPDIR/copy/libc.so.6")
+
+	copy_libc "$CALL" "$BATS_TEST_TMPDIR/copy"
+	fsn attach "${heap[@]}"
+	follow 2 "^attach the group again with --replace --memory --stacks all$" \
+		's/^attach the group again with (.*)/funcsnoop attach "${heap[@]}" \1/' \
+		list allocations malloc --by stack
+	fsn list allocations malloc --by stack
+	follow 2 "^attach the group again with --replace --memory --key caller$" \
+		's/^attach the group again with (.*)/funcsnoop attach "${heap[@]}" \1/' \
+		list allocations malloc --by caller
+	fsn list allocations malloc --by caller
+	fsn attach g fix_add --lib "$LIB"
+	fsn -s 1 list allocations g
+	assert_stderr_match "group 'g' does not follow memory: attach --memory$"
+}
+
+# --- GPUs -----------------------------------------------------------------------------------------
+
+@test "hint: activities of GPUs are named by those that there are" {
+	[[ -r $O/libfuncsnoop-gpu.so ]] || skip "no libfuncsnoop-gpu.so"
+	follow 1 "^use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'$" \
+		"s/^use '([^']*)'.*/funcsnoop attach g \1 --dry-run/" attach g gpu:nothing --dry-run
+	assert_output_match '^kernels '
+}
+
+@test "hint: a program without its library for GPUs is given the path" {
+	local alone=$BATS_TEST_TMPDIR/funcsnoop
+
+	[[ -r $O/libfuncsnoop-gpu.so ]] || skip "no libfuncsnoop-gpu.so"
+	cp "$FUNCSNOOP" "$alone"
+	capture -s 1 "$alone" attach g gpu:kernels --dry-run
+	assert_stderr_match "^hint: it is part of funcsnoop: name its path with --lib$"
+	capture "$alone" attach g gpu:kernels --lib "$O/libfuncsnoop-gpu.so" --dry-run
+	assert_output_match '^kernels '
+	! ldconfig -p | grep -q libcuda.so.1 || skip "libcuda.so.1 is here"
+	fsn -s 1 attach g gpu:kernels --stacks all --dry-run
+	assert_stderr_match "^hint: --stacks needs the functions that launch kernels: name libcuda.so.1 with --lib$"
+	cp "$FIX/libcudamock.so" "$BATS_TEST_TMPDIR/libcuda.so.1"
+	fsn attach g gpu:kernels --stacks all --lib "$BATS_TEST_TMPDIR/libcuda.so.1" \
+		--lib "$O/libfuncsnoop-gpu.so" --dry-run
+}
+
+# --- bpffs -----------------------------------------------------------------------------------------
+
+@test "hint: of a directory that is no bpffs" {
+	local dir=$BATS_TEST_TMPDIR/full
+
+	mkdir -p "$dir/something"
+	fsn -s 1 --bpffs "$dir" attach g fix_add --lib "$LIB"
+	assert_stderr_match "^hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty directory$"
+	fsn attach g fix_add --lib "$LIB"
+	rmdir "$dir/something"
+	follow 1 "^run 'mount -t bpf bpf $dir'$" "s/^run '(.*)'$/\1/" --bpffs "$dir" list
+	fsn --bpffs "$dir" list
+	umount "$dir"
+}
+
+@test "hint: a directory in bpffs that others can write, or that another user made" {
+	local dir=$BATS_TEST_TMPDIR/bpf
+
+	mkdir "$dir"
+	mount -t bpf bpf "$dir"
+	mkdir -m 777 "$dir/funcsnoop"
+	chmod 777 "$dir/funcsnoop"
+	follow 1 "^check what it contains, then run 'chmod go-w $dir/funcsnoop'$" \
+		"s/.*run '(.*)'$/\1/" --bpffs "$dir" attach g fix_add --lib "$LIB"
+	fsn --bpffs "$dir" attach g fix_add --lib "$LIB"
+	fsn --bpffs "$dir" detach g
+	mkdir -p "$dir/funcsnoop"
+	chown 65534 "$dir/funcsnoop"
+	fsn -s 1 --bpffs "$dir" attach g fix_add --lib "$LIB"
+	assert_stderr_match "^hint: only a directory of root or your own is used; remove it, or name another bpffs with --bpffs$"
+	rmdir "$dir/funcsnoop"
+	fsn --bpffs "$dir" attach g fix_add --lib "$LIB"
+	fsn --bpffs "$dir" detach g
+	umount "$dir"
+}
+
+# --- privileges --------------------------------------------------------------------------------
+
+as_nobody() { # [-s STATUS] ARG...
+	local opts=()
+
+	if [[ $1 == -s ]]; then
+		opts=(-s "$2")
+		shift 2
+	fi
+	capture "${opts[@]}" setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
+		--bounding-set=-all "$FUNCSNOOP" "$@"
+}
+
+# Without these capabilities, as root.
+lacking() { # STATUS CAPS CMD...
+	capture -s "$1" setpriv --bounding-set "$2" --inh-caps "$2" "${@:3}"
+}
+
+@test "hint: without privilege, where no bpffs is mounted" {
+	local caps=--inh-caps=-all,+bpf,+perfmon none='while mountpoint -q /sys/fs/bpf; do umount -l /sys/fs/bpf; done; exec "$@"'
+
+	need_unprivileged "$LIB" "$FUNCSNOOP"
+	own_namespace 1 "$none" setpriv --reuid 65534 --regid 65534 --clear-groups "$caps" \
+		"${caps/inh-caps/ambient-caps}" "$FUNCSNOOP" --bpffs /sys/fs/bpf attach g fix_add --lib "$LIB"
+	assert_stderr_match "^funcsnoop attach: .*cannot mount bpffs on '/sys/fs/bpf': "
+	assert_stderr_match "^hint: needs root; try with sudo, or name a mounted one with --bpffs$"
+	own_namespace 0 "$none" "$FUNCSNOOP" --bpffs /sys/fs/bpf attach g fix_add --lib "$LIB"
+	own_namespace 0 "$none" setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
+		--bounding-set=-all "$FUNCSNOOP" --bpffs /sys/fs/bpf feature
+	assert_output_match "^hint: run 'sudo mount -t bpf bpf /sys/fs/bpf'$"
+	own_namespace 0 'mount -t bpf bpf /sys/fs/bpf; exec "$@"' \
+		"$FUNCSNOOP" --bpffs /sys/fs/bpf feature
+	refute_output_match "mount -t bpf"
+	own_namespace 1 "$none" setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \
+		"$FUNCSNOOP" --bpffs /sys/fs/bpf attach g fix_add --lib "$LIB"
+	assert_stderr_match "^hint: needs CAP_SYS_ADMIN, which this root was started without"
+}
+
+own_namespace() { # STATUS SCRIPT CMD...
+	capture -s "$1" unshare --mount --propagation private bash -c "$2" bash "${@:3}"
+}
+
+@test "hint: a read-only bpffs is told, and the same on another works" {
+	local dir=$BATS_TEST_TMPDIR/ro
+
+	mkdir "$dir"
+	mount -t bpf bpf "$dir"
+	mount -o remount,ro "$dir"
+	fsn -s 1 --bpffs "$dir" attach g fix_add --lib "$LIB"
+	assert_stderr_match "^funcsnoop attach: .*: Read-only file system$"
+	refute_stderr_match "^hint:.*(sudo|CAP_)"
+	fsn attach g fix_add --lib "$LIB"
+	umount "$dir"
+}
+
+@test "hint: readers and writers of a group" {
+	need_unprivileged "$LIB" "$FUNCSNOOP"
+	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
+	fsn attach g fix_add --lib "$LIB" --slow 1ns
+	as_nobody -s 1 stats g
+	assert_stderr_match "^hint: needs root, or a group attached with --mode: funcsnoop-attach\(8\)$"
+	fsn attach g fix_add --lib "$LIB" --slow 1ns --replace --mode 0644
+	capture "$CALL" add 3
+	as_nobody stats g
+	assert_output_match '^fix_add +3 '
+	as_nobody -s 1 reset g
+	assert_stderr_match "^hint: only the group's owner and root may change it$"
+	fsn reset g
+	as_nobody -s 1 detach g
+	assert_stderr_match "^hint: only root and the owner of '.*' may$"
+	as_nobody -s 1 stats g --slow
+	hint=$(sed -n 's/^hint: attach the group again with \(--replace --mode 0644 --mode-all\) to share them$/\1/p' <<<"$stderr")
+	[[ -n $hint ]] || fail "$stderr"
+	# shellcheck disable=SC2086	# options
+	fsn attach g fix_add --lib "$LIB" --slow 1ns $hint
+	as_nobody stats g --slow
+	fsn detach g
+}
+
+@test "hint: a group that serve does not show is shared as the hint says" {
+	local hint serve=(bash -c 'printf "GET /metrics HTTP/1.0\r\n\r\n" | "$0" serve --inetd g' "$FUNCSNOOP")
+
+	fsn attach g fix_add --lib "$LIB"
+	capture -s 1 "${serve[@]}"
+	hint=$(sed -n 's/^hint: attach the group again with \(.*\) to share its numbers$/\1/p' <<<"$stderr")
+	[[ $hint == *0644* ]] || fail "$stderr"
+	# shellcheck disable=SC2086	# options
+	fsn attach g fix_add --lib "$LIB" $hint
+	capture "${serve[@]}"
+	assert_output_match '^HTTP/1.1 200 OK'
+}
+
+@test "hint: an owner resets with CAP_BPF" {
+	need_unprivileged "$LIB" "$FUNCSNOOP"
+	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
+	fsn attach g fix_add --lib "$LIB" --owner 65534
+	as_nobody -s 1 reset g
+	assert_stderr_match "^hint: resetting also needs CAP_BPF$"
+	capture setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all,+bpf \
+		--ambient-caps=-all,+bpf --bounding-set=-all,+bpf "$FUNCSNOOP" reset g
+	fsn detach g
+}
+
+@test "hint: the capability that is named is the one that lacks" {
+	local cap
+
+	for cap in bpf perfmon; do
+		lacking 1 "-sys_admin,-$cap" "$FUNCSNOOP" attach g fix_add --lib "$LIB"
+		assert_stderr_match "^hint: needs CAP_${cap^^}, which this root was started without, as in a container$"
+	done
+	capture setpriv --bounding-set=-all,+bpf,+perfmon,+dac_override,+dac_read_search \
+		--inh-caps=-all "$FUNCSNOOP" attach g fix_add --lib "$LIB" --link multi
+	fsn detach g
+	lacking 1 -chown "$FUNCSNOOP" attach g fix_add --lib "$LIB" --owner 65534
+	assert_stderr_match "^hint: --owner other than yourself and your groups needs CAP_CHOWN$"
+	fsn attach g fix_add --lib "$LIB" --owner 65534
+}
+
+@test "hint: a refusal with all capabilities is none of theirs" {
+	need_tool strace
+	capture -s 1 strace -f -qq -o /dev/null -e trace=bpf -e inject=bpf:error=EPERM \
+		"$FUNCSNOOP" attach g fix_add --lib "$LIB"
+	assert_stderr_match "^hint: no capability is missing: kernel lockdown, a seccomp filter or a security module forbids it$"
+	fsn attach g fix_add --lib "$LIB"
+}
+
+@test "hint: a user namespace has no capabilities of the host" {
+	capture -s any unshare --user --map-root-user true
+	((status == 0)) || skip "no user namespaces here"
+	capture -s 1 unshare --user --map-root-user "$FUNCSNOOP" attach g fix_add --lib "$LIB"
+	assert_stderr_match "^hint: needs CAP_BPF and CAP_PERFMON of the host, not of a container's user namespace$"
+	capture unshare --user --map-root-user "$FUNCSNOOP" feature
+	assert_output_match "^hint: attaching needs capabilities of the host: those of a container's user namespace are not enough$"
+	fsn attach g fix_add --lib "$LIB"
+}
+
+@test "hint: processes are chosen in the host's pid namespace" {
+	local enter
+
+	need_tool nsenter
+	start_bg c "$CALL" --wait add 7
+	wait_ready c
+	capture -s 1 unshare --pid --fork "$FUNCSNOOP" attach g fix_add --lib "$LIB" --pid "$(bg_pid c)"
+	enter=$(sed -n "s/^hint: run it in the host's pid namespace: '\([^']*\)'.*/\1/p" <<<"$stderr")
+	[[ $enter == nsenter* ]] || fail "$stderr"
+	$enter true || skip "the namespace of process 1 is closed"
+	# shellcheck disable=SC2086	# words
+	capture unshare --pid --fork $enter "$FUNCSNOOP" attach g fix_add --lib "$LIB" --pid "$(bg_pid c)"
+	tell c
+	wait_bg c
+	fsn stats g
+	assert_output_match '^fix_add +7 '
+}
+
+@test "hint: another user's process" {
+	need_unprivileged "$LIB" "$FUNCSNOOP"
+	as_nobody -s 1 attach g fix_add --lib nosuch --pid $$ --dry-run
+	assert_stderr_match "^hint: needs CAP_SYS_PTRACE; try with sudo$"
+	fsn attach g fix_add --lib "$LIB" --pid $$ --dry-run
+	as_nobody -s 1 attach g fix_add --lib nosuchlibrary --dry-run
+	assert_stderr_match "^hint: [0-9]+ process(es)? could not be examined: needs CAP_SYS_PTRACE; try with sudo$"
+	fsn -s 1 attach g fix_add --lib nosuchlibrary --dry-run
+	refute_stderr_match "CAP_SYS_PTRACE"
+}
+
+@test "hint: tracepoints need root, or a tracefs that is mounted" {
+	local tracing=/sys/kernel/tracing hide run
+
+	need_tracefs
+	need_unprivileged "$FUNCSNOOP"
+	own_namespace 1 "mountpoint -q $tracing || mount -t tracefs t $tracing; chmod o-rx $tracing; exec \"\$@\"" \
+		setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all \
+		"$FUNCSNOOP" list targets t:sched:sched_switch
+	assert_stderr_match "^hint: only root can read the kernel's tracepoints; try with sudo$"
+	fsn list targets t:sched:sched_switch
+	hide="mount -t tmpfs t $tracing; ! [[ -d /sys/kernel/debug ]] || mount -t tmpfs t /sys/kernel/debug"
+	own_namespace 1 "$hide; exec \"\$@\"" setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \
+		"$FUNCSNOOP" list targets t:sched:sched_switch
+	run=$(sed -n "s/^hint: needs CAP_SYS_ADMIN.*, or a tracefs that root mounted: '\(.*\)'$/\1/p" <<<"$stderr")
+	[[ -n $run ]] || fail "$stderr"
+	own_namespace 0 "$hide; $run; exec \"\$@\"" setpriv --bounding-set=-sys_admin \
+		--inh-caps=-sys_admin "$FUNCSNOOP" list targets t:sched:sched_switch
+}
+
+# --- limits -----------------------------------------------------------------------------------
+
+@test "hint: streams are limited by open files, and by places" {
+	local i
+
+	for i in 1 2 3 4 5 6; do
+		fsn attach "g$i" fix_add --lib "$LIB" --key arg1
+	done
+	capture -s 1 bash -c 'ulimit -n 22; exec "$@"' - "$FUNCSNOOP" stream -d 0.1
+	assert_stderr_match "^hint: a process may open 22 files \('ulimit -Hn'\): stream fewer groups$"
+	capture bash -c 'ulimit -n 22; exec "$@"' - "$FUNCSNOOP" stream g1 -d 0.1
+	fsn -s 1 stream g1 -f nosuch -d 0.1
+	follow 1 "^'funcsnoop list functions g1' shows them$" "$QUOTED" stream g1 -f nosuch
+	assert_output_match '^fix_add '
+	for i in 1 2 3 4 5 6 7 8; do
+		start_bg "s$i" "$FUNCSNOOP" stream g1
+		poll_until grep -q watching "$(bg_err "s$i")"
+	done
+	fsn -s 1 stream g1 -d 0.1
+	assert_stderr_match "^hint: stop one; the place of a killed one is free after 5 s$"
+	stop_bg s3
+	fsn stream g1 -d 0.1
+	stop_bg -KILL s4
+	fsn stream g1 -d 0.1
+	start_bg again "$FUNCSNOOP" stream g1
+	poll_until -t 10 grep -q watching "$(bg_err again)"
+	for i in s1 s2 s5 s6 s7 s8 again; do
+		stop_bg $i
+	done
+	fsn detach --all
+}
+
+@test "hint: RLIMIT_MEMLOCK is no limit" {
+	capture bash -c 'ulimit -l 0; exec "$@"' - "$FUNCSNOOP" attach g fix_add --lib "$LIB"
+	assert_stderr ""
+	fsn detach g
+}
+
+# --- others ----------------------------------------------------------------------------------
+
+@test "hint: a group of another layout is detached" {
+	local meta=$FUNCSNOOP_BPFFS/funcsnoop/g/meta
+
+	need_tool bpftool
+	fsn attach g fix_add --lib "$LIB"
+	# shellcheck disable=SC2046	# a word a byte; the layout is the first
+	bpftool map update pinned "$meta" key 0 0 0 0 value $(
+		bpftool -j map lookup pinned "$meta" key 0 0 0 0 | jq -r '.value | .[0] = "0x63" | join(" ")')
+	fsn -s any stats g
+	assert_stderr_match "^hint: read it with the version that attached it, or detach it$"
+	fsn detach g
+	assert_eq "$(groups)" ""
+}
+
+@test "hint: a link that is held is shown by bpftool as the hint says" {
+	local kept=$FUNCSNOOP_BPFFS/kept
+
+	need_tool bpftool
+	fsn attach g fix_add --lib "$LIB" --exit none
+	bpftool link pin pinned "$FUNCSNOOP_BPFFS/funcsnoop/g/link_0" "$kept"
+	follow 1 "^'bpftool -f link show id [0-9]+' shows the process or pin; they count until it is gone$" \
+		"s/^'(.*)' shows.*/capture \1/" detach g
+	assert_output_match "pinned $kept"
+	rm "$kept"
+}
+
+@test "hint: --pid of a group whose probes are in processes of --pid" {
+	start_bg c "$CALL" --wait add 7
+	wait_ready c
+	fsn attach g fix_add --lib "$LIB" --pid $$
+	fsn -s any set g --pid "$(bg_pid c)"
+	if ((status)); then
+		assert_stderr_match "^hint: attach the group again with --replace and the other --pid$"
+		fsn attach g fix_add --lib "$LIB" --replace --pid "$(bg_pid c)"
+	fi
+	tell c
+	wait_bg c
+	fsn stats g
+	assert_output_match '^fix_add +7 '
+}
+
+@test "hint: words of --fail-if are those that the hint lists" {
+	fsn attach g fix_add --lib "$LIB"
+	capture "$CALL" add 3
+	fsn -s 2 stats g --fail-if 'nosuch>5'
+	[[ $stderr =~ known\ are\ ([a-z]+),\  ]] || fail "$stderr"
+	fsn stats g --fail-if "${BASH_REMATCH[1]}>5"
+	fsn -s 3 stats g --fail-if "${BASH_REMATCH[1]}>2"
+}
+
+@test "hint: a link kind that the kernel lacks is left out" {
+	local kind
+
+	read_links
+	for kind in session multi perf; do
+		[[ " ${links[*]} " != *" $kind "* ]] || continue
+		fsn -s 1 attach g fix_add --lib "$LIB" --link $kind
+		assert_stderr_match "^hint: leave out --link to use the best links that it has$"
+		fsn attach g fix_add --lib "$LIB"
+		return
+	done
+	skip "this kernel has all kinds of links"
+}
+
+# --- feature -------------------------------------------------------------------------------------
+
+@test "hint: feature's hint of the JIT makes it on" {
+	local jit=/proc/sys/net/core/bpf_jit_enable run file=$BATS_TEST_TMPDIR/jit
+
+	need_tool sysctl
+	[[ -e $jit ]] || skip "no $jit"
+	echo 0 >"$file"
+	mount --bind "$file" $jit
+	fsn feature
+	run=$(sed -n "s/^hint: the JIT is off, which makes probes slow: run '\(.*\)'$/\1/p" <<<"$output")
+	[[ -n $run ]] || fail "$output"
+	capture $run
+	fsn feature
+	refute_output_match 'the JIT is off'
+	umount $jit
+}
+
+@test "hint: feature's hints of links, BTF and an own bpffs" {
+	local own=$BATS_TEST_TMPDIR/own caps=-all,+bpf,+perfmon
+
+	own_namespace 0 'mount -t tmpfs t /sys/kernel/btf; exec "$@"' "$FUNCSNOOP" feature --fresh
+	assert_output_match "^hint: session links need a kernel with CONFIG_DEBUG_INFO_BTF$"
+	fsn feature --fresh
+	refute_output_match "CONFIG_DEBUG_INFO_BTF$"
+	need_unprivileged "$LIB" "$FUNCSNOOP"
+	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS" "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "${BATS_TEST_TMPDIR%/*}"
+	capture setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" \
+		--ambient-caps "$caps" --bounding-set "$caps" "$FUNCSNOOP" feature
+	assert_output_match "^hint: use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop\(8\)$"
+	mkdir "$own"
+	mount -t bpf bpf "$own"
+	chown 65534 "$own"
+	capture setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" \
+		--ambient-caps "$caps" --bounding-set "$caps" "$FUNCSNOOP" --bpffs "$own" feature
+	refute_output_match "^hint: use a bpffs"
+	umount "$own"
+}

@@ -175,10 +175,8 @@ static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 		lf->denied += ret == -EACCES || ret == -EPERM;
 		return 0;
 	}
-	if (ret == -EACCES || ret == -EPERM)
-		err_hint(err, "other users' processes need root or CAP_SYS_PTRACE");
 	if (ret)
-		return ret;
+		return caps_hint(ret, CAPS_BIT(CAP_SYS_PTRACE), err);
 	grown = array_grow(lf->procs, lf->proc_cnt, sizeof(*grown));
 	if (!grown)
 		return err_sys(err, -ENOMEM, "cannot see mappings of process %d", pid);

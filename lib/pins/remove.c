@@ -372,7 +372,8 @@ static int remove_stage(struct bpffs *fs, const char *name, bool dead,
 	if (held) {
 		err_set(err, held, "%zu of the probes' links of '%s' are held by somebody else",
 			removal.links.cnt, name);
-		return err_hint(err, "'bpftool link show id %u' shows the process; they count until it exits",
+		return err_hint(err, "'bpftool -f link show id %u' shows the process or pin; they "
+				     "count until it is gone",
 			removal.links.id[0]);
 	}
 	return 0;
