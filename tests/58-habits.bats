@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Commands of other tracers are answered with a line that works here.
 
-# shellcheck disable=SC2154,SC2086
+# shellcheck disable=SC2016,SC2030,SC2031,SC2086,SC2154
 
 load helpers
 

@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Hints: each is made to appear, and the line that it tells is run as it stands.
 
+# shellcheck disable=SC2016,SC2154	# lines are evaluated later; helpers.bash assigns $stderr
+
 load helpers
+
+ROOT=$BATS_TEST_DIRNAME/..
 
 setup() {
 	common_setup
@@ -36,6 +40,152 @@ follow() { # STATUS REGEX SED COMMAND...
 
 # The first command in quotes.
 QUOTED="s/^[^']*'(funcsnoop [^']*)'.*/\\1/"
+
+# --- all hints -----------------------------------------------------------------------------------
+
+# HINT|STATE|TEST: each hint of the sources as it stands there, the state in which it is given, and
+# the test (of this file, or FILE: TEST) that brings this state about and does what the hint says.
+# In place of a test stands -: and what this test machine lacks.
+hint_table() {
+	cat <<-'END'
+		%s is stripped and has no build id: use an unstripped build of it, or +0xOFFSET in the file|a stripped file without build id|a stripped library is probed by an unstripped build, or by an offset
+		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them|a stripped file|13-symbols: a file that debuginfod-find has fetched gives back what was stripped
+		%s to probe the process alone; --force follows children anyway|--children, or run COMMAND, with more than 64 other processes that map the file|children of a process that shares its file with many
+		%s: %zu without times; 'funcsnoop list functions %s' says why\n|functions that are only counted|functions without times have their reasons in the list that is named
+		%s not timed ('funcsnoop list functions %s' shows whose); --exit return would see their ends, where that is safe|calls that leave by a jump|50-engine: calls that leave by a jump show no time, and why is said
+		%zu name%s, such as '%s', %s only imported: --lib %s|--lib with a glob of imported names|functions that are only imported are found where the hint says
+		%zu name%s, such as '%s', %s only imported: probe the library that defines %s|the library of imported names is not installed|imported names of a library that is not there
+		%zu name%s, such as '%s', %s only imported: use '%s:%s'|LIB:glob of imported names|a glob of imported names is asked of the library that has them
+		%zu process%s could not be examined: needs CAP_SYS_PTRACE%s|an unknown library, unprivileged|another user's process
+		'%s' is no document of 'funcsnoop stats --json'|(an error) --diff with another file|a document to compare with is written by the command that is named
+		'%s': %s; declare "args" in a configuration, or use arg1 to arg%d|--if with a name, without debug information|arguments without a type are declared, or numbered
+		'bpftool -f link show id %u' shows the process or pin; they count until it is gone|detach while another process or pin holds a link|a link that is held is shown by bpftool as the hint says
+		'funcsnoop help attach' shows how to attach a group|stream without a group|a stream without a group names a command that says how to attach one
+		'funcsnoop list functions %s' shows them|stream -f with an unknown function|streams are limited by open files, and by places
+		'funcsnoop list presets' shows them; a FUNCTION comes after the name of a group, such as 'g %s'|an unknown preset, with --lib|a word that is no preset comes after the name of a group
+		'funcsnoop list presets' shows them; a FUNCTION is written with its library: '%sLIB:%s'|an unknown preset|a system call without prefix, and a FUNCTION without a group
+		'funcsnoop list' shows what is attached|an unknown group|'list' is suggested for a group that is not attached
+		'funcsnoop stats --save FILE' writes one|--diff with another file|a document to compare with is written by the command that is named
+		'stats --by %s' needs no key; use 'arg:%s' for an argument of that name|--key process, function or library|words of --by that are no key of --key
+		--owner other than yourself and your groups needs CAP_CHOWN|--owner without CAP_CHOWN|the capability that is named is the one that lacks
+		--stacks needs the functions that launch kernels: name libcuda.so.1 with --lib|gpu:kernels --stacks without libcuda.so.1|a program without its library for GPUs is given the path
+		BPFFS_HINT_READERS|a group of root, read by another user|readers and writers of a group
+		BPFFS_HINT_WRITERS|a group of root, changed by another user|readers and writers of a group
+		a FUNCTION comes after the name of a group: 'g %s'|attach LIB:FUNCTION without a group|a system call without prefix, and a FUNCTION without a group
+		a command was killed while it changed probes; each costs a trap at every call until the process exits|orphaned breakpoints, without CAP_SYS_ADMIN|42-ownerless: breakpoints that can't be taken away are told, and who has them
+		a process may open %llu files ('ulimit -Hn'): stream fewer groups|RLIMIT_NOFILE of 22|streams are limited by open files, and by places
+		arguments that are not declared in a configuration are arg1 to arg%d|--if with a name that no debug information has|an argument without a name is called by its number
+		attach the group again with --replace --memory %s|list allocations --by stack, or caller|allocations by stack are of groups that are attached with stacks
+		attach the group again with --replace --mode 0644 --mode-all to share them|stats --slow by another user|readers and writers of a group
+		attach the group again with --replace --mode 0644 to share its numbers|serve of a group without --mode|a group that serve does not show is shared as the hint says
+		attach the group again with --replace --stacks all|stats --by stack without stacks|a group without stacks gets them as the hint says
+		attach the group again with --replace and the other --pid|set --pid of a group with links of processes|--pid of a group whose probes are in processes of --pid
+		attaching needs %s%s|feature without CAP_BPF or CAP_PERFMON|17-privileges: the capability that is missing is named
+		attaching needs capabilities of the host: those of a container's user namespace are not enough|feature in a user namespace|a user namespace has no capabilities of the host
+		before Linux 5.19 reading needs CAP_BPF, or kernel.unprivileged_bpf_disabled=0|a reader without CAP_BPF|-: kernels before 5.19
+		calls are timed by probes on ret instructions here; '--exit return' can kill processes|feature on a kernel whose return probes are unsafe|feature's hint of unsafe return probes
+		check what it contains, then run 'chmod go-w %s'|a directory in bpffs that others can write|a directory in bpffs that others can write, or that another user made
+		choose processes with --pid, or name fewer FUNCTIONs; --force attaches anyway|processes times functions over 32000|many functions in many processes
+		choose processes with --pid, or name fewer of them; --force attaches anyway|all system calls of all processes|all system calls of all processes need --pid or --force
+		declare it: "types": { "%s": { "base": "unsigned int" } }|a configuration with an unknown type|a type that a configuration lacks is declared as the hint says
+		did you mean %s|a version that the library lacks|a near name has the library or prefix by which it is found
+		did you mean '%s:%s'|cpu:x|a near name has the library or prefix by which it is found
+		did you mean '%ss:%s'|a system call without prefix|a system call without prefix, and a FUNCTION without a group
+		did you mean 'k:%s'|p::NAME, or fentry:MODULE:NAME|a function of the kernel is named without its module
+		did you mean 's:%s'|syscalls:sys_enter_NAME|notation that is no FUNCTION here is answered with one
+		did you mean 't:%s'|a tracepoint without its category|a near name has the library or prefix by which it is found
+		did you mean 't:%s:%s'|CATEGORY:EVENT without prefix|notation that is no FUNCTION here is answered with one
+		each probe needs a file descriptor, of which there are at most %PRId64: raise 'ulimit -n'|feature where perf links are the best|-: kernels before 6.6
+		group '%s' of %s uses that preset for what it does not declare|a broken preset of the configuration's group|a broken preset of the same name is named by the configuration that uses it
+		hint: 'funcsnoop help%s%s' shows the usage\n|wrong usage|wrong usage names a command that shows the usage
+		in flight: %s; 'funcsnoop list inflight %s' shows %s\n|stats while calls are in progress|calls in flight are shown by the command that is named
+		it is part of funcsnoop: name its path with --lib|gpu: without libfuncsnoop-gpu.so next to the program|a program without its library for GPUs is given the path
+		its implementations have no names here: install the debug symbols of the library|an IFUNC of a stripped library|13-symbols: an IFUNC is refused by name, and what it may stand for is suggested
+		leave out --link to use the best links that it has|--link of a kind that the kernel lacks|a link kind that the kernel lacks is left out
+		name a mounted one, such as /sys/fs/bpf, or mount one on an empty directory|--bpffs with another directory|a directory that is no bpffs
+		name it with --lib LIB, or in a configuration with the key "lib" or "libs"|a FUNCTION without a library|a system call without prefix, and a FUNCTION without a group
+		name its library: '%s:LIB:%s'|uprobe:NAME|notation that is no FUNCTION here is answered with one
+		name that library with --lib, or as %s:%s|an imported function|functions that are only imported are found where the hint says
+		needs %s of the host, not of a container's user namespace|attach in a user namespace|a user namespace has no capabilities of the host
+		needs %s%s|a capability is missing|the capability that is named is the one that lacks
+		needs CAP_SYS_ADMIN%s, or a tracefs that root mounted: 'mount -t tracefs tracefs %s'|t: without a mounted tracefs|tracepoints need root, or a tracefs that is mounted
+		needs root; try with sudo|another user's bpffs, unprivileged|without privilege, where no bpffs is mounted
+		needs root; try with sudo, or name a mounted one with --bpffs|/sys/fs/bpf is not mounted, unprivileged|without privilege, where no bpffs is mounted
+		no call of group '%s' is slow: 'funcsnoop set %s --slow DUR' says from when on|stream --slow without --slow|slow calls are remembered as the hint says
+		no capability is missing: kernel lockdown, a seccomp filter or a security module forbids it|EPERM with all capabilities|a refusal with all capabilities is none of theirs
+		only a directory of root or your own is used; remove it, or name another bpffs with --bpffs|a directory in bpffs of another user|a directory in bpffs that others can write, or that another user made
+		only root and the owner of '%s' may|detach by another user|readers and writers of a group
+		only root can read the kernel's tracepoints%s|t: with a tracefs of root's, unprivileged|tracepoints need root, or a tracefs that is mounted
+		opening a deleted file needs root (CAP_SYS_ADMIN)|a deleted library, unprivileged|a deleted library is opened by root alone
+		preset '%s' knows it: use '%s %s' instead of the group and FUNCTION|--memory of c:malloc|memory of a function that a preset knows is followed with that preset
+		presets cuda and cuda-driver have it, for the calls that launch kernels|gpu:kernels --key caller|keys that GPUs do not know are of launches
+		probe its implementations: %s%s|an IFUNC|implementations of an IFUNC are named as they are probed
+		read it with the version that attached it, or detach it|a group of another layout|a group of another layout is detached
+		resetting also needs CAP_BPF|reset by the owner without CAP_BPF|an owner resets with CAP_BPF
+		root can read which it can trace: /sys/kernel/tracing/available_filter_functions|kprobe.multi of a function that cannot be traced|-: CONFIG_FPROBE
+		run 'funcsnoop %s'|a command of another tracer|58-habits: commands of other tracers: the line counts what it is for
+		run 'funcsnoop run cpu --rate %d'|profile:hz:N|notation that is no FUNCTION here is answered with one
+		run 'mount -t bpf bpf %s'|--bpffs with an empty directory|a directory that is no bpffs
+		run 'sudo mount -t bpf bpf %s'|feature where /sys/fs/bpf is not mounted, unprivileged|without privilege, where no bpffs is mounted
+		run it in the host's pid namespace: 'nsenter -t 1 -p', or docker's --pid=host|--pid in another pid namespace|processes are chosen in the host's pid namespace
+		session links need a kernel with CONFIG_DEBUG_INFO_BTF|feature without BTF|feature's hints of links, BTF and an own bpffs
+		stacks end at %zu of the mapped files: %s%s; 'funcsnoop stats' counts them|--stacks with files without unwind tables|-: the line is that of every other test
+		stop one; the place of a killed one is free after 5 s|more than 8 streams of a group|streams are limited by open files, and by places
+		the JIT is off, which makes probes slow: run 'sysctl net.core.bpf_jit_enable=1'|feature without the JIT|feature's hint of the JIT makes it on
+		the key of a group ends in _func_sym or _sym|a configuration with another key|a type that a configuration lacks is declared as the hint says
+		the program has it linked in: --lib %s|a preset's library that is linked into the program|a library that is linked into the program
+		this kernel has no links for probes: it needs CONFIG_UPROBES, CONFIG_BPF_EVENTS and 5.15 or later|feature without links|-: kernels without uprobes
+		this kernel has perf links alone, which need CAP_SYS_ADMIN%s|feature without CAP_SYS_ADMIN|-: kernels before 6.6
+		this kernel is older than Linux 5.15|attach|-: kernels before 5.15
+		use '%s:*' for all functions of that file|run ./PROGRAM|all functions of a program are meant by the glob that is named
+		use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'|gpu:x|activities of GPUs are named by those that there are
+		use 'w:%s' or 'w:%s'|w:x|a near name has the library or prefix by which it is found
+		use --key cgroup to distinguish them|w:run-queue --cgroup|waits in the run queue are broken down by cgroup, and not chosen
+		use --key to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
+		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
+		use --stacks all, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
+		use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop(8)|feature with capabilities, but no rights to pin|feature's hints of links, BTF and an own bpffs
+		use a directory such as /sys/fs/cgroup/system.slice|--cgroup with another directory|a cgroup is a directory of cgroup v2
+		use function, process, cgroup, library, or a key that the group was attached with (--key)|stats --by with an unknown word|words of --by that are no key of --key
+		use preset cuda, cuda-driver, nccl, malloc or tensors, or "allocates" in a configuration: funcsnoop-config(5)|--memory without a function that allocates|memory without an allocating function is followed with a preset
+	END
+}
+
+# The hints in the sources: what err_hint() and hint() are given, and other texts that name a
+# command. Strings are joined, and constants replaced.
+hints_in_sources() {
+	local file
+
+	while read -r file; do
+		tr '\n\t' '  ' <"$file" | grep -oP \
+			'\b(err_)?hint\(\s*[^",()]+,\s*\K(?:"(?:[^"\\]|\\.)*"|[A-Z][A-Z_0-9a-z]+|\s)+(?=[,)])|(?:"(?:[^"\\]|\\.)*"\s*)*"(?:[^"\\]|\\.)*'"'"'funcsnoop (?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*' |
+			sed -E 's/\\"/\x01/g
+				s/" *BPFFS_DEFAULT *"/\/sys\/fs\/bpf/g
+				s/" *LAUNCH_LIB *"/libcuda.so.1/g
+				s/" *([A-Z][A-Za-z0-9_]*) *"/\1/g
+				s/" +"//g; s/^ *"//; s/" *$//; s/\x01/"/g; s/ +$//'
+	done < <(find "$ROOT/cmd" "$ROOT/lib" -name '*.c') | grep -vxE '%s|%[.]255s|.*(Usage|Examples):.*'
+}
+
+@test "hint: each hint of the sources is in the table, with a test that does what it says" {
+	local hint state test file
+
+	assert_eq "$(hint_table | cut -d '|' -f 1 | sort -u)" "$(hints_in_sources | sort -u)" "hints"
+	while IFS='|' read -r hint state test; do
+		[[ $state ]] || fail "no state: $hint"
+		[[ $test != -:* ]] || continue
+		file=59-hints
+		if [[ $test =~ ^([0-9]+-[a-z]+):\ (.*) ]]; then
+			file=${BASH_REMATCH[1]} test=${BASH_REMATCH[2]}
+		else
+			test="hint: $test"
+		fi
+		grep -qxF "@test \"$test\" {" "$BATS_TEST_DIRNAME/$file.bats" ||
+			fail "no test '$test' in $file.bats, for: $hint"
+	done < <(hint_table)
+}
+
+# --- commands -----------------------------------------------------------------------------------
 
 @test "hint: wrong usage names a command that shows the usage" {
 	follow 2 "^'funcsnoop help run' shows the usage$" "$QUOTED" run g f --lib "$LIB" --by process --no-processes
@@ -418,7 +568,7 @@ meant() { # FUNCTION MEANT
 		's/^use [a-z]*, ([a-z]*),.*/funcsnoop stats g --by \1/' stats g --by nosuch
 }
 
-@test "hint: what waits are about is a key, and no condition" {
+@test "hint: waits are broken down by keys, without conditions" {
 	follow 1 "^use --key to break calls down by it$" \
 		's/^use (--key) .*/funcsnoop attach g w:off-cpu \1 waker_tid -p $$/' \
 		attach g w:off-cpu --if 'waker_tid > 1' -p $$
@@ -497,6 +647,38 @@ many_map() { # COUNT FILE
 	fsn detach g
 	fsn attach g getenv --lib "$libc"
 	kill "${pids[@]}"
+}
+
+@test "hint: imported names of a library that is not there" {
+	local dir=$BATS_TEST_TMPDIR/gone
+
+	need_tool cc
+	mkdir "$dir"
+	echo 'int gone_one(void) { return 1; }' | cc -shared -fPIC -o "$dir/libgone.so" -x c -
+	echo 'int gone_one(void); int main(void) { return gone_one(); }' |
+		cc -o "$dir/main" -x c - -L"$dir" -lgone
+	mv "$dir/libgone.so" "$dir/other.so"
+	fsn -s 1 attach g 'gone_*' --lib "$dir/main" --dry-run
+	assert_stderr_match "^hint: 1 name, such as 'gone_one', is only imported: probe the library that defines it$"
+	fsn attach g 'gone_*' --lib "$dir/other.so" --dry-run
+	assert_output_match '^gone_one '
+}
+
+@test "hint: a library that is linked into the program" {
+	local presets=$XDG_CONFIG_HOME/funcsnoop/presets
+
+	mkdir -p "$presets"
+	echo '{ "mine_sym": { "plus": "fix_add" }, "lib": "libnowhere.so" }' >"$presets/mine.json"
+	start_bg c "$FIX/call-static" --wait add 7
+	wait_ready c
+	follow 1 "^the program has it linked in: --lib $FIX/call-static$" \
+		's/^.*: (--lib .*)/funcsnoop attach mine --pid "$(bg_pid c)" \1/' \
+		attach mine --pid "$(bg_pid c)"
+	tell c
+	wait_bg c
+	fsn stats mine
+	assert_output_match '^plus +7 '
+	rm "$presets/mine.json"
 }
 
 # --- configurations ---------------------------------------------------------------------------
@@ -595,9 +777,17 @@ many_map() { # COUNT FILE
 		--lib "$O/libfuncsnoop-gpu.so" --dry-run
 }
 
+@test "hint: keys that GPUs do not know are of launches" {
+	[[ -r $O/libfuncsnoop-gpu.so ]] || skip "no libfuncsnoop-gpu.so"
+	follow 2 "^presets cuda and cuda-driver have it, for the calls that launch kernels$" \
+		's/^presets (cuda) and .*/funcsnoop attach \1 --lib "$FIX\/libcudamock.so" --key thread --dry-run/' \
+		attach g gpu:kernels --key thread --dry-run
+	assert_output_match '^cuda'
+}
+
 # --- bpffs -----------------------------------------------------------------------------------------
 
-@test "hint: of a directory that is no bpffs" {
+@test "hint: a directory that is no bpffs" {
 	local dir=$BATS_TEST_TMPDIR/full
 
 	mkdir -p "$dir/something"
@@ -673,7 +863,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	capture -s "$1" unshare --mount --propagation private bash -c "$2" bash "${@:3}"
 }
 
-@test "hint: a read-only bpffs is told, and the same on another works" {
+@test "hint: a read-only bpffs needs no privilege" {
 	local dir=$BATS_TEST_TMPDIR/ro
 
 	mkdir "$dir"
@@ -847,7 +1037,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	fsn detach --all
 }
 
-@test "hint: RLIMIT_MEMLOCK is no limit" {
+@test "hint: RLIMIT_MEMLOCK of 0 gives none" {
 	capture bash -c 'ulimit -l 0; exec "$@"' - "$FUNCSNOOP" attach g fix_add --lib "$LIB"
 	assert_stderr ""
 	fsn detach g
@@ -931,6 +1121,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	fsn feature
 	run=$(sed -n "s/^hint: the JIT is off, which makes probes slow: run '\(.*\)'$/\1/p" <<<"$output")
 	[[ -n $run ]] || fail "$output"
+	# shellcheck disable=SC2086	# words
 	capture $run
 	fsn feature
 	refute_output_match 'the JIT is off'
@@ -938,22 +1129,39 @@ own_namespace() { # STATUS SCRIPT CMD...
 }
 
 @test "hint: feature's hints of links, BTF and an own bpffs" {
-	local own=$BATS_TEST_TMPDIR/own caps=-all,+bpf,+perfmon
+	local own=$BATS_TEST_TMPDIR/own caps=-all,+bpf,+perfmon feature
 
+	own_run
 	own_namespace 0 'mount -t tmpfs t /sys/kernel/btf; exec "$@"' "$FUNCSNOOP" feature --fresh
 	assert_output_match "^hint: session links need a kernel with CONFIG_DEBUG_INFO_BTF$"
 	fsn feature --fresh
 	refute_output_match "CONFIG_DEBUG_INFO_BTF$"
 	need_unprivileged "$LIB" "$FUNCSNOOP"
-	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS" "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "${BATS_TEST_TMPDIR%/*}"
-	capture setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" \
-		--ambient-caps "$caps" --bounding-set "$caps" "$FUNCSNOOP" feature
-	assert_output_match "^hint: use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop\(8\)$"
+	chmod o+x "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "${BATS_TEST_TMPDIR%/*}"
 	mkdir "$own"
-	mount -t bpf bpf "$own"
+	mount -t bpf -o mode=0755 bpf "$own"
+	feature=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps
+		"$caps" --bounding-set "$caps" "$FUNCSNOOP" --bpffs "$own" feature)
+	capture "${feature[@]}"
+	assert_output_match "^hint: use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop\(8\)$"
 	chown 65534 "$own"
-	capture setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" \
-		--ambient-caps "$caps" --bounding-set "$caps" "$FUNCSNOOP" --bpffs "$own" feature
+	capture "${feature[@]}"
 	refute_output_match "^hint: use a bpffs"
 	umount "$own"
+}
+
+@test "hint: feature's hint of unsafe return probes" {
+	local cache=/run/funcsnoop/feature
+
+	own_run
+	fsn feature
+	sed -i 's/^0 . .*/0 n MARKED/' "$cache"
+	fsn feature
+	assert_output_match "^hint: calls are timed by probes on ret instructions here; '--exit return' can kill processes$"
+	fsn attach g fix_add --lib "$LIB" --dry-run
+	assert_output_match '^fix_add .* ret '
+	fsn attach g fix_add --lib "$LIB" --exit return --dry-run
+	assert_output_match '^fix_add .* return '
+	fsn feature --fresh
+	refute_output_match '^hint: calls are timed'
 }
