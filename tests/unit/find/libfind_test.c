@@ -301,12 +301,12 @@ static void test_special_files(void)
 	_cleanup_close_ int fd = -1;
 	struct err err;
 
-	is_int(proc_open_in_root(root, "/lib/libpipe.so", &err), -EINVAL,
+	is_int(proc_open_in_root(root, "/lib/libpipe.so", 0, &err), -EINVAL,
 		"a FIFO is not opened");
-	is_int(proc_open_in_root(root, "/lib", &err), -EINVAL, "nor is a folder");
-	is_int(proc_open_in_root(root, "/../../../etc/passwd", &err), -ENOENT,
+	is_int(proc_open_in_root(root, "/lib", 0, &err), -EINVAL, "nor is a folder");
+	is_int(proc_open_in_root(root, "/../../../etc/passwd", 0, &err), -ENOENT,
 		"'..' does not leave the root");
-	fd = proc_open_in_root(root, "../lib/libswap.so", &err);
+	fd = proc_open_in_root(root, "../lib/libswap.so", 0, &err);
 	ok(fd >= 0, "a regular file is opened");
 }
 
