@@ -10,6 +10,7 @@
 #include "nest.bpf.h"
 #include "returns.bpf.h"
 #include "rows.bpf.h"
+#include "run.bpf.h"
 #include "shed.bpf.h"
 #include "slots.bpf.h"
 #include "split.bpf.h"
@@ -142,13 +143,9 @@ static __noinline int is_of_zero(const struct pt_regs *ctx, __u32 fn)
 
 enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
 
-/*
- * Follows a call, if its end is to be looked for. Its place is @where; calls that it is made in
- * have theirs above @sp. @hijack: what sees its return. @nests: what it is made in goes on till it
- * ends.
- */
-static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 where,
-	__u64 sp, __u64 byret, enum hijack hijack, bool nests)
+/* call_begin() without the end of its measurement, unless the call is followed. */
+static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u64 where,
+	__u64 sp, __u64 byret, enum hijack hijack, bool nests, __u64 run)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
@@ -229,16 +226,34 @@ static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u6
 		split_begin(slot);
 	if (fsn_may_pause)
 		pause_keep(slot);
+	if (run) /* no part of the call's time */
+		run_over(run, fn, RUN_ENTRY);
 	call->start = bpf_ktime_get_ns();
-	if (READ(ctl.streams) && READ(ctl.save_args))
+	if (READ(ctl.streams) && READ(ctl.save_args)) {
 		stream_begins(fn, slot, call->start);
+		if (run)
+			run_more(call->start, run, fn);
+	}
 	slot_publish(set, way, call_key(fn, tgid) | byret);
 	return FOLLOWED;
 }
 
-/* A call that is only counted. */
-static __always_inline void call_counted(
-	struct pt_regs *ctx, __u32 fn, __u64 sp, bool same)
+/*
+ * Follows a call if a probe looks for its end. Its place is @where; calls that it is made in
+ * have theirs above @sp. @hijack: what sees its return. @nests: the call around it lasts until it
+ * ends. @run: as of run_entry().
+ */
+static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 where,
+	__u64 sp, __u64 byret, enum hijack hijack, bool nests, __u64 run)
+{
+	enum begun begun = call_follow(ctx, fn, where, sp, byret, hijack, nests, run);
+
+	if (run && begun != FOLLOWED)
+		run_over(run, fn, RUN_ENTRY);
+	return begun;
+}
+
+static __always_inline void call_count(struct pt_regs *ctx, __u32 fn, __u64 sp, bool same)
 {
 	struct task_struct *task;
 
@@ -261,6 +276,15 @@ static __always_inline void call_counted(
 		nest_hit(fn, sp, HIT_ENTRY);
 	if (READ(ctl.streams))
 		stream_counted(ctx, fn, same);
+}
+
+/* A call that is only counted. @run: as of run_entry(). */
+static __always_inline void call_counted(
+	struct pt_regs *ctx, __u32 fn, __u64 sp, bool same, __u64 run)
+{
+	call_count(ctx, fn, sp, same);
+	if (run)
+		run_over(run, fn, RUN_ENTRY);
 }
 
 /* --- a call ends ---------------------------------------------------------------------------- */
@@ -363,15 +387,18 @@ static __always_inline void end_in_process(struct fsn_proc *proc, __s64 net, int
 		add(&proc->n.slow, 1);
 }
 
-/* Counts the end of the call in @slot, which is locked, and gives that back. */
+/*
+ * Counts the end of the call in the locked @slot, and frees the slot. @run: as of run_begin(), when
+ * the call ended.
+ */
 static __always_inline void call_over(
-	struct fsn_set *set, __u32 slot, __u32 fn, __u64 now, __u64 result, bool streamed,
+	struct fsn_set *set, __u32 slot, __u32 fn, __u64 run, __u64 result, bool streamed,
 	bool nests)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task->tgid, way = slot % FSN_WAYS;
-	__u64 start = set->call[way].start, ns = now > start ? now - start : 0;
+	__u64 start = set->call[way].start, now = run_time(run), ns = now > start ? now - start : 0;
 	const struct fsn_nest *nest = NULL;
 	struct fsn_split *split = NULL;
 	__s64 net;
@@ -384,7 +411,7 @@ static __always_inline void call_over(
 	if (fsn_split)
 		split = split_ends(&set->call[way], slot, ns);
 	if (fsn_nesting && nests) {
-		nest = nest_close(task, slot, now);
+		nest = nest_close(task, slot, run_time(run));
 		if (nest)
 			net = nest_ends(nest, fn, conf, net, ns, split);
 	}
@@ -396,7 +423,7 @@ static __always_inline void call_over(
 	if (fsn_keyed)
 		end_in_row(slot, fn, tgid, net, how, result, split);
 	if (fsn_memory_on)
-		memory_ends(fn, slot, result, how & FSN_CALL_FAILED, now);
+		memory_ends(fn, slot, result, how & FSN_CALL_FAILED, run_time(run));
 	if (fsn_asked && !(how & FSN_CALL_FAILED))
 		handle_found(fn, slot);
 	if (streamed) /* with the probes of calls inside, so that these lie within it */
@@ -407,7 +434,7 @@ static __always_inline void call_over(
 /* Counts the end of a call if it has a slot. */
 static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool streamed)
 {
-	__u64 now = bpf_ktime_get_ns();
+	__u64 run = run_begin();
 	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	int way;
@@ -417,10 +444,11 @@ static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool st
 	way = slot_take_first(set, call_key(fn, tgid), where);
 	if (way < 0) {
 		count_unmatched(fn, where, HIT_END);
-		return 0;
+	} else {
+		way &= FSN_WAYS - 1;
+		call_over(set, slot * FSN_WAYS + way, fn, run, result, streamed, true);
 	}
-	way &= FSN_WAYS - 1;
-	call_over(set, slot * FSN_WAYS + way, fn, now, result, streamed, true);
+	run_end(run, fn);
 	return 0;
 }
 
@@ -440,6 +468,17 @@ static __noinline int is_notable(
 	       (is_unusual(conf, ns, result) && judge(fn, result) && !slot_of_zero(slot));
 }
 
+/* A walk at an end is rare and long: all are measured. */
+static __noinline int count_walk(__u32 fn, __u64 ns)
+{
+	struct fsn_stat *stat =
+		fn < fsn_fn_cnt ? stat_of(fn, bpf_get_smp_processor_id()) : NULL;
+
+	if (stat)
+		add(&stat->n.walks_ns, ns);
+	return 0;
+}
+
 /*
  * Before calls end whose place is @where: by whom slow and failed ones were made. No program's
  * stack has room for a walk where their ends are counted. It is no part of their time.
@@ -448,7 +487,7 @@ __noinline int walk_notable(__u64 where, __u64 result)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, no = set_index(tgid, where), number = 0;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &no);
-	__u64 now = bpf_ktime_get_ns(), key;
+	__u64 now = bpf_ktime_get_ns(), key, took;
 
 	if (!fsn_walks_late || !set)
 		return 0;
@@ -459,7 +498,9 @@ __noinline int walk_notable(__u64 where, __u64 result)
 			continue;
 		if (!number && is_notable(set, no * FSN_WAYS + i, now, result)) {
 			number = stack_of_end(where);
-			set->call[i].start += bpf_ktime_get_ns() - now;
+			took = bpf_ktime_get_ns() - now;
+			set->call[i].start += took;
+			count_walk((key & FSN_KEY_FN_MASK) - 1, took);
 		}
 		key_walked((key & FSN_KEY_FN_MASK) - 1, no * FSN_WAYS + i, number);
 	}
@@ -479,7 +520,7 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 
 	if (set)
-		call_over(set, slot, fn, now, result, READ(ctl.streams), true);
+		call_over(set, slot, fn, now << RUN_SHIFT, result, READ(ctl.streams), true);
 	return 0;
 }
 

@@ -109,7 +109,7 @@ static __always_inline struct pt_regs *event_regs(void *ctx, __u64 cookie, unsig
 /* The end of the thread's span, if it is in one. */
 static __always_inline void span_ends(__u32 fn, __u64 sp)
 {
-	__u64 now = bpf_ktime_get_ns(), where = bpf_get_current_task();
+	__u64 run = run_begin(), where = bpf_get_current_task();
 	__u32 tgid = bpf_get_current_task_btf()->tgid, i = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 	int way;
@@ -119,10 +119,11 @@ static __always_inline void span_ends(__u32 fn, __u64 sp)
 	way = slot_take_first(set, call_key(fn, tgid), where);
 	if (way < 0) {
 		count_unmatched(fn, sp, HIT_END);
-		return;
+	} else {
+		way &= FSN_WAYS - 1;
+		call_over(set, i * FSN_WAYS + way, fn, run, 0, READ(ctl.streams), false);
 	}
-	way &= FSN_WAYS - 1;
-	call_over(set, i * FSN_WAYS + way, fn, now, 0, READ(ctl.streams), false);
+	run_end(run, fn);
 }
 
 static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
@@ -132,17 +133,19 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 	unsigned long room[EVENT_ROOM];
 	struct pt_regs *args;
 	enum begun begun;
+	__u64 run;
 
 	if (fsn_spans && kind == FSN_END) {
 		span_ends(fn, sp);
 		return;
 	}
+	run = run_entry(fn);
 	args = event_regs(ctx, cookie, room);
 	if (!fsn_spans || kind != FSN_ENTRY) {
-		call_counted(args, fn, sp, true);
+		call_counted(args, fn, sp, true, run);
 		return;
 	}
-	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, false);
+	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, false, run);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(args, fn, where, false);
 }

@@ -53,7 +53,7 @@ int fsn_session(struct pt_regs *ctx)
 		if (is_counted(cookie))
 			return 1;
 		return call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
-			       HIJACK_SESSION, true) !=
+			       HIJACK_SESSION, true, run_entry(cookie & FSN_COOKIE_FN_MASK)) !=
 		       FOLLOWED;
 	}
 	call_end(cookie & FSN_COOKIE_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
@@ -86,7 +86,8 @@ int fsn_entry(struct pt_regs *ctx)
 	}
 	begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, sp, sp,
 		kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
-		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true);
+		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true,
+		run_entry(cookie & FSN_COOKIE_FN_MASK));
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(ctx, cookie & FSN_COOKIE_FN_MASK, sp, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
@@ -104,7 +105,8 @@ int fsn_count(struct pt_regs *ctx)
 	own_stack(ctx);
 	if (is_counted(cookie))
 		return 0;
-	call_counted(ctx, cookie & FSN_COOKIE_FN_MASK, entry_sp(ctx, cookie, kind), kind == FSN_SAME);
+	call_counted(ctx, cookie & FSN_COOKIE_FN_MASK, entry_sp(ctx, cookie, kind), kind == FSN_SAME,
+		run_entry(cookie & FSN_COOKIE_FN_MASK));
 	return 0;
 }
 

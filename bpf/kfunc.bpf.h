@@ -35,10 +35,10 @@ static __always_inline void kfunc_begins(struct pt_regs *regs, __u64 cookie, __u
 
 	/* Where no call is timed the rest is not verified, which is done for each function. */
 	if (fn >= fsn_timed_cnt) {
-		call_counted(regs, fn, where, false);
+		call_counted(regs, fn, where, false, 0);
 		return;
 	}
-	begun = call_begin(regs, fn, where, where, 0, HIJACK_NONE, true);
+	begun = call_begin(regs, fn, where, where, 0, HIJACK_NONE, true, 0);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(regs, fn, where, false);
 }

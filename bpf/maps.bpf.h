@@ -19,6 +19,7 @@ const volatile bool fsn_has_more = false; /* some function has arguments for fsn
 const volatile bool fsn_wide = false;     /* text has FSN_STR_WIDE bytes */
 const volatile __u32 fsn_sample = 0;      /* one call of each N is timed; 0: all */
 const volatile __u64 fsn_seed = 0;        /* random: which call of each N that is */
+const volatile __u32 fsn_runs_bits = FSN_RUNS_BITS; /* run time is measured of one hit of 1 << N */
 const volatile bool fsn_samples = false;  /* of some functions: as fsn_confs says */
 const volatile bool fsn_follows = false; /* some jump is followed */
 const volatile bool fsn_split = false;   /* where times went is known */

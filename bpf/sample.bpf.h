@@ -26,7 +26,7 @@ int fsn_sample_cpu(void *ctx)
 	if (!regs || !task->pid || !is_wanted(regs, fn))
 		return 0;
 	EVENT_STACK(regs) = stack_of_thread(ctx, 0);
-	call_counted(regs, fn, -1, true);
+	call_counted(regs, fn, -1, true, 0);
 	return 0;
 }
 

@@ -69,7 +69,7 @@ static __always_inline bool is_of_others(const struct task_struct *task)
 }
 
 static __always_inline int target_begins(
-	struct task_struct *task, struct pt_regs *regs, __u32 fn)
+	struct task_struct *task, struct pt_regs *regs, __u32 fn, __u64 run)
 {
 	__u64 where = bpf_get_current_task(), sp = REG_SP(regs) - 1;
 	unsigned long room[SYSCALL_ROOM] = {};
@@ -77,10 +77,10 @@ static __always_inline int target_begins(
 	enum begun begun;
 
 	if (fn >= fsn_timed_cnt) {
-		call_counted(args, fn, sp, false);
+		call_counted(args, fn, sp, false, run);
 		return 0;
 	}
-	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, true);
+	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, true, run);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(args, fn, where, false);
 	return 0;
@@ -90,10 +90,17 @@ static __always_inline int syscall_begins(
 	struct task_struct *task, struct pt_regs *regs, __u64 nr)
 {
 	__u32 fn = syscall_target(task, nr) & FSN_SYSCALL_FN;
+	__u64 run;
 
 	if (!fn--)
 		return 0;
-	return is_of_others(task) ? count_aside(fn) : target_begins(task, regs, fn);
+	run = run_entry(fn);
+	if (!is_of_others(task))
+		return target_begins(task, regs, fn, run);
+	count_aside(fn);
+	if (run)
+		run_over(run, fn, RUN_ENTRY);
+	return 0;
 }
 
 /* Takes the slot of whatever call the thread is in. Returns the way or -1. */
@@ -132,17 +139,18 @@ static __noinline int keep_late(__u32 fn, __u32 slot)
 
 /* The call in the set's way, which is locked, is over. */
 static __always_inline void syscall_over(
-	struct fsn_set *set, __u32 slot, __u32 fn, __u64 now, __u64 result)
+	struct fsn_set *set, __u32 slot, __u32 fn, __u64 run, __u64 result)
 {
 	if (fsn_has_more && set->call[slot % FSN_WAYS].proc & FSN_HAS_ARGS)
 		keep_late(fn, slot);
-	call_over(set, slot, fn, now, result, READ(ctl.streams), true);
+	call_over(set, slot, fn, run, result, READ(ctl.streams), true);
+	run_end(run, fn);
 }
 
 static __always_inline int syscall_ends(
 	struct task_struct *task, struct pt_regs *regs, __u64 result)
 {
-	__u64 nr = SYSCALL_NR(regs), where, now = 0;
+	__u64 nr = SYSCALL_NR(regs), where, run = 0;
 	__u32 target, fn, i, tgid = task->tgid;
 	struct fsn_set *set;
 	int way = -1;
@@ -159,7 +167,7 @@ static __always_inline int syscall_ends(
 	if (!set)
 		return 0;
 	if (set_is_used(set)) {
-		now = bpf_ktime_get_ns();
+		run = run_begin();
 		if (target & FSN_SYSCALL_FN)
 			way = slot_take_first(set, call_key(fn, tgid), where);
 		if (way < 0 && other) {
@@ -168,7 +176,7 @@ static __always_inline int syscall_ends(
 		}
 	}
 	if (way >= 0)
-		syscall_over(set, i * FSN_WAYS + (way & (FSN_WAYS - 1)), fn, now, result);
+		syscall_over(set, i * FSN_WAYS + (way & (FSN_WAYS - 1)), fn, run, result);
 	else if (fn < fsn_timed_cnt && is_of_others(task))
 		count_stray(fn);
 	else if (tgid == READ(ctl.held))

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 7
+#define FSN_LAYOUT 8
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -26,7 +26,7 @@ struct fsn_stat {
 	 * Of each epoch parity: the epoch (16 bits) over nanoseconds (48 bits; of the
 	 * minimum its complement), raised by an atomic maximum. 0: none yet.
 	 */
-	unsigned long long max[2];
+	unsigned long long max[2] __attribute__((aligned(64)));
 	unsigned long long min[2];
 	/*
 	 * The same, over a count: failed calls whose codes found no room, where programs do so

@@ -38,7 +38,12 @@
 	X(queued_ns)   /* runnable, without a CPU */                            \
 	X(blocked_ns)                                                           \
 	X(probes_ns)   /* of probes inside, and lost in them: not in total_ns */ \
-	X(waited_ns)   /* of total_ns, the function's own run-queue latency */
+	X(waited_ns)   /* of total_ns, the function's own run-queue latency */ \
+	X(entry_ns)    /* run time of entry programs, of a sample, times what each stands for */ \
+	X(entry_runs)  /* hits that these stand for */                          \
+	X(end_ns)      /* the same of programs at ends */                       \
+	X(end_runs)                                                             \
+	X(walks_ns)    /* run time of all stack walks at ends: not in end_ns */
 
 struct fsn_counts {
 #define X(name) unsigned long long name;
@@ -228,6 +233,13 @@ enum price_end {
 	PRICE_ENDS
 };
 
+/*
+ * The programs measure their run time on the first hits of a function on each shard, and then on one
+ * hit of 1 << FSN_RUNS_BITS, which stands for all of these.
+ */
+#define FSN_RUNS_FIRST 64
+#define FSN_RUNS_BITS  6
+
 /* Of one kind of link, as it was measured. All in ns; at_ns is 0 when nothing is known. */
 struct price {
 	unsigned long long at_ns; /* CLOCK_REALTIME of the measurement */
@@ -237,6 +249,8 @@ struct price {
 	unsigned int whole_ns[PRICE_SITES][PRICE_ENDS];
 	/* By how much it takes longer than what was recorded of it, in a row of such calls. */
 	unsigned int rest_ns[PRICE_SITES][PRICE_ENDS];
+	/* The part of whole_ns that the programs measure as their run time; 0: not known. */
+	unsigned int run_ns[PRICE_SITES][PRICE_ENDS];
 };
 
 /* The error of the correction of one time: shorter times are mostly error. */

@@ -351,6 +351,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.thread_stacks = draft->targets[0].kind->has_stacks;
 	spec.python = opts->stack_cnt && (opts->stacks_python || spec.thread_stacks);
 	spec.rate = opts->rate ? opts->rate : RATE_USUAL;
+	spec.runs_bits = opts->runs_bits ? opts->runs_bits : FSN_RUNS_BITS;
 	/* Where threads are looked at they may be in system calls that a stop would end. */
 	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept && !spec.thread_stacks;
 	spec.pauses = opts->holds || opts->held || spec.stack_holds;

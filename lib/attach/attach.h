@@ -63,6 +63,7 @@ struct attach_opts {
 	bool holds;       /* processes of .filter are stopped when they have mapped code, and
 			     nothing is counted: holds_open() */
 	bool held;        /* another group holds the processes of .filter: that is no call's time */
+	uint32_t runs_bits; /* run time is measured of one hit of 1 << N; 0: FSN_RUNS_BITS */
 	int pids_fd;      /* above 0: the list of another group, in place of .filter.pids */
 	/*
 	 * Told how many @things, probes, of @total are attached or, when a replaced group goes,

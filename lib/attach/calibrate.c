@@ -10,6 +10,9 @@
 // What calls take of their caller's time is taken off its own time, often a thousand times, and
 // too little is as wrong there as too much: the lower quartile of windows inside of a probed
 // call, since a call in a call takes a bit more.
+//
+// The programs' own run time is a part of all that, and is measured as they measure it in any group,
+// whose overhead it is compared with.
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -105,6 +108,7 @@ static void (*const calibrate_funcs[PRICE_INSNS][PRICE_ENDS])(void) = {
 #define WINDOWS_MIN 12
 #define WINDOWS_MAX 40
 #define BUDGET_NS   120000000ULL
+#define RUNS_BITS   4  /* run time is measured of one call of 16: more would show in the others */
 
 /* --- time ----------------------------------------------------------------------------------- */
 
@@ -114,11 +118,11 @@ struct lowest {
 };
 
 struct windows {
-	const struct fsn_stat *stat;
-	uint32_t fn_cnt, row_cnt;
+	struct counters_of counters;
 	uint32_t fn_of[CLASSES]; /* by site * PRICE_ENDS + end */
 	struct lowest plain, overhead[CLASSES], whole[CLASSES];
 	uint64_t plain_row[WINDOWS_MAX], rest[CLASSES][WINDOWS_MAX];
+	struct runs runs[CLASSES];
 	int cnt;
 };
 
@@ -147,14 +151,9 @@ static int compare_u64(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* What the programs have added up for function @fn, over all shards. */
 static uint64_t recorded(const struct windows *w, uint32_t fn)
 {
-	uint64_t ns = 0;
-
-	for (uint32_t row = fn; row < w->row_cnt; row += w->fn_cnt)
-		ns += __atomic_load_n(&w->stat[row].n.total_ns, __ATOMIC_RELAXED);
-	return ns;
+	return counters_sum(&w->counters, fn, offsetof(struct fsn_counts, total_ns));
 }
 
 /* Times calls of @func in a window; @overhead is NULL where nothing is recorded. */
@@ -212,6 +211,13 @@ static uint64_t rest_ps(const struct windows *w, void (*func)(void), uint32_t fn
 	return row.took_ps;
 }
 
+static void call_func(void *arg)
+{
+	void (*volatile call)(void) = *(void (**)(void))arg;
+
+	call();
+}
+
 static void time_all(struct windows *w)
 {
 	time_window(w, calibrate_plain, 0, &w->plain, NULL);
@@ -222,6 +228,8 @@ static void time_all(struct windows *w)
 		time_window(w, func, w->fn_of[class], &w->whole[class],
 			class % PRICE_ENDS == PRICE_COUNT ? NULL : &w->overhead[class]);
 		w->rest[class][w->cnt] = rest_ps(w, func, w->fn_of[class]);
+		for (int i = 0; i < CALLS; i++)
+			runs_watch(&w->counters, w->fn_of[class], &w->runs[class], call_func, &func);
 	}
 	w->cnt++;
 }
@@ -254,12 +262,6 @@ static void windows_take(struct windows *w)
 			clock_ns(CLOCK_MONOTONIC) < end));
 }
 
-static uint64_t lower_quartile(uint64_t *values, int cnt)
-{
-	qsort(values, cnt, sizeof(*values), compare_u64);
-	return values[cnt / 4];
-}
-
 static void calibration_of(struct windows *w, struct calibration *ret_calibration)
 {
 	struct calibration c = { .spread = windows_spread(w) };
@@ -276,6 +278,7 @@ static void calibration_of(struct windows *w, struct calibration *ret_calibratio
 		c.price.whole_ns[site][end] = whole > plain ? whole - plain : 0;
 		if (rest > plain_row)
 			c.price.rest_ns[site][end] = (rest - plain_row) / 1000;
+		c.price.run_ns[site][end] = runs_usual(&w->runs[class]);
 	}
 	*ret_calibration = c;
 }
@@ -333,7 +336,7 @@ static void set_ends(struct draft *draft, const uint64_t *offsets, const struct 
 		for (int class = 0; class < CLASSES; class++)
 			if (draft->targets[i].offset == offsets[class])
 				w->fn_of[class] = i;
-	w->fn_cnt = draft->probed_cnt;
+	w->counters.fn_cnt = draft->probed_cnt;
 }
 
 static int make_draft(struct draft **ret_draft, struct windows *w, struct err *err)
@@ -371,29 +374,15 @@ static int make_draft(struct draft **ret_draft, struct windows *w, struct err *e
 	return code;
 }
 
-int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows)
-{
-	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_STATS), 0);
-	struct bpf_map_info info = {};
-	__u32 len = sizeof(info);
-
-	if (fd < 0)
-		return fd;
-	if (bpf_obj_get_info_by_fd(fd, &info, &len))
-		return -errno;
-	*ret_rows = info.max_entries;
-	return map_mmap(fd, info.max_entries * sizeof(struct fsn_stat), ret_stats);
-}
-
 static int measure(int dir_fd, void *arg)
 {
 	_cleanup_mapping_ struct map_mapping stats = {};
 	struct windows *w = arg;
-	int code = counters_map(dir_fd, &stats, &w->row_cnt);
+	int code = counters_map(dir_fd, &stats, &w->counters.row_cnt);
 
 	if (code)
 		return code;
-	w->stat = stats.addr;
+	w->counters.stat = stats.addr;
 	windows_take(w);
 	return 0;
 }
@@ -440,7 +429,8 @@ static int calibrate_as(struct calibrating *c, struct err *err)
 int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_calibration,
 	struct err *err)
 {
-	const struct attach_opts opts = { .link = mode, .processes = true, .nesting = true };
+	const struct attach_opts opts = { .link = mode, .processes = true, .nesting = true,
+		.runs_bits = RUNS_BITS };
 	struct calibrating *c = apart_alloc(sizeof(*c));
 	int code;
 

@@ -10,7 +10,7 @@
 #include "internal.h"
 #include "target/kind.h"
 
-_Static_assert(sizeof(struct fsn_stat) == 256, "four cache lines");
+_Static_assert(sizeof(struct fsn_stat) == 320, "five cache lines");
 _Static_assert(
 	offsetof(struct fsn_stat, n.abandoned) == 64, "what most calls write is the first");
 _Static_assert(sizeof(struct fsn_set) == 320, "a cache line of keys, four of calls");

@@ -33,8 +33,33 @@ bool attach_links_by_pid(
 /* calibrate_kept.c: keeps @calibration for calibration_read(), till the next boot. */
 void calibration_write(enum link_mode mode, const struct calibration *calibration);
 
-/* calibrate.c: the counters of the group whose pins are in @dir_fd, and how many there are. */
+/* calibrate_runs.c: the counters of the group whose pins are in @dir_fd, and how many there are. */
 int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows);
+
+struct counters_of {
+	const struct fsn_stat *stat;
+	uint32_t fn_cnt, row_cnt;
+};
+
+/* Adds the counters of @fn at @offset of struct fsn_counts, over all shards. */
+uint64_t counters_sum(const struct counters_of *c, uint32_t fn, size_t offset);
+
+/* Run times that programs have measured of calls. */
+#define RUNS_MAX 256
+struct runs {
+	uint64_t entry_ns[RUNS_MAX], end_ns[RUNS_MAX];
+	int entry_cnt, end_cnt;
+};
+
+/* Calls @call, which calls @fn, and adds the run times that were measured meanwhile. */
+void runs_watch(const struct counters_of *c, uint32_t fn, struct runs *runs,
+	void (*call)(void *arg), void *arg);
+
+/* The mean of the lower half of those, entry and end together; 0: there are none. */
+uint64_t runs_usual(struct runs *runs);
+
+/* Sorts @values. 0: there are none. */
+uint64_t lower_quartile(uint64_t *values, int cnt);
 
 /* shared.c: which other group probes functions of @draft, into @report. */
 void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report);
@@ -109,6 +134,7 @@ struct engine_spec {
 	enum link_mode mode; /* not LINK_AUTO */
 	uint32_t hit_ns, step_ns; /* of a probe that measures nothing, emulated and single-stepped */
 	uint32_t rate;       /* of samples, Hz */
+	uint32_t runs_bits;  /* run time is measured of one hit of 1 << N */
 	bool follows;        /* some jump is followed */
 	bool spans;          /* some target is one */
 	bool thread_stacks;  /* stacks are what threads do */

@@ -297,6 +297,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_split = spec->split;
 	e->skel->rodata->fsn_page_shift = __builtin_ctzl(sysconf(_SC_PAGESIZE));
 	e->skel->rodata->fsn_may_pause = spec->pauses;
+	e->skel->rodata->fsn_runs_bits = spec->runs_bits;
 	e->skel->rodata->fsn_hit_ns = spec->hit_ns;
 	e->skel->rodata->fsn_step_ns = spec->step_ns;
 	e->skel->rodata->fsn_sample = spec->sample > 1 ? spec->sample : 0;

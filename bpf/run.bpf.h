@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Run time of the programs, measured by themselves: what a group costs depends on its keys, stacks,
+ * memory and streams, and on what the caches hold, so that no calibration can tell.
+ *
+ * A clock read costs a tenth of a program, so that it is done for a sample of the hits. Each stands
+ * for as many as it was chosen from. The first hits of a function are all measured, because few
+ * calls have no sample otherwise, and because the first stack walks take much longer than later
+ * ones. A multiple of the hit's number chooses the others (the golden ratio times 2^32, modulo
+ * 2^32): that spreads them evenly, without a period that a rhythm of the program could have, too.
+ *
+ * A program that was preempted has measured other threads: it is left out.
+ */
+#ifndef FUNCSNOOP_RUN_BPF_H
+#define FUNCSNOOP_RUN_BPF_H
+
+#include "filter.bpf.h"
+
+/*
+ * When a measurement began (ns), with the low bits of how often the thread was preempted until then,
+ * and whether it stands for more than one hit: one word, because stacks are full.
+ */
+#define RUN_SHIFT       5
+#define RUN_MANY        16ULL
+#define RUN_PREEMPTIONS 15ULL
+
+enum run_of { RUN_ENTRY, RUN_END };
+
+static __always_inline __u64 run_preemptions(void)
+{
+	return bpf_get_current_task_btf()->nivcsw & RUN_PREEMPTIONS;
+}
+
+static __always_inline __u64 run_begin(void)
+{
+	return bpf_ktime_get_ns() << RUN_SHIFT | run_preemptions();
+}
+
+/* The time at which it began. A compiler that kept it next to @run would need more stack. */
+static __always_inline __u64 run_time(__u64 run)
+{
+	asm volatile("" : "+r"(run));
+	return run >> RUN_SHIFT;
+}
+
+/* RUN_MANY if hit @nth is chosen, 1 if it is one of the first, else 0. */
+static __always_inline __u64 run_chosen(__u64 nth)
+{
+	if (nth <= FSN_RUNS_FIRST)
+		return 1;
+	return (__u32)nth * 0x9e3779b1U >> (32 - fsn_runs_bits) ? 0 : RUN_MANY;
+}
+
+/* A chosen measurement of a hit of @fn is over. Not static, so that it is verified once. */
+__noinline int run_over(__u64 run, __u32 fn, int of)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 ns = bpf_ktime_get_ns() - (run >> RUN_SHIFT), hits = 1;
+
+	if (!stat || (run ^ run_preemptions()) & RUN_PREEMPTIONS)
+		return 0;
+	if (run & RUN_MANY)
+		hits <<= fsn_runs_bits;
+	if (of == RUN_END) {
+		add(&stat->n.end_ns, ns * hits);
+		add(&stat->n.end_runs, hits);
+	} else {
+		add(&stat->n.entry_ns, ns * hits);
+		add(&stat->n.entry_runs, hits);
+	}
+	return 0;
+}
+
+/* More of the same entry, from @began on. */
+__noinline int run_more(__u64 began, __u64 run, __u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 ns = bpf_ktime_get_ns() - began;
+
+	if (stat && !((run ^ run_preemptions()) & RUN_PREEMPTIONS))
+		add(&stat->n.entry_ns, run & RUN_MANY ? ns << fsn_runs_bits : ns);
+	return 0;
+}
+
+/* Begins the measurement of an entry, or 0. Filtered calls are counted elsewhere. */
+static __always_inline __u64 run_entry(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 nth, chosen;
+
+	if (!stat)
+		return 0;
+	nth = READ(stat->n.calls);
+	if (READ(ctl.on) != FSN_ON)
+		nth += READ(stat->n.aside);
+	chosen = run_chosen(nth);
+	return chosen ? run_begin() | (chosen & RUN_MANY) : 0;
+}
+
+/* An end that began at @run is over: it is chosen now, since ends read the time anyway. */
+static __always_inline void run_end(__u64 run, __u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 nth, chosen;
+
+	if (!stat)
+		return;
+	nth = READ(stat->n.returns);
+	if (READ(ctl.on) != FSN_ON)
+		nth += READ(stat->n.strays) + READ(stat->n.unmatched);
+	chosen = run_chosen(nth);
+	if (chosen)
+		run_over(run | (chosen & RUN_MANY), fn, RUN_END);
+}
+
+#endif
