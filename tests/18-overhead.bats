@@ -29,7 +29,7 @@ set_prices() { # [LINK]: where it is not the best one, by the prices of that
 	local class prices=''
 
 	for class in 200 100000 100000 100000 100000; do
-		prices+=" 0 $class 0"
+		prices+=" 0 $class 0 0"
 	done
 	fsn feature --calibrate
 	sed -i -E "s/^[a-z]+ (of [^ ]+ at [0-9]+ spread [0-9]+):.*/${1-$(link_of)} \1:$prices$prices/" \

@@ -269,7 +269,7 @@ teardown() {
 # long as these.
 set_prices() { # COUNT RETURN RET JUMP EARLY, ns
 	(($# > 5)) || set -- "$@" "$@"
-	sed -i -E "s/:.*/:$(printf ' 0 %s 0' "$@")/" /run/funcsnoop/calibration
+	sed -i -E "s/:.*/:$(printf ' 0 %s 0 0' "$@")/" /run/funcsnoop/calibration
 }
 
 @test "the cost is that of each hit of a probe, as it was measured" {

@@ -20,7 +20,7 @@
 #include "target/draft.h"
 
 #define CACHE   "syscalls"
-#define CODE_NO 1 /* one more when what is timed is another */
+#define CODE_NO 2 /* one more when what is timed is another */
 #define CALLS   100
 #define WINDOWS 200
 
@@ -37,6 +37,7 @@ static const struct {
 
 struct took {
 	uint64_t bare_ns[CALL_CNT], probed_ns[CALL_CNT]; /* of CALLS calls */
+	uint64_t run_ns[CALL_CNT]; /* the programs' own, of one call; 0: not known */
 };
 
 static uint64_t time_window(long number)
@@ -60,11 +61,29 @@ static void time_calls(uint64_t ns[CALL_CNT])
 		}
 }
 
+static void call_window(void *arg)
+{
+	(void)time_window(*(const long *)arg);
+}
+
 static int measure(int dir_fd, void *arg)
 {
+	_cleanup_mapping_ struct map_mapping stats = {};
+	struct counters_of counters = { .fn_cnt = CALL_CNT };
 	struct took *took = arg;
+	int code = counters_map(dir_fd, &stats, &counters.row_cnt);
 
+	if (code)
+		return code;
+	counters.stat = stats.addr;
 	time_calls(took->probed_ns);
+	for (int i = 0; i < CALL_CNT; i++) {
+		struct runs runs = {};
+
+		for (int n = 0; n < WINDOWS; n++)
+			runs_watch(&counters, i, &runs, call_window, (void *)&calls[i].number);
+		took->run_ns[i] = runs_usual(&runs);
+	}
 	return 0;
 }
 
@@ -97,15 +116,17 @@ static void owner_of(char *buf, size_t size)
 bool calibration_read_calls(struct price *price)
 {
 	_cleanup_free_ char *text = bootcache_read(CACHE);
-	uint32_t *ns = price->whole_ns[PRICE_SYSCALL];
+	uint32_t *ns = price->whole_ns[PRICE_SYSCALL], *run_ns = price->run_ns[PRICE_SYSCALL];
 	char owner[32], of[32];
 	unsigned long long at_ns;
 
 	owner_of(owner, sizeof(owner));
-	if (!text || sscanf(text, "%31s at %llu: %" SCNu32 " %" SCNu32, of, &at_ns,
-			     &ns[PRICE_COUNT], &ns[PRICE_RETURN]) != 4 ||
+	if (!text || sscanf(text, "%31s at %llu: %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32,
+			     of, &at_ns, &ns[PRICE_COUNT], &ns[PRICE_RETURN],
+			     &run_ns[PRICE_COUNT], &run_ns[PRICE_RETURN]) != 6 ||
 		strcmp(of, owner) != 0 || !at_ns) {
 		ns[PRICE_COUNT] = ns[PRICE_RETURN] = 0;
+		run_ns[PRICE_COUNT] = run_ns[PRICE_RETURN] = 0;
 		return false;
 	}
 	if (!price->at_ns)
@@ -113,13 +134,15 @@ bool calibration_read_calls(struct price *price)
 	return true;
 }
 
-static void price_write(uint32_t counted_ns, uint32_t timed_ns)
+static void price_write(const struct price *price)
 {
+	const uint32_t *ns = price->whole_ns[PRICE_SYSCALL], *run_ns = price->run_ns[PRICE_SYSCALL];
 	char owner[32], text[128];
 
 	owner_of(owner, sizeof(owner));
-	snprintf(text, sizeof(text), "%s at %" PRIu64 ": %" PRIu32 " %" PRIu32 "\n", owner,
-		clock_ns(CLOCK_REALTIME), counted_ns, timed_ns);
+	snprintf(text, sizeof(text), "%s at %" PRIu64 ": %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+		owner, clock_ns(CLOCK_REALTIME), ns[PRICE_COUNT], ns[PRICE_RETURN],
+		run_ns[PRICE_COUNT], run_ns[PRICE_RETURN]);
 	bootcache_write(CACHE, text);
 }
 
@@ -135,6 +158,7 @@ int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err)
 	const struct attach_opts attach = { .processes = true, .nesting = true };
 	_cleanup_draft_ struct draft *draft = NULL;
 	struct took took = {};
+	struct price of = {};
 	int code = make_draft(&draft, err);
 
 	time_calls(took.bare_ns);
@@ -142,10 +166,16 @@ int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err)
 		code = attach_measure(draft, &attach, fs, measure, &took, err);
 	if (code)
 		return err_wrap(err, "cannot time system calls");
-	price_write(more_ns(&took, COUNTED), more_ns(&took, TIMED));
+	of.whole_ns[PRICE_SYSCALL][PRICE_COUNT] = more_ns(&took, COUNTED);
+	of.whole_ns[PRICE_SYSCALL][PRICE_RETURN] = more_ns(&took, TIMED);
+	of.run_ns[PRICE_SYSCALL][PRICE_COUNT] = took.run_ns[COUNTED];
+	of.run_ns[PRICE_SYSCALL][PRICE_RETURN] = took.run_ns[TIMED];
+	price_write(&of);
 	if (!calibration_read_calls(price)) {
-		price->whole_ns[PRICE_SYSCALL][PRICE_COUNT] = more_ns(&took, COUNTED);
-		price->whole_ns[PRICE_SYSCALL][PRICE_RETURN] = more_ns(&took, TIMED);
+		memcpy(price->whole_ns[PRICE_SYSCALL], of.whole_ns[PRICE_SYSCALL],
+			sizeof(of.whole_ns[PRICE_SYSCALL]));
+		memcpy(price->run_ns[PRICE_SYSCALL], of.run_ns[PRICE_SYSCALL],
+			sizeof(of.run_ns[PRICE_SYSCALL]));
 	}
 	return 0;
 }

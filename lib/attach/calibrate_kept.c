@@ -10,13 +10,13 @@
 #include "internal.h"
 
 /*
- * A line for each kind of link and build: which of them, then overhead, whole and rest of each
+ * A line for each kind of link and build: which of them, then overhead, whole, rest and run of each
  * class. A build is told by its programs, and by the code that they are timed on.
  */
 #define CACHE        "calibration"
 #define LINE_MAX_LEN 512
 #define LINES_MAX    (BOOTCACHE_MAX / LINE_MAX_LEN - 1)
-#define CODE_NO      2 /* one more when calibrate.c's code, or what is timed of it, is another */
+#define CODE_NO      3 /* one more when calibrate.c's code, or what is timed of it, is another */
 
 /* "session of 1-0123456789abcdef at" */
 static void line_begin(char *begin, size_t size, enum link_mode mode)
@@ -33,9 +33,10 @@ static size_t line_write(char *line, const char *begin, const struct calibration
 	for (int site = 0; site < PRICE_INSNS; site++)
 		for (int end = 0; end < PRICE_ENDS; end++)
 			len += snprintf(line + len, LINE_MAX_LEN - len,
-				" %" PRIu32 " %" PRIu32 " %" PRIu32,
+				" %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32,
 				c->price.overhead_ns[site][end],
-				c->price.whole_ns[site][end], c->price.rest_ns[site][end]);
+				c->price.whole_ns[site][end], c->price.rest_ns[site][end],
+				c->price.run_ns[site][end]);
 	return len + snprintf(line + len, LINE_MAX_LEN - len, "\n");
 }
 
@@ -53,10 +54,11 @@ static bool line_read(const char *line, const char *begin, struct calibration *r
 	for (int site = 0; site < PRICE_INSNS; site++)
 		for (int end = 0; end < PRICE_ENDS; end++) {
 			line += used;
-			if (sscanf(line, " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n",
+			if (sscanf(line, " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n",
 				    &c.price.overhead_ns[site][end],
 				    &c.price.whole_ns[site][end],
-				    &c.price.rest_ns[site][end], &used) != 3)
+				    &c.price.rest_ns[site][end],
+				    &c.price.run_ns[site][end], &used) != 4)
 				return false;
 		}
 	if (line[used] && line[used] != '\n')
