@@ -359,3 +359,110 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 	poll_until left_nothing
 	holds_only ""
 }
+
+# --- the estimate, beside the program's own clock ----------------------------------------------
+
+# pays(1) of the fixtures calls a function and its copy without probes in turn, a millisecond each, so
+# that what disturbs the machine for longer disturbs both, and prints the median of their differences
+# in CPU time. A calibration in a slow moment is too high for all that follows, so that each of three
+# measurements has one of its own, and the median of the quotients counts.
+assert_estimate() { # call|deep|heap ATTACH-OPTION...; with $reader: stream has these options
+	local kind=$1 quotient quotients='' i
+
+	shift
+	for i in 1 2 3; do
+		fsn feature --calibrate
+		fsn attach g "$@" --overhead none
+		[[ ! ${reader-} ]] || start_stream
+		capture "$FIX/pays" "$kind" 41 1000
+		[[ $output =~ ^calls=([0-9]+)\ longer_ns=([0-9.]+)$ ]]
+		fsn stats g --json
+		assert_json '.[0].functions | map(.calls) | add' "${BASH_REMATCH[1]}"
+		quotient=$(json ".[0].cost_ns / ${BASH_REMATCH[1]} / ${BASH_REMATCH[2]}")
+		quotients+="$quotient "
+		echo "# $kind $*: ${BASH_REMATCH[2]} ns a call, estimated: $quotient times that" >&2
+		[[ ! ${reader-} ]] || stop_bg -INT stream
+		fsn detach g
+	done
+	quotient=$(tr ' ' '\n' <<<"$quotients" | sort -g | sed -n 3p) # after an empty line
+	awk -v q="$quotient" 'BEGIN { exit !(q > 1 / 1.2 && q < 1.2) }' ||
+		fail "the estimate is ${quotient} times of what calls took longer: $quotients"
+}
+
+start_stream() {
+	# shellcheck disable=SC2086	# options
+	start_bg stream "$FUNCSNOOP" stream g --json -o "$BATS_TEST_TMPDIR/stream.json" $reader
+	poll_until grep -q watching "$(bg_err stream)"
+}
+
+@test "overhead: the estimate is what calls take longer" {
+	assert_estimate call paid_call --lib "$FIX/pays"
+}
+
+@test "overhead: the estimate is right for functions that are only counted" {
+	assert_estimate call paid_call --lib "$FIX/pays" --count
+}
+
+@test "overhead: the estimate includes a key that is a number" {
+	assert_estimate call paid_call --lib "$FIX/pays" --key n
+}
+
+@test "overhead: the estimate includes a key that is text" {
+	assert_estimate call paid_call --lib "$FIX/pays" --key text
+}
+
+@test "overhead: the estimate includes stacks" {
+	assert_estimate deep paid_call --lib "$FIX/pays" --stacks all
+}
+
+@test "overhead: the estimate includes stacks of slow calls" {
+	assert_estimate deep paid_call --lib "$FIX/pays" --stacks slow --slow 1ns
+}
+
+@test "overhead: the estimate includes --split" {
+	assert_estimate call paid_call --lib "$FIX/pays" --split
+}
+
+@test "overhead: the estimate includes memory" {
+	heap_config
+	assert_estimate heap --config "$BATS_TEST_TMPDIR/g.json" --memory
+}
+
+@test "overhead: the estimate includes memory by stack" {
+	heap_config
+	assert_estimate heap --config "$BATS_TEST_TMPDIR/g.json" --memory --stacks all
+}
+
+heap_config() {
+	cat >"$BATS_TEST_TMPDIR/g.json" <<-END
+		{ "lib": "$FIX/pays", "g_sym": {
+			"paid_malloc": { "ret": "void *", "error": "null", "args": ["size_t size"],
+				"allocates": { "pointer": "result", "size": "size" } },
+			"paid_free": { "ret": "void", "args": ["void *block"], "frees": "block" } } }
+	END
+}
+
+@test "overhead: the estimate includes a stream" {
+	local reader='--events call'
+
+	assert_estimate call paid_call --lib "$FIX/pays"
+}
+
+@test "overhead: the estimate includes a stream of entries and of calls with keys" {
+	local reader='--events all'
+
+	assert_estimate call paid_call --lib "$FIX/pays" --key text
+}
+
+@test "overhead: after a reset the few calls since then cost what calls did before" {
+	local before
+
+	fsn attach g paid_call --lib "$FIX/pays" --stacks all
+	capture "$FIX/pays" deep 11 1000
+	fsn stats g --reset --json
+	before=$(json '.[0].cost_ns / 11000')
+	capture "$FIX/pays" deep 1 10
+	fsn stats g --json
+	assert_json ".[0].cost_ns / 10 / $before | . > 0.8 and . < 1.25" true
+	fsn detach g
+}

@@ -112,14 +112,52 @@ static uint64_t step_ns(const struct price *price)
 	return stepped > emulated ? stepped - emulated : 0;
 }
 
-uint64_t cost_of_hits(const struct price *price, enum price_site site, enum price_end end,
+/* Hits of probes on ends, without those of other functions' probes. */
+static uint64_t end_hits(const struct fsn_counts *n)
+{
+	uint64_t ends = n->returns + n->unmatched + n->strays;
+
+	return ends - (n->led < ends ? n->led : ends);
+}
+
+/* The run time of @hits, of which @runs took @ns. */
+static double run_time(uint64_t hits, uint64_t runs, uint64_t ns)
+{
+	return runs ? (double)ns / runs * hits : 0;
+}
+
+/* The same of a call during the calibration, beyond that of an entry which is only counted. */
+static double calibrated_end(const uint32_t *run_ns, enum price_end end)
+{
+	return run_ns[end] ? (double)run_ns[end] - run_ns[PRICE_COUNT] : 0;
+}
+
+/* How much longer the programs ran than during the calibration, or, below 0, shorter. */
+static int64_t more_than_calibrated(const uint32_t *run_ns, enum price_end end,
 	const struct fsn_counts *n)
 {
-	const uint32_t *whole_ns = price->whole_ns[site];
-	uint64_t ends = n->returns + n->unmatched + n->strays,
-		 ns = (n->calls + n->aside) * whole_ns[PRICE_COUNT];
+	uint64_t entries = n->calls + n->aside, ends = end == PRICE_COUNT ? 0 : end_hits(n);
+	double ran = run_time(entries, n->entry_runs, n->entry_ns) +
+		run_time(ends, n->end_runs, n->end_ns);
 
-	ends -= n->led < ends ? n->led : ends;
+	if (!run_ns[PRICE_COUNT] || !n->entry_runs || (ends && !n->end_runs))
+		return 0;
+	ran -= (double)entries * run_ns[PRICE_COUNT];
+	if (end == PRICE_RETURN || end == PRICE_EARLY)
+		ran -= ends * calibrated_end(run_ns, end);
+	else
+		ran -= ends * calibrated_end(run_ns, PRICE_RET);
+	if (end != PRICE_COUNT && end != PRICE_RETURN)
+		ran -= n->jumped * calibrated_end(run_ns, PRICE_JUMP);
+	return ran;
+}
+
+static uint64_t cost_of_calibrated(const struct price *price, enum price_site site,
+	enum price_end end, const struct fsn_counts *n)
+{
+	const uint32_t *whole_ns = price->whole_ns[site];
+	uint64_t ends = end_hits(n), ns = (n->calls + n->aside) * whole_ns[PRICE_COUNT];
+
 	if (end == PRICE_COUNT)
 		return ns;
 	ns += n->passed * price->whole_ns[PRICE_EMULATED][PRICE_COUNT] +
@@ -128,6 +166,15 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 		return ns + ends * end_ns(whole_ns, PRICE_RETURN);
 	return ns + n->jumped * end_ns(whole_ns, PRICE_JUMP) +
 		ends * end_ns(whole_ns, end == PRICE_EARLY ? end : PRICE_RET);
+}
+
+uint64_t cost_of_hits(const struct price *price, enum price_site site, enum price_end end,
+	const struct fsn_counts *n)
+{
+	int64_t ns = cost_of_calibrated(price, site, end, n) + n->walks_ns +
+		more_than_calibrated(price->run_ns[site], end, n);
+
+	return ns > 0 ? ns : 0;
 }
 
 /* What can't be read is unknown. */

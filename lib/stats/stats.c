@@ -62,6 +62,27 @@ void proc_counts_subtract(struct fsn_proc_counts *from, const struct fsn_proc_co
 }
 #undef X
 
+#define RUNS_ENOUGH (16ULL << FSN_RUNS_BITS)
+
+/*
+ * Subtracts @was, except from the run times if that leaves few samples: the mean of them since the
+ * attach is then closer to the truth.
+ */
+static void counts_since(struct fsn_counts *n, const struct fsn_counts *was)
+{
+	const struct fsn_counts ever = *n;
+
+	counts_subtract(n, was);
+	if (n->entry_runs < RUNS_ENOUGH) {
+		n->entry_ns = ever.entry_ns;
+		n->entry_runs = ever.entry_runs;
+	}
+	if (n->end_runs < RUNS_ENOUGH) {
+		n->end_ns = ever.end_ns;
+		n->end_runs = ever.end_runs;
+	}
+}
+
 static uint64_t raw_in_flight(const struct fsn_counts *n)
 {
 	return n->calls + n->revived - n->returns - n->abandoned - n->no_slot -
@@ -129,7 +150,7 @@ static void func_subtract(struct stats_func *f, const struct fsn_base *now,
 	uint64_t ends;
 
 	f->n = now->n;
-	counts_subtract(&f->n, &base->n);
+	counts_since(&f->n, &base->n);
 	f->n.total_ns = stats_signed(f->n.total_ns);
 	f->n.on_cpu_ns = stats_signed(f->n.on_cpu_ns);
 	f->carried = base->carried;
@@ -525,7 +546,7 @@ static int counts_read(const struct group *g, struct fsn_counts **ret_counts, st
 	for (size_t i = 0; i < c.cnt; i++)
 		counts_add(&counts[i % g->meta.fn_cnt], &c.stat[i].n);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
-		counts_subtract(&counts[i], &base[i].n);
+		counts_since(&counts[i], &base[i].n);
 	*ret_counts = TAKE_PTR(counts);
 	return 0;
 }

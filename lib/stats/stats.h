@@ -343,14 +343,17 @@ DEFINE_CLEANUP(stats, struct stats *, stats_free)
 /*
  * Where a number comes from: the kernel's own accounting of the programs' run time, without
  * the traps (only while kernel.bpf_stats_enabled is 1, and for CAP_SYS_ADMIN), else hits of
- * probes times what one costs on this machine, traps included (calibrate()).
+ * probes times what one costs on this machine, traps included (calibrate()), and by how much the
+ * programs ran longer than then, as a sample of the hits has measured (bpf/run.bpf.h).
  */
 enum cost_source { COST_UNKNOWN, COST_ACCOUNTED, COST_CALIBRATED };
 
 /*
  * What hits took, by each kind of probe: entries, ends with or without their call, and jumps
  * that were looked at. What only the entry of a call takes is that of a call whose end is not
- * looked for; a jump that does not leave takes as much as an emulated entry.
+ * looked for; a jump that does not leave takes as much as an emulated entry. Run times that the
+ * programs have measured, longer or shorter than those of the calibration, are in it: keys, stacks,
+ * memory and streams.
  */
 uint64_t cost_of_hits(const struct price *price, enum price_site site, enum price_end end,
 	const struct fsn_counts *n);

@@ -55,6 +55,49 @@ static void test_hits(void)
 	}
 }
 
+/* Run times, by how much they differ from those of the calibration: 40 ns of entries, 60 of ends. */
+static void test_runs(void)
+{
+	const struct price price = {
+		.whole_ns = { { 700, 1400, 1500, 1300, 1200 } },
+		.run_ns = { { 40, 100, 120, 50, 110 } },
+	};
+	const struct price unknown = { .whole_ns = { { 700, 1400, 1500, 1300, 1200 } } };
+	const struct {
+		const char *what;
+		const struct price *price;
+		enum price_end end;
+		struct fsn_counts n;
+		uint64_t ns;
+	} cases[] = {
+		{ "as calibrated", &price, PRICE_RETURN, { .calls = 10, .returns = 10,
+			.entry_ns = 80, .entry_runs = 2, .end_ns = 60, .end_runs = 1 }, 14000 },
+		{ "longer entries", &price, PRICE_RETURN, { .calls = 10, .returns = 10,
+			.entry_ns = 280, .entry_runs = 2, .end_ns = 60, .end_runs = 1 }, 15000 },
+		{ "longer ends, and calls in flight", &price, PRICE_RETURN, { .calls = 12, .returns = 10,
+			.entry_ns = 80, .entry_runs = 2, .end_ns = 160, .end_runs = 1 }, 16400 },
+		{ "shorter ones", &price, PRICE_COUNT, { .calls = 10, .entry_ns = 30, .entry_runs = 1 },
+			6900 },
+		{ "less than nothing", &price, PRICE_COUNT, { .calls = 10, .entry_runs = 1 }, 6600 },
+		{ "ends at ret instructions", &price, PRICE_RET, { .calls = 10, .returns = 10,
+			.entry_ns = 40, .entry_runs = 1, .end_ns = 180, .end_runs = 1 }, 16000 },
+		{ "calls that leave by jumps", &price, PRICE_RET, { .calls = 10, .returns = 5, .jumped = 5,
+			.entry_ns = 50, .entry_runs = 1, .end_ns = 70, .end_runs = 1 }, 14000 },
+		{ "walks at ends", &price, PRICE_RETURN, { .calls = 10, .returns = 10, .walks_ns = 5000,
+			.entry_ns = 80, .entry_runs = 2, .end_ns = 60, .end_runs = 1 }, 19000 },
+		{ "no sample of ends", &price, PRICE_RETURN, { .calls = 10, .returns = 10,
+			.entry_ns = 280, .entry_runs = 2 }, 14000 },
+		{ "a calibration without run times", &unknown, PRICE_RETURN, { .calls = 10, .returns = 10,
+			.entry_ns = 280, .entry_runs = 2, .end_ns = 60, .end_runs = 1 }, 14000 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t ns = cost_of_hits(cases[i].price, PRICE_EMULATED, cases[i].end, &cases[i].n);
+
+		ok(ns == cases[i].ns, "run times, %s: %llu ns", cases[i].what, (unsigned long long)ns);
+	}
+}
+
 int main(void)
 {
 	static const struct {
@@ -90,5 +133,6 @@ int main(void)
 		"the kernel's accounting");
 	ok(!strcmp(cost_source_name(COST_CALIBRATED), "calibration"), "the estimate");
 	test_hits();
+	test_runs();
 	return tap_done();
 }
