@@ -223,6 +223,17 @@ static void listing_done(struct listing *l)
 	groups_done(&l->groups);
 }
 
+/* A group that cannot be read does not hide the others: its row says why. */
+static int row_failed(struct listing *l, size_t i, const struct err *err)
+{
+	asked_done(&l->asked[i]);
+	l->asked[i] = (struct asked) {};
+	l->groups.error[i] = strdup(err->msg);
+	l->rows[i] = (struct json_list_row) { .group = l->groups.group[i],
+		.error = l->groups.error[i] };
+	return l->groups.error[i] ? 0 : -ENOMEM;
+}
+
 static int listing_read(const struct options *o, struct listing *l, struct err *err)
 {
 	int code = groups_open(o->g, &o->words, GROUPS_LIST, &l->groups, err);
@@ -237,6 +248,9 @@ static int listing_read(const struct options *o, struct listing *l, struct err *
 		code = read_row(l->groups.group[i], l->groups.error[i], &l->rows[i],
 			&l->asked[i], err);
 		if (groups_pass(&l->groups, i, code)) {
+			if (code && code != -ENOMEM && row_failed(l, i, err))
+				return err_sys(err, -ENOMEM, "cannot list groups");
+			code = code == -ENOMEM ? code : 0;
 			i++;
 			continue;
 		}

@@ -90,11 +90,20 @@ int reading_take(const struct stats_options *o, struct reading *now, struct err 
 			code = reading_slow(o, now, i, err);
 		group_open_keys(now->groups.group[i]);
 		if (groups_pass(&now->groups, i, code)) {
-			i++;
+			if (code && code != -ENOMEM && !now->groups.named) {
+				code = groups_leave(&now->groups, i, err);
+				forget(now, i);
+			} else {
+				i++;
+			}
 			continue;
 		}
 		forget(now, i);
 		code = 0;
+	}
+	if (!code && !now->groups.cnt && now->groups.left_cnt && !o->shared) {
+		*err = now->groups.left[0].why;
+		code = err->code;
 	}
 	if (!code)
 		reading_costs(o, now);

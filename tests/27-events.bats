@@ -228,7 +228,7 @@ hint: did you mean 'u:$EVENTS:tick'"
 	fsn detach g
 }
 
-@test "several targets of a group can be at one tracepoint, spans included" {
+@test "attach: several targets of a group share a tracepoint, spans included" {
 	local in=t:syscalls:sys_enter_getppid out=t:syscalls:sys_exit_getppid
 
 	need_tracefs

@@ -700,7 +700,7 @@ teardown() {
 	done
 }
 
-@test "a group with keys of which a part is missing is listed with its error" {
+@test "list: shows the error of a group with keys if a map is missing" {
 	local part
 
 	need_bpf

@@ -354,6 +354,41 @@ no_crash() { # WHAT
 	rmdir "$ELSEWHERE"
 }
 
+@test "group: a pin of another group's map is refused, and so are pins of two maps in exchange" {
+	local pin
+
+	fsn attach g fix_add --lib "$FIX/libfix.so" --key arg1
+	fsn attach away fix_add --lib "$FIX/libfix.so" --key arg1
+	capture "$FIX/call" add 5
+	mkdir "$ELSEWHERE"
+	for pin in meta funcs text ctl stats hists procs rows; do
+		mv "$FOLDER/g/$pin" "$ELSEWHERE/$pin"
+		ln "$FOLDER/away/$pin" "$FOLDER/g/$pin"
+		fsn -s 1 stats g
+		assert_stderr_match "^funcsnoop stats: .*'g'.*damaged"
+		fsn -s 1 reset g
+		rm "$FOLDER/g/$pin"
+		mv "$ELSEWHERE/$pin" "$FOLDER/g/$pin"
+	done
+	mv "$FOLDER/g/base0" "$ELSEWHERE/base0"
+	mv "$FOLDER/g/base1" "$FOLDER/g/base0"
+	mv "$ELSEWHERE/base0" "$FOLDER/g/base1"
+	fsn -s 1 stats g
+	assert_stderr_match "damaged"
+	# It hides no other group.
+	fsn list --json
+	assert_json '[.[] | [.name, .calls, (.error // "" | test("damaged"))]]' \
+		'[["away",5,false],["g",null,true]]'
+	fsn -s 1 stats --json
+	assert_json '[.[] | [.group, .functions[0].calls]]' '[["away",5]]'
+	assert_stderr "funcsnoop stats: cannot read statistics of group 'g': one of its maps is damaged"
+	fsn detach away
+	fsn -s 1 stats --json
+	assert_json '.error | test("damaged")' true
+	fsn detach g
+	rmdir "$ELSEWHERE"
+}
+
 @test "a group that says it has more than it has ends in an error, not in a crash" {
 	local bytes changed at value
 

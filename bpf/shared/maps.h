@@ -21,6 +21,7 @@ struct fsn_said {
 	char argv[4096];            /* the command line, a zero byte behind each word */
 };
 
+#define FSN_MAPS_MAX 96
 #define FSN_NAME_LEN 33
 #define FSN_TEXT_LEN 4096 /* a piece of fsn_text; offsets count through all pieces */
 
@@ -59,6 +60,8 @@ struct fsn_meta {
 	unsigned long long tried_cost_ns; /* and this they would have taken in a second */
 	unsigned long long memory_bytes; /* of all maps: none grows */
 	unsigned long long definition; /* of what was asked for and found: attach_definition() */
+	/* The kernel's number of each pinned map (enum map_id): a pin can be replaced. */
+	unsigned int map_id[FSN_MAPS_MAX];
 };
 
 #define FSN_SHARE_ALL 1000000U

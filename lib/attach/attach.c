@@ -195,6 +195,8 @@ static void fill_meta(struct fsn_meta *meta, const struct draft *draft,
 	meta->sampled_cpus = engine_sampled_cpus(e);
 	meta->duty = draft->duty;
 	meta->pid = getppid(); /* the command: this runs apart from it */
+	for (int i = 0; i < MAPID_CNT; i++)
+		meta->map_id[i] = map_number(engine_map_fd(e, i));
 	snprintf(meta->name, sizeof(meta->name), "%s", draft->name);
 	snprintf(meta->version, sizeof(meta->version), "%s", FUNCSNOOP_VERSION);
 }

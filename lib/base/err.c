@@ -21,6 +21,8 @@ const char *err_text(int code)
 
 	if (n == KERNEL_ENOTSUPP)
 		return "Operation not supported by the kernel (524)";
+	if (n == EPROTO) /* no call of funcsnoop's but the readers of maps returns it */
+		return "one of its maps is damaged";
 	if (n == ERR_NO_PROC)
 		return "/proc is not mounted";
 	if (n >= __LIBBPF_ERRNO__START) {

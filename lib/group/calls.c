@@ -377,7 +377,7 @@ size_t places_sweep(const struct group *g)
 	uint32_t cnt = 0;
 	size_t swept = 0;
 
-	if (map_check(fd, MAPID_PLACES, &cnt) || map_mmap(fd, cnt * sizeof(*places), &map))
+	if (map_check(fd, MAPID_PLACES, 0, &cnt) || map_mmap(fd, cnt * sizeof(*places), &map))
 		return 0;
 	places = map.addr;
 	for (uint32_t i = 0; i < cnt; i++) {

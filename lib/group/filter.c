@@ -321,7 +321,7 @@ uint32_t filter_lost_children(int dir_fd)
 	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_PIDS), 0);
 	uint32_t none = FSN_PID_NONE, lost = 0, cnt;
 
-	if (fd < 0 || map_check(fd, MAPID_PIDS, &cnt) || bpf_map_lookup_elem(fd, &none, &lost))
+	if (fd < 0 || map_check(fd, MAPID_PIDS, 0, &cnt) || bpf_map_lookup_elem(fd, &none, &lost))
 		return 0;
 	return lost;
 }

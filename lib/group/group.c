@@ -23,7 +23,7 @@ int group_map_fd(const struct group *g, enum map_id id, const char *what, struct
 
 const char *group_text(const struct group *g, uint32_t offset)
 {
-	/* Of a group that could not be opened there may be nothing but what its meta says. */
+	/* A group that could not be opened may have no text. */
 	return g->text ? strtab_at(g->text, g->meta.text_bytes, offset) : "";
 }
 

@@ -51,7 +51,7 @@ static int open_map(struct group *g, enum map_id id, bool write)
 	if (dir_fd < 0)
 		return dir_fd;
 	fd = bpffs_get(dir_fd, map_pin_name(id), write ? 0 : BPF_F_RDONLY);
-	if (fd >= 0 && map_check(fd, id, &g->entries[id]))
+	if (fd >= 0 && map_check(fd, id, g->meta.map_id[id], &g->entries[id]))
 		return -EPROTO;
 	return TAKE_FD(fd);
 }
@@ -215,7 +215,7 @@ static int read_description(struct group *g, struct err *err)
 	if (code)
 		return err_sys(err, code, "cannot read group '%s'", g->name);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
-		if (g->funcs[i].lib >= g->meta.lib_cnt)
+		if (g->funcs[i].lib >= g->meta.lib_cnt || g->funcs[i].exit >= FSN_EXIT_CNT)
 			return err_set(err, -EPROTO, "group '%s' is damaged", g->name);
 	return 0;
 }

@@ -153,7 +153,7 @@ static bool has_ended(const struct bpffs *fs, const char *name)
 	if (bpffs_open_group(fs, name, &dir_fd, NULL))
 		return false;
 	fd = bpffs_get(dir_fd, map_pin_name(MAPID_CTL), BPF_F_RDONLY);
-	if (fd < 0 || map_check(fd, MAPID_CTL, &cnt) || bpf_map_lookup_elem(fd, &zero, &ctl))
+	if (fd < 0 || map_check(fd, MAPID_CTL, 0, &cnt) || bpf_map_lookup_elem(fd, &zero, &ctl))
 		return false;
 	return ctl.on & FSN_FILTER_UNTIL && !ns_until(ctl.until_ns);
 }

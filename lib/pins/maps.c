@@ -80,7 +80,9 @@ uint32_t map_value_bytes(enum map_id id, const struct map_sizes *n)
 	return shape->value_bytes - (n->wide ? 0 : shape->spared);
 }
 
-int map_check(int fd, enum map_id id, uint32_t *ret_entries)
+_Static_assert(MAPID_CNT <= FSN_MAPS_MAX, "struct fsn_meta has a number for each map");
+
+int map_check(int fd, enum map_id id, uint32_t number, uint32_t *ret_entries)
 {
 	const struct map_shape *shape = &facts[id].shape;
 	struct bpf_map_info info = {};
@@ -92,8 +94,18 @@ int map_check(int fd, enum map_id id, uint32_t *ret_entries)
 		(info.value_size != shape->value_bytes &&
 			info.value_size != shape->value_bytes - shape->spared))
 		return -EPROTO;
+	if (number && info.id != number)
+		return -EPROTO;
 	*ret_entries = info.max_entries;
 	return 0;
+}
+
+uint32_t map_number(int fd)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &len) ? 0 : info.id;
 }
 
 /* --- arrays ---------------------------------------------------------------------------------- */

@@ -40,9 +40,12 @@ const char *map_pin_name(enum map_id id);
  * Whether @fd is a map of the kind and with the sizes of key and value that @id has: a read
  * from another one would write past the end of what it reads into. 0, -EPROTO or what
  * bpf(2) gives. A value may be FSN_STR_SPARED shorter where text is. *@ret_entries is how many
- * there are.
+ * there are. @number is the kernel's number of the map that it must be, or 0.
  */
-int map_check(int fd, enum map_id id, uint32_t *ret_entries);
+int map_check(int fd, enum map_id id, uint32_t number, uint32_t *ret_entries);
+
+/* The kernel's number of the map; 0 if it is not known. */
+uint32_t map_number(int fd);
 
 /* Whether nothing is known of a group before it is read; meta was, before all others. */
 bool map_is_first(enum map_id id);
