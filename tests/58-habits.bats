@@ -106,3 +106,27 @@ hinted() { # COMMAND
 			fail "$c: $(tail -n 5 "$(bg_out r)")"
 	done
 }
+
+# bats test_tags=bpf
+@test "options of other tracers: the error names what does the same" {
+	need_bpf
+	need_option "run -e openat" "a system call is a FUNCTION such as 's:openat'"
+	fsn run s:openat -p $$ -d 0.1
+	need_option "run -F 99 cpu" "did you mean '--rate'?"
+	fsn run cpu --rate 99 -d 0.1
+	need_option "run -g cpu" "did you mean '--stacks all'?"
+	need_option "run -k cpu" "did you mean '--stacks all'?"
+	fsn run cpu --stacks all -d 0.1
+	need_option "-l" "did you mean 'list targets'?"
+	fsn list targets 's:get*'
+	need_option "-c true" "did you mean 'run syscalls'?"
+	fsn run syscalls -- true
+	need_option "-e x" "did you mean 'run'?"
+	fsn -s 2 stats -e
+	assert_stderr_match "^funcsnoop stats: unknown option '-e'$"
+}
+
+need_option() { # ARGS TEXT
+	fsn -s 2 $1
+	assert_stderr_match "unknown option '-.'; ${2//\?/[?]}$"
+}

@@ -72,6 +72,7 @@ hint_table() {
 		BPFFS_HINT_READERS|a group of root, read by another user|readers and writers of a group
 		BPFFS_HINT_WRITERS|a group of root, changed by another user|readers and writers of a group
 		a FUNCTION comes after the name of a group: 'g %s'|attach LIB:FUNCTION without a group|a system call without prefix, and a FUNCTION without a group
+		a duration is an option of 'funcsnoop run': -d %s|LIB:FUNCTION SECONDS|notation that is no FUNCTION here is answered with one
 		a command was killed while it changed probes; each costs a trap at every call until the process exits|orphaned breakpoints, without CAP_SYS_ADMIN|42-ownerless: breakpoints that can't be taken away are told, and who has them
 		a process may open %llu files ('ulimit -Hn'): stream fewer groups|RLIMIT_NOFILE of 22|streams are limited by open files, and by places
 		arguments that are not declared in a configuration are arg1 to arg%d|--if with a name that no debug information has|an argument without a name is called by its number
@@ -426,6 +427,8 @@ meant() { # FUNCTION MEANT
 	meant syscalls:sys_exit_getppid s:getppid
 	follow 1 "^run 'funcsnoop run cpu --rate 49'$" "s/^run '(.*)'/\1 -d 0.2/" attach g profile:hz:49
 	assert_output_match '^(SELF%|cpu-)'
+	follow 1 "^a duration is an option of 'funcsnoop run': -d 1$" \
+		"s,^.*: (-d 1)$,funcsnoop run $LIB:fix_add \1," run "$LIB:fix_add" 1
 	follow 1 "^name its library: 'uprobe:LIB:fix_add'$" \
 		"s,^.*: '(.*)LIB(.*)',funcsnoop run '\1$LIB\2' -- $CALL add 5," run uprobe:fix_add
 	assert_stderr_match '^fix_add +5 '

@@ -132,6 +132,30 @@ static int check_long(const struct globals *g, const struct argp *argp, const ch
 	return 0;
 }
 
+/* Short options of perf, strace(1) and bpftrace that are none here. */
+static int unknown_short(const struct globals *g, char key)
+{
+	static const struct {
+		bool probes; /* of run and attach; else without a command */
+		char key;
+		const char *text;
+	} known[] = {
+		{ true, 'e', "a system call is a FUNCTION such as 's:openat'" },
+		{ true, 'F', "did you mean '--rate'?" },
+		{ true, 'g', "did you mean '--stacks all'?" },
+		{ true, 'k', "did you mean '--stacks all'?" },
+		{ false, 'l', "did you mean 'list targets'?" },
+		{ false, 'e', "did you mean 'run'?" },
+		{ false, 'c', "did you mean 'run syscalls'?" },
+	};
+	bool probes = g->command && (!strcmp(g->command, "run") || !strcmp(g->command, "attach"));
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (known[i].key == key && known[i].probes == probes && (probes || !g->command))
+			return cmd_usage(g, "unknown option '-%c'; %s", key, known[i].text);
+	return cmd_usage(g, "unknown option '-%c'", key);
+}
+
 static int check_short(const struct globals *g, const struct argp *argp, const char *word,
 	bool *ret_takes_next)
 {
@@ -139,7 +163,7 @@ static int check_short(const struct globals *g, const struct argp *argp, const c
 		const struct argp_option *o = each_option(argp, match_short, (void *)c);
 
 		if (!o)
-			return cmd_usage(g, "unknown option '-%c'", *c);
+			return unknown_short(g, *c);
 		if (o->arg) {
 			*ret_takes_next = !c[1];
 			return 0;

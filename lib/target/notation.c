@@ -46,6 +46,11 @@ static bool hint_of(const char *func, struct err *err)
 	const char *colon = strchr(func, ':'), *name = colon ? colon + 1 : NULL;
 	char head[64];
 
+	/* bcc's "funccount c:malloc 10" */
+	if (*func && !func[strspn(func, "0123456789")]) {
+		err_hint(err, "a duration is an option of 'funcsnoop run': -d %s", func);
+		return true;
+	}
 	if (!colon || (size_t)(colon - func) >= sizeof(head))
 		return false;
 	memcpy(head, func, colon - func);
