@@ -24,7 +24,7 @@ void draft_note_left_out(const struct attach_options *o, const struct draft *dra
 	if (libfind_crowd(draft->finder))
 		cmd_note(o->g,
 			"left out: %zu more mapped files of such names, as users map more than %d; "
-			"--pid or a path takes them",
+			"use --pid or a path for them",
 			libfind_crowd(draft->finder), LIBFIND_OF_USER);
 	if (draft->missing_cnt && o->draft.preset)
 		cmd_note(o->g, "not in the library: %zu of preset '%s', such as '%s'",

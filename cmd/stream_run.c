@@ -366,8 +366,8 @@ static void tell_of_silence(const struct run *r)
 		if (!r->o->entries && !group_info(g).events &&
 			group_info(g).exits == 1U << FSN_EXIT_NONE)
 			cmd_note(r->o->g,
-				"functions of group '%s' are only counted: --events entry shows "
-				"their calls",
+				"functions of group '%s' are only counted: use --events entry "
+				"for their calls",
 				group_info(g).name);
 		else if ((r->o->filter.slow || r->o->alert) && !group_has_slow(g))
 			cmd_note(r->o->g,
@@ -466,7 +466,7 @@ int stream_run(const struct stream_options *o)
 	if (r.stream)
 		lost = stream_lost(r.stream);
 	if (lost)
-		cmd_note(o->g, "%llu call%s lost: --buffer makes more room, filters less to write",
+		cmd_note(o->g, "%llu call%s lost: use a larger --buffer, or filters",
 			(unsigned long long)lost, lost == 1 ? " was" : "s were");
 	signals_end();
 	return is_end(code) ? EXIT_DONE : cmd_fail(o->g, &err);

@@ -149,23 +149,37 @@ hint_table() {
 		use a directory such as /sys/fs/cgroup/system.slice|--cgroup with another directory|a cgroup is a directory of cgroup v2
 		use function, process, cgroup, library, or a key that the group was attached with (--key)|stats --by with an unknown word|words of --by that are no key of --key
 		use preset cuda, cuda-driver, nccl, malloc or tensors, or "allocates" in a configuration: funcsnoop-config(5)|--memory without a function that allocates|memory without an allocating function is followed with a preset
+		left out: %zu more mapped files of such names, as users map more than %d; use --pid or a path for them|a library of which another user maps many copies|66-hostile: a user who maps very many copies of a library keeps nobody from probing it
+		group '%s' does not follow memory: attach the group again with --replace --memory|list allocations of another group|allocations by stack are of groups that are attached with stacks
+		%llu blocks found no room and are not here: attach the group again with --replace --blocks N|a full table of blocks|a full table of blocks is made larger
+		%s not among what is held: no room; attach the group again with --replace --blocks N|a full table of blocks|a full table of blocks is made larger
+		%zu stale call%s hidden; --all shows %s|list inflight with stale calls|54-inflight: calls below where their thread is now are stale, and hidden without --all
+		to follow children, %zu other process%s pay%s for breakpoints, too; use --no-children to spare them|run COMMAND while others map the file|other processes are spared by run
+		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --exit ret to time them|return probes in fibers|53-hazards: a signal on another stack in a call with a return probe does no harm
+		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --exit ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
+		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: functions that are only counted have entries
+		%llu call%s lost: use a larger --buffer, or filters|stream of very many calls|80-stream: calls that find no room are counted: of a reader that is stopped
+		use a system call or a tracepoint: 'funcsnoop list targets "s:*" "t:*"'|k: where the kernel has no probes of its functions|functions of a kernel without kprobes and fentry
 	END
 }
 
-# The hints in the sources: what err_hint() and hint() are given, and other texts that name a
-# command. Strings are joined, and constants replaced.
+# The hints in the sources: what err_hint() and hint() are given, other texts that name a command,
+# and notes that name an option. Strings are joined, and constants replaced.
 hints_in_sources() {
 	local file
 
 	while read -r file; do
-		tr '\n\t' '  ' <"$file" | grep -oP \
+		tr '\n\t' '  ' <"$file" >"$BATS_TEST_TMPDIR/source"
+		grep -oP '\b(cmd_)?note\([^"]*\K(?:"(?:[^"\\]|\\.)*"\s*)+(?=[,)])' "$BATS_TEST_TMPDIR/source" |
+			grep -e '--[a-z]' | sed -E 's/" +"//g; s/^"//; s/" *$//'
+		grep -oP <"$BATS_TEST_TMPDIR/source" \
 			'\b(err_)?hint\(\s*[^",()]+,\s*\K(?:"(?:[^"\\]|\\.)*"|[A-Z][A-Z_0-9a-z]+|\s)+(?=[,)])|(?:"(?:[^"\\]|\\.)*"\s*)*"(?:[^"\\]|\\.)*'"'"'funcsnoop (?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*' |
 			sed -E 's/\\"/\x01/g
 				s/" *BPFFS_DEFAULT *"/\/sys\/fs\/bpf/g
 				s/" *LAUNCH_LIB *"/libcuda.so.1/g
 				s/" *([A-Z][A-Za-z0-9_]*) *"/\1/g
 				s/" +"//g; s/^ *"//; s/" *$//; s/\x01/"/g; s/ +$//'
-	done < <(find "$ROOT/cmd" "$ROOT/lib" -name '*.c') | grep -vxE '%s|%[.]255s|.*(Usage|Examples):.*'
+	done < <(find "$ROOT/cmd" "$ROOT/lib" -name '*.c') | grep -vxE '%s|%[.]255s|.*(Usage|Examples):.*|.*(of --(if|key and --sum)|with --no-nesting or --sample)'
 }
 
 @test "hint: each hint of the sources is in the table, with a test that does what it says" {
@@ -751,7 +765,7 @@ many_map() { # COUNT FILE
 	fsn list allocations malloc --by caller
 	fsn attach g fix_add --lib "$LIB"
 	fsn -s 1 list allocations g
-	assert_stderr_match "group 'g' does not follow memory: attach --memory$"
+	assert_stderr_match "group 'g' does not follow memory: attach the group again with --replace --memory$"
 }
 
 # --- GPUs -----------------------------------------------------------------------------------------
@@ -1167,4 +1181,72 @@ own_namespace() { # STATUS SCRIPT CMD...
 	assert_output_match '^fix_add .* return '
 	fsn feature --fresh
 	refute_output_match '^hint: calls are timed'
+}
+
+# --- notes --------------------------------------------------------------------------------------
+
+@test "hint: functions of a kernel without kprobes and fentry" {
+	fsn -s any attach g k:vfs_read --dry-run
+	((status)) || skip "this kernel has probes of its functions"
+	follow 1 "^use a system call or a tracepoint: 'funcsnoop list targets " "s/^[^']*'(.*)'$/\1/" \
+		attach g kprobe:vfs_read
+	assert_output_match '^s:read '
+	assert_output_match '^t:sched:sched_switch '
+}
+
+@test "hint: a full table of blocks is made larger" {
+	local more hint heap=(malloc --memory --lib "$BATS_TEST_TMPDIR/copy/libc.so.6")
+
+	copy_libc "$(command -v bash)" "$BATS_TEST_TMPDIR/copy"
+	fsn attach "${heap[@]}" --blocks 4
+	for more in 92 0; do
+		start_bg b env LD_LIBRARY_PATH="$BATS_TEST_TMPDIR/copy" bash -c 'echo "ready "; read -r'
+		wait_ready b
+		fsn list allocations malloc
+		hint=$(sed -n 's/^funcsnoop list: [0-9]* blocks found no room and .*: attach the group again with \(.*\) N$/\1/p' <<<"$stderr")
+		fsn stats malloc
+		if ((more)); then
+			assert_eq "$hint" "--replace --blocks"
+			assert_stderr_match "not among what is held: no room; attach the group again with --replace --blocks N$"
+			# shellcheck disable=SC2086	# words
+			fsn attach "${heap[@]}" $hint 100000
+		else
+			assert_eq "$hint" ""
+			refute_stderr_match "no room"
+		fi
+		stop_bg b
+	done
+}
+
+@test "hint: other processes are spared by run" {
+	local hint
+
+	start_bg c "$CALL" --wait add 7
+	wait_ready c
+	fsn run "$LIB:fix_add" -- "$CALL" add 3
+	hint=$(sed -n 's/^funcsnoop run: to follow children, 1 other process pays for breakpoints, too; use \(.*\) to spare them$/\1/p' <<<"$stderr")
+	[[ $hint == --no-children ]] || fail "$stderr"
+	fsn run "$LIB:fix_add" $hint -- "$CALL" add 3
+	refute_stderr_match 'other process'
+	assert_stderr_match '^fix_add +3 '
+	tell c
+	wait_bg c
+}
+
+@test "hint: deep recursions are timed with --exit ret" {
+	local hint
+
+	need_arch x86_64
+	fsn attach g fr_indirect --lib "$FIX/libframes.so" --exit return
+	capture "$FIX/frames-lib" 300
+	fsn stats g
+	hint=$(sed -n 's/^.*: the kernel tracks 64 nested calls with return probes; use \(.*\) to time them$/\1/p' <<<"$stderr")
+	[[ $hint == '--exit ret' ]] || fail "$stderr"
+	# shellcheck disable=SC2086	# words
+	fsn attach g fr_indirect --lib "$FIX/libframes.so" --replace $hint
+	capture "$FIX/frames-lib" 300
+	fsn stats g --json
+	assert_json '.[0] | [.functions[0].calls, .functions[0].untimed, .health.too_deep]' '[301,0,0]'
+	fsn attach g 'rate_*' --lib "$FIX/rates" --overhead none --replace
+	refute_output_match 'left out'
 }

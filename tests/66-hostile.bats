@@ -464,7 +464,7 @@ mapped_or_ended() { # FILE NAME
 	LD_LIBRARY_PATH=$good fsn attach g fix_add --lib copied
 	assert_output_match "^g: 33 functions of "
 	assert_stderr "funcsnoop attach: left out: 1468 more mapped files of such names, as users \
-map more than 32; --pid or a path takes them"
+map more than 32; use --pid or a path for them"
 	fsn detach g
 	fsn attach g fix_add --lib "$dir/1499/libcopied.so.13"
 	fsn detach g

@@ -158,7 +158,7 @@ exit asm_ret 20"
 	capture "$FIX/call" --arg 7 add 40
 	stop_stream t
 	assert_eq "$output" ""
-	assert_stderr_match "functions of group 'g' are only counted: --events entry shows their calls"
+	assert_stderr_match "functions of group 'g' are only counted: use --events entry for their calls"
 	stop_stream s
 	assert_events "entry fix_add 40"
 	assert_eq "$(jq -c '[.args.arg1, .ret, .duration_ns]' <<<"$output" | sort -u)" '["0x7",null,null]'
@@ -469,7 +469,7 @@ assert_all_accounted() { # CALLS
 	lost=$(jq -s '[.[] | select(.type == "lost").count] | add // 0' <<<"$output")
 	assert_eq $((got + lost)) "$1" "delivered $got and lost $lost"
 	((got > 0 && lost > 0)) || fail "delivered $got and lost $lost"
-	assert_stderr_match "^funcsnoop stream: $lost calls were lost: --buffer makes more room, filters less to write$"
+	assert_stderr_match "^funcsnoop stream: $lost calls were lost: use a larger --buffer, or filters$"
 }
 
 @test "calls that find no room are counted: of a reader that is stopped" {

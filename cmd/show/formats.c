@@ -259,7 +259,7 @@ static void print_lost(const struct report *r, const struct stats *s, FILE *f)
 		live += s->funcs[i].memory.n.live_blocks;
 	}
 	if (blocks)
-		note(r, f, "%s not among what is held: no room; attach with --blocks for more",
+		note(r, f, "%s not among what is held: no room; attach the group again with --replace --blocks N",
 			counted(blocks, "block is", "blocks are").text);
 	if (s->bulk_frees && live)
 		note(r, f, "%s may have given back all memory of a device or context: what is held from before may be of that",
@@ -359,11 +359,11 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 			counted(s->crowded, "call was", "calls were").text, s->crowd_pid);
 	if (s->other_stack)
 		note(r, f,
-			"%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; --exit ret times them",
+			"%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --exit ret to time them",
 			counted(s->other_stack, "call was", "calls were").text);
 	if (s->too_deep)
 		note(r, f,
-			"%s counted but not timed: the kernel tracks 64 nested calls with return probes; --exit ret times them",
+			"%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --exit ret to time them",
 			counted(s->too_deep, "call was", "calls were").text);
 	print_pauses(r, s, f);
 	no_slot -= s->crowded + s->other_stack + s->too_deep + s->paused_calls;
