@@ -136,7 +136,7 @@ static void test_names(void)
 		"a cold part is refused");
 	ok(strstr(one("libc1.so", "chosen"), "an IFUNC"), "an IFUNC is refused");
 	ok(strstr(one("libc1.so", "chosen"),
-		   "its implementations: __chosen_fast, __chosen_slow"),
+		   "its implementations: '__chosen_fast', '__chosen_slow'"),
 		"and what it may choose is named");
 	ok(strstr(one("libc1.so", "puts"), "'puts' is only imported by"),
 		"an import is told from a definition");
