@@ -477,15 +477,19 @@ static int run_parsed(struct attach_options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	__cleanup(attach_options_done) struct attach_options o = { .g = g, .ender_fd = -1 };
+	_cleanup_options_ struct options o;
 
-	o.attach.processes = true;
-	o.attach.nesting = true;
-	o.attach.access = (struct access)ACCESS_PRIVATE;
-	o.attach.progress = show_progress;
-	o.attach.progress_arg = g;
-	return attach_options_parse(&o, argc, argv) ? run_parsed(&o) : EXIT_USAGE;
+	cmd_parse(g, &cmd_attach, argc, argv, &o);
+	o.attach.words = o.words;
+	o.attach.attach.progress = show_progress;
+	o.attach.attach.progress_arg = g;
+	return attach_options_finish(&o.attach) ? run_parsed(&o.attach) : EXIT_USAGE;
 }
 
 const struct command cmd_attach = { "attach", "GROUP [FUNCTION...]",
-	"probe functions, pinned as GROUP", run };
+	"probe functions, pinned as GROUP", run, ON_ATTACH,
+	"GROUP [FUNCTION...]\n--config FILE [GROUP...]",
+	"Probe functions; the command ends and the kernel keeps counting.\v"
+	"GROUP is a preset ('funcsnoop list presets') or a name of your own, then with\n"
+	"FUNCTIONs: names, globs, C++ names, name+0xOFF, LIB:func. DUR has ns, us, ms, s.\n"
+	"Example: funcsnoop attach my 'work_*' --lib /usr/bin/app --slow 5ms" };

@@ -4,43 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cmd.h"
+#include "cli/options.h"
 #include "show/text.h"
 #include "stats/compare.h"
-
-enum { KEY_FAIL_IF = 0x100 };
-
-struct options {
-	unsigned int fail_if; /* mask of enum compare_what */
-};
-
-static const struct argp_option options[] = {
-	{ "fail-if", KEY_FAIL_IF, "WHAT", 0,
-		"Status 3 if a node is: any, behind, fewer, absent, amount or slower", 1 },
-	{ 0 }
-};
-
-static const char help[] =
-	"Compare saved statistics of several nodes, or ranks: who is behind, differs,\n"
-	"is slower than the others. FILE is what 'stats --save' or 'stats -i' with\n"
-	"--json wrote on one node, or NODE=FILE.\v"
-	"Behind is who made no call in two intervals while most others did.\n"
-	"Examples:\n"
-	"  funcsnoop compare node1.json node2.json node3.json --fail-if behind\n"
-	"  funcsnoop compare *.json   each by: stats nccl -i 10 -d 30 --json >HOST.json";
-
-/* The first word stands for all that follow it. */
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-	unsigned int choice;
-
-	if (key != KEY_FAIL_IF)
-		return ARGP_ERR_UNKNOWN;
-	choice = choice_parse(state, options, key, arg);
-	o->fail_if |= choice ? 1U << (choice - 1) : (1U << COMPARE_CNT) - 1;
-	return 0;
-}
 
 /* --- files ------------------------------------------------------------------------------------ */
 
@@ -257,18 +223,16 @@ static int print_json(const struct globals *g, const struct files *files,
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp argp = { options, parse, .args_doc = "FILE FILE...", .doc = help };
 	__cleanup(comparison_done) struct comparison c = {};
 	__cleanup(files_done) struct files files = {};
-	struct words words = {};
-	struct options o = {};
+	_cleanup_options_ struct options o;
 	struct err err = {};
 	int status = EXIT_DONE;
 
-	cmd_parse(g, &argp, argc, argv, &o, &words);
-	if (words.cnt < 2)
+	cmd_parse(g, &cmd_compare, argc, argv, &o);
+	if (o.words.cnt < 2)
 		return cmd_usage(g, "files of two nodes or more are wanted");
-	if (read_files(&words, &files, &err))
+	if (read_files(&o.words, &files, &err))
 		return cmd_fail(g, &err);
 	if (compare_nodes(files.nodes, files.cnt, &c)) {
 		err_sys(&err, -ENOMEM, "cannot compare");
@@ -286,4 +250,11 @@ static int run(struct globals *g, int argc, char **argv)
 }
 
 const struct command cmd_compare = { "compare", "FILE FILE...", "nodes' saved statistics: who stands out",
-	run };
+	run, ON_COMPARE, "FILE FILE...",
+	"Compare saved statistics of several nodes, or ranks: who is behind, differs,\n"
+	"is slower than the others. FILE is what 'stats --save' or 'stats -i' with\n"
+	"--json wrote on one node, or NODE=FILE.\v"
+	"Behind is who made no call in two intervals while most others did.\n"
+	"Examples:\n"
+	"  funcsnoop compare node1.json node2.json node3.json --fail-if behind\n"
+	"  funcsnoop compare *.json   each by: stats nccl -i 10 -d 30 --json >HOST.json" };

@@ -5,36 +5,8 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "cli/cmd.h"
+#include "cli/options.h"
 #include "show/text.h"
-
-struct options {
-	struct globals *g;
-	bool all;
-	struct words names;
-};
-
-static const struct argp_option options[] = {
-	{ "all", 'a', NULL, 0, "All groups", 1 }, { 0 }
-};
-
-static const char help[] = "Remove groups: when the command ends, no probe of theirs fires.\v"
-			  "Examples:\n"
-			  "  funcsnoop detach cuda\n"
-			  "  funcsnoop detach --all";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case 'a':
-		o->all = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 static void show_progress(size_t done, size_t total, void *arg)
 {
@@ -62,8 +34,8 @@ static int run_parsed(const struct options *o)
 {
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	_cleanup_names_ char **all = NULL;
-	char **names = o->names.word;
-	size_t cnt = o->names.cnt;
+	char **names = o->words.word;
+	size_t cnt = o->words.cnt;
 	struct err err = {};
 	int code;
 
@@ -90,14 +62,17 @@ static int run_parsed(const struct options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp argp = { options, parse, .args_doc = "GROUP...\n--all",
-		.doc = help };
-	struct options o = { .g = g };
+	_cleanup_options_ struct options o;
 
-	cmd_parse(g, &argp, argc, argv, &o, &o.names);
-	if (o.all == (o.names.cnt > 0))
+	cmd_parse(g, &cmd_detach, argc, argv, &o);
+	if (o.all == (o.words.cnt > 0))
 		return cmd_usage(g, "needs either groups or --all");
 	return run_parsed(&o);
 }
 
-const struct command cmd_detach = { "detach", "GROUP... | --all", "remove probes and pins", run };
+const struct command cmd_detach = { "detach", "GROUP... | --all", "remove probes and pins", run,
+	ON_DETACH, "GROUP...\n--all",
+	"Remove groups: when the command ends, no probe of theirs fires.\v"
+	"Examples:\n"
+	"  funcsnoop detach cuda\n"
+	"  funcsnoop detach --all" };

@@ -1,45 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop feature: what this kernel and this user can do, and what attach will use.
 #include "attach/attach.h"
-#include "cli/cmd.h"
+#include "cli/options.h"
 #include "show/text.h"
-
-struct options {
-	bool fresh, calibrate;
-};
-
-enum { KEY_FRESH = 0x100, KEY_CALIBRATE };
-
-static const struct argp_option options[] = {
-	{ "fresh", KEY_FRESH, NULL, 0, "Make the experiments again", 1 },
-	{ "calibrate", KEY_CALIBRATE, NULL, 0,
-		"Measure what a probed call costs here, for 'list' and 'stats'", 1 },
-	{ 0 },
-};
-
-static const char help[] =
-	"What this kernel can do, what is safe on it, and what attach will use.\v"
-	"Safety is found by experiment, in processes of its own, once after each boot.\n"
-	"The status is 0 also when something is missing.\n"
-	"Examples:\n"
-	"  funcsnoop feature\n"
-	"  funcsnoop feature --json | jq .hints";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case KEY_FRESH:
-		o->fresh = true;
-		return 0;
-	case KEY_CALIBRATE:
-		o->calibrate = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* --- text ----------------------------------------------------------------------------------- */
 
@@ -287,14 +250,13 @@ static int run_calibration(const struct globals *g, struct err *err)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp argp = { options, parse, .doc = help };
-	struct options o = {};
+	_cleanup_options_ struct options o;
 	struct feature_report report;
 	struct calibration calibration;
 	struct err err = {};
 	bool calibrated;
 
-	cmd_parse(g, &argp, argc, argv, &o, NULL);
+	cmd_parse(g, &cmd_feature, argc, argv, &o);
 	if (o.calibrate && run_calibration(g, &err))
 		return cmd_fail(g, &err);
 	feature_report(g->bpffs, o.fresh, &report);
@@ -308,5 +270,10 @@ static int run(struct globals *g, int argc, char **argv)
 	return EXIT_DONE;
 }
 
-const struct command cmd_feature = { "feature", "", "what this kernel and user can do",
-	run };
+const struct command cmd_feature = { "feature", "", "what this kernel and user can do", run,
+	ON_FEATURE, NULL, "What this kernel can do, what is safe on it, and what attach will use.\v"
+	"Safety is found by experiment, in processes of its own, once after each boot.\n"
+	"The status is 0 also when something is missing.\n"
+	"Examples:\n"
+	"  funcsnoop feature\n"
+	"  funcsnoop feature --json | jq .hints" };

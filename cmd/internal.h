@@ -8,51 +8,15 @@
 
 #include "attach/attach.h"
 #include "base/buffer.h"
-#include "cli/cmd.h"
+#include "cli/options.h"
 #include "show/call.h"
 #include "show/stats.h"
 #include "stream/stream.h"
 
 /* --- stats_*.c: reading groups, making reports of them, and delivering those ---------------- */
 
-struct stats_options {
-	struct globals *g;
-	struct words names;
-	struct stats_choice choice;
-	const struct view *view;
-	bool view_set, slow, tree, reset, timestamps, watch;
-	const char *for_metrics; /* an option that says how they are, or NULL */
-	bool past; /* what is shown is over: what it takes now is not asked */
-	bool shared; /* only what others than the owners may read: GROUPS_SHARED */
-	uint64_t interval_ns, duration_ns;
-	const struct stats_format *format;
-	const char *output, *save;
-	const char *diff_path;
-	struct saved *before; /* of diff_path */
-	char words[WORDS_LEN];
-	char *by; /* of which .choice.by are parts */
-	struct check *checks;
-	size_t check_cnt;
-	int until_fd; /* intervals end when it can be read, and not by signals; 0: none */
-	void (*ready)(void *arg); /* told when the first interval has begun; or NULL */
-	void *ready_arg;
-	void (*tick)(void *arg); /* called with ready_arg every 20 ms, or NULL */
-};
-
-/*
- * Reads a line of options into @o, which holds .g; names of groups stand in .names. False
- * when it makes no sense, which has been said: EXIT_USAGE. stats_options_run() then does
- * what they say and returns the status. End with stats_options_done() in any case.
- */
-bool stats_options_parse(struct stats_options *o, int argc, char **argv);
+/* Does what @o says, and returns the status. */
 int stats_options_run(struct stats_options *o);
-void stats_options_done(struct stats_options *o);
-
-/* For other commands with such options: what they are at first, and --by, --top, --buckets. */
-void stats_options_begin(struct stats_options *o);
-void stats_parse_by(struct argp_state *state, struct stats_options *o, char *arg);
-void stats_parse_top(struct argp_state *state, struct stats_options *o, const char *arg);
-void stats_parse_buckets(struct argp_state *state, struct stats_options *o, const char *arg);
 
 /* One reading of all groups. Begin with READING_NONE, end with reading_done(). */
 struct reading_group {
@@ -137,33 +101,6 @@ bool screen_can(void);
 
 /* --- stream_run.c: running a stream --------------------------------------------------------- */
 
-struct stream_options {
-	struct globals *g;
-	struct words names;
-	struct stream_filter filter;
-	pid_t pid[FSN_STREAM_PIDS];
-	const char **func;
-	bool calls, entries, exits; /* which of the events are shown */
-	const struct stream_format *format;
-	const char *output;
-	uint64_t max_calls;   /* end after so many; 0: no end */
-	uint64_t duration_ns; /* end after so long; 0: no end */
-	uint64_t buffer_bytes;
-	bool alert;
-	int until_fd; /* it ends when this can be read, and not by signals; 0: none */
-	void (*ready)(void *arg); /* told when calls are recorded; or NULL */
-	void *ready_arg;
-	void (*tick)(void *arg); /* called with ready_arg at each look, or NULL */
-};
-
-/*
- * Reads a line of options into @o, which holds .g; names of groups stand in .names. False
- * when it makes no sense, which has been said: EXIT_USAGE. End with stream_options_done() in
- * any case.
- */
-bool stream_options_parse(struct stream_options *o, int argc, char **argv);
-void stream_options_done(struct stream_options *o);
-
 /* Until a signal, the end that was asked for, or that of the groups. Returns the status. */
 int stream_run(const struct stream_options *o);
 
@@ -172,24 +109,11 @@ int stream_run(const struct stream_options *o);
 /* As those who run commands for others have it: env(1), timeout(1), nohup(1). */
 enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
-struct run_options {
-	struct globals *g;
-	struct attach_options
-		attach; /* .words: GROUP, FUNCTIONs; with --config a group or none */
-	struct stats_options stats;
-	struct stream_options stream; /* if .streams */
-	char name[GROUP_NAME_MAX + 1];
-	char **command;       /* ends with NULL; or is NULL */
-	uint64_t duration_ns; /* 0: no end */
-	bool streams, no_children;
-	bool table_apart; /* calls go to stdout in a form of which the table is no part */
-};
-
 /* Does it; an exit status. */
-int run_session(struct run_options *o);
+int run_session(struct options *o);
 
 /* NAME-PID and @suffix, cut where NAME is long; GROUP_NAME_MAX + 1 bytes. */
-void run_group_name(const struct run_options *o, const char *suffix, char *ret_name);
+void run_group_name(const struct options *o, const char *suffix, char *ret_name);
 
 /* The draft of what @a asks for, a configuration's group, too: draft_of_words(). */
 int run_draft(struct attach_options *a, const char *name, struct preset_set **ret_set,
@@ -204,7 +128,7 @@ struct await;
  * is looked at, and what can be found without them is attached already. Fails as attach_draft()
  * and draft_new() do. Free *ret_await with await_free() in any case, which removes all of it.
  */
-_must_check_ int await_begin(struct run_options *o, struct bpffs *fs, struct await **ret_await,
+_must_check_ int await_begin(struct options *o, struct bpffs *fs, struct await **ret_await,
 	struct err *err);
 void await_free(struct await *w);
 
@@ -241,43 +165,17 @@ void watch_step(struct watch *w, const struct words *groups);
 
 /* --- list_inflight.c -------------------------------------------------------------------------- */
 
-struct inflight_choice {
-	uint64_t older_ns; /* only calls of this age or more */
-	bool all;          /* stale ones, too */
-	bool stacks;       /* where their threads sleep, */
-	bool lines;        /* with lines of the source */
-};
-
 /*
  * Lists the calls that are in flight in the groups named behind the first of @words, or in all.
  * Returns the exit status.
  */
-int list_inflight(
-	struct globals *g, const struct words *words, const struct inflight_choice *choice);
+int list_inflight(struct globals *g, const struct words *words, const struct list_options *choice);
 
 /* --- list_allocations.c ----------------------------------------------------------------------- */
 
-enum allocations_by {
-	ALLOCATIONS_BY_ANY, /* caller, stack or function: what is known */
-	ALLOCATIONS_BY_FUNCTION,
-	ALLOCATIONS_BY_CALLER,
-	ALLOCATIONS_BY_STACK,
-	ALLOCATIONS_BY_PROCESS,
-};
-
-struct allocations_choice {
-	uint64_t older_ns;  /* only blocks of this age or more */
-	uint64_t min_bytes; /* only what holds so much together */
-	enum allocations_by by;
-	bool lines; /* of the source, behind callers and frames */
-};
-
-/* False when there is no such word. */
-bool allocations_by(const char *word, enum allocations_by *ret_by);
-
 /* Lists what the groups named behind the first of @names, or all, know to be held. */
 int list_allocations(
-	struct globals *g, const struct words *names, const struct allocations_choice *choice);
+	struct globals *g, const struct words *names, const struct list_options *choice);
 
 /* --- attach.c ------------------------------------------------------------------------------- */
 

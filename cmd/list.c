@@ -1,88 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop list: groups, their functions, presets, calls that have not come back.
+#include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
-#include "cli/cmd.h"
 #include "group/group.h"
 #include "internal.h"
 #include "kernel/kernel.h"
 #include "show/list.h"
 #include "show/text.h"
 #include "stats/stats.h"
-
-struct options {
-	struct globals *g;
-	struct words words;
-	struct inflight_choice inflight;
-	struct allocations_choice allocations;
-	bool has_older, verbose, types;
-};
-
-enum { KEY_OLDER = 0x100, KEY_TYPES, KEY_STACK, KEY_BY, KEY_MIN, KEY_LINES };
-
-static const struct argp_option options[] = {
-	{ "verbose", 'v', NULL, 0, "groups: for which calls, how, by whom", 1 },
-	{ "types", KEY_TYPES, NULL, 0, "functions: arguments and results", 1 },
-	{ "older-than", KEY_OLDER, "DUR", 0, "inflight, allocations: of this age or more", 1 },
-	{ "by", KEY_BY, "WHAT", 0, "allocations: function, caller, stack, process", 1 },
-	{ "min", KEY_MIN, "SIZE", 0, "allocations: only what holds so much", 1 },
-	{ "all", 'a', NULL, 0, "inflight: stale ones too", 1 },
-	{ "stack", KEY_STACK, NULL, 0, "inflight: where their threads sleep", 1 },
-	{ "lines", KEY_LINES, NULL, 0, NULL, USAGE_MORE }, { 0 }
-};
-
-static const char help[] =
-	"Show what is attached, the functions of groups, the presets, what could be\n"
-	"probed, calls that have not returned, or memory that was not given back.\v"
-	"A call in flight is stale, and hidden without --all, when its thread's stack\n"
-	"shows that it can't be running any more.\n"
-	"Examples:\n"
-	"  funcsnoop list functions cuda --types\n"
-	"  funcsnoop list inflight --older-than 10s --stack";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-	struct err err = {};
-
-	switch (key) {
-	case KEY_OLDER:
-		if (duration_parse(arg, &o->inflight.older_ns, &err))
-			argp_error(state, "--older-than: %s", err.msg);
-		o->allocations.older_ns = o->inflight.older_ns;
-		o->has_older = true;
-		return 0;
-	case KEY_BY:
-		if (!allocations_by(arg, &o->allocations.by))
-			argp_error(state, "--by is function, caller, stack or process, not '%s'",
-				arg);
-		return 0;
-	case KEY_MIN:
-		if (size_parse(arg, &o->allocations.min_bytes))
-			argp_error(state, "--min '%s' is no size: 4096, 64K, 1M, 2G", arg);
-		return 0;
-	case KEY_TYPES:
-		o->types = true;
-		return 0;
-	case 'a':
-		o->inflight.all = true;
-		return 0;
-	case KEY_STACK:
-		o->inflight.stacks = true;
-		return 0;
-	case KEY_LINES:
-		o->inflight.lines = o->allocations.lines = true;
-		return 0;
-	case 'v':
-		o->verbose = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* --- groups --------------------------------------------------------------------------------- */
 
@@ -309,7 +237,7 @@ static int list_groups(const struct options *o)
 			json_add_list(doc, &l.rows[i]);
 		else
 			print_row(table, &l.rows[i]);
-		if (!doc && o->verbose && !l.rows[i].error)
+		if (!doc && o->list.verbose && !l.rows[i].error)
 			print_more(table, &l.rows[i]);
 	}
 	if (doc)
@@ -358,13 +286,13 @@ static int list_group(const struct options *o, const struct group *group, struct
 	struct err *err)
 {
 	_cleanup_types_ struct types *types = NULL;
-	int code = doc || o->types ? types_read(group, &types, err) : 0;
+	int code = doc || o->list.types ? types_read(group, &types, err) : 0;
 
 	if (code)
 		return code;
 	if (doc)
 		json_add_functions(doc, group, types);
-	else if (o->types)
+	else if (o->list.types)
 		print_types(o->g, group, types);
 	else
 		print_functions(o->g, group);
@@ -426,30 +354,26 @@ static int list_presets(const struct options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp argp = { options, parse,
-		.args_doc = "[GROUP...]\nfunctions GROUP...\npresets\n"
-			    "targets FUNCTION...\ninflight [GROUP...]\n"
-			    "allocations [GROUP...]",
-		.doc = help };
-	struct options o = { .g = g };
+	_cleanup_options_ struct options o;
+	const struct list_options *l = &o.list;
 	const char *what;
 
-	cmd_parse(g, &argp, argc, argv, &o, &o.words);
+	cmd_parse(g, &cmd_list, argc, argv, &o);
 	what = o.words.cnt ? o.words.word[0] : "";
-	if (!strcmp(what, "inflight") && (o.inflight.stacks || !o.inflight.lines))
-		return list_inflight(g, &o.words, &o.inflight);
-	if (!strcmp(what, "allocations") && !o.inflight.all && !o.inflight.stacks)
-		return list_allocations(g, &o.words, &o.allocations);
-	if (o.inflight.lines)
+	if (!strcmp(what, "inflight") && (l->stacks || !l->lines))
+		return list_inflight(g, &o.words, l);
+	if (!strcmp(what, "allocations") && !l->all && !l->stacks)
+		return list_allocations(g, &o.words, l);
+	if (l->lines)
 		return cmd_usage(g, "--lines goes with 'list inflight --stack' and 'list allocations'");
-	if (o.allocations.by || o.allocations.min_bytes)
+	if (l->by || l->min_bytes)
 		return cmd_usage(g, "--by and --min go with 'list allocations'");
-	if (o.inflight.all || o.has_older || o.inflight.stacks)
+	if (l->all || l->stacks || option_given("older-than"))
 		return cmd_usage(g, "--all, --older-than and --stack go with 'list inflight'");
-	if (o.verbose && (!strcmp(what, "functions") || !strcmp(what, "presets") ||
-				 !strcmp(what, "targets")))
+	if (l->verbose && (!strcmp(what, "functions") || !strcmp(what, "presets") ||
+				  !strcmp(what, "targets")))
 		return cmd_usage(g, "--verbose goes with 'list' and groups");
-	if (o.types && strcmp(what, "functions"))
+	if (l->types && strcmp(what, "functions"))
 		return cmd_usage(g, "--types goes with 'list functions'");
 	if (!strcmp(what, "functions"))
 		return list_functions(&o);
@@ -461,4 +385,11 @@ static int run(struct globals *g, int argc, char **argv)
 }
 
 const struct command cmd_list = { "list", "[functions|inflight|...]",
-	"what is attached, and what it holds", run };
+	"what is attached, and what it holds", run, ON_LIST,
+	"[GROUP...]\nfunctions GROUP...\npresets\ntargets FUNCTION...\ninflight [GROUP...]\n"
+	"allocations [GROUP...]",
+	"Show what is attached, the functions of groups, the presets, what could be\n"
+	"probed, calls that have not returned, or memory that was not given back.\v"
+	"A call in flight is stale, and hidden without --all, when its thread's stack\n"
+	"shows that it can't be running any more.\n"
+	"Example: funcsnoop list inflight --older-than 10s --stack" };

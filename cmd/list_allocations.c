@@ -24,7 +24,7 @@ struct held {
 };
 
 struct holding {
-	const struct allocations_choice *choice;
+	const struct list_options *choice;
 	enum allocations_by by;
 	const struct group *group;
 	struct held *held;
@@ -288,16 +288,6 @@ static const char *const words[] = {
 	[ALLOCATIONS_BY_PROCESS] = "process",
 };
 
-bool allocations_by(const char *word, enum allocations_by *ret_by)
-{
-	for (size_t i = ALLOCATIONS_BY_FUNCTION; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(words[i], word)) {
-			*ret_by = i;
-			return true;
-		}
-	return false;
-}
-
 static int key_named(const struct group_keys *keys, const char *name)
 {
 	for (size_t i = 0; i < keys->key_cnt; i++)
@@ -385,7 +375,7 @@ static void print(const struct globals *g, struct holding *h)
 }
 
 int list_allocations(
-	struct globals *g, const struct words *names, const struct allocations_choice *choice)
+	struct globals *g, const struct words *names, const struct list_options *choice)
 {
 	const struct words groups_named = { names->word + 1, names->cnt - 1 };
 	_cleanup_table_ struct table *table = table_by(choice->by);

@@ -18,7 +18,7 @@
 #include "stats/stats.h"
 
 struct flight {
-	const struct inflight_choice *choice;
+	const struct list_options *choice;
 	struct thread_stacks *threads; /* with .choice->stacks */
 	struct out stacks;             /* text of those, behind the table */
 	struct json *doc;
@@ -149,7 +149,7 @@ static void flight_done(struct flight *flight)
 }
 
 int list_inflight(
-	struct globals *g, const struct words *words, const struct inflight_choice *choice)
+	struct globals *g, const struct words *words, const struct list_options *choice)
 {
 	const struct words names = { words->word + 1, words->cnt - 1 };
 	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT, false },

@@ -6,16 +6,17 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "cli/cmd.h"
+#include "cli/options.h"
 #include "pins/bpffs.h"
 #include "show/text.h"
 
 static int run_help(struct globals *g, int argc, char **argv);
 static int run_version(struct globals *g, int argc, char **argv);
 
-static const struct command cmd_help = { "help", "[COMMAND]", "help on a command", run_help };
+static const struct command cmd_help = { "help", "[COMMAND]", "help on a command", run_help, 0,
+	NULL, NULL };
 static const struct command cmd_version = { "version", "", "versions of funcsnoop and libbpf",
-	run_version };
+	run_version, ON_VERSION, NULL, "Show the versions of funcsnoop and libbpf.\v" };
 
 static const struct command *const commands[] = { &cmd_run, &cmd_attach, &cmd_list, &cmd_stats, &cmd_stream,
 	&cmd_stack, &cmd_serve, &cmd_compare, &cmd_reset, &cmd_set, &cmd_detach, &cmd_feature, &cmd_help, &cmd_version, NULL };
@@ -42,7 +43,7 @@ static void tell_breaks(const struct err *what, void *arg)
 static void print_usage(FILE *f)
 {
 	fprintf(f, "Usage: funcsnoop [OPTION...] COMMAND ...\n"
-		   "Count and time what begins and ends: calls of functions, system calls, waits.\n\n");
+		   "Count and time function calls, system calls, waits of threads and other events.\n\n");
 	for (size_t i = 0; commands[i]; i++)
 		fprintf(f, "  %-8s %-28s %s\n", commands[i]->name, commands[i]->args,
 			commands[i]->summary);
@@ -51,9 +52,7 @@ static void print_usage(FILE *f)
 		   "      --bpffs=DIR    use this bpffs (default /sys/fs/bpf)\n"
 		   "  -h, --help         this text; 'funcsnoop help COMMAND' says more\n"
 		   "Also: -p|--pretty, -q|--quiet, -d|--debug, --color=WHEN, -V|--version\n"
-		   "Examples:\n"
-		   "  funcsnoop run cuda -d 10  what the CUDA runtime was called for in 10 s\n"
-		   "  funcsnoop stats           what was called since, how often, how long\n");
+		   "Example: funcsnoop run cuda -d 10   count CUDA runtime calls for 10 s\n");
 }
 
 /* Commands of perf, bcc, strace(1) and ltrace(1), and the line that does the same here. */
@@ -102,11 +101,22 @@ static int unknown_command(const struct globals *g, const char *name)
 	return cmd_usage(g, "unknown command '%s'", name);
 }
 
+/* For completion: of @command its options, else those before a command and the commands. */
+static int print_all_words(const struct command *command)
+{
+	help_words(command ? command->on : ON_FIRST);
+	for (size_t i = 0; !command && commands[i]; i++)
+		puts(commands[i]->name);
+	return EXIT_DONE;
+}
+
 static int run_help(struct globals *g, int argc, char **argv)
 {
 	char *help_argv[] = { NULL, "--help", NULL };
 	const struct command *command;
 
+	if (argc > 1 && !strcmp(argv[1], "--words"))
+		return print_all_words(argc > 2 ? find_command(argv[2]) : NULL);
 	if (argc > 1 && argv[1][0] == '-')
 		argc = 1;
 	if (argc < 2) {
@@ -129,9 +139,9 @@ static int run_help(struct globals *g, int argc, char **argv)
 
 static int run_version(struct globals *g, int argc, char **argv)
 {
-	static const struct argp argp = {};
+	_cleanup_options_ struct options o;
 
-	cmd_parse(g, &argp, argc, argv, NULL, NULL);
+	cmd_parse(g, &cmd_version, argc, argv, &o);
 	if (g->json)
 		return json_version(g, FUNCSNOOP_VERSION, version_libbpf());
 	printf("funcsnoop %s\nusing libbpf %s\n", FUNCSNOOP_VERSION, version_libbpf());
@@ -160,7 +170,6 @@ int main(int argc, char **argv)
 	struct first_words first;
 	const struct command *command;
 
-	argp_err_exit_status = EXIT_USAGE;
 	log_init(NULL);
 	breaks_init(tell_breaks, &g);
 	cmd_parse_first(&g, argc, argv, &first);

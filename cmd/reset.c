@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // funcsnoop reset: start the statistics afresh.
-#include "cli/cmd.h"
+#include "cli/options.h"
 #include "show/text.h"
 #include "stats/stats.h"
 
-static const char help[] = "Start the statistics of groups afresh; without GROUP, of all.\v"
-			  "Probes stay attached, and no call is lost or counted twice. 'funcsnoop\n"
-			  "stats --reset' reads and resets in one step.\n"
-			  "Examples:\n"
-			  "  funcsnoop reset cuda";
-
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp argp = { .args_doc = "[GROUP...]", .doc = help };
+	_cleanup_options_ struct options o;
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	_cleanup_resets_ struct resets *resets = NULL;
-	struct words names = {};
 	struct err err = {};
 
-	cmd_parse(g, &argp, argc, argv, NULL, &names);
-	if (groups_open(g, &names, GROUPS_CHANGE | GROUPS_REST | GROUPS_BRIEF, &groups, &err))
+	cmd_parse(g, &cmd_reset, argc, argv, &o);
+	if (groups_open(g, &o.words, GROUPS_CHANGE | GROUPS_REST | GROUPS_BRIEF, &groups, &err))
 		return cmd_fail(g, &err);
 	if (resets_new(groups.group, groups.cnt, &resets, &err))
 		return cmd_fail(g, &err);
@@ -40,4 +33,9 @@ static int run(struct globals *g, int argc, char **argv)
 	return groups.left_cnt ? EXIT_FAILED : EXIT_DONE;
 }
 
-const struct command cmd_reset = { "reset", "[GROUP...]", "start the statistics afresh", run };
+const struct command cmd_reset = { "reset", "[GROUP...]", "start the statistics afresh", run,
+	ON_RESET, "[GROUP...]", "Start the statistics of groups afresh; without GROUP, of all.\v"
+	"Probes stay attached, and no call is lost or counted twice. 'funcsnoop\n"
+	"stats --reset' reads and resets in one step.\n"
+	"Examples:\n"
+	"  funcsnoop reset cuda" };

@@ -33,7 +33,7 @@ struct unit {
 };
 
 struct await {
-	struct run_options *o;
+	struct options *o;
 	struct bpffs *fs;
 	char name[GROUP_NAME_MAX + 1]; /* of the group that holds */
 	struct keeper *keeper;
@@ -302,7 +302,7 @@ static int attach_holder(struct await *w, struct err *err)
 	return code ? code : holds_listen(w->holds, &w->bell_fd, err);
 }
 
-int await_begin(struct run_options *o, struct bpffs *fs, struct await **ret_await,
+int await_begin(struct options *o, struct bpffs *fs, struct await **ret_await,
 	struct err *err)
 {
 	struct await *w = *ret_await = calloc(1, sizeof(*w));

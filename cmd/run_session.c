@@ -24,7 +24,7 @@
 #define LOOK_NS   500000000ULL  /* between looks for the group */
 
 struct session {
-	struct run_options *o;
+	struct options *o;
 	struct bpffs fs;
 	struct preset_set *set;
 	struct draft *draft;
@@ -395,7 +395,7 @@ static int await_over(struct session *s, int status)
 /* Calls as they come, or nothing, until the end; then what came. */
 static int look(struct session *s)
 {
-	struct run_options *o = s->o;
+	struct options *o = s->o;
 	uint64_t end_ns = o->duration_ns ? clock_ns(CLOCK_MONOTONIC) + o->duration_ns : 0;
 	int status = EXIT_DONE, table;
 	bool there = true;
@@ -501,7 +501,7 @@ static int leave_stdout(struct session *s, struct err *err)
 	return 0;
 }
 
-int run_session(struct run_options *o)
+int run_session(struct options *o)
 {
 	__cleanup(session_done) struct session s = { .o = o,
 		.fs = BPFFS_NONE,

@@ -14,72 +14,13 @@
 #include <sys/time.h>
 
 #include "base/http.h"
-#include "cli/cmd.h"
 #include "internal.h"
 #include "show/text.h"
-
-enum { KEY_INETD = 0x100, KEY_TIMEOUT, KEY_BY, KEY_TOP, KEY_BUCKETS, KEY_LIBRARY_LABEL };
 
 #define TIMEOUT_NS 5000000000ULL
 /* Of a request that nobody reads any more: bytes, and how long they are waited for. */
 #define DRAIN_MAX (1 << 20)
 #define DRAIN_NS  500000000ULL
-
-struct serve_options {
-	struct stats_options stats;
-	bool inetd;
-	uint64_t timeout_ns;
-};
-
-static const struct argp_option options[] = {
-	{ "inetd", KEY_INETD, NULL, 0, "One request, on standard input", 1 },
-	{ "timeout", KEY_TIMEOUT, "SEC", 0, "For the request, and for the answer (5)", 1 },
-	{ "by", KEY_BY, "WHAT", 0, "process, cgroup, or keys that tell calls apart", 1 },
-	{ "top", KEY_TOP, "N", 0, "So many of a function have series of their own (100)", 1 },
-	{ "buckets", KEY_BUCKETS, "N", 0, "Of each histogram, at most 25, or none", 1 },
-	{ "library-label", KEY_LIBRARY_LABEL, "soname|path", 0, "What a library is called", 1 },
-	{ 0 }
-};
-
-static const char help[] =
-	"Answer one HTTP request for metrics of groups; without GROUP, of all that are\n"
-	"shared (attach --mode).\v"
-	"GET /metrics are numbers for Prometheus, GET /healthz says whether they can be\n"
-	"read. systemd or inetd listens: examples/funcsnoop.socket.\n"
-	"Examples:\n"
-	"  funcsnoop attach cuda --mode 0644\n"
-	"  funcsnoop serve --inetd   as the command of a socket unit, or of\n"
-	"      systemd-socket-activate -a --inetd -l 127.0.0.1:9797";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct serve_options *o = state->input;
-
-	switch (key) {
-	case KEY_INETD:
-		o->inetd = true;
-		return 0;
-	case KEY_TIMEOUT:
-		o->timeout_ns = seconds_parse(state, "--timeout", arg);
-		return 0;
-	case KEY_BY:
-		stats_parse_by(state, &o->stats, arg);
-		if (!(o->stats.view->flags & VIEW_METRICS))
-			argp_error(state, "--by is process, cgroup or keys, not '%s'", arg);
-		return 0;
-	case KEY_TOP:
-		stats_parse_top(state, &o->stats, arg);
-		return 0;
-	case KEY_BUCKETS:
-		stats_parse_buckets(state, &o->stats, arg);
-		return 0;
-	case KEY_LIBRARY_LABEL:
-		o->stats.choice.path_labels = choice_parse(state, options, key, arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* --- time: what waits is interrupted ---------------------------------------------------------- */
 
@@ -174,7 +115,7 @@ static bool path_is(const struct http_request *r, const char *path)
 }
 
 /* To HEAD the length is said, and nothing comes: what came would be taken for another answer. */
-static int answer(const struct serve_options *o, const struct http_request *r, int status,
+static int answer(const struct options *o, const struct http_request *r, int status,
 	const char *body, size_t size)
 {
 	char head[512];
@@ -197,7 +138,7 @@ static int answer(const struct serve_options *o, const struct http_request *r, i
 	return code;
 }
 
-static int answer_word(const struct serve_options *o, const struct http_request *r, int status)
+static int answer_word(const struct options *o, const struct http_request *r, int status)
 {
 	char body[64];
 	int len = snprintf(body, sizeof(body), "%s\n", status == 200 ? "ok" : http_reason(status));
@@ -206,7 +147,7 @@ static int answer_word(const struct serve_options *o, const struct http_request 
 }
 
 /* What is wrong is for who reads our stderr, not for who asks. */
-static int answer_metrics(struct serve_options *o, const struct http_request *r)
+static int answer_metrics(struct options *o, const struct http_request *r)
 {
 	_cleanup_free_ char *text = NULL;
 	struct err err = {};
@@ -222,7 +163,7 @@ static int answer_metrics(struct serve_options *o, const struct http_request *r)
 }
 
 /* Whether the groups that there are can be listed. */
-static int answer_health(const struct serve_options *o, const struct http_request *r)
+static int answer_health(const struct options *o, const struct http_request *r)
 {
 	struct bpffs fs = BPFFS_NONE;
 	_cleanup_names_ char **names = NULL;
@@ -241,13 +182,13 @@ static int answer_health(const struct serve_options *o, const struct http_reques
 }
 
 /* That a request was a bad one is no failure of ours. */
-static int refuse(const struct serve_options *o, const struct http_request *r, int status)
+static int refuse(const struct options *o, const struct http_request *r, int status)
 {
 	(void)!answer_word(o, r, status);
 	return EXIT_DONE;
 }
 
-static int serve(struct serve_options *o)
+static int serve(struct options *o)
 {
 	struct http_request r = { .method = HTTP_OTHER, .path = "" };
 	char head[HTTP_HEAD_MAX];
@@ -285,23 +226,28 @@ static void leave_connection(void)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp argp = { options, parse, .args_doc = "[GROUP...]", .doc = help };
-	struct serve_options o = { .stats = { .g = g, .shared = true },
-		.timeout_ns = TIMEOUT_NS };
-	int status;
+	_cleanup_options_ struct options o;
 
-	stats_options_begin(&o.stats);
-	o.stats.format = stats_format_find("prometheus");
-	cmd_parse(g, &argp, argc, argv, &o, &o.stats.names);
+	cmd_parse(g, &cmd_serve, argc, argv, &o);
 	if (!o.inetd)
 		return cmd_usage(g, "it has no listener of its own: --inetd, under systemd or inetd");
+	o.stats.names = o.words;
+	o.stats.shared = true;
+	o.stats.format = stats_format_find("prometheus");
+	o.timeout_ns = o.timeout_ns ? o.timeout_ns : TIMEOUT_NS;
 	g->json = false;
 	leave_connection();
 	signals_begin();
-	status = serve(&o);
-	stats_options_done(&o.stats);
-	return status;
+	return serve(&o);
 }
 
 const struct command cmd_serve = { "serve", "--inetd [GROUP...]", "metrics over HTTP, one request",
-	run };
+	run, ON_SERVE, "[GROUP...]",
+	"Answer one HTTP request for metrics of groups; without GROUP, of all that are\n"
+	"shared (attach --mode).\v"
+	"GET /metrics are numbers for Prometheus, GET /healthz says whether they can be\n"
+	"read. systemd or inetd listens: examples/funcsnoop.socket.\n"
+	"Examples:\n"
+	"  funcsnoop attach cuda --mode 0644\n"
+	"  funcsnoop serve --inetd   as the command of a socket unit, or of\n"
+	"      systemd-socket-activate -a --inetd -l 127.0.0.1:9797" };

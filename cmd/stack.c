@@ -7,7 +7,7 @@
 
 #include "attach/attach.h"
 #include "base/buffer.h"
-#include "cli/cmd.h"
+#include "cli/options.h"
 #include "group/stacks.h"
 #include "internal.h"
 #include "kernel/tracefs.h"
@@ -17,43 +17,6 @@
 #define TRIES  10      /* of a thread that runs, which may go to sleep */
 #define TRY_NS 5000000 /* between two of them */
 #define NAMED  4       /* of threads with the same stack */
-
-struct options {
-	struct globals *g;
-	struct words words; /* PID [TID...] */
-	bool lines, kernel;
-};
-
-enum { KEY_LINES = 0x100 };
-
-static const struct argp_option options[] = {
-	{ "lines", KEY_LINES, NULL, 0, "Source lines and inlined functions, by debug information", 1 },
-	{ "verbose", 'v', NULL, 0, "The kernel's frames, too", 1 },
-	{ 0 }
-};
-
-static const char help[] = "Print where each thread of a process is now, and what it waits for.\v"
-			  "Nothing is attached, and no thread is stopped: of threads that run only that is "
-			  "known.\n"
-			  "Examples:\n"
-			  "  funcsnoop stack 4711\n"
-			  "  funcsnoop stack 4711 4713 --lines";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case KEY_LINES:
-		o->lines = true;
-		return 0;
-	case 'v':
-		o->kernel = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 /* --- stacks ------------------------------------------------------------------------------------- */
 
@@ -226,7 +189,7 @@ static void thread_json(struct json *j, const struct options *o, pid_t pid, cons
 		json_str(j, name);
 	}
 	json_close(j, ']');
-	thread_stack_json(j, stack, o->lines);
+	thread_stack_json(j, stack, o->list.lines);
 	json_close(j, '}');
 }
 
@@ -263,7 +226,7 @@ static bool read_thread(const struct options *o, pid_t pid, struct thread_stacks
 	proc_comm(pid, t->tid, t->comm);
 	if (t->blocked.state != 'R' && t->blocked.number >= 0)
 		t->call = syscall_name(SYSCALL_NATIVE, (unsigned int)t->blocked.number);
-	if (t->blocked.state != 'R' && (o->kernel || doc))
+	if (t->blocked.state != 'R' && (o->list.verbose || doc))
 		read_kernel(pid, t);
 	if (doc) {
 		thread_json(doc, o, pid, t, &stack);
@@ -271,7 +234,7 @@ static bool read_thread(const struct options *o, pid_t pid, struct thread_stacks
 	}
 	wait_text(&t->does, pid, t);
 	out_char(&t->does, '\n');
-	if (o->kernel)
+	if (o->list.verbose)
 		kernel_text(&t->does, &t->kernel);
 	thread_stack_text(&t->does, &stack);
 	return true;
@@ -331,7 +294,7 @@ static int print_threads(const struct options *o, pid_t pid, struct thread *thre
 	struct err err = {};
 	size_t read = 0, running = 0;
 
-	if (thread_stacks_new(o->lines, &stacks, &err))
+	if (thread_stacks_new(o->list.lines, &stacks, &err))
 		return cmd_fail(o->g, &err);
 	for (size_t i = 0; i < cnt; i++) {
 		threads[i].told = !read_thread(o, pid, stacks, &threads[i], doc);
@@ -402,13 +365,18 @@ static int run_parsed(const struct options *o)
 
 static int run(struct globals *g, int argc, char **argv)
 {
-	static const struct argp argp = { options, parse, .args_doc = "PID [TID...]", .doc = help };
-	struct options o = { .g = g };
+	_cleanup_options_ struct options o;
 
-	cmd_parse(g, &argp, argc, argv, &o, &o.words);
+	cmd_parse(g, &cmd_stack, argc, argv, &o);
 	if (!o.words.cnt)
 		return cmd_usage(g, "no process given");
 	return run_parsed(&o);
 }
 
-const struct command cmd_stack = { "stack", "PID [TID...]", "where the threads of a process are", run };
+const struct command cmd_stack = { "stack", "PID [TID...]", "where the threads of a process are", run,
+	ON_STACK, "PID [TID...]",
+	"Print where each thread of a process is now, and what it waits for.\v"
+	"Nothing is attached, and no thread is stopped: a thread that runs has no stack.\n"
+	"Examples:\n"
+	"  funcsnoop stack 4711\n"
+	"  funcsnoop stack 4711 4713 --lines" };

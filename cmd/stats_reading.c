@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Reading the groups that statistics are of, and what their programs take meanwhile.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -59,7 +59,7 @@ build_with_half() {
 	capture -s 2 "$half" stats g --sort third
 	assert_stderr_match "--sort is total, self, half, .* or name, not 'third'"
 	capture "$half" help stats
-	assert_output_match 'Order by total, self, half, '
+	assert_output_match 'Sort by total, self, half, '
 	capture -s 3 "$half" stats g --fail-if 'half>0ns'
 	assert_stderr_match "fix_add of g: half is .* \(half>0ns\)"
 	capture -s 2 "$half" stats g --fail-if 'third>0ns'

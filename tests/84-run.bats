@@ -690,8 +690,8 @@ counts_no_more() { # GROUP
 	fsn -s 2 run "$LIB:fix_add" --
 	fsn -s 2 run -- touch "$ran"
 	fsn -s 2 run "$LIB:fix_add" -p 1 -- touch "$ran"
-	fsn -s 2 run "$LIB:fix_add" --number 3 -- touch "$ran"
-	assert_stderr_match 'goes with --stream only'
+	fsn -s 2 run "$LIB:fix_add" --number 3 -i 1 -- touch "$ran"
+	assert_stderr_match 'stream excludes --interval and --watch'
 	fsn -s 2 run "$LIB:fix_add" --sort nosuch -- touch "$ran"
 	fsn -s 2 run "$LIB:fix_add" --stream -i 1 -- touch "$ran"
 	fsn -s 2 run "$LIB:fix_add" --replace -- touch "$ran"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every command has: its descriptor, and the reading of its line. */
+/* Descriptors of commands, and the groups that a line names. */
 #ifndef FUNCSNOOP_CLI_CMD_H
 #define FUNCSNOOP_CLI_CMD_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,88 +14,22 @@
 
 struct command {
 	const char *name;
-	const char *args;    /* what follows the name, for help */
+	const char *args;    /* what follows the name in the list of commands */
 	const char *summary; /* a line */
 	int (*run)(struct globals *g, int argc, char **argv);
+	unsigned int on;     /* its bit in struct option_row .on */
+	const char *usage;   /* words of the line, one form per line; NULL: none */
+	const char *text;    /* for the help: description, \v, examples */
 };
 
 extern const struct command cmd_run, cmd_attach, cmd_list, cmd_stats, cmd_stream, cmd_reset, cmd_set,
 	cmd_detach, cmd_feature, cmd_serve, cmd_compare, cmd_stack;
 
-/* What stands on a command's line besides options; of argv, which is reordered. */
+/* Words of a command line that are not options; part of argv, which is reordered. */
 struct words {
 	char **word;
 	size_t cnt;
 };
-
-/*
- * Parses a command's line: its own options, which go with @input to @argp's parser, and the
- * global ones. @words, empty, takes the words, or is NULL when none may stand there. Leaves the process with
- * status 2 on wrong usage, and after --help.
- */
-void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input,
-	struct words *words);
-
-/* Options before the command, and where it stands. */
-struct first_words {
-	int command; /* index in argv, or 0: none */
-	bool version, help;
-};
-
-/* Parses the program's line up to the command; wrong usage ends the process with status 2. */
-void cmd_parse_first(struct globals *g, int argc, char **argv, struct first_words *ret_first);
-
-/* --- numbers, and words of which an option knows few --------------------------------------- */
-
-/* A share of a CPU such as "5%", in millionths. Leaves by argp_error() otherwise. */
-uint32_t share_parse(struct argp_state *state, const char *option, const char *arg);
-
-/* A whole number from @min to @max. Leaves by argp_error(), which names @option, otherwise. */
-uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
-	uint64_t min, uint64_t max);
-
-/*
- * -d SEC, -i SEC: "2", "0.5", or a duration with its unit, in ns: between 1 ms and 11 days.
- * Leaves by argp_error(), which names @option, for anything else.
- */
-uint64_t seconds_parse(struct argp_state *state, const char *option, const char *arg);
-
-/*
- * Which of its values the option @key of @options is given: 0 for the first. They stand in
- * the option's own text: its argument is "auto|entry", or what it does ends in ": call (when it
- * is over), entry or all". Leaves by argp_error(), which names them, for any other.
- */
-unsigned int choice_parse(struct argp_state *state, const struct argp_option *options,
-	int key, const char *arg);
-
-/* A user's name or number. Leaves by argp_error(), which names @option, for anything else. */
-uid_t user_parse(struct argp_state *state, const char *option, const char *arg);
-
-/* --- what is wrong with a line, said in one form; and help ---------------------------------- */
-
-/*
- * Options of this group (struct argp_option .group) and above are only named in the help;
- * an option with few values has them as its argument: "auto|entry".
- */
-#define USAGE_MORE   50
-#define USAGE_GLOBAL 90
-
-/*
- * argp_parse() whose messages are this program's: wrong usage is told on stderr and, with
- * --json, as {"error"}, and ends the process with EXIT_USAGE. An unknown option comes with
- * those near it. @flags: ARGP_IN_ORDER or 0. argv[0] is changed.
- */
-void usage_parse(struct globals *g, const struct argp *argp, unsigned int flags, int argc,
-	char **argv, void *input);
-
-/* For ARGP_KEY_INIT of the global options' parser: messages go where usage_parse() is. */
-void usage_capture(struct argp_state *state);
-
-/* The children of the argp of a command's line: its own, and the options of every command. */
-enum { USAGE_OWN, USAGE_EVERYWHERE };
-
-/* Prints the help of @command, which fits a screen, and ends the process. */
-__attribute__((noreturn)) void usage_help(const struct argp *line, const char *command);
 
 /* --- the groups that a line names, or all --------------------------------------------------- */
 
@@ -175,42 +108,40 @@ void groups_done(struct groups *groups);
 
 #define _cleanup_groups_ __cleanup(groups_done)
 
-/* --- what funcsnoop attach is asked for ----------------------------------------------------- */
+/* --- options of attach ---------------------------------------------------------------------- */
+
+/* Values of an option that can be repeated. */
+struct list {
+	void *of;
+	size_t cnt;
+	bool given;
+};
 
 struct attach_options {
-	bool memory;      /* --memory */
 	struct globals *g;
 	struct draft_opts draft;
 	struct attach_opts attach;
 	const char *name, *config;
 	struct words words; /* GROUP, FUNCTIONs or, with --config, groups */
 	struct folder_groups *folder; /* of the files of a --config folder, else NULL */
-	const char **libs;
-	pid_t *pids;
-	const char **comms, **cgroups;
-	uint32_t *cpus;
-	uid_t *uids;
-	pid_t *tids;
+	struct list libs, pids, tids, comms, cgroups, cpus, uids, slow;
 	struct condition condition; /* .attach.condition, if there is one */
 	struct keys keys; /* .attach.keys, if there are any */
 	bool usual;       /* they are those of the preset or, of the group last drafted, of its file */
-	struct draft_slow *slow;
-	char **owned; /* names cut from --slow */
-	size_t owned_cnt;
 	bool of_command; /* only processes of a command count that is to be run */
-	bool dry_run, verbose, force, has_mode, no_keys;
+	bool memory, dry_run, verbose, force, no_keys;
+	bool has_overhead, has_mode, has_condition;
 	const char *const *shown; /* keys that a view needs: recorded if they are not already */
 	size_t shown_cnt;
 	bool refresh; /* a group that is there as it would be made stays */
-	bool has_overhead; /* --overhead was given */
 	int ender_fd; /* ender_start(), or -1 */
 };
 
 /*
- * Reads the command's line into @o, which holds .g and defaults. False when it makes no
- * sense, which has been said: EXIT_USAGE. Free with attach_options_done() in any case.
+ * Checks the options and .words of @o and sets defaults. Returns false after a message on wrong
+ * usage: EXIT_USAGE.
  */
-bool attach_options_parse(struct attach_options *o, int argc, char **argv);
+bool attach_options_finish(struct attach_options *o);
 
 /*
  * Makes @o, which was read, record what the group is to be shown by: @keys, and stacks. Returns

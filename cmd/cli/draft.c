@@ -103,18 +103,19 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 static int processes_of_threads(struct attach_options *o, struct err *err)
 {
 	const struct filter *f = &o->attach.filter;
+	pid_t *pids;
 
 	if (!f->tid_cnt || f->pid_cnt)
 		return 0;
-	o->pids = calloc(f->tid_cnt, sizeof(*o->pids));
-	if (!o->pids)
+	pids = o->pids.of = calloc(f->tid_cnt, sizeof(*pids));
+	if (!pids)
 		return err_sys(err, -ENOMEM, "cannot look for threads");
 	for (size_t i = 0; i < f->tid_cnt; i++) {
-		o->pids[i] = proc_of_thread("/proc", f->tids[i]);
-		if (!o->pids[i])
+		pids[i] = proc_of_thread("/proc", f->tids[i]);
+		if (!pids[i])
 			return err_set(err, -ESRCH, "there is no thread %d", f->tids[i]);
 	}
-	o->draft.pids = o->attach.filter.pids = o->pids;
+	o->draft.pids = o->attach.filter.pids = pids;
 	o->draft.pid_cnt = o->attach.filter.pid_cnt = f->tid_cnt;
 	return 0;
 }
@@ -320,7 +321,7 @@ static bool wants_usual_stacks(struct attach_options *o, const struct draft *dra
 /* A process whose allocator takes memory in advance, and hands it out by itself; 0: none. */
 static pid_t find_torch(const struct attach_options *o)
 {
-	const pid_t *pids = o->pids;
+	const pid_t *pids = o->pids.of;
 	size_t cnt = o->draft.pid_cnt;
 	const struct proc_maps *maps;
 

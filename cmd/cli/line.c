@@ -1,281 +1,373 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The options of every command, and the line of one: global options, its own, its words.
-#include <ctype.h>
+// Parses a command line with argp, whose options are made from the table.
+#include <argp.h>
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
-#include "base/err.h"
+#include "base/text.h"
 #include "base/util.h"
-#include "cli/cmd.h"
-#include "group/group.h"
+#include "cli/options.h"
 
-/* --- global options ------------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------------------------ */
 
-enum { KEY_BPFFS = 0x1000, KEY_COLOR, KEY_PRETTY, KEY_DEBUG, KEY_USAGE };
+#define OPTIONS_MAX 256
 
-/* -p and -d have these meanings before the command only: after it they are its own. */
-#define GLOBAL_OPTIONS                                                                        \
-	{ "json", 'j', NULL, 0, NULL, USAGE_GLOBAL },                                         \
-	{ "bpffs", KEY_BPFFS, "DIR", 0, NULL, USAGE_GLOBAL },                                 \
-	{ "quiet", 'q', NULL, 0, NULL, USAGE_GLOBAL },                                        \
-	{ "color", KEY_COLOR, "auto|always|never", 0, NULL, USAGE_GLOBAL },                   \
-	{ "help", 'h', NULL, 0, NULL, USAGE_GLOBAL },                                         \
-	{ NULL, '?', NULL, OPTION_HIDDEN, NULL, USAGE_GLOBAL }
+static bool given[OPTIONS_MAX]; /* by index in the table */
 
-static const struct argp_option after_options[] = { GLOBAL_OPTIONS,
-	{ "pretty", KEY_PRETTY, NULL, 0, NULL, USAGE_GLOBAL },
-	{ "debug", KEY_DEBUG, NULL, 0, NULL, USAGE_GLOBAL },
-	{ "usage", KEY_USAGE, NULL, 0, NULL, USAGE_GLOBAL }, { 0 } };
-
-static const struct argp_option before_options[] = { GLOBAL_OPTIONS,
-	{ "pretty", 'p', NULL, 0, NULL, USAGE_GLOBAL },
-	{ "debug", 'd', NULL, 0, NULL, USAGE_GLOBAL },
-	{ "version", 'V', NULL, 0, NULL, USAGE_GLOBAL },
-	{ "usage", KEY_USAGE, NULL, OPTION_HIDDEN, NULL, USAGE_GLOBAL }, { 0 } };
-
-static void print_log(const char *line)
+/* Calls @fn for each name of @names until it returns true. */
+static bool any_name(
+	const char *names, bool (*fn)(const char *name, size_t len, void *arg), void *arg)
 {
-	fprintf(stderr, "%s\n", line);
-}
-
-static error_t parse_global(int key, char *arg, struct argp_state *state)
-{
-	struct globals *g = state->input;
-
-	switch (key) {
-	case 'j':
-		g->json = true;
-		return 0;
-	case 'p':
-	case KEY_PRETTY:
-		g->json = g->pretty = true;
-		return 0;
-	case 'd':
-	case KEY_DEBUG:
-		g->debug = true;
-		log_init(print_log);
-		return 0;
-	case 'q':
-		g->quiet = true;
-		return 0;
-	case KEY_BPFFS:
-		g->bpffs = arg;
-		return 0;
-	case KEY_COLOR:
-		g->color = (enum color)choice_parse(state, after_options, key, arg);
-		return 0;
-	case 'h':
-	case '?':
-		usage_help(state->root_argp, g->command);
-	case KEY_USAGE:
-		argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
-		return 0;
-	case ARGP_KEY_INIT:
-		usage_capture(state);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
+	for (size_t len; *names; names += len + (names[len] == ' ')) {
+		len = strcspn(names, " ");
+		if (fn(names, len, arg))
+			return true;
 	}
+	return false;
 }
 
-/* --- a command's line ----------------------------------------------------------------------- */
+static bool is_given(const char *name, size_t len, void *arg)
+{
+	for (size_t i = 0; i < option_cnt; i++)
+		if (given[i] && option_table[i].name &&
+			!strncmp(option_table[i].name, name, len) &&
+			!option_table[i].name[len])
+			return true;
+	return false;
+}
+
+bool option_given(const char *names)
+{
+	return any_name(names, is_given, NULL);
+}
+
+const struct option_row *option_find(unsigned int on, const char *name)
+{
+	const struct option_row *opt = option_table;
+
+	while (!(opt->on & on) || !opt->name || strcmp(opt->name, name) != 0)
+		opt++;
+	return opt;
+}
+
+static const struct option_row *find_letter(unsigned int on, char letter)
+{
+	for (const struct option_row *opt = option_table; opt < option_table + option_cnt;
+		opt++)
+		if (opt->on & on && opt->letter == letter)
+			return opt;
+	return NULL;
+}
+
+int option_read(
+	struct options *o, const struct option_row *opt, char *arg, struct err *err)
+{
+	void *of = opt->group == GROUP_COMMON ? (void *)o->g : o;
+
+	given[opt - option_table] = true;
+	return opt->read((char *)of + opt->at, opt, arg, err);
+}
+
+/* The key of @opt for argp. */
+static int key_of(const struct option_row *opt)
+{
+	return opt->letter ? opt->letter : 0x100 + (int)(opt - option_table);
+}
+
+static void argp_options(unsigned int on, struct argp_option *ret_options)
+{
+	for (const struct option_row *opt = option_table; opt < option_table + option_cnt;
+		opt++)
+		if (opt->on & on)
+			*ret_options++ = (struct argp_option) { .name = opt->name,
+				.key = key_of(opt),
+				.arg = opt->arg,
+				.flags = opt->help ? 0 : OPTION_HIDDEN };
+	*ret_options = (struct argp_option) {};
+}
+
+/* --- errors that getopt would report in its own words --------------------------------------- */
+
+static int unknown_option(
+	const struct globals *g, const char *text, const struct suggest *near)
+{
+	char names[256], dashed[256 + 2 * SUGGEST_MAX] = "";
+	bool open = false;
+	size_t len = 0;
+
+	if (!suggest_text(near, names, sizeof(names)))
+		return cmd_usage(g, "unknown option '--%s'", text);
+	/* The names come without their dashes: "did you mean 'sort' or 'top'". */
+	for (const char *c = names; *c; c++) {
+		dashed[len++] = *c;
+		if (*c == '\'' && (open = !open))
+			len += sprintf(dashed + len, "--");
+	}
+	return cmd_usage(g, "unknown option '--%s'; %s?", text, dashed);
+}
+
+/* @word begins with two dashes. 0, or EXIT_USAGE after saying why. */
+static int check_long(
+	const struct globals *g, unsigned int on, const char *word, bool *ret_takes_next)
+{
+	size_t len = strcspn(word + 2, "="), cnt = 0;
+	_cleanup_free_ char *name = strndup(word + 2, len);
+	const struct option_row *found = NULL;
+	struct suggest near;
+
+	if (!name)
+		return EXIT_FAILED;
+	suggest_init(&near, name);
+	for (const struct option_row *opt = option_table; opt < option_table + option_cnt;
+		opt++) {
+		if (!(opt->on & on) || !opt->name)
+			continue;
+		if (opt->help)
+			suggest_offer(&near, opt->name, NULL);
+		if (strncmp(opt->name, name, len))
+			continue;
+		found = opt;
+		cnt++;
+		if (!opt->name[len]) {
+			cnt = 1;
+			break;
+		}
+	}
+	if (cnt > 1)
+		return cmd_usage(g, "option '--%s' is ambiguous", name);
+	if (!cnt)
+		return unknown_option(g, name, &near);
+	if (word[2 + len] && !found->arg)
+		return cmd_usage(g, "option '--%s' takes no value", found->name);
+	*ret_takes_next = found->arg && !word[2 + len];
+	return 0;
+}
+
+/* Short options of perf, strace(1) and bpftrace that are none here. */
+static int unknown_short(const struct globals *g, unsigned int on, char letter)
+{
+	static const struct {
+		unsigned int on;
+		char letter;
+		const char *text;
+	} known[] = {
+		{ ON_RUN | ON_ATTACH, 'e', "a system call is a FUNCTION such as 's:openat'" },
+		{ ON_RUN | ON_ATTACH, 'F', "did you mean '--rate'?" },
+		{ ON_RUN | ON_ATTACH, 'g', "did you mean '--stacks all'?" },
+		{ ON_RUN | ON_ATTACH, 'k', "did you mean '--stacks all'?" },
+		{ ON_FIRST, 'l', "did you mean 'list targets'?" },
+		{ ON_FIRST, 'e', "did you mean 'run'?" },
+		{ ON_FIRST, 'c', "did you mean 'run syscalls'?" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (known[i].letter == letter && known[i].on & on)
+			return cmd_usage(g, "unknown option '-%c'; %s", letter, known[i].text);
+	return cmd_usage(g, "unknown option '-%c'", letter);
+}
+
+static int check_short(
+	const struct globals *g, unsigned int on, const char *word, bool *ret_takes_next)
+{
+	for (const char *c = word + 1; *c; c++) {
+		const struct option_row *opt = find_letter(on, *c);
+
+		if (!opt)
+			return unknown_short(g, on, *c);
+		if (opt->arg) {
+			*ret_takes_next = !c[1];
+			return 0;
+		}
+	}
+	return 0;
+}
+
+static int check_words(const struct globals *g, unsigned int on, int argc, char **argv)
+{
+	int status = 0;
+
+	for (int i = 1; !status && i < argc && strcmp(argv[i], "--"); i++) {
+		const char *word = argv[i];
+		bool takes_next = false;
+
+		if (word[0] != '-' || !word[1]) {
+			if (on & ON_FIRST)
+				break;
+			continue;
+		}
+		status = word[1] == '-' ? check_long(g, on, word, &takes_next)
+					: check_short(g, on, word, &takes_next);
+		if (!status && takes_next && ++i == argc)
+			status = cmd_usage(g, "option '%s' needs a value", word);
+	}
+	return status;
+}
+
+/* --- the line ------------------------------------------------------------------------------- */
 
 struct line {
-	struct globals *g;
-	void *input;
-	struct words *words;
+	const struct command *command; /* NULL: the line up to the command */
+	unsigned int on;
+	struct first_words *first;
+	struct options *o;
+	struct err err;
 };
 
-static error_t parse_line(int key, char *arg, struct argp_state *state)
+static int parse_help(
+	struct line *line, const struct option_row *opt, struct argp_state *state)
+{
+	if (line->first && opt->name && !strcmp(opt->name, "version")) {
+		line->first->version = true;
+		return 0;
+	}
+	if (line->first) {
+		line->first->help = true;
+		state->next = state->argc;
+		return 0;
+	}
+	if (opt->name && !strcmp(opt->name, "usage"))
+		argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+	help_print(line->command);
+	exit(fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct line *line = state->input;
+	const struct option_row *opt;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[USAGE_OWN] = line->input;
-		state->child_inputs[USAGE_EVERYWHERE] = line->g;
+	if (key == ARGP_KEY_ARG && line->first) {
+		line->first->command = state->next - 1;
+		state->next = state->argc;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (line->words)
-			return ARGP_ERR_UNKNOWN;
-		argp_error(state, "takes no argument '%s'", arg);
+	}
+	if (key == ARGP_KEY_ARG && !line->command->usage) {
+		err_set(&line->err, -ERR_USAGE, "takes no argument '%s'", arg);
 		return EINVAL;
-	case ARGP_KEY_ARGS:
-		*line->words = (struct words) { state->argv + state->next,
+	}
+	if (key == ARGP_KEY_ARGS) {
+		line->o->words = (struct words) { state->argv + state->next,
 			state->argc - state->next };
 		return 0;
-	default:
+	}
+	if (key <= 0 || key >= 0x100 + (int)option_cnt)
 		return ARGP_ERR_UNKNOWN;
+	opt = key < 0x100 ? find_letter(line->on, (char)key) : &option_table[key - 0x100];
+	if (!opt)
+		return ARGP_ERR_UNKNOWN;
+	if (!opt->read)
+		return parse_help(line, opt, state);
+	return option_read(line->o, opt, arg, &line->err) ? EINVAL : 0;
+}
+
+static bool imply(const char *name, size_t len, void *arg)
+{
+	struct line *line = arg;
+
+	return option_read(line->o, option_find(line->on, name), NULL, &line->err) != 0;
+}
+
+static int check_rules(struct line *line)
+{
+	for (const struct option_rule *r = option_rules;
+		r < option_rules + option_rule_cnt; r++) {
+		if (!(r->on & line->on) || !option_given(r->these))
+			continue;
+		if (r->does == IMPLIES && !option_given(r->those) &&
+			any_name(r->those, imply, line))
+			return line->err.code;
+		if (r->does != IMPLIES && option_given(r->those) == (r->does == EXCLUDES))
+			return err_set(&line->err, -ERR_USAGE, "%s", r->message);
 	}
+	return 0;
 }
 
-void cmd_parse(struct globals *g, const struct argp *argp, int argc, char **argv, void *input,
-	struct words *words)
+/* Returns whether a line with an error asks for JSON. */
+static bool asks_for_json(int argc, char **argv)
 {
-	static const struct argp globals = { .options = after_options,
-		.parser = parse_global };
-	const struct argp_child children[] = { [USAGE_OWN] = { .argp = argp },
-		[USAGE_EVERYWHERE] = { .argp = &globals }, {} };
-	const struct argp whole = { .parser = parse_line, .children = children };
-	struct line line = { g, input, words };
-
-	usage_parse(g, &whole, 0, argc, argv, &line);
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "-j") || !strcmp(argv[i], "--json") ||
+			!strcmp(argv[i], "--pretty"))
+			return true;
+	return false;
 }
 
-/* --- before the command --------------------------------------------------------------------- */
-
-struct first {
-	struct globals *g;
-	struct first_words *words;
-};
-
-static error_t parse_first(int key, char *arg, struct argp_state *state)
+static void parse_words(struct line *line, int argc, char **argv)
 {
-	struct first *first = state->input;
+	const char *command = line->command ? line->command->name : "";
+	struct argp_option options[OPTIONS_MAX + 1];
+	struct argp argp = { .options = options,
+		.parser = parse,
+		.args_doc = line->command ? line->command->usage : NULL };
+	struct globals told = *line->o->g;
+	char name[64];
+	int status;
 
-	switch (key) {
-	case 'V':
-		first->words->version = true;
-		return 0;
-	case 'h':
-	case '?':
-	case KEY_USAGE:
-		first->words->help = true;
-		state->next = state->argc;
-		return 0;
-	case ARGP_KEY_ARG:
-		first->words->command = state->next - 1;
-		state->next = state->argc;
-		return 0;
-	default:
-		state->input = first->g;
-		key = parse_global(key, arg, state);
-		state->input = first;
-		return key;
+	snprintf(name, sizeof(name), "funcsnoop%s%s", *command ? " " : "", command);
+	argv[0] = name;
+	told.json |= asks_for_json(argc, argv);
+	status = check_words(&told, line->on, argc, argv);
+	if (status)
+		exit(status);
+	argp_options(line->on, options);
+	status = argp_parse(&argp, argc, argv,
+		ARGP_NO_HELP | (line->first ? ARGP_IN_ORDER : 0), NULL, line);
+	if (!status)
+		status = check_rules(line);
+	argv[0] = (char *)"";
+	if (!status)
+		return;
+	if (line->err.code == -ENOMEM || status == ENOMEM) {
+		fprintf(stderr, "%s: out of memory\n", name);
+		exit(EXIT_FAILED);
 	}
+	status =
+		cmd_usage(&told, "%s%s%s", line->err.code ? line->err.msg : "wrong usage",
+			line->err.hint[0] ? "; " : "", line->err.hint);
+	fflush(stdout);
+	exit(status);
 }
 
-void cmd_parse_first(struct globals *g, int argc, char **argv, struct first_words *ret_first)
+void cmd_parse(struct globals *g, const struct command *command, int argc, char **argv,
+	struct options *ret_options)
 {
-	static const struct argp argp = { .options = before_options, .parser = parse_first };
-	struct first first = { g, ret_first };
+	struct line line = { .command = command, .on = command->on, .o = ret_options };
+
+	*ret_options = (struct options) {
+		.g = g,
+		.attach = { .g = g,
+			.ender_fd = -1,
+			.attach = { .processes = true,
+				.nesting = true,
+				.access = ACCESS_PRIVATE } },
+		.stats = { .g = g,
+			.view = view_find("function"),
+			.choice = { .sort = FIGURE_TOTAL,
+				.bucket_cnt = METRIC_BUCKETS } },
+		.stream = { .g = g,
+			.calls = true,
+			.buffer_bytes = STREAM_BUFFER_DEFAULT },
+	};
+	parse_words(&line, argc, argv);
+}
+
+void cmd_parse_first(
+	struct globals *g, int argc, char **argv, struct first_words *ret_first)
+{
+	struct options none = { .g = g };
+	struct line line = { .on = ON_FIRST, .o = &none, .first = ret_first };
 
 	*ret_first = (struct first_words) {};
-	usage_parse(g, &argp, ARGP_IN_ORDER, argc, argv, &first);
+	parse_words(&line, argc, argv);
 }
 
-/* --- numbers, seconds and choices ---------------------------------------------------------- */
-
-#define SHARE_MAX_PERCENT 10000
-
-uint32_t share_parse(struct argp_state *state, const char *option, const char *arg)
+void options_done(struct options *o)
 {
-	size_t len = strspn(arg, "0123456789.");
-	double percent = strtod(arg, NULL);
-
-	if (!isdigit((unsigned char)*arg) || strcmp(arg + len, "%") != 0 ||
-		strchr(arg, '.') != strrchr(arg, '.'))
-		argp_error(state, "%s '%s': a share is wanted, such as 5%%", option, arg);
-	else if (percent < 0.01 || percent > SHARE_MAX_PERCENT)
-		argp_error(state, "%s '%s' is not from 0.01%% to %d%%", option, arg,
-			SHARE_MAX_PERCENT);
-	return percent * 10000 + 1e-6; /* what a decimal fraction lacks */
-}
-
-uint64_t number_parse(struct argp_state *state, const char *option, const char *arg,
-	uint64_t min, uint64_t max)
-{
-	unsigned long long n;
-	char *end;
-
-	errno = 0;
-	n = strtoull(arg, &end, 10);
-	if (!isdigit((unsigned char)arg[0]) || *end || errno || n < min || n > max)
-		argp_error(state, "%s '%s' is not a number from %llu to %llu", option, arg,
-			(unsigned long long)min, (unsigned long long)max);
-	return n;
-}
-
-uint64_t seconds_parse(struct argp_state *state, const char *option, const char *arg)
-{
-	char text[64];
-	size_t len = strlen(arg);
-	bool bare = len && (isdigit((unsigned char)arg[len - 1]) || arg[len - 1] == '.');
-	uint64_t ns = 0;
-
-	snprintf(text, sizeof(text), "%s%s", arg, bare ? "s" : "");
-	if (len > 32 || duration_parse(text, &ns, NULL))
-		argp_error(state, "%s '%s' is not a number of seconds", option, arg);
-	else if (ns < 1000000 || ns > 1000000000000000ULL)
-		argp_error(state, "%s '%s' is not between 1 ms and 11 days", option, arg);
-	return ns;
-}
-
-uid_t user_parse(struct argp_state *state, const char *option, const char *arg)
-{
-	uid_t uid = (uid_t)-1;
-	gid_t gid = (gid_t)-1;
-	struct err err = {};
-
-	if (strchr(arg, ':'))
-		argp_error(state, "%s '%s' is no user", option, arg);
-	else if (access_parse_owner(arg, &uid, &gid, &err))
-		argp_error(state, "%s: %s", option, err.msg);
-	return uid;
-}
-
-/* The value that stands at *@at of an option's text or behind it; NULL at the end. */
-static const char *next_value(const char **at, size_t *ret_len)
-{
-	const char *value = *at + strspn(*at, "|, ");
-
-	if (*value == '(') /* a remark on the one before */
-		value += strcspn(value, ")") + 1 + strlen(", ");
-	if (!strncmp(value, "or ", 3))
-		value += 3;
-	*ret_len = strcspn(value, "|, ");
-	*at = value + *ret_len;
-	return *ret_len ? value : NULL;
-}
-
-static void refuse_choice(
-	struct argp_state *state, const char *name, const char *values, const char *arg)
-{
-	const char *value, *next;
-	size_t len, next_len;
-	char text[256];
-	int at = 0;
-
-	value = next_value(&values, &len);
-	for (bool first = true; value; value = next, len = next_len, first = false) {
-		next = next_value(&values, &next_len);
-		at += snprintf(text + at, sizeof(text) - at, "%s%.*s",
-			first          ? ""
-				: next ? ", "
-				       : " or ",
-			(int)len, value);
-	}
-	argp_error(state, "--%s is %s, not '%s'", name, text, arg);
-}
-
-unsigned int choice_parse(struct argp_state *state, const struct argp_option *options,
-	int key, const char *arg)
-{
-	const struct argp_option *o = options;
-	const char *values, *at, *value;
-	unsigned int choice = 0;
-	size_t len;
-
-	while (o->key != key)
-		o++;
-	values = strchr(o->arg, '|') ? o->arg : strstr(o->doc, ": ") + 1;
-	for (at = values; (value = next_value(&at, &len)); choice++)
-		if (strlen(arg) == len && !memcmp(arg, value, len))
-			return choice;
-	refuse_choice(state, o->name, values, arg);
-	return 0;
+	attach_options_done(&o->attach);
+	saved_free(o->stats.before);
+	free(o->stats.checks);
+	free(o->stats.by);
+	free(o->stream.pids.of);
+	free(o->stream.funcs.of);
 }

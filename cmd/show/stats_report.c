@@ -33,7 +33,7 @@ const char *stats_sort_words(char buf[WORDS_LEN])
 	for (size_t i = 0; i < cnt; i++)
 		words[i] = figures[ids[i]].word;
 	words[cnt++] = "name";
-	return words_join(words, cnt, ", ", " or ", buf);
+	return words_join(words, cnt, "|", "|", buf);
 }
 
 bool stats_sort_parse(const char *name, enum figure_id *ret_sort)
