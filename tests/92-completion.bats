@@ -34,7 +34,7 @@ assert_words() { # WORD...: exactly these
 
 @test "commands come first, and after global options with their values" {
 	complete_words ""
-	assert_words run attach list stats stream serve compare reset set detach feature help version
+	assert_words run attach list stats stream stack serve compare reset set detach feature help version
 	complete_words st
 	assert_words stats stream
 	complete_words --json --bpffs /nowhere de
@@ -384,7 +384,7 @@ after"
 	FUNCSNOOP=/nowhere/funcsnoop complete_words stats ""
 	assert_output ""
 	FUNCSNOOP=/nowhere/funcsnoop complete_words sta
-	assert_words stats
+	assert_output ""
 }
 
 @test "names of system calls, tracepoints and USDT probes are known behind what says their kind" {
