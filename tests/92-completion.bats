@@ -36,7 +36,7 @@ assert_words() { # WORD...: exactly these
 	complete_words ""
 	assert_words run attach list stats stream stack serve compare reset set detach feature help version
 	complete_words st
-	assert_words stats stream
+	assert_words stack stats stream
 	complete_words --json --bpffs /nowhere de
 	assert_words detach
 	complete_words --color = never -p rese
