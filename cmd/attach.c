@@ -302,7 +302,7 @@ static void watch_overhead(struct attach_options *o, struct draft *draft,
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + AFTER_NS;
 	struct shed *s;
 
-	if (!opts->budget.cost_ns || shed_new(draft, &o->draft, opts, &report->price, fs, &s))
+	if (!opts->budget.cost_ns || shed_new(draft, opts, &report->price, fs, &s))
 		return;
 	while (s && ns_until(end)) {
 		sleep_ns(shed_left_ns(s) + 1);
@@ -347,6 +347,8 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 	watch_overhead(o, draft, &opts, &report, fs);
 	if (o->ender_fd >= 0)
 		ender_tell(o->ender_fd, fs, draft->name, report.until_ns);
+	if (o->guard_fd >= 0 && bound_can_limit(draft))
+		guard_tell(o->guard_fd, draft->name);
 	note_closed(o, fs);
 	note_shared(o, draft, &report);
 	if (there == THERE_OTHER)
@@ -455,6 +457,8 @@ static int run_parsed(struct attach_options *o)
 	/* Before any file is open that is to be probed: who maps those is told. */
 	if (o->attach.for_ns && !o->dry_run)
 		code = ender_start(o->g->bpffs, &o->ender_fd, &err);
+	if (!code && o->attach.budget.share && o->attach.budget.trims && !o->dry_run)
+		code = guard_start(o->g->bpffs, &o->guard_fd, &err);
 	if (code)
 		return cmd_fail(o->g, &err);
 	kernel_rules(&o->draft.rules, o->attach.link);

@@ -261,7 +261,8 @@ static void print_functions(const struct globals *g, const struct group *group)
 	for (uint32_t i = 0; i < info.fn_cnt; i++) {
 		struct group_func f = group_func(group, i);
 
-		functions_add(table, &f, NULL);
+		functions_add(table, &f,
+			f.limit == LIMIT_LEFT_OUT ? "--overhead: it became too expensive" : NULL);
 	}
 	functions_add_left(table, group);
 	table_print(table, g, stdout);

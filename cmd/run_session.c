@@ -225,7 +225,7 @@ static int begin(struct session *s, struct err *err)
 		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
 	/* Without, it costs what it costs. */
 	if (!code && !s->lacks)
-		(void)!shed_new(s->draft, &a->draft, &a->attach, &report.price, &s->fs, &s->shed);
+		(void)!shed_new(s->draft, &a->attach, &report.price, &s->fs, &s->shed);
 	if (!code && (a->attach.stack_cnt || a->attach.keys || s->await))
 		code = watch_new(&s->fs, &s->watch, err);
 	if (code)

@@ -228,6 +228,7 @@ rates_seen() { # FIELD
 }
 
 @test "overhead: load that begins after attach is counted exactly, and only a part of it timed" {
+	export FUNCSNOOP_GUARD=none
 	local own=$BATS_TEST_TMPDIR/own line
 
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
@@ -255,7 +256,57 @@ rates_seen() { # FIELD
 	fsn detach g
 }
 
+@test "overhead: probes of functions that become hot within 10 s after attach are removed" {
+	local own=$BATS_TEST_TMPDIR/own link
+
+	for link in session multi; do
+		link_works $link || continue
+		fsn attach g 'rate_*' --lib "$RATES" --link $link --json
+		assert_json '.[0].overhead | [.kept, .left_out]' '[3,0]'
+		"$RATES" 1.5 >"$own"
+		fsn list functions g --json
+		assert_json '.[0].functions | map(select(.limited == "left out").name)' '["rate_hot"]'
+		fsn list functions g
+		assert_output_match '^rate_hot .* left out +--overhead: it became too expensive$'
+		fsn stats g --json
+		assert_json '.[0].functions | map({(.name): .calls}) | add | [.rate_warm, .rate_cold]' \
+			"$(rates_counts "$own" | jq -c '.[1:]')"
+		# Nine tenths of the time are the program's: it makes some 100 calls in a microsecond.
+		(($(rates_counts "$own" | jq '.[0]') > 10000000)) || differs "calls" "over 10000000" "$(<"$own")"
+		fsn detach g
+	done
+}
+
+@test "overhead: the process that removes probes ends with its group" {
+	local pid
+
+	fsn attach g 'rate_*' --lib "$RATES"
+	pid=$(guards)
+	[[ -n $pid ]]
+	fsn detach g
+	poll_until guard_ended "$pid"
+	fsn attach g rate_hot --lib "$RATES"
+	sleep 0.2
+	assert_eq "$(guards)" ""
+	fsn detach g
+}
+
+# Processes that watch groups of these tests: others have another mount namespace.
+guards() {
+	local file
+
+	for file in $(grep -lx funcsnoop-bound /proc/[0-9]*/comm 2>/dev/null); do
+		[[ $(readlink "${file%/comm}/ns/mnt") != $(readlink /proc/self/ns/mnt) ]] ||
+			cut -d/ -f3 <<<"$file"
+	done
+}
+
+guard_ended() { # PID
+	[[ ! -e /proc/$1/exe ]] || ! readlink "/proc/$1/exe" >/dev/null
+}
+
 @test "overhead: when the load has ended all calls are timed again" {
+	export FUNCSNOOP_GUARD=none
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
 	fsn attach g 'rate_*' --lib "$RATES"
 	"$RATES" 0.7 >/dev/null
@@ -314,6 +365,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 }
 
 @test "overhead: calls of functions that cost little are all timed while others are limited" {
+	export FUNCSNOOP_GUARD=none
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
 	fsn attach g 'turn_*' --lib "$FIX/turns"
 	"$FIX/turns" 0.9 2 >"$BATS_TEST_TMPDIR/own"

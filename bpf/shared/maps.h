@@ -103,7 +103,8 @@ struct fsn_func {
 	unsigned char limit;     /* enum limit */
 	unsigned int types_why;  /* where its types are from, or why they are not known */
 	unsigned char variadic;  /* more may follow its arguments */
-	unsigned char pad[3];
+	unsigned char exact;     /* its probes stay whatever they cost */
+	unsigned char pad[2];
 };
 
 #define FSN_TYPE_LABEL_LEN 40

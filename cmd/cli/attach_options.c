@@ -215,5 +215,6 @@ void attach_options_done(struct attach_options *o)
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		free(lists[i]->of);
 	close_fd(o->ender_fd);
+	close_fd(o->guard_fd);
 	procs_free(o->draft.procs);
 }

@@ -135,6 +135,7 @@ struct attach_options {
 	size_t shown_cnt;
 	bool refresh; /* a group that is there as it would be made stays */
 	int ender_fd; /* ender_start(), or -1 */
+	int guard_fd; /* guard_start(), or -1 */
 };
 
 /*

@@ -338,6 +338,7 @@ void cmd_parse(struct globals *g, const struct command *command, int argc, char 
 		.g = g,
 		.attach = { .g = g,
 			.ender_fd = -1,
+			.guard_fd = -1,
 			.attach = { .processes = true,
 				.nesting = true,
 				.access = ACCESS_PRIVATE } },

@@ -151,6 +151,9 @@ int attach_measure(const struct draft *draft, const struct attach_opts *opts, st
 _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 	struct attach_opts *opts, struct bpffs *fs, struct err *err);
 
+/* bound.c: true if functions of @draft can be sampled, only counted or left out. */
+bool bound_can_limit(const struct draft *draft);
+
 /* --- shed.c: functions that become too expensive while the group counts ---------------------------------- */
 
 /*
@@ -165,12 +168,34 @@ _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 struct shed;
 
 /*
- * *@ret_shed is NULL if there is nothing to watch: no bound, or prices that are not known. @how is
- * what @draft was made by; both must outlive it. -ENOMEM, and what opening the group gives.
+ * *@ret_shed is NULL if there is nothing to watch: no bound, or prices that are not known. @draft must
+ * outlive it. -ENOMEM, and what opening the group gives.
  */
-_must_check_ int shed_new(const struct draft *draft, const struct draft_opts *how,
-	const struct attach_opts *opts, const struct price *price, struct bpffs *fs,
-	struct shed **ret_shed);
+_must_check_ int shed_new(const struct draft *draft, const struct attach_opts *opts,
+	const struct price *price, struct bpffs *fs, struct shed **ret_shed);
+
+/*
+ * The same of group @name, by its pins: functions of files in other mount namespaces stay. -ENOENT if it
+ * has no bound. @fs must outlive it.
+ */
+_must_check_ int shed_new_group(const char *name, struct bpffs *fs, struct shed **ret_shed);
+
+/*
+ * Looks for processes that have come to map the files of a shed_new_group(), and begins a new span. Returns
+ * false if the group is gone, or nothing is left to do.
+ */
+bool shed_look(struct shed *s);
+
+/* Returns false if the group was detached or replaced. */
+bool shed_is_there(const struct shed *s);
+
+/*
+ * A process that stays for GUARD_NS after this one has ended, and watches the groups that it was told of
+ * with guard_tell(): as shed_step(). It ends with the last of them. *@ret_fd is to be closed.
+ */
+#define GUARD_NS 10000000000ULL
+_must_check_ int guard_start(const char *dir, int *ret_fd, struct err *err);
+void guard_tell(int fd, const char *name);
 void shed_free(struct shed *s);
 
 /* To be called when shed_left_ns() is over. Takes the lock of @fs where there is something to do. */

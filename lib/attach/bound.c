@@ -14,7 +14,7 @@ bool budget_is_exact(const struct draft *draft, const struct target *t)
 	return !t->kind->in_files || t->kind->is_event || (!draft->from_preset && !t->from_pattern);
 }
 
-static bool can_give_up(const struct draft *draft)
+bool bound_can_limit(const struct draft *draft)
 {
 	for (size_t i = 0; i < draft->probed_cnt; i++)
 		if (!budget_is_exact(draft, &draft->targets[i]))
@@ -71,7 +71,7 @@ int budget_try(struct draft *draft, const struct draft_opts *how, struct attach_
 	struct calibration c = {};
 	int code;
 
-	if (!opts->budget.share || !opts->budget.trims || opts->unborn || !can_give_up(draft))
+	if (!opts->budget.share || !opts->budget.trims || opts->unborn || !bound_can_limit(draft))
 		return 0;
 	code = attach_choose_link(&chosen, err);
 	/* Perf events go one at a time, a tenth of a second each. */

@@ -136,7 +136,7 @@ static int describe_left_out(struct description *d, const struct draft *draft, s
 	return strtab_add(&d->text, text, &d->left_out, err);
 }
 
-static int describe_func(struct description *d, const struct target *f,
+static int describe_func(struct description *d, const struct draft *draft, const struct target *f,
 	struct fsn_func *func, struct err *err)
 {
 	const struct {
@@ -164,6 +164,7 @@ static int describe_func(struct description *d, const struct target *f,
 	func->end = shown.end;
 	func->kind = f->kind->number;
 	func->limit = f->limit;
+	func->exact = budget_is_exact(draft, f);
 	func->variadic = f->known && f->known->is_variadic;
 	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
 		code = strtab_add(&d->text, strings[i].str, strings[i].offset, err);
@@ -354,7 +355,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 	if (!d.funcs || !d.confs || !d.conds || !d.said || !d.libs)
 		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = 0; !code && i < draft->probed_cnt; i++) {
-		code = describe_func(&d, &draft->targets[i], &d.funcs[i], err);
+		code = describe_func(&d, draft, &draft->targets[i], &d.funcs[i], err);
 		describe_conf(draft, opts, &draft->targets[i], price, mode, &d.confs[i]);
 		d.sheds |= d.confs[i].shed_ns;
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;

@@ -14,6 +14,7 @@
 #include "attach/attach.h"
 #include "base/apart.h"
 #include "elf/elf_file.h"
+#include "group/records.h"
 #include "internal.h"
 #include "pins/maps.h"
 #include "proc/proc.h"
@@ -28,7 +29,10 @@
 #define HARM_MIN (5 * MS_NS)   /* a lower cost is ignored */
 
 struct shed {
-	const struct draft *draft;
+	const struct draft *draft; /* NULL: only the group is known, */
+	struct group *group;       /* this one, and its files */
+	int *lib_fd;
+	uint32_t fn_cnt;
 	struct bpffs *fs;
 	char name[GROUP_NAME_MAX + 1];
 	uint32_t share;
@@ -54,7 +58,7 @@ static void read_counts(const struct shed *s, uint32_t fn, struct fsn_counts *re
 	unsigned long long *to = (unsigned long long *)ret_counts;
 
 	memset(ret_counts, 0, sizeof(*ret_counts));
-	for (uint32_t i = fn; i < s->rows; i += s->draft->probed_cnt) {
+	for (uint32_t i = fn; i < s->rows; i += s->fn_cnt) {
 		const unsigned long long *from = (const unsigned long long *)&stat[i].n;
 
 		for (size_t k = 0; k < sizeof(*ret_counts) / sizeof(*to); k++)
@@ -79,7 +83,7 @@ static void begin_span(struct shed *s)
 {
 	struct fsn_counts n;
 
-	for (uint32_t i = 0; i < s->draft->probed_cnt; i++) {
+	for (uint32_t i = 0; i < s->fn_cnt; i++) {
 		read_counts(s, i, &n);
 		s->calls[i] = n.calls;
 		s->cost_ns[i] = cost_of_hits(&s->price, s->shown[i].site, s->shown[i].end, &n);
@@ -95,7 +99,7 @@ static struct budget_span read_span(struct shed *s)
 	struct budget_span span = {};
 	struct fsn_counts n;
 
-	for (uint32_t i = 0; i < s->draft->probed_cnt; i++) {
+	for (uint32_t i = 0; i < s->fn_cnt; i++) {
 		struct budget_func *f = &s->funcs[i];
 
 		if (f->limit == LIMIT_LEFT_OUT)
@@ -119,7 +123,14 @@ static bool is_left_out(const struct shed *s, uint64_t cookie)
 {
 	uint32_t fn = cookie & FSN_COOKIE_FN_MASK;
 
-	return fn < s->draft->probed_cnt && s->funcs[fn].limit == LIMIT_LEFT_OUT;
+	return fn < s->fn_cnt && s->funcs[fn].limit == LIMIT_LEFT_OUT;
+}
+
+static int fd_of_func(const struct shed *s, uint32_t fn)
+{
+	if (!s->draft)
+		return s->lib_fd[s->group->funcs[fn].lib];
+	return s->draft->targets[fn].object->elf ? elf_file_fd(s->draft->targets[fn].object->elf) : -1;
 }
 
 /* The file that @link is on. */
@@ -128,8 +139,8 @@ static int file_of(const struct shed *s, const struct link_multi_info *link)
 	for (uint32_t i = 0; i < link->cnt; i++) {
 		uint32_t fn = link->cookies[i] & FSN_COOKIE_FN_MASK;
 
-		if (fn < s->draft->probed_cnt && s->draft->targets[fn].object->elf)
-			return elf_file_fd(s->draft->targets[fn].object->elf);
+		if (fn < s->fn_cnt)
+			return fd_of_func(s, fn);
 	}
 	return -1;
 }
@@ -291,7 +302,7 @@ static void mark_left_out(const struct shed *s)
 	_cleanup_close_ int fd = bpffs_get(s->dir_fd, map_pin_name(MAPID_FUNCS), 0);
 	struct fsn_func f;
 
-	for (uint32_t i = 0; fd >= 0 && i < s->draft->probed_cnt; i++)
+	for (uint32_t i = 0; fd >= 0 && i < s->fn_cnt; i++)
 		if (s->funcs[i].limit == LIMIT_LEFT_OUT && !bpf_map_lookup_elem(fd, &i, &f) &&
 			f.limit != LIMIT_LEFT_OUT) {
 			f.limit = LIMIT_LEFT_OUT;
@@ -300,7 +311,7 @@ static void mark_left_out(const struct shed *s)
 }
 
 /* Somebody may detach it, or attach another one of that name. */
-static bool is_there(const struct shed *s)
+bool shed_is_there(const struct shed *s)
 {
 	struct stat own, named;
 
@@ -316,7 +327,7 @@ static int remove_probes(struct shed *s)
 
 	if (code)
 		return code;
-	if (!is_there(s)) {
+	if (!shed_is_there(s)) {
 		bpffs_unlock(s->fs);
 		return -ENOENT;
 	}
@@ -340,12 +351,12 @@ static size_t choose(struct shed *s, const struct budget_span *span)
 	uint64_t own_ns = budget_blurred_own(span, s->share);
 	size_t cnt;
 
-	for (uint32_t i = 0; i < s->draft->probed_cnt; i++) {
+	for (uint32_t i = 0; i < s->fn_cnt; i++) {
 		s->funcs[i].own_ns = own_ns;
 		s->was[i] = s->funcs[i].limit == LIMIT_LEFT_OUT;
 	}
-	cnt = budget_leave_out(s->funcs, s->draft->probed_cnt, s->share);
-	for (uint32_t i = 0; cnt && i < s->draft->probed_cnt; i++) {
+	cnt = budget_leave_out(s->funcs, s->fn_cnt, s->share);
+	for (uint32_t i = 0; cnt && i < s->fn_cnt; i++) {
 		struct budget_func *f = &s->funcs[i];
 
 		if (f->limit != LIMIT_LEFT_OUT || s->was[i])
@@ -425,11 +436,15 @@ void shed_free(struct shed *s)
 {
 	if (!s)
 		return;
+	for (uint32_t i = 0; s->lib_fd && i < group_info(s->group).lib_cnt; i++)
+		close_fd(s->lib_fd[i]);
+	group_free(s->group);
 	map_munmap(&s->stats);
 	map_munmap(&s->ctl);
 	load_done(&s->load);
 	close_fd(s->dir_fd);
 	close_fd(s->pids_fd);
+	free(s->lib_fd);
 	free(s->cost_ns);
 	free(s->calls);
 	free(s->funcs);
@@ -455,36 +470,48 @@ static int open_maps(struct shed *s, bool children)
 	return map_mmap(ctl_fd, sizeof(struct fsn_ctl), &s->ctl);
 }
 
-int shed_new(const struct draft *draft, const struct draft_opts *how, const struct attach_opts *opts,
-	const struct price *price, struct bpffs *fs, struct shed **ret_shed)
+static struct shed *shed_alloc(const char *name, struct bpffs *fs, uint32_t fn_cnt)
 {
-	size_t cnt = draft->probed_cnt + 1;
+	struct shed *s = calloc(1, sizeof(*s));
+	size_t cnt = fn_cnt + 1;
+
+	if (!s)
+		return NULL;
+	*s = (struct shed) { .fs = fs, .fn_cnt = fn_cnt, .dir_fd = -1, .pids_fd = -1 };
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	s->cost_ns = calloc(cnt, sizeof(*s->cost_ns));
+	s->calls = calloc(cnt, sizeof(*s->calls));
+	s->funcs = calloc(cnt, sizeof(*s->funcs));
+	s->shown = calloc(cnt, sizeof(*s->shown));
+	s->was = calloc(cnt, sizeof(*s->was));
+	if (s->cost_ns && s->calls && s->funcs && s->shown && s->was)
+		return s;
+	shed_free(s);
+	return NULL;
+}
+
+int shed_new(const struct draft *draft, const struct attach_opts *opts, const struct price *price,
+	struct bpffs *fs, struct shed **ret_shed)
+{
 	struct shed *s;
 	int code = 0;
 
 	*ret_shed = NULL;
 	if (!opts->budget.share || !price->at_ns || !draft_has_files(draft))
 		return 0;
-	s = calloc(1, sizeof(*s));
+	s = shed_alloc(draft->name, fs, draft->probed_cnt);
 	if (!s)
 		return -ENOMEM;
-	*s = (struct shed) { .draft = draft, .fs = fs, .share = opts->budget.share, .price = *price,
-		.dir_fd = -1, .pids_fd = -1 };
-	snprintf(s->name, sizeof(s->name), "%s", draft->name);
-	s->cost_ns = calloc(cnt, sizeof(*s->cost_ns));
-	s->calls = calloc(cnt, sizeof(*s->calls));
-	s->funcs = calloc(cnt, sizeof(*s->funcs));
-	s->shown = calloc(cnt, sizeof(*s->shown));
-	s->was = calloc(cnt, sizeof(*s->was));
-	if (!s->cost_ns || !s->calls || !s->funcs || !s->shown || !s->was)
-		code = -ENOMEM;
-	if (!code && opts->filter.pid_cnt)
+	s->draft = draft;
+	s->share = opts->budget.share;
+	s->price = *price;
+	if (opts->filter.pid_cnt)
 		code = load_new(opts->filter.pids, opts->filter.pid_cnt, &s->load);
-	else if (!code)
+	else
 		code = stage_load(draft, opts, &s->load, NULL);
 	if (!code)
 		code = open_maps(s, opts->children);
-	for (uint32_t i = 0; !code && i < draft->probed_cnt; i++) {
+	for (uint32_t i = 0; !code && i < s->fn_cnt; i++) {
 		s->shown[i] = target_shown(&draft->targets[i]);
 		s->funcs[i] = (struct budget_func) { .entry_ns = 1, .whole_ns = 1,
 			.exact = !opts->budget.trims || budget_is_exact(draft, &draft->targets[i]) };
@@ -497,4 +524,120 @@ int shed_new(const struct draft *draft, const struct draft_opts *how, const stru
 	begin_span(s);
 	*ret_shed = s;
 	return 0;
+}
+
+/* --- a group that only its pins tell about ------------------------------------------------------ */
+
+/* The files of the group's functions, as far as they are still there. */
+static int open_files(struct shed *s)
+{
+	uint32_t cnt = group_info(s->group).lib_cnt;
+
+	s->lib_fd = calloc(cnt + 1, sizeof(*s->lib_fd));
+	if (!s->lib_fd)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cnt; i++)
+		s->lib_fd[i] = group_lib_stale(s->group, i) ? -1 :
+			proc_open_regular(group_lib(s->group, i), NULL);
+	return 0;
+}
+
+/* Processes that map its files. */
+static int list_mappers(const struct shed *s, pid_t **ret_pids, size_t *ret_cnt)
+{
+	uint32_t cnt = group_info(s->group).lib_cnt;
+	_cleanup_free_ struct mappers_file *files = calloc(cnt + 1, sizeof(*files));
+	_cleanup_procs_ struct procs *procs = NULL;
+	int code = files ? procs_new("/proc", &procs, NULL) : -ENOMEM;
+
+	for (uint32_t i = 0; !code && i < cnt; i++)
+		files[i] = (struct mappers_file) { s->group->libs[i].dev, s->group->libs[i].ino,
+			group_lib(s->group, i) };
+	return code ? code : mappers_list(procs, files, cnt, ret_pids, ret_cnt, NULL);
+}
+
+/* Begins to count the CPU time of processes that are to be traced. */
+static int find_load(struct shed *s)
+{
+	_cleanup_asked_ struct asked asked;
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t cnt = 0;
+	int code = asked_read(s->group, &asked, NULL);
+
+	if (code)
+		return code;
+	if (asked.pid_cnt) {
+		pids = calloc(asked.pid_cnt, sizeof(*pids));
+		for (; pids && cnt < asked.pid_cnt; cnt++)
+			pids[cnt] = (pid_t)asked.pids[cnt];
+		code = pids ? 0 : -ENOMEM;
+	} else {
+		code = list_mappers(s, &pids, &cnt);
+	}
+	/* The machine counts as long as there is no process. */
+	if (!code && cnt && !s->load.cnt) {
+		load_done(&s->load);
+		code = load_new(pids, cnt, &s->load);
+	}
+	for (size_t i = 0; !code && i < cnt; i++)
+		(void)!load_add(&s->load, pids[i]);
+	return code;
+}
+
+static void read_funcs(struct shed *s)
+{
+	for (uint32_t i = 0; i < s->fn_cnt; i++) {
+		const struct fsn_func *f = &s->group->funcs[i];
+
+		s->shown[i] = group_func(s->group, i);
+		s->funcs[i] = (struct budget_func) { .entry_ns = 1, .whole_ns = 1,
+			.exact = f->exact || !s->shown[i].in_file || s->lib_fd[f->lib] < 0,
+			.limit = f->limit == LIMIT_LEFT_OUT ? LIMIT_LEFT_OUT : LIMIT_NONE };
+	}
+}
+
+int shed_new_group(const char *name, struct bpffs *fs, struct shed **ret_shed)
+{
+	struct group *group = NULL;
+	struct shed *s;
+	int code = group_open(fs, name, true, &group, NULL);
+
+	*ret_shed = NULL;
+	if (code) {
+		group_free(group);
+		return code;
+	}
+	s = shed_alloc(name, fs, group_info(group).fn_cnt);
+	if (!s) {
+		group_free(group);
+		return -ENOMEM;
+	}
+	s->group = group;
+	s->share = group_info(group).budget;
+	s->price = group_info(group).price;
+	code = !s->share || !s->price.at_ns ? -ENOENT : open_files(s);
+	if (!code)
+		code = load_new(NULL, 0, &s->load);
+	if (!code)
+		code = find_load(s);
+	if (!code)
+		code = open_maps(s, false);
+	if (code) {
+		shed_free(s);
+		return code;
+	}
+	read_funcs(s);
+	begin_span(s); /* .begun_ns is 0: nobody waits for it, and looks may be rare */
+	*ret_shed = s;
+	return 0;
+}
+
+bool shed_look(struct shed *s)
+{
+	if (!shed_is_there(s))
+		return false;
+	if (find_load(s))
+		s->over = true;
+	begin_span(s);
+	return !s->over;
 }

@@ -216,6 +216,13 @@ DEFINE_CLEANUP(keeper, struct keeper *, keeper_free)
 #define _cleanup_keeper_ __cleanup(cleanup_keeper)
 
 /*
+ * Starts a process called @name that outlives this one. It has no file open but the end of a pipe, which
+ * @stay gets, and maps what this process maps now. *@ret_fd is the other end.
+ */
+_must_check_ int stay_start(const char *name, const char *dir, void (*stay)(const char *dir, int fd),
+	int *ret_fd, struct err *err);
+
+/*
  * A process that stays behind, and removes the groups that it is told of with ender_tell(),
  * each at its time, CLOCK_MONOTONIC; what is detached or replaced before is no concern of it.
  * It begins when *@ret_fd is closed, here and in what has been forked. It maps what this

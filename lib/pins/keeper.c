@@ -282,6 +282,36 @@ static void read_endings(int fd, struct endings *list)
 	}
 }
 
+int stay_start(const char *name, const char *dir, void (*stay)(const char *dir, int fd), int *ret_fd,
+	struct err *err)
+{
+	int fds[2], status;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return err_sys(err, -errno, "cannot watch over the group");
+	pid = fork();
+	if (!pid) {
+		close(fds[1]);
+		if (!fork()) {
+			setsid();
+			prctl(PR_SET_NAME, name);
+			let_go(fds[0]);
+			stay(dir, fds[0]);
+		}
+		_exit(0);
+	}
+	close(fds[0]);
+	*ret_fd = fds[1];
+	if (pid < 0) {
+		*ret_fd = close_fd(fds[1]);
+		return err_sys(err, -errno, "cannot watch over the group");
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
 static void end_later(const char *dir, int fd)
 {
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
@@ -289,9 +319,6 @@ static void end_later(const char *dir, int fd)
 	char path[64];
 	int watch;
 
-	setsid();
-	prctl(PR_SET_NAME, "funcsnoop-for");
-	let_go(fd);
 	read_endings(fd, &list);
 	if (!list.cnt || bpffs_open(dir, false, &fs, NULL) || fs.fd < 0 || chdir("/"))
 		_exit(0);
@@ -307,27 +334,7 @@ static void end_later(const char *dir, int fd)
 
 int ender_start(const char *dir, int *ret_fd, struct err *err)
 {
-	int fds[2], status;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC))
-		return err_sys(err, -errno, "cannot wait for the group's end");
-	pid = fork();
-	if (!pid) {
-		close(fds[1]);
-		if (!fork())
-			end_later(dir, fds[0]);
-		_exit(0);
-	}
-	close(fds[0]);
-	*ret_fd = fds[1];
-	if (pid < 0) {
-		*ret_fd = close_fd(fds[1]);
-		return err_sys(err, -errno, "cannot wait for the group's end");
-	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return 0;
+	return stay_start("funcsnoop-for", dir, end_later, ret_fd, err);
 }
 
 void ender_tell(int fd, const struct bpffs *fs, const char *name, uint64_t until_ns)

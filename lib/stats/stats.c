@@ -566,6 +566,8 @@ int stats_calls(const struct group *g, uint64_t *ret_calls, size_t *ret_shed, st
 	memset(ret_calls, 0, FSN_EXIT_CNT * sizeof(*ret_calls));
 	*ret_shed = 0;
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
+		if (g->funcs[i].limit == LIMIT_LEFT_OUT) /* its probes were removed since */
+			continue;
 		ret_calls[g->funcs[i].exit % FSN_EXIT_CNT] += counts[i].calls;
 		*ret_shed += stats_is_shed(g, i, &counts[i]);
 	}
