@@ -296,7 +296,7 @@ guards() {
 	local file
 
 	for file in $(grep -lx funcsnoop-bound /proc/[0-9]*/comm 2>/dev/null); do
-		[[ $(readlink "${file%/comm}/ns/mnt") != $(readlink /proc/self/ns/mnt) ]] ||
+		[[ $(readlink "${file%/comm}/ns/mnt") != "$(readlink /proc/self/ns/mnt)" ]] ||
 			cut -d/ -f3 <<<"$file"
 	done
 }

@@ -635,7 +635,7 @@ ns::scale 100"
 
 @test "stacks of launches need CUDA's driver, and a library that can tell launches" {
 	fsn -s 1 attach gpu --lib "$GPU" --lib "$FIX/libfix.so.1" --stacks all
-	assert_stderr_match '--stacks are those of launches: --lib says which libcuda\.so\.1'
+	assert_stderr_match '--stacks needs the functions that launch kernels: name libcuda\.so\.1 with --lib$'
 	sed 's/funcsnoop_gpu_ask/funcsnoop_gpu_non/g' "$GPU" >"$BATS_TEST_TMPDIR/old.so"
 	fsn -s 1 attach gpu --lib "$BATS_TEST_TMPDIR/old.so" --lib "$FIX/libcudamock.so" --stacks all
 	assert_stderr_match "'.*/old.so' is of a version without --stacks\$"
