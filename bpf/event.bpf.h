@@ -106,10 +106,19 @@ static __always_inline struct pt_regs *event_regs(void *ctx, __u64 cookie, unsig
 	return args;
 }
 
+/*
+ * The place of the thread's spans. It is none of its system calls': an end whose call is not known,
+ * as of a return probe's own system call, takes whatever is there (slot_take_any()).
+ */
+static __always_inline __u64 span_place(void)
+{
+	return bpf_get_current_task() + 1;
+}
+
 /* The end of the thread's span, if it is in one. */
 static __always_inline void span_ends(__u32 fn, __u64 sp)
 {
-	__u64 run = run_begin(), where = bpf_get_current_task();
+	__u64 run = run_begin(), where = span_place();
 	__u32 tgid = bpf_get_current_task_btf()->tgid, i = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 	int way;
@@ -128,7 +137,7 @@ static __always_inline void span_ends(__u32 fn, __u64 sp)
 
 static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 {
-	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, where = bpf_get_current_task();
+	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15, where = span_place();
 	__u32 fn = cookie & FSN_FN_MASK;
 	unsigned long room[EVENT_ROOM];
 	struct pt_regs *args;

@@ -228,6 +228,13 @@ hint: did you mean 'u:$EVENTS:tick'"
 	fsn detach g
 }
 
+@test "span: return probes of functions inside end none, next to system calls" {
+	ran "@:tick..@:work__done s:getppid pair guard --exit return --lib $EVENTS" threads 50 8
+	assert_json '[.[0].functions[] | select(.name != "getppid") | [.name, .calls, .returns]] | sort' \
+		'[["fixed:tick..fixed:work__done",400,400],["guard",400,400],["pair",400,400]]'
+	assert_json '.[0].health.unmatched_returns' 0
+}
+
 @test "attach: several targets of a group share a tracepoint, spans included" {
 	local in=t:syscalls:sys_enter_getppid out=t:syscalls:sys_exit_getppid
 

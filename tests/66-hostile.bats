@@ -389,6 +389,23 @@ no_crash() { # WHAT
 	rmdir "$ELSEWHERE"
 }
 
+@test "list: a group whose functions have unknown exits is listed as damaged" {
+	local bytes at
+
+	need_tool bpftool
+	fsn attach g fix_add --lib "$FIX/libfix.so"
+	capture bpftool -j map dump pinned "$FOLDER/g/funcs"
+	at=$(field_at fsn_func exit)
+	read -ra bytes < <(json --argjson at "$at" '.[0].value | .[$at + 3] = "0x7f" | join(" ")')
+	capture bpftool map update pinned "$FOLDER/g/funcs" key 0 0 0 0 value "${bytes[@]}"
+	fsn list --json
+	assert_json '[.[] | [.name, .exits, .error]]' \
+		"[[\"g\",null,\"group 'g' is damaged: map 'funcs'\"]]"
+	fsn -s 1 list functions g
+	assert_stderr "funcsnoop list: group 'g' is damaged: map 'funcs'"
+	fsn detach g
+}
+
 @test "a group that says it has more than it has ends in an error, not in a crash" {
 	local bytes changed at value
 

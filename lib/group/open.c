@@ -215,8 +215,11 @@ static int read_description(struct group *g, struct err *err)
 	if (code)
 		return err_sys(err, code, "cannot read group '%s'", g->name);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
-		if (g->funcs[i].lib >= g->meta.lib_cnt || g->funcs[i].exit >= FSN_EXIT_CNT)
-			return err_set(err, -EPROTO, "group '%s' is damaged", g->name);
+		if (g->funcs[i].lib >= g->meta.lib_cnt || g->funcs[i].exit >= FSN_EXIT_CNT) {
+			g->meta.fn_cnt = g->meta.lib_cnt = 0;
+			return err_set(err, -EPROTO, "group '%s' is damaged: map '%s'", g->name,
+				map_pin_name(MAPID_FUNCS));
+		}
 	return 0;
 }
 
