@@ -138,8 +138,11 @@ static __always_inline __u32 compare_text(const struct fsn_term *t, __u64 at)
 	__u64 text[FSN_COND_TEXT / 8 + 1] = {}, other;
 
 	/* Longer by a word, so that a text which goes on is not taken for its beginning. */
-	if (text_read(text, sizeof(text), t->where, at) < 0)
+	if (text_read(text, sizeof(text), t->where, at) < 0) {
+		if (at)
+			add(&ctl.lost_conditions, 1);
 		return 0;
+	}
 	other = text[FSN_COND_TEXT / 8];
 #pragma unroll
 	for (int i = 0; i < FSN_COND_TEXT / 8; i++)

@@ -88,6 +88,22 @@ attached() { # WANT COND FUNCTION WORD...
 	fsn detach g
 }
 
+@test "calls whose text is not in memory are not counted, and stats prints their number" {
+	need_tool jq
+	fsn attach --config "$CONFIG" t --name g --if 'text == "abc"'
+	capture "$FIX/typed" ty_text abc ab @bad @null @absent
+	fsn stats g --json
+	assert_json '.[0] | [(.functions[] | select(.calls > 0) | [.name, .calls]), .health.lost_conditions]' \
+		'[["ty_text",1],2]'
+	fsn stats g
+	assert_stderr_match '^funcsnoop stats: 2 calls were not counted: the text that --if compares was not in memory'
+	fsn stats g --reset
+	capture "$FIX/typed" ty_text abc @absent
+	fsn stats g --json
+	assert_json '[.[0].functions[0].calls, .[0].health.lost_conditions]' '[1,1]'
+	fsn detach g
+}
+
 # bats test_tags=core,arch
 @test "four terms must all hold, on the stack, too" {
 	local all='a == 1 && small == -123 && code == tyBad && text == "on the stack"'

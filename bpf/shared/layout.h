@@ -516,6 +516,8 @@ struct fsn_ctl {
 	unsigned long long lost_codes, lost_codes_base[2];
 	unsigned long long lost_procs, lost_procs_base[2];
 	unsigned long long lost_texts, lost_texts_base[2]; /* keys that could not be read */
+	/* Calls that do not count because the text of a condition could not be read. */
+	unsigned long long lost_conditions, lost_conditions_base[2];
 	unsigned long long lost_stacks, lost_stacks_base[2]; /* for which there was no room */
 	unsigned long long lost_python, lost_python_base[2]; /* frames that stay an interpreter's */
 	unsigned int python_pieces; /* of fsn_python_lines that are used */

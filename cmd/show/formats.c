@@ -273,6 +273,9 @@ static void print_lost(const struct report *r, const struct stats *s, FILE *f)
 	if (s->lost_texts)
 		note(r, f, "%s not read: what they are was not in memory",
 			counted(s->lost_texts, "key was", "keys were").text);
+	if (s->lost_conditions)
+		note(r, f, "%s not counted: the text that --if compares was not in memory",
+			counted(s->lost_conditions, "call was", "calls were").text);
 }
 
 #define GPU_IDLE_S 10 /* libcupti hands out what it has each second */

@@ -305,6 +305,7 @@ void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT])
 			{ "lost_processes", true, s->lost_processes },
 			{ "lost_slow", true, s->lost_slow },
 			{ "lost_texts", true, s->lost_texts },
+			{ "lost_conditions", true, s->lost_conditions },
 			{ "lost_stacks", true, s->lost_stacks },
 			{ "lost_python", true, s->lost_python },
 			{ "bulk_frees", true, s->bulk_frees },

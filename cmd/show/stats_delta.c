@@ -274,6 +274,7 @@ struct stats *stats_delta(
 		d->lost_stacks = less(now->lost_stacks, before->lost_stacks);
 		d->lost_python = less(now->lost_python, before->lost_python);
 		d->lost_texts = less(now->lost_texts, before->lost_texts);
+		d->lost_conditions = less(now->lost_conditions, before->lost_conditions);
 		d->crowded = less(now->crowded, before->crowded);
 		d->other_stack = less(now->other_stack, before->other_stack);
 		d->too_deep = less(now->too_deep, before->too_deep);

@@ -386,6 +386,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	r->ctl->lost_codes_base[idle] = r->view.ctl.lost_codes;
 	r->ctl->lost_procs_base[idle] = r->view.ctl.lost_procs;
 	r->ctl->lost_texts_base[idle] = r->view.ctl.lost_texts;
+	r->ctl->lost_conditions_base[idle] = r->view.ctl.lost_conditions;
 	r->ctl->lost_stacks_base[idle] = r->view.ctl.lost_stacks;
 	r->ctl->lost_python_base[idle] = r->view.ctl.lost_python;
 	r->ctl->crowded_base[idle] = r->view.ctl.crowded;

@@ -366,6 +366,7 @@ static void health_make(const struct stats_view *view, struct stats *s)
 	s->cpus_off = ctl->cpus_off;
 	s->lost_python = ctl->lost_python - ctl->lost_python_base[index];
 	s->lost_texts = ctl->lost_texts - ctl->lost_texts_base[index];
+	s->lost_conditions = ctl->lost_conditions - ctl->lost_conditions_base[index];
 	s->crowded = ctl->crowded - ctl->crowded_base[index];
 	s->other_stack = ctl->other_stack - ctl->other_stack_base[index];
 	s->too_deep = ctl->too_deep - ctl->too_deep_base[index];

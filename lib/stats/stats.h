@@ -197,6 +197,7 @@ struct stats {
 	uint64_t cpus_off; /* how often since the attach a CPU that is sampled was switched off */
 	uint64_t lost_python; /* frames of an interpreter in whose place those of Python are not */
 	uint64_t lost_texts; /* keys that could not be read */
+	uint64_t lost_conditions; /* calls that do not count: a condition's text could not be read */
 	uint64_t bulk_frees; /* calls since the attach that took back more than is known */
 	bool has_missed;
 	uint64_t missed; /* since the attach: entries and ends for which the kernel left programs out */
