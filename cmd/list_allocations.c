@@ -394,7 +394,8 @@ int list_allocations(
 		/* Of all groups there may be others; one that is named is meant. */
 		if (!group_info(groups.group[i]).memory) {
 			if (groups_named.cnt)
-				cmd_note(g, "group '%s' does not follow memory: attach the group again with --replace --memory",
+				cmd_note(g,
+					"group '%s' does not follow memory: attach the group again with --replace --memory",
 					group_info(groups.group[i]).name);
 			continue;
 		}
@@ -405,7 +406,8 @@ int list_allocations(
 	status = groups.failed_cnt || (groups_named.cnt && followed < groups.cnt) ? EXIT_FAILED
 										   : EXIT_DONE;
 	if (h.lost)
-		cmd_note(g, "%llu blocks found no room and are not here: attach the group again with --replace --blocks N",
+		cmd_note(g,
+			"%llu blocks found no room and are not here: attach the group again with --replace --blocks N",
 			(unsigned long long)h.lost);
 	if (h.bulk_frees && h.any)
 		cmd_note(g, "%llu call%s may have given back all memory of a device or context: what is here from before may be of that",

@@ -93,6 +93,14 @@ static int unknown_command(const struct globals *g, const char *name)
 			err_hint(&err, "run 'funcsnoop %s'", habits[i].line);
 			return cmd_fail(g, &err);
 		}
+	if (strpbrk(name, "/:")) {
+		err_set(&err, -ERR_USAGE, "unknown command '%s'", name);
+		if (strchr(name, ':'))
+			err_hint(&err, "run 'funcsnoop run \"%s\"'", name);
+		else
+			err_hint(&err, "run 'funcsnoop run \"%s:*\"'", name);
+		return cmd_fail(g, &err);
+	}
 	suggest_init(&near, name);
 	for (size_t i = 0; commands[i]; i++)
 		suggest_offer(&near, commands[i]->name, NULL);

@@ -343,7 +343,7 @@ assert_grows() { # REGEX: of the row
 @test "what memory can't be followed with, and where nothing is known, is told" {
 	fsn -s 2 attach my 'fix_*' --lib "$FIX/libfix.so" --memory
 	assert_stderr_match 'no function of the group is known to allocate memory'
-	assert_stderr_match '"allocates" says it'
+	assert_stderr_match '"allocates" in a configuration'
 	fsn -s 2 attach malloc --blocks 10
 	assert_stderr_match -- '--blocks needs --memory'
 	fsn -s 2 attach malloc --memory --count

@@ -125,6 +125,8 @@ hint_table() {
 		resetting also needs CAP_BPF|reset by the owner without CAP_BPF|an owner resets with CAP_BPF
 		root can read which it can trace: /sys/kernel/tracing/available_filter_functions|kprobe.multi of a function that cannot be traced|-: CONFIG_FPROBE
 		run 'funcsnoop %s'|a command of another tracer|58-habits: commands of other tracers: the line counts what it is for
+		run 'funcsnoop run "%s"'|LIB:FUNCTION as a command|a FUNCTION or a program as a command
+		run 'funcsnoop run "%s:*"'|a program as a command|a FUNCTION or a program as a command
 		run 'funcsnoop run cpu --rate %d'|profile:hz:N|notation that is no FUNCTION here is answered with one
 		run 'mount -t bpf bpf %s'|--bpffs with an empty directory|a directory that is no bpffs
 		run 'sudo mount -t bpf bpf %s'|feature where /sys/fs/bpf is not mounted, unprivileged|without privilege, where no bpffs is mounted
@@ -146,7 +148,8 @@ hint_table() {
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
 		use --stacks all, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
 		use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop(8)|feature with capabilities, but no rights to pin|feature's hints of links, BTF and an own bpffs
-		use a directory such as /sys/fs/cgroup/system.slice|--cgroup with another directory|a cgroup is a directory of cgroup v2
+		use a directory below '%s'|--cgroup with another directory|a cgroup is a directory of cgroup v2
+		cgroup v2 is not mounted|--cgroup where it is not|a cgroup is a directory of cgroup v2
 		use function, process, cgroup, library, or a key that the group was attached with (--key)|stats --by with an unknown word|words of --by that are no key of --key
 		use preset cuda, cuda-driver, nccl, malloc or tensors, or "allocates" in a configuration: funcsnoop-config(5)|--memory without a function that allocates|memory without an allocating function is followed with a preset
 		left out: %zu more mapped files of such names, as users map more than %d; use --pid or a path for them|a library of which another user maps many copies|66-hostile: a user who maps very many copies of a library keeps nobody from probing it
@@ -419,6 +422,13 @@ meant() { # FUNCTION MEANT
 		attach g "$1" --dry-run
 }
 
+@test "hint: a FUNCTION or a program as a command" {
+	follow 2 "^run 'funcsnoop run \"$LIB:fix_add\"'$" "s,^run '(.*)'$,\1 -- $CALL add 7," "$LIB:fix_add"
+	assert_stderr_match '^fix_add +7 '
+	follow 2 "^run 'funcsnoop run \"$CALL:\*\"'$" "s,^run '(.*)'$,\1 --count -- $CALL add 7," "$CALL"
+	assert_stderr_match '^main +1 '
+}
+
 @test "hint: a near name has the library or prefix by which it is found" {
 	meant "$LIB:fix_adb" "$LIB:fix_add"
 	meant "uprobe:$LIB:fix_adb" "$LIB:fix_add"
@@ -600,12 +610,20 @@ meant() { # FUNCTION MEANT
 }
 
 @test "hint: a cgroup is a directory of cgroup v2" {
-	fsn -s 1 attach g fix_add --lib "$LIB" --cgroup "$BATS_TEST_TMPDIR"
-	assert_stderr_match "^hint: use a directory such as /sys/fs/cgroup/system.slice$"
+	local below
+
 	own_cgroup cgroup.procs "no cgroup v2"
-	fsn -s any attach g fix_add --lib "$LIB" --cgroup "$CGROUP"
+	fsn -s any attach g fix_add --lib "$LIB" --cgroup "$BATS_TEST_TMPDIR"
 	rmdir "$CGROUP"
+	below=$(sed -n "s/^hint: use a directory below '\(.*\)'$/\1/p" <<<"$stderr")
+	[[ -n $below ]] || fail "$stderr"
+	mkdir "$below/funcsnoop-hint-$$"
+	fsn -s any attach g fix_add --lib "$LIB" --cgroup "$below/funcsnoop-hint-$$"
+	rmdir "$below/funcsnoop-hint-$$"
 	assert_eq "$status" 0
+	own_namespace 1 "umount -l $below; "'exec "$@"' "$FUNCSNOOP" attach h fix_add --lib "$LIB" \
+		--cgroup "$BATS_TEST_TMPDIR"
+	assert_stderr_match "^hint: cgroup v2 is not mounted$"
 }
 
 @test "hint: all system calls of all processes need --pid or --force" {

@@ -96,7 +96,8 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 		return 0;
 	err_set(err, -EPERM, "%zu functions in each of %zu processes would be probed",
 		draft->probed_cnt, processes);
-	return err_hint(err, "choose processes with --pid, or name fewer FUNCTIONs; --force attaches anyway");
+	return err_hint(err,
+		"choose processes with --pid, or name fewer FUNCTIONs; --force attaches anyway");
 }
 
 /* Threads alone: the processes that they belong to are those that are asked for. */
@@ -202,7 +203,8 @@ static int check_gpu(const struct attach_options *o, const struct draft *draft, 
 			!(theirs[k].by == FSN_BY_STACK && has_stacks(o, draft))) {
 			err_set(err, -ERR_USAGE, "%s: it is not known of what GPUs do",
 				theirs[k].said);
-			return err_hint(err, "presets cuda and cuda-driver have it, for the calls that launch kernels");
+			return err_hint(err,
+				"presets cuda and cuda-driver have it, for the calls that launch kernels");
 		}
 	return 0;
 }
@@ -363,7 +365,8 @@ static void hint_memory(const struct draft *draft, struct err *err)
 			continue;
 		found = allocates(set, symbol);
 		if (found)
-			err_hint(err, "preset '%s' knows it: use '%s %s' instead of the group and FUNCTION",
+			err_hint(err,
+				"preset '%s' knows it: use '%s %s' instead of the group and FUNCTION",
 				entries[i].name, entries[i].name, symbol);
 		preset_set_free(set);
 	}

@@ -259,7 +259,8 @@ static void print_lost(const struct report *r, const struct stats *s, FILE *f)
 		live += s->funcs[i].memory.n.live_blocks;
 	}
 	if (blocks)
-		note(r, f, "%s not among what is held: no room; attach the group again with --replace --blocks N",
+		note(r, f,
+			"%s not among what is held: no room; attach the group again with --replace --blocks N",
 			counted(blocks, "block is", "blocks are").text);
 	if (s->bulk_frees && live)
 		note(r, f, "%s may have given back all memory of a device or context: what is held from before may be of that",

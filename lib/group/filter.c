@@ -55,8 +55,11 @@ static int put_cgroup(int map_fd, uint32_t i, const char *path, struct err *err)
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot open cgroup '%s'", path);
 	if (fstatfs(fd, &st) || (unsigned long)st.f_type != CGROUP2_SUPER_MAGIC) {
-		err_set(err, -EINVAL, "'%s' is no folder of cgroup v2", path);
-		return err_hint(err, "use a directory such as /sys/fs/cgroup/system.slice");
+		_cleanup_free_ char *mount = cgroup_mount("/proc");
+
+		err_set(err, -EINVAL, "'%s' is not a directory of cgroup v2", path);
+		return mount ? err_hint(err, "use a directory below '%s'", mount)
+			     : err_hint(err, "cgroup v2 is not mounted");
 	}
 	if (bpf_map_update_elem(map_fd, &i, &fd, 0))
 		return err_sys(err, -errno, "cannot filter by cgroup '%s'", path);

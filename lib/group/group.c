@@ -18,7 +18,8 @@ int group_map_fd(const struct group *g, enum map_id id, const char *what, struct
 		return err_sys(err, g->fd[id], "cannot open map '%s' of group '%s'",
 			map_pin_name(id), g->name);
 	err_set(err, g->fd[id], "%s of group '%s' are for its owner only", what, g->name);
-	return err_hint(err, "attach the group again with --replace --mode 0644 --mode-all to share them");
+	return err_hint(err,
+		"attach the group again with --replace --mode 0644 --mode-all to share them");
 }
 
 const char *group_text(const struct group *g, uint32_t offset)

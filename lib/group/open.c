@@ -332,7 +332,8 @@ int group_keep_shared(struct group *g, struct err *err)
 			continue;
 		if (map_is_counter(i)) {
 			err_set(err, -EACCES, "group '%s' is not shared", g->name);
-			return err_hint(err, "attach the group again with --replace --mode 0644 to share its numbers");
+			return err_hint(err,
+				"attach the group again with --replace --mode 0644 to share its numbers");
 		}
 		close_fd(g->fd[i]);
 		g->fd[i] = -EACCES;

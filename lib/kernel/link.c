@@ -349,7 +349,8 @@ int link_kprobes(int prog_fd, bool is_return, const struct link_probes *probes, 
 	if (fd < 0 && errno == ESRCH) {
 		err_set(err, -ENOENT, "the kernel can't trace all of these %zu functions",
 			probes->cnt);
-		return err_hint(err, "root can read which it can trace: /sys/kernel/tracing/available_filter_functions");
+		return err_hint(err,
+			"root can read which it can trace: /sys/kernel/tracing/available_filter_functions");
 	}
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot attach to %zu functions of the kernel",

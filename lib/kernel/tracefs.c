@@ -201,7 +201,8 @@ int tracefs_open(struct err *err)
 			return TAKE_FD(fd);
 		if (fd < 0 && errno == EACCES) {
 			err_sys(err, -EACCES, "cannot open '%s'", paths[i]);
-			return err_hint(err, "only root can read the kernel's tracepoints%s", geteuid() ? "; try with sudo" : "");
+			return err_hint(err,
+				"only root can read the kernel's tracepoints%s", geteuid() ? "; try with sudo" : "");
 		}
 	}
 	ret = tracefs_mount();

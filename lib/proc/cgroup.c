@@ -241,7 +241,7 @@ static int compare_known(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static char *find_mount(const char *proc)
+char *cgroup_mount(const char *proc)
 {
 	struct mntent *m;
 	char name[64], *at = NULL;
@@ -271,7 +271,7 @@ static void open_mount(struct cgroups *c)
 	if (c->asked)
 		return;
 	c->asked = true;
-	c->mount = find_mount(c->proc);
+	c->mount = cgroup_mount(c->proc);
 	if (c->mount)
 		c->mount_fd = open(c->mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }

@@ -237,6 +237,9 @@ void cgroup_parse(const char *path, struct cgroup *ret_cgroup);
 /* Whether it is a pod's, a container's or a job's. */
 bool cgroup_says(const struct cgroup *c);
 
+/* Returns where cgroup v2 is mounted, to be freed; NULL: nowhere, or no memory. @proc: "/proc". */
+char *cgroup_mount(const char *proc);
+
 /*
  * Cgroups as they are asked for, each looked for once. @proc is "/proc" or, for tests, another
  * folder; it outlives them. NULL: no memory.

@@ -161,9 +161,8 @@ static int draft_plan(struct draft *draft, const struct draft_opts *opts, struct
 		if (t->refused && !t->from_pattern && t->limit != LIMIT_LEFT_OUT) {
 			code = err_set(err, -EOPNOTSUPP, "cannot probe '%s' in %s: %s", t->name,
 				t->object->path, t->refused);
-			if (t->kind == &target_kfunc)
-				err_hint(err, "use a system call or a tracepoint: 'funcsnoop list targets "
-					      "\"s:*\" \"t:*\"'");
+			if (t->kind->instead)
+				err_hint(err, "%s", t->kind->instead);
 			if (forgive(draft, opts, code, err))
 				code = 0;
 		}

@@ -209,7 +209,8 @@ static int find_launches(struct finding *f, struct libfind *finder, const struct
 	if (!code && !f->hits)
 		code = err_set(err, -ENOENT, "no function that launches kernels in " LAUNCH_LIB);
 	return code == -ENOENT
-		? err_hint(err, "--stacks needs the functions that launch kernels: name " LAUNCH_LIB " with --lib")
+		? err_hint(err,
+			"--stacks needs the functions that launch kernels: name " LAUNCH_LIB " with --lib")
 		: code;
 }
 

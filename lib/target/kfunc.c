@@ -336,6 +336,7 @@ const struct target_kind target_kfunc = {
 	.number = TARGET_KFUNC,
 	.prefix = "k",
 	.also = { "kprobe", "kretprobe", "fentry", "fexit", "kfunc", "kretfunc" },
+	.instead = "use a system call or a tracepoint: 'funcsnoop list targets \"s:*\" \"t:*\"'",
 	.noun = "kernel function",
 	.word = "kfunc",
 	.most = 500,

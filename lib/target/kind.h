@@ -158,6 +158,7 @@ struct target_kind {
 	bool on_gpu; /* its times are a GPU's own */
 	/* Whether nobody can be asked for the cgroup of who makes its calls; NULL: always the thread. */
 	bool (*lacks_cgroup)(const struct target *t);
+	const char *instead; /* the hint where one cannot be probed; or NULL */
 	const char *tax;    /* what others pay while it is attached, as a sentence; or NULL */
 	size_t most;        /* more at once, in all processes, only by --force; 0: any number */
 
