@@ -356,17 +356,19 @@ static int list_presets(const struct options *o)
 static int run(struct globals *g, int argc, char **argv)
 {
 	_cleanup_options_ struct options o;
-	const struct list_options *l = &o.list;
+	struct list_options *l = &o.list;
 	const char *what;
 
 	cmd_parse(g, &cmd_list, argc, argv, &o);
 	what = o.words.cnt ? o.words.word[0] : "";
-	if (!strcmp(what, "inflight") && (l->stacks || !l->lines))
+	if (!strcmp(what, "inflight")) {
+		l->stacks |= l->lines;
 		return list_inflight(g, &o.words, l);
+	}
 	if (!strcmp(what, "allocations") && !l->all && !l->stacks)
 		return list_allocations(g, &o.words, l);
 	if (l->lines)
-		return cmd_usage(g, "--lines goes with 'list inflight --stack' and 'list allocations'");
+		return cmd_usage(g, "--lines goes with 'list inflight' and 'list allocations'");
 	if (l->by || l->min_bytes)
 		return cmd_usage(g, "--by and --min go with 'list allocations'");
 	if (l->all || l->stacks || option_given("older-than"))

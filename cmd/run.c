@@ -9,6 +9,8 @@
 /* Options that make no sense together: why, or NULL. */
 static const char *contradiction(const struct options *o)
 {
+	if (o->attach.attach.children && !o->command && !o->attach.draft.pid_cnt)
+		return "--children needs --pid: whose?";
 	if (o->no_children && !o->command)
 		return "--no-children goes with COMMAND only";
 	if (o->command && o->stats.watch)
@@ -55,11 +57,7 @@ static const char *contradiction_of_view(const struct options *o)
 	if (view->flags & (VIEW_PROCESSES | VIEW_CGROUPS) && !a->attach.processes)
 		return "--by process and --by cgroup cannot be combined with --no-processes";
 	if (o->stats.tree && !a->attach.nesting)
-		return "--tree cannot be combined with --no-nesting or --sample";
-	if (view == view_find("hist") && a->draft.rules.count_only)
-		return "--hist cannot be combined with --count";
-	if (view == view_find("errors") && a->draft.rules.count_only)
-		return "--errors cannot be combined with --count";
+		return "--tree cannot be combined with --sample";
 	if (view->flags & VIEW_SLEEPS && a->draft.rules.count_only)
 		return "--by blocked-in cannot be combined with --count";
 	return NULL;

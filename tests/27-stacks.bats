@@ -710,7 +710,10 @@ python_of() { # GROUP FUNCTION
 	fsn stats st --by stack --min 30%
 	refute_output_match 'st_thread'
 	assert_output_match '^ 75\.0 '
-	fsn -s 2 stats st --min 1%
+	fsn stats st --min 30%
+	refute_output_match 'st_thread'
+	assert_output_match '^ 75\.0 '
+	fsn -s 2 stats st --min 1% --by process
 	assert_stderr_match "--min goes with --by stack"
 	fsn detach st
 }
@@ -800,7 +803,7 @@ line_of() { # FILE TEXT
 	fsn stats st --format folded --lines
 	assert_output_match ';main;st_case;st_around;st_call;st_leaf 1$'
 	fsn -s 2 list --lines
-	assert_stderr_match "--lines goes with 'list inflight --stack' and 'list allocations'"
+	assert_stderr_match "--lines goes with 'list inflight' and 'list allocations'"
 	fsn detach st
 }
 

@@ -188,7 +188,7 @@ all_of() { # FIELD: added up over all functions
 }
 
 @test "a full table counts what it could not follow, tells it, and gives up nothing that is live" {
-	attach_heap --blocks 4
+	fsn attach --config "$CONFIG" heap --lib "$HEAP" --no-nesting --replace --blocks 4
 	start_bg heap "$HEAP" --wait --wait-end fork 100
 	wait_ready heap
 	tell heap
@@ -344,10 +344,10 @@ assert_grows() { # REGEX: of the row
 	fsn -s 2 attach my 'fix_*' --lib "$FIX/libfix.so" --memory
 	assert_stderr_match 'no function of the group is known to allocate memory'
 	assert_stderr_match '"allocates" in a configuration'
-	fsn -s 2 attach malloc --blocks 10
-	assert_stderr_match -- '--blocks needs --memory'
 	fsn -s 2 attach malloc --memory --count
-	assert_stderr_match -- 'not with --count'
+	assert_stderr_match 'not with --count'
+	fsn -s 2 attach malloc --blocks 10 --count
+	assert_stderr_match 'not with --count'
 	fsn -s 2 attach malloc --memory --sample 10
 	assert_stderr_match -- 'not with --sample or --overhead'
 	fsn -s 2 list allocations --by nobody

@@ -88,6 +88,14 @@ start_run() { # NAME ARG...: until it counts
 	nothing_left
 }
 
+@test "run: an option of single calls switches --stream on" {
+	start_run r "$LIB:fix_add" --number 3
+	capture "$FIX/call" add 3
+	wait_bg r
+	assert_eq "$(grep -c ' fix_add(' <<<"$output")" 3
+	nothing_left
+}
+
 @test "run --stream --json has calls only; the table goes to stderr" {
 	start_run r "$LIB:fix_add" --stream --json --number 3
 	capture "$FIX/call" add 3
@@ -695,5 +703,11 @@ counts_no_more() { # GROUP
 	fsn -s 2 run "$LIB:fix_add" --sort nosuch -- touch "$ran"
 	fsn -s 2 run "$LIB:fix_add" --stream -i 1 -- touch "$ran"
 	fsn -s 2 run "$LIB:fix_add" --replace -- touch "$ran"
+	fsn -s 2 run "$LIB:fix_add" --count --slow 1ms -- touch "$ran"
+	assert_stderr_match 'slow cannot be combined with --count'
+	fsn -s 2 run "$LIB:fix_add" --count --split -- touch "$ran"
+	fsn -s 2 run "$LIB:fix_add" --count --hist -- touch "$ran"
+	fsn -s 2 run "$LIB:fix_add" --tree --no-nesting -- touch "$ran"
+	fsn -s 2 run "$LIB:fix_add" --tree --sample 2 -- touch "$ran"
 	[[ ! -e $ran ]]
 }

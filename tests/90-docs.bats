@@ -358,7 +358,7 @@ same_keys() { # SECTION DOCUMENT...
 
 	start_bg hang "$FIX/call" hang 1
 	wait_line hang '^blocked '
-	fsn list inflight --stack --lines --json
+	fsn list inflight --lines --json
 	same_keys "list inflight" "$output"
 	tell hang
 	wait_bg hang

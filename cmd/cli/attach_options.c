@@ -176,7 +176,6 @@ bool attach_options_finish(struct attach_options *o)
 		.tid_cnt = o->tids.cnt };
 	o->attach.condition = o->has_condition ? &o->condition : NULL;
 	o->draft.rules.keep_args |= o->has_condition || o->memory;
-	o->attach.replace |= o->refresh;
 	/* What was made in one that is left out would be taken for its caller's own. */
 	if (o->attach.sample > 1)
 		o->attach.nesting = false;

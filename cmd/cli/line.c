@@ -11,8 +11,6 @@
 
 /* --- the table ------------------------------------------------------------------------------ */
 
-#define OPTIONS_MAX 256
-
 static bool given[OPTIONS_MAX]; /* by index in the table */
 
 /* Calls @fn for each name of @names until it returns true. */

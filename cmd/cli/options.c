@@ -277,21 +277,28 @@ const struct option_row option_table[] = {
 /* clang-format on */
 
 const size_t option_cnt = ARRAY_SIZE(option_table);
+_Static_assert(ARRAY_SIZE(option_table) <= OPTIONS_MAX, "OPTIONS_MAX");
 
 const struct option_rule option_rules[] = {
-	{ RECORD, NEEDS, "blocks", "memory", "--blocks needs --memory: blocks of what?" },
+	{ RECORD, IMPLIES, "blocks", "memory", .message = NULL },
+	{ ON_ATTACH, IMPLIES, "refresh", "replace", .message = NULL },
+	{ ON_RUN, IMPLIES, "function failed min show-sample number events alert buffer", "stream",
+		.message = NULL },
 	{ RECORD, NEEDS, "keys", "key sum stacks memory by",
 		"--keys needs --key or --sum: of what?" },
 	{ RECORD, EXCLUDES, "memory", "count",
 		"--memory needs the ends of calls: not with --count" },
+	{ RECORD, EXCLUDES, "slow", "count", "--slow cannot be combined with --count" },
+	{ RECORD, EXCLUDES, "split", "count", "--split cannot be combined with --count" },
+	{ ON_RUN, EXCLUDES, "hist", "count", "--hist cannot be combined with --count" },
+	{ ON_RUN, EXCLUDES, "errors", "count", "--errors cannot be combined with --count" },
+	{ ON_RUN, EXCLUDES, "tree", "no-nesting", "--tree cannot be combined with --no-nesting" },
 	{ RECORD, EXCLUDES, "no-keys", "key sum stacks",
 		"--no-keys does without what --key and --sum ask for" },
 	{ RECORD, EXCLUDES, "tid", "children",
 		"--tid and --children exclude each other: threads have none" },
-	{ RECORD, NEEDS, "children", "pid", "--children needs --pid: whose?" },
+	{ ON_ATTACH, NEEDS, "children", "pid", "--children needs --pid: whose?" },
 	{ ON_ATTACH, NEEDS, "verbose", "dry-run", "--verbose goes with --dry-run" },
-	{ ON_RUN, IMPLIES, "function failed min show-sample number events alert buffer", "stream",
-		.message = NULL },
 	{ ON_RUN, EXCLUDES, "stream", "interval watch",
 		"--stream excludes --interval and --watch" },
 	{ SHOW, EXCLUDES, "watch", "format json pretty output save diff reset fail-if",

@@ -133,6 +133,7 @@ struct option_row {
 	const char *completes; /* other source of completion: "files", "processes", ...; or NULL */
 };
 
+#define OPTIONS_MAX 256
 extern const struct option_row option_table[];
 extern const size_t option_cnt;
 

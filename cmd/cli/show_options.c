@@ -173,7 +173,7 @@ int read_events(void *at, const struct option_row *opt, char *arg, struct err *e
 /* --- checks --------------------------------------------------------------------------------- */
 
 /* Options that make no sense together: why, or NULL. */
-static const char *stats_contradiction(const struct stats_options *o)
+static const char *stats_contradiction(struct stats_options *o)
 {
 	bool loop = o->interval_ns || o->duration_ns;
 
@@ -185,7 +185,9 @@ static const char *stats_contradiction(const struct stats_options *o)
 	if (option_given("buckets library-label") &&
 		!(o->format && o->format->flags & FORMAT_METRICS))
 		return "--buckets and --library-label go with --format prometheus or openmetrics";
-	if (o->choice.min_share && !(o->view->flags & VIEW_STACKS))
+	if (o->choice.min_share && !o->view_set)
+		o->view = view_find("stack");
+	else if (o->choice.min_share && !(o->view->flags & VIEW_STACKS))
 		return "--min goes with --by stack";
 	if (o->format && o->format->flags & FORMAT_STACKS &&
 		(o->view_set && !(o->view->flags & VIEW_STACKS)))
