@@ -47,11 +47,9 @@ static void print_usage(FILE *f)
 	for (size_t i = 0; commands[i]; i++)
 		fprintf(f, "  %-8s %-28s %s\n", commands[i]->name, commands[i]->args,
 			commands[i]->summary);
-	fprintf(f, "\n"
-		   "  -j, --json         print JSON, also of errors\n"
-		   "      --bpffs=DIR    use this bpffs (default /sys/fs/bpf)\n"
-		   "  -h, --help         this text; 'funcsnoop help COMMAND' says more\n"
-		   "Also: -p|--pretty, -q|--quiet, -d|--debug, --color=WHEN, -V|--version\n"
+	fprintf(f, "\n");
+	help_named(f, "Options", ON_FIRST, GROUP_COMMON);
+	fprintf(f, "'funcsnoop help COMMAND' describes a command and its options.\n"
 		   "Example: funcsnoop run cuda -d 10   count CUDA runtime calls for 10 s\n");
 }
 

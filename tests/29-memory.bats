@@ -349,7 +349,7 @@ assert_grows() { # REGEX: of the row
 	fsn -s 2 attach malloc --blocks 10 --count
 	assert_stderr_match 'not with --count'
 	fsn -s 2 attach malloc --memory --sample 10
-	assert_stderr_match -- 'not with --sample or --overhead'
+	assert_stderr_match 'not with --sample or --overhead'
 	fsn -s 2 list allocations --by nobody
 	assert_stderr_match "is function, caller, stack or process, not 'nobody'"
 	fsn -s 2 list allocations --min 1Q

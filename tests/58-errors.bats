@@ -219,7 +219,7 @@ hint: 'funcsnoop help' shows the usage"
 	need_tool jq
 	mkdir "$none"
 	echo '{ broken' >"$bad"
-	commands=$("$FUNCSNOOP" help | sed -En '/^  -/q; s/^  ([a-z]+) .*/\1/p')
+	commands=$("$FUNCSNOOP" help --words | grep -v '^-')
 	{
 		for c in $commands; do
 			[[ $c == help ]] || echo "2 $c --nosuch"

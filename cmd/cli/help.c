@@ -68,13 +68,12 @@ static void print_option(const struct option_row *opt, int *at)
 }
 
 /* "Common options: -j|--json, --bpffs DIR", broken between options. */
-static void print_named(const char *head, unsigned int on, enum option_group group)
+void help_named(FILE *f, const char *head, unsigned int on, enum option_group group)
 {
 	size_t at = 0;
 	char text[128];
 
-	for (const struct option_row *opt = option_table; opt < option_table + option_cnt;
-		opt++) {
+	for (const struct option_row *opt = option_table; opt->on; opt++) {
 		char letter[8] = "";
 
 		if (!(opt->on & on) || opt->group != group || !opt->help)
@@ -84,15 +83,15 @@ static void print_named(const char *head, unsigned int on, enum option_group gro
 		snprintf(text, sizeof(text), "%s--%s%s%s", letter, opt->name,
 			opt->arg ? " " : "", opt->arg ? opt->arg : "");
 		if (!at)
-			at = printf("%s: ", head);
+			at = fprintf(f, "%s: ", head);
 		else if (at + 2 + strlen(text) + 1 > help_width())
-			at = printf(",\n  ") - strlen(",\n");
+			at = fprintf(f, ",\n  ") - strlen(",\n");
 		else
-			at += printf(", ");
-		at += printf("%s", text);
+			at += fprintf(f, ", ");
+		at += fprintf(f, "%s", text);
 	}
 	if (at)
-		printf("\n");
+		fprintf(f, "\n");
 }
 
 static const char *const heads[GROUP_CNT] = {
@@ -124,8 +123,7 @@ void help_print(const struct command *command)
 		const char *head = heads[group];
 		int at = 0;
 
-		for (const struct option_row *opt = option_table;
-			opt < option_table + option_cnt; opt++) {
+		for (const struct option_row *opt = option_table; opt->on; opt++) {
 			if (!(opt->on & command->on) || (int)opt->group != group ||
 				!opt->help)
 				continue;
@@ -135,8 +133,8 @@ void help_print(const struct command *command)
 			print_option(opt, &at);
 		}
 	}
-	print_named("For debugging funcsnoop", command->on, GROUP_DEBUG);
-	print_named("Common options", command->on, GROUP_COMMON);
+	help_named(stdout, "For debugging funcsnoop", command->on, GROUP_DEBUG);
+	help_named(stdout, "Common options", command->on, GROUP_COMMON);
 	puts(rest + 1);
 }
 
@@ -144,8 +142,7 @@ void help_words(unsigned int on)
 {
 	char buf[WORDS_LEN];
 
-	for (const struct option_row *opt = option_table; opt < option_table + option_cnt;
-		opt++) {
+	for (const struct option_row *opt = option_table; opt->on; opt++) {
 		const char *values = option_values(opt, buf);
 
 		if (!(opt->on & on) || !opt->help)

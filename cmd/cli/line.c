@@ -13,23 +13,10 @@
 
 static bool given[OPTIONS_MAX]; /* by index in the table */
 
-/* Calls @fn for each name of @names until it returns true. */
-static bool any_name(
-	const char *names, bool (*fn)(const char *name, size_t len, void *arg), void *arg)
+static bool is_given(const char *name, size_t len)
 {
-	for (size_t len; *names; names += len + (names[len] == ' ')) {
-		len = strcspn(names, " ");
-		if (fn(names, len, arg))
-			return true;
-	}
-	return false;
-}
-
-static bool is_given(const char *name, size_t len, void *arg)
-{
-	for (size_t i = 0; i < option_cnt; i++)
-		if (given[i] && option_table[i].name &&
-			!strncmp(option_table[i].name, name, len) &&
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
+		if (given[i] && !strncmp(option_table[i].name, name, len) &&
 			!option_table[i].name[len])
 			return true;
 	return false;
@@ -37,7 +24,12 @@ static bool is_given(const char *name, size_t len, void *arg)
 
 bool option_given(const char *names)
 {
-	return any_name(names, is_given, NULL);
+	for (size_t len; *names; names += len + (names[len] == ' ')) {
+		len = strcspn(names, " ");
+		if (is_given(names, len))
+			return true;
+	}
+	return false;
 }
 
 const struct option_row *option_find(unsigned int on, const char *name)
@@ -51,8 +43,7 @@ const struct option_row *option_find(unsigned int on, const char *name)
 
 static const struct option_row *find_letter(unsigned int on, char letter)
 {
-	for (const struct option_row *opt = option_table; opt < option_table + option_cnt;
-		opt++)
+	for (const struct option_row *opt = option_table; opt->on; opt++)
 		if (opt->on & on && opt->letter == letter)
 			return opt;
 	return NULL;
@@ -75,8 +66,7 @@ static int key_of(const struct option_row *opt)
 
 static void argp_options(unsigned int on, struct argp_option *ret_options)
 {
-	for (const struct option_row *opt = option_table; opt < option_table + option_cnt;
-		opt++)
+	for (const struct option_row *opt = option_table; opt->on; opt++)
 		if (opt->on & on)
 			*ret_options++ = (struct argp_option) { .name = opt->name,
 				.key = key_of(opt),
@@ -117,8 +107,7 @@ static int check_long(
 	if (!name)
 		return EXIT_FAILED;
 	suggest_init(&near, name);
-	for (const struct option_row *opt = option_table; opt < option_table + option_cnt;
-		opt++) {
+	for (const struct option_row *opt = option_table; opt->on; opt++) {
 		if (!(opt->on & on) || !opt->name)
 			continue;
 		if (opt->help)
@@ -249,7 +238,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			state->argc - state->next };
 		return 0;
 	}
-	if (key <= 0 || key >= 0x100 + (int)option_cnt)
+	if (key <= 0 || key >= 0x100 + OPTIONS_MAX)
 		return ARGP_ERR_UNKNOWN;
 	opt = key < 0x100 ? find_letter(line->on, (char)key) : &option_table[key - 0x100];
 	if (!opt)
@@ -259,23 +248,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return option_read(line->o, opt, arg, &line->err) ? EINVAL : 0;
 }
 
-static bool imply(const char *name, size_t len, void *arg)
-{
-	struct line *line = arg;
-
-	return option_read(line->o, option_find(line->on, name), NULL, &line->err) != 0;
-}
-
 static int check_rules(struct line *line)
 {
-	for (const struct option_rule *r = option_rules;
-		r < option_rules + option_rule_cnt; r++) {
+	for (const struct option_rule *r = option_rules; r->on; r++) {
 		if (!(r->on & line->on) || !option_given(r->these))
 			continue;
-		if (r->does == IMPLIES && !option_given(r->those) &&
-			any_name(r->those, imply, line))
-			return line->err.code;
-		if (r->does != IMPLIES && option_given(r->those) == (r->does == EXCLUDES))
+		if (r->does == IMPLIES)
+			option_read(line->o, option_find(line->on, r->those), NULL, &line->err);
+		else if (option_given(r->those) == (r->does == EXCLUDES))
 			return err_set(&line->err, -ERR_USAGE, "%s", r->message);
 	}
 	return 0;

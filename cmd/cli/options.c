@@ -273,10 +273,10 @@ const struct option_row option_table[] = {
 	{ NULL, '?', COMMON, .read = NULL },
 	{ "usage", 0, ON_EACH, GROUP_COMMON, NULL, "Print the options alone", .read = NULL },
 	{ "usage", 0, ON_FIRST, GROUP_COMMON, .read = NULL },
+	{ .on = 0 },
 };
 /* clang-format on */
 
-const size_t option_cnt = ARRAY_SIZE(option_table);
 _Static_assert(ARRAY_SIZE(option_table) <= OPTIONS_MAX, "OPTIONS_MAX");
 
 const struct option_rule option_rules[] = {
@@ -308,6 +308,5 @@ const struct option_rule option_rules[] = {
 		"--save and --diff do not go with --interval or --duration" },
 	{ ON_RUN, EXCLUDES, "save diff", "interval",
 		"--save and --diff do not go with --interval or --duration" },
+	{ .on = 0 },
 };
-
-const size_t option_rule_cnt = ARRAY_SIZE(option_rules);

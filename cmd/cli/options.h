@@ -133,20 +133,19 @@ struct option_row {
 	const char *completes; /* other source of completion: "files", "processes", ...; or NULL */
 };
 
+/* Ends with a row of no command. */
 #define OPTIONS_MAX 256
 extern const struct option_row option_table[];
-extern const size_t option_cnt;
 
 /* Options that exclude, need, or switch on other options. */
 struct option_rule {
 	unsigned int on;
 	enum { EXCLUDES, NEEDS, IMPLIES } does;
-	const char *these, *those; /* names separated by blanks: any of each list */
+	const char *these, *those; /* any of these names, with blanks between; IMPLIES a flag */
 	const char *message;       /* NULL for IMPLIES */
 };
 
-extern const struct option_rule option_rules[];
-extern const size_t option_rule_cnt;
+extern const struct option_rule option_rules[]; /* ends as the table does */
 
 /* --- command lines -------------------------------------------------------------------------- */
 
@@ -186,6 +185,9 @@ const char *values_text(const char *values, char buf[VALUES_LEN]);
 
 void help_print(const struct command *command);
 
+/* Prints the names of the options of @group, as "HEAD: -j|--json, --bpffs DIR". */
+void help_named(FILE *f, const char *head, unsigned int on, enum option_group group);
+
 /* Prints one line per option for completion and tests: "--NAME LETTER ARG COMPLETES VALUE...". */
 void help_words(unsigned int on);
 
@@ -204,7 +206,8 @@ option_fn read_finding;                         /* unsigned int, a mask */
 option_fn read_pretty, read_debug;              /* struct globals */
 
 /* Parsers for options of struct attach_options, stats_options and stream_options. */
-option_fn read_if, read_stacks, read_key, read_duty, read_overhead, read_link, read_mode, read_owner;
+option_fn read_if, read_stacks, read_key, read_duty, read_overhead, read_link, read_mode,
+	read_owner;
 option_fn read_view, read_by, read_metrics_by, read_diff, read_sort, read_check, read_buckets,
 	read_format;
 option_fn read_events, read_stream_format;
