@@ -115,17 +115,44 @@ static __always_inline __u64 span_place(void)
 	return bpf_get_current_task() + 1;
 }
 
+/*
+ * Whether the thread is in a span. One that began before the thread did is that of a dead thread,
+ * whose task_struct this one has. The start of a thread that becomes the first one by execve() is
+ * that of the first one, which is older (de_thread() in fs/exec.c).
+ */
+static __always_inline bool span_is_open(
+	struct fsn_set *set, __u64 key, __u64 where, const struct task_struct *task)
+{
+	int way = slot_find(set, key, where);
+
+	return way >= 0 && READ(set->call[way & (FSN_WAYS - 1)].start) >= task->start_time;
+}
+
+/* A begin gives up the span before it, and no end may have that: spans do not nest. */
+static __always_inline void span_left(__u32 fn, __u64 where)
+{
+	__u32 tgid = bpf_get_current_task_btf()->tgid, i = set_index(tgid, where);
+	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
+
+	if (set && set_is_used(set))
+		slot_clear(set, call_key(fn, tgid), where);
+}
+
 /* The end of the thread's span, if it is in one. */
 static __always_inline void span_ends(__u32 fn, __u64 sp)
 {
 	__u64 run = run_begin(), where = span_place();
-	__u32 tgid = bpf_get_current_task_btf()->tgid, i = set_index(tgid, where);
+	const struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task->tgid, i = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
-	int way;
+	int way = -1;
 
 	if (!set)
 		return;
-	way = slot_take_first(set, call_key(fn, tgid), where);
+	if (span_is_open(set, call_key(fn, tgid), where, task))
+		way = slot_take_first(set, call_key(fn, tgid), where);
+	else if (set_is_used(set))
+		slot_clear(set, call_key(fn, tgid), where);
 	if (way < 0) {
 		count_unmatched(fn, sp, HIT_END);
 	} else {
@@ -154,6 +181,7 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 		call_counted(args, fn, sp, true, run);
 		return;
 	}
+	span_left(fn, where);
 	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, false, run);
 	if (begun == LEFT_OUT || begun == NO_ROOM)
 		call_left_out(args, fn, where, false);

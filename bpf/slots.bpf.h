@@ -452,6 +452,24 @@ static __always_inline int slot_take_first(struct fsn_set *set, __u64 key, __u64
 	return slot_take(set, key, where);
 }
 
+/* The way of the call under @key, or -1. Not static, so that it is verified once. */
+__noinline int slot_find(struct fsn_set *set, __u64 key, __u64 where)
+{
+	__u64 seen;
+	int way = -1;
+
+	if (!set)
+		return -1;
+#pragma unroll
+	for (int i = 0; i < FSN_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if (!((seen ^ key) & (FSN_KEY_CALL_MASK | FSN_KEY_GHOST)) &&
+			READ(set->call[AFTER(seen, i)].where) == where)
+			way = i;
+	}
+	return way;
+}
+
 /*
  * Gives up what stands under the key of a call that is not followed: its end may be seen all
  * the same, and would be taken for that of the older one, also if that is a ghost. A second

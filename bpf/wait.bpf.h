@@ -84,24 +84,6 @@ static __always_inline bool wait_is_wanted(struct task_struct *task)
 	return on & FSN_ON && (on == FSN_ON || wait_passes(task, on));
 }
 
-/* Where the thread waits, that @key is of: its way, or -1. Not static, so that it is verified once. */
-__noinline int wait_way(struct fsn_set *set, __u64 key, __u64 where)
-{
-	__u64 seen;
-	int way = -1;
-
-	if (!set)
-		return -1;
-#pragma unroll
-	for (int i = 0; i < FSN_WAYS; i++) {
-		seen = READ(set->key[i]);
-		if (!((seen ^ key) & (FSN_KEY_CALL_MASK | FSN_KEY_GHOST)) &&
-			READ(set->call[AFTER(seen, i)].where) == where)
-			way = i;
-	}
-	return way;
-}
-
 static __always_inline void name_thread(struct task_struct *task, char *to, __u32 *ret_tid)
 {
 	*ret_tid = task->pid;
@@ -135,7 +117,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 
 	key = call_key(fn, tgid);
 	/* It lost its CPU on the way to sleep, and is queued since. */
-	if (!set || (waker != task && set_is_used(set) && wait_way(set, key, where) >= 0))
+	if (!set || (waker != task && set_is_used(set) && slot_find(set, key, where) >= 0))
 		return;
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
@@ -370,7 +352,7 @@ static __always_inline void wait_woken(struct task_struct *task)
 
 	if (!set)
 		return;
-	way = wait_way(set, call_key(fsn_off_cpu - 1, tgid), where);
+	way = slot_find(set, call_key(fsn_off_cpu - 1, tgid), where);
 	if (way < 0)
 		return;
 	slot = slot * FSN_WAYS + (way & (FSN_WAYS - 1));
@@ -419,7 +401,7 @@ static __always_inline void wait_is_over(struct task_struct *task, __u32 fn)
 	__u32 tgid = task->tgid, i = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 
-	if (set && set_is_used(set) && wait_way(set, call_key(fn, tgid), where) >= 0)
+	if (set && set_is_used(set) && slot_find(set, call_key(fn, tgid), where) >= 0)
 		slot_clear(set, call_key(fn, tgid), where);
 }
 

@@ -228,6 +228,16 @@ hint: did you mean 'u:$EVENTS:tick'"
 	fsn detach g
 }
 
+@test "span: the end in another thread or after another end is unmatched" {
+	ran "@:work__start..@:work__done" twice 50
+	assert_json '.[0] | [.functions[0].calls, .functions[0].returns, .functions[0].abandoned,
+		.health.unmatched_returns]' '[100,50,50,50]'
+	# A new thread may have the task_struct of one that has ended in its span.
+	ran "@:work__start..@:work__done" open 100 20
+	assert_json '.[0] | [.functions[0].calls, .functions[0].returns, .functions[0].in_flight +
+		.functions[0].abandoned, .health.unmatched_returns]' '[2000,0,2000,2000]'
+}
+
 @test "span: return probes of functions inside end none, next to system calls" {
 	ran "@:tick..@:work__done s:getppid pair guard --exit return --lib $EVENTS" threads 50 8
 	assert_json '[.[0].functions[] | select(.name != "getppid") | [.name, .calls, .returns]] | sort' \
