@@ -1244,7 +1244,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	fsn run "$LIB:fix_add" -- "$CALL" add 3
 	hint=$(sed -n 's/^funcsnoop run: to follow children, 1 other process pays for breakpoints, too; use \(.*\) to spare them$/\1/p' <<<"$stderr")
 	[[ $hint == --no-children ]] || fail "$stderr"
-	fsn run "$LIB:fix_add" $hint -- "$CALL" add 3
+	fsn run "$LIB:fix_add" "$hint" -- "$CALL" add 3
 	refute_stderr_match 'other process'
 	assert_stderr_match '^fix_add +3 '
 	tell c
