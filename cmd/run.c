@@ -6,6 +6,11 @@
 
 #include "internal.h"
 
+/* Without a group --pid alone makes a summary; these need one. */
+#define NOT_OF_SUMMARY                                                                \
+	"config name lib regex json pretty format stream interval watch by sort key sum stacks " \
+	"slow output save diff fail-if count sample memory children tid cpu comm uid cgroup if"
+
 /* Options that make no sense together: why, or NULL. */
 static const char *contradiction(const struct options *o)
 {
@@ -150,6 +155,8 @@ static int run(struct globals *g, int argc, char **argv)
 	o.command = command;
 	if (command && !command[0])
 		return cmd_usage(g, "no command behind '--'");
+	if (!command && !o.words.cnt && o.attach.pids.cnt && !option_given(NOT_OF_SUMMARY))
+		return run_summary(&o);
 	if (!finish(&o, &stats_g, &stream_g))
 		return EXIT_USAGE;
 	/* A file that cannot be read is an error before anything is attached. */
@@ -160,6 +167,6 @@ static int run(struct globals *g, int argc, char **argv)
 
 const struct command cmd_run = { "run", "GROUP ... [-- COMMAND ...]",
 	"attach, show, detach; around COMMAND", run, ON_RUN,
-	"GROUP [FUNCTION...] [-- COMMAND [ARG...]]\nLIB:FUNCTION... [-- COMMAND [ARG...]]",
+	"GROUP [FUNCTION...] [-- COMMAND [ARG...]]\nLIB:FUNCTION... [-- COMMAND [ARG...]]\n--pid PID",
 	"Probe functions, show their calls, and remove the probes.\v"
 	"Example: funcsnoop run cuda --slow 1ms --stream -- python3 train.py" };

@@ -41,6 +41,38 @@ start_run() { # NAME ARG...: until it counts
 	nothing_left
 }
 
+@test "run: --pid without a group shows what the process does, on and off the CPU and in system calls" {
+	need_fixture waits
+	start_bg w "$FIX/waits" --wait --wait-end lock 20
+	wait_ready w
+	start_bg r "$FUNCSNOOP" run -p "$(bg_pid w)" -q
+	# All three have their groups.
+	poll_until three_groups
+	sleep 0.5
+	tell w
+	wait_line -t 60 w '^done'
+	stop_bg -INT r
+	assert_eq "$status" 0
+	assert_output_match "^process $(bg_pid w), waits$"
+	assert_output_match '^On CPU: functions, by samples$'
+	assert_output_match '^Off CPU: where threads waited$'
+	assert_output_match '^[ 0-9.]+ .*pthread_mutex_lock.*'
+	assert_output_match '^System calls, by time$'
+	assert_output_match '^futex +[0-9]+ '
+	holds_only ""
+}
+
+three_groups() {
+	[[ $("$FUNCSNOOP" list --json | jq -r '.[].name' | sed 's/-[0-9]*$//' | sort | xargs) == "cpu off-cpu syscalls" ]]
+}
+
+@test "run: --pid without a group is refused with options of a group, and for a process that is not there" {
+	fsn -s 2 run -p $$ --json
+	assert_json '.error' "no group given"
+	fsn -s 1 run -p 4194000
+	assert_stderr "funcsnoop run: there is no process 4194000"
+}
+
 @test "run -d ends by itself; the group has GROUP's name and the command's number" {
 	fsn run my fix_add --lib "$LIB" -d 0.2 --all --json
 	assert_json '[.[0].group | test("^my-[0-9]+$")]' '[true]'

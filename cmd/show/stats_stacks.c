@@ -98,11 +98,15 @@ int trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats
 	return 0;
 }
 
-/* Frames of how threads begin, which all stacks have. */
-static bool is_begin(const char *name)
+/* Frames that all stacks have: of how threads begin, enter the kernel, and are switched out. */
+static bool is_common(const char *name)
 {
 	static const char *const names[] = { "_start", "__libc_start_main", "__libc_start_call_main",
-		"__libc_start_main_impl", "start_thread", "clone", "clone3", "thread_start" };
+		"__libc_start_main_impl", "start_thread", "clone", "clone3", "thread_start",
+		"entry_SYSCALL_64_after_hwframe_[k]", "do_syscall_64_[k]", "x64_sys_call_[k]",
+		"el0t_64_sync_[k]", "el0t_64_sync_handler_[k]", "el0_svc_[k]", "do_el0_svc_[k]",
+		"el0_svc_common.constprop.0_[k]", "invoke_syscall_[k]", "schedule_[k]",
+		"__schedule_[k]" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (!strcmp(name, names[i]))
@@ -121,7 +125,7 @@ static bool is_interpreter(struct stacks *s, uint64_t frame)
 }
 
 /*
- * Removes frames of @stack that say nothing of the program: of threads' begin, and of the interpreter
+ * Removes frames of @stack that say nothing of the program: those that all have, and the interpreter's
  * where there are functions of Python. One frame stays. @frames has room for all of them.
  */
 static int fold(struct stacks *s, struct stack *stack, pid_t pid, uint64_t *frames)
@@ -138,7 +142,7 @@ static int fold(struct stacks *s, struct stack *stack, pid_t pid, uint64_t *fram
 	}
 	for (size_t i = 0; i < stack->cnt; i++) {
 		const struct frame_name *names = stacks_names(s, stack->frames[i], pid, &names_cnt);
-		bool left_out = !names_cnt || is_begin(names[names_cnt - 1].name) ||
+		bool left_out = !names_cnt || is_common(names[names_cnt - 1].name) ||
 			(is_python && !names[0].is_python && is_interpreter(s, stack->frames[i]));
 
 		if (!left_out)
