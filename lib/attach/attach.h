@@ -178,13 +178,15 @@ _must_check_ int shed_new(const struct draft *draft, const struct attach_opts *o
  * The same of group @name, by its pins: functions of files in other mount namespaces stay. -ENOENT if it
  * has no bound. @fs must outlive it.
  */
-_must_check_ int shed_new_group(const char *name, struct bpffs *fs, struct shed **ret_shed);
+struct procs;
+_must_check_ int shed_new_group(
+	const char *name, struct bpffs *fs, struct procs *procs, struct shed **ret_shed);
 
 /*
- * Looks for processes that have come to map the files of a shed_new_group(), and begins a new span. Returns
- * false if the group is gone, or nothing is left to do.
+ * Looks among @procs for processes that map the files of a shed_new_group() by now, and begins a new span.
+ * Returns false if the group is gone, or nothing is left to do.
  */
-bool shed_look(struct shed *s);
+bool shed_look(struct shed *s, struct procs *procs);
 
 /* Returns false if the group was detached or replaced. */
 bool shed_is_there(const struct shed *s);

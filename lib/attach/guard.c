@@ -9,6 +9,7 @@
 #include "attach/attach.h"
 #include "base/util.h"
 #include "pins/bpffs.h"
+#include "proc/proc.h"
 
 #define LOOK_NS 2500000000ULL /* between looks for processes */
 
@@ -22,24 +23,27 @@ struct guard {
 	size_t cnt;
 };
 
-static void guard_add(struct guard *g, const char *name)
+static void guard_add(struct guard *g, struct procs *procs, const char *name)
 {
 	struct shed **more = array_grow(g->of, g->cnt, sizeof(struct shed *)), *s = NULL;
 
 	if (!more)
 		return;
 	g->of = more;
-	if (!shed_new_group(name, &g->fs, &s))
+	if (!shed_new_group(name, &g->fs, procs, &s))
 		more[g->cnt++] = s;
 }
 
 /* Forgets those that are gone. Returns how many are left. */
 static size_t guard_look(struct guard *g)
 {
+	_cleanup_procs_ struct procs *procs = NULL;
 	size_t kept = 0;
 
+	if (procs_new("/proc", &procs, NULL))
+		return 0;
 	for (size_t i = 0; i < g->cnt; i++) {
-		if (shed_look(g->of[i]))
+		if (shed_look(g->of[i], procs))
 			g->of[kept++] = g->of[i];
 		else
 			shed_free(g->of[i]);
@@ -72,6 +76,7 @@ static bool guard_is_there(struct guard *g)
 static void guard_stay(const char *dir, int fd)
 {
 	struct guard g = { .fs = BPFFS_NONE };
+	struct procs *procs = NULL;
 	struct guarded of;
 	uint64_t end, look;
 	ssize_t n;
@@ -80,10 +85,12 @@ static void guard_stay(const char *dir, int fd)
 	while ((n = read(fd, &of, sizeof(of))) == sizeof(of) || (n < 0 && errno == EINTR)) {
 		if (n < 0)
 			continue;
-		if (g.fs.fd < 0 && bpffs_open(dir, false, &g.fs, NULL))
+		if (g.fs.fd < 0 &&
+			(bpffs_open(dir, false, &g.fs, NULL) || procs_new("/proc", &procs, NULL)))
 			_exit(0);
-		guard_add(&g, of.name);
+		guard_add(&g, procs, of.name);
 	}
+	procs_free(procs);
 	if (!g.cnt || chdir("/"))
 		_exit(0);
 	end = clock_ns(CLOCK_MONOTONIC) + GUARD_NS;

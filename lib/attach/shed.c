@@ -543,21 +543,20 @@ static int open_files(struct shed *s)
 }
 
 /* Processes that map its files. */
-static int list_mappers(const struct shed *s, pid_t **ret_pids, size_t *ret_cnt)
+static int list_mappers(
+	const struct shed *s, struct procs *procs, pid_t **ret_pids, size_t *ret_cnt)
 {
 	uint32_t cnt = group_info(s->group).lib_cnt;
 	_cleanup_free_ struct mappers_file *files = calloc(cnt + 1, sizeof(*files));
-	_cleanup_procs_ struct procs *procs = NULL;
-	int code = files ? procs_new("/proc", &procs, NULL) : -ENOMEM;
 
-	for (uint32_t i = 0; !code && i < cnt; i++)
+	for (uint32_t i = 0; files && i < cnt; i++)
 		files[i] = (struct mappers_file) { s->group->libs[i].dev, s->group->libs[i].ino,
 			group_lib(s->group, i) };
-	return code ? code : mappers_list(procs, files, cnt, ret_pids, ret_cnt, NULL);
+	return files ? mappers_list(procs, files, cnt, ret_pids, ret_cnt, NULL) : -ENOMEM;
 }
 
 /* Begins to count the CPU time of processes that are to be traced. */
-static int find_load(struct shed *s)
+static int find_load(struct shed *s, struct procs *procs)
 {
 	_cleanup_asked_ struct asked asked;
 	_cleanup_free_ pid_t *pids = NULL;
@@ -572,7 +571,7 @@ static int find_load(struct shed *s)
 			pids[cnt] = (pid_t)asked.pids[cnt];
 		code = pids ? 0 : -ENOMEM;
 	} else {
-		code = list_mappers(s, &pids, &cnt);
+		code = list_mappers(s, procs, &pids, &cnt);
 	}
 	/* The machine counts as long as there is no process. */
 	if (!code && cnt && !s->load.cnt) {
@@ -596,7 +595,8 @@ static void read_funcs(struct shed *s)
 	}
 }
 
-int shed_new_group(const char *name, struct bpffs *fs, struct shed **ret_shed)
+int shed_new_group(
+	const char *name, struct bpffs *fs, struct procs *procs, struct shed **ret_shed)
 {
 	struct group *group = NULL;
 	struct shed *s;
@@ -619,7 +619,7 @@ int shed_new_group(const char *name, struct bpffs *fs, struct shed **ret_shed)
 	if (!code)
 		code = load_new(NULL, 0, &s->load);
 	if (!code)
-		code = find_load(s);
+		code = find_load(s, procs);
 	if (!code)
 		code = open_maps(s, false);
 	if (code) {
@@ -632,11 +632,11 @@ int shed_new_group(const char *name, struct bpffs *fs, struct shed **ret_shed)
 	return 0;
 }
 
-bool shed_look(struct shed *s)
+bool shed_look(struct shed *s, struct procs *procs)
 {
 	if (!shed_is_there(s))
 		return false;
-	if (find_load(s))
+	if (find_load(s, procs))
 		s->over = true;
 	begin_span(s);
 	return !s->over;
