@@ -236,6 +236,14 @@ $HERE/two/libonlyhere.so.1"
 		assert_numbers g "fix_add 10 0 10 0 0 0"
 		fsn detach g
 	done
+	cp "$FIX/call" "$HERE/gone"
+	start_bg e env LD_LIBRARY_PATH="$FIX" "$HERE/gone" --wait add 10
+	wait_ready e
+	rm "$HERE/gone"
+	pid=$(bg_pid e)
+	fsn -s 1 attach g fix_add --lib "/proc/$pid/exe" --pid "$pid"
+	assert_stderr_match "^hint: with --pid give a path that /proc/$pid/maps shows"
+	run_on e
 }
 
 @test "a library replaced on disk: the process's own is probed, or with its path both" {

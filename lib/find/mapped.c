@@ -296,6 +296,10 @@ static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *p
 	if (root < 0)
 		return root;
 	fd = proc_open_in_root(root, path, 0, err);
+	if (fd == -ELOOP) {
+		err_hint(err, "with --pid give a path that /proc/%d/maps shows", p->pid);
+		return fd;
+	}
 	if (fd < 0)
 		return fd;
 	ret = elf_file_open_fd(fd, shown, p->same_ns ? -1 : root, dir, &elf, err);
