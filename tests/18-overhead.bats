@@ -320,7 +320,7 @@ guard_ended() { # PID
 	fsn detach g
 }
 
-@test "overhead: what was selected by name, and all with none, is timed whatever it costs" {
+@test "overhead: functions selected by name, and all with none or --memory, are timed" {
 	local args
 
 	for args in "rate_hot rate_warm" "rate_* --overhead none" "rate_* --memory"; do

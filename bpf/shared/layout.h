@@ -35,7 +35,7 @@ struct fsn_stat {
 	unsigned long long unplaced[2];
 	/* Where programs keep to a bound on overhead (fsn_conf.shed_ns): */
 	unsigned int looked; /* when its cost was last looked at, CLOCK_MONOTONIC / 1,024 */
-	unsigned int one_of; /* one call of so many is followed; 0: all */
+	unsigned int one_of; /* N to follow one of N calls; 0: all */
 } __attribute__((aligned(64)));
 
 #define FSN_NS_MASK ((1ULL << FSN_NS_BITS) - 1)

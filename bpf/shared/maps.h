@@ -103,7 +103,7 @@ struct fsn_func {
 	unsigned char limit;     /* enum limit */
 	unsigned int types_why;  /* where its types are from, or why they are not known */
 	unsigned char variadic;  /* more may follow its arguments */
-	unsigned char exact;     /* its probes stay whatever they cost */
+	unsigned char exact;     /* its probes are never removed for their overhead */
 	unsigned char pad[2];
 };
 

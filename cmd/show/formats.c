@@ -316,7 +316,7 @@ static void print_gpus(const struct report *r, const struct report_group *rg, FI
 			counted(kernels, "kernel", "kernels").text, (unsigned long long)known);
 }
 
-/* What the programs did not time, and the command line that leaves such functions out. */
+/* Calls that the programs did not time, and the command line that leaves such functions out. */
 static void print_shed(const struct report *r, const struct stats *s, FILE *f)
 {
 	__cleanup(out_done) struct out out = {};

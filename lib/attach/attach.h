@@ -192,8 +192,8 @@ bool shed_look(struct shed *s, struct procs *procs);
 bool shed_is_there(const struct shed *s);
 
 /*
- * A process that stays for GUARD_NS after this one has ended, and watches the groups that it was told of
- * with guard_tell(): as shed_step(). It ends with the last of them. *@ret_fd is to be closed.
+ * A process that stays for GUARD_NS after this one has ended, and watches the groups of
+ * guard_tell(): as shed_step(). It ends with the last of them. *@ret_fd is to be closed.
  */
 #define GUARD_NS 10000000000ULL
 _must_check_ int guard_start(const char *dir, int *ret_fd, struct err *err);

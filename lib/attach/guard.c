@@ -51,7 +51,7 @@ static size_t guard_look(struct guard *g)
 	return g->cnt = kept;
 }
 
-/* Until the next of them is to be stepped. */
+/* Time until the next shed_step(). */
 static uint64_t guard_wait_ns(const struct guard *g)
 {
 	uint64_t ns = LOOK_NS;
@@ -112,7 +112,7 @@ int guard_start(const char *dir, int *ret_fd, struct err *err)
 {
 	const char *how = secure_getenv("FUNCSNOOP_GUARD");
 
-	/* For tests of what programs do without it. */
+	/* Tests of the programs' own limit switch it off. */
 	if (how && !strcmp(how, "none"))
 		return 0;
 	return stay_start("funcsnoop-bound", dir, guard_stay, ret_fd, err);

@@ -627,7 +627,7 @@ int shed_new_group(
 		return code;
 	}
 	read_funcs(s);
-	begin_span(s); /* .begun_ns is 0: nobody waits for it, and looks may be rare */
+	begin_span(s); /* .begun_ns is 0: looks are rare from the start */
 	*ret_shed = s;
 	return 0;
 }

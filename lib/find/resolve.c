@@ -119,7 +119,7 @@ static const struct elf_name *match_names(const struct arg *a, const struct elf_
 	return NULL;
 }
 
-/* What the compiler and the C library's start files add to every file: no pattern means these. */
+/* Functions that the compiler and the C library's start files add to every file: no pattern means these. */
 static bool is_of_start_files(const char *name)
 {
 	static const char *const names[] = { "_init", "_fini", "_start", "frame_dummy",
