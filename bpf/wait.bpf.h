@@ -11,7 +11,7 @@
  * time, which begins no wait. Waits that had begun at the attach have no begin, and are not counted.
  * The idle threads wait for nothing. Some kernels do not trace every switch (seen on 6.18, in a
  * virtual machine: its own trace lacks some of those away from one process): who got a CPU so
- * gives up its wait when it is switched out, which then is abandoned.
+ * gives up its wait when it is switched out, which then is abandoned, also for the last time.
  *
  * All this runs with the run queue locked: it wakes nobody, and allocates nothing.
  */
@@ -100,6 +100,24 @@ static __always_inline bool wait_is_told(void)
 #define WAIT_OF(fn, stack) ((fn) | (__u64)(stack) << 32)
 
 /*
+ * Whether the wait is not @task's but that of a dead thread, whose task_struct @task has: the
+ * kernel has not traced that the dead one got a CPU.
+ */
+static __always_inline bool wait_is_stale(const struct fsn_call *call, const struct task_struct *task)
+{
+	return READ(call->start) < task->start_time;
+}
+
+/* Whether @task waits under @key. */
+static __always_inline bool is_waiting(
+	struct fsn_set *set, __u64 key, const struct task_struct *task)
+{
+	int way = set_is_used(set) ? slot_find(set, key, as_number(task)) : -1;
+
+	return way >= 0 && !wait_is_stale(&set->call[way & (FSN_WAYS - 1)], task);
+}
+
+/*
  * @task begins to wait: @instead has its CPU, or @waker has woken it; what is not known is @task.
  * @what is WAIT_OF() its function and its stack.
  */
@@ -117,7 +135,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 
 	key = call_key(fn, tgid);
 	/* It lost its CPU on the way to sleep, and is queued since. */
-	if (!set || (waker != task && set_is_used(set) && slot_find(set, key, where) >= 0))
+	if (!set || (waker != task && is_waiting(set, key, task)))
 		return;
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
@@ -314,7 +332,13 @@ static __always_inline void wait_ends(struct fsn_set *set, __u32 no, struct task
 
 	if (way < 0)
 		return;
-	slot = no * FSN_WAYS + (way & (FSN_WAYS - 1));
+	way &= FSN_WAYS - 1;
+	if (wait_is_stale(&set->call[way], task)) {
+		count_abandoned(call_key(fn, task->tgid));
+		slot_publish(set, way, 0);
+		return;
+	}
+	slot = no * FSN_WAYS + way;
 	wait = bpf_map_lookup_elem(&fsn_wait, &slot);
 	if (wait && wait_is_told()) {
 		name_thread(task, wait->comm, &wait->tid);
@@ -415,7 +439,14 @@ int fsn_switch(__u64 *ctx)
 
 	if (next->pid)
 		now = waits_end(next, prev);
-	if (!prev->pid || state & TASK_DEAD || !wait_is_wanted(prev))
+	if (prev->pid && state & TASK_DEAD) {
+		if (fsn_off_cpu)
+			wait_is_over(prev, fsn_off_cpu - 1);
+		if (fsn_run_queue)
+			wait_is_over(prev, fsn_run_queue - 1);
+		return 0;
+	}
+	if (!prev->pid || !wait_is_wanted(prev))
 		return 0;
 	begins = runs ? fsn_run_queue : fsn_off_cpu;
 	ends = runs ? fsn_off_cpu : fsn_run_queue;
