@@ -338,9 +338,13 @@ static __always_inline __u64 shown_time(__s64 net)
 	return net > 0 ? net : 0;
 }
 
-/* The end in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. */
+/*
+ * The end in the function's record. Returns FSN_CALL_FAILED, FSN_CALL_SLOW. Chooses whether the
+ * measurement *@run counts, unless @run is NULL.
+ */
 static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf, __u32 slot,
-	__s64 net, __u64 result, const struct fsn_nest *nest, const struct fsn_split *split)
+	__s64 net, __u64 result, const struct fsn_nest *nest, const struct fsn_split *split,
+	__u64 *run)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	__u64 ns = shown_time(net);
@@ -358,7 +362,10 @@ static __always_inline int end_in_function(__u32 fn, const struct fsn_conf *conf
 		path_end(nest, net);
 	if (split)
 		SPLIT_ADD(stat->n, split, net);
-	add(&stat->n.returns, 1);
+	if (run)
+		*run |= run_chosen(__sync_fetch_and_add(&stat->n.returns, 1));
+	else
+		add(&stat->n.returns, 1);
 	raise_extremes(stat, ns);
 	count_bucket(fn, ns, bpf_get_smp_processor_id());
 	if (conf && is_unusual(conf, ns, result))
@@ -389,11 +396,12 @@ static __always_inline void end_in_process(struct fsn_proc *proc, __s64 net, int
 
 /*
  * Counts the end of the call in the locked @slot, and frees the slot. @run: as of run_begin(), when
- * the call ended.
+ * the call ended. Returns that for run_end(), or with @late for run_late(): some programs have no
+ * more stack.
  */
-static __always_inline void call_over(
+static __always_inline __u64 call_over(
 	struct fsn_set *set, __u32 slot, __u32 fn, __u64 run, __u64 result, bool streamed,
-	bool nests)
+	bool nests, bool late)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -415,7 +423,7 @@ static __always_inline void call_over(
 		if (nest)
 			net = nest_ends(nest, fn, conf, net, ns, split);
 	}
-	how = end_in_function(fn, conf, slot, net, result, nest, split);
+	how = end_in_function(fn, conf, slot, net, result, nest, split, late ? NULL : &run);
 	if (fsn_processes)
 		end_in_process(proc_again(FSN_PROC_OF(set->call[way].proc), fn, tgid,
 				       bpf_get_smp_processor_id()),
@@ -429,6 +437,7 @@ static __always_inline void call_over(
 	if (streamed) /* with the probes of calls inside, so that these lie within it */
 		stream_ends(fn, slot, shown_time(net_time(conf, ns)), how, result);
 	slot_publish(set, way, 0);
+	return run;
 }
 
 /* Counts the end of a call if it has a slot. */
@@ -444,10 +453,12 @@ static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool st
 	way = slot_take_first(set, call_key(fn, tgid), where);
 	if (way < 0) {
 		count_unmatched(fn, where, HIT_END);
-	} else {
-		way &= FSN_WAYS - 1;
-		call_over(set, slot * FSN_WAYS + way, fn, run, result, streamed, true);
+		return run_late(run, fn);
 	}
+	way &= FSN_WAYS - 1;
+	run = call_over(set, slot * FSN_WAYS + way, fn, run, result, streamed, true, streamed);
+	if (streamed)
+		return run_late(run, fn);
 	run_end(run, fn);
 	return 0;
 }
@@ -520,7 +531,7 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 
 	if (set)
-		call_over(set, slot, fn, now << RUN_SHIFT, result, READ(ctl.streams), true);
+		call_over(set, slot, fn, now << RUN_SHIFT, result, READ(ctl.streams), true, true);
 	return 0;
 }
 

@@ -157,9 +157,9 @@ static __always_inline void span_ends(__u32 fn, __u64 sp)
 		count_unmatched(fn, sp, HIT_END);
 	} else {
 		way &= FSN_WAYS - 1;
-		call_over(set, i * FSN_WAYS + way, fn, run, 0, READ(ctl.streams), false);
+		call_over(set, i * FSN_WAYS + way, fn, run, 0, READ(ctl.streams), false, true);
 	}
-	run_end(run, fn);
+	run_late(run, fn);
 }
 
 static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)

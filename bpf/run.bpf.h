@@ -18,11 +18,13 @@
 
 /*
  * When a measurement began (ns), with the low bits of how often the thread was preempted until then,
- * and whether it stands for more than one hit: one word, because stacks are full.
+ * whether the hit is chosen, and whether it stands for more than one: one word, because stacks are
+ * full.
  */
 #define RUN_SHIFT       5
-#define RUN_MANY        16ULL
-#define RUN_PREEMPTIONS 15ULL
+#define RUN_CHOSEN      16U
+#define RUN_MANY        8U
+#define RUN_PREEMPTIONS 7U
 
 enum run_of { RUN_ENTRY, RUN_END };
 
@@ -43,12 +45,12 @@ static __always_inline __u64 run_time(__u64 run)
 	return run >> RUN_SHIFT;
 }
 
-/* RUN_MANY if hit @nth is chosen, 1 if it is one of the first, else 0. */
-static __always_inline __u64 run_chosen(__u64 nth)
+/* RUN_CHOSEN if hit @nth is chosen, with RUN_MANY unless it is one of the first; else 0. */
+static __always_inline __u32 run_chosen(__u64 nth)
 {
-	if (nth <= FSN_RUNS_FIRST)
-		return 1;
-	return (__u32)nth * 0x9e3779b1U >> (32 - fsn_runs_bits) ? 0 : RUN_MANY;
+	if (nth < FSN_RUNS_FIRST)
+		return RUN_CHOSEN;
+	return (__u32)nth * 0x9e3779b1U >> (32 - fsn_runs_bits) ? 0 : RUN_CHOSEN | RUN_MANY;
 }
 
 /* A chosen measurement of a hit of @fn is over. Not static, so that it is verified once. */
@@ -86,7 +88,8 @@ __noinline int run_more(__u64 began, __u64 run, __u32 fn)
 static __always_inline __u64 run_entry(__u32 fn)
 {
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-	__u64 nth, chosen;
+	__u32 chosen;
+	__u64 nth;
 
 	if (!stat)
 		return 0;
@@ -94,23 +97,28 @@ static __always_inline __u64 run_entry(__u32 fn)
 	if (READ(ctl.on) != FSN_ON)
 		nth += READ(stat->n.aside);
 	chosen = run_chosen(nth);
-	return chosen ? run_begin() | (chosen & RUN_MANY) : 0;
+	return chosen ? run_begin() | chosen : 0;
 }
 
-/* An end that began at @run is over: it is chosen now, since ends read the time anyway. */
+/* A hit of an end of @fn that began at @run is over, if it is chosen. */
 static __always_inline void run_end(__u64 run, __u32 fn)
 {
+	if (run & RUN_CHOSEN)
+		run_over(run, fn, RUN_END);
+}
+
+/* The same of one that is chosen now, after it was counted. Not static, as run_over(). */
+__noinline int run_late(__u64 run, __u32 fn)
+{
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
-	__u64 nth, chosen;
+
+	__u64 nth;
 
 	if (!stat)
-		return;
-	nth = READ(stat->n.returns);
-	if (READ(ctl.on) != FSN_ON)
-		nth += READ(stat->n.strays) + READ(stat->n.unmatched);
-	chosen = run_chosen(nth);
-	if (chosen)
-		run_over(run | (chosen & RUN_MANY), fn, RUN_END);
+		return 0;
+	nth = READ(stat->n.returns) + READ(stat->n.strays) + READ(stat->n.unmatched);
+	run_end(run | run_chosen(nth), fn);
+	return 0;
 }
 
 #endif

@@ -143,8 +143,8 @@ static __always_inline void syscall_over(
 {
 	if (fsn_has_more && set->call[slot % FSN_WAYS].proc & FSN_HAS_ARGS)
 		keep_late(fn, slot);
-	call_over(set, slot, fn, run, result, READ(ctl.streams), true);
-	run_end(run, fn);
+	call_over(set, slot, fn, run, result, READ(ctl.streams), true, true);
+	run_late(run, fn);
 }
 
 static __always_inline int syscall_ends(

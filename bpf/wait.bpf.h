@@ -310,7 +310,7 @@ __noinline int wait_over(__u32 fn, __u32 slot, __u64 now)
 		ns = FSN_NS_MASK;
 	if (wait_is_told())
 		wait_args(wait, call, slot, fn);
-	how = end_in_function(fn, conf, slot, ns, 0, NULL, NULL);
+	how = end_in_function(fn, conf, slot, ns, 0, NULL, NULL, NULL);
 	if (READ(ctl.streams))
 		stream_ends(fn, slot, ns, how, 0);
 	if (fsn_processes)
