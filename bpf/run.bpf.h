@@ -17,7 +17,7 @@
 #include "filter.bpf.h"
 
 /*
- * When a measurement began (ns), with the low bits of how often the thread was preempted until then,
+ * When a measurement began (ns), the low bits of how often the thread was preempted until then,
  * whether the hit is chosen, and whether it stands for more than one: one word, because stacks are
  * full.
  */

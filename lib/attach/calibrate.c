@@ -11,8 +11,8 @@
 // too little is as wrong there as too much: the lower quartile of windows inside of a probed
 // call, since a call in a call takes a bit more.
 //
-// The programs' own run time is a part of all that, and is measured as they measure it in any group,
-// whose overhead it is compared with.
+// The programs' own run time is a part of all that. They measure it here as in any group, whose run
+// time is compared with it.
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

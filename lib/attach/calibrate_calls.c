@@ -140,9 +140,10 @@ static void price_write(const struct price *price)
 	char owner[32], text[128];
 
 	owner_of(owner, sizeof(owner));
-	snprintf(text, sizeof(text), "%s at %" PRIu64 ": %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
-		owner, clock_ns(CLOCK_REALTIME), ns[PRICE_COUNT], ns[PRICE_RETURN],
-		run_ns[PRICE_COUNT], run_ns[PRICE_RETURN]);
+	snprintf(text, sizeof(text),
+		"%s at %" PRIu64 ": %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", owner,
+		clock_ns(CLOCK_REALTIME), ns[PRICE_COUNT], ns[PRICE_RETURN], run_ns[PRICE_COUNT],
+		run_ns[PRICE_RETURN]);
 	bootcache_write(CACHE, text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Looking at a group's counters during a calibration, and at the run time that its programs measure.
+// Reading a group's counters during a calibration, and the run time that its programs measure.
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
