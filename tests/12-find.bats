@@ -401,7 +401,6 @@ maps_read() { # ARGS...
 	{ "one_func_sym": { "fix_add": "fix_add" }, "two_func_sym": { "fix_add": "fix_add" },
 	  "lib": "onlyhere" }
 	END
-	export FUNCSNOOP_GUARD=none # it looks again, later
 	start_with waits "$HERE/libonlyhere.so.1" 1
 	pid=$(bg_pid waits)
 	# what the kernel can do, and what probes take, is known after this

@@ -228,7 +228,6 @@ rates_seen() { # FIELD
 }
 
 @test "overhead: load that begins after attach is counted exactly, and only a part of it timed" {
-	export FUNCSNOOP_GUARD=none
 	local own=$BATS_TEST_TMPDIR/own line
 
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
@@ -257,6 +256,7 @@ rates_seen() { # FIELD
 }
 
 @test "overhead: probes of functions that become hot within 10 s after attach are removed" {
+	unset FUNCSNOOP_GUARD
 	local own=$BATS_TEST_TMPDIR/own link
 
 	for link in session multi; do
@@ -278,6 +278,7 @@ rates_seen() { # FIELD
 }
 
 @test "overhead: the process that removes probes ends with its group" {
+	unset FUNCSNOOP_GUARD
 	local pid
 
 	fsn attach g 'rate_*' --lib "$RATES"
@@ -306,7 +307,6 @@ guard_ended() { # PID
 }
 
 @test "overhead: when the load has ended all calls are timed again" {
-	export FUNCSNOOP_GUARD=none
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
 	fsn attach g 'rate_*' --lib "$RATES"
 	"$RATES" 0.7 >/dev/null
@@ -365,7 +365,6 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 }
 
 @test "overhead: calls of functions that cost little are all timed while others are limited" {
-	export FUNCSNOOP_GUARD=none
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
 	fsn attach g 'turn_*' --lib "$FIX/turns"
 	"$FIX/turns" 0.9 2 >"$BATS_TEST_TMPDIR/own"

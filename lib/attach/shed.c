@@ -261,6 +261,7 @@ static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
 
 struct handing {
 	const struct shed *s;
+	size_t replaced; /* links */
 	int code;
 };
 
@@ -285,6 +286,7 @@ static void hand_over(void *arg)
 			old[i] = -1;
 		if (old && names[i])
 			one = replace_link(h->s, names[i], turn, &old[i]);
+		h->replaced += old && old[i] >= 0;
 		code = code ? code : one;
 		free(names[i]);
 	}
@@ -333,10 +335,12 @@ static int remove_probes(struct shed *s)
 	}
 	h = apart_alloc(sizeof(*h));
 	if (h) {
-		*h = (struct handing) { s, -EINTR };
-		mark_left_out(s);
+		*h = (struct handing) { .s = s, .code = -EINTR };
 		apart_run(hand_over, h, NULL, NULL);
-		code = h->code;
+		code = h->code ? h->code : h->replaced ? 0 : -EOPNOTSUPP;
+		/* Only now: until then they count as before. */
+		if (!code)
+			mark_left_out(s);
 		apart_free(h, sizeof(*h));
 	}
 	bpffs_unlock(s->fs);
@@ -390,6 +394,10 @@ void shed_step(struct shed *s)
 		if (choose(s, &span)) {
 			code = remove_probes(s);
 			s->over = code && code != -EBUSY;
+			/* Their probes are still there. */
+			for (uint32_t i = 0; code && i < s->fn_cnt; i++)
+				if (!s->was[i])
+					s->funcs[i].limit = LIMIT_NONE;
 		} else if (!s->over_share) {
 			s->over_share =
 				(__uint128_t)span.cost_ns * FSN_SHARE_ALL / span.own_ns;
