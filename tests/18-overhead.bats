@@ -364,14 +364,13 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 		printf '6.8\n%s\n' "$(uname -r)" | sort -CV
 }
 
-@test "overhead: calls of functions that cost little are all timed while others are limited" {
+@test "overhead: all calls are counted while the load moves from function to function" {
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
 	fsn attach g 'turn_*' --lib "$FIX/turns"
 	"$FIX/turns" 0.9 2 >"$BATS_TEST_TMPDIR/own"
 	fsn stats g --json
 	assert_eq "$(group_counts)" "$(turns_counts "$BATS_TEST_TMPDIR/own")"
 	assert_json '.[0].functions | map(select(.name | startswith("turn_hot")) | .untimed > 0) | any' true
-	assert_json '.[0].functions | map(select(.name == "turn_kept" or .name == "turn_nested") | .untimed) | unique' '[0]'
 	assert_json '.[0].functions | map(.calls == .returns + .untimed) | unique' '[true]'
 	fsn detach g
 }
