@@ -65,20 +65,25 @@ static int add_file(
 	return grown[s->cnt - 1].path ? 0 : -ENOMEM;
 }
 
-static bool seen_before(struct stack_files *s, const struct proc_map *map)
+static bool was_seen(const struct stack_files *s, const struct proc_map *map)
 {
 	const dev_t dev = makedev(map->dev_major, map->dev_minor);
-	struct mappers_file *grown;
 
 	for (size_t i = 0; i < s->seen_cnt; i++)
 		if (s->seen[i].dev == dev && s->seen[i].ino == map->ino)
 			return true;
-	grown = array_grow(s->seen, s->seen_cnt, sizeof(*grown));
-	if (!grown)
-		return false;
-	s->seen = grown;
-	grown[s->seen_cnt++] = (struct mappers_file) { dev, map->ino, NULL };
 	return false;
+}
+
+static void note_seen(struct stack_files *s, const struct proc_map *map)
+{
+	struct mappers_file *grown = array_grow(s->seen, s->seen_cnt, sizeof(*grown));
+
+	if (!grown)
+		return;
+	s->seen = grown;
+	grown[s->seen_cnt++] = (struct mappers_file) {
+		makedev(map->dev_major, map->dev_minor), map->ino, NULL };
 }
 
 /* It is alike wherever it is mapped, and known as what lies in no file. */
@@ -103,10 +108,13 @@ static int add_mapping(struct stack_files *s, pid_t pid, const struct proc_map *
 	struct err why = {};
 	int fd, code;
 
-	if (!map->exec || seen_before(s, map))
+	if (!map->exec || was_seen(s, map))
 		return 0;
 	fd = proc_open_mapped("/proc", pid, map, &why);
 	code = fd < 0 ? fd : elf_file_open_fd(fd, map->path, -1, NULL, &elf, &why);
+	/* The process may have ended: another one that maps the file has it as well. */
+	if (code != -ENOENT && code != -ESRCH)
+		note_seen(s, map);
 	if (code && code != -ENOENT && code != -ESRCH)
 		leave_out(s->left_out, why.msg);
 	if (code)
