@@ -88,17 +88,32 @@ static int start(const struct options *o, const struct part *part, struct runnin
 	return ret_running->pid > 0 ? 0 : -ENOMEM;
 }
 
-static int wait_for(const struct running *running, size_t cnt)
+static void end_all(const struct running *running, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (running[i].pid > 0)
+			kill(running[i].pid, SIGINT);
+}
+
+/* Waits for all. The first that fails ends the others. A terminal's Ctrl-C reaches them, too. */
+static int wait_for(struct running *running, size_t cnt)
 {
 	int status = 0, one;
+	pid_t pid;
 
-	for (size_t i = 0; i < cnt; i++) {
-		while (running[i].pid > 0 && waitpid(running[i].pid, &one, 0) < 0 && errno == EINTR)
-			/* A terminal's Ctrl-C has reached the parts, too; a second signal does no harm. */
-			for (size_t k = i; told && k < cnt; k++)
-				kill(running[k].pid, SIGINT);
-		if (running[i].pid > 0 && !status)
+	while ((pid = waitpid(-1, &one, 0)) > 0 || errno == EINTR) {
+		if (pid < 0) {
+			if (told)
+				end_all(running, cnt);
+			continue;
+		}
+		for (size_t i = 0; i < cnt; i++)
+			if (running[i].pid == pid)
+				running[i].pid = 0;
+		if (one && !status) {
 			status = WIFEXITED(one) ? WEXITSTATUS(one) : EXIT_FAILED;
+			end_all(running, cnt);
+		}
 	}
 	return status;
 }
@@ -146,9 +161,8 @@ int run_summary(const struct options *o)
 		cmd_note(o->g, "until Ctrl-C");
 	for (size_t i = 0; !code && i < ARRAY_SIZE(parts); i++)
 		code = start(o, &parts[i], &running[i]);
-	for (size_t i = 0; code && i < ARRAY_SIZE(parts); i++)
-		if (running[i].pid > 0)
-			kill(running[i].pid, SIGINT);
+	if (code)
+		end_all(running, ARRAY_SIZE(parts));
 	print_processes(o);
 	status = wait_for(running, ARRAY_SIZE(parts));
 	sigaction(SIGINT, &before[0], NULL);
