@@ -228,6 +228,7 @@ rates_seen() { # FIELD
 }
 
 @test "overhead: load that begins after attach is counted exactly, and only a part of it timed" {
+	export FUNCSNOOP_GUARD=none
 	local own=$BATS_TEST_TMPDIR/own line
 
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
@@ -307,6 +308,7 @@ guard_ended() { # PID
 }
 
 @test "overhead: when the load has ended all calls are timed again" {
+	export FUNCSNOOP_GUARD=none
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
 	fsn attach g 'rate_*' --lib "$RATES"
 	"$RATES" 0.7 >/dev/null
@@ -365,6 +367,7 @@ link_works() { # LINK: the kernel has it, and tells what it is of, as 6.8 and la
 }
 
 @test "overhead: all calls are counted while the load moves from function to function" {
+	export FUNCSNOOP_GUARD=none
 	[[ $(link_of) == session ]] || skip "no session links: a call costs the same when it is not timed"
 	fsn attach g 'turn_*' --lib "$FIX/turns"
 	"$FIX/turns" 0.9 2 >"$BATS_TEST_TMPDIR/own"

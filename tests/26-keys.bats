@@ -17,7 +17,7 @@ setup() {
 
 # bats test_tags=core,arch
 @test "calls are told apart by an argument, by name where it has some, and added up" {
-	fsn attach --overhead none --config "$CONFIG" t --key v --sum v
+	fsn attach --config "$CONFIG" t --key v --sum v
 	capture "$FIX/typed" ty_i8 1 1 2 0xffffffffffffffff 1
 	capture "$FIX/typed" ty_u64 5 5 5 0xfffffffffffffffe
 	capture "$FIX/typed" ty_code 2 0xffffffffffffffff 2 7
@@ -46,10 +46,10 @@ ty_u64 5 3 3 15"
 }
 
 @test "a key is any of an argument on the stack, text, caller, thread and command" {
-	fsn attach --overhead none --config "$CONFIG" s --key code,text,small
+	fsn attach --config "$CONFIG" s --key code,text,small
 	capture "$FIX/typed" ty_stack ty_stack
 	assert_eq "$(rows s small,text,code "small text code calls")" "-123 on the stack tyBad 2"
-	fsn attach --overhead none --config "$CONFIG" x --key text,thread,comm
+	fsn attach --config "$CONFIG" x --key text,thread,comm
 	capture "$FIX/typed" ty_text abc def abc "" \
 		0123456789012345678901234567890 01234567890123456789012345678901x
 	assert_eq "$(rows x text "text calls" | sort)" " 1
@@ -59,7 +59,7 @@ def 1"
 	assert_eq "$(rows x comm,text "comm text calls" | sort | head -1)" "typed  1"
 	fsn stats x --json
 	assert_json '.[0].functions[].rows | map(.key.thread.value == .pid) | all' true
-	fsn attach --overhead none --config "$CONFIG" x --key caller --replace
+	fsn attach --config "$CONFIG" x --key caller --replace
 	capture "$FIX/typed" ty_text a b c
 	assert_eq "$(rows x caller "calls")" 3
 	fsn detach s
@@ -67,7 +67,7 @@ def 1"
 }
 
 @test "of sizes a key is the power of two below them" {
-	fsn attach --overhead none --config "$CONFIG" t --key log2:v --sum v
+	fsn attach --config "$CONFIG" t --key log2:v --sum v
 	capture "$FIX/typed" ty_u64 0 1 2 3 4 4095 4096 8191 0xffffffffffffffff
 	capture "$FIX/typed" ty_i8 100 127
 	assert_eq "$(rows t v "function v calls sum_v" | sort)" "ty_i8 64 2 227
@@ -99,7 +99,7 @@ ty_u64 9223372036854775808 1 18446744073709551615"
 			"fix_add": { "symbol": "fix_add", "args": ["int a", "int b"], "ret": "int" } } }
 	END
 	CONFIG=$BATS_TEST_TMPDIR/ends.json
-	fsn attach --overhead none --config "$CONFIG" r --key result,v --sum v
+	fsn attach --config "$CONFIG" r --key result,v --sum v
 	capture "$FIX/typed" ty_i8 1 1 0xff
 	capture "$FIX/typed" ty_u64 5 5
 	capture "$FIX/typed" ty_code 2 0xffffffff 2 7
@@ -119,13 +119,13 @@ ty_u64 0x5 2 2 10"
 	assert_stderr_match "^funcsnoop attach: --key 'result' of no function is a number\$"
 	fsn -s 2 attach --config "$CONFIG" a --key result --exit none
 	assert_stderr_match "^funcsnoop attach: --key 'result': no function's end is seen\$"
-	fsn attach --overhead none --config "$CONFIG" n --key result
+	fsn attach --config "$CONFIG" n --key result
 	assert_stderr_match "^funcsnoop attach: calls of 1 of the 2 functions are not told apart"
 	capture "$FIX/typed" ty_i8 1 1 ty_i8
 	fsn stats n --json
 	assert_json '.[0].functions[] | select(.name == "ty_i8") | [(.calls > 0), (.rows | length)]' '[true,0]'
 	fsn detach n
-	fsn attach --overhead none --config "$CONFIG" a --key result
+	fsn attach --config "$CONFIG" a --key result
 	capture "$FIX/call" --threads 4 --arg 1,2 add 200
 	fsn stats a --json
 	assert_json '.[0].functions[0] | .returns == ([.rows[].returns] | add)
@@ -172,7 +172,7 @@ ty_i8 2 1 2"
 }
 
 @test "text that is not there is a key of its own, counted" {
-	fsn attach --overhead none --config "$CONFIG" x --key text
+	fsn attach --config "$CONFIG" x --key text
 	capture "$FIX/typed" ty_text abc @bad @bad @null @absent
 	assert_eq "$(rows x text "text calls" | sort)" "? 4
 abc 1"
@@ -190,7 +190,7 @@ abc 1"
 @test "text that is written while it is read is what was there, cut, and every call is in one row" {
 	local text
 
-	fsn attach --overhead none --config "$CONFIG" x --key text
+	fsn attach --config "$CONFIG" x --key text
 	for text in {1..2000}; do echo @changing; done | xargs -n 2000 "$FIX/typed" ty_text
 	fsn stats x --json
 	assert_json '.[0].functions[] | [.calls, .returns, ([.rows[] | .calls] | add),
@@ -200,7 +200,7 @@ abc 1"
 }
 
 @test "a function without the argument is left out, and said" {
-	fsn attach --overhead none --config "$CONFIG" m --key v
+	fsn attach --config "$CONFIG" m --key v
 	assert_stderr_match "^funcsnoop attach: calls of 2 of the 3 functions are not told apart: \
 they lack the arguments of --key and --sum\$"
 	capture "$FIX/typed" ty_none ty_none
@@ -236,7 +236,7 @@ they lack the arguments of --key and --sum\$"
 	EOF
 	fsn list
 	assert_output ""
-	fsn attach --overhead none --config "$CONFIG" i
+	fsn attach --config "$CONFIG" i
 	fsn -s 2 stats i --by v
 	assert_stderr "funcsnoop stats: --by 'v': no group has such a key
 hint: use function, process, cgroup, library, or a key that the group was attached with (--key)"
@@ -250,7 +250,7 @@ hint: use function, process, cgroup, library, or a key that the group was attach
 	local i=0 want
 
 	need_tool jq
-	fsn attach --overhead none --config "$CONFIG" a --key a --sum b
+	fsn attach --config "$CONFIG" a --key a --sum b
 	start_bg calls "$FIX/call" --threads 8 --arg 0,1,2,3,4,5,6,7,8,9 add 4000 --wait
 	wait_ready calls
 	tell calls
@@ -272,7 +272,7 @@ hint: use function, process, cgroup, library, or a key that the group was attach
 }
 
 @test "a hundred thousand keys end in others, and nothing is lost" {
-	fsn attach --overhead none --config "$CONFIG" a --key b --sum b --keys 1000
+	fsn attach --config "$CONFIG" a --key b --sum b --keys 1000
 	capture "$FIX/call" add 100000
 	fsn stats a --json
 	assert_json '.[0].functions[0] | [.calls,
@@ -300,7 +300,7 @@ row_sums() {
 }
 
 @test "rows of processes that have ended make room, those of one that runs stay" {
-	fsn attach --overhead none --config "$CONFIG" i --key v --sum v --keys 64
+	fsn attach --config "$CONFIG" i --key v --sum v --keys 64
 	start_bg typed "$FIX/typed" --wait-end ty_i8 100 101
 	wait_line typed "^done"
 	for i in {1..6}; do
@@ -328,7 +328,7 @@ row_sums() {
 @test "no call is lost or doubled by processes that end while others read and reset" {
 	local i
 
-	fsn attach --overhead none --config "$CONFIG" i --key v --sum v --keys 32
+	fsn attach --config "$CONFIG" i --key v --sum v --keys 32
 	for i in {1..10}; do
 		capture "$FIX/typed" ty_i8 1 2 3 4 5 6 7 8
 		capture "$FIX/typed" ty_i8 1 2 3 4 5 6 7 8
@@ -347,9 +347,9 @@ row_sums() {
 }
 
 @test "rows of intervals are what came in them, and replaced groups begin anew" {
-	fsn attach --overhead none --config "$CONFIG" i --key v --sum v
+	fsn attach --config "$CONFIG" i --key v --sum v
 	capture "$FIX/typed" ty_i8 1 1 2
-	fsn attach --overhead none --config "$CONFIG" i --key v --sum v --replace
+	fsn attach --config "$CONFIG" i --key v --sum v --replace
 	capture "$FIX/typed" ty_i8 3
 	assert_eq "$(rows i v "v calls sum_v")" "3 1 3"
 	start_bg reads "$FUNCSNOOP" stats i --by v --format csv -i 0.2
@@ -366,7 +366,7 @@ row_sums() {
 @test "a condition may be of calls with a key, by its value or its name" {
 	local args said
 
-	fsn attach --overhead none --config "$CONFIG" t --key v,thread --sum v
+	fsn attach --config "$CONFIG" t --key v,thread --sum v
 	capture "$FIX/typed" ty_code 2 2 7
 	capture "$FIX/typed" ty_code 2 7
 	capture "$FIX/typed" ty_i8 -1
@@ -400,7 +400,7 @@ row_sums() {
 @test "what has changed since a document is told by key" {
 	local saved=$BATS_TEST_TMPDIR/saved order
 
-	fsn attach --overhead none --config "$CONFIG" t --key v,thread --sum v
+	fsn attach --config "$CONFIG" t --key v,thread --sum v
 	capture "$FIX/typed" ty_code 2 2 7
 	capture "$FIX/typed" ty_code 2 5
 	fsn stats t --save "$saved"
@@ -438,7 +438,7 @@ samples() { # FAMILY
 @test "metrics by key have a label of it, are bounded, and whoever came first keeps its series" {
 	local file=$BATS_TEST_TMPDIR/a.prom
 
-	fsn attach --overhead none --config "$CONFIG" t --key v --sum v
+	fsn attach --config "$CONFIG" t --key v --sum v
 	capture "$FIX/typed" ty_u64 5 5 0xfffffffffffffffe
 	capture "$FIX/typed" ty_u64 7
 	capture "$FIX/typed" ty_code 2 0xffffffffffffffff 7 2
@@ -493,7 +493,7 @@ samples() { # FAMILY
 @test "no series by key has less than before when rows of ended processes are given up" {
 	local dir=$BATS_TEST_TMPDIR i files=()
 
-	fsn attach --overhead none --config "$CONFIG" i --key v --sum v --keys 64
+	fsn attach --config "$CONFIG" i --key v --sum v --keys 64
 	for i in {1..16}; do
 		capture "$FIX/typed" ty_i8 1 1 2 "$i" "$((i + 20))" "$((i + 40))" "$((i + 60))" "$((i + 80))"
 		fsn stats i --by v --top 3 --format prometheus
@@ -509,11 +509,11 @@ samples() { # FAMILY
 }
 
 @test "values of keys are escaped in metrics, and those that read alike are one series" {
-	fsn attach --overhead none --config "$CONFIG" s --key code,text,small
+	fsn attach --config "$CONFIG" s --key code,text,small
 	capture "$FIX/typed" ty_stack
 	fsn stats s --by small,code --format prometheus
 	assert_eq "$(samples calls_total | tail -n 1)" '{small="-123",arg_code="tyBad"} 1'
-	fsn attach --overhead none --config "$CONFIG" x --key text,thread
+	fsn attach --config "$CONFIG" x --key text,thread
 	capture "$FIX/typed" ty_text 'a"b\c' $'two\nlines' $'\x01\xff' others others @bad
 	fsn stats x --by text --format prometheus
 	assert_eq "$(samples calls_total)" '{text="others"} 2
@@ -536,7 +536,7 @@ streamed() { # PROGRAM
 @test "a stream has the key of each call by name" {
 	local calls
 
-	fsn attach --overhead none --config "$CONFIG" t --key v,thread,result --sum v --exit return
+	fsn attach --config "$CONFIG" t --key v,thread,result --sum v --exit return
 	start_stream s t --json
 	start_stream line t
 	capture "$FIX/typed" ty_code 2 0xffffffff 7
@@ -555,7 +555,7 @@ streamed() { # PROGRAM
 	assert_eq "$(jq -cs sort <<<"$output")" "$calls"
 	fsn detach t
 	# What finds no room among the rows is known by its arguments; callers only by the rows.
-	fsn attach --overhead none --config "$CONFIG" x --key text,caller,comm --keys 16
+	fsn attach --config "$CONFIG" x --key text,caller,comm --keys 16
 	start_stream s x --json
 	start_stream entries x --json --events entry
 	start_stream line x
@@ -645,7 +645,7 @@ streamed() { # PROGRAM
 @test "a caller is a function, or a file, also when its process has ended" {
 	local bare=$BATS_TEST_TMPDIR/bare
 
-	fsn attach --overhead none --config "$CONFIG" i --key caller
+	fsn attach --config "$CONFIG" i --key caller
 	start_bg one "$FIX/typed" --wait-end ty_i8 1 2
 	wait_line one '^done'
 	start_bg two "$FIX/typed" --wait-end ty_i8 3
@@ -713,7 +713,7 @@ caller_is_known() {
 	local sign
 
 	need_tool script
-	fsn attach --overhead none --config "$CONFIG" i --key v --exit none
+	fsn attach --config "$CONFIG" i --key v --exit none
 	capture "$FIX/typed" ty_i8 1 1 1 2
 	for sign in C:# C.UTF-8:█; do
 		capture env LC_ALL="${sign%:*}" script -qec "stty cols 100;
@@ -732,7 +732,7 @@ caller_is_known() {
 @test "files with keys are for their owner's eyes" {
 	local out=$BATS_TEST_TMPDIR/out args mode
 
-	fsn attach --overhead none --config "$CONFIG" i --key v --sum v
+	fsn attach --config "$CONFIG" i --key v --sum v
 	capture "$FIX/typed" ty_i8 1
 	while read -r mode args; do
 		rm -f "$out"
@@ -748,7 +748,7 @@ caller_is_known() {
 		644 --format csv --output
 		644 --format prometheus --output
 	END
-	fsn attach --overhead none --config "$CONFIG" i --sum v --replace
+	fsn attach --config "$CONFIG" i --sum v --replace
 	rm -f "$out"
 	fsn stats i --json --output "$out"
 	assert_eq "$(stat -c %a "$out")" 644

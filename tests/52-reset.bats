@@ -359,7 +359,7 @@ jumps_add_up() { # MODE
 	local i readings=()
 
 	need_link "$1"
-	fsn attach g 'eng_tail_*' --lib "$FIX/libengine.so" --link "$1" --exit ret --overhead none
+	fsn attach g 'eng_tail_*' --lib "$FIX/libengine.so" --link "$1" --exit ret
 	start_bg chain "$FIX/engine" chain 20000 --wait --wait-end
 	wait_line chain "^ready "
 	tell chain
@@ -504,7 +504,7 @@ jumps_add_up() { # MODE
 	{ "g_sym": { "fix_ret": { "symbol": "fix_ret", "ret": "long", "error": "negative" } },
 	  "lib": "$FIX/libfix.so" }
 	END
-	fsn attach --config "$BATS_TEST_TMPDIR/g.json" --overhead none
+	fsn attach --config "$BATS_TEST_TMPDIR/g.json"
 	fill_codes
 	span=$(ms_of "$FUNCSNOOP" reset g)
 	fill_codes

@@ -342,7 +342,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.zero_frees = desc.zero_frees;
 	spec.other_regs = desc.other_regs;
 	spec.wide = desc.wide;
-	spec.bound = desc.sheds ? opts->budget.share : 0;
+	spec.bound = desc.sheds && !guard_is_off() ? opts->budget.share : 0;
 	spec.keys = opts->keys;
 	spec.key_wide = desc.key_wide;
 	memcpy(spec.key_kinds, desc.key_kinds, sizeof(spec.key_kinds));

@@ -198,6 +198,9 @@ bool shed_is_there(const struct shed *s);
 #define GUARD_NS 10000000000ULL
 _must_check_ int guard_start(const char *dir, int *ret_fd, struct err *err);
 void guard_tell(int fd, const char *name);
+
+/* Returns true if load after the attach is not to be limited. */
+bool guard_is_off(void);
 void shed_free(struct shed *s);
 
 /* To be called when shed_left_ns() is over. Takes the lock of @fs where there is something to do. */

@@ -108,12 +108,22 @@ static void guard_stay(const char *dir, int fd)
 	_exit(0);
 }
 
-int guard_start(const char *dir, int *ret_fd, struct err *err)
+/* For tests: "none" starts no process, "off" lifts the programs' own limit as well. */
+static bool is_set_to(const char *word)
 {
 	const char *how = secure_getenv("FUNCSNOOP_GUARD");
 
-	/* Tests of the programs' own limit switch it off. */
-	if (how && !strcmp(how, "none"))
+	return how && !strcmp(how, word);
+}
+
+bool guard_is_off(void)
+{
+	return is_set_to("off");
+}
+
+int guard_start(const char *dir, int *ret_fd, struct err *err)
+{
+	if (is_set_to("none") || is_set_to("off"))
 		return 0;
 	return stay_start("funcsnoop-bound", dir, guard_stay, ret_fd, err);
 }
