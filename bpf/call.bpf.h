@@ -35,8 +35,8 @@ static __always_inline __u32 sample_of(__u32 fn)
 	return conf ? conf->sample : 0;
 }
 
-/* Counts a call. Returns whether it is timed: one of each N calls on a CPU, if calls are sampled. */
-static __always_inline int count_call(__u32 fn)
+/* Counts a call of which not all are timed. Not inlined: the stacks of programs are full. */
+static __noinline int count_one_of(__u32 fn)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), sample = sample_of(fn);
 	struct fsn_stat *stat = stat_of(fn, cpu);
@@ -44,10 +44,6 @@ static __always_inline int count_call(__u32 fn)
 
 	if (!stat)
 		return 0;
-	if (!sample && !fsn_bound) {
-		add(&stat->n.calls, 1);
-		return 1;
-	}
 	nth = __sync_fetch_and_add(&stat->n.calls, 1);
 	if (fsn_bound && !sample)
 		sample = shed_one_of(stat, fn, nth);
@@ -60,6 +56,20 @@ static __always_inline int count_call(__u32 fn)
 	}
 	add(&stat->n.sampled_out, 1);
 	return 0;
+}
+
+/* Counts a call. Returns whether it is timed: one of each N calls on a CPU, if calls are sampled. */
+static __always_inline int count_call(__u32 fn)
+{
+	struct fsn_stat *stat;
+
+	if (fsn_sample || fsn_samples || fsn_bound)
+		return count_one_of(fn);
+	stat = stat_of(fn, bpf_get_smp_processor_id());
+	if (!stat)
+		return 0;
+	add(&stat->n.calls, 1);
+	return 1;
 }
 
 /* The probe was hit all the same. */
@@ -141,7 +151,13 @@ static __noinline int is_of_zero(const struct pt_regs *ctx, __u32 fn)
 	return 0;
 }
 
-enum begun { LEFT_OUT, FOLLOWED, NO_ROOM, INNER };
+enum begun { LEFT_OUT, COUNTED, FOLLOWED, NO_ROOM, INNER };
+
+/* Returns true if the end of the call is not looked for, though it may be seen. */
+static __always_inline bool has_no_end(enum begun begun)
+{
+	return begun == LEFT_OUT || begun == COUNTED || begun == NO_ROOM;
+}
 
 /* call_begin() without the end of its measurement, unless the call is followed. */
 static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u64 where,
@@ -166,11 +182,8 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (fsn_keyed)
 		row = row_count(ctx, fn, sp);
-	if (!count_call(fn)) {
-		if (fsn_nesting)
-			nest_hit(fn, sp, HIT_ENTRY);
-		return LEFT_OUT;
-	}
+	if (!count_call(fn))
+		return COUNTED;
 	slot = set_index(tgid, where);
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	if (!set)

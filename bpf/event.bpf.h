@@ -183,7 +183,7 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 	}
 	span_left(fn, where);
 	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, false, run);
-	if (begun == LEFT_OUT || begun == NO_ROOM)
+	if (has_no_end(begun))
 		call_left_out(args, fn, where, false);
 }
 

@@ -47,14 +47,18 @@ SEC("uprobe")
 int fsn_session(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
+	enum begun begun;
 
 	own_stack_session(ctx);
 	if (bpf_get_func_ip(ctx) == REG_IP(ctx)) {
 		if (is_counted(cookie))
 			return 1;
-		return call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
-			       HIJACK_SESSION, true, run_entry(cookie & FSN_COOKIE_FN_MASK)) !=
-		       FOLLOWED;
+		begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
+			HIJACK_SESSION, true, run_entry(cookie & FSN_COOKIE_FN_MASK));
+		/* Its probe took time of the call in which it was made. */
+		if (fsn_nesting && begun == COUNTED)
+			nest_hit(cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), HIT_ENTRY);
+		return begun != FOLLOWED;
 	}
 	call_end(cookie & FSN_COOKIE_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
 		ANY_ADDRESS, REG_RESULT(ctx));
@@ -88,7 +92,11 @@ int fsn_entry(struct pt_regs *ctx)
 		kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
 		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true,
 		run_entry(cookie & FSN_COOKIE_FN_MASK));
-	if (begun == LEFT_OUT || begun == NO_ROOM)
+	/* Asked for again: kept, they would take room on the stack. */
+	cookie = bpf_get_attach_cookie(ctx);
+	kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
+	sp = entry_sp(ctx, cookie, kind);
+	if (has_no_end(begun))
 		call_left_out(ctx, cookie & FSN_COOKIE_FN_MASK, sp, begun == NO_ROOM);
 	if (kind == FSN_FORWARD)
 		call_leaves(cookie & FSN_COOKIE_FN_MASK, sp,

@@ -39,7 +39,7 @@ static __always_inline void kfunc_begins(struct pt_regs *regs, __u64 cookie, __u
 		return;
 	}
 	begun = call_begin(regs, fn, where, where, 0, HIJACK_NONE, true, 0);
-	if (begun == LEFT_OUT || begun == NO_ROOM)
+	if (has_no_end(begun))
 		call_left_out(regs, fn, where, false);
 }
 

@@ -68,39 +68,33 @@ static __always_inline bool is_of_others(const struct task_struct *task)
 	return READ(ctl.on) & FSN_FILTER_PID && !bpf_map_lookup_elem(&fsn_pids, &pid);
 }
 
-static __always_inline int target_begins(
-	struct task_struct *task, struct pt_regs *regs, __u32 fn, __u64 run)
+/* The run time of entries is not measured: their stack has no room for that. */
+static __always_inline int target_begins(struct task_struct *task, __u32 fn)
 {
+	/* Not what the tracepoint hands on: kept until here, it would take room on the stack. */
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	__u64 where = bpf_get_current_task(), sp = REG_SP(regs) - 1;
 	unsigned long room[SYSCALL_ROOM] = {};
 	struct pt_regs *args = syscall_args(regs, SYSCALL_IS_32BIT(task), room);
 	enum begun begun;
 
 	if (fn >= fsn_timed_cnt) {
-		call_counted(args, fn, sp, false, run);
+		call_counted(args, fn, sp, false, 0);
 		return 0;
 	}
-	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, true, run);
-	if (begun == LEFT_OUT || begun == NO_ROOM)
+	begun = call_begin(args, fn, where, sp, 0, HIJACK_NONE, true, 0);
+	if (has_no_end(begun))
 		call_left_out(args, fn, where, false);
 	return 0;
 }
 
-static __always_inline int syscall_begins(
-	struct task_struct *task, struct pt_regs *regs, __u64 nr)
+static __always_inline int syscall_begins(struct task_struct *task, __u64 nr)
 {
 	__u32 fn = syscall_target(task, nr) & FSN_SYSCALL_FN;
-	__u64 run;
 
 	if (!fn--)
 		return 0;
-	run = run_entry(fn);
-	if (!is_of_others(task))
-		return target_begins(task, regs, fn, run);
-	count_aside(fn);
-	if (run)
-		run_over(run, fn, RUN_ENTRY);
-	return 0;
+	return is_of_others(task) ? count_aside(fn) : target_begins(task, fn);
 }
 
 /* Takes the slot of whatever call the thread is in. Returns the way or -1. */
@@ -192,7 +186,7 @@ int fsn_sys_enter(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return is_bystander(task) ? 0 : syscall_begins(task, (void *)ctx[0], ctx[1]);
+	return is_bystander(task) ? 0 : syscall_begins(task, ctx[1]);
 }
 
 SEC("tp_btf/sys_exit")
@@ -216,7 +210,7 @@ int fsn_perf_enter(struct raw_syscall *ctx)
 
 	if (is_bystander(task))
 		return 0;
-	return syscall_begins(task, (void *)bpf_task_pt_regs(task), ctx->nr);
+	return syscall_begins(task, ctx->nr);
 }
 
 SEC("tp/raw_syscalls/sys_exit")
