@@ -23,7 +23,7 @@ hinted() { # COMMAND
 
 	for c in $HABITS; do
 		hinted "$c"
-		fsn $line --usage
+		fsn ${line/PID/$$} --usage
 	done
 	fsn -s 2 --json record
 	assert_json 'keys' '["error"]'
@@ -38,7 +38,7 @@ hinted() { # COMMAND
 		hinted "$c"
 		line=${line/LIB:FUNCTION/$FIX/libfix.so:fix_add}
 		fsn $line -- "$FIX/call" add 7
-		assert_stderr_match '^fix_add +7 |count = 7$|^100[.]0 +fix_add +7 '
+		assert_stderr_match '^fix_add +7 |count = 7$|^100[.]0 +(.* > )?fix_add +7 '
 	done
 	hinted probe
 	line=${line/GROUP/g}

@@ -25,7 +25,7 @@ calls_of() { # FUNCTION
 
 start_run() { # NAME ARG...: until it counts
 	start_bg "$1" "$FUNCSNOOP" run "${@:2}"
-	poll_until grep -q "$([[ " $* " == *" --stream "* ]] && echo watching || echo 'attached to')" \
+	poll_until grep -q "$([[ " $* " == *" --"@(stream|number)" "* ]] && echo watching || echo 'attached to')" \
 		"$(bg_err "$1")"
 }
 
