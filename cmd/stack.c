@@ -204,23 +204,21 @@ static void kernel_text(struct out *o, const struct out *kernel)
 	}
 }
 
-/* Reads state and stack of @t; one that runs may go to sleep in a moment. False if it has ended. */
-static bool read_thread(const struct options *o, pid_t pid, struct thread_stacks *stacks,
+/* Reads state and stack of @t; one that runs may go to sleep in a moment. -ESRCH if it has ended. */
+static int read_thread(const struct options *o, pid_t pid, struct thread_stacks *stacks,
 	struct thread *t, struct json *doc)
 {
 	struct thread_stack stack = {};
-	bool here = false;
+	int code;
 
-	for (int i = 0; i < TRIES && !stack.frames; i++) {
+	for (int i = 0; i < TRIES; i++) {
 		if (i)
 			sleep_ns(TRY_NS);
-		here = !blocked_read(pid, t->tid, &t->blocked);
-		if (!here)
-			return false;
+		code = blocked_read(pid, t->tid, &t->blocked);
+		if (code)
+			return code == -ENOENT ? -ESRCH : code;
 		stack = thread_stack_read(stacks, pid, t->tid);
-		if (stack.end && !strcmp(stack.end, "running"))
-			t->blocked.state = 'R';
-		else
+		if (!stack.end || strcmp(stack.end, "running"))
 			break;
 	}
 	proc_comm(pid, t->tid, t->comm);
@@ -230,14 +228,14 @@ static bool read_thread(const struct options *o, pid_t pid, struct thread_stacks
 		read_kernel(pid, t);
 	if (doc) {
 		thread_json(doc, o, pid, t, &stack);
-		return true;
+		return 0;
 	}
 	wait_text(&t->does, pid, t);
 	out_char(&t->does, '\n');
 	if (o->list.verbose)
 		kernel_text(&t->does, &t->kernel);
 	thread_stack_text(&t->does, &stack);
-	return true;
+	return 0;
 }
 
 /* --- the command -------------------------------------------------------------------------------- */
@@ -293,12 +291,18 @@ static int print_threads(const struct options *o, pid_t pid, struct thread *thre
 	_cleanup_thread_stacks_ struct thread_stacks *stacks = NULL;
 	struct err err = {};
 	size_t read = 0, running = 0;
+	int code;
 
 	if (thread_stacks_new(o->list.lines, &stacks, &err))
 		return cmd_fail(o->g, &err);
 	for (size_t i = 0; i < cnt; i++) {
-		threads[i].told = !read_thread(o, pid, stacks, &threads[i], doc);
-		read += !threads[i].told;
+		code = read_thread(o, pid, stacks, &threads[i], doc);
+		if (code && code != -ESRCH) {
+			err_sys(&err, code, "cannot look at process %d", pid);
+			return cmd_fail(o->g, &err);
+		}
+		threads[i].told = code;
+		read += !code;
 	}
 	if (!read) {
 		err_set(&err, -ESRCH, "process %d has ended", pid);

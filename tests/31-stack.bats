@@ -108,3 +108,19 @@ all_wait() {
 	fsn -s 1 stack 4194000 --json
 	assert_json '.error | test("there is no process 4194000")' true
 }
+
+@test "stack: a thread of the kernel waits, in no system call" {
+	[[ $(cat /proc/2/comm 2>/dev/null) == kthreadd ]] || skip "kthreadd is not process 2 here"
+	fsn stack 2 --json
+	assert_json '.[0] | [.comm, .state, .syscall, .stack.frames]' '["kthreadd","S",null,null]'
+	fsn stack 2
+	assert_output "2 kthreadd: waits"
+	assert_stderr ""
+}
+
+@test "stack: a process that must not be read is an error, not one that has ended" {
+	need_tool strace
+	capture -s 1 strace -f -qq -o /dev/null -P "/proc/$pid/task/$pid/syscall" -e trace=openat,read \
+		-e inject=openat:error=EACCES "$FUNCSNOOP" stack "$pid"
+	assert_stderr_match "^funcsnoop stack: cannot look at process $pid: Permission denied$"
+}

@@ -42,18 +42,19 @@ static int read_call(pid_t pid, pid_t tid, struct blocked *b)
 {
 	char path[64], line[256], *end = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
-	unsigned long long a[6];
+	unsigned long long a[6], sp, pc;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
 	f = fopen(path, "re");
 	if (!f)
 		return -errno;
+	errno = 0;
 	if (!fgets(line, sizeof(line), f))
-		return ferror(f) ? -EIO : -ESRCH;
+		return errno ? -errno : -ESRCH;
 	b->number = (int)strtol(line, &end, 10);
 	if (end == line || b->number < 0 ||
-		sscanf(end, "%llx %llx %llx %llx %llx %llx", &a[0], &a[1], &a[2], &a[3], &a[4],
-			&a[5]) != 6) {
+		sscanf(end, "%llx %llx %llx %llx %llx %llx %llx %llx", &a[0], &a[1], &a[2], &a[3],
+			&a[4], &a[5], &sp, &pc) != 8 || !pc) { /* 0: a thread of the kernel */
 		b->number = -1;
 		return 0;
 	}
