@@ -191,16 +191,6 @@ bool shed_look(struct shed *s, struct procs *procs);
 /* Returns false if the group was detached or replaced. */
 bool shed_is_there(const struct shed *s);
 
-/*
- * A process that stays for GUARD_NS after this one has ended, and watches the groups of
- * guard_tell(): as shed_step(). It ends with the last of them. *@ret_fd is to be closed.
- */
-#define GUARD_NS 10000000000ULL
-_must_check_ int guard_start(const char *dir, int *ret_fd, struct err *err);
-void guard_tell(int fd, const char *name);
-
-/* Returns true if load after the attach is not to be limited. */
-bool guard_is_off(void);
 void shed_free(struct shed *s);
 
 /* To be called when shed_left_ns() is over. Takes the lock of @fs where there is something to do. */
@@ -212,6 +202,19 @@ uint64_t shed_over_share(const struct shed *s);
 
 /* Marks targets of @draft, that of shed_new(), as left out. Returns how many it has left out. */
 size_t shed_tell(const struct shed *s, struct draft *draft);
+
+/* --- guard.c: new groups after their command has ended --------------------------------------------- */
+
+/*
+ * A process that stays for GUARD_NS after this one has ended, and watches the groups of
+ * guard_tell(): as shed_step(). It ends with the last of them. *@ret_fd is to be closed.
+ */
+#define GUARD_NS 10000000000ULL
+_must_check_ int guard_start(const char *dir, int *ret_fd, struct err *err);
+void guard_tell(int fd, const char *name);
+
+/* Returns true if load after the attach is not to be limited. */
+bool guard_is_off(void);
 
 /*
  * Makes tables of the files that walks of @g's stacks have met without one: of processes that came
