@@ -140,6 +140,16 @@ static __noinline int end_strays(struct pt_regs *ctx)
 	return nest_stray(sp, end_is_stepped(kind, cookie) ? fsn_step_ns : fsn_hit_ns);
 }
 
+/* A call leaves by a jump. As end_strays(). */
+static __noinline int end_leaves(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx), kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
+
+	call_leaves(cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx),
+		kind == FSN_END_REG ? 0 : jump_leads(ctx, cookie), REG_LINK(ctx));
+	return 0;
+}
+
 /*
  * On ret instructions and on jumps that leave, where the stack pointer is that of the entry; and
  * on what leads to a ret.
@@ -171,8 +181,7 @@ int fsn_end(struct pt_regs *ctx)
 		if (!call_end(fn, led, sp, REG_LINK(ctx), result) && fsn_nesting && is_on())
 			end_strays(ctx);
 	} else {
-		call_leaves(fn, sp, kind == FSN_END_REG ? 0 : jump_leads(ctx, cookie),
-			REG_LINK(ctx));
+		end_leaves(ctx);
 	}
 	return 0;
 }

@@ -127,10 +127,17 @@ has_fired() { # LINE...
 	done
 }
 
-# The moments of SERIES' samples, of those with VALUE if it is given, the first one first.
-moments() { # SERIES [VALUE]
-	ask query query "$1[1h]" | jq -r --arg value "${2-}" '.data.result[].values[] |
-		select($value == "" or .[1] == $value)[0]' | sort -n
+# The moments of SERIES' samples, the first one first.
+moments() { # SERIES
+	ask query query "$1[1h]" | jq -r '.data.result[].values[][0]' | sort -n
+}
+
+# The moment from which on all samples of SERIES were VALUE up to TO: a call that a scrape happened
+# to meet is no hang.
+constant_from() { # SERIES VALUE TO
+	ask query query "$1[1h]" | jq -r '.data.result[].values[] | "\(.[0]) \(.[1])"' | sort -n |
+		awk -v value="$2" -v to="$3" '$1 > to { exit } $2 != value { from = "" }
+			$2 == value && from == "" { from = $1 } END { print from }'
 }
 
 # For who looks on, where the number of nodes was given.
@@ -144,7 +151,7 @@ assert_in_time() { # ALERT NODE METRIC VALUE SECONDS
 	local alert is late
 
 	alert=$(moments "ALERTS{alertname=\"$1\",instance=\"$2\",alertstate=\"firing\"}" | head -n 1)
-	is=$(moments "$3{instance=\"$2\",function=\"ncclAllReduce\"}" "$4" | head -n 1)
+	is=$(constant_from "$3{instance=\"$2\",function=\"ncclAllReduce\"}" "$4" "$alert")
 	late=$(moments "up{instance=\"$2\"}" | awk -v from="$is" -v wait="$5" -v to="$alert" \
 		'$1 > from + wait && $1 <= to' | wc -l)
 	note "$1: $late scrapes after $5 s of $3 being $4"
