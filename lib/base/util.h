@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 #define __cleanup(fn) __attribute__((cleanup(fn)))
@@ -108,18 +110,6 @@ static inline int close_fd(int fd)
 	if (fd >= 0)
 		close(fd);
 	return -1;
-}
-
-/*
- * Makes room for one more element in an array of @cnt elements of @size bytes whose
- * capacity is a power of two (0 at first). Returns the array (moved, perhaps), or NULL
- * with the old one untouched when memory is out.
- */
-static inline void *array_grow(void *array, size_t cnt, size_t size)
-{
-	if (cnt & (cnt - 1))
-		return array;
-	return reallocarray(array, cnt ? cnt * 2 : 1, size);
 }
 
 /*
