@@ -109,7 +109,8 @@ static __always_inline void hold_again(__u32 pid, struct kernel_siginfo *info)
 {
 	struct fsn_hold *hold = bpf_map_lookup_elem(&fsn_holds, &pid);
 
-	if (hold && READ(hold->since_ns) && info->si_code == CLD_CONTINUED)
+	/* 7.2 takes @info for a number: it may be one (SEND_SIG_PRIV). */
+	if (hold && READ(hold->since_ns) && BPF_CORE_READ(info, si_code) == CLD_CONTINUED)
 		hold_current(hold);
 }
 

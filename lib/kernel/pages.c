@@ -175,8 +175,8 @@ int kernel_pages_find(struct kernel_pages *ret_found, char why[KERNEL_PAGES_WHY]
 	int code;
 
 	*ret_found = (struct kernel_pages) {};
-	if (!said || strcmp(said, "lazy") != 0)
-		return fail(&t, -ECANCELED, "experimental: FUNCSNOOP_UNWIND=lazy switches it on");
+	if (said && !strcmp(said, "tables"))
+		return fail(&t, -ECANCELED, "switched off by FUNCSNOOP_UNWIND=tables");
 #if !defined(__x86_64__)
 	return fail(&t, -EOPNOTSUPP, "frames are found by frame pointers here");
 #endif
