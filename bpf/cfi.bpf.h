@@ -152,6 +152,9 @@ __noinline int cfi_load(struct cfi *c)
 		goto missing;
 	c->bytes = n;
 	if (n < CFI_MARGIN) {
+		/* The verifier of 6.1 has forgotten that. */
+		asm volatile("" : "+r"(n));
+		n &= CFI_MARGIN - 1;
 		if (pages_copy(&c->pages, off + n, c->window + n, CFI_WINDOW - CFI_MARGIN)) {
 			if (c->need > off + n)
 				goto missing;

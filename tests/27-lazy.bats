@@ -6,7 +6,6 @@ load helpers
 
 setup() {
 	common_setup
-	export FUNCSNOOP_UNWIND=lazy
 	need_bpf
 	need_arch x86_64
 	need_tool jq
@@ -64,6 +63,46 @@ own_ends() {
 	FUNCSNOOP_UNWIND=tables fsn feature --json
 	assert_json '.stacks_without_tables.complete' false
 	need_pages
+}
+
+@test "lazy: a file that is rewritten, or has the inode number of a removed one, has its own stacks" {
+	need_pages
+	local one=$BATS_TEST_TMPDIR/one number i file
+	cp "$FIX/dlcall" "$one"
+	number=$(stat -c %i "$one")
+	fsn attach st fix_add --lib "$FIX/libfix.so.1" --stacks all --count
+	capture "$one" "$FIX/libfix.so.1" fix_add 1
+	cat "$FIX/call" >"$one"
+	assert_eq "$(stat -c %i "$one")" "$number"
+	capture env LD_LIBRARY_PATH="$FIX" "$one" fix_add 1
+	touch -r "$one" "$BATS_TEST_TMPDIR/time"
+	rm "$one"
+	for ((i = 0; i < 100; i++)); do
+		cp "$FIX/dlcall" "$one.$i"
+		[[ $(stat -c %i "$one.$i") != "$number" ]] || break
+	done
+	file=$one
+	if ((i < 100)); then
+		file=$one.$i
+		touch -r "$BATS_TEST_TMPDIR/time" "$file"
+		capture "$file" "$FIX/libfix.so.1" fix_add 1
+	fi
+	fsn stats st --json
+	assert_json '[.[0].functions[].rows[].key.stack.end] | unique' '["outermost"]'
+	assert_json '[.[0].functions[] | select(.name == "fix_add").rows[].calls] | add' "$((i < 100 ? 3 : 2))"
+	# By file and offset, as the first two files are gone.
+	assert_json '[.[0].functions[].rows[].key.stack.frames[0].offset] | length' "$((i < 100 ? 3 : 2))"
+	assert_json '[.[0].functions[].rows[].key.stack.frames[0].offset] | unique | length' 2
+	fsn detach st
+}
+
+@test "lazy: run has complete stacks from the first call of a program that COMMAND starts" {
+	need_pages
+	local doc=$BATS_TEST_TMPDIR/doc
+	cat "$FIX/dlcall" "$FIX/libfix.so.1" >/dev/null
+	fsn -s 3 run "$FIX/libfix.so.1:fix_add" --stacks all --count --format json -o "$doc" -- \
+		sh -c '"$@"; "$@"; exit 3' sh "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 100
+	assert_eq "$(jq -c '.[0].health.stacks | with_entries(select(.value > 0))' "$doc")" '{"outermost":200}'
 }
 
 @test "lazy: a damaged .eh_frame truncates the stack and is marked" {

@@ -190,6 +190,7 @@ ends() { # FILE
 
 @test "a file that a stack was the first to meet has a table from the next command on" {
 	need_arch x86_64
+	export FUNCSNOOP_UNWIND=tables
 	local doc=$BATS_TEST_TMPDIR/doc
 	fsn attach st fix_add --lib "$FIX/libfix.so.1" --stacks all --count
 	start_bg calls "$FIX/dlcall" --wait-end "$FIX/libfix.so.1" fix_add 1
@@ -232,6 +233,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 
 @test "a file that is written anew, or has the number of one that is gone, is another one to walks" {
 	need_arch x86_64
+	export FUNCSNOOP_UNWIND=tables
 	local doc=$BATS_TEST_TMPDIR/doc one=$BATS_TEST_TMPDIR/one number i
 	cp "$FIX/dlcall" "$one"
 	number=$(stat -c %i "$one")
@@ -261,6 +263,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 
 @test "run cuts one stack of a program that COMMAND starts, and has a table for the rest" {
 	need_arch x86_64
+	export FUNCSNOOP_UNWIND=tables
 	local doc=$BATS_TEST_TMPDIR/doc
 	fsn -s 3 run "$FIX/libfix.so.1:fix_add" --stacks all --count --format json -o "$doc" -- \
 		sh -c '"$@"; "$@"; exit 3' sh "$FIX/dlcall" "$FIX/libfix.so.1" fix_add 100

@@ -144,6 +144,7 @@ is_cut() {
 # Whoever runs has files of its own, which the group has met when it is looked at twice.
 @test "a process with another root, or other mounts, has tables of its own files" {
 	need_arch x86_64
+	export FUNCSNOOP_UNWIND=tables
 	local root=$BATS_TEST_TMPDIR/root enter libc file
 	mkdir -p "$root/lib64" "$root/lib"
 	cp "$FIX/stacks" /lib64/ld-linux-x86-64.so.2 "$root/lib64"

@@ -182,7 +182,7 @@ struct kernel_pages {
  * Where programs find pages of files, for bpf/pages.bpf.h. Found by experiment in some
  * milliseconds. Otherwise a negative errno, and @why says in words what is missing: -EPERM without
  * CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN, -EOPNOTSUPP on another architecture than x86-64,
- * -ECANCELED unless the environment says FUNCSNOOP_UNWIND=lazy.
+ * -ECANCELED if the environment says FUNCSNOOP_UNWIND=tables.
  */
 int kernel_pages_find(struct kernel_pages *ret_found, char why[KERNEL_PAGES_WHY]);
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Stacks of real programs that start after attach, against those that gdb finds of the same calls.
+# bats file_tags=bpf
+
+load helpers
+
+setup() {
+	common_setup
+	need_bpf
+	need_arch x86_64
+	need_tool jq gdb nm setarch
+	"$FUNCSNOOP" feature --json | jq -e '.stacks_without_tables.complete' >/dev/null ||
+		skip "the page cache can't be read here: see 'funcsnoop feature'"
+	LIB=$BATS_TEST_TMPDIR/lib
+	copy_libc "$(command -v bash)" "$LIB"
+	LIBC=$LIB/libc.so.6
+}
+
+# As gdb runs it: the same environment, and no random addresses.
+alone() {
+	setarch -R env -i LD_LIBRARY_PATH="$LIB" LC_ALL=C PERL_HASH_SEED=0 HOME=/ "$@" </dev/null
+}
+
+gdb_stacks() { # OUT COMMAND...
+	local out=$1 offset
+	shift
+	offset=$(nm -D "$LIBC" | awk '$3 ~ /^malloc@/ { print "0x" $1 }')
+	# gdb itself has the system's library.
+	FUNC_FILE=$LIBC FUNC_OFFSET=$offset OUT=$out gdb -q -batch -nx \
+		-ex "set exec-wrapper env -i LD_LIBRARY_PATH=$LIB LC_ALL=C PERL_HASH_SEED=0 HOME=/" \
+		-x "$BATS_TEST_DIRNAME/gdb_stacks.py" --args "$@" </dev/null
+}
+
+# Lines of `CALLS FRAME...` as those of tests/gdb_stacks.py.
+our_stacks() {
+	jq -r '.[0].functions[].rows[] | "\(.calls) \([.key.stack.frames[] | .file + ":" + .offset] | join(" "))"' |
+		awk '{ calls = $1; sub(/^[0-9]+ /, ""); sum[$0] += calls }
+			END { for (stack in sum) print sum[stack], stack }' | sort
+}
+
+@test "stacks: frames and numbers of calls of programs that start after attach are those of gdb" {
+	local name program stacks=0
+	local -A commands=(
+		[git]="git --version"
+		[perl]="perl -e print(1)"
+		[sqlite3]="sqlite3 :memory: select(1+2);"
+		[bash]="bash -c :"
+		[xz]="xz --version"
+		[python]="/usr/bin/python3 -I -S -c pass"
+	)
+	for name in "${!commands[@]}"; do
+		program=$(command -v "${commands[$name]%% *}") || continue
+		program=$(realpath "$program")
+		# shellcheck disable=SC2086	# words
+		set -- "$program" ${commands[$name]#* }
+		# Into the page cache, with its libraries.
+		alone ldd "$program" | grep -o '/[^ ]*' | xargs cat "$program" >/dev/null
+		fsn attach st malloc --lib "$LIBC" --stacks all --count
+		alone "$@" >/dev/null
+		fsn stats st --json
+		our_stacks <<<"$output" >"$BATS_TEST_TMPDIR/ours"
+		assert_json '.[0].health.stacks | to_entries | map(select(.value > 0).key)' '["outermost"]'
+		fsn detach st
+		gdb_stacks "$BATS_TEST_TMPDIR/gdb" "$@" >"$BATS_TEST_TMPDIR/gdb.out" 2>&1 ||
+			fail "gdb: $(tail -n 5 "$BATS_TEST_TMPDIR/gdb.out")"
+		sort -o "$BATS_TEST_TMPDIR/gdb" "$BATS_TEST_TMPDIR/gdb"
+		((stacks += $(wc -l <"$BATS_TEST_TMPDIR/gdb")))
+		diff "$BATS_TEST_TMPDIR/gdb" "$BATS_TEST_TMPDIR/ours" >"$BATS_TEST_TMPDIR/diff" ||
+			fail "$name: $(cut -c 1-400 "$BATS_TEST_TMPDIR/diff" | head -n 6)"
+	done
+	((stacks > 100)) || fail "only $stacks stacks"
+}
