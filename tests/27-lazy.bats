@@ -51,6 +51,20 @@ own_ends() {
 	fsn detach st
 }
 
+@test "lazy: 99 % of the samples of a program that starts after attach have complete stacks" {
+	need_pages
+	local own=$BATS_TEST_TMPDIR/own-shell
+	cp "$(command -v bash)" "$own"
+	cat "$own" >/dev/null
+	fsn attach st cpu --comm own-shell
+	# shellcheck disable=SC2016	# of the other shell
+	capture "$own" -c 'for ((i = 0; SECONDS < 2; i++)); do x=${i//1/2}; done'
+	fsn stats st --json
+	assert_json '.[0].health.stacks | [.[]] | add > 100' true
+	assert_json '.[0].health.stacks | .outermost >= 99 * ([.[]] | add) / 100' true
+	fsn detach st
+}
+
 @test "lazy: FUNCSNOOP_UNWIND=tables truncates these stacks as before" {
 	FUNCSNOOP_UNWIND=tables fsn attach st malloc --lib "$LIBC" --stacks all --count
 	run_own plain
