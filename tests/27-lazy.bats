@@ -56,13 +56,13 @@ own_ends() {
 	local own=$BATS_TEST_TMPDIR/own-shell
 	cp "$(command -v bash)" "$own"
 	cat "$own" >/dev/null
-	fsn attach st cpu --comm own-shell
+	fsn attach cpu --comm own-shell --rate 999
 	# shellcheck disable=SC2016	# of the other shell
 	capture "$own" -c 'for ((i = 0; SECONDS < 2; i++)); do x=${i//1/2}; done'
-	fsn stats st --json
+	fsn stats cpu --json
 	assert_json '.[0].health.stacks | [.[]] | add > 100' true
 	assert_json '.[0].health.stacks | .outermost >= 99 * ([.[]] | add) / 100' true
-	fsn detach st
+	fsn detach cpu
 }
 
 @test "lazy: FUNCSNOOP_UNWIND=tables truncates these stacks as before" {
