@@ -28,8 +28,7 @@ struct reading_group {
 struct reading {
 	struct groups groups;
 	struct reading_group *group; /* one for each of groups */
-	struct cost_reading *spent;  /* by each of groups, for intervals */
-	struct cost *cost;           /* of each now, without intervals */
+	struct cost_reading *spent;  /* by each of groups */
 	uint64_t time_ns, mono_ns;   /* when it began */
 };
 #define READING_NONE                  \
@@ -40,12 +39,11 @@ struct reading {
 int reading_take(const struct stats_options *o, struct reading *now, struct err *err);
 
 /*
- * Its steps, for what is reset as it is read: opens the groups; adds the slow calls of group @i, if
- * these are asked for; and says what all groups' programs took since they were opened.
+ * Its steps, for what is reset as it is read: opens the groups and reads their overhead; adds the
+ * slow calls of group @i, if these are asked for.
  */
 int reading_open(const struct stats_options *o, struct reading *now, struct err *err);
 int reading_slow(const struct stats_options *o, struct reading *now, size_t i, struct err *err);
-void reading_costs(const struct stats_options *o, struct reading *now);
 
 /* Whether readings of one command follow each other, and nothing is reset between them. */
 bool stats_has_intervals(const struct stats_options *o);

@@ -120,19 +120,17 @@ static void print_row(struct table *table, const struct json_list_row *row)
 		table_cell(table, "-");
 }
 
-/* What each group's programs take now; of one that can't be read that is not known. */
+/* The overhead of each group since its reset; that of a group with an error is not known. */
 static void read_costs(const struct groups *groups, struct json_list_row *rows)
 {
-	_cleanup_free_ struct group **readable = calloc(groups->cnt + 1, sizeof(*readable));
-	_cleanup_free_ struct cost *costs = calloc(groups->cnt + 1, sizeof(*costs));
+	struct cost_reading reading;
 
-	if (!readable || !costs)
-		return;
-	for (size_t i = 0; i < groups->cnt; i++)
-		readable[i] = rows[i].error ? NULL : groups->group[i];
-	cost_watch(readable, groups->cnt, costs);
-	for (size_t i = 0; i < groups->cnt; i++)
-		rows[i].cost = costs[i];
+	for (size_t i = 0; i < groups->cnt; i++) {
+		if (rows[i].error)
+			continue;
+		cost_read(&groups->group[i], 1, COST_SINCE_RESET, &reading);
+		rows[i].cost = cost_since_reset(&reading);
+	}
 }
 
 /* Groups and what is read of each. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reading the groups that statistics are of, and what their programs take meanwhile.
+// Reading the groups that statistics are of, and what their programs take.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,18 +21,13 @@ static bool shows_cost(const struct stats_options *o)
 	return o->format->flags & FORMAT_READERS && o->view->flags & VIEW_COST;
 }
 
-/* Intervals take what came between two readings; else the programs are watched. */
-static void costs_begin(const struct stats_options *o, struct reading *now)
+static void read_costs(const struct stats_options *o, struct reading *now)
 {
-	if (shows_cost(o) && (!o->past || stats_has_intervals(o)))
-		cost_watch_begin(now->groups.group, now->groups.cnt, now->spent);
-}
+	bool intervals = stats_has_intervals(o);
 
-void reading_costs(const struct stats_options *o, struct reading *now)
-{
-	if (shows_cost(o) && !o->past && !stats_has_intervals(o))
-		cost_watch_end(now->groups.group, now->groups.cnt,
-			now->spent, now->cost);
+	if (shows_cost(o) && (!o->past || intervals))
+		cost_read(now->groups.group, now->groups.cnt,
+			intervals ? COST_INTERVAL : COST_SINCE_RESET, now->spent);
 }
 
 int reading_open(const struct stats_options *o, struct reading *now, struct err *err)
@@ -47,12 +42,11 @@ int reading_open(const struct stats_options *o, struct reading *now, struct err 
 		return code;
 	now->group = calloc(now->groups.cnt + 1, sizeof(*now->group));
 	now->spent = calloc(now->groups.cnt + 1, sizeof(*now->spent));
-	now->cost = calloc(now->groups.cnt + 1, sizeof(*now->cost));
-	if (!now->group || !now->spent || !now->cost)
+	if (!now->group || !now->spent)
 		return err_sys(err, -ENOMEM, "cannot read statistics");
 	now->time_ns = clock_ns(CLOCK_REALTIME);
 	now->mono_ns = clock_ns(CLOCK_MONOTONIC);
-	costs_begin(o, now);
+	read_costs(o, now);
 	return 0;
 }
 
@@ -106,8 +100,6 @@ int reading_take(const struct stats_options *o, struct reading *now, struct err 
 		*err = now->groups.left[0].why;
 		code = err->code;
 	}
-	if (!code)
-		reading_costs(o, now);
 	return code;
 }
 
@@ -119,6 +111,5 @@ void reading_done(struct reading *r)
 	}
 	free(r->group);
 	free(r->spent);
-	free(r->cost);
 	groups_done(&r->groups);
 }

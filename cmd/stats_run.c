@@ -80,7 +80,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	rg->keys.stacks = rg->stacks;
 	rg->sleeps = o->view->flags & VIEW_SLEEPS;
 	rg->cost = was ? cost_between(&before->spent[k], &reading->spent[i])
-		       : reading->cost[i];
+		       : cost_since_reset(&reading->spent[i]);
 	add_slow(rg, now, was);
 	rg->tree = o->tree ? &o->choice : NULL;
 	if (o->before || o->check_cnt) {
@@ -375,7 +375,6 @@ int stats_report(struct stats_run *run, struct reading *now, const struct readin
 	tell_left(run, now);
 	if (!run->o->reset)
 		return deliver(run, now, before, err);
-	reading_costs(run->o, now); /* before, so that it delays none of a reset's steps */
 	code = resets_new(now->groups.group, now->groups.cnt, &resets, err);
 	n.resets = resets;
 	if (!code)

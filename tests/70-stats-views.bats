@@ -366,7 +366,10 @@ assert_hits() { # RETS ENTRIES
 	fsn detach g
 }
 
-@test "the kernel's accounting comes before the estimate, and says so" {
+@test "cost: the kernel's accounting is of intervals; stats and list do not wait" {
+	local command
+
+	need_tool strace
 	own_figures
 	attach_fix fix_add
 	fsn feature --calibrate
@@ -374,13 +377,18 @@ assert_hits() { # RETS ENTRIES
 	start_bg calls "$FIX/call" --until-line add
 	wait_line calls '^running '
 	fsn stats g --json
-	assert_json '.[0] | [.cost_ns_per_s > 0, .cost_source]' '[true,"kernel"]'
-	fsn stats g
-	assert_output_match '^cost: [0-9.]+ [mu]s/s now.*; counted by the kernel, without traps$'
+	assert_json '.[0] | [.cost_ns_per_s > 0, .cost_source]' '[true,"calibration"]'
+	fsn list g --json
+	assert_json '.[0] | [.cost_ns_per_s > 0, .cost_source]' '[true,"calibration"]'
 	fsn stats g --watch -i 0.2 -d 0.2
 	assert_output_match '^cost: [0-9.]+ [mu]s/s.*; counted by the kernel, without traps$'
-	fsn list g --json
+	fsn stats g -d 0.1 --json
 	assert_json '.[0] | [.cost_ns_per_s > 0, .cost_source]' '[true,"kernel"]'
+	for command in stats list; do
+		capture strace -f -e trace=nanosleep,clock_nanosleep,poll,ppoll,select,pselect6,epoll_wait \
+			-o "$BATS_TEST_TMPDIR/waits" "$FUNCSNOOP" "$command" g
+		assert_eq "$(grep -v '+++ exited' "$BATS_TEST_TMPDIR/waits")" "" "$command waits"
+	done
 	tell calls
 	wait_bg calls
 	fsn detach g

@@ -101,9 +101,8 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 	if (rg->cost.ns_per_s >= 100000)
 		snprintf(share, sizeof(share), ", %.3g %% of a CPU",
 			rg->cost.ns_per_s / 1e7);
-	fprintf(f, "cost: %s%s/s%s%s; %s\n", estimate ? "~" : "",
-		text_duration(rg->cost.ns_per_s, cost), r->interval_ns || estimate ? "" : " now",
-		share,
+	fprintf(f, "cost: %s%s/s%s; %s\n", estimate ? "~" : "",
+		text_duration(rg->cost.ns_per_s, cost), share,
 		estimate ? COST_ESTIMATE_TEXT
 			 : "counted by the kernel, without traps");
 }

@@ -178,7 +178,7 @@ uint64_t cost_of_hits(const struct price *price, enum price_site site, enum pric
 }
 
 /* What can't be read is unknown. */
-static void cost_read(struct group *group, bool accounting, struct cost_reading *ret_reading)
+static void read_one(struct group *group, bool accounting, struct cost_reading *ret_reading)
 {
 	struct cost_reading reading = {};
 	uint64_t since_ns;
@@ -193,6 +193,17 @@ static void cost_read(struct group *group, bool accounting, struct cost_reading 
 	if (group->lean)
 		group_close_maps(group);
 	*ret_reading = reading;
+}
+
+void cost_read(struct group *const *groups, size_t cnt, enum cost_span span,
+	struct cost_reading *ret_readings)
+{
+	bool accounting = span == COST_INTERVAL && accounting_is_on();
+
+	memset(ret_readings, 0, cnt * sizeof(*ret_readings));
+	for (size_t i = 0; i < cnt; i++)
+		if (groups[i])
+			read_one(groups[i], accounting, &ret_readings[i]);
 }
 
 static struct cost cost_in(enum cost_source source, uint64_t spent_ns, uint64_t ns)
@@ -216,69 +227,12 @@ struct cost cost_between(
 	return cost_in(after->source, after->ns - before->ns, ns);
 }
 
-/* The mean cost since the reset, from an estimate. */
-static struct cost cost_since_reset(const struct cost_reading *reading)
+struct cost cost_since_reset(const struct cost_reading *reading)
 {
 	/* The system clock may have been set back. */
 	if ((int64_t)reading->elapsed_ns <= 0)
 		return (struct cost) {};
 	return cost_in(reading->source, reading->ns, reading->elapsed_ns);
-}
-
-void cost_watch_begin(struct group *const *groups, size_t cnt, struct cost_reading *ret_before)
-{
-	bool accounting = accounting_is_on();
-
-	memset(ret_before, 0, cnt * sizeof(*ret_before));
-	for (size_t i = 0; i < cnt; i++)
-		if (groups[i])
-			cost_read(groups[i], accounting, &ret_before[i]);
-}
-
-/*
- * Waits until the last of @before is as old as the window. The kernel's accounting is of times at
- * which it was on, so that it is compared with itself; an estimate is of all calls.
- */
-static void wait_for_window(const struct cost_reading *before, size_t cnt)
-{
-	uint64_t end = 0;
-	struct timespec ts;
-
-	for (size_t i = 0; i < cnt; i++)
-		if (before[i].source == COST_ACCOUNTED)
-			end = before[i].at_ns + COST_WINDOW_MS * 1000000ULL;
-	ts = timespec_of(end);
-	while (end && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
-		;
-}
-
-void cost_watch_end(struct group *const *groups, size_t cnt,
-	const struct cost_reading *before, struct cost *ret_costs)
-{
-	struct cost_reading after;
-	bool accounting;
-
-	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
-	wait_for_window(before, cnt);
-	accounting = accounting_is_on();
-	for (size_t i = 0; i < cnt; i++) {
-		ret_costs[i] = cost_since_reset(&before[i]);
-		if (before[i].source != COST_ACCOUNTED)
-			continue;
-		cost_read(groups[i], accounting, &after);
-		ret_costs[i] = cost_between(&before[i], &after);
-	}
-}
-
-void cost_watch(struct group *const *groups, size_t cnt, struct cost *ret_costs)
-{
-	_cleanup_free_ struct cost_reading *before = calloc(cnt + 1, sizeof(*before));
-
-	memset(ret_costs, 0, cnt * sizeof(*ret_costs));
-	if (!before)
-		return;
-	cost_watch_begin(groups, cnt, before);
-	cost_watch_end(groups, cnt, before, ret_costs);
 }
 
 const char *cost_source_name(enum cost_source source)

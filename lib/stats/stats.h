@@ -343,7 +343,7 @@ DEFINE_CLEANUP(stats, struct stats *, stats_free)
 
 /*
  * Where a number comes from: the kernel's own accounting of the programs' run time, without
- * the traps (only while kernel.bpf_stats_enabled is 1, and for CAP_SYS_ADMIN), else hits of
+ * the traps (of intervals, while kernel.bpf_stats_enabled is 1, and for CAP_SYS_ADMIN), else hits of
  * probes times what one costs on this machine, traps included (calibrate()), and by how much the
  * programs ran longer than then, as a sample of the hits has measured (bpf/run.bpf.h).
  */
@@ -372,19 +372,20 @@ struct cost {
 	uint64_t ns_per_s;
 };
 
-/* Between two readings; not known if their sources differ, or a reset came between. */
+/* Between two readings of intervals; not known if their sources differ, or a reset came between. */
 struct cost cost_between(const struct cost_reading *before, const struct cost_reading *after);
 
+/* The mean since the reset or the attach; an estimate only. */
+struct cost cost_since_reset(const struct cost_reading *reading);
+
 /*
- * The cost of the BPF programs of @cnt groups: an estimate is the mean since the reset or the
- * attach, and the kernel's accounting is watched for COST_WINDOW_MS. The cost of a group that is
- * NULL is not known. The caller may do other things between begin and end.
+ * Reads what the BPF programs of @cnt groups have taken. The kernel accounts only while that is
+ * switched on, so that its readings are for intervals: since the reset, there are estimates.
+ * The reading of a group that is NULL, or that cannot be read, has no source.
  */
-#define COST_WINDOW_MS 50
-void cost_watch(struct group *const *groups, size_t cnt, struct cost *ret_costs);
-void cost_watch_begin(struct group *const *groups, size_t cnt, struct cost_reading *ret_before);
-void cost_watch_end(struct group *const *groups, size_t cnt,
-	const struct cost_reading *before, struct cost *ret_costs);
+enum cost_span { COST_SINCE_RESET, COST_INTERVAL };
+void cost_read(struct group *const *groups, size_t cnt, enum cost_span span,
+	struct cost_reading *ret_readings);
 
 /* "kernel", "calibration" or NULL: the word of JSON documents. */
 const char *cost_source_name(enum cost_source source);
