@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The package for arm64, of what tests/check-arm64 has built.
+# The package and the BPF programs for arm64, which tests/check-arm64 has built.
 
 load helpers
 
@@ -27,4 +27,11 @@ load helpers
 		assert_output_match '^ +Machine: +AArch64$'
 		refute_output_match '\.symtab'
 	done
+}
+
+@test "arm64: BPF functions that call each other fit the smallest stack" {
+	[[ -n ${SYSROOT-} ]] || skip "make check-arm64 builds for arm64"
+	need_tool python3
+	command -v llvm-objdump llvm-objdump-14 >/dev/null || skip "no llvm-objdump"
+	capture "$BATS_TEST_DIRNAME/stackdepth" "$O/bpf/funcsnoop.bpf.o"
 }
