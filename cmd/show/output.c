@@ -1,16 +1,194 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Writing in whole lines, whatever happens in between.
+// Where output goes: messages, whole JSON documents, and files written in whole lines.
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "show/text.h"
+
+/* --- messages: errors with their hints, wrong usage, remarks ------------------------------------- */
+
+static void print_message(const struct globals *g, const char *message)
+{
+	char *safe = text_escape(message);
+
+	fprintf(stderr, "funcsnoop%s%s: %s\n", g->command ? " " : "",
+		g->command ? g->command : "", safe ? safe : "out of memory");
+	free(safe);
+}
+
+void cmd_show_error(const struct globals *g, const struct err *err)
+{
+	_cleanup_free_ char *hint = text_escape(err->hint);
+
+	print_message(g, err->msg);
+	if (hint && *hint)
+		fprintf(stderr, "hint: %s\n", hint);
+}
+
+int cmd_fail(const struct globals *g, const struct err *err)
+{
+	cmd_show_error(g, err);
+	if (g->json)
+		json_error(g, err->msg);
+	return err->code == -ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int cmd_usage(const struct globals *g, const char *fmt, ...)
+{
+	char message[ERR_MSG_LEN];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	print_message(g, message);
+	fprintf(stderr, "hint: 'funcsnoop help%s%s' shows the usage\n", g->command ? " " : "",
+		g->command ? g->command : "");
+	if (g->json)
+		json_error(g, message);
+	return EXIT_USAGE;
+}
+
+void cmd_note(const struct globals *g, const char *fmt, ...)
+{
+	char message[ERR_MSG_LEN];
+	va_list ap;
+
+	if (g->quiet)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	print_message(g, message);
+}
+
+/* --- JSON documents: how they begin and end, times, costs, and errors ---------------------------- */
+
+/* A document that is kept until it is whole. */
+struct document {
+	struct json json; /* stays first */
+	struct out out;
+};
+
+static void out_of_memory(void)
+{
+	fprintf(stderr, "funcsnoop: out of memory\n");
+	exit(EXIT_FAILED);
+}
+
+struct json json_begin(const struct globals *g, struct out *out)
+{
+	return (struct json) { .out = out, .pretty = g->pretty, .letters = true };
+}
+
+int json_flush(struct json *j, FILE *f)
+{
+	if (j->out->failed)
+		return -ENOMEM;
+	fwrite(j->out->buf, 1, j->out->len, f);
+	j->out->len = 0;
+	return 0;
+}
+
+static struct json *document_new(const struct globals *g, char bracket)
+{
+	struct document *doc = calloc(1, sizeof(*doc));
+
+	if (!doc)
+		out_of_memory();
+	doc->json = json_begin(g, &doc->out);
+	json_open(&doc->json, bracket);
+	return &doc->json;
+}
+
+struct json *json_array(const struct globals *g)
+{
+	return document_new(g, '[');
+}
+
+struct json *json_object(const struct globals *g)
+{
+	return document_new(g, '{');
+}
+
+void json_free(struct json **doc)
+{
+	if (*doc)
+		out_done((*doc)->out);
+	free(*doc);
+}
+
+/* What it began with is what it ends with. */
+static void document_end(struct json *doc)
+{
+	if (!doc->out->failed)
+		json_close(doc, doc->out->buf[0] == '[' ? ']' : '}');
+}
+
+int json_print(struct json *doc)
+{
+	document_end(doc);
+	out_char(doc->out, '\n');
+	if (json_flush(doc, stdout))
+		out_of_memory();
+	json_free(&doc);
+	return EXIT_DONE;
+}
+
+void json_set_time(struct json *j, const char *key, uint64_t realtime_ns)
+{
+	char buf[TEXT_NUM_LEN];
+
+	json_set_str(j, key, text_time(realtime_ns, buf));
+}
+
+void json_set_cost(struct json *j, const struct cost *cost)
+{
+	json_set_u64_if(j, "cost_ns_per_s", cost->source != COST_UNKNOWN, cost->ns_per_s);
+	json_set_str(j, "cost_source", cost_source_name(cost->source));
+}
+
+void json_error(const struct globals *g, const char *message)
+{
+	json_error_groups(g, message, NULL);
+}
+
+void json_error_groups(const struct globals *g, const char *message, struct json *groups)
+{
+	struct json *doc = json_object(g);
+
+	json_set_str(doc, "error", message);
+	if (groups && groups->place == JSON_NEXT) {
+		document_end(groups);
+		json_key(doc, "groups");
+		json_embed(doc, groups->out);
+	}
+	json_free(&groups);
+	json_print(doc);
+}
+
+int json_version(const struct globals *g, const char *version, const char *libbpf)
+{
+	struct json *doc = json_object(g);
+
+	json_set_str(doc, "version", version);
+	json_set_str(doc, "libbpf", libbpf);
+	return json_print(doc);
+}
+
+/* --- whole lines: a file, a pipe, a terminal ----------------------------------------------------- */
 
 /*
  * Arguments are for the owner's eyes, as the maps that they come from. Lines go to the
