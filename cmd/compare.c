@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "show/table.h"
 #include "show/text.h"
 #include "stats/compare.h"
 

@@ -2,6 +2,7 @@
 // funcsnoop feature: what this kernel and this user can do, and what attach will use.
 #include "attach/attach.h"
 #include "cli/options.h"
+#include "show/table.h"
 #include "show/text.h"
 
 /* --- text ----------------------------------------------------------------------------------- */

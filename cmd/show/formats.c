@@ -2,6 +2,7 @@
 // Formats that show a view: the table for readers, and the JSON document; a list of all.
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "group/group.h"
@@ -467,6 +468,30 @@ static int print_table(const struct report *r, FILE *f)
 		if (i || !r->first)
 			fputc('\n', f);
 		code = table_group(r, &r->group[i], procs, f);
+	}
+	return code;
+}
+
+/* --- CSV ----------------------------------------------------------------------------------------- */
+
+static int csv_print(const struct report *r, FILE *f)
+{
+	const struct view *view = r->view;
+	char prefix[TEXT_NUM_LEN * 3], when[TEXT_NUM_LEN];
+	struct grid head = {};
+	int code = 0;
+
+	report_begin_grid(r, &head);
+	if (r->first)
+		csv_header(&head, "time,group", f);
+	for (size_t i = 0; !code && i < r->cnt; i++) {
+		_cleanup_grid_ struct grid grid = head;
+
+		view->fill(&grid, r, &r->group[i]);
+		/* A group's name needs no quotes. */
+		snprintf(prefix, sizeof(prefix), "%s,%s", text_time(r->time_ns, when),
+			group_info(r->group[i].s->group).name);
+		code = csv_rows(&grid, prefix, f);
 	}
 	return code;
 }

@@ -6,6 +6,7 @@
 #include "group/group.h"
 #include "group/types.h"
 #include "preset/preset.h"
+#include "show/table.h"
 #include "show/text.h"
 #include "target/draft.h"
 

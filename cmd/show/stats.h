@@ -13,6 +13,7 @@
 #include "group/keys.h"
 #include "proc/proc.h"
 #include "show/call.h"
+#include "show/table.h"
 #include "show/text.h"
 #include "stats/figures.h"
 #include "stats/stats.h"
@@ -81,12 +82,6 @@ uint64_t stats_all_time(const struct stats *s);
 
 /* What the probes of all functions of @s took. */
 uint64_t stats_all_cost(const struct stats *s);
-
-/* Digits after the point of a rate in documents: something rare is not 0. */
-static inline int rate_digits(double per_s)
-{
-	return per_s > 0 && per_s < 1 ? 9 : 3;
-}
 
 /* What makes the numbers of @rg doubtful, and how often: keys of its JSON. */
 enum { HEALTH_CNT = 23 };
@@ -226,122 +221,6 @@ bool check_group(const struct globals *g, const struct check *checks, size_t cnt
 /* -ERR_USAGE when a key of @checks is known in no group of @r. */
 int check_keys_known(const struct report *r, const struct check *checks, size_t cnt,
 	struct err *err);
-
-/* --- rows of typed cells: what a table shows with units and CSV as plain numbers ------------ */
-
-enum cell_type {
-	CELL_NONE, /* not known: "-", in CSV nothing */
-	CELL_TEXT,
-	CELL_COUNT,
-	CELL_NUMBER, /* signed */
-	CELL_NS,
-	CELL_BYTES,
-	CELL_PERCENT,
-	CELL_CHANGE, /* percent, with its sign */
-	CELL_RATE,   /* per second */
-	CELL_TIME,   /* ns of CLOCK_REALTIME */
-};
-
-struct cell {
-	enum cell_type type;
-	char *text; /* text_escape() */
-	uint64_t n;
-	double x;
-	bool about; /* within the noise: "~" before it in a table */
-};
-
-#define GRID_COLUMNS 48 /* at most */
-#define GRID_TREND   16 /* columns of a sparkline */
-
-/* GRID_KNOWN: in tables in which it is known in some row. GRID_SOME: in these, and in every CSV. */
-enum grid_where { GRID_BOTH, GRID_TABLE, GRID_KNOWN, GRID_SOME, GRID_CSV };
-
-struct grid_column {
-	const char *title; /* of the table */
-	const char *key;   /* of the CSV; with its unit */
-	enum table_align align;
-	bool elastic;
-	enum grid_where where;
-	/* On a narrow terminal those with the highest number are left out first; 0: never. */
-	unsigned int drop;
-};
-
-static inline bool grid_in_csv(const struct grid_column *column)
-{
-	return column->where == GRID_BOTH || column->where == GRID_SOME ||
-		column->where == GRID_CSV;
-}
-
-/* Labels, and behind them figures. */
-struct grid {
-	struct grid_column columns[GRID_COLUMNS];
-	size_t column_cnt;
-	enum figure_id figures[GRID_COLUMNS];
-	size_t figure_cnt;
-	unsigned int flags[GRID_COLUMNS]; /* COLUMN_ANY, COLUMN_DIFFERS of figures' columns */
-	size_t sum_cnt; /* of the labels, the last: they count, too */
-	struct cell *cells; /* row by row */
-	size_t cell_cnt;
-	const char **marks; /* of rows: colours */
-	char **notes;       /* of rows: a line below, or NULL */
-	/* Of rows, for readers: sparklines or bars behind all columns, and what they are; or NULL. */
-	char **trends;
-	const char *trend_title;
-	size_t row_cnt;
-	size_t total_rows; /* at the end: sums for readers, not in CSV */
-	bool failed;       /* memory ran out */
-	bool is_table;     /* for readers; else for CSV */
-};
-
-/* Begins a grid with @cnt columns of labels, and those of each of @uses up to USE_NONE. */
-void grid_begin(struct grid *grid, const struct grid_column *labels, size_t cnt,
-	const enum figure_use *uses);
-
-/* Cells fill row by row; a row begins with the first cell after a whole one. */
-void grid_none(struct grid *grid);
-void grid_text(struct grid *grid, const char *text); /* NULL: none */
-__attribute__((format(printf, 2, 3))) void grid_textf(
-	struct grid *grid, const char *fmt, ...);
-__attribute__((format(printf, 2, 0))) void grid_vtextf(
-	struct grid *grid, const char *fmt, va_list ap);
-void grid_n(struct grid *grid, enum cell_type type, bool known, uint64_t n);
-void grid_number(struct grid *grid, int64_t n);
-static inline void grid_count(struct grid *grid, bool known, uint64_t n)
-{
-	grid_n(grid, CELL_COUNT, known, n);
-}
-static inline void grid_ns(struct grid *grid, bool known, uint64_t ns)
-{
-	grid_n(grid, CELL_NS, known, ns);
-}
-void grid_time(struct grid *grid, uint64_t realtime_ns);
-void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
-/* "<0.1", "3.2", "1204": per second, for a reader. */
-const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN]);
-/* Of the row begun last: which part of a whole it is, 0 to 1. All rows have one, or none. */
-void grid_bar(struct grid *grid, double share);
-void grid_mark(struct grid *grid, const char *sgr); /* of the row begun last */
-void grid_note(struct grid *grid, const char *text); /* below it, in the table */
-
-/* The text of row @row, which tells it from others: its labels. False when there is no room. */
-bool grid_row_name(const struct grid *grid, size_t row, char *buf, size_t size);
-
-/* Whether rows are of things that are counted. */
-bool grid_counts(const struct grid *grid);
-
-/* The calls of row @row, or what else it counts; false when that is not known. */
-bool grid_row_count(const struct grid *grid, size_t row, uint64_t *ret_cnt);
-
-/* All that is behind the labels; what needs a look is marked. */
-void grid_figures(struct grid *grid, const struct figures *f);
-uint64_t grid_wanted(const struct grid *grid); /* bits of figures */
-
-void grid_done(struct grid *grid);
-
-/* As a table that fits the terminal, or @wide for a file; 0 or -ENOMEM. */
-int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f);
-
-#define _cleanup_grid_ __cleanup(grid_done)
 
 /* --- views: which columns each has and how they are filled ---------------------------------- */
 
@@ -525,9 +404,6 @@ struct stats_format {
 	/* Writes all of it; 0 or a negative errno. @f's own errors are the caller's. */
 	int (*print)(const struct report *r, FILE *f);
 };
-
-/* csv.c: as .print of a format. */
-int csv_print(const struct report *r, FILE *f);
 
 /* The format named so, or NULL. */
 const struct stats_format *stats_format_find(const char *name);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Tables and numbers as people read them.
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "base/util.h"
 #include "find/find.h"
 #include "group/group.h"
-#include "show/stats.h"
 #include "show/text.h"
 
 bool text_color(const struct globals *g)
@@ -224,8 +222,6 @@ const char *text_exits(unsigned int mask, char *buf, size_t size)
 	return buf;
 }
 
-/* --- tables --------------------------------------------------------------------------------- */
-
 size_t text_columns(const char *s)
 {
 	size_t n = 0;
@@ -233,92 +229,6 @@ size_t text_columns(const char *s)
 	for (; *s; s++)
 		n += !utf8_goes_on(*s);
 	return n;
-}
-
-/* @str cut at its end, or with @front at its beginning, to @width columns. */
-static void print_cut(const char *str, size_t has, size_t width, bool front, FILE *f)
-{
-	const char *dots = locale_is_utf8() ? "\xe2\x80\xa6" : "...";
-	size_t room = width - text_columns(dots), skip = front ? has - room : room;
-	const char *at = str;
-
-	while (skip) {
-		at++;
-		skip -= !utf8_goes_on(*at);
-	}
-	if (front)
-		fprintf(f, "%s%s", dots, at);
-	else
-		fprintf(f, "%.*s%s", (int)(at - str), str, dots);
-}
-
-void text_print_cell(
-	const char *s, size_t width, enum table_align align, bool last, FILE *f)
-{
-	size_t has = text_columns(s), shown = has < width ? has : width;
-
-	if (align == TABLE_RIGHT)
-		for (size_t i = shown; i < width; i++)
-			fputc(' ', f);
-	/* The end of a path tells more than its beginning; of anything else it is the reverse. */
-	if (has > width && width > 3)
-		print_cut(s, has, width, s[0] == '/', f);
-	else
-		fputs(s, f);
-	if (align == TABLE_LEFT && !last)
-		for (size_t i = shown; i < width; i++)
-			fputc(' ', f);
-	if (!last)
-		fputs("  ", f);
-}
-
-struct table {
-	struct grid grid;
-};
-
-struct table *table_new(const struct table_column *columns, size_t cnt)
-{
-	static const enum figure_use none[] = { USE_NONE };
-	struct grid_column labels[GRID_COLUMNS] = {};
-	struct table *t = calloc(1, sizeof(*t));
-
-	for (size_t i = 0; i < cnt; i++)
-		labels[i] = (struct grid_column) { .title = columns[i].name,
-			.align = columns[i].align,
-			.elastic = columns[i].elastic };
-	if (t)
-		grid_begin(&t->grid, labels, cnt, none);
-	return t;
-}
-
-void table_cell(struct table *t, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!t)
-		return;
-	va_start(ap, fmt);
-	grid_vtextf(&t->grid, fmt, ap);
-	va_end(ap);
-}
-
-void table_note(struct table *t, const char *text)
-{
-	if (t)
-		grid_note(&t->grid, text);
-}
-
-void table_print(const struct table *t, const struct globals *g, FILE *f)
-{
-	if (t)
-		grid_print(&t->grid, g, false, f);
-}
-
-void table_free(struct table *t)
-{
-	if (t)
-		grid_done(&t->grid);
-	free(t);
 }
 
 void text_put_seconds(FILE *f, uint64_t ns)

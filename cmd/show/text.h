@@ -105,36 +105,8 @@ const char *text_exit(unsigned int exit);
 /* "sampled", "counted only" or "left out"; NULL when nothing was given up. */
 const char *text_limit(enum limit limit);
 
-enum table_align { TABLE_LEFT, TABLE_RIGHT };
-
 /* Columns that a string takes: characters, of which each takes one here. */
 size_t text_columns(const char *s);
-
-/* @s cut or padded to @width, with two blanks behind it unless it is the @last of its line. */
-void text_print_cell(
-	const char *s, size_t width, enum table_align align, bool last, FILE *f);
-
-/* A grid of texts (show/stats.h), as a table: elastic columns are cut on a terminal. */
-struct table;
-
-struct table_column {
-	const char *name;
-	enum table_align align;
-	bool elastic; /* cut first when the terminal is narrow */
-};
-
-/* NULL when memory is out; every function accepts NULL then. */
-struct table *table_new(const struct table_column *columns, size_t cnt);
-__attribute__((format(printf, 2, 3))) void table_cell(struct table *t, const char *fmt, ...);
-void table_note(struct table *t, const char *text); /* a line below the row begun last */
-void table_print(const struct table *t, const struct globals *g, FILE *f);
-void table_free(struct table *t);
-
-static inline void cleanup_table(struct table **t)
-{
-	table_free(*t);
-}
-#define _cleanup_table_ __cleanup(cleanup_table)
 
 /* --- JSON documents: how they begin and end, times, costs, and errors ----------------------- */
 
@@ -154,6 +126,12 @@ struct json json_begin(const struct globals *g, struct out *out);
 
 /* Writes what there is of it to @f, and goes on; 0 or -ENOMEM. */
 int json_flush(struct json *j, FILE *f);
+
+/* Digits after the point of a rate in documents: something rare is not 0. */
+static inline int rate_digits(double per_s)
+{
+	return per_s > 0 && per_s < 1 ? 9 : 3;
+}
 
 /* A time of day, ns of CLOCK_REALTIME, as a string. */
 void json_set_time(struct json *j, const char *key, uint64_t realtime_ns);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rows of typed cells, and how they look in a table.
+// Rows of typed cells, as a table for a terminal and as CSV.
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/text.h"
-#include "show/stats.h"
+#include "base/util.h"
+#include "show/table.h"
+#include "show/text.h"
 
 static void add_figure(struct grid *grid, enum figure_id id, enum figure_use use)
 {
@@ -460,6 +465,43 @@ static size_t trend_width(const struct grid *grid, unsigned int most)
 	return width;
 }
 
+/* @str cut at its end, or with @front at its beginning, to @width columns. */
+static void print_cut(const char *str, size_t has, size_t width, bool front, FILE *f)
+{
+	const char *dots = locale_is_utf8() ? "\xe2\x80\xa6" : "...";
+	size_t room = width - text_columns(dots), skip = front ? has - room : room;
+	const char *at = str;
+
+	while (skip) {
+		at++;
+		skip -= !utf8_goes_on(*at);
+	}
+	if (front)
+		fprintf(f, "%s%s", dots, at);
+	else
+		fprintf(f, "%.*s%s", (int)(at - str), str, dots);
+}
+
+static void print_cell(
+	const char *s, size_t width, enum table_align align, bool last, FILE *f)
+{
+	size_t has = text_columns(s), shown = has < width ? has : width;
+
+	if (align == TABLE_RIGHT)
+		for (size_t i = shown; i < width; i++)
+			fputc(' ', f);
+	/* The end of a path tells more than its beginning; of anything else it is the reverse. */
+	if (has > width && width > 3)
+		print_cut(s, has, width, s[0] == '/', f);
+	else
+		fputs(s, f);
+	if (align == TABLE_LEFT && !last)
+		for (size_t i = shown; i < width; i++)
+			fputc(' ', f);
+	if (!last)
+		fputs("  ", f);
+}
+
 /* Row @row, or with -1 the titles. */
 static void print_line(const struct grid *grid, ssize_t row, const bool *shown,
 	const size_t *width, unsigned int trend, FILE *f)
@@ -471,7 +513,7 @@ static void print_line(const struct grid *grid, ssize_t row, const bool *shown,
 		last--;
 	for (size_t c = 0; c < last; c++)
 		if (shown[c])
-			text_print_cell(row < 0 ? grid->columns[c].title
+			print_cell(row < 0 ? grid->columns[c].title
 					   : cell_shown(&grid->cells[row * grid->column_cnt + c],
 						     buf),
 				width[c], grid->columns[c].align, c + 1 == last && !trend, f);
@@ -504,6 +546,154 @@ int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE
 		fputs(mark ? "\033[0m\n" : "\n", f);
 		if (grid->notes[i])
 			fprintf(f, "    %s\n", grid->notes[i]);
+	}
+	return 0;
+}
+
+/* --- the tables of commands ---------------------------------------------------------------------- */
+
+struct table {
+	struct grid grid;
+};
+
+struct table *table_new(const struct table_column *columns, size_t cnt)
+{
+	static const enum figure_use none[] = { USE_NONE };
+	struct grid_column labels[GRID_COLUMNS] = {};
+	struct table *t = calloc(1, sizeof(*t));
+
+	for (size_t i = 0; i < cnt; i++)
+		labels[i] = (struct grid_column) { .title = columns[i].name,
+			.align = columns[i].align,
+			.elastic = columns[i].elastic };
+	if (t)
+		grid_begin(&t->grid, labels, cnt, none);
+	return t;
+}
+
+void table_cell(struct table *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!t)
+		return;
+	va_start(ap, fmt);
+	grid_vtextf(&t->grid, fmt, ap);
+	va_end(ap);
+}
+
+void table_note(struct table *t, const char *text)
+{
+	if (t)
+		grid_note(&t->grid, text);
+}
+
+void table_print(const struct table *t, const struct globals *g, FILE *f)
+{
+	if (t)
+		grid_print(&t->grid, g, false, f);
+}
+
+void table_free(struct table *t)
+{
+	if (t)
+		grid_done(&t->grid);
+	free(t);
+}
+
+/* --- CSV, by RFC 4180: plain numbers, lines that end in CR LF ------------------------------------ */
+
+/* What a spreadsheet would work out: names and arguments are others' words. */
+static bool is_formula(const char *text)
+{
+	char *end;
+
+	if (!*text || !strchr("=+-@", *text))
+		return false;
+	if (!isdigit((unsigned char)text[1]))
+		return true;
+	strtod(text, &end);
+	return *end;
+}
+
+/* A path may be of any bytes, and a table of values ends on terminals, too. */
+static void csv_field(FILE *f, const char *raw)
+{
+	_cleanup_free_ char *safe = text_escape(raw);
+	const char *text = safe ? safe : "";
+	bool formula = is_formula(text);
+
+	if (!formula && !text[strcspn(text, ",\"\r\n")]) {
+		fputs(text, f);
+		return;
+	}
+	/* Quotes alone don't make a text of it, an apostrophe before it does. */
+	fputs(formula ? "\"'" : "\"", f);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', f);
+		fputc(*text, f);
+	}
+	fputc('"', f);
+}
+
+static void csv_cell(const struct cell *cell, FILE *f)
+{
+	char buf[TEXT_NUM_LEN];
+
+	switch (cell->type) {
+	case CELL_TEXT:
+		csv_field(f, cell->text);
+		break;
+	case CELL_COUNT:
+	case CELL_NS:
+	case CELL_BYTES:
+		fprintf(f, "%llu", (unsigned long long)cell->n);
+		break;
+	case CELL_NUMBER:
+		fprintf(f, "%lld", (long long)cell->n);
+		break;
+	case CELL_PERCENT:
+	case CELL_CHANGE:
+		fprintf(f, "%.3f", cell->x);
+		break;
+	case CELL_RATE:
+		fprintf(f, "%.*f", rate_digits(cell->x), cell->x);
+		break;
+	case CELL_TIME:
+		fputs(text_time(cell->n, buf), f);
+		break;
+	case CELL_NONE:
+		break;
+	}
+}
+
+void csv_header(const struct grid *grid, const char *prefix, FILE *f)
+{
+	fputs(prefix, f);
+	for (size_t c = 0; c < grid->column_cnt; c++)
+		if (grid_in_csv(&grid->columns[c]))
+			fprintf(f, ",%s", grid->columns[c].key);
+	fputs("\r\n", f);
+}
+
+int csv_rows(const struct grid *grid, const char *prefix, FILE *f)
+{
+	size_t cnt = grid->cell_cnt - grid->total_rows * grid->column_cnt;
+
+	if (grid->failed)
+		return -ENOMEM;
+	for (size_t i = 0; i < cnt; i++) {
+		size_t c = i % grid->column_cnt;
+
+		if (!c)
+			fputs(prefix, f);
+		if (grid_in_csv(&grid->columns[c])) {
+			fputc(',', f);
+			csv_cell(&grid->cells[i], f);
+		}
+		if (c + 1 == grid->column_cnt)
+			fputs("\r\n", f);
 	}
 	return 0;
 }
