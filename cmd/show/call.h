@@ -85,6 +85,9 @@ void json_add_cgroup(struct json *j, const struct cgroup *c);
 void keys_json(struct json *j, const struct group_keys *keys, uint32_t fn,
 	const struct func_types *t, const struct stats_row *row);
 
+/* Members of an object: stack @number of @s, which is NULL where stacks are not known. */
+void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid);
+
 /* Whether calls of its function are told apart, or added up. */
 bool call_is_keyed(const struct shown_call *c);
 

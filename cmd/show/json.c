@@ -106,6 +106,24 @@ static void add_ended(struct json *j, const struct stats_func *f)
 	json_close(j, '}');
 }
 
+/* Where its calls slept. */
+static void add_sleeps(struct json *j, const struct report_group *rg, const struct stats_func *f)
+{
+	json_set_open(j, "blocked_in", '[');
+	for (size_t i = 0; i < f->sleep_cnt; i++) {
+		const struct stats_row *row = &f->sleeps[i];
+
+		json_open(j, '{');
+		json_set_u64(j, "pid", row->pid);
+		json_set_u64(j, "stack", row->key.word[0]);
+		json_add_stack(j, rg->stacks, row->key.word[0], row->pid);
+		json_set_u64(j, "sleeps", row->n.calls);
+		json_set_u64(j, "blocked_ns", row->n.blocked_ns);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 static void add_function(
 	struct json *j, const struct report_group *rg, const struct types *types,
 	const struct stats_func *f)
@@ -126,7 +144,7 @@ static void add_function(
 	add_processes(j, rg, f);
 	add_ended(j, f);
 	json_add_rows(j, rg, types, f);
-	json_add_sleeps(j, rg, f);
+	add_sleeps(j, rg, f);
 	json_close(j, '}');
 }
 

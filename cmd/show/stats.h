@@ -342,9 +342,6 @@ bool report_keys_known(const struct report_group *rg);
  */
 uint64_t report_inner_launches(const struct report_group *rg);
 
-/* The member "blocked_in" of function @f: where its calls slept. */
-void json_add_sleeps(struct json *j, const struct report_group *rg, const struct stats_func *f);
-
 /* The members "rows", "other_rows" and "ended_rows" of function @f. */
 void json_add_rows(struct json *j, const struct report_group *rg, const struct types *types,
 	const struct stats_func *f);
