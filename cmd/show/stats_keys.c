@@ -125,14 +125,6 @@ static void fill_pace(
 		k < rg->keys.sum_cnt && ns ? row->sum[k] * 1e9 / ns : 0);
 }
 
-static bool is_offered(const struct report *r)
-{
-	for (size_t i = 0; i < r->cnt; i++)
-		if (!group_info(r->group[i].s->group).gpu)
-			return true;
-	return false;
-}
-
 static void fill_sums(struct grid *grid, const struct report *r, const struct report_group *rg,
 	uint32_t fn, const struct stats_row *row)
 {
@@ -271,38 +263,6 @@ static void fill_function(struct grid *grid, const struct report *r,
 	fill_rest(grid, r, rg, f, "ended", &f->rows_ended);
 }
 
-bool report_keys_known(const struct report_group *rg)
-{
-	unsigned int wanted = 0;
-
-	for (size_t i = 0; i < rg->by_cnt; i++)
-		wanted |= 1U << rg->by[i];
-	for (size_t i = 0; !rg->s->keys_known && i < rg->s->func_cnt; i++)
-		for (size_t k = 0; k < rg->s->funcs[i].row_cnt; k++)
-			if (wanted & ~rg->s->funcs[i].rows[k].hidden)
-				return true;
-	return rg->s->keys_known;
-}
-
-uint64_t report_inner_launches(const struct report_group *rg)
-{
-	uint64_t all = 0, most = 0;
-
-	if (group_info(rg->s->group).nesting || !rg->keys.funcs)
-		return 0;
-	for (size_t i = 0; i < rg->s->func_cnt; i++) {
-		const struct func_part *key = rg->keys.funcs[i].key;
-		uint64_t calls = 0;
-
-		for (size_t k = 0; k < rg->keys.key_cnt; k++)
-			if (key[k].by == FSN_BY_KERNEL)
-				calls = rg->s->funcs[i].n.calls;
-		all += calls;
-		most = calls > most ? calls : most;
-	}
-	return all - most;
-}
-
 void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg)
 {
 	bool cgroups = r->view->flags & VIEW_CGROUPS;
@@ -315,33 +275,6 @@ void fill_keys(struct grid *grid, const struct report *r, const struct report_gr
 		if (cgroups ? report_has_cgroups(rg, rg->funcs[i])
 			    : rg->keys.funcs[rg->funcs[i]->fn].on)
 			fill_function(grid, r, rg, types, rg->funcs[i]);
-}
-
-/* --- its columns ------------------------------------------------------------------------------ */
-
-void report_begin_grid(const struct report *r, struct grid *grid)
-{
-	struct grid_column labels[GRID_COLUMNS];
-	size_t own = r->view->label_cnt, cnt = 0, sums;
-
-	/* Keys stand behind the function and its library. */
-	for (; cnt < own && cnt < 2; cnt++)
-		labels[cnt] = r->view->labels[cnt];
-	for (size_t i = 0; i < r->choice->by_cnt; i++)
-		labels[cnt++] = (struct grid_column) { r->by_title[i], r->choice->by[i],
-			TABLE_LEFT, true, GRID_BOTH, 0 };
-	for (size_t i = 2; i < own; i++)
-		labels[cnt++] = r->view->labels[i];
-	sums = cnt;
-	for (size_t i = 0; i < r->sum_cnt; i++) {
-		labels[cnt++] = (struct grid_column) { r->sum_title[i], r->sum_key[i],
-			TABLE_RIGHT, false, GRID_SOME, 0 };
-		if (sum_is_bytes(r->sum[i]))
-			labels[cnt++] = (struct grid_column) { is_offered(r) ? "BYTES/S offered" : "BYTES/S", "bytes_per_s",
-				TABLE_RIGHT, false, GRID_SOME, 0 };
-	}
-	grid_begin(grid, labels, cnt, r->view->uses);
-	grid->sum_cnt = cnt - sums;
 }
 
 /* --- as it would have been saved ----------------------------------------------------------------- */
