@@ -259,6 +259,10 @@ const struct view *view_find(const char *name);
 /* What --by takes: "function|process|library". */
 const char *view_by_words(char buf[WORDS_LEN]);
 
+/* Adds @f to @sum, a library's or all functions' statistics; func_sum_done() it. */
+void func_sum_add(struct stats_func *sum, const struct stats_func *f);
+void func_sum_done(struct stats_func *sum);
+
 /* The last row: all functions of @s together. */
 void fill_total(struct grid *grid, const struct stats *s, const struct figure_scope *scope);
 
@@ -321,7 +325,6 @@ struct stats_row *report_cgroups(const struct report_group *rg, const struct sta
 /* Whether that is known of @f at all. */
 bool report_has_cgroups(const struct report_group *rg, const struct stats_func *f);
 
-/* The cells of CGROUP_LABELS; NULL: the rest. */
 #define CGROUP_LABELS                                                          \
 	{ "CGROUP", "cgroup", TABLE_LEFT, true, GRID_BOTH, 0 },                \
 		{ "POD", "pod_uid", TABLE_LEFT, false, GRID_SOME, 2 },         \
@@ -331,7 +334,6 @@ bool report_has_cgroups(const struct report_group *rg, const struct stats_func *
 	{                                                                      \
 		NULL, "unit", TABLE_LEFT, false, GRID_CSV, 0                   \
 	}
-void grid_cgroup(struct grid *grid, const struct cgroup *c);
 
 /* Whether some of the keys that are asked for may be read in some row. */
 bool report_keys_known(const struct report_group *rg);

@@ -17,71 +17,6 @@ struct keyed_rows {
 	const struct stats_func *f;
 };
 
-/*
- * Of @row what is asked for: by which keys, and no process. One place has many addresses, but one
- * text.
- */
-static struct stats_row projected(const struct report_group *rg, const struct func_keys *keys,
-	const struct stats_row *row)
-{
-	struct stats_row to = *row;
-
-	to.pid = 0;
-	to.start_ns = 0;
-	to.hidden = 0;
-	memset(&to.key, 0, sizeof(to.key));
-	for (size_t i = 0; i < rg->by_cnt; i++) {
-		memcpy(&to.key.word[i * FSN_KEY_WIDE], stats_row_text(row, rg->by[i]),
-			FSN_KEY_TEXT);
-		if (keys->key[rg->by[i]].by == FSN_BY_CALLER && row->place)
-			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->place;
-		if (keys->key[rg->by[i]].by == FSN_BY_KERNEL && row->kernel)
-			to.key.word[i * FSN_KEY_WIDE] = (uintptr_t)row->kernel;
-		if (row->hidden & 1U << rg->by[i])
-			to.hidden |= 1U << i;
-	}
-	return to;
-}
-
-static bool has_spreads(const struct stats_func *f)
-{
-	size_t i = 0;
-
-	while (i < f->row_cnt && !f->rows[i].spread)
-		i++;
-	return i < f->row_cnt;
-}
-
-struct stats_row *report_rows_by(
-	const struct report_group *rg, const struct stats_func *f, size_t *ret_cnt)
-{
-	size_t kept = 0, bytes = (f->row_cnt + 1) * sizeof(struct stats_row);
-	bool spread = has_spreads(f);
-	struct stats_row *rows = calloc(1, bytes + spread * f->row_cnt * sizeof(struct stats_spread));
-	struct stats_spread *own = spread && rows ? (struct stats_spread *)((char *)rows + bytes) : NULL;
-
-	*ret_cnt = 0;
-	if (!rows || !f->row_cnt)
-		return rows;
-	for (size_t i = 0; i < f->row_cnt; i++)
-		rows[i] = projected(rg, &rg->keys.funcs[f->fn], &f->rows[i]);
-	qsort(rows, f->row_cnt, sizeof(*rows), stats_row_compare);
-	for (size_t i = 0; i < f->row_cnt; i++) {
-		const struct stats_row row = rows[i];
-
-		if (i && !stats_row_compare(&rows[kept], &row))
-			stats_row_add(&rows[kept], &row);
-		else
-			rows[kept = i ? kept + 1 : 0] = row;
-		if (own)
-			(void)stats_spread_add(&own[kept], &row);
-		rows[kept].spread = own ? &own[kept] : NULL;
-		rows[kept].spread_was = NULL;
-	}
-	*ret_cnt = kept + 1;
-	return rows;
-}
-
 struct ranked {
 	const struct stats_row *row;
 	uint64_t value;
@@ -201,6 +136,22 @@ static void fill_keys_of(struct grid *grid, const struct report_group *rg,
 				: text.buf);
 	}
 	out_done(&text);
+}
+
+#define SHORT_ID 12 /* digits of a container's number that a table shows, as docker does */
+
+/* NULL: the rest. */
+static void grid_cgroup(struct grid *grid, const struct cgroup *c)
+{
+	grid_text(grid, c ? c->path : "others");
+	grid_text(grid, c && *c->pod_uid ? c->pod_uid : NULL);
+	if (c && *c->container_id)
+		grid_textf(grid, "%.*s", SHORT_ID, c->container_id);
+	else
+		grid_none(grid);
+	grid_text(grid, c && *c->container_id ? c->container_id : NULL);
+	grid_text(grid, c && *c->slurm_job ? c->slurm_job : NULL);
+	grid_text(grid, c && *c->unit ? c->unit : NULL);
 }
 
 static void fill_row(struct grid *grid, const struct report *r, const struct report_group *rg,

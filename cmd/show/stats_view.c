@@ -6,8 +6,6 @@
 #include "show/call.h"
 #include "show/stats.h"
 
-#define BOLD "1"
-
 static struct figure_scope scope_of(const struct report_group *rg)
 {
 	return (struct figure_scope) { rg->elapsed_ns, stats_all_time(rg->s),
@@ -15,69 +13,6 @@ static struct figure_scope scope_of(const struct report_group *rg)
 }
 
 /* --- by function and library ---------------------------------------------------------------- */
-
-/* A library's or all functions' statistics added up; sum_done() it. */
-static void sum_add(struct stats_func *sum, const struct stats_func *f)
-{
-	struct fsn_counts n = f->n;
-
-	n.inner_ns = f->n.total_ns - stats_func_self(f);
-	n.recursed_ns = f->n.total_ns - stats_func_outer(f);
-	/* Others have no times, so their returns would spoil the average. */
-	if (!f->timed)
-		n.returns = n.jumped = n.errors = n.slow = n.total_ns = n.inner_ns =
-			n.recursed_ns = n.on_cpu_ns = n.queued_ns = n.blocked_ns = 0;
-	n.no_slot = stats_func_untimed(f) - n.jumped;
-	n.sampled_out = n.inner = 0;
-	counts_add(&sum->n, &n);
-	sum->timed |= f->timed;
-	sum->nested |= f->nested;
-	sum->split |= f->split;
-	if (f->timed && f->noise_ns > sum->noise_ns)
-		sum->noise_ns = f->noise_ns;
-	sum->carried += f->carried;
-	sum->in_flight += f->in_flight;
-	sum->unswept |= f->unswept;
-	if (!f->timed)
-		return;
-	if (f->has_extremes) {
-		if (!sum->has_extremes || f->min_ns < sum->min_ns)
-			sum->min_ns = f->min_ns;
-		if (!sum->has_extremes || f->max_ns > sum->max_ns)
-			sum->max_ns = f->max_ns;
-		sum->has_extremes = true;
-	}
-	if (f->bucket && !sum->bucket)
-		sum->bucket = calloc(FSN_HIST_CNT, sizeof(*sum->bucket));
-	for (int i = 0; f->bucket && sum->bucket && i < FSN_HIST_CNT; i++)
-		sum->bucket[i] += f->bucket[i];
-}
-
-static void sum_done(struct stats_func *sum)
-{
-	free(sum->bucket);
-}
-
-void fill_total(struct grid *grid, const struct stats *s, const struct figure_scope *scope)
-{
-	struct stats_func sum = {};
-	struct figures f;
-
-	for (size_t i = 0; i < s->func_cnt; i++)
-		sum_add(&sum, &s->funcs[i]);
-	sum.n.calls -= sum.n.chained;
-	figures_of(&sum, scope, grid_wanted(grid), &f);
-	/* One in another is in the time of both. */
-	figure_set(&f, FIGURE_TOTAL, figure_known(&f, FIGURE_SELF), stats_func_self(&sum));
-	figure_set(&f, FIGURE_OUTER, figure_known(&f, FIGURE_SELF), stats_func_self(&sum));
-	sum_done(&sum);
-	grid_text(grid, "total");
-	for (size_t i = 1; i < grid->column_cnt - grid->figure_cnt; i++)
-		grid_none(grid);
-	grid_figures(grid, &f);
-	grid_mark(grid, BOLD);
-	grid->total_rows = 1;
-}
 
 static void fill_function(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
@@ -127,7 +62,7 @@ static struct library *libraries_of(const struct report_group *rg, uint32_t cnt)
 
 		for (k = 0; k < cnt && strcmp(libs[k].path, path); k++)
 			;
-		sum_add(&libs[k].sum, &rg->s->funcs[i]);
+		func_sum_add(&libs[k].sum, &rg->s->funcs[i]);
 		libs[k].called += stats_func_called(&rg->whole->funcs[i]);
 	}
 	if (libs)
@@ -153,7 +88,7 @@ static void fill_library(
 			grid_text(grid, libs[k].path);
 			grid_figures(grid, &f);
 		}
-		sum_done(&libs[k].sum);
+		func_sum_done(&libs[k].sum);
 	}
 	free(libs);
 }
