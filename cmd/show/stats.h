@@ -369,10 +369,6 @@ int diff_make(struct report_group *rg, const struct saved_group *before,
 /* The values of all functions of @rg that were called, sorted by name. NULL: no memory. */
 struct saved *stats_snapshot(const struct report_group *rg);
 
-/* Adds what calls of @f had by their keys. 0 or -ENOMEM. */
-int rows_snapshot(const struct report_group *rg, const struct types *types,
-	const struct stats_func *f, struct saved_func *out);
-
 /*
  * stats: @rg's .funcs in their order, .slow and .tree unless NULL. What is written goes to
  * @f function by function: the whole of thousands would take more memory than reading them.

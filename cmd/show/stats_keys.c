@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What calls had by their keys: rows of arguments, text, callers, threads.
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/stacks.h"
 #include "show/call.h"
 #include "show/stats.h"
 #include "show/text.h"
@@ -226,78 +224,6 @@ void fill_keys(struct grid *grid, const struct report *r, const struct report_gr
 		if (cgroups ? report_has_cgroups(rg, rg->funcs[i])
 			    : rg->keys.funcs[rg->funcs[i]->fn].on)
 			fill_function(grid, r, rg, types, rg->funcs[i]);
-}
-
-/* --- as it would have been saved ----------------------------------------------------------------- */
-
-/* Stack @number as a document has it. */
-static bool save_stack(struct stacks *s, uint64_t number, pid_t pid, struct saved_part *part)
-{
-	struct stack stack = stacks_get(s, number);
-	const char *cut = stack_cut(&stack);
-	struct out text = {};
-
-	if (cut)
-		out_mem(&text, cut, strlen(cut) + 1);
-	for (size_t i = stack.cnt; i--;) {
-		size_t cnt = 0;
-		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
-
-		text.failed |= !names;
-		while (names && cnt--)
-			out_mem(&text, names[cnt].text, strlen(names[cnt].text) + 1);
-	}
-	out_char(&text, '\0');
-	if (text.failed)
-		out_done(&text);
-	part->stack = text.buf;
-	return part->stack;
-}
-
-static bool save_part(const struct report_group *rg, const struct func_types *t,
-	const struct func_part *p, const struct stats_row *row, size_t i, struct saved_row *out)
-{
-	struct saved_part *part = &out->part[out->part_cnt++];
-	char buf[KEY_TEXT_LEN];
-	const char *name = key_name(t, p, row, i, buf);
-	struct out text = {};
-
-	key_value_text(&text, t, p, row, i);
-	out_char(&text, '\0');
-	part->key = strdup(rg->keys.key[i]);
-	part->value = text.failed ? NULL : strdup(text.buf);
-	part->name = name ? strdup(name) : NULL;
-	out_done(&text);
-	if (p->by == FSN_BY_STACK && rg->stacks && stats_row_word(row, i) &&
-		!save_stack(rg->stacks, stats_row_word(row, i), row->pid, part))
-		return false;
-	return part->key && part->value && (part->name || !name);
-}
-
-int rows_snapshot(const struct report_group *rg, const struct types *types,
-	const struct stats_func *f, struct saved_func *out)
-{
-	const struct func_keys *keys = rg->keys.funcs ? &rg->keys.funcs[f->fn] : NULL;
-	struct figures values;
-
-	if (!keys || !rg->s->keys_known || !f->row_cnt)
-		return 0;
-	out->rows = calloc(f->row_cnt, sizeof(*out->rows));
-	if (!out->rows)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->row_cnt; i++) {
-		struct saved_row *row = &out->rows[out->row_cnt++];
-
-		row->now = &f->rows[i];
-		figures_of_row(row->now, f, NULL, &values);
-		saved_row_add(&row->figures, &values);
-		for (size_t k = 0; k < rg->keys.key_cnt; k++)
-			if (keys->key[k].by != FSN_BY_NONE &&
-				!save_part(rg, types_of(types, f->fn), &keys->key[k], &f->rows[i],
-					k, row))
-				return -ENOMEM;
-	}
-	return 0;
 }
 
 /* --- JSON -------------------------------------------------------------------------------------- */

@@ -1,0 +1,823 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two readings compared, function by function, and conditions on what they have: --diff, --fail-if.
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "group/stacks.h"
+#include "show/call.h"
+#include "show/stats.h"
+#include "show/text.h"
+
+/* --- the present as if it had been saved ---------------------------------------------------- */
+
+/* Stack @number as a document has it. */
+static bool save_stack(struct stacks *s, uint64_t number, pid_t pid, struct saved_part *part)
+{
+	struct stack stack = stacks_get(s, number);
+	const char *cut = stack_cut(&stack);
+	struct out text = {};
+
+	if (cut)
+		out_mem(&text, cut, strlen(cut) + 1);
+	for (size_t i = stack.cnt; i--;) {
+		size_t cnt = 0;
+		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
+
+		text.failed |= !names;
+		while (names && cnt--)
+			out_mem(&text, names[cnt].text, strlen(names[cnt].text) + 1);
+	}
+	out_char(&text, '\0');
+	if (text.failed)
+		out_done(&text);
+	part->stack = text.buf;
+	return part->stack;
+}
+
+static bool save_part(const struct report_group *rg, const struct func_types *t,
+	const struct func_part *p, const struct stats_row *row, size_t i, struct saved_row *out)
+{
+	struct saved_part *part = &out->part[out->part_cnt++];
+	char buf[KEY_TEXT_LEN];
+	const char *name = key_name(t, p, row, i, buf);
+	struct out text = {};
+
+	key_value_text(&text, t, p, row, i);
+	out_char(&text, '\0');
+	part->key = strdup(rg->keys.key[i]);
+	part->value = text.failed ? NULL : strdup(text.buf);
+	part->name = name ? strdup(name) : NULL;
+	out_done(&text);
+	if (p->by == FSN_BY_STACK && rg->stacks && stats_row_word(row, i) &&
+		!save_stack(rg->stacks, stats_row_word(row, i), row->pid, part))
+		return false;
+	return part->key && part->value && (part->name || !name);
+}
+
+/* Adds what calls of @f had by their keys. 0 or -ENOMEM. */
+static int rows_snapshot(const struct report_group *rg, const struct types *types,
+	const struct stats_func *f, struct saved_func *out)
+{
+	const struct func_keys *keys = rg->keys.funcs ? &rg->keys.funcs[f->fn] : NULL;
+	struct figures values;
+
+	if (!keys || !rg->s->keys_known || !f->row_cnt)
+		return 0;
+	out->rows = calloc(f->row_cnt, sizeof(*out->rows));
+	if (!out->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->row_cnt; i++) {
+		struct saved_row *row = &out->rows[out->row_cnt++];
+
+		row->now = &f->rows[i];
+		figures_of_row(row->now, f, NULL, &values);
+		saved_row_add(&row->figures, &values);
+		for (size_t k = 0; k < rg->keys.key_cnt; k++)
+			if (keys->key[k].by != FSN_BY_NONE &&
+				!save_part(rg, types_of(types, f->fn), &keys->key[k], &f->rows[i],
+					k, row))
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+static int snapshot_func(const struct report_group *rg, const struct types *types,
+	const struct stats_func *f, struct saved_func *out)
+{
+	struct group_func func = group_func(rg->s->group, f->fn);
+
+	out->name = strdup(func.name);
+	out->library = strdup(func.library);
+	figures_of(f, NULL, figure_mask(USE_SAVED), &out->figures);
+	return out->name && out->library ? rows_snapshot(rg, types, f, out) : -ENOMEM;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct saved_func *x = a, *y = b;
+	int by_name = strcmp(x->name, y->name);
+
+	return by_name ? by_name : strcmp(x->library, y->library);
+}
+
+struct saved *stats_snapshot(const struct report_group *rg)
+{
+	_cleanup_saved_ struct saved *saved = calloc(1, sizeof(*saved));
+	_cleanup_types_ struct types *types = NULL;
+	const struct stats *s = rg->s;
+	struct saved_group *group;
+
+	if (!saved || (rg->keys.funcs && types_read(s->group, &types, NULL)))
+		return NULL;
+	saved->groups = group = calloc(1, sizeof(*group));
+	if (!group)
+		return NULL;
+	saved->cnt = 1;
+	group->name = strdup(group_info(s->group).name);
+	group->funcs = calloc(s->func_cnt + 1, sizeof(*group->funcs));
+	if (!group->name || !group->funcs)
+		return NULL;
+	for (size_t i = 0; i < s->func_cnt; i++)
+		if (stats_func_called(&s->funcs[i]) &&
+			snapshot_func(rg, types, &s->funcs[i], &group->funcs[group->func_cnt++]))
+			return NULL;
+	qsort(group->funcs, group->func_cnt, sizeof(*group->funcs), compare_names);
+	return TAKE_PTR(saved);
+}
+
+/* --- comparing ------------------------------------------------------------------------------ */
+
+double diff_percent(uint64_t before, uint64_t after)
+{
+	if (before == after)
+		return 0;
+	return before ? 100.0 * ((double)after - before) / before : (double)INFINITY;
+}
+
+static bool called(const struct saved_func *f)
+{
+	return f &&
+		(figure_or_0(&f->figures, FIGURE_CALLS) ||
+			figure_or_0(&f->figures, FIGURE_RETURNS));
+}
+
+/* Of both, and in which a change can be said. */
+static bool both_known(const struct diff_func *d, enum figure_id id)
+{
+	return d->before && d->after && figure_known(&d->before->figures, id) &&
+		figure_known(&d->after->figures, id);
+}
+
+static double percent_of(const struct diff_func *d, enum figure_id id)
+{
+	return diff_percent(
+		d->before->figures.value[id].n, d->after->figures.value[id].n);
+}
+
+/* The greatest change of a time in percent, either way; new and vanished ones come first. */
+static double change_of(const struct diff_func *d)
+{
+	double most = 0, change;
+
+	if (!d->before || !d->after)
+		return (double)INFINITY;
+	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
+		if (!figures[id].place[USE_DIFF].at || figures[id].unit != UNIT_NS ||
+			!both_known(d, id))
+			continue;
+		change = fabs(percent_of(d, id));
+		most = change > most ? change : most;
+	}
+	return most;
+}
+
+/* Of functions that were made of keys: of their one row. */
+static int compare_parts(const void *a, const void *b)
+{
+	const struct saved_func *x = a, *y = b;
+	int order = 0;
+
+	for (size_t i = 0; !order && i < x->rows->part_cnt; i++)
+		order = strcmp(saved_part_text(&x->rows->part[i]),
+			saved_part_text(&y->rows->part[i]));
+	return order;
+}
+
+static int compare_changes(const void *a, const void *b)
+{
+	const struct diff_func *x = a, *y = b;
+	double cx = change_of(x), cy = change_of(y);
+	const struct saved_func *x_func, *y_func;
+	int order;
+
+	if (cx != cy)
+		return cx > cy ? -1 : 1;
+	x_func = x->after ? x->after : x->before;
+	y_func = y->after ? y->after : y->before;
+	order = strcmp(x_func->name, y_func->name);
+	return order || !x_func->rows || !y_func->rows ? order : compare_parts(x_func, y_func);
+}
+
+struct diffing {
+	struct report_group *rg;
+	const struct stats_choice *choice;
+	size_t cnt;
+};
+
+static int diff_add(struct diffing *d, const struct saved_func *before,
+	const struct saved_func *after)
+{
+	struct diff_func *more = array_grow(d->rg->diff, d->cnt, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	d->rg->diff = more;
+	more[d->cnt++] = (struct diff_func) { called(before) ? before : NULL, after };
+	return 0;
+}
+
+/* --- by key: of each key's calls a function is made ------------------------------------------- */
+
+void diff_parts_free(struct diff_parts *parts)
+{
+	struct diff_parts *next;
+
+	for (; parts; parts = next) {
+		next = parts->next;
+		for (size_t i = 0; i < parts->cnt; i++)
+			saved_func_done(&parts->func[i]);
+		free(parts->func);
+		free(parts);
+	}
+}
+
+/* Of the calls of @row in @f, by the keys of @c. -ENOMEM, with what there is of it. */
+static int part_make(const struct saved_func *f, const struct saved_row *row,
+	const struct stats_choice *c, struct saved_func *ret)
+{
+	ret->name = strdup(f->name);
+	ret->library = f->library ? strdup(f->library) : NULL;
+	ret->rows = calloc(1, sizeof(*ret->rows));
+	if (!ret->name || (f->library && !ret->library) || !ret->rows)
+		return -ENOMEM;
+	ret->row_cnt = 1;
+	for (size_t i = 0; i < c->by_cnt; i++) {
+		const struct saved_part *part = saved_part_find(row, c->by[i]);
+		struct saved_part *to = &ret->rows->part[ret->rows->part_cnt++];
+
+		to->key = strdup(c->by[i]);
+		to->value = strdup(part ? part->value : "-");
+		to->name = part && part->name ? strdup(part->name) : NULL;
+		if (!to->key || !to->value || (part && part->name && !to->name))
+			return -ENOMEM;
+	}
+	saved_row_add(&ret->figures, &row->figures);
+	return 0;
+}
+
+/* Sorted; those that are alike are one. -ENOMEM. */
+static int parts_make(struct diffing *d, const struct saved_func *f, struct diff_parts **ret_parts)
+{
+	struct diff_parts *parts = calloc(1, sizeof(*parts));
+	size_t kept = 0;
+	int code = 0;
+
+	if (!parts)
+		return -ENOMEM;
+	parts->next = d->rg->diff_parts;
+	d->rg->diff_parts = *ret_parts = parts;
+	parts->func = calloc((f ? f->row_cnt : 0) + 1, sizeof(*parts->func));
+	if (!parts->func)
+		return -ENOMEM;
+	while (!code && f && parts->cnt < f->row_cnt) {
+		size_t i = parts->cnt++;
+
+		code = part_make(f, &f->rows[i], d->choice, &parts->func[i]);
+	}
+	if (code || !parts->cnt)
+		return code;
+	qsort(parts->func, parts->cnt, sizeof(*parts->func), compare_parts);
+	for (size_t i = 1; i < parts->cnt; i++) {
+		if (compare_parts(&parts->func[kept], &parts->func[i])) {
+			parts->func[++kept] = parts->func[i];
+			continue;
+		}
+		saved_row_add(&parts->func[kept].figures, &parts->func[i].figures);
+		saved_func_done(&parts->func[i]);
+	}
+	parts->cnt = kept + 1;
+	return 0;
+}
+
+static int diff_by_keys(
+	struct diffing *d, const struct saved_func *before, const struct saved_func *after)
+{
+	struct diff_parts *was, *is;
+	size_t k = 0;
+	int code = parts_make(d, before, &was);
+
+	if (!code)
+		code = parts_make(d, after, &is);
+	for (size_t i = 0; !code && i < is->cnt; i++) {
+		const struct saved_func *old = NULL;
+
+		for (; !code && k < was->cnt && compare_parts(&was->func[k], &is->func[i]) < 0; k++)
+			code = diff_add(d, &was->func[k], NULL);
+		if (k < was->cnt && !compare_parts(&was->func[k], &is->func[i]))
+			old = &was->func[k++];
+		if (!code)
+			code = diff_add(d, old, &is->func[i]);
+	}
+	for (; !code && k < was->cnt; k++)
+		code = diff_add(d, &was->func[k], NULL);
+	return code;
+}
+
+static int diff_one(
+	struct diffing *d, const struct saved_func *before, const struct saved_func *after)
+{
+	return d->choice->by_cnt ? diff_by_keys(d, before, after) : diff_add(d, before, after);
+}
+
+int diff_make(struct report_group *rg, const struct saved_group *before,
+	const struct saved_group *after, const struct stats_choice *choice)
+{
+	struct diffing d = { rg, choice, 0 };
+	int code = 0;
+
+	for (size_t i = 0; !code && i < after->func_cnt; i++) {
+		const struct saved_func *now = &after->funcs[i], *old = NULL;
+
+		if (before)
+			old = saved_func_find(before, now->name, now->library);
+		code = diff_one(&d, old, now);
+	}
+	for (size_t i = 0; !code && before && i < before->func_cnt; i++) {
+		const struct saved_func *old = &before->funcs[i];
+
+		if (called(old) && !saved_func_find(after, old->name, old->library))
+			code = diff_one(&d, old, NULL);
+	}
+	if (d.cnt)
+		qsort(rg->diff, d.cnt, sizeof(*rg->diff), compare_changes);
+	rg->diff_cnt = choice->top && choice->top < d.cnt ? choice->top : d.cnt;
+	return code;
+}
+
+/* --- the view ------------------------------------------------------------------------------- */
+
+static void fill_value(struct grid *grid, const struct saved_func *f, enum figure_id id)
+{
+	bool known = f && figure_known(&f->figures, id);
+	uint64_t value = known ? f->figures.value[id].n : 0;
+
+	grid_n(grid, figures[id].unit == UNIT_NS ? CELL_NS
+			: figures[id].unit == UNIT_BYTES ? CELL_BYTES
+							 : CELL_COUNT,
+		known, value);
+}
+
+const char *diff_status(const struct diff_func *d)
+{
+	return !d->before ? "new" : !d->after ? "vanished" : "both";
+}
+
+bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_percent)
+{
+	if (!both_known(d, id))
+		return false;
+	*ret_percent = percent_of(d, id);
+	return isfinite(*ret_percent);
+}
+
+/* Percentiles are known by eighths of an octave: within that they have not changed. */
+#define LOUD 12.5
+
+static void fill_change(
+	struct grid *grid, const struct report *r, const struct diff_func *d, enum figure_id id)
+{
+	const struct saved_func *f = d->after ? d->after : d->before;
+	double change = 0;
+	bool both = diff_change(d, id, &change);
+
+	grid_text(grid, f->name);
+	grid_text(grid, f->library);
+	for (size_t i = 0; i < r->choice->by_cnt; i++)
+		grid_text(grid, saved_part_text(&f->rows->part[i]));
+	grid_text(grid, figures[id].word);
+	grid_text(grid, figures[id].key);
+	fill_value(grid, d->before, id);
+	fill_value(grid, d->after, id);
+	if (!d->before || !d->after)
+		grid_text(grid, diff_status(d));
+	else
+		grid_real(grid, CELL_CHANGE, both, change);
+	grid_real(grid, CELL_CHANGE, both, change);
+	grid_text(grid, diff_status(d));
+	if (fabs(change) >= LOUD && id != FIGURE_CALLS)
+		grid_mark(grid, change > 0 ? "31" : "32");
+}
+
+/* Times and calls always; of what is counted besides, only what has come. */
+static bool worth_a_row(const struct saved_func *f, enum figure_id id)
+{
+	return f && figure_known(&f->figures, id) &&
+		(figures[id].unit == UNIT_NS || id == FIGURE_CALLS ||
+			f->figures.value[id].n);
+}
+
+void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(USE_DIFF, ids);
+
+	for (size_t i = 0; i < rg->diff_cnt; i++)
+		for (size_t k = 0; k < cnt; k++)
+			if (worth_a_row(rg->diff[i].before, ids[k]) ||
+				worth_a_row(rg->diff[i].after, ids[k]))
+				fill_change(grid, r, &rg->diff[i], ids[k]);
+}
+
+/* --- conditions, for scripts that must fail when one holds --------------------------------------- */
+
+static const struct {
+	const char *text;
+	enum check_op op;
+} ops[] = { { ">=", CHECK_GE }, { "<=", CHECK_LE }, { "!=", CHECK_NE },
+	{ "==", CHECK_EQ }, { ">", CHECK_GT }, { "<", CHECK_LT }, { "=", CHECK_EQ } };
+
+/* "p99" or "p99_ns". */
+static bool find_figure(const char *name, size_t len, enum figure_id *ret_id)
+{
+	for (enum figure_id id = 0; id < FIGURE_CNT; id++) {
+		const struct figure *f = &figures[id];
+
+		if (f->place[USE_SAVED].at &&
+			((len == strlen(f->word) && !strncmp(f->word, name, len)) ||
+				(len == strlen(f->key) && !strncmp(f->key, name, len)))) {
+			*ret_id = id;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int unknown_figure(const char *text, struct err *err)
+{
+	enum figure_id ids[FIGURE_CNT];
+	const char *words[FIGURE_CNT];
+	size_t cnt = figure_list(USE_SAVED, ids);
+	char buf[WORDS_LEN];
+
+	for (size_t i = 0; i < cnt; i++)
+		words[i] = figures[ids[i]].word;
+	err_set(err, -EINVAL, "--fail-if '%s' does not begin with what stats knows",
+		text);
+	return err_hint(err, "%s", words_join(words, cnt, ", ", " or ", buf));
+}
+
+static bool is_by_key(enum figure_id id)
+{
+	return figures[id].place[USE_ROW_DOCUMENT].at || id == FIGURE_AVG;
+}
+
+/* Not of all groups: how times of rows are spread is kept of what GPUs do. */
+static bool is_percentile_by_key(const struct check *c)
+{
+	return c->of_cnt && FIGURE_BIT(c->figure) & FIGURE_SPREAD;
+}
+
+/* One "KEY=VALUE" of @len bytes. */
+static bool parse_key(const char *at, size_t len, struct check_key *ret)
+{
+	const char *value = memchr(at, '=', len);
+	size_t key_len = value ? (size_t)(value - at) : 0;
+
+	if (key_len > 4 && !strncmp(at, "arg:", 4)) {
+		at += 4;
+		len -= 4;
+		key_len -= 4;
+	}
+	if (!key_len || key_len >= sizeof(ret->key) || len - key_len - 1 >= sizeof(ret->value))
+		return false;
+	memcpy(ret->key, at, key_len);
+	ret->key[key_len] = '\0';
+	memcpy(ret->value, value + 1, len - key_len - 1);
+	ret->value[len - key_len - 1] = '\0';
+	return true;
+}
+
+/* Up to a comma or a bracket that is not of a key, as "desc->dims[0]" has them. */
+static size_t part_len(const char *at)
+{
+	size_t len = strcspn(at, ",[]");
+
+	while (at[len] == '[') {
+		len += strcspn(at + len, "]");
+		len += at[len] ? 1 + strcspn(at + len + 1, ",[]") : 0;
+	}
+	return len;
+}
+
+/* "[KEY=VALUE,KEY=VALUE]", of which there may be none; *@rest is behind it then. */
+static int parse_keys(const char **rest, struct check *check, struct err *err)
+{
+	const char *at = *rest + 1;
+	bool more = **rest == '[';
+
+	while (more) {
+		size_t len = part_len(at);
+
+		if (!at[len] || check->of_cnt == FSN_KEYS ||
+			!parse_key(at, len, &check->of[check->of_cnt++]))
+			return err_set(err, -EINVAL,
+				"--fail-if '%s' has no [KEY=VALUE] or up to %d with commas between them",
+				check->text, FSN_KEYS);
+		more = at[len] == ',';
+		at += len + 1;
+		*rest = at;
+	}
+	if (check->of_cnt && !is_by_key(check->figure))
+		return err_set(err, -EINVAL, "--fail-if '%s': %s is not known by key",
+			check->text, figures[check->figure].word);
+	return 0;
+}
+
+static int parse_percent(
+	const char *text, size_t len, struct check *check, struct err *err)
+{
+	char number[32], *end;
+
+	check->relative = true;
+	if (len < sizeof(number)) {
+		snprintf(number, sizeof(number), "%.*s", (int)len, text);
+		check->percent = strtod(number, &end);
+		if (end != number && !*end && isfinite(check->percent) &&
+			!strpbrk(number, "xXpP \t"))
+			return 0;
+	}
+	return err_set(err, -EINVAL, "'%s' is not a number of percent", text);
+}
+
+static int parse_value(const char *text, struct check *check, struct err *err)
+{
+	size_t len = strlen(text);
+	char *end;
+
+	if (len && text[len - 1] == '%')
+		return parse_percent(text, len - 1, check, err);
+	if (figures[check->figure].unit == UNIT_NS)
+		return duration_parse(text, &check->value, err);
+	if (figures[check->figure].unit == UNIT_BYTES && !size_parse(text, &check->value))
+		return 0;
+	errno = 0;
+	check->value = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno)
+		return err_set(err, -EINVAL, "'%s' is not a whole number", text);
+	return 0;
+}
+
+int check_parse(const char *text, struct check *ret_check, struct err *err)
+{
+	struct check check = { .text = text };
+	size_t name_len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_"), i;
+	const char *rest = text + name_len;
+	int code;
+
+	if (!find_figure(text, name_len, &check.figure))
+		return unknown_figure(text, err);
+	code = parse_keys(&rest, &check, err);
+	if (code)
+		return code;
+	rest += strspn(rest, " ");
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		if (!strncmp(rest, ops[i].text, strlen(ops[i].text)))
+			break;
+	if (i == ARRAY_SIZE(ops))
+		return err_set(
+			err, -EINVAL, "--fail-if '%s' lacks one of > >= < <= = !=", text);
+	check.op = ops[i].op;
+	rest += strlen(ops[i].text);
+	rest += strspn(rest, " ");
+	code = parse_value(rest, &check, err);
+	if (code)
+		return err_wrap(err, "--fail-if '%s'", text);
+	*ret_check = check;
+	return 0;
+}
+
+/* The check that needs them tells of keys that may not be read. */
+static bool group_has_keys(const struct report_group *rg, const struct check *c)
+{
+	for (size_t i = 0; i < c->of_cnt; i++) {
+		size_t k = 0;
+
+		while (k < rg->keys.key_cnt && strcmp(rg->keys.key[k], c->of[i].key))
+			k++;
+		if (k == rg->keys.key_cnt)
+			return false;
+	}
+	return true;
+}
+
+int check_keys_known(const struct report *r, const struct check *checks, size_t cnt,
+	struct err *err)
+{
+	for (size_t k = 0; k < cnt; k++) {
+		bool found = false, known = false, spread = !is_percentile_by_key(&checks[k]);
+
+		for (size_t i = 0; i < r->cnt; i++)
+			if (group_has_keys(&r->group[i], &checks[k])) {
+				found = true;
+				known |= r->group[i].s->keys_known;
+				spread |= group_info(r->group[i].s->group).gpu;
+			}
+		if (found && !spread)
+			return err_set(err, -ERR_USAGE,
+				"--fail-if '%s': %s is not known by key, but of what GPUs do",
+				checks[k].text, figures[checks[k].figure].word);
+		if (!checks[k].of_cnt || !r->cnt || known)
+			continue;
+		if (found)
+			return err_set(err, -EACCES,
+				"--fail-if '%s': keys are for the owner of the group to read",
+				checks[k].text);
+		return err_set(err, -ERR_USAGE, "--fail-if '%s': no group has such a key",
+			checks[k].text);
+	}
+	return 0;
+}
+
+/* --- of calls by their keys ------------------------------------------------------------------ */
+
+/* A number may be written in another way. */
+static bool part_is(const struct saved_part *part, const char *value)
+{
+	char *has_end, *end;
+	long long has, wanted;
+
+	if (!strcmp(part->value, value) || (part->name && !strcmp(part->name, value)))
+		return true;
+	errno = 0;
+	has = strtoll(part->value, &has_end, 0);
+	wanted = strtoll(value, &end, 0);
+	return !errno && has_end != part->value && !*has_end && end != value && !*end &&
+		has == wanted;
+}
+
+static bool row_is(const struct saved_row *row, const struct check *c)
+{
+	for (size_t i = 0; i < c->of_cnt; i++) {
+		const struct saved_part *part = saved_part_find(row, c->of[i].key);
+
+		if (!part || !part_is(part, c->of[i].value))
+			return false;
+	}
+	return true;
+}
+
+/* What @f had by the keys of @c, and its name with them; false: nothing of the kind. */
+static bool func_by_keys(const struct saved_func *f, const struct check *c, struct saved_func *ret)
+{
+	const char *begin = strchr(c->text, '['), *end = strchr(c->text, ']');
+	bool found = false, spread = is_percentile_by_key(c);
+	struct stats_spread all = {};
+
+	*ret = (struct saved_func) { .library = f->library };
+	for (size_t i = 0; i < f->row_cnt; i++) {
+		const struct stats_row *now = f->rows[i].now;
+
+		if (!row_is(&f->rows[i], c))
+			continue;
+		found = true;
+		saved_row_add(&ret->figures, &f->rows[i].figures);
+		spread = spread && now && (!now->n.returns || stats_spread_add(&all, now));
+	}
+	if (found && spread && figure_or_0(&ret->figures, FIGURE_RETURNS))
+		figures_of_spread(&all, ret->figures.value[FIGURE_MAX].n, &ret->figures);
+	return found &&
+		asprintf(&ret->name, "%s%.*s", f->name, (int)(end - begin + 1), begin) > 0;
+}
+
+/* --- judging -------------------------------------------------------------------------------- */
+
+static bool holds(enum check_op op, int order)
+{
+	switch (op) {
+	case CHECK_GT:
+		return order > 0;
+	case CHECK_GE:
+		return order >= 0;
+	case CHECK_LT:
+		return order < 0;
+	case CHECK_LE:
+		return order <= 0;
+	case CHECK_EQ:
+		return order == 0;
+	default:
+		return order != 0;
+	}
+}
+
+static const char *value_text(
+	const struct check *c, uint64_t value, char buf[DURATION_LEN])
+{
+	if (figures[c->figure].unit == UNIT_NS)
+		return duration_format(value, buf);
+	snprintf(buf, DURATION_LEN, "%llu", (unsigned long long)value);
+	return buf;
+}
+
+static bool check_value(const struct globals *g, const struct check *c, const char *group,
+	const struct saved_func *now)
+{
+	uint64_t value = now->figures.value[c->figure].n;
+	char is[DURATION_LEN];
+
+	if (!holds(c->op, (value > c->value) - (value < c->value)))
+		return false;
+	fprintf(stderr, "funcsnoop %s: %s of %s: %s is %s (%s)\n", g->command, now->name,
+		group, figures[c->figure].word, value_text(c, value, is), c->text);
+	return true;
+}
+
+bool check_is_share(const struct check *c)
+{
+	return c->relative && (c->figure == FIGURE_ON_CPU || c->figure == FIGURE_QUEUED ||
+		c->figure == FIGURE_BLOCKED);
+}
+
+/* Of the time that is known to be divided. */
+static bool check_share(const struct globals *g, const struct check *c, const char *group,
+	const struct saved_func *now)
+{
+	const struct figures *f = &now->figures;
+	uint64_t part = f->value[c->figure].n, all = f->value[FIGURE_ON_CPU].n +
+		f->value[FIGURE_QUEUED].n + f->value[FIGURE_BLOCKED].n;
+	char of[DURATION_LEN], whole[DURATION_LEN];
+	double share;
+
+	if (!all)
+		return false;
+	share = 100.0 * (double)part / (double)all;
+	if (!holds(c->op, (share > c->percent) - (share < c->percent)))
+		return false;
+	fprintf(stderr, "funcsnoop %s: %s of %s: %s is %s of %s, %.1f %% (%s)\n", g->command,
+		now->name, group, figures[c->figure].word, value_text(c, part, of),
+		value_text(c, all, whole), share, c->text);
+	return true;
+}
+
+static bool check_growth(const struct globals *g, const struct check *c,
+	const char *group, const struct saved_func *was, const struct saved_func *now)
+{
+	char from[DURATION_LEN], to[DURATION_LEN];
+	uint64_t before, after;
+	double change;
+
+	/* Of what is new there is no growth. */
+	if (!was || !figure_known(&was->figures, c->figure))
+		return false;
+	before = was->figures.value[c->figure].n;
+	after = now->figures.value[c->figure].n;
+	change = diff_percent(before, after);
+	if (!holds(c->op, (change > c->percent) - (change < c->percent)))
+		return false;
+	fprintf(stderr, "funcsnoop %s: %s of %s: %s was %s, is %s", g->command, now->name,
+		group, figures[c->figure].word, value_text(c, before, from),
+		value_text(c, after, to));
+	if (isfinite(change))
+		fprintf(stderr, ", %+.1f %%", change);
+	fprintf(stderr, " (%s)\n", c->text);
+	return true;
+}
+
+static bool check_func(const struct globals *g, const struct check *c, bool diff,
+	const struct saved_func *was, const char *group, const struct saved_func *now)
+{
+	_cleanup_free_ char *safe = text_escape(now->name);
+	struct saved_func shown = *now;
+
+	shown.name = safe ? safe : now->name;
+	if (!figure_known(&now->figures, c->figure))
+		return false;
+	if (c->relative && !diff)
+		return check_share(g, c, group, &shown);
+	return c->relative ? check_growth(g, c, group, was, &shown)
+			   : check_value(g, c, group, &shown);
+}
+
+static bool check_by_keys(const struct globals *g, const struct check *c, bool diff,
+	const struct saved_func *was, const char *group, const struct saved_func *now)
+{
+	struct saved_func part, part_was = {};
+	bool had = was && func_by_keys(was, c, &part_was);
+	bool held = func_by_keys(now, c, &part) &&
+		check_func(g, c, diff, had ? &part_was : NULL, group, &part);
+
+	free(part.name);
+	free(part_was.name);
+	return held;
+}
+
+bool check_group(const struct globals *g, const struct check *checks, size_t cnt,
+	const struct saved_group *before, const struct saved_group *after)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < after->func_cnt; i++) {
+		const struct saved_func *now = &after->funcs[i], *was = NULL;
+
+		if (before)
+			was = saved_func_find(before, now->name, now->library);
+		for (size_t k = 0; k < cnt; k++)
+			any |= checks[k].of_cnt
+				? check_by_keys(g, &checks[k], before, was, after->name, now)
+				: check_func(g, &checks[k], before, was, after->name, now);
+	}
+	return any;
+}
