@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Statistics as a JSON document.
+#include <string.h>
+
 #include "group/group.h"
 #include "group/stacks.h"
 #include "show/call.h"
@@ -124,6 +126,68 @@ static void add_sleeps(struct json *j, const struct report_group *rg, const stru
 	json_close(j, ']');
 }
 
+static void add_sums(struct json *j, const struct report_group *rg, uint32_t fn,
+	const struct stats_row *row)
+{
+	const struct func_part *sum = rg->keys.funcs[fn].sum;
+
+	json_set_open(j, "sums", '{');
+	for (size_t i = 0; i < rg->keys.sum_cnt; i++)
+		if (sum[i].by == FSN_BY_NONE)
+			json_set_null(j, rg->keys.sum[i]);
+		else if (sum[i].is_signed)
+			json_set_i64(j, rg->keys.sum[i], (int64_t)row->sum[i]);
+		else
+			json_set_u64(j, rg->keys.sum[i], row->sum[i]);
+	json_close(j, '}');
+}
+
+static void add_row_figures(struct json *j, const struct report_group *rg,
+	const struct stats_func *f, const struct stats_row *row)
+{
+	struct figures values;
+
+	figures_of_row(row, f, NULL, &values);
+	json_add_figures(j, USE_ROW_DOCUMENT, &values);
+	add_sums(j, rg, f->fn, row);
+}
+
+static void add_rest(struct json *j, const char *key, const struct report_group *rg,
+	const struct stats_func *f, const struct stats_row *row)
+{
+	if (!rg->keys.funcs || stats_row_is_empty(row)) {
+		json_set_null(j, key);
+		return;
+	}
+	json_set_open(j, key, '{');
+	add_row_figures(j, rg, f, row);
+	json_close(j, '}');
+}
+
+static void add_rows(struct json *j, const struct report_group *rg, const struct types *types,
+	const struct stats_func *f)
+{
+	json_set_open(j, "rows", '[');
+	for (size_t i = 0; rg->keys.funcs && types && i < f->row_cnt; i++) {
+		const struct stats_row *row = &f->rows[i];
+		bool known;
+
+		json_open(j, '{');
+		json_set_u64(j, "pid", row->pid);
+		json_set_str(j, "comm", row->comm);
+		known = rg->s->keys_known || row->hidden != (1U << rg->keys.key_cnt) - 1;
+		if (known)
+			keys_json(j, &rg->keys, f->fn, types_of(types, f->fn), row);
+		else
+			json_set_null(j, "key");
+		add_row_figures(j, rg, f, row);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	add_rest(j, "other_rows", rg, f, &f->others);
+	add_rest(j, "ended_rows", rg, f, &f->rows_ended);
+}
+
 static void add_function(
 	struct json *j, const struct report_group *rg, const struct types *types,
 	const struct stats_func *f)
@@ -143,7 +207,7 @@ static void add_function(
 	add_histogram(j, f);
 	add_processes(j, rg, f);
 	add_ended(j, f);
-	json_add_rows(j, rg, types, f);
+	add_rows(j, rg, types, f);
 	add_sleeps(j, rg, f);
 	json_close(j, '}');
 }

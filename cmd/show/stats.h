@@ -267,7 +267,6 @@ void func_sum_done(struct stats_func *sum);
 void fill_total(struct grid *grid, const struct stats *s, const struct figure_scope *scope);
 
 /* Of files of their own. */
-void fill_process(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_tree(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_diff(struct grid *grid, const struct report *r, const struct report_group *rg);
 void fill_hist(struct grid *grid, const struct report *r, const struct report_group *rg);
@@ -300,10 +299,6 @@ int print_folded(const struct report *r, FILE *f);
 int print_flame(const struct report *r, FILE *f);
 int print_pprof(const struct report *r, FILE *f);
 
-void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg);
-
-/* Of a group with NCCL's collectives by communicator, with what other groups of @r have of GPUs. */
-void fill_bandwidth(struct grid *grid, const struct report *r, const struct report_group *rg);
 
 /* Begins a grid with the columns of @r's view, and of the keys and sums that it shows. */
 void report_begin_grid(const struct report *r, struct grid *grid);
@@ -325,15 +320,6 @@ struct stats_row *report_cgroups(const struct report_group *rg, const struct sta
 /* Whether that is known of @f at all. */
 bool report_has_cgroups(const struct report_group *rg, const struct stats_func *f);
 
-#define CGROUP_LABELS                                                          \
-	{ "CGROUP", "cgroup", TABLE_LEFT, true, GRID_BOTH, 0 },                \
-		{ "POD", "pod_uid", TABLE_LEFT, false, GRID_SOME, 2 },         \
-		{ "CONTAINER", NULL, TABLE_LEFT, false, GRID_KNOWN, 1 },       \
-		{ NULL, "container_id", TABLE_LEFT, false, GRID_CSV, 0 },      \
-		{ "JOB", "slurm_job", TABLE_LEFT, false, GRID_SOME, 0 },       \
-	{                                                                      \
-		NULL, "unit", TABLE_LEFT, false, GRID_CSV, 0                   \
-	}
 
 /* Whether some of the keys that are asked for may be read in some row. */
 bool report_keys_known(const struct report_group *rg);
@@ -344,9 +330,6 @@ bool report_keys_known(const struct report_group *rg);
  */
 uint64_t report_inner_launches(const struct report_group *rg);
 
-/* The members "rows", "other_rows" and "ended_rows" of function @f. */
-void json_add_rows(struct json *j, const struct report_group *rg, const struct types *types,
-	const struct stats_func *f);
 void json_add_figures(struct json *j, enum figure_use use, const struct figures *f);
 
 /* What frames that are drawn one after the other remember: of each row how much it had. */

@@ -1,0 +1,983 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The views of `stats`: their columns, and how these are filled.
+#include <stdlib.h>
+#include <string.h>
+
+#include "proc/proc.h"
+#include "show/call.h"
+#include "show/stats.h"
+#include "show/text.h"
+
+static struct figure_scope scope_of(const struct report_group *rg)
+{
+	return (struct figure_scope) { rg->elapsed_ns, stats_all_time(rg->s),
+		stats_all_cost(rg->s) };
+}
+
+/* --- by function and library ---------------------------------------------------------------- */
+
+static void fill_function(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	struct figure_scope scope = scope_of(rg);
+	struct figures f;
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		struct group_func func = group_func(rg->s->group, rg->funcs[i]->fn);
+
+		grid_text(grid, func.name);
+		grid_text(grid, func.library);
+		figures_of(rg->funcs[i], &scope, grid_wanted(grid), &f);
+		grid_figures(grid, &f);
+	}
+	if (rg->func_cnt > 1)
+		fill_total(grid, rg->s, &scope);
+}
+
+struct library {
+	const char *path;
+	size_t called;
+	struct stats_func sum;
+};
+
+static int compare_libraries(const void *a, const void *b)
+{
+	const struct library *x = a, *y = b;
+
+	if (x->sum.n.total_ns != y->sum.n.total_ns)
+		return x->sum.n.total_ns > y->sum.n.total_ns ? -1 : 1;
+	if (x->sum.n.calls != y->sum.n.calls)
+		return x->sum.n.calls > y->sum.n.calls ? -1 : 1;
+	return strcmp(x->path, y->path);
+}
+
+/* One for each library of the group, in order. */
+static struct library *libraries_of(const struct report_group *rg, uint32_t cnt)
+{
+	struct library *libs = calloc(cnt + 1, sizeof(*libs));
+	uint32_t k;
+
+	for (k = 0; libs && k < cnt; k++)
+		libs[k].path = group_lib(rg->s->group, k);
+	for (size_t i = 0; libs && i < rg->s->func_cnt; i++) {
+		const char *path = group_func(rg->s->group, (uint32_t)i).library;
+
+		for (k = 0; k < cnt && strcmp(libs[k].path, path); k++)
+			;
+		func_sum_add(&libs[k].sum, &rg->s->funcs[i]);
+		libs[k].called += stats_func_called(&rg->whole->funcs[i]);
+	}
+	if (libs)
+		qsort(libs, cnt, sizeof(*libs), compare_libraries);
+	return libs;
+}
+
+static void fill_library(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	uint32_t cnt = group_info(rg->s->group).lib_cnt;
+	struct library *libs = libraries_of(rg, cnt);
+	struct figure_scope scope = scope_of(rg);
+	struct figures f;
+
+	grid->failed |= !libs;
+	for (uint32_t k = 0; libs && k < cnt; k++) {
+		bool room = !r->choice->top || grid->row_cnt < r->choice->top;
+
+		if (room && (libs[k].called || r->choice->all)) {
+			figures_of(&libs[k].sum, &scope, grid_wanted(grid), &f);
+			figure_set(&f, FIGURE_FUNCTIONS, true, libs[k].called);
+			grid_text(grid, libs[k].path);
+			grid_figures(grid, &f);
+		}
+		func_sum_done(&libs[k].sum);
+	}
+	free(libs);
+}
+
+/* --- return codes and slow calls ------------------------------------------------------------ */
+
+static void fill_errors(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *f = rg->funcs[i];
+		struct group_func func = group_func(rg->s->group, f->fn);
+
+		for (size_t k = 0; k < f->code_cnt; k++) {
+			grid_text(grid, func.name);
+			grid_text(grid, func.library);
+			grid_count(grid, true, f->codes[k].count);
+			grid_number(grid, f->codes[k].code);
+			grid_text(grid, f->codes[k].name);
+		}
+	}
+}
+
+static void fill_slow_call(
+	struct grid *grid, const struct shown_call *c, struct out *args, struct out *result,
+	struct out *keys, struct out *where)
+{
+	const struct call *call = c->call;
+	bool split = call_is_split(call);
+
+	args->len = 0;
+	call_args_text(args, c);
+	out_char(args, '\0');
+	result->len = 0;
+	call_result_text(result, c);
+	out_char(result, '\0');
+	keys->len = 0;
+	call_keys_text(keys, c);
+	out_char(keys, '\0');
+	where->len = 0;
+	call_split_text(where, call);
+	out_char(where, '\0');
+	if (args->failed || result->failed || keys->failed || where->failed) {
+		grid->failed = true;
+		return;
+	}
+	grid_time(grid, call->start + c->ahead_ns);
+	grid_time(grid, call->start + c->ahead_ns);
+	grid_text(grid, call->comm);
+	grid_textf(grid, "%u/%u", call->pid, call->tid);
+	grid_number(grid, call->pid);
+	grid_number(grid, call->tid);
+	grid_ns(grid, true, call->duration);
+	grid_text(grid, *where->buf ? where->buf : NULL);
+	grid_text(grid, *result->buf && strcmp(result->buf, "?") ? result->buf : NULL);
+	grid_text(grid, c->function);
+	grid_text(grid, call_has_args(call) ? args->buf : NULL);
+	grid_text(grid, *keys->buf ? keys->buf + 1 : NULL);
+	grid_ns(grid, split, call->queued);
+	grid_ns(grid, split, call->blocked);
+	grid_textf(grid, *keys->buf ? "%s%s (%s)" : "%s%s(%s)", c->function, keys->buf, args->buf);
+}
+
+static void fill_slow(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	_cleanup_types_ struct types *types = NULL;
+	struct out args = {}, result = {}, keys = {}, where = {};
+	struct shown_call call;
+
+	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
+	for (size_t i = 0; !grid->failed && i < rg->slow_cnt; i++) {
+		/* A screen shows what comes first. */
+		call = report_slow(rg, types, r->history ? rg->slow_cnt - 1 - i : i);
+		fill_slow_call(grid, &call, &args, &result, &keys, &where);
+	}
+	out_done(&args);
+	out_done(&result);
+	out_done(&keys);
+	out_done(&where);
+}
+
+/* --- rates ---------------------------------------------------------------------------------- */
+
+static void fill_rates(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	/* Not of the first table: what came before is no rate of now. */
+	struct figure_scope scope = { .elapsed_ns = r->interval_ns ? rg->elapsed_ns : 0 };
+	struct figures f;
+
+	for (size_t i = 0; i < rg->func_cnt; i++) {
+		const struct stats_func *func = rg->funcs[i];
+
+		figures_of(func, &scope, grid_wanted(grid), &f);
+		f.known &= ~f.moot;
+		/* Rates are of the interval, this one since the reset. */
+		f.value[FIGURE_CALLS].n = rg->whole->funcs[func->fn].n.calls;
+		grid_text(grid, group_func_name(rg->s->group, func->fn));
+		grid_none(grid);
+		grid_figures(grid, &f);
+	}
+}
+
+/* --- by process ---------------------------------------------------------------------------------- */
+
+struct process {
+	struct stats_proc p;
+	size_t functions;
+	uint64_t noise_ns; /* as of the function where it is most */
+	uint64_t value;    /* that it is ordered by */
+};
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	if (x->p.pid != y->p.pid)
+		return x->p.pid < y->p.pid ? -1 : 1;
+	return (x->p.start_ns > y->p.start_ns) - (x->p.start_ns < y->p.start_ns);
+}
+
+static void process_add(
+	struct process *to, const struct stats_proc *p, bool timed, uint64_t noise_ns)
+{
+	struct fsn_proc_counts n = p->n;
+
+	n.inner_ns = n.total_ns - stats_proc_self(p);
+	if (!timed)
+		n = (struct fsn_proc_counts) { .calls = n.calls };
+	to->functions++;
+	proc_counts_add(&to->p.n, &n);
+	if (!timed)
+		return;
+	to->p.nested |= p->nested;
+	to->p.split |= p->split;
+	if (noise_ns > to->noise_ns)
+		to->noise_ns = noise_ns;
+}
+
+/* One entry for each process, sorted by pid and start. */
+static struct process *collect(const struct stats *s, size_t *ret_cnt)
+{
+	struct process *all, *kept;
+	size_t cnt = 0, at = 0;
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		cnt += s->funcs[i].proc_cnt;
+	all = calloc(cnt + 1, sizeof(*all));
+	if (!all)
+		return NULL;
+	for (size_t i = 0; i < s->func_cnt; i++)
+		for (size_t k = 0; k < s->funcs[i].proc_cnt; k++, at++) {
+			const struct stats_proc *p = &s->funcs[i].procs[k];
+
+			all[at].p.pid = p->pid;
+			all[at].p.start_ns = p->start_ns;
+			memcpy(all[at].p.comm, p->comm, sizeof(p->comm));
+			process_add(&all[at], p, s->funcs[i].timed,
+				s->funcs[i].noise_ns);
+		}
+	qsort(all, cnt, sizeof(*all), compare_ids);
+	kept = all;
+	for (size_t i = 1; i < cnt; i++) {
+		if (compare_ids(kept, &all[i])) {
+			*++kept = all[i];
+			continue;
+		}
+		process_add(kept, &all[i].p, true, all[i].noise_ns);
+	}
+	*ret_cnt = cnt ? (size_t)(kept - all) + 1 : 0;
+	return all;
+}
+
+/* Of processes not all is kept: the longest call stands for percentiles, time for the rest. */
+static uint64_t process_value(const struct stats_proc *p, enum figure_id sort)
+{
+	struct figures f;
+
+	if (sort == FIGURE_P99)
+		sort = FIGURE_MAX;
+	else if (sort != SORT_BY_NAME && !figures[sort].place[USE_PROCESS].at)
+		sort = FIGURE_TOTAL;
+	figures_of_process(p, NULL, NULL, &f);
+	return sort_value(&f, sort);
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+	int by_name = strcmp(x->p.comm, y->p.comm);
+
+	if (x->value != y->value)
+		return x->value > y->value ? -1 : 1;
+	if (x->p.n.calls != y->p.n.calls && x->value)
+		return x->p.n.calls > y->p.n.calls ? -1 : 1;
+	return by_name ? by_name : compare_ids(a, b);
+}
+
+/* A row that is of no process. */
+static void fill_rest_processes(struct grid *grid, const char *what, const struct process *rest,
+	const struct figure_scope *scope)
+{
+	struct figures values;
+
+	grid_none(grid);
+	grid_text(grid, what);
+	grid_none(grid);
+	grid_none(grid);
+	figures_of_process(&rest->p, NULL, scope, &values);
+	values.noise_ns = rest->noise_ns;
+	figure_set(&values, FIGURE_FUNCTIONS, rest->functions, rest->functions);
+	grid_figures(grid, &values);
+	grid_mark(grid, NULL); /* no process of it is to be looked at */
+}
+
+/* Processes that have ended, and whose records others have now. */
+static struct process collect_ended(const struct stats *s)
+{
+	struct process ended = {};
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		if (s->funcs[i].ended.n.calls || s->funcs[i].ended.n.returns)
+			process_add(&ended, &s->funcs[i].ended, s->funcs[i].timed,
+				s->funcs[i].noise_ns);
+	return ended;
+}
+
+/* What the kernel counted and had no room to tell by process. */
+static void fill_other_processes(struct grid *grid, const struct stats *s,
+	const struct stats_proc *seen, const struct figure_scope *scope)
+{
+	struct process rest = {};
+
+	for (size_t i = 0; i < s->func_cnt; i++) {
+		const struct stats_func *f = &s->funcs[i];
+		struct stats_proc all = { .nested = f->nested, .split = f->split };
+
+#define X(name) all.n.name = f->n.name;
+		FSN_PROC_COUNTS(X)
+#undef X
+		process_add(&rest, &all, f->timed, f->noise_ns);
+	}
+	rest.functions = 0; /* not known of which */
+	proc_counts_subtract(&rest.p.n, &seen->n);
+	fill_rest_processes(grid, "others", &rest, scope);
+}
+
+static void fill_process(
+	struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	_cleanup_free_ struct process *all = NULL;
+	struct figure_scope scope = {};
+	struct process ended = collect_ended(rg->s), sum = {};
+	struct figures values;
+	size_t cnt = 0;
+
+	all = collect(rg->s, &cnt);
+	grid->failed |= !all;
+	scope.all_ns = stats_all_time(rg->s);
+	scope.cost_ns = stats_all_cost(rg->s);
+	for (size_t i = 0; all && i < cnt; i++) {
+		process_add(&sum, &all[i].p, true, 0);
+		all[i].value = process_value(&all[i].p, r->choice->sort);
+	}
+	if (all)
+		qsort(all, cnt, sizeof(*all), compare_processes);
+	for (size_t i = 0; all && i < cnt && (!r->choice->top || i < r->choice->top);
+		i++) {
+		const struct stats_proc *p = &all[i].p;
+
+		grid_number(grid, p->pid);
+		grid_text(grid, p->comm);
+		grid_text(grid,
+			proc_alive("/proc", p->pid, p->start_ns) ? "runs" : "ended");
+		grid_count(grid, true, p->start_ns);
+		figures_of_process(p, NULL, &scope, &values);
+		values.noise_ns = all[i].noise_ns;
+		figure_set(&values, FIGURE_FUNCTIONS, true, all[i].functions);
+		grid_figures(grid, &values);
+	}
+	if (ended.functions) {
+		fill_rest_processes(grid, "ended", &ended, &scope);
+		process_add(&sum, &ended.p, true, 0);
+	}
+	if (rg->s->lost_processes)
+		fill_other_processes(grid, rg->s, &sum.p, &scope);
+}
+
+/* --- by key and cgroup: rows of arguments, text, callers, threads -------------------------------- */
+
+struct keyed_rows {
+	struct stats_row *rows;
+	size_t cnt;
+	const struct stats_func *f;
+};
+
+struct ranked {
+	const struct stats_row *row;
+	uint64_t value;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value > y->value ? -1 : 1;
+	/* Sorted by live bytes: a process that exited has none left. */
+	if (!x->value && x->row->exit_bytes != y->row->exit_bytes)
+		return x->row->exit_bytes > y->row->exit_bytes ? -1 : 1;
+	if (x->row->n.calls != y->row->n.calls && x->value)
+		return x->row->n.calls > y->row->n.calls ? -1 : 1;
+	return stats_row_compare(x->row, y->row);
+}
+
+/* What a row is ordered by; of percentiles and the like nothing is kept by key. */
+static uint64_t row_value(const struct stats_row *row, const struct stats_func *f,
+	enum figure_id sort)
+{
+	struct figures values;
+
+	if (sort == FIGURE_P99)
+		sort = FIGURE_MAX;
+	else if (sort != SORT_BY_NAME && !figures[sort].place[USE_ROW].at)
+		sort = FIGURE_TOTAL;
+	figures_of_row(row, f, NULL, &values);
+	return sort_value(&values, sort);
+}
+
+/* What was offered in a second that went by; of a GPU, what it moved in one that it took for it. */
+static void fill_pace(
+	struct grid *grid, const struct report_group *rg, const struct stats_row *row, size_t k)
+{
+	uint64_t ns = group_info(rg->s->group).gpu ? row->n.total_ns : rg->elapsed_ns;
+
+	grid_real(grid, CELL_RATE, k < rg->keys.sum_cnt && ns,
+		k < rg->keys.sum_cnt && ns ? row->sum[k] * 1e9 / ns : 0);
+}
+
+static void fill_sums(struct grid *grid, const struct report *r, const struct report_group *rg,
+	uint32_t fn, const struct stats_row *row)
+{
+	for (size_t i = 0; i < r->sum_cnt; i++) {
+		size_t k = 0;
+
+		while (k < rg->keys.sum_cnt && strcmp(rg->keys.sum[k], r->sum[i]))
+			k++;
+		if (k == rg->keys.sum_cnt || rg->keys.funcs[fn].sum[k].by == FSN_BY_NONE)
+			grid_none(grid);
+		else if (rg->keys.funcs[fn].sum[k].is_signed)
+			grid_number(grid, (int64_t)row->sum[k]);
+		else
+			grid_count(grid, true, row->sum[k]);
+		if (sum_is_bytes(r->sum[i]))
+			fill_pace(grid, rg, row, k);
+	}
+}
+
+/* On a terminal: how much of its function's time a row has, or of its calls. */
+static void fill_bar(struct grid *grid, const struct report *r, const struct stats_func *f,
+	const struct stats_row *row)
+{
+	double all = (double)f->n.total_ns, part = (double)(int64_t)row->n.total_ns;
+
+	if (r->plain || r->history || !text_width())
+		return;
+	if (!f->timed || all <= 0) {
+		all = (double)f->n.calls;
+		part = (double)row->n.calls;
+	}
+	grid_bar(grid, all > 0 && part > 0 ? part / all : 0);
+}
+
+/* Of a row it is not known what was spent in other calls: a share is one of whole times. */
+static uint64_t keyed_time(const struct report *r, const struct report_group *rg)
+{
+	bool cgroups = r->view->flags & VIEW_CGROUPS;
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < rg->s->func_cnt; i++)
+		if (rg->s->funcs[i].timed && (cgroups || rg->keys.funcs[rg->s->funcs[i].fn].on))
+			ns += rg->s->funcs[i].n.total_ns;
+	return ns;
+}
+
+static void fill_figures(struct grid *grid, const struct report *r,
+	const struct report_group *rg, const struct stats_func *f, const struct stats_row *row)
+{
+	struct figure_scope scope = { rg->elapsed_ns, keyed_time(r, rg), stats_all_cost(rg->s) };
+	struct figures values;
+
+	fill_sums(grid, r, rg, f->fn, row);
+	figures_of_row(row, f, &scope, &values);
+	grid_figures(grid, &values);
+	fill_bar(grid, r, f, row);
+}
+
+static void fill_keys_of(struct grid *grid, const struct report_group *rg,
+	const struct types *types, const struct stats_func *f, const struct stats_row *row)
+{
+	const struct func_keys *keys = &rg->keys.funcs[f->fn];
+	struct out text = {};
+
+	for (size_t i = 0; i < rg->by_cnt; i++) {
+		const struct func_part *part = &keys->key[rg->by[i]];
+
+		text.len = 0;
+		key_text(&text, types_of(types, f->fn), part, row, i);
+		out_char(&text, '\0');
+		grid->failed |= text.failed;
+		grid_text(grid, part->by == FSN_BY_NONE || row->hidden & 1U << i || text.failed
+				? NULL
+				: text.buf);
+	}
+	out_done(&text);
+}
+
+#define SHORT_ID 12 /* digits of a container's number that a table shows, as docker does */
+
+/* NULL: the rest. */
+static void grid_cgroup(struct grid *grid, const struct cgroup *c)
+{
+	grid_text(grid, c ? c->path : "others");
+	grid_text(grid, c && *c->pod_uid ? c->pod_uid : NULL);
+	if (c && *c->container_id)
+		grid_textf(grid, "%.*s", SHORT_ID, c->container_id);
+	else
+		grid_none(grid);
+	grid_text(grid, c && *c->container_id ? c->container_id : NULL);
+	grid_text(grid, c && *c->slurm_job ? c->slurm_job : NULL);
+	grid_text(grid, c && *c->unit ? c->unit : NULL);
+}
+
+static void fill_row(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct types *types, const struct stats_func *f, const struct stats_row *row)
+{
+	const struct group_func func = group_func(rg->s->group, f->fn);
+
+	grid_text(grid, func.name);
+	grid_text(grid, func.library);
+	if (r->view->flags & VIEW_CGROUPS)
+		grid_cgroup(grid, row->cgroup);
+	else
+		fill_keys_of(grid, rg, types, f, row);
+	fill_figures(grid, r, rg, f, row);
+}
+
+/* One that stands for many. */
+static void fill_rest(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct stats_func *f, const char *what, const struct stats_row *row)
+{
+	const struct group_func func = group_func(rg->s->group, f->fn);
+
+	if (stats_row_is_empty(row))
+		return;
+	grid_text(grid, func.name);
+	grid_text(grid, func.library);
+	grid_text(grid, what);
+	for (size_t i = 1; i < rg->by_cnt; i++)
+		grid_none(grid);
+	fill_figures(grid, r, rg, f, row);
+}
+
+static void fill_function_rows(struct grid *grid, const struct report *r,
+	const struct report_group *rg, const struct types *types, const struct stats_func *f)
+{
+	bool cgroups = r->view->flags & VIEW_CGROUPS;
+	_cleanup_free_ struct stats_row *rows = NULL;
+	_cleanup_free_ struct ranked *ranked = NULL;
+	struct stats_row rest = {};
+	size_t cnt = 0;
+
+	rows = cgroups ? report_cgroups(rg, f, &cnt, &rest) : report_rows_by(rg, f, &cnt);
+	ranked = calloc(cnt + 1, sizeof(*ranked));
+	if (!rows || !ranked) {
+		grid->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < cnt; i++)
+		ranked[i] = (struct ranked) { &rows[i],
+			row_value(&rows[i], f, r->choice->sort) };
+	qsort(ranked, cnt, sizeof(*ranked), compare_ranked);
+	for (size_t i = 0; i < cnt && (!r->choice->top || i < r->choice->top); i++)
+		fill_row(grid, r, rg, types, f, ranked[i].row);
+	if (cgroups) {
+		if (!stats_row_is_empty(&rest))
+			fill_row(grid, r, rg, types, f, &rest);
+		return;
+	}
+	fill_rest(grid, r, rg, f, "others", &f->others);
+	fill_rest(grid, r, rg, f, "ended", &f->rows_ended);
+}
+
+static void fill_keys(struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	bool cgroups = r->view->flags & VIEW_CGROUPS;
+	_cleanup_types_ struct types *types = NULL;
+
+	if (!cgroups && (!rg->by_cnt || !report_keys_known(rg)))
+		return;
+	grid->failed |= types_read(rg->s->group, &types, NULL) < 0;
+	for (size_t i = 0; !grid->failed && i < rg->func_cnt; i++)
+		if (cgroups ? report_has_cgroups(rg, rg->funcs[i])
+			    : rg->keys.funcs[rg->funcs[i]->fn].on)
+			fill_function_rows(grid, r, rg, types, rg->funcs[i]);
+}
+
+/* --- the bandwidth of collectives ---------------------------------------------------------------- */
+
+/*
+ * What NCCL's calls offered to a communicator, by the time that GPUs took for their kernels. What is
+ * whose is told by process, device and the collective's name; where that does not tell it, nothing is.
+ */
+
+/* As nccl-tests have it: what of n ranks counts once, and what of that goes over a link. */
+struct collective {
+	const char *func, *kernel;
+	bool of_all; /* what a rank offers is one part of n */
+	double (*links)(double n);
+};
+
+static double links_both_ways(double n)
+{
+	return 2 * (n - 1) / n;
+}
+
+static double links_but_own(double n)
+{
+	return (n - 1) / n;
+}
+
+static double links_all(double n)
+{
+	(void)n;
+	return 1;
+}
+
+static const struct collective collectives[] = {
+	{ "ncclAllReduce", "AllReduce", false, links_both_ways },
+	{ "ncclAllGather", "AllGather", true, links_but_own },
+	{ "ncclReduceScatter", "ReduceScatter", true, links_but_own },
+	{ "ncclBroadcast", "Broadcast", false, links_all },
+	{ "ncclBcast", "Broadcast", false, links_all },
+	{ "ncclReduce", "Reduce", false, links_all },
+};
+
+static const struct collective *collective_of(const struct report_group *rg, uint32_t fn)
+{
+	const char *name = group_func(rg->s->group, fn).name;
+
+	for (size_t i = 0; i < ARRAY_SIZE(collectives); i++)
+		if (!strcmp(name, collectives[i].func))
+			return &collectives[i];
+	return NULL;
+}
+
+/* "ncclDevKernel_AllReduce_Sum_f32_RING_LL"; before 2.19 "ncclKernel_AllReduce_RING_LL_Sum_float". */
+static bool is_kernel_of(const char *kernel, const struct collective *c)
+{
+	static const char *const begins[] = { "ncclDevKernel_", "ncclKernel_" };
+
+	for (size_t i = 0; kernel && i < ARRAY_SIZE(begins); i++) {
+		size_t len = strlen(begins[i]), of = strlen(c->kernel);
+
+		if (!strncmp(kernel, begins[i], len) && !strncmp(kernel + len, c->kernel, of))
+			return !kernel[len + of] || strchr("_(", kernel[len + of]);
+	}
+	return false;
+}
+
+/* A row's communicator, or NULL: it has none, or what can be none. */
+static const struct fsn_communicator *communicator_of(
+	const struct report_group *rg, uint32_t fn, const struct stats_row *row)
+{
+	for (size_t i = 0; i < rg->keys.key_cnt; i++) {
+		const struct fsn_communicator *c = (const void *)stats_row_text(row, i);
+
+		if (rg->keys.funcs[fn].key[i].by == FSN_BY_COMMUNICATOR)
+			return row->hidden & 1U << i || !c->ranks ? NULL : c;
+	}
+	return NULL;
+}
+
+static const uint64_t *bytes_of(
+	const struct report_group *rg, uint32_t fn, const struct stats_row *row)
+{
+	for (size_t i = 0; i < rg->keys.sum_cnt; i++)
+		if (sum_is_bytes(rg->keys.sum[i]) &&
+			rg->keys.funcs[fn].sum[i].by != FSN_BY_NONE)
+			return &row->sum[i];
+	return NULL;
+}
+
+/* --- on the GPU -------------------------------------------------------------------------------- */
+
+static bool is_on_device(const struct report_group *rg, const struct stats_row *row, int device)
+{
+	for (size_t i = 0; i < rg->keys.key_cnt; i++)
+		if (!strcmp(rg->keys.key[i], "device"))
+			return (int)stats_row_word(row, i) == device;
+	return true;
+}
+
+/* What a process' kernels of @c had on @device. */
+static struct fsn_proc_counts spent_on(
+	const struct report *r, const struct collective *c, pid_t pid, int device)
+{
+	struct fsn_proc_counts spent = {};
+
+	for (size_t g = 0; g < r->cnt; g++) {
+		const struct report_group *rg = &r->group[g];
+
+		for (size_t f = 0; group_info(rg->s->group).gpu && f < rg->s->func_cnt; f++)
+			for (size_t i = 0; i < rg->s->funcs[f].row_cnt; i++) {
+				const struct stats_row *row = &rg->s->funcs[f].rows[i];
+
+				if (row->pid != pid || !is_kernel_of(row->kernel, c) ||
+					!is_on_device(rg, row, device))
+					continue;
+				spent.calls += row->n.calls;
+				spent.returns += row->n.returns;
+				spent.total_ns += row->n.total_ns;
+			}
+	}
+	return spent;
+}
+
+/* Whether the same kernels are another communicator's, too. */
+static bool is_shared(const struct report_group *rg, const struct collective *c,
+	const struct stats_row *row, const struct fsn_communicator *own)
+{
+	for (size_t f = 0; f < rg->s->func_cnt; f++) {
+		const struct stats_func *func = &rg->s->funcs[f];
+		const struct collective *other = collective_of(rg, func->fn);
+
+		for (size_t i = 0; other && !strcmp(other->kernel, c->kernel) && i < func->row_cnt; i++) {
+			const struct fsn_communicator *with =
+				communicator_of(rg, func->fn, &func->rows[i]);
+
+			if (with && func->rows[i].pid == row->pid && with->device == own->device &&
+				(with->hash != own->hash || other != c))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* --- the table --------------------------------------------------------------------------------- */
+
+static const char *why_unknown(bool shared, const struct fsn_proc_counts *spent, uint64_t calls)
+{
+	if (!spent->calls)
+		return "none of its kernels was seen: attach gpu as well, before the job begins";
+	if (shared)
+		return "its device has other communicators: whose kernels are whose is not known";
+	if (spent->calls > calls)
+		return "more kernels than calls: those of graphs, or from before, have no bytes";
+	return spent->calls != spent->returns || !spent->total_ns ? "the driver has lost times" : NULL;
+}
+
+static void fill_collective(struct grid *grid, const struct report *r, const struct report_group *rg,
+	const struct stats_func *f, const struct stats_row *row)
+{
+	const struct collective *c = collective_of(rg, f->fn);
+	const struct fsn_communicator *comm = communicator_of(rg, f->fn, row);
+	const struct group_func func = group_func(rg->s->group, f->fn);
+	const uint64_t *bytes = bytes_of(rg, f->fn, row);
+	struct fsn_proc_counts spent;
+	const char *why;
+	double pace;
+
+	if (!comm || !bytes || !c)
+		return;
+	spent = spent_on(r, c, row->pid, comm->device);
+	why = why_unknown(is_shared(rg, c, row, comm), &spent, row->n.calls);
+	pace = why ? 0 : *bytes * (c->of_all ? comm->ranks : 1.0) * 1e9 / spent.total_ns;
+	grid_text(grid, func.name);
+	grid_text(grid, func.library);
+	grid_textf(grid, "%d", row->pid);
+	grid_textf(grid, "%llx %d/%d", comm->hash, comm->rank, comm->ranks);
+	grid_count(grid, true, row->n.calls);
+	grid_count(grid, true, *bytes);
+	grid_count(grid, true, spent.calls);
+	grid_ns(grid, spent.returns, spent.total_ns);
+	grid_real(grid, CELL_RATE, !why, pace);
+	grid_real(grid, CELL_RATE, !why, pace * c->links(comm->ranks));
+	if (why)
+		grid_note(grid, why);
+}
+
+static void fill_bandwidth(struct grid *grid, const struct report *r, const struct report_group *rg)
+{
+	for (size_t i = 0; rg->keys.funcs && i < rg->func_cnt; i++)
+		for (size_t k = 0; k < rg->funcs[i]->row_cnt; k++)
+			fill_collective(grid, r, rg, rg->funcs[i], &rg->funcs[i]->rows[k]);
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
+#define FUNCTION_LABEL                                                 \
+	{                                                              \
+		"FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 \
+	}
+#define LIBRARY_LABEL                                           \
+	{                                                       \
+		NULL, "library", TABLE_LEFT, false, GRID_CSV, 0 \
+	}
+
+#define CGROUP_LABELS                                                          \
+	{ "CGROUP", "cgroup", TABLE_LEFT, true, GRID_BOTH, 0 },                \
+		{ "POD", "pod_uid", TABLE_LEFT, false, GRID_SOME, 2 },         \
+		{ "CONTAINER", NULL, TABLE_LEFT, false, GRID_KNOWN, 1 },       \
+		{ NULL, "container_id", TABLE_LEFT, false, GRID_CSV, 0 },      \
+		{ "JOB", "slurm_job", TABLE_LEFT, false, GRID_SOME, 0 },       \
+	{                                                                      \
+		NULL, "unit", TABLE_LEFT, false, GRID_CSV, 0                   \
+	}
+
+static const struct grid_column function_labels[] = { FUNCTION_LABEL, LIBRARY_LABEL };
+static const struct grid_column library_labels[] = {
+	{ "LIBRARY", "library", TABLE_LEFT, true, GRID_BOTH, 0 },
+};
+static const struct grid_column process_labels[] = {
+	{ "PID", "pid", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "COMMAND", "comm", TABLE_LEFT, true, GRID_BOTH, 0 },
+	{ "STATE", "state", TABLE_LEFT, false, GRID_BOTH, 0 },
+	{ NULL, "start_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+};
+static const struct grid_column cgroup_labels[] = { FUNCTION_LABEL, LIBRARY_LABEL,
+	CGROUP_LABELS };
+static const struct grid_column hist_labels[] = {
+	FUNCTION_LABEL,
+	LIBRARY_LABEL,
+	{ NULL, "ge_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "lt_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ "COUNT", "count", TABLE_RIGHT, false, GRID_BOTH, 0 },
+};
+static const struct grid_column error_labels[] = {
+	FUNCTION_LABEL,
+	LIBRARY_LABEL,
+	{ "COUNT", "count", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "CODE", "code", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "NAME", "code_name", TABLE_LEFT, false, GRID_BOTH, 0 },
+};
+static const struct grid_column slow_labels[] = {
+	{ "TIME", "time", TABLE_LEFT, false, GRID_TABLE, 0 },
+	{ NULL, "call_time", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ "COMMAND", "comm", TABLE_LEFT, false, GRID_BOTH, 1 },
+	{ "PID/TID", NULL, TABLE_LEFT, false, GRID_TABLE, 2 },
+	{ NULL, "pid", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "tid", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ "DURATION", "duration_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "OF THAT", NULL, TABLE_LEFT, false, GRID_KNOWN, 0 },
+	{ "RESULT", "result", TABLE_LEFT, false, GRID_BOTH, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ NULL, "arguments", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ NULL, "key", TABLE_LEFT, false, GRID_CSV, 0 },
+	{ NULL, "queued_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "blocked_ns", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+};
+static const struct grid_column tree_labels[] = {
+	{ "FUNCTION", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ NULL, "id", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "caller", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+	LIBRARY_LABEL,
+};
+static const struct grid_column stack_labels[] = {
+	{ "SHARE", "share_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "CALLED BY", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+};
+/* What a figure was and is. */
+#define CHANGE_LABELS \
+	{ "WHAT", NULL, TABLE_LEFT, false, GRID_TABLE, 0 }, \
+	{ NULL, "metric", TABLE_LEFT, false, GRID_CSV, 0 }, \
+	{ "BEFORE", "before", TABLE_RIGHT, false, GRID_BOTH, 0 }, \
+	{ "AFTER", "after", TABLE_RIGHT, false, GRID_BOTH, 0 }, \
+	{ "CHANGE", NULL, TABLE_RIGHT, false, GRID_TABLE, 0 }, \
+	{ NULL, "change_percent", TABLE_RIGHT, false, GRID_CSV, 0 }
+static const struct grid_column stack_diff_labels[] = {
+	CHANGE_LABELS,
+	{ "CALLED BY", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+};
+static const struct grid_column sleep_labels[] = {
+	{ "SHARE", "share_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "BLOCKED IN", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
+	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
+};
+static const struct grid_column flat_labels[] = {
+	{ "SELF%", "self_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "TOTAL%", "total_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "SAMPLES", "samples", TABLE_RIGHT, false, GRID_BOTH, 1 },
+	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
+};
+static const struct grid_column bandwidth_labels[] = {
+	FUNCTION_LABEL,
+	LIBRARY_LABEL,
+	{ "PID", "pid", TABLE_RIGHT, false, GRID_BOTH, 3 },
+	{ "COMMUNICATOR", "communicator", TABLE_LEFT, true, GRID_BOTH, 0 },
+	{ "CALLS", "calls", TABLE_RIGHT, false, GRID_BOTH, 2 },
+	{ "BYTES", "bytes", TABLE_RIGHT, false, GRID_BOTH, 1 },
+	{ "KERNELS", "kernels", TABLE_RIGHT, false, GRID_BOTH, 4 },
+	{ "ON GPU", "gpu_ns", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "ALGBW BYTES/S", "algbw_bytes_per_s", TABLE_RIGHT, false, GRID_BOTH, 0 },
+	{ "BUSBW BYTES/S", "busbw_bytes_per_s", TABLE_RIGHT, false, GRID_BOTH, 0 },
+};
+static const struct grid_column diff_labels[] = {
+	FUNCTION_LABEL,
+	LIBRARY_LABEL,
+	CHANGE_LABELS,
+	{ NULL, "status", TABLE_LEFT, false, GRID_CSV, 0 },
+};
+
+static const char not_called[] = "no function of it was called since";
+
+#define LABELS(labels) labels, ARRAY_SIZE(labels)
+
+/* clang-format off */
+static const struct view views[] = {
+	{ "function", LABELS(function_labels),
+		VIEW_BY | VIEW_PACE | VIEW_REST | VIEW_COST | VIEW_METRICS, { USE_TABLE },
+		fill_function, not_called, NULL, json_write_stats },
+	{ "process", LABELS(process_labels),
+		VIEW_BY | VIEW_PACE | VIEW_METRICS | VIEW_PROCESSES, { USE_PROCESS },
+		fill_process, "no process has called a function of it since", NULL,
+		json_write_stats },
+	{ "library", LABELS(library_labels), VIEW_BY | VIEW_PACE, { USE_LIBRARY, USE_TABLE },
+		fill_library, not_called, NULL, json_write_stats },
+	{ "stack", LABELS(stack_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS, { USE_ROW },
+		fill_stacks, "no call of it has a stack since", NULL, json_write_stats },
+	{ "flat", LABELS(flat_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS, {},
+		fill_flat, "no sample has a stack since", NULL, json_write_stats },
+	{ "stack-diff", LABELS(stack_diff_labels), VIEW_DIFF | VIEW_STACKS, {}, fill_stack_diff,
+		"no call of it has a stack before or after", NULL, json_write_stack_diff },
+	{ "blocked-in", LABELS(sleep_labels), VIEW_BY | VIEW_PACE | VIEW_STACKS | VIEW_SLEEPS,
+		{ USE_ROW }, fill_stacks,
+		"no call of it has slept since, or it does not see where: attach --split --stacks",
+		NULL, json_write_stats },
+	{ "cgroup", LABELS(cgroup_labels), VIEW_BY | VIEW_PACE | VIEW_METRICS | VIEW_CGROUPS,
+		{ USE_ROW }, fill_keys,
+		"no call of it was made since, or it does not see by whom: --no-processes", NULL,
+		json_write_stats },
+	{ "bandwidth", LABELS(bandwidth_labels), VIEW_BY, {},
+		fill_bandwidth, "no collective of it was called since, by communicator and with bytes: attach nccl",
+		NULL, json_write_stats },
+	{ "key", LABELS(function_labels), VIEW_PACE | VIEW_METRICS, { USE_ROW },
+		fill_keys, "no call of it was told apart since", NULL, json_write_stats },
+	{ "hist", LABELS(hist_labels), VIEW_PACE, {},
+		fill_hist, "no call has returned since", print_hist, json_write_stats },
+	{ "errors", LABELS(error_labels), 0, {},
+		fill_errors, "no call has failed", NULL, json_write_stats },
+	{ "slow", LABELS(slow_labels), 0, {},
+		fill_slow, "no slow call is remembered", NULL, json_write_stats },
+	{ "tree", LABELS(tree_labels), VIEW_PACE | VIEW_REST, { USE_TREE },
+		fill_tree, not_called, NULL, json_write_stats },
+	{ "diff", LABELS(diff_labels), VIEW_DIFF, {},
+		fill_diff, "no function was called before or after", NULL, json_write_diff },
+	{ "heat", LABELS(hist_labels), VIEW_PACE | VIEW_FRAME, {},
+		fill_heat, "no call has returned since", print_heat, json_write_stats },
+	{ "watch", LABELS(function_labels), VIEW_PACE | VIEW_COST | VIEW_FRAME, { USE_RATES },
+		fill_rates, not_called, NULL, json_write_stats },
+/* clang-format on */
+};
+
+const struct view *view_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
+		if (!strcmp(views[i].name, name))
+			return &views[i];
+	return NULL;
+}
+
+const char *view_by_words(char buf[WORDS_LEN])
+{
+	const char *words[ARRAY_SIZE(views)];
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
+		if (views[i].flags & VIEW_BY)
+			words[cnt++] = views[i].name;
+	return words_join(words, cnt, "|", "|", buf);
+}
