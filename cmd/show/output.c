@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "show/text.h"
+#include "stats/figures.h"
 
 /* --- messages: errors with their hints, wrong usage, remarks ------------------------------------- */
 
@@ -158,6 +159,29 @@ void json_set_cost(struct json *j, const struct cost *cost)
 {
 	json_set_u64_if(j, "cost_ns_per_s", cost->source != COST_UNKNOWN, cost->ns_per_s);
 	json_set_str(j, "cost_source", cost_source_name(cost->source));
+}
+
+void json_add_real(struct json *j, enum figure_unit unit, double x)
+{
+	json_real(j, "%.*f", unit == UNIT_PERCENT ? 3 : rate_digits(x), x);
+}
+
+void json_add_figures(struct json *j, enum figure_use use, const struct figures *f)
+{
+	enum figure_id ids[FIGURE_CNT];
+	size_t cnt = figure_list(use, ids);
+
+	for (size_t i = 0; i < cnt; i++) {
+		enum figure_id id = ids[i];
+
+		if (figure_is_real(id) && figure_known(f, id)) {
+			json_key(j, figures[id].key);
+			json_add_real(j, figures[id].unit, f->value[id].x);
+		} else {
+			json_set_u64_if(j, figures[id].key, figure_known(f, id),
+				figure_or_0(f, id));
+		}
+	}
 }
 
 void json_error(const struct globals *g, const char *message)

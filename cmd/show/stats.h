@@ -330,7 +330,6 @@ bool report_keys_known(const struct report_group *rg);
  */
 uint64_t report_inner_launches(const struct report_group *rg);
 
-void json_add_figures(struct json *j, enum figure_use use, const struct figures *f);
 
 /* What frames that are drawn one after the other remember: of each row how much it had. */
 struct history *history_new(void); /* NULL: no memory */

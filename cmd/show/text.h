@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/err.h"
+#include "stats/figures.h"
 #include "stats/stats.h"
 
 /* --- messages ------------------------------------------------------------------------------- */
@@ -132,6 +133,10 @@ static inline int rate_digits(double per_s)
 {
 	return per_s > 0 && per_s < 1 ? 9 : 3;
 }
+
+/* A percentage or a rate; the figures of a kind of document by their keys. */
+void json_add_real(struct json *j, enum figure_unit unit, double x);
+void json_add_figures(struct json *j, enum figure_use use, const struct figures *f);
 
 /* A time of day, ns of CLOCK_REALTIME, as a string. */
 void json_set_time(struct json *j, const char *key, uint64_t realtime_ns);
