@@ -6,12 +6,540 @@
 //
 // By key a function's calls are several samples, each with labels of the keys; what is not
 // known by key stays one. Of a function that was never called there is one sample: calls.
+//
+// Files of one soname are one library, wherever a node or an environment has them. Which keys
+// have series is by who came first, so that a later one takes none away: it is among the others.
+//
+// What is counted up may end, and never falls: whoever adds it up takes less for a new beginning.
+// A fold takes what ended processes had from keys and cgroups that live on, and moves up who was
+// among the others. So series that a fold may leave with less say by a label how many there were.
+// Of cgroups one that goes makes room, too: the others then say behind which number they are.
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
 #include "proc/proc.h"
+#include "show/call.h"
+#include "show/stats.h"
+#include "show/text.h"
+
+#define SERIES_USUAL 100 /* of a function, where --top says nothing else */
+
+/* Of the calls of a function those that are told apart from others by a key or a process. */
+struct series {
+	char *text; /* its function's labels, and its own */
+	struct stats_row row;
+};
+
+/* A function of one group; in files that are labelled alike they are one. */
+struct labels {
+	const struct report_group *rg;
+	const struct stats *s;
+	const struct stats_func **f; /* in order; the first one's name and types are theirs */
+	size_t cnt;
+	bool called;
+	char *text; /* group="...",function="...",library="..." */
+	struct series *series; /* others, then those told apart; NULL: it is not */
+	size_t series_cnt;
+	bool full; /* more were to have series than may */
+};
+
+struct all_labels {
+	struct labels *of;
+	size_t cnt;
+	const struct stats_func **funcs; /* what .f of each lies in */
+};
+
+/* --- labels --------------------------------------------------------------------------------- */
+
+/* Backslash, quote and line feed are escaped; what is no UTF-8 or a control is \xNN. */
+static void label_put(FILE *f, const char *value)
+{
+	_cleanup_free_ char *copy = strdup(value);
+	char *line = copy, *next;
+
+	for (; line; line = next) {
+		_cleanup_free_ char *safe = NULL;
+
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		safe = text_escape(line);
+		for (const char *p = safe; p && *p; p++) {
+			if (*p == '\\' || *p == '"')
+				fputc('\\', f);
+			fputc(*p, f);
+		}
+		if (next)
+			fputs("\\n", f);
+	}
+}
+
+/* A function as it is labelled; .nth tells it from others of its file that are called alike. */
+struct named {
+	const struct report_group *rg;
+	const struct stats_func *f;
+	struct group_func func;
+	const char *group, *library, *symbol;
+	size_t nth; /* of those of its name, symbol and file */
+};
+
+static int compare_labelled(const struct named *x, const struct named *y)
+{
+	int order = strcmp(x->group, y->group);
+
+	if (!order)
+		order = strcmp(x->func.name, y->func.name);
+	return order ? order : strcmp(x->library, y->library);
+}
+
+static int compare_named(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	int order = compare_labelled(x, y);
+
+	if (!order)
+		order = strcmp(x->symbol, y->symbol);
+	if (!order && x->nth != y->nth)
+		order = x->nth < y->nth ? -1 : 1;
+	if (!order)
+		order = strcmp(x->func.library, y->func.library);
+	return order ? order : (x->f->fn > y->f->fn) - (x->f->fn < y->f->fn);
+}
+
+static bool same_symbol(const struct named *x, const struct named *y)
+{
+	return !compare_labelled(x, y) && !strcmp(x->symbol, y->symbol);
+}
+
+/* The same function in another file that is labelled alike. */
+static bool is_same(const struct named *x, const struct named *y)
+{
+	return same_symbol(x, y) && x->nth == y->nth;
+}
+
+/* What the linker knows a file by; of one that has no such name, its own. */
+static const char *library_label(const struct report *r, const struct group_func *func)
+{
+	const char *slash;
+
+	if (r->choice->path_labels || *func->library != '/')
+		return func->library;
+	if (func->soname)
+		return func->soname;
+	slash = strrchr(func->library, '/');
+	return slash[1] ? slash + 1 : func->library;
+}
+
+/* Labels that are written one after the other. */
+struct line {
+	FILE *f;
+	char *text;
+	size_t size;
+};
+
+static int line_begin(struct line *l, const char *text)
+{
+	l->text = NULL;
+	l->f = open_memstream(&l->text, &l->size);
+	if (l->f)
+		fputs(text, l->f);
+	return l->f ? 0 : -ENOMEM;
+}
+
+/* For free(); NULL where @code says that it failed, or memory is short. */
+static char *line_end(struct line *l, int code)
+{
+	if (!fclose(l->f) && !code)
+		return l->text;
+	free(l->text);
+	return NULL;
+}
+
+/* Two functions of one name in one library (overloads) are told apart by their offset. */
+static int make_labels(struct labels *l, const struct named *n, bool twin)
+{
+	_cleanup_free_ char *name = NULL;
+	struct line line;
+
+	if (line_begin(&line, "group=\""))
+		return -ENOMEM;
+	if (twin &&
+		asprintf(&name, "%s+%#llx", n->func.name,
+			(unsigned long long)n->func.offset) < 0)
+		name = NULL;
+	label_put(line.f, n->group);
+	fputs("\",function=\"", line.f);
+	label_put(line.f, name ? name : n->func.name);
+	fputs("\",library=\"", line.f);
+	label_put(line.f, n->library);
+	fputs("\"", line.f);
+	l->text = line_end(&line, 0);
+	return l->text ? 0 : -ENOMEM;
+}
+
+/* --- what of a function is told apart --------------------------------------------------------------- */
+
+/* Some names are those of labels that are ours, or the format's. */
+static void put_label(FILE *f, const char *key, const char *value)
+{
+	static const char *const ours[] = { "group", "function", "library", "code", "le",
+		"argument", "reason", "state", "fold", "after", "pod_uid", "container_id", "slurm_job", "unit" };
+	bool taken = !strncmp(key, "__", 2) || isdigit((unsigned char)*key);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		taken |= !strcmp(ours[i], key);
+	fputs(taken ? ",arg_" : ",", f);
+	for (; *key; key++)
+		if (*key != ']' && *key != '>')
+			fputc(isalnum((unsigned char)*key) ? *key : '_', f);
+	fputs("=\"", f);
+	label_put(f, value);
+	fputc('"', f);
+}
+
+static void put_said(FILE *f, const char *name, const char *said)
+{
+	if (!*said)
+		return;
+	fprintf(f, ",%s=\"", name);
+	label_put(f, said);
+	fputc('"', f);
+}
+
+/* Whose pod and container it is; the path tells those apart that have neither. */
+static void put_cgroup(FILE *f, const struct cgroup *c)
+{
+	put_said(f, "pod_uid", c->pod_uid);
+	put_said(f, "container_id", c->container_id);
+	put_said(f, "slurm_job", c->slurm_job);
+	put_said(f, "unit", c->unit);
+}
+
+/* Before the first fold there is no such label. */
+static void put_fold(FILE *f, const struct labels *l)
+{
+	if (l->rg->whole->folds)
+		fprintf(f, ",fold=\"%u\"", l->rg->whole->folds);
+}
+
+/* A key that the function has not, or that is not for who reads, is no label. */
+static char *row_labels(const struct labels *l, const struct stats_func *func,
+	const struct func_types *t, const struct stats_row *row)
+{
+	const struct report_group *rg = l->rg;
+	struct out value = {};
+	struct line line;
+	int code = 0;
+
+	if (line_begin(&line, l->text))
+		return NULL;
+	for (size_t i = 0; i < rg->by_cnt; i++) {
+		const struct func_part *part = &rg->keys.funcs[func->fn].key[rg->by[i]];
+
+		if (part->by == FSN_BY_NONE || row->hidden & 1U << i)
+			continue;
+		value.len = 0;
+		key_text(&value, t, part, row, i);
+		out_char(&value, '\0');
+		if (value.failed)
+			code = -ENOMEM;
+		else
+			put_label(line.f, rg->keys.key[rg->by[i]], value.buf);
+		if (!code && part->by == FSN_BY_CGROUP && row->cgroup)
+			put_cgroup(line.f, row->cgroup);
+	}
+	put_fold(line.f, l);
+	out_done(&value);
+	return line_end(&line, code);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	uint32_t x = ((const struct stats_row *)a)->nth, y = ((const struct stats_row *)b)->nth;
+
+	return (x > y) - (x < y);
+}
+
+/* A process's number may be another's later: its start tells, and its first call's name. */
+static char *process_labels(const struct labels *l, const struct stats_row *row)
+{
+	char comm[sizeof(row->comm) + 1] = "";
+	struct line line;
+
+	if (line_begin(&line, l->text))
+		return NULL;
+	memcpy(comm, row->comm, sizeof(row->comm));
+	fprintf(line.f, ",pid=\"%d\"", row->pid);
+	put_label(line.f, "comm", comm);
+	return line_end(&line, 0);
+}
+
+static char *cgroup_labels(const struct labels *l, const struct cgroup *c)
+{
+	struct line line;
+
+	if (line_begin(&line, l->text))
+		return NULL;
+	put_said(line.f, "cgroup", c->path);
+	put_cgroup(line.f, c);
+	put_fold(line.f, l);
+	return line_end(&line, 0);
+}
+
+/* Takes @text. Two that read alike are one series, as the format wants it. */
+static int add_series(struct labels *l, char *text, size_t most, const struct stats_row *row)
+{
+	size_t i = 0;
+
+	if (!text)
+		return -ENOMEM;
+	while (i < l->series_cnt && strcmp(l->series[i].text, text))
+		i++;
+	if (i == l->series_cnt && l->series_cnt > most) {
+		l->full = true;
+		i = 0;
+	}
+	if (i < l->series_cnt) {
+		stats_row_add(&l->series[i].row, row);
+		free(text);
+	} else {
+		l->series[l->series_cnt++] = (struct series) { text, *row };
+	}
+	return 0;
+}
+
+/* The first is that of others: it is there from the beginning, and only grows. */
+static int begin_series(struct labels *l, const char *key, size_t most)
+{
+	struct line line;
+	char *text;
+
+	l->series = calloc(most + 1, sizeof(*l->series));
+	if (!l->series || line_begin(&line, l->text))
+		return -ENOMEM;
+	put_label(line.f, key, "others");
+	put_fold(line.f, l);
+	text = line_end(&line, 0);
+	l->series[l->series_cnt++].text = text;
+	return text ? 0 : -ENOMEM;
+}
+
+/* Of cgroups: those are there that are gone, and all that were made after the last one shown. */
+static int name_last(struct labels *l)
+{
+	char *text;
+
+	if (asprintf(&text, "%s,after=\"%llu\"", l->series->text,
+		    (unsigned long long)l->series[l->series_cnt - 1].row.key.word[0]) < 0)
+		return -ENOMEM;
+	free(l->series->text);
+	l->series->text = text;
+	return 0;
+}
+
+static int add_rows(struct labels *l, const struct stats_func *f, const struct types *types,
+	size_t most)
+{
+	_cleanup_free_ struct stats_row *rows = NULL;
+	size_t cnt;
+	int code = 0;
+
+	rows = report_rows_by(l->rg, f, &cnt);
+	if (!rows)
+		return -ENOMEM;
+	qsort(rows, cnt, sizeof(*rows), compare_rows);
+	for (size_t i = 0; !code && i < cnt; i++)
+		code = add_series(l, row_labels(l, f, types_of(types, f->fn), &rows[i]), most,
+			&rows[i]);
+	stats_row_add(&l->series[0].row, &f->others);
+	stats_row_add(&l->series[0].row, &f->rows_ended);
+	return code;
+}
+
+static int compare_started(const void *a, const void *b)
+{
+	const struct stats_proc *x = a, *y = b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Those that began first: who comes later displaces nobody. */
+static int add_processes(struct labels *l, const struct stats_func *f, size_t most)
+{
+	_cleanup_free_ struct stats_proc *procs = calloc(f->proc_cnt + 1, sizeof(*procs));
+	const struct stats_row ended = { .n = f->ended.n };
+	int code = 0;
+
+	if (!procs)
+		return -ENOMEM;
+	memcpy(procs, f->procs, f->proc_cnt * sizeof(*procs));
+	qsort(procs, f->proc_cnt, sizeof(*procs), compare_started);
+	for (size_t i = 0; !code && i < f->proc_cnt; i++) {
+		struct stats_row row = { .pid = procs[i].pid, .start_ns = procs[i].start_ns,
+			.n = procs[i].n };
+
+		memcpy(row.comm, procs[i].comm, sizeof(row.comm));
+		code = add_series(l, process_labels(l, &row), most, &row);
+	}
+	stats_row_add(&l->series[0].row, &ended);
+	return code;
+}
+
+static int add_cgroups(struct labels *l, const struct stats_func *f, size_t most)
+{
+	_cleanup_free_ struct stats_row *rows = NULL;
+	struct stats_row rest;
+	int code = 0;
+	size_t cnt;
+
+	rows = report_cgroups(l->rg, f, &cnt, &rest);
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; !code && i < cnt; i++)
+		code = add_series(l, cgroup_labels(l, rows[i].cgroup), most, &rows[i]);
+	stats_row_add(&l->series[0].row, &rest);
+	return code;
+}
+
+/* By what a function's series are told apart; NULL: it has but one. */
+static const char *label_of(const struct report *r, const struct labels *l)
+{
+	if (r->view->flags & VIEW_PROCESSES)
+		return group_info(l->s->group).processes ? "pid" : NULL;
+	if (r->view->flags & VIEW_CGROUPS)
+		return report_has_cgroups(l->rg, l->f[0]) ? "cgroup" : NULL;
+	if (l->rg->by_cnt && l->rg->keys.funcs[l->f[0]->fn].on)
+		return l->rg->keys.key[l->rg->by[0]];
+	return NULL;
+}
+
+static int make_series(const struct report *r, struct labels *l, const struct types *types,
+	size_t most)
+{
+	const char *label = label_of(r, l);
+	size_t cnt = 0;
+	int code;
+
+	if (!label)
+		return 0;
+	for (size_t i = 0; i < l->cnt; i++)
+		cnt += l->f[i]->proc_cnt + l->f[i]->row_cnt;
+	most = most < cnt ? most : cnt;
+	code = begin_series(l, label, most);
+	for (size_t i = 0; !code && i < l->cnt; i++)
+		if (r->view->flags & VIEW_PROCESSES)
+			code = add_processes(l, l->f[i], most);
+		else if (r->view->flags & VIEW_CGROUPS)
+			code = add_cgroups(l, l->f[i], most);
+		else
+			code = add_rows(l, l->f[i], types, most);
+	return !code && l->full && r->view->flags & VIEW_CGROUPS ? name_last(l) : code;
+}
+
+/* Functions are in order, those of a group together. */
+static int make_all_series(const struct report *r, struct all_labels *all)
+{
+	size_t most = r->choice->top ? r->choice->top : SERIES_USUAL;
+	_cleanup_types_ struct types *types = NULL;
+	int code = 0;
+
+	for (size_t i = 0; !code && i < all->cnt; i++) {
+		struct labels *l = &all->of[i];
+
+		if (r->choice->by_cnt && (!i || l->rg != all->of[i - 1].rg)) {
+			types_free(TAKE_PTR(types));
+			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): label_all() set it */
+			code = types_read(l->s->group, &types, NULL);
+		}
+		if (!code && l->called)
+			code = make_series(r, l, types, most);
+	}
+	return code;
+}
+
+/* --- all of a report ------------------------------------------------------------------------- */
+
+static struct named *name_all(const struct report *r, size_t cnt)
+{
+	struct named *named = calloc(cnt + 1, sizeof(*named));
+	size_t at = 0;
+
+	for (size_t i = 0; named && i < r->cnt; i++)
+		for (size_t k = 0; k < r->group[i].func_cnt; k++) {
+			struct named *n = &named[at++];
+
+			n->rg = &r->group[i];
+			n->f = r->group[i].funcs[k];
+			n->func = group_func(n->rg->s->group, n->f->fn);
+			n->group = group_name(n->rg->s->group);
+			n->library = library_label(r, &n->func);
+			n->symbol = n->func.symbol ? n->func.symbol : "";
+		}
+	if (!named)
+		return NULL;
+	qsort(named, cnt, sizeof(*named), compare_named);
+	for (size_t i = 1; i < cnt; i++)
+		if (same_symbol(&named[i], &named[i - 1]) &&
+			!strcmp(named[i].func.library, named[i - 1].func.library))
+			named[i].nth = named[i - 1].nth + 1;
+	qsort(named, cnt, sizeof(*named), compare_named);
+	return named;
+}
+
+/* Those that are the same are neighbours, and so are those of one label. */
+static int label_all(struct all_labels *all, const struct named *named, size_t cnt)
+{
+	bool twin = false;
+	int code = 0;
+
+	for (size_t i = 0, next; !code && i < cnt; i = next) {
+		struct labels *l = &all->of[all->cnt++];
+
+		*l = (struct labels) { .rg = named[i].rg, .s = named[i].rg->s, .f = all->funcs + i };
+		for (next = i; next < cnt && is_same(&named[i], &named[next]); next++, l->cnt++) {
+			all->funcs[next] = named[next].f;
+			l->called |= report_is_shown(named[next].rg, named[next].f);
+		}
+		twin = (i && !compare_labelled(&named[i], &named[i - 1])) ||
+			(next < cnt && !compare_labelled(&named[i], &named[next]));
+		code = make_labels(l, &named[i], twin);
+	}
+	return code;
+}
+
+/* Those of all functions of @r, each group's together; -ENOMEM. End with labels_done(). */
+static int labels_collect(const struct report *r, struct all_labels *ret_labels)
+{
+	_cleanup_free_ struct named *named = NULL;
+	size_t cnt = 0;
+	int code;
+
+	for (size_t i = 0; i < r->cnt; i++)
+		cnt += r->group[i].func_cnt;
+	ret_labels->of = calloc(cnt + 1, sizeof(*ret_labels->of));
+	ret_labels->funcs = calloc(cnt + 1, sizeof(*ret_labels->funcs));
+	named = name_all(r, cnt);
+	if (!ret_labels->of || !ret_labels->funcs || !named)
+		return -ENOMEM;
+	code = label_all(ret_labels, named, cnt);
+	return code ? code : make_all_series(r, ret_labels);
+}
+
+static void labels_done(struct all_labels *all)
+{
+	for (size_t i = 0; i < all->cnt; i++) {
+		for (size_t k = 0; k < all->of[i].series_cnt; k++)
+			free(all->of[i].series[k].text);
+		free(all->of[i].series);
+		free(all->of[i].text);
+	}
+	free(all->of);
+	free(all->funcs);
+}
 
 struct metrics {
 	struct all_labels labels;
