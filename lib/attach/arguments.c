@@ -198,8 +198,8 @@ int describe_keys(struct description *d, const struct draft *draft,
 	d->key_late = keys_are_late(d->keyed, draft->probed_cnt);
 	d->asked = keys_are_asked(d->keyed, draft->probed_cnt);
 	for (size_t i = 0; !code && i < keys->key_cnt; i++)
-		code = strtab_add(&d->text, keys->key[i].name, &d->key_text[i], err);
+		d->key_text[i] = strtab_add(&d->text, keys->key[i].name);
 	for (size_t i = 0; !code && i < keys->sum_cnt; i++)
-		code = strtab_add(&d->text, keys->sum[i].name, &d->sum_text[i], err);
+		d->sum_text[i] = strtab_add(&d->text, keys->sum[i].name);
 	return code;
 }

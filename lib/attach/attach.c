@@ -482,21 +482,17 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 	if (code)
 		return code;
 	m = apart_alloc(sizeof(*m));
-	if (!m) {
-		code = err_sys(err, -errno, "cannot attach");
-	} else {
-		*m = (struct making) { draft, opts, &price, fs, dir_fd, {}, {} };
-		err_sys(&m->err, -EINTR, "cannot attach"); /* until it is known better */
-		apart_run(make_group, m, opts->tick, opts->tick_arg);
-		code = m->err.code;
-		if (code)
-			*err = m->err;
-		else
-			*ret_report = m->report;
-		if (!code)
-			find_shared(fs, draft, ret_report);
-		apart_free(m, sizeof(*m));
-	}
+	*m = (struct making) { draft, opts, &price, fs, dir_fd, {}, {} };
+	err_sys(&m->err, -EINTR, "cannot attach"); /* until it is known better */
+	apart_run(make_group, m, opts->tick, opts->tick_arg);
+	code = m->err.code;
+	if (code)
+		*err = m->err;
+	else
+		*ret_report = m->report;
+	if (!code)
+		find_shared(fs, draft, ret_report);
+	apart_free(m, sizeof(*m));
 	if (code) /* what is still there was left by a child that was killed */
 		bpffs_remove_dead(fs, draft->name, NULL);
 	return code;

@@ -434,8 +434,6 @@ int calibrate(struct bpffs *fs, enum link_mode mode, struct calibration *ret_cal
 	struct calibrating *c = apart_alloc(sizeof(*c));
 	int code;
 
-	if (!c)
-		return err_sys(err, -errno, "cannot calibrate");
 	c->opts = &opts;
 	c->fs = fs;
 	code = calibrate_as(c, err);

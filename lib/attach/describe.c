@@ -99,7 +99,8 @@ static int describe_aliases(struct description *d, const struct target *f,
 		names[len++] = '\n';
 		names[len] = '\0';
 	}
-	return strtab_add(&d->text, names, ret_offset, err);
+	*ret_offset = strtab_add(&d->text, names);
+	return 0;
 }
 
 /* A line; what would break it is cut away. */
@@ -133,7 +134,8 @@ static int describe_left_out(struct description *d, const struct draft *draft, s
 	}
 	if (fclose(f))
 		return err_sys(err, -ENOMEM, "cannot describe the group");
-	return strtab_add(&d->text, text, &d->left_out, err);
+	d->left_out = strtab_add(&d->text, text);
+	return 0;
 }
 
 static int describe_func(struct description *d, const struct draft *draft, const struct target *f,
@@ -152,7 +154,7 @@ static int describe_func(struct description *d, const struct draft *draft, const
 		{ f->known ? f->known->types_why : NULL, &func->types_why },
 	};
 	const struct group_func shown = target_shown(f);
-	int code = 0;
+	int code;
 
 	snprintf(func->label, sizeof(func->label), "%.*s", FSN_LABEL_LEN - 1, f->name);
 	func->offset = f->offset;
@@ -166,10 +168,9 @@ static int describe_func(struct description *d, const struct draft *draft, const
 	func->limit = f->limit;
 	func->exact = budget_is_exact(draft, f);
 	func->variadic = f->known && f->known->is_variadic;
-	for (size_t i = 0; !code && i < ARRAY_SIZE(strings); i++)
-		code = strtab_add(&d->text, strings[i].str, strings[i].offset, err);
-	if (!code)
-		code = describe_aliases(d, f, &func->aliases, err);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		*strings[i].offset = strtab_add(&d->text, strings[i].str);
+	code = describe_aliases(d, f, &func->aliases, err);
 	if (!code && f->known)
 		code = type_records_add(&d->types, &d->text, f->known, func, err);
 	return code;
@@ -290,11 +291,11 @@ static int describe_object(struct description *d, const struct object *object,
 	ret_lib->ino = id.ino;
 	ret_lib->size = id.size;
 	ret_lib->mtime_ns = id.mtime_ns;
-	code = strtab_add(&d->text, object->path, &ret_lib->path, err);
-	if (!code && object->elf)
-		code = strtab_add(
-			&d->text, object_file(object)->soname, &ret_lib->soname, err);
-	return code ? code : strtab_add(&d->text, object->build_id, &ret_lib->build_id, err);
+	ret_lib->path = strtab_add(&d->text, object->path);
+	if (object->elf)
+		ret_lib->soname = strtab_add(&d->text, object_file(object)->soname);
+	ret_lib->build_id = strtab_add(&d->text, object->build_id);
+	return 0;
 }
 
 /* Texts of several, as struct fsn_said has them. */

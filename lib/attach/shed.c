@@ -334,17 +334,15 @@ static int remove_probes(struct shed *s)
 		return -ENOENT;
 	}
 	h = apart_alloc(sizeof(*h));
-	if (h) {
-		*h = (struct handing) { .s = s, .code = -EINTR };
-		apart_run(hand_over, h, NULL, NULL);
-		code = h->code ? h->code : h->replaced ? 0 : -EOPNOTSUPP;
-		/* Only now: until then they count as before. */
-		if (!code)
-			mark_left_out(s);
-		apart_free(h, sizeof(*h));
-	}
+	*h = (struct handing) { .s = s, .code = -EINTR };
+	apart_run(hand_over, h, NULL, NULL);
+	code = h->code ? h->code : h->replaced ? 0 : -EOPNOTSUPP;
+	/* Only now: until then they count as before. */
+	if (!code)
+		mark_left_out(s);
+	apart_free(h, sizeof(*h));
 	bpffs_unlock(s->fs);
-	return h ? code : -ENOMEM;
+	return code;
 }
 
 /* --- judging ----------------------------------------------------------------------------------- */

@@ -380,9 +380,8 @@ int stage_count(const struct draft *draft, const struct attach_opts *opts, struc
 	struct stage *s = apart_alloc(size);
 	int code;
 
-	if (!targets || !of || !s) {
-		if (s)
-			apart_free(s, size);
+	if (!targets || !of) {
+		apart_free(s, size);
 		return err_sys(err, -ENOMEM, "cannot count entries");
 	}
 	cnt = order(draft, funcs, of);

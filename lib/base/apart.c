@@ -42,13 +42,14 @@ void *apart_alloc(size_t size)
 {
 	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	return mem == MAP_FAILED ? NULL : mem;
+	if (mem == MAP_FAILED)
+		alloc_failed();
+	return mem;
 }
 
 void apart_free(void *mem, size_t size)
 {
-	if (mem)
-		munmap(mem, size);
+	munmap(mem, size);
 }
 
 /* All signals but that of the parent's death are blocked. */

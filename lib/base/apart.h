@@ -22,7 +22,7 @@ bool apart_stop(void);
 /* In @fn: whether the command is dead. */
 bool apart_orphaned(void);
 
-/* Zeroed memory that both see, or NULL with errno. apart_free() needs the same @size. */
+/* Zeroed memory that both see. apart_free() needs the same @size. */
 void *apart_alloc(size_t size);
 void apart_free(void *mem, size_t size);
 

@@ -15,13 +15,13 @@
 struct out {
 	char *buf;
 	size_t len, size;
-	bool failed; /* memory ran out: what came then is missing */
+	bool failed; /* never: to go with those that look */
 };
 
 /* Makes the buffer larger, as out_room() when there is too little. */
 char *out_grow(struct out *o, size_t size);
 
-/* Room for @size more bytes at .buf + .len, or NULL; the caller adds to .len. */
+/* Room for @size more bytes at .buf + .len, which the caller adds to .len. */
 static inline char *out_room(struct out *o, size_t size)
 {
 	return o->size - o->len >= size && o->buf ? o->buf + o->len : out_grow(o, size);
@@ -31,10 +31,8 @@ static inline void out_mem(struct out *o, const char *str, size_t len)
 {
 	char *to = out_room(o, len);
 
-	if (to) {
-		memcpy(to, str, len);
-		o->len += len;
-	}
+	memcpy(to, str, len);
+	o->len += len;
 }
 
 static inline void out_str(struct out *o, const char *str)
@@ -127,8 +125,6 @@ static inline __attribute__((always_inline)) void json_key(
 	if (j->pretty)
 		json_separate(j);
 	to = start = out_room(j->out, len + 5);
-	if (!to)
-		return;
 	if (j->place == JSON_NEXT && !j->pretty)
 		*to++ = ',';
 	*to++ = '"';

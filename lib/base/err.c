@@ -120,14 +120,9 @@ static void keep(const char *text)
 __attribute__((format(printf, 2, 0))) static int log_print(
 	enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t len;
+	_cleanup_free_ char *text = xvasprintf(fmt, ap);
+	size_t len = strlen(text);
 
-	if (vasprintf(&text, fmt, ap) < 0) {
-		text = NULL;
-		return 0;
-	}
-	len = strlen(text);
 	if (len && text[len - 1] == '\n')
 		text[len - 1] = '\0';
 	if (log_sink)

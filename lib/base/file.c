@@ -147,9 +147,8 @@ static char *temp_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	int dir = slash ? (int)(slash + 1 - path) : 0;
-	char *name;
 
-	return asprintf(&name, "%.*s.%s.XXXXXX", dir, path, path + dir) < 0 ? NULL : name;
+	return xasprintf("%.*s.%s.XXXXXX", dir, path, path + dir);
 }
 
 int file_replace(const char *path, mode_t mode, const void *bytes, size_t len)
@@ -163,9 +162,9 @@ int file_replace(const char *path, mode_t mode, const void *bytes, size_t len)
 		return file_write(fd, bytes, len);
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return write_special(path, bytes, len);
-	fd = temp ? mkostemp(temp, O_CLOEXEC) : -1;
+	fd = mkostemp(temp, O_CLOEXEC);
 	if (fd < 0)
-		return temp ? -errno : -ENOMEM;
+		return -errno;
 	code = file_write(fd, bytes, len);
 	if (!code && fchmod(fd, mode))
 		code = -errno;

@@ -9,19 +9,18 @@
 
 #define JSON_C_0_18 (18 << 8) /* as in json_c_version_num(), below it is the micro version */
 
-static int parse(const char *text, size_t len, int depth, int flags,
+static void parse(const char *text, size_t len, int depth, int flags,
 	struct json_object **ret_root, struct json_end *ret_end)
 {
 	struct json_tokener *tok = json_tokener_new_ex(depth);
 
 	if (!tok)
-		return -ENOMEM;
+		alloc_failed();
 	json_tokener_set_flags(tok, flags);
 	*ret_root = json_tokener_parse_ex(tok, text, (int)len);
 	ret_end->status = json_tokener_get_error(tok);
 	ret_end->at = json_tokener_get_parse_end(tok);
 	json_tokener_free(tok);
-	return 0;
 }
 
 static bool is_ascii(const char *text, size_t len)
@@ -36,40 +35,36 @@ static bool is_ascii(const char *text, size_t len)
  * With a letter for each byte of other characters a text is as strict as before: outside of
  * strings, and in an escape, both are wrong.
  */
-static int parse_letters(const char *text, size_t len, int depth, struct json_end *ret_end)
+static void parse_letters(const char *text, size_t len, int depth, struct json_end *ret_end)
 {
-	_cleanup_free_ char *letters = malloc(len);
+	_cleanup_free_ char *letters = xmalloc(len);
 	struct json_object *root = NULL;
-	int code;
 
-	if (!letters)
-		return -ENOMEM;
 	for (size_t i = 0; i < len; i++)
 		letters[i] = text[i] & 0x80 ? 'x' : text[i];
-	code = parse(letters, len, depth, JSON_TOKENER_STRICT, &root, ret_end);
+	parse(letters, len, depth, JSON_TOKENER_STRICT, &root, ret_end);
 	json_object_put(root);
-	return code;
 }
 
-int json_read_with(const char *text, size_t len, int depth, bool ascii_only,
+void json_read_with(const char *text, size_t len, int depth, bool ascii_only,
 	struct json_object **ret_root, struct json_end *ret_end)
 {
-	int flags = JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8, code;
+	int flags = JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8;
 
 	*ret_root = NULL;
 	if (ascii_only && !is_ascii(text, len)) {
-		code = parse_letters(text, len, depth, ret_end);
-		if (code || ret_end->status != json_tokener_success)
-			return code;
+		parse_letters(text, len, depth, ret_end);
+		if (ret_end->status != json_tokener_success)
+			return;
 		flags &= ~JSON_TOKENER_STRICT;
 	}
-	return parse(text, len, depth, flags, ret_root, ret_end);
+	parse(text, len, depth, flags, ret_root, ret_end);
 }
 
-int json_read(const char *text, size_t len, int depth, struct json_object **ret_root,
+void json_read(const char *text, size_t len, int depth, struct json_object **ret_root,
 	struct json_end *ret_end)
 {
 	bool ascii_only = (json_c_version_num() & ~0xff) == JSON_C_0_18;
 
-	return json_read_with(text, len, depth, ascii_only, ret_root, ret_end);
+	json_read_with(text, len, depth, ascii_only, ret_root, ret_end);
 }

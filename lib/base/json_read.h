@@ -16,17 +16,17 @@ struct json_end {
 
 /*
  * Parses one JSON value (RFC 8259, UTF-8, at most @depth levels deep) that begins in the @len
- * bytes of @text (at most INT_MAX). 0, and *ret_end tells whether it is one: then *ret_root is
- * it (NULL for null), to be put by the caller; else that is NULL. -ENOMEM.
+ * bytes of @text (at most INT_MAX). *ret_end tells whether it is one: then *ret_root is
+ * it (NULL for null), to be put by the caller; else that is NULL.
  */
-int json_read(const char *text, size_t len, int depth, struct json_object **ret_root,
+void json_read(const char *text, size_t len, int depth, struct json_object **ret_root,
 	struct json_end *ret_end);
 
 /*
  * The same where the strict mode of json-c takes @ascii_only (0.18: bytes of other characters
  * are control characters to it, where char is signed) or more.
  */
-int json_read_with(const char *text, size_t len, int depth, bool ascii_only,
+void json_read_with(const char *text, size_t len, int depth, bool ascii_only,
 	struct json_object **ret_root, struct json_end *ret_end);
 
 #endif

@@ -142,12 +142,10 @@ int pattern_init(
 	memset(p, 0, sizeof(*p));
 	p->kind = kind;
 	if (kind == PATTERN_GLOB) {
-		p->glob = strdup(text);
-		return p->glob ? 0 : err_sys(err, -ENOMEM, "cannot match '%s'", text);
+		p->glob = xstrdup(text);
+		return 0;
 	}
 	ret = regcomp(&p->regex, text, REG_EXTENDED | REG_NOSUB);
-	if (ret == REG_ESPACE)
-		return err_sys(err, -ENOMEM, "cannot match '%s'", text);
 	if (ret) {
 		regerror(ret, &p->regex, why, sizeof(why));
 		return err_set(
@@ -195,66 +193,50 @@ static uint32_t *find(const struct strtab *t, const char *str)
 	return &t->slot[i];
 }
 
-static int grow_slots(struct strtab *t)
+static void grow_slots(struct strtab *t)
 {
 	size_t cnt = t->slot_cnt ? t->slot_cnt * 2 : FIRST_SLOTS;
 	struct strtab bigger = { .buf = t->buf, .slot_cnt = cnt };
 
-	bigger.slot = calloc(cnt, sizeof(*bigger.slot));
-	if (!bigger.slot)
-		return -ENOMEM;
+	bigger.slot = xcalloc(cnt, sizeof(*bigger.slot));
 	for (size_t i = 0; i < t->slot_cnt; i++)
 		if (t->slot[i])
 			*find(&bigger, t->buf + t->slot[i] - 1) = t->slot[i];
 	free(t->slot);
 	t->slot = bigger.slot;
 	t->slot_cnt = cnt;
-	return 0;
 }
 
-static int append(struct strtab *t, const char *str, uint32_t *ret_offset)
+static uint32_t append(struct strtab *t, const char *str)
 {
-	size_t size = strlen(str) + 1;
-	char *more;
+	size_t size = strlen(str) + 1, offset = t->len, room = 4096;
 
-	if (t->len + size > UINT32_MAX / 2)
-		return -ENOMEM;
-	/* Room in powers of two. */
-	for (size_t room = 4096;; room *= 2)
-		if (room >= t->len + size) {
-			more = realloc(t->buf, room);
-			break;
-		}
-	if (!more)
-		return -ENOMEM;
-	t->buf = more;
-	memcpy(t->buf + t->len, str, size);
-	*ret_offset = t->len;
+	if (offset + size > UINT32_MAX / 2)
+		alloc_failed();
+	while (room < offset + size)
+		room *= 2;
+	t->buf = xreallocarray(t->buf, room, 1);
+	memcpy(t->buf + offset, str, size);
 	t->len += size;
-	return 0;
+	return offset;
 }
 
-int strtab_add(struct strtab *t, const char *str, uint32_t *ret_offset, struct err *err)
+uint32_t strtab_add(struct strtab *t, const char *str)
 {
-	uint32_t offset = 0, *slot;
+	uint32_t *slot;
 
-	if (!t->buf && append(t, "", &offset))
-		return err_sys(err, -ENOMEM, "cannot keep names");
-	if (!str || !*str) {
-		*ret_offset = 0;
+	if (!t->buf)
+		append(t, "");
+	if (!str || !*str)
 		return 0;
-	}
-	if (t->used * 2 >= t->slot_cnt && grow_slots(t))
-		return err_sys(err, -ENOMEM, "cannot keep names");
+	if (t->used * 2 >= t->slot_cnt)
+		grow_slots(t);
 	slot = find(t, str);
 	if (!*slot) {
-		if (append(t, str, &offset))
-			return err_sys(err, -ENOMEM, "cannot keep names");
-		*slot = offset + 1;
+		*slot = append(t, str) + 1;
 		t->used++;
 	}
-	*ret_offset = *slot - 1;
-	return 0;
+	return *slot - 1;
 }
 
 void strtab_done(struct strtab *t)

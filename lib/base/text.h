@@ -106,7 +106,7 @@ bool pattern_is_glob(const char *text);
 
 /*
  * Prepares @text; a glob matches whole names, a regular expression (POSIX extended)
- * anywhere in them. -EINVAL with the reason, -ENOMEM. End with pattern_done().
+ * anywhere in them. -EINVAL with the reason. End with pattern_done().
  */
 _must_check_ int pattern_init(
 	struct pattern *p, enum pattern_kind kind, const char *text, struct err *err);
@@ -132,8 +132,8 @@ struct strtab {
 	size_t slot_cnt, used;
 };
 
-/* Offset of @str in the table, added if it is new; NULL counts as "". -ENOMEM. */
-int strtab_add(struct strtab *t, const char *str, uint32_t *ret_offset, struct err *err);
+/* Offset of @str in the table, added if it is new; NULL counts as "". */
+uint32_t strtab_add(struct strtab *t, const char *str);
 void strtab_done(struct strtab *t);
 
 /* The string at @offset of @buf, or "" when it does not lie inside whole. */

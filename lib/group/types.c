@@ -29,7 +29,8 @@ static int add_name(struct type_records *r, struct strtab *text, const struct pr
 	memset(name, 0, sizeof(*name));
 	name->value = c->code;
 	snprintf(name->label, sizeof(name->label), "%.*s", FSN_TYPE_LABEL_LEN - 1, c->name);
-	return strtab_add(text, c->name, &name->name, err);
+	name->name = strtab_add(text, c->name);
+	return 0;
 }
 
 static int add_names(struct type_records *r, struct strtab *text,
@@ -59,7 +60,6 @@ static int add_type(struct type_records *r, struct strtab *text, const struct pr
 	struct err *err)
 {
 	struct fsn_type *more = array_grow(r->types, r->type_cnt, sizeof(*more)), *type;
-	int code;
 
 	if (!more)
 		return err_sys(err, -ENOMEM, "cannot keep types");
@@ -76,11 +76,10 @@ static int add_type(struct type_records *r, struct strtab *text, const struct pr
 		.member_size = a->member_size,
 	};
 	snprintf(type->label, sizeof(type->label), "%.*s", FSN_TYPE_LABEL_LEN - 1, a->text);
-	code = strtab_add(text, a->text, &type->text, err);
-	if (!code)
-		code = strtab_add(text, a->name, &type->name, err);
-	if (code || !a->value.type || !a->value.type->code_cnt)
-		return code;
+	type->text = strtab_add(text, a->text);
+	type->name = strtab_add(text, a->name);
+	if (!a->value.type || !a->value.type->code_cnt)
+		return 0;
 	type->name_cnt = a->value.type->code_cnt;
 	return add_names(r, text, a->value.type, &type->names, err);
 }

@@ -347,8 +347,6 @@ static int pass_apart(const struct link_probes *probes)
 	struct pass *pass = apart_alloc(sizeof(*pass));
 	int code;
 
-	if (!pass)
-		return -errno;
 	*pass = (struct pass) { probes, -EINTR }; /* until it is known better */
 	apart_run(pass_probes, pass, NULL, NULL);
 	code = pass->code;

@@ -161,10 +161,7 @@ int keeper_start(
 	k->fd = -1;
 	snprintf(k->name, sizeof(k->name), "%s", name);
 	k->err = apart_alloc(sizeof(*k->err));
-	if (!k->err)
-		code = err_sys(err, -errno, "cannot watch over the group");
-	else
-		code = fork_keeper(k, err);
+	code = fork_keeper(k, err);
 	if (code)
 		keeper_free(k);
 	else

@@ -141,8 +141,6 @@ static int links_close(int dir_fd, struct link_pin *pins, size_t cnt, bpffs_prog
 	struct progress p = { c, progress, arg };
 	int code;
 
-	if (!c)
-		return -errno;
 	for (size_t i = 0; i < cnt; i++) {
 		_cleanup_close_ int fd = bpffs_get(dir_fd, pins[i].name, 0);
 

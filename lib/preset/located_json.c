@@ -292,8 +292,7 @@ static int parse_tree(struct json_doc *doc, struct err *err)
 	struct json_end end;
 	size_t stop;
 
-	if (json_read(doc->text, doc->len, JSON_DEPTH, &doc->root, &end))
-		return err_sys(err, -ENOMEM, "%s", doc->label);
+	json_read(doc->text, doc->len, JSON_DEPTH, &doc->root, &end);
 	stop = end.at;
 	if (end.status == json_tokener_continue)
 		return err_at(doc, doc->len, err, "the file ends too early");

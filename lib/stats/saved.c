@@ -251,9 +251,7 @@ static int parse(struct saved *saved, const char *text, size_t len)
 	size_t cnt;
 	int code;
 
-	code = json_read(text, len, JSON_TOKENER_DEFAULT_DEPTH, &root, &end);
-	if (code)
-		return code;
+	json_read(text, len, JSON_TOKENER_DEFAULT_DEPTH, &root, &end);
 	if (!root || !json_object_is_type(root, json_type_array))
 		return -EINVAL;
 	cnt = json_object_array_length(root);
