@@ -177,6 +177,8 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 	}
 	run = run_entry(fn);
 	args = event_regs(ctx, cookie, room);
+	if (fsn_thread_stacks)
+		EVENT_STACK(args) = stack_of_thread(ctx, 0);
 	if (!fsn_spans || kind != FSN_ENTRY) {
 		call_counted(args, fn, sp, true, run);
 		return;

@@ -156,7 +156,9 @@ static __always_inline __u64 part_stack(const struct pt_regs *ctx)
 	if (!fsn_walks_stacks || fsn_walks_late)
 		return 0;
 	if (fsn_thread_stacks)
-		return event_arg(ctx, FSN_EVENT_ARGS - 1);
+		return event_arg(ctx, FSN_EVENT_STACK);
+	if (fsn_user_stacks)
+		return stack_of_user();
 	return stack_of_call(caller_sp(ctx), caller_fp(ctx), caller_link(ctx));
 }
 

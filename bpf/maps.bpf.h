@@ -25,6 +25,7 @@ const volatile bool fsn_follows = false; /* some jump is followed */
 const volatile bool fsn_split = false;   /* where times went is known */
 const volatile bool fsn_may_pause = false; /* who makes calls may be held; hold.bpf.h */
 const volatile bool fsn_thread_stacks = false; /* stacks are what threads do, not who makes calls */
+const volatile bool fsn_user_stacks = false;   /* stacks begin where the thread went into the kernel */
 const volatile bool fsn_waits = false;   /* calls are waits of threads, others than that which runs */
 /* Time of a probe that is hit and measures nothing: on an emulated and a single-stepped instruction. */
 const volatile __u32 fsn_hit_ns = 0, fsn_step_ns = 0;

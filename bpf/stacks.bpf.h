@@ -172,6 +172,7 @@ __noinline __u32 stack_of_call(__u64 sp, __u64 fp, __u64 link)
 		return 0;
 	}
 	walk_begin(w, link, sp, fp);
+	w->exact = fsn_user_stacks && fsn_events; /* a USDT probe is hit, not called */
 #if defined(__TARGET_ARCH_x86)
 	if (!link) {
 		w->sp = sp + 8;
@@ -257,6 +258,15 @@ static __always_inline __u32 stack_of_thread(void *ctx, __u64 skip)
 	}
 	bytes = bpf_get_stack(ctx, w->frames, KERNEL_FRAMES * sizeof(*w->frames), skip);
 	return walk_thread(w, bytes > 0 ? bytes : 0);
+}
+
+/* Where the current thread went into the kernel; 0: it is one of the kernel's own. */
+static __always_inline __u32 stack_of_user(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+
+	return task->mm ? stack_of_call(REG_SP(regs), REG_FP(regs), REG_IP(regs)) : 0;
 }
 
 /* --- what files are called here ------------------------------------------------------------------ */

@@ -352,3 +352,16 @@ hidden() { # STATUS HIDE FUNCSNOOP-ARG...
 		assert_output_match "^${target##* } .* missing +${target% *}$"
 	done
 }
+
+@test "stacks: those of USDT probes begin at the probe" {
+	need_arch x86_64
+	fsn attach g "u:$EVENTS:tick" --stacks all
+	capture "$EVENTS" threads 2 3
+	fsn stats g --json
+	assert_json '[.[0].functions[0].rows[].calls] | add' 6
+	assert_json '[.[0].functions[0].rows[].key.stack | [.end, .frames[0].file]] | unique | map(.[1] |= split("/")[-1])' \
+		'[["outermost","events"]]'
+	assert_json '[.[0].functions[0].rows[].key.stack.frames[0:2] | [.[0].offset, .[1].name]] | unique' \
+		"$(readelf -n "$EVENTS" | sed -nE '/Name: tick$/ { n; s/.*Location: 0x0*([0-9a-f]+),.*/[["0x\1","pass"]]/p }')"
+	fsn detach g
+}

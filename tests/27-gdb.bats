@@ -21,12 +21,12 @@ alone() {
 	setarch -R env -i LD_LIBRARY_PATH="$LIB" LC_ALL=C PERL_HASH_SEED=0 HOME=/ "$@" </dev/null
 }
 
-gdb_stacks() { # OUT COMMAND...
-	local out=$1 offset
-	shift
+gdb_stacks() { # NAME=VALUE OUT COMMAND...
+	local what=$1 out=$2 offset
+	shift 2
 	offset=$(nm -D "$LIBC" | awk '$3 ~ /^malloc@/ { print "0x" $1 }')
 	# gdb itself has the system's library.
-	FUNC_FILE=$LIBC FUNC_OFFSET=$offset OUT=$out gdb -q -batch -nx \
+	env "$what" FUNC_OFFSET="$offset" OUT="$out" gdb -q -batch -nx \
 		-ex "set exec-wrapper env -i LD_LIBRARY_PATH=$LIB LC_ALL=C PERL_HASH_SEED=0 HOME=/" \
 		-x "$BATS_TEST_DIRNAME/gdb_stacks.py" --args "$@" </dev/null
 }
@@ -61,7 +61,7 @@ our_stacks() {
 		our_stacks <<<"$output" >"$BATS_TEST_TMPDIR/ours"
 		assert_json '.[0].health.stacks | to_entries | map(select(.value > 0).key)' '["outermost"]'
 		fsn detach st
-		gdb_stacks "$BATS_TEST_TMPDIR/gdb" "$@" >"$BATS_TEST_TMPDIR/gdb.out" 2>&1 ||
+		gdb_stacks FUNC_FILE="$LIBC" "$BATS_TEST_TMPDIR/gdb" "$@" >"$BATS_TEST_TMPDIR/gdb.out" 2>&1 ||
 			fail "gdb: $(tail -n 5 "$BATS_TEST_TMPDIR/gdb.out")"
 		sort -o "$BATS_TEST_TMPDIR/gdb" "$BATS_TEST_TMPDIR/gdb"
 		((stacks += $(wc -l <"$BATS_TEST_TMPDIR/gdb")))
@@ -69,4 +69,39 @@ our_stacks() {
 			fail "$name: $(cut -c 1-400 "$BATS_TEST_TMPDIR/diff" | head -n 6)"
 	done
 	((stacks > 100)) || fail "only $stacks stacks"
+}
+
+@test "stacks: those of system calls are those of gdb" {
+	local program=$BATS_TEST_TMPDIR/own-perl doc=$BATS_TEST_TMPDIR/doc
+	cp "$(command -v perl)" "$program"
+	fsn attach st s:openat --stacks all --comm own-perl
+	alone "$program" -e 'use POSIX; open my $f, "<", "/etc/passwd"; print "x"' >/dev/null
+	fsn stats st --json --output "$doc"
+	our_stacks <"$doc" >"$BATS_TEST_TMPDIR/ours"
+	fsn detach st
+	gdb_stacks SYSCALL=openat "$BATS_TEST_TMPDIR/gdb" "$program" -e \
+		'use POSIX; open my $f, "<", "/etc/passwd"; print "x"' >"$BATS_TEST_TMPDIR/gdb.out" 2>&1 ||
+		fail "gdb: $(tail -n 5 "$BATS_TEST_TMPDIR/gdb.out")"
+	# What the dynamic linker does before the program begins has no outermost frame for gdb.
+	for file in ours gdb; do
+		grep -F own-perl: "$BATS_TEST_TMPDIR/$file" | sort -o "$BATS_TEST_TMPDIR/$file"
+	done
+	diff "$BATS_TEST_TMPDIR/gdb" "$BATS_TEST_TMPDIR/ours" | cut -c 1-400
+	(($(wc -l <"$BATS_TEST_TMPDIR/gdb") > 5))
+}
+
+@test "stacks: those of tracepoints begin in the kernel" {
+	local program=$BATS_TEST_TMPDIR/own-shell
+	cp "$(command -v bash)" "$program"
+	fsn attach st t:signal:signal_generate --stacks all --comm own-shell
+	alone "$program" -c 'kill -CONT $$; kill -CONT $$'
+	fsn stats st --json
+	assert_json '[.[0].functions[0].rows[].calls] | add' 3
+	# Of the kill builtin; the third is SIGCHLD for its parent.
+	assert_json '[.[0].functions[0].rows[] | select(any(.key.stack.frames[]; .name == "kill_builtin")) |
+		[.calls, .key.stack.end, (.key.stack.frames | .[0].file, any(.[]; .name == "main"))]]
+		| map(.[1:]) | unique' '[["outermost",null,true]]'
+	assert_json '[.[0].functions[0].rows[] | select(any(.key.stack.frames[]; .name == "kill_builtin")).calls]
+		| add' 2
+	fsn detach st
 }

@@ -153,8 +153,10 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn -s 2 stats st --format folded
 	fsn -s 2 stats st --by process --format folded
 	fsn detach st
-	fsn -s 2 attach st s:getpid --stacks all
-	assert_stderr_match "--stacks is for functions of programs"
+	fsn -s 2 attach st s:getpid --stacks slow --slow 1ms
+	assert_stderr_match "--stacks slow is for functions of programs"
+	fsn -s 2 attach st s:getpid t:sched:sched_switch --stacks all
+	assert_stderr_match "different things: not in one group"
 	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks some
 	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks all --key caller,thread,comm
 	fsn attach st st_leaf --lib "$STACKS" --stacks all --key thread

@@ -56,6 +56,23 @@ need_fentry() {
 	fsn detach --all
 }
 
+# bats test_tags=bpf,core
+@test "stacks: those of kernel functions begin where the program called the kernel" {
+	need_fentry
+	start_bg fix "$FIX/syscalls" --wait waiting 3
+	wait_ready fix
+	fsn attach g k:eventfd_read --stacks all -p "$(bg_pid fix)"
+	tell fix
+	wait_line fix '^waiting'
+	tell fix
+	wait_bg fix
+	fsn stats g --json
+	assert_json '[.[0].functions[0].rows[].calls] | add' 4
+	assert_json '[.[0].functions[0].rows[].key.stack | [.end, (.frames[0].file | endswith("/libc.so.6"))]] | unique' \
+		'[["outermost",true]]'
+	fsn detach g
+}
+
 @test "functions of the kernel are found by its BTF, with types, and are refused with the reason" {
 	[[ -r /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF"
 	fsn list targets k:vfs_read k:bpf_get_current_task_btf k:vfs_read_such

@@ -330,6 +330,8 @@ struct fsn_args {
 
 /* Arguments that an event may have; beyond FSN_ARGS they are only looked at. */
 #define FSN_EVENT_ARGS 11
+/* In the place of the last: the number of the stack, where that is the thread's. */
+#define FSN_EVENT_STACK (FSN_EVENT_ARGS - 1)
 
 struct fsn_sources {
 	struct fsn_source arg[FSN_EVENT_ARGS];

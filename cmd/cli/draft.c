@@ -139,18 +139,18 @@ static int check_condition(
 /* Those of threads and those of calls are not in one group. */
 static int check_stacks(const struct attach_options *o, const struct draft *draft, struct err *err)
 {
-	bool threads = draft->probed_cnt && draft->targets[0].kind->has_stacks;
+	enum kind_stacks first = draft->probed_cnt ? draft->targets[0].kind->stacks : 0;
 
 	for (size_t i = 0; o->attach.stack_cnt && i < draft->probed_cnt; i++) {
 		const struct target *t = &draft->targets[i];
 
-		if (!t->kind->has_stacks && !t->object->elf)
-			return err_set(err, -ERR_USAGE, "--stacks is for functions of programs: "
-				"%s has none", t->object->path);
-		if (t->kind->has_stacks != threads)
+		if (!t->kind->stacks && !t->object->elf)
+			return err_set(err, -ERR_USAGE, "--stacks: %ss have no stacks (%s)",
+				t->kind->noun, t->object->path);
+		if (t->kind->stacks != first)
 			return err_set(err, -ERR_USAGE, "--stacks of '%s' and of '%s' are different "
 				"things: not in one group", draft->targets[0].name, t->name);
-		if (t->kind->has_stacks && o->keys.stack_late)
+		if (t->kind->stacks && o->keys.stack_late)
 			return err_set(err, -ERR_USAGE, "--stacks slow is for functions of programs");
 	}
 	return 0;
@@ -311,8 +311,7 @@ static bool wants_usual_keys(const struct attach_options *o)
 /* Samples without them say little. */
 static bool wants_usual_stacks(struct attach_options *o, const struct draft *draft)
 {
-	if (!draft->probed_cnt || !draft->targets[0].kind->has_stacks ||
-		!draft->targets[0].kind->is_event || o->attach.stack_cnt || o->no_keys ||
+	if (!draft->probed_cnt || !draft->targets[0].kind->is_sample || o->attach.stack_cnt || o->no_keys ||
 		o->keys.key_cnt == FSN_KEYS)
 		return false;
 	o->attach.stack_cnt = STACKS_USUAL;

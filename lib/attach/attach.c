@@ -351,12 +351,13 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.block_cnt = opts->blocks;
 	spec.stack_cnt = opts->stack_cnt;
 	spec.stacks_of = opts->stacks_of;
-	spec.thread_stacks = draft->targets[0].kind->has_stacks;
-	spec.python = opts->stack_cnt && (opts->stacks_python || spec.thread_stacks);
+	spec.stacks = draft->targets[0].kind->stacks;
+	spec.python = opts->stack_cnt && (opts->stacks_python || spec.stacks == STACKS_OF_THREADS);
 	spec.rate = opts->rate ? opts->rate : RATE_USUAL;
 	spec.runs_bits = opts->runs_bits ? opts->runs_bits : FSN_RUNS_BITS;
 	/* Where threads are looked at they may be in system calls that a stop would end. */
-	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept && !spec.thread_stacks;
+	spec.stack_holds = opts->stack_cnt && opts->unborn && opts->kept &&
+		spec.stacks == STACKS_OF_CALLS;
 	spec.pauses = opts->holds || opts->held || spec.stack_holds;
 	spec.jump_cnt = probes.jump_cnt;
 	spec.follows = probes.follows;

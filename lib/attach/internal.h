@@ -137,7 +137,7 @@ struct engine_spec {
 	uint32_t runs_bits;  /* run time is measured of one hit of 1 << N */
 	bool follows;        /* some jump is followed */
 	bool spans;          /* some target is one */
-	bool thread_stacks;  /* stacks are what threads do */
+	enum kind_stacks stacks;
 	uint32_t waits[WAIT_CNT]; /* 1 + the target that is this wait; 0: none is */
 	uint32_t key_kinds[FSN_KEYS]; /* keys_kinds() */
 	bool traces_calls;   /* some target is a system call */

@@ -288,7 +288,8 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	e->skel->rodata->fsn_rooms = spec->source_cnt > 0 || spec->progs & FENTRY;
 #endif
 	e->skel->rodata->fsn_waits = waits;
-	e->skel->rodata->fsn_thread_stacks = spec->thread_stacks;
+	e->skel->rodata->fsn_thread_stacks = spec->stacks == STACKS_OF_THREADS;
+	e->skel->rodata->fsn_user_stacks = spec->stacks == STACKS_OF_USER;
 	e->skel->rodata->fsn_off_cpu = spec->waits[WAIT_OFF_CPU];
 	e->skel->rodata->fsn_run_queue = spec->waits[WAIT_RUN_QUEUE];
 	e->skel->rodata->fsn_spans = spec->spans;

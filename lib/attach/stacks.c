@@ -230,8 +230,8 @@ static int files_find(
 	for (size_t i = 0; !code && i < opts->filter.pid_cnt; i++)
 		code = add_process(s, procs, opts->filter.pids[i]);
 	if (!code && !opts->filter.pid_cnt)
-		code = draft->targets[0].kind->has_stacks ? add_processes(s, procs)
-							  : add_mappers(s, draft, procs);
+		code = draft->targets[0].kind->stacks ? add_processes(s, procs)
+						      : add_mappers(s, draft, procs);
 	return code;
 }
 

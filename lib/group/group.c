@@ -99,7 +99,7 @@ struct group_func group_func(const struct group *g, uint32_t fn)
 		.kind = target_kind(f->kind)->word,
 		.in_file = target_kind(f->kind)->in_files,
 		.priced = target_kind(f->kind)->priced_by != PRICED_NOT,
-		.is_sample = target_kind(f->kind)->is_event && target_kind(f->kind)->has_stacks,
+		.is_sample = target_kind(f->kind)->is_sample,
 		.symbol = text_or_null(g, f->symbol),
 		.demangled = text_or_null(g, f->demangled),
 		.library = group_text(g, lib->path),

@@ -340,6 +340,7 @@ const struct target_kind target_kfunc = {
 	.noun = "kernel function",
 	.word = "kfunc",
 	.most = 500,
+	.stacks = STACKS_OF_USER,
 	.find = kfunc_find,
 	.plan = kfunc_plan,
 	.link = kfunc_link,

@@ -140,6 +140,13 @@ enum priced_by {
 	PRICED_AS_SYSCALL /* as system calls' */
 };
 
+/* Where the stack of a call begins. The targets of a group are of one sort. */
+enum kind_stacks {
+	STACKS_OF_CALLS,   /* at the registers of the probe, in a file; else there are none */
+	STACKS_OF_USER,    /* where the thread went into the kernel, or at the probe of an event */
+	STACKS_OF_THREADS, /* in the kernel, and goes on there */
+};
+
 struct target_kind {
 	enum target_number number;
 	const char *prefix; /* before a ':', a FUNCTION says its kind so, */
@@ -148,7 +155,8 @@ struct target_kind {
 	const char *word;   /* the same, as JSON has it */
 	bool in_files;      /* its targets lie in files, at offsets */
 	bool is_event;      /* its targets have no end */
-	bool has_stacks;    /* of threads: --stacks is for these, or for functions of files */
+	bool is_sample;     /* a stack is where a thread was, not who called */
+	enum kind_stacks stacks;
 	bool has_paths;     /* text of theirs is paths: FSN_STR_WIDE bytes are kept of it */
 	bool is_priced;     /* that is taken off times, and --budget goes by it */
 	enum priced_by priced_by;

@@ -460,6 +460,7 @@ const struct target_kind target_syscall = {
 	.tax = "each system call of every process takes some 200 ns longer",
 	.most = SYSCALLS_MOST,
 	.has_paths = true,
+	.stacks = STACKS_OF_USER,
 	.find = syscall_find,
 	.plan = syscall_plan,
 	.link = syscall_link,

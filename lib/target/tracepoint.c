@@ -62,7 +62,7 @@ static struct preset_arg arg_of(const struct trace_field *f, bool of_call, size_
 	} else if (len && f->type[len - 1] == '*') {
 		arg.value = (struct preset_value) { .kind = TYPE_POINTER, .size = 8 };
 	}
-	if (source.from == FSN_FROM_NOWHERE || n >= FSN_EVENT_ARGS)
+	if (source.from == FSN_FROM_NOWHERE || n >= FSN_EVENT_STACK)
 		arg.place.where = PLACE_NOWHERE;
 	return arg;
 }
@@ -106,7 +106,7 @@ static struct known_event *know(struct targets *targets, const struct trace_even
 
 		if (f->is_common || !strcmp(f->name, "__syscall_nr"))
 			continue;
-		if (n < FSN_EVENT_ARGS)
+		if (n < FSN_EVENT_STACK)
 			known->site.from.arg[n] = source_of(f);
 		known->args[n] = arg_of(f, of_calls, n);
 		if (!arg_name(targets, f, &known->args[n++]))
@@ -274,6 +274,7 @@ const struct target_kind target_tracepoint = {
 	.noun = "tracepoint",
 	.word = "tracepoint",
 	.is_event = true,
+	.stacks = STACKS_OF_THREADS,
 	.most = EVENTS_MOST,
 	.find = tracepoint_find,
 	.plan = tracepoint_plan,

@@ -341,6 +341,7 @@ const struct target_kind target_usdt = {
 	.noun = "USDT probe",
 	.word = "usdt",
 	.is_event = true,
+	.stacks = STACKS_OF_USER,
 	.priced_by = PRICED_BY_SITE,
 	.find = usdt_find,
 	.plan = usdt_plan,
