@@ -14,8 +14,7 @@ static int run(struct globals *g, int argc, char **argv)
 	cmd_parse(g, &cmd_reset, argc, argv, &o);
 	if (groups_open(g, &o.words, GROUPS_CHANGE | GROUPS_REST | GROUPS_BRIEF, &groups, &err))
 		return cmd_fail(g, &err);
-	if (resets_new(groups.group, groups.cnt, &resets, &err))
-		return cmd_fail(g, &err);
+	resets = resets_new(groups.group, groups.cnt);
 	for (size_t i = 0, turn = 0; i < groups.cnt; turn++) {
 		int code = stats_reset(resets, turn, NULL, NULL, &err);
 

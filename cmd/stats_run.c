@@ -375,10 +375,8 @@ int stats_report(struct stats_run *run, struct reading *now, const struct readin
 	tell_left(run, now);
 	if (!run->o->reset)
 		return deliver(run, now, before, err);
-	code = resets_new(now->groups.group, now->groups.cnt, &resets, err);
-	n.resets = resets;
-	if (!code)
-		code = reset_next(&n);
+	n.resets = resets = resets_new(now->groups.group, now->groups.cnt);
+	code = reset_next(&n);
 	groups_unlock(&now->groups);
 	if (!code && run->late)
 		code = put_out(run->late, run->late_size, err);

@@ -16,12 +16,12 @@ enum fsn_regs regs_of(const struct draft *draft, const struct target *t)
 	return target_regs(t);
 }
 
-/* What is known of the arguments of the probed functions; free() it. NULL: no memory. */
+/* What is known of the arguments of the probed functions; free() it. */
 static struct condition_func *arguments_of(const struct draft *draft)
 {
-	struct condition_func *funcs = calloc(draft->probed_cnt + 1, sizeof(*funcs));
+	struct condition_func *funcs = xcalloc(draft->probed_cnt + 1, sizeof(*funcs));
 
-	for (size_t i = 0; funcs && i < draft->probed_cnt; i++) {
+	for (size_t i = 0; i < draft->probed_cnt; i++) {
 		const struct preset_func *known = draft->targets[i].known;
 
 		funcs[i].name = draft->targets[i].name;
@@ -46,7 +46,7 @@ int describe_conds(const struct draft *draft, const struct condition *c,
 	struct fsn_cond *conds, size_t *ret_never, struct err *err)
 {
 	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
-	int code = funcs ? 0 : err_sys(err, -ENOMEM, "cannot describe the group");
+	int code = 0;
 
 	for (size_t i = 0; !code && i < draft->probed_cnt; i++)
 		code = target_kind_check_condition(draft->targets[i].kind, err);
@@ -56,10 +56,8 @@ int describe_conds(const struct draft *draft, const struct condition *c,
 int attach_check_condition(
 	const struct draft *draft, const struct condition *c, size_t *ret_never, struct err *err)
 {
-	_cleanup_free_ struct fsn_cond *conds = calloc(draft->probed_cnt + 1, sizeof(*conds));
+	_cleanup_free_ struct fsn_cond *conds = xcalloc(draft->probed_cnt + 1, sizeof(*conds));
 
-	if (!conds)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
 	return describe_conds(draft, c, conds, ret_never, err);
 }
 
@@ -68,8 +66,6 @@ int describe_rules(const struct draft *draft, struct fsn_rule *rules, struct rul
 {
 	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
 
-	if (!funcs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = 0; i < draft->probed_cnt; i++)
 		funcs[i].judged = draft->targets[i].known &&
 			draft->targets[i].known->judge.kind != FSN_JUDGE_NONE;
@@ -78,10 +74,8 @@ int describe_rules(const struct draft *draft, struct fsn_rule *rules, struct rul
 
 int attach_check_memory(const struct draft *draft, struct rules_left *ret_left, struct err *err)
 {
-	_cleanup_free_ struct fsn_rule *rules = calloc(draft->probed_cnt + 1, sizeof(*rules));
+	_cleanup_free_ struct fsn_rule *rules = xcalloc(draft->probed_cnt + 1, sizeof(*rules));
 
-	if (!rules)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
 	return describe_rules(draft, rules, ret_left, err);
 }
 
@@ -147,13 +141,10 @@ static int locate(const struct draft *draft, const struct keys *keys,
 int attach_check_keys(const struct draft *draft, const struct keys *keys,
 	struct keys_left *ret_left, struct err *err)
 {
-	_cleanup_free_ struct fsn_keyed *keyed = calloc(draft->probed_cnt + 1, sizeof(*keyed));
+	_cleanup_free_ struct fsn_keyed *keyed = xcalloc(draft->probed_cnt + 1, sizeof(*keyed));
 	_cleanup_free_ struct condition_func *funcs = arguments_of(draft);
-	int code;
+	int code = locate(draft, keys, funcs, err);
 
-	if (!keyed || !funcs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
-	code = locate(draft, keys, funcs, err);
 	return code ? code : keys_bind(keys, funcs, draft->probed_cnt, keyed, ret_left, err);
 }
 
@@ -186,9 +177,7 @@ int describe_keys(struct description *d, const struct draft *draft,
 	struct keys_left left;
 	int code;
 
-	d->keyed = calloc(draft->probed_cnt + 1, sizeof(*d->keyed));
-	if (!d->keyed || !funcs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
+	d->keyed = xcalloc(draft->probed_cnt + 1, sizeof(*d->keyed));
 	code = locate(draft, keys, funcs, err);
 	if (!code)
 		code = keys_bind(keys, funcs, draft->probed_cnt, d->keyed, &left, err);

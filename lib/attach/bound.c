@@ -84,9 +84,7 @@ int budget_try(struct draft *draft, const struct draft_opts *how, struct attach_
 		code = calibrate(fs, chosen.link, &c, err);
 	if (code)
 		return code;
-	funcs = calloc(draft->probed_cnt + 1, sizeof(*funcs));
-	if (!funcs)
-		return err_sys(err, -ENOMEM, "cannot count entries");
+	funcs = xcalloc(draft->probed_cnt + 1, sizeof(*funcs));
 	list_funcs(draft, opts, &c.price, chosen.link == LINK_SESSION, funcs);
 	code = stage_count(draft, opts, fs, chosen.link, funcs, err);
 	if (code)

@@ -82,9 +82,7 @@ int clones_new(const struct link_probes *first, bool traces, struct clones **ret
 	*ret_clones = NULL;
 	if (!first && !traces)
 		return 0;
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return err_sys(err, -ENOMEM, "cannot load programs");
+	c = xcalloc(1, sizeof(*c));
 	*ret_clones = current = c;
 	if (first) {
 		c->first_id = first->offsets[0];

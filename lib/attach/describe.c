@@ -80,8 +80,7 @@ struct group_func target_shown(const struct target *t)
 }
 
 /* The other names of @f, a newline behind each. */
-static int describe_aliases(struct description *d, const struct target *f,
-	unsigned int *ret_offset, struct err *err)
+static unsigned int describe_aliases(struct description *d, const struct target *f)
 {
 	_cleanup_free_ char *names = NULL;
 	const char *alias;
@@ -89,18 +88,14 @@ static int describe_aliases(struct description *d, const struct target *f,
 
 	for (size_t i = 0; (alias = target_alias(f, i)); i++) {
 		size_t n = strlen(alias);
-		char *grown = realloc(names, len + n + 2);
 
-		if (!grown)
-			return err_sys(err, -ENOMEM, "cannot describe the group");
-		names = grown;
+		names = xreallocarray(names, len + n + 2, 1);
 		memcpy(names + len, alias, n);
 		len += n;
 		names[len++] = '\n';
 		names[len] = '\0';
 	}
-	*ret_offset = strtab_add(&d->text, names);
-	return 0;
+	return strtab_add(&d->text, names);
 }
 
 /* A line; what would break it is cut away. */
@@ -113,14 +108,12 @@ static void write_line(FILE *f, const char *text)
 }
 
 /* Those that were to be probed, and would have taken too much. */
-static int describe_left_out(struct description *d, const struct draft *draft, struct err *err)
+static void describe_left_out(struct description *d, const struct draft *draft)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
+	FILE *f = xmemstream(&text, &size);
 
-	if (!f)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = draft->probed_cnt; i < draft->target_cnt; i++) {
 		const struct target *t = &draft->targets[i];
 
@@ -132,14 +125,12 @@ static int describe_left_out(struct description *d, const struct draft *draft, s
 		fprintf(f, "%" PRIx64 "\n", t->offset);
 		write_line(f, t->refused);
 	}
-	if (fclose(f))
-		return err_sys(err, -ENOMEM, "cannot describe the group");
+	xmemstream_end(f);
 	d->left_out = strtab_add(&d->text, text);
-	return 0;
 }
 
-static int describe_func(struct description *d, const struct draft *draft, const struct target *f,
-	struct fsn_func *func, struct err *err)
+static void describe_func(struct description *d, const struct draft *draft, const struct target *f,
+	struct fsn_func *func)
 {
 	const struct {
 		const char *str;
@@ -154,7 +145,6 @@ static int describe_func(struct description *d, const struct draft *draft, const
 		{ f->known ? f->known->types_why : NULL, &func->types_why },
 	};
 	const struct group_func shown = target_shown(f);
-	int code;
 
 	snprintf(func->label, sizeof(func->label), "%.*s", FSN_LABEL_LEN - 1, f->name);
 	func->offset = f->offset;
@@ -170,10 +160,9 @@ static int describe_func(struct description *d, const struct draft *draft, const
 	func->variadic = f->known && f->known->is_variadic;
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		*strings[i].offset = strtab_add(&d->text, strings[i].str);
-	code = describe_aliases(d, f, &func->aliases, err);
-	if (!code && f->known)
-		code = type_records_add(&d->types, &d->text, f->known, func, err);
-	return code;
+	func->aliases = describe_aliases(d, f);
+	if (f->known)
+		type_records_add(&d->types, &d->text, f->known, func);
 }
 
 /* Where the text of argument @i is to be found: 0 for none. */
@@ -343,20 +332,18 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 	const struct price *price, enum link_mode mode, struct description *ret_desc, struct err *err)
 {
 	__cleanup(description_done) struct description d = {
-		.funcs = calloc(draft->probed_cnt, sizeof(*d.funcs)),
-		.confs = calloc(draft->probed_cnt, sizeof(*d.confs)),
-		.conds = calloc(draft->probed_cnt, sizeof(*d.conds)),
-		.said = calloc(1, sizeof(*d.said)),
-		.libs = calloc(draft->objects.cnt, sizeof(*d.libs)),
+		.funcs = xcalloc(draft->probed_cnt, sizeof(*d.funcs)),
+		.confs = xcalloc(draft->probed_cnt, sizeof(*d.confs)),
+		.conds = xcalloc(draft->probed_cnt, sizeof(*d.conds)),
+		.said = xcalloc(1, sizeof(*d.said)),
+		.libs = xcalloc(draft->objects.cnt, sizeof(*d.libs)),
 	};
 	struct rules_left left;
 	size_t never;
 	int code = 0;
 
-	if (!d.funcs || !d.confs || !d.conds || !d.said || !d.libs)
-		return err_sys(err, -ENOMEM, "cannot describe the group");
 	for (size_t i = 0; !code && i < draft->probed_cnt; i++) {
-		code = describe_func(&d, draft, &draft->targets[i], &d.funcs[i], err);
+		describe_func(&d, draft, &draft->targets[i], &d.funcs[i]);
 		describe_conf(draft, opts, &draft->targets[i], price, mode, &d.confs[i]);
 		d.sheds |= d.confs[i].shed_ns;
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
@@ -373,16 +360,13 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		code = describe_keys(&d, draft, opts->keys, err);
 	/* Of one that hangs all is to be known, though it is not slow yet. */
 	if (!code && opts->blocks) {
-		d.rules = calloc(draft->probed_cnt, sizeof(*d.rules));
-		code = d.rules ? describe_rules(draft, d.rules, &left, err)
-			       : err_sys(err, -ENOMEM, "cannot describe the group");
+		d.rules = xcalloc(draft->probed_cnt, sizeof(*d.rules));
+		code = describe_rules(draft, d.rules, &left, err);
 	}
 	d.save_args |= opts->keys && keys_at(opts->keys, FSN_BY_COMMUNICATOR);
 	if (code)
 		return code;
-	code = describe_left_out(&d, draft, err);
-	if (code)
-		return code;
+	describe_left_out(&d, draft);
 	describe_said(opts, d.said);
 	*ret_desc = d;
 	memset(&d, 0, sizeof(d));
@@ -412,10 +396,8 @@ static int write_rows(int fd, const void *rows, size_t size, size_t cnt, struct 
 static int write_text(int fd, const struct strtab *text, struct err *err)
 {
 	size_t cnt = (text->len + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN;
-	_cleanup_free_ char *pieces = calloc(cnt, FSN_TEXT_LEN);
+	_cleanup_free_ char *pieces = xcalloc(cnt, FSN_TEXT_LEN);
 
-	if (!pieces)
-		return err_sys(err, -ENOMEM, "cannot write the group's description");
 	memcpy(pieces, text->buf, text->len);
 	return write_rows(fd, pieces, FSN_TEXT_LEN, cnt, err);
 }

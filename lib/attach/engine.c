@@ -129,11 +129,9 @@ static int engine_open(struct engine *e, const struct engine_spec *spec, struct 
 int engine_new(
 	const struct engine_spec *spec, struct engine **ret_engine, struct err *err)
 {
-	_cleanup_engine_ struct engine *e = calloc(1, sizeof(*e));
+	_cleanup_engine_ struct engine *e = xcalloc(1, sizeof(*e));
 	int code;
 
-	if (!e)
-		return err_sys(err, -ENOMEM, "cannot load programs");
 	e->mode = spec->mode;
 	e->many_kprobes = spec->progs & KPROBES && spec->mode != LINK_PERF &&
 		!kfunc_how_probe(KFUNC_MULTI);
@@ -196,12 +194,10 @@ uint64_t engine_programs_id(void)
 
 int engine_new_threads(struct engine **ret_engine, int *ret_prog_fd, struct err *err)
 {
-	_cleanup_engine_ struct engine *e = calloc(1, sizeof(*e));
+	_cleanup_engine_ struct engine *e = xcalloc(1, sizeof(*e));
 	struct bpf_program *prog;
 	int code;
 
-	if (!e)
-		return err_sys(err, -ENOMEM, "cannot look at threads");
 	e->skel = fsn_bpf__open();
 	if (!e->skel)
 		return err_sys(err, -errno, "cannot look at threads");

@@ -25,13 +25,12 @@ struct guard {
 
 static void guard_add(struct guard *g, struct procs *procs, const char *name)
 {
-	struct shed **more = array_grow(g->of, g->cnt, sizeof(struct shed *)), *s = NULL;
+	struct shed *s = NULL;
 
-	if (!more)
+	if (shed_new_group(name, &g->fs, procs, &s))
 		return;
-	g->of = more;
-	if (!shed_new_group(name, &g->fs, procs, &s))
-		more[g->cnt++] = s;
+	g->of = array_grow(g->of, g->cnt, sizeof(struct shed *));
+	g->of[g->cnt++] = s;
 }
 
 /* Forgets those that are gone. Returns how many are left. */

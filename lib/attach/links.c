@@ -54,23 +54,19 @@ static int attach_perf(struct engine *e, int prog_fd, bool is_return,
 static int link_copy(struct engine *e, const struct link_probes *probes, size_t i, int **fds,
 	size_t *cnt, int *ret_fd, struct err *err)
 {
-	int code = -EEXIST, *grown;
+	int code = -EEXIST;
 
 	for (size_t n = 0; code == -EEXIST && n < *cnt; n++)
 		code = link_event((*fds)[n], probes->offsets[i], probes->cookies[i], ret_fd, err);
 	if (code != -EEXIST)
 		return code;
-	grown = array_grow(*fds, *cnt, sizeof(**fds));
-	if (!grown)
-		return err_sys(err, -ENOMEM, "cannot attach");
-	*fds = grown;
-	code = clone_again(
-		e->clones, engine_program(e, ENGINE_TRACE), &grown[*cnt], err);
+	*fds = array_grow(*fds, *cnt, sizeof(**fds));
+	code = clone_again(e->clones, engine_program(e, ENGINE_TRACE), &(*fds)[*cnt], err);
 	if (code)
 		return code;
 	++*cnt;
 	return link_event(
-		grown[*cnt - 1], probes->offsets[i], probes->cookies[i], ret_fd, err);
+		(*fds)[*cnt - 1], probes->offsets[i], probes->cookies[i], ret_fd, err);
 }
 
 static int attach_events(struct engine *e, const struct link_probes *probes, int dir_fd,
@@ -352,14 +348,12 @@ static void add_offsets(uint64_t *offsets, size_t *cnt, const struct probe_list 
 }
 
 /* All offsets of library @lib, each once: two programs may share a place. */
-static int offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
+static void offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
 	uint64_t **ret_offsets, size_t *ret_cnt)
 {
-	uint64_t *offsets = calloc(probes->total + 1, sizeof(*offsets));
+	uint64_t *offsets = xcalloc(probes->total + 1, sizeof(*offsets));
 	size_t cnt = 0, kept = 0;
 
-	if (!offsets)
-		return -ENOMEM;
 	for (size_t i = lib; i < probes->list_cnt; i += lib_cnt)
 		add_offsets(offsets, &cnt, &probes->lists[i]);
 	for (size_t i = 0; i < probes->place_cnt; i++)
@@ -373,17 +367,16 @@ static int offsets_of(const struct probes *probes, size_t lib, size_t lib_cnt,
 			offsets[kept++] = offsets[i];
 	*ret_offsets = offsets;
 	*ret_cnt = kept;
-	return 0;
 }
 
 int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
 	struct err *err)
 {
-	_cleanup_free_ struct breaks_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
-	int code = files ? 0 : err_sys(err, -ENOMEM, "cannot write down the probes");
+	_cleanup_free_ struct breaks_file *files = xcalloc(draft->objects.cnt + 1, sizeof(*files));
 	size_t file_cnt = 0;
+	int code;
 
-	for (size_t i = 0; !code && i < draft->objects.cnt; i++) {
+	for (size_t i = 0; i < draft->objects.cnt; i++) {
 		const struct object *object = draft->objects.object[i];
 		const struct elf_info *info = object_file(object);
 		uint64_t *offsets = NULL;
@@ -391,14 +384,12 @@ int description_breaks(const struct probes *p, const struct draft *draft, int di
 
 		if (!info)
 			continue;
-		if (offsets_of(p, i, draft->objects.cnt, &offsets, &cnt))
-			code = err_sys(err, -ENOMEM, "cannot write down the probes");
+		offsets_of(p, i, draft->objects.cnt, &offsets, &cnt);
 		files[file_cnt++] = (struct breaks_file) { info->dev, info->ino, info->size,
 			info->ctime_ns, info->overlay, object->path, offsets, cnt };
 	}
-	if (!code)
-		code = breaks_write(files, file_cnt, dir_fd, err);
-	for (size_t i = 0; files && i < file_cnt; i++)
+	code = breaks_write(files, file_cnt, dir_fd, err);
+	for (size_t i = 0; i < file_cnt; i++)
 		free((void *)files[i].offsets);
 	return code;
 }

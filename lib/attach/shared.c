@@ -62,9 +62,7 @@ static size_t count_shared(const struct bpffs *fs, const char *name, const struc
 
 	if (group_open(fs, name, false, &g, NULL) || !has_object_of(g, p))
 		return 0;
-	sorted = calloc(g->meta.fn_cnt, sizeof(*sorted));
-	if (!sorted)
-		return 0;
+	sorted = xcalloc(g->meta.fn_cnt, sizeof(*sorted));
 	memcpy(sorted, g->funcs, g->meta.fn_cnt * sizeof(*sorted));
 	qsort(sorted, g->meta.fn_cnt, sizeof(*sorted), compare_sites);
 	for (size_t i = 0; i < draft->probed_cnt; i++)
@@ -74,14 +72,14 @@ static size_t count_shared(const struct bpffs *fs, const char *name, const struc
 
 void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report)
 {
-	_cleanup_free_ struct object_id *ids = calloc(draft->objects.cnt + 1, sizeof(*ids));
+	_cleanup_free_ struct object_id *ids = xcalloc(draft->objects.cnt + 1, sizeof(*ids));
 	const struct places places = { draft, ids };
 	_cleanup_names_ char **names = NULL;
 	size_t name_cnt = 0;
 
 	report->shared_cnt = 0;
 	for (size_t i = 0; i < draft->objects.cnt; i++)
-		if (!ids || object_identify(draft->objects.object[i], &ids[i], NULL))
+		if (object_identify(draft->objects.object[i], &ids[i], NULL))
 			return;
 	if (bpffs_groups(fs, &names, &name_cnt, NULL))
 		return;

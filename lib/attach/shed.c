@@ -219,18 +219,17 @@ static void *close_old(void *arg)
 /* Each waits for the kernel's grace periods: all at once. */
 static void close_all(int *fds, size_t cnt)
 {
-	pthread_t *thread = calloc(cnt + 1, sizeof(*thread));
-	bool *there = calloc(cnt + 1, sizeof(*there));
+	pthread_t *thread = xcalloc(cnt + 1, sizeof(*thread));
+	bool *there = xcalloc(cnt + 1, sizeof(*there));
 
 	for (size_t i = 0; i < cnt; i++) {
 		if (fds[i] < 0)
 			continue;
-		if (thread && there)
-			there[i] = !pthread_create(&thread[i], NULL, close_old, &fds[i]);
-		if (!there || !there[i])
+		there[i] = !pthread_create(&thread[i], NULL, close_old, &fds[i]);
+		if (!there[i])
 			close(fds[i]);
 	}
-	for (size_t i = 0; there && i < cnt; i++)
+	for (size_t i = 0; i < cnt; i++)
 		if (there[i])
 			pthread_join(thread[i], NULL);
 	free(thread);
@@ -241,18 +240,15 @@ static int list_links(int dir_fd, char ***ret_names, size_t *ret_cnt)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	char **names = NULL, **more;
+	char **names = NULL;
 	struct dirent *d;
 	size_t cnt = 0;
 
 	while (dir && (d = readdir(dir))) {
 		if (strncmp(d->d_name, "link_", 5) != 0)
 			continue;
-		more = array_grow(names, cnt, sizeof(*names));
-		if (!more)
-			break;
-		names = more;
-		names[cnt++] = strdup(d->d_name);
+		names = array_grow(names, cnt, sizeof(*names));
+		names[cnt++] = xstrdup(d->d_name);
 	}
 	*ret_names = names;
 	*ret_cnt = cnt;
@@ -273,26 +269,21 @@ static void hand_over(void *arg)
 	uint32_t turn = ctl->turns + 1 ? ctl->turns + 1 : 2;
 	char **names = NULL;
 	size_t cnt = 0;
-	int code, *old;
+	int code = list_links(h->s->dir_fd, &names, &cnt), *old = xcalloc(cnt + 1, sizeof(*old));
 
 	ctl->turns = turn;
 	__atomic_store_n(&ctl->turn, turn, __ATOMIC_SEQ_CST);
-	code = list_links(h->s->dir_fd, &names, &cnt);
-	old = calloc(cnt + 1, sizeof(*old));
 	for (size_t i = 0; i < cnt; i++) {
-		int one = -ENOMEM;
+		int one;
 
-		if (old)
-			old[i] = -1;
-		if (old && names[i])
-			one = replace_link(h->s, names[i], turn, &old[i]);
-		h->replaced += old && old[i] >= 0;
+		old[i] = -1;
+		one = replace_link(h->s, names[i], turn, &old[i]);
+		h->replaced += old[i] >= 0;
 		code = code ? code : one;
 		free(names[i]);
 	}
 	free(names);
-	if (old)
-		close_all(old, cnt);
+	close_all(old, cnt);
 	free(old);
 	__atomic_store_n(&ctl->turn, 0, __ATOMIC_SEQ_CST);
 	h->code = code;
@@ -478,22 +469,17 @@ static int open_maps(struct shed *s, bool children)
 
 static struct shed *shed_alloc(const char *name, struct bpffs *fs, uint32_t fn_cnt)
 {
-	struct shed *s = calloc(1, sizeof(*s));
+	struct shed *s = xcalloc(1, sizeof(*s));
 	size_t cnt = fn_cnt + 1;
 
-	if (!s)
-		return NULL;
 	*s = (struct shed) { .fs = fs, .fn_cnt = fn_cnt, .dir_fd = -1, .pids_fd = -1 };
 	snprintf(s->name, sizeof(s->name), "%s", name);
-	s->cost_ns = calloc(cnt, sizeof(*s->cost_ns));
-	s->calls = calloc(cnt, sizeof(*s->calls));
-	s->funcs = calloc(cnt, sizeof(*s->funcs));
-	s->shown = calloc(cnt, sizeof(*s->shown));
-	s->was = calloc(cnt, sizeof(*s->was));
-	if (s->cost_ns && s->calls && s->funcs && s->shown && s->was)
-		return s;
-	shed_free(s);
-	return NULL;
+	s->cost_ns = xcalloc(cnt, sizeof(*s->cost_ns));
+	s->calls = xcalloc(cnt, sizeof(*s->calls));
+	s->funcs = xcalloc(cnt, sizeof(*s->funcs));
+	s->shown = xcalloc(cnt, sizeof(*s->shown));
+	s->was = xcalloc(cnt, sizeof(*s->was));
+	return s;
 }
 
 int shed_new(const struct draft *draft, const struct attach_opts *opts, const struct price *price,
@@ -506,8 +492,6 @@ int shed_new(const struct draft *draft, const struct attach_opts *opts, const st
 	if (!opts->budget.share || !price->at_ns || !draft_has_files(draft))
 		return 0;
 	s = shed_alloc(draft->name, fs, draft->probed_cnt);
-	if (!s)
-		return -ENOMEM;
 	s->draft = draft;
 	s->share = opts->budget.share;
 	s->price = *price;
@@ -535,17 +519,14 @@ int shed_new(const struct draft *draft, const struct attach_opts *opts, const st
 /* --- a group that only its pins tell about ------------------------------------------------------ */
 
 /* The files of the group's functions, as far as they are still there. */
-static int open_files(struct shed *s)
+static void open_files(struct shed *s)
 {
 	uint32_t cnt = group_info(s->group).lib_cnt;
 
-	s->lib_fd = calloc(cnt + 1, sizeof(*s->lib_fd));
-	if (!s->lib_fd)
-		return -ENOMEM;
+	s->lib_fd = xcalloc(cnt + 1, sizeof(*s->lib_fd));
 	for (uint32_t i = 0; i < cnt; i++)
 		s->lib_fd[i] = group_lib_stale(s->group, i) ? -1 :
 			proc_open_regular(group_lib(s->group, i), NULL);
-	return 0;
 }
 
 /* Processes that map its files. */
@@ -553,12 +534,12 @@ static int list_mappers(
 	const struct shed *s, struct procs *procs, pid_t **ret_pids, size_t *ret_cnt)
 {
 	uint32_t cnt = group_info(s->group).lib_cnt;
-	_cleanup_free_ struct mappers_file *files = calloc(cnt + 1, sizeof(*files));
+	_cleanup_free_ struct mappers_file *files = xcalloc(cnt + 1, sizeof(*files));
 
-	for (uint32_t i = 0; files && i < cnt; i++)
+	for (uint32_t i = 0; i < cnt; i++)
 		files[i] = (struct mappers_file) { s->group->libs[i].dev, s->group->libs[i].ino,
 			group_lib(s->group, i) };
-	return files ? mappers_list(procs, files, cnt, ret_pids, ret_cnt, NULL) : -ENOMEM;
+	return mappers_list(procs, files, cnt, ret_pids, ret_cnt, NULL);
 }
 
 /* Begins to count the CPU time of processes that are to be traced. */
@@ -572,10 +553,9 @@ static int find_load(struct shed *s, struct procs *procs)
 	if (code)
 		return code;
 	if (asked.pid_cnt) {
-		pids = calloc(asked.pid_cnt, sizeof(*pids));
-		for (; pids && cnt < asked.pid_cnt; cnt++)
+		pids = xcalloc(asked.pid_cnt, sizeof(*pids));
+		for (; cnt < asked.pid_cnt; cnt++)
 			pids[cnt] = (pid_t)asked.pids[cnt];
-		code = pids ? 0 : -ENOMEM;
 	} else {
 		code = list_mappers(s, procs, &pids, &cnt);
 	}
@@ -614,16 +594,15 @@ int shed_new_group(
 		return code;
 	}
 	s = shed_alloc(name, fs, group_info(group).fn_cnt);
-	if (!s) {
-		group_free(group);
-		return -ENOMEM;
-	}
 	s->group = group;
 	s->share = group_info(group).budget;
 	s->price = group_info(group).price;
-	code = !s->share || !s->price.at_ns ? -ENOENT : open_files(s);
-	if (!code)
+	if (s->share && s->price.at_ns) {
+		open_files(s);
 		code = load_new(NULL, 0, &s->load);
+	} else {
+		code = -ENOENT;
+	}
 	if (!code)
 		code = find_load(s, procs);
 	if (!code)

@@ -39,30 +39,25 @@ static void files_done(struct stack_files *s)
 /* --- which files ------------------------------------------------------------------------------ */
 
 /* Takes @owned over, in any case. */
-static int add_file(
+static void add_file(
 	struct stack_files *s, struct elf_file *elf, struct elf_file *owned, const char *path)
 {
 	_cleanup_elf_file_ struct elf_file *kept = owned;
-	struct stack_file *grown;
 	void *page;
 
 	for (size_t i = 0; i < s->cnt; i++)
 		if (elf_file_same(s->files[i].elf, elf))
-			return 0;
+			return;
 	if (s->cnt == FSN_FILES_MAX - 1)
-		return 0;
-	grown = array_grow(s->files, s->cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	s->files = grown;
+		return;
+	s->files = array_grow(s->files, s->cnt, sizeof(*s->files));
 	page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, elf_file_fd(elf), 0);
-	grown[s->cnt++] = (struct stack_file) {
+	s->files[s->cnt++] = (struct stack_file) {
 		.elf = elf,
 		.owned = TAKE_PTR(kept),
-		.path = strdup(path),
+		.path = xstrdup(path),
 		.page = page == MAP_FAILED ? NULL : page,
 	};
-	return grown[s->cnt - 1].path ? 0 : -ENOMEM;
 }
 
 static bool was_seen(const struct stack_files *s, const struct proc_map *map)
@@ -77,39 +72,33 @@ static bool was_seen(const struct stack_files *s, const struct proc_map *map)
 
 static void note_seen(struct stack_files *s, const struct proc_map *map)
 {
-	struct mappers_file *grown = array_grow(s->seen, s->seen_cnt, sizeof(*grown));
-
-	if (!grown)
-		return;
-	s->seen = grown;
-	grown[s->seen_cnt++] = (struct mappers_file) {
+	s->seen = array_grow(s->seen, s->seen_cnt, sizeof(*s->seen));
+	s->seen[s->seen_cnt++] = (struct mappers_file) {
 		makedev(map->dev_major, map->dev_minor), map->ino, NULL };
 }
 
 /* It is alike wherever it is mapped, and known as what lies in no file. */
-static int add_vdso(struct stack_files *s)
+static void add_vdso(struct stack_files *s)
 {
 	const size_t cnt = s->cnt;
 	struct elf_file *elf;
-	int code;
 
 	if (elf_vdso_open(&elf, NULL))
-		return 0;
-	code = add_file(s, elf, elf, ELF_VDSO);
+		return;
+	add_file(s, elf, elf, ELF_VDSO);
 	for (size_t i = cnt; i < s->cnt; i++)
 		s->files[i].known = true;
-	return code;
 }
 
 /* What can't be opened, or is no ELF file, has no rows. Nothing is said of who has ended. */
-static int add_mapping(struct stack_files *s, pid_t pid, const struct proc_map *map)
+static void add_mapping(struct stack_files *s, pid_t pid, const struct proc_map *map)
 {
 	struct elf_file *elf;
 	struct err why = {};
 	int fd, code;
 
 	if (!map->exec || was_seen(s, map))
-		return 0;
+		return;
 	fd = proc_open_mapped("/proc", pid, map, &why);
 	code = fd < 0 ? fd : elf_file_open_fd(fd, map->path, -1, NULL, &elf, &why);
 	/* The process may have ended: another one that maps the file has it as well. */
@@ -117,34 +106,29 @@ static int add_mapping(struct stack_files *s, pid_t pid, const struct proc_map *
 		note_seen(s, map);
 	if (code && code != -ENOENT && code != -ESRCH)
 		leave_out(s->left_out, why.msg);
-	if (code)
-		return 0;
-	return add_file(s, elf, elf, map->path);
+	if (!code)
+		add_file(s, elf, elf, map->path);
 }
 
-static int add_process(struct stack_files *s, struct procs *procs, pid_t pid)
+static void add_process(struct stack_files *s, struct procs *procs, pid_t pid)
 {
 	const struct proc_maps *maps;
-	int code = 0;
 
 	if (procs_maps(procs, pid, &maps, NULL))
-		return 0;
-	for (size_t i = 0; !code && i < maps->cnt; i++)
-		code = add_mapping(s, pid, &maps->maps[i]);
-	return code;
+		return;
+	for (size_t i = 0; i < maps->cnt; i++)
+		add_mapping(s, pid, &maps->maps[i]);
 }
 
 /* All that map one of the files that are to be probed. */
 static int add_mappers(struct stack_files *s, const struct draft *draft, struct procs *procs)
 {
 	_cleanup_free_ struct mappers_file *probed =
-		calloc(draft->objects.cnt + 1, sizeof(*probed));
+		xcalloc(draft->objects.cnt + 1, sizeof(*probed));
 	size_t cnt, probed_cnt = 0;
 	const pid_t *pids;
 	int code;
 
-	if (!probed)
-		return -ENOMEM;
 	for (size_t i = 0; i < draft->objects.cnt; i++) {
 		const struct elf_info *info = object_file(draft->objects.object[i]);
 
@@ -156,7 +140,7 @@ static int add_mappers(struct stack_files *s, const struct draft *draft, struct 
 	for (size_t i = 0; !code && i < cnt; i++)
 		if (pids[i] != getpid() && pids[i] != getppid() &&
 			mappers_has(procs, pids[i], probed, probed_cnt) > 0)
-			code = add_process(s, procs, pids[i]);
+			add_process(s, procs, pids[i]);
 	return code;
 }
 
@@ -169,47 +153,42 @@ static int add_processes(struct stack_files *s, struct procs *procs)
 
 	for (size_t i = 0; !code && i < cnt; i++)
 		if (pids[i] != getpid() && pids[i] != getppid())
-			code = add_process(s, procs, pids[i]);
+			add_process(s, procs, pids[i]);
 	return code;
 }
 
 /* Who loads @program: some C libraries are needed by another name than they are mapped by. */
-static int add_interpreter(struct stack_files *s, const struct elf_file *program)
+static void add_interpreter(struct stack_files *s, const struct elf_file *program)
 {
 	const char *interp = elf_file_info(program)->interp;
 	_cleanup_free_ char *path = *interp ? realpath(interp, NULL) : NULL;
 	struct elf_file *elf;
 
-	if (!path || elf_file_open(path, &elf, NULL))
-		return 0;
-	return add_file(s, elf, elf, path);
+	if (path && !elf_file_open(path, &elf, NULL))
+		add_file(s, elf, elf, path);
 }
 
 /* And what they need, as far as files say. */
-static int add_objects(struct stack_files *s, struct libfind *finder, struct objects *objects)
+static void add_objects(struct stack_files *s, struct libfind *finder, struct objects *objects)
 {
-	int code = 0;
-
 	libfind_closure(finder, objects);
-	for (size_t i = 0; !code && i < objects->cnt; i++) {
+	for (size_t i = 0; i < objects->cnt; i++) {
 		struct elf_file *elf = objects->object[i]->elf;
 
-		if (elf)
-			code = add_file(s, elf, NULL, objects->object[i]->path);
-		if (elf && !code)
-			code = add_interpreter(s, elf);
+		if (!elf)
+			continue;
+		add_file(s, elf, NULL, objects->object[i]->path);
+		add_interpreter(s, elf);
 	}
-	return code;
 }
 
 /* What a program will map that is yet to begin. */
-static int add_program(struct stack_files *s, struct libfind *finder, const char *path)
+static void add_program(struct stack_files *s, struct libfind *finder, const char *path)
 {
 	__cleanup(objects_done) struct objects found = {};
 
-	if (!path || libfind_get(finder, path, &found, NULL))
-		return 0;
-	return add_objects(s, finder, &found);
+	if (path && !libfind_get(finder, path, &found, NULL))
+		add_objects(s, finder, &found);
 }
 
 static int files_find(
@@ -221,15 +200,16 @@ static int files_find(
 
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
 		code = objects_add(&probed, draft->objects.object[i]);
-	if (!code)
-		code = add_objects(s, draft->finder, &probed);
-	if (!code && opts->unborn)
-		code = add_program(s, draft->finder, opts->program);
-	if (code || opts->unborn)
+	if (code)
 		return code;
-	for (size_t i = 0; !code && i < opts->filter.pid_cnt; i++)
-		code = add_process(s, procs, opts->filter.pids[i]);
-	if (!code && !opts->filter.pid_cnt)
+	add_objects(s, draft->finder, &probed);
+	if (opts->unborn) {
+		add_program(s, draft->finder, opts->program);
+		return 0;
+	}
+	for (size_t i = 0; i < opts->filter.pid_cnt; i++)
+		add_process(s, procs, opts->filter.pids[i]);
+	if (!opts->filter.pid_cnt)
 		code = draft->targets[0].kind->stacks ? add_processes(s, procs)
 						      : add_mappers(s, draft, procs);
 	return code;
@@ -318,10 +298,10 @@ int stacks_prepare(struct engine *e, const struct draft *draft, const struct att
 		code = files_find(&files, draft, opts);
 	if (!code)
 		code = files_identify(&files, engine_maps_fd(e));
-	if (!code)
-		code = add_vdso(&files); /* by no number, as files are */
-	if (!code)
+	if (!code) {
+		add_vdso(&files); /* by no number, as files are */
 		stack_files_read(files.files, files.cnt, on_read, &telling);
+	}
 	for (size_t i = 0; !code && i < files.cnt; i++)
 		code = tables_add(t, &files.files[i]);
 	if (!code)

@@ -65,26 +65,25 @@ static uint64_t calls_of(const struct stage *s, uint32_t fn)
 /* --- links ----------------------------------------------------------------------------------- */
 
 /* Those of @list that are of @b's functions. */
-static int list_batch(const struct stage *s, const struct probe_list *list, const struct batch *b,
+static void list_batch(const struct stage *s, const struct probe_list *list, const struct batch *b,
 	struct link_probes *ret_probes)
 {
-	bool *wanted = calloc(s->draft.probed_cnt, sizeof(*wanted));
-	unsigned long *offsets = calloc(b->cnt, sizeof(*offsets));
-	uint64_t *cookies = calloc(b->cnt, sizeof(*cookies));
+	bool *wanted = xcalloc(s->draft.probed_cnt, sizeof(*wanted));
+	unsigned long *offsets = xcalloc(b->cnt, sizeof(*offsets));
+	uint64_t *cookies = xcalloc(b->cnt, sizeof(*cookies));
 	size_t cnt = 0;
 
 	*ret_probes = (struct link_probes) { .file_fd = list->probes.file_fd,
 		.offsets = offsets, .cookies = cookies, .object = list->probes.object };
-	for (size_t i = 0; wanted && i < b->cnt; i++)
+	for (size_t i = 0; i < b->cnt; i++)
 		wanted[b->fn[i]] = true;
-	for (size_t i = 0; wanted && offsets && cookies && i < list->probes.cnt; i++)
+	for (size_t i = 0; i < list->probes.cnt; i++)
 		if (wanted[list->cookies[i] & FSN_FN_MASK]) {
 			offsets[cnt] = list->offsets[i];
 			cookies[cnt++] = list->cookies[i];
 		}
 	ret_probes->cnt = cnt;
 	free(wanted);
-	return wanted && offsets && cookies ? 0 : -ENOMEM;
 }
 
 static void batch_unlink(struct batch *b)
@@ -100,20 +99,14 @@ static int link_list(struct stage *s, const struct probe_list *list, struct batc
 {
 	size_t pid_cnt = s->by_pid ? s->opts.filter.pid_cnt : 1;
 	struct link_probes probes;
-	int code = list_batch(s, list, b, &probes);
+	int code = 0;
 
-	if (code)
-		err_sys(err, code, "cannot count entries");
+	list_batch(s, list, b, &probes);
 	for (size_t i = 0; !code && probes.cnt && i < pid_cnt; i++) {
-		int *more = array_grow(b->fd, b->fd_cnt, sizeof(*more));
 		pid_t pid = s->by_pid ? s->opts.filter.pids[i] : 0;
 
-		if (!more) {
-			code = err_sys(err, -ENOMEM, "cannot count entries");
-			break;
-		}
-		b->fd = more;
-		code = engine_link(s->e, list->prog, &probes, pid, &more[b->fd_cnt], err);
+		b->fd = array_grow(b->fd, b->fd_cnt, sizeof(*b->fd));
+		code = engine_link(s->e, list->prog, &probes, pid, &b->fd[b->fd_cnt], err);
 		if (!code)
 			b->fd_cnt++;
 		else if (code == -ESRCH && s->by_pid)
@@ -218,21 +211,20 @@ static void count_batch(struct stage *s, const struct batch *b, const struct bud
 /* Leaves the expensive ones out; with @again the others are counted once more. */
 static void batch_over(struct stage *s, const struct batch *b, const struct budget_span *seen, bool again)
 {
-	struct budget_func *funcs = calloc(b->cnt, sizeof(*funcs));
+	struct budget_func *funcs = xcalloc(b->cnt, sizeof(*funcs));
 	uint32_t share = s->opts.budget.share;
 
-	for (size_t i = 0; funcs && i < b->cnt; i++)
+	for (size_t i = 0; i < b->cnt; i++)
 		funcs[i] = s->funcs[b->fn[i]];
-	for (size_t i = 0; funcs && again && i < b->cnt && s->again_cnt < PATIENCE; i++)
+	for (size_t i = 0; again && i < b->cnt && s->again_cnt < PATIENCE; i++)
 		funcs[i].own_ns = budget_blurred_own(seen, share);
 	if (again && s->again_cnt++ >= PATIENCE)
 		share /= 64;
-	if (funcs)
-		budget_leave_out(funcs, b->cnt, share);
+	budget_leave_out(funcs, b->cnt, share);
 	for (size_t i = 0; i < b->cnt; i++) {
 		struct budget_func *f = &s->funcs[b->fn[i]];
 
-		if (!funcs || funcs[i].limit == LIMIT_LEFT_OUT)
+		if (funcs[i].limit == LIMIT_LEFT_OUT)
 			f->limit = LIMIT_LEFT_OUT;
 		else if (again)
 			s->queue[s->queue_cnt++] = b->fn[i];
@@ -243,13 +235,11 @@ static void batch_over(struct stage *s, const struct batch *b, const struct budg
 /* One batch; *@size is what the next one is to have. */
 static int count_next(struct stage *s, size_t *size, struct err *err)
 {
-	_cleanup_free_ uint32_t *fn = calloc(*size, sizeof(*fn));
+	_cleanup_free_ uint32_t *fn = xcalloc(*size, sizeof(*fn));
 	struct batch b = { .fn = fn };
 	struct budget_span seen = {};
 	int code;
 
-	if (!fn)
-		return err_sys(err, -ENOMEM, "cannot count entries");
 	while (s->queue_cnt && b.cnt < *size)
 		fn[b.cnt++] = s->queue[--s->queue_cnt];
 	code = batch_link(s, &b, err);
@@ -301,14 +291,11 @@ static void count_apart(void *arg)
 
 	/* Probes over the bound are removed at once, also when all CPUs are busy. */
 	setpriority(PRIO_PROCESS, 0, -20);
-	s->queue = calloc(s->draft.probed_cnt + 1, sizeof(*s->queue));
-	s->before = calloc(BATCH_MAX, sizeof(*s->before));
-	for (size_t i = 0; s->queue && i < s->draft.probed_cnt; i++)
+	s->queue = xcalloc(s->draft.probed_cnt + 1, sizeof(*s->queue));
+	s->before = xcalloc(BATCH_MAX, sizeof(*s->before));
+	for (size_t i = 0; i < s->draft.probed_cnt; i++)
 		s->queue[s->queue_cnt++] = s->draft.probed_cnt - 1 - i;
-	if (!s->queue || !s->before)
-		err_sys(&err, -ENOMEM, "cannot count entries");
-	else
-		attach_bare(&s->draft, &s->opts, s->fs, count_all, s, &err);
+	attach_bare(&s->draft, &s->opts, s->fs, count_all, s, &err);
 	free(s->queue);
 	free(s->before);
 	s->err = err;
@@ -375,15 +362,11 @@ int stage_count(const struct draft *draft, const struct attach_opts *opts, struc
 	enum link_mode mode, struct budget_func *funcs, struct err *err)
 {
 	size_t size = sizeof(struct stage) + (draft->probed_cnt + 1) * sizeof(*funcs), cnt;
-	_cleanup_free_ struct target *targets = calloc(draft->probed_cnt + 1, sizeof(*targets));
-	_cleanup_free_ uint32_t *of = calloc(draft->probed_cnt + 1, sizeof(*of));
+	_cleanup_free_ struct target *targets = xcalloc(draft->probed_cnt + 1, sizeof(*targets));
+	_cleanup_free_ uint32_t *of = xcalloc(draft->probed_cnt + 1, sizeof(*of));
 	struct stage *s = apart_alloc(size);
 	int code;
 
-	if (!targets || !of) {
-		apart_free(s, size);
-		return err_sys(err, -ENOMEM, "cannot count entries");
-	}
 	cnt = order(draft, funcs, of);
 	for (size_t i = 0; i < cnt; i++) {
 		targets[i] = draft->targets[of[i]];

@@ -121,16 +121,15 @@ static size_t readers_start(struct reading *r, pthread_t threads[READERS_MAX])
 	return started;
 }
 
-/* Without memory for their order they are read when their turn comes. */
 void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn progress, void *arg)
 {
-	_cleanup_free_ struct stack_file **order = calloc(cnt + 1, sizeof(struct stack_file *));
+	_cleanup_free_ struct stack_file **order = xcalloc(cnt + 1, sizeof(struct stack_file *));
 	struct reading r = { .files = order };
 	pthread_t threads[READERS_MAX];
 	uint64_t bytes;
 	size_t started;
 
-	for (size_t i = 0; order && i < cnt; i++)
+	for (size_t i = 0; i < cnt; i++)
 		if (files[i].known) {
 			order[r.cnt++] = &files[i];
 			r.total += elf_file_info(files[i].elf)->size;
@@ -182,9 +181,8 @@ void stack_file_done(struct stack_file *file)
 /* What there is already. */
 static int tables_look(struct tables *t)
 {
-	_cleanup_free_ struct fsn_stack_file *files = calloc(FSN_FILES_MAX, sizeof(*files));
-	int code = files ? map_read_fixed(t->files_fd, 0, FSN_FILES_MAX, sizeof(*files), files)
-			 : -ENOMEM;
+	_cleanup_free_ struct fsn_stack_file *files = xcalloc(FSN_FILES_MAX, sizeof(*files));
+	int code = map_read_fixed(t->files_fd, 0, FSN_FILES_MAX, sizeof(*files), files);
 
 	for (uint32_t i = 0; !code && i < FSN_FILES_MAX; i++) {
 		t->used[i] = files[i].size;
@@ -196,11 +194,9 @@ static int tables_look(struct tables *t)
 int tables_new(
 	int tables_fd, int files_fd, int ids_fd, int pythons_fd, struct tables **ret_tables)
 {
-	_cleanup_tables_ struct tables *t = calloc(1, sizeof(*t));
+	_cleanup_tables_ struct tables *t = xcalloc(1, sizeof(*t));
 	int code;
 
-	if (!t)
-		return -ENOMEM;
 	t->tables_fd = tables_fd;
 	t->files_fd = files_fd;
 	t->ids_fd = ids_fd;
@@ -387,7 +383,7 @@ static bool find_in(struct meeting *m, pid_t pid, const struct fsn_file_id *id, 
 			close(fd);
 		else if (!elf_file_open_fd(fd, map->path, -1, NULL, &elf, NULL)) {
 			*ret_file = (struct stack_file) { .elf = elf, .owned = elf,
-				.path = strdup(map->path), .id = *id, .known = true };
+				.path = xstrdup(map->path), .id = *id, .known = true };
 			return true;
 		}
 	}
@@ -418,7 +414,7 @@ static bool find_kept(
 	if (!group_file_path(m->group, id, path) || elf_file_open(path, &elf, NULL))
 		return false;
 	*ret_file = (struct stack_file) { .elf = elf, .owned = elf,
-		.path = strdup(path), .id = *id, .known = true };
+		.path = xstrdup(path), .id = *id, .known = true };
 	return true;
 }
 
@@ -434,7 +430,7 @@ static int meet(struct meeting *m, const struct fsn_file_id *id, const struct fs
 		bpf_map_delete_elem(m->t->ids_fd, id);
 		return 0;
 	}
-	code = file.path ? tables_add(m->t, &file) : -ENOMEM;
+	code = tables_add(m->t, &file);
 	stack_file_done(&file);
 	return code;
 }

@@ -58,11 +58,9 @@ struct thread_walk {
 
 int thread_stacks_new(bool lines, struct thread_stacks **ret_stacks, struct err *err)
 {
-	_cleanup_thread_stacks_ struct thread_stacks *s = calloc(1, sizeof(*s));
+	_cleanup_thread_stacks_ struct thread_stacks *s = xcalloc(1, sizeof(*s));
 	int code;
 
-	if (!s)
-		return err_sys(err, -ENOMEM, "cannot look at threads");
 	s->lines = lines;
 	code = engine_new_threads(&s->e, &s->prog_fd, err);
 	if (!code)
@@ -125,22 +123,16 @@ static int look_at(const struct thread_stacks *s, pid_t tid, struct fsn_thread *
 
 static struct thread_file *file_new(struct thread_stacks *s, pid_t pid, const struct proc_map *map)
 {
-	struct thread_file **grown = array_grow(s->files, s->file_cnt, sizeof(struct thread_file *));
-	struct thread_file *file = calloc(1, sizeof(*file));
+	struct thread_file *file = xcalloc(1, sizeof(*file));
 	const struct elf_func *funcs;
 	size_t cnt;
 	int fd;
 
-	if (grown)
-		s->files = grown;
-	if (!grown || !file) {
-		free(file);
-		return NULL;
-	}
-	grown[s->file_cnt++] = file;
+	s->files = array_grow(s->files, s->file_cnt, sizeof(*s->files));
+	s->files[s->file_cnt++] = file;
 	file->dev = makedev(map->dev_major, map->dev_minor);
 	file->ino = map->ino;
-	file->path = strdup(map->path);
+	file->path = xstrdup(map->path);
 	fd = proc_open_mapped("/proc", pid, map, NULL);
 	if (fd < 0 || elf_file_open_fd(fd, map->path, -1, NULL, &file->elf, NULL)) {
 		file->elf = NULL;
@@ -266,26 +258,20 @@ static enum fsn_walk_end step_out(struct thread_walk *w, const struct fsn_unwind
 	}
 }
 
-static int add_frame(struct thread_stacks *s, struct thread_file *file, uint64_t offset)
+static void add_frame(struct thread_stacks *s, struct thread_file *file, uint64_t offset)
 {
-	struct thread_names *grown = array_grow(s->natives, s->native_cnt, sizeof(*grown));
 	struct thread_names *n;
 
-	if (!grown)
-		return -ENOMEM;
-	s->natives = grown;
-	n = &grown[s->native_cnt];
+	s->natives = array_grow(s->natives, s->native_cnt, sizeof(*s->natives));
+	n = &s->natives[s->native_cnt];
 	n->of = frame_names(file ? file->elf : NULL, file ? file->path : NULL, offset, s->lines,
 		&n->cnt);
-	if (!n->of)
-		return -ENOMEM;
 	s->native_cnt++;
 	for (size_t i = 0; i < n->cnt && s->cnt < FSN_FRAMES_MAX; i++)
 		s->frames[s->cnt++] = (struct thread_frame) { .name = n->of[i].name,
 			.text = n->of[i].text, .file = file ? file->path : NULL,
 			.offset = offset, .source = n->of[i].source, .line = n->of[i].line,
 			.inlined = n->of[i].inlined };
-	return 0;
 }
 
 static bool is_eval(const struct thread_frame *f)
@@ -306,8 +292,8 @@ static void note_python(struct thread_walk *w, struct thread_file *file, uint64_
 	w->bias = at - addr;
 }
 
-/* One frame, and on to its caller: 0, how the walk ends, or -ENOMEM. */
-static int step(struct thread_walk *w)
+/* One frame, and on to its caller: 0, or how the walk ends. */
+static enum fsn_walk_end step(struct thread_walk *w)
 {
 	uint64_t at = w->pc - !w->exact;
 	const struct proc_map *map = proc_maps_at(w->maps, at);
@@ -319,8 +305,7 @@ static int step(struct thread_walk *w)
 		return FSN_WALK_DEEP;
 	if (w->pc < 4096)
 		return FSN_WALK_OUTERMOST;
-	if ((map && !file) || add_frame(w->s, file, offset))
-		return -ENOMEM;
+	add_frame(w->s, file, offset);
 	note_python(w, file, at);
 	w->exact = false;
 	end = step_out(w, file ? row_at(&file->rows, offset) : NULL);
@@ -338,12 +323,8 @@ static int step(struct thread_walk *w)
 /* @name is the caller's no more. */
 static const char *keep_name(struct thread_stacks *s, char **name)
 {
-	char **grown = array_grow(s->names, s->name_cnt, sizeof(char *));
-
-	if (!grown)
-		return NULL;
-	s->names = grown;
-	return grown[s->name_cnt++] = TAKE_PTR(*name);
+	s->names = array_grow(s->names, s->name_cnt, sizeof(*s->names));
+	return s->names[s->name_cnt++] = TAKE_PTR(*name);
 }
 
 /* Calls of the interpreter among native frames, and among those of Python: they must agree. */
@@ -361,24 +342,19 @@ static bool python_agrees(const struct thread_stacks *s, const struct python_sta
 
 /*
  * Frames of Python in the place of those of the interpreter that has them. Where they are not
- * known for certain the native ones stay. 0 or -ENOMEM.
+ * known for certain the native ones stay.
  */
-static int python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end)
+static void python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end)
 {
 	_cleanup_python_stack_ struct python_stack py = {};
 	struct thread_stacks *s = w->s;
 	size_t cnt = 0, at = 0;
-	int code =
-		python_stack_read((pid_t)w->at->pid, tid, w->python->elf, w->bias, &py);
 
-	if (code == -ENOMEM)
-		return code;
-	if (code || !python_agrees(s, &py, end))
-		return 0;
+	if (python_stack_read((pid_t)w->at->pid, tid, w->python->elf, w->bias, &py) ||
+		!python_agrees(s, &py, end))
+		return;
 	free(s->merged);
-	s->merged = calloc(s->cnt + py.cnt + 1, sizeof(*s->merged));
-	if (!s->merged)
-		return -ENOMEM;
+	s->merged = xcalloc(s->cnt + py.cnt + 1, sizeof(*s->merged));
 	for (size_t i = 0; i < s->cnt; i++) {
 		bool in_python = is_eval(&s->frames[i]) && py.frames[at].name;
 
@@ -389,8 +365,6 @@ static int python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end)
 			const char *name = f->name ? keep_name(s, &f->name) : NULL,
 				   *file = name ? keep_name(s, &f->file) : NULL;
 
-			if (in_python && !file)
-				return -ENOMEM;
 			if (in_python)
 				s->merged[cnt++] = (struct thread_frame) { .name = name,
 					.file = file,
@@ -401,7 +375,6 @@ static int python_merge(struct thread_walk *w, pid_t tid, enum fsn_walk_end end)
 		}
 	}
 	s->cnt = cnt;
-	return 0;
 }
 
 int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
@@ -410,7 +383,8 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	_cleanup_proc_maps_ struct proc_maps maps = {};
 	struct fsn_thread at = {}, again = {};
 	struct thread_walk w = { .s = s, .at = &at, .maps = &maps, .exact = true };
-	int code = look_at(s, tid, &at), end = 0;
+	enum fsn_walk_end end = 0;
+	int code = look_at(s, tid, &at);
 
 	if (!code)
 		code = proc_maps_read("/proc", pid, &maps, NULL);
@@ -422,21 +396,18 @@ int thread_stacks_get(struct thread_stacks *s, pid_t pid, pid_t tid,
 	stack_done(s);
 	while (!end)
 		end = step(&w);
-	if (end < 0)
-		return end;
 	*ret_frames = s->frames;
 	if (w.python)
-		code = python_merge(&w, tid, (enum fsn_walk_end)end);
-	if (w.python && !code && s->merged)
+		python_merge(&w, tid, end);
+	if (s->merged)
 		*ret_frames = s->merged;
-	if (!code)
-		code = look_at(s, tid, &again);
+	code = look_at(s, tid, &again);
 	if (!code &&
 		(again.switches != at.switches || again.pc != at.pc || again.sp != at.sp))
 		code = -EBUSY;
 	if (code)
 		return code;
 	*ret_cnt = s->cnt;
-	*ret_end = (enum fsn_walk_end)end;
+	*ret_end = end;
 	return 0;
 }

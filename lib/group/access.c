@@ -44,15 +44,13 @@ static bool parse_id(const char *text, unsigned int *ret_id)
 
 int access_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *err)
 {
-	_cleanup_free_ char *user = strdup(text);
+	_cleanup_free_ char *user = xstrdup(text);
 	char *group = user ? strchr(user, ':') : NULL;
 	uid_t uid = (uid_t)-1;
 	gid_t gid = (gid_t)-1;
 	struct passwd *pw;
 	struct group *gr;
 
-	if (!user)
-		return err_sys(err, -ENOMEM, "cannot look up '%s'", text);
 	if (group)
 		*group++ = '\0';
 	if (!*user && (!group || !*group))

@@ -11,20 +11,15 @@
 #include "proc/proc.h"
 
 /* The keys of a map, which others may change meanwhile: as many as were seen. */
-static int read_keys(const struct group *g, enum map_id id, size_t size, void **ret_keys,
-	size_t *ret_cnt, struct err *err)
+static void read_keys(const struct group *g, enum map_id id, size_t size, void **ret_keys,
+	size_t *ret_cnt)
 {
 	const void *from = NULL;
-	char *keys = NULL, *more;
+	char *keys = NULL;
 	size_t cnt = 0;
 
 	for (;;) {
-		more = reallocarray(keys, cnt + 1, size);
-		if (!more) {
-			free(keys);
-			return err_sys(err, -ENOMEM, "cannot read group '%s'", g->name);
-		}
-		keys = more;
+		keys = xreallocarray(keys, cnt + 1, size);
 		from = cnt ? keys + (cnt - 1) * size : NULL;
 		if (cnt == FSN_CHILD_PIDS_MAX ||
 			bpf_map_get_next_key(group_fd(g, id), from, keys + cnt * size))
@@ -33,7 +28,6 @@ static int read_keys(const struct group *g, enum map_id id, size_t size, void **
 	}
 	*ret_keys = keys;
 	*ret_cnt = cnt;
-	return 0;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -43,17 +37,14 @@ static int compare_numbers(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static int read_numbers(const struct group *g, enum map_id id, uint32_t **ret_numbers,
-	size_t *ret_cnt, struct err *err)
+static void read_numbers(
+	const struct group *g, enum map_id id, uint32_t **ret_numbers, size_t *ret_cnt)
 {
-	void *keys = NULL;
-	int code = read_keys(g, id, sizeof(uint32_t), &keys, ret_cnt, err);
+	void *keys;
 
-	if (code)
-		return code;
+	read_keys(g, id, sizeof(uint32_t), &keys, ret_cnt);
 	qsort(keys, *ret_cnt, sizeof(uint32_t), compare_numbers);
 	*ret_numbers = keys;
-	return 0;
 }
 
 /* The first "process" says that children are followed; those that have ended come first. */
@@ -80,13 +71,11 @@ static void sort_pids(const struct group *g, struct asked *a)
 
 static int read_said(const struct group *g, struct asked *a, struct err *err)
 {
-	struct fsn_said *said = calloc(1, sizeof(*said));
+	struct fsn_said *said = xcalloc(1, sizeof(*said));
 	uint32_t zero = 0;
 	int code;
 
 	a->said = said;
-	if (!said)
-		return err_sys(err, -ENOMEM, "cannot read group '%s'", g->name);
 	code = map_get(group_fd(g, MAPID_SAID), &zero, said);
 	if (code)
 		return err_sys(err, code, "cannot read group '%s'", g->name);
@@ -122,23 +111,21 @@ int asked_read(const struct group *g, struct asked *ret_asked, struct err *err)
 		return code;
 	a->by_pid = ctl.on & FSN_FILTER_PID;
 	if (a->by_pid)
-		code = read_numbers(g, MAPID_PIDS, &a->pids, &a->pid_cnt, err);
-	if (!code && ctl.on & FSN_FILTER_UID)
-		code = read_numbers(g, MAPID_UIDS, &a->uids, &a->uid_cnt, err);
-	if (!code && ctl.on & FSN_FILTER_TID)
-		code = read_numbers(g, MAPID_TIDS, &a->tids, &a->tid_cnt, err);
-	if (!code && ctl.on & FSN_FILTER_COMM) {
-		code = read_keys(
-			g, MAPID_COMMS, sizeof(*a->comms), &comms, &a->comm_cnt, err);
+		read_numbers(g, MAPID_PIDS, &a->pids, &a->pid_cnt);
+	if (ctl.on & FSN_FILTER_UID)
+		read_numbers(g, MAPID_UIDS, &a->uids, &a->uid_cnt);
+	if (ctl.on & FSN_FILTER_TID)
+		read_numbers(g, MAPID_TIDS, &a->tids, &a->tid_cnt);
+	if (ctl.on & FSN_FILTER_COMM) {
+		read_keys(g, MAPID_COMMS, sizeof(*a->comms), &comms, &a->comm_cnt);
 		a->comms = comms;
 	}
 	for (size_t i = 0; a->comms && i < a->comm_cnt; i++)
 		a->comms[i][FSN_COMM_LEN - 1] = '\0';
 	if (!(ctl.on & FSN_FILTER_IF))
 		a->condition = "";
-	if (!code)
-		sort_pids(g, a);
-	return code;
+	sort_pids(g, a);
+	return 0;
 }
 
 void asked_done(struct asked *a)
@@ -167,8 +154,8 @@ bool group_next_left(const struct group *g, struct group_left *left, struct grou
 	const char **ret_why)
 {
 	if (!left->text)
-		left->text = strdup(group_text(g, g->meta.left_out));
-	if (!left->text || !left->text[left->at])
+		left->text = xstrdup(group_text(g, g->meta.left_out));
+	if (!left->text[left->at])
 		return false;
 	*ret_func = (struct group_func){ .limit = LIMIT_LEFT_OUT };
 	ret_func->name = next_line(left);

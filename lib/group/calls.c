@@ -96,16 +96,14 @@ static uint64_t call_paused(const struct group *g, uint32_t slot, uint32_t tid)
 	return now > then ? now - then : 0;
 }
 
-static int add_call(const struct group *g, struct slot_call **calls, size_t *cnt,
+static void add_call(const struct group *g, struct slot_call **calls, size_t *cnt,
 	const struct fsn_set *set, uint32_t slot)
 {
 	int way = slot % FSN_WAYS;
-	struct slot_call *more = array_grow(*calls, *cnt, sizeof(*more)), *call;
+	struct slot_call *call;
 
-	if (!more)
-		return -ENOMEM;
-	*calls = more;
-	call = &more[(*cnt)++];
+	*calls = array_grow(*calls, *cnt, sizeof(**calls));
+	call = &(*calls)[(*cnt)++];
 	memset(call, 0, sizeof(*call));
 	call->fn = slot_fn(set->key[way]);
 	call->pid = slot_tgid(set->key[way]);
@@ -115,7 +113,6 @@ static int add_call(const struct group *g, struct slot_call **calls, size_t *cnt
 	call->age_ns -= call_paused(g, slot, call->tid);
 	call->where = set->call[way].where;
 	call_detail(g, slot, set->key[way], set->call[way].proc & FSN_HAS_ARGS, call);
-	return 0;
 }
 
 static void calls_describe(const struct group *g, struct slot_call *calls, size_t cnt)
@@ -197,7 +194,7 @@ static int compare_entries(const void *a, const void *b)
 	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
 }
 
-static int collect(struct sweep *s)
+static void collect(struct sweep *s)
 {
 	const struct fsn_set *sets = s->slots.addr;
 
@@ -205,20 +202,15 @@ static int collect(struct sweep *s)
 		for (int way = 0; way < FSN_WAYS; way++) {
 			uint64_t key = __atomic_load_n(&sets[i].key[way], __ATOMIC_ACQUIRE);
 			const struct fsn_call *call = &sets[i].call[way];
-			struct entry *more;
 
 			if (!slot_is_call(key) || slot_fn(key) >= s->g->meta.fn_cnt)
 				continue;
-			more = array_grow(s->entry, s->cnt, sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			s->entry = more;
-			more[s->cnt++] = (struct entry) { key, call->where, call->start,
+			s->entry = array_grow(s->entry, s->cnt, sizeof(*s->entry));
+			s->entry[s->cnt++] = (struct entry) { key, call->where, call->start,
 				slot_tgid(key), call->tid, i, way, KEEP };
 		}
 	if (s->cnt)
 		qsort(s->entry, s->cnt, sizeof(*s->entry), compare_entries);
-	return 0;
 }
 
 /* --- who is there --------------------------------------------------------------------------- */
@@ -329,8 +321,8 @@ struct group_begun group_begun(const struct group *g)
 	_cleanup_free_ struct fsn_stat *stat = NULL;
 	uint32_t cnt = group_entries(g, MAPID_STATS);
 
-	stat = calloc(cnt + 1, sizeof(*stat));
-	if (!cnt || !stat || map_read(group_fd(g, MAPID_STATS), 0, cnt, sizeof(*stat), stat))
+	stat = xcalloc(cnt + 1, sizeof(*stat));
+	if (!cnt || map_read(group_fd(g, MAPID_STATS), 0, cnt, sizeof(*stat), stat))
 		return begun;
 	begun = (struct group_begun) { 0, 0 };
 	for (uint32_t i = 0; g->meta.fn_cnt && i < cnt; i++) {
@@ -409,10 +401,9 @@ int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err)
 	if (!code)
 		code = map_mmap(group_fd(g, MAPID_STATS), g->meta.fn_cnt * sizeof(struct fsn_stat),
 			&s.stats);
-	if (!code)
-		code = collect(&s);
 	if (code)
 		return err_sys(err, code, "cannot sweep group '%s'", g->name);
+	collect(&s);
 	judge_all(&s);
 	give_up_all(&s);
 	*ret_cnt = s.given_up;
@@ -426,17 +417,18 @@ static int slots_collect(const struct group *g, struct fsn_set *sets, struct swe
 
 	s->g = g;
 	s->slots.addr = sets;
-	if (!code)
-		code = collect(s);
-	if (!code && !g->swept && proc_is_first_ns())
+	if (code)
+		return code;
+	collect(s);
+	if (!g->swept && proc_is_first_ns())
 		judge_all(s);
-	return code;
+	return 0;
 }
 
 int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
 	struct err *err)
 {
-	_cleanup_free_ struct fsn_set *sets = calloc(FSN_SET_CNT, sizeof(*sets));
+	_cleanup_free_ struct fsn_set *sets = xcalloc(FSN_SET_CNT, sizeof(*sets));
 	_cleanup_free_ struct slot_call *calls = NULL;
 	int code, fd = group_map_fd(g, MAPID_SLOTS, "calls in flight", err);
 	struct sweep s = {};
@@ -444,14 +436,12 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 
 	if (fd < 0)
 		return fd;
-	if (!sets)
-		return err_sys(err, -ENOMEM, "cannot read calls in progress");
 	code = slots_collect(g, sets, &s);
 	for (size_t i = 0; !code && i < s.cnt; i++) {
 		const struct entry *e = &s.entry[i];
 
 		if (e->verdict == KEEP && g->funcs[slot_fn(e->key)].exit != FSN_EXIT_SOME)
-			code = add_call(g, &calls, &cnt, &sets[e->set], e->set * FSN_WAYS + e->way);
+			add_call(g, &calls, &cnt, &sets[e->set], e->set * FSN_WAYS + e->way);
 	}
 	free(s.entry);
 	if (code)
@@ -466,9 +456,9 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 
 int slots_count_dead(const struct group *g, uint64_t *ret_dead)
 {
-	_cleanup_free_ struct fsn_set *sets = calloc(FSN_SET_CNT, sizeof(*sets));
+	_cleanup_free_ struct fsn_set *sets = xcalloc(FSN_SET_CNT, sizeof(*sets));
 	struct sweep s = {};
-	int code = !sets ? -ENOMEM : proc_is_first_ns() ? slots_collect(g, sets, &s) : -EPERM;
+	int code = proc_is_first_ns() ? slots_collect(g, sets, &s) : -EPERM;
 
 	for (size_t i = 0; !code && i < s.cnt; i++)
 		ret_dead[slot_fn(s.entry[i].key)] += s.entry[i].verdict != KEEP;

@@ -479,15 +479,13 @@ int condition_bind(const struct condition *c, const struct condition_func *funcs
 int group_bind_condition(const struct group *g, const struct condition *c,
 	struct fsn_cond *ret_conds, size_t *ret_never, struct err *err)
 {
-	_cleanup_free_ struct condition_func *funcs = calloc(g->meta.fn_cnt + 1, sizeof(*funcs));
-	_cleanup_free_ struct fsn_conf *confs = calloc(g->meta.fn_cnt + 1, sizeof(*confs));
+	_cleanup_free_ struct condition_func *funcs = xcalloc(g->meta.fn_cnt + 1, sizeof(*funcs));
+	_cleanup_free_ struct fsn_conf *confs = xcalloc(g->meta.fn_cnt + 1, sizeof(*confs));
 	_cleanup_types_ struct types *types = NULL;
 	int code = types_read(g, &types, err);
 
 	if (code)
 		return code;
-	if (!funcs || !confs)
-		return err_sys(err, -ENOMEM, "cannot change group '%s'", g->name);
 	code = map_read(group_fd(g, MAPID_CONFS), 0, g->meta.fn_cnt, sizeof(*confs), confs);
 	if (code)
 		return err_sys(err, code, "cannot read group '%s'", g->name);

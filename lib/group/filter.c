@@ -139,9 +139,7 @@ static int list_read(const struct list *like, struct list *ret_list, struct err 
 	const void *from = NULL;
 
 	l.cnt = 0;
-	l.keys = calloc(l.room + 1, l.key_bytes);
-	if (!l.keys)
-		return err_sys(err, -ENOMEM, "cannot filter by %s", l.what);
+	l.keys = xcalloc(l.room + 1, l.key_bytes);
 	while (l.cnt < l.room && !bpf_map_get_next_key(l.fd, from, list_key(&l, l.cnt)))
 		from = list_key(&l, l.cnt++);
 	if (l.cnt < l.room && errno != ENOENT) {
@@ -207,9 +205,7 @@ static int list_of_numbers(
 	const uint32_t *numbers, size_t cnt, struct list *l, struct err *err)
 {
 	l->key_bytes = sizeof(*numbers);
-	l->keys = calloc(cnt + 1, l->key_bytes);
-	if (!l->keys)
-		return err_sys(err, -ENOMEM, "cannot filter by %s", l->what);
+	l->keys = xcalloc(cnt + 1, l->key_bytes);
 	for (size_t i = 0; i < cnt; i++)
 		if (!list_has(l, &numbers[i]))
 			memcpy(list_key(l, l->cnt++), &numbers[i], l->key_bytes);
@@ -239,9 +235,7 @@ static int list_of_comms(const struct filter *f, struct list *l, struct err *err
 
 	*l = (struct list) { .what = "command", .key_bytes = sizeof(comm),
 		.flag = FSN_FILTER_COMM, .room = FSN_COMMS_MAX };
-	l->keys = calloc(f->comm_cnt + 1, l->key_bytes);
-	if (!l->keys)
-		return err_sys(err, -ENOMEM, "cannot filter by %s", l->what);
+	l->keys = xcalloc(f->comm_cnt + 1, l->key_bytes);
 	for (size_t i = 0; i < f->comm_cnt; i++) {
 		code = comm_key(f->comms[i], &comm, err);
 		if (code)
@@ -353,9 +347,7 @@ static int bind_condition(struct rewrite *r, size_t *ret_never, struct err *err)
 		if (code)
 			return code;
 	}
-	r->conds = calloc(r->g->meta.fn_cnt + 1, sizeof(*r->conds));
-	if (!r->conds)
-		return err_sys(err, -ENOMEM, "cannot change group '%s'", r->g->name);
+	r->conds = xcalloc(r->g->meta.fn_cnt + 1, sizeof(*r->conds));
 	return group_bind_condition(r->g, r->c, r->conds, ret_never, err);
 }
 

@@ -24,7 +24,7 @@ static char *symbol_of(struct elf_file *elf, uint64_t offset)
 		return NULL;
 	name = func->names[0].name;
 	shown = demangle_is_mangled(name) ? demangle(name, DEMANGLE_NAME) : NULL;
-	return shown ? shown : strdup(name);
+	return shown ? shown : xstrdup(name);
 }
 
 void frame_names_free(struct frame_name *names, size_t cnt)
@@ -47,44 +47,32 @@ static char *function_name(struct elf_file *elf, const char *path, uint64_t offs
 		return name;
 	base = path ? strrchr(path, '/') : NULL;
 	base = base ? base + 1 : path;
-	if (asprintf(&name, base ? "%s+0x%llx" : "%s0x%llx", base ? base : "",
-		    (unsigned long long)offset) < 0)
-		return NULL;
-	return name;
+	return xasprintf(base ? "%s+0x%llx" : "%s0x%llx", base ? base : "",
+		(unsigned long long)offset);
 }
 
 /* "get (heap.c:99)": .name is there. */
 static char *name_text(struct frame_name *n)
 {
 	const char *base = n->source ? strrchr(n->source, '/') : NULL, *mark = n->inlined ? "_[i]" : "";
-	char *text;
-	int len;
 
 	if (!n->line && !n->inlined)
 		return n->name;
-	len = n->line ? asprintf(&text, "%s (%s:%u)%s", n->name, base ? base + 1 : n->source,
-				n->line, mark)
-		      : asprintf(&text, "%s%s", n->name, mark);
-	return len < 0 ? NULL : text;
+	return n->line ? xasprintf("%s (%s:%u)%s", n->name, base ? base + 1 : n->source, n->line, mark)
+		       : xasprintf("%s%s", n->name, mark);
 }
 
 static char *source_of(const struct elf_line *line)
 {
-	char *path;
-
 	if (!line->source || !line->folder)
-		return line->source ? strdup(line->source) : NULL;
-	return asprintf(&path, "%s/%s", line->folder, line->source) < 0 ? NULL : path;
+		return line->source ? xstrdup(line->source) : NULL;
+	return xasprintf("%s/%s", line->folder, line->source);
 }
 
 struct frame_name *frame_name_new(char *name, size_t *ret_cnt)
 {
-	struct frame_name *names = name ? calloc(1, sizeof(*names)) : NULL;
+	struct frame_name *names = xcalloc(1, sizeof(*names));
 
-	if (!names) {
-		free(name);
-		return NULL;
-	}
 	names->name = names->text = name;
 	*ret_cnt = 1;
 	return names;
@@ -102,20 +90,16 @@ struct frame_name *frame_names(
 		cnt = elf_lines_at(elf, addr, line);
 	if (!cnt)
 		return frame_name_new(function_name(elf, path, offset), ret_cnt);
-	names = calloc(cnt, sizeof(*names));
-	for (size_t i = 0; names && i < cnt; i++) {
+	names = xcalloc(cnt, sizeof(*names));
+	for (size_t i = 0; i < cnt; i++) {
 		struct frame_name *n = &names[i];
 
-		n->line = line[i].line;
 		n->inlined = line[i].inlined;
 		n->source = source_of(&line[i]);
-		n->name = line[i].function ? strdup(line[i].function)
+		n->line = n->source ? line[i].line : 0;
+		n->name = line[i].function ? xstrdup(line[i].function)
 					   : function_name(elf, path, offset);
-		n->text = n->name && (n->source || !n->line) ? name_text(n) : NULL;
-		if (!n->text) {
-			frame_names_free(names, i + 1);
-			return NULL;
-		}
+		n->text = name_text(n);
 	}
 	*ret_cnt = cnt;
 	return names;
@@ -128,9 +112,9 @@ static unsigned int line_of(
 	const struct group *g, const struct fsn_python_code *code, uint32_t at)
 {
 	const size_t pieces = (code->lines + FSN_PYTHON_PIECE - 1) / FSN_PYTHON_PIECE;
-	_cleanup_free_ struct fsn_python_lines *lines = calloc(pieces + 1, sizeof(*lines));
+	_cleanup_free_ struct fsn_python_lines *lines = xcalloc(pieces + 1, sizeof(*lines));
 
-	if (!lines || code->lines > FSN_PYTHON_LINES || code->first_piece > FSN_PYTHON_PIECES - pieces ||
+	if (code->lines > FSN_PYTHON_LINES || code->first_piece > FSN_PYTHON_PIECES - pieces ||
 		map_read(group_fd(g, MAPID_PYTHON_LINES), code->first_piece, pieces, sizeof(*lines), lines))
 		return 0;
 	return python_line(code->minor, lines->bytes, code->lines, code->first_line,
@@ -157,20 +141,14 @@ static bool name_read(const struct group *g, uint32_t number, uint32_t at, struc
 struct frame_name *python_names(const struct group *g, uint64_t frame, size_t *ret_cnt)
 {
 	const uint32_t number = (frame & FSN_FRAME_OFFSET) >> FSN_PYTHON_CODE_SHIFT;
-	struct frame_name *n = calloc(1, sizeof(*n));
+	struct frame_name *n = xcalloc(1, sizeof(*n));
 
-	if (!n)
-		return NULL;
 	n->is_python = true;
 	if (!name_read(g, number, frame & FSN_PYTHON_AT_NONE, n)) {
 		free(n->name);
-		n->name = strdup("[unknown Python]");
+		n->name = xstrdup("[unknown Python]");
 	}
-	n->text = n->name ? name_text(n) : NULL;
-	if (!n->text) {
-		frame_names_free(n, 1);
-		return NULL;
-	}
+	n->text = name_text(n);
 	*ret_cnt = 1;
 	return n;
 }

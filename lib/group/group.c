@@ -207,9 +207,9 @@ bool group_lib_stale(const struct group *g, uint32_t lib)
 
 bool group_has_slow(const struct group *g)
 {
-	_cleanup_free_ struct fsn_conf *confs = calloc(g->meta.fn_cnt + 1, sizeof(*confs));
+	_cleanup_free_ struct fsn_conf *confs = xcalloc(g->meta.fn_cnt + 1, sizeof(*confs));
 
-	if (!confs || map_read(group_fd(g, MAPID_CONFS), 0, g->meta.fn_cnt, sizeof(*confs), confs))
+	if (map_read(group_fd(g, MAPID_CONFS), 0, g->meta.fn_cnt, sizeof(*confs), confs))
 		return true;
 	for (uint32_t i = 0; i < g->meta.timed_cnt; i++)
 		if (confs[i].slow_ns != FSN_NO_SLOW)

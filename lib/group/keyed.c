@@ -16,9 +16,7 @@ static struct func_part part_of(const struct fsn_part *p)
 
 static int keys_make(const struct group *g, const struct fsn_keyed *keyed, struct group_keys *k)
 {
-	k->funcs = calloc(g->meta.fn_cnt, sizeof(*k->funcs));
-	if (!k->funcs)
-		return -ENOMEM;
+	k->funcs = xcalloc(g->meta.fn_cnt, sizeof(*k->funcs));
 	for (uint32_t fn = 0; fn < g->meta.fn_cnt; fn++) {
 		struct func_keys *f = &k->funcs[fn];
 
@@ -61,10 +59,9 @@ int group_keys_read(const struct group *g, struct group_keys *ret_keys, struct e
 	for (size_t i = 0; !code && i < g->meta.sum_cnt; i++)
 		code = is_plain(ret_keys->sum[i]) ? 0 : -EPROTO;
 	if (!code) {
-		keyed = calloc(g->meta.fn_cnt, sizeof(*keyed));
-		code = keyed ? map_read_fixed(group_fd(g, MAPID_KEYED_BY), 0, g->meta.fn_cnt,
-				       sizeof(*keyed), keyed)
-			     : -ENOMEM;
+		keyed = xcalloc(g->meta.fn_cnt, sizeof(*keyed));
+		code = map_read_fixed(group_fd(g, MAPID_KEYED_BY), 0, g->meta.fn_cnt,
+			sizeof(*keyed), keyed);
 	}
 	if (!code)
 		code = keys_make(g, keyed, ret_keys);

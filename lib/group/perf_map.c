@@ -77,28 +77,24 @@ static int open_map(pid_t pid)
 
 /* --- its lines ---------------------------------------------------------------------------------- */
 
-static int add_piece(struct perf_map *m, char *line)
+static void add_piece(struct perf_map *m, char *line)
 {
-	struct piece piece = { .nth = m->cnt }, *grown;
+	struct piece piece = { .nth = m->cnt };
 	uint64_t size;
 	char *at;
 
 	piece.start = strtoull(line, &at, 16);
 	if (at == line || *at != ' ')
-		return 0;
+		return;
 	line = at + 1;
 	size = strtoull(line, &at, 16);
 	if (at == line || *at != ' ' || !at[1] || !size)
-		return 0;
+		return;
 	piece.end = size > UINT64_MAX - piece.start ? UINT64_MAX : piece.start + size;
 	piece.name = at + 1;
 	piece.name[strnlen(piece.name, NAME_LEN)] = '\0';
-	grown = array_grow(m->pieces, m->cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	m->pieces = grown;
-	grown[m->cnt++] = piece;
-	return 0;
+	m->pieces = array_grow(m->pieces, m->cnt, sizeof(*m->pieces));
+	m->pieces[m->cnt++] = piece;
 }
 
 static int compare_pieces(const void *a, const void *b)
@@ -171,16 +167,14 @@ static size_t part(const struct piece *pieces, size_t cnt, struct begun *begun, 
 
 static void part_pieces(struct perf_map *m)
 {
-	struct begun begun = { .at = reallocarray(NULL, m->cnt, sizeof(*begun.at)) };
-	struct piece *parts = reallocarray(NULL, 2 * m->cnt, sizeof(*parts));
+	struct begun begun = { .at = xreallocarray(NULL, m->cnt, sizeof(*begun.at)) };
+	struct piece *parts = xreallocarray(NULL, 2 * m->cnt, sizeof(*parts));
 
 	qsort(m->pieces, m->cnt, sizeof(*m->pieces), compare_pieces);
-	m->cnt = begun.at && parts ? part(m->pieces, m->cnt, &begun, parts) : 0;
+	m->cnt = part(m->pieces, m->cnt, &begun, parts);
 	free(begun.at);
 	free(m->pieces);
-	m->pieces = m->cnt ? reallocarray(parts, m->cnt, sizeof(*parts)) : parts;
-	if (!m->pieces)
-		m->pieces = parts;
+	m->pieces = xreallocarray(parts, m->cnt, sizeof(*parts));
 }
 
 /* Reads the file, unless the maps before it have reached the limits. */
@@ -200,8 +194,7 @@ static void read_pieces(struct perf_map *m)
 		return;
 	rest = m->text;
 	while (m->cnt < lines && (line = strsep(&rest, "\n")))
-		if (add_piece(m, line))
-			break;
+		add_piece(m, line);
 	m->lines = m->cnt;
 	if (m->cnt)
 		part_pieces(m);
@@ -215,9 +208,7 @@ const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr)
 	for (m = *maps; m && m->pid != pid; m = m->next)
 		;
 	if (!m) {
-		m = calloc(1, sizeof(*m));
-		if (!m)
-			return NULL;
+		m = xcalloc(1, sizeof(*m));
 		*m = (struct perf_map) { .pid = pid, .next = *maps };
 		*maps = m;
 		read_pieces(m);

@@ -84,9 +84,9 @@ void stacks_free(struct stacks *s)
 /* All records of files, by number; NULL: they can't be read. */
 static struct fsn_stack_file *read_records(const struct group *g)
 {
-	_cleanup_free_ struct fsn_stack_file *files = calloc(FSN_FILES_MAX, sizeof(*files));
+	_cleanup_free_ struct fsn_stack_file *files = xcalloc(FSN_FILES_MAX, sizeof(*files));
 
-	if (!files || map_read_fixed(group_fd(g, MAPID_STACK_FILES), 0, FSN_FILES_MAX, sizeof(*files),
+	if (map_read_fixed(group_fd(g, MAPID_STACK_FILES), 0, FSN_FILES_MAX, sizeof(*files),
 			      files))
 		return NULL;
 	return TAKE_PTR(files);
@@ -109,8 +109,8 @@ static int read_files(const struct group *g, struct stacks *s)
 {
 	_cleanup_free_ struct fsn_stack_file *files = read_records(g);
 
-	s->files = calloc(FSN_FILES_MAX, sizeof(*s->files));
-	if (!files || !s->files)
+	s->files = xcalloc(FSN_FILES_MAX, sizeof(*s->files));
+	if (!files)
 		return -ENOMEM;
 	for (size_t i = 0; i < FSN_FILES_MAX; i++) {
 		s->files[i].about = files[i];
@@ -132,17 +132,13 @@ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *e
 		return fd;
 	if (g->meta.stack_cnt > FSN_ROWS_MAX)
 		return err_sys(err, -EPROTO, "cannot read stacks of group '%s'", g->name);
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return err_sys(err, -ENOMEM, "cannot read stacks");
+	s = xcalloc(1, sizeof(*s));
 	s->g = g;
 	s->cnt = g->meta.stack_cnt;
 	s->frames_cnt = s->cnt * FSN_STACK_PIECES;
-	s->stacks = calloc(s->cnt, sizeof(*s->stacks));
-	s->frames = calloc(s->frames_cnt, sizeof(*s->frames));
-	code = s->stacks && s->frames ? 0 : -ENOMEM;
-	if (!code)
-		code = map_read(fd, 0, s->cnt, sizeof(*s->stacks), s->stacks);
+	s->stacks = xcalloc(s->cnt, sizeof(*s->stacks));
+	s->frames = xcalloc(s->frames_cnt, sizeof(*s->frames));
+	code = map_read(fd, 0, s->cnt, sizeof(*s->stacks), s->stacks);
 	if (!code)
 		code = map_read(group_fd(g, MAPID_FRAMES), 0, s->frames_cnt, sizeof(*s->frames),
 			s->frames);
@@ -257,22 +253,17 @@ const char *stack_end_text(enum fsn_walk_end end)
 /* --- names ------------------------------------------------------------------------------------- */
 
 /* Those that have a table now. Of two that can't be told apart nothing is known. */
-static int add_met(struct stacks *s, const struct fsn_file_id *id, uint32_t number)
+static void add_met(struct stacks *s, const struct fsn_file_id *id, uint32_t number)
 {
 	const uint64_t frame = met_frame(id, 0);
-	struct met *grown;
 
 	for (size_t i = 0; i < s->met_cnt; i++)
 		if (s->met[i].frame == frame) {
 			s->met[i].number = 0;
-			return 0;
+			return;
 		}
-	grown = array_grow(s->met, s->met_cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	s->met = grown;
-	grown[s->met_cnt++] = (struct met) { frame, number };
-	return 0;
+	s->met = array_grow(s->met, s->met_cnt, sizeof(*s->met));
+	s->met[s->met_cnt++] = (struct met) { frame, number };
 }
 
 static void read_met(struct stacks *s)
@@ -283,8 +274,8 @@ static void read_met(struct stacks *s)
 
 	for (; fd >= 0 && !bpf_map_get_next_key(fd, before, &next); before = &id) {
 		id = next;
-		if (!bpf_map_lookup_elem(fd, &id, &ref) && add_met(s, &id, ref.file))
-			return;
+		if (!bpf_map_lookup_elem(fd, &id, &ref))
+			add_met(s, &id, ref.file);
 	}
 }
 
@@ -364,7 +355,6 @@ static int compare_symbols(const void *a, const void *b)
 static int add_symbol(const struct ksym *sym, void *userdata)
 {
 	struct stacks *s = userdata;
-	struct symbol *more;
 
 	if ((sym->of != KSYM_KERNEL) != s->symbols_read || !sym->addr || !strchr("tTwW", sym->type))
 		return 0;
@@ -372,12 +362,9 @@ static int add_symbol(const struct ksym *sym, void *userdata)
 		s->text = sym->addr;
 	if (!strcmp(sym->name, "_etext"))
 		s->text_end = sym->addr;
-	more = array_grow(s->symbols, s->symbol_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	s->symbols = more;
-	more[s->symbol_cnt].name = strdup(sym->name);
-	more[s->symbol_cnt++].addr = sym->addr;
+	s->symbols = array_grow(s->symbols, s->symbol_cnt, sizeof(*s->symbols));
+	s->symbols[s->symbol_cnt].name = xstrdup(sym->name);
+	s->symbols[s->symbol_cnt++].addr = sym->addr;
 	return 0;
 }
 
@@ -394,7 +381,6 @@ static char *kernel_name(struct stacks *s, uint64_t addr)
 {
 	size_t lo = 0, hi, mid;
 	bool loaded;
-	char *name;
 
 	if (!s->symbols_read)
 		read_symbols(s);
@@ -410,9 +396,8 @@ static char *kernel_name(struct stacks *s, uint64_t addr)
 		else
 			hi = mid;
 	}
-	if (!lo || !s->symbols[lo - 1].name)
-		return asprintf(&name, "0x%llx_[k]", (unsigned long long)addr) < 0 ? NULL : name;
-	return asprintf(&name, "%s_[k]", s->symbols[lo - 1].name) < 0 ? NULL : name;
+	return lo ? xasprintf("%s_[k]", s->symbols[lo - 1].name)
+		  : xasprintf("0x%llx_[k]", (unsigned long long)addr);
 }
 
 /* --- all of them ------------------------------------------------------------------------------- */
@@ -440,20 +425,17 @@ static struct named *place_of(struct named *names, size_t cnt, uint64_t frame)
 	return &names[i & (cnt - 1)];
 }
 
-static int names_grow(struct stacks *s)
+static void names_grow(struct stacks *s)
 {
 	size_t cnt = s->names_cnt ? 2 * s->names_cnt : 1024;
-	struct named *names = calloc(cnt, sizeof(*names));
+	struct named *names = xcalloc(cnt, sizeof(*names));
 
-	if (!names)
-		return -ENOMEM;
 	for (size_t i = 0; i < s->names_cnt; i++)
 		if (s->names[i].names)
 			*place_of(names, cnt, s->names[i].frame) = s->names[i];
 	free(s->names);
 	s->names = names;
 	s->names_cnt = cnt;
-	return 0;
 }
 
 void stacks_want_lines(struct stacks *s)
@@ -481,13 +463,13 @@ const struct frame_name *stacks_names(
 		return &s->made;
 	}
 
-	if (2 * s->names_used >= s->names_cnt && names_grow(s))
-		return NULL;
+	if (2 * s->names_used >= s->names_cnt)
+		names_grow(s);
 	place = place_of(s->names, s->names_cnt, frame);
 	if (!place->names) {
 		place->frame = frame;
 		place->names = names_of(s, frame, &place->cnt);
-		s->names_used += place->names != NULL;
+		s->names_used++;
 	}
 	*ret_cnt = place->cnt;
 	return place->names;
@@ -498,5 +480,5 @@ const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid)
 	size_t cnt;
 	const struct frame_name *names = stacks_names(s, frame, pid, &cnt);
 
-	return names ? names[cnt - 1].name : NULL;
+	return names[cnt - 1].name;
 }

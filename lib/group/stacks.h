@@ -78,7 +78,7 @@ const char *stacks_place(struct stacks *s, uint64_t frame, uint64_t *ret_offset)
 /*
  * What code at @offset of @elf is called, with @lines by its debug information, as stacks_names()
  * has it, by the name of @path; to be freed by frame_names_free(). @elf may be NULL; without a
- * path it is an address. NULL only when memory is out.
+ * path it is an address.
  */
 struct elf_file;
 struct frame_name *frame_names(
@@ -90,7 +90,7 @@ struct frame_name *frame_name_new(char *name, size_t *ret_cnt);
 
 /*
  * What a frame of Python is called in @g: one name with its source and line, 0 where that is not known,
- * which are its code's. To be freed as those of frame_names(); NULL only when memory is out.
+ * which are its code's. To be freed as those of frame_names().
  */
 struct frame_name *python_names(const struct group *g, uint64_t frame, size_t *ret_cnt);
 

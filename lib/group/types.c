@@ -17,54 +17,41 @@ struct named_type {
 	uint32_t first;
 };
 
-static int add_name(struct type_records *r, struct strtab *text, const struct preset_code *c,
-	struct err *err)
+static void add_name(struct type_records *r, struct strtab *text, const struct preset_code *c)
 {
-	struct fsn_name *more = array_grow(r->names, r->name_cnt, sizeof(*more)), *name;
+	struct fsn_name *name;
 
-	if (!more)
-		return err_sys(err, -ENOMEM, "cannot keep types");
-	r->names = more;
-	name = &more[r->name_cnt++];
+	r->names = array_grow(r->names, r->name_cnt, sizeof(*r->names));
+	name = &r->names[r->name_cnt++];
 	memset(name, 0, sizeof(*name));
 	name->value = c->code;
 	snprintf(name->label, sizeof(name->label), "%.*s", FSN_TYPE_LABEL_LEN - 1, c->name);
 	name->name = strtab_add(text, c->name);
-	return 0;
 }
 
-static int add_names(struct type_records *r, struct strtab *text,
-	const struct preset_type *type, uint32_t *ret_first, struct err *err)
+/* Returns the number of the first. */
+static uint32_t add_names(
+	struct type_records *r, struct strtab *text, const struct preset_type *type)
 {
-	struct named_type *more;
-	int code = 0;
+	uint32_t first = r->name_cnt;
 
 	for (size_t i = 0; i < r->named_cnt; i++)
-		if (r->named[i].type == type) {
-			*ret_first = r->named[i].first;
-			return 0;
-		}
-	more = array_grow(r->named, r->named_cnt, sizeof(*more));
-	if (!more)
-		return err_sys(err, -ENOMEM, "cannot keep types");
-	r->named = more;
-	*ret_first = r->name_cnt;
-	more[r->named_cnt++] = (struct named_type){ type, r->name_cnt };
-	for (size_t i = 0; !code && i < type->code_cnt; i++)
-		code = add_name(r, text, &type->codes[i], err);
-	return code;
+		if (r->named[i].type == type)
+			return r->named[i].first;
+	r->named = array_grow(r->named, r->named_cnt, sizeof(*r->named));
+	r->named[r->named_cnt++] = (struct named_type){ type, first };
+	for (size_t i = 0; i < type->code_cnt; i++)
+		add_name(r, text, &type->codes[i]);
+	return first;
 }
 
 /* A result is an argument without a place, and without a name. */
-static int add_type(struct type_records *r, struct strtab *text, const struct preset_arg *a,
-	struct err *err)
+static void add_type(struct type_records *r, struct strtab *text, const struct preset_arg *a)
 {
-	struct fsn_type *more = array_grow(r->types, r->type_cnt, sizeof(*more)), *type;
+	struct fsn_type *type;
 
-	if (!more)
-		return err_sys(err, -ENOMEM, "cannot keep types");
-	r->types = more;
-	type = &more[r->type_cnt++];
+	r->types = array_grow(r->types, r->type_cnt, sizeof(*r->types));
+	type = &r->types[r->type_cnt++];
 	*type = (struct fsn_type){
 		.kind = a->value.kind,
 		.size = a->value.size,
@@ -79,28 +66,26 @@ static int add_type(struct type_records *r, struct strtab *text, const struct pr
 	type->text = strtab_add(text, a->text);
 	type->name = strtab_add(text, a->name);
 	if (!a->value.type || !a->value.type->code_cnt)
-		return 0;
+		return;
 	type->name_cnt = a->value.type->code_cnt;
-	return add_names(r, text, a->value.type, &type->names, err);
+	type->names = add_names(r, text, a->value.type);
 }
 
-int type_records_add(struct type_records *r, struct strtab *text, const struct preset_func *pf,
-	struct fsn_func *func, struct err *err)
+void type_records_add(struct type_records *r, struct strtab *text, const struct preset_func *pf,
+	struct fsn_func *func)
 {
 	const struct preset_arg ret = { .text = pf->ret_text, .value = pf->ret };
-	int code = 0;
 
 	if (pf->ret_text) {
 		func->ret = r->type_cnt + 1;
-		code = add_type(r, text, &ret, err);
+		add_type(r, text, &ret);
 	}
 	if (!pf->has_args)
-		return code;
+		return;
 	func->args = r->type_cnt + 1;
 	func->arg_cnt = pf->arg_cnt;
-	for (size_t i = 0; !code && i < pf->arg_cnt; i++)
-		code = add_type(r, text, &pf->args[i], err);
-	return code;
+	for (size_t i = 0; i < pf->arg_cnt; i++)
+		add_type(r, text, &pf->args[i]);
 }
 
 void type_records_done(struct type_records *r)
@@ -143,12 +128,11 @@ struct types {
 	struct type_code *names;
 };
 
+/* The group, which may be another's, says how many: NULL where there is no memory for that. */
 static struct types *types_alloc(size_t fn_cnt, size_t type_cnt, size_t name_cnt)
 {
-	_cleanup_types_ struct types *t = calloc(1, sizeof(*t));
+	_cleanup_types_ struct types *t = xcalloc(1, sizeof(*t));
 
-	if (!t)
-		return NULL;
 	t->funcs = calloc(fn_cnt + 1, sizeof(*t->funcs));
 	t->args = calloc(type_cnt + 1, sizeof(*t->args));
 	t->codes = calloc(type_cnt + 1, sizeof(*t->codes));

@@ -29,8 +29,8 @@ struct type_records {
 };
 
 /* Adds the types that @pf declares, their strings to @text, and where they are to @func. */
-int type_records_add(struct type_records *r, struct strtab *text, const struct preset_func *pf,
-	struct fsn_func *func, struct err *err);
+void type_records_add(struct type_records *r, struct strtab *text, const struct preset_func *pf,
+	struct fsn_func *func);
 void type_records_done(struct type_records *r);
 
 /* What the programs have to keep of a call's arguments beside the registers. */

@@ -203,15 +203,11 @@ static int compare_names(const void *a, const void *b)
 int bpffs_groups(const struct bpffs *fs, char ***ret_names, size_t *ret_cnt, struct err *err)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
-	_cleanup_names_ char **names = NULL;
+	_cleanup_names_ char **names = xcalloc(1, sizeof(*names));
 	struct dirent *d;
 	size_t cnt = 0;
-	char **more;
 	int fd;
 
-	names = calloc(1, sizeof(*names));
-	if (!names)
-		return err_sys(err, -ENOMEM, "cannot list '%s'", fs->path);
 	if (fs->fd >= 0) {
 		fd = openat(fs->fd, ".", DIR_FLAGS);
 		dir = fd < 0 ? NULL : fdopendir(fd);
@@ -221,15 +217,9 @@ int bpffs_groups(const struct bpffs *fs, char ***ret_names, size_t *ret_cnt, str
 	while (dir && (d = readdir(dir))) {
 		if (d->d_type != DT_DIR || group_name_check(d->d_name, NULL))
 			continue;
-		more = reallocarray(names, cnt + 2, sizeof(*names));
-		if (!more)
-			return err_sys(err, -ENOMEM, "cannot list '%s'", fs->path);
-		names = more;
-		names[cnt + 1] = NULL;
-		names[cnt] = strdup(d->d_name);
-		if (!names[cnt])
-			return err_sys(err, -ENOMEM, "cannot list '%s'", fs->path);
-		cnt++;
+		names = xreallocarray(names, cnt + 2, sizeof(*names));
+		names[cnt++] = xstrdup(d->d_name);
+		names[cnt] = NULL;
 	}
 	qsort(names, cnt, sizeof(*names), compare_names);
 	*ret_names = TAKE_PTR(names);

@@ -260,7 +260,7 @@ int holds_pids_fd(const struct holds *h);
 /* A process that is held, or 0 when there is none. It may just be about to stop. */
 pid_t holds_next(struct holds *h);
 
-/* All that are followed, as far as memory goes; free() the array. */
+/* All that are followed; free() the array. */
 size_t holds_followed(const struct holds *h, pid_t **ret_pids);
 
 /*

@@ -46,7 +46,7 @@ struct breaks {
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-static int put_file(FILE *f, const struct breaks_file *file)
+static void put_file(FILE *f, const struct breaks_file *file)
 {
 	static const char padding[8];
 	size_t len = strlen(file->path) + 1, pad = -len % 8;
@@ -57,47 +57,34 @@ static int put_file(FILE *f, const struct breaks_file *file)
 	fwrite(file->path, len, 1, f);
 	fwrite(padding, pad, 1, f);
 	fwrite(file->offsets, sizeof(*file->offsets), file->cnt, f);
-	return ferror(f) ? -ENOMEM : 0;
 }
 
 /* Whole pieces, in memory. */
-static int blob_make(const struct breaks_file *files, size_t cnt, char **ret_blob,
-	size_t *ret_pieces)
+static char *blob_make(const struct breaks_file *files, size_t cnt, size_t *ret_pieces)
 {
 	struct head head = { VERSION, cnt, 0 };
-	char *blob = NULL, *whole;
 	size_t size = 0;
-	FILE *f = open_memstream(&blob, &size);
-	int code = f ? 0 : -ENOMEM;
+	char *blob;
+	FILE *f = xmemstream(&blob, &size);
 
-	if (f)
-		fwrite(&head, sizeof(head), 1, f);
-	for (size_t i = 0; !code && i < cnt; i++)
-		code = put_file(f, &files[i]);
-	if (f && fclose(f) && !code)
-		code = -ENOMEM;
+	fwrite(&head, sizeof(head), 1, f);
+	for (size_t i = 0; i < cnt; i++)
+		put_file(f, &files[i]);
+	xmemstream_end(f);
 	*ret_pieces = (size + PIECE - 1) / PIECE;
-	whole = code ? NULL : realloc(blob, *ret_pieces * PIECE);
-	if (!whole) {
-		free(blob);
-		return code ? code : -ENOMEM;
-	}
-	memset(whole + size, 0, *ret_pieces * PIECE - size);
+	blob = xreallocarray(blob, *ret_pieces, PIECE);
+	memset(blob + size, 0, *ret_pieces * PIECE - size);
 	head.bytes = size;
-	memcpy(whole, &head, sizeof(head));
-	*ret_blob = whole;
-	return 0;
+	return memcpy(blob, &head, sizeof(head));
 }
 
 int breaks_write(const struct breaks_file *files, size_t cnt, int dir_fd, struct err *err)
 {
-	_cleanup_free_ char *blob = NULL;
-	_cleanup_close_ int fd = -1;
 	size_t pieces;
-	int code = blob_make(files, cnt, &blob, &pieces);
+	_cleanup_free_ char *blob = blob_make(files, cnt, &pieces);
+	_cleanup_close_ int fd = -1;
+	int code;
 
-	if (code)
-		return err_sys(err, code, "cannot write down the probes");
 	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fsn_breaks", sizeof(uint32_t), PIECE, pieces,
 		NULL);
 	if (fd < 0)
@@ -358,11 +345,9 @@ static int pass_apart(const struct link_probes *probes)
 static int pass_file(const struct breaks_file *f, int fd, const pid_t *pids, size_t pid_cnt,
 	bool *held)
 {
-	_cleanup_free_ unsigned long *offsets = calloc(f->cnt + 1, sizeof(*offsets));
+	_cleanup_free_ unsigned long *offsets = xcalloc(f->cnt + 1, sizeof(*offsets));
 	struct link_probes probes = { .file_fd = fd, .offsets = offsets };
 
-	if (!offsets)
-		return -ENOMEM;
 	if (link_mode_probe(LINK_MULTI))
 		find_held(f, pids, pid_cnt, held, false);
 	else
@@ -375,12 +360,10 @@ static int pass_file(const struct breaks_file *f, int fd, const pid_t *pids, siz
 
 static int heal_file(const struct breaks_file *f, const pid_t *pids, size_t cnt)
 {
-	_cleanup_free_ bool *held = calloc(f->cnt + 1, sizeof(*held));
+	_cleanup_free_ bool *held = xcalloc(f->cnt + 1, sizeof(*held));
 	_cleanup_close_ int fd = open_file(f, pids, cnt);
 	int code = fd < 0 ? -ESTALE : 0;
 
-	if (!held)
-		return -ENOMEM;
 	if (!code)
 		code = pass_file(f, fd, pids, cnt, held);
 	if (!code || code == -EPERM || code == -EACCES || code == -EINTR)

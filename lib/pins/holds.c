@@ -45,11 +45,9 @@ static bool may_hold(int holds_fd)
 int holds_open(const struct bpffs *fs, const char *name, struct holds **ret_holds,
 	struct err *err)
 {
-	_cleanup_holds_ struct holds *h = calloc(1, sizeof(*h));
+	_cleanup_holds_ struct holds *h = xcalloc(1, sizeof(*h));
 	int code;
 
-	if (!h)
-		return err_sys(err, -ENOMEM, "cannot watch what is loaded");
 	h->dir_fd = h->pids_fd = h->holds_fd = h->stops_fd = -1;
 	code = bpffs_open_group(fs, name, &h->dir_fd, err);
 	if (code)
@@ -136,15 +134,14 @@ pid_t holds_next(struct holds *h)
 size_t holds_followed(const struct holds *h, pid_t **ret_pids)
 {
 	uint32_t pid, last, *before = NULL;
-	pid_t *pids = NULL, *more;
+	pid_t *pids = NULL;
 	size_t cnt = 0;
 
 	for (; !bpf_map_get_next_key(h->pids_fd, before, &pid); before = &last) {
 		last = pid;
-		more = array_grow(pids, cnt, sizeof(*pids));
-		if (!more || cnt == FSN_CHILD_PIDS_MAX)
+		if (cnt == FSN_CHILD_PIDS_MAX)
 			break;
-		pids = more;
+		pids = array_grow(pids, cnt, sizeof(*pids));
 		if (pid != FSN_PID_NONE)
 			pids[cnt++] = (pid_t)pid;
 	}

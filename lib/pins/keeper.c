@@ -154,9 +154,7 @@ int keeper_start(
 
 	if (!bpffs_open(dir, false, &fs, NULL) && is_there(&fs, name))
 		return err_set(err, -EEXIST, "group '%s' is attached already", name);
-	k = calloc(1, sizeof(*k));
-	if (!k)
-		return err_sys(err, -ENOMEM, "cannot watch over the group");
+	k = xcalloc(1, sizeof(*k));
 	k->dir = dir;
 	k->fd = -1;
 	snprintf(k->name, sizeof(k->name), "%s", name);
@@ -267,15 +265,14 @@ static void wait_for_change(int watch_fd, uint64_t until_ns)
 /* What the command tells, until it has ended. */
 static void read_endings(int fd, struct endings *list)
 {
-	struct ending e, *more;
+	struct ending e;
 	ssize_t n;
 
 	while ((n = read(fd, &e, sizeof(e))) == sizeof(e) || (n < 0 && errno == EINTR)) {
-		more = n < 0 ? NULL : array_grow(list->of, list->cnt, sizeof(*more));
-		if (!more)
+		if (n < 0)
 			continue;
-		list->of = more;
-		more[list->cnt++] = e;
+		list->of = array_grow(list->of, list->cnt, sizeof(*list->of));
+		list->of[list->cnt++] = e;
 	}
 }
 

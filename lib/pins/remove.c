@@ -131,7 +131,7 @@ static int compare_probes(const void *a, const void *b)
  * Unpins and closes @pins[@cnt] of the folder @dir_fd, fills in what is known of them, and
  * sorts them. When it returns, those are closed that nobody else holds; after an error or
  * the death of the caller some are still pinned, and none is half closed. -errno of the
- * first that can't be unpinned, -EINTR, -ENOMEM. @progress may be NULL.
+ * first that can't be unpinned, -EINTR. @progress may be NULL.
  */
 static int links_close(int dir_fd, struct link_pin *pins, size_t cnt, bpffs_progress_fn progress,
 	void *arg)
@@ -174,19 +174,13 @@ static void idlist_done(struct idlist *list)
 	free(list->id);
 }
 
-static int idlist_add(struct idlist *list, __u32 id)
+static void idlist_add(struct idlist *list, __u32 id)
 {
-	__u32 *more;
-
 	for (size_t i = list->cnt > 8 ? list->cnt - 8 : 0; i < list->cnt; i++)
 		if (list->id[i] == id)
-			return 0;
-	more = array_grow(list->id, list->cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	list->id = more;
+			return;
+	list->id = array_grow(list->id, list->cnt, sizeof(*list->id));
 	list->id[list->cnt++] = id;
-	return 0;
 }
 
 /* Forgets the ids that are gone. Their list needs CAP_SYS_ADMIN; without, all count as gone. */
@@ -232,7 +226,9 @@ static int unpin_map_fn(int dir_fd, const char *name, void *arg)
 
 	if (unlinkat(dir_fd, name, 0))
 		return -errno;
-	return known && idlist_add(&r->maps, info.id) ? -ENOMEM : 0;
+	if (known)
+		idlist_add(&r->maps, info.id);
+	return 0;
 }
 
 /* --- links ----------------------------------------------------------------------------------- */
@@ -252,14 +248,11 @@ static void pins_done(struct pins *pins)
 static int add_pin(int dir_fd, const char *name, void *arg)
 {
 	struct pins *pins = arg;
-	struct link_pin *more = array_grow(pins->pin, pins->cnt, sizeof(*more));
 
 	(void)dir_fd;
-	if (!more)
-		return -ENOMEM;
-	pins->pin = more;
-	more[pins->cnt] = (struct link_pin) { .name = strdup(name) };
-	return more[pins->cnt].name ? (pins->cnt++, 0) : -ENOMEM;
+	pins->pin = array_grow(pins->pin, pins->cnt, sizeof(*pins->pin));
+	pins->pin[pins->cnt++] = (struct link_pin) { .name = xstrdup(name) };
+	return 0;
 }
 
 static int unpin_links(int dir_fd, struct removal *r, bpffs_progress_fn progress, void *arg)
@@ -273,10 +266,10 @@ static int unpin_links(int dir_fd, struct removal *r, bpffs_progress_fn progress
 		const struct link_pin *pin = &pins.pin[i];
 
 		/* What stays pinned is not waited for. */
-		if (pin->unpinned && pin->info.id &&
-			(idlist_add(&r->links, pin->info.id) ||
-				idlist_add(&r->progs, pin->info.prog_id)))
-			return -ENOMEM;
+		if (pin->unpinned && pin->info.id) {
+			idlist_add(&r->links, pin->info.id);
+			idlist_add(&r->progs, pin->info.prog_id);
+		}
 	}
 	return code;
 }

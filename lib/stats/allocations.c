@@ -63,39 +63,32 @@ static int holder_compare(const struct stats_holder *h, const struct fsn_block *
 static struct stats_holder *holder_of(struct stats *s, const struct fsn_block *block)
 {
 	size_t at = FIRST_WHERE(s->holder_cnt, i, holder_compare(&s->holders[i], block) >= 0);
-	struct stats_holder *more;
+	struct stats_holder *holder;
 
 	if (at < s->holder_cnt && !holder_compare(&s->holders[at], block))
 		return &s->holders[at];
-	more = array_grow(s->holders, s->holder_cnt, sizeof(*more));
-	if (!more)
-		return NULL;
-	s->holders = more;
-	memmove(more + at + 1, more + at, (s->holder_cnt++ - at) * sizeof(*more));
-	more[at] = (struct stats_holder) { .pid = (pid_t)block->tgid, .fn = block->fn };
-	return &more[at];
+	s->holders = array_grow(s->holders, s->holder_cnt, sizeof(*s->holders));
+	holder = &s->holders[at];
+	memmove(holder + 1, holder, (s->holder_cnt++ - at) * sizeof(*holder));
+	*holder = (struct stats_holder) { .pid = (pid_t)block->tgid, .fn = block->fn };
+	return holder;
 }
 
 /* Of a table that programs write meanwhile, each block as it is when it is looked at. */
-static int take_set(struct stats *s, const struct fsn_block_set *set, uint64_t before_ns,
+static void take_set(struct stats *s, const struct fsn_block_set *set, uint64_t before_ns,
 	struct stats_live *rows, uint32_t row_cnt)
 {
 	for (size_t i = 0; i < FSN_BLOCK_WAYS; i++) {
 		const struct fsn_block *block = &set->block[i];
-		struct stats_holder *holder;
 
 		if ((set->key[i] & FSN_BLOCK_STATE) != FSN_BLOCK_LIVE || block->since_ns > before_ns ||
 			block->fn >= s->func_cnt)
 			continue;
-		holder = holder_of(s, block);
-		if (!holder)
-			return -ENOMEM;
-		live_add(&holder->live, block);
+		live_add(&holder_of(s, block)->live, block);
 		live_add(&s->funcs[block->fn].live, block);
 		if (block->row < row_cnt)
 			live_add(&rows[block->row], block);
 	}
-	return 0;
 }
 
 int stats_read_blocks(const struct group *g, const struct stats_view *view, struct stats *s,
@@ -113,15 +106,15 @@ int stats_read_blocks(const struct group *g, const struct stats_view *view, stru
 	code = rows_cnt(g, &row_cnt);
 	if (code)
 		return code;
-	rows = calloc(row_cnt + 1, sizeof(*rows));
+	rows = xcalloc(row_cnt + 1, sizeof(*rows));
 	sets = aligned_alloc(64, SETS_AT_ONCE * sizeof(*sets));
-	if (!rows || !sets)
-		return -ENOMEM;
+	if (!sets)
+		alloc_failed();
 	for (uint32_t i = 0; !code && i < g->meta.block_sets; i += n) {
 		n = g->meta.block_sets - i < SETS_AT_ONCE ? g->meta.block_sets - i : SETS_AT_ONCE;
 		code = map_read(fd, i, n, sizeof(*sets), sets);
 		for (uint32_t k = 0; !code && k < n; k++)
-			code = take_set(s, &sets[k], before, rows, row_cnt);
+			take_set(s, &sets[k], before, rows, row_cnt);
 	}
 	s->blocks_known = !code;
 	*ret_rows = TAKE_PTR(rows);
@@ -144,11 +137,9 @@ int stats_read_memory(
 
 	if (!g->meta.block_sets)
 		return 0;
-	base = calloc(cnt, sizeof(*base));
-	rules = calloc(cnt, sizeof(*rules));
-	raw->memory = calloc(cnt, sizeof(*raw->memory));
-	if (!base || !rules || !raw->memory)
-		return -ENOMEM;
+	base = xcalloc(cnt, sizeof(*base));
+	rules = xcalloc(cnt, sizeof(*rules));
+	raw->memory = xcalloc(cnt, sizeof(*raw->memory));
 	code = map_read(group_fd(g, MAPID_MEMORY), 0, cnt, sizeof(*raw->memory), raw->memory);
 	if (!code)
 		code = map_read_fixed(base_memory_fd(g, FSN_BASE_INDEX(view->ctl.base)), 0, cnt,

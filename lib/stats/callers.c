@@ -38,10 +38,9 @@ struct callers {
 	size_t file_cnt, proc_cnt;
 };
 
-int callers_new(struct callers **ret_callers)
+struct callers *callers_new(void)
 {
-	*ret_callers = calloc(1, sizeof(**ret_callers));
-	return *ret_callers ? 0 : -ENOMEM;
+	return xcalloc(1, sizeof(struct callers));
 }
 
 static void known_free(struct code_known *known)
@@ -68,26 +67,23 @@ void callers_free(struct callers *c)
 
 /* --- whose code lies there --------------------------------------------------------------------- */
 
-/* Mappings of a process that runs, before and after they were read; NULL: no memory. */
+/* Mappings of a process that runs, before and after they were read. */
 static const struct code_proc *proc_of(struct callers *c, pid_t pid, uint64_t start_ns)
 {
-	struct code_proc *procs;
+	struct code_proc *proc;
 
 	for (size_t i = c->proc_cnt; i--;)
 		if (c->procs[i].pid == pid && c->procs[i].start_ns == start_ns)
 			return &c->procs[i];
-	procs = array_grow(c->procs, c->proc_cnt, sizeof(*procs));
-	if (!procs)
-		return NULL;
-	c->procs = procs;
-	procs += c->proc_cnt++;
-	*procs = (struct code_proc) { .pid = pid, .start_ns = start_ns };
+	c->procs = array_grow(c->procs, c->proc_cnt, sizeof(*c->procs));
+	proc = &c->procs[c->proc_cnt++];
+	*proc = (struct code_proc) { .pid = pid, .start_ns = start_ns };
 	if (!proc_is_first_ns() || !proc_alive(PROC, pid, start_ns) ||
-		proc_maps_read(PROC, pid, &procs->maps, NULL))
-		return procs;
+		proc_maps_read(PROC, pid, &proc->maps, NULL))
+		return proc;
 	if (!proc_alive(PROC, pid, start_ns))
-		proc_maps_done(&procs->maps);
-	return procs;
+		proc_maps_done(&proc->maps);
+	return proc;
 }
 
 static const char *base_of(const char *path)
@@ -111,7 +107,7 @@ static struct elf_file *open_code(pid_t pid, const struct proc_map *map)
 		return NULL;
 	if (!proc_same_mnt_ns(PROC, pid))
 		root = proc_open_root(PROC, pid, NULL);
-	dir = strndup(map->path, (size_t)(base_of(map->path) - map->path));
+	dir = xstrndup(map->path, (size_t)(base_of(map->path) - map->path));
 	if (elf_file_open_fd(fd, map->path, root >= 0 ? root : -1, dir, &elf, NULL))
 		return NULL;
 	if (!elf_file_funcs(elf, &funcs, &cnt, NULL))
@@ -120,25 +116,20 @@ static struct elf_file *open_code(pid_t pid, const struct proc_map *map)
 	return NULL;
 }
 
-/* What is known of the file; *ret_new: nothing yet. NULL: no memory. */
+/* What is known of the file; *ret_new: nothing yet. */
 static struct code_known *known_of(
 	struct callers *c, uint32_t major, uint32_t minor, uint64_t ino, bool *ret_new)
 {
 	struct code_known *known;
-	struct code_file *files;
 
 	*ret_new = false;
 	for (size_t i = 0; i < c->file_cnt; i++)
 		if (c->files[i].ino == ino && c->files[i].dev_major == major &&
 			c->files[i].dev_minor == minor)
 			return c->files[i].known;
-	files = array_grow(c->files, c->file_cnt, sizeof(*files));
-	known = files ? calloc(1, sizeof(*known)) : NULL;
-	if (files)
-		c->files = files;
-	if (!known)
-		return NULL;
-	files[c->file_cnt++] = (struct code_file) { major, minor, ino, known };
+	c->files = array_grow(c->files, c->file_cnt, sizeof(*c->files));
+	known = xcalloc(1, sizeof(*known));
+	c->files[c->file_cnt++] = (struct code_file) { major, minor, ino, known };
 	*ret_new = true;
 	return known;
 }
@@ -149,7 +140,7 @@ static struct code_known *file_of(struct callers *c, pid_t pid, const struct pro
 	struct code_known *known =
 		known_of(c, map->dev_major, map->dev_minor, map->ino, &is_new);
 
-	if (known && is_new)
+	if (is_new)
 		known->elf = open_code(pid, map);
 	return known;
 }
@@ -158,7 +149,7 @@ bool callers_code(
 	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret)
 {
 	const struct code_proc *p = proc_of(c, pid, start_ns);
-	const struct proc_map *map = p ? proc_maps_at(&p->maps, addr) : NULL;
+	const struct proc_map *map = proc_maps_at(&p->maps, addr);
 
 	if (!map)
 		return false;
@@ -356,15 +347,13 @@ static int compare_texts(const void *a, const void *b)
 
 const char *callers_intern(struct stats *s, const char *text)
 {
-	char **found = tfind(text, &s->places, compare_texts), *copy;
+	char **found = tfind(text, &s->places, compare_texts);
 
-	if (found)
-		return *found;
-	copy = strdup(text);
-	found = copy ? tsearch(copy, &s->places, compare_texts) : NULL;
 	if (!found)
-		free(copy);
-	return found ? *found : NULL;
+		found = tsearch(xstrdup(text), &s->places, compare_texts);
+	if (!found)
+		alloc_failed();
+	return *found;
 }
 
 void callers_done(struct stats *s)

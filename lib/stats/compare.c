@@ -72,63 +72,48 @@ static int common_len(const char *text)
 /* "kind=cudaMemcpyHostToDevice, stream=0" */
 static const char *key_text(struct comparison *c, const struct saved_row *row)
 {
-	char **keys = array_grow(c->keys, c->key_cnt, sizeof(*keys));
 	char *text = NULL;
 	size_t size;
 	FILE *f;
 
-	if (!keys)
-		return NULL;
-	c->keys = keys;
-	f = open_memstream(&text, &size);
-	if (!f)
-		return NULL;
+	c->keys = array_grow(c->keys, c->key_cnt, sizeof(*c->keys));
+	f = xmemstream(&text, &size);
 	for (size_t i = 0; i < row->part_cnt; i++) {
 		const char *value = saved_part_text(&row->part[i]);
 
 		fprintf(f, "%s%s=%.*s", i ? ", " : "", row->part[i].key, common_len(value), value);
 	}
-	if (fclose(f))
-		return NULL;
-	return keys[c->key_cnt++] = text;
+	xmemstream_end(f);
+	return c->keys[c->key_cnt++] = text;
 }
 
-static int add_piece(struct work *w, const struct piece *like, const char *key,
+static void add_piece(struct work *w, const struct piece *like, const char *key,
 	const struct figures *f, double amount, bool summed)
 {
-	struct piece *pieces = array_grow(w->pieces, w->cnt, sizeof(*pieces));
-
-	if (!pieces || !key)
-		return -ENOMEM;
-	w->pieces = pieces;
-	pieces[w->cnt] = *like;
-	pieces[w->cnt].key = key;
-	pieces[w->cnt].calls = figure_or_0(f, FIGURE_CALLS);
-	pieces[w->cnt].returns = figure_or_0(f, FIGURE_RETURNS);
-	pieces[w->cnt].total_ns = figure_or_0(f, FIGURE_TOTAL);
-	pieces[w->cnt].timed = figure_known(f, FIGURE_TOTAL);
-	pieces[w->cnt].amount = amount;
-	pieces[w->cnt++].summed = summed;
-	return 0;
+	w->pieces = array_grow(w->pieces, w->cnt, sizeof(*w->pieces));
+	w->pieces[w->cnt] = *like;
+	w->pieces[w->cnt].key = key;
+	w->pieces[w->cnt].calls = figure_or_0(f, FIGURE_CALLS);
+	w->pieces[w->cnt].returns = figure_or_0(f, FIGURE_RETURNS);
+	w->pieces[w->cnt].total_ns = figure_or_0(f, FIGURE_TOTAL);
+	w->pieces[w->cnt].timed = figure_known(f, FIGURE_TOTAL);
+	w->pieces[w->cnt].amount = amount;
+	w->pieces[w->cnt++].summed = summed;
 }
 
-static int add_function(struct work *w, struct piece *like, const struct saved_func *f)
+static void add_function(struct work *w, struct piece *like, const struct saved_func *f)
 {
-	int code;
-
 	like->function = f->name;
 	like->noise_ns = figure_or_0(&f->figures, FIGURE_NOISE);
-	code = add_piece(w, like, "", &f->figures, 0, false);
-	for (size_t i = 0; !code && i < f->row_cnt; i++)
-		code = add_piece(w, like, key_text(w->c, &f->rows[i]), &f->rows[i].figures,
+	add_piece(w, like, "", &f->figures, 0, false);
+	for (size_t i = 0; i < f->row_cnt; i++)
+		add_piece(w, like, key_text(w->c, &f->rows[i]), &f->rows[i].figures,
 			f->rows[i].amount, f->rows[i].summed);
-	return code;
 }
 
-static int add_all(struct work *w)
+static void add_all(struct work *w)
 {
 	struct piece like = {};
-	int code = 0;
 
 	for (like.node = 0; like.node < w->node_cnt; like.node++) {
 		const struct compare_node *node = &w->nodes[like.node];
@@ -139,11 +124,10 @@ static int add_all(struct work *w)
 					&node->documents[like.document]->groups[i];
 
 				like.group = g->name;
-				for (size_t k = 0; !code && k < g->func_cnt; k++)
-					code = add_function(w, &like, &g->funcs[k]);
+				for (size_t k = 0; k < g->func_cnt; k++)
+					add_function(w, &like, &g->funcs[k]);
 			}
 	}
-	return code;
 }
 
 static int compare_items(const struct piece *x, const struct piece *y)
@@ -216,13 +200,11 @@ static bool tells(const struct compare_node *node)
 	return false;
 }
 
-static int set_clocks(struct work *w)
+static void set_clocks(struct work *w)
 {
 	size_t first = w->node_cnt, least = WINDOWS, has;
 
-	w->clocks = calloc(w->node_cnt + 1, sizeof(*w->clocks));
-	if (!w->clocks)
-		return -ENOMEM;
+	w->clocks = xcalloc(w->node_cnt + 1, sizeof(*w->clocks));
 	for (size_t i = w->node_cnt; i-- > 0;) {
 		const struct compare_node *node = &w->nodes[i];
 
@@ -239,7 +221,6 @@ static int set_clocks(struct work *w)
 			least = has < least ? has : least;
 	}
 	w->c->windows = least;
-	return 0;
 }
 
 /* Of several rows that read alike, and of intervals, all together; else what was read last. */
@@ -293,24 +274,18 @@ static double usual_calls(double *values, size_t cnt)
 	return cnt == 2 ? values[1] : usual;
 }
 
-static int found(struct work *w, enum compare_what what, const struct piece *item, size_t node,
+static void found(struct work *w, enum compare_what what, const struct piece *item, size_t node,
 	double value, double others)
 {
-	struct compare_finding *f = array_grow(w->c->findings, w->c->cnt, sizeof(*f));
-
-	if (!f)
-		return -ENOMEM;
-	w->c->findings = f;
-	f[w->c->cnt++] = (struct compare_finding) { what, item->group, item->function,
+	w->c->findings = array_grow(w->c->findings, w->c->cnt, sizeof(*w->c->findings));
+	w->c->findings[w->c->cnt++] = (struct compare_finding) { what, item->group, item->function,
 		*item->key ? item->key : NULL, node, value, others };
-	return 0;
 }
 
 /* No call in any window while most went on in each; or, without windows, fewer than most. */
-static int judge_calls(struct work *w, const struct piece *item, size_t here)
+static void judge_calls(struct work *w, const struct piece *item, size_t here)
 {
 	double others = 0, least = INFINITY;
-	int code = 0;
 
 	for (size_t k = 0; k <= w->c->windows; k++) {
 		size_t cnt = 0;
@@ -323,44 +298,41 @@ static int judge_calls(struct work *w, const struct piece *item, size_t here)
 		if (k < w->c->windows)
 			least = others < least ? others : least;
 	}
-	for (size_t i = 0; !code && i < w->node_cnt; i++) {
+	for (size_t i = 0; i < w->node_cnt; i++) {
 		const struct total *t = &w->totals[i];
 
 		if (!t->here)
 			continue;
 		if (w->c->windows == WINDOWS) {
 			if (least > 0 && t->window[0] <= 0 && t->window[1] <= 0)
-				code = found(w, COMPARE_BEHIND, item, i, t->sum.calls, others);
+				found(w, COMPARE_BEHIND, item, i, t->sum.calls, others);
 		} else if (!t->sum.calls && others > 0) {
-			code = found(w, COMPARE_ABSENT, item, i, 0, others);
+			found(w, COMPARE_ABSENT, item, i, 0, others);
 		} else if (t->sum.calls < others) {
-			code = found(w, COMPARE_FEWER, item, i, t->sum.calls, others);
+			found(w, COMPARE_FEWER, item, i, t->sum.calls, others);
 		}
 	}
-	return code;
 }
 
 /* Bytes and the like, in each call: which is the same for all ranks of a collective. */
-static int judge_amount(struct work *w, const struct piece *item)
+static void judge_amount(struct work *w, const struct piece *item)
 {
 	size_t cnt = 0;
 	double others;
-	int code = 0;
 
 	for (size_t i = 0; i < w->node_cnt; i++)
 		if (w->totals[i].sum.summed && w->totals[i].sum.calls > 0)
 			w->values[cnt++] = w->totals[i].sum.amount / w->totals[i].sum.calls;
 	if (cnt < 2)
-		return 0;
+		return;
 	others = median(w->values, cnt);
-	for (size_t i = 0; !code && i < w->node_cnt; i++) {
+	for (size_t i = 0; i < w->node_cnt; i++) {
 		const struct piece *p = &w->totals[i].sum;
 
 		if (p->summed && p->calls > 0 &&
 			fabs(p->amount / p->calls - others) > AMOUNT_OFF * fabs(others))
-			code = found(w, COMPARE_AMOUNT, item, i, p->amount / p->calls, others);
+			found(w, COMPARE_AMOUNT, item, i, p->amount / p->calls, others);
 	}
-	return code;
 }
 
 static bool has_average(const struct piece *p)
@@ -379,17 +351,16 @@ static bool is_beyond_noise(const struct work *w, double average, double others)
 	return !noise || average - others > 2 * noise + TIME_OFF * (average + others);
 }
 
-static int judge_times(struct work *w, const struct piece *item, size_t here)
+static void judge_times(struct work *w, const struct piece *item, size_t here)
 {
 	double others, spread, limit;
 	size_t cnt = 0;
-	int code = 0;
 
 	for (size_t i = 0; i < w->node_cnt; i++)
 		if (has_average(&w->totals[i].sum))
 			w->values[cnt++] = w->totals[i].sum.total_ns / w->totals[i].sum.returns;
 	if (cnt < 2 || (cnt == 2 && here != 2))
-		return 0;
+		return;
 	others = median(w->values, cnt);
 	for (size_t i = 0; i < cnt; i++)
 		w->values[i] = fabs(w->values[i] - others);
@@ -397,14 +368,13 @@ static int judge_times(struct work *w, const struct piece *item, size_t here)
 	limit = others + SLOW_SIGMA * spread;
 	if (limit < SLOW_LEAST * others)
 		limit = SLOW_LEAST * others;
-	for (size_t i = 0; !code && i < w->node_cnt; i++) {
+	for (size_t i = 0; i < w->node_cnt; i++) {
 		const struct piece *p = &w->totals[i].sum;
 
 		if (has_average(p) && p->total_ns / p->returns > limit &&
 			is_beyond_noise(w, p->total_ns / p->returns, others))
-			code = found(w, COMPARE_SLOWER, item, i, p->total_ns / p->returns, others);
+			found(w, COMPARE_SLOWER, item, i, p->total_ns / p->returns, others);
 	}
-	return code;
 }
 
 /* Whether @node has a group of that name in any of its documents. */
@@ -417,10 +387,9 @@ static bool has_group(const struct compare_node *node, const char *name)
 }
 
 /* @item is the first of @cnt pieces of one function or key. */
-static int judge(struct work *w, const struct piece *item, size_t cnt)
+static void judge(struct work *w, const struct piece *item, size_t cnt)
 {
 	size_t here = 0;
-	int code;
 
 	memset(w->totals, 0, w->node_cnt * sizeof(*w->totals));
 	for (size_t i = 0; i < w->node_cnt; i++)
@@ -428,37 +397,33 @@ static int judge(struct work *w, const struct piece *item, size_t cnt)
 	for (size_t i = 0; i < cnt; i++)
 		take_piece(w, &item[i], &w->totals[item[i].node]);
 	if (here < 2)
-		return 0;
-	code = judge_calls(w, item, here);
-	if (!code)
-		code = judge_amount(w, item);
-	return code ? code : judge_times(w, item, here);
+		return;
+	judge_calls(w, item, here);
+	judge_amount(w, item);
+	judge_times(w, item, here);
 }
 
-int compare_nodes(
+void compare_nodes(
 	const struct compare_node *nodes, size_t cnt, struct comparison *ret_comparison)
 {
 	struct work w = { .nodes = nodes, .node_cnt = cnt, .c = ret_comparison };
-	int code;
 
 	*ret_comparison = (struct comparison) {};
-	w.totals = calloc(cnt + 1, sizeof(*w.totals));
-	w.values = calloc(cnt + 1, sizeof(*w.values));
-	code = w.totals && w.values ? set_clocks(&w) : -ENOMEM;
-	if (!code)
-		code = add_all(&w);
-	if (!code && w.cnt)
+	w.totals = xcalloc(cnt + 1, sizeof(*w.totals));
+	w.values = xcalloc(cnt + 1, sizeof(*w.values));
+	set_clocks(&w);
+	add_all(&w);
+	if (w.cnt)
 		qsort(w.pieces, w.cnt, sizeof(*w.pieces), compare_pieces);
-	for (size_t i = 0, next; !code && i < w.cnt; i = next) {
+	for (size_t i = 0, next; i < w.cnt; i = next) {
 		for (next = i; next < w.cnt && !compare_items(&w.pieces[i], &w.pieces[next]);)
 			next++;
-		code = judge(&w, &w.pieces[i], next - i);
+		judge(&w, &w.pieces[i], next - i);
 	}
 	free(w.clocks);
 	free(w.pieces);
 	free(w.totals);
 	free(w.values);
-	return code;
 }
 
 void comparison_done(struct comparison *c)

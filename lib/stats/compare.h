@@ -48,10 +48,10 @@ struct comparison {
 };
 
 /*
- * What stands out among @nodes. Ranks of one communicator are compared with each other. 0 or
- * -ENOMEM; end with comparison_done() in any case.
+ * What stands out among @nodes. Ranks of one communicator are compared with each other.
+ * End with comparison_done().
  */
-_must_check_ int compare_nodes(
+void compare_nodes(
 	const struct compare_node *nodes, size_t cnt, struct comparison *ret_comparison);
 void comparison_done(struct comparison *c);
 

@@ -22,36 +22,27 @@ static int compare_codes(const void *a, const void *b)
 	return (x->code > y->code) - (x->code < y->code);
 }
 
-static int add_code(struct stats_func *f, int64_t code, uint64_t count)
+static void add_code(struct stats_func *f, int64_t code, uint64_t count)
 {
-	struct stats_code *more;
-
 	for (size_t i = 0; i < f->code_cnt; i++)
 		if (f->codes[i].code == code) {
 			f->codes[i].count += count;
-			return 0;
+			return;
 		}
-	more = array_grow(f->codes, f->code_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	f->codes = more;
-	more[f->code_cnt++] = (struct stats_code){ .code = code, .count = count };
-	return 0;
+	f->codes = array_grow(f->codes, f->code_cnt, sizeof(*f->codes));
+	f->codes[f->code_cnt++] = (struct stats_code){ .code = code, .count = count };
 }
 
 /* Copies: types are read only where there are codes. */
-static int name_codes(const struct types *types, struct stats_func *f)
+static void name_codes(const struct types *types, struct stats_func *f)
 {
 	const struct type_codes *codes = types_of(types, f->fn)->ret_codes;
 
 	for (size_t i = 0; i < f->code_cnt; i++) {
 		const struct type_code *code = type_code_find(codes, f->codes[i].code);
 
-		f->codes[i].name = code ? strdup(code->name) : NULL;
-		if (code && !f->codes[i].name)
-			return -ENOMEM;
+		f->codes[i].name = code ? xstrdup(code->name) : NULL;
 	}
-	return 0;
 }
 
 void stats_add_unplaced(
@@ -91,12 +82,12 @@ int stats_read_codes(
 	struct fsn_code key, *from = NULL;
 	uint64_t count;
 
-	while (!code && bpf_map_get_next_key(fd, from, &key) == 0) {
+	while (bpf_map_get_next_key(fd, from, &key) == 0) {
 		from = &key;
 		if (key.fn >= s->func_cnt || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &count))
 			continue;
-		code = add_code(&s->funcs[key.fn], key.code, count);
+		add_code(&s->funcs[key.fn], key.code, count);
 	}
 	for (size_t i = 0; !code && i < s->func_cnt; i++) {
 		struct stats_func *f = &s->funcs[i];
@@ -107,7 +98,7 @@ int stats_read_codes(
 		if (!types)
 			code = types_read(g, &types, NULL);
 		if (!code)
-			code = name_codes(types, f);
+			name_codes(types, f);
 	}
 	if (!code && !(g->meta.options & FSN_OPT_UNPLACED))
 		guess_unplaced(view, s);
@@ -125,15 +116,12 @@ static int compare_procs(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-static int add_proc(struct stats_func *f, const struct fsn_proc *p)
+static void add_proc(struct stats_func *f, const struct fsn_proc *p)
 {
-	struct stats_proc *more = array_grow(f->procs, f->proc_cnt, sizeof(*more));
 	struct stats_proc *proc;
 
-	if (!more)
-		return -ENOMEM;
-	f->procs = more;
-	proc = &more[f->proc_cnt++];
+	f->procs = array_grow(f->procs, f->proc_cnt, sizeof(*f->procs));
+	proc = &f->procs[f->proc_cnt++];
 	*proc = (struct stats_proc) { .pid = procs_pid(p->key),
 		.start_ns = p->start,
 		.cgroup = p->cgroup,
@@ -141,7 +129,6 @@ static int add_proc(struct stats_func *f, const struct fsn_proc *p)
 		.nested = f->nested,
 		.split = f->split };
 	memcpy(proc->comm, p->comm, sizeof(p->comm) - 1);
-	return 0;
 }
 
 /* A process has a record for each shard of the CPUs, and each epoch. */
@@ -167,32 +154,30 @@ static void merge_procs(struct stats_func *f)
 }
 
 /* A record, or, if it has no process, the row of those that have ended. */
-static int take_proc(const struct stats_view *view, struct stats *s, const struct fsn_proc *p)
+static void take_proc(const struct stats_view *view, struct stats *s, const struct fsn_proc *p)
 {
 	uint32_t fn = procs_fn(p->key);
 
 	if (!procs_counts(view, p->key) || fn >= s->func_cnt)
-		return 0;
+		return;
 	if (procs_pid(p->key))
-		return add_proc(&s->funcs[fn], p);
-	proc_counts_add(&s->funcs[fn].ended.n, &p->n);
-	return 0;
+		add_proc(&s->funcs[fn], p);
+	else
+		proc_counts_add(&s->funcs[fn].ended.n, &p->n);
 }
 
 static int take_procs(const struct group *g, const struct stats_view *view, struct stats *s,
 	uint32_t first, uint32_t cnt)
 {
-	_cleanup_free_ struct fsn_proc *chunk = calloc(CHUNK, sizeof(*chunk));
+	_cleanup_free_ struct fsn_proc *chunk = xcalloc(CHUNK, sizeof(*chunk));
 	uint32_t n;
 	int code = 0;
 
-	if (!chunk)
-		return -ENOMEM;
 	for (uint32_t at = 0; !code && at < cnt; at += n) {
 		n = cnt - at < CHUNK ? cnt - at : CHUNK;
 		code = map_read(group_fd(g, MAPID_PROCS), first + at, n, sizeof(*chunk), chunk);
 		for (uint32_t i = 0; !code && i < n; i++)
-			code = take_proc(view, s, &chunk[i]);
+			take_proc(view, s, &chunk[i]);
 	}
 	return code;
 }
@@ -310,11 +295,10 @@ static int compare_cells(const void *a, const void *b)
 	return (x->bucket > y->bucket) - (x->bucket < y->bucket);
 }
 
-int spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret)
+void spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret)
 {
 	int fd = group_map_fd(g, MAPID_SPREADS, "spreads", NULL);
 	struct fsn_spread_at key, *from = NULL;
-	struct spread_cell *more;
 	uint64_t cnt;
 
 	*ret = (struct spreads) { .lost = view->ctl.lost_spreads };
@@ -323,15 +307,11 @@ int spreads_read(const struct group *g, const struct stats_view *view, struct sp
 		if (key.bucket >= FSN_HIST_CNT || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &cnt))
 			continue;
-		more = array_grow(ret->cells, ret->cnt, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		ret->cells = more;
-		more[ret->cnt++] = (struct spread_cell) { key, cnt };
+		ret->cells = array_grow(ret->cells, ret->cnt, sizeof(*ret->cells));
+		ret->cells[ret->cnt++] = (struct spread_cell) { key, cnt };
 	}
 	if (ret->cnt)
 		qsort(ret->cells, ret->cnt, sizeof(*ret->cells), compare_cells);
-	return 0;
 }
 
 void spreads_done(struct spreads *spreads)
@@ -339,31 +319,24 @@ void spreads_done(struct spreads *spreads)
 	free(spreads->cells);
 }
 
-int spread_take(
+void spread_take(
 	const struct spreads *spreads, uint32_t nth, struct stats *s, struct stats_row *row)
 {
 	const struct spread_cell *cells = spreads->cells;
 	size_t i = FIRST_WHERE(spreads->cnt, k, cells[k].at.row >= nth);
-	struct stats_spread **more, *spread;
+	struct stats_spread *spread;
 	uint64_t all = 0;
 
 	if (i == spreads->cnt || cells[i].at.row != nth)
-		return 0;
-	more = array_grow(s->spreads, s->spread_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	s->spreads = more;
-	spread = more[s->spread_cnt] = calloc(1, sizeof(*spread));
-	if (!spread)
-		return -ENOMEM;
-	s->spread_cnt++;
+		return;
+	s->spreads = array_grow(s->spreads, s->spread_cnt, sizeof(*s->spreads));
+	spread = s->spreads[s->spread_cnt++] = xcalloc(1, sizeof(*spread));
 	for (; i < spreads->cnt && cells[i].at.row == nth; i++) {
 		spread->bucket[cells[i].at.bucket] += cells[i].cnt;
 		all += cells[i].cnt;
 	}
 	if (!spreads->lost || all >= row->n.returns)
 		row->spread = spread;
-	return 0;
 }
 
 void spreads_forget(struct stats *s)
@@ -385,7 +358,7 @@ static int compare_slow(const void *a, const void *b)
 int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t *ret_cnt,
 	struct err *err)
 {
-	_cleanup_free_ struct fsn_slow *calls = calloc(FSN_SLOW_CNT, sizeof(*calls));
+	_cleanup_free_ struct fsn_slow *calls = xcalloc(FSN_SLOW_CNT, sizeof(*calls));
 	int code, fd = group_map_fd(g, MAPID_SLOW, "slow calls", err);
 	struct fsn_key raw;
 	struct fsn_ctl ctl;
@@ -394,7 +367,7 @@ int stats_slow_calls(const struct group *g, struct fsn_slow **ret_calls, size_t 
 	code = fd < 0 ? fd : group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = calls ? map_read(fd, 0, FSN_SLOW_CNT, sizeof(*calls), calls) : -ENOMEM;
+	code = map_read(fd, 0, FSN_SLOW_CNT, sizeof(*calls), calls);
 	if (code)
 		return err_sys(
 			err, code, "cannot read slow calls of group '%s'", g->name);

@@ -82,7 +82,7 @@ void stats_add_unplaced(
 int stats_read_codes(const struct group *g, const struct stats_view *view, struct stats *s);
 
 /* Where calls slept; nothing for who may not know. */
-int stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s);
+void stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_procs(const struct group *g, const struct stats_view *view, struct stats *s);
 int stats_read_paths(const struct group *g, const struct stats_view *view, struct stats *s,
 	struct stats_raw *raw);
@@ -120,15 +120,15 @@ struct spreads {
 	bool lost; /* there are not all */
 };
 
-int spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret);
+void spreads_read(const struct group *g, const struct stats_view *view, struct spreads *ret);
 void spreads_done(struct spreads *spreads);
 
 /* That of @row, which is the @nth one, as its own and of @s, where all its times are known. */
-int spread_take(const struct spreads *spreads, uint32_t nth, struct stats *s, struct stats_row *row);
+void spread_take(const struct spreads *spreads, uint32_t nth, struct stats *s, struct stats_row *row);
 void spreads_forget(struct stats *s);
 
 /* kernels.c: the same for .gpus. */
-int stats_read_gpus(const struct group *g, struct stats *s);
+void stats_read_gpus(const struct group *g, struct stats *s);
 
 /* What a row has had since the baseline, in which it was as @base. */
 struct stats_row rows_since(
@@ -138,7 +138,7 @@ struct stats_row rows_since(
 
 /* What is known of processes and files while one reading lasts. */
 struct callers;
-_must_check_ int callers_new(struct callers **ret_callers);
+struct callers *callers_new(void);
 void callers_free(struct callers *c);
 DEFINE_CLEANUP(callers, struct callers *, callers_free)
 
@@ -184,7 +184,7 @@ bool callers_name_kept(struct callers *c, const struct group *g, const struct fs
 bool callers_line(struct callers *c, const struct group *g, const struct stats_row *row,
 	uint64_t addr, const struct fsn_called *called, char *text, size_t size);
 
-/* One text for all that are alike; it lives as long as @s. NULL: no memory. */
+/* One text for all that are alike; it lives as long as @s. */
 const char *callers_intern(struct stats *s, const char *text);
 void callers_done(struct stats *s);
 
@@ -207,8 +207,8 @@ struct handles {
 	struct handle *handles; /* sorted */
 	size_t cnt;
 };
-/* -ENOMEM, or what bpf(2) gives. Those of processes that have ended go from the group's map. */
-_must_check_ int handles_read(const struct group *g, struct handles *ret_handles);
+/* Those of processes that have ended go from the group's map. */
+void handles_read(const struct group *g, struct handles *ret_handles);
 void handles_done(struct handles *h);
 
 /*

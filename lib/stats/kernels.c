@@ -29,31 +29,26 @@ static int compare_handles(const void *a, const void *b)
 	return x->key.word < y->key.word ? -1 : x->key.word > y->key.word;
 }
 
-static int add_handle(struct handles *h, const struct fsn_handle *key, const struct fsn_handle_of *of)
+static void add_handle(struct handles *h, const struct fsn_handle *key, const struct fsn_handle_of *of)
 {
-	struct handle *more = array_grow(h->handles, h->cnt, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	h->handles = more;
-	more[h->cnt] = (struct handle) { *key, *of };
-	more[h->cnt++].of.name[FSN_HANDLE_NAME - 1] = '\0';
-	return 0;
+	h->handles = array_grow(h->handles, h->cnt, sizeof(*h->handles));
+	h->handles[h->cnt] = (struct handle) { *key, *of };
+	h->handles[h->cnt++].of.name[FSN_HANDLE_NAME - 1] = '\0';
 }
 
-int handles_read(const struct group *g, struct handles *ret_handles)
+void handles_read(const struct group *g, struct handles *ret_handles)
 {
 	struct fsn_handle key, last;
 	struct fsn_handle_of of;
 	bool first = true;
-	int fd = group_fd(g, MAPID_HANDLES), code = 0;
+	int fd = group_fd(g, MAPID_HANDLES);
 
 	*ret_handles = (struct handles) {};
-	while (!code && !bpf_map_get_next_key(fd, first ? NULL : &last, &key)) {
+	while (!bpf_map_get_next_key(fd, first ? NULL : &last, &key)) {
 		first = false;
 		last = key;
 		if (!bpf_map_lookup_elem(fd, &key, &of) && of.start)
-			code = add_handle(ret_handles, &key, &of);
+			add_handle(ret_handles, &key, &of);
 	}
 	if (ret_handles->cnt)
 		qsort(ret_handles->handles, ret_handles->cnt, sizeof(struct handle),
@@ -64,7 +59,6 @@ int handles_read(const struct group *g, struct handles *ret_handles)
 		if (!proc_alive(PROC, (pid_t)h->key.tgid, h->of.start))
 			(void)bpf_map_delete_elem(fd, &h->key);
 	}
-	return code;
 }
 
 void handles_done(struct handles *h)
@@ -115,7 +109,7 @@ static bool put_stub(const char *symbol, struct fsn_kernel *to)
 	if (!stub || asprintf(&text, "%.*s_%s", (int)(stub - whole), whole,
 			    stub + strlen(STUB)) < 0)
 		return false;
-	inner = stub == whole ? strndup(text, strcspn(text, " ")) : NULL;
+	inner = stub == whole ? xstrndup(text, strcspn(text, " ")) : NULL;
 	if (inner && demangle_is_mangled(inner)) {
 		free(text);
 		return put_mangled(inner, to);
@@ -237,28 +231,23 @@ static void forget_ended(const struct group *g, const struct stats *s)
 	}
 }
 
-int stats_read_gpus(const struct group *g, struct stats *s)
+void stats_read_gpus(const struct group *g, struct stats *s)
 {
 	int fd = group_info(g).gpu ? group_map_fd(g, MAPID_GPUS, "GPUs", NULL) : -1;
 	unsigned int key, last;
-	struct stats_gpu *more;
 
 	if (fd < 0)
-		return 0;
+		return;
 	for (bool first = true; !bpf_map_get_next_key(fd, first ? NULL : &last, &key); first = false) {
-		more = array_grow(s->gpus, s->gpu_cnt, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		s->gpus = more;
+		s->gpus = array_grow(s->gpus, s->gpu_cnt, sizeof(*s->gpus));
 		last = key;
-		more[s->gpu_cnt].pid = (pid_t)key;
-		if (bpf_map_lookup_elem(fd, &key, &more[s->gpu_cnt].said))
+		s->gpus[s->gpu_cnt].pid = (pid_t)key;
+		if (bpf_map_lookup_elem(fd, &key, &s->gpus[s->gpu_cnt].said))
 			continue;
-		more[s->gpu_cnt++].said.who[FSN_GPU_WHO - 1] = '\0';
+		s->gpus[s->gpu_cnt++].said.who[FSN_GPU_WHO - 1] = '\0';
 	}
 	if (s->gpu_cnt)
 		qsort(s->gpus, s->gpu_cnt, sizeof(*s->gpus), compare_gpus);
 	if (s->gpu_cnt > FSN_GPUS / 2 && g->write && proc_is_first_ns())
 		forget_ended(g, s);
-	return 0;
 }

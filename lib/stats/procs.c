@@ -332,13 +332,13 @@ static int compare_numbers(const void *a, const void *b)
 /* How times of rows were spread that are there no more: what came before all that are. */
 static void drop_spreads(const struct fold *f)
 {
-	_cleanup_free_ uint32_t *kept = calloc(f->keyed_cnt + 1, sizeof(*kept));
+	_cleanup_free_ uint32_t *kept = xcalloc(f->keyed_cnt + 1, sizeof(*kept));
 	uint32_t cnt = 0, claimed = f->ctl->rows;
 	struct fsn_spread_at key, next;
 	int fd = group_fd(f->g, MAPID_SPREADS);
 	bool more;
 
-	if (!kept || group_wait_for_programs(f->g))
+	if (group_wait_for_programs(f->g))
 		return;
 	for (uint32_t i = 0; i < f->keyed_cnt; i++)
 		if (f->keyed[i].nth)
@@ -359,12 +359,10 @@ static size_t too_many(uint32_t used, uint32_t cnt)
 
 static int fold_locked(struct fold *f)
 {
-	_cleanup_free_ struct old *old = calloc(f->cnt, sizeof(*old));
-	_cleanup_free_ struct old *old_rows = calloc(f->keyed_cnt + 1, sizeof(*old_rows));
+	_cleanup_free_ struct old *old = xcalloc(f->cnt, sizeof(*old));
+	_cleanup_free_ struct old *old_rows = xcalloc(f->keyed_cnt + 1, sizeof(*old_rows));
 	size_t cnt, row_cnt;
 
-	if (!old || !old_rows)
-		return -ENOMEM;
 	mend(f);
 	f->view.ctl = *f->ctl;
 	f->view.first = FSN_BASE_EPOCH(f->ctl->base);

@@ -217,11 +217,9 @@ static int fold_code(int fd, const struct fsn_code *key, uint32_t to)
 static int fold_codes(struct reset *r, uint32_t to)
 {
 	int fd = group_fd(r->g, MAPID_CODES), code = 0;
-	_cleanup_free_ struct fsn_code *keys = calloc(FSN_CODE_CNT, sizeof(*keys));
+	_cleanup_free_ struct fsn_code *keys = xcalloc(FSN_CODE_CNT, sizeof(*keys));
 	size_t cnt = 0;
 
-	if (!keys)
-		return -ENOMEM;
 	while (cnt < FSN_CODE_CNT &&
 		!bpf_map_get_next_key(fd, cnt ? &keys[cnt - 1] : NULL, &keys[cnt]))
 		cnt++;
@@ -495,17 +493,14 @@ int stats_reset(struct resets *resets, size_t i,
 	return code;
 }
 
-int resets_new(struct group *const *groups, size_t cnt, struct resets **ret, struct err *err)
+struct resets *resets_new(struct group *const *groups, size_t cnt)
 {
-	struct resets *resets = calloc(1, sizeof(*resets) + cnt * sizeof(*resets->of));
+	struct resets *resets = xcalloc(1, sizeof(*resets) + cnt * sizeof(*resets->of));
 
-	if (!resets)
-		return err_sys(err, -ENOMEM, "cannot reset groups");
 	resets->cnt = cnt;
 	for (size_t i = 0; i < cnt; i++)
 		resets->of[i].g = groups[i];
-	*ret = resets;
-	return 0;
+	return resets;
 }
 
 void resets_free(struct resets *resets)

@@ -99,15 +99,10 @@ struct stats_row rows_since(
 	return row;
 }
 
-static int add_row(struct stats_func *f, const struct stats_row *row)
+static void add_row(struct stats_func *f, const struct stats_row *row)
 {
-	struct stats_row *more = array_grow(f->rows, f->row_cnt, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	f->rows = more;
-	more[f->row_cnt++] = *row;
-	return 0;
+	f->rows = array_grow(f->rows, f->row_cnt, sizeof(*f->rows));
+	f->rows[f->row_cnt++] = *row;
 }
 
 /* Of many short calls more may have been taken off as the probes' own than there was. */
@@ -143,20 +138,15 @@ static void merge_rows(struct stats_func *f)
 
 /* --- where calls slept -------------------------------------------------------------------------- */
 
-static int add_sleep(struct stats_func *f, const struct fsn_sleep_at *key, const struct fsn_slept *sum)
+static void add_sleep(struct stats_func *f, const struct fsn_sleep_at *key, const struct fsn_slept *sum)
 {
-	struct stats_row *more = array_grow(f->sleeps, f->sleep_cnt, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	f->sleeps = more;
-	more[f->sleep_cnt++] = (struct stats_row) {
+	f->sleeps = array_grow(f->sleeps, f->sleep_cnt, sizeof(*f->sleeps));
+	f->sleeps[f->sleep_cnt++] = (struct stats_row) {
 		.pid = (pid_t)key->tgid,
 		.key.word[0] = key->stack,
 		.n = { .calls = sum->sleeps, .returns = sum->sleeps, .total_ns = sum->ns,
 			.blocked_ns = sum->ns },
 	};
-	return 0;
 }
 
 /* Epochs that count are added up. */
@@ -175,22 +165,21 @@ static void merge_sleeps(struct stats_func *f)
 	f->sleep_cnt = kept + 1;
 }
 
-int stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s)
+void stats_read_sleeps(const struct group *g, const struct stats_view *view, struct stats *s)
 {
-	int fd = group_map_fd(g, MAPID_SLEEPS, "sleeps", NULL), code = 0;
+	int fd = group_map_fd(g, MAPID_SLEEPS, "sleeps", NULL);
 	struct fsn_sleep_at key, *from = NULL;
 	struct fsn_slept sum;
 
-	while (!code && fd >= 0 && bpf_map_get_next_key(fd, from, &key) == 0) {
+	while (fd >= 0 && bpf_map_get_next_key(fd, from, &key) == 0) {
 		from = &key;
 		if (key.fn >= s->func_cnt || !view_has(view, key.epoch) ||
 			bpf_map_lookup_elem(fd, &key, &sum))
 			continue;
-		code = add_sleep(&s->funcs[key.fn], &key, &sum);
+		add_sleep(&s->funcs[key.fn], &key, &sum);
 	}
-	for (size_t i = 0; !code && i < s->func_cnt; i++)
+	for (size_t i = 0; i < s->func_cnt; i++)
 		merge_sleeps(&s->funcs[i]);
-	return code;
 }
 
 /* --- all rows --------------------------------------------------------------------------------- */
@@ -233,8 +222,8 @@ static int callers_read(const struct group *g, struct table *t)
 
 	if (!g->meta.key_caller || g->meta.key_caller > FSN_KEYS || !t->keys || fd < 0)
 		return 0;
-	t->places = calloc(g->meta.row_cnt, sizeof(*t->places));
-	return t->places ? map_read(fd, 0, g->meta.row_cnt, sizeof(*t->places), t->places) : -ENOMEM;
+	t->places = xcalloc(g->meta.row_cnt, sizeof(*t->places));
+	return map_read(fd, 0, g->meta.row_cnt, sizeof(*t->places), t->places);
 }
 
 /* And of kernels. */
@@ -244,24 +233,23 @@ static int kernels_read(const struct group *g, struct table *t)
 
 	if (!g->meta.key_kernel || g->meta.key_kernel > FSN_KEYS || !t->keys || fd < 0)
 		return 0;
-	t->kernels = calloc(g->meta.row_cnt, sizeof(*t->kernels));
-	t->launches = calloc(g->meta.row_cnt, sizeof(*t->launches));
-	if (!t->kernels || !t->launches)
-		return -ENOMEM;
+	t->kernels = xcalloc(g->meta.row_cnt, sizeof(*t->kernels));
+	t->launches = xcalloc(g->meta.row_cnt, sizeof(*t->launches));
 	code = map_read(fd, 0, g->meta.row_cnt, sizeof(*t->kernels), t->kernels);
 	if (!code)
 		code = map_read_fixed(group_fd(g, MAPID_LAUNCHES), 0, g->meta.row_cnt,
 			sizeof(*t->launches), t->launches);
-	return code ? code : handles_read(g, &t->handles);
+	if (!code)
+		handles_read(g, &t->handles);
+	return code;
 }
 
 static int names_read(const struct group *g, struct table *t)
 {
 	t->names = calloc(g->meta.name_cnt + 1, sizeof(*t->names));
-	if (!t->names)
-		return -ENOMEM;
-	return map_read_fixed(
-		group_fd(g, MAPID_NAMES), 0, g->meta.name_cnt, sizeof(*t->names), t->names);
+	return t->names ? map_read_fixed(group_fd(g, MAPID_NAMES), 0, g->meta.name_cnt,
+				  sizeof(*t->names), t->names)
+			: -ENOMEM;
 }
 
 /* Rows before keys: what stands beside a row was there before it. */
@@ -271,12 +259,10 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 	int keys_fd = group_map_fd(g, MAPID_KEYS, "keys", NULL), code;
 	uint32_t ended = t->cnt + (view->ctl.fold & 1) * g->meta.fn_cnt;
 
-	t->rows = calloc(t->cnt, sizeof(*t->rows));
-	t->base = calloc(t->cnt, sizeof(*t->base));
-	t->keys = keys_fd < 0 ? NULL : calloc(g->meta.row_cnt, sizeof(*t->keys));
-	t->ended = calloc(g->meta.fn_cnt, sizeof(*t->ended));
-	if (!t->rows || !t->base || !t->ended || (keys_fd >= 0 && !t->keys))
-		return -ENOMEM;
+	t->rows = xcalloc(t->cnt, sizeof(*t->rows));
+	t->base = xcalloc(t->cnt, sizeof(*t->base));
+	t->keys = keys_fd < 0 ? NULL : xcalloc(g->meta.row_cnt, sizeof(*t->keys));
+	t->ended = xcalloc(g->meta.fn_cnt, sizeof(*t->ended));
 	code = map_read(group_fd(g, MAPID_ROWS), 0, t->cnt, sizeof(*t->rows), t->rows);
 	if (!code && t->keys)
 		code = map_read(keys_fd, 0, g->meta.row_cnt, sizeof(*t->keys), t->keys);
@@ -292,8 +278,10 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 	if (!code)
 		code = kernels_read(g, t);
 	if (!code)
-		code = spreads_read(g, view, &t->spreads);
-	return !code && (t->places || t->kernels) ? callers_new(&t->callers) : code;
+		spreads_read(g, view, &t->spreads);
+	if (t->places || t->kernels)
+		t->callers = callers_new();
+	return code;
 }
 
 /* Who may not know the keys knows those that are names. */
@@ -347,7 +335,7 @@ static const char *line_of(const struct group *g, const struct table *t, uint32_
 }
 
 /* What was once seen stays beside the row; who may not write there finds it out again. */
-static int name_caller(const struct group *g, const struct stats_view *view,
+static void name_caller(const struct group *g, const struct stats_view *view,
 	const struct table *t, uint32_t i, struct stats *s, struct stats_row *row)
 {
 	struct fsn_caller *place = &t->places[i];
@@ -356,12 +344,11 @@ static int name_caller(const struct group *g, const struct stats_view *view,
 	if (place->addr != addr || place->start != row->start_ns) {
 		if (!addr || (!callers_name(t->callers, row->pid, row->start_ns, addr, place) &&
 				     !name_ended(g, t, i, addr, row->start_ns)))
-			return 0;
+			return;
 		(void)bpf_map_update_elem(group_fd(g, MAPID_CALLERS), &i, place, 0);
 	}
 	place->text[FSN_CALLER_LEN - 1] = '\0';
 	row->place = view->lines ? line_of(g, t, i, s, row) : callers_intern(s, place->text);
-	return row->place ? 0 : -ENOMEM;
 }
 
 /* Whether only code that CUDA's compiler has made for one kernel calls it: no header says it. */
@@ -372,7 +359,7 @@ static bool is_compiled(const struct group *g, uint32_t fn)
 	return !strncmp(group_text(g, g->funcs[fn].symbol), name, sizeof(name) - 1);
 }
 
-static int name_kernel(const struct group *g, struct table *t, uint32_t i, struct stats *s,
+static void name_kernel(const struct group *g, struct table *t, uint32_t i, struct stats *s,
 	struct stats_row *row)
 {
 	uint32_t fn = procs_fn(t->rows[i].tag);
@@ -384,15 +371,14 @@ static int name_kernel(const struct group *g, struct table *t, uint32_t i, struc
 		if (l.by.word != word)
 			l.by = (struct fsn_launch) { .word = word };
 		if (!word || !kernel_name(t->callers, &t->handles, &l, kernel))
-			return 0;
+			return;
 		(void)bpf_map_update_elem(group_fd(g, MAPID_KERNELS), &i, kernel, 0);
 	}
 	kernel->text[FSN_KERNEL_LEN - 1] = '\0';
 	row->kernel = callers_intern(s, kernel->text);
-	return row->kernel ? 0 : -ENOMEM;
 }
 
-static int take_row(const struct group *g, const struct stats_view *view, struct table *t,
+static void take_row(const struct group *g, const struct stats_view *view, struct table *t,
 	uint32_t i, struct stats *s)
 {
 	struct stats_row row = rows_since(view, &t->rows[i], &t->base[i]);
@@ -401,16 +387,15 @@ static int take_row(const struct group *g, const struct stats_view *view, struct
 	if (t->live)
 		row.live = t->live[i];
 	if (i >= g->meta.row_cnt) {
-		if (spread_take(&t->spreads, ~(i - g->meta.row_cnt), s, &row))
-			return -ENOMEM;
+		spread_take(&t->spreads, ~(i - g->meta.row_cnt), s, &row);
 		row_settle(&row);
 		row.allocates = t->live && s->funcs[i - g->meta.row_cnt].memory.allocates;
 		s->funcs[i - g->meta.row_cnt].others = row;
-		return 0;
+		return;
 	}
 	if (!procs_row_counts(view, tag) || procs_fn(tag) >= s->func_cnt ||
 		(!view->idle && stats_row_is_empty(&row)))
-		return 0;
+		return;
 	row.allocates = t->live && s->funcs[procs_fn(tag)].memory.allocates;
 	row.pid = procs_pid(tag);
 	row.start_ns = t->rows[i].start;
@@ -420,16 +405,15 @@ static int take_row(const struct group *g, const struct stats_view *view, struct
 		group_key_spread(g, &t->keys[i], &row.key);
 	else
 		named_key(g, t, i, &row);
-	if (t->places && name_caller(g, view, t, i, s, &row))
-		return -ENOMEM;
-	if (t->kernels && name_kernel(g, t, i, s, &row))
-		return -ENOMEM;
+	if (t->places)
+		name_caller(g, view, t, i, s, &row);
+	if (t->kernels)
+		name_kernel(g, t, i, s, &row);
 	if (t->keys && g->meta.key_cgroup && s->cgroups)
 		row.cgroup = cgroups_find(s->cgroups, stats_row_word(&row, g->meta.key_cgroup - 1),
 			row.pid, row.start_ns);
-	if (spread_take(&t->spreads, row.nth, s, &row))
-		return -ENOMEM;
-	return add_row(&s->funcs[procs_fn(tag)], &row);
+	spread_take(&t->spreads, row.nth, s, &row);
+	add_row(&s->funcs[procs_fn(tag)], &row);
 }
 
 /* These have what came since the baseline, and the longest call as it is. */
@@ -457,7 +441,7 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 		return code;
 	code = table_read(g, view, &t);
 	for (uint32_t i = 0; !code && i < t.cnt; i++)
-		code = take_row(g, view, &t, i, s);
+		take_row(g, view, &t, i, s);
 	for (size_t i = 0; !code && i < s->func_cnt; i++) {
 		take_ended(view, &t.ended[i], &s->funcs[i]);
 		merge_rows(&s->funcs[i]);
@@ -469,17 +453,14 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 
 int stats_read_names(const struct group *g, struct stats **ret_stats, struct err *err)
 {
-	_cleanup_stats_ struct stats *s = calloc(1, sizeof(*s));
+	_cleanup_stats_ struct stats *s = xcalloc(1, sizeof(*s));
 	_cleanup_free_ struct fsn_row *raw = NULL;
 	struct stats_view view = { .idle = true };
 	int code = group_ctl(g, &view.ctl, err);
 
 	if (code)
 		return code;
-	if (s)
-		s->funcs = calloc(g->meta.fn_cnt, sizeof(*s->funcs));
-	if (!s || !s->funcs)
-		return err_sys(err, -ENOMEM, "cannot read keys of group '%s'", g->name);
+	s->funcs = xcalloc(g->meta.fn_cnt, sizeof(*s->funcs));
 	s->group = g;
 	if (g->meta.key_caller || g->meta.key_kernel)
 		s->func_cnt = g->meta.fn_cnt;

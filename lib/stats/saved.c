@@ -88,16 +88,13 @@ static int frames_of(struct json_object *obj, struct saved_part *part)
 	if (!json_object_object_get_ex(obj, "frames", &list) ||
 		!json_object_is_type(list, json_type_array))
 		return 0;
-	f = open_memstream(&part->stack, &size);
-	if (!f)
-		return -ENOMEM;
+	f = xmemstream(&part->stack, &size);
 	if (cut)
 		fwrite(cut, 1, strlen(cut) + 1, f);
 	for (size_t i = json_object_array_length(list); good && i--;)
 		good = put_frame(f, json_object_array_get_idx(list, i));
 	fputc('\0', f);
-	if (fclose(f))
-		return -ENOMEM;
+	xmemstream_end(f);
 	return good ? 0 : -EINVAL;
 }
 
@@ -114,13 +111,11 @@ static int part_of(const char *key, struct json_object *obj, struct saved_row *r
 		return -EINVAL;
 	name = str_of(obj, "name");
 	row->part_cnt++;
-	part->key = strdup(key);
-	part->value = strdup(json_object_object_get_ex(obj, "value", &value) && value
+	part->key = xstrdup(key);
+	part->value = xstrdup(json_object_object_get_ex(obj, "value", &value) && value
 			? json_object_get_string(value)
 			: "?");
-	part->name = name ? strdup(name) : NULL;
-	if (!part->key || !part->value || (name && !part->name))
-		return -ENOMEM;
+	part->name = name ? xstrdup(name) : NULL;
 	return frames_of(obj, part);
 }
 
@@ -179,9 +174,7 @@ static int rows_of(struct json_object *obj, struct saved_func *func)
 	if (!json_object_is_type(list, json_type_array))
 		return -EINVAL;
 	cnt = json_object_array_length(list);
-	func->rows = calloc(cnt + 1, sizeof(*func->rows));
-	if (!func->rows)
-		return -ENOMEM;
+	func->rows = xcalloc(cnt + 1, sizeof(*func->rows));
 	while (!code && func->row_cnt < cnt) {
 		size_t i = func->row_cnt++;
 
@@ -202,9 +195,9 @@ static int func_of(struct json_object *obj, struct saved_func *func)
 		code = rows_of(obj, func);
 	if (code)
 		return code;
-	func->name = strdup(name);
-	func->library = library ? strdup(library) : NULL;
-	return func->name && (func->library || !library) ? 0 : -ENOMEM;
+	func->name = xstrdup(name);
+	func->library = library ? xstrdup(library) : NULL;
+	return 0;
 }
 
 static int compare_funcs(const void *a, const void *b)
@@ -229,11 +222,9 @@ static int group_of(struct json_object *obj, struct saved_group *group)
 		!json_object_is_type(list, json_type_array))
 		return -EINVAL;
 	cnt = json_object_array_length(list);
-	group->name = strdup(name);
-	group->since = strdup(since ? since : "");
-	group->funcs = calloc(cnt + 1, sizeof(*group->funcs));
-	if (!group->name || !group->since || !group->funcs)
-		return -ENOMEM;
+	group->name = xstrdup(name);
+	group->since = xstrdup(since ? since : "");
+	group->funcs = xcalloc(cnt + 1, sizeof(*group->funcs));
 	for (size_t i = 0; i < cnt; i++) {
 		group->func_cnt++;
 		code = func_of(json_object_array_get_idx(list, i), &group->funcs[i]);
@@ -255,9 +246,7 @@ static int parse(struct saved *saved, const char *text, size_t len)
 	if (!root || !json_object_is_type(root, json_type_array))
 		return -EINVAL;
 	cnt = json_object_array_length(root);
-	saved->groups = calloc(cnt + 1, sizeof(*saved->groups));
-	if (!saved->groups)
-		return -ENOMEM;
+	saved->groups = xcalloc(cnt + 1, sizeof(*saved->groups));
 	for (size_t i = 0; i < cnt; i++) {
 		saved->cnt++;
 		code = group_of(json_object_array_get_idx(root, i), &saved->groups[i]);
@@ -270,11 +259,9 @@ static int parse(struct saved *saved, const char *text, size_t len)
 static int read_text(
 	const char *path, const char *text, size_t len, struct saved **ret_saved, struct err *err)
 {
-	_cleanup_saved_ struct saved *saved = calloc(1, sizeof(*saved));
+	_cleanup_saved_ struct saved *saved = xcalloc(1, sizeof(*saved));
 	int code;
 
-	if (!saved)
-		return err_sys(err, -ENOMEM, "cannot read '%s'", path);
 	/* The end of a document is a line's end, which a tokener in strict mode takes. */
 	while (len && strchr(" \t\r\n", text[len - 1]))
 		len--;
@@ -319,12 +306,9 @@ int saved_read_all(const char *path, struct saved ***ret_documents, size_t *ret_
 	int code = read_all(path, &text, &len, err);
 
 	for (size_t at = 0, one; !code && (at < len || !cnt); at += one) {
-		struct saved **grown = array_grow(documents, cnt, sizeof(*documents));
-
+		documents = array_grow(documents, cnt, sizeof(*documents));
 		one = document_len(text + at, len - at);
-		documents = grown ? grown : documents;
-		code = grown ? read_text(path, text + at, one, &documents[cnt], err)
-			     : err_sys(err, -ENOMEM, "cannot read '%s'", path);
+		code = read_text(path, text + at, one, &documents[cnt], err);
 		cnt += !code;
 	}
 	if (!code) {

@@ -118,9 +118,7 @@ static int read_hist(const struct group *g, struct stats_func *f)
 {
 	struct fsn_hist hist;
 
-	f->bucket = calloc(FSN_HIST_CNT, sizeof(*f->bucket));
-	if (!f->bucket)
-		return -ENOMEM;
+	f->bucket = xcalloc(FSN_HIST_CNT, sizeof(*f->bucket));
 	for (uint32_t shard = 0; shard < g->meta.hist_shards; shard++) {
 		uint32_t i = shard * g->meta.timed_cnt + f->fn;
 
@@ -238,13 +236,11 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 	const struct stats_raw *raw, struct stats *s)
 {
 	uint32_t index = FSN_BASE_INDEX(view->ctl.base);
-	_cleanup_free_ struct fsn_base *base = calloc(g->meta.fn_cnt, sizeof(*base));
+	_cleanup_free_ struct fsn_base *base = xcalloc(g->meta.fn_cnt, sizeof(*base));
 	const struct price price = group_info(g).price;
 	uint64_t before;
 	int code;
 
-	if (!base)
-		return -ENOMEM;
 	code = map_read_fixed(base_fd(g, index), 0, g->meta.fn_cnt, sizeof(*base), base);
 	for (uint32_t i = 0; !code && i < g->meta.fn_cnt; i++) {
 		struct stats_func *f = &s->funcs[i];
@@ -275,7 +271,7 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 }
 
 /* A reader that cannot sweep finds out by itself which calls cannot return, if it may. */
-static int look_for_dead(const struct group *g, struct stats *s)
+static void look_for_dead(const struct group *g, struct stats *s)
 {
 	_cleanup_free_ uint64_t *dead = NULL;
 	uint64_t open = 0;
@@ -284,10 +280,8 @@ static int look_for_dead(const struct group *g, struct stats *s)
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++)
 		open += s->funcs[i].in_flight;
 	if (g->swept || !open)
-		return 0;
-	dead = calloc(g->meta.fn_cnt, sizeof(*dead));
-	if (!dead)
-		return -ENOMEM;
+		return;
+	dead = xcalloc(g->meta.fn_cnt, sizeof(*dead));
 	code = slots_count_dead(g, dead);
 	for (uint32_t i = 0; i < g->meta.fn_cnt; i++) {
 		struct stats_func *f = &s->funcs[i];
@@ -299,7 +293,6 @@ static int look_for_dead(const struct group *g, struct stats *s)
 			f->abandoned += cnt;
 		}
 	}
-	return code == -ENOMEM ? code : 0;
 }
 
 /*
@@ -314,9 +307,7 @@ static int raw_read(const struct group *g, const struct stats_view *view, struct
 	uint32_t cnt = g->meta.fn_cnt;
 	int code;
 
-	raw->total = calloc(cnt, sizeof(*raw->total));
-	if (!raw->total)
-		return -ENOMEM;
+	raw->total = xcalloc(cnt, sizeof(*raw->total));
 	code = counters_read(g, &c);
 	for (size_t i = 0; !code && i < c.cnt; i++) {
 		counts_add(&raw->total[i % cnt].n, &c.stat[i].n);
@@ -382,25 +373,21 @@ static void health_make(const struct stats_view *view, struct stats *s)
 int stats_collect(const struct group *g, const struct stats_view *view,
 	struct stats **ret_stats, struct stats_raw *ret_raw, struct err *err)
 {
-	_cleanup_stats_ struct stats *s = calloc(1, sizeof(*s));
+	_cleanup_stats_ struct stats *s = xcalloc(1, sizeof(*s));
 	__cleanup(stats_raw_done) struct stats_raw raw = {};
-	int code = -ENOMEM;
+	int code;
 
-	if (s) {
-		s->funcs = calloc(g->meta.fn_cnt, sizeof(*s->funcs));
-		s->cgroups = cgroups_new("/proc");
-	}
-	if (s && s->funcs && s->cgroups) {
-		s->group = g;
-		s->func_cnt = g->meta.fn_cnt;
-		s->read_ns = clock_ns(CLOCK_REALTIME);
-		s->read_mono_ns = clock_ns(CLOCK_MONOTONIC);
-		code = raw_read(g, view, s, &raw);
-	}
+	s->funcs = xcalloc(g->meta.fn_cnt, sizeof(*s->funcs));
+	s->cgroups = cgroups_new("/proc");
+	s->group = g;
+	s->func_cnt = g->meta.fn_cnt;
+	s->read_ns = clock_ns(CLOCK_REALTIME);
+	s->read_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	code = raw_read(g, view, s, &raw);
 	if (!code)
 		code = funcs_make(g, view, &raw, s);
 	if (!code)
-		code = look_for_dead(g, s);
+		look_for_dead(g, s);
 	if (!code)
 		code = stats_read_codes(g, view, s);
 	if (!code)
@@ -411,12 +398,10 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 		code = stats_read_memory(g, view, s, &raw);
 	if (!code)
 		code = stats_read_rows(g, view, s, &raw.rows);
-	if (!code)
-		code = stats_read_gpus(g, s);
-	if (!code)
-		code = stats_read_sleeps(g, view, s);
 	if (code)
 		return err_sys(err, code, "cannot read statistics of group '%s'", g->name);
+	stats_read_gpus(g, s);
+	stats_read_sleeps(g, view, s);
 	health_make(view, s);
 	*ret_stats = TAKE_PTR(s);
 	if (ret_raw) {
@@ -528,8 +513,8 @@ void stats_free(struct stats *s)
 /* Of each function since the last reset; free() it. */
 static int counts_read(const struct group *g, struct fsn_counts **ret_counts, struct err *err)
 {
-	_cleanup_free_ struct fsn_counts *counts = calloc(g->meta.fn_cnt, sizeof(*counts));
-	_cleanup_free_ struct fsn_base *base = calloc(g->meta.fn_cnt, sizeof(*base));
+	_cleanup_free_ struct fsn_counts *counts = xcalloc(g->meta.fn_cnt, sizeof(*counts));
+	_cleanup_free_ struct fsn_base *base = xcalloc(g->meta.fn_cnt, sizeof(*base));
 	__cleanup(counters_done) struct counters c = {};
 	struct fsn_ctl ctl;
 	int code;
@@ -537,9 +522,8 @@ static int counts_read(const struct group *g, struct fsn_counts **ret_counts, st
 	code = group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = base && counts ? map_read_fixed(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0,
-					g->meta.fn_cnt, sizeof(*base), base) :
-				-ENOMEM;
+	code = map_read_fixed(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0, g->meta.fn_cnt,
+		sizeof(*base), base);
 	if (!code)
 		code = counters_read(g, &c);
 	if (code)

@@ -302,7 +302,7 @@ uint64_t stats_func_percentile(const struct stats_func *f, unsigned int permille
  * resets_free(); each group is to be there until its turn is over.
  */
 struct resets;
-int resets_new(struct group *const *groups, size_t cnt, struct resets **ret, struct err *err);
+struct resets *resets_new(struct group *const *groups, size_t cnt);
 void resets_free(struct resets *resets);
 DEFINE_CLEANUP(resets, struct resets *, resets_free)
 #define _cleanup_resets_ __cleanup(cleanup_resets)

@@ -78,36 +78,27 @@ static uint64_t event_time(const struct fsn_event *e)
 	return e->call.start + e->call.duration;
 }
 
-static int arena_grow(struct stream *s, size_t size)
+static void arena_grow(struct stream *s, size_t size)
 {
 	size_t room = s->arena_size ? s->arena_size * 2 : 1U << 20;
-	char *more;
 
 	while (room < s->arena_len + size)
 		room *= 2;
-	more = realloc(s->arena, room);
-	if (!more)
-		return -ENOMEM;
-	s->arena = more;
+	s->arena = xreallocarray(s->arena, room, 1);
 	s->arena_size = room;
-	return 0;
 }
 
 /* What libbpf calls for each record: it takes it out also when this returns an error. */
 static int stream_take(void *ctx, void *data, size_t size)
 {
 	struct stream *s = ctx;
-	struct held *more;
 
 	size = (size + 7) & ~7UL;
-	if (s->arena_len + size > s->arena_size && arena_grow(s, size))
-		return -ENOMEM;
-	more = array_grow(s->held, s->held_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	s->held = more;
+	if (s->arena_len + size > s->arena_size)
+		arena_grow(s, size);
+	s->held = array_grow(s->held, s->held_cnt, sizeof(*s->held));
 	memcpy(s->arena + s->arena_len, data, size);
-	more[s->held_cnt++] = (struct held) { event_time(data), s->arena_len };
+	s->held[s->held_cnt++] = (struct held) { event_time(data), s->arena_len };
 	s->arena_len += size;
 	return s->arena_len < HELD_MAX ? 0 : -EAGAIN;
 }
@@ -281,19 +272,17 @@ static int ring_new(struct stream *s, size_t bytes, struct err *err)
 
 static struct stream *stream_alloc(size_t cnt)
 {
-	struct stream *s = calloc(1, sizeof(*s));
+	struct stream *s = xcalloc(1, sizeof(*s));
 	pthread_condattr_t attr;
 
-	if (!s)
-		return NULL;
 	s->ring_fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->quit, &attr);
 	pthread_condattr_destroy(&attr);
-	s->member = calloc(cnt, sizeof(*s->member));
-	for (size_t i = 0; s->member && i < cnt; i++)
+	s->member = xcalloc(cnt, sizeof(*s->member));
+	for (size_t i = 0; i < cnt; i++)
 		s->member[i].place = NO_PLACE;
 	return s;
 }
@@ -308,8 +297,6 @@ int stream_open(const struct bpffs *fs, struct group *const *groups, size_t grou
 	if (code)
 		return code;
 	s = stream_alloc(group_cnt);
-	if (!s || !s->member)
-		return err_sys(err, -ENOMEM, "cannot stream");
 	s->fs = fs;
 	code = ring_new(s, buffer_bytes, err);
 	if (code)

@@ -108,11 +108,9 @@ static const struct target_kind *kind_of(const struct request *req)
 static int draft_find(struct draft *draft, const struct objects *objects, struct err *err)
 {
 	const struct requests *r = &draft->requests;
-	_cleanup_free_ const struct request **reqs = calloc(r->cnt + 1, sizeof(*reqs));
+	_cleanup_free_ const struct request **reqs = xcalloc(r->cnt + 1, sizeof(*reqs));
 	int code = 0;
 
-	if (!reqs)
-		return err_sys(err, -ENOMEM, "cannot list functions");
 	targets_cut(&draft->found, 0);
 	for (size_t k = 0; !code && k < TARGET_CNT; k++) {
 		const struct target_kind *kind = target_kinds[k];
@@ -172,13 +170,11 @@ static int draft_plan(struct draft *draft, const struct draft_opts *opts, struct
 }
 
 /* Names that no library has, but those of a preset that need not be there. */
-static int list_missing(struct draft *draft, struct err *err)
+static void list_missing(struct draft *draft)
 {
 	const struct targets *found = &draft->found;
 
-	draft->missing = calloc(found->missing_cnt + 1, sizeof(*draft->missing));
-	if (!draft->missing)
-		return err_sys(err, -ENOMEM, "cannot list functions");
+	draft->missing = xcalloc(found->missing_cnt + 1, sizeof(*draft->missing));
 	for (size_t i = 0; i < found->missing_cnt; i++) {
 		const struct request *req = found->missing[i];
 
@@ -186,7 +182,6 @@ static int list_missing(struct draft *draft, struct err *err)
 			draft->missing[draft->missing_cnt++] =
 				req->known ? req->name : req->func;
 	}
-	return 0;
 }
 
 static int draft_count(struct draft *draft, const struct draft_opts *opts, struct err *err)
@@ -233,11 +228,9 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		.program = opts->program,
 		.procs = opts->procs,
 	};
-	_cleanup_draft_ struct draft *draft = calloc(1, sizeof(*draft));
+	_cleanup_draft_ struct draft *draft = xcalloc(1, sizeof(*draft));
 	int code;
 
-	if (!draft)
-		return err_sys(err, -ENOMEM, "cannot list functions");
 	snprintf(draft->name, sizeof(draft->name), "%s", opts->name);
 	draft->keeps_args = opts->rules.keep_args;
 	draft->duty = opts->duty ? opts->duty : 1;
@@ -255,16 +248,15 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 		code = requests_make(&draft->requests, draft->finder, opts, err);
 	if (!code)
 		code = draft_resolve(draft, &draft->looked, opts, err);
-	if (!code && types_of_files(&draft->found, opts->rules.keep_args))
-		code = err_sys(err, -ENOMEM, "cannot read types");
-	if (!code)
-		code = list_missing(draft, err);
-	if (!code)
+	if (!code) {
+		types_of_files(&draft->found, opts->rules.keep_args);
+		list_missing(draft);
 		code = draft_plan(draft, opts, err);
+	}
 	if (!code)
 		code = draft_count(draft, opts, err);
 	if (!code)
-		code = jumps_number(draft, err);
+		jumps_number(draft);
 	if (!code)
 		code = slow_check(draft, opts, err);
 	for (size_t i = 0; !code && i < draft->target_cnt; i++)
@@ -300,7 +292,9 @@ int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *
 	code = draft_plan(draft, &limited, err);
 	if (!code)
 		code = draft_count(draft, &limited, err);
-	return code ? code : jumps_number(draft, err);
+	if (!code)
+		jumps_number(draft);
+	return code;
 }
 
 const char *target_alias(const struct target *t, size_t ndx)
@@ -323,14 +317,9 @@ char *target_typed(const struct target *t)
 {
 	const char *where = t->kind->in_files ? t->object->path : t->kind->prefix;
 	bool both = !t->kind->in_files && object_file(t->object); /* u:LIB:PROBE */
-	char *typed;
-	int len;
 
-	if (both)
-		len = asprintf(&typed, "%s:%s:%s", where, t->object->path, t->name);
-	else
-		len = asprintf(&typed, "%s:%s", where, t->name);
-	return len < 0 ? NULL : typed;
+	return both ? xasprintf("%s:%s:%s", where, t->object->path, t->name)
+		    : xasprintf("%s:%s", where, t->name);
 }
 
 size_t draft_object_funcs(const struct draft *draft, const struct object *object)
@@ -383,13 +372,13 @@ size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind)
 	return cnt;
 }
 
-/* The files of @draft that are to be probed; NULL: no memory. */
+/* The files of @draft that are to be probed. */
 static struct mappers_file *files_of(const struct draft *draft, size_t *ret_cnt)
 {
-	struct mappers_file *files = calloc(draft->objects.cnt + 1, sizeof(*files));
+	struct mappers_file *files = xcalloc(draft->objects.cnt + 1, sizeof(*files));
 	size_t cnt = 0;
 
-	for (size_t i = 0; files && i < draft->objects.cnt; i++) {
+	for (size_t i = 0; i < draft->objects.cnt; i++) {
 		const struct object *object = draft->objects.object[i];
 		const struct elf_info *info = object_file(object);
 
@@ -407,8 +396,6 @@ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err)
 	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
 	pid_t pid;
 
-	if (!files)
-		return err_sys(err, -ENOMEM, "cannot look for processes");
 	return mappers_count(libfind_procs(draft->finder), files, cnt, ret_cnt, &pid,
 		err);
 }
@@ -418,8 +405,6 @@ int draft_pids(const struct draft *draft, pid_t **ret_pids, size_t *ret_cnt, str
 	size_t cnt = 0;
 	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
 
-	if (!files)
-		return err_sys(err, -ENOMEM, "cannot look for processes");
 	return mappers_list(
 		libfind_procs(draft->finder), files, cnt, ret_pids, ret_cnt, err);
 }
@@ -429,8 +414,6 @@ int draft_is_mapped(const struct draft *draft, pid_t pid)
 	size_t cnt = 0;
 	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
 
-	if (!files)
-		return -ENOMEM;
 	/* What is no file is there for every process. */
 	return cnt < draft->objects.cnt ||
 		mappers_has(libfind_procs(draft->finder), pid, files, cnt);

@@ -145,8 +145,7 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 		t.symbol = targets_text(f->targets, site->name);
 		t.name = f->req->name ? f->req->name : t.symbol;
 		t.event = event_of(f->targets, object, &s, site);
-		if (!t.symbol || !t.event ||
-			(!is_there(f, object, t.symbol) && targets_add(f->targets, &t)))
+		if (!is_there(f, object, t.symbol) && targets_add(f->targets, &t))
 			return err_sys(err, -ENOMEM, "cannot list what GPUs do");
 	}
 	return code;
@@ -357,9 +356,11 @@ static int gpu_link(
 	int code;
 
 	/* Without a source: it is no batch. */
-	if (!t->event)
-		return probes_add(p, t->object_index, ENGINE_GPU, t->site_offset,
+	if (!t->event) {
+		probes_add(p, t->object_index, ENGINE_GPU, t->site_offset,
 			fn | (uint64_t)FSN_SAME << FSN_COOKIE_KIND_SHIFT);
+		return 0;
+	}
 	code = probes_add_event(
 		p, t->object_index, ENGINE_GPU, &t->event->sites[0], fn, FSN_SAME);
 	for (size_t i = 0; !code && i < ARRAY_SIZE(more); i++)

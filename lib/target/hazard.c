@@ -124,15 +124,10 @@ static int examine(struct elf_file *elf, const char **ret_leaves)
 
 /* --- files of processes ---------------------------------------------------------------------- */
 
-static int remember(struct hazards *h, const struct proc_map *map, const char *leaves)
+static void remember(struct hazards *h, const struct proc_map *map, const char *leaves)
 {
-	struct seen *more = array_grow(h->seen, h->cnt, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	h->seen = more;
-	more[h->cnt++] = (struct seen) { map->dev_major, map->dev_minor, map->ino, leaves };
-	return 0;
+	h->seen = array_grow(h->seen, h->cnt, sizeof(*h->seen));
+	h->seen[h->cnt++] = (struct seen) { map->dev_major, map->dev_minor, map->ino, leaves };
 }
 
 static int examine_mapped(
@@ -151,7 +146,9 @@ static int examine_mapped(
 	fd = proc_open_mapped("/proc", pid, map, NULL);
 	if (fd >= 0 && !elf_file_open_fd(fd, map->path, -1, NULL, &elf, NULL))
 		code = examine(elf, ret_leaves);
-	return code ? code : remember(h, map, *ret_leaves);
+	if (!code)
+		remember(h, map, *ret_leaves);
+	return code;
 }
 
 static int examine_process(
@@ -219,9 +216,7 @@ int hazard_find(struct draft *draft, const struct object *object, char *why, siz
 
 	why[0] = '\0';
 	if (!draft->hazards)
-		draft->hazards = calloc(1, sizeof(*draft->hazards));
-	if (!draft->hazards)
-		return -ENOMEM;
+		draft->hazards = xcalloc(1, sizeof(*draft->hazards));
 	code = examine(object->elf, &leaves);
 	if (leaves)
 		snprintf(why, size, "a signal handler of the file may leave calls by '%s'", leaves);

@@ -49,14 +49,14 @@ void requests_done(struct requests *r);
  */
 int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
 	const struct plan_rules *rules, struct err *err);
-int jumps_number(struct draft *draft, struct err *err);
+void jumps_number(struct draft *draft);
 void jumps_done(struct draft *draft);
 
 /*
  * Puts what @said, if it is not NULL, above what @known has of an event: arguments in their
- * order, wherever they are. False when memory is out.
+ * order, wherever they are.
  */
-bool event_declare(
+void event_declare(
 	struct targets *targets, struct preset_func *known, const struct preset_func *said);
 
 /* Probes of an event, and of that with which a span ends. */
@@ -68,7 +68,7 @@ bool event_call_is_over(struct proc_stack *stack, uint64_t where);
 bool event_is_stale(const char *path, const struct object_id *id);
 bool never_stale(const char *path, const struct object_id *id);
 
-/* The event of @cnt sites of one probe; NULL when memory is out. */
+/* The event of @cnt sites of one probe. */
 const struct event *usdt_event(struct targets *targets, const struct object *object,
 	const struct usdt_site *sites, size_t cnt);
 
@@ -86,7 +86,7 @@ const char *span_end(const char *func);
 /* The kind that @func says in front, or NULL. */
 const struct target_kind *target_kind_said(const char *func);
 
-/* Negative errno codes by name, the lowest first; NULL when memory is out. */
+/* Negative errno codes by name, the lowest first. */
 const struct preset_type *errno_type(struct targets *targets);
 
 /* What a preset or a configuration says, @said, prevails over what the kernel does. */

@@ -13,14 +13,12 @@ static int compare_funcs(const void *a, const void *b)
 }
 
 /* The functions of its object, with the numbers that they have now. */
-static int list_funcs(const struct draft *draft, struct draft_jumps *j, struct err *err)
+static void list_funcs(const struct draft *draft, struct draft_jumps *j)
 {
 	size_t cnt = 0;
 
 	free(j->follow.funcs);
-	j->follow.funcs = calloc(draft->target_cnt + 1, sizeof(*j->follow.funcs));
-	if (!j->follow.funcs)
-		return err_sys(err, -ENOMEM, "cannot follow jumps");
+	j->follow.funcs = xcalloc(draft->target_cnt + 1, sizeof(*j->follow.funcs));
 	for (size_t i = 0; i < draft->target_cnt; i++)
 		if (draft->targets[i].object == j->object && !draft->targets[i].refused)
 			j->follow.funcs[cnt++] =
@@ -28,7 +26,6 @@ static int list_funcs(const struct draft *draft, struct draft_jumps *j, struct e
 					false };
 	j->follow.func_cnt = cnt;
 	qsort(j->follow.funcs, cnt, sizeof(*j->follow.funcs), compare_funcs);
-	return 0;
 }
 
 static void ask_elf(void *arg, struct plan_request *req)
@@ -52,16 +49,14 @@ static bool has_jumps(const struct follow *f)
 int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
 	const struct plan_rules *rules, struct err *err)
 {
-	struct draft_jumps *j = array_grow(draft->jumps, draft->jumps_cnt, sizeof(*j));
-	int code;
+	struct draft_jumps *j;
+	int code = 0;
 
-	if (!j)
-		return err_sys(err, -ENOMEM, "cannot follow jumps");
-	draft->jumps = j;
-	j += draft->jumps_cnt++;
+	draft->jumps = array_grow(draft->jumps, draft->jumps_cnt, sizeof(*draft->jumps));
+	j = &draft->jumps[draft->jumps_cnt++];
 	*j = (struct draft_jumps) { .object = object };
-	code = list_funcs(draft, j, err);
-	if (!code && !rules->leave_jumps && has_jumps(&j->follow))
+	list_funcs(draft, j);
+	if (!rules->leave_jumps && has_jumps(&j->follow))
 		code = follow_find(&j->follow, planner, ask_elf, object->elf, err);
 	for (size_t i = 0; !code && i < draft->target_cnt; i++) {
 		struct target *f = &draft->targets[i];
@@ -75,22 +70,18 @@ int jumps_find(struct draft *draft, const struct object *object, struct planner 
 	return code;
 }
 
-int jumps_number(struct draft *draft, struct err *err)
+void jumps_number(struct draft *draft)
 {
 	uint32_t first = draft->probed_cnt;
-	int code = 0;
 
-	for (size_t i = 0; !code && i < draft->jumps_cnt; i++) {
+	for (size_t i = 0; i < draft->jumps_cnt; i++) {
 		struct draft_jumps *j = &draft->jumps[i];
 
-		code = list_funcs(draft, j, err);
-		if (code)
-			break;
+		list_funcs(draft, j);
 		follow_number(&j->follow, first);
 		first += j->follow.place_cnt;
 	}
 	draft->place_cnt = first - draft->probed_cnt;
-	return code;
 }
 
 const struct follow *jumps_of(const struct draft *draft, const struct object *object)

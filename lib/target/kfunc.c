@@ -56,19 +56,16 @@ static bool is_plain(const struct preset_func *declared)
 }
 
 /* As BTF declares it; what lies on the kernel's stack nobody reads. */
-static int args_declare(struct finding *f, struct preset_func *known)
+static void args_declare(struct finding *f, struct preset_func *known)
 {
 	struct preset_arg *args = targets_keep(f->targets, (known->arg_cnt + 1) * sizeof(*args));
 
-	if (!args)
-		return -ENOMEM;
 	for (size_t i = 0; i < known->arg_cnt; i++) {
 		args[i] = known->args[i];
 		if (args[i].place.where == PLACE_STACK)
 			args[i].place.where = PLACE_NOWHERE;
 	}
 	known->args = args;
-	return 0;
 }
 
 /* What BTF says of a function, and above it what @said does, if not NULL. */
@@ -78,12 +75,9 @@ static const struct preset_func *know(struct finding *f, const struct kfunc *fun
 	const struct preset_func *declared = types_of_btf(f->types, func->btf, func->id);
 	struct preset_func *known = targets_keep(f->targets, sizeof(*known));
 
-	if (!declared || !known)
-		return NULL;
 	*known = *declared;
 	*ret_plain = is_plain(declared);
-	if (args_declare(f, known))
-		return NULL;
+	args_declare(f, known);
 	if (returns_errors(declared)) {
 		known->ret.type = f->errors;
 		known->judge.kind = FSN_JUDGE_NEGATIVE;
@@ -109,11 +103,9 @@ static const struct object *object_of(struct finding *f, const char *module)
 		if (!strcmp(f->targets->target[i].object->path, path))
 			return f->targets->target[i].object;
 	object = targets_keep(f->targets, sizeof(*object));
-	if (!object)
-		return NULL;
 	*object = kernel;
 	object->path = targets_text(f->targets, path);
-	return object->path ? object : NULL;
+	return object;
 }
 
 static int find_one(struct finding *f, const struct request *req, const struct kfunc *func,
@@ -125,8 +117,6 @@ static int find_one(struct finding *f, const struct request *req, const struct k
 	bool plain = false;
 
 	t.object = object_of(f, func->module);
-	if (!t.object)
-		return -ENOMEM;
 	for (size_t i = f->first; i < f->targets->cnt; i++) {
 		struct target *other = &f->targets->target[i];
 
@@ -141,7 +131,7 @@ static int find_one(struct finding *f, const struct request *req, const struct k
 	t.how = plain ? KFUNC_FENTRY : KFUNC_MULTI;
 	if (refused)
 		t.refused = targets_text(f->targets, refused);
-	return t.symbol && t.known && !refused == !t.refused ? targets_add(f->targets, &t) : -ENOMEM;
+	return targets_add(f->targets, &t);
 }
 
 /* In the hint the names that are near. */
@@ -223,10 +213,7 @@ static int kfunc_find(struct libfind *finder, const struct objects *objects,
 		return 0;
 	f.errors = errno_type(targets);
 	f.types = btf_types_new(targets);
-	if (!f.errors || !f.types)
-		code = err_sys(err, -ENOMEM, "cannot list the kernel's functions");
-	else
-		code = kfuncs_open(&kfuncs, err);
+	code = kfuncs_open(&kfuncs, err);
 	f.kfuncs = kfuncs;
 	for (size_t i = 0; !code && i < req_cnt; i++)
 		code = find_request(&f, reqs[i], err);
@@ -298,18 +285,16 @@ static int kfunc_link(
 	const struct target *t = &draft->targets[fn];
 	bool fentry = t->how == KFUNC_FENTRY, ends = t->plan.exit != PLAN_EXIT_NONE;
 	uint64_t at = fentry ? t->offset : (uintptr_t)t->symbol, cookie = fn;
-	int code = 0;
 
 	if (draft->entries_alone)
 		ends = false;
 	if (ends)
-		code = probes_add(p, t->object_index, fentry ? ENGINE_FEXIT : ENGINE_KRETURN, at,
+		probes_add(p, t->object_index, fentry ? ENGINE_FEXIT : ENGINE_KRETURN, at,
 			cookie | (uint64_t)FSN_RETURN << FSN_COOKIE_KIND_SHIFT);
 	else
 		cookie |= (uint64_t)FSN_COUNT << FSN_COOKIE_KIND_SHIFT;
-	return code ? code
-		    : probes_add(p, t->object_index, fentry ? ENGINE_FENTRY : ENGINE_KPROBE, at,
-			      cookie);
+	probes_add(p, t->object_index, fentry ? ENGINE_FENTRY : ENGINE_KPROBE, at, cookie);
+	return 0;
 }
 
 /* --- calls in progress ------------------------------------------------------------------------ */

@@ -70,7 +70,7 @@ int target_kind_check_condition(const struct target_kind *kind, struct err *err)
 
 /* --- events --------------------------------------------------------------------------------- */
 
-bool event_declare(
+void event_declare(
 	struct targets *targets, struct preset_func *known, const struct preset_func *said)
 {
 	struct preset_arg *args;
@@ -78,10 +78,8 @@ bool event_declare(
 	known->ret_text = "void";
 	known->ret = (struct preset_value) { .kind = TYPE_VOID };
 	if (!said || !said->has_args)
-		return true;
+		return;
 	args = targets_keep(targets, said->arg_cnt * sizeof(*args));
-	if (!args)
-		return false;
 	for (size_t i = 0; i < said->arg_cnt; i++) {
 		args[i] = said->args[i];
 		args[i].place = i < known->arg_cnt
@@ -90,7 +88,6 @@ bool event_declare(
 	}
 	known->args = args;
 	known->arg_cnt = said->arg_cnt;
-	return true;
 }
 
 static int link_sites(struct probes *p, const struct draft *draft, uint32_t fn,
@@ -132,29 +129,19 @@ bool event_is_stale(const char *path, const struct object_id *id)
 
 /* --- offsets and cookies of every probe ----------------------------------------------------- */
 
-static int list_add(struct probes *p, struct probe_list *list, const struct event_site *site,
+static void list_add(struct probes *p, struct probe_list *list, const struct event_site *site,
 	uint64_t cookie)
 {
 	size_t n = list->probes.cnt;
-	unsigned long *offsets = array_grow(list->offsets, n, sizeof(*offsets)), *semaphores;
-	uint64_t *cookies;
 
-	if (offsets)
-		list->offsets = offsets;
-	semaphores = array_grow(list->semaphores, n, sizeof(*semaphores));
-	if (semaphores)
-		list->semaphores = semaphores;
-	cookies = array_grow(list->cookies, n, sizeof(*cookies));
-	if (cookies)
-		list->cookies = cookies;
-	if (!offsets || !semaphores || !cookies)
-		return -ENOMEM;
-	offsets[n] = site->offset;
-	semaphores[n] = site->semaphore;
-	cookies[n] = cookie;
+	list->offsets = array_grow(list->offsets, n, sizeof(*list->offsets));
+	list->semaphores = array_grow(list->semaphores, n, sizeof(*list->semaphores));
+	list->cookies = array_grow(list->cookies, n, sizeof(*list->cookies));
+	list->offsets[n] = site->offset;
+	list->semaphores[n] = site->semaphore;
+	list->cookies[n] = cookie;
 	list->probes.cnt++;
 	p->total++;
-	return 0;
 }
 
 static struct probe_list *list_of(struct probes *p, uint32_t object, enum engine_prog prog)
@@ -162,38 +149,35 @@ static struct probe_list *list_of(struct probes *p, uint32_t object, enum engine
 	return &p->lists[prog * p->object_cnt + object];
 }
 
-int probes_add(struct probes *p, uint32_t object, enum engine_prog prog, uint64_t offset,
+void probes_add(struct probes *p, uint32_t object, enum engine_prog prog, uint64_t offset,
 	uint64_t cookie)
 {
 	const struct event_site site = { .offset = offset };
 
-	return list_add(p, list_of(p, object, prog), &site, cookie);
+	list_add(p, list_of(p, object, prog), &site, cookie);
 }
 
-int probes_add_place(struct probes *p, uint32_t no, uint32_t object, enum engine_prog prog,
+void probes_add_place(struct probes *p, uint32_t no, uint32_t object, enum engine_prog prog,
 	uint64_t offset, uint64_t cookie)
 {
 	const struct event_site site = { .offset = offset };
 	struct place_probes *place = &p->places[no - p->place_first];
 
 	place->object = object;
-	return list_add(p, prog == ENGINE_END ? &place->ends : &place->entry, &site, cookie);
+	list_add(p, prog == ENGINE_END ? &place->ends : &place->entry, &site, cookie);
 }
 
 int probes_add_event(struct probes *p, uint32_t object, enum engine_prog prog,
 	const struct event_site *site, uint32_t fn, enum fsn_kind kind)
 {
-	struct fsn_sources *more = array_grow(p->sources, p->source_cnt, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	p->sources = more;
+	p->sources = array_grow(p->sources, p->source_cnt, sizeof(*p->sources));
 	if (p->source_cnt >= FSN_SOURCES_MAX)
 		return -E2BIG;
-	more[p->source_cnt++] = site->from;
-	return list_add(p, list_of(p, object, prog), site,
+	p->sources[p->source_cnt++] = site->from;
+	list_add(p, list_of(p, object, prog), site,
 		fn | (uint64_t)kind << FSN_COOKIE_KIND_SHIFT |
 			(uint64_t)p->source_cnt << FSN_COOKIE_MORE_SHIFT);
+	return 0;
 }
 
 static int link_object(struct probes *p, const struct draft *draft, uint32_t object)
@@ -224,14 +208,12 @@ int probes_new(const struct draft *draft, enum link_mode mode, struct probes *re
 	size_t numbered = draft->probed_cnt + draft->place_cnt;
 	int code = numbered > FSN_FN_MAX ? -E2BIG : 0;
 
-	p.lists = calloc(draft->objects.cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
-	p.places = calloc(draft->place_cnt + 1, sizeof(*p.places));
-	p.place_cnt = p.places ? draft->place_cnt : 0;
+	p.lists = xcalloc(draft->objects.cnt * ENGINE_PROG_CNT, sizeof(*p.lists));
+	p.places = xcalloc(draft->place_cnt + 1, sizeof(*p.places));
+	p.place_cnt = draft->place_cnt;
 	p.place_first = draft->probed_cnt;
 	for (size_t i = 0; i < p.place_cnt; i++)
 		p.places[i].leader = UINT32_MAX;
-	if (!p.lists || !p.places)
-		return err_sys(err, -ENOMEM, "cannot list probes");
 	p.object_cnt = draft->objects.cnt;
 	p.list_cnt = draft->objects.cnt * ENGINE_PROG_CNT;
 	for (uint32_t fn = 0; !code && fn < draft->probed_cnt; fn++) {

@@ -92,7 +92,7 @@ struct probes {
 
 /*
  * One list for each object and program that has probes, as the kinds of its targets make
- * them. -ENOMEM, and -E2BIG when there are more targets or indirect jumps than a cookie can
+ * them. -E2BIG when there are more targets or indirect jumps than a cookie can
  * number.
  */
 struct draft;
@@ -100,17 +100,17 @@ int probes_new(const struct draft *draft, enum link_mode mode, struct probes *re
 	struct err *err);
 void probes_done(struct probes *p);
 
-/* For kinds: adds a probe at @offset of object number @object. -ENOMEM only. */
-_must_check_ int probes_add(struct probes *p, uint32_t object, enum engine_prog prog,
+/* For kinds: adds a probe at @offset of object number @object. */
+void probes_add(struct probes *p, uint32_t object, enum engine_prog prog,
 	uint64_t offset, uint64_t cookie);
 
-/* For kinds: the same for place number @no, an ENGINE_END or ENGINE_ENTRY. -ENOMEM only. */
-_must_check_ int probes_add_place(struct probes *p, uint32_t no, uint32_t object,
+/* For kinds: the same for place number @no, an ENGINE_END or ENGINE_ENTRY. */
+void probes_add_place(struct probes *p, uint32_t no, uint32_t object,
 	enum engine_prog prog, uint64_t offset, uint64_t cookie);
 
 /*
  * For kinds: adds a probe of target @fn at @site of object number @object, for the event that
- * begins it or, with @kind FSN_END, ends it. -ENOMEM, -E2BIG.
+ * begins it or, with @kind FSN_END, ends it. -E2BIG.
  */
 _must_check_ int probes_add_event(struct probes *p, uint32_t object, enum engine_prog prog,
 	const struct event_site *site, uint32_t fn, enum fsn_kind kind);
@@ -187,7 +187,7 @@ struct target_kind {
 		const struct plan_rules *rules, struct err *err);
 
 	/*
-	 * Adds to @probes those of target @fn of @draft, for links of @mode. -ENOMEM, -E2BIG
+	 * Adds to @probes those of target @fn of @draft, for links of @mode. -E2BIG
 	 * when there is no number for one more.
 	 */
 	int (*link)(struct probes *probes, const struct draft *draft, uint32_t fn,

@@ -93,31 +93,19 @@ void requests_done(struct requests *r)
 	free(r->req);
 }
 
-static int request_add(struct requests *r, const struct request *req, struct err *err)
+static void request_add(struct requests *r, const struct request *req)
 {
-	struct request *grown = array_grow(r->req, r->cnt, sizeof(*grown));
-
-	if (!grown)
-		return err_sys(err, -ENOMEM, "cannot list functions");
-	r->req = grown;
+	r->req = array_grow(r->req, r->cnt, sizeof(*r->req));
 	r->req[r->cnt++] = *req;
-	return 0;
 }
 
 /* Libraries for one request; they live as long as the requests. */
 static struct objects *own_libs(struct requests *r)
 {
-	struct objects **more = array_grow(r->own, r->own_cnt, sizeof(*more));
-	struct objects *libs = calloc(1, sizeof(*libs));
+	struct objects *libs = xcalloc(1, sizeof(*libs));
 
-	if (more)
-		r->own = more;
-	if (!more || !libs) {
-		free(libs);
-		return NULL;
-	}
-	r->own[r->own_cnt++] = libs;
-	return libs;
+	r->own = array_grow(r->own, r->own_cnt, sizeof(*r->own));
+	return r->own[r->own_cnt++] = libs;
 }
 
 /* Asks for one function of a preset. One whose own library is not there is left out. */
@@ -134,17 +122,18 @@ static int request_preset(struct requests *r, struct libfind *finder,
 	struct objects *libs;
 	int code;
 
-	if (!pf->lib_cnt || opts->lib_cnt)
-		return request_add(r, &req, err);
+	if (!pf->lib_cnt || opts->lib_cnt) {
+		request_add(r, &req);
+		return 0;
+	}
 	libs = own_libs(r);
-	if (!libs)
-		return err_sys(err, -ENOMEM, "cannot list libraries");
 	code = libs_find(libs, finder, pf->libs, pf->lib_cnt, req.optional ? LIBS_ANY : LIBS_ALL,
 		err);
 	if (code || !libs->cnt)
 		return code;
 	req.objects = libs;
-	return request_add(r, &req, err);
+	request_add(r, &req);
+	return 0;
 }
 
 /* The functions of the preset that one FUNCTION argument means. */
@@ -183,14 +172,15 @@ static int choose_preset(struct requests *r, struct libfind *finder,
 }
 
 /* With kernels that GPUs run those that launch them, which have no name of a user's. */
-static int request_launches(struct requests *r, struct err *err)
+static void request_launches(struct requests *r)
 {
 	static const struct request launches = { .func = "gpu:" TARGET_GPU_LAUNCHES };
 
 	for (size_t i = 0; i < r->cnt; i++)
-		if (!r->req[i].literal && gpu_asks_kernels(r->req[i].func))
-			return request_add(r, &launches, err);
-	return 0;
+		if (!r->req[i].literal && gpu_asks_kernels(r->req[i].func)) {
+			request_add(r, &launches);
+			return;
+		}
 }
 
 int requests_make(struct requests *r, struct libfind *finder,
@@ -201,11 +191,15 @@ int requests_make(struct requests *r, struct libfind *finder,
 	for (size_t i = 0; !code && i < opts->function_cnt; i++) {
 		struct request req = { .func = opts->functions[i], .regex = opts->regex };
 
-		code = opts->preset ? choose_preset(r, finder, opts, opts->functions[i], err) :
-				      request_add(r, &req, err);
+		if (opts->preset)
+			code = choose_preset(r, finder, opts, opts->functions[i], err);
+		else
+			request_add(r, &req);
 	}
 	if (opts->preset && !opts->function_cnt)
 		for (size_t i = 0; !code && i < opts->preset->func_cnt; i++)
 			code = request_preset(r, finder, opts, &opts->preset->funcs[i], err);
-	return code || !opts->launches ? code : request_launches(r, err);
+	if (!code && opts->launches)
+		request_launches(r);
+	return code;
 }

@@ -62,8 +62,9 @@ static int sample_plan(struct draft *draft, size_t first, size_t cnt,
 static int sample_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode)
 {
-	return probes_add(p, objects_find(&draft->objects, draft->targets[fn].object),
-		ENGINE_SAMPLE, 0, fn);
+	probes_add(p, objects_find(&draft->objects, draft->targets[fn].object), ENGINE_SAMPLE, 0,
+		fn);
+	return 0;
 }
 
 const struct target_kind target_sample = {

@@ -33,8 +33,6 @@ static int find_event(struct libfind *finder, const struct request *req, const c
 	size_t first = targets->cnt;
 	int code;
 
-	if (!one)
-		return err_sys(err, -ENOMEM, "cannot list spans");
 	*one = (struct request) { .func = func };
 	if (pattern_is_glob(func))
 		return err_set(err, -EINVAL, "'%s': a span is from one event to another", req->func);
@@ -64,14 +62,12 @@ static int find_request(struct libfind *finder, const struct request *req,
 	struct targets *targets, struct err *err)
 {
 	const char *end = span_end(req->func);
-	_cleanup_free_ char *name = NULL, *begin = strndup(req->func, end - 2 - req->func);
-	const char *kept = begin ? targets_text(targets, begin) : NULL;
+	_cleanup_free_ char *name = NULL, *begin = xstrndup(req->func, end - 2 - req->func);
+	const char *kept = targets_text(targets, begin);
 	struct preset_func *known = targets_keep(targets, sizeof(*known));
 	struct target t, until;
 	int code;
 
-	if (!kept || !known)
-		return err_sys(err, -ENOMEM, "cannot list spans");
 	code = find_event(finder, req, kept, targets, &t, err);
 	if (!code)
 		code = find_event(finder, req, end, targets, &until, err);
@@ -81,18 +77,16 @@ static int find_request(struct libfind *finder, const struct request *req,
 		return err_set(err, -EINVAL,
 			"'%s': a span is from one event to another, not to the same one",
 			req->func);
-	if (asprintf(&name, "%s..%s", t.symbol, until.symbol) < 0)
-		return err_sys(err, -ENOMEM, "cannot list spans");
+	name = xasprintf("%s..%s", t.symbol, until.symbol);
 	*known = *t.known;
-	if (!event_declare(targets, known, req->known))
-		return err_sys(err, -ENOMEM, "cannot list spans");
+	event_declare(targets, known, req->known);
 	t.request = req;
 	t.symbol = targets_text(targets, name);
 	t.name = req->name ? req->name : t.symbol;
 	t.known = known;
 	t.from_pattern = req->optional;
 	t.until = until.event;
-	if (!t.symbol || targets_add(targets, &t))
+	if (targets_add(targets, &t))
 		return err_sys(err, -ENOMEM, "cannot list spans");
 	return 0;
 }

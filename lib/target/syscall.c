@@ -40,8 +40,6 @@ const struct preset_type *errno_type(struct targets *targets)
 		targets, (ARRAY_SIZE(restarts) + ERRNO_MAX) * sizeof(*codes));
 	size_t cnt = ARRAY_SIZE(restarts);
 
-	if (!type || !codes)
-		return NULL;
 	memcpy(codes, restarts, sizeof(restarts));
 	for (int code = ERRNO_MAX; code > 0; code--) {
 		const char *name = strerrorname_np(code);
@@ -142,8 +140,8 @@ struct known_call {
 	struct preset_arg args[SYSCALL_ARGS];
 };
 
-/* The declaration and its parts; false when memory is out. */
-static bool arg_declare(struct targets *targets, const struct trace_field *f, size_t index,
+/* The declaration and its parts. */
+static void arg_declare(struct targets *targets, const struct trace_field *f, size_t index,
 	struct preset_arg *arg)
 {
 	bool pointer = strchr(f->type, '*') != NULL;
@@ -154,7 +152,6 @@ static bool arg_declare(struct targets *targets, const struct trace_field *f, si
 	arg->name = targets_text(targets, f->name);
 	arg->value = syscall_value(f);
 	arg->place = (struct preset_place) { PLACE_REG, index, 1, false };
-	return arg->text && arg->name;
 }
 
 /* The names that tracepoints have for calls, where they are other ones. */
@@ -187,7 +184,7 @@ struct finding {
 };
 
 /* What a format file says: behind the fields that all have and the number, arguments. */
-static bool args_declare(
+static void args_declare(
 	const struct finding *by, const char *name, struct known_call *known)
 {
 	struct targets *targets = by->targets;
@@ -198,14 +195,14 @@ static bool args_declare(
 
 	if (by->tracefs < 0) {
 		known->func.types_why = by->tracefs_why;
-		return true;
+		return;
 	}
 	snprintf(event_name, sizeof(event_name), "sys_enter_%s", traced_name(name));
 	code = tracefs_event(by->tracefs, "syscalls", event_name, &event, &err);
 	if (code && code != -ENOENT)
 		known->func.types_why = targets_text(targets, err.msg);
 	if (code)
-		return code == -ENOENT || known->func.types_why;
+		return;
 	known->func.has_args = true;
 	for (size_t i = 0; i < event.cnt; i++) {
 		const struct trace_field *f = &event.fields[i];
@@ -213,11 +210,9 @@ static bool args_declare(
 
 		if (f->is_common || !strcmp(f->name, "__syscall_nr") || n == SYSCALL_ARGS)
 			continue;
-		if (!arg_declare(targets, f, n, &known->args[n]))
-			return false;
+		arg_declare(targets, f, n, &known->args[n]);
 		known->func.arg_cnt++;
 	}
-	return true;
 }
 
 void known_override(struct preset_func *func, const struct preset_func *said)
@@ -244,8 +239,6 @@ static const struct preset_func *know(const struct finding *f, enum syscall_abi 
 {
 	struct known_call *known = targets_keep(f->targets, sizeof(*known));
 
-	if (!known)
-		return NULL;
 	known->func = (struct preset_func) {
 		.name = name,
 		.symbol = name,
@@ -261,8 +254,7 @@ static const struct preset_func *know(const struct finding *f, enum syscall_abi 
 	} else {
 		if (returns_address(name))
 			known->func.ret_text = "void *";
-		if (!args_declare(f, name, known))
-			return NULL;
+		args_declare(f, name, known);
 	}
 	if (said)
 		known_override(&known->func, said);
@@ -300,20 +292,20 @@ static int find_one(struct finding *f, const struct request *req, unsigned int s
 	t.symbol = targets_text(f->targets, name);
 	t.name = req->name ? req->name : t.symbol;
 	t.known = know(f, abi, syscall_name(abi, slot % SYSCALL_NUMBERS), req->known);
-	return t.symbol && t.known ? targets_add(f->targets, &t) : -ENOMEM;
+	return targets_add(f->targets, &t);
 }
 
 /* In the hint the names that are near. */
 static int not_found(const char *text, struct err *err)
 {
-	_cleanup_free_ char *names = calloc(2 * SYSCALL_NUMBERS, NAME_LEN);
+	_cleanup_free_ char *names = xcalloc(2 * SYSCALL_NUMBERS, NAME_LEN);
 	char hint[ERR_HINT_LEN];
 	struct suggest near;
 
 	err_set(err, -ENOENT, "no system call '%s'", text);
 	suggest_init(&near, text);
 	near.prefix = "s:";
-	for (unsigned int slot = 0; names && slot < 2 * SYSCALL_NUMBERS; slot++)
+	for (unsigned int slot = 0; slot < 2 * SYSCALL_NUMBERS; slot++)
 		if (name_of(slot, names + slot * NAME_LEN, NAME_LEN))
 			suggest_offer(&near, names + slot * NAME_LEN, NULL);
 	if (suggest_text(&near, hint, sizeof(hint)))
@@ -367,8 +359,6 @@ static int syscall_find(struct libfind *finder, const struct objects *objects,
 	if (!req_cnt)
 		return 0;
 	f.errors = errno_type(targets);
-	if (!f.errors)
-		return err_sys(err, -ENOMEM, "cannot list system calls");
 	tracefs = tracefs_open(&why);
 	f.tracefs = tracefs;
 	f.tracefs_why = tracefs < 0 ? targets_text(targets, why.msg) : NULL;
@@ -422,15 +412,15 @@ static int syscall_link(
 	static const char *const others[] = { "execve", "execveat" };
 	const struct target *t = &draft->targets[fn];
 	uint64_t cookie = fn + 1;
-	int code = 0;
 
 	if (is_one_of(t, forks, ARRAY_SIZE(forks)))
 		cookie |= FSN_SYSCALL_CHILD;
 	if (is_one_of(t, others, ARRAY_SIZE(others)))
 		cookie |= FSN_SYSCALL_OTHER;
 	if (t->plan.exit != PLAN_EXIT_NONE)
-		code = probes_add(p, t->object_index, ENGINE_SYS_EXIT, t->offset, cookie);
-	return code ? code : probes_add(p, t->object_index, ENGINE_SYS_ENTER, t->offset, cookie);
+		probes_add(p, t->object_index, ENGINE_SYS_EXIT, t->offset, cookie);
+	probes_add(p, t->object_index, ENGINE_SYS_ENTER, t->offset, cookie);
+	return 0;
 }
 
 /* --- calls in progress ---------------------------------------------------------------------- */

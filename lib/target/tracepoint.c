@@ -68,7 +68,7 @@ static struct preset_arg arg_of(const struct trace_field *f, bool of_call, size_
 }
 
 /* "char comm[16]" */
-static bool arg_name(struct targets *targets, const struct trace_field *f, struct preset_arg *arg)
+static void arg_name(struct targets *targets, const struct trace_field *f, struct preset_arg *arg)
 {
 	bool pointer = strchr(f->type, '*') != NULL;
 	char text[256], room[16] = "";
@@ -78,7 +78,6 @@ static bool arg_name(struct targets *targets, const struct trace_field *f, struc
 	snprintf(text, sizeof(text), "%s%s%s%s", f->type, pointer ? "" : " ", f->name, room);
 	arg->text = targets_text(targets, text);
 	arg->name = targets_text(targets, f->name);
-	return arg->text && arg->name;
 }
 
 /* What is found of one. */
@@ -97,8 +96,6 @@ static struct known_event *know(struct targets *targets, const struct trace_even
 	bool of_calls = !strcmp(category, "syscalls");
 	size_t n = 0;
 
-	if (!known)
-		return NULL;
 	known->site.offset = e->id;
 	known->event = (struct event) { &tracepoints, &known->site, 1 };
 	for (size_t i = 0; i < e->cnt; i++) {
@@ -109,13 +106,13 @@ static struct known_event *know(struct targets *targets, const struct trace_even
 		if (n < FSN_EVENT_STACK)
 			known->site.from.arg[n] = source_of(f);
 		known->args[n] = arg_of(f, of_calls, n);
-		if (!arg_name(targets, f, &known->args[n++]))
-			return NULL;
+		arg_name(targets, f, &known->args[n++]);
 	}
 	known->func.has_args = true;
 	known->func.args = known->args;
 	known->func.arg_cnt = n;
-	return event_declare(targets, &known->func, said) ? known : NULL;
+	event_declare(targets, &known->func, said);
+	return known;
 }
 
 /* --- by name -------------------------------------------------------------------------------- */
@@ -138,7 +135,7 @@ static int find_one(struct finding *f, const struct request *req, const char *na
 	_cleanup_trace_event_ struct trace_event event = {};
 	struct target t = { .request = req, .object = &tracepoints, .from_pattern = lenient };
 	const char *colon = strchr(name, ':');
-	_cleanup_free_ char *category = strndup(name, colon - name);
+	_cleanup_free_ char *category = xstrndup(name, colon - name);
 	struct known_event *known;
 	int code;
 
@@ -147,16 +144,12 @@ static int find_one(struct finding *f, const struct request *req, const char *na
 			f->targets->target[i].from_pattern &= lenient;
 			return 0;
 		}
-	if (!category)
-		return err_sys(err, -ENOMEM, "cannot list tracepoints");
 	code = tracefs_event(f->tracefs, category, colon + 1, &event, err);
 	if (code)
 		return code;
 	known = know(f->targets, &event, category, req->known);
 	t.symbol = targets_text(f->targets, name);
 	t.name = req->name && !lenient ? req->name : t.symbol;
-	if (!known || !t.symbol)
-		return err_sys(err, -ENOMEM, "cannot list tracepoints");
 	t.known = &known->func;
 	t.event = &known->event;
 	t.offset = t.site_offset = event.id;

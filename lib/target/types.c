@@ -76,14 +76,10 @@ static const struct preset_type *enum_new(struct type_reader *r, const struct ty
 	while (cnt < TYPES_CODES && r->code(r, step, cnt, &code))
 		cnt++;
 	codes = targets_keep(r->targets, (cnt + 1) * sizeof(*codes));
-	if (!type || !codes)
-		return NULL;
 	for (size_t i = 0; i < cnt; i++) {
 		const char *name = r->code(r, step, i, &codes[i].code);
 
 		codes[i].name = targets_text(r->targets, clean(name, buf));
-		if (!codes[i].name)
-			return NULL;
 	}
 	*type = (struct preset_type) {
 		.name = targets_text(r->targets, clean(step->name, buf)),
@@ -93,24 +89,18 @@ static const struct preset_type *enum_new(struct type_reader *r, const struct ty
 		.codes = codes,
 		.code_cnt = codes_order(codes, cnt),
 	};
-	return type->name ? type : NULL;
+	return type;
 }
 
 /* The same for the same: names are kept once however many functions have them. */
 static const struct preset_type *enum_of(struct type_reader *r, const struct type_step *step)
 {
-	struct type_seen *more;
-
 	for (size_t i = 0; i < r->seen_cnt; i++)
 		if (r->seen[i].at == step->at)
 			return r->seen[i].type;
-	more = array_grow(r->seen, r->seen_cnt, sizeof(*more));
-	if (!more)
-		return NULL;
-	r->seen = more;
-	more[r->seen_cnt].at = step->at;
-	more[r->seen_cnt].type = enum_new(r, step);
-	return more[r->seen_cnt].type ? more[r->seen_cnt++].type : NULL;
+	r->seen = array_grow(r->seen, r->seen_cnt, sizeof(*r->seen));
+	r->seen[r->seen_cnt] = (struct type_seen) { step->at, enum_new(r, step) };
+	return r->seen[r->seen_cnt++].type;
 }
 
 /* --- one type ------------------------------------------------------------------------------- */
@@ -263,15 +253,13 @@ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 		return -E2BIG;
 	if (w.is_enum && !w.value.type)
 		w.value.type = enum_of(r, &w.end);
-	if (w.is_enum && !w.value.type)
-		return -ENOMEM;
 	if (!name) {
 		p->func.ret = w.value;
 		/* What a call gives back is there. */
 		if (w.value.kind == TYPE_POINTER && w.end.is_char && !strcmp(w.stars, "*"))
 			p->func.ret.kind = TYPE_STRING;
 		p->func.ret_text = declare(r->targets, &w, "");
-		return p->func.ret_text ? 0 : -ENOMEM;
+		return 0;
 	}
 	if (w.value.kind == TYPE_VOID)
 		return -E2BIG;
@@ -281,8 +269,6 @@ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 	a->member_size = w.member_size;
 	a->name = targets_text(r->targets, name);
 	a->text = declare(r->targets, &w, name);
-	if (!a->name || !a->text)
-		return -ENOMEM;
 	p->func.arg_cnt++;
 	return 0;
 }
@@ -294,8 +280,6 @@ const struct preset_func *proto_done(struct proto *p, struct targets *targets,
 	struct preset_arg *args =
 		targets_keep(targets, (p->func.arg_cnt + 1) * sizeof(*args));
 
-	if (!func || !args)
-		return NULL;
 	memcpy(args, p->args, p->func.arg_cnt * sizeof(*args));
 	if (!p->is_placed)
 		args_place(args, p->func.arg_cnt, &p->func.ret, PRESET_ABI_HOST);
@@ -320,8 +304,6 @@ const struct preset_func *proto_none(
 {
 	struct preset_func *func = targets_keep(targets, sizeof(*func));
 
-	if (!func)
-		return NULL;
 	*func = said ? *said : (struct preset_func) { .name = name, .symbol = name };
 	if (!func->types_why)
 		func->types_why = why;

@@ -19,12 +19,12 @@
  * Sets .known of the functions of @targets that lie in files and whose arguments or result
  * nobody has declared, by the DWARF of their files; .types_why says where they are from, or why
  * they are not known. Of groups of more than TYPES_USUAL functions only if they are @wanted by
- * name: it takes time. -ENOMEM only.
+ * name: it takes time.
  */
 #define TYPES_USUAL 4096
-_must_check_ int types_of_files(struct targets *targets, bool wanted);
+void types_of_files(struct targets *targets, bool wanted);
 
-/* A reader of functions' types by BTF, with what it keeps from one to the next; NULL: no memory. */
+/* A reader of functions' types by BTF, with what it keeps from one to the next. */
 struct btf;
 struct btf_types;
 struct btf_types *btf_types_new(struct targets *targets);
@@ -32,7 +32,7 @@ void btf_types_free(struct btf_types *b);
 
 /*
  * What @btf, which outlives @b, says of @id: it lives as long as the targets, and is without
- * arguments and result where that is no function, or one of too many. NULL: no memory.
+ * arguments and result where that is no function, or one of too many.
  */
 const struct preset_func *types_of_btf(struct btf_types *b, const struct btf *btf, uint32_t id);
 
@@ -45,7 +45,7 @@ struct member_at {
 
 /*
  * What @path is, "dims[0]" or "shape.rows", in what argument @nth of @t points to, by DWARF.
- * -EINVAL when it is nothing that can be read there, and *@ret_why says why; -ENOMEM.
+ * -EINVAL when it is nothing that can be read there, and *@ret_why says why.
  */
 struct target;
 _must_check_ int types_member(const struct target *t, size_t nth, const char *path,
@@ -57,7 +57,7 @@ enum fsn_regs target_regs(const struct target *t);
 /* Sets where arguments that a preset or a configuration declares of a Go function are. */
 void go_place_declared(struct preset_arg *args, size_t cnt);
 
-/* "name(type arg, ...) -> result", as far as it is known. To be freed; NULL: no memory. */
+/* "name(type arg, ...) -> result", as far as it is known. To be freed. */
 char *types_prototype(const char *name, const struct preset_func *known);
 
 /* --- for readers of debug information -------------------------------------------------------- */
@@ -111,15 +111,15 @@ struct proto {
 	bool is_placed; /* .place of each is known: it is not that of C */
 };
 
-/* An argument of type @first, or with @name NULL the result. -ENOMEM, -E2BIG. */
+/* An argument of type @first, or with @name NULL the result. -E2BIG. */
 _must_check_ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 	const struct type_step *first);
 
-/* The record, with what @said says before it; NULL: no memory. */
+/* The record, with what @said says before it. */
 const struct preset_func *proto_done(struct proto *p, struct targets *targets,
 	const struct preset_func *said, const char *why);
 
-/* Like @said, with nothing but @why added; NULL: no memory. */
+/* Like @said, with nothing but @why added. */
 const struct preset_func *proto_none(
 	struct targets *targets, const struct preset_func *said, const char *name, const char *why);
 

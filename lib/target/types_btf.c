@@ -139,7 +139,7 @@ static void on_text(void *ctx, const char *format, va_list args)
 	out_str(&b->text, buf);
 }
 
-/* "int (*compare)(const void *, const void *)"; NULL: no memory. */
+/* "int (*compare)(const void *, const void *)" */
 static const char *declaration(struct btf_types *b, uint32_t type, const char *name)
 {
 	LIBBPF_OPTS(btf_dump_emit_type_decl_opts, opts, .field_name = name);
@@ -152,12 +152,11 @@ static const char *declaration(struct btf_types *b, uint32_t type, const char *n
 }
 
 /* Of the argument that was read last. */
-static int name_arg(struct btf_types *b, const struct btf_param *param, struct proto *p)
+static void name_arg(struct btf_types *b, const struct btf_param *param, struct proto *p)
 {
 	struct preset_arg *arg = &p->args[p->func.arg_cnt - 1];
 
 	arg->text = declaration(b, param->type, arg->name);
-	return arg->text ? 0 : -ENOMEM;
 }
 
 /* -E2BIG: what is not understood, or too much of it. */
@@ -179,20 +178,19 @@ static int read_proto(struct btf_types *b, const struct btf_type *type, struct p
 			? proto_add(p, &b->r, name ? name : "", &first)
 			: -E2BIG;
 		if (!rc)
-			rc = name_arg(b, &params[i], p);
+			name_arg(b, &params[i], p);
 	}
 	if (!rc)
 		p->func.ret_text = declaration(b, type->type, "");
-	return rc || p->func.ret_text ? rc : -ENOMEM;
+	return rc;
 }
 
 struct btf_types *btf_types_new(struct targets *targets)
 {
-	struct btf_types *b = calloc(1, sizeof(*b));
+	struct btf_types *b = xcalloc(1, sizeof(*b));
 
-	if (b)
-		b->r = (struct type_reader) { .targets = targets, .next = next, .finish = finish,
-			.code = code };
+	b->r = (struct type_reader) { .targets = targets, .next = next, .finish = finish,
+		.code = code };
 	return b;
 }
 
@@ -207,36 +205,33 @@ void btf_types_free(struct btf_types *b)
 }
 
 /* Numbers of types are those of one BTF. */
-static int read_from(struct btf_types *b, const struct btf *btf)
+static void read_from(struct btf_types *b, const struct btf *btf)
 {
 	if (b->btf == btf)
-		return 0;
+		return;
 	btf_dump__free(b->dump);
 	b->btf = NULL;
 	b->r.seen_cnt = 0;
 	b->dump = btf_dump__new(btf, on_text, b, NULL);
 	if (!b->dump)
-		return -ENOMEM;
+		alloc_failed();
 	b->btf = btf;
-	return 0;
 }
 
 const struct preset_func *types_of_btf(struct btf_types *b, const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *func = btf__type_by_id(btf, id), *type;
-	_cleanup_free_ struct proto *p = calloc(1, sizeof(*p));
+	_cleanup_free_ struct proto *p = xcalloc(1, sizeof(*p));
 	const char *name;
 	int rc;
 
-	if (!p || read_from(b, btf))
-		return NULL;
+	read_from(b, btf);
 	if (!func || !btf_is_func(func))
 		return proto_none(b->r.targets, NULL, "", NULL);
 	name = targets_text(b->r.targets, btf__name_by_offset(btf, func->name_off));
 	type = btf__type_by_id(btf, func->type);
 	p->func.name = p->func.symbol = name;
-	rc = !name ? -ENOMEM : type && btf_is_func_proto(type) ? read_proto(b, type, p) : -E2BIG;
-	if (rc == -E2BIG)
-		return proto_none(b->r.targets, NULL, name, NULL);
-	return rc ? NULL : proto_done(p, b->r.targets, NULL, NULL);
+	rc = type && btf_is_func_proto(type) ? read_proto(b, type, p) : -E2BIG;
+	return rc ? proto_none(b->r.targets, NULL, name, NULL)
+		  : proto_done(p, b->r.targets, NULL, NULL);
 }

@@ -107,26 +107,21 @@ static int read_types(struct dwarf_reader *d, struct elf_dwarf_func *f, struct p
 	return code ? code : read_args(d, &f->die, p);
 }
 
-static int read_func(struct dwarf_reader *d, struct target *t, struct elf_dwarf_func *f,
+static void read_func(struct dwarf_reader *d, struct target *t, struct elf_dwarf_func *f,
 	const char *why)
 {
 	struct proto p = { .func = { .name = t->name, .symbol = t->symbol ? t->symbol : t->name } };
 	const char *doubt = not_to_trust(t, f);
-	int code;
 
 	d->language = f->language;
 	if (!doubt) {
-		code = read_types(d, f, &p);
-		if (code == -ENOMEM)
-			return code;
-		if (code)
+		if (read_types(d, f, &p))
 			doubt = "its debug information is damaged, or says what is not understood";
 		else if (f->language == DW_LANG_Rust && has_structures(&p))
 			doubt = "Rust passes structures in ways of its own";
 	}
 	t->known = doubt ? proto_none(d->r.targets, t->known, t->name, doubt)
 			 : proto_done(&p, d->r.targets, t->known, why);
-	return t->known ? 0 : -ENOMEM;
 }
 
 /* --- the functions of a group --------------------------------------------------------------- */
@@ -144,16 +139,13 @@ static int compare_funcs(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-static int read_object(struct targets *targets, const struct object *object)
+static void read_object(struct targets *targets, const struct object *object)
 {
-	_cleanup_free_ struct elf_dwarf_func *funcs = calloc(targets->cnt + 1, sizeof(*funcs));
+	_cleanup_free_ struct elf_dwarf_func *funcs = xcalloc(targets->cnt + 1, sizeof(*funcs));
 	struct dwarf_reader d;
 	const char *why;
 	size_t cnt = 0;
-	int rc;
 
-	if (!funcs)
-		return -ENOMEM;
 	dwarf_reader_init(&d, targets);
 	for (size_t i = 0; i < targets->cnt; i++) {
 		struct target *t = &targets->target[i];
@@ -163,77 +155,66 @@ static int read_object(struct targets *targets, const struct object *object)
 				.symbol = t->symbol, .user = t };
 	}
 	qsort(funcs, cnt, sizeof(*funcs), compare_funcs);
-	rc = elf_dwarf_find(object->elf, funcs, cnt, &why);
-	if (!rc) {
-		why = targets_text(targets, why);
-		rc = why ? 0 : -ENOMEM;
-	}
-	for (size_t i = 0; !rc && i < cnt; i++) {
+	if (elf_dwarf_find(object->elf, funcs, cnt, &why))
+		alloc_failed();
+	why = targets_text(targets, why);
+	for (size_t i = 0; i < cnt; i++) {
 		struct target *t = funcs[i].user;
 
-		if (funcs[i].found) {
-			rc = read_func(&d, t, &funcs[i], why);
-			continue;
-		}
-		t->known = proto_none(targets, t->known, t->name,
-			strncmp(why, "DWARF", 5) ? why : "the debug information has no such function");
-		rc = t->known ? 0 : -ENOMEM;
+		if (funcs[i].found)
+			read_func(&d, t, &funcs[i], why);
+		else
+			t->known = proto_none(targets, t->known, t->name,
+				strncmp(why, "DWARF", 5)
+					? why
+					: "the debug information has no such function");
 	}
 	free(d.r.seen);
-	return rc;
 }
 
 /* Places the declared arguments of a Go function: declarations do not name registers. */
-static int place_declared(struct targets *targets, struct target *t)
+static void place_declared(struct targets *targets, struct target *t)
 {
 	struct preset_func *func = targets_keep(targets, sizeof(*func));
 	struct preset_arg *args = targets_keep(targets, (t->known->arg_cnt + 1) * sizeof(*args));
 
-	if (!func || !args)
-		return -ENOMEM;
 	memcpy(args, t->known->args, t->known->arg_cnt * sizeof(*args));
 	go_place_declared(args, t->known->arg_cnt);
 	*func = *t->known;
 	func->args = args;
 	t->known = func;
-	return 0;
 }
 
 /* Drops the function's arguments from a clone, because the compiler may have changed them. */
-static int forget_declared(struct targets *targets, struct target *t)
+static void forget_declared(struct targets *targets, struct target *t)
 {
 	struct preset_func *known = targets_keep(targets, sizeof(*known));
 
-	if (!known)
-		return -ENOMEM;
 	known->name = t->name;
 	known->symbol = t->symbol;
 	known->nothrow_why = t->known ? t->known->nothrow_why : NULL;
 	known->types_why = "a clone: the compiler may have changed its arguments";
 	t->known = known;
-	return 0;
 }
 
-int types_of_files(struct targets *targets, bool wanted)
+void types_of_files(struct targets *targets, bool wanted)
 {
 	size_t cnt = 0;
-	int code = 0;
 
-	for (size_t i = 0; !code && i < targets->cnt; i++) {
+	for (size_t i = 0; i < targets->cnt; i++) {
 		struct target *t = &targets->target[i];
 
 		if (t->is_clone)
-			code = forget_declared(targets, t);
+			forget_declared(targets, t);
 		else if (t->known && t->known->arg_cnt && target_regs(t) == FSN_REGS_GO)
-			code = place_declared(targets, t);
+			place_declared(targets, t);
 	}
 
 	for (size_t i = 0; i < targets->cnt; i++)
 		cnt += wants_types(&targets->target[i]);
 	if (cnt > TYPES_USUAL && !wanted)
-		return 0;
-	for (size_t i = 0; !code && i < targets->cnt; i++)
+		return;
+	for (size_t i = 0; i < targets->cnt; i++)
 		if (wants_types(&targets->target[i]))
-			code = read_object(targets, targets->target[i].object);
-	return code;
+			read_object(targets, targets->target[i].object);
 }

@@ -52,7 +52,7 @@ static struct preset_value value_of(const struct usdt_site *sites, size_t cnt, s
 	return value;
 }
 
-static bool arg_declare(struct targets *targets, const struct usdt_site *sites, size_t cnt,
+static void arg_declare(struct targets *targets, const struct usdt_site *sites, size_t cnt,
 	size_t n, struct preset_arg *arg)
 {
 	char text[48], name[24];
@@ -69,7 +69,6 @@ static bool arg_declare(struct targets *targets, const struct usdt_site *sites, 
 		8 * arg->value.size, name);
 	arg->text = targets_text(targets, text);
 	arg->name = targets_text(targets, name);
-	return arg->text && arg->name;
 }
 
 struct known_probe {
@@ -82,17 +81,15 @@ static const struct preset_func *know(struct targets *targets, const struct usdt
 {
 	struct known_probe *known = targets_keep(targets, sizeof(*known));
 
-	if (!known)
-		return NULL;
 	known->func = (struct preset_func) { .name = sites->name, .symbol = sites->name,
 		.has_args = true, .args = known->args };
 	for (size_t i = 0; i < cnt; i++)
 		if (sites[i].arg_cnt > known->func.arg_cnt)
 			known->func.arg_cnt = sites[i].arg_cnt;
 	for (size_t n = 0; n < known->func.arg_cnt; n++)
-		if (!arg_declare(targets, sites, cnt, n, &known->args[n]))
-			return NULL;
-	return event_declare(targets, &known->func, said) ? &known->func : NULL;
+		arg_declare(targets, sites, cnt, n, &known->args[n]);
+	event_declare(targets, &known->func, said);
+	return &known->func;
 }
 
 /* --- by name -------------------------------------------------------------------------------- */
@@ -115,8 +112,6 @@ const struct event *usdt_event(struct targets *targets, const struct object *obj
 	struct event *event = targets_keep(targets, sizeof(*event));
 	struct event_site *to = targets_keep(targets, cnt * sizeof(*to));
 
-	if (!event || !to)
-		return NULL;
 	for (size_t i = 0; i < cnt; i++) {
 		to[i].offset = sites[i].offset;
 		to[i].semaphore = sites[i].semaphore;
@@ -148,7 +143,7 @@ static int find_probe(struct finding *f, const struct object *object,
 	t.name = f->req->name && !f->glob ? f->req->name : t.symbol;
 	t.known = know(f->targets, sites, cnt, f->req->known);
 	t.event = usdt_event(f->targets, object, sites, cnt);
-	return t.symbol && t.known && t.event ? targets_add(f->targets, &t) : -ENOMEM;
+	return targets_add(f->targets, &t);
 }
 
 static bool is_meant(const struct finding *f, const char *name)
@@ -163,18 +158,14 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 
 	for (size_t i = 0, end; !code && i < s.cnt; i = end) {
 		const struct usdt_site *site = &s.sites[i];
-		_cleanup_free_ char *name = NULL;
+		_cleanup_free_ char *name = xasprintf("%s:%s", site->provider, site->name);
 		const char *kept;
 
 		for (end = i + 1; end < s.cnt && !strcmp(s.sites[end].name, site->name) &&
 			!strcmp(s.sites[end].provider, site->provider);)
 			end++;
-		if (asprintf(&name, "%s:%s", site->provider, site->name) < 0)
-			return err_sys(err, -ENOMEM, "cannot list probes");
 		/* The hint is made when the file is closed. */
 		kept = targets_text(f->targets, name);
-		if (!kept)
-			return err_sys(err, -ENOMEM, "cannot list probes");
 		suggest_offer(&f->near, kept, NULL);
 		suggest_offer(&f->near, kept + strlen(site->provider) + 1, NULL);
 		if (!is_meant(f, name) && !is_meant(f, site->name))
@@ -189,13 +180,12 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 static int not_found(
 	struct finding *f, const char *lib, const struct objects *objects, struct err *err)
 {
-	_cleanup_free_ char *prefix = NULL;
+	_cleanup_free_ char *prefix = xasprintf("u:%s:", lib);
 	char hint[ERR_HINT_LEN];
 
 	err_set(err, -ENOENT, "no USDT probe '%s' in '%s'", f->text,
 		objects->cnt == 1 ? objects->object[0]->path : lib);
-	if (asprintf(&prefix, "u:%s:", lib) >= 0)
-		f->near.prefix = prefix;
+	f->near.prefix = prefix;
 	if (suggest_text(&f->near, hint, sizeof(hint)))
 		err_hint(err, "%s", hint);
 	return -ENOENT;
@@ -213,9 +203,7 @@ static int find_request(struct finding *f, struct err *err)
 	f->text = "*";
 	if (function_lib(text, &len) == text)
 		f->text = text + len + 1;
-	lib = strndup(text, len);
-	if (!lib)
-		return err_sys(err, -ENOMEM, "cannot list probes");
+	lib = xstrndup(text, len);
 	f->glob = (f->req->regex && f->text > text) || pattern_is_glob(f->text);
 	code = pattern_init(&f->pattern,
 		f->req->regex && f->text > text ? PATTERN_REGEX : PATTERN_GLOB, f->text, err);

@@ -154,7 +154,7 @@ static int planner_of(struct planners *p, const struct object *lib,
 	const struct plan_rules *rules, struct planned **ret_planned, struct err *err)
 {
 	struct plan_image image;
-	struct planned *more, new = { .lib = lib };
+	struct planned new = { .lib = lib };
 	int code;
 
 	for (size_t i = 0; i < p->cnt; i++)
@@ -171,10 +171,7 @@ static int planner_of(struct planners *p, const struct object *lib,
 		code = elf_file_image(lib->elf, &image, err);
 	if (code)
 		return code;
-	more = reallocarray(p->of, p->cnt + 1, sizeof(*more));
-	if (!more)
-		return err_sys(err, -ENOMEM, "cannot plan probes");
-	p->of = more;
+	p->of = xreallocarray(p->of, p->cnt + 1, sizeof(*p->of));
 	code = planner_new(&image, rules, &new.planner, err);
 	if (code)
 		return code;
@@ -303,41 +300,30 @@ static uint64_t cookie_of(uint32_t fn, enum fsn_kind kind)
 static int add_jump(
 	struct probes *p, const struct plan *plan, uint64_t at, uint64_t *cookie)
 {
-	struct fsn_jump *more;
-
 	if (p->jump_cnt >= FSN_JUMPS_MAX)
 		return -E2BIG;
-	more = array_grow(p->jumps, p->jump_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	p->jumps = more;
-	memset(&more[p->jump_cnt], 0, sizeof(*more));
+	p->jumps = array_grow(p->jumps, p->jump_cnt, sizeof(*p->jumps));
+	memset(&p->jumps[p->jump_cnt], 0, sizeof(*p->jumps));
 	for (size_t i = 0; i < plan->range_cnt; i++) {
-		more[p->jump_cnt].lo[i] = plan->ranges[i].start - at;
-		more[p->jump_cnt].hi[i] = plan->ranges[i].end - at;
+		p->jumps[p->jump_cnt].lo[i] = plan->ranges[i].start - at;
+		p->jumps[p->jump_cnt].hi[i] = plan->ranges[i].end - at;
 	}
 	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_MORE_SHIFT;
 	return 0;
 }
 
 /* Where a word says whether the jump @end leads to where it is followed to. */
-static int add_word(struct probes *p, const struct plan_end *end, uint64_t to, uint64_t *cookie)
+static void add_word(struct probes *p, const struct plan_end *end, uint64_t to, uint64_t *cookie)
 {
-	struct fsn_jump *more;
-
 	/* the rest is for jumps through registers, without which a function has no ends */
 	if (p->jump_cnt >= FSN_JUMPS_MAX / 2)
-		return 0;
-	more = array_grow(p->jumps, p->jump_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	p->jumps = more;
-	memset(&more[p->jump_cnt], 0, sizeof(*more));
-	more[p->jump_cnt].word = end->word - end->addr;
-	more[p->jump_cnt].target = end->target - end->addr;
-	more[p->jump_cnt].to = to;
+		return;
+	p->jumps = array_grow(p->jumps, p->jump_cnt, sizeof(*p->jumps));
+	memset(&p->jumps[p->jump_cnt], 0, sizeof(*p->jumps));
+	p->jumps[p->jump_cnt].word = end->word - end->addr;
+	p->jumps[p->jump_cnt].target = end->target - end->addr;
+	p->jumps[p->jump_cnt].to = to;
 	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_MORE_SHIFT | 1ULL << FSN_COOKIE_WORD_SHIFT;
-	return 0;
 }
 
 /* The first that leads to a place, @no, has its hits: a function, or one that led to @no. */
@@ -350,22 +336,22 @@ static void lead_place(struct probes *p, uint32_t place, uint32_t no)
 }
 
 /* Puts into the cookie of a jump where it is followed to. */
-static int add_lead(struct probes *p, uint32_t no, const struct follow *follow,
+static void add_lead(struct probes *p, uint32_t no, const struct follow *follow,
 	const struct plan_end *end, uint64_t *cookie)
 {
 	struct follow_to to;
 	uint64_t how;
 
 	if (!follow_end(follow, end, &to))
-		return 0;
+		return;
 	p->follows = true;
 	if (to.no >= p->place_first)
 		lead_place(p, to.no, no);
 	how = (uint64_t)(to.no + 1) << (FSN_COOKIE_MORE_SHIFT - FSN_COOKIE_WAIT_SHIFT) | to.entry;
 	if (end->word)
-		return add_word(p, end, how, cookie);
-	*cookie |= how << FSN_COOKIE_WAIT_SHIFT;
-	return 0;
+		add_word(p, end, how, cookie);
+	else
+		*cookie |= how << FSN_COOKIE_WAIT_SHIFT;
 }
 
 /* Where an early end finds the return address and the result. */
@@ -418,12 +404,14 @@ static int add_end(struct probes *p, uint32_t object, const struct ended *of,
 	else if (end->kind == PLAN_END_JMP_REG)
 		code = add_jump(p, of->plan, end->addr, &cookie);
 	else
-		code = add_lead(p, of->no, of->follow, end, &cookie);
+		add_lead(p, of->no, of->follow, end, &cookie);
 	if (code)
 		return code;
-	return of->no < p->place_first
-		? probes_add(p, object, ENGINE_END, offset, cookie)
-		: probes_add_place(p, of->no, object, ENGINE_END, offset, cookie);
+	if (of->no < p->place_first)
+		probes_add(p, object, ENGINE_END, offset, cookie);
+	else
+		probes_add_place(p, of->no, object, ENGINE_END, offset, cookie);
+	return 0;
 }
 
 static int add_ends(struct probes *p, uint32_t object, const struct ended *of)
@@ -450,31 +438,30 @@ static int user_link(
 	bool same = t->plan.site_is_end, alone = draft->entries_alone;
 	uint64_t led = (uint64_t)of.led << FSN_COOKIE_MORE_SHIFT, cookie;
 	uint32_t object = t->object_index;
-	int code = 0;
 
-	if (alone || (!t->forwards && (same || t->plan.exit == PLAN_EXIT_NONE)))
-		return probes_add(p, object, ENGINE_COUNT, t->site_offset,
+	if (alone || (!t->forwards && (same || t->plan.exit == PLAN_EXIT_NONE))) {
+		probes_add(p, object, ENGINE_COUNT, t->site_offset,
 			entry_cookie(fn, same && !alone ? FSN_SAME : FSN_COUNT, &t->plan));
-	if (t->forwards) {
+	} else if (t->forwards) {
 		cookie = cookie_of(fn, FSN_FORWARD);
-		code = add_lead(p, fn, follow, &t->plan.ends[0], &cookie);
-		return code ? code
-			    : probes_add(p, object, ENGINE_ENTRY, t->site_offset, cookie);
-	}
-	if (t->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION)
-		return probes_add(p, object, ENGINE_SESSION, t->site_offset,
+		add_lead(p, fn, follow, &t->plan.ends[0], &cookie);
+		probes_add(p, object, ENGINE_ENTRY, t->site_offset, cookie);
+	} else if (t->plan.exit == PLAN_EXIT_RETURN && mode == LINK_SESSION) {
+		probes_add(p, object, ENGINE_SESSION, t->site_offset,
 			cookie_of(fn, FSN_ENTRY) | led);
-	if (t->plan.exit == PLAN_EXIT_RETURN) {
-		code = probes_add(p, object, ENGINE_RETURN, t->site_offset,
+	} else if (t->plan.exit == PLAN_EXIT_RETURN) {
+		probes_add(p, object, ENGINE_RETURN, t->site_offset,
 			cookie_of(fn, FSN_RETURN) | led);
-		return code ? code
-			    : probes_add(p, object, ENGINE_ENTRY, t->site_offset,
-				      cookie_of(fn, FSN_ENTRY));
+		probes_add(p, object, ENGINE_ENTRY, t->site_offset, cookie_of(fn, FSN_ENTRY));
+	} else {
+		int code = add_ends(p, object, &of);
+
+		if (code)
+			return code;
+		probes_add(p, object, ENGINE_ENTRY, t->site_offset,
+			entry_cookie(fn, FSN_ENTRY_RET, &t->plan));
 	}
-	code = add_ends(p, object, &of);
-	return code ? code
-		    : probes_add(p, object, ENGINE_ENTRY, t->site_offset,
-			      entry_cookie(fn, FSN_ENTRY_RET, &t->plan));
+	return 0;
 }
 
 /* The places that jumps of functions of an object lead to. */
@@ -494,7 +481,7 @@ static int user_link_object(struct probes *p, const struct draft *draft, uint32_
 			continue;
 		code = elf_file_addr_to_offset(of.object->elf, place->plan.site, &offset);
 		if (!code)
-			code = probes_add_place(p, of.no, object, ENGINE_ENTRY, offset,
+			probes_add_place(p, of.no, object, ENGINE_ENTRY, offset,
 				entry_cookie(of.no, FSN_ARRIVE, &place->plan));
 	}
 	return code;

@@ -134,7 +134,8 @@ static int wait_link(
 {
 	const struct target *t = &draft->targets[fn];
 
-	return probes_add(p, objects_find(&draft->objects, t->object), ENGINE_WAIT, t->offset, fn);
+	probes_add(p, objects_find(&draft->objects, t->object), ENGINE_WAIT, t->offset, fn);
+	return 0;
 }
 
 /* The programs can ask for that of the current thread: it is another one that is woken. */

@@ -23,13 +23,11 @@ static void check_types(const struct preset_func *f)
 	struct type_records records = { 0 };
 	struct fsn_func func = { 0 };
 	struct strtab text = { 0 };
-	struct err err;
 	struct types *t;
 	const struct func_types *got;
 	struct group g = { .name = "fuzz", .funcs = &func, .meta.fn_cnt = 1 };
 
-	if (type_records_add(&records, &text, f, &func, &err))
-		abort();
+	type_records_add(&records, &text, f, &func);
 	g.text = text.buf;
 	g.meta.text_bytes = text.len;
 	g.meta.type_cnt = records.type_cnt;
