@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # funcsnoop attach: which functions, of which files, and that their calls are counted.
-# alone: libraries are looked for by their names in all processes
 # bats file_tags=bpf
 
 load helpers
@@ -142,6 +141,8 @@ fix_add 10 0 10 0 0 0"
 
 # --- how libraries are named ----------------------------------------------------------
 
+# Alone: libraries are looked for by name in all processes.
+# bats test_tags=alone
 @test "a library is found by path, soname and stem" {
 	local lib
 
@@ -156,6 +157,8 @@ fix_add 10 0 10 0 0 0"
 	fsn -s 1 attach g fix_add --lib libfi
 }
 
+# Alone: libraries are looked for by name in all processes.
+# bats test_tags=alone
 @test "a library that only a running process has is found in its mappings" {
 	need_bpf
 	start_bg call "$FIX/call" --wait add 10

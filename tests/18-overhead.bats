@@ -3,8 +3,8 @@
 # --overhead, and its default: functions are tried in batches, and those that would cost the traced
 # program more than the bound are sampled, counted only or left out. The first tests have prices
 # that differ so much that the machine's load decides nothing; the last ones measure.
-# alone: rates of calls are measured
-# bats file_tags=bpf
+# Alone: rates of calls are measured.
+# bats file_tags=bpf,alone
 
 load helpers
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Where times went: on a CPU, waiting for one, asleep.
-# alone: times are compared with clocks
-# bats file_tags=bpf
+# Alone: times are compared with clocks.
+# bats file_tags=bpf,alone
 
 load helpers
 

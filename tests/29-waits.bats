@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Waits of threads: off the CPU, and in the run queue.
-# alone: waits of the whole machine are counted
-# bats file_tags=bpf
+# Alone: waits of the whole machine are counted.
+# bats file_tags=bpf,alone
 
 load helpers
 

@@ -8,7 +8,6 @@
 #	FSN_STEP=1	 every allocation fails once, not one of nine
 #	FSN_GROUPS=1000	 how many groups at once, where memory is free (24)
 #
-# alone: a processor goes and comes back
 # bats file_tags=bpf
 
 load helpers
@@ -599,6 +598,8 @@ teardown() {
 	common_teardown
 }
 
+# Alone: a processor goes and comes back.
+# bats test_tags=alone
 @test "a processor that goes and comes back takes no count with it" {
 	need_bpf
 	[[ -z ${FSN_SHARED-} || -n ${FSN_HOTPLUG-} ]] || skip "others use this machine"

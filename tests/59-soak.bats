@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Programs that work for a while under all commands, unharmed. `make soak` does it longer.
-# alone: what is left is looked for in all of the kernel
-# bats file_tags=bpf,slow
+# Alone: what is left is looked for in all of the kernel.
+# bats file_tags=bpf,slow,alone
 
 load helpers
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # funcsnoop stats: what --by, --hist, --diff, --fail-if and the terminal's width show.
-# alone: the kernel's accounting of programs is switched
 # bats file_tags=bpf
 
 load helpers
@@ -366,6 +365,8 @@ assert_hits() { # RETS ENTRIES
 	fsn detach g
 }
 
+# Alone: the kernel's accounting of programs is switched on.
+# bats test_tags=alone
 @test "cost: the kernel's accounting is of intervals; stats and list do not wait" {
 	local command
 

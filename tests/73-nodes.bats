@@ -5,7 +5,8 @@
 # A node is a mount namespace and a network without a way out, with a bpffs, a /run/funcsnoop, a
 # library and a rank of its own, all by the same names. systemd listens for it, as for the units
 # that ship, and starts what answers within it.
-# alone: alerts come within two scrapes
+# Alone: alerts come within two scrapes.
+# bats file_tags=alone
 # shellcheck disable=SC2030,SC2031 # each test has its own
 
 load helpers

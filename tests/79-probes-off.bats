@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Times of calls have nothing in them of probes that are not theirs, and of CPU time lost in probes.
-# alone: times are compared with clocks
-# bats file_tags=bpf
+# Alone: times are compared with clocks.
+# bats file_tags=bpf,alone
 
 load helpers
 

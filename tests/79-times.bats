@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Whether a time is the call's: what the probes themselves take is taken off, and told.
-# alone: times are compared with clocks
+# The tests that compare times with clocks are alone.
 # bats file_tags=bpf
 
 load helpers
@@ -46,6 +46,7 @@ assert_right() {
 }
 
 # Not of the core: an emulated machine has other times at each moment.
+# bats test_tags=alone
 @test "functions of no time, 1 us and 100 us show that, by each kind of link and of end" {
 	local link links exit
 
@@ -60,6 +61,7 @@ assert_right() {
 	done
 }
 
+# bats test_tags=alone
 @test "what is taken off is that of the function's class, and nothing with --raw" {
 	local want raw
 
@@ -83,6 +85,7 @@ assert_right() {
 	fsn detach g
 }
 
+# bats test_tags=alone
 @test "times within the noise are marked in tables, others and raw ones are not" {
 	need_bpf
 	attach_spin --exit ret 'spin_emulated_*'
@@ -104,6 +107,7 @@ assert_right() {
 	fsn detach g
 }
 
+# bats test_tags=alone
 @test "times within the noise are marked by process and in histograms, too" {
 	local try
 
@@ -228,6 +232,7 @@ tail_counts() {
 		| "\(.name) \(.calls) \(.returns) \(.untimed)"' | sort
 }
 
+# bats test_tags=alone
 @test "calls that leave by a jump have their own time or none, by each kind of link" {
 	local link links
 
@@ -251,6 +256,7 @@ tail_counts() {
 	done
 }
 
+# bats test_tags=alone
 @test "return probes see the ends of calls that leave by a jump, whatever it leads to" {
 	local link links
 
@@ -265,6 +271,7 @@ tail_counts() {
 	done
 }
 
+# bats test_tags=alone
 @test "what an exception leaves behind a jump has no time, and gives others none" {
 	local link links
 
@@ -366,6 +373,7 @@ $(<"$BATS_TEST_TMPDIR/shown")"
 	done
 }
 
+# bats test_tags=alone
 @test "own times of nested calls are what the program's clock says, by each link and end" {
 	local link links exit chosen
 	local -a what
@@ -402,6 +410,7 @@ wide_is_marked() {
 	[[ $(own_marks) == *'~emulated_wide'* && $'\n'$(own_marks) == *$'\n'emulated_deep1* ]]
 }
 
+# bats test_tags=alone
 @test "own times that are within what was taken off for calls inside are marked" {
 	local marks
 
@@ -692,6 +701,7 @@ tree_of() { # GROUP
 }
 
 # Three jumps of half a microsecond each.
+# bats test_tags=alone
 @test "what following a call takes is taken off its time" {
 	local got try
 

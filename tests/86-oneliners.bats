@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What other tracers' manuals show is one `run` each, as funcsnoop-run(8) has them; and counts
 # are those of a debugger. The C library is a copy, which nobody else maps.
-# alone: a debugger's breakpoints and others' probes in one place don't go together
 # bats file_tags=bpf
 
 load helpers
@@ -107,6 +106,8 @@ has_shown() {
 	done < <(ours)
 }
 
+# Alone: run probes the linker, where the debugger has a breakpoint.
+# bats test_tags=alone
 @test "a run counts what a debugger counts: every malloc of ls" {
 	local calls hits
 

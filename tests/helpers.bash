@@ -36,12 +36,23 @@ capture() {
 	done
 	status=0
 	timeout -k 5 "$limit" "$@" >"$out" 2>"$err" </dev/null 3>&- || status=$?
-	output=$(tr -d '\0' <"$out")
-	stderr=$(tr -d '\0' <"$err")
+	read_text output "$out"
+	read_text stderr "$err"
 	mapfile -t lines <"$out"
 	log_command "$@"
 	[[ $want == any || $status == "$want" ]] && return
 	fail "status $status, expected $want$([[ $status != 124 ]] || echo "; limit $limit s")"
+}
+
+# VARIABLE is what FILE has, without NULs and newlines at the end. No process is started: this is
+# done several times a test.
+read_text() { # VARIABLE FILE
+	local -n text=$1
+	local parts IFS=
+
+	mapfile -d '' parts <"$2"
+	text="${parts[*]}"
+	text=${text%"${text##*[!$'\n']}"}
 }
 
 # bats shows this only when the test fails.
@@ -49,7 +60,7 @@ log_command() {
 	printf '$'
 	printf ' %q' "$@"
 	printf '\n'
-	[[ -z $output ]] || head -n 200 <<<"$output"
+	((${#lines[@]} == 0)) || printf '%s\n' "${lines[@]:0:200}"
 	[[ -z $stderr ]] || printf 'stderr: %s\n' "${stderr//$'\n'/$'\nstderr: '}"
 	[[ $status == 0 ]] || echo "status $status"
 } >&2
@@ -330,8 +341,8 @@ wait_bg() { # [-s STATUS] [-t SEC] NAME: until it ends; $output and $stderr are 
 	done
 	poll_until -t "$limit" bg_ended "$1" || return
 	bg_reap "$1"
-	output=$(tr -d '\0' <"$(bg_out "$1")")
-	stderr=$(tr -d '\0' <"$(bg_err "$1")")
+	read_text output "$(bg_out "$1")"
+	read_text stderr "$(bg_err "$1")"
 	mapfile -t lines <"$(bg_out "$1")"
 	log_command "$1"
 	[[ $want == any || $status == "$want" ]] || fail "'$1': status $status, expected $want"
