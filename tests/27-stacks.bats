@@ -597,8 +597,9 @@ start_slow() { # NAME PYTHON [spin]
 		touch "$truth.go"
 		wait_bg "spin$n"
 		"$FUNCSNOOP" stats cpu --json >"$doc"
-		# Where there are none, why.
-		jq -c '.[0] | .health, [.functions[].rows[] | {calls, end: .key.stack.end}]' "$doc"
+		# Where there are none, why, and in which file the stack ends.
+		jq -c '.[0] | .health, [.functions[].rows[] | .key.stack as $stack |
+			{calls, end: $stack.end, at: ($stack.frames[-1]? | [.name, .library])}]' "$doc"
 		# Within the call that was noted, and not before and behind it.
 		assert_eq "$(jq -cS '.[0].functions[].rows[] | .key.stack.frames
 			| select(.[]?.name == "fix_spin_ns") | [.[] | select(.offset == null) | [.name, .file, .line]]

@@ -12,7 +12,7 @@
 #	read_links			 the links that this kernel offers, into links[]
 #	need_*				 skip, with the reason (tests/needs.bash)
 #
-# shellcheck shell=bash disable=SC2034	# $lines and others are for the tests
+# shellcheck shell=bash disable=SC2034,SC2154	# $lines and others are for the tests
 
 bats_require_minimum_version 1.8.0
 
