@@ -146,3 +146,20 @@ own_ends() {
 	assert_eq "$(own_ends)" '["bad_frames"]'
 	fsn detach st
 }
+
+@test "stacks: a hint says how JIT code gets names" {
+	need_tool node
+	local pid
+	start_bg jit node -e 'console.log("ready"); for (let s = 0;;) for (let i = 0; i < 1e6; i++) s += Math.sqrt(i) * s'
+	wait_line jit '^ready'
+	fsn run cpu -p "$(bg_pid jit)" --rate 999 -d 1
+	assert_stderr_match "JIT code of process $(bg_pid jit) has no names: start it with 'node --perf-basic-prof'"
+	stop_bg jit
+	start_bg named node --perf-basic-prof -e 'console.log("ready"); for (let s = 0;;) for (let i = 0; i < 1e6; i++) s += Math.sqrt(i) * s'
+	wait_line named '^ready'
+	pid=$(bg_pid named)
+	capture "$FUNCSNOOP" run cpu -p "$pid" --rate 999 -d 1
+	stop_bg named
+	rm -f "/tmp/perf-$pid.map"
+	refute_stderr_match 'has no names'
+}

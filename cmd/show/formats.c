@@ -222,6 +222,32 @@ static void print_ends(const struct report *r, const struct report_group *rg, FI
 		(unsigned int)whole % 10, stack_end_text(most), by);
 }
 
+/* How JIT code that was printed as an address gets names. */
+static void print_nameless(const struct report *r, const struct report_group *rg, FILE *f)
+{
+	static const struct {
+		const char *program, *hint;
+	} hints[] = {
+		{ "node", "start it with 'node --perf-basic-prof'" },
+		{ "java", "'jcmd PID Compiler.perfmap' writes them (JDK 17)" },
+		{ "python", "start it with 'python3 -X perf' (Python 3.12)" },
+	};
+	const char *hint = "it writes no /tmp/perf-PID.map";
+	pid_t pid = rg->stacks ? stacks_nameless(rg->stacks) : 0;
+	char exe[64], path[PATH_MAX];
+	ssize_t len;
+
+	if (!pid)
+		return;
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	len = readlink(exe, path, sizeof(path) - 1);
+	path[len > 0 ? len : 0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
+		if (!strncmp(basename(path), hints[i].program, strlen(hints[i].program)))
+			hint = hints[i].hint;
+	note(r, f, "JIT code of process %d has no names: %s", pid, hint);
+}
+
 static void print_cpus(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN), sampled;
@@ -403,6 +429,7 @@ static void print_health(const struct report *r, const struct report_group *rg, 
 		note(r, f, "%s missing by process: too many processes",
 			counted(s->lost_processes, "call is", "calls are").text);
 	print_ends(r, rg, f);
+	print_nameless(r, rg, f);
 	print_cpus(r, rg, f);
 	print_gpus(r, rg, f);
 	print_lost(r, s, f);

@@ -24,6 +24,8 @@ static void print_message(const struct globals *g, const char *message)
 {
 	char *safe = text_escape(message);
 
+	/* Both may be one file: what was printed stands before it, in whole lines. */
+	fflush(stdout);
 	fprintf(stderr, "funcsnoop%s%s: %s\n", g->command ? " " : "",
 		g->command ? g->command : "", safe ? safe : "out of memory");
 	free(safe);

@@ -51,6 +51,7 @@ struct stacks {
 	struct named *names;      /* by hash; a power of two of them */
 	size_t names_cnt, names_used;
 	struct perf_map *maps; /* of processes that make code */
+	pid_t nameless;        /* one that has no name for some of its own */
 	struct symbol *symbols; /* of the kernel, by address */
 	size_t symbol_cnt;
 	struct frame_name made; /* of one of these: the last that was asked for */
@@ -456,6 +457,8 @@ const struct frame_name *stacks_names(
 
 	if (!(frame >> FSN_FRAME_SHIFT) && pid)
 		made = perf_map_name(&s->maps, pid, frame);
+	if (!made && !(frame >> FSN_FRAME_SHIFT) && frame > 4096)
+		s->nameless = pid;
 	if (made) {
 		/* It is the map's, and written by nobody. */
 		s->made.name = s->made.text = (char *)(uintptr_t)made;
@@ -473,6 +476,11 @@ const struct frame_name *stacks_names(
 	}
 	*ret_cnt = place->cnt;
 	return place->names;
+}
+
+pid_t stacks_nameless(const struct stacks *s)
+{
+	return s->nameless;
 }
 
 const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid)

@@ -61,6 +61,9 @@ bool stacks_have_lines(const struct stacks *s);
 const struct frame_name *stacks_names(
 	struct stacks *s, uint64_t frame, pid_t pid, size_t *ret_cnt);
 
+/* A process whose JIT code had no name in its perf map until now; 0: none. */
+pid_t stacks_nameless(const struct stacks *s);
+
 /* The name of the last of these: the function that the frame is of. */
 const char *stacks_name(struct stacks *s, uint64_t frame, pid_t pid);
 
