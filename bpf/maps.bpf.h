@@ -45,6 +45,11 @@ struct fsn_ctl ctl;
 	__uint(type, BPF_MAP_TYPE_ARRAY);   \
 	__uint(key_size, sizeof(__u32));    \
 	__uint(value_size, sizeof(value_))
+#define SPARSE(value_)                       \
+	__uint(type, BPF_MAP_TYPE_HASH);     \
+	__uint(map_flags, BPF_F_NO_PREALLOC); \
+	__type(key, __u32);                  \
+	__type(value, value_)
 #define HASH(key_, value_)                \
 	__uint(type, BPF_MAP_TYPE_HASH);  \
 	__type(key, key_);                \
@@ -58,6 +63,7 @@ FSN_MAPS(X)
 #undef X
 #undef HASH
 #undef TEXTS
+#undef SPARSE
 #undef MAPPED
 #undef ARRAY
 

@@ -33,6 +33,7 @@
 #include "slots.bpf.h"
 
 const volatile bool fsn_nesting = false;
+const volatile __u32 fsn_slot_cnt = 1;
 
 #define NEST_STEPS 128
 
@@ -43,8 +44,17 @@ const volatile bool fsn_nesting = false;
 
 static __always_inline struct fsn_nest *nest_at(__u32 i)
 {
-	i &= FSN_SLOT_CNT - 1;
+	i &= FSN_OPEN_SLOT_MASK;
 	return bpf_map_lookup_elem(&fsn_nests, &i);
+}
+
+/* The word of a thread. */
+static __always_inline __u64 *nest_word(const struct task_struct *task)
+{
+	__u32 tid = task->pid, i = fsn_slot_cnt + tid % FSN_THREADS / FSN_THREADS_EACH;
+	__u64 *words = bpf_map_lookup_elem(&fsn_nests, &i);
+
+	return words ? words + tid % FSN_THREADS_EACH : NULL;
 }
 
 /* Whose word it is: after an exec the stacks are others. */
@@ -57,8 +67,8 @@ static __always_inline __u64 word_owner(const struct task_struct *task)
 /* The innermost call of a thread that may be open, or 0. */
 static __always_inline __u64 nest_top(const struct task_struct *task)
 {
-	const struct fsn_nest *mine = nest_at(task->pid);
-	__u64 word = mine ? READ(mine->top) : 0;
+	const __u64 *mine = nest_word(task);
+	__u64 word = mine ? READ(*mine) : 0;
 
 	return (word ^ word_owner(task)) & ~FSN_OPEN_CALL_MASK
 		? 0
@@ -68,7 +78,7 @@ static __always_inline __u64 nest_top(const struct task_struct *task)
 /* The call that @word names, and its key, or NULL when it is over. */
 static __always_inline struct fsn_call *nest_call(__u64 word, __u64 *ret_key)
 {
-	__u32 i = (word & (FSN_SLOT_CNT - 1)) / FSN_WAYS;
+	__u32 i = (word & FSN_OPEN_SLOT_MASK) / FSN_WAYS;
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 	const struct fsn_nest *nest = nest_at(word);
 	__u64 key;
@@ -329,8 +339,8 @@ static __always_inline __u32 nest_delay(const struct task_struct *task)
 static __always_inline bool nest_open(
 	const struct task_struct *task, __u32 fn, __u32 slot, __u64 parent, __u64 where)
 {
-	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid),
-			*outer = nest_at(parent);
+	struct fsn_nest *nest = nest_at(slot), *outer = nest_at(parent);
+	__u64 *mine = nest_word(task);
 	__u32 open = 1U << (fn & 31), outer_open = 0, under = 0;
 	__u64 again = 0, key;
 	bool jumped;
@@ -359,8 +369,7 @@ static __always_inline bool nest_open(
 	nest->flags = again ? FSN_NEST_AGAIN : 0;
 	path_begin(nest, fn, under, again);
 	nest->nth++;
-	mine->top =
-		word_owner(task) | (nest->nth & NTH_MASK) << FSN_OPEN_NTH_SHIFT | slot;
+	*mine = word_owner(task) | (nest->nth & NTH_MASK) << FSN_OPEN_NTH_SHIFT | slot;
 	return jumped;
 }
 
@@ -421,7 +430,7 @@ __noinline __u64 nest_pass(__u64 word, struct nest_passed *passed)
 	if (outer && !(nest->flags & FSN_NEST_TAKEN)) {
 		took = passed->now - READ(call->start);
 		if (fsn_may_pause)
-			took -= pause_in(word & (FSN_SLOT_CNT - 1));
+			took -= pause_in(word & FSN_OPEN_SLOT_MASK);
 		nest_goes_on(outer, nest, conf, took);
 	}
 	nest->flags |= FSN_NEST_TAKEN;
@@ -445,7 +454,7 @@ __noinline int nest_unlink(__u64 word, __u32 slot, __u64 now)
 		return 0;
 	passed.where = set->call[slot % FSN_WAYS].where;
 	for (i = 0; i < NEST_STEPS; i++) {
-		if ((word & (FSN_SLOT_CNT - 1)) == slot)
+		if ((word & FSN_OPEN_SLOT_MASK) == slot)
 			goto found;
 		word = nest_pass(word, &passed);
 		if (!word)
@@ -470,13 +479,13 @@ found:
 static __always_inline struct fsn_nest *nest_close(
 	const struct task_struct *task, __u32 slot, __u64 now)
 {
-	struct fsn_nest *nest = nest_at(slot), *mine = nest_at(task->pid);
-	__u64 word = nest_top(task);
+	struct fsn_nest *nest = nest_at(slot);
+	__u64 word = nest_top(task), *mine = nest_word(task);
 
 	if (!nest || !mine)
 		return NULL;
-	if (!word || (word & (FSN_SLOT_CNT - 1)) == slot || !nest_unlink(word, slot, now))
-		mine->top = word_owner(task) | nest->parent;
+	if (!word || (word & FSN_OPEN_SLOT_MASK) == slot || !nest_unlink(word, slot, now))
+		*mine = word_owner(task) | nest->parent;
 	return nest;
 }
 

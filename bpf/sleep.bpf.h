@@ -24,7 +24,7 @@ static __always_inline int open_slot(const struct task_struct *task, __u32 *ret_
 	if (!call || READ(call->tid) != (__u32)task->pid)
 		return -1;
 	*ret_fn = (key & FSN_KEY_FN_MASK) - 1;
-	return word & (FSN_SLOT_CNT - 1);
+	return word & FSN_OPEN_SLOT_MASK;
 }
 
 /* How long it has been runnable without a CPU, up to now, when it has just got one. */

@@ -33,9 +33,12 @@
 
 const volatile bool fsn_zero_frees = false; /* some function has fsn_conf.zero */
 
+const volatile __u32 fsn_set_shift = 63; /* 64 - bits of a set's number */
+const volatile __s32 fsn_held_max = 0, fsn_held_many = 0;
+
 static __always_inline __u32 set_index(__u32 tgid, __u64 where)
 {
-	return ((where ^ (__u64)tgid << 40) * 0x9e3779b97f4a7c15ULL) >> (64 - FSN_SET_BITS);
+	return ((where ^ (__u64)tgid << 40) * 0x9e3779b97f4a7c15ULL) >> fsn_set_shift;
 }
 
 static __always_inline __u64 call_key(__u32 fn, __u32 tgid)
@@ -112,7 +115,7 @@ static __always_inline int ways_for(__u64 key)
 {
 	__u32 *held = held_by(key);
 	__s32 cnt = held ? READ(*held) : 0;
-	__u64 ways = cnt >= FSN_HELD_MAX ? 1 : cnt >= FSN_HELD_MANY ? FSN_WAYS - 1 : FSN_WAYS;
+	__u64 ways = cnt >= fsn_held_max ? 1 : cnt >= fsn_held_many ? FSN_WAYS - 1 : FSN_WAYS;
 
 	/* Nothing: but the verifier doesn't know it then, and need not follow each by itself. */
 	asm volatile("%0 ^= %1; %0 ^= %1" : "+r"(ways) : "r"(key));

@@ -348,7 +348,7 @@ unmatched_returns 42"
 
 # --- a table that fills -----------------------------------------------------------------
 
-# 100,000 calls that are left behind would take each of the 65,536 places.
+# 100,000 calls that are left behind would take each place of the table.
 # bats test_tags=bpf,slow
 @test "a process that leaves very many calls takes no place that others need" {
 	need_bpf

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "words.h"
 
-#define FSN_LAYOUT 8
+#define FSN_LAYOUT 9
 
 /* --- counters ------------------------------------------------------------------------------ */
 
@@ -533,6 +533,7 @@ struct fsn_ctl {
 	 */
 	unsigned long long until_ns;
 	unsigned long long over_jiffy;
+	unsigned long long grown_bytes; /* memory of the SPARSE maps, written by commands */
 	unsigned int turns;
 	unsigned int tables; /* how often commands have made tables of files that were met */
 };

@@ -58,7 +58,7 @@ struct fsn_meta {
 	unsigned int duty; /* GPUs are recorded for one of so many seconds; 0, 1: always */
 	unsigned long long tried_ns; /* so long their entries were counted */
 	unsigned long long tried_cost_ns; /* and this they would have taken in a second */
-	unsigned long long memory_bytes; /* of all maps: none grows */
+	unsigned long long memory_bytes; /* of all maps that do not grow */
 	unsigned long long definition; /* of what was asked for and found: attach_definition() */
 	/* The kernel's number of each pinned map (enum map_id): a pin can be replaced. */
 	unsigned int map_id[FSN_MAPS_MAX];
@@ -140,9 +140,14 @@ struct fsn_text {
 
 /*
  * All facts of the pinned maps: X(ID, name, shape, entries, readers). In the programs a map is
- * fsn_NAME. Its shape is ARRAY(value), MAPPED(value), an array that can be mapped, TEXTS(value),
- * which is FSN_STR_SPARED shorter unless n->wide, HASH(key, value), or OUTER, an array of maps. How many entries it has may depend on the group: @n is
- * its struct map_sizes. What READERS may see, whom attach's --mode lets in, has no arguments,
+ * fsn_NAME. Its shape is one of:
+ *	ARRAY(value)
+ *	MAPPED(value)		an array that can be mapped
+ *	TEXTS(value)		an array whose values are FSN_STR_SPARED shorter unless n->wide
+ *	SPARSE(value)		an array that only commands use; zeros need no memory
+ *	HASH(key, value)
+ *	OUTER			an array of maps
+ * How many entries it has may depend on the group: @n is its struct map_sizes. What READERS may see, whom attach's --mode lets in, has no arguments,
  * no results, no addresses, and nothing that only a writer needs; the rest is its OWNER's.
  */
 #define FSN_MAPS(X)                                                                    \
@@ -155,43 +160,44 @@ struct fsn_text {
 	X(CONFS, confs, MAPPED(struct fsn_conf), n->funcs, READERS)                    \
 	X(STATS, stats, MAPPED(struct fsn_stat), n->stat_shards * n->funcs, READERS)   \
 	X(HISTS, hists, ARRAY(struct fsn_hist), n->hist_shards * n->timed, READERS)    \
-	X(BASE0, base0, ARRAY(struct fsn_base), n->funcs, READERS)                     \
-	X(BASE1, base1, ARRAY(struct fsn_base), n->funcs, READERS)                     \
-	X(BASE_HIST0, base_hist0, ARRAY(struct fsn_hist), n->timed, READERS)           \
-	X(BASE_HIST1, base_hist1, ARRAY(struct fsn_hist), n->timed, READERS)           \
-	X(SLOTS, slots, MAPPED(struct fsn_set), FSN_SET_CNT, OWNER)                    \
+	X(BASE0, base0, SPARSE(struct fsn_base), n->funcs, READERS)                     \
+	X(BASE1, base1, SPARSE(struct fsn_base), n->funcs, READERS)                     \
+	X(BASE_HIST0, base_hist0, SPARSE(struct fsn_hist), n->timed, READERS)           \
+	X(BASE_HIST1, base_hist1, SPARSE(struct fsn_hist), n->timed, READERS)           \
+	X(SLOTS, slots, MAPPED(struct fsn_set), n->slots / FSN_WAYS, OWNER)                    \
 	X(HELD, held, MAPPED(struct fsn_held), 1, OWNER)                               \
-	X(NESTS, nests, ARRAY(struct fsn_nest), n->nesting ? FSN_SLOT_CNT : 1, OWNER)  \
+	X(NESTS, nests, ARRAY(struct fsn_nest), \
+		n->nesting ? n->slots + FSN_THREADS / FSN_THREADS_EACH : 1, OWNER)    \
 	X(PLACES, places, MAPPED(struct fsn_place), n->places, OWNER)                  \
-	X(SPLITS, splits, ARRAY(struct fsn_split), n->split ? FSN_SLOT_CNT : 1, OWNER) \
+	X(SPLITS, splits, ARRAY(struct fsn_split), n->split ? n->slots : 1, OWNER) \
 	X(PATHS, paths, MAPPED(unsigned long long), n->paths, READERS)                 \
 	X(PATH_STATS, path_stats, MAPPED(struct fsn_path), n->path_shards * n->paths, READERS) \
 	X(BASE_PATHS0, base_paths0, ARRAY(struct fsn_path), n->paths, READERS)         \
 	X(BASE_PATHS1, base_paths1, ARRAY(struct fsn_path), n->paths, READERS)         \
-	X(ARGS, args, ARRAY(struct fsn_args), FSN_SLOT_CNT, OWNER)                     \
-	X(MORE, more, TEXTS(struct fsn_more), n->has_more ? FSN_SLOT_CNT : 1, OWNER)   \
+	X(ARGS, args, ARRAY(struct fsn_args), n->slots, OWNER)                     \
+	X(MORE, more, TEXTS(struct fsn_more), n->has_more ? n->slots : 1, OWNER)   \
 	X(STREAMS, streams, MAPPED(struct fsn_stream), FSN_STREAMS_MAX, OWNER)         \
 	X(PROCS, procs, MAPPED(struct fsn_proc), n->procs + 2 * n->funcs, READERS)     \
 	X(KEYED_BY, keyed_by, ARRAY(struct fsn_keyed), n->rows ? n->funcs : 1, READERS) \
 	X(KEYS, keys, MAPPED(struct fsn_key), n->rows, OWNER)                          \
-	X(CALLERS, callers, MAPPED(struct fsn_caller), n->callers ? n->rows : 1, OWNER) \
+	X(CALLERS, callers, SPARSE(struct fsn_caller), n->callers ? n->rows : 1, OWNER) \
 	X(CALLED, called, ARRAY(struct fsn_called), n->callers ? n->rows : 1, OWNER)   \
 	X(FILE_NAMES, file_names, HASH(struct fsn_file_id, struct fsn_file_name),      \
 		n->callers || n->stacks ? FSN_NAMED_FILES : 1, OWNER)                               \
 	X(LAUNCHES, launches, ARRAY(struct fsn_launch), n->launches ? n->rows : 1, OWNER) \
-	X(KERNELS, kernels, MAPPED(struct fsn_kernel), n->launches ? n->rows : 1, OWNER) \
+	X(KERNELS, kernels, SPARSE(struct fsn_kernel), n->launches ? n->rows : 1, OWNER) \
 	X(HANDLES, handles, HASH(struct fsn_handle, struct fsn_handle_of),             \
 		n->launches ? FSN_HANDLES : 1, OWNER)                                  \
 	X(GPUS, gpus, HASH(unsigned int, struct fsn_gpu), n->gpus ? FSN_GPUS : 1, READERS) \
-	X(SLOT_ROWS, slot_rows, ARRAY(unsigned int), n->rows ? FSN_SLOT_CNT : 1, OWNER) \
+	X(SLOT_ROWS, slot_rows, ARRAY(unsigned int), n->rows ? n->slots : 1, OWNER) \
 	X(ROWS, rows, MAPPED(struct fsn_row), n->rows ? n->rows + 3 * n->funcs : 1, READERS) \
-	X(BASE_ROWS0, base_rows0, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
-	X(BASE_ROWS1, base_rows1, MAPPED(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
+	X(BASE_ROWS0, base_rows0, SPARSE(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
+	X(BASE_ROWS1, base_rows1, SPARSE(struct fsn_row), n->rows ? n->rows + n->funcs : 1, READERS) \
 	X(RULES_OF, rules_of, ARRAY(struct fsn_rule), n->block_sets ? n->funcs : 1, READERS) \
 	X(MEMORY, memory, MAPPED(struct fsn_memory), n->block_sets ? n->funcs : 1, READERS) \
-	X(BASE_MEMORY0, base_memory0, ARRAY(struct fsn_memory),                        \
+	X(BASE_MEMORY0, base_memory0, SPARSE(struct fsn_memory),                        \
 		n->block_sets ? n->funcs : 1, READERS)                                 \
-	X(BASE_MEMORY1, base_memory1, ARRAY(struct fsn_memory),                        \
+	X(BASE_MEMORY1, base_memory1, SPARSE(struct fsn_memory),                        \
 		n->block_sets ? n->funcs : 1, READERS)                                 \
 	X(BLOCKS, blocks, MAPPED(struct fsn_block_set), n->block_sets, OWNER)          \
 	X(STACKS, stacks, MAPPED(struct fsn_stack), n->stacks, OWNER)                  \
@@ -206,12 +212,13 @@ struct fsn_text {
 		n->pythons ? FSN_PYTHON_CODES : 1, OWNER)                              \
 	X(PYTHON_LINES, python_lines, MAPPED(struct fsn_python_lines),                 \
 		n->pythons ? FSN_PYTHON_PIECES : 1, OWNER)                             \
-	X(CODES, codes, HASH(struct fsn_code, unsigned long long), FSN_CODE_CNT, READERS) \
+	X(CODES, codes, HASH(struct fsn_code, unsigned long long),                     \
+		n->judged ? FSN_CODE_CNT : 1, READERS)                                  \
 	X(SLEEPS, sleeps, HASH(struct fsn_sleep_at, struct fsn_slept),                 \
 		n->sleeps ? FSN_SLEEP_CNT : 1, OWNER)                                  \
 	X(SPREADS, spreads, HASH(struct fsn_spread_at, unsigned long long),            \
 		n->gpus ? FSN_SPREADS : 1, READERS)                                    \
-	X(SLOW, slow, ARRAY(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
+	X(SLOW, slow, TEXTS(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \
 		n->children ? FSN_CHILD_PIDS_MAX : FSN_PIDS_MAX, OWNER)                \
 	X(COMMS, comms, HASH(struct fsn_comm, unsigned int), FSN_COMMS_MAX, OWNER)     \
@@ -222,7 +229,7 @@ struct fsn_text {
 		n->holds ? FSN_HOLDS_MAX : 1, OWNER)                                   \
 	X(STOPS, stops, HASH(unsigned int, struct fsn_stop),                           \
 		n->pauses ? FSN_HOLDS_MAX : 1, OWNER)                                  \
-	X(PAUSES, pauses, ARRAY(unsigned long long), n->pauses ? FSN_SLOT_CNT : 1, OWNER) \
+	X(PAUSES, pauses, ARRAY(unsigned long long), n->pauses ? n->slots : 1, OWNER) \
 	X(SAID, said, ARRAY(struct fsn_said), 1, OWNER)
 
 /* Those that the programs define otherwise; the switches are .bss. */

@@ -35,18 +35,17 @@
 #define FSN_KEY_LOCKED     FSN_KEY_FN_MASK
 
 #define FSN_WAYS     8
-#define FSN_SET_BITS 13
-#define FSN_SET_CNT  (1 << FSN_SET_BITS)
-#define FSN_SLOT_CNT (FSN_SET_CNT * FSN_WAYS)
+#define FSN_SLOTS_MIN (1 << 14) /* a group has a power of two between these */
+#define FSN_SLOTS_MAX (1 << 16)
 #define FSN_NO_PROC  0x40000000U /* beside it the epoch in which there was no room */
 
 /*
- * How many places a process has beyond the first ones of their sets, of which at most
- * FSN_HELD_MAX: with all first ones three eighths of the table. By process number, cut.
+ * How many places a process has beyond the first ones of their sets. It has at most a quarter of
+ * the table, FSN_HELD_MAX: with all first ones three eighths. By process number, cut.
  */
 #define FSN_HELD_CNT 16384
-#define FSN_HELD_MAX (FSN_SLOT_CNT / 4)
-#define FSN_HELD_MANY (FSN_HELD_MAX / 8) /* it leaves one place of each set to others */
+#define FSN_HELD_MAX(slots) ((slots) / 4)
+#define FSN_HELD_MANY(slots) (FSN_HELD_MAX(slots) / 8) /* it leaves one place of each set to others */
 #define FSN_OWN_STACKS 4096
 struct fsn_held {
 	unsigned int cnt[FSN_HELD_CNT];
@@ -106,6 +105,7 @@ static inline __attribute__((always_inline)) int place_is_dear(
  * self_exec_id), and its thread id (22).
  */
 #define FSN_OPEN_NTH_SHIFT  16
+#define FSN_OPEN_SLOT_MASK  (FSN_SLOTS_MAX - 1)
 #define FSN_OPEN_EXEC_SHIFT 35
 #define FSN_OPEN_TID_SHIFT  42
 #define FSN_OPEN_CALL_MASK  ((1ULL << FSN_OPEN_EXEC_SHIFT) - 1)
@@ -118,15 +118,12 @@ static inline __attribute__((always_inline)) int place_is_dear(
 /* Run-queue latency of a thread, in units of 2^6 ns, cut: differences up to 275 s are right. */
 #define FSN_DELAY_SHIFT 6
 
-/*
- * How a call is nested, by slot; and, by thread id, cut, the innermost open call. Times are those of
- * the calls made in it that have returned.
- */
+/* How a call is nested, by slot. Times are those of the calls made in it that have returned. */
 struct fsn_nest {
 	unsigned long long parent;    /* the call that it was made in, or 0 */
 	unsigned long long inner_ns;  /* their time */
 	unsigned long long probes_ns; /* of probes, theirs and others, and lost in them */
-	unsigned long long top;       /* the thread's word */
+	unsigned long long pad;       /* a cache line each */
 	unsigned int open;      /* functions open in it, itself included, by number % 32 */
 	unsigned int nth;       /* one more with each call in the slot */
 	unsigned int flags;     /* FSN_NEST_... */
@@ -136,6 +133,10 @@ struct fsn_nest {
 	unsigned int inner_delay; /* that in calls inside */
 	unsigned int preempted; /* how often its thread was when it began, ever */
 };
+
+/* Behind those of the slots: the words of threads, by thread id, cut. */
+#define FSN_THREADS      65536
+#define FSN_THREADS_EACH (sizeof(struct fsn_nest) / sizeof(unsigned long long))
 
 /* Of a call in progress, by slot, what the scheduler says of its thread; at its end how it was. */
 struct fsn_split {

@@ -282,7 +282,7 @@ static void choose_waits(const struct probe_list *list, uint32_t waits[WAIT_CNT]
 }
 
 /* The kernel says it of each in text; who lists a thousand groups would read it of all of them. */
-static uint64_t maps_memory(const struct engine *e)
+static uint64_t maps_memory(const struct engine *e, bool grow)
 {
 	uint64_t sum = 0;
 
@@ -291,7 +291,8 @@ static uint64_t maps_memory(const struct engine *e)
 
 		if (!bytes)
 			return 0;
-		sum += bytes;
+		if (map_grows(i) == grow)
+			sum += bytes;
 	}
 	return sum;
 }
@@ -339,6 +340,7 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	spec.name_cnt = desc.types.name_cnt;
 	spec.text_bytes = desc.text.len;
 	spec.has_more = desc.has_more;
+	spec.judged = desc.judged;
 	spec.zero_frees = desc.zero_frees;
 	spec.other_regs = desc.other_regs;
 	spec.wide = desc.wide;
@@ -405,7 +407,8 @@ static int build(const struct draft *draft, const struct attach_opts *opts,
 	fill_meta(&meta, draft, opts, e, probes.total * link_cnt(opts, by_pid), by_pid);
 	meta.price = *price;
 	meta.definition = opts->definition;
-	meta.memory_bytes = maps_memory(e);
+	meta.memory_bytes = maps_memory(e, false);
+	engine_set_grown(e, maps_memory(e, true));
 	code = description_write(&desc, draft, opts, e, &meta, err);
 	if (!code)
 		code = engine_pin_maps(e, dir_fd, err);

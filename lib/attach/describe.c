@@ -348,6 +348,7 @@ int description_new(const struct draft *draft, const struct attach_opts *opts,
 		d.sheds |= d.confs[i].shed_ns;
 		d.save_args |= d.confs[i].slow_ns != FSN_NO_SLOW;
 		d.has_more |= d.confs[i].stack_cnt || d.confs[i].str[0];
+		d.judged |= d.confs[i].judge != FSN_JUDGE_NONE;
 		d.zero_frees |= d.confs[i].zero[0];
 		d.other_regs |= d.confs[i].regs != FSN_REGS_C;
 		d.wide |= draft->targets[i].kind->has_paths && d.confs[i].str[0];

@@ -333,6 +333,11 @@ int engine_set_filter(struct engine *e, const struct filter *filter, bool has_co
 	return code;
 }
 
+void engine_set_grown(struct engine *e, uint64_t bytes)
+{
+	e->skel->bss->ctl.grown_bytes = bytes;
+}
+
 void engine_set_held(struct engine *e, pid_t pid)
 {
 	e->skel->bss->ctl.held = pid;

@@ -159,6 +159,7 @@ struct engine_spec {
 	bool key_late;           /* some row is found when its call ends */
 	bool asked;              /* some call hands out a kernel's handle */
 	bool has_more; /* arguments on the stack or text are kept */
+	bool judged;     /* some function may fail */
 	bool zero_frees; /* some function has fsn_conf.zero */
 	bool other_regs; /* some function's arguments are in other registers than C's */
 	bool wide;     /* of texts FSN_STR_WIDE bytes */
@@ -238,6 +239,9 @@ int engine_set_filter(struct engine *e, const struct filter *filter, bool has_co
  */
 void engine_arm(struct engine *e, uint64_t since_ns, uint64_t until_ns, bool save_args);
 
+/* Its growing maps have @bytes of memory. */
+void engine_set_grown(struct engine *e, uint64_t bytes);
+
 /* Process @pid waits in a system call that is not its program's: that counts as none. */
 void engine_set_held(struct engine *e, pid_t pid);
 
@@ -259,7 +263,7 @@ struct fsn_bpf;
 struct engine {
 	struct fsn_bpf *skel;
 	enum link_mode mode;
-	uint32_t stat_shards, hist_shards, path_shards, path_cnt, block_sets;
+	uint32_t stat_shards, hist_shards, path_shards, path_cnt, block_sets, slot_cnt;
 	unsigned int links;
 	uint32_t filters; /* mask of FSN_FILTER_... */
 	bool children, holds, pauses, memory;
@@ -357,6 +361,7 @@ struct description {
 	bool asked;     /* some call hands out a kernel's handle */
 	uint32_t key_text[FSN_KEYS], sum_text[FSN_SUMS]; /* their names in .text */
 	bool has_more;  /* some function has arguments that registers don't hold */
+	bool judged;     /* some function may fail */
 	bool zero_frees; /* some function has fsn_conf.zero */
 	bool other_regs; /* and some are in other registers than C's, or it is not known in which */
 	bool wide;      /* some system call has text */

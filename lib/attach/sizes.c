@@ -17,9 +17,11 @@
 #define STAT_SHARDS_MAX 32
 #define HIST_SHARDS_MAX 4
 #define MEMORY_MAX      (62U << 20)
-#define PROC_MIN        (1U << 15)
+#define SLOTS_PER_CPU   (1U << 12)
+#define PROC_MIN        (1U << 14) /* unless that is more than PROC_MOST of each function */
 #define PROC_MAX        (1U << 16)
 #define PROC_PER_FUNC   32
+#define PROC_MOST       (1U << 10)
 #define PATHS_MIN       (1U << 10)
 #define PATHS_MAX       (1U << 14)
 #define PATHS_PER_FUNC  16
@@ -42,6 +44,19 @@ static uint32_t shards(uint32_t most)
 	uint32_t n = power_of_two(cpus > 0 ? cpus : 1);
 
 	return n < most ? n : most;
+}
+
+/*
+ * Calls in progress, a power of two: more processors have more threads. The kernel limits how many
+ * calls of a thread have return probes, but not how many have probes at ret instructions.
+ */
+static uint32_t slot_cnt(const struct engine_spec *spec)
+{
+	uint32_t slots = shards(FSN_SLOTS_MAX / SLOTS_PER_CPU) * SLOTS_PER_CPU;
+
+	if (spec->progs & 1U << ENGINE_END)
+		return FSN_SLOTS_MAX;
+	return slots < FSN_SLOTS_MIN ? FSN_SLOTS_MIN : slots;
 }
 
 /* Rows of keys. */
@@ -75,23 +90,23 @@ static uint32_t block_sets(const struct engine_spec *spec)
 static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards)
 {
 	uint64_t hist = spec->timed_cnt * sizeof(struct fsn_hist), most = MEMORY_MAX;
-	uint64_t used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
+	uint64_t slots = slot_cnt(spec), used = 2 * hist + stat_shards * spec->fn_cnt * sizeof(struct fsn_stat) +
 		(PROC_MAX + 2 * spec->fn_cnt) * sizeof(struct fsn_proc) +
-		FSN_SET_CNT * sizeof(struct fsn_set) +
+		slots / FSN_WAYS * sizeof(struct fsn_set) +
 		spec->type_cnt * sizeof(struct fsn_type) +
 		spec->name_cnt * sizeof(struct fsn_name) +
-		FSN_SLOT_CNT * sizeof(struct fsn_args) +
-		(spec->follows ? FSN_SLOT_CNT * sizeof(struct fsn_mark) : 0) +
-		(spec->has_more ? FSN_SLOT_CNT * more_bytes(spec) : 0) +
-		(spec->nesting ? FSN_SLOT_CNT * sizeof(struct fsn_nest) : 0) +
-		(spec->split ? FSN_SLOT_CNT * sizeof(struct fsn_split) : 0) +
-		(spec->pauses ? FSN_SLOT_CNT * sizeof(uint64_t) : 0) +
+		slots * sizeof(struct fsn_args) +
+		(spec->follows ? slots * sizeof(struct fsn_mark) : 0) +
+		(spec->has_more ? slots * more_bytes(spec) : 0) +
+		(spec->nesting ? slots * sizeof(struct fsn_nest) + FSN_THREADS * sizeof(uint64_t) : 0) +
+		(spec->split ? slots * sizeof(struct fsn_split) : 0) +
+		(spec->pauses ? slots * sizeof(uint64_t) : 0) +
 		(engine_sees_sleeps(spec) ? FSN_SLEEP_CNT * SLEEP_BYTES : 0) +
-		((spec->progs & 1U << ENGINE_WAIT) ? FSN_SLOT_CNT * WAIT_BYTES : 0) +
+		((spec->progs & 1U << ENGINE_WAIT) ? slots * WAIT_BYTES : 0) +
 		PATHS_MAX * (shards(FSN_PATH_SHARDS) + 3) * sizeof(struct fsn_path) +
-		(spec->keys ? FSN_SLOT_CNT * sizeof(uint32_t) : 0) +
-		(spec->asked ? FSN_SLOT_CNT * 16 : 0) +
-		(spec->key_late ? FSN_SLOT_CNT * (sizeof(struct fsn_key) + 16) : 0) +
+		(spec->keys ? slots * sizeof(uint32_t) : 0) +
+		(spec->asked ? slots * 16 : 0) +
+		(spec->key_late ? slots * (sizeof(struct fsn_key) + 16) : 0) +
 		stack_bytes(spec) + row_cnt(spec) * (3 * sizeof(struct fsn_row) + sizeof(struct fsn_key));
 	uint32_t n = shards(HIST_SHARDS_MAX);
 
@@ -104,10 +119,13 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 static uint32_t proc_cnt(const struct engine_spec *spec)
 {
 	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
+	uint32_t most = power_of_two((uint64_t)spec->fn_cnt * PROC_MOST);
 
 	if (!spec->processes)
 		return 1;
-	return procs < PROC_MIN ? PROC_MIN : procs > PROC_MAX ? PROC_MAX : procs;
+	if (procs < PROC_MIN)
+		procs = most < PROC_MIN ? most : PROC_MIN;
+	return procs > PROC_MAX ? PROC_MAX : procs;
 }
 
 /* Places of paths, a power of two, and one behind them. */
@@ -127,9 +145,9 @@ static void engine_size_keys(struct engine *e, const struct engine_spec *spec)
 	if (!keys)
 		return;
 	if (spec->key_late)
-		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, FSN_SLOT_CNT);
+		bpf_map__set_max_entries(e->skel->maps.fsn_slot_keys, e->slot_cnt);
 	if (spec->asked)
-		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, FSN_SLOT_CNT);
+		bpf_map__set_max_entries(e->skel->maps.fsn_slot_asked, e->slot_cnt);
 	e->skel->rodata->fsn_keyed = true;
 	/* The stacks of the other programs have no room for that. */
 	e->skel->rodata->fsn_called_known = keys_at(keys, FSN_BY_CALLER) &&
@@ -150,7 +168,7 @@ static void engine_size_memory(struct engine *e, const struct engine_spec *spec)
 	if (!spec->block_cnt)
 		return;
 	e->block_sets = block_sets(spec);
-	bpf_map__set_max_entries(e->skel->maps.fsn_slot_memory, FSN_SLOT_CNT);
+	bpf_map__set_max_entries(e->skel->maps.fsn_slot_memory, e->slot_cnt);
 	bpf_map__set_max_entries(e->skel->maps.fsn_heaps, FSN_HEAPS);
 	e->skel->rodata->fsn_memory_on = true;
 	e->skel->rodata->fsn_block_bits = __builtin_ctz(e->block_sets);
@@ -217,6 +235,7 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.types = spec->type_cnt,
 		.names = spec->name_cnt,
 		.texts = (spec->text_bytes + FSN_TEXT_LEN - 1) / FSN_TEXT_LEN,
+		.slots = e->slot_cnt,
 		.stat_shards = e->stat_shards,
 		.hist_shards = e->hist_shards,
 		.path_shards = e->path_shards,
@@ -238,7 +257,16 @@ static struct map_sizes map_sizes(const struct engine *e, const struct engine_sp
 		.children = spec->children,
 		.holds = spec->holds || spec->stack_holds,
 		.pauses = spec->pauses,
+		.judged = spec->judged,
 	};
+}
+
+/* Of the CPUs that a filter may name. */
+static uint32_t cpus_max(void)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	return cpus > 64 && cpus < FSN_CPUS_MAX ? cpus : cpus > 64 ? FSN_CPUS_MAX : 64;
 }
 
 bool engine_sees_sleeps(const struct engine_spec *spec)
@@ -255,6 +283,7 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 
 	e->stat_shards = shards(STAT_SHARDS_MAX);
 	e->path_shards = shards(FSN_PATH_SHARDS);
+	e->slot_cnt = slot_cnt(spec);
 	e->path_cnt = path_cnt(spec);
 	e->hist_shards = hist_shards(spec, e->stat_shards);
 	sizes = map_sizes(e, spec);
@@ -265,12 +294,17 @@ void engine_size(struct engine *e, const struct engine_spec *spec)
 	}
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_jumps, spec->jump_cnt ? spec->jump_cnt : 1);
-	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? FSN_SLOT_CNT : 1);
+	bpf_map__set_max_entries(e->skel->maps.fsn_marks, spec->follows ? e->slot_cnt : 1);
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_sources, spec->source_cnt ? spec->source_cnt : 1);
-	bpf_map__set_max_entries(e->skel->maps.fsn_wait, waits ? FSN_SLOT_CNT : 1);
+	bpf_map__set_max_entries(e->skel->maps.fsn_cpus, cpus_max());
+	bpf_map__set_max_entries(e->skel->maps.fsn_wait, waits ? e->slot_cnt : 1);
 	bpf_map__set_max_entries(
 		e->skel->maps.fsn_syscalls, spec->traces_calls ? 2 * FSN_SYSCALLS : 1);
+	e->skel->rodata->fsn_slot_cnt = e->slot_cnt;
+	e->skel->rodata->fsn_set_shift = 64 - __builtin_ctz(e->slot_cnt / FSN_WAYS);
+	e->skel->rodata->fsn_held_max = FSN_HELD_MAX(e->slot_cnt);
+	e->skel->rodata->fsn_held_many = FSN_HELD_MANY(e->slot_cnt);
 	e->skel->rodata->fsn_proc_mask = sizes.procs - 1;
 	e->skel->rodata->fsn_path_mask = e->path_cnt ? e->path_cnt - 2 : 0;
 	e->skel->rodata->fsn_path_shards = e->path_shards - 1;

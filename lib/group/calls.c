@@ -161,6 +161,7 @@ struct sweep {
 	uint64_t tick_ns;
 	struct entry *entry; /* by process and thread */
 	size_t cnt, given_up;
+	uint32_t set_cnt;
 };
 
 static void sweep_done(struct sweep *s)
@@ -194,11 +195,18 @@ static int compare_entries(const void *a, const void *b)
 	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
 }
 
+static uint32_t sets_cnt(const struct group *g)
+{
+	uint32_t cnt = group_entries(g, MAPID_SLOTS);
+
+	return cnt < FSN_SLOTS_MAX / FSN_WAYS ? cnt : FSN_SLOTS_MAX / FSN_WAYS;
+}
+
 static void collect(struct sweep *s)
 {
 	const struct fsn_set *sets = s->slots.addr;
 
-	for (uint32_t i = 0; i < FSN_SET_CNT; i++)
+	for (uint32_t i = 0; i < s->set_cnt; i++)
 		for (int way = 0; way < FSN_WAYS; way++) {
 			uint64_t key = __atomic_load_n(&sets[i].key[way], __ATOMIC_ACQUIRE);
 			const struct fsn_call *call = &sets[i].call[way];
@@ -269,7 +277,7 @@ static void give_up(struct sweep *s, const struct entry *e)
 
 /*
  * All at once, and no signal comes between an exchange and its counts. Who is killed there
- * (SIGKILL) leaves one call in flight for good, and one place of FSN_HELD_MAX counted in vain.
+ * (SIGKILL) leaves one call in flight for good, and one place of its process counted in vain.
  */
 static void give_up_all(struct sweep *s)
 {
@@ -395,7 +403,8 @@ int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err)
 	g->swept = true;
 	if (!proc_is_first_ns() || !group_begun(g).open)
 		return 0;
-	code = map_mmap(group_fd(g, MAPID_SLOTS), FSN_SET_CNT * sizeof(struct fsn_set), &s.slots);
+	s.set_cnt = sets_cnt(g);
+	code = map_mmap(group_fd(g, MAPID_SLOTS), s.set_cnt * sizeof(struct fsn_set), &s.slots);
 	if (!code)
 		code = map_mmap(group_fd(g, MAPID_HELD), sizeof(struct fsn_held), &s.held);
 	if (!code)
@@ -413,9 +422,13 @@ int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err)
 /* The calls in progress of a group, which may be another user's. */
 static int slots_collect(const struct group *g, struct fsn_set *sets, struct sweep *s)
 {
-	int code = map_read(group_fd(g, MAPID_SLOTS), 0, FSN_SET_CNT, sizeof(*sets), sets);
+	int code, fd = group_fd(g, MAPID_SLOTS);
 
+	if (fd < 0)
+		return fd;
 	s->g = g;
+	s->set_cnt = sets_cnt(g);
+	code = map_read(fd, 0, s->set_cnt, sizeof(*sets), sets);
 	s->slots.addr = sets;
 	if (code)
 		return code;
@@ -428,7 +441,7 @@ static int slots_collect(const struct group *g, struct fsn_set *sets, struct swe
 int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
 	struct err *err)
 {
-	_cleanup_free_ struct fsn_set *sets = xcalloc(FSN_SET_CNT, sizeof(*sets));
+	_cleanup_free_ struct fsn_set *sets = xcalloc(FSN_SLOTS_MAX / FSN_WAYS, sizeof(*sets));
 	_cleanup_free_ struct slot_call *calls = NULL;
 	int code, fd = group_map_fd(g, MAPID_SLOTS, "calls in flight", err);
 	struct sweep s = {};
@@ -456,7 +469,7 @@ int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_
 
 int slots_count_dead(const struct group *g, uint64_t *ret_dead)
 {
-	_cleanup_free_ struct fsn_set *sets = xcalloc(FSN_SET_CNT, sizeof(*sets));
+	_cleanup_free_ struct fsn_set *sets = xcalloc(FSN_SLOTS_MAX / FSN_WAYS, sizeof(*sets));
 	struct sweep s = {};
 	int code = proc_is_first_ns() ? slots_collect(g, sets, &s) : -EPERM;
 

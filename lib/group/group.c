@@ -183,13 +183,31 @@ int group_until(const struct group *g, uint64_t *ret_ns, struct err *err)
 
 uint64_t group_memory(const struct group *g)
 {
+	struct fsn_ctl ctl;
+	uint32_t zero = 0;
+
 	/* Who may not read its owner's maps may read none of these. */
 	if (group_fd(g, MAPID_SAID) < 0)
 		return 0;
 	for (int i = 0; i < MAPID_CNT; i++)
 		if (g->fd[i] < 0 && g->fd[i] != MAP_LEFT)
 			return 0;
-	return g->meta.memory_bytes ? g->meta.memory_bytes + stacks_memory(g) : 0;
+	if (!g->meta.memory_bytes || map_get(group_fd(g, MAPID_CTL), &zero, &ctl))
+		return 0;
+	return g->meta.memory_bytes + ctl.grown_bytes + stacks_memory(g);
+}
+
+void group_has_grown(const struct group *g)
+{
+	_cleanup_mapping_ struct map_mapping mapping = {};
+	uint64_t bytes = 0;
+
+	if (map_mmap(group_fd(g, MAPID_CTL), sizeof(struct fsn_ctl), &mapping))
+		return;
+	for (int i = 0; i < MAPID_CNT; i++)
+		if (map_grows(i))
+			bytes += map_memory(group_fd(g, i));
+	__atomic_store_n(&((struct fsn_ctl *)mapping.addr)->grown_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 bool group_lib_stale(const struct group *g, uint32_t lib)

@@ -149,6 +149,9 @@ int group_until(const struct group *g, uint64_t *ret_ns, struct err *err);
 /* Bytes of kernel memory that all of the group's maps take; 0 when not all can be read. */
 uint64_t group_memory(const struct group *g);
 
+/* Keeps for that how much memory the maps have that grow, after some were written. */
+void group_has_grown(const struct group *g);
+
 /* Whether any function has a duration from which on its calls are slow. */
 bool group_has_slow(const struct group *g);
 

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "base/alloc.h"
 #include "base/util.h"
 #include "pins/maps.h"
 
@@ -15,6 +17,7 @@
 
 struct map_shape {
 	uint32_t type, key_bytes, value_bytes, spared;
+	bool sparse;
 };
 
 static const struct map_facts {
@@ -24,9 +27,10 @@ static const struct map_facts {
 } facts[] = {
 #define OWNER          false
 #define READERS        true
-#define SHAPE(t, k, v) ((struct map_shape){ t, sizeof(k), sizeof(v), 0 })
+#define SHAPE(t, k, v) ((struct map_shape){ t, sizeof(k), sizeof(v), 0, false })
 #define TEXTS(v)                                                                            \
-	((struct map_shape){ BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(v), FSN_STR_SPARED })
+	((struct map_shape){ BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(v), FSN_STR_SPARED, false })
+#define SPARSE(v)      ((struct map_shape){ BPF_MAP_TYPE_HASH, sizeof(uint32_t), sizeof(v), 0, true })
 #define HASH(k, v)     SHAPE(BPF_MAP_TYPE_HASH, k, v)
 #define ARRAY(v)       SHAPE(BPF_MAP_TYPE_ARRAY, uint32_t, v)
 #define MAPPED(v)      ARRAY(v)
@@ -44,6 +48,11 @@ const char *map_pin_name(enum map_id id)
 bool map_is_counter(enum map_id id)
 {
 	return facts[id].for_readers;
+}
+
+bool map_grows(enum map_id id)
+{
+	return facts[id].shape.sparse;
 }
 
 bool map_is_first(enum map_id id)
@@ -205,6 +214,69 @@ int map_write(int fd, uint32_t first, uint32_t cnt, size_t size, const void *buf
 		done += n;
 	}
 	return 0;
+}
+
+/* --- sparse arrays --------------------------------------------------------------------------- */
+
+int map_get_sparse(int fd, uint32_t i, size_t size, void *ret_value)
+{
+	int code = map_get(fd, &i, ret_value);
+
+	if (code == -ENOENT)
+		memset(ret_value, 0, size);
+	return code == -ENOENT ? 0 : code;
+}
+
+/* Its elements that are there, in any order; *@ret_cnt is at most @max. */
+static int sparse_elements(
+	int fd, uint32_t max, uint32_t *keys, void *values, uint32_t *ret_cnt)
+{
+	uint32_t next;
+
+	if (fd < 0)
+		return fd;
+	*ret_cnt = max;
+	if (bpf_map_lookup_batch(fd, NULL, &next, keys, values, ret_cnt, NULL))
+		return errno == ENOENT ? 0 : -errno;
+	return 0;
+}
+
+int map_read_sparse(int fd, uint32_t cnt, size_t size, void *buf)
+{
+	_cleanup_free_ uint32_t *keys = xcalloc(cnt + 1, sizeof(*keys));
+	_cleanup_free_ char *values = xmalloc(cnt * size + 1);
+	uint32_t there;
+	int code = sparse_elements(fd, cnt, keys, values, &there);
+
+	memset(buf, 0, cnt * size);
+	for (uint32_t i = 0; !code && i < there; i++)
+		if (keys[i] < cnt)
+			memcpy((char *)buf + keys[i] * size, values + i * size, size);
+	return code;
+}
+
+static bool is_zero(const char *value, size_t size)
+{
+	return !value[0] && !memcmp(value, value + 1, size - 1);
+}
+
+int map_write_sparse(int fd, uint32_t cnt, size_t size, const void *buf)
+{
+	_cleanup_free_ uint32_t *keys = xcalloc(cnt + 1, sizeof(*keys));
+	_cleanup_free_ char *values = xmalloc(cnt * size + 1);
+	uint32_t n = 0;
+	int code = sparse_elements(fd, cnt, keys, values, &n);
+
+	for (uint32_t i = 0; !code && i < n; i++)
+		if (bpf_map_delete_elem(fd, &keys[i]) && errno != ENOENT)
+			code = -errno;
+	for (uint32_t i = 0; !code && i < cnt; i++) {
+		const char *value = (const char *)buf + i * size;
+
+		if (!is_zero(value, size) && bpf_map_update_elem(fd, &i, value, 0))
+			code = -errno;
+	}
+	return code;
 }
 
 int map_mmap(int fd, size_t size, struct map_mapping *ret_mapping)

@@ -22,9 +22,10 @@ struct map_sizes {
 	size_t funcs, timed, libs;   /* functions, of them timed */
 	size_t types, names, texts; /* pieces of text */
 	size_t stat_shards, hist_shards, path_shards, procs, paths, rows, stacks;
+	size_t slots; /* calls in progress */
 	size_t block_sets, places;
 	bool has_more, wide, nesting, split, children, holds, pauses, callers, launches, sleeps;
-	bool gpus, pythons;
+	bool gpus, pythons, judged;
 };
 
 /* How many entries it has in such a group, at least one. */
@@ -53,6 +54,9 @@ bool map_is_first(enum map_id id);
 /* Whether the map has only what readers of statistics are to see. */
 bool map_is_counter(enum map_id id);
 
+/* True if the map takes memory as it gets elements, otherwise for all of them when it is made. */
+bool map_grows(enum map_id id);
+
 /* One element. Of all these functions: where @fd is a negative errno, that is returned. */
 int map_get(int fd, const void *key, void *ret_value);
 
@@ -73,6 +77,14 @@ int map_read_fixed(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 
 /* Writes them. */
 int map_write(int fd, uint32_t first, uint32_t cnt, size_t size, const void *buf);
+
+/*
+ * The same of a SPARSE map, from 0 on: zeros where it has no element. A write drops those of zeros. One
+ * element is read or written whole. A reader may see only a part of what is being written.
+ */
+int map_get_sparse(int fd, uint32_t i, size_t size, void *ret_value);
+int map_read_sparse(int fd, uint32_t cnt, size_t size, void *buf);
+int map_write_sparse(int fd, uint32_t cnt, size_t size, const void *buf);
 
 /*
  * Maps the values of a BPF_F_MMAPABLE array, @size bytes, for reading and writing while

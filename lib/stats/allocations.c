@@ -142,7 +142,7 @@ int stats_read_memory(
 	raw->memory = xcalloc(cnt, sizeof(*raw->memory));
 	code = map_read(group_fd(g, MAPID_MEMORY), 0, cnt, sizeof(*raw->memory), raw->memory);
 	if (!code)
-		code = map_read_fixed(base_memory_fd(g, FSN_BASE_INDEX(view->ctl.base)), 0, cnt,
+		code = map_read_sparse(base_memory_fd(g, FSN_BASE_INDEX(view->ctl.base)), cnt,
 			sizeof(*base), base);
 	if (!code)
 		code = map_read_fixed(group_fd(g, MAPID_RULES_OF), 0, cnt, sizeof(*rules), rules);

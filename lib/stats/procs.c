@@ -50,7 +50,7 @@ int procs_cnt(const struct group *g, uint32_t *ret_cnt)
 
 struct fold {
 	const struct group *g;
-	struct map_mapping ctl_map, procs_map, keyed_map, base_map[2];
+	struct map_mapping ctl_map, procs_map, keyed_map;
 	struct stats_view view;
 	struct fsn_ctl *ctl;
 	struct fsn_proc *records; /* behind them the rows */
@@ -71,8 +71,6 @@ static void fold_done(struct fold *f)
 	map_munmap(&f->ctl_map);
 	map_munmap(&f->procs_map);
 	map_munmap(&f->keyed_map);
-	map_munmap(&f->base_map[0]);
-	map_munmap(&f->base_map[1]);
 }
 
 static int fold_open_keyed(const struct group *g, struct fold *f)
@@ -85,8 +83,6 @@ static int fold_open_keyed(const struct group *g, struct fold *f)
 	f->keyed_cnt = g->meta.row_cnt;
 	code = map_mmap(group_fd(g, MAPID_ROWS),
 		(cnt + 2 * (size_t)g->meta.fn_cnt) * sizeof(*f->keyed), &f->keyed_map);
-	for (uint32_t i = 0; !code && i < 2; i++)
-		code = map_mmap(base_rows_fd(g, i), cnt * sizeof(*f->keyed), &f->base_map[i]);
 	f->keyed = f->keyed_map.addr;
 	return code;
 }
@@ -139,10 +135,19 @@ static struct fsn_row *ended_rows(const struct fold *f, uint32_t fold)
 	return f->keyed + f->keyed_cnt + (1 + (fold & 1)) * f->g->meta.fn_cnt;
 }
 
-/* What a row of keys had at the last reset. */
-static struct fsn_row *base_of(const struct fold *f, uint32_t i)
+static int base_fd_of(const struct fold *f)
 {
-	return (struct fsn_row *)f->base_map[FSN_BASE_INDEX(f->ctl->base)].addr + i;
+	return base_rows_fd(f->g, FSN_BASE_INDEX(f->ctl->base));
+}
+
+/* What a row of keys had at the last reset. */
+static struct fsn_row base_of(const struct fold *f, uint32_t i)
+{
+	struct fsn_row base;
+
+	if (map_get_sparse(base_fd_of(f), i, sizeof(base), &base))
+		memset(&base, 0, sizeof(base));
+	return base;
 }
 
 static uint64_t tag_of(const struct fold *f, uint32_t i)
@@ -178,7 +183,7 @@ static void mend_rows(const struct fold *f)
 				__ATOMIC_RELEASE);
 			continue;
 		}
-		memset(base_of(f, i), 0, sizeof(f->keyed[i]));
+		(void)bpf_map_delete_elem(base_fd_of(f), &i);
 		clear_row(&f->keyed[i]);
 	}
 }
@@ -314,7 +319,8 @@ static void write_ended(const struct fold *f, const struct old *old, size_t cnt)
 	}
 	for (size_t i = 0; i < cnt; i++) {
 		struct fsn_row *row = &f->keyed[old[i].i];
-		struct stats_row since = rows_since(&f->view, row, base_of(f, old[i].i));
+		struct fsn_row base = base_of(f, old[i].i);
+		struct stats_row since = rows_since(&f->view, row, &base);
 		uint64_t tag = tag_of(f, old[i].i);
 
 		row_end(&idle[procs_fn(tag)], &since);

@@ -349,9 +349,10 @@ static void begin_some(struct resets *resets)
 static int write_buckets(const struct group *g, uint32_t in_use, const struct stats_func *f)
 {
 	struct fsn_hist hist;
+	int code = map_get_sparse(base_hist_fd(g, in_use), f->fn, sizeof(hist), &hist);
 
-	if (bpf_map_lookup_elem(base_hist_fd(g, in_use), &f->fn, &hist))
-		return -errno;
+	if (code)
+		return code;
 	for (int b = 0; b < FSN_HIST_CNT; b++)
 		hist.bucket[b] += f->bucket[b];
 	return bpf_map_update_elem(base_hist_fd(g, !in_use), &f->fn, &hist, 0) ? -errno : 0;
@@ -364,12 +365,12 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	const struct group *g = r->g;
 	int code;
 
-	code = map_write(base_fd(g, idle), 0, g->meta.fn_cnt, sizeof(*raw->total), raw->total);
+	code = map_write_sparse(base_fd(g, idle), g->meta.fn_cnt, sizeof(*raw->total), raw->total);
 	if (!code && raw->rows)
-		code = map_write(base_rows_fd(g, idle), 0, r->row_cnt, sizeof(*raw->rows),
+		code = map_write_sparse(base_rows_fd(g, idle), r->row_cnt, sizeof(*raw->rows),
 			raw->rows);
 	if (!code && raw->memory)
-		code = map_write(base_memory_fd(g, idle), 0, g->meta.fn_cnt, sizeof(*raw->memory),
+		code = map_write_sparse(base_memory_fd(g, idle), g->meta.fn_cnt, sizeof(*raw->memory),
 			raw->memory);
 	for (uint32_t i = 0; !code && i < g->meta.timed_cnt; i++)
 		if (s->funcs[i].bucket)
@@ -394,6 +395,7 @@ static int switch_baseline(struct reset *r, const struct stats *s, const struct 
 	r->ctl->paused_ns_base[idle] = r->view.ctl.paused_ns;
 	r->ctl->paused_calls_base[idle] = r->view.ctl.paused_calls;
 	__atomic_store_n(&r->ctl->base, r->ctl->epoch | idle << 16, __ATOMIC_SEQ_CST);
+	group_has_grown(g);
 	return 0;
 }
 

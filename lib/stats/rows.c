@@ -223,7 +223,7 @@ static int callers_read(const struct group *g, struct table *t)
 	if (!g->meta.key_caller || g->meta.key_caller > FSN_KEYS || !t->keys || fd < 0)
 		return 0;
 	t->places = xcalloc(g->meta.row_cnt, sizeof(*t->places));
-	return map_read(fd, 0, g->meta.row_cnt, sizeof(*t->places), t->places);
+	return map_read_sparse(fd, g->meta.row_cnt, sizeof(*t->places), t->places);
 }
 
 /* And of kernels. */
@@ -235,7 +235,7 @@ static int kernels_read(const struct group *g, struct table *t)
 		return 0;
 	t->kernels = xcalloc(g->meta.row_cnt, sizeof(*t->kernels));
 	t->launches = xcalloc(g->meta.row_cnt, sizeof(*t->launches));
-	code = map_read(fd, 0, g->meta.row_cnt, sizeof(*t->kernels), t->kernels);
+	code = map_read_sparse(fd, g->meta.row_cnt, sizeof(*t->kernels), t->kernels);
 	if (!code)
 		code = map_read_fixed(group_fd(g, MAPID_LAUNCHES), 0, g->meta.row_cnt,
 			sizeof(*t->launches), t->launches);
@@ -267,7 +267,7 @@ static int table_read(const struct group *g, const struct stats_view *view, stru
 	if (!code && t->keys)
 		code = map_read(keys_fd, 0, g->meta.row_cnt, sizeof(*t->keys), t->keys);
 	if (!code)
-		code = map_read_fixed(base_fd, 0, t->cnt, sizeof(*t->base), t->base);
+		code = map_read_sparse(base_fd, t->cnt, sizeof(*t->base), t->base);
 	if (!code)
 		code = map_read_fixed(group_fd(g, MAPID_ROWS), ended, g->meta.fn_cnt,
 			sizeof(*t->ended), t->ended);
@@ -446,6 +446,8 @@ int stats_read_rows(const struct group *g, const struct stats_view *view, struct
 		take_ended(view, &t.ended[i], &s->funcs[i]);
 		merge_rows(&s->funcs[i]);
 	}
+	if (t.places || t.kernels)
+		group_has_grown(g);
 	s->keys_known = t.keys;
 	*ret_raw = TAKE_PTR(t.rows);
 	return code;

@@ -210,12 +210,11 @@ static void func_price(const struct group *g, const struct price *price, struct 
 static int subtract_buckets(const struct group *g, uint32_t index, struct stats_func *f)
 {
 	struct fsn_hist base;
+	int code = map_get_sparse(base_hist_fd(g, index), f->fn, sizeof(base), &base);
 
-	if (bpf_map_lookup_elem(base_hist_fd(g, index), &f->fn, &base))
-		return -errno;
-	for (int b = 0; b < FSN_HIST_CNT; b++)
+	for (int b = 0; !code && b < FSN_HIST_CNT; b++)
 		f->bucket[b] -= base.bucket[b];
-	return 0;
+	return code;
 }
 
 /*
@@ -241,7 +240,7 @@ static int funcs_make(const struct group *g, const struct stats_view *view,
 	uint64_t before;
 	int code;
 
-	code = map_read_fixed(base_fd(g, index), 0, g->meta.fn_cnt, sizeof(*base), base);
+	code = map_read_sparse(base_fd(g, index), g->meta.fn_cnt, sizeof(*base), base);
 	for (uint32_t i = 0; !code && i < g->meta.fn_cnt; i++) {
 		struct stats_func *f = &s->funcs[i];
 
@@ -522,7 +521,7 @@ static int counts_read(const struct group *g, struct fsn_counts **ret_counts, st
 	code = group_ctl(g, &ctl, err);
 	if (code)
 		return code;
-	code = map_read_fixed(base_fd(g, FSN_BASE_INDEX(ctl.base)), 0, g->meta.fn_cnt,
+	code = map_read_sparse(base_fd(g, FSN_BASE_INDEX(ctl.base)), g->meta.fn_cnt,
 		sizeof(*base), base);
 	if (!code)
 		code = counters_read(g, &c);
