@@ -59,13 +59,10 @@ static __noinline int count_one_of(__u32 fn)
 }
 
 /* Counts a call. Returns whether it is timed: one of each N calls on a CPU, if calls are sampled. */
-static __always_inline int count_call(__u32 fn)
+static __always_inline int count_call(struct fsn_stat *stat, __u32 fn)
 {
-	struct fsn_stat *stat;
-
 	if (fsn_sample || fsn_samples || fsn_bound)
 		return count_one_of(fn);
-	stat = stat_of(fn, bpf_get_smp_processor_id());
 	if (!stat)
 		return 0;
 	add(&stat->n.calls, 1);
@@ -161,7 +158,7 @@ static __always_inline bool has_no_end(enum begun begun)
 
 /* call_begin() without the end of its measurement, unless the call is followed. */
 static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u64 where,
-	__u64 sp, __u64 byret, enum hijack hijack, bool nests, __u64 run)
+	__u64 sp, __u64 byret, enum hijack hijack, bool nests, struct fsn_stat *stat, __u64 run)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 slot, tgid = task->tgid, proc = FSN_NO_PROC;
@@ -182,7 +179,7 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
 	if (fsn_keyed)
 		row = row_count(ctx, fn, sp);
-	if (!count_call(fn))
+	if (!count_call(stat, fn))
 		return COUNTED;
 	slot = set_index(tgid, where);
 	set = bpf_map_lookup_elem(&fsn_slots, &slot);
@@ -254,19 +251,24 @@ static __always_inline enum begun call_follow(struct pt_regs *ctx, __u32 fn, __u
 /*
  * Follows a call if a probe looks for its end. Its place is @where; calls that it is made in
  * have theirs above @sp. @hijack: what sees its return. @nests: the call around it lasts until it
- * ends. @run: as of run_entry().
+ * ends. @run: as of run_entry(), or RUN_NOW if the measurement begins here.
  */
 static __always_inline enum begun call_begin(struct pt_regs *ctx, __u32 fn, __u64 where,
 	__u64 sp, __u64 byret, enum hijack hijack, bool nests, __u64 run)
 {
-	enum begun begun = call_follow(ctx, fn, where, sp, byret, hijack, nests, run);
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	enum begun begun;
 
+	if (run == RUN_NOW)
+		run = run_entry(stat);
+	begun = call_follow(ctx, fn, where, sp, byret, hijack, nests, stat, run);
 	if (run && begun != FOLLOWED)
 		run_over(run, fn, RUN_ENTRY);
 	return begun;
 }
 
-static __always_inline void call_count(struct pt_regs *ctx, __u32 fn, __u64 sp, bool same)
+static __always_inline void call_count(
+	struct pt_regs *ctx, __u32 fn, __u64 sp, bool same, struct fsn_stat *stat)
 {
 	struct task_struct *task;
 
@@ -276,7 +278,7 @@ static __always_inline void call_count(struct pt_regs *ctx, __u32 fn, __u64 sp, 
 			memory_passes(ctx, fn, false);
 		return;
 	}
-	count_call(fn);
+	count_call(stat, fn);
 	if (fsn_memory_on)
 		memory_passes(ctx, fn, true);
 	if (fsn_keyed)
@@ -291,11 +293,15 @@ static __always_inline void call_count(struct pt_regs *ctx, __u32 fn, __u64 sp, 
 		stream_counted(ctx, fn, same);
 }
 
-/* A call that is only counted. @run: as of run_entry(). */
+/* A call that is only counted. @run: as of call_begin(). */
 static __always_inline void call_counted(
 	struct pt_regs *ctx, __u32 fn, __u64 sp, bool same, __u64 run)
 {
-	call_count(ctx, fn, sp, same);
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (run == RUN_NOW)
+		run = run_entry(stat);
+	call_count(ctx, fn, sp, same, stat);
 	if (run)
 		run_over(run, fn, RUN_ENTRY);
 }
@@ -410,15 +416,14 @@ static __always_inline void end_in_process(struct fsn_proc *proc, __s64 net, int
 /*
  * Counts the end of the call in the locked @slot, and frees the slot. @run: as of run_begin(), when
  * the call ended. Returns that for run_end(), or with @late for run_late(): some programs have no
- * more stack.
+ * more stack. Those that are not @roomy ask for the current @task again instead of keeping it.
  */
-static __always_inline __u64 call_over(
+static __always_inline __u64 call_over(struct task_struct *task, bool roomy,
 	struct fsn_set *set, __u32 slot, __u32 fn, __u64 run, __u64 result, bool streamed,
 	bool nests, bool late)
 {
 	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 tgid = task->tgid, way = slot % FSN_WAYS;
+	__u32 tgid = READ(task->tgid), way = slot % FSN_WAYS;
 	__u64 start = set->call[way].start, now = run_time(run), ns = now > start ? now - start : 0;
 	const struct fsn_nest *nest = NULL;
 	struct fsn_split *split = NULL;
@@ -434,7 +439,7 @@ static __always_inline __u64 call_over(
 	if (fsn_nesting && nests) {
 		nest = nest_close(task, slot, run_time(run));
 		if (nest)
-			net = nest_ends(nest, fn, conf, net, ns, split);
+			net = nest_ends(roomy ? task : bpf_get_current_task_btf(), nest, fn, conf, net, ns, split);
 	}
 	how = end_in_function(fn, conf, slot, net, result, nest, split, late ? NULL : &run);
 	if (fsn_processes)
@@ -453,23 +458,29 @@ static __always_inline __u64 call_over(
 	return run;
 }
 
-/* Counts the end of a call if it has a slot. */
-static __always_inline int end_call(__u32 fn, __u64 where, __u64 result, bool streamed)
+/*
+ * Counts the end of a call if it has a slot. With @roomy the current task is asked for once: some
+ * programs have no stack to keep it.
+ */
+static __always_inline int end_call(
+	__u32 fn, __u64 where, __u64 result, bool streamed, bool roomy)
 {
-	__u64 run = run_begin();
-	__u32 tgid = bpf_get_current_task_btf()->tgid, slot = set_index(tgid, where);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 run = run_begin(task);
+	__u32 slot = set_index(READ(task->tgid), where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &slot);
 	int way;
 
 	if (!set)
 		return 0;
-	way = slot_take_first(set, call_key(fn, tgid), where);
+	way = slot_take_first(set, call_key(fn, READ(task->tgid)), where);
 	if (way < 0) {
 		count_unmatched(fn, where, HIT_END);
 		return run_late(run, fn);
 	}
 	way &= FSN_WAYS - 1;
-	run = call_over(set, slot * FSN_WAYS + way, fn, run, result, streamed, true, streamed);
+	run = call_over(roomy ? task : bpf_get_current_task_btf(), roomy, set,
+		slot * FSN_WAYS + way, fn, run, result, streamed, true, streamed);
 	if (streamed)
 		return run_late(run, fn);
 	run_end(run, fn);
@@ -534,7 +545,7 @@ __noinline int walk_notable(__u64 where, __u64 result)
 /* While somebody looks on; the usual end is inlined. */
 __noinline int end_streamed(__u32 fn, __u64 where, __u64 result)
 {
-	return end_call(fn, where, result, true);
+	return end_call(fn, where, result, true, false);
 }
 
 /* The end of a call that was followed, in the locked @slot. */
@@ -544,7 +555,7 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 
 	if (set)
-		call_over(set, slot, fn, now << RUN_SHIFT, result, READ(ctl.streams), true, true);
+		call_over(bpf_get_current_task_btf(), false, set, slot, fn, now << RUN_SHIFT, result, READ(ctl.streams), true, true);
 	return 0;
 }
 
@@ -553,7 +564,7 @@ __noinline int end_followed(__u32 fn, __u32 slot, __u64 now, __u64 result)
  * after a return probe. False: @fn is not in the group, and no tracked call has come to it.
  */
 static __always_inline bool call_end(
-	__u32 fn, bool led, __u64 where, __u64 link, __u64 result)
+	__u32 fn, bool led, __u64 where, __u64 link, __u64 result, bool roomy)
 {
 	int ended = 0;
 
@@ -568,7 +579,7 @@ static __always_inline bool call_end(
 	if (READ(ctl.streams))
 		end_streamed(fn, where, result);
 	else
-		end_call(fn, where, result, false);
+		end_call(fn, where, result, false, roomy);
 	return true;
 }
 

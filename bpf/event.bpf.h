@@ -141,8 +141,8 @@ static __always_inline void span_left(__u32 fn, __u64 where)
 /* The end of the thread's span, if it is in one. */
 static __always_inline void span_ends(__u32 fn, __u64 sp)
 {
-	__u64 run = run_begin(), where = span_place();
-	const struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 run = run_begin(task), where = span_place();
 	__u32 tgid = task->tgid, i = set_index(tgid, where);
 	struct fsn_set *set = bpf_map_lookup_elem(&fsn_slots, &i);
 	int way = -1;
@@ -157,7 +157,7 @@ static __always_inline void span_ends(__u32 fn, __u64 sp)
 		count_unmatched(fn, sp, HIT_END);
 	} else {
 		way &= FSN_WAYS - 1;
-		call_over(set, i * FSN_WAYS + way, fn, run, 0, READ(ctl.streams), false, true);
+		call_over(task, false, set, i * FSN_WAYS + way, fn, run, 0, READ(ctl.streams), false, true);
 	}
 	run_late(run, fn);
 }
@@ -175,7 +175,7 @@ static __always_inline void event_seen(void *ctx, __u64 cookie, __u64 sp)
 		span_ends(fn, sp);
 		return;
 	}
-	run = run_entry(fn);
+	run = run_entry(stat_of(fn, bpf_get_smp_processor_id()));
 	args = event_regs(ctx, cookie, room);
 	if (fsn_thread_stacks)
 		EVENT_STACK(args) = stack_of_thread(ctx, 0);

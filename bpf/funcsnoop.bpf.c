@@ -54,14 +54,14 @@ int fsn_session(struct pt_regs *ctx)
 		if (is_counted(cookie))
 			return 1;
 		begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), REG_SP(ctx), 0,
-			HIJACK_SESSION, true, run_entry(cookie & FSN_COOKIE_FN_MASK));
+			HIJACK_SESSION, true, RUN_NOW);
 		/* Its probe took time of the call in which it was made. */
 		if (fsn_nesting && begun == COUNTED)
 			nest_hit(cookie & FSN_COOKIE_FN_MASK, REG_SP(ctx), HIT_ENTRY);
 		return begun != FOLLOWED;
 	}
 	call_end(cookie & FSN_COOKIE_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
-		ANY_ADDRESS, REG_RESULT(ctx));
+		ANY_ADDRESS, REG_RESULT(ctx), true);
 	return 0;
 }
 
@@ -91,7 +91,7 @@ int fsn_entry(struct pt_regs *ctx)
 	begun = call_begin(ctx, cookie & FSN_COOKIE_FN_MASK, sp, sp,
 		kind == FSN_ENTRY ? 0 : FSN_KEY_BYRET,
 		kind == FSN_ENTRY ? HIJACK_ALWAYS : HIJACK_NONE, true,
-		run_entry(cookie & FSN_COOKIE_FN_MASK));
+		RUN_NOW);
 	/* Asked for again: kept, they would take room on the stack. */
 	cookie = bpf_get_attach_cookie(ctx);
 	kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
@@ -114,7 +114,7 @@ int fsn_count(struct pt_regs *ctx)
 	if (is_counted(cookie))
 		return 0;
 	call_counted(ctx, cookie & FSN_COOKIE_FN_MASK, entry_sp(ctx, cookie, kind), kind == FSN_SAME,
-		run_entry(cookie & FSN_COOKIE_FN_MASK));
+		RUN_NOW);
 	return 0;
 }
 
@@ -127,7 +127,7 @@ int fsn_return(struct pt_regs *ctx)
 	if (is_counted(cookie))
 		return 0;
 	call_end(cookie & FSN_COOKIE_FN_MASK, cookie >> FSN_COOKIE_MORE_SHIFT, RETURN_SP(ctx),
-		ANY_ADDRESS, REG_RESULT(ctx));
+		ANY_ADDRESS, REG_RESULT(ctx), true);
 	return 0;
 }
 
@@ -178,7 +178,7 @@ int fsn_end(struct pt_regs *ctx)
 		led = cookie >> FSN_COOKIE_LED_SHIFT & 1;
 	}
 	if (kind == FSN_END || kind >= FSN_END_EARLY) {
-		if (!call_end(fn, led, sp, REG_LINK(ctx), result) && fsn_nesting && is_on())
+		if (!call_end(fn, led, sp, REG_LINK(ctx), result, false) && fsn_nesting && is_on())
 			end_strays(ctx);
 	} else {
 		end_leaves(ctx);

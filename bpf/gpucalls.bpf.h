@@ -60,7 +60,7 @@ static __always_inline int gpu_called(struct pt_regs *ctx, __u32 fn)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	count_call(fn);
+	count_call(stat_of(fn, bpf_get_smp_processor_id()), fn);
 	if (fsn_processes)
 		proc_count(task, fn, task->tgid, bpf_get_smp_processor_id());
 	if (fsn_walks_stacks)

@@ -60,7 +60,7 @@ int fsn_fexit(__u64 *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), result = 0;
 
 	bpf_get_func_ret(ctx, &result);
-	call_end(cookie & FSN_FN_MASK, false, as_number(ctx), ANY_ADDRESS, result);
+	call_end(cookie & FSN_FN_MASK, false, as_number(ctx), ANY_ADDRESS, result, false);
 	return 0;
 }
 
@@ -75,7 +75,7 @@ SEC("kretprobe")
 int fsn_kreturn(struct pt_regs *ctx)
 {
 	call_end(bpf_get_attach_cookie(ctx) & FSN_FN_MASK, false, RETURN_SP(ctx), ANY_ADDRESS,
-		REG_RESULT(ctx));
+		REG_RESULT(ctx), false);
 	return 0;
 }
 

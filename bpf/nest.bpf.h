@@ -530,10 +530,10 @@ __noinline __u64 nest_lost(__u32 fn, __s64 own_ns, __u64 probes_ns, __u64 delay_
  * time without the probes inside, and what was lost in them, which @split (or NULL) loses, too; tells
  * the call that it was made in.
  */
-static __always_inline __s64 nest_ends(const struct fsn_nest *nest, __u32 fn,
+static __always_inline __s64 nest_ends(
+	const struct task_struct *task, const struct fsn_nest *nest, __u32 fn,
 	const struct fsn_conf *conf, __s64 net, __u64 ns, struct fsn_split *split)
 {
-	const struct task_struct *task = bpf_get_current_task_btf();
 	struct nest_parts parts = {};
 	__u32 delay = nest_delay(task) - nest->delay;
 	__u64 lost = (__u64)(delay - nest->inner_delay) << FSN_DELAY_SHIFT, probes_ns = 0;

@@ -26,16 +26,19 @@
 #define RUN_MANY        8U
 #define RUN_PREEMPTIONS 7U
 
+#define RUN_NOW         (~0ULL)
+
 enum run_of { RUN_ENTRY, RUN_END };
 
-static __always_inline __u64 run_preemptions(void)
+static __always_inline __u64 run_preemptions(const struct task_struct *task)
 {
-	return bpf_get_current_task_btf()->nivcsw & RUN_PREEMPTIONS;
+	return task->nivcsw & RUN_PREEMPTIONS;
 }
 
-static __always_inline __u64 run_begin(void)
+/* @task is the current one: to ask for it is a call. */
+static __always_inline __u64 run_begin(const struct task_struct *task)
 {
-	return bpf_ktime_get_ns() << RUN_SHIFT | run_preemptions();
+	return bpf_ktime_get_ns() << RUN_SHIFT | run_preemptions(task);
 }
 
 /* The time at which it began. A compiler that kept it next to @run would need more stack. */
@@ -59,7 +62,7 @@ __noinline int run_over(__u64 run, __u32 fn, int of)
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	__u64 ns = bpf_ktime_get_ns() - (run >> RUN_SHIFT), hits = 1;
 
-	if (!stat || (run ^ run_preemptions()) & RUN_PREEMPTIONS)
+	if (!stat || (run ^ run_preemptions(bpf_get_current_task_btf())) & RUN_PREEMPTIONS)
 		return 0;
 	if (run & RUN_MANY)
 		hits <<= fsn_runs_bits;
@@ -79,15 +82,14 @@ __noinline int run_more(__u64 began, __u64 run, __u32 fn)
 	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	__u64 ns = bpf_ktime_get_ns() - began;
 
-	if (stat && !((run ^ run_preemptions()) & RUN_PREEMPTIONS))
+	if (stat && !((run ^ run_preemptions(bpf_get_current_task_btf())) & RUN_PREEMPTIONS))
 		add(&stat->n.entry_ns, run & RUN_MANY ? ns << fsn_runs_bits : ns);
 	return 0;
 }
 
 /* Begins the measurement of an entry, or 0. Filtered calls are counted elsewhere. */
-static __always_inline __u64 run_entry(__u32 fn)
+static __always_inline __u64 run_entry(struct fsn_stat *stat)
 {
-	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
 	__u32 chosen;
 	__u64 nth;
 
@@ -97,7 +99,7 @@ static __always_inline __u64 run_entry(__u32 fn)
 	if (READ(ctl.on) != FSN_ON)
 		nth += READ(stat->n.aside);
 	chosen = run_chosen(nth);
-	return chosen ? run_begin() | chosen : 0;
+	return chosen ? run_begin(bpf_get_current_task_btf()) | chosen : 0;
 }
 
 /* A hit of an end of @fn that began at @run is over, if it is chosen. */

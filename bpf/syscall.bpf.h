@@ -137,7 +137,7 @@ static __always_inline void syscall_over(
 {
 	if (fsn_has_more && set->call[slot % FSN_WAYS].proc & FSN_HAS_ARGS)
 		keep_late(fn, slot);
-	call_over(set, slot, fn, run, result, READ(ctl.streams), true, true);
+	call_over(bpf_get_current_task_btf(), false, set, slot, fn, run, result, READ(ctl.streams), true, true);
 	run_late(run, fn);
 }
 
@@ -161,7 +161,7 @@ static __always_inline int syscall_ends(
 	if (!set)
 		return 0;
 	if (set_is_used(set)) {
-		run = run_begin();
+		run = run_begin(task);
 		if (target & FSN_SYSCALL_FN)
 			way = slot_take_first(set, call_key(fn, tgid), where);
 		if (way < 0 && other) {

@@ -139,7 +139,7 @@ static __always_inline void wait_begins(struct task_struct *task, struct task_st
 		return;
 	if (fsn_processes)
 		proc = proc_count(task, fn, tgid, bpf_get_smp_processor_id());
-	if (!count_call(fn))
+	if (!count_call(stat_of(fn, bpf_get_smp_processor_id()), fn))
 		return;
 	way = slot_claim_first(set, key, where, 0);
 	if (way < 0) {
