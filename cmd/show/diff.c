@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/duration.h"
 #include "group/stacks.h"
 #include "show/call.h"
@@ -15,7 +16,7 @@
 /* --- the present as if it had been saved ---------------------------------------------------- */
 
 /* Stack @number as a document has it. */
-static bool save_stack(struct stacks *s, uint64_t number, pid_t pid, struct saved_part *part)
+static void save_stack(struct stacks *s, uint64_t number, pid_t pid, struct saved_part *part)
 {
 	struct stack stack = stacks_get(s, number);
 	const char *cut = stack_cut(&stack);
@@ -27,18 +28,14 @@ static bool save_stack(struct stacks *s, uint64_t number, pid_t pid, struct save
 		size_t cnt = 0;
 		const struct frame_name *names = stacks_names(s, stack.frames[i], pid, &cnt);
 
-		text.failed |= !names;
 		while (names && cnt--)
 			out_mem(&text, names[cnt].text, strlen(names[cnt].text) + 1);
 	}
 	out_char(&text, '\0');
-	if (text.failed)
-		out_done(&text);
 	part->stack = text.buf;
-	return part->stack;
 }
 
-static bool save_part(const struct report_group *rg, const struct func_types *t,
+static void save_part(const struct report_group *rg, const struct func_types *t,
 	const struct func_part *p, const struct stats_row *row, size_t i, struct saved_row *out)
 {
 	struct saved_part *part = &out->part[out->part_cnt++];
@@ -48,28 +45,24 @@ static bool save_part(const struct report_group *rg, const struct func_types *t,
 
 	key_value_text(&text, t, p, row, i);
 	out_char(&text, '\0');
-	part->key = strdup(rg->keys.key[i]);
-	part->value = text.failed ? NULL : strdup(text.buf);
-	part->name = name ? strdup(name) : NULL;
+	part->key = xstrdup(rg->keys.key[i]);
+	part->value = xstrdup(text.buf);
+	part->name = name ? xstrdup(name) : NULL;
 	out_done(&text);
-	if (p->by == FSN_BY_STACK && rg->stacks && stats_row_word(row, i) &&
-		!save_stack(rg->stacks, stats_row_word(row, i), row->pid, part))
-		return false;
-	return part->key && part->value && (part->name || !name);
+	if (p->by == FSN_BY_STACK && rg->stacks && stats_row_word(row, i))
+		save_stack(rg->stacks, stats_row_word(row, i), row->pid, part);
 }
 
-/* Adds what calls of @f had by their keys. 0 or -ENOMEM. */
-static int rows_snapshot(const struct report_group *rg, const struct types *types,
+/* Adds what calls of @f had by their keys. */
+static void rows_snapshot(const struct report_group *rg, const struct types *types,
 	const struct stats_func *f, struct saved_func *out)
 {
 	const struct func_keys *keys = rg->keys.funcs ? &rg->keys.funcs[f->fn] : NULL;
 	struct figures values;
 
 	if (!keys || !rg->s->keys_known || !f->row_cnt)
-		return 0;
-	out->rows = calloc(f->row_cnt, sizeof(*out->rows));
-	if (!out->rows)
-		return -ENOMEM;
+		return;
+	out->rows = xcalloc(f->row_cnt, sizeof(*out->rows));
 	for (size_t i = 0; i < f->row_cnt; i++) {
 		struct saved_row *row = &out->rows[out->row_cnt++];
 
@@ -77,23 +70,21 @@ static int rows_snapshot(const struct report_group *rg, const struct types *type
 		figures_of_row(row->now, f, NULL, &values);
 		saved_row_add(&row->figures, &values);
 		for (size_t k = 0; k < rg->keys.key_cnt; k++)
-			if (keys->key[k].by != FSN_BY_NONE &&
-				!save_part(rg, types_of(types, f->fn), &keys->key[k], &f->rows[i],
-					k, row))
-				return -ENOMEM;
+			if (keys->key[k].by != FSN_BY_NONE)
+				save_part(rg, types_of(types, f->fn), &keys->key[k], &f->rows[i], k,
+					row);
 	}
-	return 0;
 }
 
-static int snapshot_func(const struct report_group *rg, const struct types *types,
+static void snapshot_func(const struct report_group *rg, const struct types *types,
 	const struct stats_func *f, struct saved_func *out)
 {
 	struct group_func func = group_func(rg->s->group, f->fn);
 
-	out->name = strdup(func.name);
-	out->library = strdup(func.library);
+	out->name = xstrdup(func.name);
+	out->library = xstrdup(func.library);
 	figures_of(f, NULL, figure_mask(USE_SAVED), &out->figures);
-	return out->name && out->library ? rows_snapshot(rg, types, f, out) : -ENOMEM;
+	rows_snapshot(rg, types, f, out);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -106,25 +97,20 @@ static int compare_names(const void *a, const void *b)
 
 struct saved *stats_snapshot(const struct report_group *rg)
 {
-	_cleanup_saved_ struct saved *saved = calloc(1, sizeof(*saved));
+	_cleanup_saved_ struct saved *saved = xcalloc(1, sizeof(*saved));
 	_cleanup_types_ struct types *types = NULL;
 	const struct stats *s = rg->s;
 	struct saved_group *group;
 
-	if (!saved || (rg->keys.funcs && types_read(s->group, &types, NULL)))
+	if (rg->keys.funcs && types_read(s->group, &types, NULL))
 		return NULL;
-	saved->groups = group = calloc(1, sizeof(*group));
-	if (!group)
-		return NULL;
+	saved->groups = group = xcalloc(1, sizeof(*group));
 	saved->cnt = 1;
-	group->name = strdup(group_info(s->group).name);
-	group->funcs = calloc(s->func_cnt + 1, sizeof(*group->funcs));
-	if (!group->name || !group->funcs)
-		return NULL;
+	group->name = xstrdup(group_info(s->group).name);
+	group->funcs = xcalloc(s->func_cnt + 1, sizeof(*group->funcs));
 	for (size_t i = 0; i < s->func_cnt; i++)
-		if (stats_func_called(&s->funcs[i]) &&
-			snapshot_func(rg, types, &s->funcs[i], &group->funcs[group->func_cnt++]))
-			return NULL;
+		if (stats_func_called(&s->funcs[i]))
+			snapshot_func(rg, types, &s->funcs[i], &group->funcs[group->func_cnt++]);
 	qsort(group->funcs, group->func_cnt, sizeof(*group->funcs), compare_names);
 	return TAKE_PTR(saved);
 }
@@ -208,16 +194,11 @@ struct diffing {
 	size_t cnt;
 };
 
-static int diff_add(struct diffing *d, const struct saved_func *before,
+static void diff_add(struct diffing *d, const struct saved_func *before,
 	const struct saved_func *after)
 {
-	struct diff_func *more = array_grow(d->rg->diff, d->cnt, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	d->rg->diff = more;
-	more[d->cnt++] = (struct diff_func) { called(before) ? before : NULL, after };
-	return 0;
+	d->rg->diff = array_grow(d->rg->diff, d->cnt, sizeof(*d->rg->diff));
+	d->rg->diff[d->cnt++] = (struct diff_func) { called(before) ? before : NULL, after };
 }
 
 /* --- by key: of each key's calls a function is made ------------------------------------------- */
@@ -235,51 +216,38 @@ void diff_parts_free(struct diff_parts *parts)
 	}
 }
 
-/* Of the calls of @row in @f, by the keys of @c. -ENOMEM, with what there is of it. */
-static int part_make(const struct saved_func *f, const struct saved_row *row,
+/* Of the calls of @row in @f, by the keys of @c. */
+static void part_make(const struct saved_func *f, const struct saved_row *row,
 	const struct stats_choice *c, struct saved_func *ret)
 {
-	ret->name = strdup(f->name);
-	ret->library = f->library ? strdup(f->library) : NULL;
-	ret->rows = calloc(1, sizeof(*ret->rows));
-	if (!ret->name || (f->library && !ret->library) || !ret->rows)
-		return -ENOMEM;
+	ret->name = xstrdup(f->name);
+	ret->library = f->library ? xstrdup(f->library) : NULL;
+	ret->rows = xcalloc(1, sizeof(*ret->rows));
 	ret->row_cnt = 1;
 	for (size_t i = 0; i < c->by_cnt; i++) {
 		const struct saved_part *part = saved_part_find(row, c->by[i]);
 		struct saved_part *to = &ret->rows->part[ret->rows->part_cnt++];
 
-		to->key = strdup(c->by[i]);
-		to->value = strdup(part ? part->value : "-");
-		to->name = part && part->name ? strdup(part->name) : NULL;
-		if (!to->key || !to->value || (part && part->name && !to->name))
-			return -ENOMEM;
+		to->key = xstrdup(c->by[i]);
+		to->value = xstrdup(part ? part->value : "-");
+		to->name = part && part->name ? xstrdup(part->name) : NULL;
 	}
 	saved_row_add(&ret->figures, &row->figures);
-	return 0;
 }
 
-/* Sorted; those that are alike are one. -ENOMEM. */
-static int parts_make(struct diffing *d, const struct saved_func *f, struct diff_parts **ret_parts)
+/* Sorted; those that are alike are one. */
+static struct diff_parts *parts_make(struct diffing *d, const struct saved_func *f)
 {
-	struct diff_parts *parts = calloc(1, sizeof(*parts));
+	struct diff_parts *parts = xcalloc(1, sizeof(*parts));
 	size_t kept = 0;
-	int code = 0;
 
-	if (!parts)
-		return -ENOMEM;
 	parts->next = d->rg->diff_parts;
-	d->rg->diff_parts = *ret_parts = parts;
-	parts->func = calloc((f ? f->row_cnt : 0) + 1, sizeof(*parts->func));
-	if (!parts->func)
-		return -ENOMEM;
-	while (!code && f && parts->cnt < f->row_cnt) {
-		size_t i = parts->cnt++;
-
-		code = part_make(f, &f->rows[i], d->choice, &parts->func[i]);
-	}
-	if (code || !parts->cnt)
-		return code;
+	d->rg->diff_parts = parts;
+	parts->func = xcalloc((f ? f->row_cnt : 0) + 1, sizeof(*parts->func));
+	for (; f && parts->cnt < f->row_cnt; parts->cnt++)
+		part_make(f, &f->rows[parts->cnt], d->choice, &parts->func[parts->cnt]);
+	if (!parts->cnt)
+		return parts;
 	qsort(parts->func, parts->cnt, sizeof(*parts->func), compare_parts);
 	for (size_t i = 1; i < parts->cnt; i++) {
 		if (compare_parts(&parts->func[kept], &parts->func[i])) {
@@ -290,62 +258,58 @@ static int parts_make(struct diffing *d, const struct saved_func *f, struct diff
 		saved_func_done(&parts->func[i]);
 	}
 	parts->cnt = kept + 1;
-	return 0;
+	return parts;
 }
 
-static int diff_by_keys(
+static void diff_by_keys(
 	struct diffing *d, const struct saved_func *before, const struct saved_func *after)
 {
-	struct diff_parts *was, *is;
+	struct diff_parts *was = parts_make(d, before), *is = parts_make(d, after);
 	size_t k = 0;
-	int code = parts_make(d, before, &was);
 
-	if (!code)
-		code = parts_make(d, after, &is);
-	for (size_t i = 0; !code && i < is->cnt; i++) {
+	for (size_t i = 0; i < is->cnt; i++) {
 		const struct saved_func *old = NULL;
 
-		for (; !code && k < was->cnt && compare_parts(&was->func[k], &is->func[i]) < 0; k++)
-			code = diff_add(d, &was->func[k], NULL);
+		for (; k < was->cnt && compare_parts(&was->func[k], &is->func[i]) < 0; k++)
+			diff_add(d, &was->func[k], NULL);
 		if (k < was->cnt && !compare_parts(&was->func[k], &is->func[i]))
 			old = &was->func[k++];
-		if (!code)
-			code = diff_add(d, old, &is->func[i]);
+		diff_add(d, old, &is->func[i]);
 	}
-	for (; !code && k < was->cnt; k++)
-		code = diff_add(d, &was->func[k], NULL);
-	return code;
+	for (; k < was->cnt; k++)
+		diff_add(d, &was->func[k], NULL);
 }
 
-static int diff_one(
+static void diff_one(
 	struct diffing *d, const struct saved_func *before, const struct saved_func *after)
 {
-	return d->choice->by_cnt ? diff_by_keys(d, before, after) : diff_add(d, before, after);
+	if (d->choice->by_cnt)
+		diff_by_keys(d, before, after);
+	else
+		diff_add(d, before, after);
 }
 
-int diff_make(struct report_group *rg, const struct saved_group *before,
+void diff_make(struct report_group *rg, const struct saved_group *before,
 	const struct saved_group *after, const struct stats_choice *choice)
 {
 	struct diffing d = { rg, choice, 0 };
-	int code = 0;
 
-	for (size_t i = 0; !code && i < after->func_cnt; i++) {
+	for (size_t i = 0; i < after->func_cnt; i++) {
 		const struct saved_func *now = &after->funcs[i], *old = NULL;
 
 		if (before)
 			old = saved_func_find(before, now->name, now->library);
-		code = diff_one(&d, old, now);
+		diff_one(&d, old, now);
 	}
-	for (size_t i = 0; !code && before && i < before->func_cnt; i++) {
+	for (size_t i = 0; before && i < before->func_cnt; i++) {
 		const struct saved_func *old = &before->funcs[i];
 
 		if (called(old) && !saved_func_find(after, old->name, old->library))
-			code = diff_one(&d, old, NULL);
+			diff_one(&d, old, NULL);
 	}
 	if (d.cnt)
 		qsort(rg->diff, d.cnt, sizeof(*rg->diff), compare_changes);
 	rg->diff_cnt = choice->top && choice->top < d.cnt ? choice->top : d.cnt;
-	return code;
 }
 
 /* --- the view ------------------------------------------------------------------------------- */
@@ -679,8 +643,9 @@ static bool func_by_keys(const struct saved_func *f, const struct check *c, stru
 	}
 	if (found && spread && figure_or_0(&ret->figures, FIGURE_RETURNS))
 		figures_of_spread(&all, ret->figures.value[FIGURE_MAX].n, &ret->figures);
-	return found &&
-		asprintf(&ret->name, "%s%.*s", f->name, (int)(end - begin + 1), begin) > 0;
+	if (found)
+		ret->name = xasprintf("%s%.*s", f->name, (int)(end - begin + 1), begin);
+	return found;
 }
 
 /* --- judging -------------------------------------------------------------------------------- */
@@ -782,7 +747,7 @@ static bool check_func(const struct globals *g, const struct check *c, bool diff
 	_cleanup_free_ char *safe = text_escape(now->name);
 	struct saved_func shown = *now;
 
-	shown.name = safe ? safe : now->name;
+	shown.name = safe;
 	if (!figure_known(&now->figures, c->figure))
 		return false;
 	if (c->relative && !diff)

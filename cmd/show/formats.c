@@ -55,8 +55,6 @@ static void explain_empty(const struct stats *s, struct procs *procs, FILE *f)
 		pid_t pid = 0;
 		int code = group_lib_mappers(s->group, i, procs, &cnt, &pid, NULL);
 
-		if (!path)
-			continue;
 		if (group_lib_stale(s->group, i))
 			fprintf(f, "%s is another file now: attach again\n", path);
 		else if (!code && !cnt)
@@ -175,7 +173,7 @@ static void print_stale(const struct report *r, const struct report_group *rg, F
 	for (uint32_t i = 0; i < group_info(g).lib_cnt; i++) {
 		_cleanup_free_ char *path = text_escape(group_lib(g, i));
 
-		if (path && group_lib_stale(g, i))
+		if (group_lib_stale(g, i))
 			note(r, f,
 				"%s is another file now, is gone or was rewritten: attach again",
 				path);
@@ -318,8 +316,6 @@ static void print_gpus(const struct report *r, const struct report_group *rg, FI
 		int pid = rg->whole->gpus[i].pid;
 		_cleanup_free_ char *who = text_escape(said->who);
 
-		if (!who)
-			continue;
 		if (said->period_s)
 			note(r, f, "process %d: counts are of windows: %u s of each %u s are recorded", pid,
 				said->window_s, said->period_s);
@@ -357,8 +353,7 @@ static void print_shed(const struct report *r, const struct stats *s, FILE *f)
 		return;
 	out_command(&out, &asked);
 	out_char(&out, '\0');
-	if (!out.failed)
-		note(r, f, "to leave such functions out:%s --replace", out.buf);
+	note(r, f, "to leave such functions out:%s --replace", out.buf);
 }
 
 /* What makes a number doubtful. */
@@ -455,15 +450,15 @@ static int table_group(
 {
 	const struct view *view = r->view;
 	_cleanup_grid_ struct grid grid = {};
-	int code = 0;
 
 	report_begin_grid(r, &grid);
 	grid.is_table = true;
 	print_head(r, rg, f);
 	view->fill(&grid, r, rg);
-	if (grid.failed || (r->history && history_trends(r->history,
-					  group_info(rg->s->group).name, !r->choice->top, &grid)))
+	if (grid.failed)
 		return -ENOMEM;
+	if (r->history)
+		history_trends(r->history, group_info(rg->s->group).name, !r->choice->top, &grid);
 	if (!grid.row_cnt) {
 		fprintf(f, "%s\n", rg->tree && !rg->s->paths ? not_kept : view->none);
 		if (!rg->func_cnt && !r->interval_ns)
@@ -471,7 +466,7 @@ static int table_group(
 	} else if (view->text) {
 		view->text(r, rg, f);
 	} else {
-		code = grid_print(&grid, r->g, r->plain, f);
+		grid_print(&grid, r->g, r->plain, f);
 	}
 	if (view->flags & VIEW_REST)
 		print_foot(r, rg, f);
@@ -484,7 +479,7 @@ static int table_group(
 		print_stale(r, rg, f);
 	print_health(r, rg, f);
 	print_ended(r, rg, f);
-	return code;
+	return 0;
 }
 
 static int print_table(const struct report *r, FILE *f)
@@ -519,7 +514,9 @@ static int csv_print(const struct report *r, FILE *f)
 		/* A group's name needs no quotes. */
 		snprintf(prefix, sizeof(prefix), "%s,%s", text_time(r->time_ns, when),
 			group_info(r->group[i].s->group).name);
-		code = csv_rows(&grid, prefix, f);
+		code = grid.failed ? -ENOMEM : 0;
+		if (!code)
+			csv_rows(&grid, prefix, f);
 	}
 	return code;
 }
@@ -869,17 +866,18 @@ int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f)
 	if (group_info(s->group).gpu)
 		add_gpus(doc, rg->whole);
 	json_set_open(doc, "functions", '[');
-	for (size_t i = 0; !code && i < rg->func_cnt; i++) {
+	for (size_t i = 0; i < rg->func_cnt; i++) {
 		add_function(doc, rg, types, rg->funcs[i]);
-		code = json_flush(doc, f);
+		json_flush(doc, f);
 	}
 	json_close(doc, ']');
 	if (rg->slow)
 		add_slow_calls(doc, rg);
-	if (!code && rg->tree)
-		code = json_add_tree(doc, rg);
+	if (rg->tree)
+		json_add_tree(doc, rg);
 	json_close(doc, '}');
-	return code ? code : json_flush(doc, f);
+	json_flush(doc, f);
+	return 0;
 }
 
 static void add_value(
@@ -943,7 +941,8 @@ int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f)
 		add_changed(doc, &rg->diff[i], rg->diff_parts);
 	json_close(doc, ']');
 	json_close(doc, '}');
-	return json_flush(doc, f);
+	json_flush(doc, f);
+	return 0;
 }
 
 static int print_json(const struct report *r, FILE *f)
@@ -957,7 +956,9 @@ static int print_json(const struct report *r, FILE *f)
 		code = r->view->json(&j, &r->group[i], f);
 	json_close(&j, ']');
 	out_char(&out, '\n');
-	return code ? code : json_flush(&j, f);
+	if (!code)
+		json_flush(&j, f);
+	return code;
 }
 
 /* --- all of them ---------------------------------------------------------------------------- */

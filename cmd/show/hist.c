@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "show/stats.h"
 
@@ -158,7 +159,7 @@ static void print_func(
 		last = row[i] ? i : last;
 	}
 	l = layout_of(f, first, last, most, plain);
-	fprintf(f_out, "\nFunction = %s\n", name ? name : "?");
+	fprintf(f_out, "\nFunction = %s\n", name);
 	fprintf(f_out, "%*s    %-*s : %-*s %s\n", l.low, "nsecs", l.high, "", l.count,
 		"count", "distribution");
 	for (unsigned int i = first; i <= last; i++) {
@@ -208,7 +209,7 @@ struct history {
 
 struct history *history_new(void)
 {
-	return calloc(1, sizeof(struct history));
+	return xcalloc(1, sizeof(struct history));
 }
 
 void history_free(struct history *h)
@@ -235,26 +236,17 @@ void history_step(struct history *h, uint64_t elapsed_ns)
 	}
 }
 
-/* The row of that name, a new one perhaps, which has nothing yet; NULL: no memory. */
+/* The row of that name, a new one perhaps, which has nothing yet. */
 static struct past *past_of(struct history *h, const char *group, const char *name)
 {
-	_cleanup_free_ char *whole = NULL;
-	struct past **more, *p;
+	_cleanup_free_ char *whole = xasprintf("%s\n%s", group, name);
+	struct past *p;
 
-	if (asprintf(&whole, "%s\n%s", group, name) < 0) {
-		whole = NULL;
-		return NULL;
-	}
 	for (size_t i = 0; i < h->cnt; i++)
 		if (!strcmp(h->rows[i]->name, whole))
 			return h->rows[i];
-	more = array_grow(h->rows, h->cnt, sizeof(struct past *));
-	if (!more)
-		return NULL;
-	h->rows = more;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
+	h->rows = array_grow(h->rows, h->cnt, sizeof(struct past *));
+	p = xcalloc(1, sizeof(*p));
 	p->name = TAKE_PTR(whole);
 	h->rows[h->cnt++] = p;
 	return p;
@@ -283,13 +275,13 @@ static char *sparkline(const struct history *h, const struct past *p)
 		"\u2586", "\u2587", "\u2588" };
 	static const char *const signs[] = { "_", ".", ":", "-", "=", "+", "*", "#" };
 	const char *const *sign = locale_is_utf8() ? bars : signs;
-	char *text = calloc(1, GRID_TREND * 3 + 1);
+	char *text = xcalloc(1, GRID_TREND * 3 + 1);
 	double most = 0;
 
 	for (size_t i = 0; i < GRID_TREND && i < h->step; i++)
 		most = p->rate[(h->step - i) % STEPS] > most ? p->rate[(h->step - i) % STEPS]
 							     : most;
-	for (size_t i = GRID_TREND; text && i--;)
+	for (size_t i = GRID_TREND; i--;)
 		strcat(text,
 			i >= h->step ? " " :
 				       sign[level_of(p->rate[(h->step - i) % STEPS], most,
@@ -297,25 +289,21 @@ static char *sparkline(const struct history *h, const struct past *p)
 	return text;
 }
 
-int history_trends(struct history *h, const char *group, bool all, struct grid *grid)
+void history_trends(struct history *h, const char *group, bool all, struct grid *grid)
 {
 	char name[256];
 	uint64_t has;
 
 	if (!grid_counts(grid))
-		return 0;
+		return;
 	grid->trend_title = "TREND";
-	grid->trends = calloc(grid->row_cnt + 1, sizeof(char *));
-	if (!grid->trends)
-		return -ENOMEM;
+	grid->trends = xcalloc(grid->row_cnt + 1, sizeof(char *));
 	for (size_t i = 0; i < grid->row_cnt; i++) {
 		struct past *p = NULL;
 
 		if (grid_row_name(grid, i, name, sizeof(name)) &&
 			grid_row_count(grid, i, &has)) {
 			p = past_of(h, group, name);
-			if (!p)
-				return -ENOMEM;
 			/* What came before the first look has no rate. */
 			if (h->step && h->elapsed_ns && has > p->had && (all || p->known))
 				p->rate[h->step % STEPS] +=
@@ -324,11 +312,8 @@ int history_trends(struct history *h, const char *group, bool all, struct grid *
 			p->had = has;
 			p->known = true;
 		}
-		grid->trends[i] = p ? sparkline(h, p) : strdup("");
-		if (!grid->trends[i])
-			return -ENOMEM;
+		grid->trends[i] = p ? sparkline(h, p) : xstrdup("");
 	}
-	return 0;
 }
 
 /* --- heat maps ------------------------------------------------------------------------------ */
@@ -345,11 +330,8 @@ void fill_heat(struct grid *grid, const struct report *r, const struct report_gr
 		const char *name = group_func_name(rg->s->group, f->fn);
 		struct past *p = past_of(r->history, group, name);
 
-		if (p && !p->octaves)
-			p->octaves = calloc(STEPS, sizeof(*p->octaves));
-		grid->failed |= !p || !p->octaves;
-		if (grid->failed)
-			return;
+		if (!p->octaves)
+			p->octaves = xcalloc(STEPS, sizeof(*p->octaves));
 		memset(p->octaves[at], 0, sizeof(p->octaves[at]));
 		for (unsigned int b = 0; r->interval_ns && f->bucket && b < FSN_HIST_CNT; b++) {
 			hist_bounds(b, &ge, &lt);
@@ -416,12 +398,12 @@ void print_heat(const struct report *r, const struct report_group *rg, FILE *f)
 		_cleanup_free_ char *safe = text_escape(name);
 		struct window w;
 
-		if (!p || !p->octaves)
+		if (!p->octaves)
 			continue;
 		w = window_of(h, p, width > 31 ? width - 11 : 20);
 		if (!w.most)
 			continue;
-		fprintf(f, "\n%s, at most %u a cell\n", safe ? safe : "?", w.most);
+		fprintf(f, "\n%s, at most %u a cell\n", safe, w.most);
 		for (unsigned int row = w.last + 1; row-- > w.first;)
 			heat_row(h, p, &w, rg->funcs[i], row, f);
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "show/call.h"
+#include "base/alloc.h"
 #include "show/stats.h"
 
 #define BOLD "1"
@@ -41,8 +42,8 @@ void func_sum_add(struct stats_func *sum, const struct stats_func *f)
 		sum->has_extremes = true;
 	}
 	if (f->bucket && !sum->bucket)
-		sum->bucket = calloc(FSN_HIST_CNT, sizeof(*sum->bucket));
-	for (int i = 0; f->bucket && sum->bucket && i < FSN_HIST_CNT; i++)
+		sum->bucket = xcalloc(FSN_HIST_CNT, sizeof(*sum->bucket));
+	for (int i = 0; f->bucket && i < FSN_HIST_CNT; i++)
 		sum->bucket[i] += f->bucket[i];
 }
 
@@ -114,11 +115,11 @@ struct stats_row *report_rows_by(
 {
 	size_t kept = 0, bytes = (f->row_cnt + 1) * sizeof(struct stats_row);
 	bool spread = has_spreads(f);
-	struct stats_row *rows = calloc(1, bytes + spread * f->row_cnt * sizeof(struct stats_spread));
-	struct stats_spread *own = spread && rows ? (struct stats_spread *)((char *)rows + bytes) : NULL;
+	struct stats_row *rows = xcalloc(1, bytes + spread * f->row_cnt * sizeof(struct stats_spread));
+	struct stats_spread *own = spread ? (struct stats_spread *)((char *)rows + bytes) : NULL;
 
 	*ret_cnt = 0;
-	if (!rows || !f->row_cnt)
+	if (!f->row_cnt)
 		return rows;
 	for (size_t i = 0; i < f->row_cnt; i++)
 		rows[i] = projected(rg, &rg->keys.funcs[f->fn], &f->rows[i]);
@@ -213,14 +214,12 @@ static size_t take_procs(const struct report_group *rg, const struct stats_func 
 struct stats_row *report_cgroups(const struct report_group *rg, const struct stats_func *f,
 	size_t *ret_cnt, struct stats_row *ret_rest)
 {
-	struct stats_row *rows = calloc(f->row_cnt + f->proc_cnt + 1, sizeof(*rows));
+	struct stats_row *rows = xcalloc(f->row_cnt + f->proc_cnt + 1, sizeof(*rows));
 	int key = cgroup_key(rg, f);
 	size_t kept = 0, cnt;
 
 	*ret_rest = (struct stats_row) {};
 	*ret_cnt = 0;
-	if (!rows)
-		return NULL;
 	cnt = key >= 0 ? take_rows(rg, f, (size_t)key, rows, ret_rest)
 		       : take_procs(rg, f, rows, ret_rest);
 	qsort(rows, cnt, sizeof(*rows), compare_cgroups);

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "proc/proc.h"
 #include "show/call.h"
 #include "show/stats.h"
@@ -56,7 +57,7 @@ struct all_labels {
 /* Backslash, quote and line feed are escaped; what is no UTF-8 or a control is \xNN. */
 static void label_put(FILE *f, const char *value)
 {
-	_cleanup_free_ char *copy = strdup(value);
+	_cleanup_free_ char *copy = xstrdup(value);
 	char *line = copy, *next;
 
 	for (; line; line = next) {
@@ -66,7 +67,7 @@ static void label_put(FILE *f, const char *value)
 		if (next)
 			*next++ = '\0';
 		safe = text_escape(line);
-		for (const char *p = safe; p && *p; p++) {
+		for (const char *p = safe; *p; p++) {
 			if (*p == '\\' || *p == '"')
 				fputc('\\', f);
 			fputc(*p, f);
@@ -139,44 +140,35 @@ struct line {
 	size_t size;
 };
 
-static int line_begin(struct line *l, const char *text)
+static void line_begin(struct line *l, const char *text)
 {
-	l->text = NULL;
-	l->f = open_memstream(&l->text, &l->size);
-	if (l->f)
-		fputs(text, l->f);
-	return l->f ? 0 : -ENOMEM;
+	l->f = xmemstream(&l->text, &l->size);
+	fputs(text, l->f);
 }
 
-/* For free(); NULL where @code says that it failed, or memory is short. */
-static char *line_end(struct line *l, int code)
+/* For free(). */
+static char *line_end(struct line *l)
 {
-	if (!fclose(l->f) && !code)
-		return l->text;
-	free(l->text);
-	return NULL;
+	xmemstream_end(l->f);
+	return l->text;
 }
 
 /* Two functions of one name in one library (overloads) are told apart by their offset. */
-static int make_labels(struct labels *l, const struct named *n, bool twin)
+static void make_labels(struct labels *l, const struct named *n, bool twin)
 {
 	_cleanup_free_ char *name = NULL;
 	struct line line;
 
-	if (line_begin(&line, "group=\""))
-		return -ENOMEM;
-	if (twin &&
-		asprintf(&name, "%s+%#llx", n->func.name,
-			(unsigned long long)n->func.offset) < 0)
-		name = NULL;
+	line_begin(&line, "group=\"");
+	if (twin)
+		name = xasprintf("%s+%#llx", n->func.name, (unsigned long long)n->func.offset);
 	label_put(line.f, n->group);
 	fputs("\",function=\"", line.f);
 	label_put(line.f, name ? name : n->func.name);
 	fputs("\",library=\"", line.f);
 	label_put(line.f, n->library);
 	fputs("\"", line.f);
-	l->text = line_end(&line, 0);
-	return l->text ? 0 : -ENOMEM;
+	l->text = line_end(&line);
 }
 
 /* --- what of a function is told apart --------------------------------------------------------------- */
@@ -231,10 +223,8 @@ static char *row_labels(const struct labels *l, const struct stats_func *func,
 	const struct report_group *rg = l->rg;
 	struct out value = {};
 	struct line line;
-	int code = 0;
 
-	if (line_begin(&line, l->text))
-		return NULL;
+	line_begin(&line, l->text);
 	for (size_t i = 0; i < rg->by_cnt; i++) {
 		const struct func_part *part = &rg->keys.funcs[func->fn].key[rg->by[i]];
 
@@ -243,16 +233,13 @@ static char *row_labels(const struct labels *l, const struct stats_func *func,
 		value.len = 0;
 		key_text(&value, t, part, row, i);
 		out_char(&value, '\0');
-		if (value.failed)
-			code = -ENOMEM;
-		else
-			put_label(line.f, rg->keys.key[rg->by[i]], value.buf);
-		if (!code && part->by == FSN_BY_CGROUP && row->cgroup)
+		put_label(line.f, rg->keys.key[rg->by[i]], value.buf);
+		if (part->by == FSN_BY_CGROUP && row->cgroup)
 			put_cgroup(line.f, row->cgroup);
 	}
 	put_fold(line.f, l);
 	out_done(&value);
-	return line_end(&line, code);
+	return line_end(&line);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -268,33 +255,29 @@ static char *process_labels(const struct labels *l, const struct stats_row *row)
 	char comm[sizeof(row->comm) + 1] = "";
 	struct line line;
 
-	if (line_begin(&line, l->text))
-		return NULL;
+	line_begin(&line, l->text);
 	memcpy(comm, row->comm, sizeof(row->comm));
 	fprintf(line.f, ",pid=\"%d\"", row->pid);
 	put_label(line.f, "comm", comm);
-	return line_end(&line, 0);
+	return line_end(&line);
 }
 
 static char *cgroup_labels(const struct labels *l, const struct cgroup *c)
 {
 	struct line line;
 
-	if (line_begin(&line, l->text))
-		return NULL;
+	line_begin(&line, l->text);
 	put_said(line.f, "cgroup", c->path);
 	put_cgroup(line.f, c);
 	put_fold(line.f, l);
-	return line_end(&line, 0);
+	return line_end(&line);
 }
 
 /* Takes @text. Two that read alike are one series, as the format wants it. */
-static int add_series(struct labels *l, char *text, size_t most, const struct stats_row *row)
+static void add_series(struct labels *l, char *text, size_t most, const struct stats_row *row)
 {
 	size_t i = 0;
 
-	if (!text)
-		return -ENOMEM;
 	while (i < l->series_cnt && strcmp(l->series[i].text, text))
 		i++;
 	if (i == l->series_cnt && l->series_cnt > most) {
@@ -307,55 +290,42 @@ static int add_series(struct labels *l, char *text, size_t most, const struct st
 	} else {
 		l->series[l->series_cnt++] = (struct series) { text, *row };
 	}
-	return 0;
 }
 
 /* The first is that of others: it is there from the beginning, and only grows. */
-static int begin_series(struct labels *l, const char *key, size_t most)
+static void begin_series(struct labels *l, const char *key, size_t most)
 {
 	struct line line;
-	char *text;
 
-	l->series = calloc(most + 1, sizeof(*l->series));
-	if (!l->series || line_begin(&line, l->text))
-		return -ENOMEM;
+	l->series = xcalloc(most + 1, sizeof(*l->series));
+	line_begin(&line, l->text);
 	put_label(line.f, key, "others");
 	put_fold(line.f, l);
-	text = line_end(&line, 0);
-	l->series[l->series_cnt++].text = text;
-	return text ? 0 : -ENOMEM;
+	l->series[l->series_cnt++].text = line_end(&line);
 }
 
 /* Of cgroups: those are there that are gone, and all that were made after the last one shown. */
-static int name_last(struct labels *l)
+static void name_last(struct labels *l)
 {
-	char *text;
+	char *text = xasprintf("%s,after=\"%llu\"", l->series->text,
+		(unsigned long long)l->series[l->series_cnt - 1].row.key.word[0]);
 
-	if (asprintf(&text, "%s,after=\"%llu\"", l->series->text,
-		    (unsigned long long)l->series[l->series_cnt - 1].row.key.word[0]) < 0)
-		return -ENOMEM;
 	free(l->series->text);
 	l->series->text = text;
-	return 0;
 }
 
-static int add_rows(struct labels *l, const struct stats_func *f, const struct types *types,
+static void add_rows(struct labels *l, const struct stats_func *f, const struct types *types,
 	size_t most)
 {
-	_cleanup_free_ struct stats_row *rows = NULL;
 	size_t cnt;
-	int code = 0;
+	_cleanup_free_ struct stats_row *rows = report_rows_by(l->rg, f, &cnt);
 
-	rows = report_rows_by(l->rg, f, &cnt);
-	if (!rows)
-		return -ENOMEM;
 	qsort(rows, cnt, sizeof(*rows), compare_rows);
-	for (size_t i = 0; !code && i < cnt; i++)
-		code = add_series(l, row_labels(l, f, types_of(types, f->fn), &rows[i]), most,
+	for (size_t i = 0; i < cnt; i++)
+		add_series(l, row_labels(l, f, types_of(types, f->fn), &rows[i]), most,
 			&rows[i]);
 	stats_row_add(&l->series[0].row, &f->others);
 	stats_row_add(&l->series[0].row, &f->rows_ended);
-	return code;
 }
 
 static int compare_started(const void *a, const void *b)
@@ -368,41 +338,32 @@ static int compare_started(const void *a, const void *b)
 }
 
 /* Those that began first: who comes later displaces nobody. */
-static int add_processes(struct labels *l, const struct stats_func *f, size_t most)
+static void add_processes(struct labels *l, const struct stats_func *f, size_t most)
 {
-	_cleanup_free_ struct stats_proc *procs = calloc(f->proc_cnt + 1, sizeof(*procs));
+	_cleanup_free_ struct stats_proc *procs =
+		xcopy(f->procs, f->proc_cnt * sizeof(*procs));
 	const struct stats_row ended = { .n = f->ended.n };
-	int code = 0;
 
-	if (!procs)
-		return -ENOMEM;
-	memcpy(procs, f->procs, f->proc_cnt * sizeof(*procs));
 	qsort(procs, f->proc_cnt, sizeof(*procs), compare_started);
-	for (size_t i = 0; !code && i < f->proc_cnt; i++) {
+	for (size_t i = 0; i < f->proc_cnt; i++) {
 		struct stats_row row = { .pid = procs[i].pid, .start_ns = procs[i].start_ns,
 			.n = procs[i].n };
 
 		memcpy(row.comm, procs[i].comm, sizeof(row.comm));
-		code = add_series(l, process_labels(l, &row), most, &row);
+		add_series(l, process_labels(l, &row), most, &row);
 	}
 	stats_row_add(&l->series[0].row, &ended);
-	return code;
 }
 
-static int add_cgroups(struct labels *l, const struct stats_func *f, size_t most)
+static void add_cgroups(struct labels *l, const struct stats_func *f, size_t most)
 {
-	_cleanup_free_ struct stats_row *rows = NULL;
 	struct stats_row rest;
-	int code = 0;
 	size_t cnt;
+	_cleanup_free_ struct stats_row *rows = report_cgroups(l->rg, f, &cnt, &rest);
 
-	rows = report_cgroups(l->rg, f, &cnt, &rest);
-	if (!rows)
-		return -ENOMEM;
-	for (size_t i = 0; !code && i < cnt; i++)
-		code = add_series(l, cgroup_labels(l, rows[i].cgroup), most, &rows[i]);
+	for (size_t i = 0; i < cnt; i++)
+		add_series(l, cgroup_labels(l, rows[i].cgroup), most, &rows[i]);
 	stats_row_add(&l->series[0].row, &rest);
-	return code;
 }
 
 /* By what a function's series are told apart; NULL: it has but one. */
@@ -417,27 +378,27 @@ static const char *label_of(const struct report *r, const struct labels *l)
 	return NULL;
 }
 
-static int make_series(const struct report *r, struct labels *l, const struct types *types,
+static void make_series(const struct report *r, struct labels *l, const struct types *types,
 	size_t most)
 {
 	const char *label = label_of(r, l);
 	size_t cnt = 0;
-	int code;
 
 	if (!label)
-		return 0;
+		return;
 	for (size_t i = 0; i < l->cnt; i++)
 		cnt += l->f[i]->proc_cnt + l->f[i]->row_cnt;
 	most = most < cnt ? most : cnt;
-	code = begin_series(l, label, most);
-	for (size_t i = 0; !code && i < l->cnt; i++)
+	begin_series(l, label, most);
+	for (size_t i = 0; i < l->cnt; i++)
 		if (r->view->flags & VIEW_PROCESSES)
-			code = add_processes(l, l->f[i], most);
+			add_processes(l, l->f[i], most);
 		else if (r->view->flags & VIEW_CGROUPS)
-			code = add_cgroups(l, l->f[i], most);
+			add_cgroups(l, l->f[i], most);
 		else
-			code = add_rows(l, l->f[i], types, most);
-	return !code && l->full && r->view->flags & VIEW_CGROUPS ? name_last(l) : code;
+			add_rows(l, l->f[i], types, most);
+	if (l->full && r->view->flags & VIEW_CGROUPS)
+		name_last(l);
 }
 
 /* Functions are in order, those of a group together. */
@@ -456,7 +417,7 @@ static int make_all_series(const struct report *r, struct all_labels *all)
 			code = types_read(l->s->group, &types, NULL);
 		}
 		if (!code && l->called)
-			code = make_series(r, l, types, most);
+			make_series(r, l, types, most);
 	}
 	return code;
 }
@@ -465,10 +426,10 @@ static int make_all_series(const struct report *r, struct all_labels *all)
 
 static struct named *name_all(const struct report *r, size_t cnt)
 {
-	struct named *named = calloc(cnt + 1, sizeof(*named));
+	struct named *named = xcalloc(cnt + 1, sizeof(*named));
 	size_t at = 0;
 
-	for (size_t i = 0; named && i < r->cnt; i++)
+	for (size_t i = 0; i < r->cnt; i++)
 		for (size_t k = 0; k < r->group[i].func_cnt; k++) {
 			struct named *n = &named[at++];
 
@@ -479,8 +440,6 @@ static struct named *name_all(const struct report *r, size_t cnt)
 			n->library = library_label(r, &n->func);
 			n->symbol = n->func.symbol ? n->func.symbol : "";
 		}
-	if (!named)
-		return NULL;
 	qsort(named, cnt, sizeof(*named), compare_named);
 	for (size_t i = 1; i < cnt; i++)
 		if (same_symbol(&named[i], &named[i - 1]) &&
@@ -491,12 +450,11 @@ static struct named *name_all(const struct report *r, size_t cnt)
 }
 
 /* Those that are the same are neighbours, and so are those of one label. */
-static int label_all(struct all_labels *all, const struct named *named, size_t cnt)
+static void label_all(struct all_labels *all, const struct named *named, size_t cnt)
 {
 	bool twin = false;
-	int code = 0;
 
-	for (size_t i = 0, next; !code && i < cnt; i = next) {
+	for (size_t i = 0, next; i < cnt; i = next) {
 		struct labels *l = &all->of[all->cnt++];
 
 		*l = (struct labels) { .rg = named[i].rg, .s = named[i].rg->s, .f = all->funcs + i };
@@ -506,9 +464,8 @@ static int label_all(struct all_labels *all, const struct named *named, size_t c
 		}
 		twin = (i && !compare_labelled(&named[i], &named[i - 1])) ||
 			(next < cnt && !compare_labelled(&named[i], &named[next]));
-		code = make_labels(l, &named[i], twin);
+		make_labels(l, &named[i], twin);
 	}
-	return code;
 }
 
 /* Those of all functions of @r, each group's together; -ENOMEM. End with labels_done(). */
@@ -516,17 +473,14 @@ static int labels_collect(const struct report *r, struct all_labels *ret_labels)
 {
 	_cleanup_free_ struct named *named = NULL;
 	size_t cnt = 0;
-	int code;
 
 	for (size_t i = 0; i < r->cnt; i++)
 		cnt += r->group[i].func_cnt;
-	ret_labels->of = calloc(cnt + 1, sizeof(*ret_labels->of));
-	ret_labels->funcs = calloc(cnt + 1, sizeof(*ret_labels->funcs));
+	ret_labels->of = xcalloc(cnt + 1, sizeof(*ret_labels->of));
+	ret_labels->funcs = xcalloc(cnt + 1, sizeof(*ret_labels->funcs));
 	named = name_all(r, cnt);
-	if (!ret_labels->of || !ret_labels->funcs || !named)
-		return -ENOMEM;
-	code = label_all(ret_labels, named, cnt);
-	return code ? code : make_all_series(r, ret_labels);
+	label_all(ret_labels, named, cnt);
+	return make_all_series(r, ret_labels);
 }
 
 static void labels_done(struct all_labels *all)
@@ -592,8 +546,8 @@ static void put_errors(const struct metrics *m, const struct labels *l)
 
 	for (size_t i = 0; i < l->cnt; i++)
 		most += l->f[i]->code_cnt;
-	sums = calloc(most + 1, sizeof(*sums));
-	for (size_t i = 0; sums && i < l->cnt; i++) {
+	sums = xcalloc(most + 1, sizeof(*sums));
+	for (size_t i = 0; i < l->cnt; i++) {
 		rest += l->f[i]->unplaced;
 		for (size_t k = 0; k < l->f[i]->code_cnt; k++)
 			add_code(sums, &cnt, &l->f[i]->codes[k]);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -27,7 +28,7 @@ static void print_message(const struct globals *g, const char *message)
 	/* Both may be one file: what was printed stands before it, in whole lines. */
 	fflush(stdout);
 	fprintf(stderr, "funcsnoop%s%s: %s\n", g->command ? " " : "",
-		g->command ? g->command : "", safe ? safe : "out of memory");
+		g->command ? g->command : "", safe);
 	free(safe);
 }
 
@@ -36,7 +37,7 @@ void cmd_show_error(const struct globals *g, const struct err *err)
 	_cleanup_free_ char *hint = text_escape(err->hint);
 
 	print_message(g, err->msg);
-	if (hint && *hint)
+	if (*hint)
 		fprintf(stderr, "hint: %s\n", hint);
 }
 
@@ -85,32 +86,21 @@ struct document {
 	struct out out;
 };
 
-static void out_of_memory(void)
-{
-	fprintf(stderr, "funcsnoop: out of memory\n");
-	exit(EXIT_FAILED);
-}
-
 struct json json_begin(const struct globals *g, struct out *out)
 {
 	return (struct json) { .out = out, .pretty = g->pretty, .letters = true };
 }
 
-int json_flush(struct json *j, FILE *f)
+void json_flush(struct json *j, FILE *f)
 {
-	if (j->out->failed)
-		return -ENOMEM;
 	fwrite(j->out->buf, 1, j->out->len, f);
 	j->out->len = 0;
-	return 0;
 }
 
 static struct json *document_new(const struct globals *g, char bracket)
 {
-	struct document *doc = calloc(1, sizeof(*doc));
+	struct document *doc = xcalloc(1, sizeof(*doc));
 
-	if (!doc)
-		out_of_memory();
 	doc->json = json_begin(g, &doc->out);
 	json_open(&doc->json, bracket);
 	return &doc->json;
@@ -136,16 +126,14 @@ void json_free(struct json **doc)
 /* What it began with is what it ends with. */
 static void document_end(struct json *doc)
 {
-	if (!doc->out->failed)
-		json_close(doc, doc->out->buf[0] == '[' ? ']' : '}');
+	json_close(doc, doc->out->buf[0] == '[' ? ']' : '}');
 }
 
 int json_print(struct json *doc)
 {
 	document_end(doc);
 	out_char(doc->out, '\n');
-	if (json_flush(doc, stdout))
-		out_of_memory();
+	json_flush(doc, stdout);
 	json_free(&doc);
 	return EXIT_DONE;
 }
@@ -355,8 +343,6 @@ int sink_flush(struct sink *s, struct err *err)
 {
 	int code;
 
-	if (s->out.failed)
-		return err_sys(err, -ENOMEM, "cannot write '%s'", s->name);
 	if (!s->out.len)
 		return 0;
 	code = s->regular && s->trailer ? write_document(s) : write_pieces(s);

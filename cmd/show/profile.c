@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "show/stacks.h"
 
@@ -35,7 +36,7 @@ static void put_frame(FILE *f, const char *name)
 {
 	_cleanup_free_ char *safe = text_escape(name);
 
-	for (const char *p = safe ? safe : "?"; *p; p++)
+	for (const char *p = safe; *p; p++)
 		fputc(*p == ';' ? ':' : *p, f);
 }
 
@@ -72,14 +73,13 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 }
 
 /* The format of difffolded.pl, which flamegraph.pl reads: the stack, its value before, its value now. */
-static int print_changes(const struct report_group *rg, enum figure_id sort, FILE *f)
+static void print_changes(const struct report_group *rg, enum figure_id sort, FILE *f)
 {
-	_cleanup_free_ struct stack_change *changes = NULL;
 	uint64_t per = sort == FIGURE_TOTAL ? 1000 : 1;
 	size_t cnt;
-	int code = stack_changes(rg, &changes, &cnt);
+	_cleanup_free_ struct stack_change *changes = stack_changes(rg, &cnt);
 
-	for (size_t i = 0; !code && i < cnt; i++) {
+	for (size_t i = 0; i < cnt; i++) {
 		const struct stack_change *c = &changes[i];
 		uint64_t was = stack_change_value(&c->was, sort) / per,
 			 now = stack_change_value(&c->now, sort) / per;
@@ -95,7 +95,6 @@ static int print_changes(const struct report_group *rg, enum figure_id sort, FIL
 			put_frame(f, c->func);
 		fprintf(f, " %llu %llu\n", (unsigned long long)was, (unsigned long long)now);
 	}
-	return code;
 }
 
 int print_folded(const struct report *r, FILE *f)
@@ -104,9 +103,10 @@ int print_folded(const struct report *r, FILE *f)
 	int code = 0;
 
 	for (size_t i = 0; !code && i < r->cnt; i++)
-		code = r->view->flags & VIEW_DIFF
-			? print_changes(&r->group[i], to.sort, f)
-			: each_stack_row(&r->group[i], print_folded_row, &to);
+		if (r->view->flags & VIEW_DIFF)
+			print_changes(&r->group[i], to.sort, f);
+		else
+			code = each_stack_row(&r->group[i], print_folded_row, &to);
 	return code;
 }
 
@@ -140,7 +140,7 @@ static void put_string(FILE *f, const char *text)
 	_cleanup_free_ char *safe = text_escape(text);
 
 	fputc('"', f);
-	for (const char *p = safe ? safe : "?"; *p; p++)
+	for (const char *p = safe; *p; p++)
 		if (strchr("\"\\<>&", *p))
 			fprintf(f, "\\u%04x", (unsigned int)*p);
 		else
@@ -164,13 +164,11 @@ static void put_python(struct node *const *by_name, uint32_t cnt, FILE *f)
 }
 
 /* Each name once: nodes have its number. */
-static int put_names(struct trie *t, FILE *f)
+static void put_names(struct trie *t, FILE *f)
 {
-	_cleanup_free_ struct node **by_name = calloc(t->cnt + 1, sizeof(struct node *));
+	_cleanup_free_ struct node **by_name = xcalloc(t->cnt + 1, sizeof(struct node *));
 	unsigned int cnt = 0;
 
-	if (!by_name)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < t->cnt; i++)
 		by_name[i] = &t->nodes[i];
 	qsort(by_name, t->cnt, sizeof(struct node *), compare_names);
@@ -185,7 +183,6 @@ static int put_names(struct trie *t, FILE *f)
 	}
 	fputs("],", f);
 	put_python(by_name, t->cnt, f);
-	return 0;
 }
 
 /* Figures that a reader can choose; some need --memory or --split. */
@@ -326,16 +323,15 @@ static void put_about(const struct report *r, FILE *f)
 	}
 	out_char(&text, '\0');
 	fputs(",\"about\":", f);
-	put_string(f, text.failed ? head : text.buf);
+	put_string(f, text.buf);
 	out_done(&text);
 }
 
-static int put_data(const struct report *r, struct trie *t, bool by_process, FILE *f)
+static void put_data(const struct report *r, struct trie *t, bool by_process, FILE *f)
 {
 	enum figure_id sort = stacks_figure(r);
 	uint32_t first = trie_order(t, sort);
 	struct stats_row all = {}, was = {};
-	int code;
 
 	for (uint32_t i = first; i != NO_NODE; i = t->nodes[i].next) {
 		stats_row_add(&all, &t->nodes[i].row);
@@ -352,12 +348,11 @@ static int put_data(const struct report *r, struct trie *t, bool by_process, FIL
 	put_figures(t, counted_word(r), sort, f);
 	if (by_process)
 		fputs("\"processes\":true,", f);
-	code = put_names(t, f);
+	put_names(t, f);
 	fputs(t->was ? "\"was\":true,\"root\":" : "\"root\":", f);
 	put_values(t, f, 0, &all, t->was ? &was : NULL);
 	put_nodes(t, first, f);
 	fputs("]]}", f);
-	return code;
 }
 
 /* The processes of all rows: their nodes are the roots of the graph if there are several. */
@@ -393,18 +388,12 @@ static int note_process(struct stacks *s, const struct stack *stack, const char 
 	const struct stats_row *row, void *arg)
 {
 	struct flame *flame = arg;
-	struct process_name *new, **grown;
+	struct process_name *new;
 
 	if (process_of(flame, row))
 		return 0;
-	grown = array_grow(flame->process, flame->process_cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	flame->process = grown;
-	new = calloc(1, sizeof(*new));
-	if (!new)
-		return -ENOMEM;
-	grown[flame->process_cnt++] = new;
+	flame->process = array_grow(flame->process, flame->process_cnt, sizeof(struct process_name *));
+	flame->process[flame->process_cnt++] = new = xcalloc(1, sizeof(*new));
 	new->pid = row->pid;
 	new->start_ns = row->start_ns;
 	if (row->pid)
@@ -419,11 +408,10 @@ static int take_row(struct stacks *s, const struct stack *stack, const char *fun
 {
 	struct flame *flame = arg;
 	uint32_t at = NO_NODE;
-	int code = 0;
 
 	if (flame->process_cnt > 1)
-		code = trie_pass(&flame->trie, &at, process_of(flame, row)->name, row, NULL);
-	return code ? code : trie_take_below(&flame->trie, at, s, stack, func, row);
+		trie_pass(&flame->trie, &at, process_of(flame, row)->name, row, NULL);
+	return trie_take_below(&flame->trie, at, s, stack, func, row);
 }
 
 int print_flame(const struct report *r, FILE *f)
@@ -438,16 +426,18 @@ int print_flame(const struct report *r, FILE *f)
 		code = each_stack_row(&r->group[i], note_process, &flame);
 	for (size_t i = 0; !code && i < r->cnt; i++) {
 		t->split |= stacks_are_split(&r->group[i]);
-		code = diff ? trie_take_changes(t, &r->group[i])
-			    : each_stack_row(&r->group[i], take_row, &flame);
+		if (diff)
+			trie_take_changes(t, &r->group[i]);
+		else
+			code = each_stack_row(&r->group[i], take_row, &flame);
 	}
 	if (code)
 		return code;
 	fwrite(flame_page_start, 1, at - flame_page_start, f);
-	code = put_data(r, t, flame.process_cnt > 1, f);
+	put_data(r, t, flame.process_cnt > 1, f);
 	at += sizeof(FLAME_DATA) - 1;
 	fwrite(at, 1, flame_page_end - at, f);
-	return code;
+	return 0;
 }
 
 /* --- pprof: its profile.proto, compressed by nothing --------------------------------------------- */
@@ -517,37 +507,22 @@ static void put_bytes(struct out *o, unsigned int field, const char *bytes, size
 	out_mem(o, bytes, len);
 }
 
-/* With the whole path: files of other folders are called the same. */
-static char *place_name(const struct frame_name *n)
-{
-	char *name;
-
-	return asprintf(&name, "%s %s:%u", n->text, n->source, n->line) < 0 ? NULL : name;
-}
-
-/* @about lives as long as @name. */
-static int put_location(struct pprof *p, const char *name, const struct frame_name *about)
+/* @about lives as long as @name. With the whole path: files of other directories have the same name. */
+static void put_location(struct pprof *p, const char *name, const struct frame_name *about)
 {
 	const bool placed = about && about->line;
-	_cleanup_free_ char *own = placed ? place_name(about) : NULL;
+	_cleanup_free_ char *own = placed
+		? xasprintf("%s %s:%u", about->text, about->source, about->line)
+		: NULL;
 	uint32_t cnt = p->names.cnt;
-	const struct frame_name **grown = array_grow(p->about, cnt, sizeof(struct frame_name *));
-	const struct node *n;
+	const struct node *n = trie_enter(&p->names, NO_NODE, placed ? own : name);
 
-	if (!grown)
-		return -ENOMEM;
-	p->about = grown;
-	if (placed && !own)
-		return -ENOMEM;
-	n = trie_enter(&p->names, NO_NODE, placed ? own : name);
-	if (!n)
-		return -ENOMEM;
+	p->about = array_grow(p->about, cnt, sizeof(struct frame_name *));
 	if (p->names.cnt > cnt) {
-		grown[cnt] = placed ? about : NULL;
+		p->about[cnt] = placed ? about : NULL;
 		own = NULL;
 	}
 	put_varint(&p->ids, n - p->names.nodes + 1);
-	return 0;
 }
 
 /* What was called is the innermost. */
@@ -556,10 +531,11 @@ static int put_sample(struct stacks *s, const struct stack *stack, const char *f
 {
 	struct pprof *p = arg;
 	const char *cut = stack_cut(stack);
-	int code;
+	int code = 0;
 
 	p->ids.len = p->sample.len = 0;
-	code = func ? put_location(p, func, NULL) : 0;
+	if (func)
+		put_location(p, func, NULL);
 	for (size_t i = 0; !code && i < stack->cnt; i++) {
 		size_t cnt = 0;
 		const struct frame_name *names =
@@ -567,10 +543,10 @@ static int put_sample(struct stacks *s, const struct stack *stack, const char *f
 
 		code = names ? 0 : -ENOMEM;
 		for (size_t k = 0; !code && k < cnt; k++)
-			code = put_location(p, names[k].text, &names[k]);
+			put_location(p, names[k].text, &names[k]);
 	}
-	if (!code && cut)
-		code = put_location(p, cut, NULL);
+	if (cut)
+		put_location(p, cut, NULL);
 	put_bytes(&p->sample, SAMPLE_LOCATIONS, p->ids.buf, p->ids.len);
 	p->ids.len = 0;
 	put_varint(&p->ids, row->n.calls);
@@ -599,7 +575,7 @@ static void put_text(struct out *o, const char *text)
 {
 	_cleanup_free_ char *safe = text_escape(text);
 
-	put_bytes(o, PROFILE_STRING, safe ? safe : "?", safe ? strlen(safe) : 1);
+	put_bytes(o, PROFILE_STRING, safe, strlen(safe));
 }
 
 /* Two strings for each name: what it is called, and its file, which may be "". */
@@ -676,8 +652,7 @@ int print_pprof(const struct report *r, FILE *f)
 	put_field(&p.out, PROFILE_DURATION, elapsed_ns);
 	put_field(&p.out, PROFILE_DEFAULT,
 		stacks_figure(r) == FIGURE_CALLS || !stack_value(&p.sum, FIGURE_TOTAL) ? 1 : 3);
-	if (code || p.out.failed || p.sample.failed || p.ids.failed)
-		return code ? code : -ENOMEM;
-	put_gzip(f, (const unsigned char *)p.out.buf, p.out.len);
-	return 0;
+	if (!code)
+		put_gzip(f, (const unsigned char *)p.out.buf, p.out.len);
+	return code;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "group/stacks.h"
 #include "show/stats.h"
 
@@ -87,18 +88,16 @@ bool report_is_shown(const struct report_group *rg, const struct stats_func *f)
 	return is_shown(&rg->whole->funcs[f->fn]);
 }
 
-int report_choose(struct report_group *rg, const struct stats_choice *choice, bool ever)
+void report_choose(struct report_group *rg, const struct stats_choice *choice, bool ever)
 {
 	const struct stats *s = rg->s, *since = ever ? rg->whole : rg->s;
-	_cleanup_free_ struct ranked *ranked = calloc(s->func_cnt + 1, sizeof(*ranked));
+	_cleanup_free_ struct ranked *ranked = xcalloc(s->func_cnt + 1, sizeof(*ranked));
 	uint64_t wanted = choice->sort == SORT_BY_NAME ? 0 : FIGURE_BIT(choice->sort);
 	struct figures values;
 	size_t cnt = 0;
 
 	free(rg->funcs);
-	rg->funcs = calloc(s->func_cnt + 1, sizeof(*rg->funcs));
-	if (!ranked || !rg->funcs)
-		return -ENOMEM;
+	rg->funcs = xcalloc(s->func_cnt + 1, sizeof(*rg->funcs));
 	for (size_t i = 0; i < s->func_cnt; i++) {
 		const struct stats_func *f = &s->funcs[i];
 
@@ -120,7 +119,6 @@ int report_choose(struct report_group *rg, const struct stats_choice *choice, bo
 	for (size_t i = 0; i < cnt; i++)
 		rg->funcs[i] = ranked[i].f;
 	rg->func_cnt = cnt;
-	return 0;
 }
 
 bool report_rate(const struct report_group *rg, uint64_t cnt, double *ret_per_s)
@@ -350,14 +348,12 @@ static int path_order(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static int delta_codes(struct stats_func *d, const struct stats_func *now,
+static void delta_codes(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
 	struct sorted old = { before->codes, before->code_cnt, sizeof(*d->codes), code_order };
 
-	d->codes = calloc(now->code_cnt + 1, sizeof(*d->codes));
-	if (!d->codes)
-		return -1;
+	d->codes = xcalloc(now->code_cnt + 1, sizeof(*d->codes));
 	for (size_t i = 0; i < now->code_cnt; i++) {
 		struct stats_code code = now->codes[i];
 		const struct stats_code *was = sorted_find(&old, &code);
@@ -365,10 +361,9 @@ static int delta_codes(struct stats_func *d, const struct stats_func *now,
 		code.count = less(code.count, was ? was->count : 0);
 		if (!code.count)
 			continue;
-		code.name = code.name ? strdup(code.name) : NULL;
+		code.name = code.name ? xstrdup(code.name) : NULL;
 		d->codes[d->code_cnt++] = code;
 	}
-	return 0;
 }
 
 /*
@@ -387,14 +382,12 @@ static void delta_ended(struct stats_func *d, const struct stats_func *now,
 			proc_counts_subtract(&d->ended.n, &before->procs[i].n);
 }
 
-static int delta_procs(struct stats_func *d, const struct stats_func *now,
+static void delta_procs(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
 	struct sorted old = { before->procs, before->proc_cnt, sizeof(*d->procs), proc_order };
 
-	d->procs = calloc(now->proc_cnt + 1, sizeof(*d->procs));
-	if (!d->procs)
-		return -1;
+	d->procs = xcalloc(now->proc_cnt + 1, sizeof(*d->procs));
 	for (size_t i = 0; i < now->proc_cnt; i++) {
 		struct stats_proc p = now->procs[i];
 		const struct stats_proc *was = sorted_find(&old, &p);
@@ -404,7 +397,6 @@ static int delta_procs(struct stats_func *d, const struct stats_func *now,
 		if (p.n.calls || p.n.returns)
 			d->procs[d->proc_cnt++] = p;
 	}
-	return 0;
 }
 
 /* Rows that are not there any more are in that of ended processes. */
@@ -425,15 +417,13 @@ static void delta_ended_rows(struct stats_func *d, const struct stats_func *now,
 }
 
 /* Of @cnt rows what came since @before. */
-static int delta_list(const struct stats_row *now, size_t cnt, struct stats_row *before,
+static void delta_list(const struct stats_row *now, size_t cnt, struct stats_row *before,
 	size_t before_cnt, struct stats_row **ret_rows, size_t *ret_cnt)
 {
 	struct sorted old = { before, before_cnt, sizeof(*before), stats_row_compare };
-	struct stats_row *rows = *ret_rows = calloc(cnt + 1, sizeof(*rows));
+	struct stats_row *rows = *ret_rows = xcalloc(cnt + 1, sizeof(*rows));
 
 	*ret_cnt = 0;
-	if (!rows)
-		return -1;
 	for (size_t i = 0; i < cnt; i++) {
 		struct stats_row row = now[i];
 		const struct stats_row *was = sorted_find(&old, &row);
@@ -443,19 +433,16 @@ static int delta_list(const struct stats_row *now, size_t cnt, struct stats_row 
 		if (!stats_row_is_empty(&row))
 			rows[(*ret_cnt)++] = row;
 	}
-	return 0;
 }
 
-static int delta_rows(struct stats_func *d, const struct stats_func *now,
+static void delta_rows(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
-	if (delta_list(now->rows, now->row_cnt, before->rows, before->row_cnt, &d->rows, &d->row_cnt) ||
-		delta_list(now->sleeps, now->sleep_cnt, before->sleeps, before->sleep_cnt, &d->sleeps,
-			&d->sleep_cnt))
-		return -1;
+	delta_list(now->rows, now->row_cnt, before->rows, before->row_cnt, &d->rows, &d->row_cnt);
+	delta_list(now->sleeps, now->sleep_cnt, before->sleeps, before->sleep_cnt, &d->sleeps,
+		&d->sleep_cnt);
 	stats_row_subtract(&d->others, &before->others);
 	delta_ended_rows(d, now, before);
-	return 0;
 }
 
 /* A new maximum is exact; else the longest lies in the last bucket that has grown. */
@@ -476,17 +463,15 @@ static void delta_extremes(struct stats_func *d, const struct stats_func *now,
 }
 
 /* A path that is new has had nothing before. */
-static int delta_paths(struct stats *d, const struct stats *now, const struct stats *before)
+static void delta_paths(struct stats *d, const struct stats *now, const struct stats *before)
 {
 	struct sorted old = { before ? before->paths : NULL, before ? before->path_cnt : 0,
 		sizeof(*d->paths), path_order };
 
 	d->path_cnt = 0;
 	if (!now->paths)
-		return 0;
-	d->paths = calloc(now->path_cnt + 1, sizeof(*d->paths));
-	if (!d->paths)
-		return -1;
+		return;
+	d->paths = xcalloc(now->path_cnt + 1, sizeof(*d->paths));
 	for (size_t i = 0; i < now->path_cnt; i++) {
 		struct stats_path *p = &d->paths[d->path_cnt++];
 		const struct stats_path *was;
@@ -498,10 +483,9 @@ static int delta_paths(struct stats *d, const struct stats *now, const struct st
 		p->calls = less(p->calls, was->calls);
 		p->self_ns -= was->self_ns;
 	}
-	return 0;
 }
 
-static int delta_func(struct stats_func *d, const struct stats_func *now,
+static void delta_func(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
 	static const struct stats_func none;
@@ -523,47 +507,33 @@ static int delta_func(struct stats_func *d, const struct stats_func *now,
 	d->has_extremes = false;
 	d->min_ns = d->max_ns = 0;
 	if (now->bucket) {
-		d->bucket = calloc(FSN_HIST_CNT, sizeof(*d->bucket));
-		if (!d->bucket)
-			return -1;
+		d->bucket = xcalloc(FSN_HIST_CNT, sizeof(*d->bucket));
 		for (int i = 0; i < FSN_HIST_CNT; i++)
 			d->bucket[i] = less(now->bucket[i], b->bucket ? b->bucket[i] : 0);
 	}
 	delta_extremes(d, now, before);
 	delta_ended(d, now, b);
-	return delta_codes(d, now, b) || delta_procs(d, now, b) || delta_rows(d, now, b)
-		? -1
-		: 0;
-}
-
-/* What is held is so now, whatever was before. */
-static int delta_holders(struct stats *d, const struct stats *now)
-{
-	d->holders = calloc(now->holder_cnt + 1, sizeof(*d->holders));
-	if (d->holders && now->holder_cnt)
-		memcpy(d->holders, now->holders, now->holder_cnt * sizeof(*d->holders));
-	return d->holders ? 0 : -1;
+	delta_codes(d, now, b);
+	delta_procs(d, now, b);
+	delta_rows(d, now, b);
 }
 
 struct stats *stats_delta(
 	const struct stats *now, const struct stats *before, uint64_t before_ns)
 {
-	_cleanup_stats_ struct stats *d = calloc(1, sizeof(*d));
+	struct stats *d = xcopy(now, sizeof(*now));
 
-	if (!d)
-		return NULL;
-	*d = *now;
 	/* These stay those of @now. */
 	d->places = NULL;
 	d->cgroups = NULL;
 	d->gpus = NULL;
 	d->spreads = NULL;
 	d->paths = NULL;
-	d->holders = NULL;
+	/* Memory is live now, or not, whatever was before. */
+	d->holders = xcopy(now->holders, now->holder_cnt * sizeof(*d->holders));
 	d->func_cnt = d->gpu_cnt = d->spread_cnt = 0;
-	d->funcs = calloc(now->func_cnt + 1, sizeof(*d->funcs));
-	if (!d->funcs || delta_holders(d, now) || delta_paths(d, now, before))
-		return NULL;
+	d->funcs = xcalloc(now->func_cnt + 1, sizeof(*d->funcs));
+	delta_paths(d, now, before);
 	if (before) {
 		d->since_ns = before_ns;
 		d->lost_codes = less(now->lost_codes, before->lost_codes);
@@ -583,9 +553,7 @@ struct stats *stats_delta(
 	}
 	for (size_t i = 0; i < now->func_cnt; i++) {
 		d->func_cnt++;
-		if (delta_func(&d->funcs[i], &now->funcs[i],
-			    before ? &before->funcs[i] : NULL))
-			return NULL;
+		delta_func(&d->funcs[i], &now->funcs[i], before ? &before->funcs[i] : NULL);
 	}
-	return TAKE_PTR(d);
+	return d;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "group/stacks.h"
 #include "show/stacks.h"
 #include "show/text.h"
@@ -41,62 +42,48 @@ static uint32_t *place_of(const struct trie *t, uint32_t up, const char *name)
 	}
 }
 
-static int places_grow(struct trie *t)
+static void places_grow(struct trie *t)
 {
 	free(t->places);
 	t->place_cnt = t->place_cnt ? 2 * t->place_cnt : 256;
-	t->places = calloc(t->place_cnt, sizeof(*t->places));
-	if (!t->places)
-		return -ENOMEM;
+	t->places = xcalloc(t->place_cnt, sizeof(*t->places));
 	for (uint32_t i = 0; i < t->cnt; i++)
 		*place_of(t, t->nodes[i].up, t->nodes[i].name) = i + 1;
-	return 0;
 }
 
 struct node *trie_enter(struct trie *t, uint32_t up, const char *name)
 {
-	struct node *grown;
 	uint32_t *place;
 
-	if (!name || (2 * t->cnt >= t->place_cnt && places_grow(t)))
-		return NULL;
+	if (2 * t->cnt >= t->place_cnt)
+		places_grow(t);
 	place = place_of(t, up, name);
 	if (*place)
 		return &t->nodes[*place - 1];
-	grown = array_grow(t->nodes, t->cnt, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	t->nodes = grown;
-	grown[t->cnt] = (struct node) { .name = name,
+	t->nodes = array_grow(t->nodes, t->cnt, sizeof(*t->nodes));
+	t->nodes[t->cnt] = (struct node) { .name = name,
 		.up = up,
 		.first = NO_NODE,
 		.next = NO_NODE,
-		.depth = up == NO_NODE ? 0 : grown[up].depth + 1 };
+		.depth = up == NO_NODE ? 0 : t->nodes[up].depth + 1 };
 	*place = t->cnt + 1;
 	return &t->nodes[t->cnt++];
 }
 
-int trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats_row *row,
+void trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats_row *row,
 	const struct stats_row *was)
 {
 	uint32_t cnt = t->cnt;
 	struct node *n = trie_enter(t, *at, name);
-	struct stats_row *grown;
 
-	if (!n)
-		return -ENOMEM;
 	if (was && t->cnt > cnt) {
-		grown = array_grow(t->was, cnt, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		t->was = grown;
-		grown[cnt] = (struct stats_row) {};
+		t->was = array_grow(t->was, cnt, sizeof(*t->was));
+		t->was[cnt] = (struct stats_row) {};
 	}
 	stats_row_add(&n->row, row);
 	*at = n - t->nodes;
 	if (was)
 		stats_row_add(&t->was[*at], was);
-	return 0;
 }
 
 /* Frames that all stacks have: of how threads begin, enter the kernel, and are switched out. */
@@ -160,11 +147,13 @@ int trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct 
 	const char *func, const struct stats_row *row)
 {
 	const char *cut = stack_cut(stack);
-	int code = cut ? trie_pass(t, &at, cut, row, NULL) : 0;
 	uint64_t frames[FSN_FRAMES_MAX];
 	struct stack folded = *stack;
+	int code = 0;
 
-	if (t->folds && !code && stack->cnt <= ARRAY_SIZE(frames)) {
+	if (cut)
+		trie_pass(t, &at, cut, row, NULL);
+	if (t->folds && stack->cnt <= ARRAY_SIZE(frames)) {
 		code = fold(s, &folded, row->pid, frames);
 		stack = &folded;
 	}
@@ -175,12 +164,13 @@ int trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct 
 
 		code = names ? 0 : -ENOMEM;
 		while (!code && cnt--) {
-			code = trie_pass(t, &at, names[cnt].text, row, NULL);
-			if (!code)
-				t->nodes[at].is_python |= names[cnt].is_python;
+			trie_pass(t, &at, names[cnt].text, row, NULL);
+			t->nodes[at].is_python |= names[cnt].is_python;
 		}
 	}
-	return code || !func ? code : trie_pass(t, &at, func, row, NULL);
+	if (!code && func)
+		trie_pass(t, &at, func, row, NULL);
+	return code;
 }
 
 /* Which key of @rg stacks are; -1: none. */
@@ -306,21 +296,15 @@ struct stack_cut_by {
 	uint64_t calls;
 };
 
-static int add_cut(struct stack_cut_by **cuts, size_t *cnt, const char *file, uint64_t calls)
+static void add_cut(struct stack_cut_by **cuts, size_t *cnt, const char *file, uint64_t calls)
 {
-	struct stack_cut_by *grown;
-
 	for (size_t i = 0; i < *cnt; i++)
 		if ((*cuts)[i].file == file) {
 			(*cuts)[i].calls += calls;
-			return 0;
+			return;
 		}
-	grown = array_grow(*cuts, *cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	*cuts = grown;
-	grown[(*cnt)++] = (struct stack_cut_by) { file, calls };
-	return 0;
+	*cuts = array_grow(*cuts, *cnt, sizeof(**cuts));
+	(*cuts)[(*cnt)++] = (struct stack_cut_by) { file, calls };
 }
 
 static int compare_cuts(const void *a, const void *b)
@@ -333,26 +317,25 @@ static int compare_cuts(const void *a, const void *b)
 }
 
 /* All of them, those that have ended most first. */
-static int find_cuts(const struct report_group *rg, struct stack_cut_by **cuts, size_t *cnt)
+static void find_cuts(const struct report_group *rg, struct stack_cut_by **cuts, size_t *cnt)
 {
-	int key = rg->stacks ? stack_key(rg) : -1, code = 0;
+	int key = rg->stacks ? stack_key(rg) : -1;
 	uint64_t offset;
 
 	for (size_t i = 0; key >= 0 && i < rg->s->func_cnt; i++) {
 		const struct stats_func *f = &rg->s->funcs[i];
 
-		for (size_t k = 0; !code && k < f->row_cnt; k++) {
+		for (size_t k = 0; k < f->row_cnt; k++) {
 			struct stack stack = stacks_get(rg->stacks, stats_row_word(&f->rows[k], key));
 
 			if (stack.cnt && stack.end == FSN_WALK_NO_TABLE && f->rows[k].n.calls)
-				code = add_cut(cuts, cnt,
+				add_cut(cuts, cnt,
 					stacks_place(rg->stacks, stack.frames[stack.cnt - 1], &offset),
 					f->rows[k].n.calls);
 		}
 	}
 	if (*cnt)
 		qsort(*cuts, *cnt, sizeof(**cuts), compare_cuts);
-	return code;
 }
 
 void stacks_cut_by(const struct report_group *rg, char *text, size_t size)
@@ -362,8 +345,7 @@ void stacks_cut_by(const struct report_group *rg, char *text, size_t size)
 	size_t cnt = 0, len = 0;
 
 	*text = '\0';
-	if (find_cuts(rg, &cuts, &cnt))
-		return;
+	find_cuts(rg, &cuts, &cnt);
 	for (size_t i = 0; i < cnt && i < 3 && len < size; i++, before = ", ") {
 		const char *file = cuts[i].file ? cuts[i].file : "?", *base = strrchr(file, '/');
 
@@ -464,11 +446,9 @@ static void value_node(struct trie *t, uint32_t i)
 
 uint32_t trie_order(struct trie *t, enum figure_id sort)
 {
-	_cleanup_free_ struct node **by_rank = calloc(t->cnt + 1, sizeof(struct node *));
+	_cleanup_free_ struct node **by_rank = xcalloc(t->cnt + 1, sizeof(struct node *));
 	uint32_t first = NO_NODE;
 
-	if (!by_rank)
-		return NO_NODE;
 	t->sort = known_figure(t, sort, &t->none);
 	for (uint32_t i = 0; i < t->cnt; i++) {
 		value_node(t, i);
@@ -557,9 +537,8 @@ static void fill_node(struct grid *grid, const struct report *r, const struct re
 		room = !width ? CHAIN_WIDTH : width > 2 * FIGURES_WIDTH ? width - FIGURES_WIDTH : FIGURES_WIDTH;
 		chain_text(t, at, room > indent ? room - indent : 0, &out);
 		out_char(&out, '\0');
-		grid->failed |= out.failed;
 	}
-	grid_textf(grid, "%*s%s", (int)indent, "", out.buf && !out.failed ? out.buf : n->name);
+	grid_textf(grid, "%*s%s", (int)indent, "", out.buf ? out.buf : n->name);
 	grid_number(grid, n->depth);
 	grid_text(grid, n->name);
 	figures_of_row(&n->row, &timed, &scope, &values);
@@ -615,13 +594,11 @@ static bool is_recursive(const struct trie *t, const struct node *n)
 }
 
 /* Adds up the nodes of @t by name into @flat: .row has the totals, .rank those of leaves. */
-static int flat_make(struct trie *t, struct trie *flat)
+static void flat_make(struct trie *t, struct trie *flat)
 {
 	for (uint32_t i = 0; i < t->cnt; i++) {
 		struct node *n = trie_enter(flat, NO_NODE, t->nodes[i].name);
 
-		if (!n)
-			return -ENOMEM;
 		if (!is_recursive(t, &t->nodes[i]))
 			stats_row_add(&n->row, &t->nodes[i].row);
 		n->rank += t->nodes[i].row.n.calls;
@@ -630,7 +607,6 @@ static int flat_make(struct trie *t, struct trie *flat)
 		if (t->nodes[i].up != NO_NODE)
 			trie_enter(flat, NO_NODE, t->nodes[t->nodes[i].up].name)->rank -=
 				t->nodes[i].row.n.calls;
-	return 0;
 }
 
 static int compare_flat(const void *a, const void *b)
@@ -650,10 +626,11 @@ void fill_flat(struct grid *grid, const struct report *r, const struct report_gr
 	size_t top = r->choice->top ? r->choice->top : r->choice->all ? SIZE_MAX : FLAT_ROWS;
 	uint64_t all = 0;
 
-	if (each_stack_row(rg, trie_take, &t) || flat_make(&t, &flat)) {
+	if (each_stack_row(rg, trie_take, &t)) {
 		grid->failed = true;
 		return;
 	}
+	flat_make(&t, &flat);
 	for (uint32_t i = 0; i < t.cnt; i++)
 		all += t.nodes[i].up == NO_NODE ? t.nodes[i].row.n.calls : 0;
 	if (flat.cnt)
@@ -697,7 +674,7 @@ static size_t stack_len(const char *stack)
 	return len;
 }
 
-static int add_side(struct changes *c, const struct report_group *rg,
+static void add_side(struct changes *c, const struct report_group *rg,
 	const struct saved_group *group, bool now)
 {
 	bool gpu = group_info(rg->s->group).gpu;
@@ -709,24 +686,20 @@ static int add_side(struct changes *c, const struct report_group *rg,
 		for (size_t k = 0; k < f->row_cnt; k++) {
 			const struct saved_part *part = saved_part_find(&f->rows[k], "stack");
 			const struct saved_part *kernel = saved_part_find(&f->rows[k], "kernel");
-			struct stack_change *grown;
+			struct stack_change *new;
 
 			if (!part || !part->stack)
 				continue;
-			grown = array_grow(c->of, c->cnt, sizeof(*grown));
-			if (!grown)
-				return -ENOMEM;
-			c->of = grown;
-			grown += c->cnt++;
-			*grown = (struct stack_change) { .stack = part->stack,
+			c->of = array_grow(c->of, c->cnt, sizeof(*c->of));
+			new = &c->of[c->cnt++];
+			*new = (struct stack_change) { .stack = part->stack,
 				.len = stack_len(part->stack),
 				.func = sample && *part->stack ? NULL : f->name };
 			if (gpu && kernel && kernel->name)
-				grown->func = kernel->name;
-			saved_row_add(now ? &grown->now : &grown->was, &f->rows[k].figures);
+				new->func = kernel->name;
+			saved_row_add(now ? &new->now : &new->was, &f->rows[k].figures);
 		}
 	}
-	return 0;
 }
 
 static int compare_changes(const void *a, const void *b)
@@ -739,19 +712,13 @@ static int compare_changes(const void *a, const void *b)
 	return memcmp(x->stack, y->stack, x->len);
 }
 
-int stack_changes(
-	const struct report_group *rg, struct stack_change **ret_changes, size_t *ret_cnt)
+struct stack_change *stack_changes(const struct report_group *rg, size_t *ret_cnt)
 {
 	struct changes c = {};
-	int code = add_side(&c, rg, rg->before, false);
 	size_t kept = 0;
 
-	if (!code)
-		code = add_side(&c, rg, &rg->after->groups[0], true);
-	if (code) {
-		free(c.of);
-		return code;
-	}
+	add_side(&c, rg, rg->before, false);
+	add_side(&c, rg, &rg->after->groups[0], true);
 	if (c.cnt)
 		qsort(c.of, c.cnt, sizeof(*c.of), compare_changes);
 	for (size_t i = 1; i < c.cnt; i++) {
@@ -762,9 +729,8 @@ int stack_changes(
 		saved_row_add(&c.of[kept].was, &c.of[i].was);
 		saved_row_add(&c.of[kept].now, &c.of[i].now);
 	}
-	*ret_changes = c.of;
 	*ret_cnt = c.cnt ? kept + 1 : 0;
-	return 0;
+	return c.of;
 }
 
 /* What of a row is shown of stacks. */
@@ -790,24 +756,22 @@ uint64_t stack_change_value(const struct figures *f, enum figure_id sort)
 	return stack_value(&row, sort);
 }
 
-int trie_take_changes(struct trie *t, const struct report_group *rg)
+void trie_take_changes(struct trie *t, const struct report_group *rg)
 {
-	_cleanup_free_ struct stack_change *changes = NULL;
 	size_t cnt;
-	int code = stack_changes(rg, &changes, &cnt);
+	_cleanup_free_ struct stack_change *changes = stack_changes(rg, &cnt);
 
-	for (size_t i = 0; !code && i < cnt; i++) {
+	for (size_t i = 0; i < cnt; i++) {
 		const struct stack_change *c = &changes[i];
 		const struct stats_row now = row_of_figures(&c->now), was = row_of_figures(&c->was);
 		uint32_t at = NO_NODE;
 
-		for (const char *p = c->stack; !code && *p; p += strlen(p) + 1)
-			code = trie_pass(t, &at, p, &now, &was);
-		if (!code && c->func)
-			code = trie_pass(t, &at, c->func, &now, &was);
+		for (const char *p = c->stack; *p; p += strlen(p) + 1)
+			trie_pass(t, &at, p, &now, &was);
+		if (c->func)
+			trie_pass(t, &at, c->func, &now, &was);
 		t->split |= figure_known(&c->now, FIGURE_ON_CPU);
 	}
-	return code;
 }
 
 /* --- as a tree ------------------------------------------------------------------------------------ */
@@ -843,10 +807,7 @@ void fill_stack_diff(struct grid *grid, const struct report *r, const struct rep
 	__cleanup(trie_done) struct trie t = {};
 	uint32_t at;
 
-	if (trie_take_changes(&t, rg)) {
-		grid->failed = true;
-		return;
-	}
+	trie_take_changes(&t, rg);
 	for (at = trie_begin(&t, r->choice); at != NO_NODE; at = trie_next(&t, at))
 		fill_changed_node(grid, &t, at);
 }
@@ -870,16 +831,15 @@ static void add_frames(struct json *j, const char *stack, size_t len)
 
 int json_write_stack_diff(struct json *doc, const struct report_group *rg, FILE *f)
 {
-	_cleanup_free_ struct stack_change *changes = NULL;
-	size_t cnt = 0;
-	int code = stack_changes(rg, &changes, &cnt);
+	size_t cnt;
+	_cleanup_free_ struct stack_change *changes = stack_changes(rg, &cnt);
 
 	json_open(doc, '{');
 	json_set_str(doc, "group", group_info(rg->s->group).name);
 	json_set_str(doc, "before_since", rg->before ? rg->before->since : NULL);
 	json_set_time(doc, "since", rg->s->since_ns);
 	json_set_open(doc, "stacks", '[');
-	for (size_t i = 0; !code && i < cnt; i++) {
+	for (size_t i = 0; i < cnt; i++) {
 		json_open(doc, '{');
 		json_set_str(doc, "function", changes[i].func);
 		add_frames(doc, changes[i].stack, changes[i].len);
@@ -890,9 +850,10 @@ int json_write_stack_diff(struct json *doc, const struct report_group *rg, FILE 
 		json_add_figures(doc, USE_ROW_DOCUMENT, &changes[i].now);
 		json_close(doc, '}');
 		json_close(doc, '}');
-		code = json_flush(doc, f);
+		json_flush(doc, f);
 	}
 	json_close(doc, ']');
 	json_close(doc, '}');
-	return code ? code : json_flush(doc, f);
+	json_flush(doc, f);
+	return 0;
 }

@@ -35,14 +35,14 @@ struct trie {
 
 void trie_done(struct trie *t);
 
-/* The node @name under @up, a new one where there is none; NULL: no memory. */
+/* The node @name under @up, a new one where there is none. */
 struct node *trie_enter(struct trie *t, uint32_t up, const char *name);
 
 /*
  * On from node *@at to @name below it, with what @row has, and if two readings are compared what
- * @was had, else NULL. -ENOMEM.
+ * @was had, else NULL.
  */
-int trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats_row *row,
+void trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats_row *row,
 	const struct stats_row *was);
 
 /* Rows of a group whose stacks are known, each with what it is called. */
@@ -95,12 +95,11 @@ struct stack_change {
 	struct figures was, now;
 };
 
-/* Those of @rg, which has .before and .after; to be freed. -ENOMEM. */
-int stack_changes(
-	const struct report_group *rg, struct stack_change **ret_changes, size_t *ret_cnt);
+/* Those of @rg, which has .before and .after; to be freed. NULL where there is none. */
+struct stack_change *stack_changes(const struct report_group *rg, size_t *ret_cnt);
 
-/* The same into @t. -ENOMEM. */
-int trie_take_changes(struct trie *t, const struct report_group *rg);
+/* The same into @t. */
+void trie_take_changes(struct trie *t, const struct report_group *rg);
 
 /* As stack_value(). */
 uint64_t stack_change_value(const struct figures *f, enum figure_id sort);

@@ -172,9 +172,9 @@ static inline uint64_t sort_value(const struct figures *f, enum figure_id sort)
 
 /*
  * Fills @rg's functions from its @s: those called in it, with @ever all that were called
- * since the reset. 0 or -ENOMEM.
+ * since the reset.
  */
-int report_choose(struct report_group *rg, const struct stats_choice *choice, bool ever);
+void report_choose(struct report_group *rg, const struct stats_choice *choice, bool ever);
 
 void report_group_done(struct report_group *rg);
 
@@ -312,7 +312,7 @@ struct stats_row *report_rows_by(
 
 /*
  * Rows of @f by cgroup (.cgroup), in the order in which these were made; *ret_rest is what is of
- * none, or of some that are gone. Free them; NULL: no memory.
+ * none, or of some that are gone. Free them.
  */
 struct stats_row *report_cgroups(const struct report_group *rg, const struct stats_func *f,
 	size_t *ret_cnt, struct stats_row *ret_rest);
@@ -332,7 +332,7 @@ uint64_t report_inner_launches(const struct report_group *rg);
 
 
 /* What frames that are drawn one after the other remember: of each row how much it had. */
-struct history *history_new(void); /* NULL: no memory */
+struct history *history_new(void);
 void history_free(struct history *h);
 
 /* A reading has come, @elapsed_ns after the one before; frames are of it until the next. */
@@ -340,15 +340,15 @@ void history_step(struct history *h, uint64_t elapsed_ns);
 
 /*
  * Notes what @group's rows have now, and gives each row its sparkline; with @all a row that was
- * not there before had nothing. 0 or -ENOMEM.
+ * not there before had nothing.
  */
-int history_trends(struct history *h, const char *group, bool all, struct grid *grid);
+void history_trends(struct history *h, const char *group, bool all, struct grid *grid);
 
-/* --diff: compares, by the keys of @choice, and fills @rg's .diff. 0 or -ENOMEM. */
-int diff_make(struct report_group *rg, const struct saved_group *before,
+/* --diff: compares, by the keys of @choice, and fills @rg's .diff. */
+void diff_make(struct report_group *rg, const struct saved_group *before,
 	const struct saved_group *after, const struct stats_choice *choice);
 
-/* The values of all functions of @rg that were called, sorted by name. NULL: no memory. */
+/* The values of all functions of @rg that were called, sorted by name. NULL: types can not be read. */
 struct saved *stats_snapshot(const struct report_group *rg);
 
 /*
@@ -358,8 +358,8 @@ struct saved *stats_snapshot(const struct report_group *rg);
  */
 int json_write_stats(struct json *doc, const struct report_group *rg, FILE *f);
 
-/* "tree": who called whom, as @rg's .tree says. 0 or -ENOMEM. */
-int json_add_tree(struct json *j, const struct report_group *rg);
+/* "tree": who called whom, as @rg's .tree says. */
+void json_add_tree(struct json *j, const struct report_group *rg);
 
 /* stats --diff: @rg's .diff and .before. */
 int json_write_diff(struct json *doc, const struct report_group *rg, FILE *f);

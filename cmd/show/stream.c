@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/util.h"
 #include "proc/proc.h"
 #include "show/call.h"
@@ -292,21 +293,16 @@ static struct seen *find_seen(const struct stream_page *p, pid_t tid)
 	return &p->seen[i];
 }
 
-static bool grow_seen(struct stream_page *p)
+static void grow_seen(struct stream_page *p)
 {
 	struct stream_page old = *p;
 
 	p->seen_size = old.seen_size ? old.seen_size * 2 : 256;
-	p->seen = calloc(p->seen_size, sizeof(*p->seen));
-	if (!p->seen) {
-		*p = old;
-		return false;
-	}
+	p->seen = xcalloc(p->seen_size, sizeof(*p->seen));
 	for (size_t i = 0; i < old.seen_size; i++)
 		if (old.seen[i].tid)
 			*find_seen(p, old.seen[i].tid) = old.seen[i];
 	free(old.seen);
-	return true;
 }
 
 /* The name of the process is that of its first thread; a thread's changes. */
@@ -325,10 +321,8 @@ static void name_thread(
 	pid_t pid = c->pid;
 	struct seen *seen, *process;
 
-	if (p->seen_cnt * 2 + 4 >= p->seen_size && !grow_seen(p)) {
-		p->out->failed = true;
-		return;
-	}
+	if (p->seen_cnt * 2 + 4 >= p->seen_size)
+		grow_seen(p);
 	seen = find_seen(p, tid);
 	if (seen->tid && seen->pid == pid && !strcmp(seen->comm, name))
 		return;

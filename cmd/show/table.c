@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/alloc.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "show/table.h"
@@ -46,34 +47,21 @@ void grid_begin(struct grid *grid, const struct grid_column *labels, size_t cnt,
 	}
 }
 
-static bool add_row(struct grid *grid)
+static void add_row(struct grid *grid)
 {
-	const char **marks = array_grow(grid->marks, grid->row_cnt, sizeof(*marks));
-	char **notes = array_grow(grid->notes, grid->row_cnt, sizeof(char *));
-
-	if (marks)
-		grid->marks = marks;
-	if (notes)
-		grid->notes = notes;
-	if (!marks || !notes)
-		return false;
-	marks[grid->row_cnt] = NULL;
-	notes[grid->row_cnt++] = NULL;
-	return true;
+	grid->marks = array_grow(grid->marks, grid->row_cnt, sizeof(*grid->marks));
+	grid->notes = array_grow(grid->notes, grid->row_cnt, sizeof(char *));
+	grid->marks[grid->row_cnt] = NULL;
+	grid->notes[grid->row_cnt++] = NULL;
 }
 
 static struct cell *add_cell(struct grid *grid, enum cell_type type)
 {
-	struct cell *cells = array_grow(grid->cells, grid->cell_cnt, sizeof(*cells));
-
-	if (cells)
-		grid->cells = cells;
-	if (!cells || (grid->cell_cnt % grid->column_cnt == 0 && !add_row(grid))) {
-		grid->failed = true;
-		return NULL;
-	}
-	cells[grid->cell_cnt] = (struct cell) { .type = type };
-	return &cells[grid->cell_cnt++];
+	grid->cells = array_grow(grid->cells, grid->cell_cnt, sizeof(*grid->cells));
+	if (grid->cell_cnt % grid->column_cnt == 0)
+		add_row(grid);
+	grid->cells[grid->cell_cnt] = (struct cell) { .type = type };
+	return &grid->cells[grid->cell_cnt++];
 }
 
 void grid_none(struct grid *grid)
@@ -85,22 +73,15 @@ void grid_text(struct grid *grid, const char *text)
 {
 	struct cell *cell = add_cell(grid, text ? CELL_TEXT : CELL_NONE);
 
-	if (!cell || !text)
-		return;
-	cell->text = text_escape(text);
-	grid->failed |= !cell->text;
+	if (text)
+		cell->text = text_escape(text);
 }
 
 void grid_vtextf(struct grid *grid, const char *fmt, va_list ap)
 {
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = xvasprintf(fmt, ap);
 
-	if (vasprintf(&text, fmt, ap) >= 0) {
-		grid_text(grid, text);
-		return;
-	}
-	text = NULL;
-	grid->failed = true;
+	grid_text(grid, text);
 }
 
 void grid_textf(struct grid *grid, const char *fmt, ...)
@@ -116,8 +97,7 @@ static struct cell *add_n(struct grid *grid, enum cell_type type, uint64_t n)
 {
 	struct cell *cell = add_cell(grid, type);
 
-	if (cell)
-		cell->n = n;
+	cell->n = n;
 	return cell;
 }
 
@@ -151,10 +131,7 @@ void grid_time(struct grid *grid, uint64_t realtime_ns)
 
 void grid_real(struct grid *grid, enum cell_type type, bool known, double x)
 {
-	struct cell *cell = add_cell(grid, known ? type : CELL_NONE);
-
-	if (cell)
-		cell->x = x;
+	add_cell(grid, known ? type : CELL_NONE)->x = x;
 }
 
 uint64_t grid_wanted(const struct grid *grid)
@@ -179,13 +156,12 @@ void grid_figures(struct grid *grid, const struct figures *f)
 		enum figure_id id = grid->figures[i];
 		bool known = figure_known(f, id);
 		enum cell_type type = types[figures[id].unit];
-		struct cell *cell;
 
 		if (figure_is_real(id))
 			grid_real(grid, type, known, known ? f->value[id].x : 0);
-		else if ((cell = add_n(grid, known ? type : CELL_NONE,
-				  known ? f->value[id].n : 0)))
-			cell->about = known && is_noise(f, id);
+		else
+			add_n(grid, known ? type : CELL_NONE, known ? f->value[id].n : 0)->about =
+				known && is_noise(f, id);
 	}
 	if (figure_or_0(f, FIGURE_ERRORS))
 		grid_mark(grid, "31"); /* red */
@@ -197,18 +173,12 @@ void grid_bar(struct grid *grid, double share)
 {
 	const char *sign = locale_is_utf8() ? "\u2588" : "#";
 	size_t row = grid->row_cnt - 1, len = (size_t)(share * GRID_TREND + 0.5);
-	char **bars = array_grow(grid->trends, row, sizeof(*bars));
 
-	if (!bars) {
-		grid->failed = true;
-		return;
-	}
 	grid->trend_title = "SHARE";
-	grid->trends = bars;
-	bars[row] = calloc(1, GRID_TREND * strlen(sign) + 1);
-	grid->failed |= !bars[row];
-	for (size_t i = 0; bars[row] && i < len && i < GRID_TREND; i++)
-		strcat(bars[row], sign);
+	grid->trends = array_grow(grid->trends, row, sizeof(char *));
+	grid->trends[row] = xcalloc(1, GRID_TREND * strlen(sign) + 1);
+	for (size_t i = 0; i < len && i < GRID_TREND; i++)
+		strcat(grid->trends[row], sign);
 }
 
 void grid_mark(struct grid *grid, const char *sgr)
@@ -225,7 +195,6 @@ void grid_note(struct grid *grid, const char *text)
 		return;
 	free(*note);
 	*note = text_escape(text);
-	grid->failed |= !*note;
 }
 
 void grid_done(struct grid *grid)
@@ -521,14 +490,12 @@ static void print_line(const struct grid *grid, ssize_t row, const bool *shown,
 		fputs(row < 0 ? grid->trend_title : trend_tail(grid->trends[row], trend), f);
 }
 
-int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f)
+void grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f)
 {
 	unsigned int limit = wide ? 0 : text_width(), trend = 0;
 	size_t width[GRID_COLUMNS];
 	bool shown[GRID_COLUMNS], color = text_color(g);
 
-	if (grid->failed || grid->column_cnt > GRID_COLUMNS)
-		return -ENOMEM;
 	if (grid->trends)
 		trend = choose_trend(grid, shown, limit);
 	else
@@ -547,7 +514,6 @@ int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE
 		if (grid->notes[i])
 			fprintf(f, "    %s\n", grid->notes[i]);
 	}
-	return 0;
 }
 
 /* --- the tables of commands ---------------------------------------------------------------------- */
@@ -560,14 +526,13 @@ struct table *table_new(const struct table_column *columns, size_t cnt)
 {
 	static const enum figure_use none[] = { USE_NONE };
 	struct grid_column labels[GRID_COLUMNS] = {};
-	struct table *t = calloc(1, sizeof(*t));
+	struct table *t = xcalloc(1, sizeof(*t));
 
 	for (size_t i = 0; i < cnt; i++)
 		labels[i] = (struct grid_column) { .title = columns[i].name,
 			.align = columns[i].align,
 			.elastic = columns[i].elastic };
-	if (t)
-		grid_begin(&t->grid, labels, cnt, none);
+	grid_begin(&t->grid, labels, cnt, none);
 	return t;
 }
 
@@ -575,8 +540,6 @@ void table_cell(struct table *t, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!t)
-		return;
 	va_start(ap, fmt);
 	grid_vtextf(&t->grid, fmt, ap);
 	va_end(ap);
@@ -584,14 +547,12 @@ void table_cell(struct table *t, const char *fmt, ...)
 
 void table_note(struct table *t, const char *text)
 {
-	if (t)
-		grid_note(&t->grid, text);
+	grid_note(&t->grid, text);
 }
 
 void table_print(const struct table *t, const struct globals *g, FILE *f)
 {
-	if (t)
-		grid_print(&t->grid, g, false, f);
+	grid_print(&t->grid, g, false, f);
 }
 
 void table_free(struct table *t)
@@ -620,7 +581,7 @@ static bool is_formula(const char *text)
 static void csv_field(FILE *f, const char *raw)
 {
 	_cleanup_free_ char *safe = text_escape(raw);
-	const char *text = safe ? safe : "";
+	const char *text = safe;
 	bool formula = is_formula(text);
 
 	if (!formula && !text[strcspn(text, ",\"\r\n")]) {
@@ -677,12 +638,10 @@ void csv_header(const struct grid *grid, const char *prefix, FILE *f)
 	fputs("\r\n", f);
 }
 
-int csv_rows(const struct grid *grid, const char *prefix, FILE *f)
+void csv_rows(const struct grid *grid, const char *prefix, FILE *f)
 {
 	size_t cnt = grid->cell_cnt - grid->total_rows * grid->column_cnt;
 
-	if (grid->failed)
-		return -ENOMEM;
 	for (size_t i = 0; i < cnt; i++) {
 		size_t c = i % grid->column_cnt;
 
@@ -695,5 +654,4 @@ int csv_rows(const struct grid *grid, const char *prefix, FILE *f)
 		if (c + 1 == grid->column_cnt)
 			fputs("\r\n", f);
 	}
-	return 0;
 }

@@ -77,7 +77,7 @@ struct grid {
 	const char *trend_title;
 	size_t row_cnt;
 	size_t total_rows; /* at the end: sums for readers, not in CSV */
-	bool failed;       /* memory ran out */
+	bool failed;       /* types or names could not be read */
 	bool is_table;     /* for readers; else for CSV */
 };
 
@@ -126,14 +126,14 @@ uint64_t grid_wanted(const struct grid *grid); /* bits of figures */
 
 void grid_done(struct grid *grid);
 
-/* As a table that fits the terminal, or @wide for a file; 0 or -ENOMEM. */
-int grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f);
+/* As a table that fits the terminal, or @wide for a file. */
+void grid_print(const struct grid *grid, const struct globals *g, bool wide, FILE *f);
 
 #define _cleanup_grid_ __cleanup(grid_done)
 
-/* As records of CSV, each after @prefix; the header likewise. 0 or -ENOMEM. */
+/* As records of CSV, each after @prefix; the header likewise. */
 void csv_header(const struct grid *grid, const char *prefix, FILE *f);
-int csv_rows(const struct grid *grid, const char *prefix, FILE *f);
+void csv_rows(const struct grid *grid, const char *prefix, FILE *f);
 
 /* --- the tables of commands ------------------------------------------------------------------ */
 
@@ -146,7 +146,6 @@ struct table_column {
 	bool elastic; /* cut first when the terminal is narrow */
 };
 
-/* NULL when memory is out; every function accepts NULL then. */
 struct table *table_new(const struct table_column *columns, size_t cnt);
 __attribute__((format(printf, 2, 3))) void table_cell(struct table *t, const char *fmt, ...);
 void table_note(struct table *t, const char *text); /* a line below the row begun last */

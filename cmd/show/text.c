@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/text.h"
 #include "base/util.h"
@@ -39,10 +40,8 @@ char *text_escape(const char *str)
 
 	out_escaped(&o, str, SIZE_MAX);
 	out_char(&o, '\0');
-	if (o.failed)
-		out_done(&o);
 	/* Tables keep thousands of them, each begun with a page. */
-	fit = o.buf ? realloc(o.buf, o.len) : NULL;
+	fit = realloc(o.buf, o.len);
 	return fit ? fit : o.buf;
 }
 
@@ -104,13 +103,9 @@ const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN])
 
 char *text_library(const struct object *lib)
 {
-	_cleanup_free_ char *raw = NULL;
+	_cleanup_free_ char *raw = lib->typed ? xasprintf("%s (%s)", lib->typed, lib->path) : NULL;
 
-	if (!lib->typed)
-		return text_escape(lib->path);
-	if (asprintf(&raw, "%s (%s)", lib->typed, lib->path) < 0)
-		raw = NULL;
-	return raw ? text_escape(raw) : NULL;
+	return text_escape(raw ? raw : lib->path);
 }
 
 /* "only process 1, 2", nothing where all may pass. */

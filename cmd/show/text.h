@@ -58,7 +58,7 @@ unsigned int text_width(void);
 
 /*
  * @str with control characters, escape sequences and broken UTF-8 written as \xNN: what
- * comes from a traced process never reaches a terminal raw. A malloc'ed string or NULL.
+ * comes from a traced process never reaches a terminal raw. A malloc'ed string.
  */
 char *text_escape(const char *str);
 
@@ -125,8 +125,8 @@ void json_free(struct json **doc);
 /* A document in @out as @g wants it, for who prints it piece by piece. */
 struct json json_begin(const struct globals *g, struct out *out);
 
-/* Writes what there is of it to @f, and goes on; 0 or -ENOMEM. */
-int json_flush(struct json *j, FILE *f);
+/* Writes what there is of it to @f, and goes on. */
+void json_flush(struct json *j, FILE *f);
 
 /* Digits after the point of a rate in documents: something rare is not 0. */
 static inline int rate_digits(double per_s)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "show/stats.h"
 
 struct node {
@@ -75,18 +76,16 @@ static void node_init(struct node *n, const struct stats *s, const struct stats_
 }
 
 /* One for each path, in the order of their ids; the calls that found no room apart. */
-static int make_nodes(const struct stats *s, struct tree *t)
+static void make_nodes(const struct stats *s, struct tree *t)
 {
 	_cleanup_free_ struct node **by_id = NULL;
 	uint32_t most = 0;
 
 	for (size_t i = 0; i < s->path_cnt; i++)
 		most = s->paths[i].id > most ? s->paths[i].id : most;
-	by_id = calloc(most + 1, sizeof(struct node *));
-	t->nodes = calloc(s->path_cnt + 1, sizeof(*t->nodes));
-	t->rows = calloc(s->path_cnt + 1, sizeof(struct node *));
-	if (!by_id || !t->nodes || !t->rows)
-		return -ENOMEM;
+	by_id = xcalloc(most + 1, sizeof(struct node *));
+	t->nodes = xcalloc(s->path_cnt + 1, sizeof(*t->nodes));
+	t->rows = xcalloc(s->path_cnt + 1, sizeof(struct node *));
 	for (size_t i = 0; i < s->path_cnt; i++) {
 		const struct stats_path *p = &s->paths[i];
 		struct node *n = p->fn == STATS_NO_FN ? &t->others : &t->nodes[t->node_cnt++];
@@ -100,7 +99,6 @@ static int make_nodes(const struct stats *s, struct tree *t)
 		n->up = n->path->caller <= most ? by_id[n->path->caller] : NULL;
 		t->rows[i] = n;
 	}
-	return 0;
 }
 
 /* What the probes took of its calls, if all calls of the function cost the same. */
@@ -168,12 +166,9 @@ static void walk(struct tree *t)
 		t->rows[t->row_cnt++] = n;
 }
 
-static int tree_make(const struct stats *s, const struct stats_choice *choice, struct tree *t)
+static void tree_make(const struct stats *s, const struct stats_choice *choice, struct tree *t)
 {
-	int code = make_nodes(s, t);
-
-	if (code)
-		return code;
+	make_nodes(s, t);
 	add_up(s, t);
 	for (size_t i = 0; i < t->node_cnt; i++)
 		t->nodes[i].value = value_of(&t->nodes[i], choice->sort);
@@ -181,7 +176,6 @@ static int tree_make(const struct stats *s, const struct stats_choice *choice, s
 	if (choice->top)
 		keep_top(t, choice->top);
 	walk(t);
-	return 0;
 }
 
 /* --- as rows and as a document -------------------------------------------------------------- */
@@ -231,10 +225,7 @@ void fill_tree(struct grid *grid, const struct report *r, const struct report_gr
 	const struct figure_scope scope = { .all_ns = stats_all_time(rg->s) };
 	__cleanup(tree_done) struct tree t = {};
 
-	if (tree_make(rg->s, r->choice, &t)) {
-		grid->failed = true;
-		return;
-	}
+	tree_make(rg->s, r->choice, &t);
 	for (size_t i = 0; i < t.row_cnt; i++)
 		fill_node(grid, t.rows[i], rg->s, &scope);
 	if (t.others.shown) {
@@ -264,23 +255,19 @@ static void add_node(struct json *j, const struct node *n, const struct stats *s
 	json_close(j, '}');
 }
 
-int json_add_tree(struct json *j, const struct report_group *rg)
+void json_add_tree(struct json *j, const struct report_group *rg)
 {
 	__cleanup(tree_done) struct tree t = {};
-	int code;
 
 	if (!rg->s->paths) {
 		json_set_null(j, "tree");
-		return 0;
+		return;
 	}
-	code = tree_make(rg->s, rg->tree, &t);
-	if (code)
-		return code;
+	tree_make(rg->s, rg->tree, &t);
 	json_set_open(j, "tree", '[');
 	for (size_t i = 0; i < t.row_cnt; i++)
 		add_node(j, t.rows[i], rg->s);
 	if (t.others.shown)
 		add_node(j, &t.others, rg->s);
 	json_close(j, ']');
-	return 0;
 }

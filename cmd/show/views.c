@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "proc/proc.h"
 #include "show/call.h"
 #include "show/stats.h"
@@ -54,12 +55,12 @@ static int compare_libraries(const void *a, const void *b)
 /* One for each library of the group, in order. */
 static struct library *libraries_of(const struct report_group *rg, uint32_t cnt)
 {
-	struct library *libs = calloc(cnt + 1, sizeof(*libs));
+	struct library *libs = xcalloc(cnt + 1, sizeof(*libs));
 	uint32_t k;
 
-	for (k = 0; libs && k < cnt; k++)
+	for (k = 0; k < cnt; k++)
 		libs[k].path = group_lib(rg->s->group, k);
-	for (size_t i = 0; libs && i < rg->s->func_cnt; i++) {
+	for (size_t i = 0; i < rg->s->func_cnt; i++) {
 		const char *path = group_func(rg->s->group, (uint32_t)i).library;
 
 		for (k = 0; k < cnt && strcmp(libs[k].path, path); k++)
@@ -67,8 +68,7 @@ static struct library *libraries_of(const struct report_group *rg, uint32_t cnt)
 		func_sum_add(&libs[k].sum, &rg->s->funcs[i]);
 		libs[k].called += stats_func_called(&rg->whole->funcs[i]);
 	}
-	if (libs)
-		qsort(libs, cnt, sizeof(*libs), compare_libraries);
+	qsort(libs, cnt, sizeof(*libs), compare_libraries);
 	return libs;
 }
 
@@ -80,8 +80,7 @@ static void fill_library(
 	struct figure_scope scope = scope_of(rg);
 	struct figures f;
 
-	grid->failed |= !libs;
-	for (uint32_t k = 0; libs && k < cnt; k++) {
+	for (uint32_t k = 0; k < cnt; k++) {
 		bool room = !r->choice->top || grid->row_cnt < r->choice->top;
 
 		if (room && (libs[k].called || r->choice->all)) {
@@ -133,10 +132,6 @@ static void fill_slow_call(
 	where->len = 0;
 	call_split_text(where, call);
 	out_char(where, '\0');
-	if (args->failed || result->failed || keys->failed || where->failed) {
-		grid->failed = true;
-		return;
-	}
 	grid_time(grid, call->start + c->ahead_ns);
 	grid_time(grid, call->start + c->ahead_ns);
 	grid_text(grid, call->comm);
@@ -239,9 +234,7 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 
 	for (size_t i = 0; i < s->func_cnt; i++)
 		cnt += s->funcs[i].proc_cnt;
-	all = calloc(cnt + 1, sizeof(*all));
-	if (!all)
-		return NULL;
+	all = xcalloc(cnt + 1, sizeof(*all));
 	for (size_t i = 0; i < s->func_cnt; i++)
 		for (size_t k = 0; k < s->funcs[i].proc_cnt; k++, at++) {
 			const struct stats_proc *p = &s->funcs[i].procs[k];
@@ -349,16 +342,14 @@ static void fill_process(
 	size_t cnt = 0;
 
 	all = collect(rg->s, &cnt);
-	grid->failed |= !all;
 	scope.all_ns = stats_all_time(rg->s);
 	scope.cost_ns = stats_all_cost(rg->s);
-	for (size_t i = 0; all && i < cnt; i++) {
+	for (size_t i = 0; i < cnt; i++) {
 		process_add(&sum, &all[i].p, true, 0);
 		all[i].value = process_value(&all[i].p, r->choice->sort);
 	}
-	if (all)
-		qsort(all, cnt, sizeof(*all), compare_processes);
-	for (size_t i = 0; all && i < cnt && (!r->choice->top || i < r->choice->top);
+	qsort(all, cnt, sizeof(*all), compare_processes);
+	for (size_t i = 0; i < cnt && (!r->choice->top || i < r->choice->top);
 		i++) {
 		const struct stats_proc *p = &all[i].p;
 
@@ -501,8 +492,7 @@ static void fill_keys_of(struct grid *grid, const struct report_group *rg,
 		text.len = 0;
 		key_text(&text, types_of(types, f->fn), part, row, i);
 		out_char(&text, '\0');
-		grid->failed |= text.failed;
-		grid_text(grid, part->by == FSN_BY_NONE || row->hidden & 1U << i || text.failed
+		grid_text(grid, part->by == FSN_BY_NONE || row->hidden & 1U << i
 				? NULL
 				: text.buf);
 	}
@@ -565,11 +555,7 @@ static void fill_function_rows(struct grid *grid, const struct report *r,
 	size_t cnt = 0;
 
 	rows = cgroups ? report_cgroups(rg, f, &cnt, &rest) : report_rows_by(rg, f, &cnt);
-	ranked = calloc(cnt + 1, sizeof(*ranked));
-	if (!rows || !ranked) {
-		grid->failed = true;
-		return;
-	}
+	ranked = xcalloc(cnt + 1, sizeof(*ranked));
 	for (size_t i = 0; i < cnt; i++)
 		ranked[i] = (struct ranked) { &rows[i],
 			row_value(&rows[i], f, r->choice->sort) };
