@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Formats that show a view: the table for readers, CSV, the JSON document; a list of all.
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,17 +8,10 @@
 #include "group/stacks.h"
 #include "proc/proc.h"
 #include "show/call.h"
-#include "show/list.h"
 #include "show/stats.h"
 #include "show/text.h"
 
 /* --- the table ------------------------------------------------------------------------------ */
-
-/* Whether it is one of many on a screen, which has all that is said. */
-static bool is_frame(const struct report *r)
-{
-	return r->history || r->view->flags & VIEW_FRAME;
-}
 
 static void print_head(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -94,7 +86,7 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 	char cost[TEXT_NUM_LEN], share[TEXT_NUM_LEN] = "";
 
 	if (rg->cost.source == COST_UNKNOWN) {
-		if (!r->interval_ns && !is_frame(r))
+		if (!r->interval_ns && !report_is_frame(r))
 			fprintf(f, COST_UNKNOWN_TEXT);
 		return;
 	}
@@ -105,19 +97,6 @@ static void print_cost(const struct report *r, const struct report_group *rg, FI
 		text_duration(rg->cost.ns_per_s, cost), share,
 		estimate ? COST_ESTIMATE_TEXT
 			 : "counted by the kernel, without traps");
-}
-
-/* "1 call was", "2 calls were": the words behind the number are of one, and of more. */
-struct counted {
-	char text[64];
-};
-
-static struct counted counted(uint64_t n, const char *one, const char *more)
-{
-	struct counted c;
-
-	snprintf(c.text, sizeof(c.text), "%llu %s", (unsigned long long)n, n == 1 ? one : more);
-	return c;
 }
 
 /* What is not in the table's columns. */
@@ -147,24 +126,6 @@ static void print_foot(const struct report *r, const struct report_group *rg, FI
 			counted(abandoned, "call", "calls").text);
 }
 
-#define NOTE_LEN 1024
-
-/* On stderr, but within the frame of --watch. */
-__attribute__((format(printf, 3, 4))) static void note(
-	const struct report *r, FILE *f, const char *fmt, ...)
-{
-	char text[NOTE_LEN];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (is_frame(r))
-		fprintf(f, "%s\n", text);
-	else
-		cmd_note(r->g, "%s", text);
-}
-
 /* Programs that start from now on have the new file, and none of its calls counts. */
 static void print_stale(const struct report *r, const struct report_group *rg, FILE *f)
 {
@@ -174,7 +135,7 @@ static void print_stale(const struct report *r, const struct report_group *rg, F
 		_cleanup_free_ char *path = text_escape(group_lib(g, i));
 
 		if (group_lib_stale(g, i))
-			note(r, f,
+			report_note(r, f,
 				"%s is another file now, is gone or was rewritten: attach again",
 				path);
 	}
@@ -191,255 +152,10 @@ static void print_ended(const struct report *r, const struct report_group *rg, F
 	/* That the command which a run began is over is what the run has waited for. */
 	if (!(r->past && !asked.pid_cnt) &&
 		text_over(group_info(rg->s->group).name, &asked, text, sizeof(text)))
-		note(r, f, "%s", text);
+		report_note(r, f, "%s", text);
 	if (asked.lost_children)
-		note(r, f, "calls of %s not counted: too many ran at once",
+		report_note(r, f, "calls of %s not counted: too many ran at once",
 			counted(asked.lost_children, "child are", "children are").text);
-}
-
-/* How many stacks are whole, and why most of the others are not. */
-static void print_ends(const struct report *r, const struct report_group *rg, FILE *f)
-{
-	uint64_t calls[FSN_WALK_ENDS], all = 0, whole;
-	int most = FSN_WALK_DEEP;
-	char by[256] = "";
-
-	if (!stacks_ends(rg, calls))
-		return;
-	for (int i = 0; i < FSN_WALK_ENDS; i++) {
-		all += calls[i];
-		if (i > FSN_WALK_DEEP && calls[i] > calls[most])
-			most = i;
-	}
-	if (calls[FSN_WALK_OUTERMOST] == all)
-		return;
-	whole = 1000 * calls[FSN_WALK_OUTERMOST] / all;
-	if (most == FSN_WALK_NO_TABLE)
-		stacks_cut_by(rg, by, sizeof(by));
-	note(r, f, "%u.%u %% of stacks are whole; of the others most %s%s", (unsigned int)whole / 10,
-		(unsigned int)whole % 10, stack_end_text(most), by);
-}
-
-/* How JIT code that was printed as an address gets names. */
-static void print_nameless(const struct report *r, const struct report_group *rg, FILE *f)
-{
-	static const struct {
-		const char *program, *hint;
-	} hints[] = {
-		{ "node", "start it with 'node --perf-basic-prof'" },
-		{ "java", "'jcmd PID Compiler.perfmap' writes them (JDK 17)" },
-		{ "python", "start it with 'python3 -X perf' (Python 3.12)" },
-	};
-	const char *hint = "it writes no /tmp/perf-PID.map";
-	pid_t pid = rg->stacks ? stacks_nameless(rg->stacks) : 0;
-	char exe[64], path[PATH_MAX];
-	ssize_t len;
-
-	if (!pid)
-		return;
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	len = readlink(exe, path, sizeof(path) - 1);
-	path[len > 0 ? len : 0] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
-		if (!strncmp(basename(path), hints[i].program, strlen(hints[i].program)))
-			hint = hints[i].hint;
-	note(r, f, "JIT code of process %d has no names: %s", pid, hint);
-}
-
-static void print_cpus(const struct report *r, const struct report_group *rg, FILE *f)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN), sampled;
-
-	sampled = group_info(rg->s->group).sampled_cpus;
-	if (sampled && cpus > sampled)
-		note(r, f, "%s since the attach, and not sampled",
-			counted(cpus - sampled, "CPU has come", "CPUs have come").text);
-	if (rg->s->cpus_off)
-		note(r, f, "%s since the attach, and not sampled, also when back: attach again",
-			counted(rg->s->cpus_off, "CPU was switched off", "CPUs were switched off").text);
-}
-
-/* No call's time has that of a stop, but whoever waits for such a process waits longer. */
-static void print_pauses(const struct report *r, const struct stats *s, FILE *f)
-{
-	char took[TEXT_NUM_LEN];
-
-	if (s->pauses)
-		note(r, f,
-			"%s stopped until there were tables or probes, for %s in all, which is in no time but of others that waited for it",
-			counted(s->pauses, "time a process was", "times processes were").text,
-			text_duration(s->paused_ns, took));
-	if (s->paused_calls)
-		note(r, f, "%s counted but not timed: the process was about to be stopped so",
-			counted(s->paused_calls, "call was", "calls were").text);
-}
-
-/* What there was no room for, or could not be read. */
-static void print_lost(const struct report *r, const struct stats *s, FILE *f)
-{
-	uint64_t blocks = 0, live = 0;
-
-	for (size_t i = 0; i < s->func_cnt; i++) {
-		blocks += s->funcs[i].memory.n.lost_blocks;
-		live += s->funcs[i].memory.n.live_blocks;
-	}
-	if (blocks)
-		note(r, f,
-			"%s not among what is held: no room; attach the group again with --replace --blocks N",
-			counted(blocks, "block is", "blocks are").text);
-	if (s->bulk_frees && live)
-		note(r, f, "%s may have given back all memory of a device or context: what is held from before may be of that",
-			counted(s->bulk_frees, "call", "calls").text);
-	if (s->lost_stacks)
-		note(r, f, "%s not known: too many different ones",
-			counted(s->lost_stacks, "stack is", "stacks are").text);
-	if (s->lost_python)
-		note(r, f, "%s not those of Python: what these are could not be read",
-			counted(s->lost_python, "frame is the interpreter's,", "frames are the interpreter's,").text);
-	if (s->lost_texts)
-		note(r, f, "%s not read: what they are was not in memory",
-			counted(s->lost_texts, "key was", "keys were").text);
-	if (s->lost_conditions)
-		note(r, f, "%s not counted: the text that --if compares was not in memory",
-			counted(s->lost_conditions, "call was", "calls were").text);
-}
-
-#define GPU_IDLE_S 10 /* libcupti hands out what it has each second */
-
-/* Of which processes nothing is seen, or not all; what has ended would only be in the way. */
-static void print_gpus(const struct report *r, const struct report_group *rg, FILE *f)
-{
-	uint64_t kernels, known;
-
-	for (size_t i = 0; i < rg->whole->gpu_cnt; i++) {
-		const struct fsn_gpu *said = &rg->whole->gpus[i].said;
-		int pid = rg->whole->gpus[i].pid;
-		_cleanup_free_ char *who = text_escape(said->who);
-
-		if (said->period_s)
-			note(r, f, "process %d: counts are of windows: %u s of each %u s are recorded", pid,
-				said->window_s, said->period_s);
-		if (said->state == FSN_GPU_REFUSED)
-			note(r, f, "process %d: its GPU times are not known: %s refuses with %d", pid, who,
-				said->code);
-		else if (said->state == FSN_GPU_NO_LIB)
-			note(r, f, "process %d: its GPU times are not known: there is no libcupti", pid);
-		else if (said->state == FSN_GPU_TAKEN)
-			note(r, f, "process %d: its GPU times are not known: %s has libcupti", pid, who);
-		else if (said->idle_s >= GPU_IDLE_S)
-			note(r, f, "process %d: no record for %u s: its GPU does nothing, or another profiler has them",
-				pid, said->idle_s);
-		if (said->dropped)
-			note(r, f, "process %d: %s had no room for %llu records", pid, who, said->dropped);
-	}
-	if (rg->whole->gpu_cnt >= FSN_GPUS)
-		note(r, f, "what other processes than these %u say of theirs had no room", FSN_GPUS);
-	if (stacks_of_launches(rg, &kernels, &known))
-		note(r, f, "of %s the launches of %llu have a stack",
-			counted(kernels, "kernel", "kernels").text, (unsigned long long)known);
-}
-
-/* Calls that the programs did not time, and the command line that leaves such functions out. */
-static void print_shed(const struct report *r, const struct stats *s, FILE *f)
-{
-	__cleanup(out_done) struct out out = {};
-	_cleanup_asked_ struct asked asked = {};
-	char text[NOTE_LEN];
-
-	if (!bound_shed_calls(s, text, sizeof(text)))
-		return;
-	note(r, f, "%s", text);
-	if (group_info(s->group).kept || asked_read(s->group, &asked, NULL) || !asked.argv_bytes)
-		return;
-	out_command(&out, &asked);
-	out_char(&out, '\0');
-	note(r, f, "to leave such functions out:%s --replace", out.buf);
-}
-
-/* What makes a number doubtful. */
-static void print_health(const struct report *r, const struct report_group *rg, FILE *f)
-{
-	const struct stats *s = rg->s;
-	uint64_t no_slot = 0, unmatched = 0, sampled = 0, abandoned = 0, jumped = 0;
-	uint32_t sample = group_info(s->group).sample;
-
-	for (size_t i = 0; i < s->func_cnt; i++) {
-		no_slot += s->funcs[i].n.no_slot;
-		unmatched += s->funcs[i].n.unmatched;
-		abandoned += s->funcs[i].abandoned;
-		if (!stats_is_shed(s->group, s->funcs[i].fn, &s->funcs[i].n))
-			sampled += s->funcs[i].n.sampled_out;
-		jumped += s->funcs[i].n.jumped;
-	}
-	if (sampled && sample == 1)
-		note(r, f,
-			"samples of the calls of some functions are timed: their times and errors "
-			"are of these");
-	else if (sampled)
-		note(r, f, "one call of %u is timed: times and errors are of these",
-			sample);
-	print_shed(r, s, f);
-	if (s->crowded)
-		note(r, f,
-			"%s counted but not timed: too many of process %d in flight",
-			counted(s->crowded, "call was", "calls were").text, s->crowd_pid);
-	if (s->other_stack)
-		note(r, f,
-			"%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --exit ret to time them",
-			counted(s->other_stack, "call was", "calls were").text);
-	if (s->too_deep)
-		note(r, f,
-			"%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --exit ret to time them",
-			counted(s->too_deep, "call was", "calls were").text);
-	print_pauses(r, s, f);
-	no_slot -= s->crowded + s->other_stack + s->too_deep + s->paused_calls;
-	if ((int64_t)no_slot > 0 && group_info(s->group).gpu)
-		note(r, f, "%s counted but not timed: the driver has lost %s",
-			counted(no_slot, "of these was", "of these were").text,
-			no_slot == 1 ? "its times" : "their times");
-	else if ((int64_t)no_slot > 0)
-		note(r, f,
-			"%s counted but not timed: no place for one more in flight",
-			counted(no_slot, "call was", "calls were").text);
-	if (jumped)
-		note(r, f,
-			"%s not timed ('funcsnoop list functions %s' shows whose); --exit return would see their ends, where that is safe",
-			counted(jumped, "call left by a jump and is",
-				"calls left by a jump and are")
-				.text,
-			group_info(s->group).name);
-	if (unmatched)
-		note(r, f,
-			"%s: begun before, in a parent, or past the entry%s",
-			counted(unmatched, "return without its call",
-				"returns without their call")
-				.text,
-			abandoned ? "; or coroutines copy their stack: some of the "
-				    "calls given up have returned, too" :
-				    "");
-	if (s->lost_codes)
-		note(r, f, "%s missing by return code: too many codes",
-			counted(s->lost_codes, "failed call is", "failed calls are").text);
-	if (s->lost_processes)
-		note(r, f, "%s missing by process: too many processes",
-			counted(s->lost_processes, "call is", "calls are").text);
-	print_ends(r, rg, f);
-	print_nameless(r, rg, f);
-	print_cpus(r, rg, f);
-	print_gpus(r, rg, f);
-	print_lost(r, s, f);
-	if (s->missed)
-		note(r, f, "%s not seen since the attach: the kernel leaves a program out where it runs already",
-			counted(s->missed, "entry or end was", "entries and ends were").text);
-	if (r->choice->by_cnt && report_inner_launches(rg))
-		note(r, f, "up to %s a part of another one: which was made in which is not known, with --no-nesting or --sample",
-			counted(report_inner_launches(rg), "launch is", "launches are").text);
-	if (r->choice->by_cnt && rg->by_cnt && !report_keys_known(rg))
-		note(r, f, "keys of group '%s' are for its owner only", group_info(s->group).name);
-	if (s->lost_slow && rg->slow)
-		note(r, f, "%s pushed out by newer ones",
-			counted(s->lost_slow, "older slow call was", "older slow calls were")
-				.text);
 }
 
 static const char not_kept[] =
@@ -477,7 +193,7 @@ static int table_group(
 	}
 	if (grid.row_cnt)
 		print_stale(r, rg, f);
-	print_health(r, rg, f);
+	health_notes(r, rg, f);
 	print_ended(r, rg, f);
 	return 0;
 }
@@ -732,57 +448,15 @@ static void add_ends(struct json *j, const struct report_group *rg)
 	json_close(j, '}');
 }
 
-void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT])
-{
-	const struct stats *s = rg->s;
-	_cleanup_asked_ struct asked asked;
-	bool known = !asked_read(s->group, &asked, NULL);
-	struct fsn_counts n = {};
-	uint64_t shed = 0;
-
-	for (size_t i = 0; i < s->func_cnt; i++) {
-		counts_add(&n, &s->funcs[i].n);
-		if (stats_is_shed(s->group, s->funcs[i].fn, &s->funcs[i].n))
-			shed += s->funcs[i].n.sampled_out;
-	}
-	memcpy(ret,
-		(const struct health[HEALTH_CNT]) {
-			{ "no_slot", true, n.no_slot },
-			{ "crowded", true, s->crowded },
-			{ "other_stack", true, s->other_stack },
-			{ "too_deep", true, s->too_deep },
-			{ "held_calls", true, s->paused_calls },
-			{ "held_times", true, s->pauses },
-			{ "sampled_out", true, n.sampled_out },
-			{ "shed_calls", true, shed },
-			{ "left_by_jump", true, n.jumped },
-			{ "inner", true, n.inner },
-			{ "unmatched_returns", true, n.unmatched },
-			{ "lost_codes", true, s->lost_codes },
-			{ "lost_processes", true, s->lost_processes },
-			{ "lost_slow", true, s->lost_slow },
-			{ "lost_texts", true, s->lost_texts },
-			{ "lost_conditions", true, s->lost_conditions },
-			{ "lost_stacks", true, s->lost_stacks },
-			{ "lost_python", true, s->lost_python },
-			{ "bulk_frees", true, s->bulk_frees },
-			{ "inner_launches", true, report_inner_launches(rg) },
-			{ "missed", s->has_missed, s->missed },
-			{ "cpus_off", true, s->cpus_off },
-			{ "lost_children", known, known ? asked.lost_children : 0 },
-		},
-		HEALTH_CNT * sizeof(*ret));
-}
-
 /* .lost_children and .over are null for who may not know of which processes calls are counted. */
 static void add_health(struct json *j, const struct report_group *rg)
 {
 	_cleanup_asked_ struct asked asked;
-	struct health health[HEALTH_CNT];
+	struct health health[HEALTH_MAX];
+	size_t cnt = health_read(rg, health);
 
-	report_health(rg, health);
 	json_set_open(j, "health", '{');
-	for (size_t i = 0; i < HEALTH_CNT; i++)
+	for (size_t i = 0; i < cnt; i++)
 		json_set_u64_if(j, health[i].word, health[i].known, health[i].n);
 	json_set_u64(j, "held_ns", rg->s->paused_ns);
 	add_ends(j, rg);

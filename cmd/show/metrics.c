@@ -340,10 +340,11 @@ static int compare_started(const void *a, const void *b)
 /* Those that began first: who comes later displaces nobody. */
 static void add_processes(struct labels *l, const struct stats_func *f, size_t most)
 {
-	_cleanup_free_ struct stats_proc *procs =
-		xcopy(f->procs, f->proc_cnt * sizeof(*procs));
+	_cleanup_free_ struct stats_proc *procs = xcalloc(f->proc_cnt + 1, sizeof(*procs));
 	const struct stats_row ended = { .n = f->ended.n };
 
+	for (size_t i = 0; i < f->proc_cnt; i++)
+		procs[i] = f->procs[i];
 	qsort(procs, f->proc_cnt, sizeof(*procs), compare_started);
 	for (size_t i = 0; i < f->proc_cnt; i++) {
 		struct stats_row row = { .pid = procs[i].pid, .start_ns = procs[i].start_ns,
@@ -772,12 +773,13 @@ static void put_all_durations(const struct metrics *m, const struct labels *l)
 
 static void put_health(const struct metrics *m, const struct report *r)
 {
-	struct health health[HEALTH_CNT];
+	struct health health[HEALTH_MAX];
 
 	put_head(m, "funcsnoop_health", "counter", "What makes numbers doubtful, by reason.");
 	for (size_t i = 0; i < r->cnt; i++) {
-		report_health(&r->group[i], health);
-		for (size_t k = 0; k < HEALTH_CNT; k++) {
+		size_t cnt = health_read(&r->group[i], health);
+
+		for (size_t k = 0; k < cnt; k++) {
 			if (!health[k].known)
 				continue;
 			fputs("funcsnoop_health_total{group=\"", m->f);

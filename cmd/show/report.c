@@ -530,7 +530,7 @@ struct stats *stats_delta(
 	d->spreads = NULL;
 	d->paths = NULL;
 	/* Memory is live now, or not, whatever was before. */
-	d->holders = xcopy(now->holders, now->holder_cnt * sizeof(*d->holders));
+	d->holders = now->holder_cnt ? xcopy(now->holders, now->holder_cnt * sizeof(*d->holders)) : NULL;
 	d->func_cnt = d->gpu_cnt = d->spread_cnt = 0;
 	d->funcs = xcalloc(now->func_cnt + 1, sizeof(*d->funcs));
 	delta_paths(d, now, before);

@@ -83,14 +83,32 @@ uint64_t stats_all_time(const struct stats *s);
 /* What the probes of all functions of @s took. */
 uint64_t stats_all_cost(const struct stats *s);
 
-/* What makes the numbers of @rg doubtful, and how often: keys of its JSON. */
-enum { HEALTH_CNT = 23 };
+/* What makes the numbers of @rg doubtful, and how often: keys of its JSON. Returns how many. */
+#define HEALTH_MAX 32
 struct health {
 	const char *word;
 	bool known;
 	uint64_t n;
 };
-void report_health(const struct report_group *rg, struct health ret[HEALTH_CNT]);
+size_t health_read(const struct report_group *rg, struct health ret[HEALTH_MAX]);
+
+struct report;
+
+/* The same for readers: a note for each that is not 0, and for what else is not known. */
+void health_notes(const struct report *r, const struct report_group *rg, FILE *f);
+
+/* True if @r is one of many on a screen, which has all notes. */
+bool report_is_frame(const struct report *r);
+
+/* On stderr, but in the frame of --watch. */
+__attribute__((format(printf, 3, 4))) void report_note(
+	const struct report *r, FILE *f, const char *fmt, ...);
+
+/* "1 call was", "2 calls were": the words after the number are of one, and of more. */
+struct counted {
+	char text[64];
+};
+struct counted counted(uint64_t n, const char *one, const char *more);
 
 /* Whether anything of @f has come. */
 bool report_is_shown(const struct report_group *rg, const struct stats_func *f);
