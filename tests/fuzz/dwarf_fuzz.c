@@ -122,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (elf_file_open_fd(make_file(data, size), "fuzz", -1, NULL, &object.elf, NULL))
 		return 0;
 	want(&targets, &object);
-	check(!types_of_files(&targets, true));
+	types_of_files(&targets, true);
 	for (size_t i = 0; i < targets.cnt; i++)
 		sum += targets.target[i].known ? touch(targets.target[i].known) : 0;
 	for (size_t i = 0; i < targets.cnt && i < MOST_MEMBERS; i++)
