@@ -38,6 +38,16 @@ our_stacks() {
 			END { for (stack in sum) print sum[stack], stack }' | sort
 }
 
+# The document of a program's run, with its files in the page cache.
+our_run() { # COMMAND...
+	alone ldd "$1" | grep -o '/[^ ]*' | xargs cat "$1" >/dev/null
+	fsn attach st malloc --lib "$LIBC" --stacks all --count
+	alone "$@" >/dev/null
+	fsn stats st --json --output "$BATS_TEST_TMPDIR/doc"
+	fsn detach st
+	output=$(<"$BATS_TEST_TMPDIR/doc")
+}
+
 @test "stacks: frames and numbers of calls of programs that start after attach are those of gdb" {
 	local name program stacks=0
 	local -A commands=(
@@ -47,20 +57,23 @@ our_stacks() {
 		[bash]="bash -c :"
 		[xz]="xz --version"
 		[python]="/usr/bin/python3 -I -S -c pass"
+		[curl]="curl --version"
 	)
+	# The compiler proper, with thousands of functions.
+	echo 'int main() { return 0; }' >"$BATS_TEST_TMPDIR/a.cc"
+	commands[cc1plus]="$(g++ -print-prog-name=cc1plus) -quiet $BATS_TEST_TMPDIR/a.cc -o /dev/null" || :
 	for name in "${!commands[@]}"; do
 		program=$(command -v "${commands[$name]%% *}") || continue
 		program=$(realpath "$program")
 		# shellcheck disable=SC2086	# words
 		set -- "$program" ${commands[$name]#* }
-		# Into the page cache, with its libraries.
-		alone ldd "$program" | grep -o '/[^ ]*' | xargs cat "$program" >/dev/null
-		fsn attach st malloc --lib "$LIBC" --stacks all --count
-		alone "$@" >/dev/null
-		fsn stats st --json
-		our_stacks <<<"$output" >"$BATS_TEST_TMPDIR/ours"
+		# The kernel may reclaim a page of .eh_frame at any time: then measure again.
+		for _ in 1 2 3; do
+			our_run "$@"
+			[[ $(jq '.[0].health.stacks.no_page' <<<"$output") != 0 ]] || break
+		done
 		assert_json '.[0].health.stacks | to_entries | map(select(.value > 0).key)' '["outermost"]'
-		fsn detach st
+		our_stacks <<<"$output" >"$BATS_TEST_TMPDIR/ours"
 		gdb_stacks FUNC_FILE="$LIBC" "$BATS_TEST_TMPDIR/gdb" "$@" >"$BATS_TEST_TMPDIR/gdb.out" 2>&1 ||
 			fail "gdb: $(tail -n 5 "$BATS_TEST_TMPDIR/gdb.out")"
 		sort -o "$BATS_TEST_TMPDIR/gdb" "$BATS_TEST_TMPDIR/gdb"
@@ -71,6 +84,7 @@ our_stacks() {
 	((stacks > 100)) || fail "only $stacks stacks"
 }
 
+# shellcheck disable=SC2016	# perl's own
 @test "stacks: those of system calls are those of gdb" {
 	local program=$BATS_TEST_TMPDIR/own-perl doc=$BATS_TEST_TMPDIR/doc
 	cp "$(command -v perl)" "$program"

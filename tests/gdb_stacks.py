@@ -40,6 +40,9 @@ def add_stack(frame):
         if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
             frames.append(place(frame.pc() - 1))
         frame = frame.older()
+    # Above the dynamic linker's first frame gdb takes the words of argv for frames.
+    while frames and frames[-1].startswith('-:'):
+        frames.pop()
     stacks[' '.join(frames)] += 1
 
 
