@@ -18,10 +18,10 @@
 #define HIST_SHARDS_MAX 4
 #define MEMORY_MAX      (62U << 20)
 #define SLOTS_PER_CPU   (1U << 12)
-#define PROC_MIN        (1U << 14) /* unless that is more than PROC_MOST of each function */
+#define PROC_FEW        (1U << 13) /* of up to eight functions */
+#define PROC_MIN        (1U << 14)
 #define PROC_MAX        (1U << 16)
 #define PROC_PER_FUNC   32
-#define PROC_MOST       (1U << 10)
 #define PATHS_MIN       (1U << 10)
 #define PATHS_MAX       (1U << 14)
 #define PATHS_PER_FUNC  16
@@ -119,13 +119,11 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 static uint32_t proc_cnt(const struct engine_spec *spec)
 {
 	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
-	uint32_t most = power_of_two((uint64_t)spec->fn_cnt * PROC_MOST);
+	uint32_t min = spec->fn_cnt <= 8 ? PROC_FEW : PROC_MIN;
 
 	if (!spec->processes)
 		return 1;
-	if (procs < PROC_MIN)
-		procs = most < PROC_MIN ? most : PROC_MIN;
-	return procs > PROC_MAX ? PROC_MAX : procs;
+	return procs < min ? min : procs > PROC_MAX ? PROC_MAX : procs;
 }
 
 /* Places of paths, a power of two, and one behind them. */
