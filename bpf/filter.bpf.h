@@ -4,7 +4,7 @@
 #define FUNCSNOOP_FILTER_BPF_H
 
 #include "counters.bpf.h"
-#include "stack.bpf.h"
+#include "core.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

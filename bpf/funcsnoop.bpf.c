@@ -31,7 +31,7 @@
 #include "sample.bpf.h"
 #include "shared/layout.h"
 #include "sleep.bpf.h"
-#include "stack.bpf.h"
+#include "core.bpf.h"
 #include "stacks.bpf.h"
 #include "syscall.bpf.h"
 #include "wait.bpf.h"

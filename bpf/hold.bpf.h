@@ -15,7 +15,7 @@
 #define FUNCSNOOP_HOLD_BPF_H
 
 #include "counters.bpf.h"
-#include "stack.bpf.h"
+#include "core.bpf.h"
 #include "filter.bpf.h"
 #include "mapping.bpf.h"
 
