@@ -3,7 +3,7 @@
 #ifndef FUNCSNOOP_KEYS_BPF_H
 #define FUNCSNOOP_KEYS_BPF_H
 
-#include "callers.bpf.h"
+#include "mapping.bpf.h"
 #include "filter.bpf.h"
 #include "launches.bpf.h"
 #include "stacks.bpf.h"

@@ -12,7 +12,7 @@
 #ifndef FUNCSNOOP_LAUNCHES_BPF_H
 #define FUNCSNOOP_LAUNCHES_BPF_H
 
-#include "callers.bpf.h"
+#include "mapping.bpf.h"
 #include "nest.bpf.h"
 
 const volatile bool fsn_launched = false; /* some key is the kernel that is launched, */
