@@ -49,7 +49,7 @@
 #define FSN_OWN_STACKS 4096
 struct fsn_held {
 	unsigned int cnt[FSN_HELD_CNT];
-	unsigned long long own_stack[FSN_OWN_STACKS]; /* where stacks of threads begin; bpf/returns.bpf.h */
+	unsigned long long own_stack[FSN_OWN_STACKS]; /* where stacks of threads begin; bpf/slots.bpf.h */
 };
 
 #define FSN_HAS_ARGS 0x80000000U /* its arguments were kept */
