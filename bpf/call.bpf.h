@@ -12,7 +12,6 @@
 #include "rows.bpf.h"
 #include "run.bpf.h"
 #include "shed.bpf.h"
-#include "split.bpf.h"
 #include "stream.bpf.h"
 #include "tails.bpf.h"
 

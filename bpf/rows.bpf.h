@@ -15,7 +15,7 @@
 #define FUNCSNOOP_ROWS_BPF_H
 
 #include "keys.bpf.h"
-#include "split.bpf.h"
+#include "nest.bpf.h"
 
 const volatile __u32 fsn_row_cnt = 1; /* behind them the others of each function */
 
