@@ -3,7 +3,415 @@
 #ifndef FUNCSNOOP_MEMORY_BPF_H
 #define FUNCSNOOP_MEMORY_BPF_H
 
-#include "blocks.bpf.h"
+#include "rows.bpf.h"
+
+/*
+ * Memory that was handed out and not taken back: a block for each pointer of a process.
+ *
+ * A block is put into the table when its allocation returns, before the caller has the pointer,
+ * and leaves it at the *entry* of its release: once that has returned, the address may be
+ * another thread's. Where the release may fail, or moves the block, it stays as taken until that
+ * is known, and is live again if it has failed. A pointer that is handed out again without a
+ * release in between (an allocator that calls its own functions) is one block, of the outermost.
+ *
+ *	free -> locked -> live		an allocation returns
+ *	live, taken -> locked -> live	the same of a pointer that is there already
+ *	live -> free, taken		its release begins
+ *	taken -> free, live		it has ended well, or not
+ *	live, taken -> free		its process has ended, or become another program
+ *
+ * Each is a compare-and-exchange of the key, whose generation goes up with every allocation: who
+ * wins counts. A child has none of its parent's blocks, as it has another process id, unless it
+ * uses its parent's memory: its blocks and releases are the parent's then. longjmp
+ * and exceptions out of an allocation leave no block; out of a release, one that is taken until
+ * the address is handed out again.
+ */
+
+const volatile bool fsn_memory_on = false; /* blocks are followed */
+const volatile __u32 fsn_block_bits = 0;   /* 1 << them: sets */
+
+/* Of a call in progress: what its arguments said, and which block its release took. */
+struct slot_memory {
+	__u64 size;
+	__u64 pointer; /* argument, where one will be stored */
+	__u64 factor;  /* where a factor of the size will be; 0: nowhere */
+	__u64 taken;   /* its key as it is taken; 0: none was */
+	__u64 place;   /* of that */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slot_memory);
+} fsn_slot_memory SEC(".maps");
+
+/*
+ * In which parts of the table a process has ever had a block: only these are looked through when
+ * it ends, so that it takes no longer than its allocations did. A process has one of the places
+ * from its number on; where none was free, all parts are looked through.
+ */
+#define HEAP_PLACES 4
+#define HEAP_WORDS  (FSN_BLOCK_PARTS / 64)
+struct heap {
+	__u32 tgid;    /* 0: free */
+	__u32 crowded; /* for some whose first place this is, none was: goes up by 2, and is odd */
+	__u64 parts[HEAP_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct heap);
+} fsn_heaps SEC(".maps");
+
+/*
+ * The process whose memory the current one uses: a child of vfork(), or of clone() with CLONE_VM,
+ * has its parent's until it calls exec. Such children of such children are few.
+ */
+#define MEMORY_PARENTS 4
+__noinline __u32 memory_owner(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf(), *parent;
+
+	for (int i = 0; i < MEMORY_PARENTS; i++) {
+		parent = task->real_parent;
+		if (!parent || parent->mm != task->mm)
+			break;
+		task = parent;
+	}
+	return task->tgid;
+}
+
+static __always_inline struct fsn_memory *memory_of(__u32 fn)
+{
+	return bpf_map_lookup_elem(&fsn_memory, &fn);
+}
+
+static __always_inline struct fsn_block_set *block_set(__u32 i)
+{
+	return bpf_map_lookup_elem(&fsn_blocks, &i);
+}
+
+/* The n-th that may be of a process. */
+static __always_inline struct heap *heap_place(__u32 tgid, __u32 n)
+{
+	__u32 at = (tgid + n) & (FSN_HEAPS - 1);
+
+	return bpf_map_lookup_elem(&fsn_heaps, &at);
+}
+
+/* 1 << them: sets in a part. */
+static __always_inline __u32 part_bits(void)
+{
+	return fsn_block_bits > FSN_BLOCK_PART_BITS ? fsn_block_bits - FSN_BLOCK_PART_BITS : 0;
+}
+
+/* --- what is counted -------------------------------------------------------------------------- */
+
+static __always_inline void block_lives(struct fsn_memory *m, __u64 size)
+{
+	__u64 epoch = READ(ctl.epoch), live;
+
+	live = (__sync_fetch_and_add(&m->n.live_bytes, size) + size) & FSN_NS_MASK;
+	add(&m->n.live_blocks, 1);
+	if (epoch & 1)
+		raise(&m->peak[1], epoch << FSN_NS_BITS | live);
+	else
+		raise(&m->peak[0], epoch << FSN_NS_BITS | live);
+}
+
+static __always_inline void block_lives_not(struct fsn_memory *m, __u64 size)
+{
+	add(&m->n.live_bytes, -size);
+	add(&m->n.live_blocks, -1);
+}
+
+/* Not static, so that it is verified once, on its own, as are those below that say nothing else. */
+__noinline int block_freed(__u32 fn, __u64 size, __u32 was_live)
+{
+	struct fsn_memory *m = memory_of(fn);
+
+	if (!m)
+		return 0;
+	if (was_live)
+		block_lives_not(m, size);
+	add(&m->n.freed_bytes, size);
+	add(&m->n.freed_blocks, 1);
+	return 0;
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static __always_inline __u64 block_hash(__u32 tgid, __u64 pointer)
+{
+	return (pointer ^ (__u64)tgid << 42) * 0x9e3779b97f4a7c15ULL;
+}
+
+/* The n-th set of a block. */
+static __always_inline __u32 block_place(__u64 hash, __u32 n)
+{
+	__u64 at = (hash ^ hash >> 32 ^ n * 0xd6e8feb86659fd93ULL) * 0xbf58476d1ce4e5b9ULL;
+
+	return fsn_block_bits ? at >> (64 - fsn_block_bits) : 0;
+}
+
+#define BLOCK_NONE FSN_NO_ROW
+
+/*
+ * In which way of @set the block of the process @tgid with this hash is, in use; or BLOCK_NONE. A
+ * pointer that nobody was handed out may be made to look like another process's.
+ */
+static __always_inline __u32 block_way(const struct fsn_block_set *set, __u64 hash, __u32 tgid)
+{
+	__u64 seen, way = BLOCK_NONE;
+
+#pragma unroll
+	for (__u32 i = 0; i < FSN_BLOCK_WAYS; i++) {
+		seen = READ(set->key[i]);
+		if (!((seen ^ hash) & FSN_BLOCK_HASH) &&
+			(seen & FSN_BLOCK_STATE) > FSN_BLOCK_LOCKED &&
+			READ(set->block[AFTER(seen, i)].tgid) == tgid)
+			way = i;
+	}
+	return way;
+}
+
+/*
+ * The place of a block: its set times FSN_BLOCK_WAYS, and its way; or BLOCK_NONE. What is in
+ * another set than its first one was put there when that was full, and is counted in it.
+ */
+__noinline __u32 block_find(__u64 hash, __u32 tgid)
+{
+	struct fsn_block_set *set;
+	__u32 i, way;
+
+	for (__u32 n = 0; n < FSN_BLOCK_PLACES; n++) {
+		i = block_place(hash, n);
+		set = block_set(i);
+		if (!set)
+			break;
+		way = block_way(set, hash, tgid);
+		if (way != BLOCK_NONE)
+			return i * FSN_BLOCK_WAYS + way;
+		if (!n && !READ(set->block[0].spilled))
+			break;
+	}
+	return BLOCK_NONE;
+}
+
+/* The same of a free place, which is then locked. */
+__noinline __u32 block_claim(__u64 hash)
+{
+	struct fsn_block_set *set, *first = NULL;
+	__u32 i;
+
+	for (__u32 n = 0; n < FSN_BLOCK_PLACES; n++) {
+		i = block_place(hash, n);
+		set = block_set(i);
+		if (!set)
+			break;
+		if (!n)
+			first = set;
+#pragma unroll
+		for (__u32 way = 0; way < FSN_BLOCK_WAYS; way++) {
+			__u64 seen = READ(set->key[way]);
+
+			if (seen & FSN_BLOCK_STATE ||
+				!swap(&set->key[way], seen,
+					(seen & FSN_BLOCK_GEN) | FSN_BLOCK_LOCKED))
+				continue;
+			if (n && first)
+				add(&first->block[0].spilled, 1);
+			return i * FSN_BLOCK_WAYS + way;
+		}
+	}
+	return BLOCK_NONE;
+}
+
+/* A place that was this block's is free. */
+static __always_inline void block_left(__u64 hash, __u32 set_no)
+{
+	__u32 i = block_place(hash, 0);
+	struct fsn_block_set *first = i == set_no ? NULL : block_set(i);
+
+	if (first)
+		add(&first->block[0].spilled, -1);
+}
+
+/* Takes the place of the same pointer, whatever it is: whether it is locked now. */
+__noinline int block_again(__u32 place, __u64 hash)
+{
+	struct fsn_block_set *set = block_set(place / FSN_BLOCK_WAYS);
+	__u32 way = place % FSN_BLOCK_WAYS;
+	struct fsn_memory *m;
+	__u64 seen;
+
+	if (!set)
+		return 0;
+	seen = READ(set->key[way]);
+	if (((seen ^ hash) & FSN_BLOCK_HASH) || (seen & FSN_BLOCK_STATE) <= FSN_BLOCK_LOCKED ||
+		!swap(&set->key[way], seen, (seen & FSN_BLOCK_GEN) | FSN_BLOCK_LOCKED))
+		return 0;
+	/* One that was taken has been released before it was handed out again. */
+	m = memory_of(set->block[way].fn);
+	if (m && (seen & FSN_BLOCK_STATE) == FSN_BLOCK_TAKEN) {
+		add(&m->n.freed_bytes, set->block[way].size);
+		add(&m->n.freed_blocks, 1);
+	} else if (m) {
+		block_lives_not(m, set->block[way].size);
+	}
+	return 1;
+}
+
+/* Writes the allocation of the call in @slot to the locked @place: a block of process @tgid. */
+__noinline int block_fill(__u32 place, __u32 fn, __u32 slot, __u64 now, __u32 tgid)
+{
+	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
+	struct fsn_block_set *set = block_set(place / FSN_BLOCK_WAYS);
+	__u32 *row = bpf_map_lookup_elem(&fsn_slot_rows, &slot), way = place % FSN_BLOCK_WAYS;
+	struct fsn_block *block;
+	__u64 key;
+
+	if (!set || !kept)
+		return 0;
+	block = &set->block[way];
+	block->pointer = kept->pointer;
+	block->size = kept->size;
+	block->since_ns = now;
+	block->tgid = tgid;
+	block->fn = fn;
+	block->row = fsn_keyed && row ? *row : FSN_NO_ROW;
+	/* The row of a child may be evicted while its parent has the block. */
+	if (fsn_keyed && tgid != bpf_get_current_pid_tgid() >> 32)
+		block->row = fsn_row_cnt + fn;
+	key = block_hash(tgid, block->pointer) & FSN_BLOCK_HASH;
+	key |= (set->key[way] + FSN_BLOCK_GEN_ONE) & FSN_BLOCK_GEN;
+	publish(&set->key[way], key | FSN_BLOCK_LIVE);
+	return 0;
+}
+
+/* A process has a block in this set. */
+__noinline int heap_has(__u32 tgid, __u32 set_no)
+{
+	__u32 part = set_no >> part_bits(), word = part / 64 & (HEAP_WORDS - 1);
+	__u64 bit = 1ULL << (part & 63);
+	struct heap *heap;
+
+	for (__u32 n = 0; n < HEAP_PLACES; n++) {
+		heap = heap_place(tgid, n);
+		if (!heap)
+			return 0;
+		if (!READ(heap->tgid))
+			swap(&heap->tgid, 0, tgid);
+		if (READ(heap->tgid) != tgid)
+			continue;
+		if (!(READ(heap->parts[word]) & bit))
+			__sync_fetch_and_or(&heap->parts[word], bit);
+		return 0;
+	}
+	heap = heap_place(tgid, 0);
+	if (heap) {
+		__sync_fetch_and_add(&heap->crowded, 2);
+		__sync_fetch_and_or(&heap->crowded, 1);
+	}
+	return 0;
+}
+
+/* It counts as a block of process @tgid, unless there was no @place. */
+__noinline int block_counts(__u32 fn, __u32 place, __u64 size, __u32 tgid)
+{
+	struct fsn_memory *m = memory_of(fn);
+
+	if (!m)
+		return 0;
+	if (place != BLOCK_NONE) {
+		block_lives(m, size);
+		heap_has(tgid, place / FSN_BLOCK_WAYS);
+		return 0;
+	}
+	add(&m->n.lost_bytes, size);
+	add(&m->n.lost_blocks, 1);
+	return 0;
+}
+
+/* A release by function @fn begins; how it ends is told for @slot, unless that is FSN_NO_ROW. */
+__noinline int block_release(__u32 fn, __u32 slot, __u64 pointer, __u32 counts)
+{
+	__u32 tgid = memory_owner();
+	__u64 hash = block_hash(tgid, pointer), seen, next;
+	__u32 place = block_find(hash, tgid), way = place % FSN_BLOCK_WAYS, of;
+	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
+	struct fsn_memory *m = memory_of(fn);
+	struct fsn_block_set *set;
+	__u64 size;
+
+	set = place == BLOCK_NONE ? NULL : block_set(place / FSN_BLOCK_WAYS);
+	seen = set ? READ(set->key[way]) : 0;
+	if (!set || ((seen ^ hash) & FSN_BLOCK_HASH)) {
+		if (m && counts)
+			add(&m->n.unknown_frees, 1);
+		return 0;
+	}
+	/* By who calls this function, it is taken already. */
+	if ((seen & FSN_BLOCK_STATE) != FSN_BLOCK_LIVE)
+		return 0;
+	size = READ(set->block[AFTER(seen, way)].size);
+	of = READ(set->block[AFTER(seen, way)].fn);
+	next = (seen & ~FSN_BLOCK_STATE) | FSN_BLOCK_TAKEN;
+	if (slot == FSN_NO_ROW || !kept)
+		next = seen & FSN_BLOCK_GEN;
+	if (!swap(&set->key[way], seen, next))
+		return 0;
+	if (slot == FSN_NO_ROW || !kept) {
+		block_freed(of, size, 1);
+		block_left(hash, place / FSN_BLOCK_WAYS);
+		return 0;
+	}
+	m = memory_of(of);
+	if (m)
+		block_lives_not(m, size);
+	kept->place = place;
+	kept->taken = next;
+	return 0;
+}
+
+/* The release that took it has ended: it is gone, or there again. */
+__noinline int block_settle(__u32 slot, __u32 failed)
+{
+	struct slot_memory *kept = bpf_map_lookup_elem(&fsn_slot_memory, &slot);
+	struct fsn_block_set *set;
+	struct fsn_memory *m;
+	__u64 taken, next;
+	__u32 place, way;
+
+	if (!kept)
+		return 0;
+	taken = kept->taken;
+	place = kept->place;
+	way = place % FSN_BLOCK_WAYS;
+	kept->taken = 0;
+	set = block_set(place / FSN_BLOCK_WAYS);
+	if (!set)
+		return 0;
+	next = failed ? (taken & ~FSN_BLOCK_STATE) | FSN_BLOCK_LOCKED : taken & FSN_BLOCK_GEN;
+	__u64 size = READ(set->block[way].size), pointer = READ(set->block[way].pointer);
+	__u32 of = READ(set->block[way].fn), tgid = READ(set->block[way].tgid);
+
+	if (!swap(&set->key[way], taken, next))
+		return 0;
+	if (!failed) {
+		block_freed(of, size, 0);
+		block_left(block_hash(tgid, pointer), place / FSN_BLOCK_WAYS);
+		return 0;
+	}
+	m = memory_of(of);
+	if (m)
+		block_lives(m, size);
+	publish(&set->key[way], (taken & ~FSN_BLOCK_STATE) | FSN_BLOCK_LIVE);
+	return 0;
+}
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
