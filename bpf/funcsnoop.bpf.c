@@ -26,7 +26,7 @@
 #include "event.bpf.h"
 #include "gpu.bpf.h"
 #include "handover.bpf.h"
-#include "jumps.bpf.h"
+#include "tails.bpf.h"
 #include "kfunc.bpf.h"
 #include "sample.bpf.h"
 #include "shared/layout.h"
