@@ -3,17 +3,294 @@
 #ifndef FUNCSNOOP_CALL_BPF_H
 #define FUNCSNOOP_CALL_BPF_H
 
+#include "core.bpf.h"
 #include "counters.bpf.h"
 #include "filter.bpf.h"
 #include "hold.bpf.h"
+#include "maps.bpf.h"
 #include "memory.bpf.h"
 #include "nest.bpf.h"
-#include "slots.bpf.h"
 #include "rows.bpf.h"
-#include "run.bpf.h"
-#include "shed.bpf.h"
+#include "slots.bpf.h"
 #include "stream.bpf.h"
 #include "tails.bpf.h"
+
+/*
+ * A link that holds many probes gives some of them up: a new link without those is attached, then
+ * the old one is removed. Meanwhile both run at the same trap, and one of them has to count.
+ *
+ * The kernel runs the consumer first that came last (consumer_add(), kernel/events/uprobes.c). So
+ * the new link always counts, and marks thread, function and kind of probe; the old one finds the
+ * mark, and leaves the hit alone. Where only the old one is attached so far it finds no mark, and
+ * counts. A mark that remains is of an earlier turn, or of the same probe, whose next hit replaces
+ * it.
+ */
+
+static __noinline int hit_is_counted(__u64 cookie, __u32 turn)
+{
+	__u64 tid = (__u32)bpf_get_current_pid_tgid(), value;
+	__u64 kind = cookie >> FSN_COOKIE_KIND_SHIFT & 15;
+	__u32 i = tid % FSN_MARKS;
+	__u64 *mark = bpf_map_lookup_elem(&fsn_counted, &i);
+
+	if (!mark)
+		return 0;
+	value = tid << 32 | (turn & 511ULL) << 23 | kind << 19 | (cookie & FSN_COOKIE_FN_MASK);
+	if ((cookie >> FSN_COOKIE_TURN_SHIFT & 1) == (turn & 1)) {
+		*(volatile __u64 *)mark = value;
+		return 0;
+	}
+	if (READ(*mark) != value)
+		return 0;
+	*(volatile __u64 *)mark = 0;
+	return 1;
+}
+
+/* True if the hit was counted by another link. */
+static __always_inline bool is_counted(__u64 cookie)
+{
+	__u32 turn = READ(ctl.turn);
+
+	return turn && hit_is_counted(cookie, turn);
+}
+
+/*
+ * Run time of the programs, measured by themselves: what a group costs depends on its keys, stacks,
+ * memory and streams, and on what the caches hold, so that no calibration can tell.
+ *
+ * A clock read costs a tenth of a program, so that it is done for a sample of the hits. Each stands
+ * for as many as it was chosen from. The first hits of a function are all measured, because few
+ * calls have no sample otherwise, and because the first stack walks take much longer than later
+ * ones. A multiple of the hit's number chooses the others (the golden ratio times 2^32, modulo
+ * 2^32): that spreads them evenly, without a period that a rhythm of the program could have, too.
+ *
+ * A program that was preempted has measured other threads: it is left out.
+ */
+
+/*
+ * When a measurement began (ns), the low bits of how often the thread was preempted until then,
+ * whether the hit is chosen, and whether it stands for more than one: one word, because stacks are
+ * full.
+ */
+#define RUN_SHIFT       5
+#define RUN_CHOSEN      16U
+#define RUN_MANY        8U
+#define RUN_PREEMPTIONS 7U
+
+#define RUN_NOW         (~0ULL)
+
+enum run_of { RUN_ENTRY, RUN_END };
+
+static __always_inline __u64 run_preemptions(const struct task_struct *task)
+{
+	return task->nivcsw & RUN_PREEMPTIONS;
+}
+
+/* @task is the current one: to ask for it is a call. */
+static __always_inline __u64 run_begin(const struct task_struct *task)
+{
+	return bpf_ktime_get_ns() << RUN_SHIFT | run_preemptions(task);
+}
+
+/* The time at which it began. A compiler that kept it next to @run would need more stack. */
+static __always_inline __u64 run_time(__u64 run)
+{
+	asm volatile("" : "+r"(run));
+	return run >> RUN_SHIFT;
+}
+
+/* RUN_CHOSEN if hit @nth is chosen, with RUN_MANY unless it is one of the first; else 0. */
+static __always_inline __u32 run_chosen(__u64 nth)
+{
+	if (nth < FSN_RUNS_FIRST)
+		return RUN_CHOSEN;
+	return (__u32)nth * 0x9e3779b1U >> (32 - fsn_runs_bits) ? 0 : RUN_CHOSEN | RUN_MANY;
+}
+
+/* A chosen measurement of a hit of @fn is over. Not static, so that it is verified once. */
+__noinline int run_over(__u64 run, __u32 fn, int of)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 ns = bpf_ktime_get_ns() - (run >> RUN_SHIFT), hits = 1;
+
+	if (!stat || (run ^ run_preemptions(bpf_get_current_task_btf())) & RUN_PREEMPTIONS)
+		return 0;
+	if (run & RUN_MANY)
+		hits <<= fsn_runs_bits;
+	if (of == RUN_END) {
+		add(&stat->n.end_ns, ns * hits);
+		add(&stat->n.end_runs, hits);
+	} else {
+		add(&stat->n.entry_ns, ns * hits);
+		add(&stat->n.entry_runs, hits);
+	}
+	return 0;
+}
+
+/* More of the same entry, from @began on. */
+__noinline int run_more(__u64 began, __u64 run, __u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	__u64 ns = bpf_ktime_get_ns() - began;
+
+	if (stat && !((run ^ run_preemptions(bpf_get_current_task_btf())) & RUN_PREEMPTIONS))
+		add(&stat->n.entry_ns, run & RUN_MANY ? ns << fsn_runs_bits : ns);
+	return 0;
+}
+
+/* Begins the measurement of an entry, or 0. Filtered calls are counted elsewhere. */
+static __always_inline __u64 run_entry(struct fsn_stat *stat)
+{
+	__u32 chosen;
+	__u64 nth;
+
+	if (!stat)
+		return 0;
+	nth = READ(stat->n.calls);
+	if (READ(ctl.on) != FSN_ON)
+		nth += READ(stat->n.aside);
+	chosen = run_chosen(nth);
+	return chosen ? run_begin(bpf_get_current_task_btf()) | chosen : 0;
+}
+
+/* A hit of an end of @fn that began at @run is over, if it is chosen. */
+static __always_inline void run_end(__u64 run, __u32 fn)
+{
+	if (run & RUN_CHOSEN)
+		run_over(run, fn, RUN_END);
+}
+
+/* The same of one that is chosen now, after it was counted. Not static, as run_over(). */
+__noinline int run_late(__u64 run, __u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	__u64 nth;
+
+	if (!stat)
+		return 0;
+	nth = READ(stat->n.returns) + READ(stat->n.strays) + READ(stat->n.unmatched);
+	run_end(run | run_chosen(nth), fn);
+	return 0;
+}
+
+/*
+ * While a group costs more of a CPU than its bound, calls of its most expensive functions are only
+ * counted, except one of 2 to SHED_MOST, which is followed. Nothing is removed: a hit of such a function
+ * costs its entry alone.
+ *
+ * A function is judged at one of SHED_CALLS calls, by what all of its calls would cost if they were
+ * followed, so that it stays limited as long as its load lasts. The counters here are approximate:
+ * programs on a CPU may preempt each other.
+ */
+
+const volatile __u32 fsn_bound = 0; /* share of a CPU's time, in millionths; 0: no bound */
+
+#define SHED_CALLS   1024         /* a power of two */
+#define SHED_CLOCK   10           /* bits less of fsn_stat.looked */
+#define SHED_SPAN_NS 200000000ULL /* a burst may cost the bound's share of this */
+#define SHED_MIN_NS  5000000ULL   /* and this in any case */
+#define SHED_MOST    256
+#define SHED_PART    64 /* functions with less than this part of the cost are followed */
+#define SHED_SPARSE  20 /* programs have this part of a CPU's time for themselves, at least */
+
+/* Cost of the group's calls on a CPU, as they are and as if all were followed. */
+struct shed {
+	__u64 from_ns, whole_ns, paid_ns;
+	__u64 last_whole_ns, last_ns; /* of the last span, and its length */
+	__u32 over; /* how many times the bound that was; 0: within it */
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct shed);
+} fsn_sheds SEC(".maps");
+
+static __always_inline void shed_begin_span(struct shed *s, __u64 now)
+{
+	s->last_whole_ns = s->whole_ns;
+	s->last_ns = now - s->from_ns;
+	s->from_ns = now;
+	s->whole_ns = s->paid_ns = 0;
+}
+
+/* Compares the span so far with the bound. */
+static __always_inline void shed_judge(struct shed *s, __u64 now)
+{
+	__u64 span = now - s->from_ns, own = span > s->paid_ns ? span - s->paid_ns : 0, limit;
+	__u64 burst = SHED_SPAN_NS / FSN_SHARE_ALL * fsn_bound;
+
+	if (burst < SHED_MIN_NS)
+		burst = SHED_MIN_NS;
+	if (own < span / SHED_SPARSE)
+		own = span / SHED_SPARSE;
+	limit = own / 1000 * fsn_bound / (FSN_SHARE_ALL / 1000);
+	if (s->whole_ns >= burst && s->whole_ns > limit) {
+		s->over = s->whole_ns / (limit + 1) + 1;
+		shed_begin_span(s, now);
+	} else if (span >= SHED_SPAN_NS) {
+		s->over = 0;
+		shed_begin_span(s, now);
+	}
+}
+
+/* Called at one of SHED_CALLS calls of @fn: chooses how many of the next ones are followed. */
+__noinline int shed_look(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct fsn_conf *conf = bpf_map_lookup_elem(&fsn_confs, &fn);
+	__u64 now, took, whole, end;
+	__u32 zero = 0, one_of;
+	struct shed *s = bpf_map_lookup_elem(&fsn_sheds, &zero);
+
+	if (!stat || !conf || !s || !conf->shed_ns)
+		return 0;
+	now = bpf_ktime_get_ns();
+	took = (__u64)((__u32)(now >> SHED_CLOCK) - stat->looked) << SHED_CLOCK;
+	if (!stat->looked)
+		took = 0;
+	stat->looked = now >> SHED_CLOCK;
+	if (!s->from_ns)
+		s->from_ns = now;
+	if (!took)
+		return 0;
+	one_of = stat->one_of;
+	whole = (__u64)SHED_CALLS * conf->shed_ns;
+	end = (__u64)SHED_CALLS * conf->end_ns;
+	s->whole_ns += whole;
+	s->paid_ns += one_of > 1 ? whole - end + end / one_of : whole;
+	shed_judge(s, now);
+	one_of = 0;
+	/* Its share of the cost: whole / took against that of all in the last span. */
+	if (s->over && whole * SHED_PART / took >= s->last_whole_ns / (s->last_ns + 1)) {
+		one_of = 2;
+		for (int i = 0; i < 7 && one_of < 2 * s->over; i++)
+			one_of *= 2;
+	}
+	stat->one_of = one_of;
+	return 0;
+}
+
+/* Follows all calls of a limited function again that is called rarely by now. */
+__noinline int shed_end(__u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+
+	if (stat && (__u32)(bpf_ktime_get_ns() >> SHED_CLOCK) - stat->looked > SHED_SPAN_NS >> SHED_CLOCK)
+		stat->one_of = 0;
+	return 0;
+}
+
+/* Returns N to follow one of N calls of @fn, or 0 for all. @stat is its record, @nth this call. */
+static __always_inline __u32 shed_one_of(struct fsn_stat *stat, __u32 fn, __u64 nth)
+{
+	if (!(nth & (SHED_CALLS - 1)))
+		shed_look(fn);
+	return READ(stat->one_of);
+}
 
 /* --- a call begins -------------------------------------------------------------------------- */
 

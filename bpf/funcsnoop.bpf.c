@@ -25,7 +25,6 @@
 #include "call.bpf.h"
 #include "event.bpf.h"
 #include "gpu.bpf.h"
-#include "handover.bpf.h"
 #include "tails.bpf.h"
 #include "kfunc.bpf.h"
 #include "sample.bpf.h"

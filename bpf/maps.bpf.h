@@ -75,7 +75,7 @@ struct {
 	__type(value, struct fsn_mark);
 } fsn_marks SEC(".maps");
 
-/* Calls that a new link has counted and that the old one is about to see: handover.bpf.h. */
+/* Calls that a new link has counted and that the old one is about to see: call.bpf.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, FSN_MARKS);
