@@ -27,7 +27,6 @@
 #include "gpu.bpf.h"
 #include "tails.bpf.h"
 #include "kfunc.bpf.h"
-#include "sample.bpf.h"
 #include "shared/layout.h"
 #include "sleep.bpf.h"
 #include "core.bpf.h"
