@@ -26,12 +26,11 @@
 #include "event.bpf.h"
 #include "gpu.bpf.h"
 #include "tails.bpf.h"
-#include "kfunc.bpf.h"
+#include "kernel.bpf.h"
 #include "shared/layout.h"
 #include "sleep.bpf.h"
 #include "core.bpf.h"
 #include "stacks.bpf.h"
-#include "syscall.bpf.h"
 #include "wait.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
