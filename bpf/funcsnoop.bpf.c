@@ -28,10 +28,9 @@
 #include "tails.bpf.h"
 #include "kernel.bpf.h"
 #include "shared/layout.h"
-#include "sleep.bpf.h"
+#include "wait.bpf.h"
 #include "core.bpf.h"
 #include "stacks.bpf.h"
-#include "wait.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
