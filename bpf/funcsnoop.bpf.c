@@ -9,7 +9,7 @@
 // match exactly. What does not come back:
 //
 //   longjmp, exception, fiber thrown away: the next call of the same function at the same
-//	place finds the old one there and gives it up: it is abandoned, a ghost (slots.h).
+//	place finds the old one there and gives it up: it is abandoned, a ghost (slots.bpf.h).
 //	So does a call of another function there if the old one's end is seen by ret probes
 //	(a live tail caller is known: tails.bpf.h); if it ends by return probe it may be one
 //	and stays.
