@@ -86,10 +86,9 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 		if (!rg->after)
 			return -ENOMEM;
 	}
-	/* By key, .top is of each function's rows; in metrics what was never called is 0. */
+	/* By key, .top is of each function's rows; in metrics it is of their series. */
 	if (choice.by_cnt || (o->format->flags & FORMAT_METRICS && o->view->flags & (VIEW_PROCESSES | VIEW_CGROUPS)))
 		choice.top = 0;
-	choice.all |= !!(o->format->flags & FORMAT_METRICS);
 	report_choose(rg, &choice, o->view->flags & VIEW_FRAME);
 	return 0;
 }

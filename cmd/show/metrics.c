@@ -5,7 +5,7 @@
 // each. They differ in names: OpenMetrics' TYPE and HELP lines leave `_total` out.
 //
 // By key a function's calls are several samples, each with labels of the keys; what is not
-// known by key stays one. Of a function that was never called there is one sample: calls.
+// known by key stays one. With --all, a function that was never called has one sample: calls.
 //
 // Files of one soname are one library, wherever a node or an environment has them. Which keys
 // have series is by who came first, so that a later one takes none away: it is among the others.
