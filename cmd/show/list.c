@@ -379,7 +379,7 @@ void json_add_preset(struct json *doc, const struct preset_entry *preset)
 
 struct table *functions_table(void)
 {
-	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, true },
+	static const struct table_column columns[] = { { "FUNCTION", TABLE_LEFT, TABLE_NAMES },
 		{ "LIBRARY", TABLE_LEFT, true }, { "OFFSET", TABLE_RIGHT, false },
 		{ "SITE", TABLE_LEFT, false }, { "INSTRUCTION", TABLE_LEFT, true },
 		{ "EXIT", TABLE_LEFT, false }, { "WHY", TABLE_LEFT, true } };

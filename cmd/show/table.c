@@ -326,7 +326,8 @@ static size_t choose_columns(const struct grid *grid, bool *shown, unsigned int 
 	return total ? total - 2 : 0;
 }
 
-#define TREND_MIN 5 /* less shows nothing */
+#define TREND_MIN 5       /* less shows nothing */
+#define SHORT_NAME_MIN 12 /* columns: a name of less is cut at its end */
 
 /* The same with room for a sparkline behind them; its width, 0 where there is none. */
 static unsigned int choose_trend(const struct grid *grid, bool *shown, unsigned int limit)
@@ -471,9 +472,38 @@ static void print_cell(
 		fputs("  ", f);
 }
 
+/* Names of a column of which some are shortened; of all others NULL. */
+struct short_names {
+	size_t column;
+	char **text; /* of each row, or NULL */
+};
+
+static struct short_names shorten_names(const struct grid *grid, const size_t *width)
+{
+	struct short_names s = { 0, xcalloc(grid->row_cnt + 1, sizeof(char *)) };
+	_cleanup_free_ const char **names = xcalloc(grid->row_cnt + 1, sizeof(char *));
+
+	while (s.column < grid->column_cnt && grid->columns[s.column].elastic != TABLE_NAMES)
+		s.column++;
+	if (s.column == grid->column_cnt || width[s.column] < SHORT_NAME_MIN)
+		return s;
+	for (size_t i = 0; i < grid->row_cnt; i++)
+		names[i] = grid->cells[i * grid->column_cnt + s.column].text;
+	text_shorten(names, grid->row_cnt, width[s.column], s.text);
+	return s;
+}
+
+static const char *shown_text(const struct grid *grid, const struct short_names *names, size_t row,
+	size_t column, char buf[CELL_LEN])
+{
+	if (column == names->column && names->text[row])
+		return names->text[row];
+	return cell_shown(&grid->cells[row * grid->column_cnt + column], buf);
+}
+
 /* Row @row, or with -1 the titles. */
-static void print_line(const struct grid *grid, ssize_t row, const bool *shown,
-	const size_t *width, unsigned int trend, FILE *f)
+static void print_line(const struct grid *grid, const struct short_names *names, ssize_t row,
+	const bool *shown, const size_t *width, unsigned int trend, FILE *f)
 {
 	size_t last = grid->column_cnt;
 	char buf[CELL_LEN];
@@ -483,8 +513,7 @@ static void print_line(const struct grid *grid, ssize_t row, const bool *shown,
 	for (size_t c = 0; c < last; c++)
 		if (shown[c])
 			print_cell(row < 0 ? grid->columns[c].title
-					   : cell_shown(&grid->cells[row * grid->column_cnt + c],
-						     buf),
+					   : shown_text(grid, names, row, c, buf),
 				width[c], grid->columns[c].align, c + 1 == last && !trend, f);
 	if (trend)
 		fputs(row < 0 ? grid->trend_title : trend_tail(grid->trends[row], trend), f);
@@ -495,25 +524,29 @@ void grid_print(const struct grid *grid, const struct globals *g, bool wide, FIL
 	unsigned int limit = wide ? 0 : text_width(), trend = 0;
 	size_t width[GRID_COLUMNS];
 	bool shown[GRID_COLUMNS], color = text_color(g);
+	struct short_names names;
 
 	if (grid->trends)
 		trend = choose_trend(grid, shown, limit);
 	else
 		choose_columns(grid, shown, limit);
 	fit_columns(grid, shown, trend ? trend_width(grid, trend) : 0, limit, width);
+	names = shorten_names(grid, width);
 	fputs(color ? "\033[1m" : "", f);
-	print_line(grid, -1, shown, width, trend, f);
+	print_line(grid, &names, -1, shown, width, trend, f);
 	fputs(color ? "\033[0m\n" : "\n", f);
 	for (size_t i = 0; i < grid->row_cnt; i++) {
 		const char *mark = color ? grid->marks[i] : NULL;
 
 		if (mark)
 			fprintf(f, "\033[%sm", mark);
-		print_line(grid, i, shown, width, trend, f);
+		print_line(grid, &names, i, shown, width, trend, f);
 		fputs(mark ? "\033[0m\n" : "\n", f);
 		if (grid->notes[i])
 			fprintf(f, "    %s\n", grid->notes[i]);
+		free(names.text[i]);
 	}
+	free(names.text);
 }
 
 /* --- the tables of commands ---------------------------------------------------------------------- */

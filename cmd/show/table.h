@@ -15,6 +15,9 @@
 
 enum table_align { TABLE_LEFT, TABLE_RIGHT };
 
+/* How a column fits a narrow terminal: not at all, cut, as names of functions (text_shorten()). */
+enum table_fit { TABLE_RIGID = false, TABLE_CUT = true, TABLE_NAMES };
+
 /* --- rows of typed cells: what a table shows with units and CSV as plain numbers ------------ */
 
 enum cell_type {
@@ -48,7 +51,7 @@ struct grid_column {
 	const char *title; /* of the table */
 	const char *key;   /* of the CSV; with its unit */
 	enum table_align align;
-	bool elastic;
+	enum table_fit elastic;
 	enum grid_where where;
 	/* On a narrow terminal those with the highest number are left out first; 0: never. */
 	unsigned int drop;
@@ -143,7 +146,7 @@ struct table;
 struct table_column {
 	const char *name;
 	enum table_align align;
-	bool elastic; /* cut first when the terminal is narrow */
+	enum table_fit elastic; /* cut first when the terminal is narrow */
 };
 
 struct table *table_new(const struct table_column *columns, size_t cnt);

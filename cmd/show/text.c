@@ -217,6 +217,155 @@ const char *text_exits(unsigned int mask, char *buf, size_t size)
 	return buf;
 }
 
+/* --- names of functions --------------------------------------------------------------------- */
+
+struct long_name {
+	const char *name;
+	char **text;
+	size_t nth; /* of all different names */
+};
+
+static const char *dots(void)
+{
+	return locale_is_utf8() ? "\xe2\x80\xa6" : "...";
+}
+
+/* Where column @column of @s begins. */
+static const char *column_at(const char *s, size_t column)
+{
+	for (; *s && column; s++)
+		column -= !utf8_goes_on(s[1]);
+	return s;
+}
+
+/* The longest part of @s in brackets, without these; an empty one at the end where there is none. */
+static void longest_list(const char *s, size_t *ret_begin, size_t *ret_end)
+{
+	size_t depth = 0, begin = 0, at = 0;
+
+	*ret_begin = *ret_end = text_columns(s);
+	for (const char *p = s; *p; p++) {
+		at += !utf8_goes_on(*p);
+		if (strchr("<(", *p) && !depth++) {
+			begin = at;
+		} else if (strchr(">)", *p) && depth && (p == s || p[-1] != '-') && !--depth &&
+			(*ret_begin == *ret_end || at - 1 - begin > *ret_end - *ret_begin)) {
+			*ret_begin = begin;
+			*ret_end = at - 1;
+		}
+	}
+}
+
+/* @s without columns @from up to @to. */
+static char *without(const char *s, size_t from, size_t to)
+{
+	return xasprintf("%.*s%s%s", (int)(column_at(s, from) - s), s, dots(), column_at(s, to));
+}
+
+static char *shorten(const char *s, size_t width)
+{
+	size_t has = text_columns(s), cut = has - width + text_columns(dots()), begin, end, middle;
+
+	longest_list(s, &begin, &end);
+	middle = begin == end ? has : (begin + end) / 2;
+	middle = middle > cut / 2 ? middle - cut / 2 : 0;
+	if (begin < end && middle < begin && end - begin < cut)
+		middle = begin < has - cut ? begin : has - cut;
+	return without(s, middle < has - cut ? middle : has - cut, middle < has - cut ? middle + cut : has);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct long_name *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static int compare_shortened(const void *a, const void *b)
+{
+	const struct long_name *x = a, *y = b;
+	int order = strcmp(*x->text, *y->text);
+
+	return order ? order : strcmp(x->name, y->name);
+}
+
+static size_t same_columns(const char *a, const char *b)
+{
+	size_t same = 0, cnt = 0;
+
+	while (a[same] && a[same] == b[same])
+		cnt += !utf8_goes_on(a[same++]);
+	return cnt;
+}
+
+/* The beginning of @n, the part that begins where it differs from @other, and if asked for its number. */
+static char *shorten_at(const struct long_name *n, const char *other, size_t width, bool numbered)
+{
+	size_t room = width - 2 * text_columns(dots()), at = same_columns(n->name, other), head;
+	char number[24] = "";
+
+	if (numbered)
+		snprintf(number, sizeof(number), "#%zu", n->nth);
+	room -= strlen(number) < room ? strlen(number) : room;
+	head = room / 2;
+	return xasprintf("%.*s%s%.*s%s%s", (int)(column_at(n->name, head) - n->name), n->name, dots(),
+		(int)(column_at(n->name, at + room - head) - column_at(n->name, at)),
+		column_at(n->name, at), dots(), number);
+}
+
+/* Of sorted names, which are not all the same, another one that is most like name @i. */
+static const char *other_name(const struct long_name *names, size_t cnt, size_t i)
+{
+	size_t before = i, after = i;
+
+	while (before && !strcmp(names[before].name, names[i].name))
+		before--;
+	while (after + 1 < cnt && !strcmp(names[after].name, names[i].name))
+		after++;
+	return same_columns(names[before].name, names[i].name) >
+				same_columns(names[after].name, names[i].name) &&
+			strcmp(names[before].name, names[i].name) != 0
+		? names[before].name
+		: strcmp(names[after].name, names[i].name) != 0 ? names[after].name : names[before].name;
+}
+
+/* @cnt names, sorted, of which some became alike. */
+static void distinguish(struct long_name *names, size_t cnt, size_t width, bool numbered)
+{
+	for (size_t i = 0, next; i < cnt; i = next) {
+		bool differ = false;
+
+		for (next = i + 1; next < cnt && !strcmp(*names[next].text, *names[i].text); next++)
+			differ |= strcmp(names[next].name, names[i].name) != 0;
+		for (size_t k = i; differ && k < next; k++) {
+			free(*names[k].text);
+			*names[k].text = shorten_at(
+				&names[k], other_name(names + i, next - i, k - i), width, numbered);
+		}
+	}
+}
+
+void text_shorten(const char *const *names, size_t cnt, size_t width, char **ret)
+{
+	_cleanup_free_ struct long_name *cut = xcalloc(cnt + 1, sizeof(*cut));
+	size_t cut_cnt = 0;
+
+	for (size_t i = 0; i < cnt; i++) {
+		ret[i] = NULL;
+		if (!names[i] || text_columns(names[i]) <= width)
+			continue;
+		ret[i] = shorten(names[i], width);
+		cut[cut_cnt++] = (struct long_name) { names[i], &ret[i], 1 };
+	}
+	qsort(cut, cut_cnt, sizeof(*cut), compare_names);
+	for (size_t i = 1; i < cut_cnt; i++)
+		cut[i].nth = cut[i - 1].nth + (compare_names(&cut[i - 1], &cut[i]) != 0);
+	for (int numbered = 0; numbered <= 1; numbered++) {
+		qsort(cut, cut_cnt, sizeof(*cut), compare_shortened);
+		distinguish(cut, cut_cnt, width, numbered);
+	}
+}
+
 size_t text_columns(const char *s)
 {
 	size_t n = 0;

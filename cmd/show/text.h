@@ -109,6 +109,13 @@ const char *text_limit(enum limit limit);
 /* Columns that a string takes: characters, of which each takes one here. */
 size_t text_columns(const char *s);
 
+/*
+ * Shortens those of @cnt names of functions that take more than @width columns, 8 at least: in the
+ * middle of their longest list of parameters or template arguments. Different names stay different.
+ * ret[i] is to be freed; NULL where names[i] is NULL or fits.
+ */
+void text_shorten(const char *const *names, size_t cnt, size_t width, char **ret);
+
 /* --- JSON documents: how they begin and end, times, costs, and errors ----------------------- */
 
 /*

@@ -779,7 +779,7 @@ static void fill_bandwidth(struct grid *grid, const struct report *r, const stru
 
 #define FUNCTION_LABEL                                                 \
 	{                                                              \
-		"FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 \
+		"FUNCTION", "function", TABLE_LEFT, TABLE_NAMES, GRID_BOTH, 0 \
 	}
 #define LIBRARY_LABEL                                           \
 	{                                                       \
@@ -840,7 +840,7 @@ static const struct grid_column slow_labels[] = {
 	{ "CALL", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
 };
 static const struct grid_column tree_labels[] = {
-	{ "FUNCTION", NULL, TABLE_LEFT, true, GRID_TABLE, 0 },
+	{ "FUNCTION", NULL, TABLE_LEFT, TABLE_NAMES, GRID_TABLE, 0 },
 	{ NULL, "id", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "caller", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
@@ -877,7 +877,7 @@ static const struct grid_column flat_labels[] = {
 	{ "SELF%", "self_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
 	{ "TOTAL%", "total_percent", TABLE_RIGHT, false, GRID_BOTH, 0 },
 	{ "SAMPLES", "samples", TABLE_RIGHT, false, GRID_BOTH, 1 },
-	{ "FUNCTION", "function", TABLE_LEFT, true, GRID_BOTH, 0 },
+	{ "FUNCTION", "function", TABLE_LEFT, TABLE_NAMES, GRID_BOTH, 0 },
 };
 static const struct grid_column bandwidth_labels[] = {
 	FUNCTION_LABEL,
