@@ -448,7 +448,7 @@ int attach_config(struct attach_options *o, struct bpffs *fs, struct json *doc,
 
 static int run_parsed(struct attach_options *o)
 {
-	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "groups") : NULL;
 	_cleanup_bpffs_ struct bpffs fs = BPFFS_NONE;
 	struct err err = {};
 	struct stat st;
@@ -471,7 +471,7 @@ static int run_parsed(struct attach_options *o)
 		code = attach_config(o, &fs, doc, &err);
 	if (code && doc && o->dry_run) {
 		cmd_show_error(o->g, &err);
-		json_error_groups(o->g, err.msg, TAKE_PTR(doc));
+		json_error_list(o->g, err.msg, err.hint, TAKE_PTR(doc));
 		return err.code == -ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (code)

@@ -57,7 +57,7 @@ static int run_parsed(const struct options *o)
 			code = detach(o->g, &fs, names[i], &err);
 	if (code)
 		return cmd_fail(o->g, &err);
-	return o->g->json ? json_print(json_array(o->g)) : EXIT_DONE;
+	return o->g->json ? json_print(json_object(o->g)) : EXIT_DONE;
 }
 
 static int run(struct globals *g, int argc, char **argv)

@@ -225,7 +225,7 @@ static int list_groups(const struct options *o)
 		{ "MEMORY", TABLE_RIGHT, false }, { "COST", TABLE_RIGHT, false } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	__cleanup(listing_done) struct listing l = { .groups = GROUPS_NONE };
-	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "groups") : NULL;
 	struct err err = {};
 
 	if (listing_read(o, &l, &err))
@@ -301,7 +301,7 @@ static int list_group(const struct options *o, const struct group *group, struct
 static int list_functions(const struct options *o)
 {
 	const struct words names = { o->words.word + 1, o->words.cnt - 1 };
-	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "groups") : NULL;
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;
 	struct err err = {};
 
@@ -323,7 +323,7 @@ static int list_presets(const struct options *o)
 		{ "FUNCTIONS", TABLE_RIGHT, false }, { "FROM", TABLE_LEFT, false },
 		{ "DESCRIPTION", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "presets") : NULL;
 	struct preset_entry *entries;
 	struct err err = {};
 	size_t cnt;

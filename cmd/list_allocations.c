@@ -379,7 +379,7 @@ int list_allocations(
 {
 	const struct words groups_named = { names->word + 1, names->cnt - 1 };
 	_cleanup_table_ struct table *table = table_by(choice->by);
-	_cleanup_json_ struct json *doc = g->json ? json_array(g) : NULL;
+	_cleanup_json_ struct json *doc = g->json ? json_list(g, "allocations") : NULL;
 	__cleanup(holding_done) struct holding h = {
 		.choice = choice, .doc = doc, .table = table };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;

@@ -157,7 +157,7 @@ int list_inflight(
 		{ "COMMAND", TABLE_LEFT, false }, { "AGE", TABLE_RIGHT, false },
 		{ "FUNCTION", TABLE_LEFT, true } };
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
-	_cleanup_json_ struct json *doc = g->json ? json_array(g) : NULL;
+	_cleanup_json_ struct json *doc = g->json ? json_list(g, "calls") : NULL;
 	__cleanup(flight_done) struct flight flight = {
 		.choice = choice, .doc = doc, .table = table };
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;

@@ -27,7 +27,7 @@ static int run(struct globals *g, int argc, char **argv)
 		i += !code;
 	}
 	groups_tell_left(g, &groups);
-	if (g->json && json_print(json_array(g)) != EXIT_DONE)
+	if (g->json && json_print(json_object(g)) != EXIT_DONE)
 		return EXIT_FAILED;
 	return groups.left_cnt ? EXIT_FAILED : EXIT_DONE;
 }

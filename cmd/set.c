@@ -30,7 +30,7 @@ static int set(const struct options *o, const struct group_change *change)
 	}
 	if (option_given("pid comm uid if") && group_change(groups.group[0], change, &err))
 		return cmd_fail(o->g, &err);
-	return o->g->json ? json_print(json_array(o->g)) : EXIT_DONE;
+	return o->g->json ? json_print(json_object(o->g)) : EXIT_DONE;
 }
 
 static int run(struct globals *g, int argc, char **argv)

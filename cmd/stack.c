@@ -287,7 +287,7 @@ static int stack_number(const struct options *o, const char *word, pid_t *ret_nu
 
 static int print_threads(const struct options *o, pid_t pid, struct thread *threads, size_t cnt)
 {
-	_cleanup_json_ struct json *doc = o->g->json ? json_array(o->g) : NULL;
+	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "threads") : NULL;
 	_cleanup_thread_stacks_ struct thread_stacks *stacks = NULL;
 	struct err err = {};
 	size_t read = 0, running = 0;

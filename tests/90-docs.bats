@@ -296,7 +296,9 @@ page_keys() { # SECTION
 
 # Of all documents in stdin.
 json_keys() {
-	jq -rn '[inputs | paths | map(strings)[]] | unique[]' | sort
+	command jq -r 'if type == "array" then . elif .error then del(.version)
+		else .groups // .calls // .presets // .targets // del(.version) end
+		| [paths | map(strings)[]] | unique[]' | sort -u
 }
 
 same_keys() { # SECTION DOCUMENT...

@@ -625,10 +625,12 @@ static int print_json(const struct report *r, FILE *f)
 	struct json j = json_begin(r->g, &out);
 	int code = 0;
 
-	json_open(&j, '[');
+	json_head(&j);
+	json_set_open(&j, "groups", '[');
 	for (size_t i = 0; !code && i < r->cnt; i++)
 		code = r->view->json(&j, &r->group[i], f);
 	json_close(&j, ']');
+	json_close(&j, '}');
 	out_char(&out, '\n');
 	if (!code)
 		json_flush(&j, f);

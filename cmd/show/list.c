@@ -672,7 +672,7 @@ static void show_targets(const struct globals *g, const struct draft *draft, str
 
 int list_targets(const struct globals *g, char *const *functions, size_t cnt)
 {
-	_cleanup_json_ struct json *doc = g->json ? json_array(g) : NULL;
+	_cleanup_json_ struct json *doc = g->json ? json_list(g, "targets") : NULL;
 	const struct draft_opts opts = { .name = "targets", .explain = true,
 		.functions = (const char *const *)functions, .function_cnt = cnt };
 	_cleanup_draft_ struct draft *draft = NULL;

@@ -45,7 +45,7 @@ int cmd_fail(const struct globals *g, const struct err *err)
 {
 	cmd_show_error(g, err);
 	if (g->json)
-		json_error(g, err->msg);
+		json_error(g, err->msg, err->hint);
 	return err->code == -ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -61,7 +61,7 @@ int cmd_usage(const struct globals *g, const char *fmt, ...)
 	fprintf(stderr, "hint: 'funcsnoop help%s%s' shows the usage\n", g->command ? " " : "",
 		g->command ? g->command : "");
 	if (g->json)
-		json_error(g, message);
+		json_error(g, message, NULL);
 	return EXIT_USAGE;
 }
 
@@ -84,6 +84,7 @@ void cmd_note(const struct globals *g, const char *fmt, ...)
 struct document {
 	struct json json; /* stays first */
 	struct out out;
+	bool is_list;     /* its objects are in an array, which is open */
 };
 
 struct json json_begin(const struct globals *g, struct out *out)
@@ -97,23 +98,28 @@ void json_flush(struct json *j, FILE *f)
 	j->out->len = 0;
 }
 
-static struct json *document_new(const struct globals *g, char bracket)
+void json_head(struct json *j)
 {
-	struct document *doc = xcalloc(1, sizeof(*doc));
-
-	doc->json = json_begin(g, &doc->out);
-	json_open(&doc->json, bracket);
-	return &doc->json;
-}
-
-struct json *json_array(const struct globals *g)
-{
-	return document_new(g, '[');
+	json_open(j, '{');
+	json_set_u64(j, "version", JSON_VERSION);
 }
 
 struct json *json_object(const struct globals *g)
 {
-	return document_new(g, '{');
+	struct document *doc = xcalloc(1, sizeof(*doc));
+
+	doc->json = json_begin(g, &doc->out);
+	json_head(&doc->json);
+	return &doc->json;
+}
+
+struct json *json_list(const struct globals *g, const char *key)
+{
+	struct json *j = json_object(g);
+
+	json_set_open(j, key, '[');
+	((struct document *)j)->is_list = true;
+	return j;
 }
 
 void json_free(struct json **doc)
@@ -123,15 +129,11 @@ void json_free(struct json **doc)
 	free(*doc);
 }
 
-/* What it began with is what it ends with. */
-static void document_end(struct json *doc)
-{
-	json_close(doc, doc->out->buf[0] == '[' ? ']' : '}');
-}
-
 int json_print(struct json *doc)
 {
-	document_end(doc);
+	if (((struct document *)doc)->is_list)
+		json_close(doc, ']');
+	json_close(doc, '}');
 	out_char(doc->out, '\n');
 	json_flush(doc, stdout);
 	json_free(&doc);
@@ -174,22 +176,27 @@ void json_add_figures(struct json *j, enum figure_use use, const struct figures 
 	}
 }
 
-void json_error(const struct globals *g, const char *message)
+void json_error(const struct globals *g, const char *message, const char *hint)
 {
-	json_error_groups(g, message, NULL);
+	json_error_list(g, message, hint, NULL);
 }
 
-void json_error_groups(const struct globals *g, const char *message, struct json *groups)
+void json_error_list(
+	const struct globals *g, const char *message, const char *hint, struct json *list)
 {
-	struct json *doc = json_object(g);
+	struct json *doc = list;
 
-	json_set_str(doc, "error", message);
-	if (groups && groups->place == JSON_NEXT) {
-		document_end(groups);
-		json_key(doc, "groups");
-		json_embed(doc, groups->out);
+	if (list && list->place == JSON_NEXT) {
+		json_close(list, ']');
+		((struct document *)list)->is_list = false;
+	} else {
+		json_free(&list);
+		doc = json_object(g);
 	}
-	json_free(&groups);
+	json_set_open(doc, "error", '{');
+	json_set_str(doc, "message", message);
+	json_set_str(doc, "hint", hint && *hint ? hint : NULL);
+	json_close(doc, '}');
 	json_print(doc);
 }
 
@@ -197,7 +204,7 @@ int json_version(const struct globals *g, const char *version, const char *libbp
 {
 	struct json *doc = json_object(g);
 
-	json_set_str(doc, "version", version);
+	json_set_str(doc, "funcsnoop", version);
 	json_set_str(doc, "libbpf", libbpf);
 	return json_print(doc);
 }

@@ -118,19 +118,25 @@ void text_shorten(const char *const *names, size_t cnt, size_t width, char **ret
 
 /* --- JSON documents: how they begin and end, times, costs, and errors ----------------------- */
 
+/* Of all documents; it grows when a key changes its meaning or goes. */
+#define JSON_VERSION 1
+
 /*
- * A document is an array that grows group by group, or an object, and is printed at the
- * end. Memory that runs out ends the program then, with EXIT_FAILED: half a document is
- * worse than none. json_print() frees it, else json_free().
+ * A document is an object, {"version": 1, ...}, that is printed at its end. A list has the array
+ * @key in it, {"version": 1, "groups": [...]}, to which objects are added. json_print() frees it,
+ * else json_free().
  */
-struct json *json_array(const struct globals *g);
 struct json *json_object(const struct globals *g);
+struct json *json_list(const struct globals *g, const char *key);
 int json_print(struct json *doc);
 void json_free(struct json **doc);
 #define _cleanup_json_ __cleanup(json_free)
 
 /* A document in @out as @g wants it, for who prints it piece by piece. */
 struct json json_begin(const struct globals *g, struct out *out);
+
+/* Begins such an object. */
+void json_head(struct json *j);
 
 /* Writes what there is of it to @f, and goes on. */
 void json_flush(struct json *j, FILE *f);
@@ -151,13 +157,14 @@ void json_set_time(struct json *j, const char *key, uint64_t realtime_ns);
 /* "cost_ns_per_s" and "cost_source". */
 void json_set_cost(struct json *j, const struct cost *cost);
 
-/* {"error": "..."} on stdout. */
-void json_error(const struct globals *g, const char *message);
+/* {"version": 1, "error": {"message": "...", "hint": "..."}} on stdout; @hint may be NULL. */
+void json_error(const struct globals *g, const char *message, const char *hint);
 
-/* {"error": "...", "groups": @groups}, those only if there are any; @groups is taken over. */
-void json_error_groups(const struct globals *g, const char *message, struct json *groups);
+/* The same with what @list has, if it has anything; takes it over. It may be NULL. */
+void json_error_list(
+	const struct globals *g, const char *message, const char *hint, struct json *list);
 
-/* {"version": ..., "libbpf": ...} */
+/* {"version": 1, "funcsnoop": ..., "libbpf": ...} */
 int json_version(const struct globals *g, const char *version, const char *libbpf);
 
 /* --- where a stream is written to: a file, a pipe, a terminal; in whole lines --------------- */

@@ -238,18 +238,23 @@ static int group_of(struct json_object *obj, struct saved_group *group)
 static int parse(struct saved *saved, const char *text, size_t len)
 {
 	__cleanup(cleanup_object) struct json_object *root = NULL;
+	struct json_object *groups;
 	struct json_end end;
 	size_t cnt;
 	int code;
 
 	json_read(text, len, JSON_TOKENER_DEFAULT_DEPTH, &root, &end);
-	if (!root || !json_object_is_type(root, json_type_array))
+	groups = root;
+	/* Before version 1 a document was the array. */
+	if (root && json_object_is_type(root, json_type_object))
+		groups = json_object_object_get(root, "groups");
+	if (!groups || !json_object_is_type(groups, json_type_array))
 		return -EINVAL;
-	cnt = json_object_array_length(root);
+	cnt = json_object_array_length(groups);
 	saved->groups = xcalloc(cnt + 1, sizeof(*saved->groups));
 	for (size_t i = 0; i < cnt; i++) {
 		saved->cnt++;
-		code = group_of(json_object_array_get_idx(root, i), &saved->groups[i]);
+		code = group_of(json_object_array_get_idx(groups, i), &saved->groups[i]);
 		if (code)
 			return code;
 	}
@@ -292,7 +297,7 @@ static size_t document_len(const char *text, size_t len)
 	const char *at = text;
 
 	while ((at = memchr(at, '\n', text + len - at)))
-		if (++at < text + len && *at == '[')
+		if (++at < text + len && (*at == '[' || *at == '{'))
 			return at - text;
 	return len;
 }
