@@ -12,6 +12,7 @@
 #include "group/stacks.h"
 #include "internal.h"
 #include "show/list.h"
+#include "show/stats.h"
 #include "show/text.h"
 #include "stats/stats.h"
 
@@ -89,22 +90,19 @@ static int compare_bytes(const void *a, const void *b)
 	return compare_alike(a, b);
 }
 
+static void add_held(void *to, const void *from)
+{
+	const struct held *more = from;
+
+	stats_live_add(&((struct held *)to)->live, &more->live);
+	free(more->label);
+}
+
 static void held_merge(struct holding *h)
 {
-	size_t kept = 0;
-
 	if (!h->cnt)
 		return;
-	qsort(h->held, h->cnt, sizeof(*h->held), compare_alike);
-	for (size_t i = 1; i < h->cnt; i++) {
-		if (compare_alike(&h->held[kept], &h->held[i])) {
-			h->held[++kept] = h->held[i];
-			continue;
-		}
-		stats_live_add(&h->held[kept].live, &h->held[i].live);
-		free(h->held[i].label);
-	}
-	h->cnt = kept + 1;
+	h->cnt = rows_group(h->held, h->cnt, sizeof(*h->held), compare_alike, add_held);
 	qsort(h->held, h->cnt, sizeof(*h->held), compare_bytes);
 }
 

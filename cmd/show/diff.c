@@ -235,29 +235,26 @@ static void part_make(const struct saved_func *f, const struct saved_row *row,
 	saved_row_add(&ret->figures, &row->figures);
 }
 
+static void add_part(void *to, const void *from)
+{
+	struct saved_func part = *(const struct saved_func *)from;
+
+	saved_row_add(&((struct saved_func *)to)->figures, &part.figures);
+	saved_func_done(&part);
+}
+
 /* Sorted; those that are alike are one. */
 static struct diff_parts *parts_make(struct diffing *d, const struct saved_func *f)
 {
 	struct diff_parts *parts = xcalloc(1, sizeof(*parts));
-	size_t kept = 0;
 
 	parts->next = d->rg->diff_parts;
 	d->rg->diff_parts = parts;
 	parts->func = xcalloc((f ? f->row_cnt : 0) + 1, sizeof(*parts->func));
 	for (; f && parts->cnt < f->row_cnt; parts->cnt++)
 		part_make(f, &f->rows[parts->cnt], d->choice, &parts->func[parts->cnt]);
-	if (!parts->cnt)
-		return parts;
-	qsort(parts->func, parts->cnt, sizeof(*parts->func), compare_parts);
-	for (size_t i = 1; i < parts->cnt; i++) {
-		if (compare_parts(&parts->func[kept], &parts->func[i])) {
-			parts->func[++kept] = parts->func[i];
-			continue;
-		}
-		saved_row_add(&parts->func[kept].figures, &parts->func[i].figures);
-		saved_func_done(&parts->func[i]);
-	}
-	parts->cnt = kept + 1;
+	parts->cnt = rows_group(
+		parts->func, parts->cnt, sizeof(*parts->func), compare_parts, add_part);
 	return parts;
 }
 

@@ -9,6 +9,27 @@
 
 #define BOLD "1"
 
+size_t rows_group(void *rows, size_t cnt, size_t size, int (*compare)(const void *, const void *),
+	void (*add)(void *to, const void *from))
+{
+	char *at = rows, *last = rows;
+
+	if (!cnt)
+		return 0;
+	qsort(rows, cnt, size, compare);
+	for (size_t i = 1; i < cnt; i++) {
+		at += size;
+		if (!compare(last, at)) {
+			add(last, at);
+			continue;
+		}
+		last += size;
+		if (last != at)
+			memcpy(last, at, size);
+	}
+	return (size_t)(last - (char *)rows) / size + 1;
+}
+
 /* --- functions ----------------------------------------------------------------------------------- */
 
 void func_sum_add(struct stats_func *sum, const struct stats_func *f)
@@ -110,33 +131,36 @@ static bool has_spreads(const struct stats_func *f)
 	return i < f->row_cnt;
 }
 
+static void add_row(void *to, const void *from)
+{
+	stats_row_add(to, from);
+}
+
+static void add_spread_row(void *to, const void *from)
+{
+	struct stats_row *row = to;
+
+	stats_row_add(row, from);
+	(void)stats_spread_add((struct stats_spread *)row->spread, from);
+}
+
 struct stats_row *report_rows_by(
 	const struct report_group *rg, const struct stats_func *f, size_t *ret_cnt)
 {
-	size_t kept = 0, bytes = (f->row_cnt + 1) * sizeof(struct stats_row);
+	size_t bytes = (f->row_cnt + 1) * sizeof(struct stats_row);
 	bool spread = has_spreads(f);
 	struct stats_row *rows = xcalloc(1, bytes + spread * f->row_cnt * sizeof(struct stats_spread));
 	struct stats_spread *own = spread ? (struct stats_spread *)((char *)rows + bytes) : NULL;
 
-	*ret_cnt = 0;
-	if (!f->row_cnt)
-		return rows;
-	for (size_t i = 0; i < f->row_cnt; i++)
-		rows[i] = projected(rg, &rg->keys.funcs[f->fn], &f->rows[i]);
-	qsort(rows, f->row_cnt, sizeof(*rows), stats_row_compare);
 	for (size_t i = 0; i < f->row_cnt; i++) {
-		const struct stats_row row = rows[i];
-
-		if (i && !stats_row_compare(&rows[kept], &row))
-			stats_row_add(&rows[kept], &row);
-		else
-			rows[kept = i ? kept + 1 : 0] = row;
+		rows[i] = projected(rg, &rg->keys.funcs[f->fn], &f->rows[i]);
 		if (own)
-			(void)stats_spread_add(&own[kept], &row);
-		rows[kept].spread = own ? &own[kept] : NULL;
-		rows[kept].spread_was = NULL;
+			(void)stats_spread_add(&own[i], &rows[i]);
+		rows[i].spread = own ? &own[i] : NULL;
+		rows[i].spread_was = NULL;
 	}
-	*ret_cnt = kept + 1;
+	*ret_cnt = rows_group(rows, f->row_cnt, sizeof(*rows), stats_row_compare,
+		own ? add_spread_row : add_row);
 	return rows;
 }
 
@@ -216,18 +240,11 @@ struct stats_row *report_cgroups(const struct report_group *rg, const struct sta
 {
 	struct stats_row *rows = xcalloc(f->row_cnt + f->proc_cnt + 1, sizeof(*rows));
 	int key = cgroup_key(rg, f);
-	size_t kept = 0, cnt;
+	size_t cnt;
 
 	*ret_rest = (struct stats_row) {};
-	*ret_cnt = 0;
 	cnt = key >= 0 ? take_rows(rg, f, (size_t)key, rows, ret_rest)
 		       : take_procs(rg, f, rows, ret_rest);
-	qsort(rows, cnt, sizeof(*rows), compare_cgroups);
-	for (size_t i = 1; i < cnt; i++)
-		if (compare_cgroups(&rows[kept], &rows[i]))
-			rows[++kept] = rows[i];
-		else
-			stats_row_add(&rows[kept], &rows[i]);
-	*ret_cnt = cnt ? kept + 1 : 0;
+	*ret_cnt = rows_group(rows, cnt, sizeof(*rows), compare_cgroups, add_row);
 	return rows;
 }

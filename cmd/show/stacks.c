@@ -712,24 +712,22 @@ static int compare_changes(const void *a, const void *b)
 	return memcmp(x->stack, y->stack, x->len);
 }
 
+static void add_change(void *to, const void *from)
+{
+	struct stack_change *x = to;
+	const struct stack_change *y = from;
+
+	saved_row_add(&x->was, &y->was);
+	saved_row_add(&x->now, &y->now);
+}
+
 struct stack_change *stack_changes(const struct report_group *rg, size_t *ret_cnt)
 {
 	struct changes c = {};
-	size_t kept = 0;
 
 	add_side(&c, rg, rg->before, false);
 	add_side(&c, rg, &rg->after->groups[0], true);
-	if (c.cnt)
-		qsort(c.of, c.cnt, sizeof(*c.of), compare_changes);
-	for (size_t i = 1; i < c.cnt; i++) {
-		if (compare_changes(&c.of[kept], &c.of[i])) {
-			c.of[++kept] = c.of[i];
-			continue;
-		}
-		saved_row_add(&c.of[kept].was, &c.of[i].was);
-		saved_row_add(&c.of[kept].now, &c.of[i].now);
-	}
-	*ret_cnt = c.cnt ? kept + 1 : 0;
+	*ret_cnt = rows_group(c.of, c.cnt, sizeof(*c.of), compare_changes, add_change);
 	return c.of;
 }
 

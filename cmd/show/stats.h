@@ -277,6 +277,13 @@ const struct view *view_find(const char *name);
 /* What --by takes: "function|process|library". */
 const char *view_by_words(char buf[WORDS_LEN]);
 
+/*
+ * Sorts @cnt rows of @size bytes, and adds each to the first one that @compare finds alike. Returns
+ * how many are left, in that order.
+ */
+size_t rows_group(void *rows, size_t cnt, size_t size, int (*compare)(const void *, const void *),
+	void (*add)(void *to, const void *from));
+
 /* Adds @f to @sum, a library's or all functions' statistics; func_sum_done() it. */
 void func_sum_add(struct stats_func *sum, const struct stats_func *f);
 void func_sum_done(struct stats_func *sum);

@@ -226,10 +226,17 @@ static void process_add(
 		to->noise_ns = noise_ns;
 }
 
+static void add_process(void *to, const void *from)
+{
+	const struct process *p = from;
+
+	process_add(to, &p->p, true, p->noise_ns);
+}
+
 /* One entry for each process, sorted by pid and start. */
 static struct process *collect(const struct stats *s, size_t *ret_cnt)
 {
-	struct process *all, *kept;
+	struct process *all;
 	size_t cnt = 0, at = 0;
 
 	for (size_t i = 0; i < s->func_cnt; i++)
@@ -245,16 +252,7 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 			process_add(&all[at], p, s->funcs[i].timed,
 				s->funcs[i].noise_ns);
 		}
-	qsort(all, cnt, sizeof(*all), compare_ids);
-	kept = all;
-	for (size_t i = 1; i < cnt; i++) {
-		if (compare_ids(kept, &all[i])) {
-			*++kept = all[i];
-			continue;
-		}
-		process_add(kept, &all[i].p, true, all[i].noise_ns);
-	}
-	*ret_cnt = cnt ? (size_t)(kept - all) + 1 : 0;
+	*ret_cnt = rows_group(all, cnt, sizeof(*all), compare_ids, add_process);
 	return all;
 }
 
