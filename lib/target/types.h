@@ -115,12 +115,4 @@ struct proto {
 _must_check_ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 	const struct type_step *first);
 
-/* The record, with what @said says before it. */
-const struct preset_func *proto_done(struct proto *p, struct targets *targets,
-	const struct preset_func *said, const char *why);
-
-/* Like @said, with nothing but @why added. */
-const struct preset_func *proto_none(
-	struct targets *targets, const struct preset_func *said, const char *name, const char *why);
-
 #endif
