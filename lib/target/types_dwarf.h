@@ -20,16 +20,11 @@ void dwarf_reader_init(struct dwarf_reader *d, struct targets *targets);
 /* The type that an argument, a member or another type names; none is void. */
 bool dwarf_step_from(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *ret);
 
-/* types_pass.c: sets how @s, a structure whose entry is @die, is passed by value. */
-void dwarf_pass(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *s);
-
 /*
  * types_go.c: reads arguments and the first result of @func, which Go passes in registers. Errors
  * as of proto_add().
  */
 _must_check_ int go_read_func(struct dwarf_reader *d, Dwarf_Die *func, struct proto *p);
-
-bool dwarf_is_cxx(int language);
 
 /* The entry that a step was made of; returns @ret. */
 Dwarf_Die *dwarf_entry_of(const struct type_step *s, Dwarf_Die *ret);
