@@ -47,8 +47,6 @@ void requests_done(struct requests *r);
  * in their plans what becomes of calls that leave so. jumps_number() is for when the functions
  * are in their order.
  */
-int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
-	const struct plan_rules *rules, struct err *err);
 void jumps_number(struct draft *draft);
 void jumps_done(struct draft *draft);
 
@@ -92,18 +90,10 @@ const struct preset_type *errno_type(struct targets *targets);
 /* What a preset or a configuration says, @said, prevails over what the kernel does. */
 void known_override(struct preset_func *func, const struct preset_func *said);
 
-/* Whether a file of this name is one of glibc's libraries. */
-bool user_is_c_library(const char *soname);
-
 /*
  * Why no function of @object, a file, may have a return probe, @size bytes in @why; "": nothing is
  * known against it. -ENOMEM.
  */
-_must_check_ int hazard_find(
-	struct draft *draft, const struct object *object, char *why, size_t size);
 void hazards_free(struct hazards *h);
-
-/* What is known of the jumps of an object's functions. */
-const struct follow *jumps_of(const struct draft *draft, const struct object *object);
 
 #endif

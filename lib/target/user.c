@@ -3,14 +3,342 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "code/plan.h"
+#include "elf/elf_file.h"
 #include "internal.h"
 #include "preset/preset.h"
+#include "proc/proc.h"
 #include "shared/layout.h"
 #include "target/kind.h"
+
+static bool user_is_c_library(const char *soname);
+
+/* --- where calls of a draft's functions go on that leave by a jump ------------------------- */
+
+static int compare_funcs(const void *a, const void *b)
+{
+	const struct follow_func *x = a, *y = b;
+
+	return x->plan->addr < y->plan->addr ? -1 : x->plan->addr > y->plan->addr;
+}
+
+/* The functions of its object, with the numbers that they have now. */
+static void list_funcs(const struct draft *draft, struct draft_jumps *j)
+{
+	size_t cnt = 0;
+
+	free(j->follow.funcs);
+	j->follow.funcs = xcalloc(draft->target_cnt + 1, sizeof(*j->follow.funcs));
+	for (size_t i = 0; i < draft->target_cnt; i++)
+		if (draft->targets[i].object == j->object && !draft->targets[i].refused)
+			j->follow.funcs[cnt++] =
+				(struct follow_func) { &draft->targets[i].plan, i,
+					false };
+	j->follow.func_cnt = cnt;
+	qsort(j->follow.funcs, cnt, sizeof(*j->follow.funcs), compare_funcs);
+}
+
+static void ask_elf(void *arg, struct plan_request *req)
+{
+	const struct elf_func *func = elf_file_func_at(arg, req->addr);
+
+	if (!func || func->addr != req->addr)
+		return;
+	req->name = func->names[0].name;
+	req->size = func->size;
+}
+
+static bool has_jumps(const struct follow *f)
+{
+	for (size_t i = 0; i < f->func_cnt; i++)
+		if (follow_lost(f, f->funcs[i].plan))
+			return true;
+	return false;
+}
+
+static int jumps_find(struct draft *draft, const struct object *object, struct planner *planner,
+	const struct plan_rules *rules, struct err *err)
+{
+	struct draft_jumps *j;
+	int code = 0;
+
+	draft->jumps = array_grow(draft->jumps, draft->jumps_cnt, sizeof(*draft->jumps));
+	j = &draft->jumps[draft->jumps_cnt++];
+	*j = (struct draft_jumps) { .object = object };
+	list_funcs(draft, j);
+	if (!rules->leave_jumps && has_jumps(&j->follow))
+		code = follow_find(&j->follow, planner, ask_elf, object->elf, err);
+	for (size_t i = 0; !code && i < draft->target_cnt; i++) {
+		struct target *f = &draft->targets[i];
+
+		if (f->object != object || f->refused)
+			continue;
+		follow_explain(&j->follow, &f->plan);
+		f->lost_jumps = follow_lost(&j->follow, &f->plan);
+		f->forwards = follow_forwards(&j->follow, &f->plan);
+	}
+	return code;
+}
+
+void jumps_number(struct draft *draft)
+{
+	uint32_t first = draft->probed_cnt;
+
+	for (size_t i = 0; i < draft->jumps_cnt; i++) {
+		struct draft_jumps *j = &draft->jumps[i];
+
+		list_funcs(draft, j);
+		follow_number(&j->follow, first);
+		first += j->follow.place_cnt;
+	}
+	draft->place_cnt = first - draft->probed_cnt;
+}
+
+/* What is known of the jumps of an object's functions. */
+static const struct follow *jumps_of(const struct draft *draft, const struct object *object)
+{
+	static const struct follow none;
+
+	for (size_t i = 0; i < draft->jumps_cnt; i++)
+		if (draft->jumps[i].object == object)
+			return &draft->jumps[i].follow;
+	return &none;
+}
+
+void jumps_done(struct draft *draft)
+{
+	for (size_t i = 0; i < draft->jumps_cnt; i++) {
+		follow_done(&draft->jumps[i].follow);
+		free(draft->jumps[i].follow.funcs);
+	}
+	free(draft->jumps);
+}
+
+/*
+ * Processes whose signal handlers leave the calls that they interrupt, so that no function which they can call may have a return probe.
+ *
+ * The files of such a process are searched for handlers: the probed file itself, the files that
+ * processes map which map it, and those that a program to be run needs. Files that are loaded
+ * later are not seen. Files with more than 8 MB of code are not examined, as that takes long, and
+ * neither is the C library, whose own handler leaves calls of threads that are cancelled.
+ */
+
+#define MAX_CODE (8u << 20)
+
+static const char *const installers[] = { "sigaction", "__sigaction", "signal", "__sysv_signal",
+	"bsd_signal", "ssignal" };
+
+/*
+ * Other coroutine libraries have their own assembly; these are entered by name. The standard
+ * library throws for inline functions of C++, by std::__throw_NAME().
+ */
+static const char *const leavers[] = { "__cxa_throw", "__cxa_rethrow", "_Unwind_RaiseException",
+	"_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind", "swapcontext", "setcontext",
+	"jump_fcontext", "ontop_fcontext", "__gnat_raise_exception",
+	"ada__exceptions__raise_from_signal_handler",
+	"_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE",
+	"_ZSt17rethrow_exceptionSt13exception_ptr", "_ZSt16__throw_bad_castv",
+	"_ZSt17__throw_bad_allocv", "_ZSt19__throw_logic_errorPKc",
+	"_ZSt20__throw_length_errorPKc", "_ZSt20__throw_out_of_rangePKc",
+	"_ZSt20__throw_system_errori", "_ZSt21__throw_runtime_errorPKc",
+	"_ZSt24__throw_invalid_argumentPKc", "_ZSt24__throw_out_of_range_fmtPKcz",
+	"_ZSt25__throw_bad_function_callv", "_ZSt28__throw_bad_array_new_lengthv" };
+
+/* A file that was examined. */
+struct seen {
+	uint32_t dev_major, dev_minor;
+	uint64_t ino;
+	const char *leaves; /* the function by which a handler of it leaves, or NULL */
+};
+
+struct hazards {
+	struct seen *seen;
+	size_t cnt;
+};
+
+void hazards_free(struct hazards *h)
+{
+	if (h)
+		free(h->seen);
+	free(h);
+}
+
+/* --- one file ------------------------------------------------------------------------------- */
+
+static bool mentions_one(const struct elf_file *elf, const char *const *names, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (elf_file_mentions(elf, names[i]))
+			return true;
+	return false;
+}
+
+/* Where functions of these names are called through, and where they are; as many as fit. */
+struct places {
+	uint64_t words[16], funcs[16];
+	struct plan_calls calls;
+};
+
+static void places_find(struct places *p, struct elf_file *elf, const struct plan_image *img,
+	const char *const *names, size_t cnt)
+{
+	const struct elf_func *funcs = NULL;
+	size_t func_cnt = 0;
+
+	*p = (struct places) { .calls = { p->words, p->funcs, 0, 0 } };
+	if (elf_file_funcs(elf, &funcs, &func_cnt, NULL))
+		return;
+	for (size_t i = 0; i < cnt; i++) {
+		const struct elf_name *own = elf_file_lookup(elf, names[i], strlen(names[i]));
+
+		for (size_t k = 0; k < img->slot_cnt && p->calls.word_cnt < ARRAY_SIZE(p->words); k++)
+			if (img->slots[k].import && !strcmp(img->slots[k].import, names[i]))
+				p->words[p->calls.word_cnt++] = img->slots[k].addr;
+		if (own && p->calls.func_cnt < ARRAY_SIZE(p->funcs))
+			p->funcs[p->calls.func_cnt++] = funcs[own->func].addr;
+	}
+}
+
+/* The function by which a handler of @elf leaves, or NULL. -ENOMEM. */
+static int examine(struct elf_file *elf, const char **ret_leaves)
+{
+	struct places install, leave;
+	struct plan_image img;
+	uint64_t handler = 0;
+	size_t bytes = 0;
+	int code = 0;
+
+	*ret_leaves = NULL;
+	if (user_is_c_library(elf_file_info(elf)->soname) || !mentions_one(elf, installers, ARRAY_SIZE(installers)) ||
+		!mentions_one(elf, leavers, ARRAY_SIZE(leavers)) ||
+		elf_file_code_size(elf) > MAX_CODE)
+		return 0;
+	code = elf_file_image(elf, &img, NULL);
+	for (size_t i = 0; !code && i < img.text_cnt; i++)
+		bytes += img.texts[i].size;
+	if (code || bytes > MAX_CODE)
+		return code == -ENOMEM ? code : 0;
+	places_find(&install, elf, &img, installers, ARRAY_SIZE(installers));
+	for (size_t i = 0; !code && !handler && i < ARRAY_SIZE(leavers); i++) {
+		places_find(&leave, elf, &img, &leavers[i], 1);
+		if (leave.calls.word_cnt || leave.calls.func_cnt)
+			code = plan_handler_leaves(&img, &install.calls, &leave.calls, &handler);
+		if (handler)
+			*ret_leaves = leavers[i];
+	}
+	return code;
+}
+
+/* --- files of processes ---------------------------------------------------------------------- */
+
+static void remember(struct hazards *h, const struct proc_map *map, const char *leaves)
+{
+	h->seen = array_grow(h->seen, h->cnt, sizeof(*h->seen));
+	h->seen[h->cnt++] = (struct seen) { map->dev_major, map->dev_minor, map->ino, leaves };
+}
+
+static int examine_mapped(
+	struct hazards *h, pid_t pid, const struct proc_map *map, const char **ret_leaves)
+{
+	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	int fd, code = 0;
+
+	*ret_leaves = NULL;
+	for (size_t i = 0; i < h->cnt; i++)
+		if (h->seen[i].ino == map->ino && h->seen[i].dev_major == map->dev_major &&
+			h->seen[i].dev_minor == map->dev_minor) {
+			*ret_leaves = h->seen[i].leaves;
+			return 0;
+		}
+	fd = proc_open_mapped("/proc", pid, map, NULL);
+	if (fd >= 0 && !elf_file_open_fd(fd, map->path, -1, NULL, &elf, NULL))
+		code = examine(elf, ret_leaves);
+	if (!code)
+		remember(h, map, *ret_leaves);
+	return code;
+}
+
+static int examine_process(
+	struct hazards *h, struct procs *procs, pid_t pid, char *why, size_t size)
+{
+	const struct proc_maps *maps;
+	const char *leaves;
+	int code = 0;
+
+	if (procs_maps(procs, pid, &maps, NULL))
+		return 0;
+	for (size_t i = 0; !code && !why[0] && i < maps->cnt; i++) {
+		if (!maps->maps[i].exec)
+			continue;
+		code = examine_mapped(h, pid, &maps->maps[i], &leaves);
+		if (!code && leaves)
+			snprintf(why, size,
+				"a signal handler of process %d may leave calls by '%s'", pid,
+				leaves);
+	}
+	return code;
+}
+
+static int examine_processes(struct hazards *h, const struct draft *draft,
+	const struct object *object, char *why, size_t size)
+{
+	const struct elf_info *info = elf_file_info(object->elf);
+	const struct mappers_file file = { info->dev, info->ino, object->path };
+	struct procs *procs = libfind_procs(draft->finder);
+	const pid_t *pids = draft->pids;
+	size_t cnt = draft->pid_cnt;
+	int code = 0;
+
+	if (!cnt && procs_pids(procs, &pids, &cnt, NULL))
+		return 0;
+	for (size_t i = 0; !code && !why[0] && i < cnt; i++)
+		if (pids[i] != getpid() && mappers_has(procs, pids[i], &file, 1) > 0)
+			code = examine_process(h, procs, pids[i], why, size);
+	return code;
+}
+
+/* Examines the files that a program needs which is to be run. */
+static int examine_program(const struct draft *draft, char *why, size_t size)
+{
+	__cleanup(objects_done) struct objects files = {};
+	const char *leaves = NULL;
+	int code = 0;
+
+	if (!draft->program || libfind_get(draft->finder, draft->program, &files, NULL))
+		return 0;
+	libfind_closure(draft->finder, &files);
+	for (size_t i = 0; !code && !leaves && i < files.cnt; i++)
+		if (files.object[i]->elf)
+			code = examine(files.object[i]->elf, &leaves);
+	if (leaves)
+		snprintf(why, size, "a signal handler of the program may leave calls by '%s'",
+			leaves);
+	return code;
+}
+
+static int hazard_find(struct draft *draft, const struct object *object, char *why, size_t size)
+{
+	const char *leaves;
+	int code;
+
+	why[0] = '\0';
+	if (!draft->hazards)
+		draft->hazards = xcalloc(1, sizeof(*draft->hazards));
+	code = examine(object->elf, &leaves);
+	if (leaves)
+		snprintf(why, size, "a signal handler of the file may leave calls by '%s'", leaves);
+	if (!code && !why[0])
+		code = examine_processes(draft->hazards, draft, object, why, size);
+	if (!code && !why[0])
+		code = examine_program(draft, why, size);
+	return code;
+}
+
+/* --- functions of programs and libraries: by symbols, with breakpoints in the file's pages --- */
 
 /* --- rules for files: whose functions may have return probes, and whose none at all --------- */
 
@@ -39,7 +367,8 @@ static const char *const hazards[] = { "_Unwind_*", "__gxx_personality_v0",
  */
 static const char hashed[] = "BORINGSSL_bcm_text_start";
 
-bool user_is_c_library(const char *soname)
+/* Whether a file of this name is one of glibc's libraries. */
+static bool user_is_c_library(const char *soname)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(c_family); i++)
 		if (!strncmp(soname, c_family[i], strlen(c_family[i])))
