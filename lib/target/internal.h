@@ -20,27 +20,8 @@ enum libs_needed {
 	LIBS_ANY, /* none need be there */
 };
 
-/* Adds the libraries that @names mean; errors as of libfind_get(). */
-int libs_find(struct objects *libs, struct libfind *finder, const char *const *names,
-	size_t cnt, enum libs_needed needed, struct err *err);
-
 /* Sets the hint where a library was not found for notation such as "sched:sched_switch". */
 void requests_hint_notation(const struct request *const *reqs, size_t req_cnt, struct err *err);
-
-/*
- * After the libraries of a preset were not found: says in the hint of @err which program
- * of @opts' processes has them linked in.
- */
-void requests_hint_static(
-	struct libfind *finder, const struct draft_opts *opts, struct err *err);
-
-/*
- * What @opts asks for: its FUNCTIONs, those of the preset that they choose, or the whole
- * preset. -ENOENT when a FUNCTION is not in the preset. Empty it with requests_done().
- */
-int requests_make(struct requests *r, struct libfind *finder, const struct draft_opts *opts,
-	struct err *err);
-void requests_done(struct requests *r);
 
 /*
  * Finds where the jumps of the functions of @object lead, whose planner is at hand; and says
