@@ -1,17 +1,394 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Stacks as the programs keep them, and names of their frames by the files that they lie in.
+// Stacks as the programs keep them, and names of their frames.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <bpf/bpf.h>
 
+#include "base/file.h"
+#include "base/util.h"
+#include "elf/dwarf.h"
 #include "elf/elf_file.h"
 #include "find/find.h"
 #include "group/records.h"
 #include "group/stacks.h"
 #include "kernel/ksyms.h"
+#include "proc/proc.h"
+#include "unwind/python.h"
+
+/*
+ * What code is called that a process has made itself: /tmp/perf-PID.map, which JIT compilers write for perf(1), a line for each piece, "START SIZE NAME" with numbers in hex.
+ */
+
+/* Limits for all maps together, because traced processes write them. */
+#define BYTES_MAX  (256U << 20)
+#define LINES_MAX  (2U << 20)
+#define NAME_LEN   1024
+
+struct piece {
+	uint64_t start, end;
+	size_t nth; /* its line: what is written later is what is there now */
+	char *name;
+};
+
+struct perf_map {
+	pid_t pid;
+	struct perf_map *next;
+	char *text;
+	size_t len, lines;
+	struct piece *pieces; /* sorted, and none overlaps another one */
+	size_t cnt;
+};
+
+void perf_maps_free(struct perf_map *m)
+{
+	while (m) {
+		struct perf_map *next = m->next;
+
+		free(m->text);
+		free(m->pieces);
+		free(m);
+		m = next;
+	}
+}
+
+/*
+ * Any user can make a file of that name. Like perf(1), this accepts only files of the process's
+ * user or of root. Those of root must be readable by that user, because in a mount namespace of
+ * their own users can mount any file there. After the process has ended its user is unknown.
+ */
+static bool is_its_own(int fd, pid_t pid)
+{
+	struct stat file;
+	uid_t user;
+
+	if (fstat(fd, &file))
+		return false;
+	return proc_user("/proc", pid, &user) || file.st_uid == user ||
+		(!file.st_uid && file.st_mode & S_IROTH);
+}
+
+/* O_NOFOLLOW: any user can make a link to a file of the process's user. */
+static int open_map(pid_t pid)
+{
+	_cleanup_close_ int root = proc_open_root("/proc", pid, NULL), fd = -1;
+	char path[64];
+
+	if (root < 0)
+		root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", proc_own_number("/proc", pid, pid));
+	fd = root < 0 ? -1 : proc_open_in_root(root, path, O_NOFOLLOW, NULL);
+	return fd >= 0 && is_its_own(fd, pid) ? TAKE_FD(fd) : -1;
+}
+
+/* --- its lines ---------------------------------------------------------------------------------- */
+
+static void add_piece(struct perf_map *m, char *line)
+{
+	struct piece piece = { .nth = m->cnt };
+	uint64_t size;
+	char *at;
+
+	piece.start = strtoull(line, &at, 16);
+	if (at == line || *at != ' ')
+		return;
+	line = at + 1;
+	size = strtoull(line, &at, 16);
+	if (at == line || *at != ' ' || !at[1] || !size)
+		return;
+	piece.end = size > UINT64_MAX - piece.start ? UINT64_MAX : piece.start + size;
+	piece.name = at + 1;
+	piece.name[strnlen(piece.name, NAME_LEN)] = '\0';
+	m->pieces = array_grow(m->pieces, m->cnt, sizeof(*m->pieces));
+	m->pieces[m->cnt++] = piece;
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* --- pieces that overlap ------------------------------------------------------------------------ */
+
+/* Heap of the pieces that have begun; the one with the last line is the first. */
+struct begun {
+	const struct piece **at;
+	size_t cnt;
+};
+
+static void begun_add(struct begun *b, const struct piece *piece)
+{
+	size_t i = b->cnt++;
+
+	for (; i && b->at[(i - 1) / 2]->nth < piece->nth; i = (i - 1) / 2)
+		b->at[i] = b->at[(i - 1) / 2];
+	b->at[i] = piece;
+}
+
+static void begun_drop(struct begun *b)
+{
+	const struct piece *last = b->at[--b->cnt];
+	size_t i = 0, child;
+
+	while ((child = 2 * i + 1) < b->cnt) {
+		if (child + 1 < b->cnt && b->at[child + 1]->nth > b->at[child]->nth)
+			child++;
+		if (b->at[child]->nth < last->nth)
+			break;
+		b->at[i] = b->at[child];
+		i = child;
+	}
+	b->at[i] = last;
+}
+
+/*
+ * Splits sorted @pieces into @parts that do not overlap: each address belongs to the piece with the
+ * last line. A part begins where a piece begins or ends, so that @parts needs room for 2 * @cnt.
+ */
+static size_t part(const struct piece *pieces, size_t cnt, struct begun *begun, struct piece *parts)
+{
+	size_t next = 0, part_cnt = 0;
+	uint64_t at = 0;
+
+	for (;;) {
+		for (; next < cnt && pieces[next].start <= at; next++)
+			begun_add(begun, &pieces[next]);
+		while (begun->cnt && begun->at[0]->end <= at)
+			begun_drop(begun);
+		if (!begun->cnt && next == cnt)
+			return part_cnt;
+		if (!begun->cnt) {
+			at = pieces[next].start;
+			continue;
+		}
+		parts[part_cnt] = *begun->at[0];
+		parts[part_cnt].start = at;
+		if (next < cnt && pieces[next].start < parts[part_cnt].end)
+			parts[part_cnt].end = pieces[next].start;
+		at = parts[part_cnt++].end;
+	}
+}
+
+static void part_pieces(struct perf_map *m)
+{
+	struct begun begun = { .at = xreallocarray(NULL, m->cnt, sizeof(*begun.at)) };
+	struct piece *parts = xreallocarray(NULL, 2 * m->cnt, sizeof(*parts));
+
+	qsort(m->pieces, m->cnt, sizeof(*m->pieces), compare_pieces);
+	m->cnt = part(m->pieces, m->cnt, &begun, parts);
+	free(begun.at);
+	free(m->pieces);
+	m->pieces = xreallocarray(parts, m->cnt, sizeof(*parts));
+}
+
+/* Reads the file, unless the maps before it have reached the limits. */
+static void read_pieces(struct perf_map *m)
+{
+	size_t bytes = BYTES_MAX, lines = LINES_MAX;
+	_cleanup_close_ int fd = open_map(m->pid);
+	char *rest, *line;
+	struct stat st;
+
+	for (const struct perf_map *other = m->next; other; other = other->next) {
+		bytes -= other->len;
+		lines -= other->lines;
+	}
+	if (fd < 0 || fstat(fd, &st) || (uint64_t)st.st_size > bytes ||
+		file_read(fd, bytes, &m->text, &m->len))
+		return;
+	rest = m->text;
+	while (m->cnt < lines && (line = strsep(&rest, "\n")))
+		add_piece(m, line);
+	m->lines = m->cnt;
+	if (m->cnt)
+		part_pieces(m);
+}
+
+const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr)
+{
+	size_t low = 0, high;
+	struct perf_map *m;
+
+	for (m = *maps; m && m->pid != pid; m = m->next)
+		;
+	if (!m) {
+		m = xcalloc(1, sizeof(*m));
+		*m = (struct perf_map) { .pid = pid, .next = *maps };
+		*maps = m;
+		read_pieces(m);
+	}
+	for (high = m->cnt; low < high;) {
+		size_t mid = low + (high - low) / 2;
+
+		if (m->pieces[mid].start <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && addr < m->pieces[low - 1].end ? m->pieces[low - 1].name : NULL;
+}
+
+/*
+ * What frames are called: by symbols of their files and lines of their source, and those of Python by the copies of code that walks have made.
+ */
+
+/* The function that covers it, as its source has it. */
+static char *symbol_of(struct elf_file *elf, uint64_t offset)
+{
+	const struct elf_func *func = NULL;
+	const char *name;
+	uint64_t addr;
+	char *shown;
+
+	if (!elf_file_offset_to_addr(elf, offset, &addr))
+		func = elf_file_func_at(elf, addr);
+	if (!func)
+		return NULL;
+	name = func->names[0].name;
+	shown = demangle_is_mangled(name) ? demangle(name, DEMANGLE_NAME) : NULL;
+	return shown ? shown : xstrdup(name);
+}
+
+void frame_names_free(struct frame_name *names, size_t cnt)
+{
+	for (size_t i = 0; names && i < cnt; i++) {
+		if (names[i].text != names[i].name)
+			free(names[i].text);
+		free(names[i].source);
+		free(names[i].name);
+	}
+	free(names);
+}
+
+static char *function_name(struct elf_file *elf, const char *path, uint64_t offset)
+{
+	char *name = elf ? symbol_of(elf, offset) : NULL;
+	const char *base;
+
+	if (name)
+		return name;
+	base = path ? strrchr(path, '/') : NULL;
+	base = base ? base + 1 : path;
+	return xasprintf(base ? "%s+0x%llx" : "%s0x%llx", base ? base : "",
+		(unsigned long long)offset);
+}
+
+/* "get (heap.c:99)": .name is there. */
+static char *name_text(struct frame_name *n)
+{
+	const char *base = n->source ? strrchr(n->source, '/') : NULL, *mark = n->inlined ? "_[i]" : "";
+
+	if (!n->line && !n->inlined)
+		return n->name;
+	return n->line ? xasprintf("%s (%s:%u)%s", n->name, base ? base + 1 : n->source, n->line, mark)
+		       : xasprintf("%s%s", n->name, mark);
+}
+
+static char *source_of(const struct elf_line *line)
+{
+	if (!line->source || !line->folder)
+		return line->source ? xstrdup(line->source) : NULL;
+	return xasprintf("%s/%s", line->folder, line->source);
+}
+
+/* One that is called @name, which is taken over in any case. Freed as those are. */
+static struct frame_name *frame_name_new(char *name, size_t *ret_cnt)
+{
+	struct frame_name *names = xcalloc(1, sizeof(*names));
+
+	names->name = names->text = name;
+	*ret_cnt = 1;
+	return names;
+}
+
+struct frame_name *frame_names(
+	struct elf_file *elf, const char *path, uint64_t offset, bool lines, size_t *ret_cnt)
+{
+	struct elf_line line[ELF_LINES_MAX];
+	struct frame_name *names;
+	size_t cnt = 0;
+	uint64_t addr;
+
+	if (lines && elf && !elf_file_offset_to_addr(elf, offset, &addr))
+		cnt = elf_lines_at(elf, addr, line);
+	if (!cnt)
+		return frame_name_new(function_name(elf, path, offset), ret_cnt);
+	names = xcalloc(cnt, sizeof(*names));
+	for (size_t i = 0; i < cnt; i++) {
+		struct frame_name *n = &names[i];
+
+		n->inlined = line[i].inlined;
+		n->source = source_of(&line[i]);
+		n->line = n->source ? line[i].line : 0;
+		n->name = line[i].function ? xstrdup(line[i].function)
+					   : function_name(elf, path, offset);
+		n->text = name_text(n);
+	}
+	*ret_cnt = cnt;
+	return names;
+}
+
+/* --- of Python --------------------------------------------------------------------------------- */
+
+/* The line at instruction @at, by the table that was copied; 0: it is not known. */
+static unsigned int line_of(
+	const struct group *g, const struct fsn_python_code *code, uint32_t at)
+{
+	const size_t pieces = (code->lines + FSN_PYTHON_PIECE - 1) / FSN_PYTHON_PIECE;
+	_cleanup_free_ struct fsn_python_lines *lines = xcalloc(pieces + 1, sizeof(*lines));
+
+	if (code->lines > FSN_PYTHON_LINES || code->first_piece > FSN_PYTHON_PIECES - pieces ||
+		map_read(group_fd(g, MAPID_PYTHON_LINES), code->first_piece, pieces, sizeof(*lines), lines))
+		return 0;
+	return python_line(code->minor, lines->bytes, code->lines, code->first_line,
+		at == FSN_PYTHON_AT_NONE ? UINT64_MAX : 2ULL * at);
+}
+
+/* Of copy @number, from 1 on; false where there is none, or it is not whole. */
+static bool name_read(const struct group *g, uint32_t number, uint32_t at, struct frame_name *to)
+{
+	struct fsn_python_code code;
+
+	if (!number || number > FSN_PYTHON_CODES ||
+		map_read(group_fd(g, MAPID_PYTHON_CODES), number - 1, 1, sizeof(code), &code) ||
+		!code.ready)
+		return false;
+	to->name = python_text_cut(code.name, sizeof(code.name), code.name_len,
+		code.name_kind, false);
+	to->source = python_text_cut(code.file, sizeof(code.file), code.file_len,
+		code.file_kind, true);
+	to->line = line_of(g, &code, at);
+	return to->name && to->source;
+}
+
+/*
+ * What a frame of Python is called in @g: one name with its source and line, 0 where that is not known,
+ * which are its code's. To be freed as those of frame_names().
+ */
+static struct frame_name *python_names(const struct group *g, uint64_t frame, size_t *ret_cnt)
+{
+	const uint32_t number = (frame & FSN_FRAME_OFFSET) >> FSN_PYTHON_CODE_SHIFT;
+	struct frame_name *n = xcalloc(1, sizeof(*n));
+
+	n->is_python = true;
+	if (!name_read(g, number, frame & FSN_PYTHON_AT_NONE, n)) {
+		free(n->name);
+		n->name = xstrdup("[unknown Python]");
+	}
+	n->text = name_text(n);
+	*ret_cnt = 1;
+	return n;
+}
+
+/*
+ * Stacks as the programs keep them, and names of their frames by the files that they lie in.
+ */
 
 struct named {
 	uint64_t frame;

@@ -88,15 +88,6 @@ struct frame_name *frame_names(
 	struct elf_file *elf, const char *path, uint64_t offset, bool lines, size_t *ret_cnt);
 void frame_names_free(struct frame_name *names, size_t cnt);
 
-/* One that is called @name, which is taken over in any case. Freed as those are. */
-struct frame_name *frame_name_new(char *name, size_t *ret_cnt);
-
-/*
- * What a frame of Python is called in @g: one name with its source and line, 0 where that is not known,
- * which are its code's. To be freed as those of frame_names().
- */
-struct frame_name *python_names(const struct group *g, uint64_t frame, size_t *ret_cnt);
-
 /* "outermost", "no_table": a word for documents. */
 const char *stack_end_name(enum fsn_walk_end end);
 
