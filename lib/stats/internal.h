@@ -98,8 +98,6 @@ static inline int base_memory_fd(const struct group *g, uint32_t index)
  */
 int stats_read_memory(
 	const struct group *g, const struct stats_view *view, struct stats *s, struct stats_raw *raw);
-int stats_read_blocks(const struct group *g, const struct stats_view *view, struct stats *s,
-	struct stats_live **ret_rows);
 
 /* rows.c: the same for .rows, .others; *@ret_raw are the rows as they are. */
 int stats_read_rows(const struct group *g, const struct stats_view *view, struct stats *s,
