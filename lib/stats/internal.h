@@ -154,13 +154,6 @@ struct code_at {
 	uint64_t offset, addr;    /* in the file, and as its symbols have it */
 };
 
-/* What of code lies at @addr in a process, which must run; false when nothing does. */
-bool callers_code(
-	struct callers *c, pid_t pid, uint64_t start_ns, uint64_t addr, struct code_at *ret);
-
-/* "name+0x1f", the name cut where there is no room. */
-void put_place(char *to, size_t size, const char *name, uint64_t behind);
-
 /*
  * What lies before @addr in a process, which must run: "function+0x1f", demangled, or
  * "file+0x1f" where no symbol is known. False when it has ended, or nothing is mapped there.
