@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Saved documents of `stats --json`.
-#include "stats/figures.h"
-
+// Saved documents of stats --json, read and compared.
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/json_read.h"
 #include "group/stacks.h"
+#include "stats/compare.h"
+#include "stats/figures.h"
+
+/* --- saved documents of `stats --json` ----------------------------------------------------- */
 
 #define SAVED_MAX (512U << 20) /* bytes; a million functions take less */
 
@@ -415,4 +418,435 @@ const struct saved_func *saved_func_find(
 		if (library && funcs[at].library && !strcmp(funcs[at].library, library))
 			return &funcs[at];
 	return at - first == 1 ? &funcs[first] : NULL;
+}
+
+/* --- nodes compared: nothing is expected of any of them but what most of the others do ----- */
+
+/*
+ * A single reading of each is not taken at one moment, so counts that differ say little: what a
+ * rank has not done in two windows of time, while the others went on, it does not do.
+ */
+
+#define WINDOWS    2
+#define SLOW_LEAST 1.2    /* times the median, however alike the others are */
+#define SLOW_SIGMA 3.0
+#define MAD_SIGMA  1.4826 /* a normal distribution's standard deviation by its median one */
+#define SLOW_CALLS 10     /* an average of fewer says little */
+#define TIME_OFF   0.05   /* of a time from which the probes' own was taken off */
+#define AMOUNT_OFF 1e-6   /* of a mean that was added up in whole numbers */
+
+/* What one document has of one function, or of a key of it. */
+struct piece {
+	const char *group, *function, *key; /* "": all of its calls */
+	size_t node, document;
+	double calls, returns, total_ns, amount;
+	double noise_ns; /* by which an average may be wrong, and by TIME_OFF of it; 0: by nothing */
+	bool timed, summed;
+};
+
+/* What a node has of it in all its documents. */
+struct total {
+	bool here; /* the node has the group */
+	struct piece sum;
+	double window[WINDOWS]; /* calls, in the last one first */
+};
+
+/* Which documents are whose windows; of statistics that grow, what came since the one before. */
+struct clock {
+	bool intervals;
+	size_t last; /* its document */
+};
+
+struct work {
+	const struct compare_node *nodes;
+	size_t node_cnt;
+	struct clock *clocks;
+	struct piece *pieces;
+	size_t cnt;
+	struct total *totals; /* of each node, of what is looked at */
+	double *values;       /* room for the median of some */
+	struct comparison *c;
+};
+
+const char *compare_word(enum compare_what what)
+{
+	static const char *const words[] = { "behind", "fewer", "absent", "amount", "slower" };
+
+	return words[what];
+}
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+/* Of a communicator its hash, which all ranks have: "fa93daea854b060b 3/8". */
+static int common_len(const char *text)
+{
+	size_t len = strspn(text, "0123456789abcdef");
+	size_t rank = text[len] == ' ' ? strspn(text + len + 1, "0123456789") : 0;
+
+	return rank && text[len + 1 + rank] == '/' ? len : strlen(text);
+}
+
+/* "kind=cudaMemcpyHostToDevice, stream=0" */
+static const char *key_text(struct comparison *c, const struct saved_row *row)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f;
+
+	c->keys = array_grow(c->keys, c->key_cnt, sizeof(*c->keys));
+	f = xmemstream(&text, &size);
+	for (size_t i = 0; i < row->part_cnt; i++) {
+		const char *value = saved_part_text(&row->part[i]);
+
+		fprintf(f, "%s%s=%.*s", i ? ", " : "", row->part[i].key, common_len(value), value);
+	}
+	xmemstream_end(f);
+	return c->keys[c->key_cnt++] = text;
+}
+
+static void add_piece(struct work *w, const struct piece *like, const char *key,
+	const struct figures *f, double amount, bool summed)
+{
+	w->pieces = array_grow(w->pieces, w->cnt, sizeof(*w->pieces));
+	w->pieces[w->cnt] = *like;
+	w->pieces[w->cnt].key = key;
+	w->pieces[w->cnt].calls = figure_or_0(f, FIGURE_CALLS);
+	w->pieces[w->cnt].returns = figure_or_0(f, FIGURE_RETURNS);
+	w->pieces[w->cnt].total_ns = figure_or_0(f, FIGURE_TOTAL);
+	w->pieces[w->cnt].timed = figure_known(f, FIGURE_TOTAL);
+	w->pieces[w->cnt].amount = amount;
+	w->pieces[w->cnt++].summed = summed;
+}
+
+static void add_function(struct work *w, struct piece *like, const struct saved_func *f)
+{
+	like->function = f->name;
+	like->noise_ns = figure_or_0(&f->figures, FIGURE_NOISE);
+	add_piece(w, like, "", &f->figures, 0, false);
+	for (size_t i = 0; i < f->row_cnt; i++)
+		add_piece(w, like, key_text(w->c, &f->rows[i]), &f->rows[i].figures,
+			f->rows[i].amount, f->rows[i].summed);
+}
+
+static void add_all(struct work *w)
+{
+	struct piece like = {};
+
+	for (like.node = 0; like.node < w->node_cnt; like.node++) {
+		const struct compare_node *node = &w->nodes[like.node];
+
+		for (like.document = 0; like.document < node->cnt; like.document++)
+			for (size_t i = 0; i < node->documents[like.document]->cnt; i++) {
+				const struct saved_group *g =
+					&node->documents[like.document]->groups[i];
+
+				like.group = g->name;
+				for (size_t k = 0; k < g->func_cnt; k++)
+					add_function(w, &like, &g->funcs[k]);
+			}
+	}
+}
+
+static int compare_items(const struct piece *x, const struct piece *y)
+{
+	int order = strcmp(x->group, y->group);
+
+	if (!order)
+		order = strcmp(x->function, y->function);
+	return order ? order : strcmp(x->key, y->key);
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+	int order = compare_items(x, y);
+
+	if (order)
+		return order;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return (x->document > y->document) - (x->document < y->document);
+}
+
+/* --- windows ---------------------------------------------------------------------------------- */
+
+static const char *since_of(const struct compare_node *node, size_t document)
+{
+	const struct saved *d = document < node->cnt ? node->documents[document] : NULL;
+
+	return d && d->cnt ? d->groups[0].since : "";
+}
+
+/* The document of @node that begins at @since, or node->cnt. */
+static size_t document_at(const struct compare_node *node, const char *since)
+{
+	size_t i = node->cnt;
+
+	while (i-- > 0)
+		if (!strcmp(since_of(node, i), since))
+			return i;
+	return node->cnt;
+}
+
+/* The last window that all nodes have who tell of intervals; false when there is none. */
+static bool align(struct work *w, size_t first)
+{
+	const struct compare_node *node = &w->nodes[first];
+
+	for (size_t at = node->cnt; at-- > 0;) {
+		bool all = true;
+
+		for (size_t i = 0; all && i < w->node_cnt; i++) {
+			if (!w->clocks[i].intervals)
+				continue;
+			w->clocks[i].last = document_at(&w->nodes[i], since_of(node, at));
+			all = w->clocks[i].last < w->nodes[i].cnt;
+		}
+		if (all)
+			return true;
+	}
+	return false;
+}
+
+/* Who tells of nothing has no part in which windows all have. */
+static bool tells(const struct compare_node *node)
+{
+	for (size_t i = 0; i < node->cnt; i++)
+		if (node->documents[i]->cnt)
+			return true;
+	return false;
+}
+
+static void set_clocks(struct work *w)
+{
+	size_t first = w->node_cnt, least = WINDOWS, has;
+
+	w->clocks = xcalloc(w->node_cnt + 1, sizeof(*w->clocks));
+	for (size_t i = w->node_cnt; i-- > 0;) {
+		const struct compare_node *node = &w->nodes[i];
+
+		w->clocks[i].last = node->cnt ? node->cnt - 1 : 0;
+		w->clocks[i].intervals = node->cnt > 1 &&
+			strcmp(since_of(node, 0), since_of(node, node->cnt - 1)) != 0;
+		first = w->clocks[i].intervals ? i : first;
+	}
+	if (first < w->node_cnt && !align(w, first))
+		least = 0;
+	for (size_t i = 0; i < w->node_cnt; i++) {
+		has = w->clocks[i].last + w->clocks[i].intervals;
+		if (tells(&w->nodes[i]))
+			least = has < least ? has : least;
+	}
+	w->c->windows = least;
+}
+
+/* Of several rows that read alike, and of intervals, all together; else what was read last. */
+static void take_piece(const struct work *w, const struct piece *p, struct total *t)
+{
+	const struct clock *clock = &w->clocks[p->node];
+	size_t age = clock->last - p->document;
+
+	if (p->document > clock->last)
+		return;
+	if (age < WINDOWS)
+		t->window[age] += p->calls;
+	if (!clock->intervals && age && age <= WINDOWS)
+		t->window[age - 1] -= p->calls;
+	if (!clock->intervals && age)
+		return;
+	t->sum.calls += p->calls;
+	t->sum.returns += p->returns;
+	t->sum.total_ns += p->total_ns;
+	t->sum.amount += p->amount;
+	if (p->noise_ns > t->sum.noise_ns)
+		t->sum.noise_ns = p->noise_ns;
+	t->sum.timed |= p->timed;
+	t->sum.summed |= p->summed;
+}
+
+/* --- who stands out ----------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The lower of two in the middle: what at least half of them have or exceed. */
+static double median(double *values, size_t cnt)
+{
+	qsort(values, cnt, sizeof(*values), compare_doubles);
+	return cnt ? values[(cnt - 1) / 2] : 0;
+}
+
+/*
+ * What nodes are expected to have by calls: the median, or of two nodes, of which neither is the
+ * majority, what the one has that has more.
+ */
+static double usual_calls(double *values, size_t cnt)
+{
+	double usual = median(values, cnt);
+
+	return cnt == 2 ? values[1] : usual;
+}
+
+static void found(struct work *w, enum compare_what what, const struct piece *item, size_t node,
+	double value, double others)
+{
+	w->c->findings = array_grow(w->c->findings, w->c->cnt, sizeof(*w->c->findings));
+	w->c->findings[w->c->cnt++] = (struct compare_finding) { what, item->group, item->function,
+		*item->key ? item->key : NULL, node, value, others };
+}
+
+/* No call in any window while most went on in each; or, without windows, fewer than most. */
+static void judge_calls(struct work *w, const struct piece *item, size_t here)
+{
+	double others = 0, least = INFINITY;
+
+	for (size_t k = 0; k <= w->c->windows; k++) {
+		size_t cnt = 0;
+
+		for (size_t i = 0; i < w->node_cnt; i++)
+			if (w->totals[i].here)
+				w->values[cnt++] = k < w->c->windows ? w->totals[i].window[k]
+								     : w->totals[i].sum.calls;
+		others = usual_calls(w->values, here);
+		if (k < w->c->windows)
+			least = others < least ? others : least;
+	}
+	for (size_t i = 0; i < w->node_cnt; i++) {
+		const struct total *t = &w->totals[i];
+
+		if (!t->here)
+			continue;
+		if (w->c->windows == WINDOWS) {
+			if (least > 0 && t->window[0] <= 0 && t->window[1] <= 0)
+				found(w, COMPARE_BEHIND, item, i, t->sum.calls, others);
+		} else if (!t->sum.calls && others > 0) {
+			found(w, COMPARE_ABSENT, item, i, 0, others);
+		} else if (t->sum.calls < others) {
+			found(w, COMPARE_FEWER, item, i, t->sum.calls, others);
+		}
+	}
+}
+
+/* Bytes and the like, in each call: which is the same for all ranks of a collective. */
+static void judge_amount(struct work *w, const struct piece *item)
+{
+	size_t cnt = 0;
+	double others;
+
+	for (size_t i = 0; i < w->node_cnt; i++)
+		if (w->totals[i].sum.summed && w->totals[i].sum.calls > 0)
+			w->values[cnt++] = w->totals[i].sum.amount / w->totals[i].sum.calls;
+	if (cnt < 2)
+		return;
+	others = median(w->values, cnt);
+	for (size_t i = 0; i < w->node_cnt; i++) {
+		const struct piece *p = &w->totals[i].sum;
+
+		if (p->summed && p->calls > 0 &&
+			fabs(p->amount / p->calls - others) > AMOUNT_OFF * fabs(others))
+			found(w, COMPARE_AMOUNT, item, i, p->amount / p->calls, others);
+	}
+}
+
+static bool has_average(const struct piece *p)
+{
+	return p->timed && p->returns >= SLOW_CALLS;
+}
+
+/* Whether two averages differ by more than both may be wrong. */
+static bool is_beyond_noise(const struct work *w, double average, double others)
+{
+	double noise = 0;
+
+	for (size_t i = 0; i < w->node_cnt; i++)
+		if (has_average(&w->totals[i].sum) && w->totals[i].sum.noise_ns > noise)
+			noise = w->totals[i].sum.noise_ns;
+	return !noise || average - others > 2 * noise + TIME_OFF * (average + others);
+}
+
+static void judge_times(struct work *w, const struct piece *item, size_t here)
+{
+	double others, spread, limit;
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < w->node_cnt; i++)
+		if (has_average(&w->totals[i].sum))
+			w->values[cnt++] = w->totals[i].sum.total_ns / w->totals[i].sum.returns;
+	if (cnt < 2 || (cnt == 2 && here != 2))
+		return;
+	others = median(w->values, cnt);
+	for (size_t i = 0; i < cnt; i++)
+		w->values[i] = fabs(w->values[i] - others);
+	spread = cnt > 2 ? median(w->values, cnt) * MAD_SIGMA : 0; /* of two there is none */
+	limit = others + SLOW_SIGMA * spread;
+	if (limit < SLOW_LEAST * others)
+		limit = SLOW_LEAST * others;
+	for (size_t i = 0; i < w->node_cnt; i++) {
+		const struct piece *p = &w->totals[i].sum;
+
+		if (has_average(p) && p->total_ns / p->returns > limit &&
+			is_beyond_noise(w, p->total_ns / p->returns, others))
+			found(w, COMPARE_SLOWER, item, i, p->total_ns / p->returns, others);
+	}
+}
+
+/* Whether @node has a group of that name in any of its documents. */
+static bool has_group(const struct compare_node *node, const char *name)
+{
+	for (size_t i = 0; i < node->cnt; i++)
+		if (saved_group_find(node->documents[i], name, false))
+			return true;
+	return false;
+}
+
+/* @item is the first of @cnt pieces of one function or key. */
+static void judge(struct work *w, const struct piece *item, size_t cnt)
+{
+	size_t here = 0;
+
+	memset(w->totals, 0, w->node_cnt * sizeof(*w->totals));
+	for (size_t i = 0; i < w->node_cnt; i++)
+		here += w->totals[i].here = has_group(&w->nodes[i], item->group);
+	for (size_t i = 0; i < cnt; i++)
+		take_piece(w, &item[i], &w->totals[item[i].node]);
+	if (here < 2)
+		return;
+	judge_calls(w, item, here);
+	judge_amount(w, item);
+	judge_times(w, item, here);
+}
+
+void compare_nodes(
+	const struct compare_node *nodes, size_t cnt, struct comparison *ret_comparison)
+{
+	struct work w = { .nodes = nodes, .node_cnt = cnt, .c = ret_comparison };
+
+	*ret_comparison = (struct comparison) {};
+	w.totals = xcalloc(cnt + 1, sizeof(*w.totals));
+	w.values = xcalloc(cnt + 1, sizeof(*w.values));
+	set_clocks(&w);
+	add_all(&w);
+	if (w.cnt)
+		qsort(w.pieces, w.cnt, sizeof(*w.pieces), compare_pieces);
+	for (size_t i = 0, next; i < w.cnt; i = next) {
+		for (next = i; next < w.cnt && !compare_items(&w.pieces[i], &w.pieces[next]);)
+			next++;
+		judge(&w, &w.pieces[i], next - i);
+	}
+	free(w.clocks);
+	free(w.pieces);
+	free(w.totals);
+	free(w.values);
+}
+
+void comparison_done(struct comparison *c)
+{
+	for (size_t i = 0; i < c->key_cnt; i++)
+		free(c->keys[i]);
+	free(c->keys);
+	free(c->findings);
 }
