@@ -60,29 +60,4 @@ struct stream {
 
 /* --- places: place.c ------------------------------------------------------------------ */
 
-/*
- * Takes a place in group @tag of the stream, after those of killed readers were freed; needs
- * the lock. Nothing is recorded until member_switch_on(). -EBUSY when all are taken.
- */
-int member_join(struct stream *s, size_t tag, const struct stream_filter *filter,
-	struct err *err);
-void member_switch_on(struct member *m);
-
-/*
- * Renews the lease. If it had run out, for the process was stopped, programs have switched
- * the stream off: from then on until now nothing was recorded or counted. If the place was
- * given away meanwhile, .evicted is set.
- */
-void member_renew(struct member *m);
-
-/* Nothing is recorded from here on, but by programs that run now. */
-void member_switch_off(struct member *m);
-
-/* Frees the place; or does nothing if there is none. */
-void member_leave(struct member *m);
-void member_unmap(struct member *m);
-
-/* Whether the group is still pinned under its name. */
-bool member_is_attached(const struct bpffs *fs, const struct member *m);
-
 #endif
