@@ -78,18 +78,6 @@ bool bpffs_try_lock(struct bpffs *fs);
 /* Gives it back early; fine when it isn't held. A folder that is empty then goes. */
 void bpffs_unlock(struct bpffs *fs);
 
-/*
- * For the lock: the folder, which has gone since it was opened, is made and opened again. Errors as
- * of bpffs_open().
- */
-_must_check_ int bpffs_remake(struct bpffs *fs, struct err *err);
-
-/*
- * Takes the folder away, if nothing is in it. The lock need not be held: who has opened the folder
- * can't make one in it any more, and makes the folder again.
- */
-void bpffs_drop_empty(const struct bpffs *fs);
-
 /* Removes what killed writers left, and groups whose time is over, if the lock is free at
  * once. Never fails. */
 void bpffs_tidy(struct bpffs *fs);
