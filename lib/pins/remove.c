@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Removing a group: when it returns, its probes are gone.
+// Removing a group: when it returns, its probes are gone, and breakpoints of killed writers.
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -14,6 +17,384 @@
 #include "base/apart.h"
 #include "kernel/kernel.h"
 #include "pins/bpffs.h"
+#include "pins/maps.h"
+#include "proc/proc.h"
+
+/*
+ * Where probes go, written down in their folder: a map that no program uses. And breakpoints that nobody owns: taken away by attaching and detaching where they are.
+ *
+ * The kernel finds a breakpoint in place and takes it for its own, and takes it away with
+ * the probe, unless somebody else has one there (install_breakpoint and remove_breakpoint,
+ * kernel/events/uprobes.c). The file is opened by its path, or by a process that maps it,
+ * deleted or not; a file that no process maps has no breakpoints.
+ */
+
+#define PIN     "breaks"
+#define VERSION 1
+#define PIECE   4096 /* bytes of the map's values */
+#define MOST    (64U << 20)
+
+/* The map's bytes: a head; for each file its part, its path (padded) and its offsets. */
+struct head {
+	uint32_t version, files;
+	uint64_t bytes; /* all of them, this included */
+};
+
+struct part {
+	uint64_t dev, ino, size, ctime_ns, cnt;
+	uint32_t overlay, path_bytes; /* with the padding: a multiple of 8 */
+};
+
+struct breaks {
+	char *blob; /* what the others point into */
+	struct breaks_file *files;
+	size_t cnt;
+};
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static void put_file(FILE *f, const struct breaks_file *file)
+{
+	static const char padding[8];
+	size_t len = strlen(file->path) + 1, pad = -len % 8;
+	struct part part = { file->dev, file->ino, file->size, file->ctime_ns, file->cnt,
+		file->overlay, len + pad };
+
+	fwrite(&part, sizeof(part), 1, f);
+	fwrite(file->path, len, 1, f);
+	fwrite(padding, pad, 1, f);
+	fwrite(file->offsets, sizeof(*file->offsets), file->cnt, f);
+}
+
+/* Whole pieces, in memory. */
+static char *blob_make(const struct breaks_file *files, size_t cnt, size_t *ret_pieces)
+{
+	struct head head = { VERSION, cnt, 0 };
+	size_t size = 0;
+	char *blob;
+	FILE *f = xmemstream(&blob, &size);
+
+	fwrite(&head, sizeof(head), 1, f);
+	for (size_t i = 0; i < cnt; i++)
+		put_file(f, &files[i]);
+	xmemstream_end(f);
+	*ret_pieces = (size + PIECE - 1) / PIECE;
+	blob = xreallocarray(blob, *ret_pieces, PIECE);
+	memset(blob + size, 0, *ret_pieces * PIECE - size);
+	head.bytes = size;
+	return memcpy(blob, &head, sizeof(head));
+}
+
+int breaks_write(const struct breaks_file *files, size_t cnt, int dir_fd, struct err *err)
+{
+	size_t pieces;
+	_cleanup_free_ char *blob = blob_make(files, cnt, &pieces);
+	_cleanup_close_ int fd = -1;
+	int code;
+
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "fsn_breaks", sizeof(uint32_t), PIECE, pieces,
+		NULL);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot write down the probes");
+	code = map_write(fd, 0, pieces, PIECE, blob);
+	if (code)
+		return err_sys(err, code, "cannot write down the probes");
+	return bpffs_pin(dir_fd, PIN, fd, err);
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+/* Takes @size bytes off what is left; NULL when there are not as many. */
+static const void *take(const char **at, size_t *left, uint64_t size)
+{
+	const char *taken = *at;
+
+	if (size > *left)
+		return NULL;
+	*at += size;
+	*left -= size;
+	return taken;
+}
+
+static bool parse_file(const char **at, size_t *left, struct breaks_file *file)
+{
+	const struct part *part = take(at, left, sizeof(*part));
+
+	if (!part || part->path_bytes % 8 || part->cnt > *left / sizeof(uint64_t))
+		return false;
+	*file = (struct breaks_file) { part->dev, part->ino, part->size, part->ctime_ns,
+		part->overlay, take(at, left, part->path_bytes), NULL, part->cnt };
+	file->offsets = take(at, left, part->cnt * sizeof(uint64_t));
+	return part->path_bytes && file->path && !file->path[part->path_bytes - 1] &&
+		file->offsets;
+}
+
+static int parse(struct breaks *b, size_t size)
+{
+	const struct head *head = (const struct head *)(const void *)b->blob;
+	const char *at = b->blob + sizeof(*head);
+	size_t left;
+
+	if (size < sizeof(*head) || head->version != VERSION || head->bytes > size ||
+		head->bytes < sizeof(*head) || head->files > size / sizeof(struct part))
+		return -EPROTO;
+	left = head->bytes - sizeof(*head);
+	b->files = calloc(head->files + 1, sizeof(*b->files));
+	if (!b->files)
+		return -ENOMEM;
+	for (; b->cnt < head->files; b->cnt++)
+		if (!parse_file(&at, &left, &b->files[b->cnt]))
+			return -EPROTO;
+	return 0;
+}
+
+static void breaks_done(struct breaks *b)
+{
+	free(b->blob);
+	free(b->files);
+}
+
+/* Reads what breaks_write() has pinned. -ENOENT when it has not, -EPROTO, -ENOMEM, ... */
+static int breaks_read(int dir_fd, struct breaks *ret_breaks)
+{
+	__cleanup(breaks_done) struct breaks b = {};
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+	_cleanup_close_ int fd = bpffs_get(dir_fd, PIN, BPF_F_RDONLY);
+	int code;
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size != PIECE ||
+		info.max_entries > MOST / PIECE)
+		return -EPROTO;
+	b.blob = malloc((size_t)info.max_entries * PIECE);
+	if (!b.blob)
+		return -ENOMEM;
+	code = map_read(fd, 0, info.max_entries, PIECE, b.blob);
+	if (!code)
+		code = parse(&b, (size_t)info.max_entries * PIECE);
+	if (code)
+		return code;
+	*ret_breaks = b;
+	b = (struct breaks) {};
+	return 0;
+}
+
+#if defined(__x86_64__)
+static const uint8_t breakpoint[] = { 0xcc };
+#elif defined(__aarch64__)
+/* BRK64_OPCODE_UPROBES, arch/arm64/include/asm/debug-monitors.h */
+static const uint8_t breakpoint[] = { 0xa0, 0x00, 0x20, 0xd4 };
+#endif
+
+static breaks_tell_fn tell_fn;
+static void *tell_arg;
+
+void breaks_init(breaks_tell_fn tell, void *arg)
+{
+	tell_fn = tell;
+	tell_arg = arg;
+}
+
+/* --- the file ------------------------------------------------------------------------------- */
+
+/* As elf_file_same() does: overlayfs shows one file under several numbers. */
+static bool is_file(const struct breaks_file *f, int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st) || (uint64_t)st.st_size != f->size)
+		return false;
+	if (st.st_dev == f->dev && st.st_ino == f->ino)
+		return true;
+	if (!f->overlay && (fstatfs(fd, &fs) || fs.f_type != OVERLAYFS_SUPER_MAGIC))
+		return false;
+	return (uint32_t)st.st_ino == (uint32_t)f->ino &&
+		st.st_ctim.tv_sec * 1000000000ULL + st.st_ctim.tv_nsec == f->ctime_ns;
+}
+
+/* Whether a mapping may be of that file: the path may have a word on the process behind it. */
+static bool may_map(const struct breaks_file *f, const struct proc_map *map)
+{
+	return map->exec &&
+		((uint32_t)map->ino == (uint32_t)f->ino ||
+			!strncmp(map->path, f->path, strlen(map->path)));
+}
+
+static int open_of_process(const struct breaks_file *f, pid_t pid)
+{
+	_cleanup_proc_maps_ struct proc_maps maps = {};
+
+	if (proc_maps_read("/proc", pid, &maps, NULL))
+		return -1;
+	for (size_t i = 0; i < maps.cnt; i++) {
+		_cleanup_close_ int fd = -1;
+
+		if (may_map(f, &maps.maps[i]))
+			fd = proc_open_mapped("/proc", pid, &maps.maps[i], NULL);
+		if (fd >= 0 && is_file(f, fd))
+			return TAKE_FD(fd);
+	}
+	return -1;
+}
+
+static int open_file(const struct breaks_file *f, const pid_t *pids, size_t cnt)
+{
+	_cleanup_close_ int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int found = -1;
+
+	if (fd >= 0 && is_file(f, fd))
+		return TAKE_FD(fd);
+	for (size_t i = 0; found < 0 && i < cnt; i++)
+		found = open_of_process(f, pids[i]);
+	return found;
+}
+
+/* --- who has breakpoints -------------------------------------------------------------------- */
+
+/* Where @map has breakpoints, adding to @held; how many. */
+static size_t mark_held(const struct breaks_file *f, int mem_fd, const struct proc_map *map,
+	bool *held)
+{
+	uint64_t end = map->offset + (map->end - map->start);
+	uint8_t bytes[sizeof(breakpoint)];
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < f->cnt; i++) {
+		uint64_t at = map->start + (f->offsets[i] - map->offset);
+
+		if (f->offsets[i] < map->offset || f->offsets[i] >= end ||
+			pread(mem_fd, bytes, sizeof(bytes), (off_t)at) != sizeof(bytes) ||
+			memcmp(bytes, breakpoint, sizeof(bytes)) != 0)
+			continue;
+		held[i] = true;
+		cnt++;
+	}
+	return cnt;
+}
+
+static size_t held_by(const struct breaks_file *f, pid_t pid, bool *held)
+{
+	_cleanup_proc_maps_ struct proc_maps maps = {};
+	_cleanup_close_ int fd = -1;
+	char path[64];
+	size_t cnt = 0;
+
+	if (proc_maps_read("/proc", pid, &maps, NULL))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; fd >= 0 && i < maps.cnt; i++)
+		if (may_map(f, &maps.maps[i]))
+			cnt += mark_held(f, fd, &maps.maps[i], held);
+	return cnt;
+}
+
+static void tell(pid_t pid, size_t cnt)
+{
+	char comm[PROC_COMM_LEN];
+	struct err what = {};
+
+	if (!tell_fn)
+		return;
+	proc_comm(pid, pid, comm);
+	err_set(&what, -EUCLEAN, "process %d (%s) has %zu breakpoints without an owner", pid, comm,
+		cnt);
+	err_hint(&what, "a command was killed while it changed probes; each costs a trap at every "
+			"call until the process exits");
+	tell_fn(&what, tell_arg);
+}
+
+/* Which of the file's places are held, by anybody; tells who if @telling. */
+static void find_held(const struct breaks_file *f, const pid_t *pids, size_t cnt, bool *held,
+	bool telling)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		size_t n = held_by(f, pids[i], held);
+
+		if (n && telling)
+			tell(pids[i], n);
+	}
+}
+
+/* --- healing -------------------------------------------------------------------------------- */
+
+struct pass {
+	const struct link_probes *probes;
+	int code;
+};
+
+/* Apart, as what makes breakpoints always is. */
+static void pass_probes(void *arg)
+{
+	struct pass *pass = arg;
+
+	pass->code = link_pass(pass->probes);
+}
+
+static int pass_apart(const struct link_probes *probes)
+{
+	struct pass *pass = apart_alloc(sizeof(*pass));
+	int code;
+
+	*pass = (struct pass) { probes, -EINTR }; /* until it is known better */
+	apart_run(pass_probes, pass, NULL, NULL);
+	code = pass->code;
+	apart_free(pass, sizeof(*pass));
+	return code;
+}
+
+/* A link for each place takes long, so that only those are passed that somebody holds. */
+static int pass_file(const struct breaks_file *f, int fd, const pid_t *pids, size_t pid_cnt,
+	bool *held)
+{
+	_cleanup_free_ unsigned long *offsets = xcalloc(f->cnt + 1, sizeof(*offsets));
+	struct link_probes probes = { .file_fd = fd, .offsets = offsets };
+
+	if (link_mode_probe(LINK_MULTI))
+		find_held(f, pids, pid_cnt, held, false);
+	else
+		memset(held, true, f->cnt);
+	for (size_t i = 0; i < f->cnt; i++)
+		if (held[i])
+			offsets[probes.cnt++] = f->offsets[i];
+	return probes.cnt ? pass_apart(&probes) : 0;
+}
+
+static int heal_file(const struct breaks_file *f, const pid_t *pids, size_t cnt)
+{
+	_cleanup_free_ bool *held = xcalloc(f->cnt + 1, sizeof(*held));
+	_cleanup_close_ int fd = open_file(f, pids, cnt);
+	int code = fd < 0 ? -ESTALE : 0;
+
+	if (!code)
+		code = pass_file(f, fd, pids, cnt, held);
+	if (!code || code == -EPERM || code == -EACCES || code == -EINTR)
+		return code;
+	find_held(f, pids, cnt, held, true);
+	return 0;
+}
+
+int breaks_heal(int dir_fd)
+{
+	__cleanup(breaks_done) struct breaks b = {};
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t cnt = 0;
+	int code = breaks_read(dir_fd, &b);
+
+	if (code) /* groups of earlier versions have none */
+		return code == -ENOENT || code == -EPROTO ? 0 : code;
+	code = proc_pids("/proc", &pids, &cnt, NULL);
+	for (size_t i = 0; !code && i < b.cnt; i++)
+		code = heal_file(&b.files[i], pids, cnt);
+	return code;
+}
+
+/* --- removing a group: when it returns, its probes are gone -------------------------------- */
 
 #define POLL_MS     2
 #define POLL_MAX_MS 128
