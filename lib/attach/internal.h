@@ -257,7 +257,6 @@ DEFINE_CLEANUP(engine, struct engine *, engine_free)
 #define FENTRY  (1U << ENGINE_FENTRY | 1U << ENGINE_FEXIT)
 #define KPROBES (1U << ENGINE_KPROBE | 1U << ENGINE_KRETURN)
 
-
 /* Of engine.c, which makes it, and links.c. */
 struct fsn_bpf;
 struct engine {
@@ -460,24 +459,6 @@ void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share);
 bool budget_is_exact(const struct draft *draft, const struct target *t);
 
 /* --- stage.c: how often functions are called, before their calls are timed ------------------- */
-
-/*
- * Counts the calls of functions of @draft in batches, none of which may cost the program much:
- *
- * - Functions whose entry is emulated come before those that are single-stepped.
- * - Batches begin small. A batch that stays within the bound makes the next one twice as large.
- *   One that does not is detached at once: its expensive functions are left out, the others are
- *   counted again, and the next batch has half the size.
- * - After a batch that was over the bound nothing is probed until the probes have cost at most a
- *   fifth of the time since it began.
- *
- * So a function that is called rarely is never measured next to one that stops the program.
- * @funcs, of @draft's probed targets, have prices and .exact (then they are not counted);
- * afterwards calls, own times and limits. Runs apart, as attaching does; a command that is
- * killed leaves nothing. Needs the lock of @fs, and links of @mode that take many probes.
- */
-int stage_count(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,
-	enum link_mode mode, struct budget_func *funcs, struct err *err);
 
 /*
  * Finds the processes whose CPU time bounds the cost of @draft: those of the filter, those that map
