@@ -179,17 +179,12 @@ _must_check_ int shed_new(const struct draft *draft, const struct attach_opts *o
  * has no bound. @fs must outlive it.
  */
 struct procs;
-_must_check_ int shed_new_group(
-	const char *name, struct bpffs *fs, struct procs *procs, struct shed **ret_shed);
 
 /*
  * Looks among @procs for processes that map the files of a shed_new_group() by now, and begins a new span.
  * Returns false if the group is gone, or nothing is left to do.
  */
 bool shed_look(struct shed *s, struct procs *procs);
-
-/* Returns false if the group was detached or replaced. */
-bool shed_is_there(const struct shed *s);
 
 void shed_free(struct shed *s);
 
