@@ -91,12 +91,7 @@ void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn pr
  * damaged, have none: tables_left_out(). -ENOMEM and what bpf(2) gives.
  */
 struct tables;
-_must_check_ int tables_new(
-	int tables_fd, int files_fd, int ids_fd, int pythons_fd, struct tables **ret_tables);
 void tables_free(struct tables *t);
-_must_check_ int tables_add(struct tables *t, struct stack_file *file);
-_must_check_ int tables_write(struct tables *t);
-struct left_out *tables_left_out(struct tables *t);
 /* One more, and why if it is the first. */
 void leave_out(struct left_out *l, const char *why);
 DEFINE_CLEANUP(tables, struct tables *, tables_free)
