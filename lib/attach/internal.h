@@ -376,21 +376,6 @@ int description_write(const struct description *d, const struct draft *draft,
 
 /* --- arguments.c: what its functions make of arguments --------------------------------------- */
 
-/* Whether code in front of its probe may have changed them. */
-enum fsn_regs regs_of(const struct draft *draft, const struct target *t);
-
-/* Binds @c to the probed functions, a struct fsn_cond each; *@ret_never of them have not all. */
-int describe_conds(const struct draft *draft, const struct condition *c, struct fsn_cond *conds,
-	size_t *ret_never, struct err *err);
-
-/* Which memory the probed functions hand out and take back: rules_bind(). */
-int describe_rules(const struct draft *draft, struct fsn_rule *rules, struct rules_left *ret_left,
-	struct err *err);
-
-/* The same of keys and sums, for @d, whose types are described. */
-int describe_keys(struct description *d, const struct draft *draft, const struct keys *keys,
-	struct err *err);
-
 /* --- budget.c: what calls cost, and what to give up; pure --------------- */
 
 /*
