@@ -61,9 +61,6 @@ uint64_t runs_usual(struct runs *runs);
 /* Sorts @values. 0: there are none. */
 uint64_t lower_quartile(uint64_t *values, int cnt);
 
-/* shared.c: which other group probes functions of @draft, into @report. */
-void find_shared(const struct bpffs *fs, const struct draft *draft, struct attach_report *report);
-
 /* tables.c: a file that may lie on a stack. */
 struct stack_file {
 	struct elf_file *elf;
