@@ -325,13 +325,6 @@ int clones_new(const struct link_probes *first, bool traces, struct clones **ret
 	struct err *err);
 void clones_free(struct clones *c);
 
-/* Loads @prog, which is loaded, for function @id of @object, too. The caller closes *@ret_fd. */
-int clone_load(struct clones *c, const struct bpf_program *prog, const char *object,
-	uint32_t id, int *ret_fd, struct err *err);
-
-/* Loads @prog, the loaded one of tracepoints, again. The caller closes *@ret_fd. */
-int clone_again(struct clones *c, const struct bpf_program *prog, int *ret_fd, struct err *err);
-
 /* --- describe.c: a group's own description of itself, as its maps keep it ------------------- */
 
 struct description {
