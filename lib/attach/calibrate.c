@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Timing functions of our own under probes, all kinds of them in one attach.
-//
-// What disturbs only ever adds, and often does so for a while: on a busy machine a window
-// of calls can be half as long again as the next. So of each window the tenth that is
-// fastest is looked at, the lowest of all windows is taken, and when the next lowest is not
-// nearly the same the figures are told to be noise. What is subtracted from every duration
-// must rather be too little than too much.
-//
-// What calls take of their caller's time is taken off its own time, often a thousand times, and
-// too little is as wrong there as too much: the lower quartile of windows inside of a probed
-// call, since a call in a call takes a bit more.
-//
-// The programs' own run time is a part of all that. They measure it here as in any group, whose run
-// time is compared with it.
+// What probes take of the time of who meets them.
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
@@ -31,6 +21,378 @@
 #include "internal.h"
 #include "kernel/kernel.h"
 #include "target/draft.h"
+
+/* --- what was measured, kept until the next boot ------------------------------------------- */
+
+/*
+ * A line for each kind of link and build: which of them, then overhead, whole, rest and run of each
+ * class. A build is told by its programs, and by the code that they are timed on.
+ */
+#define KEPT_CACHE        "calibration"
+#define LINE_MAX_LEN 512
+#define LINES_MAX    (BOOTCACHE_MAX / LINE_MAX_LEN - 1)
+#define KEPT_CODE_NO      3 /* one more when calibrate.c's code, or what is timed of it, is another */
+
+/* "session of 1-0123456789abcdef at" */
+static void line_begin(char *begin, size_t size, enum link_mode mode)
+{
+	snprintf(begin, size, "%s of %d-%016" PRIx64 " at", link_mode_name(mode), KEPT_CODE_NO,
+		engine_programs_id());
+}
+
+static size_t line_write(char *line, const char *begin, const struct calibration *c)
+{
+	size_t len = snprintf(line, LINE_MAX_LEN, "%s %llu spread %" PRIu32 ":", begin,
+		c->price.at_ns, c->spread);
+
+	for (int site = 0; site < PRICE_INSNS; site++)
+		for (int end = 0; end < PRICE_ENDS; end++)
+			len += snprintf(line + len, LINE_MAX_LEN - len,
+				" %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32,
+				c->price.overhead_ns[site][end],
+				c->price.whole_ns[site][end], c->price.rest_ns[site][end],
+				c->price.run_ns[site][end]);
+	return len + snprintf(line + len, LINE_MAX_LEN - len, "\n");
+}
+
+static bool line_read(const char *line, const char *begin, struct calibration *ret_calibration)
+{
+	struct calibration c = {};
+	int used = 0;
+
+	if (strncmp(line, begin, strlen(begin)) != 0)
+		return false;
+	line += strlen(begin);
+	if (sscanf(line, " %llu spread %" SCNu32 ":%n", &c.price.at_ns, &c.spread, &used) != 2 ||
+		!used)
+		return false;
+	for (int site = 0; site < PRICE_INSNS; site++)
+		for (int end = 0; end < PRICE_ENDS; end++) {
+			line += used;
+			if (sscanf(line, " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 "%n",
+				    &c.price.overhead_ns[site][end],
+				    &c.price.whole_ns[site][end],
+				    &c.price.rest_ns[site][end],
+				    &c.price.run_ns[site][end], &used) != 4)
+				return false;
+		}
+	if (line[used] && line[used] != '\n')
+		return false;
+	*ret_calibration = c;
+	return c.price.at_ns;
+}
+
+static const char *next_line(const char *line)
+{
+	line += strcspn(line, "\n");
+	return *line ? line + 1 : line;
+}
+
+/* It stands first; what was kept longest is forgotten. */
+static void calibration_write(enum link_mode mode, const struct calibration *calibration)
+{
+	_cleanup_free_ char *old = bootcache_read(KEPT_CACHE);
+	char text[LINES_MAX * LINE_MAX_LEN + 1] = "", begin[64];
+	size_t len, cnt = 1;
+
+	line_begin(begin, sizeof(begin), mode);
+	len = line_write(text, begin, calibration);
+	for (const char *line = old; line && *line; line = next_line(line)) {
+		size_t n = next_line(line) - line;
+
+		if (n >= LINE_MAX_LEN || !strncmp(line, begin, strlen(begin)) ||
+			cnt++ == LINES_MAX)
+			continue;
+		memcpy(text + len, line, n);
+		len += n;
+	}
+	text[len] = '\0';
+	bootcache_write(KEPT_CACHE, text);
+}
+
+bool calibration_read(enum link_mode mode, struct calibration *ret_calibration)
+{
+	_cleanup_free_ char *text = bootcache_read(KEPT_CACHE);
+	char begin[64];
+
+	line_begin(begin, sizeof(begin), mode);
+	for (const char *line = text; line && *line; line = next_line(line))
+		if (line_read(line, begin, ret_calibration))
+			return true;
+	return false;
+}
+
+/*
+ * Reading a group's counters during a calibration, and the run time that its programs measure.
+ */
+
+int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows)
+{
+	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_STATS), 0);
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	*ret_rows = info.max_entries;
+	return map_mmap(fd, info.max_entries * sizeof(struct fsn_stat), ret_stats);
+}
+
+/* Adds the counters of @fn at @offset of struct fsn_counts, over all shards. */
+static uint64_t counters_sum(const struct counters_of *c, uint32_t fn, size_t offset)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t row = fn; row < c->row_cnt; row += c->fn_cnt) {
+		const char *n = (const char *)&c->stat[row].n;
+
+		sum += __atomic_load_n((const uint64_t *)(n + offset), __ATOMIC_RELAXED);
+	}
+	return sum;
+}
+
+#define SUM_OF(c, fn, name) counters_sum(c, fn, offsetof(struct fsn_counts, name))
+
+static void runs_add(uint64_t *ns, int *cnt, uint64_t took_ns, uint64_t hits)
+{
+	if (hits && *cnt < RUNS_MAX)
+		ns[(*cnt)++] = took_ns / hits;
+}
+
+/* Calls @call, which calls @fn, and adds the run times that were measured meanwhile. */
+static void runs_watch(const struct counters_of *c, uint32_t fn, struct runs *runs,
+	void (*call)(void *arg), void *arg)
+{
+	uint64_t entry_ns = SUM_OF(c, fn, entry_ns), entry_runs = SUM_OF(c, fn, entry_runs),
+		 end_ns = SUM_OF(c, fn, end_ns), end_runs = SUM_OF(c, fn, end_runs);
+
+	call(arg);
+	runs_add(runs->entry_ns, &runs->entry_cnt, SUM_OF(c, fn, entry_ns) - entry_ns,
+		SUM_OF(c, fn, entry_runs) - entry_runs);
+	runs_add(runs->end_ns, &runs->end_cnt, SUM_OF(c, fn, end_ns) - end_ns,
+		SUM_OF(c, fn, end_runs) - end_runs);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Sorts @values. 0: there are none. */
+static uint64_t lower_quartile(uint64_t *values, int cnt)
+{
+	qsort(values, cnt, sizeof(*values), compare_u64);
+	return cnt ? values[cnt / 4] : 0;
+}
+
+/* A clock may have steps of 10 ns, so that one of the values alone says little. */
+static uint64_t lower_mean(uint64_t *values, int cnt)
+{
+	uint64_t sum = 0;
+	int half = (cnt + 1) / 2;
+
+	qsort(values, cnt, sizeof(*values), compare_u64);
+	for (int i = 0; i < half; i++)
+		sum += values[i];
+	return half ? sum / half : 0;
+}
+
+/* The mean of the lower half of those, entry and end together; 0: there are none. */
+static uint64_t runs_usual(struct runs *runs)
+{
+	return lower_mean(runs->entry_ns, runs->entry_cnt) +
+		lower_mean(runs->end_ns, runs->end_cnt);
+}
+
+/*
+ * Timing system calls of our own while they are targets: one whose end is looked for, and one that is only counted.
+ *
+ * What disturbs only ever adds: of many windows the one that took least counts, and what the
+ * same calls took before is taken off. All processes pay meanwhile, for a tenth of a second.
+ */
+
+#define CALLS_CACHE   "syscalls"
+#define CALLS_CODE_NO 2 /* one more when what is timed is another */
+#define CALL_TIMES   100
+#define WINDOWS 200
+
+/* The order of these is that of a draft: what has times stands first. */
+enum { TIMED, COUNTED, CALL_CNT };
+
+static const struct {
+	const char *target;
+	long number;
+} calls[CALL_CNT] = {
+	[TIMED] = { "s:getppid", SYS_getppid },
+	[COUNTED] = { "s:getuid", SYS_getuid },
+};
+
+struct took {
+	uint64_t bare_ns[CALL_CNT], probed_ns[CALL_CNT]; /* of CALL_TIMES calls */
+	uint64_t run_ns[CALL_CNT]; /* the programs' own, of one call; 0: not known */
+};
+
+static uint64_t time_call_window(long number)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+
+	for (int i = 0; i < CALL_TIMES; i++)
+		syscall(number);
+	return clock_ns(CLOCK_MONOTONIC) - start;
+}
+
+static void time_calls(uint64_t ns[CALL_CNT])
+{
+	for (int i = 0; i < CALL_CNT; i++)
+		ns[i] = UINT64_MAX;
+	for (int n = 0; n < WINDOWS; n++)
+		for (int i = 0; i < CALL_CNT; i++) {
+			uint64_t took = time_call_window(calls[i].number);
+
+			ns[i] = took < ns[i] ? took : ns[i];
+		}
+}
+
+static void call_window(void *arg)
+{
+	(void)time_call_window(*(const long *)arg);
+}
+
+static int measure_calls(int dir_fd, void *arg)
+{
+	_cleanup_mapping_ struct map_mapping stats = {};
+	struct counters_of counters = { .fn_cnt = CALL_CNT };
+	struct took *took = arg;
+	int code = counters_map(dir_fd, &stats, &counters.row_cnt);
+
+	if (code)
+		return code;
+	counters.stat = stats.addr;
+	time_calls(took->probed_ns);
+	for (int i = 0; i < CALL_CNT; i++) {
+		struct runs runs = {};
+
+		for (int n = 0; n < WINDOWS; n++)
+			runs_watch(&counters, i, &runs, call_window, (void *)&calls[i].number);
+		took->run_ns[i] = runs_usual(&runs);
+	}
+	return 0;
+}
+
+static int calls_draft(struct draft **ret_draft, struct err *err)
+{
+	const char *functions[CALL_CNT];
+	struct draft_opts opts = { .name = "calibration", .functions = functions,
+		.function_cnt = CALL_CNT };
+	int code;
+
+	for (int i = 0; i < CALL_CNT; i++)
+		functions[i] = calls[i].target;
+	kernel_rules(&opts.rules, LINK_AUTO);
+	code = draft_new(&opts, ret_draft, err);
+	if (code)
+		return code;
+	if ((*ret_draft)->probed_cnt != CALL_CNT)
+		return err_set(err, -ENOENT, "cannot find system calls to be timed");
+	(*ret_draft)->targets[COUNTED].plan.exit = PLAN_EXIT_NONE;
+	(*ret_draft)->timed_cnt = COUNTED;
+	return 0;
+}
+
+/* "1-0123456789abcdef": whose figures they are. */
+static void owner_of(char *buf, size_t size)
+{
+	snprintf(buf, size, "%d-%016" PRIx64, CALLS_CODE_NO, engine_programs_id());
+}
+
+bool calibration_read_calls(struct price *price)
+{
+	_cleanup_free_ char *text = bootcache_read(CALLS_CACHE);
+	uint32_t *ns = price->whole_ns[PRICE_SYSCALL], *run_ns = price->run_ns[PRICE_SYSCALL];
+	char owner[32], of[32];
+	unsigned long long at_ns;
+
+	owner_of(owner, sizeof(owner));
+	if (!text || sscanf(text, "%31s at %llu: %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32,
+			     of, &at_ns, &ns[PRICE_COUNT], &ns[PRICE_RETURN],
+			     &run_ns[PRICE_COUNT], &run_ns[PRICE_RETURN]) != 6 ||
+		strcmp(of, owner) != 0 || !at_ns) {
+		ns[PRICE_COUNT] = ns[PRICE_RETURN] = 0;
+		run_ns[PRICE_COUNT] = run_ns[PRICE_RETURN] = 0;
+		return false;
+	}
+	if (!price->at_ns)
+		price->at_ns = at_ns;
+	return true;
+}
+
+static void price_write(const struct price *price)
+{
+	const uint32_t *ns = price->whole_ns[PRICE_SYSCALL], *run_ns = price->run_ns[PRICE_SYSCALL];
+	char owner[32], text[128];
+
+	owner_of(owner, sizeof(owner));
+	snprintf(text, sizeof(text),
+		"%s at %" PRIu64 ": %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", owner,
+		clock_ns(CLOCK_REALTIME), ns[PRICE_COUNT], ns[PRICE_RETURN], run_ns[PRICE_COUNT],
+		run_ns[PRICE_RETURN]);
+	bootcache_write(CALLS_CACHE, text);
+}
+
+static uint32_t more_ns(const struct took *took, int call)
+{
+	uint64_t bare = took->bare_ns[call], probed = took->probed_ns[call];
+
+	return probed > bare ? (probed - bare) / CALL_TIMES : 1;
+}
+
+int calibrate_calls(struct bpffs *fs, struct price *price, struct err *err)
+{
+	const struct attach_opts attach = { .processes = true, .nesting = true };
+	_cleanup_draft_ struct draft *draft = NULL;
+	struct took took = {};
+	struct price of = {};
+	int code = calls_draft(&draft, err);
+
+	time_calls(took.bare_ns);
+	if (!code)
+		code = attach_measure(draft, &attach, fs, measure_calls, &took, err);
+	if (code)
+		return err_wrap(err, "cannot time system calls");
+	of.whole_ns[PRICE_SYSCALL][PRICE_COUNT] = more_ns(&took, COUNTED);
+	of.whole_ns[PRICE_SYSCALL][PRICE_RETURN] = more_ns(&took, TIMED);
+	of.run_ns[PRICE_SYSCALL][PRICE_COUNT] = took.run_ns[COUNTED];
+	of.run_ns[PRICE_SYSCALL][PRICE_RETURN] = took.run_ns[TIMED];
+	price_write(&of);
+	if (!calibration_read_calls(price)) {
+		memcpy(price->whole_ns[PRICE_SYSCALL], of.whole_ns[PRICE_SYSCALL],
+			sizeof(of.whole_ns[PRICE_SYSCALL]));
+		memcpy(price->run_ns[PRICE_SYSCALL], of.run_ns[PRICE_SYSCALL],
+			sizeof(of.run_ns[PRICE_SYSCALL]));
+	}
+	return 0;
+}
+
+/* --- timing functions of our own under probes, all kinds of them in one attach ------------- */
+
+/*
+ * What disturbs only ever adds, and often does so for a while: on a busy machine a window
+ * of calls can be half as long again as the next. So of each window the tenth that is
+ * fastest is looked at, the lowest of all windows is taken, and when the next lowest is not
+ * nearly the same the figures are told to be noise. What is subtracted from every duration
+ * must rather be too little than too much.
+ *
+ * What calls take of their caller's time is taken off its own time, often a thousand times, and
+ * too little is as wrong there as too much: the lower quartile of windows inside of a probed
+ * call, since a call in a call takes a bit more.
+ *
+ * The programs' own run time is a part of all that. They measure it here as in any group, whose run
+ * time is compared with it.
+ */
 
 /* --- functions to be probed: their first instruction is known ------------------------------- */
 
@@ -142,13 +504,6 @@ static uint32_t spread_of(const struct lowest *l)
 	if (!l->first || l->second == UINT64_MAX)
 		return 0;
 	return (l->second - l->first) * 1000 / l->first;
-}
-
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
 }
 
 static uint64_t recorded(const struct windows *w, uint32_t fn)

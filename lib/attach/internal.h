@@ -30,9 +30,6 @@ int attach_check_absent(const struct bpffs *fs, const char *name, struct err *er
 bool attach_links_by_pid(
 	const struct draft *draft, const struct attach_opts *opts, enum link_mode mode);
 
-/* calibrate_kept.c: keeps @calibration for calibration_read(), till the next boot. */
-void calibration_write(enum link_mode mode, const struct calibration *calibration);
-
 /* calibrate_runs.c: the counters of the group whose pins are in @dir_fd, and how many there are. */
 int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows);
 
@@ -41,25 +38,12 @@ struct counters_of {
 	uint32_t fn_cnt, row_cnt;
 };
 
-/* Adds the counters of @fn at @offset of struct fsn_counts, over all shards. */
-uint64_t counters_sum(const struct counters_of *c, uint32_t fn, size_t offset);
-
 /* Run times that programs have measured of calls. */
 #define RUNS_MAX 256
 struct runs {
 	uint64_t entry_ns[RUNS_MAX], end_ns[RUNS_MAX];
 	int entry_cnt, end_cnt;
 };
-
-/* Calls @call, which calls @fn, and adds the run times that were measured meanwhile. */
-void runs_watch(const struct counters_of *c, uint32_t fn, struct runs *runs,
-	void (*call)(void *arg), void *arg);
-
-/* The mean of the lower half of those, entry and end together; 0: there are none. */
-uint64_t runs_usual(struct runs *runs);
-
-/* Sorts @values. 0: there are none. */
-uint64_t lower_quartile(uint64_t *values, int cnt);
 
 /* tables.c: a file that may lie on a stack. */
 struct stack_file {
