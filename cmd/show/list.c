@@ -475,18 +475,31 @@ void out_budget(struct out *out, const struct group *group)
 
 /* --- the bound on the overhead of a group -------------------------------------------------------- */
 
-static void bound_name(struct bound *b, const struct target *t)
+/* Puts @one among the @cnt of @most that have the most by @amount, BOUND_NAMES of them. */
+static void keep_most(
+	const void **most, size_t *cnt, const void *one, uint64_t (*amount)(const void *one))
 {
-	size_t at = b->named;
+	size_t at = *cnt;
 
-	while (at && b->expensive[at - 1]->cost_ns < t->cost_ns)
+	while (at && amount(most[at - 1]) < amount(one))
 		at--;
 	if (at == BOUND_NAMES)
 		return;
-	b->named += b->named < BOUND_NAMES;
-	memmove(&b->expensive[at + 1], &b->expensive[at],
-		(b->named - at - 1) * sizeof(*b->expensive));
-	b->expensive[at] = t;
+	*cnt += *cnt < BOUND_NAMES;
+	memmove(&most[at + 1], &most[at], (*cnt - at - 1) * sizeof(*most));
+	most[at] = one;
+}
+
+static uint64_t cost_of(const void *one)
+{
+	const struct target *t = one;
+
+	return t->cost_ns;
+}
+
+static void bound_name(struct bound *b, const struct target *t)
+{
+	keep_most((const void **)b->expensive, &b->named, t, cost_of);
 }
 
 void bound_count(const struct draft *draft, struct bound *ret_bound)
@@ -545,33 +558,21 @@ void bound_shed_text(
 	names_text(&b, buf, len, size);
 }
 
-/* As many as are named. */
-static size_t most_shed(const struct stats *s, const struct stats_func **ret_funcs)
+static uint64_t shed_of(const void *one)
 {
-	size_t cnt = 0;
+	const struct stats_func *f = one;
 
-	for (size_t i = 0; i < s->func_cnt; i++) {
-		const struct stats_func *f = &s->funcs[i];
-		size_t at = cnt;
-
-		if (!stats_is_shed(s->group, f->fn, &f->n))
-			continue;
-		while (at && ret_funcs[at - 1]->n.sampled_out < f->n.sampled_out)
-			at--;
-		if (at == BOUND_NAMES)
-			continue;
-		cnt += cnt < BOUND_NAMES;
-		memmove(&ret_funcs[at + 1], &ret_funcs[at], (cnt - at - 1) * sizeof(*ret_funcs));
-		ret_funcs[at] = f;
-	}
-	return cnt;
+	return f->n.sampled_out;
 }
 
 bool bound_shed_calls(const struct stats *s, char *buf, size_t size)
 {
 	const struct stats_func *most[BOUND_NAMES];
-	size_t cnt = most_shed(s, most), len;
+	size_t cnt = 0, len;
 
+	for (size_t i = 0; i < s->func_cnt; i++)
+		if (stats_is_shed(s->group, s->funcs[i].fn, &s->funcs[i].n))
+			keep_most((const void **)most, &cnt, &s->funcs[i], shed_of);
 	len = snprintf(buf, size, "above the overhead of %g %%, calls were counted but not timed: ",
 		group_info(s->group).budget / 1e4);
 	for (size_t i = 0; i < cnt && len < size; i++)
