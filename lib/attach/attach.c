@@ -596,7 +596,8 @@ int attach_draft(const struct draft *draft, const struct attach_opts *opts, stru
 }
 
 /*
- * Makes a group without a name, with @bare instead of links or with @measure after them, and removes
+ * Makes a group without a name, with @bare instead of links or with @measure after them, and
+ * removes
  * it.
  */
 static int make_nameless(const struct draft *draft, const struct attach_opts *opts, struct bpffs *fs,

@@ -154,7 +154,7 @@ _must_check_ int budget_try(struct draft *draft, const struct draft_opts *how,
 /* bound.c: true if functions of @draft can be sampled, only counted or left out. */
 bool bound_can_limit(const struct draft *draft);
 
-/* --- shed.c: functions that become too expensive while the group counts ---------------------------------- */
+/* --- bound.c: functions that become too expensive while the group counts ---------------------------------- */
 
 /*
  * Watches what an attached group costs, and removes probes of functions that are called so often
@@ -198,7 +198,7 @@ uint64_t shed_over_share(const struct shed *s);
 /* Marks targets of @draft, that of shed_new(), as left out. Returns how many it has left out. */
 size_t shed_tell(const struct shed *s, struct draft *draft);
 
-/* --- guard.c: new groups after their command has ended --------------------------------------------- */
+/* --- bound.c: new groups after their command has ended --------------------------------------------- */
 
 /*
  * A process that stays for GUARD_NS after this one has ended, and watches the groups of

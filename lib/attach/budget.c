@@ -14,7 +14,8 @@
 #include "target/kind.h"
 
 /*
- * Which functions to sample, only count or leave out, so that their probes stay within the bound. Pure.
+ * Which functions to sample, only count or leave out, so that their probes stay within the bound.
+ * Pure.
  */
 
 #define S_NS       1000000000ULL

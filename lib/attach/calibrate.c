@@ -126,6 +126,18 @@ bool calibration_read(enum link_mode mode, struct calibration *ret_calibration)
  * Reading a group's counters during a calibration, and the run time that its programs measure.
  */
 
+struct counters_of {
+	const struct fsn_stat *stat;
+	uint32_t fn_cnt, row_cnt;
+};
+
+/* Run times that programs have measured of calls. */
+#define RUNS_MAX 256
+struct runs {
+	uint64_t entry_ns[RUNS_MAX], end_ns[RUNS_MAX];
+	int entry_cnt, end_cnt;
+};
+
 int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows)
 {
 	_cleanup_close_ int fd = bpffs_get(dir_fd, map_pin_name(MAPID_STATS), 0);
@@ -209,7 +221,8 @@ static uint64_t runs_usual(struct runs *runs)
 }
 
 /*
- * Timing system calls of our own while they are targets: one whose end is looked for, and one that is only counted.
+ * Timing system calls of our own while they are targets: one whose end is looked for, and one
+ * that is only counted.
  *
  * What disturbs only ever adds: of many windows the one that took least counts, and what the
  * same calls took before is taken off. All processes pay meanwhile, for a tenth of a second.

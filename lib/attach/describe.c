@@ -531,7 +531,8 @@ static void describe_price(const struct group_func *shown, bool steps_jumps,
 }
 
 /*
- * The cost of a call of @f by which the programs limit it, or 0. Only a session's entry can decline the
+ * The cost of a call of @f by which the programs limit it, or 0. Only a session's entry can
+ * decline the
  * return probe: with others a call that is not followed costs nearly as much.
  */
 static uint32_t shed_ns(const struct draft *draft, const struct attach_opts *opts,

@@ -30,22 +30,10 @@ int attach_check_absent(const struct bpffs *fs, const char *name, struct err *er
 bool attach_links_by_pid(
 	const struct draft *draft, const struct attach_opts *opts, enum link_mode mode);
 
-/* calibrate_runs.c: the counters of the group whose pins are in @dir_fd, and how many there are. */
+/* calibrate.c: the counters of the group whose pins are in @dir_fd, and how many there are. */
 int counters_map(int dir_fd, struct map_mapping *ret_stats, uint32_t *ret_rows);
 
-struct counters_of {
-	const struct fsn_stat *stat;
-	uint32_t fn_cnt, row_cnt;
-};
-
-/* Run times that programs have measured of calls. */
-#define RUNS_MAX 256
-struct runs {
-	uint64_t entry_ns[RUNS_MAX], end_ns[RUNS_MAX];
-	int entry_cnt, end_cnt;
-};
-
-/* tables.c: a file that may lie on a stack. */
+/* stacks.c: a file that may lie on a stack. */
 struct stack_file {
 	struct elf_file *elf;
 	struct elf_file *owned; /* the same, or NULL */
@@ -295,7 +283,7 @@ int engine_follow(struct engine *e, int from_fd, int dir_fd, struct err *err);
 _must_check_ int description_breaks(const struct probes *p, const struct draft *draft, int dir_fd,
 	struct err *err);
 
-/* --- clones.c: programs that libbpf has loaded, loaded again --------------------------------- */
+/* --- links.c: programs that libbpf has loaded, loaded again --------------------------------- */
 
 struct clones;
 struct bpf_program;
@@ -347,8 +335,6 @@ void description_done(struct description *d);
 /* Writes it, and @meta with what it adds, into the engine's maps. */
 int description_write(const struct description *d, const struct draft *draft,
 	const struct attach_opts *opts, struct engine *e, struct fsn_meta *meta, struct err *err);
-
-/* --- arguments.c: what its functions make of arguments --------------------------------------- */
 
 /* --- budget.c: what calls cost, and what to give up; pure --------------- */
 
@@ -409,10 +395,10 @@ size_t budget_leave_out(struct budget_func *funcs, size_t cnt, uint32_t share);
  */
 void budget_fit(struct budget_func *funcs, size_t cnt, uint32_t share);
 
-/* bound.c: true if @t of @draft must be kept as it is. */
+/* budget.c: true if @t of @draft must be kept as it is. */
 bool budget_is_exact(const struct draft *draft, const struct target *t);
 
-/* --- stage.c: how often functions are called, before their calls are timed ------------------- */
+/* --- budget.c: how often functions are called, before their calls are timed ------------------- */
 
 /*
  * Finds the processes whose CPU time bounds the cost of @draft: those of the filter, those that map

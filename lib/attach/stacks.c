@@ -26,7 +26,8 @@
 #include "unwind/python.h"
 
 /*
- * By what stacks are followed: a table of rows for each file, made when a group is attached, or when a walk has met the file.
+ * By what stacks are followed: a table of rows for each file, made when a group is attached, or
+ * when a walk has met the file.
  */
 
 #define TABLES_BYTES_MAX  (256ULL << 20)
@@ -255,7 +256,8 @@ static void describe_file(
 }
 
 /*
- * Of an interpreter of Python what its frames are found by, and marks in its rows. In the kernel its
+ * Of an interpreter of Python what its frames are found by, and marks in its rows. In the kernel
+ * its
  * addresses count from where the file's first byte would be. Whether it is one; -ENOMEM.
  */
 static int python_add(struct tables *t, struct elf_file *elf, struct unwind_rows *rows,

@@ -21,7 +21,8 @@
 #include "unwind/python.h"
 
 /*
- * What code is called that a process has made itself: /tmp/perf-PID.map, which JIT compilers write for perf(1), a line for each piece, "START SIZE NAME" with numbers in hex.
+ * What code is called that a process has made itself: /tmp/perf-PID.map, which JIT compilers
+ * write for perf(1), a line for each piece, "START SIZE NAME" with numbers in hex.
  */
 
 /* Limits for all maps together, because traced processes write them. */
@@ -235,7 +236,8 @@ const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr)
 }
 
 /*
- * What frames are called: by symbols of their files and lines of their source, and those of Python by the copies of code that walks have made.
+ * What frames are called: by symbols of their files and lines of their source, and those of
+ * Python by the copies of code that walks have made.
  */
 
 /* The function that covers it, as its source has it. */
@@ -368,7 +370,8 @@ static bool name_read(const struct group *g, uint32_t number, uint32_t at, struc
 }
 
 /*
- * What a frame of Python is called in @g: one name with its source and line, 0 where that is not known,
+ * What a frame of Python is called in @g: one name with its source and line, 0 where that is not
+ * known,
  * which are its code's. To be freed as those of frame_names().
  */
 static struct frame_name *python_names(const struct group *g, uint64_t frame, size_t *ret_cnt)

@@ -21,7 +21,8 @@
 #include "proc/proc.h"
 
 /*
- * Where probes go, written down in their folder: a map that no program uses. And breakpoints that nobody owns: taken away by attaching and detaching where they are.
+ * Where probes go, written down in their folder: a map that no program uses. And breakpoints that
+ * nobody owns: taken away by attaching and detaching where they are.
  *
  * The kernel finds a breakpoint in place and takes it for its own, and takes it away with
  * the probe, unless somebody else has one there (install_breakpoint and remove_breakpoint,

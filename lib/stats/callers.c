@@ -15,7 +15,8 @@
 #include "proc/proc.h"
 
 /*
- * Where calls were made: addresses of processes as functions, or files, and how far behind their beginning.
+ * Where calls were made: addresses of processes as functions, or files, and how far behind their
+ * beginning.
  *
  * A program's code lies elsewhere in each process, and when that has ended nobody knows where
  * it lay. So what is named is kept in the group, beside its row, and what programs saw of it.

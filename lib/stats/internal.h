@@ -93,7 +93,7 @@ static inline int base_memory_fd(const struct group *g, uint32_t index)
 }
 
 /*
- * allocations.c: .memory of all functions; and .holders, with what each row of keys has, by its
+ * rows.c: .memory of all functions; and .holders, with what each row of keys has, by its
  * number: NULL where no blocks are followed, or who reads may not see them. Free *@ret_rows.
  */
 int stats_read_memory(
@@ -125,7 +125,7 @@ void spreads_done(struct spreads *spreads);
 void spread_take(const struct spreads *spreads, uint32_t nth, struct stats *s, struct stats_row *row);
 void spreads_forget(struct stats *s);
 
-/* kernels.c: the same for .gpus. */
+/* callers.c: the same for .gpus. */
 void stats_read_gpus(const struct group *g, struct stats *s);
 
 /* What a row has had since the baseline, in which it was as @base. */
@@ -179,7 +179,7 @@ bool callers_line(struct callers *c, const struct group *g, const struct stats_r
 const char *callers_intern(struct stats *s, const char *text);
 void callers_done(struct stats *s);
 
-/* --- kernels.c: which kernels were launched ---------------------------------------------------- */
+/* --- callers.c: which kernels were launched ---------------------------------------------------- */
 
 /* A launch as its row has it. */
 struct launch {

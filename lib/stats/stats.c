@@ -172,7 +172,8 @@ static void func_doubt(struct stats_func *f)
 #define PROBES_NOISE 10 /* the error of what is taken off for probes of calls inside is one in ten */
 
 /*
- * The error of one time of @f: of what is taken off for its own probes and for those inside of it. If
+ * The error of one time of @f: of what is taken off for its own probes and for those inside of
+ * it. If
  * what it takes on a CPU is within that, nothing can be said about how long it waited for one.
  */
 static uint64_t noise_of(const struct stats_func *f, enum price_site site)
@@ -410,7 +411,7 @@ int stats_collect(const struct group *g, const struct stats_view *view,
 	return 0;
 }
 
-/* -EAGAIN: a reset came in between, or a fold of ended processes (lib/procs.c). */
+/* -EAGAIN: a reset came in between, or a fold of ended processes (detail.c). */
 static int read_once(const struct group *g, const struct stats_view *how, struct stats **ret_stats,
 	struct err *err)
 {

@@ -228,7 +228,8 @@ static void dwarf_pass(struct dwarf_reader *d, Dwarf_Die *die, struct type_step 
 }
 
 /*
- * Arguments of functions of Go: each in as many registers as it has parts (Go's src/cmd/compile/abi-internal.md), results among them in the debug information.
+ * Arguments of functions of Go: each in as many registers as it has parts (Go's
+ * src/cmd/compile/abi-internal.md), results among them in the debug information.
  */
 
 #ifdef __aarch64__

@@ -21,7 +21,7 @@ void dwarf_reader_init(struct dwarf_reader *d, struct targets *targets);
 bool dwarf_step_from(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *ret);
 
 /*
- * types_go.c: reads arguments and the first result of @func, which Go passes in registers. Errors
+ * Reads arguments and the first result of @func, which Go passes in registers. Errors
  * as of proto_add().
  */
 _must_check_ int go_read_func(struct dwarf_reader *d, Dwarf_Die *func, struct proto *p);

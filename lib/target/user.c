@@ -119,7 +119,8 @@ void jumps_done(struct draft *draft)
 }
 
 /*
- * Processes whose signal handlers leave the calls that they interrupt, so that no function which they can call may have a return probe.
+ * Processes whose signal handlers leave the calls that they interrupt, so that no function which
+ * they can call may have a return probe.
  *
  * The files of such a process are searched for handlers: the probed file itself, the files that
  * processes map which map it, and those that a program to be run needs. Files that are loaded
@@ -377,7 +378,8 @@ static bool user_is_c_library(const char *soname)
 }
 
 /*
- * Why calls of functions of @elf meet no code that unwinds, switches stacks or is loaded later, as a
+ * Why calls of functions of @elf meet no code that unwinds, switches stacks or is loaded later,
+ * as a
  * sentence in static storage, or NULL when nothing says so: an executable that needs only the C
  * library family, names nothing of that kind, and has no instruction that switches stacks. One with
  * more than 2 MB of code is not examined. Never a library: its users are not known.
