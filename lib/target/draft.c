@@ -414,7 +414,8 @@ static int draft_find(struct draft *draft, const struct objects *objects, struct
 		for (size_t i = 0; i < r->cnt; i++)
 			if (kind_of(&r->req[i]) == kind)
 				reqs[cnt++] = &r->req[i];
-		code = kind->find(draft->finder, objects, reqs, cnt, &draft->found, err);
+		code = target_kind_find(
+			kind, draft->finder, objects, reqs, cnt, &draft->found, err);
 		for (size_t i = first; !code && i < draft->found.cnt; i++)
 			draft->found.target[i].kind = kind;
 	}

@@ -259,8 +259,6 @@ static int gpu_find(struct libfind *finder, const struct objects *objects,
 	size_t first = targets->cnt;
 	int code = 0;
 
-	if (!req_cnt)
-		return 0;
 	if (!objects->cnt) {
 		code = find_libs(finder, &own, err);
 		objects = &own;
@@ -275,8 +273,6 @@ static int gpu_find(struct libfind *finder, const struct objects *objects,
 			code = find_request(&f, objects, err);
 		pattern_done(&f.pattern);
 	}
-	if (code)
-		targets_cut(targets, first);
 	return code;
 }
 

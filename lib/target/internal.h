@@ -41,7 +41,7 @@ void event_declare(
 /* Probes of an event, and of that with which a span ends. */
 int event_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode);
-/* A thread is in a span, or it is gone: there is no stack that could say more. */
+/* A thread is in a span or in the kernel, or it is gone: there is no stack that could say more. */
 bool event_call_is_over(struct proc_stack *stack, uint64_t where);
 /* Of what may lie in a file, and in the kernel. */
 bool event_is_stale(const char *path, const struct object_id *id);
@@ -61,6 +61,11 @@ struct preset_value syscall_value(const struct trace_field *f);
 
 /* Of "A..B", two events, where B begins; NULL: it is none. */
 const char *span_end(const char *func);
+
+/* .find() of @kind, if there are requests; after an error @targets has what it had before. */
+int target_kind_find(const struct target_kind *kind, struct libfind *finder,
+	const struct objects *objects, const struct request *const *reqs, size_t req_cnt,
+	struct targets *targets, struct err *err);
 
 /* The kind that @func says in front, or NULL. */
 const struct target_kind *target_kind_said(const char *func);

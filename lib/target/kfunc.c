@@ -209,8 +209,6 @@ static int kfunc_find(struct libfind *finder, const struct objects *objects,
 	_cleanup_kfuncs_ struct kfuncs *kfuncs = NULL;
 	int code;
 
-	if (!req_cnt)
-		return 0;
 	f.errors = errno_type(targets);
 	f.types = btf_types_new(targets);
 	code = kfuncs_open(&kfuncs, err);
@@ -218,8 +216,6 @@ static int kfunc_find(struct libfind *finder, const struct objects *objects,
 	for (size_t i = 0; !code && i < req_cnt; i++)
 		code = find_request(&f, reqs[i], err);
 	btf_types_free(f.types);
-	if (code)
-		targets_cut(targets, f.first);
 	return code;
 }
 
@@ -311,12 +307,6 @@ static bool kfunc_is_stale(const char *path, const struct object_id *id)
 	return access(folder, F_OK) != 0;
 }
 
-/* Its end can't be missed while its thread is there. */
-static bool kfunc_call_is_over(struct proc_stack *stack, uint64_t where)
-{
-	return false;
-}
-
 const struct target_kind target_kfunc = {
 	.number = TARGET_KFUNC,
 	.prefix = "k",
@@ -330,6 +320,6 @@ const struct target_kind target_kfunc = {
 	.plan = kfunc_plan,
 	.link = kfunc_link,
 	.is_stale = kfunc_is_stale,
-	.call_is_stale = kfunc_call_is_over,
-	.call_is_lost = kfunc_call_is_over,
+	.call_is_stale = event_call_is_over,
+	.call_is_lost = event_call_is_over,
 };

@@ -60,6 +60,18 @@ const struct target_kind *target_kind_of(const char *func)
 	return kind ? kind : &target_user;
 }
 
+int target_kind_find(const struct target_kind *kind, struct libfind *finder,
+	const struct objects *objects, const struct request *const *reqs, size_t req_cnt,
+	struct targets *targets, struct err *err)
+{
+	size_t first = targets->cnt;
+	int code = req_cnt ? kind->find(finder, objects, reqs, req_cnt, targets, err) : 0;
+
+	if (code)
+		targets_cut(targets, first);
+	return code;
+}
+
 int target_kind_check_condition(const struct target_kind *kind, struct err *err)
 {
 	if (!kind->is_wait)

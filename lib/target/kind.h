@@ -172,8 +172,8 @@ struct target_kind {
 
 	/*
 	 * Adds what @reqs, all of this kind, mean, and which optional ones mean nothing.
-	 * @objects are those of --lib or the preset, and may be none. All or nothing; errors
-	 * as of resolve_functions().
+	 * @objects are those of --lib or the preset, and may be none. @reqs are one or more.
+	 * Errors as of resolve_functions().
 	 */
 	int (*find)(struct libfind *finder, const struct objects *objects,
 		const struct request *const *reqs, size_t req_cnt, struct targets *targets,

@@ -36,7 +36,8 @@ static int find_event(struct libfind *finder, const struct request *req, const c
 	*one = (struct request) { .func = func };
 	if (pattern_is_glob(func))
 		return err_set(err, -EINVAL, "'%s': a span is from one event to another", req->func);
-	code = kind->find(finder, NULL, (const struct request *const[]) { one }, 1, targets, err);
+	code = target_kind_find(kind, finder, NULL, (const struct request *const[]) { one }, 1,
+		targets, err);
 	if (code)
 		return code;
 	if (targets->cnt != first + 1)
@@ -95,7 +96,6 @@ static int span_find(struct libfind *finder, const struct objects *objects,
 	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
 	struct err *err)
 {
-	size_t first = targets->cnt;
 	int code = 0;
 
 	for (size_t i = 0; !code && i < req_cnt; i++) {
@@ -103,8 +103,6 @@ static int span_find(struct libfind *finder, const struct objects *objects,
 		if (code == -ENOENT && reqs[i]->optional)
 			code = targets_miss(targets, reqs[i]);
 	}
-	if (code)
-		targets_cut(targets, first);
 	return code;
 }
 

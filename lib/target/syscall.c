@@ -356,16 +356,12 @@ static int syscall_find(struct libfind *finder, const struct objects *objects,
 	struct err why = {};
 	int code = 0;
 
-	if (!req_cnt)
-		return 0;
 	f.errors = errno_type(targets);
 	tracefs = tracefs_open(&why);
 	f.tracefs = tracefs;
 	f.tracefs_why = tracefs < 0 ? targets_text(targets, why.msg) : NULL;
 	for (size_t i = 0; !code && i < req_cnt; i++)
 		code = find_request(&f, reqs[i], err);
-	if (code)
-		targets_cut(targets, f.first);
 	return code;
 }
 
@@ -423,20 +419,6 @@ static int syscall_link(
 	return 0;
 }
 
-/* --- calls in progress ---------------------------------------------------------------------- */
-
-/* System calls don't come and go while a kernel runs. */
-static bool syscall_is_stale(const char *path, const struct object_id *id)
-{
-	return false;
-}
-
-/* Its end can't be missed while its thread is there. */
-static bool syscall_call_is_over(struct proc_stack *stack, uint64_t where)
-{
-	return false;
-}
-
 /* There are some 360, and nearly all that every process does goes through this many. */
 #define SYSCALLS_MOST 200
 
@@ -454,7 +436,7 @@ const struct target_kind target_syscall = {
 	.find = syscall_find,
 	.plan = syscall_plan,
 	.link = syscall_link,
-	.is_stale = syscall_is_stale,
-	.call_is_stale = syscall_call_is_over,
-	.call_is_lost = syscall_call_is_over,
+	.is_stale = never_stale,
+	.call_is_stale = event_call_is_over,
+	.call_is_lost = event_call_is_over,
 };

@@ -230,8 +230,6 @@ static int tracepoint_find(struct libfind *finder, const struct objects *objects
 	_cleanup_close_ int tracefs = -1;
 	int code = 0;
 
-	if (!req_cnt)
-		return 0;
 	tracefs = tracefs_open(err);
 	if (tracefs < 0)
 		return tracefs;
@@ -239,8 +237,6 @@ static int tracepoint_find(struct libfind *finder, const struct objects *objects
 	for (size_t i = 0; !code && i < req_cnt; i++)
 		code = find_request(&f, reqs[i], err);
 	trace_names_done(&f.names);
-	if (code)
-		targets_cut(targets, f.first);
 	return code;
 }
 

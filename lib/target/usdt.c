@@ -237,8 +237,6 @@ static int usdt_find(struct libfind *finder, const struct objects *objects,
 			code = targets_miss(targets, reqs[i]);
 		}
 	}
-	if (code)
-		targets_cut(targets, first);
 	return code;
 }
 

@@ -105,9 +105,7 @@ static int wait_find(struct libfind *finder, const struct objects *objects,
 
 	for (size_t i = 0; !code && i < req_cnt; i++)
 		code = find_request(targets, reqs[i], err);
-	if (code)
-		targets_cut(targets, first);
-	else
+	if (!code)
 		fold(targets, first);
 	return code;
 }
