@@ -325,13 +325,11 @@ static int list_presets(const struct options *o)
 	_cleanup_table_ struct table *table = table_new(columns, ARRAY_SIZE(columns));
 	_cleanup_json_ struct json *doc = o->g->json ? json_list(o->g, "presets") : NULL;
 	struct preset_entry *entries;
-	struct err err = {};
 	size_t cnt;
 
 	if (o->words.cnt > 1)
 		return cmd_usage(o->g, "'list presets' takes no further words");
-	if (preset_list(&entries, &cnt, &err))
-		return cmd_fail(o->g, &err);
+	preset_list(&entries, &cnt);
 	for (size_t i = 0; i < cnt; i++) {
 		const struct preset_entry *e = &entries[i];
 

@@ -355,8 +355,9 @@ static void hint_memory(const struct draft *draft, struct err *err)
 	bool found = false;
 	size_t cnt = 0;
 
-	if (!symbol || preset_list(&entries, &cnt, NULL))
+	if (!symbol)
 		return;
+	preset_list(&entries, &cnt);
 	for (size_t i = 0; !found && i < cnt; i++) {
 		struct preset_set *set = NULL;
 
@@ -409,7 +410,7 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 	usual = wants_usual_keys(o);
 	o->draft.rules.keep_args |= usual;
 	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
-		code = procs_new("/proc", &o->draft.procs, err);
+		o->draft.procs = procs_new("/proc");
 	if (!code)
 		code = draft_new(&o->draft, &draft, err);
 	if (!code)

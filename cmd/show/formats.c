@@ -200,8 +200,8 @@ static int table_group(
 
 static int print_table(const struct report *r, FILE *f)
 {
-	_cleanup_procs_ struct procs *procs = NULL;
-	int code = procs_new("/proc", &procs, NULL);
+	_cleanup_procs_ struct procs *procs = procs_new("/proc");
+	int code = 0;
 
 	for (size_t i = 0; !code && i < r->cnt; i++) {
 		if (i || !r->first)

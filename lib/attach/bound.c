@@ -78,7 +78,7 @@ static void add_children(struct shed *s)
 	for (; s->pids_fd >= 0 && !bpf_map_get_next_key(s->pids_fd, before, &pid); before = &last) {
 		last = pid;
 		if (pid && pid != FSN_PID_NONE)
-			(void)!load_add(&s->load, pid);
+			load_add(&s->load, pid);
 	}
 }
 
@@ -500,7 +500,7 @@ int shed_new(const struct draft *draft, const struct attach_opts *opts, const st
 	s->share = opts->budget.share;
 	s->price = *price;
 	if (opts->filter.pid_cnt)
-		code = load_new(opts->filter.pids, opts->filter.pid_cnt, &s->load);
+		load_new(opts->filter.pids, opts->filter.pid_cnt, &s->load);
 	else
 		code = stage_load(draft, opts, &s->load, NULL);
 	if (!code)
@@ -566,10 +566,10 @@ static int find_load(struct shed *s, struct procs *procs)
 	/* The machine counts as long as there is no process. */
 	if (!code && cnt && !s->load.cnt) {
 		load_done(&s->load);
-		code = load_new(pids, cnt, &s->load);
+		load_new(pids, cnt, &s->load);
 	}
 	for (size_t i = 0; !code && i < cnt; i++)
-		(void)!load_add(&s->load, pids[i]);
+		load_add(&s->load, pids[i]);
 	return code;
 }
 
@@ -603,7 +603,7 @@ static int shed_new_group(
 	s->price = group_info(group).price;
 	if (s->share && s->price.at_ns) {
 		open_files(s);
-		code = load_new(NULL, 0, &s->load);
+		load_new(NULL, 0, &s->load);
 	} else {
 		code = -ENOENT;
 	}
@@ -660,11 +660,9 @@ static void guard_add(struct guard *g, struct procs *procs, const char *name)
 /* Forgets those that are gone. Returns how many are left. */
 static size_t guard_look(struct guard *g)
 {
-	_cleanup_procs_ struct procs *procs = NULL;
+	_cleanup_procs_ struct procs *procs = procs_new("/proc");
 	size_t kept = 0;
 
-	if (procs_new("/proc", &procs, NULL))
-		return 0;
 	for (size_t i = 0; i < g->cnt; i++) {
 		if (shed_look(g->of[i], procs))
 			g->of[kept++] = g->of[i];
@@ -708,9 +706,11 @@ static void guard_stay(const char *dir, int fd)
 	while ((n = read(fd, &of, sizeof(of))) == sizeof(of) || (n < 0 && errno == EINTR)) {
 		if (n < 0)
 			continue;
-		if (g.fs.fd < 0 &&
-			(bpffs_open(dir, false, &g.fs, NULL) || procs_new("/proc", &procs, NULL)))
-			_exit(0);
+		if (g.fs.fd < 0) {
+			if (bpffs_open(dir, false, &g.fs, NULL))
+				_exit(0);
+			procs = procs_new("/proc");
+		}
 		guard_add(&g, procs, of.name);
 	}
 	procs_free(procs);

@@ -501,12 +501,12 @@ int stage_load(const struct draft *draft, const struct attach_opts *opts, struct
 	int code = 0;
 
 	if (opts->filter.pid_cnt && !opts->children)
-		code = load_new(opts->filter.pids, opts->filter.pid_cnt, ret_load);
+		load_new(opts->filter.pids, opts->filter.pid_cnt, ret_load);
 	else {
 		if (draft_has_files(draft))
 			code = draft_pids(draft, &pids, &cnt, err);
 		if (!code)
-			code = load_new(pids, cnt, ret_load);
+			load_new(pids, cnt, ret_load);
 	}
 	return code ? err_sys(err, code, "cannot look at processes") : 0;
 }

@@ -490,7 +490,7 @@ int stacks_meet(struct bpffs *fs, const struct group *g, bool everywhere, struct
 	code = tables_new(group_fd(g, MAPID_TABLES), group_fd(g, MAPID_STACK_FILES),
 		group_fd(g, MAPID_FILE_OF), group_fd(g, MAPID_PYTHONS), &t);
 	if (!code)
-		code = procs_new("/proc", &procs, NULL);
+		procs = procs_new("/proc");
 	m.t = t;
 	m.procs = procs;
 	if (!code)
@@ -696,10 +696,8 @@ static int files_find(
 	__cleanup(objects_done) struct objects probed = {};
 	int code = 0;
 
-	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
-		code = objects_add(&probed, draft->objects.object[i]);
-	if (code)
-		return code;
+	for (size_t i = 0; i < draft->objects.cnt; i++)
+		objects_add(&probed, draft->objects.object[i]);
 	add_objects(s, draft->finder, &probed);
 	if (opts->unborn) {
 		add_program(s, draft->finder, opts->program);

@@ -69,10 +69,9 @@ bool image_is_start(const struct plan_image *img, uint64_t addr)
 		(n && img->fdes[n - 1].start == addr);
 }
 
-static int refuse(struct plan *plan, const char *why)
+static void refuse(struct plan *plan, const char *why)
 {
 	snprintf(plan->refused, sizeof(plan->refused), "%s", why);
-	return 0;
 }
 
 /*
@@ -93,15 +92,12 @@ static int check_boundary(struct func *f, size_t len, struct plan *plan)
 		base = img->starts[s - 1];
 	if (base == f->entry)
 		return 0;
-	if (!base)
-		return f->at_start
-			? 0
-			: refuse(plan,
-				  "no symbol and no unwind table says where its instructions start");
-	if (f->entry - base > PLAN_MAX_BYTES - 16)
-		return f->at_start
-			? 0
-			: refuse(plan, "too far from the start of its function");
+	if (!base || f->entry - base > PLAN_MAX_BYTES - 16) {
+		if (!f->at_start)
+			refuse(plan, base ? "too far from the start of its function"
+				: "no symbol and no unwind table says where its instructions start");
+		return 0;
+	}
 	ret = func_add_range(f, base, f->entry + (len < 16 ? len : 16));
 	if (ret)
 		return ret;
@@ -110,9 +106,10 @@ static int check_boundary(struct func *f, size_t len, struct plan *plan)
 	func_drop_range(f);
 	if ((found && !bad) || (bad && f->at_start))
 		return 0;
-	return refuse(plan,
+	refuse(plan,
 		bad ? "the code before it can't be disassembled"
 		    : "in the middle of an instruction");
+	return 0;
 }
 
 /* An end for @f, whose code reaches to @limit at most. */
@@ -148,10 +145,14 @@ int func_bounds(struct func *f, struct plan *plan)
 
 	f->entry = plan->addr = f->req->addr;
 	f->at_start = image_is_start(img, f->entry);
-	if (!image_code(img, f->entry, &len))
-		return refuse(plan, "not in the file's executable code");
-	if (img->arch == PLAN_ARM64 && f->entry & 3)
-		return refuse(plan, "not aligned as instructions are");
+	if (!image_code(img, f->entry, &len)) {
+		refuse(plan, "not in the file's executable code");
+		return 0;
+	}
+	if (img->arch == PLAN_ARM64 && f->entry & 3) {
+		refuse(plan, "not aligned as instructions are");
+		return 0;
+	}
 	ret = check_boundary(f, len, plan);
 	if (ret || plan->refused[0])
 		return ret;
@@ -241,9 +242,10 @@ bool func_is_data(struct func *f)
 /* Bytes decoded to tell jumps from bytes that look like them, for all plans together. */
 #define CONFIRM_BYTES (64u << 20)
 
-static int cold_get(struct planner *p)
+static void cold_get(struct planner *p)
 {
-	return p->cold ? 0 : cold_new(&p->img, &p->cold);
+	if (!p->cold)
+		p->cold = cold_new(&p->img);
 }
 
 static size_t jumps_below(const struct cold_index *c, uint64_t target)
@@ -276,10 +278,9 @@ static int confirm_jump(struct func *f, struct jump *j)
 int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr)
 {
 	struct cold_index *c;
-	int ret = cold_get(f->p);
+	int ret;
 
-	if (ret)
-		return ret;
+	cold_get(f->p);
 	c = f->p->cold;
 	*ret_addr = to;
 	for (size_t i = jumps_below(c, from + 1);
@@ -396,18 +397,16 @@ static int add_targets(struct func *f)
 
 int func_add_cold(struct func *f)
 {
-	int ret = cold_get(f->p);
-
+	cold_get(f->p);
 	/* each round adds a range, of which there are few */
-	while (!ret) {
+	for (;;) {
 		int targets = add_targets(f),
 		    jumpers = targets < 0 ? targets : add_jumpers(f);
 
 		if (jumpers < 0)
 			return jumpers;
 		if (!targets && !jumpers)
-			break;
+			return 0;
 		flow_run(f);
 	}
-	return ret;
 }

@@ -93,7 +93,7 @@ static int find_edges(struct early *e)
 	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		const struct insn *insn = &f->p->insns[i];
 		int64_t next = -1;
-		struct edge *more;
+
 
 		if (insn->has_target && insn->target != f->entry) {
 			const struct insn *to = func_insn(f, insn->target);
@@ -108,11 +108,8 @@ static int find_edges(struct early *e)
 				next = goes_on(insn) ? behind(f, i) : -1;
 			if (next < 0 || (side == 1 && next == i + 1))
 				continue;
-			more = array_grow(e->edges, e->edge_cnt, sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			e->edges = more;
-			more[e->edge_cnt++] = (struct edge) { next, i };
+			e->edges = array_grow(e->edges, e->edge_cnt, sizeof(*e->edges));
+			e->edges[e->edge_cnt++] = (struct edge) { next, i };
 		}
 	}
 	if (e->edge_cnt)
@@ -237,11 +234,8 @@ static int add_end(struct early *e, uint32_t idx, const struct tail *t,
 		end->kind = PLAN_END_EARLY;
 		return 0;
 	}
-	end = array_grow(e->ends, e->end_cnt, sizeof(*end));
-	if (!end)
-		return -ENOMEM;
-	e->ends = end;
-	end[e->end_cnt++] = (struct plan_end) {
+	e->ends = array_grow(e->ends, e->end_cnt, sizeof(*e->ends));
+	e->ends[e->end_cnt++] = (struct plan_end) {
 		.addr = insn->addr,
 		.kind = kind,
 		.cond = cond,
@@ -392,20 +386,15 @@ static int compare_ends(const void *a, const void *b)
 }
 
 /* Rets are left out, and jumps that leave are taken over. */
-static int take_over(struct early *e, struct plan *plan)
+static void take_over(struct early *e, struct plan *plan)
 {
 	for (size_t i = 0; i < plan->end_cnt; i++) {
-		struct plan_end *more;
-
 		if (plan->ends[i].kind == PLAN_END_RET)
 			continue;
 		if (find_end(e, plan->ends[i].addr))
-			return 0;
-		more = array_grow(e->ends, e->end_cnt, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		e->ends = more;
-		more[e->end_cnt++] = plan->ends[i];
+			return;
+		e->ends = array_grow(e->ends, e->end_cnt, sizeof(*e->ends));
+		e->ends[e->end_cnt++] = plan->ends[i];
 	}
 	if (e->end_cnt)
 		qsort(e->ends, e->end_cnt, sizeof(*e->ends), compare_ends);
@@ -414,7 +403,6 @@ static int take_over(struct early *e, struct plan *plan)
 	plan->end_cnt = e->end_cnt;
 	plan->exit = PLAN_EXIT_EARLY;
 	func_say_ends(e->f, plan);
-	return 0;
 }
 
 int func_early(struct func *f, struct plan *plan)
@@ -431,15 +419,13 @@ int func_early(struct func *f, struct plan *plan)
 		rets += plan->ends[i].kind == PLAN_END_RET;
 	if (!rets)
 		return 0;
-	e.seen = malloc(f->insn_cnt);
-	e.todo = reallocarray(NULL, f->insn_cnt, sizeof(*e.todo));
-	if (!e.seen || !e.todo)
-		return -ENOMEM;
+	e.seen = xmalloc(f->insn_cnt);
+	e.todo = xreallocarray(NULL, f->insn_cnt, sizeof(*e.todo));
 	ret = find_edges(&e);
 	for (size_t i = 0; !ret && i < plan->end_cnt; i++)
 		if (plan->ends[i].kind == PLAN_END_RET)
 			ret = replace_ret(&e, plan->ends[i].addr);
 	if (!ret)
-		ret = take_over(&e, plan);
+		take_over(&e, plan);
 	return ret < 0 ? ret : 0;
 }

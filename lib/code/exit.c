@@ -82,16 +82,15 @@ static void set_target(const struct func *f, const struct insn *insn, struct pla
 	end->word = slot && slot->target && !slot->sure ? slot->addr : 0;
 }
 
-static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
+static void add_end(struct func *f, struct plan *plan, const struct insn *insn,
 	enum plan_exit_kind kind, struct trouble *t)
 {
-	struct plan_end *end = array_grow(plan->ends, plan->end_cnt, sizeof(*end));
 	char why[PLAN_WHY_LEN];
 
-	if (!end)
-		return -ENOMEM;
-	plan->ends = end;
-	end += plan->end_cnt++;
+	struct plan_end *end;
+
+	plan->ends = array_grow(plan->ends, plan->end_cnt, sizeof(*plan->ends));
+	end = &plan->ends[plan->end_cnt++];
 	*end = (struct plan_end) {
 		.addr = insn->addr,
 		.kind = kind,
@@ -107,7 +106,6 @@ static int add_end(struct func *f, struct plan *plan, const struct insn *insn,
 	if (!insn_probe_ok(f->p->img.arch, func_bytes(f, insn), insn->len, &f->p->rules,
 		    why, sizeof(why)))
 		trouble(t, insn->addr, "a call ends here, but %s", why);
-	return 0;
 }
 
 /* A branch may lead behind the lock prefix of the instruction there, and nowhere else. */
@@ -128,7 +126,7 @@ static void check_inner(struct func *f, const struct insn *insn, struct trouble 
 		trouble(t, insn->addr, "a jump into the middle of an instruction");
 }
 
-static int direct_end(
+static void direct_end(
 	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
 {
 	const struct flow_state *s = func_state(f, insn);
@@ -138,11 +136,11 @@ static int direct_end(
 	if (insn->target != f->entry) {
 		if (func_range(f, insn->target)) {
 			check_inner(f, insn, t);
-			return 0;
+			return;
 		}
 		if (!image_code(&f->p->img, insn->target, &len)) {
 			trouble(t, at, "a jump to where no code is: these bytes are data");
-			return 0;
+			return;
 		}
 		if (s->seen && s->level == FLOW_SURE && s->depth_known && s->depth)
 			trouble(t, at,
@@ -151,27 +149,29 @@ static int direct_end(
 	if (insn->cond == INSN_COND_NONE)
 		trouble(t, at,
 			"a jump leaves on a condition that cannot be evaluated");
-	return add_end(
+	add_end(
 		f, plan, insn, insn->flow == INSN_JMP ? PLAN_END_JMP : PLAN_END_JCC, t);
 }
 
-static int indirect_end(
+static void indirect_end(
 	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
 {
 	const struct flow_state *s = func_state(f, insn);
 
 	/* with the frame up it is no tail call: a jump table or a computed goto */
 	if (s->seen && s->depth_known && s->depth > 0)
-		return 0;
-	if (insn->flow == INSN_JMP_REG)
-		return add_end(f, plan, insn, PLAN_END_JMP_REG, t);
+		return;
+	if (insn->flow == INSN_JMP_REG) {
+		add_end(f, plan, insn, PLAN_END_JMP_REG, t);
+		return;
+	}
 	if (insn->indexed)
 		trouble(t, insn->addr,
 			"a jump through an array may be a jump table or a tail call");
-	return add_end(f, plan, insn, PLAN_END_JMP, t);
+	add_end(f, plan, insn, PLAN_END_JMP, t);
 }
 
-static int insn_end(
+static void insn_end(
 	struct func *f, struct plan *plan, const struct insn *insn, struct trouble *t)
 {
 	uint64_t at = insn->addr;
@@ -180,34 +180,36 @@ static int insn_end(
 	switch (insn->flow) {
 	case INSN_JMP:
 	case INSN_JCC:
-		return direct_end(f, plan, insn, t);
+		direct_end(f, plan, insn, t);
+		return;
 	case INSN_JMP_REG:
 	case INSN_JMP_MEM:
 		if (!f->bounded)
 			trouble(t, at, "its size is not known, and a jump may stay inside or leave");
-		return indirect_end(f, plan, insn, t);
+		indirect_end(f, plan, insn, t);
+		return;
 	case INSN_TABLE:
 		if (!f->bounded)
 			trouble(t, at, "its size is not known, and it has a jump table");
-		return 0;
+		return;
 	case INSN_RET:
 	case INSN_RET_AUTH:
-		return add_end(f, plan, insn, PLAN_END_RET, t);
+		add_end(f, plan, insn, PLAN_END_RET, t);
+		return;
 	case INSN_BAD:
 		trouble(t, at, "an instruction that is not known");
-		return 0;
+		return;
 	case INSN_FAR:
 		trouble(t, at, "a far jump or a return from an interrupt");
-		return 0;
+		return;
 	case INSN_CALL:
 		if (insn->has_target && !image_code(&f->p->img, insn->target, &len))
 			trouble(t, at, "a call to where no code is: these bytes are data");
 		else if (insn->has_target && insn->target != f->entry &&
 			func_range(f, insn->target))
 			check_inner(f, insn, t);
-		return 0;
+		return;
 	}
-	return 0;
 }
 
 /* Control runs over the end of range @r: its last instruction goes on behind itself. */
@@ -275,14 +277,13 @@ static int compare_ends(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static int collect_ends(struct func *f, struct plan *plan, struct trouble *t)
+static void collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 {
-	int ret = 0;
 
 	for (uint32_t i = 0; i < f->range_cnt; i++)
 		if (runs_over(f, &f->ranges[i]))
 			trouble(t, f->ranges[i].end, "its code continues after its end");
-	for (uint32_t i = 0; i < f->insn_cnt && !ret; i++) {
+	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		const struct insn *insn = &f->p->insns[i];
 
 		if (!f->p->states[i].seen) {
@@ -290,16 +291,13 @@ static int collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 			continue;
 		}
 		check_data(f, insn, t);
-		ret = insn_end(f, plan, insn, t);
+		insn_end(f, plan, insn, t);
 	}
-	if (ret)
-		return ret;
 	if (plan->end_cnt)
 		qsort(plan->ends, plan->end_cnt, sizeof(*plan->ends), compare_ends);
 	else if (!t->text[0])
 		snprintf(t->text, sizeof(t->text),
 			"it never returns: it has no ret and no jump to another function");
-	return 0;
 }
 
 /* --- the decision ---------------------------------------------------------------- */
@@ -405,14 +403,11 @@ void func_say_ends(const struct func *f, struct plan *plan)
 static int decide_ret(struct func *f, struct plan *plan)
 {
 	struct trouble t = { "" };
-	int ret;
 
 	if (f->too_big)
 		return decide(plan, PLAN_EXIT_NONE, "more than %u kB of code",
 			PLAN_MAX_BYTES / 1024);
-	ret = collect_ends(f, plan, &t);
-	if (ret)
-		return ret;
+	collect_ends(f, plan, &t);
 	if (t.text[0])
 		return decide(plan, PLAN_EXIT_NONE, "%s", t.text);
 	plan->exit = PLAN_EXIT_RET;

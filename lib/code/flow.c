@@ -5,31 +5,19 @@
 
 #include "internal.h"
 
-static int make_room(struct planner *p, uint32_t cnt)
+static void make_room(struct planner *p, uint32_t cnt)
 {
 	uint32_t cap = p->cap ? p->cap : 1024;
-	void *mem;
 
 	if (cnt < p->cap)
-		return 0;
+		return;
 	while (cap <= cnt)
 		cap *= 2;
-	mem = reallocarray(p->insns, cap, sizeof(*p->insns));
-	if (!mem)
-		return -ENOMEM;
-	p->insns = mem;
-	mem = reallocarray(p->states, cap, sizeof(*p->states));
-	if (!mem)
-		return -ENOMEM;
-	p->states = mem;
-	for (size_t i = 0; i < ARRAY_SIZE(p->queue); i++) {
-		mem = reallocarray(p->queue[i], cap, sizeof(*p->queue[i]));
-		if (!mem)
-			return -ENOMEM;
-		p->queue[i] = mem;
-	}
+	p->insns = xreallocarray(p->insns, cap, sizeof(*p->insns));
+	p->states = xreallocarray(p->states, cap, sizeof(*p->states));
+	for (size_t i = 0; i < ARRAY_SIZE(p->queue); i++)
+		p->queue[i] = xreallocarray(p->queue[i], cap, sizeof(*p->queue[i]));
 	p->cap = cap;
-	return 0;
 }
 
 int func_add_range(struct func *f, uint64_t start, uint64_t end)
@@ -48,8 +36,7 @@ int func_add_range(struct func *f, uint64_t start, uint64_t end)
 	while (addr < end) {
 		struct insn *insn;
 
-		if (make_room(p, r->first + r->cnt + 1))
-			return -ENOMEM;
+		make_room(p, r->first + r->cnt + 1);
 		insn = &p->insns[r->first + r->cnt];
 		if (!insn_decode(
 			    p->dec, r->bytes + (addr - start), end - addr, addr, insn)) {

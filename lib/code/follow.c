@@ -124,22 +124,17 @@ static int compare_jumps(const void *a, const void *b)
 	return compare_addrs(a, b);
 }
 
-static int want_targets(struct chooser *c, const struct plan *plan)
+static void want_targets(struct chooser *c, const struct plan *plan)
 {
 	for (size_t i = 0; i < plan->end_cnt; i++) {
 		const struct plan_end *end = &plan->ends[i];
-		struct wanted *more;
 
 		if (end->kind == PLAN_END_RET || !end->target ||
 			find_func(c->f, end->target) < c->f->func_cnt)
 			continue;
-		more = array_grow(c->wanted, c->wanted_cnt, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		c->wanted = more;
-		more[c->wanted_cnt++] = (struct wanted) { end->target, 1 };
+		c->wanted = array_grow(c->wanted, c->wanted_cnt, sizeof(*c->wanted));
+		c->wanted[c->wanted_cnt++] = (struct wanted) { end->target, 1 };
 	}
-	return 0;
 }
 
 /* Each address once, with how many jumps lead there; the most wanted first. */
@@ -171,7 +166,6 @@ static bool is_stub(const struct chooser *c, uint64_t addr)
 static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 {
 	struct plan_request req = { .addr = addr };
-	struct follow_place *more;
 	struct plan plan;
 	size_t rets;
 	int code;
@@ -188,15 +182,10 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 		plan_done(&plan);
 		return 0;
 	}
-	more = array_grow(c->f->places, c->f->place_cnt, sizeof(*more));
-	if (!more) {
-		plan_done(&plan);
-		return err_sys(err, -ENOMEM, "cannot plan probes");
-	}
 	c->rets_left -= rets;
-	c->f->places = more;
+	c->f->places = array_grow(c->f->places, c->f->place_cnt, sizeof(*c->f->places));
 	/* Who leaves it by an exception is noticed where it is entered again. */
-	more[c->f->place_cnt++] = (struct follow_place) { addr, plan,
+	c->f->places[c->f->place_cnt++] = (struct follow_place) { addr, plan,
 		plan.site_emulated && !plan.site_is_end };
 	return 0;
 }
@@ -206,8 +195,8 @@ static int choose_places(struct chooser *c, struct err *err)
 	size_t first = 0, end;
 	int code = 0;
 
-	for (size_t i = 0; !code && i < c->f->func_cnt; i++)
-		code = want_targets(c, c->f->funcs[i].plan);
+	for (size_t i = 0; i < c->f->func_cnt; i++)
+		want_targets(c, c->f->funcs[i].plan);
 	for (int level = 1; !code && level <= FOLLOW_LEVELS && c->wanted_cnt; level++) {
 		merge_wanted(c);
 		for (size_t i = 0; !code && i < c->wanted_cnt; i++)
@@ -216,9 +205,9 @@ static int choose_places(struct chooser *c, struct err *err)
 		c->wanted_cnt = 0;
 		end = c->f->place_cnt;
 		for (; !code && first < end; first++)
-			code = want_targets(c, &c->f->places[first].plan);
+			want_targets(c, &c->f->places[first].plan);
 	}
-	return code == -ENOMEM ? err_sys(err, code, "cannot plan probes") : code;
+	return code;
 }
 
 int follow_find(struct follow *f, struct planner *p, follow_request_fn request, void *arg,

@@ -222,8 +222,8 @@ static bool handler_leaves(struct looked *l, uint64_t handler, const struct addr
 static int look(const struct plan_image *img, const struct calls *install,
 	const struct calls *leave, uint64_t *ret_handler)
 {
-	struct looked *l = calloc(1, sizeof(*l));
-	int ret = l ? 0 : -ENOMEM;
+	struct looked *l = xcalloc(1, sizeof(*l));
+	int ret = 0;
 	struct err err;
 
 	if (!ret)
@@ -246,9 +246,9 @@ static int look(const struct plan_image *img, const struct calls *install,
 int plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
 	const struct plan_calls *leave, uint64_t *ret_handler)
 {
-	struct calls *in = calloc(1, sizeof(*in)), *out = calloc(1, sizeof(*out));
+	struct calls *in = xcalloc(1, sizeof(*in)), *out = xcalloc(1, sizeof(*out));
 	struct addrs wrappers;
-	int ret = in && out ? 0 : -ENOMEM;
+	int ret = 0;
 
 	*ret_handler = 0;
 	if (!ret && img->arch == PLAN_X86_64) {

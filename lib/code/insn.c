@@ -296,11 +296,13 @@ static int decoder_open(struct insn_decoder *dec)
 			e = cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, handles[i]);
 		if (e != CS_ERR_OK) {
 			*handles[i] = 0;
-			return e == CS_ERR_MEM ? -ENOMEM : -ENOTSUP;
+			if (e == CS_ERR_MEM)
+				alloc_failed();
+			return -ENOTSUP;
 		}
 		*insns[i] = cs_malloc(*handles[i]);
 		if (!*insns[i])
-			return -ENOMEM;
+			alloc_failed();
 	}
 	/* Capstone prints all that it decodes; MASM is what it prints fastest. */
 	if (dec->arch == PLAN_X86_64) {
@@ -312,11 +314,9 @@ static int decoder_open(struct insn_decoder *dec)
 
 int insn_open(enum plan_arch arch, struct insn_decoder **ret_dec, struct err *err)
 {
-	struct insn_decoder *dec __cleanup(cleanup_dec) = calloc(1, sizeof(*dec));
+	struct insn_decoder *dec __cleanup(cleanup_dec) = xcalloc(1, sizeof(*dec));
 	int ret;
 
-	if (!dec)
-		return err_sys(err, -ENOMEM, "cannot open the disassembler");
 	dec->arch = arch;
 	ret = decoder_open(dec);
 	if (ret)

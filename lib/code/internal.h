@@ -168,8 +168,8 @@ static inline uint32_t fde_index(const struct plan_image *img, uint64_t addr)
 	return r ? r - img->fdes : NO_FDE;
 }
 
-/* Goes over the bytes of @img. -ENOMEM. End with cold_free(). */
-int cold_new(const struct plan_image *img, struct cold_index **ret_cold);
+/* Goes over the bytes of @img. End with cold_free(). */
+struct cold_index *cold_new(const struct plan_image *img);
 void cold_free(struct cold_index *cold);
 
 /* bounds.c: what it decides from that */

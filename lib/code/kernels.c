@@ -186,7 +186,6 @@ static int take_call(const struct insn *insn, const struct held *held, void *arg
 	struct reading *r = arg;
 	const uint8_t *at = r->img->arch == PLAN_ARM64 ? a64_at : x86_at;
 	uint64_t host = held->reg[at[0]], text = held->reg[at[1]];
-	struct kernel_name *names;
 	const char *name;
 	size_t len;
 
@@ -196,11 +195,8 @@ static int take_call(const struct insn *insn, const struct held *held, void *arg
 	name = text_at(r->img, text);
 	if (!name)
 		return 0;
-	names = array_grow(r->to->names, r->to->cnt, sizeof(*names));
-	if (!names)
-		return -ENOMEM;
-	r->to->names = names;
-	names[r->to->cnt++] = (struct kernel_name) { host, name };
+	r->to->names = array_grow(r->to->names, r->to->cnt, sizeof(*r->to->names));
+	r->to->names[r->to->cnt++] = (struct kernel_name) { host, name };
 	return 0;
 }
 

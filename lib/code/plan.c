@@ -34,18 +34,15 @@ static void strip_refused(struct plan *plan)
 	plan->exit_why[0] = '\0';
 }
 
-static int fill_ranges(const struct func *f, struct plan *plan)
+static void fill_ranges(const struct func *f, struct plan *plan)
 {
-	plan->ranges = calloc(f->range_cnt, sizeof(*plan->ranges));
-	if (!plan->ranges)
-		return -ENOMEM;
+	plan->ranges = xcalloc(f->range_cnt, sizeof(*plan->ranges));
 	for (uint32_t i = 0; i < f->range_cnt; i++)
 		plan->ranges[i] =
 			(struct plan_range) { f->ranges[i].start, f->ranges[i].end };
 	plan->range_cnt = f->range_cnt;
 	if (f->too_big)
 		plan->ranges[0].end = plan->addr + plan->size;
-	return 0;
 }
 
 /* An end at the very place of the entry probe. */
@@ -84,7 +81,7 @@ int func_plan(struct func *f, struct plan *plan)
 	if (func_wants_ends(f))
 		ret = func_add_cold(f);
 	if (!ret)
-		ret = fill_ranges(f, plan);
+		fill_ranges(f, plan);
 	if (!ret)
 		ret = func_exit(f, plan);
 	if (!ret)
@@ -170,11 +167,9 @@ void planner_free(struct planner *p)
 int planner_new(const struct plan_image *img, const struct plan_rules *rules,
 	struct planner **ret_planner, struct err *err)
 {
-	struct planner *p __cleanup(cleanup_planner) = calloc(1, sizeof(*p));
+	struct planner *p __cleanup(cleanup_planner) = xcalloc(1, sizeof(*p));
 	int ret;
 
-	if (!p)
-		return err_sys(err, -ENOMEM, "cannot plan probes");
 	p->img = *img;
 	p->rules = *rules;
 	ret = insn_open(img->arch, &p->dec, err);

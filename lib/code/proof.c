@@ -75,25 +75,19 @@ static void doubt(struct proof *proof, enum doubt doubt, const char *import)
 	proof->import = import;
 }
 
-static int add_callee(struct proof *proof, uint32_t fde, bool tail)
+static void add_callee(struct proof *proof, uint32_t fde, bool tail)
 {
-	struct callee *more;
-
 	for (uint32_t i = 0; i < proof->callee_cnt; i++)
 		if (proof->callees[i].fde == fde) {
 			proof->callees[i].tail |= tail;
-			return 0;
+			return;
 		}
-	more = array_grow(proof->callees, proof->callee_cnt, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	proof->callees = more;
-	more[proof->callee_cnt++] = (struct callee) { fde, tail };
-	return 0;
+	proof->callees = array_grow(proof->callees, proof->callee_cnt, sizeof(*proof->callees));
+	proof->callees[proof->callee_cnt++] = (struct callee) { fde, tail };
 }
 
 /* Adds the callee of a call or of a tail call. -ENOMEM. */
-static int look_at_callee(const struct func *f, const struct insn *insn, struct proof *proof)
+static void look_at_callee(const struct func *f, const struct insn *insn, struct proof *proof)
 {
 	const struct plan_slot *slot = func_slot(f, insn);
 	uint64_t target = slot ? slot->target : insn->has_target ? insn->target : 0;
@@ -103,24 +97,24 @@ static int look_at_callee(const struct func *f, const struct insn *insn, struct 
 	if (slot && slot->import) {
 		if (!name_only_calculates(slot->import))
 			doubt(proof, DOUBT_IMPORT, slot->import);
-		return 0;
+		return;
 	}
 	if (!target || (slot && !slot->sure)) {
 		doubt(proof, target ? DOUBT_REPLACED : DOUBT_POINTER, NULL);
 		proof->unknown_tail |= tail;
-		return 0;
+		return;
 	}
 	if (target != f->entry && func_range(f, target)) {
 		doubt(proof, DOUBT_CODE, NULL);
-		return 0;
+		return;
 	}
 	fde = fde_index(&f->p->img, target);
 	if (fde == NO_FDE || f->p->img.fdes[fde].start != target) {
 		doubt(proof, DOUBT_CODE, NULL);
 		proof->unknown_tail |= tail;
-		return 0;
+		return;
 	}
-	return add_callee(proof, fde, tail);
+	add_callee(proof, fde, tail);
 }
 
 /*
@@ -147,7 +141,7 @@ static bool reads_frame(const struct insn *insn, const struct flow_state *s, boo
 	return linked && !insn->sets_fp && at < 0 && at + insn->stack_len > -8;
 }
 
-static int look_at_insn(
+static void look_at_insn(
 	const struct func *f, const struct insn *insn, bool fp_set, struct proof *proof)
 {
 	const struct flow_state *s = func_state(f, insn);
@@ -164,23 +158,23 @@ static int look_at_insn(
 	case INSN_PLAIN:
 	case INSN_TABLE: /* which was read */
 	case INSN_STOP:
-		return 0;
+		return;
 	case INSN_RET:
 		if (!s->depth_known || s->depth)
 			doubt(proof, DOUBT_CODE, NULL);
-		return 0;
+		return;
 	case INSN_JMP:
 	case INSN_JCC:
-		return insn->target == f->entry || insn_leaves(f, insn)
-			? look_at_callee(f, insn, proof)
-			: 0;
+		if (insn->target == f->entry || insn_leaves(f, insn))
+			look_at_callee(f, insn, proof);
+		return;
 	case INSN_CALL:
 	case INSN_JMP_MEM:
-		return look_at_callee(f, insn, proof);
+		look_at_callee(f, insn, proof);
+		return;
 	}
 	doubt(proof, DOUBT_POINTER, NULL);
 	proof->unknown_tail = true;
-	return 0;
 }
 
 /* The register that is the frame pointer gets another value than by "mov %rsp,%rbp". */
@@ -200,7 +194,7 @@ static int look(struct planner *p, uint32_t fde, const struct proof **ret_proof)
 	struct proof *proof = &p->proofs[fde];
 	struct plan plan = { 0 };
 	bool fp_set;
-	int ret = 0;
+	int ret;
 
 	*ret_proof = proof;
 	if (proof->known)
@@ -217,11 +211,11 @@ static int look(struct planner *p, uint32_t fde, const struct proof **ret_proof)
 		if (f.ranges[i].bad)
 			doubt(proof, DOUBT_CODE, NULL);
 	fp_set = sets_fp(&f);
-	for (uint32_t i = 0; !ret && i < f.insn_cnt; i++)
+	for (uint32_t i = 0; i < f.insn_cnt; i++)
 		if (p->states[i].seen)
-			ret = look_at_insn(&f, &p->insns[i], fp_set, proof);
+			look_at_insn(&f, &p->insns[i], fp_set, proof);
 	plan_done(&plan);
-	return ret;
+	return 0;
 }
 
 /* --- a function and its callees ------------------------------------------------------------- */
@@ -282,16 +276,13 @@ static void closure_free(struct closure *c)
 /* @tails: only of tail calls. -ENOMEM. */
 static int closure_new(struct planner *p, uint32_t fde, bool tails, struct closure **ret_c)
 {
-	struct closure *c = calloc(1, sizeof(*c));
-	int ret = -ENOMEM;
+	struct closure *c = xcalloc(1, sizeof(*c));
+	int ret;
 
 	*ret_c = NULL;
-	if (c)
-		c->seen = calloc(p->img.fde_cnt, 1);
-	if (c && c->seen) {
-		c->tails = tails;
-		ret = closure_find(p, fde, c);
-	}
+	c->seen = xcalloc(p->img.fde_cnt, 1);
+	c->tails = tails;
+	ret = closure_find(p, fde, c);
 	if (ret)
 		closure_free(c);
 	else
@@ -428,8 +419,8 @@ int planner_prove(struct planner *p, const struct plan_request *req, struct plan
 		req->no_return_why)
 		return 0;
 	if (!p->proofs)
-		p->proofs = calloc(p->img.fde_cnt + 1, sizeof(*p->proofs));
-	ret = p->proofs ? find_doubt(p, req, doubt, sizeof(doubt)) : -ENOMEM;
+		p->proofs = xcalloc(p->img.fde_cnt + 1, sizeof(*p->proofs));
+	ret = find_doubt(p, req, doubt, sizeof(doubt));
 	if (ret)
 		return ret;
 	if (doubt[0]) {

@@ -76,26 +76,21 @@ static bool in_fde(const struct scan *s, uint64_t addr)
 }
 
 /* A jump, or else a call or the like, from one offset of the text to another. */
-static int note(struct scan *s, size_t from, uint64_t to, bool jump)
+static void note(struct scan *s, size_t from, uint64_t to, bool jump)
 {
 	uint64_t base = s->text->addr;
-	struct jump *mem;
 
 	if (to >= s->text->size)
-		return 0;
+		return;
 	if (may_be_nameless(s, to) && note_start(s, base + to, jump))
-		return 0;
+		return;
 	if (!jump || s->fde == NO_FDE || !(s->c->flags[s->fde] & FDE_NAMELESS) ||
 		in_fde(s, base + to) || s->c->jump_cnt == MAX_JUMPS ||
 		image_is_start(s->img, base + to))
-		return 0;
-	mem = array_grow(s->c->jumps, s->c->jump_cnt, sizeof(*mem));
-	if (!mem)
-		return -ENOMEM;
-	s->c->jumps = mem;
-	mem[s->c->jump_cnt++] =
+		return;
+	s->c->jumps = array_grow(s->c->jumps, s->c->jump_cnt, sizeof(*s->c->jumps));
+	s->c->jumps[s->c->jump_cnt++] =
 		(struct jump) { .target = base + to, .from = base + from };
-	return 0;
 }
 
 static int32_t rel32(const uint8_t *b)
@@ -121,7 +116,7 @@ static inline size_t looks_direct(const uint8_t *b)
 	return 0;
 }
 
-static int scan_near(struct scan *s, size_t off, size_t end)
+static void scan_near(struct scan *s, size_t off, size_t end)
 {
 	static const bool begins_one[256] = {
 		[0xe8] = true,
@@ -131,9 +126,8 @@ static int scan_near(struct scan *s, size_t off, size_t end)
 	};
 	const uint8_t *b = s->text->bytes;
 	size_t size = s->text->size, len, target;
-	int ret = 0;
 
-	for (; off < end && off + 5 <= size && !ret; off++) {
+	for (; off < end && off + 5 <= size; off++) {
 		if (!begins_one[b[off]])
 			continue;
 		len = looks_direct(b + off);
@@ -141,47 +135,44 @@ static int scan_near(struct scan *s, size_t off, size_t end)
 			continue;
 		target = off + len + rel32(b + off + len - 4);
 		if (target < size)
-			ret = note(s, off, target, b[off] == 0xe9 || b[off] == 0x0f);
+			note(s, off, target, b[off] == 0xe9 || b[off] == 0x0f);
 	}
-	return ret;
 }
 
-static int scan_short(struct scan *s, size_t off, size_t end)
+static void scan_short(struct scan *s, size_t off, size_t end)
 {
 	const uint8_t *b = s->text->bytes;
 	size_t target;
-	int ret = 0;
 
-	for (; off + 2 <= end && !ret; off++) {
+	for (; off + 2 <= end; off++) {
 		if ((b[off] & 0xf0) != 0x70 && b[off] != 0xeb && b[off] != 0xe3)
 			continue;
 		target = off + 2 + (int8_t)b[off + 1];
 		if (target < s->text->size)
-			ret = note(s, off, target, true);
+			note(s, off, target, true);
 	}
-	return ret;
 }
 
-static int scan_x86(struct scan *s, size_t off, size_t end)
+static void scan_x86(struct scan *s, size_t off, size_t end)
 {
-	int ret = scan_near(s, off, end);
-
+	scan_near(s, off, end);
 	/* short jumps leave nameless code only near its ends */
-	if (ret || s->fde == NO_FDE || !(s->c->flags[s->fde] & FDE_NAMELESS))
-		return ret;
-	if (end - off <= 260)
-		return scan_short(s, off, end);
-	ret = scan_short(s, off, off + 130);
-	return ret ? ret : scan_short(s, end - 130, end);
+	if (s->fde == NO_FDE || !(s->c->flags[s->fde] & FDE_NAMELESS))
+		return;
+	if (end - off <= 260) {
+		scan_short(s, off, end);
+		return;
+	}
+	scan_short(s, off, off + 130);
+	scan_short(s, end - 130, end);
 }
 
-static int scan_a64_range(struct scan *s, size_t off, size_t end)
+static void scan_a64_range(struct scan *s, size_t off, size_t end)
 {
 	struct insn insn;
-	int ret = 0;
 
 	off = (off + 3) & ~(size_t)3;
-	for (; off + 4 <= end && !ret; off += 4) {
+	for (; off + 4 <= end; off += 4) {
 		const uint8_t *b = s->text->bytes + off;
 
 		/* of the branches only those with a target, bits 30 and 28 to 26 tell */
@@ -190,19 +181,19 @@ static int scan_a64_range(struct scan *s, size_t off, size_t end)
 		insn = (struct insn) { 0 };
 		if (a64_classify(a64_word(b), s->text->addr + off, &insn) &&
 			insn.has_target)
-			ret = note(s, off, insn.target - s->text->addr,
+			note(s, off, insn.target - s->text->addr,
 				insn.flow != INSN_CALL);
 	}
-	return ret;
 }
 
-static int scan_part(struct scan *s, uint64_t from, uint64_t to)
+static void scan_part(struct scan *s, uint64_t from, uint64_t to)
 {
 	size_t off = from - s->text->addr, end = to - s->text->addr;
 
 	if (s->img->arch == PLAN_ARM64)
-		return scan_a64_range(s, off, end);
-	return scan_x86(s, off, end);
+		scan_a64_range(s, off, end);
+	else
+		scan_x86(s, off, end);
 }
 
 /*
@@ -219,14 +210,13 @@ static bool looks_cold(const struct scan *s, size_t i)
 		(i + 1 < s->img->fde_cnt && f[i + 1].start % 16);
 }
 
-static int scan_text(struct scan *s)
+static void scan_text(struct scan *s)
 {
 	const struct plan_fde *f = s->img->fdes;
 	uint64_t at = s->text->addr, end = at + s->text->size;
 	size_t cold_bytes = 0;
-	int ret = 0;
 
-	for (size_t i = 0; i < s->img->fde_cnt && at < end && !ret; i++) {
+	for (size_t i = 0; i < s->img->fde_cnt && at < end; i++) {
 		uint64_t to = f[i].end < end ? f[i].end : end;
 
 		if (f[i].end <= f[i].start || to <= at || f[i].start >= end)
@@ -234,35 +224,30 @@ static int scan_text(struct scan *s)
 		if (f[i].start > at) {
 			s->fde = NO_FDE;
 			if (s->c->all_scanned)
-				ret = scan_part(s, at, f[i].start);
+				scan_part(s, at, f[i].start);
 			at = f[i].start;
 		}
 		s->fde = i;
-		if (!ret &&
-			(s->c->all_scanned ||
-				(looks_cold(s, i) &&
-					(cold_bytes += to - at) <= SCAN_COLD_BYTES)))
-			ret = scan_part(s, at, to);
+		if (s->c->all_scanned ||
+			(looks_cold(s, i) && (cold_bytes += to - at) <= SCAN_COLD_BYTES))
+			scan_part(s, at, to);
 		at = to;
 	}
 	s->fde = NO_FDE;
-	if (!ret && at < end && s->c->all_scanned)
-		ret = scan_part(s, at, end);
-	return ret;
+	if (at < end && s->c->all_scanned)
+		scan_part(s, at, end);
 }
 
-static int scan_marked(struct scan *s)
+static void scan_marked(struct scan *s)
 {
 	_cleanup_free_ uint64_t *bits =
-		calloc(s->text->size / (64 * GRAIN) + 1, sizeof(*bits));
+		xcalloc(s->text->size / (64 * GRAIN) + 1, sizeof(*bits));
 
-	if (!bits)
-		return -ENOMEM;
 	s->nameless = bits;
 	for (size_t i = 0; i < s->img->fde_cnt; i++)
 		if (s->c->flags[i] & FDE_NAMELESS)
 			mark_nameless(s, s->img->fdes[i].start);
-	return scan_text(s);
+	scan_text(s);
 }
 
 static void flag_nameless(const struct plan_image *img, struct cold_index *c)
@@ -299,19 +284,14 @@ void cold_free(struct cold_index *c)
 	free(c);
 }
 
-int cold_new(const struct plan_image *img, struct cold_index **ret_cold)
+struct cold_index *cold_new(const struct plan_image *img)
 {
-	struct cold_index *c __cleanup(cleanup_cold) = calloc(1, sizeof(*c));
+	struct cold_index *c = xcalloc(1, sizeof(*c));
 	struct scan s = { .img = img, .fde = NO_FDE };
 	uint64_t bytes = 0;
-	int ret;
 
-	if (!c)
-		return -ENOMEM;
-	c->flags = calloc(img->fde_cnt + 1, sizeof(*c->flags));
-	c->jumper = calloc(img->fde_cnt + 1, sizeof(*c->jumper));
-	if (!c->flags || !c->jumper)
-		return -ENOMEM;
+	c->flags = xcalloc(img->fde_cnt + 1, sizeof(*c->flags));
+	c->jumper = xcalloc(img->fde_cnt + 1, sizeof(*c->jumper));
 	flag_nameless(img, c);
 	for (size_t i = 0; i < img->text_cnt; i++)
 		bytes += img->texts[i].size;
@@ -319,12 +299,9 @@ int cold_new(const struct plan_image *img, struct cold_index **ret_cold)
 	s.c = c;
 	for (size_t i = 0; img->fde_cnt && i < img->text_cnt; i++) {
 		s.text = &img->texts[i];
-		ret = scan_marked(&s);
-		if (ret)
-			return ret;
+		scan_marked(&s);
 	}
 	if (c->jump_cnt)
 		qsort(c->jumps, c->jump_cnt, sizeof(*c->jumps), compare_jumps);
-	*ret_cold = TAKE_PTR(c);
-	return 0;
+	return c;
 }

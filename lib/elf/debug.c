@@ -65,7 +65,7 @@ static bool try_file(struct elf_file *f, struct search *s, bool own_root, const 
 		return false;
 	}
 	*s->to = mem;
-	s->path = strdup(path);
+	s->path = xstrdup(path);
 	return true;
 }
 

@@ -34,11 +34,8 @@ static void sink_put(const char *piece, size_t size, void *opaque)
 		longjmp(s->full, 1);
 	if (need > *s->cap) {
 		size_t cap = need < 512 ? 512 : need * 2;
-		char *grown = realloc(*s->buf, cap);
 
-		if (!grown)
-			longjmp(s->full, 1);
-		*s->buf = grown;
+		*s->buf = xreallocarray(*s->buf, cap, 1);
 		*s->cap = cap;
 	}
 	memcpy(*s->buf + s->len, piece, size);

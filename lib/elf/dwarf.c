@@ -102,7 +102,7 @@ static int open_alt(struct elf_dwarf *d, const char *dir)
 	return -ENOENT;
 }
 
-static int begin(struct elf_file *f, struct elf_dwarf *d)
+static void begin(struct elf_file *f, struct elf_dwarf *d)
 {
 	_cleanup_free_ char *path = NULL;
 
@@ -110,28 +110,26 @@ static int begin(struct elf_file *f, struct elf_dwarf *d)
 		path = elf_debug_find(f, has_dwarf, &d->mem);
 		if (!path) {
 			d->why = "no debug information in the file, and no debug file of it";
-			return 0;
+			return;
 		}
 	}
 	if (path || !elf_mem_map_debug(f->fd, f->path, &d->mem, NULL))
 		d->dwarf = dwarf_begin_elf(d->mem.elf, DWARF_C_READ, NULL);
 	if (!d->dwarf) {
 		d->why = "its debug information can't be read";
-		return 0;
+		return;
 	}
 	if (open_alt(d, f->dir)) {
 		dwarf_end(d->dwarf);
 		d->dwarf = NULL;
 		d->why = "its debug information is in a dwz file that is not there";
-		return 0;
+		return;
 	}
 	d->why = "DWARF";
 	if (!path)
-		return 0;
-	if (asprintf(&d->where, "DWARF of %s", path) < 0)
-		return -ENOMEM;
+		return;
+	d->where = xasprintf("DWARF of %s", path);
 	d->why = d->where;
-	return 0;
 }
 
 void elf_dwarf_done(struct elf_file *f)
@@ -294,32 +292,26 @@ static void search_unit(const struct elf_file *f, struct search *s, Dwarf_CU *cu
 	walk(s, unit, 0);
 }
 
-int elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why)
+void elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why)
 {
 	if (!f->dwarf) {
-		f->dwarf = calloc(1, sizeof(*f->dwarf));
-		if (!f->dwarf)
-			return -ENOMEM;
+		f->dwarf = xcalloc(1, sizeof(*f->dwarf));
 		f->dwarf->alt_fd = -1;
-		if (begin(f, f->dwarf))
-			return -ENOMEM;
+		begin(f, f->dwarf);
 	}
 	*ret_dwarf = f->dwarf->dwarf;
 	*ret_why = f->dwarf->why;
-	return 0;
 }
 
-int elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
+void elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
 	const char **ret_why)
 {
 	struct search s = { .funcs = funcs, .cnt = cnt };
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 	Dwarf *dwarf;
-	int code = elf_dwarf_open(f, &dwarf, ret_why);
 
-	if (code)
-		return code;
+	elf_dwarf_open(f, &dwarf, ret_why);
 	for (unsigned int i = 0; dwarf && s.found < cnt && i < ELF_UNITS_MAX; i++) {
 		if (dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL))
 			break;
@@ -327,5 +319,4 @@ int elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
 		if (s.passed >= ELF_DWARF_MOST)
 			break;
 	}
-	return 0;
 }

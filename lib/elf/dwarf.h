@@ -29,9 +29,9 @@ struct elf_dwarf_func {
 /*
  * Looks for @funcs, sorted by address. Only units that have one of them are gone through. Where
  * nothing can be found, *@ret_why says why, else it is where it was looked: "DWARF", "DWARF of
- * PATH". It lives as long as the file. -ENOMEM only.
+ * PATH". It lives as long as the file.
  */
-_must_check_ int elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
+void elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt,
 	const char **ret_why);
 
 /* A function at a place in code, or one that the compiler has put there in place of its call. */

@@ -122,7 +122,7 @@ static char *clean_string(const char *bytes, size_t left)
 {
 	const char *end = memchr(bytes, '\0', left < PATH_MAX ? left : PATH_MAX);
 
-	return end && elf_name_is_clean(bytes, end - bytes) ? strdup(bytes) : NULL;
+	return end && elf_name_is_clean(bytes, end - bytes) ? xstrdup(bytes) : NULL;
 }
 
 /* One of them, or NULL when there is none or it is not fit to be shown. */
@@ -276,25 +276,20 @@ static void add_slot(struct elf_file *f, const struct dynamic_facts *d,
 	f->slots[f->slot_cnt++] = slot;
 }
 
-static int add_slots(struct elf_file *f, const struct dynamic_facts *d,
+static void add_slots(struct elf_file *f, const struct dynamic_facts *d,
 	const struct elf_syms_at *at, uint64_t addr, uint64_t size)
 {
 	size_t left = 0, cnt;
 	const uint8_t *b = table_bytes(f, addr, &left);
-	struct plan_slot *more;
 
 	cnt = b ? (left < size ? left : size) / sizeof(Elf64_Rela) : 0;
-	more = reallocarray(f->slots, f->slot_cnt + cnt + 1, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	f->slots = more;
+	f->slots = xreallocarray(f->slots, f->slot_cnt + cnt + 1, sizeof(*f->slots));
 	for (; cnt; cnt--, b += sizeof(Elf64_Rela)) {
 		Elf64_Rela r;
 
 		memcpy(&r, b, sizeof(r));
 		add_slot(f, d, at, &r);
 	}
-	return 0;
 }
 
 static int compare_slots(const void *a, const void *b)
@@ -304,36 +299,27 @@ static int compare_slots(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-int elf_dynamic_slots(struct elf_file *f, struct err *err)
+void elf_dynamic_slots(struct elf_file *f)
 {
-	_cleanup_free_ struct dynamic_facts *d = calloc(1, sizeof(*d));
+	_cleanup_free_ struct dynamic_facts *d = xcalloc(1, sizeof(*d));
 	struct elf_syms_at at;
-	int ret;
 
-	if (!d)
-		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
-	ret = elf_dynamic_syms(f, &at, err);
-	if (ret || !at.syms)
-		return ret;
+	elf_dynamic_syms(f, &at);
+	if (!at.syms)
+		return;
 	dynamic_scan(f, d);
-	ret = add_slots(f, d, &at, d->rela, d->rela_size);
-	if (!ret)
-		ret = add_slots(f, d, &at, d->plt_rela, d->plt_rela_size);
-	if (ret)
-		return err_sys(err, ret, "cannot read '%s'", f->path);
+	add_slots(f, d, &at, d->rela, d->rela_size);
+	add_slots(f, d, &at, d->plt_rela, d->plt_rela_size);
 	qsort(f->slots, f->slot_cnt, sizeof(*f->slots), compare_slots);
-	return 0;
 }
 
 /* --- for the other files -------------------------------------------------------------- */
 
-int elf_dynamic_read(struct elf_file *f, struct err *err)
+void elf_dynamic_read(struct elf_file *f)
 {
-	_cleanup_free_ struct dynamic_facts *d = calloc(1, sizeof(*d));
+	_cleanup_free_ struct dynamic_facts *d = xcalloc(1, sizeof(*d));
 	Elf64_Ehdr eh;
 
-	if (!d)
-		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
 	dynamic_scan(f, d);
 	if (d->has_soname)
 		f->soname = dynamic_string(f, d, d->soname);
@@ -346,9 +332,7 @@ int elf_dynamic_read(struct elf_file *f, struct err *err)
 		f->interp = clean_string(
 			(const char *)f->mem.bytes + d->interp, d->interp_size);
 	f->info.interp = f->interp ? f->interp : "";
-	f->needed = calloc(d->needed_cnt ? d->needed_cnt : 1, sizeof(*f->needed));
-	if (!f->needed)
-		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
+	f->needed = xcalloc(d->needed_cnt ? d->needed_cnt : 1, sizeof(*f->needed));
 	for (size_t i = 0; i < d->needed_cnt; i++) {
 		char *s = dynamic_string(f, d, d->needed[i]);
 
@@ -362,25 +346,21 @@ int elf_dynamic_read(struct elf_file *f, struct err *err)
 	/* libc.so.6 has an interpreter, too, so that it can be run: it is a library */
 	f->info.executable = eh.e_type == ET_EXEC || d->pie || (d->interp_size && !d->has_soname);
 	f->info.is_static = f->info.executable && !d->interp_size && !d->needed_cnt;
-	return 0;
 }
 
-int elf_dynamic_syms(
-	const struct elf_file *f, struct elf_syms_at *ret_at, struct err *err)
+void elf_dynamic_syms(const struct elf_file *f, struct elf_syms_at *ret_at)
 {
-	_cleanup_free_ struct dynamic_facts *d = calloc(1, sizeof(*d));
+	_cleanup_free_ struct dynamic_facts *d = xcalloc(1, sizeof(*d));
 	struct elf_syms_at at = { 0 };
 	size_t left;
 
-	if (!d)
-		return err_sys(err, -ENOMEM, "cannot read symbols of '%s'", f->path);
 	dynamic_scan(f, d);
 	at.strings = dynamic_strings(f, d, &at.strings_size);
 	at.syms = table_bytes(f, d->syms, &left);
 	at.cnt = count_syms(f, d);
 	if (!at.syms || !at.strings || !at.cnt) {
 		*ret_at = (struct elf_syms_at) { 0 };
-		return 0;
+		return;
 	}
 	if (at.cnt > left / sizeof(Elf64_Sym))
 		at.cnt = left / sizeof(Elf64_Sym);
@@ -388,7 +368,6 @@ int elf_dynamic_syms(
 	at.verdef = table_bytes(f, d->verdef, &at.verdef_size);
 	at.verdef_cnt = d->verdef_cnt;
 	*ret_at = at;
-	return 0;
 }
 
 bool elf_file_mentions(const struct elf_file *f, const char *name)
@@ -429,7 +408,8 @@ uint64_t elf_file_dynamic_addr(const struct elf_file *f, const char *name)
 	struct elf_syms_at at;
 	Elf64_Sym sym;
 
-	if (elf_dynamic_syms(f, &at, NULL) || !at.syms)
+	elf_dynamic_syms(f, &at);
+	if (!at.syms)
 		return 0;
 	for (size_t i = 0; i < at.cnt; i++) {
 		memcpy(&sym, at.syms + i * sizeof(sym), sizeof(sym));

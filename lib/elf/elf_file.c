@@ -16,9 +16,7 @@ static int segments_read(struct elf_file *f, struct err *err)
 	GElf_Phdr ph;
 
 	elf_getphdrnum(f->mem.elf, &cnt);
-	f->segments = calloc(cnt ? cnt : 1, sizeof(*f->segments));
-	if (!f->segments)
-		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
+	f->segments = xcalloc(cnt ? cnt : 1, sizeof(*f->segments));
 	for (size_t i = 0; i < cnt; i++) {
 		if (!gelf_getphdr(f->mem.elf, i, &ph))
 			return err_set(err, -EBADMSG, "'%s' is damaged: %s", f->path,
@@ -69,9 +67,7 @@ static int info_read(struct elf_file *f, struct err *err)
 	f->info.ctime_ns = st.st_ctim.tv_sec * 1000000000ull + st.st_ctim.tv_nsec;
 	f->info.overlay = fstatfs(f->fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
 	elf_mem_notes(&f->mem, hex, &f->info.go);
-	f->build_id = strdup(hex);
-	if (!f->build_id)
-		return err_sys(err, -ENOMEM, "cannot read '%s'", f->path);
+	f->build_id = xstrdup(hex);
 	f->info.build_id = f->build_id;
 	if (elf_mem_section(&f->mem, 0, ".gopclntab", &sh) ||
 		elf_mem_section(&f->mem, 0, ".data.rel.ro.gopclntab", &sh))
@@ -85,10 +81,8 @@ static int file_begin(struct elf_file *f, const char *shown, int root_fd, const 
 	struct stat st;
 	int ret;
 
-	f->path = strdup(shown);
-	f->dir = dir ? strdup(dir) : NULL;
-	if (!f->path || (dir && !f->dir))
-		return err_sys(err, -ENOMEM, "cannot read '%s'", shown);
+	f->path = xstrdup(shown);
+	f->dir = dir ? xstrdup(dir) : NULL;
 	f->info.path = f->path;
 	if (root_fd >= 0) {
 		f->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
@@ -105,9 +99,7 @@ static int file_begin(struct elf_file *f, const char *shown, int root_fd, const 
 	ret = segments_read(f, err);
 	if (ret)
 		return ret;
-	ret = elf_dynamic_read(f, err);
-	if (ret)
-		return ret;
+	elf_dynamic_read(f);
 	ret = info_read(f, err);
 	return ret ? ret : elf_file_check(f, err);
 }
@@ -151,13 +143,9 @@ const uint8_t *elf_file_bytes(const struct elf_file *f, uint64_t addr, size_t *r
 int elf_file_open_fd(int fd, const char *shown, int root_fd, const char *dir,
 	struct elf_file **ret_file, struct err *err)
 {
-	_cleanup_elf_file_ struct elf_file *f = calloc(1, sizeof(*f));
+	_cleanup_elf_file_ struct elf_file *f = xcalloc(1, sizeof(*f));
 	int ret;
 
-	if (!f) {
-		close_fd(fd);
-		return err_sys(err, -ENOMEM, "cannot read '%s'", shown);
-	}
 	f->fd = fd;
 	f->root_fd = -1;
 	ret = file_begin(f, shown, root_fd, dir, err);

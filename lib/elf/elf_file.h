@@ -223,8 +223,8 @@ _must_check_ int elf_file_check(const struct elf_file *f, struct err *err);
 
 /*
  * Functions of all tables, sorted by address, one per address. Read on the first call:
- * -EBADMSG for a damaged .dynsym or .symtab (a damaged debug file is passed over),
- * -ENOMEM. A file without any table gives 0 functions and no error.
+ * -EBADMSG for a damaged .dynsym or .symtab (a damaged debug file is passed over).
+ * A file without any table gives 0 functions and no error.
  */
 _must_check_ int elf_file_funcs(struct elf_file *f, const struct elf_func **ret_funcs,
 	size_t *ret_cnt, struct err *err);
@@ -387,9 +387,8 @@ struct usdt_sites {
 	char *names;    /* what provider and name point into */
 };
 
-/* All of @f: none is no error. -ENOMEM only. *ret ends by usdt_sites_done(). */
-_must_check_ int usdt_sites_read(
-	const struct elf_file *f, struct usdt_sites *ret, struct err *err);
+/* All of @f: none is no error. *ret ends by usdt_sites_done(). */
+void usdt_sites_read(const struct elf_file *f, struct usdt_sites *ret);
 void usdt_sites_done(struct usdt_sites *s);
 
 /*

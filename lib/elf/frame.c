@@ -287,11 +287,8 @@ int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg)
 static int add_fde(const struct elf_frame *frame, void *arg)
 {
 	struct elf_file *f = arg;
-	struct plan_fde *grown = array_grow(f->fdes, f->fde_cnt, sizeof(*grown));
 
-	if (!grown)
-		return -ENOMEM;
-	f->fdes = grown;
+	f->fdes = array_grow(f->fdes, f->fde_cnt, sizeof(*f->fdes));
 	f->fdes[f->fde_cnt++] = (struct plan_fde) {
 		.start = frame->start,
 		.end = frame->end,
@@ -300,13 +297,9 @@ static int add_fde(const struct elf_frame *frame, void *arg)
 	return 0;
 }
 
-int elf_frame_read(struct elf_file *f, struct err *err)
+void elf_frame_read(struct elf_file *f)
 {
-	int ret = elf_file_frames(f, add_fde, f);
-
-	if (ret)
-		return err_sys(err, ret, "cannot read .eh_frame of '%s'", f->path);
+	elf_file_frames(f, add_fde, f);
 	if (f->fde_cnt)
 		qsort(f->fdes, f->fde_cnt, sizeof(*f->fdes), by_start);
-	return 0;
 }

@@ -9,20 +9,15 @@
 /* Code sections this near are one text: only alignment lies between them. */
 #define TEXT_GAP 64
 
-static int add_text(struct elf_file *f, uint64_t addr, const uint8_t *bytes, size_t size)
+static void add_text(struct elf_file *f, uint64_t addr, const uint8_t *bytes, size_t size)
 {
-	struct plan_text *grown = array_grow(f->texts, f->text_cnt, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	f->texts = grown;
+	f->texts = array_grow(f->texts, f->text_cnt, sizeof(*f->texts));
 	f->texts[f->text_cnt++] =
 		(struct plan_text) { .addr = addr, .bytes = bytes, .size = size };
-	return 0;
 }
 
 /* Executable sections, as far as a segment has them at that address with those bytes. */
-static int section_texts(struct elf_file *f)
+static void section_texts(struct elf_file *f)
 {
 	Elf_Scn *scn = NULL;
 	uint64_t offset;
@@ -43,21 +38,18 @@ static int section_texts(struct elf_file *f)
 			continue; /* segments overlap */
 		if (left > sh.sh_size)
 			left = sh.sh_size;
-		if (add_text(f, sh.sh_addr, bytes, left))
-			return -ENOMEM;
+		add_text(f, sh.sh_addr, bytes, left);
 	}
-	return 0;
 }
 
-static int segment_texts(struct elf_file *f)
+static void segment_texts(struct elf_file *f)
 {
 	for (size_t i = 0; i < f->segment_cnt; i++) {
 		const struct elf_segment *s = &f->segments[i];
 
-		if (s->exec && add_text(f, s->addr, f->mem.bytes + s->offset, s->size))
-			return -ENOMEM;
+		if (s->exec)
+			add_text(f, s->addr, f->mem.bytes + s->offset, s->size);
 	}
-	return 0;
 }
 
 static int by_addr(const void *a, const void *b)
@@ -113,14 +105,12 @@ static bool is_cold(const struct elf_func *func)
 }
 
 /* Functions are sorted already; the nameless ones are few. */
-static int collect_starts(struct elf_file *f)
+static void collect_starts(struct elf_file *f)
 {
 	size_t i = 0, j = 0;
 	uint64_t addr, offset;
 
-	f->starts = malloc((f->func_cnt + f->nameless_cnt + 1) * sizeof(*f->starts));
-	if (!f->starts)
-		return -ENOMEM;
+	f->starts = xmalloc((f->func_cnt + f->nameless_cnt + 1) * sizeof(*f->starts));
 	if (f->nameless_cnt)
 		qsort(f->nameless, f->nameless_cnt, sizeof(*f->nameless), compare_u64);
 	while (i < f->func_cnt || j < f->nameless_cnt) {
@@ -137,21 +127,17 @@ static int collect_starts(struct elf_file *f)
 		if (!f->start_cnt || f->starts[f->start_cnt - 1] != addr)
 			f->starts[f->start_cnt++] = addr;
 	}
-	return 0;
 }
 
-static int collect_loaded(struct elf_file *f)
+static void collect_loaded(struct elf_file *f)
 {
-	f->loaded = calloc(f->segment_cnt + 1, sizeof(*f->loaded));
-	if (!f->loaded)
-		return -ENOMEM;
+	f->loaded = xcalloc(f->segment_cnt + 1, sizeof(*f->loaded));
 	for (size_t i = 0; i < f->segment_cnt; i++)
 		f->loaded[i] = (struct plan_text) {
 			.addr = f->segments[i].addr,
 			.bytes = f->mem.bytes + f->segments[i].offset,
 			.size = f->segments[i].size,
 		};
-	return 0;
 }
 
 static void image_drop(struct elf_file *f)
@@ -164,22 +150,16 @@ static void image_drop(struct elf_file *f)
 	f->text_cnt = f->start_cnt = f->fde_cnt = f->slot_cnt = 0;
 }
 
-static int image_make(struct elf_file *f, struct err *err)
+static void image_make(struct elf_file *f)
 {
-	int ret;
-
-	ret = section_texts(f);
-	if (!ret && !f->text_cnt)
-		ret = segment_texts(f);
-	if (!ret)
-		ret = collect_starts(f);
-	if (!ret)
-		ret = collect_loaded(f);
-	if (ret)
-		return err_sys(err, ret, "cannot read code of '%s'", f->path);
+	section_texts(f);
+	if (!f->text_cnt)
+		segment_texts(f);
+	collect_starts(f);
+	collect_loaded(f);
 	tidy_texts(f);
-	ret = elf_dynamic_slots(f, err);
-	return ret ? ret : elf_frame_read(f, err);
+	elf_dynamic_slots(f);
+	elf_frame_read(f);
 }
 
 int elf_file_image(struct elf_file *f, struct plan_image *ret_image, struct err *err)
@@ -192,9 +172,8 @@ int elf_file_image(struct elf_file *f, struct plan_image *ret_image, struct err 
 	if (ret)
 		return ret;
 	if (!f->has_image) {
-		ret = image_make(f, err);
-		if (!ret)
-			ret = elf_file_check(f, err);
+		image_make(f);
+		ret = elf_file_check(f, err);
 		if (ret) {
 			image_drop(f);
 			return ret;

@@ -26,7 +26,7 @@
 
 /*
  * A mapped file that may be cut short meanwhile: what is missing is then read as zeros, and
- * .cut is set. NULL when memory is out.
+ * .cut is set.
  */
 struct elf_watch {
 	const uint8_t *bytes;
@@ -155,12 +155,12 @@ struct elf_syms_at {
 };
 
 /* dynamic.c: names, needed libraries, kind of file into f->info. */
-int elf_dynamic_read(struct elf_file *f, struct err *err);
-/* The dynamic symbol table as the dynamic linker finds it, without sections. -ENOMEM only. */
-int elf_dynamic_syms(const struct elf_file *f, struct elf_syms_at *ret_at, struct err *err);
+void elf_dynamic_read(struct elf_file *f);
+/* The dynamic symbol table as the dynamic linker finds it, without sections. */
+void elf_dynamic_syms(const struct elf_file *f, struct elf_syms_at *ret_at);
 
-/* Words filled with functions of the file into f->slots. -ENOMEM only. */
-int elf_dynamic_slots(struct elf_file *f, struct err *err);
+/* Words filled with functions of the file into f->slots. */
+void elf_dynamic_slots(struct elf_file *f);
 
 /* table.c: symbol tables into raw symbols. */
 struct elf_raw {
@@ -186,8 +186,8 @@ bool elf_debug_open(
 char *elf_debug_find(
 	struct elf_file *f, bool (*has)(const struct elf_mem *mem), struct elf_mem *ret_mem);
 
-/* dwarf.c: debug information, looked for once; *@ret_dwarf is NULL where there is none. -ENOMEM. */
-_must_check_ int elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why);
+/* dwarf.c: debug information, looked for once; *@ret_dwarf is NULL where there is none. */
+void elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why);
 void elf_dwarf_done(struct elf_file *f);
 
 /* The entry that has what is in the unit @cu, whose own is @unit; false: it is not there. */
@@ -205,7 +205,7 @@ bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed);
 /* lines.c: what elf_lines_at() has made. */
 void elf_lines_done(struct elf_file *f);
 
-/* frame.c: .eh_frame. -ENOMEM only. */
-int elf_frame_read(struct elf_file *f, struct err *err);
+/* frame.c: .eh_frame. */
+void elf_frame_read(struct elf_file *f);
 
 #endif

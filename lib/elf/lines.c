@@ -103,12 +103,9 @@ static void each_range(struct elf_units *u, Dwarf_Die *die, unsigned int most,
 static void add_unit_range(void *arg, uint64_t start, uint64_t end)
 {
 	struct elf_units *u = arg;
-	struct range *grown = array_grow(u->ranges, u->range_cnt, sizeof(*grown));
 
-	if (!grown)
-		return;
-	u->ranges = grown;
-	grown[u->range_cnt++] = (struct range) { start, end, u->unit_cnt };
+	u->ranges = array_grow(u->ranges, u->range_cnt, sizeof(*u->ranges));
+	u->ranges[u->range_cnt++] = (struct range) { start, end, u->unit_cnt };
 }
 
 static int compare_ranges(const void *a, const void *b)
@@ -120,24 +117,18 @@ static int compare_ranges(const void *a, const void *b)
 
 static struct elf_units *read_units(struct elf_file *f)
 {
-	struct elf_units *u = f->units = calloc(1, sizeof(*u));
+	struct elf_units *u = f->units = xcalloc(1, sizeof(*u));
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 	const char *why;
 	Dwarf *dwarf;
 
-	if (!u || elf_dwarf_open(f, &dwarf, &why))
-		return u;
+	elf_dwarf_open(f, &dwarf, &why);
 	for (unsigned int i = 0; dwarf && i < ELF_UNITS_MAX; i++) {
-		struct unit *grown;
-
 		if (dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL))
 			break;
-		grown = array_grow(u->units, u->unit_cnt, sizeof(*grown));
-		if (!grown)
-			break;
-		u->units = grown;
-		grown[u->unit_cnt] = (struct unit) { .cu = cu, .own = unit, .die = unit };
+		u->units = array_grow(u->units, u->unit_cnt, sizeof(*u->units));
+		u->units[u->unit_cnt] = (struct unit) { .cu = cu, .own = unit, .die = unit };
 		each_range(u, &unit, ELF_UNITS_MAX, add_unit_range, u);
 		u->unit_cnt++;
 	}
@@ -163,12 +154,9 @@ struct adding {
 static void add_func_range(void *arg, uint64_t start, uint64_t end)
 {
 	const struct adding *a = arg;
-	struct func *grown = array_grow(a->unit->funcs, a->unit->func_cnt, sizeof(*grown));
 
-	if (!grown)
-		return;
-	a->unit->funcs = grown;
-	grown[a->unit->func_cnt++] = (struct func) { .start = start, .end = end, .die = a->die };
+	a->unit->funcs = array_grow(a->unit->funcs, a->unit->func_cnt, sizeof(*a->unit->funcs));
+	a->unit->funcs[a->unit->func_cnt++] = (struct func) { .start = start, .end = end, .die = a->die };
 }
 
 /* Functions within others, as those of their types, only where it is @deep. */
@@ -243,15 +231,11 @@ static void add_scope(void *arg, uint64_t start, uint64_t end)
 {
 	const struct nesting *n = arg;
 	struct func *func = n->func;
-	struct scope *grown;
 
 	if (start >= func->end || end <= func->start || func->scope_cnt == SCOPES_MAX)
 		return;
-	grown = array_grow(func->scopes, func->scope_cnt, sizeof(*grown));
-	if (!grown)
-		return;
-	func->scopes = grown;
-	grown[func->scope_cnt++] = (struct scope) {
+	func->scopes = array_grow(func->scopes, func->scope_cnt, sizeof(*func->scopes));
+	func->scopes[func->scope_cnt++] = (struct scope) {
 		.start = start, .end = end, .depth = n->depth, .die = n->die
 	};
 }
@@ -312,7 +296,7 @@ static const char *scope_name(struct scope *s)
 	if (name && demangle_is_mangled(name))
 		s->name = demangle(name, DEMANGLE_NAME);
 	if (!s->name && name && elf_name_is_clean(name, strlen(name)))
-		s->name = strdup(name);
+		s->name = xstrdup(name);
 	return s->name;
 }
 

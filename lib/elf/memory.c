@@ -61,10 +61,8 @@ static void handler_start(void)
 /* Whole pages: what lies behind the end of the file in its last page is zeros. */
 struct elf_watch *elf_watch_new(const uint8_t *bytes, size_t size)
 {
-	struct elf_watch *w = calloc(1, sizeof(*w));
+	struct elf_watch *w = xcalloc(1, sizeof(*w));
 
-	if (!w)
-		return NULL;
 	pthread_once(&handler_once, handler_start);
 	w->bytes = bytes;
 	w->size = (size + page_size - 1) & ~(page_size - 1);
@@ -263,10 +261,6 @@ static int map_image(int fd, const char *shown, int protection, int flags,
 	if (map == MAP_FAILED)
 		return err_sys(err, -errno, "cannot map '%s'", shown);
 	mem.watch = elf_watch_new(map, st.st_size);
-	if (!mem.watch) {
-		munmap(map, st.st_size);
-		return err_sys(err, -ENOMEM, "cannot map '%s'", shown);
-	}
 	mem.bytes = map;
 	mem.size = st.st_size;
 	ret = mem_begin(&mem, shown, err);

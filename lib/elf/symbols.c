@@ -9,11 +9,6 @@ struct key {
 	uint32_t ndx;
 };
 
-static int no_memory(const struct elf_file *f, struct err *err)
-{
-	return err_sys(err, -ENOMEM, "cannot read symbols of '%s'", f->path);
-}
-
 /* Stable radix sort by address, 11 bits a pass: half a million symbols in milliseconds. */
 static void sort_keys(struct key *keys, struct key *spare, size_t cnt)
 {
@@ -146,15 +141,13 @@ static void add_func(
 	f->func_cnt++;
 }
 
-static int fold_syms(struct elf_file *f, const struct elf_raw *raw, struct err *err)
+static void fold_syms(struct elf_file *f, const struct elf_raw *raw)
 {
-	_cleanup_free_ struct key *keys = malloc((raw->cnt + 1) * sizeof(*keys));
-	_cleanup_free_ struct key *spare = malloc((raw->cnt + 1) * sizeof(*keys));
+	_cleanup_free_ struct key *keys = xmalloc((raw->cnt + 1) * sizeof(*keys));
+	_cleanup_free_ struct key *spare = xmalloc((raw->cnt + 1) * sizeof(*keys));
 
-	f->names = malloc((raw->cnt + 1) * sizeof(*f->names));
-	f->funcs = malloc((raw->cnt + 1) * sizeof(*f->funcs));
-	if (!keys || !spare || !f->names || !f->funcs)
-		return no_memory(f, err);
+	f->names = xmalloc((raw->cnt + 1) * sizeof(*f->names));
+	f->funcs = xmalloc((raw->cnt + 1) * sizeof(*f->funcs));
 	for (size_t i = 0; i < raw->cnt; i++)
 		keys[i] = (struct key) { .addr = raw->syms[i].addr, .ndx = i };
 	sort_keys(keys, spare, raw->cnt);
@@ -163,7 +156,6 @@ static int fold_syms(struct elf_file *f, const struct elf_raw *raw, struct err *
 			;
 		add_func(f, raw, keys + i, n);
 	}
-	return 0;
 }
 
 static int by_import(const void *a, const void *b)
@@ -193,16 +185,12 @@ static int syms_read(struct elf_file *f, struct err *err)
 		size_t cnt = raw.cnt, nameless_cnt = raw.nameless_cnt;
 
 		ret = elf_table_read(f, mem, table, &raw, err);
-		if (ret == -ENOMEM)
-			return ret;
 		if (ret) { /* help from outside is welcome, and no duty */
 			raw.cnt = cnt;
 			raw.nameless_cnt = nameless_cnt;
 		}
 	}
-	ret = fold_syms(f, &raw, err);
-	if (ret)
-		return ret;
+	fold_syms(f, &raw);
 	f->imports = TAKE_PTR(raw.imports);
 	f->import_cnt = raw.import_cnt;
 	f->nameless = TAKE_PTR(raw.nameless);
@@ -229,18 +217,14 @@ static uint32_t hash_name(const char *name, size_t len)
 }
 
 /* Chains names by hash, better ones before worse ones. */
-static bool hash_build(struct elf_file *f)
+static void hash_build(struct elf_file *f)
 {
-	_cleanup_free_ uint32_t *hashes = malloc((f->name_cnt + 1) * sizeof(*hashes));
+	_cleanup_free_ uint32_t *hashes = xmalloc((f->name_cnt + 1) * sizeof(*hashes));
 	size_t size = 16;
 
 	while (size < f->name_cnt)
 		size *= 2;
-	f->buckets = calloc(size, sizeof(*f->buckets));
-	if (!hashes || !f->buckets) {
-		free(TAKE_PTR(f->buckets));
-		return false;
-	}
+	f->buckets = xcalloc(size, sizeof(*f->buckets));
 	f->bucket_mask = size - 1;
 	for (size_t i = 0; i < f->name_cnt; i++)
 		/* NOLINTNEXTLINE(clang-analyzer-core.*): fold_syms() has written all names */
@@ -255,7 +239,6 @@ static bool hash_build(struct elf_file *f)
 			*b = i + 1;
 		}
 	}
-	return true;
 }
 
 static const struct elf_name *chain_find(
@@ -315,8 +298,8 @@ bool elf_file_has_clones(const struct elf_file *f)
 
 const struct elf_name *elf_file_lookup(struct elf_file *f, const char *name, size_t len)
 {
-	if (!f->buckets && !hash_build(f))
-		return NULL;
+	if (!f->buckets)
+		hash_build(f);
 	return chain_find(
 		f, f->buckets[hash_name(name, len) & f->bucket_mask], name, len);
 }

@@ -20,11 +20,6 @@ static int damaged(const struct elf_file *f, struct err *err, const char *what)
 	return err_set(err, -EBADMSG, "'%s' is damaged: %s", f->path, what);
 }
 
-static int no_memory(const struct elf_file *f, struct err *err)
-{
-	return err_sys(err, -ENOMEM, "cannot read symbols of '%s'", f->path);
-}
-
 /* Whether sections hold code, by index: a label is one of code or of data by that. */
 static int sections_read(struct table *t, struct err *err)
 {
@@ -33,9 +28,7 @@ static int sections_read(struct table *t, struct err *err)
 
 	if (elf_getshdrnum(t->mem->elf, &t->section_cnt) < 0)
 		return damaged(t->f, err, elf_errmsg(-1));
-	t->code_section = calloc(t->section_cnt + 1, sizeof(*t->code_section));
-	if (!t->code_section)
-		return no_memory(t->f, err);
+	t->code_section = xcalloc(t->section_cnt + 1, sizeof(*t->code_section));
 	while ((scn = elf_nextscn(t->mem->elf, scn))) {
 		if (gelf_getshdr(scn, &sh) && (sh.sh_flags & SHF_EXECINSTR) &&
 			elf_ndxscn(scn) < t->section_cnt)
@@ -93,7 +86,7 @@ static int table_open(struct table *t, bool *ret_found, struct err *err)
 	int ret = table_by_section(t, err);
 
 	if (!ret && !t->at.syms && t->which == ELF_TABLE_DYNSYM)
-		ret = elf_dynamic_syms(t->f, &t->at, err);
+		elf_dynamic_syms(t->f, &t->at);
 	*ret_found = t->at.syms;
 	if (ret || !t->at.syms)
 		return ret;
@@ -105,22 +98,16 @@ static int table_open(struct table *t, bool *ret_found, struct err *err)
 }
 
 /* The name of version @ndx, unless it has one. */
-static int version_add(struct elf_file *f, size_t ndx, const char *name)
+static void version_add(struct elf_file *f, size_t ndx, const char *name)
 {
 	if (ndx >= f->version_cnt) {
-		char **grown = realloc(f->versions, (ndx + 64) * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + f->version_cnt, 0,
-			(ndx + 64 - f->version_cnt) * sizeof(*grown));
-		f->versions = grown;
+		f->versions = xreallocarray(f->versions, ndx + 64, sizeof(*f->versions));
+		memset(f->versions + f->version_cnt, 0,
+			(ndx + 64 - f->version_cnt) * sizeof(*f->versions));
 		f->version_cnt = ndx + 64;
 	}
-	if (f->versions[ndx])
-		return 0;
-	f->versions[ndx] = strdup(name);
-	return f->versions[ndx] ? 0 : -ENOMEM;
+	if (!f->versions[ndx])
+		f->versions[ndx] = xstrdup(name);
 }
 
 /* The first name of the definition at @at; NULL when there is none that can be shown. */
@@ -145,7 +132,7 @@ static const char *version_name(
 }
 
 /* Names of version indices, from the definitions. They only lead forwards, so this ends. */
-static int versions_read(struct table *t, struct err *err)
+static void versions_read(struct table *t)
 {
 	const struct elf_syms_at *v = &t->at;
 	Elf64_Verdef def;
@@ -158,13 +145,12 @@ static int versions_read(struct table *t, struct err *err)
 			break;
 		memcpy(&def, v->verdef + at, sizeof(def));
 		name = version_name(v, at, &def);
-		if (name && version_add(t->f, def.vd_ndx & 0x7fff, name))
-			return no_memory(t->f, err);
+		if (name)
+			version_add(t->f, def.vd_ndx & 0x7fff, name);
 		if (!def.vd_next || def.vd_next > v->verdef_size - at)
 			break;
 		at += def.vd_next;
 	}
-	return 0;
 }
 
 /*
@@ -222,100 +208,74 @@ static int name_at(struct table *t, uint32_t at, const char **ret_name, uint32_t
 	return 0;
 }
 
-/* The first @len bytes of @name, which the file keeps; NULL: no memory. */
+/* The first @len bytes of @name, which the file keeps. */
 static char *name_copy(struct elf_file *f, const char *name, size_t len)
 {
-	char **grown = array_grow(f->copies, f->copy_cnt, sizeof(*grown)), *copy;
-
-	if (!grown)
-		return NULL;
-	f->copies = grown;
-	copy = strndup(name, len);
-	if (copy)
-		f->copies[f->copy_cnt++] = copy;
-	return copy;
+	f->copies = array_grow(f->copies, f->copy_cnt, sizeof(*f->copies));
+	return f->copies[f->copy_cnt++] = xstrndup(name, len);
 }
 
-static int name_piece(struct elf_file *f, struct elf_name *n)
+static void name_piece(struct elf_file *f, struct elf_name *n)
 {
 	size_t len = piece_base_len(n->name, n->len);
 
 	n->piece = len;
 	if (!len || strstr(n->name + len, ".cold"))
-		return 0;
+		return;
 	n->base = name_copy(f, n->name, len);
 	f->has_clones = true;
-	return n->base ? 0 : -ENOMEM;
 }
 
 /* Cuts "@VERSION" or "@@VERSION" off a name of .symtab. */
-static int name_split(struct elf_file *f, struct elf_name *n)
+static void name_split(struct elf_file *f, struct elf_name *n)
 {
 	const char *at = memchr(n->name, '@', n->len), *copy;
 
 	if (!at || at == n->name)
-		return 0;
+		return;
 	copy = name_copy(f, n->name, at - n->name);
-	if (!copy)
-		return -ENOMEM;
 	n->is_default = at[1] == '@';
 	n->version = at + 1 + n->is_default;
 	if (!*n->version)
 		n->version = NULL;
 	n->len = at - n->name;
 	n->name = copy;
-	return 0;
 }
 
-static int name_version(const struct table *t, size_t i, struct elf_name *n)
+static void name_version(const struct table *t, size_t i, struct elf_name *n)
 {
 	uint16_t ver;
 
 	n->is_default = true;
-	if (t->which != ELF_TABLE_DYNSYM)
-		return name_split(t->f, n);
+	if (t->which != ELF_TABLE_DYNSYM) {
+		name_split(t->f, n);
+		return;
+	}
 	if (!t->at.versym || i >= t->at.versym_size / sizeof(ver))
-		return 0;
+		return;
 	memcpy(&ver, t->at.versym + i * sizeof(ver), sizeof(ver));
 	if ((ver & 0x7fff) < t->f->version_cnt)
 		n->version = t->f->versions[ver & 0x7fff];
 	n->is_default = !(ver & 0x8000) || !n->version;
-	return 0;
 }
 
-static int add_import(struct elf_raw *raw, const char *name, uint32_t len)
+static void add_import(struct elf_raw *raw, const char *name, uint32_t len)
 {
-	struct elf_import *grown;
-
-	grown = array_grow(raw->imports, raw->import_cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	raw->imports = grown;
+	raw->imports = array_grow(raw->imports, raw->import_cnt, sizeof(*raw->imports));
 	raw->imports[raw->import_cnt++] =
 		(struct elf_import) { .name = name, .len = len };
-	return 0;
 }
 
-static int add_nameless(struct elf_raw *raw, uint64_t addr)
+static void add_nameless(struct elf_raw *raw, uint64_t addr)
 {
-	uint64_t *grown = array_grow(raw->nameless, raw->nameless_cnt, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	raw->nameless = grown;
+	raw->nameless = array_grow(raw->nameless, raw->nameless_cnt, sizeof(*raw->nameless));
 	raw->nameless[raw->nameless_cnt++] = addr;
-	return 0;
 }
 
-static int add_sym(struct elf_raw *raw, const struct elf_raw_sym *sym)
+static void add_sym(struct elf_raw *raw, const struct elf_raw_sym *sym)
 {
-	struct elf_raw_sym *grown = array_grow(raw->syms, raw->cnt, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	raw->syms = grown;
+	raw->syms = array_grow(raw->syms, raw->cnt, sizeof(*raw->syms));
 	raw->syms[raw->cnt++] = *sym;
-	return 0;
 }
 
 /* By its section, or where there are none by its address. */
@@ -361,7 +321,8 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 		ret = name_at(t, sym.st_name, &s.name.name, &len, err);
 		if (ret || !len)
 			return ret;
-		return add_import(raw, s.name.name, len) ? no_memory(t->f, err) : 0;
+		add_import(raw, s.name.name, len);
+		return 0;
 	}
 	if (!sym_kind(t, &sym, &s.kind))
 		return 0;
@@ -371,17 +332,18 @@ static int read_sym(struct table *t, struct elf_raw *raw, size_t i, struct err *
 	/* arm64 marks code and data by $x and $d, which begin nothing (ELF for AArch64) */
 	if (s.kind == ELF_LABEL && s.name.name[0] == '$')
 		return 0;
-	if (!s.name.len)
-		return add_nameless(raw, sym.st_value) ? no_memory(t->f, err) : 0;
+	if (!s.name.len) {
+		add_nameless(raw, sym.st_value);
+		return 0;
+	}
 	s.addr = sym.st_value;
 	s.size = sym.st_size;
 	s.name.is_local = ELF64_ST_BIND(sym.st_info) == STB_LOCAL;
 	s.name.is_weak = ELF64_ST_BIND(sym.st_info) == STB_WEAK;
-	if (name_version(t, i, &s.name))
-		return no_memory(t->f, err);
-	if (name_piece(t->f, &s.name))
-		return no_memory(t->f, err);
-	return add_sym(raw, &s) ? no_memory(t->f, err) : 0;
+	name_version(t, i, &s.name);
+	name_piece(t->f, &s.name);
+	add_sym(raw, &s);
+	return 0;
 }
 
 static void table_done(struct table *t)
@@ -399,11 +361,8 @@ int elf_table_read(struct elf_file *f, const struct elf_mem *mem, enum elf_table
 	ret = table_open(&t, &found, err);
 	if (ret || !found)
 		return ret;
-	if (table == ELF_TABLE_DYNSYM) {
-		ret = versions_read(&t, err);
-		if (ret)
-			return ret;
-	}
+	if (table == ELF_TABLE_DYNSYM)
+		versions_read(&t);
 	for (size_t i = 1; i < t.at.cnt; i++) {
 		ret = read_sym(&t, raw, i, err);
 		if (ret)

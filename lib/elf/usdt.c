@@ -339,11 +339,10 @@ static void sites_sort(struct usdt_sites *s)
 	s->cnt = cnt + 1;
 }
 
-static int sites_add(const struct elf_file *f, Elf_Data *data, uint64_t base,
-	struct usdt_sites *s, struct err *err)
+static void sites_add(const struct elf_file *f, Elf_Data *data, uint64_t base,
+	struct usdt_sites *s)
 {
 	size_t at = 0, name, desc;
-	struct usdt_site *grown;
 	struct note note;
 	GElf_Nhdr nh;
 
@@ -353,58 +352,46 @@ static int sites_add(const struct elf_file *f, Elf_Data *data, uint64_t base,
 		if (nh.n_type != 3 || nh.n_namesz != sizeof("stapsdt") ||
 			memcmp(bytes + name, "stapsdt", sizeof("stapsdt")))
 			continue;
-		grown = array_grow(s->sites, s->cnt, sizeof(*s->sites));
-		if (!grown)
-			return err_sys(err, -ENOMEM, "cannot read probes");
-		s->sites = grown;
+		s->sites = array_grow(s->sites, s->cnt, sizeof(*s->sites));
 		if (note_read((const uint8_t *)bytes + desc, nh.n_descsz, &note) &&
 			site_of(f, &note, base, &s->sites[s->cnt]))
 			s->cnt++;
 		else
 			s->refused++;
 	}
-	return 0;
 }
 
-int usdt_sites_read(const struct elf_file *f, struct usdt_sites *ret, struct err *err)
+void usdt_sites_read(const struct elf_file *f, struct usdt_sites *ret)
 {
 	struct usdt_sites s = { 0 };
 	Elf_Data data = { .d_type = ELF_T_NHDR, .d_version = EV_CURRENT };
 	const uint8_t *bytes;
 	uint64_t base = 0;
 	GElf_Shdr sh;
-	int ret_val;
 
 	if (elf_mem_section(&f->mem, 0, ".stapsdt.base", &sh))
 		base = sh.sh_addr;
 	if (!elf_mem_section(&f->mem, SHT_NOTE, ".note.stapsdt", &sh)) {
 		*ret = s;
-		return 0;
+		return;
 	}
 	bytes = elf_mem_bytes(&f->mem, &sh);
 	if (!bytes || sh.sh_size > ELF_MAX_NOTES) {
 		*ret = (struct usdt_sites) { .refused = 1 };
-		return 0;
+		return;
 	}
 	/*
 	 * A copy of its own: names outlive the mapping's bytes, which somebody may write, and no
 	 * string can change its length while it is read.
 	 */
-	s.names = malloc(sh.sh_size);
-	if (!s.names)
-		return err_sys(err, -ENOMEM, "cannot read probes");
+	s.names = xmalloc(sh.sh_size);
 	memcpy(s.names, bytes, sh.sh_size);
 	data.d_buf = s.names;
 	data.d_size = sh.sh_size;
 	data.d_align = sh.sh_addralign == 8 ? 8 : 4;
-	ret_val = sites_add(f, &data, base, &s, err);
-	if (ret_val) {
-		usdt_sites_done(&s);
-		return ret_val;
-	}
+	sites_add(f, &data, base, &s);
 	sites_sort(&s);
 	*ret = s;
-	return 0;
 }
 
 void usdt_sites_done(struct usdt_sites *s)

@@ -117,27 +117,24 @@ static bool name_hits(const struct batch *b, const struct elf_name *n)
 	return false;
 }
 
-static int batch_size(struct batch *b, size_t arg_cnt)
+static void batch_size(struct batch *b, size_t arg_cnt)
 {
 	size_t size = 16;
 
 	while (size < 2 * arg_cnt)
 		size *= 2;
 	b->mask = size - 1;
-	b->wants = calloc(arg_cnt + 1, sizeof(*b->wants));
-	b->buckets = calloc(size, sizeof(*b->buckets));
-	b->idents = calloc(size, sizeof(*b->idents));
-	return b->wants && b->buckets && b->idents ? 0 : -ENOMEM;
+	b->wants = xcalloc(arg_cnt + 1, sizeof(*b->wants));
+	b->buckets = xcalloc(size, sizeof(*b->buckets));
+	b->idents = xcalloc(size, sizeof(*b->idents));
 }
 
-static int want_add(struct batch *b, struct arg *a)
+static void want_add(struct batch *b, struct arg *a)
 {
 	struct want *w = &b->wants[b->want_cnt];
 	uint32_t *bucket;
 
-	w->text = malloc(strlen(a->name) + 1);
-	if (!w->text)
-		return -ENOMEM;
+	w->text = xmalloc(strlen(a->name) + 1);
 	text_normalize(a->name, w->text);
 	w->arg = a;
 	bucket = &b->buckets[hash_text(w->text, strlen(w->text)) & b->mask];
@@ -145,7 +142,6 @@ static int want_add(struct batch *b, struct arg *a)
 	*bucket = ++b->want_cnt;
 	b->args |= text_has_args(w->text);
 	ident_add(b, text_ident(a->name, false, true));
-	return 0;
 }
 
 static int take(struct resolver *r, struct arg *a, const struct match *found)
@@ -194,18 +190,12 @@ static int offer(struct batch *b, const struct match *m, const char *text)
 	return 0;
 }
 
-static int text_room(struct batch *b, size_t len)
+static void text_room(struct batch *b, size_t len)
 {
-	char *grown;
-
 	if (len < b->text_cap)
-		return 0;
-	grown = realloc(b->text, 2 * len + 64);
-	if (!grown)
-		return -ENOMEM;
-	b->text = grown;
+		return;
+	b->text = xreallocarray(b->text, 2 * len + 64, 1);
 	b->text_cap = 2 * len + 64;
-	return 0;
 }
 
 /* One text with arguments, and the same without what a method says after them. */
@@ -213,8 +203,7 @@ static int offer_text(struct batch *b, const struct match *m, const char *text)
 {
 	int ret;
 
-	if (text_room(b, strlen(text)))
-		return resolve_no_memory(b->r);
+	text_room(b, strlen(text));
 	text_normalize(text, b->text);
 	ret = offer(b, m, b->text);
 	if (ret)
@@ -263,8 +252,7 @@ static int offer_forms(struct batch *b, const struct match *m)
 
 	if (!len)
 		return 0;
-	if (text_room(b, len))
-		return resolve_no_memory(b->r);
+	text_room(b, len);
 	text_normalize(b->q, b->text);
 	ret = offer(b, m, b->text);
 	if (!ret && text_drop_templates(b->text, b->text))
@@ -301,13 +289,10 @@ static int batch_name(void *ctx, const struct match *m)
 }
 
 /* Libraries of arguments that are still open, each once. */
-static int add_libs(struct objects *set, const struct arg *a)
+static void add_libs(struct objects *set, const struct arg *a)
 {
-	int ret = 0;
-
-	for (size_t i = 0; !ret && i < a->libs->cnt; i++)
-		ret = objects_add(set, a->libs->object[i]);
-	return ret;
+	for (size_t i = 0; i < a->libs->cnt; i++)
+		objects_add(set, a->libs->object[i]);
 }
 
 /*
@@ -320,16 +305,15 @@ static int find_letters(struct resolver *r, bool verbose)
 	__cleanup(objects_done) struct objects set = { 0 };
 	int ret;
 
-	if (batch_size(&b, r->arg_cnt))
-		return resolve_no_memory(r);
+	batch_size(&b, r->arg_cnt);
 	for (size_t i = 0; i < r->arg_cnt; i++) {
 		struct arg *a = &r->args[i];
 
 		if (!arg_is_open(a) || a->regex || !*a->name ||
 			(verbose && !text_has_args(a->name)))
 			continue;
-		if (want_add(&b, a) || add_libs(&set, a))
-			return resolve_no_memory(r);
+		want_add(&b, a);
+		add_libs(&set, a);
 	}
 	for (size_t i = 0; b.want_cnt && i < set.cnt; i++) {
 		ret = each_mangled(r, set.object[i], batch_name, &b);
@@ -359,17 +343,13 @@ static bool search_text(struct search *s, const char *symbol, bool full)
 {
 	size_t len = demangle_into(
 		symbol, full ? DEMANGLE_ARGS : DEMANGLE_NAME, &s->buf, &s->cap);
-	char *grown;
 
 	if (!len)
 		return false;
 	if (s->arg->regex) /* it may count on the demangler's spaces */
 		return pattern_match(&s->arg->pattern, s->buf);
 	if (len >= s->text_cap) {
-		grown = realloc(s->text, 2 * len + 64);
-		if (!grown)
-			return false;
-		s->text = grown;
+		s->text = xreallocarray(s->text, 2 * len + 64, 1);
 		s->text_cap = 2 * len + 64;
 	}
 	text_normalize(s->buf, s->text);

@@ -65,8 +65,8 @@ struct objects {
 	size_t cnt;
 };
 
-/* Adds @object unless it is there. -ENOMEM only. */
-_must_check_ int objects_add(struct objects *objects, const struct object *object);
+/* Adds @object unless it is there. */
+void objects_add(struct objects *objects, const struct object *object);
 /* Its index, or .cnt when it is not there. */
 size_t objects_find(const struct objects *objects, const struct object *object);
 void objects_done(struct objects *objects);
@@ -152,10 +152,10 @@ struct targets {
 	size_t kept_cnt;
 };
 
-/* Adds one; its plan is not looked at. -ENOMEM only. */
-_must_check_ int targets_add(struct targets *targets, const struct target *target);
-/* Notes that nothing was found for @request. -ENOMEM only. */
-_must_check_ int targets_miss(struct targets *targets, const struct request *request);
+/* Adds one; its plan is not looked at. */
+void targets_add(struct targets *targets, const struct target *target);
+/* Notes that nothing was found for @request. */
+void targets_miss(struct targets *targets, const struct request *request);
 /* A string that lives as long as the targets; NULL when memory is out. */
 const char *targets_text(struct targets *targets, const char *text);
 /* @size bytes of zeros that live as long; NULL when memory is out. */
@@ -193,9 +193,8 @@ struct libfind_opts {
 
 struct libfind;
 
-/* A finder; it opens every distinct file once. @opts is copied. -ENOMEM. */
-_must_check_ int libfind_new(
-	const struct libfind_opts *opts, struct libfind **ret_finder, struct err *err);
+/* A finder; it opens every distinct file once. @opts is copied. */
+struct libfind *libfind_new(const struct libfind_opts *opts);
 void libfind_free(struct libfind *lf);
 
 /*

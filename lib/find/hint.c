@@ -152,7 +152,7 @@ static const struct object *by_runpath(
 	return NULL;
 }
 
-/* In the dynamic linker's order: breadth first. What there is no memory for is not looked at. */
+/* In the dynamic linker's order: breadth first. */
 static void add_needed(
 	struct objects *closure, struct libfind *finder, const struct object *file)
 {
@@ -163,8 +163,8 @@ static void add_needed(
 
 		if (!found)
 			found = only_file(finder, info->needed[i]);
-		if (found && objects_add(closure, found))
-			return;
+		if (found)
+			objects_add(closure, found);
 	}
 }
 

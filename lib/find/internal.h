@@ -17,8 +17,8 @@ struct lib_query {
 	bool stem;    /* no ".so" was said: perhaps it is an executable */
 };
 
-/* -ENOMEM only. End with lib_query_done(). */
-int lib_query_parse(const char *lib, struct lib_query *ret_query);
+/* End with lib_query_done(). */
+void lib_query_parse(const char *lib, struct lib_query *ret_query);
 void lib_query_done(struct lib_query *q);
 
 /* Whether a library of that file name or soname is meant. */
@@ -43,12 +43,12 @@ struct lib_places {
 
 /*
  * Collects them: ld.so.cache, LD_LIBRARY_PATH, default folders, well-known folders; all
- * below @root. What can't be read is left out. -ENOMEM only.
+ * below @root. What can't be read is left out.
  */
-int lib_places_read(const char *root, struct lib_places *places);
+void lib_places_read(const char *root, struct lib_places *places);
 
 /* Adds those that the program @program may load, as it lies in an environment of its own. */
-int lib_places_add_program(struct lib_places *places, const char *program);
+void lib_places_add_program(struct lib_places *places, const char *program);
 void lib_places_done(struct lib_places *places);
 
 /* --- library.c: the look-up itself ------------------------------------------ */
@@ -95,13 +95,13 @@ struct lib_found {
 
 /*
  * Registers an opened file (taken over in any case) under a path to be shown, or finds it
- * registered already. -ENOMEM only.
+ * registered already.
  */
-int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
+void libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	const char *how, pid_t pid, const struct object **ret_file);
 
-/* Remembers what was not used, and where; -ENOMEM only. */
-int libfind_see(struct libfind *lf, const char *path, const struct object *file,
+/* Remembers what was not used, and where. */
+void libfind_see(struct libfind *lf, const char *path, const struct object *file,
 	const char *why);
 
 /* --- mapped.c: libraries in processes ------------------------------------------ */
@@ -109,8 +109,8 @@ int libfind_see(struct libfind *lf, const char *path, const struct object *file,
 /* Reads the processes' mappings, once. */
 int libfind_read_procs(struct libfind *lf, struct err *err);
 /* Adds mapped libraries that match, or, with @programs, executables of just that name. */
-int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
-	struct lib_found *found, struct err *err);
+void libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
+	struct lib_found *found);
 /*
  * Adds what the given processes see at @path: the mapped file of that name, or else what
  * lies there, if it is mapped under another name or need not be mapped.
@@ -218,7 +218,6 @@ struct match {
 /* Takes a match of @a in: a target, or a refusal. Negative only for real errors. */
 _must_check_ int match_add(struct resolver *r, struct arg *a, const struct match *m);
 
-int resolve_no_memory(struct resolver *r);
 
 /* --- demangled.c -------------------------------------------------------- */
 

@@ -19,11 +19,6 @@ static void found_done(struct lib_found *found)
 	objects_done(&found->files);
 }
 
-static int no_memory(const char *lib, struct err *err)
-{
-	return err_sys(err, -ENOMEM, "cannot look for '%s'", lib);
-}
-
 /* Opens a path of this mount namespace; shown is where links lead. */
 static int open_path(struct libfind *lf, const char *path, const char *how,
 	const struct object **ret_file, struct err *err)
@@ -35,8 +30,8 @@ static int open_path(struct libfind *lf, const char *path, const char *how,
 	ret = elf_file_open(real ? real : path, &elf, err);
 	if (ret)
 		return ret;
-	ret = libfind_register(lf, elf, real ? real : path, how, 0, ret_file);
-	return ret ? no_memory(path, err) : 0;
+	libfind_register(lf, elf, real ? real : path, how, 0, ret_file);
+	return 0;
 }
 
 /* Whether a file that could not be used may be the one that was meant. */
@@ -49,7 +44,7 @@ static bool worth_a_word(int code, bool program, const struct err *why)
 }
 
 /* As above for a file met in a search: what can't be used is remembered, no error. */
-static int try_path(struct libfind *lf, const char *dir, const char *base,
+static void try_path(struct libfind *lf, const char *dir, const char *base,
 	const char *how, bool program, struct lib_found *found)
 {
 	const struct object *file;
@@ -59,30 +54,26 @@ static int try_path(struct libfind *lf, const char *dir, const char *base,
 
 	snprintf(path, sizeof(path), "%s%s/%s", lf->root, dir, base);
 	ret = open_path(lf, path, how, &file, &why);
-	if (ret == -ENOMEM)
-		return ret;
 	if (ret && worth_a_word(ret, program, &why)) {
 		found->unusable = why;
-		return libfind_see(lf, path, NULL, why.msg);
+		libfind_see(lf, path, NULL, why.msg);
+		return;
 	}
 	if (ret || (program && !elf_file_info(file->elf)->executable))
-		return 0;
+		return;
 	if (elf_file_info(file->elf)->arch != NATIVE_ARCH)
-		return libfind_see(lf, path, NULL, "for another architecture");
-	return objects_add(&found->files, file);
+		libfind_see(lf, path, NULL, "for another architecture");
+	else
+		objects_add(&found->files, file);
 }
 
-static int find_in_places(
+static void find_in_places(
 	struct libfind *lf, const struct lib_query *q, struct lib_found *found)
 {
-	int ret;
-
 	if (!lf->has_places) {
-		ret = lib_places_read(lf->root, &lf->places);
-		if (!ret && lf->program)
-			ret = lib_places_add_program(&lf->places, lf->program);
-		if (ret)
-			return ret;
+		lib_places_read(lf->root, &lf->places);
+		if (lf->program)
+			lib_places_add_program(&lf->places, lf->program);
 		lf->has_places = true;
 	}
 	for (size_t i = 0; i < lf->places.cnt; i++) {
@@ -91,37 +82,32 @@ static int find_in_places(
 		if (!lib_query_matches(q, p->base) &&
 			!(p->soname && lib_query_matches(q, p->soname)))
 			continue;
-		ret = try_path(lf, p->dir, p->base, p->how, false, found);
-		if (ret)
-			return ret;
+		try_path(lf, p->dir, p->base, p->how, false, found);
 	}
-	return 0;
 }
 
 /* An executable by PATH: the first, as a shell would take it. */
-static int find_in_path(struct libfind *lf, const char *name, struct lib_found *found)
+static void find_in_path(struct libfind *lf, const char *name, struct lib_found *found)
 {
 	const char *list = secure_getenv("PATH");
-	int ret = 0;
 
 	if (!list || !*list)
 		list = DEFAULT_PATH;
-	for (; *list && !ret && !found->files.cnt; list += strspn(list, ":")) {
+	for (; *list && !found->files.cnt; list += strspn(list, ":")) {
 		size_t len = strcspn(list, ":");
 		char dir[PATH_MAX];
 
 		if (list[0] == '/' && len < sizeof(dir)) {
 			memcpy(dir, list, len);
 			dir[len] = '\0';
-			ret = try_path(lf, dir, name, "PATH", true, found);
+			try_path(lf, dir, name, "PATH", true, found);
 		}
 		list += len;
 	}
-	return ret;
 }
 
 /* The same in given processes: what they would see there. */
-static int find_in_path_of_procs(
+static void find_in_path_of_procs(
 	struct libfind *lf, const char *name, struct lib_found *found)
 {
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin",
@@ -130,28 +116,25 @@ static int find_in_path_of_procs(
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !found->files.cnt; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
-		if (libfind_path_in_procs(lf, path, true, found, NULL) == -ENOMEM)
-			return -ENOMEM;
+		libfind_path_in_procs(lf, path, true, found, NULL);
 	}
-	return 0;
 }
 
 /*
  * The first path that was typed for @file, where symbolic links have led from it. Another hard
  * link is a path of its own, which is told to be the same file.
  */
-static int note_typed(struct libfind *lf, const struct object *file, const char *path)
+static void note_typed(struct libfind *lf, const struct object *file, const char *path)
 {
 	_cleanup_free_ char *real = realpath(path, NULL);
 
 	if (!real || file->typed || !strcmp(path, file->path) || strcmp(real, file->path))
-		return 0;
+		return;
 	for (size_t i = 0; i < lf->file_cnt; i++)
 		if (lf->files[i] == file) {
-			lf->files[i]->typed = strdup(path);
-			return lf->files[i]->typed ? 0 : -ENOMEM;
+			lf->files[i]->typed = xstrdup(path);
+			return;
 		}
-	return 0;
 }
 
 static int find_by_path(
@@ -167,12 +150,11 @@ static int find_by_path(
 		ret = libfind_path_in_procs(lf, real ? real : lib, false, found, err);
 	} else {
 		ret = open_path(lf, lib, "path", &file, err);
-		if (!ret && objects_add(&found->files, file))
-			ret = no_memory(lib, err);
+		if (!ret)
+			objects_add(&found->files, file);
 	}
 	for (size_t i = 0; !ret && i < found->files.cnt; i++)
-		if (note_typed(lf, found->files.object[i], lib))
-			ret = no_memory(lib, err);
+		note_typed(lf, found->files.object[i], lib);
 	return ret;
 }
 
@@ -202,25 +184,21 @@ static int find_by_name(
 	__cleanup(lib_query_done) struct lib_query q = { 0 };
 	int ret;
 
-	if (lib_query_parse(lib, &q))
-		return no_memory(lib, err);
-	if (!lf->pid_cnt && find_in_places(lf, &q, found))
-		return no_memory(lib, err);
+	lib_query_parse(lib, &q);
+	if (!lf->pid_cnt)
+		find_in_places(lf, &q, found);
 	ret = libfind_read_procs(lf, err);
 	if (ret)
 		return ret;
-	ret = libfind_mapped(lf, &q, false, found, err);
-	if (ret || found->files.cnt)
-		return ret;
-	if (!lf->pid_cnt && find_in_path(lf, lib, found))
-		return no_memory(lib, err);
-	if (!found->files.cnt) {
-		ret = libfind_mapped(lf, &q, true, found, err);
-		if (ret)
-			return ret;
-	}
-	if (!found->files.cnt && lf->pid_cnt && find_in_path_of_procs(lf, lib, found))
-		return no_memory(lib, err);
+	libfind_mapped(lf, &q, false, found);
+	if (found->files.cnt)
+		return 0;
+	if (!lf->pid_cnt)
+		find_in_path(lf, lib, found);
+	if (!found->files.cnt)
+		libfind_mapped(lf, &q, true, found);
+	if (!found->files.cnt && lf->pid_cnt)
+		find_in_path_of_procs(lf, lib, found);
 	return found->files.cnt ? 0 : not_found(lf, &q, found, err);
 }
 
@@ -235,26 +213,17 @@ static bool seen_before(
 	return false;
 }
 
-int libfind_see(struct libfind *lf, const char *path, const struct object *file,
+void libfind_see(struct libfind *lf, const char *path, const struct object *file,
 	const char *why)
 {
-	struct lib_seen *grown;
-
 	if (seen_before(lf, path, file))
-		return 0;
-	grown = array_grow(lf->seen, lf->seen_cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	lf->seen = grown;
-	grown[lf->seen_cnt] = (struct lib_seen) {
-		.path = strdup(path),
+		return;
+	lf->seen = array_grow(lf->seen, lf->seen_cnt, sizeof(*lf->seen));
+	lf->seen[lf->seen_cnt++] = (struct lib_seen) {
+		.path = xstrdup(path),
 		.file = file,
-		.why = why ? strdup(why) : NULL,
+		.why = why ? xstrdup(why) : NULL,
 	};
-	lf->seen_cnt++;
-	return grown[lf->seen_cnt - 1].path && (!why || grown[lf->seen_cnt - 1].why)
-		? 0
-		: -ENOMEM;
 }
 
 static void seen_done(struct libfind *lf)
@@ -281,65 +250,46 @@ static int by_path(const void *a, const void *b)
 	return strcmp((*x)->path, (*y)->path);
 }
 
-int libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
+void libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	const char *how, pid_t pid, const struct object **ret_file)
 {
 	_cleanup_elf_file_ struct elf_file *own = elf;
-	struct object **grown, *file;
+	struct object *file;
 
 	for (size_t i = 0; i < lf->file_cnt; i++) {
 		if (elf_file_same(lf->files[i]->elf, elf)) {
 			*ret_file = lf->files[i];
-			return strcmp(path, (*ret_file)->path)
-				? libfind_see(lf, path, *ret_file, NULL)
-				: 0;
+			if (strcmp(path, (*ret_file)->path))
+				libfind_see(lf, path, *ret_file, NULL);
+			return;
 		}
 	}
-	grown = array_grow(lf->files, lf->file_cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	lf->files = grown;
-	file = calloc(1, sizeof(*file));
-	if (!file)
-		return -ENOMEM;
+	lf->files = array_grow(lf->files, lf->file_cnt, sizeof(*lf->files));
+	file = xcalloc(1, sizeof(*file));
 	lf->files[lf->file_cnt++] = file;
-	file->path = strdup(path);
-	file->found_how = strdup(how);
+	file->path = xstrdup(path);
+	file->found_how = xstrdup(how);
 	file->pid = pid;
 	file->elf = TAKE_PTR(own);
 	file->build_id = elf_file_info(file->elf)->build_id;
-	if (!file->path || !file->found_how)
-		return -ENOMEM;
 	*ret_file = file;
-	return 0;
 }
 
-int libfind_new(
-	const struct libfind_opts *opts, struct libfind **ret_finder, struct err *err)
+struct libfind *libfind_new(const struct libfind_opts *opts)
 {
-	_cleanup_libfind_ struct libfind *lf = calloc(1, sizeof(*lf));
+	struct libfind *lf = xcalloc(1, sizeof(*lf));
 
-	if (!lf)
-		return err_sys(err, -ENOMEM, "cannot look for libraries");
-	lf->root = strdup(opts->root ? opts->root : "");
-	lf->proc = strdup(opts->proc ? opts->proc : "/proc");
-	lf->pids = calloc(opts->pid_cnt + 1, sizeof(*lf->pids));
-	lf->program = opts->program ? strdup(opts->program) : NULL;
-	if (!lf->root || !lf->proc || !lf->pids || !lf->program != !opts->program)
-		return err_sys(err, -ENOMEM, "cannot look for libraries");
+	lf->root = xstrdup(opts->root ? opts->root : "");
+	lf->proc = xstrdup(opts->proc ? opts->proc : "/proc");
+	lf->pids = xcalloc(opts->pid_cnt + 1, sizeof(*lf->pids));
+	lf->program = opts->program ? xstrdup(opts->program) : NULL;
 	if (opts->pid_cnt)
 		memcpy(lf->pids, opts->pids, opts->pid_cnt * sizeof(*lf->pids));
 	lf->pid_cnt = opts->pid_cnt;
 	lf->all = opts->procs;
-	if (!lf->all) {
-		int ret = procs_new(lf->proc, &lf->own, err);
-
-		if (ret)
-			return ret;
-		lf->all = lf->own;
-	}
-	*ret_finder = TAKE_PTR(lf);
-	return 0;
+	if (!lf->all)
+		lf->all = lf->own = procs_new(lf->proc);
+	return lf;
 }
 
 void libfind_free(struct libfind *lf)

@@ -15,25 +15,18 @@ static const char *base_of(const char *path)
 }
 
 /* The path to be shown for a mapped file, and the folder for its debug file. */
-static int mapped_names(const struct lib_proc *p, const struct proc_map *map,
+static void mapped_names(const struct lib_proc *p, const struct proc_map *map,
 	char **ret_path, char **ret_dir)
 {
 	const char *base = base_of(map->path);
-	int n;
 
 	if (map->deleted)
-		n = asprintf(
-			ret_path, "%s (deleted, mapped by pid %d)", map->path, p->pid);
+		*ret_path = xasprintf("%s (deleted, mapped by pid %d)", map->path, p->pid);
 	else if (!p->same_ns)
-		n = asprintf(ret_path, "%s (pid %d's namespace)", map->path, p->pid);
+		*ret_path = xasprintf("%s (pid %d's namespace)", map->path, p->pid);
 	else
-		n = asprintf(ret_path, "%s", map->path);
-	if (n < 0) {
-		*ret_path = NULL;
-		return -ENOMEM;
-	}
-	*ret_dir = strndup(map->path, base > map->path + 1 ? base - map->path - 1 : 1);
-	return *ret_dir ? 0 : -ENOMEM;
+		*ret_path = xstrdup(map->path);
+	*ret_dir = xstrndup(map->path, base > map->path + 1 ? base - map->path - 1 : 1);
 }
 
 static struct lib_opened *opened_find(struct libfind *lf, const struct proc_map *map)
@@ -48,21 +41,16 @@ static struct lib_opened *opened_find(struct libfind *lf, const struct proc_map 
 	return NULL;
 }
 
-static int opened_add(
+static void opened_add(
 	struct libfind *lf, const struct proc_map *map, const struct object *file)
 {
-	struct lib_opened *grown = array_grow(lf->opened, lf->opened_cnt, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	lf->opened = grown;
+	lf->opened = array_grow(lf->opened, lf->opened_cnt, sizeof(*lf->opened));
 	lf->opened[lf->opened_cnt++] = (struct lib_opened) {
 		.dev_major = map->dev_major,
 		.dev_minor = map->dev_minor,
 		.ino = map->ino,
 		.file = file,
 	};
-	return 0;
 }
 
 /* Opens a mapped file that was not opened before. */
@@ -74,13 +62,10 @@ static int open_new(struct libfind *lf, const struct lib_proc *p,
 	struct elf_file *elf;
 	int fd, ret;
 
-	if (mapped_names(p, map, &path, &dir) ||
-		asprintf(&how, "mapped by pid %d", p->pid) < 0) {
-		how = NULL;
-		return err_sys(err, -ENOMEM, "cannot open '%s'", map->path);
-	}
+	mapped_names(p, map, &path, &dir);
+	how = xasprintf("mapped by pid %d", p->pid);
 	fd = proc_open_mapped(lf->proc, p->pid, map, err);
-	if (fd < 0 && fd != -ENOMEM && map->deleted) {
+	if (fd < 0 && map->deleted) {
 		err_set(err, fd, "'%s' is deleted, but process %d still has it mapped",
 			map->path, p->pid);
 		return err_hint(err, "opening a deleted file needs root (CAP_SYS_ADMIN)");
@@ -93,8 +78,8 @@ static int open_new(struct libfind *lf, const struct lib_proc *p,
 		p->same_ns || root >= 0 ? dir : NULL, &elf, err);
 	if (ret)
 		return ret;
-	ret = libfind_register(lf, elf, path, how, p->pid, ret_file);
-	return ret ? err_sys(err, ret, "cannot open '%s'", map->path) : 0;
+	libfind_register(lf, elf, path, how, p->pid, ret_file);
+	return 0;
 }
 
 /* The file of a mapping, opened once; -ENOEXEC and such when it is none for us. */
@@ -112,12 +97,9 @@ static int open_mapping(struct libfind *lf, const struct lib_proc *p,
 			: err_set(err, -ENOEXEC, "'%s' can't be used", map->path);
 	}
 	ret = open_new(lf, p, map, &file, err);
-	if (ret == -ENOMEM)
-		return ret;
 	/* another process may be allowed to open it where this one is not */
-	if ((!ret || ret == -ENOEXEC || ret == -EBADMSG || ret == -EINVAL) &&
-		opened_add(lf, map, file))
-		return err_sys(err, -ENOMEM, "cannot open '%s'", map->path);
+	if (!ret || ret == -ENOEXEC || ret == -EBADMSG || ret == -EINVAL)
+		opened_add(lf, map, file);
 	*ret_file = file;
 	return ret;
 }
@@ -167,20 +149,17 @@ static uid_t user_of(const struct libfind *lf, pid_t pid)
 
 static int read_proc(struct libfind *lf, pid_t pid, bool must, struct err *err)
 {
-	struct lib_proc *grown, p = { .pid = pid };
+	struct lib_proc p = { .pid = pid };
 	int ret;
 
 	ret = procs_maps(lf->all, pid, &p.maps, err);
-	if (ret && !must && ret != -ENOMEM) {
+	if (ret && !must) {
 		lf->denied += ret == -EACCES || ret == -EPERM;
 		return 0;
 	}
 	if (ret)
 		return caps_hint(ret, CAPS_BIT(CAP_SYS_PTRACE), err);
-	grown = array_grow(lf->procs, lf->proc_cnt, sizeof(*grown));
-	if (!grown)
-		return err_sys(err, -ENOMEM, "cannot see mappings of process %d", pid);
-	lf->procs = grown;
+	lf->procs = array_grow(lf->procs, lf->proc_cnt, sizeof(*lf->procs));
 	p.uid = user_of(lf, pid);
 	p.same_ns = proc_same_mnt_ns(lf->proc, pid);
 	lf->procs[lf->proc_cnt++] = p;
@@ -231,8 +210,8 @@ static bool is_crowded(struct libfind *lf, struct crowd *c, const struct lib_pro
 	return true;
 }
 
-int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
-	struct lib_found *found, struct err *err)
+void libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
+	struct lib_found *found)
 {
 	struct crowd crowd = { (uid_t)-1, 0, 0 };
 
@@ -249,20 +228,13 @@ int libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 				is_crowded(lf, &crowd, p, map))
 				continue;
 			ret = open_mapping(lf, p, map, &file, &found->unusable);
-			if (ret && ret != -ENOMEM && !programs &&
-				lib_query_matches(q, base) &&
-				libfind_see(lf, map->path, NULL, found->unusable.msg))
-				ret = -ENOMEM;
-			if (ret == -ENOMEM)
-				return err_sys(err, ret, "cannot look for '%s'", q->text);
+			if (ret && !programs && lib_query_matches(q, base))
+				libfind_see(lf, map->path, NULL, found->unusable.msg);
 			if (ret || !file_fits(q, programs, base, file))
 				continue;
-			if (objects_add(&found->files, file))
-				return err_sys(
-					err, -ENOMEM, "cannot look for '%s'", q->text);
+			objects_add(&found->files, file);
 		}
 	}
-	return 0;
 }
 
 static bool is_mapped(const struct lib_proc *p, const struct elf_info *info)
@@ -283,15 +255,14 @@ static bool is_mapped(const struct lib_proc *p, const struct elf_info *info)
 static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *path,
 	bool must_be_mapped, const struct object **ret_file, struct err *err)
 {
-	_cleanup_free_ char *name = strdup(path), *shown = NULL, *dir = NULL;
+	_cleanup_free_ char *name = xstrdup(path), *shown = NULL, *dir = NULL;
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
 	struct proc_map map = { .path = name };
 	_cleanup_close_ int root = -1;
 	bool mapped;
 	int fd, ret;
 
-	if (!name || mapped_names(p, &map, &shown, &dir))
-		return err_sys(err, -ENOMEM, "cannot open '%s'", path);
+	mapped_names(p, &map, &shown, &dir);
 	root = proc_open_root(lf->proc, p->pid, err);
 	if (root < 0)
 		return root;
@@ -309,9 +280,9 @@ static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *p
 	if (must_be_mapped && !mapped)
 		return err_set(
 			err, -ENOENT, "process %d has not mapped '%s'", p->pid, path);
-	ret = libfind_register(lf, TAKE_PTR(elf), shown,
+	libfind_register(lf, TAKE_PTR(elf), shown,
 		mapped ? "path, mapped" : "path, not mapped yet", p->pid, ret_file);
-	return ret ? err_sys(err, ret, "cannot open '%s'", path) : 0;
+	return 0;
 }
 
 /* The mapped file of that path, which may have been replaced there, or what lies there. */
@@ -347,8 +318,8 @@ int libfind_path_in_procs(struct libfind *lf, const char *path, bool must_be_map
 		ret = find_in_proc(lf, &lf->procs[i], path, must_be_mapped, &file, &why);
 		if (ret && !first.code)
 			first = why;
-		if (ret == -ENOMEM || (!ret && objects_add(&found->files, file)))
-			return err_sys(err, -ENOMEM, "cannot look for '%s'", path);
+		if (!ret)
+			objects_add(&found->files, file);
 	}
 	if (found->files.cnt)
 		return 0;

@@ -26,27 +26,23 @@ static char *stem_of(const char *base)
 	if (strncmp(base, "lib", 3) == 0)
 		base += 3;
 	so = strstr(base, ".so");
-	return so ? strndup(base, so - base) : strdup(base);
+	return so ? xstrndup(base, so - base) : xstrdup(base);
 }
 
-static int add_place(struct lib_places *places, const char *dir, size_t dir_len,
+static void add_place(struct lib_places *places, const char *dir, size_t dir_len,
 	const char *base, const char *soname, const char *how)
 {
-	struct lib_place *grown = array_grow(places->places, places->cnt, sizeof(*grown));
 	struct lib_place *p;
 
-	if (!grown)
-		return -ENOMEM;
-	places->places = grown;
+	places->places = array_grow(places->places, places->cnt, sizeof(*places->places));
 	p = &places->places[places->cnt++];
 	*p = (struct lib_place) {
-		.dir = strndup(dir, dir_len),
-		.base = strdup(base),
-		.soname = soname ? strdup(soname) : NULL,
+		.dir = xstrndup(dir, dir_len),
+		.base = xstrdup(base),
+		.soname = soname ? xstrdup(soname) : NULL,
 		.stem = stem_of(base),
 		.how = how,
 	};
-	return p->dir && p->base && p->stem && (!soname || p->soname) ? 0 : -ENOMEM;
 }
 
 /* --- glibc's ld.so.cache -------------------------------------------------------------------- */
@@ -115,7 +111,7 @@ static const char *new_part(const char *bytes, size_t size, size_t *ret_size)
 	return bytes + at;
 }
 
-static int add_cache_entry(const char *part, size_t size, const struct cache_entry *e,
+static void add_cache_entry(const char *part, size_t size, const struct cache_entry *e,
 	struct lib_places *places)
 {
 	const char *path, *slash;
@@ -123,44 +119,40 @@ static int add_cache_entry(const char *part, size_t size, const struct cache_ent
 	if ((e->flags & FLAG_TYPE_MASK) != FLAG_ELF_LIBC6 ||
 		(e->flags & FLAG_MACH_MASK) != FLAG_MACH || e->key >= size ||
 		e->value >= size)
-		return 0;
+		return;
 	path = part + e->value;
 	slash = strrchr(path, '/');
 	if (path[0] != '/' || strlen(path) >= PATH_MAX ||
 		strlen(part + e->key) >= PATH_MAX)
-		return 0;
-	return add_place(
+		return;
+	add_place(
 		places, path, slash - path, slash + 1, part + e->key, "ld.so.cache");
 }
 
-/* Into @places; -ENOMEM, or 0 (damaged: nothing). */
-static int read_cache(const char *root, struct lib_places *places)
+/* Into @places; of a damaged one nothing. */
+static void read_cache(const char *root, struct lib_places *places)
 {
 	_cleanup_free_ char *bytes = NULL;
 	char path[PATH_MAX];
 	const char *part;
 	size_t size;
 	uint32_t cnt;
-	int ret;
 
 	snprintf(path, sizeof(path), "%s/etc/ld.so.cache", root);
 	bytes = read_cache_file(path, &size);
 	part = bytes ? new_part(bytes, size, &size) : NULL;
 	if (!part)
-		return 0;
+		return;
 	cnt = word_at(part + strlen(NEW_MAGIC));
 	if (cnt > (size - NEW_HEADER_SIZE) / NEW_ENTRY_SIZE)
-		return 0;
+		return;
 	for (uint32_t i = 0; i < cnt; i++) {
 		struct cache_entry e;
 
 		memcpy(&e, part + NEW_HEADER_SIZE + (size_t)i * NEW_ENTRY_SIZE,
 			sizeof(e));
-		ret = add_cache_entry(part, size, &e, places);
-		if (ret)
-			return ret;
+		add_cache_entry(part, size, &e, places);
 	}
-	return 0;
 }
 
 /* --- folders --------------------------------------------------------------------------------- */
@@ -187,49 +179,41 @@ static const char *const known_dirs[] = {
 	"/opt/cuda*/targets/" CUDA_ARCH "/lib",
 };
 
-static int add_dir(
+static void add_dir(
 	struct lib_places *places, const char *root, const char *dir, const char *how)
 {
 	_cleanup_closedir_ DIR *d = NULL;
 	char path[PATH_MAX];
 	struct dirent *entry;
-	int ret;
 
 	if (snprintf(path, sizeof(path), "%s%s", root, dir) >= (int)sizeof(path))
-		return 0;
+		return;
 	d = opendir(path);
 	while (d && (entry = readdir(d))) {
 		if (!strstr(entry->d_name, ".so") || entry->d_type == DT_DIR)
 			continue;
-		ret = add_place(places, dir, strlen(dir), entry->d_name, NULL, how);
-		if (ret)
-			return ret;
+		add_place(places, dir, strlen(dir), entry->d_name, NULL, how);
 	}
-	return 0;
 }
 
 /* Folders of a ':'-separated list; relative ones mean nothing to a tool like this. */
-static int add_list(
+static void add_list(
 	struct lib_places *places, const char *root, const char *list, const char *how)
 {
 	while (list && *list) {
 		size_t len = strcspn(list, ":;");
 		char dir[PATH_MAX];
-		int ret;
 
 		if (list[0] == '/' && len < sizeof(dir)) {
 			memcpy(dir, list, len);
 			dir[len] = '\0';
-			ret = add_dir(places, root, dir, how);
-			if (ret)
-				return ret;
+			add_dir(places, root, dir, how);
 		}
 		list += len + !!list[len];
 	}
-	return 0;
 }
 
-static int add_known(struct lib_places *places, const char *root)
+static void add_known(struct lib_places *places, const char *root)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(known_dirs); i++) {
 		__cleanup(globfree) glob_t g = { 0 };
@@ -238,15 +222,9 @@ static int add_known(struct lib_places *places, const char *root)
 		snprintf(path, sizeof(path), "%s%s", root, known_dirs[i]);
 		if (glob(path, GLOB_BRACE | GLOB_ONLYDIR, NULL, &g))
 			continue;
-		for (size_t k = 0; k < g.gl_pathc; k++) {
-			int ret = add_dir(places, root, g.gl_pathv[k] + strlen(root),
-				"well-known folder");
-
-			if (ret)
-				return ret;
-		}
+		for (size_t k = 0; k < g.gl_pathc; k++)
+			add_dir(places, root, g.gl_pathv[k] + strlen(root), "well-known folder");
 	}
-	return 0;
 }
 
 /* In the folder PREFIX of a program PREFIX/bin/NAME: those of a conda environment, of wheels. */
@@ -257,21 +235,18 @@ static const char *const program_dirs[] = {
 	"/local/lib/python3*/dist-packages/{*/lib,*.libs,nvidia/*/lib}",
 };
 
-static int add_prefix(struct lib_places *places, const char *prefix)
+static void add_prefix(struct lib_places *places, const char *prefix)
 {
-	int ret = 0;
-
-	for (size_t i = 0; !ret && i < ARRAY_SIZE(program_dirs); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(program_dirs); i++) {
 		__cleanup(globfree) glob_t g = { 0 };
 		char path[PATH_MAX];
 
 		snprintf(path, sizeof(path), "%s%s", prefix, program_dirs[i]);
 		if (glob(path, GLOB_BRACE | GLOB_ONLYDIR, NULL, &g))
 			continue;
-		for (size_t k = 0; !ret && k < g.gl_pathc; k++)
-			ret = add_dir(places, "", g.gl_pathv[k], "near the program");
+		for (size_t k = 0; k < g.gl_pathc; k++)
+			add_dir(places, "", g.gl_pathv[k], "near the program");
 	}
-	return ret;
 }
 
 /* PREFIX of a path PREFIX/bin/NAME; false when it is none, or has what a pattern would. */
@@ -288,36 +263,30 @@ static bool cut_prefix(char *path)
 }
 
 /* As it is called, which a virtual environment's links are, and as it is. */
-int lib_places_add_program(struct lib_places *places, const char *program)
+void lib_places_add_program(struct lib_places *places, const char *program)
 {
 	_cleanup_free_ char *real = realpath(program, NULL);
 	char path[PATH_MAX], cwd[PATH_MAX];
-	int ret = 0;
 
 	if (program[0] == '/')
 		snprintf(path, sizeof(path), "%s", program);
 	else if (getcwd(cwd, sizeof(cwd)))
 		snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX / 2, cwd, program);
 	else
-		return 0;
+		return;
 	if (cut_prefix(path))
-		ret = add_prefix(places, path);
-	if (!ret && real && cut_prefix(real) && strcmp(real, path) != 0)
-		ret = add_prefix(places, real);
-	return ret;
+		add_prefix(places, path);
+	if (real && cut_prefix(real) && strcmp(real, path) != 0)
+		add_prefix(places, real);
 }
 
-int lib_places_read(const char *root, struct lib_places *places)
+void lib_places_read(const char *root, struct lib_places *places)
 {
-	int ret;
-
-	ret = read_cache(root, places);
-	if (!ret)
-		ret = add_list(places, root, secure_getenv("LD_LIBRARY_PATH"),
-			"LD_LIBRARY_PATH");
-	for (size_t i = 0; !ret && i < ARRAY_SIZE(default_dirs); i++)
-		ret = add_dir(places, root, default_dirs[i], "default library folder");
-	return ret ? ret : add_known(places, root);
+	read_cache(root, places);
+	add_list(places, root, secure_getenv("LD_LIBRARY_PATH"), "LD_LIBRARY_PATH");
+	for (size_t i = 0; i < ARRAY_SIZE(default_dirs); i++)
+		add_dir(places, root, default_dirs[i], "default library folder");
+	add_known(places, root);
 }
 
 void lib_places_done(struct lib_places *places)

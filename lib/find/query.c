@@ -112,9 +112,7 @@ int arg_parse(
 	struct arg a = { .req = req, .regex = req->regex };
 	int ret = 0;
 
-	a.buf = a.name = strdup(req->func);
-	if (!a.buf)
-		return err_sys(err, -ENOMEM, "cannot look for '%s'", req->func);
+	a.buf = a.name = xstrdup(req->func);
 	if (!req->literal)
 		split_lib(&a);
 	if (!req->regex) {
@@ -202,7 +200,7 @@ static bool is_version_tail(const char *p)
 	return !*p;
 }
 
-int lib_query_parse(const char *lib, struct lib_query *ret_query)
+void lib_query_parse(const char *lib, struct lib_query *ret_query)
 {
 	const char *so = strstr(lib, ".so");
 	struct lib_query q = { .text = lib };
@@ -214,18 +212,13 @@ int lib_query_parse(const char *lib, struct lib_query *ret_query)
 		so = NULL;
 	q.stem = !so;
 	if (so)
-		q.prefix = strndup(lib, so - lib);
+		q.prefix = xstrndup(lib, so - lib);
 	else if (strncmp(lib, "lib", 3) == 0 && lib[3])
-		q.prefix = strdup(lib);
-	else if (asprintf(&q.prefix, "lib%s", lib) < 0)
-		q.prefix = NULL;
-	q.suffix = strdup(so ? so : ".so");
-	if (!q.prefix || !q.suffix) {
-		lib_query_done(&q);
-		return -ENOMEM;
-	}
+		q.prefix = xstrdup(lib);
+	else
+		q.prefix = xasprintf("lib%s", lib);
+	q.suffix = xstrdup(so ? so : ".so");
 	*ret_query = q;
-	return 0;
 }
 
 void lib_query_done(struct lib_query *q)

@@ -15,11 +15,6 @@ static void resolver_done(struct resolver *r)
 	free(r->table);
 }
 
-int resolve_no_memory(struct resolver *r)
-{
-	return err_sys(r->err, -ENOMEM, "cannot look for functions");
-}
-
 /* What an exact name stands for: the default version, else any, else local ones. */
 static unsigned int rank_of(const struct elf_func *fn, const struct elf_name *n)
 {
@@ -264,8 +259,8 @@ static int judge(struct resolver *r)
 		if (a->hits)
 			continue;
 		if (a->req->optional) {
-			if (!a->refused && targets_miss(r->res, a->req))
-				return resolve_no_memory(r);
+			if (!a->refused)
+				targets_miss(r->res, a->req);
 			continue;
 		}
 		if (a->why)
@@ -312,38 +307,31 @@ static bool shown_alike(struct target *const *t, size_t i, size_t cnt)
 enum shown_form { SHOWN_TEMPLATE, SHOWN_ARGS, SHOWN_OFFSET };
 
 /* *ret_name is NULL when that form is not to be had. */
-static int shown_form(struct resolver *r, const struct target *t,
-	enum shown_form form, const char **ret_name)
+static const char *shown_form(struct resolver *r, const struct target *t, enum shown_form form)
 {
 	_cleanup_free_ char *text = NULL;
 
-	*ret_name = form == SHOWN_ARGS ? t->demangled : NULL;
-	if (t->is_clone && form != SHOWN_OFFSET) { /* those forms would hide which one it is */
-		*ret_name = NULL;
-		return 0;
-	}
-	if (form == SHOWN_ARGS || (form == SHOWN_TEMPLATE && !t->demangled))
-		return 0;
+	if (t->is_clone && form != SHOWN_OFFSET) /* those forms would hide which one it is */
+		return NULL;
+	if (form == SHOWN_ARGS)
+		return t->demangled;
 	if (form == SHOWN_TEMPLATE)
-		text = demangle(t->symbol, DEMANGLE_NAME);
-	else if (asprintf(&text, "%s@0x%" PRIx64, t->name, t->offset) < 0)
-		text = NULL;
-	*ret_name = text ? targets_text(r->res, text) : NULL;
-	return *ret_name ? 0 : -ENOMEM;
+		text = t->demangled ? demangle(t->symbol, DEMANGLE_NAME) : NULL;
+	else
+		text = xasprintf("%s@0x%" PRIx64, t->name, t->offset);
+	return text ? targets_text(r->res, text) : NULL;
 }
 
 /*
  * Gives different names to different functions of a file: first with template arguments,
  * then with arguments, then with the file offset, in a form that FUNCTION understands.
  */
-static int tell_apart(struct resolver *r, enum shown_form form)
+static void tell_apart(struct resolver *r, enum shown_form form)
 {
 	size_t cnt = r->res->cnt - r->first;
-	_cleanup_free_ struct target **t = malloc((cnt + 1) * sizeof(*t));
-	_cleanup_free_ bool *alike = calloc(cnt + 1, 1);
+	_cleanup_free_ struct target **t = xmalloc((cnt + 1) * sizeof(*t));
+	_cleanup_free_ bool *alike = xcalloc(cnt + 1, 1);
 
-	if (!t || !alike)
-		return -ENOMEM;
 	for (size_t i = 0; i < cnt; i++)
 		t[i] = &r->res->target[r->first + i];
 	qsort(t, cnt, sizeof(*t), by_shown);
@@ -354,12 +342,10 @@ static int tell_apart(struct resolver *r, enum shown_form form)
 
 		if (!alike[i])
 			continue;
-		if (shown_form(r, t[i], form, &name))
-			return -ENOMEM;
+		name = shown_form(r, t[i], form);
 		if (name)
 			t[i]->name = name;
 	}
-	return 0;
 }
 
 static int resolve_all(struct resolver *r, const struct objects *objects,
@@ -386,9 +372,9 @@ static int resolve_all(struct resolver *r, const struct objects *objects,
 	if (r->res->cnt > r->first)
 		qsort(r->res->target + r->first, r->res->cnt - r->first,
 			sizeof(*r->res->target), by_place);
-	if (tell_apart(r, SHOWN_TEMPLATE) || tell_apart(r, SHOWN_ARGS) ||
-		tell_apart(r, SHOWN_OFFSET))
-		return resolve_no_memory(r);
+	tell_apart(r, SHOWN_TEMPLATE);
+	tell_apart(r, SHOWN_ARGS);
+	tell_apart(r, SHOWN_OFFSET);
 	return 0;
 }
 
@@ -400,13 +386,11 @@ int resolve_functions(struct libfind *finder, const struct objects *objects,
 		.finder = finder,
 		.res = targets,
 		.first = targets->cnt,
-		.args = calloc(req_cnt + 1, sizeof(*r.args)),
+		.args = xcalloc(req_cnt + 1, sizeof(*r.args)),
 		.err = err,
 	};
 	int ret;
 
-	if (!r.args)
-		return resolve_no_memory(&r);
 	ret = resolve_all(&r, objects, reqs, req_cnt);
 	if (ret)
 		targets_cut(targets, r.first);

@@ -67,18 +67,12 @@ size_t objects_find(const struct objects *objects, const struct object *object)
 	return i;
 }
 
-int objects_add(struct objects *objects, const struct object *object)
+void objects_add(struct objects *objects, const struct object *object)
 {
-	const struct object **grown;
-
 	if (objects_find(objects, object) < objects->cnt)
-		return 0;
-	grown = array_grow(objects->object, objects->cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	objects->object = grown;
+		return;
+	objects->object = array_grow(objects->object, objects->cnt, sizeof(*objects->object));
 	objects->object[objects->cnt++] = object;
-	return 0;
 }
 
 void objects_done(struct objects *objects)
@@ -88,46 +82,30 @@ void objects_done(struct objects *objects)
 
 /* --- targets -------------------------------------------------------------------------------- */
 
-int targets_add(struct targets *targets, const struct target *target)
+void targets_add(struct targets *targets, const struct target *target)
 {
-	struct target *grown = array_grow(targets->target, targets->cnt, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	targets->target = grown;
+	targets->target = array_grow(targets->target, targets->cnt, sizeof(*targets->target));
 	targets->target[targets->cnt++] = *target;
-	return 0;
 }
 
-int targets_miss(struct targets *targets, const struct request *request)
+void targets_miss(struct targets *targets, const struct request *request)
 {
-	const struct request **grown =
-		array_grow(targets->missing, targets->missing_cnt, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	targets->missing = grown;
+	targets->missing =
+		array_grow(targets->missing, targets->missing_cnt, sizeof(*targets->missing));
 	targets->missing[targets->missing_cnt++] = request;
-	return 0;
 }
 
 void *targets_keep(struct targets *targets, size_t size)
 {
-	void **grown = array_grow(targets->kept, targets->kept_cnt, sizeof(*grown));
-
-	if (!grown)
-		return NULL;
-	targets->kept = grown;
-	grown[targets->kept_cnt] = calloc(1, size);
-	return grown[targets->kept_cnt] ? grown[targets->kept_cnt++] : NULL;
+	targets->kept = array_grow(targets->kept, targets->kept_cnt, sizeof(*targets->kept));
+	return targets->kept[targets->kept_cnt++] = xcalloc(1, size);
 }
 
 const char *targets_text(struct targets *targets, const char *text)
 {
 	size_t size = strlen(text) + 1;
-	char *kept = targets_keep(targets, size);
 
-	return kept ? memcpy(kept, text, size) : NULL;
+	return memcpy(targets_keep(targets, size), text, size);
 }
 
 void targets_cut(struct targets *targets, size_t cnt)
@@ -157,13 +135,11 @@ static size_t hash_place(const struct object *lib, uint64_t addr)
 	return h ^ h >> 32;
 }
 
-static int table_grow(struct resolver *r)
+static void table_grow(struct resolver *r)
 {
 	size_t size = r->table_size ? r->table_size * 2 : 256;
-	uint32_t *table = calloc(size, sizeof(*table));
+	uint32_t *table = xcalloc(size, sizeof(*table));
 
-	if (!table)
-		return -ENOMEM;
 	for (size_t i = r->first; i < r->res->cnt; i++) {
 		const struct target *t = &r->res->target[i];
 		size_t at = hash_place(t->object, t->addr);
@@ -175,7 +151,6 @@ static int table_grow(struct resolver *r)
 	free(r->table);
 	r->table = table;
 	r->table_size = size;
-	return 0;
 }
 
 /* The slot of the target at that place; it holds 0 when there is none yet. */
@@ -206,14 +181,13 @@ static void fold(struct arg *a, struct target *t)
 		a->hits++;
 }
 
-static int target_add(struct resolver *r, const struct target *new)
+static void target_add(struct resolver *r, const struct target *new)
 {
-	if (targets_add(r->res, new))
-		return -ENOMEM;
+	targets_add(r->res, new);
 	if (2 * (r->res->cnt - r->first) > r->table_size)
-		return table_grow(r);
-	*table_slot(r, new->object, new->addr) = r->res->cnt;
-	return 0;
+		table_grow(r);
+	else
+		*table_slot(r, new->object, new->addr) = r->res->cnt;
 }
 
 /* Why a function can't be probed, by its symbol; NULL when it can. */
@@ -235,7 +209,7 @@ static const char *refusal(const struct arg *a, const struct match *m)
 }
 
 /* Reads the name that is shown by default: as it was asked for, or as the symbol says. */
-static int set_names(struct resolver *r, const struct arg *a, const struct match *m,
+static void set_names(struct resolver *r, const struct arg *a, const struct match *m,
 	struct target *t)
 {
 	char buf[1024];
@@ -247,8 +221,6 @@ static int set_names(struct resolver *r, const struct arg *a, const struct match
 
 			t->demangled = d ? targets_text(r->res, d) : NULL;
 			free(d);
-			if (d && !t->demangled)
-				return -ENOMEM;
 		}
 	}
 	if (a->req->name && m->name && m->name->base) {
@@ -265,7 +237,6 @@ static int set_names(struct resolver *r, const struct arg *a, const struct match
 		snprintf(buf, sizeof(buf), "+0x%" PRIx64, t->offset);
 		t->name = targets_text(r->res, buf);
 	}
-	return t->name ? 0 : -ENOMEM;
 }
 
 int match_add(struct resolver *r, struct arg *a, const struct match *m)
@@ -293,16 +264,16 @@ int match_add(struct resolver *r, struct arg *a, const struct match *m)
 			"'%s' is not in an executable segment of %s", a->req->func,
 			m->lib->path);
 	t.site_offset = t.offset;
-	if (!r->table_size && table_grow(r))
-		return resolve_no_memory(r);
+	if (!r->table_size)
+		table_grow(r);
 	slot = table_slot(r, m->lib, t.addr);
 	if (*slot) {
 		fold(a, &r->res->target[*slot - 1]);
 		return 0;
 	}
 	t.is_clone = m->name && m->name->base;
-	if (set_names(r, a, m, &t) || target_add(r, &t))
-		return resolve_no_memory(r);
+	set_names(r, a, m, &t);
+	target_add(r, &t);
 	if (t.refused)
 		a->refused++;
 	else

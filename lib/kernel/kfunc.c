@@ -39,35 +39,28 @@ struct kfuncs {
 
 /* --- functions ------------------------------------------------------------------------------- */
 
-static int add_funcs(
+static void add_funcs(
 	struct kfuncs *k, const struct btf *btf, uint32_t first, const char *module)
 {
 	uint32_t end = btf__type_cnt(btf);
 
 	for (uint32_t id = first; id < end; id++) {
 		const struct btf_type *t = btf__type_by_id(btf, id);
-		struct kfunc *grown;
 
 		if (!btf_is_func(t))
 			continue;
-		grown = array_grow(k->func, k->cnt, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		k->func = grown;
+		k->func = array_grow(k->func, k->cnt, sizeof(*k->func));
 		k->func[k->cnt++] =
 			(struct kfunc) { btf__name_by_offset(btf, t->name_off), module,
 				btf, id };
 	}
-	return 0;
 }
 
 int kfuncs_open(struct kfuncs **ret, struct err *err)
 {
-	_cleanup_kfuncs_ struct kfuncs *k = calloc(1, sizeof(*k));
+	_cleanup_kfuncs_ struct kfuncs *k = xcalloc(1, sizeof(*k));
 	int code;
 
-	if (!k)
-		return err_sys(err, -ENOMEM, "cannot list the kernel's functions");
 	k->vmlinux = btf__load_vmlinux_btf();
 	if (!k->vmlinux) {
 		code = -errno;
@@ -76,46 +69,32 @@ int kfuncs_open(struct kfuncs **ret, struct err *err)
 		return err_set(err, -ENOENT,
 			"this kernel has no BTF of its functions (CONFIG_DEBUG_INFO_BTF)");
 	}
-	code = add_funcs(k, k->vmlinux, 1, NULL);
-	if (code)
-		return err_sys(err, code, "cannot list the kernel's functions");
+	add_funcs(k, k->vmlinux, 1, NULL);
 	*ret = TAKE_PTR(k);
 	return 0;
 }
 
-static int add_module(struct kfuncs *k, const char *name)
+static void add_module(struct kfuncs *k, const char *name)
 {
-	struct btf **modules = array_grow(k->modules, k->module_cnt, sizeof(*modules));
-	char **names;
-
-	if (!modules)
-		return -ENOMEM;
-	k->modules = modules;
-	names = array_grow(k->module_names, k->module_cnt, sizeof(*names));
-	if (!names)
-		return -ENOMEM;
-	k->module_names = names;
-	modules[k->module_cnt] = btf__load_module_btf(name, k->vmlinux);
-	if (!modules[k->module_cnt])
-		return 0;
-	names[k->module_cnt] = strdup(name);
-	if (!names[k->module_cnt++])
-		return -ENOMEM;
-	return add_funcs(k, modules[k->module_cnt - 1], btf__type_cnt(k->vmlinux),
-		names[k->module_cnt - 1]);
+	k->modules = array_grow(k->modules, k->module_cnt, sizeof(*k->modules));
+	k->module_names = array_grow(k->module_names, k->module_cnt, sizeof(*k->module_names));
+	k->modules[k->module_cnt] = btf__load_module_btf(name, k->vmlinux);
+	if (!k->modules[k->module_cnt])
+		return;
+	k->module_names[k->module_cnt++] = xstrdup(name);
+	add_funcs(k, k->modules[k->module_cnt - 1], btf__type_cnt(k->vmlinux),
+		k->module_names[k->module_cnt - 1]);
 }
 
-int kfuncs_add_modules(struct kfuncs *k, struct err *err)
+void kfuncs_add_modules(struct kfuncs *k)
 {
 	_cleanup_closedir_ DIR *dir = k->has_modules ? NULL : opendir(BTF_DIR);
 	const struct dirent *d;
-	int code = 0;
 
 	k->has_modules = true;
-	while (!code && dir && (d = readdir(dir)))
+	while (dir && (d = readdir(dir)))
 		if (d->d_name[0] != '.' && strcmp(d->d_name, "vmlinux") != 0)
-			code = add_module(k, d->d_name);
-	return code ? err_sys(err, code, "cannot list the functions of modules") : 0;
+			add_module(k, d->d_name);
 }
 
 const struct kfunc *kfuncs_all(const struct kfuncs *k, size_t *ret_cnt)
@@ -156,26 +135,20 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* "vfs_read" or "fuse_open [fuse]", as available_filter_functions has them. */
-static int names_add(struct names *n, const char *line, size_t len)
+static void names_add(struct names *n, const char *line, size_t len)
 {
-	char **grown = array_grow(n->name, n->cnt, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	n->name = grown;
-	grown[n->cnt] = strndup(line, len);
-	return grown[n->cnt] ? (n->cnt++, 0) : -ENOMEM;
+	n->name = array_grow(n->name, n->cnt, sizeof(*n->name));
+	n->name[n->cnt] = xstrndup(line, len);
+	n->cnt++;
 }
 
-static int names_of_tracefs(FILE *f, struct names *n)
+static void names_of_tracefs(FILE *f, struct names *n)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
-	int code = 0;
 
-	while (!code && getline(&line, &size, f) > 0)
-		code = names_add(n, line, strcspn(line, "\n"));
-	return code;
+	while (getline(&line, &size, f) > 0)
+		names_add(n, line, strcspn(line, "\n"));
 }
 
 /* Those of code. */
@@ -187,7 +160,8 @@ static int name_of_symbol(const struct ksym *sym, void *userdata)
 		return 0;
 	snprintf(line, sizeof(line), sym->of == KSYM_KERNEL ? "%s" : "%s [%s]", sym->name,
 		sym->module);
-	return names_add(userdata, line, strlen(line));
+	names_add(userdata, line, strlen(line));
+	return 0;
 }
 
 static void read_names(struct kfuncs *k)
@@ -202,8 +176,9 @@ static void read_names(struct kfuncs *k)
 		close(fd);
 	k->names_read = true;
 	k->by_tracefs = f;
-	if (f ? names_of_tracefs(f, &k->names)
-	      : ksyms_each(KSYM_MODULE, name_of_symbol, &k->names))
+	if (f)
+		names_of_tracefs(f, &k->names);
+	else if (ksyms_each(KSYM_MODULE, name_of_symbol, &k->names))
 		names_done(&k->names);
 	if (k->names.cnt)
 		qsort(k->names.name, k->names.cnt, sizeof(*k->names.name), compare_names);

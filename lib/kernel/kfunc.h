@@ -29,7 +29,7 @@ _must_check_ int kfuncs_open(struct kfuncs **ret, struct err *err);
 void kfuncs_free(struct kfuncs *k);
 
 /* Adds those of the modules that are loaded, once; those that can't be read are passed over. */
-_must_check_ int kfuncs_add_modules(struct kfuncs *k, struct err *err);
+void kfuncs_add_modules(struct kfuncs *k);
 
 /* By number. The array moves when modules are added. */
 const struct kfunc *kfuncs_all(const struct kfuncs *k, size_t *ret_cnt);

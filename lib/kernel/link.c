@@ -452,12 +452,10 @@ int link_get_multi(int fd, struct link_multi_info *ret_info)
 		return -EOPNOTSUPP;
 	link = (struct link_multi_info) { .prog_id = info.multi.prog_id, .cnt = info.multi.count,
 		.pid = info.multi.pid, .is_return = info.multi.flags & MULTI_RETURN };
-	link.offsets = calloc(link.cnt, sizeof(*link.offsets));
-	link.cookies = calloc(link.cnt, sizeof(*link.cookies));
+	link.offsets = xcalloc(link.cnt, sizeof(*link.offsets));
+	link.cookies = xcalloc(link.cnt, sizeof(*link.cookies));
 	link.is_session = is_session(link.prog_id);
 	*ret_info = link;
-	if (!link.offsets || !link.cookies)
-		return -ENOMEM;
 	memset(&info, 0, sizeof(info));
 	info.multi.offsets = (uintptr_t)link.offsets;
 	info.multi.cookies = (uintptr_t)link.cookies;

@@ -102,8 +102,6 @@ static bool field_parse(char *line, struct trace_field *ret_field)
 
 static int event_line(struct trace_event *e, char *line, bool *has_id, struct err *err)
 {
-	struct trace_field *grown;
-
 	while (isspace((unsigned char)*line))
 		line++;
 	if (starts(line, "ID: ")) {
@@ -114,10 +112,7 @@ static int event_line(struct trace_event *e, char *line, bool *has_id, struct er
 	}
 	if (!starts(line, "field:"))
 		return 0;
-	grown = array_grow(e->fields, e->cnt, sizeof(*e->fields));
-	if (!grown)
-		return err_sys(err, -ENOMEM, "cannot read a tracepoint's fields");
-	e->fields = grown;
+	e->fields = array_grow(e->fields, e->cnt, sizeof(*e->fields));
 	line += strlen("field:");
 	if (!field_parse(line, &e->fields[e->cnt]))
 		return err_set(err, -EBADMSG, "a field of a tracepoint can't be read: '%.60s'",
@@ -258,36 +253,28 @@ static DIR *folder(int at, const char *path)
 	return dir;
 }
 
-static int names_add(struct trace_names *n, const char *category, const char *event)
+static void names_add(struct trace_names *n, const char *category, const char *event)
 {
-	char **grown = array_grow(n->names, n->cnt, sizeof(*n->names));
-
-	if (!grown)
-		return -ENOMEM;
-	n->names = grown;
-	if (asprintf(&n->names[n->cnt], "%s:%s", category, event) < 0)
-		return -ENOMEM;
+	n->names = array_grow(n->names, n->cnt, sizeof(*n->names));
+	n->names[n->cnt] = xasprintf("%s:%s", category, event);
 	n->cnt++;
-	return 0;
 }
 
 /* An event without an id is one of ftrace's own: perf knows none of these. */
-static int category_names(int events, const char *category, struct trace_names *n)
+static void category_names(int events, const char *category, struct trace_names *n)
 {
 	_cleanup_closedir_ DIR *dir = folder(events, category);
 	const struct dirent *e;
-	int ret = 0;
 
-	while (!ret && dir && (e = readdir(dir))) {
+	while (dir && (e = readdir(dir))) {
 		char path[NAME_MAX + 8];
 
 		if (!is_name(e->d_name) || e->d_type != DT_DIR)
 			continue;
 		snprintf(path, sizeof(path), "%s/id", e->d_name);
 		if (!faccessat(dirfd(dir), path, F_OK, 0))
-			ret = names_add(n, category, e->d_name);
+			names_add(n, category, e->d_name);
 	}
-	return ret;
 }
 
 static int name_compare(const void *a, const void *b)
@@ -300,15 +287,12 @@ int tracefs_names(int tracefs, struct trace_names *ret, struct err *err)
 	_cleanup_trace_names_ struct trace_names n = { 0 };
 	_cleanup_closedir_ DIR *dir = folder(tracefs, "events");
 	const struct dirent *e;
-	int r = 0;
 
 	if (!dir)
 		return err_sys(err, -errno, "cannot list tracepoints");
-	while (!r && (e = readdir(dir)))
+	while ((e = readdir(dir)))
 		if (is_name(e->d_name) && e->d_type == DT_DIR)
-			r = category_names(dirfd(dir), e->d_name, &n);
-	if (r)
-		return err_sys(err, r, "cannot list tracepoints");
+			category_names(dirfd(dir), e->d_name, &n);
 	if (n.cnt)
 		qsort(n.names, n.cnt, sizeof(*n.names), name_compare);
 	*ret = n;

@@ -75,7 +75,7 @@ static char *preset_dir(size_t index)
 	char *path = NULL;
 
 	if (index)
-		return strdup("/etc/funcsnoop/presets");
+		return xstrdup("/etc/funcsnoop/presets");
 	base = secure_getenv("XDG_CONFIG_HOME");
 	home = secure_getenv("HOME");
 	/* A relative path is to be ignored: XDG Base Directory Specification. */
@@ -132,41 +132,33 @@ static bool list_has(const struct list *l, const char *name)
 }
 
 /* Adds what preset_find() says of @name, unless it's there. */
-static int list_add(struct list *l, const char *name, const char *origin, struct err *err)
+static void list_add(struct list *l, const char *name, const char *origin)
 {
 	_cleanup_set_ struct preset_set *set = NULL;
-	struct preset_entry *grown, *e;
+	struct preset_entry *e;
 	struct err why = { 0 };
 
 	if (list_has(l, name))
-		return 0;
-	grown = array_grow(l->entries, l->cnt, sizeof(*grown));
-	if (!grown)
-		return err_sys(err, -ENOMEM, "cannot list presets");
-	l->entries = grown;
-	e = &l->entries[l->cnt];
-	*e = (struct preset_entry) { .name = strdup(name) };
-	l->cnt++;
+		return;
+	l->entries = array_grow(l->entries, l->cnt, sizeof(*l->entries));
+	e = &l->entries[l->cnt++];
+	*e = (struct preset_entry) { .name = xstrdup(name) };
 	preset_find(name, &set, &why);
-	e->origin = strdup(set ? set->groups[0].origin : origin);
+	e->origin = xstrdup(set ? set->groups[0].origin : origin);
 	if (!set)
-		e->error = strdup(why.msg);
+		e->error = xstrdup(why.msg);
 	else if (set->groups[0].description)
-		e->description = strdup(set->groups[0].description);
+		e->description = xstrdup(set->groups[0].description);
 	e->func_cnt = set ? set->groups[0].func_cnt : 0;
-	return e->name && e->origin && (set || e->error)
-		? 0
-		: err_sys(err, -ENOMEM, "cannot list presets");
 }
 
-static int list_dir(struct list *l, const char *path, struct err *err)
+static void list_dir(struct list *l, const char *path)
 {
 	_cleanup_closedir_ DIR *dir = opendir(path);
 	struct dirent *de;
-	int rc = 0;
 
 	/* A folder that can't be read has no presets that preset_find() could open. */
-	while (!rc && dir && (de = readdir(dir))) {
+	while (dir && (de = readdir(dir))) {
 		_cleanup_free_ char *origin = NULL;
 		char name[GROUP_NAME_MAX + 1];
 		size_t len = strlen(de->d_name);
@@ -178,11 +170,9 @@ static int list_dir(struct list *l, const char *path, struct err *err)
 		name[len - 5] = '\0';
 		if (group_name_check(name, NULL))
 			continue;
-		if (asprintf(&origin, "%s/%s", path, de->d_name) < 0)
-			return err_sys(err, -ENOMEM, "cannot list presets");
-		rc = list_add(l, name, origin, err);
+		origin = xasprintf("%s/%s", path, de->d_name);
+		list_add(l, name, origin);
 	}
-	return rc;
 }
 
 static int entry_cmp(const void *a, const void *b)
@@ -191,27 +181,21 @@ static int entry_cmp(const void *a, const void *b)
 		((const struct preset_entry *)b)->name);
 }
 
-int preset_list(struct preset_entry **ret_entries, size_t *ret_cnt, struct err *err)
+void preset_list(struct preset_entry **ret_entries, size_t *ret_cnt)
 {
 	struct list l = { NULL, 0 };
-	int rc = 0;
 
-	for (size_t i = 0; !rc && i < PRESET_DIRS; i++) {
+	for (size_t i = 0; i < PRESET_DIRS; i++) {
 		_cleanup_free_ char *dir = preset_dir(i);
 
 		if (dir)
-			rc = list_dir(&l, dir, err);
+			list_dir(&l, dir);
 	}
-	for (size_t i = 0; !rc && i < ARRAY_SIZE(builtins); i++)
-		rc = list_add(&l, builtins[i].name, "built in", err);
-	if (rc) {
-		preset_list_free(l.entries, l.cnt);
-		return rc;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
+		list_add(&l, builtins[i].name, "built in");
 	qsort(l.entries, l.cnt, sizeof(*l.entries), entry_cmp);
 	*ret_entries = l.entries;
 	*ret_cnt = l.cnt;
-	return 0;
 }
 
 void preset_list_free(struct preset_entry *entries, size_t cnt)
@@ -251,8 +235,7 @@ int preset_find(const char *name, struct preset_set **ret_set, struct err *err)
 
 		if (!dir)
 			continue;
-		if (asprintf(&path, "%s/%s.json", dir, name) < 0)
-			return err_sys(err, -ENOMEM, "cannot look for preset '%s'", name);
+		path = xasprintf("%s/%s.json", dir, name);
 		rc = file_find(path, name, ret_set, err);
 	}
 	if (rc == -ENOENT)
@@ -296,9 +279,7 @@ void *arena_alloc(struct arena *a, size_t size)
 	if (!c || c->size - c->used < size) {
 		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
 
-		c = calloc(1, sizeof(*c) + room);
-		if (!c)
-			return NULL;
+		c = xcalloc(1, sizeof(*c) + room);
 		c->size = room;
 		c->next = a->chunks;
 		a->chunks = c;

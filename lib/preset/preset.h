@@ -202,7 +202,7 @@ struct preset_entry {
 };
 
 /* Every preset that preset_find() finds, sorted by name. Free with preset_list_free(). */
-int preset_list(struct preset_entry **ret_entries, size_t *ret_cnt, struct err *err);
+void preset_list(struct preset_entry **ret_entries, size_t *ret_cnt);
 void preset_list_free(struct preset_entry *entries, size_t cnt);
 
 enum preset_abi {

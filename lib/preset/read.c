@@ -66,7 +66,7 @@ static int check_symbols(struct reader *r, struct placed *placed, size_t cnt)
 static int read_funcs(
 	struct reader *r, struct json_object *obj, struct preset_group *group)
 {
-	_cleanup_free_ struct placed *placed = calloc(group->func_cnt, sizeof(*placed));
+	_cleanup_free_ struct placed *placed = xcalloc(group->func_cnt, sizeof(*placed));
 	struct preset_func *funcs;
 	struct json_object *val;
 	const char *name;
@@ -282,9 +282,7 @@ int source_read(enum source source, const char *preset, const char *label,
 	struct preset_set *set;
 	int rc;
 
-	r.set = calloc(1, sizeof(*r.set));
-	if (!r.set)
-		return err_sys(err, -ENOMEM, "%s", label);
+	r.set = xcalloc(1, sizeof(*r.set));
 	set = &r.set->pub;
 	rc = json_doc_parse(&r.doc, label, text, len, err);
 	if (!rc)

@@ -210,7 +210,7 @@ static char *path_of_process(const char *proc, pid_t pid, bool other)
 		if (other)
 			cgroup_parse(path, &said);
 		if (!other || cgroup_says(&said))
-			return strdup(path);
+			return xstrdup(path);
 	}
 	return NULL;
 }
@@ -251,7 +251,7 @@ char *cgroup_mount(const char *proc)
 	f = setmntent(name, "re");
 	while (f && !at && (m = getmntent(f)))
 		if (!strcmp(m->mnt_type, "cgroup2"))
-			at = strdup(m->mnt_dir);
+			at = xstrdup(m->mnt_dir);
 	if (f)
 		endmntent(f);
 	return at;
@@ -259,7 +259,7 @@ char *cgroup_mount(const char *proc)
 
 struct cgroups *cgroups_new(const char *proc)
 {
-	struct cgroups *c = calloc(1, sizeof(*c));
+	struct cgroups *c = xcalloc(1, sizeof(*c));
 
 	if (c)
 		*c = (struct cgroups) { .proc = proc, .mount_fd = -1 };
@@ -316,7 +316,7 @@ static char *path_of_number(const struct cgroups *c, uint64_t id)
 	if (len < (ssize_t)below || memcmp(path, c->mount, below) != 0)
 		return NULL;
 	path[len] = '\0';
-	return strdup(path[below] ? path + below : "/");
+	return xstrdup(path[below] ? path + below : "/");
 }
 
 /* Whether @path is the cgroup of that number; where nobody can say so, it is taken for it. */
@@ -331,12 +331,8 @@ static bool is_number(const struct cgroups *c, const char *path, uint64_t id)
 /* Takes @path; NULL: nothing is known of it. */
 static struct cgroup *add_known(struct cgroups *c, uint64_t id, pid_t pid, char *path)
 {
-	struct known *known = calloc(1, sizeof(*known));
+	struct known *known = xcalloc(1, sizeof(*known));
 
-	if (!known) {
-		free(path);
-		return NULL;
-	}
 	if (path)
 		cgroup_parse(path, &known->cgroup);
 	known->id = id;

@@ -13,13 +13,11 @@ static clockid_t clock_of(pid_t pid)
 	return (clockid_t)((~(unsigned int)pid << 3) | 2);
 }
 
-int load_new(const pid_t *pids, size_t cnt, struct load *ret_load)
+void load_new(const pid_t *pids, size_t cnt, struct load *ret_load)
 {
 	struct load load = { .start_ns = clock_ns(CLOCK_MONOTONIC) };
 
-	load.of = calloc(cnt + 1, sizeof(*load.of));
-	if (!load.of)
-		return -ENOMEM;
+	load.of = xcalloc(cnt + 1, sizeof(*load.of));
 	for (size_t i = 0; i < cnt; i++)
 		load.of[i].pid = pids[i];
 	load.cnt = cnt;
@@ -27,22 +25,15 @@ int load_new(const pid_t *pids, size_t cnt, struct load *ret_load)
 	for (size_t i = 0; i < cnt; i++)
 		load.of[i].from_ns = load.of[i].ns;
 	*ret_load = load;
-	return 0;
 }
 
-int load_add(struct load *load, pid_t pid)
+void load_add(struct load *load, pid_t pid)
 {
-	struct load_of *more;
-
 	for (size_t i = 0; i < load->cnt; i++)
 		if (load->of[i].pid == pid)
-			return 0;
-	more = reallocarray(load->of, load->cnt + 2, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	load->of = more;
-	more[load->cnt++] = (struct load_of) { .pid = pid };
-	return 0;
+			return;
+	load->of = xreallocarray(load->of, load->cnt + 2, sizeof(*load->of));
+	load->of[load->cnt++] = (struct load_of) { .pid = pid };
 }
 
 void load_done(struct load *load)

@@ -27,16 +27,12 @@ struct procs {
 	size_t cnt;
 };
 
-int procs_new(const char *proc, struct procs **ret_procs, struct err *err)
+struct procs *procs_new(const char *proc)
 {
-	_cleanup_procs_ struct procs *p = calloc(1, sizeof(*p));
+	struct procs *p = xcalloc(1, sizeof(*p));
 
-	if (p)
-		p->proc = strdup(proc);
-	if (!p || !p->proc)
-		return err_sys(err, -ENOMEM, "cannot look at processes");
-	*ret_procs = TAKE_PTR(p);
-	return 0;
+	p->proc = xstrdup(proc);
+	return p;
 }
 
 static void seen_free(struct seen *s)
@@ -70,32 +66,19 @@ int procs_pids(struct procs *p, const pid_t **ret_pids, size_t *ret_cnt, struct 
 	return 0;
 }
 
-/* Looks at @pid, and puts what is seen at place @at. -ENOMEM only. */
-static int see(struct procs *p, pid_t pid, size_t at)
+/* Looks at @pid, and puts what is seen at place @at. */
+static void see(struct procs *p, pid_t pid, size_t at)
 {
-	struct seen **grown = array_grow(p->seen, p->cnt, sizeof(struct seen *)),
-		    *s = calloc(1, sizeof(*s));
+	struct seen *s = xcalloc(1, sizeof(*s));
 	struct err err = {};
-	int code = 0;
 
-	if (grown)
-		p->seen = grown;
-	if (grown && s) {
-		s->pid = pid;
-		code = proc_maps_read(p->proc, pid, &s->maps, &err);
-		s->why = code ? malloc(sizeof(err)) : NULL;
-	}
-	if (!grown || !s || (code && !s->why)) {
-		free(s);
-		return -ENOMEM;
-	}
-	s->code = code;
-	if (code)
-		*s->why = err;
-	memmove(grown + at + 1, grown + at, (p->cnt - at) * sizeof(struct seen *));
-	grown[at] = s;
+	s->pid = pid;
+	s->code = proc_maps_read(p->proc, pid, &s->maps, &err);
+	s->why = s->code ? xcopy(&err, sizeof(err)) : NULL;
+	p->seen = array_grow(p->seen, p->cnt, sizeof(*p->seen));
+	memmove(p->seen + at + 1, p->seen + at, (p->cnt - at) * sizeof(*p->seen));
+	p->seen[at] = s;
 	p->cnt++;
-	return 0;
 }
 
 int procs_maps(struct procs *p, pid_t pid, const struct proc_maps **ret_maps, struct err *err)
@@ -103,8 +86,8 @@ int procs_maps(struct procs *p, pid_t pid, const struct proc_maps **ret_maps, st
 	size_t at = FIRST_WHERE(p->cnt, i, p->seen[i]->pid >= pid);
 	const struct seen *s;
 
-	if ((at == p->cnt || p->seen[at]->pid != pid) && see(p, pid, at))
-		return err_sys(err, -ENOMEM, "cannot see mappings of process %d", pid);
+	if (at == p->cnt || p->seen[at]->pid != pid)
+		see(p, pid, at);
 	s = p->seen[at];
 	if (s->code) {
 		if (err)
@@ -161,9 +144,7 @@ int mappers_list(struct procs *procs, const struct mappers_file *files, size_t c
 	code = procs_pids(procs, &pids, &pid_cnt, err);
 	if (code)
 		return code;
-	list = calloc(pid_cnt + 1, sizeof(*list));
-	if (!list)
-		return err_sys(err, -ENOMEM, "cannot look for processes");
+	list = xcalloc(pid_cnt + 1, sizeof(*list));
 	for (size_t i = 0; i < pid_cnt; i++) {
 		const struct proc_maps *maps;
 

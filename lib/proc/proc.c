@@ -163,9 +163,9 @@ static struct proc_map *same_file(struct proc_maps *maps, const struct proc_map 
 	return NULL;
 }
 
-static int map_add(struct proc_maps *maps, struct proc_map *m)
+static void map_add(struct proc_maps *maps, struct proc_map *m)
 {
-	struct proc_map *known = same_file(maps, m), *grown;
+	struct proc_map *known = same_file(maps, m);
 
 	if (known) {
 		if (m->exec && !known->exec) {
@@ -176,19 +176,13 @@ static int map_add(struct proc_maps *maps, struct proc_map *m)
 		}
 		if (!m->offset && !known->head)
 			known->head = m->start;
-		return 0;
+		return;
 	}
-	grown = array_grow(maps->maps, maps->cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	maps->maps = grown;
-	m->path = strdup(m->path);
-	if (!m->path)
-		return -ENOMEM;
+	maps->maps = array_grow(maps->maps, maps->cnt, sizeof(*maps->maps));
+	m->path = xstrdup(m->path);
 	m->head = m->offset ? 0 : m->start;
 	path_tidy(m);
 	maps->maps[maps->cnt++] = *m;
-	return 0;
 }
 
 /* Opens what an O_PATH descriptor stands for, if that is a regular file. */
@@ -210,7 +204,7 @@ static int reopen_regular(int path_fd, const char *shown, struct err *err)
 /* Whether a process's memory begins with the bytes that the file begins with. */
 static bool same_head(const char *proc, pid_t pid, const struct proc_map *map, int fd)
 {
-	_cleanup_free_ char *bytes = malloc(2 * HEAD_SIZE);
+	_cleanup_free_ char *bytes = xmalloc(2 * HEAD_SIZE);
 	_cleanup_close_ int mem = -1;
 	char path[PATH_MAX];
 
@@ -259,8 +253,8 @@ static int maps_read(const char *path, struct proc_maps *maps)
 	if (!file)
 		return proc_cause(-errno);
 	while (getline(&line, &cap, file) > 0)
-		if (line_parse(line, &m) && map_add(maps, &m))
-			return -ENOMEM;
+		if (line_parse(line, &m))
+			map_add(maps, &m);
 	return ferror(file) ? -errno : 0;
 }
 
@@ -319,17 +313,13 @@ int proc_pids(const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *e
 	while ((entry = readdir(dir))) {
 		char *end;
 		long pid;
-		pid_t *grown;
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		pid = strtol(entry->d_name, &end, 10);
 		if (*end || pid <= 0 || pid > INT_MAX)
 			continue;
-		grown = array_grow(pids, cnt, sizeof(*grown));
-		if (!grown)
-			return err_sys(err, -ENOMEM, "cannot read '%s'", proc);
-		pids = grown;
+		pids = array_grow(pids, cnt, sizeof(*pids));
 		pids[cnt++] = pid;
 	}
 	/* This process would be there. */

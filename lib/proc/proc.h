@@ -150,8 +150,8 @@ struct mappers_file {
  */
 struct procs;
 
-/* @proc is "/proc" or, for tests, another folder. -ENOMEM. */
-_must_check_ int procs_new(const char *proc, struct procs **ret_procs, struct err *err);
+/* @proc is "/proc" or, for tests, another folder. */
+struct procs *procs_new(const char *proc);
 void procs_free(struct procs *p);
 
 /* As proc_pids(); they belong to @p. */
@@ -360,12 +360,12 @@ struct load {
 	uint64_t start_ns; /* CLOCK_MONOTONIC of load_new() */
 };
 
-/* CPU time of @pids from now on, or of the machine if there are none. -ENOMEM. */
-_must_check_ int load_new(const pid_t *pids, size_t cnt, struct load *ret_load);
+/* CPU time of @pids from now on, or of the machine if there are none. */
+void load_new(const pid_t *pids, size_t cnt, struct load *ret_load);
 void load_done(struct load *load);
 
-/* From now on that of process @pid, too, from its begin on. -ENOMEM. */
-int load_add(struct load *load, pid_t pid);
+/* From now on that of process @pid, too, from its begin on. */
+void load_add(struct load *load, pid_t pid);
 
 /* Returns their CPU time since, ns, of all threads, exited processes included. Never decreases. */
 uint64_t load_ns(struct load *load);

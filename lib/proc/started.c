@@ -33,8 +33,7 @@ static int find_in_path(const char *name, char **ret_path)
 	dirs = dirs ? dirs : "/bin:/usr/bin";
 	for (size_t len;; dirs += len + 1) {
 		len = strcspn(dirs, ":");
-		if (asprintf(&path, "%.*s%s%s", (int)len, dirs, len ? "/" : "", name) < 0)
-			return -ENOMEM;
+		path = xasprintf("%.*s%s%s", (int)len, dirs, len ? "/" : "", name);
 		found = check_program(path);
 		if (!found) {
 			*ret_path = path;
@@ -56,9 +55,7 @@ int started_find(const char *name, char **ret_path, struct err *err)
 
 	if (strchr(name, '/')) {
 		code = check_program(name);
-		path = code ? NULL : strdup(name);
-		if (!code && !path)
-			code = -ENOMEM;
+		path = code ? NULL : xstrdup(name);
 	} else {
 		code = *name ? find_in_path(name, &path) : -ENOENT;
 	}
@@ -78,9 +75,7 @@ static char **script_of(const char *path, char *const *argv)
 
 	while (argv[cnt])
 		cnt++;
-	script = calloc(cnt + 2, sizeof(*script));
-	if (!script)
-		return NULL;
+	script = xcalloc(cnt + 2, sizeof(*script));
 	script[0] = (char *)"/bin/sh";
 	script[1] = (char *)path;
 	memcpy(script + 2, argv + 1, cnt * sizeof(*script));
@@ -112,8 +107,6 @@ int started_start(
 	_cleanup_started_ struct started c = STARTED_NONE;
 	int go[2], error[2];
 
-	if (!script)
-		return err_sys(err, -ENOMEM, "cannot run '%s'", argv[0]);
 	if (pipe2(go, O_CLOEXEC))
 		return err_sys(err, -errno, "cannot run '%s'", argv[0]);
 	c.go_fd = go[1];

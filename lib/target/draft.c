@@ -117,8 +117,7 @@ static int libs_find(struct objects *libs, struct libfind *finder, const char *c
 		if (code)
 			return code;
 		for (size_t k = 0; k < found.cnt; k++)
-			if (objects_add(libs, found.object[k]))
-				return err_sys(err, -ENOMEM, "cannot list libraries");
+			objects_add(libs, found.object[k]);
 	}
 	return 0;
 }
@@ -498,10 +497,9 @@ static int draft_count(struct draft *draft, const struct draft_opts *opts, struc
 		draft->probed_cnt++;
 		if (order_of(t) == 0)
 			draft->timed_cnt++;
-		if (objects_add(&draft->objects, t->object))
-			return err_sys(err, -ENOMEM, "cannot list libraries");
-		if (t->until && objects_add(&draft->objects, t->until->object))
-			return err_sys(err, -ENOMEM, "cannot list libraries");
+		objects_add(&draft->objects, t->object);
+		if (t->until)
+			objects_add(&draft->objects, t->until->object);
 		t->object_index = objects_find(&draft->objects, t->object);
 	}
 	if (draft->probed_cnt)
@@ -537,9 +535,8 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	draft->program = opts->program;
 	if (!opts->pid_cnt)
 		find.pids = NULL;
-	code = libfind_new(&find, &draft->finder, err);
-	if (!code)
-		code = find_libs(&draft->looked, draft->finder, opts, err);
+	draft->finder = libfind_new(&find);
+	code = find_libs(&draft->looked, draft->finder, opts, err);
 	if (!code)
 		code = requests_make(&draft->requests, draft->finder, opts, err);
 	if (!code)
@@ -556,8 +553,7 @@ int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct er
 	if (!code)
 		code = slow_check(draft, opts, err);
 	for (size_t i = 0; !code && i < draft->target_cnt; i++)
-		if (objects_add(&draft->looked, draft->targets[i].object))
-			code = err_sys(err, -ENOMEM, "cannot list libraries");
+		objects_add(&draft->looked, draft->targets[i].object);
 	for (size_t i = 0; !code && i < draft->objects.cnt; i++)
 		code = object_check(draft->objects.object[i], err);
 	if (opts->ret_lacks)

@@ -131,9 +131,9 @@ static const struct event *event_of(struct targets *targets, const struct object
 static int find_in(struct finding *f, const struct object *object, struct err *err)
 {
 	__cleanup(usdt_sites_done) struct usdt_sites s = {};
-	int code = usdt_sites_read(object->elf, &s, err);
 
-	for (size_t i = 0; !code && i < s.cnt; i++) {
+	usdt_sites_read(object->elf, &s);
+	for (size_t i = 0; i < s.cnt; i++) {
 		const struct usdt_site *site = &s.sites[i];
 		struct target t = { .request = f->req, .object = object, .known = &known,
 			.addr = site->addr, .offset = site->offset, .site_offset = site->offset };
@@ -145,10 +145,10 @@ static int find_in(struct finding *f, const struct object *object, struct err *e
 		t.symbol = targets_text(f->targets, site->name);
 		t.name = f->req->name ? f->req->name : t.symbol;
 		t.event = event_of(f->targets, object, &s, site);
-		if (!is_there(f, object, t.symbol) && targets_add(f->targets, &t))
-			return err_sys(err, -ENOMEM, "cannot list what GPUs do");
+		if (!is_there(f, object, t.symbol))
+			targets_add(f->targets, &t);
 	}
-	return code;
+	return 0;
 }
 
 static int find_request(struct finding *f, const struct objects *objects, struct err *err)
@@ -160,8 +160,10 @@ static int find_request(struct finding *f, const struct objects *objects, struct
 		code = find_in(f, objects->object[i], err);
 	if (code || f->hits)
 		return code;
-	if (f->req->optional)
-		return targets_miss(f->targets, f->req);
+	if (f->req->optional) {
+		targets_miss(f->targets, f->req);
+		return 0;
+	}
 	err_set(err, -ENOENT, "no GPU activity '%s' in '%s'", f->text,
 		objects->cnt ? objects->object[0]->path : FSN_GPU_LIB);
 	return err_hint(err, "use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'");
@@ -186,8 +188,7 @@ static int add_launches(struct finding *f, const struct object *object, struct e
 		f->hits++;
 		t.addr = func->addr;
 		t.offset = t.site_offset = func->offset;
-		if (targets_add(f->targets, &t))
-			return err_sys(err, -ENOMEM, "cannot list functions");
+		targets_add(f->targets, &t);
 	}
 	return code;
 }
@@ -240,8 +241,7 @@ static int find_libs(struct libfind *finder, struct objects *libs, struct err *e
 		return code;
 	code = libfind_get(finder, FSN_GPU_LIB, &used, err);
 	for (size_t i = 0; !code && i < used.cnt; i++)
-		if (objects_add(libs, used.object[i]))
-			return err_sys(err, -ENOMEM, "cannot list libraries");
+		objects_add(libs, used.object[i]);
 	if (code != -ENOENT)
 		return code;
 	if (!libs->cnt)

@@ -131,7 +131,8 @@ static int find_one(struct finding *f, const struct request *req, const struct k
 	t.how = plain ? KFUNC_FENTRY : KFUNC_MULTI;
 	if (refused)
 		t.refused = targets_text(f->targets, refused);
-	return targets_add(f->targets, &t);
+	targets_add(f->targets, &t);
+	return 0;
 }
 
 /* In the hint the names that are near. */
@@ -189,15 +190,13 @@ static int find_request(struct finding *f, const struct request *req, struct err
 	kfuncs_all(f->kfuncs, &cnt);
 	code = find_from(f, req, &pattern, 0, &hits);
 	if (!code && (!hits || req->regex || pattern_is_glob(text))) {
-		code = kfuncs_add_modules(f->kfuncs, err);
+		kfuncs_add_modules(f->kfuncs);
 		if (code)
 			return code;
 		code = find_from(f, req, &pattern, cnt, &hits);
 	}
 	if (!code && !hits && req->optional)
-		code = targets_miss(f->targets, req);
-	if (code)
-		return err_sys(err, code, "cannot list the kernel's functions");
+		targets_miss(f->targets, req);
 	return hits || req->optional ? 0 : not_found(f, text, err);
 }
 

@@ -231,13 +231,12 @@ int types_member(const struct target *t, size_t nth, const char *path, struct me
 	struct walk w = { .rest = path };
 	struct member_at m = {};
 	Dwarf_Die arg;
-	int code = 0;
 
 	*ret_why = "needs debug information, of which there is none";
 	if (t->object->elf && t->func)
-		code = elf_dwarf_find(t->object->elf, &f, 1, &w.why);
-	if (code || !f.found)
-		return code ? code : -EINVAL;
+		elf_dwarf_find(t->object->elf, &f, 1, &w.why);
+	if (!f.found)
+		return -EINVAL;
 	dwarf_reader_init(&w.d, NULL);
 	w.d.language = f.language;
 	w.why = NOT_FOLLOWED;

@@ -39,8 +39,8 @@ static int sample_find(struct libfind *finder, const struct objects *objects,
 			return err_hint(err, "did you mean '%s:%s'", target_sample.prefix, NAME);
 		}
 		t.name = reqs[i]->name ? reqs[i]->name : t.symbol;
-		if (targets->cnt == first && targets_add(targets, &t))
-			return err_sys(err, -ENOMEM, "cannot list samples");
+		if (targets->cnt == first)
+			targets_add(targets, &t);
 	}
 	return 0;
 }

@@ -87,8 +87,7 @@ static int find_request(struct libfind *finder, const struct request *req,
 	t.known = known;
 	t.from_pattern = req->optional;
 	t.until = until.event;
-	if (targets_add(targets, &t))
-		return err_sys(err, -ENOMEM, "cannot list spans");
+	targets_add(targets, &t);
 	return 0;
 }
 
@@ -100,8 +99,10 @@ static int span_find(struct libfind *finder, const struct objects *objects,
 
 	for (size_t i = 0; !code && i < req_cnt; i++) {
 		code = find_request(finder, reqs[i], targets, err);
-		if (code == -ENOENT && reqs[i]->optional)
-			code = targets_miss(targets, reqs[i]);
+		if (code == -ENOENT && reqs[i]->optional) {
+			targets_miss(targets, reqs[i]);
+			code = 0;
+		}
 	}
 	return code;
 }

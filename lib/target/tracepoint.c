@@ -153,7 +153,8 @@ static int find_one(struct finding *f, const struct request *req, const char *na
 	t.known = &known->func;
 	t.event = &known->event;
 	t.offset = t.site_offset = event.id;
-	return targets_add(f->targets, &t) ? err_sys(err, -ENOMEM, "cannot list tracepoints") : 0;
+	targets_add(f->targets, &t);
+	return 0;
 }
 
 /* In the hint the names that are near. */
@@ -217,8 +218,10 @@ static int find_request(struct finding *f, const struct request *req, struct err
 		if (code == -ENOENT)
 			code = not_found(f, text, err);
 	}
-	if (code == -ENOENT && req->optional)
-		return targets_miss(f->targets, req);
+	if (code == -ENOENT && req->optional) {
+		targets_miss(f->targets, req);
+		return 0;
+	}
 	return code;
 }
 

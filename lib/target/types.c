@@ -726,8 +726,7 @@ static void read_object(struct targets *targets, const struct object *object)
 				.symbol = t->symbol, .user = t };
 	}
 	qsort(funcs, cnt, sizeof(*funcs), compare_funcs);
-	if (elf_dwarf_find(object->elf, funcs, cnt, &why))
-		alloc_failed();
+	elf_dwarf_find(object->elf, funcs, cnt, &why);
 	why = targets_text(targets, why);
 	for (size_t i = 0; i < cnt; i++) {
 		struct target *t = funcs[i].user;

@@ -49,7 +49,8 @@ static int add_wait(struct targets *targets, const struct request *req, enum wai
 		.symbol = names[wait], .offset = wait, .site_offset = wait };
 
 	t.name = req->name ? req->name : t.symbol;
-	return targets_add(targets, &t);
+	targets_add(targets, &t);
+	return 0;
 }
 
 static int find_request(struct targets *targets, const struct request *req, struct err *err)
@@ -72,8 +73,10 @@ static int find_request(struct targets *targets, const struct request *req, stru
 	}
 	if (code || targets->cnt > before)
 		return code;
-	if (req->optional)
-		return targets_miss(targets, req);
+	if (req->optional) {
+		targets_miss(targets, req);
+		return 0;
+	}
 	err_set(err, -ENOENT, "threads have no wait '%s'", text);
 	if (suggest_text(&near, hint, sizeof(hint)))
 		return err_hint(err, "%s", hint);

@@ -46,12 +46,10 @@ static uint64_t word_at(const struct python *py, uint64_t addr)
 static int text_at(const struct python *py, uint64_t addr, size_t room, bool is_end, char **ret)
 {
 	uint64_t len = word_at(py, addr + FSN_PYTHON_TEXT_LEN), size;
-	_cleanup_free_ uint8_t *bytes = malloc(room);
+	_cleanup_free_ uint8_t *bytes = xmalloc(room);
 	unsigned int kind;
 	uint32_t state;
 
-	if (!bytes)
-		return -ENOMEM;
 	if (!len || len > TEXT_MAX ||
 		!read_at(py, addr + FSN_PYTHON_TEXT_STATE, &state, sizeof(state)))
 		return -EPROTO;
@@ -67,7 +65,7 @@ static int text_at(const struct python *py, uint64_t addr, size_t room, bool is_
 	if (!read_at(py, addr, bytes, size))
 		return -EPROTO;
 	*ret = python_text_cut(bytes, room, len, kind, is_end);
-	return *ret ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* --- lines -------------------------------------------------------------------------------------- */
@@ -83,7 +81,7 @@ static unsigned int line_at(const struct python *py, uint64_t frame, uint64_t co
 	if (!table || !size || size > LINES_MAX ||
 		!read_at(py, code + py->l.first_line, &first, sizeof(first)))
 		return 0;
-	bytes = malloc(size);
+	bytes = xmalloc(size);
 	if (!bytes || !read_at(py, table + 32, bytes, size))
 		return 0;
 	at = word_at(py, frame + py->l.at) - (code + py->l.instructions);
@@ -145,26 +143,19 @@ static uint64_t thread_state(const struct python *py, pid_t own)
 
 static struct python_frame *add_frame(struct python_stack *s)
 {
-	struct python_frame *grown = array_grow(s->frames, s->cnt, sizeof(*grown));
-
-	if (!grown)
-		return NULL;
-	s->frames = grown;
-	grown[s->cnt] = (struct python_frame) {};
-	return &grown[s->cnt++];
+	s->frames = array_grow(s->frames, s->cnt, sizeof(*s->frames));
+	s->frames[s->cnt] = (struct python_frame) {};
+	return &s->frames[s->cnt++];
 }
 
 /* The end of what is of one call. */
-static int add_first(struct python_stack *s)
+static void add_first(struct python_stack *s)
 {
 	struct python_frame *f = s->cnt ? &s->frames[s->cnt - 1] : NULL;
 
 	if (!f || f->first)
 		f = add_frame(s);
-	if (!f)
-		return -ENOMEM;
 	f->first = true;
-	return 0;
 }
 
 static int add_code(const struct python *py, struct python_stack *s, uint64_t frame,
@@ -176,8 +167,6 @@ static int add_code(const struct python *py, struct python_stack *s, uint64_t fr
 	if (word_at(py, code + py->l.type) != py->l.code_type)
 		return -EPROTO;
 	f = add_frame(s);
-	if (!f)
-		return -ENOMEM;
 	ret = text_at(py, word_at(py, code + py->l.name), FSN_PYTHON_NAME, false, &f->name);
 	if (!ret)
 		ret = text_at(
@@ -195,8 +184,10 @@ static int add(const struct python *py, struct python_stack *s, uint64_t frame)
 
 	if (py->l.owner && !read_at(py, frame + py->l.owner, &owner, sizeof(owner)))
 		return -EPROTO;
-	if (py->l.how == FSN_PYTHON_SHIM && owner == py->l.shim)
-		return add_first(s);
+	if (py->l.how == FSN_PYTHON_SHIM && owner == py->l.shim) {
+		add_first(s);
+		return 0;
+	}
 	/* 3.11 has there whether it is one's first, before that each is. */
 	return add_code(
 		py, s, frame, code,

@@ -270,7 +270,7 @@ bool python_is_eval(const char *name)
 /* A row begins at @offset, which holds what held there; its number, or -ENOMEM. */
 static int64_t row_split(struct unwind_rows *r, uint64_t offset)
 {
-	struct fsn_unwind_row row = {}, *grown;
+	struct fsn_unwind_row row = {};
 	size_t i = 0;
 
 	while (i < r->cnt && r->rows[i].offset < offset)
@@ -280,12 +280,9 @@ static int64_t row_split(struct unwind_rows *r, uint64_t offset)
 	if (i)
 		row = r->rows[i - 1];
 	row.offset = (unsigned int)offset;
-	grown = array_grow(r->rows, r->cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	r->rows = grown;
-	memmove(&grown[i + 1], &grown[i], (r->cnt - i) * sizeof(*grown));
-	grown[i] = row;
+	r->rows = array_grow(r->rows, r->cnt, sizeof(*r->rows));
+	memmove(&r->rows[i + 1], &r->rows[i], (r->cnt - i) * sizeof(*r->rows));
+	r->rows[i] = row;
 	r->cnt++;
 	return (int64_t)i;
 }
@@ -349,7 +346,7 @@ static uint64_t utf8_put(char *to, uint32_t c)
 
 char *python_text(const uint8_t *bytes, size_t len, unsigned int kind)
 {
-	char *text = malloc(4 * len + 1);
+	char *text = xmalloc(4 * len + 1);
 	size_t at = 0;
 
 	for (size_t i = 0; text && i < len; i++) {

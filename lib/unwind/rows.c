@@ -64,7 +64,7 @@ struct maker {
 static int add_row(struct maker *m, uint64_t offset, struct fsn_unwind_row row)
 {
 	struct unwind_rows *to = m->to;
-	struct fsn_unwind_row *last = to->cnt ? &to->rows[to->cnt - 1] : NULL, *grown;
+	struct fsn_unwind_row *last = to->cnt ? &to->rows[to->cnt - 1] : NULL;
 
 	row.offset = (unsigned int)offset;
 	/* Segments whose order in the file is not that of their addresses: nobody makes them. */
@@ -81,10 +81,7 @@ static int add_row(struct maker *m, uint64_t offset, struct fsn_unwind_row row)
 		return 0;
 	if (to->cnt == ROWS_MAX)
 		return -EFBIG;
-	grown = array_grow(to->rows, to->cnt, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	to->rows = grown;
+	to->rows = array_grow(to->rows, to->cnt, sizeof(*to->rows));
 	to->rows[to->cnt++] = row;
 	return 0;
 }
@@ -462,11 +459,8 @@ static int make_rows(struct maker *m, const struct elf_frame *frame, uint64_t en
 static int add_frame(const struct elf_frame *frame, void *arg)
 {
 	struct maker *m = arg;
-	struct elf_frame *grown = array_grow(m->frames, m->frame_cnt, sizeof(*grown));
 
-	if (!grown)
-		return -ENOMEM;
-	m->frames = grown;
+	m->frames = array_grow(m->frames, m->frame_cnt, sizeof(*m->frames));
 	m->frames[m->frame_cnt++] = *frame;
 	return 0;
 }

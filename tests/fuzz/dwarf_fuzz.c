@@ -42,7 +42,7 @@ static void want(struct targets *targets, const struct object *object)
 			.name = funcs[i].names->name, .symbol = funcs[i].names->name,
 			.func = &funcs[i], .addr = funcs[i].addr };
 
-		check(!targets_add(targets, &t));
+		targets_add(targets, &t);
 	}
 }
 

@@ -75,8 +75,7 @@ static void check_probes(const struct elf_file *f)
 {
 	struct usdt_sites s;
 
-	if (usdt_sites_read(f, &s, NULL))
-		return;
+	usdt_sites_read(f, &s);
 	for (size_t i = 0; i < s.cnt; i++) {
 		const struct usdt_site *site = &s.sites[i];
 

@@ -109,10 +109,10 @@ static void test_file(void)
 	scratch_file("probes.c", source, strlen(source));
 	scratch_run("cc -g0 -O1 -fPIE -pie probes.c -o probes");
 	if (!ok(!elf_file_open(scratch("probes"), &f, NULL) &&
-			    !elf_file_funcs(f, &funcs, &cnt, NULL) &&
-			    !usdt_sites_read(f, &s, NULL),
+			    !elf_file_funcs(f, &funcs, &cnt, NULL),
 		    "a program with probes opens"))
 		return;
+	usdt_sites_read(f, &s);
 	is_int(s.cnt, 3, "each clean site is there");
 	is_int(s.refused, 1, "what can't be shown is refused");
 	if (s.cnt != 3)
@@ -147,9 +147,9 @@ static void test_hostile(void)
 		*byte ^= 0xff;
 		scratch_file("broken", b, size);
 		*byte = was;
-		if (elf_file_open(scratch("broken"), &f, NULL) ||
-			usdt_sites_read(f, &s, NULL))
+		if (elf_file_open(scratch("broken"), &f, NULL))
 			continue;
+		usdt_sites_read(f, &s);
 		seen++;
 		if (s.cnt > 4 || s.cnt + s.refused > 4)
 			ok(false, "byte %zu of a note makes no probe", at);

@@ -63,8 +63,7 @@ static void build(void)
 		"cc -g0 -O1 -fPIC -shared -Wl,--version-script=m.map,-z,separate-code "
 		"c.c -o libc1.so && "
 		"c++ -g0 -O1 -no-pie s.cc -o shop && strip -o bare shop");
-	if (libfind_new(&opts, &finder, NULL))
-		scratch_die("finder");
+	finder = libfind_new(&opts);
 }
 
 /*
@@ -86,8 +85,7 @@ static const char *resolve(const char *names, const struct request *reqs, size_t
 
 		if (libfind_get(finder, scratch(n), &found, &err))
 			return strcpy(text, err.msg);
-		if (objects_add(&libs, found.object[0]))
-			scratch_die("memory");
+		objects_add(&libs, found.object[0]);
 	}
 	for (size_t i = 0; i < cnt; i++)
 		each[i] = &reqs[i];

@@ -268,7 +268,8 @@ static void test_user_presets(const char *home)
 	is_int(preset_find("cudart", &set, &err), -ENOENT, "an unknown preset");
 	is_str(err.msg, "no preset 'cudart'", "is named");
 
-	ok(!preset_list(&entries, &cnt, &err), "presets can be listed");
+	preset_list(&entries, &cnt);
+	ok(cnt, "presets can be listed");
 	e = entry_of(entries, cnt, "wrong");
 	is_str(e ? e->error : NULL, want, "a wrong one with its error");
 	e = entry_of(entries, cnt, "cuda");

@@ -56,8 +56,7 @@ int main(void)
 	scratch_begin();
 	scratch_run("mkdir 12");
 	write_maps(LINE("/first"));
-	if (procs_new(scratch_dir, &p, NULL))
-		scratch_die("processes");
+	p = procs_new(scratch_dir);
 	test_once(p);
 	test_errors(p);
 	test_pids(p);
