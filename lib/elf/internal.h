@@ -34,8 +34,6 @@ struct elf_watch {
 	volatile sig_atomic_t cut;
 	struct elf_watch *next;
 };
-struct elf_watch *elf_watch_new(const uint8_t *bytes, size_t size);
-void elf_watch_free(struct elf_watch *watch);
 
 /* An ELF image in memory: a mapped file or an unpacked .gnu_debugdata. */
 struct elf_mem {
