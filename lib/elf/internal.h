@@ -169,9 +169,6 @@ struct elf_raw {
 	struct elf_import *imports;
 	size_t import_cnt;
 };
-int elf_table_read(struct elf_file *f, const struct elf_mem *mem, enum elf_table table,
-	struct elf_raw *raw, struct err *err);
-void elf_raw_done(struct elf_raw *raw);
 
 /* debug.c: finds the separate debug file or .gnu_debugdata; false when none. */
 bool elf_debug_open(
