@@ -200,7 +200,4 @@ bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed);
 /* lines.c: what elf_lines_at() has made. */
 void elf_lines_done(struct elf_file *f);
 
-/* frame.c: .eh_frame. */
-void elf_frame_read(struct elf_file *f);
-
 #endif
