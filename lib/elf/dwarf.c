@@ -5,13 +5,232 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <lzma.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "elf/dwarf.h"
 #include "proc/proc.h"
 #include "internal.h"
+
+/* --- Symbols kept elsewhere: separate debug files and .gnu_debugdata ----------------------------- */
+
+#define DEBUG_DIR "/usr/lib/debug"
+
+/* A file at @path, below the file's own root or this process's; -1 when there is none. */
+static int open_at(const struct elf_file *f, bool own_root, const char *path)
+{
+	if (!own_root)
+		return proc_open_regular(path, NULL);
+	return proc_open_in_root(f->root_fd, path, 0, NULL);
+}
+
+/* Whether the image is the debug file of @f: the same machine and no other build id. */
+static bool belongs(const struct elf_file *f, const struct elf_mem *mem, bool need_id)
+{
+	char hex[2 * ELF_MAX_BUILD_ID + 1];
+	bool go;
+
+	if (memcmp(mem->bytes + offsetof(Elf64_Ehdr, e_machine),
+		    f->mem.bytes + offsetof(Elf64_Ehdr, e_machine),
+		    sizeof(Elf64_Half)) != 0)
+		return false;
+	elf_mem_notes(mem, hex, &go);
+	if (!hex[0] || !f->build_id[0])
+		return !need_id;
+	return strcmp(hex, f->build_id) == 0;
+}
+
+static bool has_table(const struct elf_mem *mem)
+{
+	GElf_Shdr sh;
+
+	return elf_mem_section(mem, SHT_SYMTAB, NULL, &sh) && elf_mem_bytes(mem, &sh);
+}
+
+/* What a debug file is looked for. */
+struct file_search {
+	bool (*has)(const struct elf_mem *mem);
+	int (*map)(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
+	struct elf_mem *to;
+	char *path; /* of what was found; owned by who looks */
+};
+
+/* Opens @path as the debug file; with @crc only if the file's checksum is that. */
+static bool try_file(struct elf_file *f, struct file_search *s, bool own_root, const char *path,
+	const uint32_t *crc)
+{
+	_cleanup_close_ int fd = open_at(f, own_root, path);
+	struct elf_mem mem;
+
+	if (fd < 0 || s->map(fd, path, &mem, NULL))
+		return false;
+	if (!belongs(f, &mem, !crc) || !s->has(&mem) ||
+		(crc && lzma_crc32(mem.bytes, mem.size, 0) != *crc)) {
+		elf_mem_done(&mem);
+		return false;
+	}
+	*s->to = mem;
+	s->path = xstrdup(path);
+	return true;
+}
+
+static bool by_build_id(struct elf_file *f, struct file_search *s, bool own_root)
+{
+	char path[sizeof(DEBUG_DIR) + 2 * ELF_MAX_BUILD_ID + 32];
+
+	if (strlen(f->build_id) < 4)
+		return false;
+	snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%.2s/%s.debug", f->build_id,
+		f->build_id + 2);
+	return try_file(f, s, own_root, path, NULL);
+}
+
+/*
+ * What debuginfod-find(1) has fetched for this user, which names files by build id alone
+ * (debuginfod_find_debuginfo(3)).
+ */
+static bool by_debuginfod(struct elf_file *f, struct file_search *s)
+{
+	static const struct {
+		const char *variable, *below;
+	} caches[] = { { "DEBUGINFOD_CACHE_PATH", "" },
+		{ "XDG_CACHE_HOME", "/debuginfod_client" },
+		{ "HOME", "/.cache/debuginfod_client" } };
+	char path[PATH_MAX];
+
+	if (!f->build_id[0])
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(caches); i++) {
+		const char *dir = secure_getenv(caches[i].variable);
+
+		if (!dir || dir[0] != '/' ||
+			snprintf(path, sizeof(path), "%s%s/%s/debuginfo", dir,
+				caches[i].below, f->build_id) >= (int)sizeof(path))
+			continue;
+		if (try_file(f, s, false, path, NULL))
+			return true;
+	}
+	return false;
+}
+
+/* What .gnu_debuglink names: a file, with no folder, of the checksum *@ret_crc; or NULL. */
+static const char *debuglink(const struct elf_file *f, uint32_t *ret_crc)
+{
+	const char *name = dwelf_elf_gnu_debuglink(f->mem.elf, ret_crc);
+
+	return name && name[0] && !strchr(name, '/') && strlen(name) <= NAME_MAX ? name
+										 : NULL;
+}
+
+static bool by_debuglink(struct elf_file *f, struct file_search *s, bool own_root)
+{
+	static const char *const places[] = { "%s/%s", "%s/.debug/%s",
+		DEBUG_DIR "%s/%s" };
+	char path[PATH_MAX];
+	const char *name;
+	uint32_t crc;
+
+	name = f->dir ? debuglink(f, &crc) : NULL;
+	if (!name)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		int n = snprintf(path, sizeof(path), places[i], f->dir, name);
+#pragma GCC diagnostic pop
+
+		if (n > 0 && (size_t)n < sizeof(path) &&
+			try_file(f, s, own_root, path, &crc))
+			return true;
+	}
+	return false;
+}
+
+/* Unpacks xz data into at most ELF_MAX_DEBUGDATA bytes; NULL when that fails. */
+static uint8_t *unpack(const uint8_t *in, size_t in_size, size_t *ret_size)
+{
+	lzma_stream xz = LZMA_STREAM_INIT;
+	_cleanup_free_ uint8_t *out = NULL;
+	size_t cap = 0;
+	lzma_ret ret;
+
+	if (lzma_stream_decoder(&xz, ELF_MAX_DEBUGDATA, 0) != LZMA_OK)
+		return NULL;
+	xz.next_in = in;
+	xz.avail_in = in_size;
+	do {
+		if (!xz.avail_out) {
+			size_t room = cap ? cap : 1u << 20;
+			uint8_t *grown = NULL;
+
+			if (cap + room <= ELF_MAX_DEBUGDATA)
+				grown = realloc(out, cap + room);
+			if (!grown)
+				break;
+			out = grown;
+			xz.next_out = out + cap;
+			xz.avail_out = room;
+			cap += room;
+		}
+		ret = lzma_code(&xz, LZMA_FINISH);
+	} while (ret == LZMA_OK);
+	*ret_size = xz.total_out;
+	lzma_end(&xz);
+	return cap && ret == LZMA_STREAM_END ? TAKE_PTR(out) : NULL;
+}
+
+static bool by_debugdata(struct elf_file *f)
+{
+	const uint8_t *in;
+	uint8_t *out;
+	GElf_Shdr sh;
+	size_t size;
+
+	if (!elf_mem_section(&f->mem, 0, ".gnu_debugdata", &sh))
+		return false;
+	in = elf_mem_bytes(&f->mem, &sh);
+	out = in ? unpack(in, sh.sh_size, &size) : NULL;
+	if (!out)
+		return false;
+	return elf_mem_take(out, size, f->path, &f->debugdata, NULL) == 0 &&
+		has_table(&f->debugdata);
+}
+
+static bool find_debug_file(struct elf_file *f, struct file_search *s)
+{
+	if (f->root_fd >= 0 && (by_build_id(f, s, true) || by_debuglink(f, s, true)))
+		return true;
+	return by_build_id(f, s, false) || (f->root_fd < 0 && by_debuglink(f, s, false)) ||
+		by_debuginfod(f, s);
+}
+
+bool elf_debug_open(
+	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem)
+{
+	struct file_search s = { .has = has_table, .map = elf_mem_map, .to = &f->debug };
+	bool found = find_debug_file(f, &s);
+
+	free(s.path);
+	*ret_table = found ? ELF_TABLE_DEBUG : ELF_TABLE_DEBUGDATA;
+	*ret_mem = found ? &f->debug : &f->debugdata;
+	return found || by_debugdata(f);
+}
+
+/*
+ * The separate debug file that @has what is looked for: its path, to be freed, or NULL. What is
+ * in *@ret_mem ends by elf_mem_done().
+ */
+static char *elf_debug_find(
+	struct elf_file *f, bool (*has)(const struct elf_mem *mem), struct elf_mem *ret_mem)
+{
+	struct file_search s = { .has = has, .map = elf_mem_map_debug, .to = ret_mem };
+
+	find_debug_file(f, &s);
+	return s.path;
+}
 
 #define DWZ_DIR       "/usr/lib/debug/.dwz"
 #define BUILD_ID_DIR  "/usr/lib/debug/.build-id"
@@ -155,7 +374,11 @@ struct search {
 	uint64_t passed; /* bytes of entries */
 };
 
-bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed)
+/*
+ * On to the next entry of the same parent, with what was passed added to *@passed. False at the
+ * end, where it leads back, which would never end, and behind ELF_DWARF_MOST bytes.
+ */
+static bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed)
 {
 	Dwarf_Off at = dwarf_dieoffset(die), to;
 
@@ -268,7 +491,8 @@ static bool may_split(const struct elf_file *f, Dwarf_Die *unit)
 	return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit)
+/* The entry that has what is in the unit @cu, whose own is @unit; false: it is not there. */
+static bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit)
 {
 	Dwarf_Die half = {};
 	uint8_t type = 0;
@@ -292,7 +516,7 @@ static void search_unit(const struct elf_file *f, struct search *s, Dwarf_CU *cu
 	walk(s, unit, 0);
 }
 
-void elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why)
+static void elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why)
 {
 	if (!f->dwarf) {
 		f->dwarf = xcalloc(1, sizeof(*f->dwarf));
@@ -319,4 +543,378 @@ void elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt
 		if (s.passed >= ELF_DWARF_MOST)
 			break;
 	}
+}
+
+/* --- Lines of the source by address, and the functions that the compiler has put into others ----- */
+
+#define SCOPES_MAX 65536 /* of one function */
+#define RANGES_MAX 4096  /* of one entry; those of units are as many as there are */
+
+/* A function in the place of its call, in one of the ranges that its code has. */
+struct scope {
+	uint64_t start, end;
+	unsigned int depth; /* under so many others that are inlined */
+	Dwarf_Die die;
+	char *name; /* asked of .die once */
+	bool named;
+};
+
+/* One of the ranges of a function that is not inlined. */
+struct func {
+	uint64_t start, end;
+	Dwarf_Die die;
+	struct scope *scopes; /* what is in another is behind it */
+	size_t scope_cnt;
+	bool read;
+};
+
+struct unit {
+	Dwarf_CU *cu;
+	Dwarf_Die own, die; /* lines are the first one's, entries the other's */
+	bool shallow, deep; /* which entries were gone through */
+	bool whole;         /* .die has entries */
+	struct func *funcs; /* by address */
+	size_t func_cnt;
+};
+
+struct range {
+	uint64_t start, end;
+	size_t unit;
+};
+
+struct elf_units {
+	struct unit *units;
+	struct range *ranges; /* by address */
+	size_t unit_cnt, range_cnt;
+	uint64_t passed; /* bytes of entries */
+};
+
+static void func_done(struct func *func)
+{
+	for (size_t i = 0; i < func->scope_cnt; i++)
+		free(func->scopes[i].name);
+	free(func->scopes);
+}
+
+static void unit_forget(struct unit *unit)
+{
+	for (size_t i = 0; i < unit->func_cnt; i++)
+		func_done(&unit->funcs[i]);
+	free(unit->funcs);
+	unit->funcs = NULL;
+	unit->func_cnt = 0;
+}
+
+void elf_lines_done(struct elf_file *f)
+{
+	struct elf_units *u = f->units;
+
+	if (!u)
+		return;
+	for (size_t i = 0; i < u->unit_cnt; i++)
+		unit_forget(&u->units[i]);
+	free(u->units);
+	free(u->ranges);
+	free(u);
+}
+
+/* --- units ---------------------------------------------------------------------------------- */
+
+/*
+ * Calls @add for each range of code of @die, at most @most. Many entries may share a list: what is
+ * kept of each range counts as if it were read.
+ */
+static void each_range(struct elf_units *u, Dwarf_Die *die, unsigned int most,
+	void (*add)(void *arg, uint64_t start, uint64_t end), void *arg)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+
+	for (unsigned int i = 0; i < most && u->passed < ELF_DWARF_MOST; i++) {
+		at = dwarf_ranges(die, at, &base, &start, &end);
+		if (at <= 0)
+			return;
+		u->passed += sizeof(struct func);
+		if (start < end)
+			add(arg, start, end);
+	}
+}
+
+static void add_unit_range(void *arg, uint64_t start, uint64_t end)
+{
+	struct elf_units *u = arg;
+
+	u->ranges = array_grow(u->ranges, u->range_cnt, sizeof(*u->ranges));
+	u->ranges[u->range_cnt++] = (struct range) { start, end, u->unit_cnt };
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static struct elf_units *read_units(struct elf_file *f)
+{
+	struct elf_units *u = f->units = xcalloc(1, sizeof(*u));
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die unit;
+	const char *why;
+	Dwarf *dwarf;
+
+	elf_dwarf_open(f, &dwarf, &why);
+	for (unsigned int i = 0; dwarf && i < ELF_UNITS_MAX; i++) {
+		if (dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL))
+			break;
+		u->units = array_grow(u->units, u->unit_cnt, sizeof(*u->units));
+		u->units[u->unit_cnt] = (struct unit) { .cu = cu, .own = unit, .die = unit };
+		each_range(u, &unit, ELF_UNITS_MAX, add_unit_range, u);
+		u->unit_cnt++;
+	}
+	if (u->range_cnt)
+		qsort(u->ranges, u->range_cnt, sizeof(*u->ranges), compare_ranges);
+	return u;
+}
+
+static struct unit *unit_at(struct elf_units *u, uint64_t addr)
+{
+	size_t at = FIRST_WHERE(u->range_cnt, i, u->ranges[i].start > addr);
+
+	return at && addr < u->ranges[at - 1].end ? &u->units[u->ranges[at - 1].unit] : NULL;
+}
+
+/* --- functions of a unit ---------------------------------------------------------------------- */
+
+struct adding {
+	struct unit *unit;
+	Dwarf_Die die;
+};
+
+static void add_func_range(void *arg, uint64_t start, uint64_t end)
+{
+	const struct adding *a = arg;
+
+	a->unit->funcs = array_grow(a->unit->funcs, a->unit->func_cnt, sizeof(*a->unit->funcs));
+	a->unit->funcs[a->unit->func_cnt++] = (struct func) { .start = start, .end = end, .die = a->die };
+}
+
+/* Functions within others, as those of their types, only where it is @deep. */
+static void add_funcs(struct elf_units *u, struct unit *unit, Dwarf_Die *parent, bool deep,
+	unsigned int nesting)
+{
+	struct adding a = { .unit = unit };
+
+	if (nesting > ELF_NESTING_MAX || dwarf_child(parent, &a.die))
+		return;
+	do {
+		int tag = dwarf_tag(&a.die);
+
+		if (tag == DW_TAG_subprogram)
+			each_range(u, &a.die, RANGES_MAX, add_func_range, &a);
+		if (deep || tag == DW_TAG_namespace || tag == DW_TAG_module)
+			add_funcs(u, unit, &a.die, deep, nesting + 1);
+	} while (elf_dwarf_next(&a.die, &u->passed));
+}
+
+static int compare_funcs(const void *a, const void *b)
+{
+	const struct func *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void read_funcs(struct elf_file *f, struct unit *unit, bool deep)
+{
+	if (!unit->shallow)
+		unit->whole = elf_dwarf_unit(f, unit->cu, &unit->die);
+	unit->shallow = true;
+	unit->deep = deep;
+	unit_forget(unit);
+	if (unit->whole)
+		add_funcs(f->units, unit, &unit->die, deep, 0);
+	if (unit->func_cnt)
+		qsort(unit->funcs, unit->func_cnt, sizeof(*unit->funcs), compare_funcs);
+}
+
+static struct func *func_in(struct unit *unit, uint64_t addr)
+{
+	size_t at = FIRST_WHERE(unit->func_cnt, i, unit->funcs[i].start > addr);
+
+	return at && addr < unit->funcs[at - 1].end ? &unit->funcs[at - 1] : NULL;
+}
+
+/* Most are no part of others: these are looked for where @addr is in none. */
+static struct func *func_at(struct elf_file *f, struct unit *unit, uint64_t addr)
+{
+	struct func *func;
+
+	if (!unit->shallow)
+		read_funcs(f, unit, false);
+	func = func_in(unit, addr);
+	if (func || unit->deep)
+		return func;
+	read_funcs(f, unit, true);
+	return func_in(unit, addr);
+}
+
+/* --- what is inlined into a function ------------------------------------------------------------ */
+
+struct nesting {
+	struct func *func;
+	Dwarf_Die die;
+	unsigned int depth;
+};
+
+/* Only those that the function's range has a part of. */
+static void add_scope(void *arg, uint64_t start, uint64_t end)
+{
+	const struct nesting *n = arg;
+	struct func *func = n->func;
+
+	if (start >= func->end || end <= func->start || func->scope_cnt == SCOPES_MAX)
+		return;
+	func->scopes = array_grow(func->scopes, func->scope_cnt, sizeof(*func->scopes));
+	func->scopes[func->scope_cnt++] = (struct scope) {
+		.start = start, .end = end, .depth = n->depth, .die = n->die
+	};
+}
+
+static void add_scopes(struct elf_units *u, struct func *func, Dwarf_Die *parent,
+	unsigned int depth, unsigned int nesting)
+{
+	struct nesting n = { .func = func, .depth = depth };
+
+	if (nesting > 2 * ELF_LINES_MAX || dwarf_child(parent, &n.die))
+		return;
+	do {
+		int tag = dwarf_tag(&n.die);
+
+		if (tag == DW_TAG_inlined_subroutine)
+			each_range(u, &n.die, RANGES_MAX, add_scope, &n);
+		if (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+			tag == DW_TAG_try_block || tag == DW_TAG_catch_block)
+			add_scopes(u, func, &n.die, depth + (tag == DW_TAG_inlined_subroutine),
+				nesting + 1);
+	} while (elf_dwarf_next(&n.die, &u->passed));
+}
+
+/* Those that @addr lies in, outermost first. */
+static size_t scopes_at(struct elf_units *u, struct func *func, uint64_t addr,
+	struct scope *ret_scopes[ELF_LINES_MAX])
+{
+	size_t cnt = 0;
+
+	if (!func->read)
+		add_scopes(u, func, &func->die, 0, 0);
+	func->read = true;
+	for (size_t i = 0; i < func->scope_cnt; i++) {
+		struct scope *s = &func->scopes[i];
+
+		if (addr < s->start || addr >= s->end || s->depth > cnt ||
+			s->depth >= ELF_LINES_MAX - 1)
+			continue;
+		ret_scopes[s->depth] = s;
+		cnt = s->depth + 1;
+	}
+	return cnt;
+}
+
+static const char *scope_name(struct scope *s)
+{
+	static const unsigned int names[] = {
+		DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name
+	};
+	Dwarf_Attribute attr;
+	const char *name = NULL;
+
+	if (s->named)
+		return s->name;
+	for (size_t i = 0; !name && i < ARRAY_SIZE(names); i++)
+		name = dwarf_formstring(dwarf_attr_integrate(&s->die, names[i], &attr));
+	s->named = true;
+	if (name && demangle_is_mangled(name))
+		s->name = demangle(name, DEMANGLE_NAME);
+	if (!s->name && name && elf_name_is_clean(name, strlen(name)))
+		s->name = xstrdup(name);
+	return s->name;
+}
+
+/* --- lines -------------------------------------------------------------------------------------- */
+
+static unsigned int number_of(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word n;
+
+	return dwarf_formudata(dwarf_attr(die, name, &attr), &n) || n > UINT32_MAX ? 0
+										 : (unsigned int)n;
+}
+
+/* A path is for people. */
+static const char *clean(const char *path)
+{
+	return path && elf_name_is_clean(path, strlen(path)) ? path : NULL;
+}
+
+/* Where what @scope is has been called. */
+static void set_call(struct unit *unit, struct scope *scope, struct elf_line *ret)
+{
+	unsigned int file = number_of(&scope->die, DW_AT_call_file);
+	Dwarf_Files *files;
+	size_t cnt;
+
+	ret->line = number_of(&scope->die, DW_AT_call_line);
+	if (ret->line && !dwarf_getsrcfiles(&unit->own, &files, &cnt) && file < cnt)
+		ret->source = clean(dwarf_filesrc(files, file, NULL, NULL));
+	if (!ret->source)
+		ret->line = 0;
+}
+
+/* Compilers are started somewhere, and write what they were given. */
+static void set_folder(struct unit *unit, struct elf_line *ret)
+{
+	Dwarf_Attribute attr;
+
+	if (ret->source && ret->source[0] != '/')
+		ret->folder = clean(
+			dwarf_formstring(dwarf_attr(&unit->own, DW_AT_comp_dir, &attr)));
+}
+
+static void set_line(struct unit *unit, uint64_t addr, struct elf_line *ret)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(&unit->own, addr);
+	int n = 0;
+
+	if (!line || dwarf_lineno(line, &n) || n <= 0)
+		return;
+	ret->source = clean(dwarf_linesrc(line, NULL, NULL));
+	ret->line = ret->source ? (unsigned int)n : 0;
+}
+
+size_t elf_lines_at(struct elf_file *f, uint64_t addr, struct elf_line *ret_lines)
+{
+	struct elf_units *u = f->units ? f->units : read_units(f);
+	struct unit *unit = u ? unit_at(u, addr) : NULL;
+	struct scope *scopes[ELF_LINES_MAX];
+	struct func *func;
+	size_t cnt = 0, n = 0;
+
+	if (!unit)
+		return 0;
+	func = func_at(f, unit, addr);
+	if (func)
+		cnt = scopes_at(u, func, addr, scopes);
+	memset(ret_lines, 0, (cnt + 1) * sizeof(*ret_lines));
+	set_line(unit, addr, &ret_lines[0]);
+	set_folder(unit, &ret_lines[0]);
+	while (cnt--) {
+		ret_lines[n].function = scope_name(scopes[cnt]);
+		ret_lines[n].inlined = true;
+		if (!ret_lines[n].function)
+			ret_lines[n].function = "?";
+		set_call(unit, scopes[cnt], &ret_lines[++n]);
+		set_folder(unit, &ret_lines[n]);
+	}
+	return n || ret_lines[0].line ? n + 1 : 0;
 }

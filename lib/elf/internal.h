@@ -174,25 +174,8 @@ struct elf_raw {
 bool elf_debug_open(
 	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem);
 
-/*
- * The separate debug file that @has what is looked for: its path, to be freed, or NULL. What is
- * in *@ret_mem ends by elf_mem_done().
- */
-char *elf_debug_find(
-	struct elf_file *f, bool (*has)(const struct elf_mem *mem), struct elf_mem *ret_mem);
-
 /* dwarf.c: debug information, looked for once; *@ret_dwarf is NULL where there is none. */
-void elf_dwarf_open(struct elf_file *f, Dwarf **ret_dwarf, const char **ret_why);
 void elf_dwarf_done(struct elf_file *f);
-
-/* The entry that has what is in the unit @cu, whose own is @unit; false: it is not there. */
-bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit);
-
-/*
- * On to the next entry of the same parent, with what was passed added to *@passed. False at the
- * end, where it leads back, which would never end, and behind ELF_DWARF_MOST bytes.
- */
-bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed);
 
 #define ELF_UNITS_MAX   (1u << 20)
 #define ELF_NESTING_MAX 24
