@@ -300,13 +300,7 @@ bool x86_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes)
 bool x86_base_disp(const struct x86 *x, uint8_t base, int32_t *ret_disp);
 void x86_find_data(const struct x86 *x, struct insn *insn);
 void x86_find_stack(const struct x86 *x, struct insn *insn);
-bool x86_table(
-	const struct insn *insn, size_t prev, const uint8_t *bytes, struct insn_table *t);
-bool x86_switches_stack(const struct insn *insn, const uint8_t *bytes, size_t left);
 bool a64_switches_stack(const struct insn *insn, uint32_t word);
-bool x86_can_begin(const struct insn *insn, const uint8_t *bytes);
-bool x86_index_bound(const struct insn *insn, const uint8_t *bytes,
-	const struct insn *jcc, uint64_t *ret_cnt);
 
 bool a64_table(
 	const struct insn *insn, size_t prev, const uint8_t *bytes, struct insn_table *t);
