@@ -465,3 +465,424 @@ int func_exit(struct func *f, struct plan *plan)
 
 	return why ? decide(plan, exit, "%s", why) : decide_ret(f, plan);
 }
+
+/*
+ * Ends that cost less than a probed ret, which the kernel single-steps on x86-64.
+ *
+ * What stands between a ret and the last branch before it only puts registers back: whoever comes
+ * there returns. So from each ret back, on all ways that lead to it, to the last instruction that
+ * the kernel emulates: a jump, one side of a conditional one, a nop, a push. A call of the
+ * function passes exactly one of these as its last, and then none again. Going back, it is known
+ * where the return address lies and which register becomes the result; a ret that is reached
+ * otherwise, or whose result can't be told, keeps its probe, and with it all of the function.
+ */
+
+#define RSP 4
+#define RBP 5
+
+/* Instructions behind an end, and conditional ones that a call may pass in vain: a step is dearer
+ * than so many of these. */
+#define MAX_TAIL  48
+#define MAX_TESTS 16
+
+/* What is looked at to find out whether a jump is in a loop, in all of a function. */
+#define MAX_WORK (1u << 20)
+
+struct edge {
+	uint32_t to, from; /* instructions, by number */
+};
+
+/* On the way back: where a call finds itself that goes on with this instruction. */
+struct tail {
+	uint32_t idx, len;
+	struct plan_place place;
+	struct plan_value value;
+	bool value_known;
+};
+
+struct early {
+	struct func *f;
+	const struct plan *plan;
+	struct edge *edges; /* by jumps, sorted */
+	size_t edge_cnt;
+	struct plan_end *ends;
+	size_t end_cnt, test_cnt;
+	uint8_t *seen; /* of a search: instructions that were reached */
+	uint32_t *todo;
+	uint32_t work;
+};
+
+static void early_done(struct early *e)
+{
+	free(e->edges);
+	free(e->ends);
+	free(e->seen);
+	free(e->todo);
+}
+
+/* --- how instructions follow each other --------------------------------------------------- */
+
+static int compare_edges(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	return x->to == y->to ? (x->from > y->from) - (x->from < y->from)
+			      : (x->to > y->to) - (x->to < y->to);
+}
+
+static bool is_seen(const struct func *f, uint32_t idx)
+{
+	return f->p->states[idx].seen;
+}
+
+static bool goes_on(const struct insn *insn)
+{
+	return insn->flow == INSN_PLAIN || insn->flow == INSN_JCC || insn->flow == INSN_CALL;
+}
+
+/* The instruction behind @idx, which may lie in another range, or -1. */
+static int64_t behind(const struct func *f, uint32_t idx)
+{
+	const struct insn *insn = &f->p->insns[idx];
+	const struct insn *next = func_insn(f, insn->addr + insn->len);
+
+	return next ? next - f->p->insns : -1;
+}
+
+/* What leads to what, by jumps and from one range to another. 1: not all can be followed. */
+static int find_edges(struct early *e)
+{
+	const struct func *f = e->f;
+
+	for (uint32_t i = 0; i < f->insn_cnt; i++) {
+		const struct insn *insn = &f->p->insns[i];
+		int64_t next = -1;
+
+
+		if (insn->has_target && insn->target != f->entry) {
+			const struct insn *to = func_insn(f, insn->target);
+
+			/* a subroutine of its own: its ret is not the function's */
+			if (to && insn->flow == INSN_CALL && is_seen(f, i))
+				return 1;
+			next = to ? to - f->p->insns : -1;
+		}
+		for (int side = 0; side < 2; side++) {
+			if (side == 1)
+				next = goes_on(insn) ? behind(f, i) : -1;
+			if (next < 0 || (side == 1 && next == i + 1))
+				continue;
+			e->edges = array_grow(e->edges, e->edge_cnt, sizeof(*e->edges));
+			e->edges[e->edge_cnt++] = (struct edge) { next, i };
+		}
+	}
+	if (e->edge_cnt)
+		qsort(e->edges, e->edge_cnt, sizeof(*e->edges), compare_edges);
+	return 0;
+}
+
+/* The first edge to @idx or behind. */
+static size_t first_edge(const struct early *e, uint32_t idx)
+{
+	return FIRST_WHERE(e->edge_cnt, i, e->edges[i].to >= idx);
+}
+
+/* --- loops ---------------------------------------------------------------------------------- */
+
+static void reach(struct early *e, int64_t idx, uint32_t *cnt)
+{
+	if (idx < 0 || e->seen[idx])
+		return;
+	e->seen[idx] = 1;
+	e->todo[(*cnt)++] = idx;
+}
+
+/* What an indirect jump may lead to. */
+static void reach_landings(struct early *e, uint32_t *cnt)
+{
+	for (uint32_t i = 0; i < e->f->insn_cnt; i++)
+		if (e->f->p->insns[i].lands)
+			reach(e, i, cnt);
+}
+
+/* Whether control may come to jump @from again, once it went on at @start. */
+static bool is_in_loop(struct early *e, uint32_t from, int64_t start)
+{
+	const struct func *f = e->f;
+	uint32_t cnt = 0;
+	bool landed = false;
+
+	memset(e->seen, 0, f->insn_cnt);
+	reach(e, start, &cnt);
+	while (cnt && !e->seen[from] && e->work < MAX_WORK) {
+		uint32_t idx = e->todo[--cnt];
+		const struct insn *insn = &f->p->insns[idx], *to = NULL;
+
+		e->work++;
+		if (insn->has_target && insn->flow != INSN_CALL && insn->target != f->entry)
+			to = func_insn(f, insn->target);
+		if (to)
+			reach(e, to - f->p->insns, &cnt);
+		if (goes_on(insn))
+			reach(e, behind(f, idx), &cnt);
+		if (!landed && (insn->flow == INSN_TABLE || insn->flow == INSN_JMP_REG ||
+				       insn->flow == INSN_JMP_MEM)) {
+			landed = true;
+			reach_landings(e, &cnt);
+		}
+	}
+	return e->seen[from] || e->work >= MAX_WORK;
+}
+
+/* --- the ends ------------------------------------------------------------------------------- */
+
+static bool same_place(const struct plan_place *a, const struct plan_place *b)
+{
+	return a->offset == b->offset && a->from_fp == b->from_fp;
+}
+
+static bool same_value(const struct plan_value *a, const struct plan_value *b)
+{
+	return a->is_number == b->is_number && a->number == b->number && a->reg == b->reg &&
+		a->cut == b->cut;
+}
+
+/* A probe may stand there, without a step and without the entry's. */
+static bool may_end_at(const struct early *e, const struct insn *insn)
+{
+	const struct planner *p = e->f->p;
+	const uint8_t *bytes = func_bytes(e->f, insn);
+	char why[PLAN_WHY_LEN];
+
+	/* what kernels make a call of, whatever this one does */
+	if (insn->nop && insn->len == 5)
+		return false;
+	return insn->addr != e->plan->site &&
+		insn_emulated(p->img.arch, bytes, insn->len, &p->rules) &&
+		insn_probe_ok(p->img.arch, bytes, insn->len, &p->rules, why, sizeof(why));
+}
+
+/* The forward analysis, where it knows, agrees. */
+static bool is_plausible(const struct flow_state *s, const struct plan_place *place)
+{
+	if (place->offset % 8 || place->offset < -(1 << 17) || place->offset >= 1 << 17)
+		return false;
+	if (s->level > FLOW_CALL)
+		return true;
+	if (place->from_fp)
+		return !s->fp_known || s->fp == place->offset;
+	return !s->depth_known || s->depth == place->offset;
+}
+
+static struct plan_end *find_end(const struct early *e, uint64_t addr)
+{
+	for (size_t i = 0; i < e->end_cnt; i++)
+		if (e->ends[i].addr == addr)
+			return &e->ends[i];
+	return NULL;
+}
+
+/* Calls that pass instruction @idx and go on with @t end there. 1: they can't. */
+static int early_add_end(struct early *e, uint32_t idx, const struct tail *t,
+	enum plan_exit_kind kind, uint8_t cond)
+{
+	const struct insn *insn = &e->f->p->insns[idx];
+	struct plan_end *end = find_end(e, insn->addr);
+
+	if (!t->value_known || !is_plausible(&e->f->p->states[idx], &t->place) ||
+		!may_end_at(e, insn))
+		return 1;
+	if (end) { /* the other side of a conditional jump */
+		if (!same_place(&end->place, &t->place) || !same_value(&end->value, &t->value))
+			return 1;
+		end->kind = PLAN_END_EARLY;
+		return 0;
+	}
+	e->ends = array_grow(e->ends, e->end_cnt, sizeof(*e->ends));
+	e->ends[e->end_cnt++] = (struct plan_end) {
+		.addr = insn->addr,
+		.kind = kind,
+		.cond = cond,
+		.place = t->place,
+		.value = t->value,
+	};
+	return 0;
+}
+
+/* A conditional jump, one side of which, taken or not, is the tail. */
+static int add_test(struct early *e, uint32_t idx, const struct tail *t, bool taken)
+{
+	const struct insn *insn = &e->f->p->insns[idx];
+	const struct insn *to = func_insn(e->f, insn->target);
+	int64_t other = taken ? behind(e->f, idx) : to ? to - e->f->p->insns : -1;
+
+	if (insn->cond > 15 || ++e->test_cnt > MAX_TESTS || is_in_loop(e, idx, other))
+		return 1;
+	return early_add_end(e, idx, t, PLAN_END_EARLY_JCC, insn->cond ^ (taken ? 0 : 1));
+}
+
+/* --- back from a ret ------------------------------------------------------------------------ */
+
+static bool value_back(const struct insn_effect *e, struct plan_value *v)
+{
+	uint64_t number = e->number;
+	uint8_t cut = e->bits == 64 ? 0 : e->bits == 32 ? 1 : e->bits == 16 ? 2 : 3;
+
+	if (e->how == INSN_WRITES_COPY && e->from != RSP) {
+		v->reg = e->from;
+		v->cut = v->cut > cut ? v->cut : cut;
+		return true;
+	}
+	if (e->how != INSN_WRITES_NUMBER || v->cut > 1)
+		return false;
+	if (v->cut == 1)
+		number = (uint32_t)number;
+	*v = (struct plan_value) { .is_number = true };
+	for (int n = PLAN_NUMBER_MIN; n <= PLAN_NUMBER_MAX; n++) {
+		v->number = n;
+		v->cut = number != (uint64_t)n;
+		if (number == (uint64_t)n || number == (uint32_t)n)
+			return true;
+	}
+	return false;
+}
+
+static bool place_back(const struct insn *insn, uint16_t writes, struct plan_place *place)
+{
+	int64_t offset = place->offset;
+
+	if (place->from_fp)
+		return !(writes >> RBP & 1) && insn->sp != INSN_SP_TO_FP;
+	switch (insn->sp) {
+	case INSN_SP_ADD:
+		offset += insn->sp_arg;
+		break;
+	case INSN_SP_FROM_FP:
+		offset += insn->sp_arg;
+		place->from_fp = true;
+		break;
+	case INSN_SP_LOST:
+		return false;
+	}
+	place->offset = offset;
+	return place->offset == offset;
+}
+
+/* What @t is before @insn, which leads to it and nowhere else. False: not known. */
+static bool step_back(const struct func *f, const struct insn *insn, struct tail *t)
+{
+	struct insn_effect effect;
+
+	if (!insn_effect(func_bytes(f, insn), insn->len, &effect) ||
+		!place_back(insn, effect.writes, &t->place) || ++t->len > MAX_TAIL)
+		return false;
+	if (!t->value.is_number && effect.writes >> t->value.reg & 1)
+		t->value_known = t->value_known && value_back(&effect, &t->value);
+	return true;
+}
+
+/* The way that comes by falling into @t: an end, or one more instruction of the tail. */
+static int come_from(struct early *e, uint32_t idx, struct tail *t, bool *ret_more)
+{
+	const struct insn *insn = &e->f->p->insns[idx];
+
+	if (insn->flow == INSN_JCC)
+		return add_test(e, idx, t, false);
+	if (insn->flow != INSN_PLAIN)
+		return 1;
+	if (!step_back(e->f, insn, t))
+		return 1;
+	t->idx = idx;
+	*ret_more = !may_end_at(e, insn) || !t->value_known || insn->addr <= e->plan->site;
+	return *ret_more ? 0 : early_add_end(e, idx, t, PLAN_END_EARLY, 0);
+}
+
+/* All ways that lead to @t. @ret_more: one falls into it, which is @t now. */
+static int ways_back(struct early *e, struct tail *t, bool *ret_more)
+{
+	const struct func *f = e->f;
+	const struct insn *insn = &f->p->insns[t->idx];
+	struct tail here = *t;
+	uint32_t idx = t->idx;
+	int ret = 0;
+
+	*ret_more = false;
+	if (insn->lands || insn->addr == f->entry)
+		return 1;
+	if (idx && is_seen(f, idx - 1) && goes_on(insn - 1) &&
+		insn[-1].addr + insn[-1].len == insn->addr)
+		ret = come_from(e, idx - 1, t, ret_more);
+	for (size_t i = first_edge(e, idx); !ret && i < e->edge_cnt && e->edges[i].to == idx;
+		i++) {
+		uint32_t from = e->edges[i].from;
+		const struct insn *jump = &f->p->insns[from];
+
+		if (!is_seen(f, from)) /* then what is that? */
+			ret = 1;
+		else if (jump->flow == INSN_JMP)
+			ret = early_add_end(e, from, &here, PLAN_END_EARLY, 0);
+		else if (jump->flow == INSN_JCC && jump->target == insn->addr)
+			ret = add_test(e, from, &here, true);
+		else
+			ret = 1;
+	}
+	return ret;
+}
+
+/* Finds the ends in the place of the ret at @addr. 1: there are none. */
+static int replace_ret(struct early *e, uint64_t addr)
+{
+	struct tail t = { .value_known = true };
+	bool more = true;
+	int ret = 0;
+
+	t.idx = func_insn(e->f, addr) - e->f->p->insns;
+	while (!ret && more)
+		ret = ways_back(e, &t, &more);
+	return ret;
+}
+
+/* Rets are left out, and jumps that leave are taken over. */
+static void take_over(struct early *e, struct plan *plan)
+{
+	for (size_t i = 0; i < plan->end_cnt; i++) {
+		if (plan->ends[i].kind == PLAN_END_RET)
+			continue;
+		if (find_end(e, plan->ends[i].addr))
+			return;
+		e->ends = array_grow(e->ends, e->end_cnt, sizeof(*e->ends));
+		e->ends[e->end_cnt++] = plan->ends[i];
+	}
+	if (e->end_cnt)
+		qsort(e->ends, e->end_cnt, sizeof(*e->ends), compare_ends);
+	free(plan->ends);
+	plan->ends = TAKE_PTR(e->ends);
+	plan->end_cnt = e->end_cnt;
+	plan->exit = PLAN_EXIT_EARLY;
+	func_say_ends(e->f, plan);
+}
+
+int func_early(struct func *f, struct plan *plan)
+{
+	__cleanup(early_done) struct early e = { .f = f, .plan = plan };
+	enum plan_exit_mode mode = f->p->rules.exit;
+	size_t rets = 0;
+	int ret;
+
+	if (plan->exit != PLAN_EXIT_RET || f->p->img.arch != PLAN_X86_64 || f->open || !f->bounded ||
+		(mode != PLAN_MODE_AUTO && mode != PLAN_MODE_EARLY))
+		return 0;
+	for (size_t i = 0; i < plan->end_cnt; i++)
+		rets += plan->ends[i].kind == PLAN_END_RET;
+	if (!rets)
+		return 0;
+	e.seen = xmalloc(f->insn_cnt);
+	e.todo = xreallocarray(NULL, f->insn_cnt, sizeof(*e.todo));
+	ret = find_edges(&e);
+	for (size_t i = 0; !ret && i < plan->end_cnt; i++)
+		if (plan->ends[i].kind == PLAN_END_RET)
+			ret = replace_ret(&e, plan->ends[i].addr);
+	if (!ret)
+		take_over(&e, plan);
+	return ret < 0 ? ret : 0;
+}
