@@ -169,7 +169,6 @@ static inline uint32_t fde_index(const struct plan_image *img, uint64_t addr)
 }
 
 /* Goes over the bytes of @img. End with cold_free(). */
-struct cold_index *cold_new(const struct plan_image *img);
 void cold_free(struct cold_index *cold);
 
 /* bounds.c: what it decides from that */
