@@ -4,7 +4,359 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elf/elf_file.h"
 #include "internal.h"
+
+/*
+ * Where control arrives in a function by other ways than its own direct jumps: the targets of
+ * jump tables, the unwinder's landing pads, and the starts of its parts that lie elsewhere.
+ *
+ * Only what is read in the file is believed. What may arrive elsewhere is remembered as open.
+ */
+
+#define MAX_ENTRIES 65536 /* of one table */
+#define BEHIND      64    /* bytes behind a function, its alignment */
+
+/* Looks at instructions and tables, in one function: a hostile file ends by them. */
+#define MAX_WORK (8u << 20)
+
+static void set_open(struct func *f, uint64_t at, const char *why)
+{
+	if (f->open)
+		return;
+	f->open = why;
+	f->open_at = at;
+}
+
+static bool work_left(struct func *f, uint64_t n)
+{
+	if (f->work + n <= MAX_WORK) {
+		f->work += n;
+		return true;
+	}
+	set_open(f, f->entry, "too many jump tables to read");
+	return false;
+}
+
+/* The loaded bytes at @addr, and in @ret_len how much of them follows; NULL when none. */
+static const uint8_t *image_loaded(
+	const struct plan_image *img, uint64_t addr, size_t *ret_len)
+{
+	for (size_t i = 0; i < img->segment_cnt; i++) {
+		const struct plan_text *t = &img->segments[i];
+
+		if (addr < t->addr || addr - t->addr >= t->size)
+			continue;
+		*ret_len = t->size - (addr - t->addr);
+		return t->bytes + (addr - t->addr);
+	}
+	return NULL;
+}
+
+static size_t land(struct insn *insn)
+{
+	if (!insn || insn->lands)
+		return 0;
+	insn->lands = true;
+	return 1;
+}
+
+static void go_astray(struct func *f, uint64_t target)
+{
+	struct insn *insn = func_insn_over(f, target);
+
+	if (insn)
+		insn->astray = true;
+}
+
+/* Right behind the function lies what a compiler knows is not reached. */
+static bool is_behind(const struct func *f, uint64_t target)
+{
+	return target >= f->ranges[0].end && target - f->ranges[0].end < BEHIND;
+}
+
+/* The code without a name that holds @target: a part of the function, or NULL. */
+static const struct plan_fde *part_at(const struct func *f, uint64_t target)
+{
+	const struct plan_fde *fde = image_fde(&f->p->img, target);
+
+	return fde && !image_has_start(&f->p->img, fde->start, fde->end) ? fde : NULL;
+}
+
+/* @target is in none of the ranges. False when that is unheard of. */
+static bool land_far(struct func *f, uint64_t target)
+{
+	const struct plan_fde *fde = part_at(f, target);
+
+	if (is_behind(f, target))
+		return true;
+	if (!fde)
+		return false;
+	for (uint32_t i = 0; i < f->far_cnt; i++)
+		if (f->far[i] == fde)
+			return true;
+	if (f->far_cnt == ARRAY_SIZE(f->far))
+		return false;
+	f->far[f->far_cnt++] = fde;
+	return true;
+}
+
+/* --- landing pads ------------------------------------------------------------------- */
+
+/* Reads the head of the table that @r is at: where its landing pads are counted from. */
+static bool lsda_head(struct eh_reader *r, const struct plan_fde *fde, uint64_t *ret_base,
+	uint8_t *ret_encoding)
+{
+	uint8_t encoding = eh_read_bytes(r, 1);
+	uint64_t len;
+
+	*ret_base = encoding == PE_OMIT ? fde->start : eh_read_pointer(r, encoding);
+	if (eh_read_bytes(r, 1) != PE_OMIT)
+		eh_read_leb(r, false); /* where its types lie */
+	*ret_encoding = eh_read_bytes(r, 1);
+	len = eh_read_leb(r, false);
+	if (r->bad || len > (uint64_t)(r->end - r->p))
+		return false;
+	r->end = r->p + len;
+	return true;
+}
+
+/* Each call site: where it begins, how long it is, its landing pad or 0, and an action. */
+static bool lsda_pads(
+	struct func *f, const struct plan_fde *fde, struct eh_reader r, size_t *found)
+{
+	uint8_t encoding;
+	uint64_t base;
+
+	if (!lsda_head(&r, fde, &base, &encoding))
+		return false;
+	while (r.p < r.end && work_left(f, 1)) {
+		uint64_t pad;
+
+		eh_read_pointer(&r, encoding);
+		eh_read_value(&r, encoding & 0x0f);
+		pad = eh_read_pointer(&r, encoding);
+		eh_read_leb(&r, false);
+		if (r.bad)
+			return false;
+		if (!pad)
+			continue;
+		pad += base;
+		if (!func_insn(f, pad) && (func_range(f, pad) || !land_far(f, pad))) {
+			go_astray(f, pad);
+			return false;
+		}
+		*found += land(func_insn(f, pad));
+	}
+	return true;
+}
+
+static size_t find_pads(struct func *f, const struct code_range *range)
+{
+	const struct plan_image *img = &f->p->img;
+	const struct plan_fde *fde = image_fde(img, range->start);
+	struct eh_reader r = { 0 };
+	size_t found = 0, len;
+
+	if (!fde)
+		return 0;
+	for (; fde < img->fdes + img->fde_cnt && fde->start < range->end; fde++) {
+		if (!fde->lsda || !work_left(f, 1))
+			continue;
+		r.base = r.p = image_loaded(img, fde->lsda, &len);
+		r.addr = fde->lsda;
+		r.bad = false;
+		if (r.p)
+			r.end = r.p + len;
+		if (!r.p || !lsda_pads(f, fde, r, &found))
+			set_open(f, fde->start, "its exception handlers (landing pads) cannot be read");
+	}
+	return found;
+}
+
+/* --- jump tables ---------------------------------------------------------------------- */
+
+/* The target of entry @i, or 0 when the file has none. */
+static uint64_t table_entry(const struct func *f, const struct insn_table *t, size_t i)
+{
+	size_t width = t->form == INSN_TABLE_ABS64 ? 8
+		: t->form == INSN_TABLE_REL32      ? 4
+						   : t->width;
+	const uint8_t *b;
+	uint64_t v = 0;
+	size_t len;
+
+	b = image_loaded(&f->p->img, t->base + i * width, &len);
+	if (!b || len < width)
+		return 0;
+	memcpy(&v, b, width);
+	if (t->form == INSN_TABLE_ABS64)
+		return v;
+	if (t->form == INSN_TABLE_REL32)
+		return t->base + (int32_t)v;
+	if (t->is_signed && width < 8 && v >> (8 * width - 1))
+		v |= ~0ull << (8 * width);
+	return t->anchor + v * t->scale;
+}
+
+/* The first entries lead to parts of the function, one of them into the function. */
+static bool is_table(const struct func *f, const struct insn_table *t)
+{
+	for (size_t i = 0; i < 8; i++) {
+		uint64_t target = table_entry(f, t, i);
+
+		if (func_insn(f, target))
+			return true;
+		if (!is_behind(f, target) && !part_at(f, target))
+			return false;
+	}
+	return false;
+}
+
+/*
+ * A table's address by the register that holds it: the nearest lea to that register whose
+ * address has something like this table. Compilers take it out of loops, so it may be far.
+ */
+static bool find_base(struct func *f, const struct insn *jump, struct insn_table *t)
+{
+	const struct code_range *r = func_range(f, jump->addr);
+	const struct insn *base = f->p->insns + r->first;
+	uint32_t at = jump - base;
+
+	for (uint32_t i = 1; i <= at || at + i < r->cnt; i++) {
+		if (!work_left(f, 2))
+			return false;
+		for (int side = 0; side < 2; side++) {
+			const struct insn *insn = side ? jump + i : jump - i;
+
+			if (side ? at + i >= r->cnt : i > at)
+				continue;
+			if (!x86_loads_addr(insn, func_bytes(f, insn), t->base_reg))
+				continue;
+			t->base = insn->data;
+			if (is_table(f, t))
+				return true;
+		}
+	}
+	t->base = 0;
+	return false;
+}
+
+/* How many entries the code in front of @jump lets through; 0: nothing tells. */
+static uint64_t index_bound(const struct func *f, const struct insn *jump)
+{
+	const struct code_range *r = func_range(f, jump->addr);
+	const struct insn *first = f->p->insns + r->first, *jcc = NULL;
+	uint64_t cnt;
+
+	for (size_t i = 1; i <= INSN_TABLE_LOOK && jump - i >= first; i++) {
+		const struct insn *insn = jump - i;
+
+		if (insn->flow == INSN_JCC)
+			jcc = insn;
+		else if (insn_index_bound(
+				 f->p->img.arch, insn, func_bytes(f, insn), jcc, &cnt))
+			return cnt;
+	}
+	return 0;
+}
+
+/* How many entries lead somewhere, up to @max; with @far, to parts that lie elsewhere, too. */
+static uint64_t table_length(
+	struct func *f, const struct insn_table *t, uint64_t max, bool far)
+{
+	uint64_t n = 0;
+
+	for (; n < max && n < MAX_ENTRIES && work_left(f, 1); n++) {
+		uint64_t target = table_entry(f, t, n);
+
+		if (func_insn(f, target) || is_behind(f, target))
+			continue;
+		if (!far || func_range(f, target) || !part_at(f, target))
+			break;
+	}
+	return n;
+}
+
+static size_t read_table(struct func *f, const struct insn *jump)
+{
+	const struct code_range *r = func_range(f, jump->addr);
+	static const char unknown[] = "a jump whose targets are not known";
+	struct insn_table t;
+	uint64_t bound, cnt;
+	size_t found = 0;
+
+	if (!insn_table(f->p->img.arch, jump, jump - f->p->insns - r->first,
+		    func_bytes(f, jump), &t) ||
+		(!t.base && !find_base(f, jump, &t))) {
+		set_open(f, jump->addr, unknown);
+		return 0;
+	}
+	bound = index_bound(f, jump);
+	cnt = table_length(f, &t, bound, true);
+	/* the bound of something else, perhaps: then all that leads into the function counts */
+	if (!bound || cnt < bound || func_insn(f, table_entry(f, &t, cnt))) {
+		if (cnt < bound)
+			go_astray(f, table_entry(f, &t, cnt));
+		cnt = table_length(f, &t, MAX_ENTRIES, false);
+		set_open(f, jump->addr, unknown);
+	}
+	for (uint64_t i = 0; i < cnt && work_left(f, 1); i++) {
+		uint64_t target = table_entry(f, &t, i);
+		struct insn *to = func_insn(f, target);
+
+		if (to)
+			found += land(to);
+		else
+			land_far(f, target);
+	}
+	return found;
+}
+
+/* With the frame up it is no tail call; with it down a register may hold anything. */
+static bool may_stay(const struct insn *insn, const struct flow_state *s)
+{
+	switch (insn->flow) {
+	case INSN_TABLE:
+	case INSN_JMP_REG:
+		return true;
+	case INSN_JMP_MEM:
+		return insn->indexed || (s->depth_known && s->depth > 0);
+	}
+	return false;
+}
+
+void func_forget_landings(struct func *f)
+{
+	f->open = NULL;
+	f->work = f->far_cnt = 0;
+	for (uint32_t i = 0; i < f->insn_cnt; i++)
+		f->p->insns[i].lands = f->p->insns[i].table_read = f->p->insns[i].astray =
+			false;
+	for (uint32_t i = 0; i < f->range_cnt; i++) {
+		if (i && f->ranges[i].cnt)
+			land(&f->p->insns[f->ranges[i].first]);
+		find_pads(f, &f->ranges[i]);
+	}
+}
+
+bool func_find_landings(struct func *f)
+{
+	size_t found = 0;
+
+	if (!work_left(f, f->insn_cnt / 16))
+		return false;
+	for (uint32_t i = 0; i < f->insn_cnt; i++) {
+		struct insn *insn = &f->p->insns[i];
+		const struct flow_state *s = &f->p->states[i];
+
+		if (!s->seen || insn->table_read || !may_stay(insn, s))
+			continue;
+		insn->table_read = true;
+		found += read_table(f, insn);
+	}
+	return found;
+}
 
 /* Longest run of instructions that a probe is moved over, and most that they take of the stack. */
 #define MAX_STEPS 16
