@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/plan.h"
 #include "internal.h"
 
 static void cleanup_planner(struct planner **p)
@@ -177,4 +178,286 @@ int planner_new(const struct plan_image *img, const struct plan_rules *rules,
 		return ret;
 	*ret_planner = TAKE_PTR(p);
 	return 0;
+}
+
+/* --- Where jumps lead that leave functions, and what of it is worth following -------------------- */
+
+static size_t count_ends(const struct plan *plan, bool leaving)
+{
+	size_t cnt = 0;
+
+	for (size_t i = 0; i < plan->end_cnt; i++)
+		cnt += plan_end_leaves(plan->ends[i].kind) == leaving;
+	return cnt;
+}
+
+/* The number of the function that begins at @addr, or func_cnt. */
+static size_t find_func(const struct follow *f, uint64_t addr)
+{
+	size_t at = FIRST_WHERE(f->func_cnt, i, f->funcs[i].plan->addr >= addr);
+
+	return at < f->func_cnt && f->funcs[at].plan->addr == addr ? at : f->func_cnt;
+}
+
+static size_t find_place(const struct follow *f, uint64_t addr)
+{
+	size_t i = 0;
+
+	while (i < f->place_cnt && f->places[i].addr != addr)
+		i++;
+	return i;
+}
+
+static bool leads_on(const struct follow *f, const struct plan *plan, int level);
+
+/* Whether the probes of a function tell when calls end that come to its entry. */
+static bool sees_ends(const struct follow *f, const struct plan *plan, int level)
+{
+	if (plan->refused[0] || plan->exit == PLAN_EXIT_NONE)
+		return false;
+	return !plan->site_is_end || leads_on(f, plan, level);
+}
+
+static bool is_followed(const struct follow *f, const struct plan_end *end, int level)
+{
+	size_t i;
+
+	if (!end->target || end->kind == PLAN_END_RET || level > FOLLOW_LEVELS)
+		return false;
+	i = find_func(f, end->target);
+	if (i < f->func_cnt)
+		return sees_ends(f, f->funcs[i].plan, level);
+	return find_place(f, end->target) < f->place_cnt;
+}
+
+static bool leads_on(const struct follow *f, const struct plan *plan, int level)
+{
+	return plan->end_cnt == 1 && is_followed(f, &plan->ends[0], level + 1);
+}
+
+bool follow_forwards(const struct follow *f, const struct plan *plan)
+{
+	return plan->site_is_end && plan->exit == PLAN_EXIT_RET && leads_on(f, plan, 0);
+}
+
+bool follow_leads_to(const struct follow *f, const struct plan *plan)
+{
+	size_t i = find_func(f, plan->addr);
+
+	return i < f->func_cnt && f->funcs[i].led;
+}
+
+bool follow_end(
+	const struct follow *f, const struct plan_end *end, struct follow_to *ret_to)
+{
+	size_t i;
+
+	if (!is_followed(f, end, 0))
+		return false;
+	i = find_func(f, end->target);
+	if (i < f->func_cnt) {
+		*ret_to = (struct follow_to) { f->funcs[i].no, true };
+		return true;
+	}
+	i = find_place(f, end->target);
+	*ret_to = (struct follow_to) { f->first + i, f->places[i].entry };
+	return true;
+}
+
+/* --- what is worth it ------------------------------------------------------------------------ */
+
+struct wanted {
+	uint64_t addr;
+	size_t jumps; /* that lead there */
+};
+
+struct chooser {
+	struct planner *p;
+	struct follow *f;
+	follow_request_fn request;
+	void *arg;
+	size_t rets_left;
+	struct wanted *wanted;
+	size_t wanted_cnt;
+};
+
+static int compare_addrs(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Where most jumps lead stands first. */
+static int compare_jumps(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	if (x->jumps != y->jumps)
+		return x->jumps > y->jumps ? -1 : 1;
+	return compare_addrs(a, b);
+}
+
+static void want_targets(struct chooser *c, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->end_cnt; i++) {
+		const struct plan_end *end = &plan->ends[i];
+
+		if (end->kind == PLAN_END_RET || !end->target ||
+			find_func(c->f, end->target) < c->f->func_cnt)
+			continue;
+		c->wanted = array_grow(c->wanted, c->wanted_cnt, sizeof(*c->wanted));
+		c->wanted[c->wanted_cnt++] = (struct wanted) { end->target, 1 };
+	}
+}
+
+/* Each address once, with how many jumps lead there; the most wanted first. */
+static void merge_wanted(struct chooser *c)
+{
+	size_t cnt = 0;
+
+	if (!c->wanted_cnt)
+		return;
+	qsort(c->wanted, c->wanted_cnt, sizeof(*c->wanted), compare_addrs);
+	for (size_t i = 0; i < c->wanted_cnt; i++) {
+		if (cnt && c->wanted[cnt - 1].addr == c->wanted[i].addr)
+			c->wanted[cnt - 1].jumps++;
+		else
+			c->wanted[cnt++] = c->wanted[i];
+	}
+	c->wanted_cnt = cnt;
+	qsort(c->wanted, cnt, sizeof(*c->wanted), compare_jumps);
+}
+
+static bool is_stub(const struct chooser *c, uint64_t addr)
+{
+	size_t len;
+	const uint8_t *code = image_code(&c->p->img, addr, &len);
+
+	return !code || insn_is_plt(c->p->img.arch, code, len);
+}
+
+static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
+{
+	struct plan_request req = { .addr = addr };
+	struct plan plan;
+	size_t rets;
+	int code;
+
+	if (is_stub(c, addr) || !image_is_start(&c->p->img, addr))
+		return 0;
+	c->request(c->arg, &req);
+	code = planner_plan(c->p, &req, &plan, err);
+	if (code)
+		return code;
+	rets = count_ends(&plan, false);
+	if (plan.refused[0] || (plan.exit != PLAN_EXIT_RET && plan.exit != PLAN_EXIT_EARLY) ||
+		rets > FOLLOW_RETS_MAX || rets > c->rets_left) {
+		plan_done(&plan);
+		return 0;
+	}
+	c->rets_left -= rets;
+	c->f->places = array_grow(c->f->places, c->f->place_cnt, sizeof(*c->f->places));
+	/* Who leaves it by an exception is noticed where it is entered again. */
+	c->f->places[c->f->place_cnt++] = (struct follow_place) { addr, plan,
+		plan.site_emulated && !plan.site_is_end };
+	return 0;
+}
+
+static int choose_places(struct chooser *c, struct err *err)
+{
+	size_t first = 0, end;
+	int code = 0;
+
+	for (size_t i = 0; i < c->f->func_cnt; i++)
+		want_targets(c, c->f->funcs[i].plan);
+	for (int level = 1; !code && level <= FOLLOW_LEVELS && c->wanted_cnt; level++) {
+		merge_wanted(c);
+		for (size_t i = 0; !code && i < c->wanted_cnt; i++)
+			if (find_place(c->f, c->wanted[i].addr) == c->f->place_cnt)
+				code = choose_place(c, c->wanted[i].addr, err);
+		c->wanted_cnt = 0;
+		end = c->f->place_cnt;
+		for (; !code && first < end; first++)
+			want_targets(c, &c->f->places[first].plan);
+	}
+	return code;
+}
+
+int follow_find(struct follow *f, struct planner *p, follow_request_fn request, void *arg,
+	struct err *err)
+{
+	struct chooser c = { .p = p, .f = f, .request = request, .arg = arg };
+	size_t own = 0;
+	int code;
+
+	for (size_t i = 0; i < f->func_cnt; i++)
+		own += count_ends(f->funcs[i].plan, false);
+	c.rets_left = own / FOLLOW_SHARE;
+	if (c.rets_left < FOLLOW_RETS_MIN)
+		c.rets_left = FOLLOW_RETS_MIN;
+	code = choose_places(&c, err);
+	free(c.wanted);
+	return code;
+}
+
+static void mark_led(struct follow *f, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->end_cnt; i++) {
+		size_t to = find_func(f, plan->ends[i].target);
+
+		if (to < f->func_cnt && is_followed(f, &plan->ends[i], 0))
+			f->funcs[to].led = true;
+	}
+}
+
+void follow_number(struct follow *f, uint32_t first)
+{
+	f->first = first;
+	for (size_t i = 0; i < f->func_cnt; i++)
+		mark_led(f, f->funcs[i].plan);
+	for (size_t i = 0; i < f->place_cnt; i++)
+		mark_led(f, &f->places[i].plan);
+}
+
+void follow_done(struct follow *f)
+{
+	for (size_t i = 0; i < f->place_cnt; i++)
+		plan_done(&f->places[i].plan);
+	free(f->places);
+	f->places = NULL;
+	f->place_cnt = 0;
+}
+
+/* --- what is said ------------------------------------------------------------------------------ */
+
+size_t follow_lost(const struct follow *f, const struct plan *plan)
+{
+	size_t lost = 0;
+
+	for (size_t i = 0; i < plan->end_cnt; i++)
+		lost += plan_end_leaves(plan->ends[i].kind) &&
+			!is_followed(f, &plan->ends[i], 0);
+	return lost;
+}
+
+void follow_explain(const struct follow *f, struct plan *plan)
+{
+	size_t lost = follow_lost(f, plan), jumps = count_ends(plan, true),
+	       len = strlen(plan->exit_why);
+	char *end = plan->exit_why + len;
+	size_t room = sizeof(plan->exit_why) - len;
+
+	if ((plan->exit != PLAN_EXIT_RET && plan->exit != PLAN_EXIT_EARLY) || !jumps)
+		return;
+	if (!lost)
+		snprintf(end, room, ": followed");
+	else if (lost < jumps)
+		snprintf(end, room,
+			": %zu followed, calls that take another are not timed",
+			jumps - lost);
+	else if (plan->end_cnt > jumps)
+		snprintf(end, room, ": calls that take one are not timed");
+	else
+		snprintf(end, room, ": its calls are not timed");
 }
