@@ -41,16 +41,6 @@ struct lib_places {
 	size_t cnt;
 };
 
-/*
- * Collects them: ld.so.cache, LD_LIBRARY_PATH, default folders, well-known folders; all
- * below @root. What can't be read is left out.
- */
-void lib_places_read(const char *root, struct lib_places *places);
-
-/* Adds those that the program @program may load, as it lies in an environment of its own. */
-void lib_places_add_program(struct lib_places *places, const char *program);
-void lib_places_done(struct lib_places *places);
-
 /* --- library.c: the look-up itself ------------------------------------------ */
 
 /* A process that may be looked at, and what it maps. */
@@ -217,7 +207,6 @@ struct match {
 
 /* Takes a match of @a in: a target, or a refusal. Negative only for real errors. */
 _must_check_ int match_add(struct resolver *r, struct arg *a, const struct match *m);
-
 
 /* --- demangled.c -------------------------------------------------------- */
 
