@@ -1,12 +1,453 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Frames of Python: read from the memory of a process whose thread sleeps.
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
 #include "proc/proc.h"
 #include "unwind/python.h"
+
+/*
+ * What is known of an interpreter of Python by its file: where CPython keeps frames. Before 3.13 that is
+ * known by its version (offsetof() in its own headers, which are the same on 64-bit machines); since then
+ * the interpreter says it itself (_Py_DebugOffsets). And what is in code: texts, and tables of lines.
+ */
+
+/* --- where things are ---------------------------------------------------------------------------- */
+
+/* .owner of the frame of no code that is the first of a call of the interpreter; since 3.14 it is
+ * FRAME_OWNED_BY_INTERPRETER, which has the same number. */
+#define OWNED_BY_CSTACK 3
+
+static const struct fsn_python python_3_10 = { .interpreters = 32,
+	.threads = 8,
+	.next_thread = 8,
+	.thread = 176,
+	.frame = 24,
+	.in_cframe = -1,
+	.cframe = 48,
+	.outer_cframe = 8,
+	.root_cframe = 264,
+	.code = 32,
+	.previous = 24,
+	.at = 96,
+	.file = 104,
+	.name = 112,
+	.lines = 120,
+	.first_line = 40,
+	.type = 8,
+	.ascii = 48,
+	.compact = 72 };
+static const struct fsn_python python_3_11 = { .interpreters = 40,
+	.threads = 16,
+	.next_thread = 8,
+	.thread = 152,
+	.number = 160,
+	.frame = 56,
+	.in_cframe = 8,
+	.cframe = 56,
+	.outer_cframe = 16,
+	.how = FSN_PYTHON_ENTRY,
+	.code = 32,
+	.previous = 48,
+	.at = 56,
+	.owner = 68,
+	.file = 112,
+	.name = 128,
+	.lines = 136,
+	.first_line = 72,
+	.instructions = 184,
+	.type = 8,
+	.ascii = 48,
+	.compact = 72 };
+static const struct fsn_python python_3_12 = { .interpreters = 40,
+	.threads = 72,
+	.next_thread = 8,
+	.thread = 136,
+	.number = 144,
+	.frame = 56,
+	.in_cframe = 0,
+	.how = FSN_PYTHON_SHIM,
+	.shim = OWNED_BY_CSTACK,
+	.code = 0,
+	.previous = 8,
+	.at = 56,
+	.owner = 70,
+	.file = 112,
+	.name = 128,
+	.lines = 136,
+	.first_line = 68,
+	.instructions = 192,
+	.type = 8,
+	.ascii = 40,
+	.compact = 56 };
+
+/* What of _Py_DebugOffsets is used, behind its cookie, version and whether threads run without a lock. */
+enum {
+	SAID_INTERPRETERS,
+	SAID_NEXT_INTERPRETER,
+	SAID_THREADS,
+	SAID_NEXT_THREAD,
+	SAID_FRAME,
+	SAID_THREAD,
+	SAID_NUMBER,
+	SAID_PREVIOUS,
+	SAID_CODE,
+	SAID_AT,
+	SAID_OWNER,
+	SAID_FILE,
+	SAID_NAME,
+	SAID_LINES,
+	SAID_FIRST_LINE,
+	SAID_INSTRUCTIONS,
+	SAID_TYPE,
+	SAID_BYTES_LEN,
+	SAID_BYTES,
+	SAID_TEXT_STATE,
+	SAID_TEXT_LEN,
+	SAID_ASCII,
+	SAID_CNT
+};
+
+#define SAID_WORDS 81
+
+/* Which words of it these are: of 3.13 (Include/internal/pycore_runtime.h), */
+static const uint8_t said_3_13[SAID_CNT] = { 5, 8, 9, 21, 23, 24, 25, 29, 30, 31, 33, 35,
+	37, 38, 39, 43, 45, 65, 66, 68, 69, 70 };
+/* and of 3.14 (pycore_debug_offsets.h). */
+static const uint8_t said_3_14[SAID_CNT] = { 5, 8, 9, 24, 26, 27, 28, 32, 33, 34, 36, 40,
+	42, 43, 44, 48, 51, 75, 76, 78, 79, 80 };
+
+/* Bytes of the file at @addr; false where there are not so many. */
+static bool read_file(const struct elf_file *elf, uint64_t addr, void *ret, size_t size)
+{
+	const uint8_t *bytes;
+	size_t left;
+
+	bytes = addr ? elf_file_bytes(elf, addr, &left) : NULL;
+	if (!bytes || left < size)
+		return false;
+	memcpy(ret, bytes, size);
+	return true;
+}
+
+/* Without the lock objects, texts and instructions lie elsewhere: no such interpreter is known. */
+static bool is_known(const uint64_t words[SAID_WORDS], unsigned int minor)
+{
+	return !memcmp(words, "xdebugpy", 8) && words[1] >> 16 == (0x0300 | minor) &&
+		!words[2];
+}
+
+static int layout_said(const struct elf_file *elf, uint64_t runtime, unsigned int minor,
+	struct fsn_python *l)
+{
+	const uint8_t *where = minor == 13 ? said_3_13 : said_3_14;
+	uint64_t words[SAID_WORDS], said[SAID_CNT];
+
+	if (!read_file(elf, runtime, words, sizeof(words)) || !is_known(words, minor))
+		return -ENOENT;
+	for (size_t i = 0; i < SAID_CNT; i++) {
+		said[i] = words[where[i]];
+		if (said[i] > INT16_MAX)
+			return -EPROTO;
+	}
+	if (said[SAID_BYTES_LEN] != FSN_PYTHON_BYTES_LEN ||
+		said[SAID_BYTES] != FSN_PYTHON_BYTES ||
+		said[SAID_TEXT_LEN] != FSN_PYTHON_TEXT_LEN ||
+		said[SAID_TEXT_STATE] != FSN_PYTHON_TEXT_STATE)
+		return -EPROTO;
+	*l = (struct fsn_python) {
+		.interpreters = (uint16_t)said[SAID_INTERPRETERS],
+		.next_interpreter = (uint16_t)said[SAID_NEXT_INTERPRETER],
+		.threads = (uint16_t)said[SAID_THREADS],
+		.next_thread = (uint16_t)said[SAID_NEXT_THREAD],
+		.thread = (uint16_t)said[SAID_THREAD],
+		.number = (uint16_t)said[SAID_NUMBER],
+		.frame = (uint16_t)said[SAID_FRAME],
+		.in_cframe = -1,
+		.how = FSN_PYTHON_SHIM,
+		.shim = OWNED_BY_CSTACK,
+		.code = (uint16_t)said[SAID_CODE],
+		.previous = (uint16_t)said[SAID_PREVIOUS],
+		.at = (uint16_t)said[SAID_AT],
+		.owner = (uint16_t)said[SAID_OWNER],
+		.file = (uint16_t)said[SAID_FILE],
+		.name = (uint16_t)said[SAID_NAME],
+		.lines = (uint16_t)said[SAID_LINES],
+		.first_line = (uint16_t)said[SAID_FIRST_LINE],
+		.instructions = (uint16_t)said[SAID_INSTRUCTIONS],
+		.type = (uint16_t)said[SAID_TYPE],
+		.ascii = (uint16_t)said[SAID_ASCII],
+		.compact = (uint16_t)(said[SAID_ASCII] + 16),
+	};
+	return 0;
+}
+
+/* 3.10 says its version nowhere but in its name: "python3.10", "libpython3.10.so.1.0". */
+static bool is_3_10(const struct elf_file *elf)
+{
+	const struct elf_info *info = elf_file_info(elf);
+	const char *slash = strrchr(info->path, '/');
+
+	return strstr(*info->soname ? info->soname
+			: slash     ? slash
+				    : info->path,
+		"python3.10");
+}
+
+static unsigned int minor_of(const struct elf_file *elf)
+{
+	unsigned long version;
+
+	if (!read_file(elf, elf_file_dynamic_addr(elf, "Py_Version"), &version,
+		    sizeof(version)))
+		return is_3_10(elf) ? 10 : 0;
+	return version >> 24 == 3 ? version >> 16 & 255 : 0;
+}
+
+/* How much of a frame, and of code, has all that is wanted. */
+static int set_sizes(struct fsn_python *l)
+{
+	const uint16_t code[] = { l->file, l->name, l->lines, l->first_line, l->type };
+	const uint16_t frame[] = { l->code, l->previous, l->at };
+
+	for (size_t i = 0; i < ARRAY_SIZE(code); i++)
+		if (code[i] + 8 > l->code_bytes)
+			l->code_bytes = (unsigned short)(code[i] + 8);
+	l->frame_bytes = (unsigned short)(l->owner + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(frame); i++)
+		if (frame[i] + 8 > l->frame_bytes)
+			l->frame_bytes = (unsigned short)(frame[i] + 8);
+	return l->code_bytes > FSN_PYTHON_CODE_BYTES ||
+			l->frame_bytes > FSN_PYTHON_FRAME_BYTES
+		? -EPROTO
+		: 0;
+}
+
+int python_layout_read(const struct elf_file *elf, struct fsn_python *ret_layout)
+{
+	uint64_t runtime = elf_file_dynamic_addr(elf, "_PyRuntime"),
+		 code_type = elf_file_dynamic_addr(elf, "PyCode_Type");
+	unsigned int minor = runtime && code_type ? minor_of(elf) : 0;
+	struct fsn_python l;
+	int code = 0;
+
+	switch (minor) {
+	case 10:
+		l = python_3_10;
+		break;
+	case 11:
+		l = python_3_11;
+		break;
+	case 12:
+		l = python_3_12;
+		break;
+	case 13:
+	case 14:
+		code = layout_said(elf, runtime, minor, &l);
+		break;
+	default:
+		return -ENOENT;
+	}
+	if (code)
+		return code;
+	l.runtime = runtime;
+	l.code_type = code_type;
+	l.minor = (unsigned char)minor;
+	code = set_sizes(&l);
+	if (!code)
+		*ret_layout = l;
+	return code;
+}
+
+/* --- where its calls are --------------------------------------------------------------------------- */
+
+#define EVALS_MAX 64 /* parts of that function */
+
+bool python_is_eval(const char *name)
+{
+	const size_t len = strlen(PYTHON_EVAL);
+
+	return !strncmp(name, PYTHON_EVAL, len) && (!name[len] || name[len] == '.');
+}
+
+/* A row begins at @offset, which holds what held there; its number, or -ENOMEM. */
+static int64_t row_split(struct unwind_rows *r, uint64_t offset)
+{
+	struct fsn_unwind_row row = {};
+	size_t i = 0;
+
+	while (i < r->cnt && r->rows[i].offset < offset)
+		i++;
+	if (i < r->cnt && r->rows[i].offset == offset)
+		return (int64_t)i;
+	if (i)
+		row = r->rows[i - 1];
+	row.offset = (unsigned int)offset;
+	r->rows = array_grow(r->rows, r->cnt, sizeof(*r->rows));
+	memmove(&r->rows[i + 1], &r->rows[i], (r->cnt - i) * sizeof(*r->rows));
+	r->rows[i] = row;
+	r->cnt++;
+	return (int64_t)i;
+}
+
+static int mark(struct unwind_rows *r, uint64_t from, uint64_t to)
+{
+	int64_t first = row_split(r, from), end = first < 0 ? first : row_split(r, to);
+
+	for (int64_t i = first; end >= 0 && i < end; i++)
+		r->rows[i].how |= FSN_UNWIND_PYTHON;
+	return end < 0 ? (int)end : 0;
+}
+
+int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows)
+{
+	const struct elf_func *funcs;
+	size_t cnt, marked = 0;
+	int code = elf_file_funcs(elf, &funcs, &cnt, NULL);
+
+	if (code)
+		return code == -ENOMEM ? code : 0;
+	/* Each moves the rows behind it. */
+	for (size_t i = 0; !code && i < cnt && marked < EVALS_MAX; i++)
+		if (funcs[i].in_code && funcs[i].size &&
+			python_is_eval(funcs[i].names[0].name)) {
+			code = mark(
+				rows, funcs[i].offset, funcs[i].offset + funcs[i].size);
+			marked++;
+		}
+	return code;
+}
+
+/* --- texts --------------------------------------------------------------------------------------- */
+
+#define UNICODE_LAST     0x10ffff
+#define UNICODE_REPLACED 0xfffd
+
+static uint64_t utf8_put(char *to, uint32_t c)
+{
+	if (c < 0x80) {
+		to[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		to[0] = (char)(0xc0 | c >> 6);
+		to[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		to[0] = (char)(0xe0 | c >> 12);
+		to[1] = (char)(0x80 | (c >> 6 & 63));
+		to[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	to[0] = (char)(0xf0 | (c >> 18 & 7));
+	to[1] = (char)(0x80 | (c >> 12 & 63));
+	to[2] = (char)(0x80 | (c >> 6 & 63));
+	to[3] = (char)(0x80 | (c & 63));
+	return 4;
+}
+
+char *python_text(const uint8_t *bytes, size_t len, unsigned int kind)
+{
+	char *text = xmalloc(4 * len + 1);
+	size_t at = 0;
+
+	for (size_t i = 0; text && i < len; i++) {
+		uint32_t c = 0;
+
+		memcpy(&c, bytes + i * kind, kind);
+		/* It would end the text, or be none that UTF-8 has. */
+		if (!c || c > UNICODE_LAST)
+			c = UNICODE_REPLACED;
+		at += utf8_put(text + at, c);
+	}
+	if (text)
+		text[at] = '\0';
+	return text;
+}
+
+char *python_text_cut(const void *bytes, size_t room, size_t len, unsigned int kind, bool is_end)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t fits = kind ? room / kind : 0;
+	char *cut;
+
+	if (!len || (kind != 1 && kind != 2 && kind != 4))
+		return NULL;
+	text = python_text(bytes, len < fits ? len : fits, kind);
+	if (!text || len <= fits)
+		return TAKE_PTR(text);
+	return asprintf(&cut, is_end ? "...%s" : "%s...", text) < 0 ? NULL : cut;
+}
+
+/* --- lines -------------------------------------------------------------------------------------- */
+
+/* A signed number in sixes of bits (Objects/locations.md). */
+static int32_t svarint(const uint8_t *at, const uint8_t *end)
+{
+	uint32_t v = 0;
+
+	for (unsigned int shift = 0; at < end && shift < 30; at++, shift += 6) {
+		v |= (uint32_t)(*at & 63) << shift;
+		if (!(*at & 64))
+			break;
+	}
+	return v & 1 ? -(int32_t)(v >> 1) : (int32_t)(v >> 1);
+}
+
+/* By the table of locations of 3.11 and later, at @offset of the instructions. */
+static unsigned int line_of(const uint8_t *t, size_t size, int64_t line, uint64_t offset)
+{
+	const uint8_t *end = t + size;
+	uint64_t behind = 0;
+
+	while (t < end && *t & 0x80) {
+		unsigned int how = *t >> 3 & 15;
+
+		behind += 2ULL * ((*t & 7) + 1);
+		t++;
+		if (how == 13 || how == 14)
+			line += svarint(t, end);
+		else if (how >= 10 && how <= 12)
+			line += how - 10;
+		if (offset < behind)
+			return how == 15 || line < 0 ? 0 : (unsigned int)line;
+		while (t < end && !(*t & 0x80))
+			t++;
+	}
+	return 0;
+}
+
+/* By that of 3.10 (Objects/lnotab_notes.txt). */
+static unsigned int line_of_3_10(
+	const uint8_t *t, size_t size, int64_t line, uint64_t offset)
+{
+	uint64_t behind = 0;
+
+	for (size_t i = 0; i + 1 < size; i += 2) {
+		int8_t more = (int8_t)t[i + 1];
+
+		behind += t[i];
+		if (more != -128)
+			line += more;
+		if (offset < behind)
+			return more == -128 || line < 0 ? 0 : (unsigned int)line;
+	}
+	return 0;
+}
+
+unsigned int python_line(
+	unsigned int minor, const uint8_t *table, size_t size, int64_t first, uint64_t at)
+{
+	/* Before the first instruction. */
+	if (at >= 2ULL * FSN_PYTHON_AT_NONE)
+		return (unsigned int)first;
+	return minor == 10 ? line_of_3_10(table, size, first, at)
+			   : line_of(table, size, first, at);
+}
 
 /* Bounds against what is no such list. */
 #define INTERPRETERS_MAX 64
