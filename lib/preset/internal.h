@@ -162,8 +162,6 @@ int reader_texts(struct reader *r, struct json_object *val, const char *name,
 /* Fails for the first key of @obj that isn't in @keys (ends with NULL), naming it. */
 int reader_keys(struct reader *r, struct json_object *obj, const char *const *keys,
 	const char *where);
-int reader_unknown_key(struct reader *r, struct json_object *val, const char *key,
-	const char *const *keys, const char *where);
 
 /* "error" and "no_error" of a type or a function whose return value is @value. */
 int reader_error(struct reader *r, struct json_object *val,
@@ -174,9 +172,6 @@ int reader_no_error(
 /* "allocates" and "frees" of a function whose arguments and result are known: memory.c. */
 int reader_allocates(struct reader *r, struct json_object *val, struct preset_func *func);
 int reader_frees(struct reader *r, struct json_object *val, struct preset_func *func);
-
-/* "types" of the file, into r->set. */
-int reader_types(struct reader *r, struct json_object *obj);
 
 /*
  * Looks for the preset that a configuration file's group @name is named like, so that

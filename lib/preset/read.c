@@ -1,11 +1,430 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* From the JSON of a preset or a configuration file: functions, groups, the whole file. */
-#include "internal.h"
-
+// From the JSON of a preset or a configuration file: functions, groups, the whole file.
 #include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "internal.h"
+
+/* --- From the JSON of a preset or a configuration file: single values, and types ----------------- */
+
+int reader_no_memory(struct reader *r)
+{
+	return err_sys(r->err, -ENOMEM, "%s", r->doc.label);
+}
+
+struct json_object *obj_member(struct json_object *obj, const char *name)
+{
+	struct json_object *val;
+
+	return json_object_object_get_ex(obj, name, &val) ? val : NULL;
+}
+
+/* --- small values ------------------------------------------------------------------ */
+
+int reader_want(struct reader *r, struct json_object *val, const char *name,
+	enum json_type type, const char *what)
+{
+	if (json_object_is_type(val, type))
+		return 0;
+	return json_err(
+		&r->doc, val, JSON_AT_VALUE, r->err, "'%s' must be %s", name, what);
+}
+
+/* A string with something in it and no control characters, kept in the arena. */
+int reader_text(
+	struct reader *r, struct json_object *val, const char *name, const char **ret)
+{
+	const char *s;
+	int rc = reader_want(r, val, name, json_type_string, "a string");
+
+	if (rc)
+		return rc;
+	s = json_object_get_string(val);
+	if (!*s)
+		return json_err(
+			&r->doc, val, JSON_AT_VALUE, r->err, "'%s' is empty", name);
+	if (strlen(s) > CONFIG_NAME_MAX)
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'%s' is longer than %d bytes", name, CONFIG_NAME_MAX);
+	for (const char *p = s; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+				"'%s' has a control character", name);
+	*ret = arena_strdup(&r->set->arena, s);
+	return *ret ? 0 : reader_no_memory(r);
+}
+
+int reader_bool(struct reader *r, struct json_object *val, const char *name, bool *ret)
+{
+	int rc = reader_want(r, val, name, json_type_boolean, "true or false");
+
+	if (!rc)
+		*ret = json_object_get_boolean(val);
+	return rc;
+}
+
+/* A string, or an array of them. */
+int reader_texts(struct reader *r, struct json_object *val, const char *name,
+	const char *const **ret, size_t *ret_cnt)
+{
+	bool many = json_object_is_type(val, json_type_array);
+	size_t cnt = many ? json_object_array_length(val) : 1;
+	const char **list;
+	int rc;
+
+	if (!cnt)
+		return json_err(
+			&r->doc, val, JSON_AT_VALUE, r->err, "'%s' is empty", name);
+	list = arena_alloc(&r->set->arena, cnt * sizeof(*list));
+	if (!list)
+		return reader_no_memory(r);
+	for (size_t i = 0; i < cnt; i++) {
+		rc = reader_text(r, many ? json_object_array_get_idx(val, i) : val, name,
+			&list[i]);
+		if (rc)
+			return rc;
+	}
+	*ret = list;
+	*ret_cnt = cnt;
+	return 0;
+}
+
+/* Names the key that isn't one of @keys, and the one that was perhaps meant. */
+static int reader_unknown_key(struct reader *r, struct json_object *val, const char *key,
+	const char *const *keys, const char *where)
+{
+	int rc = json_err(
+		&r->doc, val, JSON_AT_KEY, r->err, "unknown key '%s' in %s", key, where);
+
+	suggest_hint(r->err, key, keys);
+	return rc;
+}
+
+static bool is_key(const char *key, const char *const *keys)
+{
+	for (; *keys; keys++)
+		if (!strcmp(key, *keys))
+			return true;
+	return false;
+}
+
+int reader_keys(struct reader *r, struct json_object *obj, const char *const *keys,
+	const char *where)
+{
+	struct json_object *val;
+	const char *key;
+
+	obj_foreach(obj, key, val) if (!is_key(key, keys)) return reader_unknown_key(
+		r, val, key, keys, where);
+	return 0;
+}
+
+/* --- judging return values --------------------------------------------------------- */
+
+static int64_t sign_extend(uint64_t raw, unsigned int bits)
+{
+	return bits < 64 ? (int64_t)(raw << (64 - bits)) >> (64 - bits) : (int64_t)raw;
+}
+
+int reader_error(struct reader *r, struct json_object *val,
+	const struct preset_value *value, struct preset_judge *judge)
+{
+	static const char *const names[] = { "none", "nonzero", "negative", "null",
+		NULL };
+	bool number = value->kind == TYPE_INT || value->kind == TYPE_BOOL;
+	bool pointer = value->kind == TYPE_POINTER || value->kind == TYPE_STRING;
+	const char *s;
+	uint8_t kind;
+	int rc = reader_want(r, val, "error", json_type_string, "a string");
+
+	if (rc)
+		return rc;
+	s = json_object_get_string(val);
+	for (kind = 0; names[kind] && strcmp(s, names[kind]); kind++)
+		;
+	if (!names[kind]) {
+		rc = json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'error' is none, nonzero, negative or null, not '%s'", s);
+		suggest_hint(r->err, s, names);
+		return rc;
+	}
+	if ((kind == FSN_JUDGE_NULL && !pointer) ||
+		((kind == FSN_JUDGE_NONZERO || kind == FSN_JUDGE_NEGATIVE) &&
+			!number))
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'error' can be '%s' only for %s", s,
+			kind == FSN_JUDGE_NULL ? "a pointer" : "an integer");
+	judge->kind = kind;
+	judge->width = (uint8_t)(value->size * 8);
+	return 0;
+}
+
+static int get_code(
+	struct reader *r, struct json_object *val, const char *name, int64_t *ret)
+{
+	int rc = reader_want(r, val, name, json_type_int, "an array of whole numbers");
+
+	if (rc)
+		return rc;
+	*ret = json_object_get_int64(val);
+	/* json-c cuts what is out of range to the range's ends. */
+	if (*ret == INT64_MAX || *ret == INT64_MIN)
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'%s': number out of range", name);
+	return 0;
+}
+
+int reader_no_error(struct reader *r, struct json_object *val, struct preset_judge *judge)
+{
+	int rc = reader_want(
+		r, val, "no_error", json_type_array, "an array of whole numbers");
+	int64_t code;
+
+	if (rc)
+		return rc;
+	if (judge->kind != FSN_JUDGE_NONZERO && judge->kind != FSN_JUDGE_NEGATIVE)
+		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+			"'no_error' without 'error': no code is an error anyway");
+	for (size_t i = 0; i < json_object_array_length(val); i++) {
+		struct json_object *item = json_object_array_get_idx(val, i);
+
+		rc = get_code(r, item, "no_error", &code);
+		if (rc)
+			return rc;
+		if (judge->ok_cnt == FSN_OK_CODES)
+			return json_err(&r->doc, item, JSON_AT_VALUE, r->err,
+				"more than %d codes that are no error", FSN_OK_CODES);
+		judge->ok[judge->ok_cnt++] = sign_extend((uint64_t)code, judge->width);
+	}
+	return 0;
+}
+
+/* --- types --------------------------------------------------------------------------- */
+
+static int code_cmp(const void *a, const void *b)
+{
+	const struct preset_code *x = a, *y = b;
+
+	return x->code < y->code ? -1 : x->code > y->code;
+}
+
+static int read_codes(struct reader *r, struct json_object *obj, struct preset_type *type)
+{
+	const struct preset_value value = {
+		.kind = type->kind,
+		.size = type->size,
+		.is_signed = type->is_signed,
+	};
+	struct preset_code *codes;
+	struct json_object *val;
+	const char *name;
+	size_t n = 0;
+	char *end;
+	int rc = reader_want(
+		r, obj, "codes", json_type_object, "an object of number and name");
+
+	if (rc)
+		return rc;
+	if (type->kind != TYPE_INT)
+		return json_err(&r->doc, obj, JSON_AT_KEY, r->err,
+			"'codes' of a type that is no integer");
+	codes = arena_alloc(
+		&r->set->arena, (size_t)json_object_object_length(obj) * sizeof(*codes));
+	if (!codes)
+		return reader_no_memory(r);
+	obj_foreach(obj, name, val)
+	{
+		errno = 0;
+		codes[n].code = strtoll(name, &end, 10);
+		if (errno || *end || end == name || *name == ' ' || *name == '+')
+			return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+				"'%s' is no whole number", name);
+		codes[n].code = preset_value_int(&value, (uint64_t)codes[n].code);
+		rc = reader_text(r, val, name, &codes[n++].name);
+		if (rc)
+			return rc;
+	}
+	qsort(codes, n, sizeof(*codes), code_cmp);
+	for (size_t i = 1; i < n; i++)
+		if (codes[i].code == codes[i - 1].code)
+			return json_err(&r->doc, obj, JSON_AT_KEY, r->err,
+				"type '%s' has code %lld twice", type->name,
+				(long long)codes[i].code);
+	type->codes = codes;
+	type->code_cnt = n;
+	return 0;
+}
+
+static int read_base(struct reader *r, struct json_object *obj, struct preset_type *type)
+{
+	struct json_object *base = obj_member(obj, "base"),
+			   *size = obj_member(obj, "size");
+	struct declaration decl = { .value = { TYPE_INT, 4, true, NULL } };
+	const char *text = "int", *why;
+	int64_t bytes;
+	int rc;
+
+	if (base && (rc = reader_text(r, base, "base", &text)))
+		return rc;
+	if (!strcmp(text, "struct") || !strcmp(text, "class")) {
+		decl.value = (struct preset_value) {
+			.kind = *text == 's' ? TYPE_STRUCT : TYPE_CLASS,
+		};
+		if (!size && *text == 's')
+			return json_err(&r->doc, base, JSON_AT_VALUE, r->err,
+				"a struct needs its 'size' in bytes");
+	} else if (declaration_parse(text, false, NULL, NULL, &decl, &why) ||
+		decl.value.kind == TYPE_VOID) {
+		return json_err(&r->doc, base, JSON_AT_VALUE, r->err,
+			"'base' is a basic C type, a pointer, \"struct\" or \"class\", not '%s'",
+			text);
+	} else if (size) {
+		return json_err(&r->doc, size, JSON_AT_KEY, r->err,
+			"'size' is for a struct or class");
+	}
+	if (size) {
+		rc = reader_want(r, size, "size", json_type_int, "a number of bytes");
+		if (rc)
+			return rc;
+		bytes = json_object_get_int64(size);
+		if (bytes < 1 || bytes > CONFIG_STRUCT_MAX)
+			return json_err(&r->doc, size, JSON_AT_VALUE, r->err,
+				"'size' must be 1 to %d bytes", CONFIG_STRUCT_MAX);
+		decl.value.size = (uint32_t)bytes;
+	}
+	type->kind = decl.value.kind;
+	type->size = decl.value.size;
+	type->is_signed = decl.value.is_signed;
+	return 0;
+}
+
+/* What a struct is made of, where all its members are alike. */
+static int read_members(
+	struct reader *r, struct json_object *val, struct preset_type *type)
+{
+	struct declaration decl;
+	const char *text, *why;
+	int rc = reader_text(r, val, "members", &text);
+
+	if (rc)
+		return rc;
+	if (type->kind != TYPE_STRUCT)
+		return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+			"'members' of a type that is no struct");
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): reader_text() has set it */
+	if (declaration_parse(text, false, NULL, NULL, &decl, &why) ||
+		decl.value.kind != TYPE_INT || decl.value.is_signed)
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'members' is an unsigned integer type, not '%s'", text);
+	if (type->size % decl.value.size)
+		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
+			"'members' of %u bytes do not fill %u bytes", decl.value.size,
+			type->size);
+	type->member_size = (uint8_t)decl.value.size;
+	return 0;
+}
+
+/* How many bytes an element has whose type a value tells. */
+static int read_sizes(struct reader *r, struct json_object *val, struct preset_type *type)
+{
+	const char *key;
+	struct json_object *size;
+	int rc = reader_want(r, val, "sizes", json_type_object, "an object");
+
+	if (rc)
+		return rc;
+	obj_foreach(val, key, size)
+	{
+		unsigned long code = *key ? strtoul(key, NULL, 10) : PRESET_SIZES;
+		int64_t bytes = json_object_get_int64(size);
+		unsigned int log = 0;
+
+		while (log < 14 && 1LL << log < bytes)
+			log++;
+		if (key[strspn(key, "0123456789")] || code >= PRESET_SIZES || 1LL << log != bytes)
+			return json_err(&r->doc, size, JSON_AT_KEY, r->err,
+				"'sizes' are of values below %d, a power of two of bytes up to 16384",
+				PRESET_SIZES);
+		type->sizes |= (uint64_t)(log + 1) << 4 * code;
+	}
+	return 0;
+}
+
+static int read_type(struct reader *r, const char *name, struct json_object *obj,
+	struct preset_type *type)
+{
+	static const char *const keys[] = { "base", "size", "members", "error",
+		"no_error", "codes", "sizes", NULL };
+	struct json_object *val;
+	char where[96];
+	int rc = reader_want(r, obj, name, json_type_object, "an object");
+
+	if (rc)
+		return rc;
+	snprintf(where, sizeof(where), "type '%.64s'", name);
+	rc = reader_keys(r, obj, keys, where);
+	if (rc)
+		return rc;
+	type->name = arena_strdup(&r->set->arena, name);
+	if (!type->name)
+		return reader_no_memory(r);
+	rc = read_base(r, obj, type);
+	if (!rc && (val = obj_member(obj, "members")))
+		rc = read_members(r, val, type);
+	if (!rc && (val = obj_member(obj, "error")))
+		rc = reader_error(r, val,
+			&(struct preset_value) { .kind = type->kind, .size = type->size },
+			&type->judge);
+	if (!rc && (val = obj_member(obj, "no_error")))
+		rc = reader_no_error(r, val, &type->judge);
+	if (!rc && (val = obj_member(obj, "codes")))
+		rc = read_codes(r, val, type);
+	if (!rc && (val = obj_member(obj, "sizes")))
+		rc = read_sizes(r, val, type);
+	return rc;
+}
+
+static int type_cmp(const void *a, const void *b)
+{
+	return strcmp(((const struct preset_type *)a)->name,
+		((const struct preset_type *)b)->name);
+}
+
+/* "types" of the file, into r->set. */
+static int reader_types(struct reader *r, struct json_object *obj)
+{
+	struct preset_type *types;
+	struct json_object *val;
+	const char *name;
+	size_t n = 0;
+	int rc = reader_want(r, obj, "types", json_type_object, "an object");
+
+	if (rc)
+		return rc;
+	types = arena_alloc(
+		&r->set->arena, (size_t)json_object_object_length(obj) * sizeof(*types));
+	if (!types)
+		return reader_no_memory(r);
+	obj_foreach(obj, name, val)
+	{
+		struct declaration decl;
+		const char *why;
+
+		/* Known already, or nothing that a declaration could name. */
+		if (!declaration_parse(name, false, NULL, NULL, &decl, &why) ||
+			strcmp(decl.unknown, name))
+			return json_err(&r->doc, val, JSON_AT_KEY, r->err,
+				"'%s' can't be the name of a type", name);
+		rc = read_type(r, name, val, &types[n++]);
+		if (rc)
+			return rc;
+	}
+	qsort(types, n, sizeof(*types), type_cmp);
+	r->set->types = types;
+	r->set->type_cnt = n;
+	return 0;
+}
 
 static int func_cmp(const void *a, const void *b)
 {
