@@ -169,10 +169,6 @@ int reader_error(struct reader *r, struct json_object *val,
 int reader_no_error(
 	struct reader *r, struct json_object *val, struct preset_judge *judge);
 
-/* "allocates" and "frees" of a function whose arguments and result are known: memory.c. */
-int reader_allocates(struct reader *r, struct json_object *val, struct preset_func *func);
-int reader_frees(struct reader *r, struct json_object *val, struct preset_func *func);
-
 /*
  * Looks for the preset that a configuration file's group @name is named like, so that
  * r->parent and r->symbols are set, or NULL. Fails when there is one with errors.
