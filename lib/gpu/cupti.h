@@ -87,10 +87,4 @@ struct cupti {
 };
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/*
- * Finds the libcupti of the process, or else the toolkit's, and loads it: FSN_GPU_RUNS. Else what
- * stands in the way. In @who is what that is called, or who has it.
- */
-enum fsn_gpu_state cupti_find(struct cupti *ret, char who[FSN_GPU_WHO]);
-
 #endif

@@ -11,6 +11,9 @@
 // and what is not understood is left alone. A child of fork() has no thread of it and no GPU; at
 // the end of the process what is recorded goes out. No other code runs below its frames but
 // CUPTI's, and none of its own throws.
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -21,9 +24,303 @@
 #include <unistd.h>
 
 #include "gpu/cupti.h"
-#include "gpu/launches.h"
-#include "gpu/probes.h"
 #include "shared/gpu.h"
+
+enum stream_of { KERNELS, COPIES, SETS, GRAPHS, STREAM_CNT };
+
+struct stream {
+	/* The kernel counts in them who probes; no code of this library writes there. */
+	volatile unsigned short *wanted, *duty; /* .duty: by the numbers of FSN_GPU_DUTIES */
+	void (*hand)(const struct fsn_gpu_batch *b);
+	uint32_t kinds[2]; /* of CUPTI's activity; 0: no more */
+};
+
+/* --- Where libfuncsnoop-gpu.so is probed: functions and words that only others look at ----------- */
+
+/* The kernel counts in them who probes; no code of this library writes there. */
+#define WANTED(name) \
+	__attribute__((section(".probes"), used, visibility("hidden"))) volatile unsigned short \
+		funcsnoop_gpu_##name##_wanted;
+WANTED(kernels)
+WANTED(copies)
+WANTED(sets)
+WANTED(graphs)
+
+/* And for how much of the time, by FSN_GPU_DUTIES. */
+#define DUTIES(name)                                                                   \
+	__attribute__((section(".probes"), used, visibility("hidden"))) volatile unsigned short \
+		funcsnoop_gpu_##name##_duty[FSN_GPU_DUTY_CNT];
+DUTIES(kernels)
+DUTIES(copies)
+DUTIES(sets)
+DUTIES(graphs)
+
+/* And by which calls kernels were launched. */
+WANTED(launches)
+
+/* A note, and the code that it is of, where nothing goes by. */
+#define ASKED(word, provider, probe)                                                   \
+	".pushsection .text.unlikely, \"ax\", \"progbits\"\n"                           \
+	"980:	nop\n"                                                                 \
+	".popsection\n"                                                                \
+	".pushsection .note.stapsdt, \"\", \"note\"\n"                                \
+	".balign 4\n"                                                                  \
+	".4byte 982f-981f, 984f-983f, 3\n"                                             \
+	"981:	.asciz \"stapsdt\"\n"                                                 \
+	"982:	.balign 4\n"                                                           \
+	"983:	.8byte 980b, _.stapsdt.base, " word "\n"                               \
+	".asciz \"" provider "\", \"" probe "\", \"\"\n"                               \
+	"984:	.balign 4\n"                                                           \
+	".popsection\n"
+#define DUTY(name, number, seconds)                                                    \
+	ASKED("funcsnoop_gpu_" #name "_duty+2*" #number, FSN_GPU_DUTY_PROVIDER, #name #seconds)
+
+/*
+ * A function that does nothing, with the note of a USDT probe: where it is, where the word is that
+ * says whether anybody listens, and where the batch's address lies.
+ */
+#define PROBED(name, asked)                                                                    \
+	__attribute__((noinline)) EXPORT void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b); \
+	void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b)                               \
+	{                                                                                      \
+		__asm__ volatile("990:	nop\n"                                                 \
+				 ".pushsection .note.stapsdt, \"\", \"note\"\n"                \
+				 ".balign 4\n"                                                 \
+				 ".4byte 992f-991f, 994f-993f, 3\n"                            \
+				 "991:	.asciz \"stapsdt\"\n"                                  \
+				 "992:	.balign 4\n"                                           \
+				 "993:	.8byte 990b, _.stapsdt.base, funcsnoop_gpu_" #name     \
+				 "_wanted\n"                                                   \
+				 ".asciz \"" FSN_GPU_PROVIDER "\", \"" #name "\", \"8@%0\"\n"  \
+				 "994:	.balign 4\n"                                           \
+				 ".popsection\n"                                               \
+				 FSN_GPU_DUTIES(DUTY, name) asked                              \
+				 ".ifndef _.stapsdt.base\n"                                    \
+				 ".pushsection .stapsdt.base, \"aG\", \"progbits\", "          \
+				 ".stapsdt.base, comdat\n"                                     \
+				 ".weak _.stapsdt.base\n"                                      \
+				 ".hidden _.stapsdt.base\n"                                    \
+				 "_.stapsdt.base: .space 1\n"                                  \
+				 ".size _.stapsdt.base, 1\n"                                   \
+				 ".popsection\n"                                               \
+				 ".endif\n"                                                    \
+				 :                                                             \
+				 : "r"(b)                                                      \
+				 : "memory");                                                  \
+	}
+PROBED(kernels,
+	ASKED("funcsnoop_gpu_launches_wanted", FSN_GPU_ASK_PROVIDER, FSN_GPU_ASK_LAUNCHES))
+PROBED(copies, "")
+PROBED(sets, "")
+PROBED(graphs, "")
+
+static const struct stream streams[STREAM_CNT] = {
+	[KERNELS] = { &funcsnoop_gpu_kernels_wanted, funcsnoop_gpu_kernels_duty,
+		funcsnoop_gpu_kernels,
+		{ CUPTI_CONCURRENT_KERNEL } },
+	[COPIES] = { &funcsnoop_gpu_copies_wanted, funcsnoop_gpu_copies_duty,
+		funcsnoop_gpu_copies,
+		{ CUPTI_MEMCPY, CUPTI_MEMCPY2 } },
+	[SETS] = { &funcsnoop_gpu_sets_wanted, funcsnoop_gpu_sets_duty,
+		funcsnoop_gpu_sets, { CUPTI_MEMSET } },
+	[GRAPHS] = { &funcsnoop_gpu_graphs_wanted, funcsnoop_gpu_graphs_duty,
+		funcsnoop_gpu_graphs, { CUPTI_GRAPH } },
+};
+
+static const unsigned int duties[FSN_GPU_DUTY_CNT] = {
+#define SECONDS(what, number, seconds) [number] = (seconds),
+	FSN_GPU_DUTIES(SECONDS, )
+#undef SECONDS
+};
+
+/* Whether somebody asks by which calls kernels were launched. */
+static bool launches_asked(void)
+{
+	return funcsnoop_gpu_launches_wanted;
+}
+
+/*
+ * Of how many seconds of @s one is asked for; 0: all. The shortest is enough for the others, too;
+ * who asks for none wants all.
+ */
+static unsigned int period_asked(enum stream_of s)
+{
+	unsigned int i = 0;
+
+	while (i < FSN_GPU_DUTY_CNT && !streams[s].duty[i])
+		i++;
+	return i < FSN_GPU_DUTY_CNT && duties[i] > 1 ? duties[i] : 0;
+}
+
+/*
+ * By which calls kernels were launched: each has a number, which the kernel's record has, too.
+ */
+
+/* A kernel's record comes so many calls after its launch, at most. */
+#define CALLS (1U << 18)
+
+struct call {
+	uint32_t correlation, thread;
+	uint64_t begin, end;
+};
+
+static struct call *calls;
+
+/* Of one thread at a time, all of them. Room for calls, once and for good: whether there is. */
+static bool launches_room(void)
+{
+	if (!calls)
+		calls = calloc(CALLS, sizeof(*calls));
+	return calls;
+}
+
+/* A child of fork() begins anew: none of its parent's is known. */
+static void launches_forget(void)
+{
+	free(calls);
+	calls = NULL;
+}
+
+/* What the kernel has of a thread is its pointer to its own data, beside which its number lies. */
+static uint32_t pointer_of(uint32_t thread)
+{
+#if defined(__x86_64__)
+	return thread;
+#else
+	return thread + (uint32_t)((uintptr_t)__builtin_thread_pointer() - (uintptr_t)pthread_self());
+#endif
+}
+
+/* Keeps a call, in the place of one long before; without room it does nothing. */
+static void launches_keep(const struct cupti_call *c)
+{
+	struct call *call = calls ? &calls[c->correlation % CALLS] : NULL;
+
+	if (!call || !c->correlation || !c->start || c->end < c->start)
+		return;
+	/* The runtime's call has the driver's in it. */
+	if (call->correlation != c->correlation)
+		*call = (struct call) { c->correlation, pointer_of(c->thread), c->start, c->end };
+	if (c->start < call->begin)
+		call->begin = c->start;
+	if (c->end > call->end)
+		call->end = c->end;
+}
+
+/* The call of that number, its times by CUPTI's clock; false: it is not known. */
+static bool launches_find(uint32_t correlation, struct fsn_gpu_launch *ret)
+{
+	const struct call *call = calls ? &calls[correlation % CALLS] : NULL;
+
+	if (!call || !correlation || call->correlation != correlation)
+		return false;
+	*ret = (struct fsn_gpu_launch) { .begin = call->begin, .end = call->end,
+		.thread = call->thread, .number = correlation };
+	return true;
+}
+
+/* --- Which libcupti is the process' own, and whether somebody else uses it ----------------------- */
+
+/* Tools that use CUPTI in the same way, of which it has one at a time. */
+static const char *const tools[] = { "libToolsInjection", "libcuinj64", "libparcagpu",
+	"libaccinj", "libTreeLauncher" };
+
+struct loaded {
+	char cupti[PATH_MAX], runtime[PATH_MAX];
+	const char *other;
+};
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct loaded *l = arg;
+	const char *slash = strrchr(info->dlpi_name, '/');
+	const char *name = slash ? slash + 1 : info->dlpi_name;
+
+	if (!strncmp(name, "libcupti.so", 11))
+		snprintf(l->cupti, sizeof(l->cupti), "%s", info->dlpi_name);
+	if (!strncmp(name, "libcudart.so", 12))
+		snprintf(l->runtime, sizeof(l->runtime), "%s", info->dlpi_name);
+	for (size_t i = 0; i < sizeof(tools) / sizeof(*tools); i++)
+		if (!strncmp(name, tools[i], strlen(tools[i])))
+			l->other = tools[i];
+	return 0;
+}
+
+static void *try_open(const char *path, char who[FSN_GPU_WHO])
+{
+	const char *slash = strrchr(path, '/');
+	void *lib = *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+	if (lib)
+		snprintf(who, FSN_GPU_WHO, "%s", slash ? slash + 1 : path);
+	return lib;
+}
+
+/* That of the process; else that beside its runtime; else the toolkit's. */
+static void *open_cupti(const struct loaded *l, char who[FSN_GPU_WHO])
+{
+	static const char *const beside[] = { "", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/" };
+	static const char *const usual[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8",
+		"libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+		"/usr/local/cuda/lib64/libcupti.so" };
+	const char *said = getenv("FUNCSNOOP_CUPTI"), *slash = strrchr(l->runtime, '/');
+	const char *version = slash ? strstr(slash, ".so") : NULL;
+	char path[2 * PATH_MAX];
+	void *lib = said ? try_open(said, who) : try_open(l->cupti, who);
+
+	for (size_t i = 0; !said && !lib && version && i < sizeof(beside) / sizeof(*beside); i++) {
+		snprintf(path, sizeof(path), "%.*s/%slibcupti%s", (int)(slash - l->runtime),
+			l->runtime, beside[i], version);
+		lib = try_open(path, who);
+	}
+	for (size_t i = 0; !said && !lib && i < sizeof(usual) / sizeof(*usual); i++)
+		lib = try_open(usual[i], who);
+	return lib;
+}
+
+static bool take_functions(struct cupti *cupti, void *lib)
+{
+#define X(name, symbol, args) *(void **)&cupti->name = dlsym(lib, #symbol);
+	CUPTI_FUNCS(X)
+#undef X
+	/* The flush period is younger than the rest: since CUDA 11.1. */
+	return cupti->register_callbacks && cupti->enable && cupti->disable && cupti->next &&
+		cupti->dropped && cupti->flush;
+}
+
+/*
+ * Finds the libcupti of the process, or else the toolkit's, and loads it: FSN_GPU_RUNS. Else what
+ * stands in the way. In @who is what that is called, or who has it.
+ */
+static enum fsn_gpu_state cupti_find(struct cupti *ret, char who[FSN_GPU_WHO])
+{
+	struct loaded loaded = {};
+	void *lib;
+
+	snprintf(who, FSN_GPU_WHO, "libcupti");
+	dl_iterate_phdr(look_at, &loaded);
+	if (loaded.other) {
+		snprintf(who, FSN_GPU_WHO, "%s", loaded.other);
+		return FSN_GPU_TAKEN;
+	}
+	lib = open_cupti(&loaded, who);
+	return lib && take_functions(ret, lib) ? FSN_GPU_RUNS : FSN_GPU_NO_LIB;
+}
+
+/* For who is no job: whether one could be seen. */
+EXPORT int funcsnoop_gpu_try(struct fsn_gpu_tried *ret);
+int funcsnoop_gpu_try(struct fsn_gpu_tried *ret)
+{
+	struct cupti cupti = {};
+
+	ret->code = 0;
+	ret->state = cupti_find(&cupti, ret->who);
+	if (ret->state == FSN_GPU_RUNS)
+		ret->code = cupti.enable(CUPTI_CONCURRENT_KERNEL);
+	if (ret->code)
+		ret->state = FSN_GPU_REFUSED;
+	return 0;
+}
 
 #define POLL_NS       100000000L /* between two looks at who listens */
 #define TOLD_EVERY    10         /* of these: what state it is in */
