@@ -18,7 +18,7 @@ folders() {
 	make -s -C "$ROOT" layers | cut -d: -f1
 }
 
-# A source file's folder as the makefile calls it: lib/elf/table.c is elf, cmd/main.c cmd.
+# A source file's folder as the makefile calls it: lib/elf/image.c is elf, cmd/main.c cmd.
 room() {
 	sed -E 's,^(lib|cmd)/([a-z]+)/[^/]*$,\2,; s,^(cmd|bpf)/[^/]*$,\1,; s,^bpf/(shared)/.*,\1,'
 }
@@ -104,13 +104,13 @@ compile_with() { # FILE LINE
 	compile_with lib/group/access.c '#include "stats/stats.h"'
 	[[ $status != 0 && $stderr == *"stats/stats.h: No such file"* ]] ||
 		fail "group sees stats"
-	compile_with lib/group/access.c '#include "base/duration.h"'
+	compile_with lib/group/access.c '#include "base/text.h"'
 	assert_eq "$status" 0
 }
 
 @test "internal.h is seen by its own folder alone" {
 	need_tool make
-	compile_with lib/find/places.c '#include "elf/internal.h"'
+	compile_with lib/find/library.c '#include "elf/internal.h"'
 	[[ $status != 0 && $stderr == *"elf/internal.h: No such file"* ]] ||
 		fail "find sees elf's inside"
 }
@@ -119,7 +119,7 @@ compile_with() { # FILE LINE
 	local file
 
 	need_tool make
-	for file in cmd/show/text.c lib/preset/value.c lib/code/flow.c; do
+	for file in cmd/show/text.c lib/preset/read.c lib/code/flow.c; do
 		compile_with "$file" '#include "shared/layout.h"'
 		[[ $status != 0 && $stderr == *"shared/layout.h: No such file"* ]] ||
 			fail "$file sees the layout"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/duration.h"
+#include "base/text.h"
 #include "group/stacks.h"
 #include "show/call.h"
 #include "show/stats.h"

@@ -540,7 +540,7 @@ bool func_is_data(struct func *f)
  *
  * Compilers move what is rarely run out of a function, to .text.unlikely. Stripped files
  * keep no symbol for it, but an FDE. Who jumps to such code, and where it jumps to, is found
- * in the bytes of the file (scan.c) when the first plan asks. What comes of bytes that
+ * in the bytes of the file when the first plan asks. What comes of bytes that
  * are no instruction is weeded out by decoding before it decides anything that matters.
  */
 
@@ -558,7 +558,7 @@ static size_t jumps_below(const struct cold_index *c, uint64_t target)
 	return FIRST_WHERE(c->jump_cnt, i, c->jumps[i].target >= target);
 }
 
-/* Decodes the nameless code of jump @j to see whether it is one. 0 or -ENOMEM. */
+/* Decodes the nameless code of jump @j to see whether it is one. */
 static int confirm_jump(struct func *f, struct jump *j)
 {
 	const struct plan_fde *fde = image_fde(&f->p->img, j->from);
@@ -612,7 +612,7 @@ static int add_fde(struct func *f, const struct plan_fde *fde)
 	return ret == -E2BIG ? 0 : ret < 0 ? ret : 1;
 }
 
-/* Adds nameless code that jumps into the middle of @f. 1 when there was some, or -ENOMEM. */
+/* Adds nameless code that jumps into the middle of @f. 1 when there was some. */
 static int add_jumpers(struct func *f)
 {
 	struct cold_index *c = f->p->cold;

@@ -100,7 +100,7 @@ struct insn_table {
 
 struct insn_decoder;
 
-/* -ENOMEM, or -ENOTSUP when Capstone lacks the architecture. Close with insn_close(). */
+/* -ENOTSUP when Capstone lacks the architecture. Close with insn_close(). */
 int insn_open(enum plan_arch arch, struct insn_decoder **ret_dec, struct err *err);
 void insn_close(struct insn_decoder *dec);
 

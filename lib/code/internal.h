@@ -2,12 +2,11 @@
 /*
  * The planner's own parts. A plan is made in this order: where the function begins and ends,
  * and whether it is one (bounds.c); its instructions and what each of them finds on the stack
- * (flow.c), with what jump tables and the unwinder lead to (land.c); parts of it that lie
- * elsewhere (bounds.c), which are decoded in turn and found by what scan.c makes of the file;
- * where calls end (exit.c), and go on when they leave by a jump (follow.c); where the entry probe
- * goes (site.c); whether calls are seen to end where that is cheaper (early.c), or a return probe
- * is safe (proof.c). Go functions are known by their first instructions (go.c), others by name
- * (stack.c).
+ * (flow.c), with what jump tables and the unwinder lead to (site.c); parts of it that lie
+ * elsewhere (bounds.c), which are decoded in turn and found in the bytes of the file;
+ * where calls end (exit.c), and go on when they leave by a jump (plan.c); where the entry probe
+ * goes (site.c); whether calls are seen to end where that is cheaper (exit.c), or a return probe
+ * is safe (proof.c). Go functions are known by their first instructions, others by name (flow.c).
  */
 #ifndef FUNCSNOOP_CODE_INTERNAL_H
 #define FUNCSNOOP_CODE_INTERNAL_H
@@ -107,7 +106,7 @@ bool func_is_data(struct func *f);
 
 /* flow.c */
 
-/* Decodes [@start, @end) as one more range of @f. -ENOMEM, -E2BIG. */
+/* Decodes [@start, @end) as one more range of @f. -E2BIG. */
 int func_add_range(struct func *f, uint64_t start, uint64_t end);
 /* Takes the last range away again. */
 void func_drop_range(struct func *f);
@@ -124,14 +123,14 @@ void flow_run(struct func *f);
 /* The instruction leaves by a direct jump: its target is in no range. */
 bool insn_leaves(const struct func *f, const struct insn *insn);
 
-/* land.c */
+/* site.c: landings */
 
 /* Finds out afresh where control lands but by jump tables, and marks it in .lands. */
 void func_forget_landings(struct func *f);
 /* Reads the jump tables of what was reached so far; whether they lead to more. */
 bool func_find_landings(struct func *f);
 
-/* scan.c: who enters code without a name, and where that jumps to, from the bytes of a file */
+/* bounds.c: who enters code without a name, and where that jumps to, from the bytes of a file */
 
 #define FDE_NAMELESS 1 /* no symbol begins in it */
 #define FDE_CALLED   2 /* a call of its start, or its start's address taken */
@@ -175,23 +174,21 @@ void cold_free(struct cold_index *cold);
 
 /*
  * Finds the parts of @f that lie elsewhere, adds them as ranges and follows control through
- * them, too. The states must be filled. -ENOMEM.
+ * them, too. The states must be filled.
  */
 int func_add_cold(struct func *f);
-/* The lowest address in (@from, @to) to which nameless code jumps, or @to. -ENOMEM. */
+/* The lowest address in (@from, @to) to which nameless code jumps, or @to. */
 int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr);
 
-/* go.c */
+/* flow.c: Go, and names */
 
 /* Sets go_behind and go_jump. The first range must be there. */
 void func_find_go(struct func *f);
 
 /* plan.c */
 
-/* Plans f->req. -ENOMEM. End with plan_done(). */
+/* Plans f->req. End with plan_done(). */
 int func_plan(struct func *f, struct plan *plan);
-
-/* stack.c */
 
 /*
  * Whether the C library's function of this name does nothing but calculate, or ends the program:
@@ -214,7 +211,7 @@ bool func_takes_return(const struct func *f);
 
 /* Whether its ends are to be found: nothing else settles how they are seen. */
 bool func_wants_ends(const struct func *f);
-/* Decides plan->exit and fills the ends. -ENOMEM. */
+/* Decides plan->exit and fills the ends. */
 int func_exit(struct func *f, struct plan *plan);
 /* Says in plan->exit_why what ends are probed. */
 void func_say_ends(const struct func *f, struct plan *plan);
@@ -226,7 +223,7 @@ const struct insn *func_loop_to_entry(const struct func *f);
 
 /* site.c */
 
-/* Decides plan->site, or plan->refused. -ENOMEM. */
+/* Decides plan->site, or plan->refused. */
 int func_site(struct func *f, struct plan *plan);
 
 /* proof.c */
@@ -234,12 +231,12 @@ int func_site(struct func *f, struct plan *plan);
 /* Frees what is known of the functions of @p. */
 void proofs_free(struct planner *p);
 
-/* early.c */
+/* exit.c: cheaper ends */
 
-/* Puts cheaper ends in the place of all probed rets, if all have some. -ENOMEM. */
+/* Puts cheaper ends in the place of all probed rets, if all have some. */
 int func_early(struct func *f, struct plan *plan);
 
-/* what insn.c asks of the two architectures: insn_x86.c, insn_probe.c, insn_data.c, insn_arm64.c */
+/* what insn.c asks of the two architectures: insn_x86.c, insn_probe.c, insn_arm64.c */
 
 #define X86_P_66    0x01 /* prefixes */
 #define X86_P_67    0x02

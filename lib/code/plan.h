@@ -162,7 +162,7 @@ const char *plan_exit_text(enum plan_exit exit);
 /*
  * Whether a probe on the instruction at @bytes, of which @len follow, is accepted by the
  * kernel and does the traced program no harm. Returns 0, -EILSEQ when no instruction is
- * there, -ENOTSUP when it must not be probed, or -ENOMEM; all but 0 with the reason in @why
+ * there, -ENOTSUP when it must not be probed; all but 0 with the reason in @why
  * of @size bytes.
  */
 int plan_insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
@@ -183,7 +183,7 @@ struct plan_calls {
 /*
  * Whether a signal handler of the file may leave the call that it interrupts: a function that is
  * handed to one of @install, and calls one of @leave; *@ret_handler is its address, 0: none is
- * found. x86-64 only. -ENOMEM.
+ * found. x86-64 only.
  */
 _must_check_ int plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
 	const struct plan_calls *leave, uint64_t *ret_handler);
@@ -191,7 +191,7 @@ _must_check_ int plan_handler_leaves(const struct plan_image *img, const struct 
 struct planner;
 
 /*
- * A planner for one image. -ENOMEM, or -ENOTSUP when the disassembler lacks the
+ * A planner for one image. -ENOTSUP when the disassembler lacks the
  * architecture. Close it with planner_free().
  */
 int planner_new(const struct plan_image *img, const struct plan_rules *rules,
@@ -202,7 +202,7 @@ void planner_free(struct planner *p);
  * Plans one function. A function that can't be probed is no error: the plan says why in
  * .refused, and has no ranges and no ends. At an address that begins neither a symbol nor
  * an FDE the plan is a probe on that very instruction, which is only counted. Fails only with
- * -ENOMEM. End with plan_done(). One thread at a time uses a planner.
+ * End with plan_done(). One thread at a time uses a planner.
  */
 int planner_plan(struct planner *p, const struct plan_request *req, struct plan *ret_plan,
 	struct err *err);
@@ -210,7 +210,7 @@ void plan_done(struct plan *plan);
 
 /*
  * Chooses PLAN_EXIT_RETURN for @plan, that of @req, if its returns are probed at ret and a return
- * probe is proven safe; see the rules. Otherwise says in .exit_why why it is not. -ENOMEM.
+ * probe is proven safe; see the rules. Otherwise says in .exit_why why it is not.
  */
 int planner_prove(struct planner *p, const struct plan_request *req, struct plan *plan);
 
@@ -254,7 +254,7 @@ typedef void (*follow_request_fn)(void *arg, struct plan_request *req);
 /*
  * Finds places for the jumps of f->funcs, functions of the file that @p plans for. Left alone
  * is a jump to what can't be followed itself, has more than FOLLOW_RETS_MAX ret, or would
- * make too many probes. -ENOMEM. End with follow_done(), which does not free .funcs.
+ * make too many probes. End with follow_done(), which does not free .funcs.
  */
 int follow_find(struct follow *f, struct planner *p, follow_request_fn request, void *arg,
 	struct err *err);

@@ -86,7 +86,7 @@ static void add_callee(struct proof *proof, uint32_t fde, bool tail)
 	proof->callees[proof->callee_cnt++] = (struct callee) { fde, tail };
 }
 
-/* Adds the callee of a call or of a tail call. -ENOMEM. */
+/* Adds the callee of a call or of a tail call. */
 static void look_at_callee(const struct func *f, const struct insn *insn, struct proof *proof)
 {
 	const struct plan_slot *slot = func_slot(f, insn);
@@ -186,7 +186,7 @@ static bool sets_fp(const struct func *f)
 	return false;
 }
 
-/* Examines the instructions of the function of an FDE, without those of callees. -ENOMEM. */
+/* Examines the instructions of the function of an FDE, without those of callees. */
 static int look(struct planner *p, uint32_t fde, const struct proof **ret_proof)
 {
 	const struct plan_request req = { .addr = p->img.fdes[fde].start };
@@ -244,7 +244,6 @@ static void closure_add(struct closure *c, uint32_t fde)
 	c->fdes[c->cnt++] = fde;
 }
 
-/* -ENOMEM. */
 static int closure_find(struct planner *p, uint32_t fde, struct closure *c)
 {
 	const struct proof *proof;
@@ -273,7 +272,7 @@ static void closure_free(struct closure *c)
 	free(c);
 }
 
-/* @tails: only of tail calls. -ENOMEM. */
+/* @tails: only of tail calls. */
 static int closure_new(struct planner *p, uint32_t fde, bool tails, struct closure **ret_c)
 {
 	struct closure *c = xcalloc(1, sizeof(*c));
@@ -290,7 +289,7 @@ static int closure_new(struct planner *p, uint32_t fde, bool tails, struct closu
 	return ret;
 }
 
-/* Finds whether functions of the file read frames, and their own return addresses. -ENOMEM. */
+/* Finds whether functions of the file read frames, and their own return addresses. */
 static int look_at_file(struct planner *p)
 {
 	int ret = 0;
@@ -310,7 +309,7 @@ static int look_at_file(struct planner *p)
 
 /*
  * Whether the function or a function that it jumps to reads its return address, which is the
- * same. -ENOMEM.
+ * same.
  */
 static int reads_return(struct planner *p, uint32_t fde, bool *ret_reads)
 {
@@ -363,7 +362,7 @@ static void find_doubt_of_all(
 		snprintf(why, size, "%s %s", who, doubt_texts[c->doubt->doubt]);
 }
 
-/* Why a function has no return probe to @why, or "". -ENOMEM. */
+/* Why a function has no return probe to @why, or "". */
 static int find_doubt(struct planner *p, const struct plan_request *req, char *why, size_t size)
 {
 	struct closure *c;

@@ -75,7 +75,7 @@ struct plan_image {
  */
 bool plan_name_is_cold(const char *name);
 
-/* --- frame.c: what .eh_frame and .gcc_except_table are made of --------------------------------- */
+/* --- image.c: what .eh_frame and .gcc_except_table are made of --------------------------------- */
 
 /* Pointer encodings (Linux Standard Base, "DWARF Extensions"). */
 #define PE_ABSPTR   0x00

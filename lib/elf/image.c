@@ -301,7 +301,7 @@ static int add_fde(const struct elf_frame *frame, void *arg)
 	return 0;
 }
 
-/* frame.c: .eh_frame. */
+/* .eh_frame. */
 static void elf_frame_read(struct elf_file *f)
 {
 	elf_file_frames(f, add_fde, f);

@@ -87,7 +87,7 @@ struct elf_file {
 	char **copies; /* names that had their version, or what a compiler has added, cut off */
 	size_t copy_cnt;
 	bool has_clones; /* some name has .base */
-	struct elf_go_table go; /* go.c; .is_read: it was looked for */
+	struct elf_go_table go; /* image.c; .is_read: it was looked for */
 	struct elf_func *funcs; /* sorted by address */
 	size_t func_cnt;
 	struct elf_name *names; /* in the order of functions */
@@ -114,7 +114,7 @@ struct elf_file {
 	struct elf_units *units; /* of whose lines something was asked, or NULL */
 };
 
-/* memory.c: images, sections, notes. */
+/* elf_file.c: images, sections, notes. */
 
 /* Maps the file at @fd (kept by the caller), checks its header; errors name @shown. */
 int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
@@ -160,7 +160,7 @@ void elf_dynamic_syms(const struct elf_file *f, struct elf_syms_at *ret_at);
 /* Words filled with functions of the file into f->slots. */
 void elf_dynamic_slots(struct elf_file *f);
 
-/* table.c: symbol tables into raw symbols. */
+/* symbols.c: symbol tables into raw symbols. */
 struct elf_raw {
 	struct elf_raw_sym *syms;
 	size_t cnt;
@@ -170,7 +170,7 @@ struct elf_raw {
 	size_t import_cnt;
 };
 
-/* debug.c: finds the separate debug file or .gnu_debugdata; false when none. */
+/* dwarf.c: finds the separate debug file or .gnu_debugdata; false when none. */
 bool elf_debug_open(
 	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem);
 
@@ -180,7 +180,7 @@ void elf_dwarf_done(struct elf_file *f);
 #define ELF_UNITS_MAX   (1u << 20)
 #define ELF_NESTING_MAX 24
 
-/* lines.c: what elf_lines_at() has made. */
+/* dwarf.c: what elf_lines_at() has made. */
 void elf_lines_done(struct elf_file *f);
 
 #endif

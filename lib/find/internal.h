@@ -26,7 +26,7 @@ bool lib_query_matches(const struct lib_query *q, const char *name);
 /* Whether it may be, so that its soname is worth a look ("libc-2.31.so" for "c"). */
 bool lib_query_may_match(const struct lib_query *q, const char *name);
 
-/* --- places.c: libraries that this system knows by name ------------------------ */
+/* --- library.c: libraries that this system knows by name ------------------------ */
 
 /* A library that this system knows by name. */
 struct lib_place {
@@ -152,7 +152,7 @@ bool arg_is_lenient(const struct arg *a);
 bool arg_version_fits(
 	const struct arg *a, const struct elf_func *fn, const struct elf_name *n);
 
-/* --- spelling.c: demangled names as text ----------------------------------- */
+/* --- demangled.c: demangled names as text ----------------------------------- */
 
 /*
  * Writes @text to @out (at least strlen(text) + 1 bytes; may be @text itself) without
@@ -182,7 +182,7 @@ struct ident {
 };
 struct ident text_ident(const char *text, bool regex, bool whole);
 
-/* --- resolve.c, target.c ------------------------------------------------- */
+/* --- resolve.c --------------------------------------------------------- */
 
 struct resolver {
 	struct libfind *finder;

@@ -164,21 +164,21 @@ struct call {
 	uint64_t begin, end;
 };
 
-static struct call *calls;
+static struct call *kept_calls;
 
 /* Of one thread at a time, all of them. Room for calls, once and for good: whether there is. */
 static bool launches_room(void)
 {
-	if (!calls)
-		calls = calloc(CALLS, sizeof(*calls));
-	return calls;
+	if (!kept_calls)
+		kept_calls = calloc(CALLS, sizeof(*kept_calls));
+	return kept_calls;
 }
 
 /* A child of fork() begins anew: none of its parent's is known. */
 static void launches_forget(void)
 {
-	free(calls);
-	calls = NULL;
+	free(kept_calls);
+	kept_calls = NULL;
 }
 
 /* What the kernel has of a thread is its pointer to its own data, beside which its number lies. */
@@ -194,7 +194,7 @@ static uint32_t pointer_of(uint32_t thread)
 /* Keeps a call, in the place of one long before; without room it does nothing. */
 static void launches_keep(const struct cupti_call *c)
 {
-	struct call *call = calls ? &calls[c->correlation % CALLS] : NULL;
+	struct call *call = kept_calls ? &kept_calls[c->correlation % CALLS] : NULL;
 
 	if (!call || !c->correlation || !c->start || c->end < c->start)
 		return;
@@ -210,7 +210,7 @@ static void launches_keep(const struct cupti_call *c)
 /* The call of that number, its times by CUPTI's clock; false: it is not known. */
 static bool launches_find(uint32_t correlation, struct fsn_gpu_launch *ret)
 {
-	const struct call *call = calls ? &calls[correlation % CALLS] : NULL;
+	const struct call *call = kept_calls ? &kept_calls[correlation % CALLS] : NULL;
 
 	if (!call || !correlation || call->correlation != correlation)
 		return false;

@@ -39,7 +39,7 @@ struct trace_event {
 
 /*
  * Reads a format file (Documentation/trace/events.rst, "Event formats"); @text is taken over
- * in any case. -EBADMSG: no number, or a field that can't be; -ENOMEM. *ret ends by
+ * in any case. -EBADMSG: no number, or a field that can't be. *ret ends by
  * trace_event_done().
  */
 _must_check_ int trace_event_parse(

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
+#include "base/text.h"
 #include "internal.h"
 
 /* --- "allocates" and "frees" of a function: which memory its calls hand out and take back -------- */
@@ -118,7 +118,7 @@ static int reader_allocates(struct reader *r, struct json_object *val, struct pr
 	return !rc && part ? read_sizes(r, part, func) : rc;
 }
 
-/* "allocates" and "frees" of a function whose arguments and result are known: memory.c. */
+/* "allocates" and "frees" of a function whose arguments and result are known. */
 static int reader_frees(struct reader *r, struct json_object *val, struct preset_func *func)
 {
 	struct preset_part part = {};

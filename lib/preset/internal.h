@@ -49,7 +49,7 @@ struct json_doc {
 /*
  * Parses @text strictly (RFC 8259, UTF-8, 16 levels deep) into @doc, which keeps @label and
  * @text. What a configuration never has is refused here: a name used twice in one object,
- * null, fractions, zero bytes in strings. -EINVAL with the place, -ENOMEM. End with
+ * null, fractions, zero bytes in strings. -EINVAL with the place. End with
  * json_doc_done().
  */
 int json_doc_parse(struct json_doc *doc, const char *label, const char *text, size_t len,

@@ -135,7 +135,7 @@ _must_check_ int proc_check_numbers(struct err *err);
 
 #define _cleanup_proc_maps_ __cleanup(proc_maps_done)
 
-/* --- mappers.c: who maps a file now, and whether a process still runs -------------------------- */
+/* --- who maps a file now, and whether a process still runs -------------------------- */
 
 /* A file: stat's numbers, and its path, perhaps with a remark in parentheses behind it. */
 struct mappers_file {
@@ -207,7 +207,7 @@ bool proc_comm(pid_t pid, pid_t tid, char ret_comm[PROC_COMM_LEN]);
 /* The number of thread @tid of process @pid in its own namespace; @tid where that can't be told. */
 pid_t proc_own_number(const char *proc, pid_t pid, pid_t tid);
 
-/* --- blocked.c: what threads wait for --------------------------------------------------------- */
+/* --- started.c: what threads wait for --------------------------------------------------------- */
 
 struct blocked {
 	char state;      /* proc(5): R, S, D, ... */
@@ -347,7 +347,7 @@ const char *caps_advice(void);
  */
 int caps_hint(int code, uint64_t needed, struct err *err);
 
-/* --- load.c: CPU time of processes -------------------------------------------------------------- */
+/* --- started.c: CPU time of processes -------------------------------------------------------------- */
 
 struct load_of {
 	pid_t pid;

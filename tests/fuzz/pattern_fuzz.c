@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "elf/elf_file.h"
 #include "find/internal.h"
 

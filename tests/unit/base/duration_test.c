@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Durations as people write them. */
-#include "base/duration.h"
+#include "base/text.h"
 
 #include <errno.h>
 
