@@ -146,19 +146,12 @@ static const struct preset_type *set_type(const struct preset_set *set, const ch
 		: NULL;
 }
 
-static int add_parent(struct reader *r, struct preset_set *parent)
+static void add_parent(struct reader *r, struct preset_set *parent)
 {
 	struct set_impl *set = r->set;
-	struct preset_set **grown =
-		array_grow(set->parents, set->parent_cnt, sizeof(*grown));
 
-	if (!grown) {
-		preset_set_free(parent);
-		return reader_no_memory(r);
-	}
-	set->parents = grown;
+	set->parents = array_grow(set->parents, set->parent_cnt, sizeof(*set->parents));
 	set->parents[set->parent_cnt++] = parent;
-	return 0;
 }
 
 /*
@@ -179,8 +172,9 @@ static const struct preset_type *reader_type(void *ctx, const char *name)
 	for (size_t i = 0; (preset = builtin_name(i)); i++) {
 		struct preset_set *set;
 
-		if (builtin_find(preset, &set, NULL) || add_parent(r, set))
+		if (builtin_find(preset, &set, NULL))
 			continue;
+		add_parent(r, set);
 		if (!type)
 			type = set_type(set, name);
 	}
@@ -227,8 +221,6 @@ static int read_args(struct reader *r, struct json_object *val, struct preset_fu
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 			"'%s' has more than %d arguments", func->name, CONFIG_ARGS_MAX);
 	args = arena_alloc(&r->set->arena, cnt * sizeof(*args));
-	if (!args)
-		return reader_no_memory(r);
 	for (size_t i = 0; i < cnt; i++) {
 		struct json_object *item = json_object_array_get_idx(val, i);
 		struct declaration decl;
@@ -250,8 +242,6 @@ static int read_args(struct reader *r, struct json_object *val, struct preset_fu
 			args[n].member_size = decl.value.type->member_size;
 		args[n].name = arena_strndup(
 			&r->set->arena, decl.name ? decl.name : "", decl.name_len);
-		if (!args[n].name)
-			return reader_no_memory(r);
 		if (is_named_before(args, n))
 			return json_err(&r->doc, item, JSON_AT_VALUE, r->err,
 				"two arguments are called '%s'", args[n].name);
@@ -321,8 +311,6 @@ static int read_signature(
 		return rc;
 	/* Arguments of the parent's lie elsewhere, perhaps, with another return type. */
 	args = arena_alloc(&r->set->arena, func->arg_cnt * sizeof(*args));
-	if (!args)
-		return reader_no_memory(r);
 	for (size_t i = 0; i < func->arg_cnt; i++)
 		args[i] = func->args[i];
 	args_place(args, func->arg_cnt, &func->ret, PRESET_ABI_HOST);
@@ -412,13 +400,9 @@ static int read_product(struct reader *r, struct json_object *val, struct preset
 
 	if (rc)
 		return rc;
-	if (!p)
-		return reader_no_memory(r);
 	*p = (struct preset_product) {};
 	len = strspn(text, name_chars);
 	p->name = arena_strndup(&r->set->arena, text, len);
-	if (!p->name)
-		return reader_no_memory(r);
 	if (!len || strncmp(text + len, " = ", 3) || !parse_product(func, text + len + 3, p))
 		return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 			"'sum' is NAME = ARG * ARG, or NAME = ARG@OFFSET * ARG@OFFSET unless ARG@OFFSET");
@@ -524,8 +508,6 @@ int reader_func(struct reader *r, const char *name, struct json_object *val,
 	func->name = arena_strdup(&r->set->arena, name);
 	func->symbol = func->name;
 	func->nothrow_why = r->nothrow_why;
-	if (!func->name)
-		return reader_no_memory(r);
 	if (json_object_is_type(val, json_type_object))
 		return read_func_object(r, val, func);
 	if (!json_object_is_type(val, json_type_string))
@@ -566,14 +548,10 @@ int reader_parent(struct reader *r, const char *name)
 			name, r->doc.label);
 		return rc;
 	}
-	rc = add_parent(r, set);
-	if (rc)
-		return rc;
+	add_parent(r, set);
 	r->parent = &set->groups[0];
 	r->symbols =
 		arena_alloc(&r->set->arena, r->parent->func_cnt * sizeof(*r->symbols));
-	if (!r->symbols)
-		return reader_no_memory(r);
 	for (size_t i = 0; i < r->parent->func_cnt; i++)
 		r->symbols[i] = &r->parent->funcs[i];
 	qsort(r->symbols, r->parent->func_cnt, sizeof(*r->symbols), symbol_cmp);

@@ -143,9 +143,6 @@ struct reader {
 /* A member, or NULL. */
 struct json_object *obj_member(struct json_object *obj, const char *name);
 
-/* -ENOMEM with the file's name. */
-int reader_no_memory(struct reader *r);
-
 /*
  * Each takes a value and its key's @name, checks the type and fails with the place. Texts
  * are not empty, have no control characters, and live in the set.

@@ -274,7 +274,7 @@ void *arena_alloc(struct arena *a, size_t size)
 	void *p;
 
 	if (size > SIZE_MAX / 2)
-		return NULL;
+		alloc_failed();
 	size = size ? (size + 15) & ~(size_t)15 : 16;
 	if (!c || c->size - c->used < size) {
 		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
@@ -291,11 +291,7 @@ void *arena_alloc(struct arena *a, size_t size)
 
 char *arena_strndup(struct arena *a, const char *s, size_t len)
 {
-	char *copy = arena_alloc(a, len + 1);
-
-	if (copy)
-		memcpy(copy, s, len);
-	return copy;
+	return memcpy(arena_alloc(a, len + 1), s, len);
 }
 
 char *arena_strdup(struct arena *a, const char *s)

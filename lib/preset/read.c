@@ -8,11 +8,6 @@
 
 /* --- From the JSON of a preset or a configuration file: single values, and types ----------------- */
 
-int reader_no_memory(struct reader *r)
-{
-	return err_sys(r->err, -ENOMEM, "%s", r->doc.label);
-}
-
 struct json_object *obj_member(struct json_object *obj, const char *name)
 {
 	struct json_object *val;
@@ -52,7 +47,7 @@ int reader_text(
 			return json_err(&r->doc, val, JSON_AT_VALUE, r->err,
 				"'%s' has a control character", name);
 	*ret = arena_strdup(&r->set->arena, s);
-	return *ret ? 0 : reader_no_memory(r);
+	return 0;
 }
 
 int reader_bool(struct reader *r, struct json_object *val, const char *name, bool *ret)
@@ -77,8 +72,6 @@ int reader_texts(struct reader *r, struct json_object *val, const char *name,
 		return json_err(
 			&r->doc, val, JSON_AT_VALUE, r->err, "'%s' is empty", name);
 	list = arena_alloc(&r->set->arena, cnt * sizeof(*list));
-	if (!list)
-		return reader_no_memory(r);
 	for (size_t i = 0; i < cnt; i++) {
 		rc = reader_text(r, many ? json_object_array_get_idx(val, i) : val, name,
 			&list[i]);
@@ -231,8 +224,6 @@ static int read_codes(struct reader *r, struct json_object *obj, struct preset_t
 			"'codes' of a type that is no integer");
 	codes = arena_alloc(
 		&r->set->arena, (size_t)json_object_object_length(obj) * sizeof(*codes));
-	if (!codes)
-		return reader_no_memory(r);
 	obj_foreach(obj, name, val)
 	{
 		errno = 0;
@@ -367,8 +358,6 @@ static int read_type(struct reader *r, const char *name, struct json_object *obj
 	if (rc)
 		return rc;
 	type->name = arena_strdup(&r->set->arena, name);
-	if (!type->name)
-		return reader_no_memory(r);
 	rc = read_base(r, obj, type);
 	if (!rc && (val = obj_member(obj, "members")))
 		rc = read_members(r, val, type);
@@ -404,8 +393,6 @@ static int reader_types(struct reader *r, struct json_object *obj)
 		return rc;
 	types = arena_alloc(
 		&r->set->arena, (size_t)json_object_object_length(obj) * sizeof(*types));
-	if (!types)
-		return reader_no_memory(r);
 	obj_foreach(obj, name, val)
 	{
 		struct declaration decl;
@@ -493,8 +480,6 @@ static int read_funcs(
 	int rc;
 
 	funcs = arena_alloc(&r->set->arena, group->func_cnt * sizeof(*funcs));
-	if (!funcs || !placed)
-		return reader_no_memory(r);
 	obj_foreach(obj, name, val)
 	{
 		placed[n] = (struct placed) { &funcs[n], val };
@@ -518,8 +503,6 @@ static int read_group(struct reader *r, const char *key, size_t name_len,
 	int rc;
 
 	group->name = arena_strndup(&r->set->arena, key, name_len);
-	if (!group->name)
-		return reader_no_memory(r);
 	if (group_name_check(group->name, &why))
 		return json_err(&r->doc, obj, JSON_AT_KEY, r->err, "%s", why.msg);
 	rc = reader_want(r, obj, key, json_type_object, "an object of functions");
@@ -565,8 +548,6 @@ static int read_groups(struct reader *r)
 
 	groups = arena_alloc(&r->set->arena,
 		(size_t)json_object_object_length(r->doc.root) * sizeof(*groups));
-	if (!groups)
-		return reader_no_memory(r);
 	obj_foreach(r->doc.root, key, val)
 	{
 		ssize_t name_len = group_name_len(key);
@@ -671,8 +652,6 @@ static int read_file(struct reader *r)
 	r->types_why = arena_strdup(&r->set->arena, why);
 	r->origin = arena_strdup(
 		&r->set->arena, r->source == SOURCE_BUILTIN ? "built in" : r->doc.label);
-	if (!r->nothrow_text || !r->types_why || !r->origin)
-		return reader_no_memory(r);
 	if (!rc && (val = obj_member(root, "description")))
 		rc = reader_text(r, val, "description", &r->description);
 	if (!rc && (val = obj_member(root, "nothrow")))
