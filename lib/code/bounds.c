@@ -559,64 +559,51 @@ static size_t jumps_below(const struct cold_index *c, uint64_t target)
 }
 
 /* Decodes the nameless code of jump @j to see whether it is one. */
-static int confirm_jump(struct func *f, struct jump *j)
+static void confirm_jump(struct func *f, struct jump *j)
 {
 	const struct plan_fde *fde = image_fde(&f->p->img, j->from);
 	struct func other = { .p = f->p, .insn_cnt = f->insn_cnt };
 	struct cold_index *c = f->p->cold;
 	const struct insn *insn;
-	int ret;
 
 	if (j->kind != JUMP_LIKELY || !fde || c->confirm_bytes > CONFIRM_BYTES)
-		return 0;
+		return;
 	c->confirm_bytes += fde->end - fde->start;
 	/* its instructions lie behind those of @f, for a moment */
-	ret = func_add_range(&other, fde->start, fde->end);
-	if (ret)
-		return ret == -E2BIG ? 0 : ret;
+	if (func_add_range(&other, fde->start, fde->end))
+		return;
 	insn = func_insn(&other, j->from);
 	j->kind = insn && insn->has_target && insn->target == j->target ? JUMP_REAL
 									: JUMP_FALSE;
-	return 0;
 }
 
-int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr)
+uint64_t cold_first_jump(struct func *f, uint64_t from, uint64_t to)
 {
 	struct cold_index *c;
-	int ret;
 
 	cold_get(f->p);
 	c = f->p->cold;
-	*ret_addr = to;
 	for (size_t i = jumps_below(c, from + 1);
 		i < c->jump_cnt && c->jumps[i].target < to; i++) {
-		ret = confirm_jump(f, &c->jumps[i]);
-		if (ret)
-			return ret;
-		if (c->jumps[i].kind == JUMP_FALSE)
-			continue;
-		*ret_addr = c->jumps[i].target;
-		break;
+		confirm_jump(f, &c->jumps[i]);
+		if (c->jumps[i].kind != JUMP_FALSE)
+			return c->jumps[i].target;
 	}
-	return 0;
+	return to;
 }
 
-/* Adds FDE @fde; 1 when it was, 0 when it is code that can't be taken in. */
-static int add_fde(struct func *f, const struct plan_fde *fde)
+/* Adds FDE @fde; false when it is there, or is code that can't be taken in. */
+static bool add_fde(struct func *f, const struct plan_fde *fde)
 {
-	int ret;
-
-	if (func_range(f, fde->start) || func_range(f, fde->end - 1))
-		return 0;
-	ret = func_add_range(f, fde->start, fde->end);
-	return ret == -E2BIG ? 0 : ret < 0 ? ret : 1;
+	return !func_range(f, fde->start) && !func_range(f, fde->end - 1) &&
+		!func_add_range(f, fde->start, fde->end);
 }
 
-/* Adds nameless code that jumps into the middle of @f. 1 when there was some. */
-static int add_jumpers(struct func *f)
+/* Adds nameless code that jumps into the middle of @f. True when there was some. */
+static bool add_jumpers(struct func *f)
 {
 	struct cold_index *c = f->p->cold;
-	int ret, added = 0;
+	bool added = false;
 
 	for (uint32_t r = 0; r < f->range_cnt; r++) {
 		uint64_t end = f->ranges[r].end;
@@ -627,12 +614,9 @@ static int add_jumpers(struct func *f)
 
 			if (func_range(f, j->from) || !func_insn(f, j->target))
 				continue;
-			ret = confirm_jump(f, j);
-			if (!ret && j->kind == JUMP_REAL)
-				ret = add_fde(f, image_fde(&f->p->img, j->from));
-			if (ret < 0)
-				return ret;
-			added |= ret;
+			confirm_jump(f, j);
+			if (j->kind == JUMP_REAL)
+				added |= add_fde(f, image_fde(&f->p->img, j->from));
 		}
 	}
 	return added;
@@ -673,17 +657,13 @@ static bool is_cold_target(const struct func *f, const struct insn *insn)
 	return insn->target != img->fdes[i].start || only_from(f, i);
 }
 
-static int add_targets(struct func *f)
+static bool add_targets(struct func *f)
 {
 	uint32_t cnt = f->insn_cnt;
-	int ret, added = 0;
+	bool added = false;
 
-	for (uint32_t i = 0; i < f->far_cnt; i++) {
-		ret = add_fde(f, f->far[i]);
-		if (ret < 0)
-			return ret;
-		added |= ret;
-	}
+	for (uint32_t i = 0; i < f->far_cnt; i++)
+		added |= add_fde(f, f->far[i]);
 	for (uint32_t i = 0; i < cnt; i++) {
 		if (!f->p->states[i].seen)
 			continue;
@@ -692,26 +672,19 @@ static int add_targets(struct func *f)
 
 		if (!insn_leaves(f, &insn) || !is_cold_target(f, &f->p->insns[i]))
 			continue;
-		ret = add_fde(f, image_fde(&f->p->img, insn.target));
-		if (ret < 0)
-			return ret;
-		added |= ret;
+		added |= add_fde(f, image_fde(&f->p->img, insn.target));
 	}
 	return added;
 }
 
-int func_add_cold(struct func *f)
+void func_add_cold(struct func *f)
 {
 	cold_get(f->p);
 	/* each round adds a range, of which there are few */
-	for (;;) {
-		int targets = add_targets(f),
-		    jumpers = targets < 0 ? targets : add_jumpers(f);
-
-		if (jumpers < 0)
-			return jumpers;
-		if (!targets && !jumpers)
-			return 0;
-		flow_run(f);
+	for (bool more = true; more;) {
+		more = add_targets(f);
+		more |= add_jumpers(f);
+		if (more)
+			flow_run(f);
 	}
 }

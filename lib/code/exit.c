@@ -279,7 +279,6 @@ static int compare_ends(const void *a, const void *b)
 
 static void collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 {
-
 	for (uint32_t i = 0; i < f->range_cnt; i++)
 		if (runs_over(f, &f->ranges[i]))
 			trouble(t, f->ranges[i].end, "its code continues after its end");
@@ -351,7 +350,7 @@ bool func_takes_return(const struct func *f)
 	return false;
 }
 
-__attribute__((format(printf, 3, 4))) static int decide(
+__attribute__((format(printf, 3, 4))) static void decide(
 	struct plan *plan, enum plan_exit exit, const char *fmt, ...)
 {
 	va_list ap;
@@ -363,7 +362,6 @@ __attribute__((format(printf, 3, 4))) static int decide(
 	va_start(ap, fmt);
 	vsnprintf(plan->exit_why, sizeof(plan->exit_why), fmt, ap);
 	va_end(ap);
-	return 0;
 }
 
 static const char *why_ret(const struct func *f)
@@ -400,20 +398,22 @@ void func_say_ends(const struct func *f, struct plan *plan)
 		jumps == 1 ? "" : "s", jumps == 1 ? "s" : "");
 }
 
-static int decide_ret(struct func *f, struct plan *plan)
+static void decide_ret(struct func *f, struct plan *plan)
 {
 	struct trouble t = { "" };
 
-	if (f->too_big)
-		return decide(plan, PLAN_EXIT_NONE, "more than %u kB of code",
-			PLAN_MAX_BYTES / 1024);
+	if (f->too_big) {
+		decide(plan, PLAN_EXIT_NONE, "more than %u kB of code", PLAN_MAX_BYTES / 1024);
+		return;
+	}
 	collect_ends(f, plan, &t);
-	if (t.text[0])
-		return decide(plan, PLAN_EXIT_NONE, "%s", t.text);
+	if (t.text[0]) {
+		decide(plan, PLAN_EXIT_NONE, "%s", t.text);
+		return;
+	}
 	plan->exit = PLAN_EXIT_RET;
 	f->ret_why = why_ret(f);
 	func_say_ends(f, plan);
-	return 0;
 }
 
 /*
@@ -458,12 +458,15 @@ bool func_wants_ends(const struct func *f)
 	return !settled(f, &exit);
 }
 
-int func_exit(struct func *f, struct plan *plan)
+void func_exit(struct func *f, struct plan *plan)
 {
 	enum plan_exit exit;
 	const char *why = settled(f, &exit);
 
-	return why ? decide(plan, exit, "%s", why) : decide_ret(f, plan);
+	if (why)
+		decide(plan, exit, "%s", why);
+	else
+		decide_ret(f, plan);
 }
 
 /*
@@ -557,7 +560,6 @@ static int find_edges(struct early *e)
 	for (uint32_t i = 0; i < f->insn_cnt; i++) {
 		const struct insn *insn = &f->p->insns[i];
 		int64_t next = -1;
-
 
 		if (insn->has_target && insn->target != f->entry) {
 			const struct insn *to = func_insn(f, insn->target);
@@ -862,7 +864,7 @@ static void take_over(struct early *e, struct plan *plan)
 	func_say_ends(e->f, plan);
 }
 
-int func_early(struct func *f, struct plan *plan)
+void func_early(struct func *f, struct plan *plan)
 {
 	__cleanup(early_done) struct early e = { .f = f, .plan = plan };
 	enum plan_exit_mode mode = f->p->rules.exit;
@@ -871,11 +873,11 @@ int func_early(struct func *f, struct plan *plan)
 
 	if (plan->exit != PLAN_EXIT_RET || f->p->img.arch != PLAN_X86_64 || f->open || !f->bounded ||
 		(mode != PLAN_MODE_AUTO && mode != PLAN_MODE_EARLY))
-		return 0;
+		return;
 	for (size_t i = 0; i < plan->end_cnt; i++)
 		rets += plan->ends[i].kind == PLAN_END_RET;
 	if (!rets)
-		return 0;
+		return;
 	e.seen = xmalloc(f->insn_cnt);
 	e.todo = xreallocarray(NULL, f->insn_cnt, sizeof(*e.todo));
 	ret = find_edges(&e);
@@ -884,5 +886,4 @@ int func_early(struct func *f, struct plan *plan)
 			ret = replace_ret(&e, plan->ends[i].addr);
 	if (!ret)
 		take_over(&e, plan);
-	return ret < 0 ? ret : 0;
 }

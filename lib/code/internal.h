@@ -176,9 +176,9 @@ void cold_free(struct cold_index *cold);
  * Finds the parts of @f that lie elsewhere, adds them as ranges and follows control through
  * them, too. The states must be filled.
  */
-int func_add_cold(struct func *f);
+void func_add_cold(struct func *f);
 /* The lowest address in (@from, @to) to which nameless code jumps, or @to. */
-int cold_first_jump(struct func *f, uint64_t from, uint64_t to, uint64_t *ret_addr);
+uint64_t cold_first_jump(struct func *f, uint64_t from, uint64_t to);
 
 /* flow.c: Go, and names */
 
@@ -212,7 +212,7 @@ bool func_takes_return(const struct func *f);
 /* Whether its ends are to be found: nothing else settles how they are seen. */
 bool func_wants_ends(const struct func *f);
 /* Decides plan->exit and fills the ends. */
-int func_exit(struct func *f, struct plan *plan);
+void func_exit(struct func *f, struct plan *plan);
 /* Says in plan->exit_why what ends are probed. */
 void func_say_ends(const struct func *f, struct plan *plan);
 /*
@@ -224,7 +224,7 @@ const struct insn *func_loop_to_entry(const struct func *f);
 /* site.c */
 
 /* Decides plan->site, or plan->refused. */
-int func_site(struct func *f, struct plan *plan);
+void func_site(struct func *f, struct plan *plan);
 
 /* proof.c */
 
@@ -234,7 +234,7 @@ void proofs_free(struct planner *p);
 /* exit.c: cheaper ends */
 
 /* Puts cheaper ends in the place of all probed rets, if all have some. */
-int func_early(struct func *f, struct plan *plan);
+void func_early(struct func *f, struct plan *plan);
 
 /* what insn.c asks of the two architectures: insn_x86.c, insn_probe.c, insn_arm64.c */
 

@@ -80,18 +80,15 @@ int func_plan(struct func *f, struct plan *plan)
 	func_find_go(f);
 	flow_run(f);
 	if (func_wants_ends(f))
-		ret = func_add_cold(f);
-	if (!ret)
-		fill_ranges(f, plan);
-	if (!ret)
-		ret = func_exit(f, plan);
-	if (!ret)
-		ret = func_site(f, plan);
-	if (!ret && !plan->refused[0])
-		ret = func_early(f, plan);
-	if (!ret && !plan->refused[0])
+		func_add_cold(f);
+	fill_ranges(f, plan);
+	func_exit(f, plan);
+	func_site(f, plan);
+	if (!plan->refused[0])
+		func_early(f, plan);
+	if (!plan->refused[0])
 		check_forwarder(f, plan);
-	return ret;
+	return 0;
 }
 
 const char *plan_exit_text(enum plan_exit exit)

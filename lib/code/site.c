@@ -405,11 +405,9 @@ static bool is_unresolved(const struct func *f, const struct insn *insn)
 }
 
 /* How far behind the entry nothing but the entry leads. */
-static int find_limit(struct site *s)
+static void find_limit(struct site *s)
 {
 	struct func *f = s->f;
-	uint64_t addr;
-	int ret;
 
 	s->limit = f->ranges[0].end;
 	s->limit_why = "its code ends";
@@ -426,11 +424,8 @@ static int find_limit(struct site *s)
 	for (uint32_t i = 0; i < f->range_cnt; i++)
 		if (f->ranges[i].bad || f->too_big)
 			lower_limit(s, f->entry + 1, "its code can't be disassembled");
-	ret = cold_first_jump(f, f->entry, s->limit, &addr);
-	if (ret)
-		return ret;
-	lower_limit(s, addr, "other code jumps to an instruction after the entry");
-	return 0;
+	lower_limit(s, cold_first_jump(f, f->entry, s->limit),
+		"other code jumps to an instruction after the entry");
 }
 
 /* Would a probe here be both the entry's and that of an end which may not be taken? */
@@ -530,7 +525,7 @@ static void refuse(struct plan *plan, const char *what, const char *why)
 	snprintf(plan->refused, sizeof(plan->refused), "%s%s", what, why);
 }
 
-static int choose_site(struct site *s)
+static void choose_site(struct site *s)
 {
 	struct func *f = s->f;
 	const struct insn *first = f->p->insns + s->first, *insn;
@@ -539,18 +534,15 @@ static int choose_site(struct site *s)
 	char why[PLAN_WHY_LEN] = "";
 	bool ok = may_probe(s, first, why, sizeof(why));
 	const char *stay;
-	int ret;
 
 	if (fixed || (ok && is_fast_landing(s, first))) {
 		if (ok)
 			set_site(s, first, NULL);
 		else
 			refuse(s->plan, "its first instruction can't be probed: ", why);
-		return 0;
+		return;
 	}
-	ret = find_limit(s);
-	if (ret)
-		return ret;
+	find_limit(s);
 	first = f->p->insns + s->first; /* the array may have moved */
 	insn = find_landing(s, ok, &stay);
 	if (insn && insn != first)
@@ -561,17 +553,16 @@ static int choose_site(struct site *s)
 		set_site(s, first, stay);
 	else
 		refuse(s->plan, "its first instruction can't be probed: ", why);
-	return 0;
 }
 
-int func_site(struct func *f, struct plan *plan)
+void func_site(struct func *f, struct plan *plan)
 {
 	struct site s = { .f = f, .plan = plan };
 	const struct insn *loop;
 
 	if (!f->ranges[0].cnt || f->p->insns[0].flow == INSN_BAD) {
 		refuse(plan, "its first instruction can't be disassembled", "");
-		return 0;
+		return;
 	}
 	if (f->go_behind && !f->p->rules.site_entry)
 		s.first = func_insn(f, f->go_behind) - f->p->insns;
@@ -581,7 +572,7 @@ int func_site(struct func *f, struct plan *plan)
 		snprintf(plan->refused, sizeof(plan->refused),
 			"a loop begins at its entry (jump at +0x%llx): iterations would count as calls; --site entry does it anyway",
 			(unsigned long long)(loop->addr - f->entry));
-		return 0;
+		return;
 	}
-	return choose_site(&s);
+	choose_site(&s);
 }
