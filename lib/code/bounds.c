@@ -22,11 +22,6 @@
 /* Bytes of the text for which one bit tells whether a nameless FDE begins there. */
 #define GRAIN 16
 
-static void cleanup_cold(struct cold_index **c)
-{
-	cold_free(*c);
-}
-
 struct scan {
 	const struct plan_image *img;
 	struct cold_index *c;

@@ -332,7 +332,7 @@ struct elf_frame {
  * 0. Of a damaged .eh_frame come those that can be read.
  */
 typedef int (*elf_frame_fn)(const struct elf_frame *frame, void *arg);
-_must_check_ int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg);
+int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg);
 
 DEFINE_CLEANUP(elf_file, struct elf_file *, elf_file_free)
 #define _cleanup_elf_file_ __cleanup(cleanup_elf_file)
