@@ -43,7 +43,7 @@ link_of() {
 
 start_rates() {
 	start_bg rates "$RATES"
-	poll_until grep -qF /rates "/proc/$(bg_pid rates)/maps"
+	wait_line rates '^running$'
 }
 
 limits() { # of $output, attach's or of list functions
