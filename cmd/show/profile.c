@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Stacks in forms that other programs show: folded lines, a flame graph, a profile for pprof.
 #include <endian.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +39,7 @@ static void put_frame(FILE *f, const char *name)
 		fputc(*p == ';' ? ':' : *p, f);
 }
 
-static int print_folded_row(struct stacks *s, const struct stack *stack, const char *func,
+static void print_folded_row(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
 	const struct folding *to = arg;
@@ -50,7 +49,7 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 	if (to->sort == FIGURE_TOTAL)
 		value /= 1000;
 	if (!value)
-		return 0;
+		return;
 	if (cut)
 		fprintf(to->f, "%s;", cut);
 	for (size_t i = stack->cnt; i--;) {
@@ -58,8 +57,6 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 		const struct frame_name *names =
 			stacks_names(s, stack->frames[i], row->pid, &cnt);
 
-		if (!names)
-			return -ENOMEM;
 		while (cnt--) {
 			put_frame(to->f, names[cnt].text);
 			if (cnt || i || func)
@@ -69,7 +66,6 @@ static int print_folded_row(struct stacks *s, const struct stack *stack, const c
 	if (func)
 		put_frame(to->f, func);
 	fprintf(to->f, " %llu\n", (unsigned long long)value);
-	return 0;
 }
 
 /* The format of difffolded.pl, which flamegraph.pl reads: the stack, its value before, its value now. */
@@ -100,14 +96,13 @@ static void print_changes(const struct report_group *rg, enum figure_id sort, FI
 int print_folded(const struct report *r, FILE *f)
 {
 	struct folding to = { f, stacks_figure(r) };
-	int code = 0;
 
-	for (size_t i = 0; !code && i < r->cnt; i++)
+	for (size_t i = 0; i < r->cnt; i++)
 		if (r->view->flags & VIEW_DIFF)
 			print_changes(&r->group[i], to.sort, f);
 		else
-			code = each_stack_row(&r->group[i], print_folded_row, &to);
-	return code;
+			each_stack_row(&r->group[i], print_folded_row, &to);
+	return 0;
 }
 
 /* --- a flame graph ------------------------------------------------------------------------------ */
@@ -384,14 +379,14 @@ static struct process_name *process_of(const struct flame *flame, const struct s
 	return NULL;
 }
 
-static int note_process(struct stacks *s, const struct stack *stack, const char *func,
+static void note_process(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
 	struct flame *flame = arg;
 	struct process_name *new;
 
 	if (process_of(flame, row))
-		return 0;
+		return;
 	flame->process = array_grow(flame->process, flame->process_cnt, sizeof(struct process_name *));
 	flame->process[flame->process_cnt++] = new = xcalloc(1, sizeof(*new));
 	new->pid = row->pid;
@@ -400,10 +395,9 @@ static int note_process(struct stacks *s, const struct stack *stack, const char 
 		snprintf(new->name, sizeof(new->name), "%.16s (%d)", row->comm, row->pid);
 	else
 		snprintf(new->name, sizeof(new->name), "exited processes");
-	return 0;
 }
 
-static int take_row(struct stacks *s, const struct stack *stack, const char *func,
+static void take_row(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
 	struct flame *flame = arg;
@@ -411,7 +405,7 @@ static int take_row(struct stacks *s, const struct stack *stack, const char *fun
 
 	if (flame->process_cnt > 1)
 		trie_pass(&flame->trie, &at, process_of(flame, row)->name, row, NULL);
-	return trie_take_below(&flame->trie, at, s, stack, func, row);
+	trie_take_below(&flame->trie, at, s, stack, func, row);
 }
 
 int print_flame(const struct report *r, FILE *f)
@@ -420,19 +414,16 @@ int print_flame(const struct report *r, FILE *f)
 	__cleanup(flame_done) struct flame flame = {};
 	bool diff = r->view->flags & VIEW_DIFF;
 	struct trie *t = &flame.trie;
-	int code = 0;
 
-	for (size_t i = 0; !code && !diff && i < r->cnt; i++)
-		code = each_stack_row(&r->group[i], note_process, &flame);
-	for (size_t i = 0; !code && i < r->cnt; i++) {
+	for (size_t i = 0; !diff && i < r->cnt; i++)
+		each_stack_row(&r->group[i], note_process, &flame);
+	for (size_t i = 0; i < r->cnt; i++) {
 		t->split |= stacks_are_split(&r->group[i]);
 		if (diff)
 			trie_take_changes(t, &r->group[i]);
 		else
-			code = each_stack_row(&r->group[i], take_row, &flame);
+			each_stack_row(&r->group[i], take_row, &flame);
 	}
-	if (code)
-		return code;
 	fwrite(flame_page_start, 1, at - flame_page_start, f);
 	put_data(r, t, flame.process_cnt > 1, f);
 	at += sizeof(FLAME_DATA) - 1;
@@ -526,23 +517,21 @@ static void put_location(struct pprof *p, const char *name, const struct frame_n
 }
 
 /* What was called is the innermost. */
-static int put_sample(struct stacks *s, const struct stack *stack, const char *func,
+static void put_sample(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
 	struct pprof *p = arg;
 	const char *cut = stack_cut(stack);
-	int code = 0;
 
 	p->ids.len = p->sample.len = 0;
 	if (func)
 		put_location(p, func, NULL);
-	for (size_t i = 0; !code && i < stack->cnt; i++) {
+	for (size_t i = 0; i < stack->cnt; i++) {
 		size_t cnt = 0;
 		const struct frame_name *names =
 			stacks_names(s, stack->frames[i], row->pid, &cnt);
 
-		code = names ? 0 : -ENOMEM;
-		for (size_t k = 0; !code && k < cnt; k++)
+		for (size_t k = 0; k < cnt; k++)
 			put_location(p, names[k].text, &names[k]);
 	}
 	if (cut)
@@ -555,7 +544,6 @@ static int put_sample(struct stacks *s, const struct stack *stack, const char *f
 	put_bytes(&p->sample, SAMPLE_VALUES, p->ids.buf, p->ids.len);
 	put_bytes(&p->out, PROFILE_SAMPLE, p->sample.buf, p->sample.len);
 	stats_row_add(&p->sum, row);
-	return code;
 }
 
 /* Calls in numbers, their time in ns, failed ones in numbers. */
@@ -639,11 +627,10 @@ int print_pprof(const struct report *r, FILE *f)
 {
 	__cleanup(pprof_done) struct pprof p = {};
 	uint64_t elapsed_ns = 0;
-	int code = 0;
 
 	put_types(&p);
-	for (size_t i = 0; !code && i < r->cnt; i++) {
-		code = each_stack_row(&r->group[i], put_sample, &p);
+	for (size_t i = 0; i < r->cnt; i++) {
+		each_stack_row(&r->group[i], put_sample, &p);
 		if (r->group[i].elapsed_ns > elapsed_ns)
 			elapsed_ns = r->group[i].elapsed_ns;
 	}
@@ -652,7 +639,6 @@ int print_pprof(const struct report *r, FILE *f)
 	put_field(&p.out, PROFILE_DURATION, elapsed_ns);
 	put_field(&p.out, PROFILE_DEFAULT,
 		stacks_figure(r) == FIGURE_CALLS || !stack_value(&p.sum, FIGURE_TOTAL) ? 1 : 3);
-	if (!code)
-		put_gzip(f, (const unsigned char *)p.out.buf, p.out.len);
-	return code;
+	put_gzip(f, (const unsigned char *)p.out.buf, p.out.len);
+	return 0;
 }

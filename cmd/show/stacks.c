@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // By whom calls were made: stacks as a tree, flat, and of two readings compared.
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,7 +115,7 @@ static bool is_interpreter(struct stacks *s, uint64_t frame)
  * Removes frames of @stack that say nothing of the program: those that all have, and the interpreter's
  * where there are functions of Python. One frame stays. @frames has room for all of them.
  */
-static int fold(struct stacks *s, struct stack *stack, pid_t pid, uint64_t *frames)
+static void fold(struct stacks *s, struct stack *stack, pid_t pid, uint64_t *frames)
 {
 	bool is_python = false;
 	size_t cnt = 0, names_cnt;
@@ -124,8 +123,6 @@ static int fold(struct stacks *s, struct stack *stack, pid_t pid, uint64_t *fram
 	for (size_t i = 0; i < stack->cnt; i++) {
 		const struct frame_name *names = stacks_names(s, stack->frames[i], pid, &names_cnt);
 
-		if (!names)
-			return -ENOMEM;
 		is_python |= names_cnt && names[0].is_python;
 	}
 	for (size_t i = 0; i < stack->cnt; i++) {
@@ -140,37 +137,33 @@ static int fold(struct stacks *s, struct stack *stack, pid_t pid, uint64_t *fram
 		frames[cnt++] = stack->frames[0];
 	stack->frames = frames;
 	stack->cnt = cnt;
-	return 0;
 }
 
-int trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct stack *stack,
+void trie_take_below(struct trie *t, uint32_t at, struct stacks *s, const struct stack *stack,
 	const char *func, const struct stats_row *row)
 {
 	const char *cut = stack_cut(stack);
 	uint64_t frames[FSN_FRAMES_MAX];
 	struct stack folded = *stack;
-	int code = 0;
 
 	if (cut)
 		trie_pass(t, &at, cut, row, NULL);
 	if (t->folds && stack->cnt <= ARRAY_SIZE(frames)) {
-		code = fold(s, &folded, row->pid, frames);
+		fold(s, &folded, row->pid, frames);
 		stack = &folded;
 	}
-	for (size_t i = stack->cnt; !code && i--;) {
+	for (size_t i = stack->cnt; i--;) {
 		size_t cnt = 0;
 		const struct frame_name *names =
 			stacks_names(s, stack->frames[i], row->pid, &cnt);
 
-		code = names ? 0 : -ENOMEM;
-		while (!code && cnt--) {
+		while (cnt--) {
 			trie_pass(t, &at, names[cnt].text, row, NULL);
 			t->nodes[at].is_python |= names[cnt].is_python;
 		}
 	}
-	if (!code && func)
+	if (func)
 		trie_pass(t, &at, func, row, NULL);
-	return code;
 }
 
 /* Which key of @rg stacks are; -1: none. */
@@ -194,7 +187,7 @@ static const char *innermost(const struct report_group *rg, const struct stats_f
 }
 
 /* Of @stack what is inside of the call that slept, which its function's frame begins. */
-static int inside_of(const struct report_group *rg, const struct stats_func *f, pid_t pid,
+static void inside_of(const struct report_group *rg, const struct stats_func *f, pid_t pid,
 	struct stack *stack)
 {
 	const char *func = group_func_name(rg->s->group, f->fn);
@@ -202,57 +195,48 @@ static int inside_of(const struct report_group *rg, const struct stats_func *f, 
 	for (size_t i = 0; i < stack->cnt; i++) {
 		const char *name = stacks_name(rg->stacks, stack->frames[i], pid);
 
-		if (!name)
-			return -ENOMEM;
 		if (!strcmp(name, func)) {
 			stack->cnt = i + 1;
 			stack->end = FSN_WALK_OUTERMOST;
 		}
 	}
-	return 0;
 }
 
-static int each_sleep(const struct report_group *rg, stack_row_fn each, void *arg)
+static void each_sleep(const struct report_group *rg, stack_row_fn each, void *arg)
 {
-	int code = 0;
-
 	for (size_t i = 0; rg->stacks && i < rg->func_cnt; i++) {
 		const struct stats_func *f = rg->funcs[i];
 
-		for (size_t k = 0; !code && k < f->sleep_cnt; k++) {
+		for (size_t k = 0; k < f->sleep_cnt; k++) {
 			const struct stats_row *row = &f->sleeps[k];
 			struct stack stack = stacks_get(rg->stacks, row->key.word[0]);
 
-			code = inside_of(rg, f, row->pid, &stack);
-			if (!code)
-				code = each(rg->stacks, &stack,
-					stack.cnt ? NULL : group_func_name(rg->s->group, f->fn),
-					row, arg);
+			inside_of(rg, f, row->pid, &stack);
+			each(rg->stacks, &stack,
+				stack.cnt ? NULL : group_func_name(rg->s->group, f->fn), row, arg);
 		}
 	}
-	return code;
 }
 
-int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
+void each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg)
 {
-	int key = rg->stacks && !rg->sleeps ? stack_key(rg) : -1, code = 0;
+	int key = rg->stacks && !rg->sleeps ? stack_key(rg) : -1;
 
 	if (rg->sleeps)
-		return each_sleep(rg, each, arg);
+		each_sleep(rg, each, arg);
 
 	for (size_t i = 0; key >= 0 && i < rg->func_cnt; i++) {
 		const struct stats_func *f = rg->funcs[i];
 
-		for (size_t k = 0; !code && k < f->row_cnt; k++) {
+		for (size_t k = 0; k < f->row_cnt; k++) {
 			uint64_t number = stats_row_word(&f->rows[k], key);
 			struct stack stack = stacks_get(rg->stacks, number);
 
 			if (number)
-				code = each(rg->stacks, &stack, innermost(rg, f, &f->rows[k], &stack),
+				each(rg->stacks, &stack, innermost(rg, f, &f->rows[k], &stack),
 					&f->rows[k], arg);
 		}
 	}
-	return code;
 }
 
 bool stacks_ends(const struct report_group *rg, uint64_t *ret_calls)
@@ -364,10 +348,10 @@ bool stacks_are_split(const struct report_group *rg)
 	return false;
 }
 
-int trie_take(struct stacks *s, const struct stack *stack, const char *func,
+void trie_take(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
-	return trie_take_below(arg, NO_NODE, s, stack, func, row);
+	trie_take_below(arg, NO_NODE, s, stack, func, row);
 }
 
 /* --- as a tree --------------------------------------------------------------------------------- */
@@ -572,10 +556,7 @@ void fill_stacks(struct grid *grid, const struct report *r, const struct report_
 	__cleanup(trie_done) struct trie t = { .split = stacks_are_split(rg),
 		.folds = grid->is_table && !r->choice->all };
 
-	if (each_stack_row(rg, trie_take, &t)) {
-		grid->failed = true;
-		return;
-	}
+	each_stack_row(rg, trie_take, &t);
 	for (uint32_t at = trie_begin(&t, r->choice); at != NO_NODE; at = trie_next(&t, at))
 		fill_node(grid, r, rg, &t, &at);
 }
@@ -626,10 +607,7 @@ void fill_flat(struct grid *grid, const struct report *r, const struct report_gr
 	size_t top = r->choice->top ? r->choice->top : r->choice->all ? SIZE_MAX : FLAT_ROWS;
 	uint64_t all = 0;
 
-	if (each_stack_row(rg, trie_take, &t)) {
-		grid->failed = true;
-		return;
-	}
+	each_stack_row(rg, trie_take, &t);
 	flat_make(&t, &flat);
 	for (uint32_t i = 0; i < t.cnt; i++)
 		all += t.nodes[i].up == NO_NODE ? t.nodes[i].row.n.calls : 0;

@@ -46,21 +46,21 @@ void trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stat
 	const struct stats_row *was);
 
 /* Rows of a group whose stacks are known, each with what it is called. */
-typedef int (*stack_row_fn)(struct stacks *s, const struct stack *stack, const char *func,
+typedef void (*stack_row_fn)(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg);
 
-/* Calls @each for those of @rg until it fails. 0 or its error. */
-int each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg);
+/* Calls @each for those of @rg. */
+void each_stack_row(const struct report_group *rg, stack_row_fn each, void *arg);
 
 /* Whether it is known of some function where its calls' times went. */
 bool stacks_are_split(const struct report_group *rg);
 
-/* Adds a row to @t, its outermost frame below node @up (NO_NODE: to the roots). -ENOMEM. */
-int trie_take_below(struct trie *t, uint32_t up, struct stacks *s, const struct stack *stack,
+/* Adds a row to @t, its outermost frame below node @up (NO_NODE: to the roots). */
+void trie_take_below(struct trie *t, uint32_t up, struct stacks *s, const struct stack *stack,
 	const char *func, const struct stats_row *row);
 
-/* Such a function, whose @arg is a struct trie. -ENOMEM. */
-int trie_take(struct stacks *s, const struct stack *stack, const char *func,
+/* Such a function, whose @arg is a struct trie. */
+void trie_take(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg);
 
 /* What a row counts by figure @sort: calls, errors, or a time in ns. */
