@@ -171,6 +171,12 @@ static void note_slow(const struct health_of *h, uint64_t n)
 			counted(n, "older slow call was", "older slow calls were").text);
 }
 
+static void note_children(const struct health_of *h, uint64_t n)
+{
+	NOTE(h, "calls of %s not counted: too many ran at once",
+		counted(n, "child are", "children are").text);
+}
+
 /* In the order of notes. */
 static const struct health_row rows[] = {
 	{ "sampled_out", NULL, NULL, NULL, COUNTS(sampled_out), note_sampled },
@@ -212,8 +218,7 @@ static const struct health_row rows[] = {
 	{ "cpus_off", "CPU was switched off", "CPUs were switched off",
 		"since the attach, and not sampled, also when back: attach again", STATS(cpus_off),
 		NULL },
-	{ "lost_children", "child is", "children are", "not counted: too many ran at once",
-		HEALTH(lost_children), NULL },
+	{ "lost_children", NULL, NULL, NULL, HEALTH(lost_children), note_children },
 };
 
 _Static_assert(ARRAY_SIZE(rows) <= HEALTH_MAX, "room for all reasons");
