@@ -502,7 +502,7 @@ plus 10 0 10 0 0 0"
 	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/type.json"
 	assert_stderr_match "type\.json:1:[0-9]+: "
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 }
 
 # One of several groups that cannot be attached: none of a file stays behind.
@@ -514,7 +514,7 @@ plus 10 0 10 0 0 0"
 	fsn -s 1 attach --config "$BATS_TEST_TMPDIR/half.json"
 	assert_stderr_match "^funcsnoop attach: .*'?nosuch"
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 }
 
 # --- a real library ------------------------------------------------------------------------

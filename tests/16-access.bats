@@ -405,6 +405,6 @@ v,calls"
 	assert_stderr_match "^funcsnoop attach: cannot attach group 'g': cannot give others access: "
 	assert_stderr_match "CAP_CHOWN"
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	assert_eq "$(find "$FOLDER" -mindepth 1)" ""
 }

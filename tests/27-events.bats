@@ -338,7 +338,7 @@ hidden() { # STATUS HIDE FUNCSNOOP-ARG...
 	hidden 2 "$weak" attach g s:close -p $$ --key fd
 	assert_stderr_match "^hint: 'close': tracefs is not mounted, and can't be: .*; declare \"args\""
 	fsn list --json
-	assert_output '[]'
+	assert_output '{"version":1,"groups":[]}'
 }
 
 @test "what is not there is told by its kind also where nothing is to be attached" {

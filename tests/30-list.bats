@@ -225,7 +225,7 @@ json_link() { # GROUP
 @test "list --json has every key, with its type" {
 	need_bpf
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn attach g fix_add fix_ret --exit ret --lib "$LIB" --lib "$FIX/stripped/libfix.so.1"
 	capture "$FIX/call" add 12
 	fsn list --json

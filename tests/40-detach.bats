@@ -20,9 +20,9 @@ groups() { # names, space between them
 	capture "$FIX/call" add 10
 	assert_numbers b "fix_add 10 0 10 0 0 0"
 	fsn detach b --json
-	assert_output "[]"
+	assert_output '{"version":1}'
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 }
 
 @test "detach --all removes all, also when there is none" {
@@ -36,7 +36,7 @@ groups() { # names, space between them
 	assert_output ""
 	assert_stderr ""
 	fsn detach -a --json
-	assert_output "[]"
+	assert_output '{"version":1}'
 }
 
 @test "detach of an unknown group removes none of the others named" {
@@ -103,7 +103,7 @@ nothing_fires() { # MODE EXIT
 	capture bpftool -j map dump pinned "$kept"
 	first=$output
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	capture bpftool -j map dump pinned "$kept"
 	assert_output "$first"
 	rm "$kept"
@@ -169,7 +169,7 @@ nothing_fires() { # MODE EXIT
 hint: 'bpftool -f link show id N' shows the process or pin; they count until it is gone"
 	rm "$kept"
 	fsn list --json
-	assert_output '[]'
+	assert_output '{"version":1,"groups":[]}'
 }
 
 # A process that dies while the kernel takes away breakpoints leaves them where they are.

@@ -156,7 +156,7 @@ too_deep 136"
 	wait_line engine "^done "
 	assert_numbers g "$numbers"
 	fsn list inflight g --all --json
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	tell engine
 	wait_bg engine
 	assert_numbers g "$numbers"

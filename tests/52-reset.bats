@@ -68,7 +68,7 @@ fix_fail 10 0 10 0 0 0"
 	fsn attach b fix_add --lib "$FIX/libfix.so"
 	capture "$FIX/call" add 10
 	fsn reset a --json
-	assert_output "[]"
+	assert_output '{"version":1}'
 	assert_numbers a ""
 	assert_numbers b "fix_add 10 0 10 0 0 0"
 	capture "$FIX/call" add 5

@@ -25,7 +25,7 @@ end_hanging() {
 	assert_output ""
 	assert_stderr "funcsnoop list: no call is in flight"
 	fsn list inflight --json
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	fsn detach hang eng
 }
 
@@ -72,7 +72,7 @@ end_hanging() {
 	attach_hanging
 	fsn -s 2 list inflight --older-than 1h
 	fsn list inflight --older-than 3600s --json
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	older() {
 		fsn list inflight --older-than 200ms --json
 		[[ $(json length) == 3 ]]
@@ -83,7 +83,7 @@ end_hanging() {
 	fsn list inflight --json
 	assert_json length 4
 	fsn list inflight --older-than 3600s --all --json
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	fsn list inflight --older-than 0ns --json
 	assert_json length 4
 	tell later
@@ -147,7 +147,7 @@ end_hanging() {
 	}
 	poll_until is_zombie
 	fsn list inflight --all --json
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	assert_numbers g "fix_hang 1 0 0 0 1 0"
 	stop_bg parent
 	fsn detach g
@@ -166,7 +166,7 @@ end_hanging() {
 	start_bg second "$FIX/pidreuse" "$pid" "$FIX/call" --wait-end add 5
 	wait_line second "^done "
 	fsn list inflight --all --json
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	assert_numbers g "fix_add 5 0 5 0 0 0
 fix_hang 1 0 0 0 1 0"
 	tell second
@@ -199,7 +199,7 @@ fix_hang 1 0 0 0 1 0"
 	assert_json 'map(.group)' '["eng"]'
 	fsn attach hang fix_hang --lib "$FIX/libfix.so"
 	fsn list inflight hang --json
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	end_hanging
 }
 

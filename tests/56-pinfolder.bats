@@ -30,7 +30,7 @@ fresh_folder() {
 @test "the folder is made by attach with mode 0700, and goes with the last group" {
 	fresh_folder
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn detach --all
 	[[ ! -e $FOLDER ]] || fail "a reading command made $FOLDER"
 	fsn attach g fix_add --lib "$FIX/libfix.so"
@@ -45,7 +45,7 @@ fresh_folder() {
 	[[ ! -e $FOLDER ]] || fail "an attach that failed has left $FOLDER"
 	mkdir "$FOLDER"
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	[[ -d $FOLDER ]] || fail "a reading command took $FOLDER away"
 }
 
@@ -135,7 +135,7 @@ in_turn() { # NAME TIMES
 	refused "'$FOLDER' can be written by others (mode 0720)"
 	chmod 0755 "$FOLDER"
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	rmdir "$FOLDER"
 }
 
@@ -170,11 +170,11 @@ in_turn() { # NAME TIMES
 @test "--bpffs names the bpffs, before and after the command, and goes before the environment" {
 	need_bpf
 	FUNCSNOOP_BPFFS=/nosuch fsn --bpffs "$FUNCSNOOP_BPFFS" list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	FUNCSNOOP_BPFFS=/nosuch fsn list --json --bpffs "$FUNCSNOOP_BPFFS"
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	FUNCSNOOP_BPFFS=/nosuch fsn list --json "--bpffs=$FUNCSNOOP_BPFFS"
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn -s 1 --bpffs /nosuch list
 	assert_stderr_match "^funcsnoop list: cannot open bpffs folder '/nosuch': No such file"
 }

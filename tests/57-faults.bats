@@ -389,7 +389,7 @@ nobody_streams() {
 	assert_eq "$(find "$bpffs")" "$bpffs"
 	mount -t bpf bpf "$bpffs"
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn attach g "${BOTH[@]}"
 	whole
 	fsn detach g
@@ -587,7 +587,7 @@ stale() {
 		assert_json_true '.[0].functions[0] | .calls == .returns + .abandoned'
 	done
 	fsn list inflight --all --json
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	all_gone
 }
 

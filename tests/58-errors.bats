@@ -286,13 +286,13 @@ hint: 'funcsnoop help' shows the usage"
 @test "global options stand before the command or after it" {
 	need_bpf
 	fsn -j list
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn list -j
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn --json list
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn -q list
 	assert_stderr ""
 	fsn list --quiet

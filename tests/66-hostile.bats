@@ -263,7 +263,7 @@ remove_elsewhere() {
 		assert_output ""
 	done
 	fsn list --json
-	assert_output "[]"
+	assert_output '{"version":1,"groups":[]}'
 	fsn -s 1 detach g
 	fsn detach --all
 	fsn -s 1 attach g fix_add --lib "$FIX/libfix.so"
@@ -451,7 +451,7 @@ mapped_or_ended() { # FILE NAME
 		wait_bg -s 1 attach
 		assert_stderr_match "^funcsnoop attach: .*'$lib' changed while it was read\$"
 		fsn list --json
-		assert_output '[]'
+		assert_output '{"version":1,"groups":[]}'
 	done
 }
 

@@ -442,7 +442,7 @@ c
 	assert_stderr ""
 	fsn list inflight --json
 	assert_left_out list
-	assert_output "[]"
+	assert_output '{"version":1,"calls":[]}'
 	fsn stream -d 0.1 --json
 	assert_stderr_match "^funcsnoop stream: group 'b' has layout 99, "
 	assert_stderr_match "watching 2 functions of 2 groups$"

@@ -50,7 +50,10 @@ setup() {
 	fsn stats g --json
 	assert_eq "$(command jq -c '[.version, .groups[0].functions[].calls]' <<<"$output")" '[1,5,2]'
 	validate stats
-	fsn stats g --slow --tree --all --json
+	fsn stats g --slow --json
+	validate stats
+	assert_eq "$(command jq '.groups[0].slow_calls | length' <<<"$output")" 7
+	fsn stats g --tree --all --json
 	validate stats
 	fsn stats g --save "$BATS_TEST_TMPDIR/now.json"
 	fsn stats g --diff "$BATS_TEST_TMPDIR/now.json" --json

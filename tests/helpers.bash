@@ -138,22 +138,25 @@ refute_stderr_match() { # REGEX
 # jq, for which a document is what it lists, and an error is its message: the head of documents is
 # tested by 71-documents alone, with `command jq`.
 jq() {
-	local args=() arg values=0 filter='' top='def top: if type == "object" and .version == 1 then
+	local args=() arg values=0 parsed='' filter='' begin='top | ' top='def top: if type == "object" and .version == 1 then
 		if .error then del(.version) | .error |= .message
 		else .groups // .calls // .allocations // .presets // .targets // .threads // del(.version)
-		end else . end; top | '
+		end else . end; '
 
 	for arg; do
 		if ((values)); then
 			values=$((values - 1))
+			[[ ! $parsed || $arg != '{"version":1,'* ]] ||
+				arg=$(command jq -c "$top top" <<<"$arg")
+			[[ $values != 0 ]] || parsed=''
 		elif [[ $arg == --arg || $arg == --argjson || $arg == --slurpfile || $arg == --rawfile ]]; then
-			values=2
+			values=2 parsed=${arg#--arg}
 		elif [[ $arg == --indent ]]; then
 			values=1
 		elif [[ $arg == --null-input || $arg =~ ^-[a-zA-Z]*[nR] ]]; then
-			top=''
+			begin=''
 		elif [[ $arg == --slurp || $arg =~ ^-[a-zA-Z]*s ]]; then
-			top=${top/top | /map(top) | }
+			begin=${begin:+map(top) | }
 		elif [[ $arg != -* && ! $filter ]]; then
 			filter=$arg
 			args+=($'\n')
@@ -162,7 +165,7 @@ jq() {
 		args+=("$arg")
 	done
 	for arg in "${!args[@]}"; do
-		[[ ${args[arg]} != $'\n' ]] || args[arg]=$top$filter
+		[[ ${args[arg]} != $'\n' ]] || args[arg]=$top$begin$filter
 	done
 	command jq "${args[@]}"
 }
