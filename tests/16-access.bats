@@ -83,7 +83,7 @@ g/slow 600 0 0"
 	assert_stderr "funcsnoop stats: cannot open '$FOLDER': Permission denied
 hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
 	read_as -s 1 list --json
-	assert_output "{\"error\":\"cannot open '$FOLDER': Permission denied\"}"
+	assert_json .error "cannot open '$FOLDER': Permission denied"
 	fsn detach g
 }
 
@@ -163,7 +163,7 @@ hint: attach the group again with --replace --mode 0644 --mode-all to share them
 	assert_stderr "funcsnoop list: calls in flight of group 'g' are for its owner only
 hint: attach the group again with --replace --mode 0644 --mode-all to share them"
 	read_as -s 1 list inflight g --json
-	assert_output "{\"error\":\"calls in flight of group 'g' are for its owner only\"}"
+	assert_json .error "calls in flight of group 'g' are for its owner only"
 	assert_eq "$(cd "$FOLDER/g" && find . -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
 		"base0 base1 base_hist0 base_hist1 base_memory0 base_memory1 base_paths0 base_paths1 base_rows0 base_rows1 codes confs ctl funcs gpus hists keyed_by libs memory meta names path_stats paths procs rows rules_of spreads stats text types" \
 		"what readers may read"

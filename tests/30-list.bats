@@ -241,7 +241,7 @@ json_link() { # GROUP
 		[[ $pin == */breaks ]] || bpftool -j map show pinned "$pin" 2>/dev/null
 	done | jq -s 'map(.bytes_memlock // 0) | add')"
 	fsn -s 1 list nosuch --json
-	assert_output '{"error":"no group '\''nosuch'\'' is attached"}'
+	assert_json .error 'no group '\''nosuch'\'' is attached'
 	fsn detach g
 }
 

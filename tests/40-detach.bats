@@ -48,7 +48,7 @@ groups() { # names, space between them
 hint: 'funcsnoop list' shows what is attached"
 	assert_eq "$(groups)" "a b"
 	fsn -s 1 detach nosuch --json
-	assert_output '{"error":"no group '\''nosuch'\'' is attached"}'
+	assert_json .error 'no group '\''nosuch'\'' is attached'
 	fsn detach a b
 }
 
@@ -66,7 +66,7 @@ hint: 'funcsnoop list' shows what is attached"
 hint: 'funcsnoop help detach' shows the usage"
 	fsn -s 2 detach --all a
 	fsn -s 2 detach --json
-	assert_output '{"error":"needs either groups or --all"}'
+	assert_json .error 'needs either groups or --all'
 }
 
 @test "names that are no group's are errors and touch nothing outside the folder" {

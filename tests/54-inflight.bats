@@ -39,7 +39,7 @@ end_hanging() {
 	fsn list inflight hang eng --json
 	assert_json length 3
 	fsn -s 1 list inflight nosuch --json
-	assert_output '{"error":"no group '\''nosuch'\'' is attached"}'
+	assert_json .error 'no group '\''nosuch'\'' is attached'
 	end_hanging
 }
 

@@ -804,7 +804,7 @@ print(*struct.pack("<%dQ" % len(words), *words))' "${@:2}" <<<"$output")
 
 # `jq` rounds numbers beyond 2^53.
 exact() { # EXPRESSION of the document d
-	python3 -c 'import json, sys; d = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1" <<<"$output"
+	python3 -c 'import json, sys; d = json.load(sys.stdin)["groups"]; print(eval(sys.argv[1]))' "$1" <<<"$output"
 }
 
 @test "counts beyond 2^32, buckets beyond four billion and numbers up to 2^63 are exact" {

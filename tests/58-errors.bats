@@ -94,7 +94,7 @@ hint: 'funcsnoop help' shows the usage"
 	assert_stderr "funcsnoop: unknown command 'xyzzy'
 hint: 'funcsnoop help' shows the usage"
 	fsn -s 2 --json stat
-	assert_output '{"error":"unknown command '\''stat'\''; did you mean '\''stats'\''?"}'
+	assert_json .error 'unknown command '\''stat'\''; did you mean '\''stats'\''?'
 	fsn -s 2 help xyzzy
 	assert_stderr_match "unknown command 'xyzzy'"
 	assert_stderr_match "^hint: 'funcsnoop help' shows the usage$"
@@ -143,7 +143,7 @@ hint: 'funcsnoop help' shows the usage"
 	assert_stderr "funcsnoop attach: no group given
 hint: 'funcsnoop help attach' shows the usage"
 	fsn -s 2 attach --json
-	assert_output '{"error":"no group given"}'
+	assert_json .error 'no group given'
 }
 
 @test "an option takes each of the values that it is said to have, and no part of one" {

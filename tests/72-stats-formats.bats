@@ -32,7 +32,7 @@ attach_named() {
 	cp "$BATS_TEST_TMPDIR/.out" "$BATS_TEST_TMPDIR/a.csv"
 	capture python3 -c '
 import csv, json, sys
-functions = json.load(open(sys.argv[1]))[0]["functions"]
+functions = json.load(open(sys.argv[1]))["groups"][0]["functions"]
 raw = open(sys.argv[2], newline="").read()
 assert raw.count("\r\n") == raw.count("\n") == 4, raw
 rows = list(csv.DictReader(raw.splitlines(), strict=True))
@@ -106,7 +106,7 @@ print([r["function"] for r in rows])' "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMP
 import json, re, sys
 n = 0
 text = open(sys.argv[2]).read()
-for f in json.load(open(sys.argv[1]))[0]["functions"]:
+for f in json.load(open(sys.argv[1]))["groups"][0]["functions"]:
     label = "function=\"" + f["name"].replace("\\", "\\\\").replace("\"", "\\\"") + "\","
     lines = [l for l in text.splitlines() if label in l]
     les = [(re.search(r"le=\"([^\"]*)\"", l).group(1), int(l.split()[-1]))

@@ -104,7 +104,7 @@ json_calls() {
 	fsn stats typed --slow --json
 	python3 -c '
 import json, sys
-for call in json.load(sys.stdin)[0]["slow_calls"]:
+for call in json.load(sys.stdin)["groups"][0]["slow_calls"]:
     print(call["function"], *(json.dumps(call[key], separators=(",", ":")).strip("\"")
         for key in ("args", "ret", "ret_name", "failed")))' <<<"$output"
 }
