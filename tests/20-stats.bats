@@ -57,7 +57,7 @@ attach_fails() {
 	fsn detach g
 }
 
-@test "nothing attached is an empty array, and a remark without --json" {
+@test "nothing attached is a document without groups, and a remark without --json" {
 	need_bpf
 	fsn stats --json
 	assert_output '{"version":1,"groups":[]}'

@@ -79,9 +79,9 @@ hint: name a mounted one, such as /sys/fs/bpf, or mount one on an empty director
 	fsn -V
 	assert_output_match "^funcsnoop [0-9]"
 	fsn --json version
-	assert_json 'keys_unsorted' '["version","libbpf"]'
+	assert_json 'keys_unsorted' '["funcsnoop","libbpf"]'
 	fsn version --json
-	assert_json '.version | test("^[0-9]+[.][0-9]+")' true
+	assert_json '.funcsnoop | test("^[0-9]+[.][0-9]+")' true
 	fsn -s 2 version x
 }
 

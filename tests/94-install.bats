@@ -195,7 +195,7 @@ closure() { # PACKAGE...
 @test "the Debian package says what it is, in the version of the source" {
 	need_deb
 	fsn version --json
-	assert_eq "$(field Version)" "$(json .version)"
+	assert_eq "$(field Version)" "$(json .funcsnoop)"
 	assert_eq "$(field Package)" funcsnoop
 	assert_eq "$(field Architecture)" "$(dpkg --print-architecture)"
 	[[ $(field Maintainer) =~ ^.+\ \<.+@.+\>$ ]]
