@@ -350,7 +350,8 @@ static const struct type_code *ret_code(
 		c->types->ret_codes, preset_value_int(v, c->call->result));
 }
 
-void code_text(struct out *o, int64_t code, const char *name)
+/* The name of a return code; of a negative errno with its description: "ENOENT (No such file ...)". */
+static void code_text(struct out *o, int64_t code, const char *name)
 {
 	const char *errno_name = code < 0 && code > INT_MIN ? strerrorname_np((int)-code) : NULL;
 

@@ -44,9 +44,6 @@ void call_args_text(struct out *o, const struct shown_call *c);
  */
 void call_result_text(struct out *o, const struct shown_call *c);
 
-/* The name of a return code; of a negative errno with its description: "ENOENT (No such file ...)". */
-void code_text(struct out *o, int64_t code, const char *name);
-
 /*
  * The object of funcsnoop-json(5): {"type":"call",...}. An
  * entry has no "ret", "ret_name", "duration_ns", "slow" and "failed"; "ts_ns" and "time" of

@@ -18,9 +18,148 @@
 #include "target/kind.h"
 #include "target/types.h"
 
+/* --- the bound on the overhead of a group -------------------------------------------------------- */
+
+/* Puts @one among the @cnt of @most that have the most by @amount, BOUND_NAMES of them. */
+static void keep_most(
+	const void **most, size_t *cnt, const void *one, uint64_t (*amount)(const void *one))
+{
+	size_t at = *cnt;
+
+	while (at && amount(most[at - 1]) < amount(one))
+		at--;
+	if (at == BOUND_NAMES)
+		return;
+	*cnt += *cnt < BOUND_NAMES;
+	memmove(&most[at + 1], &most[at], (*cnt - at - 1) * sizeof(*most));
+	most[at] = one;
+}
+
+static uint64_t cost_of(const void *one)
+{
+	const struct target *t = one;
+
+	return t->cost_ns;
+}
+
+static void bound_name(struct bound *b, const struct target *t)
+{
+	keep_most((const void **)b->expensive, &b->named, t, cost_of);
+}
+
+void bound_count(const struct draft *draft, struct bound *ret_bound)
+{
+	struct bound b = {};
+
+	for (size_t i = 0; i < draft->target_cnt; i++) {
+		const struct target *t = &draft->targets[i];
+
+		b.cnt[t->limit] += t->limit != LIMIT_NONE || !t->refused;
+		if (t->limit != LIMIT_NONE)
+			bound_name(&b, t);
+	}
+	*ret_bound = b;
+}
+
+bool bound_limits(const struct bound *b)
+{
+	return b->cnt[LIMIT_SAMPLED] || b->cnt[LIMIT_COUNTED] || b->cnt[LIMIT_LEFT_OUT];
+}
+
+/* ": 'f' (9000 calls/s), 'g' ...; '--overhead none' keeps all" from @len on, if there are names. */
+static void names_text(const struct bound *b, char *buf, size_t len, size_t size)
+{
+	for (size_t i = 0; i < b->named && len < size; i++)
+		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s)", i ? ", " : ": ",
+			b->expensive[i]->name, (unsigned long long)b->expensive[i]->calls_per_s);
+	if (b->named && len < size)
+		snprintf(buf + len, size - len, "; '--overhead none' keeps all");
+}
+
+void bound_text(const struct bound *b, const struct budget *budget, char *buf, size_t size)
+{
+	size_t kept = b->cnt[LIMIT_NONE] + b->cnt[LIMIT_SAMPLED] + b->cnt[LIMIT_COUNTED], len;
+
+	len = snprintf(buf, size, "overhead at most %g %%: %zu function%s kept", budget->share / 1e4,
+		kept, kept == 1 ? "" : "s");
+	for (enum limit limit = LIMIT_SAMPLED; limit < LIMIT_CNT && len < size; limit++)
+		if (b->cnt[limit])
+			len += snprintf(buf + len, size - len, ", %zu %s%s", b->cnt[limit],
+				limit == LIMIT_LEFT_OUT ? "" : "of them ", text_limit(limit));
+	names_text(b, buf, len, size);
+}
+
+void bound_shed_text(
+	const struct draft *draft, size_t cnt, const struct budget *budget, char *buf, size_t size)
+{
+	struct bound b = {};
+	size_t len = snprintf(buf, size, "overhead at most %g %%: %zu more function%s left out meanwhile",
+		budget->share / 1e4, cnt, cnt == 1 ? "" : "s");
+
+	/* A function that was left out before has no probes. */
+	for (size_t i = 0; i < draft->probed_cnt; i++)
+		if (draft->targets[i].limit == LIMIT_LEFT_OUT)
+			bound_name(&b, &draft->targets[i]);
+	names_text(&b, buf, len, size);
+}
+
+static uint64_t shed_of(const void *one)
+{
+	const struct stats_func *f = one;
+
+	return f->n.sampled_out;
+}
+
+bool bound_shed_calls(const struct stats *s, char *buf, size_t size)
+{
+	const struct stats_func *most[BOUND_NAMES];
+	size_t cnt = 0, len;
+
+	for (size_t i = 0; i < s->func_cnt; i++)
+		if (stats_is_shed(s->group, s->funcs[i].fn, &s->funcs[i].n))
+			keep_most((const void **)most, &cnt, &s->funcs[i], shed_of);
+	len = snprintf(buf, size, "above the overhead of %g %%, calls were counted but not timed: ",
+		group_info(s->group).budget / 1e4);
+	for (size_t i = 0; i < cnt && len < size; i++)
+		len += snprintf(buf + len, size - len, "%s%llu of %llu of '%s'", i ? ", " : "",
+			(unsigned long long)most[i]->n.sampled_out,
+			(unsigned long long)most[i]->n.calls,
+			group_func(s->group, most[i]->fn).name);
+	return cnt;
+}
+
+/* The same as key "overhead"; null without a bound. */
+static void bound_json(struct json *j, const struct bound *b, const struct budget *budget)
+{
+	if (!budget->share) {
+		json_set_null(j, "overhead");
+		return;
+	}
+	json_set_open(j, "overhead", '{');
+	json_set_u64(j, "granted_ns_per_s", budget->share * 1000ULL);
+	json_set_u64_if(j, "tried_ns", budget->tried_ns, budget->tried_ns);
+	json_set_u64_if(j, "cost_ns_per_s", budget->tried_ns, budget->cost_ns);
+	json_set_u64(j, "kept",
+		b->cnt[LIMIT_NONE] + b->cnt[LIMIT_SAMPLED] + b->cnt[LIMIT_COUNTED]);
+	json_set_u64(j, "sampled", b->cnt[LIMIT_SAMPLED]);
+	json_set_u64(j, "counted_only", b->cnt[LIMIT_COUNTED]);
+	json_set_u64(j, "left_out", b->cnt[LIMIT_LEFT_OUT]);
+	json_set_open(j, "expensive", '[');
+	for (size_t i = 0; i < b->named; i++) {
+		json_open(j, '{');
+		json_set_str(j, "name", b->expensive[i]->name);
+		json_set_str(j, "limited", text_limit(b->expensive[i]->limit));
+		json_set_u64(j, "calls_per_s", b->expensive[i]->calls_per_s);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
 /* --- functions ------------------------------------------------------------------------------ */
 
-void json_add_types(struct json *j, const struct preset_func *known, const char *why)
+/* "args", "declared", "ret", "types_why" of a function. */
+static void json_add_types(struct json *j, const struct preset_func *known, const char *why)
 {
 	json_set_open(j, "args", '[');
 	for (size_t i = 0; known && known->has_args && i < known->arg_cnt; i++)
@@ -471,143 +610,6 @@ void out_budget(struct out *out, const struct group *group)
 		out_str(out, text_limit(limit));
 		before = ", ";
 	}
-}
-
-/* --- the bound on the overhead of a group -------------------------------------------------------- */
-
-/* Puts @one among the @cnt of @most that have the most by @amount, BOUND_NAMES of them. */
-static void keep_most(
-	const void **most, size_t *cnt, const void *one, uint64_t (*amount)(const void *one))
-{
-	size_t at = *cnt;
-
-	while (at && amount(most[at - 1]) < amount(one))
-		at--;
-	if (at == BOUND_NAMES)
-		return;
-	*cnt += *cnt < BOUND_NAMES;
-	memmove(&most[at + 1], &most[at], (*cnt - at - 1) * sizeof(*most));
-	most[at] = one;
-}
-
-static uint64_t cost_of(const void *one)
-{
-	const struct target *t = one;
-
-	return t->cost_ns;
-}
-
-static void bound_name(struct bound *b, const struct target *t)
-{
-	keep_most((const void **)b->expensive, &b->named, t, cost_of);
-}
-
-void bound_count(const struct draft *draft, struct bound *ret_bound)
-{
-	struct bound b = {};
-
-	for (size_t i = 0; i < draft->target_cnt; i++) {
-		const struct target *t = &draft->targets[i];
-
-		b.cnt[t->limit] += t->limit != LIMIT_NONE || !t->refused;
-		if (t->limit != LIMIT_NONE)
-			bound_name(&b, t);
-	}
-	*ret_bound = b;
-}
-
-bool bound_limits(const struct bound *b)
-{
-	return b->cnt[LIMIT_SAMPLED] || b->cnt[LIMIT_COUNTED] || b->cnt[LIMIT_LEFT_OUT];
-}
-
-/* ": 'f' (9000 calls/s), 'g' ...; '--overhead none' keeps all" from @len on, if there are names. */
-static void names_text(const struct bound *b, char *buf, size_t len, size_t size)
-{
-	for (size_t i = 0; i < b->named && len < size; i++)
-		len += snprintf(buf + len, size - len, "%s'%s' (%llu calls/s)", i ? ", " : ": ",
-			b->expensive[i]->name, (unsigned long long)b->expensive[i]->calls_per_s);
-	if (b->named && len < size)
-		snprintf(buf + len, size - len, "; '--overhead none' keeps all");
-}
-
-void bound_text(const struct bound *b, const struct budget *budget, char *buf, size_t size)
-{
-	size_t kept = b->cnt[LIMIT_NONE] + b->cnt[LIMIT_SAMPLED] + b->cnt[LIMIT_COUNTED], len;
-
-	len = snprintf(buf, size, "overhead at most %g %%: %zu function%s kept", budget->share / 1e4,
-		kept, kept == 1 ? "" : "s");
-	for (enum limit limit = LIMIT_SAMPLED; limit < LIMIT_CNT && len < size; limit++)
-		if (b->cnt[limit])
-			len += snprintf(buf + len, size - len, ", %zu %s%s", b->cnt[limit],
-				limit == LIMIT_LEFT_OUT ? "" : "of them ", text_limit(limit));
-	names_text(b, buf, len, size);
-}
-
-void bound_shed_text(
-	const struct draft *draft, size_t cnt, const struct budget *budget, char *buf, size_t size)
-{
-	struct bound b = {};
-	size_t len = snprintf(buf, size, "overhead at most %g %%: %zu more function%s left out meanwhile",
-		budget->share / 1e4, cnt, cnt == 1 ? "" : "s");
-
-	/* A function that was left out before has no probes. */
-	for (size_t i = 0; i < draft->probed_cnt; i++)
-		if (draft->targets[i].limit == LIMIT_LEFT_OUT)
-			bound_name(&b, &draft->targets[i]);
-	names_text(&b, buf, len, size);
-}
-
-static uint64_t shed_of(const void *one)
-{
-	const struct stats_func *f = one;
-
-	return f->n.sampled_out;
-}
-
-bool bound_shed_calls(const struct stats *s, char *buf, size_t size)
-{
-	const struct stats_func *most[BOUND_NAMES];
-	size_t cnt = 0, len;
-
-	for (size_t i = 0; i < s->func_cnt; i++)
-		if (stats_is_shed(s->group, s->funcs[i].fn, &s->funcs[i].n))
-			keep_most((const void **)most, &cnt, &s->funcs[i], shed_of);
-	len = snprintf(buf, size, "above the overhead of %g %%, calls were counted but not timed: ",
-		group_info(s->group).budget / 1e4);
-	for (size_t i = 0; i < cnt && len < size; i++)
-		len += snprintf(buf + len, size - len, "%s%llu of %llu of '%s'", i ? ", " : "",
-			(unsigned long long)most[i]->n.sampled_out,
-			(unsigned long long)most[i]->n.calls,
-			group_func(s->group, most[i]->fn).name);
-	return cnt;
-}
-
-void bound_json(struct json *j, const struct bound *b, const struct budget *budget)
-{
-	if (!budget->share) {
-		json_set_null(j, "overhead");
-		return;
-	}
-	json_set_open(j, "overhead", '{');
-	json_set_u64(j, "granted_ns_per_s", budget->share * 1000ULL);
-	json_set_u64_if(j, "tried_ns", budget->tried_ns, budget->tried_ns);
-	json_set_u64_if(j, "cost_ns_per_s", budget->tried_ns, budget->cost_ns);
-	json_set_u64(j, "kept",
-		b->cnt[LIMIT_NONE] + b->cnt[LIMIT_SAMPLED] + b->cnt[LIMIT_COUNTED]);
-	json_set_u64(j, "sampled", b->cnt[LIMIT_SAMPLED]);
-	json_set_u64(j, "counted_only", b->cnt[LIMIT_COUNTED]);
-	json_set_u64(j, "left_out", b->cnt[LIMIT_LEFT_OUT]);
-	json_set_open(j, "expensive", '[');
-	for (size_t i = 0; i < b->named; i++) {
-		json_open(j, '{');
-		json_set_str(j, "name", b->expensive[i]->name);
-		json_set_str(j, "limited", text_limit(b->expensive[i]->limit));
-		json_set_u64(j, "calls_per_s", b->expensive[i]->calls_per_s);
-		json_close(j, '}');
-	}
-	json_close(j, ']');
-	json_close(j, '}');
 }
 
 /* --- targets: found as attach finds them, and never attached ------------------------------------- */

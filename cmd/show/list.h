@@ -72,9 +72,6 @@ void bound_shed_text(
 struct stats;
 bool bound_shed_calls(const struct stats *s, char *buf, size_t size);
 
-/* The same as key "overhead"; null without a bound. */
-void bound_json(struct json *j, const struct bound *b, const struct budget *budget);
-
 /* --- JSON ---------------------------------------------------------------------------------- */
 
 /* attach; with what else --dry-run tells. */
@@ -85,9 +82,6 @@ void json_explain_draft(struct json *doc, const struct draft *draft);
 /* list functions: the same shape, from a group that is attached. */
 void json_add_functions(
 	struct json *doc, const struct group *group, const struct types *types);
-
-/* "args", "declared", "ret", "types_why" of a function. */
-void json_add_types(struct json *j, const struct preset_func *known, const char *why);
 
 /* list. @calls and @stale as found by the caller; @error for a group of another layout. */
 struct asked;

@@ -19,65 +19,6 @@
 #include "show/text.h"
 #include "stats/figures.h"
 
-/* --- messages: errors with their hints, wrong usage, remarks ------------------------------------- */
-
-static void print_message(const struct globals *g, const char *message)
-{
-	char *safe = text_escape(message);
-
-	/* Both may be one file: what was printed stands before it, in whole lines. */
-	fflush(stdout);
-	fprintf(stderr, "funcsnoop%s%s: %s\n", g->command ? " " : "",
-		g->command ? g->command : "", safe);
-	free(safe);
-}
-
-void cmd_show_error(const struct globals *g, const struct err *err)
-{
-	_cleanup_free_ char *hint = text_escape(err->hint);
-
-	print_message(g, err->msg);
-	if (*hint)
-		fprintf(stderr, "hint: %s\n", hint);
-}
-
-int cmd_fail(const struct globals *g, const struct err *err)
-{
-	cmd_show_error(g, err);
-	if (g->json)
-		json_error(g, err->msg, err->hint);
-	return err->code == -ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
-}
-
-int cmd_usage(const struct globals *g, const char *fmt, ...)
-{
-	char message[ERR_MSG_LEN];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
-	va_end(ap);
-	print_message(g, message);
-	fprintf(stderr, "hint: 'funcsnoop help%s%s' shows the usage\n", g->command ? " " : "",
-		g->command ? g->command : "");
-	if (g->json)
-		json_error(g, message, NULL);
-	return EXIT_USAGE;
-}
-
-void cmd_note(const struct globals *g, const char *fmt, ...)
-{
-	char message[ERR_MSG_LEN];
-	va_list ap;
-
-	if (g->quiet)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
-	va_end(ap);
-	print_message(g, message);
-}
-
 /* --- JSON documents: how they begin and end, times, costs, and errors ---------------------------- */
 
 /* A document that is kept until it is whole. */
@@ -176,11 +117,6 @@ void json_add_figures(struct json *j, enum figure_use use, const struct figures 
 	}
 }
 
-void json_error(const struct globals *g, const char *message, const char *hint)
-{
-	json_error_list(g, message, hint, NULL);
-}
-
 void json_error_list(
 	const struct globals *g, const char *message, const char *hint, struct json *list)
 {
@@ -200,6 +136,12 @@ void json_error_list(
 	json_print(doc);
 }
 
+/* {"version": 1, "error": {"message": "...", "hint": "..."}} on stdout; @hint may be NULL. */
+static void json_error(const struct globals *g, const char *message, const char *hint)
+{
+	json_error_list(g, message, hint, NULL);
+}
+
 int json_version(const struct globals *g, const char *version, const char *libbpf)
 {
 	struct json *doc = json_object(g);
@@ -207,6 +149,65 @@ int json_version(const struct globals *g, const char *version, const char *libbp
 	json_set_str(doc, "funcsnoop", version);
 	json_set_str(doc, "libbpf", libbpf);
 	return json_print(doc);
+}
+
+/* --- messages: errors with their hints, wrong usage, remarks ------------------------------------- */
+
+static void print_message(const struct globals *g, const char *message)
+{
+	char *safe = text_escape(message);
+
+	/* Both may be one file: what was printed stands before it, in whole lines. */
+	fflush(stdout);
+	fprintf(stderr, "funcsnoop%s%s: %s\n", g->command ? " " : "",
+		g->command ? g->command : "", safe);
+	free(safe);
+}
+
+void cmd_show_error(const struct globals *g, const struct err *err)
+{
+	_cleanup_free_ char *hint = text_escape(err->hint);
+
+	print_message(g, err->msg);
+	if (*hint)
+		fprintf(stderr, "hint: %s\n", hint);
+}
+
+int cmd_fail(const struct globals *g, const struct err *err)
+{
+	cmd_show_error(g, err);
+	if (g->json)
+		json_error(g, err->msg, err->hint);
+	return err->code == -ERR_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int cmd_usage(const struct globals *g, const char *fmt, ...)
+{
+	char message[ERR_MSG_LEN];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	print_message(g, message);
+	fprintf(stderr, "hint: 'funcsnoop help%s%s' shows the usage\n", g->command ? " " : "",
+		g->command ? g->command : "");
+	if (g->json)
+		json_error(g, message, NULL);
+	return EXIT_USAGE;
+}
+
+void cmd_note(const struct globals *g, const char *fmt, ...)
+{
+	char message[ERR_MSG_LEN];
+	va_list ap;
+
+	if (g->quiet)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	print_message(g, message);
 }
 
 /* --- whole lines: a file, a pipe, a terminal ----------------------------------------------------- */

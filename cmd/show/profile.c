@@ -12,7 +12,11 @@
 #include "base/buffer.h"
 #include "show/stacks.h"
 
-enum figure_id stacks_figure(const struct report *r)
+/*
+ * What stacks are counted in elsewhere, unless something else is asked for; but waits last, and so
+ * does what GPUs do.
+ */
+static enum figure_id stacks_figure(const struct report *r)
 {
 	if (r->choice->sorted)
 		return r->choice->sort;

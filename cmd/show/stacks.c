@@ -348,7 +348,8 @@ bool stacks_are_split(const struct report_group *rg)
 	return false;
 }
 
-void trie_take(struct stacks *s, const struct stack *stack, const char *func,
+/* Such a function, whose @arg is a struct trie. */
+static void trie_take(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg)
 {
 	trie_take_below(arg, NO_NODE, s, stack, func, row);
@@ -454,7 +455,8 @@ static bool is_shown(const struct trie *t, const struct node *n)
 	return t->all && 1e6 * (double)n->value >= t->min_share * (double)t->all;
 }
 
-unsigned int trie_branches(const struct trie *t, const struct node *n)
+/* So far in as there are branches above it: a chain of calls goes straight down. */
+static unsigned int trie_branches(const struct trie *t, const struct node *n)
 {
 	unsigned int cnt = 0;
 
@@ -466,6 +468,19 @@ unsigned int trie_branches(const struct trie *t, const struct node *n)
 		cnt += shown > 1;
 	}
 	return cnt;
+}
+
+static uint32_t trie_next(const struct trie *t, uint32_t at)
+{
+	uint32_t next = t->nodes[at].first;
+
+	while (next == NO_NODE || !is_shown(t, &t->nodes[next])) {
+		if (at == NO_NODE)
+			return NO_NODE;
+		next = t->nodes[at].next;
+		at = t->nodes[at].up;
+	}
+	return next;
 }
 
 /* The only node below @at that is shown, if all that @at has is in it; else NO_NODE. */
@@ -529,20 +544,8 @@ static void fill_node(struct grid *grid, const struct report *r, const struct re
 	grid_figures(grid, &values);
 }
 
-uint32_t trie_next(const struct trie *t, uint32_t at)
-{
-	uint32_t next = t->nodes[at].first;
-
-	while (next == NO_NODE || !is_shown(t, &t->nodes[next])) {
-		if (at == NO_NODE)
-			return NO_NODE;
-		next = t->nodes[at].next;
-		at = t->nodes[at].up;
-	}
-	return next;
-}
-
-uint32_t trie_begin(struct trie *t, const struct stats_choice *choice)
+/* The first node of a tree for people, ordered as @choice says, and the next; NO_NODE: none. */
+static uint32_t trie_begin(struct trie *t, const struct stats_choice *choice)
 {
 	uint32_t at;
 

@@ -59,31 +59,14 @@ bool stacks_are_split(const struct report_group *rg);
 void trie_take_below(struct trie *t, uint32_t up, struct stacks *s, const struct stack *stack,
 	const char *func, const struct stats_row *row);
 
-/* Such a function, whose @arg is a struct trie. */
-void trie_take(struct stacks *s, const struct stack *stack, const char *func,
-	const struct stats_row *row, void *arg);
-
 /* What a row counts by figure @sort: calls, errors, or a time in ns. */
 uint64_t stack_value(const struct stats_row *row, enum figure_id sort);
-
-/*
- * What stacks are counted in elsewhere, unless something else is asked for; but waits last, and so
- * does what GPUs do.
- */
-enum figure_id stacks_figure(const struct report *r);
 
 /*
  * Orders nodes that are below the same one: the most first. The first of those that are below
  * none, or NO_NODE.
  */
 uint32_t trie_order(struct trie *t, enum figure_id sort);
-
-/* The first node of a tree for people, ordered as @choice says, and the next; NO_NODE: none. */
-uint32_t trie_begin(struct trie *t, const struct stats_choice *choice);
-uint32_t trie_next(const struct trie *t, uint32_t at);
-
-/* So far in as there are branches above it: a chain of calls goes straight down. */
-unsigned int trie_branches(const struct trie *t, const struct node *n);
 
 /* --- of two readings ---------------------------------------------------------------------------- */
 

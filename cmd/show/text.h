@@ -157,9 +157,6 @@ void json_set_time(struct json *j, const char *key, uint64_t realtime_ns);
 /* "cost_ns_per_s" and "cost_source". */
 void json_set_cost(struct json *j, const struct cost *cost);
 
-/* {"version": 1, "error": {"message": "...", "hint": "..."}} on stdout; @hint may be NULL. */
-void json_error(const struct globals *g, const char *message, const char *hint);
-
 /* The same with what @list has, if it has anything; takes it over. It may be NULL. */
 void json_error_list(
 	const struct globals *g, const char *message, const char *hint, struct json *list);
