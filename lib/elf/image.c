@@ -288,6 +288,7 @@ int elf_file_frames(const struct elf_file *f, elf_frame_fn each, void *arg)
 	return find_eh_frame(f, &r) ? read_entries(f, r, each, arg) : 0;
 }
 
+/* As elf_file_frames() has it: none stops. */
 static int add_fde(const struct elf_frame *frame, void *arg)
 {
 	struct elf_file *f = arg;
@@ -304,8 +305,7 @@ static int add_fde(const struct elf_frame *frame, void *arg)
 /* .eh_frame. */
 static void elf_frame_read(struct elf_file *f)
 {
-	elf_file_frames(f, add_fde, f);
-	if (f->fde_cnt)
+	if (!elf_file_frames(f, add_fde, f) && f->fde_cnt)
 		qsort(f->fdes, f->fde_cnt, sizeof(*f->fdes), by_start);
 }
 
