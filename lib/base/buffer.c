@@ -278,11 +278,6 @@ void out_json(struct out *o, const char *str, size_t len)
 	put_json(o, str, len, false);
 }
 
-void out_json_letters(struct out *o, const char *str, size_t len)
-{
-	put_json(o, str, len, true);
-}
-
 void out_done(struct out *o)
 {
 	free(o->buf);
@@ -333,17 +328,11 @@ void json_u64(struct json *j, uint64_t value)
 	out_u64(j->out, value);
 }
 
-void json_i64(struct json *j, int64_t value)
-{
-	json_value(j);
-	out_i64(j->out, value);
-}
-
 void json_str_len(struct json *j, const char *value, size_t len)
 {
 	json_value(j);
 	if (j->letters)
-		out_json_letters(j->out, value, len);
+		put_json(j->out, value, len, true);
 	else
 		out_json(j->out, value, len);
 }
@@ -395,7 +384,8 @@ void json_set_u64(struct json *j, const char *key, uint64_t value)
 void json_set_i64(struct json *j, const char *key, int64_t value)
 {
 	json_key(j, key);
-	json_i64(j, value);
+	json_value(j);
+	out_i64(j->out, value);
 }
 
 void json_set_str(struct json *j, const char *key, const char *value)

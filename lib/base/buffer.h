@@ -70,9 +70,6 @@ void out_escaped(struct out *o, const char *str, size_t len);
  */
 void out_json(struct out *o, const char *str, size_t len);
 
-/* The same with "\n" for "\u000a", and so for all that have a letter. */
-void out_json_letters(struct out *o, const char *str, size_t len);
-
 void out_done(struct out *o);
 
 /* --- JSON, value by value: a document takes no more memory than what is not yet printed ----- */
@@ -142,7 +139,6 @@ void json_close(struct json *j, char bracket);
 void json_null(struct json *j);
 void json_bool(struct json *j, bool value);
 void json_u64(struct json *j, uint64_t value);
-void json_i64(struct json *j, int64_t value);
 void json_str(struct json *j, const char *value);
 void json_str_len(struct json *j, const char *value, size_t len);
 __attribute__((format(printf, 2, 3))) void json_real(

@@ -172,7 +172,8 @@ void cgroup_parse(const char *path, struct cgroup *ret)
 		*ret->unit = '\0';
 }
 
-bool cgroup_says(const struct cgroup *c)
+/* Whether it is a pod's, a container's or a job's. */
+static bool cgroup_says(const struct cgroup *c)
 {
 	return *c->pod_uid || *c->container_id || *c->slurm_job;
 }

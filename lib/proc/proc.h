@@ -234,9 +234,6 @@ struct cgroup {
 /* What @path says of who runs there; .path stays NULL. */
 void cgroup_parse(const char *path, struct cgroup *ret_cgroup);
 
-/* Whether it is a pod's, a container's or a job's. */
-bool cgroup_says(const struct cgroup *c);
-
 /* Returns where cgroup v2 is mounted, to be freed; NULL: nowhere, or no memory. @proc: "/proc". */
 char *cgroup_mount(const char *proc);
 
