@@ -331,10 +331,7 @@ void json_u64(struct json *j, uint64_t value)
 void json_str_len(struct json *j, const char *value, size_t len)
 {
 	json_value(j);
-	if (j->letters)
-		put_json(j->out, value, len, true);
-	else
-		out_json(j->out, value, len);
+	put_json(j->out, value, len, j->letters);
 }
 
 void json_str(struct json *j, const char *value)
