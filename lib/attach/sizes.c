@@ -18,8 +18,9 @@
 #define HIST_SHARDS_MAX 4
 #define MEMORY_MAX      (62U << 20)
 #define SLOTS_PER_CPU   (1U << 12)
-#define PROC_FEW        (1U << 13) /* of up to eight functions */
-#define PROC_MIN        (1U << 14)
+#define PROC_FEW        (1U << 13) /* of up to 8 functions */
+#define PROC_SOME       (1U << 15) /* of up to 64 */
+#define PROC_MIN        (1U << 14) /* of a large group a process calls few functions */
 #define PROC_MAX        (1U << 16)
 #define PROC_PER_FUNC   32
 #define PATHS_MIN       (1U << 10)
@@ -119,7 +120,7 @@ static uint32_t hist_shards(const struct engine_spec *spec, uint32_t stat_shards
 static uint32_t proc_cnt(const struct engine_spec *spec)
 {
 	uint32_t procs = power_of_two((uint64_t)spec->fn_cnt * PROC_PER_FUNC);
-	uint32_t min = spec->fn_cnt <= 8 ? PROC_FEW : PROC_MIN;
+	uint32_t min = spec->fn_cnt <= 8 ? PROC_FEW : spec->fn_cnt <= 64 ? PROC_SOME : PROC_MIN;
 
 	if (!spec->processes)
 		return 1;
