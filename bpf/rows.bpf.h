@@ -569,6 +569,34 @@ static __always_inline __u32 row_of(struct fsn_key *key, __u32 fn)
 }
 
 /*
+ * The same, where the last call of @fn on this CPU was counted first: most calls are like the one
+ * before.
+ */
+static __always_inline __u32 row_again(struct fsn_key *key, __u32 fn)
+{
+	struct fsn_stat *stat = stat_of(fn, bpf_get_smp_processor_id());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fsn_row *row;
+	__u64 seen;
+	__u32 i;
+
+	if (!stat)
+		return FSN_NO_ROW;
+	i = READ(stat->last_row) - 1;
+	row = i < fsn_row_cnt ? row_at(i) : NULL;
+	if (row) {
+		seen = READ(row->tag);
+		if (seen == row_tag(fn, task->tgid) &&
+			READ(row[AFTER(seen, 0)].start) == task->group_leader->start_boottime &&
+			key_is(AFTER(seen, i), key))
+			return i;
+	}
+	i = row_of(key, fn);
+	READ(stat->last_row) = (i & ~ROW_NEW) + 1;
+	return i;
+}
+
+/*
  * Counts a call of @key in row @i, which row_of() gave: @i becomes its number, or FSN_NO_ROW. What
  * it adds to sum n @value says, which is looked at one by one: there is no stack for all of them.
  */
@@ -601,7 +629,7 @@ static __noinline __u32 row_count(const struct pt_regs *ctx, __u32 fn, __u64 whe
 	if (fsn_key_late && keyed->late)
 		return FSN_ROW_LATE;
 	key_fill(ctx, keyed, &key);
-	i = row_of(&key, fn);
+	i = row_again(&key, fn);
 	row_called(i, keyed, &key);
 	i = row_launched(ctx, i, keyed, &key);
 	ROW_COUNT(i, keyed, &key, part_sum(ctx, &keyed->sum[n]));

@@ -36,6 +36,8 @@ struct fsn_stat {
 	/* Where programs keep to a bound on overhead (fsn_conf.shed_ns): */
 	unsigned int looked; /* when its cost was last looked at, CLOCK_MONOTONIC / 1,024 */
 	unsigned int one_of; /* N to follow one of N calls; 0: all */
+	unsigned int last_row; /* 1 + the row of keys of the last call; 0: none yet */
+	unsigned int pad;
 } __attribute__((aligned(64)));
 
 #define FSN_NS_MASK ((1ULL << FSN_NS_BITS) - 1)
