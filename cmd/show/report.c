@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A report: which functions it has, in which order, by which keys, and what came in an interval.
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,20 +9,6 @@
 #include "show/stats.h"
 
 /* --- words ---------------------------------------------------------------------------------- */
-
-const char *words_join(const char *const *words, size_t cnt, const char *between,
-	const char *last, char buf[WORDS_LEN])
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < cnt && len < WORDS_LEN; i++)
-		len += snprintf(buf + len, WORDS_LEN - len, "%s%s",
-			!i                    ? ""
-				: i + 1 < cnt ? between
-					      : last,
-			words[i]);
-	return buf;
-}
 
 const char *stats_sort_words(char buf[WORDS_LEN])
 {

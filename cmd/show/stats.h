@@ -173,11 +173,6 @@ double diff_percent(uint64_t before, uint64_t after);
 /* Growth in percent; false when it can't be said. */
 bool diff_change(const struct diff_func *d, enum figure_id id, double *ret_percent);
 
-/* Words with @between them, and @last before the last. */
-#define WORDS_LEN 400
-const char *words_join(const char *const *words, size_t cnt, const char *between,
-	const char *last, char buf[WORDS_LEN]);
-
 /* What --sort takes, and false when @name is none of it. */
 const char *stats_sort_words(char buf[WORDS_LEN]);
 bool stats_sort_parse(const char *name, enum figure_id *ret_sort);

@@ -217,6 +217,20 @@ const char *text_exits(unsigned int mask, char *buf, size_t size)
 	return buf;
 }
 
+const char *words_join(const char *const *words, size_t cnt, const char *between,
+	const char *last, char buf[WORDS_LEN])
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < cnt && len < WORDS_LEN; i++)
+		len += snprintf(buf + len, WORDS_LEN - len, "%s%s",
+			!i                    ? ""
+				: i + 1 < cnt ? between
+					      : last,
+			words[i]);
+	return buf;
+}
+
 /* --- names of functions --------------------------------------------------------------------- */
 
 struct long_name {
@@ -313,7 +327,7 @@ static char *shorten_at(const struct long_name *n, const char *other, size_t wid
 		column_at(n->name, at), dots(), number);
 }
 
-/* Of sorted names, which are not all the same, another one that is most like name @i. */
+/* The name most like name @i among sorted names, of which some differ. */
 static const char *other_name(const struct long_name *names, size_t cnt, size_t i)
 {
 	size_t before = i, after = i;

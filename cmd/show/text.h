@@ -106,6 +106,11 @@ const char *text_exit(unsigned int exit);
 /* "sampled", "counted only" or "left out"; NULL when nothing was given up. */
 const char *text_limit(enum limit limit);
 
+/* Words with @between them, and @last before the last. */
+#define WORDS_LEN 400
+const char *words_join(const char *const *words, size_t cnt, const char *between,
+	const char *last, char buf[WORDS_LEN]);
+
 /* Columns that a string takes: characters, of which each takes one here. */
 size_t text_columns(const char *s);
 
