@@ -62,6 +62,42 @@ struct preset_value syscall_value(const struct trace_field *f);
 /* Of "A..B", two events, where B begins; NULL: it is none. */
 const char *span_end(const char *func);
 
+/* --- kinds whose targets have names that can be listed -------------------------------------- */
+
+/* Requests for targets of one kind, and what is at hand while they are answered. */
+struct lookup {
+	const struct target_kind *kind;
+	struct targets *targets;
+	size_t first; /* of .targets, those of this look-up */
+	const struct request *req;
+	const char *text; /* the name that is asked for, */
+	bool glob;        /* or a pattern */
+	struct pattern pattern;
+	size_t hits;
+	bool suggests;  /* names are wanted for a hint: they live as long as .targets */
+	struct suggest near;
+	const char *namesake; /* equal but for what one of both has before a ':' */
+	void *by; /* the kind's own */
+};
+
+/* What such a kind has to say: .names() and .make(). */
+struct catalogue {
+	const char *none, *none_in; /* "no system call" 'NAME', "": of a name that is not there */
+	const char *hint;           /* if no name is near; or NULL */
+	const char *own_prefix;     /* before names, passed over; or NULL */
+	bool parents;               /* names have, or others write, a "CATEGORY:" before them */
+	int (*open)(struct lookup *l, struct err *err);
+	void (*close)(struct lookup *l);
+	/* lookup_offer() for each name; for one that is no pattern it may offer that one alone. */
+	int (*names)(struct lookup *l, struct err *err);
+	/* Fills in @ret_target but for its name. -ENOENT: it is not there, or no more. */
+	int (*make)(struct lookup *l, const char *name, const void *what,
+		struct target *ret_target, struct err *err);
+};
+
+/* Makes @name, which is @what, a target if it is meant. */
+_must_check_ int lookup_offer(struct lookup *l, const char *name, const void *what, struct err *err);
+
 /* .find() of @kind, if there are requests; after an error @targets has what it had before. */
 int target_kind_find(const struct target_kind *kind, struct libfind *finder,
 	const struct objects *objects, const struct request *const *reqs, size_t req_cnt,

@@ -108,115 +108,70 @@ static const struct object *object_of(struct finding *f, const char *module)
 	return object;
 }
 
-static int find_one(struct finding *f, const struct request *req, const struct kfunc *func,
-	bool glob)
+/* Those of modules are read for patterns, and for what the kernel itself has not. */
+static int kfunc_names(struct lookup *l, struct err *err)
 {
-	const char *refused = kfuncs_refuse(f->kfuncs, func);
-	struct target t = { .request = req, .offset = func->id, .site_offset = func->id,
-		.from_pattern = glob || req->optional };
-	bool plain = false;
-
-	t.object = object_of(f, func->module);
-	for (size_t i = f->first; i < f->targets->cnt; i++) {
-		struct target *other = &f->targets->target[i];
-
-		if (other->offset != func->id || other->object != t.object)
-			continue;
-		other->from_pattern &= glob || req->optional;
-		return 0;
-	}
-	t.symbol = targets_text(f->targets, func->name);
-	t.name = req->name && !glob ? req->name : t.symbol;
-	t.known = know(f, func, req->known, &plain);
-	t.how = plain ? KFUNC_FENTRY : KFUNC_MULTI;
-	if (refused)
-		t.refused = targets_text(f->targets, refused);
-	targets_add(f->targets, &t);
-	return 0;
-}
-
-/* In the hint the names that are near. */
-static int not_found(const struct finding *f, const char *text, struct err *err)
-{
-	const char *colon = strchr(text, ':'); /* MODULE:NAME of other tracers */
-	char hint[ERR_HINT_LEN];
-	struct suggest near;
-	size_t cnt;
-	const struct kfunc *funcs = kfuncs_all(f->kfuncs, &cnt);
-
-	err_set(err, -ENOENT, "no function '%s' in the kernel's BTF", text);
-	for (size_t i = 0; colon && i < cnt; i++)
-		if (!strcmp(funcs[i].name, colon + 1))
-			return err_hint(err, "did you mean 'k:%s'", funcs[i].name);
-	suggest_init(&near, text);
-	near.prefix = "k:";
-	for (size_t i = 0; i < cnt; i++)
-		suggest_offer(&near, funcs[i].name, NULL);
-	if (suggest_text(&near, hint, sizeof(hint)))
-		err_hint(err, "%s", hint);
-	return -ENOENT;
-}
-
-/* Those that @req means, from number @first on. */
-static int find_from(struct finding *f, const struct request *req, const struct pattern *pattern,
-	size_t first, size_t *ret_hits)
-{
-	const char *text = target_name_in(&target_kfunc, req->func);
-	bool glob = req->regex || pattern_is_glob(text);
-	size_t cnt;
+	struct finding *f = l->by;
+	size_t cnt, done = 0;
 	const struct kfunc *funcs = kfuncs_all(f->kfuncs, &cnt);
 	int code = 0;
 
-	for (size_t i = first; !code && i < cnt; i++) {
-		if (glob ? !pattern_match(pattern, funcs[i].name)
-			 : strcmp(funcs[i].name, text) != 0)
+	for (int modules = 0; !code && modules < 2; modules++) {
+		for (; !code && done < cnt; done++)
+			code = lookup_offer(l, funcs[done].name, &funcs[done], err);
+		if (code || modules || l->suggests || (l->hits && !l->glob))
 			continue;
-		++*ret_hits;
-		code = find_one(f, req, &funcs[i], glob);
-	}
-	return code;
-}
-
-static int find_request(struct finding *f, const struct request *req, struct err *err)
-{
-	const char *text = target_name_in(&target_kfunc, req->func);
-	_cleanup_pattern_ struct pattern pattern = {};
-	size_t hits = 0, cnt;
-	int code;
-
-	code = pattern_init(&pattern, req->regex ? PATTERN_REGEX : PATTERN_GLOB, text, err);
-	if (code)
-		return code;
-	kfuncs_all(f->kfuncs, &cnt);
-	code = find_from(f, req, &pattern, 0, &hits);
-	if (!code && (!hits || req->regex || pattern_is_glob(text))) {
 		kfuncs_add_modules(f->kfuncs);
-		if (code)
-			return code;
-		code = find_from(f, req, &pattern, cnt, &hits);
+		funcs = kfuncs_all(f->kfuncs, &cnt);
 	}
-	if (!code && !hits && req->optional)
-		targets_miss(f->targets, req);
-	return hits || req->optional ? 0 : not_found(f, text, err);
-}
-
-static int kfunc_find(struct libfind *finder, const struct objects *objects,
-	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
-	struct err *err)
-{
-	struct finding f = { .targets = targets, .first = targets->cnt };
-	_cleanup_kfuncs_ struct kfuncs *kfuncs = NULL;
-	int code;
-
-	f.errors = errno_type(targets);
-	f.types = btf_types_new(targets);
-	code = kfuncs_open(&kfuncs, err);
-	f.kfuncs = kfuncs;
-	for (size_t i = 0; !code && i < req_cnt; i++)
-		code = find_request(&f, reqs[i], err);
-	btf_types_free(f.types);
 	return code;
 }
+
+static int kfunc_make(
+	struct lookup *l, const char *name, const void *what, struct target *t, struct err *err)
+{
+	struct finding *f = l->by;
+	const struct kfunc *func = what;
+	const char *refused = kfuncs_refuse(f->kfuncs, func);
+	bool plain = false;
+
+	t->object = object_of(f, func->module);
+	t->offset = func->id;
+	t->symbol = targets_text(l->targets, func->name);
+	t->known = know(f, func, l->req->known, &plain);
+	t->how = plain ? KFUNC_FENTRY : KFUNC_MULTI;
+	if (refused)
+		t->refused = targets_text(l->targets, refused);
+	return 0;
+}
+
+static int kfunc_open(struct lookup *l, struct err *err)
+{
+	struct finding *f = targets_keep(l->targets, sizeof(*f));
+
+	*f = (struct finding) { .targets = l->targets, .first = l->first,
+		.errors = errno_type(l->targets), .types = btf_types_new(l->targets) };
+	l->by = f;
+	return kfuncs_open(&f->kfuncs, err);
+}
+
+static void kfunc_close(struct lookup *l)
+{
+	struct finding *f = l->by;
+
+	btf_types_free(f->types);
+	kfuncs_free(f->kfuncs);
+}
+
+static const struct catalogue functions = {
+	.none = "no function",
+	.none_in = " in the kernel's BTF",
+	.parents = true, /* MODULE:NAME of other tracers */
+	.open = kfunc_open,
+	.close = kfunc_close,
+	.names = kfunc_names,
+	.make = kfunc_make,
+};
 
 /* --- probes ----------------------------------------------------------------------------------- */
 
@@ -315,7 +270,7 @@ const struct target_kind target_kfunc = {
 	.word = "kfunc",
 	.most = 500,
 	.stacks = STACKS_OF_USER,
-	.find = kfunc_find,
+	.catalogue = &functions,
 	.plan = kfunc_plan,
 	.link = kfunc_link,
 	.is_stale = kfunc_is_stale,

@@ -60,13 +60,129 @@ const struct target_kind *target_kind_of(const char *func)
 	return kind ? kind : &target_user;
 }
 
+/* --- by name -------------------------------------------------------------------------------- */
+
+/* One that is asked for twice is one. */
+static void lookup_add(struct lookup *l, const struct target *t)
+{
+	for (size_t i = l->first; i < l->targets->cnt; i++) {
+		struct target *other = &l->targets->target[i];
+
+		if (other->offset != t->offset || other->object != t->object)
+			continue;
+		other->from_pattern &= t->from_pattern;
+		return;
+	}
+	targets_add(l->targets, t);
+}
+
+static const char *behind_colon(const char *name)
+{
+	const char *colon = strchr(name, ':');
+
+	return colon ? colon + 1 : name;
+}
+
+static void lookup_suggest(struct lookup *l, const char *name)
+{
+	suggest_offer(&l->near, name, NULL);
+	if (l->kind->catalogue->parents && !strchr(l->text, ':') != !strchr(name, ':') &&
+		!l->namesake && !strcmp(behind_colon(l->text), behind_colon(name)))
+		l->namesake = name;
+}
+
+int lookup_offer(struct lookup *l, const char *name, const void *what, struct err *err)
+{
+	struct target t = { .request = l->req, .from_pattern = l->glob || l->req->optional };
+	int code;
+
+	if (l->suggests) {
+		lookup_suggest(l, name);
+		return 0;
+	}
+	if (l->glob ? !pattern_match(&l->pattern, name) : strcmp(name, l->text) != 0)
+		return 0;
+	code = l->kind->catalogue->make(l, name, what, &t, err);
+	l->hits += l->glob || !code;
+	/* What went with its module meanwhile, or can't be read, is left out of a pattern. */
+	if (code)
+		return l->glob && (code == -ENOENT || code == -EBADMSG) ? 0 : code;
+	t.site_offset = t.offset;
+	t.name = l->req->name && !l->glob ? l->req->name : t.symbol;
+	lookup_add(l, &t);
+	return 0;
+}
+
+static int lookup_none(struct lookup *l, struct err *err)
+{
+	const struct catalogue *c = l->kind->catalogue;
+	char prefix[8], hint[ERR_HINT_LEN];
+
+	err_set(err, -ENOENT, "%s '%s'%s", c->none, l->text, c->none_in);
+	snprintf(prefix, sizeof(prefix), "%s:", l->kind->prefix);
+	suggest_init(&l->near, l->text);
+	l->near.prefix = prefix;
+	l->namesake = NULL;
+	l->suggests = true;
+	(void)!c->names(l, NULL);
+	l->suggests = false;
+	if (l->namesake)
+		return err_hint(err, "did you mean '%s%s'", prefix, l->namesake);
+	if (suggest_text(&l->near, hint, sizeof(hint)))
+		return err_hint(err, "%s", hint);
+	return c->hint ? err_hint(err, "%s", c->hint) : -ENOENT;
+}
+
+static int lookup_request(struct lookup *l, struct err *err)
+{
+	const struct catalogue *c = l->kind->catalogue;
+	size_t own = c->own_prefix ? strlen(c->own_prefix) : 0;
+	int code;
+
+	l->text = target_name_in(l->kind, l->req->func);
+	if (own && !l->req->regex && !strncmp(l->text, c->own_prefix, own))
+		l->text += own;
+	l->glob = l->req->regex || pattern_is_glob(l->text);
+	l->hits = 0;
+	code = pattern_init(
+		&l->pattern, l->req->regex ? PATTERN_REGEX : PATTERN_GLOB, l->text, err);
+	if (!code)
+		code = c->names(l, err);
+	pattern_done(&l->pattern);
+	if (l->hits || (code && code != -ENOENT))
+		return code;
+	if (!l->req->optional)
+		return lookup_none(l, err);
+	targets_miss(l->targets, l->req);
+	return 0;
+}
+
+static int lookup(const struct target_kind *kind, const struct request *const *reqs,
+	size_t req_cnt, struct targets *targets, struct err *err)
+{
+	struct lookup l = { .kind = kind, .targets = targets, .first = targets->cnt };
+	int code = kind->catalogue->open ? kind->catalogue->open(&l, err) : 0;
+
+	for (size_t i = 0; !code && i < req_cnt; i++) {
+		l.req = reqs[i];
+		code = lookup_request(&l, err);
+	}
+	if (kind->catalogue->close)
+		kind->catalogue->close(&l);
+	return code;
+}
+
 int target_kind_find(const struct target_kind *kind, struct libfind *finder,
 	const struct objects *objects, const struct request *const *reqs, size_t req_cnt,
 	struct targets *targets, struct err *err)
 {
 	size_t first = targets->cnt;
-	int code = req_cnt ? kind->find(finder, objects, reqs, req_cnt, targets, err) : 0;
+	int code = 0;
 
+	if (req_cnt && kind->catalogue)
+		code = lookup(kind, reqs, req_cnt, targets, err);
+	else if (req_cnt)
+		code = kind->find(finder, objects, reqs, req_cnt, targets, err);
 	if (code)
 		targets_cut(targets, first);
 	return code;

@@ -173,8 +173,9 @@ struct target_kind {
 	/*
 	 * Adds what @reqs, all of this kind, mean, and which optional ones mean nothing.
 	 * @objects are those of --lib or the preset, and may be none. @reqs are one or more.
-	 * Errors as of resolve_functions().
+	 * Errors as of resolve_functions(). NULL: by .catalogue.
 	 */
+	const struct catalogue *catalogue;
 	int (*find)(struct libfind *finder, const struct objects *objects,
 		const struct request *const *reqs, size_t req_cnt, struct targets *targets,
 		struct err *err);

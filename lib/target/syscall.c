@@ -177,7 +177,6 @@ static const char *traced_name(const char *name)
 /* One look-up: what it finds, and with what. */
 struct finding {
 	struct targets *targets;
-	size_t first;              /* of .targets, those of this look-up */
 	const struct preset_type *errors;
 	int tracefs;               /* or -1, and why */
 	const char *tracefs_why;
@@ -277,92 +276,59 @@ static bool name_of(unsigned int slot, char *buf, size_t size)
 	return name;
 }
 
-static int find_one(struct finding *f, const struct request *req, unsigned int slot,
-	const char *name, bool lenient)
+static int syscall_names(struct lookup *l, struct err *err)
 {
-	enum syscall_abi abi = slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT;
-	struct target t = { .request = req, .object = &syscalls, .offset = slot,
-		.site_offset = slot, .from_pattern = lenient };
+	char name[NAME_LEN];
+	int code = 0;
 
-	for (size_t i = f->first; i < f->targets->cnt; i++)
-		if (f->targets->target[i].offset == slot) {
-			f->targets->target[i].from_pattern &= lenient;
-			return 0;
-		}
-	t.symbol = targets_text(f->targets, name);
-	t.name = req->name ? req->name : t.symbol;
-	t.known = know(f, abi, syscall_name(abi, slot % SYSCALL_NUMBERS), req->known);
-	targets_add(f->targets, &t);
+	for (unsigned int slot = 0; !code && slot < 2 * SYSCALL_NUMBERS; slot++)
+		if (name_of(slot, name, sizeof(name)))
+			code = lookup_offer(l,
+				l->suggests ? targets_text(l->targets, name) : name, &slot, err);
+	return code;
+}
+
+static int syscall_make(
+	struct lookup *l, const char *name, const void *what, struct target *t, struct err *err)
+{
+	unsigned int slot = *(const unsigned int *)what;
+	enum syscall_abi abi = slot < SYSCALL_NUMBERS ? SYSCALL_NATIVE : SYSCALL_32BIT;
+
+	t->object = &syscalls;
+	t->offset = slot;
+	t->symbol = targets_text(l->targets, name);
+	t->known = know(l->by, abi, syscall_name(abi, slot % SYSCALL_NUMBERS), l->req->known);
 	return 0;
 }
 
-/* In the hint the names that are near. */
-static int not_found(const char *text, struct err *err)
+static int syscall_open(struct lookup *l, struct err *err)
 {
-	_cleanup_free_ char *names = xcalloc(2 * SYSCALL_NUMBERS, NAME_LEN);
-	char hint[ERR_HINT_LEN];
-	struct suggest near;
-
-	err_set(err, -ENOENT, "no system call '%s'", text);
-	suggest_init(&near, text);
-	near.prefix = "s:";
-	for (unsigned int slot = 0; slot < 2 * SYSCALL_NUMBERS; slot++)
-		if (name_of(slot, names + slot * NAME_LEN, NAME_LEN))
-			suggest_offer(&near, names + slot * NAME_LEN, NULL);
-	if (suggest_text(&near, hint, sizeof(hint)))
-		err_hint(err, "%s", hint);
-	return -ENOENT;
-}
-
-/* The kernel's own name of a call has a prefix. */
-static const char *name_in(const struct request *req)
-{
-	const char *text = target_name_in(&target_syscall, req->func);
-
-	return strncmp(text, "sys_", 4) || req->regex ? text : text + 4;
-}
-
-static int find_request(struct finding *f, const struct request *req, struct err *err)
-{
-	const char *text = name_in(req);
-	bool glob = req->regex || pattern_is_glob(text);
-	_cleanup_pattern_ struct pattern pattern = {};
-	char name[NAME_LEN];
-	size_t hits = 0;
-	int code;
-
-	code = pattern_init(&pattern, req->regex ? PATTERN_REGEX : PATTERN_GLOB, text, err);
-	if (code)
-		return code;
-	for (unsigned int slot = 0; !code && slot < 2 * SYSCALL_NUMBERS; slot++) {
-		if (!name_of(slot, name, sizeof(name)) ||
-			(glob ? !pattern_match(&pattern, name) : strcmp(name, text) != 0))
-			continue;
-		hits++;
-		code = find_one(f, req, slot, name, glob || req->optional);
-	}
-	if (!code && !hits && req->optional)
-		targets_miss(f->targets, req);
-	return hits || req->optional ? 0 : not_found(text, err);
-}
-
-static int syscall_find(struct libfind *finder, const struct objects *objects,
-	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
-	struct err *err)
-{
-	struct finding f = { .targets = targets, .first = targets->cnt, .tracefs = -1 };
-	_cleanup_close_ int tracefs = -1;
+	struct finding *f = targets_keep(l->targets, sizeof(*f));
 	struct err why = {};
-	int code = 0;
 
-	f.errors = errno_type(targets);
-	tracefs = tracefs_open(&why);
-	f.tracefs = tracefs;
-	f.tracefs_why = tracefs < 0 ? targets_text(targets, why.msg) : NULL;
-	for (size_t i = 0; !code && i < req_cnt; i++)
-		code = find_request(&f, reqs[i], err);
-	return code;
+	*f = (struct finding) { l->targets, errno_type(l->targets), tracefs_open(&why), NULL };
+	if (f->tracefs < 0)
+		f->tracefs_why = targets_text(l->targets, why.msg);
+	l->by = f;
+	return 0;
 }
+
+static void syscall_close(struct lookup *l)
+{
+	struct finding *f = l->by;
+
+	f->tracefs = close_fd(f->tracefs);
+}
+
+static const struct catalogue calls = {
+	.none = "no system call",
+	.none_in = "",
+	.own_prefix = "sys_", /* of the kernel's functions */
+	.open = syscall_open,
+	.close = syscall_close,
+	.names = syscall_names,
+	.make = syscall_make,
+};
 
 /* --- probes --------------------------------------------------------------------------------- */
 
@@ -432,7 +398,7 @@ const struct target_kind target_syscall = {
 	.most = SYSCALLS_MOST,
 	.has_paths = true,
 	.stacks = STACKS_OF_USER,
-	.find = syscall_find,
+	.catalogue = &calls,
 	.plan = syscall_plan,
 	.link = syscall_link,
 	.is_stale = never_stale,

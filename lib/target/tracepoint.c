@@ -117,131 +117,72 @@ static struct known_event *know(struct targets *targets, const struct trace_even
 
 /* --- by name -------------------------------------------------------------------------------- */
 
-struct finding {
-	struct targets *targets;
-	size_t first; /* of .targets, those of this look-up */
+struct tracing {
 	int tracefs;
 	struct trace_names names; /* read when they are first needed */
 };
 
-static int names_of(struct finding *f, struct err *err)
+static int tracepoint_open(struct lookup *l, struct err *err)
 {
-	return f->names.cnt ? 0 : tracefs_names(f->tracefs, &f->names, err);
+	struct tracing *by = targets_keep(l->targets, sizeof(*by));
+
+	*by = (struct tracing) { .tracefs = tracefs_open(err) };
+	l->by = by;
+	return by->tracefs < 0 ? by->tracefs : 0;
 }
 
-static int find_one(struct finding *f, const struct request *req, const char *name,
-	bool lenient, struct err *err)
+static void tracepoint_close(struct lookup *l)
+{
+	struct tracing *by = l->by;
+
+	trace_names_done(&by->names);
+	by->tracefs = close_fd(by->tracefs);
+}
+
+static int tracepoint_names(struct lookup *l, struct err *err)
+{
+	struct tracing *by = l->by;
+	int code = 0;
+
+	if (!l->glob && !l->suggests)
+		return strchr(l->text, ':') ? lookup_offer(l, l->text, NULL, err) : -ENOENT;
+	if (!by->names.cnt)
+		code = tracefs_names(by->tracefs, &by->names, err);
+	for (size_t i = 0; !code && i < by->names.cnt; i++)
+		code = lookup_offer(l, by->names.names[i], NULL, err);
+	return code;
+}
+
+static int tracepoint_make(
+	struct lookup *l, const char *name, const void *what, struct target *t, struct err *err)
 {
 	_cleanup_trace_event_ struct trace_event event = {};
-	struct target t = { .request = req, .object = &tracepoints, .from_pattern = lenient };
+	const struct tracing *by = l->by;
 	const char *colon = strchr(name, ':');
 	_cleanup_free_ char *category = xstrndup(name, colon - name);
 	struct known_event *known;
-	int code;
+	int code = tracefs_event(by->tracefs, category, colon + 1, &event, err);
 
-	for (size_t i = f->first; i < f->targets->cnt; i++)
-		if (!strcmp(f->targets->target[i].symbol, name)) {
-			f->targets->target[i].from_pattern &= lenient;
-			return 0;
-		}
-	code = tracefs_event(f->tracefs, category, colon + 1, &event, err);
 	if (code)
 		return code;
-	known = know(f->targets, &event, category, req->known);
-	t.symbol = targets_text(f->targets, name);
-	t.name = req->name && !lenient ? req->name : t.symbol;
-	t.known = &known->func;
-	t.event = &known->event;
-	t.offset = t.site_offset = event.id;
-	targets_add(f->targets, &t);
+	known = know(l->targets, &event, category, l->req->known);
+	t->object = &tracepoints;
+	t->offset = event.id;
+	t->symbol = targets_text(l->targets, name);
+	t->known = &known->func;
+	t->event = &known->event;
 	return 0;
 }
 
-/* In the hint the names that are near. */
-static int not_found(struct finding *f, const char *text, struct err *err)
-{
-	const char *colon = strchr(text, ':');
-	char hint[ERR_HINT_LEN];
-	struct suggest near;
-
-	err_set(err, -ENOENT, "no tracepoint '%s'", text);
-	if (names_of(f, NULL))
-		return -ENOENT;
-	suggest_init(&near, text);
-	near.prefix = "t:";
-	for (size_t i = 0; i < f->names.cnt; i++) {
-		const char *event = strchr(f->names.names[i], ':') + 1;
-
-		suggest_offer(&near, f->names.names[i], NULL);
-		if (!colon && !strcmp(event, text))
-			return err_hint(err, "did you mean 't:%s'", f->names.names[i]);
-	}
-	if (suggest_text(&near, hint, sizeof(hint)))
-		err_hint(err, "%s", hint);
-	return -ENOENT;
-}
-
-static int find_pattern(struct finding *f, const struct request *req, const char *text,
-	size_t *ret_hits, struct err *err)
-{
-	_cleanup_pattern_ struct pattern pattern = {};
-	int code = pattern_init(
-		&pattern, req->regex ? PATTERN_REGEX : PATTERN_GLOB, text, err);
-
-	if (!code)
-		code = names_of(f, err);
-	for (size_t i = 0; !code && i < f->names.cnt; i++) {
-		if (!pattern_match(&pattern, f->names.names[i]))
-			continue;
-		(*ret_hits)++;
-		code = find_one(f, req, f->names.names[i], true, err);
-		/* What went with its module meanwhile, or can't be read, is left out. */
-		if (code == -ENOENT || code == -EBADMSG)
-			code = 0;
-	}
-	return code;
-}
-
-static int find_request(struct finding *f, const struct request *req, struct err *err)
-{
-	const char *text = target_name_in(&target_tracepoint, req->func);
-	bool glob = req->regex || pattern_is_glob(text);
-	size_t hits = 0;
-	int code;
-
-	if (glob) {
-		code = find_pattern(f, req, text, &hits, err);
-		if (!code && !hits)
-			code = not_found(f, text, err);
-	} else {
-		code = strchr(text, ':') ? find_one(f, req, text, req->optional, err) : -ENOENT;
-		if (code == -ENOENT)
-			code = not_found(f, text, err);
-	}
-	if (code == -ENOENT && req->optional) {
-		targets_miss(f->targets, req);
-		return 0;
-	}
-	return code;
-}
-
-static int tracepoint_find(struct libfind *finder, const struct objects *objects,
-	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
-	struct err *err)
-{
-	struct finding f = { .targets = targets, .first = targets->cnt };
-	_cleanup_close_ int tracefs = -1;
-	int code = 0;
-
-	tracefs = tracefs_open(err);
-	if (tracefs < 0)
-		return tracefs;
-	f.tracefs = tracefs;
-	for (size_t i = 0; !code && i < req_cnt; i++)
-		code = find_request(&f, reqs[i], err);
-	trace_names_done(&f.names);
-	return code;
-}
+static const struct catalogue events = {
+	.none = "no tracepoint",
+	.none_in = "",
+	.parents = true,
+	.open = tracepoint_open,
+	.close = tracepoint_close,
+	.names = tracepoint_names,
+	.make = tracepoint_make,
+};
 
 /* --- probes --------------------------------------------------------------------------------- */
 
@@ -268,7 +209,7 @@ const struct target_kind target_tracepoint = {
 	.is_event = true,
 	.stacks = STACKS_OF_THREADS,
 	.most = EVENTS_MOST,
-	.find = tracepoint_find,
+	.catalogue = &events,
 	.plan = tracepoint_plan,
 	.link = event_link,
 	.is_stale = never_stale,

@@ -43,75 +43,32 @@ static const struct preset_func known = {
 	.ret = { .kind = TYPE_VOID },
 };
 
-static int add_wait(struct targets *targets, const struct request *req, enum wait wait)
+static int wait_names(struct lookup *l, struct err *err)
 {
-	struct target t = { .request = req, .object = &scheduler, .known = &known,
-		.symbol = names[wait], .offset = wait, .site_offset = wait };
+	int code = 0;
 
-	t.name = req->name ? req->name : t.symbol;
-	targets_add(targets, &t);
+	for (size_t i = 0; !code && i < WAIT_CNT; i++)
+		code = lookup_offer(l, names[i], &names[i], err);
+	return code;
+}
+
+static int wait_make(
+	struct lookup *l, const char *name, const void *what, struct target *t, struct err *err)
+{
+	t->object = &scheduler;
+	t->known = &known;
+	t->symbol = name;
+	t->offset = (const char *const *)what - names;
 	return 0;
 }
 
-static int find_request(struct targets *targets, const struct request *req, struct err *err)
-{
-	const char *text = target_name_in(&target_wait, req->func);
-	_cleanup_pattern_ struct pattern pattern = {};
-	size_t before = targets->cnt;
-	struct suggest near;
-	char hint[ERR_HINT_LEN];
-	int code = pattern_init(&pattern, req->regex ? PATTERN_REGEX : PATTERN_GLOB, text, err);
-
-	if (code)
-		return code;
-	suggest_init(&near, text);
-	near.prefix = "w:";
-	for (size_t i = 0; !code && i < WAIT_CNT; i++) {
-		suggest_offer(&near, names[i], NULL);
-		if (pattern_match(&pattern, names[i]) && add_wait(targets, req, i))
-			code = err_sys(err, -ENOMEM, "cannot list waits");
-	}
-	if (code || targets->cnt > before)
-		return code;
-	if (req->optional) {
-		targets_miss(targets, req);
-		return 0;
-	}
-	err_set(err, -ENOENT, "threads have no wait '%s'", text);
-	if (suggest_text(&near, hint, sizeof(hint)))
-		return err_hint(err, "%s", hint);
-	return err_hint(err, "use 'w:%s' or 'w:%s'", names[0], names[1]);
-}
-
-/* One that is asked for twice is one. */
-static void fold(struct targets *targets, size_t first)
-{
-	size_t cnt = first;
-
-	for (size_t i = first; i < targets->cnt; i++) {
-		size_t k = first;
-
-		while (k < cnt && targets->target[k].offset != targets->target[i].offset)
-			k++;
-		if (k == cnt)
-			targets->target[cnt++] = targets->target[i];
-	}
-	targets->cnt = cnt;
-}
-
-static int wait_find(struct libfind *finder, const struct objects *objects,
-	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
-	struct err *err)
-{
-	size_t first = targets->cnt;
-	int code = 0;
-
-	for (size_t i = 0; !code && i < req_cnt; i++)
-		code = find_request(targets, reqs[i], err);
-	if (!code)
-		fold(targets, first);
-	return code;
-}
+static const struct catalogue waits = {
+	.none = "threads have no wait",
+	.none_in = "",
+	.hint = "use 'w:off-cpu' or 'w:run-queue'",
+	.names = wait_names,
+	.make = wait_make,
+};
 
 static int wait_plan(struct draft *draft, size_t first, size_t cnt,
 	const struct plan_rules *rules, struct err *err)
@@ -154,7 +111,7 @@ const struct target_kind target_wait = {
 	.is_wait = true,
 	.stacks = STACKS_OF_THREADS,
 	.tax = "each switch of every CPU to another thread takes some 300 to 400 ns longer",
-	.find = wait_find,
+	.catalogue = &waits,
 	.plan = wait_plan,
 	.link = wait_link,
 	.lacks_cgroup = wait_lacks_cgroup,
