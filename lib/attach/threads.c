@@ -156,17 +156,9 @@ static struct thread_file *file_of(struct thread_stacks *s, pid_t pid, const str
 
 static const struct fsn_unwind_row *row_at(const struct unwind_rows *rows, uint64_t offset)
 {
-	size_t low = 0, high = rows->cnt;
+	size_t next = FIRST_WHERE(rows->cnt, i, rows->rows[i].offset > offset);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (rows->rows[mid].offset <= offset)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? &rows->rows[low - 1] : NULL;
+	return next ? &rows->rows[next - 1] : NULL;
 }
 
 /* --- the stack ---------------------------------------------------------------------------------- */

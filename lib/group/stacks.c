@@ -213,8 +213,8 @@ static void read_pieces(struct perf_map *m)
 
 const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr)
 {
-	size_t low = 0, high;
 	struct perf_map *m;
+	size_t next;
 
 	for (m = *maps; m && m->pid != pid; m = m->next)
 		;
@@ -224,15 +224,8 @@ const char *perf_map_name(struct perf_map **maps, pid_t pid, uint64_t addr)
 		*maps = m;
 		read_pieces(m);
 	}
-	for (high = m->cnt; low < high;) {
-		size_t mid = low + (high - low) / 2;
-
-		if (m->pieces[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && addr < m->pieces[low - 1].end ? m->pieces[low - 1].name : NULL;
+	next = FIRST_WHERE(m->cnt, i, m->pieces[i].start > addr);
+	return next && addr < m->pieces[next - 1].end ? m->pieces[next - 1].name : NULL;
 }
 
 /*
@@ -760,8 +753,8 @@ static void read_symbols(struct stacks *s)
 /* As flame graphs have it: "do_nanosleep_[k]". */
 static char *kernel_name(struct stacks *s, uint64_t addr)
 {
-	size_t lo = 0, hi, mid;
 	bool loaded;
+	size_t next;
 
 	if (!s->symbols_read)
 		read_symbols(s);
@@ -770,15 +763,9 @@ static char *kernel_name(struct stacks *s, uint64_t addr)
 	if (loaded && !s->loaded_read)
 		read_symbols(s);
 	s->loaded_read |= loaded;
-	for (hi = s->symbol_cnt; lo < hi;) {
-		mid = (lo + hi) / 2;
-		if (s->symbols[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? xasprintf("%s_[k]", s->symbols[lo - 1].name)
-		  : xasprintf("0x%llx_[k]", (unsigned long long)addr);
+	next = FIRST_WHERE(s->symbol_cnt, i, s->symbols[i].addr > addr);
+	return next ? xasprintf("%s_[k]", s->symbols[next - 1].name)
+		    : xasprintf("0x%llx_[k]", (unsigned long long)addr);
 }
 
 /* --- all of them ------------------------------------------------------------------------------- */
