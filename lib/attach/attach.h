@@ -180,12 +180,6 @@ _must_check_ int shed_new(const struct draft *draft, const struct attach_opts *o
  */
 struct procs;
 
-/*
- * Looks among @procs for processes that map the files of a shed_new_group() by now, and begins a new span.
- * Returns false if the group is gone, or nothing is left to do.
- */
-bool shed_look(struct shed *s, struct procs *procs);
-
 void shed_free(struct shed *s);
 
 /* To be called when shed_left_ns() is over. Takes the lock of @fs where there is something to do. */

@@ -621,7 +621,11 @@ static int shed_new_group(
 	return 0;
 }
 
-bool shed_look(struct shed *s, struct procs *procs)
+/*
+ * Looks among @procs for processes that map the files of a shed_new_group() by now, and begins a
+ * new span. Returns false if the group is gone, or nothing is left to do.
+ */
+static bool shed_look(struct shed *s, struct procs *procs)
 {
 	if (!shed_is_there(s))
 		return false;

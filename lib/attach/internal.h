@@ -54,18 +54,6 @@ void stack_file_done(struct stack_file *file); /* but for .page */
 typedef void (*stack_progress_fn)(uint64_t bytes, uint64_t total, void *arg);
 void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn progress, void *arg);
 
-/*
- * Tables of files, for the maps MAPID_TABLES, MAPID_STACK_FILES, MAPID_FILE_OF and
- * MAPID_PYTHONS. tables_add() makes one, which counts from tables_write() on. Files that have no room, or whose .eh_frame is
- * damaged, have none: tables_left_out(). -ENOMEM and what bpf(2) gives.
- */
-struct tables;
-void tables_free(struct tables *t);
-/* One more, and why if it is the first. */
-void leave_out(struct left_out *l, const char *why);
-DEFINE_CLEANUP(tables, struct tables *, tables_free)
-#define _cleanup_tables_ __cleanup(cleanup_tables)
-
 struct engine;
 
 /*

@@ -160,6 +160,11 @@ void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn pr
 
 /* --- those of a group -------------------------------------------------------------------------- */
 
+/*
+ * tables_add() makes the table of a file, which counts from tables_write() on. Files that have no
+ * room, or whose .eh_frame is damaged, have none: tables_left_out(). Errors are those of bpf(2).
+ */
+
 /* Those of a group, whose maps these are, and what is to be added to them. */
 struct tables {
 	int tables_fd, files_fd, ids_fd; /* MAPID_TABLES, MAPID_STACK_FILES, MAPID_FILE_OF */
@@ -173,12 +178,15 @@ struct tables {
 	struct left_out left_out;
 };
 
-void tables_free(struct tables *t)
+static void tables_free(struct tables *t)
 {
 	for (uint32_t i = 0; t && i < t->cnt; i++)
 		close(t->fd[i]);
 	free(t);
 }
+
+DEFINE_CLEANUP(tables, struct tables *, tables_free)
+#define _cleanup_tables_ __cleanup(cleanup_tables)
 
 void stack_file_done(struct stack_file *file)
 {
@@ -221,7 +229,8 @@ static struct left_out *tables_left_out(struct tables *t)
 	return &t->left_out;
 }
 
-void leave_out(struct left_out *l, const char *why)
+/* One more, and why if it is the first. */
+static void leave_out(struct left_out *l, const char *why)
 {
 	if (!l->cnt++)
 		snprintf(l->why, sizeof(l->why), "%.*s", (int)sizeof(l->why) - 1, why);
