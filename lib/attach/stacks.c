@@ -161,8 +161,8 @@ void stack_files_read(struct stack_file *files, size_t cnt, stack_progress_fn pr
 /* --- those of a group -------------------------------------------------------------------------- */
 
 /*
- * tables_add() makes the table of a file, which counts from tables_write() on. Files that have no
- * room, or whose .eh_frame is damaged, have none: tables_left_out(). Errors are those of bpf(2).
+ * tables_add() makes the table of a file, which counts from tables_write() on. Files have no table
+ * if the tables are full or .eh_frame is damaged: tables_left_out(). Errors are those of bpf(2).
  */
 
 /* Those of a group, whose maps these are, and what is to be added to them. */

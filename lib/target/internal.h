@@ -70,32 +70,32 @@ struct lookup {
 	struct targets *targets;
 	size_t first; /* of .targets, those of this look-up */
 	const struct request *req;
-	const char *text; /* the name that is asked for, */
-	bool glob;        /* or a pattern */
+	const char *text; /* the requested name or, with .glob, the pattern */
+	bool glob;
 	struct pattern pattern;
 	size_t hits;
-	bool suggests;  /* names are wanted for a hint: they live as long as .targets */
+	bool suggests;  /* .names() collects names for a hint; they live as long as .targets */
 	struct suggest near;
-	const char *namesake; /* equal but for what one of both has before a ':' */
+	const char *namesake; /* the same name with or without a "CATEGORY:" before it */
 	void *by; /* the kind's own */
 };
 
-/* What such a kind has to say: .names() and .make(). */
+/* A kind's names and targets. */
 struct catalogue {
-	const char *none, *none_in; /* "no system call" 'NAME', "": of a name that is not there */
-	const char *hint;           /* if no name is near; or NULL */
-	const char *own_prefix;     /* before names, passed over; or NULL */
-	bool parents;               /* names have, or others write, a "CATEGORY:" before them */
+	const char *none, *none_in; /* error for an unknown name: "no wait" 'NAME' "" */
+	const char *hint;           /* the hint if no name is similar; or NULL */
+	const char *own_prefix;     /* a prefix of names that is skipped; or NULL */
+	bool parents;               /* names may have a "CATEGORY:" before them */
 	int (*open)(struct lookup *l, struct err *err);
 	void (*close)(struct lookup *l);
-	/* lookup_offer() for each name; for one that is no pattern it may offer that one alone. */
+	/* Calls lookup_offer() for each name, or without .glob for .text alone. */
 	int (*names)(struct lookup *l, struct err *err);
-	/* Fills in @ret_target but for its name. -ENOENT: it is not there, or no more. */
+	/* Fills in @ret_target except for its name. -ENOENT if it does not exist any more. */
 	int (*make)(struct lookup *l, const char *name, const void *what,
 		struct target *ret_target, struct err *err);
 };
 
-/* Makes @name, which is @what, a target if it is meant. */
+/* Adds a target for @name if the request matches it. @what is the kind's record of it. */
 _must_check_ int lookup_offer(struct lookup *l, const char *name, const void *what, struct err *err);
 
 /* .find() of @kind, if there are requests; after an error @targets has what it had before. */

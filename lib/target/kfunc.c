@@ -108,7 +108,7 @@ static const struct object *object_of(struct finding *f, const char *module)
 	return object;
 }
 
-/* Those of modules are read for patterns, and for what the kernel itself has not. */
+/* Reads functions of modules only for patterns and for names that the kernel itself lacks. */
 static int kfunc_names(struct lookup *l, struct err *err)
 {
 	struct finding *f = l->by;

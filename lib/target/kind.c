@@ -62,7 +62,7 @@ const struct target_kind *target_kind_of(const char *func)
 
 /* --- by name -------------------------------------------------------------------------------- */
 
-/* One that is asked for twice is one. */
+/* Adds each target once, however many requests match it. */
 static void lookup_add(struct lookup *l, const struct target *t)
 {
 	for (size_t i = l->first; i < l->targets->cnt; i++) {
@@ -104,7 +104,7 @@ int lookup_offer(struct lookup *l, const char *name, const void *what, struct er
 		return 0;
 	code = l->kind->catalogue->make(l, name, what, &t, err);
 	l->hits += l->glob || !code;
-	/* What went with its module meanwhile, or can't be read, is left out of a pattern. */
+	/* A pattern skips names whose module was removed meanwhile, and unreadable events. */
 	if (code)
 		return l->glob && (code == -ENOENT || code == -EBADMSG) ? 0 : code;
 	t.site_offset = t.offset;
