@@ -3,7 +3,7 @@
  * Functions of the kernel, in two ways.
  *
  * By trampolines (fentry, fexit), a program of its own for each function, loaded from one by
- * lib/attach/clones.c: entry and end of a call are seen from one frame of the stack, whose
+ * lib/attach/links.c: entry and end of a call are seen from one frame of the stack, whose
  * address is the call's place. Each call that is seen to begin is seen to end, however many wait
  * in the function: nothing has to be kept of them but that frame.
  *

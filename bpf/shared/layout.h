@@ -142,7 +142,7 @@ struct fsn_cond {
  * Behind the records stand two rows for each function, which only commands touch: what
  * processes together had that have ended, and whose records were given up. By ctl.fold's
  * last bit one row counts, and the records that are marked with that bit don't any more:
- * they are in it (lib/stats/procs.c). A row has no process, and the epoch of the baseline.
+ * they are in it (lib/stats/detail.c). A row has no process, and the epoch of the baseline.
  */
 #define FSN_PROC_TGID_SHIFT  20
 #define FSN_PROC_SHARD_SHIFT 42

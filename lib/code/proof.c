@@ -11,7 +11,7 @@
 // stacks, unknown callees are allowed, unless a function of the file reads frames.
 //
 // The kernel tracks 64 nested calls with return probes, so recursive functions have none.
-// Signal handlers are not in the code: fsn_session() and target/hazard.c deal with these.
+// Signal handlers are not in the code: fsn_session() and target/user.c deal with these.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
