@@ -95,8 +95,6 @@ void requests_hint_notation(const struct request *const *reqs, size_t req_cnt, s
 			return;
 }
 
-/* --- functions and libraries that a draft is asked for ------------------------------------- */
-
 /* --- libraries ------------------------------------------------------------------------------ */
 
 /* Adds the libraries that @names mean; errors as of libfind_get(). */
@@ -301,8 +299,6 @@ static int requests_make(struct requests *r, struct libfind *finder,
 		request_launches(r);
 	return code;
 }
-
-/* --- choosing the functions of a group and planning their probes --------------------------- */
 
 /* --- in which libraries --------------------------------------------------------------------- */
 

@@ -444,8 +444,6 @@ void go_place_declared(struct preset_arg *args, size_t cnt)
 	}
 }
 
-/* --- types by DWARF: what an entry is, and how a value of it is passed --------------------- */
-
 /* --- one type ------------------------------------------------------------------------------- */
 
 static bool dwarf_is_cxx(int language)

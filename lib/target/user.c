@@ -339,8 +339,6 @@ static int hazard_find(struct draft *draft, const struct object *object, char *w
 	return code;
 }
 
-/* --- functions of programs and libraries: by symbols, with breakpoints in the file's pages --- */
-
 /* --- rules for files: whose functions may have return probes, and whose none at all --------- */
 
 /* glibc's own libraries; what they need is among them. */
