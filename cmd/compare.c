@@ -250,7 +250,7 @@ static int run(struct globals *g, int argc, char **argv)
 const struct command cmd_compare = { "compare", "FILE FILE...", "nodes' saved statistics: who stands out",
 	run, ON_COMPARE, "FILE FILE...",
 	"Compare saved statistics of several nodes, or ranks: who is behind, differs,\n"
-	"is slower than the others. FILE is what 'stats --save' or 'stats -i' with\n"
+	"is slower than the others. FILE is what 'stats --json -o' or 'stats -i' with\n"
 	"--json wrote on one node, or NODE=FILE.\v"
 	"Behind is who made no call in two intervals while most others did.\n"
 	"Examples:\n"

@@ -25,7 +25,7 @@ static void print_report(const struct globals *g, const struct feature_report *r
 	printf("\nattach uses %s%s; return probes %s%s\n",
 		r->link ? link_mode_name(r->link) : "nothing: it cannot attach",
 		r->link ? " links" : "",
-		r->rules.return_unsafe ? "only with --exit return"
+		r->rules.return_unsafe ? "only with --probe exit=return"
 				       : "where a function is known to be safe",
 		!r->facts[FEATURE_EXPERIMENTS + EXPERIMENT_NOP5].title ? ""
 			: r->rules.nop5_unsafe ? "; 5-byte nops are stepped over"

@@ -365,8 +365,8 @@ static int run(struct globals *g, int argc, char **argv)
 		return list_allocations(g, &o.words, l);
 	if (l->lines)
 		return cmd_usage(g, "--lines goes with 'list inflight' and 'list allocations'");
-	if (l->by || l->min_bytes)
-		return cmd_usage(g, "--by and --min go with 'list allocations'");
+	if (l->by || l->min_bytes || l->top)
+		return cmd_usage(g, "--by and --top go with 'list allocations'");
 	if (l->all || l->stacks || option_given("older-than"))
 		return cmd_usage(g, "--all, --older-than and --stack go with 'list inflight'");
 	if (l->verbose && (!strcmp(what, "functions") || !strcmp(what, "presets") ||

@@ -258,7 +258,7 @@ static void add_row(struct holding *h, const struct held *held, uint64_t age_ns)
 
 static void show(struct holding *h)
 {
-	for (size_t i = 0; i < h->cnt; i++) {
+	for (size_t i = 0, shown = 0; i < h->cnt && (!h->choice->top || shown < h->choice->top); i++) {
 		const struct held *held = &h->held[i];
 		uint64_t since = held->live.oldest_ns;
 		uint64_t age_ns = since && since < h->now_ns ? h->now_ns - since : 0;
@@ -266,6 +266,7 @@ static void show(struct holding *h)
 		if (held->live.bytes < h->choice->min_bytes)
 			continue;
 		h->any = true;
+		shown++;
 		if (h->doc) {
 			add_json(h, held, age_ns);
 			continue;
@@ -310,8 +311,8 @@ static int choose_by(struct holding *h, const struct group_keys *keys, int *ret_
 		return 0;
 	err_set(err, -ERR_USAGE, "group '%s' does not know the %s of its calls",
 		group_info(h->group).name, words[h->by]);
-	return err_hint(err, "attach the group again with --replace --memory %s",
-		h->by == ALLOCATIONS_BY_STACK ? "--stacks all" : "--key caller");
+	return err_hint(err, "attach the group again with --replace --with memory --by %s",
+		h->by == ALLOCATIONS_BY_STACK ? "stack" : "caller");
 }
 
 static int add_group(
@@ -393,7 +394,7 @@ int list_allocations(
 		if (!group_info(groups.group[i]).memory) {
 			if (groups_named.cnt)
 				cmd_note(g,
-					"group '%s' does not follow memory: attach the group again with --replace --memory",
+					"group '%s' does not follow memory: attach the group again with --replace --with memory",
 					group_info(groups.group[i]).name);
 			continue;
 		}
@@ -405,7 +406,7 @@ int list_allocations(
 										   : EXIT_DONE;
 	if (h.lost)
 		cmd_note(g,
-			"%llu blocks found no room and are not here: attach the group again with --replace --blocks N",
+			"%llu blocks found no room and are not here: attach the group again with --replace --limit allocations=N",
 			(unsigned long long)h.lost);
 	if (h.bulk_frees && h.any)
 		cmd_note(g, "%llu call%s may have given back all memory of a device or context: what is here from before may be of that",

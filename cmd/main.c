@@ -64,14 +64,14 @@ static const struct habit {
 	{ "trace", "run LIB:FUNCTION --stream" },
 	{ "strace", "run syscalls -p PID --stream" },
 	{ "funccount", "run LIB:FUNCTION --count" },
-	{ "funclatency", "run LIB:FUNCTION --hist" },
+	{ "funclatency", "run LIB:FUNCTION --show hist" },
 	{ "offcputime", "run off-cpu -p PID --by stack" },
 	{ "offwaketime", "run off-cpu -p PID --by waker" },
-	{ "memleak", "run malloc -p PID --memory" },
+	{ "memleak", "run malloc -p PID --with memory" },
 	{ "probe", "attach GROUP LIB:FUNCTION" },
 	{ "ltrace", "run LIB:FUNCTION -p PID --stream" },
 	{ "sched", "run run-queue -d 10" },
-	{ "runqlat", "run run-queue -d 10 --hist" },
+	{ "runqlat", "run run-queue -d 10 --show hist" },
 	{ "syscount", "run syscalls -p PID -d 10" },
 	{ "stackcount", "run LIB:FUNCTION --by stack" },
 	{ "execsnoop", "run t:sched:sched_process_exec --stream" },
@@ -188,6 +188,10 @@ int main(int argc, char **argv)
 
 		g.command = "version";
 		return check_stdout(&g, run_version(&g, 1, version_argv));
+	}
+	if (first.run) {
+		g.command = "run";
+		return check_stdout(&g, cmd_run.run(&g, argc, argv));
 	}
 	if (!first.command) {
 		print_usage(stderr);

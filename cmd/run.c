@@ -7,9 +7,10 @@
 #include "internal.h"
 
 /* Without a group --pid alone makes a summary; these need one. */
-#define NOT_OF_SUMMARY                                                                \
-	"config name lib regex json pretty format stream interval watch by sort key sum stacks " \
-	"slow output save diff fail-if count sample memory children tid cpu comm uid cgroup if"
+#define NOT_OF_SUMMARY                                                                       \
+	"config|name|lib|regex|json|pretty|format|stream|interval|watch|by|sort|key|sum|by stack|" \
+	"slow|output|save|diff|fail-if|count|sample|with memory|children|if|if tid|if cpu|"        \
+	"if comm|if uid|if cgroup"
 
 /* Options that make no sense together: why, or NULL. */
 static const char *contradiction(const struct options *o)
@@ -25,7 +26,7 @@ static const char *contradiction(const struct options *o)
 	if (o->command && o->attach.draft.pid_cnt)
 		return "--pid and COMMAND exclude each other";
 	if (o->command && o->attach.attach.filter.tid_cnt)
-		return "--tid and COMMAND exclude each other";
+		return "'tid' of --if and COMMAND exclude each other";
 	return NULL;
 }
 
@@ -60,9 +61,9 @@ static const char *contradiction_of_view(const struct options *o)
 	const struct view *view = o->stats.view;
 
 	if (view->flags & (VIEW_PROCESSES | VIEW_CGROUPS) && !a->attach.processes)
-		return "--by process and --by cgroup cannot be combined with --no-processes";
+		return "--by process and --by cgroup cannot be combined with --without processes";
 	if (o->stats.tree && !a->attach.nesting)
-		return "--tree cannot be combined with --sample";
+		return "--show tree cannot be combined with --sample";
 	if (view->flags & VIEW_SLEEPS && a->draft.rules.count_only)
 		return "--by blocked-in cannot be combined with --count";
 	return NULL;
@@ -89,7 +90,7 @@ static int read_views(struct options *o, struct err *err)
 	if (o->format)
 		code = option_read(o, option_find(on, "format"), (char *)o->format, err);
 	if (!code && o->show_slow)
-		code = option_read(o, option_find(on, "slow"), NULL, err);
+		code = option_read(o, option_find(on, o->streams ? "only slow" : "show slow"), NULL, err);
 	return code;
 }
 

@@ -233,7 +233,8 @@ static int run(struct globals *g, int argc, char **argv)
 		return cmd_usage(g, "it has no listener of its own: --inetd, under systemd or inetd");
 	o.stats.names = o.words;
 	o.stats.shared = true;
-	o.stats.format = stats_format_find("prometheus");
+	if (!o.stats.format)
+		o.stats.format = stats_format_find("prometheus");
 	o.timeout_ns = o.timeout_ns ? o.timeout_ns : TIMEOUT_NS;
 	g->json = false;
 	leave_connection();
@@ -244,10 +245,10 @@ static int run(struct globals *g, int argc, char **argv)
 const struct command cmd_serve = { "serve", "--inetd [GROUP...]", "metrics over HTTP, one request",
 	run, ON_SERVE, "[GROUP...]",
 	"Answer one HTTP request for metrics of groups; without GROUP, of all that are\n"
-	"shared (attach --mode).\v"
+	"shared (attach --share).\v"
 	"GET /metrics are numbers for Prometheus, GET /healthz says whether they can be\n"
 	"read. systemd or inetd listens: examples/funcsnoop.socket.\n"
 	"Examples:\n"
-	"  funcsnoop attach cuda --mode 0644\n"
+	"  funcsnoop attach cuda --share 0644\n"
 	"  funcsnoop serve --inetd   as the command of a socket unit, or of\n"
 	"      systemd-socket-activate -a --inetd -l 127.0.0.1:9797" };

@@ -108,7 +108,7 @@ static int check_stacks(const struct stats_options *o, const struct report *r, s
 	if (hidden || !r->cnt)
 		return hidden ? err_set(err, -EACCES, "stacks are for the group's owner only") : 0;
 	err_set(err, -ERR_USAGE, "no group has stacks");
-	return err_hint(err, "attach the group again with --replace --stacks all");
+	return err_hint(err, "attach the group again with --replace --by stack");
 }
 
 /* Samples with stacks are shown as a flat profile, unless the user has chosen a view. */
@@ -135,7 +135,7 @@ int report_make(const struct stats_options *o, const struct reading *now,
 		.g = o->g,
 		.choice = &o->choice,
 		.view = o->view,
-		.timestamps = o->timestamps,
+		.timestamps = o->timestamps || (before && o->interval_ns),
 		.first = true,
 		.plain = o->output != NULL,
 		.past = o->past && !stats_has_intervals(o),

@@ -18,7 +18,7 @@ const struct command cmd_stream = { "stream", "[GROUP...]", "calls as they happe
 	"Show calls of groups as they happen; without GROUP, of all.\v"
 	"Filters work in the kernel. Calls without room are counted, and told.\n"
 	"Examples:\n"
-	"  funcsnoop stream cuda --slow\n"
-	"  funcsnoop stream cuda --failed --json | jq .ret_name\n"
+	"  funcsnoop stream cuda --only slow\n"
+	"  funcsnoop stream cuda --only failed --json | jq .ret_name\n"
 	"  funcsnoop stream nccl -p 1234 -f 'ncclAll*' -d 10\n"
 	"  funcsnoop stream --format chrome -o trace.json   (open it in ui.perfetto.dev)" };

@@ -115,12 +115,12 @@ hint: 'funcsnoop help' shows the usage"
 }
 
 @test "wrong values of options are wrong usage and say what is right" {
-	fsn -s 2 attach g f --link nosuch
-	assert_stderr_match "^funcsnoop attach: --link is auto, session, multi or perf, not 'nosuch'$"
-	fsn -s 2 attach g f --exit nosuch
-	assert_stderr_match "^funcsnoop attach: --exit is auto, return, early, ret or none, not 'nosuch'$"
-	fsn -s 2 attach g f --site nosuch
-	assert_stderr_match "^funcsnoop attach: --site is auto or entry, not 'nosuch'$"
+	fsn -s 2 attach g f --probe link=nosuch
+	assert_stderr_match "^funcsnoop attach: --probe link is auto, session, multi or perf, not 'nosuch'$"
+	fsn -s 2 attach g f --probe exit=nosuch
+	assert_stderr_match "^funcsnoop attach: --probe exit is auto, return, early, ret or none, not 'nosuch'$"
+	fsn -s 2 attach g f --probe site=nosuch
+	assert_stderr_match "^funcsnoop attach: --probe site is auto or entry, not 'nosuch'$"
 	fsn -s 2 attach g f --slow 5
 	assert_stderr_match "^funcsnoop attach: --slow: '5' has no unit"
 	fsn -s 2 attach g f --slow 5parsecs
@@ -147,30 +147,33 @@ hint: 'funcsnoop help attach' shows the usage"
 }
 
 @test "an option takes each of the values that it is said to have, and no part of one" {
-	local option values value
+	local option name values value
 
-	# Command and option, then its values.
-	while IFS='|' read -r option values; do
+	# Command and option, the name in messages, then its values.
+	while IFS='|' read -r option name values; do
 		# shellcheck disable=SC2086	# a command and its option
-		fsn -s 2 $option nosuch
-		assert_stderr_match "^funcsnoop ${option% *}: ${option#* } is $values, not 'nosuch'$"
+		fsn -s 2 ${option}nosuch
+		assert_stderr_match "^funcsnoop ${option% *}: $name is $values, not 'nosuch'$"
 		for value in ${values//,/ }; do
 			[[ $value != or ]] || continue
 			# shellcheck disable=SC2086
-			fsn $option "$value" --usage
+			fsn $option$value --usage
 			# shellcheck disable=SC2086
-			fsn -s 2 $option "${value%?}" --usage
+			fsn -s 2 "${option% *}" "${option#* }${value%?}" --usage
 		done
 		# shellcheck disable=SC2086
-		fsn -s 2 $option "" --usage
+		fsn -s 2 $option --usage
 	done <<-'EOF'
-		attach --exit|auto, return, early, ret or none
-		attach --site|auto or entry
-		attach --link|auto, session, multi or perf
-		stats --format|table, json, csv, folded, flame, pprof, prometheus or openmetrics
-		stream --events|call, entry, exit or all
-		stream --format|text, json or chrome
-		list --color|auto, always or never
+		attach --probe=exit=|--probe exit|auto, return, early, ret or none
+		attach --probe=site=|--probe site|auto or entry
+		attach --probe=link=|--probe link|auto, session, multi or perf
+		attach --with=|--with|split or memory
+		attach --without=|--without|nesting, processes or correction
+		stats --show=|--show|hist, errors, slow or tree
+		stats --format=|--format|table, json, csv, folded, flame, pprof, prometheus or openmetrics
+		stream --events=|--events|call, entry, exit or all
+		stream --format=|--format|text, json or chrome
+		list --color=|--color|auto, always or never
 	EOF
 }
 
@@ -236,9 +239,9 @@ hint: 'funcsnoop help' shows the usage"
 		done
 		cat <<-END
 			2 attach
-			2 attach g f --exit nosuch
-			2 attach g f --mode 0666
-			2 attach g f --owner :nosuchgroup
+			2 attach g f --probe exit=nosuch
+			2 attach g f --share 0666
+			2 attach g f --share :nosuchgroup
 			1 attach nosuch
 			1 attach g nosuch --lib $LIB
 			1 attach g f --lib /nonexistent
@@ -255,7 +258,7 @@ hint: 'funcsnoop help' shows the usage"
 			2 stats --top x
 			1 stats --diff /nonexistent
 			1 stats --diff $bad
-			2 stats --by process --hist
+			2 stats --by process --show hist
 			2 set
 			2 set g
 			2 detach
@@ -301,20 +304,23 @@ hint: 'funcsnoop help' shows the usage"
 	assert_stderr "funcsnoop list: nothing is attached"
 }
 
-@test "-p is --pretty before the command and --pid after it" {
+@test "options: -p is --pid everywhere; before a command it is that of run" {
 	local files=("$BATS_TEST_DIRNAME"/../lib/presets/*.json)
 
 	# All system calls are a preset, too.
-	fsn -p list presets
-	assert_json 'length' $((${#files[@]} + 1))
-	((${#lines[@]} > 20))
 	fsn list presets --pretty
 	assert_json 'length' $((${#files[@]} + 1))
 	((${#lines[@]} > 20))
 	fsn list presets --json
 	assert_eq "${#lines[@]}" 1
-	fsn -p version
+	fsn version --json
 	assert_eq "$(command jq 'has("version")' <<<"$output")" true
+	fsn -s 2 -p list presets
+	assert_stderr_match "^funcsnoop run: --pid 'list' is not a number"
+	fsn -s 1 --bpffs "$FUNCSNOOP_BPFFS" -p 4194304
+	assert_stderr_match "^funcsnoop run: there is no process 4194304"
+	fsn -s 1 --pid=4194304 -d 1
+	assert_stderr_match "^funcsnoop run: there is no process 4194304"
 	fsn -s 2 attach g fix_add --lib "$LIB" -n -p list
 	assert_stderr_match "^funcsnoop attach: --pid 'list' is not a number"
 	fsn -s 1 attach g fix_add --lib fix -n -p 4194304

@@ -39,7 +39,7 @@ assert_words() { # WORD...: exactly these
 	assert_words stack stats stream
 	complete_words --json --bpffs /nowhere de
 	assert_words detach
-	complete_words --color = never -p rese
+	complete_words --color = never -q rese
 	assert_words reset
 	complete_words help se
 	assert_words serve set
@@ -53,15 +53,18 @@ assert_words() { # WORD...: exactly these
 	complete_words stats --to
 	assert_words --top
 	complete_words stats cuda --s
-	assert_words --save --slow --sort
+	assert_words --show --sort
 	complete_words detach --s
 	assert_output ""
-	complete_words attach cuda --lib x --no
-	assert_words --no-keys --no-nesting --no-processes
+	complete_words attach cuda --lib x --wi
+	assert_words --with --without
 	complete_words list inflight --ol
 	assert_words --older-than
-	complete_words reset cuda --pre
-	assert_words --pretty
+	complete_words reset cuda --js
+	assert_words --json
+	# Options that have another name now are known, and not offered.
+	complete_words attach cuda --mem
+	assert_output ""
 }
 
 @test "after -- nothing is an option" {
@@ -70,22 +73,28 @@ assert_words() { # WORD...: exactly these
 }
 
 @test "values of options: separate, after =, and where = splits no word" {
-	complete_words attach cuda --exit ""
-	assert_words auto return early ret none
-	complete_words attach cuda --exit = re
-	assert_words return ret
-	complete_words attach cuda --exit =
-	assert_words auto return early ret none
-	complete_words attach cuda --exit=re
-	assert_words --exit=return --exit=ret
-	complete_words attach --site ""
-	assert_words auto entry
-	complete_words run gpu --duty ""
-	assert_words 1/2 1/5 1/10 1/30 1/60
-	complete_words run cpu --rate ""
-	assert_output ""
-	complete_words attach --link ""
-	assert_words auto session multi perf
+	complete_words attach cuda --with ""
+	assert_words split memory
+	complete_words attach cuda --without = pro
+	assert_words processes
+	complete_words attach cuda --without =
+	assert_words nesting processes correction
+	complete_words attach cuda --without=ne
+	assert_words --without=nesting
+	complete_words attach cuda --with split,m
+	assert_words split,memory
+	complete_words attach --probe ""
+	assert_words exit= link= site=
+	complete_words run cuda --limit ""
+	assert_words allocations= buffer= rows=
+	complete_words stream --limit ""
+	assert_words buffer=
+	complete_words stream --only ""
+	assert_words slow failed
+	complete_words run cpu --sample ""
+	assert_words 1/10 1/100 99hz
+	complete_words stats --show ""
+	assert_words hist errors slow tree
 	complete_words --color ""
 	assert_words auto always never
 	complete_words stats --color = a
@@ -93,32 +102,20 @@ assert_words() { # WORD...: exactly these
 	complete_words stats --sort ""
 	assert_words total self on_cpu queued blocked calls avg max p99 errors slow live exit name
 	complete_words stats --top ""
-	assert_output ""
-	complete_words attach -c 0
-	assert_output_line 0
-	complete_words set my --comm ""
-	assert_words all
-	complete_words attach my --owner roo
-	assert_words root
-	complete_words attach my --owner root : dae
-	assert_words daemon
-	complete_words attach my --owner : dae
-	assert_words daemon
-	complete_words attach my --owner : daemon --mode 06
-	assert_words 0600 0640 0644
-	complete_words attach my --owner root : daemon --rep
-	assert_words --replace
+	assert_words 10 5%
+	complete_words attach my --share 06
+	assert_words 0640 0644
+	complete_words attach my --share 0640,al
+	assert_words 0640,all
 	complete_words set my --pid al
 	assert_words all
-	complete_words set my --pid 1 --comm all --sl
+	complete_words set my --pid 1 --if all --sl
 	assert_words --slow
-	complete_words attach my --cgroup /sys/fs/cgrou
-	assert_words /sys/fs/cgroup
 }
 
-@test "-p is an option without value before the command, and a process after attach" {
-	complete_words -p atta
-	assert_words attach
+@test "completion: the value of -p is a process, also before a command" {
+	complete_words -p "$$"
+	assert_output_match "^$$"
 	complete_words attach -p "$$"
 	assert_output_match "^$$"
 }
@@ -176,7 +173,9 @@ complete_pids() { # TYPE WORD...
 	complete_words stats keyed --by c
 	assert_words caller cgroup
 	complete_words run c:malloc --by ca
-	assert_output ""
+	assert_words caller
+	complete_words attach my c:malloc --by caller,st
+	assert_words caller,stack
 	fsn detach --all
 }
 
@@ -239,9 +238,9 @@ complete_line() { # LINE
 }
 
 @test "arguments of the functions on the line, where it is known what they are called" {
-	complete_line "attach my $FIX/proto:pr_copy --key d"
+	complete_line "attach my $FIX/proto:pr_copy --by d"
 	assert_output dir
-	complete_line "attach my $FIX/proto:pr_copy --key dir,pa"
+	complete_line "attach my $FIX/proto:pr_copy --by dir,pa"
 	assert_output dir,path
 	complete_line "run $FIX/proto:pr_copy --sum b"
 	assert_output "buf
@@ -330,14 +329,13 @@ after"
 	complete_words attach my f -p 1 ./ow
 	assert_words ./owner
 	complete_words run ow
+	assert_words owner
+	complete_words attach ow
 	assert_output ""
-}
-
-@test "completion: the words after --rate and --duty are their values" {
-	complete_words run --rate ""
-	assert_output ""
-	complete_words run --duty ""
-	assert_words 1/2 1/5 1/10 1/30 1/60
+	complete_line "run $FIX/libfix.so:fix_al"
+	assert_words fix_alias_a
+	complete_line "run -d 1 $FIX/libfix.so:fix_al"
+	assert_words fix_alias_a
 }
 
 @test "file names that a shell would run are only names" {

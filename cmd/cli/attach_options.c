@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Options of attach and run: filters, keys, stacks, access.
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,29 +12,122 @@
 
 /* --- values --------------------------------------------------------------------------------- */
 
-int read_if(void *at, const struct option_row *opt, char *arg, struct err *err)
+/* "PID", or "PID+" for the children as well. */
+int read_pid(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct attach_options *o = at;
+	size_t len = strlen(arg);
 
-	if (o->has_condition)
-		return err_set(
-			err, -ERR_USAGE, "--if more than once: && stands between terms");
-	o->has_condition = true;
-	return opt->values && !strcmp(arg, opt->values)
-		? 0
-		: condition_parse(arg, &o->condition, err);
+	if (len && arg[len - 1] == '+') {
+		o->attach.children = true;
+		arg[len - 1] = '\0';
+	}
+	return read_numbers(&o->pids, opt, arg, err);
 }
 
+/* The length of the first term of @text, which "&&" ends; text in quotes may have one. */
+static size_t term_len(const char *text)
+{
+	size_t len = 0;
+
+	for (bool quoted = false; text[len] && (quoted || strncmp(text + len, "&&", 2)); len++) {
+		quoted ^= text[len] == '"';
+		len += text[len] == '\\' && text[len + 1];
+	}
+	return len;
+}
+
+/* The part of @opt that begins @term, "comm == nginx"; NULL: it is about an argument. */
+static const struct option_row *find_filter(
+	const struct option_row *opt, const char *term, const char **ret_rest)
+{
+	size_t len = strspn(term, "abcdefghijklmnopqrstuvwxyz");
+
+	*ret_rest = term + len + strspn(term + len, " ");
+	for (const struct option_row *row = option_table; row->on; row++) {
+		const char *part = row->on & opt->on ? option_part(row) : NULL;
+
+		if (part && !strncmp(row->name, "if ", 3) && !strncmp(part, term, len) && !part[len])
+			return row;
+	}
+	return NULL;
+}
+
+/* "== VALUE,VALUE", with quotes or without. */
+static int read_filter(
+	struct options *o, const struct option_row *part, char *rest, struct err *err)
+{
+	char *value = rest + 2 + strspn(rest + (strlen(rest) > 1 ? 2 : 0), " \""), *one;
+	size_t len;
+	int code = 0;
+
+	if (strncmp(rest, "==", 2))
+		return err_set(err, -ERR_USAGE, "--%s is compared with == only: '%s==A,B' are alternatives",
+			part->name, option_part(part));
+	for (len = strlen(value); len && strchr(" \"", value[len - 1]); len--)
+		value[len - 1] = '\0';
+	while (!code && (one = strsep(&value, ",")))
+		code = *one ? option_read(o, part, one, err)
+			    : err_set(err, -ERR_USAGE, "--%s: a value is missing", part->name);
+	return code;
+}
+
+/* Terms about threads become filters; the others are one condition, for the BPF programs. */
+int read_if(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	struct options *options = at;
+	struct attach_options *o = &options->attach;
+	_cleanup_free_ char *terms = calloc(1, strlen(arg) + 4);
+	int code = 0;
+
+	if (!terms)
+		return err_sys(err, -ENOMEM, "cannot read options");
+	if (opt->values && !strcmp(arg, opt->values)) {
+		o->has_condition = true;
+		return 0;
+	}
+	for (size_t len; !code; arg += len + 2) {
+		const struct option_row *part;
+		const char *rest;
+		char *term = arg + strspn(arg, " ");
+		bool last;
+
+		len = term_len(arg);
+		last = !arg[len];
+		arg[len] = '\0';
+		part = find_filter(opt, term, &rest);
+		if (part)
+			code = read_filter(options, part, (char *)rest, err);
+		else
+			sprintf(terms + strlen(terms), "%s%s", *terms ? "&&" : "",
+				strncmp(term, "arg:", 4) ? *terms ? arg : term : term + 4);
+		if (last)
+			break;
+	}
+	if (code || !*terms)
+		return code;
+	if (o->has_condition)
+		return err_set(err, -ERR_USAGE, "--if more than once: && stands between terms");
+	o->has_condition = true;
+	return condition_parse(terms, &o->condition, err);
+}
+
+/* How stacks are recorded: python (NULL), slow, 1/N; all, without frames of Python. */
 int read_stacks(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct attach_options *o = at;
+	const char *how = arg ? arg : "python";
+	bool late = !strcmp(how, "slow"), native = !strcmp(how, "all");
+	char *of = (char *)how + (strncmp(how, "1/", 2) ? 0 : 2);
 	int code = 0;
 
-	o->keys.stack_late = !strcmp(arg, "slow");
-	o->attach.stacks_python = strcmp(arg, "all") != 0;
+	o->keys.stack_late = late;
+	o->attach.stacks_python = !native;
 	o->attach.stacks_of = 0;
-	if (!o->keys.stack_late && strcmp(arg, "all") && strcmp(arg, "python"))
-		code = read_number(&o->attach.stacks_of, opt, arg, err);
+	if (!late && !native && strcmp(how, "python") &&
+		read_number(&o->attach.stacks_of, opt, of, NULL))
+		return err_set(err, -ERR_USAGE,
+			"--by is stack, stack:slow or stack:1/N, not 'stack:%s'", how);
 	if (!code && !o->attach.stack_cnt)
 		code = keys_add_stack(&o->keys, err);
 	o->attach.stack_cnt = STACKS_USUAL;
@@ -39,6 +135,76 @@ int read_stacks(void *at, const struct option_row *opt, char *arg, struct err *e
 	/* At the entry a walk begins where the stack pointer is. */
 	o->draft.rules.keep_args |= !o->keys.stack_late;
 	return code;
+}
+
+/* The stack is written "stack" or "stack:HOW": false if @item is not. */
+static bool is_stack(char *item, char **ret_how)
+{
+	*ret_how = !strncmp(item, "stack:", 6) ? item + 6 : NULL;
+	return *ret_how || !strcmp(item, "stack");
+}
+
+/* Records what @item needs, one of --by: a key, "stack", "none", or the word of a view. */
+static int record_by(struct attach_options *o, const struct option_row *opt, char *item,
+	struct err *err)
+{
+	const struct view *view = view_find(item);
+	char *how;
+
+	if (!strcmp(item, "none")) {
+		o->no_keys = true;
+		return 0;
+	}
+	if (is_stack(item, &how))
+		return read_stacks(o, option_find(opt->on, "by stack"), how, err);
+	if (!view || !(view->flags & VIEW_BY) || view->flags & VIEW_CGROUPS) {
+		o->attach.keys = &o->keys;
+		o->draft.rules.keep_args = true;
+		return keys_add(&o->keys, item, err);
+	}
+	o->attach.split |= (view->flags & VIEW_SLEEPS) != 0;
+	return view->flags & (VIEW_STACKS | VIEW_SLEEPS) && !o->attach.stack_cnt
+		? read_stacks(o, option_find(opt->on, "by stack"), NULL, err)
+		: 0;
+}
+
+int read_attach_by(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	char *item;
+	int code = 0;
+
+	while (!code && (item = strsep(&arg, ",")))
+		code = record_by(at, opt, item, err);
+	return code;
+}
+
+/* Stacks are recorded here; the keys that are shown, when the group is known. */
+int read_run_by(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	struct options *o = at;
+	size_t len = 0;
+	char *item, *how, *rest = arg, *shown = arg;
+	bool stack = false;
+	int code = 0;
+
+	while (!code && (item = strsep(&rest, ","))) {
+		bool here = is_stack(item, &how);
+
+		stack |= here;
+		if (here || !strcmp(item, "none")) {
+			code = record_by(&o->attach, opt, item, err);
+			continue;
+		}
+		memmove(shown + len, item, strlen(item) + 1);
+		len += strlen(item);
+		shown[len++] = rest ? ',' : '\0';
+	}
+	if (code)
+		return code;
+	if (!len)
+		return stack ? read_by(&o->stats, opt, (char[]) { "stack" }, err) : 0;
+	shown[len - 1] = '\0';
+	return read_by(&o->stats, opt, shown, err);
 }
 
 /* Parses --key and --sum. */
@@ -50,6 +216,23 @@ int read_key(void *at, const struct option_row *opt, char *arg, struct err *err)
 	o->draft.rules.keep_args = true;
 	return strcmp(opt->name, "key") ? keys_add_sum(&o->keys, arg, err)
 					: keys_add(&o->keys, arg, err);
+}
+
+/* "1/N" or N: of calls, or of a GPU's seconds; "99hz": samples of a CPU. */
+int read_sample(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	struct attach_options *o = at;
+	size_t len = strlen(arg);
+	bool rate = len > 2 && !strcasecmp(arg + len - 2, "hz");
+	struct option_row as = { opt->name, .min = 1, .max = rate ? RATE_MAX : 1U << 31 };
+
+	if (rate) {
+		arg[len - 2] = '\0';
+		return read_number(&o->attach.rate, &as, arg, err);
+	}
+	if (target_gpu_duty(arg, &o->sample_duty, NULL))
+		o->sample_duty = 0;
+	return read_number(&o->attach.sample, &as, arg + (strncmp(arg, "1/", 2) ? 0 : 2), err);
 }
 
 int read_duty(void *at, const struct option_row *opt, char *arg, struct err *err)
@@ -81,22 +264,25 @@ int read_link(void *at, const struct option_row *opt, char *arg, struct err *err
 	return code;
 }
 
-int read_mode(void *at, const struct option_row *opt, char *arg, struct err *err)
-{
-	struct attach_options *o = at;
-
-	o->has_mode = true;
-	return access_parse_mode(arg, &o->attach.access.mode, err)
-		? err_wrap(err, "--mode")
-		: 0;
-}
-
 int read_owner(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct access *access = &((struct attach_options *)at)->attach.access;
 
 	return access_parse_owner(arg, &access->uid, &access->gid, err)
-		? err_wrap(err, "--owner")
+		? err_wrap(err, "--share")
+		: 0;
+}
+
+/* "0644", or "USER:GROUP". */
+int read_access(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	struct attach_options *o = at;
+
+	if (strchr(arg, ':'))
+		return read_owner(at, opt, arg, err);
+	o->has_mode = true;
+	return access_parse_mode(arg, &o->attach.access.mode, err)
+		? err_wrap(err, "--share")
 		: 0;
 }
 
@@ -116,7 +302,7 @@ bool attach_options_show(
 
 	stacks &= !o->attach.stack_cnt;
 	if ((stacks || key_cnt) && o->no_keys) {
-		cmd_usage(o->g, "--by cannot be combined with --no-keys");
+		cmd_usage(o->g, "--by none cannot be combined with another --by");
 		return false;
 	}
 	o->shown = keys;
@@ -124,6 +310,7 @@ bool attach_options_show(
 	o->draft.rules.keep_args |= stacks || key_cnt;
 	if (!stacks)
 		return true;
+	o->attach.stacks_python = true;
 	if (keys_add_stack(&o->keys, &err)) {
 		cmd_usage(o->g, "--by stack: %s", err.msg);
 		return false;
@@ -141,11 +328,11 @@ static const char *memory_choose(struct attach_options *o)
 	if (!o->memory)
 		return NULL;
 	if (o->attach.sample > 1 || (o->has_overhead && o->attach.budget.share))
-		return "--memory follows every call: not with --sample or --overhead";
+		return "--with memory follows every call: not with --sample or --overhead";
 	if (!o->attach.blocks)
 		o->attach.blocks = BLOCKS_USUAL;
 	if (!o->keys.key_cnt && !o->no_keys && keys_add(&o->keys, "caller", &err))
-		return "--memory: no key is left for who calls";
+		return "--with memory: no key is left for who calls";
 	if (o->keys.key_cnt)
 		o->attach.keys = &o->keys;
 	return NULL;
@@ -198,9 +385,13 @@ bool attach_options_finish(struct attach_options *o)
 		cmd_usage(o->g, "--name with --config needs exactly one group");
 	else if (o->keys.stack_late && o->draft.rules.count_only)
 		cmd_usage(
-			o->g, "--stacks slow needs the ends of calls: not with --count");
+			o->g, "--by stack:slow needs the returns of calls: not with --count");
+	else if (o->no_keys && keys_wanted(&o->keys))
+		cmd_usage(o->g, "--by none cannot be combined with another --by, or --sum");
+	else if (o->tids.cnt && o->attach.children)
+		cmd_usage(o->g, "threads have no children: --pid PID+ cannot be combined with tid");
 	else if (access->all && access_is_private(access))
-		cmd_usage(o->g, "--mode-all needs --mode or --owner");
+		cmd_usage(o->g, "--share all needs a mode or a group: --share 0644,all");
 	else
 		return true;
 	return false;

@@ -131,6 +131,7 @@ struct attach_options {
 	bool of_command; /* only processes of a command count that is to be run */
 	bool memory, dry_run, verbose, force, no_keys;
 	bool has_overhead, has_mode, has_condition;
+	uint32_t sample_duty; /* --sample 1/N if a GPU can be recorded so, else 0 */
 	const char *const *shown; /* keys that a view needs: recorded if they are not already */
 	size_t shown_cnt;
 	bool refresh; /* a group that is there as it would be made stays */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The group that a line describes: found and judged before it is made.
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,8 +62,8 @@ static int check_cgroups(const struct attach_options *o, const struct draft *dra
 
 		if (!t->kind->lacks_cgroup || !t->kind->lacks_cgroup(t))
 			continue;
-		err_set(err, -EOPNOTSUPP, "--cgroup chooses no waits of '%s'", t->name);
-		return err_hint(err, "use --key cgroup to distinguish them");
+		err_set(err, -EOPNOTSUPP, "'cgroup' of --if chooses no waits of '%s'", t->name);
+		return err_hint(err, "use --by cgroup to distinguish them");
 	}
 	return 0;
 }
@@ -90,7 +91,7 @@ int draft_check_hits(const struct attach_options *o, const struct draft *draft,
 			processes);
 		return err_hint(err,
 			"%s to probe the process alone; --force follows children anyway",
-			o->of_command ? "use --no-children" : "leave out --children");
+			o->of_command ? "use --no-children" : "use --pid without +");
 	}
 	if (processes * draft->probed_cnt <= HITS_MAX)
 		return 0;
@@ -145,13 +146,13 @@ static int check_stacks(const struct attach_options *o, const struct draft *draf
 		const struct target *t = &draft->targets[i];
 
 		if (!t->kind->stacks && !t->object->elf)
-			return err_set(err, -ERR_USAGE, "--stacks: %ss have no stacks (%s)",
+			return err_set(err, -ERR_USAGE, "--by stack: %ss have no stacks (%s)",
 				t->kind->noun, t->object->path);
 		if (t->kind->stacks != first)
-			return err_set(err, -ERR_USAGE, "--stacks of '%s' and of '%s' are different "
+			return err_set(err, -ERR_USAGE, "stacks of '%s' and of '%s' are different "
 				"things: not in one group", draft->targets[0].name, t->name);
 		if (t->kind->stacks && o->keys.stack_late)
-			return err_set(err, -ERR_USAGE, "--stacks slow is for functions of programs");
+			return err_set(err, -ERR_USAGE, "--by stack:slow is for functions of programs");
 	}
 	return 0;
 }
@@ -179,25 +180,40 @@ static int add_kernel(struct attach_options *o, const struct draft *draft, struc
 	return keys_add(&o->keys, "kernel", err);
 }
 
+/* Fails with the values that there are. */
+static int check_duty(uint32_t seconds, struct err *err)
+{
+	uint32_t duty;
+	char text[16];
+
+	snprintf(text, sizeof(text), "1/%u", seconds);
+	return target_gpu_duty(text, &duty, err) ? err_wrap(err, "--sample of a GPU") : 0;
+}
+
 /* What a GPU does is told by a thread of libcupti's: who asked for it is not there. */
-static int check_gpu(const struct attach_options *o, const struct draft *draft, struct err *err)
+static int check_gpu(struct attach_options *o, struct draft *draft, struct err *err)
 {
 	static const struct {
 		enum fsn_by by;
 		const char *said;
-	} theirs[] = { { FSN_BY_CALLER, "--key caller" }, { FSN_BY_THREAD, "--key thread" },
-		{ FSN_BY_COMM, "--key comm" }, { FSN_BY_STACK, "--stacks" } };
+	} theirs[] = { { FSN_BY_CALLER, "--by caller" }, { FSN_BY_THREAD, "--by thread" },
+		{ FSN_BY_COMM, "--by comm" }, { FSN_BY_STACK, "--by stack" } };
 	size_t i = 0;
 
 	while (i < draft->probed_cnt && !draft->targets[i].kind->on_gpu)
 		i++;
 	if (!draft->probed_cnt)
 		return 0;
+	if (i == draft->probed_cnt && o->sample_duty)
+		draft->duty = 1;
 	if (i == draft->probed_cnt)
 		return draft->duty <= 1 ? 0
 					: err_set(err, -ERR_USAGE,
 						  "--duty is for what GPUs do: not in group '%s'",
 						  draft->name);
+	if (o->attach.sample > 1 && !o->sample_duty)
+		return check_duty(o->attach.sample, err);
+	o->attach.sample = 0;
 	for (size_t k = 0; o->attach.keys && k < ARRAY_SIZE(theirs); k++)
 		if (keys_at(o->attach.keys, theirs[k].by) &&
 			!(theirs[k].by == FSN_BY_STACK && has_stacks(o, draft))) {
@@ -226,11 +242,11 @@ static int check_keys(
 			left.some--;
 	if (!code && left.none)
 		cmd_note(o->g,
-			"calls of %zu of the %zu functions are not told apart: they lack the "
-			"arguments of --key and --sum",
+			"calls of %zu of the %zu functions are not broken down: they lack the "
+			"arguments of --by and --sum",
 			left.none, draft->probed_cnt);
 	if (!code && left.some)
-		cmd_note(o->g, "%zu of the %zu functions lack some of the arguments of --key and --sum",
+		cmd_note(o->g, "%zu of the %zu functions lack some of the arguments of --by and --sum",
 			left.some, draft->probed_cnt);
 	return code;
 }
@@ -407,6 +423,8 @@ int draft_group(struct attach_options *o, const struct preset_group *preset, boo
 	o->draft.preset = preset;
 	o->draft.lenient = lenient;
 	o->draft.launches = o->attach.stack_cnt;
+	if (o->sample_duty)
+		o->draft.duty = o->sample_duty;
 	usual = wants_usual_keys(o);
 	o->draft.rules.keep_args |= usual;
 	if (!code && !o->draft.procs) /* all groups of a file are looked for in the same ones */
@@ -478,6 +496,17 @@ static int hint_word(const struct attach_options *o, int code, struct err *err)
 				"its library: '%sLIB:%s'", group, word);
 }
 
+/* "web syscalls" is preset syscalls under the name web; with --lib it is a function. */
+static int find_second_preset(struct attach_options *o, struct preset_set **ret_set)
+{
+	if (o->draft.lib_cnt || !o->draft.function_cnt ||
+		preset_find(o->draft.functions[0], ret_set, NULL))
+		return -ENOENT;
+	o->draft.functions++;
+	o->draft.function_cnt--;
+	return 0;
+}
+
 int draft_of_words(struct attach_options *o, const char *name,
 	struct preset_set **ret_set, struct draft **ret_draft, struct err *err)
 {
@@ -486,6 +515,8 @@ int draft_of_words(struct attach_options *o, const char *name,
 	o->draft.functions = (const char *const *)o->words.word + 1;
 	o->draft.function_cnt = o->words.cnt - 1;
 	code = preset_find(o->words.word[0], ret_set, err);
+	if (code == -ENOENT && !find_second_preset(o, ret_set))
+		code = 0;
 	if (code && (code != -ENOENT || !o->draft.function_cnt))
 		return hint_word(o, code, err);
 	if (*ret_set && is_users_own(o, &(*ret_set)->groups[0])) {

@@ -45,25 +45,17 @@ static void print_help(const struct option_row *opt, size_t column)
 	print_words(text, column);
 }
 
-/* A row with empty help shares the line of the next row. */
-static void print_option(const struct option_row *opt, int *at)
+static void print_option(const struct option_row *opt)
 {
 	char letter[8] = "";
-	int column;
+	int at, column;
 
 	if (opt->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", opt->letter);
-	*at += printf("%*s%s--%s%s%s%s",
-		*at                   ? 0
-			: opt->letter ? 2
-				      : 6,
-		"", letter, opt->name, opt->arg ? " " : "", opt->arg ? opt->arg : "",
-		*opt->help ? " " : ", ");
-	if (!*opt->help)
-		return;
-	column = *at > HELP_COLUMN ? *at + 1 : HELP_COLUMN;
-	printf("%*s", column - *at, "");
-	*at = 0;
+	at = printf("%*s%s--%s%s%s ", opt->letter ? 2 : 6, "", letter, opt->name,
+		opt->arg ? " " : "", opt->arg ? opt->arg : "");
+	column = at > HELP_COLUMN ? at + 1 : HELP_COLUMN;
+	printf("%*s", column - at, "");
 	print_help(opt, column);
 }
 
@@ -121,7 +113,6 @@ void help_print(const struct command *command)
 	printf("%.*s\n\n", (int)(rest - command->text), command->text);
 	for (int group = 0; group < GROUP_DEBUG; group++) {
 		const char *head = heads[group];
-		int at = 0;
 
 		for (const struct option_row *opt = option_table; opt->on; opt++) {
 			if (!(opt->on & command->on) || (int)opt->group != group ||
@@ -130,12 +121,25 @@ void help_print(const struct command *command)
 			if (head)
 				puts(head);
 			head = NULL;
-			print_option(opt, &at);
+			print_option(opt);
 		}
 	}
 	help_named(stdout, "For debugging funcsnoop", command->on, GROUP_DEBUG);
 	help_named(stdout, "Common options", command->on, GROUP_COMMON);
 	puts(rest + 1);
+}
+
+/* With blanks between; of parts their names, "a=", and none in capitals. */
+static void print_values(const char *values, bool parts)
+{
+	for (size_t len; *values; values += len + (values[len] == '|')) {
+		size_t shown = len = strcspn(values, "|");
+
+		if (parts && memchr(values, '=', len))
+			shown = strcspn(values, "=") + 1;
+		if (!parts || *values < 'A' || *values > 'Z')
+			printf("%.*s%s", (int)shown, values, values[len] ? " " : "");
+	}
 }
 
 void help_words(unsigned int on)
@@ -149,8 +153,7 @@ void help_words(unsigned int on)
 			continue;
 		printf("--%s %c %s %s ", opt->name, opt->letter ? opt->letter : '-',
 			opt->arg ? opt->arg : "-", opt->completes ? opt->completes : "-");
-		for (const char *c = values ? values : ""; *c; c++)
-			putchar(*c == '|' ? ' ' : *c);
+		print_values(values ? values : "", opt->read == read_parts);
 		putchar('\n');
 	}
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "base/util.h"
@@ -24,8 +25,8 @@ static bool is_given(const char *name, size_t len)
 
 bool option_given(const char *names)
 {
-	for (size_t len; *names; names += len + (names[len] == ' ')) {
-		len = strcspn(names, " ");
+	for (size_t len; *names; names += len + (names[len] == '|')) {
+		len = strcspn(names, "|");
 		if (is_given(names, len))
 			return true;
 	}
@@ -67,7 +68,7 @@ static int key_of(const struct option_row *opt)
 static void argp_options(unsigned int on, struct argp_option *ret_options)
 {
 	for (const struct option_row *opt = option_table; opt->on; opt++)
-		if (opt->on & on)
+		if (opt->on & on && !option_part(opt))
 			*ret_options++ = (struct argp_option) { .name = opt->name,
 				.key = key_of(opt),
 				.arg = opt->arg,
@@ -108,7 +109,7 @@ static int check_long(
 		return EXIT_FAILED;
 	suggest_init(&near, name);
 	for (const struct option_row *opt = option_table; opt->on; opt++) {
-		if (!(opt->on & on) || !opt->name)
+		if (!(opt->on & on) || !opt->name || option_part(opt))
 			continue;
 		if (opt->help)
 			suggest_offer(&near, opt->name, NULL);
@@ -140,9 +141,9 @@ static int unknown_short(const struct globals *g, unsigned int on, char letter)
 		const char *text;
 	} known[] = {
 		{ ON_RUN | ON_ATTACH, 'e', "a system call is a FUNCTION such as 's:openat'" },
-		{ ON_RUN | ON_ATTACH, 'F', "did you mean '--rate'?" },
-		{ ON_RUN | ON_ATTACH, 'g', "did you mean '--stacks all'?" },
-		{ ON_RUN | ON_ATTACH, 'k', "did you mean '--stacks all'?" },
+		{ ON_RUN | ON_ATTACH, 'F', "did you mean '--sample 99hz'?" },
+		{ ON_RUN | ON_ATTACH, 'g', "did you mean '--by stack'?" },
+		{ ON_RUN | ON_ATTACH, 'k', "did you mean '--by stack'?" },
 		{ ON_FIRST, 'l', "did you mean 'list targets'?" },
 		{ ON_FIRST, 'e', "did you mean 'run'?" },
 		{ ON_FIRST, 'c', "did you mean 'run syscalls'?" },
@@ -206,6 +207,11 @@ static int parse_help(
 {
 	if (line->first && opt->name && !strcmp(opt->name, "version")) {
 		line->first->version = true;
+		return 0;
+	}
+	if (line->first && opt->letter == 'p') {
+		line->first->run = true;
+		state->next = state->argc;
 		return 0;
 	}
 	if (line->first) {
@@ -294,6 +300,9 @@ static void parse_words(struct line *line, int argc, char **argv)
 	if (!status)
 		status = check_rules(line);
 	argv[0] = (char *)"";
+	/* For readers; calls and intervals stay lines. */
+	line->o->g->pretty |= line->o->g->json && !(line->on & (ON_RUN | ON_STREAM)) &&
+		!option_given("output|interval") && isatty(STDOUT_FILENO);
 	if (!status)
 		return;
 	if (line->err.code == -ENOMEM || status == ENOMEM) {

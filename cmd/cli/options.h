@@ -58,6 +58,7 @@ struct list_options {
 	bool verbose, types, all, stacks, lines;
 	uint64_t older_ns;  /* minimum age of calls and allocations */
 	uint64_t min_bytes; /* only rows of at least this many bytes */
+	size_t top;         /* rows of each group; 0: no limit */
 	enum allocations_by {
 		ALLOCATIONS_BY_ANY, /* caller, stack or function: what is known */
 		ALLOCATIONS_BY_FUNCTION,
@@ -108,6 +109,7 @@ enum option_group {
 	GROUP_PLAIN, GROUP_TRACE, GROUP_FILTER, GROUP_RECORD, GROUP_KEEP, GROUP_PRINT, GROUP_STREAM,
 	GROUP_DEBUG,  /* listed in one line */
 	GROUP_COMMON, /* of every command, in one line: .at is in struct globals */
+	GROUP_OLD,    /* names of the last version: hidden */
 	GROUP_CNT,
 };
 
@@ -119,16 +121,21 @@ struct option_row;
 typedef int option_fn(void *at, const struct option_row *opt, char *arg, struct err *err);
 
 struct option_row {
-	const char *name; /* NULL: only a letter, not in the help */
+	/*
+	 * "OPTION WORD" is a part of the value of OPTION; a WORD in capitals is any other part.
+	 * NULL: only a letter, not in the help.
+	 */
+	const char *name;
 	char letter;
 	unsigned int on;
 	enum option_group group;
 	const char *arg;    /* name of the value in the help; NULL: no value */
-	const char *help;   /* "%s" is replaced by the values; NULL: an old name, hidden */
+	const char *help;   /* "%s" is replaced by the values; NULL: hidden, as old names and parts are */
 	option_fn *read;    /* NULL: --help, --usage, --version */
 	size_t at;          /* offset in struct options */
 	uint64_t min, max;  /* range of numbers */
-	const char *values; /* "a|b": all values of read_choice(), else examples for completion */
+	const char *values; /* "a|b": all values of read_choice(), else examples for completion; of
+			       read_old(): the new name */
 	const char *(*words)(char *buf); /* or a function that writes them, WORDS_LEN bytes */
 	const char *completes; /* other source of completion: "files", "processes", ...; or NULL */
 };
@@ -141,7 +148,7 @@ extern const struct option_row option_table[];
 struct option_rule {
 	unsigned int on;
 	enum { EXCLUDES, NEEDS, IMPLIES } does;
-	const char *these, *those; /* any of these names, with blanks between; IMPLIES a flag */
+	const char *these, *those; /* any of these names, with | between; IMPLIES a flag */
 	const char *message;       /* NULL for IMPLIES */
 };
 
@@ -160,6 +167,7 @@ void cmd_parse(struct globals *g, const struct command *command, int argc, char 
 struct first_words {
 	int command; /* index in argv, or 0: none */
 	bool version, help;
+	bool run;    /* the line is one of run, without that word */
 };
 
 /* Parses the line up to the command. Exits with status 2 on wrong usage. */
@@ -171,8 +179,11 @@ const struct option_row *option_find(unsigned int on, const char *name);
 /* Parses @arg as the value of @opt. */
 int option_read(struct options *o, const struct option_row *opt, char *arg, struct err *err);
 
-/* Returns whether any of @names, separated by blanks, is on the line. */
+/* Returns whether any of @names, separated by |, is on the line. */
 bool option_given(const char *names);
+
+/* The name of @opt within the value of another option, or NULL if it is an option. */
+const char *option_part(const struct option_row *opt);
 
 /* The values of @opt as "a|b|c", or NULL. */
 const char *option_values(const struct option_row *opt, char buf[WORDS_LEN]);
@@ -195,6 +206,12 @@ void help_words(unsigned int on);
 
 #define SLOW_OFF UINT64_MAX /* in draft_slow .ns: no threshold */
 
+/* Parses a list of parts, "a=1,b": struct options. */
+option_fn read_parts;
+
+/* Parses the value of an option that has the name .values now: struct options. */
+option_fn read_old;
+
 /* Parsers for any option, by the type of @at. */
 option_fn read_flag, read_off, read_second;     /* bool */
 option_fn read_text, read_output;               /* const char * */
@@ -206,11 +223,13 @@ option_fn read_finding;                         /* unsigned int, a mask */
 option_fn read_pretty, read_debug;              /* struct globals */
 
 /* Parsers for options of struct attach_options, stats_options and stream_options. */
-option_fn read_if, read_stacks, read_key, read_duty, read_overhead, read_link, read_mode,
-	read_owner;
-option_fn read_view, read_by, read_metrics_by, read_diff, read_sort, read_check, read_buckets,
-	read_format;
-option_fn read_events, read_stream_format;
+option_fn read_pid, read_stacks, read_attach_by, read_key, read_sample, read_duty, read_overhead,
+	read_link, read_access, read_owner;
+option_fn read_view, read_by, read_metrics_by, read_diff, read_sort, read_top, read_check,
+	read_buckets;
+option_fn read_events, read_only, read_stream_format;
+option_fn read_list_top; /* struct list_options */
+option_fn read_if, read_run_by, read_format; /* struct options */
 
 /* Check the options and set defaults. Return false after a message on wrong usage: EXIT_USAGE. */
 bool stats_options_finish(struct stats_options *o);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/options.h"
 #include "stats/compare.h"
 
@@ -25,7 +26,7 @@ static int set_view(struct stats_options *o, const char *name, struct err *err)
 		view = view_find("stack-diff");
 	else if (o->view_set && o->view != view)
 		return err_set(err, -ERR_USAGE,
-			"--by, --hist, --errors, --slow, --tree and --diff exclude each other");
+			"--by, --show and --diff exclude each other: one view at a time");
 	o->view = view;
 	o->view_set = true;
 	return 0;
@@ -35,9 +36,9 @@ int read_view(void *at, const struct option_row *opt, char *arg, struct err *err
 {
 	struct stats_options *o = at;
 
-	o->slow |= !strcmp(opt->name, "slow");
-	o->tree |= !strcmp(opt->name, "tree");
-	return set_view(o, opt->name, err);
+	o->slow |= !strcmp(option_part(opt), "slow");
+	o->tree |= !strcmp(option_part(opt), "tree");
+	return set_view(o, option_part(opt), err);
 }
 
 /* A view, or keys of a group: which it has is known when it is opened. */
@@ -104,6 +105,38 @@ int read_sort(void *at, const struct option_row *opt, char *arg, struct err *err
 		: read_choice(&choice, opt, arg, err);
 }
 
+/* Rows, or a share of a tree of stacks. */
+int read_top(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	struct stats_options *o = at;
+
+	return strchr(arg, '%') ? read_share(&o->choice.min_share, opt, arg, err)
+				: read_from_one(&o->choice.top, opt, arg, err);
+}
+
+/* Rows, or the size of the smallest one. */
+int read_list_top(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	struct list_options *o = at;
+
+	return *arg && !arg[strspn(arg, "0123456789")]
+		? read_from_one(&o->top, opt, arg, err)
+		: read_size(&o->min_bytes, opt, arg, err);
+}
+
+/* "5ms": this long or longer; "1/10": one in so many. */
+int read_only(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	struct stream_options *o = at;
+
+	if (!strncmp(arg, "1/", 2))
+		return read_number(&o->filter.sample, opt, arg + 2, err);
+	if (!duration_parse(arg, &o->filter.min_ns, NULL))
+		return 0;
+	return err_set(err, -ERR_USAGE,
+		"--only is slow, failed, a duration such as 5ms, or 1/N, not '%s'", arg);
+}
+
 int read_check(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
 	struct stats_options *o = at;
@@ -139,13 +172,16 @@ int read_buckets(void *at, const struct option_row *opt, char *arg, struct err *
 				   : 0;
 }
 
+/* "prometheus:buckets=8,path" */
 int read_format(void *at, const struct option_row *opt, char *arg, struct err *err)
 {
-	struct stats_options *o = at;
+	struct options *o = at;
+	char *name = strsep(&arg, ":");
 	unsigned int choice;
+	int code = read_choice(&choice, opt, name, err);
 
-	o->format = stats_format_find(arg);
-	return read_choice(&choice, opt, arg, err);
+	o->stats.format = stats_format_find(name);
+	return code || !arg ? code : read_parts(o, opt, arg, err);
 }
 
 int read_stream_format(void *at, const struct option_row *opt, char *arg, struct err *err)
@@ -181,17 +217,17 @@ static const char *stats_contradiction(struct stats_options *o)
 		return "--json and another --format exclude each other";
 	if (o->format && o->format->flags & FORMAT_METRICS &&
 		!(o->view->flags & VIEW_METRICS))
-		return "metrics are of functions, processes, cgroups and keys: no --by library or stack, no --hist, --errors, --slow, --tree or --diff";
-	if (option_given("buckets library-label") &&
+		return "metrics are of functions, processes, cgroups and keys: no --by library or stack, no --show or --diff";
+	if (option_given("format buckets|format path|library-label") &&
 		!(o->format && o->format->flags & FORMAT_METRICS))
-		return "--buckets and --library-label go with --format prometheus or openmetrics";
+		return "buckets and path are details of --format prometheus and openmetrics";
 	if (o->choice.min_share && !o->view_set)
 		o->view = view_find("stack");
 	else if (o->choice.min_share && !(o->view->flags & VIEW_STACKS))
-		return "--min goes with --by stack";
+		return "--top SHARE goes with --by stack";
 	if (o->format && o->format->flags & FORMAT_STACKS &&
 		(o->view_set && !(o->view->flags & VIEW_STACKS)))
-		return "--format folded, flame and pprof are of stacks: no --by but stack, no --hist, --errors, --slow or --tree";
+		return "--format folded, flame and pprof are of stacks: no --by but stack, no --show";
 	if (o->format && o->format->flags & FORMAT_BINARY && o->diff_path)
 		return "--format pprof has one reading: no --diff; flame and folded have both";
 	if (o->format && o->format->flags & FORMAT_BINARY && !o->output &&
@@ -238,9 +274,9 @@ static const char *stream_contradiction(const struct stream_options *o)
 	if (o->format && o->format->calls_only && (o->entries || o->exits))
 		return "a trace is made of calls: no --events with --format chrome";
 	if (o->entries && (f->slow || f->failed || f->min_ns))
-		return "at an entry nothing is known of the call: no --slow, --failed or --min";
+		return "nothing is known of the call at its entry: no --only slow, failed or DUR";
 	if (o->entries && o->calls && f->sample)
-		return "--sample would choose other entries than calls: not with --events all";
+		return "--only 1/N would choose other entries than calls: not with --events all";
 	if (o->alert && !o->calls)
 		return "--alert is about calls: not with --events entry or exit";
 	return NULL;

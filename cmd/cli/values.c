@@ -180,9 +180,13 @@ int read_size(void *at, const struct option_row *opt, char *arg, struct err *err
 
 /* --- one of several words ------------------------------------------------------------------- */
 
+static const char *part_words(const struct option_row *opt, char buf[WORDS_LEN]);
+
 const char *option_values(const struct option_row *opt, char buf[WORDS_LEN])
 {
-	return opt->words ? opt->words(buf) : opt->values;
+	if (opt->words)
+		return opt->words(buf);
+	return opt->read == read_parts && !opt->values ? part_words(opt, buf) : opt->values;
 }
 
 const char *values_text(const char *values, char buf[VALUES_LEN])
@@ -227,6 +231,83 @@ int read_second(void *at, const struct option_row *opt, char *arg, struct err *e
 	if (!code)
 		*(bool *)at = choice == 1;
 	return code;
+}
+
+/* --- parts: "a=1,b" ------------------------------------------------------------------------- */
+
+const char *option_part(const struct option_row *opt)
+{
+	const char *blank = opt->name ? strchr(opt->name, ' ') : NULL;
+
+	return blank ? blank + 1 : NULL;
+}
+
+static const char *part_of(const struct option_row *opt, const struct option_row *row)
+{
+	size_t len = strlen(opt->name);
+
+	return row->on & opt->on && row->name && !strncmp(row->name, opt->name, len) &&
+			row->name[len] == ' '
+		? row->name + len + 1
+		: NULL;
+}
+
+/* "a=N|b|DUR" */
+static const char *part_words(const struct option_row *opt, char buf[WORDS_LEN])
+{
+	size_t at = 0;
+
+	for (const struct option_row *row = option_table; row->on; row++) {
+		const char *part = part_of(opt, row);
+
+		/* A part of several commands may have a row for each. */
+		if (part && strcmp(row[-1].name, row->name) != 0)
+			at += snprintf(buf + at, WORDS_LEN - at, "%s%s%s%s", at ? "|" : "", part,
+				row->arg && islower((unsigned char)*part) ? "=" : "",
+				row->arg && islower((unsigned char)*part) ? row->arg : "");
+	}
+	return buf;
+}
+
+/* Also sets @value to the text that the part parses. NULL: there is none, or its value lacks. */
+static const struct option_row *find_part(
+	const struct option_row *opt, char *item, char **ret_value)
+{
+	size_t len = strcspn(item, "=");
+
+	for (const struct option_row *row = option_table; *item && row->on; row++) {
+		const char *part = part_of(opt, row);
+
+		if (!part)
+			continue;
+		*ret_value = isupper((unsigned char)*part) ? item
+			: item[len]                        ? item + len + 1
+							   : NULL;
+		if (*ret_value == item ||
+			(!strncmp(part, item, len) && !part[len] && !row->arg == !*ret_value))
+			return row;
+	}
+	return NULL;
+}
+
+int read_parts(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	char words[WORDS_LEN], text[VALUES_LEN], *item, *value;
+	int code = 0;
+
+	while (!code && (item = strsep(&arg, ","))) {
+		const struct option_row *part = find_part(opt, item, &value);
+
+		code = part ? option_read(at, part, value, err)
+			    : err_set(err, -ERR_USAGE, "--%s is %s, not '%s'", opt->name,
+				      values_text(part_words(opt, words), text), item);
+	}
+	return code;
+}
+
+int read_old(void *at, const struct option_row *opt, char *arg, struct err *err)
+{
+	return option_read(at, option_find(opt->on, opt->values), arg, err);
 }
 
 /* --- lists ---------------------------------------------------------------------------------- */

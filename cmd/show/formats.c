@@ -159,7 +159,7 @@ static void print_ended(const struct report *r, const struct report_group *rg, F
 }
 
 static const char not_kept[] =
-	"who called whom is not known: it was attached with --no-nesting, or calls are sampled";
+	"who called whom is not known: it was attached with --without nesting, or calls are sampled";
 
 static int table_group(
 	const struct report *r, const struct report_group *rg, struct procs *procs, FILE *f)

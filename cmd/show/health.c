@@ -137,7 +137,7 @@ static void note_no_slot(const struct health_of *h, uint64_t n)
 static void note_jumped(const struct health_of *h, uint64_t n)
 {
 	NOTE(h,
-		"%s not timed ('funcsnoop list functions %s' shows whose); --exit return would see their ends, where that is safe",
+		"%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would see their ends, where that is safe",
 		counted(n, "call left by a jump and is", "calls left by a jump and are").text,
 		group_info(h->rg->s->group).name);
 }
@@ -160,7 +160,7 @@ static void note_bulk_frees(const struct health_of *h, uint64_t n)
 static void note_inner_launches(const struct health_of *h, uint64_t n)
 {
 	if (h->r->choice->by_cnt)
-		NOTE(h, "up to %s a part of another one: which was made in which is not known, with --no-nesting or --sample",
+		NOTE(h, "up to %s a part of another one: which was made in which is not known, with --without nesting or --sample",
 			counted(n, "launch is", "launches are").text);
 }
 
@@ -183,10 +183,10 @@ static const struct health_row rows[] = {
 	{ "shed_calls", NULL, NULL, NULL, HEALTH(shed), note_shed },
 	{ "crowded", NULL, NULL, NULL, STATS(crowded), note_crowded },
 	{ "other_stack", "call was", "calls were",
-		"counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --exit ret to time them",
+		"counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --probe exit=ret to time them",
 		STATS(other_stack), NULL },
 	{ "too_deep", "call was", "calls were",
-		"counted but not timed: the kernel tracks 64 nested calls with return probes; use --exit ret to time them",
+		"counted but not timed: the kernel tracks 64 nested calls with return probes; use --probe exit=ret to time them",
 		STATS(too_deep), NULL },
 	{ "held_times", NULL, NULL, NULL, STATS(pauses), note_stops },
 	{ "held_calls", "call was", "calls were",
@@ -377,7 +377,7 @@ void health_notes(const struct report *r, const struct report_group *rg, FILE *f
 			NOTE(&h, "%s %s", counted(n, row->one, row->many).text, row->advice);
 	}
 	if (h.lost_blocks)
-		NOTE(&h, "%s not among what is held: no room; attach the group again with --replace --blocks N",
+		NOTE(&h, "%s not among what is held: no room; attach the group again with --replace --limit allocations=N",
 			counted(h.lost_blocks, "block is", "blocks are").text);
 	print_ends(r, rg, f);
 	print_nameless(r, rg, f);

@@ -216,7 +216,7 @@ int report_by(struct report *r, struct err *err)
 	err_set(err, -ERR_USAGE, "--by '%s': no group has %s", c->by_text,
 		c->by_cnt > 1 ? "these keys" : "such a key");
 	return err_hint(err,
-		"use function, process, cgroup, library, or a key that the group was attached with (--key)");
+		"use function, process, cgroup, library, or a key that the group was attached with (--by)");
 }
 
 bool report_keys_known(const struct report_group *rg)

@@ -119,7 +119,7 @@ static int choose_mode(enum link_mode asked, enum link_mode *ret_mode, struct er
 	}
 	if (code) {
 		err_set(err, -EOPNOTSUPP, "this kernel has no %s links", link_mode_name(asked));
-		return err_hint(err, "leave out --link to use the best links that it has");
+		return err_hint(err, "leave out --probe link to use the best links that it has");
 	}
 	*ret_mode = asked;
 	return 0;

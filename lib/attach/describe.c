@@ -222,7 +222,7 @@ static int locate_communicators(const struct draft *draft, const struct keys *ke
 		if (draft->targets[i].object->elf && keys_communicator(&funcs[i], &nth))
 			code = locate_communicator(
 				draft, funcs, i, &funcs[i].communicator_at, err);
-	return code ? err_wrap(err, "--key 'communicator'") : 0;
+	return code ? err_wrap(err, "--by 'communicator'") : 0;
 }
 
 static int locate_members(const struct draft *draft, const struct keys *keys,

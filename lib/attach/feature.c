@@ -469,7 +469,7 @@ static void hint_rest(struct feature_report *r)
 	if (r->rules.return_unsafe)
 		hint(r,
 			"calls are timed by probes on ret instructions here; "
-			"'--exit return' can kill processes");
+			"'--probe exit=return' can kill processes");
 	if (r->link == LINK_PERF && files != FEATURE_UNKNOWN && files < 4096)
 		hint(r,
 			"each probe needs a file descriptor, of which there are at most %" PRId64

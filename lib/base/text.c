@@ -22,6 +22,8 @@ static const struct unit {
 	{ "us", 1000 },
 	{ "µs", 1000 },
 	{ "ns", 1 },
+	{ "m", 60000000000 },
+	{ "h", 3600000000000 },
 };
 
 static bool is_digit(char c)
@@ -57,7 +59,7 @@ static int read_fraction(
 static int not_duration(struct err *err, const char *text)
 {
 	return err_set(err, -EINVAL,
-		"'%s' is no duration (a number with ns, us, ms or s)", text);
+		"'%s' is no duration (a number with ns, us, ms, s, m or h)", text);
 }
 
 int duration_parse(const char *text, uint64_t *ret_ns, struct err *err)
@@ -82,7 +84,7 @@ int duration_parse(const char *text, uint64_t *ret_ns, struct err *err)
 		if (!strcmp(p, units[i].name))
 			break;
 	if (i == ARRAY_SIZE(units) && !*p)
-		return err_set(err, -EINVAL, "'%s' has no unit (ns, us, ms or s)", text);
+		return err_set(err, -EINVAL, "'%s' has no unit (ns, us, ms, s, m or h)", text);
 	if (i == ARRAY_SIZE(units))
 		return not_duration(err, text);
 	if (frac && read_fraction(frac, frac_end, units[i].ns, &part))

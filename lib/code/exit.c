@@ -302,10 +302,10 @@ static void collect_ends(struct func *f, struct plan *plan, struct trouble *t)
 /* --- the decision ---------------------------------------------------------------- */
 
 static const char forced[] =
-	"--exit return: an exception, a cancelled thread or a switch of stacks during a call "
+	"--probe exit=return: an exception, a cancelled thread or a switch of stacks during a call "
 	"can end the process";
 static const char forced_unsafe[] =
-	"--exit return: return probes are unsafe on this kernel, and a call can end the process";
+	"--probe exit=return: return probes are unsafe on this kernel, and a call can end the process";
 
 static const char unproven[] = "no return probe: not proven safe";
 
@@ -369,9 +369,9 @@ static const char *why_ret(const struct func *f)
 	const struct plan_rules *rules = &f->p->rules;
 
 	if (rules->exit == PLAN_MODE_RET)
-		return "--exit ret";
+		return "--probe exit=ret";
 	if (rules->exit == PLAN_MODE_EARLY)
-		return "--exit early";
+		return "--probe exit=early";
 	if (f->req->no_return_why)
 		return f->req->no_return_why;
 	if (f->req->return_why)
@@ -430,7 +430,7 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 	if (rules->count_only)
 		return "--count";
 	if (rules->exit == PLAN_MODE_NONE)
-		return "--exit none";
+		return "--probe exit=none";
 	if (why)
 		return why;
 	if (!f->at_start)

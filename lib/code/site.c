@@ -570,7 +570,7 @@ void func_site(struct func *f, struct plan *plan)
 	loop = func_loop_to_entry(f);
 	if (loop && f->at_start && !f->p->rules.site_entry) {
 		snprintf(plan->refused, sizeof(plan->refused),
-			"a loop begins at its entry (jump at +0x%llx): iterations would count as calls; --site entry does it anyway",
+			"a loop begins at its entry (jump at +0x%llx): iterations would count as calls; --probe site=entry does it anyway",
 			(unsigned long long)(loop->addr - f->entry));
 		return;
 	}

@@ -143,7 +143,7 @@ int access_grant(
 	err_sys(err, code, "cannot give others access");
 	if (code == -EPERM)
 		err_hint(err,
-			"--owner other than yourself and your groups needs CAP_CHOWN");
+			"--share with an owner other than yourself and your groups needs CAP_CHOWN");
 	return code;
 }
 

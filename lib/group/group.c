@@ -336,7 +336,7 @@ int group_keep_shared(struct group *g, struct err *err)
 		if (map_is_counter(i)) {
 			err_set(err, -EACCES, "group '%s' is not shared", g->name);
 			return err_hint(err,
-				"attach the group again with --replace --mode 0644 to share its numbers");
+				"attach the group again with --replace --share 0644 to share its numbers");
 		}
 		close_fd(g->fd[i]);
 		g->fd[i] = -EACCES;
@@ -521,7 +521,7 @@ int group_map_fd(const struct group *g, enum map_id id, const char *what, struct
 			map_pin_name(id), g->name);
 	err_set(err, g->fd[id], "%s of group '%s' are for its owner only", what, g->name);
 	return err_hint(err,
-		"attach the group again with --replace --mode 0644 --mode-all to share them");
+		"attach the group again with --replace --share 0644,all to share them");
 }
 
 const char *group_text(const struct group *g, uint32_t offset)

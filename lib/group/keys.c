@@ -57,7 +57,7 @@ static int read_name(const char *option, const char *text, size_t len, struct ke
 			return strcmp(ret->name, "stack")
 				? err_hint(err, "'stats --by %s' needs no key; use 'arg:%s' for an "
 						"argument of that name", ret->name, ret->name)
-				: err_hint(err, "use --stacks all, or 'arg:stack' for an argument "
+				: err_hint(err, "use --by stack, or 'arg:stack' for an argument "
 						"of that name");
 		}
 		ret->by = words[i].by;
@@ -80,14 +80,14 @@ int keys_add(struct keys *k, const char *text, struct err *err)
 	for (;;) {
 		size_t len = strcspn(text, ",");
 		struct key_name name;
-		int code = read_name("--key", text, len, &name, err);
+		int code = read_name("--by", text, len, &name, err);
 
 		if (!code)
-			code = check_new("--key", k->key, k->key_cnt, &name, err);
+			code = check_new("--by", k->key, k->key_cnt, &name, err);
 		if (code)
 			return code;
 		if (k->key_cnt == FSN_KEYS)
-			return err_set(err, -ERR_USAGE, "--key: at most %d of them", FSN_KEYS);
+			return err_set(err, -ERR_USAGE, "--by: at most %d of them", FSN_KEYS);
 		k->key[k->key_cnt++] = name;
 		if (!text[len])
 			return 0;
@@ -98,12 +98,12 @@ int keys_add(struct keys *k, const char *text, struct err *err)
 int keys_add_stack(struct keys *k, struct err *err)
 {
 	static const struct key_name stack = { "stack", FSN_BY_STACK };
-	int code = check_new("--stacks: --key", k->key, k->key_cnt, &stack, err);
+	int code = check_new("--by", k->key, k->key_cnt, &stack, err);
 
 	if (code)
 		return code;
 	if (k->key_cnt == FSN_KEYS)
-		return err_set(err, -ERR_USAGE, "--stacks: beside it at most %d keys", FSN_KEYS - 1);
+		return err_set(err, -ERR_USAGE, "--by: at most %d keys next to stack", FSN_KEYS - 1);
 	k->key[k->key_cnt++] = stack;
 	return 0;
 }
@@ -433,7 +433,7 @@ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t c
 		ret_left->none += missing == asked;
 		ret_left->some += missing && missing < asked;
 	}
-	code = check_found("--key", k->key, k->key_cnt, keys, funcs, cnt, err);
+	code = check_found("--by", k->key, k->key_cnt, keys, funcs, cnt, err);
 	return code ? code
 		    : check_found("--sum", k->sum, k->sum_cnt, sums, funcs, cnt, err);
 }

@@ -100,8 +100,8 @@ int rules_bind(const struct condition_func *funcs, size_t cnt, struct fsn_rule *
 	if (ret_left->allocate)
 		return 0;
 	if (ret_left->cant)
-		return err_set(err, -ERR_USAGE, "--memory: '%s' %s", ret_left->name, ret_left->why);
-	err_set(err, -ERR_USAGE, "--memory: no function of the group is known to allocate memory");
+		return err_set(err, -ERR_USAGE, "--with memory: '%s' %s", ret_left->name, ret_left->why);
+	err_set(err, -ERR_USAGE, "--with memory: no function of the group is known to allocate memory");
 	return err_hint(err,
 		"use preset cuda, cuda-driver, nccl, malloc or tensors, or \"allocates\" in a configuration: funcsnoop-config(5)");
 }

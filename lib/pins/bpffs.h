@@ -26,7 +26,7 @@ struct bpffs {
 };
 
 /* What to do about a group, or a folder of groups, that may not be read. */
-#define BPFFS_HINT_READERS "needs root, or a group attached with --mode: funcsnoop-attach(8)"
+#define BPFFS_HINT_READERS "needs root, or a group attached with --share: funcsnoop-attach(8)"
 
 #define BPFFS_HINT_WRITERS "only the group's owner and root may change it"
 

@@ -277,7 +277,7 @@ static int read_text(
 	if (code == -EINVAL) {
 		err_set(err, code, "'%s' is no document of 'funcsnoop stats --json'",
 			path);
-		return err_hint(err, "'funcsnoop stats --save FILE' writes one");
+		return err_hint(err, "'funcsnoop stats --json -o FILE' writes one");
 	}
 	if (code)
 		return err_sys(err, code, "cannot read '%s'", path);

@@ -23,7 +23,7 @@ static int hint_rate(const char *func, struct err *err)
 	const char *last = strrchr(func, ':');
 	int rate = last ? atoi(last + 1) : 0;
 
-	return err_hint(err, "run 'funcsnoop run cpu --rate %d'", rate > 0 ? rate : 99);
+	return err_hint(err, "run 'funcsnoop run cpu --sample %dhz'", rate > 0 ? rate : 99);
 }
 
 /* "syscalls:sys_enter_read" */

@@ -210,7 +210,7 @@ static int find_launches(struct finding *f, struct libfind *finder, const struct
 		code = err_set(err, -ENOENT, "no function that launches kernels in " LAUNCH_LIB);
 	return code == -ENOENT
 		? err_hint(err,
-			"--stacks needs the functions that launch kernels: name " LAUNCH_LIB " with --lib")
+			"--by stack needs the functions that launch kernels: name " LAUNCH_LIB " with --lib")
 		: code;
 }
 
@@ -330,10 +330,10 @@ static int gpu_plan(struct draft *draft, size_t first, size_t cnt,
 			continue;
 		}
 		if (draft->duty > 1 && !duty_site(draft, t))
-			return err_set(err, -EOPNOTSUPP, "'%s' is of a version without --duty",
+			return err_set(err, -EOPNOTSUPP, "'%s' is of a version without --sample",
 				t->object->path);
 		if (draft->launches && target_gpu_is_kernels(t) && !ask_site(draft, t))
-			return err_set(err, -EOPNOTSUPP, "'%s' is of a version without --stacks",
+			return err_set(err, -EOPNOTSUPP, "'%s' is of a version without stacks",
 				t->object->path);
 		plan->site_emulated = true;
 		plan->exit = PLAN_EXIT_RETURN;

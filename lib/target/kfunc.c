@@ -209,7 +209,7 @@ static void plan_one(struct target *t, const struct offer *o, bool many,
 	plan->exit = rules->exit != PLAN_MODE_NONE ? PLAN_EXIT_RETURN : PLAN_EXIT_NONE;
 	snprintf(plan->site_why, sizeof(plan->site_why), "%s", site_whys[t->how]);
 	snprintf(plan->exit_why, sizeof(plan->exit_why), "%s",
-		plan->exit == PLAN_EXIT_NONE ? "only counted: --count or --exit none"
+		plan->exit == PLAN_EXIT_NONE ? "only counted: --count or --probe exit=none"
 		: t->how == KFUNC_FENTRY     ? "fexit"
 					     : "kretprobe: some returns may be missed");
 }

@@ -193,7 +193,7 @@ int target_kind_check_condition(const struct target_kind *kind, struct err *err)
 	if (!kind->is_wait)
 		return 0;
 	err_set(err, -EOPNOTSUPP, "--if: what a %s is about is known when it is over", kind->noun);
-	return err_hint(err, "use --key to break calls down by it");
+	return err_hint(err, "use --by to break calls down by it");
 }
 
 /* --- events --------------------------------------------------------------------------------- */

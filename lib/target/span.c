@@ -125,7 +125,7 @@ static int span_plan(struct draft *draft, size_t first, size_t cnt,
 		t->plan.exit = rules->exit == PLAN_MODE_NONE ? PLAN_EXIT_NONE : PLAN_EXIT_RETURN;
 		snprintf(t->plan.site_why, sizeof(t->plan.site_why), "its first event");
 		snprintf(t->plan.exit_why, sizeof(t->plan.exit_why), "%s",
-			t->plan.exit == PLAN_EXIT_NONE ? "only counted: --count or --exit none"
+			t->plan.exit == PLAN_EXIT_NONE ? "only counted: --count or --probe exit=none"
 						       : "its last event");
 	}
 	return code;

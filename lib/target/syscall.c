@@ -360,7 +360,7 @@ static int syscall_plan(struct draft *draft, size_t first, size_t cnt,
 		snprintf(plan->site_why, sizeof(plan->site_why), "tracepoint sys_enter");
 		snprintf(plan->exit_why, sizeof(plan->exit_why), "%s",
 			!ends ? "it never returns"
-			: plan->exit == PLAN_EXIT_NONE ? "only counted: --count or --exit none"
+			: plan->exit == PLAN_EXIT_NONE ? "only counted: --count or --probe exit=none"
 						       : "tracepoint sys_exit");
 	}
 	return 0;
