@@ -383,18 +383,18 @@ v,calls"
 
 	for mode in 0660 0666 0602 0750 0641 4644 644x rw "" -1; do
 		fsn -s 2 attach g fix_add --lib "$LIB" --mode "$mode" --dry-run
-		assert_stderr_match "^funcsnoop attach: --mode: '$mode' is no mode|^funcsnoop attach: --mode: mode '$mode' gives more than the right to read$"
+		assert_stderr_match "^funcsnoop attach: --share: '$mode' is no mode|^funcsnoop attach: --share: mode '$mode' gives more than the right to read$"
 	done
 	for mode in 0600 0640 644 0444 0; do
 		fsn attach g fix_add --lib "$LIB" --mode "$mode" --dry-run
 	done
 	fsn -s 2 attach g fix_add --lib "$LIB" --owner nosuchuser --dry-run
-	assert_stderr_match "^funcsnoop attach: --owner: there is no user 'nosuchuser'$"
+	assert_stderr_match "^funcsnoop attach: --share: there is no user 'nosuchuser'$"
 	fsn -s 2 attach g fix_add --lib "$LIB" --owner root:nosuchgroup --dry-run
-	assert_stderr_match "^funcsnoop attach: --owner: there is no group 'nosuchgroup'$"
+	assert_stderr_match "^funcsnoop attach: --share: there is no group 'nosuchgroup'$"
 	fsn -s 2 attach g fix_add --lib "$LIB" --owner : --dry-run
 	fsn -s 2 attach g fix_add --lib "$LIB" --mode-all --dry-run
-	assert_stderr_match "^funcsnoop attach: --mode-all needs --mode or --owner$"
+	assert_stderr_match "^funcsnoop attach: --share all needs a mode or a group: --share 0644,all$"
 }
 
 @test "an owner that may not be given leaves nothing attached" {

@@ -259,7 +259,7 @@ refused() { # COND PLACE MESSAGE
 	tell w
 	wait_bg w
 	fsn -s 2 attach g fix_add --lib "$LIB" --tid $$ --pid $$ --children
-	assert_stderr_match '--tid and --children exclude each other'
+	assert_stderr_match 'threads have no children: --pid PID\+ cannot be combined with tid'
 	fsn -s 1 attach g fix_add --lib "$LIB" --tid 4194304
 	assert_stderr_match 'there is no thread 4194304'
 	fsn -s 2 run "$LIB:fix_add" --tid $$ -- true

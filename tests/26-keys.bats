@@ -116,11 +116,11 @@ ty_u64 0x5 2 2 10"
 		'[[-1,"tyNegative",-1,1],[2,"tyBad",2,2],[7,null,7,1]]'
 	fsn detach r
 	fsn -s 2 attach --config "$CONFIG" v --key result
-	assert_stderr_match "^funcsnoop attach: --key 'result' of no function is a number\$"
+	assert_stderr_match "^funcsnoop attach: --by 'result' of no function is a number\$"
 	fsn -s 2 attach --config "$CONFIG" a --key result --exit none
-	assert_stderr_match "^funcsnoop attach: --key 'result': no function's end is seen\$"
+	assert_stderr_match "^funcsnoop attach: --by 'result': no function's end is seen\$"
 	fsn attach --config "$CONFIG" n --key result
-	assert_stderr_match "^funcsnoop attach: calls of 1 of the 2 functions are not told apart"
+	assert_stderr_match "^funcsnoop attach: calls of 1 of the 2 functions are not broken down"
 	capture "$FIX/typed" ty_i8 1 1 ty_i8
 	fsn stats n --json
 	assert_json '.[0].functions[] | select(.name == "ty_i8") | [(.calls > 0), (.rows | length)]' '[true,0]'
@@ -201,7 +201,7 @@ abc 1"
 
 @test "a function without the argument is left out, and said" {
 	fsn attach --config "$CONFIG" m --key v
-	assert_stderr_match "^funcsnoop attach: calls of 2 of the 3 functions are not told apart: \
+	assert_stderr_match "^funcsnoop attach: calls of 2 of the 3 functions are not broken down: \
 they lack the arguments of --key and --sum\$"
 	capture "$FIX/typed" ty_none ty_none
 	capture "$FIX/typed" ty_i8 1
@@ -592,8 +592,8 @@ streamed() { # PROGRAM
 		  "q_func_sym": { "pr_copy": { "symbol": "pr_copy" } } }
 	END
 	fsn attach --config "$BATS_TEST_TMPDIR/p.json"
-	assert_stderr_match "^funcsnoop attach: group 'p': --key 'nobody->x': no function has such an argument\$"
-	assert_stderr_match "^funcsnoop attach: group 'q': --key 'desc->dims\[1\]': no function has"
+	assert_stderr_match "^funcsnoop attach: group 'p': --by 'nobody->x': no function has such an argument\$"
+	assert_stderr_match "^funcsnoop attach: group 'q': --by 'desc->dims\[1\]': no function has"
 	capture "$p"
 	fsn stats p --by 'desc->shape.rows,desc->dims[1]' --json
 	assert_json '[.[0].functions[] | select(.rows | length > 0) | .rows[] | .key
@@ -620,7 +620,7 @@ streamed() { # PROGRAM
 	done
 	while IFS='|' read -r name said; do
 		fsn -s 2 attach g pr_walk pr_copy --lib "$p" --key "$name"
-		assert_stderr_match "^funcsnoop attach: --key '.*' $said\$"
+		assert_stderr_match "^funcsnoop attach: --by '.*' $said\$"
 	done <<-'EOF'
 		desc->nope|is no member of what is there
 		desc->dims|is an array: which of it is to be said, as in \[0\]

@@ -57,16 +57,16 @@ ncclBroadcast fa93daea854b060b 3/8 2 2"
 
 @test "where a library's communicators have their rank is refused unless its functions agree" {
 	fsn -s 1 attach nccl --lib "$FIX/disagree/libncclstub.so" --key communicator
-	assert_stderr_match "^funcsnoop attach: --key 'communicator': where a communicator of .*\
+	assert_stderr_match "^funcsnoop attach: --by 'communicator': where a communicator of .*\
 /disagree/libncclstub.so has its rank can't be told: ncclCommUserRank, ncclCommCount and \
 ncclCommCuDevice disagree\$"
 	fsn attach nccl --lib "$FIX/disagree/libncclstub.so"
-	assert_stderr_match "^funcsnoop attach: group 'nccl': --key 'communicator': where .* disagree\$"
+	assert_stderr_match "^funcsnoop attach: group 'nccl': --by 'communicator': where .* disagree\$"
 	fsn list nccl --json
 	assert_json '[.[0].options | .keys, .sums]' '[[],["bytes"]]'
 	fsn detach nccl
 	fsn -s 2 attach mine fix_add --lib "$FIX/libfix.so" --key communicator
-	assert_stderr_match "^funcsnoop attach: --key 'communicator': no function has an argument \
+	assert_stderr_match "^funcsnoop attach: --by 'communicator': no function has an argument \
 of type ncclComm_t\$"
 	fsn list
 	assert_output ""
@@ -250,7 +250,7 @@ cuLaunchKernelEx blend 2"
 	fsn attach cuda-driver --lib "$MOCK"
 	launched cuda-driver "$FIX/kernels" driver unknown
 	fsn -s 2 attach mine fix_add --lib "$FIX/libfix.so" --key kernel
-	assert_stderr_match "^funcsnoop attach: --key 'kernel': no function is known to launch kernels\$"
+	assert_stderr_match "^funcsnoop attach: --by 'kernel': no function is known to launch kernels\$"
 	sed 's/0x[0-9a-f]*/HANDLE/' "$BATS_TEST_TMPDIR/rows" >"$BATS_TEST_TMPDIR/want"
 	assert_eq "$(cat "$BATS_TEST_TMPDIR/want")" "cuLaunchKernel HANDLE 7
 cuLaunchKernel blend 3

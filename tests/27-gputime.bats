@@ -534,7 +534,7 @@ windows() { # WINDOW PERIOD: of the job
 	# A library of before says so, where it is asked for more than it knows.
 	sed 's/funcsnoop_gpu_duty/funcsnoop_gpu_none/g' "$GPU" >"$BATS_TEST_TMPDIR/old.so"
 	fsn -s 1 attach gpu --lib "$BATS_TEST_TMPDIR/old.so" --duty 1/30
-	assert_stderr_match "'.*/old.so' is of a version without --duty\$"
+	assert_stderr_match "'.*/old.so' is of a version without --sample\$"
 	fsn attach gpu --lib "$BATS_TEST_TMPDIR/old.so"
 	fsn detach gpu
 }
@@ -635,10 +635,10 @@ ns::scale 100"
 
 @test "stacks of launches need CUDA's driver, and a library that can tell launches" {
 	fsn -s 1 attach gpu --lib "$GPU" --lib "$FIX/libfix.so.1" --stacks all
-	assert_stderr_match '--stacks needs the functions that launch kernels: name libcuda\.so\.1 with --lib$'
+	assert_stderr_match '--by stack needs the functions that launch kernels: name libcuda\.so\.1 with --lib$'
 	sed 's/funcsnoop_gpu_ask/funcsnoop_gpu_non/g' "$GPU" >"$BATS_TEST_TMPDIR/old.so"
 	fsn -s 1 attach gpu --lib "$BATS_TEST_TMPDIR/old.so" --lib "$FIX/libcudamock.so" --stacks all
-	assert_stderr_match "'.*/old.so' is of a version without --stacks\$"
+	assert_stderr_match "'.*/old.so' is of a version without stacks\$"
 	fsn list
 	assert_output ""
 }

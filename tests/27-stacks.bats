@@ -154,7 +154,7 @@ CASES=(plain recurse sort signal thread aligned alloca)
 	fsn -s 2 stats st --by process --format folded
 	fsn detach st
 	fsn -s 2 attach st s:getpid --stacks slow --slow 1ms
-	assert_stderr_match "--stacks slow is for functions of programs"
+	assert_stderr_match "--by stack:slow is for functions of programs"
 	fsn -s 2 attach st s:getpid t:sched:sched_switch --stacks all
 	assert_stderr_match "different things: not in one group"
 	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks some
@@ -720,7 +720,7 @@ python_of() { # GROUP FUNCTION
 	refute_output_match 'st_thread'
 	assert_output_match '^ 75\.0 '
 	fsn -s 2 stats st --min 1% --by process
-	assert_stderr_match "--min goes with --by stack"
+	assert_stderr_match "--top SHARE goes with --by stack"
 	fsn detach st
 }
 

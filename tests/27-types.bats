@@ -110,7 +110,7 @@ PR_OUT one 1 5'
 @test "without debug information it is said what to do, and a wrong name has near ones" {
 	need_bpf
 	fsn -s 2 attach a "$FIX/stripped/proto:pr_copy" --key dir
-	assert_stderr "funcsnoop attach: --key 'dir': no function has such an argument
+	assert_stderr "funcsnoop attach: --by 'dir': no function has such an argument
 hint: 'pr_copy': no debug information in the file, and no debug file of it; declare \"args\" in a configuration, or use arg1 to arg6"
 	fsn -s 2 attach a "$P:pr_copy" --sum byte
 	assert_stderr "funcsnoop attach: --sum 'byte': no function has such an argument
@@ -119,9 +119,9 @@ hint: did you mean 'bytes'"
 	assert_stderr_match "no function has an argument 'byte'"
 	assert_stderr_match "hint: did you mean 'bytes'"
 	fsn -s 2 attach a "$P:pr_mixed" --key p
-	assert_stderr_match "--key 'p' is a structure"
+	assert_stderr_match "--by 'p' is a structure"
 	fsn -s 2 attach a "$P:pr_mixed" --key f
-	assert_stderr_match "--key 'f' is a floating point number, which programs can't see"
+	assert_stderr_match "--by 'f' is a floating point number, which programs can't see"
 	fsn list
 	assert_output ""
 }

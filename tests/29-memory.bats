@@ -197,9 +197,9 @@ all_of() { # FIELD: added up over all functions
 	assert_json '.[0].functions[] | select(.name == "heap_malloc")
 		| [.live_blocks, .live_blocks + .lost_blocks]' '[8,100]'
 	fsn list allocations heap
-	assert_stderr_match '^funcsnoop list: 92 blocks found no room and are not here: attach the group again with --replace --blocks N$'
+	assert_stderr_match '^funcsnoop list: 92 blocks found no room and are not here: attach the group again with --replace --limit allocations=N$'
 	fsn stats heap
-	assert_stderr_match '^funcsnoop stats: 92 blocks are not among what is held: no room; attach the group again with --replace --blocks N$'
+	assert_stderr_match '^funcsnoop stats: 92 blocks are not among what is held: no room; attach the group again with --replace --limit allocations=N$'
 	end_held
 	# All threads at one set: what they free of others is of those, or unknown.
 	start_bg heap "$HEAP" --wait --wait-end crowd 20000 16
@@ -356,7 +356,7 @@ assert_grows() { # REGEX: of the row
 	fsn -s 2 list --min 1K
 	fsn attach my fix_add --lib "$FIX/libfix.so"
 	fsn -s 1 list allocations my
-	assert_stderr_match "group 'my' does not follow memory: attach the group again with --replace --memory"
+	assert_stderr_match "group 'my' does not follow memory: attach the group again with --replace --with memory"
 	fsn detach my
 }
 

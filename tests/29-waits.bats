@@ -104,7 +104,7 @@ waits_fit() {
 	assert_stderr "funcsnoop attach: --if: what a wait is about is known when it is over
 hint: use --key to break calls down by it"
 	fsn -s 1 attach g w:run-queue --cgroup /
-	assert_stderr "funcsnoop attach: cannot attach group 'g': --cgroup chooses no waits of 'run-queue'
+	assert_stderr "funcsnoop attach: cannot attach group 'g': 'cgroup' of --if chooses no waits of 'run-queue'
 hint: use --key cgroup to distinguish them"
 	fsn -s 1 attach g w:off-cup
 	assert_stderr "funcsnoop attach: threads have no wait 'off-cup'

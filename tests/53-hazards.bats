@@ -552,7 +552,7 @@ asm_frame_call 50 0 50 0 0 0"
 	capture "$FIX/asmcall" asm_data 100
 	plain=$output
 	fsn attach g asm_data --lib "$FIX/libinsn.so" --exit ret --json
-	assert_json '.[0].functions[0].exit_why' '--exit ret; 1 ret, 0 jumps that leave'
+	assert_json '.[0].functions[0].exit_why' '--probe exit=ret; 1 ret, 0 jumps that leave'
 	capture "$FIX/asmcall" asm_data 100
 	assert_output "$plain"
 	assert_numbers g "asm_data 100 0 100 0 0 0"

@@ -50,9 +50,9 @@ hint_table() {
 	cat <<-'END'
 		%s is stripped and has no build id: use an unstripped build of it, or +0xOFFSET in the file|a stripped file without build id|a stripped library is probed by an unstripped build, or by an offset
 		%s is stripped: its -dbgsym or -dbg package has the names, or 'debuginfod-find debuginfo %s' fetches them|a stripped file|13-symbols: a file that debuginfod-find has fetched gives back what was stripped
-		%s to probe the process alone; --force follows children anyway|--children, or run COMMAND, with more than 64 other processes that map the file|children of a process that shares its file with many
+		%s to probe the process alone; --force follows children anyway|--pid PID+, or run COMMAND, with more than 64 other processes that map the file|children of a process that shares its file with many
 		%s: %zu without times; 'funcsnoop list functions %s' says why\n|functions that are only counted|functions without times have their reasons in the list that is named
-		%s not timed ('funcsnoop list functions %s' shows whose); --exit return would see their ends, where that is safe|calls that leave by a jump|50-engine: calls that leave by a jump show no time, and why is said
+		%s not timed ('funcsnoop list functions %s' shows whose); --probe exit=return would see their ends, where that is safe|calls that leave by a jump|50-engine: calls that leave by a jump show no time, and why is said
 		%zu name%s, such as '%s', %s only imported: --lib %s|--lib with a glob of imported names|functions that are only imported are found where the hint says
 		%zu name%s, such as '%s', %s only imported: probe the library that defines %s|the library of imported names is not installed|imported names of a library that is not there
 		%zu name%s, such as '%s', %s only imported: use '%s:%s'|LIB:glob of imported names|a glob of imported names is asked of the library that has them
@@ -65,10 +65,10 @@ hint_table() {
 		'funcsnoop list presets' shows them; a FUNCTION comes after the name of a group, such as 'g %s'|an unknown preset, with --lib|a word that is no preset comes after the name of a group
 		'funcsnoop list presets' shows them; a FUNCTION is written with its library: '%sLIB:%s'|an unknown preset|a system call without prefix, and a FUNCTION without a group
 		'funcsnoop list' shows what is attached|an unknown group|'list' is suggested for a group that is not attached
-		'funcsnoop stats --save FILE' writes one|--diff with another file|a document to compare with is written by the command that is named
+		'funcsnoop stats --json -o FILE' writes one|--diff with another file|a document to compare with is written by the command that is named
 		'stats --by %s' needs no key; use 'arg:%s' for an argument of that name|--key process, function or library|words of --by that are no key of --key
-		--owner other than yourself and your groups needs CAP_CHOWN|--owner without CAP_CHOWN|the capability that is named is the one that lacks
-		--stacks needs the functions that launch kernels: name libcuda.so.1 with --lib|gpu:kernels --stacks without libcuda.so.1|a program without its library for GPUs is given the path
+		--share with an owner other than yourself and your groups needs CAP_CHOWN|--share without CAP_CHOWN|the capability that is named is the one that lacks
+		--by stack needs the functions that launch kernels: name libcuda.so.1 with --lib|gpu:kernels --by stack without libcuda.so.1|a program without its library for GPUs is given the path
 		BPFFS_HINT_READERS|a group of root, read by another user|readers and writers of a group
 		BPFFS_HINT_WRITERS|a group of root, changed by another user|readers and writers of a group
 		a FUNCTION comes after the name of a group: 'g %s'|attach LIB:FUNCTION without a group|a system call without prefix, and a FUNCTION without a group
@@ -76,15 +76,15 @@ hint_table() {
 		a command was killed while it changed probes; each costs a trap at every call until the process exits|orphaned breakpoints, without CAP_SYS_ADMIN|42-ownerless: breakpoints that can't be taken away are told, and who has them
 		a process may open %llu files ('ulimit -Hn'): stream fewer groups|RLIMIT_NOFILE of 22|streams are limited by open files, and by places
 		arguments that are not declared in a configuration are arg1 to arg%d|--if with a name that no debug information has|an argument without a name is called by its number
-		attach the group again with --replace --memory %s|list allocations --by stack, or caller|allocations by stack are of groups that are attached with stacks
-		attach the group again with --replace --mode 0644 --mode-all to share them|stats --slow by another user|readers and writers of a group
-		attach the group again with --replace --mode 0644 to share its numbers|serve of a group without --mode|a group that serve does not show is shared as the hint says
-		attach the group again with --replace --stacks all|stats --by stack without stacks|a group without stacks gets them as the hint says
+		attach the group again with --replace --with memory --by %s|list allocations --by stack, or caller|allocations by stack are of groups that are attached with stacks
+		attach the group again with --replace --share 0644,all to share them|stats --slow by another user|readers and writers of a group
+		attach the group again with --replace --share 0644 to share its numbers|serve of a group without --mode|a group that serve does not show is shared as the hint says
+		attach the group again with --replace --by stack|stats --by stack without stacks|a group without stacks gets them as the hint says
 		attach the group again with --replace and the other --pid|set --pid of a group with links of processes|--pid of a group whose probes are in processes of --pid
 		attaching needs %s%s|feature without CAP_BPF or CAP_PERFMON|17-privileges: the capability that is missing is named
 		attaching needs capabilities of the host: those of a container's user namespace are not enough|feature in a user namespace|a user namespace has no capabilities of the host
 		before Linux 5.19 reading needs CAP_BPF, or kernel.unprivileged_bpf_disabled=0|a reader without CAP_BPF|-: kernels before 5.19
-		calls are timed by probes on ret instructions here; '--exit return' can kill processes|feature on a kernel whose return probes are unsafe|feature's hint of unsafe return probes
+		calls are timed by probes on ret instructions here; '--probe exit=return' can kill processes|feature on a kernel whose return probes are unsafe|feature's hint of unsafe return probes
 		check what it contains, then run 'chmod go-w %s'|a directory in bpffs that others can write|a directory in bpffs that others can write, or that another user made
 		choose processes with --pid, or name fewer FUNCTIONs; --force attaches anyway|processes times functions over 32000|many functions in many processes
 		choose processes with --pid, or name fewer of them; --force attaches anyway|all system calls of all processes|all system calls of all processes need --pid or --force
@@ -102,7 +102,7 @@ hint_table() {
 		in flight: %s; 'funcsnoop list inflight %s' shows %s\n|stats while calls are in progress|calls in flight are shown by the command that is named
 		it is part of funcsnoop: name its path with --lib|gpu: without libfuncsnoop-gpu.so next to the program|a program without its library for GPUs is given the path
 		its implementations have no names here: install the debug symbols of the library|an IFUNC of a stripped library|13-symbols: an IFUNC is refused by name, and what it may stand for is suggested
-		leave out --link to use the best links that it has|--link of a kind that the kernel lacks|a link kind that the kernel lacks is left out
+		leave out --probe link to use the best links that it has|--link of a kind that the kernel lacks|a link kind that the kernel lacks is left out
 		name a mounted one, such as /sys/fs/bpf, or mount one on an empty directory|--bpffs with another directory|a directory that is no bpffs
 		name it with --lib LIB, or in a configuration with the key "lib" or "libs"|a FUNCTION without a library|a system call without prefix, and a FUNCTION without a group
 		name its library: '%s:LIB:%s'|uprobe:NAME|notation that is no FUNCTION here is answered with one
@@ -127,7 +127,7 @@ hint_table() {
 		run 'funcsnoop %s'|a command of another tracer|58-habits: commands of other tracers: the line counts what it is for
 		run 'funcsnoop run "%s"'|LIB:FUNCTION as a command|a FUNCTION or a program as a command
 		run 'funcsnoop run "%s:*"'|a program as a command|a FUNCTION or a program as a command
-		run 'funcsnoop run cpu --rate %d'|profile:hz:N|notation that is no FUNCTION here is answered with one
+		run 'funcsnoop run cpu --sample %dhz'|profile:hz:N|notation that is no FUNCTION here is answered with one
 		run 'mount -t bpf bpf %s'|--bpffs with an empty directory|a directory that is no bpffs
 		run 'sudo mount -t bpf bpf %s'|feature where /sys/fs/bpf is not mounted, unprivileged|without privilege, where no bpffs is mounted
 		run it in the host's pid namespace: 'nsenter -t 1 -p', or docker's --pid=host|--pid in another pid namespace|processes are chosen in the host's pid namespace
@@ -143,25 +143,25 @@ hint_table() {
 		use '%s:*' for all functions of that file|run ./PROGRAM|all functions of a program are meant by the glob that is named
 		use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'|gpu:x|activities of GPUs are named by those that there are
 		use 'w:%s' or 'w:%s'|w:x|a near name has the library or prefix by which it is found
-		use --key cgroup to distinguish them|w:run-queue --cgroup|waits in the run queue are broken down by cgroup, and not chosen
-		use --key to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
+		use --by cgroup to distinguish them|w:run-queue --cgroup|waits in the run queue are broken down by cgroup, and not chosen
+		use --by to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
-		use --stacks all, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
+		use --by stack, or 'arg:stack' for an argument of that name|--key stack|words of --by that are no key of --key
 		use a bpffs of your own with --bpffs: PRIVILEGES in funcsnoop(8)|feature with capabilities, but no rights to pin|feature's hints of links, BTF and an own bpffs
 		use a directory below '%s'|--cgroup with another directory|a cgroup is a directory of cgroup v2
 		cgroup v2 is not mounted|--cgroup where it is not|a cgroup is a directory of cgroup v2
-		use function, process, cgroup, library, or a key that the group was attached with (--key)|stats --by with an unknown word|words of --by that are no key of --key
+		use function, process, cgroup, library, or a key that the group was attached with (--by)|stats --by with an unknown word|words of --by that are no key of --key
 		use preset cuda, cuda-driver, nccl, malloc or tensors, or "allocates" in a configuration: funcsnoop-config(5)|--memory without a function that allocates|memory without an allocating function is followed with a preset
 		left out: %zu more mapped files of such names, as users map more than %d; use --pid or a path for them|a library of which another user maps many copies|66-hostile: a user who maps very many copies of a library keeps nobody from probing it
-		group '%s' does not follow memory: attach the group again with --replace --memory|list allocations of another group|allocations by stack are of groups that are attached with stacks
-		%llu blocks found no room and are not here: attach the group again with --replace --blocks N|a full table of blocks|a full table of blocks is made larger
-		%s not among what is held: no room; attach the group again with --replace --blocks N|a full table of blocks|a full table of blocks is made larger
+		group '%s' does not follow memory: attach the group again with --replace --with memory|list allocations of another group|allocations by stack are of groups that are attached with stacks
+		%llu blocks found no room and are not here: attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
+		%s not among what is held: no room; attach the group again with --replace --limit allocations=N|a full table of blocks|a full table of blocks is made larger
 		%zu stale call%s hidden; --all shows %s|list inflight with stale calls|54-inflight: calls below where their thread is now are stale, and hidden without --all
 		to follow children, %zu other process%s pay%s for breakpoints, too; use --no-children to spare them|run COMMAND while others map the file|other processes are spared by run
-		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --exit ret to time them|return probes in fibers|53-hazards: a signal on another stack in a call with a return probe does no harm
-		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --exit ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
+		%s counted but not timed: on a fiber's or signal handler's stack, where return probes are unsafe; use --probe exit=ret to time them|return probes in fibers|53-hazards: a signal on another stack in a call with a return probe does no harm
+		%s counted but not timed: the kernel tracks 64 nested calls with return probes; use --probe exit=ret to time them|return probes in deep recursion|deep recursions are timed with --exit ret
 		functions of group '%s' are only counted: use --events entry for their calls|stream of a group with --count|80-stream: functions that are only counted have entries
-		%llu call%s lost: use a larger --buffer, or filters|stream of very many calls|80-stream: calls that find no room are counted: of a reader that is stopped
+		%llu call%s lost: use a larger --limit buffer=SIZE, or filters|stream of very many calls|80-stream: calls that find no room are counted: of a reader that is stopped
 		use a system call or a tracepoint: 'funcsnoop list targets "s:*" "t:*"'|k: where the kernel has no probes of its functions|functions of a kernel without kprobes and fentry
 		%s not counted: the text that --if compares was not in memory|--if with text that is not in memory|24-filters: calls whose text is not in memory are not counted, and stats prints their number
 		%zu thread%s: 'funcsnoop run cpu -p %d -d 1 --by stack' shows where|stack of a process with a thread that runs|31-stack: stack: threads with the same stack are one block of lines
@@ -295,7 +295,7 @@ held_by_run() {
 
 @test "hint: all functions of a program are meant by the glob that is named" {
 	follow 1 "^use '$CALL:\*' for all functions of that file$" \
-		"s/^use ('.*') for .*$/funcsnoop attach g \1 --dry-run/" run "$CALL"
+		"s/^use ('.*') for .*$/funcsnoop attach g \1 --dry-run/" attach g "$CALL"
 	assert_output_match ' main|^main '
 }
 
@@ -338,7 +338,7 @@ held_by_run() {
 
 @test "hint: a group without stacks gets them as the hint says" {
 	fsn attach g fix_add --lib "$LIB"
-	follow 2 "^attach the group again with --replace --stacks all$" \
+	follow 2 "^attach the group again with --replace --by stack$" \
 		's/^attach the group again with (.*)$/funcsnoop attach g fix_add --lib "$LIB" \1/' \
 		stats g --by stack
 	capture "$CALL" add 3
@@ -395,8 +395,8 @@ held_by_run() {
 @test "hint: a document to compare with is written by the command that is named" {
 	echo '{' >"$BATS_TEST_TMPDIR/bad"
 	fsn attach g fix_add --lib "$LIB"
-	follow 1 "^'funcsnoop stats --save FILE' writes one$" \
-		"s|^'(funcsnoop stats --save )FILE'.*|\1$BATS_TEST_TMPDIR/good|" \
+	follow 1 "^'funcsnoop stats --json -o FILE' writes one$" \
+		"s|^'(funcsnoop stats --json -o )FILE'.*|\1$BATS_TEST_TMPDIR/good|" \
 		stats g --diff "$BATS_TEST_TMPDIR/bad"
 	fsn stats g --diff "$BATS_TEST_TMPDIR/good"
 }
@@ -455,7 +455,7 @@ meant() { # FUNCTION MEANT
 	meant sched:sched_switch t:sched:sched_switch
 	meant syscalls:sys_enter_getppid s:getppid
 	meant syscalls:sys_exit_getppid s:getppid
-	follow 1 "^run 'funcsnoop run cpu --rate 49'$" "s/^run '(.*)'/\1 -d 0.2/" attach g profile:hz:49
+	follow 1 "^run 'funcsnoop run cpu --sample 49hz'$" "s/^run '(.*)'/\1 -d 0.2/" attach g profile:hz:49
 	assert_output_match '^(SELF%|cpu-)'
 	follow 1 "^a duration is an option of 'funcsnoop run': -d 1$" \
 		"s,^.*: (-d 1)$,funcsnoop run $LIB:fix_add \1," run "$LIB:fix_add" 1
@@ -586,7 +586,7 @@ meant() { # FUNCTION MEANT
 
 @test "hint: words of --by that are no key of --key" {
 	fsn -s 2 attach g fix_add --lib "$LIB" --key stack
-	assert_stderr_match "--key 'stack' is not known; use --stacks all, or 'arg:stack' for an argument of that name$"
+	assert_stderr_match "--by 'stack' is not known; use --by stack, or 'arg:stack' for an argument of that name$"
 	fsn attach g fix_add --lib "$LIB" --stacks all
 	capture "$CALL" add 3
 	fsn stats g --by stack
@@ -602,8 +602,8 @@ meant() { # FUNCTION MEANT
 }
 
 @test "hint: waits are broken down by keys, without conditions" {
-	follow 1 "^use --key to break calls down by it$" \
-		's/^use (--key) .*/funcsnoop attach g w:off-cpu \1 waker_tid -p $$/' \
+	follow 1 "^use --by to break calls down by it$" \
+		's/^use (--by) .*/funcsnoop attach g w:off-cpu \1 waker_tid -p $$/' \
 		attach g w:off-cpu --if 'waker_tid > 1' -p $$
 }
 
@@ -611,7 +611,7 @@ meant() { # FUNCTION MEANT
 	own_cgroup cgroup.procs "no cgroup v2"
 	fsn -s 1 attach g w:run-queue --cgroup "$CGROUP"
 	rmdir "$CGROUP"
-	assert_stderr_match "^hint: use --key cgroup to distinguish them$"
+	assert_stderr_match "^hint: use --by cgroup to distinguish them$"
 	fsn attach g w:run-queue --key cgroup
 }
 
@@ -779,17 +779,17 @@ many_map() { # COUNT FILE
 
 	copy_libc "$CALL" "$BATS_TEST_TMPDIR/copy"
 	fsn attach "${heap[@]}"
-	follow 2 "^attach the group again with --replace --memory --stacks all$" \
+	follow 2 "^attach the group again with --replace --with memory --by stack$" \
 		's/^attach the group again with (.*)/funcsnoop attach "${heap[@]}" \1/' \
 		list allocations malloc --by stack
 	fsn list allocations malloc --by stack
-	follow 2 "^attach the group again with --replace --memory --key caller$" \
+	follow 2 "^attach the group again with --replace --with memory --by caller$" \
 		's/^attach the group again with (.*)/funcsnoop attach "${heap[@]}" \1/' \
 		list allocations malloc --by caller
 	fsn list allocations malloc --by caller
 	fsn attach g fix_add --lib "$LIB"
 	fsn -s 1 list allocations g
-	assert_stderr_match "group 'g' does not follow memory: attach the group again with --replace --memory$"
+	assert_stderr_match "group 'g' does not follow memory: attach the group again with --replace --with memory$"
 }
 
 # --- GPUs -----------------------------------------------------------------------------------------
@@ -812,7 +812,7 @@ many_map() { # COUNT FILE
 	assert_output_match '^kernels '
 	! ldconfig -p | grep -q libcuda.so.1 || skip "libcuda.so.1 is here"
 	fsn -s 1 attach g gpu:kernels --stacks all --dry-run
-	assert_stderr_match "^hint: --stacks needs the functions that launch kernels: name libcuda.so.1 with --lib$"
+	assert_stderr_match "^hint: --by stack needs the functions that launch kernels: name libcuda.so.1 with --lib$"
 	cp "$FIX/libcudamock.so" "$BATS_TEST_TMPDIR/libcuda.so.1"
 	fsn attach g gpu:kernels --stacks all --lib "$BATS_TEST_TMPDIR/libcuda.so.1" \
 		--lib "$O/libfuncsnoop-gpu.so" --dry-run
@@ -922,7 +922,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	chmod o+x "${FUNCSNOOP_BPFFS%/*}" "$FUNCSNOOP_BPFFS"
 	fsn attach g fix_add --lib "$LIB" --slow 1ns
 	as_nobody -s 1 stats g
-	assert_stderr_match "^hint: needs root, or a group attached with --mode: funcsnoop-attach\(8\)$"
+	assert_stderr_match "^hint: needs root, or a group attached with --share: funcsnoop-attach\(8\)$"
 	fsn attach g fix_add --lib "$LIB" --slow 1ns --replace --mode 0644
 	capture "$CALL" add 3
 	as_nobody stats g
@@ -933,7 +933,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	as_nobody -s 1 detach g
 	assert_stderr_match "^hint: only root and the owner of '.*' may$"
 	as_nobody -s 1 stats g --slow
-	hint=$(sed -n 's/^hint: attach the group again with \(--replace --mode 0644 --mode-all\) to share them$/\1/p' <<<"$stderr")
+	hint=$(sed -n 's/^hint: attach the group again with \(--replace --share 0644,all\) to share them$/\1/p' <<<"$stderr")
 	[[ -n $hint ]] || fail "$stderr"
 	# shellcheck disable=SC2086	# options
 	fsn attach g fix_add --lib "$LIB" --slow 1ns $hint
@@ -976,7 +976,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 		--inh-caps=-all "$FUNCSNOOP" attach g fix_add --lib "$LIB" --link multi
 	fsn detach g
 	lacking 1 -chown "$FUNCSNOOP" attach g fix_add --lib "$LIB" --owner 65534
-	assert_stderr_match "^hint: --owner other than yourself and your groups needs CAP_CHOWN$"
+	assert_stderr_match "^hint: --share with an owner other than yourself and your groups needs CAP_CHOWN$"
 	fsn attach g fix_add --lib "$LIB" --owner 65534
 }
 
@@ -1143,7 +1143,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	for kind in session multi perf; do
 		[[ " ${links[*]} " != *" $kind "* ]] || continue
 		fsn -s 1 attach g fix_add --lib "$LIB" --link $kind
-		assert_stderr_match "^hint: leave out --link to use the best links that it has$"
+		assert_stderr_match "^hint: leave out --probe link to use the best links that it has$"
 		fsn attach g fix_add --lib "$LIB"
 		return
 	done
@@ -1198,7 +1198,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	fsn feature
 	sed -i 's/^0 . .*/0 n MARKED/' "$cache"
 	fsn feature
-	assert_output_match "^hint: calls are timed by probes on ret instructions here; '--exit return' can kill processes$"
+	assert_output_match "^hint: calls are timed by probes on ret instructions here; '--probe exit=return' can kill processes$"
 	fsn attach g fix_add --lib "$LIB" --dry-run
 	assert_output_match '^fix_add .* ret '
 	fsn attach g fix_add --lib "$LIB" --exit return --dry-run
@@ -1227,13 +1227,13 @@ own_namespace() { # STATUS SCRIPT CMD...
 		start_bg b env LD_LIBRARY_PATH="$BATS_TEST_TMPDIR/copy" bash -c 'echo "ready "; read -r'
 		wait_ready b
 		fsn list allocations malloc
-		hint=$(sed -n 's/^funcsnoop list: [0-9]* blocks found no room and .*: attach the group again with \(.*\) N$/\1/p' <<<"$stderr")
+		hint=$(sed -n 's/^funcsnoop list: [0-9]* blocks found no room and .*: attach the group again with \(.*\)N$/\1/p' <<<"$stderr")
 		fsn stats malloc
 		if ((more)); then
-			assert_eq "$hint" "--replace --blocks"
-			assert_stderr_match "not among what is held: no room; attach the group again with --replace --blocks N$"
+			assert_eq "$hint" "--replace --limit allocations="
+			assert_stderr_match "not among what is held: no room; attach the group again with --replace --limit allocations=N$"
 			# shellcheck disable=SC2086	# words
-			fsn attach "${heap[@]}" $hint 100000
+			fsn attach "${heap[@]}" ${hint}100000
 		else
 			assert_eq "$hint" ""
 			refute_stderr_match "no room"

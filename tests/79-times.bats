@@ -605,16 +605,16 @@ tree_of() { # GROUP
 	assert_output_match '^time,group,id,caller,depth,function,library,calls,time_percent,total_ns,self_ns'
 	shares_add_up
 	fsn -s 2 stats g --tree --format prometheus
-	assert_stderr_match 'metrics are of functions, processes, cgroups and keys: no .*--tree'
+	assert_stderr_match 'metrics are of functions, processes, cgroups and keys: no --show or --diff'
 	fsn -s 2 stats g --tree --hist
-	assert_stderr_match '--tree .*exclude each other'
+	assert_stderr_match '--show and --diff exclude each other'
 	fsn stats g --json
 	assert_json '.[0] | has("tree")' false
 	fsn detach g
 	attach_nest --exit ret --no-nesting
 	capture "$FIX/nest" 1 deep
 	fsn stats g --tree
-	assert_output_match '^who called whom is not known: it was attached with --no-nesting, or calls are sampled$'
+	assert_output_match '^who called whom is not known: it was attached with --without nesting, or calls are sampled$'
 	fsn stats g --tree --json
 	assert_json '.[0].tree' null
 	fsn detach g

@@ -469,7 +469,7 @@ assert_all_accounted() { # CALLS
 	lost=$(jq -s '[.[] | select(.type == "lost").count] | add // 0' <<<"$output")
 	assert_eq $((got + lost)) "$1" "delivered $got and lost $lost"
 	((got > 0 && lost > 0)) || fail "delivered $got and lost $lost"
-	assert_stderr_match "^funcsnoop stream: $lost calls were lost: use a larger --buffer, or filters$"
+	assert_stderr_match "^funcsnoop stream: $lost calls were lost: use a larger --limit buffer=SIZE, or filters$"
 }
 
 @test "calls that find no room are counted: of a reader that is stopped" {

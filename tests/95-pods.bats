@@ -109,7 +109,7 @@ need_pod() {
 	# What it does, as it stands but for the library's name.
 	script=$(of_container attach '.args[0]')
 	script=${script/--mode/--lib fsnpods --mode}
-	assert_eq "$(grep -c -e '--lib fsnpods --mode 0644' <<<"$script")" 1
+	assert_eq "$(grep -c -e '--lib fsnpods --share 0644' <<<"$script")" 1
 	in_pod attach "$(caps_of attach)" "$(of_container attach '.command[0]')" \
 		"$(of_container attach '.command[1]')" "$script"
 	start_bg attach "${POD_CMD[@]}"
