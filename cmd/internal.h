@@ -117,8 +117,8 @@ void run_group_name(const struct options *o, const char *suffix, char *ret_name)
 int run_draft(struct attach_options *a, const char *name, struct preset_set **ret_set,
 	struct draft **ret_draft, struct err *err);
 
-/* run_summary.c: what the processes of --pid do, where no group is given. */
-int run_summary(const struct options *o);
+/* run_summary.c: what the processes of --pid or COMMAND do, where no group is given. */
+int run_summary(struct options *o);
 
 /* --- run_await.c: libraries that are not there yet --------------------------------------------- */
 

@@ -2,6 +2,7 @@
 // funcsnoop run: attach, look and detach in one command, around another one perhaps.
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -133,9 +134,25 @@ static bool finish(struct options *o, struct globals *stats_g, struct globals *s
 	return !wrong;
 }
 
-/* Cuts COMMAND off the line, at the first "--". */
-static char **cut_command(int *argc, char **argv)
+/* "./prog": a file to be run, and not one of the functions of a library. */
+static bool is_program(const char *word)
 {
+	struct stat st;
+
+	return strchr(word, '/') && !strchr(word, ':') && !strstr(word, ".so") &&
+		!stat(word, &st) && S_ISREG(st.st_mode) && !access(word, X_OK);
+}
+
+/* Cuts COMMAND off the line: at the first "--", or where a program is the first word. */
+static char **cut_command(const struct globals *g, int *argc, char **argv, char **ret_first)
+{
+	int first = cmd_first_word(g, ON_RUN, *argc, argv);
+
+	if (first && is_program(argv[first])) {
+		*ret_first = argv[first];
+		*argc = first;
+		return argv + first;
+	}
 	for (int i = 1; i < *argc; i++)
 		if (!strcmp(argv[i], "--")) {
 			*argc = i;
@@ -145,9 +162,19 @@ static char **cut_command(int *argc, char **argv)
 	return NULL;
 }
 
+/* Options of functions, and none is named. */
+static int hint_functions(const struct globals *g, const char *program)
+{
+	struct err err = {};
+
+	err_set(&err, -ERR_USAGE, "no function of '%s' is named", program);
+	err_hint(&err, "use '%s:*' for all functions of that file", program);
+	return cmd_fail(g, &err);
+}
+
 static int run(struct globals *g, int argc, char **argv)
 {
-	char **command = cut_command(&argc, argv);
+	char *bare = NULL, **command = cut_command(g, &argc, argv, &bare);
 	_cleanup_options_ struct options o;
 	struct globals stats_g, stream_g;
 	struct err err = {};
@@ -156,8 +183,10 @@ static int run(struct globals *g, int argc, char **argv)
 	o.command = command;
 	if (command && !command[0])
 		return cmd_usage(g, "no command behind '--'");
-	if (!command && !o.words.cnt && o.attach.pids.cnt && !option_given(NOT_OF_SUMMARY))
+	if (!o.words.cnt && !o.attach.pids.cnt != !command && !option_given(NOT_OF_SUMMARY))
 		return run_summary(&o);
+	if (bare && !o.words.cnt && !o.attach.config)
+		return hint_functions(g, bare);
 	if (!finish(&o, &stats_g, &stream_g))
 		return EXIT_USAGE;
 	/* A file that cannot be read is an error before anything is attached. */
@@ -168,6 +197,6 @@ static int run(struct globals *g, int argc, char **argv)
 
 const struct command cmd_run = { "run", "GROUP ... [-- COMMAND ...]",
 	"attach, show, detach; around COMMAND", run, ON_RUN,
-	"GROUP [FUNCTION...] [-- COMMAND [ARG...]]\nLIB:FUNCTION... [-- COMMAND [ARG...]]\n--pid PID",
+	"GROUP [FUNCTION...] [-- COMMAND [ARG...]]\nLIB:FUNCTION... [-- COMMAND [ARG...]]\n--pid PID\n[--] COMMAND [ARG...]",
 	"Probe functions, show their calls, and remove the probes.\v"
 	"Example: funcsnoop run cuda --slow 1ms --stream -- python3 train.py" };

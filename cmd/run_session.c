@@ -308,6 +308,10 @@ static bool wait_for_signal(struct session *s, uint64_t end_ns)
 	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
 		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &before);
+	if (s->o->ready_fd) {
+		(void)!write((int)s->o->ready_fd, "", 1);
+		close((int)s->o->ready_fd);
+	}
 	while (there && (!end_ns || ns_until(end_ns))) {
 		struct timespec ts = timespec_of(time_left(s, end_ns));
 

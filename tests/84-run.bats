@@ -73,6 +73,23 @@ three_groups() {
 	assert_stderr "funcsnoop run: there is no process 4194000"
 }
 
+@test "run: a command without a group runs within the summary, and its status remains" {
+	local command
+
+	for command in "--" ""; do
+		# shellcheck disable=SC2086	# a word or none
+		fsn run $command "$FIX/call" add 3
+		assert_output_match '^result fix_add calls=3 '
+		assert_stderr_match '^On CPU: functions, by samples$'
+		assert_stderr_match '^Off CPU: where threads waited$'
+		assert_stderr_match '^System calls, by time$'
+		assert_stderr_match '^execve +1 '
+	done
+	fsn -s 7 run -- sh -c 'exit 7'
+	fsn -s 127 run -- /no/such/command
+	holds_only ""
+}
+
 @test "run -d ends by itself; the group has GROUP's name and the command's number" {
 	fsn run my fix_add --lib "$LIB" -d 0.2 --all --json
 	assert_json '[.[0].group | test("^my-[0-9]+$")]' '[true]'

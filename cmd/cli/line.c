@@ -277,6 +277,24 @@ static bool asks_for_json(int argc, char **argv)
 	return false;
 }
 
+int cmd_first_word(const struct globals *g, unsigned int on, int argc, char **argv)
+{
+	struct globals told = *g;
+	int status = 0, i = 1;
+
+	told.json |= asks_for_json(argc, argv);
+	for (bool takes_next = false; i < argc && strcmp(argv[i], "--"); i += 1 + takes_next) {
+		takes_next = false;
+		if (argv[i][0] != '-' || !argv[i][1])
+			return i;
+		status = argv[i][1] == '-' ? check_long(&told, on, argv[i], &takes_next)
+					   : check_short(&told, on, argv[i], &takes_next);
+		if (status)
+			exit(status);
+	}
+	return 0;
+}
+
 static void parse_words(struct line *line, int argc, char **argv)
 {
 	const char *command = line->command ? line->command->name : "";

@@ -269,6 +269,8 @@ const struct option_row option_table[] = {
 	OLD(RECORD, 0, "uid", "USER", "if uid"),
 	OLD(ON_SET, 0, "uid", "USER", "if uid"),
 	OLD(RECORD, 0, "cgroup", "PATH", "if cgroup"),
+	/* For the runs of a summary. */
+	{ "ready-fd", 0, ON_RUN, GROUP_OLD, "N", NULL, read_number, AT(ready_fd), 3, INT_MAX },
 	{ "children", 0, RECORD, GROUP_OLD, NULL, NULL, read_flag, AT(attach.attach.children) },
 	{ "no-children", 0, ON_RUN, GROUP_OLD, NULL, NULL, read_flag, AT(no_children) },
 	{ "budget", 0, RECORD, GROUP_OLD, "SHARE", NULL, read_overhead, AT(attach) },

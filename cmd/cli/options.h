@@ -84,6 +84,7 @@ struct options {
 	uint64_t timeout_ns;
 	/* of run */
 	bool streams, no_children, show_slow;
+	uint32_t ready_fd; /* gets a byte when calls count and SIGINT ends it; 0: none */
 	bool table_apart; /* calls go to stdout as JSON or a trace, the table to stderr */
 	char name[GROUP_NAME_MAX + 1];
 	char *names[1];   /* .name, as words */
@@ -172,6 +173,12 @@ struct first_words {
 
 /* Parses the line up to the command. Exits with status 2 on wrong usage. */
 void cmd_parse_first(struct globals *g, int argc, char **argv, struct first_words *ret_first);
+
+/*
+ * The index of the first word of the line that is no option of @on and not the value of one; 0:
+ * there is none before "--". Exits with status 2 on an unknown option.
+ */
+int cmd_first_word(const struct globals *g, unsigned int on, int argc, char **argv);
 
 /* The row of option @name, which a command of @on must have. */
 const struct option_row *option_find(unsigned int on, const char *name);
