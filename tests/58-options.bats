@@ -50,11 +50,12 @@ hint: 'funcsnoop help ${line%% *}' shows the usage"
 	END
 }
 
-# What list --json says of the group, without the times and the command line.
+# What list --json says of the group, without the times and the command line, and its pins' modes.
 group_of() { # ARG...
 	fsn attach g fix_add --lib "$FIX/libfix.so" --overhead none --replace "$@"
 	fsn list --verbose --json
 	jq -c '.[0] | del(.attached_at, .since, .attached_by, .until, .options.command)' <<<"$output"
+	stat -c '%n %a %G' "$FUNCSNOOP_BPFFS"/funcsnoop/g/*
 }
 
 @test "options: the names of the last version do what the new ones do" {
@@ -76,7 +77,7 @@ group_of() { # ARG...
 		--no-processes --no-nesting|--without processes,nesting
 		--raw|--without correction
 		--sample 5|--sample 1/5
-		--comm a --comm b|--if comm==a,b
+		--comm a|--if comm==a
 		--uid 1 --cpu 0|--if uid==1&&cpu==0
 		--mode 0644 --mode-all|--share 0644,all
 		--owner :daemon|--share :daemon

@@ -580,7 +580,7 @@ hint: 'funcsnoop help stream' shows the usage"
 @test "wrong values and contradictions are wrong usage" {
 	need_tool jq
 	local i many=()
-	refused "--min: 'x' is no duration (a number with ns, us, ms or s)" --min x
+	refused "--only is slow, failed, a duration such as 5ms, or 1/N, not 'x'" --min x
 	refused "--number '0' is not a number from 1 to 9223372036854775807" -n 0
 	refused "--number '-1' is not a number from 1 to 9223372036854775807" -n -1
 	refused "--duration 'x' is not a number of seconds" -d x

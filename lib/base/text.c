@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/util.h"
 
-/* --- Durations as people write them: a number with ns, us, ms or s ------------------------------- */
+/* --- Durations as people write them: a number with ns, us, ms, s, m or h ------------------------------- */
 
 static const struct unit {
 	const char *name;

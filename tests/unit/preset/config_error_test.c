@@ -116,7 +116,7 @@ static const struct {
 	{ FUNC("\"args\": [\"int *a\"], \"sum\": \"n = a@70000\""), "t.json:2:30: " SUM_FORM, "" },
 	{ FUNC("\"nothrow\": 1"), "t.json:2:14: 'nothrow' must be true or false", "" },
 	{ FUNC("\"slow\": \"5\""),
-		"t.json:2:11: 'slow': '5' has no unit (ns, us, ms or s)", "" },
+		"t.json:2:11: 'slow': '5' has no unit (ns, us, ms, s, m or h)", "" },
 	{ FUNC("\"slow\": 5"), "t.json:2:11: 'slow' must be a string", "" },
 	{ FUNC("\"ret\": \"cudaErorr_t\""),
 		"t.json:2:10: 'cudaErorr_t': unknown type 'cudaErorr_t'",
