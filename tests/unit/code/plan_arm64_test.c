@@ -101,7 +101,7 @@ static void test_restarts(void)
 			STP "910003fd d10043ff 910003bf " LDP "54ffff61 " RET,
 			"site+0 ret rejcc33:+20 ret:+24" },
 		{ "b to the entry without a frame is a loop", "f1000400 54ffffe1 " RET,
-			"refused: a loop begins at its entry (jump at +0x4): iterations would count as calls; --site entry does it anyway" },
+			"refused: a loop begins at its entry (jump at +0x4): iterations would count as calls; --probe site=entry does it anyway" },
 	};
 
 	check_plans(PLAN_ARM64, lines, ARRAY_SIZE(lines));

@@ -140,7 +140,7 @@ static void test_modes(void)
 	tc.req.return_why = "vouched for";
 	is_str(plan_text(make_plan(CASE_BASE, end - CASE_BASE)),
 		"site+0 early early:+1(8 r0/64)", "--exit early, whoever vouches for return probes");
-	is_str(tc.plan.exit_why, "--exit early; 1 emulated before its ret, 0 jumps that leave",
+	is_str(tc.plan.exit_why, "--probe exit=early; 1 emulated before its ret, 0 jumps that leave",
 		"and why");
 	tc.rules.exit = PLAN_MODE_AUTO;
 	is_str(plan_text(make_plan(CASE_BASE, end - CASE_BASE)), "site+0 return (vouched for)",

@@ -5,7 +5,7 @@
 #define MOVES "none (Go moves a stack that grows: returns cannot be matched with calls)"
 #define LOOP                                                                          \
 	"a loop begins at its entry (jump at +0x%llx): iterations would count as calls; " \
-	"--site entry does it anyway"
+	"--probe site=entry does it anyway"
 
 /* The parts of a function; what is NULL is left out. */
 struct parts {
@@ -158,10 +158,10 @@ static void test_rules(void)
 
 	rules.exit = PLAN_MODE_RET;
 	plan_parts(PLAN_X86_64, &p, &rules);
-	is_counted("--exit ret");
+	is_counted("--probe exit=ret");
 	rules.exit = PLAN_MODE_RETURN;
 	plan_parts(PLAN_X86_64, &p, &rules);
-	is_counted("--exit return");
+	is_counted("--probe exit=return");
 	rules.exit = PLAN_MODE_AUTO;
 	rules.site_entry = true;
 	plan_parts(PLAN_X86_64, &p, &rules);
