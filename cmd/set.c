@@ -28,7 +28,7 @@ static int set(const struct options *o, const struct group_change *change)
 		if (group_set_slow(groups.group[0], slow[i].func, off, off ? 0 : slow[i].ns, &err))
 			return cmd_fail(o->g, &err);
 	}
-	if (option_given("pid|if") && group_change(groups.group[0], change, &err))
+	if (option_given("pid|if|if comm|if uid") && group_change(groups.group[0], change, &err))
 		return cmd_fail(o->g, &err);
 	return o->g->json ? json_print(json_object(o->g)) : EXIT_DONE;
 }
@@ -43,7 +43,7 @@ static int run(struct globals *g, int argc, char **argv)
 		return cmd_usage(g, "no group given");
 	if (o.words.cnt > 1)
 		return cmd_usage(g, "one group at a time, not also '%s'", o.words.word[1]);
-	if (!option_given("slow|pid|if"))
+	if (!option_given("slow|pid|if|if comm|if uid"))
 		return cmd_usage(g, "nothing to change: give --slow, --pid or --if");
 	return set(&o, &(struct group_change) {
 		.filter = &(struct filter) { .pids = s->pids.of, .pid_cnt = s->pids.cnt,

@@ -81,7 +81,7 @@ g/slow 600 0 0"
 	read_as -s 1 stats g
 	assert_output ""
 	assert_stderr "funcsnoop stats: cannot open '$FOLDER': Permission denied
-hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
+hint: needs root, or a group attached with --share: funcsnoop-attach(8)"
 	read_as -s 1 list --json
 	assert_json .error "cannot open '$FOLDER': Permission denied"
 	fsn detach g
@@ -158,10 +158,10 @@ hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
 	read_as -s 1 stats g --slow
 	assert_output ""
 	assert_stderr "funcsnoop stats: slow calls of group 'g' are for its owner only
-hint: attach the group again with --replace --mode 0644 --mode-all to share them"
+hint: attach the group again with --replace --share 0644,all to share them"
 	read_as -s 1 list inflight g
 	assert_stderr "funcsnoop list: calls in flight of group 'g' are for its owner only
-hint: attach the group again with --replace --mode 0644 --mode-all to share them"
+hint: attach the group again with --replace --share 0644,all to share them"
 	read_as -s 1 list inflight g --json
 	assert_json .error "calls in flight of group 'g' are for its owner only"
 	assert_eq "$(cd "$FOLDER/g" && find . -perm 0640 -type f -printf '%f\n' | sort | xargs)" \
@@ -274,7 +274,7 @@ hint: only root and the owner of '$FOLDER' may"
 	fsn attach g fix_add --lib "$LIB" --replace
 	READER_GID=64322 read_as -s 1 stats g
 	assert_stderr "funcsnoop stats: cannot open group 'g': Permission denied
-hint: needs root, or a group attached with --mode: funcsnoop-attach(8)"
+hint: needs root, or a group attached with --share: funcsnoop-attach(8)"
 	fsn detach g
 }
 

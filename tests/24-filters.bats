@@ -241,7 +241,7 @@ refused() { # COND PLACE MESSAGE
 	assert_eq "$(called g) $(called r)" '[["fix_add",5]] [["fix_add",23]]'
 	fsn detach g r
 	fsn -s 2 attach g fix_add --lib "$LIB" --uid no-such-user
-	assert_stderr_match "^funcsnoop attach: --uid: there is no user 'no-such-user'"
+	assert_stderr_match "^funcsnoop attach: --if uid: there is no user 'no-such-user'"
 }
 
 @test "--tid counts one thread; its process tells the library" {

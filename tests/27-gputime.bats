@@ -547,12 +547,12 @@ windows() { # WINDOW PERIOD: of the job
 		fsn -s 2 attach $args --lib "$GPU" --lib "$FIX/libcudamock.so"
 		assert_stderr_match "^funcsnoop attach: $said: it is not known of what GPUs do\$"
 	done <<-'EOF'
-		gpu --stacks slow|--stacks
-		gpu-copies --stacks 10|--stacks
-		gpu-graphs --stacks all|--stacks
-		gpu --key kernel,thread|--key thread
-		gpu --key caller|--key caller
-		gpu --key comm|--key comm
+		gpu --stacks slow|--by stack
+		gpu-copies --stacks 10|--by stack
+		gpu-graphs --stacks all|--by stack
+		gpu --key kernel,thread|--by thread
+		gpu --key caller|--by caller
+		gpu --key comm|--by comm
 	EOF
 	fsn list
 	assert_output ""

@@ -351,7 +351,7 @@ other_is_met() { # DOC PATH NO_TABLE OUTERMOST
 		'[[1,0,false],[1,0,false],[1,1,true]]'
 	fsn detach st
 	fsn -s 2 attach st st_leaf --lib "$STACKS" --stacks slow --count
-	assert_stderr_match 'stacks slow'
+	assert_stderr_match 'by stack:slow needs'
 }
 
 @test "single calls are shown with their stacks: in flight, and in a stream" {

@@ -127,7 +127,7 @@ hint: needs CAP_SYS_ADMIN"
 	fsn -s 1 attach g 'k:vfs_*'
 	assert_stderr_match "no kernel function can be probed: 'vfs_.*this kernel has no "
 	fsn list --json
-	assert_eq "$output" '[]'
+	assert_eq "$output" '{"version":1,"groups":[]}'
 }
 
 # Each in an emulated kernel takes its seconds: make check-vm T=28-kernel runs it.

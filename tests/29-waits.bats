@@ -102,10 +102,10 @@ waits_fit() {
 @test "what waits can't be asked for is said, and what switches take meanwhile" {
 	fsn -s 1 attach run-queue --if 'instead == "x"'
 	assert_stderr "funcsnoop attach: --if: what a wait is about is known when it is over
-hint: use --key to break calls down by it"
+hint: use --by to break calls down by it"
 	fsn -s 1 attach g w:run-queue --cgroup /
 	assert_stderr "funcsnoop attach: cannot attach group 'g': 'cgroup' of --if chooses no waits of 'run-queue'
-hint: use --key cgroup to distinguish them"
+hint: use --by cgroup to distinguish them"
 	fsn -s 1 attach g w:off-cup
 	assert_stderr "funcsnoop attach: threads have no wait 'off-cup'
 hint: did you mean 'w:off-cpu'"

@@ -107,10 +107,10 @@ hint: a process may open 22 files \('ulimit -Hn'\): stream fewer groups$"
 	need_terminal
 	fsn attach g fix_add --lib "$LIB" --exit ret
 	capture env LC_ALL=C.UTF-8 script -qec "stty cols 80; '$FUNCSNOOP' list functions g" /dev/null
-	assert_output_match "^fix_add +….*libfix.so.1 .* ret +--probe exit=ret.*….?$"
+	assert_output_match "^fix_add +….*libfix.so.1 .* ret +--probe exit=re.*….?$"
 	assert_eq "$(sed 's/\r//g' <<<"$output" | awk 'length > 88')" "" "lines that are too long"
 	capture script -qec "stty cols 80; '$FUNCSNOOP' list functions g" /dev/null
-	assert_output_match "^fix_add +\.\.\..*fix.so.1 .* ret +--probe exit=ret.*\.\.\..?$"
+	assert_output_match "^fix_add +\.\.\..*fix.so.1 .* ret +--probe exit=.*\.\.\..?$"
 	assert_eq "$(LC_ALL=C tr -d '\000-\177' <"$BATS_TEST_TMPDIR/.out")" "" "not ASCII with LC_ALL=C"
 	fsn detach g
 }

@@ -70,7 +70,7 @@ end_hanging() {
 
 @test "--older-than leaves out calls that began since" {
 	attach_hanging
-	fsn -s 2 list inflight --older-than 1h
+	fsn -s 2 list inflight --older-than 1y
 	fsn list inflight --older-than 3600s --json
 	assert_output '{"version":1,"calls":[]}'
 	older() {

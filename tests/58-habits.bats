@@ -112,11 +112,11 @@ hinted() { # COMMAND
 	need_bpf
 	need_option "run -e openat" "a system call is a FUNCTION such as 's:openat'"
 	fsn run s:openat -p $$ -d 0.1
-	need_option "run -F 99 cpu" "did you mean '--rate'?"
-	fsn run cpu --rate 99 -d 0.1
-	need_option "run -g cpu" "did you mean '--stacks all'?"
-	need_option "run -k cpu" "did you mean '--stacks all'?"
-	fsn run cpu --stacks all -d 0.1
+	need_option "run -F 99 cpu" "did you mean '--sample 99hz'?"
+	fsn run cpu --sample 99hz -d 0.1
+	need_option "run -g cpu" "did you mean '--by stack'?"
+	need_option "run -k cpu" "did you mean '--by stack'?"
+	fsn run cpu --by stack -d 0.1
 	need_option "-l" "did you mean 'list targets'?"
 	fsn list targets 's:get*'
 	need_option "-c true" "did you mean 'run syscalls'?"

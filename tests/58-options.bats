@@ -97,7 +97,7 @@ group_of() { # ARG...
 }
 
 no_groups() {
-	[[ $("$FUNCSNOOP" list --json) == "[]" ]]
+	[[ $("$FUNCSNOOP" list --json | command jq '.groups | length') == 0 ]]
 }
 
 @test "options: terms of --if about threads are filters, and the others stay a condition" {

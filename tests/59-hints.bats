@@ -94,7 +94,7 @@ hint_table() {
 		did you mean '%ss:%s'|a system call without prefix|a system call without prefix, and a FUNCTION without a group
 		did you mean 'k:%s'|p::NAME, or fentry:MODULE:NAME|a function of the kernel is named without its module
 		did you mean 's:%s'|syscalls:sys_enter_NAME|notation that is no FUNCTION here is answered with one
-		did you mean 't:%s'|a tracepoint without its category|a near name has the library or prefix by which it is found
+		did you mean '%s%s'|a tracepoint without its category|a near name has the library or prefix by which it is found
 		did you mean 't:%s:%s'|CATEGORY:EVENT without prefix|notation that is no FUNCTION here is answered with one
 		each probe needs a file descriptor, of which there are at most %PRId64: raise 'ulimit -n'|feature where perf links are the best|-: kernels before 6.6
 		group '%s' of %s uses that preset for what it does not declare|a broken preset of the configuration's group|a broken preset of the same name is named by the configuration that uses it
@@ -142,7 +142,6 @@ hint_table() {
 		this kernel is older than Linux 5.15|attach|-: kernels before 5.15
 		use '%s:*' for all functions of that file|run ./PROGRAM|all functions of a program are meant by the glob that is named
 		use 'gpu:kernels', 'gpu:copies', 'gpu:sets' or 'gpu:graphs'|gpu:x|activities of GPUs are named by those that there are
-		use 'w:%s' or 'w:%s'|w:x|a near name has the library or prefix by which it is found
 		use --by cgroup to distinguish them|w:run-queue --cgroup|waits in the run queue are broken down by cgroup, and not chosen
 		use --by to break calls down by it|w:off-cpu --if|waits are broken down by keys, without conditions
 		use --replace to replace it, or --name NAME to attach under another name|a group that is attached already|an attached group is replaced, or pinned under another name
@@ -179,8 +178,10 @@ hints_in_sources() {
 
 	while read -r file; do
 		tr '\n\t' '  ' <"$file" >"$BATS_TEST_TMPDIR/source"
-		grep -oP '\b(cmd_)?note\([^"]*\K(?:"(?:[^"\\]|\\.)*"\s*)+(?=[,)])' "$BATS_TEST_TMPDIR/source" |
+		grep -oP '\b((cmd_|report_)?note|NOTE)\([^"]*\K(?:"(?:[^"\\]|\\.)*"\s*)+(?=[,)])' "$BATS_TEST_TMPDIR/source" |
 			grep -e '--[a-z]' | sed -E 's/" +"//g; s/^"//; s/" *$//'
+		[[ $file != */health.c ]] || grep -oP '"\K(not )?counted[^"]*(?=")' "$file" |
+			grep -e '--[a-z]' | sed 's/^/%s /'
 		grep -oP <"$BATS_TEST_TMPDIR/source" \
 			'\b(err_)?hint\(\s*[^",()]+,\s*\K(?:"(?:[^"\\]|\\.)*"|[A-Z][A-Z_0-9a-z]+|\s)+(?=[,)])|(?:"(?:[^"\\]|\\.)*"\s*)*"(?:[^"\\]|\\.)*'"'"'funcsnoop (?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*' |
 			sed -E 's/\\"/\x01/g
@@ -371,7 +372,6 @@ held_by_run() {
 		--by blocked-in --count
 		--by nosuch
 	END
-	fsn -s 2 run syscalls --by stack -- touch "$ran"
 	fsn -s 1 run "$LIB:fix_add" --diff "$BATS_TEST_TMPDIR/nowhere" -- touch "$ran"
 	[[ ! -e $ran ]] || fail "the command ran"
 }
@@ -645,7 +645,7 @@ meant() { # FUNCTION MEANT
 
 	cp "$LIB" "$lib"
 	start_many 66 "$lib" LD_PRELOAD="$lib"
-	follow 1 "^leave out --children to probe the process alone; --force follows children anyway$" \
+	follow 1 "^use --pid without [+] to probe the process alone; --force follows children anyway$" \
 		"s,.*,funcsnoop attach g fix_add --lib $lib --pid ${pids[0]}," \
 		attach g fix_add --lib "$lib" --pid "${pids[0]}" --children
 	fsn detach g
@@ -1265,7 +1265,7 @@ own_namespace() { # STATUS SCRIPT CMD...
 	capture "$FIX/frames-lib" 300
 	fsn stats g
 	hint=$(sed -n 's/^.*: the kernel tracks 64 nested calls with return probes; use \(.*\) to time them$/\1/p' <<<"$stderr")
-	[[ $hint == '--exit ret' ]] || fail "$stderr"
+	[[ $hint == '--probe exit=ret' ]] || fail "$stderr"
 	# shellcheck disable=SC2086	# words
 	fsn attach g fr_indirect --lib "$FIX/libframes.so" --replace $hint
 	capture "$FIX/frames-lib" 300

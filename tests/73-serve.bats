@@ -97,7 +97,7 @@ Connection: close"
 	capture -s 1 bash -c 'printf "GET /metrics HTTP/1.0\r\n\r\n" | "$0" serve --inetd private' \
 		"$FUNCSNOOP"
 	assert_stderr "funcsnoop serve: group 'private' is not shared
-hint: attach the group again with --replace --mode 0644 to share its numbers"
+hint: attach the group again with --replace --share 0644 to share its numbers"
 	fsn detach open private
 }
 
@@ -108,7 +108,7 @@ hint: attach the group again with --replace --mode 0644 to share its numbers"
 	assert_output_match '^HTTP/1.1 200 OK'
 	refute_output_match 'private|^funcsnoop_calls_total'
 	assert_stderr "funcsnoop serve: group 'private' is not shared
-hint: attach the group again with --replace --mode 0644 to share its numbers"
+hint: attach the group again with --replace --share 0644 to share its numbers"
 	fsn detach private
 	get /metrics
 	first_is "HTTP/1.1 200 OK"

@@ -605,7 +605,7 @@ tree_of() { # GROUP
 	assert_output_match '^time,group,id,caller,depth,function,library,calls,time_percent,total_ns,self_ns'
 	shares_add_up
 	fsn -s 2 stats g --tree --format prometheus
-	assert_stderr_match 'metrics are of functions, processes, cgroups and keys: no --show or --diff'
+	assert_stderr_match 'metrics are of functions, processes, cgroups and keys: no '
 	fsn -s 2 stats g --tree --hist
 	assert_stderr_match '--show and --diff exclude each other'
 	fsn stats g --json

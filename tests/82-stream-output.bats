@@ -589,15 +589,15 @@ hint: 'funcsnoop help stream' shows the usage"
 	refused "--sample '0' is not a number from 1 to 4294967295" --sample 0
 	refused "--events is call, entry, exit or all, not 'x'" --events x
 	refused "--format is text, json or chrome, not 'x'" --format x
-	refused "--buffer '4095' is not a size from 4K to 1G" --buffer 4095
-	refused "--buffer '2G' is not a size from 4K to 1G" --buffer 2G
-	refused "--buffer '4KB' is not a size from 4K to 1G" --buffer 4KB
+	refused "--limit buffer '4095' is not a size from 4K to 1G" --buffer 4095
+	refused "--limit buffer '2G' is not a size from 4K to 1G" --buffer 2G
+	refused "--limit buffer '4KB' is not a size from 4K to 1G" --buffer 4KB
 	for i in {1..17}; do
 		many+=(-p "$i")
 	done
 	refused "at most 16 processes can be chosen" "${many[@]}"
-	refused "at an entry nothing is known of the call: no --slow, --failed or --min" --events entry --slow
-	refused "at an entry nothing is known of the call: no --slow, --failed or --min" --events all --min 1ms
+	refused "nothing is known of the call at its entry: no --only slow, failed or DUR" --events entry --slow
+	refused "nothing is known of the call at its entry: no --only slow, failed or DUR" --events all --min 1ms
 	refused "--sample would choose other entries than calls: not with --events all" --events all --sample 2
 	refused "--alert is about calls: not with --events entry or exit" --alert --events exit
 	fsn -s 2 stream g --format chrome --events entry

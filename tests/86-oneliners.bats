@@ -98,7 +98,7 @@ has_shown() {
 		*"--by seconds"*) assert_output_match "^sleep +0 +$N " ;;
 		*"--by result"*) assert_output_match "^read +1 +$N " ;;
 		*"*sleep"*) assert_output_match '^Function = (__)?nanosleep$' ;;
-		*read*--hist*) assert_output_match '^Function = read$' ;;
+		*read*hist*) assert_output_match '^Function = read$' ;;
 		*'fork --count'*) assert_output_match "^fork +$N " ;;
 		*fork*) assert_output_match "^ *$pid +call .* $N " ;;
 		*) fail "what is shown by: $line" ;;

@@ -108,7 +108,7 @@ need_pod() {
 	assert_eq "$(of_container attach '.securityContext.capabilities.add | length')" 4
 	# What it does, as it stands but for the library's name.
 	script=$(of_container attach '.args[0]')
-	script=${script/--mode/--lib fsnpods --mode}
+	script=${script/--share/--lib fsnpods --share}
 	assert_eq "$(grep -c -e '--lib fsnpods --share 0644' <<<"$script")" 1
 	in_pod attach "$(caps_of attach)" "$(of_container attach '.command[0]')" \
 		"$(of_container attach '.command[1]')" "$script"
@@ -152,13 +152,13 @@ need_pod() {
 	capture env PATH="$dir:$PATH" TOLD="$BATS_TEST_TMPDIR/told" GROUP=nccl \
 		FUNCSNOOP_BPFFS="$BATS_TEST_TMPDIR/bpf" sh -c "$(of_container attach '.args[0]')"
 	assert_eq "$(<"$BATS_TEST_TMPDIR/told")" "list nccl --quiet
-attach nccl --mode 0644
+attach nccl --share 0644
 sleep 60
-attach nccl --mode 0644 --refresh
+attach nccl --share 0644 --refresh
 sleep 60
-attach nccl --mode 0644 --refresh
+attach nccl --share 0644 --refresh
 sleep 60
-attach nccl --mode 0644 --refresh
+attach nccl --share 0644 --refresh
 sleep 60
 sleep infinity"
 	assert_stderr "nccl is as it was; again in 60 s

@@ -611,7 +611,9 @@ NUMBERS='def numbers: .[0]
 	| (.functions | sort_by(.name, .library) | .[]
 		| [.name, .calls, .carried, .returns, .in_flight, .abandoned, .untimed]
 		| map(. // "-" | tostring) | join(" ")),
-	(.health | to_entries[] | select(.value > 0) | "\(.key) \(.value)");'
+	(.health | to_entries | sort_by(.key as $key |
+		(["no_slot", "crowded", "other_stack", "too_deep", "held_calls", "held_times"] | index($key)) // 9)
+		| .[] | select(.value > 0) | "\(.key) \(.value)");'
 
 # A line for each function of which something is wrong that is true of every reading; at
 # rest what is broken down adds up, too.
@@ -651,7 +653,7 @@ assert_numbers() { # GROUP TEXT
 	local calls got
 
 	fsn list inflight "$1" --all --json
-	calls=$output
+	calls=$(command jq -c .calls <<<"$output")
 	fsn stats "$1" --json
 	got=$(json --argjson calls "$calls" "$NUMBERS $SOUND numbers, unsound, unsound_at_rest,
 		([.[].functions[].in_flight] | add // 0 | select(. != (\$calls | length))

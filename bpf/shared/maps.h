@@ -218,7 +218,7 @@ struct fsn_text {
 		n->sleeps ? FSN_SLEEP_CNT : 1, OWNER)                                  \
 	X(SPREADS, spreads, HASH(struct fsn_spread_at, unsigned long long),            \
 		n->gpus ? FSN_SPREADS : 1, READERS)                                    \
-	X(SLOW, slow, TEXTS(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
+	X(SLOW, slow, ARRAY(struct fsn_slow), FSN_SLOW_CNT, OWNER)                     \
 	X(PIDS, pids, HASH(unsigned int, unsigned int),                                \
 		n->children ? FSN_CHILD_PIDS_MAX : FSN_PIDS_MAX, OWNER)                \
 	X(COMMS, comms, HASH(struct fsn_comm, unsigned int), FSN_COMMS_MAX, OWNER)     \

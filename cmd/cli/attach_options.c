@@ -78,6 +78,7 @@ int read_if(void *at, const struct option_row *opt, char *arg, struct err *err)
 	struct options *options = at;
 	struct attach_options *o = &options->attach;
 	_cleanup_free_ char *terms = calloc(1, strlen(arg) + 4);
+	bool filters = false;
 	int code = 0;
 
 	if (!terms)
@@ -96,6 +97,7 @@ int read_if(void *at, const struct option_row *opt, char *arg, struct err *err)
 		last = !arg[len];
 		arg[len] = '\0';
 		part = find_filter(opt, term, &rest);
+		filters |= part != NULL;
 		if (part)
 			code = read_filter(options, part, (char *)rest, err);
 		else
@@ -104,7 +106,7 @@ int read_if(void *at, const struct option_row *opt, char *arg, struct err *err)
 		if (last)
 			break;
 	}
-	if (code || !*terms)
+	if (code || (filters && !*terms))
 		return code;
 	if (o->has_condition)
 		return err_set(err, -ERR_USAGE, "--if more than once: && stands between terms");
