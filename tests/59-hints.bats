@@ -189,7 +189,7 @@ hints_in_sources() {
 				s/" *LAUNCH_LIB *"/libcuda.so.1/g
 				s/" *([A-Z][A-Za-z0-9_]*) *"/\1/g
 				s/" +"//g; s/^ *"//; s/" *$//; s/\x01/"/g; s/ +$//'
-	done < <(find "$ROOT/cmd" "$ROOT/lib" -name '*.c') | grep -vxE '%s|%[.]255s|.*(Usage|Examples?):.*|.*(of --(if|by and --sum)|with --no-nesting or --sample)'
+	done < <(find "$ROOT/cmd" "$ROOT/lib" -name '*.c') | grep -vxE '%s|%[.]255s|.*(Usage|Examples?):.*|.*(of --(if|by and --sum)|with --(no-nesting|without nesting) or --sample)'
 }
 
 @test "hint: each hint of the sources is in the table, with a test that does what it says" {

@@ -598,7 +598,7 @@ hint: 'funcsnoop help stream' shows the usage"
 	refused "at most 16 processes can be chosen" "${many[@]}"
 	refused "nothing is known of the call at its entry: no --only slow, failed or DUR" --events entry --slow
 	refused "nothing is known of the call at its entry: no --only slow, failed or DUR" --events all --min 1ms
-	refused "--sample would choose other entries than calls: not with --events all" --events all --sample 2
+	refused "--only 1/N would choose other entries than calls: not with --events all" --events all --sample 2
 	refused "--alert is about calls: not with --events entry or exit" --alert --events exit
 	fsn -s 2 stream g --format chrome --events entry
 	assert_stderr "funcsnoop stream: a trace is made of calls: no --events with --format chrome
