@@ -14,21 +14,21 @@
 #include "base/util.h"
 
 /*
- * Why a path below /proc could not be opened, by the code that this gave: -ENOENT, or
- * -ERR_NO_PROC where nothing is found there.
+ * Returns the cause of a failed open below /proc: @code, except that -ENOENT becomes -ERR_NO_PROC
+ * if /proc/self does not exist either.
  */
 int proc_cause(int code);
 
-/* A file that a process maps: the mappings of one file are one entry. */
+/* A file that a process maps. All mappings of one file share one entry. */
 struct proc_map {
-	uint64_t start, end; /* its first executable mapping, or its first mapping */
-	uint64_t offset;     /* in the file, of that mapping */
+	uint64_t start, end; /* the first executable mapping, or the first mapping */
+	uint64_t offset;     /* file offset of that mapping */
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
 	uint64_t head; /* address at which file offset 0 is mapped, or 0 */
-	bool exec;     /* some mapping of it is executable */
-	bool deleted;  /* the path ended in " (deleted)", which was taken off */
-	char *path;    /* in the process's mount namespace */
+	bool exec;     /* some mapping of the file is executable */
+	bool deleted;  /* the path ended in " (deleted)", which was removed */
+	char *path;    /* in the mount namespace of the process */
 };
 
 struct proc_maps {
@@ -37,107 +37,123 @@ struct proc_maps {
 };
 
 /*
- * Mapped files of @pid in the order of their addresses, without anonymous and special
- * ones, also when its main thread has ended. @proc is "/proc" or, for tests, another folder. -ESRCH when there is no such
- * process, -EACCES. Empty the result with proc_maps_done().
+ * Reads the mapped files of @pid in address order, without anonymous and special mappings. Works
+ * after the main thread has exited. @proc is "/proc" or, for tests, another directory.
+ *
+ * Returns 0, -ESRCH if the process does not exist, or -EACCES. The caller frees the result with
+ * proc_maps_done().
  */
 _must_check_ int proc_maps_read(
 	const char *proc, pid_t pid, struct proc_maps *ret_maps, struct err *err);
 void proc_maps_done(struct proc_maps *maps);
 
-/* The file whose code lies at @addr, or NULL. */
+/* Returns the file whose code is mapped at @addr, or NULL. */
 const struct proc_map *proc_maps_at(const struct proc_maps *maps, uint64_t addr);
 
-/* All processes (thread group leaders) seen in @proc, sorted; free() the array. */
+/*
+ * Lists all processes (thread group leaders) in @proc, sorted. The caller frees the array with
+ * free().
+ */
 _must_check_ int proc_pids(
 	const char *proc, pid_t **ret_pids, size_t *ret_cnt, struct err *err);
 
 /*
- * State (proc(5): R, S, Z, ...) and start of thread @tid of process @pid; @tid 0 is the
- * process. The start is CLOCK_BOOTTIME in ticks of sysconf(_SC_CLK_TCK). -ESRCH when it is
- * not there, -EINVAL when it can't be read.
+ * Reads the state (proc(5): R, S, Z, ...) and start time of thread @tid of process @pid; @tid 0 is
+ * the process. The start is CLOCK_BOOTTIME in ticks of sysconf(_SC_CLK_TCK).
+ *
+ * Returns 0, -ESRCH if the thread does not exist, or -EINVAL if the file cannot be parsed.
  */
 _must_check_ int proc_read_stat(const char *proc, pid_t pid, pid_t tid, char *ret_state,
 	uint64_t *ret_start_ticks);
 
 /*
- * A thread of process @pid that runs: its main thread if that does, else any other, by
- * whose number @proc shows the memory and the root of the process, too. 0 when there is
- * none: the process has ended.
+ * Returns a live thread of process @pid: the main thread, or any other if the main thread has
+ * exited. @proc shows the memory and the root of the process under that thread's number as well.
+ * Returns 0 if the process has exited.
  */
 pid_t proc_thread(const char *proc, pid_t pid);
 
-/* The process that thread @tid belongs to; 0 when there is no such thread. */
+/* Returns the process of thread @tid, or 0 if the thread does not exist. */
 pid_t proc_of_thread(const char *proc, pid_t tid);
 
-/* The effective user of process @pid; /proc/PID belongs to root where that may not be dumped. */
+/*
+ * Reads the effective user of process @pid. The owner of /proc/PID is not reliable: it is root if
+ * the process is not dumpable.
+ */
 _must_check_ int proc_user(const char *proc, pid_t pid, uid_t *ret_user);
 
-/* The root folder of @pid's mount namespace, O_PATH; the descriptor or an error. */
+/*
+ * Opens the root directory of @pid's mount namespace (O_PATH). Returns the descriptor or an error.
+ */
 _must_check_ int proc_open_root(const char *proc, pid_t pid, struct err *err);
 
 /*
- * Opens @path below @root_fd for reading, as a process with that root sees it: links stay
- * below the root, /proc's magic links are not followed, a FIFO or device is not waited
- * for, and only a regular file is accepted; with @flags O_NOFOLLOW not through a link. The
- * descriptor, -EINVAL when it is something else, or openat2's error.
+ * Opens @path below @root_fd for reading, as a process with that root sees it. Symbolic links stay
+ * below the root, and magic links of /proc are not followed. The open does not block on a FIFO or a
+ * device, and only a regular file is accepted. @flags O_NOFOLLOW also rejects a symbolic link.
+ *
+ * Returns the descriptor, -EINVAL if @path is not a regular file, or the error of openat2().
  */
 _must_check_ int proc_open_in_root(int root_fd, const char *path, int flags, struct err *err);
 
 /*
- * Opens @path for reading, if that is a regular file: a device may do something when it is opened,
- * and it is files that others have made that say where to look. The descriptor, -EINVAL when it is
- * something else, or open's error.
+ * Opens @path for reading if it is a regular file. Opening a device can have side effects, and
+ * @path may come from a file that another user wrote.
+ *
+ * Returns the descriptor, -EINVAL if @path is not a regular file, or the error of open().
  */
 _must_check_ int proc_open_regular(const char *path, struct err *err);
 
 /*
- * Opens the file behind a mapping: by /proc/PID/map_files where that is permitted, else by
- * its path in the process's namespace, and then only when it is the mapped file: the same
- * device and inode, or (overlayfs and btrfs report another device there) the same inode
- * and first page. The descriptor, -ESTALE when another file lies at that path, or an
- * error.
+ * Opens the file of a mapping: through /proc/PID/map_files if permitted, otherwise by its path in
+ * the namespace of the process. A file opened by path must have the same device and inode.
+ * Overlayfs and btrfs report different devices in /proc; there, the inode and the first page must
+ * match.
+ *
+ * Returns the descriptor, -ESTALE if the path now refers to a different file, or another error.
  */
 _must_check_ int proc_open_mapped(
 	const char *proc, pid_t pid, const struct proc_map *map, struct err *err);
 
-/* Where a thread is: its stack pointer, and the mapping that was last looked for. */
+/* The stack pointer of a thread, and the mapping found by the last lookup. */
 struct proc_stack {
 	pid_t pid, tid;
-	bool has_sp; /* it sleeps, and may be looked at */
+	bool has_sp; /* the thread sleeps and can be inspected */
 	uint64_t sp;
 	uint64_t start, end;
 };
 
-/* Asks for the stack pointer of thread @tid of process @pid (/proc/PID/task/TID/syscall). */
+/* Reads the stack pointer of thread @tid of process @pid (/proc/PID/task/TID/syscall). */
 void proc_stack_read(struct proc_stack *stack, pid_t pid, pid_t tid);
 
 /*
- * Whether something is mapped at @addr in the thread's memory: .start and .end, which are
- * looked at first, then are that mapping. True, too, when that can't be told.
+ * True if something is mapped at @addr in the thread's memory, or if that is unknown. Checks
+ * [.start, .end) first, and then stores the mapping there.
  */
 bool proc_stack_has(struct proc_stack *stack, uint64_t addr);
 
-/* Whether @pid has the mount namespace of the caller; true when that can't be told. */
+/* True if @pid is in the caller's mount namespace, or if that is unknown. */
 bool proc_same_mnt_ns(const char *proc, pid_t pid);
 
 /*
- * Whether the caller has the first pid and time namespaces: elsewhere processes have other
- * numbers and other times than the kernel's programs see.
+ * True if the caller is in the initial pid and time namespaces. Elsewhere, pids and times differ
+ * from those that the BPF programs record.
  */
 bool proc_is_first_ns(void);
 
 /*
- * Whether the kernel's programs see processes by the numbers that the caller has for them;
- * -EOPNOTSUPP outside the first pid namespace.
+ * Checks that the pids in the BPF programs are those that the caller sees. Returns 0, or
+ * -EOPNOTSUPP outside the initial pid namespace.
  */
 _must_check_ int proc_check_numbers(struct err *err);
 
 #define _cleanup_proc_maps_ __cleanup(proc_maps_done)
 
-/* --- who maps a file now, and whether a process still runs -------------------------- */
+/* --- processes that map a file, and whether a process is still alive -------------------------- */
 
-/* A file: stat's numbers, and its path, perhaps with a remark in parentheses behind it. */
+/*
+ * A file: device and inode from stat(2), and its path, which may end with a remark in parentheses.
+ */
 struct mappers_file {
 	dev_t dev;
 	uint64_t ino;
@@ -145,20 +161,20 @@ struct mappers_file {
 };
 
 /*
- * What processes map: each is looked at when it is first asked for, and only then, since all
- * of them together take long to read. Whoever needs them later gets what was seen then.
+ * Cache of the mappings of processes. Each process is read on first use, because reading all of
+ * them is slow. Later users get the cached result.
  */
 struct procs;
 
-/* @proc is "/proc" or, for tests, another folder. */
+/* @proc is "/proc" or, for tests, another directory. */
 struct procs *procs_new(const char *proc);
 void procs_free(struct procs *p);
 
-/* As proc_pids(); they belong to @p. */
+/* Same as proc_pids(); the array belongs to @p. */
 _must_check_ int procs_pids(
 	struct procs *p, const pid_t **ret_pids, size_t *ret_cnt, struct err *err);
 
-/* As proc_maps_read(), and its error again when asked again; they belong to @p. */
+/* Same as proc_maps_read(). The maps belong to @p; an error is cached as well. */
 _must_check_ int procs_maps(struct procs *p, pid_t pid, const struct proc_maps **ret_maps,
 	struct err *err);
 
@@ -166,104 +182,118 @@ DEFINE_CLEANUP(procs, struct procs *, procs_free)
 #define _cleanup_procs_ __cleanup(cleanup_procs)
 
 /*
- * The pids of such processes, in an array to be freed: as mappers_count() finds them. -ENOMEM, and
- * errors as of procs_pids().
+ * Lists the pids that mappers_count() counts. The caller frees the array with free(). Returns 0,
+ * -ENOMEM, or an error of procs_pids().
  */
 _must_check_ int mappers_list(struct procs *procs, const struct mappers_file *files, size_t cnt,
 	pid_t **ret_pids, size_t *ret_cnt, struct err *err);
 
 /*
- * Processes of @procs, but not this one, that map one of @files, as far as they may be looked
- * at; *ret_pid is the first of them. Where a file system shows other devices and perhaps other
- * inodes in /proc/PID/maps than by stat(2), as overlayfs and btrfs do, the inode's lower
- * half and the name decide.
+ * Counts the processes of @procs, except the caller, that map one of @files and whose mappings can
+ * be read. *ret_pid is the first of them. On overlayfs and btrfs, /proc/PID/maps shows other
+ * devices and possibly other inodes than stat(2). There, the lower half of the inode and the name
+ * must match.
  */
 _must_check_ int mappers_count(struct procs *procs, const struct mappers_file *files, size_t cnt,
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err);
 
-/* Whether process @pid maps one of @files: 1, 0, or -ESRCH, -EACCES where that can't be told. */
+/*
+ * Returns 1 if process @pid maps one of @files, 0 if not, or -ESRCH or -EACCES if that is unknown.
+ */
 _must_check_ int mappers_has(
 	struct procs *procs, pid_t pid, const struct mappers_file *files, size_t cnt);
 
 /*
- * Whether process @pid runs that began at @start_ns (CLOCK_BOOTTIME): one that began at
- * another time has only got its number.
+ * True if process @pid is alive and started at @start_ns (CLOCK_BOOTTIME). A process with another
+ * start time has only reused the pid.
  */
 bool proc_alive(const char *proc, pid_t pid, uint64_t start_ns);
 
 /*
- * Whether it certainly has ended, with all its threads: nobody has its number, or one that
- * began at another time. False where that can't be told, and while nobody waited for it.
- * Numbers and times are those of the first namespaces: proc_is_first_ns().
+ * True if the process and all its threads have certainly exited: the pid is free, or belongs to a
+ * process with another start time. False if that is unknown, and for a zombie. @pid and @start_ns
+ * are those of the initial namespaces; see proc_is_first_ns().
  */
 bool proc_ended(pid_t pid, uint64_t start_ns);
 
-/* What the kernel calls a thread at most, with the zero byte: TASK_COMM_LEN. */
+/* Maximum length of a thread name, with the terminating zero: TASK_COMM_LEN. */
 #define PROC_COMM_LEN 16
 
-/* The name of thread @tid of process @pid; "", and false, where that can't be told. */
+/* Reads the name of thread @tid of process @pid. Returns false, with "", if it is unknown. */
 bool proc_comm(pid_t pid, pid_t tid, char ret_comm[PROC_COMM_LEN]);
 
-/* The number of thread @tid of process @pid in its own namespace; @tid where that can't be told. */
+/*
+ * Returns the number of thread @tid of @pid in its own pid namespace, or @tid if that is unknown.
+ */
 pid_t proc_own_number(const char *proc, pid_t pid, pid_t tid);
 
-/* --- started.c: what threads wait for --------------------------------------------------------- */
+/*
+ * --- started.c: why threads block --------------------------------------------------------------
+ */
 
 struct blocked {
 	char state;      /* proc(5): R, S, D, ... */
-	int number;      /* the native number of the system call it is in; -1: none, or not known */
+	int number;      /* native number of the current system call; -1: none, or not known */
 	uint64_t arg[6];
-	char file[256];  /* of a call whose first argument is a descriptor, cut; else "" */
-	pid_t owner;     /* of a mutex of glibc that it waits for: the thread that holds it; or 0 */
+	char file[256];  /* file of a call whose first argument is a descriptor, truncated; else
+			  * "" */
+	pid_t owner;     /* thread that holds the glibc mutex that the thread waits for; 0: none */
 };
 
-/* Reads what thread @tid of @pid does at this moment, without stopping it. -ESRCH, -EACCES, -EPERM. */
+/*
+ * Reads what thread @tid of @pid does now, without stopping it. Returns 0, -ESRCH, -EACCES or
+ * -EPERM.
+ */
 _must_check_ int blocked_read(pid_t pid, pid_t tid, struct blocked *ret_blocked);
 
-/* --- cgroup.c: where processes run ------------------------------------------------------------ */
+/*
+ * --- cgroup.c: the cgroups of processes --------------------------------------------------------
+ */
 
-/* What is not so is "". */
+/* Strings that do not apply are "". */
 struct cgroup {
-	char *path;            /* from the root that the caller sees on, "/" */
-	char pod_uid[37];      /* of Kubernetes, with '-'; of a static pod 32 digits */
-	char container_id[65]; /* of docker, containerd, cri-o, podman: the whole of it */
+	char *path;            /* relative to the cgroup root that the caller sees, "/" */
+	char pod_uid[37];      /* Kubernetes, with '-'; 32 digits for a static pod */
+	char container_id[65]; /* docker, containerd, cri-o, podman; the full id */
 	char slurm_job[21];
-	char unit[256];        /* of systemd; not of containers and jobs */
+	char unit[256];        /* systemd; "" for containers and jobs */
 };
 
-/* What @path says of who runs there; .path stays NULL. */
+/* Extracts pod, container, job and unit from @path; .path stays NULL. */
 void cgroup_parse(const char *path, struct cgroup *ret_cgroup);
 
-/* Returns where cgroup v2 is mounted, to be freed; NULL: nowhere, or no memory. @proc: "/proc". */
+/* Returns the mount point of cgroup v2, or NULL if there is none or no memory. @proc: "/proc". */
 char *cgroup_mount(const char *proc);
 
 /*
- * Cgroups as they are asked for, each looked for once. @proc is "/proc" or, for tests, another
- * folder; it outlives them. NULL: no memory.
+ * Cache of cgroups: each is looked up once. @proc is "/proc" or, for tests, another directory; it
+ * must outlive the cache. Returns NULL if out of memory.
  */
 struct cgroups;
 struct cgroups *cgroups_new(const char *proc);
 void cgroups_free(struct cgroups *c);
 
 /*
- * The one of version 2 whose number the kernel's programs saw, NULL when it is gone. Without
- * CAP_DAC_READ_SEARCH it is known as long as process @pid, which began at @start_ns
- * (CLOCK_BOOTTIME), runs there; 0: it is not known which does. It belongs to @c.
+ * Returns the cgroup v2 with the @id that the BPF programs recorded, or NULL if it was removed. It
+ * belongs to @c.
+ *
+ * Without CAP_DAC_READ_SEARCH, @id is resolved through process @pid, which started at @start_ns
+ * (CLOCK_BOOTTIME) and must still run there. @pid 0: no such process is known.
  */
 const struct cgroup *cgroups_find(struct cgroups *c, uint64_t id, pid_t pid, uint64_t start_ns);
 
 /*
- * The same of process @pid; where it is in the root of version 2, which says nothing, one of
- * version 1 that tells its container, pod or job, as long as it runs.
+ * Same for process @pid. If it is in the root cgroup of v2, returns the cgroup v1 that identifies
+ * its container, pod or job, as long as the process runs.
  */
 const struct cgroup *cgroups_find_process(
 	struct cgroups *c, uint64_t id, pid_t pid, uint64_t start_ns);
 
-/* --- a program that is started stopped, to be watched from its first instruction ------------ */
+/* --- a program that is started stopped, to be traced from its first instruction --------------- */
 
 struct started {
 	pid_t pid; /* 0: none */
-	int fd;    /* a pidfd, readable once it has ended */
+	int fd;    /* pidfd, readable after the process has exited */
 	int go_fd, error_fd;
 };
 #define STARTED_NONE                                  \
@@ -272,34 +302,39 @@ struct started {
 	}
 
 /*
- * Finds the program argv[0] as shells do, by $PATH if it has no slash. -ENOENT when there is
- * none, -EACCES when it can't be run. Free *ret_path.
+ * Finds the program @name as a shell does: through $PATH if it has no slash. Returns 0, -ENOENT if
+ * it does not exist, or -EACCES if it cannot be executed. The caller frees *ret_path.
  */
 _must_check_ int started_find(const char *name, char **ret_path, struct err *err);
 
 /*
- * Forks a process that is to become the program @path with @argv (ending with NULL) and this
- * process's environment, signals and terminal; it waits until started_go(), and ends if this
- * process does before. Between the two it makes no call of a library but syscall(2).
- * End with started_done(), which ends one that has not begun; others go on.
+ * Forks a process that will execute @path with @argv (terminated by NULL) and the environment,
+ * signals and terminal of this process. It waits for started_go(), and exits if this process exits
+ * first. While it waits, it calls no library function except syscall(2).
+ *
+ * The caller ends with started_done(), which kills a process that has not executed yet. A process
+ * that has executed continues.
  */
 _must_check_ int started_start(const char *path, char *const *argv,
 	struct started *ret_started, struct err *err);
 void started_done(struct started *c);
 
-/* Lets it begin: what execve(2) says, or -ECHILD when it has ended while it waited. */
+/*
+ * Starts execution. Returns the result of execve(2), or -ECHILD if the process exited while it
+ * waited.
+ */
 _must_check_ int started_go(struct started *c, struct err *err);
 
-/* From here on signals that others send to this process are the child's. */
+/* From now on, signals that others send to this process are forwarded to the child. */
 void started_forward_signals(const struct started *c);
 
-/* Whether it has ended; does not wait. */
+/* True if the process has exited. Does not wait. */
 bool started_ended(const struct started *c);
 
 /*
- * The terminal of the standard error, which a program may leave as it likes: its modes, and
- * which processes have it. terminal_restore() does nothing where there is none, and where
- * this process was in the background.
+ * The terminal of standard error, which a program may leave modified: its modes and its foreground
+ * process group. terminal_restore() does nothing if there is no terminal, or if this process was in
+ * the background.
  */
 struct terminal {
 	bool is_ours;
@@ -308,63 +343,70 @@ struct terminal {
 void terminal_save(struct terminal *ret_terminal);
 void terminal_restore(const struct terminal *t);
 
-/* Waits for its end: its exit status, or 128 + the signal that ended it. */
+/* Waits until the process exits. Returns its exit status, or 128 + the signal that killed it. */
 int started_wait(struct started *c);
 
 #define _cleanup_started_ __cleanup(started_done)
 
-/* --- capabilities: which this process has, and what to say of those that it lacks ----------- */
+/* --- capabilities of this process, and advice for those it lacks ------------------------------ */
 
 #define CAPS_BIT(cap) (1ULL << (cap))
-/* Without either a program for probes can't be loaded. */
+/* BPF programs for probes cannot be loaded without both. */
 #define CAPS_ATTACH (CAPS_BIT(CAP_BPF) | CAPS_BIT(CAP_PERFMON))
 
 /*
- * The effective capabilities. CAP_SYS_ADMIN counts for CAP_BPF and CAP_PERFMON, too
- * (bpf_capable() and perfmon_capable(), include/linux/capability.h). Where all of them
- * belong to a user namespace of a container, which the kernel does not ask, there are none.
+ * Returns the effective capabilities. CAP_SYS_ADMIN implies CAP_BPF and CAP_PERFMON (bpf_capable()
+ * and perfmon_capable(), include/linux/capability.h). Returns 0 if they are those of a container's
+ * user namespace, because the kernel ignores such capabilities for BPF.
  */
 uint64_t caps_effective(void);
 
-/* Whether this process is in another user namespace than the machine's first. */
+/* True if this process is not in the initial user namespace. */
 bool caps_in_user_namespace(void);
 
-/* "CAP_BPF and CAP_PERFMON": the names of @caps, "" for none; as many as fit. */
+/*
+ * Formats the names of @caps, such as "CAP_BPF and CAP_PERFMON"; "" for none. Truncates to @size.
+ */
 const char *caps_names(uint64_t caps, char *buf, unsigned int size);
 
 /*
- * How to get what is needed, behind "needs ...": "; try with sudo" or, for root, who has that
- * already, what took it away.
+ * Returns the text that follows "needs ...": "; try with sudo", or, for root, the cause of the
+ * missing privileges.
  */
 const char *caps_advice(void);
 
 /*
- * Returns @code. If that is -EPERM or -EACCES, the filled @err (or NULL) gets a hint: which
- * of @needed this process lacks, or what else may forbid it.
+ * Returns @code. If that is -EPERM or -EACCES, adds a hint to @err (filled, or NULL): the
+ * capabilities of @needed that this process lacks, or another possible cause.
  */
 int caps_hint(int code, uint64_t needed, struct err *err);
 
-/* --- started.c: CPU time of processes -------------------------------------------------------------- */
+/*
+ * --- started.c: CPU time of processes -----------------------------------------------------------
+ */
 
 struct load_of {
 	pid_t pid;
-	uint64_t from_ns, ns; /* CPU time at load_new(), and when it was last read */
+	uint64_t from_ns, ns; /* CPU time at load_new(), and at the last reading */
 };
 
 struct load {
 	struct load_of *of;
-	size_t cnt;        /* 0: the machine, all CPUs of which are always counted as busy */
+	size_t cnt;        /* 0: the machine, all CPUs of which always count as busy */
 	uint64_t start_ns; /* CLOCK_MONOTONIC of load_new() */
 };
 
-/* CPU time of @pids from now on, or of the machine if there are none. */
+/* Starts measuring the CPU time of @pids, or of the machine if @cnt is 0. */
 void load_new(const pid_t *pids, size_t cnt, struct load *ret_load);
 void load_done(struct load *load);
 
-/* From now on that of process @pid, too, from its begin on. */
+/* Adds process @pid, with all CPU time since it started. */
 void load_add(struct load *load, pid_t pid);
 
-/* Returns their CPU time since, ns, of all threads, exited processes included. Never decreases. */
+/*
+ * Returns the CPU time since load_new(), in ns, of all threads, including exited processes. Never
+ * decreases.
+ */
 uint64_t load_ns(struct load *load);
 
 #endif
