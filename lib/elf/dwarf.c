@@ -19,7 +19,7 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-/* A file at @path, below the file's own root or this process's; -1 when there is none. */
+/* Opens @path below the file's root or that of this process. Returns -1 if it does not exist. */
 static int open_at(const struct elf_file *f, bool own_root, const char *path)
 {
 	if (!own_root)
@@ -27,7 +27,7 @@ static int open_at(const struct elf_file *f, bool own_root, const char *path)
 	return proc_open_in_root(f->root_fd, path, 0, NULL);
 }
 
-/* Whether the image is the debug file of @f: the same machine and no other build id. */
+/* True if the image is the debug file of @f: same machine, and no different build id. */
 static bool belongs(const struct elf_file *f, const struct elf_mem *mem, bool need_id)
 {
 	char hex[2 * ELF_MAX_BUILD_ID + 1];
@@ -50,15 +50,15 @@ static bool has_table(const struct elf_mem *mem)
 	return elf_mem_section(mem, SHT_SYMTAB, NULL, &sh) && elf_mem_bytes(mem, &sh);
 }
 
-/* What a debug file is looked for. */
+/* The requirement on a debug file, and the result of the search. */
 struct file_search {
 	bool (*has)(const struct elf_mem *mem);
 	int (*map)(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
 	struct elf_mem *to;
-	char *path; /* of what was found; owned by who looks */
+	char *path; /* of the file found; the caller frees it */
 };
 
-/* Opens @path as the debug file; with @crc only if the file's checksum is that. */
+/* Opens @path as the debug file. With @crc, the checksum of the file must match. */
 static bool try_file(struct elf_file *f, struct file_search *s, bool own_root, const char *path,
 	const uint32_t *crc)
 {
@@ -89,7 +89,7 @@ static bool by_build_id(struct elf_file *f, struct file_search *s, bool own_root
 }
 
 /*
- * What debuginfod-find(1) has fetched for this user, which names files by build id alone
+ * Searches the cache of debuginfod-find(1) for this user, where files are named only by build id
  * (debuginfod_find_debuginfo(3)).
  */
 static bool by_debuginfod(struct elf_file *f, struct file_search *s)
@@ -116,7 +116,7 @@ static bool by_debuginfod(struct elf_file *f, struct file_search *s)
 	return false;
 }
 
-/* What .gnu_debuglink names: a file, with no folder, of the checksum *@ret_crc; or NULL. */
+/* Returns the file name in .gnu_debuglink, without a directory, and its checksum; NULL: none. */
 static const char *debuglink(const struct elf_file *f, uint32_t *ret_crc)
 {
 	const char *name = dwelf_elf_gnu_debuglink(f->mem.elf, ret_crc);
@@ -149,7 +149,7 @@ static bool by_debuglink(struct elf_file *f, struct file_search *s, bool own_roo
 	return false;
 }
 
-/* Unpacks xz data into at most ELF_MAX_DEBUGDATA bytes; NULL when that fails. */
+/* Decompresses xz data into at most ELF_MAX_DEBUGDATA bytes; NULL on failure. */
 static uint8_t *unpack(const uint8_t *in, size_t in_size, size_t *ret_size)
 {
 	lzma_stream xz = LZMA_STREAM_INIT;
@@ -220,8 +220,8 @@ bool elf_debug_open(
 }
 
 /*
- * The separate debug file that @has what is looked for: its path, to be freed, or NULL. What is
- * in *@ret_mem ends by elf_mem_done().
+ * Finds the separate debug file that satisfies @has. Returns its path, which the caller frees, or
+ * NULL. The caller frees *@ret_mem with elf_mem_done().
  */
 static char *elf_debug_find(
 	struct elf_file *f, bool (*has)(const struct elf_mem *mem), struct elf_mem *ret_mem)
@@ -234,8 +234,8 @@ static char *elf_debug_find(
 
 #define DWZ_DIR       "/usr/lib/debug/.dwz"
 #define BUILD_ID_DIR  "/usr/lib/debug/.build-id"
-#define INFLATED_MAX  (2048ull << 20) /* of compressed sections, all together */
-#define INFLATED_TIMES 1032            /* zlib can't do better (its own FAQ) */
+#define INFLATED_MAX  (2048ull << 20) /* all compressed sections together, bytes */
+#define INFLATED_TIMES 1032            /* maximum compression ratio of zlib (its FAQ) */
 
 struct elf_dwarf {
 	struct elf_mem mem; /* of the file or of its debug file */
@@ -245,9 +245,9 @@ struct elf_dwarf {
 	const char *why;
 };
 
-/* --- which file ----------------------------------------------------------------------------- */
+/* --- choice of the file ---------------------------------------------------------------------- */
 
-/* How large the section is when it is not compressed; 0 when it says what can't be. */
+/* Returns the uncompressed size of the section; 0 if the header is implausible. */
 static uint64_t inflated_size(const struct elf_mem *mem, Elf_Scn *scn, const GElf_Shdr *sh)
 {
 	GElf_Chdr ch;
@@ -259,7 +259,7 @@ static uint64_t inflated_size(const struct elf_mem *mem, Elf_Scn *scn, const GEl
 	return ch.ch_size;
 }
 
-/* Whether there is debug information, and all of it would fit into memory. */
+/* True if there is debug information, and all of it would fit into memory. */
 static bool has_dwarf(const struct elf_mem *mem)
 {
 	static const char *const names[] = { ".debug_info", ".debug_abbrev", ".debug_str",
@@ -281,7 +281,10 @@ static bool has_dwarf(const struct elf_mem *mem)
 	return total <= INFLATED_MAX;
 }
 
-/* What dwz has taken out of several files. libdw would open any path: it is done here. */
+/*
+ * Opens the file into which dwz moved the parts shared by several files. libdw would open any path,
+ * so this is done here.
+ */
 static int open_alt(struct elf_dwarf *d, const char *dir)
 {
 	char paths[3][PATH_MAX] = {};
@@ -375,8 +378,8 @@ struct search {
 };
 
 /*
- * On to the next entry of the same parent, with what was passed added to *@passed. False at the
- * end, where it leads back, which would never end, and behind ELF_DWARF_MOST bytes.
+ * Moves to the next sibling and adds the size of the skipped entry to *@passed. Returns false after
+ * the last sibling, on a reference backwards (an endless loop), and after ELF_DWARF_MOST bytes.
  */
 static bool elf_dwarf_next(Dwarf_Die *die, uint64_t *passed)
 {
@@ -406,7 +409,9 @@ static const char *linkage_name(Dwarf_Die *die)
 	return NULL;
 }
 
-/* Of several entries of one address, as of functions folded by a linker, the symbol's counts. */
+/*
+ * An address can have several entries, if the linker folded functions: prefer that of the symbol.
+ */
 static void visit(struct search *s, Dwarf_Die *die)
 {
 	struct elf_dwarf_func *func;
@@ -449,7 +454,7 @@ static void walk(struct search *s, Dwarf_Die *parent, unsigned int depth)
 	} while (elf_dwarf_next(&die, &s->passed));
 }
 
-/* Whether the unit has code of any that are looked for. */
+/* True if the unit contains code of one of the functions. */
 static bool unit_has(const struct search *s, Dwarf_Die *unit)
 {
 	Dwarf_Addr base, start, end;
@@ -469,8 +474,9 @@ static bool unit_has(const struct search *s, Dwarf_Die *unit)
 }
 
 /*
- * The half of a unit that is in a .dwo file. libdw opens whatever path the file says: not one
- * that would keep us waiting. Below another root paths mean other files.
+ * Opens the half of a unit that is in a .dwo file. libdw opens any path in the file, so a path on
+ * which open() would block is refused. Below another root, the path would refer to a different
+ * file.
  */
 static bool may_split(const struct elf_file *f, Dwarf_Die *unit)
 {
@@ -491,7 +497,10 @@ static bool may_split(const struct elf_file *f, Dwarf_Die *unit)
 	return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-/* The entry that has what is in the unit @cu, whose own is @unit; false: it is not there. */
+/*
+ * Finds the entry with the content of unit @cu, whose own entry is @unit. Returns false if it is
+ * missing.
+ */
 static bool elf_dwarf_unit(const struct elf_file *f, Dwarf_CU *cu, Dwarf_Die *unit)
 {
 	Dwarf_Die half = {};
@@ -545,33 +554,36 @@ void elf_dwarf_find(struct elf_file *f, struct elf_dwarf_func *funcs, size_t cnt
 	}
 }
 
-/* --- Lines of the source by address, and the functions that the compiler has put into others ----- */
+/*
+ * --- Source lines by address, and inlined functions
+ * -----------------------------------------------
+ */
 
 #define SCOPES_MAX 65536 /* of one function */
-#define RANGES_MAX 4096  /* of one entry; those of units are as many as there are */
+#define RANGES_MAX 4096  /* of one entry; those of a unit have no limit */
 
-/* A function in the place of its call, in one of the ranges that its code has. */
+/* An inlined function, in one of the ranges of its code. */
 struct scope {
 	uint64_t start, end;
-	unsigned int depth; /* under so many others that are inlined */
+	unsigned int depth; /* number of inlined functions around it */
 	Dwarf_Die die;
-	char *name; /* asked of .die once */
+	char *name; /* from .die, read once */
 	bool named;
 };
 
-/* One of the ranges of a function that is not inlined. */
+/* A range of a function that is not inlined. */
 struct func {
 	uint64_t start, end;
 	Dwarf_Die die;
-	struct scope *scopes; /* what is in another is behind it */
+	struct scope *scopes; /* an outer one precedes those that it contains */
 	size_t scope_cnt;
 	bool read;
 };
 
 struct unit {
 	Dwarf_CU *cu;
-	Dwarf_Die own, die; /* lines are the first one's, entries the other's */
-	bool shallow, deep; /* which entries were gone through */
+	Dwarf_Die own, die; /* lines come from .own, entries from .die */
+	bool shallow, deep; /* the entries that were read */
 	bool whole;         /* .die has entries */
 	struct func *funcs; /* by address */
 	size_t func_cnt;
@@ -586,7 +598,7 @@ struct elf_units {
 	struct unit *units;
 	struct range *ranges; /* by address */
 	size_t unit_cnt, range_cnt;
-	uint64_t passed; /* bytes of entries */
+	uint64_t passed; /* bytes of entries read */
 };
 
 static void func_done(struct func *func)
@@ -621,8 +633,8 @@ void elf_lines_done(struct elf_file *f)
 /* --- units ---------------------------------------------------------------------------------- */
 
 /*
- * Calls @add for each range of code of @die, at most @most. Many entries may share a list: what is
- * kept of each range counts as if it were read.
+ * Calls @add for each code range of @die, at most @most times. Many entries can share one range
+ * list, so the memory stored per range counts towards the limit as if it had been read.
  */
 static void each_range(struct elf_units *u, Dwarf_Die *die, unsigned int most,
 	void (*add)(void *arg, uint64_t start, uint64_t end), void *arg)
@@ -699,7 +711,7 @@ static void add_func_range(void *arg, uint64_t start, uint64_t end)
 	a->unit->funcs[a->unit->func_cnt++] = (struct func) { .start = start, .end = end, .die = a->die };
 }
 
-/* Functions within others, as those of their types, only where it is @deep. */
+/* Reads functions nested in others, such as methods of local types, only if @deep. */
 static void add_funcs(struct elf_units *u, struct unit *unit, Dwarf_Die *parent, bool deep,
 	unsigned int nesting)
 {
@@ -744,7 +756,7 @@ static struct func *func_in(struct unit *unit, uint64_t addr)
 	return at && addr < unit->funcs[at - 1].end ? &unit->funcs[at - 1] : NULL;
 }
 
-/* Most are no part of others: these are looked for where @addr is in none. */
+/* Most functions are not nested: read the nested ones only if @addr is in none of the others. */
 static struct func *func_at(struct elf_file *f, struct unit *unit, uint64_t addr)
 {
 	struct func *func;
@@ -758,7 +770,10 @@ static struct func *func_at(struct elf_file *f, struct unit *unit, uint64_t addr
 	return func_in(unit, addr);
 }
 
-/* --- what is inlined into a function ------------------------------------------------------------ */
+/*
+ * --- inlined functions
+ * ----------------------------------------------------------------------------
+ */
 
 struct nesting {
 	struct func *func;
@@ -766,7 +781,7 @@ struct nesting {
 	unsigned int depth;
 };
 
-/* Only those that the function's range has a part of. */
+/* Adds only ranges that overlap the function's range. */
 static void add_scope(void *arg, uint64_t start, uint64_t end)
 {
 	const struct nesting *n = arg;
@@ -799,7 +814,7 @@ static void add_scopes(struct elf_units *u, struct func *func, Dwarf_Die *parent
 	} while (elf_dwarf_next(&n.die, &u->passed));
 }
 
-/* Those that @addr lies in, outermost first. */
+/* Returns the scopes that contain @addr, outermost first. */
 static size_t scopes_at(struct elf_units *u, struct func *func, uint64_t addr,
 	struct scope *ret_scopes[ELF_LINES_MAX])
 {
@@ -851,13 +866,13 @@ static unsigned int number_of(Dwarf_Die *die, unsigned int name)
 										 : (unsigned int)n;
 }
 
-/* A path is for people. */
+/* Paths are printed: reject control characters and invalid UTF-8. */
 static const char *clean(const char *path)
 {
 	return path && elf_name_is_clean(path, strlen(path)) ? path : NULL;
 }
 
-/* Where what @scope is has been called. */
+/* Sets the call site of the inlined function @scope. */
 static void set_call(struct unit *unit, struct scope *scope, struct elf_line *ret)
 {
 	unsigned int file = number_of(&scope->die, DW_AT_call_file);
@@ -871,7 +886,7 @@ static void set_call(struct unit *unit, struct scope *scope, struct elf_line *re
 		ret->line = 0;
 }
 
-/* Compilers are started somewhere, and write what they were given. */
+/* Relative paths are relative to the compiler's working directory. */
 static void set_folder(struct unit *unit, struct elf_line *ret)
 {
 	Dwarf_Attribute attr;

@@ -16,9 +16,7 @@
 #include "base/err.h"
 #include "base/util.h"
 
-/*
- * --- the code of one file as the planner sees it: bytes, start of code, frames -----------------
- */
+/* --- the code of one file as the planner sees it: bytes, start of code, frames --------------- */
 
 enum plan_arch { PLAN_X86_64, PLAN_ARM64 };
 
@@ -77,9 +75,7 @@ struct plan_image {
  */
 bool plan_name_is_cold(const char *name);
 
-/*
- * --- image.c: decoding of .eh_frame and .gcc_except_table ---------------------------------------
- */
+/* --- image.c: decoding of .eh_frame and .gcc_except_table ------------------------------------ */
 
 /* Pointer encodings (Linux Standard Base, "DWARF Extensions"). */
 #define PE_ABSPTR   0x00

@@ -35,14 +35,13 @@ enum object_kind {
  */
 struct object {
 	enum object_kind kind;
-	const char *path; /* "[syscalls]", or the real path; "PATH (pid N's namespace)" when it is not a path
-				 of this mount namespace: show it, don't open it */
+	const char *path; /* "[syscalls]", or the real path; "PATH (pid N's namespace)" for a path in
+				 another mount namespace: print it, don't open it */
 	const char *build_id;  /* "" if it has none */
 	struct elf_file *elf;  /* NULL: not a file */
 	const char *typed;     /* another path of it that the user gave, or NULL */
 	const char *found_how; /* "path", "ld.so.cache", "mapped by pid 12", ... */
-	pid_t pid;             /* a process that maps it; 0: unknown, because no process was
-			        * given */
+	pid_t pid;             /* a process that maps it; 0: no process was given */
 };
 
 /* Identifies an object: distinguishes it from a later object with the same path. */
@@ -83,9 +82,8 @@ void objects_done(struct objects *objects);
  * - a glob (* ? [...]);
  * - a demangled C++ or Rust name, with or without its arguments or template arguments;
  * - name+0xOFF, or +0xOFF (a file offset);
- * - any of these after a library: LIB:func, /path:func or p:LIB:func, where p can also be r, uprobe
- *   or
- *   uretprobe.
+ * - any of these after a library: LIB:func, /path:func or p:LIB:func, where p can also be r,
+ *   uprobe or uretprobe.
  *
  * An existing name is never treated as a glob.
  */
@@ -148,7 +146,7 @@ struct target {
 	uint64_t calls_per_s; /* of a limited function */
 	uint64_t cost_ns;     /* overhead without the limit, ns of CPU time per second */
 	const struct event *event; /* the event itself, or the first event of an interval; NULL:
-				    * none */
+				      none */
 	const struct event *until; /* the last event of an interval; NULL: none */
 };
 
@@ -192,9 +190,7 @@ _must_check_ int resolve_functions(struct libfind *finder, const struct objects 
 	const struct request *const *reqs, size_t req_cnt, struct targets *targets,
 	struct err *err);
 
-/*
- * --- files by a library name as typed ("cudart", a soname, a path) -----------------------------
- */
+/* --- files by a library name as typed ("cudart", a soname, a path) --------------------------- */
 
 struct libfind_opts {
 	const pid_t *pids; /* search only these processes; NULL: the system */
@@ -202,7 +198,7 @@ struct libfind_opts {
 	const char *root; /* root of the file system, for tests; NULL is "/" */
 	const char *proc; /* NULL is "/proc" */
 	const char *program; /* program to be run: the directories in its environment are also
-			      * searched */
+			        searched */
 	struct procs *procs; /* cache of the mappings in @proc; NULL: the finder reads them */
 };
 

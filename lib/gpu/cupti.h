@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What of NVIDIA's libcupti is used, declared anew: nothing of theirs is needed to build. What a
- * record begins with has been the same since CUDA 9 (cupti_activity.h: CUpti_ActivityKernel4 to
- * 10, Memcpy to Memcpy6, MemcpyPtoP to PtoP4, Memset to Memset4), and no more is looked at.
+ * The part of NVIDIA's libcupti that is used, declared here so that building needs no file of
+ * NVIDIA. The first members of each record have not changed since CUDA 9 (cupti_activity.h:
+ * CUpti_ActivityKernel4 to 10, Memcpy to Memcpy6, MemcpyPtoP to PtoP4, Memset to Memset4). No other
+ * members are read.
  */
 #ifndef FUNCSNOOP_GPU_CUPTI_H
 #define FUNCSNOOP_GPU_CUPTI_H
@@ -17,8 +18,8 @@
 enum cupti_kind {
 	CUPTI_MEMCPY = 1,
 	CUPTI_MEMSET = 2,
-	CUPTI_DRIVER = 4,  /* calls of CUDA's driver, */
-	CUPTI_RUNTIME = 5, /* and of its runtime */
+	CUPTI_DRIVER = 4,  /* driver API calls */
+	CUPTI_RUNTIME = 5, /* runtime API calls */
 	CUPTI_CONCURRENT_KERNEL = 10,
 	CUPTI_MEMCPY2 = 22, /* between GPUs */
 	CUPTI_GRAPH = 51,
@@ -40,7 +41,7 @@ _Static_assert(offsetof(struct cupti_kernel, name) == 104, "as CUPTI has it");
 
 struct cupti_copy {
 	uint32_t kind;
-	uint8_t copy, from, to, flags; /* of CUPTI_MEMSET the value */
+	uint8_t copy, from, to, flags; /* .copy: for CUPTI_MEMSET, the value */
 	uint64_t bytes, start, end;
 	uint32_t device, context, stream;
 };
@@ -50,12 +51,12 @@ _Static_assert(offsetof(struct cupti_copy, stream) == 40, "as CUPTI has it");
 struct cupti_call {
 	uint32_t kind, number;
 	uint64_t start, end;
-	uint32_t process, thread; /* .thread: the low half of what pthread_self() says */
+	uint32_t process, thread; /* .thread: the lower half of pthread_self() */
 	uint32_t correlation, result;
 };
 _Static_assert(offsetof(struct cupti_call, correlation) == 32, "as CUPTI has it");
 
-/* CUpti_ActivityGraphTrace, since CUDA 11.7, and 2. */
+/* CUpti_ActivityGraphTrace (since CUDA 11.7) and CUpti_ActivityGraphTrace2. */
 struct cupti_graph {
 	uint32_t kind, correlation;
 	uint64_t start, end;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// libfuncsnoop-gpu.so: what GPUs did, told to whoever probes it.
+// libfuncsnoop-gpu.so: reports GPU activity to tracers that probe it.
 //
-// CUDA's driver loads it into processes whose environment says so (CUDA_INJECTION64_PATH), and
-// calls InitializeInjection(). While nobody listens nothing else happens: a thread looks now and
-// then at a word that the kernel raises where a probe is put. Once somebody does, the libcupti of
-// the process records what the GPU does, and gives that back in buffers, on a thread of its own;
-// from there it goes out by the batch.
+// The CUDA driver loads this library into processes whose environment names it
+// (CUDA_INJECTION64_PATH), and calls InitializeInjection(). Without a listener, a thread only polls
+// semaphores that the kernel increments when a probe is attached. With a listener, the libcupti of
+// the process records GPU activity and returns it in buffers, on a thread of its own. From there,
+// the records are passed on in batches.
 //
-// It is a guest in the process: no signal is its, no error ends anything, what it takes is bounded,
-// and what is not understood is left alone. A child of fork() has no thread of it and no GPU; at
-// the end of the process what is recorded goes out. No other code runs below its frames but
-// CUPTI's, and none of its own throws.
+// The library is a guest in the process: it handles no signals, no error ends the process, its
+// memory is bounded, and what it does not understand is left alone. A forked child has neither its
+// thread nor a GPU. Pending records are flushed at exit. Only CUPTI's code runs below its frames,
+// and its own code never throws.
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
@@ -29,15 +29,18 @@
 enum stream_of { KERNELS, COPIES, SETS, GRAPHS, STREAM_CNT };
 
 struct stream {
-	/* The kernel counts in them who probes; no code of this library writes there. */
-	volatile unsigned short *wanted, *duty; /* .duty: by the numbers of FSN_GPU_DUTIES */
+	/*
+	 * The kernel counts the listeners in these words (USDT semaphores); this library only reads
+	 * them.
+	 */
+	volatile unsigned short *wanted, *duty; /* .duty: indexed as in FSN_GPU_DUTIES */
 	void (*hand)(const struct fsn_gpu_batch *b);
-	uint32_t kinds[2]; /* of CUPTI's activity; 0: no more */
+	uint32_t kinds[2]; /* of CUPTI activity; 0: none */
 };
 
-/* --- Where libfuncsnoop-gpu.so is probed: functions and words that only others look at ----------- */
+/* --- Probe sites of libfuncsnoop-gpu.so: functions and semaphores for tracers ---------------- */
 
-/* The kernel counts in them who probes; no code of this library writes there. */
+/* Semaphores: the kernel counts the listeners in them; this library only reads them. */
 #define WANTED(name) \
 	__attribute__((section(".probes"), used, visibility("hidden"))) volatile unsigned short \
 		funcsnoop_gpu_##name##_wanted;
@@ -46,7 +49,7 @@ WANTED(copies)
 WANTED(sets)
 WANTED(graphs)
 
-/* And for how much of the time, by FSN_GPU_DUTIES. */
+/* Listeners by the requested duty cycle, indexed as in FSN_GPU_DUTIES. */
 #define DUTIES(name)                                                                   \
 	__attribute__((section(".probes"), used, visibility("hidden"))) volatile unsigned short \
 		funcsnoop_gpu_##name##_duty[FSN_GPU_DUTY_CNT];
@@ -55,10 +58,10 @@ DUTIES(copies)
 DUTIES(sets)
 DUTIES(graphs)
 
-/* And by which calls kernels were launched. */
+/* Listeners that request the launching call of each kernel. */
 WANTED(launches)
 
-/* A note, and the code that it is of, where nothing goes by. */
+/* A USDT note for a request. Its code is a nop that is never executed. */
 #define ASKED(word, provider, probe)                                                   \
 	".pushsection .text.unlikely, \"ax\", \"progbits\"\n"                           \
 	"980:	nop\n"                                                                 \
@@ -76,8 +79,8 @@ WANTED(launches)
 	ASKED("funcsnoop_gpu_" #name "_duty+2*" #number, FSN_GPU_DUTY_PROVIDER, #name #seconds)
 
 /*
- * A function that does nothing, with the note of a USDT probe: where it is, where the word is that
- * says whether anybody listens, and where the batch's address lies.
+ * An empty function with the note of a USDT probe: the address of the probe, the address of its
+ * semaphore, and the location of the argument (the batch).
  */
 #define PROBED(name, asked)                                                                    \
 	__attribute__((noinline)) EXPORT void funcsnoop_gpu_##name(const struct fsn_gpu_batch *b); \
@@ -133,15 +136,15 @@ static const unsigned int duties[FSN_GPU_DUTY_CNT] = {
 #undef SECONDS
 };
 
-/* Whether somebody asks by which calls kernels were launched. */
+/* True if a listener requests the launching calls of kernels. */
 static bool launches_asked(void)
 {
 	return funcsnoop_gpu_launches_wanted;
 }
 
 /*
- * Of how many seconds of @s one is asked for; 0: all. The shortest is enough for the others, too;
- * who asks for none wants all.
+ * Returns the requested period in seconds, of which one is recorded; 0: record always. The shortest
+ * period satisfies all listeners. A listener without a period requests everything.
  */
 static unsigned int period_asked(enum stream_of s)
 {
@@ -152,11 +155,9 @@ static unsigned int period_asked(enum stream_of s)
 	return i < FSN_GPU_DUTY_CNT && duties[i] > 1 ? duties[i] : 0;
 }
 
-/*
- * By which calls kernels were launched: each has a number, which the kernel's record has, too.
- */
+/* Launching calls of kernels: a call and the record of its kernel share a correlation number. */
 
-/* A kernel's record comes so many calls after its launch, at most. */
+/* A kernel's record arrives at most this many calls after its launch. */
 #define CALLS (1U << 18)
 
 struct call {
@@ -166,7 +167,10 @@ struct call {
 
 static struct call *kept_calls;
 
-/* Of one thread at a time, all of them. Room for calls, once and for good: whether there is. */
+/*
+ * Called by one thread at a time, like all of these. Allocates the table once; false if out of
+ * memory.
+ */
 static bool launches_room(void)
 {
 	if (!kept_calls)
@@ -174,14 +178,17 @@ static bool launches_room(void)
 	return kept_calls;
 }
 
-/* A child of fork() begins anew: none of its parent's is known. */
+/* A forked child starts with an empty table, because its parent's calls are not its own. */
 static void launches_forget(void)
 {
 	free(kept_calls);
 	kept_calls = NULL;
 }
 
-/* What the kernel has of a thread is its pointer to its own data, beside which its number lies. */
+/*
+ * The kernel identifies a thread by its thread pointer; on arm64 that is at a fixed distance from
+ * pthread_self().
+ */
 static uint32_t pointer_of(uint32_t thread)
 {
 #if defined(__x86_64__)
@@ -191,14 +198,14 @@ static uint32_t pointer_of(uint32_t thread)
 #endif
 }
 
-/* Keeps a call, in the place of one long before; without room it does nothing. */
+/* Stores a call, overwriting a much older one. Does nothing without a table. */
 static void launches_keep(const struct cupti_call *c)
 {
 	struct call *call = kept_calls ? &kept_calls[c->correlation % CALLS] : NULL;
 
 	if (!call || !c->correlation || !c->start || c->end < c->start)
 		return;
-	/* The runtime's call has the driver's in it. */
+	/* The runtime call contains the driver call. */
 	if (call->correlation != c->correlation)
 		*call = (struct call) { c->correlation, pointer_of(c->thread), c->start, c->end };
 	if (c->start < call->begin)
@@ -207,7 +214,7 @@ static void launches_keep(const struct cupti_call *c)
 		call->end = c->end;
 }
 
-/* The call of that number, its times by CUPTI's clock; false: it is not known. */
+/* Finds a call by its correlation number; times are CUPTI's. False if it is not known. */
 static bool launches_find(uint32_t correlation, struct fsn_gpu_launch *ret)
 {
 	const struct call *call = kept_calls ? &kept_calls[correlation % CALLS] : NULL;
@@ -219,9 +226,9 @@ static bool launches_find(uint32_t correlation, struct fsn_gpu_launch *ret)
 	return true;
 }
 
-/* --- Which libcupti is the process' own, and whether somebody else uses it ----------------------- */
+/* --- Which libcupti the process uses, and whether another tool uses it ----------------------- */
 
-/* Tools that use CUPTI in the same way, of which it has one at a time. */
+/* Tools that also use CUPTI, which accepts one client at a time. */
 static const char *const tools[] = { "libToolsInjection", "libcuinj64", "libparcagpu",
 	"libaccinj", "libTreeLauncher" };
 
@@ -256,7 +263,7 @@ static void *try_open(const char *path, char who[FSN_GPU_WHO])
 	return lib;
 }
 
-/* That of the process; else that beside its runtime; else the toolkit's. */
+/* The libcupti of the process, otherwise the one next to its runtime, otherwise the toolkit's. */
 static void *open_cupti(const struct loaded *l, char who[FSN_GPU_WHO])
 {
 	static const char *const beside[] = { "", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/" };
@@ -283,14 +290,14 @@ static bool take_functions(struct cupti *cupti, void *lib)
 #define X(name, symbol, args) *(void **)&cupti->name = dlsym(lib, #symbol);
 	CUPTI_FUNCS(X)
 #undef X
-	/* The flush period is younger than the rest: since CUDA 11.1. */
+	/* cuptiActivityFlushPeriod() is optional: it exists since CUDA 11.1. */
 	return cupti->register_callbacks && cupti->enable && cupti->disable && cupti->next &&
 		cupti->dropped && cupti->flush;
 }
 
 /*
- * Finds the libcupti of the process, or else the toolkit's, and loads it: FSN_GPU_RUNS. Else what
- * stands in the way. In @who is what that is called, or who has it.
+ * Finds and loads the libcupti of the process, or that of the toolkit. Returns FSN_GPU_RUNS, or the
+ * obstacle. Stores the name of the library, or of the tool that uses it, in @who.
  */
 static enum fsn_gpu_state cupti_find(struct cupti *ret, char who[FSN_GPU_WHO])
 {
@@ -307,7 +314,7 @@ static enum fsn_gpu_state cupti_find(struct cupti *ret, char who[FSN_GPU_WHO])
 	return lib && take_functions(ret, lib) ? FSN_GPU_RUNS : FSN_GPU_NO_LIB;
 }
 
-/* For who is no job: whether one could be seen. */
+/* For callers outside a GPU job: reports whether a job could be recorded. */
 EXPORT int funcsnoop_gpu_try(struct fsn_gpu_tried *ret);
 int funcsnoop_gpu_try(struct fsn_gpu_tried *ret)
 {
@@ -322,8 +329,8 @@ int funcsnoop_gpu_try(struct fsn_gpu_tried *ret)
 	return 0;
 }
 
-#define POLL_NS       100000000L /* between two looks at who listens */
-#define TOLD_EVERY    10         /* of these: what state it is in */
+#define POLL_NS       100000000L /* interval at which the thread checks for listeners */
+#define TOLD_EVERY    10         /* intervals between two reports of the state */
 #define FLUSH_MS      1000
 #define DUTY_MAX      3600 /* s */
 #define BUFFER_BYTES  (1U << 20)
@@ -331,35 +338,37 @@ int funcsnoop_gpu_try(struct fsn_gpu_tried *ret)
 #define NAMES_MAX     16384
 #define NAME_PLACES   (2 * NAMES_MAX)
 #define CLOCK_READINGS 5
-#define NAME_LEN      480 /* what programs of the kernel take in */
-#define STACK_BYTES   (1U << 20) /* at least: CUPTI's code runs on it, and the loader */
+#define NAME_LEN      480 /* limit of the BPF programs */
+#define STACK_BYTES   (1U << 20) /* minimum, because CUPTI and the dynamic loader run on this
+				    stack */
 
-/* For so long in so long, since .begun; 0: always. */
+/* Record .window_s of each .period_s seconds, starting at .begun; .period_s 0: always. */
 struct duty {
 	unsigned int window_s, period_s;
 	time_t begun;
 };
 
-/* --- state: of one thread at a time -------------------------------------------------------------- */
+/* --- state; each part is used by one thread at a time ---------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Whoever launches a kernel may have to ask for a buffer: of these alone. */
+/* Protects only the buffers, because a thread that launches a kernel may have to request one. */
 static pthread_mutex_t pool = PTHREAD_MUTEX_INITIALIZER;
 
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* who starts and stops, or ends it all */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* taken to start and stop recording, and
+							    at exit */
 
 static struct {
-	pid_t pid; /* whose state this is: not a child's */
+	pid_t pid; /* owner of this state; differs in a forked child */
 	struct cupti cupti;
-	bool opened;           /* libcupti was looked for, */
-	bool records;          /* and buffers are its */
-	bool ended;            /* the process, by exit() */
-	bool on[STREAM_CNT];   /* this is recorded, */
-	bool calls;            /* and those that launch kernels */
-	struct duty duty[STREAM_CNT], own; /* .own: that of the job's environment */
-	uint64_t ahead;        /* of CUPTI's clock before CLOCK_MONOTONIC, */
-	bool clock_known;      /* if that is known */
-	time_t last;           /* when a buffer came, or the first was asked for */
+	bool opened;           /* libcupti was searched for */
+	bool records;          /* CUPTI uses the callbacks and buffers of this library */
+	bool ended;            /* exit() was called */
+	bool on[STREAM_CNT];   /* stream is being recorded */
+	bool calls;            /* launching calls are being recorded */
+	struct duty duty[STREAM_CNT], own; /* .own: from the environment of the job */
+	uint64_t ahead;        /* CUPTI's clock minus CLOCK_MONOTONIC, ns */
+	bool clock_known;      /* .ahead is valid */
+	time_t last;           /* s; last buffer received, or the start of recording */
 	struct fsn_gpu_batch batch[STREAM_CNT];
 	uint8_t *free[BUFFERS_MAX], *buffer[BUFFERS_MAX];
 	unsigned int free_cnt, buffer_cnt;
@@ -384,7 +393,10 @@ static time_t now_s(void)
 	return (time_t)(now_ns() / 1000000000);
 }
 
-/* How far CUPTI's clock is before the monotonic one, of which it says nothing: by what it is now. */
+/*
+ * Measures the distance of CUPTI's clock from CLOCK_MONOTONIC. CUPTI does not document its clock,
+ * so both are read together.
+ */
 static void read_clocks(void)
 {
 	uint64_t best = UINT64_MAX;
@@ -431,7 +443,7 @@ static uint64_t name_hash(const char *text)
 	return hash;
 }
 
-/* One address for each name, for as long as the process lives. */
+/* Returns one address per name, valid for the life of the process. */
 static const char *name_of(const char *text)
 {
 	static const char others[] = "[others]", none[] = "[no name]";
@@ -442,7 +454,10 @@ static const char *name_of(const char *text)
 	if (!text || !*text)
 		return none;
 	hash = name_hash(text);
-	/* Of one that is too long the end is a number that tells it from others that begin so. */
+	/*
+	 * A name that is too long ends in a hash, which distinguishes it from others with the same
+	 * prefix.
+	 */
 	if (snprintf(shown, sizeof(shown), "%s", text) >= (int)sizeof(shown))
 		snprintf(shown + NAME_LEN - 10, 10, "~%08x", (uint32_t)hash);
 	for (i = hash % NAME_PLACES; gpu.names[i]; i = (i + 1) % NAME_PLACES)
@@ -468,7 +483,7 @@ static void add_record(enum stream_of s, const struct fsn_gpu_record *r, uint64_
 		hand_out(s);
 }
 
-/* As CUPTI numbers them (CUpti_ActivityMemcpyKind). */
+/* Numbered as in CUpti_ActivityMemcpyKind. */
 static const char *copy_name(unsigned int kind)
 {
 	static const char *const names[] = { [1] = "[copy host to device]",
@@ -482,7 +497,10 @@ static const char *copy_name(unsigned int kind)
 	return name ? name : "[copy]";
 }
 
-/* Of the next record of a kernel; times before the monotonic clock's begin are none. */
+/*
+ * Adds the launching call to the next kernel record. Times before the start of CLOCK_MONOTONIC are
+ * dropped.
+ */
 static void take_launch(uint32_t correlation)
 {
 	struct fsn_gpu_batch *b = &gpu.batch[KERNELS];
@@ -516,7 +534,7 @@ static void take_copy(const struct cupti_copy *c)
 	add_record(set ? SETS : COPIES, &r, c->start, c->end);
 }
 
-/* As a whole: while these are recorded CUPTI leaves out what they are of. */
+/* A graph is one record: CUPTI does not report its kernels while graphs are recorded. */
 static void take_graph(const struct cupti_graph *g)
 {
 	char name[32];
@@ -527,7 +545,7 @@ static void take_graph(const struct cupti_graph *g)
 	add_record(GRAPHS, &r, g->start, g->end);
 }
 
-/* Before kernels, as those of one buffer are in no order. */
+/* Runs before the kernels are read, because the records of a buffer are unordered. */
 static void take_calls(uint8_t *buffer, size_t valid)
 {
 	void *record = NULL;
@@ -568,15 +586,15 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t 
 }
 
 /*
- * A child of fork() may be called back, too, and find locks as the parent's threads held them: it
- * has no GPU, and nothing of its own to tell.
+ * CUPTI may also call back in a forked child, where the locks are in the state in which the
+ * parent's threads held them. A child has no GPU and nothing to report.
  */
 static bool is_heir(void)
 {
 	return gpu.pid != getpid();
 }
 
-/* CUPTI asks for room; where there is none it drops records, and counts them. */
+/* CUPTI requests a buffer. Without one, it drops records and counts them. */
 static void buffer_requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
 {
 	*ret_buffer = NULL;
@@ -595,7 +613,7 @@ static void buffer_requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret
 	pthread_mutex_unlock(&pool);
 }
 
-/* One of another profiler, whose callbacks came first, is no room for more. */
+/* Buffers of another profiler, which registered its callbacks first, must not be reused. */
 static bool is_own(const uint8_t *buffer)
 {
 	for (unsigned int i = 0; i < gpu.buffer_cnt; i++)
@@ -620,7 +638,7 @@ static void buffer_completed(
 
 /* --- recording ----------------------------------------------------------------------------------- */
 
-/* Not before somebody listens: the process may load its own until then. */
+/* Loads libcupti only when a listener exists, because the process may still load its own. */
 static bool cupti_ready(void)
 {
 	if (!gpu.opened)
@@ -630,8 +648,8 @@ static bool cupti_ready(void)
 }
 
 /*
- * What is recorded goes out, unless the thread is in CUPTI and stays there. Of those that are
- * registered the last one runs first: CUPTI is still whole.
+ * Flushes what is recorded, unless the thread does not return from CUPTI within a second. Handlers
+ * run in reverse order of registration, so CUPTI is still intact.
  */
 static void at_exit(void)
 {
@@ -646,10 +664,10 @@ static void at_exit(void)
 		return;
 	if (gpu.records)
 		(void)gpu.cupti.flush(1);
-	/* It is kept: nothing is started any more. */
+	/* The lock stays held, so that recording cannot start again. */
 }
 
-/* Without the lock: CUPTI may hand over buffers meanwhile, and wait for that. */
+/* Called without the lock, because CUPTI may deliver buffers meanwhile and wait for it. */
 static int cupti_start(enum stream_of s)
 {
 	int code = gpu.records ? 0 : gpu.cupti.register_callbacks(buffer_requested, buffer_completed);
@@ -695,7 +713,7 @@ static void stop(enum stream_of s)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Those that launch kernels, while kernels are recorded. */
+/* Records launching calls; they are only needed while kernels are recorded. */
 static void record_calls(bool on)
 {
 	static const uint32_t kinds[] = { CUPTI_DRIVER, CUPTI_RUNTIME };
@@ -707,9 +725,9 @@ static void record_calls(bool on)
 		(void)(on ? gpu.cupti.enable(kinds[i]) : gpu.cupti.disable(kinds[i]));
 }
 
-/* --- the thread that looks who listens ------------------------------------------------------------ */
+/* --- the thread that checks for listeners ---------------------------------------------------- */
 
-/* What the job's environment says holds, whatever is asked for. */
+/* The duty cycle in the environment of the job takes precedence over requests. */
 static bool in_window(enum stream_of s)
 {
 	struct duty *d = &gpu.duty[s];
@@ -758,7 +776,7 @@ static void *run(void *unused)
 	for (;;) {
 		pthread_mutex_lock(&turn);
 		any = look(turns % TOLD_EVERY == 1);
-		/* A libcupti that can't do it by itself. */
+		/* This libcupti cannot flush periodically. */
 		if (any && !gpu.cupti.flush_period && turns % TOLD_EVERY == 0)
 			(void)gpu.cupti.flush(0);
 		pthread_mutex_unlock(&turn);
@@ -768,7 +786,7 @@ static void *run(void *unused)
 	return NULL;
 }
 
-/* "1/30": a second of each thirty. What is none is left alone: all is recorded then. */
+/* "1/30": one second in thirty. An invalid value is ignored: everything is recorded. */
 static void read_duty(void)
 {
 	const char *text = getenv("FUNCSNOOP_GPU_DUTY");
@@ -781,7 +799,7 @@ static void read_duty(void)
 	gpu.own = (struct duty) { window, period, now_s() };
 }
 
-/* The driver calls it once, in cuInit(): not 0 is success. */
+/* The driver calls it once, in cuInit(). A nonzero result means success. */
 EXPORT int InitializeInjection(void);
 int InitializeInjection(void)
 {
@@ -792,7 +810,7 @@ int InitializeInjection(void)
 
 	if (gpu.pid == getpid() || (!gpu.pid && atexit(at_exit)))
 		return 1;
-	/* Of a process that was forked and begins anew: nothing of its parent's is its. */
+	/* In a forked child that initializes CUDA again, the parent's state does not apply. */
 	if (gpu.pid) {
 		memset(&gpu, 0, sizeof(gpu));
 		launches_forget();
@@ -804,7 +822,7 @@ int InitializeInjection(void)
 		return 1;
 	sigfillset(&all);
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* What the process has for threads of its own may be little. */
+	/* The default stack size of the process may be small. */
 	if (pthread_attr_getstacksize(&attr, &stack) || stack < STACK_BYTES)
 		(void)pthread_attr_setstacksize(&attr, STACK_BYTES);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Cgroups: where one lies, and which container, pod, job or unit runs there.
+// Cgroups: their paths, and the container, pod, job or unit that each contains.
 //
-// The kernel's programs see the number of a cgroup of version 2, that of its folder's inode, and a
-// handle of its file system opens it: nobody walks through thousands of folders. Where only version
-// 1 tells containers apart, all processes are in the root of version 2, and /proc says of each that
-// still runs where else it is.
+// The BPF programs record the number of a cgroup of version 2, which is the inode of its directory.
+// A file handle made of that number opens it, so no search through thousands of directories is
+// needed. If only version 1 distinguishes containers, all processes are in the root of version 2.
+// /proc then shows the cgroup of each process that is still alive.
 //
-// How paths are made: kubelet pkg/kubelet/cm/cgroup_manager_linux.go (pod names), runc's systemd
+// Sources of the path formats: kubelet pkg/kubelet/cm/cgroup_manager_linux.go (pod names), runc's systemd
 // driver (PREFIX-ID.scope, SLICE:PREFIX:ID), libpod's and cri-o's cgroup parents, and SLURM's
 // cgroup/v1 and cgroup/v2 plugins.
 #include <ctype.h>
@@ -28,7 +28,10 @@
 #define UID_LEN       36
 #define CONTAINER_LEN 64
 
-/* --- what a path says --------------------------------------------------------------------------- */
+/*
+ * --- parsing of paths
+ * -----------------------------------------------------------------------------
+ */
 
 static size_t hex_len(const char *s, size_t len)
 {
@@ -39,7 +42,7 @@ static size_t hex_len(const char *s, size_t len)
 	return n;
 }
 
-/* "8c5d5d3e-0b52-..." or, as systemd's names have it, with '_'; of a static pod no dash at all. */
+/* "8c5d5d3e-0b52-...", or with '_' in systemd unit names; static pods have no separators. */
 static bool take_uid(const char *s, size_t len, char ret[UID_LEN + 1])
 {
 	static const unsigned char dash[] = { 8, 13, 18, 23 };
@@ -69,7 +72,7 @@ static bool take_uid(const char *s, size_t len, char ret[UID_LEN + 1])
 	return true;
 }
 
-/* Ends @s, of *len bytes, with @end? That is taken off. */
+/* Removes the suffix @end from the *len bytes of @s. Returns false if @s does not end in it. */
 static bool cut_end(const char *s, size_t *len, const char *end)
 {
 	size_t n = strlen(end);
@@ -94,7 +97,7 @@ static bool take_pod(const char *s, size_t len, struct cgroup *c)
 	return false;
 }
 
-/* "ID", "docker-ID.scope", "cri-containerd-ID.scope"; what watches one is none. */
+/* "ID", "docker-ID.scope", "cri-containerd-ID.scope"; a monitor process (conmon) does not count. */
 static bool take_container(const char *s, size_t len, struct cgroup *c)
 {
 	(void)cut_end(s, &len, ".scope");
@@ -110,7 +113,7 @@ static bool take_container(const char *s, size_t len, struct cgroup *c)
 	return true;
 }
 
-/* "job_42", below a folder of SLURM's. */
+/* "job_42", below a directory of SLURM. */
 static void take_job(const char *s, size_t len, struct cgroup *c)
 {
 	if (len <= 4 || len - 4 >= sizeof(c->slurm_job) || memcmp(s, "job_", 4) != 0)
@@ -133,12 +136,14 @@ static void take_unit(const char *s, size_t len, struct cgroup *c)
 	c->unit[len] = '\0';
 }
 
-/* What of a path has been seen: below what users manage themselves there are no pods and jobs. */
+/*
+ * Components seen so far. Users manage user.slice themselves: pods and jobs are ignored below it.
+ */
 struct part_of {
 	bool kubepods, slurm, user;
 };
 
-/* What stands deeper is nearer: a container in a container has its own pod, or none. */
+/* A deeper component takes precedence: a nested container has its own pod, or none. */
 static void take_part(const char *s, size_t len, const struct part_of *of, struct cgroup *c)
 {
 	if (of->kubepods && !of->user && take_pod(s, len, c)) {
@@ -167,20 +172,26 @@ void cgroup_parse(const char *path, struct cgroup *ret)
 		of.slurm |= memmem(s, len, "slurm", 5) != NULL;
 		s += len + (s[len] != '\0');
 	}
-	/* Of what is in a container or a job the unit is the one that started them. */
+	/* In a container or a job, the unit would be that of its manager. */
 	if (*ret->container_id || *ret->slurm_job)
 		*ret->unit = '\0';
 }
 
-/* Whether it is a pod's, a container's or a job's. */
+/* True if it belongs to a pod, a container or a job. */
 static bool cgroup_says(const struct cgroup *c)
 {
 	return *c->pod_uid || *c->container_id || *c->slurm_job;
 }
 
-/* --- of processes ---------------------------------------------------------------------------------- */
+/*
+ * --- cgroups of processes
+ * ---------------------------------------------------------------------------
+ */
 
-/* Behind the second ':' of a line "ID:CONTROLLERS:PATH", which is ended; NULL: it is none. */
+/*
+ * Returns PATH of a line "ID:CONTROLLERS:PATH" and terminates it; NULL if the line has another
+ * form.
+ */
 static char *path_of_line(char *line, bool *ret_unified)
 {
 	char *path = strchr(line, ':');
@@ -191,7 +202,10 @@ static char *path_of_line(char *line, bool *ret_unified)
 	return path && path[1] == '/' ? path + 1 : NULL;
 }
 
-/* Where process @pid is: in version 2, or, with @other, the first that says who runs there. */
+/*
+ * Returns the cgroup of process @pid: in version 2, or, with @other, the first one that identifies
+ * a pod, container or job.
+ */
 static char *path_of_process(const char *proc, pid_t pid, bool other)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -216,9 +230,12 @@ static char *path_of_process(const char *proc, pid_t pid, bool other)
 	return NULL;
 }
 
-/* --- known ones -------------------------------------------------------------------------------------- */
+/*
+ * --- cache
+ * ------------------------------------------------------------------------------------------
+ */
 
-/* Of a number, or of one process that is in the root of version 2. */
+/* A cgroup by its number (.pid 0), or that of one process in the root of version 2. */
 struct known {
 	uint64_t id;
 	pid_t pid;
@@ -228,7 +245,7 @@ struct known {
 struct cgroups {
 	const char *proc;
 	bool asked;
-	char *mount; /* of version 2, once it was asked for; NULL: there is none */
+	char *mount; /* of version 2, valid if .asked; NULL: not mounted */
 	int mount_fd;
 	void *tree;
 };
@@ -293,7 +310,7 @@ void cgroups_free(struct cgroups *c)
 	free(c);
 }
 
-/* Below the mount; NULL: there is no such cgroup any more, or it may not be asked for. */
+/* Returns the path below the mount; NULL if the cgroup was removed or access is denied. */
 static char *path_of_number(const struct cgroups *c, uint64_t id)
 {
 	struct {
@@ -320,7 +337,7 @@ static char *path_of_number(const struct cgroups *c, uint64_t id)
 	return xstrdup(path[below] ? path + below : "/");
 }
 
-/* Whether @path is the cgroup of that number; where nobody can say so, it is taken for it. */
+/* True if @path is the cgroup with number @id, or if that cannot be checked. */
 static bool is_number(const struct cgroups *c, const char *path, uint64_t id)
 {
 	struct stat st;
@@ -329,7 +346,7 @@ static bool is_number(const struct cgroups *c, const char *path, uint64_t id)
 		(!fstatat(c->mount_fd, path[1] ? path + 1 : ".", &st, 0) && st.st_ino == id);
 }
 
-/* Takes @path; NULL: nothing is known of it. */
+/* Takes ownership of @path; NULL: the cgroup is unknown. Returns NULL if out of memory. */
 static struct cgroup *add_known(struct cgroups *c, uint64_t id, pid_t pid, char *path)
 {
 	struct known *known = xcalloc(1, sizeof(*known));
@@ -345,7 +362,7 @@ static struct cgroup *add_known(struct cgroups *c, uint64_t id, pid_t pid, char 
 	return NULL;
 }
 
-/* NULL: it was not looked for. */
+/* Returns NULL if the cgroup was not looked up before. */
 static struct cgroup *find_known(struct cgroups *c, uint64_t id, pid_t pid)
 {
 	const struct known key = { id, pid, {} };
@@ -368,7 +385,10 @@ const struct cgroup *cgroups_find(struct cgroups *c, uint64_t id, pid_t pid, uin
 			free(path);
 			path = NULL;
 		}
-		/* Who runs there may tell it, if this one does not. */
+		/*
+		 * A failure through this process is not cached, because another process there may
+		 * succeed.
+		 */
 		cgroup = path || !pid ? add_known(c, id, 0, path) : NULL;
 	}
 	return cgroup && cgroup->path ? cgroup : NULL;

@@ -227,16 +227,14 @@ bool proc_comm(pid_t pid, pid_t tid, char ret_comm[PROC_COMM_LEN]);
  */
 pid_t proc_own_number(const char *proc, pid_t pid, pid_t tid);
 
-/*
- * --- started.c: why threads block --------------------------------------------------------------
- */
+/* --- started.c: why threads block ------------------------------------------------------------ */
 
 struct blocked {
 	char state;      /* proc(5): R, S, D, ... */
 	int number;      /* native number of the current system call; -1: none, or not known */
 	uint64_t arg[6];
 	char file[256];  /* file of a call whose first argument is a descriptor, truncated; else
-			  * "" */
+			    "" */
 	pid_t owner;     /* thread that holds the glibc mutex that the thread waits for; 0: none */
 };
 
@@ -246,9 +244,7 @@ struct blocked {
  */
 _must_check_ int blocked_read(pid_t pid, pid_t tid, struct blocked *ret_blocked);
 
-/*
- * --- cgroup.c: the cgroups of processes --------------------------------------------------------
- */
+/* --- cgroup.c: the cgroups of processes ------------------------------------------------------ */
 
 /* Strings that do not apply are "". */
 struct cgroup {
@@ -381,9 +377,7 @@ const char *caps_advice(void);
  */
 int caps_hint(int code, uint64_t needed, struct err *err);
 
-/*
- * --- started.c: CPU time of processes -----------------------------------------------------------
- */
+/* --- started.c: CPU time of processes -------------------------------------------------------- */
 
 struct load_of {
 	pid_t pid;
