@@ -9,7 +9,7 @@ void alloc_failed(void)
 {
 	static const char msg[] = "funcsnoop: Cannot allocate memory\n";
 
-	/* What atexit() and stdio would do may need memory, too. */
+	/* Exit handlers and stdio may need memory as well. */
 	if (write(STDERR_FILENO, msg, sizeof(msg) - 1) < 0)
 		_exit(EXIT_FAILURE);
 	_exit(EXIT_FAILURE);

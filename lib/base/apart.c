@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Work that must not end in the middle: done apart, whatever happens to the command.
+// Runs work that must not be interrupted in a helper process, which survives the command.
 //
-// A process that dies while the kernel puts its link's probes into running processes, or takes
-// them away, leaves breakpoints there: the kernel changes no page for one that has a deadly
-// signal ("failed to unregister, leaking uprobe", kernel/events/uprobes.c). They count nothing
-// and break nothing, but each costs its process a trap at every call until it ends, or until
-// breaks_heal(): whoever kills this process, too, by its cgroup, leaves it to the next command.
+// If a process is killed while the kernel inserts or removes the probes of its link, breakpoints
+// remain in other processes. The kernel modifies no page on behalf of a process with a fatal signal
+// ("failed to unregister, leaking uprobe", kernel/events/uprobes.c). Orphaned breakpoints count
+// nothing and break nothing, but each costs a trap per call until the traced process exits, or
+// until breaks_heal(). If the helper process is also killed, for example through its cgroup, the
+// next command removes them.
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

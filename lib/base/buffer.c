@@ -303,7 +303,7 @@ void json_open(struct json *j, char bracket)
 void json_close(struct json *j, char bracket)
 {
 	j->depth--;
-	/* What is empty takes two lines: it has always been so. */
+	/* An empty value takes two lines, for compatibility. */
 	if (j->pretty)
 		json_line(j);
 	out_char(j->out, bracket);
@@ -400,7 +400,7 @@ void json_set_u64_if(struct json *j, const char *key, bool known, uint64_t value
 		json_null(j);
 }
 
-/* No string has a line's end in it: behind each comes more indentation. */
+/* Adds indentation after each newline. No string contains a newline. */
 void json_embed(struct json *j, const struct out *doc)
 {
 	json_value(j);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reading and writing to the end, whatever a signal cuts short; texts of this boot.
+// Complete reads and writes, also if signals interrupt them; texts kept until the next boot.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #define FIRST_ROOM 16384
 
-/* Room for a regular file and the byte behind it, so that it need not grow. */
+/* Room for a regular file and one byte more, so that the buffer need not grow. */
 static size_t first_room(int fd, size_t max)
 {
 	struct stat st;
@@ -181,7 +181,7 @@ int file_replace(const char *path, mode_t mode, const void *bytes, size_t len)
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Root's own, and nobody else may write it; a file has no second name. */
+/* Owned by root and not writable for others; a file has only one hard link. */
 static bool is_trusted(int fd, mode_t type)
 {
 	struct stat st;

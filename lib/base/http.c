@@ -94,19 +94,19 @@ static bool parse_first(struct piece line, struct http_request *r, struct head *
 
 	if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target) || !is_token(method))
 		return false;
-	/* What comes third is the version, and nothing behind it. */
+	/* The third field is the version, and the last one. */
 	if (line.len != 8 || memcmp(line.at, "HTTP/1.", 7) != 0 ||
 		!isdigit((unsigned char)line.at[7]))
 		return false;
 	head->is_1_0 = line.at[7] == '0';
-	/* Methods are told apart by case. */
+	/* Methods are case-sensitive. */
 	r->method = method.len == 3 && !memcmp(method.at, "GET", 3)      ? HTTP_GET
 		: method.len == 4 && !memcmp(method.at, "HEAD", 4) ? HTTP_HEAD
 								    : HTTP_OTHER;
 	return parse_target(target, r);
 }
 
-/* A length of 0 is none; what is no number is no length. */
+/* A length of 0 means no body; a value that is not a number is invalid. */
 static bool parse_length(struct piece value, struct head *head)
 {
 	for (size_t i = 0; i < value.len; i++) {

@@ -454,7 +454,7 @@ static unsigned int distance(const char *a, const char *b, unsigned int max)
 	return prev[m] > max ? max + 1 : prev[m];
 }
 
-/* How far @name is from what is wanted; over the limit for "not near". */
+/* Returns the distance of @name from the requested name; above the limit means "not similar". */
 static unsigned int score_of(const struct suggest *s, const char *name)
 {
 	size_t len = strlen(name);
@@ -523,7 +523,7 @@ size_t suggest_text(const struct suggest *s, char *buf, size_t size)
 
 	if (size)
 		buf[0] = '\0';
-	/* far ones say nothing beside a near one */
+	/* distant names are useless next to a close one */
 	while (cnt > 1 && s->score[cnt - 1] > s->score[0] + s->score[0] / 2)
 		cnt--;
 	for (size_t i = 0; i < cnt && len < size; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the dynamic linker would read of a file: names, needed libraries, the symbol table.
+// The data for the dynamic linker: names, needed libraries, the symbol table.
 #include <errno.h>
 #include <limits.h>
 
@@ -97,7 +97,7 @@ static void dynamic_scan(const struct elf_file *f, struct dynamic_facts *d)
 	}
 }
 
-/* The bytes of a table; address 0, which may well lie in a segment, stands for none. */
+/* Returns the bytes of a table. Address 0 means no table, even if it is inside a segment. */
 static const uint8_t *table_bytes(
 	const struct elf_file *f, uint64_t addr, size_t *ret_size)
 {
@@ -117,7 +117,7 @@ static const char *dynamic_strings(
 	return bytes;
 }
 
-/* A copy of what @bytes begin with, of which there are @left; NULL: none that has an end. */
+/* Returns a copy of the string in the @left bytes at @bytes; NULL if it is not terminated. */
 static char *clean_string(const char *bytes, size_t left)
 {
 	const char *end = memchr(bytes, '\0', left < PATH_MAX ? left : PATH_MAX);
@@ -139,9 +139,9 @@ static char *dynamic_string(
 /* --- how many symbols there are ------------------------------------------------------- */
 
 /*
- * .dynamic does not say it. DT_HASH has one chain entry for each symbol (gABI, "Hash
- * Table"); DT_GNU_HASH leads to the last symbol that is exported; what is only imported
- * may lie behind neither, but some relocation mentions it.
+ * .dynamic does not contain the number of symbols. DT_HASH has one chain entry per symbol (gABI,
+ * "Hash Table"), and DT_GNU_HASH leads to the last exported symbol. Imported symbols may follow
+ * that one, but a relocation refers to them.
  */
 
 static uint32_t word_at(const uint8_t *bytes, size_t ndx)
@@ -243,7 +243,7 @@ static bool is_slot(const struct elf_file *f, uint32_t type)
 	return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
 }
 
-/* The linker takes a function of the file itself for @sym, whatever other files have. */
+/* True if the linker binds @sym to the function of this file, regardless of other files. */
 static bool is_sure(const struct elf_file *f, const struct dynamic_facts *d, const Elf64_Sym *sym)
 {
 	return d->symbolic || f->info.executable || ELF64_ST_BIND(sym->st_info) == STB_LOCAL ||

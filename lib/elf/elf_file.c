@@ -16,15 +16,15 @@
 #include "proc/proc.h"
 #include "internal.h"
 
-/* --- ELF images in memory: mapped, perhaps cut short; the header's checks, sections, notes ------- */
+/* --- ELF images in memory, possibly truncated: header checks, sections, notes --------------- */
 
-/* --- files that are cut short while they are read ----------------------------------------------- */
+/* --- files that are truncated while they are read ------------------------------------------- */
 
 /*
- * A file is mapped, not copied (there are libraries of gigabytes), and whoever may write it
- * can make any page of it vanish: touching that is SIGBUS, the end of the command. So the
- * pages from there on become zeros, and the file is known to have changed: whatever was
- * read of it is refused.
+ * A file is mapped, not copied, because some libraries have gigabytes. A process that can write the
+ * file can truncate it, and an access to a missing page raises SIGBUS. The handler replaces the
+ * pages from there on with zeros and marks the file as changed, so that all data read from it is
+ * rejected.
  */
 
 /* The list changes in one thread at a time; the handler only reads it. */
@@ -67,7 +67,7 @@ static void handler_start(void)
 	sigaction(SIGBUS, &action, NULL);
 }
 
-/* Whole pages: what lies behind the end of the file in its last page is zeros. */
+/* Watches complete pages: the kernel fills the last page with zeros after the end of the file. */
 static struct elf_watch *elf_watch_new(const uint8_t *bytes, size_t size)
 {
 	struct elf_watch *w = xcalloc(1, sizeof(*w));
@@ -127,7 +127,7 @@ static int check_ident(const uint8_t *b, size_t size, const char *shown, struct 
 	return 0;
 }
 
-/* The header table of @cnt entries at @offset must lie in the file. */
+/* True if the header table of @cnt entries at @offset is inside the file. */
 static bool table_fits(uint64_t offset, uint64_t cnt, size_t entry, size_t size)
 {
 	return offset <= size && cnt <= (size - offset) / entry;
@@ -219,7 +219,7 @@ static int mem_begin(struct elf_mem *mem, const char *shown, struct err *err)
 struct note_scan {
 	char *hex;
 	bool go;
-	size_t budget; /* bytes that may still be looked at */
+	size_t budget; /* bytes that may still be read */
 };
 
 static void note_seen(
@@ -662,7 +662,7 @@ int elf_file_offset_to_addr(const struct elf_file *f, uint64_t offset, uint64_t 
 #define MFD_NOEXEC_SEAL 8U /* since Linux 6.3, include/uapi/linux/memfd.h */
 #endif
 
-/* To the end of what is described last: segments, or sections behind them. */
+/* Returns the end of the last part: a segment, or the section headers after the segments. */
 static size_t image_size(const Elf64_Ehdr *image)
 {
 	const Elf64_Phdr *ph = (const void *)((const char *)image + image->e_phoff);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the planner sees of a file: its code, where code begins, its frames.
+// The planner's view of a file: its code, the start of code, its frames.
 #include <ctype.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -91,7 +91,7 @@ uint64_t eh_read_pointer(struct eh_reader *r, uint8_t encoding)
 
 /* --- frames ------------------------------------------------------------------------------------ */
 
-/* What a CIE says of how its FDEs are written. */
+/* The format of FDEs, from their CIE. */
 struct cie {
 	uint8_t addrs; /* the encoding of their addresses; PE_OMIT: they can't be read */
 	uint8_t lsda;  /* of where their tables of landing pads lie, or PE_OMIT */
@@ -135,8 +135,8 @@ static struct cie cie_of(const Dwarf_CIE *from)
 }
 
 /*
- * Where the table of landing pads of an FDE lies, behind whose range @fde is; 0: it has none.
- * Then @fde is at its instructions.
+ * Returns the address of the landing pad table of an FDE; 0 if it has none. @fde is after the
+ * range, and is moved to the instructions.
  */
 static uint64_t read_lsda(struct eh_reader *fde, const struct cie *cie)
 {
@@ -441,7 +441,7 @@ enum elf_go elf_file_go(struct elf_file *f, uint64_t addr)
 	return flags & FLAG_ASM || is_abi0(f, addr) ? ELF_GO_STACK : ELF_GO_REGS;
 }
 
-/* Code sections this near are one text: only alignment lies between them. */
+/* Code sections closer than this form one text, because only alignment is between them. */
 #define TEXT_GAP 64
 
 static void add_text(struct elf_file *f, uint64_t addr, const uint8_t *bytes, size_t size)

@@ -99,7 +99,7 @@ struct table {
 	struct elf_syms_at at;
 	bool *code_section;
 	size_t section_cnt;   /* 0: the file has none */
-	uint64_t name_budget; /* bytes of names that may still be looked at */
+	uint64_t name_budget; /* bytes of names that may still be read */
 };
 
 static int damaged(const struct elf_file *f, struct err *err, const char *what)
@@ -124,7 +124,7 @@ static int sections_read(struct table *t, struct err *err)
 	return 0;
 }
 
-/* What lies in the first section of @type; NULL when there is none, or not all of it. */
+/* Returns the bytes of the first section of @type; NULL if it is missing or incomplete. */
 static const uint8_t *section_bytes(
 	const struct elf_mem *mem, uint32_t type, size_t *ret_size, uint64_t *ret_info)
 {
@@ -557,7 +557,7 @@ static uint32_t fold_names(struct elf_name *names, uint32_t cnt)
 		struct elf_name *last = kept ? &names[kept - 1] : NULL;
 
 		if (last && same_name(last, &names[i])) {
-			/* unversioned sorts first, from whatever table: keep the better */
+			/* unversioned names sort first, in any table: keep the better one */
 			if (name_rank(&names[i]) < name_rank(last) ||
 				(names[i].version && !last->version))
 				*last = names[i];

@@ -42,7 +42,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* What is read of a text; nothing moves .at when something else stands there. */
+/* A text being parsed; .at does not move if the expected item is missing. */
 struct text {
 	const char *at;
 	enum plan_arch arch;
@@ -168,7 +168,7 @@ static bool arm64_displacement(struct text *t, struct usdt_arg *arg)
 	text_take(t, '#');
 	if (text_number(t, &arg->offset))
 		return true;
-	/* of a register's lower half it would have to be said how it is extended */
+	/* a 32-bit index register would need a sign or zero extension */
 	return *t->at == 'x' && text_reg(t, &arg->index);
 }
 

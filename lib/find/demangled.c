@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Finding functions by demangled names.
 //
-// Demangling all of a large library takes seconds, so it is done only for names that can
-// match: a mangled name contains every identifier of what it stands for, as itself with
-// its length in front. One identifier is chosen of each name that is looked for, and all
-// names to the letter are looked for in one pass over a library's symbols.
+// Demangling all names of a large library takes seconds, so only names that can match are
+// demangled. A mangled name contains each identifier verbatim, after its length. The search picks
+// one identifier of each requested name, and matches all exact names in one pass over the symbols.
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,14 +12,14 @@
 #include "elf/elf_file.h"
 #include "internal.h"
 
-/* --- Demangled names as text: comparing what people type with what the demangler writes ---------- */
+/* --- Demangled names as text: comparison of typed names with the demangler's output ---------- */
 
 static bool is_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || (c & 0x80);
 }
 
-/* What ends at @end is "operator", so that what follows is its sign. */
+/* True if the text before @end ends in "operator", so that the operator's sign follows. */
 static bool after_operator(const char *start, const char *end)
 {
 	static const char word[] = "operator";
@@ -32,7 +31,7 @@ static bool after_operator(const char *start, const char *end)
 		((size_t)(end - start) == len || !is_word(*(end - len - 1)));
 }
 
-/* Past the bracket that closes the one at @p, or NULL. */
+/* Returns the end of the bracketed group at @p, or NULL. */
 static const char *skip_group(const char *p)
 {
 	int depth = 0;
@@ -78,7 +77,7 @@ bool text_drop_templates(const char *text, char *out)
 	bool dropped = false;
 
 	while (*p) {
-		/* "<T as Trait>::f" of Rust begins with one: that is no argument list */
+		/* "<T as Trait>::f" of Rust starts with a bracket, which is not an argument list */
 		if (*p == '<' && p > text && is_word(p[-1]) && !after_operator(text, p) &&
 			(end = skip_group(p))) {
 			p = end;
@@ -126,7 +125,7 @@ bool text_is_qualified(const char *text, bool regex)
 		strncmp(text, "operator", 8) == 0;
 }
 
-/* Words that the mangled form abbreviates, or that are no name. */
+/* True for words that the mangled form abbreviates, and for words that are not names. */
 static bool is_unreliable(const char *p, size_t len)
 {
 	static const char *const words[] = { "std", "string", "allocator", "basic_string",
@@ -140,7 +139,9 @@ static bool is_unreliable(const char *p, size_t len)
 	return false;
 }
 
-/* The word at @p without a last character that a quantifier makes optional. */
+/*
+ * Returns the length of the word at @p, without a last character that a quantifier makes optional.
+ */
 static size_t word_length(const char *p, bool regex)
 {
 	size_t len = 0;
@@ -168,7 +169,7 @@ struct ident text_ident(const char *text, bool regex, bool whole)
 		}
 		if (strchr("(<[{", *p)) {
 			end = skip_group(p);
-			if (!end) /* what follows may be inside of it */
+			if (!end) /* the rest may be inside the group */
 				break;
 			p = end;
 			continue;
@@ -180,14 +181,14 @@ struct ident text_ident(const char *text, bool regex, bool whole)
 		len = word_length(p, regex);
 		end = p + len + strspn(p + len, " ");
 		if (len == 8 &&
-			memcmp(p, "operator", 8) == 0) { /* up to its scope's end */
+			memcmp(p, "operator", 8) == 0) { /* skip to the next scope */
 			p = strstr(p, "::");
 			if (!p)
 				break;
 			continue;
 		}
 		if (len && !is_unreliable(p, len)) {
-			/* Rust's "Vec<T>" is one word in the mangled name */
+			/* "Vec<T>" of Rust is one word in the mangled name */
 			struct ident *slot = whole && *end == '<' ? &second : &best;
 
 			if (len >= slot->len)
@@ -202,7 +203,7 @@ struct ident text_ident(const char *text, bool regex, bool whole)
 
 #define IDENT_MAX 255
 
-/* A name that is looked for to the letter. */
+/* A name to be matched exactly. */
 struct want {
 	struct arg *arg;
 	char *text; /* normalized */
@@ -216,10 +217,10 @@ struct batch {
 	uint32_t *buckets;        /* by text: index + 1 of the first want */
 	struct ident *idents;     /* open addressing */
 	size_t mask;              /* of both tables */
-	bool lens[IDENT_MAX + 1]; /* lengths of identifiers that there are */
-	bool all;                 /* some want has no identifier to go by */
-	bool args;                /* some want has arguments */
-	bool verbose;             /* with std::ostream and the like written out */
+	bool lens[IDENT_MAX + 1]; /* lengths that occur */
+	bool all;                 /* some name has no identifier to search for */
+	bool args;                /* some name has arguments */
+	bool verbose;             /* with std::ostream and similar written in full */
 	/* the name under examination */
 	char *q, *full, *text;
 	size_t q_cap, full_cap, text_cap;
@@ -275,8 +276,8 @@ static bool ident_wanted(const struct batch *b, const char *p, size_t len)
 }
 
 /*
- * Whether a mangled name has one of the identifiers. Every digit may begin a length: an
- * identifier that ends in a digit runs into the length of the next.
+ * True if a mangled name contains one of the identifiers. A length can start at any digit, because
+ * an identifier that ends in a digit is directly followed by the next length.
  */
 static bool name_hits(const struct batch *b, const struct elf_name *n)
 {
@@ -296,7 +297,7 @@ static bool name_hits(const struct batch *b, const struct elf_name *n)
 			continue;
 		if (len <= (size_t)(end - q) && ident_wanted(b, q, len))
 			return true;
-		/* Rust parts the two by '_' where they would run together */
+		/* Rust separates length and identifier by '_' if they would run together */
 		if (q < end && *q == '_' && len < (size_t)(end - q) &&
 			ident_wanted(b, q + 1, len))
 			return true;
@@ -355,7 +356,7 @@ static const char *mangled(const struct match *m)
 	return m->name->base ? m->name->base : m->name->name;
 }
 
-/* Hands a function to all who want a name of this text. */
+/* Passes a function to all requests for this text. */
 static int offer(struct batch *b, const struct match *m, const char *text)
 {
 	uint32_t at = b->buckets[hash_text(text, strlen(text)) & b->mask];
@@ -368,7 +369,7 @@ static int offer(struct batch *b, const struct match *m, const char *text)
 		if (strcmp(w->text, text) != 0 ||
 			objects_find(w->arg->libs, m->lib) == w->arg->libs->cnt)
 			continue;
-		w->arg->patterned = false; /* there to the letter, after all */
+		w->arg->patterned = false; /* an exact match after all */
 		found.shown = w->arg->name;
 		ret = take(b->r, w->arg, &found);
 		if (ret)
@@ -385,7 +386,7 @@ static void text_room(struct batch *b, size_t len)
 	b->text_cap = 2 * len + 64;
 }
 
-/* One text with arguments, and the same without what a method says after them. */
+/* Offers a text with arguments, and without the qualifiers of a method. */
 static int offer_text(struct batch *b, const struct match *m, const char *text)
 {
 	int ret;
@@ -399,7 +400,7 @@ static int offer_text(struct batch *b, const struct match *m, const char *text)
 	return offer(b, m, b->text);
 }
 
-/* The forms with arguments: as the demangler writes them, and without result type. */
+/* Offers the forms with arguments: as the demangler writes them, and without the result type. */
 static int offer_args(struct batch *b, const struct match *m, enum demangle_form form)
 {
 	const char *at;
@@ -412,7 +413,7 @@ static int offer_args(struct batch *b, const struct match *m, enum demangle_form
 	return ret || !at || at == b->full ? ret : offer_text(b, m, at);
 }
 
-/* Whether the mangled name may have one of the abbreviations that c++filt writes out. */
+/* True if the mangled name may contain an abbreviation that c++filt expands. */
 static bool has_abbreviation(const struct elf_name *n)
 {
 	const char *p = n->name;
@@ -447,7 +448,7 @@ static int offer_forms(struct batch *b, const struct match *m)
 	return ret || !b->args ? ret : offer_full(b, m);
 }
 
-/* Calls back for every mangled name of a function of @lib. */
+/* Calls @fn for every mangled name of a function in @lib. */
 static int each_mangled(struct resolver *r, const struct object *lib,
 	int (*fn)(void *ctx, const struct match *m), void *ctx)
 {
@@ -475,7 +476,7 @@ static int batch_name(void *ctx, const struct match *m)
 	return name_hits(b, m->name) ? offer_forms(b, m) : 0;
 }
 
-/* Libraries of arguments that are still open, each once. */
+/* Adds the libraries of @a, each once. */
 static void add_libs(struct objects *set, const struct arg *a)
 {
 	for (size_t i = 0; i < a->libs->cnt; i++)
@@ -483,8 +484,8 @@ static void add_libs(struct objects *set, const struct arg *a)
 }
 
 /*
- * All open names to the letter, globs included: "operator[]" is one as well. Few people
- * write out what std::ostream stands for, so that form has a pass of its own.
+ * Matches all unresolved names exactly, including globs, because "operator[]" is also a glob. Few
+ * users type the expansion of std::ostream, so that form has a separate pass.
  */
 static int find_letters(struct resolver *r, bool verbose)
 {
@@ -510,7 +511,7 @@ static int find_letters(struct resolver *r, bool verbose)
 	return 0;
 }
 
-/* A pattern on its way through a library. */
+/* A pattern while a library is searched. */
 struct search {
 	struct resolver *r;
 	struct arg *arg;
@@ -533,7 +534,7 @@ static bool search_text(struct search *s, const char *symbol, bool full)
 
 	if (!len)
 		return false;
-	if (s->arg->regex) /* it may count on the demangler's spaces */
+	if (s->arg->regex) /* a regular expression may depend on the demangler's spaces */
 		return pattern_match(&s->arg->pattern, s->buf);
 	if (len >= s->text_cap) {
 		s->text = xreallocarray(s->text, 2 * len + 64, 1);

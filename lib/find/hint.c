@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Errors of the resolver, and the names that were perhaps meant.
+// Errors of the resolver, with suggestions of similar names.
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "elf/elf_file.h"
 #include "internal.h"
 
-/* --- names that are near ------------------------------------------------------------------- */
+/* --- similar names --------------------------------------------------------------------------- */
 
-/* Demangled names that may be shown, until the hint is written. */
+/* Limit of demangled names kept until the hint is written. */
 #define SHOWN_MAX 4096
 
 struct near {
@@ -34,7 +34,7 @@ static const char *last_part(const char *name)
 	return p;
 }
 
-/* A demangled name, for something demangled or for the last part of one. */
+/* Offers a demangled name, for a complete demangled name or for its last part. */
 static void offer_demangled(
 	struct near *n, const struct elf_name *name, bool qualified, const char *where)
 {
@@ -54,7 +54,7 @@ static void offer_demangled(
 		suggest_offer(&n->s, text, where);
 }
 
-/* The identifier that a near name most likely shares: of "a::b::c" rather b than c. */
+/* The identifier that a similar name probably shares: in "a::b::c", b rather than c. */
 static struct ident shared_ident(const char *wanted)
 {
 	const char *last = last_part(wanted);
@@ -80,7 +80,7 @@ static void offer_lib(struct near *n, const struct arg *a, const struct object *
 
 	if (elf_file_funcs(lib->elf, &funcs, &cnt, NULL))
 		return;
-	/* asked for, an imported one is answered with the library that has it */
+	/* the message for an imported name includes the library that defines it */
 	for (size_t i = 0; !a->qualified && elf_file_import(lib->elf, i); i++)
 		suggest_offer(&n->s, elf_file_import(lib->elf, i), where);
 	for (size_t i = 0; i < cnt; i++) {
@@ -101,14 +101,14 @@ static void offer_lib(struct near *n, const struct arg *a, const struct object *
 	}
 }
 
-/* --- names that a file only imports: which library of those it needs defines them ----------- */
+/* --- names that a file only imports: the library that defines them ---------------------------- */
 
-/* Enough for any program; what comes later is seldom where a function is. */
+/* Enough for any program; libraries found later rarely define the function. */
 #define CLOSURE_MAX 256
 
 /*
- * The file that @lib names for us. Of several, as where containers have their own, it is the one
- * that the dynamic linker would take here; else it is told by none of them.
+ * Returns the file for @lib. If there are several, such as in containers, returns the one that the
+ * dynamic linker would load here, or NULL if it would load none of them.
  */
 static const struct object *only_file(struct libfind *finder, const char *lib)
 {
@@ -123,7 +123,7 @@ static const struct object *only_file(struct libfind *finder, const char *lib)
 	return ours;
 }
 
-/* Below a folder of @file's DT_RUNPATH, where "$ORIGIN" is its own (ld.so(8)). */
+/* Searches the DT_RUNPATH of @file, where "$ORIGIN" is its own directory (ld.so(8)). */
 static const struct object *by_runpath(
 	struct libfind *finder, const struct object *file, const char *soname)
 {
@@ -152,7 +152,7 @@ static const struct object *by_runpath(
 	return NULL;
 }
 
-/* In the dynamic linker's order: breadth first. */
+/* Adds dependencies in the order of the dynamic linker: breadth first. */
 static void add_needed(
 	struct objects *closure, struct libfind *finder, const struct object *file)
 {
@@ -191,8 +191,8 @@ static bool defines(const struct object *file, const char *name)
 }
 
 /*
- * The library among those that @importer needs, directly or not, that exports @name; NULL
- * when it can't be told, or @finder is NULL.
+ * Returns the library that exports @name, among the direct and indirect dependencies of @importer;
+ * NULL if it is unknown, or @finder is NULL.
  */
 static const struct object *definer_of(
 	struct libfind *finder, const struct object *importer, const char *name)
@@ -217,7 +217,7 @@ static bool name_fits(const struct arg *a, const char *name)
 	return strcmp(name, a->name) == 0;
 }
 
-/* Whether an imported name, or what it is demangled, is what was asked for. */
+/* True if an imported name, or its demangled form, is the one that the user typed. */
 static bool import_fits(const struct arg *a, const char *name)
 {
 	_cleanup_free_ char *text = NULL;
@@ -230,7 +230,7 @@ static bool import_fits(const struct arg *a, const char *name)
 	return text && name_fits(a, text);
 }
 
-/* How many imported names fit, the first of them, and the file that imports it. */
+/* Counts the imported names that match, and returns the first one with the file that imports it. */
 static size_t imports_that_fit(
 	const struct arg *a, const struct object **ret_importer, const char **ret_name)
 {
@@ -249,7 +249,7 @@ static size_t imports_that_fit(
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
-/* Whether @b was looked for where @a was. */
+/* True if @a and @b were searched for in the same libraries. */
 static bool is_same_place(const struct arg *a, const struct arg *b)
 {
 	return a->libs->cnt == b->libs->cnt &&
@@ -257,7 +257,7 @@ static bool is_same_place(const struct arg *a, const struct arg *b)
 			a->libs->cnt * sizeof(*a->libs->object));
 }
 
-/* "'x', 'y'": what else has not been found, as it was typed; what has no room is counted. */
+/* "'x', 'y'": the other missing names, as typed. Those that do not fit are counted. */
 static void list_missing(
 	const struct resolver *r, const struct arg *first, char *buf, size_t size)
 {
@@ -287,7 +287,7 @@ static int set_missing(struct resolver *r, const struct arg *a, size_t more)
 	for (const struct arg *b = a; more && b < r->args + r->arg_cnt; b++)
 		elsewhere |= arg_is_missing(b) && !is_same_place(a, b);
 	list_missing(r, a, names, sizeof(names));
-	if (elsewhere) /* each says itself where */
+	if (elsewhere) /* each name includes its library */
 		return err_set(r->err, -ENOENT, "no functions %s", names);
 	if (a->libs->cnt > 1)
 		snprintf(where, sizeof(where), " and %zu more", a->libs->cnt - 1);
@@ -298,7 +298,7 @@ static int set_missing(struct resolver *r, const struct arg *a, size_t more)
 		names, a->libs->object[0]->path, where);
 }
 
-/* The first of the libraries that are stripped, or NULL. */
+/* Returns the first stripped library, or NULL. */
 static const struct object *find_stripped(const struct arg *a)
 {
 	const struct elf_func *funcs;
@@ -311,7 +311,7 @@ static const struct object *find_stripped(const struct arg *a)
 	return NULL;
 }
 
-/* Who has the names that a stripped file has lost. */
+/* Suggests a source of the names that a stripped file lacks. */
 static int hint_stripped(struct resolver *r, const struct object *lib)
 {
 	const char *id = elf_file_info(lib->elf)->build_id;
@@ -343,7 +343,7 @@ static int hint_imported(struct resolver *r, const struct arg *a,
 {
 	const struct object *definer = definer_of(r->finder, importer, name);
 
-	/* LIB: goes before --lib. */
+	/* LIB: takes precedence over --lib. */
 	if (definer && a->lib)
 		return err_hint(r->err, "%zu name%s, such as '%s', %s only imported: use '%s:%s'",
 			cnt, cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are", definer->path,
@@ -356,7 +356,7 @@ static int hint_imported(struct resolver *r, const struct arg *a,
 		cnt == 1 ? "" : "s", name, cnt == 1 ? "is" : "are", cnt == 1 ? "it" : "them");
 }
 
-/* "name@VERSION" where the name is there: which versions are? */
+/* Lists the versions of "name@VERSION" if the name exists. */
 static bool hint_versions(struct resolver *r, const struct arg *a)
 {
 	char list[ERR_HINT_LEN / 2] = "";
@@ -401,7 +401,10 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	for (size_t i = 0; !a->regex && !a->patterned && i < a->libs->cnt; i++)
 		offer_lib(&n, a, a->libs->object[i],
 			a->libs->cnt > 1 ? a->libs->object[i]->path : NULL);
-	/* Where names are lost, one that is not very near is not the one that was meant. */
+	/*
+	 * A stripped file lacks names, so the name meant is probably missing: offer only close
+	 * matches.
+	 */
 	if (stripped && !suggest_is_near(&n.s))
 		return hint_stripped(r, stripped);
 	if (suggest_text(&n.s, text, sizeof(text)))
@@ -409,7 +412,7 @@ int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more)
 	return -ENOENT;
 }
 
-/* Functions that look like implementations behind an IFUNC: "__memcpy_avx_unaligned". */
+/* Lists functions that look like implementations of an IFUNC: "__memcpy_avx_unaligned". */
 static size_t list_implementations(const struct arg *a, char *buf, size_t size)
 {
 	const struct elf_func *funcs;

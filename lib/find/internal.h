@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the library look-up and of the resolver share; nobody else includes this. */
+/* Shared by the files of the library lookup and of the resolver only. */
 #ifndef FUNCSNOOP_FIND_INTERNAL_H
 #define FUNCSNOOP_FIND_INTERNAL_H
 
@@ -7,28 +7,28 @@
 #include "find/find.h"
 #include "proc/proc.h"
 
-/* --- query.c: what a LIB argument means ------------------------------------ */
+/* --- query.c: parsing of LIB --------------------------------------------- */
 
-/* What a LIB argument without a '/' means, by names. */
+/* The names that a LIB argument without '/' matches. */
 struct lib_query {
 	const char *text;
 	char *prefix; /* "libcudart" */
 	char *suffix; /* ".so", or with a version ".so.13" */
-	bool stem;    /* no ".so" was said: perhaps it is an executable */
+	bool stem;    /* no ".so" in it: it may be an executable */
 };
 
-/* End with lib_query_done(). */
+/* The caller frees *ret_query with lib_query_done(). */
 void lib_query_parse(const char *lib, struct lib_query *ret_query);
 void lib_query_done(struct lib_query *q);
 
-/* Whether a library of that file name or soname is meant. */
+/* True if a library of that file name or soname matches. */
 bool lib_query_matches(const struct lib_query *q, const char *name);
-/* Whether it may be, so that its soname is worth a look ("libc-2.31.so" for "c"). */
+/* True if its soname may match, so that the file must be opened ("libc-2.31.so" for "c"). */
 bool lib_query_may_match(const struct lib_query *q, const char *name);
 
-/* --- library.c: libraries that this system knows by name ------------------------ */
+/* --- library.c: libraries that the system knows by name --------------------------- */
 
-/* A library that this system knows by name. */
+/* A library that the system knows by name. */
 struct lib_place {
 	char *dir, *base;
 	char *soname; /* ld.so.cache's key, or NULL */
@@ -41,9 +41,9 @@ struct lib_places {
 	size_t cnt;
 };
 
-/* --- library.c: the look-up itself ------------------------------------------ */
+/* --- library.c: the lookup --------------------------------------------- */
 
-/* A process that may be looked at, and what it maps. */
+/* A process that can be inspected, and its mappings. */
 struct lib_proc {
 	pid_t pid;
 	uid_t uid;
@@ -51,7 +51,7 @@ struct lib_proc {
 	const struct proc_maps *maps;
 };
 
-/* A mapped file that was opened, by the numbers that /proc/PID/maps gives. */
+/* A mapped file that was opened, identified as in /proc/PID/maps. */
 struct lib_opened {
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
@@ -62,11 +62,11 @@ struct libfind {
 	pid_t *pids;
 	size_t pid_cnt;
 	char *root, *proc, *program;
-	struct object **files; /* every distinct file, wanted or not */
+	struct object **files; /* every distinct file, returned or not */
 	size_t file_cnt;
 	bool has_places, has_procs;
 	struct lib_places places;
-	struct procs *all, *own; /* where mappings come from; .own: nobody else's */
+	struct procs *all, *own; /* caches of mappings in use; .own: owned by this finder */
 	struct lib_proc *procs;
 	size_t proc_cnt;
 	struct lib_opened *opened;
@@ -74,46 +74,46 @@ struct libfind {
 	struct lib_seen *seen;
 	size_t seen_cnt;
 	size_t denied, crowd;
-	bool lacks; /* the last look-up found no file */
+	bool lacks; /* the last lookup found no file */
 };
 
-/* The answer to one libfind_get(), while it is being made. */
+/* The result of libfind_get() while it is built. */
 struct lib_found {
 	struct objects files;
-	struct err unusable; /* why the last file of a fitting name could not be used */
+	struct err unusable; /* why the last matching file could not be used */
 };
 
 /*
- * Registers an opened file (taken over in any case) under a path to be shown, or finds it
- * registered already.
+ * Registers an opened file, which it always takes over, with a path to print, or returns the
+ * registered one.
  */
 void libfind_register(struct libfind *lf, struct elf_file *elf, const char *path,
 	const char *how, pid_t pid, const struct object **ret_file);
 
-/* Remembers what was not used, and where. */
+/* Records a file that was not used, and where it was found. */
 void libfind_see(struct libfind *lf, const char *path, const struct object *file,
 	const char *why);
 
 /* --- mapped.c: libraries in processes ------------------------------------------ */
 
-/* Reads the processes' mappings, once. */
+/* Reads the mappings of the processes, once. */
 int libfind_read_procs(struct libfind *lf, struct err *err);
-/* Adds mapped libraries that match, or, with @programs, executables of just that name. */
+/* Adds mapped libraries that match, or with @programs, executables with exactly that name. */
 void libfind_mapped(struct libfind *lf, const struct lib_query *q, bool programs,
 	struct lib_found *found);
 /*
- * Adds what the given processes see at @path: the mapped file of that name, or else what
- * lies there, if it is mapped under another name or need not be mapped.
+ * Adds the files that the given processes see at @path: the mapped file with that path, otherwise
+ * the file at the path, if it is mapped under another name or need not be mapped.
  */
 int libfind_path_in_procs(struct libfind *lf, const char *path, bool must_be_mapped,
 	struct lib_found *found, struct err *err);
 
-/* query.c: fills the hint of @err with names near to the one not found. */
+/* query.c: adds names similar to the missing one to the hint of @err. */
 int libfind_hint(struct libfind *lf, const struct lib_query *q, struct err *err);
 
-/* --- query.c: what was typed --------------------------------------------- */
+/* --- query.c: parsing of FUNCTION ----------------------------------------- */
 
-/* One request, taken apart, and what became of it. */
+/* A parsed request, and its result. */
 struct arg {
 	const struct request *req;
 	char *buf;     /* holds the strings below */
@@ -122,17 +122,17 @@ struct arg {
 	char *version; /* after '@', or NULL */
 	uint64_t plus; /* of name+0xOFF, or the bare offset */
 	bool has_plus;
-	uint64_t at; /* of name@0xOFF: the one at that file offset */
+	uint64_t at; /* name@0xOFF: only the one at this file offset */
 	bool has_at;
-	bool regex, glob; /* .glob: has special characters, may be a name all the same */
-	bool qualified;   /* can only be a demangled name */
-	bool patterned;   /* did not match to the letter, so it was taken as a pattern */
-	struct pattern pattern; /* ready when regex or glob */
+	bool regex, glob; /* .glob: has special characters, but can still be a name */
+	bool qualified;   /* must be a demangled name */
+	bool patterned;   /* without an exact match, so it was used as a pattern */
+	struct pattern pattern; /* compiled if .regex or .glob */
 	const struct objects *libs;
-	struct objects own_libs; /* of LIB: */
-	size_t hits;                      /* functions found that can be probed */
-	size_t refused;                   /* and that can't */
-	const char *why;                  /* why not, of an exact name */
+	struct objects own_libs; /* those of LIB: */
+	size_t hits;                      /* matching functions that can be probed */
+	size_t refused;                   /* matching functions that cannot be probed */
+	const char *why;                  /* reason for an exact name */
 	const struct object *why_lib;
 	const struct elf_name *why_name;
 };
@@ -141,40 +141,40 @@ _must_check_ int arg_parse(
 	const struct request *req, struct arg *ret_arg, struct err *err);
 void arg_done(struct arg *a);
 
-/* Whether nothing was found and nothing refused, so that it is worth to look further. */
+/* True if nothing was found and nothing was refused, so that the search continues. */
 bool arg_is_open(const struct arg *a);
-/* Whether nothing was found of what must be there. */
+/* True if a required function was not found. */
 bool arg_is_missing(const struct arg *a);
-/* Whether what it finds may be left out when it can't be probed. */
+/* True if matches that cannot be probed are skipped. */
 bool arg_is_lenient(const struct arg *a);
 
-/* Whether a name is of the version, or a function at the offset, that was asked for. */
+/* True if a name has the requested version, or a function the requested offset. */
 bool arg_version_fits(
 	const struct arg *a, const struct elf_func *fn, const struct elf_name *n);
 
 /* --- demangled.c: demangled names as text ----------------------------------- */
 
 /*
- * Writes @text to @out (at least strlen(text) + 1 bytes; may be @text itself) without
- * spaces that don't part two words, and without [abi:...] tags.
+ * Copies @text to @out (at least strlen(text) + 1 bytes; can be @text) without spaces that do not
+ * separate two words, and without [abi:...] tags.
  */
 void text_normalize(const char *text, char *out);
 
-/* Takes template arguments off; @out as above. False when there are none. */
+/* Removes template arguments; @out as above. Returns false if there are none. */
 bool text_drop_templates(const char *text, char *out);
 
-/* Takes " const" and the like off the end of a name with arguments. */
+/* Removes trailing qualifiers such as " const" from a name with arguments. */
 void text_drop_qualifiers(char *text);
 
-/* Whether a demangled name is written with its arguments. */
+/* True if a demangled name includes its arguments. */
 bool text_has_args(const char *text);
 
-/* Whether text can only be a demangled name. */
+/* True if @text must be a demangled name. */
 bool text_is_qualified(const char *text, bool regex);
 
 /*
- * The longest identifier that every mangled name of a match contains, as itself or, if
- * it is @whole, as "LENGTHidentifier". *ret_len is 0 when nothing can be relied upon.
+ * Returns the longest identifier that every mangled name of a match contains, verbatim or, with
+ * @whole, as "LENGTHidentifier". The length is 0 if there is no such identifier.
  */
 struct ident {
 	const char *p;
@@ -187,40 +187,40 @@ struct ident text_ident(const char *text, bool regex, bool whole);
 struct resolver {
 	struct libfind *finder;
 	struct targets *res;
-	size_t first; /* of its own targets */
+	size_t first; /* index of its first target */
 	struct arg *args;
 	size_t arg_cnt;
-	uint32_t *table; /* (library, address) to index + 1 of a target */
+	uint32_t *table; /* (library, address) to target index + 1 */
 	size_t table_size;
 	struct err *err;
 };
 
-/* A match: which name of which function, and how it is to be shown. */
+/* A match: a name of a function, and the name to print. */
 struct match {
 	const struct object *lib;
 	const struct elf_func *func;
 	const struct elf_name *name; /* NULL for a bare offset */
 	uint64_t addr;               /* of the probe */
-	bool inside;                 /* without a function: not known to begin one */
+	bool inside;                 /* without a function: may be inside one */
 	const char *shown;           /* copied; NULL: by the name */
 };
 
-/* Takes a match of @a in: a target, or a refusal. Negative only for real errors. */
+/* Adds a match of @a: a target, or a refusal. Returns 0 or a real error. */
 _must_check_ int match_add(struct resolver *r, struct arg *a, const struct match *m);
 
 /* --- demangled.c -------------------------------------------------------- */
 
-/* Looks for open arguments among demangled names. */
+/* Resolves unresolved arguments by demangled names. */
 _must_check_ int resolve_demangled(struct resolver *r);
 
 /* --- hint.c ------------------------------------------------------------- */
 
 /*
- * The error for arguments that found nothing, @a the first and @more after it: what, where,
- * and what is near.
+ * Sets the error for arguments without a match, @a and @more others: the names, the places
+ * searched, and similar names.
  */
 int resolve_fail_missing(struct resolver *r, const struct arg *a, size_t more);
-/* The error for a function that is there and can't be probed. */
+/* Sets the error for a function that exists but cannot be probed. */
 int resolve_fail_refused(struct resolver *r, const struct arg *a);
 
 #endif

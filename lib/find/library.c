@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The library look-up: what is asked for, in which order, every file once.
+// The library lookup: the places to search, in order; every file is opened once.
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "internal.h"
 
-/* --- Libraries that this system knows by name: the linker's cache and folders -------------------- */
+/* --- Libraries that the system knows by name: the dynamic linker's cache and directories ----- */
 
 #if defined(__x86_64__)
 #define MULTIARCH "x86_64-linux-gnu"
@@ -49,7 +49,7 @@ static void add_place(struct lib_places *places, const char *dir, size_t dir_len
 
 /* --- glibc's ld.so.cache -------------------------------------------------------------------- */
 
-/* The format of sysdeps/generic/dl-cache.h in glibc, since 2.2 after an older table. */
+/* Format of sysdeps/generic/dl-cache.h in glibc; since 2.2 it follows an older table. */
 #define OLD_MAGIC       "ld.so-1.7.0"
 #define OLD_HEADER_SIZE 16
 #define OLD_ENTRY_SIZE  12
@@ -57,7 +57,7 @@ static void add_place(struct lib_places *places, const char *dir, size_t dir_len
 #define NEW_HEADER_SIZE 48
 #define NEW_ENTRY_SIZE  24
 
-/* _DL_CACHE flags: a library for libc 6, and the machine. */
+/* Flags of _DL_CACHE: a library for libc 6, and the machine. */
 #define FLAG_TYPE_MASK 0x00ff
 #define FLAG_ELF_LIBC6 0x0003
 #define FLAG_MACH_MASK 0xff00
@@ -71,12 +71,12 @@ static void add_place(struct lib_places *places, const char *dir, size_t dir_len
 
 struct cache_entry {
 	int32_t flags;
-	uint32_t key, value; /* offsets of strings, from the new header on */
+	uint32_t key, value; /* offsets of strings, from the new header */
 	uint32_t os_version;
 	uint64_t hwcap;
 };
 
-/* The whole file; NULL when it can't be read or is too large. */
+/* Returns the complete file, or NULL if it cannot be read or is too large. */
 static char *read_cache_file(const char *path, size_t *ret_size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -97,7 +97,7 @@ static uint32_t word_at(const char *p)
 	return v;
 }
 
-/* Where the new format begins; NULL when it is not there. */
+/* Returns the start of the new format, or NULL if it is missing. */
 static const char *new_part(const char *bytes, size_t size, size_t *ret_size)
 {
 	uint64_t at = 0;
@@ -131,7 +131,7 @@ static void add_cache_entry(const char *part, size_t size, const struct cache_en
 		places, path, slash - path, slash + 1, part + e->key, "ld.so.cache");
 }
 
-/* Into @places; of a damaged one nothing. */
+/* Adds the entries of ld.so.cache to @places. Ignores a damaged cache. */
 static void read_cache(const char *root, struct lib_places *places)
 {
 	_cleanup_free_ char *bytes = NULL;
@@ -157,7 +157,7 @@ static void read_cache(const char *root, struct lib_places *places)
 	}
 }
 
-/* --- folders --------------------------------------------------------------------------------- */
+/* --- directories ---------------------------------------------------------------------------- */
 
 static const char *const default_dirs[] = {
 	"/lib/" MULTIARCH,
@@ -198,7 +198,10 @@ static void add_dir(
 	}
 }
 
-/* Folders of a ':'-separated list; relative ones mean nothing to a tool like this. */
+/*
+ * Adds the directories of a ':'-separated list. Relative ones depend on the working directory of a
+ * process.
+ */
 static void add_list(
 	struct lib_places *places, const char *root, const char *list, const char *how)
 {
@@ -229,7 +232,7 @@ static void add_known(struct lib_places *places, const char *root)
 	}
 }
 
-/* In the folder PREFIX of a program PREFIX/bin/NAME: those of a conda environment, of wheels. */
+/* Below the PREFIX of a program PREFIX/bin/NAME: directories of conda environments and wheels. */
 static const char *const program_dirs[] = {
 	"/lib",
 	"/lib64",
@@ -251,7 +254,10 @@ static void add_prefix(struct lib_places *places, const char *prefix)
 	}
 }
 
-/* PREFIX of a path PREFIX/bin/NAME; false when it is none, or has what a pattern would. */
+/*
+ * Reduces PREFIX/bin/NAME to PREFIX. Returns false for other paths, or if PREFIX has glob
+ * characters.
+ */
 static bool cut_prefix(char *path)
 {
 	for (int i = 0; i < 2; i++) {
@@ -264,7 +270,7 @@ static bool cut_prefix(char *path)
 	return path[0] == '/' && !strpbrk(path, "*?[]{}\\");
 }
 
-/* As it is called, which a virtual environment's links are, and as it is. */
+/* Uses both the path as typed, because virtual environments consist of links, and the real path. */
 static void lib_places_add_program(struct lib_places *places, const char *program)
 {
 	_cleanup_free_ char *real = realpath(program, NULL);
@@ -283,8 +289,8 @@ static void lib_places_add_program(struct lib_places *places, const char *progra
 }
 
 /*
- * Collects them: ld.so.cache, LD_LIBRARY_PATH, default folders, well-known folders; all
- * below @root. What can't be read is left out.
+ * Collects ld.so.cache, LD_LIBRARY_PATH, and the default and well-known directories, below @root.
+ * Unreadable ones are skipped.
  */
 static void lib_places_read(const char *root, struct lib_places *places)
 {
@@ -295,7 +301,7 @@ static void lib_places_read(const char *root, struct lib_places *places)
 	add_known(places, root);
 }
 
-/* Adds those that the program @program may load, as it lies in an environment of its own. */
+/* Adds those that @program may load from its own environment. */
 static void lib_places_done(struct lib_places *places)
 {
 	for (size_t i = 0; i < places->cnt; i++) {
@@ -321,7 +327,7 @@ static void found_done(struct lib_found *found)
 	objects_done(&found->files);
 }
 
-/* Opens a path of this mount namespace; shown is where links lead. */
+/* Opens a path of this mount namespace. The path to print is that after resolving links. */
 static int open_path(struct libfind *lf, const char *path, const char *how,
 	const struct object **ret_file, struct err *err)
 {
@@ -336,16 +342,16 @@ static int open_path(struct libfind *lf, const char *path, const char *how,
 	return 0;
 }
 
-/* Whether a file that could not be used may be the one that was meant. */
+/* True if a file that could not be used may be the one that the user meant. */
 static bool worth_a_word(int code, bool program, const struct err *why)
 {
-	if (program) /* folders of PATH are often closed, and hold scripts */
+	if (program) /* directories in PATH are often inaccessible, and contain scripts */
 		return code == -ENOEXEC || code == -EBADMSG;
-	/* a linker script beside its library is everyday */
+	/* a linker script next to its library is common */
 	return code != -ENOENT && !strstr(why->msg, "linker script");
 }
 
-/* As above for a file met in a search: what can't be used is remembered, no error. */
+/* Same for a file found in a search: a file that cannot be used is recorded and causes no error. */
 static void try_path(struct libfind *lf, const char *dir, const char *base,
 	const char *how, bool program, struct lib_found *found)
 {
@@ -388,7 +394,7 @@ static void find_in_places(
 	}
 }
 
-/* An executable by PATH: the first, as a shell would take it. */
+/* Finds an executable in PATH: the first one, as a shell does. */
 static void find_in_path(struct libfind *lf, const char *name, struct lib_found *found)
 {
 	const char *list = secure_getenv("PATH");
@@ -408,7 +414,7 @@ static void find_in_path(struct libfind *lf, const char *name, struct lib_found 
 	}
 }
 
-/* The same in given processes: what they would see there. */
+/* Same in the given processes: as seen from their namespaces. */
 static void find_in_path_of_procs(
 	struct libfind *lf, const char *name, struct lib_found *found)
 {
@@ -423,8 +429,8 @@ static void find_in_path_of_procs(
 }
 
 /*
- * The first path that was typed for @file, where symbolic links have led from it. Another hard
- * link is a path of its own, which is told to be the same file.
+ * Records the first path typed for @file, if symbolic links lead from it to the file. Another hard
+ * link has an entry of its own, which is reported as the same file.
  */
 static void note_typed(struct libfind *lf, const struct object *file, const char *path)
 {
@@ -504,7 +510,7 @@ static int find_by_name(
 	return found->files.cnt ? 0 : not_found(lf, &q, found, err);
 }
 
-/* --- files of fitting names that look-ups came by, and what became of each ------------------ */
+/* --- matching files that the lookups met, and the use of each --------------------------------- */
 
 static bool seen_before(
 	const struct libfind *lf, const char *path, const struct object *file)
@@ -543,7 +549,7 @@ const struct lib_seen *libfind_seen(const struct libfind *lf, size_t *ret_cnt)
 	return lf->seen;
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- the lookup ------------------------------------------------------------------------------- */
 
 static int by_path(const void *a, const void *b)
 {
@@ -627,7 +633,8 @@ int libfind_get(struct libfind *lf, const char *lib, struct objects *ret_objects
 	lf->lacks = false;
 	if (!*lib)
 		return err_set(err, -EINVAL, "the name of a library is empty");
-	if (lf->pid_cnt) { /* gone or forbidden processes are errors before anything else */
+	if (lf->pid_cnt) { /* a missing or inaccessible process takes precedence over other
+			      errors */
 		ret = libfind_read_procs(lf, err);
 		if (ret)
 			return ret;

@@ -14,7 +14,7 @@ static const char *base_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The path to be shown for a mapped file, and the folder for its debug file. */
+/* Returns the path to print for a mapped file, and the directory for its debug file. */
 static void mapped_names(const struct lib_proc *p, const struct proc_map *map,
 	char **ret_path, char **ret_dir)
 {
@@ -53,7 +53,7 @@ static void opened_add(
 	};
 }
 
-/* Opens a mapped file that was not opened before. */
+/* Opens a mapped file for the first time. */
 static int open_new(struct libfind *lf, const struct lib_proc *p,
 	const struct proc_map *map, const struct object **ret_file, struct err *err)
 {
@@ -82,7 +82,9 @@ static int open_new(struct libfind *lf, const struct lib_proc *p,
 	return 0;
 }
 
-/* The file of a mapping, opened once; -ENOEXEC and such when it is none for us. */
+/*
+ * Opens the file of a mapping, once. Returns -ENOEXEC or similar if it is not a supported ELF file.
+ */
 static int open_mapping(struct libfind *lf, const struct lib_proc *p,
 	const struct proc_map *map, const struct object **ret_file, struct err *err)
 {
@@ -97,14 +99,14 @@ static int open_mapping(struct libfind *lf, const struct lib_proc *p,
 			: err_set(err, -ENOEXEC, "'%s' can't be used", map->path);
 	}
 	ret = open_new(lf, p, map, &file, err);
-	/* another process may be allowed to open it where this one is not */
+	/* another process may have permission to open it */
 	if (!ret || ret == -ENOEXEC || ret == -EBADMSG || ret == -EINVAL)
 		opened_add(lf, map, file);
 	*ret_file = file;
 	return ret;
 }
 
-/* Whether a mapping's name makes it worth opening, and the opened file's word on it. */
+/* True if the name of a mapping matches; for the opened file, its soname is also checked. */
 static bool name_fits(const struct lib_query *q, bool programs, const char *base)
 {
 	if (programs)
@@ -122,7 +124,7 @@ static bool file_fits(const struct lib_query *q, bool programs, const char *base
 	return lib_query_matches(q, base) || lib_query_matches(q, info->soname);
 }
 
-/* Users in the order of their numbers: those of containers and namespaces come last. */
+/* Users by number: those of containers and user namespaces come last. */
 static int compare_users(const void *a, const void *b)
 {
 	const struct lib_proc *x = a, *y = b;
@@ -132,7 +134,7 @@ static int compare_users(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* By its status: the folder is root's where the process may not be dumped. */
+/* Reads the status, because /proc/PID belongs to root if the process is not dumpable. */
 static uid_t user_of(const struct libfind *lf, pid_t pid)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -187,13 +189,13 @@ int libfind_read_procs(struct libfind *lf, struct err *err)
 	return 0;
 }
 
-/* How many files of fitting names were opened, of this user and of all. */
+/* Number of matching files opened, for this user and in total. */
 struct crowd {
 	uid_t uid;
 	size_t of_user, of_all;
 };
 
-/* Whether a mapping's file is one too many; never in processes that were asked for. */
+/* True if the file exceeds the limits, which do not apply to processes given by the user. */
 static bool is_crowded(struct libfind *lf, struct crowd *c, const struct lib_proc *p,
 	const struct proc_map *map)
 {
@@ -251,7 +253,7 @@ static bool is_mapped(const struct lib_proc *p, const struct elf_info *info)
 	return false;
 }
 
-/* What one process sees at @path. */
+/* Opens the file that one process sees at @path. */
 static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *path,
 	bool must_be_mapped, const struct object **ret_file, struct err *err)
 {
@@ -285,7 +287,7 @@ static int open_seen(struct libfind *lf, const struct lib_proc *p, const char *p
 	return 0;
 }
 
-/* The mapped file of that path, which may have been replaced there, or what lies there. */
+/* Prefers the mapped file of that path, because the file at the path may have been replaced. */
 static int find_in_proc(struct libfind *lf, const struct lib_proc *p, const char *path,
 	bool must_be_mapped, const struct object **ret_file, struct err *err)
 {
@@ -302,7 +304,7 @@ static int find_in_proc(struct libfind *lf, const struct lib_proc *p, const char
 	}
 	ret = open_seen(lf, p, path, must_be_mapped, ret_file, err);
 	if (ret && mapped.code && err)
-		*err = mapped; /* says more than that nothing lies there */
+		*err = mapped; /* more specific than that the path does not exist */
 	return ret && err ? err->code : ret;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What was typed: FUNCTION taken apart; what LIB means, by names alone, and what was meant.
+// Parses FUNCTION and LIB arguments, matches LIB by name, and suggests similar libraries.
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* --- FUNCTION ------------------------------------------------------------------------------- */
 
-/* The ':' that ends a library's name: a single one, after what can be one. */
+/* Returns the ':' that ends the name of a library: a single one after a valid name. */
 static const char *lib_end(const char *text)
 {
 	const char *p = text;
@@ -20,7 +20,7 @@ static const char *lib_end(const char *text)
 	return p > text && *p == ':' && p[1] && p[1] != ':' ? p : NULL;
 }
 
-/* Prefixes of bcc and bpftrace for "LIB:func"; each call is timed from its entry to its return. */
+/* Prefixes of bcc and bpftrace for "LIB:func". All of them time calls from entry to return. */
 static bool is_prefix(const char *func, size_t len)
 {
 	static const char *const words[] = { "p", "r", "u", "uprobe", "uretprobe", "usdt" };
@@ -60,7 +60,7 @@ static void split_lib(struct arg *a)
 	a->name = a->lib + len + 1;
 }
 
-/* A number to the end of the text: hexadecimal after 0x, else decimal. */
+/* Parses a complete number: hexadecimal after 0x, otherwise decimal. */
 static bool parse_number(const char *text, uint64_t *ret_value)
 {
 	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -128,7 +128,7 @@ int arg_parse(
 		ret = err_set(err, -EINVAL, "'%s': a pattern takes no offset", req->func);
 	a.qualified = text_is_qualified(a.name, req->regex);
 	if (!ret && (a.regex || a.glob)) {
-		/* demangled names are compared without idle spaces */
+		/* spaces are not significant in demangled names */
 		if (a.glob && a.qualified)
 			text_normalize(a.name, a.name);
 		ret = pattern_init(
@@ -174,11 +174,11 @@ bool arg_version_fits(
 
 /* --- LIB ------------------------------------------------------------------------------------ */
 
-/* auditwheel puts 8 hexadecimal digits of a checksum there; others have more or fewer. */
+/* auditwheel inserts 8 hexadecimal digits of a checksum; other tools use more or fewer. */
 #define HASH_MIN 6
 #define HASH_MAX 64
 
-/* Steps over "-HASH" of a wheel's library. */
+/* Skips "-HASH" in the name of a wheel's library. */
 static const char *skip_hash(const char *p)
 {
 	const char *q = p + 1;
@@ -190,7 +190,7 @@ static const char *skip_hash(const char *p)
 	return q - p - 1 >= HASH_MIN && q - p - 1 <= HASH_MAX ? q : p;
 }
 
-/* Nothing, or further version numbers: ".13", ".13.0.48". */
+/* True for an empty text or more version numbers: ".13", ".13.0.48". */
 static bool is_version_tail(const char *p)
 {
 	while (*p == '.' && isdigit((unsigned char)p[1])) {
@@ -205,7 +205,7 @@ void lib_query_parse(const char *lib, struct lib_query *ret_query)
 	const char *so = strstr(lib, ".so");
 	struct lib_query q = { .text = lib };
 
-	/* ".so" must end there or a version begin: not "foo.sock" */
+	/* ".so" must be followed by the end or a version: not "foo.sock" */
 	while (so && so[3] && so[3] != '.')
 		so = strstr(so + 3, ".so");
 	if (so == lib)
@@ -244,9 +244,9 @@ bool lib_query_may_match(const struct lib_query *q, const char *name)
 	return strncmp(name, q->prefix, strlen(q->prefix)) == 0 && strstr(name, ".so");
 }
 
-/* --- names near to one that was not found ---------------------------------------------------- */
+/* --- similar names for one that was not found ----------------------------------------------- */
 
-/* Stems against stems, so that versions and endings don't hide what is near. */
+/* Compares stems, so that versions and suffixes do not hide similarities. */
 static const char *wanted_stem(const struct lib_query *q)
 {
 	return strncmp(q->prefix, "lib", 3) == 0 ? q->prefix + 3 : q->prefix;
@@ -282,7 +282,7 @@ int libfind_hint(struct libfind *lf, const struct lib_query *q, struct err *err)
 
 	if (!err)
 		return 0;
-	/* a version was said: is there another one of the same library? */
+	/* with a version: is there another version of the same library? */
 	suggest_init(&s, q->stem ? wanted_stem(q) : q->text);
 	offer_places(lf, !q->stem, &s);
 	offer_mapped(lf, &s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The resolver: requests to functions by symbols; then what is left by demangled names.
+// The resolver: finds functions by symbols, and the remaining ones by demangled names.
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,9 +8,7 @@
 #include "elf/elf_file.h"
 #include "internal.h"
 
-/*
- * Objects and targets: one for each function, whatever number of names it was asked for by.
- */
+/* Objects and targets. A function is one target, even if several names refer to it. */
 
 /* --- objects -------------------------------------------------------------------------------- */
 
@@ -53,7 +51,7 @@ bool object_is_stale(const char *path, const struct object_id *id)
 	struct object_id now;
 	struct stat st;
 
-	/* A path of another mount namespace can't be looked at from here. */
+	/* A path of another mount namespace cannot be checked from here. */
 	if (strstr(path, " (pid "))
 		return false;
 	if (stat(path, &st))
@@ -129,7 +127,7 @@ void targets_done(struct targets *targets)
 	free(targets->kept);
 }
 
-/* --- what the resolver makes of matches ----------------------------------------------------- */
+/* --- from matches to targets ----------------------------------------------------------------- */
 
 static size_t hash_place(const struct object *lib, uint64_t addr)
 {
@@ -157,7 +155,7 @@ static void table_grow(struct resolver *r)
 	r->table_size = size;
 }
 
-/* The slot of the target at that place; it holds 0 when there is none yet. */
+/* Returns the slot of the target at that address; 0 if it has none. */
 static uint32_t *table_slot(struct resolver *r, const struct object *lib, uint64_t addr)
 {
 	size_t at = hash_place(lib, addr), mask = r->table_size - 1;
@@ -174,7 +172,7 @@ static uint32_t *table_slot(struct resolver *r, const struct object *lib, uint64
 	}
 }
 
-/* Asked for again: by its name it must be there, whatever a pattern said before. */
+/* A second request for the same function: if it is by name, the function is no longer optional. */
 static void fold(struct arg *a, struct target *t)
 {
 	if (!arg_is_lenient(a))
@@ -194,7 +192,7 @@ static void target_add(struct resolver *r, const struct target *new)
 		*table_slot(r, new->object, new->addr) = r->res->cnt;
 }
 
-/* Why a function can't be probed, by its symbol; NULL when it can. */
+/* Returns the reason why a function cannot be probed, by its symbol; NULL if it can. */
 static const char *refusal(const struct arg *a, const struct match *m)
 {
 	if (elf_file_is_writable(m->lib->elf, m->addr))
@@ -212,7 +210,7 @@ static const char *refusal(const struct arg *a, const struct match *m)
 	return NULL;
 }
 
-/* Reads the name that is shown by default: as it was asked for, or as the symbol says. */
+/* Sets the default name to print: as typed, or as in the symbol table. */
 static void set_names(struct resolver *r, const struct arg *a, const struct match *m,
 	struct target *t)
 {
@@ -293,7 +291,10 @@ static void resolver_done(struct resolver *r)
 	free(r->table);
 }
 
-/* What an exact name stands for: the default version, else any, else local ones. */
+/*
+ * Ranks the functions of an exact name: the default version first, then other versions, then local
+ * ones.
+ */
 static unsigned int rank_of(const struct elf_func *fn, const struct elf_name *n)
 {
 	unsigned int label = fn->kind == ELF_LABEL ? 4 : 0;
@@ -303,7 +304,7 @@ static unsigned int rank_of(const struct elf_func *fn, const struct elf_name *n)
 	return label + (n->is_local ? 3 : 2);
 }
 
-/* The name to be shown when a request gave none. */
+/* Returns the name to print if the request has none. */
 static const char *shown_name(
 	const struct arg *a, const struct elf_name *n, char *buf, size_t size)
 {
@@ -331,7 +332,7 @@ static int add_name(struct resolver *r, struct arg *a, const struct object *lib,
 	return match_add(r, a, &m);
 }
 
-/* A request for a function includes its clones, unless it has a version or a place. */
+/* A request for a function includes its clones, unless it has a version or an offset. */
 static int find_clones(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs, size_t cnt)
 {
@@ -349,7 +350,7 @@ static int find_clones(struct resolver *r, struct arg *a, const struct object *l
 	return ret;
 }
 
-/* A name to the letter, in one library. */
+/* Finds an exact name in one library. */
 static int find_exact(struct resolver *r, struct arg *a, const struct object *lib,
 	const struct elf_func *funcs, size_t cnt)
 {
@@ -377,7 +378,7 @@ static int find_exact(struct resolver *r, struct arg *a, const struct object *li
 	return find_clones(r, a, lib, funcs, cnt);
 }
 
-/* The first of a function's names, best first, that a pattern matches; or NULL. */
+/* Returns the first of a function's names, best first, that matches the pattern; or NULL. */
 static const struct elf_name *match_names(const struct arg *a, const struct elf_func *fn)
 {
 	for (uint32_t i = 0; i < fn->name_cnt; i++) {
@@ -392,7 +393,10 @@ static const struct elf_name *match_names(const struct arg *a, const struct elf_
 	return NULL;
 }
 
-/* Functions that the compiler and the C library's start files add to every file: no pattern means these. */
+/*
+ * The compiler and the C library's start files add these functions to every file: patterns skip
+ * them.
+ */
 static bool is_of_start_files(const char *name)
 {
 	static const char *const names[] = { "_init", "_fini", "_start", "frame_dummy",
@@ -423,7 +427,7 @@ static int find_pattern(struct resolver *r, struct arg *a, const struct object *
 	return 0;
 }
 
-/* Whether a frame begins at @addr, which says as much as a symbol. */
+/* True if a frame starts at @addr, which is as reliable as a symbol. */
 static int begins_frame(const struct object *lib, uint64_t addr, struct err *err)
 {
 	struct plan_image image;
@@ -437,7 +441,7 @@ static int begins_frame(const struct object *lib, uint64_t addr, struct err *err
 	return at < image.fde_cnt && image.fdes[at].start == addr;
 }
 
-/* "+0xOFF": a place in the file. */
+/* "+0xOFF": an offset in the file. */
 static int find_offset(struct resolver *r, struct arg *a, const struct object *lib)
 {
 	struct match m = { .lib = lib };
@@ -495,8 +499,8 @@ static int find_symbols(struct resolver *r, struct arg *a)
 	}
 	if (!a->glob || a->patterned || !arg_is_open(a))
 		return 0;
-	a->patterned = true; /* not there to the letter */
-	/* no symbol has what makes a demangled name one */
+	a->patterned = true; /* no exact match */
+	/* a qualified name cannot match a mangled symbol */
 	return a->qualified ? 0 : find_symbols(r, a);
 }
 
@@ -525,7 +529,7 @@ static int find_libs(struct resolver *r, struct arg *a, const struct objects *ob
 	return -EINVAL;
 }
 
-/* Which requests found nothing, and what that means. */
+/* Finds the requests without a match, and decides whether that is an error. */
 static int judge(struct resolver *r)
 {
 	const struct arg *missing = NULL;
@@ -544,7 +548,7 @@ static int judge(struct resolver *r)
 		if (a->why)
 			return resolve_fail_refused(r, a);
 		if (!arg_is_missing(a))
-			continue; /* refused: the caller sees the reasons */
+			continue; /* refused: the caller reports the reasons */
 		if (!missing)
 			missing = a;
 		missing_cnt++;
@@ -581,15 +585,15 @@ static bool shown_alike(struct target *const *t, size_t i, size_t cnt)
 		(i + 1 < cnt && !by_shown(&t[i], &t[i + 1]));
 }
 
-/* Ever longer ways to show a function, the last of which is unique in its file. */
+/* Increasingly long names to print. The last form is unique in its file. */
 enum shown_form { SHOWN_TEMPLATE, SHOWN_ARGS, SHOWN_OFFSET };
 
-/* *ret_name is NULL when that form is not to be had. */
+/* *ret_name is NULL if that form is not available. */
 static const char *shown_form(struct resolver *r, const struct target *t, enum shown_form form)
 {
 	_cleanup_free_ char *text = NULL;
 
-	if (t->is_clone && form != SHOWN_OFFSET) /* those forms would hide which one it is */
+	if (t->is_clone && form != SHOWN_OFFSET) /* these forms would hide which clone it is */
 		return NULL;
 	if (form == SHOWN_ARGS)
 		return t->demangled;
@@ -601,8 +605,8 @@ static const char *shown_form(struct resolver *r, const struct target *t, enum s
 }
 
 /*
- * Gives different names to different functions of a file: first with template arguments,
- * then with arguments, then with the file offset, in a form that FUNCTION understands.
+ * Gives different names to different functions of a file: first with template arguments, then with
+ * arguments, then with the file offset, in a form that FUNCTION accepts.
  */
 static void tell_apart(struct resolver *r, enum shown_form form)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the children of the experiments do, each in a process of its own that may die of it.
+// The jobs of the self-tests' children, each in a separate process that the job may kill.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -161,9 +161,9 @@ static int try_nop5(const void *arg)
 }
 
 /*
- * Whether this process has an area for single steps; the kernel makes it with the first
- * instruction that needs one (kernel/events/uprobes.c, get_xol_area), a forked child has
- * none. -1: can't be told. Raw reads: a child uses no heap.
+ * Returns 1 if this process has an area for single-stepping, 0 if not, -1 if that is unknown. The
+ * kernel creates it for the first instruction that needs it (kernel/events/uprobes.c,
+ * get_xol_area); a forked child has none. Uses raw reads, because a child must not use the heap.
  */
 static int has_step_area(void)
 {

@@ -62,7 +62,7 @@ static const struct code codes[CODE_CNT] = {
 #define ARCH_SHSTK_ENABLE 0x5001
 #define ARCH_SHSTK_SHSTK  1
 
-/* No return from a function may lie between the call and its answer. */
+/* No function may return between the call and its answer. */
 #define RAW_SYSCALL(ret, nr, arg1, arg2)                                         \
 	__asm__ volatile("syscall"                                               \
 			 : "=a"(ret)                                             \
@@ -169,7 +169,7 @@ __attribute__((noinline)) uintptr_t code_call(
 }
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8U /* of the file's mode; it can be mapped all the same */
+#define MFD_NOEXEC_SEAL 8U /* concerns the file mode; the file can still be mapped executable */
 #endif
 
 /* --- children ---------------------------------------------------------------------------------- */
@@ -290,7 +290,7 @@ static int load_program(unsigned int type)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What is probed; the first two are all that a kernel with slow links is asked about. */
+/* Probed functions. On a kernel where links are slow, only the first two are tried. */
 static const enum code_func probed[] = { CODE_RETURN, CODE_NOP5, CODE_STEP, CODE_CALL,
 	CODE_NOPS, CODE_NOPS + 1, CODE_NOPS + 2, CODE_NOPS + 3, CODE_NOPS + 4 };
 

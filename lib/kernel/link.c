@@ -248,7 +248,7 @@ int link_event(int prog_fd, uint64_t id, uint64_t cookie, int *ret_fd, struct er
 	_cleanup_close_ int fd = -1;
 	int code;
 
-	/* A program sees all CPUs' events, whichever one its own is of. */
+	/* A BPF program sees events of all CPUs, regardless of the CPU of its perf event. */
 	fd = syscall(__NR_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0) {
 		code = err_sys(err, -errno, "cannot open a tracepoint");
@@ -345,7 +345,9 @@ int link_kprobes(int prog_fd, bool is_return, const struct link_probes *probes, 
 		.kprobe_multi.flags = is_return ? BPF_F_KPROBE_MULTI_RETURN : 0);
 	int fd = bpf_link_create(prog_fd, 0, BPF_TRACE_KPROBE_MULTI, &opts);
 
-	/* Of one that it can't (bpf_kprobe_multi_link_attach(), kernel/trace/bpf_trace.c). */
+	/*
+	 * A function cannot be traced (bpf_kprobe_multi_link_attach(), kernel/trace/bpf_trace.c).
+	 */
 	if (fd < 0 && errno == ESRCH) {
 		err_set(err, -ENOENT, "the kernel can't trace all of these %zu functions",
 			probes->cnt);

@@ -26,7 +26,7 @@ static bool starts(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* "offset:8", of an attribute behind the declaration. */
+/* Parses an attribute after the declaration: "offset:8". */
 static bool number_after(const char *text, const char *key, uint32_t *ret_value)
 {
 	const char *at = strstr(text, key);
@@ -40,7 +40,7 @@ static bool number_after(const char *text, const char *key, uint32_t *ret_value)
 	return *end == ';' && value <= MAX_RECORD;
 }
 
-/* The last word of a declaration is the name: cuts it off, and an array's length behind it. */
+/* The name is the last word of a declaration: separates it, and removes an array's length. */
 static bool declaration_split(char *decl, struct trace_field *field, bool *ret_array)
 {
 	char *bracket = strrchr(decl, '[');

@@ -693,9 +693,9 @@ int procs_maps(struct procs *p, pid_t pid, const struct proc_maps **ret_maps, st
 	return 0;
 }
 
-/* --- who maps a file ------------------------------------------------------------------------ */
+/* --- processes that map a file -------------------------------------------------------------- */
 
-/* Whether @path, perhaps with a remark behind it, ends in the name that @mapped ends in. */
+/* True if @path, possibly followed by a remark, has the same file name as @mapped. */
 static bool same_name(const char *mapped, const char *path)
 {
 	const char *a = strrchr(mapped, '/'), *b = strstr(path, " (");

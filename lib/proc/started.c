@@ -241,7 +241,7 @@ int started_find(const char *name, char **ret_path, struct err *err)
 
 /* --- starting it ------------------------------------------------------------------------------ */
 
-/* What is no program is a script of the shell's, as execvp(3) has it. */
+/* A file that is not executable code is run by the shell, as in execvp(3). */
 static char **script_of(const char *path, char *const *argv)
 {
 	size_t cnt = 1;
@@ -331,7 +331,7 @@ int started_go(struct started *c, struct err *err)
 
 static volatile sig_atomic_t forward_to;
 
-/* What a terminal sends, it sends to both. */
+/* The terminal sends its signals to both processes, so only others are forwarded. */
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	int before = errno;
@@ -373,7 +373,7 @@ void terminal_restore(const struct terminal *t)
 
 	if (!t->is_ours)
 		return;
-	/* Who has lost the terminal is stopped for this otherwise. */
+	/* A background process is otherwise stopped by SIGTTOU. */
 	sigaction(SIGTTOU, &ignore, &before);
 	tcsetpgrp(STDERR_FILENO, getpgrp());
 	tcsetattr(STDERR_FILENO, TCSADRAIN, &t->modes);
