@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's own functions: which there are by its BTF, and which of them can be traced. */
+/* The kernel's functions, according to its BTF, and which of them can be traced. */
 #ifndef FUNCSNOOP_KERNEL_KFUNC_H
 #define FUNCSNOOP_KERNEL_KFUNC_H
 
@@ -22,45 +22,46 @@ struct kfunc {
 struct kfuncs;
 
 /*
- * Reads what this kernel says of its functions; needs no privilege. All strings live as long as
- * it does. -ENOENT: it has no BTF. Free with kfuncs_free().
+ * Reads the functions of this kernel; needs no privilege. All strings live as long as *ret. Returns
+ * -ENOENT if the kernel has no BTF. The caller frees *ret with kfuncs_free().
  */
 _must_check_ int kfuncs_open(struct kfuncs **ret, struct err *err);
 void kfuncs_free(struct kfuncs *k);
 
-/* Adds those of the modules that are loaded, once; those that can't be read are passed over. */
+/* Adds the functions of loaded modules, once. Unreadable modules are skipped. */
 void kfuncs_add_modules(struct kfuncs *k);
 
-/* By number. The array moves when modules are added. */
+/* Returns all functions by number. The array moves when modules are added. */
 const struct kfunc *kfuncs_all(const struct kfuncs *k, size_t *ret_cnt);
 
 /*
- * Why @f can't be traced, or NULL. What the kernel can trace stands in tracefs, which root alone
- * may read; to others all functions that it has by a name of their own seem to be.
+ * Returns the reason why @f cannot be traced, or NULL. The list of traceable functions is in
+ * tracefs, which only root can read. For other users, all functions with a unique name appear
+ * traceable.
  */
 const char *kfuncs_refuse(struct kfuncs *k, const struct kfunc *f);
 
-/* How probes of functions can be attached here, the best first. */
+/* Methods of attaching probes to functions, the best first. */
 enum kfunc_how {
-	KFUNC_FENTRY, /* a trampoline for each; the ends of all calls are seen */
+	KFUNC_FENTRY, /* a trampoline for each; all returns are traced */
 	KFUNC_MULTI,  /* kprobes by one link (5.18, CONFIG_FPROBE) */
 	KFUNC_KPROBE, /* a kprobe for each, by links of perf events (5.15) */
 	KFUNC_CNT
 };
 
 /*
- * Whether the kernel offers @how: 0, or why not. Who may not try it is told what the names of
- * the kernel's functions and sysfs say.
+ * Checks whether the kernel offers @how: returns 0 or the reason. Without the privileges to try it,
+ * the names of kernel functions and sysfs decide.
  */
 int kfunc_how_probe(enum kfunc_how how);
 
-/* "fentry, kprobes", or "" : those that are lacking, with what they need of a kernel. */
+/* Formats the missing methods and the kernel features that they need: "fentry, kprobes", or "". */
 const char *kfunc_lacking(char *buf, size_t size);
 
 /*
- * The descriptor of the BTF of @module for programs on its functions, 0 for the kernel itself
- * (NULL); to be closed if above 0. -ENOENT: no such module has BTF; -EPERM without
- * CAP_SYS_ADMIN, which those of modules are only shown to.
+ * Returns the descriptor of the BTF of @module for BPF programs on its functions, which the caller
+ * closes if it is above 0; 0 for the kernel itself (NULL). Returns -ENOENT if no such module has
+ * BTF, or -EPERM without CAP_SYS_ADMIN, which the kernel requires for BTF of modules.
  */
 int kfunc_btf_fd(const char *module);
 

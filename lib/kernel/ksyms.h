@@ -5,22 +5,22 @@
 
 #include <stdint.h>
 
-/* In the order in which /proc/kallsyms has them. */
+/* In the order of /proc/kallsyms. */
 enum ksym_of { KSYM_KERNEL, KSYM_MODULE, KSYM_LOADED };
 
 struct ksym {
 	enum ksym_of of;
-	uint64_t addr; /* 0: this user may not see addresses */
-	char type;     /* as nm(1) has it */
+	uint64_t addr; /* 0: this user must not see addresses */
+	char type;     /* as in nm(1) */
 	char name[256];
-	char module[64]; /* of another than KSYM_KERNEL */
+	char module[64]; /* not set for KSYM_KERNEL */
 };
 
 /*
- * Calls @each for all up to and with those of @last, until it returns other than 0: that is
- * returned. Who needs no BPF programs should not ask for KSYM_LOADED: for each of their symbols
- * the kernel goes through all of them, which takes minutes where there are ten thousand.
- * -errno: cannot read.
+ * Calls @each for all symbols up to and including those of @last, until it returns nonzero, and
+ * returns that value. Avoid KSYM_LOADED if symbols of BPF programs are not needed: for each of them
+ * the kernel walks through all of them, which takes minutes with ten thousand. Returns -errno if it
+ * cannot read.
  */
 int ksyms_each(enum ksym_of last, int (*each)(const struct ksym *sym, void *userdata),
 	void *userdata);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's tracepoints as tracefs describes them: which there are, and their fields. */
+/* Kernel tracepoints as described by tracefs: their names and fields. */
 #ifndef FUNCSNOOP_KERNEL_TRACEFS_H
 #define FUNCSNOOP_KERNEL_TRACEFS_H
 
@@ -23,7 +23,7 @@ struct trace_field {
 	const char *name;
 	uint32_t offset, size; /* bytes, from the record's begin */
 	uint8_t kind;          /* enum trace_kind */
-	bool is_signed;        /* as the kernel says; arguments of system calls are never */
+	bool is_signed;        /* as the kernel reports it; never for arguments of system calls */
 	bool of_text;          /* TRACE_LOC, TRACE_REL_LOC: of char */
 	bool is_common;        /* every tracepoint has it */
 };
@@ -38,24 +38,25 @@ struct trace_event {
 };
 
 /*
- * Reads a format file (Documentation/trace/events.rst, "Event formats"); @text is taken over
- * in any case. -EBADMSG: no number, or a field that can't be. *ret ends by
+ * Parses a format file (Documentation/trace/events.rst, "Event formats"). Always takes over @text.
+ * Returns 0, or -EBADMSG if the number is missing or a field is invalid. The caller frees *ret with
  * trace_event_done().
  */
 _must_check_ int trace_event_parse(
 	char *text, struct trace_event *ret, struct err *err);
 void trace_event_done(struct trace_event *e);
 
-/* The field of that name, or NULL. */
+/* Returns the field of that name, or NULL. */
 const struct trace_field *trace_event_field(const struct trace_event *e, const char *name);
 
 /*
- * A folder that is tracefs' root, to be closed: the one that is mounted, else a mount of its
- * own that nobody else sees. -ENODEV: this kernel has none; -EPERM, -EACCES with the reason.
+ * Returns a descriptor of the tracefs root, which the caller closes: that of a mounted tracefs, or
+ * of a private mount that no other process can see. Returns -ENODEV if the kernel has no tracefs;
+ * -EPERM or -EACCES with the reason.
  */
 _must_check_ int tracefs_open(struct err *err);
 
-/* The record of CATEGORY:EVENT. -ENOENT: there is no such one. */
+/* Reads the record of CATEGORY:EVENT. Returns -ENOENT if it does not exist. */
 _must_check_ int tracefs_event(int tracefs, const char *category, const char *event,
 	struct trace_event *ret, struct err *err);
 
@@ -80,21 +81,21 @@ static inline void cleanup_trace_names(struct trace_names *n)
 #define _cleanup_trace_event_ __cleanup(cleanup_trace_event)
 #define _cleanup_trace_names_ __cleanup(cleanup_trace_names)
 
-/* --- names of system calls, as of the kernel headers that the program was built with -------- */
+/* --- names of system calls, from the kernel headers of the build ---------------------------- */
 
-/* Who numbers a call: programs of 32 bits have numbers of their own for the same names. */
+/* The numbering of a call: 32-bit programs have other numbers for the same names. */
 enum syscall_abi {
 	SYSCALL_NATIVE,
 	SYSCALL_32BIT,
 };
 
-/* Every number is below it, also of kernels to come; x32's are above. */
+/* An upper limit for all numbers, including those of later kernels; x32's are above. */
 #define SYSCALL_NUMBERS 1024
 
-/* The name of @number, without "sys_"; NULL when it is not known. */
+/* Returns the name of @number, without "sys_"; NULL if it is not known. */
 const char *syscall_name(enum syscall_abi abi, unsigned int number);
 
-/* The number of the native call @name, or -1. */
+/* Returns the number of the native call @name, or -1. */
 int syscall_number(const char *name);
 
 #endif

@@ -17,8 +17,10 @@
 
 /* --- where things are ---------------------------------------------------------------------------- */
 
-/* .owner of the frame of no code that is the first of a call of the interpreter; since 3.14 it is
- * FRAME_OWNED_BY_INTERPRETER, which has the same number. */
+/*
+ * .owner of the frame without code that is the first of an interpreter call. Since 3.14 it is
+ * FRAME_OWNED_BY_INTERPRETER, which has the same number.
+ */
 #define OWNED_BY_CSTACK 3
 
 static const struct fsn_python python_3_10 = { .interpreters = 32,
@@ -84,7 +86,7 @@ static const struct fsn_python python_3_12 = { .interpreters = 40,
 	.ascii = 40,
 	.compact = 56 };
 
-/* What of _Py_DebugOffsets is used, behind its cookie, version and whether threads run without a lock. */
+/* Used members of _Py_DebugOffsets, after its cookie, version and free-threading flag. */
 enum {
 	SAID_INTERPRETERS,
 	SAID_NEXT_INTERPRETER,
@@ -113,14 +115,14 @@ enum {
 
 #define SAID_WORDS 81
 
-/* Which words of it these are: of 3.13 (Include/internal/pycore_runtime.h), */
+/* Word indices of these members in 3.13 (Include/internal/pycore_runtime.h), ... */
 static const uint8_t said_3_13[SAID_CNT] = { 5, 8, 9, 21, 23, 24, 25, 29, 30, 31, 33, 35,
 	37, 38, 39, 43, 45, 65, 66, 68, 69, 70 };
-/* and of 3.14 (pycore_debug_offsets.h). */
+/* ... and in 3.14 (pycore_debug_offsets.h). */
 static const uint8_t said_3_14[SAID_CNT] = { 5, 8, 9, 24, 26, 27, 28, 32, 33, 34, 36, 40,
 	42, 43, 44, 48, 51, 75, 76, 78, 79, 80 };
 
-/* Bytes of the file at @addr; false where there are not so many. */
+/* Reads @size bytes of the file at @addr; false if there are fewer. */
 static bool read_file(const struct elf_file *elf, uint64_t addr, void *ret, size_t size)
 {
 	const uint8_t *bytes;
@@ -133,7 +135,9 @@ static bool read_file(const struct elf_file *elf, uint64_t addr, void *ret, size
 	return true;
 }
 
-/* Without the lock objects, texts and instructions lie elsewhere: no such interpreter is known. */
+/*
+ * Free-threaded interpreters have other layouts of objects, texts and code, and are not supported.
+ */
 static bool is_known(const uint64_t words[SAID_WORDS], unsigned int minor)
 {
 	return !memcmp(words, "xdebugpy", 8) && words[1] >> 16 == (0x0300 | minor) &&
@@ -185,7 +189,7 @@ static int layout_said(const struct elf_file *elf, uint64_t runtime, unsigned in
 	return 0;
 }
 
-/* 3.10 says its version nowhere but in its name: "python3.10", "libpython3.10.so.1.0". */
+/* 3.10 has its version only in its name: "python3.10", "libpython3.10.so.1.0". */
 static bool is_3_10(const struct elf_file *elf)
 {
 	const struct elf_info *info = elf_file_info(elf);
@@ -207,7 +211,7 @@ static unsigned int minor_of(const struct elf_file *elf)
 	return version >> 24 == 3 ? version >> 16 & 255 : 0;
 }
 
-/* How much of a frame, and of code, has all that is wanted. */
+/* Computes the sizes of the parts of frame and code that contain all members used. */
 static int set_sizes(struct fsn_python *l)
 {
 	const uint16_t code[] = { l->file, l->name, l->lines, l->first_line, l->type };
@@ -273,7 +277,7 @@ bool python_is_eval(const char *name)
 	return !strncmp(name, PYTHON_EVAL, len) && (!name[len] || name[len] == '.');
 }
 
-/* A row begins at @offset, which holds what held there; its number, or -ENOMEM. */
+/* Starts a row at @offset with the values that apply there. Returns its index, or -ENOMEM. */
 static int64_t row_split(struct unwind_rows *r, uint64_t offset)
 {
 	struct fsn_unwind_row row = {};
@@ -310,7 +314,7 @@ int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows)
 
 	if (code)
 		return code == -ENOMEM ? code : 0;
-	/* Each moves the rows behind it. */
+	/* Each call moves the rows after it. */
 	for (size_t i = 0; !code && i < cnt && marked < EVALS_MAX; i++)
 		if (funcs[i].in_code && funcs[i].size &&
 			python_is_eval(funcs[i].names[0].name)) {
@@ -359,7 +363,7 @@ char *python_text(const uint8_t *bytes, size_t len, unsigned int kind)
 		uint32_t c = 0;
 
 		memcpy(&c, bytes + i * kind, kind);
-		/* It would end the text, or be none that UTF-8 has. */
+		/* It would terminate the text, or is not valid in UTF-8. */
 		if (!c || c > UNICODE_LAST)
 			c = UNICODE_REPLACED;
 		at += utf8_put(text + at, c);
@@ -385,7 +389,7 @@ char *python_text_cut(const void *bytes, size_t room, size_t len, unsigned int k
 
 /* --- lines -------------------------------------------------------------------------------------- */
 
-/* A signed number in sixes of bits (Objects/locations.md). */
+/* Reads a signed number in groups of six bits (Objects/locations.md). */
 static int32_t svarint(const uint8_t *at, const uint8_t *end)
 {
 	uint32_t v = 0;
@@ -398,7 +402,7 @@ static int32_t svarint(const uint8_t *at, const uint8_t *end)
 	return v & 1 ? -(int32_t)(v >> 1) : (int32_t)(v >> 1);
 }
 
-/* By the table of locations of 3.11 and later, at @offset of the instructions. */
+/* By the location table of 3.11 and later, at @offset of the instructions. */
 static unsigned int line_of(const uint8_t *t, size_t size, int64_t line, uint64_t offset)
 {
 	const uint8_t *end = t + size;
@@ -421,7 +425,7 @@ static unsigned int line_of(const uint8_t *t, size_t size, int64_t line, uint64_
 	return 0;
 }
 
-/* By that of 3.10 (Objects/lnotab_notes.txt). */
+/* By the table of 3.10 (Objects/lnotab_notes.txt). */
 static unsigned int line_of_3_10(
 	const uint8_t *t, size_t size, int64_t line, uint64_t offset)
 {
@@ -449,7 +453,7 @@ unsigned int python_line(
 			   : line_of(table, size, first, at);
 }
 
-/* Bounds against what is no such list. */
+/* Limits for data that is not a valid list. */
 #define INTERPRETERS_MAX 64
 #define THREADS_MAX      (1U << 14) /* of all of them */
 #define FRAMES_MAX       1024 /* twice sys.getrecursionlimit() would be nearly that */
@@ -472,7 +476,7 @@ static bool read_at(const struct python *py, uint64_t addr, void *ret, size_t si
 	return addr && process_vm_readv(py->pid, &to, 1, &from, 1, 0) == (ssize_t)size;
 }
 
-/* A pointer or a size there; 0 where there is none, too. */
+/* Reads a pointer or a size; 0 also if it cannot be read. */
 static uint64_t word_at(const struct python *py, uint64_t addr)
 {
 	uint64_t word;
@@ -511,7 +515,7 @@ static int text_at(const struct python *py, uint64_t addr, size_t room, bool is_
 
 /* --- lines -------------------------------------------------------------------------------------- */
 
-/* Where @frame of @code is; 0: on no line. */
+/* Returns the line of @frame in @code; 0: none. */
 static unsigned int line_at(const struct python *py, uint64_t frame, uint64_t code)
 {
 	uint64_t table = word_at(py, code + py->l.lines), size = word_at(py, table + 16),
@@ -562,7 +566,7 @@ static bool is_thread(const struct python *py, uint64_t state, int32_t own)
 		number == own;
 }
 
-/* What the interpreter knows of the thread, or 0. */
+/* Returns the interpreter's state of the thread, or 0. */
 static uint64_t thread_state(const struct python *py, pid_t own)
 {
 	uint64_t interpreter = word_at(py, py->l.runtime + py->l.interpreters), state;
@@ -589,7 +593,7 @@ static struct python_frame *add_frame(struct python_stack *s)
 	return &s->frames[s->cnt++];
 }
 
-/* The end of what is of one call. */
+/* Marks the last frame of one call. */
 static void add_first(struct python_stack *s)
 {
 	struct python_frame *f = s->cnt ? &s->frames[s->cnt - 1] : NULL;
@@ -619,7 +623,7 @@ static int add_code(const struct python *py, struct python_stack *s, uint64_t fr
 
 static int add(const struct python *py, struct python_stack *s, uint64_t frame)
 {
-	/* Since 3.14 the lowest bits say who holds it. */
+	/* Since 3.14 the lowest bits hold the kind of reference. */
 	uint64_t code = word_at(py, frame + py->l.code) & ~7ULL;
 	uint8_t owner = 0;
 
@@ -629,7 +633,7 @@ static int add(const struct python *py, struct python_stack *s, uint64_t frame)
 		add_first(s);
 		return 0;
 	}
-	/* 3.11 has there whether it is one's first, before that each is. */
+	/* In 3.11 the field says whether it is the first frame; before 3.11, each frame is. */
 	return add_code(
 		py, s, frame, code,
 		py->l.how == FSN_PYTHON_ENTRY ? owner == 1 : py->l.how == FSN_PYTHON_EACH);

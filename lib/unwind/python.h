@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames of Python, which its interpreter keeps: CPython 3.10 to 3.14. */
+/* Python frames, from the interpreter: CPython 3.10 to 3.14. */
 #ifndef FUNCSNOOP_UNWIND_PYTHON_H
 #define FUNCSNOOP_UNWIND_PYTHON_H
 
@@ -13,36 +13,38 @@
 #include "shared/python.h"
 #include "unwind/unwind.h"
 
-/* The function of the interpreter whose calls these frames are in. */
+/* The interpreter function in whose calls these frames are. */
 #define PYTHON_EVAL "_PyEval_EvalFrameDefault"
 
-/* Whether @name is that function's, or of a part of it. */
+/* True if @name is that function, or a part of it. */
 bool python_is_eval(const char *name);
 
 /*
- * Where an interpreter of file @elf keeps frames; .runtime and .code_type are addresses of that file.
- * -ENOENT where it has none of these versions, -EPROTO where it says what can't be.
+ * Finds the locations of frames in an interpreter of file @elf; .runtime and .code_type are
+ * addresses in that file. Returns 0, -ENOENT if it is none of these versions, or -EPROTO if its
+ * data is implausible.
  */
 _must_check_ int python_layout_read(const struct elf_file *elf, struct fsn_python *ret_layout);
 
-/* Marks the rows of @elf that are of PYTHON_EVAL with FSN_UNWIND_PYTHON. -ENOMEM. */
+/* Marks the rows of PYTHON_EVAL in @elf with FSN_UNWIND_PYTHON. Returns 0 or -ENOMEM. */
 _must_check_ int python_rows_mark(struct elf_file *elf, struct unwind_rows *rows);
 
 /*
- * Text of @len characters of @kind bytes, to be freed; NULL only when memory is out. What can be no
- * character of a name, zero among it, is U+FFFD.
+ * Converts @len characters of @kind bytes to UTF-8. The caller frees the result; NULL only if out
+ * of memory. Invalid characters, including zero, become U+FFFD.
  */
 char *python_text(const uint8_t *bytes, size_t len, unsigned int kind);
 
 /*
- * The same of text of @len characters, of which @bytes holds the begin, or with @is_end the end, in
- * @room bytes; "..." replaces the others. NULL also for an empty text or another @kind than 1, 2, 4.
+ * Same for a text of @len characters of which @bytes holds the start, or with @is_end the end, in
+ * @room bytes; "..." replaces the rest. Also returns NULL for an empty text or a @kind other than
+ * 1, 2, 4.
  */
 char *python_text_cut(const void *bytes, size_t room, size_t len, unsigned int kind, bool is_end);
 
 /*
- * On which line byte @at of the code's instructions is, by its table of lines; @first is the line of its
- * first one, which it is on before it begins. 0: on none.
+ * Returns the line of byte @at of the code's instructions, by its line table; 0: none. @first is
+ * the line of the first instruction, which also applies before it.
  */
 unsigned int python_line(
 	unsigned int minor, const uint8_t *table, size_t size, int64_t first, uint64_t at);

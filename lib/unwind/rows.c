@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Rows of a file: the instructions of .eh_frame carried out, and what a program can follow of it.
+// Builds the unwind table of a file by executing the instructions of .eh_frame.
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,31 +14,31 @@
 #define REG_PC 16
 
 /*
- * Bounds for hostile files. The largest library known has 1.4 million rows, made by 5 million
+ * Limits for hostile files. The largest known library has 1.4 million rows, made by 5 million
  * instructions.
  */
 #define ROWS_MAX  (16U << 20)
 #define STEPS_MAX (64U << 20)
-#define SAVED_MAX 8 /* DW_CFA_remember_state in each other */
+#define SAVED_MAX 8 /* nested DW_CFA_remember_state */
 
-/* What linkers write to jump to other files by, of so many bytes; and of so many together at most. */
+/* Size of a PLT stub, in bytes, and the maximum number of stubs in one section. */
 #define STUB     16
 #define STUBS_MAX 65536
 
-#define FUNC_ALIGN 16 /* what compilers align functions to, and assemblers fill up */
+#define FUNC_ALIGN 16 /* alignment of functions, padded by assemblers */
 
 enum rule {
 	RULE_SAME,   /* the caller's value is in the register */
 	RULE_OFFSET, /* at CFA + .offset */
 	RULE_AT_FP,  /* at the frame pointer */
 	RULE_NONE,   /* undefined */
-	RULE_OTHER,  /* said by what is not followed */
+	RULE_OTHER,  /* a rule that is not supported */
 };
 
 enum cfa_rule {
 	CFA_REG,   /* register .reg + .cfa */
-	CFA_DEREF, /* what lies at the frame pointer + .cfa */
-	CFA_STUB,  /* stack pointer + 8, and 8 more where it is .cfa bytes or more in a stub */
+	CFA_DEREF, /* the word at the frame pointer + .cfa */
+	CFA_STUB,  /* stack pointer + 8, plus 8 more from byte .cfa of a stub on */
 	CFA_OTHER,
 };
 
@@ -60,14 +60,14 @@ struct maker {
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-/* What is alike but for its place is one with the row before. */
+/* A row equal to the previous one is merged into it. */
 static int add_row(struct maker *m, uint64_t offset, struct fsn_unwind_row row)
 {
 	struct unwind_rows *to = m->to;
 	struct fsn_unwind_row *last = to->cnt ? &to->rows[to->cnt - 1] : NULL;
 
 	row.offset = (unsigned int)offset;
-	/* Segments whose order in the file is not that of their addresses: nobody makes them. */
+	/* Segments in the file are not in address order, which no linker produces. */
 	if (last && row.offset < last->offset)
 		return 0;
 	if (last && last->offset == row.offset) {
@@ -123,9 +123,8 @@ static struct fsn_unwind_row row_of(const struct elf_frame *frame, const struct 
 }
 
 /*
- * Code begins at @offset. What lies before it and is shorter than functions are aligned to is no
- * code: who returns to the first instruction, as those do that makecontext(3) has begun, was
- * called by nobody.
+ * Code starts at @offset. A gap shorter than the alignment of functions is not code. A frame that
+ * returns to the first instruction, such as one started by makecontext(3), has no caller.
  */
 static void close_gap(struct maker *m, uint64_t offset)
 {
@@ -138,12 +137,12 @@ static void close_gap(struct maker *m, uint64_t offset)
 
 /* --- instructions ------------------------------------------------------------------------------ */
 
-/* One frame's, as they are carried out. */
+/* The state while the instructions of one frame are executed. */
 struct run {
 	struct maker *m;
 	const struct elf_frame *frame;
-	uint64_t at, end; /* addresses: where the state holds from; where the frame ends */
-	uint64_t offset;  /* of address 0 in the file */
+	uint64_t at, end; /* start of the current state; end of the frame */
+	uint64_t offset;  /* file offset of address 0 */
 	struct state now, first, saved[SAVED_MAX];
 	size_t saved_cnt;
 	bool in_cie;
@@ -168,7 +167,7 @@ static void restore(struct run *r, uint64_t reg)
 		set_rule(r, reg, r->first.ret, r->first.ret_offset);
 }
 
-/* Of stubs: each has pushed something from some place on. */
+/* Adds rows for PLT stubs: each has pushed a word from some instruction on. */
 static int add_stubs(struct run *r, uint64_t end)
 {
 	struct state s = r->now;
@@ -186,7 +185,7 @@ static int add_stubs(struct run *r, uint64_t end)
 	return code;
 }
 
-/* The state from where it stands to @end. */
+/* Adds rows for the state from its start to @end. */
 static int add_rows(struct run *r, uint64_t end)
 {
 	if (r->now.how == CFA_STUB && end - r->at <= STUB * STUBS_MAX)
@@ -194,7 +193,7 @@ static int add_rows(struct run *r, uint64_t end)
 	return add_row(r->m, r->at + r->offset, row_of(r->frame, &r->now));
 }
 
-/* The state until here is a row. Behind the frame's end nothing is. */
+/* Ends the row of the current state. Nothing is added after the end of the frame. */
 static int advance(struct run *r, uint64_t by)
 {
 	uint64_t to;
@@ -211,7 +210,7 @@ static int advance(struct run *r, uint64_t by)
 	return code;
 }
 
-/* A register and what is added to it: what compilers say of stacks that they have realigned. */
+/* Reads a register plus an offset, which compilers emit for realigned stacks. */
 static bool read_breg(struct eh_reader *e, uint64_t reg, int64_t *ret_offset)
 {
 	if (eh_read_bytes(e, 1) != DW_OP_breg0 + reg)
@@ -284,7 +283,7 @@ static void define_cfa(struct run *r, uint64_t reg, int64_t cfa)
 	r->now.cfa = cfa;
 }
 
-/* Of CFA. Whether @op is one of those. */
+/* CFA instructions. Returns false if @op is another one. */
 static bool step_cfa(struct run *r, struct eh_reader *i, uint8_t op)
 {
 	uint64_t reg = r->now.reg;
@@ -313,7 +312,7 @@ static bool step_cfa(struct run *r, struct eh_reader *i, uint8_t op)
 	return true;
 }
 
-/* Of registers. Whether @op is one of those. */
+/* Register instructions. Returns false if @op is another one. */
 static bool step_reg(struct run *r, struct eh_reader *i, uint8_t op)
 {
 	uint64_t reg = op == DW_CFA_GNU_args_size ? 0 : eh_read_leb(i, false);
@@ -407,7 +406,7 @@ static int step(struct run *r, struct eh_reader *i)
 	return 0;
 }
 
-/* Carries out @from to @to. What can't be read, and all behind it, is not followed. */
+/* Executes @from to @to. An unreadable instruction, and everything after it, is ignored. */
 static int carry_out(struct run *r, const uint8_t *from, const uint8_t *to)
 {
 	struct eh_reader i = { .p = from, .end = to };
@@ -423,7 +422,7 @@ static int carry_out(struct run *r, const uint8_t *from, const uint8_t *to)
 	return code;
 }
 
-/* Rows of @frame, whose code ends at @end. */
+/* Adds the rows of @frame, whose code ends at @end. */
 static int make_rows(struct maker *m, const struct elf_frame *frame, uint64_t end)
 {
 	struct run r = {
@@ -437,7 +436,7 @@ static int make_rows(struct maker *m, const struct elf_frame *frame, uint64_t en
 	uint64_t first, last;
 	int code;
 
-	/* Code of which not all is in one piece of the file, or farther in than rows reach. */
+	/* The code is not contiguous in the file, or its offset is too large for rows. */
 	if (elf_file_addr_to_offset(m->f, frame->start, &first) ||
 		elf_file_addr_to_offset(m->f, end - 1, &last) ||
 		last - first != end - 1 - frame->start || last >= UINT32_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How stacks are followed through a file's code: .eh_frame as rows that programs can search. */
+/* Unwind tables of files: .eh_frame as rows that BPF programs can search. */
 #ifndef FUNCSNOOP_UNWIND_UNWIND_H
 #define FUNCSNOOP_UNWIND_UNWIND_H
 
@@ -16,9 +16,11 @@ struct unwind_rows {
 };
 
 /*
- * Rows of all code of @f that .eh_frame describes, FSN_UNWIND_NONE between. Of a file of another
- * machine than x86-64, whose frames are found by frame pointers, none. A hostile .eh_frame gives
- * any rows at all, within bounds of memory and time: -EFBIG beyond them, -ENOMEM. End with
+ * Reads the rows of all code of @f that .eh_frame describes, with FSN_UNWIND_NONE between them. On
+ * architectures other than x86-64 there are none, because frame pointers are used. A hostile
+ * .eh_frame results in arbitrary rows, within limits of memory and time.
+ *
+ * Returns 0, -EFBIG beyond these limits, or -ENOMEM. The caller frees the rows with
  * unwind_rows_done(), also after an error.
  */
 _must_check_ int unwind_rows_read(
