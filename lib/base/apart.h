@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work that must not end in the middle: done apart, whatever happens to the command. */
+/* Runs work that must not be interrupted in a helper process, which survives the command. */
 #ifndef FUNCSNOOP_BASE_APART_H
 #define FUNCSNOOP_BASE_APART_H
 
@@ -7,22 +7,22 @@
 #include <stddef.h>
 
 /*
- * Runs @fn(@arg) in a child and waits for it. The child is out of reach of what ends the
- * command, be it a signal or a kill of its process group; when the command dies, @fn is to
- * return at the next point where it may: apart_stop(). What it writes is seen here only in
- * memory of apart_alloc(); if the child is killed, that is what it had written till then.
- * @tick, which may be NULL, is called with @tick_arg every 2 ms meanwhile. Where no child can
- * be had, @fn runs here, with all signals blocked.
+ * Runs @fn(@arg) in a child and waits for it. Signals and kills of the command's process group do
+ * not reach the child. If the command dies, @fn must return as soon as possible: see apart_stop().
+ *
+ * Only memory of apart_alloc() is shared: the caller sees what @fn wrote there, even if the child
+ * is killed. Meanwhile @tick, which can be NULL, is called with @tick_arg every 2 ms. If no child
+ * can be created, @fn runs in the caller with all signals blocked.
  */
 void apart_run(void (*fn)(void *arg), void *arg, void (*tick)(void *arg), void *tick_arg);
 
-/* In @fn: whether to return now. */
+/* For @fn: true if it must return now. */
 bool apart_stop(void);
 
-/* In @fn: whether the command is dead. */
+/* For @fn: true if the command is dead. */
 bool apart_orphaned(void);
 
-/* Zeroed memory that both see. apart_free() needs the same @size. */
+/* Allocates zeroed memory that both processes share. apart_free() needs the same @size. */
 void *apart_alloc(size_t size);
 void apart_free(void *mem, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Output put together in memory and written in large pieces: for what comes a million times
- * a second. Nothing is allocated but when the buffer grows. And JSON on it.
+ * Output that is built in memory and written in large pieces, for up to a million lines a second.
+ * Memory is only allocated when the buffer grows. Also JSON output.
  */
 #ifndef FUNCSNOOP_BASE_BUFFER_H
 #define FUNCSNOOP_BASE_BUFFER_H
@@ -11,17 +11,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Begins as all zeroes. Between two pieces the owner sets .len to 0 and goes on. */
+/* Starts as all zeros. After writing a piece, the owner sets .len to 0 and continues. */
 struct out {
 	char *buf;
 	size_t len, size;
 	bool failed; /* never: to go with those that look */
 };
 
-/* Makes the buffer larger, as out_room() when there is too little. */
+/* Enlarges the buffer if out_room() needs more space. */
 char *out_grow(struct out *o, size_t size);
 
-/* Room for @size more bytes at .buf + .len, which the caller adds to .len. */
+/* Returns space for @size more bytes at .buf + .len; the caller adds the number used to .len. */
 static inline char *out_room(struct out *o, size_t size)
 {
 	return o->size - o->len >= size && o->buf ? o->buf + o->len : out_grow(o, size);
@@ -49,50 +49,49 @@ void out_u64(struct out *o, uint64_t v);
 void out_i64(struct out *o, int64_t v);
 void out_hex(struct out *o, uint64_t v); /* "0x1f" */
 
-/* Spaces, until there are @width bytes since .len was @from. */
+/* Adds spaces, until there are @width bytes since .len was @from. */
 void out_pad(struct out *o, size_t from, size_t width);
 
 /* RFC 3339 in UTC, with nanoseconds: "2026-11-20T12:00:00.000000001Z". */
 void out_time(struct out *o, uint64_t realtime_ns);
 
-/* Whether terminals of this locale show UTF-8: by LC_ALL, LC_CTYPE, LANG, the first that is set. */
+/*
+ * True if terminals of this locale show UTF-8: by the first of LC_ALL, LC_CTYPE, LANG that is set.
+ */
 bool locale_is_utf8(void);
 
 /*
- * At most @len bytes of @str, for a terminal: as text_escape() does it, and where the locale is
- * not UTF-8 all that is not ASCII, too; see utf8_is_layout().
+ * Adds at most @len bytes of @str for a terminal, escaped as by text_escape(). If the locale is not
+ * UTF-8, also escapes everything that is not ASCII; see utf8_is_layout().
  */
 void out_escaped(struct out *o, const char *str, size_t len);
 
-/*
- * At most @len bytes of @str as a JSON string with its quotes; bytes that aren't UTF-8
- * become U+FFFD.
- */
+/* Adds at most @len bytes of @str as a quoted JSON string. Invalid UTF-8 becomes U+FFFD. */
 void out_json(struct out *o, const char *str, size_t len);
 
 void out_done(struct out *o);
 
-/* --- JSON, value by value: a document takes no more memory than what is not yet printed ----- */
+/* --- JSON, value by value: only the part that is not yet printed needs memory --------------- */
 
 enum json_place {
-	JSON_FIRST, /* of its array or object */
-	JSON_NEXT,  /* a value stands before */
-	JSON_KEYED, /* a key does */
+	JSON_FIRST, /* first value of its array or object */
+	JSON_NEXT,  /* after a value */
+	JSON_KEYED, /* after a key */
 };
 
-/* Begins as zeroes but for .out and the manner of writing. */
+/* Starts as zeros, except .out and the format. */
 struct json {
 	struct out *out;
 	bool pretty;  /* each value on a line of its own, indented by depth */
 	bool letters; /* "\n" where control characters have a letter, else "\u000a" */
 	unsigned int depth;
-	enum json_place place; /* of what comes next */
+	enum json_place place; /* of the next value */
 };
 
-/* The line and the indentation of the next value. */
+/* Adds the newline and the indentation of the next value. */
 void json_line(struct json *j);
 
-/* What stands between two values. */
+/* Adds the separator between two values. */
 static inline void json_separate(struct json *j)
 {
 	if (j->place == JSON_NEXT)
@@ -101,7 +100,7 @@ static inline void json_separate(struct json *j)
 		json_line(j);
 }
 
-/* Begins a value, which the caller writes into .out. */
+/* Starts a value, which the caller writes to .out. */
 static inline void json_value(struct json *j)
 {
 	if (j->place != JSON_KEYED && j->depth)
@@ -110,8 +109,8 @@ static inline void json_value(struct json *j)
 }
 
 /*
- * Within an object, before each value. @key is plain ASCII without quotes. A literal is
- * copied as words of known length, which half of a stream's lines is made of.
+ * Adds a key before a value of an object. @key is plain ASCII without quotes. A literal is copied
+ * as words of known length, because keys are half of the output of stream.
  */
 static inline __attribute__((always_inline)) void json_key(
 	struct json *j, const char *key)
@@ -131,11 +130,11 @@ static inline __attribute__((always_inline)) void json_key(
 	j->place = JSON_KEYED;
 }
 
-/* '{' or '[', and what ends it. */
+/* Add '{' or '[', and the matching end. */
 void json_open(struct json *j, char bracket);
 void json_close(struct json *j, char bracket);
 
-/* Values. Bytes of a string that are no UTF-8 become U+FFFD; NULL is null. */
+/* Add values. Invalid UTF-8 in a string becomes U+FFFD; NULL becomes null. */
 void json_null(struct json *j);
 void json_bool(struct json *j, bool value);
 void json_u64(struct json *j, uint64_t value);
@@ -144,17 +143,17 @@ void json_str_len(struct json *j, const char *value, size_t len);
 __attribute__((format(printf, 2, 3))) void json_real(
 	struct json *j, const char *fmt, ...);
 
-/* The same in an object, each behind its key. */
+/* Same in an object, each after its key. */
 void json_set_open(struct json *j, const char *key, char bracket);
 void json_set_null(struct json *j, const char *key);
 void json_set_bool(struct json *j, const char *key, bool value);
 void json_set_u64(struct json *j, const char *key, uint64_t value);
 void json_set_i64(struct json *j, const char *key, int64_t value);
 void json_set_str(struct json *j, const char *key, const char *value);
-/* What is not known is null, not 0. */
+/* Unknown values are null, not 0. */
 void json_set_u64_if(struct json *j, const char *key, bool known, uint64_t value);
 
-/* A document that was written alone into @doc, in the same manner, as one value. */
+/* Adds a document that was written separately into @doc, in the same format, as one value. */
 void json_embed(struct json *j, const struct out *doc);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The error object: filled where a thing fails, wrapped on the way up, printed once. */
+/* The error object: filled where an operation fails, wrapped on the way up, printed once. */
 #ifndef FUNCSNOOP_BASE_ERR_H
 #define FUNCSNOOP_BASE_ERR_H
 
@@ -9,9 +9,9 @@
 #define ERR_MSG_LEN  1024
 #define ERR_HINT_LEN 512
 
-/* A code of its own, beside errno's and libbpf's: what is looked for is below /proc. */
+/* A code in addition to those of errno and libbpf: /proc is missing. */
 #define ERR_NO_PROC 600
-/* And: what was asked for makes no sense, which could not be seen before; EXIT_USAGE. */
+/* Also: the request is invalid, which is only known at this point; EXIT_USAGE. */
 #define ERR_USAGE 601
 
 struct err {
@@ -21,40 +21,40 @@ struct err {
 };
 
 /*
- * Each fills @e (which may be NULL) and returns @code, so that a caller fails in one line:
- *	return err_set(e, -ENOENT, "no function '%s' in %s", name, path);
- * A message is cut, never overrun. @code is a negative errno. The hint is cleared.
+ * Each fills @e (which can be NULL) and returns @code, so that a caller fails in one line:
+ * 	return err_set(e, -ENOENT, "no function '%s' in %s", name, path);
+ * A long message is truncated. @code is a negative errno. The hint is cleared.
  */
 __attribute__((format(printf, 3, 4))) int err_set(struct err *e, int code,
 	const char *fmt, ...);
 
-/* The same, with ": " and the text of @code appended (libbpf's own codes included). */
+/* Same, with ": " and the text of @code appended (including libbpf's codes). */
 __attribute__((format(printf, 3, 4))) int err_sys(struct err *e, int code,
 	const char *fmt, ...);
 
-/* Puts "formatted text: " before the message that @e holds; returns the code it holds. */
+/* Inserts "formatted text: " before the message of @e. Returns the code of @e. */
 __attribute__((format(printf, 2, 3))) int err_wrap(struct err *e, const char *fmt, ...);
 
-/* Sets the hint of a filled @e; returns the code it holds. */
+/* Sets the hint of a filled @e. Returns the code of @e. */
 __attribute__((format(printf, 2, 3))) int err_hint(struct err *e, const char *fmt, ...);
 
-/* The text of a negative errno or libbpf code; the pointer is valid until the next call. */
+/* Returns the text of a negative errno or libbpf code, valid until the next call. */
 const char *err_text(int code);
 
-/* --- what libbpf says: its log, of which errors tell the end, and its version --------------- */
+/* --- libbpf: its log, the end of which is part of errors, and its version ------------------- */
 
 typedef void (*log_sink_fn)(const char *line);
 
-/* Takes libbpf's log over. @sink gets every line as it comes, or is NULL. */
+/* Redirects libbpf's log. @sink gets every line immediately; it can be NULL. */
 void log_init(log_sink_fn sink);
 
-/* Whether log_init() was given a sink: then the verifier is asked for its statistics. */
+/* True if log_init() got a sink: then the verifier's statistics are requested. */
 bool log_wanted(void);
 
-/* The last lines of warnings since log_init(), joined by "; ", or "". Static storage. */
+/* Returns the last warnings since log_init(), joined by "; ", or "". Static storage. */
 const char *log_tail(void);
 
-/* "v1.1", of the libbpf that runs. */
+/* Returns the version of libbpf at run time: "v1.1". */
 const char *version_libbpf(void);
 
 #endif

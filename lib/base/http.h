@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The head of one HTTP request, from whoever can reach a port. */
+/* Parses the head of an HTTP request, which may come from any client that can reach the port. */
 #ifndef FUNCSNOOP_BASE_HTTP_H
 #define FUNCSNOOP_BASE_HTTP_H
 
 #include <stddef.h>
 
-/* A head that is longer is refused. */
+/* A longer head is rejected. */
 #define HTTP_HEAD_MAX 8192
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_OTHER };
 
-/* The path lies in the bytes of the request, without what stands behind '?'. */
+/* The path points into the bytes of the request, without the part from '?' on. */
 struct http_request {
 	enum http_method method;
 	const char *path;
@@ -18,13 +18,13 @@ struct http_request {
 };
 
 /*
- * Reads a head of HTTP/1.x (RFC 9112) in the first @len of its bytes. 0: there is more to
- * come; 200: it is whole, *ret_request is set; else the status that refuses it: 400, 413 (it
- * announces a body), 431. What is wrong in a line that has come is told before the rest has.
+ * Parses a head of HTTP/1.x (RFC 9112) in the first @len bytes. Returns 0 if it is incomplete, 200
+ * if it is complete and *ret_request is set, or the error status: 400, 413 (it announces a body),
+ * 431. An error in a received line is reported before the rest arrives.
  */
 int http_parse(const char *bytes, size_t len, struct http_request *ret_request);
 
-/* The words of a status: "Not Found". */
+/* Returns the text of a status: "Not Found". */
 const char *http_reason(int status);
 
 #endif

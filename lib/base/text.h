@@ -11,15 +11,15 @@
 #include "base/err.h"
 #include "base/util.h"
 
-/* --- UTF-8 and control characters: what may be shown, and where a character ends ------------ */
+/* --- UTF-8 and control characters: printable text and character boundaries ------------------ */
 
-/* Whether @c is a byte of a character, but not the first. */
+/* True if @c is a continuation byte. */
 static inline bool utf8_goes_on(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* The length of a character that begins with @c; 0: none does. */
+/* Returns the length of a character that starts with @c; 0: invalid first byte. */
 static inline size_t utf8_len_by(char c)
 {
 	unsigned char first = c;
@@ -32,8 +32,8 @@ static inline size_t utf8_len_by(char c)
 }
 
 /*
- * Length of the UTF-8 character at @str (Unicode 15, table 3-7), of which @room bytes may be
- * read, at least one; 0 when it is none.
+ * Returns the length of the UTF-8 character at @str (Unicode 15, table 3-7), of which @room bytes
+ * can be read, at least one; 0 if it is invalid.
  */
 static inline size_t utf8_len(const void *str, size_t room)
 {
@@ -45,7 +45,7 @@ static inline size_t utf8_len(const void *str, size_t room)
 	for (size_t i = 1; i < len; i++)
 		if (!utf8_goes_on(s[i]))
 			return 0;
-	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+	/* Overlong forms, surrogates, and code points above U+10FFFF. */
 	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
 		(s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
 		return 0;
@@ -53,8 +53,8 @@ static inline size_t utf8_len(const void *str, size_t room)
 }
 
 /*
- * Whether the character at @str, of @len bytes, is a control character: one of ASCII, or
- * U+0080 to U+009F, which steer some terminals, too.
+ * True if the character at @str, of @len bytes, is a control character: an ASCII one, or U+0080 to
+ * U+009F, which also control some terminals.
  */
 static inline bool utf8_is_control(const void *str, size_t len)
 {
@@ -64,8 +64,8 @@ static inline bool utf8_is_control(const void *str, size_t len)
 }
 
 /*
- * Whether the character at @str, of @len bytes, turns the direction of what stands beside it
- * (Unicode 15, Bidi_Control) or parts lines: on a terminal it shows a name as another one.
+ * True if the character at @str, of @len bytes, changes the direction of adjacent text (Unicode 15,
+ * Bidi_Control) or separates lines. On a terminal it can make a name look like another one.
  */
 static inline bool utf8_is_layout(const void *str, size_t len)
 {
@@ -84,9 +84,9 @@ static inline bool utf8_is_layout(const void *str, size_t len)
 #define GROUP_NAME_MAX 32
 
 /*
- * 0 when @name may name a group: 1 to 32 letters, digits, _ and -, beginning with a letter
- * or digit, and none of functions, presets, inflight, targets,
- * allocations, help, all. Otherwise -EINVAL.
+ * Returns 0 if @name is valid for a group: 1 to 32 letters, digits, _ and -, starting with a letter
+ * or digit, except functions, presets, inflight, targets, allocations, help, all. Otherwise
+ * -EINVAL.
  */
 int group_name_check(const char *name, struct err *err);
 
@@ -101,12 +101,12 @@ struct pattern {
 	bool has_regex; /* .regex is compiled */
 };
 
-/* Whether @text has a character that is special in a glob: * ? [ */
+/* True if @text has a character that is special in a glob: * ? [ */
 bool pattern_is_glob(const char *text);
 
 /*
- * Prepares @text; a glob matches whole names, a regular expression (POSIX extended)
- * anywhere in them. -EINVAL with the reason. End with pattern_done().
+ * Compiles @text. A glob matches complete names, a regular expression (POSIX extended) any part of
+ * them. Returns -EINVAL with the reason. The caller frees @p with pattern_done().
  */
 _must_check_ int pattern_init(
 	struct pattern *p, enum pattern_kind kind, const char *text, struct err *err);
@@ -115,15 +115,14 @@ void pattern_done(struct pattern *p);
 bool pattern_match(const struct pattern *p, const char *name);
 
 /*
- * Glob match in time of at most strlen(glob) * strlen(name): '*' any characters, '?' one
- * byte, [abc] [a-z] [!abc] a set ('[' without an end is itself), '\' takes the next one
- * literally.
+ * Matches a glob in at most strlen(glob) * strlen(name) steps: '*' any characters, '?' one byte,
+ * [abc] [a-z] [!abc] a set ('[' without an end is literal), '\' makes the next one literal.
  */
 bool pattern_glob(const char *glob, const char *name);
 
 #define _cleanup_pattern_ __cleanup(pattern_done)
 
-/* --- a table of strings: what the maps of a group refer to by offset ------------------------ */
+/* --- a table of strings, to which the maps of a group refer by offset ----------------------- */
 
 struct strtab {
 	char *buf;     /* strings with their zero bytes, the empty one first */
@@ -132,14 +131,14 @@ struct strtab {
 	size_t slot_cnt, used;
 };
 
-/* Offset of @str in the table, added if it is new; NULL counts as "". */
+/* Returns the offset of @str in the table, and adds it if it is new; NULL counts as "". */
 uint32_t strtab_add(struct strtab *t, const char *str);
 void strtab_done(struct strtab *t);
 
-/* The string at @offset of @buf, or "" when it does not lie inside whole. */
+/* Returns the string at @offset of @buf, or "" if it is not completely inside. */
 const char *strtab_at(const char *buf, size_t len, uint32_t offset);
 
-/* --- the names nearest to one that was not found, for hints --------------------------------- */
+/* --- similar names for one that was not found, for hints ------------------------------------ */
 
 #define SUGGEST_MAX 3
 
@@ -156,42 +155,44 @@ struct suggest {
 void suggest_init(struct suggest *s, const char *wanted);
 
 /*
- * Offers a name: kept when it is among the nearest so far and near enough (edit distance
- * of at most a quarter of the length and one, letters' case aside; or one contains the other).
- * The wanted name itself is passed over. @where is shown as "NAME in WHERE", or is NULL.
+ * Offers a name: kept if it is among the nearest and near enough. That is an edit distance,
+ * ignoring case, of at most a quarter of the length plus one, or that one name contains the other.
+ * The wanted name itself is skipped. @where is printed as "NAME in WHERE"; it can be NULL.
  */
 void suggest_offer(struct suggest *s, const char *name, const char *where);
 
-/* Whether the nearest differs by so few letters that it is most likely a slip of the hand. */
+/* True if the nearest name differs in so few letters that a typing error is likely. */
 bool suggest_is_near(const struct suggest *s);
 
-/* "did you mean 'a', 'b' in x or 'c'" into @buf; the length, 0 when there is none. */
+/* Writes "did you mean 'a', 'b' in x or 'c'" to @buf. Returns the length, 0 if there is none. */
 size_t suggest_text(const struct suggest *s, char *buf, size_t size);
 
 /*
- * Sets the hint to those of @words (ends with NULL) that @wanted was perhaps meant to be;
- * false when none is near.
+ * Sets the hint to those of @words (NULL-terminated) that are similar to @wanted. False if none is.
  */
 bool suggest_hint(struct err *err, const char *wanted, const char *const *words);
 
 /* --- durations and sizes as people write them ------------------------------------------------ */
 
 /*
- * Reads "250ns", "5ms", "1.5s". A fraction is exact to the nanosecond; digits below that,
- * a missing unit, a sign, blanks, and what exceeds 2^63 - 1 ns are -EINVAL with @err
- * saying which. *ret_ns is written only on success. "µs" is taken for us.
+ * Parses "250ns", "5ms", "1.5s"; "µs" is accepted as us. A fraction is exact to the nanosecond.
+ * Returns -EINVAL, with the reason in @err, for smaller digits, a missing unit, a sign, blanks, and
+ * values above 2^63 - 1 ns. *ret_ns is written only on success.
  */
 int duration_parse(const char *text, uint64_t *ret_ns, struct err *err);
 
 #define DURATION_LEN 32
 
 /*
- * Writes @ns for a reader: the largest unit that leaves at least 1, at most three digits
- * after the point, rounded ("999ns", "1.235ms", "2s"). Returns @buf.
+ * Formats @ns: the largest unit in which the value is at least 1, at most three digits after the
+ * point, rounded ("999ns", "1.235ms", "2s"). Returns @buf.
  */
 const char *duration_format(uint64_t ns, char buf[DURATION_LEN]);
 
-/* A size in bytes: "4096", or by powers of 1024 "64K", "1M", "2G", "1T". -EINVAL. */
+/*
+ * Parses a size in bytes: "4096", or in powers of 1024 "64K", "1M", "2G", "1T". Returns 0 or
+ * -EINVAL.
+ */
 int size_parse(const char *text, uint64_t *ret_bytes);
 
 #endif

@@ -19,8 +19,8 @@
 #define _must_check_  __attribute__((warn_unused_result))
 
 /*
- * A local resource has its cleanup attribute and an empty value, is left by return, and
- * is handed over with TAKE_PTR or TAKE_FD, which leave the empty value behind.
+ * A local resource has a cleanup attribute and an empty value, and is freed on return. TAKE_PTR and
+ * TAKE_FD transfer ownership and leave the empty value.
  */
 #define TAKE_PTR(p)                                                                           \
 	({                                                                                    \
@@ -36,8 +36,8 @@
 	})
 
 /*
- * Defines cleanup_NAME() for variables of @type, by @fn, which takes the empty value, too;
- * beside it _cleanup_NAME_ is defined.
+ * Defines cleanup_NAME() for variables of @type, by @fn, which must accept the empty value. The
+ * caller defines _cleanup_NAME_ next to it.
  */
 #define DEFINE_CLEANUP(name, type, fn)                                                        \
 	static inline void cleanup_##name(__typeof__(type) *p)                                \
@@ -73,7 +73,7 @@ static inline void cleanup_closedir(DIR **d)
 #define _cleanup_fclose_   __cleanup(cleanup_fclose)
 #define _cleanup_closedir_ __cleanup(cleanup_closedir)
 
-/* A clock's time, ns. */
+/* Returns the time of a clock in ns. */
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
@@ -87,7 +87,7 @@ static inline struct timespec timespec_of(uint64_t ns)
 	return (struct timespec) { ns / 1000000000, ns % 1000000000 };
 }
 
-/* How long it is until @at_ns of CLOCK_MONOTONIC, ns: 0 when that has passed. */
+/* Returns the ns until @at_ns of CLOCK_MONOTONIC; 0 if it has passed. */
 static inline uint64_t ns_until(uint64_t at_ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -95,7 +95,7 @@ static inline uint64_t ns_until(uint64_t at_ns)
 	return at_ns > now ? at_ns - now : 0;
 }
 
-/* Less when a signal comes. */
+/* Sleeps; a signal ends the sleep early. */
 static inline void sleep_ns(uint64_t ns)
 {
 	struct timespec ts = timespec_of(ns);
@@ -113,8 +113,8 @@ static inline int close_fd(int fd)
 }
 
 /*
- * The first index below @cnt for which @cond holds, or @cnt. @cond, of @i, holds for all that
- * follow one for which it does: of sorted elements, those at or behind a place.
+ * Returns the first index below @cnt for which @cond holds, or @cnt. @cond, an expression in @i,
+ * must also hold for all following indices: for sorted elements, those at or after a value.
  */
 #define FIRST_WHERE(cnt, i, cond)                                                             \
 	({                                                                                    \

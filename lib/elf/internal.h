@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the ELF reader share; nobody else includes this. */
+/* Shared by the files of the ELF reader only. */
 #ifndef FUNCSNOOP_ELF_INTERNAL_H
 #define FUNCSNOOP_ELF_INTERNAL_H
 
@@ -11,8 +11,8 @@
 #include "elf/elf_file.h"
 
 /*
- * Bounds against hostile files. The largest symbol tables known (browsers with debug
- * symbols) have two million symbols; names of C++ templates reach some ten kilobytes.
+ * Limits for hostile files. The largest known symbol tables (browsers with debug symbols) have two
+ * million symbols; names of C++ templates reach tens of kilobytes.
  */
 #define ELF_MAX_SECTIONS  (1u << 17)
 #define ELF_MAX_SEGMENTS  256u
@@ -24,10 +24,7 @@
 #define ELF_MAX_NOTES     (32u << 20) /* bytes, in all sections and segments */
 #define ELF_MAX_DEBUGDATA (128u << 20)
 
-/*
- * A mapped file that may be cut short meanwhile: what is missing is then read as zeros, and
- * .cut is set.
- */
+/* A mapped file that may be truncated: missing pages are then read as zeros, and .cut is set. */
 struct elf_watch {
 	const uint8_t *bytes;
 	size_t size;
@@ -87,7 +84,7 @@ struct elf_file {
 	char **copies; /* names that had their version, or what a compiler has added, cut off */
 	size_t copy_cnt;
 	bool has_clones; /* some name has .base */
-	struct elf_go_table go; /* image.c; .is_read: it was looked for */
+	struct elf_go_table go; /* image.c; .is_read: searched for, even if not found */
 	struct elf_func *funcs; /* sorted by address */
 	size_t func_cnt;
 	struct elf_name *names; /* in the order of functions */
@@ -110,7 +107,7 @@ struct elf_file {
 	size_t slot_cnt;
 	struct plan_text *loaded; /* the segments, for the planner */
 
-	struct elf_dwarf *dwarf; /* NULL: not looked for yet */
+	struct elf_dwarf *dwarf; /* NULL: not searched for yet */
 	struct elf_units *units; /* of whose lines something was asked, or NULL */
 };
 
@@ -174,13 +171,13 @@ struct elf_raw {
 bool elf_debug_open(
 	struct elf_file *f, enum elf_table *ret_table, const struct elf_mem **ret_mem);
 
-/* dwarf.c: debug information, looked for once; *@ret_dwarf is NULL where there is none. */
+/* dwarf.c: debug information, searched for once; *@ret_dwarf is NULL if there is none. */
 void elf_dwarf_done(struct elf_file *f);
 
 #define ELF_UNITS_MAX   (1u << 20)
 #define ELF_NESTING_MAX 24
 
-/* dwarf.c: what elf_lines_at() has made. */
+/* dwarf.c: frees the data of elf_lines_at(). */
 void elf_lines_done(struct elf_file *f);
 
 #endif

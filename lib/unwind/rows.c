@@ -21,7 +21,7 @@
 #define STEPS_MAX (64U << 20)
 #define SAVED_MAX 8 /* nested DW_CFA_remember_state */
 
-/* Size of a PLT stub, in bytes, and the maximum number of stubs in one section. */
+/* Size of a PLT stub in bytes, and the maximum number of adjacent stubs. */
 #define STUB     16
 #define STUBS_MAX 65536
 
