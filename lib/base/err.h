@@ -22,7 +22,7 @@ struct err {
 
 /*
  * Each fills @e (which can be NULL) and returns @code, so that a caller fails in one line:
- * 	return err_set(e, -ENOENT, "no function '%s' in %s", name, path);
+ *	return err_set(e, -ENOENT, "no function '%s' in %s", name, path);
  * A long message is truncated. @code is a negative errno. The hint is cleared.
  */
 __attribute__((format(printf, 3, 4))) int err_set(struct err *e, int code,

@@ -115,7 +115,7 @@ struct elf_file {
 
 /* Maps the file at @fd (kept by the caller), checks its header; errors name @shown. */
 int elf_mem_map(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
-/* The same for libdw, which writes to the headers of sections that it inflates. */
+/* Same for libdw, which writes to the headers of sections that it decompresses. */
 int elf_mem_map_debug(int fd, const char *shown, struct elf_mem *ret_mem, struct err *err);
 /* The same for bytes in memory, which are taken over in any case. */
 int elf_mem_take(uint8_t *bytes, size_t size, const char *shown, struct elf_mem *ret_mem,

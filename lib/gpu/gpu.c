@@ -198,7 +198,7 @@ static uint32_t pointer_of(uint32_t thread)
 #endif
 }
 
-/* Stores a call, overwriting a much older one. Does nothing without a table. */
+/* Stores a call, overwriting a much older one. Does nothing without the array. */
 static void launches_keep(const struct cupti_call *c)
 {
 	struct call *call = kept_calls ? &kept_calls[c->correlation % CALLS] : NULL;

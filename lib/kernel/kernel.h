@@ -33,7 +33,7 @@ enum link_mode {
 	LINK_KPROBE = 64,
 };
 
-/* "session", "multi", "perf", "trace", "fentry"...; for a mask the names joined by +. Static storage. */
+/* Returns "session", "multi", "perf", ...; for a mask, the names joined by +. Static storage. */
 const char *link_mode_name(unsigned int mask);
 
 /*

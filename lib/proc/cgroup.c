@@ -6,9 +6,9 @@
 // needed. If only version 1 distinguishes containers, all processes are in the root of version 2.
 // /proc then shows the cgroup of each process that is still alive.
 //
-// Sources of the path formats: kubelet pkg/kubelet/cm/cgroup_manager_linux.go (pod names), runc's systemd
-// driver (PREFIX-ID.scope, SLICE:PREFIX:ID), libpod's and cri-o's cgroup parents, and SLURM's
-// cgroup/v1 and cgroup/v2 plugins.
+// Sources of the path formats: kubelet pkg/kubelet/cm/cgroup_manager_linux.go (pod names), runc's
+// systemd driver (PREFIX-ID.scope, SLICE:PREFIX:ID), libpod's and cri-o's cgroup parents, and
+// SLURM's cgroup/v1 and cgroup/v2 plugins.
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -176,8 +176,8 @@ pid_t proc_of_thread(const char *proc, pid_t tid)
 }
 
 /*
- * The path of what @proc has of @pid. Memory, root and namespaces go with a thread that
- * ends: without its main thread a process has them in its others only.
+ * Builds the path of file @what of @pid. A thread that exits loses its memory, root and namespaces:
+ * without its main thread, a process has them only in its other threads.
  */
 static void path_of(char path[PATH_MAX], const char *proc, pid_t pid, const char *what)
 {

@@ -10,9 +10,9 @@
 #include "unwind/python.h"
 
 /*
- * What is known of an interpreter of Python by its file: where CPython keeps frames. Before 3.13 that is
- * known by its version (offsetof() in its own headers, which are the same on 64-bit machines); since then
- * the interpreter says it itself (_Py_DebugOffsets). And what is in code: texts, and tables of lines.
+ * Locations of frames in a CPython interpreter, from its file. Before 3.13 they follow from the
+ * version (offsetof() in its own headers, which are equal on 64-bit machines). Since 3.13 the
+ * interpreter exports them (_Py_DebugOffsets). Also decodes texts and line tables of code objects.
  */
 
 /* --- where things are ---------------------------------------------------------------------------- */
@@ -266,7 +266,7 @@ int python_layout_read(const struct elf_file *elf, struct fsn_python *ret_layout
 	return code;
 }
 
-/* --- where its calls are --------------------------------------------------------------------------- */
+/* --- calls of the interpreter ---------------------------------------------------------------- */
 
 #define EVALS_MAX 64 /* parts of that function */
 

@@ -62,11 +62,13 @@ struct python_stack {
 };
 
 /*
- * The frames that thread @tid of process @pid is in, by the memory of the process: good only while
- * the thread sleeps, which the caller sees to. @elf has the interpreter's code and is mapped
- * @bias above its own addresses. -ENOENT where that is no CPython of these versions or does
- * not know the thread, -EPROTO where what is read is no such thing, -ENOMEM. Empty the result with
- * python_stack_done(), also after an error.
+ * Reads the Python frames of thread @tid of process @pid from its memory. The caller ensures that
+ * the thread sleeps meanwhile. @elf contains the interpreter's code and is mapped @bias above its
+ * own addresses.
+ *
+ * Returns 0, -ENOENT if that is not a supported CPython or does not know the thread, -EPROTO if the
+ * data is implausible, or -ENOMEM. The caller frees the result with python_stack_done(), also after
+ * an error.
  */
 _must_check_ int python_stack_read(pid_t pid, pid_t tid, const struct elf_file *elf,
 	uint64_t bias, struct python_stack *ret_stack);
