@@ -27,7 +27,7 @@ struct plan_range {
 /* A range that an FDE of .eh_frame describes. */
 struct plan_fde {
 	uint64_t start, end;
-	uint64_t lsda; /* where its table of landing pads lies; 0: it has none */
+	uint64_t lsda; /* address of its table of landing pads; 0: none */
 };
 
 #define PLAN_LSDA_UNREADABLE UINT64_MAX /* it has one, at an unknown address */
@@ -59,7 +59,7 @@ struct plan_image {
 		*starts; /* addresses at which code symbols begin (all tables), without
 				   those that plan_name_is_cold() tells; sorted, unique */
 	size_t start_cnt;
-	const struct plan_fde *fdes; /* .eh_frame, sorted by start; a start of 0 may be left out */
+	const struct plan_fde *fdes; /* .eh_frame, sorted by start; none is required */
 	size_t fde_cnt;
 	const struct plan_slot *slots; /* sorted by address */
 	size_t slot_cnt;
