@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where a function begins and ends, from symbols and FDEs; and whether code begins where a
-// symbol says so: assemblers' tables call themselves functions, too.
+// Finds the bounds of a function from symbols and FDEs, and checks that it is code: data tables in
+// assembly files are often marked as functions.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,26 +8,26 @@
 #include "internal.h"
 
 /*
- * One pass over the bytes of a file: direct jumps and calls that concern nameless code.
+ * Scans the bytes of a file once for direct jumps and calls that concern nameless code.
  *
- * Every place that reads like a direct jump or call is taken for one: a file is too large
- * to be decoded for a few functions.
+ * All bytes that match a direct jump or call are taken for one, because a file is too large to be
+ * decoded for a few functions.
  */
 
-/* Files with more code than this get an index of jumps from .text.unlikely only. */
+/* In files with more code than this, only jumps from .text.unlikely are indexed. */
 #define SCAN_ALL_BYTES  (64u << 20)
 #define SCAN_COLD_BYTES (64u << 20)
 #define MAX_JUMPS       (1u << 20)
 
-/* Bytes of the text for which one bit tells whether a nameless FDE begins there. */
+/* Bytes of text per bit of scan.nameless. */
 #define GRAIN 16
 
 struct scan {
 	const struct plan_image *img;
 	struct cold_index *c;
 	const struct plan_text *text;
-	uint64_t *nameless; /* a bit a grain of the text: a nameless FDE begins in it */
-	uint32_t fde;       /* that holds the place being looked at, or NO_FDE */
+	uint64_t *nameless; /* one bit per GRAIN of text: a nameless FDE starts in it */
+	uint32_t fde;       /* the FDE at the current position, or NO_FDE */
 };
 
 static bool may_be_nameless(const struct scan *s, size_t off)
@@ -47,8 +47,8 @@ static void mark_nameless(const struct scan *s, uint64_t addr)
 }
 
 /*
- * Something refers to @target: by a call, its address, or a jump. True when a nameless FDE
- * begins there.
+ * Records a reference to @target: a call, its address, or a jump. Returns true if a nameless FDE
+ * starts there.
  */
 static bool note_start(struct scan *s, uint64_t target, bool jump)
 {
@@ -76,7 +76,7 @@ static bool in_fde(const struct scan *s, uint64_t addr)
 	return addr >= r->start && addr < r->end;
 }
 
-/* A jump, or else a call or the like, from one offset of the text to another. */
+/* Records a jump, or a call or address if not @jump, between two offsets of the text. */
 static void note(struct scan *s, size_t from, uint64_t to, bool jump)
 {
 	uint64_t base = s->text->addr;
@@ -102,7 +102,7 @@ static int32_t rel32(const uint8_t *b)
 	return v;
 }
 
-/* What reads like a direct jump, call or lea of an address at @b: its length, or 0. */
+/* Returns the length of a direct jump, call or lea that matches at @b, or 0. */
 static inline size_t looks_direct(const uint8_t *b)
 {
 	switch (b[0]) {
@@ -198,8 +198,8 @@ static void scan_part(struct scan *s, uint64_t from, uint64_t to)
 }
 
 /*
- * Whether FDE @i looks like one of .text.unlikely: what lies there is not aligned, and
- * neither are its neighbours.
+ * True if FDE @i looks like one of .text.unlikely, which is not aligned, and neither are its
+ * neighbours.
  */
 static bool looks_cold(const struct scan *s, size_t i)
 {
@@ -320,13 +320,13 @@ const uint8_t *image_code(const struct plan_image *img, uint64_t addr, size_t *r
 	return NULL;
 }
 
-/* The number of starts below @addr. */
+/* Returns the number of starts below @addr. */
 static size_t starts_below(const struct plan_image *img, uint64_t addr)
 {
 	return FIRST_WHERE(img->start_cnt, i, img->starts[i] >= addr);
 }
 
-/* The number of FDEs that begin at or below @addr. */
+/* Returns the number of FDEs that start at or below @addr. */
 static size_t fdes_upto(const struct plan_image *img, uint64_t addr)
 {
 	return FIRST_WHERE(img->fde_cnt, i, img->fdes[i].start > addr);
@@ -375,9 +375,9 @@ static void refuse(struct plan *plan, const char *why)
 }
 
 /*
- * Is there an instruction at the entry? Decoded from where the code around it begins, since
- * nothing else tells. Code that can't be decoded up to there leaves it open: then only a
- * symbol or an FDE is believed. @len bytes of code follow the entry.
+ * Checks that an instruction starts at the entry by decoding from the start of the surrounding
+ * code. If that code cannot be decoded up to the entry, only a symbol or an FDE is trusted. @len
+ * bytes of code follow the entry.
  */
 static int check_boundary(struct func *f, size_t len, struct plan *plan)
 {
@@ -412,7 +412,7 @@ static int check_boundary(struct func *f, size_t len, struct plan *plan)
 	return 0;
 }
 
-/* An end for @f, whose code reaches to @limit at most. */
+/* Finds the end of @f, at most @limit. */
 static uint64_t find_end(struct func *f, uint64_t limit)
 {
 	const struct plan_image *img = &f->p->img;
@@ -423,7 +423,7 @@ static uint64_t find_end(struct func *f, uint64_t limit)
 	if (fde && fde->end > limit)
 		fde = NULL;
 	if (f->req->size && end > f->entry && end <= limit) {
-		/* a size that was written by hand may leave the last instructions out */
+		/* a hand-written size may exclude the last instructions */
 		if (fde && fde->start == f->entry && fde->end > end &&
 			!image_has_start(img, end, fde->end))
 			end = fde->end;
@@ -465,12 +465,17 @@ int func_bounds(struct func *f, struct plan *plan)
 	return func_add_range(f, f->entry, end);
 }
 
-/* --- whether it is one -------------------------------------------------------------------------- */
+/*
+ * --- code or data ------------------------------------------------------------------------------
+ */
 
-/* Bytes looked through for callers, for all plans of a file; past that none are believed in. */
+/* Limit of bytes searched for callers, by all plans of a file; past it, no callers are assumed. */
 #define CALLER_BYTES (1ull << 30)
 
-/* A direct call, jump or conditional jump to @target ends in the 4 bytes at @b, at @addr. */
+/*
+ * True if the 4 bytes at @b, at @addr, are the operand of a direct call, jump or conditional jump
+ * to @target.
+ */
 static bool leads_to(const uint8_t *b, uint64_t addr, uint64_t target)
 {
 	int32_t rel;
@@ -521,7 +526,7 @@ bool func_is_data(struct func *f)
 {
 	const struct insn *first = f->p->insns;
 
-	/* nobody describes frames of data */
+	/* data has no FDE */
 	if (!f->at_start || !f->ranges[0].cnt || image_fde(&f->p->img, f->entry))
 		return false;
 	return !insn_can_begin(f->p->img.arch, first, func_bytes(f, first)) &&
@@ -531,15 +536,15 @@ bool func_is_data(struct func *f)
 /* --- cold parts ----------------------------------------------------------------------------- */
 
 /*
- * Code without a name: which of it is a cold part of a function that has one.
+ * Finds the cold parts of a function in nameless code.
  *
- * Compilers move what is rarely run out of a function, to .text.unlikely. Stripped files
- * keep no symbol for it, but an FDE. Who jumps to such code, and where it jumps to, is found
- * in the bytes of the file when the first plan asks. What comes of bytes that
- * are no instruction is weeded out by decoding before it decides anything that matters.
+ * Compilers move rarely executed code of a function to .text.unlikely. Stripped files have no
+ * symbol for it, but an FDE. The first plan that needs jumps to and from such code scans the bytes
+ * of the file. Matches in bytes that are not instructions are discarded by decoding before they
+ * decide anything important.
  */
 
-/* Bytes decoded to tell jumps from bytes that look like them, for all plans together. */
+/* Limit of bytes decoded to verify jumps, for all plans together. */
 #define CONFIRM_BYTES (64u << 20)
 
 static void cold_get(struct planner *p)
@@ -553,7 +558,7 @@ static size_t jumps_below(const struct cold_index *c, uint64_t target)
 	return FIRST_WHERE(c->jump_cnt, i, c->jumps[i].target >= target);
 }
 
-/* Decodes the nameless code of jump @j to see whether it is one. */
+/* Decodes the nameless code that contains jump @j to verify it. */
 static void confirm_jump(struct func *f, struct jump *j)
 {
 	const struct plan_fde *fde = image_fde(&f->p->img, j->from);
@@ -564,7 +569,7 @@ static void confirm_jump(struct func *f, struct jump *j)
 	if (j->kind != JUMP_LIKELY || !fde || c->confirm_bytes > CONFIRM_BYTES)
 		return;
 	c->confirm_bytes += fde->end - fde->start;
-	/* its instructions lie behind those of @f, for a moment */
+	/* its instructions temporarily follow those of @f in the array */
 	if (func_add_range(&other, fde->start, fde->end))
 		return;
 	insn = func_insn(&other, j->from);
@@ -587,14 +592,14 @@ uint64_t cold_first_jump(struct func *f, uint64_t from, uint64_t to)
 	return to;
 }
 
-/* Adds FDE @fde; false when it is there, or is code that can't be taken in. */
+/* Adds FDE @fde. Returns false if it is already there or cannot be added. */
 static bool add_fde(struct func *f, const struct plan_fde *fde)
 {
 	return !func_range(f, fde->start) && !func_range(f, fde->end - 1) &&
 		!func_add_range(f, fde->start, fde->end);
 }
 
-/* Adds nameless code that jumps into the middle of @f. True when there was some. */
+/* Adds nameless code that jumps into the middle of @f. Returns true if there was any. */
 static bool add_jumpers(struct func *f)
 {
 	struct cold_index *c = f->p->cold;
@@ -617,7 +622,7 @@ static bool add_jumpers(struct func *f)
 	return added;
 }
 
-/* The FDE at @i is entered by nothing but jumps of @f. */
+/* True if the FDE at @i is entered only by jumps of @f. */
 static bool only_from(const struct func *f, uint32_t i)
 {
 	const struct cold_index *c = f->p->cold;
@@ -628,9 +633,8 @@ static bool only_from(const struct func *f, uint32_t i)
 }
 
 /*
- * Whether the code to which @insn jumps is a part of @f that lies elsewhere. A jump in
- * mid-frame is no tail call; a tail call goes to a start, and a jump from a bare stack to
- * a start that others enter as well is one.
+ * True if @insn jumps to a cold part of @f. A jump with the frame in place is not a tail call. Tail
+ * calls lead to a start; without a frame, a jump to a start that has other callers is one.
  */
 static bool is_cold_target(const struct func *f, const struct insn *insn)
 {
@@ -675,7 +679,7 @@ static bool add_targets(struct func *f)
 void func_add_cold(struct func *f)
 {
 	cold_get(f->p);
-	/* each round adds a range, of which there are few */
+	/* terminates: each round adds a range, and their number is limited */
 	for (bool more = true; more;) {
 		more = add_targets(f);
 		more |= add_jumpers(f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where NCCL's communicators have their rank: by the code of the functions that tell it.
+// Finds the rank in NCCL's communicators, from the code of the functions that return it.
 #include <errno.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 
 #define NONE UINT64_MAX
 
-/* What is known at one instruction of what registers hold; none of it behind a call. */
+/* Known register contents at one instruction; forgotten at each call. */
 struct regs {
-	uint64_t member[32]; /* loaded from there, */
-	uint64_t number[32]; /* a number, */
-	uint64_t beyond[32]; /* or a pointer that has been moved by so much */
+	uint64_t member[32]; /* offset that it was loaded from, or */
+	uint64_t number[32]; /* a number, or */
+	uint64_t beyond[32]; /* a pointer plus this offset */
 };
 
 static void forget(struct regs *r, unsigned int reg)
@@ -84,7 +84,7 @@ static void x86_step(const struct insn *insn, const uint8_t *bytes, struct regs 
 		r->member[x86_reg_no(&x)] = (uint32_t)disp;
 }
 
-/* A load of 32 bits: from a pointer and a number, or another register. */
+/* Offset of a 32-bit load: pointer plus immediate, or pointer plus register. */
 static uint64_t a64_member(uint32_t word, const struct regs *r)
 {
 	unsigned int base = word >> 5 & 31, index = word >> 16 & 31;
@@ -97,7 +97,7 @@ static uint64_t a64_member(uint32_t word, const struct regs *r)
 	return NONE;
 }
 
-/* A number that is put together in pieces of 16 bits. */
+/* A number that is assembled from 16-bit pieces. */
 static uint64_t a64_number(uint32_t word, const struct regs *r)
 {
 	unsigned int shift = (word >> 21 & 3) * 16;
@@ -171,7 +171,7 @@ int members_handed_out(const struct plan_image *img, uint64_t addr, uint64_t end
 
 /* --- NCCL's --------------------------------------------------------------------------------- */
 
-/* In the order of what they hand out. */
+/* In the order of the members that they return. */
 static const char *const accessors[] = { "ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice" };
 
 #define HASH_BYTES 8
@@ -184,7 +184,7 @@ static bool has_member(const struct members *m, uint64_t at)
 	return false;
 }
 
-/* Of @cnt places at which all agree, the one. */
+/* Finds the offset on which all accessors agree. Returns the number of such offsets. */
 static size_t agree(const struct members *m, uint32_t *ret_at)
 {
 	size_t cnt = 0;

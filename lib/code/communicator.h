@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where NCCL's communicators have their rank. struct ncclComm is private, and what stands before
- * it differs from release to release; but since 2.18 hash, rank, number of ranks and device lie
- * side by side (src/include/comm.h), and three public functions hand out the latter three.
+ * Finds the offset of the rank in NCCL's communicators. struct ncclComm is private, and the members
+ * before the rank differ between releases. But since 2.18, hash, rank, number of ranks and device
+ * are adjacent (src/include/comm.h), and three public functions return the latter three.
  */
 #ifndef FUNCSNOOP_CODE_COMMUNICATOR_H
 #define FUNCSNOOP_CODE_COMMUNICATOR_H
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "elf/elf_file.h"
 
-/* Members that a function may hand out, as displacements from a pointer. */
+/* Offsets of members that a function may return. */
 #define MEMBERS_MAX 32
 struct members {
 	uint32_t at[MEMBERS_MAX];
@@ -18,17 +18,17 @@ struct members {
 };
 
 /*
- * Which 32-bit members the code in [@addr, @end) of @img loads and then stores, as they are, to
- * where another pointer points. What is more than there is room for is left out. -ENOMEM,
- * -ENOTSUP as insn_open().
+ * Finds the 32-bit members that the code in [@addr, @end) of @img loads and then stores unchanged
+ * through another pointer. Keeps at most MEMBERS_MAX. Returns 0, or -ENOMEM or -ENOTSUP as
+ * insn_open().
  */
 _must_check_ int members_handed_out(const struct plan_image *img, uint64_t addr, uint64_t end,
 	struct members *ret_members, struct err *err);
 
 /*
- * Where in a communicator of the library @elf its hash begins, with rank, ranks and device behind
- * it. -ENOENT when @elf has not all of the functions that tell, -EBADMSG when they disagree;
- * errors as of elf_file_image().
+ * Finds the offset of the hash in a communicator of library @elf; rank, number of ranks and device
+ * follow it. Returns 0, -ENOENT if @elf lacks one of the three functions, -EBADMSG if they
+ * disagree, or an error of elf_file_image().
  */
 _must_check_ int communicator_find(struct elf_file *elf, uint32_t *ret_at, struct err *err);
 

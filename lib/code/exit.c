@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where calls of a function end, and how that is seen.
+// Finds where calls of a function return, and decides how returns are traced.
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "internal.h"
 
-/* Why the ends can't be probed, or "". */
+/* The reason why the ends cannot be probed, or "". */
 struct trouble {
 	char text[PLAN_WHY_LEN];
 };
@@ -29,7 +29,7 @@ __attribute__((format(printf, 3, 4))) static void trouble(
 
 /* --- jumps to the function's own entry ---------------------------------------- */
 
-/* A frame was taken down before: what follows is a call of the function by itself. */
+/* True if a frame has been removed: a jump to the entry is then a new call, not a loop. */
 static bool is_restart(const struct flow_state *s)
 {
 	return s->seen && s->moved && (!s->depth_known || s->depth == 0);
@@ -73,7 +73,7 @@ const struct plan_slot *func_slot(const struct func *f, const struct insn *insn)
 	return NULL;
 }
 
-/* Where a jump leads in the end. */
+/* Resolves the target of a jump. */
 static void set_target(const struct func *f, const struct insn *insn, struct plan_end *end)
 {
 	const struct plan_slot *slot = func_slot(f, insn);
@@ -108,7 +108,7 @@ static void add_end(struct func *f, struct plan *plan, const struct insn *insn,
 		trouble(t, insn->addr, "a call ends here, but %s", why);
 }
 
-/* A branch may lead behind the lock prefix of the instruction there, and nowhere else. */
+/* A branch target is the start of an instruction, or the byte after its lock prefix. */
 static bool is_boundary(const struct func *f, uint64_t addr)
 {
 	const struct insn *insn = func_insn(f, addr);
@@ -119,7 +119,7 @@ static bool is_boundary(const struct func *f, uint64_t addr)
 	return insn && insn->lock;
 }
 
-/* A direct jump that stays: does it stay in what was decoded? */
+/* Checks that a direct jump inside the function leads to the start of an instruction. */
 static void check_inner(struct func *f, const struct insn *insn, struct trouble *t)
 {
 	if (func_range(f, insn->target) && !is_boundary(f, insn->target))
@@ -158,7 +158,7 @@ static void indirect_end(
 {
 	const struct flow_state *s = func_state(f, insn);
 
-	/* with the frame up it is no tail call: a jump table or a computed goto */
+	/* a tail call needs the frame removed: this is a jump table or a computed goto */
 	if (s->seen && s->depth_known && s->depth > 0)
 		return;
 	if (insn->flow == INSN_JMP_REG) {
@@ -212,7 +212,7 @@ static void insn_end(
 	}
 }
 
-/* Control runs over the end of range @r: its last instruction goes on behind itself. */
+/* True if control falls through the end of range @r. */
 static bool runs_over(const struct func *f, const struct code_range *r)
 {
 	const struct insn *insn = f->p->insns + r->first + r->cnt;
@@ -232,7 +232,7 @@ static bool runs_over(const struct func *f, const struct code_range *r)
 	return false;
 }
 
-/* What would be an end if control came there, or hides what would be one. */
+/* True if @insn would be an end, or hide one, if it were reached. */
 static bool is_way_out(const struct func *f, const struct insn *insn)
 {
 	switch (insn->flow) {
@@ -244,7 +244,7 @@ static bool is_way_out(const struct func *f, const struct insn *insn)
 	return !insn->has_target || insn->target == f->entry || insn_leaves(f, insn);
 }
 
-/* Nothing leads to @insn: it is data, or the function is one that can't be followed. */
+/* Checks an unreached @insn: it is either data, or code reached by an unresolved jump. */
 static void check_unreached(struct func *f, const struct insn *insn, struct trouble *t)
 {
 	if (f->open && (insn->astray || is_way_out(f, insn)))
@@ -252,7 +252,7 @@ static void check_unreached(struct func *f, const struct insn *insn, struct trou
 			(unsigned long long)insn->addr);
 }
 
-/* Control comes to bytes that the function itself takes for data, or for neither. */
+/* Checks for reached bytes that the function reads as data, or whose address it takes. */
 static void check_data(struct func *f, const struct insn *insn, struct trouble *t)
 {
 	const struct insn *at;
@@ -312,7 +312,10 @@ static const char unproven[] = "no return probe: not proven safe";
 static const char own_address[] =
 	"it reads its own return address, which a return probe replaces";
 
-/* By its own pops, or with the frame pointer of its caller, when it has made none. */
+/*
+ * True if it pops its caller's stack: by its own pops, or with the caller's frame pointer if it has
+ * not set one up.
+ */
 static bool pops_caller(const struct func *f)
 {
 	bool makes_fp = false, goes_to_fp = false;
@@ -328,7 +331,7 @@ static bool pops_caller(const struct func *f)
 	return goes_to_fp && !makes_fp;
 }
 
-/* The instruction accesses a byte of the word at which the return address lies. */
+/* True if the instruction accesses the return address. */
 static bool takes_return(const struct insn *insn, const struct flow_state *s)
 {
 	int64_t at = insn->stack_at;
@@ -417,9 +420,10 @@ static void decide_ret(struct func *f, struct plan *plan)
 }
 
 /*
- * What settles the exit before the ends are looked for. Returns the reason, or NULL. A word
- * taken off the stack that the caller put there: no return address lies where calls are told
- * apart, and a return probe would overwrite what is no such address.
+ * Decides how returns are traced without a search for ends. Returns the reason, or NULL.
+ *
+ * If the function pops a word of its caller's stack, the return address is not where calls are
+ * matched, and a return probe would overwrite another word.
  */
 static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 {
@@ -435,7 +439,7 @@ static const char *settled(const struct func *f, enum plan_exit *ret_exit)
 		return why;
 	if (!f->at_start)
 		return "not the start of a function";
-	/* where a call is known by its place on the stack, and returns to where it was */
+	/* calls are matched by stack address, and Go copies the stack */
 	if (f->go_behind)
 		return "Go moves a stack that grows: returns cannot be matched with calls";
 	if (pops_caller(f))
@@ -470,32 +474,37 @@ void func_exit(struct func *f, struct plan *plan)
 }
 
 /*
- * Ends that cost less than a probed ret, which the kernel single-steps on x86-64.
+ * Cheaper ends than a probed ret, which the kernel single-steps on x86-64.
  *
- * What stands between a ret and the last branch before it only puts registers back: whoever comes
- * there returns. So from each ret back, on all ways that lead to it, to the last instruction that
- * the kernel emulates: a jump, one side of a conditional one, a nop, a push. A call of the
- * function passes exactly one of these as its last, and then none again. Going back, it is known
- * where the return address lies and which register becomes the result; a ret that is reached
- * otherwise, or whose result can't be told, keeps its probe, and with it all of the function.
+ * Instructions between the last branch and a ret only restore registers, so every call that reaches
+ * them returns. Walk back from each ret, on all paths, to the last instruction that the kernel
+ * emulates: a jump, one side of a conditional jump, a nop, a push. Each call executes exactly one
+ * of these ends, once, and none after it.
+ *
+ * The walk tracks the location of the return address and the register that becomes the result. If a
+ * ret is reached on another path, or its result is not known, all rets of the function stay probed.
  */
 
 #define RSP 4
 #define RBP 5
 
-/* Instructions behind an end, and conditional ones that a call may pass in vain: a step is dearer
- * than so many of these. */
+/*
+ * Limits of instructions after an end, and of conditional ends that a call can pass without
+ * returning: beyond these, one single step is cheaper.
+ */
 #define MAX_TAIL  48
 #define MAX_TESTS 16
 
-/* What is looked at to find out whether a jump is in a loop, in all of a function. */
+/* Limit of instructions visited by all loop searches of one function. */
 #define MAX_WORK (1u << 20)
 
 struct edge {
 	uint32_t to, from; /* instructions, by number */
 };
 
-/* On the way back: where a call finds itself that goes on with this instruction. */
+/*
+ * State of the backward walk: the location of the return address and the result at instruction idx.
+ */
 struct tail {
 	uint32_t idx, len;
 	struct plan_place place;
@@ -510,7 +519,7 @@ struct early {
 	size_t edge_cnt;
 	struct plan_end *ends;
 	size_t end_cnt, test_cnt;
-	uint8_t *seen; /* of a search: instructions that were reached */
+	uint8_t *seen; /* of one search: reached instructions */
 	uint32_t *todo;
 	uint32_t work;
 };
@@ -523,7 +532,7 @@ static void early_done(struct early *e)
 	free(e->todo);
 }
 
-/* --- how instructions follow each other --------------------------------------------------- */
+/* --- control flow -------------------------------------------------------------------------- */
 
 static int compare_edges(const void *a, const void *b)
 {
@@ -543,7 +552,7 @@ static bool goes_on(const struct insn *insn)
 	return insn->flow == INSN_PLAIN || insn->flow == INSN_JCC || insn->flow == INSN_CALL;
 }
 
-/* The instruction behind @idx, which may lie in another range, or -1. */
+/* Returns the instruction after @idx, also in another range, or -1. */
 static int64_t behind(const struct func *f, uint32_t idx)
 {
 	const struct insn *insn = &f->p->insns[idx];
@@ -552,7 +561,7 @@ static int64_t behind(const struct func *f, uint32_t idx)
 	return next ? next - f->p->insns : -1;
 }
 
-/* What leads to what, by jumps and from one range to another. 1: not all can be followed. */
+/* Collects edges by jumps and between ranges. Returns 1 if some cannot be followed. */
 static int find_edges(struct early *e)
 {
 	const struct func *f = e->f;
@@ -564,7 +573,7 @@ static int find_edges(struct early *e)
 		if (insn->has_target && insn->target != f->entry) {
 			const struct insn *to = func_insn(f, insn->target);
 
-			/* a subroutine of its own: its ret is not the function's */
+			/* an internal subroutine: its ret is not the function's */
 			if (to && insn->flow == INSN_CALL && is_seen(f, i))
 				return 1;
 			next = to ? to - f->p->insns : -1;
@@ -583,7 +592,7 @@ static int find_edges(struct early *e)
 	return 0;
 }
 
-/* The first edge to @idx or behind. */
+/* The first edge to @idx or a later instruction. */
 static size_t first_edge(const struct early *e, uint32_t idx)
 {
 	return FIRST_WHERE(e->edge_cnt, i, e->edges[i].to >= idx);
@@ -599,7 +608,7 @@ static void reach(struct early *e, int64_t idx, uint32_t *cnt)
 	e->todo[(*cnt)++] = idx;
 }
 
-/* What an indirect jump may lead to. */
+/* Adds all possible targets of an indirect jump. */
 static void reach_landings(struct early *e, uint32_t *cnt)
 {
 	for (uint32_t i = 0; i < e->f->insn_cnt; i++)
@@ -607,7 +616,7 @@ static void reach_landings(struct early *e, uint32_t *cnt)
 			reach(e, i, cnt);
 }
 
-/* Whether control may come to jump @from again, once it went on at @start. */
+/* True if control can reach jump @from again after it continued at @start. */
 static bool is_in_loop(struct early *e, uint32_t from, int64_t start)
 {
 	const struct func *f = e->f;
@@ -649,14 +658,14 @@ static bool same_value(const struct plan_value *a, const struct plan_value *b)
 		a->cut == b->cut;
 }
 
-/* A probe may stand there, without a step and without the entry's. */
+/* True if the kernel emulates a probe on @insn, and @insn is not the entry's probe site. */
 static bool may_end_at(const struct early *e, const struct insn *insn)
 {
 	const struct planner *p = e->f->p;
 	const uint8_t *bytes = func_bytes(e->f, insn);
 	char why[PLAN_WHY_LEN];
 
-	/* what kernels make a call of, whatever this one does */
+	/* some kernels turn a probed 5-byte nop into a call; avoid it on all */
 	if (insn->nop && insn->len == 5)
 		return false;
 	return insn->addr != e->plan->site &&
@@ -664,7 +673,7 @@ static bool may_end_at(const struct early *e, const struct insn *insn)
 		insn_probe_ok(p->img.arch, bytes, insn->len, &p->rules, why, sizeof(why));
 }
 
-/* The forward analysis, where it knows, agrees. */
+/* True if the forward analysis agrees or does not know. */
 static bool is_plausible(const struct flow_state *s, const struct plan_place *place)
 {
 	if (place->offset % 8 || place->offset < -(1 << 17) || place->offset >= 1 << 17)
@@ -684,7 +693,7 @@ static struct plan_end *find_end(const struct early *e, uint64_t addr)
 	return NULL;
 }
 
-/* Calls that pass instruction @idx and go on with @t end there. 1: they can't. */
+/* Makes @idx an end: calls continue with tail @t. Returns 1 if it cannot be one. */
 static int early_add_end(struct early *e, uint32_t idx, const struct tail *t,
 	enum plan_exit_kind kind, uint8_t cond)
 {
@@ -711,7 +720,9 @@ static int early_add_end(struct early *e, uint32_t idx, const struct tail *t,
 	return 0;
 }
 
-/* A conditional jump, one side of which, taken or not, is the tail. */
+/*
+ * Makes a conditional jump an end; the tail is on its side @taken. Returns 1 if it cannot be one.
+ */
 static int add_test(struct early *e, uint32_t idx, const struct tail *t, bool taken)
 {
 	const struct insn *insn = &e->f->p->insns[idx];
@@ -770,7 +781,7 @@ static bool place_back(const struct insn *insn, uint16_t writes, struct plan_pla
 	return place->offset == offset;
 }
 
-/* What @t is before @insn, which leads to it and nowhere else. False: not known. */
+/* Moves @t back over @insn, which only leads to it. Returns false if the state is not known. */
 static bool step_back(const struct func *f, const struct insn *insn, struct tail *t)
 {
 	struct insn_effect effect;
@@ -783,7 +794,7 @@ static bool step_back(const struct func *f, const struct insn *insn, struct tail
 	return true;
 }
 
-/* The way that comes by falling into @t: an end, or one more instruction of the tail. */
+/* Follows the fall-through path into @t: @idx becomes an end, or is added to the tail. */
 static int come_from(struct early *e, uint32_t idx, struct tail *t, bool *ret_more)
 {
 	const struct insn *insn = &e->f->p->insns[idx];
@@ -799,7 +810,7 @@ static int come_from(struct early *e, uint32_t idx, struct tail *t, bool *ret_mo
 	return *ret_more ? 0 : early_add_end(e, idx, t, PLAN_END_EARLY, 0);
 }
 
-/* All ways that lead to @t. @ret_more: one falls into it, which is @t now. */
+/* Follows all paths into @t. Sets *@ret_more if one falls through, and moves @t there. */
 static int ways_back(struct early *e, struct tail *t, bool *ret_more)
 {
 	const struct func *f = e->f;
@@ -819,7 +830,8 @@ static int ways_back(struct early *e, struct tail *t, bool *ret_more)
 		uint32_t from = e->edges[i].from;
 		const struct insn *jump = &f->p->insns[from];
 
-		if (!is_seen(f, from)) /* then what is that? */
+		if (!is_seen(f, from)) /* an unreached jump into reached code: the analysis is
+					  incomplete */
 			ret = 1;
 		else if (jump->flow == INSN_JMP)
 			ret = early_add_end(e, from, &here, PLAN_END_EARLY, 0);
@@ -831,7 +843,7 @@ static int ways_back(struct early *e, struct tail *t, bool *ret_more)
 	return ret;
 }
 
-/* Finds the ends in the place of the ret at @addr. 1: there are none. */
+/* Finds ends that replace the ret at @addr. Returns 1 if there are none. */
 static int replace_ret(struct early *e, uint64_t addr)
 {
 	struct tail t = { .value_known = true };
@@ -844,7 +856,7 @@ static int replace_ret(struct early *e, uint64_t addr)
 	return ret;
 }
 
-/* Rets are left out, and jumps that leave are taken over. */
+/* Replaces the ends of @plan; its tail calls are kept. */
 static void take_over(struct early *e, struct plan *plan)
 {
 	for (size_t i = 0; i < plan->end_cnt; i++) {

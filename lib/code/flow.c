@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A function's instructions, and what each of them finds on the stack.
+// Decodes a function and computes the stack state at each of its instructions.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "internal.h"
 
 /*
- * Code that leaves its stack: whether a program has any, and functions that are known by name
- * for it, for coming back in other ways than a call does, or for none of this.
+ * Code that switches stacks: whether a program has any, and functions with known names that switch
+ * stacks, that return in unusual ways, or that do neither.
  */
 
 static void cleanup_decoder(struct insn_decoder **dec)
@@ -25,7 +25,7 @@ static size_t zeros(const uint8_t *bytes, size_t len)
 	return cnt;
 }
 
-/* Decodes [@addr, @end) of @t; false when an instruction goes elsewhere, or is none. */
+/* Decodes [@addr, @end) of @t. Returns false if an instruction switches stacks or is invalid. */
 static bool part_stays(const struct plan_image *img, struct insn_decoder *dec,
 	const struct plan_text *t, uint64_t addr, uint64_t end)
 {
@@ -36,7 +36,10 @@ static bool part_stays(const struct plan_image *img, struct insn_decoder *dec,
 		size_t padding = zeros(bytes, end - addr);
 		struct insn insn;
 
-		/* between sections lie zeros; a single one, too, where nothing comes from above */
+		/*
+		 * padding between sections is zeros; a single zero counts only if control does not
+		 * reach it
+		 */
 		if (padding > 1 || (padding && !goes_on)) {
 			addr += padding;
 			continue;
@@ -65,7 +68,7 @@ bool plan_stays_on_stack(const struct plan_image *img, size_t max_bytes)
 		const struct plan_text *t = &img->texts[i];
 		uint64_t addr = t->addr, end = addr + t->size;
 
-		/* what is told of the starts of code keeps the decoder in step */
+		/* known starts of code keep the decoder aligned */
 		while (addr < end) {
 			uint64_t next = image_next_start(img, addr);
 
@@ -184,18 +187,17 @@ bool name_only_calculates(const char *name)
 }
 
 /*
- * Functions made by Go's compiler: at the entry they check the stack, and begin again when it
- * has grown.
+ * Functions compiled by Go check the stack at the entry, and restart after it has grown.
  *
  * The forms of the check are those of stacksplit() in Go's cmd/internal/obj/x86/obj6.go and
- * arm64/obj7.go, from 1.17 on: the stack pointer less the frame is compared with
- * g.stackguard0 or, in functions that run on the system's stack only, g.stackguard1: 16 and
- * 24 bytes into what %r14 or x28 points at.
+ * arm64/obj7.go, since 1.17. The stack pointer minus the frame size is compared with g.stackguard0
+ * or, in functions that run only on the system stack, with g.stackguard1. These are 16 and 24 bytes
+ * after the address in %r14 or x28.
  */
 
 /* --- the check -------------------------------------------------------------------------------- */
 
-/* A place in the bytes that are looked at; .at moves when what was asked for is there. */
+/* A position in the matched bytes; .at advances after each match. */
 struct cursor {
 	const uint8_t *bytes;
 	size_t len, at;
@@ -212,7 +214,7 @@ static bool take(struct cursor *c, const char *bytes, size_t cnt, size_t operand
 
 #define TAKE(c, bytes, operand) take(c, bytes, sizeof(bytes) - 1, operand)
 
-/* Condition @cc of a jump, and where it leads. */
+/* Matches a conditional jump with condition @cc, and returns its target. */
 static bool take_jcc(struct cursor *c, uint8_t cc, uint64_t *ret_to)
 {
 	const uint8_t *b = c->bytes + c->at;
@@ -232,7 +234,7 @@ static bool take_jcc(struct cursor *c, uint8_t cc, uint64_t *ret_to)
 	return true;
 }
 
-/* cmp 0x10(%r14) or 0x18(%r14) with a register that @rex tells: %rsp or %r12 */
+/* cmp 0x10(%r14) or 0x18(%r14) with a register selected by @rex: %rsp or %r12 */
 static bool take_guard(struct cursor *c, uint8_t rex)
 {
 	const uint8_t *b = c->bytes + c->at;
@@ -248,7 +250,7 @@ static bool x86_go_check(struct cursor *c, uint64_t *ret_grow)
 {
 	uint64_t wraps;
 
-	/* functions that others than Go's call load g: mov %fs:-8,%r14 */
+	/* functions called from non-Go code load g: mov %fs:-8,%r14 */
 	(void)TAKE(c, "\x64\x4c\x8b\x34\x25\xf8\xff\xff\xff", 0);
 	/* cmp 0x10(%r14),%rsp; jbe */
 	if (take_guard(c, 0x49))
@@ -292,7 +294,7 @@ static bool a64_go_check(struct cursor *c, uint64_t *ret_grow)
 	/* sub x17,sp,#N; cmp x17,x16; b.ls */
 	if (take_word(c, 0xff8003ff, 0xd10003f1))
 		return take_word(c, ~0u, 0xeb10023f) && take_b_cond(c, 9, ret_grow);
-	/* subs x17,sp,#N, or of x27 that was loaded with N; b.lo; cmp x17,x16; b.ls */
+	/* subs x17,sp,#N, or subs with N loaded into x27; b.lo; cmp x17,x16; b.ls */
 	while (take_word(c, 0x1f80001f, 0x1280001b) ||
 		take_word(c, 0xff8003ff, 0xb20003fb))
 		;
@@ -303,9 +305,8 @@ static bool a64_go_check(struct cursor *c, uint64_t *ret_grow)
 }
 
 /*
- * The length of the instructions by which a Go function checks its stack, when @bytes, of
- * which @len follow and which lie at @addr, begin with them; else 0. Where they jump to when
- * the stack is too small goes to @ret_grow.
+ * Returns the length of Go's stack check at @bytes, of which @len are readable, at address @addr; 0
+ * if there is none. *@ret_grow is the jump target if the stack is too small.
  */
 static size_t check_len(enum plan_arch arch, const uint8_t *bytes, size_t len,
 	uint64_t addr, uint64_t *ret_grow)
@@ -321,12 +322,15 @@ static size_t check_len(enum plan_arch arch, const uint8_t *bytes, size_t len,
 
 /* --- what follows it ---------------------------------------------------------------------------- */
 
-/* Registers spilled and reloaded around the call that grows the stack: 24 and some. */
+/*
+ * Limit of instructions that spill and reload registers around the call that grows the stack: about
+ * 24 occur.
+ */
 #define MAX_GROW_INSNS 80
 
 /*
- * The jump back to the entry that ends the code at @grow, which spills registers, calls what
- * makes the stack larger, and reloads them; or NULL when that isn't what it does.
+ * Returns the jump back to the entry at the end of the code at @grow: it spills registers, calls a
+ * function that grows the stack, and reloads them. Returns NULL if the code does something else.
  */
 static const struct insn *grow_jump(const struct func *f, uint64_t grow)
 {
@@ -348,7 +352,7 @@ static const struct insn *grow_jump(const struct func *f, uint64_t grow)
 	return NULL;
 }
 
-/* Control gets from the entry to @addr only through what lies between, which has no loop. */
+/* True if control reaches @addr from the entry only by falling through, without a loop. */
 static bool falls_to(const struct func *f, uint64_t addr)
 {
 	if (image_next_start(&f->p->img, f->entry) <= addr)
@@ -495,13 +499,13 @@ bool insn_leaves(const struct func *f, const struct insn *insn)
 struct walk {
 	struct func *f;
 	uint32_t queued
-		[2]; /* [0]: reached for sure; [1]: behind calls, taken when [0] is empty */
-	uint8_t floor; /* no edge is surer than this */
+		[2]; /* [0]: reached for sure; [1]: after calls, processed if [0] is empty */
+	uint8_t floor; /* minimum level of all edges */
 	const struct flow_state
-		*table; /* what the targets of jump tables find, or NULL */
+		*table; /* state at targets of jump tables, or NULL */
 };
 
-/* What the instruction leaves behind of what it found. */
+/* Applies the effect of the instruction to its input state. */
 static struct flow_state apply(const struct insn *insn, const struct flow_state *in)
 {
 	struct flow_state s = *in;
@@ -533,7 +537,7 @@ static struct flow_state apply(const struct insn *insn, const struct flow_state 
 	return s;
 }
 
-/* Takes @in into what instruction @to finds; true when that changed. */
+/* Merges @in into the state of instruction @to. Returns true if that changed. */
 static bool join(struct walk *w, uint32_t to, const struct flow_state *in, uint8_t level)
 {
 	struct flow_state *s = &w->f->p->states[to];
@@ -579,7 +583,7 @@ static void take_jump(struct walk *w, uint64_t target, const struct flow_state *
 	struct insn *to = func_insn(w->f, target);
 	uint32_t idx;
 
-	/* a jump to the entry begins another call, or another round of a loop */
+	/* a jump to the entry starts another call, or the next round of a loop */
 	if (!to || target == w->f->entry)
 		return;
 	idx = to - w->f->p->insns;
@@ -587,7 +591,7 @@ static void take_jump(struct walk *w, uint64_t target, const struct flow_state *
 		enqueue(w, idx, 0);
 }
 
-/* A call into the function itself, behind its entry: a subroutine written by hand. */
+/* A call into the function itself, after its entry: a hand-written subroutine. */
 static void take_call(struct walk *w, const struct insn *insn, const struct flow_state *s)
 {
 	struct flow_state in = *s;
@@ -601,8 +605,8 @@ static void take_call(struct walk *w, const struct insn *insn, const struct flow
 }
 
 /*
- * Behind a call. One that never returns may stand in front of a jump table's target, which
- * finds another depth then: where the two differ, nothing is known.
+ * Continues after a call. The code after a call that never returns may be a jump table's target,
+ * which has another depth: if the two differ, the depth is not known.
  */
 static void step_behind_call(struct walk *w, uint32_t idx, const struct flow_state *s)
 {
@@ -614,7 +618,7 @@ static void step_behind_call(struct walk *w, uint32_t idx, const struct flow_sta
 		enqueue(w, idx, 1);
 }
 
-/* A call of the very next code, which takes the return address for the address of data. */
+/* True for a call of adjacent code that pops the return address to get the address of data. */
 static bool takes_return(const struct walk *w, const struct insn *call)
 {
 	const struct insn *to = call->has_target ? func_insn(w->f, call->target) : NULL;
@@ -649,7 +653,7 @@ static void walk_from(struct walk *w, uint32_t idx)
 		if (idx + 1 >= w->f->insn_cnt ||
 			p->insns[idx + 1].addr != insn->addr + insn->len) {
 			take_jump(w, insn->addr + insn->len,
-				&s); /* of another range, perhaps */
+				&s); /* possibly in another range */
 			return;
 		}
 		idx++;
@@ -675,7 +679,7 @@ static void drain(struct walk *w)
 	}
 }
 
-/* Jumps through tables are made at one depth, which their targets find: that, if known. */
+/* Returns the state at targets of jump tables: the depth of their jumps, if they agree. */
 static struct flow_state table_state(const struct func *f)
 {
 	struct flow_state found = { 0 };
@@ -710,7 +714,7 @@ static void follow_entry(struct func *f, const struct flow_state *table)
 	drain(&w);
 }
 
-/* What the entry alone does not reach: the targets of jump tables, and the unwinder's. */
+/* Follows code that is not reached from the entry: targets of jump tables and of the unwinder. */
 static void follow_landings(struct func *f, const struct flow_state *table)
 {
 	struct walk w = { .f = f, .table = table, .floor = FLOW_LAND };
@@ -744,7 +748,7 @@ void flow_run(struct func *f)
 	again = table_state(f);
 	if (!table.depth_known || (again.depth_known && again.depth == table.depth))
 		return;
-	/* behind one table another is used, at another depth */
+	/* code reached through one table uses another one at a different depth */
 	follow_entry(f, NULL);
 	follow_landings(f, &unknown);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which kernels of GPUs a file's functions stand for, by the code that registers them.
+// Finds the kernels of a file's host functions from the code that registers them.
 //
 // For each kernel there is a call of __cudaRegisterFunction(module, function, name, name, -1, ...).
-// The symbols of both may be gone, and the callee's be another file's. What stays is how such a
-// call looks: the address of code, twice that of a text, and -1.
+// The symbols of both functions may be stripped, and the callee may be in another file. So match
+// the arguments of such a call: an address of code, twice the address of a string, and -1.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define NONE UINT64_MAX
 #define NO_LIMIT 0xffffffffU /* of threads: -1 */
 
-/* Addresses and numbers that registers hold, as far as one way through the code tells. */
+/* Known addresses and numbers in registers on one path through the code. */
 struct held {
 	uint64_t reg[32];
 };
@@ -24,7 +24,7 @@ static void forget(struct held *h)
 	memset(h, 0xff, sizeof(*h));
 }
 
-/* --- what instructions leave ------------------------------------------------------------------- */
+/* --- effects of instructions ------------------------------------------------------------------ */
 
 static uint64_t x86_number(const struct x86 *x)
 {
@@ -43,7 +43,7 @@ static uint64_t x86_number(const struct x86 *x)
 		: NONE;
 }
 
-/* Arguments that lie on the stack: no register but its pointer changes. */
+/* Pushes of stack arguments: they change no register except the stack pointer. */
 static bool x86_pushes(const struct x86 *x)
 {
 	return x->map == X86_MAP_1 && (x->op == 0x6a || x->op == 0x68 || (x->op & 0xf8) == 0x50);
@@ -121,11 +121,16 @@ static void a64_held(const struct insn *insn, const uint8_t *bytes, struct held 
 	h->reg[w & 31] = got;
 }
 
-/* --- code, one instruction after the other ------------------------------------------------------- */
+/*
+ * --- walking through code ----------------------------------------------------------------------
+ */
 
 typedef int (*step_fn)(const struct insn *insn, const struct held *before, void *arg);
 
-/* Tells @step of all instructions in [@addr, @end), until it returns other than 0: that, or 0. */
+/*
+ * Calls @step for each instruction in [@addr, @end) until it returns non-zero. Returns that value,
+ * or 0.
+ */
 static int walk(const struct plan_image *img, uint64_t addr, uint64_t end, step_fn step, void *arg,
 	struct err *err)
 {
@@ -161,7 +166,10 @@ struct reading {
 	struct kernel_names *to;
 };
 
-/* What can be a name: letters, digits, '_' and what compilers put between them. NULL: it is none. */
+/*
+ * Returns the string at @addr if it can be a name: letters, digits, '_' and characters of
+ * compilers. Otherwise returns NULL.
+ */
 static const char *text_at(const struct plan_image *img, uint64_t addr)
 {
 	for (size_t i = 0; i < img->segment_cnt; i++) {
@@ -200,7 +208,10 @@ static int take_call(const struct insn *insn, const struct held *held, void *arg
 	return 0;
 }
 
-/* Where -1 is put into the register of the limit, from @at on; or the end. */
+/*
+ * Returns the offset, from @at, of an instruction that loads -1 into the register of the thread
+ * limit, or the size of @t.
+ */
 static size_t find_limit(const struct plan_image *img, const struct plan_text *t, size_t at)
 {
 	static const uint8_t mov[] = { 0x41, 0xb8, 0xff, 0xff, 0xff, 0xff }, or[] = { 0x41, 0x83,
@@ -241,7 +252,7 @@ static int compare_names(const void *a, const void *b)
 	return x->host < y->host ? -1 : x->host > y->host;
 }
 
-/* One of each; of those that contradict each other none. */
+/* Removes duplicates, and all names of a host function that has contradicting ones. */
 static void keep_one(struct kernel_names *k)
 {
 	size_t kept = 0;
@@ -286,7 +297,9 @@ const struct kernel_name *kernel_names_find(const struct kernel_names *k, uint64
 	return at < k->cnt && k->names[at].host == host ? &k->names[at] : NULL;
 }
 
-/* --- who launches -------------------------------------------------------------------------------- */
+/*
+ * --- launches -----------------------------------------------------------------------------------
+ */
 
 struct around {
 	const struct kernel_names *names;

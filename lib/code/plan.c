@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The planner: one function at a time, from its bounds to its probes.
+// Plans one function at a time, from its bounds to its probes.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void cleanup_decoder(struct insn_decoder **dec)
 	insn_close(*dec);
 }
 
-/* What a refused function has not. */
+/* Removes what a refused function does not have. */
 static void strip_refused(struct plan *plan)
 {
 	free(plan->ends);
@@ -46,7 +46,7 @@ static void fill_ranges(const struct func *f, struct plan *plan)
 		plan->ranges[0].end = plan->addr + plan->size;
 }
 
-/* An end at the very place of the entry probe. */
+/* Handles an end on the instruction of the entry probe. */
 static void check_forwarder(const struct func *f, struct plan *plan)
 {
 	for (size_t i = 0; i < plan->end_cnt; i++) {
@@ -177,7 +177,9 @@ int planner_new(const struct plan_image *img, const struct plan_rules *rules,
 	return 0;
 }
 
-/* --- Where jumps lead that leave functions, and what of it is worth following -------------------- */
+/*
+ * --- targets of tail calls, and which are worth tracking ----------------------------------------
+ */
 
 static size_t count_ends(const struct plan *plan, bool leaving)
 {
@@ -188,7 +190,7 @@ static size_t count_ends(const struct plan *plan, bool leaving)
 	return cnt;
 }
 
-/* The number of the function that begins at @addr, or func_cnt. */
+/* Returns the index of the function that starts at @addr, or func_cnt. */
 static size_t find_func(const struct follow *f, uint64_t addr)
 {
 	size_t at = FIRST_WHERE(f->func_cnt, i, f->funcs[i].plan->addr >= addr);
@@ -207,7 +209,7 @@ static size_t find_place(const struct follow *f, uint64_t addr)
 
 static bool leads_on(const struct follow *f, const struct plan *plan, int level);
 
-/* Whether the probes of a function tell when calls end that come to its entry. */
+/* True if the function's probes see the returns of calls that enter at its entry. */
 static bool sees_ends(const struct follow *f, const struct plan *plan, int level)
 {
 	if (plan->refused[0] || plan->exit == PLAN_EXIT_NONE)
@@ -261,11 +263,11 @@ bool follow_end(
 	return true;
 }
 
-/* --- what is worth it ------------------------------------------------------------------------ */
+/* --- selecting places ------------------------------------------------------------------------- */
 
 struct wanted {
 	uint64_t addr;
-	size_t jumps; /* that lead there */
+	size_t jumps; /* tail calls to .addr */
 };
 
 struct chooser {
@@ -285,7 +287,7 @@ static int compare_addrs(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Where most jumps lead stands first. */
+/* Sorts addresses with the most tail calls first. */
 static int compare_jumps(const void *a, const void *b)
 {
 	const struct wanted *x = a, *y = b;
@@ -308,7 +310,7 @@ static void want_targets(struct chooser *c, const struct plan *plan)
 	}
 }
 
-/* Each address once, with how many jumps lead there; the most wanted first. */
+/* Merges duplicates: one entry per address with its number of tail calls, highest first. */
 static void merge_wanted(struct chooser *c)
 {
 	size_t cnt = 0;
@@ -355,7 +357,7 @@ static int choose_place(struct chooser *c, uint64_t addr, struct err *err)
 	}
 	c->rets_left -= rets;
 	c->f->places = array_grow(c->f->places, c->f->place_cnt, sizeof(*c->f->places));
-	/* Who leaves it by an exception is noticed where it is entered again. */
+	/* A call left by an exception is detected when its entry is probed again. */
 	c->f->places[c->f->place_cnt++] = (struct follow_place) { addr, plan,
 		plan.site_emulated && !plan.site_is_end };
 	return 0;
@@ -426,7 +428,9 @@ void follow_done(struct follow *f)
 	f->place_cnt = 0;
 }
 
-/* --- what is said ------------------------------------------------------------------------------ */
+/*
+ * --- explanations ------------------------------------------------------------------------------
+ */
 
 size_t follow_lost(const struct follow *f, const struct plan *plan)
 {

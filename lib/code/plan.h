@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Planning: where a function's entry probe goes and how the end of a call is seen. Pure:
- * bytes, symbols and ranges in, a plan with its reasons out. Nothing is opened or read.
+ * Plans the probes of a function: where the entry probe goes, and how returns are traced. The
+ * planner has no side effects: it maps bytes, symbols and ranges to a plan with its reasons, and
+ * opens no files.
  */
 #ifndef FUNCSNOOP_CODE_PLAN_H
 #define FUNCSNOOP_CODE_PLAN_H
@@ -16,81 +17,81 @@
 enum plan_exit {
 	PLAN_EXIT_NONE,   /* only counted */
 	PLAN_EXIT_RETURN, /* session or uretprobe */
-	PLAN_EXIT_RET,    /* probes on every ret and on every jump that leaves */
-	PLAN_EXIT_EARLY,  /* the same, with instructions that the kernel emulates, and that
-			     lead to a ret and nothing else, in the place of all rets */
+	PLAN_EXIT_RET,    /* probes on every ret and every tail call */
+	PLAN_EXIT_EARLY,  /* the same, but instead of each ret probes an emulated instruction
+			     from which control can only reach a ret */
 };
 
 enum plan_exit_mode {
 	PLAN_MODE_AUTO,
 	PLAN_MODE_RETURN,
-	PLAN_MODE_EARLY, /* as AUTO, but return probes never */
+	PLAN_MODE_EARLY, /* as AUTO, but without return probes */
 	PLAN_MODE_RET,
 	PLAN_MODE_NONE,
 };
 
-/* What this kernel and the target allow; from experiments, not from versions. */
+/* Limits of this kernel and the target, measured by self-tests, not derived from versions. */
 struct plan_rules {
 	enum plan_exit_mode exit; /* --exit */
 	bool site_entry;          /* --site entry: never move the probe off the entry */
-	bool count_only;          /* --count: argument registers may be written before */
-	bool keep_args;           /* even so they are looked at: they may not, and the
-				     stack pointer is the entry's */
-	bool nop5_unsafe;         /* kernel turns a probed 5-byte nop into a call */
-	bool multinop_emulated;   /* kernel emulates multi-byte nops (6.16 and later) */
-	bool call_unsafe;         /* shadow stacks can be in use: don't land on a call */
+	bool count_only;          /* argument registers may be written before the site */
+	bool keep_args;           /* argument registers are read despite .count_only: they must
+				     not be written before the site, and the stack pointer must
+				     be the entry's */
+	bool nop5_unsafe;         /* the kernel turns a probed 5-byte nop into a call */
+	bool multinop_emulated;   /* the kernel emulates multi-byte nops (6.16 and later) */
+	bool call_unsafe;         /* shadow stacks can be in use: never put a site on a call */
 	bool return_unsafe;       /* return probes are unsafe on this kernel */
-	bool prove; /* return probes where they are proved safe, and nothing is cheaper */
-	bool kprobes; /* functions of the kernel by these, not by trampolines */
-	bool leave_jumps;         /* jumps that leave are not followed to where they lead */
+	bool prove; /* use return probes that are proven safe, unless other probes are cheaper */
+	bool kprobes; /* trace kernel functions with kprobes, not trampolines */
+	bool leave_jumps;         /* tail calls are not tracked */
 };
 
 struct plan_request {
-	const char *name; /* a name of the function, or NULL; for the list of names that
-			      are never followed (unwinder, setjmp, vfork, ...) */
+	const char *name; /* a name of the function, or NULL; matched against the names that are
+			     never tracked (unwinder, setjmp, vfork, ...) */
 	uint64_t addr;    /* its first instruction */
-	uint64_t size;    /* of its symbol; 0: unknown, taken from .eh_frame or the next
-			      symbol */
+	uint64_t size;    /* of its symbol; 0: unknown, use .eh_frame or the next symbol */
 	const char
 		*return_why; /* why return probes are safe for it ("preset cuda declares
-				   nothrow"), or NULL when nobody vouches */
+				nothrow"), or NULL if it is not declared nothrow */
 	const char
-		*no_return_why; /* why it must have no return probe, whoever vouches for one; or
-				   NULL. Not for --exit return. */
+		*no_return_why; /* why it must have no return probe even if declared nothrow; or
+				   NULL. Ignored with --exit return. */
 	const char
-		*alone_why; /* of an executable: why its functions meet no code that unwinds,
-				   switches stacks or is loaded later, so that unknown callees
-				   are allowed; or NULL */
-	bool stack_args; /* arguments are looked for above the stack pointer */
+		*alone_why; /* of an executable: why its functions never run with code that
+			       unwinds, switches stacks or is loaded later, so that unknown
+			       callees are allowed; or NULL */
+	bool stack_args; /* arguments are read from the stack */
 };
 
 enum plan_exit_kind {
 	PLAN_END_RET,     /* a ret instruction */
-	PLAN_END_JMP,     /* an unconditional jump that leaves the function */
-	PLAN_END_JCC,     /* a conditional jump that leaves when its condition holds */
-	PLAN_END_JMP_REG, /* jmp *%reg or br: leaves when the target is outside ranges[] */
-	PLAN_END_EARLY,   /* a nop, push or jump from which control goes to a ret alone */
-	PLAN_END_EARLY_JCC, /* a conditional jump that goes to a ret alone when .cond holds,
-			       be that its target or what is behind it */
+	PLAN_END_JMP,     /* an unconditional tail call */
+	PLAN_END_JCC,     /* a conditional tail call, made if its condition holds */
+	PLAN_END_JMP_REG, /* a tail call if the target is outside ranges[] */
+	PLAN_END_EARLY,   /* a nop, push or jump from which control can only reach a ret */
+	PLAN_END_EARLY_JCC, /* a conditional jump that can only reach a ret if .cond holds,
+			       either on its taken or on its fall-through side */
 };
 
 /*
- * Early ends, before the instruction has run: where the return address lies, and what the
- * result will be. They are written so that all zeros are a ret's.
+ * Early ends: state before the instruction runs, namely the address of the return address and the
+ * future result. All zeros describe a ret.
  */
 struct plan_place {
-	int32_t offset; /* to be added to the stack pointer, or to the frame pointer */
+	int32_t offset; /* added to the stack pointer, or to the frame pointer */
 	bool from_fp;
 };
 
 struct plan_value {
 	bool is_number;
 	int8_t number; /* PLAN_NUMBER_MIN to _MAX: the result itself, sign-extended */
-	uint8_t reg;   /* else the register that will become it, by number */
-	uint8_t cut;   /* how often its 64 bits are halved; zeros above what is left */
+	uint8_t reg;   /* otherwise the number of the register that becomes the result */
+	uint8_t cut;   /* how often its 64 bits are halved; the bits above are zero */
 };
 
-/* Calls go on elsewhere, if they take it. */
+/* True if @kind is a tail call, also a conditional one. */
 static inline bool plan_end_leaves(enum plan_exit_kind kind)
 {
 	return kind != PLAN_END_RET && kind < PLAN_END_EARLY;
@@ -99,13 +100,13 @@ static inline bool plan_end_leaves(enum plan_exit_kind kind)
 #define PLAN_NUMBER_MIN (-32)
 #define PLAN_NUMBER_MAX 31
 
-/* A place at which a call of the function ends. */
+/* An instruction at which a call of the function returns or makes a tail call. */
 struct plan_end {
 	uint64_t addr;
-	uint64_t target; /* where a jump leads, also through a stub of the linkage table or
-			    a word that the linker fills; 0: that is not known */
-	uint64_t word; /* not 0: it leads there only while this word has that address, as
-			  another file's function may stand in for it */
+	uint64_t target; /* target of a jump, resolved through a PLT stub or a word that the
+			    linker fills; 0: not known */
+	uint64_t word; /* if not 0: .target is valid only while this word holds it, because
+			  another file can interpose the function */
 	enum plan_exit_kind kind;
 	/*
 	 * PLAN_END_JCC: the condition. x86-64: the low 4 bits of the opcode (0 o .. 15 g),
@@ -117,9 +118,9 @@ struct plan_end {
 			  arm64 cbz/tbz: the register tested */
 	uint8_t bit; /* arm64 tbz/tbnz: bit; cbz/cbnz: 32 or 64 is the width in .width */
 	uint8_t width; /* arm64 cbz/cbnz: 32 or 64 */
-	bool stepped; /* the kernel does not emulate it */
-	bool restart; /* a jump to the function's own entry after its frame was taken down:
-			  an end and a new call (the entry probe sees that one) */
+	bool stepped; /* the kernel single-steps it */
+	bool restart; /* a jump to the function's own entry after its frame is removed: a return
+			 and a new call, which the entry probe counts */
 	struct plan_place place;
 	struct plan_value value;
 };
@@ -137,53 +138,51 @@ struct plan_end {
 
 struct plan {
 	char refused[PLAN_WHY_LEN]; /* why it can't be probed at all, or "" */
-	uint64_t addr, size;        /* as found; size without cold parts */
+	uint64_t addr, size;        /* as found; .size excludes cold parts */
 	uint64_t site;              /* where the entry probe goes */
 	char site_why[PLAN_WHY_LEN];
 	char insn[PLAN_INSN_LEN]; /* the instruction at the site, AT&T syntax */
-	bool site_emulated;       /* the kernel emulates it: no single step */
-	int32_t site_depth;       /* bytes by which the stack pointer lies below the entry's
-				     there; with a return probe none */
-	bool args_written;        /* in front of it, registers that carry arguments may be */
+	bool site_emulated;       /* the kernel emulates it, without a single step */
+	int32_t site_depth;       /* bytes pushed since the entry; 0 with a return probe */
+	bool args_written;        /* argument registers may be written before the site */
 	enum plan_exit exit;
 	char exit_why[PLAN_WHY_LEN];
-	struct plan_range *ranges; /* the function's own code: itself, then, when its
-				      ends were looked for, its cold parts */
+	struct plan_range *ranges; /* the function itself, then, if its ends were searched for,
+				      its cold parts */
 	size_t range_cnt;
 	struct plan_end *ends; /* exit == PLAN_EXIT_RET, _EARLY: sorted by addr, unique */
 	size_t end_cnt;
-	bool site_is_end; /* entry site and end are one instruction (forwarder): a PLAN_END_RET
-			     or PLAN_END_JMP, which is always taken, and is in ends[], too */
+	bool site_is_end; /* the entry site is also an end (forwarder): a PLAN_END_RET or
+			     PLAN_END_JMP, which is always taken and also in ends[] */
 };
 
 /* "return", "ret", "early" or "none". */
 const char *plan_exit_text(enum plan_exit exit);
 
 /*
- * Whether a probe on the instruction at @bytes, of which @len follow, is accepted by the
- * kernel and does the traced program no harm. Returns 0, -EILSEQ when no instruction is
- * there, -ENOTSUP when it must not be probed; all but 0 with the reason in @why
- * of @size bytes.
+ * Checks that the kernel accepts a probe on the instruction at @bytes, of which @len are readable,
+ * and that the probe does not harm the traced program. Returns 0, -EILSEQ if the bytes are not an
+ * instruction, or -ENOTSUP if it must not be probed. On failure, @why of @size bytes is the reason.
  */
 int plan_insn_probe_ok(enum plan_arch arch, const uint8_t *bytes, size_t len,
 	const struct plan_rules *rules, char *why, size_t size);
 
 /*
- * Whether no instruction of the file's code moves the stack pointer to another stack. False,
- * too, when it can't be told: something is no instruction, or there are more than @max_bytes.
+ * True if no instruction of the file's code switches to another stack. False also if that is not
+ * known: bytes that do not decode, or more than @max_bytes of code.
  */
 bool plan_stays_on_stack(const struct plan_image *img, size_t max_bytes);
 
-/* Functions that are called: words of the linkage table with their addresses, and addresses. */
+/* Called functions: addresses of their GOT words, and their own addresses. */
 struct plan_calls {
 	const uint64_t *words, *funcs;
 	size_t word_cnt, func_cnt;
 };
 
 /*
- * Whether a signal handler of the file may leave the call that it interrupts: a function that is
- * handed to one of @install, and calls one of @leave; *@ret_handler is its address, 0: none is
- * found. x86-64 only.
+ * Finds a signal handler of the file that may abandon the call that it interrupts: a function that
+ * is passed to one of @install and calls one of @leave. *@ret_handler is its address, or 0 if none
+ * is found. x86-64 only.
  */
 _must_check_ int plan_handler_leaves(const struct plan_image *img, const struct plan_calls *install,
 	const struct plan_calls *leave, uint64_t *ret_handler);
@@ -191,70 +190,71 @@ _must_check_ int plan_handler_leaves(const struct plan_image *img, const struct 
 struct planner;
 
 /*
- * A planner for one image. -ENOTSUP when the disassembler lacks the
- * architecture. Close it with planner_free().
+ * Creates a planner for one image. Returns 0, or -ENOTSUP if the disassembler lacks the
+ * architecture. The caller frees *ret_planner with planner_free().
  */
 int planner_new(const struct plan_image *img, const struct plan_rules *rules,
 	struct planner **ret_planner, struct err *err);
 void planner_free(struct planner *p);
 
 /*
- * Plans one function. A function that can't be probed is no error: the plan says why in
- * .refused, and has no ranges and no ends. At an address that begins neither a symbol nor
- * an FDE the plan is a probe on that very instruction, which is only counted. Fails only with
- * End with plan_done(). One thread at a time uses a planner.
+ * Plans one function. Returns 0 even if the function cannot be probed: then .refused is the reason,
+ * and the plan has no ranges and no ends. At an address that is not the start of a symbol or an
+ * FDE, the plan is a probe on that instruction, which is only counted.
+ *
+ * The caller frees *ret_plan with plan_done(). A planner is not thread-safe.
  */
 int planner_plan(struct planner *p, const struct plan_request *req, struct plan *ret_plan,
 	struct err *err);
 void plan_done(struct plan *plan);
 
 /*
- * Chooses PLAN_EXIT_RETURN for @plan, that of @req, if its returns are probed at ret and a return
- * probe is proven safe; see the rules. Otherwise says in .exit_why why it is not.
+ * Changes @plan, the plan of @req, to PLAN_EXIT_RETURN if its returns are probed at ret and a
+ * return probe is proven safe under the rules. Otherwise .exit_why is the reason.
  */
 int planner_prove(struct planner *p, const struct plan_request *req, struct plan *plan);
 
 /* --- jumps out of functions ----------------------------------------------------------------- */
 
 /*
- * Where the jumps lead by which calls leave functions of one file: to another of them, or to
- * code that is to be probed for their sake. Pure, as the planner.
+ * Targets of the tail calls of one file: another of its functions, or code that must be probed to
+ * track them. No side effects, as the planner.
  */
 
-#define FOLLOW_LEVELS   4  /* jumps from a function of the group to a place */
-#define FOLLOW_RETS_MAX 32 /* that a place may have */
-#define FOLLOW_RETS_MIN 32 /* that all places of a file may have, whatever share that is */
-#define FOLLOW_SHARE    10 /* or one for so many of the functions' own */
+#define FOLLOW_LEVELS   4  /* tail calls in a row from a function of the group to a place */
+#define FOLLOW_RETS_MAX 32 /* limit of probed ret in one place */
+#define FOLLOW_RETS_MIN 32 /* limit in all places of a file, regardless of FOLLOW_SHARE */
+#define FOLLOW_SHARE    10 /* a higher limit: one for this number of the functions' own ret */
 
-/* Code that calls are followed to, and that is no function of the group. */
+/* Code reached by tracked tail calls that is not a function of the group. */
 struct follow_place {
 	uint64_t addr;
 	struct plan plan; /* .exit is PLAN_EXIT_RET or _EARLY */
-	bool entry;       /* its entry is to be probed, too: plan.site */
+	bool entry;       /* its entry is also probed, at plan.site */
 };
 
 /* A function of the file that is probed. */
 struct follow_func {
 	const struct plan *plan;
 	uint32_t no;
-	bool led; /* some jump that is followed leads here */
+	bool led; /* target of a tracked tail call */
 };
 
 struct follow {
 	struct follow_func *funcs; /* by plan->addr */
 	size_t func_cnt;
-	struct follow_place *places; /* in no order */
+	struct follow_place *places; /* unsorted */
 	size_t place_cnt;
-	uint32_t first; /* the first place's number, behind all functions' */
+	uint32_t first; /* number of the first place, after those of all functions */
 };
 
-/* What is known of a function that begins at @addr, in @req, which has the address. */
+/* Fills @req for the function at the address that @req has. */
 typedef void (*follow_request_fn)(void *arg, struct plan_request *req);
 
 /*
- * Finds places for the jumps of f->funcs, functions of the file that @p plans for. Left alone
- * is a jump to what can't be followed itself, has more than FOLLOW_RETS_MAX ret, or would
- * make too many probes. End with follow_done(), which does not free .funcs.
+ * Finds places for the tail calls of f->funcs, functions of the file of @p. A tail call is not
+ * tracked if its target cannot be tracked itself, has more than FOLLOW_RETS_MAX ret, or needs too
+ * many probes. The caller frees the places with follow_done(), which does not free .funcs.
  */
 int follow_find(struct follow *f, struct planner *p, follow_request_fn request, void *arg,
 	struct err *err);
@@ -263,25 +263,25 @@ void follow_done(struct follow *f);
 /* Sets .led of all functions, and .first to @first. */
 void follow_number(struct follow *f, uint32_t first);
 
-/* Where a jump leads. */
+/* The target of a tail call. */
 struct follow_to {
 	uint32_t no;
 	bool entry; /* its entry is probed */
 };
 
-/* Whether the jump @end is followed. */
+/* True if the tail call @end is tracked. */
 bool follow_end(const struct follow *f, const struct plan_end *end, struct follow_to *ret_to);
 
-/* Whether some jump that is followed leads to the function of @plan. */
+/* True if a tracked tail call leads to the function of @plan. */
 bool follow_leads_to(const struct follow *f, const struct plan *plan);
 
-/* Whether @plan is of a function that is one jump, which is followed: its calls are timed. */
+/* True if the function of @plan is a single, tracked tail call: its calls are timed. */
 bool follow_forwards(const struct follow *f, const struct plan *plan);
 
-/* Says in plan->exit_why what becomes of calls that leave by its jumps. */
+/* Adds to plan->exit_why whether its tail calls are tracked. */
 void follow_explain(const struct follow *f, struct plan *plan);
 
-/* How many of its jumps are not followed. */
+/* Returns the number of its untracked tail calls. */
 size_t follow_lost(const struct follow *f, const struct plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the entry probe goes: on the entry, or a few harmless instructions behind it.
+// Finds the site of the entry probe: the entry, or a few harmless instructions later.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,16 +8,17 @@
 #include "internal.h"
 
 /*
- * Where control arrives in a function by other ways than its own direct jumps: the targets of
- * jump tables, the unwinder's landing pads, and the starts of its parts that lie elsewhere.
+ * Finds landings: where control enters a function other than by its own direct jumps. These are
+ * targets of jump tables, landing pads of the unwinder, and the starts of its cold parts.
  *
- * Only what is read in the file is believed. What may arrive elsewhere is remembered as open.
+ * Only targets that are read from the file are trusted. If there may be others, the function is
+ * marked as open.
  */
 
 #define MAX_ENTRIES 65536 /* of one table */
-#define BEHIND      64    /* bytes behind a function, its alignment */
+#define BEHIND      64    /* bytes of alignment after a function */
 
-/* Looks at instructions and tables, in one function: a hostile file ends by them. */
+/* Limit of visited instructions and table entries in one function, against hostile files. */
 #define MAX_WORK (8u << 20)
 
 static void set_open(struct func *f, uint64_t at, const char *why)
@@ -38,7 +39,10 @@ static bool work_left(struct func *f, uint64_t n)
 	return false;
 }
 
-/* The loaded bytes at @addr, and in @ret_len how much of them follows; NULL when none. */
+/*
+ * Returns the loaded bytes at @addr, or NULL if there are none. *@ret_len is the number of bytes
+ * that follow.
+ */
 static const uint8_t *image_loaded(
 	const struct plan_image *img, uint64_t addr, size_t *ret_len)
 {
@@ -69,13 +73,13 @@ static void go_astray(struct func *f, uint64_t target)
 		insn->astray = true;
 }
 
-/* Right behind the function lies what a compiler knows is not reached. */
+/* Compilers use an address right after the function for entries that are never reached. */
 static bool is_behind(const struct func *f, uint64_t target)
 {
 	return target >= f->ranges[0].end && target - f->ranges[0].end < BEHIND;
 }
 
-/* The code without a name that holds @target: a part of the function, or NULL. */
+/* Returns the nameless FDE that contains @target, a cold part of the function; or NULL. */
 static const struct plan_fde *part_at(const struct func *f, uint64_t target)
 {
 	const struct plan_fde *fde = image_fde(&f->p->img, target);
@@ -83,7 +87,7 @@ static const struct plan_fde *part_at(const struct func *f, uint64_t target)
 	return fde && !image_has_start(&f->p->img, fde->start, fde->end) ? fde : NULL;
 }
 
-/* @target is in none of the ranges. False when that is unheard of. */
+/* Handles @target outside all ranges. Returns false if it is implausible. */
 static bool land_far(struct func *f, uint64_t target)
 {
 	const struct plan_fde *fde = part_at(f, target);
@@ -103,7 +107,7 @@ static bool land_far(struct func *f, uint64_t target)
 
 /* --- landing pads ------------------------------------------------------------------- */
 
-/* Reads the head of the table that @r is at: where its landing pads are counted from. */
+/* Reads the header of the LSDA at @r, which has the base address of its landing pads. */
 static bool lsda_head(struct eh_reader *r, const struct plan_fde *fde, uint64_t *ret_base,
 	uint8_t *ret_encoding)
 {
@@ -112,7 +116,7 @@ static bool lsda_head(struct eh_reader *r, const struct plan_fde *fde, uint64_t 
 
 	*ret_base = encoding == PE_OMIT ? fde->start : eh_read_pointer(r, encoding);
 	if (eh_read_bytes(r, 1) != PE_OMIT)
-		eh_read_leb(r, false); /* where its types lie */
+		eh_read_leb(r, false); /* offset of the type table */
 	*ret_encoding = eh_read_bytes(r, 1);
 	len = eh_read_leb(r, false);
 	if (r->bad || len > (uint64_t)(r->end - r->p))
@@ -121,7 +125,7 @@ static bool lsda_head(struct eh_reader *r, const struct plan_fde *fde, uint64_t 
 	return true;
 }
 
-/* Each call site: where it begins, how long it is, its landing pad or 0, and an action. */
+/* Each call site has a start, a length, a landing pad or 0, and an action. */
 static bool lsda_pads(
 	struct func *f, const struct plan_fde *fde, struct eh_reader r, size_t *found)
 {
@@ -176,7 +180,7 @@ static size_t find_pads(struct func *f, const struct code_range *range)
 
 /* --- jump tables ---------------------------------------------------------------------- */
 
-/* The target of entry @i, or 0 when the file has none. */
+/* Returns the target of entry @i, or 0 if it is not in the file. */
 static uint64_t table_entry(const struct func *f, const struct insn_table *t, size_t i)
 {
 	size_t width = t->form == INSN_TABLE_ABS64 ? 8
@@ -199,7 +203,7 @@ static uint64_t table_entry(const struct func *f, const struct insn_table *t, si
 	return t->anchor + v * t->scale;
 }
 
-/* The first entries lead to parts of the function, one of them into the function. */
+/* True if the first entries lead to parts of the function, and one into the function itself. */
 static bool is_table(const struct func *f, const struct insn_table *t)
 {
 	for (size_t i = 0; i < 8; i++) {
@@ -214,8 +218,8 @@ static bool is_table(const struct func *f, const struct insn_table *t)
 }
 
 /*
- * A table's address by the register that holds it: the nearest lea to that register whose
- * address has something like this table. Compilers take it out of loops, so it may be far.
+ * Finds the table by its base register: the nearest lea to that register whose address holds a
+ * plausible table. Compilers hoist it out of loops, so it may be far away.
  */
 static bool find_base(struct func *f, const struct insn *jump, struct insn_table *t)
 {
@@ -242,7 +246,7 @@ static bool find_base(struct func *f, const struct insn *jump, struct insn_table
 	return false;
 }
 
-/* How many entries the code in front of @jump lets through; 0: nothing tells. */
+/* Returns the number of entries that the code before @jump allows; 0: not known. */
 static uint64_t index_bound(const struct func *f, const struct insn *jump)
 {
 	const struct code_range *r = func_range(f, jump->addr);
@@ -261,7 +265,10 @@ static uint64_t index_bound(const struct func *f, const struct insn *jump)
 	return 0;
 }
 
-/* How many entries lead somewhere, up to @max; with @far, to parts that lie elsewhere, too. */
+/*
+ * Returns the number of leading entries with a plausible target, at most @max. With @far, targets
+ * in cold parts count also.
+ */
 static uint64_t table_length(
 	struct func *f, const struct insn_table *t, uint64_t max, bool far)
 {
@@ -294,7 +301,7 @@ static size_t read_table(struct func *f, const struct insn *jump)
 	}
 	bound = index_bound(f, jump);
 	cnt = table_length(f, &t, bound, true);
-	/* the bound of something else, perhaps: then all that leads into the function counts */
+	/* possibly another bound: then use all leading entries that lead into the function */
 	if (!bound || cnt < bound || func_insn(f, table_entry(f, &t, cnt))) {
 		if (cnt < bound)
 			go_astray(f, table_entry(f, &t, cnt));
@@ -313,7 +320,10 @@ static size_t read_table(struct func *f, const struct insn *jump)
 	return found;
 }
 
-/* With the frame up it is no tail call; with it down a register may hold anything. */
+/*
+ * A jump with the frame in place is not a tail call. Without a frame, the register of a jump may
+ * hold any address.
+ */
 static bool may_stay(const struct insn *insn, const struct flow_state *s)
 {
 	switch (insn->flow) {
@@ -358,19 +368,21 @@ bool func_find_landings(struct func *f)
 	return found;
 }
 
-/* Longest run of instructions that a probe is moved over, and most that they take of the stack. */
+/*
+ * Limits of the instructions that a probe is moved past, and of the stack bytes that they allocate.
+ */
 #define MAX_STEPS 16
 #define MAX_DEPTH (1 << 17)
 
 struct site {
 	struct func *f;
 	struct plan *plan;
-	uint32_t first; /* the instruction that runs once a call: the entry, or behind
-			   Go's check of the stack */
-	uint64_t limit; /* the site must lie below */
+	uint32_t first; /* the first instruction that runs exactly once per call: the entry, or
+			   the one after Go's stack check */
+	uint64_t limit; /* the site must be lower */
 	const char *limit_why;
-	bool endbr_only; /* a jump that is not resolved may lead anywhere */
-	bool own_frame;  /* the stack pointer need not be the entry's */
+	bool endbr_only; /* an unresolved jump may lead anywhere */
+	bool own_frame;  /* the stack pointer may differ from the entry's */
 };
 
 static bool may_probe(
@@ -404,7 +416,7 @@ static bool is_unresolved(const struct func *f, const struct insn *insn)
 	return false;
 }
 
-/* How far behind the entry nothing but the entry leads. */
+/* Finds the limit of the code that is reached only through the entry. */
 static void find_limit(struct site *s)
 {
 	struct func *f = s->f;
@@ -428,7 +440,7 @@ static void find_limit(struct site *s)
 		"other code jumps to an instruction after the entry");
 }
 
-/* Would a probe here be both the entry's and that of an end which may not be taken? */
+/* True if a probe here would serve both the entry and a conditional end. */
 static bool is_conditional_end(const struct plan *plan, uint64_t addr)
 {
 	for (size_t i = 0; i < plan->end_cnt; i++)
@@ -455,9 +467,9 @@ static bool steps_over(const struct site *s, const struct insn *insn, bool write
 }
 
 /*
- * Walks from where a call begins. Returns the instruction to land on: a fast one, or else,
- * when that one can't be probed itself, the first that can. NULL: none, and @ret_why says what
- * ended the walk.
+ * Walks from the start of a call. Returns the instruction for the probe: a fast one, otherwise, if
+ * the first one cannot be probed, the next that can. Returns NULL if there is none; *@ret_why is
+ * what stopped the walk.
  */
 static const struct insn *find_landing(
 	const struct site *s, bool entry_ok, const char **ret_why)
