@@ -490,7 +490,7 @@ void func_exit(struct func *f, struct plan *plan)
 
 /*
  * Limits of instructions after an end, and of conditional ends that a call can pass without
- * returning: beyond these, one single step is cheaper.
+ * returning: a single step costs more than these.
  */
 #define MAX_TAIL  48
 #define MAX_TESTS 16

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Instructions by Capstone: lengths, texts, and what may be stepped over.
+// Decodes instructions with Capstone: lengths, texts, and instructions that a probe can be moved
+// past.
 #include <capstone/capstone.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,10 +10,7 @@
 #include "base/util.h"
 #include "internal.h"
 
-/*
- * What an instruction reads at an address that it names itself, and by which table a jump
- * finds its targets.
- */
+/* Finds the address that an instruction reads or takes, and the table of a jump. */
 
 #define RSP 4
 #define RBP 5
@@ -48,7 +46,7 @@ static size_t modrm_at(const struct x86 *x)
 		has = modrm_1[x->op >> 4] >> (x->op & 15) & 1;
 	else if (x->map == X86_MAP_0F)
 		has = !(no_modrm_0f[x->op >> 4] >> (x->op & 15) & 1);
-	else if (x->map == X86_MAP_VEC) /* behind 1, 2 or 3 bytes and the opcode */
+	else if (x->map == X86_MAP_VEC) /* after 1, 2 or 3 bytes and the opcode */
 		at += x->op == 0xc5 ? 2 : x->op == 0x62 ? 4 : 3;
 	return has && at < x->len ? at : 0;
 }
@@ -173,7 +171,7 @@ static uint16_t access_len_1(const struct x86 *x)
 	return x->prefix & X86_P_66 ? 2 : 4;
 }
 
-/* How many bytes it accesses in memory, at most. */
+/* Returns the maximum number of bytes accessed in memory. */
 static uint16_t access_len(const struct x86 *x)
 {
 	const uint8_t *b = x->bytes + x->op_at;
@@ -306,7 +304,7 @@ bool x86_loads_addr(const struct insn *insn, const uint8_t *bytes, uint8_t reg)
 		x86_split(bytes, insn->len, &x) && writes_reg(&x, 0x8d, reg);
 }
 
-/* cmp $imm or and $imm: the largest index that is left, for the jump behind a cmp. */
+/* cmp $imm or and $imm: the largest remaining index; a cmp needs the jump after it. */
 static bool x86_index_bound(const struct insn *insn, const uint8_t *bytes,
 	const struct insn *jcc, uint64_t *ret_cnt)
 {
@@ -337,7 +335,10 @@ static bool x86_index_bound(const struct insn *insn, const uint8_t *bytes,
 	return true;
 }
 
-/* lea -8(%r10),%rsp; ret: what undoes the alignment of a frame. Or with %r13, or another 8. */
+/*
+ * lea -8(%r10),%rsp; ret: undoes the alignment of a frame. Also with %r13, or another multiple of
+ * 8.
+ */
 static bool is_realign_end(const struct x86 *x, const uint8_t *bytes, size_t left)
 {
 	uint8_t base = x86_rm_no(x);
@@ -376,7 +377,7 @@ static bool x86_switches_stack(const struct insn *insn, const uint8_t *bytes, si
 		x.op != 0x5c); /* push and pop of 16 bits */
 }
 
-/* Opcodes of in, out, hlt, cli, sti and their like; 0 of one byte, 0f in front of the other. */
+/* Opcodes of in, out, hlt, cli, sti and similar: 0 for one byte, 0f before the other. */
 static bool is_privileged(const struct x86 *x)
 {
 	if (x->map == X86_MAP_0F)
@@ -425,7 +426,7 @@ struct insn_decoder {
 	cs_insn *text_insn;
 	struct remembered {
 		uint32_t key;
-		uint8_t tail; /* bytes behind the opcode, or NO_INSN */
+		uint8_t tail; /* bytes after the opcode, or NO_INSN */
 	} cache[CACHE_CNT];
 };
 
@@ -462,8 +463,8 @@ static size_t ask_capstone(struct insn_decoder *dec, const uint8_t *bytes, size_
 }
 
 /*
- * All that decides about the length behind the opcode: prefixes, opcode, ModRM, and of SIB
- * whether a displacement follows. Never 0.
+ * The inputs of the length after the opcode: prefixes, opcode, ModRM, and whether SIB requires a
+ * displacement. Never 0.
  */
 static uint32_t length_key(const struct x86 *x)
 {
@@ -478,8 +479,8 @@ static uint32_t length_key(const struct x86 *x)
 }
 
 /*
- * The length of the instruction at @bytes, 0 when there is none. Capstone also prints what
- * it decodes, which takes most of a plan's time, so its answers are remembered.
+ * Returns the length of the instruction at @bytes, or 0 if it is invalid. Answers are cached,
+ * because Capstone also prints each instruction, which takes most of the time of a plan.
  */
 static size_t x86_decode_length(struct insn_decoder *dec, const struct x86 *x)
 {

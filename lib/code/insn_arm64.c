@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// arm64 instructions: where they lead, what they do to the stack pointer, and what the
-// kernel makes of a probe on them (arch/arm64/kernel/probes/decode-insn.c).
+// Decodes arm64 instructions: targets, effects on the stack pointer, and how the kernel handles a
+// probe on them (arch/arm64/kernel/probes/decode-insn.c).
 #include <stdio.h>
 
 #include "internal.h"
@@ -8,7 +8,7 @@
 #define SP 31
 #define FP 29
 
-/* Words before a jump among which its table's address is looked for. */
+/* Number of words before a jump that are searched for its table's address. */
 #define A64_TABLE_LOOK 64
 
 static bool is(uint32_t w, uint32_t mask, uint32_t value)
@@ -199,7 +199,7 @@ static bool refuse(char *why, size_t size, const char *text)
 	return false;
 }
 
-/* The hints that the kernel steps: nop, bti, and what signs but does not check. */
+/* Hints that the kernel single-steps: nop, bti, and instructions that sign but do not check. */
 static bool is_stepped_hint(uint32_t w)
 {
 	switch (w >> 5 & 0x7f) {
@@ -264,7 +264,7 @@ bool a64_probe_ok(uint32_t w, char *why, size_t size)
 	return true;
 }
 
-/* add Xt, Xbase, Wdiff, sxt #2 right in front of br Xt: a table of differences. */
+/* add Xt, Xbase, Wdiff, sxt #2 directly before br Xt: a table of differences. */
 bool a64_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes)
 {
 	for (size_t i = 1; i <= prev && i <= 4; i++) {
@@ -329,8 +329,8 @@ static bool load_form(uint32_t w, struct insn_table *t)
 }
 
 /*
- * A difference is loaded from an array, and an address is added: br Xsum; add Xsum, Xanchor,
- * Xdiff; ldr Xdiff, [Xtable, Xindex].
+ * Loads a difference from an array and adds an address: br Xsum; add Xsum, Xanchor, Xdiff; ldr
+ * Xdiff, [Xtable, Xindex].
  */
 bool a64_table(const struct insn *insn, size_t prev, const uint8_t *bytes,
 	struct insn_table *t)
@@ -348,7 +348,7 @@ bool a64_table(const struct insn *insn, size_t prev, const uint8_t *bytes,
 	anchor = last_write(bytes, add + 1, max, field(w, 5));
 	if (!load || !anchor || !load_form(a64_word(bytes - 4 * load), t))
 		return false;
-	/* the extension of the sum tells the sign of what was loaded without one */
+	/* the extension of the sum defines the sign of a value loaded without one */
 	if (extended)
 		t->is_signed |= (w >> 13 & 7) >= 4 && 1 << (w >> 13 & 3) == t->width;
 	base = last_write(bytes, load + 1, max, field(a64_word(bytes - 4 * load), 5));
@@ -381,7 +381,7 @@ bool a64_switches_stack(const struct insn *insn, uint32_t word)
 		!(is(word, 0x7fe00000, 0x4b200000) && field(word, 5) == SP);
 }
 
-/* adrp x16; ldr x17, [x16, ...]; add x16, x16, ...; br x17 -- after a bti c, perhaps. */
+/* adrp x16; ldr x17, [x16, ...]; add x16, x16, ...; br x17; possibly after a bti c. */
 bool a64_is_plt(const uint8_t *bytes, size_t len)
 {
 	if (len >= 4 && a64_word(bytes) == 0xd503245f) {

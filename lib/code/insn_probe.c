@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// x86-64: which instructions the kernel probes, refuses, gets wrong, and emulates; and what
-// those write that may be stepped over, or stand in front of a ret.
+// x86-64: instructions that the kernel can probe, refuses to probe, executes incorrectly, and
+// emulates; and the registers written by instructions that a probe can be moved past, or that occur
+// before a ret.
 #include <stdio.h>
 #include <string.h>
 
@@ -162,10 +163,10 @@ static bool carries_argument(uint8_t reg)
 	return 0x3c6 >> reg & 1;
 }
 
-/* Above the stack pointer there is so much at least: of callers, or of a thread's first words. */
+/* Minimum bytes of stack above the stack pointer: frames of callers, or a thread's first words. */
 #define STACK_NEAR 512
 
-/* What one of the instructions that may be stepped over writes. */
+/* Destination of an instruction that a probe can be moved past. */
 enum dest { NOT_LISTED, DEST_NONE, DEST_RM, DEST_REG, DEST_LOW, DEST_ACC };
 
 static enum dest group_dest(const struct x86 *x)
@@ -275,7 +276,7 @@ static uint8_t real_reg(const struct x86 *x, uint8_t reg, bool rm)
 	return byte && !x->rex && reg >= 4 ? reg - 4 : reg;
 }
 
-/* sub $imm,%rsp */
+/* True for sub $imm,%rsp. */
 static bool takes_room(const struct x86 *x)
 {
 	return x->map == X86_MAP_1 && (x->op == 0x81 || x->op == 0x83) && !x->prefix &&
@@ -290,7 +291,7 @@ static bool reads_thread(const struct x86 *x)
 		x->bytes[x->op_at + 2] == 0x25;
 }
 
-/* Whether the operand in memory is surely there, and, when written to, its own. */
+/* True if the memory operand is certainly mapped and, if written to, is the function's own. */
 static bool is_own_memory(const struct x86 *x, bool written, int32_t frame)
 {
 	int32_t disp;
@@ -336,11 +337,11 @@ bool x86_step_over(const struct x86 *x, bool write_args, int32_t frame)
 	return write_args || !carries_argument(written);
 }
 
-/* --- in front of a ret ------------------------------------------------------------------ */
+/* --- before a ret ----------------------------------------------------------------------------- */
 
 /*
- * Of the two-byte opcodes on vector registers, those that move, compare and calculate, and
- * write no general register: one bit an opcode. movq and movd (7e) are told apart below.
+ * Two-byte opcodes on vector registers that move, compare or compute, and write no general
+ * register: one bit per opcode. is_vector() distinguishes movq from movd (7e).
  */
 static const uint16_t vector[16] = {
 	[0x1] = 0x00ff,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// x86-64 instructions: their parts, where they lead, and what they do to the stack pointer.
+// Decodes x86-64 instructions: their parts, targets and effects on the stack pointer.
 #include <string.h>
 
 #include "internal.h"
@@ -135,8 +135,8 @@ static size_t vector_length(const uint8_t *b, size_t len)
 }
 
 /*
- * Capstone 4.0.2 knows no AVX-512 beyond its first forms, no shadow stack instruction, no
- * GFNI and the like: whole classes whose length is plain. One-byte opcodes it knows all.
+ * Capstone 4.0.2 lacks AVX-512 beyond its first forms, shadow stack instructions, GFNI and others:
+ * complete classes with a regular length. It knows all one-byte opcodes.
  */
 size_t x86_length(const uint8_t *bytes, size_t len)
 {
@@ -423,8 +423,8 @@ bool x86_classify(const struct x86 *x, uint64_t addr, struct insn *insn)
 }
 
 /*
- * A compiler's jump table of 32-bit differences: movslq (table,index,4),%a; add %b,%a;
- * jmp *%a. Instructions may stand between them, as long as the sum is the last write.
+ * A compiler's jump table of 32-bit differences: movslq (table,index,4),%a; add %b,%a; jmp *%a.
+ * Other instructions may be between them if the sum is the last write.
  */
 bool x86_is_dispatch(const struct insn *insn, size_t prev, const uint8_t *bytes)
 {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which functions may have return probes, though nothing declares them nothrow.
+// Finds functions that can have return probes although they are not declared nothrow.
 //
-// A return probe replaces the return address of a call. That harms code which unwinds through the
-// call, which leaves the stack before the address is used, or which reads the address: its own, or
-// that of a caller, by a frame pointer. Whether a function or a callee does so is read from its
-// instructions: no indirect calls, no callees outside of the file but those of the C library that
-// only calculate, and no copy of the frame pointer or of an address at or above the return address.
+// A return probe replaces the return address of a call. That harms code that unwinds through the
+// call, that leaves the stack before the address is used, or that reads the address: its own, or a
+// caller's, through a frame pointer.
 //
-// In an executable that needs only the C library, and whose file has no means to unwind or to switch
-// stacks, unknown callees are allowed, unless a function of the file reads frames.
+// The instructions of a function and its callees prove that they do none of this. They have no
+// indirect calls, and no callees outside the file except C library functions that only compute.
+// They do not copy the frame pointer or an address at or above the return address.
 //
-// The kernel tracks 64 nested calls with return probes, so recursive functions have none.
-// Signal handlers are not in the code: fsn_session() and target/user.c deal with these.
+// In an executable that needs only the C library, and whose file cannot unwind or switch stacks,
+// unknown callees are allowed, unless a function of the file reads frames.
+//
+// The kernel tracks 64 nested calls with return probes, so recursive functions have none. Signal
+// handlers are not visible in the code: fsn_session() and target/user.c handle these.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 
 #include "internal.h"
 
-/* More functions in the call graph below one: it is not proven. */
+/* A function with more functions in its call graph is not proven safe. */
 #define MAX_CALLEES 4096
 
 enum doubt {
@@ -118,9 +120,9 @@ static void look_at_callee(const struct func *f, const struct insn *insn, struct
 }
 
 /*
- * Whether the instruction copies the frame pointer, or an address at or above the return address, or
- * reads the caller's frame pointer from the stack. Addresses are offsets from the return address,
- * depth and fp being those of the stack pointer and the frame pointer below it.
+ * True if the instruction copies the frame pointer, or an address at or above the return address,
+ * or reads the caller's frame pointer from the stack. Addresses are offsets from the return
+ * address; depth and fp are the distances of the stack pointer and the frame pointer below it.
  */
 static bool reads_frame(const struct insn *insn, const struct flow_state *s, bool fp_set)
 {
@@ -177,7 +179,7 @@ static void look_at_insn(
 	proof->unknown_tail = true;
 }
 
-/* The register that is the frame pointer gets another value than by "mov %rsp,%rbp". */
+/* True if the function writes the frame pointer other than by "mov %rsp,%rbp". */
 static bool sets_fp(const struct func *f)
 {
 	for (uint32_t i = 0; i < f->insn_cnt; i++)
@@ -308,8 +310,7 @@ static int look_at_file(struct planner *p)
 }
 
 /*
- * Whether the function or a function that it jumps to reads its return address, which is the
- * same.
+ * True if the function or a target of its tail calls reads its return address, which is the same.
  */
 static int reads_return(struct planner *p, uint32_t fde, bool *ret_reads)
 {
@@ -392,7 +393,7 @@ static int find_doubt(struct planner *p, const struct plan_request *req, char *w
 static const char proven[] =
 	"proven safe: neither it nor a callee unwinds, switches stacks or reads frames";
 
-/* As the plan for @req was, but for a return probe, at whose entry nothing is on the stack yet. */
+/* Plans @req again with a return probe: at its entry site, nothing is on the stack yet. */
 static int plan_for_return(
 	struct planner *p, const struct plan_request *req, const char *why, struct plan *plan)
 {
@@ -438,17 +439,17 @@ int planner_prove(struct planner *p, const struct plan_request *req, struct plan
 }
 
 /*
- * Signal handlers that leave the call which they interrupt: by an exception, or for another stack.
+ * Signal handlers that abandon the interrupted call, by an exception or a switch to another stack.
  *
- * A handler is taken to be a function whose address is loaded where a function is called that
- * installs handlers, or in a direct caller of that place, which passes it on. It leaves if it or a
- * callee in the same file calls one of the functions that leave. A call through a pointer is taken
- * for one of a function of the file, which may leave. Handlers that are read from memory or handed
- * to another file, and callees in other files, are not seen.
+ * A function is taken for a handler if its address is loaded where a function that installs
+ * handlers is called, or in a direct caller of that place, which passes it on. It abandons calls if
+ * it or a callee in the same file calls one of the given functions. A call through a pointer may
+ * reach any function of the file, so it counts also. Handlers that are read from memory or passed
+ * to another file, and callees in other files, are not found.
  */
 
 #define MAX_ADDRS   256  /* stubs, and functions that call */
-#define MAX_CLOSURE 1024 /* functions that a handler calls, and they */
+#define MAX_CLOSURE 1024 /* functions in the closure of a handler */
 
 struct addrs {
 	uint64_t addr[MAX_ADDRS];
@@ -502,7 +503,7 @@ static void add_caller(const struct plan_image *img, struct calls *c, uint64_t a
 		add(&c->callers, fde->start);
 }
 
-/* call *WORD(%rip), and the stubs of the linkage table: jmp *WORD(%rip), possibly after endbr64. */
+/* Finds call *WORD(%rip) and PLT stubs: jmp *WORD(%rip), possibly after endbr64. */
 static void find_stubs(const struct plan_image *img, const struct plan_text *t, struct calls *c)
 {
 	const uint8_t *b = t->bytes;
@@ -526,7 +527,7 @@ static void find_stubs(const struct plan_image *img, const struct plan_text *t, 
 	}
 }
 
-/* Direct calls of, and jumps to, what @targets has. */
+/* Finds direct calls of @targets, and jumps to them. */
 static void find_callers(const struct plan_image *img, const struct plan_text *t,
 	const struct addrs *targets, struct calls *c)
 {
@@ -582,7 +583,7 @@ struct looked {
 	struct addrs handlers;
 	uint64_t closure[MAX_CLOSURE];
 	size_t closure_cnt;
-	bool by_pointer; /* something in the closure is called through a pointer */
+	bool by_pointer; /* the closure has a call through a pointer */
 };
 
 static void handlers_closure_add(struct looked *l, uint64_t addr)
@@ -595,8 +596,8 @@ static void handlers_closure_add(struct looked *l, uint64_t addr)
 }
 
 /*
- * A call, or a tail call that is no jump table's, through a pointer which is not a linkage word.
- * @prev instructions are before @insn in the same array.
+ * True for a call or tail call through a pointer that is not a GOT word, except through a jump
+ * table. @prev instructions precede @insn in the same array.
  */
 static bool is_by_pointer(
 	const struct plan_image *img, const struct insn *insn, size_t prev, const uint8_t *bytes)
@@ -612,7 +613,9 @@ static bool is_by_pointer(
 	return !insn->has_data || at == img->slot_cnt || img->slots[at].addr != insn->data;
 }
 
-/* Adds to the handlers what the function loads the addresses of; or to the closure what it calls. */
+/*
+ * Adds functions whose addresses the function loads to the handlers, or its callees to the closure.
+ */
 static void look_at(struct looked *l, uint64_t start, bool for_handlers)
 {
 	const struct plan_fde *fde = image_fde(l->img, start);
