@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What was seen of a declaration's tokens. */
+/* State of a scan over a declaration's tokens. */
 struct scan {
 	const char *text, *p;
 	const char *words[8]; /* identifiers before the first star */
@@ -14,7 +14,7 @@ struct scan {
 	const char *name; /* the identifier after the stars */
 	size_t name_len;
 	unsigned int stars;
-	bool is_const; /* of what the first star points to */
+	bool is_const; /* target of the first star is const */
 	bool array;
 	const char *why;
 };
@@ -439,7 +439,7 @@ int declaration_parse(const char *text, bool with_name, type_lookup_fn *lookup, 
 	}
 	is_char = s.word_cnt == 1 && word_is(s.words[0], s.lens[0], "char");
 	ret->value = (struct preset_value) { .kind = TYPE_POINTER, .size = 8 };
-	/* What a parameter without const points to is written by the call, or not yet text. */
+	/* Without const, the call writes the target, or it is not text yet. */
 	if (is_char && s.stars == 1 && !s.array && (s.is_const || !with_name))
 		ret->value.kind = TYPE_STRING;
 	return 0;

@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "internal.h"
 
-/* --- "allocates" and "frees" of a function: which memory its calls hand out and take back -------- */
+/*
+ * --- "allocates" and "frees" of a function: memory that its calls allocate and free -------------
+ */
 
 static const struct preset_arg *arg_at(const struct preset_func *func, uint8_t arg)
 {
@@ -303,13 +305,13 @@ static int read_signature(
 	if (!rc && (val = obj_member(obj, "no_error")))
 		rc = reader_no_error(r, val, &func->judge);
 	if (!rc && (val = obj_member(obj, "args"))) {
-		/* What the parent says of arguments is said of others. */
+		/* The parent's rules refer to other arguments. */
 		func->memory = (struct preset_memory) {};
 		rc = read_args(r, val, func);
 	}
 	if (rc || !func->has_args || (!val && !obj_member(obj, "ret")))
 		return rc;
-	/* Arguments of the parent's lie elsewhere, perhaps, with another return type. */
+	/* The parent's arguments may be elsewhere if the return type differs. */
 	args = arena_alloc(&r->set->arena, func->arg_cnt * sizeof(*args));
 	for (size_t i = 0; i < func->arg_cnt; i++)
 		args[i] = func->args[i];
@@ -339,7 +341,7 @@ static int read_arg_name(struct reader *r, struct json_object *val, const char *
 static const char name_chars[] = "abcdefghijklmnopqrstuvwxyz"
 				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 
-/* "ARG" or "ARG@OFFSET", and blanks behind it: 1 + the argument's number, or 0. */
+/* Parses "ARG" or "ARG@OFFSET" and trailing blanks. Returns 1 + the argument's number, or 0. */
 static uint8_t parse_factor(
 	const struct preset_func *func, const char **text, bool *ret_behind, uint16_t *ret_at)
 {
@@ -363,7 +365,7 @@ static uint8_t parse_factor(
 	return arg;
 }
 
-/* What stands behind "NAME = "; false: it can't be read. */
+/* Parses the text after "NAME = ". Returns false if it is invalid. */
 static bool parse_product(
 	const struct preset_func *func, const char *text, struct preset_product *p)
 {
@@ -416,7 +418,7 @@ static int symbol_cmp(const void *a, const void *b)
 		(*(const struct preset_func *const *)b)->symbol);
 }
 
-/* Begins @func with what the preset of the group's name knows of its symbol. */
+/* Initializes @func from the same symbol in the preset of the group's name. */
 static void inherit(struct reader *r, struct preset_func *func)
 {
 	const struct preset_func *key = func, **found;
@@ -427,7 +429,7 @@ static void inherit(struct reader *r, struct preset_func *func)
 			  : NULL;
 	if (!found)
 		return;
-	*func = **found; /* a target's, too: its kind stands in the symbol */
+	*func = **found; /* also for a target, whose kind is in the symbol */
 	func->name = name;
 	func->symbol = symbol;
 	if (r->nothrow_off)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of the preset reader share; nothing for others. */
+/* Shared by the parts of the preset reader only. */
 #ifndef FUNCSNOOP_PRESET_INTERNAL_H
 #define FUNCSNOOP_PRESET_INTERNAL_H
 
@@ -47,10 +47,10 @@ struct json_doc {
 };
 
 /*
- * Parses @text strictly (RFC 8259, UTF-8, 16 levels deep) into @doc, which keeps @label and
- * @text. What a configuration never has is refused here: a name used twice in one object,
- * null, fractions, zero bytes in strings. -EINVAL with the place. End with
- * json_doc_done().
+ * Parses @text strictly (RFC 8259, UTF-8, 16 levels deep) into @doc, which refers to @label and
+ * @text. Refuses JSON that configurations never use: a name used twice in one object, null,
+ * fractions, zero bytes in strings. Returns 0, or -EINVAL with the location. The caller frees @doc
+ * with json_doc_done().
  */
 int json_doc_parse(struct json_doc *doc, const char *label, const char *text, size_t len,
 	struct err *err);
@@ -172,7 +172,7 @@ int reader_no_error(
  */
 int reader_parent(struct reader *r, const char *name);
 
-/* One function of a group, from a string or an object, on top of what r->parent knows. */
+/* Reads one function of a group, a string or an object, into @func, based on r->parent. */
 int reader_func(struct reader *r, const char *name, struct json_object *val,
 	struct preset_func *func);
 

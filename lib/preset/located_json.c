@@ -12,12 +12,14 @@
 #include "base/text.h"
 
 /*
- * json-c parses, but keeps no places, and silently lets the last of two members of one
- * name win. So the text is walked once more beside the tree: members stand in the tree in
- * the order of their first appearance, so the n-th name of the text that is not the n-th of
- * the tree is a name used twice. Each value's place goes into its user data: the offsets
- * of its name (of itself in an array) and of itself, 32 bits each. A text that json-c
- * accepted can't lead the walk astray; if it ever did, the walk ends with an error.
+ * json-c parses, but records no locations, and if an object has two members of one name, the last
+ * one silently wins. So walk the text again, in parallel with the tree. Members of the tree are in
+ * the order of their first appearance, so the n-th name of the text differs from the n-th of the
+ * tree if a name is used twice.
+ *
+ * The location of each value goes into its user data: the offsets of its name (of itself in an
+ * array) and of itself, 32 bits each. The walk cannot fail on a text that json-c accepted; if it
+ * ever did, it would stop with an error.
  */
 
 #define JSON_DEPTH 16
@@ -92,7 +94,7 @@ static const char *string_end(const char *p, const char *end)
 	return p < end ? p + 1 : end;
 }
 
-/* Past the value at @p, whatever it is. */
+/* Returns the end of the value at @p, of any type. */
 static const char *value_end(const char *p, const char *end)
 {
 	unsigned int depth = 0;
@@ -283,8 +285,8 @@ static const char *find_large(const struct json_doc *doc, size_t stop)
 }
 
 /*
- * The tree of the text, or the tokener's own words and place. Of a number that is too large
- * json-c before 0.18 makes the nearest that it has, which the walk finds.
+ * Returns the tree, or the error and location of the tokener. json-c before 0.18 clamps a number
+ * that is too large; the walk detects that.
  */
 static int parse_tree(struct json_doc *doc, struct err *err)
 {

@@ -68,7 +68,10 @@ static int read_all(
 	return code ? err_sys(err, code, "cannot read '%s'", path) : 0;
 }
 
-/* The folder of presets @index: the user's, then the administrator's; NULL: none. */
+/*
+ * Returns the directory of presets @index: the user's, then the administrator's; NULL if there is
+ * none.
+ */
 static char *preset_dir(size_t index)
 {
 	const char *base, *home;
@@ -101,7 +104,9 @@ static int file_find(
 
 	if (fd < 0 && (code == -ENOENT || code == -ENOTDIR))
 		return -ENOENT;
-	/* HOME may be another user's (sudo -u, setpriv): a folder closed to us has nothing. */
+	/*
+	 * HOME may be another user's (sudo -u, setpriv): treat an inaccessible directory as empty.
+	 */
 	if (fd < 0 && code == -EACCES && stat(path, &st) && errno == EACCES)
 		return -ENOENT;
 	if (fd < 0)
@@ -157,7 +162,7 @@ static void list_dir(struct list *l, const char *path)
 	_cleanup_closedir_ DIR *dir = opendir(path);
 	struct dirent *de;
 
-	/* A folder that can't be read has no presets that preset_find() could open. */
+	/* A directory that cannot be read has no presets that preset_find() could open. */
 	while (dir && (de = readdir(dir))) {
 		_cleanup_free_ char *origin = NULL;
 		char name[GROUP_NAME_MAX + 1];
@@ -227,7 +232,7 @@ int preset_find(const char *name, struct preset_set **ret_set, struct err *err)
 {
 	int rc = -ENOENT;
 
-	/* A name that no group can have is no preset's either, and never a path. */
+	/* A name that is invalid for groups is invalid for presets, and never a path. */
 	if (group_name_check(name, NULL))
 		return not_found(name, err);
 	for (size_t i = 0; rc == -ENOENT && i < PRESET_DIRS; i++) {

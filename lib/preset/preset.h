@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is known of functions before any library is opened: presets, and the groups of a
- * configuration file, which have one form (funcsnoop-config(5)). Everything handed out is
- * const, belongs to its set, and is valid until preset_set_free().
+ * Declarations of functions before any library is opened: presets, and the groups of a
+ * configuration file, which have the same format (funcsnoop-config(5)). All returned objects are
+ * const, are owned by their set, and are valid until preset_set_free().
  */
 #ifndef FUNCSNOOP_PRESET_PRESET_H
 #define FUNCSNOOP_PRESET_PRESET_H
@@ -50,7 +50,7 @@ struct preset_type {
 /* How a structure by value is passed, where its kind and size alone don't say it. */
 enum preset_passing {
 	PASS_USUAL,
-	PASS_FLOATS, /* in .floats floating point registers, beside .words others */
+	PASS_FLOATS, /* in .floats floating point registers, in addition to .words others */
 	PASS_STACK,  /* in memory, small as it is */
 	PASS_NOT,    /* empty: not at all */
 };
@@ -89,26 +89,25 @@ struct preset_part {
 	bool is_pointed;
 };
 
-/* Which memory a function's calls hand out, and which they take back; both: it is moved. */
+/* Memory that a function's calls allocate or free; both: reallocate. */
 struct preset_memory {
 	bool allocates;
-	bool frees_all;             /* and more than is told, of a device or context */
+	bool frees_all;             /* frees all memory of a device or context */
 	uint8_t frees;              /* 1 + the argument that is the pointer; 0: they take none */
-	uint8_t size_cnt;           /* 0: how much it is can't be told */
+	uint8_t size_cnt;           /* 0: size not known */
 	struct preset_part pointer; /* where it is stored; none: it is the result */
 	struct preset_part size[PRESET_FACTORS]; /* of a structure all members are factors */
 };
 
 /*
- * A function, as far as it is known before it is called. This is the one record of types, be
- * they of a preset, a configuration, DWARF, BTF or the kernel's tracepoints: what makes one
- * declares .args and .ret in the order of the source, says in .types_why where they are from,
- * and has args_place() say where each argument lies.
+ * The declaration of a function. This is the only record of types from presets, configurations,
+ * DWARF, BTF and the kernel's tracepoints. Code that creates one declares .args and .ret in source
+ * order, sets .types_why to their origin, and calls args_place() to locate the arguments.
  */
 struct preset_func {
 	const char *name;        /* for people */
 	const char *symbol;      /* as in the file's symbol table, */
-	bool is_target;          /* or with its kind in front, in no library: "s:openat" */
+	bool is_target;          /* or with the prefix of its kind, in no library: "s:openat" */
 	const char *const *libs; /* its own libraries; lib_cnt 0: the group's */
 	size_t lib_cnt;
 	bool has_slow;
@@ -120,12 +119,12 @@ struct preset_func {
 	struct preset_judge judge;
 	const struct preset_arg *args;
 	size_t arg_cnt;
-	bool has_args; /* they were declared, be it as none */
+	bool has_args; /* they were declared, possibly as none */
 	bool is_variadic; /* more may follow them */
 	/*
-	 * 1 + the argument that says which kernel of a GPU is launched. Where .named is not 0,
-	 * nothing is: a kernel's handle is stored there, which is called so, or which that stands
-	 * for, if it is no text.
+	 * 1 + the argument that identifies the launched GPU kernel. If .named is not 0, the
+	 * function does not launch: it stores a kernel's handle where .kernel points, and argument
+	 * .named is the kernel's name or, if it is not text, another handle of the kernel.
 	 */
 	uint8_t kernel, named;
 	struct preset_memory memory;
@@ -134,16 +133,17 @@ struct preset_func {
 };
 
 /*
- * What a sum has of a function that has no argument of its name: a product of arguments, or of
- * 64-bit words behind one. Written "NAME = ARG * ARG", "NAME = ARG@OFFSET * ARG@OFFSET", behind
- * which may stand "unless ARG@OFFSET, ARG@OFFSET", words that must be 0 for it to be known.
+ * The value of a sum for a function without an argument of its name: a product of arguments, or of
+ * 64-bit words after one. Written "NAME = ARG * ARG" or "NAME = ARG@OFFSET * ARG@OFFSET",
+ * optionally followed by "unless ARG@OFFSET, ARG@OFFSET": the value is known only if these words
+ * are 0.
  */
 #define PRESET_PRODUCT 4
 #define PRESET_ABSENTS 2
 struct preset_product {
 	const char *name;
 	uint8_t arg[PRESET_PRODUCT]; /* 1 + its number; 0: there is no more */
-	bool behind;                 /* all are behind the first one's address, at: */
+	bool behind;                 /* all are after the first one's address, at: */
 	uint16_t at[PRESET_PRODUCT], absent[PRESET_ABSENTS];
 	uint8_t absent_cnt;
 };
@@ -160,8 +160,8 @@ struct preset_group {
 	size_t lib_cnt;          /* 0: the file names none */
 	const struct preset_func *funcs; /* sorted by name, unique, at least one */
 	size_t func_cnt;
-	const char *const *keys; /* by what calls are told apart, as --key takes it, */
-	const char *const *sums; /* and what is added up; of functions that have it */
+	const char *const *keys; /* keys, as --key takes them, */
+	const char *const *sums; /* and sums; for functions that have them */
 	size_t key_cnt, sum_cnt;
 };
 
@@ -171,11 +171,13 @@ struct preset_set {
 };
 
 /*
- * The preset @name: from $XDG_CONFIG_HOME/funcsnoop/presets (or ~/.config/...), then
- * /etc/funcsnoop/presets, then built in; the first NAME.json counts, and one that can't
- * be read is an error, not passed over. In secure mode (AT_SECURE) the user's own folder
- * is not looked at. The set has one group, named @name. -ENOENT: no such preset (the hint
- * names the nearest); -EINVAL: the file is wrong, "FILE:LINE:COLUMN: ..." says where.
+ * Finds preset @name in $XDG_CONFIG_HOME/funcsnoop/presets (or ~/.config/...), then in
+ * /etc/funcsnoop/presets, then among the built-in ones. The first NAME.json is used, and it is an
+ * error if it cannot be read. In secure mode (AT_SECURE) the user's own directory is not searched.
+ * The set has one group, named @name.
+ *
+ * Returns 0, -ENOENT if there is no such preset (the hint is the nearest name), or -EINVAL if the
+ * file is invalid: "FILE:LINE:COLUMN: ..." is the location.
  */
 int preset_find(const char *name, struct preset_set **ret_set, struct err *err);
 

@@ -290,7 +290,7 @@ static int read_base(struct reader *r, struct json_object *obj, struct preset_ty
 	return 0;
 }
 
-/* What a struct is made of, where all its members are alike. */
+/* Reads the type of a struct's members if all are the same. */
 static int read_members(
 	struct reader *r, struct json_object *val, struct preset_type *type)
 {
@@ -440,7 +440,7 @@ static ssize_t group_name_len(const char *key)
 	return -1;
 }
 
-/* A function with where it stands in the file. */
+/* A function with its location in the file. */
 struct placed {
 	const struct preset_func *func;
 	struct json_object *val;
