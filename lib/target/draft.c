@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The draft of a group: what it is asked for, found and planned.
+// Drafts a group: requests, found targets and their plans.
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -123,7 +123,10 @@ static int libs_find(struct objects *libs, struct libfind *finder, const char *c
 /* Enough to tell; a program that calls any of a library's functions has a few of these. */
 #define NAMES_MAX 4096
 
-/* The program of a process by its path in there; the size of what readlink(2) gave. */
+/*
+ * Reads the path of a process's program, in the process's mount namespace. Returns the result of
+ * readlink(2).
+ */
 static ssize_t program_path(pid_t pid, char *buf, size_t size)
 {
 	char link[64];
@@ -375,7 +378,7 @@ static int compare_targets(const void *a, const void *b)
 	return order ? order : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Whether to go on after an error that is to be told, and the first is kept. */
+/* True if drafting continues after this error, which is reported; the first one is kept. */
 static bool forgive(
 	struct draft *draft, const struct draft_opts *opts, int code, const struct err *err)
 {
@@ -394,7 +397,7 @@ static const struct target_kind *kind_of(const struct request *req)
 	return target_kind_of(req->literal ? "" : req->func);
 }
 
-/* What each kind finds stands together. */
+/* Finds the targets of all kinds, in the order of kinds. */
 static int draft_find(struct draft *draft, const struct objects *objects, struct err *err)
 {
 	const struct requests *r = &draft->requests;
@@ -702,7 +705,7 @@ int draft_is_mapped(const struct draft *draft, pid_t pid)
 	size_t cnt = 0;
 	_cleanup_free_ struct mappers_file *files = files_of(draft, &cnt);
 
-	/* What is no file is there for every process. */
+	/* Targets outside files apply to every process. */
 	return cnt < draft->objects.cnt ||
 		mappers_has(libfind_procs(draft->finder), pid, files, cnt);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a group is to consist of: functions found, planned, each with its reasons. Needs no
- * privilege; `attach --dry-run` shows it, and attach_draft() makes it real.
+ * The draft of a group: functions that were found and planned, each with its reasons. Needs no
+ * privileges; `attach --dry-run` prints it, and attach_draft() attaches it.
  */
 #ifndef FUNCSNOOP_TARGET_DRAFT_H
 #define FUNCSNOOP_TARGET_DRAFT_H
@@ -25,7 +25,7 @@ struct draft_slow {
 struct draft_opts {
 	const char *name;                   /* of the group */
 	const struct preset_group *preset;  /* of a preset or configuration, or NULL */
-	bool lenient;                       /* preset: what is missing is left out */
+	bool lenient;                       /* preset: skip missing functions */
 	const char *const *functions;       /* among the preset's; without one: FUNCTIONs */
 	size_t function_cnt;
 	const char *const *libs;            /* --lib */
@@ -33,25 +33,25 @@ struct draft_opts {
 	const pid_t *pids;                  /* where to look libraries up */
 	size_t pid_cnt;
 	const char *program;                /* that is to be run: libfind_opts, or NULL */
-	struct procs *procs; /* for what processes map, or NULL: read for this draft alone */
+	struct procs *procs; /* mappings of processes; NULL: read for this draft only */
 	bool regex;
 	const struct draft_slow *slow;
 	size_t slow_cnt;
-	bool explain;            /* what can't be done is told, not an error */
-	uint32_t duty;           /* GPUs are recorded for one of so many seconds; 0, 1: always */
-	bool launches;           /* of kernels of GPUs it is to be known by which call */
-	bool *ret_lacks;         /* whether it failed as a library is not there; or NULL */
+	bool explain;            /* report what cannot be done, instead of failing */
+	uint32_t duty;           /* record GPUs for one second in N; 0, 1: always */
+	bool launches;           /* record the call that launched each GPU kernel */
+	bool *ret_lacks;         /* whether it failed because a library is missing; or NULL */
 	struct plan_rules rules; /* --exit, --site, --count, and what the kernel allows */
 };
 
-/* What is asked for, and the objects that single requests have. */
+/* The requested targets, and the objects of single requests. */
 struct requests {
 	struct request *req;
 	struct objects **own;
 	size_t cnt, own_cnt;
 };
 
-/* Where the jumps of an object's functions lead. */
+/* Targets of the tail calls of an object's functions. */
 struct draft_jumps {
 	const struct object *object;
 	struct follow follow;
@@ -63,11 +63,11 @@ struct draft {
 	size_t target_cnt;
 	size_t probed_cnt, timed_cnt; /* timed ones come first */
 	struct objects objects; /* with at least one target that is probed */
-	struct objects looked;  /* where targets were looked for, or found */
+	struct objects looked;  /* that were searched for targets */
 	struct draft_jumps *jumps;
 	size_t jumps_cnt;
-	size_t place_cnt;       /* where jumps are followed to, beside the targets */
-	const char **missing;   /* names asked for, as preset or so, that no library has */
+	size_t place_cnt;       /* targets of tracked tail calls that are not in .targets */
+	const char **missing;   /* requested names that no library has */
 	size_t missing_cnt;
 	bool keeps_args;        /* arguments can be seen wherever the probe is */
 	uint32_t duty;          /* as of draft_opts, */
@@ -79,7 +79,7 @@ struct draft {
 	const pid_t *pids; /* as of draft_opts, */
 	size_t pid_cnt;
 	const char *program; /* this, too */
-	struct hazards *hazards; /* signal handlers, once they were looked for; or NULL */
+	struct hazards *hazards; /* signal handlers; NULL before the search */
 	struct requests requests;
 	struct targets found;   /* owns .targets */
 };
@@ -97,22 +97,22 @@ char *target_typed(const struct target *t);
 size_t draft_object_funcs(const struct draft *draft, const struct object *object);
 
 /*
- * Resolves and plans. What was asked for by name and can't be probed is an error (-ENOENT,
- * -EOPNOTSUPP), as is a group without any function that can; with @opts->explain that is
- * draft->failure, and what is missing or refused stands among the others. @opts and its presets
- * must outlive the draft. Free with draft_free().
+ * Resolves and plans. A function that is requested by name and cannot be probed is an error
+ * (-ENOENT, -EOPNOTSUPP), as is a group without any function to probe. With @opts->explain that
+ * error goes to draft->failure, and missing or refused functions are in the draft. @opts and its
+ * presets must outlive the draft. The caller frees *ret_draft with draft_free().
  */
 int draft_new(const struct draft_opts *opts, struct draft **ret_draft, struct err *err);
 void draft_free(struct draft *draft);
 
 /*
- * Plans once more, by @opts of draft_new(), with what .limit of each target says: what is only
- * counted or left out has no ends, and jumps are followed to functions of the group alone. Targets change their order.
- * -EOPNOTSUPP when all are left out.
+ * Plans again with the @opts of draft_new() and the .limit of each target. Functions that are only
+ * counted or left out have no ends, and tail calls are tracked only to functions of the group. The
+ * order of targets changes. Returns 0, or -EOPNOTSUPP if all are left out.
  */
 _must_check_ int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *err);
 
-/* Whether some of its targets lie in files. */
+/* True if some of its targets are in files. */
 bool draft_has_files(const struct draft *draft);
 
 /* How many of those to be probed are events, which have no end. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What GPUs did: batches that libfuncsnoop-gpu.so hands out, whose records are calls.
+// GPU activities: batches that libfuncsnoop-gpu.so passes to a probe; each record is a call.
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static const struct preset_func known = {
 	.ret = { .kind = TYPE_VOID },
 };
 
-/* Who launches kernels, of CUDA's driver: its runtime has them do it. */
+/* CUDA driver functions that launch kernels; the CUDA runtime calls them. */
 static const char *const launch_names[] = { "cuLaunchKernel", "cuLaunchKernel_ptsz",
 	"cuLaunchKernelEx", "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel",
 	"cuLaunchCooperativeKernel_ptsz", "cuGraphLaunch", "cuGraphLaunch_ptsz" };
@@ -117,7 +117,7 @@ static void find_ask(const struct usdt_sites *s, const char *name, struct usdt_s
 #define SITE_ASK   (1 + FSN_GPU_DUTY_CNT)
 #define SITE_CNT   (SITE_ASK + 1)
 
-/* Where its batches are seen, and behind that its duties, by their number, and SITE_ASK. */
+/* The event of a batch: its own site, then the sites of its duties by number, and SITE_ASK. */
 static const struct event *event_of(struct targets *targets, const struct object *object,
 	const struct usdt_sites *s, const struct usdt_site *site)
 {
@@ -293,7 +293,7 @@ bool target_gpu_is_launch(const struct target *t)
 	return t->kind == &target_gpu && !t->event;
 }
 
-/* Where the probe of what is asked of @t is, which is for nothing but to be there; or NULL. */
+/* Returns the site whose probe's presence enables recording for @t, or NULL. */
 static const struct event_site *duty_site(const struct draft *draft, const struct target *t)
 {
 	size_t n = 0;
@@ -303,7 +303,7 @@ static const struct event_site *duty_site(const struct draft *draft, const struc
 	return n < FSN_GPU_DUTY_CNT && t->event->sites[1 + n].offset ? &t->event->sites[1 + n] : NULL;
 }
 
-/* The same of who is asked for by which call kernels were launched. */
+/* The same for the recording of launching calls. */
 static const struct event_site *ask_site(const struct draft *draft, const struct target *t)
 {
 	return draft->launches && t->event && t->event->sites[SITE_ASK].offset
@@ -351,7 +351,7 @@ static int gpu_link(
 	const struct event_site *more[] = { duty_site(draft, t), ask_site(draft, t) };
 	int code;
 
-	/* Without a source: it is no batch. */
+	/* No source, because it is not a batch. */
 	if (!t->event) {
 		probes_add(p, t->object_index, ENGINE_GPU, t->site_offset,
 			fn | (uint64_t)FSN_SAME << FSN_COOKIE_KIND_SHIFT);

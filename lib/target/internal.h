@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From what a draft is asked to hold to requests for the kinds, and objects to look in. */
+/* Converts the options of a draft to requests for the kinds, and finds the objects to search. */
 #ifndef FUNCSNOOP_TARGET_INTERNAL_H
 #define FUNCSNOOP_TARGET_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include "target/draft.h"
 #include "target/kind.h"
 
-/* gpu:launches, which nobody but a draft asks for: functions that launch kernels. */
+/* gpu:launches, requested only by drafts: functions that launch kernels. */
 #define TARGET_GPU_LAUNCHES "launches"
 
 /* Whether @func asks for kernels that GPUs run. */
@@ -41,9 +41,9 @@ void event_declare(
 /* Probes of an event, and of that with which a span ends. */
 int event_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode);
-/* A thread is in a span or in the kernel, or it is gone: there is no stack that could say more. */
+/* Always false: a thread in a span or in the kernel has no stack that tells if the call is over. */
 bool event_call_is_over(struct proc_stack *stack, uint64_t where);
-/* Of what may lie in a file, and in the kernel. */
+/* For events that may be in a file, and for events in the kernel. */
 bool event_is_stale(const char *path, const struct object_id *id);
 bool never_stale(const char *path, const struct object_id *id);
 
@@ -55,11 +55,11 @@ const struct event *usdt_event(struct targets *targets, const struct object *obj
 int usdt_plan_event(struct target *t, const struct event *event,
 	const struct plan_rules *rules, struct err *err);
 
-/* What a system call's argument is. */
+/* Returns the type of a system call's argument. */
 struct trace_field;
 struct preset_value syscall_value(const struct trace_field *f);
 
-/* Of "A..B", two events, where B begins; NULL: it is none. */
+/* Returns the start of B in "A..B", a span of two events; NULL if @func is not a span. */
 const char *span_end(const char *func);
 
 /* --- kinds whose targets have names that can be listed -------------------------------------- */
@@ -103,13 +103,13 @@ int target_kind_find(const struct target_kind *kind, struct libfind *finder,
 	const struct objects *objects, const struct request *const *reqs, size_t req_cnt,
 	struct targets *targets, struct err *err);
 
-/* The kind that @func says in front, or NULL. */
+/* Returns the kind of the prefix of @func, or NULL. */
 const struct target_kind *target_kind_said(const char *func);
 
 /* Negative errno codes by name, the lowest first. */
 const struct preset_type *errno_type(struct targets *targets);
 
-/* What a preset or a configuration says, @said, prevails over what the kernel does. */
+/* Overrides the kernel's declaration by @said, that of a preset or a configuration. */
 void known_override(struct preset_func *func, const struct preset_func *said);
 
 /*

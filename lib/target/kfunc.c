@@ -14,7 +14,7 @@
 #include "target/kind.h"
 #include "target/types.h"
 
-#define GLOB_EXACT 64 /* of functions of globs, a program for each up to so many */
+#define GLOB_EXACT 64 /* functions matched by globs get one program each up to this number */
 
 static const struct object kernel = {
 	.kind = OBJECT_KERNEL,
@@ -25,7 +25,7 @@ static const struct object kernel = {
 
 /* --- what BTF declares ------------------------------------------------------------------------ */
 
-/* One look-up: what it finds, and with what. */
+/* The state of one look-up. */
 struct finding {
 	struct targets *targets;
 	size_t first; /* of .targets, those of this look-up */
@@ -34,7 +34,7 @@ struct finding {
 	struct btf_types *types;
 };
 
-/* Negative results are errors of what returns int, or a length with errors for lengths. */
+/* Negative results are errors if the function returns int, or ssize_t. */
 static bool returns_errors(const struct preset_func *declared)
 {
 	return declared->ret_text &&
@@ -55,7 +55,7 @@ static bool is_plain(const struct preset_func *declared)
 	return true;
 }
 
-/* As BTF declares it; what lies on the kernel's stack nobody reads. */
+/* Arguments as BTF declares them; those on the kernel's stack are not read. */
 static void args_declare(struct finding *f, struct preset_func *known)
 {
 	struct preset_arg *args = targets_keep(f->targets, (known->arg_cnt + 1) * sizeof(*args));
@@ -68,7 +68,7 @@ static void args_declare(struct finding *f, struct preset_func *known)
 	known->args = args;
 }
 
-/* What BTF says of a function, and above it what @said does, if not NULL. */
+/* Builds the declaration from BTF; @said, if not NULL, overrides it. */
 static const struct preset_func *know(struct finding *f, const struct kfunc *func,
 	const struct preset_func *said, bool *ret_plain)
 {
@@ -175,7 +175,7 @@ static const struct catalogue functions = {
 
 /* --- probes ----------------------------------------------------------------------------------- */
 
-/* What this kernel offers: which of enum kfunc_how. */
+/* The probe types of enum kfunc_how that this kernel has. */
 struct offer {
 	bool has[KFUNC_CNT];
 	char lacking[136];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Kinds of targets, and what each does in its own way. A kind is a file of this folder, a
- * program of its own in bpf/ where it needs one, and a row of target_kinds[].
+ * Kinds of targets and their operations. A kind has a file in this directory, a BPF program in bpf/
+ * if it needs one, and a row in target_kinds[].
  */
 #ifndef FUNCSNOOP_TARGET_KIND_H
 #define FUNCSNOOP_TARGET_KIND_H
@@ -20,14 +20,14 @@
 
 /* Which program a probe runs. */
 enum engine_prog {
-	ENGINE_END,     /* on ret instructions and leaving jumps */
+	ENGINE_END,     /* on ret instructions and tail calls */
 	ENGINE_RETURN,  /* return probe */
 	ENGINE_SYS_EXIT,  /* the end of all system calls */
 	ENGINE_FEXIT,     /* of functions of the kernel, a program for each */
 	ENGINE_KRETURN,   /* the same, by kretprobes */
 	ENGINE_COUNT,   /* entry, counted only */
 	ENGINE_USDT,    /* the place of a USDT probe */
-	ENGINE_GPU,     /* the place of a batch of what a GPU did */
+	ENGINE_GPU,     /* the site of a batch of GPU activities */
 	ENGINE_TRACE,   /* a tracepoint */
 	ENGINE_SAMPLE,  /* of each CPU */
 	ENGINE_WAIT,    /* those of the scheduler: offsets are enum wait */
@@ -45,7 +45,7 @@ static inline bool engine_prog_traces(enum engine_prog prog)
 	return prog == ENGINE_SYS_ENTER || prog == ENGINE_SYS_EXIT;
 }
 
-/* What threads wait for: that they can run, or for a CPU when they can. */
+/* Waits of threads: until runnable, or, if runnable, for a CPU. */
 enum wait { WAIT_OFF_CPU, WAIT_RUN_QUEUE, WAIT_CNT };
 
 struct fsn_jump;
@@ -136,7 +136,7 @@ struct draft;
 /* How it is known what the probes of a target take. */
 enum priced_by {
 	PRICED_NOT,
-	PRICED_BY_SITE,   /* as a function's: by the instruction that they stand on */
+	PRICED_BY_SITE,   /* like a function: by the instruction at the site */
 	PRICED_AS_SYSCALL /* as system calls' */
 };
 
@@ -153,18 +153,23 @@ struct target_kind {
 	const char *also[6]; /* or so, where not NULL: words of other tracers */
 	const char *noun;   /* "function" */
 	const char *word;   /* the same, as JSON has it */
-	bool in_files;      /* its targets lie in files, at offsets */
+	bool in_files;      /* its targets are at offsets in files */
 	bool is_event;      /* its targets have no end */
 	bool is_sample;     /* a stack is where a thread was, not who called */
 	enum kind_stacks stacks;
 	bool has_paths;     /* text of theirs is paths: FSN_STR_WIDE bytes are kept of it */
 	bool is_priced;     /* that is taken off times, and --budget goes by it */
 	enum priced_by priced_by;
-	/* Nobody makes its calls: what they are about is known when they are over, and the probes
-	   of a group are not in the times of another's. */
+	/*
+	 * No thread makes its calls: their subject is known when they are over, and times of
+	 * another group do not include its probes.
+	 */
 	bool is_wait;
 	bool on_gpu; /* its times are a GPU's own */
-	/* Whether nobody can be asked for the cgroup of who makes its calls; NULL: always the thread. */
+	/*
+	 * True if the BPF programs cannot read the caller's cgroup; NULL: the caller is always the
+	 * thread.
+	 */
 	bool (*lacks_cgroup)(const struct target *t);
 	const char *instead; /* the hint where one cannot be probed; or NULL */
 	const char *tax;    /* what others pay while it is attached, as a sentence; or NULL */
@@ -181,8 +186,8 @@ struct target_kind {
 		struct err *err);
 
 	/*
-	 * Plans @cnt targets of @draft, from @first on, that are not refused; of one that
-	 * can't be probed .refused then says why, which is no error.
+	 * Plans @cnt targets of @draft, from @first, that are not refused. A target that cannot be
+	 * probed is not an error: .refused is then the reason.
 	 */
 	int (*plan)(struct draft *draft, size_t first, size_t cnt,
 		const struct plan_rules *rules, struct err *err);
@@ -210,16 +215,16 @@ struct target_kind {
 /* -EOPNOTSUPP when no condition can be on arguments of @kind's targets. */
 _must_check_ int target_kind_check_condition(const struct target_kind *kind, struct err *err);
 
-/* By number. */
+/* Indexed by enum target_number. */
 extern const struct target_kind *const target_kinds[TARGET_CNT];
 
 /* The kind of a group's target by its number there; what is not known is a function. */
 const struct target_kind *target_kind(unsigned int number);
 
-/* The kind that a FUNCTION says in front; what says none is a function of a program. */
+/* Returns the kind of the prefix of @func; without a prefix, a function of a program. */
 const struct target_kind *target_kind_of(const char *func);
 
-/* The target's name in @func, behind what says the kind, if anything does. */
+/* Returns the target's name in @func, after the prefix if there is one. */
 const char *target_name_in(const struct target_kind *kind, const char *func);
 
 extern const struct target_kind target_user;
@@ -235,7 +240,7 @@ extern const struct target_kind target_gpu;
 /* The path of libfuncsnoop-gpu.so that came with this program, installed or as it was built. */
 bool target_gpu_library(char path[PATH_MAX]);
 
-/* What @t is: kernels that GPUs run, or a function that launches some. */
+/* True if @t is kernels that GPUs run, or a function that launches some. */
 bool target_gpu_is_kernels(const struct target *t);
 bool target_gpu_is_launch(const struct target *t);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Members of what an argument points to: where they lie, by debug information.
+// Finds members of the data that an argument points to, with debug information.
 #include <ctype.h>
 #include <dwarf.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "target/kind.h"
 #include "types_dwarf.h"
 
-#define MEMBER_AT_MOST (1U << 30) /* bytes behind the pointer */
+#define MEMBER_AT_MOST (1U << 30) /* bytes after the pointer */
 #define DEPTH_MOST     16         /* of structures without a name, and base classes */
 #define DIMS_MOST      8
 #define VISITS_MOST    100000 /* of members: those without a name may hold each other */
@@ -56,7 +56,7 @@ static bool member_offset(Dwarf_Die *die, uint64_t *ret)
 {
 	Dwarf_Attribute attr;
 
-	*ret = 0; /* of a union's members nothing is said */
+	*ret = 0; /* union members have no location */
 	return !dwarf_attr(die, DW_AT_data_member_location, &attr) ||
 		dwarf_attr_number(die, DW_AT_data_member_location, ret);
 }
@@ -68,7 +68,7 @@ static bool is_named(Dwarf_Die *die, const char *name, size_t len)
 	return has && !strncmp(has, name, len) && !has[len];
 }
 
-/* A member of @of, also of what it has without a name, and of what it is derived from. */
+/* Finds a member of @of, also in its unnamed members and base classes. */
 static bool find_member(struct walk *w, Dwarf_Die *of, const char *name, size_t len,
 	unsigned int depth, Dwarf_Die *ret)
 {
@@ -97,7 +97,7 @@ static bool find_member(struct walk *w, Dwarf_Die *of, const char *name, size_t 
 	return false;
 }
 
-/* How many elements a dimension has; 0: that is not said. */
+/* Returns the number of elements of a dimension; 0: not declared. */
 static uint64_t dimension(Dwarf_Die *die)
 {
 	uint64_t n;

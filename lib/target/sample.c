@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What CPUs do, by samples.
+// Samples of CPUs.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -23,7 +23,7 @@ static const struct object syscalls = {
 
 /* --- what is known of arguments and results ------------------------------------------------- */
 
-/* Codes with which a call ends that the kernel makes anew; none of errno(3)'s. */
+/* Internal codes of calls that the kernel restarts; not in errno(3). */
 static const struct preset_code restarts[] = {
 	{ -516, "ERESTART_RESTARTBLOCK" },
 	{ -514, "ERESTARTNOHAND" },
@@ -52,7 +52,7 @@ const struct preset_type *errno_type(struct targets *targets)
 	return type;
 }
 
-/* Of the types that system calls are declared with; what else is no pointer is a word. */
+/* Number types in declarations of system calls; any other type that is not a pointer is a word. */
 static const struct {
 	const char *name;
 	uint32_t size;
@@ -95,7 +95,7 @@ static bool is_text(const struct trace_field *f)
 	return false;
 }
 
-/* A folder that paths begin in: its descriptor, or where the process is. */
+/* The directory that a path is relative to: a descriptor, or the current directory. */
 static const struct preset_type *folder_type(void)
 {
 	static const struct preset_code codes[] = { { -100, "AT_FDCWD" } };
@@ -124,7 +124,7 @@ struct preset_value syscall_value(const struct trace_field *f)
 	return (struct preset_value) { .kind = TYPE_UNKNOWN, .size = 8 };
 }
 
-/* Addresses are no numbers to read, and may be above any error. */
+/* Addresses are not printed as numbers, and may be higher than any error. */
 static bool returns_address(const char *name)
 {
 	static const char *const names[] = { "mmap", "mmap2", "mremap", "brk", "shmat" };
@@ -174,7 +174,7 @@ static const char *traced_name(const char *name)
 	return name;
 }
 
-/* One look-up: what it finds, and with what. */
+/* The state of one look-up. */
 struct finding {
 	struct targets *targets;
 	const struct preset_type *errors;
@@ -182,7 +182,7 @@ struct finding {
 	const char *tracefs_why;
 };
 
-/* What a format file says: behind the fields that all have and the number, arguments. */
+/* Reads the arguments in a format file; they follow the common fields and the number. */
 static void args_declare(
 	const struct finding *by, const char *name, struct known_call *known)
 {
@@ -232,7 +232,7 @@ void known_override(struct preset_func *func, const struct preset_func *said)
 	}
 }
 
-/* What the kernel says of a call, and above it what @said does, if not NULL. */
+/* Builds the declaration from the kernel's description; @said, if not NULL, overrides it. */
 static const struct preset_func *know(const struct finding *f, enum syscall_abi abi,
 	const char *name, const struct preset_func *said)
 {
@@ -263,8 +263,8 @@ static const struct preset_func *know(const struct finding *f, enum syscall_abi 
 /* --- by name -------------------------------------------------------------------------------- */
 
 /*
- * A call's slot is its number, those of 32-bit programs behind the others. Its name is as it is
- * asked for and shown: "openat", "32:open"; false where there is none.
+ * The slot of a call is its number; 32-bit calls follow the native ones. Formats its name as in
+ * options and output: "openat", "32:open". Returns false if there is none.
  */
 static bool name_of(unsigned int slot, char *buf, size_t size)
 {

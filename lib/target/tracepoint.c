@@ -80,7 +80,7 @@ static void arg_name(struct targets *targets, const struct trace_field *f, struc
 	arg->name = targets_text(targets, f->name);
 }
 
-/* What is found of one. */
+/* A found tracepoint. */
 struct known_event {
 	struct preset_func func; /* stays first */
 	struct event event;

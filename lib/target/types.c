@@ -28,7 +28,7 @@ struct type_seen {
 
 #define NAME_LEN 96 /* of C++ templates more is of no use */
 
-/* As it may be shown: what a hostile file says goes to a terminal. */
+/* Replaces control characters, because a hostile file's names reach a terminal. */
 static const char *clean(const char *name, char buf[NAME_LEN + 1])
 {
 	size_t len = name ? strnlen(name, NAME_LEN) : 0;
@@ -39,7 +39,7 @@ static const char *clean(const char *name, char buf[NAME_LEN + 1])
 	return buf;
 }
 
-/* Arguments are called by such. */
+/* True if @name can be an argument's name. */
 static bool is_ident(const char *name)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
@@ -102,7 +102,7 @@ static const struct preset_type *enum_new(struct type_reader *r, const struct ty
 	return type;
 }
 
-/* The same for the same: names are kept once however many functions have them. */
+/* Returns the same record for the same enumeration, so that its names are kept once. */
 static const struct preset_type *enum_of(struct type_reader *r, const struct type_step *step)
 {
 	for (size_t i = 0; i < r->seen_cnt; i++)
@@ -115,14 +115,14 @@ static const struct preset_type *enum_of(struct type_reader *r, const struct typ
 
 /* --- one type ------------------------------------------------------------------------------- */
 
-/* What is known of a type while it is walked: how it is written, and what it is. */
+/* State of a walk over one type: its C notation and its value. */
 struct walked {
 	struct preset_value value;
 	uint8_t member_size;
 	char before[2 * NAME_LEN], behind[16]; /* the name */
 	char stars[TYPES_DEPTH + 8];
 	struct type_step end;
-	bool named;    /* what is written is a typedef's name: all behind it is not */
+	bool named;    /* the notation is a typedef's name; the types after it are not added */
 	bool is_call;  /* of a function */
 	bool is_enum;
 };
@@ -179,7 +179,7 @@ static void walk_end(struct type_reader *r, struct walked *w, unsigned int point
 		return;
 	}
 	w->value = (struct preset_value) { .kind = TYPE_POINTER, .size = 8 };
-	/* What a pointer without const leads to is written by the call, or not yet text. */
+	/* Without const, the call writes the target, or it is not text yet. */
 	if (pointers == 1 && s->is_char && is_const)
 		w->value.kind = TYPE_STRING;
 }
@@ -265,7 +265,7 @@ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 		w.value.type = enum_of(r, &w.end);
 	if (!name) {
 		p->func.ret = w.value;
-		/* What a call gives back is there. */
+		/* A returned string exists when the call returns. */
 		if (w.value.kind == TYPE_POINTER && w.end.is_char && !strcmp(w.stars, "*"))
 			p->func.ret.kind = TYPE_STRING;
 		p->func.ret_text = declare(r->targets, &w, "");
@@ -283,7 +283,7 @@ int proto_add(struct proto *p, struct type_reader *r, const char *name,
 	return 0;
 }
 
-/* The record, with what @said says before it. */
+/* Builds the record; declarations in @said override it. */
 static const struct preset_func *proto_done(struct proto *p, struct targets *targets,
 	const struct preset_func *said, const char *why)
 {
@@ -310,7 +310,7 @@ static const struct preset_func *proto_done(struct proto *p, struct targets *tar
 	return func;
 }
 
-/* Like @said, with nothing but @why added. */
+/* A copy of @said with only @why added. */
 static const struct preset_func *proto_none(
 	struct targets *targets, const struct preset_func *said, const char *name, const char *why)
 {
@@ -371,7 +371,7 @@ static void int_of(const struct btf_type *type, struct type_step *s)
 	}
 }
 
-/* What type @id is; false: nothing that a value can have. */
+/* Reads type @id. Returns false if no value can have it. */
 static bool step_of(const struct btf_types *b, uint32_t id, struct type_step *s)
 {
 	const struct btf_type *type = id ? btf__type_by_id(b->btf, id) : NULL;
@@ -492,7 +492,7 @@ static const char *declaration(struct btf_types *b, uint32_t type, const char *n
 	return b->text.failed ? NULL : targets_text(b->r.targets, b->text.buf);
 }
 
-/* Of the argument that was read last. */
+/* Sets the declaration of the last argument. */
 static void name_arg(struct btf_types *b, const struct btf_param *param, struct proto *p)
 {
 	struct preset_arg *arg = &p->args[p->func.arg_cnt - 1];
@@ -606,7 +606,7 @@ static bool has_structures(const struct proto *p)
 	return has;
 }
 
-/* Why what an entry says of arguments can't be relied on, or NULL. */
+/* Returns the reason why the declared arguments cannot be trusted, or NULL. */
 static const char *not_to_trust(const struct target *t, struct elf_dwarf_func *f)
 {
 	uint64_t how = DW_CC_normal;
@@ -638,8 +638,9 @@ static bool has_param(Dwarf_Die *of, Dwarf_Die *arg)
 }
 
 /*
- * Arguments as they are declared. An instance may lack some, which are passed all the same, but
- * for those that a compiler adds to some constructors only; the object is always there.
+ * Reads the declared arguments. An inlined or cloned instance may lack some, which are passed
+ * anyway. The exception is artificial arguments that a compiler adds only to some constructors; the
+ * object itself is always passed.
  */
 static int read_args(struct dwarf_reader *d, Dwarf_Die *func, struct proto *p)
 {

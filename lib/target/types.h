@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Types of arguments and results from debug information: DWARF, of functions of files, and BTF.
- * What comes of it is struct preset_func, as presets and configurations give it, and what those
- * say goes first: one that has "args" keeps them.
+ * Types of arguments and results from debug information: DWARF for functions of files, and BTF. The
+ * result is struct preset_func, as for presets and configurations. Their declarations take
+ * precedence: one that has "args" keeps them.
  */
 #ifndef FUNCSNOOP_TARGET_TYPES_H
 #define FUNCSNOOP_TARGET_TYPES_H
@@ -16,15 +16,14 @@
 #include "preset/preset.h"
 
 /*
- * Sets .known of the functions of @targets that lie in files and whose arguments or result
- * nobody has declared, by the DWARF of their files; .types_why says where they are from, or why
- * they are not known. Of groups of more than TYPES_USUAL functions only if they are @wanted by
- * name: it takes time.
+ * Sets .known from DWARF for functions of @targets in files whose arguments or result are not
+ * declared. .types_why is the source, or the reason why they are not known. In groups of more than
+ * TYPES_USUAL functions, only if they are @wanted by name, because it takes time.
  */
 #define TYPES_USUAL 4096
 void types_of_files(struct targets *targets, bool wanted);
 
-/* A reader of functions' types by BTF, with what it keeps from one to the next. */
+/* A reader of functions' types from BTF, with its cache. */
 struct btf;
 struct btf_types;
 struct btf_types *btf_types_new(struct targets *targets);
@@ -36,7 +35,7 @@ void btf_types_free(struct btf_types *b);
  */
 const struct preset_func *types_of_btf(struct btf_types *b, const struct btf *btf, uint32_t id);
 
-/* A number in what an argument points to. */
+/* A number in the data that an argument points to. */
 struct member_at {
 	uint32_t at;   /* from there */
 	uint8_t bytes; /* 1, 2, 4 or 8 */
@@ -44,8 +43,8 @@ struct member_at {
 };
 
 /*
- * What @path is, "dims[0]" or "shape.rows", in what argument @nth of @t points to, by DWARF.
- * -EINVAL when it is nothing that can be read there, and *@ret_why says why.
+ * Finds member @path, such as "dims[0]" or "shape.rows", of the data that argument @nth of @t
+ * points to, with DWARF. Returns 0, or -EINVAL if it is not readable; *@ret_why is then the reason.
  */
 struct target;
 _must_check_ int types_member(const struct target *t, size_t nth, const char *path,
@@ -68,7 +67,7 @@ char *types_prototype(const char *name, const struct preset_func *known);
 
 enum step_kind {
 	STEP_VOID,
-	STEP_NAME,  /* typedef: a name for what follows */
+	STEP_NAME,  /* typedef */
 	STEP_CONST, /* and what follows it */
 	STEP_QUALIFIER, /* another one, not shown */
 	STEP_POINTER,
@@ -94,8 +93,10 @@ struct type_reader {
 	struct targets *targets; /* what is kept lives as long */
 	/* From @from, or what an argument says, to the next step; false: there can be none. */
 	bool (*next)(struct type_reader *r, const struct type_step *from, struct type_step *ret);
-	/* Of a type whose value is passed, what costs time to know: sign of an enumeration, how a
-	   structure is passed. */
+	/*
+	 * Completes a type passed by value with expensive facts: the sign of an enumeration, how a
+	 * structure is passed.
+	 */
 	void (*finish)(struct type_reader *r, struct type_step *step);
 	/* Name @i of the enumeration @step; NULL after the last. */
 	const char *(*code)(struct type_reader *r, const struct type_step *step, size_t i,

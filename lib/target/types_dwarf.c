@@ -11,13 +11,11 @@
 
 static bool dwarf_is_cxx(int language);
 
-/*
- * How structures are passed by value: by what lies in them, and what C++ does to copy them.
- */
+/* How structures are passed by value depends on their members and on C++ copy constructors. */
 
-#define MEMBERS_MAX 512 /* of a structure of at most 64 bytes, with what is in it */
+#define MEMBERS_MAX 512 /* in a structure of at most 64 bytes, including nested ones */
 
-/* What members lie in each eight bytes of a structure, and of what kind all of them are. */
+/* The kinds of members in each eight bytes of a structure, and in all of it. */
 struct layout {
 	bool ints[8], floats[8], memory, unsure;
 	unsigned int members;     /* looked at */
@@ -472,7 +470,7 @@ bool dwarf_attr_flag(Dwarf_Die *die, unsigned int name)
 	return !dwarf_formflag(dwarf_attr_integrate(die, name, &attr), &flag) && flag;
 }
 
-/* Of a name that is a different one in each declaration. */
+/* Reads a text attribute; the name differs between declarations. */
 const char *dwarf_attr_text(Dwarf_Die *die, unsigned int name)
 {
 	Dwarf_Attribute attr;
@@ -504,7 +502,7 @@ static void base_type(Dwarf_Die *die, struct type_step *s)
 	switch (encoding) {
 	case DW_ATE_boolean:
 		v->kind = TYPE_BOOL;
-		s->name = "bool"; /* C's is _Bool, which nobody writes */
+		s->name = "bool"; /* instead of C's _Bool, which is rarely written */
 		break;
 	case DW_ATE_signed:
 	case DW_ATE_signed_fixed:
@@ -583,7 +581,7 @@ static void member_pointer(Dwarf_Die *die, struct type_step *s)
 		s->value = (struct preset_value) { .kind = TYPE_STRUCT, .size = 16 };
 }
 
-/* What the entry of a type is; false: nothing that a value can have. */
+/* Reads the entry of a type. Returns false if no value can have it. */
 static bool step_of(struct dwarf_reader *d, Dwarf_Die *die, struct type_step *s)
 {
 	uint64_t size = 0;

@@ -10,7 +10,7 @@
 struct dwarf_reader {
 	struct type_reader r; /* first: a reader is cast to this */
 	int language;         /* of the function that is read: DW_LANG_... */
-	Dwarf_Die code;       /* the last name of an enumeration that was asked for */
+	Dwarf_Die code;       /* the last requested name of an enumeration */
 	uint64_t code_of;
 	size_t code_at;
 };
@@ -29,7 +29,7 @@ _must_check_ int go_read_func(struct dwarf_reader *d, Dwarf_Die *func, struct pr
 /* The entry that a step was made of; returns @ret. */
 Dwarf_Die *dwarf_entry_of(const struct type_step *s, Dwarf_Die *ret);
 
-/* Attributes, also of what an entry comes from; false or NULL where there is none. */
+/* Reads an attribute of an entry or of its origin. Returns false or NULL if there is none. */
 bool dwarf_attr_number(Dwarf_Die *die, unsigned int name, uint64_t *ret);
 bool dwarf_attr_flag(Dwarf_Die *die, unsigned int name);
 const char *dwarf_attr_text(Dwarf_Die *die, unsigned int name);

@@ -32,7 +32,7 @@ static struct fsn_source source_of(const struct usdt_arg *arg)
 	};
 }
 
-/* What its sites together say of argument @n, as far as it can be seen. */
+/* Merges the declarations of argument @n by all sites. */
 static struct preset_value value_of(const struct usdt_site *sites, size_t cnt, size_t n)
 {
 	struct preset_value value = { .kind = TYPE_INT, .size = 1 };
@@ -245,7 +245,7 @@ static int usdt_find(struct libfind *finder, const struct objects *objects,
 
 /* --- probes --------------------------------------------------------------------------------- */
 
-/* What sys/sdt.h leaves is a nop, which is emulated; what else there is, the planner knows. */
+/* sys/sdt.h inserts a nop, which is emulated; the planner checks other instructions. */
 static bool is_nop(const struct plan_image *img, uint64_t addr)
 {
 	for (size_t i = 0; i < img->text_cnt; i++) {

@@ -17,7 +17,7 @@
 
 static bool user_is_c_library(const char *soname);
 
-/* --- where calls of a draft's functions go on that leave by a jump ------------------------- */
+/* --- targets of tail calls of a draft's functions --------------------------------------------- */
 
 static int compare_funcs(const void *a, const void *b)
 {
@@ -98,7 +98,7 @@ void jumps_number(struct draft *draft)
 	draft->place_cnt = first - draft->probed_cnt;
 }
 
-/* What is known of the jumps of an object's functions. */
+/* Returns the tail calls of an object's functions. */
 static const struct follow *jumps_of(const struct draft *draft, const struct object *object)
 {
 	static const struct follow none;
@@ -119,13 +119,13 @@ void jumps_done(struct draft *draft)
 }
 
 /*
- * Processes whose signal handlers leave the calls that they interrupt, so that no function which
- * they can call may have a return probe.
+ * Finds processes whose signal handlers abandon the interrupted calls: functions that they can call
+ * must not have return probes.
  *
- * The files of such a process are searched for handlers: the probed file itself, the files that
- * processes map which map it, and those that a program to be run needs. Files that are loaded
- * later are not seen. Files with more than 8 MB of code are not examined, as that takes long, and
- * neither is the C library, whose own handler leaves calls of threads that are cancelled.
+ * The files of such a process are searched for handlers: the probed file itself, the files mapped
+ * by processes that map it, and those that a program to be run needs. Files that are loaded later
+ * are not found. Files with more than 8 MB of code are not examined, because that takes long. The C
+ * library is not examined either; its own handler abandons calls of threads that are cancelled.
  */
 
 #define MAX_CODE (8u << 20)
@@ -153,7 +153,8 @@ static const char *const leavers[] = { "__cxa_throw", "__cxa_rethrow", "_Unwind_
 struct seen {
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
-	const char *leaves; /* the function by which a handler of it leaves, or NULL */
+	const char *leaves; /* the function by which a handler of the file abandons calls, or
+			       NULL */
 };
 
 struct hazards {
@@ -178,7 +179,7 @@ static bool mentions_one(const struct elf_file *elf, const char *const *names, s
 	return false;
 }
 
-/* Where functions of these names are called through, and where they are; as many as fit. */
+/* GOT words and addresses of functions with these names; as many as fit. */
 struct places {
 	uint64_t words[16], funcs[16];
 	struct plan_calls calls;
@@ -204,7 +205,7 @@ static void places_find(struct places *p, struct elf_file *elf, const struct pla
 	}
 }
 
-/* The function by which a handler of @elf leaves, or NULL. -ENOMEM. */
+/* Finds the function by which a handler of @elf abandons calls, or NULL. Returns 0 or -ENOMEM. */
 static int examine(struct elf_file *elf, const char **ret_leaves)
 {
 	struct places install, leave;
@@ -347,9 +348,9 @@ static const char *const c_family[] = { "libc.so.", "libm.so.", "libpthread.so."
 	"libmvec.so.", "ld-linux" };
 
 /*
- * What takes frames away, moves to another stack, or reads frames: also where a thread's stack is,
- * which is asked to scan or copy it. With dlopen, code that does so may come later. dlsym reads its
- * return address, and may be jumped to.
+ * Functions that unwind frames, switch stacks, or read frames. Code that asks for a thread's stack
+ * scans or copies it. With dlopen, such code may be loaded later. dlsym reads its return address,
+ * and can be tail-called.
  */
 static const char *const hazards[] = { "_Unwind_*", "__gxx_personality_v0",
 	"__gcc_personality_v0", "swapcontext", "makecontext", "setcontext", "sigaltstack",
@@ -376,12 +377,13 @@ static bool user_is_c_library(const char *soname)
 }
 
 /*
- * Why calls of functions of @elf meet no code that unwinds, switches stacks or is loaded later,
- * as a
- * sentence in static storage, or NULL when nothing says so: an executable that needs only the C
- * library family, names nothing of that kind, and has no instruction that switches stacks. One with
- * more than 2 MB of code is not examined. Never a library: its users are not known.
- * Fails only as elf_file_image() does.
+ * Sets *ret_why to the reason why functions of @elf never run with code that unwinds, switches
+ * stacks or is loaded later, as a sentence in static storage; or NULL if that is not known. It is
+ * known for an executable that needs only the C library family, refers to no hazardous function,
+ * and has no instruction that switches stacks.
+ *
+ * Executables with more than 2 MB of code are not examined. Libraries never qualify, because their
+ * users are not known. Fails only as elf_file_image() does.
  */
 static int alone_why(struct elf_file *elf, const char **ret_why, struct err *err)
 {
@@ -429,8 +431,9 @@ static bool ends_hashed(const struct elf_func *func)
 }
 
 /*
- * Why no function of @elf may be probed at all, as a sentence in static storage, or NULL:
- * a breakpoint would change what it checks of itself. Fails as elf_file_funcs() does.
+ * Sets *ret_why to the reason why no function of @elf can be probed, as a sentence in static
+ * storage; or NULL. A breakpoint would change code that the file checks itself. Fails as
+ * elf_file_funcs() does.
  */
 static int safe_refused_why(struct elf_file *elf, const char **ret_why, struct err *err)
 {
@@ -519,7 +522,7 @@ static void limit_explain(const struct target *t, char *why, size_t size)
 	snprintf(why, size, "--overhead: %s%" PRIu64 " calls/s", sample, t->calls_per_s);
 }
 
-/* What is given up of a function that is probed. */
+/* Applies the limit of a probed function: drops ends that it excludes, and states the reason. */
 static void plan_limit(struct target *t)
 {
 	size_t len = strlen(t->plan.exit_why);
@@ -536,10 +539,7 @@ static void plan_limit(struct target *t)
 	}
 }
 
-/*
- * Plans @t, whose plan is a return probe, once more without one where signal handlers leave the
- * calls that they interrupt.
- */
+/* Plans @t again without its return probe if signal handlers abandon the interrupted calls. */
 static int plan_for_handlers(struct draft *draft, struct target *t, struct planned *planned,
 	const struct plan_request *req, struct err *err)
 {
@@ -641,7 +641,7 @@ static int add_jump(
 	return 0;
 }
 
-/* Where a word says whether the jump @end leads to where it is followed to. */
+/* Adds the word that decides whether the tail call @end reaches its tracked target. */
 static void add_word(struct probes *p, const struct plan_end *end, uint64_t to, uint64_t *cookie)
 {
 	/* the rest is for jumps through registers, without which a function has no ends */
@@ -655,7 +655,10 @@ static void add_word(struct probes *p, const struct plan_end *end, uint64_t to, 
 	*cookie |= (uint64_t)p->jump_cnt++ << FSN_COOKIE_MORE_SHIFT | 1ULL << FSN_COOKIE_WORD_SHIFT;
 }
 
-/* The first that leads to a place, @no, has its hits: a function, or one that led to @no. */
+/*
+ * Sets the leader of place @no, which gets its hits: the first function, or place, that leads to
+ * it.
+ */
 static void lead_place(struct probes *p, uint32_t place, uint32_t no)
 {
 	uint32_t *leader = &p->places[place - p->place_first].leader;
@@ -664,7 +667,7 @@ static void lead_place(struct probes *p, uint32_t place, uint32_t no)
 		*leader = no < p->place_first ? no : p->places[no - p->place_first].leader;
 }
 
-/* Puts into the cookie of a jump where it is followed to. */
+/* Adds the tracked target of a tail call to its cookie. */
 static void add_lead(struct probes *p, uint32_t no, const struct follow *follow,
 	const struct plan_end *end, uint64_t *cookie)
 {
@@ -683,7 +686,7 @@ static void add_lead(struct probes *p, uint32_t no, const struct follow *follow,
 		*cookie |= how << FSN_COOKIE_WAIT_SHIFT;
 }
 
-/* Where an early end finds the return address and the result. */
+/* Encodes where an early end finds the return address and the result. */
 static uint64_t early_cookie(const struct plan_end *end, bool led)
 {
 	const struct plan_value *v = &end->value;
@@ -697,10 +700,10 @@ static uint64_t early_cookie(const struct plan_end *end, bool led)
 		(uint64_t)led << FSN_COOKIE_LED_SHIFT | words << FSN_COOKIE_PLACE_SHIFT;
 }
 
-/* Whose end it is: a function, or a place that calls are followed to. */
+/* The owner of an end: a function, or a place that calls are followed to. */
 struct ended {
 	uint32_t no;
-	bool led; /* calls are followed to it */
+	bool led; /* target of tracked tail calls */
 	const struct plan *plan;
 	const struct object *object;
 	const struct follow *follow;
@@ -752,7 +755,7 @@ static int add_ends(struct probes *p, uint32_t object, const struct ended *of)
 	return code;
 }
 
-/* An entry probe's, which may stand in the function's own frame. */
+/* Cookie of an entry probe, whose site may be inside the function's frame. */
 static uint64_t entry_cookie(uint32_t fn, enum fsn_kind kind, const struct plan *plan)
 {
 	return cookie_of(fn, kind) | (uint64_t)plan->site_depth / 8 << FSN_COOKIE_PLACE_SHIFT;
@@ -793,7 +796,7 @@ static int user_link(
 	return 0;
 }
 
-/* The places that jumps of functions of an object lead to. */
+/* Adds the places that tail calls of an object's functions lead to. */
 static int user_link_object(struct probes *p, const struct draft *draft, uint32_t object)
 {
 	const struct follow *follow = jumps_of(draft, draft->objects.object[object]);
@@ -818,7 +821,10 @@ static int user_link_object(struct probes *p, const struct draft *draft, uint32_
 
 /* --- calls in progress ---------------------------------------------------------------------- */
 
-/* The stack pointer of the thread is above the call's place, or no stack is there any more. */
+/*
+ * True if the thread's stack pointer is above the call's place, or the stack does not exist any
+ * more.
+ */
 static bool user_call_is_stale(struct proc_stack *stack, uint64_t where)
 {
 	if (!stack->has_sp)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What threads wait for: off the CPU, and in the run queue.
+// Waits of threads: off the CPU, and in the run queue.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const char *const names[WAIT_CNT] = {
 
 #define TEXT(n) { .where = PLACE_RECORD, .index = (n), .words = 1 }
 
-/* In the order that the programs have (bpf/wait.bpf.h). */
+/* In the order of the BPF programs (bpf/wait.bpf.h). */
 static const struct preset_arg args[] = {
 	{ .text = "const char *instead", .name = "instead",
 		.value = { .kind = TYPE_STRING, .size = 8 }, .place = TEXT(0) },
@@ -96,7 +96,9 @@ static int wait_link(
 	return 0;
 }
 
-/* The programs can ask for that of the current thread: it is another one that is woken. */
+/*
+ * BPF programs can only read the cgroup of the current thread, but the woken thread is another one.
+ */
 static bool wait_lacks_cgroup(const struct target *t)
 {
 	return t->offset == WAIT_RUN_QUEUE;
