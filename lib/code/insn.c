@@ -82,7 +82,7 @@ static bool reads_reg_1(uint8_t op)
 	return (op < 0x38 && (op & 7) == 1) || op == 0x87 || op == 0x89;
 }
 
-/* The same of the other operand, where that is a register. */
+/* The same for the other operand, if it is a register. */
 static bool reads_rm_1(const struct x86 *x)
 {
 	uint8_t op = x->op;
@@ -91,7 +91,7 @@ static bool reads_rm_1(const struct x86 *x)
 		op == 0x87 || op == 0x8b || (op == 0xff && x86_digit(x) == 6);
 }
 
-/* And of two bytes. */
+/* The same for two-byte opcodes. */
 static bool reads_reg_0f(uint8_t op)
 {
 	return op == 0xa3 || op == 0xa4 || op == 0xa5 || op == 0xab || op == 0xac || op == 0xad ||
@@ -123,7 +123,7 @@ static uint8_t written_pointer(const struct x86 *x)
 	return reg == RSP || reg == RBP ? reg : 0;
 }
 
-/* Whether the instruction copies register @reg: its value goes to another one, or to memory. */
+/* True if the instruction copies register @reg to another one or to memory. */
 static bool copies_reg(const struct x86 *x, size_t at, uint8_t reg)
 {
 	uint8_t low = (x->op & 7) | (x->rex & 1 ? 8 : 0);
@@ -153,7 +153,7 @@ static const uint8_t x87_len[8][8] = {
 	{ 2, 2, 2, 2, 10, 8, 10, 8 },
 };
 
-/* The same of an opcode of one byte. */
+/* The same for one-byte opcodes. */
 static uint16_t access_len_1(const struct x86 *x)
 {
 	uint8_t op = x->op;

@@ -60,7 +60,7 @@ static bool is_call(const struct x86 *x)
 }
 
 /*
- * What 6.18 and later take for a nop of 5 bytes: any encoding of that length, and (since
+ * True for a 5-byte nop according to Linux 6.18 and later: any encoding of that length, and (since
  * insn_is_nop() was unified) a jump to the next instruction.
  */
 static bool is_nop5(const struct x86 *x)
@@ -413,7 +413,7 @@ static void set_copy(uint8_t from, uint8_t bits, struct insn_effect *e)
 	e->bits = bits;
 }
 
-/* Whether what is written is a copy of another register, or a number. */
+/* Finds whether the written value is a copy of another register, or a number. */
 static void value_effect(const struct x86 *x, struct insn_effect *e)
 {
 	bool regs = x86_mod(x) == 3;

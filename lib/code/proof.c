@@ -363,7 +363,7 @@ static void find_doubt_of_all(
 		snprintf(why, size, "%s %s", who, doubt_texts[c->doubt->doubt]);
 }
 
-/* Why a function has no return probe to @why, or "". */
+/* Writes the reason why a function cannot have a return probe to @why, or "". */
 static int find_doubt(struct planner *p, const struct plan_request *req, char *why, size_t size)
 {
 	struct closure *c;
