@@ -310,7 +310,7 @@ static int resolve(
 	return 0;
 }
 
-/* How far the arguments before have used up what the convention has. */
+/* Registers and stack used by the previous arguments. */
 struct places {
 	enum preset_abi abi;
 	uint32_t regs, floats, stack;

@@ -14,8 +14,8 @@
 /*
  * json-c parses, but records no locations, and if an object has two members of one name, the last
  * one silently wins. So walk the text again, in parallel with the tree. Members of the tree are in
- * the order of their first appearance, so the n-th name of the text differs from the n-th of the
- * tree if a name is used twice.
+ * the order of their first appearance. The n-th name of the text therefore differs from the n-th of
+ * the tree if a name is used twice.
  *
  * The location of each value goes into its user data: the offsets of its name (of itself in an
  * array) and of itself, 32 bits each. The walk cannot fail on a text that json-c accepted; if it
@@ -122,7 +122,7 @@ static const char *value_end(const char *p, const char *end)
 	return p;
 }
 
-/* Whether 64 bits hold the number [p, end), should it be a whole one. */
+/* True if the number [p, end) fits into 64 bits, or is not an integer. */
 static bool number_fits(const char *p, const char *end)
 {
 	char *stop;
@@ -135,7 +135,7 @@ static bool number_fits(const char *p, const char *end)
 	return stop != end || errno != ERANGE;
 }
 
-/* Whether the string literal [p, end) of the text says @key. */
+/* True if the string literal [p, end) of the text equals @key. */
 static bool literal_is(const char *p, const char *end, const char *key)
 {
 	_cleanup_free_ char *copy = NULL;
@@ -274,7 +274,7 @@ static int walk_value(struct walk *w, struct json_object *obj, const char *key_a
 	return walk_err(w, w->p, "this value can't be followed");
 }
 
-/* Where the number begins that ends at @stop and is too large, or NULL. */
+/* Returns the start of the number that ends at @stop and is too large, or NULL. */
 static const char *find_large(const struct json_doc *doc, size_t stop)
 {
 	const char *p = doc->text + stop;

@@ -16,9 +16,9 @@
 #include "shared/words.h"
 
 /*
- * How a program in the kernel tells a failed call: take the low .width bits of the return
- * register (the rest is undefined), compare with ok[] (sign-extended from .width), then
- * judge by .kind.
+ * How a BPF program recognizes a failed call: it takes the low .width bits of the return register
+ * (the rest is undefined), compares them with ok[] (sign-extended from .width), then decides by
+ * .kind.
  */
 struct preset_judge {
 	uint8_t kind;   /* enum fsn_judge */
@@ -47,7 +47,7 @@ struct preset_type {
 	size_t code_cnt;
 };
 
-/* How a structure by value is passed, where its kind and size alone don't say it. */
+/* How a structure is passed by value, if its kind and size alone do not define it. */
 enum preset_passing {
 	PASS_USUAL,
 	PASS_FLOATS, /* in .floats floating point registers, in addition to .words others */
@@ -65,7 +65,7 @@ struct preset_value {
 	bool is_even; /* 16 bytes are its alignment */
 };
 
-/* Where an argument lies: words of a structure that is passed by value follow each other. */
+/* Location of an argument; the words of a structure passed by value are consecutive. */
 struct preset_place {
 	enum type_place where;
 	uint32_t index;
@@ -148,7 +148,7 @@ struct preset_product {
 	uint8_t absent_cnt;
 };
 
-/* Whether some of the declared arguments are on the stack. */
+/* True if some of the declared arguments are on the stack. */
 bool preset_func_uses_stack(const struct preset_func *func);
 
 struct preset_group {

@@ -316,7 +316,7 @@ static int read_members(
 	return 0;
 }
 
-/* How many bytes an element has whose type a value tells. */
+/* Reads the element sizes of each value of a type. */
 static int read_sizes(struct reader *r, struct json_object *val, struct preset_type *type)
 {
 	const char *key;
