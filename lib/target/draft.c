@@ -13,9 +13,7 @@
 #include "target/kind.h"
 #include "target/types.h"
 
-/*
- * Notation of other tracers that is no LIB:func here, answered with the line to type instead.
- */
+/* Notation of other tracers that is not a LIB:func: the hint is the line to type instead. */
 
 /* "profile:hz:99", of which the number is the rate. */
 static int hint_rate(const char *func, struct err *err)
@@ -120,7 +118,7 @@ static int libs_find(struct objects *libs, struct libfind *finder, const char *c
 	return 0;
 }
 
-/* Enough to tell; a program that calls any of a library's functions has a few of these. */
+/* Limit of compared names; a program that calls a library has a few of its names. */
 #define NAMES_MAX 4096
 
 /*
@@ -156,8 +154,8 @@ static bool defines_one(const struct object *file, const struct preset_group *pr
 }
 
 /*
- * After the libraries of a preset were not found: says in the hint of @err which program
- * of @opts' processes has them linked in.
+ * If the libraries of a preset were not found: sets the hint of @err to the program of @opts'
+ * processes that has them linked in.
  */
 static void requests_hint_static(
 	struct libfind *finder, const struct draft_opts *opts, struct err *err)
@@ -203,7 +201,7 @@ static struct objects *own_libs(struct requests *r)
 	return r->own[r->own_cnt++] = libs;
 }
 
-/* Asks for one function of a preset. One whose own library is not there is left out. */
+/* Requests one function of a preset. A function whose own library is missing is skipped. */
 static int request_preset(struct requests *r, struct libfind *finder,
 	const struct draft_opts *opts, const struct preset_func *pf, struct err *err)
 {
@@ -231,7 +229,7 @@ static int request_preset(struct requests *r, struct libfind *finder,
 	return 0;
 }
 
-/* The functions of the preset that one FUNCTION argument means. */
+/* Requests the functions of the preset that match one FUNCTION argument. */
 static int choose_preset(struct requests *r, struct libfind *finder,
 	const struct draft_opts *opts, const char *text, struct err *err)
 {
@@ -266,7 +264,10 @@ static int choose_preset(struct requests *r, struct libfind *finder,
 	return -ENOENT;
 }
 
-/* With kernels that GPUs run those that launch them, which have no name of a user's. */
+/*
+ * Requests functions that launch GPU kernels if GPU kernels are requested; they have no name of a
+ * user.
+ */
 static void request_launches(struct requests *r)
 {
 	static const struct request launches = { .func = "gpu:" TARGET_GPU_LAUNCHES };
@@ -279,8 +280,9 @@ static void request_launches(struct requests *r)
 }
 
 /*
- * What @opts asks for: its FUNCTIONs, those of the preset that they choose, or the whole
- * preset. -ENOENT when a FUNCTION is not in the preset. Empty it with requests_done().
+ * Makes the requests of @opts: its FUNCTIONs, the functions of the preset that they select, or the
+ * complete preset. Returns -ENOENT if a FUNCTION is not in the preset. The caller empties @r with
+ * requests_done().
  */
 static int requests_make(struct requests *r, struct libfind *finder,
 	const struct draft_opts *opts, struct err *err)
@@ -305,7 +307,9 @@ static int requests_make(struct requests *r, struct libfind *finder,
 
 /* --- in which libraries --------------------------------------------------------------------- */
 
-/* Those of --lib, all of which must be found; or those of the preset, one of which must. */
+/*
+ * Finds the libraries of --lib, all of which must exist, or those of the preset, one of which must.
+ */
 static int find_libs(struct objects *l, struct libfind *finder, const struct draft_opts *opts,
 	struct err *err)
 {
@@ -323,7 +327,10 @@ static int find_libs(struct objects *l, struct libfind *finder, const struct dra
 	return code;
 }
 
-/* The last --slow that names the function, else its own from a configuration. */
+/*
+ * Sets the threshold: of the last --slow that matches the function, otherwise that of the
+ * configuration.
+ */
 static void set_slow(struct target *t, const struct draft_opts *opts)
 {
 	if (t->known && t->known->has_slow) {
@@ -463,7 +470,7 @@ static int draft_plan(struct draft *draft, const struct draft_opts *opts, struct
 	return code;
 }
 
-/* Names that no library has, but those of a preset that need not be there. */
+/* Lists names that no library has, except optional ones of a preset. */
 static void list_missing(struct draft *draft)
 {
 	const struct targets *found = &draft->found;
@@ -567,7 +574,7 @@ int draft_limit(struct draft *draft, const struct draft_opts *opts, struct err *
 	struct draft_opts limited = *opts;
 	int code;
 
-	/* Code elsewhere that jumps lead to may be what was left out, or as hot. */
+	/* Targets of tail calls may be functions that were left out, or called as often. */
 	limited.rules.leave_jumps = true;
 
 	jumps_done(draft);

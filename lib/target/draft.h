@@ -115,7 +115,7 @@ _must_check_ int draft_limit(struct draft *draft, const struct draft_opts *opts,
 /* True if some of its targets are in files. */
 bool draft_has_files(const struct draft *draft);
 
-/* How many of those to be probed are events, which have no end. */
+/* Returns the number of probed targets that are events, which have no return. */
 size_t draft_events(const struct draft *draft);
 
 struct target_kind;
@@ -123,14 +123,16 @@ struct target_kind;
 /* Its targets of @kind that are to be probed. */
 size_t draft_kind_cnt(const struct draft *draft, const struct target_kind *kind);
 
-/* How many processes map one of the files that are to be probed: proc/proc.h. */
+/* Counts the processes that map one of the files to be probed: proc/proc.h. */
 _must_check_ int draft_mappers(const struct draft *draft, size_t *ret_cnt, struct err *err);
 
 /* The pids of these processes, in an array to be freed. */
 _must_check_ int draft_pids(const struct draft *draft, pid_t **ret_pids, size_t *ret_cnt,
 	struct err *err);
 
-/* Whether process @pid can call what is to be probed: it maps a file of it, or that is in none. */
+/*
+ * True if process @pid can call a probed target: it maps its file, or the target is not in a file.
+ */
 _must_check_ int draft_is_mapped(const struct draft *draft, pid_t pid);
 
 DEFINE_CLEANUP(draft, struct draft *, draft_free)

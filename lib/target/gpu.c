@@ -89,7 +89,10 @@ int target_gpu_duty(const char *text, uint32_t *ret_seconds, struct err *err)
 #undef SECONDS
 }
 
-/* Those of activity @name, by their number; what an older library lacks is nowhere. */
+/*
+ * Finds the duty sites of activity @name, by number; those that an older library lacks have no
+ * offset.
+ */
 static void find_duties(const struct usdt_sites *s, const char *name, struct usdt_site *ret_sites)
 {
 	size_t len = strlen(name);
@@ -105,7 +108,7 @@ static void find_duties(const struct usdt_sites *s, const char *name, struct usd
 	}
 }
 
-/* The site that asks by which call kernels were launched. */
+/* Finds the site that enables the recording of launching calls. */
 static void find_ask(const struct usdt_sites *s, const char *name, struct usdt_site *ret_site)
 {
 	for (size_t i = 0; i < s->cnt && !strcmp(name, "kernels"); i++)
@@ -193,7 +196,7 @@ static int add_launches(struct finding *f, const struct object *object, struct e
 	return code;
 }
 
-/* In the libraries that were named, or else in the driver's. */
+/* Searches the named libraries, otherwise the driver's. */
 static int find_launches(struct finding *f, struct libfind *finder, const struct objects *named,
 	struct err *err)
 {
@@ -230,7 +233,7 @@ bool target_gpu_library(char path[PATH_MAX])
 	return false;
 }
 
-/* And those that processes have, which may be in containers, with files of their own. */
+/* Also finds the libraries in processes, which may be in containers with their own files. */
 static int find_libs(struct libfind *finder, struct objects *libs, struct err *err)
 {
 	__cleanup(objects_done) struct objects used = {};

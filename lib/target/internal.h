@@ -11,34 +11,30 @@
 /* gpu:launches, requested only by drafts: functions that launch kernels. */
 #define TARGET_GPU_LAUNCHES "launches"
 
-/* Whether @func asks for kernels that GPUs run. */
+/* True if @func requests kernels that GPUs run. */
 bool gpu_asks_kernels(const char *func);
 
 enum libs_needed {
-	LIBS_ALL, /* each of the names must be found */
-	LIBS_ONE, /* one at least */
-	LIBS_ANY, /* none need be there */
+	LIBS_ALL, /* all names must be found */
+	LIBS_ONE, /* at least one name must be found */
+	LIBS_ANY, /* names may be missing */
 };
 
-/* Sets the hint where a library was not found for notation such as "sched:sched_switch". */
+/* Sets the hint if a library was not found because of notation such as "sched:sched_switch". */
 void requests_hint_notation(const struct request *const *reqs, size_t req_cnt, struct err *err);
 
-/*
- * Finds where the jumps of the functions of @object lead, whose planner is at hand; and says
- * in their plans what becomes of calls that leave so. jumps_number() is for when the functions
- * are in their order.
- */
+/* Numbers the places of tail calls after the probed targets, whose order must be final. */
 void jumps_number(struct draft *draft);
 void jumps_done(struct draft *draft);
 
 /*
- * Puts what @said, if it is not NULL, above what @known has of an event: arguments in their
- * order, wherever they are.
+ * Overrides the declaration @known of an event by @said, if not NULL: arguments in their order, at
+ * any location.
  */
 void event_declare(
 	struct targets *targets, struct preset_func *known, const struct preset_func *said);
 
-/* Probes of an event, and of that with which a span ends. */
+/* Adds the probes of an event, or of the two events of a span. */
 int event_link(
 	struct probes *p, const struct draft *draft, uint32_t fn, enum link_mode mode);
 /* Always false: a thread in a span or in the kernel has no stack that tells if the call is over. */
@@ -51,7 +47,7 @@ bool never_stale(const char *path, const struct object_id *id);
 const struct event *usdt_event(struct targets *targets, const struct object *object,
 	const struct usdt_site *sites, size_t cnt);
 
-/* Says in @t->refused why some site of @event, of a file, can't be probed. */
+/* Sets @t->refused to the reason why a site of @event, an event in a file, cannot be probed. */
 int usdt_plan_event(struct target *t, const struct event *event,
 	const struct plan_rules *rules, struct err *err);
 
@@ -112,10 +108,7 @@ const struct preset_type *errno_type(struct targets *targets);
 /* Overrides the kernel's declaration by @said, that of a preset or a configuration. */
 void known_override(struct preset_func *func, const struct preset_func *said);
 
-/*
- * Why no function of @object, a file, may have a return probe, @size bytes in @why; "": nothing is
- * known against it. -ENOMEM.
- */
+/* Frees @h; NULL is ignored. */
 void hazards_free(struct hazards *h);
 
 #endif

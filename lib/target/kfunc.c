@@ -41,7 +41,9 @@ static bool returns_errors(const struct preset_func *declared)
 		(!strcmp(declared->ret_text, "int") || !strcmp(declared->ret_text, "ssize_t"));
 }
 
-/* Whether all arguments come in registers, a word each: what trampolines hand on everywhere. */
+/*
+ * True if all arguments are in registers, one word each: trampolines pass these on in all kernels.
+ */
 static bool is_plain(const struct preset_func *declared)
 {
 	if (!declared->has_args || declared->is_variadic || declared->arg_cnt > FSN_ARGS)

@@ -133,14 +133,14 @@ enum target_number {
 
 struct draft;
 
-/* How it is known what the probes of a target take. */
+/* How the overhead of a target's probes is known. */
 enum priced_by {
 	PRICED_NOT,
 	PRICED_BY_SITE,   /* like a function: by the instruction at the site */
 	PRICED_AS_SYSCALL /* as system calls' */
 };
 
-/* Where the stack of a call begins. The targets of a group are of one sort. */
+/* Where the stack of a call starts. All targets of a group are of one sort. */
 enum kind_stacks {
 	STACKS_OF_CALLS,   /* at the registers of the probe, in a file; else there are none */
 	STACKS_OF_USER,    /* where the thread went into the kernel, or at the probe of an event */
@@ -202,13 +202,13 @@ struct target_kind {
 	/* The same for probes that belong to an object and none of its targets; or NULL. */
 	int (*link_object)(struct probes *probes, const struct draft *draft, uint32_t object);
 
-	/* Whether the object that was at @path with @id at the attach no longer is. */
+	/* True if the object that was at @path with @id at the attach no longer is. */
 	bool (*is_stale)(const char *path, const struct object_id *id);
 
-	/* Whether a call at @where can't be running in the thread of @stack any more. */
+	/* True if a call at @where cannot be running in the thread of @stack any more. */
 	bool (*call_is_stale)(struct proc_stack *stack, uint64_t where);
 
-	/* Whether @where is gone from the process of @stack, as the stacks are after an exec. */
+	/* True if @where is gone from the process of @stack, as stacks are after an exec. */
 	bool (*call_is_lost)(struct proc_stack *stack, uint64_t where);
 };
 

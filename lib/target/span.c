@@ -48,7 +48,9 @@ static int find_event(struct libfind *finder, const struct request *req, const c
 	return 0;
 }
 
-/* Whether one would end where the other begins: the kernel runs probes of a place in any order. */
+/*
+ * True if one would end where the other starts: the kernel runs probes of one place in any order.
+ */
 static bool is_same(const struct event *a, const struct event *b)
 {
 	for (size_t i = 0; a->object == b->object && i < a->site_cnt; i++)

@@ -154,7 +154,7 @@ static void arg_declare(struct targets *targets, const struct trace_field *f, si
 	arg->place = (struct preset_place) { PLACE_REG, index, 1, false };
 }
 
-/* The names that tracepoints have for calls, where they are other ones. */
+/* Names of calls in tracepoints, if they differ. */
 static const char *traced_name(const char *name)
 {
 	static const struct {

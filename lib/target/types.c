@@ -623,7 +623,7 @@ static const char *not_to_trust(const struct target *t, struct elf_dwarf_func *f
 	return NULL;
 }
 
-/* Whether entry @of has an argument that comes from @arg of its origin. */
+/* True if entry @of has an argument that comes from @arg of its origin. */
 static bool has_param(Dwarf_Die *of, Dwarf_Die *arg)
 {
 	Dwarf_Die own, origin;

@@ -30,8 +30,8 @@ struct btf_types *btf_types_new(struct targets *targets);
 void btf_types_free(struct btf_types *b);
 
 /*
- * What @btf, which outlives @b, says of @id: it lives as long as the targets, and is without
- * arguments and result where that is no function, or one of too many.
+ * Returns the declaration of @id in @btf, which must outlive @b. The result lives as long as the
+ * targets. It has no arguments and result if @id is not a function, or has too many arguments.
  */
 const struct preset_func *types_of_btf(struct btf_types *b, const struct btf *btf, uint32_t id);
 
@@ -71,7 +71,7 @@ enum step_kind {
 	STEP_CONST, /* and what follows it */
 	STEP_QUALIFIER, /* another one, not shown */
 	STEP_POINTER,
-	STEP_REFERENCE, /* && is one, too */
+	STEP_REFERENCE, /* also && */
 	STEP_ARRAY,
 	STEP_FUNCTION,
 	STEP_VALUE, /* the end: .value says what it is */

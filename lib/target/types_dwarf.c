@@ -151,7 +151,7 @@ static bool takes_own(Dwarf_Die *func, Dwarf_Die *own)
 	return type.addr == own->addr;
 }
 
-/* Whether copies of a C++ object are made by code: such are passed by their address. */
+/* True if code copies the C++ object: it is then passed by its address. */
 static bool has_own_copies(Dwarf_Die *die)
 {
 	const char *name = dwarf_attr_text(die, DW_AT_name), *of;
@@ -330,7 +330,7 @@ static bool assign(Dwarf_Die *type, struct go_regs *r, unsigned int depth)
 	}
 }
 
-/* Where the next value lies: it is in registers as a whole, or not at all. */
+/* Returns the location of the next value: it is completely in registers, or not at all. */
 static struct preset_place place_next(Dwarf_Die *type, struct go_regs *taken, uint32_t size)
 {
 	struct go_regs r = { .ints = taken->ints, .floats = taken->floats };

@@ -46,7 +46,7 @@ static struct preset_value value_of(const struct usdt_site *sites, size_t cnt, s
 			value.size = arg->size;
 		value.is_signed |= arg->is_signed;
 	}
-	/* Pointers are such words, too. */
+	/* Pointers are also such words. */
 	if (value.size == 8 && !value.is_signed)
 		value.kind = TYPE_UNKNOWN;
 	return value;

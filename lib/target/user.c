@@ -367,7 +367,7 @@ static const char *const hazards[] = { "_Unwind_*", "__gxx_personality_v0",
  */
 static const char hashed[] = "BORINGSSL_bcm_text_start";
 
-/* Whether a file of this name is one of glibc's libraries. */
+/* True if a file of this name is one of glibc's libraries. */
 static bool user_is_c_library(const char *soname)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(c_family); i++)
@@ -656,8 +656,8 @@ static void add_word(struct probes *p, const struct plan_end *end, uint64_t to, 
 }
 
 /*
- * Sets the leader of place @no, which gets its hits: the first function, or place, that leads to
- * it.
+ * Sets the leader of @place if it has none: function @no, or the leader of place @no. Hits of
+ * @place count for its leader.
  */
 static void lead_place(struct probes *p, uint32_t place, uint32_t no)
 {
