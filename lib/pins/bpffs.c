@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The pin folder: opened safely, locked, staged and published.
+// The pin directory: opens and locks it, stages and publishes groups.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +18,12 @@
 #include "proc/proc.h"
 #include "shared/layout.h"
 
-/* --- the pin folder: opening it safely, staging and publishing groups ---------------------- */
+/* --- the pin directory: opening it safely -------------------------------------------------- */
 
 #define FOLDER     "funcsnoop"
 #define PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define MAKE_TRIES 16 /* when it goes and comes while it is opened */
+#define MAKE_TRIES 16 /* if other commands remove and make it meanwhile */
 
 static bool folder_is_empty(const char *path)
 {
@@ -45,14 +45,14 @@ static bool fd_is_bpffs(int fd)
 	return fstatfs(fd, &st) == 0 && (unsigned long)st.f_type == BPF_FS_MAGIC;
 }
 
-/* What is everybody's else needs root, and of root the capability. */
+/* Other users need root for this. Root lacks the capability @needed. */
 static int hint_root(int code, uint64_t needed, struct err *err)
 {
 	return geteuid() ? err_hint(err, "needs root; try with sudo")
 			 : caps_hint(code, needed, err);
 }
 
-/* A mount would hide what a folder holds: only an empty one is offered for that. */
+/* A mount hides the contents of a directory, so the hint offers one only for empty directories. */
 static int fail_no_bpffs(const char *dir, struct err *err)
 {
 	err_set(err, -ENOTDIR, "'%s' is not a bpffs", dir);
@@ -62,10 +62,10 @@ static int fail_no_bpffs(const char *dir, struct err *err)
 			     ", or mount one on an empty directory");
 }
 
-/* The directory that stands for bpffs, mounted if it is the default and @create says so. */
+/* Opens the bpffs mounted on @dir. Mounts it with @create if @dir is the default. */
 static int open_mount(const char *dir, bool create, struct err *err)
 {
-	/* Passing is enough: readers of a group need not see what else is pinned. */
+	/* O_PATH, because readers of a group may have search permission only. */
 	_cleanup_close_ int fd = open(dir, PATH_FLAGS);
 	int code;
 
@@ -115,7 +115,7 @@ static int folder_check(int fd, const char *path, struct err *err)
 	return 0;
 }
 
-/* -ENOENT without @create when there is none, which is no error. */
+/* Returns -ENOENT without setting @err if there is no directory and @create is not set. */
 static int open_folder(int mount_fd, const struct bpffs *fs, int *ret_fd, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
@@ -159,7 +159,7 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 	ret_fs->create = create;
 	mount_fd = open_mount(dir, create, err);
 	if (mount_fd < 0) {
-		/* Nobody has mounted the default one: so nothing is attached. */
+		/* bpffs is not mounted on the default directory, so nothing is attached. */
 		if (mount_fd == -ENOTDIR && !create && !strcmp(dir, BPFFS_DEFAULT))
 			return 0;
 		return mount_fd;
@@ -168,7 +168,7 @@ int bpffs_open(const char *dir, bool create, struct bpffs *ret_fs, struct err *e
 	return code == -ENOENT && !create ? 0 : code;
 }
 
-/* The number stays: opened groups know the folder by it. */
+/* The descriptor keeps its number, because opened groups refer to the directory by it. */
 static int bpffs_remake(struct bpffs *fs, struct err *err)
 {
 	_cleanup_close_ int mount_fd = openat(fs->fd, "..", PATH_FLAGS), fd = -1;
@@ -183,8 +183,8 @@ static int bpffs_remake(struct bpffs *fs, struct err *err)
 }
 
 /*
- * Takes the folder away, if nothing is in it. The lock need not be held: who has opened the folder
- * can't make one in it any more, and makes the folder again.
+ * Removes the pin directory if it is empty. The lock need not be held: a command that has opened the
+ * directory can no longer make the lock in it (ENOENT), and makes the directory again.
  */
 static void bpffs_drop_empty(const struct bpffs *fs)
 {
@@ -197,7 +197,7 @@ static void bpffs_drop_empty(const struct bpffs *fs)
 void bpffs_close(struct bpffs *fs)
 {
 	bpffs_unlock(fs);
-	/* It may have been made for a group that did not come, and never locked. */
+	/* The directory may have been made for a group that failed before the lock was taken. */
 	if (fs->create && fs->fd >= 0)
 		bpffs_drop_empty(fs);
 	fs->fd = close_fd(fs->fd);
@@ -327,7 +327,7 @@ int bpffs_retire(struct bpffs *fs, const char *name, struct err *err)
 
 /* --- pins ----------------------------------------------------------------------------------- */
 
-/* bpf(2) takes paths only (until BPF_F_PATH_FD, 6.5): through the descriptor. */
+/* bpf(2) accepts only paths before 6.5 (BPF_F_PATH_FD), so the path goes through the descriptor. */
 static void pin_path(char *buf, size_t size, int dir_fd, const char *name)
 {
 	snprintf(buf, size, "/proc/self/fd/%d/%s", dir_fd, name);
@@ -360,28 +360,28 @@ int bpffs_get(int dir_fd, const char *name, unsigned int flags)
 	return fd < 0 ? proc_cause(-errno) : fd;
 }
 
-/* --- the writers' lock, and what writers that were killed left ----------------------------- */
+/* --- the writers' lock, and leftovers of killed writers ------------------------------------ */
 
 /*
- * Whoever can open a folder can lock it (flock(2)), and readers can open the pin folder: so a
- * folder in it is locked that only its owner can open. It is there only while it is held;
- * whoever gets the lock looks whether the folder is still the one of that name, and only who
- * holds it takes it away. One that a killed writer left is as good as a new one.
+ * Any process that can open a directory can lock it (flock(2)), and readers can open the pin
+ * directory. So the lock is on a subdirectory that only its owner can open. The subdirectory exists
+ * only while it is locked, and only the lock holder removes it. After locking, a command checks that
+ * the name still refers to the locked directory. A subdirectory left by a killed writer is reused.
  *
- * The pin folder itself goes with the last group: when nothing is in it, not even a lock that the
- * next one has made. Who has opened it before, and then wants the lock, can make nothing in it any
- * more (ENOENT): so all that is locked is in the folder that has the name.
+ * The pin directory itself is removed after the last group, if it does not contain the lock of the
+ * next command. A command that has opened the removed directory cannot make a lock in it (ENOENT).
+ * So every lock is in the directory that currently has the name.
  *
- * A group that was given to another user has a folder of the same kind: its owner, who may
- * change nothing else here, excludes whoever changes that group.
+ * A group that was given to another user contains its own lock directory. The owner, who can change
+ * nothing else here, uses it to exclude other writers of that group.
  */
 
 #define LOCK         "~lock"
 #define LOCK_WAIT_MS 5000
 #define LOCK_POLL_MS 20
-#define LOCK_TRIES   16 /* when it goes and comes while it is opened */
+#define LOCK_TRIES   16 /* if other commands remove and make it meanwhile */
 
-/* Who holds a flock on @fd: proc_locks(5). 0 when nobody is found. */
+/* PID of the process that holds a flock on @fd, or 0 if none is found: proc_locks(5). */
 static int lock_holder(int fd)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/locks", "re");
@@ -413,7 +413,7 @@ static int err_locked(int dir_fd, const char *what, struct err *err)
 	return err_set(err, -EBUSY, "'%s' is locked by process %d (%s)", what, pid, comm);
 }
 
-/* The folder that is locked, made if it isn't there. */
+/* Opens the lock directory, and makes it if it does not exist. */
 static int lock_open(int dir_fd)
 {
 	for (int i = 0; i < LOCK_TRIES; i++) {
@@ -427,7 +427,7 @@ static int lock_open(int dir_fd)
 	return -EWOULDBLOCK;
 }
 
-/* Whether @fd is still the folder of that name. */
+/* True if @fd is still the directory named LOCK. */
 static bool is_linked(int dir_fd, int fd)
 {
 	struct stat held, named;
@@ -436,7 +436,7 @@ static bool is_linked(int dir_fd, int fd)
 		held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-/* A descriptor that holds it; -EWOULDBLOCK when somebody else does. */
+/* Returns a descriptor that holds the lock, or -EWOULDBLOCK if another command holds it. */
 static int lock_try(int dir_fd, int how)
 {
 	_cleanup_close_ int fd = lock_open(dir_fd);
@@ -484,7 +484,7 @@ static int take_lock(struct bpffs *fs, int how, struct err *err)
 	return 0;
 }
 
-/* Is @name that of a group which a writer has staged or retired? */
+/* True if @name is that of a staged or retired group. */
 static bool is_staged(const char *name)
 {
 	size_t len = strlen(name);
@@ -492,7 +492,7 @@ static bool is_staged(const char *name)
 	return len > 1 && name[len - 1] == '~';
 }
 
-/* Whether the time of group @name is over, at which its programs have stopped counting. */
+/* True if group @name has expired: its BPF programs have stopped counting. */
 static bool has_ended(const struct bpffs *fs, const char *name)
 {
 	_cleanup_close_ int dir_fd = -1, fd = -1;
@@ -601,7 +601,7 @@ bool bpffs_try_lock(struct bpffs *fs)
 	return true;
 }
 
-/* The lock goes while nobody else can have locked it: of several readers with the last. */
+/* Removes the lock directory only under LOCK_EX, so the last of several readers removes it. */
 void bpffs_unlock(struct bpffs *fs)
 {
 	if (fs->locked && !flock(fs->lock_fd, LOCK_EX | LOCK_NB) &&
@@ -613,7 +613,7 @@ void bpffs_unlock(struct bpffs *fs)
 	fs->locked = false;
 }
 
-/* Whether there is something that no living writer may be at work on. */
+/* True if the directory has entries that no living writer may be using. */
 static bool has_leftovers(const struct bpffs *fs)
 {
 	int fd = fs->fd < 0 ? -1 : openat(fs->fd, ".", DIR_FLAGS);

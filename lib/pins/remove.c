@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Removing a group: when it returns, its probes are gone, and breakpoints of killed writers.
+// Removes a group and waits until its probes are gone; removes breakpoints of killed writers.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -21,13 +21,13 @@
 #include "proc/proc.h"
 
 /*
- * Where probes go, written down in their folder: a map that no program uses. And breakpoints that
- * nobody owns: taken away by attaching and detaching where they are.
+ * A map that no BPF program uses records the probe sites of a group in its directory. Orphaned
+ * breakpoints at these sites are removed by attaching and detaching a probe there.
  *
- * The kernel finds a breakpoint in place and takes it for its own, and takes it away with
- * the probe, unless somebody else has one there (install_breakpoint and remove_breakpoint,
- * kernel/events/uprobes.c). The file is opened by its path, or by a process that maps it,
- * deleted or not; a file that no process maps has no breakpoints.
+ * When the kernel finds a breakpoint in place, it treats the breakpoint as its own and removes it
+ * with the probe, unless another probe uses it (install_breakpoint and remove_breakpoint,
+ * kernel/events/uprobes.c). The file is opened by its path, or through a process that maps it, even
+ * if it was deleted. A file that no process maps has no breakpoints.
  */
 
 #define PIN     "breaks"
@@ -35,19 +35,19 @@
 #define PIECE   4096 /* bytes of the map's values */
 #define MOST    (64U << 20)
 
-/* The map's bytes: a head; for each file its part, its path (padded) and its offsets. */
+/* Layout of the map: a head, then for each file a part, the padded path and the offsets. */
 struct head {
 	uint32_t version, files;
-	uint64_t bytes; /* all of them, this included */
+	uint64_t bytes; /* total size with this head */
 };
 
 struct part {
 	uint64_t dev, ino, size, ctime_ns, cnt;
-	uint32_t overlay, path_bytes; /* with the padding: a multiple of 8 */
+	uint32_t overlay, path_bytes; /* with padding, a multiple of 8 */
 };
 
 struct breaks {
-	char *blob; /* what the others point into */
+	char *blob; /* paths and offsets of .files point into it */
 	struct breaks_file *files;
 	size_t cnt;
 };
@@ -67,7 +67,7 @@ static void put_file(FILE *f, const struct breaks_file *file)
 	fwrite(file->offsets, sizeof(*file->offsets), file->cnt, f);
 }
 
-/* Whole pieces, in memory. */
+/* Returns an allocated buffer of *@ret_pieces pieces. */
 static char *blob_make(const struct breaks_file *files, size_t cnt, size_t *ret_pieces)
 {
 	struct head head = { VERSION, cnt, 0 };
@@ -105,7 +105,7 @@ int breaks_write(const struct breaks_file *files, size_t cnt, int dir_fd, struct
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-/* Takes @size bytes off what is left; NULL when there are not as many. */
+/* Consumes @size of the *@left bytes at *@at, and returns their start. NULL if fewer are left. */
 static const void *take(const char **at, size_t *left, uint64_t size)
 {
 	const char *taken = *at;
@@ -155,7 +155,7 @@ static void breaks_done(struct breaks *b)
 	free(b->files);
 }
 
-/* Reads what breaks_write() has pinned. -ENOENT when it has not, -EPROTO, -ENOMEM, ... */
+/* Reads the record of breaks_write(). Returns -ENOENT if there is none, -EPROTO, -ENOMEM, ... */
 static int breaks_read(int dir_fd, struct breaks *ret_breaks)
 {
 	__cleanup(breaks_done) struct breaks b = {};
@@ -202,7 +202,7 @@ void breaks_init(breaks_tell_fn tell, void *arg)
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-/* As elf_file_same() does: overlayfs shows one file under several numbers. */
+/* Like elf_file_same(): overlayfs shows one file with several device and inode numbers. */
 static bool is_file(const struct breaks_file *f, int fd)
 {
 	struct statfs fs;
@@ -218,7 +218,7 @@ static bool is_file(const struct breaks_file *f, int fd)
 		st.st_ctim.tv_sec * 1000000000ULL + st.st_ctim.tv_nsec == f->ctime_ns;
 }
 
-/* Whether a mapping may be of that file: the path may have a word on the process behind it. */
+/* True if @map may map the file. A note on the process may follow the path in @f. */
 static bool may_map(const struct breaks_file *f, const struct proc_map *map)
 {
 	return map->exec &&
@@ -255,9 +255,9 @@ static int open_file(const struct breaks_file *f, const pid_t *pids, size_t cnt)
 	return found;
 }
 
-/* --- who has breakpoints -------------------------------------------------------------------- */
+/* --- finding breakpoints -------------------------------------------------------------------- */
 
-/* Where @map has breakpoints, adding to @held; how many. */
+/* Sets @held for each offset with a breakpoint in @map, and returns their number. */
 static size_t mark_held(const struct breaks_file *f, int mem_fd, const struct proc_map *map,
 	bool *held)
 {
@@ -310,7 +310,7 @@ static void tell(pid_t pid, size_t cnt)
 	tell_fn(&what, tell_arg);
 }
 
-/* Which of the file's places are held, by anybody; tells who if @telling. */
+/* Sets @held for offsets with a breakpoint in any process. Reports these processes if @telling. */
 static void find_held(const struct breaks_file *f, const pid_t *pids, size_t cnt, bool *held,
 	bool telling)
 {
@@ -329,7 +329,7 @@ struct pass {
 	int code;
 };
 
-/* Apart, as what makes breakpoints always is. */
+/* Runs in a process of apart_run(), like all code that inserts breakpoints. */
 static void pass_probes(void *arg)
 {
 	struct pass *pass = arg;
@@ -342,14 +342,14 @@ static int pass_apart(const struct link_probes *probes)
 	struct pass *pass = apart_alloc(sizeof(*pass));
 	int code;
 
-	*pass = (struct pass) { probes, -EINTR }; /* until it is known better */
+	*pass = (struct pass) { probes, -EINTR }; /* stays if the process is killed */
 	apart_run(pass_probes, pass, NULL, NULL);
 	code = pass->code;
 	apart_free(pass, sizeof(*pass));
 	return code;
 }
 
-/* A link for each place takes long, so that only those are passed that somebody holds. */
+/* One link per offset is slow, so only offsets that have breakpoints are attached. */
 static int pass_file(const struct breaks_file *f, int fd, const pid_t *pids, size_t pid_cnt,
 	bool *held)
 {
@@ -387,7 +387,7 @@ int breaks_heal(int dir_fd)
 	size_t cnt = 0;
 	int code = breaks_read(dir_fd, &b);
 
-	if (code) /* groups of earlier versions have none */
+	if (code) /* groups of earlier versions have no record */
 		return code == -ENOENT || code == -EPROTO ? 0 : code;
 	code = proc_pids("/proc", &pids, &cnt, NULL);
 	for (size_t i = 0; !code && i < b.cnt; i++)
@@ -395,40 +395,42 @@ int breaks_heal(int dir_fd)
 	return code;
 }
 
-/* --- removing a group: when it returns, its probes are gone -------------------------------- */
+/* --- removing a group, and waiting until its probes are gone ------------------------------- */
 
 #define POLL_MS     2
 #define POLL_MAX_MS 128
 #define MANY_LINKS  32
 #define HELD_MS     2000
 #define STUCK_MS    10000
-#define TRIES       3 /* when who closes the links is killed */
+#define TRIES       3 /* if the process that closes the links is killed */
 #define CLOSERS 16
 #define BIG     256 /* probes */
 
 /* --- closing links ------------------------------------------------------------------------- */
 
 /*
- * Closing pinned links for good, whoever ends the command meanwhile.
+ * Closes pinned links completely, even if the command is killed meanwhile.
  *
- * Whoever closes a link last waits until its probes are gone, 20 to 150 ms; a pin that goes
- * last leaves that to workers of the kernel, of whom nobody can tell when they are done: the
- * file of a perf event is closed by yet another one, after the program's id has gone. So each
- * link is opened, unpinned and closed, many at a time: but those with many probes one after
- * the other, as each probe takes a lock of the whole kernel, and two make it go from hand to
- * hand. (Perf events wait for each other all the same.)
- * All of it apart: a close that is cut short leaves breakpoints.
+ * The close() that drops the last reference of a link waits until its probes are gone, 20 to 150 ms.
+ * If unlink() drops it, kernel workers detach the probes, and a process cannot find out when they
+ * are done: another worker closes the file of a perf event after the id of the program is gone.
+ *
+ * So each link is opened, unpinned and closed, and several threads do this in parallel. Links with
+ * many probes are closed one after the other: each probe takes a kernel-wide lock, which two threads
+ * would pass back and forth. (Perf events wait for each other anyway.)
+ *
+ * All this runs in a process of apart_run(), because an interrupted close leaves breakpoints.
  */
 struct link_pin {
-	char *name;            /* in its folder; the caller's */
+	char *name;            /* in its directory; owned by the caller */
 	struct link_info info; /* zeros: not known */
 	bool unpinned;
 };
 
-/* Seen by both processes; what changes is atomic. */
+/* Shared by both processes; changing members are accessed atomically. */
 struct closing {
 	int dir_fd;
-	const struct link_pin *pins; /* the big ones first */
+	const struct link_pin *pins; /* big ones first */
 	size_t cnt, big_cnt;
 	size_t next_big, next, done;
 	int code;
@@ -467,7 +469,7 @@ static void *big_closer(void *arg)
 	return closer(c);
 }
 
-/* Threads take no signal. Without threads it is done here. */
+/* Threads block all signals. If none can be started, this function closes the links itself. */
 static void close_all(void *arg)
 {
 	struct closing *c = arg;
@@ -510,10 +512,11 @@ static int compare_probes(const void *a, const void *b)
 }
 
 /*
- * Unpins and closes @pins[@cnt] of the folder @dir_fd, fills in what is known of them, and
- * sorts them. When it returns, those are closed that nobody else holds; after an error or
- * the death of the caller some are still pinned, and none is half closed. -errno of the
- * first that can't be unpinned, -EINTR. @progress may be NULL.
+ * Unpins and closes @pins[@cnt] of the directory @dir_fd, fills in their .info, and sorts them.
+ * When it returns, all links are gone that no other process holds. After an error or the death of
+ * the caller some links are still pinned, but none is partly closed. @progress may be NULL.
+ *
+ * Returns 0, -errno of an unpin that failed, or -EINTR.
  */
 static int links_close(int dir_fd, struct link_pin *pins, size_t cnt, bpffs_progress_fn progress,
 	void *arg)
@@ -543,9 +546,9 @@ static int links_close(int dir_fd, struct link_pin *pins, size_t cnt, bpffs_prog
 	return code;
 }
 
-/* --- what is to vanish --------------------------------------------------------------------- */
+/* --- waiting for objects to be freed ------------------------------------------------------- */
 
-/* Ids of links, programs or maps that are to vanish. */
+/* Ids of links, BPF programs or maps that the kernel has not freed yet. */
 struct idlist {
 	__u32 *id;
 	size_t cnt;
@@ -565,7 +568,7 @@ static void idlist_add(struct idlist *list, __u32 id)
 	list->id[list->cnt++] = id;
 }
 
-/* Forgets the ids that are gone. Their list needs CAP_SYS_ADMIN; without, all count as gone. */
+/* Drops ids that are gone. Without CAP_SYS_ADMIN, ids cannot be listed, and all count as gone. */
 static void idlist_prune(struct idlist *list, int (*next)(__u32 start, __u32 *id))
 {
 	size_t kept = 0;
@@ -647,7 +650,7 @@ static int unpin_links(int dir_fd, struct removal *r, bpffs_progress_fn progress
 	for (size_t i = 0; i < pins.cnt; i++) {
 		const struct link_pin *pin = &pins.pin[i];
 
-		/* What stays pinned is not waited for. */
+		/* A link that is still pinned would never disappear. */
 		if (pin->unpinned && pin->info.id) {
 			idlist_add(&r->links, pin->info.id);
 			idlist_add(&r->progs, pin->info.prog_id);
@@ -657,10 +660,11 @@ static int unpin_links(int dir_fd, struct removal *r, bpffs_progress_fn progress
 }
 
 /*
- * A link's id goes before its probes do (bpf_link_free: id, release, program), the
- * program's after: so the last program's id tells that nothing fires any more. Maps go
- * last. Programs and maps that somebody else holds open are not waited for long. Links that
- * somebody holds open are given up when none has gone for a while: -EBUSY.
+ * The kernel frees a link's id before its probes, and the program's id after them (bpf_link_free:
+ * id, release, program). So no probe fires any more when the last program id is gone. Maps go last.
+ *
+ * Other processes may hold BPF programs and maps open, so the wait for these ends after HELD_MS.
+ * Returns -EBUSY if no link has disappeared for STUCK_MS, because other processes hold them.
  */
 static int removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg)
 {
@@ -683,7 +687,7 @@ static int removal_wait(struct removal *r, bpffs_progress_fn progress, void *arg
 		if (!r->links.cnt && !r->progs.cnt && !r->maps.cnt)
 			return 0;
 		sleep_ms(pause_ms);
-		/* A link each takes the kernel minutes: looking must not cost as much. */
+		/* The kernel needs minutes for one link per probe, so polling must be cheap. */
 		if (r->links.cnt > MANY_LINKS && pause_ms < POLL_MAX_MS)
 			pause_ms *= 2;
 		else if (r->links.cnt <= MANY_LINKS)
@@ -699,7 +703,7 @@ static void removal_done(struct removal *r)
 	idlist_done(&r->maps);
 }
 
-/* Who closes links may be killed, and then leaves breakpoints, as the @dead that came before. */
+/* The process that closes links leaves breakpoints if it is killed, like the writer of a @dead group. */
 static int remove_links(int dir_fd, bool dead, struct removal *r, bpffs_progress_fn progress,
 	void *arg)
 {
@@ -727,7 +731,7 @@ static int remove_stage(struct bpffs *fs, const char *name, bool dead,
 
 	snprintf(stage, sizeof(stage), "%s~", name);
 	fd = openat(fs->fd, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* what is no directory, a symbolic link above all, is no group: only its name goes */
+	/* Only directories are groups: of anything else, above all a symlink, remove the name. */
 	if (fd < 0 && errno == ENOTDIR && !unlinkat(fs->fd, stage, 0))
 		return 0;
 	if (fd < 0)
