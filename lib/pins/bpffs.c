@@ -183,8 +183,8 @@ static int bpffs_remake(struct bpffs *fs, struct err *err)
 }
 
 /*
- * Removes the pin directory if it is empty. The lock need not be held: a command that has opened the
- * directory can no longer make the lock in it (ENOENT), and makes the directory again.
+ * Removes the pin directory if it is empty. The lock need not be held: a command that has opened
+ * the directory can no longer make the lock in it (ENOENT), and makes the directory again.
  */
 static void bpffs_drop_empty(const struct bpffs *fs)
 {
@@ -365,8 +365,8 @@ int bpffs_get(int dir_fd, const char *name, unsigned int flags)
 /*
  * Any process that can open a directory can lock it (flock(2)), and readers can open the pin
  * directory. So the lock is on a subdirectory that only its owner can open. The subdirectory exists
- * only while it is locked, and only the lock holder removes it. After locking, a command checks that
- * the name still refers to the locked directory. A subdirectory left by a killed writer is reused.
+ * only while it is locked, and only the lock holder removes it. After locking, a command checks
+ * that the name still refers to the locked directory. One left by a killed writer is reused.
  *
  * The pin directory itself is removed after the last group, if it does not contain the lock of the
  * next command. A command that has opened the removed directory cannot make a lock in it (ENOENT).

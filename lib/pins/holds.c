@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes that a group holds: who they are, and letting them go.
+// Processes that a group has stopped: listing and continuing them.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,25 +15,25 @@
 #include "shared/layout.h"
 
 #define RING_BYTES 65536        /* whole pages of every architecture */
-#define SETTLE_NS  300000000ULL /* so long parents are watched that may have stopped */
+#define SETTLE_NS  300000000ULL /* how long to watch parents that may have stopped */
 #define SETTLE_MS  20
 #define SETTLE_CNT 64
 
 struct holds {
 	int dir_fd; /* of the group's pins */
 	int pids_fd, holds_fd, stops_fd;
-	struct ring_buffer *bell; /* rung when one more is held, or NULL */
-	/* Those that were let go. */
+	struct ring_buffer *bell; /* gets a record for each stopped process; or NULL */
+	/* Continued processes. */
 	struct {
 		pid_t pid;
-		uint64_t since_ns, at_ns; /* held, let go */
+		uint64_t since_ns, at_ns; /* stopped, continued */
 	} gone[SETTLE_CNT];
 	size_t gone_cnt;
 };
 
 /* --- opening -------------------------------------------------------------------------------- */
 
-/* The list has room where processes are to be on it. */
+/* True if the group can stop processes: otherwise its list has one entry only. */
 static bool may_hold(int holds_fd)
 {
 	struct bpf_map_info info = {};
@@ -83,7 +83,7 @@ static int heard(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-/* A ring of this process's own, in the first place for one. */
+/* Puts a ring buffer of this process into entry 0 of the group's rings. */
 int holds_listen(struct holds *h, int *ret_fd, struct err *err)
 {
 	_cleanup_close_ int rings = bpffs_get(h->dir_fd, map_pin_name(MAPID_RINGS), 0);
@@ -106,9 +106,9 @@ int holds_pids_fd(const struct holds *h)
 	return h->pids_fd;
 }
 
-/* --- who is held ---------------------------------------------------------------------------- */
+/* --- stopped processes ---------------------------------------------------------------------- */
 
-/* One that has been held for @ns. */
+/* Returns a process that was stopped @ns or longer ago, or 0. */
 static pid_t find_held(int fd, uint64_t ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -149,9 +149,9 @@ size_t holds_followed(const struct holds *h, pid_t **ret_pids)
 	return cnt;
 }
 
-/* --- letting them go ------------------------------------------------------------------------ */
+/* --- continuing processes ------------------------------------------------------------------- */
 
-/* Who sent @pid the last signal that stops it, and when; without a record it was the hold. */
+/* Origin and time of the last signal that stopped @pid. Without a record the group stopped it. */
 static enum fsn_stopper stopped_by(const struct holds *h, pid_t pid, uint64_t *ret_at_ns)
 {
 	uint32_t key = (uint32_t)pid;
@@ -165,7 +165,7 @@ static enum fsn_stopper stopped_by(const struct holds *h, pid_t pid, uint64_t *r
 /*
  * Continues @pid. The time is cleared first, because the BPF programs write it after their signal,
  * and stop a process again that is continued while the time is set. A process that another process
- * has stopped since then stays stopped. Returns since when @pid was held.
+ * has stopped since then stays stopped. Returns the time at which the group stopped @pid.
  */
 static uint64_t let_go(const struct holds *h, pid_t pid)
 {
@@ -200,7 +200,10 @@ void holds_let_all_go(struct holds *h, uint64_t ns)
 		holds_let_go(h, pid);
 }
 
-/* Programs that have seen the switch on are waited for as a reset does it. */
+/*
+ * Switches the BPF programs off. Like a reset, waits for BPF programs that have read the switch
+ * while it was on.
+ */
 static void switch_off(const struct holds *h)
 {
 	_cleanup_close_ int ctl_fd = bpffs_get(h->dir_fd, map_pin_name(MAPID_CTL), 0);
@@ -245,8 +248,8 @@ static pid_t parent_of(pid_t pid)
 }
 
 /*
- * Those of its ancestors that are followed, too, and have stopped since @since_ns by one of
- * these: whom somebody else has stopped, whenever that was, stays so.
+ * Continues ancestors of @pid that the group follows, if a followed process has stopped them since
+ * @since_ns. Ancestors that any other process has stopped stay stopped.
  */
 static void wake_parents(const struct holds *h, pid_t pid, uint64_t since_ns)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes that take groups away: a command's when that ends, however it does, and those
-// whose time is over.
+// Helper processes that remove groups: the keeper when its command exits or is killed, and the
+// ender when groups expire.
 //
-// The keeper waits for the end of a pipe whose other end only the command has, and those that it
-// forks: none of these makes a group any more when the end has come, or it holds the lock,
-// which is waited for. The command's own end goes the same way, so that there is one.
+// The keeper waits for end-of-file on a pipe. Only the command and its forked children have the
+// write end. After end-of-file none of them makes a group any more, or it holds the lock, and the
+// keeper waits for the lock. A regular exit also uses the keeper, so there is only one way.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,10 +29,10 @@ struct keeper {
 	int fd; /* the command's end of the pipe */
 	const char *dir;
 	char name[GROUP_NAME_MAX + 1];
-	struct err *err; /* seen by both processes */
+	struct err *err; /* shared by both processes */
 };
 
-/* Staged or whole, in the order in which it becomes whole. */
+/* True if the group is staged or complete; checked in the order in which a group is renamed. */
 static bool is_there(const struct bpffs *fs, const char *name)
 {
 	char stage[GROUP_NAME_MAX + 2];
@@ -43,7 +43,7 @@ static bool is_there(const struct bpffs *fs, const char *name)
 			!faccessat(fs->fd, name, F_OK, AT_SYMLINK_NOFOLLOW));
 }
 
-/* Nobody is held for ever, and none once the group is to go. */
+/* Continues processes that were stopped too long, or all if the group is about to be removed. */
 static void mind_holds(const struct bpffs *fs, const char *name, bool end)
 {
 	_cleanup_holds_ struct holds *h = NULL;
@@ -64,17 +64,17 @@ static int remove_group(const char *dir, const char *name, struct err *err)
 	if (code || !is_there(&fs, name))
 		return code;
 	mind_holds(&fs, name, true);
-	/* Somebody else's command may take its time: this one has it. */
+	/* Another command may hold the lock for long. The keeper can wait. */
 	while ((code = bpffs_lock(&fs, err)) == -EBUSY)
 		;
-	/* What was staged went with the lock. */
+	/* bpffs_lock() has removed staged groups. */
 	if (code || !is_there(&fs, name))
 		return code;
 	code = bpffs_retire(&fs, name, err);
 	return code ? code : bpffs_remove(&fs, name, NULL, NULL, err);
 }
 
-/* Nothing of the command's is kept open, above all not what others read. */
+/* Closes the command's files, because readers of its pipes would wait for this process. */
 static void let_go(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -83,13 +83,13 @@ static void let_go(int fd)
 		dup2(null, i);
 	if (null > 2 && null != fd)
 		close(null);
-	/* Above all not the ends of other keepers' pipes. */
+	/* This includes the ends of other keepers' pipes. */
 	if (fd > 3)
 		close_range(3, fd - 1, 0);
 	close_range(fd + 1, ~0U, 0);
 }
 
-/* The programs count for a lease more, if there is the group already. */
+/* Extends the lease of the group, if the group exists. */
 static void renew(const struct keeper *k)
 {
 	_cleanup_close_ int dir_fd = -1, fd = -1;
@@ -132,7 +132,7 @@ static int fork_keeper(struct keeper *k, struct err *err)
 	if (pipe2(fds, O_CLOEXEC))
 		return err_sys(err, -errno, "cannot watch over the group");
 	sigfillset(&all);
-	sigdelset(&all, SIGBUS); /* of its own doing: blocked, it ends the process */
+	sigdelset(&all, SIGBUS); /* a blocked SIGBUS from a fault kills the process */
 	sigprocmask(SIG_SETMASK, &all, &before);
 	k->pid = fork();
 	if (!k->pid) {
@@ -169,7 +169,7 @@ int keeper_start(
 
 int keeper_finish(struct keeper *k, struct err *err)
 {
-	/* Until it is known better: one that was killed has not done it. */
+	/* The keeper overwrites this, unless it was killed before. */
 	err_sys(k->err, -EINTR, "cannot remove group '%s'", k->name);
 	k->fd = close_fd(k->fd);
 	while (k->pid > 0 && waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
@@ -193,11 +193,11 @@ void keeper_free(struct keeper *k)
 	free(k);
 }
 
-/* --- groups whose time is over --------------------------------------------------------------- */
+/* --- expired groups -------------------------------------------------------------------------- */
 
 struct ending {
 	char name[GROUP_NAME_MAX + 1];
-	uint64_t dev, ino; /* of its folder */
+	uint64_t dev, ino; /* of its directory */
 	uint64_t until_ns;
 };
 
@@ -206,7 +206,7 @@ struct endings {
 	size_t cnt;
 };
 
-/* Whether it is still there, and not another one of that name. */
+/* True if the group still exists and has not been replaced by another one of that name. */
 static bool is_same(const struct bpffs *fs, const struct ending *e)
 {
 	struct stat st;
@@ -219,13 +219,13 @@ static void end_group(struct bpffs *fs, const struct ending *e)
 {
 	while (bpffs_lock(fs, NULL) == -EBUSY)
 		;
-	/* Whoever had the lock may have removed it, and who gets it does. */
+	/* The previous lock holder may have removed it, and bpffs_lock() removes expired groups. */
 	if (is_same(fs, e) && !bpffs_retire(fs, e->name, NULL))
 		bpffs_remove(fs, e->name, NULL, NULL, NULL);
 	bpffs_unlock(fs);
 }
 
-/* Those that are gone are forgotten, those whose time is over removed. When the next one's is. */
+/* Drops groups that are gone, removes expired ones, and returns when the next one expires. */
 static uint64_t end_groups(struct bpffs *fs, struct endings *list)
 {
 	uint64_t next = UINT64_MAX;
@@ -247,7 +247,7 @@ static uint64_t end_groups(struct bpffs *fs, struct endings *list)
 	return next;
 }
 
-/* Until @until_ns, or until something changes among the groups. */
+/* Waits until @until_ns or until a group is renamed or removed. */
 static void wait_for_change(int watch_fd, uint64_t until_ns)
 {
 	struct pollfd p = { .fd = watch_fd, .events = POLLIN };
@@ -262,7 +262,7 @@ static void wait_for_change(int watch_fd, uint64_t until_ns)
 		(void)!read(watch_fd, events, sizeof(events));
 }
 
-/* What the command tells, until it has ended. */
+/* Reads the groups that the command registers, until it exits. */
 static void read_endings(int fd, struct endings *list)
 {
 	struct ending e;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What each map of a group is; array maps, many elements at a time.
+// Types and sizes of a group's maps; access to many elements of array maps at a time.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "pins/maps.h"
 
-/* --- what each is ---------------------------------------------------------------------------- */
+/* --- types and sizes ------------------------------------------------------------------------- */
 
 struct map_shape {
 	uint32_t type, key_bytes, value_bytes, spared;
@@ -120,9 +120,8 @@ uint32_t map_number(int fd)
 /* --- arrays ---------------------------------------------------------------------------------- */
 
 /*
- * Reads a mappable array where it lies: no call for each element. A descriptor that is
- * only for reading can't be mapped: mmap(2) takes VM_SHARED away from it, and
- * bpf_map_mmap() wants it.
+ * Reads a mappable array through mmap(2), without a system call per element. A read-only
+ * descriptor cannot be mapped: mmap(2) clears VM_SHARED, which bpf_map_mmap() requires.
  */
 static int read_mapped(int fd, uint32_t first, uint32_t cnt, size_t size, uint64_t *buf)
 {
@@ -156,12 +155,12 @@ int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 		return 0;
 	if (fd < 0)
 		return fd;
-	/* The last page that is mapped may be longer than the map. */
+	/* Checks that the element exists, because the last mapped page may be longer than the map. */
 	if (bpf_map_lookup_elem(fd, &last, buf))
 		return -errno;
 	if (cnt == 1 || !read_mapped(fd, first, cnt, size, buf))
 		return 0;
-	/* Not a batch: it copies words in halves, see map_read_fixed(). */
+	/* A batch could tear words, see map_read_fixed(). */
 	for (uint32_t i = 0, key = first; i < cnt; i++, key++)
 		if (bpf_map_lookup_elem(fd, &key, (char *)buf + i * size))
 			return -errno;
@@ -169,9 +168,9 @@ int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 }
 
 /*
- * A batch has each value 4 bytes from where words are aligned (behind its key, in
- * generic_map_lookup_batch(), kernel/bpf/syscall.c), and copies that come in bytes there
- * (rep movsb, on processors with FSRM) see words half old, half new.
+ * A batch can tear words: generic_map_lookup_batch() (kernel/bpf/syscall.c) copies each value to a
+ * buffer after its 4-byte key, where 8-byte words are misaligned. Byte-wise copies (rep movsb, on
+ * processors with FSRM) then see words half old, half new.
  */
 int map_read_fixed(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 {
@@ -183,7 +182,7 @@ int map_read_fixed(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 	if (cnt && fd < 0)
 		return fd;
 	while (done < cnt) {
-		/* A batch begins behind the key that it is given; none stands for the start. */
+		/* A batch starts after the given key; without a key it starts at element 0. */
 		from = first + done - 1;
 		n = cnt - done;
 		if (bpf_map_lookup_batch(fd, (first + done) ? &from : NULL, &next, keys,
@@ -227,7 +226,7 @@ int map_get_sparse(int fd, uint32_t i, size_t size, void *ret_value)
 	return code == -ENOENT ? 0 : code;
 }
 
-/* Its elements that are there, in any order; *@ret_cnt is at most @max. */
+/* Reads all existing elements, in any order; *@ret_cnt is at most @max. */
 static int sparse_elements(
 	int fd, uint32_t max, uint32_t *keys, void *values, uint32_t *ret_cnt)
 {

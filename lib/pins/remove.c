@@ -411,13 +411,13 @@ int breaks_heal(int dir_fd)
 /*
  * Closes pinned links completely, even if the command is killed meanwhile.
  *
- * The close() that drops the last reference of a link waits until its probes are gone, 20 to 150 ms.
- * If unlink() drops it, kernel workers detach the probes, and a process cannot find out when they
- * are done: another worker closes the file of a perf event after the id of the program is gone.
+ * The close() that drops the last reference of a link waits until its probes are gone, 20 to
+ * 150 ms. If unlink() drops it, kernel workers detach the probes, and no process can find out when
+ * they are done: another worker closes the file of a perf event after the program's id is gone.
  *
  * So each link is opened, unpinned and closed, and several threads do this in parallel. Links with
- * many probes are closed one after the other: each probe takes a kernel-wide lock, which two threads
- * would pass back and forth. (Perf events wait for each other anyway.)
+ * many probes are closed one after the other: each probe takes a kernel-wide lock, which two
+ * threads would pass back and forth. (Perf events wait for each other anyway.)
  *
  * All this runs in a process of apart_run(), because an interrupted close leaves breakpoints.
  */
@@ -703,7 +703,10 @@ static void removal_done(struct removal *r)
 	idlist_done(&r->maps);
 }
 
-/* The process that closes links leaves breakpoints if it is killed, like the writer of a @dead group. */
+/*
+ * The process that closes links leaves breakpoints if it is killed. A @dead group may already have
+ * such breakpoints.
+ */
 static int remove_links(int dir_fd, bool dead, struct removal *r, bpffs_progress_fn progress,
 	void *arg)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Calls of groups as they happen.
+// Streams calls of groups.
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,16 +27,16 @@ struct member {
 	ino_t ino; /* of the group's directory */
 	uint32_t place;
 	struct map_mapping ctl_map, streams_map, confs_map;
-	struct map_mapping rows_map, keys_map; /* of keys, where there are some */
+	struct map_mapping rows_map, keys_map; /* only if the group has keys */
 	struct fsn_ctl *ctl;
 	struct fsn_stream *conf;
-	uint64_t lease;     /* as last written: another value is another stream's */
-	uint32_t told_lost; /* low bits of what the reader was told of */
-	uint64_t gap_ns;    /* not yet told; written by the keeper, as the next */
-	bool evicted;       /* the lease ran out, and the place was given away */
+	uint64_t lease;     /* last written value; another value belongs to another stream */
+	uint32_t told_lost; /* low bits of the number of lost records already reported */
+	uint64_t gap_ns;    /* not yet reported; written by the keeper thread, like .evicted */
+	bool evicted;       /* the lease expired, and another stream may have the place */
 };
 
-/* A record held back: when it happened, and where it lies in the arena. */
+/* A delayed record: its time and its offset in the arena. */
 struct held {
 	uint64_t at;
 	size_t offset;
@@ -50,16 +50,16 @@ struct stream {
 	size_t ring_bytes;
 	struct ring_buffer *ring;
 	size_t func_cnt; /* functions watched */
-	bool running;    /* the programs write */
+	bool running;    /* the BPF programs write */
 
 	char *arena;
 	size_t arena_len, arena_size;
 	struct held *held;
 	size_t held_cnt;
 	unsigned int fill;
-	bool more;     /* there was more in the ring than was taken out */
-	uint64_t lost; /* of members that are closed */
-	struct fsn_key key; /* of the record that is handed over */
+	bool more;     /* the ring had more records than were read */
+	uint64_t lost; /* of closed members */
+	struct fsn_key key; /* of the current record */
 
 	pthread_t keeper;
 	pthread_mutex_t lock;
@@ -70,8 +70,8 @@ struct stream {
 static void member_switch_on(struct member *m);
 
 /*
- * Places of streams in groups, and their leases: memory that programs, the reader and whoever
- * sweeps up after it share.
+ * Places of streams in groups and their leases. This memory is shared by the BPF programs, the
+ * reader, and commands that free the places of killed readers.
  */
 
 #define LEASE_NS    5000000000ULL
@@ -98,7 +98,7 @@ static int map_group(const struct group *g, struct member *m)
 	return code;
 }
 
-/* Of the descriptors, those that the stream's end takes: the group may be gone by then. */
+/* Opens the descriptors for stream_close(), because the group may be removed by then. */
 static int keep_few(struct group *g)
 {
 	int rings, sync;
@@ -129,7 +129,7 @@ static void member_unmap(struct member *m)
 	map_munmap(&m->keys_map);
 }
 
-/* Nothing is recorded for @place from here on, but by programs that run now. */
+/* Stops recording for @place, except by BPF programs that are running now. */
 static void place_switch_off(struct member *m, uint32_t place)
 {
 	struct fsn_conf *conf = m->confs_map.addr;
@@ -158,7 +158,7 @@ static void sweep(struct member *m)
 		unsigned long long lease =
 			__atomic_load_n(&all[i].lease_ns, __ATOMIC_SEQ_CST);
 
-		/* Its reader may wake up just now, and renew it: one of the two wins. */
+		/* The reader may wake up and renew the lease at the same time; one of the two wins. */
 		if (lease && lease < now &&
 			__atomic_compare_exchange_n(&all[i].lease_ns, &lease, LEASE_SWEPT,
 				false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -255,8 +255,7 @@ static int member_join(
 /* --- leases ---------------------------------------------------------------------------------- */
 
 /*
- * Takes a place in group @tag of the stream, after those of killed readers were freed; needs
- * the lock. Nothing is recorded until member_switch_on(). -EBUSY when all are taken.
+ * Starts recording for the place that member_join() has reserved.
  */
 static void member_switch_on(struct member *m)
 {
@@ -266,9 +265,9 @@ static void member_switch_on(struct member *m)
 }
 
 /*
- * Renews the lease. If it had run out, for the process was stopped, programs have switched
- * the stream off: from then on until now nothing was recorded or counted. If the place was
- * given away meanwhile, .evicted is set.
+ * Renews the lease. If it has expired because this process was stopped, BPF programs have switched
+ * the stream off: since then nothing was recorded or counted. If another command has freed the
+ * place meanwhile, sets .evicted.
  */
 static void member_renew(struct member *m)
 {
@@ -287,22 +286,22 @@ static void member_renew(struct member *m)
 		__atomic_fetch_add(&m->gap_ns, now - old, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&m->ctl->streams, __ATOMIC_SEQ_CST) & 1U << m->place)
 		return;
-	/* A program that saw the old lease just before it was renewed. */
+	/* A BPF program read the old lease just before it was renewed. */
 	if (old >= now)
 		__atomic_fetch_add(&m->gap_ns, now + LEASE_NS - old, __ATOMIC_SEQ_CST);
 	member_switch_on(m);
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- leaving --------------------------------------------------------------------------------- */
 
-/* Nothing is recorded from here on, but by programs that run now. */
+/* Stops recording, except by BPF programs that are running now. */
 static void member_switch_off(struct member *m)
 {
 	if (m->place != NO_PLACE)
 		place_switch_off(m, m->place);
 }
 
-/* Frees the place; or does nothing if there is none. */
+/* Frees the place, if there is one. */
 static void member_leave(struct member *m)
 {
 	if (m->place != NO_PLACE)
@@ -310,7 +309,7 @@ static void member_leave(struct member *m)
 	m->place = NO_PLACE;
 }
 
-/* Whether the group is still pinned under its name. */
+/* True if the group is still pinned under its name. */
 static bool member_is_attached(const struct bpffs *fs, const struct member *m)
 {
 	ino_t ino = 0;
@@ -338,15 +337,14 @@ void streams_sweep(struct bpffs *fs, const struct group *g)
 		bpffs_unlock(fs);
 }
 
-/* --- watching calls: opening a stream, keeping its leases, reading its records, ending it --- */
+/* --- streams: renewing leases, reading records, opening, closing ---------------------------- */
 
 #define RENEW_NS 1000000000ULL
-#define HELD_MAX (64U << 20) /* bytes of records taken out at a time */
+#define HELD_MAX (64U << 20) /* bytes of records read at a time */
 
 /* --- leases ---------------------------------------------------------------------------------- */
 
-/* In a thread of its own: a reader that waits for a slow terminal goes on losing records,
- * and counts them. */
+/* A thread, so that a reader that waits for a slow terminal keeps its place and counts losses. */
 static void *keeper(void *arg)
 {
 	struct stream *s = arg;
@@ -369,7 +367,7 @@ static int keep_start(struct stream *s, struct err *err)
 	sigset_t all, before;
 	int code;
 
-	/* Signals are the reader's. */
+	/* The reader's thread handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	code = pthread_create(&s->keeper, NULL, keeper, s);
@@ -395,9 +393,9 @@ static void keep_stop(struct stream *s)
 /* --- records in the order of time ---------------------------------------------------------- */
 
 /*
- * One ring serves all groups of a stream. Its records lie in the order in which programs
- * reserved them, which is nearly that of time: a program can be interrupted between reading
- * the clock and reserving. So records are held back for a moment and sorted.
+ * One ring serves all groups of a stream. Its records are in the order in which the BPF programs
+ * reserved them. This is almost the order of time: a BPF program can be interrupted between reading
+ * the clock and reserving. So records are delayed for a moment and sorted.
  */
 
 static uint64_t event_time(const struct fsn_event *e)
@@ -415,7 +413,7 @@ static void arena_grow(struct stream *s, size_t size)
 	s->arena_size = room;
 }
 
-/* What libbpf calls for each record: it takes it out also when this returns an error. */
+/* Callback of libbpf for each record. libbpf consumes the record even if this returns an error. */
 static int stream_take(void *ctx, void *data, size_t size)
 {
 	struct stream *s = ctx;
@@ -430,7 +428,7 @@ static int stream_take(void *ctx, void *data, size_t size)
 	return s->arena_len < HELD_MAX ? 0 : -EAGAIN;
 }
 
-/* Almost sorted already: each record moves past the few that are later than it. */
+/* Insertion sort, because records are almost sorted and move past few others. */
 static void sort_held(struct held *held, size_t cnt)
 {
 	for (size_t i = 1; i < cnt; i++) {
@@ -460,7 +458,7 @@ static int tell_gap(struct stream *s, stream_fn fn, void *arg)
 	return 0;
 }
 
-/* Tells that group @i has lost records, if @lost is more than was told. */
+/* Reports records that group @i has lost since the last report; @lost is the total. */
 static int stream_tell_lost(struct stream *s, size_t i, uint32_t lost, stream_fn fn, void *arg)
 {
 	struct member *m = &s->member[i];
@@ -473,7 +471,7 @@ static int stream_tell_lost(struct stream *s, size_t i, uint32_t lost, stream_fn
 	return fn(&r, arg);
 }
 
-/* By what the call was told apart, unless the row of that is another's by now. */
+/* Returns the key of the call, or NULL if its row belongs to another function or process by now. */
 static const struct fsn_key *key_of(struct stream *s, const struct fsn_event *e)
 {
 	const struct member *m = &s->member[e->tag];
@@ -506,7 +504,7 @@ static int tell(struct stream *s, const struct fsn_event *e, stream_fn fn, void 
 	return code ? code : fn(&r, arg);
 }
 
-/* Drops the first @cnt held records: what is left moves to the front. */
+/* Drops the first @cnt delayed records and moves the others to the start. */
 static void drop_held(struct stream *s, size_t cnt)
 {
 	size_t from = s->arena_len;
@@ -522,7 +520,7 @@ static void drop_held(struct stream *s, size_t cnt)
 		s->held[i].offset -= from;
 }
 
-/* Hands over what happened until @until, as stream_read() does. */
+/* Calls @fn for each record until @until, like stream_read(). */
 static int stream_read_until(
 	struct stream *s, uint64_t until, stream_fn fn, void *arg, struct err *err)
 {
@@ -562,7 +560,7 @@ unsigned int stream_fill(const struct stream *s)
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* Every glob must match something; the nearest thing to a typing error that can be told. */
+/* Every glob must match a function, because an unmatched one is most likely a typing error. */
 static int check_funcs(struct group *const *groups, size_t cnt,
 	const struct stream_filter *filter, struct err *err)
 {
@@ -670,7 +668,7 @@ static void stop(struct stream *s)
 			s->member[i].place = NO_PLACE;
 	for (size_t i = 0; i < s->cnt; i++)
 		member_switch_off(&s->member[i]);
-	/* To wait for those of one group is to wait for all. */
+	/* Waiting for the BPF programs of one group waits for those of all groups. */
 	for (size_t i = 0; i < s->cnt; i++)
 		if (s->member[i].place != NO_PLACE && !group_wait_for_programs(s->member[i].g))
 			break;
