@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A group that is attached, opened by any later command. */
+/* Opens attached groups; reads and changes them. */
 #ifndef FUNCSNOOP_GROUP_GROUP_H
 #define FUNCSNOOP_GROUP_GROUP_H
 
@@ -26,102 +26,103 @@ struct group_info {
 	unsigned int links;   /* mask of enum link_mode (kernel.h) */
 	unsigned int exits;   /* mask of 1 << enum fsn_exit */
 	uint32_t fn_cnt, lib_cnt, probe_cnt;
-	uint32_t sample;      /* one call of so many is timed; 1: all */
-	uid_t uid;            /* who attached it: the login's user where that is known */
-	pid_t pid;            /* of that command */
-	bool processes;       /* there are statistics per process */
-	bool nesting;         /* it is known which call was made in which */
-	bool memory;          /* blocks of memory are followed */
-	bool split;           /* it is known where times went: on the CPU, queued, blocked */
-	bool raw;             /* the probes' own time is left in */
-	bool events;    /* some of its functions are events */
-	bool gpu;             /* all are what GPUs do */
-	bool waits;           /* it counts nothing: a library is waited for */
-	bool kept;            /* it goes with .pid */
-	uint32_t duty;        /* GPUs are recorded for one of so many seconds; 0, 1: always */
-	uint32_t sampled_cpus; /* 0: it takes no samples of CPUs */
-	struct price price;   /* what they take; .at_ns is 0 when it was not known */
-	uint32_t budget;      /* what they were to take, in millionths of a CPU; 0: as it comes */
-	uint64_t tried_ns;    /* how long entries were counted for that, */
-	uint64_t tried_cost_ns; /* by which they take so much of a second */
-	uint64_t definition;  /* as attach_definition() had it; 0: it was attached for a moment */
-	const char *key[FSN_KEYS], *sum[FSN_SUMS]; /* NULL: there are no more */
+	uint32_t sample;      /* one call in N is timed; 1: all */
+	uid_t uid;            /* user who attached it: the login user if known */
+	pid_t pid;            /* of the command that attached it */
+	bool processes;       /* it has statistics per process */
+	bool nesting;         /* nested calls are tracked */
+	bool memory;          /* allocations are tracked */
+	bool split;           /* times are split into on-CPU, runnable and blocked */
+	bool raw;             /* durations are uncorrected */
+	bool events;          /* some of its functions are events */
+	bool gpu;             /* all of its functions are GPU activity */
+	bool waits;           /* it counts nothing, because it waits for a library */
+	bool kept;            /* it is removed when .pid exits */
+	uint32_t duty;        /* GPU activity is recorded one second in N; 0, 1: always */
+	uint32_t sampled_cpus; /* 0: it does not sample CPUs */
+	struct price price;   /* overhead of its probes; .at_ns 0: not known */
+	uint32_t budget;      /* overhead limit in millionths of one CPU; 0: no limit */
+	uint64_t tried_ns;    /* how long entries were counted to keep .budget */
+	uint64_t tried_cost_ns; /* overhead per second estimated from that count */
+	uint64_t definition;  /* from attach_definition(); 0: attached temporarily */
+	const char *key[FSN_KEYS], *sum[FSN_SUMS]; /* unused entries are NULL */
 };
 
 struct group_func {
 	const char *name;
 	const char *kind; /* "function", "syscall" */
-	bool in_file;     /* and so has offsets */
-	bool priced;      /* what its probes take can be measured */
-	bool is_sample;   /* a stack is where somebody was, not who called it */
-	const char *symbol, *demangled; /* NULL when there is none */
+	bool in_file;     /* it is in a file and has offsets */
+	bool priced;      /* the overhead of its probes can be measured */
+	bool is_sample;   /* its stacks are sampled locations, not callers */
+	const char *symbol, *demangled; /* or NULL */
 	const char *library, *build_id;
-	const char *soname; /* of the library; NULL: it has none */
+	const char *soname; /* of the library, or NULL */
 	uint64_t offset, site_offset;   /* in the file: function, entry probe */
 	const char *site_why, *insn;
 	enum fsn_exit exit;
 	const char *exit_why;
 	enum price_site site;
-	enum price_end end;   /* the dearest of its ends */
-	uint32_t overhead_ns; /* taken off each measured time */
-	enum limit limit;    /* what was given up of it */
-	const char *types_why; /* where its types are from, or why they are not known; or NULL */
-	const char *aliases; /* its other names, a newline behind each; NULL when there are none */
+	enum price_end end;   /* the most expensive of its exit probes */
+	uint32_t overhead_ns; /* correction of each measured time */
+	enum limit limit;    /* what is not traced, to keep the budget */
+	const char *types_why; /* source of its types, or why they are not known; or NULL */
+	const char *aliases; /* its other names, each with a newline; or NULL */
 };
 
 /*
- * Opens group @name; with @write its maps can be changed. -ENOENT when there is none,
- * -EPROTO when another version of the command laid it out, -EACCES or -EPERM when it may not
- * be read (ret_group is then good for group_info()'s .name and .layout only).
- * Free with group_free() whatever is returned.
+ * Opens group @name; with @write, its maps can be changed. Returns 0, -ENOENT if there is no such
+ * group, -EPROTO if another version of funcsnoop attached it, or -EACCES or -EPERM if the caller
+ * cannot read it. After such an error, only group_info()'s .name and .layout are valid.
+ *
+ * The caller frees *@ret_group with group_free(), also after an error.
  */
 int group_open(const struct bpffs *fs, const char *name, bool write,
 	struct group **ret_group, struct err *err);
 void group_free(struct group *g);
 
 /*
- * The same with as few maps as it says what it is with; others are opened when they are needed,
- * and one that is damaged is told of then. For readers of many groups, of which each needs few
- * maps. @fs is to outlive it.
+ * Like group_open(), but opens only the maps that describe the group. Other maps are opened, and
+ * damage to them is reported, on first use. For readers of many groups that need few maps of each.
+ * @fs must outlive the group.
  */
 int group_open_brief(const struct bpffs *fs, const char *name, bool write,
 	struct group **ret_group, struct err *err);
 
 /*
- * Closes what group_open_brief() and reading have opened; the next reading opens it again, if the
- * group is still there.
+ * Closes the maps that were opened by group_open_brief() and by reading. The next read opens them
+ * again, if the group still exists.
  */
 void group_close_maps(struct group *g);
 
-/* Opens what reading its keys and stacks takes: they can be read when it has been removed. */
+/* Opens the maps of keys and stacks, so that they can be read after the group was removed. */
 void group_open_keys(const struct group *g);
 
-/* Whether another group, or none, has the name of @g now. */
+/* True if the name of @g now belongs to another group or to none. */
 bool group_is_gone(const struct group *g);
 
 /*
- * Keeps other writers of this group away, until group_unlock() or group_free(): by the lock of
- * @fs, which is held where it may be, and by that of a group that is another user's. -EBUSY
- * as bpffs_lock(), -EACCES for who may have neither.
+ * Locks @g against other writers until group_unlock() or group_free(). Takes the lock of @fs if
+ * the caller has access to it, and the lock of the group itself if another user owns it.
+ *
+ * Returns 0, -EBUSY like bpffs_lock(), or -EACCES if the caller has access to neither lock.
  */
 int group_lock(struct group *g, const struct bpffs *fs, struct err *err);
 void group_unlock(struct group *g);
 
-/* Whether group_open() refused @g as another version of the command laid it out. */
+/* True if group_open() refused @g because another version of funcsnoop attached it. */
 bool group_is_foreign(const struct group *g);
 
 struct group_info group_info(const struct group *g);
 
-/* Function @fn, below group_info().fn_cnt. */
+/* Returns function @fn, which is less than group_info().fn_cnt. */
 struct group_func group_func(const struct group *g, uint32_t fn);
 
-/* Its name. */
 const char *group_name(const struct group *g);
 
 /*
- * Goes through the functions that were left out to keep to the budget: *at is 0 at first. False
- * behind the last. Of @ret_func .name, .symbol, .library, .offset and .limit are set, the strings
- * good till the next call, and *ret_why says why.
+ * Iterates over the functions that were left out to keep the budget. .at is 0 at the start. Returns
+ * false after the last function. Sets .name, .symbol, .library, .offset and .limit of @ret_func,
+ * and *@ret_why to the reason. The strings are valid until the next call.
  */
 struct group_left {
 	uint32_t at;
@@ -131,59 +132,61 @@ bool group_next_left(const struct group *g, struct group_left *left, struct grou
 	const char **ret_why);
 void group_left_done(struct group_left *left);
 
-/* Name by which people know function @fn. */
+/* Returns the name of function @fn for output. */
 const char *group_func_name(const struct group *g, uint32_t fn);
 
-/* Path of library @lib, below group_info().lib_cnt. */
+/* Returns the path of library @lib, which is less than group_info().lib_cnt. */
 const char *group_lib(const struct group *g, uint32_t lib);
 
-/* Whether another file, or none, lies now where library @lib was. */
+/* True if the path of library @lib now refers to another file or to none. */
 bool group_lib_stale(const struct group *g, uint32_t lib);
 
-/* CLOCK_REALTIME of the last reset, or of the attach. */
+/* Gets the CLOCK_REALTIME of the last reset, or of the attach. */
 int group_since(const struct group *g, uint64_t *ret_ns, struct err *err);
 
-/* CLOCK_REALTIME of its end, 0 where it has none. */
+/* Gets the CLOCK_REALTIME at which the group expires, or 0. */
 int group_until(const struct group *g, uint64_t *ret_ns, struct err *err);
 
-/* Bytes of kernel memory that all of the group's maps take; 0 when not all can be read. */
+/* Returns the kernel memory of all maps of the group in bytes, or 0 if not all can be read. */
 uint64_t group_memory(const struct group *g);
 
-/* Keeps for that how much memory the maps have that grow, after some were written. */
+/* Records for group_memory() the size of maps that grow. Called after writing them. */
 void group_has_grown(const struct group *g);
 
-/* Whether any function has a duration from which on its calls are slow. */
+/* True if any function has a threshold for slow calls. */
 bool group_has_slow(const struct group *g);
 
-/* How many of @procs map library @lib, and the first of them: mappers_count(). */
+/* Counts the processes of @procs that map library @lib, and gets the first: mappers_count(). */
 struct procs;
 _must_check_ int group_lib_mappers(const struct group *g, uint32_t lib, struct procs *procs,
 	size_t *ret_cnt, pid_t *ret_pid, struct err *err);
 
-/* 0, or -ENOENT when @pattern (a glob) matches none of the functions that are timed. */
+/* Returns 0, or -ENOENT if the glob @pattern matches no timed function. */
 int group_check_timed(const struct group *g, const char *pattern, struct err *err);
 
 /*
- * From which duration on calls are slow and remembered, for the functions that @pattern (a
- * glob; NULL: all) names; no threshold with @off. -ENOENT when no timed function matches.
- * @g must be open for writing and the lock of its bpffs held.
+ * Sets the duration from which calls are slow and remembered, for all functions that @pattern (a
+ * glob; NULL: all) matches. With @off, removes the threshold. @g must be open for writing, and the
+ * caller holds the lock of its bpffs. Returns 0, or -ENOENT if no timed function matches.
  */
 int group_set_slow(const struct group *g, const char *pattern, bool off, uint64_t ns,
 	struct err *err);
 
-/* Which calls are to count from now on; what is not set stays as it is. */
+/* Changes of the filters. Filters that are not set stay unchanged. */
 struct group_change {
 	const struct filter *filter;
-	bool set_pids, set_comms, set_uids; /* its lists; an empty one lets all pass */
-	const struct condition *condition;  /* or NULL; one without a term lets all pass */
+	bool set_pids, set_comms, set_uids; /* lists to set; all calls pass an empty list */
+	const struct condition *condition;  /* or NULL; all calls pass one without terms */
 };
 
 /*
- * Changes it. Calls that pass the old and the new lists count meanwhile, too, and so do those
- * that meet the old and the new condition. On failure nothing has changed; -EBUSY for
- * processes when others have no breakpoints (attached with --pid), for the condition as
- * condition_bind(). As group_set_slow() it needs writing and the lock. group_check_change()
- * tells beforehand what would be refused; *ret_never may be NULL.
+ * group_change() changes the filters. Calls that pass both the old and the new filters are counted
+ * throughout. After an error nothing has changed. Like group_set_slow(), it needs a group that is
+ * open for writing, and the lock. group_check_change() returns the same errors without changing
+ * anything; @ret_never may be NULL.
+ *
+ * Both return 0, -EBUSY for processes if others have no breakpoints (attached with --pid), or an
+ * error of condition_bind().
  */
 int group_check_change(const struct group *g, const struct group_change *change,
 	size_t *ret_never, struct err *err);
@@ -192,13 +195,13 @@ int group_change(const struct group *g, const struct group_change *change, struc
 DEFINE_CLEANUP(group, struct group *, group_free)
 #define _cleanup_group_ __cleanup(cleanup_group)
 
-/* --- who besides its owner may read its counters -------------------------------------------- */
+/* --- access to counters for other users than the owner -------------------------------------- */
 
 struct access {
-	mode_t mode; /* of the pinned maps: 0600, and 040 or 04 for others who may read */
-	uid_t uid;   /* their owner, (uid_t)-1: the caller */
-	gid_t gid;   /* their group, (gid_t)-1: the caller's */
-	bool all;    /* slow calls, arguments and calls in flight, too */
+	mode_t mode; /* of the pinned maps: 0600, and 040 or 04 to let others read */
+	uid_t uid;   /* owner of the maps; (uid_t)-1: the caller */
+	gid_t gid;   /* group of the maps; (gid_t)-1: the caller's */
+	bool all;    /* also share slow calls, arguments and calls in progress */
 };
 
 #define ACCESS_PRIVATE                                           \
@@ -206,120 +209,122 @@ struct access {
 		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1 \
 	}
 
-/* Whether only the caller may read. */
+/* True if only the caller can read. */
 bool access_is_private(const struct access *access);
 
 /*
- * @text is an octal mode, of which others' right to read counts: the owner always reads and
- * writes. -EINVAL for anything but permissions, -EPERM for a mode that lets others write.
+ * Parses the octal mode @text. Only the read permissions of others matter, because the owner can
+ * always read and write. Returns 0, -EINVAL for bits that are not permissions, or -EPERM if others
+ * could write.
  */
 int access_parse_mode(const char *text, mode_t *ret_mode, struct err *err);
 
 /*
- * @text is USER, USER:GROUP or :GROUP, names or numbers; what is not named becomes -1.
- * -ENOENT for a name that nobody has, -EINVAL for an empty text.
+ * Parses USER, USER:GROUP or :GROUP, as names or numbers; an omitted part becomes -1. Returns 0,
+ * -ENOENT for an unknown name, or -EINVAL for an empty text.
  */
 int access_parse_owner(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *err);
 
 /*
- * Opens a group for its readers: the staged directory @dir_fd, the maps in it that hold
- * counters (with .all every map), and @fs, the folder of all groups. Directories and links
- * keep their owner, and nobody else gets the right to write. Does nothing when @access is
- * private. Needs the lock; -EPERM where the caller may not give the maps away.
+ * Makes a group readable: the staged directory @dir_fd, its maps of counters (with .all every map),
+ * and @fs, the directory of all groups. Directories and links keep their owner, and no other user
+ * can write. Does nothing if @access is private. Needs the lock. Returns 0, or -EPERM if the caller
+ * cannot change the owner of the maps.
  */
 int access_grant(
 	const struct bpffs *fs, int dir_fd, const struct access *access, struct err *err);
 
 /*
- * Keeps of @g, which is open, what others than its owner may read, by the modes of its pins:
- * from here on its reader sees what they see. -EACCES when it shares nothing.
+ * Closes the maps of @g that only its owner can read, by the modes of their pins. The caller then
+ * sees the same as other users. Returns 0, or -EACCES if the group shares nothing.
  */
 int group_keep_shared(struct group *g, struct err *err);
 
-/* Whether those whom @access lets in are stopped by the bpffs itself: its mode then. */
+/* True if the mode of the bpffs itself keeps out the users in @access; *@ret_mode is that mode. */
 bool access_is_blocked(
 	const struct bpffs *fs, const struct access *access, mode_t *ret_mode);
 
-/* --- what it was asked to count, and by whose command: for its owner to read ---------------- */
+/* --- the filters and the command line of a group, for its owner to read --------------------- */
 
-/* A list that is empty lets everything through. Strings are "" where nothing was asked. */
+/* All calls pass an empty list. Strings are "" if the option was not given. */
 struct asked {
 	uint32_t *pids, *uids, *tids;
 	size_t pid_cnt, uid_cnt, tid_cnt;
 	char (*comms)[FSN_COMM_LEN];
 	size_t comm_cnt;
 	const char *condition;  /* --if */
-	const char *cpus;       /* a blank behind each */
-	const char *cgroups;    /* a newline behind each */
-	const char *argv;       /* the command line, a zero byte behind each word; cut */
+	const char *cpus;       /* a blank after each */
+	const char *cgroups;    /* a newline after each */
+	const char *argv;       /* command line, a zero byte after each word; may be truncated */
 	size_t argv_bytes;
-	bool by_pid;            /* only .pids count, of which none may be left */
-	bool children;          /* what they start counts, too; who has ended is not on the list */
-	uint32_t lost_children; /* for which there was no room */
-	size_t ended_cnt;       /* of .pids, which then stand first */
+	bool by_pid;            /* only .pids are counted; all of them may have exited */
+	bool children;          /* descendants are counted; .pids has no exited processes */
+	uint32_t lost_children; /* children not counted because the list was full */
+	size_t ended_cnt;       /* exited processes, which come first in .pids */
 	void *said;             /* owned */
 };
 
 /*
- * Reads it. -EACCES or -EPERM for who may read the counters alone. End with asked_done(), also
- * after an error.
+ * Reads the filters of @g. Returns 0, or -EACCES or -EPERM if the caller can only read the counters.
+ * The caller frees @ret_asked with asked_done(), also after an error.
  */
 _must_check_ int asked_read(const struct group *g, struct asked *ret_asked, struct err *err);
 void asked_done(struct asked *a);
 #define _cleanup_asked_ __cleanup(asked_done)
 
-/* Whether it counts processes of which none runs any more. */
+/* True if the group counts only processes that have all exited. */
 static inline bool asked_is_over(const struct asked *a)
 {
 	return a->by_pid && a->ended_cnt == a->pid_cnt;
 }
 
-/* --- calls in progress: listing them, and giving up those whose thread is gone -------------- */
+/* --- calls in progress: listing them, and abandoning those of exited threads ---------------- */
 
 struct slot_call {
 	uint32_t fn;
 	pid_t pid, tid;
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t age_ns;
-	uint64_t where;    /* as in its slot: a user's stack pointer, at its return address */
-	char comm[16];     /* the thread's, "" when it is gone */
-	bool stale;        /* its thread's stack pointer is above: it can't be running */
-	bool has_args;     /* .args are known, and what registers don't hold if .has_more */
-	bool has_more;
-	bool keyed;        /* .key is known, FSN_KEY_WIDE words for each part */
+	uint64_t where;    /* as in its slot: user stack pointer, at the return address */
+	char comm[16];     /* of the thread; "" if it has exited */
+	bool stale;        /* it cannot be running: the stack pointer of its thread is above */
+	bool has_args;     /* .args is known */
+	bool has_more;     /* .more has the arguments that are not in registers */
+	bool keyed;        /* .key is known, with FSN_KEY_WIDE words per part */
 	struct fsn_args args;
 	struct fsn_more more;
 	struct fsn_key key;
 };
 
 /*
- * All calls in progress, longest first. *ret_calls is freed with free(). A call is stale
- * when /proc/PID/task/TID/syscall (proc(5)) shows a stack pointer above the call's in the
- * same mapping, or when the call's stack is not mapped any more; that changes no count.
+ * Lists all calls in progress, longest first. The caller frees *@ret_calls with free(). A call is
+ * stale if /proc/PID/task/TID/syscall (proc(5)) shows a stack pointer above the call's in the same
+ * mapping, or if the call's stack is no longer mapped. Stale calls do not change any counter.
  */
 int slots_read(const struct group *g, struct slot_call **ret_calls, size_t *ret_cnt,
 	struct err *err);
 
 /*
- * Gives up calls whose thread is gone, or is another one that began later, or has become
- * another program: they are counted as abandoned, each by compare-and-exchange, so that a
- * call that ends meanwhile counts once. One that ends later is no longer abandoned then.
- * Does nothing outside the first pid and time namespaces, where threads can't be told. @g
- * must be open for writing. Returns their number.
+ * Abandons calls whose thread has exited, whose TID was reused, or whose process has called
+ * execve(2). Each is counted as abandoned by compare-and-exchange, so that a call that returns
+ * meanwhile is counted once. An abandoned call that returns later is resumed.
+ *
+ * Does nothing outside the first PID and time namespaces, where threads cannot be identified. @g
+ * must be open for writing. *@ret_cnt is the number of abandoned calls.
  */
 int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err);
 
 /*
- * For readers, who cannot sweep: adds to @ret_dead, by function, the calls in progress that cannot
- * return. -EACCES or -EPERM if the reader may not see them; -ENOMEM.
+ * Adds to @ret_dead, by function, the calls in progress that cannot return. For readers, which
+ * cannot sweep. Returns 0, -EACCES or -EPERM if the reader cannot see calls in progress, or -ENOMEM.
  */
 int slots_count_dead(const struct group *g, uint64_t *ret_dead);
 
 /*
- * Unpins the links of tail-called functions to which calls are tracked no more, as others call them
- * more often (struct fsn_place): the kernel removes their breakpoints soon after. Returns how many
- * functions that were. Needs a group that was opened to be changed; what fails is tried again by the
- * next command.
+ * Unpins the links of tail-called functions to which tail calls are no longer tracked, because
+ * other callers call them more often (struct fsn_place). The kernel removes their breakpoints soon
+ * after. @g must be open for writing. The next command tries failed unpins again. Returns the
+ * number of functions.
  */
 size_t places_sweep(const struct group *g);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* By what calls are told apart, and what of them is added up: --key and --sum, read and bound. */
+/* Keys that group calls, and sums of arguments: parses --key and --sum, binds them to functions. */
 #ifndef FUNCSNOOP_GROUP_KEYS_H
 #define FUNCSNOOP_GROUP_KEYS_H
 
@@ -13,30 +13,30 @@
 #include "group/types.h"
 #include "shared/words.h"
 
-#define KEYS_USUAL 16384   /* rows, where nothing else is asked for */
-#define KEYS_MAX   1048576 /* and at most */
-#define STACKS_USUAL 16384 /* different stacks */
+#define KEYS_USUAL 16384   /* default number of rows */
+#define KEYS_MAX   1048576 /* maximum number of rows */
+#define STACKS_USUAL 16384 /* number of distinct stacks */
 #define KEY_NAME_LEN 64 /* with a zero byte */
 
-/* One key or sum, as it was asked for. */
+/* One key or sum of the command line. */
 struct key_name {
 	char name[KEY_NAME_LEN];
-	/* FSN_BY_NUMBER: an argument, which may turn out to be text; FSN_BY_CLASS: one, too */
+	/* FSN_BY_NUMBER and FSN_BY_CLASS: an argument; with FSN_BY_NUMBER it may be text */
 	enum fsn_by by;
 };
 
 struct keys {
 	struct key_name key[FSN_KEYS], sum[FSN_SUMS];
 	size_t key_cnt, sum_cnt;
-	uint32_t rows; /* at most; 0: as many as are usual */
-	bool stack_late; /* stacks are those of slow and failed calls, at their end */
+	uint32_t rows; /* maximum; 0: KEYS_USUAL */
+	bool stack_late; /* only stacks of slow and failed calls, taken when they return */
 };
 
-/* Adds the keys of "KEY[,KEY]", or an argument to sum. -ERR_USAGE. */
+/* Adds the keys of "KEY[,KEY]", or an argument to sum. Returns 0 or -ERR_USAGE. */
 _must_check_ int keys_add(struct keys *k, const char *text, struct err *err);
 _must_check_ int keys_add_sum(struct keys *k, const char *text, struct err *err);
 
-/* The stack that a call is made by is a key, too, named "stack". -ERR_USAGE. */
+/* Adds the key "stack", the stack of a call. Returns 0 or -ERR_USAGE. */
 _must_check_ int keys_add_stack(struct keys *k, struct err *err);
 
 static inline bool keys_wanted(const struct keys *k)
@@ -44,7 +44,7 @@ static inline bool keys_wanted(const struct keys *k)
 	return k->key_cnt || k->sum_cnt;
 }
 
-/* 1 + the number of the key that is of that kind; 0: there is none. */
+/* Returns 1 + the index of the key of kind @by, or 0 if there is none. */
 static inline unsigned int keys_at(const struct keys *k, enum fsn_by by)
 {
 	for (unsigned int i = 0; i < k->key_cnt; i++)
@@ -57,54 +57,55 @@ static inline unsigned int keys_at(const struct keys *k, enum fsn_by by)
 
 struct fsn_keyed;
 
-/* Of the functions of a group those that have none of the arguments, or not all of them. */
+/* Numbers of functions that have none of the arguments, or only some of them. */
 struct keys_left {
 	size_t none, some;
 };
 
 /*
- * Where the parts of keys come from in each of @funcs. One that has not an argument is told
- * apart by the others; by nothing where it has none and an argument was asked for. -ERR_USAGE
- * when no function has an argument, or it can be no key or no sum.
+ * Finds the source of each part of the keys in each of @funcs. Calls of a function without some of
+ * the arguments are grouped by its other keys. They are not grouped if the function has none of the
+ * requested arguments. Returns 0, or -ERR_USAGE if no function has an argument, or if it cannot be
+ * a key or a sum.
  */
 _must_check_ int keys_bind(const struct keys *k, const struct condition_func *funcs, size_t cnt,
 	struct fsn_keyed *ret_keyed, struct keys_left *ret_left, struct err *err);
 
 /*
- * Whether @name is "ARG->MEMBER" of an argument of @f: its number, and in @name what is behind the
- * arrow.
+ * True if @name is "ARG->MEMBER" of an argument of @f. *@ret_nth is the number of the argument, and
+ * *@ret_path is the text in @name after the arrow.
  */
 bool keys_member(const struct condition_func *f, const struct key_name *name, size_t *ret_nth,
 	const char **ret_path);
 
-/* Whether an argument of @f is a communicator of NCCL's: its number. */
+/* True if argument *@ret_nth of @f is an NCCL communicator. */
 bool keys_communicator(const struct condition_func *f, size_t *ret_nth);
 
-/* Whether a key of @keyed takes more than a word. */
+/* True if a key of @keyed needs more than one word. */
 bool keys_are_wide(const struct fsn_keyed *keyed, size_t cnt);
 
-/* Of each key the kinds that it has in some function, 1 << enum fsn_by. */
+/* Sets for each key the mask of its kinds in all functions, 1 << enum fsn_by. */
 void keys_kinds(const struct fsn_keyed *keyed, size_t cnt, uint32_t ret_kinds[]);
 
-/* Whether some call stores a handle that stands for a kernel. */
+/* True if a function stores a handle that stands for a GPU kernel. */
 bool keys_are_asked(const struct fsn_keyed *keyed, size_t cnt);
 
-/* Whether some row is found at the end of its call. */
+/* True if a row is looked up only when its call returns. */
 bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt);
 
 /* --- memory, bound to functions at attach ------------------------------------------------------ */
 
 struct fsn_rule;
 
-/* Of the functions of a group those that hand out memory, and those whose rule can't be kept. */
+/* Numbers of functions that allocate memory, and of those whose rule cannot be applied. */
 struct rules_left {
 	size_t allocate, cant;
-	const char *name, *why; /* of the first of the latter */
+	const char *name, *why; /* of the first function counted in .cant */
 };
 
 /*
- * Which memory @funcs hand out and take back. One of which that can't be seen does neither. With
- * -ERR_USAGE, none hands out any.
+ * Finds how @funcs allocate and free memory. A function whose memory cannot be traced gets no rule.
+ * Returns 0, or -ERR_USAGE if no function allocates memory.
  */
 _must_check_ int rules_bind(const struct condition_func *funcs, size_t cnt,
 	struct fsn_rule *ret_rules, struct rules_left *ret_left, struct err *err);
@@ -115,36 +116,39 @@ struct func_part {
 	enum fsn_by by;  /* FSN_BY_NONE: the function has no such argument */
 	bool is_signed;
 	bool is_address;  /* FSN_BY_MEMBER: it is a pointer */
-	unsigned int arg; /* its number among the arguments + 1; 0: it is none, or not declared */
-	uint64_t sizes;   /* FSN_BY_BYTES: as struct preset_type's, of what the next argument is */
+	unsigned int arg; /* number of the argument + 1; 0: not an argument, or not declared */
+	uint64_t sizes;   /* FSN_BY_BYTES: like that of struct preset_type, for the next argument */
 };
 
 struct func_keys {
-	bool on; /* its calls are told apart */
+	bool on; /* its calls are grouped by key */
 	struct func_part key[FSN_KEYS], sum[FSN_SUMS];
 };
 
 struct stacks;
 
 struct group_keys {
-	const char *key[FSN_KEYS], *sum[FSN_SUMS]; /* names; the group's */
+	const char *key[FSN_KEYS], *sum[FSN_SUMS]; /* names; owned by the group */
 	size_t key_cnt, sum_cnt;
-	struct stacks *stacks;   /* of rows by stack, whoever has read them: NULL, or another's */
-	struct func_keys *funcs; /* of all functions of the group; NULL: it has no keys */
-	struct cgroups *cgroups; /* of calls by cgroup; NULL: it is no key */
+	struct stacks *stacks;   /* of rows by stack, not owned; or NULL */
+	struct func_keys *funcs; /* of all functions of the group; NULL: no keys */
+	struct cgroups *cgroups; /* of calls by cgroup; NULL: not a key */
 };
 
-/* Free with group_keys_done(), also after an error. What bpf(2) gives, -ENOMEM, -EPROTO. */
+/*
+ * Reads the keys of @g. The caller frees @ret_keys with group_keys_done(), also after an error.
+ * Returns 0, -ENOMEM, -EPROTO, or an error of bpf(2).
+ */
 _must_check_ int group_keys_read(
 	const struct group *g, struct group_keys *ret_keys, struct err *err);
 void group_keys_done(struct group_keys *k);
 
-/* @from, a key as programs have it, with as much room for each part. */
+/* Copies @from, a key of the BPF programs, to @to with the same space for each part. */
 void group_key_spread(const struct group *g, const struct fsn_key *from, struct fsn_key *to);
 
 /*
- * What one call, whose arguments are known, adds to a sum; false when that can't be told, as of a
- * product, whose factors may be gone.
+ * Gets the value that one call with known arguments adds to a sum. Returns false if it is not
+ * known: for a product, the factors may be gone.
  */
 bool func_sum_of(const struct func_part *sum, const struct func_types *types,
 	const struct call *call, const struct fsn_more *more, uint64_t *ret_n);

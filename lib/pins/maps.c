@@ -155,7 +155,7 @@ int map_read(int fd, uint32_t first, uint32_t cnt, size_t size, void *buf)
 		return 0;
 	if (fd < 0)
 		return fd;
-	/* Checks that the element exists, because the last mapped page may be longer than the map. */
+	/* Checks that the element exists, because the last page may be longer than the map. */
 	if (bpf_map_lookup_elem(fd, &last, buf))
 		return -errno;
 	if (cnt == 1 || !read_mapped(fd, first, cnt, size, buf))

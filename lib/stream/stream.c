@@ -158,7 +158,7 @@ static void sweep(struct member *m)
 		unsigned long long lease =
 			__atomic_load_n(&all[i].lease_ns, __ATOMIC_SEQ_CST);
 
-		/* The reader may wake up and renew the lease at the same time; one of the two wins. */
+		/* The reader may wake up and renew the lease meanwhile; one of the two wins. */
 		if (lease && lease < now &&
 			__atomic_compare_exchange_n(&all[i].lease_ns, &lease, LEASE_SWEPT,
 				false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -207,6 +207,11 @@ static int group_inode(const struct bpffs *fs, const struct group *g, ino_t *ret
 	return 0;
 }
 
+/*
+ * Frees the places of killed readers, then takes a place in group @tag of the stream. The caller
+ * holds the lock. Nothing is recorded until member_switch_on(). Returns -EBUSY if all places are
+ * taken.
+ */
 static int member_join(
 	struct stream *s, size_t tag, const struct stream_filter *filter, struct err *err)
 {
@@ -254,9 +259,7 @@ static int member_join(
 
 /* --- leases ---------------------------------------------------------------------------------- */
 
-/*
- * Starts recording for the place that member_join() has reserved.
- */
+/* Starts recording for the place that member_join() has reserved. */
 static void member_switch_on(struct member *m)
 {
 	__atomic_fetch_or(
