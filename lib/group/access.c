@@ -101,8 +101,8 @@ static int grant_maps(int dir_fd, const struct access *access)
 }
 
 /*
- * The folder's own group is the first that was let in; where another comes, or a single
- * user, everybody may look at the names of groups, and at nothing else.
+ * The group of the directory is the first one that got access. If another group or a single user
+ * gets access, all users can list the names of groups, but read nothing else.
  */
 static int open_folder(int fd, const struct access *access)
 {

@@ -24,13 +24,13 @@ static pid_t slot_tgid(uint64_t key)
 	return (key & FSN_KEY_TGID_MASK) >> FSN_KEY_TGID_SHIFT;
 }
 
-/* Free places have nothing set, those being written no process; ghosts are given up. */
+/* Free slots are 0, slots being written have no process, and ghosts are abandoned calls. */
 static bool slot_is_call(uint64_t key)
 {
 	return slot_tgid(key) != 0 && !(key & FSN_KEY_GHOST);
 }
 
-/* What is asked once for all calls of a thread. */
+/* Data that is read once for all calls of a thread. */
 struct thread {
 	struct proc_stack stack;
 	char comm[PROC_COMM_LEN];
@@ -61,7 +61,7 @@ static int compare_threads(const void *a, const void *b)
 	return x->pid != y->pid ? x->pid - y->pid : x->tid - y->tid;
 }
 
-/* What the call in @slot is about, if it is still the one of @key. */
+/* Reads arguments and key of the call in @slot, unless the slot has another call than @key now. */
 static void call_detail(
 	const struct group *g, uint32_t slot, uint64_t key, bool has_args, struct slot_call *call)
 {
@@ -81,7 +81,7 @@ static void call_detail(
 		call->has_args = call->has_more = call->keyed = false;
 }
 
-/* How long the thread of the call in @slot was held since it began, which is no time of its. */
+/* Time for which the thread was stopped since the call in @slot; it is not part of the call. */
 static uint64_t call_paused(const struct group *g, uint32_t slot, uint32_t tid)
 {
 	struct fsn_stop stop;
@@ -130,16 +130,16 @@ static void calls_describe(const struct group *g, struct slot_call *calls, size_
 	qsort(calls, cnt, sizeof(*calls), compare_calls);
 }
 
-/* --- giving up ----------------------------------------------------------------------------- */
+/* --- abandoning calls ---------------------------------------------------------------------- */
 
 /*
- * Whether a thread is the one that began a call is told by its start. That is CLOCK_BOOTTIME,
- * a call's CLOCK_MONOTONIC: the difference is taken once, as the greatest that it may be, so
- * that no call seems older than it is. In another time namespace neither is ours to compare.
+ * A thread that started after a call did not make the call: its TID was reused. Threads start in
+ * CLOCK_BOOTTIME, calls in CLOCK_MONOTONIC. The difference is read once, and its upper bound is
+ * used, so that no call seems older than it is. Times of other time namespaces are not comparable.
  *
- * All this can be wrong: a fiber goes on in another thread. So a call that is given up is left
- * as a ghost, which a late end takes, unless its whole process is gone. Who exchanges its key
- * counts it; the end may have done so by then.
+ * This can be wrong, because a fiber can continue in another thread. So an abandoned call stays as
+ * a ghost, which a late return resumes, unless its process has exited. The command counts a call
+ * only if it exchanges the key, because the return may have been counted first.
  */
 
 #define BRACKETS 3
@@ -157,7 +157,7 @@ struct entry {
 struct sweep {
 	const struct group *g;
 	struct map_mapping slots, held, stats;
-	uint64_t boot_offset_ns; /* CLOCK_BOOTTIME is at most so much ahead of _MONOTONIC */
+	uint64_t boot_offset_ns; /* upper bound of CLOCK_BOOTTIME - CLOCK_MONOTONIC */
 	uint64_t tick_ns;
 	struct entry *entry; /* by process and thread */
 	size_t cnt, given_up;
@@ -172,7 +172,7 @@ static void sweep_done(struct sweep *s)
 	free(s->entry);
 }
 
-/* Whatever passes between two readings makes it greater: the least of a few is taken. */
+/* Returns the minimum of several readings, because a delay between both clocks adds to one. */
 static uint64_t boot_offset(void)
 {
 	uint64_t least = UINT64_MAX, before, offset;
@@ -228,7 +228,7 @@ struct look {
 	uint64_t begun_ns; /* CLOCK_BOOTTIME, rounded down to a tick */
 };
 
-/* A thread that is dead but not yet reaped can't end a call. */
+/* A zombie counts as gone, because it cannot return from a call. */
 static struct look look_at(const struct sweep *s, pid_t pid, pid_t tid)
 {
 	struct look l = { .known = true };
@@ -246,7 +246,7 @@ static struct look look_at(const struct sweep *s, pid_t pid, pid_t tid)
 	return l;
 }
 
-/* One that began after the call has only the number in common with the call's. */
+/* True if the thread started after the call, so that its number was reused. */
 static bool is_other(const struct sweep *s, const struct look *l, const struct entry *e)
 {
 	return l->known && l->begun_ns > e->start + s->boot_offset_ns + s->tick_ns;
@@ -276,8 +276,8 @@ static void give_up(struct sweep *s, const struct entry *e)
 }
 
 /*
- * All at once, and no signal comes between an exchange and its counts. Who is killed there
- * (SIGKILL) leaves one call in flight for good, and one place of its process counted in vain.
+ * Blocks signals, because an exchange and its counters must change together. A command killed
+ * (SIGKILL) between them leaks one call in progress and one slot of the call's process.
  */
 static void give_up_all(struct sweep *s)
 {
@@ -298,8 +298,8 @@ static bool is_lost(const struct group *g, const struct entry *e, struct proc_st
 }
 
 /*
- * The calls of one process. After an exec its first thread is there as before, but the stacks
- * are not: so the stack of its calls is looked for.
+ * Judges the calls of one process. The first thread survives execve(2), but its stack does not. So
+ * a call of the first thread is also lost if its stack is gone.
  */
 static void judge_process(const struct sweep *s, struct entry *e, size_t cnt)
 {
@@ -322,7 +322,7 @@ static void judge_process(const struct sweep *s, struct entry *e, size_t cnt)
 	}
 }
 
-/* Of each function there may be several counters, one behind the other. */
+/* A function can have several counters: the array repeats after meta.fn_cnt elements. */
 struct group_begun group_begun(const struct group *g)
 {
 	struct group_begun begun = { UINT64_MAX, UINT64_MAX };

@@ -87,7 +87,7 @@ static int read_how(struct reading *r, struct condition_term *t)
 	return fail_at(r->text, r->at, r->err, "one of == != < <= > >= is missing here");
 }
 
-/* "..."; a backslash takes the character behind it as it is. */
+/* Reads "..."; a backslash quotes the next character. */
 static int read_text(struct reading *r, struct condition_term *t)
 {
 	size_t len = 0;
@@ -386,7 +386,7 @@ static int bind_term(struct binding *b, struct fsn_term *ret)
 	}
 }
 
-/* Of each term: whether some function can be asked, and why the first can't that has it. */
+/* For a term: whether a function supports it, and why the first one with it does not. */
 struct verdict {
 	bool asked;
 	struct err why;

@@ -132,7 +132,7 @@ static bool list_has(const struct list *l, const void *key)
 	return false;
 }
 
-/* What the map of @like has. */
+/* Reads the list in the map of @like. */
 static int list_read(const struct list *like, struct list *ret_list, struct err *err)
 {
 	struct list l = *like;
@@ -171,7 +171,7 @@ static int list_drop(const struct list *l, const struct list *old, struct err *e
 	return 0;
 }
 
-/* What is in both stays throughout; the new comes first where there is room for both. */
+/* Keeps common entries in the map throughout. Adds before it deletes, if all entries fit. */
 static int list_change(const struct list *l, const struct list *old, struct err *err)
 {
 	size_t added = 0;
@@ -187,7 +187,7 @@ static int list_change(const struct list *l, const struct list *old, struct err 
 	return code ? code : list_add(l, old, err);
 }
 
-/* The map is @l's, or as it was. */
+/* Writes @l to the map; restores @old after an error. */
 static int list_write(const struct list *l, const struct list *old, struct err *err)
 {
 	int code = list_change(l, old, err);
@@ -200,7 +200,7 @@ static int list_write(const struct list *l, const struct list *old, struct err *
 	return code;
 }
 
-/* Of numbers; *@l says of what. */
+/* Fills *@l with unique numbers. */
 static int list_of_numbers(
 	const uint32_t *numbers, size_t cnt, struct list *l, struct err *err)
 {
@@ -267,7 +267,7 @@ static int filter_check(const struct filter *f, struct err *err)
 	return code ? code : lists_of(f, &lists, err);
 }
 
-/* Lists that begin or go on are whole before they are looked up, others end before they go. */
+/* Fills new and changed lists before switching them on; clears others after switching them off. */
 static int lists_replace(const struct list *lists, const struct list *old, uint32_t change,
 	uint32_t mask, uint32_t *on, struct err *err)
 {
@@ -279,25 +279,27 @@ static int lists_replace(const struct list *lists, const struct list *old, uint3
 		mask |= lists[i].flag;
 		code = list_write(&lists[i], &old[i], err);
 	}
-	/* The one that failed is as it was; those before it are to be. */
+	/* list_write() has restored the failed list; restore the ones before it. */
 	for (i -= 2; code && i >= 0; i--)
 		if (mask & lists[i].flag)
 			list_write(&old[i], &lists[i], NULL);
 	if (code)
 		return code;
 	__atomic_store_n(on, (*on & ~change) | mask, __ATOMIC_SEQ_CST);
-	for (i = 0; i < LISTS; i++) /* what stays in a map that is not looked up is no harm */
+	for (i = 0; i < LISTS; i++) /* leftovers are harmless, because the filter is off */
 		if (change & lists[i].flag && !lists[i].cnt)
 			list_drop(&lists[i], &old[i], NULL);
 	return 0;
 }
 
 /*
- * Replaces the lists of @change, FSN_FILTER_PID, FSN_FILTER_COMM and FSN_FILTER_UID, while
- * programs look them up by the switches *@on, which are set; an empty list ends its filter.
- * Calls that pass the old and the new lists pass meanwhile. Other switches of @change become
- * as in @set, at the same moment. On failure all is as before, as far as the kernel lets it.
- * Nobody else may write these maps at the time.
+ * Replaces the lists of @change, FSN_FILTER_PID, FSN_FILTER_COMM and FSN_FILTER_UID, while BPF
+ * programs use them. Updates the switches *@on; an empty list switches its filter off. Calls that
+ * pass both the old and the new lists pass throughout. Other switches of @change are set as in
+ * @set at the same moment.
+ *
+ * After an error, the old lists are restored as far as the kernel allows. The caller excludes other
+ * writers of these maps.
  */
 static int filter_replace(const struct filter *f, const struct filter_maps *maps, uint32_t change,
 	uint32_t set, uint32_t *on, struct err *err)
@@ -325,13 +327,13 @@ uint32_t filter_lost_children(int dir_fd)
 
 /* --- changing those of a running group: none is lost that counts before and after ----------- */
 
-/* What a change of the condition goes through. */
+/* State of a change of the condition. */
 struct rewrite {
 	const struct group *g;
 	const struct condition *c;
 	struct fsn_cond *conds;
 	struct fsn_said before;
-	bool said; /* the new one stands there already */
+	bool said; /* the new condition has been written */
 };
 
 static void rewrite_done(struct rewrite *r)

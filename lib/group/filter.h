@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which calls count: decided by the programs at the entry. */
+/* Filters: the BPF programs apply them when a call starts. */
 #ifndef FUNCSNOOP_GROUP_FILTER_H
 #define FUNCSNOOP_GROUP_FILTER_H
 
@@ -13,7 +13,7 @@
 
 /* --- by process, command, CPU, cgroup, user and thread -------------------------------------- */
 
-/* Each list that is empty lets everything through. Strings belong to the caller. */
+/* All calls pass an empty list. Strings belong to the caller. */
 struct filter {
 	const pid_t *pids;
 	size_t pid_cnt;
@@ -21,7 +21,7 @@ struct filter {
 	size_t comm_cnt;
 	const uint32_t *cpus;
 	size_t cpu_cnt;
-	const char *const *cgroups; /* folders of cgroup v2: they and all below */
+	const char *const *cgroups; /* paths of cgroups (v2), including all cgroups below */
 	size_t cgroup_cnt;
 	const uid_t *uids; /* real user ids */
 	size_t uid_cnt;
@@ -35,17 +35,17 @@ struct filter_maps {
 };
 
 /*
- * Fills the maps; *ret_mask gets the FSN_FILTER_... to be switched on. -E2BIG when a list
- * is longer than its map, -EINVAL for a command of more than 15 bytes or a folder that is
- * no cgroup v2, -ENOENT when it is not there, -EOPNOTSUPP for processes and threads outside
- * the first pid namespace.
+ * Fills the maps; *@ret_mask gets the FSN_FILTER_... to be switched on. Returns 0, -E2BIG if a list
+ * is longer than its map, -EINVAL for a command of more than 15 bytes or a directory outside
+ * cgroup v2, -ENOENT if the directory does not exist, or -EOPNOTSUPP for processes and threads
+ * outside the first PID namespace.
  */
 int filter_write(const struct filter *f, const struct filter_maps *maps, uint32_t *ret_mask,
 	struct err *err);
 
 /*
- * How many children of the processes on the list of the group in @dir_fd are not counted,
- * as there was no room on it. 0 also where none are followed.
+ * Returns how many children of the listed processes of the group in @dir_fd are not counted because
+ * the list was full; 0 if the group does not follow children.
  */
 uint32_t filter_lost_children(int dir_fd);
 
@@ -75,13 +75,13 @@ struct condition {
 };
 
 /*
- * Reads up to CONDITION_TERMS terms with && between them. -ERR_USAGE, with the place in
+ * Parses up to CONDITION_TERMS terms separated by &&. Returns 0, or -ERR_USAGE with the position in
  * the text.
  */
 _must_check_ int condition_parse(
 	const char *text, struct condition *ret_condition, struct err *err);
 
-/* A function whose calls are to be chosen: what is known of its arguments. */
+/* A function to which conditions are bound, and the known facts about its arguments. */
 struct condition_func {
 	const struct preset_arg *args;
 	size_t arg_cnt;
@@ -89,7 +89,7 @@ struct condition_func {
 	enum fsn_regs regs; /* FSN_REGS_UNKNOWN: it is as if it had none */
 	const struct type_codes *const *codes; /* of each; NULL: those of its .value.type */
 	const struct preset_value *ret; /* NULL: nothing is declared of its result */
-	bool ends;                      /* its end is seen */
+	bool ends;                      /* its returns are traced */
 	uint32_t communicator_at; /* from where one begins, its hash */
 	uint8_t kernel, named;    /* as of struct preset_func */
 	const struct preset_product *product;
@@ -110,10 +110,11 @@ void condition_hint(const struct condition_func *funcs, size_t cnt, const char *
 	struct err *err);
 
 /*
- * The argument of @f named @name, or arg1 to argN by its number: where it lies, as struct
- * fsn_term has it, and *@ret_nth of .args, or .arg_cnt when nothing is declared. -ENOENT when
- * it has none; -EINVAL when its value is none that can be looked at when the call begins, and
- * *@ret_why says what it is.
+ * Finds the argument of @f named @name, or arg1 to argN by its number. *@ret_where is its location
+ * as in struct fsn_term. *@ret_nth is its index in .args, or .arg_cnt if nothing is declared.
+ *
+ * Returns 0, -ENOENT if there is no such argument, or -EINVAL if its value cannot be read when the
+ * call starts; *@ret_why then describes the value.
  */
 _must_check_ int condition_arg(const struct condition_func *f, const char *name,
 	unsigned char *ret_where, size_t *ret_nth, const char **ret_why);
@@ -125,9 +126,9 @@ _must_check_ int condition_arg_at(const struct condition_func *f, size_t nth,
 struct fsn_cond;
 
 /*
- * What is to be compared with what in each of @funcs. A function that lacks one of the
- * arguments, or whose argument can't be compared with such a value, never passes, and
- * *@ret_never counts them. -ERR_USAGE, with the place, when that is so of all.
+ * Binds the terms of @c to the arguments of each of @funcs. Calls never pass if their function lacks
+ * one of the arguments, or has one that cannot be compared with the value; *@ret_never counts these
+ * functions. Returns 0, or -ERR_USAGE with the position if calls of no function can pass.
  */
 _must_check_ int condition_bind(const struct condition *c, const struct condition_func *funcs,
 	size_t cnt, struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);

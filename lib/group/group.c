@@ -59,7 +59,7 @@ static int open_map(struct group *g, enum map_id id, bool write)
 	return TAKE_FD(fd);
 }
 
-/* Who may not write may read, as when all maps are opened. */
+/* Falls back to reading, like open_maps(): some users can read a map, but not write it. */
 static void open_late(struct group *g, enum map_id id)
 {
 	g->fd[id] = open_map(g, id, g->write);
@@ -76,7 +76,7 @@ int group_fd(const struct group *g, enum map_id id)
 
 uint32_t group_entries(const struct group *g, enum map_id id)
 {
-	/* What was opened once has not changed since. */
+	/* The number of entries of a map never changes, so use it if the map was open before. */
 	return g->entries[id] || group_fd(g, id) >= 0 ? g->entries[id] : 0;
 }
 
@@ -110,7 +110,7 @@ void group_close_maps(struct group *g)
 	g->lean = g->brief;
 }
 
-/* A part that is missing is told of, whether it is going to be read or not. */
+/* Reports missing maps, even if they are not needed now. */
 static int check_parts(const struct group *g, struct err *err)
 {
 	int fd = openat(g->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -143,7 +143,7 @@ static int open_maps(struct group *g, struct err *err)
 		if (g->fd[i] == -EPROTO)
 			return err_set(err, -EPROTO, "group '%s' is damaged: map '%s'",
 				g->name, map_pin_name(i));
-		/* Who may read the counters reads them: group_map_fd() tells of the rest. */
+		/* Other users can read the counters only; group_map_fd() reports the other maps. */
 		if (!g->write && !map_is_counter(i) &&
 			(g->fd[i] == -EPERM || g->fd[i] == -EACCES))
 			continue;
@@ -182,7 +182,7 @@ static int check_layout(struct group *g, int dir_fd, struct err *err)
 	return err_hint(err, "read it with the version that attached it, or detach it");
 }
 
-/* Whether there is as much as is said: sizes are reckoned with these counts. */
+/* True if the maps are at least as large as the counts, from which sizes are computed. */
 static bool counts_fit(const struct group *g)
 {
 	return g->meta.timed_cnt <= g->meta.fn_cnt &&
@@ -226,7 +226,7 @@ static int read_description(struct group *g, struct err *err)
 	return 0;
 }
 
-/* What was read once is not read again: of many groups these are the most descriptors. */
+/* Closes maps that are not read again, because readers of many groups would run out of files. */
 static void close_description(struct group *g)
 {
 	static const enum map_id maps[] = { MAPID_LIBS, MAPID_FUNCS, MAPID_TEXT };
@@ -478,7 +478,7 @@ void asked_done(struct asked *a)
 
 /* --- functions left out to keep to the budget ------------------------------------------------ */
 
-/* The next of its lines, cut off; "" behind the last. */
+/* Returns the next line, terminated by a zero byte, or "" after the last. */
 static char *next_line(struct group_left *left)
 {
 	char *line = left->text + left->at;
@@ -540,7 +540,7 @@ bool group_is_foreign(const struct group *g)
 	return g->foreign;
 }
 
-/* What is taken off each measured time of @f; nobody else's map says so to every reader. */
+/* Correction of each measured time of @f, from meta, because all readers can read meta. */
 static uint32_t overhead_of(const struct group *g, const struct fsn_func *f)
 {
 	if (g->meta.options & FSN_OPT_RAW || f->site >= PRICE_SITES || f->end >= PRICE_ENDS ||
@@ -688,7 +688,7 @@ uint64_t group_memory(const struct group *g)
 	struct fsn_ctl ctl;
 	uint32_t zero = 0;
 
-	/* Who may not read its owner's maps may read none of these. */
+	/* A reader without access to the owner's maps cannot read the size of all maps. */
 	if (group_fd(g, MAPID_SAID) < 0)
 		return 0;
 	for (int i = 0; i < MAPID_CNT; i++)

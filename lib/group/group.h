@@ -265,8 +265,8 @@ struct asked {
 };
 
 /*
- * Reads the filters of @g. Returns 0, or -EACCES or -EPERM if the caller can only read the counters.
- * The caller frees @ret_asked with asked_done(), also after an error.
+ * Reads the filters of @g. Returns 0, or -EACCES or -EPERM if the caller can only read the
+ * counters. The caller frees @ret_asked with asked_done(), also after an error.
  */
 _must_check_ int asked_read(const struct group *g, struct asked *ret_asked, struct err *err);
 void asked_done(struct asked *a);
@@ -316,7 +316,8 @@ int slots_sweep(struct group *g, size_t *ret_cnt, struct err *err);
 
 /*
  * Adds to @ret_dead, by function, the calls in progress that cannot return. For readers, which
- * cannot sweep. Returns 0, -EACCES or -EPERM if the reader cannot see calls in progress, or -ENOMEM.
+ * cannot sweep. Returns 0, -EACCES or -EPERM if the reader cannot see calls in progress, or
+ * -ENOMEM.
  */
 int slots_count_dead(const struct group *g, uint64_t *ret_dead);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What calls are told apart by.
+// Keys that group calls.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +15,10 @@ _Static_assert(KEYS_USUAL == FSN_ROWS && KEYS_MAX == FSN_ROWS_MAX, "as the maps 
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-/* Words that are no argument, unless "arg:" stands before them. */
+/* Keywords; with the prefix "arg:" they name an argument. */
 static const struct {
 	const char *word;
-	enum fsn_by by; /* FSN_BY_NONE: a word of ours, and no key here */
+	enum fsn_by by; /* FSN_BY_NONE: reserved, not a key here */
 } words[] = {
 	{ "caller", FSN_BY_CALLER },
 	{ "thread", FSN_BY_THREAD },
@@ -127,7 +127,7 @@ int keys_add_sum(struct keys *k, const char *text, struct err *err)
 
 /* --- binding -------------------------------------------------------------------------------- */
 
-/* Why a declared argument can't be added up, or NULL. */
+/* Returns why a declared argument cannot be summed, or NULL. */
 static const char *no_number(const struct preset_value *v)
 {
 	switch (v->kind) {
@@ -212,7 +212,7 @@ static int bind_kernel(
 	return 0;
 }
 
-/* Where a function stores the handle that it was asked for; it launches nothing. */
+/* Binds a function that stores a kernel handle for its caller, but does not launch the kernel. */
 static void bind_handle(const struct condition_func *f, struct fsn_keyed *ret)
 {
 	const char *why;
@@ -259,7 +259,7 @@ static int bind_member(const struct condition_func *f, const struct key_name *na
 	return 0;
 }
 
-/* A count of elements stands before the argument that tells how many bytes each has. */
+/* The number of elements is the argument before the one whose type gives their size. */
 static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, const char **ret_why)
 {
 	unsigned char type;
@@ -283,7 +283,7 @@ static int bind_bytes(const struct condition_func *f, struct fsn_part *ret, cons
 	return -ENOENT;
 }
 
-/* What is known to be @name of a function is a product; -ENOENT otherwise. */
+/* Binds @name if it is the declared product of @f. Returns 0, -EINVAL, or -ENOENT. */
 static int bind_product(const struct condition_func *f, const char *name, struct fsn_part *ret,
 	const char **ret_why)
 {
@@ -352,7 +352,7 @@ static int bind_part(const struct condition_func *f, const struct key_name *name
 	return 0;
 }
 
-/* Of each key and sum: whether some function has it, and why the first can't that has it. */
+/* For a key or sum: whether a function supports it, and why the first one with it does not. */
 struct found {
 	bool some;
 	const char *why;
@@ -476,7 +476,7 @@ bool keys_are_late(const struct fsn_keyed *keyed, size_t cnt)
 	return false;
 }
 
-/* --- by what a group's calls are told apart, as its maps say ------------------------------- */
+/* --- reading the keys of a group from its maps --------------------------------------------- */
 
 static struct func_part part_of(const struct fsn_part *p)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which memory functions hand out and take back: from what presets say to where programs find it.
+// How functions allocate and free memory: turns rules of presets into rules of the BPF programs.
 #include <errno.h>
 #include <string.h>
 

@@ -17,11 +17,11 @@ struct group {
 	struct fsn_lib *libs;
 	char *text;             /* group_text() */
 	bool write, foreign;
-	bool swept; /* slots_sweep() has given up the calls that cannot return */
-	bool brief; /* group_open_brief(): maps are opened when they are asked for */
+	bool swept; /* slots_sweep() has abandoned the calls that cannot return */
+	bool brief; /* group_open_brief(): maps are opened on demand */
 	int lock_fd; /* group_lock(), or -1 */
-	int folder_fd; /* of all groups: its struct bpffs has it */
-	bool lean;     /* it was closed once, and is closed again when it was read */
+	int folder_fd; /* directory of all groups; owned by struct bpffs */
+	bool lean;     /* it was closed once, and is closed again after reading */
 	int dir_fd;    /* -1 after group_close_maps() */
 	ino_t ino;     /* of that directory */
 	int fd[MAPID_CNT]; /* group_fd() */
@@ -46,9 +46,9 @@ uint32_t group_entries(const struct group *g, enum map_id id);
 int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err);
 
 /*
- * Calls of all functions since the attach, whatever was reset, and of those that are timed how
- * many have no end yet. What can't be read is UINT64_MAX. It tells where nothing can be in
- * tables that take long to look through.
+ * Number of calls of all functions since the attach, regardless of resets, and number of timed calls
+ * that have not returned. UINT64_MAX if not readable. Readers use it to skip large tables that
+ * cannot have entries.
  */
 struct group_begun {
 	uint64_t calls, open;
@@ -58,7 +58,7 @@ struct group_begun group_begun(const struct group *g);
 /* A string of the group's text; "" for offset 0. It belongs to the group. */
 const char *group_text(const struct group *g, uint32_t offset);
 
-/* Of the functions of @g the types, by .type_cnt and .name_cnt records. -ENOMEM, -EPROTO. */
+/* Makes the types of the functions of @g from its records. Returns 0, -ENOMEM or -EPROTO. */
 struct types;
 int types_make(const struct group *g, const struct fsn_type *types, const struct fsn_name *names,
 	struct types **ret_types);
@@ -71,7 +71,7 @@ static inline const struct target_kind *kind_of(const struct group *g, uint32_t 
 /* The switches as they are now. */
 int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);
 
-/* Returns when all programs that were running, of any group, have ended: see fsn_sync. -EPERM. */
+/* Waits until all running BPF programs of all groups have ended: see fsn_sync. 0 or -EPERM. */
 int group_wait_for_programs(const struct group *g);
 
 #endif

@@ -383,16 +383,16 @@ static struct frame_name *python_names(const struct group *g, uint64_t frame, si
 }
 
 /*
- * Stacks as the programs keep them, and names of their frames by the files that they lie in.
+ * Stacks as the BPF programs record them, and names of their frames from the mapped files.
  */
 
 struct named {
 	uint64_t frame;
-	struct frame_name *names; /* NULL: nobody's */
+	struct frame_name *names; /* NULL: unused entry */
 	size_t cnt;
 };
 
-/* One that frames lie in; it is opened when the first of them is named. */
+/* A file with frames; it is opened when its first frame is named. */
 struct frame_file {
 	struct fsn_stack_file about;
 	struct elf_file *elf;
@@ -402,7 +402,7 @@ struct frame_file {
 /* One that walks have met, by the last frame of theirs, but for the offset. */
 struct met {
 	uint64_t frame;
-	uint32_t number; /* 0: it has no table, or two have one hash */
+	uint32_t number; /* 0: no unwind table, or a hash collision */
 };
 
 #define KERNEL_FILE 0xffff /* what its addresses have above */
@@ -427,9 +427,9 @@ struct stacks {
 	pid_t nameless;        /* one that has no name for some of its own */
 	struct symbol *symbols; /* of the kernel, by address */
 	size_t symbol_cnt;
-	struct frame_name made; /* of one of these: the last that was asked for */
+	struct frame_name made; /* last returned name from .maps */
 	bool lines;
-	bool symbols_read, loaded_read; /* of the kernel itself, and of what it has loaded */
+	bool symbols_read, loaded_read; /* of the kernel; of modules and BPF programs */
 	uint64_t text, text_end; /* of the kernel itself */
 };
 
@@ -626,7 +626,7 @@ const char *stack_end_text(enum fsn_walk_end end)
 
 /* --- names ------------------------------------------------------------------------------------- */
 
-/* Those that have a table now. Of two that can't be told apart nothing is known. */
+/* Adds a file that has an unwind table now. Two files with the same hash are both unknown. */
 static void add_met(struct stacks *s, const struct fsn_file_id *id, uint32_t number)
 {
 	const uint64_t frame = met_frame(id, 0);
@@ -671,7 +671,7 @@ static uint64_t offset_of(uint64_t frame)
 	return frame & (frame >> FSN_FRAME_SHIFT == FSN_FRAME_MET ? FSN_MET_OFFSET : FSN_FRAME_OFFSET);
 }
 
-/* It may have come since all were read. */
+/* Reads the record of a file that was added after read_records(). */
 static struct frame_file *file_of(struct stacks *s, uint64_t frame)
 {
 	uint64_t number = number_of(s, frame);
@@ -725,7 +725,7 @@ static int compare_symbols(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Of code: the others are none's who runs. Whoever may not see addresses finds all at 0. */
+/* Adds code symbols only. Addresses are 0 if the user cannot see them; those are skipped. */
 static int add_symbol(const struct ksym *sym, void *userdata)
 {
 	struct stacks *s = userdata;
@@ -742,7 +742,7 @@ static int add_symbol(const struct ksym *sym, void *userdata)
 	return 0;
 }
 
-/* Those of the kernel itself first; of what it has loaded only when one is asked for. */
+/* Reads kernel symbols first, and symbols of loaded code only when one is needed. */
 static void read_symbols(struct stacks *s)
 {
 	(void)ksyms_each(s->symbols_read ? KSYM_LOADED : KSYM_KERNEL, add_symbol, s);
@@ -827,7 +827,7 @@ const struct frame_name *stacks_names(
 	if (!made && !(frame >> FSN_FRAME_SHIFT) && frame > 4096)
 		s->nameless = pid;
 	if (made) {
-		/* It is the map's, and written by nobody. */
+		/* The string belongs to the perf map. It is never written, so the cast is safe. */
 		s->made.name = s->made.text = (char *)(uintptr_t)made;
 		*ret_cnt = 1;
 		return &s->made;

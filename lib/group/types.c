@@ -376,7 +376,7 @@ struct types_kept types_kept(const struct preset_arg *args, size_t cnt)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Of each record what it says, at the same number. */
+/* Decoded records; each has the same index as its record. */
 struct types {
 	struct func_types *funcs;
 	struct preset_arg *args;
@@ -504,7 +504,7 @@ int types_read(const struct group *g, struct types **ret_types, struct err *err)
 	_cleanup_free_ struct fsn_name *names = NULL;
 	int code;
 
-	/* Who may not open them has no entries. */
+	/* For readers without access to these maps the number of entries is 0. */
 	if ((g->meta.type_cnt > group_entries(g, MAPID_TYPES) && group_fd(g, MAPID_TYPES) >= 0) ||
 		(g->meta.name_cnt > group_entries(g, MAPID_NAMES) && group_fd(g, MAPID_NAMES) >= 0))
 		return err_set(err, -EPROTO, "group '%s' is damaged: its counts", g->name);
@@ -582,7 +582,7 @@ static bool is_go_string(const struct func_types *f, size_t i)
 	return f->args[i].place.where == PLACE_GO && f->args[i].place.words == 2;
 }
 
-/* How many bytes the text of argument @i has at most, by what is said behind it. */
+/* Maximum length of the text of argument @i in bytes, from the arguments after it. */
 static uint64_t text_bound(const struct func_types *f, size_t i, const struct call *c,
 	const struct fsn_more *more)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the arguments and the result of a group's functions are: as its maps have it, and read. */
+/* Types of arguments and results of a group's functions: written to its maps, and read. */
 #ifndef FUNCSNOOP_GROUP_TYPES_H
 #define FUNCSNOOP_GROUP_TYPES_H
 
@@ -33,7 +33,7 @@ void type_records_add(struct type_records *r, struct strtab *text, const struct 
 	struct fsn_func *func);
 void type_records_done(struct type_records *r);
 
-/* What the programs have to keep of a call's arguments beside the registers. */
+/* Arguments of a call that the BPF programs record in addition to the registers. */
 struct types_kept {
 	unsigned int stack_cnt; /* words on the stack, at most FSN_STACK_WORDS */
 	int strings[2];         /* numbers of the arguments whose text is kept, or -1 */
@@ -53,7 +53,7 @@ struct type_codes {
 };
 
 struct func_types {
-	bool has_args; /* arguments are declared, be it as none */
+	bool has_args; /* arguments are declared; there may be none */
 	bool has_ret;
 	struct preset_value ret;            /* .type is NULL: see ret_codes */
 	const char *ret_text;               /* or NULL */
@@ -88,7 +88,7 @@ static inline bool call_is_split(const struct call *c)
 	return c->flags & FSN_CALL_SPLIT && call_is_timed(c);
 }
 
-/* Of such a call what it was on a CPU: its time is net, what it was off the CPU is not. */
+/* On-CPU time of such a call. Limited to 0, because only the duration is corrected. */
 static inline unsigned long long call_on_cpu(const struct call *c)
 {
 	unsigned long long off = c->queued + c->blocked;
@@ -104,9 +104,9 @@ const unsigned long long *call_arg_at(const struct func_types *f, size_t i,
 	const struct call *c, const struct fsn_more *more, unsigned int *ret_cnt);
 
 /*
- * The text that argument @i, a string, points to, *@ret_len bytes of it, or NULL when it was not
- * kept or could not be read. *@ret_cut says that it goes on. A size_t behind it, if no other
- * one follows (a size and a count), says how many bytes it has at most.
+ * Returns the text of string argument @i, *@ret_len bytes, or NULL if it was not recorded or could
+ * not be read. Sets *@ret_cut if the text is truncated. A size_t argument after the string limits
+ * its length, unless a second one follows (a size and a count).
  */
 const char *call_arg_string(const struct func_types *f, size_t i, const struct call *c,
 	const struct fsn_more *more, size_t *ret_len, bool *ret_cut);
@@ -125,7 +125,7 @@ int types_read(const struct group *g, struct types **ret_types, struct err *err)
 void types_free(struct types *t);
 const struct func_types *types_of(const struct types *t, uint32_t fn);
 
-/* What was declared, without what types' names are; NULL codes. It is as good as @f. */
+/* Returns the declaration without the names of types; codes are NULL. Valid as long as @f. */
 struct preset_func types_declared(const struct func_types *f);
 
 /* The name of value @word of argument @i: a code, flags, a mode; in static storage, @f or @buf; or NULL. */
