@@ -126,9 +126,9 @@ _must_check_ int condition_arg_at(const struct condition_func *f, size_t nth,
 struct fsn_cond;
 
 /*
- * Binds the terms of @c to the arguments of each of @funcs. Calls never pass if their function lacks
- * one of the arguments, or has one that cannot be compared with the value; *@ret_never counts these
- * functions. Returns 0, or -ERR_USAGE with the position if calls of no function can pass.
+ * Binds the terms of @c to the arguments of each of @funcs. Calls never pass if their function
+ * lacks one of the arguments, or has one that cannot be compared with the value; *@ret_never counts
+ * these functions. Returns 0, or -ERR_USAGE with the position if calls of no function can pass.
  */
 _must_check_ int condition_bind(const struct condition *c, const struct condition_func *funcs,
 	size_t cnt, struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);

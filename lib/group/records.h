@@ -46,9 +46,9 @@ uint32_t group_entries(const struct group *g, enum map_id id);
 int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err);
 
 /*
- * Number of calls of all functions since the attach, regardless of resets, and number of timed calls
- * that have not returned. UINT64_MAX if not readable. Readers use it to skip large tables that
- * cannot have entries.
+ * Number of calls of all functions since the attach, regardless of resets, and number of timed
+ * calls that have not returned. UINT64_MAX if not readable. Readers use it to skip large tables
+ * that cannot have entries.
  */
 struct group_begun {
 	uint64_t calls, open;

@@ -84,7 +84,7 @@ void perf_maps_free(struct perf_map *m);
 const char *stacks_place(struct stacks *s, uint64_t frame, uint64_t *ret_offset);
 
 /*
- * Returns the names of the code at @offset of @elf, like stacks_names(). With @lines, uses its debug
+ * Returns the names of the code at @offset of @elf, like stacks_names(). With @lines, uses debug
  * information. The name of the file is taken from @path; without @path, the name is an address.
  * @elf may be NULL. The caller frees the names with frame_names_free().
  */
