@@ -59,7 +59,7 @@ static int open_map(struct group *g, enum map_id id, bool write)
 	return TAKE_FD(fd);
 }
 
-/* Falls back to reading, like open_maps(): some users can read a map, but not write it. */
+/* Falls back to read-only access, because some users can read a map, but not write it. */
 static void open_late(struct group *g, enum map_id id)
 {
 	g->fd[id] = open_map(g, id, g->write);

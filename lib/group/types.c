@@ -582,7 +582,7 @@ static bool is_go_string(const struct func_types *f, size_t i)
 	return f->args[i].place.where == PLACE_GO && f->args[i].place.words == 2;
 }
 
-/* Maximum length of the text of argument @i in bytes, from the arguments after it. */
+/* Maximum length of the text of argument @i in bytes, from the size that is passed with it. */
 static uint64_t text_bound(const struct func_types *f, size_t i, const struct call *c,
 	const struct fsn_more *more)
 {
