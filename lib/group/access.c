@@ -78,7 +78,7 @@ bool access_is_private(const struct access *access)
 		access->gid == (gid_t)-1;
 }
 
-/* Whether more than the pins' own group must pass the directories on the way to them. */
+/* True if other users than the group of the pins must be able to search the directories. */
 static bool is_for_others(const struct access *access)
 {
 	return access->mode & S_IROTH || access->uid != (uid_t)-1;

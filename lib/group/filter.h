@@ -119,7 +119,7 @@ void condition_hint(const struct condition_func *funcs, size_t cnt, const char *
 _must_check_ int condition_arg(const struct condition_func *f, const char *name,
 	unsigned char *ret_where, size_t *ret_nth, const char **ret_why);
 
-/* The same for argument @nth, one of .args or below FSN_ARGS. */
+/* Like condition_arg(), for argument @nth of .args or below FSN_ARGS. */
 _must_check_ int condition_arg_at(const struct condition_func *f, size_t nth,
 	unsigned char *ret_where, const char **ret_why);
 
@@ -133,7 +133,7 @@ struct fsn_cond;
 _must_check_ int condition_bind(const struct condition *c, const struct condition_func *funcs,
 	size_t cnt, struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);
 
-/* The same for the functions of a group: @ret_conds has room for all of them. */
+/* Like condition_bind(), for all functions of a group. @ret_conds has an element for each. */
 _must_check_ int group_bind_condition(const struct group *g, const struct condition *c,
 	struct fsn_cond *ret_conds, size_t *ret_never, struct err *err);
 

@@ -345,8 +345,8 @@ int group_keep_shared(struct group *g, struct err *err)
 }
 
 /*
- * What a group was asked to count, out of the maps that its programs look it up in; and what of
- * it was left out.
+ * Filters of a group, read from the maps that its BPF programs use; and functions that were left
+ * out.
  */
 
 /* The keys of a map, which others may change meanwhile: as many as were seen. */

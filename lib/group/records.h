@@ -30,18 +30,18 @@ struct group {
 
 #define MAP_LEFT (-EBADF) /* in .fd: it was not tried to open it */
 
-/* The descriptor of a map, which is opened if that was left for later; or a negative errno. */
+/* Returns the descriptor of a map, or a negative errno. Opens the map if it is not open yet. */
 int group_fd(const struct group *g, enum map_id id);
 
-/* The same of the group's directory: the one that was opened, or -ENOENT. */
+/* Returns the descriptor of the directory that was opened for the group, or -ENOENT. */
 int group_dir_fd(const struct group *g);
 
-/* How many entries a map has; 0 when it can't be opened. */
+/* Returns the number of entries of a map, or 0 if it cannot be opened. */
 uint32_t group_entries(const struct group *g, enum map_id id);
 
 /*
- * The descriptor of a map that not every reader may read, or -EACCES, -EPERM: "@what of group
- * ... are for its owner only".
+ * Returns the descriptor of a map that not all users can read, or -EACCES or -EPERM with the error
+ * "@what of group ... are for its owner only".
  */
 int group_map_fd(const struct group *g, enum map_id id, const char *what, struct err *err);
 
@@ -68,7 +68,7 @@ static inline const struct target_kind *kind_of(const struct group *g, uint32_t 
 	return target_kind(g->funcs[fn].kind);
 }
 
-/* The switches as they are now. */
+/* Reads the current switches. */
 int group_ctl(const struct group *g, struct fsn_ctl *ret_ctl, struct err *err);
 
 /* Waits until all running BPF programs of all groups have ended: see fsn_sync. 0 or -EPERM. */

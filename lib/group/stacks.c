@@ -345,7 +345,7 @@ static unsigned int line_of(
 		at == FSN_PYTHON_AT_NONE ? UINT64_MAX : 2ULL * at);
 }
 
-/* Of copy @number, from 1 on; false where there is none, or it is not whole. */
+/* Reads copy @number, counted from 1. Returns false if it does not exist or is incomplete. */
 static bool name_read(const struct group *g, uint32_t number, uint32_t at, struct frame_name *to)
 {
 	struct fsn_python_code code;
@@ -363,9 +363,8 @@ static bool name_read(const struct group *g, uint32_t number, uint32_t at, struc
 }
 
 /*
- * What a frame of Python is called in @g: one name with its source and line, 0 where that is not
- * known,
- * which are its code's. To be freed as those of frame_names().
+ * Returns the name of a Python frame in @g, with the source and line of its code; line 0 if it is
+ * not known. The caller frees it with frame_names_free().
  */
 static struct frame_name *python_names(const struct group *g, uint64_t frame, size_t *ret_cnt)
 {
@@ -399,7 +398,7 @@ struct frame_file {
 	bool tried;
 };
 
-/* One that walks have met, by the last frame of theirs, but for the offset. */
+/* A file at which walks stopped, identified by their last frame without the offset. */
 struct met {
 	uint64_t frame;
 	uint32_t number; /* 0: no unwind table, or a hash collision */
@@ -455,7 +454,7 @@ void stacks_free(struct stacks *s)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* All records of files, by number; NULL: they can't be read. */
+/* Reads all records of files, indexed by number. Returns NULL if they cannot be read. */
 static struct fsn_stack_file *read_records(const struct group *g)
 {
 	_cleanup_free_ struct fsn_stack_file *files = xcalloc(FSN_FILES_MAX, sizeof(*files));
@@ -524,7 +523,7 @@ int stacks_read(const struct group *g, struct stacks **ret_stacks, struct err *e
 	return 0;
 }
 
-/* One that has come since all were read. */
+/* Reads a stack that was added after stacks_read(). */
 static void read_again(const struct stacks *s, uint32_t i)
 {
 	struct fsn_stack *stack = &s->stacks[i];

@@ -386,7 +386,7 @@ struct types {
 	struct type_code *names;
 };
 
-/* The group, which may be another's, says how many: NULL where there is no memory for that. */
+/* Returns NULL if memory is exhausted. The counts can be huge if another user owns the group. */
 static struct types *types_alloc(size_t fn_cnt, size_t type_cnt, size_t name_cnt)
 {
 	_cleanup_types_ struct types *t = xcalloc(1, sizeof(*t));
@@ -402,7 +402,7 @@ static struct types *types_alloc(size_t fn_cnt, size_t type_cnt, size_t name_cnt
 	return TAKE_PTR(t);
 }
 
-/* Whether @cnt things from @first on are among @most. */
+/* True if the range of @cnt elements at @first is within @most elements. */
 static bool fits(uint32_t first, uint32_t cnt, size_t most)
 {
 	return first <= most && cnt <= most - first;
@@ -445,7 +445,7 @@ static int take_type(struct types *t, const struct group *g, uint32_t i,
 	return 0;
 }
 
-/* How arguments of @event, which is in no file, are written: a system call, a tracepoint. */
+/* Notations of arguments of @event, which is not in a file: a system call or a tracepoint. */
 static void take_notations(struct types *t, const char *event, const struct fsn_func *func)
 {
 	for (uint32_t i = func->args - 1; i < func->args - 1 + func->arg_cnt; i++)
@@ -576,7 +576,7 @@ static bool is_size(const struct func_types *f, size_t i)
 		!strncmp(f->args[i].text, "size_t", strlen("size_t"));
 }
 
-/* Its second word is its length: no zero byte ends it. */
+/* A Go string has its length in the second word, and no terminating zero byte. */
 static bool is_go_string(const struct func_types *f, size_t i)
 {
 	return f->args[i].place.where == PLACE_GO && f->args[i].place.words == 2;

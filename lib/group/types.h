@@ -66,7 +66,7 @@ struct func_types {
 	struct types_kept kept;
 };
 
-/* Whether the call's arguments are known, its result, and how long it took. */
+/* True if the arguments, the result, or the duration of the call are known. */
 static inline bool call_has_args(const struct call *c)
 {
 	return !(c->flags & FSN_CALL_NO_ARGS);
@@ -82,7 +82,7 @@ static inline bool call_is_timed(const struct call *c)
 	return !(c->flags & (FSN_CALL_ENTRY | FSN_CALL_UNTIMED));
 }
 
-/* Whether it is known how long it was queued and blocked. */
+/* True if the time for which the call was runnable and blocked is known. */
 static inline bool call_is_split(const struct call *c)
 {
 	return c->flags & FSN_CALL_SPLIT && call_is_timed(c);
