@@ -49,7 +49,7 @@ static void show_progress(
 		done == total ? "\n" : "");
 }
 
-/* What still keeps those out whom --mode and --owner let in. */
+/* Warns if the users of --mode and --owner cannot reach the group. */
 static void note_closed(const struct attach_options *o, const struct bpffs *fs)
 {
 	int len = strrchr(fs->path, '/') - fs->path;
@@ -61,7 +61,7 @@ static void note_closed(const struct attach_options *o, const struct bpffs *fs)
 			len, fs->path, mode, len, fs->path);
 }
 
-/* Two groups on one function are in each other's times. */
+/* If two groups probe one function, each measures the overhead of the other. */
 static void note_shared(
 	const struct attach_options *o, const struct draft *draft,
 	const struct attach_report *report)
@@ -97,7 +97,7 @@ static const char *with_aliases(const struct target *f, char *buf, size_t size)
 	return buf;
 }
 
-/* Each file that was looked at: how it was found, and why it is not probed. */
+/* Prints each file that was searched: how it was found, and why it is not probed. */
 static void print_libraries(const struct attach_options *o, const struct draft *draft)
 {
 	static const struct table_column columns[] = { { "LIBRARY", TABLE_LEFT, true },
@@ -127,7 +127,7 @@ static void print_libraries(const struct attach_options *o, const struct draft *
 	table_print(table, o->g, stdout);
 }
 
-/* Prototypes of what is to be probed. */
+/* Prints the prototypes of the functions to be probed. */
 static void print_types(const struct attach_options *o, const struct draft *draft)
 {
 	_cleanup_table_ struct table *table = prototypes_table();
@@ -169,7 +169,7 @@ static void print_draft(const struct attach_options *o, const struct draft *draf
 		putchar('\n');
 }
 
-/* So many functions whose calls take about as long. */
+/* Functions whose calls have about the same overhead. */
 struct price_class {
 	uint32_t ns;
 	size_t cnt;
@@ -282,7 +282,7 @@ static int explain_group(const struct attach_options *o, const struct draft *dra
 	return draft->failure.code;
 }
 
-/* It goes on counting, and nothing of it is touched. */
+/* The attached group is the same, so it keeps counting. */
 static int leave_group(struct attach_options *o, const struct draft *draft,
 	const struct attach_opts *opts, struct json *doc)
 {
@@ -295,7 +295,7 @@ static int leave_group(struct attach_options *o, const struct draft *draft,
 
 #define AFTER_NS 300000000ULL
 
-/* Programs that were slowed down by the trial may now call more: a moment is watched. */
+/* Programs that the trial slowed down may call more often now, so watch the overhead briefly. */
 static void watch_overhead(struct attach_options *o, struct draft *draft,
 	const struct attach_opts *opts, const struct attach_report *report, struct bpffs *fs)
 {
@@ -326,7 +326,7 @@ static int attach_group(struct attach_options *o, struct draft *draft,
 		return explain_group(o, draft, doc, err);
 	draft_note_left_out(o, draft);
 	code = draft_check_hits(o, draft, &processes, err);
-	/* A user who can't attach must not make the folder: root would refuse it. */
+	/* A user who cannot attach must not create the directory: root would refuse it. */
 	if (!code && fs->fd < 0)
 		code = attach_choose_link(&o->attach, err);
 	if (!code && fs->fd < 0)
@@ -388,7 +388,10 @@ static int attach_keyed(struct attach_options *o, struct draft *draft, const str
 	return attach_group(o, draft, fs, doc, err);
 }
 
-/* All groups of a file or none: what can be known is known before the first is attached. */
+/*
+ * Attaches all groups of a file or none. All checks that are possible come before the first
+ * attach.
+ */
 static int attach_all(struct attach_options *o, struct draft **drafts, const struct keys *keys,
 	size_t cnt, struct bpffs *fs, struct json *doc, struct err *err)
 {
@@ -436,7 +439,7 @@ int attach_config(struct attach_options *o, struct bpffs *fs, struct json *doc,
 	}
 	if (!code)
 		code = attach_all(o, drafts, keys, cnt, fs, doc, err);
-	/* What is wrong with the file itself names it. */
+	/* Errors in the file itself must name it. */
 	if (code && is_loaded && o->folder)
 		err_wrap(err, "%s", o->config);
 	while (cnt)
@@ -454,7 +457,7 @@ static int run_parsed(struct attach_options *o)
 	struct stat st;
 	int code = 0;
 
-	/* Before any file is open that is to be probed: who maps those is told. */
+	/* Before any target file is open: the processes that map target files are reported. */
 	if (o->attach.for_ns && !o->dry_run)
 		code = ender_start(o->g->bpffs, &o->ender_fd, &err);
 	if (!code && o->attach.budget.share && o->attach.budget.trims && !o->dry_run)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is to be attached at every start of a machine: a folder of configurations, of which only
-// what is not there yet, or has changed, is attached.
+// Attaches a directory of configurations at boot: only groups that are missing or have changed.
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ static int is_json(const struct dirent *entry)
 	return *entry->d_name != '.' && len > 5 && !strcmp(entry->d_name + len - 5, ".json");
 }
 
-/* Whoever starts a machine must not wait for who writes into a pipe. */
+/* Booting must not block on the writer of a FIFO. */
 static int check_file(const char *path, struct err *err)
 {
 	_cleanup_close_ int fd = proc_open_regular(path, err);
@@ -78,7 +77,7 @@ static void groups_clear(struct folder_groups *groups)
 	free(groups->group);
 }
 
-/* Two of one name would take each other's place, at each start anew. */
+/* Two groups with one name would replace each other at each start. */
 int attach_take_name(struct attach_options *o, const char *name, struct err *err)
 {
 	struct folder_groups *groups = o->folder;
@@ -94,7 +93,7 @@ int attach_take_name(struct attach_options *o, const char *name, struct err *err
 
 /* --- the files ------------------------------------------------------------------------------ */
 
-/* What is wrong with it is said. */
+/* Prints the error, if any. */
 static int attach_file(struct attach_options *o, const char *folder, const char *name,
 	struct bpffs *fs, struct json *doc)
 {

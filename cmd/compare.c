@@ -107,7 +107,7 @@ static size_t tell_missing(
 	return cnt;
 }
 
-/* Who has nothing of a group was not compared, and may well not do what the others do. */
+/* Nodes without a group were not compared, and may behave differently from the others. */
 static size_t tell_all_missing(const struct files *files, missing_fn tell, void *arg)
 {
 	size_t cnt = 0;

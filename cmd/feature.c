@@ -90,7 +90,7 @@ static void print_calibration(
 
 /* --- JSON: keys only ever grow (funcsnoop-json(5)) ------------------------------------------ */
 
-/* What is not known is null, neither true nor false. */
+/* An unknown answer is null, neither true nor false. */
 static void add_answer(struct json *j, const char *key, enum answer answer)
 {
 	if (answer == ANSWER_UNKNOWN)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// funcsnoop list allocations: memory that was handed out and not taken back.
+// funcsnoop list allocations: memory that was allocated and not freed.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,10 @@
 #include "show/text.h"
 #include "stats/stats.h"
 
-/* What is held alike: by one function, caller, stack or process. */
+/* Live allocations of one function, caller, stack or process. */
 struct held {
 	const char *function; /* NULL: it is by process */
-	char *label;          /* a caller; frames, the innermost first, a newline behind each */
+	char *label;          /* caller; or frames, innermost first, each with a newline */
 	pid_t pid;
 	struct stats_live live;
 };
@@ -32,7 +32,7 @@ struct holding {
 	size_t cnt;
 	struct json *doc;
 	struct table *table;
-	struct out stacks; /* text of those, behind the table */
+	struct out stacks; /* text of the stacks, printed after the table */
 	uint64_t now_ns, lost, bulk_frees;
 	bool any;
 };
@@ -137,7 +137,7 @@ static char *caller_label(const struct stats_row *row, size_t key)
 	return strdup(hex);
 }
 
-/* What had no room among the rows of keys is others'. */
+/* Allocations dropped from the full table of keys are counted as others'. */
 static int take_rows(struct holding *h, const struct stats_func *f, struct stacks *s, size_t key)
 {
 	const char *function = group_func_name(h->group, f->fn);
@@ -390,7 +390,7 @@ int list_allocations(
 		return cmd_fail(g, &err);
 	groups_tell_left(g, &groups);
 	for (size_t i = 0; i < groups.cnt; i++) {
-		/* Of all groups there may be others; one that is named is meant. */
+		/* Other groups are skipped silently unless the user named them. */
 		if (!group_info(groups.group[i]).memory) {
 			if (groups_named.cnt)
 				cmd_note(g,

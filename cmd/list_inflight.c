@@ -20,7 +20,7 @@
 struct flight {
 	const struct list_options *choice;
 	struct thread_stacks *threads; /* with .choice->stacks */
-	struct out stacks;             /* text of those, behind the table */
+	struct out stacks;             /* text of the stacks, printed after the table */
 	struct json *doc;
 	struct table *table;
 	size_t shown, hidden;

@@ -17,7 +17,7 @@
 #define LOOK_NS   200000000ULL /* between looks at who was not held */
 #define SETTLE_NS 20000000ULL
 
-/* What is found together: FUNCTIONs of one library, a preset. It becomes a group. */
+/* FUNCTIONs of one library, or a preset: they are found together and become one group. */
 struct unit {
 	struct words words; /* GROUP, FUNCTIONs; .word is owned */
 	const char *lib;    /* of several --lib, or NULL */
@@ -27,7 +27,7 @@ struct unit {
 	struct preset_set *set;
 	struct draft *draft;
 	struct procs *procs; /* .draft's */
-	struct keys keys;    /* what its calls are told apart by, which a preset may have said */
+	struct keys keys;    /* keys of its calls; may come from a preset */
 	uint32_t stack_cnt;
 	struct keeper *keeper;
 };
@@ -47,7 +47,7 @@ struct await {
 	struct err err; /* what has failed; the first */
 };
 
-/* --- what is waited for --------------------------------------------------------------------- */
+/* --- awaited units -------------------------------------------------------------------------- */
 
 static void unit_drop_draft(struct unit *u)
 {
@@ -139,7 +139,7 @@ static int add_all_words(struct await *w, struct unit *u)
 	return code;
 }
 
-/* Whatever can be there without the rest is a unit. */
+/* Functions that can be loaded independently are separate units. */
 static int make_units(struct await *w)
 {
 	const struct attach_options *a = &w->o->attach;
@@ -161,7 +161,7 @@ static int make_units(struct await *w)
 
 /* --- finding and attaching it --------------------------------------------------------------- */
 
-/* What failed is told at once, since COMMAND goes on; the status tells of it, too. */
+/* Prints the failure now, because COMMAND continues; the exit status also reports it. */
 static void note_failure(struct await *w, struct unit *u, const struct err *err)
 {
 	u->over = true;
@@ -200,7 +200,7 @@ static bool unit_find(struct await *w, struct unit *u, pid_t pid)
 	}
 	if (!code)
 		return true;
-	/* A process may just have ended, and some may not be looked at. */
+	/* The process may have exited, and some processes are not accessible. */
 	if (!lacks && !(pid && (code == -ESRCH || code == -EACCES)))
 		note_failure(w, u, &err);
 	unit_drop_draft(u);
@@ -225,7 +225,7 @@ static int unit_attach(struct await *w, struct unit *u, struct err *err)
 	opts.held = true;
 	opts.keys = keys_wanted(&u->keys) ? &u->keys : NULL;
 	opts.stack_cnt = u->stack_cnt;
-	/* Who is held makes no calls that could be counted for a trial. */
+	/* A stopped process makes no calls, so a trial would count nothing. */
 	opts.budget = (struct budget) {};
 	if (!code)
 		code = attach_draft(u->draft, &opts, w->fs, &report, err);

@@ -20,7 +20,7 @@
 #include "proc/proc.h"
 #include "show/list.h"
 
-#define SILENT_NS 1000000000ULL /* attaching that takes longer is told of */
+#define SILENT_NS 1000000000ULL /* a longer attach prints its progress */
 #define LOOK_NS   500000000ULL  /* between looks for the group */
 
 struct session {
@@ -63,7 +63,7 @@ static void tell_attaching(void *arg)
 		s->draft->probed_cnt == 1 ? "" : "s");
 }
 
-/* In a process of its own: it knows nothing of what the other has told. */
+/* Runs in a helper process, which does not see whether its parent has printed progress. */
 static void tell_progress(
 	const char *what, const char *things, size_t done, size_t total, void *arg)
 {
@@ -206,11 +206,11 @@ static int begin(struct session *s, struct err *err)
 	size_t processes = 0;
 	int code;
 
-	/* Before any file is open that is to be probed: who maps those is told. */
+	/* Before any target file is open: the processes that map target files are reported. */
 	code = keeper_start(s->o->g->bpffs, s->o->name, &s->keeper, err);
 	if (!code)
 		code = prepare(s, &processes, err);
-	/* A user who can't attach must not make the folder: root would refuse it. */
+	/* A user who cannot attach must not create the directory: root would refuse it. */
 	if (!code)
 		code = attach_choose_link(&a->attach, err);
 	if (!code)
@@ -223,7 +223,7 @@ static int begin(struct session *s, struct err *err)
 		code = budget_try(s->draft, &a->draft, &a->attach, &s->fs, err);
 	if (!code && !s->lacks)
 		code = attach_draft(s->draft, &a->attach, &s->fs, &report, err);
-	/* Without, it costs what it costs. */
+	/* If this fails, the overhead is unlimited. */
 	if (!code && !s->lacks)
 		(void)!shed_new(s->draft, &a->attach, &report.price, &s->fs, &s->shed);
 	if (!code && (a->attach.stack_cnt || a->attach.keys || s->await))
@@ -295,7 +295,7 @@ static uint64_t time_left(const struct session *s, uint64_t end_ns)
 	return left < most ? left : most;
 }
 
-/* Until a signal or the end that was asked for. Without COMMAND. */
+/* Without COMMAND: waits for a signal or the end of --duration. */
 static bool wait_for_signal(struct session *s, uint64_t end_ns)
 {
 	struct sigaction hup;
@@ -324,7 +324,7 @@ static bool wait_for_signal(struct session *s, uint64_t end_ns)
 	return there;
 }
 
-/* With @until_found until what is waited for has begun to come, too. */
+/* With @until_found, also returns when the first awaited function has been attached. */
 static bool wait_for_command(struct session *s, uint64_t end_ns, bool until_found)
 {
 	struct pollfd p[] = { { .fd = s->child.fd, .events = POLLIN },
@@ -385,7 +385,7 @@ static bool begin_to_come(struct session *s, uint64_t end_ns)
 	return names->cnt;
 }
 
-/* Nothing is waited for any more. What failed has been told. */
+/* Ends waiting for libraries. await_end() has printed its errors. */
 static int await_over(struct session *s, int status)
 {
 	struct err err;
@@ -396,7 +396,7 @@ static int await_over(struct session *s, int status)
 	return await_end(s->await, &err) && !status ? EXIT_FAILED : status;
 }
 
-/* Calls as they come, or nothing, until the end; then what came. */
+/* Prints calls as they happen (with --stream), then the statistics. */
 static int look(struct session *s)
 {
 	struct options *o = s->o;
@@ -423,7 +423,10 @@ static int look(struct session *s)
 		there = wait_for_signal(s, end_ns);
 	if (s->child.pid && started_ended(&s->child))
 		terminal_restore(&s->terminal);
-	/* Intervals are what comes now, and who is held waits for the first. */
+	/*
+	 * Intervals start now, and a stopped process stays stopped until the first one has
+	 * started.
+	 */
 	if (s->await && o->stats.interval_ns)
 		await_groups(s->await, &o->stats.names);
 	else
@@ -465,14 +468,14 @@ static int fail(const struct session *s, const struct err *err)
 	return s->o->command && status != EXIT_USAGE ? EXIT_OWN_FAILURE : status;
 }
 
-/* What could not be run, as shells have it. */
+/* Returns the exit status of shells for a command that cannot be executed. */
 static int fail_to_run(const struct session *s, const struct err *err)
 {
 	cmd_fail(s->o->g, err);
 	return err->code == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 
-/* The end of COMMAND, whose status is ours; but what was asked of us must not fail unseen. */
+/* Returns the status of COMMAND, or funcsnoop's own failure if COMMAND succeeded. */
 static int end_of_command(struct session *s, int status)
 {
 	bool begun = !s->born.code;

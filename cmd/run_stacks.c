@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// While funcsnoop run looks on: files that stacks lead through get their tables as soon as the
-// first stack has met them, and who is held for that is let go; rows of callers and kernels get
-// their names while their processes are there.
+// While funcsnoop run is active: files get their unwind tables as soon as the first stack reaches
+// them, and processes stopped for that are resumed. Rows of callers and kernels get their names
+// while their processes exist.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 struct watch_group {
 	struct group *group;
 	struct holds *holds; /* or NULL */
-	uint32_t met, rows; /* that have been looked at */
+	uint32_t met, rows; /* already handled */
 };
 
 struct watch {
@@ -53,7 +53,7 @@ static bool is_watched(const struct watch *w, const char *name)
 	return false;
 }
 
-/* What can't be opened now may be later. */
+/* A group that cannot be opened now is tried again. */
 static void watch_add(struct watch *w, const char *name)
 {
 	struct watch_group *grown = array_grow(w->groups, w->cnt, sizeof(*grown));
@@ -71,7 +71,7 @@ static void watch_add(struct watch *w, const char *name)
 	grown[w->cnt++] = new;
 }
 
-/* Who is held has met a file before. */
+/* A stopped process has reached a file without an unwind table. */
 static void look(struct watch *w, struct watch_group *g)
 {
 	pid_t pid = g->holds ? holds_next(g->holds) : 0;
@@ -80,7 +80,7 @@ static void look(struct watch *w, struct watch_group *g)
 	if (!pid && met == g->met)
 		return;
 	g->met = met;
-	/* What failed is tried again with the next file that is met, or the next command. */
+	/* A failure is retried at the next new file, or by the next command. */
 	(void)!stacks_meet(w->fs, g->group, false, NULL);
 	for (; pid; pid = holds_next(g->holds))
 		holds_let_go(g->holds, pid);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// funcsnoop serve: answers one HTTP request, for whoever listens and starts us for each.
+// funcsnoop serve: answers one HTTP request for a listener that starts one process per connection.
 //
-// What asks may be anybody who reaches the port: it gets what groups share, a limited time, and
-// nothing of what it has sent back.
+// The client is not trusted, because any user who reaches the port can connect. It gets the data of
+// shared groups, has limited time, and none of its input is sent back.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,11 +18,14 @@
 #include "show/text.h"
 
 #define TIMEOUT_NS 5000000000ULL
-/* Of a request that nobody reads any more: bytes, and how long they are waited for. */
+/* Limits for discarding the rest of a request: bytes and time. */
 #define DRAIN_MAX (1 << 20)
 #define DRAIN_NS  500000000ULL
 
-/* --- time: what waits is interrupted ---------------------------------------------------------- */
+/*
+ * --- timeouts: a signal interrupts blocking calls
+ * -----------------------------------------------
+ */
 
 static volatile sig_atomic_t late;
 
@@ -31,7 +34,7 @@ static void on_alarm(int sig)
 	late = 1;
 }
 
-/* From then on again and again: a signal may come just before a call that waits. */
+/* The timer repeats, because a signal may arrive just before a blocking call. */
 static void alarm_in(uint64_t ns)
 {
 	struct itimerval timer = { .it_interval.tv_usec = 20000 };
@@ -52,7 +55,7 @@ static void signals_begin(void)
 
 /* --- the request and its answer --------------------------------------------------------------- */
 
-/* The bytes that came; 0: the end, -ETIMEDOUT, or read(2)'s error. */
+/* Returns the number of bytes read, 0 at the end, -ETIMEDOUT, or the errno of read(2). */
 static ssize_t read_some(char *buf, size_t size)
 {
 	while (!late) {
@@ -64,7 +67,7 @@ static ssize_t read_some(char *buf, size_t size)
 	return -ETIMEDOUT;
 }
 
-/* The status of the request; 0: whoever asked went away. */
+/* Returns the HTTP status of the request; 0: the client disconnected. */
 static int take_request(char head[HTTP_HEAD_MAX], struct http_request *ret_request)
 {
 	size_t len = 0;
@@ -98,7 +101,7 @@ static int write_whole(const char *bytes, size_t len)
 	return 0;
 }
 
-/* What is closed with bytes unread resets the connection, and the answer may go with it. */
+/* Closing a socket with unread bytes resets the connection, which can discard the response. */
 static void drain(void)
 {
 	ssize_t left = DRAIN_MAX, n = 1;
@@ -114,7 +117,7 @@ static bool path_is(const struct http_request *r, const char *path)
 	return r->path_len == strlen(path) && !memcmp(r->path, path, r->path_len);
 }
 
-/* To HEAD the length is said, and nothing comes: what came would be taken for another answer. */
+/* HEAD gets the length without a body: the client would take a body for the next response. */
 static int answer(const struct options *o, const struct http_request *r, int status,
 	const char *body, size_t size)
 {
@@ -146,7 +149,7 @@ static int answer_word(const struct options *o, const struct http_request *r, in
 	return answer(o, r, status, body, len);
 }
 
-/* What is wrong is for who reads our stderr, not for who asks. */
+/* Errors go to standard error for the administrator, not to the client. */
 static int answer_metrics(struct options *o, const struct http_request *r)
 {
 	_cleanup_free_ char *text = NULL;
@@ -162,7 +165,7 @@ static int answer_metrics(struct options *o, const struct http_request *r)
 	return answer(o, r, 200, text, size) || failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Whether the groups that there are can be listed. */
+/* Healthy means that the groups can be listed. */
 static int answer_health(const struct options *o, const struct http_request *r)
 {
 	struct bpffs fs = BPFFS_NONE;
@@ -181,7 +184,7 @@ static int answer_health(const struct options *o, const struct http_request *r)
 	return EXIT_DONE;
 }
 
-/* That a request was a bad one is no failure of ours. */
+/* A bad request is the client's error, so the exit status is 0. */
 static int refuse(const struct options *o, const struct http_request *r, int status)
 {
 	(void)!answer_word(o, r, status);
@@ -210,7 +213,7 @@ static int serve(struct options *o)
 
 /* --- the command -------------------------------------------------------------------------------- */
 
-/* inetd gives one connection for all three: remarks are no part of an answer. */
+/* inetd passes one socket for all three descriptors: notes must not go into the response. */
 static void leave_connection(void)
 {
 	struct stat out, err;

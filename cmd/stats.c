@@ -57,8 +57,8 @@ static void wait_until(const struct stats_options *o, uint64_t at_ns, const sigs
 }
 
 /*
- * Windows of several nodes are the same ones: intervals of whole seconds begin at multiples of
- * them, whatever the clock that is waited by.
+ * Windows of several nodes must coincide: intervals of whole seconds start at multiples of the
+ * interval, independently of the clock used to wait.
  */
 static bool is_aligned(const struct stats_options *o)
 {
@@ -85,7 +85,7 @@ static uint64_t next_tick(const struct stats_options *o, uint64_t start, uint64_
 		next = start + ((now - start) / step + 1) * step;
 	if (is_aligned(o))
 		next = align(next, step);
-	/* Clocks differ by a little: what is left is no interval. */
+	/* Clocks differ slightly, so a short remainder is merged into the last interval. */
 	return next < end && end - next > step / 8 ? next : end;
 }
 
@@ -145,7 +145,7 @@ static bool draws_heat(const struct stats_options *o)
 		!o->check_cnt && !o->until_fd && o->format->flags & FORMAT_READERS && screen_can();
 }
 
-/* Of what a GPU does people want to see kernels first. */
+/* For GPU activity, show kernels first. */
 static void choose_view(struct stats_options *o)
 {
 	_cleanup_groups_ struct groups groups = GROUPS_NONE;

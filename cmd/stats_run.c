@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reports of what was read: one, or one for each interval.
+// Reports of readings: one, or one for each interval.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void add_slow(struct report_group *rg, const struct reading_group *now,
 	rg->slow_cnt = now->slow_cnt - skip;
 }
 
-/* What a group's numbers are to be divided by. */
+/* Returns the time that the group's numbers cover, in ns. */
 static uint64_t elapsed(const struct stats *now, const struct stats *was)
 {
 	if (was)
@@ -93,7 +93,7 @@ static int add_group(const struct stats_options *o, const struct reading *readin
 	return 0;
 }
 
-/* What is of stacks is of groups that have some, and for their owner. */
+/* Stack formats and views need a group with stacks, readable only by its owner. */
 static int check_stacks(const struct stats_options *o, const struct report *r, struct err *err)
 {
 	bool hidden = false;
@@ -195,7 +195,7 @@ static int render(const struct stats_format *format, const struct report *r, cha
 	return code;
 }
 
-/* Whether so much can be written without waiting for who reads it. */
+/* True if @size bytes can be written without waiting for the reader. */
 static bool stdout_has_room(size_t size)
 {
 	struct stat st;
@@ -210,9 +210,8 @@ static bool stdout_has_room(size_t size)
 }
 
 /*
- * What resets holds the lock of all groups: a reader who takes its time (a pager) gets its
- * text when that is over. What can be written at once is written before, so that a full disk
- * resets nothing.
+ * The lock of all groups is held until the reset, so a slow reader (a pager) gets its text after
+ * that. Text that can be written at once is written first, so that a full disk resets nothing.
  */
 static int to_stdout_of_reset(struct stats_run *run, const struct report *r, struct err *err)
 {
@@ -275,7 +274,7 @@ static int to_file(const struct stats_options *o, const struct stats_format *for
 	return code ? err_sys(err, code, "cannot write '%s'", path) : 0;
 }
 
-/* The whole document, whatever is shown. */
+/* Saves the complete document, independently of the view. */
 static int save(const struct stats_options *o, const struct reading *now, struct err *err)
 {
 	_cleanup_report_ struct report all = {};

@@ -29,7 +29,7 @@ struct screen {
 	sigset_t waiting;
 };
 
-static volatile sig_atomic_t got; /* the last signal, 0 when it has been seen to */
+static volatile sig_atomic_t got; /* the last signal; 0: handled */
 
 static void on_signal(int sig)
 {
@@ -95,7 +95,7 @@ static void signals_begin(struct screen *s)
 
 /* --- drawing -------------------------------------------------------------------------------- */
 
-/* What the keyboard orders by: a letter each, of figures theirs. */
+/* Sort keys of the keyboard: one letter per metric. */
 struct sort_key {
 	char key;
 	enum figure_id sort;
@@ -179,7 +179,7 @@ static void put_frame(const char *text)
 	put(REST);
 }
 
-/* What lasts from one frame to the next. */
+/* State between frames. */
 struct frames {
 	struct history *history;
 	char *last; /* the text of the latest */
@@ -241,7 +241,7 @@ static enum wish key_wish(struct stats_options *o, char key)
 	return WISH_NONE;
 }
 
-/* Ctrl-Z: the shell gets its terminal back, and the frame is drawn anew afterwards. */
+/* Ctrl-Z: restores the shell's terminal; the frame is redrawn when resumed. */
 static void suspend(struct screen *s)
 {
 	screen_end(s);

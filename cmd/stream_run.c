@@ -24,7 +24,7 @@
 
 #define ENOUGH 1 /* what a stream_fn returns when all that was asked for has come */
 
-/* A second signal doesn't wait for whoever reads the output. */
+/* A second signal does not wait for the reader of the output. */
 static volatile sig_atomic_t signals_seen;
 
 struct run {
@@ -67,7 +67,7 @@ static void signals_begin(const struct stream_options *o)
 	static const int caught[] = { SIGINT, SIGTERM, SIGALRM };
 	struct sigaction action = { .sa_handler = on_signal }, before;
 
-	/* Whoever closes the pipe is told of by write(2). */
+	/* write(2) reports a closed pipe. */
 	signal(SIGPIPE, SIG_IGN);
 	if (o->until_fd)
 		return;
@@ -85,7 +85,7 @@ static void signals_end(void)
 	setitimer(ITIMER_REAL, &never, NULL);
 }
 
-/* Pipes that nobody has emptied for a while after the first signal are given up. */
+/* After the first signal, abandons writes to a pipe that has not been read for a while. */
 static bool give_up(void)
 {
 	static uint64_t since;
@@ -107,7 +107,7 @@ static void wait_ns(uint64_t ns)
 
 /* --- one record ------------------------------------------------------------------------------- */
 
-/* What a thread calls itself is nothing that a log should take for its own. */
+/* Thread names are escaped, because they come from the traced process. */
 static void alert(struct run *r, const struct shown_call *c)
 {
 	if (!r->o->alert || !(c->call->flags & FSN_CALL_SLOW))
@@ -437,7 +437,7 @@ static void run_done(struct run *r)
 	groups_done(&r->groups);
 }
 
-/* Readers that go away and writes that are given up are ends like any other. */
+/* A closed pipe and an abandoned write are normal ends. */
 static bool is_end(int code)
 {
 	return !code || code == -EPIPE || (code == -EINTR && signals_seen);

@@ -17,13 +17,16 @@
 
 /* --- one value ------------------------------------------------------------------------------ */
 
-/* What both forms write: JSON (or NULL) quotes what is no number, and says null. */
+/*
+ * Common output of both forms. JSON (or NULL for text) quotes values that are not numbers and
+ * writes null.
+ */
 struct form {
 	struct out *o;
 	struct json *json;
 };
 
-/* Before whatever is written as it is. */
+/* Must precede each value that is written directly. */
 static void begin_value(const struct form *f)
 {
 	if (f->json)
@@ -137,7 +140,7 @@ static void write_members(
 	}
 }
 
-/* By its words, the last one without what lies behind the structure. */
+/* Writes a structure as words, the last one without the bytes past its end. */
 static void write_words(
 	const struct form *f, uint32_t size, const unsigned long long *words, unsigned int cnt)
 {
@@ -167,7 +170,7 @@ static void write_struct(const struct form *f, const struct preset_arg *a,
 		out_char(f->o, '}');
 }
 
-/* Text of the traced process in quotes, so that what is its and what is ours can be told. */
+/* Quotes text of the traced process, to distinguish it from funcsnoop's own. */
 static void write_quoted(struct out *o, const char *str, size_t len, bool cut)
 {
 	size_t part;
@@ -782,7 +785,10 @@ const char *call_kernel(const struct shown_call *c)
 	return row ? row->kernel : NULL;
 }
 
-/* As its row has it or, where there was no room for one, as far as the call tells. */
+/*
+ * Takes the key of the call's row; if the table of rows was full, as far as the call itself has
+ * it.
+ */
 static bool key_of_call(const struct shown_call *c, struct stats_row *row)
 {
 	const struct func_part *parts = c->keys->funcs[c->call->fn].key;
@@ -817,7 +823,7 @@ static bool is_in_line(const struct func_part *p)
 		p->by != FSN_BY_STACK && p->by != FSN_BY_MEMBER;
 }
 
-/* False: nothing is added up of it, or that is not known. */
+/* Returns false if the call has no such sum, or it is not known. */
 static bool sum_of_call(const struct shown_call *c, size_t i, uint64_t *ret_n)
 {
 	return call_has_args(c->call) && c->types &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One call, its arguments and its result by their types: for stream, and stats --slow. */
+/* One call with its typed arguments and result, for stream and stats --slow. */
 #ifndef FUNCSNOOP_SHOW_CALL_H
 #define FUNCSNOOP_SHOW_CALL_H
 
@@ -10,20 +10,20 @@
 #include "group/keys.h"
 #include "group/types.h"
 
-/* What a call is shown with: how its function is called, and what its words mean. */
+/* A call with the names and types needed to print it. */
 struct shown_call {
 	const struct call *call;
 	const struct fsn_more *more; /* or NULL */
 	const char *group, *function;
 	const struct func_types *types; /* or NULL */
-	uint64_t ahead_ns;              /* of CLOCK_REALTIME before CLOCK_MONOTONIC */
-	const struct group_keys *keys; /* what its calls are told apart by; or NULL */
-	const struct fsn_key *key;     /* FSN_KEY_WIDE words for each; NULL: it is not known */
-	const struct stats *names;     /* whose rows say how places are called; or NULL */
-	bool on_gpu;                   /* a GPU made it, in its own time */
+	uint64_t ahead_ns;              /* ns by which CLOCK_REALTIME is ahead of CLOCK_MONOTONIC */
+	const struct group_keys *keys; /* keys that its calls are grouped by; or NULL */
+	const struct fsn_key *key;     /* FSN_KEY_WIDE words for each; NULL: not known */
+	const struct stats *names;     /* its rows have the names of call sites; or NULL */
+	bool on_gpu;                   /* GPU activity, in GPU time */
 };
 
-/* Of what is on a GPU: the name of the kernel, or NULL. */
+/* Returns the kernel name of GPU activity, or NULL. */
 const char *call_kernel(const struct shown_call *c);
 
 struct stats;
@@ -31,30 +31,29 @@ struct stats;
 enum call_form { CALL_WHOLE, CALL_ENTRY, CALL_EXIT };
 
 /*
- * "size=1024, kind=cudaMemcpyHostToDevice": integers with their sign and width, pointers in
- * hex or NULL, enumerators by name, text in quotes, escaped, "..." behind it when it is cut;
- * without types six registers in hex. What can't be seen is "?", as all is when it is not
- * known.
+ * "size=1024, kind=cudaMemcpyHostToDevice": integers with their sign and width, pointers in hex
+ * or NULL, enumerators by name, text quoted and escaped, with "..." after it if truncated.
+ * Without types, six registers in hex. Values that could not be read are "?", and so are all
+ * values if the call's arguments are not known.
  */
 void call_args_text(struct out *o, const struct shown_call *c);
 
 /*
- * "35 cudaErrorInsufficientDriver", "0x7f00", "12"; "?" when it is not known; nothing for
- * void. Without types the register, in hex when it is no small number.
+ * "35 cudaErrorInsufficientDriver", "0x7f00", "12"; "?" if it is not known; nothing for void.
+ * Without types, the register: in hex unless it is a small number.
  */
 void call_result_text(struct out *o, const struct shown_call *c);
 
 /*
- * The object of funcsnoop-json(5): {"type":"call",...}. An
- * entry has no "ret", "ret_name", "duration_ns", "slow" and "failed"; "ts_ns" and "time" of
- * an exit are those of the exit.
+ * The object of funcsnoop-json(5): {"type":"call",...}. An entry lacks "ret", "ret_name",
+ * "duration_ns", "slow" and "failed". "ts_ns" and "time" of an exit are the times of the exit.
  */
 void call_json(struct json *j, const struct shown_call *c, enum call_form form);
 
-/* "98 % blocked, 1 % queued": where most of its time went; nothing when that is not known. */
+/* "98 % blocked, 1 % queued": the states with most of its time; nothing if they are not known. */
 void call_split_text(struct out *o, const struct call *call);
 
-/* Call @call of @g, whose types are @types; all outlive what is returned. */
+/* Wraps @call of @g, whose types are @types. All arguments must outlive the result. */
 struct shown_call call_of(const struct group *g, const struct types *types,
 	const struct call *call, const struct fsn_more *more, uint64_t ahead_ns);
 
@@ -62,8 +61,9 @@ struct shown_call call_of(const struct group *g, const struct types *types,
 void call_args_json(struct json *j, const struct shown_call *c);
 
 /*
- * Key @i of @row, whose function's types are @t, as part @p tells: what it is called, perhaps in
- * @buf, or NULL; its value; and the former, or else the latter.
+ * Format key @i of @row; @t are the types of its function, @p describes the key. key_name()
+ * returns the key's name, possibly in @buf, or NULL; key_value_text() writes the value;
+ * key_text() writes the name if there is one, otherwise the value.
  */
 struct stats_row;
 #define KEY_TEXT_LEN NOTATION_LEN
@@ -74,7 +74,10 @@ void key_value_text(struct out *o, const struct func_types *t, const struct func
 void key_text(struct out *o, const struct func_types *t, const struct func_part *p,
 	const struct stats_row *row, size_t i);
 
-/* The members behind a cgroup's path: who runs there. NULL: nobody knows. */
+/*
+ * Adds the members that follow a cgroup's path: its pod, container, job and unit. @c NULL: not
+ * known.
+ */
 struct cgroup;
 void json_add_cgroup(struct json *j, const struct cgroup *c);
 
@@ -82,16 +85,16 @@ void json_add_cgroup(struct json *j, const struct cgroup *c);
 void keys_json(struct json *j, const struct group_keys *keys, uint32_t fn,
 	const struct func_types *t, const struct stats_row *row);
 
-/* Members of an object: stack @number of @s, which is NULL where stacks are not known. */
+/* Adds stack @number of @s to an object. @s is NULL if stacks are not known. */
 void json_add_stack(struct json *j, struct stacks *s, uint64_t number, pid_t pid);
 
-/* Whether calls of its function are told apart, or added up. */
+/* True if the calls of its function are grouped by a key, or have sums. */
 bool call_is_keyed(const struct shown_call *c);
 
-/* " communicator=fa93daea854b060b 3/8 bytes=8192", what is known of both. */
+/* " communicator=fa93daea854b060b 3/8 bytes=8192": the known keys and sums. */
 void call_keys_text(struct out *o, const struct shown_call *c);
 
-/* The same of what is neither an argument nor in a line of the call otherwise. */
+/* The same, without the keys and sums that are arguments or otherwise in the call's line. */
 void call_line_keys_text(struct out *o, const struct shown_call *c);
 
 /* The members "key" and "sums": objects, or null. */
@@ -100,41 +103,46 @@ void call_keys_json(struct json *j, const struct shown_call *c);
 /* The members "ret" and "ret_name". */
 void call_result_json(struct json *j, const struct shown_call *c);
 
-/* --- how a stream is written: lines for people, JSON lines, a trace for a viewer ------------ */
+/* --- formats of a stream: lines for people, JSON lines, a trace for a viewer ----------------- */
 
-/* What formats keep from line to line. */
+/* State of a format between lines. */
 struct stream_page {
 	struct out *out;
 	bool color;
-	unsigned int comm_width, id_width; /* as wide as any has been */
-	uint64_t second;    /* of the time of day in .clock */
+	unsigned int comm_width, id_width; /* largest width so far */
+	uint64_t second;    /* second of the time of day in .clock */
 	char clock[16];
-	struct seen *seen;  /* threads that the trace has named */
+	struct seen *seen;  /* threads already named in the trace */
 	size_t seen_cnt, seen_size;
-	bool any;           /* a trace has its first object */
+	bool any;           /* a trace has at least one object */
 };
 
 struct stream_format {
 	const char *name;
 	const char *trailer; /* ends the document; or NULL */
-	bool calls_only;     /* entries and exits have no place in it */
+	bool calls_only;     /* entries and exits cannot be written */
 	void (*begin)(struct stream_page *p);
 	void (*call)(struct stream_page *p, const struct shown_call *c, enum call_form form);
-	/* @cnt calls of the group are missing before the next. */
+	/* @cnt calls of the group were lost before the next one. */
 	void (*lost)(struct stream_page *p, const char *group, uint64_t cnt);
-	/* For so long nothing was recorded, as this process was stopped; until @now_ns,
-	 * CLOCK_REALTIME. */
+	/*
+	 * Nothing was recorded for @ns, because this process was stopped until @now_ns
+	 * (CLOCK_REALTIME).
+	 */
 	void (*gap)(struct stream_page *p, const char *group, uint64_t ns, uint64_t now_ns);
 };
 
 extern const struct stream_format stream_text, stream_json;
 
-/* NULL when there is none of that name. */
+/* Returns the format @name, or NULL. */
 const struct stream_format *stream_format_find(const char *name);
 
 void stream_page_done(struct stream_page *p);
 
-/* "function(arg=value) = result <1.2 ms> SLOW FAILED", as in text, without colours. */
+/*
+ * Writes "function(arg=value) = result <1.2 ms> SLOW FAILED" as the text format does, without
+ * colours.
+ */
 void stream_line(struct out *o, const struct shown_call *c, enum call_form form);
 
 #endif

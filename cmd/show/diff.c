@@ -131,7 +131,7 @@ static bool called(const struct saved_func *f)
 			figure_or_0(&f->figures, FIGURE_RETURNS));
 }
 
-/* Of both, and in which a change can be said. */
+/* True if both readings know the metric. */
 static bool both_known(const struct diff_func *d, enum figure_id id)
 {
 	return d->before && d->after && figure_known(&d->before->figures, id) &&
@@ -161,7 +161,7 @@ static double change_of(const struct diff_func *d)
 	return most;
 }
 
-/* Of functions that were made of keys: of their one row. */
+/* Compares functions made from keys, by their single row. */
 static int compare_parts(const void *a, const void *b)
 {
 	const struct saved_func *x = a, *y = b;
@@ -216,7 +216,7 @@ void diff_parts_free(struct diff_parts *parts)
 	}
 }
 
-/* Of the calls of @row in @f, by the keys of @c. */
+/* Makes a function of the calls of @row in @f, by the keys of @c. */
 static void part_make(const struct saved_func *f, const struct saved_row *row,
 	const struct stats_choice *c, struct saved_func *ret)
 {
@@ -363,7 +363,7 @@ static void fill_change(
 		grid_mark(grid, change > 0 ? "31" : "32");
 }
 
-/* Times and calls always; of what is counted besides, only what has come. */
+/* Always shows times and calls; other counters only if not 0. */
 static bool worth_a_row(const struct saved_func *f, enum figure_id id)
 {
 	return f && figure_known(&f->figures, id) &&
@@ -464,7 +464,7 @@ static size_t part_len(const char *at)
 	return len;
 }
 
-/* "[KEY=VALUE,KEY=VALUE]", of which there may be none; *@rest is behind it then. */
+/* Parses "[KEY=VALUE,KEY=VALUE]", which is optional; *@rest then points past it. */
 static int parse_keys(const char **rest, struct check *check, struct err *err)
 {
 	const char *at = *rest + 1;
@@ -693,7 +693,7 @@ bool check_is_share(const struct check *c)
 		c->figure == FIGURE_BLOCKED);
 }
 
-/* Of the time that is known to be divided. */
+/* The share of the time that is split into on-CPU, runnable and blocked. */
 static bool check_share(const struct globals *g, const struct check *c, const char *group,
 	const struct saved_func *now)
 {
@@ -721,7 +721,7 @@ static bool check_growth(const struct globals *g, const struct check *c,
 	uint64_t before, after;
 	double change;
 
-	/* Of what is new there is no growth. */
+	/* New functions have no growth. */
 	if (!was || !figure_known(&was->figures, c->figure))
 		return false;
 	before = was->figures.value[c->figure].n;

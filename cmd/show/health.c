@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What makes the numbers of a group doubtful: one row for each reason, for readers, JSON and metrics.
+// Counters that limit the accuracy of a group, one row per reason, for readers, JSON and metrics.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ struct counted counted(uint64_t n, const char *one, const char *more)
 
 /* --- reasons: a new one is a row ----------------------------------------------------------------- */
 
-/* What reasons are counted of: all functions of a group together. */
+/* Sources of the counters: all functions of a group together. */
 struct health_of {
 	const struct report *r; /* NULL: nothing is printed */
 	const struct report_group *rg;
@@ -263,9 +263,12 @@ size_t health_read(const struct report_group *rg, struct health ret[HEALTH_MAX])
 	return ARRAY_SIZE(rows);
 }
 
-/* --- what is said of stacks, CPUs and GPUs ------------------------------------------------------- */
+/*
+ * --- notes about stacks, CPUs and GPUs
+ * ----------------------------------------------------------
+ */
 
-/* How many stacks are whole, and why most of the others are not. */
+/* Prints the share of complete stacks, and the most frequent reason of the truncated ones. */
 static void print_ends(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	uint64_t calls[FSN_WALK_ENDS], all = 0, whole;
@@ -324,9 +327,9 @@ static void print_cpus(const struct report *r, const struct report_group *rg, FI
 			counted(cpus - sampled, "CPU has come", "CPUs have come").text);
 }
 
-#define GPU_IDLE_S 10 /* libcupti hands out what it has each second */
+#define GPU_IDLE_S 10 /* libcupti delivers its records every second */
 
-/* Of which processes nothing is seen, or not all; what has ended would only be in the way. */
+/* Prints the processes without GPU records, or with lost ones. */
 static void print_gpus(const struct report *r, const struct report_group *rg, FILE *f)
 {
 	uint64_t kernels, known;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What attach and list show, as tables and as JSON. Keys only ever grow: scripts depend on them
+// Output of attach and list, as tables and JSON. Keys are only ever added: scripts depend on them
 // (funcsnoop-json(5)).
 #include <pwd.h>
 #include <stdio.h>
@@ -294,7 +294,7 @@ void json_explain_draft(struct json *doc, const struct draft *draft)
 	json_close(doc, '}');
 }
 
-/* @names has a newline behind each. */
+/* Each name in @names ends with a newline. */
 static void add_names(struct json *j, const char *names)
 {
 	while (*names) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What attach and list show: functions and their probes, groups, calls in flight, presets. */
+/* Output of attach and list: functions and their probes, groups, calls in flight, presets. */
 #ifndef FUNCSNOOP_SHOW_LIST_H
 #define FUNCSNOOP_SHOW_LIST_H
 
@@ -93,7 +93,7 @@ struct json_list_row {
 	bool stale;
 	const char *error;
 	uint64_t until_ns;         /* 0: no end */
-	const struct asked *asked; /* NULL for who is not the owner */
+	const struct asked *asked; /* NULL unless the user is the owner */
 };
 void json_add_list(struct json *doc, const struct json_list_row *row);
 

@@ -182,7 +182,7 @@ bool report_has_cgroups(const struct report_group *rg, const struct stats_func *
 	return group_info(rg->s->group).processes || cgroup_key(rg, f) >= 0;
 }
 
-/* Cgroups have numbers as they are made: who comes later stands behind who was there. */
+/* Cgroup numbers increase with creation, so later cgroups sort after earlier ones. */
 static int compare_cgroups(const void *a, const void *b)
 {
 	const struct stats_row *x = a, *y = b;

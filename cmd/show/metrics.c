@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Metrics: the text format 0.0.4 of Prometheus, and OpenMetrics 1.0.
+// Metrics: Prometheus text format 0.0.4 and OpenMetrics 1.0.
 //
-// Both want all samples of a metric together, so the functions are gone through once for
-// each. They differ in names: OpenMetrics' TYPE and HELP lines leave `_total` out.
+// Both formats require all samples of a metric together, so each metric iterates over all
+// functions. In OpenMetrics, TYPE and HELP lines use names without `_total`.
 //
-// By key a function's calls are several samples, each with labels of the keys; what is not
-// known by key stays one. With --all, a function that was never called has one sample: calls.
+// With a key, the calls of a function are several samples with labels of the keys. Metrics that are
+// not recorded by key have one sample. With --all, a function that was never called has one sample:
+// calls.
 //
-// Files of one soname are one library, wherever a node or an environment has them. Which keys
-// have series is by who came first, so that a later one takes none away: it is among the others.
+// Files with one soname are one library, because its path differs between nodes and environments.
+// The first keys to appear get series. A later key is counted in "others", so no series is
+// displaced.
 //
-// What is counted up may end, and never falls: whoever adds it up takes less for a new beginning.
-// A fold takes what ended processes had from keys and cgroups that live on, and moves up who was
-// among the others. So series that a fold may leave with less say by a label how many there were.
-// Of cgroups one that goes makes room, too: the others then say behind which number they are.
+// A counter may disappear but never decreases, because rate() takes a decrease for a counter reset.
+// A fold removes the counts of exited processes from keys and cgroups that still exist, and
+// promotes keys out of "others". So series that a fold may decrease have a label with the number of
+// folds. A removed cgroup also makes space for others; the label of "others" says after which
+// cgroup number it starts.
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -25,36 +28,36 @@
 #include "show/stats.h"
 #include "show/text.h"
 
-#define SERIES_USUAL 100 /* of a function, where --top says nothing else */
+#define SERIES_USUAL 100 /* default of --top, per function */
 
-/* Of the calls of a function those that are told apart from others by a key or a process. */
+/* Calls of a function with one key value, or of one process. */
 struct series {
 	char *text; /* its function's labels, and its own */
 	struct stats_row row;
 };
 
-/* A function of one group; in files that are labelled alike they are one. */
+/* A function of one group, summed over the files with the same labels. */
 struct labels {
 	const struct report_group *rg;
 	const struct stats *s;
-	const struct stats_func **f; /* in order; the first one's name and types are theirs */
+	const struct stats_func **f; /* sorted; the name and types are those of the first */
 	size_t cnt;
 	bool called;
 	char *text; /* group="...",function="...",library="..." */
-	struct series *series; /* others, then those told apart; NULL: it is not */
+	struct series *series; /* "others" first; NULL: not by key or process */
 	size_t series_cnt;
-	bool full; /* more were to have series than may */
+	bool full; /* --top limits the series */
 };
 
 struct all_labels {
 	struct labels *of;
 	size_t cnt;
-	const struct stats_func **funcs; /* what .f of each lies in */
+	const struct stats_func **funcs; /* array that each .f points into */
 };
 
 /* --- labels --------------------------------------------------------------------------------- */
 
-/* Backslash, quote and line feed are escaped; what is no UTF-8 or a control is \xNN. */
+/* Escapes backslash, quote and line feed. Control characters and invalid UTF-8 become \xNN. */
 static void label_put(FILE *f, const char *value)
 {
 	_cleanup_free_ char *copy = xstrdup(value);
@@ -120,7 +123,7 @@ static bool is_same(const struct named *x, const struct named *y)
 	return same_symbol(x, y) && x->nth == y->nth;
 }
 
-/* What the linker knows a file by; of one that has no such name, its own. */
+/* Returns the soname of a file, or its name if it has none. */
 static const char *library_label(const struct report *r, const struct group_func *func)
 {
 	const char *slash;
@@ -133,7 +136,7 @@ static const char *library_label(const struct report *r, const struct group_func
 	return slash[1] ? slash + 1 : func->library;
 }
 
-/* Labels that are written one after the other. */
+/* A series of labels being written. */
 struct line {
 	FILE *f;
 	char *text;
@@ -153,7 +156,7 @@ static char *line_end(struct line *l)
 	return l->text;
 }
 
-/* Two functions of one name in one library (overloads) are told apart by their offset. */
+/* Overloads have the same name in one library, so the label includes their offset. */
 static void make_labels(struct labels *l, const struct named *n, bool twin)
 {
 	_cleanup_free_ char *name = NULL;
@@ -171,9 +174,12 @@ static void make_labels(struct labels *l, const struct named *n, bool twin)
 	l->text = line_end(&line);
 }
 
-/* --- what of a function is told apart --------------------------------------------------------------- */
+/*
+ * --- series of a function by key, process or cgroup
+ * ---------------------------------------------
+ */
 
-/* Some names are those of labels that are ours, or the format's. */
+/* Prefixes keys that clash with funcsnoop's labels or with names reserved by the format. */
 static void put_label(FILE *f, const char *key, const char *value)
 {
 	static const char *const ours[] = { "group", "function", "library", "code", "le",
@@ -200,7 +206,9 @@ static void put_said(FILE *f, const char *name, const char *said)
 	fputc('"', f);
 }
 
-/* Whose pod and container it is; the path tells those apart that have neither. */
+/*
+ * Adds the pod, container, job and unit of a cgroup. If it has none, only its path identifies it.
+ */
 static void put_cgroup(FILE *f, const struct cgroup *c)
 {
 	put_said(f, "pod_uid", c->pod_uid);
@@ -209,14 +217,14 @@ static void put_cgroup(FILE *f, const struct cgroup *c)
 	put_said(f, "unit", c->unit);
 }
 
-/* Before the first fold there is no such label. */
+/* No label until the first fold. */
 static void put_fold(FILE *f, const struct labels *l)
 {
 	if (l->rg->whole->folds)
 		fprintf(f, ",fold=\"%u\"", l->rg->whole->folds);
 }
 
-/* A key that the function has not, or that is not for who reads, is no label. */
+/* Omits keys that the function lacks or that this user may not read. */
 static char *row_labels(const struct labels *l, const struct stats_func *func,
 	const struct func_types *t, const struct stats_row *row)
 {
@@ -249,7 +257,7 @@ static int compare_rows(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A process's number may be another's later: its start tells, and its first call's name. */
+/* PIDs are reused; comm is the name at the first call. */
 static char *process_labels(const struct labels *l, const struct stats_row *row)
 {
 	char comm[sizeof(row->comm) + 1] = "";
@@ -273,7 +281,7 @@ static char *cgroup_labels(const struct labels *l, const struct cgroup *c)
 	return line_end(&line);
 }
 
-/* Takes @text. Two that read alike are one series, as the format wants it. */
+/* Takes ownership of @text. Series with equal labels are merged, as the format requires. */
 static void add_series(struct labels *l, char *text, size_t most, const struct stats_row *row)
 {
 	size_t i = 0;
@@ -292,7 +300,7 @@ static void add_series(struct labels *l, char *text, size_t most, const struct s
 	}
 }
 
-/* The first is that of others: it is there from the beginning, and only grows. */
+/* The series of others is first: it exists from the start and only grows. */
 static void begin_series(struct labels *l, const char *key, size_t most)
 {
 	struct line line;
@@ -304,7 +312,7 @@ static void begin_series(struct labels *l, const char *key, size_t most)
 	l->series[l->series_cnt++].text = line_end(&line);
 }
 
-/* Of cgroups: those are there that are gone, and all that were made after the last one shown. */
+/* For cgroups, "others" has the removed ones and those created after the last cgroup shown. */
 static void name_last(struct labels *l)
 {
 	char *text = xasprintf("%s,after=\"%llu\"", l->series->text,
@@ -337,7 +345,7 @@ static int compare_started(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Those that began first: who comes later displaces nobody. */
+/* Processes are sorted by start time, so that a later process displaces no series. */
 static void add_processes(struct labels *l, const struct stats_func *f, size_t most)
 {
 	_cleanup_free_ struct stats_proc *procs = xcalloc(f->proc_cnt + 1, sizeof(*procs));
@@ -367,7 +375,7 @@ static void add_cgroups(struct labels *l, const struct stats_func *f, size_t mos
 	stats_row_add(&l->series[0].row, &rest);
 }
 
-/* By what a function's series are told apart; NULL: it has but one. */
+/* Returns the label that distinguishes the series of a function; NULL: it has one series. */
 static const char *label_of(const struct report *r, const struct labels *l)
 {
 	if (r->view->flags & VIEW_PROCESSES)
@@ -536,8 +544,9 @@ static void add_code(struct code_sum *sums, size_t *cnt, const struct stats_code
 }
 
 /*
- * By name where the code has one; errors that found no room by code are "other". That is a
- * count of its own: what is left of errors, which are read at another moment, would fall.
+ * Codes without a name are numbers. Errors dropped from the full table of codes are "other". They
+ * are counted separately: the difference from the number of errors could decrease, because the
+ * two are read at different times.
  */
 static void put_errors(const struct metrics *m, const struct labels *l)
 {
@@ -563,7 +572,7 @@ static void put_errors(const struct metrics *m, const struct labels *l)
 			(unsigned long long)rest);
 }
 
-/* What can't be known has no sample. */
+/* Values that are not known have no sample. */
 static void put_sample(const struct metrics *m, const char *name, enum figure_id id,
 	const char *labels, const struct figures *f)
 {
@@ -578,7 +587,7 @@ static void put_sample(const struct metrics *m, const char *name, enum figure_id
 	fputc('\n', m->f);
 }
 
-/* Of all of @l together; known when it is of one of them. */
+/* Sums a metric over all of @l. It is known if one of them knows it. */
 static void sum_figure(const struct labels *l, enum figure_id id, struct figures *ret)
 {
 	struct figures f;
@@ -593,7 +602,10 @@ static void sum_figure(const struct labels *l, enum figure_id id, struct figures
 	}
 }
 
-/* What is held has a sample for each process that holds some of it. False: none does. */
+/*
+ * Writes live bytes and allocations as one sample per process. Returns false if no process has
+ * any.
+ */
 static bool put_holders(const struct metrics *m, const char *name, enum figure_id id,
 	const struct labels *l)
 {
@@ -650,7 +662,7 @@ static void put_family(const struct metrics *m, enum figure_id id)
 		put_samples(m, name, id, &m->labels.of[i]);
 }
 
-/* Of sum @k in each series; one whose argument has a sign may fall. */
+/* Writes sum @k of each series. The sum of a signed argument can decrease, so it is a gauge. */
 static void put_sum(const struct metrics *m, const struct labels *l, size_t k, bool is_signed)
 {
 	const struct group_keys *keys = &l->rg->keys;
@@ -676,7 +688,7 @@ static void put_sums(const struct metrics *m, bool is_signed)
 			put_sum(m, &m->labels.of[i], k, is_signed);
 }
 
-/* A process that has ended makes no more calls, and is behind nobody for that. */
+/* An exited process makes no more calls, so monitoring must not report it as hanging. */
 static void put_ended(const struct metrics *m)
 {
 	put_head(m, "funcsnoop_process_ended", "gauge", "Processes that have ended.");
@@ -692,10 +704,9 @@ static void put_ended(const struct metrics *m)
 /* --- durations ------------------------------------------------------------------------------ */
 
 /*
- * Bounds are powers of two nanoseconds, 1.024 us to 17.2 s, where buckets end: the counts
- * are exact. A duration is whole nanoseconds, cut: all below 1024 are those that took at
- * most 1.024 us. Of fewer buckets the first and the last stay, and those between lie as far
- * from each other as they can.
+ * Bounds are powers of two nanoseconds, 1.024 us to 17.2 s, at bucket boundaries, so the counts
+ * are exact. Durations are truncated to nanoseconds: values below 1024 are those of at most 1.024
+ * us. With fewer buckets, the first and the last stay and the others are spaced evenly.
  */
 #define LE_FIRST 10
 #define LE_LAST  (LE_FIRST + METRIC_BUCKETS - 1)
@@ -753,7 +764,7 @@ static void put_histogram(const struct metrics *m, const struct labels *l)
 	put_durations(m, l->text, seen, total_ns);
 }
 
-/* Of what is told apart no buckets are kept. */
+/* Series by key or process have no buckets. */
 static void put_all_durations(const struct metrics *m, const struct labels *l)
 {
 	bool timed = false;

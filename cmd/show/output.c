@@ -21,7 +21,7 @@
 
 /* --- JSON documents: how they begin and end, times, costs, and errors ---------------------------- */
 
-/* A document that is kept until it is whole. */
+/* A document that is buffered until it is complete. */
 struct document {
 	struct json json; /* stays first */
 	struct out out;
@@ -157,7 +157,7 @@ static void print_message(const struct globals *g, const char *message)
 {
 	char *safe = text_escape(message);
 
-	/* Both may be one file: what was printed stands before it, in whole lines. */
+	/* Both may be the same file: flush stdout first, in complete lines. */
 	fflush(stdout);
 	fprintf(stderr, "funcsnoop%s%s: %s\n", g->command ? " " : "",
 		g->command ? g->command : "", safe);
@@ -269,7 +269,7 @@ static size_t piece(const char *buf, size_t len)
 	return end ? (size_t)(end + 1 - buf) : len;
 }
 
-/* Whoever has the other end may have made it one that doesn't wait (O_NONBLOCK). */
+/* Another process may have set O_NONBLOCK on the same open file. */
 static void wait_for_room(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -297,7 +297,7 @@ static int write_all(const struct sink *s, const char *buf, size_t len, size_t *
 	return 0;
 }
 
-/* A document, its trailer behind it in one go. A write that fails is undone. */
+/* Writes a document and its trailer at once. Undoes a failed write. */
 static int write_document(struct sink *s)
 {
 	size_t body = s->out.len, tail = strlen(s->trailer), done;
@@ -320,7 +320,7 @@ static int write_document(struct sink *s)
 	return code;
 }
 
-/* Takes back the beginning of a line, unless others have appended to the file since. */
+/* Removes an incomplete line, unless other processes have appended to the file. */
 static void cut_file(const struct sink *s, size_t len)
 {
 	off_t end = lseek(s->fd, 0, SEEK_CUR);

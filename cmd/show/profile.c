@@ -459,7 +459,7 @@ enum {
 	FUNCTION_NAME = 2,
 	FUNCTION_FILE = 4,
 };
-#define PROTO_BYTES 2 /* a length, and so many bytes */
+#define PROTO_BYTES 2 /* a length and that many bytes */
 
 static const char *const pprof_words[] = { "", "calls", "count", "time", "nanoseconds", "errors" };
 

@@ -37,7 +37,7 @@ bool stats_sort_parse(const char *name, enum figure_id *ret_sort)
 
 /* --- which, and in which order -------------------------------------------------------------- */
 
-/* A function with what it is ordered by: percentiles are dear. */
+/* A function and its sort value, computed once: percentiles are expensive. */
 struct ranked {
 	const struct stats_func *f;
 	const char *name;
@@ -190,7 +190,7 @@ int report_by(struct report *r, struct err *err)
 		if (rg->by_cnt < c->by_cnt)
 			rg->by_cnt = 0;
 		found |= rg->by_cnt;
-		/* What is compared has no sums. */
+		/* Comparisons have no sums. */
 		for (size_t i = 0; rg->by_cnt && !rg->diff && i < rg->keys.sum_cnt; i++) {
 			size_t k = 0;
 
@@ -264,7 +264,7 @@ void report_begin_grid(const struct report *r, struct grid *grid)
 	struct grid_column labels[GRID_COLUMNS];
 	size_t own = r->view->label_cnt, cnt = 0, sums;
 
-	/* Keys stand behind the function and its library. */
+	/* Keys come after the function and its library. */
 	for (; cnt < own && cnt < 2; cnt++)
 		labels[cnt] = r->view->labels[cnt];
 	for (size_t i = 0; i < r->choice->by_cnt; i++)
@@ -291,14 +291,14 @@ static uint64_t less(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
-/* Records in an order, gone through once, as those are that are looked for. */
+/* Sorted records, searched for ascending keys in one pass. */
 struct sorted {
 	const void *at;
 	size_t cnt, size;
 	int (*order)(const void *a, const void *b);
 };
 
-/* The one that stands where @key does, or NULL. */
+/* Returns the record equal to @key, or NULL. */
 static const void *sorted_find(struct sorted *s, const void *key)
 {
 	int order = -1;
@@ -351,10 +351,7 @@ static void delta_codes(struct stats_func *d, const struct stats_func *now,
 	}
 }
 
-/*
- * A process that is there no more has been given up meanwhile: what it had before is among
- * the ended now.
- */
+/* A process missing from @now has been evicted: its earlier counts are now in .ended. */
 static void delta_ended(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
@@ -430,7 +427,7 @@ static void delta_rows(struct stats_func *d, const struct stats_func *now,
 	delta_ended_rows(d, now, before);
 }
 
-/* A new maximum is exact; else the longest lies in the last bucket that has grown. */
+/* A new maximum is exact; otherwise the maximum is in the last bucket that has grown. */
 static void delta_extremes(struct stats_func *d, const struct stats_func *now,
 	const struct stats_func *before)
 {
@@ -514,7 +511,7 @@ struct stats *stats_delta(
 	d->gpus = NULL;
 	d->spreads = NULL;
 	d->paths = NULL;
-	/* Memory is live now, or not, whatever was before. */
+	/* Live memory is a current value, not a difference. */
 	d->holders = now->holder_cnt ? xcopy(now->holders, now->holder_cnt * sizeof(*d->holders)) : NULL;
 	d->func_cnt = d->gpu_cnt = d->spread_cnt = 0;
 	d->funcs = xcalloc(now->func_cnt + 1, sizeof(*d->funcs));

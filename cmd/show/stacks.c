@@ -8,7 +8,7 @@
 #include "show/stacks.h"
 #include "show/text.h"
 
-#define MIN_SHARE 10000 /* in millionths, where none is said */
+#define MIN_SHARE 10000 /* default, in millionths */
 
 void trie_done(struct trie *t)
 {
@@ -274,7 +274,7 @@ bool stacks_of_launches(const struct report_group *rg, uint64_t *ret_kernels, ui
 	return key >= 0;
 }
 
-/* A file that ended walks before it had a table. */
+/* A file without an unwind table, and the calls whose stacks it truncated. */
 struct stack_cut_by {
 	const char *file; /* NULL: it is not known which */
 	uint64_t calls;
@@ -712,7 +712,7 @@ struct stack_change *stack_changes(const struct report_group *rg, size_t *ret_cn
 	return c.of;
 }
 
-/* What of a row is shown of stacks. */
+/* Converts the metrics that stacks show to a row. */
 static struct stats_row row_of_figures(const struct figures *f)
 {
 	return (struct stats_row) {

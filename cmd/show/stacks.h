@@ -14,7 +14,7 @@ struct node {
 	uint32_t up, first, next;
 	unsigned int depth, name_id;
 	bool is_python;      /* a frame of Python's */
-	uint64_t value, rank; /* how much it has, and what it stands before others by */
+	uint64_t value, rank; /* value; sort rank */
 	struct stats_row row; /* of all stacks that pass here, or end */
 };
 
@@ -27,7 +27,7 @@ struct trie {
 	uint64_t all;
 	enum figure_id sort; /* what is ordered by */
 	bool none;           /* which is calls, as there is nothing of what was asked for */
-	bool holds;         /* memory that was not given back is known */
+	bool holds;         /* live memory is known */
 	uint32_t min_share; /* in millionths: what has less is not shown to people */
 	bool split;         /* it is known where some of the times went */
 	bool folds;         /* frames that say nothing of the program are left out */
@@ -39,13 +39,13 @@ void trie_done(struct trie *t);
 struct node *trie_enter(struct trie *t, uint32_t up, const char *name);
 
 /*
- * On from node *@at to @name below it, with what @row has, and if two readings are compared what
- * @was had, else NULL.
+ * Moves *@at to its child @name and adds @row. @was is the earlier value if two readings are
+ * compared, otherwise NULL.
  */
 void trie_pass(struct trie *t, uint32_t *at, const char *name, const struct stats_row *row,
 	const struct stats_row *was);
 
-/* Rows of a group whose stacks are known, each with what it is called. */
+/* Called for each row with a known stack. */
 typedef void (*stack_row_fn)(struct stacks *s, const struct stack *stack, const char *func,
 	const struct stats_row *row, void *arg);
 
@@ -59,7 +59,7 @@ bool stacks_are_split(const struct report_group *rg);
 void trie_take_below(struct trie *t, uint32_t up, struct stacks *s, const struct stack *stack,
 	const char *func, const struct stats_row *row);
 
-/* What a row counts by figure @sort: calls, errors, or a time in ns. */
+/* Returns the value of metric @sort of a row: calls, errors, or ns. */
 uint64_t stack_value(const struct stats_row *row, enum figure_id sort);
 
 /*
@@ -70,7 +70,7 @@ uint32_t trie_order(struct trie *t, enum figure_id sort);
 
 /* --- of two readings ---------------------------------------------------------------------------- */
 
-/* What calls by one stack had before and have now; it lives as long as the report's readings. */
+/* The calls of one stack before and after. Valid as long as the report's readings. */
 struct stack_change {
 	const char *func;  /* NULL: the stack says that itself */
 	const char *stack; /* as saved parts have it, so many bytes */

@@ -245,7 +245,7 @@ static void end_object(struct json *j)
 	out_char(j->out, '\n');
 }
 
-/* Microseconds, with nanoseconds behind the point. */
+/* Microseconds, with three decimals for nanoseconds. */
 static void set_us(struct json *j, const char *key, uint64_t ns)
 {
 	struct out *o = j->out;
@@ -356,7 +356,7 @@ static void set_category(struct json *j, const struct shown_call *c)
 
 #define GPU_TRACK 0x40000000 /* beyond all threads' numbers */
 
-/* Where it is drawn: what a GPU does is no thread's, but in each of its streams one by one. */
+/* Returns the track of a call: GPU activity has one track per GPU stream, not per thread. */
 static pid_t track_of(const struct shown_call *c, char name[32])
 {
 	uint64_t device = c->call->args.arg[FSN_GPU_ARG_DEVICE], stream = c->call->args.arg[FSN_GPU_ARG_STREAM];

@@ -217,14 +217,14 @@ void grid_done(struct grid *grid)
 
 const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN])
 {
-	/* What happens is never shown as what does not. */
+	/* A rare event must not be shown as 0. */
 	if (per_s > 0 && per_s < 0.05)
 		return "<0.1";
 	snprintf(buf, TEXT_NUM_LEN, per_s < 99.95 ? "%.1f" : "%.0f", per_s);
 	return buf;
 }
 
-/* What a reader sees; text itself, or @buf. */
+/* Returns the text of a cell for readers, possibly in @buf. */
 static const char *cell_shown(const struct cell *cell, char buf[CELL_LEN])
 {
 	switch (cell->type) {
@@ -363,7 +363,7 @@ bool grid_row_name(const struct grid *grid, size_t row, char *buf, size_t size)
 	return len < size;
 }
 
-/* The column of what is counted; column_cnt when there is none. */
+/* Returns the column of counts; column_cnt if there is none. */
 static size_t count_column(const struct grid *grid)
 {
 	size_t c = 0;
@@ -422,7 +422,7 @@ static void fit_columns(const struct grid *grid, const bool *shown, size_t trend
 	}
 }
 
-/* What the sparklines take, of at most @most columns. */
+/* Returns the width of the sparklines, at most @most columns each. */
 static size_t trend_width(const struct grid *grid, unsigned int most)
 {
 	size_t width = strlen(grid->trend_title), n;
@@ -597,7 +597,7 @@ void table_free(struct table *t)
 
 /* --- CSV, by RFC 4180: plain numbers, lines that end in CR LF ------------------------------------ */
 
-/* What a spreadsheet would work out: names and arguments are others' words. */
+/* True if a spreadsheet would evaluate @text. Names and arguments are untrusted. */
 static bool is_formula(const char *text)
 {
 	char *end;

@@ -63,7 +63,7 @@ static inline bool grid_in_csv(const struct grid_column *column)
 		column->where == GRID_CSV;
 }
 
-/* Labels, and behind them figures. */
+/* Labels, then metrics. */
 struct grid {
 	struct grid_column columns[GRID_COLUMNS];
 	size_t column_cnt;
@@ -75,7 +75,10 @@ struct grid {
 	size_t cell_cnt;
 	const char **marks; /* of rows: colours */
 	char **notes;       /* of rows: a line below, or NULL */
-	/* Of rows, for readers: sparklines or bars behind all columns, and what they are; or NULL. */
+	/*
+	 * Sparklines or bars of the rows, after all columns, and their title; or NULL. Readers
+	 * only.
+	 */
 	char **trends;
 	const char *trend_title;
 	size_t row_cnt;
@@ -109,12 +112,12 @@ void grid_time(struct grid *grid, uint64_t realtime_ns);
 void grid_real(struct grid *grid, enum cell_type type, bool known, double x);
 /* "<0.1", "3.2", "1204": per second, for a reader. */
 const char *grid_rate(double per_s, char buf[TEXT_NUM_LEN]);
-/* Of the row begun last: which part of a whole it is, 0 to 1. All rows have one, or none. */
+/* Sets the share (0 to 1) of the row started last. All rows have one, or none. */
 void grid_bar(struct grid *grid, double share);
 void grid_mark(struct grid *grid, const char *sgr); /* of the row begun last */
 void grid_note(struct grid *grid, const char *text); /* below it, in the table */
 
-/* The text of row @row, which tells it from others: its labels. False when there is no room. */
+/* Formats the labels that identify row @row. Returns false if @buf is too small. */
 bool grid_row_name(const struct grid *grid, size_t row, char *buf, size_t size);
 
 /* Whether rows are of things that are counted. */
@@ -123,7 +126,7 @@ bool grid_counts(const struct grid *grid);
 /* The calls of row @row, or what else it counts; false when that is not known. */
 bool grid_row_count(const struct grid *grid, size_t row, uint64_t *ret_cnt);
 
-/* All that is behind the labels; what needs a look is marked. */
+/* Appends the metrics after the labels; marks suspicious ones. */
 void grid_figures(struct grid *grid, const struct figures *f);
 uint64_t grid_wanted(const struct grid *grid); /* bits of figures */
 

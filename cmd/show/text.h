@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is shown: messages, text for people, JSON documents, and where they go. */
+/* Output: messages, text for people, JSON documents, and their destinations. */
 #ifndef FUNCSNOOP_SHOW_TEXT_H
 #define FUNCSNOOP_SHOW_TEXT_H
 
@@ -17,8 +17,8 @@
 /* --- messages ------------------------------------------------------------------------------- */
 
 /*
- * What is said before or after every command, and how a command ends; what went wrong, in one
- * form on stderr and, with --json, on stdout.
+ * Messages and exit statuses of all commands. Errors have one form on standard error; with --json
+ * also on standard output.
  */
 
 /* Exit statuses; part of the contract. */
@@ -26,7 +26,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_CONDITION = 3 };
 
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-/* Options that stand before or after the command. */
+/* Options that are valid before and after the command. */
 struct globals {
 	const char *command; /* its name, for messages */
 	const char *bpffs;   /* --bpffs or NULL */
@@ -37,28 +37,35 @@ struct globals {
 /* Prints "funcsnoop COMMAND: what: cause" and its hint, on stderr. */
 void cmd_show_error(const struct globals *g, const struct err *err);
 
-/* The same, and with --json {"error"}; EXIT_FAILED, of -ERR_USAGE EXIT_USAGE. */
+/*
+ * Prints @err, and with --json {"error"}. Returns EXIT_USAGE for -ERR_USAGE, otherwise
+ * EXIT_FAILED.
+ */
 int cmd_fail(const struct globals *g, const struct err *err);
 
-/* The same for a message of the command's own; wrong usage gives EXIT_USAGE. */
+/* Prints a usage error. Returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int cmd_usage(const struct globals *g, const char *fmt,
 	...);
 
-/* A remark on stderr, "funcsnoop COMMAND: text"; not with --quiet. */
+/* Prints a note on standard error, "funcsnoop COMMAND: text", unless --quiet is given. */
 __attribute__((format(printf, 2, 3))) void cmd_note(const struct globals *g, const char *fmt,
 	...);
 
 /* --- text: tables, colours, escaped names, times -------------------------------------------- */
 
-/* Whether stdout gets colours: --color, NO_COLOR, TERM=dumb, a terminal. */
+/*
+ * True if standard output gets colours: depends on --color, NO_COLOR, TERM=dumb, and whether it
+ * is a terminal.
+ */
 bool text_color(const struct globals *g);
 
-/* Columns of the terminal, 0 when stdout is none. */
+/* Returns the number of columns of the terminal; 0 if standard output is not a terminal. */
 unsigned int text_width(void);
 
 /*
- * @str with control characters, escape sequences and broken UTF-8 written as \xNN: what
- * comes from a traced process never reaches a terminal raw. A malloc'ed string.
+ * Returns @str with control characters, escape sequences and invalid UTF-8 written as \xNN,
+ * because text from a traced process must never reach a terminal raw. The caller frees the
+ * result.
  */
 char *text_escape(const char *str);
 
@@ -71,30 +78,30 @@ const char *text_duration(uint64_t ns, char buf[TEXT_NUM_LEN]);
 const char *text_time(uint64_t realtime_ns, char buf[TEXT_NUM_LEN]);
 
 /*
- * When a call was, for people: the local time of day to the microsecond, with the date before
- * it when it was on another day than today.
+ * Formats the time of a call for people: local time of day in microseconds, after the date if it
+ * is not today.
  */
 const char *text_moment(uint64_t realtime_ns, char buf[TEXT_NUM_LEN]);
 
 /* "3.4 MB". */
 const char *text_bytes(uint64_t bytes, char buf[TEXT_NUM_LEN]);
 
-/* "PATH", or "TYPED (PATH)" where it was asked for by another path; as text_escape(). */
+/* Formats "PATH", or "TYPED (PATH)" if the user gave another path. Escaped as by text_escape(). */
 struct object;
 char *text_library(const struct object *lib);
 
 /*
- * "process 1234, the only one of group 'k', has ended", where no process is left that it
- * counts; else NULL.
+ * Formats "process 1234, the only one of group 'k', has ended" if no process of the group's
+ * filter exists any more. Otherwise returns NULL.
  */
 struct asked;
 const char *text_over(const char *group, const struct asked *a, char *buf, size_t size);
 
-/* "; only process 1 2; only user 0; if size > 1", for each filter that there is. */
+/* Writes "; only process 1 2; only user 0; if size > 1", one part per filter. */
 struct out;
 void out_filters(struct out *out, const struct asked *a);
 
-/* " funcsnoop attach g 'a b'", with quotes where a shell needs them. */
+/* Writes " funcsnoop attach g 'a b'", quoted for a shell where necessary. */
 void out_command(struct out *out, const struct asked *a);
 
 /* "return+ret" for a mask of 1 << enum fsn_exit. */
@@ -103,33 +110,33 @@ const char *text_exits(unsigned int mask, char *buf, size_t size);
 /* "return", "ret", "none" or "same" for an enum fsn_exit. */
 const char *text_exit(unsigned int exit);
 
-/* "sampled", "counted only" or "left out"; NULL when nothing was given up. */
+/* "sampled", "counted only" or "left out"; NULL if --budget changed nothing. */
 const char *text_limit(enum limit limit);
 
-/* Words with @between them, and @last before the last. */
+/* Joins @words with @between, and with @last before the last one. */
 #define WORDS_LEN 400
 const char *words_join(const char *const *words, size_t cnt, const char *between,
 	const char *last, char buf[WORDS_LEN]);
 
-/* Columns that a string takes: characters, of which each takes one here. */
+/* Returns the number of columns of a string, one per character. */
 size_t text_columns(const char *s);
 
 /*
- * Shortens those of @cnt names of functions that take more than @width columns, 8 at least: in the
- * middle of their longest list of parameters or template arguments. Different names stay different.
- * ret[i] is to be freed; NULL where names[i] is NULL or fits.
+ * Shortens function names that need more than @width columns (at least 8), in the middle of their
+ * longest list of parameters or template arguments. Different names stay different. ret[i] is
+ * NULL if names[i] is NULL or fits; otherwise the caller frees it.
  */
 void text_shorten(const char *const *names, size_t cnt, size_t width, char **ret);
 
-/* --- JSON documents: how they begin and end, times, costs, and errors ----------------------- */
+/* --- JSON documents: start and end, times, overhead, errors ---------------------------------- */
 
-/* Of all documents; it grows when a key changes its meaning or goes. */
+/* Version of all documents; incremented if a key changes its meaning or is removed. */
 #define JSON_VERSION 1
 
 /*
- * A document is an object, {"version": 1, ...}, that is printed at its end. A list has the array
- * @key in it, {"version": 1, "groups": [...]}, to which objects are added. json_print() frees it,
- * else json_free().
+ * A document is an object, {"version": 1, ...}, that is printed when complete. A list adds the
+ * array @key, {"version": 1, "groups": [...]}, to which objects are added. json_print() frees the
+ * document; json_free() frees it without printing.
  */
 struct json *json_object(const struct globals *g);
 struct json *json_list(const struct globals *g, const char *key);
@@ -137,77 +144,84 @@ int json_print(struct json *doc);
 void json_free(struct json **doc);
 #define _cleanup_json_ __cleanup(json_free)
 
-/* A document in @out as @g wants it, for who prints it piece by piece. */
+/* Starts a document in @out, formatted as @g says, that the caller prints piece by piece. */
 struct json json_begin(const struct globals *g, struct out *out);
 
-/* Begins such an object. */
+/* Writes the opening of such an object, up to "version". */
 void json_head(struct json *j);
 
-/* Writes what there is of it to @f, and goes on. */
+/* Writes the buffered part of the document to @f. More can be added afterwards. */
 void json_flush(struct json *j, FILE *f);
 
-/* Digits after the point of a rate in documents: something rare is not 0. */
+/*
+ * Digits after the decimal point of a rate in documents; more for small rates, so that a rare
+ * event is not 0.
+ */
 static inline int rate_digits(double per_s)
 {
 	return per_s > 0 && per_s < 1 ? 9 : 3;
 }
 
-/* A percentage or a rate; the figures of a kind of document by their keys. */
+/* Add a percentage or rate; add the metrics of a kind of document under their keys. */
 void json_add_real(struct json *j, enum figure_unit unit, double x);
 void json_add_figures(struct json *j, enum figure_use use, const struct figures *f);
 
-/* A time of day, ns of CLOCK_REALTIME, as a string. */
+/* Adds a time (CLOCK_REALTIME, ns) as a string. */
 void json_set_time(struct json *j, const char *key, uint64_t realtime_ns);
 
-/* "cost_ns_per_s" and "cost_source". */
+/* Adds "cost_ns_per_s" and "cost_source". */
 void json_set_cost(struct json *j, const struct cost *cost);
 
-/* The same with what @list has, if it has anything; takes it over. It may be NULL. */
+/*
+ * Completes @list with "error" and prints it if it has an element; otherwise prints a document
+ * with only the error. Frees @list, which may be NULL.
+ */
 void json_error_list(
 	const struct globals *g, const char *message, const char *hint, struct json *list);
 
 /* {"version": 1, "funcsnoop": ..., "libbpf": ...} */
 int json_version(const struct globals *g, const char *version, const char *libbpf);
 
-/* --- where a stream is written to: a file, a pipe, a terminal; in whole lines --------------- */
+/* --- output of a stream: a file, a pipe or a terminal; in complete lines ---------------------- */
 
 struct sink {
 	struct out out;      /* lines to be written */
 	const char *name;    /* for messages */
 	int fd;
 	bool owned;          /* fd is to be closed */
-	bool regular;        /* fd is a file of its own, not one that others write, too */
+	bool regular;        /* fd is a regular file that this command alone writes */
 	const char *created; /* the file that sink_open() made, until sink_begin() */
-	off_t at;            /* of a document: where the next line goes */
+	off_t at;            /* offset of the next line in a document */
 	uint64_t bytes;      /* written */
 	/*
-	 * Ends a document; set before sink_open(), or NULL. A file of its own ends with
-	 * it after each write, and the next one takes its place.
+	 * Text that ends a document, or NULL; set before sink_open(). In a regular file it is
+	 * written after each flush, and the next flush overwrites it.
 	 */
 	const char *trailer;
-	/* Whether to give up a write that waits: a pipe that nobody reads, a stopped terminal. */
+	/* True if a blocked write must be abandoned, such as to a pipe without a reader. */
 	bool (*give_up)(void);
 };
 
 #define SINK_NONE { .fd = -1 }
 
 /*
- * Opens @path or, with NULL, stdout. The file is made 0600, or kept as it is until
- * sink_begin(); one that was made is removed by sink_done() if it never comes to that. Waits,
- * as open(2) does, for whoever reads a pipe with a name. @path outlives the sink.
+ * Opens @path, or standard output if it is NULL. A new file gets mode 0600; an existing file
+ * keeps its contents until sink_begin(). sink_done() removes a new file if sink_begin() was not
+ * called. Blocks like open(2) until a FIFO has a reader. @path must outlive the sink.
  */
 int sink_open(const char *path, struct sink *s, struct err *err);
 
-/* From here on the file's old contents are gone. */
+/* Truncates the file. */
 int sink_begin(struct sink *s, struct err *err);
 
 /*
- * Writes .out, whole lines at a time. -EPIPE when nobody reads any more, -EINTR when it was
- * given up; a file is cut behind its last whole line when the disk is full (-ENOSPC).
+ * Writes .out in complete lines. Returns 0, -EPIPE if the pipe has no reader, -EINTR if
+ * .give_up() abandoned the write, or -ENOSPC if the disk is full; the file is then truncated
+ * after its last complete line.
  */
 int sink_flush(struct sink *s, struct err *err);
 
-/* The same for the last time: the trailer, too. */
+/* Writes .out and the trailer. */
 int sink_end(struct sink *s, struct err *err);
 
 void sink_done(struct sink *s);

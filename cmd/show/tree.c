@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who called whom: the paths of a group as a tree, callers above what they called.
+// The call tree: the paths of a group, callers above callees.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +14,11 @@ struct node {
 	unsigned int depth;
 	bool timed, shown, again; /* again: its function is above it, too */
 	uint64_t total_ns;        /* its own and of all below */
-	uint64_t cost_ns;         /* that probes of what it called took */
+	uint64_t cost_ns;         /* overhead of the probes of its callees */
 	uint64_t value;           /* that rows are ordered by */
 };
 
-/* What is shown, callers first. */
+/* The rows to show, callers first. */
 struct tree {
 	struct node *nodes;
 	struct node **rows;
@@ -75,7 +75,7 @@ static void node_init(struct node *n, const struct stats *s, const struct stats_
 		n->timed = s->funcs[p->fn].timed && p->self_ns;
 }
 
-/* One for each path, in the order of their ids; the calls that found no room apart. */
+/* One node per path, in the order of their ids; dropped calls are in .others. */
 static void make_nodes(const struct stats *s, struct tree *t)
 {
 	_cleanup_free_ struct node **by_id = NULL;
@@ -101,7 +101,9 @@ static void make_nodes(const struct stats *s, struct tree *t)
 	}
 }
 
-/* What the probes took of its calls, if all calls of the function cost the same. */
+/*
+ * Returns the probe overhead of its calls, assuming that all calls of the function cost the same.
+ */
 static uint64_t cost_of(const struct stats *s, const struct stats_path *p)
 {
 	const struct stats_func *f = &s->funcs[p->fn];

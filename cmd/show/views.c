@@ -173,7 +173,7 @@ static void fill_slow(
 static void fill_rates(
 	struct grid *grid, const struct report *r, const struct report_group *rg)
 {
-	/* Not of the first table: what came before is no rate of now. */
+	/* The first table has no rates: its counts are not from an interval. */
 	struct figure_scope scope = { .elapsed_ns = r->interval_ns ? rg->elapsed_ns : 0 };
 	struct figures f;
 
@@ -256,7 +256,10 @@ static struct process *collect(const struct stats *s, size_t *ret_cnt)
 	return all;
 }
 
-/* Of processes not all is kept: the longest call stands for percentiles, time for the rest. */
+/*
+ * Processes have no percentiles: sort by the longest call; by total time for other missing
+ * metrics.
+ */
 static uint64_t process_value(const struct stats_proc *p, enum figure_id sort)
 {
 	struct figures f;
@@ -295,7 +298,7 @@ static void fill_rest_processes(struct grid *grid, const char *what, const struc
 	values.noise_ns = rest->noise_ns;
 	figure_set(&values, FIGURE_FUNCTIONS, rest->functions, rest->functions);
 	grid_figures(grid, &values);
-	grid_mark(grid, NULL); /* no process of it is to be looked at */
+	grid_mark(grid, NULL); /* the row is not one process */
 }
 
 /* Processes that have ended, and whose records others have now. */
@@ -396,7 +399,7 @@ static int compare_ranked(const void *a, const void *b)
 	return stats_row_compare(x->row, y->row);
 }
 
-/* What a row is ordered by; of percentiles and the like nothing is kept by key. */
+/* Returns the sort value of a row; percentiles are not recorded by key. */
 static uint64_t row_value(const struct stats_row *row, const struct stats_func *f,
 	enum figure_id sort)
 {
@@ -454,7 +457,7 @@ static void fill_bar(struct grid *grid, const struct report *r, const struct sta
 	grid_bar(grid, all > 0 && part > 0 ? part / all : 0);
 }
 
-/* Of a row it is not known what was spent in other calls: a share is one of whole times. */
+/* Self time is not known by key, so a share is one of total times. */
 static uint64_t keyed_time(const struct report *r, const struct report_group *rg)
 {
 	bool cgroups = r->view->flags & VIEW_CGROUPS;
@@ -851,7 +854,7 @@ static const struct grid_column stack_labels[] = {
 	{ NULL, "depth", TABLE_RIGHT, false, GRID_CSV, 0 },
 	{ NULL, "function", TABLE_LEFT, false, GRID_CSV, 0 },
 };
-/* What a figure was and is. */
+/* A metric before and after. */
 #define CHANGE_LABELS \
 	{ "WHAT", NULL, TABLE_LEFT, false, GRID_TABLE, 0 }, \
 	{ NULL, "metric", TABLE_LEFT, false, GRID_CSV, 0 }, \
